@@ -1,0 +1,184 @@
+# ckpt-lua. `make` leaves the runner as ./ckpt-lua and the library in build/; `make help` lists
+# the rest. Nothing needs to be installed before: each target first runs .ci/setup, which installs
+# what is missing (SETUP=no leaves that out).
+#
+#   SANITIZE=address,undefined   builds with sanitizers, in a folder of its own
+#   BUILD=DIR                    builds elsewhere; the runner is then DIR/ckpt-lua
+#   ONLY=text                    tests only the files whose path has this text
+#   V=1                          shows the whole commands
+
+comma := ,
+Q := $(if $(V),,@)
+SANITIZE ?=
+BUILD := build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))
+RUNNER := $(if $(filter build,$(BUILD)),ckpt-lua,$(BUILD)/ckpt-lua)
+CC := gcc
+SHELL := /bin/bash
+
+# As many jobs as processors, unless an outer make hands out the jobs.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+LIB_SRC := $(wildcard $(patsubst %,engine/%/*.c,base prims store core) engine/ckpt.c)
+RUNNER_SRC := $(wildcard engine/runner/*.c)
+SPEC_SRC := $(wildcard spec/c/*.c)
+SRC := $(LIB_SRC) $(RUNNER_SRC) $(SPEC_SRC)
+
+obj = $(1:%.c=$(BUILD)/%.o)
+TEST_SRC := $(filter spec/c/test_%,$(SPEC_SRC))
+TESTS := $(TEST_SRC:%.c=$(BUILD)/%)
+SPECS := $(sort $(shell find spec -name '*_spec.lua' -o -name '*_spec.sh'))
+LUA := $(wildcard lua policies examples spec)
+# What runs: all, or those that ONLY picks.
+only = $(if $(ONLY),$(foreach t,$1,$(if $(findstring $(ONLY),$t),$t)),$1)
+
+# Expanded in recipes only: on a fresh machine pkg-config appears while make is running.
+PACKAGES := jansson libxxhash libcrypto
+PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
+LIBS = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES)) -lpthread
+
+WARN := -Wall -Wextra -Werror
+LANG_FLAGS = -std=c11 -D_GNU_SOURCE -Iengine $(WARN) $(PKG_CFLAGS)
+# Without -fno-sanitize-recover undefined behaviour would be printed, and the test would pass.
+SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CFLAGS := -O2 -g
+COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(CFLAGS) $(SAN)
+
+.PHONY: all setup help test test-c check asan tsan valgrind demo test-kill test-crash clean FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+## all: the library (build/libckpt.a, .so) and the runner (./ckpt-lua)
+all: $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(if $(RUNNER_SRC),$(RUNNER))
+
+## setup: install what the other targets need; they do it themselves
+setup:
+	@$(if $(filter no,$(SETUP)),:,.ci/setup)
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+# --- build ---------------------------------------------------------------------------------
+
+$(BUILD)/%.o: %.c Makefile | setup
+	@mkdir -p $(@D) && echo "cc $<"
+	$(Q)$(COMPILE) -c -o $@ $<
+
+# Changes only when a source came or went: else a removed file would live on in the archive.
+$(BUILD)/sources: FORCE
+	@mkdir -p $(@D); echo '$(SRC)' | cmp -s - $@ || echo '$(SRC)' >$@
+
+$(BUILD)/libckpt.a: $(call obj,$(LIB_SRC)) $(BUILD)/sources
+	@rm -f $@
+	$(Q)ar rcs $@ $(filter %.o,$^)
+
+$(BUILD)/libckpt.so: $(call obj,$(LIB_SRC)) $(BUILD)/sources
+	@echo "link $@"
+	$(Q)$(CC) -shared -Wl,-soname,libckpt.so.0 $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(SAN) \
+	  -o $@ $(filter %.o,$^) $(LIBS)
+	@ln -sf libckpt.so $@.0
+
+$(RUNNER): $(call obj,$(RUNNER_SRC)) $(BUILD)/libckpt.a
+	@echo "link $@"
+	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# The runner's parts, for their tests: all but its main().
+$(BUILD)/runner.a: $(call obj,$(filter-out %/main.c,$(RUNNER_SRC))) $(BUILD)/sources
+	@rm -f $@
+	$(Q)ar rcs $@ $(filter %.o,$^)
+
+$(BUILD)/spec/c/test_%: $(BUILD)/spec/c/test_%.o \
+    $(call obj,$(filter-out $(TEST_SRC),$(SPEC_SRC))) $(BUILD)/runner.a $(BUILD)/libckpt.a
+	@echo "link $@"
+	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) -lcmocka $(LIBS)
+
+-include $(patsubst %.o,%.d,$(call obj,$(SRC)))
+
+# --- tests: the last line is "N passed, N failed, N skipped" --------------------------------
+
+TEST_ENV = CKPT_LUA=$(abspath $(RUNNER)) CKPT_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE)
+
+## test: all tests
+test: all $(TESTS)
+	@$(TEST_ENV) spec/run $(call only,$(TESTS) $(SPECS))
+
+## test-c: the C tests alone
+test-c: $(TESTS)
+	@$(TEST_ENV) spec/run $(call only,$(TESTS))
+
+# The sanitizers of this gcc lose their shadow memory to a kernel with much address randomisation;
+# where a container forbids setarch, it goes without.
+FIXED_MAP = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+## asan: all tests with the address and undefined-behaviour sanitizers
+asan:
+	@ASAN_OPTIONS=handle_segv=2:exitcode=99 UBSAN_OPTIONS=exitcode=99 $(FIXED_MAP) $(MAKE) --no-print-directory \
+	  BUILD=build/asan SANITIZE=address,undefined CFLAGS='-O1 -g' test
+
+## tsan: the C tests with the thread sanitizer (LuaJIT is not instrumented)
+tsan:
+	@TSAN_OPTIONS=die_after_fork=0$(patsubst %,:suppressions=%,$(wildcard $(CURDIR)/spec/tsan.supp)) \
+	  $(FIXED_MAP) $(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread CFLAGS='-O1 -g' test-c
+
+## valgrind: the C tests under valgrind
+valgrind: export TEST_WRAP := valgrind -q --error-exitcode=99 --leak-check=full --track-fds=no
+valgrind: test-c
+
+## demo: a training run that is killed, resumes, and ends equal to the bit
+demo: all
+	@CKPT_LUA=$(abspath $(RUNNER)) examples/demo.sh
+
+## test-kill: SIGKILL at every system call of save, commit and restore
+test-kill: all
+	@$(TEST_ENV) spec/crash/kill.sh
+
+## test-crash: SIZE=1GiB N=50: one run, killed N times, compared byte for byte
+test-crash: all
+	@$(TEST_ENV) spec/crash/crash.sh
+
+# --- check: one line for each step; each can be made alone ----------------------------------
+
+STEPS := layers words gcc clang tidy format lua shell
+.PHONY: $(STEPS:%=check-%)
+
+## check: layer order, warnings of gcc and clang, clang-tidy, format, luacheck, shellcheck
+check: $(STEPS:%=check-%)
+
+check-layers: | setup
+	@luajit spec/check_layers.lua engine && echo "layers: in order"
+
+check-words: | setup
+	@! grep -rnwE 'TODO|FIXME|XXX' $(wildcard engine $(LUA)) && echo "words: nothing left to do"
+
+check-gcc: $(call obj,$(SRC))
+	@echo "gcc: $(words $(SRC)) files without a warning"
+
+# The object stands for the headers that its source includes: what did not change is not read again.
+$(BUILD)/%.clang: %.c $(BUILD)/%.o
+	@clang -fsyntax-only $(LANG_FLAGS) $< && touch $@
+
+$(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
+	@clang-tidy --quiet $< -- $(LANG_FLAGS) 2>$@.log || { cat $@.log >&2; exit 1; }
+	@touch $@
+
+check-clang: $(SRC:%.c=$(BUILD)/%.clang)
+	@echo "clang: $(words $^) files without a warning"
+
+check-tidy: $(SRC:%.c=$(BUILD)/%.tidy)
+	@echo "clang-tidy: $(words $^) files without a finding"
+
+check-format: | setup
+	@find engine spec/c -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@echo "clang-format: nothing to change"
+
+check-lua: | setup
+	@luacheck -q --no-color $(LUA) | sed 's/^Total:/luacheck:/'; exit $${PIPESTATUS[0]}
+
+check-shell: | setup
+	@find . -name .git -prune -o -path ./build -prune -o -type f -exec \
+	  awk 'FNR == 1 && (FILENAME ~ /\.sh$$/ || /^#!.*[\/ ](ba|da)?sh( |$$)/) { print FILENAME } { nextfile }' {} + | \
+	  xargs shellcheck && echo "shellcheck: no finding"
+
+clean:
+	rm -rf build ckpt-lua

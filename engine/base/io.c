@@ -1,0 +1,207 @@
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static int result(int rc) {
+  return rc < 0 ? -errno : rc;
+}
+static ssize_t result_len(ssize_t rc) {
+  return rc < 0 ? -errno : rc;
+}
+
+/* Calls that a signal may interrupt before they did anything. */
+#define AGAIN_ON_EINTR(type, call)                                                                 \
+  type rc;                                                                                         \
+  do {                                                                                             \
+    rc = (type)(call);                                                                             \
+  } while (rc < 0 && errno == EINTR);
+
+static int sys_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)io;
+  AGAIN_ON_EINTR(int, openat(dirfd, path, flags | O_CLOEXEC, mode))
+  return result(rc);
+}
+
+/* Linux frees the descriptor even when close reports EINTR: a second try could close a stranger's.
+ */
+static int sys_close(const io *io, int fd) {
+  (void)io;
+  int rc = close(fd);
+  return rc < 0 && errno == EINTR ? 0 : result(rc);
+}
+
+static ssize_t sys_read(const io *io, int fd, void *to, size_t len) {
+  (void)io;
+  AGAIN_ON_EINTR(ssize_t, read(fd, to, len))
+  return result_len(rc);
+}
+
+static ssize_t sys_pread(const io *io, int fd, void *to, size_t len, off_t at) {
+  (void)io;
+  AGAIN_ON_EINTR(ssize_t, pread(fd, to, len, at))
+  return result_len(rc);
+}
+
+static ssize_t sys_write(const io *io, int fd, const void *from, size_t len) {
+  (void)io;
+  AGAIN_ON_EINTR(ssize_t, write(fd, from, len))
+  return result_len(rc);
+}
+
+static int sys_fsync(const io *io, int fd) {
+  (void)io;
+  AGAIN_ON_EINTR(int, fsync(fd))
+  return result(rc);
+}
+
+static int sys_fdatasync(const io *io, int fd) {
+  (void)io;
+  AGAIN_ON_EINTR(int, fdatasync(fd))
+  return result(rc);
+}
+
+static int sys_ftruncate(const io *io, int fd, off_t size) {
+  (void)io;
+  AGAIN_ON_EINTR(int, ftruncate(fd, size))
+  return result(rc);
+}
+
+static int sys_fstat(const io *io, int fd, struct stat *out) {
+  (void)io;
+  return result(fstat(fd, out));
+}
+
+static int sys_lstat(const io *io, int dirfd, const char *path, struct stat *out) {
+  (void)io;
+  return result(fstatat(dirfd, path, out, AT_SYMLINK_NOFOLLOW));
+}
+
+static int sys_mkdir(const io *io, int dirfd, const char *path, mode_t mode) {
+  (void)io;
+  return result(mkdirat(dirfd, path, mode));
+}
+
+static int sys_rename(const io *io, const char *from, const char *to, unsigned flags) {
+  (void)io;
+  return result((int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags));
+}
+
+static int sys_link(const io *io, const char *from, const char *to) {
+  (void)io;
+  return result(linkat(AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+static int sys_unlink(const io *io, int dirfd, const char *path, int flags) {
+  (void)io;
+  return result(unlinkat(dirfd, path, flags));
+}
+
+static int sys_symlink(const io *io, const char *target, const char *path) {
+  (void)io;
+  return result(symlink(target, path));
+}
+
+static ssize_t sys_readlink(const io *io, int dirfd, const char *path, char *to, size_t len) {
+  (void)io;
+  return result_len(readlinkat(dirfd, path, to, len));
+}
+
+static int sys_chmod(const io *io, int fd, mode_t mode) {
+  (void)io;
+  return result(fchmod(fd, mode));
+}
+
+static int sys_utimens(const io *io, int dirfd, const char *path, const struct timespec times[2],
+                       int flags) {
+  (void)io;
+  return result(utimensat(dirfd, path, times, flags));
+}
+
+static ssize_t sys_getdents(const io *io, int fd, void *to, size_t len) {
+  (void)io;
+  return result_len(syscall(SYS_getdents64, fd, to, len));
+}
+
+static int sys_clone(const io *io, int from, int to) {
+  (void)io;
+  return result(ioctl(to, FICLONE, from));
+}
+
+static ssize_t sys_copy_range(const io *io, int from, int to, size_t len) {
+  (void)io;
+  AGAIN_ON_EINTR(ssize_t, copy_file_range(from, NULL, to, NULL, len, 0))
+  return result_len(rc);
+}
+
+static int64_t sys_now(const io *io, io_clock clock) {
+  (void)io;
+  struct timespec t;
+  clock_gettime(clock == IO_WALL ? CLOCK_REALTIME : CLOCK_BOOTTIME, &t);
+  return io_time_ns(t);
+}
+
+static void sys_sleep(const io *io, int64_t ns) {
+  (void)io;
+  struct timespec left = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+  while (nanosleep(&left, &left) < 0 && errno == EINTR) {
+  }
+}
+
+static int sys_random(const io *io, void *to, size_t len) {
+  (void)io;
+  char *at = to;
+  while (len) {
+    AGAIN_ON_EINTR(ssize_t, getrandom(at, len, 0))
+    if (rc < 0) return -errno;
+    at += rc;
+    len -= (size_t)rc;
+  }
+  return 0;
+}
+
+static const io system_io = {
+    .open = sys_open,
+    .close = sys_close,
+    .read = sys_read,
+    .pread = sys_pread,
+    .write = sys_write,
+    .fsync = sys_fsync,
+    .fdatasync = sys_fdatasync,
+    .ftruncate = sys_ftruncate,
+    .fstat = sys_fstat,
+    .lstat = sys_lstat,
+    .mkdir = sys_mkdir,
+    .rename = sys_rename,
+    .link = sys_link,
+    .unlink = sys_unlink,
+    .symlink = sys_symlink,
+    .readlink = sys_readlink,
+    .chmod = sys_chmod,
+    .utimens = sys_utimens,
+    .getdents = sys_getdents,
+    .clone = sys_clone,
+    .copy_range = sys_copy_range,
+    .now = sys_now,
+    .sleep = sys_sleep,
+    .random = sys_random,
+};
+
+const io *io_system(void) {
+  return &system_io;
+}
+
+int io_nonce(const io *io, char out[33]) {
+  unsigned char bytes[16];
+  int rc = io->random(io, bytes, sizeof bytes);
+  if (rc < 0) return rc;
+  for (size_t i = 0; i < sizeof bytes; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+  return 0;
+}

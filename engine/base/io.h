@@ -1,0 +1,63 @@
+/* io: the vtable behind which the file system, the clocks and the random numbers stand.
+ *
+ * Everything that the engine does to a file goes through one of these, so that a test can fail
+ * call N, run on a simulated tree, or replay a recording. Each call returns >= 0, or -errno (errno
+ * itself is never looked at). Paths are relative to `dirfd` (AT_FDCWD for the working directory).
+ * A vtable is constant; `ctx` is its own. All calls may come from any thread. */
+#ifndef BASE_IO_H
+#define BASE_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+typedef enum io_clock {
+  IO_WALL, /* CLOCK_REALTIME: for what people read; no decision hangs on it alone */
+  IO_MONO, /* CLOCK_BOOTTIME: durations; goes on while the machine sleeps */
+} io_clock;
+
+typedef struct io io;
+struct io {
+  void *ctx;
+  int (*open)(const io *, int dirfd, const char *path, int flags, mode_t mode);
+  int (*close)(const io *, int fd);
+  ssize_t (*read)(const io *, int fd, void *to, size_t len);
+  ssize_t (*pread)(const io *, int fd, void *to, size_t len, off_t at);
+  ssize_t (*write)(const io *, int fd, const void *from, size_t len);
+  int (*fsync)(const io *, int fd);
+  int (*fdatasync)(const io *, int fd);
+  int (*ftruncate)(const io *, int fd, off_t size);
+  int (*fstat)(const io *, int fd, struct stat *out);
+  int (*lstat)(const io *, int dirfd, const char *path, struct stat *out);
+  int (*mkdir)(const io *, int dirfd, const char *path, mode_t mode);
+  int (*rename)(const io *, const char *from, const char *to, unsigned flags); /* renameat2 */
+  int (*link)(const io *, const char *from, const char *to);
+  int (*unlink)(const io *, int dirfd, const char *path, int flags);
+  int (*symlink)(const io *, const char *target, const char *path);
+  ssize_t (*readlink)(const io *, int dirfd, const char *path, char *to, size_t len);
+  int (*chmod)(const io *, int fd, mode_t mode);
+  int (*utimens)(const io *, int dirfd, const char *path, const struct timespec times[2],
+                 int flags);
+  /* The next chunk of raw struct linux_dirent64 records of an open directory; 0 at the end. */
+  ssize_t (*getdents)(const io *, int fd, void *to, size_t len);
+  /* Makes the empty file `to` share the blocks of `from` (FICLONE); -EOPNOTSUPP and its kind where
+   * the file system cannot. */
+  int (*clone)(const io *, int from, int to);
+  ssize_t (*copy_range)(const io *, int from, int to, size_t len);
+  int64_t (*now)(const io *, io_clock clock); /* nanoseconds */
+  void (*sleep)(const io *, int64_t ns);
+  int (*random)(const io *, void *to, size_t len);
+};
+
+/* The real thing. Calls that a signal interrupts are tried again; close is not. */
+const io *io_system(void);
+
+/* A fresh random identifier: 32 lower-case hex digits and a NUL. Returns 0 or -errno. */
+int io_nonce(const io *io, char out[33]);
+
+static inline int64_t io_time_ns(struct timespec t) {
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,198 @@
+#include "json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 64 };
+
+static int depth_ok(const json_t *value, int left) {
+  if (left == 0) return 0;
+  size_t i;
+  const char *key;
+  json_t *child;
+  if (json_is_array(value)) {
+    json_array_foreach(value, i, child) if (!depth_ok(child, left - 1)) return 0;
+  } else if (json_is_object(value)) {
+    json_object_foreach((json_t *)value, key, child) if (!depth_ok(child, left - 1)) return 0;
+  }
+  return 1;
+}
+
+int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e) {
+  json_error_t why;
+  json_t *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+  if (!value)
+    return err_set(e, ERR_FORMAT, "%s: not valid JSON: %s at line %d column %d", what, why.text,
+                   why.line, why.column);
+  if (!depth_ok(value, DEPTH_MAX)) {
+    json_decref(value);
+    return err_set(e, ERR_FORMAT, "%s: JSON is nested deeper than %d", what, DEPTH_MAX);
+  }
+  *out = value;
+  return 0;
+}
+
+static int append(const char *bytes, size_t len, void *to) {
+  buf_add(to, bytes, len);
+  return buf_failed(to) ? -1 : 0;
+}
+
+int js_print(const json_t *value, buf *out, err *e) {
+  int rc = json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  if (rc == 0) return 0;
+  int code = buf_failed(out) ? buf_failed(out) : ERR_NOMEM;
+  return err_set(e, code, "print JSON: %s", err_text(code));
+}
+
+static int wrong(err *e, const char *what, const char *key, const char *type) {
+  err_set(e, ERR_FORMAT, "%s: \"%s\" is missing or not %s", what, key, type);
+  return ERR_FORMAT; /* not what err_set returns: so a compiler sees that the getter failed */
+}
+
+int js_get_str(const json_t *object, const char *key, const char *what, const char **out, err *e) {
+  const json_t *value = json_object_get(object, key);
+  if (!json_is_string(value)) return wrong(e, what, key, "a string");
+  *out = json_string_value(value);
+  return 0;
+}
+
+int js_get_int(const json_t *object, const char *key, const char *what, int64_t *out, err *e) {
+  const json_t *value = json_object_get(object, key);
+  if (!json_is_integer(value)) return wrong(e, what, key, "an integer");
+  *out = json_integer_value(value);
+  return 0;
+}
+
+int js_get_array(const json_t *object, const char *key, const char *what, json_t **out, err *e) {
+  json_t *value = json_object_get(object, key);
+  if (!json_is_array(value)) return wrong(e, what, key, "an array");
+  *out = value;
+  return 0;
+}
+
+int js_opt_str(const json_t *object, const char *key, const char *what, const char *otherwise,
+               const char **out, err *e) {
+  if (json_object_get(object, key)) return js_get_str(object, key, what, out, e);
+  *out = otherwise;
+  return 0;
+}
+
+int js_opt_int(const json_t *object, const char *key, const char *what, int64_t otherwise,
+               int64_t *out, err *e) {
+  if (json_object_get(object, key)) return js_get_int(object, key, what, out, e);
+  *out = otherwise;
+  return 0;
+}
+
+int js_opt_bool(const json_t *object, const char *key, const char *what, bool otherwise, bool *out,
+                err *e) {
+  const json_t *value = json_object_get(object, key);
+  if (value && !json_is_boolean(value)) return wrong(e, what, key, "a boolean");
+  *out = value ? json_is_true(value) : otherwise;
+  return 0;
+}
+
+int js_copy_str(const json_t *object, const char *key, const char *what, char *out, size_t room,
+                err *e) {
+  const char *text;
+  int rc = js_get_str(object, key, what, &text, e);
+  if (rc < 0) return rc;
+  size_t len = strlen(text);
+  if (len >= room)
+    return err_set(e, ERR_FORMAT, "%s: \"%s\" is longer than %zu bytes", what, key, room - 1);
+  memcpy(out, text, len + 1);
+  return 0;
+}
+
+/* The length of the UTF-8 sequence at `at`, or 0 if there is none (overlong forms, surrogates and
+ * what lies past U+10FFFF are none: jansson refuses them). */
+static size_t utf8_len(const unsigned char *at) {
+  if (at[0] < 0x80) return 1;
+  size_t len = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
+               : at[0] >= 0xe0 && at[0] <= 0xef ? 3
+               : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
+                                                : 0;
+  for (size_t i = 1; i < len; i++)
+    if ((at[i] & 0xc0) != 0x80) return 0; /* also stops at the NUL */
+  if (at[0] == 0xe0 && at[1] < 0xa0) return 0;
+  if (at[0] == 0xed && at[1] > 0x9f) return 0;
+  if (at[0] == 0xf0 && at[1] < 0x90) return 0;
+  if (at[0] == 0xf4 && at[1] > 0x8f) return 0;
+  return len;
+}
+
+void js_name_escape(const char *name, buf *out) {
+  const unsigned char *at = (const unsigned char *)name;
+  while (*at) {
+    size_t len = utf8_len(at);
+    if (len == 0 || *at == '%' || *at < 0x20 || *at == 0x7f) {
+      buf_fmt(out, "%%%02X", *at++);
+    } else {
+      buf_add(out, at, len);
+      at += len;
+    }
+  }
+  buf_add(out, "", 0);
+}
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+int js_name_unescape(const char *text, buf *out, err *e) {
+  for (const char *at = text; *at; at++) {
+    if (*at != '%') {
+      buf_add(out, at, 1);
+      continue;
+    }
+    int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+    char byte = (char)(high * 16 + low);
+    if (low < 0 || byte == 0)
+      return err_set(e, ERR_FORMAT, "name \"%s\": broken %%XX escape", text);
+    buf_add(out, &byte, 1);
+    at += 2;
+  }
+  buf_add(out, "", 0);
+  int rc = buf_failed(out);
+  return rc < 0 ? err_set(e, rc, "name \"%.100s\": %s", text, err_text(rc)) : 0;
+}
+
+json_t *js_name_new(const char *name) {
+  buf text;
+  buf_init(&text, 3 * strlen(name));
+  js_name_escape(name, &text);
+  json_t *value = buf_failed(&text) ? NULL : json_string(text.data);
+  buf_free(&text);
+  return value;
+}
+
+int js_get_name(const json_t *object, const char *key, const char *what, char **out, err *e) {
+  const char *text;
+  int rc = js_get_str(object, key, what, &text, e);
+  if (rc < 0) return rc;
+  buf name;
+  buf_init(&name, strlen(text));
+  err why = {0};
+  rc = js_name_unescape(text, &name, &why);
+  if (rc == 0)
+    *out = buf_take(&name);
+  else
+    err_set(e, rc, "%s: \"%s\": %s", what, key, why.text);
+  buf_free(&name);
+  return rc;
+}
+
+int js_check_reader(const json_t *object, const char *what, int64_t known, err *e) {
+  int64_t format, reader;
+  int rc = js_get_int(object, "format", what, &format, e);
+  if (rc == 0) rc = js_get_int(object, "reader", what, &reader, e);
+  if (rc < 0) return rc;
+  if (format < 0 || reader < 0) return wrong(e, what, format < 0 ? "format" : "reader", "a number");
+  if (reader > known)
+    return err_set(e, ERR_VERSION,
+                   "%s: format %lld needs a newer ckpt-lua (it asks for reader %lld, this is %lld)",
+                   what, (long long)format, (long long)reader, (long long)known);
+  return 0;
+}

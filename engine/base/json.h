@@ -1,0 +1,55 @@
+/* json: the one home of jansson, with getters that say which key of which document is wrong.
+ *
+ * All getters take the name of the document (`what`) for their error text. Integers are exact
+ * 64-bit; a number with a fraction is no integer. Strings that are returned belong to the value. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "err.h"
+
+/* Parses one whole document (duplicate keys, trailing bytes and a depth over 64 are refused).
+ * *out is a new reference: json_decref() it. */
+int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e);
+
+/* Appends the compact form with sorted keys: equal values print equal bytes. */
+int js_print(const json_t *value, buf *out, err *e);
+
+/* Required members of an object. ERR_FORMAT names `what` and `key` if it is absent or of another
+ * type. */
+int js_get_str(const json_t *object, const char *key, const char *what, const char **out, err *e);
+int js_get_int(const json_t *object, const char *key, const char *what, int64_t *out, err *e);
+int js_get_array(const json_t *object, const char *key, const char *what, json_t **out, err *e);
+
+/* Optional ones: the default if it is absent, ERR_FORMAT if it is of another type. */
+int js_opt_str(const json_t *object, const char *key, const char *what, const char *otherwise,
+               const char **out, err *e);
+int js_opt_int(const json_t *object, const char *key, const char *what, int64_t otherwise,
+               int64_t *out, err *e);
+int js_opt_bool(const json_t *object, const char *key, const char *what, bool otherwise, bool *out,
+                err *e);
+
+/* Copies a string into a fixed array; ERR_FORMAT if it does not fit. */
+int js_copy_str(const json_t *object, const char *key, const char *what, char *out, size_t room,
+                err *e);
+
+/* A file's name as a JSON string: bytes that are not UTF-8, control characters and '%' become %XX,
+ * so that every name of a Linux file system survives the trip. The other way round ERR_FORMAT for
+ * a broken escape or an escaped NUL. */
+void js_name_escape(const char *name, buf *out);
+int js_name_unescape(const char *text, buf *out, err *e);
+
+/* The escaped name as a new JSON string; NULL when out of memory. */
+json_t *js_name_new(const char *name);
+/* A required member that is such a name, unescaped. *out is the caller's to free(). */
+int js_get_name(const json_t *object, const char *key, const char *what, char **out, err *e);
+
+/* Looks at "format" and "reader" of one of our documents: ERR_FORMAT if it has none, ERR_VERSION
+ * if it needs a reader above `known`. */
+int js_check_reader(const json_t *object, const char *what, int64_t known, err *e);
+
+#endif

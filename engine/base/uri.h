@@ -1,0 +1,34 @@
+/* uri: the names of stores: "file:///abs/path", "mem://name/path", or a plain local path. */
+#ifndef BASE_URI_H
+#define BASE_URI_H
+
+#include "buf.h"
+#include "err.h"
+
+enum { URI_MAX = 4096 };
+
+typedef struct uri {
+  char scheme[16];    /* lower case; "file" for a plain path */
+  char host[256];     /* bucket, name; empty for file */
+  char path[URI_MAX]; /* for file: absolute, without a trailing slash; else without a leading one */
+} uri;
+
+/* Parses `text`. A plain path is made absolute against the working directory, `.` and `..` are
+ * resolved by name. A NUL-free string of at most URI_MAX bytes; anything else is ERR_INVAL with a
+ * text that names the part at fault and never shows a password. */
+int uri_parse(const char *text, uri *out, err *e);
+
+/* Prints it back ("file:///x"); secrets were never kept. */
+void uri_print(const uri *u, buf *out);
+
+/* Appends "/name" to the path. ERR_LIMIT if it grows too long. */
+int uri_join(uri *u, const char *name, err *e);
+
+/* Replaces each `{NAME}` of `text` ([A-Z_][A-Z0-9_]*) by the environment's value into `out`. A name
+ * that is unset or empty is an error, because two runs would silently share one target. */
+int uri_expand(const char *text, buf *out, err *e);
+
+/* True if the local path `inner` is `outer` or lies below it (both absolute and normal). */
+int uri_path_within(const char *outer, const char *inner);
+
+#endif

@@ -1,0 +1,578 @@
+/* The public API: marshals between ckpt.h and the core, and carries finished tasks from the workers
+ * to the owner's thread. */
+/* All else is hidden in the shared library. */
+#pragma GCC visibility push(default)
+#include "ckpt.h"
+#pragma GCC visibility pop
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "core/catalog.h"
+#include "core/run.h"
+
+#define CKPT_VERSION_TEXT "0.1.0"
+
+#define X(name, number, class, text)                                                               \
+  _Static_assert((int)CKPT_E##name == (int)ERR_##name, "ckpt.h and err.h disagree");
+ERR_MAP(X)
+#undef X
+
+typedef struct told {
+  struct told *next;
+  ckpt_completion what;
+  char *unit, *reason;
+} told;
+
+struct ckpt_run {
+  ckpt *engine;
+  ckpt_run *next;
+  run *run;
+  int fd; /* of its detector, in the epoll set; -1: none */
+};
+
+struct ckpt {
+  log_sink log;
+  unsigned workers;
+  err error;
+  pool *pool;
+  int epoll, event, timer;
+  ckpt_run *runs;
+  uint64_t last_job;
+  pthread_mutex_t mutex; /* guards the tasks that workers have finished */
+  pthread_cond_t arrived;
+  run_task *finished;
+  told *told_first, **told_last;
+  size_t told_count;
+  told *handed; /* the one whose strings the caller may still read */
+  run_env env;
+};
+
+/* Errors of calls that have no engine, and of failed opens. */
+static _Thread_local err open_error;
+
+const char *ckpt_version(void) {
+  return CKPT_VERSION_TEXT;
+}
+const char *ckpt_status_name(int code) {
+  return err_name(code);
+}
+int ckpt_class(int code) {
+  return (int)err_class_of(code);
+}
+
+const char *ckpt_error(const ckpt *c) {
+  return c ? c->error.text : open_error.text;
+}
+
+/* Structs of an older header are shorter: what they lack is zero. */
+#define TAKE(type, from)                                                                           \
+  type taken = {0};                                                                                \
+  if (from) memcpy(&taken, from, (from)->size < sizeof taken ? (from)->size : sizeof taken)
+
+/* The same the other way: never writes past what the caller has. */
+static void give(void *to, size_t size, void *from, size_t room) {
+  size_t *head = from;
+  *head = size;
+  memcpy(to, from, size < room ? size : room);
+}
+
+/* ---- between workers and owner ---- */
+
+static void on_finished(void *ctx, run_task *task) {
+  ckpt *c = ctx;
+  pthread_mutex_lock(&c->mutex);
+  task->next = c->finished;
+  c->finished = task;
+  pthread_cond_signal(&c->arrived);
+  pthread_mutex_unlock(&c->mutex);
+  uint64_t one = 1;
+  ssize_t ignored = write(c->event, &one, sizeof one); /* full: it is readable already */
+  (void)ignored;
+}
+
+static run_task *take_finished(ckpt *c, bool block) {
+  pthread_mutex_lock(&c->mutex);
+  while (block && !c->finished) pthread_cond_wait(&c->arrived, &c->mutex);
+  run_task *list = c->finished, *in_order = NULL;
+  c->finished = NULL;
+  pthread_mutex_unlock(&c->mutex);
+  while (list) {
+    run_task *next = list->next;
+    list->next = in_order;
+    in_order = list;
+    list = next;
+  }
+  return in_order;
+}
+
+static void settle(run_task *list) {
+  while (list) {
+    run_task *next = list->next;
+    run_finished(list);
+    list = next;
+  }
+}
+
+static void on_wait(void *ctx, run *r) {
+  (void)r;
+  settle(take_finished(ctx, true));
+}
+
+static uint64_t on_next_job(void *ctx) {
+  return ++((ckpt *)ctx)->last_job;
+}
+
+static ckpt_run *handle_of(const ckpt *c, const run *r) {
+  ckpt_run *h = c->runs;
+  while (h && h->run != r) h = h->next;
+  return h;
+}
+
+/* Out of memory here would lose a message, never a checkpoint: the counters have it all the same.
+ */
+static void on_tell(void *ctx, run *r, const run_news *n) {
+  ckpt *c = ctx;
+  told *t = calloc(1, sizeof *t);
+  if (!t) return;
+  t->unit = strdup(n->unit ? n->unit : "");
+  t->reason = strdup(n->reason ? n->reason : "");
+  if (!t->unit || !t->reason) {
+    free(t->unit);
+    free(t->reason);
+    free(t);
+    return;
+  }
+  t->what = (ckpt_completion){.run = handle_of(c, r),
+                              .job = n->job,
+                              .kind = (uint32_t)n->kind,
+                              .status = n->status,
+                              .class_ = (uint32_t)err_class_of(n->status),
+                              .step = n->step,
+                              .files = n->files,
+                              .bytes = n->bytes,
+                              .seconds = n->seconds,
+                              .unit = t->unit,
+                              .reason = t->reason};
+  *c->told_last = t;
+  c->told_last = &t->next;
+  c->told_count++;
+}
+
+static void told_free(told *t) {
+  if (!t) return;
+  free(t->unit);
+  free(t->reason);
+  free(t);
+}
+
+/* ---- the engine ---- */
+
+static int watch_fd_of(ckpt *c, int fd, void *tag, err *e) {
+  struct epoll_event event = {.events = EPOLLIN, .data.ptr = tag};
+  if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) == 0) return 0;
+  return err_sys(e, errno, "watch a descriptor");
+}
+
+static int open_descriptors(ckpt *c, err *e) {
+  c->epoll = epoll_create1(EPOLL_CLOEXEC);
+  c->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  c->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (c->epoll < 0 || c->event < 0 || c->timer < 0)
+    return err_sys(e, errno, "open the engine's descriptors");
+  int rc = watch_fd_of(c, c->event, &c->event, e);
+  return rc < 0 ? rc : watch_fd_of(c, c->timer, &c->timer, e);
+}
+
+int ckpt_open(ckpt **out, const ckpt_options *options) {
+  TAKE(ckpt_options, options);
+  ckpt *c = *out = calloc(1, sizeof *c);
+  if (!c) return err_set(&open_error, ERR_NOMEM, "open the engine: out of memory");
+  c->log = (log_sink){
+      .fn = (log_fn *)(void *)taken.log, .ctx = taken.log_ctx, .min = (log_level)taken.log_level};
+  c->workers = taken.workers ? taken.workers : 4;
+  c->told_last = &c->told_first;
+  c->epoll = c->event = c->timer = -1;
+  pthread_mutex_init(&c->mutex, NULL);
+  pthread_cond_init(&c->arrived, NULL);
+  c->env = (run_env){.io = io_system(),
+                     .log = &c->log,
+                     .ctx = c,
+                     .finished = on_finished,
+                     .wait = on_wait,
+                     .tell = on_tell,
+                     .next_job = on_next_job};
+  if (c->workers > 64) return err_set(&c->error, ERR_INVAL, "at most 64 workers");
+  return open_descriptors(c, &c->error);
+}
+
+/* Threads start with the first work: an engine that only lists has none. */
+static int need_pool(ckpt *c) {
+  enum { QUEUE = 1024 };
+  if (c->pool) return 0;
+  int rc = pool_open(&c->pool, c->workers, QUEUE, &c->error);
+  c->env.pool = c->pool;
+  return rc;
+}
+
+void ckpt_close(ckpt *c) {
+  if (!c) return;
+  while (c->runs) ckpt_run_close(c->runs);
+  pool_close(c->pool);
+  told_free(c->handed);
+  while (c->told_first) {
+    told *next = c->told_first->next;
+    told_free(c->told_first);
+    c->told_first = next;
+  }
+  if (c->epoll >= 0) close(c->epoll);
+  if (c->event >= 0) close(c->event);
+  if (c->timer >= 0) close(c->timer);
+  pthread_cond_destroy(&c->arrived);
+  pthread_mutex_destroy(&c->mutex);
+  free(c);
+}
+
+int ckpt_fd(const ckpt *c) {
+  return c->epoll;
+}
+
+static int arm(ckpt *c, int64_t due, err *e) {
+  struct itimerspec when = {0};
+  if (due != INT64_MAX) {
+    if (due < 1) due = 1; /* zero would disarm it */
+    when.it_value.tv_sec = due / 1000000000;
+    when.it_value.tv_nsec = due % 1000000000;
+  }
+  if (timerfd_settime(c->timer, TFD_TIMER_ABSTIME, &when, NULL) == 0) return 0;
+  return err_sys(e, errno, "set the engine's timer");
+}
+
+/* A detector that falls back to polling closes its descriptor; epoll forgets it by itself. */
+static int follow_fd(ckpt *c, ckpt_run *h, err *e) {
+  int fd = run_fd(h->run);
+  if (fd == h->fd) return 0;
+  if (h->fd >= 0) epoll_ctl(c->epoll, EPOLL_CTL_DEL, h->fd, NULL);
+  h->fd = fd;
+  return fd >= 0 ? watch_fd_of(c, fd, h, e) : 0;
+}
+
+static int step_all(ckpt *c) {
+  int64_t first = INT64_MAX;
+  int rc = 0;
+  for (ckpt_run *h = c->runs; h; h = h->next) {
+    int64_t due;
+    int stepped = run_step(h->run, &due, &c->error);
+    if (stepped == 0) stepped = follow_fd(c, h, &c->error);
+    if (stepped < 0) rc = stepped; /* the other runs go on */
+    if (due < first) first = due;
+  }
+  int armed = arm(c, first, &c->error);
+  return rc < 0 ? rc : armed;
+}
+
+static void drain(int fd) {
+  uint64_t ignored;
+  ssize_t n = read(fd, &ignored, sizeof ignored); /* non-blocking: nothing there is fine */
+  (void)n;
+}
+
+int ckpt_dispatch(ckpt *c, int timeout_ms) {
+  struct epoll_event events[16];
+  if (c->told_count) timeout_ms = 0;
+  int n = epoll_wait(c->epoll, events, 16, timeout_ms);
+  if (n < 0 && errno != EINTR) return err_sys(&c->error, errno, "wait for events");
+  for (int i = 0; i < n; i++) {
+    if (events[i].data.ptr == &c->event) drain(c->event);
+    if (events[i].data.ptr == &c->timer) drain(c->timer);
+  }
+  settle(take_finished(c, false));
+  int rc = step_all(c);
+  return rc < 0 ? rc : (int)c->told_count;
+}
+
+int ckpt_next(ckpt *c, ckpt_completion *out) {
+  told_free(c->handed);
+  c->handed = c->told_first;
+  if (!c->handed) return 0;
+  c->told_first = c->handed->next;
+  if (!c->told_first) c->told_last = &c->told_first;
+  c->told_count--;
+  give(out, out->size, &c->handed->what, sizeof c->handed->what);
+  return 1;
+}
+
+/* ---- runs ---- */
+
+int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
+  TAKE(ckpt_run_options, options);
+  *out = NULL;
+  int rc = need_pool(c);
+  if (rc < 0) return rc;
+  ckpt_run *h = calloc(1, sizeof *h);
+  if (!h) return err_set(&c->error, ERR_NOMEM, "open a run: out of memory");
+  run_options o = {
+      .places = {.dir = taken.dir,
+                 .to = taken.to,
+                 .state = taken.state,
+                 .run_id = taken.run_id,
+                 .command = taken.command},
+      .launch = taken.launch,
+      .units = taken.units,
+      .excludes = taken.excludes,
+      .markers = taken.markers,
+      .quiet_ns = taken.quiet_s > 0   ? (int64_t)(taken.quiet_s * 1e9)
+                  : taken.quiet_s < 0 ? 0
+                                      : -1,
+      .poll = taken.flags & CKPT_POLL,
+      .continue_run = taken.flags & CKPT_CONTINUE_RUN,
+      .take_over = taken.flags & CKPT_TAKE_OVER,
+      .tries = taken.tries,
+  };
+  h->engine = c;
+  h->fd = -1;
+  rc = run_open(&c->env, &o, &h->run, &c->error);
+  if (rc < 0) {
+    free(h);
+    return rc;
+  }
+  h->next = c->runs;
+  c->runs = h;
+  *out = h;
+  return 0;
+}
+
+/* What it told and nobody pulled is forgotten: the handle is gone. */
+static void forget_told(ckpt *c, const ckpt_run *h) {
+  told **at = &c->told_first;
+  while (*at) {
+    told *t = *at;
+    if (t->what.run != h) {
+      at = &t->next;
+      continue;
+    }
+    *at = t->next;
+    told_free(t);
+    c->told_count--;
+  }
+  c->told_last = at;
+}
+
+void ckpt_run_close(ckpt_run *h) {
+  if (!h) return;
+  ckpt *c = h->engine;
+  if (h->fd >= 0) epoll_ctl(c->epoll, EPOLL_CTL_DEL, h->fd, NULL);
+  run_close(h->run);
+  forget_told(c, h);
+  ckpt_run **at = &c->runs;
+  while (*at != h) at = &(*at)->next;
+  *at = h->next;
+  free(h);
+}
+
+const char *ckpt_run_socket(const ckpt_run *h) {
+  return run_places(h->run)->socket;
+}
+const char *ckpt_run_dir(const ckpt_run *h) {
+  return run_places(h->run)->dir;
+}
+const char *ckpt_run_state(const ckpt_run *h) {
+  return run_places(h->run)->state;
+}
+const char *ckpt_run_target(const ckpt_run *h) {
+  return run_places(h->run)->target_text;
+}
+const char *ckpt_run_id(const ckpt_run *h) {
+  return run_places(h->run)->run_id;
+}
+
+struct trainers {
+  ckpt_trainer_fn *fn;
+  void *ctx;
+};
+
+static int on_trainer(void *ctx, const proc_info *info) {
+  struct trainers *t = ctx;
+  ckpt_trainer trainer = {.size = sizeof trainer,
+                          .pid = info->pid,
+                          .sid = info->sid,
+                          .start = info->start,
+                          .command = info->command};
+  if (t->fn) t->fn(t->ctx, &trainer);
+  return 0;
+}
+
+int ckpt_run_trainers(ckpt_run *h, ckpt_trainer_fn *fn, void *ctx) {
+  struct trainers t = {fn, ctx};
+  return run_trainers(h->run, on_trainer, &t, &h->engine->error);
+}
+
+int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prepared *out) {
+  TAKE(ckpt_prepare_options, options);
+  run_prepared p;
+  int rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, &h->engine->error);
+  ckpt_prepared result = {.resume = p.resume,
+                          .restored_from = p.restored_from,
+                          .restored = p.restored,
+                          .quarantined = p.quarantined,
+                          .found = p.found};
+  give(out, out->size, &result, sizeof result);
+  return rc;
+}
+
+int ckpt_run_start(ckpt_run *h) {
+  ckpt *c = h->engine;
+  int rc = run_start(h->run, &c->error);
+  if (rc == 0) rc = follow_fd(c, h, &c->error);
+  if (rc == 0) rc = step_all(c);
+  return rc;
+}
+
+int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
+  TAKE(ckpt_event, event);
+  ckpt *c = h->engine;
+  int rc = 0;
+  if (job) *job = 0;
+  switch (taken.kind) {
+  case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
+  case CKPT_EVENT_EXIT: rc = run_child_exit(h->run, taken.clean != 0, &c->error); break;
+  case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
+  case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, &c->error); break;
+  case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
+  default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
+  }
+  return rc < 0 ? rc : step_all(c);
+}
+
+int ckpt_cancel(ckpt *c, uint64_t job) {
+  for (ckpt_run *h = c->runs; h; h = h->next)
+    if (run_cancel(h->run, job)) return 0;
+  return err_set(&c->error, ERR_NOENT, "no job %llu is running", (unsigned long long)job);
+}
+
+int ckpt_run_get_status(ckpt_run *h, ckpt_run_status *out) {
+  run_status s;
+  run_get_status(h->run, &s);
+  const io *io = h->engine->env.io;
+  ckpt_run_status result = {
+      .committed = s.committed,
+      .dropped = s.dropped,
+      .retired = s.retired,
+      .failed = s.failed,
+      .pending = s.pending,
+      .settling = s.settling,
+      .unproven = s.unproven,
+      .bytes_committed = s.bytes_committed,
+      .bytes_left = s.bytes_left,
+      .newest_step = s.newest_step,
+      .newest_age_s =
+          s.newest_time_ns ? (double)(io->now(io, IO_WALL) - s.newest_time_ns) / 1e9 : -1,
+      .newest_unit = s.newest_unit,
+      .newest_status = s.newest_status,
+      .fenced = s.fenced,
+      .unmatched = s.unmatched,
+      .unmatched_example = s.unmatched_example};
+  give(out, out->size, &result, sizeof result);
+  return 0;
+}
+
+struct pendings {
+  ckpt_pending_fn *fn;
+  void *ctx;
+};
+
+static void on_pending(void *ctx, const char *unit, const char *reason, uint64_t bytes,
+                       uint64_t left, bool begun) {
+  struct pendings *p = ctx;
+  ckpt_pending pending = {.size = sizeof pending,
+                          .unit = unit,
+                          .reason = reason,
+                          .bytes = bytes,
+                          .bytes_left = left,
+                          .begun = begun};
+  p->fn(p->ctx, &pending);
+}
+
+int ckpt_run_pending(ckpt_run *h, ckpt_pending_fn *fn, void *ctx) {
+  struct pendings p = {fn, ctx};
+  return run_pending(h->run, on_pending, &p);
+}
+
+/* ---- what a target holds ---- */
+
+struct items {
+  ckpt_item_fn *fn;
+  ckpt_verified_fn *verified;
+  void *ctx;
+};
+
+static ckpt_item item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
+  digest_hex(&item->commit->root, root);
+  return (ckpt_item){.size = sizeof(ckpt_item),
+                     .group = item->group,
+                     .name = item->commit->unit,
+                     .dir = item->commit->dir,
+                     .step = item->commit->step,
+                     .time_ns = item->commit->time_ns,
+                     .files = item->commit->files,
+                     .bytes = item->commit->bytes,
+                     .number = item->commit->n,
+                     .root = root,
+                     .uri = item->uri};
+}
+
+static int on_item(void *ctx, store *s, const catalog_item *item, err *e) {
+  (void)s;
+  (void)e;
+  struct items *i = ctx;
+  char root[HASH_HEX_MAX];
+  ckpt_item public = item_of(item, root);
+  return i->fn ? i->fn(i->ctx, &public) : 0;
+}
+
+int ckpt_list(ckpt *c, const char *uri, ckpt_item_fn *fn, void *ctx) {
+  struct items i = {.fn = fn, .ctx = ctx};
+  return catalog_each(c->env.io, &c->log, uri, on_item, &i, &c->error);
+}
+
+int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx) {
+  TAKE(ckpt_restore_options, options);
+  struct items i = {.fn = fn, .ctx = ctx};
+  if (!taken.uri || !taken.dir)
+    return err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
+  int rc = need_pool(c);
+  if (rc < 0) return rc;
+  return catalog_restore(c->env.io, &c->log, c->pool, taken.uri, taken.name, taken.dir, on_item, &i,
+                         &c->error);
+}
+
+static int on_verified(void *ctx, const catalog_item *item, int status, const char *reason,
+                       unsigned findings) {
+  struct items *i = ctx;
+  char root[HASH_HEX_MAX];
+  ckpt_item public = item_of(item, root);
+  ckpt_verified verified = {.size = sizeof verified,
+                            .item = &public,
+                            .status = status,
+                            .reason = reason,
+                            .findings = findings};
+  return i->verified ? i->verified(i->ctx, &verified) : 0;
+}
+
+int ckpt_verify(ckpt *c, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx) {
+  struct items i = {.verified = fn, .ctx = ctx};
+  int rc = need_pool(c);
+  if (rc < 0) return rc;
+  int bad = catalog_verify(c->env.io, &c->log, c->pool, uri, name, on_verified, &i, &c->error);
+  if (bad <= 0) return bad;
+  return err_set(&c->error, ERR_CORRUPT, "%d checkpoint%s of %s: the data is not what was saved",
+                 bad, bad == 1 ? "" : "s", uri);
+}

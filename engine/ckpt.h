@@ -1,0 +1,290 @@
+/* ckpt.h: the public interface of libckpt, a checkpoint engine.
+ *
+ * One engine (`ckpt`) has threads and a descriptor to poll; it carries any number of runs
+ * (`ckpt_run`): a watched directory, a target, a log. The engine watches, decides, uploads and
+ * commits by itself; the host calls ckpt_dispatch() when ckpt_fd() is readable and pulls
+ * completions with ckpt_next().
+ *
+ * Results: >= 0 is success, negative is CKPT_E*; the text is in ckpt_error(). Handles are opaque.
+ * Every struct that crosses begins with `size`: set it to sizeof the struct; fields are only ever
+ * appended, zero means the default. After a failed open, close is still due; NULL is fine to close.
+ * Strings passed in are copied. Strings handed out live as long as each function says.
+ *
+ * Threads: all calls on one engine and its runs from one thread at a time (the "owner"); nothing is
+ * ever called back on another thread but the log. The library prints nothing, never exits, installs
+ * no signal handler, and closes its descriptors on exec.
+ *
+ * This header includes no other and goes through LuaJIT's ffi.cdef as it stands, without its
+ * preprocessor lines. */
+#ifndef CKPT_H
+#define CKPT_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ckpt ckpt;
+typedef struct ckpt_run ckpt_run;
+
+/* Status codes. The class says what may be done about one: ckpt_class(). */
+enum {
+  CKPT_OK = 0,
+  CKPT_EINVAL = -1,
+  CKPT_ENOMEM = -2,
+  CKPT_EIO = -3,
+  CKPT_ENOENT = -4,
+  CKPT_EEXISTS = -5,
+  CKPT_EACCESS = -6,
+  CKPT_ENOSPACE = -7,
+  CKPT_ECORRUPT = -8,
+  CKPT_EFORMAT = -9,
+  CKPT_EVERSION = -10,
+  CKPT_ERETIRED = -11,
+  CKPT_EFENCED = -12,
+  CKPT_EOTHER_RUN = -13,
+  CKPT_EHELD = -14,
+  CKPT_ECANCELED = -15,
+  CKPT_ETIMEOUT = -16,
+  CKPT_EUNSUPPORTED = -17,
+  CKPT_ECONFLICT = -18,
+  CKPT_ENOSTORE = -19,
+  CKPT_ELIMIT = -20,
+  CKPT_EINTERNAL = -21
+};
+enum { CKPT_CLASS_NONE, CKPT_CLASS_RETRYABLE, CKPT_CLASS_PERMANENT, CKPT_CLASS_FATAL };
+
+const char *ckpt_version(void);         /* "0.1.0" */
+const char *ckpt_status_name(int code); /* "NOENT"; static */
+int ckpt_class(int code);               /* CKPT_CLASS_* */
+
+/* ---- the engine ---- */
+
+enum { CKPT_LOG_DEBUG, CKPT_LOG_INFO, CKPT_LOG_WARN, CKPT_LOG_ERROR };
+/* May be called from the engine's threads, one line at a time, without a line end. */
+typedef void ckpt_log_fn(void *ctx, int level, const char *text);
+
+typedef struct ckpt_options {
+  size_t size;
+  uint32_t workers;   /* threads for disk, digests and transfers; 0: 4 */
+  uint32_t log_level; /* the least that is logged: CKPT_LOG_* */
+  ckpt_log_fn *log;   /* NULL: silent */
+  void *log_ctx;
+} ckpt_options;
+
+/* `options` may be NULL. On failure *out is still set (or NULL when out of memory) so that
+ * ckpt_error(*out) tells why. Threads start with the first run. */
+int ckpt_open(ckpt **out, const ckpt_options *options);
+/* Closes all runs too. Running jobs are cancelled and waited for. */
+void ckpt_close(ckpt *engine);
+/* The text of the last call on this engine that failed; never NULL; valid until the next call. */
+const char *ckpt_error(const ckpt *engine);
+
+/* Readable when ckpt_dispatch() has work. One descriptor, however many runs. */
+int ckpt_fd(const ckpt *engine);
+/* Does what is due: takes in file-system events and finished jobs, starts new ones. Waits up to
+ * timeout_ms for the first event (0: not at all, -1: without limit). Returns the number of
+ * completions that ckpt_next() will hand out, or a negative code. */
+int ckpt_dispatch(ckpt *engine, int timeout_ms);
+
+/* ---- a run ---- */
+
+enum {
+  CKPT_CONTINUE_RUN = 1, /* go on though the target belongs to another run id */
+  CKPT_TAKE_OVER = 2,    /* push a writer aside that may be alive */
+  CKPT_POLL = 4          /* list the tree now and then instead of trusting inotify */
+};
+
+typedef struct ckpt_run_options {
+  size_t size;
+  const char *dir;             /* the watched directory; made if absent */
+  const char *to;              /* target: path or URI; {NAME} is expanded from the environment */
+  const char *state;           /* state directory; NULL: "<dir>.ckpt" */
+  const char *run_id;          /* NULL: a digest of `command` and `dir` */
+  const char *command;         /* identifies the job when there is no run_id; may be NULL */
+  const char *launch;          /* launch id; NULL: a fresh one */
+  const char *const *units;    /* globs, ended by NULL; NULL: the built-in list */
+  const char *const *excludes; /* added to the built-in ones; may be NULL */
+  const char *const *markers;  /* names that every directory unit needs; may be NULL */
+  double quiet_s;              /* quiet time of closed files; 0: 30 s; negative: none */
+  uint32_t flags;              /* CKPT_CONTINUE_RUN | ... */
+  uint32_t tries;              /* of a save with a retryable error, before it is given up; 0: 8 */
+} ckpt_run_options;
+
+/* Checks the places, takes the local lock of the state directory, reads the logs at the target,
+ * opens a term in each, and settles what an earlier run left behind (a sealed save is committed, an
+ * unfinished one swept). Blocks on the store. CKPT_EOTHER_RUN: the target is another run's;
+ * CKPT_EHELD: another process or a live lease has it. Nothing in `dir` is touched. */
+int ckpt_run_open(ckpt *engine, ckpt_run **out, const ckpt_run_options *options);
+/* Cancels what is not done, ends the term, drops the lock. */
+void ckpt_run_close(ckpt_run *run);
+
+/* The address of this run for a job's environment (CKPT_SOCKET): the same for every run on the same
+ * state directory, so that processes which carry it can be found. Valid for the run's life. */
+const char *ckpt_run_socket(const ckpt_run *run);
+const char *ckpt_run_dir(const ckpt_run *run);    /* absolute */
+const char *ckpt_run_state(const ckpt_run *run);  /* absolute */
+const char *ckpt_run_target(const ckpt_run *run); /* as a URI */
+const char *ckpt_run_id(const ckpt_run *run);
+
+/* A live process that carries this run's socket in its environment, or that the journal names. */
+typedef struct ckpt_trainer {
+  size_t size;
+  int32_t pid, sid;
+  uint64_t start;      /* clock ticks since boot: pid and start name a process */
+  const char *command; /* valid during the call */
+} ckpt_trainer;
+typedef void ckpt_trainer_fn(void *ctx, const ckpt_trainer *trainer);
+/* How many there are, the caller excepted. */
+int ckpt_run_trainers(ckpt_run *run, ckpt_trainer_fn *fn, void *ctx);
+
+enum { CKPT_RESTORE_AUTO, CKPT_RESTORE_NEVER, CKPT_RESTORE_REQUIRED, CKPT_RESTORE_NAMED };
+
+typedef struct ckpt_prepare_options {
+  size_t size;
+  uint32_t restore;  /* CKPT_RESTORE_* */
+  const char *named; /* with CKPT_RESTORE_NAMED: a checkpoint of this target, or the URI of another
+                        run or of a checkpoint of it, which is only read */
+} ckpt_prepare_options;
+
+typedef struct ckpt_prepared {
+  size_t size;
+  const char *resume;        /* absolute path to resume from, or NULL; valid for the run's life */
+  const char *restored_from; /* URI of what was restored, or NULL */
+  uint32_t restored, quarantined, found; /* units: downloaded; moved away; complete and local */
+} ckpt_prepared;
+
+/* Makes the directory ready for a trainer, while nothing runs in it: quarantines what is provably
+ * torn, restores the newest commit if it is not there whole, and says what to resume from. Blocks.
+ * CKPT_ENOENT with CKPT_RESTORE_REQUIRED (or _NAMED) when there is nothing. */
+int ckpt_run_prepare(ckpt_run *run, const ckpt_prepare_options *options, ckpt_prepared *out);
+
+/* Begins to watch. From here on nothing of ours is ever written below `dir`. */
+int ckpt_run_start(ckpt_run *run);
+
+/* ---- events and completions ---- */
+
+enum {
+  CKPT_EVENT_CHILD,   /* a trainer was started: `pid` */
+  CKPT_EVENT_EXIT,    /* it ended: `clean` if with code 0 */
+  CKPT_EVENT_RESULT,  /* `json`: one object from inside the job */
+  CKPT_EVENT_PREEMPT, /* what can be durable in `grace_s` seconds: waiting older saves are let go */
+  CKPT_EVENT_LIST     /* list the tree now (a hint that something was written) */
+};
+
+typedef struct ckpt_event {
+  size_t size;
+  uint32_t kind; /* CKPT_EVENT_* */
+  int32_t pid;
+  int32_t clean;
+  double grace_s;
+  const char *json;
+} ckpt_event;
+
+/* Hands an event in; returns at once, the event is copied. *job (may be NULL) is 0: jobs are named
+ * by their completions. */
+int ckpt_notify(ckpt_run *run, const ckpt_event *event, uint64_t *job);
+/* Gives a job up; its completion follows. CKPT_ENOENT if it is over. */
+int ckpt_cancel(ckpt *engine, uint64_t job);
+
+enum {
+  CKPT_COMMITTED = 1, /* durable: it can be restored from now on */
+  CKPT_DROPPED,       /* never begun: a newer one took its place */
+  CKPT_RETIRED,       /* changed or vanished while it was read: no error */
+  CKPT_FAILED,        /* given up after an error: status, class, reason */
+  CKPT_RETRYING,      /* failed, will be tried again */
+  CKPT_FENCED,        /* a newer term writes here: this run writes no more */
+  CKPT_UNPROVEN       /* not saved: nothing proves that it is whole (reason) */
+};
+
+typedef struct ckpt_completion {
+  size_t size;
+  ckpt_run *run;
+  uint64_t job;    /* 0 if none was begun */
+  uint32_t kind;   /* CKPT_COMMITTED, ... */
+  int32_t status;  /* CKPT_OK or CKPT_E* */
+  uint32_t class_; /* CKPT_CLASS_* of the status */
+  int64_t step;    /* -1: none */
+  uint64_t files, bytes;
+  double seconds;   /* from complete to durable */
+  const char *unit; /* path below the directory; the strings are valid until the next ckpt_next */
+  const char *reason;
+} ckpt_completion;
+
+/* Pulls one completion: 1, or 0 if there is none. */
+int ckpt_next(ckpt *engine, ckpt_completion *out);
+
+typedef struct ckpt_run_status {
+  size_t size;
+  uint32_t committed, dropped, retired, failed; /* since ckpt_run_open */
+  uint32_t pending;  /* complete and wanted, not durable yet (waiting, running, retrying) */
+  uint32_t settling; /* written, but not yet known to be complete */
+  uint32_t unproven; /* there, but nothing proves them whole */
+  uint64_t bytes_committed, bytes_left; /* left: of the pending ones */
+  int64_t newest_step;     /* of the newest commit, of this run or an earlier one; -1: none */
+  double newest_age_s;     /* since that commit; negative: there is none */
+  const char *newest_unit; /* valid until the next call; NULL: none */
+  int32_t newest_status;   /* of the newest complete unit: CKPT_OK if it is durable (or there is
+                              none), else why not */
+  uint32_t fenced;
+  uint64_t unmatched; /* files written that belong to no unit */
+  const char *unmatched_example;
+} ckpt_run_status;
+int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out);
+
+/* Each unit that is complete, or still settling, and not durable. */
+typedef struct ckpt_pending {
+  size_t size;
+  const char *unit;   /* valid during the call */
+  const char *reason; /* "uploading", "waiting for checkpoint-3", "closed, quiet 4 of 30 s" */
+  uint64_t bytes, bytes_left;
+  uint32_t begun; /* 1: its upload runs */
+} ckpt_pending;
+typedef void ckpt_pending_fn(void *ctx, const ckpt_pending *pending);
+int ckpt_run_pending(ckpt_run *run, ckpt_pending_fn *fn, void *ctx);
+
+/* ---- what a target holds; these block and need no run ---- */
+
+typedef struct ckpt_item {
+  size_t size;
+  const char *group;             /* strings: valid during the call */
+  const char *name;              /* the unit's own name */
+  const char *dir;               /* its directory in the store: "last.ckpt", "last.ckpt.~7" */
+  int64_t step;                  /* -1: none */
+  int64_t time_ns;               /* of the commit, since 1970 */
+  uint64_t files, bytes, number; /* number: of its log entry */
+  const char *root;              /* root digest, hex */
+  const char *uri;
+} ckpt_item;
+/* Return 0 to go on; another value ends the call, which returns it. */
+typedef int ckpt_item_fn(void *ctx, const ckpt_item *item);
+/* All commits of a target, group by group, oldest first. CKPT_ENOSTORE, CKPT_ENOENT (no log). */
+int ckpt_list(ckpt *engine, const char *uri, ckpt_item_fn *fn, void *ctx);
+
+typedef struct ckpt_restore_options {
+  size_t size;
+  const char *uri;  /* a target, or a checkpoint in it (<target>/<name>) */
+  const char *name; /* a unit's name or directory; NULL: the newest of each group */
+  const char *dir;  /* where to; made if absent. A name that exists there is CKPT_EEXISTS */
+} ckpt_restore_options;
+/* Restores, verified block by block, each unit in one step (staged beside `dir` or in it, renamed).
+ * fn (may be NULL) is told each one that is there. */
+int ckpt_restore(ckpt *engine, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx);
+
+typedef struct ckpt_verified {
+  size_t size;
+  const ckpt_item *item;
+  int32_t status;     /* CKPT_OK, CKPT_ECORRUPT, ... */
+  const char *reason; /* "" or what is wrong, first finding */
+  uint32_t findings;
+} ckpt_verified;
+typedef int ckpt_verified_fn(void *ctx, const ckpt_verified *verified);
+/* Reads every byte of a checkpoint and compares: of `name`, or of all commits when it is NULL.
+ * `uri` may also be a checkpoint that was copied elsewhere, with its manifest in it. Returns
+ * CKPT_ECORRUPT if any was bad. */
+int ckpt_verify(ckpt *engine, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,480 @@
+#include "detect.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect_model.h"
+
+static const int64_t default_poll_ns = 5000000000;
+
+/* --- events --- */
+
+/* lstat of an event's path; false if it is gone, or has another name by now. */
+static bool look(const detect *d, const char *path, struct stat *st) {
+  char absolute[FS_PATH_MAX];
+  if (model_absolute(d, path, absolute, NULL) < 0) return false;
+  return d->io->lstat(d->io, AT_FDCWD, absolute, st) >= 0;
+}
+
+/* Something stands at this name now, by CREATE or because an event told of it first. */
+static int appeared(detect *d, node *parent, const char *name, const watch_event *ev,
+                    node_evidence evidence, err *e) {
+  struct stat st;
+  bool there = look(d, ev->path, &st);
+  node *n = node_child(parent, name, strlen(name));
+  node_type type = there ? node_type_of(st.st_mode) : ev->is_dir ? NODE_DIR : NODE_FILE;
+  int rc = 0;
+  if (!there && ev->is_dir) return 0; /* gone again, or a MOVED_FROM is on its way */
+  if (n && (n->type != type || (type == NODE_DIR && n->ino != st.st_ino))) {
+    rc = model_remove(d, n, e);
+    n = NULL;
+  }
+  if (rc == 0 && !n) {
+    rc = model_add(d, parent, name, there ? &st : NULL, evidence, e);
+    n = node_child(parent, name, strlen(name));
+  } else if (rc == 0 && type != NODE_DIR) {
+    if (there) node_set(n, &st);
+    if (type == NODE_FILE) model_prove(d, n, evidence);
+    model_note(d, n);
+  }
+  /* What was made in it before its watch has no event. */
+  if (rc == 0 && n && type == NODE_DIR && !n->excluded) rc = list_tree(d, n, e);
+  return rc;
+}
+
+static int modified(detect *d, node *parent, node *n, const char *name, const watch_event *ev,
+                    err *e) {
+  if (!n) return appeared(d, parent, name, ev, NODE_OPEN, e);
+  if (n->type != NODE_FILE) return 0;
+  model_prove(d, n, NODE_OPEN);
+  model_note(d, n);
+  return 0;
+}
+
+static int closed(detect *d, node *parent, node *n, const char *name, const watch_event *ev,
+                  err *e) {
+  struct stat st;
+  if (!n) return appeared(d, parent, name, ev, NODE_CLOSED, e);
+  if (n->type != NODE_FILE) return 0;
+  bool there = look(d, ev->path, &st);
+  bool same = there && node_same(n, &st);
+  /* Its size and times are what they were: opened and closed for nothing, or the late close of a
+   * file that was renamed while it was open. */
+  bool idle = same && (n->evidence == NODE_CLOSED || n->evidence == NODE_UNPROVEN);
+  if (there) node_set(n, &st);
+  if (idle) return 0;
+  model_prove(d, n, NODE_CLOSED);
+  model_note(d, n);
+  return 0;
+}
+
+static int restamped(detect *d, node *n, const watch_event *ev) {
+  struct stat st;
+  if (!n || n->type == NODE_DIR || !look(d, ev->path, &st)) return 0;
+  bool same = node_same(n, &st), known = n->known;
+  if (node_type_of(st.st_mode) != n->type) return 0; /* its CREATE is on its way */
+  node_set(n, &st);
+  unit *u = unit_of(d, n);
+  if (same || !known || !u || n->excluded) return 0;
+  /* New times alone take no proof away: a copy gets those of its original last. */
+  bool renamed = u->renamed;
+  model_note(d, n);
+  u->renamed = renamed;
+  return 0;
+}
+
+static int left(detect *d, node *n, const watch_event *ev, err *e) {
+  if (!n) return 0;
+  return ev->cookie ? model_leave(d, n, ev->cookie, e) : model_remove(d, n, e);
+}
+
+static int arrived(detect *d, node *parent, const char *name, const watch_event *ev, err *e) {
+  struct stat st;
+  char *from = NULL;
+  node *n = NULL;
+  bool there = look(d, ev->path, &st);
+  for (size_t i = 0; ev->cookie && !n && i < d->limbo_count; i++)
+    if (d->limbo[i].cookie == ev->cookie) n = limbo_take(d, i, &from);
+  if (!n) {
+    node_type type = there ? node_type_of(st.st_mode) : ev->is_dir ? NODE_DIR : NODE_FILE;
+    n = node_new(name, strlen(name), type);
+    if (!n) return err_set(e, ERR_NOMEM, "watch: out of memory");
+  }
+  if (there && node_type_of(st.st_mode) != n->type) there = false; /* of a later name */
+  int rc = model_move(d, n, from, parent, name, there ? &st : NULL, e);
+  free(from);
+  n = node_child(parent, name, strlen(name));
+  if (rc == 0 && n && n->type == NODE_DIR && !n->excluded) {
+    unit *u = n->unit;
+    bool renamed = u && u->renamed;
+    rc = list_tree(d, n, e);
+    /* What came with it came by the same rename. */
+    if (n == node_child(parent, name, strlen(name)) && u && n->unit == u) u->renamed = renamed;
+  }
+  return rc;
+}
+
+static void root_lost(detect *d) {
+  if (d->lost) return;
+  d->lost = true;
+  while (d->all.count > 0) unit_drop(d, d->all.at[d->all.count - 1]);
+  log_say(d->log, LOG_ERROR, "%s was removed, moved or unmounted", d->root);
+}
+
+static int take(detect *d, const watch_event *ev, err *e) {
+  node *parent;
+  const char *name;
+  if (ev->kind == WATCH_OVERFLOW) {
+    d->missed = true;
+    return 0;
+  }
+  if (ev->kind == WATCH_GONE) {
+    root_lost(d);
+    return 0;
+  }
+  node *n = node_find(d->top, ev->path, &parent, &name);
+  if (!parent || !*name || d->lost) return 0; /* below an excluded name, or gone already */
+  switch (ev->kind) {
+  case WATCH_CREATE: return appeared(d, parent, name, ev, NODE_SEEN, e);
+  case WATCH_MODIFY: return modified(d, parent, n, name, ev, e);
+  case WATCH_CLOSE_WRITE: return closed(d, parent, n, name, ev, e);
+  case WATCH_ATTRIB: return restamped(d, n, ev);
+  case WATCH_MOVED_FROM: return left(d, n, ev, e);
+  case WATCH_DELETE: return n ? model_remove(d, n, e) : 0;
+  case WATCH_MOVED_TO: return arrived(d, parent, name, ev, e);
+  case WATCH_OVERFLOW:
+  case WATCH_GONE: break;
+  }
+  return 0;
+}
+
+static void on_event(void *ctx, const watch_event *ev) {
+  detect *d = ctx;
+  err e = {0};
+  if (take(d, ev, &e) < 0) {
+    if (!d->failed.code) d->failed = e;
+    d->missed = true;
+  }
+}
+
+/* --- taking in --- */
+
+static void forget_closes(void *ctx, node *n) {
+  (void)ctx;
+  if (n->type == NODE_FILE && n->evidence == NODE_OPEN) n->evidence = NODE_SEEN;
+}
+
+/* From here on no close may be coming for what is open. */
+static void closes_are_lost(detect *d) {
+  node_walk(d->top, forget_closes, NULL);
+  for (size_t i = 0; i < d->all.count; i++)
+    if (d->all.at[i]->state == DETECT_OPEN) unit_stir(d, d->all.at[i]);
+}
+
+static int relist(detect *d, bool lost_closes, err *e) {
+  int rc = list_all(d, e);
+  if (rc == ERR_NOENT) {
+    root_lost(d);
+    return 0;
+  }
+  if (rc == 0 && lost_closes) closes_are_lost(d);
+  return rc;
+}
+
+static int take_in(detect *d, err *e) {
+  int rc = 0;
+  if (d->watch) {
+    rc = watch_read(d->watch, on_event, d, e);
+    if (rc < 0) d->missed = true;
+  }
+  if (d->failed.code) {
+    if (rc >= 0 && e) *e = d->failed;
+    if (rc >= 0) rc = d->failed.code;
+    d->failed = (err){0};
+  }
+  return rc < 0 ? rc : 0;
+}
+
+static int catch_up(detect *d, err *e) {
+  int64_t now = model_mono(d);
+  bool missed = d->missed, switched = d->polling && d->watch;
+  if (d->lost) return 0;
+  if (switched) list_start_polling(d);
+  if (!missed && !switched && !(d->polling && now >= d->next_poll)) return 0;
+  d->missed = false;
+  d->next_poll = now + d->poll_ns;
+  int rc = relist(d, missed || switched, e);
+  if (rc < 0) d->missed = missed;
+  return rc;
+}
+
+/* A MOVED_FROM whose other half does not come left the tree. */
+static void expire_limbo(detect *d) {
+  int64_t now = model_mono(d);
+  for (size_t i = d->limbo_count; i-- > 0;)
+    if (now - d->limbo[i].since >= d->rules->settled_ns) limbo_drop(d, i);
+}
+
+int detect_run(detect *d, err *e) {
+  int rc = judge_fresh(d, e);
+  if (rc == 0) rc = take_in(d, e);
+  if (rc == 0) rc = catch_up(d, e);
+  expire_limbo(d);
+  if (rc == 0) rc = judge_due(d, e);
+  if (rc == 0 && d->lost) rc = err_set(e, ERR_NOENT, "%s was removed, moved or unmounted", d->root);
+  return rc;
+}
+
+int detect_feed(detect *d, const watch_event *event, err *e) {
+  int rc = judge_fresh(d, e);
+  if (rc == 0) rc = take(d, event, e);
+  return rc == 0 ? catch_up(d, e) : rc;
+}
+
+int detect_list(detect *d, err *e) {
+  int rc = judge_fresh(d, e);
+  return rc == 0 && !d->lost ? relist(d, false, e) : rc;
+}
+
+/* --- open and close --- */
+
+static int choose_mode(detect *d, const detect_options *o, err *e) {
+  fs_kind kind;
+  err why = {0};
+  if (o->mode == DETECT_FED) return 0;
+  int rc = fs_kind_of(d->root, &kind, e);
+  if (rc < 0) return rc;
+  d->foreign = kind.remote_writers;
+  d->polling = o->mode == DETECT_POLL || d->foreign;
+  if (d->polling) return 0;
+  rc = watch_open(&d->watch, d->root, &why);
+  if (rc == ERR_LIMIT) {
+    log_say(d->log, LOG_WARN, "%s; listing the directory every %g s instead", why.text,
+            (double)d->poll_ns / 1e9);
+    d->polling = true;
+    return 0;
+  }
+  if (rc < 0 && e) *e = why;
+  return rc;
+}
+
+static int first_listing(detect *d, err *e) {
+  d->first = true;
+  int rc = list_tree(d, d->top, e);
+  d->first = false;
+  d->fresh = true;
+  d->next_poll = model_mono(d) + d->poll_ns;
+  return rc;
+}
+
+int detect_open(const detect_options *o, detect **out, err *e) {
+  *out = NULL;
+  detect *d = calloc(1, sizeof *d);
+  if (!d) return err_set(e, ERR_NOMEM, "watch %s: out of memory", o->root);
+  d->io = o->io;
+  d->log = o->log;
+  d->rules = o->rules;
+  d->has_writer = o->has_writer;
+  d->poll_ns = o->poll_ns > 0 ? o->poll_ns : default_poll_ns;
+  /* Listings follow no link, not at the root either. */
+  d->root = o->mode == DETECT_FED ? strdup(o->root) : realpath(o->root, NULL);
+  d->top = node_new("", 0, NODE_DIR);
+  int rc = 0;
+  if (!d->root && o->mode != DETECT_FED)
+    rc = err_set(e, ERR_NOENT, "watch %s: there is no such directory", o->root);
+  else if (!d->top || !d->root)
+    rc = err_set(e, ERR_NOMEM, "watch %s: out of memory", o->root);
+  if (rc == 0) rc = choose_mode(d, o, e);
+  if (rc == 0) rc = first_listing(d, e);
+  if (rc < 0) {
+    detect_close(d);
+    return rc;
+  }
+  *out = d;
+  return 0;
+}
+
+void detect_close(detect *d) {
+  if (!d) return;
+  for (size_t i = d->queue_head; i < d->queue.count;
+       i++) /* those that are gone stand in no other list */
+    if (d->queue.at[i]->state == DETECT_GONE) unit_free(d->queue.at[i]);
+  for (size_t i = 0; i < d->all.count; i++) unit_free(d->all.at[i]);
+  for (size_t i = 0; i < d->limbo_count; i++) {
+    node_free(d->limbo[i].n);
+    free(d->limbo[i].path);
+  }
+  free(d->all.at);
+  free(d->active.at);
+  free(d->queue.at);
+  free(d->limbo);
+  free(d->index);
+  unit_free(d->out);
+  series_free_all(d);
+  node_free(d->top);
+  watch_close(d->watch);
+  free(d->root);
+  free(d->example);
+  free(d);
+}
+
+/* --- asking --- */
+
+int detect_fd(const detect *d) {
+  return d->watch && !d->polling ? watch_fd(d->watch) : -1;
+}
+
+bool detect_polling(const detect *d) {
+  return d->polling;
+}
+
+int64_t detect_due(const detect *d) {
+  int64_t due = INT64_MAX;
+  if (d->lost) return due;
+  if (d->fresh || d->missed || (d->polling && d->watch)) return model_mono(d);
+  if (d->polling) due = d->next_poll;
+  for (size_t i = 0; i < d->active.count; i++)
+    if (d->active.at[i]->due < due) due = d->active.at[i]->due;
+  for (size_t i = 0; i < d->limbo_count; i++) {
+    int64_t end = d->limbo[i].since + d->rules->settled_ns;
+    if (end < due) due = end;
+  }
+  return due;
+}
+
+static void show(detect *d, const unit *u, detect_unit *out) {
+  unit_group(u, d->group);
+  *out = (detect_unit){.path = u->path,
+                       .group = d->group,
+                       .name = unit_name(u),
+                       .kind = u->kind,
+                       .step = u->step,
+                       .state = u->state,
+                       .reason = u->reason,
+                       .generation = u->generation,
+                       .in_place = u->generation > 0 || u->step == MATCH_NO_STEP,
+                       .files = u->files,
+                       .bytes = u->bytes,
+                       .fingerprint = u->fingerprint,
+                       .changed_ns = u->changed};
+}
+
+/* What detect_open found is judged when it is first asked for: detect_learn may come before. An
+ * error there comes again with the next detect_run. */
+static void judge_first(detect *d) {
+  err e = {0};
+  if (judge_fresh(d, &e) < 0) log_say(d->log, LOG_ERROR, "%s", e.text);
+}
+
+int detect_next(detect *d, detect_unit *out) {
+  judge_first(d);
+  unit_free(d->out);
+  d->out = NULL;
+  while (d->queue_head < d->queue.count) {
+    unit *u = d->queue.at[d->queue_head++];
+    u->queued = false;
+    if (u->state == DETECT_GONE) {
+      d->out = u;
+    } else {
+      bool news =
+          !u->handed || u->state != u->handed_state || u->generation != u->handed_generation;
+      if (!news) continue;
+      u->handed = true;
+      u->handed_state = u->state;
+      u->handed_generation = u->generation;
+    }
+    show(d, u, out);
+    return 1;
+  }
+  d->queue.count = d->queue_head = 0;
+  return 0;
+}
+
+int detect_find(detect *d, const char *path, detect_unit *out) {
+  judge_first(d);
+  const unit *u = unit_at(d, path);
+  if (u) show(d, u, out);
+  return u != NULL;
+}
+
+int detect_each(detect *d, detect_unit_fn *fn, void *ctx) {
+  detect_unit shown;
+  int rc = 0;
+  judge_first(d);
+  for (size_t i = 0; rc == 0 && i < d->all.count; i++) {
+    show(d, d->all.at[i], &shown);
+    rc = fn(ctx, &shown);
+  }
+  return rc;
+}
+
+uint64_t detect_unmatched(const detect *d, const char **example) {
+  if (example) *example = d->example;
+  return d->unmatched;
+}
+
+/* --- what the caller knows --- */
+
+static void look_for_open(void *ctx, node *n) {
+  if (n->type == NODE_FILE && n->evidence == NODE_OPEN) *(bool *)ctx = true;
+}
+
+int detect_prove(detect *d, const char *path, const digest *fingerprint, const char *reason,
+                 err *e) {
+  bool changed, open = false;
+  judge_first(d);
+  unit *u = unit_at(d, path);
+  if (!u || (u->state != DETECT_UNPROVEN && u->state != DETECT_OPEN)) return 0;
+  int rc = list_unit(d, u, &changed, e);
+  if (rc < 0 || changed) return rc;
+  unit_walk(u, look_for_open, &open);
+  if (open) return 0;
+  rc = judge_measure(d, u, e);
+  if (rc < 0 || u->files == 0 || !digest_equal(&u->fingerprint, fingerprint)) return rc;
+  judge_complete(d, u, reason);
+  return 1;
+}
+
+/* A group's files are handed in by their whole names; here they are known by what follows its own.
+ */
+static bool all_have_stem(const char *stem, const char *const *names, size_t count) {
+  size_t len = strlen(stem), i = 0;
+  while (i < count && strncmp(names[i], stem, len) == 0 && names[i][len] == '.') i++;
+  return count > 0 && i == count;
+}
+
+int detect_learn(detect *d, const char *group, const char *unit_name, const char *const *names,
+                 size_t count, err *e) {
+  if (!all_have_stem(unit_name, names, count))
+    return series_learn(d, group, unit_name, names, count, e);
+  const char **tails = calloc(count, sizeof *tails);
+  if (!tails) return err_set(e, ERR_NOMEM, "watch: out of memory");
+  for (size_t i = 0; i < count; i++) tails[i] = names[i] + strlen(unit_name);
+  int rc = series_learn(d, group, unit_name, tails, count, e);
+  free(tails);
+  return rc;
+}
+
+void detect_writer_gone(detect *d, bool clean) {
+  err e = {0};
+  judge_first(d);
+  /* What it did last may still wait to be read. */
+  int rc = take_in(d, &e);
+  if (rc == 0) rc = catch_up(d, &e);
+  if (rc < 0) log_say(d->log, LOG_ERROR, "%s", e.text);
+  d->clean = clean;
+  d->dead = !clean;
+  d->end_seq = d->seq;
+  for (size_t i = 0; i < d->all.count; i++) {
+    unit *u = d->all.at[i];
+    if (!clean) judge_writer_died(d, u);
+    if (u->state == DETECT_OPEN) unit_wake(d, u, model_mono(d));
+  }
+}
+
+void detect_writer_new(detect *d) {
+  d->dead = d->clean = false;
+}

@@ -1,0 +1,404 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/structure.h"
+#include "detect_model.h"
+#include "prims/proc.h"
+
+static const int64_t try_again = 5000000000; /* after an error */
+
+/* --- facts --- */
+
+typedef struct tally {
+  rule_facts *f;
+  int64_t changed, data_mtime;
+  uint64_t bytes, data_seq, rewrite_seq;
+  const unit *u;
+  const rules *rules;
+  bool fine_times;
+} tally;
+
+static const rules_marker *marker_at(const tally *t, const node *n) {
+  bool top = t->u->kind == MATCH_DIR && n->parent == t->u->root && n->type == NODE_FILE;
+  return top ? rules_marker_named(t->rules, n->name) : NULL;
+}
+
+static void count_file(void *ctx, node *n) {
+  tally *t = ctx;
+  if (n->type == NODE_DIR || n->type == NODE_OTHER) return;
+  int64_t newest = n->mtime_ns > n->ctime_ns ? n->mtime_ns : n->ctime_ns;
+  if (newest > t->changed) t->changed = newest;
+  if (n->mtime_ns % 1000000000 != 0 || n->ctime_ns % 1000000000 != 0) t->fine_times = true;
+  t->f->files++;
+  if (n->type != NODE_FILE) return;
+  t->bytes += n->size;
+  if (n->evidence == NODE_OPEN) t->f->open_name = n->name;
+  t->f->open += n->evidence == NODE_OPEN;
+  t->f->seen += n->evidence == NODE_SEEN;
+  t->f->unproven += n->evidence == NODE_UNPROVEN;
+  if (marker_at(t, n)) return;
+  if (n->mtime_ns > t->data_mtime) t->data_mtime = n->mtime_ns;
+  if (n->seq > t->data_seq) t->data_seq = n->seq;
+  /* Written again since the unit was last whole: the marker that stands there is of that time. */
+  bool again = n->old || t->u->remove_seq > t->u->settle_seq;
+  if (again && n->seq > t->u->settle_seq && n->seq > t->rewrite_seq) t->rewrite_seq = n->seq;
+}
+
+static bool marker_is_old(const rules_marker *m, const node *n, const tally *t) {
+  if (t->rewrite_seq > n->seq) return true;
+  /* Order of time stamps, or order of events where both were seen. */
+  bool ordered = n->seq > t->data_seq && n->evidence == NODE_CLOSED;
+  return m->newest && n->mtime_ns < t->data_mtime && !ordered;
+}
+
+static bool series_has(const series *s, const char *name) {
+  size_t low = 0, high = s ? s->count : 0;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    int c = strcmp(name, s->files[mid]);
+    if (c == 0) return true;
+    if (c < 0)
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  return false;
+}
+
+static bool is_signed(const rules_marker *m, const unit *u) {
+  for (size_t i = 0; m->signature && i < u->root->count; i++) {
+    const node *n = u->root->children[i];
+    if (n->type == NODE_FILE && !n->excluded && match_glob(m->signature, n->name)) return true;
+  }
+  return false;
+}
+
+static void count_marker(const unit *u, const rules_marker *m, const series *s, const tally *t) {
+  const node *n = node_child(u->root, m->name, strlen(m->name));
+  bool by_user = rules_marker_by_user(m);
+  rule_facts *f = t->f;
+  if (n && n->type == NODE_FILE && (n->size > 0 || by_user)) {
+    bool old = marker_is_old(m, n, t);
+    if (!f->marker || (old && !f->marker_old)) f->marker = m->name;
+    f->marker_old = f->marker_old || old;
+  } else if (is_signed(m, u) || series_has(s, m->name)) {
+    if (!f->needed || by_user) f->needed = m->name;
+    f->needed_always = f->needed_always || by_user;
+  }
+}
+
+/* `name` with the step of the unit before it put into that of this one: "model_10.pt". */
+static void step_swapped(const char *name, int64_t was, int64_t is, char *out) {
+  size_t at = 0;
+  while (*name && at + 24 < FS_PATH_MAX) {
+    size_t digits = strspn(name, "0123456789");
+    if (digits == 0) {
+      out[at++] = *name++;
+    } else if (digits < 19 && strtoll(name, NULL, 10) == was) {
+      at += (size_t)snprintf(out + at, FS_PATH_MAX - at, "%.*lld", (int)digits, (long long)is);
+      name += digits;
+    } else {
+      for (; digits > 0 && at + 24 < FS_PATH_MAX; digits--) out[at++] = *name++;
+    }
+  }
+  out[at] = '\0';
+}
+
+static bool holds(const unit *u, const char *name) {
+  node *parent;
+  const char *base;
+  char member[FS_PATH_MAX];
+  if (u->kind == MATCH_GROUP) {
+    snprintf(member, sizeof member, "%s%s", unit_name(u), name);
+    return node_child(u->root, member, strlen(member)) != NULL;
+  }
+  return node_find(u->root, name, &parent, &base) != NULL;
+}
+
+/* The first file that the unit before it has and this one lacks. */
+static const char *lacking(const unit *u, const series *s) {
+  char swapped[FS_PATH_MAX];
+  for (size_t i = 0; s && u->kind != MATCH_FILE && i < s->count; i++) {
+    if (holds(u, s->files[i])) continue;
+    if (s->step < 0 || u->step < 0) return s->files[i];
+    step_swapped(s->files[i], s->step, u->step, swapped);
+    if (!holds(u, swapped)) return s->files[i];
+  }
+  return NULL;
+}
+
+static void gather(detect *d, unit *u, rule_facts *f) {
+  const series *s = series_find(d, u);
+  tally t = {.f = f, .u = u, .rules = d->rules};
+  *f = (rule_facts){.renamed = u->renamed,
+                    .removed = u->remove_seq > u->write_seq && u->remove_seq > u->settle_seq,
+                    .dead = u->dead,
+                    .touched = u->touched,
+                    .blind = d->polling,
+                    .foreign = d->foreign};
+  unit_walk(u, count_file, &t);
+  for (size_t i = 0; u->kind == MATCH_DIR && i < d->rules->marker_count; i++)
+    count_marker(u, &d->rules->markers[i], s, &t);
+  f->lacks = lacking(u, s);
+  f->clean = d->clean && u->touched && u->write_seq <= d->end_seq && u->remove_seq <= d->end_seq;
+  int64_t wall = d->io->now(d->io, IO_WALL);
+  f->age = wall - t.changed;
+  f->grain = t.fine_times ? 10000000 : 2000000000;
+  /* What was there before us has been quiet since its newest time stamp. */
+  if (!u->touched) u->last = model_mono(d) - (f->age > 0 ? f->age : 0);
+  f->quiet = model_mono(d) - u->last;
+  u->files = f->files;
+  u->bytes = t.bytes;
+  u->changed = t.changed;
+}
+
+/* --- fingerprint --- */
+
+typedef struct printing {
+  const unit *u;
+  hash *h;
+  int rc;
+  err *e;
+} printing;
+
+static void print_node(void *ctx, node *n) {
+  printing *p = ctx;
+  char name[FS_PATH_MAX];
+  if (p->rc < 0) return;
+  p->rc = unit_file_name(p->u, n, name, p->e);
+  if (p->rc < 0) return;
+  /* A directory's own times change with each temporary file in it. */
+  bool dir = n->type == NODE_DIR;
+  uint64_t facts[] = {n->type, dir ? 0 : n->size, dir ? 0 : (uint64_t)n->mtime_ns,
+                      dir ? 0 : n->ino};
+  p->rc = hash_add(p->h, name, strlen(name) + 1, p->e);
+  if (p->rc == 0) p->rc = hash_add(p->h, facts, sizeof facts, p->e);
+}
+
+int judge_measure(detect *d, unit *u, err *e) {
+  rule_facts f;
+  printing p = {.u = u, .e = e};
+  gather(d, u, &f);
+  int rc = hash_begin(HASH_XXH3_128, &p.h, e);
+  if (rc < 0) return rc;
+  unit_walk(u, print_node, &p);
+  rc = hash_end(p.h, &u->fingerprint, e);
+  return p.rc < 0 ? p.rc : rc;
+}
+
+/* --- verdicts --- */
+
+static bool writes_path(const detect *d, const char *path) {
+  char absolute[FS_PATH_MAX];
+  if (model_absolute(d, path, absolute, NULL) < 0) return true;
+  return d->has_writer ? d->has_writer(absolute) : proc_has_writer(absolute);
+}
+
+typedef struct asking {
+  const detect *d;
+  bool found;
+} asking;
+
+static void ask_member(void *ctx, node *n) {
+  asking *a = ctx;
+  char path[FS_PATH_MAX];
+  if (a->found) return;
+  a->found = node_path(n, path, NULL) < 0 || writes_path(a->d, path);
+}
+
+static bool has_writer(const detect *d, const unit *u) {
+  asking a = {.d = d};
+  if (d->nobody) return false;
+  if (u->kind != MATCH_GROUP) return writes_path(d, u->path);
+  unit_walk(u, ask_member, &a);
+  return a.found;
+}
+
+typedef struct settling {
+  bool all, prove;
+  uint64_t since;
+} settling;
+
+static void settle_node(void *ctx, node *n) {
+  const settling *s = ctx;
+  n->old = true;
+  if (n->type != NODE_FILE) return;
+  if (s->prove)
+    n->evidence = NODE_CLOSED;
+  else if (n->seq > s->since || n->evidence != NODE_CLOSED)
+    n->evidence = NODE_UNPROVEN;
+}
+
+typedef struct naming {
+  const unit *u;
+  const char **names;
+  size_t count;
+  bool failed;
+} naming;
+
+static void name_node(void *ctx, node *n) {
+  naming *a = ctx;
+  char name[FS_PATH_MAX];
+  if (n->type != NODE_FILE || a->failed) return;
+  a->failed = unit_file_name(a->u, n, name, NULL) < 0;
+  char *copy = a->failed ? NULL : strdup(name);
+  if (copy)
+    a->names[a->count++] = copy;
+  else
+    a->failed = true;
+}
+
+static void learn_from(detect *d, const unit *u) {
+  char group[FS_PATH_MAX];
+  naming a = {.u = u};
+  if (u->kind == MATCH_FILE) return;
+  a.names = calloc(u->files + 1, sizeof *a.names);
+  if (!a.names) return;
+  unit_walk(u, name_node, &a);
+  unit_group(u, group);
+  if (a.failed || series_learn(d, group, unit_name(u), a.names, a.count, NULL) < 0)
+    log_say(d->log, LOG_WARN, "%s: no memory for its file names", u->path);
+  for (size_t i = 0; i < a.count; i++) free((char *)a.names[i]);
+  free(a.names);
+}
+
+void judge_complete(detect *d, unit *u, const char *reason) {
+  unit_walk(u, settle_node, &(settling){.prove = true});
+  u->settle_seq = ++d->seq;
+  u->dead = false;
+  learn_from(d, u);
+  unit_set(d, u, DETECT_COMPLETE, reason);
+  unit_rest(d, u);
+  log_say(d->log, LOG_INFO, "%s is complete: %s", u->path, u->reason);
+}
+
+void judge_writer_died(detect *d, unit *u) {
+  bool untouched = !u->touched && u->state != DETECT_OPEN;
+  if (u->state == DETECT_COMPLETE || u->renamed || untouched) return;
+  unit_walk(u, settle_node, &(settling){.since = u->settle_seq});
+  u->settle_seq = ++d->seq;
+  u->dead = true;
+}
+
+/* Last, a look at the files themselves. A file that vanishes meanwhile is an event of its own. */
+static int check_structure(detect *d, unit *u, rule_verdict *v, err *e) {
+  char why[128];
+  structure found;
+  err ours = {0};
+  int rc =
+      structure_of_unit(d->io, d->root, u->path, u->kind, d->rules, &found, why, sizeof why, &ours);
+  if (rc == ERR_NOENT || rc == ERR_RETIRED || rc == ERR_ACCESS) {
+    v->state = rc == ERR_ACCESS ? DETECT_UNPROVEN : DETECT_OPEN;
+    v->wait = rc == ERR_ACCESS ? RULE_NEVER : d->rules->settled_ns;
+    snprintf(v->reason, sizeof v->reason, "%.*s", RULE_TEXT_MAX - 1, ours.text);
+    return 0;
+  }
+  if (rc < 0) {
+    if (e) *e = ours;
+    return rc;
+  }
+  if (found != STRUCTURE_TORN) return 0;
+  v->state = DETECT_BROKEN;
+  snprintf(v->reason, sizeof v->reason, "%s", why);
+  return 0;
+}
+
+static int conclude(detect *d, unit *u, rule_verdict *v, err *e) {
+  int rc = 0;
+  if (v->state != DETECT_OPEN) rc = judge_measure(d, u, e);
+  if (rc == 0 && (v->state == DETECT_COMPLETE || v->state == DETECT_UNPROVEN))
+    rc = check_structure(d, u, v, e);
+  if (rc < 0) return rc;
+  if (v->state == DETECT_COMPLETE) {
+    judge_complete(d, u, v->reason);
+    return 0;
+  }
+  unit_set(d, u, v->state, v->reason);
+  unit_wake(d, u, v->wait == RULE_NEVER ? INT64_MAX : model_mono(d) + v->wait);
+  return 0;
+}
+
+int judge(detect *d, unit *u, err *e) {
+  rule_facts f;
+  rule_verdict v;
+  bool changed;
+  int64_t now = model_mono(d);
+  if (!node_within(d->top, u->root)) { /* on its way to another name */
+    unit_wake(d, u, now + d->rules->settled_ns);
+    return 0;
+  }
+  gather(d, u, &f);
+  rule_decide(d->rules, &f, &v);
+  if (v.state == DETECT_COMPLETE) {
+    int rc = list_unit(d, u, &changed, e);
+    if (rc < 0) unit_wake(d, u, now + try_again);
+    if (rc < 0 || changed) return rc;
+    gather(d, u, &f);
+    rule_decide(d->rules, &f, &v);
+  }
+  if (v.ask_writer) {
+    f.writer = has_writer(d, u) ? RULE_SOMEBODY : RULE_NOBODY;
+    rule_decide(d->rules, &f, &v);
+  }
+  int rc = conclude(d, u, &v, e);
+  if (rc < 0) unit_wake(d, u, now + try_again);
+  return rc;
+}
+
+int judge_due(detect *d, err *e) {
+  int64_t now = model_mono(d);
+  int rc = 0;
+  for (bool again = true; again && rc == 0;) {
+    again = false;
+    for (size_t i = 0; rc == 0 && i < d->active.count;) {
+      unit *u = d->active.at[i];
+      if (u->due > now) {
+        i++;
+        continue;
+      }
+      /* It may go while it is judged; if it stays, it has a later due time. */
+      rc = judge(d, u, e);
+      again = true;
+      if (i < d->active.count && d->active.at[i] == u) i++;
+    }
+  }
+  return rc;
+}
+
+/* A unit by its path: judging one lists it, which may make another one go. */
+typedef struct waiting {
+  char *path;
+  int64_t changed;
+} waiting;
+
+static int by_change(const void *a, const void *b) {
+  const waiting *x = a, *y = b;
+  if (x->changed != y->changed) return x->changed < y->changed ? -1 : 1;
+  return strcmp(x->path, y->path);
+}
+
+int judge_fresh(detect *d, err *e) {
+  size_t count = d->all.count, done = 0;
+  rule_facts f;
+  if (!d->fresh) return 0;
+  d->fresh = false;
+  waiting *list = calloc(count + 1, sizeof *list);
+  int rc = list ? 0 : err_set(e, ERR_NOMEM, "watch: out of memory");
+  for (; rc == 0 && done < count; done++) {
+    gather(d, d->all.at[done], &f);
+    list[done] = (waiting){strdup(d->all.at[done]->path), d->all.at[done]->changed};
+    if (!list[done].path) rc = err_set(e, ERR_NOMEM, "watch: out of memory");
+  }
+  if (rc == 0) qsort(list, count, sizeof *list, by_change);
+  /* One question for the whole tree spares one for each unit. */
+  d->nobody = rc == 0 && count > 0 && !writes_path(d, "");
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    unit *u = unit_at(d, list[i].path);
+    if (u && u->active) rc = judge(d, u, e);
+  }
+  d->nobody = false;
+  for (size_t i = 0; i < done; i++) free(list[i].path);
+  free(list);
+  return rc;
+}

@@ -1,0 +1,220 @@
+#include "detect_model.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+int model_absolute(const detect *d, const char *path, char *out, err *e) {
+  return fs_join(out, d->root, path, e);
+}
+
+bool model_excluded(const detect *d, const node *n) {
+  char path[FS_PATH_MAX];
+  if (!n->parent || node_path(n, path, NULL) < 0) return false;
+  return rules_excluded(d->rules, path, n->type == NODE_DIR);
+}
+
+void model_prove(detect *d, node *n, node_evidence evidence) {
+  /* A close after the writer's death was the kernel's. */
+  bool void_ = d->dead && (evidence == NODE_CLOSED || evidence == NODE_SEEN);
+  n->evidence = (uint8_t)(void_ ? NODE_UNPROVEN : evidence);
+}
+
+/* Counts a file that nobody would save. */
+static void count_unmatched(detect *d, node *n) {
+  char path[FS_PATH_MAX];
+  if (n->type != NODE_FILE || n->counted) return;
+  n->counted = true;
+  d->unmatched++;
+  if (!d->example && node_path(n, path, NULL) == 0) d->example = strdup(path);
+}
+
+void model_note(detect *d, node *n) {
+  if (n->excluded) {
+    /* A temporary name inside a unit is no part of it, but shows that somebody is at work. */
+    node *p = n->parent;
+    while (p && !p->unit) p = p->parent;
+    if (p) unit_stir(d, p->unit);
+    return;
+  }
+  unit *u = unit_of(d, n);
+  if (u && (n->type != NODE_DIR || u->root != n))
+    unit_written(d, u, n);
+  else if (!u)
+    count_unmatched(d, n);
+}
+
+/* A marker makes its directory a unit. */
+static int promote_parent(detect *d, node *n, err *e) {
+  node *dir = n->parent;
+  if (n->type != NODE_FILE || n->excluded || !rules_marker_named(d->rules, n->name)) return 0;
+  return dir->unit ? 0 : unit_promote(d, dir, e);
+}
+
+int model_add(detect *d, node *dir, const char *name, const struct stat *st, node_evidence evidence,
+              err *e) {
+  node *n = node_new(name, strlen(name), st ? node_type_of(st->st_mode) : NODE_FILE);
+  if (!n) return err_set(e, ERR_NOMEM, "watch: out of memory");
+  int rc = node_attach(dir, n, e);
+  if (rc < 0) {
+    node_free(n);
+    return rc;
+  }
+  if (st) node_set(n, st);
+  n->pass = d->pass;
+  n->old = d->first;
+  n->excluded = model_excluded(d, n);
+  /* Links and directories are made in one step: nobody closes them. */
+  model_prove(d, n, n->type == NODE_FILE ? evidence : NODE_CLOSED);
+  rc = unit_classify(d, n, e);
+  if (rc == 0) rc = promote_parent(d, n, e);
+  if (rc == 0 && !d->first) model_note(d, n);
+  return rc;
+}
+
+/* --- leaving and moving --- */
+
+int model_leave(detect *d, node *n, uint32_t cookie, err *e) {
+  char path[FS_PATH_MAX];
+  int rc = node_path(n, path, e);
+  if (rc < 0) return rc;
+  if (d->limbo_count == d->limbo_room) {
+    size_t room = d->limbo_room ? 2 * d->limbo_room : 8;
+    limbo *grown = realloc(d->limbo, room * sizeof *grown);
+    if (!grown) return err_set(e, ERR_NOMEM, "watch: out of memory");
+    d->limbo = grown;
+    d->limbo_room = room;
+  }
+  char *copy = strdup(path);
+  if (!copy) return err_set(e, ERR_NOMEM, "watch: out of memory");
+  unit *u = unit_of(d, n);
+  node_detach(n);
+  if (n->excluded)
+    u = NULL;
+  else if (u && u->root != n)
+    unit_lost_file(d, u, n);
+  d->limbo[d->limbo_count++] =
+      (limbo){.n = n, .path = copy, .cookie = cookie, .since = model_mono(d)};
+  return 0;
+}
+
+node *limbo_take(detect *d, size_t at, char **path) {
+  node *n = d->limbo[at].n;
+  *path = d->limbo[at].path;
+  d->limbo_count--;
+  memmove(d->limbo + at, d->limbo + at + 1, (d->limbo_count - at) * sizeof *d->limbo);
+  return n;
+}
+
+void limbo_drop(detect *d, size_t at) {
+  char *path;
+  node *n = limbo_take(d, at, &path);
+  unit_drop_within(d, path, n);
+  free(path);
+  node_free(n);
+}
+
+int model_remove(detect *d, node *n, err *e) {
+  int rc = model_leave(d, n, 0, e);
+  /* While everything is listed it may turn up again under another name. */
+  if (rc == 0 && !d->index) limbo_drop(d, d->limbo_count - 1);
+  return rc;
+}
+
+typedef struct proof {
+  bool unproven;
+} proof;
+
+static void look_for_unproven(void *ctx, node *n) {
+  proof *p = ctx;
+  if (n->type == NODE_FILE && n->evidence == NODE_UNPROVEN) p->unproven = true;
+}
+
+/* A unit that was in doubt is not proven by getting another name. */
+static bool in_doubt(const unit *u) {
+  proof p = {false};
+  if (u->state == DETECT_UNPROVEN || u->state == DETECT_BROKEN || u->dead) return true;
+  unit_walk(u, look_for_unproven, &p);
+  return p.unproven;
+}
+
+static void drop_children(const detect *d, node *n) {
+  /* While everything is listed the index points at them; they do no harm. */
+  while (!d->index && n->count > 0) {
+    node *c = n->children[n->count - 1];
+    node_detach(c);
+    node_free(c);
+  }
+}
+
+/* Excluded or not depends on the whole path. */
+static void recheck(detect *d, node *n) {
+  n->excluded = model_excluded(d, n);
+  for (size_t i = 0; i < n->count; i++) recheck(d, n->children[i]);
+}
+
+/* What stood under the new name is gone; a unit that was there lives on in the new node. */
+static int replace(detect *d, node *there, node *n, unit **keep, err *e) {
+  unit *u = there->unit;
+  if (u && there->type == n->type) {
+    there->unit = NULL;
+    u->root = n;
+    *keep = u;
+  }
+  return model_remove(d, there, e);
+}
+
+static int settle_names(detect *d, node *n, const char *from, unit *keep, err *e) {
+  recheck(d, n);
+  if (keep) { /* after `replace` it has this path already */
+    unit *own = n->unit;
+    if (own) unit_drop(d, own);
+    n->unit = keep;
+  }
+  if (n->excluded) {
+    if (from) unit_drop_within(d, from, n);
+    drop_children(d, n);
+    return 0;
+  }
+  int rc = from ? unit_repath(d, from, n, e) : 0;
+  return rc == 0 ? unit_classify(d, n, e) : rc;
+}
+
+/* It got its name in one step. */
+static int proven_by_move(detect *d, node *n, bool doubt, bool was_temporary, err *e) {
+  int rc = 0;
+  if (n->excluded) return 0;
+  if (n->type == NODE_FILE && (n->evidence != NODE_UNPROVEN || was_temporary) && !doubt)
+    n->evidence = NODE_CLOSED;
+  if (n->type == NODE_DIR && !n->unit) rc = unit_promote(d, n, e);
+  if (rc == 0) rc = promote_parent(d, n, e);
+  if (rc < 0) return rc;
+  if (n->unit) {
+    unit_written(d, n->unit, n);
+    n->unit->renamed = !doubt;
+    if (!doubt) n->unit->dead = false;
+  } else {
+    model_note(d, n);
+  }
+  return 0;
+}
+
+int model_move(detect *d, node *n, const char *from, node *dir, const char *name,
+               const struct stat *st, err *e) {
+  unit *keep = NULL;
+  int rc = 0;
+  bool doubt = n->unit && in_doubt(n->unit), was_temporary = n->excluded || !from;
+  node *there = node_child(dir, name, strlen(name));
+  if (there == n) return 0;
+  if (there) rc = replace(d, there, n, &keep, e);
+  if (rc == 0) rc = node_rename(n, name, e);
+  if (rc == 0) rc = node_attach(dir, n, e);
+  if (rc < 0) {
+    node_free(n);
+    return rc;
+  }
+  if (st) node_set(n, st);
+  n->pass = d->pass;
+  rc = settle_names(d, n, from, keep, e);
+  return rc == 0 ? proven_by_move(d, n, doubt, was_temporary, e) : rc;
+}

@@ -1,0 +1,141 @@
+#include "detect_rule.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const int64_t ask_again = 5000000000; /* while somebody has it open and no event will tell */
+
+static void say(rule_verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(rule_verdict *v, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(v->reason, sizeof v->reason, fmt, args);
+  va_end(args);
+}
+
+static void set(rule_verdict *v, detect_state state, int64_t wait) {
+  v->state = state;
+  v->wait = wait;
+}
+
+/* True if it may be called `state` now; else it stays open because somebody has it open. */
+static bool nobody_writes(const rule_facts *f, rule_verdict *v) {
+  v->ask_writer = f->writer == RULE_UNASKED;
+  if (f->writer != RULE_SOMEBODY) return true;
+  set(v, DETECT_OPEN, ask_again);
+  say(v, "somebody still has a file of it open for writing");
+  return false;
+}
+
+/* A change within the tick of the newest time stamp would leave no trace. Stamps from the future
+ * tell nothing, then only our own clock counts. */
+static int64_t racy_for(const rule_facts *f) {
+  int64_t age = f->age >= 0 ? f->age : f->quiet;
+  return age > f->grain ? 0 : f->grain - age + 1;
+}
+
+/* Complete after `need` ns of quiet. */
+static void after_quiet(const rule_facts *f, int64_t need, bool ask, const char *what,
+                        const char *detail, rule_verdict *v) {
+  int64_t left = need - f->quiet, racy = racy_for(f);
+  if (left < 0) left = 0;
+  if (racy > left) left = racy;
+  if (left > 0) {
+    set(v, DETECT_OPEN, left);
+    say(v, "%s%s, quiet %.1f of %g s", what, detail, (double)f->quiet / 1e9, (double)need / 1e9);
+    return;
+  }
+  if (ask && !nobody_writes(f, v)) return;
+  set(v, DETECT_COMPLETE, RULE_NEVER);
+  say(v, "%s%s", what, detail);
+}
+
+/* It came back to life: files of it are being written by somebody who lives, so what is missing
+ * may still come. */
+static bool coming(const rules *r, const rule_facts *f, rule_verdict *v) {
+  if (!f->touched || f->dead || f->clean || f->quiet >= r->quiet_ns) return false;
+  set(v, DETECT_OPEN, r->quiet_ns - f->quiet);
+  return true;
+}
+
+static void decide_empty(const rules *r, const rule_facts *f, rule_verdict *v) {
+  if (coming(r, f, v)) {
+    say(v, "it holds no file yet");
+  } else if (nobody_writes(f, v)) {
+    set(v, DETECT_BROKEN, RULE_NEVER);
+    say(v, "it holds no file");
+  }
+}
+
+static void decide_needed(const rules *r, const rule_facts *f, rule_verdict *v) {
+  bool ended = f->unproven > 0 || f->dead || f->clean;
+  if (!ended || coming(r, f, v)) {
+    if (!ended) set(v, DETECT_OPEN, RULE_NEVER);
+    say(v, "%s is not there yet", f->needed);
+  } else if (nobody_writes(f, v)) {
+    set(v, DETECT_BROKEN, RULE_NEVER);
+    say(v, "%s is missing, and it is written last", f->needed);
+  }
+}
+
+static void decide_unproven(const rules *r, const rule_facts *f, const char *what,
+                            const char *detail, rule_verdict *v) {
+  if (coming(r, f, v))
+    say(v, "%s%s; somebody is at it", what, detail);
+  else {
+    set(v, DETECT_UNPROVEN, RULE_NEVER);
+    say(v, "%s%s%s", f->dead ? "its writer died: " : "", what, detail);
+  }
+}
+
+static void decide_old_marker(const rules *r, const rule_facts *f, rule_verdict *v) {
+  if (f->unproven > 0 || f->dead) {
+    decide_unproven(r, f, f->marker, " is older than the data", v);
+    return;
+  }
+  set(v, DETECT_OPEN, RULE_NEVER);
+  say(v, "%s is older than the data", f->marker);
+}
+
+static void decide_removed(const rules *r, const rule_facts *f, rule_verdict *v) {
+  if (f->unproven > 0 || f->dead) {
+    decide_unproven(r, f, "files were removed from it", "", v);
+    return;
+  }
+  set(v, DETECT_OPEN, RULE_NEVER);
+  say(v, "files were removed from it");
+}
+
+void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v) {
+  *v = (rule_verdict){.state = DETECT_OPEN, .wait = RULE_NEVER};
+  /* Where another host may write, the end of our own process proves nothing. */
+  bool clean = f->clean && !f->foreign;
+  bool ask = f->seen > 0 || f->unproven > 0 || f->blind || f->clean;
+  bool unproven = f->unproven > 0 || f->dead;
+
+  if (f->open > 0) {
+    say(v, "%s is being written", f->open_name);
+  } else if (f->files == 0) {
+    decide_empty(r, f, v);
+  } else if (f->removed) {
+    decide_removed(r, f, v);
+  } else if (f->renamed && !(f->needed && f->needed_always)) {
+    after_quiet(f, r->settled_ns, f->blind, "renamed into place", "", v);
+  } else if (f->needed) {
+    decide_needed(r, f, v);
+  } else if (f->marker && f->marker_old) {
+    decide_old_marker(r, f, v);
+  } else if (f->marker && !f->lacks && !f->dead) {
+    /* A file whose close nobody saw needs the long time, marker or not. */
+    int64_t need = f->seen > 0 || f->blind ? r->quiet_ns : r->marked_ns;
+    after_quiet(f, clean ? 0 : need, ask, f->marker, " is there", v);
+  } else if (unproven && f->lacks) {
+    decide_unproven(r, f, "the one before it has ", f->lacks, v);
+  } else if (unproven) {
+    decide_unproven(r, f, "nothing proves it whole", "", v);
+  } else if (f->marker) {
+    after_quiet(f, clean ? 0 : r->quiet_ns, ask, "all closed, though it lacks ", f->lacks, v);
+  } else {
+    after_quiet(f, clean ? 0 : r->quiet_ns, ask, "all files closed", "", v);
+  }
+}

@@ -1,0 +1,47 @@
+/* detect_rule: is this unit complete? A pure function of facts. Private to detect. */
+#ifndef CORE_DETECT_RULE_H
+#define CORE_DETECT_RULE_H
+
+#include "core/detect.h"
+
+enum { RULE_TEXT_MAX = 192 };
+#define RULE_NEVER INT64_MAX
+
+typedef enum rule_writer { RULE_UNASKED, RULE_NOBODY, RULE_SOMEBODY } rule_writer;
+
+typedef struct rule_facts {
+  /* files, without excluded ones */
+  uint64_t files;
+  size_t open, seen, unproven; /* by their evidence */
+  const char *open_name;       /* one of those that are open */
+  /* the unit */
+  bool renamed; /* it got its name by a rename, and nothing was written into it since */
+  bool removed; /* a file that it had when it was settled is gone, and nothing was written since */
+  bool dead;    /* its writer died before it was complete */
+  bool touched; /* it has changed since the watch began */
+  /* markers */
+  const char *marker; /* one that is there, or NULL */
+  bool marker_old;    /* the data was written after it */
+  const char *needed; /* one that must be there and is not, or NULL */
+  bool needed_always; /* the user asked for it, whatever else is proven */
+  const char *lacks;  /* a file that the unit before it had, or NULL */
+  /* times, in ns */
+  int64_t quiet;      /* since its last change */
+  int64_t age, grain; /* wall time since its newest time stamp; that stamp's granularity */
+  /* around it */
+  bool clean;   /* the writer ended with 0, and nothing has changed since */
+  bool blind;   /* closes are not seen: polling */
+  bool foreign; /* other hosts may write, and no writer of theirs shows here */
+  rule_writer writer;
+} rule_facts;
+
+typedef struct rule_verdict {
+  detect_state state;
+  int64_t wait;    /* ns until it is worth another look; RULE_NEVER: an event will tell */
+  bool ask_writer; /* the state holds if nobody has it open: ask, and decide again */
+  char reason[RULE_TEXT_MAX];
+} rule_verdict;
+
+void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v);
+
+#endif

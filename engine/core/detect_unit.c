@@ -1,0 +1,396 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect_model.h"
+
+int units_push(units *u, unit *item, err *e) {
+  if (u->count == u->room) {
+    size_t room = u->room ? 2 * u->room : 16;
+    unit **grown = realloc(u->at, room * sizeof *grown);
+    if (!grown) return err_set(e, ERR_NOMEM, "watch: out of memory");
+    u->at = grown;
+    u->room = room;
+  }
+  u->at[u->count++] = item;
+  return 0;
+}
+
+/* --- the table, by path; a directory before a group of the same name --- */
+
+static size_t table_place(const detect *d, const char *path, bool group, bool *found) {
+  size_t low = 0, high = d->all.count;
+  *found = false;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    const unit *u = d->all.at[mid];
+    int c = strcmp(path, u->path);
+    if (c == 0) c = (int)group - (u->kind == MATCH_GROUP);
+    if (c == 0) {
+      *found = true;
+      return mid;
+    }
+    if (c < 0)
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  return low;
+}
+
+static int table_insert(detect *d, unit *u, err *e) {
+  bool found;
+  int rc = units_push(&d->all, u, e);
+  if (rc < 0) return rc;
+  d->all.count--;
+  size_t at = table_place(d, u->path, u->kind == MATCH_GROUP, &found);
+  memmove(d->all.at + at + 1, d->all.at + at, (d->all.count - at) * sizeof(unit *));
+  d->all.at[at] = u;
+  d->all.count++;
+  return 0;
+}
+
+static void table_remove(detect *d, unit *u) {
+  bool found;
+  size_t at = table_place(d, u->path, u->kind == MATCH_GROUP, &found);
+  if (!found || d->all.at[at] != u) return;
+  d->all.count--;
+  memmove(d->all.at + at, d->all.at + at + 1, (d->all.count - at) * sizeof(unit *));
+}
+
+static unit *table_find(const detect *d, const char *path, bool group) {
+  bool found;
+  size_t at = table_place(d, path, group, &found);
+  return found ? d->all.at[at] : NULL;
+}
+
+unit *unit_at(const detect *d, const char *path) {
+  unit *u = table_find(d, path, false);
+  return u ? u : table_find(d, path, true);
+}
+
+/* --- telling the caller --- */
+
+static void tell(detect *d, unit *u) {
+  bool news = !u->handed || u->state != u->handed_state || u->generation != u->handed_generation;
+  if (u->queued || !news) return;
+  /* Out of memory the news is late, not lost: the next change of state tells it. */
+  if (units_push(&d->queue, u, NULL) == 0) u->queued = true;
+}
+
+static void untell(detect *d, unit *u) {
+  size_t kept = 0;
+  if (!u->queued) return;
+  for (size_t i = d->queue_head; i < d->queue.count; i++)
+    if (d->queue.at[i] != u) d->queue.at[kept++] = d->queue.at[i];
+  d->queue.count = kept;
+  d->queue_head = 0;
+  u->queued = false;
+}
+
+void unit_set(detect *d, unit *u, detect_state state, const char *reason) {
+  if (state == DETECT_OPEN && u->state == DETECT_COMPLETE) u->generation++;
+  u->state = state;
+  if (reason != u->reason) snprintf(u->reason, sizeof u->reason, "%s", reason);
+  tell(d, u);
+}
+
+void unit_rest(detect *d, unit *u) {
+  if (!u->active) return;
+  unit *last = d->active.at[--d->active.count];
+  d->active.at[u->active - 1] = last;
+  last->active = u->active;
+  u->active = 0;
+}
+
+void unit_wake(detect *d, unit *u, int64_t due) {
+  u->due = due;
+  if (due == INT64_MAX) {
+    unit_rest(d, u);
+  } else if (!u->active && units_push(&d->active, u, &d->failed) == 0) {
+    u->active = d->active.count;
+  }
+}
+
+void unit_free(unit *u) {
+  if (!u) return;
+  free(u->path);
+  free(u);
+}
+
+/* Leaves a message that nothing is at this path any more. */
+static void tell_gone(detect *d, const unit *u) {
+  if (!u->handed) return;
+  unit *gone = calloc(1, sizeof *gone);
+  if (gone) {
+    *gone = *u;
+    gone->path = strdup(u->path);
+    gone->root = NULL;
+    gone->active = 0;
+    gone->queued = true;
+    gone->state = DETECT_GONE;
+    snprintf(gone->reason, sizeof gone->reason, "removed");
+  }
+  if (!gone || !gone->path || units_push(&d->queue, gone, NULL) < 0) {
+    unit_free(gone);
+    log_say(d->log, LOG_ERROR, "%s is gone, but there is no memory to say so", u->path);
+  }
+}
+
+void unit_drop(detect *d, unit *u) {
+  untell(d, u);
+  tell_gone(d, u);
+  unit_rest(d, u);
+  table_remove(d, u);
+  if (u->root && u->root->unit == u) u->root->unit = NULL;
+  unit_free(u);
+}
+
+/* --- finding units --- */
+
+/* The directory above `n` that is a unit. */
+static node *covering(const node *n) {
+  node *p = n->parent;
+  while (p && !p->unit) p = p->parent;
+  return p;
+}
+
+static unit *group_of(const detect *d, const node *n) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  if (n->type != NODE_FILE || node_path(n, path, NULL) < 0) return NULL;
+  if (!rules_match(d->rules, path, false, &m) || m.kind != MATCH_GROUP) return NULL;
+  path[m.name_len] = '\0';
+  return table_find(d, path, true);
+}
+
+unit *unit_of(const detect *d, const node *n) {
+  const node *top = covering(n);
+  if (top) return top->unit;
+  if (n->unit) return n->unit;
+  return n->parent && !n->excluded ? group_of(d, n) : NULL;
+}
+
+static int make(detect *d, node *root, const char *path, const match_unit *m, err *e) {
+  unit *u = calloc(1, sizeof *u);
+  if (u) u->path = strdup(path);
+  if (!u || !u->path) {
+    unit_free(u);
+    return err_set(e, ERR_NOMEM, "watch %s: out of memory", path);
+  }
+  u->path[m->name_len] = '\0';
+  u->root = root;
+  u->kind = m->kind;
+  u->step = m->step;
+  u->last = model_mono(d);
+  int rc = table_insert(d, u, e);
+  if (rc < 0) {
+    unit_free(u);
+    return rc;
+  }
+  if (m->kind != MATCH_GROUP) root->unit = u;
+  unit_set(d, u, DETECT_OPEN, "it has just appeared");
+  unit_wake(d, u, u->last + d->rules->settled_ns);
+  return 0;
+}
+
+static bool has_marker(const detect *d, const node *n) {
+  for (size_t i = 0; i < n->count; i++)
+    if (n->children[i]->type == NODE_FILE && rules_marker_named(d->rules, n->children[i]->name))
+      return true;
+  return false;
+}
+
+int unit_classify(detect *d, node *n, err *e) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  int rc = 0;
+  if (n->excluded || n->type == NODE_LINK || n->type == NODE_OTHER || covering(n)) return 0;
+  if (n->parent && !n->unit) {
+    rc = node_path(n, path, e);
+    if (rc < 0) return rc;
+    const char *pattern = rules_match(d->rules, path, n->type == NODE_DIR, &m);
+    bool waits = pattern && rules_needs_proof(d->rules, pattern) && !has_marker(d, n);
+    if (pattern && m.kind == MATCH_GROUP) {
+      path[m.name_len] = '\0';
+      if (!table_find(d, path, true)) rc = make(d, n->parent, path, &m, e);
+    } else if (pattern && !waits) {
+      rc = make(d, n, path, &m, e);
+    }
+  }
+  for (size_t i = 0; rc == 0 && !n->unit && i < n->count; i++)
+    rc = unit_classify(d, n->children[i], e);
+  return rc;
+}
+
+static void uncount(void *ctx, node *n) {
+  detect *d = ctx;
+  if (!n->counted) return;
+  n->counted = false;
+  d->unmatched--;
+  free(d->example);
+  d->example = NULL;
+}
+
+int unit_promote(detect *d, node *n, err *e) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  if (!n->parent || n->excluded || n->unit || n->type != NODE_DIR || covering(n)) return 0;
+  int rc = node_path(n, path, e);
+  if (rc < 0) return rc;
+  if (!rules_match(d->rules, path, true, &m) || m.kind != MATCH_DIR) return 0;
+  unit_drop_within(d, path, n);
+  node_walk(n, uncount, d);
+  return make(d, n, path, &m, e);
+}
+
+static bool is_below(const char *path, const char *top) {
+  size_t len = strlen(top);
+  return strncmp(path, top, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
+/* The units at `path` and below it, as a copy: the table changes while they are worked on. */
+static units below(const detect *d, const char *path) {
+  bool found;
+  units out = {0};
+  size_t len = strlen(path);
+  for (size_t i = table_place(d, path, false, &found); i < d->all.count; i++) {
+    if (strncmp(d->all.at[i]->path, path, len) != 0) break;
+    if (is_below(d->all.at[i]->path, path) && units_push(&out, d->all.at[i], NULL) < 0) break;
+  }
+  return out;
+}
+
+void unit_drop_within(detect *d, const char *path, const node *n) {
+  units list = below(d, path);
+  for (size_t i = 0; i < list.count; i++)
+    if (node_within(n, list.at[i]->root)) unit_drop(d, list.at[i]);
+  free(list.at);
+}
+
+/* Gives one unit the name that its root has now; it goes if that is no unit's name. */
+static int repath_one(detect *d, unit *u, err *e) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  int rc = node_path(u->root, path, e);
+  if (rc < 0) return rc;
+  bool is_dir = u->kind == MATCH_DIR;
+  /* Groups are found again from their files. */
+  bool still = u->kind != MATCH_GROUP && !u->root->excluded && !covering(u->root) &&
+               rules_match(d->rules, path, is_dir, &m) && m.kind == u->kind;
+  char *copy = still ? strdup(path) : NULL;
+  if (still && !copy) return err_set(e, ERR_NOMEM, "watch %s: out of memory", path);
+  if (!still) {
+    unit_drop(d, u);
+    return 0;
+  }
+  untell(d, u);
+  tell_gone(d, u);
+  table_remove(d, u);
+  free(u->path);
+  u->path = copy;
+  u->step = m.step;
+  u->handed = false;
+  rc = table_insert(d, u, e);
+  tell(d, u);
+  return rc;
+}
+
+int unit_repath(detect *d, const char *from, node *n, err *e) {
+  units list = below(d, from);
+  int rc = 0;
+  for (size_t i = 0; i < list.count; i++)
+    if (rc == 0 && node_within(n, list.at[i]->root)) rc = repath_one(d, list.at[i], e);
+  free(list.at);
+  return rc;
+}
+
+/* --- what happens to a unit --- */
+
+void unit_stir(detect *d, unit *u) {
+  u->last = model_mono(d);
+  if (u->state == DETECT_OPEN) unit_wake(d, u, u->last + d->rules->settled_ns);
+}
+
+static void touch(detect *d, unit *u) {
+  u->touched = true;
+  u->touches++;
+  u->renamed = false;
+  /* What is written while no writer of ours lives is not proven by a close. */
+  u->dead = d->dead;
+  unit_set(d, u, DETECT_OPEN, "it is being written");
+  unit_stir(d, u);
+}
+
+void unit_written(detect *d, unit *u, node *n) {
+  u->write_seq = n->seq = ++d->seq;
+  touch(d, u);
+}
+
+/* Is this child of its directory a file of this group? `len`: of the group's name. */
+static bool is_member(const unit *u, const node *c, size_t len) {
+  return c->type == NODE_FILE && !c->unit && !c->excluded &&
+         strncmp(c->name, unit_name(u), len) == 0 && c->name[len] == '.';
+}
+
+void unit_lost_file(detect *d, unit *u, const node *n) {
+  bool dead = u->dead;
+  if (n->old) u->remove_seq = ++d->seq;
+  touch(d, u);
+  /* To remove is not to write: it proves nothing about the rest. */
+  u->dead = dead || d->dead;
+  if (u->kind != MATCH_GROUP) return;
+  size_t len = strlen(unit_name(u));
+  for (size_t i = 0; i < u->root->count; i++) {
+    const node *c = u->root->children[i];
+    if (c != n && is_member(u, c, len)) return;
+  }
+  unit_drop(d, u);
+}
+
+const char *unit_name(const unit *u) {
+  const char *slash = strrchr(u->path, '/');
+  return slash ? slash + 1 : u->path;
+}
+
+void unit_group(const unit *u, char *out) {
+  const char *slash = strrchr(u->path, '/');
+  snprintf(out, FS_PATH_MAX, "%.*s", slash ? (int)(slash - u->path) : 0, u->path);
+}
+
+static void walk_below(node *dir, node_fn *fn, void *ctx) {
+  for (size_t i = 0; i < dir->count; i++) {
+    node *c = dir->children[i];
+    if (c->excluded) continue;
+    fn(ctx, c);
+    walk_below(c, fn, ctx);
+  }
+}
+
+void unit_walk(const unit *u, node_fn *fn, void *ctx) {
+  if (u->kind == MATCH_FILE) {
+    fn(ctx, u->root);
+    return;
+  }
+  if (u->kind == MATCH_DIR) {
+    walk_below(u->root, fn, ctx);
+    return;
+  }
+  size_t len = strlen(unit_name(u));
+  for (size_t i = 0; i < u->root->count; i++) {
+    node *c = u->root->children[i];
+    if (is_member(u, c, len)) fn(ctx, c);
+  }
+}
+
+int unit_file_name(const unit *u, const node *n, char *out, err *e) {
+  char path[FS_PATH_MAX];
+  if (u->kind != MATCH_DIR) { /* what a group's files have behind their stem */
+    size_t skip = u->kind == MATCH_GROUP ? strlen(unit_name(u)) : 0;
+    snprintf(out, FS_PATH_MAX, "%s", n->name + skip);
+    return 0;
+  }
+  int rc = node_path(n, path, e);
+  if (rc == 0) snprintf(out, FS_PATH_MAX, "%s", path + strlen(u->path) + 1);
+  return rc;
+}

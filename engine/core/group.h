@@ -1,0 +1,49 @@
+/* group: the checkpoints of one directory of the watched tree, which are a run of their own at
+ * <target>/<prefix>: its log, its term, its lease.
+ *
+ * The handle is used by one thread at a time: by the owner while the run is opened and prepared,
+ * then by the group's one running job. */
+#ifndef CORE_GROUP_H
+#define CORE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "core/runlog.h"
+
+/* What all groups of one run share; outlives them. */
+typedef struct group_env {
+  store *store;
+  const log_sink *log;
+  const char *run_id; /* of the root group; a group's own has its path appended */
+  runlog_writer writer;
+  bool continue_run, take_over;
+} group_env;
+
+typedef struct group {
+  const group_env *env;
+  char *prefix; /* "" or "exp/T7": below the target and below the watched directory alike */
+  runlog *log;  /* NULL: not read yet */
+  bool begun; /* it has a term of ours */
+} group;
+
+/* Touches no store. */
+int group_open(const group_env *env, const char *prefix, group *out, err *e);
+void group_close(group *g); /* releases the lease of a term of ours; a zeroed one is fine */
+
+/* Reads the log, if that was not done before. Blocks. */
+int group_read(group *g, err *e);
+
+/* Whether this run may write here, asked without writing: ERR_OTHER_RUN, ERR_HELD. */
+int group_may_begin(group *g, err *e);
+
+/* Opens the term (asking the same), writes the lease, and settles what an earlier term left. Fine
+ * if it is begun already. Blocks. */
+int group_begin(group *g, err *e);
+
+/* Renews the lease. May run beside a job: it uses no log. */
+int group_renew(const group *g, uint64_t term, err *e);
+
+#endif

@@ -1,0 +1,55 @@
+/* job: one plan being executed, on a worker thread, from the first look at the files to the commit.
+ *
+ * A job that fails, is cancelled, or finds that the unit changed, gives its attempt up in the log
+ * and removes what it wrote; if it cannot even do that, the next term does. */
+#ifndef CORE_JOB_H
+#define CORE_JOB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "core/plan.h"
+#include "core/rules.h"
+#include "core/runlog.h"
+#include "prims/pool.h"
+#include "store/store.h"
+
+/* What all jobs of one run share; outlives them. */
+typedef struct job_env {
+  const io *io;
+  const log_sink *log;
+  pool *pool;
+  store *store;
+  const rules *rules;
+  const char *root;    /* the watched directory */
+  const char *staging; /* of this machine: <state>/staging */
+} job_env;
+
+typedef struct job {
+  uint64_t id;
+  const job_env *env;
+  plan plan;
+  runlog *log; /* the group's, with a term of ours; this job's alone while it runs */
+  char policy[64];
+  char *metrics; /* a JSON object as text, or NULL; owned */
+
+  atomic_int cancel;      /* set by the owner: stop at the next block */
+  _Atomic uint64_t moved; /* bytes sent so far */
+  _Atomic uint64_t total;
+
+  /* The result, to be read when it is over. */
+  int status;    /* 0: committed */
+  bool unproven; /* nothing was done: the structural check did not pass */
+  err error;
+  uint64_t commit; /* entry number */
+  uint64_t files, bytes;
+  int64_t time_ns; /* of the commit */
+} job;
+
+/* Runs it to its end. Blocks; call on a worker. */
+void job_run(job *j);
+
+#endif

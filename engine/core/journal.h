@@ -1,0 +1,57 @@
+/* journal: what this machine knows of the watched tree, kept across a crash of ours.
+ *
+ * One JSON record a line in <state>/journal.jsonl, only ever appended to; a torn last line is what
+ * a crash leaves and is passed over. Opening it folds the lines and writes them anew, so it does
+ * not grow from run to run. After a reboot what was "complete" is only "open" again: frameworks do
+ * not flush, and the pages may be lost. One thread; the state directory's lock is held. */
+#ifndef CORE_JOURNAL_H
+#define CORE_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "core/runlog.h"
+#include "prims/hash.h"
+
+typedef enum journal_state {
+  JOURNAL_UNKNOWN,   /* no record */
+  JOURNAL_OPEN,      /* it was being written */
+  JOURNAL_COMPLETE,  /* it was whole, with this fingerprint */
+  JOURNAL_COMMITTED, /* and is in the store as commit number `commit` */
+} journal_state;
+
+typedef struct journal_unit {
+  char *path;
+  journal_state state;
+  digest fingerprint;
+  uint64_t commit; /* RUNLOG_NONE: none */
+} journal_unit;
+
+typedef struct journal_child {
+  pid_t pid, sid; /* pid 0: none is known */
+  uint64_t start;
+  bool same_boot; /* pids of another boot name nobody */
+} journal_child;
+
+typedef struct journal journal;
+
+/* Reads and rewrites the journal at `path` (made if absent). `boot` is this boot's id. */
+int journal_open(const io *io, const char *path, const char *boot, journal **out, err *e);
+void journal_close(journal *j); /* NULL is fine */
+
+/* True if the last run on this state was on another boot of the machine. */
+bool journal_rebooted(const journal *j);
+journal_unit journal_find(const journal *j, const char *path);
+journal_child journal_last_child(const journal *j);
+
+/* Appends. The lines about complete and committed units are flushed before the call returns. */
+int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
+                 uint64_t commit, err *e);
+int journal_forget(journal *j, const char *path, err *e); /* the unit is gone */
+int journal_note_child(journal *j, pid_t pid, uint64_t start, pid_t sid, err *e);
+int journal_note_child_end(journal *j, err *e);
+
+#endif

@@ -1,0 +1,180 @@
+#include "lease.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LEASE_BYTES_MAX = 64 << 10, FORMAT = 0, READER = 0 };
+
+/* What stands in the lease. */
+typedef struct holder {
+  bool present;
+  bool known; /* the text could be read; else only the time counts */
+  uint64_t term;
+  int64_t pid;
+  char *host, *launch, *job;
+} holder;
+
+static void holder_free(holder *h) {
+  free(h->host);
+  free(h->launch);
+  free(h->job);
+  *h = (holder){0};
+}
+
+static int key_of(const char *prefix, const char *name, char out[STORE_KEY_MAX], err *e) {
+  int len = snprintf(out, STORE_KEY_MAX, "%s%s.ckpt/%s", prefix, prefix[0] ? "/" : "", name);
+  if (len < 0 || len >= STORE_KEY_MAX)
+    return err_set(e, ERR_LIMIT, "the key of the lease below \"%.200s...\" is too long", prefix);
+  return 0;
+}
+
+static int parse(const buf *text, holder *h) {
+  json_t *object = NULL;
+  int64_t term = 0;
+  int rc = js_parse(text->data ? text->data : "", text->len, "lease", &object, NULL);
+  if (rc == 0) rc = js_check_reader(object, "lease", READER, NULL);
+  if (rc == 0) rc = js_get_int(object, "term", "lease", &term, NULL);
+  if (rc == 0) rc = js_get_int(object, "pid", "lease", &h->pid, NULL);
+  if (rc == 0) rc = js_get_name(object, "host", "lease", &h->host, NULL);
+  if (rc == 0) rc = js_get_name(object, "launch", "lease", &h->launch, NULL);
+  if (rc == 0) rc = js_get_name(object, "job", "lease", &h->job, NULL);
+  h->term = (uint64_t)term;
+  h->known = rc == 0 && term >= 0;
+  json_decref(object);
+  return rc == ERR_NOMEM ? rc : 0;
+}
+
+/* Reads the lease. One that is absent or broken is no error: a hint that cannot be read must not
+ * stop anybody from working, but a writer that renews it is there all the same. */
+static int read_lease(store *s, const char *key, holder *h, err *e) {
+  buf text;
+  err why = {0};
+  buf_init(&text, LEASE_BYTES_MAX);
+  int rc = s->ops->get(s, key, &text, &why);
+  h->present = rc == 0 || rc == ERR_LIMIT;
+  if (rc == 0)
+    rc = parse(&text, h);
+  else if (rc == ERR_NOENT || rc == ERR_LIMIT)
+    rc = 0;
+  if (rc < 0) err_set(e, rc, "read the lease: %s", why.text[0] ? why.text : err_text(rc));
+  buf_free(&text);
+  return rc;
+}
+
+/* The store's own time: that of an object made just now. */
+static int store_now(store *s, const char *prefix, int64_t *out, err *e) {
+  char nonce[33], name[64], key[STORE_KEY_MAX];
+  store_object probe;
+  err why = {0};
+  int rc = io_nonce(s->io, nonce);
+  if (rc < 0) return err_sys(e, rc, "read the lease: random numbers");
+  snprintf(name, sizeof name, "lease-probe.%s", nonce);
+  rc = key_of(prefix, name, key, e);
+  if (rc == 0) rc = s->ops->put(s, key, nonce, strlen(nonce), STORE_IF_ABSENT, e);
+  if (rc < 0) return rc;
+  rc = s->ops->head(s, key, &probe, e);
+  if (rc == 0) *out = probe.mtime_ns;
+  if (s->ops->remove(s, key, &why) < 0)
+    log_say(&s->log, LOG_WARN, "%s stays behind: %s", key, why.text);
+  return rc;
+}
+
+static int held(const holder *h, int64_t age_s, err *e) {
+  buf who;
+  buf_init(&who, ERR_TEXT_MAX / 2);
+  if (h->known) {
+    buf_str(&who, "host ");
+    js_name_escape(h->host, &who);
+    buf_fmt(&who, ", pid %" PRId64 ", launch ", h->pid);
+    js_name_escape(h->launch, &who);
+    if (h->job[0]) buf_str(&who, ", job ");
+    js_name_escape(h->job, &who);
+    buf_fmt(&who, ", term %" PRIu64, h->term);
+  } else {
+    buf_str(&who, "an unknown holder (its lease cannot be read)");
+  }
+  err_set(e, ERR_HELD,
+          "another writer is alive: %s; its lease was renewed %" PRId64
+          " s ago. Try again in %" PRId64 " s, or push it aside with --take-over",
+          buf_failed(&who) ? "an unknown holder" : who.data, age_s, LEASE_LIFE_S - age_s);
+  buf_free(&who);
+  return ERR_HELD;
+}
+
+static bool same(const char *a, const char *b) {
+  return a[0] && strcmp(a, b) == 0;
+}
+
+/* Does the newest term say that it is the same job, started again? */
+static bool is_ours(const runlog_writer *old, const runlog_writer *who) {
+  return same(who->job, old->job) || same(who->launch, old->launch) ||
+         (same(who->host, old->host) && same(who->state, old->state));
+}
+
+int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
+                bool take_over, err *e) {
+  if (term->n == RUNLOG_NONE || take_over || is_ours(&term->writer, who)) return 0;
+  char key[STORE_KEY_MAX];
+  holder h = {0};
+  store_object lease = {0};
+  int64_t now = 0, age_s;
+  err why = {0};
+  int rc = key_of(prefix, "lease", key, e);
+  if (rc == 0) rc = read_lease(s, key, &h, e);
+  if (rc < 0 || !h.present) goto out;
+  rc = s->ops->head(s, key, &lease, &why);
+  if (rc == ERR_NOENT) { /* released just now */
+    rc = 0;
+    goto out;
+  }
+  if (rc < 0) {
+    err_set(e, rc, "read the lease: %s", why.text);
+    goto out;
+  }
+  rc = store_now(s, prefix, &now, e);
+  if (rc < 0) goto out;
+  age_s = now <= lease.mtime_ns ? 0 : (now - lease.mtime_ns) / 1000000000;
+  if (age_s < LEASE_LIFE_S) rc = held(&h, age_s, e);
+out:
+  holder_free(&h);
+  return rc;
+}
+
+static void set(json_t *object, const char *key, json_t *value, int *bad) {
+  *bad |= json_object_set_new(object, key, value);
+}
+
+int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e) {
+  char key[STORE_KEY_MAX];
+  json_t *object = json_object();
+  int bad = 0;
+  buf text;
+  buf_init(&text, LEASE_BYTES_MAX);
+  set(object, "format", json_integer(FORMAT), &bad);
+  set(object, "reader", json_integer(READER), &bad);
+  set(object, "term", json_integer((json_int_t)n), &bad);
+  set(object, "host", js_name_new(who->host), &bad);
+  set(object, "pid", json_integer(who->pid), &bad);
+  set(object, "launch", js_name_new(who->launch), &bad);
+  set(object, "job", js_name_new(who->job), &bad);
+  int rc = bad ? err_set(e, ERR_NOMEM, "renew the lease: out of memory") : 0;
+  if (rc == 0) rc = js_print(object, &text, e);
+  if (rc == 0) rc = key_of(prefix, "lease", key, e);
+  if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_REPLACE, e);
+  buf_free(&text);
+  json_decref(object);
+  return rc;
+}
+
+/* A newer term may renew between the look and the removal. Its lease is then gone until its next
+ * renewal, which costs a question at most: a lease is only a hint. */
+int lease_release(store *s, const char *prefix, uint64_t n, err *e) {
+  char key[STORE_KEY_MAX];
+  holder h = {0};
+  int rc = key_of(prefix, "lease", key, e);
+  if (rc == 0) rc = read_lease(s, key, &h, e);
+  if (rc == 0 && h.known && h.term == n) rc = s->ops->remove(s, key, e);
+  holder_free(&h);
+  return rc;
+}

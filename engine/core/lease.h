@@ -1,0 +1,26 @@
+/* lease: a hint in the store, <prefix>/.ckpt/lease, that says a writer is alive.
+ *
+ * It saves double work and asks before somebody is pushed aside. Safety never hangs on it: that is
+ * the term's work. It is renewed every LEASE_RENEW and believed for LEASE_LIFE after its last
+ * renewal, both by the store's own clock (the lease's age is the time of a fresh probe object less
+ * its own), so hosts whose clocks differ agree. */
+#ifndef CORE_LEASE_H
+#define CORE_LEASE_H
+
+#include "core/runlog.h"
+
+enum { LEASE_RENEW_S = 300, LEASE_LIFE_S = 900 };
+
+/* May `who` open a term on a log whose newest term is `term`? Yes (0) if there is no term; if the
+ * job, the launch, or the host with its state directory is the same (its local lock is ours then);
+ * if no lease stands or it was not renewed for its life; or if `take_over`. Else ERR_HELD, with a
+ * text that names the holder, the lease's age, when to come back, and --take-over. */
+int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
+                bool take_over, err *e);
+
+/* Writes or renews the lease of term `n`. */
+int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e);
+/* Removes it at a clean end, if it is still that of term `n`. */
+int lease_release(store *s, const char *prefix, uint64_t n, err *e);
+
+#endif

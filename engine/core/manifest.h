@@ -1,0 +1,88 @@
+/* manifest: the table of contents of one checkpoint, with digests; pure data.
+ *
+ * It stands beside the files as MANIFEST_NAME, is written after them, and is never restored into a
+ * watched tree. A checkpoint that was copied with any tool still verifies by it. */
+#ifndef CORE_MANIFEST_H
+#define CORE_MANIFEST_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "prims/hash.h"
+#include "prims/match.h"
+
+#define MANIFEST_NAME ".ckpt-manifest.json"
+
+/* The format's number while it is being proven; a reader refuses what it does not know. */
+enum { MANIFEST_FORMAT = 0, MANIFEST_READER = 0 };
+/* Caps against hostile or broken input. */
+enum { MANIFEST_BYTES_MAX = 256 << 20, MANIFEST_ENTRIES_MAX = 4 << 20 };
+
+typedef enum manifest_type { MANIFEST_FILE, MANIFEST_DIR, MANIFEST_LINK } manifest_type;
+
+typedef struct manifest_entry {
+  char *name; /* relative, any bytes; safe: no "..", no leading slash, no empty component */
+  manifest_type type;
+  mode_t mode;      /* permission bits */
+  int64_t mtime_ns; /* since 1970 */
+  uint64_t size;    /* of a file */
+  digest file;      /* of a file: the digest over its blocks */
+  digest *blocks;   /* of a file: hash_block_count(size) of them */
+  char *target;     /* of a link */
+} manifest_entry;
+
+typedef struct manifest {
+  char *unit;      /* its own name: "checkpoint-3" */
+  match_kind kind; /* directory, single file (its one entry is `unit`), group of files */
+  int64_t step;    /* or MATCH_NO_STEP */
+  int64_t created_ns;
+  int64_t mtime_ns; /* of the unit's directory itself; of the newest file otherwise */
+  mode_t mode;      /* of the unit's directory */
+  char *policy;     /* the name of the policy that wanted it */
+  char *metrics;    /* a JSON object as text, or NULL */
+  hash_kind hash;
+  manifest_entry *entries; /* sorted by name, bytewise; unique */
+  size_t count, room;
+  digest root; /* over the sorted table; set by manifest_seal and by a successful parse */
+} manifest;
+
+void manifest_init(manifest *m); /* step MATCH_NO_STEP, all else empty */
+void manifest_free(manifest *m); /* a zeroed one is fine */
+
+/* Appends an entry (name and target are copied) and returns it, or NULL when out of memory. The
+ * pointer is valid until the next call. Parents need not be listed; empty directories are. */
+manifest_entry *manifest_add(manifest *m, manifest_type type, const char *name, const char *target);
+
+/* Sorts, checks every name, number and digest (ERR_FORMAT, ERR_CORRUPT, ERR_LIMIT), and computes
+ * the root digest. After this the entries do not change. A single file has one entry, itself; the
+ * entries of a group are all named "<unit>.<something>", without a slash.
+ *
+ * The root digest is over this text, in which a number is 8 bytes, least significant first, and a
+ * string is its length as a number, then its bytes, so that no two tables give the same text:
+ *   the string "ckpt-manifest-root-0", the unit's name, the kind (0 directory, 1 file, 2 group),
+ *   the step (-1 for none), the count of entries; then for each, in the order of the names' bytes:
+ *   its type (0 file, 1 directory, 2 link), name, mode, mtime_ns, and
+ *     of a file: its size, and its digest as a string (which stands for its blocks);
+ *     of a link: its target.
+ * When it was saved, the unit's own mtime and mode, the policy and the metrics are not in it: equal
+ * files of equal units have equal roots. */
+int manifest_seal(manifest *m, err *e);
+
+/* The text, ending in a line end. The manifest must be sealed. */
+int manifest_print(const manifest *m, buf *out, err *e);
+
+/* Reads one, and checks all of it: format number (ERR_VERSION), names (nothing that could leave the
+ * directory it is restored into, no entry below a file or a link), counts, digests of blocks
+ * against files, and the root digest (ERR_CORRUPT). `what` names it in errors. */
+int manifest_parse(const char *text, size_t len, const char *what, manifest *out, err *e);
+
+/* The entry of that name, or NULL. Of a sealed manifest. */
+const manifest_entry *manifest_find(const manifest *m, const char *name);
+uint64_t manifest_bytes(const manifest *m); /* the sum of the files' sizes */
+size_t manifest_files(const manifest *m);
+
+const char *manifest_kind_name(match_kind kind); /* "dir", "file", "group" */
+
+#endif

@@ -1,0 +1,296 @@
+/* The text form of a manifest. One entry stands on one line, so that a manifest of a million files
+ * is printed without a second copy of it in memory, and can be read with ordinary tools. */
+#include "manifest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static const char *const type_names[] = {"file", "dir", "link"};
+
+/* json_object_set_new takes a NULL value for an error, so allocation failures add up in `bad`. */
+static void set(json_t *object, const char *key, json_t *value, int *bad) {
+  *bad |= json_object_set_new(object, key, value);
+}
+
+static json_t *mode_new(mode_t mode) {
+  char text[8] = {0};
+  for (int i = 0; i < 4; i++) text[i] = (char)('0' + (mode >> (9 - 3 * i) & 7));
+  return json_string(text);
+}
+
+static json_t *digest_new(const digest *d) {
+  char hex[HASH_HEX_MAX];
+  digest_hex(d, hex);
+  return json_string(hex);
+}
+
+static json_t *blocks_new(const manifest_entry *at) {
+  json_t *blocks = json_array();
+  size_t count = hash_block_count(at->size);
+  int bad = 0;
+  for (size_t i = 0; i < count; i++)
+    bad |= json_array_append_new(blocks, digest_new(&at->blocks[i]));
+  if (!bad) return blocks;
+  json_decref(blocks);
+  return NULL;
+}
+
+static int print_entry(const manifest_entry *at, buf *out, err *e) {
+  json_t *object = json_object();
+  int bad = 0;
+  set(object, "name", js_name_new(at->name), &bad);
+  set(object, "type", json_string(type_names[at->type]), &bad);
+  set(object, "mode", mode_new(at->mode), &bad);
+  set(object, "mtime_ns", json_integer(at->mtime_ns), &bad);
+  if (at->type == MANIFEST_FILE) {
+    set(object, "size", json_integer((json_int_t)at->size), &bad);
+    set(object, "digest", digest_new(&at->file), &bad);
+    set(object, "blocks", blocks_new(at), &bad);
+  } else if (at->type == MANIFEST_LINK) {
+    set(object, "target", js_name_new(at->target), &bad);
+  }
+  int rc =
+      bad ? err_set(e, ERR_NOMEM, "print a manifest: out of memory") : js_print(object, out, e);
+  json_decref(object);
+  return rc;
+}
+
+static int metrics_new(const char *text, json_t **out, err *e) {
+  json_t *value = NULL;
+  int rc = js_parse(text, strlen(text), "metrics", &value, e);
+  if (rc == 0 && !json_is_object(value)) rc = err_set(e, ERR_FORMAT, "metrics: not a JSON object");
+  if (rc == 0)
+    *out = value;
+  else
+    json_decref(value);
+  return rc;
+}
+
+/* All but the entries. It is parsed once, as a reader will do: metrics that are just within the
+ * nesting limit by themselves are beyond it inside of a manifest. */
+static int print_head(const manifest *m, buf *out, err *e) {
+  json_t *object = json_object(), *metrics = NULL, *again = NULL;
+  int rc = m->metrics ? metrics_new(m->metrics, &metrics, e) : 0, bad = 0;
+  if (rc < 0) goto out;
+  set(object, "format", json_integer(MANIFEST_FORMAT), &bad);
+  set(object, "reader", json_integer(MANIFEST_READER), &bad);
+  set(object, "unit", js_name_new(m->unit), &bad);
+  set(object, "kind", json_string(manifest_kind_name(m->kind)), &bad);
+  if (m->step != MATCH_NO_STEP) set(object, "step", json_integer(m->step), &bad);
+  set(object, "created_ns", json_integer(m->created_ns), &bad);
+  set(object, "mtime_ns", json_integer(m->mtime_ns), &bad);
+  set(object, "mode", mode_new(m->mode), &bad);
+  if (m->policy) set(object, "policy", js_name_new(m->policy), &bad);
+  if (metrics) set(object, "metrics", json_incref(metrics), &bad);
+  set(object, "digest", json_string(hash_name(m->hash)), &bad);
+  set(object, "block", json_integer(HASH_BLOCK), &bad);
+  set(object, "root", digest_new(&m->root), &bad);
+  rc = bad ? err_set(e, ERR_NOMEM, "print a manifest: out of memory") : js_print(object, out, e);
+  if (rc == 0) rc = js_parse(out->data, out->len, "manifest", &again, e);
+out:
+  json_decref(again);
+  json_decref(metrics);
+  json_decref(object);
+  return rc;
+}
+
+int manifest_print(const manifest *m, buf *out, err *e) {
+  if (m->root.len == 0) return err_set(e, ERR_INVAL, "print a manifest: it is not sealed");
+  size_t before = out->len;
+  buf head;
+  buf_init(&head, MANIFEST_BYTES_MAX);
+  int rc = print_head(m, &head, e);
+  if (rc < 0) goto out;
+  buf_add(out, head.data, head.len - 1); /* without its closing brace */
+  buf_str(out, ",\"files\":[");
+  for (size_t i = 0; rc == 0 && i < m->count; i++) {
+    buf_str(out, i ? ",\n" : "\n");
+    rc = print_entry(&m->entries[i], out, e);
+  }
+  buf_str(out, "\n]}\n");
+  if (rc < 0) goto out;
+  rc = buf_failed(out);
+  /* What no reader would take must not be written. */
+  if (rc == 0 && out->len - before > MANIFEST_BYTES_MAX) rc = ERR_LIMIT;
+  if (rc < 0) err_set(e, rc, "print a manifest of %zu entries: %s", m->count, err_text(rc));
+out:
+  buf_free(&head);
+  return rc;
+}
+
+/* A JSON text of brackets and commas alone takes a hundred times its size when it is parsed.
+ * Counting first keeps hostile input within what a real manifest of the largest size takes. */
+static int check_weight(const char *text, size_t len, const char *what, err *e) {
+  if (len > MANIFEST_BYTES_MAX)
+    return err_set(e, ERR_LIMIT, "%s: %zu bytes, more than %d", what, len, MANIFEST_BYTES_MAX);
+  size_t nests = 0, values = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < len; i++) {
+    char c = text[i];
+    if (in_string && c == '\\')
+      i++;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '{' || c == '['))
+      nests++;
+    else if (!in_string && c == ',')
+      values++;
+  }
+  if (nests > 2 * (size_t)MANIFEST_ENTRIES_MAX || values > 8 * (size_t)MANIFEST_ENTRIES_MAX)
+    return err_set(e, ERR_LIMIT, "%s: more values than a manifest may have", what);
+  return 0;
+}
+
+static int get_digest(const json_t *value, hash_kind kind, const char *what, digest *out, err *e) {
+  const char *hex = json_string_value(value);
+  if (!hex) return err_set(e, ERR_FORMAT, "%s: a digest is missing or not a string", what);
+  int rc = digest_parse(kind, hex, out, NULL);
+  return rc < 0 ? err_set(e, ERR_FORMAT, "%s: \"%.80s\" is no digest", what, hex) : 0;
+}
+
+static int get_mode(const json_t *object, const char *what, mode_t *out, err *e) {
+  const char *text;
+  int rc = js_get_str(object, "mode", what, &text, e);
+  if (rc < 0) return rc;
+  if (strlen(text) != 4 || strspn(text, "01234567") != 4)
+    return err_set(e, ERR_FORMAT, "%s: the mode is not four octal digits", what);
+  *out = (mode_t)strtoul(text, NULL, 8);
+  return 0;
+}
+
+static int get_blocks(const json_t *object, hash_kind kind, const char *what, manifest_entry *to,
+                      err *e) {
+  json_t *blocks;
+  int rc = js_get_array(object, "blocks", what, &blocks, e);
+  if (rc < 0) return rc;
+  size_t count = hash_block_count(to->size);
+  if (json_array_size(blocks) != count)
+    return err_set(e, ERR_FORMAT, "%s: a file of %llu bytes has %zu blocks, not %zu", what,
+                   (unsigned long long)to->size, count, json_array_size(blocks));
+  to->blocks = calloc(count ? count : 1, sizeof *to->blocks);
+  if (!to->blocks) return err_set(e, ERR_NOMEM, "%s: out of memory", what);
+  for (size_t i = 0; rc == 0 && i < count; i++)
+    rc = get_digest(json_array_get(blocks, i), kind, what, &to->blocks[i], e);
+  return rc;
+}
+
+static int get_type(const json_t *object, const char *what, manifest_type *out, err *e) {
+  const char *text;
+  int rc = js_get_str(object, "type", what, &text, e);
+  if (rc < 0) return rc;
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(text, type_names[i]) != 0) continue;
+    *out = (manifest_type)i;
+    return 0;
+  }
+  return err_set(e, ERR_FORMAT, "%s: an entry's type \"%.40s\" is not file, dir or link", what,
+                 text);
+}
+
+static int parse_entry(const json_t *object, const char *what, manifest *m, err *e) {
+  manifest_type type = MANIFEST_FILE;
+  char *name = NULL, *target = NULL;
+  int64_t size = 0;
+  manifest_entry *to = NULL;
+  int rc = js_get_name(object, "name", what, &name, e);
+  if (rc == 0) rc = get_type(object, what, &type, e);
+  if (rc == 0 && type == MANIFEST_LINK) rc = js_get_name(object, "target", what, &target, e);
+  if (rc == 0 && !(to = manifest_add(m, type, name, target)))
+    rc = err_set(e, ERR_NOMEM, "%s: out of memory", what);
+  if (rc == 0) rc = get_mode(object, what, &to->mode, e);
+  if (rc == 0) rc = js_get_int(object, "mtime_ns", what, &to->mtime_ns, e);
+  if (rc != 0 || type != MANIFEST_FILE) goto out;
+  rc = js_get_int(object, "size", what, &size, e);
+  if (rc == 0 && size < 0) rc = err_set(e, ERR_FORMAT, "%s: a size is negative", what);
+  to->size = rc == 0 ? (uint64_t)size : 0;
+  if (rc == 0) rc = get_digest(json_object_get(object, "digest"), m->hash, what, &to->file, e);
+  if (rc == 0) rc = get_blocks(object, m->hash, what, to, e);
+out:
+  free(name);
+  free(target);
+  return rc;
+}
+
+static int parse_kind(const json_t *object, const char *what, manifest *m, err *e) {
+  const char *text;
+  int rc = js_get_str(object, "kind", what, &text, e);
+  if (rc < 0) return rc;
+  for (int kind = MATCH_DIR; kind <= MATCH_GROUP; kind++) {
+    if (strcmp(text, manifest_kind_name((match_kind)kind)) != 0) continue;
+    m->kind = (match_kind)kind;
+    return 0;
+  }
+  return err_set(e, ERR_FORMAT, "%s: the kind \"%.40s\" is not dir, file or group", what, text);
+}
+
+static int parse_metrics(const json_t *object, const char *what, manifest *m, err *e) {
+  const json_t *value = json_object_get(object, "metrics");
+  if (!value) return 0;
+  if (!json_is_object(value)) return err_set(e, ERR_FORMAT, "%s: metrics are no object", what);
+  buf text;
+  buf_init(&text, MANIFEST_BYTES_MAX);
+  int rc = js_print(value, &text, e);
+  if (rc == 0) m->metrics = buf_take(&text);
+  buf_free(&text);
+  return rc;
+}
+
+static int parse_head(const json_t *object, const char *what, manifest *m, err *e) {
+  const char *hash = NULL;
+  int64_t block = 0;
+  int rc = js_get_str(object, "digest", what, &hash, e);
+  if (rc == 0) rc = hash_kind_of(hash, &m->hash, e);
+  if (rc == 0) rc = js_get_int(object, "block", what, &block, e);
+  if (rc == 0 && block != HASH_BLOCK)
+    rc = err_set(e, ERR_FORMAT, "%s: blocks of %lld bytes, not %d", what, (long long)block,
+                 HASH_BLOCK);
+  if (rc == 0) rc = js_get_name(object, "unit", what, &m->unit, e);
+  if (rc == 0) rc = parse_kind(object, what, m, e);
+  if (rc == 0) rc = js_opt_int(object, "step", what, MATCH_NO_STEP, &m->step, e);
+  if (rc == 0 && m->step < 0 && json_object_get(object, "step"))
+    rc = err_set(e, ERR_FORMAT, "%s: the step is negative", what);
+  if (rc == 0) rc = js_get_int(object, "created_ns", what, &m->created_ns, e);
+  if (rc == 0) rc = js_get_int(object, "mtime_ns", what, &m->mtime_ns, e);
+  if (rc == 0) rc = get_mode(object, what, &m->mode, e);
+  if (rc == 0 && json_object_get(object, "policy"))
+    rc = js_get_name(object, "policy", what, &m->policy, e);
+  return rc < 0 ? rc : parse_metrics(object, what, m, e);
+}
+
+/* Everything but the root digest. */
+static int parse_body(const json_t *object, const char *what, manifest *m, err *e) {
+  json_t *files;
+  int rc = js_check_reader(object, what, MANIFEST_READER, e);
+  if (rc == 0) rc = js_get_array(object, "files", what, &files, e);
+  if (rc != 0) return rc;
+  if (json_array_size(files) > MANIFEST_ENTRIES_MAX)
+    return err_set(e, ERR_LIMIT, "%s: %zu entries, more than %d", what, json_array_size(files),
+                   MANIFEST_ENTRIES_MAX);
+  rc = parse_head(object, what, m, e);
+  for (size_t i = 0; rc == 0 && i < json_array_size(files); i++)
+    rc = parse_entry(json_array_get(files, i), what, m, e);
+  return rc;
+}
+
+int manifest_parse(const char *text, size_t len, const char *what, manifest *out, err *e) {
+  json_t *object = NULL;
+  digest stated;
+  err why = {0};
+  manifest_init(out);
+  int rc = check_weight(text, len, what, e);
+  if (rc == 0) rc = js_parse(text, len, what, &object, e);
+  if (rc == 0) rc = parse_body(object, what, out, e);
+  if (rc == 0) rc = get_digest(json_object_get(object, "root"), out->hash, what, &stated, e);
+  if (rc < 0) goto out;
+  rc = manifest_seal(out, &why);
+  if (rc < 0)
+    err_set(e, rc, "%s: %s", what, why.text);
+  else if (!digest_equal(&stated, &out->root))
+    rc = err_set(e, ERR_CORRUPT, "%s: the table does not match its root digest", what);
+out:
+  json_decref(object);
+  if (rc < 0) manifest_free(out);
+  return rc;
+}

@@ -1,0 +1,187 @@
+#include "places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "prims/hash.h"
+#include "prims/proc.h"
+
+/* Both spellings of a path must be compared without links, or a target behind one would hide. A
+ * target need not exist yet: then its nearest parent that does is resolved. */
+static int resolve(const char *path, char out[FS_PATH_MAX], err *e) {
+  char head[FS_PATH_MAX], real[PATH_MAX], tail[FS_PATH_MAX] = "";
+  snprintf(head, sizeof head, "%s", path);
+  while (!realpath(head, real)) {
+    char parent[FS_PATH_MAX], joined[FS_PATH_MAX];
+    if (errno != ENOENT) return err_sys(e, errno, "resolve %s", path);
+    int rc = fs_join(joined, fs_base(head), tail, e);
+    if (rc < 0) return rc;
+    strcpy(tail, joined);
+    fs_parent(head, parent);
+    strcpy(head, parent);
+  }
+  return fs_join(out, real, tail, e);
+}
+
+static int absolute(const char *path, char out[FS_PATH_MAX], err *e) {
+  uri u;
+  if (!path || !*path)
+    return err_set(e, ERR_INVAL, "--dir is missing: which directory is watched?");
+  int rc = uri_parse(path, &u, e);
+  if (rc == 0 && strcmp(u.scheme, "file") != 0)
+    rc = err_set(e, ERR_INVAL, "%s: a local directory is needed here", path);
+  return rc < 0 ? rc : fs_join(out, u.path, "", e);
+}
+
+static int make_dir(const io *io, const char *path, mode_t mode, char out[FS_PATH_MAX], err *e) {
+  int rc = fs_mkdirs(io, path, mode, e);
+  return rc < 0 ? rc : resolve(path, out, e);
+}
+
+/* The state stands beside the watched directory: frameworks count and sort what is inside it. */
+static int place_state(const io *io, const places_options *o, places *p, err *e) {
+  char path[FS_PATH_MAX];
+  if (o->state) {
+    int rc = absolute(o->state, path, e);
+    return rc < 0 ? rc : make_dir(io, path, 0700, p->state, e);
+  }
+  int mount = fs_is_mount_point(p->dir, e);
+  if (mount < 0) return mount;
+  if (mount)
+    return err_set(e, ERR_INVAL,
+                   "%s is a mount point, so no state directory can stand beside it: name one with "
+                   "--state, outside of it",
+                   p->dir);
+  if (snprintf(path, sizeof path, "%s.ckpt", p->dir) >= (int)sizeof path)
+    return err_set(e, ERR_LIMIT, "%s: the path is too long", p->dir);
+  int rc = make_dir(io, path, 0700, p->state, e);
+  return rc == ERR_ACCESS ? err_set(e, ERR_INVAL,
+                                    "%s cannot be made: name a state directory that can be written "
+                                    "with --state, outside of %s",
+                                    path, p->dir)
+                          : rc;
+}
+
+static int apart(const char *a, const char *what_a, const char *b, const char *what_b, err *e) {
+  if (!uri_path_within(a, b) && !uri_path_within(b, a)) return 0;
+  return err_set(e, ERR_INVAL, "%s %s and %s %s must not lie in one another", what_a, a, what_b, b);
+}
+
+static int place_target(const places_options *o, places *p, err *e) {
+  buf text;
+  buf_init(&text, URI_MAX);
+  int rc = o->to && *o->to ? uri_expand(o->to, &text, e)
+                           : err_set(e, ERR_INVAL, "--to is missing: where do checkpoints go?");
+  if (rc == 0) rc = uri_parse(text.data, &p->target, e);
+  if (rc == 0 && strcmp(p->target.scheme, "file") == 0) {
+    char real[FS_PATH_MAX];
+    rc = resolve(p->target.path, real, e);
+    if (rc == 0) strcpy(p->target.path, real);
+    if (rc == 0) rc = apart(p->dir, "the watched directory", real, "the target", e);
+    if (rc == 0) rc = apart(p->state, "the state directory", real, "the target", e);
+  }
+  buf_clear(&text);
+  if (rc == 0) {
+    text.max = sizeof p->target_text - 1;
+    uri_print(&p->target, &text);
+    rc = buf_failed(&text) ? err_set(e, ERR_LIMIT, "the target's name is too long") : 0;
+  }
+  if (rc == 0) memcpy(p->target_text, text.data, text.len + 1);
+  buf_free(&text);
+  return rc;
+}
+
+static int digest_of(const char *a, const char *b, char hex[HASH_HEX_MAX], err *e) {
+  hash *h;
+  digest d;
+  int rc = hash_begin(HASH_XXH3_128, &h, e);
+  if (rc < 0) return rc;
+  rc = hash_add(h, a, strlen(a) + 1, e);
+  if (rc == 0) rc = hash_add(h, b, strlen(b), e);
+  int ended = hash_end(h, rc == 0 ? &d : NULL, e);
+  if (rc == 0) rc = ended;
+  if (rc == 0) digest_hex(&d, hex);
+  return rc;
+}
+
+static int name_run(const places_options *o, places *p, err *e) {
+  if (o->run_id) {
+    size_t len = strlen(o->run_id);
+    if (len == 0 || len > RUNLOG_ID_MAX - HASH_HEX_MAX - 2)
+      return err_set(e, ERR_INVAL, "--run needs 1 to %d bytes", RUNLOG_ID_MAX - HASH_HEX_MAX - 2);
+    memcpy(p->run_id, o->run_id, len + 1);
+    return 0;
+  }
+  char hex[HASH_HEX_MAX];
+  int rc = digest_of(o->command ? o->command : "", p->dir, hex, e);
+  if (rc == 0) snprintf(p->run_id, sizeof p->run_id, "%.16s", hex);
+  return rc;
+}
+
+/* A directory of ours alone: a socket in it can be neither replaced nor listened to by others. */
+static int private_dir(const io *io, const char *path, err *e) {
+  struct stat st;
+  int rc = io->mkdir(io, AT_FDCWD, path, 0700);
+  if (rc < 0 && rc != -EEXIST) return err_sys(e, rc, "make %s", path);
+  rc = io->lstat(io, AT_FDCWD, path, &st);
+  if (rc < 0) return err_sys(e, rc, "look at %s", path);
+  if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0) return 0;
+  return err_set(e, ERR_ACCESS,
+                 "%s is not a private directory of this user: remove it, or set XDG_RUNTIME_DIR",
+                 path);
+}
+
+/* The name is a digest of the state directory: the same for every run on it. */
+static int place_socket(const io *io, places *p, err *e) {
+  char hex[HASH_HEX_MAX], dir[FS_PATH_MAX];
+  const char *runtime = getenv("XDG_RUNTIME_DIR");
+  int rc = digest_of("socket", p->state, hex, e);
+  if (rc < 0) return rc;
+  /* 108 bytes are all that a socket's address has. */
+  if (runtime && *runtime == '/' && strlen(runtime) < 70)
+    snprintf(dir, sizeof dir, "%s/ckpt-lua", runtime);
+  else
+    snprintf(dir, sizeof dir, "/tmp/ckpt-lua-%ld", (long)geteuid());
+  rc = private_dir(io, dir, e);
+  if (rc == 0) snprintf(p->socket, sizeof p->socket, "%.80s/%.16s", dir, hex);
+  return rc;
+}
+
+int places_open(const io *io, const places_options *o, places *p, err *e) {
+  memset(p, 0, sizeof *p);
+  char path[FS_PATH_MAX];
+  int rc = absolute(o->dir, path, e);
+  if (rc == 0) rc = make_dir(io, path, 0777, p->dir, e);
+  if (rc == 0) rc = place_state(io, o, p, e);
+  if (rc == 0) rc = apart(p->dir, "the watched directory", p->state, "the state directory", e);
+  if (rc == 0) rc = place_target(o, p, e);
+  if (rc == 0) rc = name_run(o, p, e);
+  if (rc == 0) rc = place_socket(io, p, e);
+  if (rc == 0) rc = fs_join(p->staging, p->state, "staging", e);
+  if (rc == 0) rc = fs_join(p->quarantine, p->state, "quarantine", e);
+  if (rc == 0) rc = fs_join(p->journal, p->state, "journal.jsonl", e);
+  if (rc == 0) rc = fs_join(p->lock, p->state, "lock", e);
+  return rc;
+}
+
+int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e) {
+  *out = (runlog_writer){.pid = getpid()};
+  char nonce[33];
+  int rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  if (launch && strlen(launch) >= sizeof out->launch)
+    return err_set(e, ERR_INVAL, "--launch-id: at most %zu bytes", sizeof out->launch - 1);
+  snprintf(out->launch, sizeof out->launch, "%s", launch ? launch : nonce);
+  const char *job = getenv("SLURM_JOB_ID");
+  if (job && *job) snprintf(out->job, sizeof out->job, "slurm:%.100s", job);
+  if (gethostname(out->host, sizeof out->host - 1) < 0) strcpy(out->host, "unknown");
+  snprintf(out->state, sizeof out->state, "%.*s", (int)sizeof out->state - 1, p->state);
+  rc = proc_boot_id(out->boot, e);
+  return rc < 0 ? rc : proc_identity(getpid(), &out->start, NULL, e);
+}

@@ -1,0 +1,43 @@
+/* places: the paths and names of one run: the watched directory, the state directory, the target,
+ * the socket, the run's id. All that can be wrong with them is found here, before anything is
+ * touched. */
+#ifndef CORE_PLACES_H
+#define CORE_PLACES_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/uri.h"
+#include "core/runlog.h"
+#include "prims/fs.h"
+
+typedef struct places {
+  char dir[FS_PATH_MAX]; /* absolute, without links */
+  char state[FS_PATH_MAX];
+  char staging[FS_PATH_MAX];    /* <state>/staging */
+  char quarantine[FS_PATH_MAX]; /* <state>/quarantine */
+  char journal[FS_PATH_MAX];
+  char lock[FS_PATH_MAX];
+  char socket[FS_PATH_MAX];
+  char run_id[RUNLOG_ID_MAX];
+  uri target;
+  char target_text[URI_MAX + 300];
+} places;
+
+typedef struct places_options {
+  const char *dir, *to;
+  const char *state;   /* NULL: "<dir>.ckpt" */
+  const char *run_id;  /* NULL: from command and dir */
+  const char *command; /* NULL: dir alone */
+} places_options;
+
+/* Makes the watched and the state directory if they are absent. ERR_INVAL if target, state and
+ * watched directory lie in one another, or if no state directory can be beside `dir` (a mount
+ * point, a parent that cannot be written) and none was named. */
+int places_open(const io *io, const places_options *options, places *out, err *e);
+
+/* Who we are, for a term. `launch` NULL: a fresh nonce. */
+int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e);
+
+#endif

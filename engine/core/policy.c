@@ -1,0 +1,14 @@
+#include "policy.h"
+
+static const char name[] = "builtin";
+
+decision policy_decide(const detect_unit *facts) {
+  switch (facts->state) {
+  case DETECT_COMPLETE: return (decision){POLICY_SAVE, POLICY_NEWEST, name, facts->reason};
+  case DETECT_UNPROVEN: return (decision){POLICY_SAVE_IF_SOUND, POLICY_NEWEST, name, facts->reason};
+  case DETECT_OPEN:
+  case DETECT_BROKEN:
+  case DETECT_GONE: break;
+  }
+  return (decision){POLICY_WAIT, POLICY_NEWEST, name, facts->reason};
+}

@@ -1,0 +1,61 @@
+#include "recover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "prims/match.h"
+
+/* The newest commit of a series; NULL: there is none. */
+static const recover_commit *newest_of(const recover_commit *commits, size_t count,
+                                       const char *series) {
+  for (size_t i = count; i-- > 0;)
+    if (strcmp(commits[i].series, series) == 0) return &commits[i];
+  return NULL;
+}
+
+static bool is_newer(const recover_unit *u, const recover_commit *c) {
+  return !c || (u->step != MATCH_NO_STEP && c->step != MATCH_NO_STEP && u->step > c->step);
+}
+
+static bool whole(const recover_unit *u) {
+  return u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+}
+
+/* Why this unit has to go, or NULL. */
+static const char *why_quarantine(const recover_unit *u, const recover_commit *c) {
+  if (whole(u)) return NULL;
+  if (c && strcmp(c->unit, u->name) == 0)
+    return u->standing == RECOVER_TORN
+               ? "it is torn, and a committed copy is restored"
+               : "nothing proves it whole, and a committed copy is restored";
+  if (u->standing == RECOVER_TORN && is_newer(u, c))
+    return "it is torn, and newer than the last commit";
+  return NULL;
+}
+
+static bool served_locally(const recover_unit *units, size_t count, const recover_commit *c) {
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(units[i].series, c->series) != 0 || !whole(&units[i])) continue;
+    if (strcmp(units[i].name, c->unit) == 0 || is_newer(&units[i], c)) return true;
+  }
+  return false;
+}
+
+int recover_plan_group(const recover_unit *units, size_t unit_count, const recover_commit *commits,
+                       size_t commit_count, recover_plan *out, err *e) {
+  size_t room = unit_count + commit_count;
+  *out = (recover_plan){.actions = calloc(room ? room : 1, sizeof *out->actions)};
+  if (!out->actions) return err_set(e, ERR_NOMEM, "plan a recovery: out of memory");
+  for (size_t i = 0; i < unit_count; i++) {
+    const char *why = why_quarantine(&units[i], newest_of(commits, commit_count, units[i].series));
+    if (why) out->actions[out->count++] = (recover_action){RECOVER_QUARANTINE, i, why};
+  }
+  for (size_t i = 0; i < commit_count; i++) {
+    const recover_commit *c = &commits[i];
+    if (newest_of(commits, commit_count, c->series) != c) continue;
+    if (!served_locally(units, unit_count, c))
+      out->actions[out->count++] =
+          (recover_action){RECOVER_RESTORE, c->index, "the newest commit is not there"};
+  }
+  return 0;
+}

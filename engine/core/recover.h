@@ -1,0 +1,57 @@
+/* recover: what to do with a directory before a trainer starts in it. Pure: facts about the local
+ * units and the commits of one group go in, a list of actions comes out.
+ *
+ * A trainer that finds a torn checkpoint crashes on it, and again at each restart. So a local unit
+ * that stands where the newest commit should, and is not proven whole, is moved to quarantine and
+ * the commit restored; newer units that are provably torn are moved away too. What is whole, and
+ * what nothing can be said about, stays. */
+#ifndef CORE_RECOVER_H
+#define CORE_RECOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef enum recover_standing {
+  RECOVER_COMMITTED, /* it is the newest commit of its name, byte for byte as far as we can tell */
+  RECOVER_WHOLE,     /* proven whole, not committed */
+  RECOVER_UNPROVEN,  /* nothing can be said */
+  RECOVER_TORN,      /* provably not whole, and nobody has it open */
+} recover_standing;
+
+typedef struct recover_unit {
+  const char *name;   /* within the group */
+  const char *series; /* detect_series() of it */
+  int64_t step;       /* MATCH_NO_STEP: none */
+  recover_standing standing;
+  int64_t changed_ns;
+} recover_unit;
+
+typedef struct recover_commit {
+  const char *unit;
+  const char *series;
+  int64_t step;
+  size_t index; /* into the log's commits */
+} recover_commit;
+
+typedef enum recover_what { RECOVER_QUARANTINE, RECOVER_RESTORE } recover_what;
+
+typedef struct recover_action {
+  recover_what what;
+  size_t index;       /* of the unit (quarantine) or of the commit in the log (restore) */
+  const char *reason; /* static */
+} recover_action;
+
+typedef struct recover_plan {
+  recover_action *actions; /* quarantines before restores; free() them */
+  size_t count;
+} recover_plan;
+
+/* `commits` in the order of the log. Nothing is restored of a series of which a proven newer unit
+ * is there: it is what the trainer will find. */
+int recover_plan_group(const recover_unit *units, size_t unit_count, const recover_commit *commits,
+                       size_t commit_count, recover_plan *out, err *e);
+
+#endif

@@ -1,0 +1,31 @@
+/* restore: brings one committed checkpoint into a local directory, verified, in one step. */
+#ifndef CORE_RESTORE_H
+#define CORE_RESTORE_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "core/manifest.h"
+#include "core/runlog.h"
+#include "prims/pool.h"
+#include "store/store.h"
+
+typedef struct restore {
+  const io *io;
+  store *store;
+  pool *pool;          /* may be NULL */
+  const char *staging; /* an existing directory on the file system of the target directory */
+  atomic_int *cancel;  /* may be NULL */
+} restore;
+
+/* Reads the manifest that a commit names and holds it against the commit's root digest
+ * (ERR_CORRUPT). `prefix` is the group's. */
+int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e);
+
+/* Fetches checkpoint directory `key` of the store into the staging, checks every block, and renames
+ * it to "<dir>/<unit>". `dir` must exist. ERR_EXISTS, and nothing is touched, if the name is taken.
+ * The staging is clean again when it returns. */
+int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e);
+
+#endif

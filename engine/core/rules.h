@@ -1,0 +1,61 @@
+/* rules: the built-in rule of completeness, as data: what a checkpoint is called, what is a
+ * temporary name, which files prove that a save is over.
+ *
+ * It holds until a policy says more. Each row was measured on a real framework
+ * (docs/detection.md). */
+#ifndef CORE_RULES_H
+#define CORE_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "prims/match.h"
+
+/* The signature of a marker that the user named: required in each directory unit, and may be empty.
+ */
+#define RULES_ALWAYS "*"
+
+/* A file that a framework writes when the rest is there. */
+typedef struct rules_marker {
+  const char *name; /* exact base name, at the top of the unit */
+  const char
+      *signature; /* glob of a base name at the top that only this framework writes: where
+                     one is found, the marker is required; NULL: the marker helps, nothing more */
+  bool newest;    /* an old one may be left over from the save before: it counts only if no
+                     data file is newer */
+} rules_marker;
+
+typedef struct rules {
+  const char *const *units;    /* match_unit patterns, first match wins; NULL ends */
+  const char *const *proven;   /* those of `units` that are a unit only once they were renamed into
+                                  place or hold a marker ("{step}/": any directory may be a number) */
+  const char *const *excludes; /* match_exclude patterns; NULL ends */
+  const rules_marker *markers;
+  size_t marker_count;
+  int64_t quiet_ns;   /* closed files: this long without a change */
+  int64_t marked_ns;  /* the marker is there: this long without a change */
+  int64_t settled_ns; /* renamed into place: this long, so that trailing events are in */
+} rules;
+
+/* The table for the known frameworks. Static. */
+const rules *rules_builtin(void);
+
+/* A rule set of the user's: `units`, `excludes` (added to the built-in ones), `markers` (each then
+ * required in every directory unit) are arrays ended by NULL, or NULL for the built-in ones;
+ * quiet_ns < 0 for the built-in time. The strings are copied. ERR_INVAL names a pattern at fault.
+ */
+int rules_custom(const char *const *units, const char *const *excludes, const char *const *markers,
+                 int64_t quiet_ns, rules **out, err *e);
+void rules_free(rules *r);
+
+/* The pattern of `r->units` by which this path is a unit, with what it says; NULL: none. */
+const char *rules_match(const rules *r, const char *path, bool is_dir, match_unit *out);
+bool rules_needs_proof(const rules *r, const char *pattern);
+bool rules_excluded(const rules *r, const char *path, bool is_dir);
+/* The marker of this name, or NULL. */
+const rules_marker *rules_marker_named(const rules *r, const char *name);
+bool rules_marker_by_user(const rules_marker *m);
+
+#endif

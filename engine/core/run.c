@@ -1,0 +1,381 @@
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "core/lease.h"
+#include "core/run_state.h"
+#include "prims/fs.h"
+
+/* ---- open and close ---- */
+
+static int open_parts(run *r, const run_options *o, err *e) {
+  const run_env *env = r->env;
+  int rc = rules_custom(o->units, o->excludes, o->markers, o->quiet_ns, &r->rules, e);
+  if (rc == 0) rc = places_open(env->io, &o->places, &r->places, e);
+  if (rc == 0) rc = lock_take(r->places.lock, true, &r->lock, e);
+  if (rc == ERR_HELD)
+    return err_set(e, ERR_HELD,
+                   "another ckpt-lua has the state directory %s: wait for its end, or "
+                   "stop it",
+                   r->places.state);
+  if (rc == 0) rc = fs_mkdirs(env->io, r->places.staging, 0700, e);
+  if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
+  if (rc == 0)
+    rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
+  if (rc == 0) rc = store_open(&r->places.target, env->io, env->log, &r->store, e);
+  return rc;
+}
+
+/* What a dead run left in the staging of this machine is nobody's: we hold the lock. */
+static int clear_staging(run *r, err *e) {
+  int rc = fs_remove_tree(r->env->io, r->places.staging, e);
+  return rc < 0 ? rc : fs_mkdirs(r->env->io, r->places.staging, 0700, e);
+}
+
+int run_open(const run_env *env, const run_options *o, run **out, err *e) {
+  *out = NULL;
+  run *r = calloc(1, sizeof *r);
+  if (!r) return err_set(e, ERR_NOMEM, "open a run: out of memory");
+  r->env = env;
+  r->lock.fd = -1;
+  r->tries = o->tries ? o->tries : 8;
+  r->poll = o->poll;
+  r->lease_at = INT64_MAX;
+  int rc = open_parts(r, o, e);
+  if (rc == 0) rc = clear_staging(r, e);
+  r->group_env.store = r->store;
+  r->group_env.log = env->log;
+  r->group_env.run_id = r->places.run_id;
+  r->group_env.continue_run = o->continue_run;
+  r->group_env.take_over = o->take_over;
+  r->job_env = (job_env){.io = env->io,
+                         .log = env->log,
+                         .pool = env->pool,
+                         .store = r->store,
+                         .rules = r->rules,
+                         .root = r->places.dir,
+                         .staging = r->places.staging};
+  if (rc == 0) rc = run_groups_open(r, e);
+  if (rc < 0)
+    run_close(r);
+  else
+    *out = r;
+  return rc;
+}
+
+void run_close(run *r) {
+  if (!r) return;
+  r->closing = true;
+  for (size_t i = 0; i < r->group_count; i++)
+    if (r->groups[i]->save) atomic_store(&r->groups[i]->save->job.cancel, 1);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+  while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
+  free(r->units);
+  detect_close(r->detect);
+  run_manifests_drop(r);
+  run_groups_close(r);
+  store_close(r->store);
+  journal_close(r->journal);
+  lock_drop(&r->lock);
+  rules_free(r->rules);
+  free(r->metrics);
+  free(r->resume);
+  free(r->restored_from);
+  free(r);
+}
+
+const places *run_places(const run *r) {
+  return &r->places;
+}
+
+/* ---- what the detector says ---- */
+
+/* What is sent from a snapshot does not care what becomes of the original. */
+static void stop_save(run_unit *u) {
+  if (u->save && !u->in_place) atomic_store(&u->save->job.cancel, 1);
+}
+
+static int on_open(run *r, run_unit *u, err *e) {
+  stop_save(u);
+  if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
+  journal_unit known = journal_find(r->journal, u->path);
+  if (known.state == JOURNAL_OPEN) return 0;
+  return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, RUNLOG_NONE, e);
+}
+
+static int on_complete(run *r, run_unit *u, err *e) {
+  journal_unit known = journal_find(r->journal, u->path);
+  bool same = digest_equal(&known.fingerprint, &u->fingerprint);
+  if (same && known.state == JOURNAL_COMMITTED) {
+    u->phase = UNIT_DURABLE;
+    return 0;
+  }
+  int rc =
+      same && known.state == JOURNAL_COMPLETE
+          ? 0
+          : journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, RUNLOG_NONE, e);
+  /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
+  if (rc == 0 && u->phase != UNIT_RUNNING) run_enqueue(r, u);
+  return rc;
+}
+
+static void on_unproven(run *r, run_unit *u, detect_state state) {
+  if (u->phase == UNIT_RUNNING) {
+    stop_save(u);
+    return;
+  }
+  if (state == DETECT_UNPROVEN && u->want.action != POLICY_WAIT) {
+    run_enqueue(r, u);
+    return;
+  }
+  u->phase = UNIT_UNPROVEN;
+  run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
+}
+
+static int on_gone(run *r, run_unit *u, err *e) {
+  int rc = journal_forget(r->journal, u->path, e);
+  if (u->phase == UNIT_RUNNING) { /* removed when its save has ended */
+    u->gone = true;
+    stop_save(u);
+    return rc;
+  }
+  if (run_unit_queued(u)) {
+    r->retired++;
+    run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, "it was removed before it was saved");
+  }
+  run_unit_remove(r, u);
+  return rc;
+}
+
+static int on_unit(run *r, const detect_unit *facts, err *e) {
+  run_unit *u = run_unit_find(r, facts->path);
+  if (facts->state == DETECT_GONE) return u ? on_gone(r, u, e) : 0;
+  int rc = run_unit_take(r, facts, &u, e);
+  if (rc < 0) return rc;
+  switch (facts->state) {
+  case DETECT_OPEN: return on_open(r, u, e);
+  case DETECT_COMPLETE: return on_complete(r, u, e);
+  case DETECT_UNPROVEN:
+  case DETECT_BROKEN: on_unproven(r, u, facts->state); return 0;
+  case DETECT_GONE: break;
+  }
+  return 0;
+}
+
+static int take_units(run *r, err *e) {
+  detect_unit facts;
+  int rc = 0;
+  while (rc == 0 && detect_next(r->detect, &facts)) rc = on_unit(r, &facts, e);
+  return rc;
+}
+
+/* ---- events ---- */
+
+int run_fd(const run *r) {
+  return r->detect ? detect_fd(r->detect) : -1;
+}
+
+static int start_proven(void *ctx, const detect_unit *unit) {
+  run *r = ctx;
+  if (unit->state != DETECT_UNPROVEN && unit->state != DETECT_OPEN) return 0;
+  journal_unit known = journal_find(r->journal, unit->path);
+  if (known.state != JOURNAL_COMPLETE && known.state != JOURNAL_COMMITTED) return 0;
+  if (!digest_equal(&known.fingerprint, &unit->fingerprint)) return 0;
+  run_unit *u;
+  return run_unit_take(r, unit, &u, NULL);
+}
+
+/* The detector has only seen a listing; what the journal or the log know to be whole is told to it.
+ * The paths are collected first: proving one changes what is walked. */
+static int prove_known(run *r, err *e) {
+  int rc = detect_each(r->detect, start_proven, r);
+  if (rc < 0) return err_set(e, rc, "list %s: out of memory", r->places.dir);
+  for (size_t i = 0; rc >= 0 && i < r->unit_count; i++)
+    rc = detect_prove(r->detect, r->units[i]->path, &r->units[i]->fingerprint,
+                      "whole when it was last seen", e);
+  return rc < 0 ? rc : 0;
+}
+
+int run_start(run *r, err *e) {
+  if (r->started) return err_set(e, ERR_INVAL, "the run is started already");
+  if (!r->prepared) {
+    run_prepared ignored;
+    int rc = run_prepare(r, RUN_NEVER, NULL, &ignored, e);
+    if (rc < 0) return rc;
+  }
+  detect_options o = {.io = r->env->io,
+                      .log = r->env->log,
+                      .root = r->places.dir,
+                      .rules = r->rules,
+                      .mode = r->poll ? DETECT_POLL : DETECT_AUTO};
+  int rc = detect_open(&o, &r->detect, e);
+  if (rc == 0) rc = run_survey_learn(r, r->detect, e);
+  if (rc == 0) rc = prove_known(r, e);
+  r->lease_at = r->env->io->now(r->env->io, IO_MONO) + (int64_t)LEASE_RENEW_S * 1000000000;
+  run_manifests_drop(r);
+  r->started = rc == 0;
+  return rc;
+}
+
+static int check_started(const run *r, err *e) {
+  return r->started ? 0 : err_set(e, ERR_INVAL, "the run is not started yet");
+}
+
+int run_child(run *r, pid_t pid, err *e) {
+  uint64_t start;
+  pid_t sid;
+  int rc = check_started(r, e);
+  if (rc == 0) detect_writer_new(r->detect);
+  if (rc == 0) rc = proc_identity(pid, &start, &sid, e);
+  if (rc == ERR_NOENT) return 0; /* it was quick: there is nobody to remember */
+  return rc < 0 ? rc : journal_note_child(r->journal, pid, start, sid, e);
+}
+
+int run_child_exit(run *r, bool clean, err *e) {
+  int rc = check_started(r, e);
+  if (rc == 0) rc = detect_run(r->detect, e); /* what it did before its end counts as such */
+  if (rc == 0) detect_writer_gone(r->detect, clean);
+  return rc < 0 ? rc : journal_note_child_end(r->journal, e);
+}
+
+int run_result(run *r, const char *json, err *e) {
+  enum { RESULT_MAX = 64 << 10 };
+  json_t *value = NULL;
+  buf text;
+  if (strlen(json) > RESULT_MAX)
+    return err_set(e, ERR_LIMIT, "a result has at most %d bytes", RESULT_MAX);
+  buf_init(&text, 2 * RESULT_MAX);
+  int rc = js_parse(json, strlen(json), "result", &value, e);
+  if (rc == 0 && !json_is_object(value))
+    rc = err_set(e, ERR_FORMAT, "a result is a JSON object, as in {\"loss\": 0.5}");
+  if (rc == 0) rc = js_print(value, &text, e);
+  if (rc == 0) {
+    free(r->metrics);
+    r->metrics = buf_take(&text);
+  }
+  buf_free(&text);
+  json_decref(value);
+  return rc;
+}
+
+int run_preempt(run *r, err *e) {
+  int rc = check_started(r, e);
+  if (rc < 0) return rc;
+  r->preempted = true;
+  run_hurry(r);
+  return 0;
+}
+
+int run_list(run *r, err *e) {
+  int rc = check_started(r, e);
+  return rc < 0 ? rc : detect_list(r->detect, e);
+}
+
+int run_cancel(run *r, uint64_t job) {
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_save *s = r->groups[i]->save;
+    if (!s || s->job.id != job) continue;
+    s->unit->retired = UINT16_MAX; /* not to be tried again by itself */
+    atomic_store(&s->job.cancel, 1);
+    return 1;
+  }
+  return 0;
+}
+
+static int64_t next_retry(const run *r) {
+  int64_t due = INT64_MAX;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->phase == UNIT_RETRYING && !r->units[i]->group->save &&
+        r->units[i]->next_try < due)
+      due = r->units[i]->next_try;
+  return due;
+}
+
+int run_step(run *r, int64_t *due, err *e) {
+  *due = INT64_MAX;
+  if (!r->started) return 0;
+  int rc = detect_run(r->detect, e);
+  if (rc == 0) rc = take_units(r, e);
+  if (rc == 0) rc = run_start_saves(r, e);
+  int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
+  int64_t retry = r->fenced ? INT64_MAX : next_retry(r), look = detect_due(r->detect);
+  *due = lease < retry ? lease : retry;
+  if (look < *due) *due = look;
+  return rc;
+}
+
+/* ---- status ---- */
+
+static bool wanted(const run_unit *u) {
+  return u->phase == UNIT_RUNNING || run_unit_queued(u) || u->phase == UNIT_DURABLE ||
+         u->phase == UNIT_FAILED;
+}
+
+static uint64_t left_of(const run_unit *u) {
+  if (!u->save) return u->bytes;
+  uint64_t moved = atomic_load(&u->save->job.moved), total = atomic_load(&u->save->job.total);
+  return moved < total ? total - moved : 0;
+}
+
+/* Why the newest unit of some kind is not durable; 0 if each one is. */
+static int newest_status(const run *r) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    bool newest = wanted(u);
+    for (size_t k = 0; newest && k < r->unit_count; k++)
+      newest =
+          !(wanted(r->units[k]) && r->units[k]->group == u->group &&
+            strcmp(r->units[k]->series, u->series) == 0 && r->units[k]->changed_ns > u->changed_ns);
+    if (!newest || u->phase == UNIT_DURABLE) continue;
+    if (u->phase == UNIT_FAILED) return u->status;
+    /* Waiting to be proven: nothing says that it is a checkpoint at all. */
+    if (u->want.action == POLICY_SAVE) return r->fenced ? ERR_FENCED : ERR_TIMEOUT;
+  }
+  return 0;
+}
+
+void run_get_status(run *r, run_status *out) {
+  *out = (run_status){.committed = r->committed,
+                      .dropped = r->dropped,
+                      .retired = r->retired,
+                      .failed = r->failed,
+                      .bytes_committed = r->bytes_committed,
+                      .newest_step = MATCH_NO_STEP,
+                      .fenced = r->fenced};
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    bool pending = u->phase == UNIT_RUNNING || run_unit_queued(u);
+    out->pending += pending;
+    out->settling += u->phase == UNIT_SETTLING;
+    out->unproven += u->phase == UNIT_UNPROVEN;
+    if (pending) out->bytes_left += left_of(u);
+  }
+  for (size_t i = 0; i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    if (g->newest_time_ns <= out->newest_time_ns) continue;
+    out->newest_time_ns = g->newest_time_ns;
+    out->newest_step = g->newest_step;
+    out->newest_unit = g->newest_unit;
+  }
+  out->newest_status = newest_status(r);
+  if (r->detect) out->unmatched = detect_unmatched(r->detect, &out->unmatched_example);
+}
+
+int run_pending(run *r, run_pending_fn *fn, void *ctx) {
+  int count = 0;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    bool begun = u->phase == UNIT_RUNNING;
+    if (!begun && !run_unit_queued(u) && u->phase != UNIT_SETTLING) continue;
+    count++;
+    fn(ctx, u->path,
+       begun                       ? "uploading"
+       : u->phase == UNIT_WAITING  ? "waiting for its turn"
+       : u->phase == UNIT_RETRYING ? "waiting for the next try"
+                                   : u->reason,
+       u->bytes, left_of(u), begun);
+  }
+  return count;
+}

@@ -1,0 +1,121 @@
+/* run: one watched directory and its target, on the owner's thread: events come in, decisions are
+ * taken, jobs are started and their results told.
+ *
+ * run_step() does what is due and says when to call it again; jobs run on the pool's workers and
+ * come back through env.finished, which hands them to run_finished() on the owner's thread. */
+#ifndef CORE_RUN_H
+#define CORE_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "core/places.h"
+#include "core/rules.h"
+#include "prims/pool.h"
+#include "prims/proc.h"
+
+typedef struct run run;
+
+/* A task that a worker has done. */
+typedef struct run_task run_task;
+struct run_task {
+  run *run;
+  void (*done)(run_task *task); /* on the owner's thread; frees it */
+  run_task *next;               /* for the queue of who carries it back */
+};
+
+typedef enum run_kind {
+  RUN_COMMITTED = 1,
+  RUN_DROPPED,
+  RUN_RETIRED,
+  RUN_FAILED,
+  RUN_RETRYING,
+  RUN_FENCED,
+  RUN_UNPROVEN,
+} run_kind;
+
+/* What is told; the strings are valid during the call. */
+typedef struct run_news {
+  run_kind kind;
+  int status;
+  uint64_t job;
+  int64_t step;
+  uint64_t files, bytes;
+  double seconds;
+  const char *unit, *reason;
+} run_news;
+
+/* What the engine gives to its runs; outlives them. */
+typedef struct run_env {
+  const io *io;
+  const log_sink *log;
+  pool *pool;
+  void *ctx;
+  void (*finished)(void *ctx, run_task *task); /* on a worker: carry it to the owner's thread */
+  void (*wait)(void *ctx, run *r);             /* on the owner's: block until one is carried, and
+                                                  hand what there is to run_finished() */
+  void (*tell)(void *ctx, run *r, const run_news *news); /* on the owner's */
+  uint64_t (*next_job)(void *ctx);                       /* a fresh job number */
+} run_env;
+
+typedef struct run_options {
+  places_options places;
+  const char *launch;
+  const char *const *units, *const *excludes, *const *markers; /* see rules_custom */
+  int64_t quiet_ns;                                            /* < 0: built-in */
+  bool poll, continue_run, take_over;
+  unsigned tries; /* 0: 8 */
+} run_options;
+
+/* The functions below are those of ckpt.h, with the texts in *e. */
+int run_open(const run_env *env, const run_options *options, run **out, err *e);
+void run_close(run *r); /* waits for its tasks */
+
+const places *run_places(const run *r);
+
+typedef enum run_restore { RUN_AUTO, RUN_NEVER, RUN_REQUIRED, RUN_NAMED } run_restore;
+typedef struct run_prepared {
+  const char *resume, *restored_from; /* valid for the run's life; NULL: none */
+  uint32_t restored, quarantined, found;
+} run_prepared;
+int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e);
+
+/* Live processes of an earlier run: see ckpt_run_trainers. */
+int run_trainers(run *r, proc_found *found, void *ctx, err *e);
+
+int run_start(run *r, err *e);
+int run_fd(const run *r); /* to be polled, or -1 */
+
+int run_child(run *r, pid_t pid, err *e);
+int run_child_exit(run *r, bool clean, err *e);
+int run_result(run *r, const char *json, err *e);
+int run_preempt(run *r, err *e);
+int run_list(run *r, err *e);
+int run_cancel(run *r, uint64_t job); /* 1 if it was ours */
+
+/* Does what is due. *due is the IO_MONO time at which to call again; INT64_MAX: only for events. */
+int run_step(run *r, int64_t *due, err *e);
+/* Takes a task back; on the owner's thread. Frees it. */
+void run_finished(run_task *task);
+
+typedef struct run_status {
+  uint32_t committed, dropped, retired, failed, pending, settling, unproven;
+  uint64_t bytes_committed, bytes_left;
+  int64_t newest_step, newest_time_ns; /* newest_time_ns 0: there is none */
+  const char *newest_unit;
+  int newest_status;
+  bool fenced;
+  uint64_t unmatched;
+  const char *unmatched_example;
+} run_status;
+void run_get_status(run *r, run_status *out);
+
+typedef void run_pending_fn(void *ctx, const char *unit, const char *reason, uint64_t bytes,
+                            uint64_t left, bool begun);
+int run_pending(run *r, run_pending_fn *fn, void *ctx);
+
+#endif

@@ -1,0 +1,368 @@
+/* Makes a directory ready for a trainer: recover.h says what has to be done, this does it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/catalog.h"
+#include "core/restore.h"
+#include "core/run_state.h"
+#include "prims/fs.h"
+
+#define STAGING_INSIDE ".ckpt-restore"
+
+struct prepare {
+  run *run;
+  run_prepared *out;
+  char staging[FS_PATH_MAX];
+  bool inside; /* the staging is in the watched directory: removed before a child starts */
+  bool moved;  /* something was moved or restored: the directory has to be surveyed again */
+  char *named; /* path of the unit that was asked for by name; NULL: none */
+};
+
+/* ---- staging ---- */
+
+/* A restore ends in a rename, so it is staged on the file system of the watched directory: in the
+ * state directory if that is there too, else inside, where nothing of ours may stay. */
+static int open_staging(struct prepare *p, err *e) {
+  run *r = p->run;
+  char inside[FS_PATH_MAX];
+  int rc = fs_join(inside, r->places.dir, STAGING_INSIDE, e);
+  if (rc == 0) rc = fs_remove_tree(r->env->io, inside, e); /* of a run that died in a restore */
+  int same = rc == 0 ? fs_same_device(r->env->io, r->places.dir, r->places.state, e) : rc;
+  if (same < 0) return same;
+  p->inside = !same;
+  snprintf(p->staging, sizeof p->staging, "%s", same ? r->places.staging : inside);
+  return 0;
+}
+
+static int close_staging(struct prepare *p, int rc, err *e) {
+  err why = {0};
+  if (!p->inside || fs_remove_tree(p->run->env->io, p->staging, &why) == 0) return rc;
+  return rc < 0 ? rc : err_set(e, why.code, "%s", why.text);
+}
+
+/* ---- actions ---- */
+
+static int move_file(run *r, const char *from, const char *to, err *e) {
+  char parent[FS_PATH_MAX];
+  fs_parent(to, parent);
+  int rc = fs_mkdirs(r->env->io, parent, 0700, e);
+  return rc < 0 ? rc : fs_move(r->env->io, from, to, e);
+}
+
+struct group_move {
+  run *run;
+  const char *stem, *from, *to; /* base name of the stem; directories */
+};
+
+static int move_member(void *ctx, const fs_entry *entry, err *e) {
+  struct group_move *g = ctx;
+  size_t len = strlen(g->stem);
+  char from[FS_PATH_MAX], to[FS_PATH_MAX];
+  if (strncmp(entry->name, g->stem, len) != 0 || entry->name[len] != '.') return 0;
+  int rc = fs_join(from, g->from, entry->name, e);
+  if (rc == 0) rc = fs_join(to, g->to, entry->name, e);
+  return rc < 0 ? rc : move_file(g->run, from, to, e);
+}
+
+/* <state>/quarantine/<time>-<nonce>/<path> */
+static int quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                      err *e) {
+  run *r = p->run;
+  const io *io = r->env->io;
+  char nonce[33], name[64], root[FS_PATH_MAX], from[FS_PATH_MAX], to[FS_PATH_MAX];
+  int rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  snprintf(name, sizeof name, "%lld-%.8s", (long long)(io->now(io, IO_WALL) / 1000000000), nonce);
+  rc = fs_join(root, r->places.quarantine, name, e);
+  if (rc == 0) rc = fs_join(to, root, path, e);
+  if (rc == 0) rc = fs_join(from, r->places.dir, path, e);
+  if (rc == 0 && kind == MATCH_GROUP) {
+    char from_dir[FS_PATH_MAX], to_dir[FS_PATH_MAX];
+    fs_parent(from, from_dir);
+    fs_parent(to, to_dir);
+    struct group_move g = {r, fs_base(path), from_dir, to_dir};
+    rc = fs_list(io, from_dir, move_member, &g, e);
+  } else if (rc == 0) {
+    rc = move_file(r, from, to, e);
+  }
+  if (rc < 0) return rc;
+  log_say(r->env->log, LOG_WARN, "%s was moved to %s: %s", path, to, reason);
+  p->out->quarantined++;
+  p->moved = true;
+  return journal_forget(r->journal, path, e);
+}
+
+static int restore_commit(struct prepare *p, run_group *g, const runlog_commit *c, err *e) {
+  run *r = p->run;
+  const manifest *m;
+  char dir[FS_PATH_MAX], key[STORE_KEY_MAX];
+  restore how = {.io = r->env->io, .store = r->store, .pool = r->env->pool, .staging = p->staging};
+  int rc = run_manifest(r, g, c, &m, e);
+  if (rc == 0) rc = fs_join(dir, r->places.dir, g->group.prefix, e);
+  if (rc == 0) rc = fs_mkdirs(r->env->io, dir, 0777, e);
+  if (rc == 0) rc = runlog_key_dir(g->group.log, c->dir, key, e);
+  if (rc == 0) rc = restore_unit(&how, m, key, dir, e);
+  if (rc < 0) return rc;
+  p->moved = true;
+  p->out->restored++;
+  log_say(r->env->log, LOG_INFO, "restored %s from %s", c->unit, r->places.target_text);
+  return 0;
+}
+
+/* ---- by the rule: the newest of each kind ---- */
+
+static size_t units_of(const survey *s, const char *group, recover_unit *out, size_t *index) {
+  size_t count = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    if (strcmp(u->group, group) != 0) continue;
+    index[count] = i;
+    out[count++] = (recover_unit){u->name, u->series, u->step, u->standing, u->changed_ns};
+  }
+  return count;
+}
+
+static size_t commits_of(const runlog_state *state, recover_commit *out, char (*series)[512]) {
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    detect_series(c->unit, series[i], sizeof series[i]);
+    out[i] = (recover_commit){c->unit, series[i], c->step, i};
+  }
+  return state->commit_count;
+}
+
+static int run_actions(struct prepare *p, run_group *g, const survey *s, const size_t *index,
+                       const recover_plan *plan, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < plan->count; i++) {
+    const recover_action *a = &plan->actions[i];
+    if (a->what == RECOVER_QUARANTINE) {
+      const survey_unit *u = &s->units[index[a->index]];
+      char why[600];
+      snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
+      rc = quarantine(p, u->path, u->kind, why, e);
+    } else {
+      rc = restore_commit(p, g, &runlog_view(g->group.log)->commits[a->index], e);
+    }
+  }
+  return rc;
+}
+
+/* `g` NULL: a directory with units of which the target has nothing yet. */
+static int recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
+                         err *e) {
+  static const runlog_state nothing = {0};
+  const runlog_state *state = g && g->group.log ? runlog_view(g->group.log) : &nothing;
+  recover_plan plan = {0};
+  recover_unit *units = calloc(s->count + 1, sizeof *units);
+  size_t *index = calloc(s->count + 1, sizeof *index);
+  recover_commit *commits = calloc(state->commit_count + 1, sizeof *commits);
+  char(*series)[512] = calloc(state->commit_count + 1, sizeof *series);
+  int rc = units && index && commits && series
+               ? 0
+               : err_set(e, ERR_NOMEM, "prepare %s: out of memory", p->run->places.dir);
+  if (rc == 0)
+    rc = recover_plan_group(units, units_of(s, prefix, units, index), commits,
+                            commits_of(state, commits, series), &plan, e);
+  if (rc == 0) rc = run_actions(p, g, s, index, &plan, e);
+  free(plan.actions);
+  free(units);
+  free(index);
+  free(commits);
+  free(series);
+  return rc;
+}
+
+static int recover_all(struct prepare *p, const survey *s, err *e) {
+  run *r = p->run;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++)
+    if (!r->groups[i]->foreign)
+      rc = recover_group(p, r->groups[i], r->groups[i]->group.prefix, s, e);
+  for (size_t i = 0; rc == 0 && i < s->count; i++) {
+    const char *prefix = s->units[i].group;
+    bool known = i > 0 && strcmp(prefix, s->units[i - 1].group) == 0;
+    for (size_t k = 0; !known && k < r->group_count; k++)
+      known = strcmp(r->groups[k]->group.prefix, prefix) == 0;
+    if (!known) rc = recover_group(p, NULL, prefix, s, e);
+  }
+  return rc;
+}
+
+/* ---- by name ---- */
+
+/* What stands under the name that was asked for makes room, unless it is that very commit. */
+static int make_room(struct prepare *p, const survey *s, const char *path, uint64_t commit,
+                     bool *there, err *e) {
+  *there = false;
+  for (size_t i = 0; i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    if (strcmp(u->path, path) != 0) continue;
+    *there = u->standing == RECOVER_COMMITTED && u->commit == commit;
+    return *there
+               ? 0
+               : quarantine(p, path, u->kind, "another checkpoint was asked for by this name", e);
+  }
+  return 0;
+}
+
+static int name_unit(struct prepare *p, const char *group, const char *unit, err *e) {
+  char path[FS_PATH_MAX];
+  int rc = fs_join(path, group, unit, e);
+  if (rc < 0) return rc;
+  p->named = strdup(path);
+  return p->named ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
+}
+
+static int restore_own(struct prepare *p, const survey *s, const char *named, err *e) {
+  run *r = p->run;
+  char prefix[FS_PATH_MAX];
+  fs_parent(named, prefix);
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (!g->group.log || strcmp(g->group.prefix, strcmp(prefix, ".") ? prefix : "") != 0) continue;
+    const runlog_state *state = runlog_view(g->group.log);
+    const runlog_commit *c = runlog_newest(state, fs_base(named));
+    if (!c) c = runlog_find_dir(state, fs_base(named));
+    if (!c) continue;
+    bool there;
+    int rc = name_unit(p, g->group.prefix, c->unit, e);
+    if (rc == 0) rc = make_room(p, s, p->named, c->n, &there, e);
+    return rc < 0 || there ? rc : restore_commit(p, g, c, e);
+  }
+  return err_set(e, ERR_NOENT, "%s has no checkpoint %s (ckpt-lua ls shows what there is)",
+                 r->places.target_text, named);
+}
+
+/* Another run's checkpoint is read, never written: it belongs to this run once it is saved here. */
+static int restore_other(struct prepare *p, const survey *s, const char *named, err *e) {
+  run *r = p->run;
+  catalog_pick pick = {0};
+  bool there;
+  restore how = {.io = r->env->io, .pool = r->env->pool, .staging = p->staging};
+  int rc = catalog_find(r->env->io, r->env->log, named, &pick, e);
+  if (rc == 0) rc = name_unit(p, "", pick.manifest.unit, e);
+  if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, e);
+  how.store = pick.store;
+  if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, e);
+  if (rc == 0) {
+    p->moved = true;
+    p->out->restored++;
+    free(r->restored_from);
+    r->restored_from = strdup(pick.uri);
+    log_say(r->env->log, LOG_INFO, "restored %s from %s", p->named, pick.uri);
+  }
+  catalog_drop(&pick);
+  return rc;
+}
+
+/* ---- the end: what is there now ---- */
+
+static bool newer(const survey_unit *a, const survey_unit *b) {
+  if (!b) return true;
+  if (strcmp(a->group, b->group) == 0 && strcmp(a->series, b->series) == 0 &&
+      a->step != MATCH_NO_STEP && b->step != MATCH_NO_STEP)
+    return a->step > b->step;
+  return a->changed_ns > b->changed_ns;
+}
+
+/* The journal remembers what was found whole, so that the watch need not be shown it again. */
+static int remember(run *r, const survey_unit *u, err *e) {
+  journal_unit known = journal_find(r->journal, u->path);
+  journal_state state = u->standing == RECOVER_COMMITTED ? JOURNAL_COMMITTED : JOURNAL_COMPLETE;
+  if (known.state == state && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
+  return journal_note(r->journal, u->path, state, &u->fingerprint,
+                      state == JOURNAL_COMMITTED ? u->commit : RUNLOG_NONE, e);
+}
+
+static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
+  run *r = p->run;
+  char path[FS_PATH_MAX], from[URI_MAX + STORE_KEY_MAX];
+  int rc = fs_join(path, r->places.dir, u->path, e);
+  if (rc < 0) return rc;
+  free(r->resume);
+  r->resume = strdup(path);
+  if (!r->resume) return err_set(e, ERR_NOMEM, "prepare: out of memory");
+  if (p->out->restored && !r->restored_from) {
+    snprintf(from, sizeof from, "%s/%s", r->places.target_text, u->path);
+    r->restored_from = strdup(from);
+  }
+  return 0;
+}
+
+/* With `never` the trainer is not pointed at anything, whatever is there. */
+static int conclude(struct prepare *p, const survey *s, run_restore how, err *e) {
+  const survey_unit *best = NULL;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    bool asked = p->named && strcmp(u->path, p->named) == 0;
+    if (u->standing != RECOVER_COMMITTED && u->standing != RECOVER_WHOLE && !asked) {
+      log_say(p->run->env->log, LOG_WARN, "%s is not taken for a checkpoint: %s", u->path,
+              u->reason);
+      continue;
+    }
+    p->out->found++;
+    if (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE)
+      rc = remember(p->run, u, e);
+    if (p->named ? asked : newer(u, best)) best = u;
+  }
+  if (rc == 0 && best && how != RUN_NEVER) rc = set_resume(p, best, e);
+  if (rc == 0 && !best && (how == RUN_REQUIRED || how == RUN_NAMED))
+    rc = err_set(e, ERR_NOENT, "nothing to restore: neither %s nor %s has a checkpoint",
+                 p->run->places.target_text, p->run->places.dir);
+  return rc;
+}
+
+static int act(struct prepare *p, const survey *s, run_restore how, const char *named, err *e) {
+  if (how == RUN_NEVER) return 0;
+  if (how != RUN_NAMED) return recover_all(p, s, e);
+  if (!named || !*named) return err_set(e, ERR_INVAL, "--restore needs a name or a URI");
+  bool is_uri = strstr(named, "://") || named[0] == '/';
+  return is_uri ? restore_other(p, s, named, e) : restore_own(p, s, named, e);
+}
+
+int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e) {
+  *out = (run_prepared){0};
+  if (r->started) return err_set(e, ERR_INVAL, "the run is started already");
+  struct prepare p = {.run = r, .out = out};
+  survey s = {0};
+  int rc = open_staging(&p, e);
+  if (rc == 0) rc = run_survey(r, &s, e);
+  if (rc == 0) rc = act(&p, &s, how, named, e);
+  rc = close_staging(&p, rc, e);
+  if (rc == 0 && p.moved) {
+    run_survey_free(&s);
+    rc = run_survey(r, &s, e);
+  }
+  if (rc == 0) rc = conclude(&p, &s, how, e);
+  run_survey_free(&s);
+  free(p.named);
+  r->prepared = rc == 0;
+  out->resume = r->resume;
+  out->restored_from = out->restored ? r->restored_from : NULL;
+  return rc;
+}
+
+static int count_child(void *ctx, const proc_info *info) {
+  (void)info;
+  ++*(int *)ctx;
+  return 0;
+}
+
+/* Those that carry our socket, and the child that the journal names if it lost its environment. */
+int run_trainers(run *r, proc_found *found, void *ctx, err *e) {
+  int ignored = 0;
+  int count = proc_find_env("CKPT_SOCKET", r->places.socket, found ? found : count_child,
+                            found ? ctx : &ignored, e);
+  journal_child child = journal_last_child(r->journal);
+  if (count == 0 && child.pid > 0 && child.same_boot && proc_alive(child.pid, child.start)) {
+    proc_info info = {.pid = child.pid, .sid = child.sid, .start = child.start};
+    snprintf(info.command, sizeof info.command, "(the trainer of the last run)");
+    if (found) found(ctx, &info);
+    count = 1;
+  }
+  return count;
+}

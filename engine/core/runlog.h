@@ -1,0 +1,144 @@
+/* runlog: the log of one run, which decides who may write and what is there.
+ *
+ * Entries are objects <prefix>/.ckpt/log/<20 digits>.json, each made once by put-if-absent and
+ * never removed. Whoever appends entry n has read 0 to n-1, and its preconditions hold on exactly
+ * that.
+ *
+ *   run      number 0: whose place this is
+ *   term     a writer starts; its number is the fencing token
+ *   attempt  a save announces the directory that it alone will write
+ *   adopt    a newer term takes over an attempt of an older one
+ *   sweep    an attempt is given up; nothing follows it
+ *   commit   the one atomic publish: the attempt's manifest is valid
+ *
+ * The state is plain data made by folding entries (runlog_apply); effects are the get and put of
+ * one small object. A handle is used by one thread at a time. */
+#ifndef CORE_RUNLOG_H
+#define CORE_RUNLOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "core/manifest.h"
+#include "store/store.h"
+
+enum { RUNLOG_FORMAT = 0, RUNLOG_READER = 0, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
+#define RUNLOG_NONE UINT64_MAX
+
+/* Who writes. Also what a term says of itself. */
+typedef struct runlog_writer {
+  char launch[RUNLOG_ID_MAX]; /* shared by all that one launch started; a nonce by default */
+  char job[RUNLOG_ID_MAX];    /* the scheduler's job id ("slurm:123"), or empty */
+  char host[RUNLOG_ID_MAX];
+  char boot[RUNLOG_ID_MAX];
+  char state[RUNLOG_NAME_MAX]; /* the state directory on that host */
+  int64_t pid;
+  uint64_t start; /* of that process, in clock ticks since boot */
+} runlog_writer;
+
+typedef struct runlog_term {
+  uint64_t n; /* RUNLOG_NONE: no term yet */
+  int64_t time_ns;
+  runlog_writer writer;
+} runlog_term;
+
+typedef enum runlog_fate { RUNLOG_OPEN, RUNLOG_SWEPT, RUNLOG_COMMITTED } runlog_fate;
+
+typedef struct runlog_attempt {
+  uint64_t n;     /* the number of its entry: its name in parts/, staging/ */
+  uint64_t owner; /* the term that may go on with it */
+  runlog_fate fate;
+  char *unit; /* "last.ckpt" */
+  char *dir;  /* "last.ckpt", or "last.ckpt.~7" */
+} runlog_attempt;
+
+typedef struct runlog_commit {
+  uint64_t n;
+  uint64_t attempt;
+  char *unit, *dir; /* the attempt's own strings */
+  match_kind kind;
+  int64_t step;
+  int64_t time_ns;
+  uint64_t files, bytes;
+  digest root; /* of the manifest's table */
+} runlog_commit;
+
+typedef struct runlog_state {
+  char run_id[RUNLOG_ID_MAX]; /* empty: no entry 0 yet */
+  uint64_t next;              /* entries 0 to next-1 were read */
+  runlog_term term;           /* the newest */
+  runlog_attempt *attempts;
+  size_t attempt_count, attempt_room;
+  runlog_commit *commits; /* in the order of the log: the last one is the newest */
+  size_t commit_count, commit_room;
+  size_t *plain; /* a hash table of the attempts (index + 1) whose directory is the plain name */
+  size_t plain_count, plain_room;
+} runlog_state;
+
+void runlog_state_free(runlog_state *s);
+
+/* Folds entry number `s->next` into the state. An entry that breaks a precondition (only a broken
+ * writer makes one) changes nothing but `next`, and *ignored (may be NULL) is set to why; an entry
+ * of an unknown type or a newer format is ERR_VERSION, one that is no entry ERR_FORMAT. */
+int runlog_apply(runlog_state *s, const json_t *entry, const char **ignored, err *e);
+
+/* 0, or ERR_INVAL for what cannot be a unit's name: one component of at most 255 bytes, not ".",
+ * "..", ".ckpt". */
+int runlog_unit_check(const char *unit, err *e);
+
+/* May the next attempt of `unit` have its plain name, as far as the log alone can tell? Not if an
+ * attempt had it, nor if the name could be meant for another unit's later generation ("x.~6"). */
+bool runlog_plain_free(const runlog_state *s, const char *unit);
+
+typedef struct runlog runlog;
+
+/* Opens the log at `prefix` ("" for the root of the store; else a group's path) and reads it to its
+ * end. A place without a log has an empty state. The store is borrowed. */
+int runlog_open(store *s, const char *prefix, runlog **out, err *e);
+void runlog_close(runlog *log); /* NULL is fine */
+
+/* What is known; valid until the next call on this handle. */
+const runlog_state *runlog_view(const runlog *log);
+
+/* Reads what was appended since. ERR_FENCED if this handle opened a term and a newer one is there.
+ */
+int runlog_refresh(runlog *log, err *e);
+
+/* Opens a term: makes entry 0 if there is none, then appends `term`. Another run's id is
+ * ERR_OTHER_RUN, with a text that names both ids, the last commit and --continue-run, unless
+ * `continue_run`. Whether an older holder may be pushed aside is asked before, by lease.h. */
+int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool continue_run,
+                 err *e);
+
+/* The functions below need a term of ours and return ERR_FENCED as soon as a newer one is seen.
+ * A collision with another entry is read, checked against and tried again. An answer that was lost
+ * is recognised by the entry's nonce. */
+
+/* Announces a save of `unit`. The directory is the plain name if no entry names it and the store
+ * has nothing there, else "<unit>.~<this entry's number>". *out is the attempt's number. */
+int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e);
+/* Takes an open attempt of an older term over. ERR_CONFLICT if it is not open any more. */
+int runlog_adopt(runlog *log, uint64_t attempt, err *e);
+/* Gives an open attempt up (ours, or one of an older term). Fine if it is swept already. */
+int runlog_sweep(runlog *log, uint64_t attempt, err *e);
+/* Commits our open attempt with its sealed manifest. *out (may be NULL) is the commit's number. */
+int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, uint64_t *out, err *e);
+
+const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n);
+/* The newest commit of a unit name; NULL if there is none. `unit` NULL: of all. */
+const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);
+/* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation. */
+const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir);
+
+/* Keys, for those who move the data: "<prefix>/<dir>", "<prefix>/.ckpt/staging/<n>". */
+int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e);
+int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_MAX], err *e);
+
+/* Calls fn with the prefix of each log below `prefix` (itself included), in byte order: the groups
+ * of a target. What a log names as a checkpoint's directory is not entered. Depth at most 16. */
+typedef int runlog_group_fn(void *ctx, const char *prefix, err *e);
+int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e);
+
+#endif

@@ -1,0 +1,416 @@
+#include "transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "prims/fs.h"
+
+/* One block's worth of memory, straight from the kernel: malloc would keep it after free(). */
+typedef struct block {
+  char *data;
+  size_t room;
+} block;
+
+static int block_open(block *b, uint64_t size, err *e) {
+  b->room = size < HASH_BLOCK ? (size_t)size : HASH_BLOCK;
+  if (b->room == 0) b->room = 1;
+  b->data = mmap(NULL, b->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (b->data != MAP_FAILED) return 0;
+  b->data = NULL;
+  return err_set(e, ERR_NOMEM, "out of memory for a transfer block of %zu bytes", b->room);
+}
+
+static void block_close(block *b) {
+  if (b->data) munmap(b->data, b->room);
+}
+
+static int canceled(const transfer *t, err *e) {
+  if (!t->cancel || !atomic_load(t->cancel)) return 0;
+  return err_set(e, ERR_CANCELED, "cancelled");
+}
+
+static void moved(const transfer *t, size_t bytes) {
+  if (t->done) atomic_fetch_add(t->done, bytes);
+}
+
+/* Fills the block from the file; short only at its end. */
+static ssize_t fill(const io *io, int fd, char *to, size_t len) {
+  size_t got = 0;
+  while (got < len) {
+    ssize_t n = io->read(io, fd, to + got, len - got);
+    if (n < 0) return n;
+    if (n == 0) break;
+    got += (size_t)n;
+  }
+  return (ssize_t)got;
+}
+
+/* What one parallel run over the files of a unit shares. The first error wins. */
+struct batch {
+  const transfer *t;
+  tree *tree;
+  const manifest *m;
+  const char *prefix, *dir;
+  bool staged, twice;
+  transfer_finding *finding;
+  void *ctx;
+  pthread_mutex_t mutex;
+  err first;
+  int findings;
+};
+
+static int note_error(struct batch *b, const err *e, int rc) {
+  pthread_mutex_lock(&b->mutex);
+  if (b->first.code == 0) b->first = *e;
+  pthread_mutex_unlock(&b->mutex);
+  return rc;
+}
+
+static void note_finding(struct batch *b, const char *name, const char *text) {
+  pthread_mutex_lock(&b->mutex);
+  b->findings++;
+  if (b->finding) b->finding(b->ctx, name, text);
+  pthread_mutex_unlock(&b->mutex);
+}
+
+static int run_batch(struct batch *b, size_t count, int (*each)(void *, size_t), err *e) {
+  int rc = 0;
+  pthread_mutex_init(&b->mutex, NULL);
+  if (b->t->pool) {
+    rc = pool_each(b->t->pool, count, pool_workers(b->t->pool), each, b);
+  } else {
+    for (size_t i = 0; i < count && rc >= 0; i++) rc = each(b, i);
+  }
+  pthread_mutex_destroy(&b->mutex);
+  if (rc >= 0) return 0;
+  if (e && b->first.code) *e = b->first;
+  return rc;
+}
+
+/* ---- up ---- */
+
+static int same_file(const tree_file *f, const struct stat *st, const char *path, err *e) {
+  if (st->st_ino == f->inode && st->st_dev == f->device && (uint64_t)st->st_size == f->size &&
+      io_time_ns(st->st_mtim) == f->mtime_ns && io_time_ns(st->st_ctim) == f->ctime_ns)
+    return 0;
+  return err_set(e, ERR_RETIRED, "%s changed while it was read", path);
+}
+
+static int open_source(const io *io, const tree_file *f, const char *path, err *e) {
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0);
+  if (fd == -ENOENT || fd == -ELOOP)
+    return err_set(e, ERR_RETIRED, "%s vanished before it was read", path);
+  if (fd < 0) return err_sys(e, fd, "open %s", path);
+  struct stat st;
+  int rc = io->fstat(io, fd, &st);
+  rc = rc < 0 ? err_sys(e, rc, "look at %s", path) : same_file(f, &st, path, e);
+  if (rc == 0) return fd;
+  io->close(io, fd);
+  return rc;
+}
+
+/* Reads the file block by block into its digests, and into the writer if there is one. */
+static int read_blocks(const transfer *t, tree_file *f, int fd, const char *path, digest *blocks,
+                       store_writer *to, err *e) {
+  block b;
+  int rc = block_open(&b, f->size, e);
+  size_t count = hash_block_count(f->size);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    uint64_t left = f->size - (uint64_t)i * HASH_BLOCK;
+    size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
+    rc = canceled(t, e);
+    if (rc < 0) break;
+    ssize_t got = fill(t->io, fd, b.data, want);
+    if (got < 0)
+      rc = err_sys(e, (int)got, "read %s", path);
+    else if ((size_t)got < want)
+      rc = err_set(e, ERR_RETIRED, "%s shrank while it was read", path);
+    if (rc == 0) rc = hash_bytes(t->hash, b.data, want, &blocks[i], e);
+    if (rc == 0 && to) rc = to->store->ops->write(to, b.data, want, e);
+    if (rc == 0 && to) moved(t, want);
+  }
+  block_close(&b);
+  return rc;
+}
+
+static int check_after(const transfer *t, const tree_file *f, int fd, const char *path, err *e) {
+  struct stat st;
+  int rc = t->io->fstat(t->io, fd, &st);
+  if (rc < 0) return err_sys(e, rc, "look at %s", path);
+  return same_file(f, &st, path, e);
+}
+
+/* A second reading, for files whose times lie in the future and so prove nothing. */
+static int read_again(const transfer *t, tree_file *f, const char *path, err *e) {
+  size_t count = hash_block_count(f->size);
+  if (count == 0) return 0;
+  digest *again = calloc(count, sizeof *again);
+  if (!again) return err_set(e, ERR_NOMEM, "read %s again: out of memory", path);
+  int fd = open_source(t->io, f, path, e);
+  int rc = fd < 0 ? fd : read_blocks(t, f, fd, path, again, NULL, e);
+  for (size_t i = 0; rc == 0 && i < count; i++)
+    if (!digest_equal(&again[i], &f->blocks[i]))
+      rc = err_set(e, ERR_RETIRED, "%s changed while it was read", path);
+  if (fd >= 0) t->io->close(t->io, fd);
+  free(again);
+  return rc;
+}
+
+static int send_file(const struct batch *b, tree_file *f, const char *path, const char *key,
+                     err *e) {
+  const transfer *t = b->t;
+  const store_ops *ops = t->store->ops;
+  store_writer *to = NULL;
+  size_t count = hash_block_count(f->size);
+  int fd = open_source(t->io, f, path, e);
+  if (fd < 0) return fd;
+  free(f->blocks); /* of an earlier try */
+  f->blocks = calloc(count ? count : 1, sizeof *f->blocks);
+  int rc = f->blocks ? 0 : err_set(e, ERR_NOMEM, "send %s: out of memory", path);
+  if (rc == 0) rc = ops->write_open(t->store, key, f->size, b->staged, &to, e);
+  if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
+  if (rc == 0) rc = check_after(t, f, fd, path, e);
+  if (rc == 0) rc = hash_of_blocks(t->hash, f->blocks, count, &f->file, e);
+  if (to && rc == 0)
+    rc = ops->write_close(to, e);
+  else if (to)
+    ops->write_abort(to);
+  t->io->close(t->io, fd);
+  if (rc == 0 && b->twice) rc = read_again(t, f, path, e);
+  return rc;
+}
+
+static int up_one(void *ctx, size_t i) {
+  struct batch *b = ctx;
+  tree_file *f = &b->tree->files[i];
+  if (f->type != MANIFEST_FILE) return 0;
+  err e = {0};
+  char path[FS_PATH_MAX], key[STORE_KEY_MAX];
+  int rc = tree_path(b->tree, f, path, &e);
+  if (rc == 0 && snprintf(key, sizeof key, "%s/%s", b->prefix, f->name) >= (int)sizeof key)
+    rc = err_set(&e, ERR_LIMIT, "%s: the store's name for it is longer than %d bytes", path,
+                 STORE_KEY_MAX - 1);
+  if (rc == 0) rc = send_file(b, f, path, key, &e);
+  return rc < 0 ? note_error(b, &e, rc) : 0;
+}
+
+int transfer_up(const transfer *t, tree *from, const char *prefix, bool staged, bool twice,
+                err *e) {
+  struct batch b = {.t = t, .tree = from, .prefix = prefix, .staged = staged, .twice = twice};
+  return run_batch(&b, from->count, up_one, e);
+}
+
+/* ---- down ---- */
+
+/* Reads a file of the manifest block by block, each checked, and hands the bytes to `fd` (-1: only
+ * checked). */
+static int fetch_blocks(const transfer *t, const manifest *m, const manifest_entry *entry,
+                        const char *key, int fd, const char *path, err *e) {
+  block b;
+  int rc = block_open(&b, entry->size, e);
+  size_t count = hash_block_count(entry->size);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    uint64_t at = (uint64_t)i * HASH_BLOCK, left = entry->size - at;
+    size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
+    digest got_digest;
+    rc = canceled(t, e);
+    if (rc < 0) break;
+    ssize_t got = t->store->ops->read(t->store, key, at, b.data, want, e);
+    if (got < 0)
+      rc = (int)got;
+    else if ((size_t)got < want)
+      rc = err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", key,
+                   (unsigned long long)(at + (uint64_t)got), (unsigned long long)entry->size);
+    if (rc == 0) rc = hash_bytes(m->hash, b.data, want, &got_digest, e);
+    if (rc == 0 && !digest_equal(&got_digest, &entry->blocks[i]))
+      rc = err_set(e, ERR_CORRUPT, "%s: block %zu (bytes %llu to %llu) is not what was saved", key,
+                   i, (unsigned long long)at, (unsigned long long)(at + want - 1));
+    if (rc == 0 && fd >= 0) rc = fs_write_all(t->io, fd, b.data, want, path, e);
+    if (rc == 0) moved(t, want);
+  }
+  block_close(&b);
+  return rc;
+}
+
+static int make_key(const struct batch *b, const manifest_entry *entry, char *key, err *e) {
+  if (snprintf(key, STORE_KEY_MAX, "%s%s%s", b->prefix, *b->prefix ? "/" : "", entry->name) <
+      STORE_KEY_MAX)
+    return 0;
+  return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", entry->name);
+}
+
+static int set_times(const io *io, const char *path, int64_t mtime_ns, err *e) {
+  struct timespec when = {.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000};
+  if (when.tv_nsec < 0) {
+    when.tv_nsec += 1000000000;
+    when.tv_sec--;
+  }
+  struct timespec times[2] = {when, when};
+  int rc = io->utimens(io, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
+  return rc < 0 ? err_sys(e, rc, "set the time of %s", path) : 0;
+}
+
+static int make_parent(const io *io, const char *path, err *e) {
+  char parent[FS_PATH_MAX];
+  fs_parent(path, parent);
+  return fs_mkdirs(io, parent, 0755, e);
+}
+
+static int down_file(const struct batch *b, const manifest_entry *entry, const char *path, err *e) {
+  const io *io = b->t->io;
+  char key[STORE_KEY_MAX];
+  int rc = make_key(b, entry, key, e);
+  if (rc < 0) return rc;
+  /* Written as 0600 and opened up at the end: nobody reads half a file by accident. */
+  int fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0) return err_sys(e, fd, "create %s", path);
+  rc = fetch_blocks(b->t, b->m, entry, key, fd, path, e);
+  int done = rc == 0 ? io->chmod(io, fd, entry->mode & 0777) : 0;
+  if (done < 0) rc = err_sys(e, done, "set the mode of %s", path);
+  if (rc == 0) rc = set_times(io, path, entry->mtime_ns, e);
+  done = rc == 0 ? io->fsync(io, fd) : 0;
+  if (done < 0) rc = err_sys(e, done, "flush %s", path);
+  done = io->close(io, fd);
+  if (rc == 0 && done < 0) rc = err_sys(e, done, "close %s", path);
+  return rc;
+}
+
+static int down_one(void *ctx, size_t i) {
+  struct batch *b = ctx;
+  const manifest_entry *entry = &b->m->entries[i];
+  if (entry->type != MANIFEST_FILE) return 0;
+  err e = {0};
+  char path[FS_PATH_MAX];
+  int rc = fs_join(path, b->dir, entry->name, &e);
+  if (rc == 0) rc = down_file(b, entry, path, &e);
+  return rc < 0 ? note_error(b, &e, rc) : 0;
+}
+
+/* Directories first (files are written into them), links after the files: nothing is ever written
+ * through a link that the manifest itself brought. */
+static int make_dirs(const struct batch *b, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < b->m->count; i++) {
+    char path[FS_PATH_MAX];
+    rc = fs_join(path, b->dir, b->m->entries[i].name, e);
+    if (rc < 0) break;
+    rc = b->m->entries[i].type == MANIFEST_DIR ? fs_mkdirs(b->t->io, path, 0755, e)
+                                               : make_parent(b->t->io, path, e);
+  }
+  return rc;
+}
+
+static int make_links(const struct batch *b, err *e) {
+  const io *io = b->t->io;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < b->m->count; i++) {
+    const manifest_entry *entry = &b->m->entries[i];
+    char path[FS_PATH_MAX];
+    if (entry->type != MANIFEST_LINK) continue;
+    rc = fs_join(path, b->dir, entry->name, e);
+    int made = rc == 0 ? io->symlink(io, entry->target, path) : 0;
+    if (made < 0) rc = err_sys(e, made, "make the link %s", path);
+    if (rc == 0) rc = set_times(io, path, entry->mtime_ns, e);
+  }
+  return rc;
+}
+
+static int finish_dir(const io *io, const char *path, mode_t mode, int64_t mtime_ns, err *e) {
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (fd < 0) return err_sys(e, fd, "open %s", path);
+  int rc = io->chmod(io, fd, (mode & 0777) | 0700);
+  if (rc < 0) rc = err_sys(e, rc, "set the mode of %s", path);
+  io->close(io, fd);
+  return rc < 0 ? rc : set_times(io, path, mtime_ns, e);
+}
+
+/* Deepest first, for a child that is made moves its parent's time: the sorted table, backwards. */
+static int finish_dirs(const struct batch *b, err *e) {
+  int rc = 0;
+  for (size_t i = b->m->count; rc == 0 && i-- > 0;) {
+    const manifest_entry *entry = &b->m->entries[i];
+    char path[FS_PATH_MAX];
+    if (entry->type != MANIFEST_DIR) continue;
+    rc = fs_join(path, b->dir, entry->name, e);
+    if (rc == 0) rc = finish_dir(b->t->io, path, entry->mode, entry->mtime_ns, e);
+  }
+  if (rc == 0 && b->m->kind == MATCH_DIR)
+    rc = finish_dir(b->t->io, b->dir, b->m->mode, b->m->mtime_ns, e);
+  return rc;
+}
+
+int transfer_down(const transfer *t, const manifest *m, const char *prefix, const char *to,
+                  err *e) {
+  struct batch b = {.t = t, .m = m, .prefix = prefix, .dir = to};
+  int rc = make_dirs(&b, e);
+  if (rc == 0) rc = run_batch(&b, m->count, down_one, e);
+  if (rc == 0) rc = make_links(&b, e);
+  if (rc == 0) rc = finish_dirs(&b, e);
+  if (rc == 0) rc = fs_sync_tree(t->io, to, e);
+  return rc;
+}
+
+/* ---- verify ---- */
+
+static int verify_one(void *ctx, size_t i) {
+  struct batch *b = ctx;
+  const manifest_entry *entry = &b->m->entries[i];
+  if (entry->type != MANIFEST_FILE) return 0;
+  err e = {0};
+  char key[STORE_KEY_MAX];
+  store_object object;
+  int rc = make_key(b, entry, key, &e);
+  if (rc == 0) rc = b->t->store->ops->head(b->t->store, key, &object, &e);
+  if (rc == 0 && object.size != entry->size)
+    rc = err_set(&e, ERR_CORRUPT, "%s has %llu bytes, saved were %llu", key,
+                 (unsigned long long)object.size, (unsigned long long)entry->size);
+  if (rc == 0) rc = fetch_blocks(b->t, b->m, entry, key, -1, key, &e);
+  if (rc == ERR_NOENT || rc == ERR_CORRUPT) {
+    note_finding(b, entry->name, rc == ERR_NOENT ? "missing" : e.text);
+    return 0;
+  }
+  return rc < 0 ? note_error(b, &e, rc) : 0;
+}
+
+int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
+                    transfer_finding *finding, void *ctx, err *e) {
+  struct batch b = {.t = t, .m = m, .prefix = prefix, .finding = finding, .ctx = ctx};
+  int rc = run_batch(&b, m->count, verify_one, e);
+  return rc < 0 ? rc : b.findings;
+}
+
+/* ---- a local copy ---- */
+
+static int local_one(void *ctx, size_t i) {
+  struct batch *b = ctx;
+  tree_file *f = &b->tree->files[i];
+  if (f->type != MANIFEST_FILE || f->size == 0) return 0;
+  err e = {0};
+  char path[FS_PATH_MAX];
+  size_t count = hash_block_count(f->size);
+  digest *blocks = calloc(count, sizeof *blocks);
+  int rc = blocks ? tree_path(b->tree, f, path, &e) : err_set(&e, ERR_NOMEM, "out of memory");
+  int fd = rc < 0 ? rc : open_source(b->t->io, f, path, &e);
+  if (fd >= 0)
+    rc = read_blocks(b->t, f, fd, path, blocks, NULL, &e);
+  else if (rc == 0)
+    rc = fd;
+  for (size_t k = 0; rc == 0 && k < count; k++)
+    if (!digest_equal(&blocks[k], &b->m->entries[i].blocks[k]))
+      rc = err_set(&e, ERR_CORRUPT, "%s: block %zu is not what was saved", path, k);
+  if (fd >= 0) b->t->io->close(b->t->io, fd);
+  free(blocks);
+  return rc < 0 ? note_error(b, &e, rc) : 0;
+}
+
+int transfer_check_local(const transfer *t, const tree *local, const manifest *m, err *e) {
+  transfer same_hash = *t;
+  same_hash.hash = m->hash;
+  struct batch b = {.t = &same_hash, .tree = (tree *)local, .m = m};
+  return run_batch(&b, local->count, local_one, e);
+}

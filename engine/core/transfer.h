@@ -1,0 +1,49 @@
+/* transfer: moves the files of a unit between a local directory and a store, with digests computed
+ * or checked on the way.
+ *
+ * Files are spread over the workers of a pool; each holds one block of 8 MiB, mapped for the file
+ * and given back after it, so an idle engine holds none. A cancel flag is looked at between blocks.
+ */
+#ifndef CORE_TRANSFER_H
+#define CORE_TRANSFER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "core/manifest.h"
+#include "core/tree.h"
+#include "prims/pool.h"
+#include "store/store.h"
+
+typedef struct transfer {
+  const io *io;
+  store *store;
+  pool *pool;             /* NULL: all on the calling thread */
+  hash_kind hash;         /* for uploads */
+  atomic_int *cancel;     /* may be NULL; not 0: stop with ERR_CANCELED */
+  _Atomic uint64_t *done; /* bytes moved so far, for progress; may be NULL */
+} transfer;
+
+/* Sends every regular file of the tree to "<prefix>/<name>" and fills in its digests. A file that
+ * is not what the tree says, before or after it was read, is ERR_RETIRED. `twice`: the content is
+ * read again and compared, because the times prove nothing. `staged` as in store.h. */
+int transfer_up(const transfer *t, tree *from, const char *prefix, bool staged, bool twice, err *e);
+
+/* Brings everything of the manifest into the directory `to`, which must exist and be empty: data
+ * checked block by block (ERR_CORRUPT names file and block), flushed, with modes and mtimes. */
+int transfer_down(const transfer *t, const manifest *m, const char *prefix, const char *to, err *e);
+
+/* Reads all of it and calls `finding` for each thing that is wrong: a file that is absent, of
+ * another size, or whose block differs. Returns how many, or a negative ERR_* if the store fails.
+ */
+typedef void transfer_finding(void *ctx, const char *name, const char *text);
+int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
+                    transfer_finding *finding, void *ctx, err *e);
+
+/* 0 if the local files of the tree have the digests of the manifest, else ERR_CORRUPT. Names and
+ * sizes were compared before (tree_matches). */
+int transfer_check_local(const transfer *t, const tree *local, const manifest *m, err *e);
+
+#endif

@@ -1,0 +1,126 @@
+/* fs: files and directory trees: read, write durably, copy, publish, remove.
+ *
+ * "Durable" here means: the file was flushed (fsync), and so was every directory whose entry makes
+ * it reachable. After a failed fsync a descriptor is never flushed again: the kernel may have
+ * dropped the pages and report success; the file is written anew by whoever asked.
+ * All paths are absolute or relative to the working directory. All calls are thread-safe. */
+#ifndef PRIMS_FS_H
+#define PRIMS_FS_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+
+enum { FS_PATH_MAX = 4096 };
+
+/* dir + "/" + name into out (room FS_PATH_MAX); an empty `dir` or `name` gives the other one.
+ * ERR_LIMIT if it does not fit. */
+int fs_join(char *out, const char *dir, const char *name, err *e);
+/* The parent of a path ("." for a bare name, "/" for the root's children) into out (FS_PATH_MAX).
+ */
+void fs_parent(const char *path, char *out);
+/* The part after the last slash; points into `path`. */
+const char *fs_base(const char *path);
+
+/* Reads a whole file of at most `max` bytes into `out` (appended). ERR_LIMIT if it is larger. */
+int fs_read(const io *io, const char *path, size_t max, buf *out, err *e);
+
+/* Writes all bytes to a descriptor (short writes go on). */
+int fs_write_all(const io *io, int fd, const void *data, size_t len, const char *path, err *e);
+
+/* Makes the file `path` with this content, which must not exist (O_EXCL), and flushes it. The
+ * directory is not flushed. Nothing is left behind on failure. */
+int fs_write_new(const io *io, const char *path, const void *data, size_t len, mode_t mode, err *e);
+
+/* Cleans up after a failure: removes what we made at `path`, file or tree. When that fails too, it
+ * adds "PATH stays behind" and the reason to the story in `e`, whose code stays. */
+void fs_discard(const io *io, const char *path, err *e);
+
+/* Replaces `path` in one step (temporary sibling "<path>.<nonce>.tmp", flush, rename, flush the
+ * directory): a reader, and a crash, see the old content or the new. */
+int fs_replace(const io *io, const char *path, const void *data, size_t len, mode_t mode, err *e);
+
+/* Put-if-absent for a finished, flushed file: gives `from` the name `to` by link(2), which exactly
+ * one of many racers wins, removes `from`, flushes the directory of `to`. ERR_EXISTS if the name is
+ * taken (then `from` is removed too). A lost NFS reply is recognised by the link count.
+ * ERR_UNSUPPORTED where the file system has no link(2) (FUSE, FAT). After any other error `from`
+ * may be left, and the name may have been made (the flush failed): who tries again finds it taken,
+ * and compares. `from` must be on the same file system and known to nobody else. */
+int fs_link_new(const io *io, const char *from, const char *to, err *e);
+
+/* Renames `from` (file or directory) to `to`, which must not exist, in one step, and flushes both
+ * parents. RENAME_NOREPLACE, and where the file system does not know it (NFS, FUSE: EINVAL) a check
+ * and a plain rename, which for a directory still fails on a non-empty target. ERR_EXISTS if taken;
+ * ERR_UNSUPPORTED (sys EXDEV) across file systems. */
+int fs_publish(const io *io, const char *from, const char *to, err *e);
+
+/* mkdir -p; each directory that is made is flushed into its parent (and goes away again if that
+ * fails). Those that are there already are not flushed. */
+int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e);
+
+int fs_sync_dir(const io *io, const char *path, err *e);
+
+/* One entry of a listing. `name` is relative to the root of the walk. */
+typedef struct fs_entry {
+  const char *name;
+  const struct stat *st; /* lstat */
+} fs_entry;
+
+/* Called before the children of a directory. Return 0 to go on, FS_SKIP to leave out what is below
+ * this directory, a negative ERR_* (with *e filled) to stop. */
+enum { FS_SKIP = 1 };
+typedef int fs_visit(void *ctx, const fs_entry *entry, err *e);
+
+/* Visits everything below `root` (not the root itself), the names of each directory in byte order.
+ * Entries that vanish in between are left out without an error; a root that is missing is
+ * ERR_NOENT. Symbolic links are not followed, and a root that is one is ERR_INVAL: resolve it
+ * before. ERR_LIMIT beyond 64 directories of depth or 64 MiB of names at a time. */
+int fs_walk(const io *io, const char *root, fs_visit *visit, void *ctx, err *e);
+
+/* The same for one directory: its children only. */
+int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e);
+
+/* Flushes every directory below and including `root`, deepest first. */
+int fs_sync_tree(const io *io, const char *root, err *e);
+
+/* Copies one regular file (not through a link): reflink, else copy_file_range, else read and write;
+ * holes need not survive. A source that is written meanwhile gives a mixture: compare it before and
+ * after. `to` must not exist. Keeps mode and mtime. `flush`: fsync it. *cancel (may be NULL) is
+ * looked at between chunks of 8 MiB (ERR_CANCELED). A partial copy is removed on failure. */
+int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
+                 const volatile int *cancel, err *e);
+
+/* Copies a tree (directories, regular files, symbolic links as links; anything else is ERR_INVAL)
+ * to `to`, which must not exist. `from` may be a single file too. ERR_RETIRED if a part of it
+ * vanishes meanwhile. Keeps modes and mtimes of all, directories too. `flush`: all
+ * durable but the entry of `to` itself. A partial copy is removed on failure. */
+int fs_copy_tree(const io *io, const char *from, const char *to, bool flush,
+                 const volatile int *cancel, err *e);
+
+/* Moves a file or tree to `to`, which must not exist: by rename, or across file systems by a
+ * flushed copy beside `to`, a rename, and a removal. Durable when it returns. */
+int fs_move(const io *io, const char *from, const char *to, err *e);
+
+/* Removes a file or tree; what is gone already is no error. Never follows links, never leaves the
+ * tree: a mount point inside is ERR_INVAL, so is "/", "." or "..". ERR_CONFLICT if somebody adds to
+ * it meanwhile. */
+int fs_remove_tree(const io *io, const char *path, err *e);
+
+/* What the kernel can tell us about a path's file system. */
+typedef struct fs_kind {
+  const char *name;    /* "ext4", "nfs", "fuse", ..., "unknown" (static) */
+  bool remote_writers; /* another host may write without an event here: inotify must not be trusted
+                        */
+} fs_kind;
+/* A file system that we do not know counts as one with remote writers. */
+int fs_kind_of(const char *path, fs_kind *out, err *e);
+
+/* 1 if `path` (an existing directory) is a mount point or the root, 0 if not, or negative. */
+int fs_is_mount_point(const char *path, err *e);
+
+/* 1 if both (existing) paths are on one file system, so that a rename between them works. */
+int fs_same_device(const io *io, const char *a, const char *b, err *e);
+
+#endif

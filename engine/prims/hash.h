@@ -1,0 +1,45 @@
+/* hash: digests of blocks, of files, and of small tables.
+ *
+ * A file's digest is the digest of the concatenated digests of its 8 MiB blocks, whatever the size
+ * of the pieces in which it is moved: pieces may be hashed in any order and by several threads. An
+ * empty file has no block. */
+#ifndef PRIMS_HASH_H
+#define PRIMS_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { HASH_BLOCK = 8 << 20, HASH_BYTES_MAX = 32, HASH_HEX_MAX = 2 * HASH_BYTES_MAX + 1 };
+
+typedef enum hash_kind { HASH_XXH3_128, HASH_SHA256 } hash_kind;
+
+typedef struct digest {
+  uint8_t len; /* 16 or 32; 0: none */
+  uint8_t bytes[HASH_BYTES_MAX];
+} digest;
+
+const char *hash_name(hash_kind kind);                      /* "xxh3-128", "sha256" */
+int hash_kind_of(const char *name, hash_kind *out, err *e); /* ERR_UNSUPPORTED for an unknown one */
+
+/* The digest of some bytes, at once. */
+int hash_bytes(hash_kind kind, const void *data, size_t len, digest *out, err *e);
+
+/* A digest over bytes that come in pieces. hash_end frees the state, on failure too. */
+typedef struct hash hash;
+int hash_begin(hash_kind kind, hash **out, err *e);
+int hash_add(hash *h, const void *data, size_t len, err *e);
+int hash_end(hash *h, digest *out, err *e); /* out may be NULL: only free; h may be NULL */
+
+/* The digest of a file from those of its blocks. */
+int hash_of_blocks(hash_kind kind, const digest *blocks, size_t count, digest *out, err *e);
+
+/* How many blocks a file of this size has. */
+size_t hash_block_count(uint64_t size);
+
+int digest_equal(const digest *a, const digest *b); /* 1 or 0; two empty ones are not equal */
+void digest_hex(const digest *d, char out[HASH_HEX_MAX]);
+int digest_parse(hash_kind kind, const char *hex, digest *out, err *e); /* ERR_FORMAT */
+
+#endif

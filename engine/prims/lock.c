@@ -1,0 +1,72 @@
+#include "lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* l_pid must be 0 for an OFD lock; start 0 and length 0 stand for the whole file. */
+static int set_lock(int fd, short type) {
+  struct flock range = {.l_type = type, .l_whence = SEEK_SET};
+  int rc;
+  do rc = fcntl(fd, F_OFD_SETLK, &range);
+  while (rc < 0 && errno == EINTR);
+  return rc < 0 ? -errno : 0;
+}
+
+static int refusal(int rc, const char *path, err *e) {
+  switch (rc) {
+  case -EAGAIN:
+  case -EACCES: /* POSIX allows either for a lock that conflicts */
+    return err_set(e, ERR_HELD, "%s is locked by another process: wait for it or stop it", path);
+  case -ENOLCK:
+  case -EINVAL:
+  case -ENOSYS:
+  case -EOPNOTSUPP:
+    err_sys(e, rc, "%s cannot be locked, its file system has no locks: put it on a local disk",
+            path);
+    if (e) e->code = ERR_UNSUPPORTED;
+    return ERR_UNSUPPORTED;
+  default: return err_sys(e, rc, "cannot lock %s", path);
+  }
+}
+
+int lock_take(const char *path, bool exclusive, lock *out, err *e) {
+  int rc = 0;
+  out->fd = -1;
+  /* A shared lock needs a readable descriptor only, so readers without write permission work.
+   * O_NONBLOCK: a FIFO that somebody put there must not make us wait for its other end. */
+  int flags = (exclusive ? O_RDWR : O_RDONLY) | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  int fd;
+  do fd = open(path, flags, 0600);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0) return err_sys(e, errno, "cannot open the lock file %s", path);
+  struct stat st;
+  if (fstat(fd, &st) < 0) {
+    rc = err_sys(e, errno, "cannot look at the lock file %s", path);
+    goto out;
+  }
+  if (!S_ISREG(st.st_mode)) {
+    rc = err_set(e, ERR_INVAL, "the lock file %s is not a regular file: remove it", path);
+    goto out;
+  }
+  int locked = set_lock(fd, exclusive ? F_WRLCK : F_RDLCK);
+  if (locked < 0) {
+    rc = refusal(locked, path, e);
+    goto out;
+  }
+  out->fd = fd;
+  fd = -1;
+out:
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+void lock_drop(lock *l) {
+  if (l->fd < 0) return;
+  /* Unlock first: a child between fork and exec shares the description, and would keep the lock
+   * past our close. */
+  set_lock(l->fd, F_UNLCK);
+  close(l->fd);
+  l->fd = -1;
+}

@@ -1,0 +1,23 @@
+/* lock: one advisory lock file, held by an open file description (OFD).
+ *
+ * The kernel drops it when the last descriptor is closed, so a dead holder needs no clean-up, and
+ * another close in the same process does not lose it (as POSIX locks would). The file is never
+ * unlinked: somebody may be waiting on its inode. Arbitrates one host only. */
+#ifndef PRIMS_LOCK_H
+#define PRIMS_LOCK_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+typedef struct lock {
+  int fd; /* -1: not held */
+} lock;
+
+/* Opens (mode 0600, made if absent) and locks the file without waiting. ERR_HELD if somebody has
+ * it; ERR_UNSUPPORTED where the file system has no locks (ENOLCK: NFS without a lock daemon). The
+ * descriptor is close-on-exec: a child never inherits the lock. */
+int lock_take(const char *path, bool exclusive, lock *out, err *e);
+void lock_drop(lock *l); /* fine on one that is not held */
+
+#endif

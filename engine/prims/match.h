@@ -1,0 +1,57 @@
+/* match: globs for names, and unit patterns with {step}.
+ *
+ * In a glob `*` is any run of bytes without a slash, `?` one byte that is no slash, `[a-z]` and
+ * `[!a-z]` a set, `**` (as a whole component) any number of components, none too. There is no
+ * escape: `[*]` is a star. Matching is bytewise and takes at most pattern * name steps: no pattern
+ * can hang it. A '[' that is not closed in its component is an ordinary byte here; the checks
+ * refuse it. */
+#ifndef PRIMS_MATCH_H
+#define PRIMS_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Plain glob against a whole string (both with or without slashes). */
+bool match_glob(const char *glob, const char *text);
+
+/* An exclude pattern against a path relative to the watched root. No slash in it: the base name at
+ * any depth. "./x": x at the top. "a/b": that path from the root. A trailing slash: directories
+ * only. */
+bool match_exclude(const char *pattern, const char *path, bool is_dir);
+
+/* 0, or ERR_INVAL naming what is wrong (empty, absolute, unclosed bracket, any "{", over 255
+ * bytes). */
+int match_exclude_check(const char *pattern, err *e);
+
+/* A unit pattern: a glob in which {step} (once at most) is a whole run of digits and {*} is any
+ * text without a slash. A trailing slash: the unit is a directory. An ending in ".*" after {step}
+ * or {*}: the unit is the group of files with that stem (`ckpt-{step}.*`; a stem that ends in {*}
+ * is the shortest one: up to the first dot that fits). Else: one file. No slash before the last
+ * component: at any depth, else anchored at the root; "./x" is x at the top. */
+typedef enum match_kind { MATCH_DIR, MATCH_FILE, MATCH_GROUP } match_kind;
+
+enum { MATCH_NO_STEP = -1 };
+
+typedef struct match_unit {
+  match_kind kind;
+  int64_t step;    /* the {step}, else the last number in what the pattern leaves open of the name
+                      ("*.h5" is not always step 5), else MATCH_NO_STEP */
+  size_t name_len; /* bytes of `path` that are the unit's own path: all of it, or up to the stem's
+                      end for a group */
+} match_unit;
+
+/* As match_exclude_check, but {step} and {*} are known and only another "{stp}" is refused. *kind
+ * (may be NULL) is set on success. */
+int match_unit_check(const char *pattern, match_kind *kind, err *e);
+
+/* True if `path` (relative to the root) is a unit by this pattern, which has passed the check. *out
+ * is written only then. A step that does not fit 63 bits is MATCH_NO_STEP. */
+bool match_unit_path(const char *pattern, const char *path, bool is_dir, match_unit *out);
+
+/* The last run of digits in the base name of `path` as a number, else MATCH_NO_STEP. */
+int64_t match_last_number(const char *path);
+
+#endif

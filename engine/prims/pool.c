@@ -1,0 +1,180 @@
+#include "pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { WORKERS_MAX = 64, DEPTH_MAX = 1 << 20 };
+
+typedef struct task {
+  pool_fn *fn;
+  void *arg;
+} task;
+
+/* One pool_each that runs. It lives on its caller's stack and not in the queue: a helper that
+ * waited in the queue behind tasks which themselves wait for their helpers would never come. */
+typedef struct each {
+  struct each *next;
+  int (*fn)(void *ctx, size_t i);
+  void *ctx;
+  size_t at, n;           /* the next item, and the end; at == n: nothing more to hand out */
+  unsigned active, width; /* threads at work on it, the caller is one of them */
+  int rc;
+  pthread_cond_t idle; /* active became 0 */
+} each;
+
+struct pool {
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t work;  /* a task, an item, or the end */
+  task *queue;          /* a ring */
+  size_t depth, first, waiting;
+  each *eachs; /* oldest first */
+  bool closing;
+  unsigned workers; /* constant once pool_open has returned */
+  pthread_t threads[WORKERS_MAX];
+};
+
+static each *each_that_wants(const pool *p) {
+  each *e = p->eachs;
+  while (e && (e->at == e->n || e->active >= e->width)) e = e->next;
+  return e;
+}
+
+/* Runs one item. The lock is held before and after, not during. */
+static void run_item(pool *p, each *e) {
+  size_t i = e->at++;
+  pthread_mutex_unlock(&p->lock);
+  int rc = e->fn(e->ctx, i);
+  pthread_mutex_lock(&p->lock);
+  if (rc < 0 && e->rc == 0) {
+    e->rc = rc;
+    e->at = e->n;
+  }
+}
+
+static void run_task(pool *p) {
+  task t = p->queue[p->first];
+  p->first = (p->first + 1) % p->depth;
+  p->waiting--;
+  /* This worker may just have left a pool_each: its place there is free for one that sleeps. */
+  if (each_that_wants(p)) pthread_cond_signal(&p->work);
+  pthread_mutex_unlock(&p->lock);
+  t.fn(t.arg);
+  pthread_mutex_lock(&p->lock);
+}
+
+/* Queued tasks go first: a pool_each moves on by its caller alone, a task has nobody else. */
+static void *work(void *arg) {
+  pool *p = arg;
+  pthread_mutex_lock(&p->lock);
+  for (;;) {
+    each *e = NULL;
+    if (p->waiting > 0) {
+      run_task(p);
+    } else if ((e = each_that_wants(p))) {
+      e->active++;
+      run_item(p, e);
+      /* Signalled under the lock: after it the caller may return and `e` is no more. */
+      if (--e->active == 0) pthread_cond_signal(&e->idle);
+    } else if (p->closing) {
+      break;
+    } else {
+      pthread_cond_wait(&p->work, &p->lock);
+    }
+  }
+  pthread_mutex_unlock(&p->lock);
+  return NULL;
+}
+
+/* Starts the threads with all signals blocked; they inherit the mask. */
+static int start(pool *p, unsigned workers, err *e) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int rc = 0;
+  while (p->workers < workers && rc == 0) {
+    rc = pthread_create(&p->threads[p->workers], NULL, work, p);
+    if (rc == 0) pthread_setname_np(p->threads[p->workers++], "ckpt-worker");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (rc == 0) return 0;
+  return err_set(e, ERR_LIMIT,
+                 "cannot start worker thread %u of %u: the limit of processes (ulimit -u, the "
+                 "cgroup's pids.max) or of memory is reached; ask for fewer workers",
+                 p->workers + 1, workers);
+}
+
+int pool_open(pool **out, unsigned workers, size_t depth, err *e) {
+  *out = NULL;
+  if (workers < 1 || workers > WORKERS_MAX || depth < 1 || depth > DEPTH_MAX)
+    return err_set(e, ERR_INVAL, "a pool of %u workers and a queue of %zu: 1 to %d and 1 to %d",
+                   workers, depth, WORKERS_MAX, DEPTH_MAX);
+  pool *p = calloc(1, sizeof *p);
+  task *queue = calloc(depth, sizeof *queue);
+  if (!p || !queue) {
+    free(p);
+    free(queue);
+    return err_set(e, ERR_NOMEM, "no memory for a pool with a queue of %zu tasks", depth);
+  }
+  p->queue = queue;
+  p->depth = depth;
+  pthread_mutex_init(&p->lock, NULL); /* neither can fail on Linux with default attributes */
+  pthread_cond_init(&p->work, NULL);
+  int rc = start(p, workers, e);
+  if (rc < 0) {
+    pool_close(p);
+    return rc;
+  }
+  *out = p;
+  return 0;
+}
+
+int pool_submit(pool *p, pool_fn *fn, void *arg, err *e) {
+  int rc = 0;
+  pthread_mutex_lock(&p->lock);
+  if (p->waiting == p->depth) {
+    rc = err_set(e, ERR_LIMIT, "the queue of the worker pool is full (%zu tasks)", p->depth);
+  } else {
+    p->queue[(p->first + p->waiting++) % p->depth] = (task){fn, arg};
+    pthread_cond_signal(&p->work);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return rc;
+}
+
+int pool_each(pool *p, size_t n, unsigned width, int (*fn)(void *ctx, size_t i), void *ctx) {
+  each self = {.fn = fn, .ctx = ctx, .n = n, .active = 1, .width = width};
+  pthread_cond_init(&self.idle, NULL);
+  pthread_mutex_lock(&p->lock);
+  each **link = &p->eachs;
+  while (*link) link = &(*link)->next;
+  *link = &self;
+  if (n > 1 && width > 1) pthread_cond_broadcast(&p->work);
+  while (self.at < self.n) run_item(p, &self);
+  self.active--;
+  /* Who still works on it is inside an item: this wait ends when that item does. */
+  while (self.active > 0) pthread_cond_wait(&self.idle, &p->lock);
+  for (link = &p->eachs; *link != &self;) link = &(*link)->next;
+  *link = self.next;
+  pthread_mutex_unlock(&p->lock);
+  pthread_cond_destroy(&self.idle);
+  return self.rc;
+}
+
+unsigned pool_workers(const pool *p) {
+  return p->workers;
+}
+
+void pool_close(pool *p) {
+  if (!p) return;
+  pthread_mutex_lock(&p->lock);
+  p->closing = true;
+  pthread_cond_broadcast(&p->work);
+  pthread_mutex_unlock(&p->lock);
+  for (unsigned i = 0; i < p->workers; i++) pthread_join(p->threads[i], NULL);
+  pthread_cond_destroy(&p->work);
+  pthread_mutex_destroy(&p->lock);
+  free(p->queue);
+  free(p);
+}

@@ -1,0 +1,381 @@
+#include "proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+enum {
+  STAT_MAX = 4096,
+  ENV_CHUNK = 16 * 1024,
+  ENV_MAX = 8 << 20, /* the kernel starts no process with more than 6 MiB; a process can point
+                        /proc at anything afterwards */
+  LINK_MAX_BYTES = 4096,
+};
+
+/* Processes end while they are looked at, and those of others do not open: neither is a failure of
+ * the walk. All else (no descriptors, no memory) is: "nobody found" would be a lie. */
+static bool is_out_of_reach(int errnum) {
+  return errnum == ENOENT || errnum == ESRCH || errnum == EACCES || errnum == EPERM;
+}
+
+/* Reads the beginning of a file under /proc: at most room - 1 bytes, and a NUL behind them. Returns
+ * the length or -errno. */
+static ssize_t read_some(const char *path, char *to, size_t room) {
+  const io *io = io_system();
+  size_t len = 0;
+  ssize_t rc = 1;
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY, 0);
+  if (fd < 0) return fd;
+  while (len < room - 1 && (rc = io->read(io, fd, to + len, room - 1 - len)) > 0) len += (size_t)rc;
+  io->close(io, fd);
+  to[len] = 0;
+  return rc < 0 ? rc : (ssize_t)len;
+}
+
+int proc_boot_id(char out[PROC_BOOT_MAX], err *e) {
+  static const char path[] = "/proc/sys/kernel/random/boot_id";
+  ssize_t len = read_some(path, out, PROC_BOOT_MAX);
+  if (len < 0) {
+    out[0] = 0;
+    return err_sys(e, (int)-len, "cannot read %s", path);
+  }
+  out[strcspn(out, "\n")] = 0;
+  return out[0] ? 0 : err_set(e, ERR_FORMAT, "%s is empty", path);
+}
+
+/* One process, from /proc/PID/stat. */
+
+typedef struct stat_line {
+  pid_t ppid, sid;
+  uint64_t start, argv_len; /* argv_len: 0 if we may not know */
+} stat_line;
+
+/* The text between the first '(' and the last ')' is the name, which may hold anything, also line
+ * ends and ") R 1 2 3": nothing behind the last ')' can. False for a dead one, or nonsense. */
+static bool parse_stat(const char *text, stat_line *out) {
+  enum { STATE = 3, PPID = 4, SID = 6, THREADS = 20, START = 22, ARG_START = 48, ARG_END = 49 };
+  uint64_t field[ARG_END + 1] = {0};
+  const char *at = strrchr(text, ')');
+  if (!at || at[1] != ' ' || !at[2]) return false;
+  char state = at[2];
+  at += 3;
+  int n = PPID;
+  for (; n <= ARG_END; n++) {
+    char *end;
+    field[n] = strtoull(at, &end, 10); /* a negative one wraps; none of ours is */
+    if (end == at) break;
+    at = end;
+  }
+  if (n <= START) return false;
+  /* The first thread may end before the others: it is shown as a zombie, the process lives. */
+  bool dead = state == 'X' || state == 'x' || (state == 'Z' && field[THREADS] <= 1);
+  *out = (stat_line){.ppid = (pid_t)field[PPID],
+                     .sid = (pid_t)field[SID],
+                     .start = field[START],
+                     .argv_len = field[ARG_END] - field[ARG_START]};
+  return !dead;
+}
+
+static int look(pid_t pid, stat_line *out, err *e) {
+  char path[64], text[STAT_MAX];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  ssize_t len = read_some(path, text, sizeof text);
+  /* Without /proc every process would seem dead. */
+  if (len == -ENOENT && access("/proc/self/stat", F_OK) != 0)
+    return err_set(e, ERR_UNSUPPORTED, "/proc is not mounted: nothing is known of process %d",
+                   (int)pid);
+  if (len == -ENOENT || len == -ESRCH)
+    return err_set(e, ERR_NOENT, "there is no process %d", (int)pid);
+  if (len < 0) return err_sys(e, (int)-len, "cannot read %s", path);
+  if (!parse_stat(text, out)) return err_set(e, ERR_NOENT, "process %d has ended", (int)pid);
+  return 0;
+}
+
+/* The same in a walk over all: 1 if it lives, 0 if it has ended or is out of reach, or ERR_*. */
+static int glance(pid_t pid, stat_line *out, err *e) {
+  err own = {0};
+  int rc = look(pid, out, &own);
+  if (rc == 0) return 1;
+  if (rc == ERR_NOENT || rc == ERR_ACCESS) return 0;
+  if (e) *e = own;
+  return rc;
+}
+
+int proc_identity(pid_t pid, uint64_t *start, pid_t *sid, err *e) {
+  stat_line line;
+  int rc = look(pid, &line, e);
+  if (rc < 0) return rc;
+  if (start) *start = line.start;
+  if (sid) *sid = line.sid;
+  return 0;
+}
+
+int proc_alive(pid_t pid, uint64_t start) {
+  uint64_t now = 0;
+  int rc = proc_identity(pid, &now, NULL, NULL);
+  if (rc == ERR_NOENT) return 0;
+  /* When we cannot look, it lives: taking what a live process holds does more harm than waiting. */
+  return rc < 0 || now == start;
+}
+
+/* Its argv. A process that wrote over the end of it makes the kernel go on into the environment,
+ * where the secrets are: so no more than the argv it was started with. */
+static void read_command(pid_t pid, const stat_line *line, char out[PROC_NAME_MAX]) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+  size_t room = line->argv_len < PROC_NAME_MAX ? (size_t)line->argv_len + 1 : PROC_NAME_MAX;
+  ssize_t len = read_some(path, out, room);
+  if (len < 0) len = 0; /* it has just ended: it goes without a name */
+  while (len > 0 && out[len - 1] == 0) len--;
+  for (ssize_t i = 0; i < len; i++)
+    if (out[i] == 0) out[i] = ' ';
+  out[len] = 0;
+}
+
+/* Tells about a process if it is still the one that was looked at before, and counts it. Returns
+ * what `found` returned (0 if it was not called), or ERR_*. */
+static int tell(pid_t pid, uint64_t start, proc_found *found, void *ctx, int *count, err *e) {
+  stat_line line;
+  int rc = glance(pid, &line, e);
+  if (rc <= 0 || line.start != start) return rc < 0 ? rc : 0;
+  proc_info info = {.pid = pid, .ppid = line.ppid, .sid = line.sid, .start = start};
+  read_command(pid, &line, info.command);
+  ++*count;
+  return found(ctx, &info);
+}
+
+/* All processes. */
+
+static int open_proc(DIR **out, err *e) {
+  *out = opendir("/proc");
+  return *out ? 0 : err_sys(e, errno, "cannot list /proc");
+}
+
+/* The next process but our own, 0 at the end, or -errno. */
+static pid_t next_pid(DIR *proc) {
+  for (;;) {
+    errno = 0;
+    const struct dirent *entry = readdir(proc);
+    if (!entry) return -errno;
+    char *end;
+    long pid = strtol(entry->d_name, &end, 10);
+    if (*end == 0 && pid > 0 && pid != getpid()) return (pid_t)pid;
+  }
+}
+
+/* Looks for "name=value" as a whole entry in a stream of entries that end in NUL. It works byte by
+ * byte and keeps its place between two reads. */
+typedef struct env_search {
+  const char *name, *value;
+  size_t name_len, len; /* of name; of name=value */
+  size_t at;            /* bytes of the present entry that agree so far */
+  bool differs, found;
+} env_search;
+
+static void search_bytes(env_search *s, const char *bytes, size_t len) {
+  for (size_t i = 0; i < len && !s->found; i++) {
+    if (bytes[i] == 0) {
+      s->found = !s->differs && s->at == s->len;
+      s->differs = false;
+      s->at = 0;
+    } else if (!s->differs) {
+      char expected = s->at < s->name_len    ? s->name[s->at]
+                      : s->at == s->name_len ? '='
+                      : s->at < s->len       ? s->value[s->at - s->name_len - 1]
+                                             : 0;
+      s->differs = bytes[i] != expected;
+      s->at++;
+    }
+  }
+}
+
+/* 1 if the process has the entry, 0 if not or if it is out of reach, or -errno. */
+static int has_env(pid_t pid, env_search s) {
+  const io *io = io_system();
+  char path[64], chunk[ENV_CHUNK];
+  snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY, 0);
+  if (fd < 0) return is_out_of_reach(-fd) ? 0 : fd;
+  ssize_t len = 0;
+  for (size_t all = 0; all < ENV_MAX && !s.found; all += (size_t)len) {
+    len = io->read(io, fd, chunk, sizeof chunk);
+    if (len <= 0) break;
+    search_bytes(&s, chunk, (size_t)len);
+  }
+  io->close(io, fd);
+  if (len < 0) return is_out_of_reach((int)-len) ? 0 : (int)len;
+  if (len == 0) search_bytes(&s, "", 1); /* the last entry may end without its NUL */
+  return s.found;
+}
+
+int proc_find_env(const char *name, const char *value, proc_found *found, void *ctx, err *e) {
+  env_search s = {.name = name, .value = value, .name_len = strlen(name)};
+  s.len = s.name_len + 1 + strlen(value);
+  if (s.name_len == 0 || strchr(name, '='))
+    return err_set(e, ERR_INVAL, "\"%s\" is no name of an environment variable", name);
+  DIR *proc = NULL;
+  int count = 0, rc = open_proc(&proc, e);
+  if (rc < 0) return rc;
+  pid_t pid;
+  while (rc == 0 && (pid = next_pid(proc)) > 0) {
+    stat_line line;
+    rc = glance(pid, &line, e);
+    if (rc <= 0) continue;
+    rc = has_env(pid, s);
+    if (rc < 0)
+      rc = err_sys(e, rc, "cannot read the environment of process %d", (int)pid);
+    else if (rc > 0)
+      rc = tell(pid, line.start, found, ctx, &count, e);
+  }
+  if (rc == 0 && pid < 0) rc = err_sys(e, pid, "cannot list /proc");
+  closedir(proc);
+  return rc ? rc : count;
+}
+
+/* Descendants: one look at all processes, sorted by parent; then from the root downwards. */
+
+typedef struct member {
+  pid_t pid, ppid;
+  uint64_t start;
+} member;
+
+typedef struct members {
+  member *at;
+  size_t len, room;
+} members;
+
+static int by_parent(const void *a, const void *b) {
+  const member *x = a, *y = b;
+  return (x->ppid > y->ppid) - (x->ppid < y->ppid);
+}
+
+static int add_member(members *m, member one, err *e) {
+  if (m->len == m->room) {
+    size_t room = m->room ? m->room * 2 : 256;
+    member *more = realloc(m->at, room * sizeof *more);
+    if (!more) return err_set(e, ERR_NOMEM, "no memory for a list of %zu processes", room);
+    m->at = more;
+    m->room = room;
+  }
+  m->at[m->len++] = one;
+  return 0;
+}
+
+/* Our own process is in it: the root may be our ancestor, and our children are its too. */
+static int all_members(members *m, err *e) {
+  DIR *proc = NULL;
+  int rc = open_proc(&proc, e);
+  if (rc < 0) return rc;
+  pid_t pid = getpid();
+  do {
+    stat_line line;
+    rc = glance(pid, &line, e);
+    if (rc > 0) rc = add_member(m, (member){pid, line.ppid, line.start}, e);
+  } while (rc == 0 && (pid = next_pid(proc)) > 0);
+  if (rc == 0 && pid < 0) rc = err_sys(e, pid, "cannot list /proc");
+  closedir(proc);
+  if (m->len > 0) qsort(m->at, m->len, sizeof *m->at, by_parent);
+  return rc;
+}
+
+/* Appends the children of `parent` to `family`. */
+static int add_children(const members *all, pid_t parent, members *family, err *e) {
+  size_t low = 0, high = all->len;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (all->at[mid].ppid < parent)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  int rc = 0;
+  for (; rc == 0 && low < all->len && all->at[low].ppid == parent; low++)
+    rc = add_member(family, all->at[low], e);
+  return rc;
+}
+
+int proc_descendants(pid_t root, proc_found *found, void *ctx, err *e) {
+  members all = {0}, family = {0};
+  int count = 0, rc = all_members(&all, e);
+  if (rc == 0) rc = add_children(&all, root, &family, e);
+  /* A list that was not taken in one moment may show a circle, when pids are used again: nobody
+   * has more descendants than there are processes. */
+  for (size_t i = 0; rc == 0 && i < family.len && family.len <= all.len; i++)
+    rc = add_children(&all, family.at[i].pid, &family, e);
+  for (size_t i = 0; rc == 0 && i < family.len; i++)
+    if (family.at[i].pid != getpid() && family.at[i].pid != root)
+      rc = tell(family.at[i].pid, family.at[i].start, found, ctx, &count, e);
+  free(all.at);
+  free(family.at);
+  return rc ? rc : count;
+}
+
+/* Open files. */
+
+static bool is_below(const char *path, const char *top, size_t top_len) {
+  return strncmp(path, top, top_len) == 0 && (path[top_len] == 0 || path[top_len] == '/');
+}
+
+/* A removed file's link ends in " (deleted)"; but a file may also be called so. `fd_path` leads to
+ * the open file itself. */
+static bool is_deleted(const char *fd_path, const char *target) {
+  static const char mark[] = " (deleted)";
+  size_t len = strlen(target), mark_len = sizeof mark - 1;
+  if (len < mark_len || strcmp(target + len - mark_len, mark) != 0) return false;
+  struct stat open_one, named;
+  return stat(fd_path, &open_one) != 0 || lstat(target, &named) != 0 ||
+         open_one.st_ino != named.st_ino || open_one.st_dev != named.st_dev;
+}
+
+static bool is_for_writing(const char *info_path) {
+  char text[1024];
+  if (read_some(info_path, text, sizeof text) <= 0) return false; /* closed in between */
+  const char *flags = strstr(text, "flags:");
+  int mode = flags ? (int)(strtoul(flags + 6, NULL, 8) & O_ACCMODE) : O_RDONLY;
+  return mode == O_WRONLY || mode == O_RDWR;
+}
+
+/* 1 if the process has something at or below `top` open for writing, 0 if not or if it is out of
+ * reach, or -errno. */
+static int writes_below(pid_t pid, const char *top, size_t top_len) {
+  char dir_path[64], path[400], target[LINK_MAX_BYTES + 1];
+  snprintf(dir_path, sizeof dir_path, "/proc/%d/fd", (int)pid);
+  DIR *dir = opendir(dir_path);
+  if (!dir) return is_out_of_reach(errno) ? 0 : -errno;
+  bool writes = false;
+  const struct dirent *entry;
+  while (!writes && (entry = readdir(dir))) { /* an error here: it has just ended */
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", dir_path, entry->d_name);
+    ssize_t len = readlink(path, target, LINK_MAX_BYTES);
+    if (len <= 0) continue;
+    target[len] = 0;
+    if (!is_below(target, top, top_len) || is_deleted(path, target)) continue;
+    snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", (int)pid, entry->d_name);
+    writes = is_for_writing(path);
+  }
+  closedir(dir);
+  return writes;
+}
+
+bool proc_has_writer(const char *path) {
+  size_t len = strlen(path);
+  while (len > 0 && path[len - 1] == '/') len--; /* "/" becomes "": all absolute paths */
+  DIR *proc = opendir("/proc");
+  /* Out of descriptors or memory, nobody can say that there is no writer; asked again later, we
+   * can. A machine without /proc never can, and would wait for ever. */
+  if (!proc) return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+  int writes = 0;
+  pid_t pid;
+  while (writes == 0 && (pid = next_pid(proc)) > 0) writes = writes_below(pid, path, len);
+  closedir(proc);
+  return writes != 0 || pid < 0;
+}

@@ -1,0 +1,49 @@
+/* proc: what /proc tells about processes: who they are, what they carry, what they have open.
+ *
+ * A pid alone names nobody: it is used again. A process is (boot id, pid, start time). Processes of
+ * other users cannot be looked into; they are passed over, and the functions say so where it
+ * matters. */
+#ifndef PRIMS_PROC_H
+#define PRIMS_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum { PROC_BOOT_MAX = 64, PROC_NAME_MAX = 256 };
+
+/* The id of this boot of the machine (/proc/sys/kernel/random/boot_id). */
+int proc_boot_id(char out[PROC_BOOT_MAX], err *e);
+
+/* Start time in clock ticks since boot, and session id (either may be NULL). ERR_NOENT if there is
+ * no such process; a zombie counts as none, unless threads of it still run. */
+int proc_identity(pid_t pid, uint64_t *start, pid_t *sid, err *e);
+
+/* 1 if this very process (same start time) lives, else 0. 1 also when it cannot be looked up (no
+ * descriptor left, no /proc). */
+int proc_alive(pid_t pid, uint64_t start);
+
+/* Calls `found` for each live process but our own whose environment has name=value exactly. The
+ * callback returns 0 to go on, else the walk stops with that value. Returns the number found or a
+ * negative ERR_*. Looks at the environment as it was at exec: a process that has written its title
+ * over it (setproctitle) is missed. So is one that is started during the walk. */
+typedef struct proc_info {
+  pid_t pid, ppid, sid;
+  uint64_t start;
+  char command[PROC_NAME_MAX]; /* its argv, blanks between, cut; never its environment */
+} proc_info;
+typedef int proc_found(void *ctx, const proc_info *info);
+int proc_find_env(const char *name, const char *value, proc_found *found, void *ctx, err *e);
+
+/* The same for all descendants of `root` (children, their children, ...), parents first. One whose
+ * parent has ended belongs to the parent's subreaper, or to nobody here. */
+int proc_descendants(pid_t root, proc_found *found, void *ctx, err *e);
+
+/* True if a process that we may look into, our own excepted, has `path`, or something below it,
+ * open for writing. `path` is absolute and without links. A removed file does not count, nor does a
+ * file that is only mapped. True also when no descriptor is left to look. */
+bool proc_has_writer(const char *path);
+
+#endif

@@ -1,0 +1,220 @@
+#include "listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "text.h"
+
+typedef struct client {
+  int fd; /* -1: a free place */
+  size_t used, room;
+  char *data; /* what came of a line that is not whole yet */
+} client;
+
+struct listener {
+  int fd;
+  char path[sizeof((struct sockaddr_un *)0)->sun_path];
+  client clients[LISTENER_CLIENTS];
+};
+
+/* A socket file stays when its process is killed. Anything else at that place is not ours. */
+static int remove_stale(const char *path) {
+  struct stat st;
+  if (lstat(path, &st) != 0) return errno == ENOENT ? 0 : -errno;
+  if (!S_ISSOCK(st.st_mode)) return -EEXIST;
+  return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int bind_socket(int fd, const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  memcpy(address.sun_path, path, strlen(path));
+  int rc = remove_stale(path);
+  if (rc != 0) return rc;
+  /* Linux makes the file with the mode of the socket. A chmod afterwards would leave a moment in
+   * which others can connect, and umask belongs to all threads. */
+  if (fchmod(fd, 0600) != 0) return -errno;
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) return -errno;
+  if (listen(fd, LISTENER_CLIENTS) == 0) return 0;
+  rc = -errno;
+  unlink(path);
+  return rc;
+}
+
+int listener_open(listener **out, const char *path, char error[LISTENER_ERROR_MAX]) {
+  listener *l = NULL;
+  *out = NULL;
+  if (strlen(path) >= sizeof l->path) {
+    snprintf(error, LISTENER_ERROR_MAX,
+             "the socket's path '%.200s' is longer than %zu bytes, which is all that Linux takes: "
+             "set XDG_RUNTIME_DIR or TMPDIR to a shorter directory",
+             path, sizeof l->path - 1);
+    return -1;
+  }
+  l = calloc(1, sizeof *l);
+  int rc = l ? 0 : -ENOMEM;
+  if (rc == 0) {
+    memcpy(l->path, path, strlen(path) + 1);
+    for (size_t i = 0; i < LISTENER_CLIENTS; i++) l->clients[i].fd = -1;
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    rc = l->fd < 0 ? -errno : bind_socket(l->fd, path);
+  }
+  if (rc == 0) {
+    *out = l;
+    return 0;
+  }
+  snprintf(error, LISTENER_ERROR_MAX, "cannot listen on the socket '%.200s': %s", path,
+           strerror(-rc));
+  if (l && l->fd >= 0) close(l->fd);
+  free(l);
+  return -1;
+}
+
+static void drop(client *c) {
+  close(c->fd);
+  free(c->data);
+  *c = (client){.fd = -1};
+}
+
+void listener_close(listener *l) {
+  if (!l) return;
+  for (size_t i = 0; i < LISTENER_CLIENTS; i++)
+    if (l->clients[i].fd >= 0) drop(&l->clients[i]);
+  /* Removed while it is still ours: once it is closed, another run could have bound its own there.
+   */
+  if (l->fd >= 0) {
+    unlink(l->path);
+    close(l->fd);
+  }
+  free(l);
+}
+
+size_t listener_fds(const listener *l, struct pollfd *fds) {
+  size_t count = 0;
+  for (size_t i = 0; i < LISTENER_CLIENTS; i++)
+    if (l->clients[i].fd >= 0)
+      fds[count++] = (struct pollfd){.fd = l->clients[i].fd, .events = POLLIN};
+  /* When all places are taken, who comes next waits in the kernel's queue. */
+  if (l->fd >= 0 && count < LISTENER_CLIENTS)
+    fds[count++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+  return count;
+}
+
+static int accept_client(listener *l) {
+  int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    int error = errno;
+    if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return 0;
+    /* Out of descriptors or memory: the next poll would come back at once, for ever. Results are
+     * an extra; the clients get an error and training goes on. */
+    unlink(l->path);
+    close(l->fd);
+    l->fd = -1;
+    return -error;
+  }
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+      (peer.uid == geteuid() || peer.uid == 0)) {
+    for (size_t i = 0; i < LISTENER_CLIENTS; i++) {
+      if (l->clients[i].fd >= 0) continue;
+      l->clients[i].fd = fd;
+      return 0;
+    }
+  }
+  close(fd);
+  return 0;
+}
+
+/* A client that does not read its answers is dropped: nobody waits for it. */
+static bool answer(const client *c, const char *error) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return false;
+  if (error) {
+    fputs("{\"error\":", f);
+    text_json(f, error);
+    fputs("}\n", f);
+  } else {
+    fputs("{\"ok\":true}\n", f);
+  }
+  bool whole = fclose(f) == 0;
+  bool sent = whole && send(c->fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+  free(text);
+  return sent;
+}
+
+/* Hands on a line that ends at `end`, where a NUL may be written. */
+static bool take_line(const client *c, char *line, char *end, listener_fn *fn, void *ctx) {
+  if (end > line && end[-1] == '\r') end--;
+  if (memchr(line, 0, (size_t)(end - line))) return answer(c, "the line has a NUL byte");
+  *end = 0;
+  if (!*line) return true;
+  return answer(c, fn(ctx, line));
+}
+
+static bool make_room(client *c) {
+  if (c->room - c->used > 1) return true;
+  size_t room = c->room ? c->room * 2 : 1024;
+  if (room > LISTENER_LINE_MAX + 2) room = LISTENER_LINE_MAX + 2; /* the line's end, and a NUL */
+  char *data = realloc(c->data, room);
+  if (!data) return false;
+  c->data = data;
+  c->room = room;
+  return true;
+}
+
+/* Reads once; false when the client is to be dropped. */
+static bool serve_client(client *c, listener_fn *fn, void *ctx) {
+  if (!make_room(c)) return false;
+  ssize_t n = read(c->fd, c->data + c->used, c->room - c->used - 1);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  if (n == 0) { /* what was sent without a line's end was sent nevertheless */
+    if (c->used > 0) take_line(c, c->data, c->data + c->used, fn, ctx);
+    return false;
+  }
+  char *from = c->data, *seen = c->data + c->used, *end = seen + n, *at;
+  while ((at = memchr(seen, '\n', (size_t)(end - seen)))) {
+    if (!take_line(c, from, at, fn, ctx)) return false;
+    from = seen = at + 1;
+  }
+  c->used = (size_t)(end - from);
+  if (c->used > LISTENER_LINE_MAX) {
+    answer(c, "the line is longer than 65536 bytes");
+    return false;
+  }
+  memmove(c->data, from, c->used);
+  if (c->used == 0) { /* an idle client holds no memory */
+    free(c->data);
+    c->data = NULL;
+    c->room = 0;
+  }
+  return true;
+}
+
+int listener_serve(listener *l, const struct pollfd *fds, size_t count, listener_fn *fn,
+                   void *ctx) {
+  int rc = 0;
+  for (size_t k = 0; k < count; k++) {
+    if (!fds[k].revents) continue;
+    if (fds[k].fd == l->fd) {
+      rc = accept_client(l);
+      continue;
+    }
+    for (size_t i = 0; i < LISTENER_CLIENTS; i++) {
+      client *c = &l->clients[i];
+      if (c->fd != fds[k].fd) continue;
+      if (!serve_client(c, fn, ctx)) drop(c);
+      break;
+    }
+  }
+  return rc;
+}

@@ -1,0 +1,34 @@
+/* listener: the socket on which the job's processes report results (CKPT_SOCKET).
+ *
+ * A stream socket. A client sends JSON objects, one on each line, and gets a line for each:
+ * {"ok":true} or {"error":"..."}. Only our own user and root are listened to. Memory is bounded: a
+ * line has at most LISTENER_LINE_MAX bytes, and further clients wait while LISTENER_CLIENTS are
+ * connected. */
+#ifndef RUNNER_LISTENER_H
+#define RUNNER_LISTENER_H
+
+#include <poll.h>
+#include <stddef.h>
+
+enum { LISTENER_LINE_MAX = 64 * 1024, LISTENER_CLIENTS = 64, LISTENER_FDS = LISTENER_CLIENTS + 1 };
+enum { LISTENER_ERROR_MAX = 512 };
+
+typedef struct listener listener;
+
+/* Takes one line (without its end, ended by NUL): returns NULL if it is accepted, else why not; the
+ * text is read at once. */
+typedef const char *listener_fn(void *ctx, const char *line);
+
+/* Binds `path`, whose directory exists; a socket that an earlier run left there is replaced.
+ * Returns 0, or -1 with a text in `error`; then *out is NULL. */
+int listener_open(listener **out, const char *path, char error[LISTENER_ERROR_MAX]);
+/* Also removes the socket. NULL is fine. */
+void listener_close(listener *l);
+
+/* Writes what to poll for into `fds` (room for LISTENER_FDS) and returns the number. */
+size_t listener_fds(const listener *l, struct pollfd *fds);
+/* Serves what poll() said of these. Never blocks. 0, or -errno when nobody new can be served any
+ * more (out of descriptors): said once. */
+int listener_serve(listener *l, const struct pollfd *fds, size_t count, listener_fn *fn, void *ctx);
+
+#endif

@@ -1,0 +1,401 @@
+/* `run` and `watch`: the loop around one run. It sleeps in poll() until a signal, the engine, a
+ * client of the socket or a time that was set wakes it; with nothing due it has no wake-ups of its
+ * own. */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "processes.h"
+#include "report.h"
+#include "start.h"
+#include "verbs.h"
+
+typedef enum phase {
+  PHASE_RUNNING,  /* the job lives (`watch`: nobody asked us to end) */
+  PHASE_SWEEPING, /* it ended; what it started and left is being ended */
+  PHASE_DRAINING, /* nobody writes any more; what is complete becomes durable */
+  PHASE_OVER
+} phase;
+
+typedef struct loop {
+  session *s;
+  phase phase;
+  /* Times on the monotonic clock, in seconds; INFINITY: never. */
+  double stop_at;      /* nothing is waited for after this: the end of the grace */
+  double kill_at;      /* PHASE_SWEEPING: what is left gets SIGKILL */
+  double lost_at;      /* a killed child that still has not ended is given up */
+  double unmatched_at; /* see whether files come that belong to no checkpoint */
+  double dispatch_at;  /* the engine failed: try again */
+  unsigned failures;   /* of the engine, in a row */
+  int broken;          /* its last status */
+  unsigned kills;      /* rounds of SIGKILL among what the child left */
+  uint64_t seen;       /* signals that came, a bit each */
+  bool deadline;       /* stop_at came before all was durable */
+  bool stopped;        /* we stopped the job because a newer run writes */
+} loop;
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int64_t wall_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whoever signals us sends SIGKILL when the grace is over: what is left of it is for ending the
+ * term and for the last line. */
+static double patience(double grace_s) {
+  return grace_s < 20 ? grace_s * 0.9 : grace_s - 2;
+}
+
+static bool child_lives(const loop *l) {
+  return l->s->sup.child > 0 && !l->s->sup.ended;
+}
+
+static double earlier(double a, double b) {
+  return a < b ? a : b;
+}
+
+/* ---- what may be waited for ---- */
+
+static void notify(loop *l, ckpt_event event) {
+  event.size = sizeof event;
+  if (ckpt_notify(l->s->run, &event, NULL) < 0)
+    report_warning("the engine did not take an event: %s", ckpt_error(l->s->engine));
+}
+
+static void preempt(loop *l) {
+  double left = patience(l->s->o->grace_s);
+  notify(l, (ckpt_event){.kind = CKPT_EVENT_PREEMPT, .grace_s = left > 0 ? left : 0});
+}
+
+static void begin_grace(loop *l) {
+  double at = now_s() + patience(l->s->o->grace_s);
+  if (at < l->stop_at) l->stop_at = at;
+}
+
+static void kill_child(loop *l, const char *why) {
+  report_warning("%s: killing the job (process %d)", why, (int)l->s->sup.child);
+  supervise_signal(&l->s->sup, SIGKILL);
+  l->lost_at = now_s() + 5;
+}
+
+/* ---- signals ---- */
+
+static void pass_on(loop *l, const struct signalfd_siginfo *info) {
+  if (!child_lives(l) || supervise_has_it(info)) return;
+  int rc = supervise_signal(&l->s->sup, (int)info->ssi_signo);
+  if (rc != 0 && rc != -ESRCH)
+    report_warning("cannot pass signal %u on to the job: %s", info->ssi_signo, strerror(-rc));
+}
+
+static void on_end_signal(loop *l, const struct signalfd_siginfo *info, bool again) {
+  const char *name = sigabbrev_np((int)info->ssi_signo);
+  if (again) {
+    /* Schedulers and terminals repeat themselves: only who presses ^C twice means it. */
+    if (info->ssi_signo != SIGINT) return;
+    if (child_lives(l))
+      kill_child(l, "SIGINT came twice");
+    else
+      l->stop_at = now_s();
+    return;
+  }
+  if (l->s->out.signal == 0) {
+    l->s->out.signal = (int)info->ssi_signo;
+    begin_grace(l);
+    report_info("SIG%s: %s within %g s", name ? name : "?",
+                child_lives(l) ? "the job may save and end" : "what is complete is saved",
+                l->s->o->grace_s);
+    preempt(l);
+  }
+  pass_on(l, info);
+}
+
+static void on_signal(loop *l, const struct signalfd_siginfo *info) {
+  uint64_t bit = UINT64_C(1) << (info->ssi_signo & 63);
+  bool again = l->seen & bit;
+  l->seen |= bit;
+  if (info->ssi_signo == SIGCHLD) {
+    supervise_reap(&l->s->sup);
+  } else if (info->ssi_signo != SIGUSR1) {
+    on_end_signal(l, info, again);
+  } else if (!l->s->o->usr1) {
+    /* By itself it would end us, and so leave a job alone that may know well what to do with it. */
+    if (!again) report_info("SIGUSR1 is not passed on: --usr1 does that");
+  } else if (!again) {
+    /* A warning of an end that may be minutes away: no grace begins, that is TERM's to do. */
+    report_info("SIGUSR1: the job is warned");
+    preempt(l);
+    pass_on(l, info);
+  }
+}
+
+static void take_signals(loop *l) {
+  struct signalfd_siginfo info;
+  while (read(l->s->sup.signals, &info, sizeof info) == sizeof info) on_signal(l, &info);
+}
+
+/* ---- the engine ---- */
+
+static void on_fenced(loop *l) {
+  if (l->s->o->detach) {
+    report_warning("the job goes on, and nothing of it is saved");
+    return;
+  }
+  if (!child_lives(l) || l->stopped) return;
+  report_info("stopping the job; --on-fenced=detach would let it go on");
+  l->stopped = true;
+  begin_grace(l);
+  supervise_signal(&l->s->sup, SIGTERM);
+}
+
+static void take_engine(loop *l) {
+  int rc = ckpt_dispatch(l->s->engine, 0);
+  l->dispatch_at = INFINITY;
+  if (rc < 0) {
+    /* Its descriptor may stay readable: without a pause we would turn in circles. */
+    unsigned pause = l->failures < 6 ? 1u << l->failures : 60;
+    report_error("the engine failed, trying again in %u s: %s", pause, ckpt_error(l->s->engine));
+    l->dispatch_at = now_s() + pause;
+    l->failures++;
+    l->broken = rc;
+  } else {
+    l->failures = 0;
+    l->broken = CKPT_OK;
+  }
+  ckpt_completion c = {.size = sizeof c};
+  while (ckpt_next(l->s->engine, &c) == 1) {
+    report_completion(&c);
+    if (c.kind == CKPT_FENCED) on_fenced(l);
+  }
+}
+
+static const char *take_result(void *ctx, const char *json) {
+  loop *l = ctx;
+  ckpt_event event = {.size = sizeof event, .kind = CKPT_EVENT_RESULT, .json = json};
+  return ckpt_notify(l->s->run, &event, NULL) < 0 ? ckpt_error(l->s->engine) : NULL;
+}
+
+static ckpt_run_status status_of(loop *l) {
+  ckpt_run_status status = {.size = sizeof status};
+  int rc = ckpt_run_get_status(l->s->run, &status);
+  if (rc < 0) l->broken = rc;
+  return status;
+}
+
+/* ---- phases ---- */
+
+static void describe_end(const loop *l, char *text, size_t room) {
+  int status = l->s->sup.status;
+  if (WIFSIGNALED(status)) {
+    const char *name = sigabbrev_np(WTERMSIG(status));
+    snprintf(text, room, "the job was ended by SIG%s", name ? name : "?");
+  } else {
+    snprintf(text, room, "the job ended with code %d", WEXITSTATUS(status));
+  }
+}
+
+/* Nothing of the job lives any more, or it cannot be ended. */
+static void child_is_gone(loop *l) {
+  const supervisor *sup = &l->s->sup;
+  char text[64];
+  /* What a killed process wrote may end anywhere, so its files must prove themselves. */
+  bool clean = sup->ended && WIFEXITED(sup->status) && WEXITSTATUS(sup->status) == 0 && !l->kills;
+  notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT, .pid = (int32_t)sup->child, .clean = clean});
+  take_engine(l);
+  l->s->out.child_status = sup->ended ? sup->status : SIGKILL;
+  describe_end(l, text, sizeof text);
+  ckpt_run_status status = status_of(l);
+  if (status.pending + status.settling > 0)
+    report_info("%s; waiting for %u checkpoint%s", text, status.pending + status.settling,
+                status.pending + status.settling == 1 ? "" : "s");
+  else
+    report_debug("%s", text);
+  l->phase = PHASE_DRAINING;
+}
+
+static void signal_rest(const process_list *rest, int signo) {
+  for (size_t i = 0; i < rest->count; i++) {
+    const process *p = &rest->items[i];
+    int rc = process_signal(p->pid, p->start, signo);
+    if (rc == 0)
+      report_info("the job left process %d (%s): %s", (int)p->pid, p->name,
+                  signo == SIGKILL ? "killed" : "ending it");
+    else if (rc != -ESRCH)
+      report_warning("cannot end process %d (%s), which the job left: %s", (int)p->pid, p->name,
+                     strerror(-rc));
+  }
+}
+
+static bool list_rest(process_list *rest) {
+  int rc = processes_below(getpid(), rest);
+  if (rc != 0) report_warning("cannot look for what the job left running: %s", strerror(-rc));
+  return rc == 0 && rest->count > 0;
+}
+
+static void begin_sweep(loop *l) {
+  process_list rest = {0};
+  if (list_rest(&rest)) {
+    /* After a signal it may be one of these that saves: it has what is left of the grace. */
+    double least = l->s->o->grace_s < 5 ? l->s->o->grace_s : 5;
+    l->kill_at = isinf(l->stop_at) ? now_s() + least : l->stop_at;
+    l->phase = PHASE_SWEEPING;
+    signal_rest(&rest, SIGTERM);
+  } else {
+    child_is_gone(l);
+  }
+  processes_free(&rest);
+}
+
+static void sweep(loop *l) {
+  enum { ROUNDS = 5 };
+  process_list rest = {0};
+  if (l->kills == 0 && l->stop_at < l->kill_at) l->kill_at = l->stop_at;
+  if (!list_rest(&rest)) {
+    child_is_gone(l);
+  } else if (now_s() >= l->kill_at) {
+    if (l->kills++ < ROUNDS) {
+      signal_rest(&rest, SIGKILL);
+      l->kill_at = now_s() + 0.5; /* killed processes may have started others just before */
+    } else {
+      report_warning("%zu processes of the job do not end", rest.count);
+      child_is_gone(l);
+    }
+  }
+  processes_free(&rest);
+}
+
+static void advance_running(loop *l) {
+  if (l->s->sup.child == 0) { /* `watch` */
+    if (l->s->out.signal || status_of(l).fenced) l->phase = PHASE_DRAINING;
+  } else if (l->s->sup.ended) {
+    begin_sweep(l);
+  } else if (now_s() >= l->lost_at) {
+    report_warning("the job does not end, although it was killed");
+    child_is_gone(l);
+  } else if (now_s() >= l->stop_at && isinf(l->lost_at)) {
+    kill_child(l, "the grace is over");
+  }
+}
+
+static void advance_draining(loop *l) {
+  enum { FAILURES = 5 };
+  ckpt_run_status status = status_of(l);
+  if ((status.pending == 0 && status.settling == 0) || status.fenced || l->failures >= FAILURES) {
+    l->phase = PHASE_OVER;
+  } else if (now_s() >= l->stop_at) {
+    l->deadline = true;
+    l->phase = PHASE_OVER;
+  }
+}
+
+static void check_unmatched(loop *l) {
+  ckpt_run_status status = status_of(l);
+  l->unmatched_at = INFINITY;
+  if (status.unmatched > 0 && status.committed + status.pending + status.settling == 0)
+    report_unmatched(&status);
+}
+
+static void advance(loop *l) {
+  phase before;
+  if (now_s() >= l->unmatched_at) check_unmatched(l);
+  do {
+    before = l->phase;
+    if (l->phase == PHASE_RUNNING)
+      advance_running(l);
+    else if (l->phase == PHASE_SWEEPING)
+      sweep(l);
+    else if (l->phase == PHASE_DRAINING)
+      advance_draining(l);
+  } while (l->phase != before && l->phase != PHASE_OVER);
+}
+
+/* ---- waiting ---- */
+
+static int timeout_ms(const loop *l) {
+  double at = earlier(l->unmatched_at, l->dispatch_at);
+  if (l->phase == PHASE_SWEEPING) at = earlier(at, l->kill_at);
+  if (l->phase == PHASE_DRAINING) at = earlier(at, l->stop_at);
+  /* Once the child was killed, its own end is what is waited for. */
+  if (l->phase == PHASE_RUNNING) at = earlier(at, isinf(l->lost_at) ? l->stop_at : l->lost_at);
+  if (isinf(at)) return -1;
+  double left = (at - now_s()) * 1000;
+  return left <= 0 ? 0 : left > 1e8 ? 100000000 : (int)left + 1;
+}
+
+static void wait_once(loop *l) {
+  enum { OWN = 2 };
+  struct pollfd fds[OWN + LISTENER_FDS] = {
+      {.fd = l->s->sup.signals, .events = POLLIN},
+      {.fd = isinf(l->dispatch_at) ? ckpt_fd(l->s->engine) : -1, .events = POLLIN}};
+  size_t clients = listener_fds(l->s->listener, fds + OWN);
+  int n = poll(fds, OWN + clients, timeout_ms(l));
+  if (n < 0 && errno != EINTR) {
+    report_error("cannot wait: %s", strerror(errno));
+    l->broken = CKPT_EINTERNAL;
+    l->phase = PHASE_OVER;
+  }
+  if (n > 0) {
+    int rc = listener_serve(l->s->listener, fds + OWN, clients, take_result, l);
+    if (rc != 0) report_warning("results of the job are no longer taken: %s", strerror(-rc));
+  }
+  take_signals(l);
+  if (isinf(l->dispatch_at) || now_s() >= l->dispatch_at) take_engine(l);
+}
+
+static void run_loop(loop *l) {
+  enum { UNMATCHED_S = 45 };
+  l->stop_at = l->kill_at = l->lost_at = l->dispatch_at = INFINITY;
+  l->unmatched_at = now_s() + UNMATCHED_S;
+  take_engine(l);
+  for (advance(l); l->phase != PHASE_OVER; advance(l)) wait_once(l);
+}
+
+/* ---- the verbs ---- */
+
+static int finish(loop *l) {
+  session *s = l->s;
+  outcome_take(&s->out, s->run);
+  if (s->out.status.committed == 0 && s->out.status.unmatched > 0) report_unmatched(&s->out.status);
+  outcome_decide(&s->out, l->deadline, l->stopped, s->o->require_commit);
+  if (s->out.exit_code == 0 && l->broken != CKPT_OK) {
+    s->out.exit_code = exit_code_of(l->broken);
+    s->out.reason = "engine";
+  }
+  return s->out.exit_code;
+}
+
+int verb_run(const options *o) {
+  session s;
+  int64_t begin = wall_ns();
+  int code = session_start(&s, o);
+  loop l = {.s = &s};
+  s.out.verb = o->verb == VERB_RUN ? "run" : "watch";
+  s.out.begin_ns = begin;
+  if (code == 0) {
+    run_loop(&l);
+    code = finish(&l);
+  } else {
+    s.out.exit_code = code;
+    s.out.reason = "start";
+    if (s.run) outcome_take(&s.out, s.run);
+  }
+  s.out.end_ns = wall_ns();
+  /* Before the run is closed: its lock is what makes the state directory ours. */
+  if (s.run) {
+    outcome_print(&s.out);
+    outcome_write(&s.out, ckpt_run_state(s.run));
+  }
+  session_close(&s);
+  return code;
+}

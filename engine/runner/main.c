@@ -1,0 +1,133 @@
+/* ckpt-lua: the program. A table of verbs, their help, and the way from argv to one of them. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "report.h"
+#include "verbs.h"
+
+static int verb_help(const options *o);
+
+static const struct verb {
+  unsigned bit;
+  const char *name;
+  int (*run)(const options *o);
+  const char *synopsis; /* after "ckpt-lua " */
+  const char *summary;
+  const char *text; /* what the help says below the options; may be NULL */
+} verbs[] = {
+    {VERB_RUN, "run", verb_run, "run --dir DIR --to URI [options] [--] COMMAND...",
+     "run a training command, keep its checkpoints safe, and resume from them",
+     "COMMAND gets in its environment\n"
+     "  CKPT_DIR            DIR, absolute\n"
+     "  CKPT_RESUME         the checkpoint to resume from; not set on a fresh start\n"
+     "  CKPT_RESTORED_FROM  where that was restored from; not set if it was there\n"
+     "  CKPT_SOCKET         a socket for results: JSON objects, one on each line\n"
+     "\n"
+     "TERM, INT and HUP are passed on once. The job then has the grace to save and end; shortly\n"
+     "before it is over the job is killed, and what is not durable is named. A second ^C kills\n"
+     "the job at once. The state directory has exit.json afterwards.\n"
+     "\n"
+     "Exit code: that of COMMAND (128+n for signal n); if it is 0, all is durable, else\n"
+     "  4 nothing was saved (--require-commit)   6 the store failed, gave up\n"
+     "  7 the store refuses (access, space)     13 the grace was over before all was durable\n"
+     " 14 a newer run writes to this target    125 we could not start, 126 and 127 as in shells\n"},
+    {VERB_WATCH, "watch", verb_run, "watch --dir DIR --to URI [options]",
+     "the same beside a job that already runs; ends on TERM or INT",
+     "Exit code: 0 when all that is complete is durable; else as those of run.\n"},
+    {VERB_RESTORE, "restore", verb_restore, "restore URI [NAME] --dir DIR [options]",
+     "copy a checkpoint back, every byte compared",
+     "URI is what --to was, or a checkpoint in it. Without NAME the newest of each group.\n"
+     "Prints the path of each one. Exit code: 4 there is none, 5 it is damaged.\n"},
+    {VERB_LS, "ls", verb_ls, "ls URI [options]", "list the checkpoints that were committed",
+     "Oldest first, group by group.\n"},
+    {VERB_VERIFY, "verify", verb_verify, "verify URI [NAME] [options]",
+     "read every byte of one checkpoint, or of all, and compare",
+     "URI may also be a checkpoint that was copied elsewhere. Exit code: 5 if any is bad.\n"},
+    {VERB_VERSION, "version", verb_version, "version [--json]", "say which version this is", NULL},
+    {VERB_HELP, "help", verb_help, "help [VERB]", "explain a verb", NULL},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static const struct verb *find_verb(const char *name) {
+  for (int i = 0; i < VERBS; i++)
+    if (strcmp(verbs[i].name, name) == 0) return &verbs[i];
+  return NULL;
+}
+
+static int unknown_verb(const char *name) {
+  const char *names[VERBS];
+  for (int i = 0; i < VERBS; i++) names[i] = verbs[i].name;
+  const char *near = options_nearest(name, names, VERBS);
+  if (near)
+    report_error("there is no verb '%s'; did you mean %s?", name, near);
+  else
+    report_error("there is no verb '%s'; see: ckpt-lua help", name);
+  return EXIT_USAGE;
+}
+
+static void print_usage(FILE *out) {
+  fputs("usage: ckpt-lua VERB ...\n\n", out);
+  for (int i = 0; i < VERBS; i++) fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
+  fputs("\nThe beginning: ckpt-lua run --dir out --to /backup/job1 -- python train.py\n"
+        "More: ckpt-lua help VERB\n",
+        out);
+}
+
+static int print_help(const struct verb *verb) {
+  if (verb) {
+    printf("usage: ckpt-lua %s\n\n%s\n\n", verb->synopsis, verb->summary);
+    options_help(stdout, verb->bit);
+    if (verb->text) printf("\n%s", verb->text);
+  } else {
+    print_usage(stdout);
+  }
+  if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
+  report_error("cannot write the output");
+  return EXIT_FAILED;
+}
+
+static int verb_help(const options *o) {
+  const struct verb *verb = o->name ? find_verb(o->name) : NULL;
+  if (o->name && !verb) return unknown_verb(o->name);
+  return print_help(verb);
+}
+
+/* With a standard descriptor closed, the next file that is opened would get its number, and our
+ * messages would be written into it. */
+static void fill_descriptors(void) {
+  int fd;
+  do fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= 2);
+  if (fd > 2) close(fd);
+}
+
+int main(int argc, char **argv) {
+  fill_descriptors();
+  if (argc < 2) {
+    print_usage(stderr);
+    return EXIT_USAGE;
+  }
+  const char *name = argv[1];
+  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) name = "help";
+  if (strcmp(name, "--version") == 0) name = "version";
+  const struct verb *verb = find_verb(name);
+  if (!verb) return unknown_verb(name);
+
+  options o;
+  char error[OPTIONS_ERROR_MAX];
+  argv[1] = (char *)verb->name; /* getopt takes the first word for the program's name */
+  int code = EXIT_USAGE;
+  if (options_parse(&o, verb->bit, argc - 1, argv + 1, error) != 0) {
+    report_error("%s", error);
+  } else if (o.help) {
+    code = print_help(verb);
+  } else {
+    report_level(o.level);
+    code = verb->run(&o);
+  }
+  options_free(&o);
+  return code;
+}

@@ -1,0 +1,252 @@
+#include "outcome.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "text.h"
+
+static void copy_pending(void *ctx, const ckpt_pending *p) {
+  outcome *o = ctx;
+  ckpt_pending *all = realloc(o->pending, (o->pending_count + 1) * sizeof *all);
+  if (!all) return;
+  o->pending = all;
+  all += o->pending_count++;
+  *all = *p;
+  all->unit = p->unit ? strdup(p->unit) : NULL;
+  all->reason = p->reason ? strdup(p->reason) : NULL;
+}
+
+void outcome_take(outcome *o, ckpt_run *run) {
+  o->status = (ckpt_run_status){.size = sizeof o->status};
+  if (ckpt_run_get_status(run, &o->status) < 0)
+    o->status.newest_status = CKPT_EINTERNAL; /* unknown is not durable */
+  ckpt_run_pending(run, copy_pending, o);
+}
+
+void outcome_free(outcome *o) {
+  for (size_t i = 0; i < o->pending_count; i++) {
+    free((char *)o->pending[i].unit);
+    free((char *)o->pending[i].reason);
+  }
+  free(o->pending);
+  o->pending = NULL;
+  o->pending_count = 0;
+}
+
+bool outcome_durable(const outcome *o) {
+  return o->status.newest_status == CKPT_OK && o->status.settling == 0 && !o->status.fenced;
+}
+
+static void set(outcome *o, int code, const char *reason) {
+  o->exit_code = code;
+  o->reason = reason;
+}
+
+void outcome_decide(outcome *o, bool deadline, bool stopped_as_fenced, bool require_commit) {
+  int child = o->has_child ? exit_code_of_wait(o->child_status) : 0;
+  /* A child that we stopped ourselves would say 143, and hide why. */
+  if (stopped_as_fenced)
+    set(o, EXIT_FENCED, "fenced");
+  else if (child != 0)
+    set(o, child, o->signal ? "signal" : "child");
+  else if (o->status.fenced)
+    set(o, EXIT_FENCED, "fenced");
+  else if (deadline && !outcome_durable(o))
+    set(o, EXIT_DEADLINE, "deadline");
+  else if (o->status.newest_status != CKPT_OK)
+    set(o,
+        ckpt_class(o->status.newest_status) == CKPT_CLASS_PERMANENT
+            ? EXIT_STORE
+            : exit_code_of(o->status.newest_status),
+        "store");
+  else if (require_commit && o->status.committed == 0)
+    set(o, EXIT_NOTHING, "nothing");
+  else
+    set(o, EXIT_DONE, o->signal ? "signal" : "done");
+}
+
+/* ---- the last line ---- */
+
+static void add_newest(FILE *f, const ckpt_run_status *s) {
+  if (!s->newest_unit) return;
+  fprintf(f, ", newest %s", s->newest_unit);
+  if (s->newest_step >= 0) fprintf(f, " (step %lld)", (long long)s->newest_step);
+  if (s->newest_age_s >= 0) {
+    fputs(", ", f);
+    text_age(f, s->newest_age_s, 0);
+    fputs(" ago", f);
+  }
+}
+
+static void add_count(FILE *f, uint32_t n, const char *what) {
+  if (n > 0) fprintf(f, ", %u %s", n, what);
+}
+
+static void add_pending(FILE *f, const outcome *o) {
+  enum { NAMED = 10 }; /* a line is read by people */
+  for (size_t i = 0; i < o->pending_count && i < NAMED; i++) {
+    const ckpt_pending *p = &o->pending[i];
+    fprintf(f, "%s%s (", i == 0 ? "; NOT durable: " : ", ", p->unit ? p->unit : "?");
+    text_size(f, p->bytes_left);
+    fputs(" left)", f);
+  }
+  if (o->pending_count > NAMED) fprintf(f, " and %zu more", o->pending_count - NAMED);
+}
+
+void outcome_print(const outcome *o) {
+  const ckpt_run_status *s = &o->status;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return;
+  fprintf(f, "%u committed", s->committed);
+  add_newest(f, s);
+  if (s->committed > 0) {
+    fputs(", ", f);
+    text_size(f, s->bytes_committed);
+  }
+  fprintf(f, "; %u dropped", s->dropped);
+  add_count(f, s->retired, "changed while read");
+  add_count(f, s->failed, "failed");
+  add_count(f, s->unproven, "not proven whole");
+  if (s->fenced) fputs("; fenced by a newer run", f);
+  add_pending(f, o);
+  if (o->pending_count == 0 && !outcome_durable(o))
+    fprintf(f, "; the newest is NOT durable (%s)", ckpt_status_name(s->newest_status));
+  if (fclose(f) == 0) report_error("%s", text);
+  free(text);
+}
+
+/* ---- exit.json ---- */
+
+static void json_member(FILE *f, const char *key, const char *text) {
+  fprintf(f, ",\"%s\":", key);
+  if (text)
+    text_json(f, text);
+  else
+    fputs("null", f);
+}
+
+static void json_time(FILE *f, const char *key, int64_t ns) {
+  fprintf(f, ",\"%s\":\"", key);
+  text_time(f, ns);
+  fputc('"', f);
+}
+
+static void json_child(FILE *f, const outcome *o) {
+  if (!o->has_child)
+    fputs(",\"child\":null", f);
+  else if (WIFSIGNALED(o->child_status))
+    fprintf(f, ",\"child\":{\"signal\":%d}", WTERMSIG(o->child_status));
+  else
+    fprintf(f, ",\"child\":{\"code\":%d}", WEXITSTATUS(o->child_status));
+}
+
+static void json_newest(FILE *f, const ckpt_run_status *s) {
+  if (!s->newest_unit) {
+    fputs(",\"newest\":null", f);
+    return;
+  }
+  fputs(",\"newest\":{\"unit\":", f);
+  text_json_name(f, s->newest_unit);
+  if (s->newest_step >= 0)
+    fprintf(f, ",\"step\":%lld", (long long)s->newest_step);
+  else
+    fputs(",\"step\":null", f);
+  fprintf(f, ",\"age_s\":%.3f}", s->newest_age_s >= 0 ? s->newest_age_s : 0.0);
+}
+
+static void json_pending(FILE *f, const outcome *o) {
+  fputs(",\"not_durable\":[", f);
+  for (size_t i = 0; i < o->pending_count; i++) {
+    const ckpt_pending *p = &o->pending[i];
+    fprintf(f, "%s{\"unit\":", i ? "," : "");
+    text_json_name(f, p->unit ? p->unit : "");
+    json_member(f, "reason", p->reason);
+    fprintf(f, ",\"bytes\":%llu,\"bytes_left\":%llu}", (unsigned long long)p->bytes,
+            (unsigned long long)p->bytes_left);
+  }
+  fputc(']', f);
+}
+
+static void json_outcome(FILE *f, const outcome *o) {
+  const ckpt_run_status *s = &o->status;
+  fputs("{\"version\":", f);
+  text_json(f, ckpt_version());
+  json_member(f, "verb", o->verb);
+  fprintf(f, ",\"exit_code\":%d", o->exit_code);
+  json_member(f, "reason", o->reason);
+  json_member(f, "error", o->text && *o->text ? o->text : NULL);
+  json_child(f, o);
+  if (o->signal)
+    fprintf(f, ",\"signal\":%d", o->signal);
+  else
+    fputs(",\"signal\":null", f);
+  fprintf(f, ",\"durable\":%s,\"fenced\":%s", outcome_durable(o) ? "true" : "false",
+          s->fenced ? "true" : "false");
+  fprintf(f, ",\"committed\":%u,\"dropped\":%u,\"retired\":%u,\"failed\":%u,\"unproven\":%u",
+          s->committed, s->dropped, s->retired, s->failed, s->unproven);
+  fprintf(f, ",\"bytes_committed\":%llu,\"bytes_left\":%llu,\"unmatched\":%llu",
+          (unsigned long long)s->bytes_committed, (unsigned long long)s->bytes_left,
+          (unsigned long long)s->unmatched);
+  json_newest(f, s);
+  json_pending(f, o);
+  json_time(f, "started", o->begin_ns);
+  json_time(f, "ended", o->end_ns);
+  fprintf(f, ",\"seconds\":%.3f}\n", (double)(o->end_ns - o->begin_ns) / 1e9);
+}
+
+/* A reader must see the old file or the whole new one, also after a power cut. */
+static int replace(const char *from, const char *to, const char *dir) {
+  int rc = rename(from, to) == 0 ? 0 : -errno;
+  int fd = rc == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (fd < 0) return rc ? rc : -errno;
+  if (fsync(fd) != 0) rc = -errno;
+  close(fd);
+  return rc;
+}
+
+static int write_json(const outcome *o, const char *path) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+  if (!f) {
+    int error = errno;
+    if (fd >= 0) close(fd);
+    return -error;
+  }
+  json_outcome(f, o);
+  int rc = 0;
+  if (fflush(f) != 0 || fsync(fd) != 0) rc = -errno;
+  if (fclose(f) != 0 && rc == 0) rc = -errno;
+  return rc;
+}
+
+static char *exit_path(const char *state, const char *name) {
+  char *path = NULL;
+  return asprintf(&path, "%s/%s", state, name) < 0 ? NULL : path;
+}
+
+void outcome_write(const outcome *o, const char *state) {
+  char *to = exit_path(state, "exit.json"), *tmp = exit_path(state, "exit.json.tmp");
+  int rc = to && tmp ? write_json(o, tmp) : -ENOMEM;
+  if (rc == 0) rc = replace(tmp, to, state);
+  if (rc != 0) {
+    report_warning("cannot write %s/exit.json: %s", state, strerror(-rc));
+    if (tmp) unlink(tmp);
+  }
+  free(to);
+  free(tmp);
+}
+
+void outcome_forget(const char *state) {
+  char *path = exit_path(state, "exit.json");
+  if (path && unlink(path) != 0 && errno != ENOENT)
+    report_warning("cannot remove %s: %s", path, strerror(errno));
+  free(path);
+}

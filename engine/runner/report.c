@@ -1,0 +1,187 @@
+#include "report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "text.h"
+
+static int level;
+
+void report_level(int wanted) {
+  level = wanted;
+}
+
+uint32_t report_log_level(void) {
+  return level > 0 ? CKPT_LOG_DEBUG : level == 0 ? CKPT_LOG_WARN : CKPT_LOG_ERROR;
+}
+
+int exit_code_of(int status) {
+  switch (status) {
+  case CKPT_OK: return EXIT_DONE;
+  case CKPT_EINVAL: return EXIT_USAGE;
+  case CKPT_ENOENT: return EXIT_NOTHING;
+  case CKPT_ECORRUPT: return EXIT_CORRUPT;
+  case CKPT_EACCESS:
+  case CKPT_ENOSPACE: return EXIT_STORE;
+  case CKPT_ENOSTORE: return EXIT_NO_STORE;
+  case CKPT_EOTHER_RUN:
+  case CKPT_EHELD: return EXIT_HELD;
+  case CKPT_EFENCED: return EXIT_FENCED;
+  default: return ckpt_class(status) == CKPT_CLASS_RETRYABLE ? EXIT_GAVE_UP : EXIT_FAILED;
+  }
+}
+
+int exit_code_of_wait(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- lines ---- */
+
+/* If stderr is closed or full there is nobody to tell, and no reason to end a job. */
+static void write_all(const char *text, size_t size) {
+  while (size > 0) {
+    ssize_t n = write(STDERR_FILENO, text, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text += n;
+    size -= (size_t)n;
+  }
+}
+
+static void write_line(const char *kind, const char *text) {
+  char *line = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&line, &size);
+  if (!f) return;
+  fprintf(f, "ckpt-lua: %s", kind);
+  text_plain(f, text);
+  fputc('\n', f);
+  if (fclose(f) == 0) write_all(line, size);
+  free(line);
+}
+
+static void write_message(const char *kind, const char *fmt, va_list args) {
+  char *text = NULL;
+  if (vasprintf(&text, fmt, args) < 0) return;
+  write_line(kind, text);
+  free(text);
+}
+
+void report_error(const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  write_message("", fmt, args);
+  va_end(args);
+}
+
+void report_warning(const char *fmt, ...) {
+  va_list args;
+  if (level < 0) return;
+  va_start(args, fmt);
+  write_message("warning: ", fmt, args);
+  va_end(args);
+}
+
+void report_info(const char *fmt, ...) {
+  va_list args;
+  if (level < 0) return;
+  va_start(args, fmt);
+  write_message("", fmt, args);
+  va_end(args);
+}
+
+void report_debug(const char *fmt, ...) {
+  va_list args;
+  if (level < 1) return;
+  va_start(args, fmt);
+  write_message("", fmt, args);
+  va_end(args);
+}
+
+void report_log(void *ctx, int log_level, const char *text) {
+  (void)ctx;
+  if ((uint32_t)log_level < report_log_level()) return;
+  write_line(log_level == CKPT_LOG_WARN ? "warning: " : "", text);
+}
+
+/* A line that is put together piece by piece. */
+typedef struct line {
+  FILE *f;
+  char *text;
+  size_t size;
+} line;
+
+static bool line_begin(line *l) {
+  *l = (line){0};
+  l->f = open_memstream(&l->text, &l->size);
+  return l->f != NULL;
+}
+
+static void line_end(line *l, const char *kind) {
+  if (fclose(l->f) == 0) write_line(kind, l->text);
+  free(l->text);
+}
+
+static const char *plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}
+
+static void add_unit(FILE *f, const ckpt_completion *c) {
+  fputs(c->unit ? c->unit : "a checkpoint", f);
+  if (c->step >= 0) fprintf(f, " (step %lld)", (long long)c->step);
+}
+
+static void report_committed(const ckpt_completion *c) {
+  line l;
+  if (level < 0 || !line_begin(&l)) return;
+  fprintf(l.f, "committed %s (", c->unit ? c->unit : "a checkpoint");
+  if (c->step >= 0) fprintf(l.f, "step %lld, ", (long long)c->step);
+  fprintf(l.f, "%llu file%s, ", (unsigned long long)c->files, plural(c->files));
+  text_size(l.f, c->bytes);
+  fputs(" in ", l.f);
+  text_age(l.f, c->seconds, 1);
+  fputc(')', l.f);
+  line_end(&l, "");
+}
+
+void report_completion(const ckpt_completion *c) {
+  static const struct {
+    int at; /* the level from which on it is said; -1: always */
+    const char *kind, *what;
+  } kinds[] = {
+      [CKPT_DROPPED] = {1, "", "let go, a newer one took its place"},
+      [CKPT_RETIRED] = {1, "", "changed while it was read; it is taken again when it rests"},
+      [CKPT_FAILED] = {-1, "", "could not be saved"},
+      [CKPT_RETRYING] = {0, "warning: ", "could not be saved yet; trying again"},
+      [CKPT_FENCED] = {-1, "", "a newer run writes to this target; nothing more is saved here"},
+      [CKPT_UNPROVEN] = {0, "warning: ", "was not saved, nothing proves that it is whole"},
+  };
+  line l;
+  if (c->kind == CKPT_COMMITTED) {
+    report_committed(c);
+    return;
+  }
+  if (c->kind >= sizeof kinds / sizeof *kinds || !kinds[c->kind].what) return;
+  if (level < kinds[c->kind].at || !line_begin(&l)) return;
+  if (c->kind != CKPT_FENCED) {
+    add_unit(l.f, c);
+    fputs(c->kind == CKPT_UNPROVEN ? " " : ": ", l.f);
+  }
+  fputs(kinds[c->kind].what, l.f);
+  if (c->reason && *c->reason) fprintf(l.f, ": %s", c->reason);
+  line_end(&l, kinds[c->kind].kind);
+}
+
+void report_unmatched(const ckpt_run_status *s) {
+  report_warning(
+      "nothing was saved: %llu file%s written that belong%s to no checkpoint, for example "
+      "%s; say what a checkpoint looks like with --unit, e.g. --unit 'checkpoint-{step}/'",
+      (unsigned long long)s->unmatched, s->unmatched == 1 ? " was" : "s were",
+      s->unmatched == 1 ? "s" : "", s->unmatched_example ? s->unmatched_example : "(unknown)");
+}

@@ -1,0 +1,241 @@
+#include "start.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "processes.h"
+#include "report.h"
+
+/* Says a failure of the engine and keeps its text for exit.json. */
+static int failed(session *s, const char *what, int status) {
+  const char *text = s->engine ? ckpt_error(s->engine) : ckpt_status_name(status);
+  snprintf(s->error, sizeof s->error, "%s: %s", what, text);
+  report_error("%s", s->error);
+  return exit_code_of(status);
+}
+
+static int not_started(session *s, const char *what, int error) {
+  snprintf(s->error, sizeof s->error, "%s: %s", what, strerror(error));
+  report_error("%s", s->error);
+  return EXIT_NOT_STARTED;
+}
+
+/* ---- the run ---- */
+
+/* What tells one job from another when it has no name: its command, before anything of ours is
+ * added to it. */
+static char *joined(char *const *words) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return NULL;
+  for (size_t i = 0; words[i]; i++) fprintf(f, "%s%s", i ? " " : "", words[i]);
+  if (fclose(f) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static int open_run(session *s) {
+  const options *o = s->o;
+  ckpt_options engine = {.size = sizeof engine, .log_level = report_log_level(), .log = report_log};
+  int rc = ckpt_open(&s->engine, &engine);
+  if (rc < 0) return failed(s, "cannot start the engine", rc);
+  char *command = o->command ? joined(o->command) : NULL;
+  if (o->command && !command) return not_started(s, "cannot start", ENOMEM);
+  ckpt_run_options run = {
+      .size = sizeof run,
+      .dir = o->dir,
+      .to = o->to,
+      .state = o->state,
+      .run_id = o->run_id,
+      .command = command,
+      .launch = o->launch,
+      .units = (const char *const *)o->units.items,
+      .excludes = (const char *const *)o->excludes.items,
+      .markers = (const char *const *)o->markers.items,
+      .quiet_s = o->quiet_s,
+      .flags = (o->continue_run ? CKPT_CONTINUE_RUN : 0u) | (o->take_over ? CKPT_TAKE_OVER : 0u) |
+               (o->poll ? CKPT_POLL : 0u),
+  };
+  rc = ckpt_run_open(s->engine, &s->run, &run);
+  free(command);
+  return rc < 0 ? failed(s, "cannot open the run", rc) : 0;
+}
+
+/* ---- trainers of an earlier run ---- */
+
+typedef struct trainers {
+  process_list list;
+  pid_t ancestor; /* one that we come from ourselves */
+  bool full;
+} trainers;
+
+static void take_trainer(void *ctx, const ckpt_trainer *t) {
+  trainers *all = ctx;
+  process p = {.pid = t->pid, .start = t->start};
+  process *items = realloc(all->list.items, (all->list.count + 1) * sizeof *items);
+  if (!items) {
+    all->full = true;
+    return;
+  }
+  all->list.items = items;
+  items[all->list.count++] = p;
+  if (process_is_ancestor(t->pid))
+    all->ancestor = t->pid;
+  else
+    report_warning("process %d (%s) of an earlier run is still alive: ending it", (int)t->pid,
+                   t->command ? t->command : "?");
+}
+
+/* Two trainers in one directory would write into each other's checkpoints. */
+static int end_trainers(session *s) {
+  enum { ROUNDS = 3 }; /* a process may start another one while it ends */
+  process left = {0};
+  int rc = 0;
+  for (int round = 0; round < ROUNDS && rc == 0; round++) {
+    trainers all = {0};
+    int n = ckpt_run_trainers(s->run, take_trainer, &all);
+    if (n < 0) rc = failed(s, "cannot look for processes of an earlier run", n);
+    if (rc == 0 && all.full) rc = not_started(s, "cannot look for processes", ENOMEM);
+    if (rc == 0 && all.ancestor) {
+      snprintf(s->error, sizeof s->error,
+               "process %d, which this command was started from, belongs to the job of an earlier "
+               "run in this directory: start it from elsewhere, or unset CKPT_SOCKET there",
+               (int)all.ancestor);
+      report_error("%s", s->error);
+      rc = EXIT_HELD;
+    }
+    size_t count = all.list.count;
+    int error = rc == 0 && count > 0 ? processes_end(&all.list, s->o->grace_s, &left) : 0;
+    processes_free(&all.list);
+    if (error != 0) {
+      snprintf(s->error, sizeof s->error,
+               "process %d of an earlier run writes to this directory and cannot be ended: %s",
+               (int)left.pid, strerror(-error));
+      report_error("%s", s->error);
+      rc = EXIT_HELD;
+    }
+    if (count == 0) return rc;
+  }
+  if (rc != 0) return rc;
+  snprintf(s->error, sizeof s->error, "processes of an earlier run come up again and again");
+  report_error("%s", s->error);
+  return EXIT_HELD;
+}
+
+/* ---- the directory ---- */
+
+static int prepare(session *s, ckpt_prepared *out) {
+  ckpt_prepare_options options = {
+      .size = sizeof options, .restore = s->o->restore, .named = s->o->named};
+  *out = (ckpt_prepared){.size = sizeof *out};
+  int rc = ckpt_run_prepare(s->run, &options, out);
+  if (rc < 0) return failed(s, "cannot make the directory ready", rc);
+  if (out->quarantined > 0)
+    report_info("%u incomplete checkpoint%s moved to %s/quarantine", out->quarantined,
+                out->quarantined == 1 ? "" : "s", ckpt_run_state(s->run));
+  if (out->resume && out->restored_from)
+    report_info("resume from %s, restored from %s", out->resume, out->restored_from);
+  else if (out->resume)
+    report_info("resume from %s", out->resume);
+  else
+    report_info("nothing to resume from: a fresh start");
+  return 0;
+}
+
+/* ---- the job's process ---- */
+
+/* "NAME=value" in `list`; nothing for a NULL value. */
+static bool add_variable(word_list *list, const char *name, const char *value) {
+  char *text;
+  if (!value) return true;
+  if (asprintf(&text, "%s=%s", name, value) < 0) return false;
+  bool ok = word_list_add(list, text);
+  free(text);
+  return ok;
+}
+
+/* Ours are not inherited: a run within a run's job would resume from the wrong checkpoint. */
+static bool make_environment(const session *s, const ckpt_prepared *prepared, word_list *out) {
+  static const char *const names[] = {
+      "CKPT_DIR=", "CKPT_SOCKET=", "CKPT_RESUME=", "CKPT_RESTORED_FROM="};
+  for (char **e = environ; *e; e++) {
+    bool ours = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+      ours = ours || strncmp(*e, names[i], strlen(names[i])) == 0;
+    if (!ours && !word_list_add(out, *e)) return false;
+  }
+  return add_variable(out, "CKPT_DIR", ckpt_run_dir(s->run)) &&
+         add_variable(out, "CKPT_SOCKET", ckpt_run_socket(s->run)) &&
+         add_variable(out, "CKPT_RESUME", prepared->resume) &&
+         add_variable(out, "CKPT_RESTORED_FROM", prepared->restored_from);
+}
+
+static bool make_arguments(const session *s, const ckpt_prepared *prepared, word_list *out) {
+  for (char **word = s->o->command; *word; word++)
+    if (!word_list_add(out, *word)) return false;
+  return !s->o->resume_arg || !prepared->resume ||
+         options_words(out, s->o->resume_arg, prepared->resume) == 0;
+}
+
+static int start_child(session *s, const ckpt_prepared *prepared) {
+  word_list env = {0}, args = {0};
+  char what[256];
+  int rc = 0, why = ENOMEM;
+  if (!make_environment(s, prepared, &env) || !make_arguments(s, prepared, &args))
+    rc = EXIT_NOT_STARTED;
+  else
+    rc = supervise_start(&s->sup, args.items, env.items, &why);
+  if (rc != 0) {
+    snprintf(what, sizeof what, "cannot run '%.200s'", s->o->command[0]);
+    not_started(s, what, why);
+  }
+  word_list_free(&env);
+  word_list_free(&args);
+  if (rc != 0) return rc;
+  s->out.has_child = true;
+  ckpt_event started = {
+      .size = sizeof started, .kind = CKPT_EVENT_CHILD, .pid = (int32_t)s->sup.child};
+  if (ckpt_notify(s->run, &started, NULL) < 0)
+    report_warning("the job's process is not noted down: %s", ckpt_error(s->engine));
+  return 0;
+}
+
+/* ---- all of it ---- */
+
+int session_start(session *s, const options *o) {
+  bool child = o->verb == VERB_RUN;
+  ckpt_prepared prepared = {.size = sizeof prepared};
+  *s = (session){.o = o};
+  s->out.text = s->error;
+  supervise_init(&s->sup);
+  int rc = open_run(s);
+  if (rc != 0) return rc;
+  outcome_forget(ckpt_run_state(s->run));
+  if (child) rc = end_trainers(s);
+  if (rc == 0 && child) rc = prepare(s, &prepared);
+  if (rc != 0) return rc;
+  int error = supervise_begin(&s->sup);
+  if (error != 0) return not_started(s, "cannot take signals", -error);
+  char text[LISTENER_ERROR_MAX];
+  if (listener_open(&s->listener, ckpt_run_socket(s->run), text) != 0) {
+    snprintf(s->error, sizeof s->error, "%s", text);
+    report_error("%s", text);
+    return EXIT_NOT_STARTED;
+  }
+  rc = ckpt_run_start(s->run);
+  if (rc < 0) return failed(s, "cannot watch the directory", rc);
+  return child ? start_child(s, &prepared) : 0;
+}
+
+void session_close(session *s) {
+  listener_close(s->listener);
+  ckpt_run_close(s->run);
+  ckpt_close(s->engine);
+  supervise_close(&s->sup);
+  outcome_free(&s->out);
+}

@@ -1,0 +1,29 @@
+/* start: all that happens before the job runs: the run is opened, what an earlier trainer left
+ * alive is ended, the directory is made ready, and the job gets its environment. */
+#ifndef RUNNER_START_H
+#define RUNNER_START_H
+
+#include "ckpt.h"
+#include "listener.h"
+#include "options.h"
+#include "outcome.h"
+#include "supervise.h"
+
+typedef struct session {
+  const options *o;
+  ckpt *engine;
+  ckpt_run *run;
+  supervisor sup;
+  listener *listener;
+  outcome out;
+  char error[1024]; /* what out.text points to */
+} session;
+
+/* Opens engine and run, and (but for `watch`) ends old trainers and prepares the directory; begins
+ * to watch, and starts the job. Returns 0 or the exit code, after it said why on stderr; s->run may
+ * then be open or not. session_close() is due in both cases. */
+int session_start(session *s, const options *o);
+/* Closes what is open; blocks until the engine's threads have ended. */
+void session_close(session *s);
+
+#endif

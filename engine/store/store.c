@@ -1,0 +1,52 @@
+#include "store.h"
+
+#include <string.h>
+
+static const store_ops *const stores[] = {&store_file_ops, &store_mem_ops};
+
+enum { STORES = sizeof stores / sizeof stores[0] };
+
+int store_open(const uri *where, const io *io, const log_sink *log, store **out, err *e) {
+  *out = NULL;
+  for (int i = 0; i < STORES; i++)
+    if (strcmp(where->scheme, stores[i]->scheme) == 0)
+      return stores[i]->open(where, io, log, out, e);
+  buf known;
+  buf_init(&known, 256);
+  for (int i = 0; i < STORES; i++) buf_fmt(&known, "%s%s://", i ? ", " : "", stores[i]->scheme);
+  int rc = err_set(e, ERR_UNSUPPORTED, "no store speaks %s://; there are %s", where->scheme,
+                   known.data ? known.data : "others");
+  buf_free(&known);
+  return rc;
+}
+
+void store_close(store *s) {
+  if (s) s->ops->close(s);
+}
+
+bool store_can(const store *s, store_cap cap) {
+  return (s->ops->caps & (uint32_t)cap) != 0;
+}
+
+/* One rule for all stores, or a checkpoint could be put into one and not be copied to another. "."
+ * and ".." would leave the root of a file store; an empty component is one name on a disk and
+ * another one in a bucket. */
+int store_key_check(const char *key, err *e) {
+  if (!key || !*key) return err_set(e, ERR_INVAL, "an empty key names no object");
+  if (strnlen(key, STORE_KEY_MAX + 1) > STORE_KEY_MAX)
+    return err_set(e, ERR_LIMIT, "the key \"%.60s...\" is longer than %d bytes", key,
+                   STORE_KEY_MAX);
+  for (const char *at = key;; at++) {
+    size_t len = strcspn(at, "/");
+    if (len == 0)
+      return err_set(e, ERR_INVAL,
+                     "the key \"%.200s\" has an empty component: no slash may lead, "
+                     "trail or be doubled",
+                     key);
+    if (at[0] == '.' && (len == 1 || (len == 2 && at[1] == '.')))
+      return err_set(e, ERR_INVAL, "the key \"%.200s\" has a component \"%.*s\"", key, (int)len,
+                     at);
+    at += len;
+    if (!*at) return 0;
+  }
+}

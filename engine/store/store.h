@@ -1,0 +1,109 @@
+/* store: a place where checkpoints live, behind one vtable.
+ *
+ * A store is a flat set of objects under keys ("a/b/c": no empty, "." or ".." component, no leading
+ * or trailing slash, at most STORE_KEY_MAX bytes, any byte but NUL). ".ckpt/tmp" and what is below
+ * it belong to the store itself. On a disk a key cannot be an object and a prefix (ERR_INVAL), has
+ * components of at most 255 bytes and at most 64 of them. Calls block, so they are made
+ * on worker threads; one store may be used by many threads at once. What a store can do is asked
+ * (caps), never assumed. Every call that returns 0 for a write is durable, unless it says not. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/uri.h"
+
+enum { STORE_KEY_MAX = 1024 };
+
+typedef enum store_cap {
+  STORE_CAP_IF_ABSENT = 1, /* put with STORE_IF_ABSENT: exactly one of many racers wins */
+  STORE_CAP_PUBLISH = 2,   /* publish(): a whole prefix appears at once */
+} store_cap;
+
+typedef enum store_how {
+  STORE_IF_ABSENT, /* ERR_EXISTS if the key is there */
+  STORE_REPLACE,   /* a reader sees the old object or the new one */
+} store_how;
+
+typedef struct store_object {
+  uint64_t size;
+  int64_t mtime_ns; /* by the store's own clock */
+} store_object;
+
+typedef struct store store;
+typedef struct store_writer store_writer;
+typedef struct store_ops store_ops;
+
+/* The common head of every store's own struct. */
+struct store {
+  const store_ops *ops;
+  const io *io;
+  log_sink log;
+};
+struct store_writer {
+  store *store;
+};
+
+/* Called for each object (is_prefix false) or, with a delimited list, for each "directory" below
+ * the prefix (is_prefix true, key without the trailing slash, object NULL). Keys come in byte order
+ * of their components. Return 0 to go on; another value stops the listing and is returned. */
+typedef int store_list_fn(void *ctx, const char *key, bool is_prefix, const store_object *object);
+
+struct store_ops {
+  uint32_t version; /* of this struct: 1 */
+  const char *scheme;
+  uint32_t caps;
+  int (*open)(const uri *where, const io *io, const log_sink *log, store **out, err *e);
+  void (*close)(store *);
+  /* ERR_NOSTORE if nothing is at the store's own root yet (put makes it). */
+  int (*exists)(store *, err *e);
+  /* Small objects, whole, appended to `out`. ERR_NOENT; ERR_LIMIT if it is larger than the buffer's
+   * cap allows. On failure `out` holds what it held before. */
+  int (*get)(store *, const char *key, buf *out, err *e);
+  /* Fills `to` from offset `at`; returns the number of bytes, short only at the object's end. */
+  ssize_t (*read)(store *, const char *key, uint64_t at, void *to, size_t len, err *e);
+  int (*head)(store *, const char *key, store_object *out, err *e);
+  /* ERR_CONFLICT: the key's prefix is being removed at the same time. */
+  int (*put)(store *, const char *key, const void *data, size_t len, store_how how, err *e);
+  /* All objects whose key begins with prefix + "/" ("" for all), each at any depth, or with
+   * `delimited` only one level. A prefix with nothing below it lists nothing. */
+  int (*list)(store *, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e);
+  /* What is absent already is no error. */
+  int (*remove)(store *, const char *key, err *e);
+  int (*remove_prefix)(store *, const char *prefix, err *e);
+  /* A large object, streamed, of a size known before; if-absent. Nothing shows under the key before
+   * write_close returned 0; that refuses (ERR_INVAL) another number of bytes, and any object that a
+   * write failed for. write_close and write_abort free the writer, on failure too.
+   * `staged`: the key lies in a prefix that publish() will show; it is then durable only after
+   * that, and may show, half written, until then. Only where STORE_CAP_PUBLISH. */
+  int (*write_open)(store *, const char *key, uint64_t size, bool staged, store_writer **out,
+                    err *e);
+  int (*write)(store_writer *, const void *data, size_t len, err *e);
+  int (*write_close)(store_writer *, err *e);
+  void (*write_abort)(store_writer *);
+  /* Makes everything under `from` durable and renames the prefix to `to`, which must not exist, in
+   * one step. ERR_EXISTS if it does. After another failure all of it is at `from`, or all of it at
+   * `to`. NULL where the capability is missing. */
+  int (*publish)(store *, const char *from, const char *to, err *e);
+};
+
+/* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
+ * are. Close it with store_close; NULL is fine there. */
+int store_open(const uri *where, const io *io, const log_sink *log, store **out, err *e);
+void store_close(store *s);
+
+/* 0, or ERR_INVAL / ERR_LIMIT for what cannot be a key. Every store calls it at its door. */
+int store_key_check(const char *key, err *e);
+
+bool store_can(const store *s, store_cap cap);
+
+/* The stores there are. */
+extern const store_ops store_file_ops; /* file:///abs/path: a directory */
+extern const store_ops store_mem_ops;  /* mem://name: in this process, shared by name, for tests */
+
+#endif

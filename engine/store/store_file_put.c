@@ -1,0 +1,303 @@
+/* store_file: how objects are made.
+ *
+ * Nothing is written under its final name: data goes to <root>/.ckpt/tmp/<nonce>, is flushed, and
+ * gets its name by link(2), which exactly one of many racers wins, or by rename(2) where it
+ * replaces. A writer that dies leaves its temporary file there, where it does no harm. What is
+ * staged is written in place and becomes visible and durable by publish(). */
+#include "store_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_MODE = 0666, DIR_MODE = 0777, TRIES = 3 };
+
+typedef struct file_writer {
+  store_writer base;
+  int fd;
+  uint64_t size, done;
+  bool staged;
+  int failure; /* sticky: after a failed write nothing may be made of what is there */
+  char path[FS_PATH_MAX];
+  char key[STORE_KEY_MAX + 1];
+} file_writer;
+
+/* Flushes the entries of all directories on the way to `dir`. That they exist proves nothing: a
+ * process killed between mkdir and fsync leaves a directory that the next power loss takes away,
+ * with all that was acknowledged in it. */
+static int flush_way_to(file_store *s, const char *dir, err *e) {
+  const io *io = s->base.io;
+  char path[FS_PATH_MAX], up[FS_PATH_MAX];
+  int rc = 0;
+  memcpy(path, dir, strlen(dir) + 1);
+  while (rc == 0 && strlen(path) > strlen(s->root)) {
+    fs_parent(path, up);
+    memcpy(path, up, sizeof path);
+    rc = fs_sync_dir(io, path, e);
+  }
+  if (rc < 0) return rc;
+  /* The directory above the root is not ours: it may be closed to us (/home), and then was there
+   * before us. */
+  fs_parent(s->root, up);
+  rc = fs_sync_dir(io, up, e);
+  return rc == ERR_ACCESS ? 0 : rc;
+}
+
+/* Makes the directory that `path` lies in, and makes it durable. Done once for many objects. */
+static int make_parent(file_store *s, const char *path, err *e) {
+  char dir[FS_PATH_MAX];
+  fs_parent(path, dir);
+  pthread_mutex_lock(&s->guard);
+  bool known = strcmp(s->flushed, dir) == 0;
+  pthread_mutex_unlock(&s->guard);
+  if (known) return 0;
+  int rc = fs_mkdirs(s->base.io, dir, DIR_MODE, e);
+  if (rc == 0) rc = flush_way_to(s, dir, e);
+  if (rc < 0) return rc;
+  pthread_mutex_lock(&s->guard);
+  memcpy(s->flushed, dir, strlen(dir) + 1);
+  pthread_mutex_unlock(&s->guard);
+  return 0;
+}
+
+void file_forget_flushed(file_store *s) {
+  pthread_mutex_lock(&s->guard);
+  s->flushed[0] = 0;
+  pthread_mutex_unlock(&s->guard);
+}
+
+static int make_tmp_dir(file_store *s, err *e) {
+  char own[FS_PATH_MAX], tmp[FS_PATH_MAX];
+  int rc = fs_join(own, s->root, ".ckpt", e);
+  if (rc == 0) rc = fs_join(tmp, s->root, FILE_STORE_TMP, e);
+  if (rc == 0) rc = fs_mkdirs(s->base.io, own, DIR_MODE, e);
+  return rc == 0 ? fs_mkdirs(s->base.io, tmp, 0700, e) : rc;
+}
+
+/* The name of a temporary file that nobody else has, on no host. */
+static int tmp_name(const file_store *s, char out[FS_PATH_MAX], err *e) {
+  char dir[FS_PATH_MAX], nonce[33];
+  int rc = io_nonce(s->base.io, nonce);
+  if (rc < 0) return err_sys(e, rc, "%s: no random bytes for a temporary name", s->root);
+  rc = fs_join(dir, s->root, FILE_STORE_TMP, e);
+  return rc == 0 ? fs_join(out, dir, nonce, e) : rc;
+}
+
+/* What cannot be removed stays in the hidden directory and does no harm; the failure that led here
+ * is the one to tell. */
+static void discard(const file_store *s, const char *path) {
+  s->base.io->unlink(s->base.io, AT_FDCWD, path, 0);
+}
+
+/* The answer of an if-absent whose name is taken. The directory is flushed first: who made the
+ * entry may have died before it was durable, and the caller is about to rely on it. */
+static int taken(const file_store *s, const spot *at, err *e) {
+  char dir[FS_PATH_MAX];
+  fs_parent(at->path, dir);
+  int rc = fs_sync_dir(s->base.io, dir, e);
+  return rc < 0 ? rc : err_set(e, ERR_EXISTS, "%s is there already", at->path);
+}
+
+/* Whether an object can be made there. */
+static int may_make(const file_store *s, const spot *at, store_how how, err *e) {
+  if (at->blocked)
+    return err_set(e, ERR_INVAL,
+                   "%s: a part of this path is a file, and a directory cannot have "
+                   "its name",
+                   at->path);
+  if (at->st.st_mode && !S_ISREG(at->st.st_mode))
+    return err_set(e, ERR_INVAL, "%s is a %s, so no object can have this name", at->path,
+                   S_ISDIR(at->st.st_mode) ? "directory" : "special file");
+  return at->st.st_mode && how == STORE_IF_ABSENT ? taken(s, at, e) : 0;
+}
+
+static int name_once(file_store *s, const char *tmp, const char *path, store_how how, err *e) {
+  const io *io = s->base.io;
+  int rc = make_parent(s, path, e);
+  if (rc < 0) return rc;
+  if (how == STORE_IF_ABSENT) return fs_link_new(io, tmp, path, e);
+  rc = io->rename(io, tmp, path, 0);
+  if (rc < 0) return err_sys(e, rc, "cannot replace %s", path);
+  char dir[FS_PATH_MAX];
+  fs_parent(path, dir);
+  return fs_sync_dir(io, dir, e);
+}
+
+/* Why no name was given. The look before was a hint: somebody may have taken the name since, or
+ * removed its directory after the link was made, and then the object was made and removed. */
+static int explain(file_store *s, int rc, spot *at, const char *key, store_how how, err *e) {
+  if (rc == ERR_UNSUPPORTED && e)
+    err_wrap(e,
+             "the store %s must lie on one file system with hard links (a local disk, NFS, "
+             "Lustre); point the target to one",
+             s->root);
+  if (rc != ERR_EXISTS && rc != ERR_INVAL && rc != ERR_NOENT) return rc;
+  int now = file_locate(&s->base, key, at, e);
+  if (now == 0) now = may_make(s, at, how, e);
+  if (now == 0 && rc == ERR_NOENT)
+    now = err_set(e, ERR_CONFLICT, "%s: somebody removes its directory at the same time; try again",
+                  at->path);
+  return now < 0 ? now : rc;
+}
+
+/* Gives the flushed file `tmp` its name. Nothing of `tmp` is left, on failure too. */
+static int give_name(file_store *s, const char *tmp, spot *at, const char *key, store_how how,
+                     err *e) {
+  int rc = ERR_NOENT;
+  for (int i = 0; i < TRIES && rc == ERR_NOENT; i++) {
+    if (i) file_forget_flushed(s);
+    rc = name_once(s, tmp, at->path, how, e);
+  }
+  if (rc == 0) return 0;
+  discard(s, tmp);
+  return explain(s, rc, at, key, how, e);
+}
+
+int file_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e) {
+  file_store *s = (file_store *)base;
+  spot at;
+  char tmp[FS_PATH_MAX];
+  int rc = file_locate(base, key, &at, e);
+  if (rc == 0) rc = may_make(s, &at, how, e);
+  if (rc == 0) rc = tmp_name(s, tmp, e);
+  if (rc < 0) return rc;
+  rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
+  if (rc == ERR_NOENT && (rc = make_tmp_dir(s, e)) == 0)
+    rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
+  if (rc == 0) return give_name(s, tmp, &at, key, how, e);
+  discard(s, tmp); /* a lost reply: it may have been made all the same */
+  return rc;
+}
+
+/* ---- streaming ---- */
+
+static int create(const io *io, const char *path) {
+  return io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+}
+
+static int create_tmp(file_store *s, file_writer *w, err *e) {
+  int rc = tmp_name(s, w->path, e);
+  if (rc < 0) return rc;
+  w->fd = create(s->base.io, w->path);
+  if (w->fd == -ENOENT) {
+    rc = make_tmp_dir(s, e);
+    if (rc < 0) return rc;
+    w->fd = create(s->base.io, w->path);
+  }
+  if (w->fd >= 0) return 0;
+  discard(s, w->path); /* a lost reply: it may have been made all the same */
+  return err_sys(e, w->fd, "cannot create %s", w->path);
+}
+
+/* Straight to its place, which nobody looks at before publish() has flushed and shown it. */
+static int create_staged(file_store *s, file_writer *w, const spot *at, err *e) {
+  char dir[FS_PATH_MAX];
+  memcpy(w->path, at->path, sizeof w->path);
+  fs_parent(w->path, dir);
+  w->fd = create(s->base.io, w->path);
+  for (int i = 0; i < TRIES && w->fd == -ENOENT; i++) {
+    int rc = fs_mkdirs(s->base.io, dir, DIR_MODE, e);
+    if (rc < 0) return rc;
+    w->fd = create(s->base.io, w->path);
+  }
+  return w->fd < 0 ? err_sys(e, w->fd, "cannot create %s", w->path) : 0;
+}
+
+int file_write_open(store *base, const char *key, uint64_t size, bool staged, store_writer **out,
+                    err *e) {
+  file_store *s = (file_store *)base;
+  *out = NULL;
+  spot at;
+  int rc = file_locate(base, key, &at, e);
+  if (rc == 0) rc = may_make(s, &at, STORE_IF_ABSENT, e);
+  if (rc < 0) return rc;
+  file_writer *w = malloc(sizeof *w);
+  if (!w) return err_set(e, ERR_NOMEM, "no memory to write %s", at.path);
+  w->base.store = base;
+  w->size = size;
+  w->done = 0;
+  w->staged = staged;
+  w->failure = 0;
+  memcpy(w->key, key, strlen(key) + 1);
+  rc = staged ? create_staged(s, w, &at, e) : create_tmp(s, w, e);
+  if (rc < 0)
+    free(w);
+  else
+    *out = &w->base;
+  return rc;
+}
+
+int file_write(store_writer *writer, const void *data, size_t len, err *e) {
+  file_writer *w = (file_writer *)writer;
+  int rc = w->failure;
+  if (rc < 0) return err_set(e, rc, "%s: a write failed before", w->path);
+  if (len > w->size - w->done)
+    rc = err_set(e, ERR_INVAL, "\"%.200s\": more than the announced %llu bytes", w->key,
+                 (unsigned long long)w->size);
+  else
+    rc = fs_write_all(writer->store->io, w->fd, data, len, w->path, e);
+  if (rc == 0)
+    w->done += len;
+  else
+    w->failure = rc;
+  return rc;
+}
+
+void file_write_abort(store_writer *writer) {
+  file_writer *w = (file_writer *)writer;
+  const io *io = writer->store->io;
+  io->close(io, w->fd);
+  discard((file_store *)writer->store, w->path);
+  free(w);
+}
+
+/* Flushes and closes. A full disk or quota may show only here, so both are looked at; and a
+ * descriptor whose flush failed is never flushed again, the kernel may report success then. */
+static int finish_data(file_writer *w, err *e) {
+  const io *io = w->base.store->io;
+  int rc = 0, done;
+  if (w->failure)
+    rc = err_set(e, w->failure, "%s: a write failed before, so nothing was made", w->path);
+  else if (w->done != w->size)
+    rc = err_set(e, ERR_INVAL, "\"%.200s\": %llu bytes were written, %llu were announced", w->key,
+                 (unsigned long long)w->done, (unsigned long long)w->size);
+  else if ((done = io->fsync(io, w->fd)) < 0)
+    rc = err_sys(e, done, "cannot flush %s", w->path);
+  done = io->close(io, w->fd);
+  if (rc == 0 && done < 0) rc = err_sys(e, done, "cannot close %s", w->path);
+  return rc;
+}
+
+int file_write_close(store_writer *writer, err *e) {
+  file_writer *w = (file_writer *)writer;
+  file_store *s = (file_store *)writer->store;
+  spot at;
+  int rc = finish_data(w, e);
+  if (rc == 0 && !w->staged) rc = fs_join(at.path, s->root, w->key, e);
+  if (rc < 0)
+    discard(s, w->path);
+  else if (!w->staged)
+    rc = give_name(s, w->path, &at, w->key, STORE_IF_ABSENT, e);
+  free(w);
+  return rc;
+}
+
+int file_publish(store *base, const char *from, const char *to, err *e) {
+  file_store *s = (file_store *)base;
+  spot source, target;
+  int rc = file_locate(base, from, &source, e);
+  if (rc == 0) rc = file_locate(base, to, &target, e);
+  if (rc < 0) return rc;
+  if (target.st.st_mode) return taken(s, &target, e);
+  if (target.blocked) return may_make(s, &target, STORE_IF_ABSENT, e);
+  if (!S_ISDIR(source.st.st_mode))
+    return err_set(e, ERR_NOENT, "%s: there is no such directory to publish", source.path);
+  if (uri_path_within(source.path, target.path))
+    return err_set(e, ERR_INVAL, "%s cannot be published below itself, as %s", source.path,
+                   target.path);
+  rc = fs_sync_tree(base->io, source.path, e);
+  if (rc == 0) rc = make_parent(s, target.path, e);
+  if (rc == 0) rc = fs_publish(base->io, source.path, target.path, e);
+  return rc == ERR_EXISTS ? taken(s, &target, e) : rc;
+}

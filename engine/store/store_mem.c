@@ -1,0 +1,418 @@
+/* store_mem: objects in this process, shared by all who open the same name. It can no more than an
+ * object store can (no publish), so that what is written for those is tested without a server. */
+#include "store.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct object {
+  char *key; /* with the prefix of the store that put it */
+  char *data;
+  size_t len;
+  int64_t mtime_ns;
+} object;
+
+/* The contents of one name. They live while at least one store has it open. */
+typedef struct space space;
+struct space {
+  space *next;
+  char name[256];
+  unsigned opened;
+  object *objects; /* sorted by key_order */
+  size_t count, room;
+};
+
+typedef struct mem_store {
+  store base;
+  space *space;
+  char prefix[URI_MAX]; /* the path of the URI: "" or "a/b" */
+} mem_store;
+
+typedef struct mem_writer {
+  store_writer base;
+  uint64_t size;
+  int failure; /* sticky: after a failed write nothing may be made of what is there */
+  buf data;
+  char key[STORE_KEY_MAX + 1];
+} mem_writer;
+
+enum { FULL_MAX = URI_MAX + STORE_KEY_MAX + 2 };
+
+/* Guards the list of spaces and all that is in them. No callback runs under it. */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static space *spaces;
+
+/* Byte order of components, as a walk over directories gives it: "a/z" comes before "a-b", so the
+ * slash ranks below every byte, and the end of a key below the slash. */
+static int rank_of(char c) {
+  return c == 0 ? 0 : c == '/' ? 1 : 2 + (unsigned char)c;
+}
+
+static int key_order(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return rank_of(*a) - rank_of(*b);
+}
+
+static bool below(const char *key, const char *prefix) {
+  size_t len = strlen(prefix);
+  return len == 0 || (strncmp(key, prefix, len) == 0 && key[len] == '/');
+}
+
+/* The first place whose key is not before `key`. */
+static size_t place_of(const space *s, const char *key) {
+  size_t from = 0, to = s->count;
+  while (from < to) {
+    size_t mid = from + (to - from) / 2;
+    if (key_order(s->objects[mid].key, key) < 0)
+      from = mid + 1;
+    else
+      to = mid;
+  }
+  return from;
+}
+
+static object *find(const space *s, const char *key) {
+  size_t at = place_of(s, key);
+  return at < s->count && strcmp(s->objects[at].key, key) == 0 ? &s->objects[at] : NULL;
+}
+
+static void object_free(object *o) {
+  free(o->key);
+  free(o->data);
+}
+
+static void take_out(space *s, size_t from, size_t to) {
+  for (size_t i = from; i < to; i++) object_free(&s->objects[i]);
+  if (from < to) memmove(s->objects + from, s->objects + to, (s->count - to) * sizeof *s->objects);
+  s->count -= to - from;
+}
+
+static void full_key(const mem_store *m, const char *key, char out[FULL_MAX]) {
+  size_t len = strlen(m->prefix);
+  memcpy(out, m->prefix, len);
+  if (len && *key) out[len++] = '/';
+  memcpy(out + len, key, strlen(key) + 1);
+}
+
+/* The door of every call: refuses what is no key, and spells out where it lies. */
+static int enter(store *s, const char *key, char full[FULL_MAX], err *e) {
+  int rc = store_key_check(key, e);
+  if (rc == 0) full_key((mem_store *)s, key, full);
+  return rc;
+}
+
+static int no_memory(err *e, const char *key) {
+  return err_set(e, ERR_NOMEM, "mem store: no memory for \"%.200s\"", key);
+}
+
+static int not_found(err *e, const store *s, const char *key) {
+  return err_set(e, ERR_NOENT, "mem://%s has no object \"%.200s\"",
+                 ((const mem_store *)s)->space->name, key);
+}
+
+static space *space_take(const char *name) {
+  space *s = spaces;
+  while (s && strcmp(s->name, name) != 0) s = s->next;
+  if (!s && (s = calloc(1, sizeof *s))) {
+    memcpy(s->name, name, strlen(name) + 1);
+    s->next = spaces;
+    spaces = s;
+  }
+  if (s) s->opened++;
+  return s;
+}
+
+static void space_drop(space *s) {
+  if (--s->opened) return;
+  space **at = &spaces;
+  while (*at != s) at = &(*at)->next;
+  *at = s->next;
+  take_out(s, 0, s->count);
+  free(s->objects);
+  free(s);
+}
+
+static int mem_open(const uri *where, const io *io, const log_sink *log, store **out, err *e) {
+  *out = NULL;
+  mem_store *m = calloc(1, sizeof *m);
+  if (!m) return no_memory(e, where->host);
+  m->base = (store){.ops = &store_mem_ops, .io = io};
+  if (log) m->base.log = *log;
+  memcpy(m->prefix, where->path, strlen(where->path) + 1);
+  pthread_mutex_lock(&guard);
+  m->space = space_take(where->host);
+  pthread_mutex_unlock(&guard);
+  if (!m->space) {
+    free(m);
+    return no_memory(e, where->host);
+  }
+  *out = &m->base;
+  return 0;
+}
+
+static void mem_close(store *s) {
+  pthread_mutex_lock(&guard);
+  space_drop(((mem_store *)s)->space);
+  pthread_mutex_unlock(&guard);
+  free(s);
+}
+
+static int mem_exists(store *s, err *e) {
+  mem_store *m = (mem_store *)s;
+  pthread_mutex_lock(&guard);
+  size_t at = place_of(m->space, m->prefix);
+  /* An object whose key is the prefix itself is not below it, and sorts just before what is. */
+  if (at < m->space->count && strcmp(m->space->objects[at].key, m->prefix) == 0) at++;
+  bool found = at < m->space->count && below(m->space->objects[at].key, m->prefix);
+  pthread_mutex_unlock(&guard);
+  return found ? 0
+               : err_set(e, ERR_NOSTORE, "nothing is at mem://%s%s%s yet", m->space->name,
+                         *m->prefix ? "/" : "", m->prefix);
+}
+
+static int mem_get(store *s, const char *key, buf *out, err *e) {
+  char full[FULL_MAX];
+  int rc = enter(s, key, full, e);
+  if (rc < 0) return rc;
+  pthread_mutex_lock(&guard);
+  const object *o = find(((mem_store *)s)->space, full);
+  if (!o)
+    rc = not_found(e, s, key);
+  else if (o->len > out->max - out->len)
+    rc = err_set(e, ERR_LIMIT, "\"%.200s\" has %zu bytes, over the limit of %zu", key, o->len,
+                 out->max - out->len);
+  else {
+    buf_add(out, o->data, o->len);
+    if (buf_failed(out)) rc = no_memory(e, key);
+  }
+  pthread_mutex_unlock(&guard);
+  return rc;
+}
+
+static ssize_t mem_read(store *s, const char *key, uint64_t at, void *to, size_t len, err *e) {
+  char full[FULL_MAX];
+  ssize_t rc = enter(s, key, full, e);
+  if (rc < 0) return rc;
+  pthread_mutex_lock(&guard);
+  const object *o = find(((mem_store *)s)->space, full);
+  if (!o)
+    rc = not_found(e, s, key);
+  else if (at < o->len) {
+    if (len > o->len - at) len = o->len - at;
+    memcpy(to, o->data + at, len);
+    rc = (ssize_t)len;
+  }
+  pthread_mutex_unlock(&guard);
+  return rc;
+}
+
+static int mem_head(store *s, const char *key, store_object *out, err *e) {
+  char full[FULL_MAX];
+  int rc = enter(s, key, full, e);
+  if (rc < 0) return rc;
+  pthread_mutex_lock(&guard);
+  const object *o = find(((mem_store *)s)->space, full);
+  if (o)
+    *out = (store_object){.size = o->len, .mtime_ns = o->mtime_ns};
+  else
+    rc = not_found(e, s, key);
+  pthread_mutex_unlock(&guard);
+  return rc;
+}
+
+static bool make_room(space *s) {
+  if (s->count < s->room) return true;
+  size_t room = s->room ? 2 * s->room : 16;
+  object *objects = realloc(s->objects, room * sizeof *objects);
+  if (!objects) return false;
+  s->objects = objects;
+  s->room = room;
+  return true;
+}
+
+/* Makes `data` (malloced, owned from here on) the content of `key`, in one step. */
+static int insert(store *s, const char *key, char *data, size_t len, store_how how, err *e) {
+  char full[FULL_MAX];
+  int64_t now = s->io->now(s->io, IO_WALL);
+  full_key((mem_store *)s, key, full);
+  object made = {.key = strdup(full), .data = data, .len = len, .mtime_ns = now};
+  space *home = ((mem_store *)s)->space;
+  int rc = 0;
+  pthread_mutex_lock(&guard);
+  object *old = find(home, full);
+  if (!made.key)
+    rc = no_memory(e, key);
+  else if (old && how == STORE_IF_ABSENT)
+    rc = err_set(e, ERR_EXISTS, "mem://%s has an object \"%.200s\" already", home->name, key);
+  else if (old) {
+    object keep = *old;
+    *old = made;
+    made = keep;
+  } else if (!make_room(home))
+    rc = no_memory(e, key);
+  else {
+    size_t at = place_of(home, full);
+    memmove(home->objects + at + 1, home->objects + at, (home->count - at) * sizeof made);
+    home->objects[at] = made;
+    home->count++;
+    made = (object){0};
+  }
+  pthread_mutex_unlock(&guard);
+  object_free(&made);
+  return rc;
+}
+
+static int mem_put(store *s, const char *key, const void *data, size_t len, store_how how, err *e) {
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  char *copy = malloc(len ? len : 1);
+  if (!copy) return no_memory(e, key);
+  if (len) memcpy(copy, data, len);
+  return insert(s, key, copy, len, how, e);
+}
+
+/* The first place behind `last`, and behind all that is below it if `whole`. */
+static size_t place_after(const space *s, const char *last, bool whole) {
+  size_t at = place_of(s, last);
+  if (at < s->count && strcmp(s->objects[at].key, last) == 0) at++;
+  while (whole && at < s->count && below(s->objects[at].key, last)) at++;
+  return at;
+}
+
+/* One step of a listing: what comes behind `cursor`, written there. `whole` says that the cursor
+ * stands for all that is below it too. Returns 1 if there was something. */
+static int list_step(const space *s, const char *prefix, bool delimited, char cursor[FULL_MAX],
+                     bool *whole, store_object *out) {
+  size_t at = place_after(s, cursor, *whole);
+  if (at == s->count || !below(s->objects[at].key, prefix)) return 0;
+  const object *o = &s->objects[at];
+  size_t skip = *prefix ? strlen(prefix) + 1 : 0;
+  size_t part = skip + strcspn(o->key + skip, "/");
+  size_t len = delimited ? part : strlen(o->key);
+  *whole = delimited && o->key[part] == '/';
+  memcpy(cursor, o->key, len);
+  cursor[len] = 0;
+  *out = (store_object){.size = o->len, .mtime_ns = o->mtime_ns};
+  return 1;
+}
+
+/* Goes from key to key and looks each one up anew: the callback may take its time, and call the
+ * store. */
+static int mem_list(store *s, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
+                    err *e) {
+  mem_store *m = (mem_store *)s;
+  char full[FULL_MAX], cursor[FULL_MAX];
+  int rc = *prefix ? store_key_check(prefix, e) : 0;
+  if (rc < 0) return rc;
+  full_key(m, prefix, full);
+  memcpy(cursor, full, strlen(full) + 1);
+  size_t own = *m->prefix ? strlen(m->prefix) + 1 : 0;
+  bool whole = false;
+  while (rc == 0) {
+    store_object object;
+    pthread_mutex_lock(&guard);
+    int more = list_step(m->space, full, delimited, cursor, &whole, &object);
+    pthread_mutex_unlock(&guard);
+    if (!more) break;
+    rc = fn(ctx, cursor + own, whole, whole ? NULL : &object);
+  }
+  return rc;
+}
+
+static int mem_remove(store *s, const char *key, err *e) {
+  char full[FULL_MAX];
+  int rc = enter(s, key, full, e);
+  if (rc < 0) return rc;
+  space *home = ((mem_store *)s)->space;
+  pthread_mutex_lock(&guard);
+  const object *o = find(home, full);
+  if (o) take_out(home, (size_t)(o - home->objects), (size_t)(o - home->objects) + 1);
+  pthread_mutex_unlock(&guard);
+  return 0;
+}
+
+static int mem_remove_prefix(store *s, const char *prefix, err *e) {
+  char full[FULL_MAX];
+  int rc = enter(s, prefix, full, e);
+  if (rc < 0) return rc;
+  space *home = ((mem_store *)s)->space;
+  pthread_mutex_lock(&guard);
+  take_out(home, place_after(home, full, false), place_after(home, full, true));
+  pthread_mutex_unlock(&guard);
+  return 0;
+}
+
+static int mem_write_open(store *s, const char *key, uint64_t size, bool staged, store_writer **out,
+                          err *e) {
+  *out = NULL;
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  if (staged)
+    return err_set(e, ERR_UNSUPPORTED,
+                   "a mem store cannot publish, so nothing can be staged there");
+  mem_writer *w = calloc(1, sizeof *w);
+  if (!w || size >= SIZE_MAX) {
+    free(w);
+    return no_memory(e, key);
+  }
+  w->base.store = s;
+  w->size = size;
+  buf_init(&w->data, (size_t)size);
+  memcpy(w->key, key, strlen(key) + 1);
+  *out = &w->base;
+  return 0;
+}
+
+static int mem_write(store_writer *writer, const void *data, size_t len, err *e) {
+  mem_writer *w = (mem_writer *)writer;
+  buf_add(&w->data, data, len);
+  w->failure = buf_failed(&w->data);
+  if (w->failure == ERR_LIMIT)
+    return err_set(e, w->failure = ERR_INVAL, "\"%.200s\": more than the announced %llu bytes",
+                   w->key, (unsigned long long)w->size);
+  return w->failure ? no_memory(e, w->key) : 0;
+}
+
+static void mem_write_abort(store_writer *writer) {
+  mem_writer *w = (mem_writer *)writer;
+  buf_free(&w->data);
+  free(w);
+}
+
+static int mem_write_close(store_writer *writer, err *e) {
+  mem_writer *w = (mem_writer *)writer;
+  int rc;
+  if (w->failure)
+    rc = err_set(e, w->failure, "\"%.200s\": a write failed before, so nothing was made", w->key);
+  else if (w->data.len != w->size)
+    rc = err_set(e, ERR_INVAL, "\"%.200s\": %zu bytes were written, %llu were announced", w->key,
+                 w->data.len, (unsigned long long)w->size);
+  else {
+    size_t len = w->data.len;
+    rc = insert(w->base.store, w->key, buf_take(&w->data), len, STORE_IF_ABSENT, e);
+  }
+  mem_write_abort(writer);
+  return rc;
+}
+
+const store_ops store_mem_ops = {
+    .version = 1,
+    .scheme = "mem",
+    .caps = STORE_CAP_IF_ABSENT,
+    .open = mem_open,
+    .close = mem_close,
+    .exists = mem_exists,
+    .get = mem_get,
+    .read = mem_read,
+    .head = mem_head,
+    .put = mem_put,
+    .list = mem_list,
+    .remove = mem_remove,
+    .remove_prefix = mem_remove_prefix,
+    .write_open = mem_write_open,
+    .write = mem_write,
+    .write_close = mem_write_close,
+    .write_abort = mem_write_abort,
+    .publish = NULL,
+};

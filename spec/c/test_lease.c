@@ -1,0 +1,258 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "core/lease.h"
+#include "store_lossy.h"
+#include "tmpdir.h"
+
+static const char key[] = "g/.ckpt/lease";
+
+/* A store whose clock the test moves. */
+static int64_t clock_ns = 1700000000000000000;
+
+static int64_t test_now(const io *self, io_clock which) {
+  (void)self, (void)which;
+  return clock_ns;
+}
+
+static io test_io;
+
+static void pass(int64_t seconds) {
+  clock_ns += seconds * 1000000000;
+}
+
+static store *open_store(const char *where) {
+  uri u;
+  store *s = NULL;
+  test_io = *io_system();
+  test_io.now = test_now;
+  assert_int_equal(uri_parse(where, &u, NULL), 0);
+  assert_int_equal(store_open(&u, &test_io, NULL, &s, NULL), 0);
+  return s;
+}
+
+static runlog_term term_of(const char *launch, const char *job, const char *host, const char *dir) {
+  runlog_term t = {.n = 4, .writer = {.pid = 77}};
+  snprintf(t.writer.launch, sizeof t.writer.launch, "%s", launch);
+  snprintf(t.writer.job, sizeof t.writer.job, "%s", job);
+  snprintf(t.writer.host, sizeof t.writer.host, "%s", host);
+  snprintf(t.writer.state, sizeof t.writer.state, "%s", dir);
+  return t;
+}
+
+static void renew(store *s, const runlog_term *t) {
+  err e = {0};
+  if (lease_renew(s, "g", t->n, &t->writer, &e) != 0) fail_msg("%s", e.text);
+}
+
+static int check(store *s, const runlog_term *t, const runlog_term *me, bool take_over, err *e) {
+  return lease_check(s, "g", t, &me->writer, take_over, e);
+}
+
+static int count_one(void *ctx, const char *name, bool is_prefix, const store_object *object) {
+  (void)name, (void)is_prefix, (void)object;
+  ++*(int *)ctx;
+  return 0;
+}
+
+static int objects(store *s) {
+  int count = 0;
+  assert_int_equal(s->ops->list(s, "g", false, count_one, &count, NULL), 0);
+  return count;
+}
+
+static void somebody_else_waits_while_the_lease_is_renewed(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("one", "slurm:1", "node\x1b", "/s"), me = term_of("two", "", "b", "/s");
+  err e = {0};
+  renew(s, &old);
+  pass(400);
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "node%1B"));
+  assert_non_null(strstr(e.text, "pid 77"));
+  assert_non_null(strstr(e.text, "launch one"));
+  assert_non_null(strstr(e.text, "slurm:1"));
+  assert_non_null(strstr(e.text, "400 s ago"));
+  assert_non_null(strstr(e.text, "in 500 s"));
+  assert_non_null(strstr(e.text, "--take-over"));
+  assert_int_equal(objects(s), 1); /* the probe is gone */
+  renew(s, &old);
+  pass(LEASE_LIFE_S - 1);
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  pass(1);
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
+  store_close(s);
+}
+
+static void a_lease_from_the_future_counts_as_fresh(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  err e = {0};
+  pass(100000);
+  renew(s, &old);
+  pass(-100000);
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, " 0 s ago"));
+  store_close(s);
+}
+
+static void the_same_job_takes_over_at_once(void **state) {
+  (void)state;
+  static const struct {
+    const char *launch, *job, *host, *dir;
+    int code;
+  } cases[] = {
+      {"L", "J", "H", "S", 0},    {"L", "", "", "", 0},           {"x", "J", "x", "x", 0},
+      {"x", "x", "H", "S", 0},    {"x", "x", "H", "x", ERR_HELD}, {"x", "x", "x", "S", ERR_HELD},
+      {"", "", "", "", ERR_HELD}, {"x", "", "H", "", ERR_HELD},
+  };
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("L", "J", "H", "S");
+  renew(s, &old);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    runlog_term me = term_of(cases[i].launch, cases[i].job, cases[i].host, cases[i].dir);
+    assert_int_equal(check(s, &old, &me, false, NULL), cases[i].code);
+    assert_int_equal(check(s, &old, &me, true, NULL), 0);
+  }
+  /* What both do not say is not the same. */
+  runlog_term blank = term_of("", "", "", "");
+  assert_int_equal(check(s, &blank, &blank, false, NULL), ERR_HELD);
+  store_close(s);
+}
+
+static void without_a_term_or_a_lease_nobody_waits(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  assert_int_equal(check(s, &old, &me, false, NULL), 0);
+  assert_int_equal(objects(s), 0);
+  renew(s, &old);
+  old.n = RUNLOG_NONE;
+  assert_int_equal(check(s, &old, &me, false, NULL), 0);
+  store_close(s);
+}
+
+static void a_broken_lease_is_held_by_somebody_unknown(void **state) {
+  (void)state;
+  char *large = malloc(100000);
+  memset(large, ' ', 99999);
+  large[99999] = 0;
+  const char *const texts[] = {
+      "",
+      "{",
+      "[]",
+      "null",
+      "{\"format\":0,\"reader\":0}",
+      "{\"format\":9,\"reader\":9}",
+      large,
+      "{\"format\":0,\"reader\":0,\"term\":4,\"host\":\"%0\",\"pid\":1,\"launch\":\"\"}",
+  };
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    err e = {0};
+    assert_int_equal(s->ops->put(s, key, texts[i], strlen(texts[i]), STORE_REPLACE, NULL), 0);
+    pass(100);
+    assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+    assert_non_null(strstr(e.text, "unknown"));
+    assert_non_null(strstr(e.text, "100 s ago"));
+    assert_int_equal(lease_release(s, "g", 4, NULL), 0);
+    assert_int_equal(objects(s), 1); /* not known to be ours, so it stays */
+    pass(LEASE_LIFE_S);
+    assert_int_equal(check(s, &old, &me, false, NULL), 0);
+  }
+  store_close(s);
+  free(large);
+}
+
+static void only_our_own_lease_is_released(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("one", "", "a", "/s");
+  assert_int_equal(lease_release(s, "g", 4, NULL), 0); /* there is none */
+  renew(s, &old);
+  assert_int_equal(lease_release(s, "g", 3, NULL), 0);
+  assert_int_equal(lease_release(s, "g", 5, NULL), 0);
+  assert_int_equal(objects(s), 1);
+  assert_int_equal(lease_release(s, "g", 4, NULL), 0);
+  assert_int_equal(objects(s), 0);
+  store_close(s);
+}
+
+static void a_lease_that_cannot_be_read_stops_the_check(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  store_lossy *lossy = store_lossy_new(s, 1, true);
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  err e = {0};
+  renew(s, &old);
+  lossy->deaf = 1000;
+  assert_int_equal(check(&lossy->base, &old, &me, false, &e), ERR_IO);
+  assert_non_null(strstr(e.text, "lease"));
+  lossy->deaf = 0;
+  lossy->never = 1000;
+  assert_int_equal(check(&lossy->base, &old, &me, false, &e), ERR_IO);
+  assert_int_equal(lease_renew(&lossy->base, "g", 4, &old.writer, &e), ERR_IO);
+  store_lossy_free(lossy);
+  store_close(s);
+}
+
+static void a_file_stores_own_clock_is_the_one_that_counts(void **state) {
+  (void)state;
+  char *dir = tmpdir_new(), path[500];
+  store *s = open_store(dir); /* its clock says 2023; the files' times are of today */
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  err e = {0};
+  renew(s, &old);
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  snprintf(path, sizeof path, "%s/%s", dir, key);
+  struct timespec times[2];
+  clock_gettime(CLOCK_REALTIME, &times[0]);
+  times[0].tv_sec -= LEASE_LIFE_S + 5;
+  times[1] = times[0];
+  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
+  assert_int_equal(lease_release(s, "g", 4, NULL), 0);
+  assert_int_equal(objects(s), 0);
+  store_close(s);
+  tmpdir_remove(dir);
+}
+
+static void a_key_that_is_too_long_is_refused(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  char prefix[STORE_KEY_MAX] = {0};
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  memset(prefix, 'p', sizeof prefix - 1);
+  assert_int_equal(lease_check(s, prefix, &old, &me.writer, false, NULL), ERR_LIMIT);
+  assert_int_equal(lease_renew(s, prefix, 4, &old.writer, NULL), ERR_LIMIT);
+  assert_int_equal(lease_release(s, prefix, 4, NULL), ERR_LIMIT);
+  store_close(s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(somebody_else_waits_while_the_lease_is_renewed),
+      cmocka_unit_test(a_lease_from_the_future_counts_as_fresh),
+      cmocka_unit_test(the_same_job_takes_over_at_once),
+      cmocka_unit_test(without_a_term_or_a_lease_nobody_waits),
+      cmocka_unit_test(a_broken_lease_is_held_by_somebody_unknown),
+      cmocka_unit_test(only_our_own_lease_is_released),
+      cmocka_unit_test(a_lease_that_cannot_be_read_stops_the_check),
+      cmocka_unit_test(a_file_stores_own_clock_is_the_one_that_counts),
+      cmocka_unit_test(a_key_that_is_too_long_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runner/listener.h"
+#include "tmpdir.h"
+
+static char *dir;
+static char path[200];
+static listener *l;
+static char lines[256]; /* what was taken, each in <> */
+static size_t longest;
+static char error[LISTENER_ERROR_MAX];
+
+static int set_up(void **state) {
+  (void)state;
+  dir = tmpdir_new();
+  snprintf(path, sizeof path, "%s/s", dir);
+  *lines = 0;
+  longest = 0;
+  return listener_open(&l, path, error);
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  listener_close(l);
+  l = NULL;
+  tmpdir_remove(dir);
+  return 0;
+}
+
+static const char *take(void *ctx, const char *line) {
+  (void)ctx;
+  size_t n = strlen(line);
+  if (n > longest) longest = n;
+  if (n < 32) snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "<%s>", line);
+  return *line == '{' ? NULL : "not an \"object\"";
+}
+
+/* Serves until nothing more comes. */
+static int serve(void) {
+  struct pollfd fds[LISTENER_FDS];
+  int rc = 0;
+  for (int idle = 0; rc == 0 && !idle;) {
+    size_t n = listener_fds(l, fds);
+    idle = poll(fds, n, 20) == 0;
+    rc = listener_serve(l, fds, n, take, NULL);
+  }
+  return rc;
+}
+
+static int client(void) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  strcpy(address.sun_path, path);
+  if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+static void say(int fd, const char *text) {
+  assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+  serve();
+}
+
+static const char *hear(int fd) {
+  static char text[512];
+  ssize_t n = read(fd, text, sizeof text - 1);
+  text[n > 0 ? n : 0] = 0;
+  return n == 0 ? "(closed)" : n < 0 ? "(nothing)" : text;
+}
+
+static void each_line_is_taken_and_answered(void **state) {
+  (void)state;
+  int fd = client();
+  say(fd, "{\"a\":1}\n{\"b\":2}\r\n\n");
+  assert_string_equal(lines, "<{\"a\":1}><{\"b\":2}>");
+  assert_string_equal(hear(fd), "{\"ok\":true}\n{\"ok\":true}\n");
+  say(fd, "nonsense\n");
+  assert_string_equal(hear(fd), "{\"error\":\"not an \\\"object\\\"\"}\n");
+  close(fd);
+}
+
+static void a_line_may_come_in_pieces_and_from_several_clients(void **state) {
+  (void)state;
+  int a = client(), b = client();
+  say(a, "{\"lo");
+  say(b, "{1}\n");
+  say(a, "ng\":1}");
+  assert_string_equal(lines, "<{1}>");
+  say(a, "\n");
+  assert_string_equal(lines, "<{1}><{\"long\":1}>");
+  close(a);
+  close(b);
+}
+
+static void what_ends_without_a_line_end_is_taken_too(void **state) {
+  (void)state;
+  int fd = client();
+  assert_int_equal(write(fd, "{1}", 3), 3);
+  shutdown(fd, SHUT_WR);
+  serve();
+  assert_string_equal(lines, "<{1}>");
+  assert_string_equal(hear(fd), "{\"ok\":true}\n");
+  assert_string_equal(hear(fd), "(closed)");
+  close(fd);
+}
+
+static void a_nul_byte_is_refused(void **state) {
+  (void)state;
+  int fd = client();
+  assert_int_equal(write(fd, "{1}\0{2}\n", 8), 8);
+  serve();
+  assert_string_equal(lines, "");
+  assert_non_null(strstr(hear(fd), "error"));
+  close(fd);
+}
+
+static void pour(int fd, size_t n) {
+  char block[4096];
+  memset(block, '{', sizeof block);
+  while (n > 0) {
+    ssize_t sent = send(fd, block, n < sizeof block ? n : sizeof block, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN) return; /* we were dropped */
+    if (sent > 0) n -= (size_t)sent;
+    serve();
+  }
+}
+
+static void a_line_has_64_kib_at_most(void **state) {
+  (void)state;
+  int fd = client();
+  pour(fd, LISTENER_LINE_MAX);
+  say(fd, "\n");
+  assert_int_equal(longest, LISTENER_LINE_MAX);
+  assert_string_equal(hear(fd), "{\"ok\":true}\n");
+  pour(fd, LISTENER_LINE_MAX + 1);
+  assert_int_equal(longest, LISTENER_LINE_MAX);
+  assert_non_null(strstr(hear(fd), "longer than 65536"));
+  assert_string_equal(hear(fd), "(closed)");
+  close(fd);
+}
+
+static void more_clients_than_there_are_places_wait(void **state) {
+  (void)state;
+  int fds[LISTENER_CLIENTS + 1];
+  for (int i = 0; i <= LISTENER_CLIENTS; i++) {
+    fds[i] = client();
+    assert_true(fds[i] >= 0);
+    serve();
+  }
+  say(fds[LISTENER_CLIENTS], "{late}\n");
+  assert_string_equal(lines, "");
+  close(fds[0]);
+  serve();
+  assert_string_equal(lines, "<{late}>");
+  for (int i = 1; i <= LISTENER_CLIENTS; i++) close(fds[i]);
+}
+
+static void who_does_not_read_answers_is_dropped(void **state) {
+  (void)state;
+  int fd = client();
+  char block[4000];
+  for (size_t i = 0; i < sizeof block; i += 2) memcpy(block + i, "{\n", 2);
+  for (int i = 0; i < 2000; i++)
+    if (send(fd, block, sizeof block, MSG_NOSIGNAL) < 0 && errno != EAGAIN)
+      break;
+    else {
+      struct pollfd fds[LISTENER_FDS];
+      size_t n = listener_fds(l, fds);
+      poll(fds, n, 0);
+      listener_serve(l, fds, n, take, NULL);
+    }
+  struct pollfd fds[LISTENER_FDS];
+  assert_int_equal(listener_fds(l, fds), 1); /* only the listening one */
+  close(fd);
+}
+
+static void the_socket_is_ours_alone_and_goes_with_us(void **state) {
+  (void)state;
+  assert_int_equal(path_mode(path), 0600);
+  listener_close(l);
+  l = NULL;
+  assert_false(path_exists(path));
+}
+
+static void the_socket_of_a_killed_run_is_replaced(void **state) {
+  (void)state;
+  listener_close(l);
+  pid_t pid = fork();
+  if (pid == 0) {
+    listener *killed;
+    _exit(listener_open(&killed, path, error) == 0 ? 0 : 1); /* and does not close it */
+  }
+  waitpid(pid, NULL, 0);
+  assert_true(path_exists(path));
+  assert_int_equal(listener_open(&l, path, error), 0);
+  int fd = client();
+  assert_true(fd >= 0);
+  close(fd);
+}
+
+static void a_file_in_the_way_is_not_removed(void **state) {
+  (void)state;
+  listener_close(l);
+  write_file(path, "mine");
+  assert_int_equal(listener_open(&l, path, error), -1);
+  assert_null(l);
+  assert_true(file_is(path, "mine"));
+  assert_non_null(strstr(error, path));
+}
+
+static void a_path_that_is_too_long_is_an_error_with_advice(void **state) {
+  (void)state;
+  char name[256];
+  listener *other;
+  snprintf(name, sizeof name, "%s/%0200d", dir, 0);
+  assert_int_equal(listener_open(&other, name, error), -1);
+  assert_non_null(strstr(error, "XDG_RUNTIME_DIR"));
+}
+
+static void without_descriptors_it_says_so_once_and_does_not_spin(void **state) {
+  (void)state;
+  enum { LIMIT = 64 };
+  struct rlimit before, low;
+  int fds[LIMIT], n = 0;
+  int waiting = client();
+  getrlimit(RLIMIT_NOFILE, &before);
+  low = before;
+  low.rlim_cur = LIMIT;
+  setrlimit(RLIMIT_NOFILE, &low);
+  while (n < LIMIT && (fds[n] = open("/dev/null", O_RDONLY)) >= 0) n++;
+  int first = serve(), second = serve();
+  while (n > 0) close(fds[--n]);
+  assert_int_equal(first, -EMFILE);
+  assert_int_equal(second, 0);
+  struct pollfd polled[LISTENER_FDS];
+  assert_int_equal(listener_fds(l, polled), 0);
+  close(waiting);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(each_line_is_taken_and_answered),
+      TEST(a_line_may_come_in_pieces_and_from_several_clients),
+      TEST(what_ends_without_a_line_end_is_taken_too),
+      TEST(a_nul_byte_is_refused),
+      TEST(a_line_has_64_kib_at_most),
+      TEST(more_clients_than_there_are_places_wait),
+      TEST(who_does_not_read_answers_is_dropped),
+      TEST(the_socket_is_ours_alone_and_goes_with_us),
+      TEST(the_socket_of_a_killed_run_is_replaced),
+      TEST(a_file_in_the_way_is_not_removed),
+      TEST(a_path_that_is_too_long_is_an_error_with_advice),
+      TEST(without_descriptors_it_says_so_once_and_does_not_spin),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

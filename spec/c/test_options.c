@@ -1,0 +1,270 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ckpt.h"
+#include "runner/options.h"
+
+static options o;
+static char error[OPTIONS_ERROR_MAX];
+
+/* Parses a verb and its words, which end with NULL. */
+static int parse(unsigned verb, ...) {
+  static char *argv[32];
+  int argc = 0;
+  va_list args;
+  options_free(&o);
+  va_start(args, verb);
+  while ((argv[argc] = va_arg(args, char *))) argc++;
+  va_end(args);
+  return options_parse(&o, verb, argc, argv, error);
+}
+
+#define RUN VERB_RUN, "run", "--dir", "d", "--to", "t"
+
+static int drop_options(void **state) {
+  (void)state;
+  options_free(&o);
+  return 0;
+}
+
+static void options_come_with_a_blank_or_an_equals_sign(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_RUN, "run", "--dir=a=b", "--to", "x", "--state=s", "--", "cmd", NULL),
+                   0);
+  assert_string_equal(o.dir, "a=b");
+  assert_string_equal(o.to, "x");
+  assert_string_equal(o.state, "s");
+  assert_string_equal(o.command[0], "cmd");
+  assert_null(o.command[1]);
+}
+
+static void what_is_not_given_has_its_default(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--", "cmd", NULL), 0);
+  assert_int_equal(o.restore, CKPT_RESTORE_AUTO);
+  assert_true(o.grace_s == 30 && o.quiet_s == 0);
+  assert_null(o.units.items);
+  assert_false(o.detach || o.usr1 || o.poll || o.require_commit || o.continue_run || o.take_over);
+}
+
+static void options_of_the_command_are_its_own(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "-v", "python", "train.py", "--dir", "x", "-q", NULL), 0);
+  assert_string_equal(o.dir, "d");
+  assert_int_equal(o.level, 1);
+  assert_string_equal(o.command[0], "python");
+  assert_string_equal(o.command[4], "-q");
+  assert_int_equal(parse(RUN, "--", "--odd", "--help", NULL), 0);
+  assert_string_equal(o.command[0], "--odd");
+  assert_false(o.help);
+}
+
+static void all_options_of_run_are_taken(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--run", "id", "--continue-run", "--take-over", "--launch-id", "l",
+                         "--unit", "a-{step}/", "--unit", "b", "--exclude", "*.tmp", "--marker",
+                         "done", "--quiet", "5", "--poll", "--grace", "2m", "--usr1",
+                         "--require-commit", "--on-fenced=detach", "-q", "c", NULL),
+                   0);
+  assert_string_equal(o.run_id, "id");
+  assert_string_equal(o.launch, "l");
+  assert_string_equal(o.units.items[1], "b");
+  assert_null(o.units.items[2]);
+  assert_int_equal(o.excludes.count, 1);
+  assert_string_equal(o.markers.items[0], "done");
+  assert_true(o.quiet_s == 5 && o.grace_s == 120 && o.level == -1);
+  assert_true(o.continue_run && o.take_over && o.poll && o.usr1 && o.require_commit && o.detach);
+}
+
+static void quiet_0_means_none_and_not_the_default(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--quiet", "0", "c", NULL), 0);
+  assert_true(o.quiet_s < 0);
+}
+
+static void restore_is_a_word_a_name_or_a_uri(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--restore", "never", "c", NULL), 0);
+  assert_int_equal(o.restore, CKPT_RESTORE_NEVER);
+  assert_int_equal(parse(RUN, "--restore", "required", "c", NULL), 0);
+  assert_int_equal(o.restore, CKPT_RESTORE_REQUIRED);
+  assert_int_equal(parse(RUN, "--restore", "file:///x/checkpoint-3", "c", NULL), 0);
+  assert_int_equal(o.restore, CKPT_RESTORE_NAMED);
+  assert_string_equal(o.named, "file:///x/checkpoint-3");
+  assert_int_equal(parse(RUN, "--restore", "n", "--restore", "auto", "c", NULL), 0);
+  assert_null(o.named);
+}
+
+static void mistakes_are_named_with_what_helps(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--unti", "x", "c", NULL), -1);
+  assert_non_null(strstr(error, "did you mean --unit?"));
+  assert_int_equal(parse(RUN, "--frobnicate=1", "c", NULL), -1);
+  assert_non_null(strstr(error, "'--frobnicate'"));
+  assert_non_null(strstr(error, "help run"));
+  assert_int_equal(parse(RUN, "-vx", "c", NULL), -1);
+  assert_non_null(strstr(error, "'-x'"));
+  assert_int_equal(parse(RUN, "--state", NULL), -1);
+  assert_non_null(strstr(error, "--state needs a value"));
+  assert_int_equal(parse(RUN, "--poll=yes", "c", NULL), -1);
+  assert_non_null(strstr(error, "--poll takes no value"));
+  assert_int_equal(parse(VERB_RUN, "run", "--to", "t", "c", NULL), -1);
+  assert_non_null(strstr(error, "--dir is missing"));
+  assert_int_equal(parse(VERB_RUN, "run", "--dir", "t", "c", NULL), -1);
+  assert_non_null(strstr(error, "--to is missing"));
+  assert_int_equal(parse(RUN, NULL), -1);
+  assert_non_null(strstr(error, "COMMAND"));
+  assert_int_equal(parse(RUN, "--", NULL), -1);
+  assert_int_equal(parse(RUN, "--on-fenced=die", "c", NULL), -1);
+  assert_int_equal(parse(VERB_RUN, "run", "--dir", "", "--to", "t", "c", NULL), -1);
+  assert_non_null(strstr(error, "empty"));
+}
+
+static void abbreviations_are_refused(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--requ", "c", NULL), -1);
+  assert_int_equal(parse(RUN, "--stat", "x", "c", NULL), -1);
+  assert_non_null(strstr(error, "did you mean --state?"));
+  assert_int_equal(parse(RUN, "--stat=x", "c", NULL), -1);
+  assert_int_equal(parse(RUN, "--re", "x", "c", NULL), -1);
+}
+
+static void numbers_of_seconds_are_checked(void **state) {
+  (void)state;
+  static const char *const bad[] = {"x", "-1", "nan", "inf", "1e400", "5 s", "3d", "1sm", "0x"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(parse(RUN, "--grace", bad[i], "c", NULL), -1);
+    assert_non_null(strstr(error, "--grace"));
+  }
+  assert_int_equal(parse(RUN, "--grace", "0", "c", NULL), 0);
+  assert_int_equal(parse(RUN, "--grace", "1.5s", "c", NULL), 0);
+  assert_true(o.grace_s == 1.5);
+}
+
+static void each_verb_has_its_own_options_and_arguments(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_WATCH, "watch", "--dir", "d", "--to", "t", "--usr1", NULL), -1);
+  assert_int_equal(parse(VERB_WATCH, "watch", "--dir", "d", "--to", "t", "cmd", NULL), -1);
+  assert_int_equal(parse(VERB_WATCH, "watch", "--dir", "d", "--to", "t", NULL), 0);
+  assert_int_equal(parse(VERB_RESTORE, "restore", "u", "--dir", "d", "n", NULL), 0);
+  assert_string_equal(o.uri, "u");
+  assert_string_equal(o.name, "n");
+  assert_int_equal(parse(VERB_RESTORE, "restore", "u", NULL), -1);
+  assert_int_equal(parse(VERB_LS, "ls", "u", "--json", NULL), 0);
+  assert_true(o.json);
+  assert_int_equal(parse(VERB_LS, "ls", NULL), -1);
+  assert_int_equal(parse(VERB_LS, "ls", "u", "n", NULL), -1);
+  assert_non_null(strstr(error, "'n'"));
+  assert_int_equal(parse(VERB_LS, "ls", "", NULL), -1);
+  assert_int_equal(parse(VERB_VERIFY, "verify", "--", "-u", "n", NULL), 0);
+  assert_string_equal(o.uri, "-u");
+  assert_int_equal(parse(VERB_VERSION, "version", "x", NULL), -1);
+  assert_int_equal(parse(VERB_HELP, "help", "run", NULL), 0);
+  assert_string_equal(o.name, "run");
+}
+
+static void help_needs_nothing_else(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_RUN, "run", "--help", NULL), 0);
+  assert_true(o.help);
+  assert_int_equal(parse(VERB_RESTORE, "restore", "-h", "--nonsense", NULL), 0);
+  assert_true(o.help);
+}
+
+static void the_help_lists_each_option_once(void **state) {
+  (void)state;
+  char *text = NULL;
+  size_t size;
+  FILE *f = open_memstream(&text, &size);
+  options_help(f, VERB_RUN);
+  fclose(f);
+  const char *at = strstr(text, "--dir DIR");
+  assert_non_null(at);
+  assert_null(strstr(at + 1, "--dir DIR"));
+  assert_non_null(strstr(text, "-h, --help"));
+  assert_null(strstr(text, "--json"));
+  free(text);
+}
+
+static const char *words(const char *text, const char *path) {
+  static char joined[512];
+  word_list list = {0};
+  int rc = options_words(&list, text, path);
+  *joined = 0;
+  for (size_t i = 0; i < list.count; i++) {
+    strcat(joined, "<");
+    strcat(joined, list.items[i]);
+    strcat(joined, ">");
+  }
+  word_list_free(&list);
+  return rc == 0 ? joined : rc == -1 ? "open quote" : "memory";
+}
+
+static void a_resume_argument_becomes_words(void **state) {
+  (void)state;
+  assert_string_equal(words("--resume {}", "/a b/c"), "<--resume></a b/c>");
+  assert_string_equal(words("  --resume={}\t-x ", "/p"), "<--resume=/p><-x>");
+  assert_string_equal(words("'a b' \"c d\" e\\ f", "/p"), "<a b><c d><e f>");
+  assert_string_equal(words("a'b'\"c\"", "/p"), "<abc>");
+  assert_string_equal(words("'' \"\"", "/p"), "<><>");
+  assert_string_equal(words("'a\\b' \"q\\\"\\\\ \\n\"", "/p"), "<a\\b><q\"\\ \\n>");
+  assert_string_equal(words("\"ckpt='{}'\" {}{}", "/p"), "<ckpt='/p'></p/p>");
+  assert_string_equal(words("", "/p"), "");
+  assert_string_equal(words(" \t\n", "/p"), "");
+  assert_string_equal(words("{ } {x}", "/p"), "<{><}><{x}>");
+  assert_string_equal(words("end\\", "/p"), "<end\\>");
+}
+
+static void a_path_is_never_split_or_read_as_quotes(void **state) {
+  (void)state;
+  assert_string_equal(words("{}", "/a 'b\" {} \\c"), "</a 'b\" {} \\c>");
+}
+
+static void an_open_quote_is_a_mistake_at_the_start(void **state) {
+  (void)state;
+  assert_string_equal(words("a 'b", "/p"), "open quote");
+  assert_string_equal(words("\"b'", "/p"), "open quote");
+  assert_int_equal(parse(RUN, "--resume-arg", "--r '{}", "c", NULL), -1);
+  assert_non_null(strstr(error, "--resume-arg"));
+  assert_int_equal(parse(RUN, "--resume-arg", "--r '{}'", "c", NULL), 0);
+}
+
+static void only_near_words_are_suggested(void **state) {
+  (void)state;
+  static const char *const verbs[] = {"run", "watch", "restore", "ls"};
+  assert_string_equal(options_nearest("wacth", verbs, 4), "watch");
+  assert_string_equal(options_nearest("restor", verbs, 4), "restore");
+  assert_null(options_nearest("frobnicate", verbs, 4));
+  assert_null(options_nearest("xy", verbs, 4));
+  char endless[4096];
+  memset(endless, 'r', sizeof endless - 1);
+  endless[sizeof endless - 1] = 0;
+  assert_null(options_nearest(endless, verbs, 4));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(options_come_with_a_blank_or_an_equals_sign),
+      cmocka_unit_test(what_is_not_given_has_its_default),
+      cmocka_unit_test(options_of_the_command_are_its_own),
+      cmocka_unit_test(all_options_of_run_are_taken),
+      cmocka_unit_test(quiet_0_means_none_and_not_the_default),
+      cmocka_unit_test(restore_is_a_word_a_name_or_a_uri),
+      cmocka_unit_test(mistakes_are_named_with_what_helps),
+      cmocka_unit_test(abbreviations_are_refused),
+      cmocka_unit_test(numbers_of_seconds_are_checked),
+      cmocka_unit_test(each_verb_has_its_own_options_and_arguments),
+      cmocka_unit_test(help_needs_nothing_else),
+      cmocka_unit_test(the_help_lists_each_option_once),
+      cmocka_unit_test(a_resume_argument_becomes_words),
+      cmocka_unit_test(a_path_is_never_split_or_read_as_quotes),
+      cmocka_unit_test(an_open_quote_is_a_mistake_at_the_start),
+      cmocka_unit_test(only_near_words_are_suggested),
+  };
+  return cmocka_run_group_tests(tests, NULL, drop_options);
+}

@@ -1,0 +1,338 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/runlog.h"
+
+#define RUN "\"type\":\"run\",\"run\":\"r\""
+#define TERM(n)                                                                                    \
+  "\"type\":\"term\",\"term\":" #n ",\"launch\":\"l" #n "\",\"job\":\"\",\"host\":\"h\",\"boot\":" \
+  "\"\",\"state\":\"/s\",\"pid\":" #n ",\"start\":1"
+#define ATTEMPT(t, unit, dir)                                                                      \
+  "\"type\":\"attempt\",\"term\":" #t ",\"unit\":\"" unit "\",\"dir\":\"" dir "\""
+#define ADOPT(t, a) "\"type\":\"adopt\",\"term\":" #t ",\"attempt\":" #a
+#define SWEEP(t, a) "\"type\":\"sweep\",\"term\":" #t ",\"attempt\":" #a
+#define GUEST_SWEEP(a) "\"type\":\"sweep\",\"attempt\":" #a
+#define COMMIT(t, a)                                                                               \
+  "\"type\":\"commit\",\"term\":" #t ",\"attempt\":" #a                                            \
+  ",\"kind\":\"dir\",\"step\":3,\"files\":2,\"bytes\":9,\"digest\":\"xxh3-128\",\"root\":"         \
+  "\"00112233445566778899aabbccddeeff\""
+
+static int apply_text(runlog_state *s, const char *text, const char **ignored, err *e) {
+  json_t *entry = NULL;
+  if (js_parse(text, strlen(text), "test", &entry, e) != 0) fail_msg("not JSON: %s", text);
+  int rc = runlog_apply(s, entry, ignored, e);
+  json_decref(entry);
+  return rc;
+}
+
+/* Folds an entry with the right number. */
+static int apply(runlog_state *s, const char *body, const char **ignored, err *e) {
+  char text[2000];
+  snprintf(text, sizeof text,
+           "{\"format\":0,\"reader\":0,\"n\":%llu,\"nonce\":\"x\",\"time_ns\":5,%s}",
+           (unsigned long long)s->next, body);
+  return apply_text(s, text, ignored, e);
+}
+
+static void taken(runlog_state *s, const char *body) {
+  const char *ignored = NULL;
+  err e = {0};
+  if (apply(s, body, &ignored, &e) != 0) fail_msg("%s: %s", body, e.text);
+  if (ignored) fail_msg("%s was ignored: %s", body, ignored);
+}
+
+static void ignored(runlog_state *s, const char *body) {
+  const char *why = NULL;
+  err e = {0};
+  uint64_t next = s->next, term = s->term.n;
+  size_t attempts = s->attempt_count, commits = s->commit_count;
+  if (apply(s, body, &why, &e) != 0) fail_msg("%s: %s", body, e.text);
+  if (!why) fail_msg("%s was not ignored", body);
+  assert_int_equal(s->next, next + 1);
+  assert_int_equal(s->term.n, term);
+  assert_int_equal(s->attempt_count, attempts);
+  assert_int_equal(s->commit_count, commits);
+}
+
+static void refused(runlog_state *s, int code, const char *body) {
+  err e = {0};
+  uint64_t next = s->next;
+  int rc = apply(s, body, NULL, &e);
+  if (rc != code) fail_msg("%s: %s, not %s", body, err_name(rc), err_name(code));
+  assert_int_equal(s->next, next);
+  assert_non_null(strstr(e.text, "log entry"));
+}
+
+static void a_whole_life_is_folded(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  assert_string_equal(s.run_id, "r");
+  assert_int_equal(s.term.n, RUNLOG_NONE);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  taken(&s, COMMIT(1, 2));
+  taken(&s, ATTEMPT(1, "a", "a.~4"));
+  taken(&s, TERM(5));
+  taken(&s, ADOPT(5, 4));
+  taken(&s, COMMIT(5, 4));
+  taken(&s, ATTEMPT(5, "b%FF", "b%FF"));
+  taken(&s, SWEEP(5, 8));
+  assert_int_equal(s.next, 10);
+  assert_int_equal(s.term.writer.pid, 5);
+  assert_int_equal(s.term.time_ns, 5);
+  assert_string_equal(s.term.writer.state, "/s");
+  assert_string_equal(s.attempts[2].unit, "b\xff");
+  assert_int_equal(s.attempts[2].fate, RUNLOG_SWEPT);
+  const runlog_commit *newest = runlog_newest(&s, "a");
+  assert_int_equal(newest->n, 7);
+  assert_int_equal(newest->step, 3);
+  assert_int_equal(newest->bytes, 9);
+  assert_string_equal(newest->dir, "a.~4");
+  assert_ptr_equal(newest, runlog_newest(&s, NULL));
+  assert_int_equal(runlog_find_dir(&s, "a")->n, 3);
+  assert_null(runlog_find_dir(&s, "b"));
+  assert_null(runlog_newest(&s, "b"));
+  assert_int_equal(runlog_find_attempt(&s, 4)->owner, 5);
+  assert_null(runlog_find_attempt(&s, 5));
+  runlog_state_free(&s);
+  runlog_state_free(&s);
+}
+
+static void the_first_entry_and_only_that_names_the_run(void **state) {
+  (void)state;
+  runlog_state s = {.term.n = RUNLOG_NONE};
+  ignored(&s, TERM(0));
+  ignored(&s, RUN); /* too late: whose place it is can never be known */
+  ignored(&s, TERM(2));
+  assert_string_equal(s.run_id, "");
+  runlog_state_free(&s);
+  taken(&s, RUN);
+  ignored(&s, RUN);
+  runlog_state_free(&s);
+}
+
+static void an_entry_at_the_wrong_place_is_ignored(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  const char *why = NULL;
+  taken(&s, RUN);
+  assert_int_equal(apply_text(&s,
+                              "{\"format\":0,\"reader\":0,\"n\":2,\"nonce\":\"x\",\"time_ns\":5,"
+                              "\"type\":\"run\",\"run\":\"r\"}",
+                              &why, NULL),
+                   0);
+  assert_non_null(why);
+  assert_int_equal(s.next, 2);
+  runlog_state_free(&s);
+}
+
+static void a_term_is_the_number_of_its_entry(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  ignored(&s, TERM(7));
+  taken(&s, TERM(2));
+  ignored(&s, TERM(2));
+  runlog_state_free(&s);
+}
+
+static void a_fenced_writer_changes_nothing(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  taken(&s, TERM(3));
+  ignored(&s, ATTEMPT(1, "b", "b"));
+  ignored(&s, COMMIT(1, 2));
+  ignored(&s, ADOPT(1, 2));
+  ignored(&s, COMMIT(3, 2)); /* not its own yet */
+  taken(&s, ADOPT(3, 2));
+  ignored(&s, ADOPT(3, 2));
+  ignored(&s, SWEEP(1, 2)); /* the new owner may go on */
+  ignored(&s, COMMIT(1, 2));
+  taken(&s, COMMIT(3, 2));
+  runlog_state_free(&s);
+}
+
+static void an_entry_without_a_term_may_only_sweep(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  ignored(&s, "\"type\":\"attempt\",\"unit\":\"a\",\"dir\":\"a\""); /* no term anywhere */
+  taken(&s, TERM(2));
+  ignored(&s, "\"type\":\"attempt\",\"unit\":\"a\",\"dir\":\"a\"");
+  taken(&s, ATTEMPT(2, "a", "a"));
+  ignored(&s, GUEST_SWEEP(4));
+  ignored(&s, "\"type\":\"adopt\",\"attempt\":4");
+  taken(&s, TERM(7));
+  ignored(&s, "\"type\":\"adopt\",\"attempt\":4");
+  taken(&s, GUEST_SWEEP(4));
+  runlog_state_free(&s);
+}
+
+static void nothing_follows_a_sweep_or_a_commit(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  taken(&s, ATTEMPT(1, "b", "b"));
+  taken(&s, SWEEP(1, 2));
+  taken(&s, COMMIT(1, 3));
+  for (int i = 0; i < 2; i++) {
+    ignored(&s, i ? SWEEP(1, 2) : SWEEP(1, 3));
+    ignored(&s, i ? COMMIT(1, 2) : COMMIT(1, 3));
+  }
+  taken(&s, TERM(10));
+  ignored(&s, ADOPT(10, 2));
+  ignored(&s, ADOPT(10, 3));
+  ignored(&s, GUEST_SWEEP(3));
+  ignored(&s, SWEEP(10, 2));
+  ignored(&s, SWEEP(10, 1)); /* no attempt at all */
+  ignored(&s, COMMIT(10, 99));
+  runlog_state_free(&s);
+}
+
+static void two_attempts_never_share_a_directory(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  ignored(&s, ATTEMPT(1, "a", "a"));
+  ignored(&s, ATTEMPT(1, "a", "a.~5")); /* this is entry 4 */
+  ignored(&s, ATTEMPT(1, "b", "a"));
+  ignored(&s, ATTEMPT(1, "b", "c"));
+  ignored(&s, ATTEMPT(1, "b.~9", "b.~9")); /* might be meant for entry 9 */
+  ignored(&s, ATTEMPT(1, "b.~0", "b.~0"));
+  taken(&s, ATTEMPT(1, "b", "b.~9"));
+  taken(&s, ATTEMPT(1, "b", "b"));
+  taken(&s, ATTEMPT(1, "b.~9", "b.~9.~11"));
+  taken(&s, SWEEP(1, 2));
+  ignored(&s, ATTEMPT(1, "a", "a")); /* swept: late requests may still arrive there */
+  taken(&s, ATTEMPT(1, "x.~", "x.~"));
+  taken(&s, ATTEMPT(1, "~6", "~6"));
+  taken(&s, ATTEMPT(1, "x.~6y", "x.~6y"));
+  ignored(&s, ATTEMPT(1, ".~6", ".~6"));
+  runlog_state_free(&s);
+}
+
+static void a_directory_outside_of_the_run_is_ignored(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  ignored(&s, ATTEMPT(1, "..", ".."));
+  ignored(&s, ATTEMPT(1, ".", "."));
+  ignored(&s, ATTEMPT(1, "", ""));
+  ignored(&s, ATTEMPT(1, ".ckpt", ".ckpt"));
+  ignored(&s, ATTEMPT(1, "a/b", "a/b"));
+  ignored(&s, ATTEMPT(1, "%2E%2E%2Fx", "%2E%2E%2Fx"));
+  ignored(&s, ATTEMPT(1, "a", "../a"));
+  runlog_state_free(&s);
+}
+
+static void what_is_newer_or_no_entry_is_an_error(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  refused(&s, ERR_FORMAT, "\"type\":\"run\"");
+  refused(&s, ERR_FORMAT, "\"type\":\"run\",\"run\":\"\"");
+  refused(&s, ERR_FORMAT, "\"type\":\"run\",\"run\":7");
+  refused(&s, ERR_FORMAT, "\"run\":\"r\"");
+  refused(&s, ERR_VERSION, "\"type\":\"snapshot\",\"through\":3");
+  char longer[400], id[RUNLOG_ID_MAX + 1] = {0};
+  memset(id, 'x', RUNLOG_ID_MAX);
+  snprintf(longer, sizeof longer, "\"type\":\"run\",\"run\":\"%s\"", id);
+  refused(&s, ERR_FORMAT, longer);
+  taken(&s, RUN);
+  refused(&s, ERR_FORMAT, "\"type\":\"term\",\"term\":1");
+  refused(&s, ERR_FORMAT, "\"type\":\"term\",\"term\":-1");
+  taken(&s, TERM(1));
+  refused(&s, ERR_FORMAT, "\"type\":\"attempt\",\"term\":1,\"unit\":\"a\"");
+  refused(&s, ERR_FORMAT, ATTEMPT(1, "a%0", "a"));
+  refused(&s, ERR_FORMAT, ATTEMPT(1, "a%00", "a"));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  refused(&s, ERR_FORMAT, "\"type\":\"commit\",\"term\":1,\"attempt\":2");
+  refused(&s, ERR_FORMAT, "\"type\":\"sweep\",\"term\":1,\"attempt\":-2");
+  refused(&s, ERR_FORMAT, "\"type\":\"sweep\",\"term\":1,\"attempt\":\"2\"");
+  static const char *const texts[] = {"[]", "null", "{}", "7", "{\"format\":0,\"reader\":0}"};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    assert_int_equal(apply_text(&s, texts[i], NULL, NULL), ERR_FORMAT);
+  assert_int_equal(apply_text(&s, "{\"format\":1,\"reader\":1,\"all\":\"new\"}", NULL, NULL),
+                   ERR_VERSION);
+  assert_int_equal(s.next, 3);
+  runlog_state_free(&s);
+}
+
+static void a_commit_with_broken_facts_is_an_error(void **state) {
+  (void)state;
+  static const struct {
+    const char *from, *to;
+  } cases[] = {
+      {"\"dir\"", "\"tree\""},
+      {"\"step\":3", "\"step\":-3"},
+      {"\"files\":2", "\"files\":-2"},
+      {"\"bytes\":9", "\"bytes\":1.5"},
+      {"\"00112233", "\"zz112233"},
+      {"\"00112233", "\""},
+      {"\"files\":2,", ""},
+  };
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[1000];
+    const char *body = COMMIT(1, 2), *at = strstr(body, cases[i].from);
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - body), body, cases[i].to,
+             at + strlen(cases[i].from));
+    refused(&s, ERR_FORMAT, text);
+  }
+  taken(&s, COMMIT(1, 2));
+  runlog_state_free(&s);
+}
+
+/* A quadratic fold would take minutes here. */
+static void a_long_log_is_folded_quickly(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  char body[200];
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  for (int i = 0; i < 50000; i++) {
+    snprintf(body, sizeof body, ATTEMPT(1, "checkpoint-%d", "checkpoint-%d"), i, i);
+    taken(&s, body);
+  }
+  assert_false(runlog_plain_free(&s, "checkpoint-0"));
+  assert_false(runlog_plain_free(&s, "checkpoint-49999"));
+  assert_true(runlog_plain_free(&s, "checkpoint-50000"));
+  runlog_state_free(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_whole_life_is_folded),
+      cmocka_unit_test(the_first_entry_and_only_that_names_the_run),
+      cmocka_unit_test(an_entry_at_the_wrong_place_is_ignored),
+      cmocka_unit_test(a_term_is_the_number_of_its_entry),
+      cmocka_unit_test(a_fenced_writer_changes_nothing),
+      cmocka_unit_test(an_entry_without_a_term_may_only_sweep),
+      cmocka_unit_test(nothing_follows_a_sweep_or_a_commit),
+      cmocka_unit_test(two_attempts_never_share_a_directory),
+      cmocka_unit_test(a_directory_outside_of_the_run_is_ignored),
+      cmocka_unit_test(what_is_newer_or_no_entry_is_an_error),
+      cmocka_unit_test(a_commit_with_broken_facts_is_an_error),
+      cmocka_unit_test(a_long_log_is_folded_quickly),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+/* Several writers on one log: threads that race for real, and schedules that follow from a seed in
+ * which requests and replies are lost or late. Run with a seed as argument: that schedule alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/runlog.h"
+#include "log_check.h"
+#include "manifest_make.h"
+#include "store_lossy.h"
+#include "tmpdir.h"
+
+/* ---- threads ---- */
+
+enum { WRITERS = 8, LAST_COMMITS = 10 };
+
+typedef struct race {
+  const char *where;
+  atomic_int begun;
+} race;
+
+typedef struct racer {
+  race *race;
+  pthread_t thread;
+  long entries; /* that it was told to have made */
+  bool fenced;
+  char failure[300];
+} racer;
+
+static int one_save(runlog *log, int round, long *entries, err *e) {
+  uint64_t n;
+  int rc = runlog_attempt_begin(log, round % 2 ? "last.ckpt" : "a", &n, e);
+  if (rc < 0) return rc;
+  ++*entries;
+  if (round % 3 == 0) {
+    rc = runlog_sweep(log, n, e);
+  } else {
+    manifest m;
+    make_small(&m, round % 2 ? "last.ckpt" : "a", (uint64_t)round);
+    rc = runlog_commit_attempt(log, n, &m, NULL, e);
+    manifest_free(&m);
+  }
+  *entries += rc == 0;
+  return rc;
+}
+
+/* Saves until it is fenced; the last one to begin never is, and ends the race. */
+static int race_on(racer *r, runlog *log, err *e) {
+  runlog_writer who = {.launch = "x", .host = "h"};
+  int rc = runlog_begin(log, "run", &who, false, e), left = LAST_COMMITS;
+  if (rc < 0) return rc;
+  r->entries++;
+  atomic_fetch_add(&r->race->begun, 1);
+  for (int round = 0; rc == 0 && left > 0; round++) {
+    if (atomic_load(&r->race->begun) == WRITERS) left--;
+    rc = one_save(log, round, &r->entries, e);
+  }
+  return rc;
+}
+
+static void *race_thread(void *ctx) {
+  racer *r = ctx;
+  uri u;
+  store *s = NULL;
+  runlog *log = NULL;
+  err e = {0};
+  int rc = uri_parse(r->race->where, &u, &e);
+  if (rc == 0) rc = store_open(&u, io_system(), NULL, &s, &e);
+  if (rc == 0) rc = runlog_open(s, "g", &log, &e);
+  if (rc == 0) rc = race_on(r, log, &e);
+  r->fenced = rc == ERR_FENCED;
+  if (rc < 0 && !r->fenced) snprintf(r->failure, sizeof r->failure, "%.299s", e.text);
+  /* Nothing can be done any more, whatever is tried. */
+  uint64_t n;
+  if (r->fenced && runlog_attempt_begin(log, "b", &n, NULL) != ERR_FENCED)
+    snprintf(r->failure, sizeof r->failure, "a fenced writer went on");
+  runlog_close(log);
+  store_close(s);
+  return NULL;
+}
+
+static void race_at(const char *where) {
+  race shared = {.where = where};
+  racer racers[WRITERS] = {0};
+  uri u;
+  store *s = NULL;
+  size_t entries;
+  long made = 1; /* the entry of the run */
+  int fenced = 0;
+  assert_int_equal(uri_parse(where, &u, NULL), 0);
+  assert_int_equal(store_open(&u, io_system(), NULL, &s, NULL), 0);
+  for (int i = 0; i < WRITERS; i++) {
+    racers[i].race = &shared;
+    assert_int_equal(pthread_create(&racers[i].thread, NULL, race_thread, &racers[i]), 0);
+  }
+  for (int i = 0; i < WRITERS; i++) {
+    pthread_join(racers[i].thread, NULL);
+    made += racers[i].entries;
+    fenced += racers[i].fenced;
+  }
+  for (int i = 0; i < WRITERS; i++)
+    if (racers[i].failure[0]) fail_msg("writer %d: %s", i, racers[i].failure);
+  const char *why = log_check(s, "g", &entries);
+  if (why) fail_msg("%s", why);
+  /* All were told the truth: what was made stands once, and nothing else does. */
+  assert_int_equal(entries, made);
+  assert_int_equal(fenced, WRITERS - 1);
+  store_close(s);
+}
+
+static void racing_writers_leave_one_log_in_memory(void **state) {
+  (void)state;
+  for (int i = 0; i < 6; i++) race_at("mem://race");
+}
+
+static void racing_writers_leave_one_log_in_files(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    char *dir = tmpdir_new();
+    race_at(dir);
+    tmpdir_remove(dir);
+  }
+}
+
+/* ---- schedules ---- */
+
+enum { SCHEDULES = 2000, STEPS = 16, TOLD_MAX = 1000 };
+
+typedef struct world world;
+
+/* One writer: a handle that is opened anew after it was fenced or has died. */
+typedef struct actor {
+  world *world;
+  store_lossy *link;
+  runlog *log;
+  bool began, busy;
+} actor;
+
+struct world {
+  uint64_t seed, random;
+  store *s;
+  actor actors[2];
+  uint64_t told[TOLD_MAX]; /* commits that a caller was told to stand */
+  size_t told_count;
+  long acts, fences, failures;
+};
+
+static const char *const units[] = {"a", "last.ckpt", "x.~6", "x", "foreign"};
+
+static uint64_t roll(world *w, uint64_t sides) {
+  return next_random(&w->random) % sides;
+}
+
+static _Noreturn void give_up(const world *w, const char *text) {
+  fail_msg("seed %llu: %s", (unsigned long long)w->seed, text);
+  abort();
+}
+
+/* An error that a broken network explains is fine; any other is a fault of the code. */
+static void judge(actor *a, int rc, const err *e) {
+  world *w = a->world;
+  w->acts++;
+  if (rc == 0 || rc == ERR_CONFLICT) return;
+  if (rc == ERR_IO || rc == ERR_TIMEOUT) {
+    w->failures++;
+    return;
+  }
+  if (rc != ERR_FENCED) give_up(w, e->text);
+  w->fences++;
+  uint64_t n;
+  if (runlog_attempt_begin(a->log, "a", &n, NULL) != ERR_FENCED)
+    give_up(w, "a fenced writer went on");
+  runlog_close(a->log);
+  a->log = NULL;
+  a->began = false;
+}
+
+static void act_attempt(actor *a) {
+  world *w = a->world;
+  err e = {0};
+  uint64_t n = 0;
+  const char *unit = units[roll(w, sizeof units / sizeof units[0])];
+  int rc = runlog_attempt_begin(a->log, unit, &n, &e);
+  if (rc == 0) {
+    const runlog_attempt *at = runlog_find_attempt(runlog_view(a->log), n);
+    char key[STORE_KEY_MAX];
+    store_object object;
+    if (!at || strcmp(at->unit, unit) != 0) give_up(w, "an attempt is not what it was asked to be");
+    snprintf(key, sizeof key, "%s/data", at->dir);
+    if (w->s->ops->head(w->s, key, &object, NULL) != ERR_NOENT)
+      give_up(w, "an attempt got a directory with data in it");
+    if (roll(w, 2)) w->s->ops->put(w->s, key, "x", 1, STORE_IF_ABSENT, NULL);
+  }
+  judge(a, rc, &e);
+}
+
+/* Something else with one of the attempts. */
+static void act_about(actor *a) {
+  world *w = a->world;
+  const runlog_state *st = runlog_view(a->log);
+  if (st->attempt_count == 0) return;
+  size_t back = (size_t)roll(w, st->attempt_count < 3 ? st->attempt_count : 3);
+  const runlog_attempt *at = &st->attempts[st->attempt_count - 1 - back];
+  uint64_t attempt = at->n, n = 0;
+  manifest m;
+  err e = {0};
+  int rc;
+  switch (roll(w, 4)) {
+  case 0: rc = runlog_adopt(a->log, attempt, &e); break;
+  case 1: rc = runlog_sweep(a->log, attempt, &e); break;
+  default:
+    make_small(&m, at->unit, attempt);
+    rc = runlog_commit_attempt(a->log, attempt, &m, &n, &e);
+    manifest_free(&m);
+    if (rc == 0 && w->told_count < TOLD_MAX) w->told[w->told_count++] = n;
+  }
+  judge(a, rc, &e);
+}
+
+static void act(actor *a) {
+  world *w = a->world;
+  err e = {0};
+  runlog_writer who = {.host = "h"};
+  a->busy = true;
+  if (a->log && roll(w, 20) == 0) { /* it dies; its requests may live on */
+    runlog_close(a->log);
+    a->log = NULL;
+    a->began = false;
+  }
+  if (!a->log && runlog_open(&a->link->base, "", &a->log, &e) < 0) {
+    a->log = NULL;
+  } else if (!a->began) {
+    int rc = runlog_begin(a->log, "run", &who, false, &e);
+    a->began = rc == 0;
+    judge(a, rc, &e);
+  } else if (roll(w, 3) == 0) {
+    act_attempt(a);
+  } else {
+    act_about(a);
+  }
+  a->busy = false;
+}
+
+/* The other writer acts between two requests of this one. */
+static void between(void *ctx) {
+  actor *a = ctx;
+  actor *other = &a->world->actors[a == &a->world->actors[0]];
+  if (!other->busy && roll(a->world, 4) == 0) act(other);
+}
+
+static void world_start(world *w, uint64_t seed) {
+  uri u;
+  *w = (world){.seed = seed, .random = seed};
+  assert_int_equal(uri_parse("mem://schedule", &u, NULL), 0);
+  assert_int_equal(store_open(&u, io_system(), NULL, &w->s, NULL), 0);
+  /* Something that no log knows of. */
+  assert_int_equal(w->s->ops->put(w->s, "foreign/data", "x", 1, STORE_IF_ABSENT, NULL), 0);
+  for (int i = 0; i < 2; i++) {
+    actor *a = &w->actors[i];
+    *a = (actor){.world = w};
+    a->link = store_lossy_new(w->s, seed * 2 + (uint64_t)i, roll(w, 8) != 0);
+    /* Some networks are fine, some are dreadful. */
+    a->link->lost = (unsigned)roll(w, 3) * 150;
+    a->link->never = (unsigned)roll(w, 3) * 100;
+    a->link->late = (unsigned)roll(w, 3) * 100;
+    a->link->deaf = (unsigned)roll(w, 3) * 50;
+    a->link->between = between;
+    a->link->ctx = a;
+  }
+}
+
+static void world_check(world *w) {
+  size_t entries;
+  for (int i = 0; i < 2; i++) store_lossy_arrive(w->actors[i].link);
+  const char *why = log_check(w->s, "", &entries);
+  if (why) give_up(w, why);
+  runlog *reader = NULL;
+  err e = {0};
+  if (runlog_open(w->s, "", &reader, &e) < 0) give_up(w, e.text);
+  const runlog_state *st = runlog_view(reader);
+  if (st->next != entries) give_up(w, "a reader sees another end");
+  for (size_t i = 0; i < w->told_count; i++) {
+    bool found = false;
+    for (size_t k = 0; k < st->commit_count; k++) found |= st->commits[k].n == w->told[i];
+    if (!found) give_up(w, "a commit that was reported does not stand");
+  }
+  runlog_close(reader);
+}
+
+static void world_end(world *w) {
+  for (int i = 0; i < 2; i++) {
+    runlog_close(w->actors[i].log);
+    store_lossy_free(w->actors[i].link);
+  }
+  store_close(w->s);
+}
+
+static uint64_t only_seed;
+
+static void lost_and_late_requests_break_no_rule(void **state) {
+  (void)state;
+  long acts = 0, fences = 0, failures = 0, commits = 0;
+  uint64_t first = only_seed ? only_seed : 1, last = only_seed ? only_seed : SCHEDULES;
+  for (uint64_t seed = first; seed <= last; seed++) {
+    world w;
+    world_start(&w, seed);
+    for (int i = 0; i < STEPS; i++) act(&w.actors[roll(&w, 2)]);
+    world_check(&w);
+    world_end(&w);
+    acts += w.acts;
+    fences += w.fences;
+    failures += w.failures;
+    commits += (long)w.told_count;
+  }
+  print_message("%ld operations, %ld commits, %ld fenced, %ld failed\n", acts, commits, fences,
+                failures);
+  if (only_seed) return;
+  /* Schedules in which nothing happens prove nothing. */
+  assert_true(commits > SCHEDULES);
+  assert_true(fences > SCHEDULES);
+  assert_true(failures > SCHEDULES);
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(racing_writers_leave_one_log_in_memory),
+      cmocka_unit_test(racing_writers_leave_one_log_in_files),
+      cmocka_unit_test(lost_and_late_requests_break_no_rule),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

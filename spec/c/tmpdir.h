@@ -1,0 +1,37 @@
+/* tmpdir: a scratch directory for a test, and small files in it. For tests: everything here aborts
+ * with a message when it fails. It does not use the code under test. */
+#ifndef SPEC_TMPDIR_H
+#define SPEC_TMPDIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* A new directory in $TMPDIR, else /tmp; or in `where`. The caller hands it to tmpdir_remove(). */
+char *tmpdir_new(void);
+char *tmpdir_new_in(const char *where);
+/* Removes it with everything in it, read-only directories too, and frees the name. NULL is fine. */
+void tmpdir_remove(char *dir);
+
+/* dir + "/" + name. Static memory: the last 8 results are good, in each thread. */
+const char *tmpdir_path(const char *dir, const char *name);
+
+void write_file(const char *path, const char *text);
+void write_bytes(const char *path, const void *data, size_t len);
+/* `len` bytes that depend on `seed`. */
+void write_pattern(const char *path, size_t len, unsigned seed);
+void make_dir(const char *path);
+
+/* The whole file, with a NUL behind it; NULL if there is none. The caller frees it. */
+char *read_file(const char *path, size_t *len);
+bool file_is(const char *path, const char *text);
+bool files_equal(const char *a, const char *b);
+bool path_exists(const char *path); /* a dangling link exists */
+mode_t path_mode(const char *path); /* permission bits, of a link itself */
+
+/* How many entries a directory has, without "." and "..". */
+int count_entries(const char *dir);
+/* How many descriptors this process has open. */
+int count_fds(void);
+
+#endif

@@ -1,0 +1,165 @@
+-- Guards spec/run: what failed, crashed, hung or never ran must not look green.
+
+local function sh(command)
+  local pipe = assert(io.popen(command .. " 2>&1; echo \"status $?\""))
+  local text = pipe:read("*a")
+  pipe:close()
+  local out, status = text:match("^(.*)status (%d+)\n$")
+  return out, tonumber(status)
+end
+
+describe("the tally of the tests", function()
+  local dir
+
+  before_each(function() dir = sh("mktemp -d"):gsub("\n", "") end)
+  after_each(function() sh("rm -rf " .. dir) end)
+
+  local function file(name, text)
+    local path = dir .. "/" .. name
+    local f = assert(io.open(path, "w"))
+    f:write(text)
+    f:close()
+    sh("chmod +x " .. path)
+    return path
+  end
+
+  local function script(name, text) return file(name, "#!/bin/bash\n" .. text) end
+
+  -- Runs the files; returns the last line, the status and all that was printed.
+  local function run(...)
+    local out, status = sh("TEST_TIMEOUT=1 spec/run " .. table.concat({ ... }, " "))
+    return out:match("([^\n]*)\n$"), status, out
+  end
+
+  it("adds up programs, scripts and specs", function()
+    local last, status = run(
+      script("test_a", "echo 1..2; echo ok 1 - x; echo ok 2 - y"),
+      script("b_spec.sh", "echo ok 1 - x; echo 1..1"),
+      file("c_spec.lua", "it('holds', function() end)"))
+    assert.equal("4 passed, 0 failed, 0 skipped", last)
+    assert.equal(0, status)
+  end)
+
+  it("shows what a failing test printed", function()
+    local last, status, out = run(script("test_a",
+      "echo 1..2; echo ok 1 - x; echo 'not ok 2 - y'; echo '# because' >&2; exit 1"))
+    assert.equal("1 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+    assert.truthy(out:find("# because", 1, true))
+  end)
+
+  it("shows nothing of what a passing test printed", function()
+    local _, _, out = run(script("test_a", "echo chatter; echo 1..1; echo ok 1 - x"))
+    assert.falsy(out:find("chatter", 1, true))
+  end)
+
+  it("counts a failure whose program exits with 0", function()
+    local last, status = run(script("test_a", "echo 1..1; echo 'not ok 1 - x'"))
+    assert.equal("0 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+  end)
+
+  it("counts a crash once, and says its signal", function()
+    local last, status, out =
+      run(script("test_a", "echo 1..3; echo ok 1 - x; kill -SEGV $$"))
+    assert.equal("1 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+    assert.truthy(out:find("signal 11", 1, true))
+  end)
+
+  it("counts a file that printed no plan", function()
+    assert.equal("0 passed, 1 failed, 0 skipped", (run(script("test_a", "exit 0"))))
+    assert.equal("1 passed, 1 failed, 0 skipped", (run(script("test_a", "echo ok 1 - x"))))
+  end)
+
+  it("counts a file without tests", function()
+    assert.equal("0 passed, 1 failed, 0 skipped", (run(script("test_a", "echo 1..0"))))
+    assert.equal("0 passed, 1 failed, 0 skipped", (run(file("c_spec.lua", ""))))
+  end)
+
+  it("counts a file that ran fewer or more tests than planned", function()
+    assert.equal("1 passed, 1 failed, 0 skipped",
+      (run(script("test_a", "echo 1..2; echo ok 1 - x"))))
+    assert.equal("2 passed, 1 failed, 0 skipped",
+      (run(script("test_a", "echo 1..1; echo ok 1 - x; echo ok 2 - y"))))
+  end)
+
+  it("counts a bad exit after good tests, as of a leak checker", function()
+    local last, status, out = run(script("test_a", "echo 1..1; echo ok 1 - x; exit 23"))
+    assert.equal("1 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+    assert.truthy(out:find("exit status 23", 1, true))
+  end)
+
+  it("ends a file that hangs", function()
+    local last, status, out = run(script("test_a", "echo 1..2; echo ok 1 - x; sleep 60"))
+    assert.equal("1 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+    assert.truthy(out:find("timed out after 1 s", 1, true))
+  end)
+
+  it("counts a file that cannot be run", function()
+    local last, status = run(dir .. "/test_gone")
+    assert.equal("0 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+  end)
+
+  it("counts skipped tests apart, as cmocka, busted and TAP write them", function()
+    local last, status = run(
+      script("test_a", "echo 1..2; echo 'not ok 1 # SKIP x'; echo ok 2 - y"),
+      file("c_spec.lua", "pending('later') it('skips', function() pending('no tool') end)"),
+      script("d_spec.sh", "echo '1..0 # SKIP no strace'"))
+    assert.equal("1 passed, 0 failed, 4 skipped", last)
+    assert.equal(0, status)
+  end)
+
+  it("is not green when nothing ran", function()
+    local last, status = run()
+    assert.equal("0 passed, 0 failed, 0 skipped", last)
+    assert.equal(1, status)
+    last, status = run(script("d_spec.sh", "echo '1..0 # SKIP no strace'"))
+    assert.equal("0 passed, 0 failed, 1 skipped", last)
+    assert.equal(1, status)
+  end)
+
+  it("counts the failed setup of a group of C tests", function()
+    local last, status, out = run(script("test_a",
+      "echo 1..4; echo 'not ok 0 - tests [  FAILED  ] GROUP SETUP'; exit 1"))
+    assert.equal("0 passed, 1 failed, 0 skipped", last)
+    assert.equal(1, status)
+    assert.truthy(out:find("group setup failed", 1, true))
+  end)
+
+  it("takes several groups of C tests in one file", function()
+    local last = run(script("test_a",
+      "echo 1..1; echo ok 1 - x; echo 1..2; echo ok 1 - y; echo ok 2 - z"))
+    assert.equal("3 passed, 0 failed, 0 skipped", last)
+  end)
+
+  it("does not take what a tested program prints for a test", function()
+    local last = run(script("test_a", "echo 1..1; echo 'ok 7 of 9 done'; echo ok 1 - x"))
+    assert.equal("1 passed, 0 failed, 0 skipped", last)
+  end)
+
+  it("counts errors outside of tests in a spec", function()
+    assert.equal("0 passed, 1 failed, 0 skipped",
+      (run(file("c_spec.lua", "describe('x', function() error('early') end)"))))
+    assert.truthy(run(file("c_spec.lua", "syntax error")):find("^0 passed, [12] failed"))
+    assert.equal("0 passed, 1 failed, 0 skipped", (run(file("c_spec.lua", "os.exit(0)"))))
+  end)
+
+  it("leaves tests the signals they need", function()
+    local last, status, out = run(script("test_a",
+      "echo 1..1; trap 'echo ok 1 - interrupted' INT; kill -INT $$"))
+    assert.equal("1 passed, 0 failed, 0 skipped", last, out)
+    assert.equal(0, status)
+  end)
+
+  it("fails a test of which any process had a sanitizer's report", function()
+    local out, status = sh("SANITIZE=address spec/run " .. script("test_a",
+      "echo 'out of bounds' >${ASAN_OPTIONS##*log_path=}.1; echo 1..1; echo ok 1 - x"))
+    assert.truthy(out:find("out of bounds", 1, true))
+    assert.equal("1 passed, 1 failed, 0 skipped", out:match("([^\n]*)\n$"))
+    assert.equal(1, status)
+  end)
+end)
