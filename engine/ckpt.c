@@ -36,10 +36,12 @@ struct ckpt_run {
   ckpt *engine;
   ckpt_run *next;
   run *run;
-  int fd; /* of its detector, in the epoll set; -1: none */
+  int fd;      /* of its detector, in the epoll set; -1: none */
+  int64_t due; /* IO_MONO time at which it has to be stepped though nothing happens */
 };
 
 struct ckpt {
+  ckpt_options options;
   log_sink log;
   unsigned workers;
   err error;
@@ -74,9 +76,15 @@ const char *ckpt_error(const ckpt *c) {
 }
 
 /* Structs of an older header are shorter: what they lack is zero. */
-#define TAKE(type, from)                                                                           \
-  type taken = {0};                                                                                \
-  if (from) memcpy(&taken, from, (from)->size < sizeof taken ? (from)->size : sizeof taken)
+static int take(void *to, size_t room, const void *from, const char *what, err *e) {
+  size_t size;
+  memset(to, 0, room);
+  if (!from) return 0;
+  memcpy(&size, from, sizeof size);
+  if (size < sizeof size) return err_set(e, ERR_INVAL, "%s: its `size` is not set", what);
+  memcpy(to, from, size < room ? size : room);
+  return 0;
+}
 
 /* The same the other way: never writes past what the caller has. */
 static void give(void *to, size_t size, void *from, size_t room) {
@@ -192,13 +200,19 @@ static int open_descriptors(ckpt *c, err *e) {
   return rc < 0 ? rc : watch_fd_of(c, c->timer, &c->timer, e);
 }
 
+static void on_log(void *ctx, log_level level, const char *text) {
+  const ckpt_options *o = ctx;
+  o->log(o->log_ctx, (int)level, text);
+}
+
 int ckpt_open(ckpt **out, const ckpt_options *options) {
-  TAKE(ckpt_options, options);
   ckpt *c = *out = calloc(1, sizeof *c);
   if (!c) return err_set(&open_error, ERR_NOMEM, "open the engine: out of memory");
-  c->log = (log_sink){
-      .fn = (log_fn *)(void *)taken.log, .ctx = taken.log_ctx, .min = (log_level)taken.log_level};
-  c->workers = taken.workers ? taken.workers : 4;
+  int taken = take(&c->options, sizeof c->options, options, "ckpt_options", &c->error);
+  c->log = (log_sink){.fn = c->options.log ? on_log : NULL,
+                      .ctx = &c->options,
+                      .min = (log_level)c->options.log_level};
+  c->workers = c->options.workers ? c->options.workers : 4;
   c->told_last = &c->told_first;
   c->epoll = c->event = c->timer = -1;
   pthread_mutex_init(&c->mutex, NULL);
@@ -210,6 +224,7 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
                      .wait = on_wait,
                      .tell = on_tell,
                      .next_job = on_next_job};
+  if (taken < 0) return taken;
   if (c->workers > 64) return err_set(&c->error, ERR_INVAL, "at most 64 workers");
   return open_descriptors(c, &c->error);
 }
@@ -245,8 +260,12 @@ int ckpt_fd(const ckpt *c) {
   return c->epoll;
 }
 
-static int arm(ckpt *c, int64_t due, err *e) {
+/* The timer stands at the first time that any run waits for. */
+static int arm(ckpt *c, err *e) {
   struct itimerspec when = {0};
+  int64_t due = INT64_MAX;
+  for (ckpt_run *h = c->runs; h; h = h->next)
+    if (h->due < due) due = h->due;
   if (due != INT64_MAX) {
     if (due < 1) due = 1; /* zero would disarm it */
     when.it_value.tv_sec = due / 1000000000;
@@ -265,18 +284,27 @@ static int follow_fd(ckpt *c, ckpt_run *h, err *e) {
   return fd >= 0 ? watch_fd_of(c, fd, h, e) : 0;
 }
 
-static int step_all(ckpt *c) {
-  int64_t first = INT64_MAX;
-  int rc = 0;
-  for (ckpt_run *h = c->runs; h; h = h->next) {
-    int64_t due;
-    int stepped = run_step(h->run, &due, &c->error);
-    if (stepped == 0) stepped = follow_fd(c, h, &c->error);
-    if (stepped < 0) rc = stepped; /* the other runs go on */
-    if (due < first) first = due;
-  }
-  int armed = arm(c, first, &c->error);
+static int step(ckpt *c, ckpt_run *h, err *e) {
+  int rc = run_step(h->run, &h->due, e);
+  int followed = follow_fd(c, h, rc < 0 ? NULL : e);
+  return rc < 0 ? rc : followed;
+}
+
+/* What concerns one run, and only that one's errors. */
+static int step_one(ckpt *c, ckpt_run *h) {
+  int rc = step(c, h, &c->error);
+  int armed = arm(c, rc < 0 ? NULL : &c->error);
   return rc < 0 ? rc : armed;
+}
+
+static int step_all(ckpt *c) {
+  int first = 0;
+  for (ckpt_run *h = c->runs; h; h = h->next) {
+    int rc = step(c, h, first < 0 ? NULL : &c->error); /* the other runs go on */
+    if (first == 0) first = rc;
+  }
+  int armed = arm(c, first < 0 ? NULL : &c->error);
+  return first < 0 ? first : armed;
 }
 
 static void drain(int fd) {
@@ -313,9 +341,10 @@ int ckpt_next(ckpt *c, ckpt_completion *out) {
 /* ---- runs ---- */
 
 int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
-  TAKE(ckpt_run_options, options);
+  ckpt_run_options taken;
   *out = NULL;
-  int rc = need_pool(c);
+  int rc = take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = need_pool(c);
   if (rc < 0) return rc;
   ckpt_run *h = calloc(1, sizeof *h);
   if (!h) return err_set(&c->error, ERR_NOMEM, "open a run: out of memory");
@@ -339,6 +368,7 @@ int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
   };
   h->engine = c;
   h->fd = -1;
+  h->due = INT64_MAX;
   rc = run_open(&c->env, &o, &h->run, &c->error);
   if (rc < 0) {
     free(h);
@@ -416,9 +446,13 @@ int ckpt_run_trainers(ckpt_run *h, ckpt_trainer_fn *fn, void *ctx) {
 }
 
 int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prepared *out) {
-  TAKE(ckpt_prepare_options, options);
-  run_prepared p;
-  int rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, &h->engine->error);
+  ckpt_prepare_options taken;
+  run_prepared p = {0};
+  err *e = &h->engine->error;
+  int rc = take(&taken, sizeof taken, options, "ckpt_prepare_options", e);
+  if (rc == 0 && taken.restore > CKPT_RESTORE_NAMED)
+    rc = err_set(e, ERR_INVAL, "restore %u is unknown", taken.restore);
+  if (rc == 0) rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, e);
   ckpt_prepared result = {.resume = p.resume,
                           .restored_from = p.restored_from,
                           .restored = p.restored,
@@ -431,16 +465,15 @@ int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prep
 int ckpt_run_start(ckpt_run *h) {
   ckpt *c = h->engine;
   int rc = run_start(h->run, &c->error);
-  if (rc == 0) rc = follow_fd(c, h, &c->error);
-  if (rc == 0) rc = step_all(c);
-  return rc;
+  return rc < 0 ? rc : step_one(c, h);
 }
 
 int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
-  TAKE(ckpt_event, event);
+  ckpt_event taken;
   ckpt *c = h->engine;
-  int rc = 0;
+  int rc = take(&taken, sizeof taken, event, "ckpt_event", &c->error);
   if (job) *job = 0;
+  if (rc < 0) return rc;
   switch (taken.kind) {
   case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
   case CKPT_EVENT_EXIT: rc = run_child_exit(h->run, taken.clean != 0, &c->error); break;
@@ -449,7 +482,7 @@ int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
   default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
   }
-  return rc < 0 ? rc : step_all(c);
+  return rc < 0 ? rc : step_one(c, h);
 }
 
 int ckpt_cancel(ckpt *c, uint64_t job) {
@@ -544,11 +577,12 @@ int ckpt_list(ckpt *c, const char *uri, ckpt_item_fn *fn, void *ctx) {
 }
 
 int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx) {
-  TAKE(ckpt_restore_options, options);
+  ckpt_restore_options taken;
   struct items i = {.fn = fn, .ctx = ctx};
-  if (!taken.uri || !taken.dir)
-    return err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
-  int rc = need_pool(c);
+  int rc = take(&taken, sizeof taken, options, "ckpt_restore_options", &c->error);
+  if (rc == 0 && (!taken.uri || !taken.dir))
+    rc = err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
+  if (rc == 0) rc = need_pool(c);
   if (rc < 0) return rc;
   return catalog_restore(c->env.io, &c->log, c->pool, taken.uri, taken.name, taken.dir, on_item, &i,
                          &c->error);

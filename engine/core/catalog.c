@@ -1,9 +1,7 @@
 #include "catalog.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/restore.h"
@@ -14,265 +12,191 @@
 
 #define STAGING_INSIDE ".ckpt-restore"
 
-/* ---- opening and walking ---- */
+/* ---- places ---- */
 
-static int open_store(const io *io, const log_sink *log, const char *where, store **out, err *e) {
-  uri u;
+static int parse_place(const char *where, uri *out, err *e) {
   buf text;
-  *out = NULL;
   buf_init(&text, URI_MAX);
   int rc = uri_expand(where, &text, e);
-  if (rc == 0) rc = uri_parse(text.data, &u, e);
-  if (rc == 0) rc = store_open(&u, io, log, out, e);
+  if (rc == 0) rc = uri_parse(text.data ? text.data : "", out, e);
   buf_free(&text);
   return rc;
 }
 
-struct walk {
-  store *store;
-  const char *where;
-  catalog_fn *fn;
-  void *ctx;
-  bool log_seen;
-};
-
-static int each_commit(struct walk *w, runlog *log, const char *prefix, err *e) {
-  const runlog_state *state = runlog_view(log);
-  int rc = 0;
-  for (size_t i = 0; rc == 0 && i < state->commit_count; i++) {
-    char key[STORE_KEY_MAX], at[URI_MAX + STORE_KEY_MAX];
-    rc = runlog_key_dir(log, state->commits[i].dir, key, e);
-    if (rc < 0) break;
-    snprintf(at, sizeof at, "%s/%s", w->where, key);
-    catalog_item item = {.group = prefix, .commit = &state->commits[i], .uri = at, .key = key};
-    rc = w->fn(w->ctx, w->store, &item, e);
-  }
-  return rc;
+/* The URI of a directory of the place, or with "" of the place itself. */
+static int print_place(const uri *u, const char *key, char *out, size_t room, err *e) {
+  buf text;
+  buf_init(&text, URI_MAX + 512);
+  uri_print(u, &text);
+  int len = buf_failed(&text)
+                ? -1
+                : snprintf(out, room, "%s%s%s", text.data ? text.data : "", *key ? "/" : "", key);
+  buf_free(&text);
+  if (len >= 0 && (size_t)len < room) return 0;
+  return err_set(e, ERR_LIMIT, "the URI of %.200s/%.200s is too long", u->path, key);
 }
+
+/* ---- walking ---- */
+
+/* What a walk over the groups of a target carries. `each` gets every log. */
+struct walk {
+  uri where;
+  store *store;
+  int (*each)(struct walk *w, runlog *log, err *e);
+  void *ctx;
+  size_t logs;
+  int stopped; /* what a callback returned to end it */
+};
 
 static int on_group(void *ctx, const char *prefix, err *e) {
   struct walk *w = ctx;
   runlog *log;
   int rc = runlog_open(w->store, prefix, &log, e);
   if (rc < 0) return rc;
-  w->log_seen = true;
-  rc = each_commit(w, log, prefix, e);
+  w->logs++;
+  rc = w->each(w, log, e);
   runlog_close(log);
+  if (rc > 0) w->stopped = rc;
   return rc;
 }
 
-/* The walk of groups has no room for a caller's own value; it is kept here meanwhile. */
-struct stop {
-  catalog_fn *fn;
-  void *ctx;
-  int value;
-};
-
-static int stop_item(void *ctx, store *s, const catalog_item *item, err *e) {
-  struct stop *stop = ctx;
-  int rc = stop->fn(stop->ctx, s, item, e);
-  if (rc <= 0) return rc;
-  stop->value = rc;
-  return err_set(e, ERR_CANCELED, "stopped by the caller");
+/* Calls w->each for every log at or below `where`. */
+static int walk_logs(const io *io, const log_sink *log, const char *where, struct walk *w, err *e) {
+  int rc = parse_place(where, &w->where, e);
+  if (rc == 0) rc = store_open(&w->where, io, log, &w->store, e);
+  if (rc == 0) rc = w->store->ops->exists(w->store, e);
+  if (rc == 0) rc = runlog_groups(w->store, "", on_group, w, e);
+  store_close(w->store);
+  if (w->stopped) return w->stopped;
+  if (rc == 0 && w->logs == 0)
+    rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
+  return rc;
 }
 
-static int walk_store(store *s, const char *where, catalog_fn *fn, void *ctx, err *e) {
-  struct stop stop = {.fn = fn, .ctx = ctx};
-  struct walk w = {.store = s, .where = where, .fn = stop_item, .ctx = &stop};
-  int rc = s->ops->exists(s, e);
-  if (rc == 0) rc = runlog_groups(s, "", on_group, &w, e);
-  if (rc == ERR_CANCELED && stop.value) return stop.value;
-  if (rc == 0 && !w.log_seen)
-    rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
+/* What a callback is told of one commit. */
+struct told {
+  char uri[URI_MAX + STORE_KEY_MAX], key[STORE_KEY_MAX];
+  catalog_item item;
+};
+
+static int describe(const struct walk *w, const runlog *log, const runlog_commit *c,
+                    struct told *out, err *e) {
+  int rc = runlog_key_dir(log, c->dir, out->key, e);
+  if (rc == 0) rc = print_place(&w->where, out->key, out->uri, sizeof out->uri, e);
+  out->item = (catalog_item){runlog_prefix(log), c, out->uri, out->key};
+  return rc;
+}
+
+struct each {
+  catalog_fn *fn;
+  void *ctx;
+};
+
+static int each_commit(struct walk *w, runlog *log, err *e) {
+  const struct each *each = w->ctx;
+  const runlog_state *state = runlog_view(log);
+  struct told t;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < state->commit_count; i++) {
+    rc = describe(w, log, &state->commits[i], &t, e);
+    if (rc == 0) rc = each->fn(each->ctx, w->store, &t.item, e);
+  }
   return rc;
 }
 
 int catalog_each(const io *io, const log_sink *log, const char *where, catalog_fn *fn, void *ctx,
                  err *e) {
-  store *s = NULL;
-  int rc = open_store(io, log, where, &s, e);
-  if (rc == 0) rc = walk_store(s, where, fn, ctx, e);
-  store_close(s);
-  return rc;
+  struct each each = {fn, ctx};
+  struct walk w = {.each = each_commit, .ctx = &each};
+  return walk_logs(io, log, where, &w, e);
 }
 
 /* ---- finding one ---- */
 
-static int pick_commit(catalog_pick *p, const char *where, const runlog_commit *c, err *e) {
-  int rc = restore_manifest(p->store, "", c, &p->manifest, e);
-  if (rc < 0) return rc;
-  p->committed = true;
-  snprintf(p->key, sizeof p->key, "%s", c->dir);
-  snprintf(p->uri, sizeof p->uri, "%s/%s", where, c->dir);
-  return 0;
-}
-
-/* `name` NULL: the newest. ERR_NOENT if there is no log, or no such commit in it. */
-static int pick_from_log(catalog_pick *p, const char *where, const char *name, err *e) {
+/* The root log of a store: its commit of that directory or unit (NULL: its newest). 1 if there is
+ * one, else 0 and whether there is a log at all. */
+static int pick_from_log(catalog_pick *p, const uri *where, const char *name, bool *is_target,
+                         err *e) {
   runlog *log;
   int rc = runlog_open(p->store, "", &log, e);
   if (rc < 0) return rc;
   const runlog_state *state = runlog_view(log);
+  *is_target = state->next > 0;
   const runlog_commit *c = name ? runlog_find_dir(state, name) : NULL;
   if (!c) c = runlog_newest(state, name);
-  rc = c ? pick_commit(p, where, c, e) : err_set(e, ERR_NOENT, "no such checkpoint");
+  if (c) {
+    rc = restore_manifest(p->store, "", c, &p->manifest, e);
+    if (rc == 0) rc = runlog_key_dir(log, c->dir, p->key, e);
+    if (rc == 0) rc = print_place(where, p->key, p->uri, sizeof p->uri, e);
+    p->committed = true;
+    if (rc == 0) rc = 1;
+  }
   runlog_close(log);
   return rc;
 }
 
-/* A directory that has its manifest in it, wherever it was copied to. */
-static int pick_copy(catalog_pick *p, const char *where, err *e) {
-  int rc = settle_read_manifest(p->store, "", &p->manifest, e);
-  if (rc < 0) return rc;
-  snprintf(p->uri, sizeof p->uri, "%s", where);
-  return 0;
-}
-
-static int split(const char *where, char *parent, size_t room, const char **name, err *e) {
-  size_t len = strlen(where);
-  while (len > 1 && where[len - 1] == '/') len--;
-  snprintf(parent, room, "%.*s", (int)len, where);
-  char *slash = strrchr(parent, '/');
-  if (!slash || slash == parent || !slash[1] || slash[-1] == '/')
-    return err_set(e, ERR_NOENT, "%s holds no checkpoint", where);
-  *slash = 0;
-  *name = slash + 1;
-  return 0;
-}
-
 /* As <target>/<name>: the log says more than a manifest can. */
-static int pick_in_parent(catalog_pick *p, const io *io, const log_sink *log, const char *where,
-                          err *e) {
-  char parent[URI_MAX];
-  const char *name;
-  int rc = split(where, parent, sizeof parent, &name, e);
-  if (rc < 0) return rc;
-  store *own = p->store;
-  p->store = NULL;
-  rc = open_store(io, log, parent, &p->store, e);
-  if (rc == 0) rc = p->store->ops->exists(p->store, e);
-  if (rc == 0) rc = pick_from_log(p, parent, name, e);
-  if (rc == 0) {
-    store_close(own);
-    return 0;
+static int pick_in_parent(catalog_pick *p, const io *io, const log_sink *log, const uri *where,
+                          bool *is_target, err *e) {
+  uri parent = *where;
+  char *slash = strrchr(parent.path, '/');
+  const char *name = slash ? slash + 1 : parent.path;
+  if (!*name) return 0;
+  catalog_pick found = {0};
+  char base[URI_MAX];
+  memcpy(base, name, strlen(name) + 1);
+  parent.path[slash == parent.path ? 1 : slash ? slash - parent.path : 0] = 0;
+  int rc = store_open(&parent, io, log, &found.store, e);
+  if (rc == 0) rc = found.store->ops->exists(found.store, e);
+  if (rc == ERR_NOSTORE)
+    rc = 0;
+  else if (rc == 0)
+    rc = pick_from_log(&found, &parent, base, is_target, e);
+  if (rc != 1) {
+    catalog_drop(&found);
+    return rc;
   }
   store_close(p->store);
-  p->store = own;
-  return rc;
+  *p = found;
+  return 1;
+}
+
+/* A directory that has its manifest in it, wherever it was copied to. */
+static int pick_copy(catalog_pick *p, const uri *where, err *e) {
+  err why = {0};
+  int rc = settle_read_manifest(p->store, "", &p->manifest, &why);
+  if (rc == ERR_NOENT) return 0;
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  rc = print_place(where, "", p->uri, sizeof p->uri, e);
+  return rc < 0 ? rc : 1;
 }
 
 int catalog_find(const io *io, const log_sink *log, const char *where, catalog_pick *out, err *e) {
+  uri u;
+  err absent = {0};
+  bool is_target = false, in_target = false;
   *out = (catalog_pick){0};
-  int rc = open_store(io, log, where, &out->store, e);
+  int rc = parse_place(where, &u, e);
+  if (rc == 0) rc = store_open(&u, io, log, &out->store, e);
   if (rc < 0) return rc;
-  int there = out->store->ops->exists(out->store, e);
-  rc = there == 0 ? pick_from_log(out, where, NULL, e) : there;
-  if (rc == ERR_NOENT || rc == ERR_NOSTORE) rc = pick_in_parent(out, io, log, where, e);
-  if ((rc == ERR_NOENT || rc == ERR_NOSTORE) && there == 0) rc = pick_copy(out, where, e);
-  if (rc == ERR_NOENT)
-    return err_set(e, ERR_NOENT,
-                   "%s is neither a target with a commit, nor a checkpoint in one, nor a copy with "
-                   "its manifest",
-                   where);
-  return rc;
+  int there = out->store->ops->exists(out->store, &absent);
+  if (there < 0 && there != ERR_NOSTORE) return err_set(e, there, "%s", absent.text);
+  if (there == 0) rc = pick_from_log(out, &u, NULL, &is_target, e);
+  if (rc == 0) rc = pick_in_parent(out, io, log, &u, &in_target, e);
+  if (rc == 0 && there == 0) rc = pick_copy(out, &u, e);
+  if (rc != 0) return rc < 0 ? rc : 0;
+  if (is_target) return err_set(e, ERR_NOENT, "%s has no checkpoint yet", where);
+  if (there < 0 && !in_target) return err_set(e, there, "%s", absent.text);
+  return err_set(e, ERR_NOENT,
+                 "%s is neither a target with a commit, nor a checkpoint in one, nor a copy with "
+                 "its manifest",
+                 where);
 }
 
 void catalog_drop(catalog_pick *pick) {
   manifest_free(&pick->manifest);
   store_close(pick->store);
   *pick = (catalog_pick){0};
-}
-
-/* ---- restoring ---- */
-
-struct restoring {
-  const io *io;
-  const char *name, *dir; /* name NULL: the newest of each group */
-  restore how;
-  catalog_fn *told;
-  void *ctx;
-};
-
-static bool is_asked(const struct restoring *r, const catalog_item *item) {
-  if (!r->name) return true;
-  char path[STORE_KEY_MAX];
-  snprintf(path, sizeof path, "%s%s%s", item->group, *item->group ? "/" : "", item->commit->unit);
-  return strcmp(r->name, item->commit->unit) == 0 || strcmp(r->name, item->commit->dir) == 0 ||
-         strcmp(r->name, path) == 0 || strcmp(r->name, item->key) == 0;
-}
-
-static int restore_item(struct restoring *r, store *s, const catalog_item *item, err *e) {
-  manifest m = {0};
-  char dir[FS_PATH_MAX];
-  r->how.store = s;
-  int rc = restore_manifest(s, item->group, item->commit, &m, e);
-  if (rc < 0) return rc;
-  rc = fs_join(dir, r->dir, item->group, e);
-  if (rc == 0) rc = fs_mkdirs(r->io, dir, 0777, e);
-  if (rc == 0) rc = restore_unit(&r->how, &m, item->key, dir, e);
-  manifest_free(&m);
-  if (rc < 0) return rc;
-  return r->told ? r->told(r->ctx, s, item, e) : 0;
-}
-
-/* A first walk finds the numbers of what is wanted (the newest of each group comes last), a second
- * one restores them: no commit has to be copied out of its log. */
-struct wanted {
-  struct restoring *r;
-  char **keys; /* of the directories */
-  char *group;
-  size_t count, room;
-};
-
-static int want_item(void *ctx, store *s, const catalog_item *item, err *e) {
-  struct wanted *w = ctx;
-  (void)s;
-  if (!is_asked(w->r, item)) return 0;
-  bool same = w->count && strcmp(w->group, item->group) == 0;
-  char *key = strdup(item->key), *group = strdup(item->group);
-  if (!key || !group) {
-    free(key);
-    free(group);
-    return err_set(e, ERR_NOMEM, "restore: out of memory");
-  }
-  if (!same && w->count == w->room) {
-    size_t room = w->room ? 2 * w->room : 8;
-    char **keys = realloc(w->keys, room * sizeof *keys);
-    if (!keys) {
-      free(key);
-      free(group);
-      return err_set(e, ERR_NOMEM, "restore: out of memory");
-    }
-    w->keys = keys;
-    w->room = room;
-  }
-  if (same) free(w->keys[--w->count]);
-  w->keys[w->count++] = key;
-  free(w->group);
-  w->group = group;
-  return 0;
-}
-
-static int restore_wanted(void *ctx, store *s, const catalog_item *item, err *e) {
-  struct wanted *w = ctx;
-  for (size_t i = 0; i < w->count; i++)
-    if (strcmp(w->keys[i], item->key) == 0) return restore_item(w->r, s, item, e);
-  return 0;
-}
-
-static int restore_walk(struct restoring *r, const log_sink *log, const char *where, err *e) {
-  struct wanted w = {.r = r};
-  int rc = catalog_each(r->io, log, where, want_item, &w, e);
-  if (rc == 0 && w.count) rc = catalog_each(r->io, log, where, restore_wanted, &w, e);
-  for (size_t i = 0; i < w.count; i++) free(w.keys[i]);
-  free(w.keys);
-  free(w.group);
-  if (rc == 0 && w.count == 0)
-    rc = err_set(e, ERR_NOENT,
-                 r->name ? "%s has no checkpoint %s (ckpt-lua ls shows what there is)"
-                         : "%s has no checkpoint yet%s",
-                 where, r->name ? r->name : "");
-  return rc;
 }
 
 /* What is told of a checkpoint that was found by itself. `c` is the caller's, for the item to point
@@ -289,19 +213,91 @@ static catalog_item item_of(const catalog_pick *pick, runlog_commit *c) {
   return (catalog_item){.group = "", .commit = c, .uri = pick->uri, .key = pick->key};
 }
 
+/* ---- restoring ---- */
+
+struct restoring {
+  const char *name, *dir; /* name NULL: the newest */
+  restore how;
+  catalog_fn *told;
+  void *ctx;
+  size_t found;
+};
+
+static bool is_asked(const char *name, const char *group, const runlog_commit *c) {
+  if (!name) return true;
+  size_t len = strlen(group);
+  if (len && strncmp(name, group, len) == 0 && name[len] == '/') name += len + 1;
+  return strcmp(name, c->unit) == 0 || strcmp(name, c->dir) == 0;
+}
+
+static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
+  manifest m = {0};
+  char dir[FS_PATH_MAX];
+  int rc = restore_manifest(r->how.store, item->group, item->commit, &m, e);
+  if (rc < 0) return rc;
+  rc = fs_join(dir, r->dir, item->group, e);
+  if (rc == 0) rc = fs_mkdirs(r->how.io, dir, 0777, e);
+  if (rc == 0) rc = restore_unit(&r->how, &m, item->key, dir, e);
+  manifest_free(&m);
+  return rc;
+}
+
+/* The newest of a group that was asked for. */
+static int restore_group(struct walk *w, runlog *log, err *e) {
+  struct restoring *r = w->ctx;
+  const runlog_state *state = runlog_view(log);
+  const runlog_commit *c = NULL;
+  for (size_t i = state->commit_count; !c && i-- > 0;)
+    if (is_asked(r->name, runlog_prefix(log), &state->commits[i])) c = &state->commits[i];
+  if (!c) return 0;
+  struct told t;
+  r->found++;
+  r->how.store = w->store;
+  int rc = describe(w, log, c, &t, e);
+  if (rc == 0) rc = restore_item(r, &t.item, e);
+  return rc == 0 && r->told ? r->told(r->ctx, w->store, &t.item, e) : rc;
+}
+
 /* A checkpoint itself was named, or a copy of one. */
 static int restore_pick(struct restoring *r, const log_sink *log, const char *where, err *e) {
   catalog_pick pick;
-  int rc = catalog_find(r->io, log, where, &pick, e);
+  runlog_commit c;
+  int rc = catalog_find(r->how.io, log, where, &pick, e);
   r->how.store = pick.store;
   if (rc == 0) rc = restore_unit(&r->how, &pick.manifest, pick.key, r->dir, e);
   if (rc == 0 && r->told) {
-    runlog_commit c;
     catalog_item item = item_of(&pick, &c);
     rc = r->told(r->ctx, pick.store, &item, e);
   }
   catalog_drop(&pick);
   return rc;
+}
+
+static int nothing_found(const char *where, const char *name, err *e) {
+  if (!name) return err_set(e, ERR_NOENT, "%s has no checkpoint yet", where);
+  return err_set(e, ERR_NOENT, "%s has no checkpoint %s (ckpt-lua ls shows what there is)", where,
+                 name);
+}
+
+static bool is_absent(int rc) {
+  return rc == ERR_NOENT || rc == ERR_NOSTORE;
+}
+
+static int restore_all(struct restoring *r, const log_sink *log, const char *where, err *e) {
+  struct walk w = {.each = restore_group, .ctx = r};
+  int rc = walk_logs(r->how.io, log, where, &w, e);
+  if (rc != 0 && !is_absent(rc)) return rc;
+  if (r->found) return rc;
+  if (!r->name) return restore_pick(r, log, where, e);
+  return rc < 0 ? rc : nothing_found(where, r->name, e);
+}
+
+/* Is what we locked still what has the name? Whoever held it before may have removed the staging
+ * and the lock with it. */
+static bool still_there(const io *io, const lock *held, const char *path) {
+  struct stat ours, named;
+  return io->fstat(io, held->fd, &ours) == 0 && io->lstat(io, AT_FDCWD, path, &named) == 0 &&
+         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
 /* One restore into a directory at a time: what an earlier one left when it died can then be
@@ -312,6 +308,10 @@ static int open_staging(const io *io, const char *dir, char *staging, lock *held
   if (rc == 0) rc = fs_mkdirs(io, staging, 0700, e);
   if (rc == 0) rc = fs_join(path, staging, "lock", e);
   if (rc == 0) rc = lock_take(path, true, held, e);
+  if (rc == 0 && !still_there(io, held, path)) {
+    lock_drop(held);
+    rc = ERR_HELD;
+  }
   if (rc == ERR_HELD)
     return err_set(e, ERR_HELD, "another restore into %s is running: wait for its end", dir);
   return rc;
@@ -320,30 +320,23 @@ static int open_staging(const io *io, const char *dir, char *staging, lock *held
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *where,
                     const char *name, const char *dir, catalog_fn *told, void *ctx, err *e) {
   char staging[FS_PATH_MAX];
-  struct restoring r = {.io = io, .name = name, .dir = dir, .told = told, .ctx = ctx};
   lock held = {.fd = -1};
   int rc = fs_mkdirs(io, dir, 0777, e);
   if (rc == 0) rc = open_staging(io, dir, staging, &held, e);
   if (rc < 0) return rc;
-  r.how = (restore){.io = io, .pool = pool, .staging = staging};
-  err why = {0};
-  rc = restore_walk(&r, log, where, &why);
-  if (!name && (rc == ERR_NOENT || rc == ERR_NOSTORE)) {
-    err other = {0};
-    int found = restore_pick(&r, log, where, &other);
-    /* Neither: the first answer says more about what was asked. */
-    if (found != ERR_NOENT && found != ERR_NOSTORE) {
-      rc = found;
-      why = other;
-    }
-  }
-  err removing = {0};
-  if (fs_remove_tree(io, staging, &removing) < 0 && rc == 0) {
-    rc = removing.code;
-    why = removing;
+  struct restoring r = {.name = name,
+                        .dir = dir,
+                        .how = {.io = io, .pool = pool, .staging = staging},
+                        .told = told,
+                        .ctx = ctx};
+  rc = restore_all(&r, log, where, e);
+  if (rc < 0)
+    fs_discard(io, staging, e);
+  else {
+    int removed = fs_remove_tree(io, staging, e);
+    if (removed < 0) rc = removed;
   }
   lock_drop(&held);
-  if (rc < 0 && e) *e = why;
   return rc;
 }
 
@@ -364,45 +357,41 @@ static void on_finding(void *ctx, const char *name, const char *text) {
   if (!*v->first) snprintf(v->first, sizeof v->first, "%.400s: %.600s", name, text);
 }
 
-static int verify_manifest(struct verifying *v, store *s, const manifest *m,
-                           const catalog_item *item, err *e) {
+static int tell(struct verifying *v, const catalog_item *item, const char *first, int findings) {
+  v->seen++;
+  v->bad += findings > 0;
+  return v->fn(v->ctx, item, findings ? ERR_CORRUPT : 0, first, (unsigned)findings);
+}
+
+static int verify_files(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
+                        err *e) {
   transfer t = {.io = v->io, .store = s, .pool = v->pool};
   *v->first = 0;
   int found = transfer_verify(&t, m, item->key, on_finding, v, e);
-  if (found < 0) return found;
-  v->seen++;
-  v->bad += found > 0;
-  return v->fn(v->ctx, item, found ? ERR_CORRUPT : 0, v->first, (unsigned)found);
+  return found < 0 ? found : tell(v, item, v->first, found);
 }
 
 static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
   struct verifying *v = ctx;
-  struct restoring asked = {.name = v->name};
   manifest m = {0};
   err why = {0};
-  if (!is_asked(&asked, item)) return 0;
+  if (!is_asked(v->name, item->group, item->commit)) return 0;
   int rc = restore_manifest(s, item->group, item->commit, &m, &why);
-  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
-    v->seen++;
-    v->bad++;
-    return v->fn(v->ctx, item, ERR_CORRUPT, why.text, 1);
-  }
-  if (rc < 0) {
-    if (e) *e = why;
-    return rc;
-  }
-  rc = verify_manifest(v, s, &m, item, e);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return tell(v, item, why.text, 1);
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  rc = verify_files(v, s, &m, item, e);
   manifest_free(&m);
   return rc;
 }
 
+/* A checkpoint itself was named, or a copy of one. */
 static int verify_pick(struct verifying *v, const log_sink *log, const char *where, err *e) {
   catalog_pick pick;
+  runlog_commit c;
   int rc = catalog_find(v->io, log, where, &pick, e);
   if (rc == 0) {
-    runlog_commit c;
     catalog_item item = item_of(&pick, &c);
-    rc = verify_manifest(v, pick.store, &pick.manifest, &item, e);
+    rc = verify_files(v, pick.store, &pick.manifest, &item, e);
   }
   catalog_drop(&pick);
   return rc;
@@ -411,19 +400,12 @@ static int verify_pick(struct verifying *v, const log_sink *log, const char *whe
 int catalog_verify(const io *io, const log_sink *log, pool *pool, const char *where,
                    const char *name, catalog_verified *fn, void *ctx, err *e) {
   struct verifying v = {.io = io, .pool = pool, .name = name, .fn = fn, .ctx = ctx};
-  err why = {0};
-  int rc = catalog_each(io, log, where, verify_item, &v, &why);
-  if (!name && v.seen == 0 && (rc == ERR_NOENT || rc == ERR_NOSTORE)) {
-    err other = {0};
-    int found = verify_pick(&v, log, where, &other);
-    if (found != ERR_NOENT && found != ERR_NOSTORE) {
-      rc = found;
-      why = other;
-    }
+  int rc = catalog_each(io, log, where, verify_item, &v, e);
+  if (v.seen == 0 && (rc == 0 || is_absent(rc))) {
+    if (!name)
+      rc = verify_pick(&v, log, where, e);
+    else if (rc == 0)
+      rc = nothing_found(where, name, e);
   }
-  if (rc == 0 && v.seen == 0)
-    rc = err_set(&why, ERR_NOENT, "%s has no checkpoint%s%s", where, name ? " " : "",
-                 name ? name : "");
-  if (rc < 0 && e) *e = why;
   return rc < 0 ? rc : v.bad;
 }

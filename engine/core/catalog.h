@@ -10,17 +10,19 @@
 #include "prims/pool.h"
 #include "store/store.h"
 
-/* One commit, in the order of the log; valid during the call. Return 0 to go on. */
+/* One commit, in the order of the log; valid during the call. A callback returns 0 to go on; any
+ * other value ends the walk and is returned (with *e filled, if it is negative). */
 typedef struct catalog_item {
   const char *group;
   const runlog_commit *commit;
-  const char *uri;
+  const char *uri; /* of its directory: catalog_find() finds exactly this one by it */
   const char *key; /* of its directory in the store */
 } catalog_item;
 typedef int catalog_fn(void *ctx, store *s, const catalog_item *item, err *e);
 
 /* All commits below a target, group by group. ERR_NOSTORE if there is no such place, ERR_NOENT if
- * it has no log. */
+ * it has no log. `where` is a URI or a path everywhere here, and {NAME} in it stands for the
+ * environment's. */
 int catalog_each(const io *io, const log_sink *log, const char *where, catalog_fn *fn, void *ctx,
                  err *e);
 
@@ -33,21 +35,23 @@ typedef struct catalog_pick {
   bool committed; /* false: only its manifest vouches for it (a copy made by another tool) */
 } catalog_pick;
 
-/* Finds what `where` names: a target (its newest commit), a checkpoint in one (<target>/<name>), or
- * a copy of a checkpoint that has its manifest with it. Free it with catalog_drop, on failure too.
- */
+/* Finds what `where` names: a target (its newest commit), the directory of a commit in one
+ * (<target>/<dir>; else the newest of the unit of that name), or a copy of such a directory that
+ * has its manifest with it. Free it with catalog_drop, on failure too. ERR_NOENT, or ERR_NOSTORE if
+ * there is no such place. */
 int catalog_find(const io *io, const log_sink *log, const char *where, catalog_pick *out, err *e);
 void catalog_drop(catalog_pick *pick);
 
-/* Restores `name` (a unit or a directory of one; NULL: the newest of each group) of a target, or
- * what catalog_find finds, into `dir`. `told` (may be NULL) is called for each that is there now.
- */
+/* Restores into `dir` (made if absent), each group into its own path below it: the newest commit of
+ * `name` of each group (a unit, a directory of one, or either with the group's path before it;
+ * NULL: of any), or what catalog_find finds. `told` (may be NULL) is called for each that is there
+ * now. ERR_HELD while another restore into `dir` runs. */
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *where,
                     const char *name, const char *dir, catalog_fn *told, void *ctx, err *e);
 
-/* Reads every byte of `name` (NULL: of all commits) and compares. `status` 0 or ERR_CORRUPT with
- * the first finding. Returns how many checkpoints were bad, or a negative ERR_*; a
- * callback that returns more than 0 ends it. */
+/* Reads every byte of `name` (as above; NULL: of all commits), or of what catalog_find finds, and
+ * compares. `status` 0 or ERR_CORRUPT with the first of so many findings. Returns how many
+ * checkpoints were bad, or a negative ERR_*; a callback that returns more than 0 ends it. */
 typedef int catalog_verified(void *ctx, const catalog_item *item, int status, const char *reason,
                              unsigned findings);
 int catalog_verify(const io *io, const log_sink *log, pool *pool, const char *where,

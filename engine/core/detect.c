@@ -65,7 +65,11 @@ static int closed(detect *d, node *parent, node *n, const char *name, const watc
    * file that was renamed while it was open. */
   bool idle = same && (n->evidence == NODE_CLOSED || n->evidence == NODE_UNPROVEN);
   if (there) node_set(n, &st);
-  if (idle) return 0;
+  if (idle) {
+    /* No new write, but somebody was still at it. */
+    if (unit_of(d, n)) unit_stir(d, unit_of(d, n));
+    return 0;
+  }
   model_prove(d, n, NODE_CLOSED);
   model_note(d, n);
   return 0;
@@ -78,6 +82,7 @@ static int restamped(detect *d, node *n, const watch_event *ev) {
   if (node_type_of(st.st_mode) != n->type) return 0; /* its CREATE is on its way */
   node_set(n, &st);
   unit *u = unit_of(d, n);
+  if (u) unit_stir(d, u);
   if (same || !known || !u || n->excluded) return 0;
   /* New times alone take no proof away: a copy gets those of its original last. */
   bool renamed = u->renamed;
@@ -106,15 +111,7 @@ static int arrived(detect *d, node *parent, const char *name, const watch_event 
   if (there && node_type_of(st.st_mode) != n->type) there = false; /* of a later name */
   int rc = model_move(d, n, from, parent, name, there ? &st : NULL, e);
   free(from);
-  n = node_child(parent, name, strlen(name));
-  if (rc == 0 && n && n->type == NODE_DIR && !n->excluded) {
-    unit *u = n->unit;
-    bool renamed = u && u->renamed;
-    rc = list_tree(d, n, e);
-    /* What came with it came by the same rename. */
-    if (n == node_child(parent, name, strlen(name)) && u && n->unit == u) u->renamed = renamed;
-  }
-  return rc;
+  return rc == 0 ? list_arrived(d, parent, name, e) : rc;
 }
 
 static void root_lost(detect *d) {
@@ -244,6 +241,7 @@ int detect_list(detect *d, err *e) {
 static int choose_mode(detect *d, const detect_options *o, err *e) {
   fs_kind kind;
   err why = {0};
+  if (o->mode == DETECT_FED) d->polling = o->poll_ns > 0;
   if (o->mode == DETECT_FED) return 0;
   int rc = fs_kind_of(d->root, &kind, e);
   if (rc < 0) return rc;
@@ -356,6 +354,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .reason = u->reason,
                        .generation = u->generation,
                        .in_place = u->generation > 0 || u->step == MATCH_NO_STEP,
+                       .lacking = u->lacking,
                        .files = u->files,
                        .bytes = u->bytes,
                        .fingerprint = u->fingerprint,
@@ -461,7 +460,8 @@ int detect_learn(detect *d, const char *group, const char *unit_name, const char
 void detect_writer_gone(detect *d, bool clean) {
   err e = {0};
   judge_first(d);
-  /* What it did last may still wait to be read. */
+  /* What it did last may still wait to be read, or to be listed. */
+  d->missed = d->missed || d->polling;
   int rc = take_in(d, &e);
   if (rc == 0) rc = catch_up(d, &e);
   if (rc < 0) log_say(d->log, LOG_ERROR, "%s", e.text);

@@ -24,7 +24,8 @@ typedef enum detect_mode {
   DETECT_AUTO, /* inotify; polling where the file system hides other hosts' writes, or the watches
                   are used up */
   DETECT_POLL, /* list every poll_ns */
-  DETECT_FED,  /* neither: the caller feeds events (tests, recordings) and calls detect_list() */
+  DETECT_FED,  /* neither: the caller feeds events (tests, recordings) and calls detect_list(); with
+                  a poll_ns it polls, whatever the file system */
 } detect_mode;
 
 typedef struct detect_options {
@@ -33,7 +34,7 @@ typedef struct detect_options {
   const char *root;    /* the watched directory; must exist */
   const rules *rules;  /* borrowed for the detector's life */
   detect_mode mode;
-  int64_t poll_ns; /* 0: 5 s */
+  int64_t poll_ns;                      /* 0: 5 s */
   bool (*has_writer)(const char *path); /* does anybody have it open for writing? NULL: asks /proc
                                            (proc_has_writer) */
 } detect_options;
@@ -58,7 +59,7 @@ typedef struct detect_unit {
   uint32_t generation; /* how often it was complete and then written again */
   bool in_place;       /* written again under its own name, or without a number in its name: read a
                           snapshot of it, not the thing itself */
-  bool lacking;          /* a file is missing that the unit of this kind before it had */
+  bool lacking;        /* a file is missing that the unit of this kind before it had */
   uint64_t files, bytes;
   digest fingerprint; /* over names, sizes, mtimes and inodes */
   int64_t changed_ns; /* IO_WALL time of the newest mtime or ctime in it */

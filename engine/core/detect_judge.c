@@ -13,7 +13,8 @@ static const int64_t try_again = 5000000000; /* after an error */
 typedef struct tally {
   rule_facts *f;
   int64_t changed, data_mtime;
-  uint64_t bytes, data_seq, rewrite_seq;
+  uint64_t bytes, data_seq, again_seq;
+  bool rewritten, left_over; /* old data that was, or was not, written since it was settled */
   const unit *u;
   const rules *rules;
   bool fine_times;
@@ -40,13 +41,25 @@ static void count_file(void *ctx, node *n) {
   if (marker_at(t, n)) return;
   if (n->mtime_ns > t->data_mtime) t->data_mtime = n->mtime_ns;
   if (n->seq > t->data_seq) t->data_seq = n->seq;
-  /* Written again since the unit was last whole: the marker that stands there is of that time. */
+  if (n->again && n->seq > t->again_seq) t->again_seq = n->seq;
   bool again = n->old || t->u->remove_seq > t->u->settle_seq;
-  if (again && n->seq > t->u->settle_seq && n->seq > t->rewrite_seq) t->rewrite_seq = n->seq;
+  t->rewritten = t->rewritten || (again && n->seq > t->u->settle_seq);
+  t->left_over = t->left_over || (n->old && n->seq <= t->u->settle_seq);
+}
+
+/* A large model may be written for minutes under its temporary name without an event (mmap). */
+static void count_temporary(void *ctx, node *n) {
+  rule_facts *f = ctx;
+  if (!n->excluded || (n->type == NODE_FILE && n->evidence == NODE_CLOSED)) return;
+  f->temporary++;
+  if (n->type != NODE_FILE || n->evidence != NODE_OPEN) return;
+  f->open++;
+  f->open_name = n->name;
 }
 
 static bool marker_is_old(const rules_marker *m, const node *n, const tally *t) {
-  if (t->rewrite_seq > n->seq) return true;
+  /* The data is written again, and the marker is still that of the time before. */
+  if (t->rewritten && n->seq <= t->u->settle_seq) return true;
   /* Order of time stamps, or order of events where both were seen. */
   bool ordered = n->seq > t->data_seq && n->evidence == NODE_CLOSED;
   return m->newest && n->mtime_ns < t->data_mtime && !ordered;
@@ -82,6 +95,7 @@ static void count_marker(const unit *u, const rules_marker *m, const series *s, 
     bool old = marker_is_old(m, n, t);
     if (!f->marker || (old && !f->marker_old)) f->marker = m->name;
     f->marker_old = f->marker_old || old;
+    f->mixed = f->mixed || t->again_seq > n->seq;
   } else if (is_signed(m, u) || series_has(s, m->name)) {
     if (!f->needed || by_user) f->needed = m->name;
     f->needed_always = f->needed_always || by_user;
@@ -138,16 +152,20 @@ static void gather(detect *d, unit *u, rule_facts *f) {
                     .blind = d->polling,
                     .foreign = d->foreign};
   unit_walk(u, count_file, &t);
+  if (u->kind == MATCH_DIR) node_walk(u->root, count_temporary, f);
   for (size_t i = 0; u->kind == MATCH_DIR && i < d->rules->marker_count; i++)
     count_marker(u, &d->rules->markers[i], s, &t);
   f->lacks = lacking(u, s);
-  f->clean = d->clean && u->touched && u->write_seq <= d->end_seq && u->remove_seq <= d->end_seq;
+  f->mixed = f->mixed || (t.rewritten && t.left_over);
+  f->shrinking = u->shrink_seq > u->write_seq;
+  f->clean = d->clean && u->touched && u->write_seq <= d->end_seq && u->shrink_seq <= d->end_seq;
   int64_t wall = d->io->now(d->io, IO_WALL);
   f->age = wall - t.changed;
   f->grain = t.fine_times ? 10000000 : 2000000000;
   /* What was there before us has been quiet since its newest time stamp. */
   if (!u->touched) u->last = model_mono(d) - (f->age > 0 ? f->age : 0);
   f->quiet = model_mono(d) - u->last;
+  u->lacking = f->lacks != NULL;
   u->files = f->files;
   u->bytes = t.bytes;
   u->changed = t.changed;
@@ -223,6 +241,7 @@ typedef struct settling {
 static void settle_node(void *ctx, node *n) {
   const settling *s = ctx;
   n->old = true;
+  n->again = false;
   if (n->type != NODE_FILE) return;
   if (s->prove)
     n->evidence = NODE_CLOSED;
@@ -273,10 +292,16 @@ void judge_complete(detect *d, unit *u, const char *reason) {
   log_say(d->log, LOG_INFO, "%s is complete: %s", u->path, u->reason);
 }
 
+static void doubt_temporary(void *ctx, node *n) {
+  (void)ctx;
+  if (n->excluded && n->type == NODE_FILE) n->evidence = NODE_UNPROVEN;
+}
+
 void judge_writer_died(detect *d, unit *u) {
   bool untouched = !u->touched && u->state != DETECT_OPEN;
   if (u->state == DETECT_COMPLETE || u->renamed || untouched) return;
   unit_walk(u, settle_node, &(settling){.since = u->settle_seq});
+  if (u->kind == MATCH_DIR) node_walk(u->root, doubt_temporary, NULL);
   u->settle_seq = ++d->seq;
   u->dead = true;
 }
@@ -339,6 +364,8 @@ int judge(detect *d, unit *u, err *e) {
   }
   if (v.ask_writer) {
     f.writer = has_writer(d, u) ? RULE_SOMEBODY : RULE_NOBODY;
+    /* Quiet begins when nobody is at it any more. */
+    if (f.writer == RULE_SOMEBODY && u->touched) u->last = now;
     rule_decide(d->rules, &f, &v);
   }
   int rc = conclude(d, u, &v, e);

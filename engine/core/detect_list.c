@@ -116,7 +116,7 @@ static int move_here(detect *d, node *n, node *dir, const entry *found, err *e) 
   n = limbo_take(d, at, &from);
   int rc = model_move(d, n, from, dir, found->name, &found->st, e);
   free(from);
-  return rc;
+  return rc == 0 ? list_arrived(d, dir, found->name, e) : rc;
 }
 
 /* --- one directory --- */
@@ -218,6 +218,17 @@ int list_tree(detect *d, node *dir, err *e) {
   }
 out:
   listing_free(&l);
+  return rc;
+}
+
+int list_arrived(detect *d, node *parent, const char *name, err *e) {
+  node *n = node_child(parent, name, strlen(name));
+  if (!n || n->type != NODE_DIR || n->excluded) return 0;
+  unit *u = n->unit;
+  bool renamed = u && u->renamed;
+  int rc = list_tree(d, n, e);
+  bool same = n == node_child(parent, name, strlen(name)) && u && n->unit == u;
+  if (same) u->renamed = renamed;
   return rc;
 }
 

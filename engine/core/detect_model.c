@@ -14,9 +14,24 @@ bool model_excluded(const detect *d, const node *n) {
   return rules_excluded(d->rules, path, n->type == NODE_DIR);
 }
 
+/* Was it in its unit before a marker was? */
+static bool is_behind_marker(const detect *d, const node *n) {
+  const unit *u = unit_of(d, n);
+  if (!u || u->kind != MATCH_DIR) return false;
+  for (size_t i = 0; i < d->rules->marker_count; i++) {
+    const char *name = d->rules->markers[i].name;
+    const node *marker = node_child(u->root, name, strlen(name));
+    if (marker && marker != n && marker->seq > n->seq) return true;
+  }
+  return false;
+}
+
 void model_prove(detect *d, node *n, node_evidence evidence) {
   /* A close after the writer's death was the kernel's. */
   bool void_ = d->dead && (evidence == NODE_CLOSED || evidence == NODE_SEEN);
+  bool was_still = n->evidence != NODE_OPEN && n->known && n->parent && n->seq > 0;
+  bool writes = evidence == NODE_OPEN || evidence == NODE_SEEN;
+  if (!n->again && !n->old && was_still && writes) n->again = is_behind_marker(d, n);
   n->evidence = (uint8_t)(void_ ? NODE_UNPROVEN : evidence);
 }
 
@@ -89,8 +104,8 @@ int model_leave(detect *d, node *n, uint32_t cookie, err *e) {
   if (!copy) return err_set(e, ERR_NOMEM, "watch: out of memory");
   unit *u = unit_of(d, n);
   node_detach(n);
-  if (n->excluded)
-    u = NULL;
+  if (u && n->excluded)
+    unit_stir(d, u);
   else if (u && u->root != n)
     unit_lost_file(d, u, n);
   d->limbo[d->limbo_count++] =
@@ -184,7 +199,12 @@ static int settle_names(detect *d, node *n, const char *from, unit *keep, err *e
 static int proven_by_move(detect *d, node *n, bool doubt, bool was_temporary, err *e) {
   int rc = 0;
   if (n->excluded) return 0;
-  if (n->type == NODE_FILE && (n->evidence != NODE_UNPROVEN || was_temporary) && !doubt)
+  /* safetensors renames before it closes: alone the file is whole, but in a directory the writer
+   * has not yet come to the next one. */
+  unit *u = unit_of(d, n);
+  bool still_open = (n->evidence == NODE_OPEN || n->evidence == NODE_SEEN) && u && u->root != n;
+  if (n->type == NODE_FILE && (n->evidence != NODE_UNPROVEN || was_temporary) && !doubt &&
+      !still_open)
     n->evidence = NODE_CLOSED;
   if (n->type == NODE_DIR && !n->unit) rc = unit_promote(d, n, e);
   if (rc == 0) rc = promote_parent(d, n, e);
@@ -206,6 +226,7 @@ int model_move(detect *d, node *n, const char *from, node *dir, const char *name
   bool doubt = n->unit && in_doubt(n->unit), was_temporary = n->excluded || !from;
   node *there = node_child(dir, name, strlen(name));
   if (there == n) return 0;
+  if (there && !there->old) n->again = is_behind_marker(d, there);
   if (there) rc = replace(d, there, n, &keep, e);
   if (rc == 0) rc = node_rename(n, name, e);
   if (rc == 0) rc = node_attach(dir, n, e);
@@ -213,6 +234,9 @@ int model_move(detect *d, node *n, const char *from, node *dir, const char *name
     node_free(n);
     return rc;
   }
+  /* What was in doubt has other bytes by now; or it is another file that got the same inode. */
+  bool altered = st && n->known && n->type == NODE_FILE && !node_same(n, st);
+  if (altered && n->evidence == NODE_UNPROVEN) model_prove(d, n, NODE_SEEN);
   if (st) node_set(n, st);
   n->pass = d->pass;
   rc = settle_names(d, n, from, keep, e);

@@ -20,10 +20,12 @@ struct unit {
   bool renamed, dead, touched; /* as in rule_facts */
   /* Places in the detector's order of changes. */
   uint64_t settle_seq; /* when it was last complete, or its writer died; 0: never */
-  uint64_t write_seq, remove_seq;
+  uint64_t write_seq, shrink_seq; /* newest write; newest removal of a file */
+  uint64_t remove_seq;            /* ... of one that was there when it was settled */
   uint64_t touches;  /* how often anything in it changed */
   int64_t last, due; /* IO_MONO: its last change; when to look again */
   uint64_t files, bytes;
+  bool lacking;
   digest fingerprint;
   int64_t changed; /* IO_WALL */
   size_t active;   /* 1 + its place in detect.active; 0: it waits for an event */
@@ -152,6 +154,9 @@ void limbo_drop(detect *d, size_t at);
 /* --- listings (detect_list.c) --- */
 /* What is in this directory and below. */
 int list_tree(detect *d, node *dir, err *e);
+/* What is in a directory that has just got this name. What came with it came by the same rename, so
+ * finding it takes no proof away. */
+int list_arrived(detect *d, node *parent, const char *name, err *e);
 /* Everything, and what moved while nobody looked. */
 int list_all(detect *d, err *e);
 /* One unit; *changed if it was not as it was known. */

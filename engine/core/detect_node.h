@@ -35,6 +35,7 @@ struct node {
   bool known;    /* ino, size and times are filled in */
   bool excluded; /* a temporary name: nothing below it is looked at */
   bool old;      /* it was there when its unit was last settled */
+  bool again;    /* it was there before a marker was, and was written after it */
   bool counted;  /* among the files that no unit matches */
 };
 

@@ -110,7 +110,7 @@ void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v) {
   *v = (rule_verdict){.state = DETECT_OPEN, .wait = RULE_NEVER};
   /* Where another host may write, the end of our own process proves nothing. */
   bool clean = f->clean && !f->foreign;
-  bool ask = f->seen > 0 || f->unproven > 0 || f->blind || f->clean;
+  bool ask = f->seen > 0 || f->unproven > 0 || f->temporary > 0 || f->blind || f->clean;
   bool unproven = f->unproven > 0 || f->dead;
 
   if (f->open > 0) {
@@ -126,8 +126,10 @@ void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v) {
   } else if (f->marker && f->marker_old) {
     decide_old_marker(r, f, v);
   } else if (f->marker && !f->lacks && !f->dead) {
-    /* A file whose close nobody saw needs the long time, marker or not. */
-    int64_t need = f->seen > 0 || f->blind ? r->quiet_ns : r->marked_ns;
+    /* A file whose close nobody saw needs the long time, marker or not; so does a rank that may
+     * still have to write its file again; and it may be on its way out. */
+    bool slow = f->seen > 0 || f->blind || f->mixed || f->shrinking;
+    int64_t need = slow ? r->quiet_ns : r->marked_ns;
     after_quiet(f, clean ? 0 : need, ask, f->marker, " is there", v);
   } else if (unproven && f->lacks) {
     decide_unproven(r, f, "the one before it has ", f->lacks, v);

@@ -12,12 +12,16 @@ typedef enum rule_writer { RULE_UNASKED, RULE_NOBODY, RULE_SOMEBODY } rule_write
 typedef struct rule_facts {
   /* files, without excluded ones */
   uint64_t files;
-  size_t open, seen, unproven; /* by their evidence */
+  size_t open, seen, unproven; /* by their evidence; open: excluded ones too, since what is written
+                                  under a temporary name will get another one */
   const char *open_name;       /* one of those that are open */
+  size_t temporary;            /* excluded ones whose close was not seen */
   /* the unit */
   bool renamed; /* it got its name by a rename, and nothing was written into it since */
   bool removed; /* a file that it had when it was settled is gone, and nothing was written since */
+  bool shrinking; /* the last that happened in it was a removal */
   bool dead;    /* its writer died before it was complete */
+  bool mixed;   /* some of its files were written again, some not (yet) */
   bool touched; /* it has changed since the watch began */
   /* markers */
   const char *marker; /* one that is there, or NULL */

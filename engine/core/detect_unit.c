@@ -183,6 +183,8 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, er
   u->kind = m->kind;
   u->step = m->step;
   u->last = model_mono(d);
+  u->touched = !d->first;
+  u->dead = d->dead;
   int rc = table_insert(d, u, e);
   if (rc < 0) {
     unit_free(u);
@@ -335,7 +337,8 @@ static bool is_member(const unit *u, const node *c, size_t len) {
 
 void unit_lost_file(detect *d, unit *u, const node *n) {
   bool dead = u->dead;
-  if (n->old) u->remove_seq = ++d->seq;
+  u->shrink_seq = ++d->seq;
+  if (n->old) u->remove_seq = d->seq;
   touch(d, u);
   /* To remove is not to write: it proves nothing about the rest. */
   u->dead = dead || d->dead;

@@ -24,9 +24,10 @@ typedef struct group_env {
 
 typedef struct group {
   const group_env *env;
-  char *prefix; /* "" or "exp/T7": below the target and below the watched directory alike */
-  runlog *log;  /* NULL: not read yet */
-  bool begun; /* it has a term of ours */
+  char *prefix;  /* "" or "exp/T7": below the target and below the watched directory alike */
+  runlog *log;   /* NULL: not read yet */
+  uint64_t term; /* ours; 0: none yet (entry 0 of a log is never a term) */
+  bool settled;  /* what an earlier term left is dealt with */
 } group;
 
 /* Touches no store. */
@@ -39,11 +40,11 @@ int group_read(group *g, err *e);
 /* Whether this run may write here, asked without writing: ERR_OTHER_RUN, ERR_HELD. */
 int group_may_begin(group *g, err *e);
 
-/* Opens the term (asking the same), writes the lease, and settles what an earlier term left. Fine
- * if it is begun already. Blocks. */
+/* Opens the term (asking the same), writes the lease, and settles what an earlier term left. Goes
+ * on where an earlier call failed; fine if all is done already. Blocks. */
 int group_begin(group *g, err *e);
 
-/* Renews the lease. May run beside a job: it uses no log. */
+/* Renews the lease of term `term`. May run beside a job: it looks at nothing that changes. */
 int group_renew(const group *g, uint64_t term, err *e);
 
 #endif

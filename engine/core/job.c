@@ -1,9 +1,10 @@
 #include "job.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/settle.h"
+#include "core/snapshot.h"
 #include "core/structure.h"
 #include "core/transfer.h"
 #include "core/tree.h"
@@ -17,12 +18,12 @@ struct work {
   tree copy;   /* of its snapshot, if there is one */
   tree *from;  /* what is sent: one of the two */
   manifest manifest;
-  char snapshot[FS_PATH_MAX]; /* "" : none */
+  char snapshot[FS_PATH_MAX]; /* what is removed at the end; "": nothing */
   uint64_t attempt;           /* RUNLOG_NONE: not announced yet */
+  bool staged;                /* the files go to the staging, and publish() shows them */
   char prefix[STORE_KEY_MAX]; /* where the files go */
   char dir[STORE_KEY_MAX];    /* where they will stand */
-  bool published;
-  bool twice;
+  bool twice;                 /* times prove nothing: contents are read twice */
 };
 
 static const char *unit_name(const job *j) {
@@ -43,17 +44,6 @@ static int look(struct work *w, err *e) {
   return 0;
 }
 
-/* The unit must be what it was when the job began, to the last name in it. */
-static int unchanged(struct work *w, err *e) {
-  const plan *p = &w->job->plan;
-  tree now;
-  int rc = tree_scan(w->env->io, w->env->root, p->unit, p->kind, w->env->rules, &now, e);
-  if (rc < 0) return rc;
-  rc = tree_same(&w->source, &now, e);
-  tree_free(&now);
-  return rc;
-}
-
 static int do_prove(struct work *w, err *e) {
   const plan *p = &w->job->plan;
   structure found;
@@ -67,76 +57,49 @@ static int do_prove(struct work *w, err *e) {
                  found == STRUCTURE_TORN ? why : "nothing proves that it is whole");
 }
 
-static int copy_files(struct work *w, err *e) {
-  int rc = 0;
-  for (size_t i = 0; rc == 0 && i < w->source.count; i++) {
-    const tree_file *f = &w->source.files[i];
-    char from[FS_PATH_MAX], to[FS_PATH_MAX];
-    rc = tree_path(&w->source, f, from, e);
-    if (rc == 0) rc = fs_join(to, w->snapshot, f->name, e);
-    if (rc == 0)
-      rc = fs_copy_file(w->env->io, from, to, false, (const volatile int *)&w->job->cancel, e);
-  }
-  return rc;
-}
-
-/* <staging>/<job>/<path of the unit>: the path is kept, for excludes are matched against it. */
 static int do_snapshot(struct work *w, err *e) {
-  const io *io = w->env->io;
-  const plan *p = &w->job->plan;
-  char name[32], root[FS_PATH_MAX], to[FS_PATH_MAX], parent[FS_PATH_MAX], from[FS_PATH_MAX];
+  const job_env *env = w->env;
+  char name[32];
   snprintf(name, sizeof name, "%llu", (unsigned long long)w->job->id);
-  int rc = fs_join(root, w->env->staging, name, e);
-  if (rc == 0) rc = fs_join(to, root, p->unit, e);
-  if (rc == 0) rc = fs_join(from, w->env->root, p->unit, e);
+  int rc = fs_join(w->snapshot, env->staging, name, e);
+  if (rc == 0)
+    rc = snapshot_take(env->io, env->root, w->job->plan.unit, env->rules, &w->source, w->snapshot,
+                       w->twice, &w->job->cancel, &w->copy, e);
   if (rc < 0) return rc;
-  fs_parent(to, parent);
-  rc = fs_mkdirs(io, parent, 0700, e);
-  strcpy(w->snapshot, p->kind == MATCH_DIR ? to : parent);
-  if (rc == 0 && p->kind == MATCH_DIR)
-    rc = fs_copy_tree(io, from, to, false, (const volatile int *)&w->job->cancel, e);
-  else if (rc == 0)
-    rc = copy_files(w, e);
-  strcpy(w->snapshot, root); /* what is removed at the end */
-  if (rc == ERR_NOENT) return err_set(e, ERR_RETIRED, "%s vanished while it was copied", p->unit);
-  if (rc == 0) rc = unchanged(w, e);
-  if (rc == 0) rc = tree_scan(io, root, p->unit, p->kind, w->env->rules, &w->copy, e);
-  if (rc == 0) w->from = &w->copy;
-  return rc;
+  w->from = &w->copy;
+  w->twice = false; /* nobody writes to the copy */
+  return 0;
 }
 
-static bool staged(const struct work *w) {
-  return store_can(w->env->store, STORE_CAP_PUBLISH);
-}
-
+/* An earlier job of ours may have failed with the store, and so could not even sweep. */
 static int do_attempt(struct work *w, err *e) {
   runlog *log = w->job->log;
-  int rc = runlog_attempt_begin(log, unit_name(w->job), &w->attempt, e);
+  int rc = settle_own(w->env->store, log, w->env->log, e);
+  if (rc == 0) rc = runlog_attempt_begin(log, unit_name(w->job), &w->attempt, e);
   if (rc < 0) return rc;
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
   rc = runlog_key_dir(log, a->dir, w->dir, e);
-  if (rc == 0 && staged(w))
+  if (rc == 0 && w->staged)
     rc = runlog_key_staging(log, w->attempt, w->prefix, e);
   else if (rc == 0)
-    strcpy(w->prefix, w->dir);
+    memcpy(w->prefix, w->dir, sizeof w->prefix);
   return rc;
 }
 
-static transfer transfer_of(struct work *w) {
-  return (transfer){.io = w->env->io,
-                    .store = w->env->store,
-                    .pool = w->env->pool,
-                    .hash = HASH_XXH3_128,
-                    .cancel = &w->job->cancel,
-                    .done = &w->job->moved};
-}
-
 static int do_upload(struct work *w, err *e) {
-  transfer t = transfer_of(w);
-  int rc = transfer_up(&t, w->from, w->prefix, staged(w), w->twice, e);
+  const job_env *env = w->env;
+  job *j = w->job;
+  transfer t = {.io = env->io,
+                .store = env->store,
+                .pool = env->pool,
+                .hash = HASH_XXH3_128,
+                .cancel = &j->cancel,
+                .done = &j->moved};
+  int rc = transfer_up(&t, w->from, w->prefix, w->staged, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */
-  return rc < 0 || w->from == &w->copy ? rc : unchanged(w, e);
+  if (rc < 0 || w->from == &w->copy) return rc;
+  return tree_unchanged(env->io, env->root, j->plan.unit, env->rules, &w->source, e);
 }
 
 static int describe(struct work *w, err *e) {
@@ -144,8 +107,6 @@ static int describe(struct work *w, err *e) {
   int rc = tree_manifest(w->from, unit_name(j), j->plan.step, HASH_XXH3_128, &w->manifest, e);
   if (rc < 0) return rc;
   w->manifest.created_ns = w->env->io->now(w->env->io, IO_WALL);
-  w->manifest.mtime_ns = w->source.mtime_ns;
-  w->manifest.mode = w->source.mode;
   w->manifest.policy = strdup(j->policy);
   w->manifest.metrics = j->metrics ? strdup(j->metrics) : NULL;
   if (!w->manifest.policy || (j->metrics && !w->manifest.metrics))
@@ -168,20 +129,25 @@ static int do_manifest(struct work *w, err *e) {
 }
 
 static int do_publish(struct work *w, err *e) {
-  int rc = w->env->store->ops->publish(w->env->store, w->prefix, w->dir, e);
-  if (rc == 0) w->published = true;
-  return rc;
+  return w->env->store->ops->publish(w->env->store, w->prefix, w->dir, e);
+}
+
+/* Fills the result in from the log, if our attempt is committed there. */
+static bool committed(struct work *w) {
+  job *j = w->job;
+  const runlog_commit *c = runlog_commit_of(runlog_view(j->log), w->attempt);
+  if (!c) return false;
+  j->commit = c->n;
+  j->time_ns = c->time_ns;
+  j->files = c->files;
+  j->bytes = c->bytes;
+  return true;
 }
 
 static int do_commit(struct work *w, err *e) {
-  job *j = w->job;
-  int rc = runlog_commit_attempt(j->log, w->attempt, &w->manifest, &j->commit, e);
-  if (rc < 0) return rc;
-  const runlog_state *state = runlog_view(j->log);
-  j->time_ns = state->commits[state->commit_count - 1].time_ns;
-  j->files = manifest_files(&w->manifest);
-  j->bytes = manifest_bytes(&w->manifest);
-  return 0;
+  int rc = runlog_commit_attempt(w->job->log, w->attempt, &w->manifest, NULL, e);
+  if (rc == 0 && !committed(w)) rc = err_set(e, ERR_INTERNAL, "our own commit is not in the log");
+  return rc;
 }
 
 static int (*const steps[])(struct work *, err *) = {
@@ -190,23 +156,53 @@ static int (*const steps[])(struct work *, err *) = {
     [PLAN_COMMIT] = do_commit,
 };
 
-/* The attempt is given up in the log first: only then is nobody entitled to what it wrote. If the
- * log cannot be written, all stays where it is until a later term settles it. */
-static void give_up(struct work *w) {
+/* A plan is data, and may have been made for another store. */
+static int check(struct work *w, err *e) {
+  const plan *p = &w->job->plan;
+  int rc = plan_check(p, e);
+  for (int i = 0; rc == 0 && i < p->count; i++) w->staged |= p->ops[i] == PLAN_PUBLISH;
+  if (rc == 0 && p->count == 0) rc = err_set(e, ERR_INVAL, "the plan for %s is empty", p->unit);
+  if (rc == 0 && w->staged != store_can(w->env->store, STORE_CAP_PUBLISH))
+    rc = err_set(e, ERR_INVAL, "the plan for %s %s publish, and the store %s", p->unit,
+                 w->staged ? "wants to" : "does not", w->staged ? "cannot" : "needs it");
+  return rc;
+}
+
+/* After a failure. The commit's answer may be all that was lost: the log knows. If it cannot be
+ * asked, all stays where it is, and a later job or a later term settles it. A writer that was
+ * pushed aside touches nothing more. */
+static int give_up(struct work *w, int rc) {
+  job *j = w->job;
   err e = {0};
-  store *s = w->env->store;
-  int rc = runlog_sweep(w->job->log, w->attempt, &e);
-  if (rc == 0) rc = s->ops->remove_prefix(s, w->prefix, &e);
-  if (rc == 0 && w->published) rc = s->ops->remove_prefix(s, w->dir, &e);
-  if (rc < 0)
-    log_say(w->env->log, LOG_WARN, "%s: the unfinished save is left for a later clean-up: %s",
-            w->job->plan.unit, e.text);
+  if (rc == ERR_FENCED || w->attempt == RUNLOG_NONE) return rc;
+  int swept = settle_give_up(w->env->store, j->log, w->attempt, w->env->log, &e);
+  if (swept == 0) return rc;
+  if (committed(w)) {
+    j->error = (err){0};
+    return 0;
+  }
+  if (swept == ERR_FENCED) {
+    j->error = e;
+    return swept;
+  }
+  log_say(w->env->log, LOG_WARN, "%s: the unfinished save is left for a later clean-up: %s",
+          j->plan.unit, e.text);
+  return rc;
+}
+
+static void clean_up(struct work *w) {
+  err why = {0};
+  if (*w->snapshot && fs_remove_tree(w->env->io, w->snapshot, &why) < 0)
+    log_say(w->env->log, LOG_WARN, "%s", why.text);
+  manifest_free(&w->manifest);
+  tree_free(&w->source);
+  tree_free(&w->copy);
 }
 
 void job_run(job *j) {
   struct work w = {.job = j, .env = j->env, .attempt = RUNLOG_NONE};
   err *e = &j->error;
-  int rc = plan_check(&j->plan, e);
+  int rc = check(&w, e);
   if (rc == 0) rc = look(&w, e);
   for (int i = 0; rc == 0 && i < j->plan.count; i++) {
     if (atomic_load(&j->cancel))
@@ -214,14 +210,6 @@ void job_run(job *j) {
     else
       rc = steps[j->plan.ops[i]](&w, e);
   }
-  if (rc < 0 && rc != ERR_FENCED && w.attempt != RUNLOG_NONE) give_up(&w);
-  if (*w.snapshot) {
-    err ignored = {0};
-    if (fs_remove_tree(j->env->io, w.snapshot, &ignored) < 0)
-      log_say(j->env->log, LOG_WARN, "%s", ignored.text);
-  }
-  manifest_free(&w.manifest);
-  tree_free(&w.source);
-  tree_free(&w.copy);
-  j->status = rc;
+  j->status = rc < 0 ? give_up(&w, rc) : 0;
+  clean_up(&w);
 }

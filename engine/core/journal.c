@@ -8,14 +8,21 @@
 #include "base/json.h"
 #include "prims/fs.h"
 
-enum { JOURNAL_MAX = 256 << 20, JOURNAL_FORMAT = 0 };
+/* GROWTH: so many bytes may be appended, over the size that it had, before it is written anew. */
+enum {
+  JOURNAL_MAX = 256 << 20,
+  JOURNAL_FORMAT = 0,
+  GROWTH = 1 << 20,
+  LINE_MAX_BYTES = 8 * FS_PATH_MAX
+};
 
 struct journal {
   const io *io;
   char *path;
-  int fd;
-  bool rebooted;
-  journal_unit *units; /* sorted by path */
+  int fd; /* -1: its end is not known, it has to be written anew */
+  size_t size, size_max;
+  bool rebooted, headed; /* headed: a first line was read */
+  journal_unit *units;   /* sorted by path */
   size_t count, room;
   journal_child child;
   char boot[RUNLOG_ID_MAX];
@@ -84,108 +91,121 @@ journal_unit journal_find(const journal *j, const char *path) {
 
 /* ---- lines ---- */
 
-static int unit_line(const journal_unit *u, buf *out, err *e) {
-  char hex[HASH_HEX_MAX];
-  buf name;
-  buf_init(&name, 4 * FS_PATH_MAX);
-  js_name_escape(u->path, &name);
-  digest_hex(&u->fingerprint, hex);
-  json_t *line =
-      json_pack("{s:s, s:s, s:s, s:s, s:I}", "type", "unit", "path", name.data ? name.data : "",
-                "state", state_names[u->state], "fingerprint", u->fingerprint.len ? hex : "",
-                "commit", u->commit == RUNLOG_NONE ? (json_int_t)-1 : (json_int_t)u->commit);
+/* Takes the reference. NULL: no memory for it. */
+static int add_line(json_t *line, buf *out, err *e) {
   int rc = line ? js_print(line, out, e) : err_set(e, ERR_NOMEM, "journal: out of memory");
-  buf_add(out, "\n", 1);
   json_decref(line);
-  buf_free(&name);
-  return rc;
+  buf_add(out, "\n", 1);
+  return rc == 0 && buf_failed(out) ? err_set(e, buf_failed(out), "journal: too large") : rc;
+}
+
+static int unit_line(const journal_unit *u, const char *state, buf *out, err *e) {
+  char hex[HASH_HEX_MAX];
+  digest_hex(&u->fingerprint, hex);
+  return add_line(json_pack("{s:s, s:o, s:s, s:s, s:I}", "type", "unit", "path",
+                            js_name_new(u->path), "state", state, "fingerprint", hex, "commit",
+                            u->commit == RUNLOG_NONE ? (json_int_t)-1 : (json_int_t)u->commit),
+                  out, e);
 }
 
 static int child_line(const journal_child *c, buf *out, err *e) {
-  json_t *line = json_pack("{s:s, s:I, s:I, s:I}", "type", "child", "pid", (json_int_t)c->pid,
-                           "sid", (json_int_t)c->sid, "start", (json_int_t)c->start);
-  int rc = line ? js_print(line, out, e) : err_set(e, ERR_NOMEM, "journal: out of memory");
-  buf_add(out, "\n", 1);
-  json_decref(line);
-  return rc;
+  return add_line(json_pack("{s:s, s:I, s:I, s:I}", "type", "child", "pid", (json_int_t)c->pid,
+                            "sid", (json_int_t)c->sid, "start", (json_int_t)c->start),
+                  out, e);
 }
 
 static int head_line(const journal *j, buf *out, err *e) {
-  json_t *line =
-      json_pack("{s:s, s:i, s:s}", "type", "journal", "format", JOURNAL_FORMAT, "boot", j->boot);
-  int rc = line ? js_print(line, out, e) : err_set(e, ERR_NOMEM, "journal: out of memory");
-  buf_add(out, "\n", 1);
-  json_decref(line);
-  return rc;
+  return add_line(json_pack("{s:s, s:i, s:o}", "type", "journal", "format", JOURNAL_FORMAT, "boot",
+                            js_name_new(j->boot)),
+                  out, e);
 }
 
 /* ---- reading ---- */
 
-static int fold_unit(journal *j, const json_t *line, err *e) {
-  const char *path, *state, *hex;
+/* What was recorded as proven, up to `highest`, is so no more. */
+static void doubt(journal *j, journal_state highest) {
+  for (size_t i = 0; i < j->count; i++)
+    if (j->units[i].state > JOURNAL_OPEN && j->units[i].state <= highest)
+      j->units[i].state = JOURNAL_OPEN;
+}
+
+static journal_state state_of(const char *name) {
+  for (int known = JOURNAL_OPEN; known <= JOURNAL_COMMITTED; known++)
+    if (strcmp(state_names[known], name) == 0) return (journal_state)known;
+  return JOURNAL_OPEN; /* not known here: nothing is proven */
+}
+
+/* ERR_FORMAT if it cannot be said which unit it is about. */
+static int fold_unit(journal *j, const json_t *line) {
+  const char *state, *hex;
+  char *path = NULL;
   int64_t commit;
   digest fingerprint = {0};
-  buf name;
-  buf_init(&name, FS_PATH_MAX);
-  int rc = js_get_str(line, "path", "journal", &path, e);
-  if (rc == 0) rc = js_get_str(line, "state", "journal", &state, e);
-  if (rc == 0) rc = js_get_str(line, "fingerprint", "journal", &hex, e);
-  if (rc == 0) rc = js_get_int(line, "commit", "journal", &commit, e);
-  if (rc == 0 && *hex) rc = digest_parse(HASH_XXH3_128, hex, &fingerprint, e);
-  if (rc == 0) rc = js_name_unescape(path, &name, e);
-  if (rc == 0 && strcmp(state, "gone") == 0) {
-    drop_unit(j, name.data);
-  } else if (rc == 0) {
-    int known = JOURNAL_OPEN;
-    while (known <= JOURNAL_COMMITTED && strcmp(state_names[known], state) != 0) known++;
-    if (known > JOURNAL_COMMITTED) known = JOURNAL_OPEN; /* not known here: nothing is proven */
-    rc = put_unit(j, name.data, (journal_state)known, &fingerprint,
+  int rc = js_get_name(line, "path", "journal", &path, NULL);
+  if (rc < 0) return rc;
+  bool clear = js_get_str(line, "state", "journal", &state, NULL) == 0 &&
+               js_get_str(line, "fingerprint", "journal", &hex, NULL) == 0 &&
+               js_get_int(line, "commit", "journal", &commit, NULL) == 0 &&
+               (!*hex || digest_parse(HASH_XXH3_128, hex, &fingerprint, NULL) == 0);
+  if (!clear)
+    rc = put_unit(j, path, JOURNAL_OPEN, NULL, RUNLOG_NONE);
+  else if (strcmp(state, "gone") == 0)
+    drop_unit(j, path);
+  else
+    rc = put_unit(j, path, state_of(state), &fingerprint,
                   commit < 0 ? RUNLOG_NONE : (uint64_t)commit);
-  }
-  buf_free(&name);
+  free(path);
   return rc;
 }
 
-static int fold_child(journal *j, const json_t *line, err *e) {
+static int fold_child(journal *j, const json_t *line) {
   int64_t pid, sid, start;
-  int rc = js_get_int(line, "pid", "journal", &pid, e);
-  if (rc == 0) rc = js_get_int(line, "sid", "journal", &sid, e);
-  if (rc == 0) rc = js_get_int(line, "start", "journal", &start, e);
-  if (rc == 0)
-    j->child = (journal_child){
-        .pid = (pid_t)pid, .sid = (pid_t)sid, .start = (uint64_t)start, .same_boot = true};
-  return rc;
+  int rc = js_get_int(line, "pid", "journal", &pid, NULL);
+  if (rc == 0) rc = js_get_int(line, "sid", "journal", &sid, NULL);
+  if (rc == 0) rc = js_get_int(line, "start", "journal", &start, NULL);
+  if (rc < 0) return rc;
+  /* A process is ended by this number one day: it must not be cut to another one. */
+  if (pid < 0 || pid > INT32_MAX || sid < 0 || sid > INT32_MAX) return ERR_FORMAT;
+  j->child = (journal_child){
+      .pid = (pid_t)pid, .sid = (pid_t)sid, .start = (uint64_t)start, .same_boot = true};
+  return 0;
 }
 
 static int fold_head(journal *j, const json_t *line, err *e) {
-  const char *boot;
+  char *boot = NULL;
   int64_t format;
-  int rc = js_get_int(line, "format", "journal", &format, e);
+  int rc = js_get_int(line, "format", "journal", &format, NULL);
   if (rc == 0 && format > JOURNAL_FORMAT)
     return err_set(e, ERR_VERSION,
                    "%s was written by a newer ckpt-lua: use that one, or name another --state",
                    j->path);
-  if (rc == 0) rc = js_get_str(line, "boot", "journal", &boot, e);
-  if (rc == 0) j->rebooted = strcmp(boot, j->boot) != 0;
-  return rc;
+  if (rc == 0) rc = js_get_name(line, "boot", "journal", &boot, NULL);
+  if (rc < 0) return rc;
+  if (strcmp(boot, j->boot) != 0) j->rebooted = true;
+  j->headed = true;
+  free(boot);
+  return 0;
 }
 
-/* A line that cannot be read proves nothing and is passed over: the unit that it was about is then
- * unproven, which is the safe side. Only a newer format stops. */
+/* A line of an unknown type is passed over. One that cannot be read (the disk lost it, a torn one
+ * has no line end) may have been about any unit: nothing that stands before it counts as proven.
+ * Only a newer format stops. */
 static int fold_line(journal *j, const char *text, size_t len, err *e) {
   json_t *line = NULL;
   const char *type;
-  err ignored;
-  if (js_parse(text, len, "journal", &line, &ignored) < 0) return 0;
-  int rc = js_get_str(line, "type", "journal", &type, &ignored);
+  int rc = js_parse(text, len, "journal", &line, NULL);
+  if (rc == 0) rc = js_get_str(line, "type", "journal", &type, NULL);
   if (rc == 0 && strcmp(type, "journal") == 0)
     rc = fold_head(j, line, e);
   else if (rc == 0 && strcmp(type, "unit") == 0)
-    rc = fold_unit(j, line, &ignored);
+    rc = fold_unit(j, line);
   else if (rc == 0 && strcmp(type, "child") == 0)
-    rc = fold_child(j, line, &ignored);
+    rc = fold_child(j, line);
   json_decref(line);
-  return rc == ERR_VERSION || rc == ERR_NOMEM ? rc : 0;
+  if (rc == ERR_VERSION) return rc;
+  if (rc == ERR_NOMEM) return err_set(e, rc, "read %s: out of memory", j->path);
+  if (rc < 0) doubt(j, JOURNAL_COMMITTED);
+  return 0;
 }
 
 static int fold_all(journal *j, const buf *text, err *e) {
@@ -200,21 +220,35 @@ static int fold_all(journal *j, const buf *text, err *e) {
   return rc;
 }
 
-/* Pages that were never flushed are lost with the machine. */
+/* Pages that were never flushed are lost with the machine: frameworks do not flush. What we have
+ * committed can be compared with the store. */
 static void after_reboot(journal *j) {
   j->child.same_boot = false;
-  for (size_t i = 0; i < j->count; i++)
-    if (j->units[i].state == JOURNAL_COMPLETE) j->units[i].state = JOURNAL_OPEN;
+  doubt(j, JOURNAL_COMPLETE);
 }
 
-static int rewrite(journal *j, err *e) {
+static int print_all(const journal *j, buf *out, err *e) {
+  int rc = head_line(j, out, e);
+  if (rc == 0 && j->child.pid && j->child.same_boot) rc = child_line(&j->child, out, e);
+  for (size_t i = 0; rc == 0 && i < j->count; i++)
+    rc = unit_line(&j->units[i], state_names[j->units[i].state], out, e);
+  return rc;
+}
+
+/* Writes it anew, in one step. On failure the old one stands, and the next append tries again. */
+static int renew(journal *j, err *e) {
   buf text;
   buf_init(&text, JOURNAL_MAX);
-  int rc = head_line(j, &text, e);
-  if (rc == 0 && j->child.pid && j->child.same_boot) rc = child_line(&j->child, &text, e);
-  for (size_t i = 0; rc == 0 && i < j->count; i++) rc = unit_line(&j->units[i], &text, e);
-  if (rc == 0 && buf_failed(&text)) rc = err_set(e, buf_failed(&text), "%s: too large", j->path);
+  if (j->fd >= 0) j->io->close(j->io, j->fd);
+  j->fd = -1;
+  int rc = print_all(j, &text, e);
   if (rc == 0) rc = fs_replace(j->io, j->path, text.data, text.len, 0600, e);
+  if (rc == 0) {
+    j->fd = j->io->open(j->io, AT_FDCWD, j->path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
+    if (j->fd < 0) rc = err_sys(e, j->fd, "open %s", j->path);
+  }
+  j->size = text.len;
+  j->size_max = 2 * text.len + GROWTH;
   buf_free(&text);
   return rc;
 }
@@ -231,15 +265,18 @@ int journal_open(const io *io, const char *path, const char *boot, journal **out
   j->io = io;
   j->fd = -1;
   strncpy(j->boot, boot, sizeof j->boot - 1);
-  int rc = fs_read(io, path, JOURNAL_MAX, &text, e);
-  if (rc == ERR_NOENT) rc = 0;
+  err why = {0};
+  int rc = fs_read(io, path, JOURNAL_MAX, &text, &why);
+  /* Only this errno: what an NFS server mislaid (ESTALE) must not be replaced by an empty one. */
+  if (why.sys == ENOENT)
+    rc = 0;
+  else if (rc < 0 && e)
+    *e = why;
   if (rc == 0) rc = fold_all(j, &text, e);
+  /* Without a first line nobody knows the boot that the others are of. */
+  if ((j->count || j->child.pid) && !j->headed) j->rebooted = true;
   if (rc == 0 && j->rebooted) after_reboot(j);
-  if (rc == 0) rc = rewrite(j, e);
-  if (rc == 0) {
-    j->fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
-    if (j->fd < 0) rc = err_sys(e, j->fd, "open %s", path);
-  }
+  if (rc == 0) rc = renew(j, e);
   buf_free(&text);
   if (rc < 0)
     journal_close(j);
@@ -266,21 +303,34 @@ journal_child journal_last_child(const journal *j) {
 
 /* ---- appending ---- */
 
+/* After a failure nobody knows what of the line is in the file, and a descriptor whose flush failed
+ * is not flushed again: the next append writes all anew, this one's state too. So does one that
+ * finds that the file has grown, in a run that goes on for weeks. */
 static int append(journal *j, const buf *line, bool flush, err *e) {
+  if (j->fd < 0 || j->size > j->size_max) {
+    int rc = renew(j, e);
+    if (rc < 0) return rc;
+  }
   int rc = fs_write_all(j->io, j->fd, line->data, line->len, j->path, e);
-  if (rc < 0) return rc;
-  int flushed = flush ? j->io->fdatasync(j->io, j->fd) : 0;
-  return flushed < 0 ? err_sys(e, flushed, "flush %s", j->path) : 0;
+  int flushed = rc == 0 && flush ? j->io->fdatasync(j->io, j->fd) : 0;
+  if (flushed < 0) rc = err_sys(e, flushed, "flush %s", j->path);
+  if (rc == 0) {
+    j->size += line->len;
+    return 0;
+  }
+  j->io->close(j->io, j->fd);
+  j->fd = -1;
+  return rc;
 }
 
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
                  uint64_t commit, err *e) {
   buf line;
-  buf_init(&line, 8 * FS_PATH_MAX);
+  buf_init(&line, LINE_MAX_BYTES);
   int rc = put_unit(j, path, state, fingerprint, commit);
   if (rc < 0) return err_set(e, rc, "journal: out of memory");
   journal_unit now = journal_find(j, path);
-  rc = unit_line(&now, &line, e);
+  rc = unit_line(&now, state_names[state], &line, e);
   if (rc == 0) rc = append(j, &line, state != JOURNAL_OPEN, e);
   buf_free(&line);
   return rc;
@@ -290,26 +340,19 @@ int journal_forget(journal *j, const char *path, err *e) {
   bool there;
   place_of(j, path, &there);
   if (!there) return 0;
-  buf line, name;
-  buf_init(&line, 8 * FS_PATH_MAX);
-  buf_init(&name, 4 * FS_PATH_MAX);
-  js_name_escape(path, &name);
-  json_t *gone =
-      json_pack("{s:s, s:s, s:s, s:s, s:i}", "type", "unit", "path", name.data ? name.data : "",
-                "state", "gone", "fingerprint", "", "commit", -1);
-  int rc = gone ? js_print(gone, &line, e) : err_set(e, ERR_NOMEM, "journal: out of memory");
-  buf_add(&line, "\n", 1);
-  if (rc == 0) rc = append(j, &line, false, e);
+  buf line;
+  buf_init(&line, LINE_MAX_BYTES);
+  int rc =
+      unit_line(&(journal_unit){.path = (char *)path, .commit = RUNLOG_NONE}, "gone", &line, e);
   drop_unit(j, path);
-  json_decref(gone);
+  if (rc == 0) rc = append(j, &line, false, e);
   buf_free(&line);
-  buf_free(&name);
   return rc;
 }
 
 int journal_note_child(journal *j, pid_t pid, uint64_t start, pid_t sid, err *e) {
   buf line;
-  buf_init(&line, 4096);
+  buf_init(&line, LINE_MAX_BYTES);
   j->child = (journal_child){.pid = pid, .sid = sid, .start = start, .same_boot = true};
   int rc = child_line(&j->child, &line, e);
   if (rc == 0) rc = append(j, &line, true, e);

@@ -1,9 +1,10 @@
 /* journal: what this machine knows of the watched tree, kept across a crash of ours.
  *
- * One JSON record a line in <state>/journal.jsonl, only ever appended to; a torn last line is what
- * a crash leaves and is passed over. Opening it folds the lines and writes them anew, so it does
- * not grow from run to run. After a reboot what was "complete" is only "open" again: frameworks do
- * not flush, and the pages may be lost. One thread; the state directory's lock is held. */
+ * One JSON record a line in <state>/journal.jsonl; a torn last line is what a crash leaves and is
+ * passed over. Records are appended; at its opening, and when it has grown large, all are written
+ * anew and put in its place in one step. After a reboot what was "complete" is only "open" again:
+ * frameworks do not flush, and the pages may be lost. A record that cannot be read makes all before
+ * it "open". One thread; the state directory's lock is held. */
 #ifndef CORE_JOURNAL_H
 #define CORE_JOURNAL_H
 
@@ -38,16 +39,19 @@ typedef struct journal_child {
 
 typedef struct journal journal;
 
-/* Reads and rewrites the journal at `path` (made if absent). `boot` is this boot's id. */
+/* Reads and rewrites the journal at `path` (made if absent). `boot` is this boot's id. ERR_VERSION,
+ * and nothing is touched, if a newer ckpt-lua wrote it. */
 int journal_open(const io *io, const char *path, const char *boot, journal **out, err *e);
 void journal_close(journal *j); /* NULL is fine */
 
 /* True if the last run on this state was on another boot of the machine. */
 bool journal_rebooted(const journal *j);
+/* Its path is valid until the next call that notes or forgets; NULL if the unit is unknown. */
 journal_unit journal_find(const journal *j, const char *path);
 journal_child journal_last_child(const journal *j);
 
-/* Appends. The lines about complete and committed units are flushed before the call returns. */
+/* Appends. The lines about complete and committed units are flushed before the call returns. After
+ * an error the record is remembered here, and goes to the disk with the next one that works. */
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
                  uint64_t commit, err *e);
 int journal_forget(journal *j, const char *path, err *e); /* the unit is gone */

@@ -12,15 +12,22 @@
 #include "prims/hash.h"
 #include "prims/proc.h"
 
-/* Both spellings of a path must be compared without links, or a target behind one would hide. A
- * target need not exist yet: then its nearest parent that does is resolved. */
-static int resolve(const char *path, char out[FS_PATH_MAX], err *e) {
+/* A socket's address has room for 108 bytes; ours has "/ckpt-lua/" and 16 digits behind this. */
+enum { RUNTIME_MAX = 69 };
+
+/* Paths are compared without links, or a target behind one would hide. What does not exist yet is
+ * resolved as far as it does. A link to nothing is refused: what it will lead to is not known. */
+static int resolve(const io *io, const char *path, char out[FS_PATH_MAX], err *e) {
   char head[FS_PATH_MAX], real[PATH_MAX], tail[FS_PATH_MAX] = "";
-  snprintf(head, sizeof head, "%s", path);
+  int rc = fs_join(head, path, "", e);
+  if (rc < 0) return rc;
   while (!realpath(head, real)) {
     char parent[FS_PATH_MAX], joined[FS_PATH_MAX];
+    struct stat st;
     if (errno != ENOENT) return err_sys(e, errno, "resolve %s", path);
-    int rc = fs_join(joined, fs_base(head), tail, e);
+    if (io->lstat(io, AT_FDCWD, head, &st) == 0 && S_ISLNK(st.st_mode))
+      return err_set(e, ERR_INVAL, "%s is a link to what is not there", head);
+    rc = fs_join(joined, fs_base(head), tail, e);
     if (rc < 0) return rc;
     strcpy(tail, joined);
     fs_parent(head, parent);
@@ -29,43 +36,46 @@ static int resolve(const char *path, char out[FS_PATH_MAX], err *e) {
   return fs_join(out, real, tail, e);
 }
 
-static int absolute(const char *path, char out[FS_PATH_MAX], err *e) {
+static int local_path(const io *io, const char *option, const char *text, char out[FS_PATH_MAX],
+                      err *e) {
   uri u;
-  if (!path || !*path)
-    return err_set(e, ERR_INVAL, "--dir is missing: which directory is watched?");
-  int rc = uri_parse(path, &u, e);
+  if (!text || !*text) return err_set(e, ERR_INVAL, "%s needs the path of a directory", option);
+  int rc = uri_parse(text, &u, e);
   if (rc == 0 && strcmp(u.scheme, "file") != 0)
-    rc = err_set(e, ERR_INVAL, "%s: a local directory is needed here", path);
-  return rc < 0 ? rc : fs_join(out, u.path, "", e);
+    rc = err_set(e, ERR_INVAL, "%s %s: a local directory is needed here", option, text);
+  return rc < 0 ? rc : resolve(io, u.path, out, e);
 }
 
-static int make_dir(const io *io, const char *path, mode_t mode, char out[FS_PATH_MAX], err *e) {
-  int rc = fs_mkdirs(io, path, mode, e);
-  return rc < 0 ? rc : resolve(path, out, e);
+static bool is_there(const io *io, const char *path) {
+  struct stat st;
+  return io->lstat(io, AT_FDCWD, path, &st) == 0;
 }
 
 /* The state stands beside the watched directory: frameworks count and sort what is inside it. */
 static int place_state(const io *io, const places_options *o, places *p, err *e) {
-  char path[FS_PATH_MAX];
-  if (o->state) {
-    int rc = absolute(o->state, path, e);
-    return rc < 0 ? rc : make_dir(io, path, 0700, p->state, e);
-  }
-  int mount = fs_is_mount_point(p->dir, e);
+  if (o->state) return local_path(io, "--state", o->state, p->state, e);
+  int mount = is_there(io, p->dir) ? fs_is_mount_point(p->dir, e) : 0;
   if (mount < 0) return mount;
   if (mount)
     return err_set(e, ERR_INVAL,
                    "%s is a mount point, so no state directory can stand beside it: name one with "
                    "--state, outside of it",
                    p->dir);
+  char path[FS_PATH_MAX];
   if (snprintf(path, sizeof path, "%s.ckpt", p->dir) >= (int)sizeof path)
     return err_set(e, ERR_LIMIT, "%s: the path is too long", p->dir);
-  int rc = make_dir(io, path, 0700, p->state, e);
-  return rc == ERR_ACCESS ? err_set(e, ERR_INVAL,
-                                    "%s cannot be made: name a state directory that can be written "
-                                    "with --state, outside of %s",
-                                    path, p->dir)
-                          : rc;
+  return resolve(io, path, p->state, e);
+}
+
+static int make_dirs(const io *io, const places_options *o, const places *p, err *e) {
+  int rc = fs_mkdirs(io, p->dir, 0777, e);
+  if (rc < 0) return rc;
+  rc = fs_mkdirs(io, p->state, 0700, e);
+  if (rc != ERR_ACCESS || o->state) return rc;
+  return err_set(e, ERR_INVAL,
+                 "%s cannot be made: name a state directory that can be written with --state, "
+                 "outside of %s",
+                 p->state, p->dir);
 }
 
 static int apart(const char *a, const char *what_a, const char *b, const char *what_b, err *e) {
@@ -73,26 +83,27 @@ static int apart(const char *a, const char *what_a, const char *b, const char *w
   return err_set(e, ERR_INVAL, "%s %s and %s %s must not lie in one another", what_a, a, what_b, b);
 }
 
-static int place_target(const places_options *o, places *p, err *e) {
+static int place_target(const io *io, const places_options *o, places *p, err *e) {
   buf text;
   buf_init(&text, URI_MAX);
   int rc = o->to && *o->to ? uri_expand(o->to, &text, e)
                            : err_set(e, ERR_INVAL, "--to is missing: where do checkpoints go?");
   if (rc == 0) rc = uri_parse(text.data, &p->target, e);
+  buf_free(&text);
   if (rc == 0 && strcmp(p->target.scheme, "file") == 0) {
     char real[FS_PATH_MAX];
-    rc = resolve(p->target.path, real, e);
+    rc = resolve(io, p->target.path, real, e);
     if (rc == 0) strcpy(p->target.path, real);
     if (rc == 0) rc = apart(p->dir, "the watched directory", real, "the target", e);
     if (rc == 0) rc = apart(p->state, "the state directory", real, "the target", e);
   }
-  buf_clear(&text);
-  if (rc == 0) {
-    text.max = sizeof p->target_text - 1;
-    uri_print(&p->target, &text);
-    rc = buf_failed(&text) ? err_set(e, ERR_LIMIT, "the target's name is too long") : 0;
-  }
-  if (rc == 0) memcpy(p->target_text, text.data, text.len + 1);
+  if (rc < 0) return rc;
+  buf_init(&text, sizeof p->target_text - 1);
+  uri_print(&p->target, &text);
+  if (buf_failed(&text))
+    rc = err_set(e, buf_failed(&text), "the target's name is too long");
+  else
+    memcpy(p->target_text, text.data, text.len + 1);
   buf_free(&text);
   return rc;
 }
@@ -137,31 +148,38 @@ static int private_dir(const io *io, const char *path, err *e) {
                  path);
 }
 
+/* XDG_RUNTIME_DIR is handed down to users (su) and machines (sbatch) that have no such directory.
+ */
+static bool usable(const io *io, const char *runtime) {
+  struct stat st;
+  if (!runtime || *runtime != '/' || strlen(runtime) > RUNTIME_MAX) return false;
+  return io->lstat(io, AT_FDCWD, runtime, &st) == 0 && S_ISDIR(st.st_mode) &&
+         st.st_uid == geteuid() && (st.st_mode & 022) == 0;
+}
+
 /* The name is a digest of the state directory: the same for every run on it. */
 static int place_socket(const io *io, places *p, err *e) {
-  char hex[HASH_HEX_MAX], dir[FS_PATH_MAX];
+  char hex[HASH_HEX_MAX], dir[RUNTIME_MAX + 16];
   const char *runtime = getenv("XDG_RUNTIME_DIR");
   int rc = digest_of("socket", p->state, hex, e);
   if (rc < 0) return rc;
-  /* 108 bytes are all that a socket's address has. */
-  if (runtime && *runtime == '/' && strlen(runtime) < 70)
+  if (usable(io, runtime))
     snprintf(dir, sizeof dir, "%s/ckpt-lua", runtime);
   else
     snprintf(dir, sizeof dir, "/tmp/ckpt-lua-%ld", (long)geteuid());
   rc = private_dir(io, dir, e);
-  if (rc == 0) snprintf(p->socket, sizeof p->socket, "%.80s/%.16s", dir, hex);
+  if (rc == 0) snprintf(p->socket, sizeof p->socket, "%s/%.16s", dir, hex);
   return rc;
 }
 
 int places_open(const io *io, const places_options *o, places *p, err *e) {
   memset(p, 0, sizeof *p);
-  char path[FS_PATH_MAX];
-  int rc = absolute(o->dir, path, e);
-  if (rc == 0) rc = make_dir(io, path, 0777, p->dir, e);
+  int rc = local_path(io, "--dir", o->dir, p->dir, e);
   if (rc == 0) rc = place_state(io, o, p, e);
   if (rc == 0) rc = apart(p->dir, "the watched directory", p->state, "the state directory", e);
-  if (rc == 0) rc = place_target(o, p, e);
+  if (rc == 0) rc = place_target(io, o, p, e);
   if (rc == 0) rc = name_run(o, p, e);
+  if (rc == 0) rc = make_dirs(io, o, p, e);
   if (rc == 0) rc = place_socket(io, p, e);
   if (rc == 0) rc = fs_join(p->staging, p->state, "staging", e);
   if (rc == 0) rc = fs_join(p->quarantine, p->state, "quarantine", e);

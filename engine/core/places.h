@@ -1,6 +1,6 @@
 /* places: the paths and names of one run: the watched directory, the state directory, the target,
- * the socket, the run's id. All that can be wrong with them is found here, before anything is
- * touched. */
+ * the socket, the run's id. All that can be wrong with them is found here, before the child starts
+ * and, but for what only a mkdir can tell, before anything is made. */
 #ifndef CORE_PLACES_H
 #define CORE_PLACES_H
 
@@ -32,9 +32,10 @@ typedef struct places_options {
   const char *command; /* NULL: dir alone */
 } places_options;
 
-/* Makes the watched and the state directory if they are absent. ERR_INVAL if target, state and
- * watched directory lie in one another, or if no state directory can be beside `dir` (a mount
- * point, a parent that cannot be written) and none was named. */
+/* Makes the watched and the state directory if they are absent, and the private directory of the
+ * socket. ERR_INVAL if target, state and watched directory lie in one another, whatever links lead
+ * there, or if no state directory can be beside `dir` (a mount point, a parent that cannot be
+ * written) and none was named. ERR_ACCESS if the socket's directory is open to others. */
 int places_open(const io *io, const places_options *options, places *out, err *e);
 
 /* Who we are, for a term. `launch` NULL: a fresh nonce. */

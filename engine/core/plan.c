@@ -1,9 +1,11 @@
 #include "plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "core/manifest.h"
+#include "store/store.h"
 
 static const char *const op_names[] = {"prove",    "snapshot", "attempt", "upload",
                                        "manifest", "publish",  "commit"};
@@ -35,9 +37,15 @@ int plan_save(const detect_unit *facts, const decision *want, bool publish, plan
 }
 
 /* The operations are numbered in the one order that is safe, so a plan is well ordered if its
- * numbers rise; what a commit needs must not be left out. */
+ * numbers rise; what a commit needs must not be left out. The unit is read below the watched
+ * directory and written below the target: its path obeys the rule for keys. */
 int plan_check(const plan *p, err *e) {
   bool there[OP_COUNT] = {false};
+  int rc = store_key_check(p->unit, e);
+  if (rc < 0) return e ? err_wrap(e, "plan") : rc;
+  if (p->step < MATCH_NO_STEP || p->count < 0 || p->count > PLAN_OPS_MAX)
+    return err_set(e, ERR_INVAL, "plan for %s: step %lld, %d operations", p->unit,
+                   (long long)p->step, p->count);
   for (int i = 0; i < p->count; i++) {
     if ((unsigned)p->ops[i] >= OP_COUNT)
       return err_set(e, ERR_INVAL, "plan for %s: operation %d is unknown", p->unit, i + 1);
@@ -54,17 +62,13 @@ int plan_check(const plan *p, err *e) {
 }
 
 int plan_print(const plan *p, buf *out, err *e) {
-  buf name;
-  buf_init(&name, 4 * PLAN_UNIT_MAX);
-  js_name_escape(p->unit, &name);
-  json_t *ops = json_array(), *top = NULL;
+  json_t *ops = json_array();
   for (int i = 0; i < p->count; i++)
     json_array_append_new(ops, json_string(plan_op_name(p->ops[i])));
-  top = json_pack("{s:s, s:s, s:I, s:o}", "unit", name.data ? name.data : "", "kind",
-                  manifest_kind_name(p->kind), "step", (json_int_t)p->step, "ops", ops);
+  json_t *top = json_pack("{s:o, s:s, s:I, s:o}", "unit", js_name_new(p->unit), "kind",
+                          manifest_kind_name(p->kind), "step", (json_int_t)p->step, "ops", ops);
   int rc = top ? js_print(top, out, e) : err_set(e, ERR_NOMEM, "print a plan: out of memory");
   json_decref(top);
-  buf_free(&name);
   return rc;
 }
 
@@ -80,7 +84,7 @@ static int parse_ops(const json_t *list, plan *out, err *e) {
                      i + 1, text);
     add(out, (plan_op)op);
   }
-  return plan_check(out, e);
+  return 0;
 }
 
 static int parse_kind(const char *text, match_kind *out, err *e) {
@@ -92,22 +96,34 @@ static int parse_kind(const char *text, match_kind *out, err *e) {
   return err_set(e, ERR_FORMAT, "plan: \"%.40s\" is no kind of unit", text);
 }
 
-int plan_parse(const char *text, size_t len, plan *out, err *e) {
-  json_t *top = NULL, *ops;
-  const char *unit, *kind;
-  buf name;
-  buf_init(&name, PLAN_UNIT_MAX - 1);
-  *out = (plan){0};
-  int rc = js_parse(text, len, "plan", &top, e);
-  if (rc == 0) rc = js_get_str(top, "unit", "plan", &unit, e);
-  if (rc == 0) rc = js_name_unescape(unit, &name, e);
-  if (rc == 0) memcpy(out->unit, name.data, name.len + 1);
+static int parse(const json_t *top, plan *out, err *e) {
+  json_t *ops;
+  const char *kind;
+  char *unit = NULL;
+  int rc = js_get_name(top, "unit", "plan", &unit, e);
+  if (rc < 0) return rc;
+  size_t len = strlen(unit);
+  if (len < sizeof out->unit)
+    memcpy(out->unit, unit, len + 1);
+  else
+    rc = err_set(e, ERR_LIMIT, "plan: the unit's path is longer than %zu bytes",
+                 sizeof out->unit - 1);
+  free(unit);
   if (rc == 0) rc = js_get_str(top, "kind", "plan", &kind, e);
   if (rc == 0) rc = parse_kind(kind, &out->kind, e);
   if (rc == 0) rc = js_get_int(top, "step", "plan", &out->step, e);
   if (rc == 0) rc = js_get_array(top, "ops", "plan", &ops, e);
   if (rc == 0) rc = parse_ops(ops, out, e);
+  return rc < 0 ? rc : plan_check(out, e);
+}
+
+int plan_parse(const char *text, size_t len, plan *out, err *e) {
+  json_t *top = NULL;
+  *out = (plan){0};
+  int rc = js_parse(text, len, "plan", &top, e);
+  if (rc < 0) return rc;
+  rc = parse(top, out, e);
   json_decref(top);
-  buf_free(&name);
+  if (rc < 0) *out = (plan){0}; /* the half of a plan is an empty one, which does nothing */
   return rc;
 }

@@ -33,12 +33,15 @@ typedef struct plan {
  * A decision to wait gives an empty plan. ERR_LIMIT if the unit's path is too long. */
 int plan_save(const detect_unit *facts, const decision *want, bool publish, plan *out, err *e);
 
-/* 0 if the order is safe: each operation at most once and after those that it builds on, the commit
- * last. ERR_INVAL says what is wrong. A plan that does not pass is never begun. */
+/* 0 if it is safe: each operation at most once and after those that it builds on, the commit last,
+ * or no operation at all; a unit that lies below the watched directory by its name. ERR_INVAL or
+ * ERR_LIMIT says what is wrong. A plan that does not pass is never begun. */
 int plan_check(const plan *p, err *e);
 
 const char *plan_op_name(plan_op op);
-int plan_print(const plan *p, buf *out, err *e);                 /* one JSON object */
-int plan_parse(const char *text, size_t len, plan *out, err *e); /* checked with plan_check */
+int plan_print(const plan *p, buf *out, err *e); /* one JSON object */
+/* Also passes plan_check; after an error *out is an empty plan. Members that it does not know are
+ * passed over. */
+int plan_parse(const char *text, size_t len, plan *out, err *e);
 
 #endif

@@ -21,18 +21,7 @@ static bool whole(const recover_unit *u) {
   return u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
 }
 
-/* Why this unit has to go, or NULL. */
-static const char *why_quarantine(const recover_unit *u, const recover_commit *c) {
-  if (whole(u)) return NULL;
-  if (c && strcmp(c->unit, u->name) == 0)
-    return u->standing == RECOVER_TORN
-               ? "it is torn, and a committed copy is restored"
-               : "nothing proves it whole, and a committed copy is restored";
-  if (u->standing == RECOVER_TORN && is_newer(u, c))
-    return "it is torn, and newer than the last commit";
-  return NULL;
-}
-
+/* Will the trainer find the commit's own copy, or something proven that is newer? */
 static bool served_locally(const recover_unit *units, size_t count, const recover_commit *c) {
   for (size_t i = 0; i < count; i++) {
     if (strcmp(units[i].series, c->series) != 0 || !whole(&units[i])) continue;
@@ -41,13 +30,26 @@ static bool served_locally(const recover_unit *units, size_t count, const recove
   return false;
 }
 
+/* Why `u`, one of the units, has to go, or NULL. `c`: the newest commit of its series, or NULL. */
+static const char *why_quarantine(const recover_unit *u, const recover_unit *units, size_t count,
+                                  const recover_commit *c) {
+  if (whole(u)) return NULL;
+  bool torn = u->standing == RECOVER_TORN;
+  if (c && strcmp(c->unit, u->name) == 0 && !served_locally(units, count, c))
+    return torn ? "it is torn, and a committed copy is restored"
+                : "nothing proves it whole, and a committed copy is restored";
+  if (!torn || !is_newer(u, c)) return NULL;
+  return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";
+}
+
 int recover_plan_group(const recover_unit *units, size_t unit_count, const recover_commit *commits,
                        size_t commit_count, recover_plan *out, err *e) {
   size_t room = unit_count + commit_count;
   *out = (recover_plan){.actions = calloc(room ? room : 1, sizeof *out->actions)};
   if (!out->actions) return err_set(e, ERR_NOMEM, "plan a recovery: out of memory");
   for (size_t i = 0; i < unit_count; i++) {
-    const char *why = why_quarantine(&units[i], newest_of(commits, commit_count, units[i].series));
+    const char *why = why_quarantine(&units[i], units, unit_count,
+                                     newest_of(commits, commit_count, units[i].series));
     if (why) out->actions[out->count++] = (recover_action){RECOVER_QUARANTINE, i, why};
   }
   for (size_t i = 0; i < commit_count; i++) {

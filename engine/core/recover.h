@@ -1,10 +1,10 @@
 /* recover: what to do with a directory before a trainer starts in it. Pure: facts about the local
  * units and the commits of one group go in, a list of actions comes out.
  *
- * A trainer that finds a torn checkpoint crashes on it, and again at each restart. So a local unit
- * that stands where the newest commit should, and is not proven whole, is moved to quarantine and
- * the commit restored; newer units that are provably torn are moved away too. What is whole, and
- * what nothing can be said about, stays. */
+ * A trainer that finds a torn checkpoint crashes on it, and again at each restart. So the newest
+ * commit of a series is restored, unless it stands there or something whole and newer does; a local
+ * unit under its name that is not proven whole is moved to quarantine first. Newer units that are
+ * provably torn are moved away too. What is whole, and what nothing can be said about, stays. */
 #ifndef CORE_RECOVER_H
 #define CORE_RECOVER_H
 

@@ -1,5 +1,6 @@
 #include "restore.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,62 +15,82 @@ int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manif
     return err_set(e, ERR_LIMIT, "%s/%s: the name is too long", prefix, c->dir);
   int rc = settle_read_manifest(s, key, out, e);
   if (rc == ERR_NOENT)
-    return err_set(e, ERR_CORRUPT, "%s was committed, but its manifest is missing: %s", c->dir,
-                   "restore another one (ckpt-lua ls shows them)");
+    return err_set(e, ERR_CORRUPT,
+                   "%s was committed, but its manifest is missing: restore another one (ckpt-lua "
+                   "ls shows them)",
+                   c->dir);
   if (rc < 0) return rc;
-  if (digest_equal(&out->root, &c->root)) return 0;
+  if (digest_equal(&out->root, &c->root) && strcmp(out->unit, c->unit) == 0) return 0;
   manifest_free(out);
   return err_set(e, ERR_CORRUPT, "%s: its manifest is not the one that was committed", c->dir);
 }
 
-static int exists(const io *io, const char *path, err *e) {
-  struct stat st;
-  if (io->lstat(io, AT_FDCWD, path, &st) < 0) return 0;
-  return err_set(e, ERR_EXISTS, "%s is there already: move it away, or restore elsewhere", path);
+/* The names that a restore makes in the directory. */
+static size_t name_count(const manifest *m) {
+  return m->kind == MATCH_DIR ? 1 : m->count;
 }
 
-/* A directory appears by one rename, and so does a file. The files of a group appear one by one,
- * in the order of their names, each whole. */
-static int show(const restore *r, const manifest *m, const char *from, const char *dir, err *e) {
-  char source[FS_PATH_MAX], to[FS_PATH_MAX];
-  if (m->kind == MATCH_DIR) {
-    int rc = fs_join(to, dir, m->unit, e);
-    return rc < 0 ? rc : fs_publish(r->io, from, to, e);
-  }
-  for (size_t i = 0; i < m->count; i++) {
-    int rc = fs_join(source, from, m->entries[i].name, e);
-    if (rc == 0) rc = fs_join(to, dir, m->entries[i].name, e);
-    if (rc == 0) rc = fs_publish(r->io, source, to, e);
+static const char *name_at(const manifest *m, size_t i) {
+  return m->kind == MATCH_DIR ? m->unit : m->entries[i].name;
+}
+
+static int names_free(const io *io, const manifest *m, const char *dir, err *e) {
+  for (size_t i = 0; i < name_count(m); i++) {
+    char to[FS_PATH_MAX];
+    struct stat st;
+    int rc = fs_join(to, dir, name_at(m, i), e);
     if (rc < 0) return rc;
+    if (io->lstat(io, AT_FDCWD, to, &st) == 0)
+      return err_set(e, ERR_EXISTS, "%s is there already: move it away, or restore elsewhere", to);
   }
   return 0;
 }
 
-static int names_free(const restore *r, const manifest *m, const char *dir, err *e) {
-  char to[FS_PATH_MAX];
-  size_t count = m->kind == MATCH_DIR ? 1 : m->count;
+/* Takes back the first `count` names. What is still in the staging was never shown, so the name is
+ * somebody else's. */
+static void hide(const io *io, const manifest *m, size_t count, const char *stage,
+                 const char *dir) {
   for (size_t i = 0; i < count; i++) {
-    int rc = fs_join(to, dir, m->kind == MATCH_DIR ? m->unit : m->entries[i].name, e);
-    if (rc == 0) rc = exists(r->io, to, e);
-    if (rc < 0) return rc;
+    char staged[FS_PATH_MAX], shown[FS_PATH_MAX];
+    struct stat st;
+    if (fs_join(staged, stage, m->entries[i].name, NULL) == 0 &&
+        fs_join(shown, dir, m->entries[i].name, NULL) == 0 &&
+        io->lstat(io, AT_FDCWD, staged, &st) == -ENOENT)
+      io->unlink(io, AT_FDCWD, shown, 0);
+  }
+}
+
+/* A directory appears by one rename, and so does a file. The files of a group appear one by one, in
+ * the order of their names. */
+static int show(const io *io, const manifest *m, const char *stage, const char *dir, err *e) {
+  for (size_t i = 0; i < name_count(m); i++) {
+    char from[FS_PATH_MAX], to[FS_PATH_MAX];
+    int rc = fs_join(from, stage, m->kind == MATCH_DIR ? "" : m->entries[i].name, e);
+    if (rc == 0) rc = fs_join(to, dir, name_at(m, i), e);
+    if (rc == 0) rc = fs_publish(io, from, to, e);
+    if (rc < 0) {
+      if (m->kind != MATCH_DIR) hide(io, m, i + 1, stage, dir);
+      return rc;
+    }
   }
   return 0;
 }
 
 int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e) {
   char nonce[33], stage[FS_PATH_MAX];
-  err ignored = {0};
   transfer t = {.io = r->io, .store = r->store, .pool = r->pool, .cancel = r->cancel};
-  int rc = names_free(r, m, dir, e);
+  int rc = names_free(r->io, m, dir, e);
   if (rc < 0) return rc;
-  int drawn = io_nonce(r->io, nonce);
-  if (drawn < 0) return err_sys(e, drawn, "draw a random name");
+  rc = io_nonce(r->io, nonce);
+  if (rc < 0) return err_sys(e, rc, "no random name for the staging of %s", m->unit);
   rc = fs_join(stage, r->staging, nonce, e);
-  if (rc == 0) rc = fs_mkdirs(r->io, stage, 0700, e);
   if (rc < 0) return rc;
-  rc = transfer_down(&t, m, key, stage, e);
-  if (rc == 0) rc = show(r, m, stage, dir, e);
-  if (fs_remove_tree(r->io, stage, &ignored) < 0 && rc == 0)
-    rc = err_set(e, ignored.code, "%s", ignored.text);
+  rc = fs_mkdirs(r->io, stage, 0700, e);
+  if (rc == 0) rc = transfer_down(&t, m, key, stage, e);
+  if (rc == 0) rc = show(r->io, m, stage, dir, e);
+  if (rc < 0)
+    fs_discard(r->io, stage, e);
+  else if (m->kind != MATCH_DIR)
+    rc = fs_remove_tree(r->io, stage, e);
   return rc;
 }

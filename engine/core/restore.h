@@ -19,13 +19,16 @@ typedef struct restore {
   atomic_int *cancel;  /* may be NULL */
 } restore;
 
-/* Reads the manifest that a commit names and holds it against the commit's root digest
+/* Reads the manifest that a commit names and holds it against the commit's unit and root digest
  * (ERR_CORRUPT). `prefix` is the group's. */
 int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e);
 
 /* Fetches checkpoint directory `key` of the store into the staging, checks every block, and renames
- * it to "<dir>/<unit>". `dir` must exist. ERR_EXISTS, and nothing is touched, if the name is taken.
- * The staging is clean again when it returns. */
+ * it to "<dir>/<unit>". `dir` must exist. ERR_EXISTS, and nothing is touched, if a name is taken.
+ * A directory or a file is there whole or not at all, whenever the process dies; the files of a
+ * group appear one by one, each whole, and after a failure none of them stays. (A failure to flush
+ * `dir` itself leaves a directory in its place, whole.) The staging is clean again when it returns,
+ * unless the error text says otherwise. */
 int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e);
 
 #endif

@@ -20,7 +20,6 @@ static int open_parts(run *r, const run_options *o, err *e) {
                    "another ckpt-lua has the state directory %s: wait for its end, or "
                    "stop it",
                    r->places.state);
-  if (rc == 0) rc = fs_mkdirs(env->io, r->places.staging, 0700, e);
   if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
   if (rc == 0)
     rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
@@ -92,9 +91,9 @@ const places *run_places(const run *r) {
 
 /* ---- what the detector says ---- */
 
-/* What is sent from a snapshot does not care what becomes of the original. */
+/* What a save sends from a snapshot is none of the original's business any more. */
 static void stop_save(run_unit *u) {
-  if (u->save && !u->in_place) atomic_store(&u->save->job.cancel, 1);
+  if (u->save && !u->save->copied) atomic_store(&u->save->job.cancel, 1);
 }
 
 static int on_open(run *r, run_unit *u, err *e) {
@@ -105,20 +104,19 @@ static int on_open(run *r, run_unit *u, err *e) {
   return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, RUNLOG_NONE, e);
 }
 
+/* A journal that cannot be written stops no save: what it lacks has to be proven again, no more. */
 static int on_complete(run *r, run_unit *u, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
   bool same = digest_equal(&known.fingerprint, &u->fingerprint);
-  if (same && known.state == JOURNAL_COMMITTED) {
-    u->phase = UNIT_DURABLE;
-    return 0;
-  }
-  int rc =
-      same && known.state == JOURNAL_COMPLETE
-          ? 0
-          : journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, RUNLOG_NONE, e);
   /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
-  if (rc == 0 && u->phase != UNIT_RUNNING) run_enqueue(r, u);
-  return rc;
+  if (u->phase != UNIT_RUNNING) {
+    if (same && known.state == JOURNAL_COMMITTED)
+      run_unit_durable(r, u);
+    else
+      run_enqueue(r, u);
+  }
+  if (same && known.state >= JOURNAL_COMPLETE) return 0;
+  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, RUNLOG_NONE, e);
 }
 
 static void on_unproven(run *r, run_unit *u, detect_state state) {
@@ -126,7 +124,7 @@ static void on_unproven(run *r, run_unit *u, detect_state state) {
     stop_save(u);
     return;
   }
-  if (state == DETECT_UNPROVEN && u->want.action != POLICY_WAIT) {
+  if (state == DETECT_UNPROVEN) {
     run_enqueue(r, u);
     return;
   }
@@ -164,11 +162,15 @@ static int on_unit(run *r, const detect_unit *facts, err *e) {
   return 0;
 }
 
+/* What one unit says is said once: an error with it must not lose the others. */
 static int take_units(run *r, err *e) {
   detect_unit facts;
-  int rc = 0;
-  while (rc == 0 && detect_next(r->detect, &facts)) rc = on_unit(r, &facts, e);
-  return rc;
+  int first = 0;
+  while (detect_next(r->detect, &facts)) {
+    int rc = on_unit(r, &facts, first == 0 ? e : NULL);
+    if (first == 0) first = rc;
+  }
+  return first;
 }
 
 /* ---- events ---- */
@@ -213,10 +215,15 @@ int run_start(run *r, err *e) {
   int rc = detect_open(&o, &r->detect, e);
   if (rc == 0) rc = run_survey_learn(r, r->detect, e);
   if (rc == 0) rc = prove_known(r, e);
-  r->lease_at = r->env->io->now(r->env->io, IO_MONO) + (int64_t)LEASE_RENEW_S * 1000000000;
   run_manifests_drop(r);
-  r->started = rc == 0;
-  return rc;
+  if (rc < 0) {
+    detect_close(r->detect);
+    r->detect = NULL;
+    return rc;
+  }
+  r->lease_at = r->env->io->now(r->env->io, IO_MONO) + (int64_t)LEASE_RENEW_S * 1000000000;
+  r->started = true;
+  return 0;
 }
 
 static int check_started(const run *r, err *e) {
@@ -227,6 +234,8 @@ int run_child(run *r, pid_t pid, err *e) {
   uint64_t start;
   pid_t sid;
   int rc = check_started(r, e);
+  if (rc == 0 && pid <= 0) rc = err_set(e, ERR_INVAL, "a trainer's pid cannot be %ld", (long)pid);
+  if (rc == 0) r->writer_gone = false;
   if (rc == 0) detect_writer_new(r->detect);
   if (rc == 0) rc = proc_identity(pid, &start, &sid, e);
   if (rc == ERR_NOENT) return 0; /* it was quick: there is nobody to remember */
@@ -235,19 +244,25 @@ int run_child(run *r, pid_t pid, err *e) {
 
 int run_child_exit(run *r, bool clean, err *e) {
   int rc = check_started(r, e);
-  if (rc == 0) rc = detect_run(r->detect, e); /* what it did before its end counts as such */
-  if (rc == 0) detect_writer_gone(r->detect, clean);
-  return rc < 0 ? rc : journal_note_child_end(r->journal, e);
+  if (rc < 0) return rc;
+  rc = detect_run(r->detect, e); /* what it did before its end counts as such */
+  detect_writer_gone(r->detect, clean);
+  r->writer_gone = true;
+  run_no_writer(r);
+  int noted = journal_note_child_end(r->journal, rc < 0 ? NULL : e);
+  return rc < 0 ? rc : noted;
 }
 
 int run_result(run *r, const char *json, err *e) {
   enum { RESULT_MAX = 64 << 10 };
   json_t *value = NULL;
   buf text;
-  if (strlen(json) > RESULT_MAX)
-    return err_set(e, ERR_LIMIT, "a result has at most %d bytes", RESULT_MAX);
+  int rc = check_started(r, e);
+  if (rc == 0 && strlen(json) > RESULT_MAX)
+    rc = err_set(e, ERR_LIMIT, "a result has at most %d bytes", RESULT_MAX);
+  if (rc < 0) return rc;
   buf_init(&text, 2 * RESULT_MAX);
-  int rc = js_parse(json, strlen(json), "result", &value, e);
+  rc = js_parse(json, strlen(json), "result", &value, e);
   if (rc == 0 && !json_is_object(value))
     rc = err_set(e, ERR_FORMAT, "a result is a JSON object, as in {\"loss\": 0.5}");
   if (rc == 0) rc = js_print(value, &text, e);
@@ -273,45 +288,37 @@ int run_list(run *r, err *e) {
   return rc < 0 ? rc : detect_list(r->detect, e);
 }
 
-int run_cancel(run *r, uint64_t job) {
-  for (size_t i = 0; i < r->group_count; i++) {
-    run_save *s = r->groups[i]->save;
-    if (!s || s->job.id != job) continue;
-    s->unit->retired = UINT16_MAX; /* not to be tried again by itself */
-    atomic_store(&s->job.cancel, 1);
-    return 1;
-  }
-  return 0;
-}
-
-static int64_t next_retry(const run *r) {
+static int64_t next_save(const run *r) {
   int64_t due = INT64_MAX;
   for (size_t i = 0; i < r->unit_count; i++)
-    if (r->units[i]->phase == UNIT_RETRYING && !r->units[i]->group->save &&
-        r->units[i]->next_try < due)
+    if (run_unit_queued(r->units[i]) && !r->units[i]->group->save && r->units[i]->next_try < due)
       due = r->units[i]->next_try;
   return due;
 }
 
+static int look(run *r, err *e) {
+  return detect_run(r->detect, e);
+}
+
+/* What cannot be listed now must not keep waiting what is known already: each part has its turn,
+ * and the first error is told. */
 int run_step(run *r, int64_t *due, err *e) {
+  static int (*const parts[])(run *, err *) = {look, take_units, run_start_saves};
   *due = INT64_MAX;
   if (!r->started) return 0;
-  int rc = detect_run(r->detect, e);
-  if (rc == 0) rc = take_units(r, e);
-  if (rc == 0) rc = run_start_saves(r, e);
+  int first = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    int rc = parts[i](r, first == 0 ? e : NULL);
+    if (first == 0) first = rc;
+  }
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
-  int64_t retry = r->fenced ? INT64_MAX : next_retry(r), look = detect_due(r->detect);
-  *due = lease < retry ? lease : retry;
-  if (look < *due) *due = look;
-  return rc;
+  int64_t save = r->fenced ? INT64_MAX : next_save(r), next_look = detect_due(r->detect);
+  *due = lease < save ? lease : save;
+  if (next_look < *due) *due = next_look;
+  return first;
 }
 
 /* ---- status ---- */
-
-static bool wanted(const run_unit *u) {
-  return u->phase == UNIT_RUNNING || run_unit_queued(u) || u->phase == UNIT_DURABLE ||
-         u->phase == UNIT_FAILED;
-}
 
 static uint64_t left_of(const run_unit *u) {
   if (!u->save) return u->bytes;
@@ -319,19 +326,25 @@ static uint64_t left_of(const run_unit *u) {
   return moved < total ? total - moved : 0;
 }
 
-/* Why the newest unit of some kind is not durable; 0 if each one is. */
+/* Is there a newer one of its kind that is whole, durable or not? */
+static bool outdated(const run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *other = r->units[i];
+    if (other->group == u->group && strcmp(other->series, u->series) == 0 &&
+        other->changed_ns > u->changed_ns && (run_unit_sure(other) || other->phase == UNIT_FAILED))
+      return true;
+  }
+  return false;
+}
+
+/* Why the newest unit of some kind is not durable; 0 if each one is. What waits to be proven does
+ * not count: nothing says that it is a checkpoint at all. */
 static int newest_status(const run *r) {
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
-    bool newest = wanted(u);
-    for (size_t k = 0; newest && k < r->unit_count; k++)
-      newest =
-          !(wanted(r->units[k]) && r->units[k]->group == u->group &&
-            strcmp(r->units[k]->series, u->series) == 0 && r->units[k]->changed_ns > u->changed_ns);
-    if (!newest || u->phase == UNIT_DURABLE) continue;
-    if (u->phase == UNIT_FAILED) return u->status;
-    /* Waiting to be proven: nothing says that it is a checkpoint at all. */
-    if (u->want.action == POLICY_SAVE) return r->fenced ? ERR_FENCED : ERR_TIMEOUT;
+    bool failed = u->phase == UNIT_FAILED;
+    if (u->phase == UNIT_DURABLE || (!failed && !run_unit_sure(u)) || outdated(r, u)) continue;
+    return failed ? u->status : r->fenced ? ERR_FENCED : ERR_TIMEOUT;
   }
   return 0;
 }
@@ -363,19 +376,28 @@ void run_get_status(run *r, run_status *out) {
   if (r->detect) out->unmatched = detect_unmatched(r->detect, &out->unmatched_example);
 }
 
+static const char *why_pending(const run_unit *u) {
+  switch (u->phase) {
+  case UNIT_RUNNING: return "uploading";
+  case UNIT_WAITING: return "waiting for its turn";
+  case UNIT_RETRYING: return "waiting for the next try";
+  case UNIT_SETTLING: return u->reason;
+  case UNIT_FAILED: return err_text(u->status);
+  case UNIT_DURABLE:
+  case UNIT_UNPROVEN:
+  case UNIT_RETIRED: break;
+  }
+  return NULL;
+}
+
 int run_pending(run *r, run_pending_fn *fn, void *ctx) {
   int count = 0;
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
-    bool begun = u->phase == UNIT_RUNNING;
-    if (!begun && !run_unit_queued(u) && u->phase != UNIT_SETTLING) continue;
+    const char *why = why_pending(u);
+    if (!why) continue;
     count++;
-    fn(ctx, u->path,
-       begun                       ? "uploading"
-       : u->phase == UNIT_WAITING  ? "waiting for its turn"
-       : u->phase == UNIT_RETRYING ? "waiting for the next try"
-                                   : u->reason,
-       u->bytes, left_of(u), begun);
+    if (fn) fn(ctx, u->path, why, u->bytes, left_of(u), u->phase == UNIT_RUNNING);
   }
   return count;
 }

@@ -2,12 +2,14 @@
 #include <string.h>
 
 #include "core/run_state.h"
+#include "prims/fs.h"
 
 void run_group_note_newest(run_group *g) {
   const runlog_commit *c = g->group.log ? runlog_newest(runlog_view(g->group.log), NULL) : NULL;
   if (!c) return;
-  char *copy = strdup(c->unit);
-  if (!copy) return; /* it is only for display */
+  char path[FS_PATH_MAX], *copy;
+  if (fs_join(path, g->group.prefix, c->unit, NULL) < 0 || !(copy = strdup(path)))
+    return; /* it is only for display */
   free(g->newest_unit);
   g->newest_unit = copy;
   g->newest_step = c->step;
@@ -36,8 +38,7 @@ int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
   return 0;
 }
 
-int run_group_begin(run *r, run_group *g, err *e) {
-  (void)r;
+int run_group_begin(run_group *g, err *e) {
   int rc = group_begin(&g->group, e);
   if (rc < 0) return rc;
   g->term = runlog_view(g->group.log)->term.n;
@@ -71,7 +72,7 @@ static int claim(run *r, run_group *g, err *e) {
     if (e) *e = why;
     return rc;
   }
-  return run_group_begin(r, g, e);
+  return run_group_begin(g, e);
 }
 
 int run_groups_open(run *r, err *e) {

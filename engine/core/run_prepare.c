@@ -11,6 +11,11 @@
 
 #define STAGING_INSIDE ".ckpt-restore"
 
+/* What was restored: where it is, where it came from. */
+struct restored {
+  char *path, *uri;
+};
+
 struct prepare {
   run *run;
   run_prepared *out;
@@ -18,6 +23,7 @@ struct prepare {
   bool inside; /* the staging is in the watched directory: removed before a child starts */
   bool moved;  /* something was moved or restored: the directory has to be surveyed again */
   char *named; /* path of the unit that was asked for by name; NULL: none */
+  struct restored *restored; /* out->restored of them */
 };
 
 /* ---- staging ---- */
@@ -94,21 +100,66 @@ static int quarantine(struct prepare *p, const char *path, match_kind kind, cons
   return journal_forget(r->journal, path, e);
 }
 
-static int restore_commit(struct prepare *p, run_group *g, const runlog_commit *c, err *e) {
+static int note_restored(struct prepare *p, const char *path, const char *uri, err *e) {
+  size_t count = p->out->restored;
+  struct restored *all = realloc(p->restored, (count + 1) * sizeof *all);
+  if (all) p->restored = all;
+  struct restored now = {all ? strdup(path) : NULL, all ? strdup(uri) : NULL};
+  if (!now.path || !now.uri) {
+    free(now.path);
+    free(now.uri);
+    return err_set(e, ERR_NOMEM, "prepare: out of memory");
+  }
+  all[count] = now;
+  p->out->restored++;
+  p->moved = true;
+  log_say(p->run->env->log, LOG_INFO, "restored %s from %s", path, uri);
+  return 0;
+}
+
+static bool has_units_below(const survey *s, const char *path) {
+  size_t len = strlen(path);
+  for (size_t i = 0; i < s->count; i++)
+    if (strncmp(s->units[i].path, path, len) == 0 && s->units[i].path[len] == '/') return true;
+  return false;
+}
+
+/* What is no checkpoint may stand under the name of one: an empty "5/", which Orbax and others take
+ * for the newest. */
+static int clear_name(struct prepare *p, const survey *s, const char *prefix, const manifest *m,
+                      err *e) {
+  run *r = p->run;
+  char path[FS_PATH_MAX], absolute[FS_PATH_MAX];
+  struct stat st;
+  size_t count = m->kind == MATCH_DIR ? 1 : m->count;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    rc = fs_join(path, prefix, m->kind == MATCH_DIR ? m->unit : m->entries[i].name, e);
+    if (rc == 0) rc = fs_join(absolute, r->places.dir, path, e);
+    if (rc < 0 || r->env->io->lstat(r->env->io, AT_FDCWD, absolute, &st) < 0) continue;
+    if (has_units_below(s, path)) continue; /* the restore says that the name is taken */
+    rc = quarantine(p, path, MATCH_FILE, "it is no checkpoint, and stands where one belongs", e);
+  }
+  return rc;
+}
+
+static int restore_commit(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
+                          err *e) {
   run *r = p->run;
   const manifest *m;
-  char dir[FS_PATH_MAX], key[STORE_KEY_MAX];
+  char dir[FS_PATH_MAX], path[FS_PATH_MAX], key[STORE_KEY_MAX];
+  char uri[sizeof r->places.target_text + STORE_KEY_MAX];
   restore how = {.io = r->env->io, .store = r->store, .pool = r->env->pool, .staging = p->staging};
   int rc = run_manifest(r, g, c, &m, e);
   if (rc == 0) rc = fs_join(dir, r->places.dir, g->group.prefix, e);
   if (rc == 0) rc = fs_mkdirs(r->env->io, dir, 0777, e);
   if (rc == 0) rc = runlog_key_dir(g->group.log, c->dir, key, e);
+  if (rc == 0) rc = clear_name(p, s, g->group.prefix, m, e);
   if (rc == 0) rc = restore_unit(&how, m, key, dir, e);
+  if (rc == 0) rc = fs_join(path, g->group.prefix, c->unit, e);
   if (rc < 0) return rc;
-  p->moved = true;
-  p->out->restored++;
-  log_say(r->env->log, LOG_INFO, "restored %s from %s", c->unit, r->places.target_text);
-  return 0;
+  snprintf(uri, sizeof uri, "%s/%s", r->places.target_text, key);
+  return note_restored(p, path, uri, e);
 }
 
 /* ---- by the rule: the newest of each kind ---- */
@@ -144,7 +195,7 @@ static int run_actions(struct prepare *p, run_group *g, const survey *s, const s
       snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
       rc = quarantine(p, u->path, u->kind, why, e);
     } else {
-      rc = restore_commit(p, g, &runlog_view(g->group.log)->commits[a->index], e);
+      rc = restore_commit(p, s, g, &runlog_view(g->group.log)->commits[a->index], e);
     }
   }
   return rc;
@@ -230,7 +281,7 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
     bool there;
     int rc = name_unit(p, g->group.prefix, c->unit, e);
     if (rc == 0) rc = make_room(p, s, p->named, c->n, &there, e);
-    return rc < 0 || there ? rc : restore_commit(p, g, c, e);
+    return rc < 0 || there ? rc : restore_commit(p, s, g, c, e);
   }
   return err_set(e, ERR_NOENT, "%s has no checkpoint %s (ckpt-lua ls shows what there is)",
                  r->places.target_text, named);
@@ -245,32 +296,45 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   int rc = catalog_find(r->env->io, r->env->log, named, &pick, e);
   if (rc == 0) rc = name_unit(p, "", pick.manifest.unit, e);
   if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, e);
+  if (rc == 0) rc = clear_name(p, s, "", &pick.manifest, e);
   how.store = pick.store;
   if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, e);
-  if (rc == 0) {
-    p->moved = true;
-    p->out->restored++;
-    free(r->restored_from);
-    r->restored_from = strdup(pick.uri);
-    log_say(r->env->log, LOG_INFO, "restored %s from %s", p->named, pick.uri);
-  }
+  if (rc == 0) rc = note_restored(p, p->named, pick.uri, e);
   catalog_drop(&pick);
   return rc;
 }
 
 /* ---- the end: what is there now ---- */
 
-static bool newer(const survey_unit *a, const survey_unit *b) {
+/* When the content was made. A restored file's own times say when it was restored, so for a commit
+ * the manifest tells; one that cannot be read leaves what the files say. */
+static int64_t made_at(run *r, const survey_unit *u) {
+  const manifest *m;
+  int64_t newest = 0;
+  for (size_t i = 0; u->standing == RECOVER_COMMITTED && i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (strcmp(g->group.prefix, u->group) != 0 || !g->group.log) continue;
+    const runlog_commit *c = runlog_newest(runlog_view(g->group.log), u->name);
+    if (!c || run_manifest(r, g, c, &m, NULL) < 0) continue;
+    for (size_t k = 0; k < m->count; k++)
+      if (m->entries[k].mtime_ns > newest) newest = m->entries[k].mtime_ns;
+  }
+  return newest ? newest : u->changed_ns;
+}
+
+static bool newer(run *r, const survey_unit *a, const survey_unit *b) {
   if (!b) return true;
   if (strcmp(a->group, b->group) == 0 && strcmp(a->series, b->series) == 0 &&
       a->step != MATCH_NO_STEP && b->step != MATCH_NO_STEP)
     return a->step > b->step;
-  return a->changed_ns > b->changed_ns;
+  return made_at(r, a) > made_at(r, b);
 }
 
-/* The journal remembers what was found whole, so that the watch need not be shown it again. */
-static int remember(run *r, const survey_unit *u, err *e) {
+/* The journal remembers what was found whole, so that the watch need not be shown it again. With
+ * `never` somebody may be writing (`watch`), and only a commit is surely whole. */
+static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
+  if (how == RUN_NEVER && u->standing != RECOVER_COMMITTED) return 0;
   journal_state state = u->standing == RECOVER_COMMITTED ? JOURNAL_COMMITTED : JOURNAL_COMPLETE;
   if (known.state == state && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
   return journal_note(r->journal, u->path, state, &u->fingerprint,
@@ -279,16 +343,16 @@ static int remember(run *r, const survey_unit *u, err *e) {
 
 static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
   run *r = p->run;
-  char path[FS_PATH_MAX], from[URI_MAX + STORE_KEY_MAX];
+  char path[FS_PATH_MAX];
   int rc = fs_join(path, r->places.dir, u->path, e);
   if (rc < 0) return rc;
-  free(r->resume);
   r->resume = strdup(path);
   if (!r->resume) return err_set(e, ERR_NOMEM, "prepare: out of memory");
-  if (p->out->restored && !r->restored_from) {
-    snprintf(from, sizeof from, "%s/%s", r->places.target_text, u->path);
-    r->restored_from = strdup(from);
-  }
+  for (size_t i = 0; i < p->out->restored; i++)
+    if (strcmp(p->restored[i].path, u->path) == 0) {
+      r->restored_from = p->restored[i].uri;
+      p->restored[i].uri = NULL;
+    }
   return 0;
 }
 
@@ -306,8 +370,8 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
     }
     p->out->found++;
     if (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE)
-      rc = remember(p->run, u, e);
-    if (p->named ? asked : newer(u, best)) best = u;
+      rc = remember(p->run, u, how, e);
+    if (p->named ? asked : newer(p->run, u, best)) best = u;
   }
   if (rc == 0 && best && how != RUN_NEVER) rc = set_resume(p, best, e);
   if (rc == 0 && !best && (how == RUN_REQUIRED || how == RUN_NAMED))
@@ -327,6 +391,7 @@ static int act(struct prepare *p, const survey *s, run_restore how, const char *
 int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e) {
   *out = (run_prepared){0};
   if (r->started) return err_set(e, ERR_INVAL, "the run is started already");
+  if (r->prepared) return err_set(e, ERR_INVAL, "the run is prepared already");
   struct prepare p = {.run = r, .out = out};
   survey s = {0};
   int rc = open_staging(&p, e);
@@ -339,10 +404,15 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   }
   if (rc == 0) rc = conclude(&p, &s, how, e);
   run_survey_free(&s);
+  for (size_t i = 0; i < out->restored; i++) {
+    free(p.restored[i].path);
+    free(p.restored[i].uri);
+  }
+  free(p.restored);
   free(p.named);
   r->prepared = rc == 0;
   out->resume = r->resume;
-  out->restored_from = out->restored ? r->restored_from : NULL;
+  out->restored_from = r->restored_from;
   return rc;
 }
 

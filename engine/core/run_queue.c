@@ -1,4 +1,5 @@
 /* The queue of saves of a run: whose turn it is, what became of it, what is tried again. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,50 +10,76 @@ bool run_unit_queued(const run_unit *u) {
   return u->phase == UNIT_WAITING || u->phase == UNIT_RETRYING;
 }
 
-/* A waiting older save of the same kind is let go: what is newer serves a restart better. Only a
- * unit that is known to be whole may push another one aside. */
-static void drop_older(run *r, const run_unit *newer) {
-  for (size_t i = 0; i < r->unit_count; i++) {
-    run_unit *u = r->units[i];
-    if (u == newer || !run_unit_queued(u) || u->group != newer->group ||
-        strcmp(u->series, newer->series) != 0 || u->changed_ns > newer->changed_ns)
-      continue;
-    u->phase = UNIT_RETIRED;
-    r->dropped++;
-    run_tell(r, u, RUN_DROPPED, NULL, 0, "a newer one was complete before this one's turn");
-  }
+bool run_unit_sure(const run_unit *u) {
+  if (u->phase == UNIT_RUNNING) return u->save->sure;
+  return u->phase == UNIT_DURABLE || (run_unit_queued(u) && u->want.action == POLICY_SAVE);
 }
 
-static bool newer_waits(const run *r, const run_unit *than) {
-  for (size_t i = 0; i < r->unit_count; i++) {
-    const run_unit *u = r->units[i];
-    if (u != than && run_unit_queued(u) && u->want.action == POLICY_SAVE &&
-        u->group == than->group && strcmp(u->series, than->series) == 0 &&
-        u->changed_ns > than->changed_ns)
-      return true;
-  }
+static bool is_newer(const run_unit *a, const run_unit *b) {
+  if (a->changed_ns != b->changed_ns) return a->changed_ns > b->changed_ns;
+  return a->step > b->step;
+}
+
+/* Would `newer` serve a restart better in every way? Time alone does not tell: an older step that
+ * was restored by name just now has the newest times. */
+static bool supersedes(const run_unit *newer, const run_unit *u) {
+  bool steps = newer->step != MATCH_NO_STEP && u->step != MATCH_NO_STEP;
+  return newer != u && newer->group == u->group && strcmp(newer->series, u->series) == 0 &&
+         is_newer(newer, u) && !(steps && newer->step < u->step);
+}
+
+static void drop(run *r, run_unit *u, const char *reason) {
+  u->phase = UNIT_RETIRED;
+  r->dropped++;
+  run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
+}
+
+/* Only a unit that is known to be whole may push another one aside. */
+static void drop_older(run *r, const run_unit *newer) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i]) && supersedes(newer, r->units[i]))
+      drop(r, r->units[i], "a newer one was complete before this one's turn");
+}
+
+/* The log's order is what "newest" means to a restore: an older one never follows a newer one. */
+static bool too_late(const run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_sure(r->units[i]) && supersedes(r->units[i], u)) return true;
   return false;
+}
+
+void run_unit_durable(run *r, run_unit *u) {
+  u->phase = UNIT_DURABLE;
+  drop_older(r, u);
+}
+
+/* What only a structural check speaks for may have a writer who is between two files just now. */
+static int64_t rest_of_quiet(const run *r, const run_unit *u) {
+  const io *io = r->env->io;
+  if (u->want.action == POLICY_SAVE || r->writer_gone) return 0;
+  int64_t age = io->now(io, IO_WALL) - u->changed_ns, quiet = r->rules->quiet_ns;
+  return age < 0 ? quiet : age < quiet ? quiet - age : 0;
 }
 
 void run_enqueue(run *r, run_unit *u) {
   u->phase = UNIT_WAITING;
   u->tries = 0;
+  u->job = 0;
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
-  if (u->want.queue != POLICY_NEWEST || u->want.action != POLICY_SAVE) return;
-  if (newer_waits(r, u)) {
-    u->phase = UNIT_RETIRED;
-    r->dropped++;
-    run_tell(r, u, RUN_DROPPED, NULL, 0, "a newer one waits already");
-    return;
-  }
-  drop_older(r, u);
+  u->next_try = u->complete_at + rest_of_quiet(r, u);
+  if (u->want.queue != POLICY_NEWEST) return;
+  if (too_late(r, u))
+    drop(r, u, "a newer one is saved or waits already");
+  else if (u->want.action == POLICY_SAVE)
+    drop_older(r, u);
 }
 
 static void save_on_worker(void *arg) {
   run_save *s = arg;
   run *r = s->task.run;
   err *e = &s->job.error;
-  int rc = group_begin(&s->group->group, e);
+  int rc = atomic_load(&s->job.cancel) ? err_set(e, ERR_CANCELED, "cancelled before it was begun")
+                                       : group_begin(&s->group->group, e);
   if (rc == 0) {
     s->job.log = s->group->group.log;
     s->term = runlog_view(s->job.log)->term.n;
@@ -70,7 +97,7 @@ static void free_save(run_save *s) {
 
 static void save_done(run_task *task);
 
-/* Hands the unit's save to the pool; a full pool leaves it waiting. */
+/* Hands the unit's save to the pool; a full pool leaves it waiting for a second. */
 static int start_save(run *r, run_unit *u, err *e) {
   detect_unit facts = {.path = u->path, .kind = u->kind, .step = u->step, .in_place = u->in_place};
   run_save *s = calloc(1, sizeof *s);
@@ -79,8 +106,12 @@ static int start_save(run *r, run_unit *u, err *e) {
                   .unit = u,
                   .group = u->group,
                   .term = RUNLOG_NONE,
-                  .fingerprint = u->fingerprint};
-  s->job.id = r->env->next_job(r->env->ctx);
+                  .fingerprint = u->fingerprint,
+                  .sure = u->want.action == POLICY_SAVE,
+                  .copied = u->in_place};
+  snprintf(s->reason, sizeof s->reason, "%s", u->reason);
+  if (u->job == 0) u->job = r->env->next_job(r->env->ctx);
+  s->job.id = u->job;
   s->job.env = &r->job_env;
   strncpy(s->job.policy, u->want.policy, sizeof s->job.policy - 1);
   s->job.metrics = r->metrics ? strdup(r->metrics) : NULL;
@@ -88,6 +119,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   int rc = plan_save(&facts, &u->want, store_can(r->store, STORE_CAP_PUBLISH), &s->job.plan, e);
   err full = {0};
   if (rc == 0 && pool_submit(r->env->pool, save_on_worker, s, &full) < 0) {
+    u->next_try = r->env->io->now(r->env->io, IO_MONO) + 1000000000;
     free_save(s);
     return 0;
   }
@@ -101,14 +133,13 @@ static int start_save(run *r, run_unit *u, err *e) {
   return 0;
 }
 
-/* The unit of this group whose turn it is: the oldest that waits. */
+/* The unit of this group whose turn it is: the oldest, or when time is short the newest. */
 static run_unit *next_of(run *r, const run_group *g, int64_t now) {
   run_unit *next = NULL;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (u->group != g || !run_unit_queued(u) || (u->phase == UNIT_RETRYING && u->next_try > now))
-      continue;
-    if (!next || u->changed_ns < next->changed_ns) next = u;
+    if (u->group != g || !run_unit_queued(u) || u->next_try > now) continue;
+    if (!next || is_newer(u, next) == r->preempted) next = u;
   }
   return next;
 }
@@ -132,92 +163,177 @@ void run_hurry(run *r) {
   }
 }
 
+void run_no_writer(run *r) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->phase == UNIT_WAITING) r->units[i]->next_try = 0;
+}
+
 /* ---- what a job says ---- */
 
-/* Where a unit stands when no save of it runs any more: the detector may have said something new
- * while one did. A unit that is retired again and again, though it looks unchanged, is not tried
- * for ever. */
-static void stand(run *r, run_unit *u, const run_save *s, bool committed) {
+/* Is the unit another one than when this save began? */
+static bool changed_since(run *r, const run_save *s, detect_unit *now) {
+  return s->unit->gone || !detect_find(r->detect, s->unit->path, now) ||
+         (now->state != DETECT_COMPLETE && now->state != DETECT_UNPROVEN) ||
+         !digest_equal(&now->fingerprint, &s->fingerprint);
+}
+
+/* Where a unit stands when a save of it is over and its content was not saved: what the detector
+ * said meanwhile was put off. One that is retired again and again, though it looks unchanged, is
+ * not tried for ever. */
+static void stand(run *r, run_unit *u, bool changed) {
   enum { RETIRED_MAX = 3 };
   detect_unit now;
   u->phase = UNIT_RETIRED;
+  if (changed) u->retired = 0;
   if (r->closing || u->gone || !detect_find(r->detect, u->path, &now)) return;
-  if (committed && digest_equal(&now.fingerprint, &s->fingerprint)) {
-    u->phase = UNIT_DURABLE;
-  } else if (now.state == DETECT_OPEN) {
-    u->phase = UNIT_SETTLING;
-  } else if (now.state == DETECT_BROKEN) {
+  run_unit_take(r, &now, &u, NULL); /* it is known already: nothing is made */
+  switch (now.state) {
+  case DETECT_OPEN: u->phase = UNIT_SETTLING; break;
+  case DETECT_BROKEN:
     u->phase = UNIT_UNPROVEN;
-  } else if ((now.state == DETECT_COMPLETE || now.state == DETECT_UNPROVEN) &&
-             u->retired <= RETIRED_MAX) {
-    run_enqueue(r, u);
+    run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
+    break;
+  case DETECT_COMPLETE:
+  case DETECT_UNPROVEN:
+    if (u->retired <= RETIRED_MAX) run_enqueue(r, u);
+    break;
+  case DETECT_GONE: break;
   }
 }
 
-static void on_committed(run *r, run_unit *u, const run_save *s) {
+static void on_committed(run *r, run_save *s) {
   err e = {0};
-  const job *j = &s->job;
+  detect_unit now;
+  run_unit *u = s->unit;
   r->committed++;
-  r->bytes_committed += j->bytes;
+  r->bytes_committed += s->job.bytes;
+  u->retired = 0;
   run_group_note_newest(s->group);
-  run_tell(r, u, RUN_COMMITTED, j, 0, u->reason);
-  stand(r, u, s, true);
-  if (u->phase == UNIT_DURABLE &&
-      journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, j->commit, &e) < 0)
-    log_say(r->env->log, LOG_WARN, "%s", e.text);
+  run_tell(r, u, RUN_COMMITTED, &s->job, 0, s->reason);
+  if (!changed_since(r, s, &now)) {
+    run_unit_durable(r, u);
+    if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, s->job.commit, &e) <
+        0)
+      log_say(r->env->log, LOG_WARN, "%s", e.text);
+  } else {
+    stand(r, u, true);
+  }
 }
 
-static void on_retired(run *r, run_unit *u, const run_save *s) {
-  if (s->job.unproven) {
-    u->phase = UNIT_UNPROVEN;
-    run_tell(r, u, RUN_UNPROVEN, &s->job, 0, s->job.error.text);
-    return;
-  }
+static void on_retired(run *r, run_save *s) {
+  detect_unit now;
+  run_unit *u = s->unit;
+  bool changed = changed_since(r, s, &now);
+  const char *why = s->job.status == ERR_RETIRED ? s->job.error.text
+                    : u->gone                    ? "it was removed while it was saved"
+                                                 : "it was written again while it was saved";
   r->retired++;
   u->retired++;
-  run_tell(r, u, RUN_RETIRED, &s->job, ERR_RETIRED, s->job.error.text);
-  stand(r, u, s, false);
+  run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, why);
+  stand(r, u, changed);
 }
 
-static void on_fenced(run *r, run_unit *u, const job *j) {
+static void on_unproven(run *r, run_save *s) {
+  detect_unit now;
+  run_unit *u = s->unit;
+  if (changed_since(r, s, &now)) {
+    stand(r, u, true);
+    return;
+  }
+  u->phase = UNIT_UNPROVEN;
+  run_tell(r, u, RUN_UNPROVEN, NULL, 0, s->job.error.text);
+}
+
+static void on_fenced(run *r, run_save *s) {
+  run_unit *u = s->unit;
   u->phase = UNIT_FAILED;
   u->status = ERR_FENCED;
   r->failed++;
   if (r->fenced) return;
   r->fenced = true;
-  run_tell(r, u, RUN_FENCED, j, ERR_FENCED, j->error.text);
+  run_tell(r, u, RUN_FENCED, NULL, ERR_FENCED, s->job.error.text);
 }
 
-static void on_error(run *r, run_unit *u, const job *j) {
-  enum { LAST_S = 60 };
-  u->status = j->status;
-  if (err_class_of(j->status) == ERR_CLASS_RETRYABLE && ++u->tries < r->tries) {
-    int64_t wait = u->tries > 6 ? LAST_S : (int64_t)1 << (u->tries - 1); /* 1, 2, 4, ... 60 s */
-    u->phase = UNIT_RETRYING;
-    u->next_try = r->env->io->now(r->env->io, IO_MONO) + wait * 1000000000;
-    run_tell(r, u, RUN_RETRYING, j, j->status, j->error.text);
-    return;
-  }
+static void fail(run *r, run_unit *u, int status, const char *reason) {
   u->phase = UNIT_FAILED;
+  u->status = status;
   r->failed++;
-  run_tell(r, u, RUN_FAILED, j, j->status, j->error.text);
+  run_tell(r, u, RUN_FAILED, NULL, status, reason);
+}
+
+/* 1, 2, 4, ... 60 s; when time is short, each second counts. */
+static int64_t pause_before(const run *r, unsigned tries) {
+  enum { LAST_S = 60 };
+  int64_t s = r->preempted ? 1 : tries > 6 ? LAST_S : (int64_t)1 << (tries - 1);
+  return s * 1000000000;
+}
+
+static void on_error(run *r, run_save *s) {
+  detect_unit now;
+  run_unit *u = s->unit;
+  const job *j = &s->job;
+  if (u->gone) {
+    on_retired(r, s);
+  } else if (changed_since(r, s, &now)) {
+    /* Another try would save what was never said to be complete: its turn comes when it is. */
+    run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
+    stand(r, u, true);
+  } else if (err_class_of(j->status) == ERR_CLASS_RETRYABLE && ++u->tries < r->tries) {
+    u->phase = UNIT_RETRYING;
+    u->status = j->status;
+    u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause_before(r, u->tries);
+    run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
+  } else {
+    fail(r, u, j->status, j->error.text);
+  }
+}
+
+static void on_given_up(run *r, run_save *s) {
+  detect_unit now;
+  fail(r, s->unit, ERR_CANCELED, "it was cancelled");
+  if (changed_since(r, s, &now)) stand(r, s->unit, true);
 }
 
 static void save_done(run_task *task) {
   run_save *s = (run_save *)task; /* the task is its first member */
   run *r = task->run;
   run_unit *u = s->unit;
+  int status = s->job.status;
   u->save = s->group->save = NULL;
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
-  switch (s->job.status) {
-  case 0: on_committed(r, u, s); break;
-  case ERR_RETIRED:
-  case ERR_CANCELED: on_retired(r, u, s); break;
-  case ERR_FENCED: on_fenced(r, u, &s->job); break;
-  default: on_error(r, u, &s->job); break;
-  }
+  if (status == 0)
+    on_committed(r, s);
+  else if (status == ERR_FENCED)
+    on_fenced(r, s);
+  else if (status == ERR_CANCELED && s->given_up)
+    on_given_up(r, s);
+  else if (status == ERR_RETIRED && s->job.unproven)
+    on_unproven(r, s);
+  else if (status == ERR_RETIRED || status == ERR_CANCELED)
+    on_retired(r, s);
+  else
+    on_error(r, s);
+  if (!run_unit_queued(u)) u->job = 0;
   if (u->gone) run_unit_remove(r, u);
   free_save(s);
+}
+
+int run_cancel(run *r, uint64_t job) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (u->job != job || job == 0) continue;
+    if (u->phase == UNIT_RUNNING) {
+      u->save->given_up = true;
+      atomic_store(&u->save->job.cancel, 1);
+      return 1;
+    }
+    if (u->phase == UNIT_RETRYING) {
+      fail(r, u, ERR_CANCELED, "it was cancelled");
+      u->job = 0;
+      return 1;
+    }
+  }
+  return 0;
 }
 
 void run_finished(run_task *task) {
@@ -259,6 +375,7 @@ static void renew(run *r, run_group *g) {
 
 int64_t run_renew_leases(run *r, int64_t now) {
   if (now < r->lease_at) return r->lease_at;
+  if (r->fenced) return r->lease_at = INT64_MAX; /* it is the newer writer's now */
   r->lease_at = now + (int64_t)LEASE_RENEW_S * 1000000000;
   for (size_t i = 0; i < r->group_count; i++)
     if (r->groups[i]->term != RUNLOG_NONE) renew(r, r->groups[i]);

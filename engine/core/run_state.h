@@ -39,8 +39,9 @@ typedef struct run_unit {
   decision want;
   char reason[256];
   unit_phase phase;
-  unsigned tries, retired;
-  int64_t complete_at, next_try; /* IO_MONO */
+  uint64_t job;                  /* of its save, tries included; 0: none was begun */
+  unsigned tries, retired;       /* retired: in a row, though it looks unchanged */
+  int64_t complete_at, next_try; /* IO_MONO; next_try: not begun before */
   int status;                    /* of the last try */
   run_save *save;                /* while RUNNING */
 } run_unit;
@@ -85,13 +86,18 @@ struct run_save {
   job job;
   run_unit *unit;
   run_group *group;
-  uint64_t term;      /* found by the worker; RUNLOG_NONE: none yet */
-  digest fingerprint; /* of the unit when the save began */
+  uint64_t term; /* found by the worker; RUNLOG_NONE: none yet */
+  /* The unit as it was when the save began: it may be another one by now. */
+  digest fingerprint;
+  char reason[256];
+  bool sure;     /* it was known to be whole */
+  bool copied;   /* it is sent from a snapshot: what becomes of the original is no matter */
+  bool given_up; /* the host cancelled it */
 };
 
 /* run_groups.c */
 int run_group_get(run *r, const char *prefix, run_group **out, err *e); /* touches no store */
-int run_group_begin(run *r, run_group *g, err *e);
+int run_group_begin(run_group *g, err *e);
 void run_group_note_newest(run_group *g);
 int run_groups_open(run *r, err *e); /* those at the target */
 void run_groups_close(run *r);
@@ -100,20 +106,24 @@ void run_groups_close(run *r);
 run_unit *run_unit_find(run *r, const char *path);
 int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e);
 void run_unit_remove(run *r, run_unit *u);
+/* Of a commit, `j` has the numbers; else NULL. */
 void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
               const char *reason);
 
 /* run_queue.c */
 bool run_unit_queued(const run_unit *u); /* wanted, and not begun */
+bool run_unit_sure(const run_unit *u);   /* known to be whole: durable, or on its way */
 void run_enqueue(run *r, run_unit *u);
+void run_unit_durable(run *r, run_unit *u); /* its content is in the store */
 int run_start_saves(run *r, err *e);
-void run_hurry(run *r);                        /* time is short: older ones go, retries come now */
+void run_hurry(run *r);     /* time is short: older ones go, the newest is next, retries come now */
+void run_no_writer(run *r); /* nobody writes any more: what waits for quiet need not */
 int64_t run_renew_leases(run *r, int64_t now); /* returns when to call it again */
 
 /* A local unit, held against the journal, the log and its own structure. */
 typedef struct survey_unit {
   char *path, *series;
-  const char *name;  /* in path */
+  const char *name; /* in path */
   char *group;
   match_kind kind;
   int64_t step, changed_ns;

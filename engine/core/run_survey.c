@@ -63,21 +63,29 @@ static run_group *group_of(run *r, const char *prefix) {
   return NULL;
 }
 
-/* Does the local copy have the content of this commit? Names, sizes and times first; the bytes too,
- * where a crash may have lost some: after a reboot, or when it was being written as we died. */
-static int is_commit(run *r, const survey_unit *u, const manifest *m, bool read_it, err *e) {
+/* Is the local copy this commit? Names, sizes and times first; the bytes too, where a crash may
+ * have lost some: after a reboot, or when it was being written as we died. All but the bytes being
+ * right, it is damaged. */
+static int compare(run *r, survey_unit *u, const manifest *m, bool read_it, err *e) {
   tree local;
+  err why = {0};
   transfer t = {.io = r->env->io, .store = r->store, .pool = r->env->pool};
   int rc = tree_scan(r->env->io, r->places.dir, u->path, u->kind, r->rules, &local, e);
   if (rc < 0) return rc;
   int same = tree_matches(&local, m);
-  rc = same && read_it ? transfer_check_local(&t, &local, m, e) : 0;
+  rc = same && read_it ? transfer_check_local(&t, &local, m, &why) : 0;
   tree_free(&local);
-  if (rc == ERR_CORRUPT) return 0;
+  if (rc == ERR_CORRUPT) {
+    u->standing = RECOVER_TORN;
+    snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
+    return 1;
+  }
+  if (rc < 0 && e) *e = why;
+  if (rc == 0 && same) u->standing = RECOVER_COMMITTED;
   return rc < 0 ? rc : same;
 }
 
-/* 1 if it is the newest commit of its name. */
+/* 1 if what the newest commit of its name is says how it stands. */
 static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *e) {
   run_group *g = group_of(r, u->group);
   if (!g || !g->group.log || g->foreign) return 0;
@@ -86,8 +94,10 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
   u->commit = c->n;
   bool rebooted = journal_rebooted(r->journal);
   if (known->state == JOURNAL_COMMITTED && known->commit == c->n && !rebooted &&
-      digest_equal(&known->fingerprint, &u->fingerprint))
+      digest_equal(&known->fingerprint, &u->fingerprint)) {
+    u->standing = RECOVER_COMMITTED;
     return 1;
+  }
   const manifest *m;
   err why = {0};
   int rc = run_manifest(r, g, c, &m, &why);
@@ -96,7 +106,13 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
     if (e) *e = why;
     return rc;
   }
-  return is_commit(r, u, m, rebooted || known->state == JOURNAL_OPEN, e);
+  return compare(r, u, m, rebooted || known->state == JOURNAL_OPEN, e);
+}
+
+/* The journal saw it whole, and no reboot can have lost its pages since. */
+static bool seen_whole(const run *r, const survey_unit *u, const journal_unit *known) {
+  return known->state >= JOURNAL_COMPLETE && !journal_rebooted(r->journal) &&
+         digest_equal(&known->fingerprint, &u->fingerprint);
 }
 
 /* What can be said of a unit that is no commit of ours. */
@@ -104,7 +120,7 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
                        err *e) {
   structure found;
   char path[FS_PATH_MAX];
-  if (known->state >= JOURNAL_COMPLETE && digest_equal(&known->fingerprint, &u->fingerprint)) {
+  if (seen_whole(r, u, known)) {
     u->standing = RECOVER_WHOLE;
     return 0;
   }
@@ -126,13 +142,17 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
 }
 
 static int examine(run *r, survey_unit *u, const detect_unit *facts, err *e) {
+  err why = {0};
   journal_unit known = journal_find(r->journal, u->path);
-  int rc = check_commit(r, u, &known, e);
-  if (rc == 1) {
-    u->standing = RECOVER_COMMITTED;
-    return 0;
+  int rc = check_commit(r, u, &known, &why);
+  if (rc == 0) rc = check_alone(r, u, facts, &known, &why);
+  if (rc == ERR_RETIRED || rc == ERR_NOENT) { /* beside a job that runs (`watch`) */
+    u->standing = RECOVER_UNPROVEN;
+    snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
+    rc = 0;
   }
-  return rc < 0 ? rc : check_alone(r, u, facts, &known, e);
+  if (rc < 0 && e) *e = why;
+  return rc < 0 ? rc : 0;
 }
 
 /* ---- all of them ---- */
@@ -175,11 +195,25 @@ static int on_unit(void *ctx, const detect_unit *facts) {
   return examine(c->run, u, facts, c->e);
 }
 
+/* Nobody writes here now, so no time has to pass before what is there may be judged: the survey's
+ * clocks are an hour ahead. */
+struct later {
+  io io;
+  const io *real;
+};
+
+static int64_t later_now(const io *self, io_clock clock) {
+  const io *real = ((const struct later *)self)->real; /* the io is its first member */
+  return real->now(real, clock) + (int64_t)3600 * 1000000000;
+}
+
 int run_survey(run *r, survey *out, err *e) {
   *out = (survey){0};
   detect *d = NULL;
+  struct later later = {*r->env->io, r->env->io};
+  later.io.now = later_now;
   struct collect c = {.run = r, .survey = out, .e = e};
-  detect_options o = {.io = r->env->io,
+  detect_options o = {.io = &later.io,
                       .log = r->env->log,
                       .root = r->places.dir,
                       .rules = r->rules,
@@ -187,7 +221,6 @@ int run_survey(run *r, survey *out, err *e) {
   int rc = detect_open(&o, &d, e);
   if (rc == 0) rc = run_survey_learn(r, d, e);
   if (rc == 0) {
-    /* Nobody writes here now, so nothing has to be waited for. */
     detect_writer_gone(d, true);
     rc = detect_run(d, e);
   }

@@ -28,6 +28,13 @@ run_unit *run_unit_find(run *r, const char *path) {
   return there ? r->units[at] : NULL;
 }
 
+static void unit_free(run_unit *u) {
+  if (!u) return;
+  free(u->path);
+  free(u->series);
+  free(u);
+}
+
 static run_unit *unit_new(const detect_unit *facts) {
   char series[512];
   detect_series(facts->name, series, sizeof series);
@@ -36,9 +43,7 @@ static run_unit *unit_new(const detect_unit *facts) {
   u->path = strdup(facts->path);
   u->series = strdup(series);
   if (u->path && u->series) return u;
-  free(u->path);
-  free(u->series);
-  free(u);
+  unit_free(u);
   return NULL;
 }
 
@@ -67,15 +72,12 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
     if (rc < 0) return rc;
     u = unit_new(facts);
     if (!u || insert(r, u) < 0) {
-      if (u) {
-        free(u->path);
-        free(u->series);
-        free(u);
-      }
+      unit_free(u);
       return err_set(e, ERR_NOMEM, "%s: out of memory", facts->path);
     }
     u->group = g;
   }
+  u->gone = false; /* its name may be there again before the save of the old one has ended */
   u->kind = facts->kind;
   u->step = facts->step;
   u->in_place = facts->in_place;
@@ -96,21 +98,20 @@ void run_unit_remove(run *r, run_unit *u) {
     memmove(&r->units[at], &r->units[at + 1], (r->unit_count - at - 1) * sizeof *r->units);
     r->unit_count--;
   }
-  free(u->path);
-  free(u->series);
-  free(u);
+  unit_free(u);
 }
 
 void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
               const char *reason) {
+  int64_t now = r->env->io->now(r->env->io, IO_MONO);
   run_news news = {
       .kind = kind,
       .status = status,
-      .job = j ? j->id : 0,
-      .step = u->step,
-      .files = j && kind == RUN_COMMITTED ? j->files : 0,
-      .bytes = j && kind == RUN_COMMITTED ? j->bytes : u->bytes,
-      .seconds = (double)(r->env->io->now(r->env->io, IO_MONO) - u->complete_at) / 1e9,
+      .job = u->job,
+      .step = j ? j->plan.step : u->step,
+      .files = j ? j->files : 0,
+      .bytes = j ? j->bytes : u->bytes,
+      .seconds = u->complete_at ? (double)(now - u->complete_at) / 1e9 : 0,
       .unit = u->path,
       .reason = reason,
   };

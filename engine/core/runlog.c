@@ -37,6 +37,10 @@ static int key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], er
   return join(prefix, name, out, e);
 }
 
+const char *runlog_prefix(const runlog *log) {
+  return log->prefix;
+}
+
 int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e) {
   return join(log->prefix, dir, out, e);
 }
@@ -76,7 +80,8 @@ static int check_fence(const runlog *log, err *e) {
   return ERR_FENCED;
 }
 
-static int refuse_run(const runlog *log, const char *run_id, err *e) {
+int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, err *e) {
+  if (continue_run || !*log->st.run_id || strcmp(log->st.run_id, run_id) == 0) return 0;
   const runlog_commit *last = runlog_newest(&log->st, NULL);
   buf text;
   buf_init(&text, ERR_TEXT_MAX);
@@ -320,8 +325,8 @@ int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool
   if (rc < 0) return rc;
   if (log->st.run_id[0] == 0)
     return err_set(e, ERR_FORMAT, "%s: the log's first entry names no run", log->prefix);
-  if (strcmp(log->st.run_id, run_id) != 0 && !continue_run) return refuse_run(log, run_id, e);
-  rc = carry_out(log, plan_term, &r, e);
+  rc = runlog_check_run(log, run_id, continue_run, e);
+  if (rc == 0) rc = carry_out(log, plan_term, &r, e);
   if (rc == 0) log->term = log->st.term.n;
   return rc;
 }
@@ -445,12 +450,6 @@ int runlog_sweep(runlog *log, uint64_t attempt, err *e) {
 
 /* ---- commit ---- */
 
-static const runlog_commit *commit_of(const runlog *log, uint64_t attempt) {
-  for (size_t i = log->st.commit_count; i-- > 0;)
-    if (log->st.commits[i].attempt == attempt) return &log->st.commits[i];
-  return NULL;
-}
-
 /* An attempt that is committed with the same root is what the caller wants: an earlier call's
  * answer may have been lost for good. */
 static int plan_commit(const runlog *log, const request *r, json_t **out, err *e) {
@@ -458,7 +457,7 @@ static int plan_commit(const runlog *log, const request *r, json_t **out, err *e
   const manifest *m = r->m;
   int bad = 0, rc = get_attempt(log, r->attempt, &attempt, e);
   if (rc < 0) return rc;
-  const runlog_commit *done = commit_of(log, r->attempt);
+  const runlog_commit *done = runlog_commit_of(&log->st, r->attempt);
   if (done && digest_equal(&done->root, &m->root)) return 0;
   if (attempt->fate != RUNLOG_OPEN) return closed(attempt, e);
   if (attempt->owner != log->term)
@@ -485,6 +484,6 @@ int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, uint
   int rc = need_term(log, e);
   if (rc == 0 && m->root.len == 0) rc = err_set(e, ERR_INVAL, "the manifest is not sealed");
   if (rc == 0) rc = carry_out(log, plan_commit, &(request){.attempt = attempt, .m = m}, e);
-  if (rc == 0 && out) *out = commit_of(log, attempt)->n;
+  if (rc == 0 && out) *out = runlog_commit_of(&log->st, attempt)->n;
   return rc;
 }

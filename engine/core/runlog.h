@@ -112,6 +112,9 @@ int runlog_refresh(runlog *log, err *e);
 int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool continue_run,
                  err *e);
 
+/* What runlog_begin says to another run's id, asked without writing, on what is known. */
+int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, err *e);
+
 /* The functions below need a term of ours and return ERR_FENCED as soon as a newer one is seen.
  * A collision with another entry is read, checked against and tried again. An answer that was lost
  * is recognised by the entry's nonce. */
@@ -127,10 +130,15 @@ int runlog_sweep(runlog *log, uint64_t attempt, err *e);
 int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, uint64_t *out, err *e);
 
 const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n);
+/* The commit of that attempt; NULL if it has none. */
+const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt);
 /* The newest commit of a unit name; NULL if there is none. `unit` NULL: of all. */
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);
 /* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation. */
 const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir);
+
+/* The place that it was opened at. */
+const char *runlog_prefix(const runlog *log);
 
 /* Keys, for those who move the data: "<prefix>/<dir>", "<prefix>/.ckpt/staging/<n>". */
 int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e);

@@ -109,6 +109,12 @@ const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n) {
   return attempt_of(s, n);
 }
 
+const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt) {
+  for (size_t i = s->commit_count; i-- > 0;)
+    if (s->commits[i].attempt == attempt) return &s->commits[i];
+  return NULL;
+}
+
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit) {
   for (size_t i = s->commit_count; i-- > 0;)
     if (!unit || strcmp(s->commits[i].unit, unit) == 0) return &s->commits[i];

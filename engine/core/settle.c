@@ -1,85 +1,213 @@
 #include "settle.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
+  if (snprintf(out, STORE_KEY_MAX, "%s%s%s", dir_key, *dir_key ? "/" : "", MANIFEST_NAME) <
+      STORE_KEY_MAX)
+    return 0;
+  return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", dir_key);
+}
 
 int settle_read_manifest(store *s, const char *dir_key, manifest *out, err *e) {
   char key[STORE_KEY_MAX];
-  if (snprintf(key, sizeof key, "%s%s%s", dir_key, *dir_key ? "/" : "", MANIFEST_NAME) >=
-      (int)sizeof key)
-    return err_set(e, ERR_LIMIT, "%s: the name is too long", dir_key);
   buf text;
   buf_init(&text, MANIFEST_BYTES_MAX);
-  int rc = s->ops->get(s, key, &text, e);
-  if (rc == 0) rc = manifest_parse(text.data, text.len, key, out, e);
+  int rc = manifest_key(dir_key, key, e);
+  if (rc == 0) rc = s->ops->get(s, key, &text, e);
+  if (rc == 0) rc = manifest_parse(text.data ? text.data : "", text.len, key, out, e);
   buf_free(&text);
   return rc;
 }
 
-/* 1 if it is sealed and was committed, 0 if it has to be swept. */
-static int commit_sealed(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink,
-                         err *e) {
+/* ---- removing ---- */
+
+/* Where the files of an attempt are or will be. */
+typedef struct places {
+  char staging[STORE_KEY_MAX], dir[STORE_KEY_MAX];
+} places;
+
+static int places_of(const runlog *log, const runlog_attempt *a, places *out, err *e) {
+  int rc = runlog_key_staging(log, a->n, out->staging, e);
+  return rc < 0 ? rc : runlog_key_dir(log, a->dir, out->dir, e);
+}
+
+/* 1, 0, or why nobody knows. */
+static int has_manifest(store *s, const char *dir, err *e) {
   char key[STORE_KEY_MAX];
+  store_object object;
+  err why = {0};
+  int rc = manifest_key(dir, key, &why);
+  if (rc == 0) rc = s->ops->head(s, key, &object, &why);
+  if (rc == 0) return 1;
+  return rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);
+}
+
+/* Removes what a swept attempt wrote. Where there is publish(), its directory appeared in one step
+ * with its manifest, and goes in one step too, so that nobody who reads in place sees half of it;
+ * what stands there without a manifest is not ours. Never more than the attempt's own: a writer
+ * that was paused here may be a newer term's contemporary. */
+static int remove_files(store *s, const places *at, err *e) {
+  if (!store_can(s, STORE_CAP_PUBLISH)) return s->ops->remove_prefix(s, at->dir, e);
+  int rc = s->ops->remove_prefix(s, at->staging, e);
+  if (rc == 0) rc = has_manifest(s, at->dir, e);
+  if (rc <= 0) return rc;
+  rc = s->ops->publish(s, at->dir, at->staging, e);
+  return rc < 0 ? rc : s->ops->remove_prefix(s, at->staging, e);
+}
+
+static void remove_or_say(store *s, const places *at, const log_sink *sink) {
+  err why = {0};
+  if (remove_files(s, at, &why) < 0)
+    log_say(sink, LOG_WARN, "files of an unfinished save are left for a later clean-up: %s",
+            why.text);
+}
+
+int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), attempt);
+  places at;
+  int rc = a ? places_of(log, a, &at, e)
+             : err_set(e, ERR_INVAL, "the log has no attempt %llu", (unsigned long long)attempt);
+  if (rc == 0) rc = runlog_sweep(log, attempt, e);
+  if (rc == 0) remove_or_say(s, &at, sink);
+  return rc;
+}
+
+/* What of swept attempts is still there. */
+typedef struct litter {
+  const runlog_state *state;
+  bool *there; /* for each attempt of the state */
+  size_t count;
+} litter;
+
+static void note(litter *l, size_t i) {
+  if (l->state->attempts[i].fate != RUNLOG_SWEPT || l->there[i]) return;
+  l->there[i] = true;
+  l->count++;
+}
+
+static const char *last_part(const char *key) {
+  const char *slash = strrchr(key, '/');
+  return slash ? slash + 1 : key;
+}
+
+static int on_staged(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  litter *l = ctx;
+  (void)object;
+  for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++) {
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)l->state->attempts[i].n);
+    if (strcmp(last_part(key), number) == 0) note(l, i);
+  }
+  return 0;
+}
+
+static int on_dir(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  litter *l = ctx;
+  (void)object;
+  for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++)
+    if (strcmp(last_part(key), l->state->attempts[i].dir) == 0) note(l, i);
+  return 0;
+}
+
+static int find_litter(store *s, const runlog *log, litter *l, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = 0;
+  if (store_can(s, STORE_CAP_PUBLISH)) {
+    rc = runlog_key_dir(log, ".ckpt/staging", key, e);
+    if (rc == 0) rc = s->ops->list(s, key, true, on_staged, l, e);
+  }
+  return rc < 0 ? rc : s->ops->list(s, runlog_prefix(log), true, on_dir, l, e);
+}
+
+/* Two listings, whatever the log's length; none if nothing was ever swept. */
+static void remove_litter(store *s, const runlog *log, const log_sink *sink) {
+  litter l = {.state = runlog_view(log)};
+  err why = {0};
+  size_t swept = 0;
+  for (size_t i = 0; i < l.state->attempt_count; i++)
+    swept += l.state->attempts[i].fate == RUNLOG_SWEPT;
+  if (!swept) return;
+  l.there = calloc(l.state->attempt_count, sizeof *l.there);
+  int rc = l.there ? find_litter(s, log, &l, &why)
+                   : err_set(&why, ERR_NOMEM, "out of memory for %zu attempts", swept);
+  if (rc < 0) log_say(sink, LOG_WARN, "cannot look for what was given up: %s", why.text);
+  for (size_t i = 0; l.count && i < l.state->attempt_count; i++) {
+    places at;
+    if (l.there[i] && places_of(log, &l.state->attempts[i], &at, NULL) == 0)
+      remove_or_say(s, &at, sink);
+  }
+  free(l.there);
+}
+
+/* ---- finishing ---- */
+
+/* Was something committed that was begun after it? */
+static bool overtaken(const runlog_state *state, uint64_t attempt) {
+  for (size_t i = 0; i < state->commit_count; i++)
+    if (state->commits[i].attempt > attempt) return true;
+  return false;
+}
+
+/* The manifest of a sealed attempt. ERR_NOENT if it has none by which anybody could ever restore
+ * it; a store that does not answer is another matter, and so is a newer format. */
+static int read_sealed(store *s, const runlog *log, const runlog_attempt *a, manifest *out,
+                       err *e) {
+  places at;
+  int rc = places_of(log, a, &at, e);
+  if (rc == 0) rc = settle_read_manifest(s, at.dir, out, e);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT) return ERR_NOENT;
+  if (rc < 0 || strcmp(out->unit, a->unit) == 0) return rc;
+  manifest_free(out);
+  return ERR_NOENT;
+}
+
+static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
   manifest m = {0};
   err why = {0};
-  int rc = runlog_key_dir(log, a->dir, key, e);
-  if (rc < 0) return rc;
-  rc = settle_read_manifest(s, key, &m, &why);
-  /* No manifest, or none that anybody could ever restore by: there is nothing to commit. A store
-   * that does not answer is another matter. */
-  if (rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
-  if (rc < 0) {
-    if (e) *e = why;
-    return rc;
+  int rc = overtaken(runlog_view(log), n) ? ERR_NOENT : read_sealed(s, log, a, &m, &why);
+  if (rc == ERR_NOENT) {
+    log_say(sink, LOG_INFO, "%s was left unfinished by an earlier run: removing its parts",
+            a->unit);
+    return settle_give_up(s, log, n, sink, e);
   }
-  if (strcmp(m.unit, a->unit) != 0) {
-    manifest_free(&m);
-    return 0;
-  }
-  uint64_t n = a->n;
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
   log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
   rc = runlog_commit_attempt(log, n, &m, NULL, e);
   manifest_free(&m);
-  return rc < 0 ? rc : 1;
+  return rc;
 }
 
-static int sweep(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink, err *e) {
-  char staging[STORE_KEY_MAX], dir[STORE_KEY_MAX];
-  err why = {0};
-  int rc = runlog_key_staging(log, a->n, staging, e);
-  if (rc == 0) rc = runlog_key_dir(log, a->dir, dir, e);
-  if (rc < 0) return rc;
-  log_say(sink, LOG_INFO, "%s was left unfinished by an earlier run: removing its parts", a->unit);
-  rc = runlog_sweep(log, a->n, e); /* a is not valid any more */
-  if (rc < 0) return rc;
-  rc = s->ops->remove_prefix(s, staging, &why);
-  if (rc == 0) rc = s->ops->remove_prefix(s, dir, &why);
-  if (rc < 0) log_say(sink, LOG_WARN, "%s", why.text);
-  return 0;
-}
-
-static const runlog_attempt *first_open(const runlog_state *state, uint64_t after) {
+/* The number of the first open attempt that is not before `from`; RUNLOG_NONE: none. */
+static uint64_t next_open(const runlog *log, uint64_t from) {
+  const runlog_state *state = runlog_view(log);
   for (size_t i = 0; i < state->attempt_count; i++)
-    if (state->attempts[i].fate == RUNLOG_OPEN && state->attempts[i].n >= after)
-      return &state->attempts[i];
-  return NULL;
+    if (state->attempts[i].fate == RUNLOG_OPEN && state->attempts[i].n >= from)
+      return state->attempts[i].n;
+  return RUNLOG_NONE;
 }
 
 int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e) {
-  const runlog_attempt *a;
-  uint64_t after = 0;
-  while ((a = first_open(runlog_view(log), after))) {
-    uint64_t n = a->n;
-    after = n + 1;
-    if (a->owner != runlog_view(log)->term.n) {
-      int rc = runlog_adopt(log, n, e);
-      if (rc == ERR_CONFLICT) continue; /* somebody swept it meanwhile */
-      if (rc < 0) return rc;
-      a = runlog_find_attempt(runlog_view(log), n);
-    }
-    int rc = commit_sealed(s, log, a, sink, e);
-    if (rc == 0) rc = sweep(s, log, runlog_find_attempt(runlog_view(log), n), sink, e);
-    if (rc < 0) return rc;
+  int rc = 0;
+  for (uint64_t n = 0; rc == 0 && (n = next_open(log, n)) != RUNLOG_NONE; n++) {
+    rc = runlog_adopt(log, n, e);
+    if (rc == 0) rc = finish(s, log, n, sink, e);
+    if (rc == ERR_CONFLICT) rc = 0; /* somebody swept it meanwhile */
   }
-  return 0;
+  if (rc == 0) remove_litter(s, log, sink);
+  return rc;
+}
+
+int settle_own(store *s, runlog *log, const log_sink *sink, err *e) {
+  int rc = 0;
+  for (uint64_t n = 0; rc == 0 && (n = next_open(log, n)) != RUNLOG_NONE; n++) {
+    const runlog_state *state = runlog_view(log);
+    if (runlog_find_attempt(state, n)->owner != state->term.n) continue;
+    rc = settle_give_up(s, log, n, sink, e);
+    if (rc == ERR_CONFLICT) rc = 0; /* it was committed, only the answer was lost */
+  }
+  return rc;
 }

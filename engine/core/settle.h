@@ -1,6 +1,11 @@
 /* settle: what an earlier term left behind in a log is finished or given up, before a new term
- * saves anything. A sealed save (its manifest is there, so all of it is) is committed as it stands;
- * any other is swept and its files are removed. */
+ * saves anything.
+ *
+ * A sealed save (its manifest stands in its directory, so all of it does) is committed as it
+ * stands; any other is swept, and its files are removed. One that is whole in the staging but was
+ * never published is swept too: only publish() makes its directories durable. So is a sealed one
+ * of which a later save was committed meanwhile: a commit is the newest of its log, and nobody must
+ * be taken back by one. */
 #ifndef CORE_SETTLE_H
 #define CORE_SETTLE_H
 
@@ -8,12 +13,22 @@
 #include "base/log.h"
 #include "core/runlog.h"
 
-/* The log must have a term of ours and no job of ours running. Litter that cannot be removed is
- * logged, no error. Blocks. */
+/* The log must have a term of ours and no job of ours running. Also removes what is still there of
+ * attempts that were swept before: whoever swept them may have died, or a writer that was pushed
+ * aside may have gone on for a while. Files that cannot be removed are logged, no error: the next
+ * term tries again. Blocks. */
 int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e);
 
-/* Reads and checks the manifest of a checkpoint directory ("<prefix>/<dir>"). ERR_NOENT if there is
- * none. */
+/* Gives an open attempt up: in the log first (until that says so, its owner is entitled to go on),
+ * then removes what it wrote, as above. ERR_CONFLICT, and nothing is removed, if it is committed.
+ */
+int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
+
+/* Gives up every open attempt of our own term: jobs that failed, and could not even sweep. */
+int settle_own(store *s, runlog *log, const log_sink *sink, err *e);
+
+/* Reads and checks the manifest of a checkpoint directory ("<prefix>/<dir>"; "": the store's own
+ * root). ERR_NOENT if there is none. */
 int settle_read_manifest(store *s, const char *dir_key, manifest *out, err *e);
 
 #endif

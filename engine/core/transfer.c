@@ -50,7 +50,8 @@ static ssize_t fill(const io *io, int fd, char *to, size_t len) {
   return (ssize_t)got;
 }
 
-/* What one parallel run over the files of a unit shares. The first error wins. */
+/* What one parallel run over the files of a unit shares. The first error wins, code and text: what
+ * pool_each returns may be another one's. */
 struct batch {
   const transfer *t;
   tree *tree;
@@ -88,35 +89,54 @@ static int run_batch(struct batch *b, size_t count, int (*each)(void *, size_t),
   }
   pthread_mutex_destroy(&b->mutex);
   if (rc >= 0) return 0;
-  if (e && b->first.code) *e = b->first;
-  return rc;
+  if (e) *e = b->first;
+  return b->first.code;
+}
+
+/* A manifest that was sealed or parsed has been checked: no name in it leaves the directory, each
+ * file has its digests, nothing lies below a link. Anything else is not touched. */
+static int checked(const manifest *m, err *e) {
+  return m->root.len ? 0 : err_set(e, ERR_INVAL, "the manifest was never sealed");
+}
+
+static int make_key(const struct batch *b, const char *name, char *key, err *e) {
+  if (snprintf(key, STORE_KEY_MAX, "%s%s%s", b->prefix, *b->prefix ? "/" : "", name) <
+      STORE_KEY_MAX)
+    return 0;
+  return err_set(e, ERR_LIMIT, "%s/%s: the store's name for it is longer than %d bytes", b->prefix,
+                 name, STORE_KEY_MAX - 1);
 }
 
 /* ---- up ---- */
 
-static int same_file(const tree_file *f, const struct stat *st, const char *path, err *e) {
-  if (st->st_ino == f->inode && st->st_dev == f->device && (uint64_t)st->st_size == f->size &&
-      io_time_ns(st->st_mtim) == f->mtime_ns && io_time_ns(st->st_ctim) == f->ctime_ns)
+/* Is what was opened still what the tree says? Asked before and after it is read. */
+static int same_file(const io *io, const tree_file *f, int fd, const char *path, err *e) {
+  struct stat st;
+  int rc = io->fstat(io, fd, &st);
+  if (rc < 0 && !tree_gone(rc)) return err_sys(e, rc, "look at %s", path);
+  if (rc == 0 && st.st_ino == f->inode && st.st_dev == f->device &&
+      (uint64_t)st.st_size == f->size && io_time_ns(st.st_mtim) == f->mtime_ns &&
+      io_time_ns(st.st_ctim) == f->ctime_ns)
     return 0;
   return err_set(e, ERR_RETIRED, "%s changed while it was read", path);
 }
 
 static int open_source(const io *io, const tree_file *f, const char *path, err *e) {
-  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0);
-  if (fd == -ENOENT || fd == -ELOOP)
+  /* O_NONBLOCK: a pipe that has taken the file's place would wait for its writer for ever. A socket
+   * answers ENXIO. */
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (tree_gone(fd) || fd == -ENXIO)
     return err_set(e, ERR_RETIRED, "%s vanished before it was read", path);
   if (fd < 0) return err_sys(e, fd, "open %s", path);
-  struct stat st;
-  int rc = io->fstat(io, fd, &st);
-  rc = rc < 0 ? err_sys(e, rc, "look at %s", path) : same_file(f, &st, path, e);
+  int rc = same_file(io, f, fd, path, e);
   if (rc == 0) return fd;
   io->close(io, fd);
   return rc;
 }
 
 /* Reads the file block by block into its digests, and into the writer if there is one. */
-static int read_blocks(const transfer *t, tree_file *f, int fd, const char *path, digest *blocks,
-                       store_writer *to, err *e) {
+static int read_blocks(const transfer *t, const tree_file *f, int fd, const char *path,
+                       digest *blocks, store_writer *to, err *e) {
   block b;
   int rc = block_open(&b, f->size, e);
   size_t count = hash_block_count(f->size);
@@ -126,7 +146,9 @@ static int read_blocks(const transfer *t, tree_file *f, int fd, const char *path
     rc = canceled(t, e);
     if (rc < 0) break;
     ssize_t got = fill(t->io, fd, b.data, want);
-    if (got < 0)
+    if (tree_gone((int)got))
+      rc = err_set(e, ERR_RETIRED, "%s vanished while it was read", path);
+    else if (got < 0)
       rc = err_sys(e, (int)got, "read %s", path);
     else if ((size_t)got < want)
       rc = err_set(e, ERR_RETIRED, "%s shrank while it was read", path);
@@ -138,26 +160,20 @@ static int read_blocks(const transfer *t, tree_file *f, int fd, const char *path
   return rc;
 }
 
-static int check_after(const transfer *t, const tree_file *f, int fd, const char *path, err *e) {
-  struct stat st;
-  int rc = t->io->fstat(t->io, fd, &st);
-  if (rc < 0) return err_sys(e, rc, "look at %s", path);
-  return same_file(f, &st, path, e);
-}
-
-/* A second reading, for files whose times lie in the future and so prove nothing. */
-static int read_again(const transfer *t, tree_file *f, const char *path, err *e) {
+/* Reads a local file and compares it with the digests of its blocks: `code` if they differ. */
+static int compare_blocks(const transfer *t, const tree_file *f, const char *path,
+                          const digest *blocks, int code, err *e) {
   size_t count = hash_block_count(f->size);
   if (count == 0) return 0;
-  digest *again = calloc(count, sizeof *again);
-  if (!again) return err_set(e, ERR_NOMEM, "read %s again: out of memory", path);
+  digest *found = calloc(count, sizeof *found);
+  if (!found) return err_set(e, ERR_NOMEM, "compare %s: out of memory", path);
   int fd = open_source(t->io, f, path, e);
-  int rc = fd < 0 ? fd : read_blocks(t, f, fd, path, again, NULL, e);
+  int rc = fd < 0 ? fd : read_blocks(t, f, fd, path, found, NULL, e);
   for (size_t i = 0; rc == 0 && i < count; i++)
-    if (!digest_equal(&again[i], &f->blocks[i]))
-      rc = err_set(e, ERR_RETIRED, "%s changed while it was read", path);
+    if (!digest_equal(&found[i], &blocks[i]))
+      rc = err_set(e, code, "%s: block %zu is not what was read before", path, i);
   if (fd >= 0) t->io->close(t->io, fd);
-  free(again);
+  free(found);
   return rc;
 }
 
@@ -174,14 +190,15 @@ static int send_file(const struct batch *b, tree_file *f, const char *path, cons
   int rc = f->blocks ? 0 : err_set(e, ERR_NOMEM, "send %s: out of memory", path);
   if (rc == 0) rc = ops->write_open(t->store, key, f->size, b->staged, &to, e);
   if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
-  if (rc == 0) rc = check_after(t, f, fd, path, e);
+  if (rc == 0) rc = same_file(t->io, f, fd, path, e);
   if (rc == 0) rc = hash_of_blocks(t->hash, f->blocks, count, &f->file, e);
   if (to && rc == 0)
     rc = ops->write_close(to, e);
   else if (to)
     ops->write_abort(to);
   t->io->close(t->io, fd);
-  if (rc == 0 && b->twice) rc = read_again(t, f, path, e);
+  /* Times that lie in the future prove nothing; a second reading does. */
+  if (rc == 0 && b->twice) rc = compare_blocks(t, f, path, f->blocks, ERR_RETIRED, e);
   return rc;
 }
 
@@ -192,9 +209,7 @@ static int up_one(void *ctx, size_t i) {
   err e = {0};
   char path[FS_PATH_MAX], key[STORE_KEY_MAX];
   int rc = tree_path(b->tree, f, path, &e);
-  if (rc == 0 && snprintf(key, sizeof key, "%s/%s", b->prefix, f->name) >= (int)sizeof key)
-    rc = err_set(&e, ERR_LIMIT, "%s: the store's name for it is longer than %d bytes", path,
-                 STORE_KEY_MAX - 1);
+  if (rc == 0) rc = make_key(b, f->name, key, &e);
   if (rc == 0) rc = send_file(b, f, path, key, &e);
   return rc < 0 ? note_error(b, &e, rc) : 0;
 }
@@ -221,7 +236,9 @@ static int fetch_blocks(const transfer *t, const manifest *m, const manifest_ent
     rc = canceled(t, e);
     if (rc < 0) break;
     ssize_t got = t->store->ops->read(t->store, key, at, b.data, want, e);
-    if (got < 0)
+    if (got == ERR_NOENT)
+      rc = err_set(e, ERR_CORRUPT, "%s is missing", key);
+    else if (got < 0)
       rc = (int)got;
     else if ((size_t)got < want)
       rc = err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", key,
@@ -237,13 +254,6 @@ static int fetch_blocks(const transfer *t, const manifest *m, const manifest_ent
   return rc;
 }
 
-static int make_key(const struct batch *b, const manifest_entry *entry, char *key, err *e) {
-  if (snprintf(key, STORE_KEY_MAX, "%s%s%s", b->prefix, *b->prefix ? "/" : "", entry->name) <
-      STORE_KEY_MAX)
-    return 0;
-  return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", entry->name);
-}
-
 static int set_times(const io *io, const char *path, int64_t mtime_ns, err *e) {
   struct timespec when = {.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000};
   if (when.tv_nsec < 0) {
@@ -255,16 +265,10 @@ static int set_times(const io *io, const char *path, int64_t mtime_ns, err *e) {
   return rc < 0 ? err_sys(e, rc, "set the time of %s", path) : 0;
 }
 
-static int make_parent(const io *io, const char *path, err *e) {
-  char parent[FS_PATH_MAX];
-  fs_parent(path, parent);
-  return fs_mkdirs(io, parent, 0755, e);
-}
-
 static int down_file(const struct batch *b, const manifest_entry *entry, const char *path, err *e) {
   const io *io = b->t->io;
   char key[STORE_KEY_MAX];
-  int rc = make_key(b, entry, key, e);
+  int rc = make_key(b, entry->name, key, e);
   if (rc < 0) return rc;
   /* Written as 0600 and opened up at the end: nobody reads half a file by accident. */
   int fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -296,11 +300,12 @@ static int down_one(void *ctx, size_t i) {
 static int make_dirs(const struct batch *b, err *e) {
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < b->m->count; i++) {
-    char path[FS_PATH_MAX];
-    rc = fs_join(path, b->dir, b->m->entries[i].name, e);
+    const manifest_entry *entry = &b->m->entries[i];
+    char path[FS_PATH_MAX], parent[FS_PATH_MAX];
+    rc = fs_join(path, b->dir, entry->name, e);
     if (rc < 0) break;
-    rc = b->m->entries[i].type == MANIFEST_DIR ? fs_mkdirs(b->t->io, path, 0755, e)
-                                               : make_parent(b->t->io, path, e);
+    fs_parent(path, parent); /* it need not be in the manifest */
+    rc = fs_mkdirs(b->t->io, entry->type == MANIFEST_DIR ? path : parent, 0755, e);
   }
   return rc;
 }
@@ -347,7 +352,8 @@ static int finish_dirs(const struct batch *b, err *e) {
 int transfer_down(const transfer *t, const manifest *m, const char *prefix, const char *to,
                   err *e) {
   struct batch b = {.t = t, .m = m, .prefix = prefix, .dir = to};
-  int rc = make_dirs(&b, e);
+  int rc = checked(m, e);
+  if (rc == 0) rc = make_dirs(&b, e);
   if (rc == 0) rc = run_batch(&b, m->count, down_one, e);
   if (rc == 0) rc = make_links(&b, e);
   if (rc == 0) rc = finish_dirs(&b, e);
@@ -364,13 +370,13 @@ static int verify_one(void *ctx, size_t i) {
   err e = {0};
   char key[STORE_KEY_MAX];
   store_object object;
-  int rc = make_key(b, entry, key, &e);
+  int rc = make_key(b, entry->name, key, &e);
   if (rc == 0) rc = b->t->store->ops->head(b->t->store, key, &object, &e);
   if (rc == 0 && object.size != entry->size)
     rc = err_set(&e, ERR_CORRUPT, "%s has %llu bytes, saved were %llu", key,
                  (unsigned long long)object.size, (unsigned long long)entry->size);
   if (rc == 0) rc = fetch_blocks(b->t, b->m, entry, key, -1, key, &e);
-  if (rc == ERR_NOENT || rc == ERR_CORRUPT) {
+  if (rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_INVAL) { /* INVAL: now a link, say */
     note_finding(b, entry->name, rc == ERR_NOENT ? "missing" : e.text);
     return 0;
   }
@@ -380,7 +386,8 @@ static int verify_one(void *ctx, size_t i) {
 int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
                     transfer_finding *finding, void *ctx, err *e) {
   struct batch b = {.t = t, .m = m, .prefix = prefix, .finding = finding, .ctx = ctx};
-  int rc = run_batch(&b, m->count, verify_one, e);
+  int rc = checked(m, e);
+  if (rc == 0) rc = run_batch(&b, m->count, verify_one, e);
   return rc < 0 ? rc : b.findings;
 }
 
@@ -388,23 +395,12 @@ int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
 
 static int local_one(void *ctx, size_t i) {
   struct batch *b = ctx;
-  tree_file *f = &b->tree->files[i];
-  if (f->type != MANIFEST_FILE || f->size == 0) return 0;
+  const tree_file *f = &b->tree->files[i];
+  if (f->type != MANIFEST_FILE) return 0;
   err e = {0};
   char path[FS_PATH_MAX];
-  size_t count = hash_block_count(f->size);
-  digest *blocks = calloc(count, sizeof *blocks);
-  int rc = blocks ? tree_path(b->tree, f, path, &e) : err_set(&e, ERR_NOMEM, "out of memory");
-  int fd = rc < 0 ? rc : open_source(b->t->io, f, path, &e);
-  if (fd >= 0)
-    rc = read_blocks(b->t, f, fd, path, blocks, NULL, &e);
-  else if (rc == 0)
-    rc = fd;
-  for (size_t k = 0; rc == 0 && k < count; k++)
-    if (!digest_equal(&blocks[k], &b->m->entries[i].blocks[k]))
-      rc = err_set(&e, ERR_CORRUPT, "%s: block %zu is not what was saved", path, k);
-  if (fd >= 0) b->t->io->close(b->t->io, fd);
-  free(blocks);
+  int rc = tree_path(b->tree, f, path, &e);
+  if (rc == 0) rc = compare_blocks(b->t, f, path, b->m->entries[i].blocks, ERR_CORRUPT, &e);
   return rc < 0 ? note_error(b, &e, rc) : 0;
 }
 
@@ -412,5 +408,10 @@ int transfer_check_local(const transfer *t, const tree *local, const manifest *m
   transfer same_hash = *t;
   same_hash.hash = m->hash;
   struct batch b = {.t = &same_hash, .tree = (tree *)local, .m = m};
+  int rc = checked(m, e);
+  if (rc < 0) return rc;
+  if (!tree_matches(local, m))
+    return err_set(e, ERR_CORRUPT, "%s has other names, sizes or times than what was saved",
+                   local->base);
   return run_batch(&b, local->count, local_one, e);
 }

@@ -27,23 +27,27 @@ typedef struct transfer {
 } transfer;
 
 /* Sends every regular file of the tree to "<prefix>/<name>" and fills in its digests. A file that
- * is not what the tree says, before or after it was read, is ERR_RETIRED. `twice`: the content is
+ * is not what the tree says, before or after it was read, is ERR_RETIRED. After a failure the file
+ * at fault does not show, but those that were sent before it stay: the prefix is the caller's to
+ * remove. `twice`: the content is
  * read again and compared, because the times prove nothing. `staged` as in store.h. */
 int transfer_up(const transfer *t, tree *from, const char *prefix, bool staged, bool twice, err *e);
 
-/* Brings everything of the manifest into the directory `to`, which must exist and be empty: data
- * checked block by block (ERR_CORRUPT names file and block), flushed, with modes and mtimes. */
+/* Brings everything of the manifest (sealed or parsed; else ERR_INVAL, here and below) into the
+ * directory `to`, which must exist and be empty: data checked block by block (ERR_CORRUPT names
+ * file and block), flushed, with mtimes and modes. No set-user-id bits; the owner may always enter
+ * and write the directories, or they could not be moved. After a failure `to` holds a part. */
 int transfer_down(const transfer *t, const manifest *m, const char *prefix, const char *to, err *e);
 
 /* Reads all of it and calls `finding` for each thing that is wrong: a file that is absent, of
- * another size, or whose block differs. Returns how many, or a negative ERR_* if the store fails.
- */
+ * another size, or whose block differs. `finding` (may be NULL) is called from any thread, one call
+ * at a time. Returns how many, or a negative ERR_* if the store fails. */
 typedef void transfer_finding(void *ctx, const char *name, const char *text);
 int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
                     transfer_finding *finding, void *ctx, err *e);
 
-/* 0 if the local files of the tree have the digests of the manifest, else ERR_CORRUPT. Names and
- * sizes were compared before (tree_matches). */
+/* 0 if the local tree matches the manifest (tree_matches) and its files have the digests, else
+ * ERR_CORRUPT; ERR_RETIRED if it changes meanwhile. */
 int transfer_check_local(const transfer *t, const tree *local, const manifest *m, err *e);
 
 #endif

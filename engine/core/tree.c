@@ -7,7 +7,13 @@
 
 #include "prims/fs.h"
 
-enum { SECOND = 1000000000, GRAIN_FINE = 10000000 };
+/* The kernel stamps files with the time of its last tick, which is at most 10 ms old. Twice that,
+ * for a tick may come late. */
+enum { SECOND = 1000000000, GRAIN_FINE = 20000000 };
+
+bool tree_gone(int rc) {
+  return rc == -ENOENT || rc == -ENOTDIR || rc == -ELOOP || rc == -ESTALE;
+}
 
 static tree_file *add_file(tree *t, const char *name, const struct stat *st) {
   if (t->count == t->room) {
@@ -48,6 +54,19 @@ static void note_newest(tree *t, const tree_file *f) {
   if (newest > t->newest_ns) t->newest_ns = newest;
 }
 
+static int read_target(const struct scan *s, tree_file *f, err *e) {
+  char path[FS_PATH_MAX], target[FS_PATH_MAX];
+  int rc = tree_path(s->tree, f, path, e);
+  if (rc < 0) return rc;
+  ssize_t len = s->io->readlink(s->io, AT_FDCWD, path, target, sizeof target - 1);
+  if (tree_gone((int)len) || len == -EINVAL) /* EINVAL: it is no link any more */
+    return err_set(e, ERR_RETIRED, "%s vanished while it was listed", path);
+  if (len < 0) return err_sys(e, (int)len, "read the link %s", path);
+  target[len] = 0;
+  f->target = strdup(target);
+  return f->target ? 0 : err_set(e, ERR_NOMEM, "list %s: out of memory", path);
+}
+
 static int take_file(struct scan *s, const char *name, const struct stat *st, err *e) {
   tree *t = s->tree;
   if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode))
@@ -55,22 +74,14 @@ static int take_file(struct scan *s, const char *name, const struct stat *st, er
   tree_file *f = add_file(t, name, st);
   if (!f) return err_set(e, ERR_NOMEM, "list %s: out of memory", t->base);
   note_newest(t, f);
-  if (f->type == MANIFEST_FILE) {
-    t->bytes += f->size;
-    t->regular++;
-    if (t->kind != MATCH_DIR && f->mtime_ns > t->mtime_ns) t->mtime_ns = f->mtime_ns;
-  }
-  if (f->type != MANIFEST_LINK) return 0;
-  char path[FS_PATH_MAX], target[FS_PATH_MAX];
-  int rc = tree_path(t, f, path, e);
-  if (rc < 0) return rc;
-  ssize_t len = s->io->readlink(s->io, AT_FDCWD, path, target, sizeof target - 1);
-  if (len < 0)
-    return len == -ENOENT ? err_set(e, ERR_RETIRED, "%s vanished while it was listed", path)
-                          : err_sys(e, (int)len, "read the link %s", path);
-  target[len] = 0;
-  f->target = strdup(target);
-  return f->target ? 0 : err_set(e, ERR_NOMEM, "list %s: out of memory", t->base);
+  if (f->type == MANIFEST_LINK) return read_target(s, f, e);
+  if (f->type == MANIFEST_DIR) return 0;
+  /* Times before 1970 are negative, so 0 is no start. */
+  if (t->kind != MATCH_DIR && (t->regular == 0 || f->mtime_ns > t->mtime_ns))
+    t->mtime_ns = f->mtime_ns;
+  t->bytes += f->size;
+  t->regular++;
+  return 0;
 }
 
 static int on_entry(void *ctx, const fs_entry *entry, err *e) {
@@ -79,6 +90,8 @@ static int on_entry(void *ctx, const fs_entry *entry, err *e) {
   if (s->stem) {
     size_t len = strlen(s->stem);
     if (is_dir || strncmp(entry->name, s->stem, len) != 0 || entry->name[len] != '.') return 0;
+  } else if (strcmp(entry->name, MANIFEST_NAME) == 0) {
+    return is_dir ? FS_SKIP : 0; /* it was copied out of a store: not the framework's, never data */
   }
   char path[FS_PATH_MAX];
   int rc = fs_join(path, s->unit, entry->name, e);
@@ -91,45 +104,60 @@ static int by_name(const void *a, const void *b) {
   return strcmp(((const tree_file *)a)->name, ((const tree_file *)b)->name);
 }
 
-/* An empty directory is a record of its own; one with something in it is implied by its children,
- * but its mode and mtime are worth keeping too, so all stay. */
-static int scan_unit(struct scan *s, const char *full, const char *path, err *e) {
-  tree *t = s->tree;
+static int look(const struct scan *s, const char *path, struct stat *st, err *e) {
+  int rc = s->io->lstat(s->io, AT_FDCWD, path, st);
+  if (tree_gone(rc)) return err_set(e, ERR_RETIRED, "%s vanished", path);
+  return rc < 0 ? err_sys(e, rc, "look at %s", path) : 0;
+}
+
+static int set_base(struct scan *s, const char *path, err *e) {
+  s->tree->base = strdup(path);
+  return s->tree->base ? 0 : err_set(e, ERR_NOMEM, "list %s: out of memory", path);
+}
+
+/* What a listing of `dir` returned, with "something else is there now" told from other errors. */
+static int listed(const struct scan *s, const char *dir, int rc, err *e) {
+  struct stat st;
+  if (rc == ERR_INVAL && s->io->lstat(s->io, AT_FDCWD, dir, &st) == 0 && !S_ISDIR(st.st_mode))
+    rc = ERR_NOENT;
+  return rc == ERR_NOENT ? err_set(e, ERR_RETIRED, "%s vanished while it was listed", dir) : rc;
+}
+
+/* Directories are records too, the implied ones as well: their modes and mtimes are worth keeping.
+ */
+static int scan_dir(struct scan *s, const char *full, const char *path, err *e) {
+  struct stat st;
+  int rc = look(s, full, &st, e);
+  if (rc < 0) return rc;
+  if (!S_ISDIR(st.st_mode)) return err_set(e, ERR_RETIRED, "%s is not a directory any more", full);
+  s->tree->mode = st.st_mode & 07777;
+  s->tree->mtime_ns = io_time_ns(st.st_mtim);
+  s->unit = path;
+  rc = set_base(s, full, e);
+  return rc < 0 ? rc : listed(s, full, fs_walk(s->io, full, on_entry, s, e), e);
+}
+
+static int scan_file(struct scan *s, const char *full, err *e) {
   struct stat st;
   char parent[FS_PATH_MAX];
-  switch (t->kind) {
-  case MATCH_DIR: {
-    int rc = s->io->lstat(s->io, AT_FDCWD, full, &st);
-    if (rc < 0) return err_sys(e, rc, "look at %s", full);
-    if (!S_ISDIR(st.st_mode))
-      return err_set(e, ERR_RETIRED, "%s is not a directory any more", full);
-    t->mode = st.st_mode & 07777;
-    t->mtime_ns = io_time_ns(st.st_mtim);
-    t->base = strdup(full);
-    s->unit = path;
-    if (!t->base) return err_set(e, ERR_NOMEM, "list %s: out of memory", full);
-    return fs_walk(s->io, full, on_entry, s, e);
-  }
-  case MATCH_FILE: {
-    int rc = s->io->lstat(s->io, AT_FDCWD, full, &st);
-    if (rc < 0) return err_sys(e, rc, "look at %s", full);
-    if (!S_ISREG(st.st_mode)) return err_set(e, ERR_RETIRED, "%s is no file any more", full);
-    fs_parent(full, parent);
-    t->base = strdup(parent);
-    if (!t->base) return err_set(e, ERR_NOMEM, "list %s: out of memory", full);
-    return take_file(s, fs_base(full), &st, e);
-  }
-  case MATCH_GROUP:
-    fs_parent(full, parent);
-    t->base = strdup(parent);
-    if (!t->base) return err_set(e, ERR_NOMEM, "list %s: out of memory", full);
-    s->stem = fs_base(path);
-    char above[FS_PATH_MAX];
-    fs_parent(path, above);
-    s->unit = strcmp(above, ".") == 0 ? "" : above;
-    return fs_list(s->io, parent, on_entry, s, e);
-  }
-  return err_set(e, ERR_INTERNAL, "unknown kind of unit");
+  int rc = look(s, full, &st, e);
+  if (rc < 0) return rc;
+  if (!S_ISREG(st.st_mode)) return err_set(e, ERR_RETIRED, "%s is no file any more", full);
+  fs_parent(full, parent);
+  rc = set_base(s, parent, e);
+  return rc < 0 ? rc : take_file(s, fs_base(full), &st, e);
+}
+
+static int scan_group(struct scan *s, const char *full, const char *path, err *e) {
+  char parent[FS_PATH_MAX], above[FS_PATH_MAX];
+  fs_parent(full, parent);
+  fs_parent(path, above);
+  s->stem = fs_base(path);
+  s->unit = strcmp(above, ".") == 0 ? "" : above;
+  int rc = set_base(s, parent, e);
+  if (rc == 0) rc = listed(s, parent, fs_list(s->io, parent, on_entry, s, e), e);
+  if (rc == 0 && s->tree->count == 0) rc = err_set(e, ERR_RETIRED, "%s.* vanished", full);
+  return rc;
 }
 
 int tree_scan(const io *io, const char *root, const char *path, match_kind kind, const rules *rules,
@@ -138,10 +166,13 @@ int tree_scan(const io *io, const char *root, const char *path, match_kind kind,
   struct scan s = {.io = io, .tree = out, .rules = rules};
   char full[FS_PATH_MAX];
   int rc = fs_join(full, root, path, e);
-  if (rc == 0) rc = scan_unit(&s, full, path, e);
-  if (rc == ERR_NOENT) rc = err_set(e, ERR_RETIRED, "%s vanished", full);
-  if (rc >= 0 && kind == MATCH_GROUP && out->count == 0)
-    rc = err_set(e, ERR_RETIRED, "%s.* vanished", full);
+  if (rc == 0) {
+    switch (kind) {
+    case MATCH_DIR: rc = scan_dir(&s, full, path, e); break;
+    case MATCH_FILE: rc = scan_file(&s, full, e); break;
+    case MATCH_GROUP: rc = scan_group(&s, full, path, e); break;
+    }
+  }
   if (rc < 0) {
     tree_free(out);
     return rc;
@@ -193,6 +224,18 @@ int tree_same(const tree *before, const tree *after, err *e) {
   return 0;
 }
 
+int tree_unchanged(const io *io, const char *root, const char *path, const rules *rules,
+                   const tree *before, err *e) {
+  tree now;
+  int rc = tree_scan(io, root, path, before->kind, rules, &now, e);
+  /* A pipe where there was a file, say: refused the first time, a change the second. */
+  if (rc == ERR_INVAL) return err_set(e, ERR_RETIRED, "%s was replaced while it was read", path);
+  if (rc < 0) return rc;
+  rc = tree_same(before, &now, e);
+  tree_free(&now);
+  return rc;
+}
+
 /* Times that are all whole seconds come from a file system that keeps no finer ones. */
 static int64_t grain_of(const tree *t) {
   for (size_t i = 0; i < t->count; i++)
@@ -201,10 +244,10 @@ static int64_t grain_of(const tree *t) {
 }
 
 int64_t tree_racy_ns(const tree *t, int64_t now_ns) {
-  int64_t grain = grain_of(t), until = t->newest_ns + grain;
-  if (until <= now_ns) return 0;
-  int64_t wait = until - now_ns;
-  return wait < (int64_t)2 * SECOND ? wait : (int64_t)2 * SECOND;
+  const int64_t grain = grain_of(t), most = (int64_t)2 * SECOND;
+  int64_t age = now_ns - t->newest_ns; /* neither is negative */
+  if (age >= grain) return 0;
+  return age < grain - most ? most : grain - age;
 }
 
 bool tree_from_future(const tree *t, int64_t now_ns) {

@@ -38,8 +38,11 @@ typedef struct tree {
   int64_t newest_ns; /* the newest mtime or ctime in it */
 } tree;
 
-/* Lists unit `path` (relative to `root`). Excluded names are left out; sockets, pipes and devices
- * are ERR_INVAL. ERR_RETIRED if the unit, or a part of it, vanishes meanwhile. */
+/* Lists unit `path` (relative to `root`). Excluded names are left out, and so is a manifest of ours
+ * at the top of a directory; sockets, pipes and devices are ERR_INVAL. ERR_RETIRED if the unit is
+ * not there (any more) as what it was. A name in it that vanishes meanwhile is ERR_RETIRED or left
+ * out, as if the listing had come a moment later: a second one, after the files were read, tells.
+ */
 int tree_scan(const io *io, const char *root, const char *path, match_kind kind, const rules *rules,
               tree *out, err *e);
 void tree_free(tree *t); /* a zeroed one is fine */
@@ -47,9 +50,18 @@ void tree_free(tree *t); /* a zeroed one is fine */
 /* 0 if both are the same, else ERR_RETIRED with the first difference. */
 int tree_same(const tree *before, const tree *after, err *e);
 
+/* Lists the unit again, and compares: 0, ERR_RETIRED, or why it could not be listed. */
+int tree_unchanged(const io *io, const char *root, const char *path, const rules *rules,
+                   const tree *before, err *e);
+
 /* How many nanoseconds to wait from `now_ns` (IO_WALL) until a write that follows could not carry
  * the same times; 0: none. Never more than 2 s, whatever the clocks say. */
 int64_t tree_racy_ns(const tree *t, int64_t now_ns);
+
+/* Does this -errno, from a call on a file that was listed, say that it has been removed or
+ * replaced?
+ */
+bool tree_gone(int rc);
 
 /* True if a time of it lies in the future: clocks differ and times prove nothing, so the content
  * has to be read twice. */

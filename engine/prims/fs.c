@@ -284,13 +284,13 @@ int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e) {
   return rc == 1 ? err_sys(e, ENOENT, "cannot make the directory %s", at) : rc;
 }
 
-static int canceled(const volatile int *cancel, const char *path, err *e) {
-  return cancel && *cancel ? err_set(e, ERR_CANCELED, "copying %s was cancelled", path) : 0;
+static int canceled(const atomic_int *cancel, const char *path, err *e) {
+  return cancel && atomic_load(cancel) ? err_set(e, ERR_CANCELED, "copying %s was cancelled", path) : 0;
 }
 
 /* By reading and writing, from where both descriptors stand to the end. */
 static int copy_slowly(const io *io, int in, int out, const char *from, const char *to,
-                       const volatile int *cancel, err *e) {
+                       const atomic_int *cancel, err *e) {
   char *bytes = malloc(COPY_BUFFER);
   if (!bytes) return err_set(e, ERR_NOMEM, "no memory to copy %s", from);
   int rc = 0;
@@ -312,7 +312,7 @@ static int copy_slowly(const io *io, int in, int out, const char *from, const ch
 }
 
 static int copy_bytes(const io *io, int in, int out, const char *from, const char *to,
-                      const volatile int *cancel, err *e) {
+                      const atomic_int *cancel, err *e) {
   int rc = canceled(cancel, from, e);
   if (rc < 0) return rc;
   /* Whatever clone answers (each file system has its own code for "no"), a copy tells better. */
@@ -332,7 +332,7 @@ static int copy_bytes(const io *io, int in, int out, const char *from, const cha
 }
 
 int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
-                 const volatile int *cancel, err *e) {
+                 const atomic_int *cancel, err *e) {
   int in = io->open(io, AT_FDCWD, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
   if (in < 0) return err_sys(e, in, "cannot open %s", from);
   struct stat st;

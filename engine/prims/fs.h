@@ -7,6 +7,7 @@
 #ifndef PRIMS_FS_H
 #define PRIMS_FS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -90,14 +91,14 @@ int fs_sync_tree(const io *io, const char *root, err *e);
  * after. `to` must not exist. Keeps mode and mtime. `flush`: fsync it. *cancel (may be NULL) is
  * looked at between chunks of 8 MiB (ERR_CANCELED). A partial copy is removed on failure. */
 int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
-                 const volatile int *cancel, err *e);
+                 const atomic_int *cancel, err *e);
 
 /* Copies a tree (directories, regular files, symbolic links as links; anything else is ERR_INVAL)
  * to `to`, which must not exist. `from` may be a single file too. ERR_RETIRED if a part of it
  * vanishes meanwhile. Keeps modes and mtimes of all, directories too. `flush`: all
  * durable but the entry of `to` itself. A partial copy is removed on failure. */
 int fs_copy_tree(const io *io, const char *from, const char *to, bool flush,
-                 const volatile int *cancel, err *e);
+                 const atomic_int *cancel, err *e);
 
 /* Moves a file or tree to `to`, which must not exist: by rename, or across file systems by a
  * flushed copy beside `to`, a rename, and a removal. Durable when it returns. */

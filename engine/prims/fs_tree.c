@@ -301,7 +301,7 @@ int fs_remove_tree(const io *io, const char *path, err *e) {
 typedef struct copy {
   const char *to;
   bool flush, made; /* made: `to` is ours, and must go if we fail */
-  const volatile int *cancel;
+  const atomic_int *cancel;
 } copy;
 
 static int set_mtime(const io *io, const char *path, const struct stat *st, err *e) {
@@ -349,7 +349,7 @@ static int copy_entry(tree *t, int dir, const char *base, const fs_entry *entry,
 static int copy_enter(tree *t, const level *l, err *e) {
   (void)l;
   copy *c = t->plan->ctx;
-  if (c->cancel && *c->cancel)
+  if (c->cancel && atomic_load(c->cancel))
     return err_set(e, ERR_CANCELED, "copying %s was cancelled", t->plan->root);
   char to[FS_PATH_MAX];
   int rc = fs_join(to, c->to, t->path, e);
@@ -378,7 +378,7 @@ static int copy_leave(tree *t, const level *l, int dir, const char *base, err *e
 }
 
 int fs_copy_tree(const io *io, const char *from, const char *to, bool flush,
-                 const volatile int *cancel, err *e) {
+                 const atomic_int *cancel, err *e) {
   struct stat st;
   int rc = io->lstat(io, AT_FDCWD, from, &st);
   if (rc < 0) return err_sys(e, rc, "cannot copy %s", from);

@@ -52,9 +52,9 @@ int watch_add(watch *w, const char *path, err *e);
  *
  * A directory that was removed loses its watches at once. One that was moved out of the tree loses
  * them when the next events are read and its MOVED_TO is not among them. Nothing that happens in a
- * directory is reported between its MOVED_FROM and its MOVED_TO. A file system that is unmounted inside the tree
- * is a DELETE of its directory. A root that is removed while somebody has it open is GONE when they
- * let go of it; a move of a directory above the root is not seen.
+ * directory is reported between its MOVED_FROM and its MOVED_TO. A file system that is unmounted
+ * inside the tree is a DELETE of its directory. A root that is removed while somebody has it open
+ * is GONE when they let go of it; a move of a directory above the root is not seen.
  *
  * MODIFY events that repeat the previous event of the same call are dropped. The callback must not
  * call back but for watch_add. Returns the number of events, or a negative ERR_*: then events may

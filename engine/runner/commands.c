@@ -40,12 +40,14 @@ static bool in_group(const ckpt_item *item) {
   return item->group && *item->group;
 }
 
+/* By its directory: a name that was saved again and again has generations ("last.pt.~7"), and each
+ * can be asked for by that. */
 static void plain_name(FILE *f, const ckpt_item *item) {
   if (in_group(item)) {
     text_plain(f, item->group);
     fputc('/', f);
   }
-  text_plain(f, item->name ? item->name : "?");
+  text_plain(f, item->dir ? item->dir : "?");
 }
 
 static void json_step(FILE *f, int64_t step) {

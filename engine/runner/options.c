@@ -327,7 +327,7 @@ static int parse_options(parser *p, int argc, char **argv) {
       const char *typed = argv[optind - (optarg && optarg == argv[optind - 1] ? 2 : 1)];
       if (abbreviated(typed, spec)) return unknown(p, typed);
     }
-    if (take(p, spec, optarg) != 0) return -1;
+    if (take(p, spec, optarg ? optarg : "") != 0) return -1;
   }
   return 0;
 }

@@ -55,13 +55,14 @@ void processes_free(process_list *list) {
 
 static int read_all(process_list *all) {
   DIR *proc = opendir("/proc");
-  int rc = proc ? 0 : -errno;
+  if (!proc) return errno > 0 ? -errno : -EIO;
+  int rc = 0;
   for (struct dirent *d; rc == 0 && (d = readdir(proc));) {
     process p;
     int pid = *d->d_name >= '1' && *d->d_name <= '9' ? atoi(d->d_name) : 0;
     if (pid > 0 && process_read(pid, &p) == 0) rc = append(all, &p);
   }
-  if (proc) closedir(proc);
+  closedir(proc);
   return rc;
 }
 
@@ -96,7 +97,7 @@ bool process_is_ancestor(pid_t pid) {
 
 /* A descriptor of this very process, or -errno. */
 static int open_process(pid_t pid, uint64_t start) {
-  process now;
+  process now = {0};
   int fd = pidfd_open(pid, 0); /* is closed on exec by its nature */
   if (fd < 0) return -errno;
   /* From here on the descriptor holds the process, whatever becomes of its number. */

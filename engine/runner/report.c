@@ -137,6 +137,14 @@ static void add_unit(FILE *f, const ckpt_completion *c) {
   if (c->step >= 0) fprintf(f, " (step %lld)", (long long)c->step);
 }
 
+/* The engine's texts often begin with the name, which the line has already. */
+static const char *reason_of(const ckpt_completion *c) {
+  const char *reason = c->reason ? c->reason : "";
+  size_t n = c->unit ? strlen(c->unit) : 0;
+  bool named = n > 0 && strncmp(reason, c->unit, n) == 0 && strncmp(reason + n, ": ", 2) == 0;
+  return named ? reason + n + 2 : reason;
+}
+
 static void report_committed(const ckpt_completion *c) {
   line l;
   if (level < 0 || !line_begin(&l)) return;
@@ -160,7 +168,7 @@ void report_completion(const ckpt_completion *c) {
       [CKPT_FAILED] = {-1, "", "could not be saved"},
       [CKPT_RETRYING] = {0, "warning: ", "could not be saved yet; trying again"},
       [CKPT_FENCED] = {-1, "", "a newer run writes to this target; nothing more is saved here"},
-      [CKPT_UNPROVEN] = {0, "warning: ", "was not saved, nothing proves that it is whole"},
+      [CKPT_UNPROVEN] = {0, "warning: ", "was not saved"},
   };
   line l;
   if (c->kind == CKPT_COMMITTED) {
@@ -174,7 +182,8 @@ void report_completion(const ckpt_completion *c) {
     fputs(c->kind == CKPT_UNPROVEN ? " " : ": ", l.f);
   }
   fputs(kinds[c->kind].what, l.f);
-  if (c->reason && *c->reason) fprintf(l.f, ": %s", c->reason);
+  const char *reason = reason_of(c);
+  if (*reason) fprintf(l.f, ": %s", reason);
   line_end(&l, kinds[c->kind].kind);
 }
 

@@ -73,7 +73,8 @@ struct store_ops {
   /* All objects whose key begins with prefix + "/" ("" for all), each at any depth, or with
    * `delimited` only one level. A prefix with nothing below it lists nothing. */
   int (*list)(store *, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e);
-  /* What is absent already is no error. */
+  /* What is absent already is no error. remove_prefix: ERR_CONFLICT if somebody goes on making
+   * objects below it. */
   int (*remove)(store *, const char *key, err *e);
   int (*remove_prefix)(store *, const char *prefix, err *e);
   /* A large object, streamed, of a size known before; if-absent. Nothing shows under the key before

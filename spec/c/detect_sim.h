@@ -65,7 +65,8 @@ detect_unit sim_unit(sim *s, const char *path);
 int64_t sim_when(const sim *s, const char *path, detect_state state, size_t from);
 size_t sim_times(const sim *s, const char *path, detect_state state);
 
-/* What `has_writer` of the detector answers. */
+/* What `has_writer` of the detector answers, unless the function is there. */
 extern bool sim_somebody_writes;
+extern bool (*sim_has_writer)(const char *path);
 
 #endif

@@ -295,6 +295,11 @@ static int64_t fault_now(const io *io, io_clock clock) {
   return f->inner->now(f->inner, clock);
 }
 
+static void fault_sleep(const io *io, int64_t ns) {
+  const io_fault *f = of(io);
+  f->inner->sleep(f->inner, ns);
+}
+
 static int fault_random(const io *io, void *to, size_t len) {
   BEGIN(CALL_RANDOM)
   CARRY_OUT(int, f->inner->random(f->inner, to, len))
@@ -325,6 +330,7 @@ static const io calls = {
     .clone = fault_clone,
     .copy_range = fault_copy_range,
     .now = fault_now,
+    .sleep = fault_sleep,
     .random = fault_random,
 };
 

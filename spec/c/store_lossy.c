@@ -49,7 +49,8 @@ static int lossy_put(store *base, const char *key, const void *data, size_t len,
   store_lossy *s = self(base);
   s->puts++;
   come_between(s);
-  if (chance(s, s->never)) return err_set(e, ERR_IO, "lossy: put %s failed", key);
+  if (chance(s, s->never) || (s->never_at && s->puts >= s->never_at))
+    return err_set(e, ERR_IO, "lossy: put %s failed", key);
   if (!s->late_key && how == STORE_IF_ABSENT && chance(s, s->late)) {
     s->late_key = strdup(key);
     s->late_data = malloc(len + 1);
@@ -59,9 +60,33 @@ static int lossy_put(store *base, const char *key, const void *data, size_t len,
     return err_set(e, ERR_TIMEOUT, "lossy: put %s has no answer", key);
   }
   int rc = s->inner->ops->put(s->inner, key, data, len, how, e);
-  if (rc == 0 && chance(s, s->lost))
+  if (rc == 0 && (chance(s, s->lost) || s->puts == s->lost_at))
     return err_set(e, ERR_IO, "lossy: the answer to put %s is lost", key);
   return rc;
+}
+
+static int lossy_exists(store *base, err *e) {
+  store *in = self(base)->inner;
+  return in->ops->exists(in, e);
+}
+
+/* The writer that comes back is the inner store's. */
+static int lossy_write_open(store *base, const char *key, uint64_t size, bool staged,
+                            store_writer **out, err *e) {
+  store *in = self(base)->inner;
+  return in->ops->write_open(in, key, size, staged, out, e);
+}
+
+static int lossy_write(store_writer *w, const void *data, size_t len, err *e) {
+  return w->store->ops->write(w, data, len, e);
+}
+
+static int lossy_write_close(store_writer *w, err *e) {
+  return w->store->ops->write_close(w, e);
+}
+
+static void lossy_write_abort(store_writer *w) {
+  w->store->ops->write_abort(w);
 }
 
 static int lossy_list(store *base, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
@@ -84,6 +109,7 @@ static const store_ops proof_ops = {
     .version = 1,
     .scheme = "lossy",
     .caps = STORE_CAP_IF_ABSENT,
+    .exists = lossy_exists,
     .get = lossy_get,
     .read = lossy_read,
     .head = lossy_head,
@@ -91,11 +117,16 @@ static const store_ops proof_ops = {
     .list = lossy_list,
     .remove = lossy_remove,
     .remove_prefix = lossy_remove_prefix,
+    .write_open = lossy_write_open,
+    .write = lossy_write,
+    .write_close = lossy_write_close,
+    .write_abort = lossy_write_abort,
 };
 
 static const store_ops plain_ops = {
     .version = 1,
     .scheme = "lossy",
+    .exists = lossy_exists,
     .get = lossy_get,
     .read = lossy_read,
     .head = lossy_head,
@@ -103,6 +134,10 @@ static const store_ops plain_ops = {
     .list = lossy_list,
     .remove = lossy_remove,
     .remove_prefix = lossy_remove_prefix,
+    .write_open = lossy_write_open,
+    .write = lossy_write,
+    .write_close = lossy_write_close,
+    .write_abort = lossy_write_abort,
 };
 
 store_lossy *store_lossy_new(store *inner, uint64_t seed, bool proof) {

@@ -15,7 +15,9 @@ typedef struct store_lossy {
   unsigned lost, never, late, deaf; /* of 1000 puts: done but not answered; not done; done later;
                                        of 1000 gets: failed */
   long puts, gets;                  /* how many came */
-  void (*between)(void *ctx);       /* called before each put and get; NULL: nothing */
+  long lost_at, never_at;     /* the put of that number, from 1, is done and not answered; that
+                                 one and all later ones are not done; 0: none */
+  void (*between)(void *ctx); /* called before each put and get; NULL: nothing */
   void *ctx;
   char *late_key, *late_data; /* a put that is still under way */
   size_t late_len;

@@ -492,7 +492,7 @@ static void a_copy_never_replaces_and_never_follows(void **unused) {
 }
 
 /* An io that cancels from inside, when the copy is under way. */
-static volatile int stop;
+static atomic_int stop;
 static ssize_t cancelling_read(const io *io, int fd, void *to, size_t len) {
   (void)io;
   stop = 1;

@@ -536,7 +536,7 @@ static void a_part_that_vanishes_makes_the_copy_fail(void **unused) {
 
 static void a_cancelled_copy_of_a_tree_leaves_nothing(void **unused) {
   (void)unused;
-  volatile int stop = 1;
+  atomic_int stop = 1;
   make_tree();
   assert_int_equal(fs_copy_tree(io_, in("t"), in("copy"), false, &stop, NULL), ERR_CANCELED);
   assert_false(path_exists(in("copy")));

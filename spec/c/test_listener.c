@@ -19,7 +19,7 @@
 #include "tmpdir.h"
 
 static char *dir;
-static char path[200];
+static char path[100];
 static listener *l;
 static char lines[256]; /* what was taken, each in <> */
 static size_t longest;
@@ -65,7 +65,7 @@ static int serve(void) {
 static int client(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  strcpy(address.sun_path, path);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
   close(fd);
   return -1;

@@ -367,7 +367,7 @@ static void a_second_int_kills(void **state) {
 static void usr1_is_passed_on_by_flag_only_and_begins_no_grace(void **state) {
   (void)state;
   const char *script = "trap 'touch warned' USR1; touch up;"
-                       "i=0; while [ $i -lt 30 ]; do sleep 0.02; i=$((i+1)); done; exit 0";
+                       "i=0; while [ $i -lt 12 ]; do sleep 0.02; i=$((i+1)); done; exit 0";
   o.grace_s = 0.1;
   for (int flag = 0; flag < 2; flag++) {
     o.usr1 = flag;
@@ -531,7 +531,7 @@ static void results_reach_the_engine(void **state) {
   char text[256];
   pid_t pid = start("touch up; while [ ! -e go ]; do sleep 0.02; done");
   await_file("up");
-  strcpy(address.sun_path, tmpdir_path(dir, "sock"));
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", tmpdir_path(dir, "sock"));
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
   assert_int_equal(write(fd, "{\"loss\":1}\n", 11), 11);

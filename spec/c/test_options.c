@@ -197,9 +197,7 @@ static const char *words(const char *text, const char *path) {
   int rc = options_words(&list, text, path);
   *joined = 0;
   for (size_t i = 0; i < list.count; i++) {
-    strcat(joined, "<");
-    strcat(joined, list.items[i]);
-    strcat(joined, ">");
+    snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "<%s>", list.items[i]);
   }
   word_list_free(&list);
   return rc == 0 ? joined : rc == -1 ? "open quote" : "memory";

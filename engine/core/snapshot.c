@@ -1,0 +1,134 @@
+#include "snapshot.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prims/fs.h"
+
+enum { COMPARE_BYTES = 256 << 10 };
+
+static int copy_entry(const io *io, const tree *from, const tree_file *f, const char *base,
+                      const atomic_int *cancel, err *e) {
+  char source[FS_PATH_MAX], to[FS_PATH_MAX];
+  int rc = tree_path(from, f, source, e);
+  if (rc == 0) rc = fs_join(to, base, f->name, e);
+  if (rc < 0) return rc;
+  switch (f->type) {
+  case MANIFEST_FILE: return fs_copy_file(io, source, to, false, cancel, e);
+  case MANIFEST_DIR: rc = io->mkdir(io, AT_FDCWD, to, 0700); break;
+  case MANIFEST_LINK: rc = io->symlink(io, f->target, to); break;
+  }
+  return rc < 0 ? err_sys(e, rc, "cannot make %s", to) : 0;
+}
+
+/* Fills the buffer; short only at the end. */
+static ssize_t fill(const io *io, int fd, char *to, size_t len) {
+  size_t got = 0;
+  while (got < len) {
+    ssize_t n = io->read(io, fd, to + got, len - got);
+    if (n < 0) return n;
+    if (n == 0) break;
+    got += (size_t)n;
+  }
+  return (ssize_t)got;
+}
+
+static int same_content(const io *io, int a, int b, const char *path, char *bytes, err *e) {
+  for (;;) {
+    ssize_t got = fill(io, a, bytes, COMPARE_BYTES);
+    ssize_t other = got < 0 ? got : fill(io, b, bytes + COMPARE_BYTES, COMPARE_BYTES);
+    if (other < 0) return err_sys(e, (int)other, "cannot compare %s with its copy", path);
+    if (got != other || memcmp(bytes, bytes + COMPARE_BYTES, (size_t)got) != 0)
+      return err_set(e, ERR_RETIRED, "%s was written while it was copied", path);
+    if (got == 0) return 0;
+  }
+}
+
+static int open_to_read(const io *io, const char *path, err *e) {
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  return fd < 0 ? err_sys(e, fd, "cannot open %s", path) : fd;
+}
+
+static int compare_file(const io *io, const tree *from, const tree *copy, size_t i, char *bytes,
+                        err *e) {
+  char source[FS_PATH_MAX], to[FS_PATH_MAX];
+  int b = -1, rc = tree_path(from, &from->files[i], source, e);
+  if (rc == 0) rc = tree_path(copy, &copy->files[i], to, e);
+  if (rc < 0) return rc;
+  int a = rc = open_to_read(io, source, e);
+  if (rc >= 0) b = rc = open_to_read(io, to, e);
+  if (rc >= 0) rc = same_content(io, a, b, source, bytes, e);
+  if (a >= 0) io->close(io, a); /* only read */
+  if (b >= 0) io->close(io, b);
+  return rc;
+}
+
+static int compare(const io *io, const tree *from, const tree *copy, err *e) {
+  char *bytes = malloc((size_t)2 * COMPARE_BYTES);
+  int rc = bytes ? 0 : err_set(e, ERR_NOMEM, "no memory to compare %s", from->base);
+  for (size_t i = 0; rc == 0 && i < from->count; i++)
+    if (from->files[i].type == MANIFEST_FILE) rc = compare_file(io, from, copy, i, bytes, e);
+  free(bytes);
+  return rc;
+}
+
+/* Lists the copy. What it has from the original, and copies of files do not keep: the modes of
+ * directories (ours stay writable, they are removed later) and the times of directories and links.
+ */
+static int list_copy(const io *io, const char *to, const char *path, const rules *rules,
+                     const tree *from, tree *out, err *e) {
+  int rc = tree_scan(io, to, path, from->kind, rules, out, e);
+  if (rc < 0) return rc;
+  if (out->count != from->count)
+    return err_set(e, ERR_RETIRED, "the copy of %s in %s was changed", path, to);
+  for (size_t i = 0; i < out->count; i++) {
+    if (out->files[i].type == MANIFEST_FILE) continue;
+    out->files[i].mode = from->files[i].mode;
+    out->files[i].mtime_ns = from->files[i].mtime_ns;
+  }
+  out->mode = from->mode;
+  out->mtime_ns = from->mtime_ns;
+  return 0;
+}
+
+static int copy_all(const io *io, const char *path, const tree *from, const char *to,
+                    const atomic_int *cancel, err *e) {
+  char unit[FS_PATH_MAX], parent[FS_PATH_MAX];
+  int rc = fs_join(unit, to, path, e);
+  if (rc < 0) return rc;
+  fs_parent(unit, parent);
+  const char *base = from->kind == MATCH_DIR ? unit : parent;
+  rc = fs_mkdirs(io, base, 0700, e);
+  for (size_t i = 0; rc == 0 && i < from->count; i++) {
+    if (cancel && atomic_load(cancel))
+      rc = err_set(e, ERR_CANCELED, "copying %s was cancelled", path);
+    else
+      rc = copy_entry(io, from, &from->files[i], base, cancel, e);
+  }
+  return rc;
+}
+
+int snapshot_take(const io *io, const char *root, const char *path, const rules *rules,
+                  const tree *from, const char *to, bool twice, const atomic_int *cancel, tree *out,
+                  err *e) {
+  err why = {0};
+  *out = (tree){0};
+  int rc = copy_all(io, path, from, to, cancel, &why);
+  if (rc == 0) rc = list_copy(io, to, path, rules, from, out, &why);
+  if (rc == 0 && twice) rc = compare(io, from, out, &why);
+  /* A unit that changed explains every other failure, and is none. */
+  if (rc != ERR_CANCELED) {
+    err changed = {0};
+    int same = tree_unchanged(io, root, path, rules, from, &changed);
+    if (same < 0 && (rc == 0 || same == ERR_RETIRED)) {
+      rc = same;
+      why = changed;
+    }
+  }
+  if (rc < 0) {
+    tree_free(out);
+    if (e) *e = why;
+  }
+  return rc;
+}

@@ -1,0 +1,414 @@
+#include "run_host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/catalog.h"
+#include "io_fault.h"
+#include "tmpdir.h"
+
+enum { NEWS_MAX = 512, LOG_MAX = 256 << 10 };
+
+struct run_host {
+  io io;
+  run_env env;
+  run_options options;
+  log_sink log;
+  char *top, *own;
+  char dir[512], to[540], state[512], store[512];
+  run *run;
+  pthread_t owner;
+  pthread_mutex_t mutex;
+  pthread_cond_t arrived, released;
+  run_task *finished;
+  int event;
+  bool hold;
+  unsigned held;
+  atomic_int broken; /* errno of each write to the store */
+  _Atomic int64_t skip;
+  int64_t due;
+  uint64_t jobs;
+  run_seen news[NEWS_MAX];
+  size_t told;
+  char *logged;
+};
+
+static void must(bool ok, run_host *h, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "run_host: %s; told: %s\n%s\n", what, h ? run_host_story(h) : "",
+          h && h->logged ? h->logged : "");
+  abort();
+}
+
+/* ---- io ---- */
+
+static int64_t host_now(const io *self, io_clock clock) {
+  run_host *h = self->ctx;
+  int64_t now = io_system()->now(io_system(), clock);
+  return clock == IO_MONO ? now + atomic_load(&h->skip) : now;
+}
+
+static bool in_store(const run_host *h, const char *path) {
+  return strncmp(path, h->store, strlen(h->store)) == 0;
+}
+
+static int host_open(const io *self, int dirfd, const char *path, int flags, mode_t mode) {
+  run_host *h = self->ctx;
+  if (in_store(h, path) && (flags & O_CREAT)) {
+    pthread_mutex_lock(&h->mutex);
+    bool worker = !pthread_equal(pthread_self(), h->owner) && strstr(path, "/.ckpt/staging/");
+    h->held += worker;
+    while (worker && h->hold) pthread_cond_wait(&h->released, &h->mutex);
+    h->held -= worker;
+    pthread_mutex_unlock(&h->mutex);
+    if (atomic_load(&h->broken)) return -atomic_load(&h->broken);
+  }
+  return io_system()->open(io_system(), dirfd, path, flags, mode);
+}
+
+/* ---- the environment of a run ---- */
+
+static void on_finished(void *ctx, run_task *task) {
+  run_host *h = ctx;
+  uint64_t one = 1;
+  pthread_mutex_lock(&h->mutex);
+  task->next = h->finished;
+  h->finished = task;
+  pthread_cond_broadcast(&h->arrived);
+  must(write(h->event, &one, sizeof one) == sizeof one, NULL, "cannot write an event");
+  pthread_mutex_unlock(&h->mutex);
+}
+
+static void take_finished(run_host *h, bool block) {
+  pthread_mutex_lock(&h->mutex);
+  while (block && !h->finished) pthread_cond_wait(&h->arrived, &h->mutex);
+  run_task *list = h->finished;
+  h->finished = NULL;
+  pthread_mutex_unlock(&h->mutex);
+  while (list) {
+    run_task *next = list->next;
+    run_finished(list);
+    list = next;
+  }
+}
+
+static void on_wait(void *ctx, run *r) {
+  (void)r;
+  take_finished(ctx, true);
+}
+
+static void on_tell(void *ctx, run *r, const run_news *n) {
+  run_host *h = ctx;
+  (void)r;
+  must(h->told < NEWS_MAX, h, "too much was told");
+  run_seen *s = &h->news[h->told++];
+  *s = (run_seen){.kind = n->kind,
+                  .status = n->status,
+                  .job = n->job,
+                  .step = n->step,
+                  .files = n->files,
+                  .bytes = n->bytes,
+                  .seconds = n->seconds};
+  snprintf(s->unit, sizeof s->unit, "%.255s", n->unit);
+  snprintf(s->reason, sizeof s->reason, "%.511s", n->reason ? n->reason : "");
+}
+
+static uint64_t on_next_job(void *ctx) {
+  return ++((run_host *)ctx)->jobs;
+}
+
+static void on_log(void *ctx, log_level level, const char *text) {
+  run_host *h = ctx;
+  (void)level;
+  pthread_mutex_lock(&h->mutex);
+  size_t len = strlen(h->logged);
+  snprintf(h->logged + len, LOG_MAX - len, "%s\n", text);
+  pthread_mutex_unlock(&h->mutex);
+}
+
+/* ---- open and close ---- */
+
+run_host *run_host_new(const char *top) {
+  run_host *h = calloc(1, sizeof *h);
+  must(h && (h->logged = calloc(1, LOG_MAX)), NULL, "out of memory");
+  h->own = top ? NULL : tmpdir_new();
+  h->top = strdup(top ? top : h->own);
+  snprintf(h->dir, sizeof h->dir, "%s/dir", h->top);
+  snprintf(h->state, sizeof h->state, "%s/state", h->top);
+  snprintf(h->store, sizeof h->store, "%s/store", h->top);
+  snprintf(h->to, sizeof h->to, "file://%s", h->store);
+  if (!top) {
+    make_dir(h->dir);
+    make_dir(h->store);
+  }
+  pthread_mutex_init(&h->mutex, NULL);
+  pthread_cond_init(&h->arrived, NULL);
+  pthread_cond_init(&h->released, NULL);
+  h->owner = pthread_self();
+  h->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  h->io = *io_unflushed();
+  h->io.ctx = h;
+  h->io.now = host_now;
+  h->io.open = host_open;
+  h->log = (log_sink){.fn = on_log, .ctx = h};
+  h->env = (run_env){.io = &h->io,
+                     .log = &h->log,
+                     .ctx = h,
+                     .finished = on_finished,
+                     .wait = on_wait,
+                     .tell = on_tell,
+                     .next_job = on_next_job};
+  must(pool_open(&h->env.pool, 4, 64, NULL) == 0, h, "no pool");
+  h->options =
+      (run_options){.places = {.dir = h->dir, .to = h->to, .state = h->state, .run_id = "test"}};
+  return h;
+}
+
+void run_host_close(run_host *h) {
+  run_host_hold(h, false);
+  run_close(h->run);
+  h->run = NULL;
+}
+
+void run_host_free(run_host *h) {
+  run_host_close(h);
+  pool_close(h->env.pool);
+  close(h->event);
+  pthread_cond_destroy(&h->arrived);
+  pthread_cond_destroy(&h->released);
+  pthread_mutex_destroy(&h->mutex);
+  tmpdir_remove(h->own);
+  free(h->top);
+  free(h->logged);
+  free(h);
+}
+
+const char *run_host_top(run_host *h) {
+  return h->top;
+}
+run_options *run_host_options(run_host *h) {
+  return &h->options;
+}
+run *run_host_run(run_host *h) {
+  return h->run;
+}
+const run_env *run_host_env(run_host *h) {
+  return &h->env;
+}
+
+int run_host_open(run_host *h, err *e) {
+  return run_open(&h->env, &h->options, &h->run, e);
+}
+
+run_prepared run_host_begin(run_host *h) {
+  err e = {0};
+  run_prepared p;
+  int rc = run_host_open(h, &e);
+  if (rc == 0) rc = run_prepare(h->run, RUN_AUTO, NULL, &p, &e);
+  if (rc == 0) rc = run_start(h->run, &e);
+  must(rc == 0, h, e.text);
+  return p;
+}
+
+const char *run_host_dir(run_host *h, const char *name) {
+  return tmpdir_path(h->dir, name);
+}
+const char *run_host_state(run_host *h, const char *name) {
+  return tmpdir_path(h->state, name);
+}
+const char *run_host_store(run_host *h, const char *name) {
+  return tmpdir_path(h->store, name);
+}
+
+/* ---- driving ---- */
+
+static int64_t real_now(void) {
+  return io_system()->now(io_system(), IO_MONO);
+}
+
+int run_host_step(run_host *h, err *e) {
+  uint64_t ignored;
+  ssize_t n = read(h->event, &ignored, sizeof ignored);
+  (void)n;
+  take_finished(h, false);
+  return run_step(h->run, &h->due, e);
+}
+
+int64_t run_host_due(run_host *h) {
+  return h->due == INT64_MAX ? INT64_MAX : h->due - host_now(&h->io, IO_MONO);
+}
+
+static void step_and_wait(run_host *h, int most_ms) {
+  err e = {0};
+  if (!h->run) {
+    poll(NULL, 0, most_ms);
+    return;
+  }
+  must(run_host_step(h, &e) == 0, h, e.text);
+  struct pollfd fds[] = {{.fd = h->event, .events = POLLIN},
+                         {.fd = run_fd(h->run), .events = POLLIN}};
+  int64_t left = run_host_due(h) / 1000000 + 1;
+  poll(fds, 2, left < 0 ? 0 : left < most_ms ? (int)left : most_ms);
+  run_host_skip(h, 0.02); /* quiet times pass quickly */
+}
+
+static bool drive(run_host *h, bool (*done)(run_host *, const void *), const void *ctx) {
+  int64_t end = real_now() + (int64_t)10 * 1000000000;
+  while (real_now() < end) {
+    step_and_wait(h, 10);
+    if (done(h, ctx)) return true;
+  }
+  return false;
+}
+
+typedef struct waiting {
+  run_kind kind;
+  const char *unit;
+  unsigned count;
+} waiting;
+
+static bool was_told(run_host *h, const void *ctx) {
+  const waiting *w = ctx;
+  return run_host_count(h, w->kind, w->unit) > w->count;
+}
+
+void run_host_until(run_host *h, run_kind kind, const char *unit) {
+  waiting w = {kind, unit, run_host_count(h, kind, unit)};
+  char what[300];
+  snprintf(what, sizeof what, "waited in vain for kind %d of %s", (int)kind, unit);
+  must(drive(h, was_told, &w), h, what);
+}
+
+static bool is_idle(run_host *h, const void *ctx) {
+  (void)ctx;
+  run_status s = run_host_status(h);
+  return s.pending == 0 && s.settling == 0;
+}
+
+void run_host_idle(run_host *h) {
+  run_host_for(h, 0.03); /* what was written just now has its events by then */
+  must(drive(h, is_idle, NULL), h, "it does not become idle");
+}
+
+static bool is_held(run_host *h, const void *ctx) {
+  (void)ctx;
+  pthread_mutex_lock(&h->mutex);
+  bool held = h->held > 0;
+  pthread_mutex_unlock(&h->mutex);
+  return held;
+}
+
+void run_host_held(run_host *h) {
+  must(h->hold, h, "nothing is to be held");
+  must(drive(h, is_held, NULL), h, "no worker came to the store");
+}
+
+void run_host_for(run_host *h, double seconds) {
+  int64_t end = real_now() + (int64_t)(seconds * 1e9);
+  while (real_now() < end) step_and_wait(h, 5);
+}
+
+/* ---- what was told ---- */
+
+size_t run_host_told(run_host *h) {
+  return h->told;
+}
+const run_seen *run_host_seen(run_host *h, size_t i) {
+  must(i < h->told, h, "that much was not told");
+  return &h->news[i];
+}
+
+const run_seen *run_host_last(run_host *h, run_kind kind, const char *unit) {
+  for (size_t i = h->told; i-- > 0;)
+    if (h->news[i].kind == kind && (!unit || strcmp(h->news[i].unit, unit) == 0))
+      return &h->news[i];
+  return NULL;
+}
+
+unsigned run_host_count(run_host *h, run_kind kind, const char *unit) {
+  unsigned count = 0;
+  for (size_t i = 0; i < h->told; i++)
+    count += h->news[i].kind == kind && (!unit || strcmp(h->news[i].unit, unit) == 0);
+  return count;
+}
+
+const char *run_host_story(run_host *h) {
+  static const char *const names[] = {"?",      "COMMITTED", "DROPPED", "RETIRED",
+                                      "FAILED", "RETRYING",  "FENCED",  "UNPROVEN"};
+  static char text[16384];
+  size_t len = 0;
+  *text = 0;
+  for (size_t i = 0; i < h->told && len < sizeof text - 300; i++)
+    len += (size_t)snprintf(text + len, sizeof text - len, "%s%s %s", i ? "," : "",
+                            names[h->news[i].kind], h->news[i].unit);
+  return text;
+}
+
+run_status run_host_status(run_host *h) {
+  run_status s;
+  run_get_status(h->run, &s);
+  return s;
+}
+
+static int on_item(void *ctx, store *s, const catalog_item *item, err *e) {
+  char *text = ctx;
+  (void)s, (void)e;
+  snprintf(text + strlen(text), 4096 - strlen(text), "%s%s%s%s", *text ? " " : "", item->group,
+           *item->group ? "/" : "", item->commit->dir);
+  return 0;
+}
+
+const char *run_host_commits(run_host *h) {
+  static char text[4096];
+  *text = 0;
+  err e = {0};
+  int rc = catalog_each(io_system(), NULL, h->to, on_item, text, &e);
+  must(rc == 0 || rc == ERR_NOENT, h, e.text);
+  return text;
+}
+
+bool run_host_holds(run_host *h, const char *dir, const char *text) {
+  char uri[1024];
+  char *out = tmpdir_new();
+  err e = {0};
+  snprintf(uri, sizeof uri, "%s/%s", h->to, dir);
+  int rc = catalog_restore(io_system(), NULL, NULL, uri, NULL, out, NULL, NULL, &e);
+  must(rc >= 0, h, e.text);
+  char name[256];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(dir, "~") - (strchr(dir, '~') ? 1 : 0), dir);
+  const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+  bool same = file_is(tmpdir_path(out, base), text) || file_is(tmpdir_path(out, name), text);
+  tmpdir_remove(out);
+  return same;
+}
+
+/* ---- what the test does to it ---- */
+
+void run_host_skip(run_host *h, double seconds) {
+  atomic_fetch_add(&h->skip, (int64_t)(seconds * 1e9));
+}
+
+void run_host_fail_store(run_host *h, int errnum) {
+  atomic_store(&h->broken, errnum);
+}
+
+void run_host_hold(run_host *h, bool hold) {
+  pthread_mutex_lock(&h->mutex);
+  h->hold = hold;
+  pthread_cond_broadcast(&h->released);
+  pthread_mutex_unlock(&h->mutex);
+}
+
+bool run_host_logged(run_host *h, const char *text) {
+  pthread_mutex_lock(&h->mutex);
+  bool found = strstr(h->logged, text) != NULL;
+  pthread_mutex_unlock(&h->mutex);
+  return found;
+}

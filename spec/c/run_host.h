@@ -1,0 +1,74 @@
+/* run_host: what an engine is to its runs, for tests of core/run*.c: a pool, a queue of what the
+ * workers have done, and everything that a run tells, kept in order. Its `io` is the real one, but
+ * the test moves the monotonic clock, makes the store fail, and stops a save in the middle of its
+ * upload. Scratch directories: <top>/dir is watched, <top>/state, <top>/store. Misuse and waiting
+ * for more than 10 s abort. */
+#ifndef SPEC_RUN_HOST_H
+#define SPEC_RUN_HOST_H
+
+#include <stdatomic.h>
+
+#include "core/run.h"
+
+typedef struct run_seen {
+  run_kind kind;
+  int status;
+  uint64_t job;
+  int64_t step;
+  uint64_t files, bytes;
+  double seconds;
+  char unit[256], reason[512];
+} run_seen;
+
+typedef struct run_host run_host;
+
+/* `top` NULL: a new one that run_host_free removes; else that of another host, which shares all
+ * three places. */
+run_host *run_host_new(const char *top);
+void run_host_free(run_host *h);       /* closes the run */
+const char *run_host_top(run_host *h); /* static memory, as tmpdir_path() */
+
+/* Its options: set before run_host_open. Units are complete as soon as they are closed. */
+run_options *run_host_options(run_host *h);
+int run_host_open(run_host *h, err *e);
+void run_host_close(run_host *h); /* the run; its news stay */
+/* Open, prepare (auto) and start; each has to work. Gives the prepared. */
+run_prepared run_host_begin(run_host *h);
+run *run_host_run(run_host *h);
+const run_env *run_host_env(run_host *h);
+
+/* Paths in the watched directory, the state, the store. Static memory, as tmpdir_path(). */
+const char *run_host_dir(run_host *h, const char *name);
+const char *run_host_state(run_host *h, const char *name);
+const char *run_host_store(run_host *h, const char *name);
+
+/* Does what is due, and waits for events, until... */
+void run_host_until(run_host *h, run_kind kind, const char *unit); /* ...this was told once more */
+void run_host_idle(run_host *h); /* ...nothing is pending or settling, no worker is busy */
+void run_host_held(run_host *h); /* ...a worker stands still in the store */
+void run_host_for(run_host *h, double seconds);
+/* Once, without waiting. What run_step returned. */
+int run_host_step(run_host *h, err *e);
+int64_t run_host_due(run_host *h); /* what the last run_step said, less now; INT64_MAX: never */
+
+size_t run_host_told(run_host *h);
+const run_seen *run_host_seen(run_host *h, size_t i);
+/* How often; unit NULL: any. */
+unsigned run_host_count(run_host *h, run_kind kind, const char *unit);
+const run_seen *run_host_last(run_host *h, run_kind kind, const char *unit); /* NULL: never */
+/* "COMMITTED a.pt,DROPPED b.pt": all that was told. Static memory. */
+const char *run_host_story(run_host *h);
+
+run_status run_host_status(run_host *h);
+/* What the target holds, as "dir dir", oldest commit first, of all groups. Static memory. */
+const char *run_host_commits(run_host *h);
+/* Restores a commit's directory and compares its only file's text. */
+bool run_host_holds(run_host *h, const char *dir, const char *text);
+
+void run_host_skip(run_host *h, double seconds);   /* the monotonic clock alone */
+void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works again */
+/* Workers stop before they make a file of a checkpoint there: its attempt is announced by then. */
+void run_host_hold(run_host *h, bool hold);
+bool run_host_logged(run_host *h, const char *text);
+
+#endif

@@ -1,0 +1,261 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/group.h"
+#include "manifest_make.h"
+#include "store_lossy.h"
+#include "tmpdir.h"
+#include "world.h"
+
+static group_env env_of(store *s, const char *run_id, const char *launch, const char *host) {
+  group_env env = {.store = s, .run_id = run_id};
+  snprintf(env.writer.launch, sizeof env.writer.launch, "%s", launch);
+  snprintf(env.writer.host, sizeof env.writer.host, "%s", host);
+  snprintf(env.writer.state, sizeof env.writer.state, "/state");
+  return env;
+}
+
+/* A run that began a group, committed one checkpoint in it, and is gone without a goodbye. */
+static void leave_a_commit(const group_env *env, const char *prefix, const char *unit) {
+  group g;
+  err e = {0};
+  manifest m;
+  uint64_t n;
+  assert_int_equal(group_open(env, prefix, &g, NULL), 0);
+  if (group_begin(&g, &e) < 0) fail_msg("%s", e.text);
+  make_small(&m, unit, 1);
+  assert_int_equal(runlog_attempt_begin(g.log, unit, &n, NULL), 0);
+  char key[STORE_KEY_MAX + 40], dir[STORE_KEY_MAX];
+  assert_int_equal(runlog_key_dir(g.log, unit, dir, NULL), 0);
+  snprintf(key, sizeof key, "%s/%s", dir, MANIFEST_NAME);
+  assert_int_equal(store_put_text(env->store, key, "{}", STORE_IF_ABSENT), 0);
+  assert_int_equal(runlog_commit_attempt(g.log, n, &m, NULL, NULL), 0);
+  manifest_free(&m);
+  g.term = 0; /* no goodbye: the lease stays */
+  group_close(&g);
+}
+
+static int try_begin(const group_env *env, const char *prefix, err *e) {
+  group g;
+  assert_int_equal(group_open(env, prefix, &g, NULL), 0);
+  int asked = group_may_begin(&g, e), rc = group_begin(&g, e);
+  assert_int_equal(asked, rc);
+  group_close(&g);
+  return rc;
+}
+
+static uint64_t entries(store *s, const char *prefix) {
+  runlog *log;
+  assert_int_equal(runlog_open(s, prefix, &log, NULL), 0);
+  uint64_t next = runlog_view(log)->next;
+  runlog_close(log);
+  return next;
+}
+
+static void another_run_is_refused_with_both_ids_the_last_commit_and_the_flag(void **state) {
+  (void)state;
+  static const char *const prefixes[] = {"", "exp/T7"};
+  for (int i = 0; i < 2; i++)
+    for (int p = 0; p < 2; p++) {
+      world *w = world_new(world_schemes[i], world_io());
+      store *s = w->env.store;
+      group_env one = env_of(s, "run-one", "L1", "here"), two = env_of(s, "run-two", "L2", "here");
+      err e = {0};
+      leave_a_commit(&one, prefixes[p], "checkpoint-9");
+      uint64_t before = entries(s, prefixes[p]);
+      assert_int_equal(try_begin(&two, prefixes[p], &e), ERR_OTHER_RUN);
+      assert_int_equal(e.code, ERR_OTHER_RUN);
+      assert_non_null(strstr(e.text, p ? "\"run-one:exp/T7\"" : "\"run-one\""));
+      assert_non_null(strstr(e.text, p ? "\"run-two:exp/T7\"" : "\"run-two\""));
+      assert_non_null(strstr(e.text, "checkpoint-9"));
+      assert_non_null(strstr(e.text, "--continue-run"));
+      assert_int_equal(entries(s, prefixes[p]), before);
+      two.continue_run = true;
+      e = (err){0};
+      if (try_begin(&two, prefixes[p], &e) < 0) fail_msg("%s", e.text);
+      world_free(w);
+    }
+}
+
+static void the_same_run_goes_on_in_the_same_log(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  group_env env = env_of(w->env.store, "run", "L1", "here");
+  leave_a_commit(&env, "", "a");
+  group g;
+  assert_int_equal(group_open(&env, "", &g, NULL), 0);
+  assert_null(g.log);
+  assert_int_equal(group_begin(&g, NULL), 0);
+  assert_int_equal(g.term, runlog_view(g.log)->term.n);
+  assert_int_equal(runlog_view(g.log)->commit_count, 1);
+  uint64_t next = runlog_view(g.log)->next;
+  assert_int_equal(group_begin(&g, NULL), 0); /* it is begun: nothing happens */
+  assert_int_equal(runlog_view(g.log)->next, next);
+  group_close(&g);
+  group_close(&g); /* a zeroed one is fine */
+  world_free(w);
+}
+
+static void opening_and_reading_write_nothing(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  group_env env = env_of(w->env.store, "run", "L1", "here");
+  group g;
+  assert_int_equal(group_open(&env, "exp/T7", &g, NULL), 0);
+  assert_int_equal(group_read(&g, NULL), 0);
+  assert_int_equal(group_may_begin(&g, NULL), 0);
+  group_close(&g);
+  assert_int_equal(w->env.store->ops->exists(w->env.store, NULL), ERR_NOSTORE);
+  world_free(w);
+}
+
+static void a_lease_of_another_host_holds_unless_it_is_taken_over(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    group_env one = env_of(w->env.store, "run", "L1", "node1");
+    group_env two = env_of(w->env.store, "run", "L2", "node2");
+    err e = {0};
+    leave_a_commit(&one, "g", "a");
+    uint64_t before = entries(w->env.store, "g");
+    assert_int_equal(try_begin(&two, "g", &e), ERR_HELD);
+    assert_non_null(strstr(e.text, "node1"));
+    assert_non_null(strstr(e.text, "--take-over"));
+    assert_int_equal(entries(w->env.store, "g"), before);
+    two.take_over = true;
+    assert_int_equal(try_begin(&two, "g", &e), 0);
+    /* That one said goodbye: its lease is gone, and anybody may come. */
+    assert_int_equal(try_begin(&one, "g", &e), 0);
+    world_free(w);
+  }
+}
+
+static void the_same_host_and_state_or_launch_takes_over_at_once(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group_env again = env_of(w->env.store, "run", "L2", "node1");
+  group_env launch = env_of(w->env.store, "run", "L2", "node2");
+  leave_a_commit(&one, "", "a");
+  leave_a_commit(&again, "", "b");
+  leave_a_commit(&launch, "", "c");
+  world_free(w);
+}
+
+static void one_that_was_pushed_aside_leaves_the_new_ones_lease(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group_env two = env_of(w->env.store, "run", "L2", "node2");
+  group a, b;
+  two.take_over = true;
+  assert_int_equal(group_open(&one, "", &a, NULL), 0);
+  assert_int_equal(group_open(&two, "", &b, NULL), 0);
+  assert_int_equal(group_begin(&a, NULL), 0);
+  assert_int_equal(group_begin(&b, NULL), 0);
+  assert_int_equal(runlog_refresh(a.log, NULL), ERR_FENCED);
+  group_close(&a);
+  assert_true(store_holds(w->env.store, ".ckpt/lease"));
+  assert_int_equal(group_renew(&b, b.term, NULL), 0);
+  group_close(&b);
+  assert_false(store_holds(w->env.store, ".ckpt/lease"));
+  world_free(w);
+}
+
+static void a_long_prefix_has_an_id_of_its_own(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  char a[400], b[400];
+  for (int i = 0; i < 390; i++) a[i] = b[i] = i % 50 == 49 ? '/' : 'x';
+  a[390] = b[390] = 0;
+  b[389] = 'y';
+  group_env env = env_of(w->env.store, "run", "L1", "here");
+  group g;
+  char ids[2][RUNLOG_ID_MAX];
+  for (int i = 0; i < 2; i++) {
+    leave_a_commit(&env, i ? b : a, "checkpoint-1");
+    assert_int_equal(group_open(&env, i ? b : a, &g, NULL), 0);
+    assert_int_equal(group_begin(&g, NULL), 0); /* the same id again */
+    memcpy(ids[i], runlog_view(g.log)->run_id, RUNLOG_ID_MAX);
+    assert_int_equal(strncmp(ids[i], "run:", 4), 0);
+    group_close(&g);
+  }
+  assert_string_not_equal(ids[0], ids[1]);
+  world_free(w);
+}
+
+static void an_id_that_leaves_no_room_for_a_group_is_refused_with_the_limit(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  char id[RUNLOG_ID_MAX], prefix[200];
+  err e = {0};
+  memset(prefix, 'p', sizeof prefix);
+  prefix[150] = 0;
+  memset(id, 'i', sizeof id);
+  id[RUNLOG_ID_MAX - 1] = 0;
+  group_env env = env_of(w->env.store, id, "L1", "here");
+  assert_int_equal(try_begin(&env, "", &e), 0); /* as the root's own it fits */
+  assert_int_equal(try_begin(&env, prefix, &e), ERR_LIMIT);
+  const char *limit = strstr(e.text, "at most ");
+  assert_non_null(limit);
+  id[atoi(limit + 8)] = 0; /* the limit that it names is the limit */
+  assert_int_equal(try_begin(&env, prefix, &e), 0);
+  world_free(w);
+}
+
+/* An unsettled log must not be saved to: the next call settles it, with the same term. */
+static void a_beginning_that_failed_half_way_goes_on_with_the_next_call(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+  group_env one = env_of(&lossy->base, "run", "L1", "here");
+  group g;
+  uint64_t n;
+  assert_int_equal(group_open(&one, "", &g, NULL), 0);
+  assert_int_equal(group_begin(&g, NULL), 0);
+  assert_int_equal(runlog_attempt_begin(g.log, "a", &n, NULL), 0);
+  group_close(&g);
+  int settled_late = 0;
+  for (long puts = 1; puts < 6; puts++) {
+    assert_int_equal(group_open(&one, "", &g, NULL), 0);
+    lossy->never_at = lossy->puts + puts;
+    int rc = group_begin(&g, NULL);
+    lossy->never_at = 0;
+    uint64_t term = g.term;
+    assert_true(rc == 0 || !g.settled);
+    settled_late += rc < 0 && term != 0;
+    assert_int_equal(group_begin(&g, NULL), 0);
+    assert_true(g.settled);
+    if (term) assert_int_equal(g.term, term);
+    for (size_t i = 0; i < runlog_view(g.log)->attempt_count; i++)
+      assert_int_equal(runlog_view(g.log)->attempts[i].fate, RUNLOG_SWEPT);
+    assert_int_equal(runlog_attempt_begin(g.log, "a", &n, NULL), 0);
+    group_close(&g);
+  }
+  assert_true(settled_late > 0);
+  store_lossy_free(lossy);
+  world_free(w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(another_run_is_refused_with_both_ids_the_last_commit_and_the_flag),
+      cmocka_unit_test(the_same_run_goes_on_in_the_same_log),
+      cmocka_unit_test(opening_and_reading_write_nothing),
+      cmocka_unit_test(a_lease_of_another_host_holds_unless_it_is_taken_over),
+      cmocka_unit_test(the_same_host_and_state_or_launch_takes_over_at_once),
+      cmocka_unit_test(one_that_was_pushed_aside_leaves_the_new_ones_lease),
+      cmocka_unit_test(a_long_prefix_has_an_id_of_its_own),
+      cmocka_unit_test(an_id_that_leaves_no_room_for_a_group_is_refused_with_the_limit),
+      cmocka_unit_test(a_beginning_that_failed_half_way_goes_on_with_the_next_call),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,673 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/job.h"
+#include "core/settle.h"
+#include "io_fault.h"
+#include "log_check.h"
+#include "prims/fs.h"
+#include "store_lossy.h"
+#include "tmpdir.h"
+#include "world.h"
+
+enum { SCHEMES = 2 };
+
+static void must_be_clean(const world *w) {
+  store *s = world_store(w);
+  const char *litter = store_litter(s, "");
+  if (litter) fail_msg("in the store: %s", litter);
+  const char *broken = s->ops->exists(s, NULL) == 0 ? log_check(s, "", &(size_t){0}) : NULL;
+  if (broken) fail_msg("the log: %s", broken);
+  if (count_entries(w->staging)) fail_msg("the local staging is not empty");
+  store_close(s);
+}
+
+/* ---- what is saved ---- */
+
+static void save_and_restore(const world *w, const char *path, match_kind kind, int with) {
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, path, kind, 1);
+  job *j = job_for(w, log, path, kind, 3, with);
+  j->metrics = strdup("{\"loss\":0.5}");
+  job_run(j);
+  if (j->status != 0) fail_msg("%s", j->error.text);
+  assert_int_equal(j->error.code, 0);
+  const runlog_state *state = runlog_view(log);
+  const runlog_commit *c = &state->commits[0];
+  assert_int_equal(state->commit_count, 1);
+  assert_int_equal(j->commit, c->n);
+  assert_int_equal(j->files, c->files);
+  assert_int_equal(j->bytes, c->bytes);
+  assert_int_equal(j->time_ns, c->time_ns);
+  assert_int_equal(j->moved, c->bytes);
+  assert_int_equal(j->total, c->bytes);
+  assert_int_equal(c->step, 3);
+  assert_int_equal(c->kind, kind);
+  must_restore(w, "", c, path);
+  must_be_clean(w);
+  job_free(j);
+  runlog_close(log);
+}
+
+static void each_kind(int with) {
+  static const struct {
+    const char *path;
+    match_kind kind;
+  } units[] = {
+      {"a/checkpoint-3", MATCH_DIR}, {"a/b/last.ckpt", MATCH_FILE}, {"ckpt-3", MATCH_GROUP}};
+  for (int s = 0; s < SCHEMES; s++)
+    for (int u = 0; u < 3; u++) {
+      world *w = world_new(world_schemes[s], io_system());
+      save_and_restore(w, units[u].path, units[u].kind, with);
+      world_free(w);
+    }
+}
+
+static void a_saved_unit_of_each_kind_is_restored_byte_for_byte(void **state) {
+  (void)state;
+  each_kind(0);
+}
+
+static void a_snapshot_of_each_kind_is_restored_byte_for_byte(void **state) {
+  (void)state;
+  each_kind(WITH_SNAPSHOT);
+}
+
+static void a_name_that_is_saved_again_and_again_keeps_its_generations(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    world *w = world_new(world_schemes[s], io_system());
+    runlog *log = world_begin(w->env.store, "", "one");
+    for (unsigned i = 0; i < 3; i++) {
+      make_unit(w, "last.ckpt", MATCH_FILE, i);
+      save_unit(w, log, "last.ckpt", MATCH_FILE, MATCH_NO_STEP);
+      const runlog_state *st = runlog_view(log);
+      must_restore(w, "", &st->commits[i], "last.ckpt");
+      if (i == 0) continue;
+      err e = {0};
+      assert_int_equal(restore_commit(w, "", &st->commits[0], &e), 0);
+      assert_false(
+          files_equal(tmpdir_path(w->out, "last.ckpt"), tmpdir_path(w->root, "last.ckpt")));
+    }
+    must_be_clean(w);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+static void what_is_excluded_is_not_saved_and_does_not_stop_a_snapshot(void **state) {
+  (void)state;
+  for (int with = 0; with <= WITH_SNAPSHOT; with += WITH_SNAPSHOT) {
+    world *w = world_new("file", io_system());
+    runlog *log = world_begin(w->env.store, "", "one");
+    make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+    write_file(tmpdir_path(w->root, "checkpoint-1/half.tmp"), "x");
+    assert_int_equal(mkfifo(tmpdir_path(w->root, "checkpoint-1/pipe.tmp"), 0600), 0);
+    write_file(tmpdir_path(w->root, "checkpoint-1/.ckpt-manifest.json"), "copied by hand");
+    job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, with);
+    job_run(j);
+    if (j->status != 0) fail_msg("%s", j->error.text);
+    assert_int_equal(restore_commit(w, "", &runlog_view(log)->commits[0], NULL), 0);
+    assert_true(path_exists(tmpdir_path(w->out, "checkpoint-1/model.bin")));
+    assert_false(path_exists(tmpdir_path(w->out, "checkpoint-1/half.tmp")));
+    assert_false(path_exists(tmpdir_path(w->out, "checkpoint-1/pipe.tmp")));
+    assert_false(path_exists(tmpdir_path(w->out, "checkpoint-1/.ckpt-manifest.json")));
+    must_be_clean(w);
+    job_free(j);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+/* ---- what is not saved ---- */
+
+static const char empty_zip[] = "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"; /* 22 bytes */
+
+static void a_torn_zip_stops_at_the_proof_and_nothing_is_announced(void **state) {
+  (void)state;
+  world *w = world_new("file", io_system());
+  runlog *log = world_begin(w->env.store, "", "one");
+  uint64_t next = runlog_view(log)->next;
+  char torn[40] = "PK\3\4\24";
+  write_bytes(tmpdir_path(w->root, "model.pt"), torn, sizeof torn);
+  job *j = job_for(w, log, "model.pt", MATCH_FILE, 1, WITH_PROVE | WITH_SNAPSHOT);
+  job_run(j);
+  assert_int_equal(j->status, ERR_RETIRED);
+  assert_true(j->unproven);
+  assert_int_equal(runlog_refresh(log, NULL), 0);
+  assert_int_equal(runlog_view(log)->next, next);
+  must_be_clean(w);
+  job_free(j);
+  write_bytes(tmpdir_path(w->root, "model.pt"), empty_zip, sizeof empty_zip);
+  j = job_for(w, log, "model.pt", MATCH_FILE, 1, WITH_PROVE);
+  job_run(j);
+  if (j->status != 0) fail_msg("%s", j->error.text);
+  job_free(j);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void a_plan_that_does_not_fit_is_not_begun(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    world *w = world_new(world_schemes[s], io_system());
+    runlog *log = world_begin(w->env.store, "", "one");
+    uint64_t next = runlog_view(log)->next;
+    make_unit(w, "model.pt", MATCH_FILE, 1);
+    for (int round = 0; round < 3; round++) {
+      job *j = job_for(w, log, "model.pt", MATCH_FILE, 1, 0);
+      plan other = {.count = 5,
+                    .ops = {PLAN_ATTEMPT, PLAN_UPLOAD, PLAN_MANIFEST, PLAN_PUBLISH, PLAN_COMMIT}};
+      if (s == 0) other.count = 4, other.ops[3] = PLAN_COMMIT;
+      if (round == 0) j->plan.count = 0;              /* nothing to do is no commit */
+      if (round == 1) j->plan.ops[0] = PLAN_MANIFEST; /* out of order */
+      if (round == 2) {                               /* for the other store */
+        memcpy(j->plan.ops, other.ops, sizeof other.ops);
+        j->plan.count = other.count;
+      }
+      job_run(j);
+      assert_int_equal(j->status, ERR_INVAL);
+      assert_non_null(strstr(j->error.text, "model.pt"));
+      job_free(j);
+    }
+    assert_int_equal(runlog_refresh(log, NULL), 0);
+    assert_int_equal(runlog_view(log)->next, next);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+/* ---- units that change ---- */
+
+static world *now;
+
+static void rewrite_it(void *ctx) {
+  (void)ctx;
+  write_pattern(tmpdir_path(now->root, "checkpoint-1/model.bin"), 70001, 99);
+}
+static void grow_it(void *ctx) {
+  (void)ctx;
+  FILE *f = fopen(tmpdir_path(now->root, "checkpoint-1/model.bin"), "a");
+  assert_non_null(f);
+  fputs("more", f);
+  fclose(f);
+}
+static void add_to_it(void *ctx) {
+  (void)ctx;
+  write_file(tmpdir_path(now->root, "checkpoint-1/sub/late"), "x");
+}
+static void take_from_it(void *ctx) {
+  (void)ctx;
+  unlink(tmpdir_path(now->root, "checkpoint-1/empty"));
+}
+static void remove_it(void *ctx) {
+  (void)ctx;
+  remove_unit(now, "checkpoint-1", MATCH_DIR);
+}
+static void exchange_it(void *ctx) {
+  (void)ctx;
+  make_unit(now, "checkpoint-1", MATCH_DIR, 77);
+}
+static void make_it_a_file(void *ctx) {
+  remove_it(ctx);
+  write_file(tmpdir_path(now->root, "checkpoint-1"), "x");
+}
+static void make_it_a_pipe(void *ctx) {
+  (void)ctx;
+  unlink(tmpdir_path(now->root, "checkpoint-1/model.bin"));
+  assert_int_equal(mkfifo(tmpdir_path(now->root, "checkpoint-1/model.bin"), 0600), 0);
+}
+static void make_it_a_link(void *ctx) {
+  (void)ctx;
+  rename(tmpdir_path(now->root, "checkpoint-1/model.bin"), tmpdir_path(now->root, "elsewhere"));
+  assert_int_equal(symlink("../elsewhere", tmpdir_path(now->root, "checkpoint-1/model.bin")), 0);
+}
+
+static void (*const changes[])(void *) = {rewrite_it,     grow_it,        add_to_it,
+                                          take_from_it,   remove_it,      exchange_it,
+                                          make_it_a_file, make_it_a_pipe, make_it_a_link};
+enum { CHANGES = sizeof changes / sizeof changes[0] };
+
+/* `where` the unit is opened for the nth time. */
+static void change_it(const char *scheme, int with, const char *where, long nth,
+                      void (*change)(void *), bool prove) {
+  world *w = now = world_new(scheme, world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  w->env.io = hooked_io(world_io(), where, nth, change, NULL);
+  job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, with | (prove ? WITH_PROVE : 0));
+  job_run(j);
+  assert_true(hook_ran());
+  if (j->status != ERR_RETIRED)
+    fail_msg("%s: %s", err_name(j->status), j->status ? j->error.text : "it was committed");
+  assert_int_equal(j->error.code, ERR_RETIRED);
+  assert_false(j->unproven);
+  assert_int_equal(runlog_view(log)->commit_count, 0);
+  const runlog_state *st = runlog_view(log);
+  if (st->attempt_count) assert_int_equal(st->attempts[0].fate, RUNLOG_SWEPT);
+  must_be_clean(w);
+  job_free(j);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void a_unit_that_changes_while_it_is_sent_is_retired_without_a_trace(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++)
+    for (int c = 0; c < CHANGES; c++) {
+      change_it(world_schemes[s], 0, "checkpoint-1/model.bin", 1, changes[c], false);
+      change_it(world_schemes[s], 0, "checkpoint-1/sub/shard\xff", 1, changes[c], false);
+    }
+}
+
+static void
+a_unit_that_changes_while_its_snapshot_is_taken_is_retired_without_a_trace(void **state) {
+  (void)state;
+  for (int c = 0; c < CHANGES; c++) {
+    change_it("file", WITH_SNAPSHOT, "watched/checkpoint-1/model.bin", 1, changes[c], false);
+    change_it("mem", WITH_SNAPSHOT, "watched/checkpoint-1/sub/shard\xff", 1, changes[c], false);
+  }
+}
+
+static void a_unit_that_is_not_there_is_retired_and_nothing_is_announced(void **state) {
+  (void)state;
+  static const match_kind kinds[] = {MATCH_DIR, MATCH_FILE, MATCH_GROUP};
+  world *w = world_new("file", io_system());
+  runlog *log = world_begin(w->env.store, "", "one");
+  for (int k = 0; k < 3; k++) {
+    job *j = job_for(w, log, "none", kinds[k], 1, 0);
+    job_run(j);
+    assert_int_equal(j->status, ERR_RETIRED);
+    job_free(j);
+  }
+  assert_int_equal(runlog_view(log)->attempt_count, 0);
+  must_be_clean(w);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void keep_a_copy_and_rewrite(void *ctx) {
+  (void)ctx;
+  err e = {0};
+  if (fs_copy_tree(io_system(), tmpdir_path(now->root, "checkpoint-1"),
+                   tmpdir_path(now->dir, "before"), false, NULL, &e) < 0)
+    fail_msg("%s", e.text);
+  remove_it(NULL);
+}
+
+static void the_original_of_a_snapshot_may_be_rewritten_while_it_is_sent(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    world *w = now = world_new(world_schemes[s], world_io());
+    runlog *log = world_begin(w->env.store, "", "one");
+    make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+    job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, WITH_SNAPSHOT);
+    /* The snapshot is read through the staging of this machine: after it was taken and listed. */
+    char copy[100];
+    snprintf(copy, sizeof copy, "staging/%llu/checkpoint-1/empty", (unsigned long long)j->id);
+    w->env.io = hooked_io(io_system(), copy, 2, keep_a_copy_and_rewrite, NULL);
+    job_run(j);
+    assert_true(hook_ran());
+    if (j->status != 0) fail_msg("%s", j->error.text);
+    assert_false(path_exists(tmpdir_path(w->root, "checkpoint-1")));
+    rename(tmpdir_path(w->dir, "before"), tmpdir_path(w->root, "checkpoint-1"));
+    must_restore(w, "", &runlog_view(log)->commits[0], "checkpoint-1");
+    must_be_clean(w);
+    job_free(j);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+static int64_t slow_now(const io *io, io_clock clock) {
+  (void)io;
+  return io_system()->now(io_system(), clock) - 3600 * (int64_t)1000000000;
+}
+
+/* Changes a byte in the middle, and puts all times back: only reading twice can tell. ctime cannot
+ * be put back, so the tree is looked at through an io that hides it. */
+static struct timespec kept;
+static int same_ctime(const io *io, int dirfd, const char *path, struct stat *out) {
+  int rc = io_system()->lstat(io, dirfd, path, out);
+  if (rc == 0) out->st_ctim = (struct timespec){2000000000, 1};
+  return rc;
+}
+static int same_fctime(const io *io, int fd, struct stat *out) {
+  int rc = io_system()->fstat(io, fd, out);
+  if (rc == 0) out->st_ctim = (struct timespec){2000000000, 1};
+  return rc;
+}
+static void flip_a_byte(void *ctx) {
+  (void)ctx;
+  const char *path = tmpdir_path(now->root, "last.ckpt");
+  FILE *f = fopen(path, "r+");
+  assert_non_null(f);
+  fseek(f, 100, SEEK_SET);
+  fputc('!', f);
+  fclose(f);
+  struct timespec when[2] = {kept, kept};
+  utimensat(AT_FDCWD, path, when, 0);
+}
+
+static void where_times_prove_nothing_the_content_is_read_twice(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    io blind = *world_io();
+    blind.lstat = same_ctime;
+    blind.fstat = same_fctime;
+    blind.now = slow_now;
+    world *w = now = world_new("mem", io_system());
+    runlog *log = world_begin(w->env.store, "", "one");
+    make_unit(w, "last.ckpt", MATCH_FILE, 1);
+    struct stat st;
+    assert_int_equal(stat(tmpdir_path(w->root, "last.ckpt"), &st), 0);
+    kept = st.st_mtim;
+    w->env.io = hooked_io(&blind, "watched/last.ckpt", 2, flip_a_byte, NULL);
+    job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, i ? WITH_SNAPSHOT : 0);
+    job_run(j);
+    assert_true(hook_ran());
+    if (j->status != ERR_RETIRED) fail_msg("%s: %s", err_name(j->status), j->error.text);
+    job_free(j);
+    /* And without a change it is saved. */
+    w->env.io = &blind;
+    j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, i ? WITH_SNAPSHOT : 0);
+    job_run(j);
+    if (j->status != 0) fail_msg("%s", j->error.text);
+    must_be_clean(w);
+    job_free(j);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+/* ---- cancelled, fenced ---- */
+
+static void cancel_it(void *ctx) {
+  atomic_store(&((job *)ctx)->cancel, 1);
+}
+
+static void a_job_can_be_cancelled_at_any_point_and_leaves_nothing(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    int canceled = 0;
+    for (long nth = 1;; nth++) {
+      world *w = now = world_new(world_schemes[s], world_io());
+      runlog *log = world_begin(w->env.store, "", "one");
+      make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+      job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, WITH_SNAPSHOT);
+      w->env.io = hooked_io(world_io(), NULL, nth, cancel_it, j);
+      w->env.store->io = w->env.io;
+      job_run(j);
+      bool ran = hook_ran();
+      if (j->status == 0)
+        must_restore(w, "", &runlog_view(log)->commits[0], "checkpoint-1");
+      else
+        assert_int_equal(j->status, ERR_CANCELED);
+      canceled += j->status != 0;
+      assert_int_equal(runlog_view(log)->commit_count, j->status == 0);
+      must_be_clean(w);
+      w->env.store->io = world_io();
+      job_free(j);
+      runlog_close(log);
+      world_free(w);
+      if (!ran) break;
+    }
+    assert_true(canceled > 10);
+  }
+}
+
+static void another_term_begins(void *ctx) {
+  store *s = world_store(ctx);
+  runlog_close(world_begin(s, "", "two"));
+  store_close(s);
+}
+
+/* The zombie made nothing in the log after the newer term, and its files were not touched. */
+static void a_job_that_is_fenced_neither_sweeps_nor_commits(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    int fenced = 0;
+    for (long nth = 1;; nth++) {
+      world *w = now = world_new(world_schemes[s], world_io());
+      runlog *log = world_begin(w->env.store, "", "one");
+      make_unit(w, "last.ckpt", MATCH_FILE, 1);
+      job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, 0);
+      w->env.io = hooked_io(world_io(), NULL, nth, another_term_begins, w);
+      w->env.store->io = w->env.io;
+      job_run(j);
+      bool ran = hook_ran();
+      w->env.store->io = world_io();
+      store *other = world_store(w);
+      runlog *seen = NULL;
+      assert_int_equal(runlog_open(other, "", &seen, NULL), 0);
+      const runlog_state *st = runlog_view(seen);
+      if (j->status == ERR_FENCED) {
+        fenced++;
+        assert_int_equal(st->commit_count, 0);
+        if (st->attempt_count) assert_int_equal(st->attempts[0].fate, RUNLOG_OPEN);
+      } else {
+        assert_int_equal(j->status, 0);
+        must_restore(w, "", &st->commits[0], "last.ckpt");
+      }
+      runlog_close(seen);
+      /* The next term has one whole checkpoint, or none, and no litter. */
+      runlog *next = world_begin(other, "", "three");
+      assert_int_equal(settle_attempts(other, next, NULL, NULL), 0);
+      if (runlog_view(next)->commit_count)
+        must_restore(w, "", &runlog_view(next)->commits[0], "last.ckpt");
+      runlog_close(next);
+      store_close(other);
+      must_be_clean(w);
+      job_free(j);
+      runlog_close(log);
+      world_free(w);
+      if (!ran) break;
+    }
+    assert_true(s == 1 || fenced > 10);
+  }
+}
+
+static void begin_and_remove(void *ctx) {
+  another_term_begins(ctx);
+  remove_unit(ctx, "last.ckpt", MATCH_FILE);
+}
+
+static void a_failed_job_that_finds_a_newer_term_says_so(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    world *w = world_new(world_schemes[s], world_io());
+    runlog *log = world_begin(w->env.store, "", "one");
+    make_unit(w, "last.ckpt", MATCH_FILE, 1);
+    job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, 0);
+    w->env.io = hooked_io(world_io(), "watched/last.ckpt", 1, begin_and_remove, w);
+    job_run(j);
+    assert_int_equal(j->status, ERR_FENCED);
+    assert_int_equal(j->error.code, ERR_FENCED);
+    assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
+    job_free(j);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+/* ---- calls that fail ---- */
+
+/* After a job that may have failed: what it says is so, the unit can be saved, and a next term
+ * leaves nothing but whole checkpoints. */
+static void judge(world *w, const job *j, int fds) {
+  store *s = world_store(w);
+  runlog *log = world_begin(s, "", "next");
+  const runlog_state *st = runlog_view(log);
+  size_t before = st->commit_count;
+  /* A snapshot that cannot be removed is removed when the next run opens its state. */
+  tmpdir_remove(strdup(w->staging));
+  make_dir(w->staging);
+  if (j->status == 0) assert_int_equal(before, 1);
+  if (j->status != 0) assert_int_equal(j->error.code, j->status);
+  err e = {0};
+  if (settle_attempts(s, log, NULL, &e) < 0) fail_msg("%s", e.text);
+  st = runlog_view(log);
+  /* What the job did not call committed may be found sealed, and is then committed once. */
+  assert_true(st->commit_count <= 1);
+  if (st->commit_count) must_restore(w, "", &st->commits[0], j->plan.unit);
+  runlog_close(log);
+  const char *litter = store_litter(s, "");
+  if (litter) fail_msg("in the store: %s", litter);
+  store_close(s);
+  assert_int_equal(count_fds(), fds);
+}
+
+static void fail_at(const char *scheme, int with, io_fault_plan how) {
+  io_fault *fault = io_fault_new(world_io());
+  int failed = 0, reported = 0;
+  for (how.nth = 1;; how.nth++) {
+    int before = count_fds();
+    world *w = world_new(scheme, io_fault_io(fault));
+    io_fault_set(fault, (io_fault_plan){0});
+    int fds = count_fds();
+    runlog *log = world_begin(w->env.store, "", "one");
+    make_unit(w, "last.ckpt", MATCH_FILE, 1);
+    job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, with);
+    io_fault_set(fault, how);
+    job_run(j);
+    failed = io_fault_failed(fault, CALL_ANY) > 0;
+    io_fault_set(fault, (io_fault_plan){0});
+    reported += j->status != 0;
+    uint64_t committed = 0;
+    if (runlog_refresh(log, NULL) == 0) committed = runlog_view(log)->commit_count;
+    if (j->status == 0) assert_int_equal(committed, 1);
+    /* A lost answer of everything is the one case in which the job cannot know. */
+    if (j->status != 0 && !how.done && !how.for_good) assert_int_equal(committed, 0);
+    judge(w, j, fds);
+    job_free(j);
+    runlog_close(log);
+    world_free(w);
+    assert_int_equal(count_fds(), before);
+    if (!failed) break;
+  }
+  assert_true(how.nth > 20);
+  assert_true(reported > 10);
+  io_fault_free(fault);
+}
+
+static void any_failing_call_gives_a_commit_or_an_error_without_one(void **state) {
+  (void)state;
+  static const io_fault_plan plans[] = {
+      {.errnum = EIO},
+      {.errnum = ENOSPC, .for_good = true},
+      {.errnum = EIO, .done = true},
+      {.errnum = EIO, .done = true, .for_good = true},
+  };
+  for (int p = 0; p < 3; p++) fail_at("file", 0, plans[p]);
+  for (int p = 1; p < 4; p++) fail_at("mem", WITH_SNAPSHOT, plans[p]);
+}
+
+static void a_lost_answer_of_the_store_never_makes_two_commits(void **state) {
+  (void)state;
+  for (int never = 0; never < 2; never++)
+    for (long nth = 1;; nth++) {
+      world *w = world_new("mem", world_io());
+      store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+      w->env.store = &lossy->base;
+      runlog *log = world_begin(w->env.store, "", "one");
+      make_unit(w, "last.ckpt", MATCH_FILE, 1);
+      job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, 0);
+      long from = lossy->puts;
+      if (never)
+        lossy->never_at = from + nth;
+      else
+        lossy->lost_at = from + nth;
+      job_run(j);
+      bool all = lossy->puts < from + nth;
+      lossy->never_at = lossy->lost_at = 0;
+      assert_int_equal(runlog_refresh(log, NULL), 0);
+      assert_int_equal(runlog_view(log)->commit_count, j->status == 0);
+      judge(w, j, count_fds());
+      job_free(j);
+      runlog_close(log);
+      store_lossy_free(lossy);
+      world_free(w);
+      if (all) break;
+    }
+}
+
+/* The third put of a save on this store is its commit. */
+static void a_commit_whose_answer_stays_lost_is_found_in_the_log(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+  w->env.store = &lossy->base;
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, "last.ckpt", MATCH_FILE, 1);
+  job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, 0);
+  lossy->lost_at = lossy->puts + 3;
+  job_run(j);
+  if (j->status != 0) fail_msg("%s", j->error.text);
+  assert_int_equal(j->error.code, 0);
+  assert_int_equal(j->commit, 3); /* after run, term, attempt */
+  job_free(j);
+  runlog_close(log);
+  store_lossy_free(lossy);
+  must_be_clean(w);
+  world_free(w);
+}
+
+static void a_save_that_could_not_even_be_swept_is_swept_by_the_next_job(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+  w->env.store = &lossy->base;
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, "last.ckpt", MATCH_FILE, 1);
+  job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, 0);
+  lossy->never_at = lossy->puts + 2; /* the manifest, and all after it */
+  job_run(j);
+  assert_int_equal(j->status, ERR_IO);
+  assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
+  job_free(j);
+  lossy->never_at = 0;
+  save_unit(w, log, "last.ckpt", MATCH_FILE, 1);
+  assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_SWEPT);
+  must_restore(w, "", &runlog_view(log)->commits[0], "last.ckpt");
+  runlog_close(log);
+  store_lossy_free(lossy);
+  must_be_clean(w);
+  world_free(w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_saved_unit_of_each_kind_is_restored_byte_for_byte),
+      cmocka_unit_test(a_snapshot_of_each_kind_is_restored_byte_for_byte),
+      cmocka_unit_test(a_name_that_is_saved_again_and_again_keeps_its_generations),
+      cmocka_unit_test(what_is_excluded_is_not_saved_and_does_not_stop_a_snapshot),
+      cmocka_unit_test(a_torn_zip_stops_at_the_proof_and_nothing_is_announced),
+      cmocka_unit_test(a_plan_that_does_not_fit_is_not_begun),
+      cmocka_unit_test(a_unit_that_changes_while_it_is_sent_is_retired_without_a_trace),
+      cmocka_unit_test(a_unit_that_changes_while_its_snapshot_is_taken_is_retired_without_a_trace),
+      cmocka_unit_test(a_unit_that_is_not_there_is_retired_and_nothing_is_announced),
+      cmocka_unit_test(the_original_of_a_snapshot_may_be_rewritten_while_it_is_sent),
+      cmocka_unit_test(where_times_prove_nothing_the_content_is_read_twice),
+      cmocka_unit_test(a_job_can_be_cancelled_at_any_point_and_leaves_nothing),
+      cmocka_unit_test(a_job_that_is_fenced_neither_sweeps_nor_commits),
+      cmocka_unit_test(a_failed_job_that_finds_a_newer_term_says_so),
+      cmocka_unit_test(any_failing_call_gives_a_commit_or_an_error_without_one),
+      cmocka_unit_test(a_lost_answer_of_the_store_never_makes_two_commits),
+      cmocka_unit_test(a_commit_whose_answer_stays_lost_is_found_in_the_log),
+      cmocka_unit_test(a_save_that_could_not_even_be_swept_is_swept_by_the_next_job),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

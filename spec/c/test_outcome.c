@@ -1,0 +1,195 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/outcome.h"
+#include "runner/report.h"
+#include "tmpdir.h"
+
+static char *dir;
+static char *text;
+static outcome o;
+
+static int set_up(void **state) {
+  (void)state;
+  dir = tmpdir_new();
+  text = NULL;
+  o = (outcome){.verb = "run",
+                .reason = "done",
+                .text = "",
+                .has_child = true,
+                .begin_ns = INT64_C(1714564800) * 1000000000,
+                .end_ns = INT64_C(1714564802) * 1000000000 + 500000000,
+                .status = {.size = sizeof o.status, .newest_step = -1, .newest_age_s = -1}};
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  free(text);
+  tmpdir_remove(dir);
+  return 0;
+}
+
+static ckpt_run_status *five_commits(void) {
+  o.status.committed = 5;
+  o.status.newest_unit = "checkpoint-500";
+  o.status.newest_step = 500;
+  o.status.newest_age_s = 3.2;
+  o.status.bytes_committed = UINT64_C(1288490189);
+  return &o.status;
+}
+
+static const char *line(void) {
+  int before = dup(2), fd = open(tmpdir_path(dir, "err"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  dup2(fd, 2);
+  outcome_print(&o);
+  dup2(before, 2);
+  close(before);
+  close(fd);
+  free(text);
+  return text = read_file(tmpdir_path(dir, "err"), NULL);
+}
+
+static const char *json(void) {
+  outcome_write(&o, dir);
+  free(text);
+  return text = read_file(tmpdir_path(dir, "exit.json"), NULL);
+}
+
+static void the_last_line_says_what_there_is(void **state) {
+  (void)state;
+  assert_string_equal(line(), "ckpt-lua: 0 committed; 0 dropped\n");
+  five_commits();
+  assert_string_equal(line(), "ckpt-lua: 5 committed, newest checkpoint-500 (step 500), 3 s ago, "
+                              "1.2 GiB; 0 dropped\n");
+  o.status.dropped = 2;
+  o.status.retired = 1;
+  o.status.failed = 3;
+  assert_non_null(strstr(line(), "; 2 dropped, 1 changed while read, 3 failed\n"));
+}
+
+static void what_is_not_durable_is_named_with_the_bytes_left(void **state) {
+  (void)state;
+  ckpt_pending all[12];
+  for (int i = 0; i < 12; i++)
+    all[i] = (ckpt_pending){.unit = "checkpoint-600", .bytes_left = 312 << 20};
+  five_commits()->newest_status = CKPT_EIO;
+  o.pending = all;
+  o.pending_count = 1;
+  assert_non_null(strstr(line(), "; NOT durable: checkpoint-600 (312 MiB left)\n"));
+  o.pending_count = 12;
+  assert_non_null(strstr(line(), " and 2 more\n"));
+  o.pending_count = 0; /* given up: nothing waits, and it is not durable all the same */
+  assert_non_null(strstr(line(), "the newest is NOT durable (IO)"));
+}
+
+static void exit_json_has_it_all(void **state) {
+  (void)state;
+  ckpt_pending pending = {.unit = "a\"\xff", .reason = "uploading", .bytes = 10, .bytes_left = 4};
+  five_commits()->newest_unit = "n\n";
+  o.pending = &pending;
+  o.pending_count = 1;
+  o.exit_code = 143;
+  o.child_status = SIGTERM;
+  o.signal = SIGTERM;
+  o.text = "why\xff";
+  const char *all = json();
+  static const char *const parts[] = {
+      "{\"version\":\"",
+      "\"exit_code\":143,\"reason\":\"done\",\"error\":\"why\\ufffd\",\"child\":{\"signal\":15}",
+      "\"signal\":15,\"durable\":true,\"fenced\":false,\"committed\":5,\"dropped\":0",
+      "\"newest\":{\"unit\":\"n%0A\",\"step\":500,\"age_s\":3.200}",
+      "\"not_durable\":[{\"unit\":\"a\\\"%FF\",\"reason\":\"uploading\",\"bytes\":10,",
+      ",\"bytes\":10,\"bytes_left\":4}]",
+      "\"started\":\"2024-05-01T12:00:00Z\",\"ended\":\"2024-05-01T12:00:02Z\",\"seconds\":2.500}"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (!strstr(all, parts[i])) fail_msg("no %s in %s", parts[i], all);
+  assert_int_equal(count_entries(dir), 1); /* and nothing is left over */
+}
+
+static void exit_json_has_nulls_for_what_is_not_there(void **state) {
+  (void)state;
+  o.has_child = false;
+  const char *all = json();
+  assert_non_null(strstr(all, "\"error\":null,\"child\":null,\"signal\":null"));
+  assert_non_null(strstr(all, "\"newest\":null,\"not_durable\":[]"));
+}
+
+static void exit_json_is_replaced_whole_or_not_at_all(void **state) {
+  (void)state;
+  write_file(tmpdir_path(dir, "exit.json"), "old");
+  make_dir(tmpdir_path(dir, "exit.json.tmp")); /* cannot be written */
+  report_level(-1);
+  outcome_write(&o, dir);
+  report_level(0);
+  assert_true(file_is(tmpdir_path(dir, "exit.json"), "old"));
+  outcome_forget(dir);
+  assert_false(path_exists(tmpdir_path(dir, "exit.json")));
+  outcome_forget(dir); /* none is fine */
+}
+
+static int decide(bool deadline, bool stopped, bool require) {
+  outcome_decide(&o, deadline, stopped, require);
+  return o.exit_code;
+}
+
+static void zero_means_durable(void **state) {
+  (void)state;
+  assert_int_equal(decide(false, false, false), 0);
+  assert_int_equal(decide(true, false, false), 0); /* the deadline came, and all was done */
+  o.status.settling = 1;
+  assert_int_equal(decide(true, false, false), EXIT_DEADLINE);
+  o.status.settling = 0;
+  o.status.newest_status = CKPT_EIO;
+  assert_int_equal(decide(true, false, false), EXIT_DEADLINE);
+  assert_int_equal(decide(false, false, false), EXIT_GAVE_UP);
+  o.status.newest_status = CKPT_ENOSPACE;
+  assert_int_equal(decide(false, false, false), EXIT_STORE);
+  o.status.newest_status = CKPT_ELIMIT;
+  assert_int_equal(decide(false, false, false), EXIT_STORE);
+  o.status.newest_status = CKPT_ENOMEM;
+  assert_int_equal(decide(false, false, false), EXIT_FAILED);
+}
+
+static void the_childs_own_code_comes_first(void **state) {
+  (void)state;
+  o.child_status = SIGTERM;
+  o.status.newest_status = CKPT_EIO;
+  assert_int_equal(decide(true, false, true), 143);
+  o.status.fenced = 1;
+  assert_int_equal(decide(true, false, true), 143);
+  assert_int_equal(decide(true, true, true), EXIT_FENCED); /* but when we stopped it ourselves */
+  o.child_status = 0;
+  assert_int_equal(decide(false, false, false), EXIT_FENCED);
+}
+
+static void require_commit_asks_for_one_of_this_run(void **state) {
+  (void)state;
+  o.status.newest_unit = "checkpoint-1"; /* of an earlier one */
+  assert_int_equal(decide(false, false, true), EXIT_NOTHING);
+  o.status.committed = 1;
+  assert_int_equal(decide(false, false, true), 0);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(the_last_line_says_what_there_is),
+      TEST(what_is_not_durable_is_named_with_the_bytes_left),
+      TEST(exit_json_has_it_all),
+      TEST(exit_json_has_nulls_for_what_is_not_there),
+      TEST(exit_json_is_replaced_whole_or_not_at_all),
+      TEST(zero_means_durable),
+      TEST(the_childs_own_code_comes_first),
+      TEST(require_commit_asks_for_one_of_this_run),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

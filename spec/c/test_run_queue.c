@@ -1,0 +1,527 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/lease.h"
+#include "run_host.h"
+#include "tmpdir.h"
+
+static int setup(void **state) {
+  *state = run_host_new(NULL);
+  return 0;
+}
+
+static int teardown(void **state) {
+  run_host_free(*state);
+  return 0;
+}
+
+static void write_unit(run_host *h, const char *name, const char *text) {
+  write_file(run_host_dir(h, name), text);
+}
+
+/* Times of files are as fine as the kernel's tick. */
+static void tick(run_host *h) {
+  run_host_for(h, 0.012);
+}
+
+static uint32_t pending(run_host *h) {
+  return run_host_status(h).pending;
+}
+
+/* A save of `name` that stands still in the middle of its upload. */
+static void hold_save_of(run_host *h, const char *name) {
+  run_host_hold(h, true);
+  write_unit(h, name, "first content");
+  run_host_held(h);
+}
+
+/* `name` is complete and waits behind what is held. */
+static void let_wait(run_host *h, const char *name) {
+  uint32_t before = pending(h) + run_host_status(h).dropped;
+  tick(h);
+  write_unit(h, name, name);
+  for (int i = 0; pending(h) + run_host_status(h).dropped == before && i < 200; i++) tick(h);
+  assert_int_not_equal(pending(h) + run_host_status(h).dropped, before);
+}
+
+/* ---- whose turn it is ---- */
+
+static void a_complete_unit_is_committed_with_its_numbers(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  write_unit(h, "ckpt-7.pt", "seven");
+  run_host_until(h, RUN_COMMITTED, "ckpt-7.pt");
+  const run_seen *s = run_host_last(h, RUN_COMMITTED, "ckpt-7.pt");
+  assert_int_equal(s->step, 7);
+  assert_int_equal(s->files, 1);
+  assert_int_equal(s->bytes, 5);
+  assert_int_not_equal(s->job, 0);
+  assert_int_equal(s->status, 0);
+  assert_true(s->seconds >= 0 && s->seconds < 10);
+  assert_true(run_host_holds(h, "ckpt-7.pt", "seven"));
+  run_status now = run_host_status(h);
+  assert_int_equal(now.committed, 1);
+  assert_int_equal(now.bytes_committed, 5);
+  assert_int_equal(now.newest_step, 7);
+  assert_string_equal(now.newest_unit, "ckpt-7.pt");
+  assert_int_equal(now.newest_status, 0);
+}
+
+static void a_newer_unit_drops_the_one_of_its_kind_that_waits(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "ckpt-2.pt");
+  let_wait(h, "ckpt-3.pt");
+  assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-2.pt"), 1);
+  assert_int_equal(run_host_last(h, RUN_DROPPED, "ckpt-2.pt")->job, 0);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-3.pt");
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt");
+  assert_int_equal(run_host_status(h).dropped, 1);
+  assert_int_equal(run_host_status(h).newest_status, 0);
+}
+
+static void a_unit_of_another_kind_is_not_dropped(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "best.pt");
+  let_wait(h, "last.pt");
+  let_wait(h, "ckpt-2.pt");
+  run_host_hold(h, false);
+  run_host_idle(h);
+  assert_int_equal(run_host_status(h).dropped, 0);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt best.pt last.pt ckpt-2.pt");
+}
+
+static void a_unit_of_another_group_is_saved_beside(void **state) {
+  run_host *h = *state;
+  make_dir(run_host_dir(h, "T1"));
+  make_dir(run_host_dir(h, "T2"));
+  run_host_begin(h);
+  hold_save_of(h, "T1/ckpt-1.pt");
+  write_unit(h, "T2/ckpt-1.pt", "two");
+  for (int i = 0; pending(h) < 2 && i < 100; i++) tick(h);
+  unsigned begun = 0;
+  for (int i = 0; begun < 2 && i < 100; i++) {
+    tick(h);
+    begun = pending(h);
+  }
+  run_host_hold(h, false);
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "T1/ckpt-1.pt T2/ckpt-1.pt");
+}
+
+static void an_unproven_unit_drops_nothing(void **state) {
+  run_host *h = *state;
+  write_unit(h, "ckpt-9.pt", "left by somebody, and of no known format");
+  tick(h);
+  run_host_begin(h);
+  run_host_hold(h, true);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_held(h);
+  let_wait(h, "ckpt-2.pt");
+  /* Its writer dies: nothing proves what it closed after ckpt-2. */
+  tick(h);
+  write_unit(h, "ckpt-3.pt", "three");
+  assert_int_equal(run_child_exit(run_host_run(h), false, NULL), 0);
+  tick(h);
+  assert_int_equal(run_host_status(h).dropped, 0);
+  assert_int_equal(run_host_status(h).newest_status, ERR_TIMEOUT);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_UNPROVEN, "ckpt-3.pt");
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
+  assert_int_equal(run_host_status(h).newest_status, 0);
+  assert_int_equal(run_host_status(h).unproven, 2);
+}
+
+static void an_older_unit_is_never_committed_after_a_newer_one(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  hold_save_of(h, "ckpt-2.pt");
+  let_wait(h, "ckpt-3.pt");
+  let_wait(h, "ckpt-4.pt");
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-4.pt");
+  run_host_close(h);
+  /* ckpt-3 is whole, here, and in no store: but the newest commit has to stay the newest step. */
+  run_host_begin(h);
+  run_host_for(h, 0.1);
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt ckpt-4.pt");
+  assert_int_equal(run_host_status(h).newest_step, 4);
+}
+
+static void the_newest_is_next_when_time_is_short(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "best.pt");
+  let_wait(h, "last.pt");
+  assert_int_equal(run_preempt(run_host_run(h), NULL), 0);
+  run_host_hold(h, false);
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt last.pt best.pt");
+}
+
+/* ---- errors ---- */
+
+static void a_save_that_fails_is_tried_again_after_a_growing_pause(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_fail_store(h, EIO);
+  write_unit(h, "ckpt-1.pt", "one");
+  static const int pauses[] = {1, 2, 4, 8};
+  for (int i = 0; i < 4; i++) {
+    run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+    run_host_step(h, NULL);
+    int64_t due = run_host_due(h);
+    assert_in_range(due, pauses[i] * (int64_t)800000000, pauses[i] * (int64_t)1000000000);
+    assert_int_equal(run_host_status(h).pending, 1);
+    assert_int_equal(run_host_status(h).newest_status, ERR_TIMEOUT);
+    run_host_skip(h, pauses[i]);
+  }
+  run_host_fail_store(h, 0);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  const run_seen *s = run_host_last(h, RUN_RETRYING, "ckpt-1.pt");
+  assert_int_equal(s->status, ERR_IO);
+  assert_int_equal(s->job, run_host_last(h, RUN_COMMITTED, "ckpt-1.pt")->job);
+  assert_true(run_host_holds(h, "ckpt-1.pt", "one") ||
+              strstr(run_host_commits(h), "ckpt-1.pt") != NULL);
+}
+
+static void after_so_many_tries_it_is_given_up_with_its_class(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->tries = 3;
+  run_host_begin(h);
+  run_host_fail_store(h, EIO);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+  run_host_skip(h, 60);
+  run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+  run_host_skip(h, 60);
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  const run_seen *s = run_host_last(h, RUN_FAILED, NULL);
+  assert_int_equal(s->status, ERR_IO);
+  assert_int_equal(err_class_of(s->status), ERR_CLASS_RETRYABLE);
+  assert_non_null(strstr(s->reason, "Input/output error"));
+  run_status now = run_host_status(h);
+  assert_int_equal(now.failed, 1);
+  assert_int_equal(now.pending, 0);
+  assert_int_equal(now.newest_status, ERR_IO);
+  /* The next one has its own tries, and what it says covers the older one. */
+  run_host_fail_store(h, 0);
+  write_unit(h, "ckpt-2.pt", "two");
+  run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
+  assert_int_equal(run_host_status(h).newest_status, 0);
+}
+
+static void a_permanent_error_is_not_tried_again(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_fail_store(h, ENOSPC);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  assert_string_equal(run_host_story(h), "FAILED ckpt-1.pt");
+  assert_int_equal(run_host_status(h).newest_status, ERR_NOSPACE);
+  run_host_fail_store(h, 0);
+  write_unit(h, "ckpt-2.pt", "two");
+  run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
+  assert_string_equal(run_host_commits(h), "ckpt-2.pt");
+}
+
+static void a_retry_waits_until_what_is_written_anew_is_complete(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_hold(h, true);
+  write_unit(h, "last.pt", "whole");
+  run_host_held(h);
+  /* The trainer begins to write it anew; the save of the old content fails meanwhile. */
+  FILE *f = fopen(run_host_dir(h, "last.pt"), "w");
+  fputs("ha", f);
+  fflush(f);
+  run_host_for(h, 0.05);
+  run_host_fail_store(h, EIO);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_RETRYING, "last.pt");
+  run_host_fail_store(h, 0);
+  run_host_skip(h, 120);
+  run_host_for(h, 0.2);
+  assert_string_equal(run_host_commits(h), "");
+  fputs("lf, and the rest", f);
+  fclose(f);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  char *dir = strrchr(run_host_commits(h), ' ');
+  assert_true(run_host_holds(h, dir ? dir + 1 : run_host_commits(h), "half, and the rest"));
+}
+
+static void a_preemption_ends_the_pauses(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_fail_store(h, EIO);
+  write_unit(h, "ckpt-1.pt", "one");
+  for (int i = 0; i < 5; i++) {
+    run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+    run_host_skip(h, 60);
+  }
+  run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+  run_host_step(h, NULL);
+  assert_true(run_host_due(h) > (int64_t)10000000000);
+  run_host_fail_store(h, 0);
+  assert_int_equal(run_preempt(run_host_run(h), NULL), 0);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+}
+
+/* ---- what changes while it is saved ---- */
+
+static void a_unit_written_again_while_it_is_sent_is_cancelled_and_saved_anew(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  tick(h);
+  write_unit(h, "ckpt-1.pt", "second content");
+  tick(h);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  assert_int_equal(run_host_count(h, RUN_RETIRED, "ckpt-1.pt"), 1);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "ckpt-1.pt"), 1);
+  assert_int_equal(run_host_count(h, RUN_FAILED, NULL), 0);
+  const char *dir = run_host_commits(h);
+  assert_true(run_host_holds(h, dir, "second content"));
+  assert_int_equal(run_host_status(h).retired, 1);
+}
+
+static void what_is_rewritten_in_place_commits_its_snapshot_and_then_the_new_content(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "last.pt");
+  tick(h);
+  write_unit(h, "last.pt", "second content");
+  for (int i = 0; i < 5; i++) tick(h);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  if (run_host_count(h, RUN_COMMITTED, "last.pt") < 2) run_host_until(h, RUN_COMMITTED, "last.pt");
+  char dirs[512], *second;
+  snprintf(dirs, sizeof dirs, "%s", run_host_commits(h));
+  second = strchr(dirs, ' ');
+  assert_non_null(second);
+  *second++ = '\0';
+  assert_true(run_host_holds(h, dirs, "first content"));
+  assert_true(run_host_holds(h, second, "second content"));
+  assert_int_equal(run_host_count(h, RUN_RETIRED, NULL), 0);
+  assert_int_equal(run_host_status(h).newest_status, 0);
+}
+
+static void a_snapshot_that_is_committed_does_not_hide_that_the_unit_is_open(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "last.pt");
+  FILE *f = fopen(run_host_dir(h, "last.pt"), "w");
+  fputs("ha", f);
+  fflush(f);
+  run_host_for(h, 0.05);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_int_equal(run_host_status(h).settling, 1);
+  fputs("lf", f);
+  fclose(f);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  run_host_idle(h);
+}
+
+static void a_name_that_changes_for_ever_is_saved_each_time_it_rests(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  for (int i = 0; i < 6; i++) { /* more often than an unchanged one is tried */
+    run_host_hold(h, true);
+    write_file(run_host_dir(h, "tmp"), "x");
+    char text[32];
+    snprintf(text, sizeof text, "content %d", i);
+    write_unit(h, "ckpt-1.pt", text);
+    run_host_for(h, 0.06);
+    write_unit(h, "ckpt-1.pt", "quickly over it");
+    run_host_hold(h, false);
+    run_host_for(h, 0.03);
+  }
+  tick(h);
+  write_unit(h, "ckpt-1.pt", "the end");
+  run_host_for(h, 0.1);
+  run_host_idle(h);
+  const char *dirs = run_host_commits(h), *last = strrchr(dirs, ' ');
+  assert_true(run_host_holds(h, last ? last + 1 : dirs, "the end"));
+}
+
+static void a_unit_removed_while_it_waits_is_retired(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "ckpt-2.pt");
+  unlink(run_host_dir(h, "ckpt-2.pt"));
+  run_host_until(h, RUN_RETIRED, "ckpt-2.pt");
+  assert_int_equal(run_host_last(h, RUN_RETIRED, NULL)->status, ERR_RETIRED);
+  run_host_hold(h, false);
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt");
+  assert_int_equal(run_host_status(h).failed, 0);
+}
+
+static void a_unit_removed_while_it_is_sent_is_retired_and_never_listed(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  unlink(run_host_dir(h, "ckpt-1.pt"));
+  tick(h);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_RETIRED, "ckpt-1.pt");
+  run_host_idle(h);
+  assert_int_equal(run_host_count(h, RUN_FAILED, NULL), 0);
+  assert_string_equal(run_host_commits(h), "");
+  assert_false(path_exists(run_host_store(h, "ckpt-1.pt")));
+  assert_int_equal(run_host_status(h).newest_status, 0);
+}
+
+static void a_unit_removed_and_made_anew_while_it_is_sent_is_saved(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "last.pt");
+  unlink(run_host_dir(h, "last.pt"));
+  tick(h);
+  write_unit(h, "last.pt", "a new one");
+  for (int i = 0; i < 5; i++) tick(h);
+  run_host_hold(h, false);
+  run_host_idle(h);
+  const char *dirs = run_host_commits(h), *last = strrchr(dirs, ' ');
+  assert_true(run_host_holds(h, last ? last + 1 : dirs, "a new one"));
+}
+
+/* ---- given up by the host ---- */
+
+static void a_cancelled_save_is_given_up_and_says_so(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  assert_int_equal(run_cancel(run_host_run(h), 1), 1);
+  assert_int_equal(run_cancel(run_host_run(h), 99), 0);
+  assert_int_equal(run_cancel(run_host_run(h), 0), 0);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  assert_int_equal(run_host_last(h, RUN_FAILED, NULL)->status, ERR_CANCELED);
+  assert_int_equal(run_host_last(h, RUN_FAILED, NULL)->job, 1);
+  assert_int_equal(run_host_status(h).newest_status, ERR_CANCELED);
+  assert_int_equal(run_cancel(run_host_run(h), 1), 0);
+  run_host_for(h, 0.05);
+  assert_string_equal(run_host_commits(h), "");
+  /* It is one save that was given up, not the name. */
+  write_unit(h, "ckpt-1.pt", "once more");
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+}
+
+static void a_save_that_waits_for_its_next_try_can_be_cancelled(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_fail_store(h, EIO);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+  run_host_fail_store(h, 0);
+  uint64_t job = run_host_last(h, RUN_RETRYING, NULL)->job;
+  assert_int_equal(run_cancel(run_host_run(h), job), 1);
+  assert_string_equal(run_host_story(h), "RETRYING ckpt-1.pt,FAILED ckpt-1.pt");
+  run_host_skip(h, 60);
+  run_host_for(h, 0.1);
+  assert_string_equal(run_host_commits(h), "");
+}
+
+/* ---- terms and leases ---- */
+
+static void who_is_fenced_is_told_once_and_writes_no_more(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  run_host *other = run_host_new(run_host_top(h));
+  char state_dir[600], dir[600];
+  snprintf(state_dir, sizeof state_dir, "%s/state2", run_host_top(h));
+  snprintf(dir, sizeof dir, "%s/dir2", run_host_top(h));
+  run_host_options(other)->places.state = state_dir;
+  run_host_options(other)->places.dir = dir;
+  run_host_options(other)->take_over = true;
+  run_host_begin(other);
+  write_unit(h, "ckpt-2.pt", "two");
+  run_host_until(h, RUN_FENCED, "ckpt-2.pt");
+  write_unit(h, "ckpt-3.pt", "three");
+  write_unit(h, "best.pt", "best");
+  run_host_for(h, 0.2);
+  assert_int_equal(run_host_count(h, RUN_FENCED, NULL), 1);
+  assert_true(run_host_status(h).fenced);
+  assert_int_equal(run_host_status(h).newest_status, ERR_FENCED);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt");
+  /* Nor does it renew a lease that is the other's now. */
+  char *lease = read_file(run_host_store(h, ".ckpt/lease"), NULL);
+  run_host_skip(h, LEASE_RENEW_S + 1);
+  run_host_for(h, 0.05);
+  run_host_close(h);
+  assert_true(file_is(run_host_store(h, ".ckpt/lease"), lease));
+  free(lease);
+  run_host_free(other);
+}
+
+static void a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_for(h, 0.1);
+  int64_t due = run_host_due(h);
+  assert_in_range(due, (int64_t)(LEASE_RENEW_S - 5) * 1000000000,
+                  (int64_t)LEASE_RENEW_S * 1000000000);
+  struct stat before, after;
+  assert_int_equal(stat(run_host_store(h, ".ckpt/lease"), &before), 0);
+  tick(h);
+  run_host_skip(h, LEASE_RENEW_S);
+  run_host_for(h, 0.05);
+  assert_int_equal(stat(run_host_store(h, ".ckpt/lease"), &after), 0);
+  assert_true(after.st_mtim.tv_nsec != before.st_mtim.tv_nsec ||
+              after.st_mtim.tv_sec != before.st_mtim.tv_sec);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_complete_unit_is_committed_with_its_numbers),
+      TEST(a_newer_unit_drops_the_one_of_its_kind_that_waits),
+      TEST(a_unit_of_another_kind_is_not_dropped),
+      TEST(a_unit_of_another_group_is_saved_beside),
+      TEST(an_unproven_unit_drops_nothing),
+      TEST(an_older_unit_is_never_committed_after_a_newer_one),
+      TEST(the_newest_is_next_when_time_is_short),
+      TEST(a_save_that_fails_is_tried_again_after_a_growing_pause),
+      TEST(after_so_many_tries_it_is_given_up_with_its_class),
+      TEST(a_permanent_error_is_not_tried_again),
+      TEST(a_retry_waits_until_what_is_written_anew_is_complete),
+      TEST(a_preemption_ends_the_pauses),
+      TEST(a_unit_written_again_while_it_is_sent_is_cancelled_and_saved_anew),
+      TEST(what_is_rewritten_in_place_commits_its_snapshot_and_then_the_new_content),
+      TEST(a_snapshot_that_is_committed_does_not_hide_that_the_unit_is_open),
+      TEST(a_name_that_changes_for_ever_is_saved_each_time_it_rests),
+      TEST(a_unit_removed_while_it_waits_is_retired),
+      TEST(a_unit_removed_while_it_is_sent_is_retired_and_never_listed),
+      TEST(a_unit_removed_and_made_anew_while_it_is_sent_is_saved),
+      TEST(a_cancelled_save_is_given_up_and_says_so),
+      TEST(a_save_that_waits_for_its_next_try_can_be_cancelled),
+      TEST(who_is_fenced_is_told_once_and_writes_no_more),
+      TEST(a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

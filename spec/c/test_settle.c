@@ -1,0 +1,458 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/settle.h"
+#include "io_fault.h"
+#include "manifest_make.h"
+#include "store_lossy.h"
+#include "tmpdir.h"
+#include "world.h"
+
+static void settle(store *s, runlog *log) {
+  err e = {0};
+  if (settle_attempts(s, log, NULL, &e) < 0) fail_msg("%s", e.text);
+}
+
+static void must_be_clean(store *s) {
+  const char *litter = store_litter(s, "");
+  if (litter) fail_msg("in the store: %s", litter);
+}
+
+/* An attempt of `unit` by this log's writer, with one data file. Its number. */
+static uint64_t announce(store *s, runlog *log, const char *unit) {
+  uint64_t n = 0;
+  char dir[STORE_KEY_MAX], key[STORE_KEY_MAX + 20];
+  assert_int_equal(runlog_attempt_begin(log, unit, &n, NULL), 0);
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
+  if (store_can(s, STORE_CAP_PUBLISH))
+    assert_int_equal(runlog_key_staging(log, n, dir, NULL), 0);
+  else
+    assert_int_equal(runlog_key_dir(log, a->dir, dir, NULL), 0);
+  snprintf(key, sizeof key, "%s/model.pt", dir);
+  assert_int_equal(store_put_text(s, key, "data", STORE_IF_ABSENT), 0);
+  return n;
+}
+
+/* Puts a manifest's text beside the data and publishes, where that is done. */
+static void seal_with(store *s, runlog *log, uint64_t n, const void *text, size_t len) {
+  char from[STORE_KEY_MAX], to[STORE_KEY_MAX], key[STORE_KEY_MAX + 40];
+  bool publish = store_can(s, STORE_CAP_PUBLISH);
+  assert_int_equal(runlog_key_dir(log, runlog_find_attempt(runlog_view(log), n)->dir, to, NULL), 0);
+  assert_int_equal(runlog_key_staging(log, n, from, NULL), 0);
+  snprintf(key, sizeof key, "%s/%s", publish ? from : to, MANIFEST_NAME);
+  assert_int_equal(s->ops->put(s, key, text, len, STORE_IF_ABSENT, NULL), 0);
+  if (publish) assert_int_equal(s->ops->publish(s, from, to, NULL), 0);
+}
+
+static void seal(store *s, runlog *log, uint64_t n, const char *unit, manifest *m) {
+  buf text;
+  buf_init(&text, 1 << 20);
+  make_small(m, unit, n);
+  assert_int_equal(manifest_print(m, &text, NULL), 0);
+  seal_with(s, log, n, text.data, text.len);
+  buf_free(&text);
+}
+
+static runlog_fate fate_of(const runlog *log, uint64_t n) {
+  return runlog_find_attempt(runlog_view(log), n)->fate;
+}
+
+static void a_sealed_save_is_committed_as_it_stands(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *old = world_begin(s, "", "one");
+    uint64_t n = announce(s, old, "a");
+    manifest m;
+    seal(s, old, n, "a", &m);
+    runlog *log = world_begin(s, "", "two");
+    settle(s, log);
+    const runlog_state *st = runlog_view(log);
+    assert_int_equal(st->commit_count, 1);
+    assert_int_equal(st->commits[0].attempt, n);
+    assert_true(digest_equal(&st->commits[0].root, &m.root));
+    must_be_clean(s);
+    /* Its first writer is told, whatever it tries. */
+    assert_int_equal(runlog_commit_attempt(old, n, &m, NULL, NULL), ERR_FENCED);
+    uint64_t next = st->next;
+    settle(s, log); /* and it happens once */
+    assert_int_equal(runlog_view(log)->next, next);
+    manifest_free(&m);
+    runlog_close(old);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+static void an_unsealed_save_is_swept_and_its_files_removed(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *old = world_begin(s, "", "one");
+    uint64_t n = announce(s, old, "a");
+    runlog *log = world_begin(s, "", "two");
+    assert_non_null(store_litter(s, ""));
+    settle(s, log);
+    assert_int_equal(fate_of(log, n), RUNLOG_SWEPT);
+    assert_int_equal(runlog_view(log)->commit_count, 0);
+    must_be_clean(s);
+    runlog_close(old);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+static void a_manifest_by_which_nobody_could_restore_seals_nothing(void **state) {
+  (void)state;
+  manifest other;
+  buf text, flipped;
+  buf_init(&text, 1 << 20);
+  buf_init(&flipped, 1 << 20);
+  make_small(&other, "b", 1);
+  assert_int_equal(manifest_print(&other, &text, NULL), 0);
+  manifest_free(&other);
+  make_small(&other, "a", 1);
+  assert_int_equal(manifest_print(&other, &flipped, NULL), 0);
+  manifest_free(&other);
+  char *size = strstr(flipped.data, "100");
+  assert_non_null(size);
+  *size = '2';
+  const struct {
+    const char *text;
+    size_t len;
+  } cases[] = {{"", 0},
+               {"{", 1},
+               {"\0\0\0\0", 4},
+               {text.data, text.len}, /* another unit's */
+               {flipped.data, flipped.len / 2},
+               {flipped.data, flipped.len}};
+  for (int i = 0; i < 2; i++)
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+      world *w = world_new(world_schemes[i], world_io());
+      store *s = w->env.store;
+      runlog *old = world_begin(s, "", "one");
+      uint64_t n = announce(s, old, "a");
+      seal_with(s, old, n, cases[c].text, cases[c].len);
+      runlog *log = world_begin(s, "", "two");
+      settle(s, log);
+      assert_int_equal(fate_of(log, n), RUNLOG_SWEPT);
+      must_be_clean(s);
+      runlog_close(old);
+      runlog_close(log);
+      world_free(w);
+    }
+  buf_free(&text);
+  buf_free(&flipped);
+}
+
+static void a_manifest_of_a_newer_format_is_left_for_those_who_can_read_it(void **state) {
+  (void)state;
+  static const char newer[] = "{\"format\":7,\"reader\":7}";
+  world *w = world_new("file", world_io());
+  store *s = w->env.store;
+  err e = {0};
+  runlog *old = world_begin(s, "", "one");
+  uint64_t n = announce(s, old, "a");
+  seal_with(s, old, n, newer, sizeof newer - 1);
+  runlog *log = world_begin(s, "", "two");
+  assert_int_equal(settle_attempts(s, log, NULL, &e), ERR_VERSION);
+  assert_int_equal(e.code, ERR_VERSION);
+  assert_int_equal(fate_of(log, n), RUNLOG_OPEN);
+  assert_true(store_holds(s, "a/" MANIFEST_NAME));
+  runlog_close(old);
+  runlog_close(log);
+  world_free(w);
+}
+
+/* A commit is the newest of its log: one that was begun before the newest would take a run back. */
+static void an_older_save_is_never_committed_after_a_newer_one(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *old = world_begin(s, "", "one");
+    manifest a, b;
+    uint64_t older = announce(s, old, "checkpoint-1"), newer = announce(s, old, "checkpoint-2");
+    seal(s, old, older, "checkpoint-1", &a);
+    seal(s, old, newer, "checkpoint-2", &b);
+    assert_int_equal(runlog_commit_attempt(old, newer, &b, NULL, NULL), 0);
+    runlog *log = world_begin(s, "", "two");
+    settle(s, log);
+    assert_int_equal(fate_of(log, older), RUNLOG_SWEPT);
+    assert_int_equal(runlog_view(log)->commit_count, 1);
+    assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-2");
+    must_be_clean(s);
+    manifest_free(&a);
+    manifest_free(&b);
+    runlog_close(old);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+static void several_sealed_saves_are_committed_in_the_order_they_were_begun(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  store *s = w->env.store;
+  runlog *old = world_begin(s, "", "one");
+  manifest m;
+  uint64_t n[3];
+  for (int i = 0; i < 3; i++) n[i] = announce(s, old, "last.ckpt");
+  for (int i = 2; i >= 0; i--) {
+    seal(s, old, n[i], "last.ckpt", &m);
+    manifest_free(&m);
+  }
+  runlog *log = world_begin(s, "", "two");
+  settle(s, log);
+  assert_int_equal(runlog_view(log)->commit_count, 3);
+  for (int i = 0; i < 3; i++) assert_int_equal(runlog_view(log)->commits[i].attempt, n[i]);
+  must_be_clean(s);
+  runlog_close(old);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void what_was_swept_before_but_is_still_there_is_removed(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *old = world_begin(s, "", "one");
+    manifest m;
+    uint64_t begun = announce(s, old, "a"), sealed = announce(s, old, "b");
+    uint64_t kept = announce(s, old, "c");
+    seal(s, old, sealed, "b", &m);
+    manifest_free(&m);
+    seal(s, old, kept, "c", &m);
+    assert_int_equal(runlog_sweep(old, begun, NULL), 0);
+    assert_int_equal(runlog_sweep(old, sealed, NULL), 0);
+    assert_int_equal(runlog_commit_attempt(old, kept, &m, NULL, NULL), 0);
+    manifest_free(&m);
+    runlog *log = world_begin(s, "", "two");
+    assert_non_null(store_litter(s, ""));
+    settle(s, log);
+    must_be_clean(s);
+    assert_true(store_holds(s, "c/model.pt"));
+    runlog_close(old);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+/* With publish() a directory is ours only with its manifest. */
+static void somebody_elses_directory_under_the_name_of_a_swept_save_stays(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  store *s = w->env.store;
+  runlog *old = world_begin(s, "", "one");
+  announce(s, old, "a");
+  assert_int_equal(store_put_text(s, "a/theirs", "x", STORE_IF_ABSENT), 0);
+  runlog *log = world_begin(s, "", "two");
+  settle(s, log);
+  settle(s, log);
+  store_must_list(s, "a", false, "a/theirs");
+  store_must_list(s, ".ckpt/staging", false, "");
+  runlog_close(old);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void a_newer_term_stops_it(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *old = world_begin(s, "", "one");
+    uint64_t n = announce(s, old, "a");
+    manifest m;
+    seal(s, old, n, "a", &m);
+    manifest_free(&m);
+    runlog *log = world_begin(s, "", "two"), *newest = world_begin(s, "", "three");
+    assert_int_equal(settle_attempts(s, log, NULL, NULL), ERR_FENCED);
+    assert_int_equal(settle_own(s, old, NULL, NULL), ERR_FENCED);
+    assert_true(store_holds(s, "a/model.pt"));
+    settle(s, newest);
+    assert_int_equal(fate_of(newest, n), RUNLOG_COMMITTED);
+    runlog_close(old);
+    runlog_close(log);
+    runlog_close(newest);
+    world_free(w);
+  }
+}
+
+static void a_store_that_does_not_answer_decides_nothing(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+  store *s = &lossy->base;
+  runlog *old = world_begin(s, "", "one");
+  uint64_t n = announce(s, old, "a");
+  manifest m;
+  seal(s, old, n, "a", &m);
+  manifest_free(&m);
+  runlog *log = world_begin(s, "", "two");
+  assert_int_equal(runlog_adopt(log, n, NULL), 0);
+  err e = {0};
+  lossy->deaf = 1000;
+  assert_int_equal(settle_attempts(s, log, NULL, &e), ERR_IO);
+  assert_int_equal(e.code, ERR_IO);
+  assert_int_equal(fate_of(log, n), RUNLOG_OPEN);
+  lossy->deaf = 0;
+  settle(s, log);
+  assert_int_equal(fate_of(log, n), RUNLOG_COMMITTED);
+  must_be_clean(s);
+  runlog_close(old);
+  runlog_close(log);
+  store_lossy_free(lossy);
+  world_free(w);
+}
+
+static void what_was_committed_is_not_given_up(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  store *s = w->env.store;
+  runlog *log = world_begin(s, "", "one");
+  uint64_t n = announce(s, log, "a");
+  manifest m;
+  seal(s, log, n, "a", &m);
+  assert_int_equal(runlog_commit_attempt(log, n, &m, NULL, NULL), 0);
+  manifest_free(&m);
+  assert_int_equal(settle_give_up(s, log, n, NULL, NULL), ERR_CONFLICT);
+  assert_int_equal(settle_give_up(s, log, 77, NULL, NULL), ERR_INVAL);
+  assert_int_equal(settle_own(s, log, NULL, NULL), 0);
+  assert_true(store_holds(s, "a/model.pt"));
+  must_be_clean(s);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void own_leftovers_are_given_up_and_those_of_older_terms_are_not(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store *s = w->env.store;
+  runlog *old = world_begin(s, "", "one");
+  uint64_t theirs = announce(s, old, "a");
+  runlog *log = world_begin(s, "", "two");
+  uint64_t own = announce(s, log, "b");
+  assert_int_equal(settle_own(s, log, NULL, NULL), 0);
+  assert_int_equal(fate_of(log, own), RUNLOG_SWEPT);
+  assert_int_equal(fate_of(log, theirs), RUNLOG_OPEN);
+  assert_false(store_holds(s, "b/model.pt"));
+  assert_true(store_holds(s, "a/model.pt"));
+  runlog_close(old);
+  runlog_close(log);
+  world_free(w);
+}
+
+/* A groups' log lies deeper, and beside others. */
+static void only_the_group_of_the_log_is_touched(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *a = world_begin(s, "exp/a", "one"), *b = world_begin(s, "exp/b", "one");
+    announce(s, a, "x");
+    announce(s, b, "x");
+    runlog *log = world_begin(s, "exp/a", "two");
+    settle(s, log);
+    assert_null(store_litter(s, "exp/a"));
+    assert_non_null(store_litter(s, "exp/b"));
+    runlog_close(a);
+    runlog_close(b);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+/* ---- every crash point ---- */
+
+/* Nothing works any more from call `nth` on, as if the machine had stopped there; `done`: that call
+ * and what came after were carried out, and nobody was there to see it. Then a new term comes,
+ * whose own settling may be stopped at call `again`, and a third one that is not. */
+static bool crash_at(const char *scheme, long nth, bool done, long again) {
+  io_fault *fault = io_fault_new(world_io());
+  world *w = world_new(scheme, io_fault_io(fault));
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  save_unit(w, log, "checkpoint-1", MATCH_DIR, 1);
+  make_unit(w, "last.ckpt", MATCH_FILE, 2);
+  job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 2, 0);
+  io_fault_set(fault, (io_fault_plan){.nth = nth, .errnum = EIO, .for_good = true, .done = done});
+  job_run(j);
+  bool crashed = io_fault_failed(fault, CALL_ANY) > 0;
+  io_fault_set(fault, (io_fault_plan){0});
+  runlog_close(log);
+
+  log = world_begin(w->env.store, "", "two");
+  bool sealed = store_holds(w->env.store, "last.ckpt/" MANIFEST_NAME);
+  io_fault_set(fault, (io_fault_plan){.nth = again, .errnum = EIO, .for_good = true});
+  settle_attempts(w->env.store, log, NULL, NULL);
+  io_fault_set(fault, (io_fault_plan){0});
+  runlog_close(log);
+
+  store *s = world_store(w);
+  log = world_begin(s, "", "three");
+  settle(s, log);
+  const runlog_state *st = runlog_view(log);
+  const runlog_commit *c = runlog_newest(st, "last.ckpt");
+  /* A job that lived on after its disk "died" may have swept it itself. */
+  if (sealed && !done) assert_non_null(c);
+  if (j->status == 0) assert_non_null(c);
+  if (c) must_restore(w, "", c, "last.ckpt");
+  must_restore(w, "", &st->commits[0], "checkpoint-1");
+  must_be_clean(s);
+  runlog_close(log);
+  store_close(s);
+  job_free(j);
+  world_free(w);
+  io_fault_free(fault);
+  return crashed;
+}
+
+static void wherever_a_save_was_stopped_the_next_term_finishes_it_or_removes_it(void **state) {
+  (void)state;
+  long nth = 1;
+  while (crash_at("file", nth, false, 0)) nth++;
+  assert_true(nth > 50);
+  for (nth = 1; crash_at("file", nth, true, 0);) nth++;
+  for (nth = 1; crash_at("mem", nth, false, 0);) nth++;
+}
+
+static void settling_may_be_stopped_anywhere_and_the_next_term_goes_on(void **state) {
+  (void)state;
+  /* Stopped half way through the data, and sealed. */
+  static const long points[] = {30, 60, 90};
+  for (int p = 0; p < 3; p++)
+    for (long again = 1; again < 60; again += 2) crash_at("file", points[p], false, again);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_sealed_save_is_committed_as_it_stands),
+      cmocka_unit_test(an_unsealed_save_is_swept_and_its_files_removed),
+      cmocka_unit_test(a_manifest_by_which_nobody_could_restore_seals_nothing),
+      cmocka_unit_test(a_manifest_of_a_newer_format_is_left_for_those_who_can_read_it),
+      cmocka_unit_test(an_older_save_is_never_committed_after_a_newer_one),
+      cmocka_unit_test(several_sealed_saves_are_committed_in_the_order_they_were_begun),
+      cmocka_unit_test(what_was_swept_before_but_is_still_there_is_removed),
+      cmocka_unit_test(somebody_elses_directory_under_the_name_of_a_swept_save_stays),
+      cmocka_unit_test(a_newer_term_stops_it),
+      cmocka_unit_test(a_store_that_does_not_answer_decides_nothing),
+      cmocka_unit_test(what_was_committed_is_not_given_up),
+      cmocka_unit_test(own_leftovers_are_given_up_and_those_of_older_terms_are_not),
+      cmocka_unit_test(only_the_group_of_the_log_is_touched),
+      cmocka_unit_test(wherever_a_save_was_stopped_the_next_term_finishes_it_or_removes_it),
+      cmocka_unit_test(settling_may_be_stopped_anywhere_and_the_next_term_goes_on),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+#include "world.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/restore.h"
+#include "io_fault.h"
+#include "tmpdir.h"
+
+const char *const world_schemes[2] = {"file", "mem"};
+
+static char *copy_of(const char *text) {
+  char *made = strdup(text);
+  if (!made) abort();
+  return made;
+}
+
+static char *sub_dir(const char *dir, const char *name) {
+  char *path = copy_of(tmpdir_path(dir, name));
+  make_dir(path);
+  return path;
+}
+
+static void no_sleep(const io *io, int64_t ns) {
+  (void)io, (void)ns;
+}
+
+static pthread_once_t quick_once = PTHREAD_ONCE_INIT;
+static io quick;
+
+static void make_quick(void) {
+  quick = *io_unflushed();
+  quick.sleep = no_sleep;
+}
+
+const io *world_io(void) {
+  pthread_once(&quick_once, make_quick);
+  return &quick;
+}
+
+world *world_new(const char *scheme, const io *io) {
+  world *w = calloc(1, sizeof *w);
+  if (!w) abort();
+  store_place_scheme = scheme;
+  /* Hundreds of worlds: in memory, where there is such a place, unless another one was asked for.
+   */
+  if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0) store_place_parent = "/dev/shm";
+  store_place_make(&w->place, io);
+  w->dir = copy_of(w->place.dir);
+  w->root = sub_dir(w->dir, "watched");
+  w->staging = sub_dir(w->dir, "staging");
+  w->out = sub_dir(w->dir, "out");
+  if (pool_open(&w->pool, 2, 16, NULL) < 0) abort();
+  w->env = (job_env){.io = io,
+                     .pool = w->pool,
+                     .store = w->place.s,
+                     .rules = rules_builtin(),
+                     .root = w->root,
+                     .staging = w->staging};
+  return w;
+}
+
+void world_free(world *w) {
+  pool_close(w->pool);
+  store_place_remove(&w->place);
+  free(w->dir);
+  free(w->root);
+  free(w->staging);
+  free(w->out);
+  free(w);
+}
+
+store *world_store(const world *w) {
+  store *s;
+  err e = {0};
+  if (store_open(&w->place.where, world_io(), NULL, &s, &e) < 0) fail_msg("%s", e.text);
+  return s;
+}
+
+runlog *world_begin(store *s, const char *prefix, const char *launch) {
+  runlog *log = NULL;
+  err e = {0};
+  runlog_writer who = {.host = "here", .pid = 7};
+  snprintf(who.launch, sizeof who.launch, "%s", launch);
+  if (runlog_open(s, prefix, &log, &e) < 0 || runlog_begin(log, "run", &who, false, &e) < 0)
+    fail_msg("%s", e.text);
+  return log;
+}
+
+/* ---- units ---- */
+
+static void set_mtime(const char *path, long seconds) {
+  struct timespec when[2] = {{seconds, 123456789}, {seconds, 123456789}};
+  if (utimensat(AT_FDCWD, path, when, AT_SYMLINK_NOFOLLOW) < 0) abort();
+}
+
+static void make_dir_unit(const char *at, unsigned seed) {
+  make_dir(at);
+  make_dir(tmpdir_path(at, "sub"));
+  make_dir(tmpdir_path(at, "sub/empty"));
+  write_pattern(tmpdir_path(at, "model.bin"), 70000 + seed % 7, seed);
+  write_pattern(tmpdir_path(at, "sub/shard\xff"), 300, seed + 1);
+  write_bytes(tmpdir_path(at, "empty"), "", 0);
+  if (symlink("model.bin", tmpdir_path(at, "link")) < 0) abort();
+  if (chmod(tmpdir_path(at, "model.bin"), 0640) < 0) abort();
+  set_mtime(tmpdir_path(at, "model.bin"), 1700000000);
+  set_mtime(tmpdir_path(at, "link"), 1600000000);
+  if (chmod(tmpdir_path(at, "sub/empty"), 0750) < 0) abort();
+  set_mtime(tmpdir_path(at, "sub/empty"), 1500000000);
+  set_mtime(tmpdir_path(at, "sub"), 1400000000);
+  set_mtime(at, 1300000000);
+}
+
+static void remove_path(const char *path) {
+  struct stat st;
+  if (lstat(path, &st) < 0) return;
+  if (S_ISDIR(st.st_mode))
+    tmpdir_remove(copy_of(path));
+  else
+    unlink(path);
+}
+
+void remove_unit(const world *w, const char *path, match_kind kind) {
+  char name[4096];
+  if (kind != MATCH_GROUP) remove_path(tmpdir_path(w->root, path));
+  for (int i = 0; kind == MATCH_GROUP && i < 3; i++) {
+    snprintf(name, sizeof name, "%s.part-%d", path, i);
+    remove_path(tmpdir_path(w->root, name));
+  }
+}
+
+static void make_parents(const char *root, const char *path) {
+  char part[4096];
+  for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+    snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+    if (!path_exists(tmpdir_path(root, part))) make_dir(tmpdir_path(root, part));
+  }
+}
+
+void make_unit(const world *w, const char *path, match_kind kind, unsigned seed) {
+  char name[4096], at[4096];
+  remove_unit(w, path, kind);
+  make_parents(w->root, path);
+  snprintf(at, sizeof at, "%s/%s", w->root, path);
+  if (kind == MATCH_DIR) {
+    make_dir_unit(at, seed);
+  } else if (kind == MATCH_FILE) {
+    write_pattern(at, 5000 + seed % 7, seed);
+    set_mtime(at, 1700000000);
+  } else {
+    for (int i = 0; i < 3; i++) {
+      snprintf(name, sizeof name, "%s.part-%d", path, i);
+      write_pattern(tmpdir_path(w->root, name), 1000 + seed % 7 + (unsigned)i, seed + (unsigned)i);
+    }
+  }
+}
+
+/* ---- jobs ---- */
+
+job *job_for(const world *w, runlog *log, const char *path, match_kind kind, int64_t step,
+             int with) {
+  static uint64_t ids;
+  job *j = calloc(1, sizeof *j);
+  if (!j) abort();
+  j->id = ++ids;
+  j->env = &w->env;
+  j->log = log;
+  snprintf(j->policy, sizeof j->policy, "test");
+  j->plan = (plan){.kind = kind, .step = step};
+  snprintf(j->plan.unit, sizeof j->plan.unit, "%s", path);
+  plan_op *ops = j->plan.ops;
+  int n = 0;
+  if (with & WITH_PROVE) ops[n++] = PLAN_PROVE;
+  if (with & WITH_SNAPSHOT) ops[n++] = PLAN_SNAPSHOT;
+  ops[n++] = PLAN_ATTEMPT;
+  ops[n++] = PLAN_UPLOAD;
+  ops[n++] = PLAN_MANIFEST;
+  if (store_can(w->env.store, STORE_CAP_PUBLISH)) ops[n++] = PLAN_PUBLISH;
+  ops[n++] = PLAN_COMMIT;
+  j->plan.count = n;
+  return j;
+}
+
+void job_free(job *j) {
+  free(j->metrics);
+  free(j);
+}
+
+uint64_t save_unit(const world *w, runlog *log, const char *path, match_kind kind, int64_t step) {
+  job *j = job_for(w, log, path, kind, step, 0);
+  job_run(j);
+  if (j->status != 0) fail_msg("%s", j->error.text);
+  uint64_t n = j->commit;
+  job_free(j);
+  return n;
+}
+
+/* ---- restoring ---- */
+
+static void empty_out(const world *w) {
+  remove_path(w->out);
+  make_dir(w->out);
+}
+
+int restore_commit(const world *w, const char *prefix, const runlog_commit *c, err *e) {
+  store *s = world_store(w);
+  manifest m = {0};
+  char key[STORE_KEY_MAX];
+  restore how = {.io = world_io(), .store = s, .pool = w->pool, .staging = w->staging};
+  empty_out(w);
+  snprintf(key, sizeof key, "%s%s%s", prefix, *prefix ? "/" : "", c->dir);
+  int rc = restore_manifest(s, prefix, c, &m, e);
+  if (rc == 0) rc = restore_unit(&how, &m, key, w->out, e);
+  manifest_free(&m);
+  store_close(s);
+  return rc;
+}
+
+static bool same_times(const struct stat *a, const struct stat *b) {
+  return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static void must_equal(const char *a, const char *b);
+
+static void must_equal_dirs(const char *a, const char *b) {
+  char left[4096], right[4096];
+  DIR *d = opendir(a);
+  assert_non_null(d);
+  for (struct dirent *entry; (entry = readdir(d));) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    snprintf(left, sizeof left, "%s/%s", a, entry->d_name);
+    snprintf(right, sizeof right, "%s/%s", b, entry->d_name);
+    must_equal(left, right);
+  }
+  closedir(d);
+  assert_int_equal(count_entries(a), count_entries(b));
+}
+
+static void must_equal(const char *a, const char *b) {
+  struct stat left, right;
+  if (lstat(a, &left) < 0) fail_msg("%s is missing", a);
+  if (lstat(b, &right) < 0) fail_msg("%s is missing", b);
+  if ((left.st_mode & S_IFMT) != (right.st_mode & S_IFMT)) fail_msg("%s: another type", b);
+  if (!same_times(&left, &right)) fail_msg("%s: another mtime", b);
+  if (S_ISLNK(left.st_mode)) {
+    char x[4096] = "", y[4096] = "";
+    assert_true(readlink(a, x, sizeof x - 1) > 0 && readlink(b, y, sizeof y - 1) > 0);
+    assert_string_equal(x, y);
+    return;
+  }
+  if (left.st_mode != right.st_mode) fail_msg("%s: another mode", b);
+  if (S_ISDIR(left.st_mode))
+    must_equal_dirs(a, b);
+  else if (!files_equal(a, b))
+    fail_msg("%s: other bytes", b);
+}
+
+void must_restore(const world *w, const char *prefix, const runlog_commit *c, const char *path) {
+  err e = {0};
+  assert_non_null(c);
+  if (restore_commit(w, prefix, c, &e) < 0) fail_msg("%s: %s", c->dir, e.text);
+  assert_int_equal(count_entries(w->staging), 0);
+  if (c->kind != MATCH_GROUP) {
+    must_equal(tmpdir_path(w->root, path), tmpdir_path(w->out, c->unit));
+    assert_int_equal(count_entries(w->out), 1);
+    return;
+  }
+  char left[4096], right[4096];
+  for (int i = 0; i < 3; i++) {
+    snprintf(left, sizeof left, "%s/%s.part-%d", w->root, path, i);
+    snprintf(right, sizeof right, "%s/%s.part-%d", w->out, c->unit, i);
+    must_equal(left, right);
+  }
+  assert_int_equal(count_entries(w->out), 3);
+}
+
+/* ---- what stands in the store ---- */
+
+struct litter {
+  const runlog_state *state;
+  size_t skip;
+  char found[STORE_KEY_MAX];
+};
+
+static int judge_key(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  struct litter *l = ctx;
+  (void)is_prefix, (void)object;
+  const char *name = key + l->skip;
+  if (strncmp(name, ".ckpt/log/", 10) == 0 || strcmp(name, ".ckpt/lease") == 0) return 0;
+  for (size_t i = 0; i < l->state->commit_count; i++) {
+    size_t len = strlen(l->state->commits[i].dir);
+    if (strncmp(name, l->state->commits[i].dir, len) == 0 && name[len] == '/') return 0;
+  }
+  snprintf(l->found, sizeof l->found, "%s", key);
+  return 1;
+}
+
+const char *store_litter(store *s, const char *prefix) {
+  static struct litter l;
+  runlog *log;
+  l = (struct litter){.skip = *prefix ? strlen(prefix) + 1 : 0};
+  assert_int_equal(runlog_open(s, prefix, &log, NULL), 0);
+  l.state = runlog_view(log);
+  int rc = s->ops->list(s, prefix, false, judge_key, &l, NULL);
+  assert_true(rc >= 0);
+  for (size_t i = 0; rc == 0 && i < l.state->commit_count; i++) {
+    char key[STORE_KEY_MAX + 40];
+    snprintf(key, sizeof key, "%s%s%s/%s", prefix, *prefix ? "/" : "", l.state->commits[i].dir,
+             MANIFEST_NAME);
+    if (store_holds(s, key)) continue;
+    snprintf(l.found, sizeof l.found, "%.900s is missing", key);
+    rc = 1;
+  }
+  runlog_close(log);
+  return rc ? l.found : NULL;
+}
+
+/* ---- hooks ---- */
+
+static pthread_mutex_t hook_mutex = PTHREAD_MUTEX_INITIALIZER; /* uploads open on several threads */
+static struct {
+  const io *inner;
+  const char *what;
+  long left;
+  void (*hook)(void *ctx);
+  void *ctx;
+  bool ran;
+} hooks;
+
+static int hooked_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)io;
+  pthread_mutex_lock(&hook_mutex);
+  bool fits = !hooks.what || strstr(path, hooks.what);
+  if (hooks.hook && !hooks.ran && fits && --hooks.left == 0) {
+    hooks.ran = true;
+    hooks.hook(hooks.ctx);
+  }
+  pthread_mutex_unlock(&hook_mutex);
+  return hooks.inner->open(hooks.inner, dirfd, path, flags, mode);
+}
+
+/* Only `open` is ours: the other calls find the inner vtable's own context in the copy. */
+const io *hooked_io(const io *inner, const char *what, long nth, void (*hook)(void *ctx),
+                    void *ctx) {
+  static io made;
+  made = *inner;
+  made.open = hooked_open;
+  hooks.inner = inner;
+  hooks.what = what;
+  hooks.left = nth;
+  hooks.hook = hook;
+  hooks.ctx = ctx;
+  hooks.ran = false;
+  return &made;
+}
+
+bool hook_ran(void) {
+  return hooks.ran;
+}

@@ -1,0 +1,65 @@
+/* world: a watched directory, a store, and what a job needs between them. For tests: everything
+ * here fails the test, or aborts, when it fails; comparisons share no code with the engine. */
+#ifndef SPEC_WORLD_H
+#define SPEC_WORLD_H
+
+#include "core/job.h"
+#include "core/runlog.h"
+#include "store_place.h"
+
+typedef struct world {
+  store_place place;
+  char *dir;     /* the scratch directory of all below */
+  char *root;    /* the watched one */
+  char *staging; /* of this machine */
+  char *out;     /* restores go here */
+  pool *pool;
+  job_env env; /* its store may be exchanged */
+} world;
+
+extern const char *const world_schemes[2]; /* "file" and "mem" */
+
+/* The system's, that flushes nothing and never sleeps: a job waits until the times of a fresh unit
+ * prove something, and there are hundreds of those. */
+const io *world_io(void);
+
+/* `io` is for the store, the files and the jobs. */
+world *world_new(const char *scheme, const io *io);
+void world_free(world *w);
+
+/* The same store through another handle, with world_io(). Close it. */
+store *world_store(const world *w);
+
+/* A log at `prefix` with a new term by a writer of that launch name. Close it. */
+runlog *world_begin(store *s, const char *prefix, const char *launch);
+
+/* A unit with odd things in it: an empty file, nested and empty directories, links, modes, a name
+ * that is no UTF-8. `seed` decides the bytes. Whatever is there goes first. */
+void make_unit(const world *w, const char *path, match_kind kind, unsigned seed);
+void remove_unit(const world *w, const char *path, match_kind kind);
+
+/* A job for that unit with the plan that the store needs. Free it. */
+enum { WITH_PROVE = 1, WITH_SNAPSHOT = 2 };
+job *job_for(const world *w, runlog *log, const char *path, match_kind kind, int64_t step,
+             int with);
+void job_free(job *j);
+/* Runs one and fails the test unless it was committed. The commit's number. */
+uint64_t save_unit(const world *w, runlog *log, const char *path, match_kind kind, int64_t step);
+
+/* Restores a commit of a log into a fresh `w->out`, by a handle of its own. */
+int restore_commit(const world *w, const char *prefix, const runlog_commit *c, err *e);
+/* Restores it, and fails the test unless it has the same names, types, modes, mtimes, links and
+ * bytes as the unit at `path` in the watched directory. */
+void must_restore(const world *w, const char *prefix, const runlog_commit *c, const char *path);
+
+/* NULL, or the first key in the store that belongs neither to a log, a lease nor a listed commit,
+ * or the commit that lacks its manifest (static memory). */
+const char *store_litter(store *s, const char *prefix);
+
+/* An io whose calls run a hook: at the nth open (from 1; 0: never) of a path that contains `what`
+ * (NULL: any). One at a time; the hook runs on the calling thread, once. */
+const io *hooked_io(const io *inner, const char *what, long nth, void (*hook)(void *ctx),
+                    void *ctx);
+bool hook_ran(void);
+
+#endif

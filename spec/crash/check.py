@@ -1,0 +1,313 @@
+#!/usr/bin/env -S python3 -IS
+"""Reads a store by itself, after a crash, and says what is wrong with it.
+
+  check.py store [--source UNIT=PATH]... [--acked FILE] [--final] STORE
+      The log has no gap and no torn entry; each commit is whole and equal, byte for byte, to a
+      PATH of its UNIT (several PATHs: they were saved in this order, and must not go back).
+      --acked: a file with lines "committed UNIT": none of them may be missing from the log.
+      --final: the newest commit of each UNIT is its last PATH, and nothing unfinished is left.
+  check.py tree PATH SOURCE     PATH is absent, or equal to SOURCE
+  check.py commits STORE        prints the commits, oldest first: number, unit, directory
+  check.py make DIR             makes the sources of the walk in DIR
+
+Nothing of the engine is used: this is a second reading of the format. Each finding is a line
+"torn ...", "lost ...", "gap ..." or "litter ..."; the exit status is 1 if there was one.
+"""
+import hashlib
+import json
+import os
+import pickle
+import re
+import stat
+import sys
+
+MANIFEST = b".ckpt-manifest.json"
+CHUNK = 1 << 20
+findings = []
+
+
+def found(kind, text):
+    findings.append(kind)
+    print(kind, text)
+
+
+def name_of(text):
+    """A name in the format: UTF-8, where %XX stands for a byte that is not, or is no character."""
+    return re.sub(rb"%([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
+
+
+def shown(name):
+    return os.fsdecode(name)
+
+
+# --- the log --------------------------------------------------------------------------------
+
+
+def read_log(store):
+    """The entries of a log, in order; findings for what breaks its form."""
+    where = os.path.join(store, b".ckpt", b"log")
+    entries, nonces = [], set()
+    names = sorted(os.listdir(where)) if os.path.isdir(where) else []
+    for i, name in enumerate(names):
+        if not re.fullmatch(rb"\d{20}\.json", name):
+            found("torn", f"log: {shown(name)} is no entry's name")
+            continue
+        if int(name[:20]) != i:
+            found("gap", f"log: {shown(name)} stands where entry {i} is due")
+            return entries
+        try:
+            with open(os.path.join(where, name), "rb") as f:
+                entry = json.load(f)
+        except ValueError as e:
+            found("torn", f"log: entry {i}: {e}")
+            return entries
+        if entry.get("n") != i or (entry.get("type") == "run") != (i == 0):
+            found("torn", f"log: entry {i} is not what belongs there")
+        if entry.get("nonce") in nonces:
+            found("torn", f"log: entry {i} has the nonce of another one")
+        nonces.add(entry.get("nonce"))
+        entries.append(entry)
+    return entries
+
+
+def read_commits(store):
+    """Folds the log: the commits, oldest first, and the attempts that are still open."""
+    attempts, commits, term = {}, [], None
+    for entry in read_log(store):
+        n, kind = entry["n"], entry["type"]
+        if kind == "run":
+            continue
+        if kind == "term":
+            term = n
+            continue
+        if entry.get("term") != term:
+            found("torn", f"log: entry {n} is of term {entry.get('term')}, the newest is {term}")
+        if kind == "attempt":
+            unit, where = name_of(entry["unit"]), name_of(entry["dir"])
+            if where not in (unit, unit + b".~%d" % n):
+                found("torn", f"log: entry {n}: a wrong directory: {shown(where)}")
+            if where in [a["dir"] for a in attempts.values()]:
+                found("torn", f"log: entry {n}: {shown(where)} belongs to another attempt")
+            attempts[n] = {"unit": unit, "dir": where, "owner": term, "open": True}
+            continue
+        attempt = attempts.get(entry["attempt"])
+        if kind not in ("adopt", "sweep", "commit"):
+            found("torn", f"log: entry {n} is of an unknown type: {kind}")
+        elif not attempt or not attempt["open"]:
+            found("torn", f"log: entry {n}: {kind} of an attempt that is not open")
+        elif kind == "adopt":
+            attempt["owner"] = term
+        elif kind == "sweep":
+            attempt["open"] = False
+        elif attempt["owner"] != term:
+            found("torn", f"log: entry {n} commits what belongs to another term")
+        else:
+            attempt["open"] = False
+            commits.append(dict(entry, unit=attempt["unit"], dir=attempt["dir"]))
+    return commits, [a for a in attempts.values() if a["open"]]
+
+
+# --- trees ----------------------------------------------------------------------------------
+
+
+def tree_of(path):
+    """What is below a directory, or a single file under its own name: {name: lstat}."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return {os.path.basename(path): os.lstat(path)}
+    out = {}
+    for root, dirs, files in os.walk(path):
+        for name in dirs + files:
+            full = os.path.join(root, name)
+            out[os.path.relpath(full, path)] = os.lstat(full)
+    return out
+
+
+def same_bytes(a, b):
+    with open(a, "rb", buffering=0) as x, open(b, "rb", buffering=0) as y:
+        while True:
+            one, two = x.read(CHUNK), y.read(CHUNK)
+            if one != two:
+                return False
+            if not one:
+                return True
+
+
+def differs(path, source):
+    """Why a restored tree is not its source, or None."""
+    if not os.path.lexists(path):
+        return "it is missing"
+    mine, theirs = tree_of(path), tree_of(source)
+    if set(mine) != set(theirs):
+        names = [shown(n) for n in sorted(set(mine) ^ set(theirs))]
+        return f"not the same names: {', '.join(names)}"
+    for name, there in theirs.items():
+        here, a, b = mine[name], inside(path, name), inside(source, name)
+        if here.st_mode != there.st_mode:
+            return f"{shown(name)}: another type or mode"
+        if stat.S_ISLNK(here.st_mode) and os.readlink(a) != os.readlink(b):
+            return f"{shown(name)}: another target"
+        if stat.S_ISREG(here.st_mode) and not same_bytes(a, b):
+            return f"{shown(name)}: other bytes, {here.st_size} of {there.st_size}"
+    return None
+
+
+def inside(path, name):
+    """Where a name of tree_of(path) is."""
+    return os.path.join(path, name) if os.path.isdir(path) else path
+
+
+def stored_differs(path, source):
+    """Why the files that stand in a store are not those of the source, or None."""
+    theirs = {n: st for n, st in tree_of(source).items() if stat.S_ISREG(st.st_mode)}
+    if not os.path.isdir(path):
+        return "it is missing"
+    mine = {n for n, st in tree_of(path).items() if not stat.S_ISDIR(st.st_mode)}
+    if mine != set(theirs) | {MANIFEST}:
+        names = [shown(n) for n in sorted(mine ^ (set(theirs) | {MANIFEST}))]
+        return f"not the same names: {', '.join(names)}"
+    for name in theirs:
+        if not same_bytes(os.path.join(path, name), inside(source, name)):
+            return f"{shown(name)}: other bytes"
+    return None
+
+
+def manifest_differs(path, commit, source):
+    """Why the manifest does not say what the log and the source say, or None."""
+    try:
+        with open(os.path.join(path, MANIFEST), "rb") as f:
+            manifest = json.load(f)
+    except (OSError, ValueError) as e:
+        return f"its manifest: {e}"
+    if manifest["root"] != commit["root"] or name_of(manifest["unit"]) != commit["unit"]:
+        return "its manifest is not the one that was committed"
+    there = tree_of(source)
+    parents = {os.path.dirname(n) for n in there}  # only empty directories are listed
+    entries = {name_of(entry["name"]): entry for entry in manifest["files"]}
+    if set(there) - parents != set(entries) - parents:
+        return "the manifest has not the names of the source"
+    for name, entry in entries.items():
+        st = there[name]
+        kind = {"file": stat.S_IFREG, "dir": stat.S_IFDIR, "link": stat.S_IFLNK}[entry["type"]]
+        if stat.S_IFMT(st.st_mode) != kind or int(entry["mode"], 8) != stat.S_IMODE(st.st_mode):
+            return f"the manifest: {entry['name']}: another type or mode"
+        if kind == stat.S_IFREG and (entry["size"], entry["mtime_ns"]) != (st.st_size, st.st_mtime_ns):
+            return f"the manifest: {entry['name']}: another size or time"
+        if kind == stat.S_IFLNK and name_of(entry["target"]) != os.readlink(inside(source, name)):
+            return f"the manifest: {entry['name']}: another target"
+    files = [e["size"] for e in entries.values() if e["type"] == "file"]
+    if (len(files), sum(files)) != (commit["files"], commit["bytes"]):
+        return "the log counts other files or bytes"
+    return None
+
+
+# --- a store --------------------------------------------------------------------------------
+
+
+def whole_as(store, commit, sources):
+    """The number of the source that a commit is equal to; findings if it is none."""
+    why = "it was never saved"
+    for i, source in enumerate(sources):
+        path = os.path.join(store, commit["dir"])
+        why = stored_differs(path, source) or manifest_differs(path, commit, source)
+        if not why:
+            return i
+    found("torn", f"commit {commit['n']}, {shown(commit['dir'])}: {why}")
+    return None
+
+
+def check_litter(store, commits, still_open):
+    for attempt in still_open:
+        found("litter", f"an attempt of {shown(attempt['unit'])} was neither swept nor committed")
+    staging = os.path.join(store, b".ckpt", b"staging")
+    if os.path.isdir(staging) and os.listdir(staging):
+        found("litter", f"staging: {os.listdir(staging)}")
+    for name in set(os.listdir(store)) - {c["dir"] for c in commits} - {b".ckpt"}:
+        found("litter", f"{shown(name)} is in the store and was never committed")
+
+
+def check_store(store, sources, acked, final):
+    commits, still_open = read_commits(store)
+    newest = {}
+    for commit in commits:
+        unit = commit["unit"]
+        which = whole_as(store, commit, sources.get(unit, []))
+        if which is not None and which < newest.get(unit, 0):
+            found("lost", f"{shown(unit)} went back to an older state at commit {commit['n']}")
+        newest[unit] = which if which is not None else newest.get(unit, 0)
+    for unit in set(acked):
+        listed = sum(c["unit"] == unit for c in commits)
+        if listed < acked.count(unit):
+            found("lost", f"{shown(unit)}: {acked.count(unit)} commits were reported, {listed} are listed")
+    if final:
+        check_litter(store, commits, still_open)
+        for unit, paths in sources.items():
+            if newest.get(unit) != len(paths) - 1:
+                found("lost", f"the last state of {shown(unit)} is not in the store")
+
+
+def read_acked(path):
+    with open(path, "rb") as f:
+        return [line[10:-1] for line in f if line.startswith(b"committed ") and line.endswith(b"\n")]
+
+
+# --- sources --------------------------------------------------------------------------------
+
+
+def content(label, size):
+    return hashlib.shake_128(label.encode()).digest(size)
+
+
+def make_dir(path, label):
+    os.makedirs(path + "/parts/none")
+    files = {"model.bin": 70000, "empty": 0, "parts/a name, 100 %": 3000, "parts/last": 1}
+    for name, size in files.items():
+        with open(f"{path}/{name}", "wb") as f:
+            f.write(content(label + name, size))
+    os.symlink("model.bin", path + "/link")
+    os.chmod(path + "/parts/last", 0o640)
+    open(path + "/DONE", "wb").close()
+
+
+def make(where):
+    """Two directories, and two states of one file (a pickle, so that its end can be known)."""
+    for i in (1, 2):
+        make_dir(f"{where}/{i}/checkpoint-{i}", str(i))
+        with open(f"{where}/{i}/last.ckpt", "wb") as f:
+            pickle.dump(content(f"last {i}", 20000), f, protocol=4)
+
+
+# --- the command line -----------------------------------------------------------------------
+
+
+def main(args):
+    verb, args = (args[0], args[1:]) if args else ("", [])
+    if verb == "store" and args:
+        sources, acked, final, rest = {}, [], False, iter(args[:-1])
+        for word in rest:
+            if word == "--source":
+                unit, path = next(rest).split("=", 1)
+                sources.setdefault(os.fsencode(unit), []).append(os.fsencode(path))
+            elif word == "--acked":
+                acked = read_acked(next(rest))
+            elif word == "--final":
+                final = True
+            else:
+                sys.exit(f"check.py: unknown option {word}")
+        check_store(os.fsencode(args[-1]), sources, acked, final)
+    elif verb == "tree" and len(args) == 2:
+        path, source = map(os.fsencode, args)
+        why = os.path.lexists(path) and differs(path, source)
+        if why:
+            found("torn", f"{args[0]}: {why}")
+    elif verb == "commits" and len(args) == 1:
+        for c in read_commits(os.fsencode(args[0]))[0]:
+            print(c["n"], shown(c["unit"]), shown(c["dir"]))
+    elif verb == "make" and len(args) == 1:
+        make(args[0])
+    else:
+        sys.exit(__doc__)
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,225 @@
+#!/bin/bash
+# One run that is killed again and again: spec/crash/crash.sh, or make test-crash SIZE=1GiB N=50
+#
+# A trainer (trainer.py) writes checkpoints of 40 files under `ckpt-lua run`. It is killed with SIGKILL N
+# times in a row: each second time as the runner enters a system call (strace, a call and a number by
+# lot, recovery and restore included), else at a moment by lot (the runner alone, or the trainer too).
+# Each time:
+#   - the newest checkpoint is restored into an empty directory, and must be the last one that was
+#     reported as committed, or a newer one, equal byte for byte to what it must be;
+#   - each checkpoint that the store lists is compared in the same way, once;
+#   - the next start resumes; the trainer compares what it is given before it goes on.
+# Each third time the trainer's directory is lost too, so the next start must restore.
+#
+# Environment: SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
+# 7 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+HERE=$PWD/spec/crash
+CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
+N=${N:-20}
+size=$(numfmt --from=auto "${SIZE:-64Mi}" 2>/dev/null || numfmt --from=iec-i --suffix=B "${SIZE-}") || exit 2
+size=${size%B}
+
+RANDOM=$((${SEED:=$((EPOCHSECONDS % 32768))}))
+# Time for a save, at 100 MB/s.
+pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 1e8 }')
+# A store only grows: after so many commits the run begins anew at another place.
+((most = size > 256 << 20 ? 2 : 8))
+# Calls that the engine makes and the trainer does not: strace cannot tell them apart.
+calls=fsync,fdatasync,linkat,renameat2,mkdirat,unlinkat,fchmod,utimensat,copy_file_range
+
+ROOT=$(mktemp -d "${CRASH_DIR:-/tmp}/ckpt-crash.XXXXXX") || exit 1
+session=""
+# shellcheck disable=SC2317 # the trap below calls it
+clean_up() {
+  [[ -z $session ]] || kill -9 -- "-$session" 2>/dev/null
+  rm -rf "$ROOT"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+commits=0 bytes=0 differences=0 torn=0 resumed=0 by_call=0 by_runner=0 by_group=0 late=0 places=0
+say() { printf '# %s\n' "$*"; }
+wrong() { # torn|differences TEXT...
+  (($1 += 1))
+  say "round $round: WRONG: ${*:2}"
+  tail -n 5 "$W/log" | sed 's/^/#   /'
+}
+
+# --- the run --------------------------------------------------------------------------------
+
+fresh_place() {
+  [[ -z ${W-} ]] || rm -rf "$W"
+  places=$((places + 1))
+  W=$ROOT/$places acked=""
+  mkdir -p "$W/out"
+  : >"$W/seen" && : >"$W/log"
+}
+
+start() { # [STRACE...]
+  setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "file://$W/store" --quiet 0.5 \
+    --marker DONE --resume-arg '{}' -- \
+    python3 "$HERE/trainer.py" train "$W/out" "$size" "$pause" 1000000 >>"$W/log" 2>&1 &
+  session=$!
+  disown # the shell would report each kill
+}
+
+# The live processes of the session, "PID COMMAND".
+alive() {
+  local stat rest state sid
+  for stat in /proc/[0-9]*/stat; do
+    rest=$(cat "$stat" 2>/dev/null) || continue
+    read -r state _ _ sid _ <<<"${rest##*) }"
+    [[ $sid != "$session" || $state == [ZX] ]] || echo "${rest%% *} ${rest#* }"
+  done
+}
+
+wait_gone() { # SECONDS: 0 if nothing of the session is left
+  local until=$((SECONDS + $1))
+  while [[ -n $(alive) ]]; do
+    ((SECONDS < until)) || return 1
+    sleep 0.1
+  done
+}
+
+reported() { sed -n 's/^ckpt-lua: committed \(checkpoint-[0-9]*\) .*/\1/p' "$W/log"; }
+
+lot() { echo $(((RANDOM << 15 | RANDOM) % $1)); }
+
+# The lower numbers come more often: each thread counts for itself, so a high one may never come.
+kill_at_call() {
+  local call number
+  while
+    read -r call number < <(sed -n "$(($(lot "$(wc -l <"$ROOT/most")") + 1))p" "$ROOT/most")
+    # These are made by a restore only.
+    [[ $call == fchmod || $call == utimensat ]] && [[ -z $acked || -d $W/out ]]
+  do :; done
+  number=$(($(lot $(($(lot "$number") + 1))) + 1))
+  how="as the runner entered its $call number $number"
+  # Without --seccomp-bpf: with it strace 6.1 loses injections.
+  start strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=SIGKILL:when=$number"
+  if wait_gone $((cycle * 2 / 1000 + 3)); then
+    by_call=$((by_call + 1))
+  else
+    how="by lot ($call number $number did not come)"
+    late=$((late + 1))
+    kill -9 -- "-$session"
+  fi
+}
+
+kill_by_lot() {
+  local ms
+  ms=$(lot $((cycle * 3 / 2)))
+  start
+  sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+  if (($(lot 2))); then
+    how="with its trainer, after $ms ms"
+    by_group=$((by_group + 1))
+    kill -9 -- "-$session"
+  else
+    how="alone, after $ms ms"
+    by_runner=$((by_runner + 1))
+    kill -9 "$session"
+  fi
+}
+
+# --- after a kill ---------------------------------------------------------------------------
+
+# Each listed checkpoint is compared when it is first seen; later kills cannot change it unnoticed,
+# for the newest is restored each time.
+compare_listed() {
+  local number unit dir count
+  if ! "$HERE/check.py" commits "$W/store" >"$W/listed" 2>&1; then
+    wrong torn "the log: $(cat "$W/listed")"
+    return
+  fi
+  while read -r number unit dir; do
+    grep -qx "$number" "$W/seen" && continue
+    echo "$number" >>"$W/seen"
+    commits=$((commits + 1))
+    compare torn "$W/store/$dir" "$unit"
+  done <"$W/listed"
+  count=$("$CKPT" ls --json "$W/store" 2>/dev/null | wc -l)
+  ((count == $(wc -l <"$W/listed"))) || wrong torn "ls has $count checkpoints, the log $(wc -l <"$W/listed")"
+}
+
+compare() { # torn|differences PATH UNIT
+  local text
+  if text=$("$HERE/trainer.py" compare "$2" "${3#checkpoint-}" "$size" 2>&1); then
+    bytes=$((bytes + text))
+  else
+    wrong "$1" "$text"
+  fi
+}
+
+compare_restored() {
+  local unit
+  acked=$(reported | tail -n 1)
+  if ! "$CKPT" restore "$W/store" --dir "$W/restored" >"$W/restore.log" 2>&1; then
+    [[ -z $acked && ! -s $W/listed ]] || wrong differences "no restore: $(tail -n 1 "$W/restore.log")"
+    return
+  fi
+  unit=$(ls "$W/restored")
+  ((${unit#checkpoint-} >= ${acked:+${acked#checkpoint-}}+0)) ||
+    wrong differences "$unit was restored, $acked was reported"
+  compare differences "$W/restored/$unit" "$unit"
+  rm -rf "$W/restored"
+}
+
+after_kill() {
+  wait_gone 15 || wrong differences "the trainer goes on after the runner's death: $(alive)"
+  session=""
+  ! grep -q DIFFERS "$W/log" || wrong differences "$(grep DIFFERS "$W/log")"
+  compare_listed
+  compare_restored
+  resumed=$((resumed + $(grep -c '^resumed ' "$W/log")))
+  say "round $round: killed $how; the last that was reported: ${acked:-none}; in the store: $(wc -l <"$W/listed")"
+  # The log keeps the reports of this place; what the trainer said is counted.
+  reported | tail -n 1 | sed 's/.*/ckpt-lua: committed & (before)/' >"$W/log.new"
+  mv "$W/log.new" "$W/log"
+  rm -rf "$W/out.ckpt/quarantine"
+  ((round % 3)) || rm -rf "$W/out"
+  (($(wc -l <"$W/listed") < most)) || fresh_place
+}
+
+# --- main -----------------------------------------------------------------------------------
+
+command -v strace >/dev/null || { echo "crash.sh: strace is needed"; exit 1; }
+say "$N kills, checkpoints of 40 files and $size bytes, SEED=$SEED"
+round=0 how="to begin with"
+fresh_place
+begin=$EPOCHREALTIME
+start strace -f -o "$W/trace" -e "trace=$calls"
+until [[ $(reported | wc -l) -ge 1 ]]; do
+  if [[ -z $(alive) ]] || ((SECONDS > 300)); then
+    say "a run does not work without a kill:"
+    tail -n 20 "$W/log"
+    exit 1
+  fi
+  sleep 0.1
+done
+cycle=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
+kill -9 -- "-$session"
+# A restore makes other calls, and each thread has its own numbers: the most of any thread counts.
+rm -rf "$W/out"
+after_kill
+start strace -f -o "$W/trace.restore" -e "trace=$calls"
+sleep "$((cycle / 1000 + 1))"
+kill -9 -- "-$session"
+awk '$2 ~ /^[a-z]/ { sub(/\(.*/, "", $2); n = ++count[FILENAME $1 $2]; if (n > most[$2]) most[$2] = n }
+  END { for (call in most) print call, most[call] }' "$W/trace" "$W/trace.restore" >"$ROOT/most"
+after_kill
+say "from a start to a commit: $cycle ms; the most that a thread makes: $(sort "$ROOT/most" | paste -sd, | sed 's/,/, /g')"
+
+for ((round = 1; round <= N; round++)); do
+  if ((by_call <= late + by_runner + by_group)); then kill_at_call; else kill_by_lot; fi
+  after_kill
+done
+
+say "$N kills: $by_call at a system call; by lot $by_runner of the runner alone, $((by_group + late)) of all"
+say "  ($late of these because their call did not come); $commits commits seen at $places places, $resumed starts resumed and compared,"
+say "  $bytes bytes compared, $SECONDS s"
+printf '%s 1 - %d kills: %d differences, %d torn checkpoints listed\n1..1\n' \
+  "$( ((differences + torn)) && echo 'not ok' || echo ok)" "$N" "$differences" "$torn"
+exit $((differences + torn > 0))

@@ -1,0 +1,223 @@
+-- restore, ls, verify, version, help: what they print and how they end.
+
+local CKPT = os.getenv("CKPT_LUA") or "./ckpt-lua"
+if CKPT:sub(1, 1) ~= "/" then
+  local pwd = io.popen("pwd"):read("*l")
+  CKPT = pwd .. "/" .. CKPT
+end
+
+local dir
+
+-- Standard output and standard error apart, and the exit code.
+local function ckpt(args)
+  local command = ("cd '%s' && '%s' %s 2>err.txt; printf '\\n%%s' $?"):format(dir, CKPT, args)
+  local pipe = io.popen(command)
+  local text, code = pipe:read("*a"):match("^(.*)\n(%d+)$")
+  pipe:close()
+  local f = io.open(dir .. "/err.txt", "rb")
+  local err = f:read("*a")
+  f:close()
+  return text, tonumber(code), err
+end
+
+local function sh(command)
+  local pipe = io.popen(("cd '%s' && { %s\n}"):format(dir, command))
+  local text = pipe:read("*a")
+  pipe:close()
+  return text
+end
+
+local function has(text, part)
+  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
+end
+
+-- Two commits in ./store.
+local function fill()
+  local f = assert(io.open(dir .. "/job.sh", "w"))
+  f:write([[
+    for n in 1 2; do
+      mkdir out/.new
+      echo "weights $n" >out/.new/model.bin
+      head -c 3000 /dev/zero >out/.new/optimizer
+      mv out/.new out/checkpoint-$n; sleep 0.1
+    done]])
+  f:close()
+  local _, code, err = ckpt("run --dir out --to store -- sh job.sh")
+  assert.are.equal(0, code, err)
+end
+
+local function damage(path)
+  sh(("chmod u+w %s; printf X | dd of=%s bs=1 seek=1000 conv=notrunc 2>&1"):format(path, path))
+end
+
+before_each(function()
+  local pipe = io.popen("mktemp -d")
+  dir = pipe:read("*l")
+  pipe:close()
+end)
+after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+
+describe("ls", function()
+  it("prints a table, oldest first", function()
+    fill()
+    local text, code = ckpt("ls store")
+    assert.are.equal(0, code)
+    local lines = {}
+    for line in text:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    assert.are.equal(3, #lines)
+    assert.is_truthy(lines[1]:match("^NAME +STEP +FILES +SIZE +AGE +COMMITTED$"), lines[1])
+    local row = "^checkpoint%-1 +1 +2 +2.9 KiB +%d+ s +%d+%-%d%d%-%d%dT[%d:]+Z$"
+    assert.is_truthy(lines[2]:match(row), lines[2])
+    assert.is_truthy(lines[3]:match("^checkpoint%-2 "), lines[3])
+  end)
+
+  it("prints one JSON object for each with exact numbers", function()
+    fill()
+    local text, code = ckpt("ls --json store")
+    assert.are.equal(0, code)
+    local first, second = text:match("^({[^\n]*})\n({[^\n]*})\n$")
+    has(first, '"name":"checkpoint-1"')
+    has(first, '"step":1,"files":2,"bytes":3010,')
+    has(second, '"name":"checkpoint-2"')
+  end)
+
+  it("has code 10 without a store and 4 without a log", function()
+    local text, code, err = ckpt("ls nowhere")
+    assert.are.equal(10, code, err)
+    assert.are.equal("", text)
+    has(err, "nowhere")
+    sh("mkdir empty")
+    assert.are.equal(4, (select(2, ckpt("ls empty"))))
+  end)
+end)
+
+describe("restore", function()
+  it("puts the newest one there and prints its path", function()
+    fill()
+    local text, code, err = ckpt("restore store --dir back")
+    assert.are.equal(0, code, err)
+    assert.are.equal("back/checkpoint-2\n", text)
+    has(err, "restored checkpoint-2 (2 files, 2.9 KiB) to back")
+    assert.are.equal("", sh("diff -r out/checkpoint-2 back/checkpoint-2"))
+    assert.are.equal("checkpoint-2\n", sh("ls -A back"))
+  end)
+
+  it("takes a name, and a checkpoint's own address", function()
+    fill()
+    assert.are.equal("b1/checkpoint-1\n", (ckpt("restore store checkpoint-1 --dir b1")))
+    assert.are.equal("b2/checkpoint-1\n", (ckpt("restore store/checkpoint-1 --dir=b2")))
+    assert.are.equal("", sh("diff -r b1 b2; diff -r b1/checkpoint-1 out/checkpoint-1"))
+    has((ckpt("restore store --json --dir b3")), '{"path":"b3/checkpoint-2",')
+  end)
+
+  it("replaces nothing", function()
+    fill()
+    sh("mkdir -p back/checkpoint-2; echo mine >back/checkpoint-2/file")
+    local _, code, err = ckpt("restore store --dir back")
+    assert.are_not.equal(0, code)
+    has(err, "checkpoint-2")
+    assert.are.equal("mine\n", sh("cat back/checkpoint-2/*"))
+  end)
+
+  it("has code 4 for a name that is not there and 10 without a store", function()
+    fill()
+    local text, code, err = ckpt("restore store checkpoint-9 --dir back")
+    assert.are.equal(4, code, err)
+    assert.are.equal("", text)
+    has(err, "checkpoint-9")
+    assert.are.equal(10, (select(2, ckpt("restore nowhere --dir back"))))
+  end)
+
+  it("has code 5 for damaged data, and leaves nothing under its name", function()
+    fill()
+    damage("store/checkpoint-2/optimizer")
+    local _, code, err = ckpt("restore store --dir back")
+    assert.are.equal(5, code, err)
+    has(err, "optimizer")
+    assert.are.equal("", sh("ls back 2>/dev/null"))
+  end)
+end)
+
+describe("verify", function()
+  it("says ok for each one", function()
+    fill()
+    local text, code = ckpt("verify store")
+    assert.are.equal(0, code)
+    assert.are.equal("ok   checkpoint-1 (2 files, 2.9 KiB)\n" ..
+                     "ok   checkpoint-2 (2 files, 2.9 KiB)\n", text)
+  end)
+
+  it("finds one changed byte and has code 5", function()
+    fill()
+    damage("store/checkpoint-1/optimizer")
+    local text, code = ckpt("verify store")
+    assert.are.equal(5, code)
+    has(text, "BAD  checkpoint-1: ")
+    has(text, "optimizer")
+    has(text, "ok   checkpoint-2")
+    assert.are.equal(0, (select(2, ckpt("verify store checkpoint-2"))))
+    local json, json_code = ckpt("verify store checkpoint-1 --json")
+    assert.are.equal(5, json_code)
+    has(json, '{"ok":false,"status":"CORRUPT",')
+  end)
+
+  it("works on a checkpoint that was copied elsewhere", function()
+    fill()
+    sh("cp -a store/checkpoint-1 elsewhere")
+    local text, code, err = ckpt("verify elsewhere")
+    assert.are.equal(0, code, err)
+    has(text, "ok   checkpoint-1")
+  end)
+end)
+
+describe("the command line", function()
+  it("has a help for everything", function()
+    for _, verb in ipairs { "run", "watch", "restore", "ls", "verify", "version", "help" } do
+      local text, code = ckpt("help " .. verb)
+      assert.are.equal(0, code)
+      has(text, "usage: ckpt-lua " .. verb)
+      assert.are.equal(text, (ckpt(verb .. " --help")))
+      assert.are.equal(text, (ckpt(verb .. " -h")))
+    end
+    local text, code = ckpt("--help")
+    assert.are.equal(0, code)
+    has(text, "usage: ckpt-lua VERB")
+    assert.are.equal(text, (ckpt("help")))
+    assert.are.equal(text, (ckpt("-h")))
+  end)
+
+  it("has code 2 and one line on standard error for mistakes", function()
+    for _, args in ipairs { "wacth", "--frob", "ls", "ls a b", "restore x", "run --dir a",
+                            "ls --jsno x", "help nothing" } do
+      local text, code, err = ckpt(args)
+      assert.are.equal(2, code, args)
+      assert.are.equal("", text)
+      assert.is_truthy(err:match("^ckpt%-lua: [^\n]+\n$"), err)
+    end
+    has(select(3, ckpt("wacth")), "did you mean watch?")
+    assert.are.equal(2, (select(2, ckpt(""))))
+  end)
+
+  it("knows its version", function()
+    local text, code = ckpt("--version")
+    assert.are.equal(0, code)
+    assert.is_truthy(text:match("^ckpt%-lua %d+%.%d+%.%d+\n$"), text)
+    assert.are.equal(text, (ckpt("version")))
+    assert.is_truthy((ckpt("version --json")):match('^{"name":"ckpt%-lua","version":"[%d.]+"}\n$'))
+  end)
+
+  it("does not call a list whole that could not be written", function()
+    fill()
+    for _, args in ipairs { "ls store", "ls --json store", "verify store", "version", "help" } do
+      local _, code, err = ckpt(args .. " >/dev/full")
+      assert.are.equal(1, code, args)
+      has(err, "cannot write the output")
+    end
+  end)
+
+  it("works with its standard descriptors closed", function()
+    local _, code = ckpt("run --dir out --to store -- true <&- >&- 2>&-")
+    assert.are.equal(0, code)
+    assert.are.equal("", sh("grep -rl ckpt-lua: out out.ckpt store"))
+  end)
+end)
