@@ -240,7 +240,10 @@ static int need_pool(ckpt *c) {
 
 void ckpt_close(ckpt *c) {
   if (!c) return;
-  while (c->runs) ckpt_run_close(c->runs);
+  for (ckpt_run *h = c->runs, *next; h; h = next) {
+    next = h->next;
+    ckpt_run_close(h);
+  }
   pool_close(c->pool);
   told_free(c->handed);
   while (c->told_first) {

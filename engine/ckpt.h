@@ -156,7 +156,7 @@ typedef struct ckpt_prepared {
 
 /* Makes the directory ready for a trainer, while nothing runs in it: quarantines what is provably
  * torn, restores the newest commit if it is not there whole, and says what to resume from. Blocks.
- * CKPT_ENOENT with CKPT_RESTORE_REQUIRED (or _NAMED) when there is nothing. */
+ * Once for a run. CKPT_ENOENT with CKPT_RESTORE_REQUIRED (or _NAMED) when there is nothing. */
 int ckpt_run_prepare(ckpt_run *run, const ckpt_prepare_options *options, ckpt_prepared *out);
 
 /* Begins to watch. From here on nothing of ours is ever written below `dir`. */
@@ -181,10 +181,11 @@ typedef struct ckpt_event {
   const char *json;
 } ckpt_event;
 
-/* Hands an event in; returns at once, the event is copied. *job (may be NULL) is 0: jobs are named
- * by their completions. */
+/* Hands an event in, once the run has started; returns at once, the event is copied. *job (may be
+ * NULL) is 0: jobs are named by their completions. */
 int ckpt_notify(ckpt_run *run, const ckpt_event *event, uint64_t *job);
-/* Gives a job up; its completion follows. CKPT_ENOENT if it is over. */
+/* Gives a job up, also one that waits for its next try; its completion follows (CKPT_FAILED with
+ * CKPT_ECANCELED, unless it was committed just before). CKPT_ENOENT if it is over. */
 int ckpt_cancel(ckpt *engine, uint64_t job);
 
 enum {
@@ -200,7 +201,7 @@ enum {
 typedef struct ckpt_completion {
   size_t size;
   ckpt_run *run;
-  uint64_t job;    /* 0 if none was begun */
+  uint64_t job;    /* 0 if none was begun; the same for all tries of a save */
   uint32_t kind;   /* CKPT_COMMITTED, ... */
   int32_t status;  /* CKPT_OK or CKPT_E* */
   uint32_t class_; /* CKPT_CLASS_* of the status */
@@ -232,7 +233,7 @@ typedef struct ckpt_run_status {
 } ckpt_run_status;
 int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out);
 
-/* Each unit that is complete, or still settling, and not durable. */
+/* Each unit that is complete, or still settling, and not durable; those given up, too. */
 typedef struct ckpt_pending {
   size_t size;
   const char *unit;   /* valid during the call */

@@ -56,8 +56,8 @@ const io *io_system(void);
 /* A fresh random identifier: 32 lower-case hex digits and a NUL. Returns 0 or -errno. */
 int io_nonce(const io *io, char out[33]);
 
-/* Nanoseconds since 1970. File systems know years that do not fit (from 2262 on, before 1677): those
- * are the largest or smallest number. */
+/* Nanoseconds since 1970. File systems know years that do not fit (from 2262 on, before 1677):
+ * those are the largest or smallest number. */
 static inline int64_t io_time_ns(struct timespec t) {
   int64_t ns;
   if (!__builtin_mul_overflow((int64_t)t.tv_sec, 1000000000, &ns) &&

@@ -45,7 +45,6 @@ struct walk {
   int (*each)(struct walk *w, runlog *log, err *e);
   void *ctx;
   size_t logs;
-  int stopped; /* what a callback returned to end it */
 };
 
 static int on_group(void *ctx, const char *prefix, err *e) {
@@ -56,7 +55,6 @@ static int on_group(void *ctx, const char *prefix, err *e) {
   w->logs++;
   rc = w->each(w, log, e);
   runlog_close(log);
-  if (rc > 0) w->stopped = rc;
   return rc;
 }
 
@@ -67,7 +65,6 @@ static int walk_logs(const io *io, const log_sink *log, const char *where, struc
   if (rc == 0) rc = w->store->ops->exists(w->store, e);
   if (rc == 0) rc = runlog_groups(w->store, "", on_group, w, e);
   store_close(w->store);
-  if (w->stopped) return w->stopped;
   if (rc == 0 && w->logs == 0)
     rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
   return rc;
@@ -178,7 +175,7 @@ int catalog_find(const io *io, const log_sink *log, const char *where, catalog_p
   *out = (catalog_pick){0};
   int rc = parse_place(where, &u, e);
   if (rc == 0) rc = store_open(&u, io, log, &out->store, e);
-  if (rc < 0) return rc;
+  if (rc != 0) return rc;
   int there = out->store->ops->exists(out->store, &absent);
   if (there < 0 && there != ERR_NOSTORE) return err_set(e, there, "%s", absent.text);
   if (there == 0) rc = pick_from_log(out, &u, NULL, &is_target, e);

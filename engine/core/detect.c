@@ -357,6 +357,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .lacking = u->lacking,
                        .files = u->files,
                        .bytes = u->bytes,
+                       .stamp = u->stamp,
                        .fingerprint = u->fingerprint,
                        .changed_ns = u->changed};
 }

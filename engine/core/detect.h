@@ -61,6 +61,7 @@ typedef struct detect_unit {
                           snapshot of it, not the thing itself */
   bool lacking;        /* a file is missing that the unit of this kind before it had */
   uint64_t files, bytes;
+  uint64_t stamp;     /* of its files when it was last judged: stamp.h */
   digest fingerprint; /* over names, sizes, mtimes and inodes */
   int64_t changed_ns; /* IO_WALL time of the newest mtime or ctime in it */
 } detect_unit;

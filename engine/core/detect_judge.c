@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stamp.h"
 #include "core/structure.h"
 #include "detect_model.h"
 #include "prims/proc.h"
@@ -13,7 +14,7 @@ static const int64_t try_again = 5000000000; /* after an error */
 typedef struct tally {
   rule_facts *f;
   int64_t changed, data_mtime;
-  uint64_t bytes, data_seq, again_seq;
+  uint64_t bytes, stamp, data_seq, again_seq;
   bool rewritten, left_over; /* old data that was, or was not, written since it was settled */
   const unit *u;
   const rules *rules;
@@ -34,6 +35,7 @@ static void count_file(void *ctx, node *n) {
   t->f->files++;
   if (n->type != NODE_FILE) return;
   t->bytes += n->size;
+  t->stamp += stamp_of_file(n->size, n->mtime_ns, n->ino);
   if (n->evidence == NODE_OPEN) t->f->open_name = n->name;
   t->f->open += n->evidence == NODE_OPEN;
   t->f->seen += n->evidence == NODE_SEEN;
@@ -168,6 +170,7 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   u->lacking = f->lacks != NULL;
   u->files = f->files;
   u->bytes = t.bytes;
+  u->stamp = t.stamp;
   u->changed = t.changed;
 }
 

@@ -19,12 +19,12 @@ struct unit {
   uint32_t generation;
   bool renamed, dead, touched; /* as in rule_facts */
   /* Places in the detector's order of changes. */
-  uint64_t settle_seq; /* when it was last complete, or its writer died; 0: never */
+  uint64_t settle_seq;            /* when it was last complete, or its writer died; 0: never */
   uint64_t write_seq, shrink_seq; /* newest write; newest removal of a file */
   uint64_t remove_seq;            /* ... of one that was there when it was settled */
-  uint64_t touches;  /* how often anything in it changed */
-  int64_t last, due; /* IO_MONO: its last change; when to look again */
-  uint64_t files, bytes;
+  uint64_t touches;               /* how often anything in it changed */
+  int64_t last, due;              /* IO_MONO: its last change; when to look again */
+  uint64_t files, bytes, stamp;
   bool lacking;
   digest fingerprint;
   int64_t changed; /* IO_WALL */

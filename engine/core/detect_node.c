@@ -78,13 +78,13 @@ int node_attach(node *dir, node *n, err *e) {
   bool found;
   if (dir->count == dir->room) {
     size_t room = dir->room ? 2 * dir->room : 4;
-    node **grown = realloc(dir->children, room * sizeof *grown);
+    node **grown = realloc((void *)dir->children, room * sizeof(void *));
     if (!grown) return err_set(e, ERR_NOMEM, "watch: out of memory");
     dir->children = grown;
     dir->room = room;
   }
   size_t at = place_of(dir, n->name, strlen(n->name), &found);
-  memmove(dir->children + at + 1, dir->children + at, (dir->count - at) * sizeof(node *));
+  memmove(dir->children + at + 1, dir->children + at, (dir->count - at) * sizeof(void *));
   dir->children[at] = n;
   dir->count++;
   n->parent = dir;
@@ -97,7 +97,7 @@ void node_detach(node *n) {
   if (!dir) return;
   size_t at = place_of(dir, n->name, strlen(n->name), &found);
   dir->count--;
-  memmove(dir->children + at, dir->children + at + 1, (dir->count - at) * sizeof(node *));
+  memmove(dir->children + at, dir->children + at + 1, (dir->count - at) * sizeof(void *));
   n->parent = NULL;
 }
 

@@ -20,9 +20,9 @@ typedef struct rule_facts {
   bool renamed; /* it got its name by a rename, and nothing was written into it since */
   bool removed; /* a file that it had when it was settled is gone, and nothing was written since */
   bool shrinking; /* the last that happened in it was a removal */
-  bool dead;    /* its writer died before it was complete */
-  bool mixed;   /* some of its files were written again, some not (yet) */
-  bool touched; /* it has changed since the watch began */
+  bool dead;      /* its writer died before it was complete */
+  bool mixed;     /* some of its files were written again, some not (yet) */
+  bool touched;   /* it has changed since the watch began */
   /* markers */
   const char *marker; /* one that is there, or NULL */
   bool marker_old;    /* the data was written after it */

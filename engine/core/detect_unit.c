@@ -7,7 +7,7 @@
 int units_push(units *u, unit *item, err *e) {
   if (u->count == u->room) {
     size_t room = u->room ? 2 * u->room : 16;
-    unit **grown = realloc(u->at, room * sizeof *grown);
+    unit **grown = realloc((void *)u->at, room * sizeof(void *));
     if (!grown) return err_set(e, ERR_NOMEM, "watch: out of memory");
     u->at = grown;
     u->room = room;
@@ -44,7 +44,7 @@ static int table_insert(detect *d, unit *u, err *e) {
   if (rc < 0) return rc;
   d->all.count--;
   size_t at = table_place(d, u->path, u->kind == MATCH_GROUP, &found);
-  memmove(d->all.at + at + 1, d->all.at + at, (d->all.count - at) * sizeof(unit *));
+  memmove(d->all.at + at + 1, d->all.at + at, (d->all.count - at) * sizeof(void *));
   d->all.at[at] = u;
   d->all.count++;
   return 0;
@@ -55,7 +55,7 @@ static void table_remove(detect *d, unit *u) {
   size_t at = table_place(d, u->path, u->kind == MATCH_GROUP, &found);
   if (!found || d->all.at[at] != u) return;
   d->all.count--;
-  memmove(d->all.at + at, d->all.at + at + 1, (d->all.count - at) * sizeof(unit *));
+  memmove(d->all.at + at, d->all.at + at + 1, (d->all.count - at) * sizeof(void *));
 }
 
 static unit *table_find(const detect *d, const char *path, bool group) {

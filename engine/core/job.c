@@ -5,6 +5,7 @@
 
 #include "core/settle.h"
 #include "core/snapshot.h"
+#include "core/stamp.h"
 #include "core/structure.h"
 #include "core/transfer.h"
 #include "core/tree.h"
@@ -30,6 +31,14 @@ static const char *unit_name(const job *j) {
   return fs_base(j->plan.unit);
 }
 
+static uint64_t stamp_of(const tree *t) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < t->count; i++)
+    if (t->files[i].type == MANIFEST_FILE)
+      sum += stamp_of_file(t->files[i].size, t->files[i].mtime_ns, t->files[i].inode);
+  return sum;
+}
+
 /* Lists the unit, and waits until a later write would show in its times. */
 static int look(struct work *w, err *e) {
   const job_env *env = w->env;
@@ -37,6 +46,8 @@ static int look(struct work *w, err *e) {
   int rc = tree_scan(env->io, env->root, p->unit, p->kind, env->rules, &w->source, e);
   if (rc < 0) return rc;
   w->from = &w->source;
+  if (w->job->stamp && w->job->stamp != stamp_of(&w->source))
+    return err_set(e, ERR_RETIRED, "%s was written again before it was read", p->unit);
   int64_t wait = tree_racy_ns(&w->source, env->io->now(env->io, IO_WALL));
   if (wait > 0) env->io->sleep(env->io, wait);
   w->twice = tree_from_future(&w->source, env->io->now(env->io, IO_WALL));
@@ -174,7 +185,7 @@ static int check(struct work *w, err *e) {
 static int give_up(struct work *w, int rc) {
   job *j = w->job;
   err e = {0};
-  if (rc == ERR_FENCED || w->attempt == RUNLOG_NONE) return rc;
+  if (w->attempt == RUNLOG_NONE) return rc;
   int swept = settle_give_up(w->env->store, j->log, w->attempt, w->env->log, &e);
   if (swept == 0) return rc;
   if (committed(w)) {

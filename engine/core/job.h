@@ -1,7 +1,8 @@
 /* job: one plan being executed, on a worker thread, from the first look at the files to the commit.
  *
  * A job that fails, is cancelled, or finds that the unit changed, gives its attempt up in the log
- * and removes what it wrote; if it cannot even do that, the next term does. */
+ * and removes what it wrote; if it cannot even do that, the next job of the log or the next term
+ * does. One that is fenced touches nothing any more. */
 #ifndef CORE_JOB_H
 #define CORE_JOB_H
 
@@ -34,14 +35,17 @@ typedef struct job {
   plan plan;
   runlog *log; /* the group's, with a term of ours; this job's alone while it runs */
   char policy[64];
-  char *metrics; /* a JSON object as text, or NULL; owned */
+  char *metrics;  /* a JSON object as text, or NULL; owned */
+  uint64_t stamp; /* the files' when the unit was found complete (stamp.h): others are ERR_RETIRED;
+                     0: not known */
 
   atomic_int cancel;      /* set by the owner: stop at the next block */
   _Atomic uint64_t moved; /* bytes sent so far */
   _Atomic uint64_t total;
 
   /* The result, to be read when it is over. */
-  int status;    /* 0: committed */
+  int status;    /* 0: committed. ERR_RETIRED: the unit changed or vanished, or is `unproven`.
+                    Another error: not committed, as far as can be known while the store is silent */
   bool unproven; /* nothing was done: the structural check did not pass */
   err error;
   uint64_t commit; /* entry number */

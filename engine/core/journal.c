@@ -163,7 +163,7 @@ static int fold_child(journal *j, const json_t *line) {
   int rc = js_get_int(line, "pid", "journal", &pid, NULL);
   if (rc == 0) rc = js_get_int(line, "sid", "journal", &sid, NULL);
   if (rc == 0) rc = js_get_int(line, "start", "journal", &start, NULL);
-  if (rc < 0) return rc;
+  if (rc != 0) return rc;
   /* A process is ended by this number one day: it must not be cut to another one. */
   if (pid < 0 || pid > INT32_MAX || sid < 0 || sid > INT32_MAX) return ERR_FORMAT;
   j->child = (journal_child){
@@ -180,7 +180,7 @@ static int fold_head(journal *j, const json_t *line, err *e) {
                    "%s was written by a newer ckpt-lua: use that one, or name another --state",
                    j->path);
   if (rc == 0) rc = js_get_name(line, "boot", "journal", &boot, NULL);
-  if (rc < 0) return rc;
+  if (rc != 0) return rc;
   if (strcmp(boot, j->boot) != 0) j->rebooted = true;
   j->headed = true;
   free(boot);

@@ -15,25 +15,23 @@
 /* A socket's address has room for 108 bytes; ours has "/ckpt-lua/" and 16 digits behind this. */
 enum { RUNTIME_MAX = 69 };
 
-/* Paths are compared without links, or a target behind one would hide. What does not exist yet is
- * resolved as far as it does. A link to nothing is refused: what it will lead to is not known. */
+/* Paths (absolute and normal) are compared without links, or a target behind one would hide. What
+ * does not exist yet is resolved as far as it does. A link to nothing is refused: what it will lead
+ * to is not known. */
 static int resolve(const io *io, const char *path, char out[FS_PATH_MAX], err *e) {
-  char head[FS_PATH_MAX], real[PATH_MAX], tail[FS_PATH_MAX] = "";
+  char head[FS_PATH_MAX], real[PATH_MAX];
   int rc = fs_join(head, path, "", e);
   if (rc < 0) return rc;
   while (!realpath(head, real)) {
-    char parent[FS_PATH_MAX], joined[FS_PATH_MAX];
     struct stat st;
     if (errno != ENOENT) return err_sys(e, errno, "resolve %s", path);
     if (io->lstat(io, AT_FDCWD, head, &st) == 0 && S_ISLNK(st.st_mode))
       return err_set(e, ERR_INVAL, "%s is a link to what is not there", head);
-    rc = fs_join(joined, fs_base(head), tail, e);
-    if (rc < 0) return rc;
-    strcpy(tail, joined);
-    fs_parent(head, parent);
-    strcpy(head, parent);
+    char *slash = strrchr(head, '/');
+    slash[slash == head] = 0; /* the root is always there */
   }
-  return fs_join(out, real, tail, e);
+  const char *tail = path + strlen(head);
+  return fs_join(out, real, *tail == '/' ? tail + 1 : tail, e);
 }
 
 static int local_path(const io *io, const char *option, const char *text, char out[FS_PATH_MAX],
@@ -93,7 +91,7 @@ static int place_target(const io *io, const places_options *o, places *p, err *e
   if (rc == 0 && strcmp(p->target.scheme, "file") == 0) {
     char real[FS_PATH_MAX];
     rc = resolve(io, p->target.path, real, e);
-    if (rc == 0) strcpy(p->target.path, real);
+    if (rc == 0) memcpy(p->target.path, real, strlen(real) + 1);
     if (rc == 0) rc = apart(p->dir, "the watched directory", real, "the target", e);
     if (rc == 0) rc = apart(p->state, "the state directory", real, "the target", e);
   }

@@ -19,7 +19,7 @@ typedef struct restore {
   atomic_int *cancel;  /* may be NULL */
 } restore;
 
-/* Reads the manifest that a commit names and holds it against the commit's unit and root digest
+/* Reads the manifest that a commit names and holds it against the commit's root digest
  * (ERR_CORRUPT). `prefix` is the group's. */
 int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e);
 

@@ -111,16 +111,14 @@ static void free_list(const char *const *list) {
 
 /* A copy of both lists, one after the other. */
 static const char *const *copy_lists(const char *const *a, const char *const *b) {
-  size_t na = count_of(a), nb = count_of(b);
-  const char **out = calloc(na + nb + 1, sizeof *out);
-  for (size_t i = 0; out && i < na + nb; i++) {
-    out[i] = strdup(i < na ? a[i] : b[i - na]);
-    if (!out[i]) {
-      free_list((const char *const *)out);
-      return NULL;
-    }
-  }
-  return (const char *const *)out;
+  const char **out = calloc(count_of(a) + count_of(b) + 1, sizeof *out);
+  size_t n = 0;
+  bool whole = out != NULL;
+  for (; whole && a && *a; a++) whole = (out[n++] = strdup(*a)) != NULL;
+  for (; whole && b && *b; b++) whole = (out[n++] = strdup(*b)) != NULL;
+  if (whole) return (const char *const *)out;
+  free_list((const char *const *)out);
+  return NULL;
 }
 
 static int check_marker(const char *name, err *e) {
@@ -146,11 +144,19 @@ static const rules_marker *copy_markers(const char *const *names, size_t *count)
   *count = names ? count_of(names) : builtin.marker_count;
   rules_marker *out = calloc(*count + 1, sizeof *out);
   for (size_t i = 0; out && i < *count; i++) {
-    const rules_marker *from = names ? NULL : &builtin.markers[i];
-    out[i].name = strdup(from ? from->name : names[i]);
-    out[i].newest = from && from->newest;
-    const char *signature = from ? from->signature : RULES_ALWAYS;
-    out[i].signature = signature ? strdup(signature) : NULL;
+    rules_marker from = {.signature = RULES_ALWAYS};
+    if (names)
+      from.name = names[i];
+    else
+      from = builtin.markers[i];
+    out[i].name = strdup(from.name);
+    out[i].signature = from.signature ? strdup(from.signature) : NULL;
+    out[i].newest = from.newest;
+    /* Half a row would make a marker that is required one that only helps. */
+    if (from.signature && !out[i].signature) {
+      free((char *)out[i].name);
+      out[i].name = NULL;
+    }
   }
   return out;
 }

@@ -108,6 +108,7 @@ static int on_open(run *r, run_unit *u, err *e) {
 static int on_complete(run *r, run_unit *u, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
   bool same = digest_equal(&known.fingerprint, &u->fingerprint);
+  u->retired = 0;
   /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
   if (u->phase != UNIT_RUNNING) {
     if (same && known.state == JOURNAL_COMMITTED)
@@ -179,12 +180,11 @@ int run_fd(const run *r) {
   return r->detect ? detect_fd(r->detect) : -1;
 }
 
-static int start_proven(void *ctx, const detect_unit *unit) {
+static int take_known(void *ctx, const detect_unit *unit) {
   run *r = ctx;
   if (unit->state != DETECT_UNPROVEN && unit->state != DETECT_OPEN) return 0;
   journal_unit known = journal_find(r->journal, unit->path);
   if (known.state != JOURNAL_COMPLETE && known.state != JOURNAL_COMMITTED) return 0;
-  if (!digest_equal(&known.fingerprint, &unit->fingerprint)) return 0;
   run_unit *u;
   return run_unit_take(r, unit, &u, NULL);
 }
@@ -192,11 +192,13 @@ static int start_proven(void *ctx, const detect_unit *unit) {
 /* The detector has only seen a listing; what the journal or the log know to be whole is told to it.
  * The paths are collected first: proving one changes what is walked. */
 static int prove_known(run *r, err *e) {
-  int rc = detect_each(r->detect, start_proven, r);
+  int rc = detect_each(r->detect, take_known, r);
   if (rc < 0) return err_set(e, rc, "list %s: out of memory", r->places.dir);
-  for (size_t i = 0; rc >= 0 && i < r->unit_count; i++)
-    rc = detect_prove(r->detect, r->units[i]->path, &r->units[i]->fingerprint,
+  for (size_t i = 0; rc >= 0 && i < r->unit_count; i++) {
+    journal_unit known = journal_find(r->journal, r->units[i]->path);
+    rc = detect_prove(r->detect, r->units[i]->path, &known.fingerprint,
                       "whole when it was last seen", e);
+  }
   return rc < 0 ? rc : 0;
 }
 

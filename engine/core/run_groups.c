@@ -22,7 +22,7 @@ int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
       *out = r->groups[i];
       return 0;
     }
-  run_group **groups = realloc(r->groups, (r->group_count + 1) * sizeof *groups);
+  run_group **groups = realloc(r->groups, (r->group_count + 1) * sizeof(run_group *));
   if (!groups) return err_set(e, ERR_NOMEM, "open group %s: out of memory", prefix);
   r->groups = groups;
   run_group *g = calloc(1, sizeof *g);

@@ -22,8 +22,9 @@ struct prepare {
   char staging[FS_PATH_MAX];
   bool inside; /* the staging is in the watched directory: removed before a child starts */
   bool moved;  /* something was moved or restored: the directory has to be surveyed again */
-  char *named; /* path of the unit that was asked for by name; NULL: none */
-  struct restored *restored; /* out->restored of them */
+  char named[FS_PATH_MAX]; /* path of the unit that was asked for by name; "": none */
+  struct restored *restored;
+  size_t restored_count;
 };
 
 /* ---- staging ---- */
@@ -101,8 +102,7 @@ static int quarantine(struct prepare *p, const char *path, match_kind kind, cons
 }
 
 static int note_restored(struct prepare *p, const char *path, const char *uri, err *e) {
-  size_t count = p->out->restored;
-  struct restored *all = realloc(p->restored, (count + 1) * sizeof *all);
+  struct restored *all = realloc(p->restored, (p->restored_count + 1) * sizeof *all);
   if (all) p->restored = all;
   struct restored now = {all ? strdup(path) : NULL, all ? strdup(uri) : NULL};
   if (!now.path || !now.uri) {
@@ -110,7 +110,7 @@ static int note_restored(struct prepare *p, const char *path, const char *uri, e
     free(now.uri);
     return err_set(e, ERR_NOMEM, "prepare: out of memory");
   }
-  all[count] = now;
+  all[p->restored_count++] = now;
   p->out->restored++;
   p->moved = true;
   log_say(p->run->env->log, LOG_INFO, "restored %s from %s", path, uri);
@@ -194,7 +194,7 @@ static int run_actions(struct prepare *p, run_group *g, const survey *s, const s
       char why[600];
       snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
       rc = quarantine(p, u->path, u->kind, why, e);
-    } else {
+    } else if (g) { /* without a group there are no commits */
       rc = restore_commit(p, s, g, &runlog_view(g->group.log)->commits[a->index], e);
     }
   }
@@ -259,14 +259,6 @@ static int make_room(struct prepare *p, const survey *s, const char *path, uint6
   return 0;
 }
 
-static int name_unit(struct prepare *p, const char *group, const char *unit, err *e) {
-  char path[FS_PATH_MAX];
-  int rc = fs_join(path, group, unit, e);
-  if (rc < 0) return rc;
-  p->named = strdup(path);
-  return p->named ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
-}
-
 static int restore_own(struct prepare *p, const survey *s, const char *named, err *e) {
   run *r = p->run;
   char prefix[FS_PATH_MAX];
@@ -278,8 +270,8 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
     const runlog_commit *c = runlog_newest(state, fs_base(named));
     if (!c) c = runlog_find_dir(state, fs_base(named));
     if (!c) continue;
-    bool there;
-    int rc = name_unit(p, g->group.prefix, c->unit, e);
+    bool there = false;
+    int rc = fs_join(p->named, g->group.prefix, c->unit, e);
     if (rc == 0) rc = make_room(p, s, p->named, c->n, &there, e);
     return rc < 0 || there ? rc : restore_commit(p, s, g, c, e);
   }
@@ -294,7 +286,7 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   bool there;
   restore how = {.io = r->env->io, .pool = r->env->pool, .staging = p->staging};
   int rc = catalog_find(r->env->io, r->env->log, named, &pick, e);
-  if (rc == 0) rc = name_unit(p, "", pick.manifest.unit, e);
+  if (rc == 0) rc = fs_join(p->named, "", pick.manifest.unit, e);
   if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, e);
   if (rc == 0) rc = clear_name(p, s, "", &pick.manifest, e);
   how.store = pick.store;
@@ -348,7 +340,7 @@ static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
   if (rc < 0) return rc;
   r->resume = strdup(path);
   if (!r->resume) return err_set(e, ERR_NOMEM, "prepare: out of memory");
-  for (size_t i = 0; i < p->out->restored; i++)
+  for (size_t i = 0; i < p->restored_count; i++)
     if (strcmp(p->restored[i].path, u->path) == 0) {
       r->restored_from = p->restored[i].uri;
       p->restored[i].uri = NULL;
@@ -362,7 +354,7 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < s->count; i++) {
     const survey_unit *u = &s->units[i];
-    bool asked = p->named && strcmp(u->path, p->named) == 0;
+    bool asked = *p->named && strcmp(u->path, p->named) == 0;
     if (u->standing != RECOVER_COMMITTED && u->standing != RECOVER_WHOLE && !asked) {
       log_say(p->run->env->log, LOG_WARN, "%s is not taken for a checkpoint: %s", u->path,
               u->reason);
@@ -371,7 +363,7 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
     p->out->found++;
     if (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE)
       rc = remember(p->run, u, how, e);
-    if (p->named ? asked : newer(p->run, u, best)) best = u;
+    if (*p->named ? asked : newer(p->run, u, best)) best = u;
   }
   if (rc == 0 && best && how != RUN_NEVER) rc = set_resume(p, best, e);
   if (rc == 0 && !best && (how == RUN_REQUIRED || how == RUN_NAMED))
@@ -386,6 +378,14 @@ static int act(struct prepare *p, const survey *s, run_restore how, const char *
   if (!named || !*named) return err_set(e, ERR_INVAL, "--restore needs a name or a URI");
   bool is_uri = strstr(named, "://") || named[0] == '/';
   return is_uri ? restore_other(p, s, named, e) : restore_own(p, s, named, e);
+}
+
+static void free_prepare(struct prepare *p) {
+  for (size_t i = 0; i < p->restored_count; i++) {
+    free(p->restored[i].path);
+    free(p->restored[i].uri);
+  }
+  free(p->restored);
 }
 
 int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e) {
@@ -404,12 +404,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   }
   if (rc == 0) rc = conclude(&p, &s, how, e);
   run_survey_free(&s);
-  for (size_t i = 0; i < out->restored; i++) {
-    free(p.restored[i].path);
-    free(p.restored[i].uri);
-  }
-  free(p.restored);
-  free(p.named);
+  free_prepare(&p);
   r->prepared = rc == 0;
   out->resume = r->resume;
   out->restored_from = r->restored_from;

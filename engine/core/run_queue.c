@@ -113,6 +113,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   if (u->job == 0) u->job = r->env->next_job(r->env->ctx);
   s->job.id = u->job;
   s->job.env = &r->job_env;
+  s->job.stamp = u->stamp;
   strncpy(s->job.policy, u->want.policy, sizeof s->job.policy - 1);
   s->job.metrics = r->metrics ? strdup(r->metrics) : NULL;
   atomic_store(&s->job.total, u->bytes);
@@ -195,7 +196,10 @@ static void stand(run *r, run_unit *u, bool changed) {
     break;
   case DETECT_COMPLETE:
   case DETECT_UNPROVEN:
-    if (u->retired <= RETIRED_MAX) run_enqueue(r, u);
+    if (u->retired > RETIRED_MAX) break;
+    run_enqueue(r, u);
+    /* Where the tree is polled, what the save saw may not be known here yet. */
+    if (!changed && u->phase == UNIT_WAITING) u->next_try += (int64_t)u->retired * 1000000000;
     break;
   case DETECT_GONE: break;
   }

@@ -33,7 +33,7 @@ typedef struct run_unit {
   match_kind kind;
   int64_t step;
   bool in_place, gone;
-  uint64_t bytes;
+  uint64_t bytes, stamp;
   digest fingerprint;
   int64_t changed_ns;
   decision want;

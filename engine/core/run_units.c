@@ -50,14 +50,14 @@ static run_unit *unit_new(const detect_unit *facts) {
 static int insert(run *r, run_unit *u) {
   if (r->unit_count == r->unit_room) {
     size_t room = r->unit_room ? 2 * r->unit_room : 16;
-    run_unit **units = realloc(r->units, room * sizeof *units);
+    run_unit **units = realloc(r->units, room * sizeof(run_unit *));
     if (!units) return ERR_NOMEM;
     r->units = units;
     r->unit_room = room;
   }
   bool there;
   size_t at = place_of(r, u->path, &there);
-  memmove(&r->units[at + 1], &r->units[at], (r->unit_count - at) * sizeof *r->units);
+  memmove(&r->units[at + 1], &r->units[at], (r->unit_count - at) * sizeof(run_unit *));
   r->units[at] = u;
   r->unit_count++;
   return 0;
@@ -82,6 +82,7 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
   u->step = facts->step;
   u->in_place = facts->in_place;
   u->bytes = facts->bytes;
+  u->stamp = facts->stamp;
   u->fingerprint = facts->fingerprint;
   u->changed_ns = facts->changed_ns;
   u->want = policy_decide(facts);
@@ -95,7 +96,7 @@ void run_unit_remove(run *r, run_unit *u) {
   bool there;
   size_t at = place_of(r, u->path, &there);
   if (there) {
-    memmove(&r->units[at], &r->units[at + 1], (r->unit_count - at - 1) * sizeof *r->units);
+    memmove(&r->units[at], &r->units[at + 1], (r->unit_count - at - 1) * sizeof(run_unit *));
     r->unit_count--;
   }
   unit_free(u);

@@ -145,7 +145,8 @@ int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], 
 int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_MAX], err *e);
 
 /* Calls fn with the prefix of each log below `prefix` (itself included), in byte order: the groups
- * of a target. What a log names as a checkpoint's directory is not entered. Depth at most 16. */
+ * of a target. What a log names as a checkpoint's directory is not entered. Depth at most 16. What
+ * fn returns, if it is not 0, ends the walk and is returned. */
 typedef int runlog_group_fn(void *ctx, const char *prefix, err *e);
 int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e);
 

@@ -159,7 +159,7 @@ static int read_sealed(store *s, const runlog *log, const runlog_attempt *a, man
   int rc = places_of(log, a, &at, e);
   if (rc == 0) rc = settle_read_manifest(s, at.dir, out, e);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT) return ERR_NOENT;
-  if (rc < 0 || strcmp(out->unit, a->unit) == 0) return rc;
+  if (rc != 0 || strcmp(out->unit, a->unit) == 0) return rc;
   manifest_free(out);
   return ERR_NOENT;
 }

@@ -142,19 +142,24 @@ static void judge_markers(look_over *l) {
       torn(l, l->rules->markers[i].name, "is missing, and it is written last");
 }
 
+/* The directory that a unit's files are in, relative to the root, and how a group's names begin. */
+typedef struct place {
+  char dir[FS_PATH_MAX], stem[FS_PATH_MAX];
+} place;
+
+static int find_place(const char *path, match_kind kind, place *p, err *e) {
+  const char *base = fs_base(path);
+  if (strlen(path) + 2 > FS_PATH_MAX) return err_set(e, ERR_LIMIT, "path too long: %s", path);
+  snprintf(p->dir, sizeof p->dir, "%s", path);
+  snprintf(p->stem, sizeof p->stem, "%s.", base);
+  if (kind == MATCH_GROUP) p->dir[base > path ? base - path - 1 : 0] = '\0';
+  return 0;
+}
+
 static int walk(look_over *l, const char *path, match_kind kind, err *e) {
-  char dir[FS_PATH_MAX], top[FS_PATH_MAX], stem[FS_PATH_MAX];
+  char top[FS_PATH_MAX];
   if (kind == MATCH_FILE) return look_at(l, path, fs_base(path), e);
-  snprintf(dir, sizeof dir, "%s", path);
-  if (kind == MATCH_GROUP) {
-    const char *base = fs_base(path);
-    snprintf(stem, sizeof stem, "%s.", base);
-    dir[base > path ? base - path - 1 : 0] = '\0';
-    l->stem = stem;
-  }
-  l->below = dir;
-  l->at_top = kind == MATCH_DIR;
-  int rc = fs_join(top, l->root, dir, e);
+  int rc = fs_join(top, l->root, l->below, e);
   if (rc == 0) rc = (kind == MATCH_GROUP ? fs_list : fs_walk)(l->io, top, visit, l, e);
   if (rc == 0) judge_markers(l);
   return rc;
@@ -162,14 +167,24 @@ static int walk(look_over *l, const char *path, match_kind kind, err *e) {
 
 int structure_of_unit(const io *io, const char *root, const char *path, match_kind kind,
                       const rules *rules, structure *out, char *why, size_t len, err *e) {
+  place p;
   *out = STRUCTURE_UNKNOWN;
   if (why && len) *why = '\0';
-  look_over l = {
-      .io = io, .rules = rules, .root = root, .found = STRUCTURE_UNKNOWN, .why = why, .len = len};
+  int rc = find_place(path, kind, &p, e);
+  if (rc < 0) return rc;
+  look_over l = {.io = io,
+                 .rules = rules,
+                 .root = root,
+                 .below = p.dir,
+                 .stem = kind == MATCH_GROUP ? p.stem : NULL,
+                 .at_top = kind == MATCH_DIR,
+                 .found = STRUCTURE_UNKNOWN,
+                 .why = why,
+                 .len = len};
   l.required = calloc(2 * rules->marker_count + 1, sizeof *l.required);
   if (!l.required) return err_set(e, ERR_NOMEM, "look at %s: out of memory", path);
   l.present = l.required + rules->marker_count;
-  int rc = walk(&l, path, kind, e);
+  rc = walk(&l, path, kind, e);
   if (rc == 0 && l.found != STRUCTURE_TORN && l.files > 0 && l.unknown == 0)
     l.found = STRUCTURE_SOUND;
   if (rc == 0) *out = l.found;

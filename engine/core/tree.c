@@ -45,7 +45,8 @@ struct scan {
   const io *io;
   tree *tree;
   const rules *rules;
-  const char *unit; /* its path in the watched tree: excludes are matched against that */
+  const char *unit; /* where the names stand in the watched tree: excludes are matched there */
+  char above[FS_PATH_MAX];
   const char *stem; /* of a group: only names that begin with it and a dot; else NULL */
 };
 
@@ -149,11 +150,11 @@ static int scan_file(struct scan *s, const char *full, err *e) {
 }
 
 static int scan_group(struct scan *s, const char *full, const char *path, err *e) {
-  char parent[FS_PATH_MAX], above[FS_PATH_MAX];
+  char parent[FS_PATH_MAX];
   fs_parent(full, parent);
-  fs_parent(path, above);
+  fs_parent(path, s->above);
   s->stem = fs_base(path);
-  s->unit = strcmp(above, ".") == 0 ? "" : above;
+  s->unit = strcmp(s->above, ".") == 0 ? "" : s->above;
   int rc = set_base(s, parent, e);
   if (rc == 0) rc = listed(s, parent, fs_list(s->io, parent, on_entry, s, e), e);
   if (rc == 0 && s->tree->count == 0) rc = err_set(e, ERR_RETIRED, "%s.* vanished", full);

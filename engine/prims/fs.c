@@ -285,7 +285,8 @@ int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e) {
 }
 
 static int canceled(const atomic_int *cancel, const char *path, err *e) {
-  return cancel && atomic_load(cancel) ? err_set(e, ERR_CANCELED, "copying %s was cancelled", path) : 0;
+  return cancel && atomic_load(cancel) ? err_set(e, ERR_CANCELED, "copying %s was cancelled", path)
+                                       : 0;
 }
 
 /* By reading and writing, from where both descriptors stand to the end. */

@@ -285,7 +285,7 @@ int file_write_close(store_writer *writer, err *e) {
 
 int file_publish(store *base, const char *from, const char *to, err *e) {
   file_store *s = (file_store *)base;
-  spot source, target;
+  spot source = {0}, target = {0};
   int rc = file_locate(base, from, &source, e);
   if (rc == 0) rc = file_locate(base, to, &target, e);
   if (rc < 0) return rc;

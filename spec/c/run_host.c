@@ -14,7 +14,7 @@
 #include "io_fault.h"
 #include "tmpdir.h"
 
-enum { NEWS_MAX = 512, LOG_MAX = 256 << 10 };
+enum { NEWS_MAX = 1024, LOG_MAX = 256 << 10 };
 
 struct run_host {
   io io;
@@ -101,6 +101,7 @@ static void take_finished(run_host *h, bool block) {
 
 static void on_wait(void *ctx, run *r) {
   (void)r;
+  run_host_hold(ctx, false); /* or it would wait for ever */
   take_finished(ctx, true);
 }
 
@@ -172,9 +173,9 @@ run_host *run_host_new(const char *top) {
 }
 
 void run_host_close(run_host *h) {
-  run_host_hold(h, false);
   run_close(h->run);
   h->run = NULL;
+  run_host_hold(h, false);
 }
 
 void run_host_free(run_host *h) {
@@ -209,7 +210,7 @@ int run_host_open(run_host *h, err *e) {
 
 run_prepared run_host_begin(run_host *h) {
   err e = {0};
-  run_prepared p;
+  run_prepared p = {0};
   int rc = run_host_open(h, &e);
   if (rc == 0) rc = run_prepare(h->run, RUN_AUTO, NULL, &p, &e);
   if (rc == 0) rc = run_start(h->run, &e);
@@ -256,7 +257,7 @@ static void step_and_wait(run_host *h, int most_ms) {
                          {.fd = run_fd(h->run), .events = POLLIN}};
   int64_t left = run_host_due(h) / 1000000 + 1;
   poll(fds, 2, left < 0 ? 0 : left < most_ms ? (int)left : most_ms);
-  run_host_skip(h, 0.02); /* quiet times pass quickly */
+  run_host_skip(h, 0.05); /* quiet times pass quickly */
 }
 
 static bool drive(run_host *h, bool (*done)(run_host *, const void *), const void *ctx) {

@@ -834,8 +834,9 @@ static void a_users_marker_is_required_even_after_a_rename(void **state) {
 }
 
 static int collect(void *ctx, const detect_unit *u) {
-  strcat(ctx, u->path);
-  strcat(ctx, " ");
+  char *all = ctx;
+  size_t len = strlen(all);
+  snprintf(all + len, 256 - len, "%s ", u->path);
   return 0;
 }
 

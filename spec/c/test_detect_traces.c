@@ -149,9 +149,8 @@ static void replay_line(sim *s, trace *tr, size_t i) {
   }
 }
 
-/* A unit that was handed out complete must not have been written to later, unless another save of
- * the same name began: the unit itself was moved into place, or its bytes were opened again after
- * the time of quiet had passed. */
+/* A unit that was handed out complete must not have been written to later, until another save of
+ * the same name is moved into its place: from there on it is another file. */
 static void never_complete_too_early(const sim *s, const trace *tr, const char *name) {
   for (size_t i = 0; i < s->count; i++) {
     const sim_news *n = &s->news[i];

@@ -604,7 +604,15 @@ static void a_lost_answer_of_the_store_never_makes_two_commits(void **state) {
     }
 }
 
-/* The third put of a save on this store is its commit. */
+/* The third put of a save on this store is its commit, and it is made; the store is silent then
+ * until the job has given up asking, and sweeps. */
+static long commit_put;
+static void be_silent_a_while(void *ctx) {
+  store_lossy *lossy = ctx;
+  long tries = lossy->puts - commit_put;
+  lossy->deaf = tries >= 0 && tries < 3 ? 1000 : 0;
+}
+
 static void a_commit_whose_answer_stays_lost_is_found_in_the_log(void **state) {
   (void)state;
   world *w = world_new("mem", world_io());
@@ -613,8 +621,12 @@ static void a_commit_whose_answer_stays_lost_is_found_in_the_log(void **state) {
   runlog *log = world_begin(w->env.store, "", "one");
   make_unit(w, "last.ckpt", MATCH_FILE, 1);
   job *j = job_for(w, log, "last.ckpt", MATCH_FILE, 1, 0);
-  lossy->lost_at = lossy->puts + 3;
+  commit_put = lossy->lost_at = lossy->puts + 3;
+  lossy->between = be_silent_a_while;
+  lossy->ctx = lossy;
   job_run(j);
+  assert_true(lossy->puts > commit_put + 2);
+  lossy->between = NULL;
   if (j->status != 0) fail_msg("%s", j->error.text);
   assert_int_equal(j->error.code, 0);
   assert_int_equal(j->commit, 3); /* after run, term, attempt */

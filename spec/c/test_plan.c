@@ -133,7 +133,7 @@ static void a_unit_that_leaves_the_directory_never_passes(void **unused) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     err e = {0};
     plan p = make("x", POLICY_SAVE, false, true);
-    strcpy(p.unit, bad[i]);
+    snprintf(p.unit, sizeof p.unit, "%s", bad[i]);
     assert_int_equal(plan_check(&p, &e), ERR_INVAL);
     assert_memory_equal(e.text, "plan: ", 6);
     assert_int_equal(plan_check(&p, NULL), ERR_INVAL);

@@ -175,7 +175,7 @@ static void make_world(world *w, uint64_t *seed) {
     uint64_t r = next_random(seed);
     char *name = w->names[i];
     if (r % 7 == 0)
-      strcpy(name, "last");
+      snprintf(name, sizeof w->names[i], "last");
     else
       snprintf(name, sizeof w->names[i], "%c-%d", r & 8 ? 'c' : 'd', (int)(r >> 8 & 3));
     bool taken = false; /* a name stands in a directory once */

@@ -5,12 +5,16 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/lease.h"
+#include "core/run_state.h"
 #include "run_host.h"
 #include "tmpdir.h"
 
@@ -325,6 +329,20 @@ static void what_is_rewritten_in_place_commits_its_snapshot_and_then_the_new_con
   assert_int_equal(run_host_status(h).newest_status, 0);
 }
 
+/* The event of a write may still be on its way when a worker reads the files. */
+static void what_is_not_as_the_detector_saw_it_is_not_read(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "last.pt");
+  run_unit_find(run_host_run(h), "last.pt")->stamp++;
+  run_host_hold(h, false);
+  run_host_until(h, RUN_RETIRED, "last.pt");
+  assert_non_null(strstr(run_host_last(h, RUN_RETIRED, NULL)->reason, "before it was read"));
+  run_host_skip(h, 2);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+}
+
 static void a_snapshot_that_is_committed_does_not_hide_that_the_unit_is_open(void **state) {
   run_host *h = *state;
   run_host_begin(h);
@@ -444,6 +462,97 @@ static void a_save_that_waits_for_its_next_try_can_be_cancelled(void **state) {
   assert_string_equal(run_host_commits(h), "");
 }
 
+/* ---- anything, in any order ---- */
+
+typedef struct trainer {
+  run_host *h;
+  unsigned seed;
+  atomic_int ended;
+  int last[4]; /* what each name holds at the end; 0: it is not there */
+} trainer;
+
+static const char *const names[4] = {"last.pt", "best.pt", "ckpt-1.pt", "ckpt-2.pt"};
+
+static void nap(trainer *t, int most_us) {
+  usleep((useconds_t)(rand_r(&t->seed) % most_us));
+}
+
+/* Writes, slowly or not, in place or renamed; removes; and the store fails now and then. */
+static void *train(void *ctx) {
+  trainer *t = ctx;
+  for (int i = 1; i <= 30; i++) {
+    int n = rand_r(&t->seed) % 4, how = rand_r(&t->seed) % 8;
+    char path[600], other[608];
+    snprintf(path, sizeof path, "%s", run_host_dir(t->h, names[n]));
+    snprintf(other, sizeof other, "%s.tmp", path);
+    run_host_fail_store(t->h, rand_r(&t->seed) % 6 == 0 ? EIO : 0);
+    if (how == 0) {
+      unlink(path);
+      t->last[n] = 0;
+    } else {
+      FILE *f = fopen(how < 3 ? other : path, "w");
+      if (!f) abort();
+      fprintf(f, "begin %d\n", i);
+      fflush(f);
+      nap(t, 25000);
+      fprintf(f, "end %d\n", i);
+      fclose(f);
+      if (how < 3 && rename(other, path) < 0) abort();
+      t->last[n] = i;
+    }
+    nap(t, 30000);
+  }
+  run_host_fail_store(t->h, 0);
+  atomic_store(&t->ended, 1);
+  return NULL;
+}
+
+static int number_in(run_host *h, const char *dir, const char *name) {
+  char key[600];
+  int begin = 0, end = -1;
+  snprintf(key, sizeof key, "%s/%s", dir, name);
+  char *text = read_file(run_host_store(h, key), NULL);
+  if (!text || sscanf(text, "begin %d end %d", &begin, &end) != 2 || begin != end)
+    fail_msg("%s is torn: %s", key, text ? text : "(absent)");
+  free(text);
+  return begin;
+}
+
+static void train_and_check(run_host *h, unsigned seed) {
+  trainer t = {.h = h, .seed = seed};
+  pthread_t thread;
+  run_host_begin(h);
+  assert_int_equal(pthread_create(&thread, NULL, train, &t), 0);
+  while (!atomic_load(&t.ended)) run_host_for(h, 0.02);
+  pthread_join(thread, NULL);
+  run_host_skip(h, 300); /* all pauses are over */
+  run_host_for(h, 0.05);
+  run_host_idle(h);
+  assert_int_equal(run_host_status(h).newest_status, 0);
+  int newest[4] = {0};
+  char dirs[4096];
+  snprintf(dirs, sizeof dirs, "%s", run_host_commits(h));
+  char *rest = dirs;
+  for (char *dir; (dir = strtok_r(rest, " ", &rest));)
+    for (int n = 0; n < 4; n++)
+      if (strncmp(dir, names[n], strlen(names[n])) == 0) newest[n] = number_in(h, dir, names[n]);
+  for (int n = 0; n < 4; n++) {
+    bool dropped = n == 2 && t.last[3]; /* the other one of its kind may be newer */
+    if (t.last[n] && newest[n] != t.last[n] && !(dropped && t.last[3] > t.last[2]))
+      fail_msg("seed %u: the last %s was %d, the newest commit has %d", seed, names[n], t.last[n],
+               newest[n]);
+  }
+}
+
+static void whatever_a_trainer_does_commits_are_whole_and_the_last_content_is_one(void **state) {
+  (void)state;
+  const char *seed = getenv("SEED");
+  unsigned base = seed ? (unsigned)atoi(seed) : 1;
+  run_host *h = run_host_new(NULL);
+  train_and_check(h, base);
+  run_host_free(h);
+}
+
 /* ---- terms and leases ---- */
 
 static void who_is_fenced_is_told_once_and_writes_no_more(void **state) {
@@ -513,6 +622,7 @@ int main(void) {
       TEST(a_preemption_ends_the_pauses),
       TEST(a_unit_written_again_while_it_is_sent_is_cancelled_and_saved_anew),
       TEST(what_is_rewritten_in_place_commits_its_snapshot_and_then_the_new_content),
+      TEST(what_is_not_as_the_detector_saw_it_is_not_read),
       TEST(a_snapshot_that_is_committed_does_not_hide_that_the_unit_is_open),
       TEST(a_name_that_changes_for_ever_is_saved_each_time_it_rests),
       TEST(a_unit_removed_while_it_waits_is_retired),
@@ -520,8 +630,13 @@ int main(void) {
       TEST(a_unit_removed_and_made_anew_while_it_is_sent_is_saved),
       TEST(a_cancelled_save_is_given_up_and_says_so),
       TEST(a_save_that_waits_for_its_next_try_can_be_cancelled),
+      cmocka_unit_test(whatever_a_trainer_does_commits_are_whole_and_the_last_content_is_one),
       TEST(who_is_fenced_is_told_once_and_writes_no_more),
       TEST(a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run),
   };
+  /* With SEED=number: that one alone, by that seed. */
+  const struct CMUnitTest random[] = {
+      cmocka_unit_test(whatever_a_trainer_does_commits_are_whole_and_the_last_content_is_one)};
+  if (getenv("SEED")) return cmocka_run_group_tests(random, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

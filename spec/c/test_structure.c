@@ -19,7 +19,8 @@ static char *dir;
 
 static int setup(void **state) {
   (void)state;
-  dir = tmpdir_new();
+  /* Thousands of truncations: ext4 waits for the disk at each. */
+  dir = access("/dev/shm", W_OK) == 0 ? tmpdir_new_in("/dev/shm") : tmpdir_new();
   return 0;
 }
 
@@ -58,7 +59,7 @@ static void no_beginning_is_sound(const char *name) {
   write_bytes(tmpdir_path(dir, copy), data, len);
   for (size_t at = len; at > 0;) {
     seed = seed * 1103515245 + 12345;
-    size_t less = at < 200 || len - at < 400 ? 1 : 1 + (seed >> 16) % (len / 300 + 1);
+    size_t less = at < 100 || len - at < 150 ? 1 : 1 + (seed >> 16) % (len / 120 + 1);
     at -= less < at ? less : at;
     assert_int_equal(truncate(tmpdir_path(dir, copy), (off_t)at), 0);
     structure found = look(copy);

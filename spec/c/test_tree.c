@@ -31,7 +31,7 @@ static const char *in(const char *name) {
 /* A directory unit with a bit of everything, a group, and a single file. */
 static int enter(void **unused) {
   (void)unused;
-  dir = tmpdir_new();
+  dir = access("/dev/shm", W_OK) == 0 ? tmpdir_new_in("/dev/shm") : tmpdir_new();
   fault = io_fault_new(io_unflushed());
   umask(022);
   make_dir(in("exp"));
@@ -377,6 +377,20 @@ static void an_untouched_unit_is_the_same_though_it_was_read(void **unused) {
   tree_free(&after);
 }
 
+static void a_unit_that_now_holds_a_pipe_or_is_gone_is_not_unchanged(void **unused) {
+  (void)unused;
+  const io *io = io_unflushed();
+  err e = {0};
+  tree before = must_scan("exp/ck-3", MATCH_DIR);
+  assert_int_equal(tree_unchanged(io, dir, "exp/ck-3", rules_builtin(), &before, &e), 0);
+  assert_int_equal(mkfifo(in("exp/ck-3/pipe"), 0600), 0);
+  assert_int_equal(tree_unchanged(io, dir, "exp/ck-3", rules_builtin(), &before, &e), ERR_RETIRED);
+  assert_int_equal(e.code, ERR_RETIRED);
+  remove_all();
+  assert_int_equal(tree_unchanged(io, dir, "exp/ck-3", rules_builtin(), &before, &e), ERR_RETIRED);
+  tree_free(&before);
+}
+
 /* ---- times ---- */
 
 static tree with_times(tree_file *files, size_t count) {
@@ -527,6 +541,7 @@ int main(void) {
       T(any_change_during_a_scan_shows),
       T(each_kind_of_change_makes_two_trees_differ),
       T(an_untouched_unit_is_the_same_though_it_was_read),
+      T(a_unit_that_now_holds_a_pipe_or_is_gone_is_not_unchanged),
       T(the_wait_is_positive_exactly_for_fresh_files_and_at_most_two_seconds),
       T(whole_seconds_everywhere_mean_a_clock_of_seconds),
       T(a_time_in_the_future_is_noticed),

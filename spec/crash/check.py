@@ -1,4 +1,4 @@
-#!/usr/bin/env -S python3 -IS
+#!/usr/bin/python3 -IS
 """Reads a store by itself, after a crash, and says what is wrong with it.
 
   check.py store [--source UNIT=PATH]... [--acked FILE] [--final] STORE
@@ -218,11 +218,14 @@ def whole_as(store, commit, sources):
 def check_litter(store, commits, still_open):
     for attempt in still_open:
         found("litter", f"an attempt of {shown(attempt['unit'])} was neither swept nor committed")
+    places = set(os.listdir(store)) - {c["dir"] for c in commits} - {b".ckpt"}
     staging = os.path.join(store, b".ckpt", b"staging")
-    if os.path.isdir(staging) and os.listdir(staging):
-        found("litter", f"staging: {os.listdir(staging)}")
-    for name in set(os.listdir(store)) - {c["dir"] for c in commits} - {b".ckpt"}:
-        found("litter", f"{shown(name)} is in the store and was never committed")
+    if os.path.isdir(staging):
+        places |= {os.path.join(b".ckpt", b"staging", name) for name in os.listdir(staging)}
+    for name in places:
+        # Empty directories are no objects.
+        if any(files for _, _, files in os.walk(os.path.join(store, name))):
+            found("litter", f"{shown(name)} is in the store and was never committed")
 
 
 def check_store(store, sources, acked, final):

@@ -22,10 +22,10 @@ size=$(numfmt --from=auto "${SIZE:-64Mi}" 2>/dev/null || numfmt --from=iec-i --s
 size=${size%B}
 
 RANDOM=$((${SEED:=$((EPOCHSECONDS % 32768))}))
-# Time for a save, at 100 MB/s.
-pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 1e8 }')
+# Time for a save, at 200 MB/s. One that takes longer has also the time of the trainer's next save.
+pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 2e8 }')
 # A store only grows: after so many commits the run begins anew at another place.
-((most = size > 256 << 20 ? 2 : 8))
+((most = size > 256 << 20 ? 3 : 8))
 # Calls that the engine makes and the trainer does not: strace cannot tell them apart.
 calls=fsync,fdatasync,linkat,renameat2,mkdirat,unlinkat,fchmod,utimensat,copy_file_range
 
@@ -49,18 +49,32 @@ wrong() { # torn|differences TEXT...
 
 # --- the run --------------------------------------------------------------------------------
 
-fresh_place() {
+# Another place, in which one checkpoint is committed: what no kill may take away.
+fresh_place() { # [STRACE...]
   [[ -z ${W-} ]] || rm -rf "$W"
   places=$((places + 1))
   W=$ROOT/$places acked=""
   mkdir -p "$W/out"
   : >"$W/seen" && : >"$W/log"
+  local until=$((SECONDS + 300))
+  start "$@"
+  until [[ -n $(reported) ]]; do
+    if [[ -z $(alive) ]] || ((SECONDS > until)); then
+      say "a run does not work without a kill:"
+      tail -n 20 "$W/log"
+      exit 1
+    fi
+    sleep 0.1
+  done
+  kill -9 -- "-$session"
+  how="with its trainer, when it had committed one"
+  after_kill
 }
 
 start() { # [STRACE...]
   setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "file://$W/store" --quiet 0.5 \
     --marker DONE --resume-arg '{}' -- \
-    python3 "$HERE/trainer.py" train "$W/out" "$size" "$pause" 1000000 >>"$W/log" 2>&1 &
+    "$HERE/trainer.py" train "$W/out" "$size" "$pause" 1000000 >>"$W/log" 2>&1 &
   session=$!
   disown # the shell would report each kill
 }
@@ -187,28 +201,18 @@ after_kill() {
 
 command -v strace >/dev/null || { echo "crash.sh: strace is needed"; exit 1; }
 say "$N kills, checkpoints of 40 files and $size bytes, SEED=$SEED"
-round=0 how="to begin with"
-fresh_place
+round=0
 begin=$EPOCHREALTIME
-start strace -f -o "$W/trace" -e "trace=$calls"
-until [[ $(reported | wc -l) -ge 1 ]]; do
-  if [[ -z $(alive) ]] || ((SECONDS > 300)); then
-    say "a run does not work without a kill:"
-    tail -n 20 "$W/log"
-    exit 1
-  fi
-  sleep 0.1
-done
+fresh_place strace -f --seccomp-bpf -o "$ROOT/trace" -e "trace=$calls"
 cycle=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
-kill -9 -- "-$session"
 # A restore makes other calls, and each thread has its own numbers: the most of any thread counts.
 rm -rf "$W/out"
-after_kill
-start strace -f -o "$W/trace.restore" -e "trace=$calls"
+start strace -f --seccomp-bpf -o "$ROOT/trace.restore" -e "trace=$calls"
 sleep "$((cycle / 1000 + 1))"
 kill -9 -- "-$session"
+how="with its trainer, after a restore"
 awk '$2 ~ /^[a-z]/ { sub(/\(.*/, "", $2); n = ++count[FILENAME $1 $2]; if (n > most[$2]) most[$2] = n }
-  END { for (call in most) print call, most[call] }' "$W/trace" "$W/trace.restore" >"$ROOT/most"
+  END { for (call in most) print call, most[call] }' "$ROOT/trace" "$ROOT/trace.restore" >"$ROOT/most"
 after_kill
 say "from a start to a commit: $cycle ms; the most that a thread makes: $(sort "$ROOT/most" | paste -sd, | sed 's/,/, /g')"
 

@@ -8,7 +8,7 @@
 # At last the engine is built with a wrong order of calls, which this walk must find.
 #
 # Speaks TAP. Environment: CKPT_BUILD (build), KILL_STRIDE (1; 7: every seventh point), KILL_CALLS (for
-# strace; those that change something), JOBS (2), TMPDIR (/dev/shm: no disk is needed, a kill loses no
+# strace; those that change something), JOBS (4), TMPDIR (/dev/shm: no disk is needed, a kill loses no
 # cached write), KEEP=1 (leaves the files of points that failed).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -190,7 +190,7 @@ choose_starts() {
 walk() { # SCENARIO
   : >"$ROOT/results"
   awk -v s="$1" -v stride="${KILL_STRIDE:-1}" 'NR % stride == 0 { print s, $0 }' "$ROOT/points.$1" |
-    xargs -P "${JOBS:-2}" -L 1 "$HERE/kill.sh" --point
+    xargs -P "${JOBS:-4}" -L 1 "$HERE/kill.sh" --point
   read -r points hit acked torn lost again < <(awk '
     /^[a-z]/ { n++; hit += $5; acked += $6; torn += $7 > 0; lost += $8 > 0; again += $9 > 0 }
     END { print n + 0, hit + 0, acked + 0, torn + 0, lost + 0, again + 0 }' "$ROOT/results")

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -IS
 """A trainer whose checkpoints anybody can compute again, for spec/crash/crash.sh.
 
   trainer.py train DIR SIZE PAUSE STEPS [CHECKPOINT]

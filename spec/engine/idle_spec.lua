@@ -1,0 +1,94 @@
+-- A run with nothing to do costs nothing: no thread of it wakes up, and its memory is small, also
+-- after it has moved a large checkpoint.
+
+local CKPT = os.getenv("CKPT_LUA") or "./ckpt-lua"
+if CKPT:sub(1, 1) ~= "/" then CKPT = io.popen("pwd"):read("*l") .. "/" .. CKPT end
+local SANITIZED = (os.getenv("SANITIZE") or "") ~= ""
+
+local function sh(command)
+  local pipe = assert(io.popen(command .. " 2>/dev/null"))
+  local text = pipe:read("*a")
+  pipe:close()
+  return text
+end
+
+local function await(what, check)
+  for _ = 1, 500 do
+    local value = check()
+    if value then return value end
+    os.execute("sleep 0.02")
+  end
+  error("waited in vain for " .. what)
+end
+
+local function exists(path)
+  local f = io.open(path)
+  if f then f:close() end
+  return f ~= nil
+end
+
+-- How often each thread has given the processor up or lost it, in all.
+local function switches(pid)
+  local total, threads = 0, 0
+  for n in sh(("cat /proc/%d/task/*/status"):format(pid)):gmatch("ctxt_switches:%s+(%d+)") do
+    total = total + tonumber(n)
+    threads = threads + 0.5
+  end
+  return total, threads
+end
+
+local function dirty_kib(pid)
+  local text = sh(("cat /proc/%d/smaps_rollup"):format(pid))
+  return tonumber(text:match("Private_Dirty:%s+(%d+) kB"))
+end
+
+describe("an idle run", function()
+  local dir, pid
+
+  before_each(function()
+    dir = sh("mktemp -d"):match("%S+")
+  end)
+  after_each(function()
+    if pid then os.execute(("kill %d 2>/dev/null"):format(pid)) end
+    await("its end", function() return not pid or not exists(("/proc/%d/stat"):format(pid)) end)
+    pid = nil
+    os.execute(("rm -rf '%s'"):format(dir))
+  end)
+
+  -- The job does `text`, makes `ready`, and sleeps.
+  local function start(text)
+    local job = assert(io.open(dir .. "/job.sh", "w"))
+    job:write("cd '", dir, "'\n", text, "\ntouch ready\nexec sleep 60\n")
+    job:close()
+    pid = tonumber(sh(("cd '%s' && { '%s' run --dir out --to store -- sh job.sh >log 2>&1 & " ..
+      "echo $!; }"):format(dir, CKPT)))
+    await("the job", function() return exists(dir .. "/ready") end)
+  end
+
+  local function wakes_up(seconds)
+    os.execute("sleep 0.5") -- what it does at the start is over
+    local before, threads = switches(pid)
+    os.execute("sleep " .. seconds)
+    assert.is_true(threads >= 1, "it lives")
+    return switches(pid) - before
+  end
+
+  it("has no wake-ups", function()
+    if SANITIZED then return pending("a sanitizer has threads of its own") end
+    start("")
+    assert.is_true(wakes_up(3) <= 1)
+  end)
+
+  it("has less than 8 MiB of private dirty memory before and after 64 MiB were saved", function()
+    if SANITIZED then return pending("a sanitizer's shadow memory is large") end
+    start("( while [ ! -e go ]; do sleep 0.02; done\n" ..
+      "head -c 67108864 /dev/urandom >out/new && mv out/new out/ckpt-1.pt ) &")
+    local before = dirty_kib(pid)
+    assert.is_true(before < 8192, before .. " KiB before")
+    os.execute(("touch '%s/go'"):format(dir))
+    await("a commit", function() return exists(dir .. "/store/ckpt-1.pt/.ckpt-manifest.json") end)
+    assert.is_true(wakes_up(3) <= 1)
+    local after = dirty_kib(pid)
+    assert.is_true(after < 8192, after .. " KiB after")
+  end)
+end)

@@ -1,0 +1,79 @@
+--- What a second start makes of what the first one left: `ckpt-lua run` with jobs that are killed.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local sh, write = support.sh, support.write
+
+-- Saves checkpoint-N in place as the Hugging Face Trainer does, its marker last; `torn N` stops in
+-- the middle of it.
+local JOB = [[
+torn() { mkdir -p out/checkpoint-$1; echo args >out/checkpoint-$1/training_args.bin
+  head -c 70000 /dev/zero >out/checkpoint-$1/optimizer.pt; }
+save() { torn $1; echo "{\"global_step\": $1}" >out/checkpoint-$1/trainer_state.json; }
+]]
+
+describe("a restart", function()
+  local dir
+
+  before_each(function() dir = support.directory() end)
+  after_each(function() sh("rm -rf '" .. dir .. "'") end)
+
+  local function run(job, options)
+    write(dir .. "/job.sh", JOB .. job)
+    local line = "cd '%s' && '%s' run --run r --dir out --to store --quiet 0.2 %s -- bash job.sh"
+    return sh(line:format(dir, support.runner, options or ""))
+  end
+
+  local function listed()
+    local names = {}
+    local lines = sh(("'%s' ls --json '%s/store'"):format(support.runner, dir))
+    for name in lines:gmatch('"dir":"(.-)"') do names[#names + 1] = name end
+    return table.concat(names, " ")
+  end
+
+  it("does not save again what it has restored", function()
+    assert.are.equal(0, select(2, run("save 1; sleep 1; save 2")))
+    sh("rm -rf '" .. dir .. "/out'")
+    local said, code = run("sleep 1")
+    assert.are.equal(0, code)
+    assert.is_truthy(said:find("restored", 1, true), said)
+    assert.are.equal("checkpoint-1 checkpoint-2", listed())
+  end)
+
+  it("does not save again what is there and committed", function()
+    run("save 1")
+    assert.are.equal(0, select(2, run("sleep 1")))
+    assert.are.equal("checkpoint-1", listed())
+  end)
+
+  it("moves a torn checkpoint away, and goes on from the one before", function()
+    run("save 1")
+    run("torn 2; kill -9 $$")
+    local said, code = run("echo resume=${CKPT_RESUME##*/}; ls out")
+    assert.are.equal(0, code)
+    assert.is_truthy(said:find("resume=checkpoint-1\n", 1, true), said)
+    assert.is_nil(said:find("\ncheckpoint-2\n", 1, true), said)
+    local moved = sh("find '" .. dir .. "/out.ckpt/quarantine'")
+    assert.is_truthy(moved:find("checkpoint-2/optimizer.pt", 1, true), moved)
+  end)
+
+  it("commits what was whole and not yet committed when it was killed", function()
+    run("save 1; kill -9 $PPID; sleep 1")
+    local said, code = run("echo resume=${CKPT_RESUME##*/}")
+    assert.are.equal(0, code)
+    assert.is_truthy(said:find("resume=checkpoint-1\n", 1, true), said)
+    assert.are.equal("checkpoint-1", listed())
+  end)
+
+  it("restores a file that was torn while it was written again", function()
+    local pt = "python3 -c 'import zipfile; z = zipfile.ZipFile(\"out/last.pt\", \"w\"); "
+      .. "z.writestr(\"a\", b\"1\" * 90000)'"
+    run(pt)
+    run("truncate -s 40000 out/last.pt; kill -9 $$")
+    local said, code = run("wc -c <out/last.pt; echo resume=${CKPT_RESUME##*/}")
+    assert.are.equal(0, code)
+    assert.is_truthy(said:find("resume=last.pt\n", 1, true), said)
+    assert.is_nil(said:find("^40000\n"), said)
+    assert.are.equal("last.pt", listed())
+  end)
+end)

@@ -1,0 +1,54 @@
+--- What specs that drive the real programs share: the shell, files, waiting.
+local support = {}
+
+local root = io.popen("pwd"):read("*l")
+
+local function absolute(path) return path:sub(1, 1) == "/" and path or root .. "/" .. path end
+
+--- The project's root, the runner under test, and the build that it came from.
+support.root = root
+support.runner = absolute(os.getenv("CKPT_LUA") or "ckpt-lua")
+support.build = absolute(os.getenv("CKPT_BUILD") or "build")
+--- True when the programs are built with sanitizers: slower, larger, and in need of their library.
+support.sanitized = (os.getenv("SANITIZE") or "") ~= ""
+
+--- Runs a shell command; returns what it printed (both streams) and its exit code.
+---@param command string
+---@return string, integer
+function support.sh(command)
+  local pipe = assert(io.popen("{ " .. command .. "\n} 2>&1; printf '\\n%s' $?", "r"))
+  local out = pipe:read("*a")
+  pipe:close()
+  local text, status = out:match("^(.*)\n(%d+)$")
+  return text, tonumber(status)
+end
+
+--- A file's content, or nil if there is none.
+function support.read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local data = file:read("*a")
+  file:close()
+  return data
+end
+
+function support.write(path, data)
+  local file = assert(io.open(path, "wb"))
+  file:write(data)
+  file:close()
+end
+
+--- Asks `check` until it answers, for 10 s (sanitizers: 60 s).
+function support.await(what, check)
+  for _ = 1, support.sanitized and 3000 or 500 do
+    local value = check()
+    if value then return value end
+    os.execute("sleep 0.02")
+  end
+  error("waited in vain for " .. what)
+end
+
+--- A fresh directory; the caller removes it.
+function support.directory() return support.sh("mktemp -d"):match("%S+") end
+
+return support
