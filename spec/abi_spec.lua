@@ -3,24 +3,21 @@
 
 local ffi = require("ffi")
 
-local BUILD = os.getenv("CKPT_BUILD") or "build"
-local LIBRARY = BUILD .. "/libckpt.so"
-local SANITIZED = (os.getenv("SANITIZE") or "") ~= ""
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
 
+local BUILD, SANITIZED = support.build, support.sanitized
+local LIBRARY = BUILD .. "/libckpt.so"
+
+-- A command that must succeed.
 local function sh(command)
-  local pipe = assert(io.popen("{ " .. command .. "\n} 2>&1; printf '\\n%s' $?", "r"))
-  local out = pipe:read("*a")
-  pipe:close()
-  local text, status = out:match("^(.*)\n(%d+)$")
-  assert(status == "0", command .. ": " .. text)
+  local text, code = support.sh(command)
+  assert(code == 0, command .. ": " .. text)
   return text
 end
 
 local function header()
-  local f = assert(io.open("engine/ckpt.h"))
-  local text = f:read("*a")
-  f:close()
-  text = text:gsub("/%*.-%*/", " ")
+  local text = support.read("engine/ckpt.h"):gsub("/%*.-%*/", " ")
   text = text:gsub('#ifdef __cplusplus\n.-#endif\n', "")
   return (text:gsub("\n#[^\n]*", "\n"):gsub("^#[^\n]*", ""))
 end

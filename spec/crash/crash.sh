@@ -12,7 +12,7 @@
 # Each third time the trainer's directory is lost too, so the next start must restore.
 #
 # Environment: SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
-# 7 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
+# 8 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 HERE=$PWD/spec/crash
@@ -71,10 +71,14 @@ fresh_place() { # [STRACE...]
   after_kill
 }
 
+# The trainer makes two more checkpoints than were reported, for the disk's sake, and then waits.
 start() { # [STRACE...]
+  local last
+  last=$(reported | tail -n 1)
+  last=${last#checkpoint-}
   setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "file://$W/store" --quiet 0.5 \
     --marker DONE --resume-arg '{}' -- \
-    "$HERE/trainer.py" train "$W/out" "$size" "$pause" 1000000 >>"$W/log" 2>&1 &
+    "$HERE/trainer.py" train "$W/out" "$size" "$pause" $((${last:-0} + 2)) >>"$W/log" 2>&1 &
   session=$!
   disown # the shell would report each kill
 }

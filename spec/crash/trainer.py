@@ -6,6 +6,7 @@
       writes DIR/checkpoint-STEP, PAUSE seconds apart, up to STEPS: those of even steps under
       another name that is then renamed, those of odd steps in place, the marker DONE last. As
       frameworks do, it flushes nothing, and deletes all but the newest before it writes the next.
+      Then it waits to be ended.
   trainer.py compare PATH STEP SIZE
       Compares each byte of a checkpoint; prints their number. Exit status 1: it differs.
 
@@ -105,6 +106,8 @@ def train(where, total, pause, steps, resume):
             write(path + ".tmp", step, total)
             os.rename(path + ".tmp", path)
         print(f"wrote {step}", flush=True)
+    while True:
+        time.sleep(3600)
 
 
 def main(args):

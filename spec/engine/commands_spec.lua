@@ -1,10 +1,8 @@
 -- restore, ls, verify, version, help: what they print and how they end.
 
-local CKPT = os.getenv("CKPT_LUA") or "./ckpt-lua"
-if CKPT:sub(1, 1) ~= "/" then
-  local pwd = io.popen("pwd"):read("*l")
-  CKPT = pwd .. "/" .. CKPT
-end
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT = support.runner
 
 local dir
 
@@ -14,18 +12,11 @@ local function ckpt(args)
   local pipe = io.popen(command)
   local text, code = pipe:read("*a"):match("^(.*)\n(%d+)$")
   pipe:close()
-  local f = io.open(dir .. "/err.txt", "rb")
-  local err = f:read("*a")
-  f:close()
-  return text, tonumber(code), err
+  return text, tonumber(code), support.read(dir .. "/err.txt")
 end
 
-local function sh(command)
-  local pipe = io.popen(("cd '%s' && { %s\n}"):format(dir, command))
-  local text = pipe:read("*a")
-  pipe:close()
-  return text
-end
+-- In the test's directory.
+local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
 
 local function has(text, part)
   assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
@@ -33,15 +24,13 @@ end
 
 -- Two commits in ./store.
 local function fill()
-  local f = assert(io.open(dir .. "/job.sh", "w"))
-  f:write([[
+  support.write(dir .. "/job.sh", [[
     for n in 1 2; do
       mkdir out/.new
       echo "weights $n" >out/.new/model.bin
       head -c 3000 /dev/zero >out/.new/optimizer
       mv out/.new out/checkpoint-$n; sleep 0.1
     done]])
-  f:close()
   local _, code, err = ckpt("run --dir out --to store -- sh job.sh")
   assert.are.equal(0, code, err)
 end
@@ -50,11 +39,7 @@ local function damage(path)
   sh(("chmod u+w %s; printf X | dd of=%s bs=1 seek=1000 conv=notrunc 2>&1"):format(path, path))
 end
 
-before_each(function()
-  local pipe = io.popen("mktemp -d")
-  dir = pipe:read("*l")
-  pipe:close()
-end)
+before_each(function() dir = support.directory() end)
 after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
 
 describe("ls", function()

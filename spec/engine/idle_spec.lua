@@ -1,25 +1,10 @@
 -- A run with nothing to do costs nothing: no thread of it wakes up, and its memory is small, also
 -- after it has moved a large checkpoint.
 
-local CKPT = os.getenv("CKPT_LUA") or "./ckpt-lua"
-if CKPT:sub(1, 1) ~= "/" then CKPT = io.popen("pwd"):read("*l") .. "/" .. CKPT end
-local SANITIZED = (os.getenv("SANITIZE") or "") ~= ""
-
-local function sh(command)
-  local pipe = assert(io.popen(command .. " 2>/dev/null"))
-  local text = pipe:read("*a")
-  pipe:close()
-  return text
-end
-
-local function await(what, check)
-  for _ = 1, 500 do
-    local value = check()
-    if value then return value end
-    os.execute("sleep 0.02")
-  end
-  error("waited in vain for " .. what)
-end
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT, SANITIZED, sh, await =
+  support.runner, support.sanitized, support.sh, support.await
 
 local function exists(path)
   local f = io.open(path)
@@ -45,9 +30,7 @@ end
 describe("an idle run", function()
   local dir, pid
 
-  before_each(function()
-    dir = sh("mktemp -d"):match("%S+")
-  end)
+  before_each(function() dir = support.directory() end)
   after_each(function()
     if pid then os.execute(("kill %d 2>/dev/null"):format(pid)) end
     await("its end", function() return not pid or not exists(("/proc/%d/stat"):format(pid)) end)
@@ -57,11 +40,10 @@ describe("an idle run", function()
 
   -- The job does `text`, makes `ready`, and sleeps.
   local function start(text)
-    local job = assert(io.open(dir .. "/job.sh", "w"))
-    job:write("cd '", dir, "'\n", text, "\ntouch ready\nexec sleep 60\n")
-    job:close()
-    pid = tonumber(sh(("cd '%s' && { '%s' run --dir out --to store -- sh job.sh >log 2>&1 & " ..
-      "echo $!; }"):format(dir, CKPT)))
+    local job = { "cd '", dir, "'\n", text, "\ntouch ready\nexec sleep 60\n" }
+    support.write(dir .. "/job.sh", table.concat(job))
+    local line = "cd '%s' && { '%s' run --dir out --to store -- sh job.sh >log 2>&1 & echo $!; }"
+    pid = tonumber((sh(line:format(dir, CKPT))))
     await("the job", function() return exists(dir .. "/ready") end)
   end
 

@@ -1,42 +1,10 @@
 -- `ckpt-lua run` and `watch` as a user sees them: real processes, a real store, shell scripts as
 -- training programs.
 
-local CKPT = os.getenv("CKPT_LUA") or "./ckpt-lua"
-if CKPT:sub(1, 1) ~= "/" then
-  local pwd = io.popen("pwd"):read("*l")
-  CKPT = pwd .. "/" .. CKPT
-end
-
-local function sh(command)
-  local pipe = assert(io.popen("{ " .. command .. "\n} 2>&1; printf '\\n%s' $?", "r"))
-  local out = pipe:read("*a")
-  pipe:close()
-  local text, status = out:match("^(.*)\n(%d+)$")
-  return text, tonumber(status)
-end
-
-local function read(path)
-  local f = io.open(path, "rb")
-  if not f then return nil end
-  local data = f:read("*a")
-  f:close()
-  return data
-end
-
-local function write(path, data)
-  local f = assert(io.open(path, "wb"))
-  f:write(data)
-  f:close()
-end
-
-local function await(what, check)
-  for _ = 1, 500 do
-    local value = check()
-    if value then return value end
-    os.execute("sleep 0.02")
-  end
-  error("waited in vain for " .. what)
-end
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT, sh, read, write, await =
+  support.runner, support.sh, support.read, support.write, support.await
 
 local dir
 
@@ -105,7 +73,7 @@ local function has_not(text, part)
   assert.is_nil(text:find(part, 1, true), ("%q is in:\n%s"):format(part, text))
 end
 
-before_each(function() dir = sh("mktemp -d"):match("%S+") end)
+before_each(function() dir = support.directory() end)
 after_each(function() sh("rm -rf '" .. dir .. "'") end)
 
 describe("a run", function()

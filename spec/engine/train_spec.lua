@@ -1,34 +1,15 @@
 -- The demo's training program: what `make demo` claims rests on these promises.
 
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local sh, read, write = support.sh, support.read, support.write
+
 local TRAIN = "luajit examples/train.lua --hidden 8 --batch 4 "
-
-local function sh(command)
-  local pipe = assert(io.popen("{ " .. command .. "\n} 2>&1; echo $?", "r"))
-  local out = pipe:read("*a")
-  pipe:close()
-  local text, status = out:match("^(.-)(%d+)\n$")
-  return text, tonumber(status)
-end
-
-local function read(path)
-  local f = assert(io.open(path, "rb"))
-  local data = f:read("*a")
-  f:close()
-  return data
-end
-
-local function write(path, data)
-  local f = assert(io.open(path, "wb"))
-  f:write(data)
-  f:close()
-end
 
 describe("examples/train.lua", function()
   local dir
 
-  before_each(function()
-    dir = sh("mktemp -d"):match("%S+")
-  end)
+  before_each(function() dir = support.directory() end)
 
   after_each(function()
     sh("rm -rf '" .. dir .. "'")
