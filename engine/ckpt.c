@@ -95,6 +95,13 @@ static void give(void *to, size_t size, void *from, size_t room) {
 
 /* ---- between workers and owner ---- */
 
+/* Makes ckpt_fd() readable. */
+static void wake(ckpt *c) {
+  uint64_t one = 1;
+  ssize_t ignored = write(c->event, &one, sizeof one); /* full: it is readable already */
+  (void)ignored;
+}
+
 static void on_finished(void *ctx, run_task *task) {
   ckpt *c = ctx;
   pthread_mutex_lock(&c->mutex);
@@ -102,9 +109,7 @@ static void on_finished(void *ctx, run_task *task) {
   c->finished = task;
   pthread_cond_signal(&c->arrived);
   pthread_mutex_unlock(&c->mutex);
-  uint64_t one = 1;
-  ssize_t ignored = write(c->event, &one, sizeof one); /* full: it is readable already */
-  (void)ignored;
+  wake(c);
 }
 
 static run_task *take_finished(ckpt *c, bool block) {
@@ -173,6 +178,7 @@ static void on_tell(void *ctx, run *r, const run_news *n) {
   *c->told_last = t;
   c->told_last = &t->next;
   c->told_count++;
+  wake(c); /* told in the middle of a ckpt_notify, it has to show at ckpt_fd() too */
 }
 
 static void told_free(told *t) {

@@ -10,8 +10,6 @@
 #include "prims/fs.h"
 #include "prims/lock.h"
 
-#define STAGING_INSIDE ".ckpt-restore"
-
 /* ---- places ---- */
 
 static int parse_place(const char *where, uri *out, err *e) {
@@ -289,37 +287,12 @@ static int restore_all(struct restoring *r, const log_sink *log, const char *whe
   return rc < 0 ? rc : nothing_found(where, r->name, e);
 }
 
-/* Is what we locked still what has the name? Whoever held it before may have removed the staging
- * and the lock with it. */
-static bool still_there(const io *io, const lock *held, const char *path) {
-  struct stat ours, named;
-  return io->fstat(io, held->fd, &ours) == 0 && io->lstat(io, AT_FDCWD, path, &named) == 0 &&
-         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
-}
-
-/* One restore into a directory at a time: what an earlier one left when it died can then be
- * removed. */
-static int open_staging(const io *io, const char *dir, char *staging, lock *held, err *e) {
-  char path[FS_PATH_MAX];
-  int rc = fs_join(staging, dir, STAGING_INSIDE, e);
-  if (rc == 0) rc = fs_mkdirs(io, staging, 0700, e);
-  if (rc == 0) rc = fs_join(path, staging, "lock", e);
-  if (rc == 0) rc = lock_take(path, true, held, e);
-  if (rc == 0 && !still_there(io, held, path)) {
-    lock_drop(held);
-    rc = ERR_HELD;
-  }
-  if (rc == ERR_HELD)
-    return err_set(e, ERR_HELD, "another restore into %s is running: wait for its end", dir);
-  return rc;
-}
-
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *where,
                     const char *name, const char *dir, catalog_fn *told, void *ctx, err *e) {
   char staging[FS_PATH_MAX];
   lock held = {.fd = -1};
   int rc = fs_mkdirs(io, dir, 0777, e);
-  if (rc == 0) rc = open_staging(io, dir, staging, &held, e);
+  if (rc == 0) rc = restore_open_staging(io, dir, staging, &held, e);
   if (rc < 0) return rc;
   struct restoring r = {.name = name,
                         .dir = dir,

@@ -13,9 +13,12 @@ static const int64_t default_poll_ns = 5000000000;
 /* --- events --- */
 
 /* lstat of an event's path; false if it is gone, or has another name by now. */
-static bool look(const detect *d, const char *path, struct stat *st) {
+static bool look(detect *d, const char *path, struct stat *st) {
   char absolute[FS_PATH_MAX];
-  if (model_absolute(d, path, absolute, NULL) < 0) return false;
+  if (model_absolute(d, path, absolute, NULL) < 0) {
+    model_say_far(d, path);
+    return false;
+  }
   return d->io->lstat(d->io, AT_FDCWD, absolute, st) >= 0;
 }
 
@@ -114,11 +117,28 @@ static int arrived(detect *d, node *parent, const char *name, const watch_event 
   return rc == 0 ? list_arrived(d, parent, name, e) : rc;
 }
 
-static void root_lost(detect *d) {
-  if (d->lost) return;
-  d->lost = true;
-  while (d->all.count > 0) unit_drop(d, d->all.at[d->all.count - 1]);
-  log_say(d->log, LOG_ERROR, "%s was removed, moved or unmounted", d->root);
+/* Once this one is filled, the files of another run's state tell it from a checkpoint. */
+static void check_state(detect *d, node *dir) {
+  if (!model_state_named(dir)) return;
+  const node *lock = node_child(dir, "lock", 4), *journal = node_child(dir, "journal.jsonl", 13);
+  if (!lock || !journal || lock->type != NODE_FILE || journal->type != NODE_FILE) return;
+  model_exclude_state(d, dir);
+}
+
+static int take_entry_event(detect *d, const watch_event *ev, node *parent, node *n,
+                            const char *name, err *e) {
+  switch (ev->kind) {
+  case WATCH_CREATE: return appeared(d, parent, name, ev, NODE_SEEN, e);
+  case WATCH_MODIFY: return modified(d, parent, n, name, ev, e);
+  case WATCH_CLOSE_WRITE: return closed(d, parent, n, name, ev, e);
+  case WATCH_ATTRIB: return restamped(d, n, ev);
+  case WATCH_MOVED_FROM: return left(d, n, ev, e);
+  case WATCH_DELETE: return n ? model_remove(d, n, e) : 0;
+  case WATCH_MOVED_TO: return arrived(d, parent, name, ev, e);
+  case WATCH_OVERFLOW:
+  case WATCH_GONE: break;
+  }
+  return 0;
 }
 
 static int take(detect *d, const watch_event *ev, err *e) {
@@ -134,18 +154,11 @@ static int take(detect *d, const watch_event *ev, err *e) {
   }
   node *n = node_find(d->top, ev->path, &parent, &name);
   if (!parent || !*name || d->lost) return 0; /* below an excluded name, or gone already */
-  switch (ev->kind) {
-  case WATCH_CREATE: return appeared(d, parent, name, ev, NODE_SEEN, e);
-  case WATCH_MODIFY: return modified(d, parent, n, name, ev, e);
-  case WATCH_CLOSE_WRITE: return closed(d, parent, n, name, ev, e);
-  case WATCH_ATTRIB: return restamped(d, n, ev);
-  case WATCH_MOVED_FROM: return left(d, n, ev, e);
-  case WATCH_DELETE: return n ? model_remove(d, n, e) : 0;
-  case WATCH_MOVED_TO: return arrived(d, parent, name, ev, e);
-  case WATCH_OVERFLOW:
-  case WATCH_GONE: break;
-  }
-  return 0;
+  int rc = take_entry_event(d, ev, parent, n, name, e);
+  if (rc == 0) check_state(d, parent);
+  /* It may be on its own way out. */
+  if (d->top->count == 0) root_look_later(d);
+  return rc;
 }
 
 static void on_event(void *ctx, const watch_event *ev) {
@@ -183,7 +196,7 @@ static int relist(detect *d, bool lost_closes, err *e) {
 
 static int take_in(detect *d, err *e) {
   int rc = 0;
-  if (d->watch) {
+  if (d->watch && !d->lost) {
     rc = watch_read(d->watch, on_event, d, e);
     if (rc < 0) d->missed = true;
   }
@@ -197,13 +210,16 @@ static int take_in(detect *d, err *e) {
 
 static int catch_up(detect *d, err *e) {
   int64_t now = model_mono(d);
+  bool due = d->missed || (d->polling && (d->watch || now >= d->next_poll));
+  int rc = 0;
+  if (!d->lost && (due || now >= d->root_due)) root_check(d);
+  if (d->lost && !root_back(d, &rc, e)) return rc;
   bool missed = d->missed, switched = d->polling && d->watch;
-  if (d->lost) return 0;
   if (switched) list_start_polling(d);
   if (!missed && !switched && !(d->polling && now >= d->next_poll)) return 0;
   d->missed = false;
   d->next_poll = now + d->poll_ns;
-  int rc = relist(d, missed || switched, e);
+  rc = relist(d, missed || switched, e);
   if (rc < 0) d->missed = missed;
   return rc;
 }
@@ -221,7 +237,10 @@ int detect_run(detect *d, err *e) {
   if (rc == 0) rc = catch_up(d, e);
   expire_limbo(d);
   if (rc == 0) rc = judge_due(d, e);
-  if (rc == 0 && d->lost) rc = err_set(e, ERR_NOENT, "%s was removed, moved or unmounted", d->root);
+  if (rc == ERR_NOENT) { /* of a listing, perhaps because the root went meanwhile */
+    root_check(d);
+    if (d->lost) rc = 0;
+  }
   return rc;
 }
 
@@ -233,36 +252,21 @@ int detect_feed(detect *d, const watch_event *event, err *e) {
 
 int detect_list(detect *d, err *e) {
   int rc = judge_fresh(d, e);
-  return rc == 0 && !d->lost ? relist(d, false, e) : rc;
+  if (rc < 0 || !d->lost) return rc < 0 ? rc : relist(d, false, e);
+  d->root_due = model_mono(d);
+  return catch_up(d, e);
 }
 
 /* --- open and close --- */
 
-static int choose_mode(detect *d, const detect_options *o, err *e) {
-  fs_kind kind;
-  err why = {0};
-  if (o->mode == DETECT_FED) d->polling = o->poll_ns > 0;
-  if (o->mode == DETECT_FED) return 0;
-  int rc = fs_kind_of(d->root, &kind, e);
-  if (rc < 0) return rc;
-  d->foreign = kind.remote_writers;
-  d->polling = o->mode == DETECT_POLL || d->foreign;
-  if (d->polling) return 0;
-  rc = watch_open(&d->watch, d->root, &why);
-  if (rc == ERR_LIMIT) {
-    log_say(d->log, LOG_WARN, "%s; listing the directory every %g s instead", why.text,
-            (double)d->poll_ns / 1e9);
-    d->polling = true;
-    return 0;
-  }
-  if (rc < 0 && e) *e = why;
-  return rc;
-}
-
-static int first_listing(detect *d, err *e) {
+static int first_listing(detect *d, const detect_options *o, err *e) {
   d->first = true;
+  d->known = o->known;
+  d->known_count = o->known_count;
   int rc = list_tree(d, d->top, e);
   d->first = false;
+  d->known = NULL;
+  d->known_count = 0;
   d->fresh = true;
   d->next_poll = model_mono(d) + d->poll_ns;
   return rc;
@@ -276,6 +280,8 @@ int detect_open(const detect_options *o, detect **out, err *e) {
   d->log = o->log;
   d->rules = o->rules;
   d->has_writer = o->has_writer;
+  d->mode = o->mode;
+  d->polling = o->mode == DETECT_FED && o->poll_ns > 0;
   d->poll_ns = o->poll_ns > 0 ? o->poll_ns : default_poll_ns;
   /* Listings follow no link, not at the root either. */
   d->root = o->mode == DETECT_FED ? strdup(o->root) : realpath(o->root, NULL);
@@ -285,8 +291,8 @@ int detect_open(const detect_options *o, detect **out, err *e) {
     rc = err_set(e, ERR_NOENT, "watch %s: there is no such directory", o->root);
   else if (!d->top || !d->root)
     rc = err_set(e, ERR_NOMEM, "watch %s: out of memory", o->root);
-  if (rc == 0) rc = choose_mode(d, o, e);
-  if (rc == 0) rc = first_listing(d, e);
+  if (rc == 0) rc = root_open(d, e);
+  if (rc == 0) rc = first_listing(d, o, e);
   if (rc < 0) {
     detect_close(d);
     return rc;
@@ -322,7 +328,7 @@ void detect_close(detect *d) {
 /* --- asking --- */
 
 int detect_fd(const detect *d) {
-  return d->watch && !d->polling ? watch_fd(d->watch) : -1;
+  return d->watch && !d->polling && !d->lost ? watch_fd(d->watch) : -1;
 }
 
 bool detect_polling(const detect *d) {
@@ -330,10 +336,10 @@ bool detect_polling(const detect *d) {
 }
 
 int64_t detect_due(const detect *d) {
-  int64_t due = INT64_MAX;
+  int64_t due = d->root_due;
   if (d->lost) return due;
   if (d->fresh || d->missed || (d->polling && d->watch)) return model_mono(d);
-  if (d->polling) due = d->next_poll;
+  if (d->polling && d->next_poll < due) due = d->next_poll;
   for (size_t i = 0; i < d->active.count; i++)
     if (d->active.at[i]->due < due) due = d->active.at[i]->due;
   for (size_t i = 0; i < d->limbo_count; i++) {
@@ -355,6 +361,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .generation = u->generation,
                        .in_place = u->generation > 0 || u->step == MATCH_NO_STEP,
                        .lacking = u->lacking,
+                       .alone = u->alone,
                        .files = u->files,
                        .bytes = u->bytes,
                        .stamp = u->stamp,
@@ -463,6 +470,7 @@ void detect_writer_gone(detect *d, bool clean) {
   judge_first(d);
   /* What it did last may still wait to be read, or to be listed. */
   d->missed = d->missed || d->polling;
+  if (d->lost) d->root_due = model_mono(d);
   int rc = take_in(d, &e);
   if (rc == 0) rc = catch_up(d, &e);
   if (rc < 0) log_say(d->log, LOG_ERROR, "%s", e.text);

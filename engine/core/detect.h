@@ -37,6 +37,12 @@ typedef struct detect_options {
   int64_t poll_ns;                      /* 0: 5 s */
   bool (*has_writer)(const char *path); /* does anybody have it open for writing? NULL: asks /proc
                                            (proc_has_writer) */
+  /* Paths that are units by the caller's log or journal, relative to the root, borrowed for the
+   * call: where such a path is a directory whose pattern asks for a proof ("{step}/"), it is a unit
+   * from the first listing on, and nothing below it is one. Paths that are not there, or match no
+   * pattern, are passed over. */
+  const char *const *known;
+  size_t known_count;
 } detect_options;
 
 typedef enum detect_state {
@@ -59,7 +65,10 @@ typedef struct detect_unit {
   uint32_t generation; /* how often it was complete and then written again */
   bool in_place;       /* written again under its own name, or without a number in its name: read a
                           snapshot of it, not the thing itself */
-  bool lacking;        /* a file is missing that the unit of this kind before it had */
+  bool lacking;        /* a file is missing that the unit of this kind before it had, or that it had
+                          itself when it was complete */
+  bool alone; /* a directory without a marker, and no unit of its kind is known: nothing tells
+                 whether a file is missing */
   uint64_t files, bytes;
   uint64_t stamp;     /* of its files when it was last judged: stamp.h */
   digest fingerprint; /* over names, sizes, mtimes and inodes */
@@ -107,10 +116,15 @@ int detect_learn(detect *d, const char *group, const char *unit_name, const char
                  size_t count, err *e);
 
 /* The writer is gone. `clean`: it ended with 0: what it closed is complete without waiting, unless
- * somebody else still has it open. Otherwise (a signal, an
- * error) the kernel closed its files for it: a close at or after its death counts for nothing, and
- * a unit that was not complete by then becomes UNPROVEN or BROKEN. detect_writer_new: another one
- * was started. */
+ * somebody else still has it open. Otherwise (a signal, an error) the kernel closed its files for
+ * it: what happened to a unit at its death counts for nothing, and what was not complete by then
+ * becomes UNPROVEN or BROKEN. But where all was closed, a marker last, while the writer still lived
+ * (0.2 s before this call; 1 s if there is no unit before it to compare with), the unit is complete
+ * at once. Call it as soon as the end is known, after a detect_run.
+ *
+ * From here on no unit stays OPEN for ever: those that nobody has open are something else once
+ * detect_due() says INT64_MAX, or, when polling, after the quiet time. detect_writer_new: another
+ * one was started. */
 void detect_writer_gone(detect *d, bool clean);
 void detect_writer_new(detect *d);
 

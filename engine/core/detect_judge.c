@@ -9,6 +9,14 @@
 
 static const int64_t try_again = 5000000000; /* after an error */
 
+/* The kernel closes a dying process's files just before its parent is told, and we read both a
+ * little later. What lies further back than this was done by a writer that lived. A process can
+ * take longer to die, so it is only believed where a marker came last. */
+static const int64_t lived_ns = 200000000;
+/* Without a unit before it nothing tells how many ranks write into it. A late one was seen to come
+ * 0.3 s after the marker. */
+static const int64_t lived_alone_ns = 1000000000;
+
 /* --- facts --- */
 
 typedef struct tally {
@@ -98,6 +106,7 @@ static void count_marker(const unit *u, const rules_marker *m, const series *s, 
     if (!f->marker || (old && !f->marker_old)) f->marker = m->name;
     f->marker_old = f->marker_old || old;
     f->mixed = f->mixed || t->again_seq > n->seq;
+    f->marker_last = f->marker_last || n->seq > t->data_seq;
   } else if (is_signed(m, u) || series_has(s, m->name)) {
     if (!f->needed || by_user) f->needed = m->name;
     f->needed_always = f->needed_always || by_user;
@@ -150,14 +159,17 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   *f = (rule_facts){.renamed = u->renamed,
                     .removed = u->remove_seq > u->write_seq && u->remove_seq > u->settle_seq,
                     .dead = u->dead,
+                    .lived = u->lived,
                     .touched = u->touched,
                     .blind = d->polling,
-                    .foreign = d->foreign};
+                    .foreign = d->foreign,
+                    .ended = d->clean || d->dead};
   unit_walk(u, count_file, &t);
   if (u->kind == MATCH_DIR) node_walk(u->root, count_temporary, f);
   for (size_t i = 0; u->kind == MATCH_DIR && i < d->rules->marker_count; i++)
     count_marker(u, &d->rules->markers[i], s, &t);
   f->lacks = lacking(u, s);
+  f->alone = !s;
   f->mixed = f->mixed || (t.rewritten && t.left_over);
   f->shrinking = u->shrink_seq > u->write_seq;
   f->clean = d->clean && u->touched && u->write_seq <= d->end_seq && u->shrink_seq <= d->end_seq;
@@ -167,7 +179,8 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   /* What was there before us has been quiet since its newest time stamp. */
   if (!u->touched) u->last = model_mono(d) - (f->age > 0 ? f->age : 0);
   f->quiet = model_mono(d) - u->last;
-  u->lacking = f->lacks != NULL;
+  u->lacking = f->lacks != NULL || f->removed;
+  u->alone = f->alone && u->kind == MATCH_DIR && !f->marker;
   u->files = f->files;
   u->bytes = t.bytes;
   u->stamp = t.stamp;
@@ -300,9 +313,23 @@ static void doubt_temporary(void *ctx, node *n) {
   if (n->excluded && n->type == NODE_FILE) n->evidence = NODE_UNPROVEN;
 }
 
+/* Was all of it closed, a marker last, while the writer still lived? Each event in it sets `last`,
+ * so a unit in which nothing happened lately has no close that the kernel made. */
+static bool outlives_writer(detect *d, unit *u) {
+  rule_facts f;
+  gather(d, u, &f);
+  bool closed = f.open + f.seen + f.unproven + f.temporary == 0 && !f.blind && !f.foreign;
+  bool proven = f.marker && f.marker_last && !f.marker_old && !f.needed && !f.lacks;
+  bool one_save = !f.dead && !f.mixed && !f.removed && !f.shrinking;
+  int64_t need = f.alone ? lived_alone_ns : lived_ns;
+  return closed && proven && one_save && f.quiet >= need;
+}
+
 void judge_writer_died(detect *d, unit *u) {
   bool untouched = !u->touched && u->state != DETECT_OPEN;
   if (u->state == DETECT_COMPLETE || u->renamed || untouched) return;
+  u->lived = outlives_writer(d, u);
+  if (u->lived) return;
   unit_walk(u, settle_node, &(settling){.since = u->settle_seq});
   if (u->kind == MATCH_DIR) node_walk(u->root, doubt_temporary, NULL);
   u->settle_seq = ++d->seq;
@@ -316,9 +343,11 @@ static int check_structure(detect *d, unit *u, rule_verdict *v, err *e) {
   err ours = {0};
   int rc =
       structure_of_unit(d->io, d->root, u->path, u->kind, d->rules, &found, why, sizeof why, &ours);
-  if (rc == ERR_NOENT || rc == ERR_RETIRED || rc == ERR_ACCESS) {
-    v->state = rc == ERR_ACCESS ? DETECT_UNPROVEN : DETECT_OPEN;
-    v->wait = rc == ERR_ACCESS ? RULE_NEVER : d->rules->settled_ns;
+  /* What cannot be read, or lies too deep, must not stop the others. */
+  bool closed_to_us = rc == ERR_ACCESS || rc == ERR_LIMIT;
+  if (rc == ERR_NOENT || rc == ERR_RETIRED || closed_to_us) {
+    v->state = closed_to_us ? DETECT_UNPROVEN : DETECT_OPEN;
+    v->wait = closed_to_us ? RULE_NEVER : d->rules->settled_ns;
     snprintf(v->reason, sizeof v->reason, "%.*s", RULE_TEXT_MAX - 1, ours.text);
     return 0;
   }

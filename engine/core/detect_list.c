@@ -198,6 +198,17 @@ static int forgive(const detect *d, const node *dir, int rc, const err *why, err
   return rc;
 }
 
+/* Another run keeps its state beside its own directory, so that may be below this one. */
+static bool is_state(const node *dir, const listing *l) {
+  bool lock = false, journal = false;
+  for (size_t i = 0; model_state_named(dir) && i < l->count; i++) {
+    if (!S_ISREG(l->at[i].st.st_mode)) continue;
+    lock = lock || strcmp(l->at[i].name, "lock") == 0;
+    journal = journal || strcmp(l->at[i].name, "journal.jsonl") == 0;
+  }
+  return lock && journal;
+}
+
 int list_tree(detect *d, node *dir, err *e) {
   char path[FS_PATH_MAX], absolute[FS_PATH_MAX];
   listing l = {0};
@@ -209,6 +220,10 @@ int list_tree(detect *d, node *dir, err *e) {
   rc = fs_list(d->io, absolute, collect, &l, &why);
   if (rc < 0) {
     rc = forgive(d, dir, rc, &why, e);
+    goto out;
+  }
+  if (is_state(dir, &l)) {
+    model_exclude_state(d, dir);
     goto out;
   }
   rc = take_listing(d, dir, &l, e);

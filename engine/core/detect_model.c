@@ -8,9 +8,36 @@ int model_absolute(const detect *d, const char *path, char *out, err *e) {
   return fs_join(out, d->root, path, e);
 }
 
+/* Deeper than this the recursion of a listing would eat the stack. A save follows 64 levels below
+ * its unit; the unit itself may lie some levels down. */
+enum { LEVELS_MAX = 128 };
+
+/* True if no call can name what is here, or it lies too deep. */
+static bool out_of_reach(const detect *d, const node *n) {
+  size_t levels = 0, len = strlen(d->root);
+  for (; n->parent; n = n->parent, levels++) len += 1 + strlen(n->name);
+  return levels > LEVELS_MAX || len >= FS_PATH_MAX;
+}
+
+void model_say_far(detect *d, const char *path) {
+  if (d->far_said) return;
+  d->far_said = true;
+  log_say(
+      d->log, LOG_WARN,
+      "not looked at in %s: what has a path of more than %d bytes or %d levels, as below %.200s",
+      d->root, FS_PATH_MAX - 1, LEVELS_MAX, path);
+}
+
+static void say_far(detect *d, const node *n) {
+  char path[FS_PATH_MAX];
+  if (node_path(n->parent, path, NULL) < 0) return; /* that one was said, or what is above it */
+  model_say_far(d, path);
+}
+
 bool model_excluded(const detect *d, const node *n) {
   char path[FS_PATH_MAX];
-  if (!n->parent || node_path(n, path, NULL) < 0) return false;
+  if (!n->parent) return false;
+  if (out_of_reach(d, n) || node_path(n, path, NULL) < 0) return true;
   return rules_excluded(d->rules, path, n->type == NODE_DIR);
 }
 
@@ -79,6 +106,7 @@ int model_add(detect *d, node *dir, const char *name, const struct stat *st, nod
   n->pass = d->pass;
   n->old = d->first;
   n->excluded = model_excluded(d, n);
+  if (n->excluded && out_of_reach(d, n)) say_far(d, n);
   /* Links and directories are made in one step: nobody closes them. */
   model_prove(d, n, n->type == NODE_FILE ? evidence : NODE_CLOSED);
   rc = unit_classify(d, n, e);
@@ -162,10 +190,43 @@ static void drop_children(const detect *d, node *n) {
   }
 }
 
-/* Excluded or not depends on the whole path. */
-static void recheck(detect *d, node *n) {
-  n->excluded = model_excluded(d, n);
-  for (size_t i = 0; i < n->count; i++) recheck(d, n->children[i]);
+/* Excluded or not depends on the whole path. True if something is out of reach by now. */
+static bool recheck(detect *d, node *n) {
+  bool far = out_of_reach(d, n);
+  n->excluded = far || model_excluded(d, n);
+  if (far) say_far(d, n);
+  for (size_t i = 0; i < n->count; i++) far = recheck(d, n->children[i]) || far;
+  return far;
+}
+
+void model_clear(detect *d) {
+  while (d->all.count > 0) unit_drop(d, d->all.at[d->all.count - 1]);
+  while (d->limbo_count > 0) limbo_drop(d, d->limbo_count - 1);
+  drop_children(d, d->top);
+}
+
+bool model_state_named(const node *dir) {
+  static const char ending[] = ".ckpt";
+  size_t len = strlen(dir->name), tail = sizeof ending - 1;
+  return dir->parent && len > tail && strcmp(dir->name + len - tail, ending) == 0;
+}
+
+void model_uncount(void *ctx, node *n) {
+  detect *d = ctx;
+  if (!n->counted) return;
+  n->counted = false;
+  d->unmatched--;
+  free(d->example);
+  d->example = NULL;
+}
+
+void model_exclude_state(detect *d, node *dir) {
+  char path[FS_PATH_MAX];
+  if (dir->excluded) return;
+  if (node_path(dir, path, NULL) == 0) unit_drop_within(d, path, dir);
+  node_walk(dir, model_uncount, d);
+  dir->excluded = true;
+  drop_children(d, dir);
 }
 
 /* What stood under the new name is gone; a unit that was there lives on in the new node. */
@@ -180,14 +241,15 @@ static int replace(detect *d, node *there, node *n, unit **keep, err *e) {
 }
 
 static int settle_names(detect *d, node *n, const char *from, unit *keep, err *e) {
-  recheck(d, n);
+  bool far = recheck(d, n);
   if (keep) { /* after `replace` it has this path already */
     unit *own = n->unit;
     if (own) unit_drop(d, own);
     n->unit = keep;
   }
+  /* What got too long a path has no name to live on under; the others are found anew. */
+  if (from && (n->excluded || far)) unit_drop_within(d, from, n);
   if (n->excluded) {
-    if (from) unit_drop_within(d, from, n);
     drop_children(d, n);
     return 0;
   }

@@ -17,7 +17,7 @@ struct unit {
   detect_state state;
   char reason[RULE_TEXT_MAX];
   uint32_t generation;
-  bool renamed, dead, touched; /* as in rule_facts */
+  bool renamed, dead, lived, touched; /* as in rule_facts */
   /* Places in the detector's order of changes. */
   uint64_t settle_seq;            /* when it was last complete, or its writer died; 0: never */
   uint64_t write_seq, shrink_seq; /* newest write; newest removal of a file */
@@ -25,7 +25,7 @@ struct unit {
   uint64_t touches;               /* how often anything in it changed */
   int64_t last, due;              /* IO_MONO: its last change; when to look again */
   uint64_t files, bytes, stamp;
-  bool lacking;
+  bool lacking, alone;
   digest fingerprint;
   int64_t changed; /* IO_WALL */
   size_t active;   /* 1 + its place in detect.active; 0: it waits for an event */
@@ -68,9 +68,13 @@ struct detect {
   char *root;
   watch *watch; /* NULL: polling or fed */
   bool polling, foreign;
-  bool lost;   /* the root is gone */
+  bool lost;   /* the root is gone, and everything that was known below it */
   bool missed; /* events were lost: list everything */
   int64_t poll_ns, next_poll;
+  detect_mode mode;
+  int64_t root_due;            /* IO_MONO: when to look whether the root is (again) there */
+  uint64_t root_dev, root_ino; /* of the root that is watched */
+  bool far_said;               /* that paths are out of reach is said once */
 
   node *top;
   uint64_t seq;
@@ -90,8 +94,10 @@ struct detect {
   series *series;
   size_t series_count;
 
-  bool nobody; /* asked just now: nothing in the tree is open for writing */
-  bool fresh;  /* units of detect_open wait to be judged */
+  bool nobody;              /* asked just now: nothing in the tree is open for writing */
+  bool fresh;               /* units of detect_open wait to be judged */
+  const char *const *known; /* of detect_options, during the first listing */
+  size_t known_count;
   bool dead, clean;
   uint64_t end_seq; /* when the writer ended with 0 */
   uint64_t unmatched;
@@ -135,12 +141,22 @@ void unit_group(const unit *u, char *out);
 /* --- what happens to nodes (detect_model.c) --- */
 int model_absolute(const detect *d, const char *path, char *out, err *e);
 bool model_excluded(const detect *d, const node *n);
+/* Says once that something at this path, or below it, is out of reach. */
+void model_say_far(detect *d, const char *path);
 void model_prove(detect *d, node *n, node_evidence evidence);
 int model_add(detect *d, node *dir, const char *name, const struct stat *st, node_evidence evidence,
               err *e);
 /* Something about an entry is new: tells its unit. */
 void model_note(detect *d, node *n);
 int model_remove(detect *d, node *n, err *e);
+/* The root is gone: so is everything below it. Not while everything is listed. */
+void model_clear(detect *d);
+/* Takes a node off the files that belong to no unit; for node_walk, ctx is the detector. */
+void model_uncount(void *ctx, node *n);
+/* A name that a state directory of ours may have. */
+bool model_state_named(const node *dir);
+/* `dir` is another run's state directory: whatever its name matches, nothing in it is looked at. */
+void model_exclude_state(detect *d, node *dir);
 /* Sets it aside under `cookie`, with all below. */
 int model_leave(detect *d, node *n, uint32_t cookie, err *e);
 /* `n` (in its place, or out of limbo, or fresh; `from` is where it was, or NULL) now is `name` in
@@ -164,6 +180,19 @@ int list_unit(detect *d, unit *u, bool *changed, err *e);
 /* Watches are used up, or events are of no use: poll from here on. */
 void list_start_polling(detect *d);
 
+/* --- the root (detect_root.c) --- */
+/* Chooses between events and polling, and sets the watch. */
+int root_open(detect *d, err *e);
+/* Everything below it is gone. Not while everything is listed. */
+void root_lost(detect *d);
+/* Is what has the root's name still what was opened? A directory that is removed while somebody has
+ * it open tells nobody. */
+void root_check(detect *d);
+void root_look_later(detect *d);
+/* The root is there again: from here on everything in it is new, made by somebody who lives. False
+ * if it is not there yet, or not due, or if *rc is an error. */
+bool root_back(detect *d, int *rc, err *e);
+
 /* --- judging (detect_judge.c) --- */
 /* Counts, sizes, fingerprint. */
 int judge_measure(detect *d, unit *u, err *e);
@@ -171,7 +200,8 @@ int judge(detect *d, unit *u, err *e);
 int judge_due(detect *d, err *e);
 /* What detect_open found, oldest first: each is measured by the one before it. */
 int judge_fresh(detect *d, err *e);
-/* Its closes count for nothing, unless it was complete before, or renamed into place. */
+/* Its closes count for nothing, unless it was complete before, or renamed into place, or all of it
+ * was closed while the writer still lived, the marker last. */
 void judge_writer_died(detect *d, unit *u);
 void judge_complete(detect *d, unit *u, const char *reason);
 

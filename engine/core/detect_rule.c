@@ -53,7 +53,8 @@ static void after_quiet(const rule_facts *f, int64_t need, bool ask, const char 
 /* It came back to life: files of it are being written by somebody who lives, so what is missing
  * may still come. */
 static bool coming(const rules *r, const rule_facts *f, rule_verdict *v) {
-  if (!f->touched || f->dead || f->clean || f->quiet >= r->quiet_ns) return false;
+  bool over = f->clean && !f->foreign;
+  if (!f->touched || f->dead || over || f->quiet >= r->quiet_ns) return false;
   set(v, DETECT_OPEN, r->quiet_ns - f->quiet);
   return true;
 }
@@ -68,7 +69,7 @@ static void decide_empty(const rules *r, const rule_facts *f, rule_verdict *v) {
 }
 
 static void decide_needed(const rules *r, const rule_facts *f, rule_verdict *v) {
-  bool ended = f->unproven > 0 || f->dead || f->clean;
+  bool ended = f->unproven > 0 || f->dead || f->ended;
   if (!ended || coming(r, f, v)) {
     if (!ended) set(v, DETECT_OPEN, RULE_NEVER);
     say(v, "%s is not there yet", f->needed);
@@ -88,48 +89,57 @@ static void decide_unproven(const rules *r, const rule_facts *f, const char *wha
   }
 }
 
-static void decide_old_marker(const rules *r, const rule_facts *f, rule_verdict *v) {
-  if (f->unproven > 0 || f->dead) {
-    decide_unproven(r, f, f->marker, " is older than the data", v);
-    return;
-  }
-  set(v, DETECT_OPEN, RULE_NEVER);
-  say(v, "%s is older than the data", f->marker);
+/* What only more writing could mend. While the writer lives it may come at any time; when it is
+ * gone and nobody has it open, waiting for it would never end. */
+static void decide_doubtful(const rules *r, const rule_facts *f, const char *what,
+                            const char *detail, rule_verdict *v) {
+  bool doubted = f->unproven > 0 || f->dead;
+  if (doubted || (f->ended && nobody_writes(f, v)))
+    decide_unproven(r, f, what, detail, v);
+  else if (!f->ended)
+    say(v, "%s%s", what, detail);
 }
 
-static void decide_removed(const rules *r, const rule_facts *f, rule_verdict *v) {
-  if (f->unproven > 0 || f->dead) {
-    decide_unproven(r, f, "files were removed from it", "", v);
+/* Its close will tell, unless it got lost. */
+static void decide_open(const rules *r, const rule_facts *f, rule_verdict *v) {
+  say(v, "%s is being written", f->open_name);
+  if (!f->ended || !nobody_writes(f, v)) return;
+  if (f->quiet < r->settled_ns) { /* the event may still be on its way */
+    set(v, DETECT_OPEN, r->settled_ns - f->quiet);
     return;
   }
-  set(v, DETECT_OPEN, RULE_NEVER);
-  say(v, "files were removed from it");
+  set(v, DETECT_UNPROVEN, RULE_NEVER);
+  say(v, "nobody has %s open any more, but its close was not seen", f->open_name);
 }
 
 void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v) {
   *v = (rule_verdict){.state = DETECT_OPEN, .wait = RULE_NEVER};
   /* Where another host may write, the end of our own process proves nothing. */
   bool clean = f->clean && !f->foreign;
-  bool ask = f->seen > 0 || f->unproven > 0 || f->temporary > 0 || f->blind || f->clean;
+  bool ask = f->seen > 0 || f->unproven > 0 || f->temporary > 0 || f->blind || f->clean || f->lived;
   bool unproven = f->unproven > 0 || f->dead;
+  /* The job ended while it removed the unit, for all we know. */
+  bool going = clean && f->shrinking && (f->lacks || f->alone);
 
   if (f->open > 0) {
-    say(v, "%s is being written", f->open_name);
+    decide_open(r, f, v);
   } else if (f->files == 0) {
     decide_empty(r, f, v);
   } else if (f->removed) {
-    decide_removed(r, f, v);
+    decide_doubtful(r, f, "files were removed from it", "", v);
   } else if (f->renamed && !(f->needed && f->needed_always)) {
     after_quiet(f, r->settled_ns, f->blind, "renamed into place", "", v);
   } else if (f->needed) {
     decide_needed(r, f, v);
   } else if (f->marker && f->marker_old) {
-    decide_old_marker(r, f, v);
+    decide_doubtful(r, f, f->marker, " is older than the data", v);
+  } else if (going && !unproven) {
+    decide_doubtful(r, f, "the last that happened in it was a removal", "", v);
   } else if (f->marker && !f->lacks && !f->dead) {
     /* A file whose close nobody saw needs the long time, marker or not; so does a rank that may
      * still have to write its file again; and it may be on its way out. */
     bool slow = f->seen > 0 || f->blind || f->mixed || f->shrinking;
-    int64_t need = slow ? r->quiet_ns : r->marked_ns;
+    int64_t need = slow ? r->quiet_ns : f->lived ? 0 : r->marked_ns;
     after_quiet(f, clean ? 0 : need, ask, f->marker, " is there", v);
   } else if (unproven && f->lacks) {
     decide_unproven(r, f, "the one before it has ", f->lacks, v);

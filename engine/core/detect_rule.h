@@ -21,19 +21,24 @@ typedef struct rule_facts {
   bool removed; /* a file that it had when it was settled is gone, and nothing was written since */
   bool shrinking; /* the last that happened in it was a removal */
   bool dead;      /* its writer died before it was complete */
+  bool lived;     /* its writer died too, but had closed all of it before, the marker last */
   bool mixed;     /* some of its files were written again, some not (yet) */
   bool touched;   /* it has changed since the watch began */
   /* markers */
   const char *marker; /* one that is there, or NULL */
   bool marker_old;    /* the data was written after it */
+  bool marker_last;   /* one was written after all the data, as far as events tell */
   const char *needed; /* one that must be there and is not, or NULL */
   bool needed_always; /* the user asked for it, whatever else is proven */
   const char *lacks;  /* a file that the unit before it had, or NULL */
+  bool alone;         /* there is no unit before it */
   /* times, in ns */
   int64_t quiet;      /* since its last change */
   int64_t age, grain; /* wall time since its newest time stamp; that stamp's granularity */
   /* around it */
-  bool clean;   /* the writer ended with 0, and nothing has changed since */
+  bool ended;   /* the writer is gone, whatever has changed since: nothing more may be waited for
+                   without a time limit */
+  bool clean;   /* it ended with 0, and nothing has changed since */
   bool blind;   /* closes are not seen: polling */
   bool foreign; /* other hosts may write, and no writer of theirs shows here */
   rule_writer writer;

@@ -5,12 +5,19 @@
 
 /* What the newest complete unit of each kind has, so that the next one can be measured by it. */
 
+/* The shards of one model and the files of several ranks are kinds of their own: none is newer than
+ * the others. */
 void detect_series(const char *unit_name, char *out, size_t len) {
   size_t at = 0;
-  while (*unit_name && at + 1 < len) {
-    size_t digits = strspn(unit_name, "0123456789");
-    out[at++] = digits ? '#' : *unit_name;
-    unit_name += digits ? digits : 1;
+  for (const char *c = unit_name; *c && at + 1 < len;) {
+    size_t digits = strspn(c, "0123456789");
+    if (digits && !match_part_number(unit_name, c, c + digits)) {
+      out[at++] = '#';
+      c += digits;
+      continue;
+    }
+    size_t run = digits ? digits : 1;
+    while (run-- && at + 1 < len) out[at++] = *c++;
   }
   if (len) out[at] = '\0';
 }

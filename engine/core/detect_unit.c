@@ -203,6 +203,12 @@ static bool has_marker(const detect *d, const node *n) {
   return false;
 }
 
+static bool is_known(const detect *d, const char *path) {
+  for (size_t i = 0; i < d->known_count; i++)
+    if (strcmp(d->known[i], path) == 0) return true;
+  return false;
+}
+
 int unit_classify(detect *d, node *n, err *e) {
   char path[FS_PATH_MAX];
   match_unit m;
@@ -212,7 +218,8 @@ int unit_classify(detect *d, node *n, err *e) {
     rc = node_path(n, path, e);
     if (rc < 0) return rc;
     const char *pattern = rules_match(d->rules, path, n->type == NODE_DIR, &m);
-    bool waits = pattern && rules_needs_proof(d->rules, pattern) && !has_marker(d, n);
+    bool waits =
+        pattern && rules_needs_proof(d->rules, pattern) && !has_marker(d, n) && !is_known(d, path);
     if (pattern && m.kind == MATCH_GROUP) {
       path[m.name_len] = '\0';
       if (!table_find(d, path, true)) rc = make(d, n->parent, path, &m, e);
@@ -225,15 +232,6 @@ int unit_classify(detect *d, node *n, err *e) {
   return rc;
 }
 
-static void uncount(void *ctx, node *n) {
-  detect *d = ctx;
-  if (!n->counted) return;
-  n->counted = false;
-  d->unmatched--;
-  free(d->example);
-  d->example = NULL;
-}
-
 int unit_promote(detect *d, node *n, err *e) {
   char path[FS_PATH_MAX];
   match_unit m;
@@ -242,7 +240,7 @@ int unit_promote(detect *d, node *n, err *e) {
   if (rc < 0) return rc;
   if (!rules_match(d->rules, path, true, &m) || m.kind != MATCH_DIR) return 0;
   unit_drop_within(d, path, n);
-  node_walk(n, uncount, d);
+  node_walk(n, model_uncount, d);
   return make(d, n, path, &m, e);
 }
 
@@ -317,7 +315,7 @@ void unit_stir(detect *d, unit *u) {
 static void touch(detect *d, unit *u) {
   u->touched = true;
   u->touches++;
-  u->renamed = false;
+  u->renamed = u->lived = false;
   /* What is written while no writer of ours lives is not proven by a close. */
   u->dead = d->dead;
   unit_set(d, u, DETECT_OPEN, "it is being written");

@@ -122,11 +122,11 @@ static int head_line(const journal *j, buf *out, err *e) {
 
 /* ---- reading ---- */
 
-/* What was recorded as proven, up to `highest`, is so no more. */
-static void doubt(journal *j, journal_state highest) {
+/* What was recorded as proven is so no more; the doubt is kept with each record until somebody has
+ * looked, or the next start would trust what this one did not come to. */
+static void doubt(journal *j) {
   for (size_t i = 0; i < j->count; i++)
-    if (j->units[i].state > JOURNAL_OPEN && j->units[i].state <= highest)
-      j->units[i].state = JOURNAL_OPEN;
+    if (j->units[i].state > JOURNAL_OPEN) j->units[i].state = JOURNAL_OPEN;
 }
 
 static journal_state state_of(const char *name) {
@@ -204,7 +204,7 @@ static int fold_line(journal *j, const char *text, size_t len, err *e) {
   json_decref(line);
   if (rc == ERR_VERSION) return rc;
   if (rc == ERR_NOMEM) return err_set(e, rc, "read %s: out of memory", j->path);
-  if (rc < 0) doubt(j, JOURNAL_COMMITTED);
+  if (rc < 0) doubt(j);
   return 0;
 }
 
@@ -220,11 +220,11 @@ static int fold_all(journal *j, const buf *text, err *e) {
   return rc;
 }
 
-/* Pages that were never flushed are lost with the machine: frameworks do not flush. What we have
- * committed can be compared with the store. */
+/* Pages that were never flushed are lost with the machine: frameworks do not flush, and a save
+ * reads what is in memory. */
 static void after_reboot(journal *j) {
   j->child.same_boot = false;
-  doubt(j, JOURNAL_COMPLETE);
+  doubt(j);
 }
 
 static int print_all(const journal *j, buf *out, err *e) {
@@ -294,8 +294,11 @@ void journal_close(journal *j) {
   free(j);
 }
 
-bool journal_rebooted(const journal *j) {
-  return j->rebooted;
+size_t journal_count(const journal *j) {
+  return j->count;
+}
+journal_unit journal_at(const journal *j, size_t i) {
+  return j->units[i];
 }
 journal_child journal_last_child(const journal *j) {
   return j->child;

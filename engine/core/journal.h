@@ -2,8 +2,9 @@
  *
  * One JSON record a line in <state>/journal.jsonl; a torn last line is what a crash leaves and is
  * passed over. Records are appended; at its opening, and when it has grown large, all are written
- * anew and put in its place in one step. After a reboot what was "complete" is only "open" again:
- * frameworks do not flush, and the pages may be lost. A record that cannot be read makes all before
+ * anew and put in its place in one step. After a reboot what was "complete" or "committed" is only
+ * "open" again, until somebody has read the bytes: frameworks do not flush, and the pages may be
+ * lost. A record that cannot be read makes all before
  * it "open". One thread; the state directory's lock is held. */
 #ifndef CORE_JOURNAL_H
 #define CORE_JOURNAL_H
@@ -19,7 +20,7 @@
 
 typedef enum journal_state {
   JOURNAL_UNKNOWN,   /* no record */
-  JOURNAL_OPEN,      /* it was being written */
+  JOURNAL_OPEN,      /* it was being written, or what was known of it is in doubt */
   JOURNAL_COMPLETE,  /* it was whole, with this fingerprint */
   JOURNAL_COMMITTED, /* and is in the store as commit number `commit` */
 } journal_state;
@@ -44,14 +45,17 @@ typedef struct journal journal;
 int journal_open(const io *io, const char *path, const char *boot, journal **out, err *e);
 void journal_close(journal *j); /* NULL is fine */
 
-/* True if the last run on this state was on another boot of the machine. */
-bool journal_rebooted(const journal *j);
 /* Its path is valid until the next call that notes or forgets; NULL if the unit is unknown. */
 journal_unit journal_find(const journal *j, const char *path);
+/* All records, in byte order of their paths: `i` from 0 to journal_count() - 1. */
+size_t journal_count(const journal *j);
+journal_unit journal_at(const journal *j, size_t i);
 journal_child journal_last_child(const journal *j);
 
-/* Appends. The lines about complete and committed units are flushed before the call returns. After
- * an error the record is remembered here, and goes to the disk with the next one that works. */
+/* Appends. A committed unit without a fingerprint (NULL) is one that was just restored, its bytes
+ * checked: its size and times are all that is left to compare. The lines about complete and
+ * committed units are flushed before the call returns. After an error the record is remembered
+ * here, and goes to the disk with the next one that works. */
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
                  uint64_t commit, err *e);
 int journal_forget(journal *j, const char *path, err *e); /* the unit is gone */

@@ -76,6 +76,26 @@ static int make_dirs(const io *io, const places_options *o, const places *p, err
                  p->state, p->dir);
 }
 
+/* A directory that is ours has a journal; before the first one is written only the lock can be
+ * there. Anything else was put there by somebody who does not know that we clear <state>/staging.
+ */
+static int on_state_entry(void *ctx, const fs_entry *entry, err *e) {
+  const char *path = ctx;
+  if (strcmp(entry->name, "lock") == 0 || strncmp(entry->name, "journal.jsonl", 13) == 0) return 0;
+  return err_set(e, ERR_INVAL,
+                 "the state directory %s holds %s and no journal of ours: name an empty one with "
+                 "--state",
+                 path, entry->name);
+}
+
+static int check_state(const io *io, places *p, err *e) {
+  struct stat st;
+  int rc = io->lstat(io, AT_FDCWD, p->journal, &st);
+  if (rc == 0) return 0;
+  return rc == -ENOENT ? fs_list(io, p->state, on_state_entry, p->state, e)
+                       : err_sys(e, rc, "look at %s", p->journal);
+}
+
 static int apart(const char *a, const char *what_a, const char *b, const char *what_b, err *e) {
   if (!uri_path_within(a, b) && !uri_path_within(b, a)) return 0;
   return err_set(e, ERR_INVAL, "%s %s and %s %s must not lie in one another", what_a, a, what_b, b);
@@ -183,7 +203,7 @@ int places_open(const io *io, const places_options *o, places *p, err *e) {
   if (rc == 0) rc = fs_join(p->quarantine, p->state, "quarantine", e);
   if (rc == 0) rc = fs_join(p->journal, p->state, "journal.jsonl", e);
   if (rc == 0) rc = fs_join(p->lock, p->state, "lock", e);
-  return rc;
+  return rc < 0 ? rc : check_state(io, p, e);
 }
 
 int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e) {

@@ -25,7 +25,10 @@ static bool whole(const recover_unit *u) {
 static bool served_locally(const recover_unit *units, size_t count, const recover_commit *c) {
   for (size_t i = 0; i < count; i++) {
     if (strcmp(units[i].series, c->series) != 0 || !whole(&units[i])) continue;
-    if (strcmp(units[i].name, c->unit) == 0 || is_newer(&units[i], c)) return true;
+    if (strcmp(units[i].name, c->unit) == 0) return true;
+    /* A committed one has its place in the log, and that is before `c`, whatever its step: after a
+     * way back the higher steps are what was left behind. */
+    if (units[i].standing == RECOVER_WHOLE && is_newer(&units[i], c)) return true;
   }
   return false;
 }
@@ -37,7 +40,9 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
   bool torn = u->standing == RECOVER_TORN;
   if (c && strcmp(c->unit, u->name) == 0 && !served_locally(units, count, c))
     return torn ? "it is torn, and a committed copy is restored"
-                : "nothing proves it whole, and a committed copy is restored";
+           : u->standing == RECOVER_SUPERSEDED
+               ? "a newer one was committed under its name, and is restored"
+               : "nothing proves it whole, and a committed copy is restored";
   if (!torn || !is_newer(u, c)) return NULL;
   return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";
 }

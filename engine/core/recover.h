@@ -3,7 +3,8 @@
  *
  * A trainer that finds a torn checkpoint crashes on it, and again at each restart. So the newest
  * commit of a series is restored, unless it stands there or something whole and newer does; a local
- * unit under its name that is not proven whole is moved to quarantine first. Newer units that are
+ * unit under its name that is not proven whole, or is an older commit of that name, is moved to
+ * quarantine first. Newer units that are
  * provably torn are moved away too. What is whole, and what nothing can be said about, stays. */
 #ifndef CORE_RECOVER_H
 #define CORE_RECOVER_H
@@ -15,10 +16,11 @@
 #include "base/err.h"
 
 typedef enum recover_standing {
-  RECOVER_COMMITTED, /* it is the newest commit of its name, byte for byte as far as we can tell */
-  RECOVER_WHOLE,     /* proven whole, not committed */
-  RECOVER_UNPROVEN,  /* nothing can be said */
-  RECOVER_TORN,      /* provably not whole, and nobody has it open */
+  RECOVER_COMMITTED,  /* it is the newest commit of its name, byte for byte as far as we can tell */
+  RECOVER_WHOLE,      /* proven whole, not committed */
+  RECOVER_SUPERSEDED, /* it is an older commit of its name: another machine has gone on since */
+  RECOVER_UNPROVEN,   /* nothing can be said */
+  RECOVER_TORN,       /* provably not whole, and nobody has it open */
 } recover_standing;
 
 typedef struct recover_unit {
@@ -50,7 +52,8 @@ typedef struct recover_plan {
 } recover_plan;
 
 /* `commits` in the order of the log. Nothing is restored of a series of which a proven newer unit
- * is there: it is what the trainer will find. */
+ * is there: it is what the trainer will find. Newer is what came later in the log; a unit that was
+ * never committed is newer if its step is. */
 int recover_plan_group(const recover_unit *units, size_t unit_count, const recover_commit *commits,
                        size_t commit_count, recover_plan *out, err *e);
 

@@ -94,3 +94,28 @@ int restore_unit(const restore *r, const manifest *m, const char *key, const cha
     rc = fs_remove_tree(r->io, stage, e);
   return rc;
 }
+
+/* ---- the staging ---- */
+
+/* Is what we locked still what has the name? Whoever held it before may have removed the staging
+ * and the lock with it. */
+static bool still_there(const io *io, const lock *held, const char *path) {
+  struct stat ours, named;
+  return io->fstat(io, held->fd, &ours) == 0 && io->lstat(io, AT_FDCWD, path, &named) == 0 &&
+         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+}
+
+int restore_open_staging(const io *io, const char *dir, char *staging, lock *held, err *e) {
+  char path[FS_PATH_MAX];
+  int rc = fs_join(staging, dir, RESTORE_STAGING, e);
+  if (rc == 0) rc = fs_mkdirs(io, staging, 0700, e);
+  if (rc == 0) rc = fs_join(path, staging, "lock", e);
+  if (rc == 0) rc = lock_take(path, true, held, e);
+  if (rc == 0 && !still_there(io, held, path)) {
+    lock_drop(held);
+    rc = ERR_HELD;
+  }
+  if (rc == ERR_HELD)
+    return err_set(e, ERR_HELD, "another restore into %s is running: wait for its end", dir);
+  return rc;
+}

@@ -8,8 +8,12 @@
 #include "base/io.h"
 #include "core/manifest.h"
 #include "core/runlog.h"
+#include "prims/lock.h"
 #include "prims/pool.h"
 #include "store/store.h"
+
+/* Where a restore stages inside the target directory when it cannot stage beside it. */
+#define RESTORE_STAGING ".ckpt-restore"
 
 typedef struct restore {
   const io *io;
@@ -30,5 +34,10 @@ int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manif
  * `dir` itself leaves a directory in its place, whole.) The staging is clean again when it returns,
  * unless the error text says otherwise. */
 int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e);
+
+/* Makes "<dir>/.ckpt-restore" (its path into `staging`, room FS_PATH_MAX) and takes the lock in it:
+ * one restore into a directory at a time, so what an earlier one left when it died can be removed.
+ * ERR_HELD if one is running. The caller removes the directory, then drops the lock. */
+int restore_open_staging(const io *io, const char *dir, char *staging, lock *held, err *e);
 
 #endif

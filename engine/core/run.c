@@ -20,6 +20,7 @@ static int open_parts(run *r, const run_options *o, err *e) {
                    "another ckpt-lua has the state directory %s: wait for its end, or "
                    "stop it",
                    r->places.state);
+  if (rc == 0) rc = lock_take_dir(r->places.dir, &r->dir_lock, e);
   if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
   if (rc == 0)
     rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
@@ -38,7 +39,7 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
   run *r = calloc(1, sizeof *r);
   if (!r) return err_set(e, ERR_NOMEM, "open a run: out of memory");
   r->env = env;
-  r->lock.fd = -1;
+  r->lock.fd = r->dir_lock.fd = -1;
   r->tries = o->tries ? o->tries : 8;
   r->poll = o->poll;
   r->lease_at = INT64_MAX;
@@ -78,6 +79,7 @@ void run_close(run *r) {
   store_close(r->store);
   journal_close(r->journal);
   lock_drop(&r->lock);
+  lock_drop(&r->dir_lock);
   rules_free(r->rules);
   free(r->metrics);
   free(r->resume);
@@ -125,7 +127,7 @@ static void on_unproven(run *r, run_unit *u, detect_state state) {
     stop_save(u);
     return;
   }
-  if (state == DETECT_UNPROVEN) {
+  if (state == DETECT_UNPROVEN && u->want.action != POLICY_WAIT) {
     run_enqueue(r, u);
     return;
   }
@@ -151,6 +153,7 @@ static int on_gone(run *r, run_unit *u, err *e) {
 static int on_unit(run *r, const detect_unit *facts, err *e) {
   run_unit *u = run_unit_find(r, facts->path);
   if (facts->state == DETECT_GONE) return u ? on_gone(r, u, e) : 0;
+  if (!u && run_dir_inside(r, facts->path)) return 0;
   int rc = run_unit_take(r, facts, &u, e);
   if (rc < 0) return rc;
   switch (facts->state) {
@@ -171,6 +174,7 @@ static int take_units(run *r, err *e) {
     int rc = on_unit(r, &facts, first == 0 ? e : NULL);
     if (first == 0) first = rc;
   }
+  run_take_back(r);
   return first;
 }
 
@@ -183,6 +187,7 @@ int run_fd(const run *r) {
 static int take_known(void *ctx, const detect_unit *unit) {
   run *r = ctx;
   if (unit->state != DETECT_UNPROVEN && unit->state != DETECT_OPEN) return 0;
+  if (run_dir_inside(r, unit->path)) return 0;
   journal_unit known = journal_find(r->journal, unit->path);
   if (known.state != JOURNAL_COMPLETE && known.state != JOURNAL_COMMITTED) return 0;
   run_unit *u;
@@ -209,12 +214,18 @@ int run_start(run *r, err *e) {
     int rc = run_prepare(r, RUN_NEVER, NULL, &ignored, e);
     if (rc < 0) return rc;
   }
+  run_paths known;
+  int rc = run_paths_take(r, &known, e);
+  if (rc < 0) return rc;
   detect_options o = {.io = r->env->io,
                       .log = r->env->log,
                       .root = r->places.dir,
                       .rules = r->rules,
-                      .mode = r->poll ? DETECT_POLL : DETECT_AUTO};
-  int rc = detect_open(&o, &r->detect, e);
+                      .mode = r->poll ? DETECT_POLL : DETECT_AUTO,
+                      .known = (const char *const *)known.names,
+                      .known_count = known.count};
+  rc = detect_open(&o, &r->detect, e);
+  run_paths_free(&known);
   if (rc == 0) rc = run_survey_learn(r, r->detect, e);
   if (rc == 0) rc = prove_known(r, e);
   run_manifests_drop(r);
@@ -387,7 +398,8 @@ static const char *why_pending(const run_unit *u) {
   case UNIT_FAILED: return err_text(u->status);
   case UNIT_DURABLE:
   case UNIT_UNPROVEN:
-  case UNIT_RETIRED: break;
+  case UNIT_RETIRED:
+  case UNIT_DROPPED: break;
   }
   return NULL;
 }

@@ -16,12 +16,113 @@ void run_group_note_newest(run_group *g) {
   g->newest_time_ns = c->time_ns;
 }
 
+/* ---- what is committed as a directory ---- */
+
+static size_t dir_place(const run *r, const char *path, size_t len, bool *there) {
+  size_t low = 0, high = r->dir_count;
+  *there = false;
+  while (low < high) {
+    size_t mid = (low + high) / 2;
+    int order = strncmp(r->dirs[mid], path, len);
+    if (order == 0 && r->dirs[mid][len]) order = 1;
+    if (order == 0) {
+      *there = true;
+      return mid;
+    }
+    if (order < 0)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}
+
+static int add_copy(char ***names, size_t *count, size_t *room, size_t at, const char *path) {
+  if (*count == *room) {
+    size_t more = *room ? 2 * *room : 16;
+    char **grown = realloc(*names, more * sizeof(char *));
+    if (!grown) return ERR_NOMEM;
+    *names = grown;
+    *room = more;
+  }
+  char *copy = strdup(path);
+  if (!copy) return ERR_NOMEM;
+  memmove(*names + at + 1, *names + at, (*count - at) * sizeof(char *));
+  (*names)[at] = copy;
+  ++*count;
+  return 0;
+}
+
+int run_dir_note(run *r, const char *path, err *e) {
+  bool there;
+  size_t at = dir_place(r, path, strlen(path), &there);
+  if (there || add_copy(&r->dirs, &r->dir_count, &r->dir_room, at, path) == 0) return 0;
+  return err_set(e, ERR_NOMEM, "%s: out of memory", path);
+}
+
+bool run_dir_inside(const run *r, const char *path) {
+  bool there = false;
+  for (const char *at = path; !there && r->dir_count && (at = strchr(at, '/')); at++)
+    dir_place(r, path, (size_t)(at - path), &there);
+  return there;
+}
+
+static int note_dirs(run *r, const run_group *g, err *e) {
+  const runlog_state *state = runlog_view(g->group.log);
+  char path[FS_PATH_MAX];
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < state->commit_count; i++) {
+    if (state->commits[i].kind != MATCH_DIR) continue;
+    rc = fs_join(path, g->group.prefix, state->commits[i].unit, e);
+    if (rc == 0) rc = run_dir_note(r, path, e);
+  }
+  return rc;
+}
+
+static int take_path(run *r, run_paths *p, const char *path, err *e) {
+  if (run_dir_inside(r, path)) return 0;
+  int rc = add_copy(&p->names, &p->count, &p->room, p->count, path);
+  return rc < 0 ? err_set(e, rc, "list what is known: out of memory") : 0;
+}
+
+int run_paths_take(run *r, run_paths *out, err *e) {
+  char path[FS_PATH_MAX];
+  int rc = 0;
+  *out = (run_paths){0};
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    if (!g->group.log || g->foreign) continue;
+    const runlog_state *state = runlog_view(g->group.log);
+    for (size_t k = 0; rc == 0 && k < state->commit_count; k++) {
+      rc = fs_join(path, g->group.prefix, state->commits[k].unit, e);
+      if (rc == 0) rc = take_path(r, out, path, e);
+    }
+  }
+  for (size_t i = 0; rc == 0 && i < journal_count(r->journal); i++)
+    rc = take_path(r, out, journal_at(r->journal, i).path, e);
+  if (rc < 0) run_paths_free(out);
+  return rc;
+}
+
+void run_paths_free(run_paths *p) {
+  for (size_t i = 0; i < p->count; i++) free(p->names[i]);
+  free(p->names);
+  *p = (run_paths){0};
+}
+
+/* ---- the groups ---- */
+
 int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
   for (size_t i = 0; i < r->group_count; i++)
     if (strcmp(r->groups[i]->group.prefix, prefix) == 0) {
       *out = r->groups[i];
       return 0;
     }
+  /* Its log would lie in the checkpoint's own directory at the target. */
+  bool committed;
+  dir_place(r, prefix, strlen(prefix), &committed);
+  if (committed || run_dir_inside(r, prefix))
+    return err_set(e, ERR_INVAL, "%s is (in) a committed checkpoint: nothing in it is one", prefix);
   run_group **groups = realloc(r->groups, (r->group_count + 1) * sizeof(run_group *));
   if (!groups) return err_set(e, ERR_NOMEM, "open group %s: out of memory", prefix);
   r->groups = groups;
@@ -55,6 +156,7 @@ static int on_prefix(void *ctx, const char *prefix, err *e) {
  * holds is his, unless it is the place where our own units would go. */
 static int claim(run *r, run_group *g, err *e) {
   int rc = group_read(&g->group, e);
+  if (rc == 0) rc = note_dirs(r, g, e);
   if (rc < 0) return rc;
   run_group_note_newest(g);
   const runlog_state *state = runlog_view(g->group.log);
@@ -90,6 +192,10 @@ void run_groups_close(run *r) {
     free(r->groups[i]->newest_unit);
     free(r->groups[i]);
   }
+  for (size_t i = 0; i < r->dir_count; i++) free(r->dirs[i]);
+  free(r->dirs);
+  r->dirs = NULL;
+  r->dir_count = r->dir_room = 0;
   free(r->groups);
   r->groups = NULL;
   r->group_count = 0;

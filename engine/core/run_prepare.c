@@ -1,4 +1,5 @@
 /* Makes a directory ready for a trainer: recover.h says what has to be done, this does it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,14 @@
 #include "core/run_state.h"
 #include "prims/fs.h"
 
-#define STAGING_INSIDE ".ckpt-restore"
-
 /* What was restored: where it is, where it came from. */
 struct restored {
   char *path, *uri;
+};
+
+/* One file or directory in quarantine: where it was, and where it is. */
+struct moved {
+  char *from, *to;
 };
 
 struct prepare {
@@ -25,17 +29,31 @@ struct prepare {
   char named[FS_PATH_MAX]; /* path of the unit that was asked for by name; "": none */
   struct restored *restored;
   size_t restored_count;
+  struct moved *moves; /* what went to quarantine */
+  size_t move_count;
 };
 
 /* ---- staging ---- */
+
+/* What a restore that died left in the directory is removed; one that lives is not disturbed. */
+static int clear_staging_inside(run *r, err *e) {
+  char staging[FS_PATH_MAX];
+  lock held = {.fd = -1};
+  int rc = restore_open_staging(r->env->io, r->places.dir, staging, &held, e);
+  if (rc == 0) rc = fs_remove_tree(r->env->io, staging, e);
+  lock_drop(&held);
+  return rc;
+}
 
 /* A restore ends in a rename, so it is staged on the file system of the watched directory: in the
  * state directory if that is there too, else inside, where nothing of ours may stay. */
 static int open_staging(struct prepare *p, err *e) {
   run *r = p->run;
   char inside[FS_PATH_MAX];
-  int rc = fs_join(inside, r->places.dir, STAGING_INSIDE, e);
-  if (rc == 0) rc = fs_remove_tree(r->env->io, inside, e); /* of a run that died in a restore */
+  struct stat st;
+  int rc = fs_join(inside, r->places.dir, RESTORE_STAGING, e);
+  if (rc == 0 && r->env->io->lstat(r->env->io, AT_FDCWD, inside, &st) == 0)
+    rc = clear_staging_inside(r, e);
   int same = rc == 0 ? fs_same_device(r->env->io, r->places.dir, r->places.state, e) : rc;
   if (same < 0) return same;
   p->inside = !same;
@@ -51,15 +69,59 @@ static int close_staging(struct prepare *p, int rc, err *e) {
 
 /* ---- actions ---- */
 
-static int move_file(run *r, const char *from, const char *to, err *e) {
+static int note_move(struct prepare *p, const char *from, const char *to, err *e) {
+  struct moved *all = realloc(p->moves, (p->move_count + 1) * sizeof *all);
+  if (all) p->moves = all;
+  struct moved now = {all ? strdup(from) : NULL, all ? strdup(to) : NULL};
+  if (!now.from || !now.to) {
+    free(now.from);
+    free(now.to);
+    return err_set(e, ERR_NOMEM, "quarantine %s: out of memory", from);
+  }
+  all[p->move_count++] = now;
+  return 0;
+}
+
+static int move_file(struct prepare *p, const char *from, const char *to, err *e) {
   char parent[FS_PATH_MAX];
+  const io *io = p->run->env->io;
   fs_parent(to, parent);
-  int rc = fs_mkdirs(r->env->io, parent, 0700, e);
-  return rc < 0 ? rc : fs_move(r->env->io, from, to, e);
+  int rc = fs_mkdirs(io, parent, 0700, e);
+  if (rc == 0) rc = note_move(p, from, to, e);
+  if (rc == 0 && (rc = fs_move(io, from, to, e)) < 0) {
+    p->move_count--;
+    free(p->moves[p->move_count].from);
+    free(p->moves[p->move_count].to);
+  }
+  return rc;
+}
+
+/* A restore that made room and then failed leaves the directory as it was: an unproven copy is more
+ * than nothing. *e has the failure's text, and gets to say what became of the copy. */
+static void put_back(struct prepare *p, const char *path, match_kind kind, err *e) {
+  run *r = p->run;
+  char full[FS_PATH_MAX];
+  if (fs_join(full, r->places.dir, path, NULL) < 0) return;
+  size_t len = strlen(full), back = 0, kept = 0;
+  for (size_t i = p->move_count; i-- > 0;) {
+    const struct moved *m = &p->moves[i];
+    struct stat st;
+    bool mine = strncmp(m->from, full, len) == 0 &&
+                (m->from[len] == 0 || (kind == MATCH_GROUP && m->from[len] == '.'));
+    if (!mine) continue;
+    bool done = r->env->io->lstat(r->env->io, AT_FDCWD, m->from, &st) == -ENOENT &&
+                fs_move(r->env->io, m->to, m->from, NULL) == 0;
+    *(done ? &back : &kept) += 1;
+  }
+  if (!e || back + kept == 0) return;
+  int code = e->code, sys = e->sys;
+  err_set(e, code, "%s; what stood under that name was moved to quarantine and %s", e->text,
+          kept ? "is still there" : "is back in its place");
+  e->sys = sys;
 }
 
 struct group_move {
-  run *run;
+  struct prepare *prepare;
   const char *stem, *from, *to; /* base name of the stem; directories */
 };
 
@@ -70,7 +132,7 @@ static int move_member(void *ctx, const fs_entry *entry, err *e) {
   if (strncmp(entry->name, g->stem, len) != 0 || entry->name[len] != '.') return 0;
   int rc = fs_join(from, g->from, entry->name, e);
   if (rc == 0) rc = fs_join(to, g->to, entry->name, e);
-  return rc < 0 ? rc : move_file(g->run, from, to, e);
+  return rc < 0 ? rc : move_file(g->prepare, from, to, e);
 }
 
 /* <state>/quarantine/<time>-<nonce>/<path> */
@@ -89,10 +151,10 @@ static int quarantine(struct prepare *p, const char *path, match_kind kind, cons
     char from_dir[FS_PATH_MAX], to_dir[FS_PATH_MAX];
     fs_parent(from, from_dir);
     fs_parent(to, to_dir);
-    struct group_move g = {r, fs_base(path), from_dir, to_dir};
+    struct group_move g = {p, fs_base(path), from_dir, to_dir};
     rc = fs_list(io, from_dir, move_member, &g, e);
   } else if (rc == 0) {
-    rc = move_file(r, from, to, e);
+    rc = move_file(p, from, to, e);
   }
   if (rc < 0) return rc;
   log_say(r->env->log, LOG_WARN, "%s was moved to %s: %s", path, to, reason);
@@ -154,12 +216,37 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
   if (rc == 0) rc = fs_join(dir, r->places.dir, g->group.prefix, e);
   if (rc == 0) rc = fs_mkdirs(r->env->io, dir, 0777, e);
   if (rc == 0) rc = runlog_key_dir(g->group.log, c->dir, key, e);
+  if (rc == 0) rc = fs_join(path, g->group.prefix, c->unit, e);
   if (rc == 0) rc = clear_name(p, s, g->group.prefix, m, e);
   if (rc == 0) rc = restore_unit(&how, m, key, dir, e);
-  if (rc == 0) rc = fs_join(path, g->group.prefix, c->unit, e);
   if (rc < 0) return rc;
   snprintf(uri, sizeof uri, "%s/%s", r->places.target_text, key);
-  return note_restored(p, path, uri, e);
+  rc = note_restored(p, path, uri, e);
+  /* Its bytes were checked on the way: they need not be read again for that. */
+  return rc < 0 ? rc : journal_note(r->journal, path, JOURNAL_COMMITTED, NULL, c->n, e);
+}
+
+/* What to do about a commit that cannot be restored: its data does not mend itself. */
+static int advise(int rc, const char *unit, err *e) {
+  if (e && (rc == ERR_CORRUPT || rc == ERR_FORMAT))
+    err_set(e, rc,
+            "%s (to go on from another checkpoint than %s: --restore NAME; ckpt-lua ls "
+            "shows them)",
+            e->text, unit);
+  return rc;
+}
+
+/* The same, with the way back if it fails. */
+static int restore_or_put_back(struct prepare *p, const survey *s, run_group *g,
+                               const runlog_commit *c, err *e) {
+  char path[FS_PATH_MAX];
+  err why = {0};
+  int rc = restore_commit(p, s, g, c, &why);
+  if (rc == 0) return 0;
+  advise(rc, c->unit, &why);
+  if (fs_join(path, g->group.prefix, c->unit, NULL) == 0) put_back(p, path, c->kind, &why);
+  if (e) *e = why;
+  return rc;
 }
 
 /* ---- by the rule: the newest of each kind ---- */
@@ -184,9 +271,22 @@ static size_t commits_of(const runlog_state *state, recover_commit *out, char (*
   return state->commit_count;
 }
 
+/* Nothing is moved before the manifests of all that is to be restored were read and are right. */
+static int check_restores(struct prepare *p, run_group *g, const recover_plan *plan, err *e) {
+  int rc = 0;
+  for (size_t i = 0; g && rc == 0 && i < plan->count; i++) {
+    const recover_action *a = &plan->actions[i];
+    if (a->what != RECOVER_RESTORE) continue;
+    const manifest *ignored;
+    const runlog_commit *c = &runlog_view(g->group.log)->commits[a->index];
+    rc = advise(run_manifest(p->run, g, c, &ignored, e), c->unit, e);
+  }
+  return rc;
+}
+
 static int run_actions(struct prepare *p, run_group *g, const survey *s, const size_t *index,
                        const recover_plan *plan, err *e) {
-  int rc = 0;
+  int rc = check_restores(p, g, plan, e);
   for (size_t i = 0; rc == 0 && i < plan->count; i++) {
     const recover_action *a = &plan->actions[i];
     if (a->what == RECOVER_QUARANTINE) {
@@ -195,7 +295,7 @@ static int run_actions(struct prepare *p, run_group *g, const survey *s, const s
       snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
       rc = quarantine(p, u->path, u->kind, why, e);
     } else if (g) { /* without a group there are no commits */
-      rc = restore_commit(p, s, g, &runlog_view(g->group.log)->commits[a->index], e);
+      rc = restore_or_put_back(p, s, g, &runlog_view(g->group.log)->commits[a->index], e);
     }
   }
   return rc;
@@ -251,7 +351,8 @@ static int make_room(struct prepare *p, const survey *s, const char *path, uint6
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
     if (strcmp(u->path, path) != 0) continue;
-    *there = u->standing == RECOVER_COMMITTED && u->commit == commit;
+    *there = (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_SUPERSEDED) &&
+             u->commit == commit;
     return *there
                ? 0
                : quarantine(p, path, u->kind, "another checkpoint was asked for by this name", e);
@@ -271,9 +372,11 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
     if (!c) c = runlog_find_dir(state, fs_base(named));
     if (!c) continue;
     bool there = false;
+    const manifest *ignored;
     int rc = fs_join(p->named, g->group.prefix, c->unit, e);
+    if (rc == 0) rc = advise(run_manifest(r, g, c, &ignored, e), c->unit, e);
     if (rc == 0) rc = make_room(p, s, p->named, c->n, &there, e);
-    return rc < 0 || there ? rc : restore_commit(p, s, g, c, e);
+    return rc < 0 || there ? rc : restore_or_put_back(p, s, g, c, e);
   }
   return err_set(e, ERR_NOENT, "%s has no checkpoint %s (ckpt-lua ls shows what there is)",
                  r->places.target_text, named);
@@ -283,16 +386,19 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
 static int restore_other(struct prepare *p, const survey *s, const char *named, err *e) {
   run *r = p->run;
   catalog_pick pick = {0};
+  err why = {0};
   bool there;
   restore how = {.io = r->env->io, .pool = r->env->pool, .staging = p->staging};
-  int rc = catalog_find(r->env->io, r->env->log, named, &pick, e);
-  if (rc == 0) rc = fs_join(p->named, "", pick.manifest.unit, e);
-  if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, e);
-  if (rc == 0) rc = clear_name(p, s, "", &pick.manifest, e);
+  int rc = catalog_find(r->env->io, r->env->log, named, &pick, &why);
+  if (rc == 0) rc = fs_join(p->named, "", pick.manifest.unit, &why);
+  if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, &why);
+  if (rc == 0) rc = clear_name(p, s, "", &pick.manifest, &why);
   how.store = pick.store;
-  if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, e);
-  if (rc == 0) rc = note_restored(p, p->named, pick.uri, e);
+  if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, &why);
+  if (rc < 0 && *p->named) put_back(p, p->named, pick.manifest.kind, &why);
+  if (rc == 0) rc = note_restored(p, p->named, pick.uri, &why);
   catalog_drop(&pick);
+  if (rc < 0 && e) *e = why;
   return rc;
 }
 
@@ -314,20 +420,41 @@ static int64_t made_at(run *r, const survey_unit *u) {
   return newest ? newest : u->changed_ns;
 }
 
+/* Of two commits the later one is what the run came to last: after a way back to step 100 it has
+ * the lower step. A unit that was not committed has its step alone to speak for it. */
 static bool newer(run *r, const survey_unit *a, const survey_unit *b) {
   if (!b) return true;
-  if (strcmp(a->group, b->group) == 0 && strcmp(a->series, b->series) == 0 &&
-      a->step != MATCH_NO_STEP && b->step != MATCH_NO_STEP)
+  bool group = strcmp(a->group, b->group) == 0;
+  if (group && a->standing == RECOVER_COMMITTED && b->standing == RECOVER_COMMITTED)
+    return a->commit > b->commit;
+  if (group && strcmp(a->series, b->series) == 0 && a->step != MATCH_NO_STEP &&
+      b->step != MATCH_NO_STEP)
     return a->step > b->step;
   return made_at(r, a) > made_at(r, b);
+}
+
+/* The newest unit so far of each sort. Commits are compared with commits first: a mixed order would
+ * have circles. */
+struct newest {
+  const survey_unit *committed, *whole;
+};
+
+static void offer(run *r, struct newest *n, const survey_unit *u) {
+  const survey_unit **best = u->standing == RECOVER_COMMITTED ? &n->committed : &n->whole;
+  if (newer(r, u, *best)) *best = u;
+}
+
+static const survey_unit *pick(run *r, const struct newest *n) {
+  if (!n->committed || !n->whole) return n->committed ? n->committed : n->whole;
+  return newer(r, n->whole, n->committed) ? n->whole : n->committed;
 }
 
 /* The journal remembers what was found whole, so that the watch need not be shown it again. With
  * `never` somebody may be writing (`watch`), and only a commit is surely whole. */
 static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
-  if (how == RUN_NEVER && u->standing != RECOVER_COMMITTED) return 0;
-  journal_state state = u->standing == RECOVER_COMMITTED ? JOURNAL_COMMITTED : JOURNAL_COMPLETE;
+  if (how == RUN_NEVER && u->standing == RECOVER_WHOLE) return 0;
+  journal_state state = u->standing == RECOVER_WHOLE ? JOURNAL_COMPLETE : JOURNAL_COMMITTED;
   if (known.state == state && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
   return journal_note(r->journal, u->path, state, &u->fingerprint,
                       state == JOURNAL_COMMITTED ? u->commit : RUNLOG_NONE, e);
@@ -351,20 +478,26 @@ static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
 /* With `never` the trainer is not pointed at anything, whatever is there. */
 static int conclude(struct prepare *p, const survey *s, run_restore how, err *e) {
   const survey_unit *best = NULL;
+  struct newest dirs = {0}, files = {0};
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < s->count; i++) {
     const survey_unit *u = &s->units[i];
     bool asked = *p->named && strcmp(u->path, p->named) == 0;
+    if (u->standing <= RECOVER_SUPERSEDED) rc = remember(p->run, u, how, e);
     if (u->standing != RECOVER_COMMITTED && u->standing != RECOVER_WHOLE && !asked) {
       log_say(p->run->env->log, LOG_WARN, "%s is not taken for a checkpoint: %s", u->path,
               u->reason);
       continue;
     }
     p->out->found++;
-    if (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE)
-      rc = remember(p->run, u, how, e);
-    if (*p->named ? asked : newer(p->run, u, best)) best = u;
+    if (asked)
+      best = u;
+    else
+      offer(p->run, u->kind == MATCH_DIR ? &dirs : &files, u);
   }
+  /* A "model.safetensors" beside "checkpoint-N/" is a result, not a place to go on from. */
+  if (!*p->named) best = pick(p->run, &dirs);
+  if (!*p->named && !best) best = pick(p->run, &files);
   if (rc == 0 && best && how != RUN_NEVER) rc = set_resume(p, best, e);
   if (rc == 0 && !best && (how == RUN_REQUIRED || how == RUN_NAMED))
     rc = err_set(e, ERR_NOENT, "nothing to restore: neither %s nor %s has a checkpoint",
@@ -386,6 +519,11 @@ static void free_prepare(struct prepare *p) {
     free(p->restored[i].uri);
   }
   free(p->restored);
+  for (size_t i = 0; i < p->move_count; i++) {
+    free(p->moves[i].from);
+    free(p->moves[i].to);
+  }
+  free(p->moves);
 }
 
 int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e) {

@@ -29,7 +29,7 @@ static bool supersedes(const run_unit *newer, const run_unit *u) {
 }
 
 static void drop(run *r, run_unit *u, const char *reason) {
-  u->phase = UNIT_RETIRED;
+  u->phase = UNIT_DROPPED;
   r->dropped++;
   run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
 }
@@ -48,9 +48,17 @@ static bool too_late(const run *r, const run_unit *u) {
   return false;
 }
 
+/* What was let go for this one stays so, now that it is in the store. */
+static void made_it(run *r, const run_unit *newer) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->phase == UNIT_DROPPED && supersedes(newer, r->units[i]))
+      r->units[i]->phase = UNIT_RETIRED;
+}
+
 void run_unit_durable(run *r, run_unit *u) {
   u->phase = UNIT_DURABLE;
   drop_older(r, u);
+  made_it(r, u);
 }
 
 /* What only a structural check speaks for may have a writer who is between two files just now. */
@@ -72,6 +80,31 @@ void run_enqueue(run *r, run_unit *u) {
     drop(r, u, "a newer one is saved or waits already");
   else if (u->want.action == POLICY_SAVE)
     drop_older(r, u);
+}
+
+/* Whether it may be saved now, by what the detector says of it at this moment. */
+static bool still_stands(const run *r, const run_unit *u) {
+  detect_unit now;
+  return u->phase == UNIT_DROPPED && detect_find(r->detect, u->path, &now) &&
+         now.state == DETECT_COMPLETE && digest_equal(&now.fingerprint, &u->fingerprint);
+}
+
+static bool dropped_after(const run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (supersedes(r->units[i], u) && still_stands(r, r->units[i])) return true;
+  return false;
+}
+
+/* The one for which these were let go was removed, failed, or is being written again: the newest of
+ * them is the best checkpoint that there is. */
+void run_take_back(run *r) {
+  if (r->closing || r->fenced || !r->detect) return;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (!still_stands(r, u) || too_late(r, u) || dropped_after(r, u)) continue;
+    r->dropped--;
+    run_enqueue(r, u);
+  }
 }
 
 static void save_on_worker(void *arg) {
@@ -178,6 +211,23 @@ static bool changed_since(run *r, const run_save *s, detect_unit *now) {
          !digest_equal(&now->fingerprint, &s->fingerprint);
 }
 
+static void fail(run *r, run_unit *u, int status, const char *reason) {
+  u->phase = UNIT_FAILED;
+  u->status = status;
+  r->failed++;
+  run_tell(r, u, RUN_FAILED, NULL, status, reason);
+}
+
+static void give_up(run *r, run_unit *u, detect_state state) {
+  static const char why[] = "it changed each time it was read";
+  if (state == DETECT_COMPLETE) {
+    fail(r, u, ERR_RETIRED, why);
+  } else {
+    u->phase = UNIT_UNPROVEN;
+    run_tell(r, u, RUN_UNPROVEN, NULL, 0, why);
+  }
+}
+
 /* Where a unit stands when a save of it is over and its content was not saved: what the detector
  * said meanwhile was put off. One that is retired again and again, though it looks unchanged, is
  * not tried for ever. */
@@ -196,7 +246,10 @@ static void stand(run *r, run_unit *u, bool changed) {
     break;
   case DETECT_COMPLETE:
   case DETECT_UNPROVEN:
-    if (u->retired > RETIRED_MAX) break;
+    if (u->retired > RETIRED_MAX) {
+      give_up(r, u, now.state);
+      break;
+    }
     run_enqueue(r, u);
     /* Where the tree is polled, what the save saw may not be known here yet. */
     if (!changed && u->phase == UNIT_WAITING) u->next_try += (int64_t)u->retired * 1000000000;
@@ -214,6 +267,9 @@ static void on_committed(run *r, run_save *s) {
   u->retired = 0;
   run_group_note_newest(s->group);
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, s->reason);
+  made_it(r, u);
+  if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "%s", e.text);
   if (!changed_since(r, s, &now)) {
     run_unit_durable(r, u);
     if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, s->job.commit, &e) <
@@ -256,13 +312,6 @@ static void on_fenced(run *r, run_save *s) {
   if (r->fenced) return;
   r->fenced = true;
   run_tell(r, u, RUN_FENCED, NULL, ERR_FENCED, s->job.error.text);
-}
-
-static void fail(run *r, run_unit *u, int status, const char *reason) {
-  u->phase = UNIT_FAILED;
-  u->status = status;
-  r->failed++;
-  run_tell(r, u, RUN_FAILED, NULL, status, reason);
 }
 
 /* 1, 2, 4, ... 60 s; when time is short, each second counts. */
@@ -320,6 +369,7 @@ static void save_done(run_task *task) {
   if (!run_unit_queued(u)) u->job = 0;
   if (u->gone) run_unit_remove(r, u);
   free_save(s);
+  run_take_back(r);
 }
 
 int run_cancel(run *r, uint64_t job) {
@@ -334,6 +384,7 @@ int run_cancel(run *r, uint64_t job) {
     if (u->phase == UNIT_RETRYING) {
       fail(r, u, ERR_CANCELED, "it was cancelled");
       u->job = 0;
+      run_take_back(r);
       return 1;
     }
   }

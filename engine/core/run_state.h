@@ -19,7 +19,8 @@ typedef enum unit_phase {
   UNIT_DURABLE,
   UNIT_FAILED,   /* given up */
   UNIT_UNPROVEN, /* nothing proves it whole, or it is torn */
-  UNIT_RETIRED,  /* changed or vanished; the detector will say more */
+  UNIT_RETIRED,  /* changed or vanished, the detector will say more; or no longer wanted */
+  UNIT_DROPPED,  /* let go for a newer one, which is not in the store yet */
 } unit_phase;
 
 typedef struct run_group run_group;
@@ -60,7 +61,7 @@ struct run {
   places places;
   store *store;
   rules *rules;
-  lock lock;
+  lock lock, dir_lock; /* of the state directory; of the watched one */
   journal *journal;
   detect *detect;
   group_env group_env;
@@ -69,6 +70,8 @@ struct run {
   size_t group_count;
   run_known *known; /* manifests of commits */
   size_t known_count;
+  char **dirs; /* paths of the committed directories, in byte order */
+  size_t dir_count, dir_room;
   run_unit **units; /* sorted by path */
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
@@ -101,6 +104,17 @@ int run_group_begin(run_group *g, err *e);
 void run_group_note_newest(run_group *g);
 int run_groups_open(run *r, err *e); /* those at the target */
 void run_groups_close(run *r);
+/* Remembers that `path` is a committed directory: what is in it is its content, never a unit or a
+ * group of its own. */
+int run_dir_note(run *r, const char *path, err *e);
+bool run_dir_inside(const run *r, const char *path); /* strictly below one of them? */
+/* The paths that logs and journal know as units, for detect_options.known. */
+typedef struct run_paths {
+  char **names;
+  size_t count, room;
+} run_paths;
+int run_paths_take(run *r, run_paths *out, err *e); /* before the run has started */
+void run_paths_free(run_paths *p);
 
 /* run_units.c */
 run_unit *run_unit_find(run *r, const char *path);
@@ -115,6 +129,8 @@ bool run_unit_queued(const run_unit *u); /* wanted, and not begun */
 bool run_unit_sure(const run_unit *u);   /* known to be whole: durable, or on its way */
 void run_enqueue(run *r, run_unit *u);
 void run_unit_durable(run *r, run_unit *u); /* its content is in the store */
+/* Those that were let go for one that did not make it wait again. */
+void run_take_back(run *r);
 int run_start_saves(run *r, err *e);
 void run_hurry(run *r);     /* time is short: older ones go, the newest is next, retries come now */
 void run_no_writer(run *r); /* nobody writes any more: what waits for quiet need not */
@@ -129,7 +145,8 @@ typedef struct survey_unit {
   int64_t step, changed_ns;
   digest fingerprint;
   recover_standing standing;
-  uint64_t commit; /* with RECOVER_COMMITTED: its number */
+  uint64_t
+      commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];
 } survey_unit;
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/restore.h"
 #include "core/run_state.h"
 #include "core/structure.h"
 #include "core/transfer.h"
@@ -63,77 +64,170 @@ static run_group *group_of(run *r, const char *prefix) {
   return NULL;
 }
 
-/* Is the local copy this commit? Names, sizes and times first; the bytes too, where a crash may
- * have lost some: after a reboot, or when it was being written as we died. All but the bytes being
- * right, it is damaged. */
-static int compare(run *r, survey_unit *u, const manifest *m, bool read_it, err *e) {
+/* A local unit that is held against the commits of its name. */
+struct held {
+  run *run;
+  run_group *group;
+  survey_unit *unit;
   tree local;
+  bool read_it; /* sizes and times are not enough */
+};
+
+/* The journal saw it whole as it is now. */
+static bool seen_whole(const survey_unit *u, const journal_unit *known) {
+  return known->state >= JOURNAL_COMPLETE && digest_equal(&known->fingerprint, &u->fingerprint);
+}
+
+/* Its bytes were checked when it was restored; nobody has listed it since. */
+static bool just_restored(const journal_unit *known) {
+  return known->state == JOURNAL_COMMITTED && known->fingerprint.len == 0;
+}
+
+/* Is the local copy this commit? Names, sizes and times first; the bytes too, where nothing but
+ * those speaks for it: a crash may have lost some. All but the bytes being right, it is damaged. */
+static int compare(const struct held *h, const manifest *m, recover_standing standing, err *e) {
   err why = {0};
-  transfer t = {.io = r->env->io, .store = r->store, .pool = r->env->pool};
-  int rc = tree_scan(r->env->io, r->places.dir, u->path, u->kind, r->rules, &local, e);
-  if (rc < 0) return rc;
-  int same = tree_matches(&local, m);
-  rc = same && read_it ? transfer_check_local(&t, &local, m, &why) : 0;
-  tree_free(&local);
+  survey_unit *u = h->unit;
+  transfer t = {.io = h->run->env->io, .store = h->run->store, .pool = h->run->env->pool};
+  if (!tree_matches(&h->local, m)) return 0;
+  int rc = h->read_it ? transfer_check_local(&t, &h->local, m, &why) : 0;
   if (rc == ERR_CORRUPT) {
     u->standing = RECOVER_TORN;
     snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
     return 1;
   }
   if (rc < 0 && e) *e = why;
-  if (rc == 0 && same) u->standing = RECOVER_COMMITTED;
-  return rc < 0 ? rc : same;
+  if (rc == 0) u->standing = standing;
+  return rc < 0 ? rc : 1;
 }
 
-/* 1 if what the newest commit of its name is says how it stands. */
+static void supersede(survey_unit *u, uint64_t commit) {
+  u->commit = commit;
+  snprintf(u->reason, sizeof u->reason, "it is what commit %llu has", (unsigned long long)commit);
+}
+
+static int compare_newest(const struct held *h, const runlog_commit *c, err *e) {
+  const manifest *m;
+  err why = {0};
+  int rc = run_manifest(h->run, h->group, c, &m, &why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
+  if (rc < 0 && e) *e = why;
+  return rc < 0 ? rc : compare(h, m, RECOVER_COMMITTED, e);
+}
+
+/* A commit was made after its files. A day of grace: clocks of hosts differ. */
+static bool can_hold(const runlog_commit *c, const tree *local) {
+  const int64_t day = (int64_t)86400 * 1000000000;
+  return c->files == local->regular && c->bytes == local->bytes &&
+         c->time_ns > local->mtime_ns - day;
+}
+
+/* Is it an older commit of its name? There may be many: most are told by what the log says. */
+static int compare_older(const struct held *h, const runlog_commit *newest, err *e) {
+  const runlog_state *state = runlog_view(h->group->group.log);
+  int rc = 0;
+  for (size_t i = state->commit_count; rc == 0 && i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->n >= newest->n || strcmp(c->unit, newest->unit) != 0 || !can_hold(c, &h->local))
+      continue;
+    manifest m;
+    err why = {0};
+    rc = restore_manifest(h->run->store, h->group->group.prefix, c, &m, &why);
+    if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
+      rc = 0;
+      continue;
+    }
+    if (rc < 0) {
+      if (e) *e = why;
+      break;
+    }
+    rc = compare(h, &m, RECOVER_SUPERSEDED, e);
+    manifest_free(&m);
+    if (rc == 1 && h->unit->standing == RECOVER_SUPERSEDED) supersede(h->unit, c->n);
+  }
+  return rc;
+}
+
+/* The journal knows which commit it is: the newest of its name, or one before. */
+static bool known_commit(survey_unit *u, const runlog_state *state, const journal_unit *known,
+                         const runlog_commit *newest) {
+  if (known->state != JOURNAL_COMMITTED || !seen_whole(u, known)) return false;
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->n != known->commit || strcmp(c->unit, newest->unit) != 0) continue;
+    bool same = c == newest || digest_equal(&c->root, &newest->root);
+    u->standing = same ? RECOVER_COMMITTED : RECOVER_SUPERSEDED;
+    if (!same) supersede(u, c->n);
+    return true;
+  }
+  return false;
+}
+
+/* 1 if the commits of its name say how it stands. */
 static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *e) {
   run_group *g = group_of(r, u->group);
   if (!g || !g->group.log || g->foreign) return 0;
-  const runlog_commit *c = runlog_newest(runlog_view(g->group.log), u->name);
+  const runlog_state *state = runlog_view(g->group.log);
+  const runlog_commit *c = runlog_newest(state, u->name);
   if (!c) return 0;
   u->commit = c->n;
-  bool rebooted = journal_rebooted(r->journal);
-  if (known->state == JOURNAL_COMMITTED && known->commit == c->n && !rebooted &&
-      digest_equal(&known->fingerprint, &u->fingerprint)) {
-    u->standing = RECOVER_COMMITTED;
-    return 1;
-  }
-  const manifest *m;
-  err why = {0};
-  int rc = run_manifest(r, g, c, &m, &why);
-  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
-  if (rc < 0) {
-    if (e) *e = why;
-    return rc;
-  }
-  return compare(r, u, m, rebooted || known->state == JOURNAL_OPEN, e);
+  if (known_commit(u, state, known, c)) return 1;
+  struct held h = {
+      .run = r, .group = g, .unit = u, .read_it = !seen_whole(u, known) && !just_restored(known)};
+  int rc = tree_scan(r->env->io, r->places.dir, u->path, u->kind, r->rules, &h.local, e);
+  if (rc < 0) return rc;
+  rc = compare_newest(&h, c, e);
+  if (rc == 0) rc = compare_older(&h, c, e);
+  tree_free(&h.local);
+  return rc;
 }
 
-/* The journal saw it whole, and no reboot can have lost its pages since. */
-static bool seen_whole(const run *r, const survey_unit *u, const journal_unit *known) {
-  return known->state >= JOURNAL_COMPLETE && !journal_rebooted(r->journal) &&
-         digest_equal(&known->fingerprint, &u->fingerprint);
+struct open_file {
+  const char *dir, *stem;
+  bool found;
+};
+
+static int ask_member(void *ctx, const fs_entry *entry, err *e) {
+  struct open_file *f = ctx;
+  size_t len = strlen(f->stem);
+  char path[FS_PATH_MAX];
+  if (strncmp(entry->name, f->stem, len) != 0 || entry->name[len] != '.') return 0;
+  int rc = fs_join(path, f->dir, entry->name, e);
+  if (rc == 0) f->found = f->found || proc_has_writer(path);
+  return rc;
+}
+
+/* 1 if somebody has it open for writing. A group's own path names no file. */
+static int has_writer(run *r, const survey_unit *u, err *e) {
+  char path[FS_PATH_MAX], dir[FS_PATH_MAX];
+  int rc = fs_join(path, r->places.dir, u->path, e);
+  if (rc < 0) return rc;
+  if (u->kind != MATCH_GROUP) return proc_has_writer(path);
+  fs_parent(path, dir);
+  struct open_file f = {.dir = dir, .stem = fs_base(path)};
+  rc = fs_list(r->env->io, dir, ask_member, &f, e);
+  return rc < 0 ? rc : f.found;
 }
 
 /* What can be said of a unit that is no commit of ours. */
 static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const journal_unit *known,
                        err *e) {
   structure found;
-  char path[FS_PATH_MAX];
-  if (seen_whole(r, u, known)) {
+  if (seen_whole(u, known)) {
     u->standing = RECOVER_WHOLE;
     return 0;
   }
   int rc = structure_of_unit(r->env->io, r->places.dir, u->path, u->kind, r->rules, &found,
                              u->reason, sizeof u->reason, e);
-  if (rc == 0) rc = fs_join(path, r->places.dir, u->path, e);
   if (rc < 0) return rc;
   bool torn = facts->state == DETECT_BROKEN || found == STRUCTURE_TORN;
+  int open = torn ? has_writer(r, u, e) : 0;
+  if (open < 0) return open;
   if (torn)
-    u->standing = proc_has_writer(path) ? RECOVER_UNPROVEN : RECOVER_TORN;
+    u->standing = open ? RECOVER_UNPROVEN : RECOVER_TORN;
   else if (facts->state == DETECT_COMPLETE)
     u->standing = RECOVER_WHOLE;
-  else if (found == STRUCTURE_SOUND && !facts->lacking)
+  else if (found == STRUCTURE_SOUND && !facts->lacking && !facts->alone)
     u->standing = RECOVER_WHOLE;
   else
     u->standing = RECOVER_UNPROVEN;
@@ -146,7 +240,8 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
   int rc = check_commit(r, u, &known, &why);
   if (rc == 0) rc = check_alone(r, u, facts, &known, &why);
-  if (rc == ERR_RETIRED || rc == ERR_NOENT) { /* beside a job that runs (`watch`) */
+  /* Beside a job that runs (`watch`) a unit may go; one that is too deep to save stops no other. */
+  if (rc == ERR_RETIRED || rc == ERR_NOENT || rc == ERR_LIMIT) {
     u->standing = RECOVER_UNPROVEN;
     snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
     rc = 0;
@@ -182,7 +277,7 @@ static int fill(survey_unit *u, const detect_unit *facts) {
 static int on_unit(void *ctx, const detect_unit *facts) {
   struct collect *c = ctx;
   survey *s = c->survey;
-  if (facts->state == DETECT_GONE) return 0;
+  if (facts->state == DETECT_GONE || run_dir_inside(c->run, facts->path)) return 0;
   if (s->count == c->room) {
     size_t room = c->room ? 2 * c->room : 16;
     survey_unit *units = realloc(s->units, room * sizeof *units);
@@ -213,12 +308,18 @@ int run_survey(run *r, survey *out, err *e) {
   struct later later = {*r->env->io, r->env->io};
   later.io.now = later_now;
   struct collect c = {.run = r, .survey = out, .e = e};
+  run_paths known;
+  int rc = run_paths_take(r, &known, e);
+  if (rc < 0) return rc;
   detect_options o = {.io = &later.io,
                       .log = r->env->log,
                       .root = r->places.dir,
                       .rules = r->rules,
-                      .mode = DETECT_FED};
-  int rc = detect_open(&o, &d, e);
+                      .mode = DETECT_FED,
+                      .known = (const char *const *)known.names,
+                      .known_count = known.count};
+  rc = detect_open(&o, &d, e);
+  run_paths_free(&known);
   if (rc == 0) rc = run_survey_learn(r, d, e);
   if (rc == 0) {
     detect_writer_gone(d, true);

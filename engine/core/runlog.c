@@ -225,6 +225,20 @@ static int settle(const runlog *log, uint64_t n, const char *nonce, const buf *t
   return rc;
 }
 
+/* The entry before ours must still stand: a target that was moved away or unmounted would be made
+ * anew by our put, as a log that begins in the middle and that nobody can read. */
+static int check_ground(runlog *log, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object object;
+  if (log->st.next == 0) return 0;
+  int rc = key_entry(log->prefix, log->st.next - 1, key, e);
+  if (rc == 0) rc = log->s->ops->head(log->s, key, &object, e);
+  if (rc != ERR_NOENT) return rc;
+  return err_set(e, ERR_NOSTORE,
+                 "the log has vanished (%s is gone): was the target moved, removed or unmounted?",
+                 key);
+}
+
 /* Appends one entry: 1 if it stands and is folded. 0 if another writer had the number: what is new
  * is folded, and the caller plans again from that. */
 static int append(runlog *log, json_t *entry, err *e) {
@@ -234,6 +248,7 @@ static int append(runlog *log, json_t *entry, err *e) {
   int rc = io_nonce(log->s->io, nonce);
   rc = rc < 0 ? err_sys(e, rc, "append to the log: random numbers")
               : finish(log, entry, nonce, &text, e);
+  if (rc == 0) rc = check_ground(log, e);
   if (rc == 0) rc = settle(log, log->st.next, nonce, &text, e);
   if (rc == 0) rc = catch_up(log, e);
   if (rc == 1) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,11 +63,31 @@ out:
   return rc;
 }
 
+int lock_take_dir(const char *path, lock *out, err *e) {
+  out->fd = -1;
+  int fd, rc;
+  do fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0) return err_sys(e, errno, "cannot open the directory %s", path);
+  do rc = flock(fd, LOCK_EX | LOCK_NB);
+  while (rc < 0 && errno == EINTR);
+  if (rc == 0) {
+    out->fd = fd;
+    return 0;
+  }
+  bool held = errno == EWOULDBLOCK;
+  close(fd);
+  return held ? err_set(e, ERR_HELD, "%s is watched by another process: wait for it or stop it",
+                        path)
+              : 0;
+}
+
 void lock_drop(lock *l) {
   if (l->fd < 0) return;
   /* Unlock first: a child between fork and exec shares the description, and would keep the lock
-   * past our close. */
+   * past our close. Each call leaves the other kind of lock alone. */
   set_lock(l->fd, F_UNLCK);
+  flock(l->fd, LOCK_UN);
   close(l->fd);
   l->fd = -1;
 }

@@ -18,6 +18,13 @@ typedef struct lock {
  * it; ERR_UNSUPPORTED where the file system has no locks (ENOLCK: NFS without a lock daemon). The
  * descriptor is close-on-exec: a child never inherits the lock. */
 int lock_take(const char *path, bool exclusive, lock *out, err *e);
+
+/* Locks a directory itself (flock), exclusively and without waiting, so that two that disagree
+ * about where their lock files are still meet. ERR_HELD if somebody has it. Where the file system
+ * cannot (NFS wants a writable descriptor, which no directory has), nothing is held and that is no
+ * error: the lock files have to do. */
+int lock_take_dir(const char *path, lock *out, err *e);
+
 void lock_drop(lock *l); /* fine on one that is not held */
 
 #endif

@@ -1,6 +1,8 @@
 #include "match.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 enum { PATTERN_MAX = 255 };
 
@@ -309,11 +311,42 @@ static int64_t number_of(span digits) {
   return n;
 }
 
+/* True if `word` ends at `end` and is no mere tail of a longer word ("of" in "proof"). */
+static bool word_before(const char *name, const char *end, const char *word) {
+  size_t len = strlen(word);
+  if ((size_t)(end - name) < len || strncasecmp(end - len, word, len) != 0) return false;
+  return end - len == name || !isalpha((unsigned char)end[-(ptrdiff_t)len - 1]);
+}
+
+static bool ends_in_word(const char *name, const char *end, const char *const *words) {
+  if (end > name && strchr("-_=", end[-1])) end--;
+  for (; *words; words++)
+    if (word_before(name, end, *words)) return true;
+  return false;
+}
+
+bool match_part_number(const char *name, const char *begin, const char *end) {
+  static const char *const words[] = {"rank", "shard", "part", "of", NULL};
+  return ends_in_word(name, begin, words) || strncasecmp(end, "-of-", 4) == 0 ||
+         strncasecmp(end, "_of_", 4) == 0;
+}
+
+/* What is called a step is one; else it is the last number that names no part. */
 static int64_t last_number(span name) {
-  while (name.end > name.at && !is_digit(name.end[-1])) name.end--;
-  const char *begin = name.end;
-  while (begin > name.at && is_digit(begin[-1])) begin--;
-  return begin < name.end ? number_of((span){begin, name.end}) : MATCH_NO_STEP;
+  static const char *const words[] = {"step", "steps", NULL};
+  int64_t last = MATCH_NO_STEP;
+  for (const char *at = name.at; at < name.end;) {
+    const char *end = at;
+    while (end < name.end && is_digit(*end)) end++;
+    if (end == at) {
+      at++;
+      continue;
+    }
+    if (!match_part_number(name.at, at, end)) last = number_of((span){at, end});
+    if (ends_in_word(name.at, at, words)) return last;
+    at = end;
+  }
+  return last;
 }
 
 int64_t match_last_number(const char *path) {

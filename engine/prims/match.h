@@ -51,7 +51,12 @@ int match_unit_check(const char *pattern, match_kind *kind, err *e);
  * is written only then. A step that does not fit 63 bits is MATCH_NO_STEP. */
 bool match_unit_path(const char *pattern, const char *path, bool is_dir, match_unit *out);
 
-/* The last run of digits in the base name of `path` as a number, else MATCH_NO_STEP. */
+/* The step in the base name of `path`: the number after the word "step", else the last number that
+ * names no part; MATCH_NO_STEP if there is none. */
 int64_t match_last_number(const char *path);
+
+/* True if the digits from `begin` to `end` of `name` tell one of several parts of the same thing,
+ * not a moment: "rank0", "shard-3", "00001-of-00004". */
+bool match_part_number(const char *name, const char *begin, const char *end);
 
 #endif

@@ -171,28 +171,31 @@ static pid_t next_pid(DIR *proc) {
   }
 }
 
-/* Looks for "name=value" as a whole entry in a stream of entries that end in NUL. It works byte by
- * byte and keeps its place between two reads. */
+/* Looks for "name=<anything/>base" as a whole entry in a stream of entries that end in NUL. It
+ * works byte by byte and keeps its place between two reads. */
 typedef struct env_search {
-  const char *name, *value;
-  size_t name_len, len; /* of name; of name=value */
-  size_t at;            /* bytes of the present entry that agree so far */
+  const char *name, *base;
+  size_t at; /* bytes of the present entry's name that agree so far, then of its last component */
+  bool in_value; /* past the '=' */
   bool differs, found;
 } env_search;
 
 static void search_bytes(env_search *s, const char *bytes, size_t len) {
   for (size_t i = 0; i < len && !s->found; i++) {
+    const char *expected = s->in_value ? s->base : s->name;
     if (bytes[i] == 0) {
-      s->found = !s->differs && s->at == s->len;
-      s->differs = false;
+      s->found = s->in_value && !s->differs && s->base[s->at] == 0;
+      s->in_value = s->differs = false;
+      s->at = 0;
+    } else if (s->in_value && bytes[i] == '/') {
+      s->differs = false; /* what came before was a directory */
+      s->at = 0;
+    } else if (!s->differs && !s->in_value && bytes[i] == '=' && s->name[s->at] == 0) {
+      s->in_value = true;
       s->at = 0;
     } else if (!s->differs) {
-      char expected = s->at < s->name_len    ? s->name[s->at]
-                      : s->at == s->name_len ? '='
-                      : s->at < s->len       ? s->value[s->at - s->name_len - 1]
-                                             : 0;
-      s->differs = bytes[i] != expected;
-      s->at++;
+      s->differs = bytes[i] != expected[s->at];
+      if (!s->differs) s->at++;
     }
   }
 }
@@ -217,9 +220,9 @@ static int has_env(pid_t pid, env_search s) {
 }
 
 int proc_find_env(const char *name, const char *value, proc_found *found, void *ctx, err *e) {
-  env_search s = {.name = name, .value = value, .name_len = strlen(name)};
-  s.len = s.name_len + 1 + strlen(value);
-  if (s.name_len == 0 || strchr(name, '='))
+  const char *slash = strrchr(value, '/');
+  env_search s = {.name = name, .base = slash ? slash + 1 : value};
+  if (*name == 0 || strchr(name, '='))
     return err_set(e, ERR_INVAL, "\"%s\" is no name of an environment variable", name);
   DIR *proc = NULL;
   int count = 0, rc = open_proc(&proc, e);

@@ -25,10 +25,12 @@ int proc_identity(pid_t pid, uint64_t *start, pid_t *sid, err *e);
  * descriptor left, no /proc). */
 int proc_alive(pid_t pid, uint64_t start);
 
-/* Calls `found` for each live process but our own whose environment has name=value exactly. The
- * callback returns 0 to go on, else the walk stops with that value. Returns the number found or a
- * negative ERR_*. Looks at the environment as it was at exec: a process that has written its title
- * over it (setproctitle) is missed. So is one that is started during the walk. */
+/* Calls `found` for each live process but our own whose environment has `name`, and in it a path
+ * with the last component of `value` (or `value` itself, if it has no slash): the directory of a
+ * socket may differ from login to login. The callback returns 0 to go on, else the walk stops with
+ * that value. Returns the number found or a negative ERR_*. Looks at the environment as it was at
+ * exec: a process that has written its title over it (setproctitle) is missed. So is one that is
+ * started during the walk. */
 typedef struct proc_info {
   pid_t pid, ppid, sid;
   uint64_t start;

@@ -32,7 +32,7 @@ typedef struct loop {
   double lost_at;      /* a killed child that still has not ended is given up */
   double unmatched_at; /* see whether files come that belong to no checkpoint */
   double dispatch_at;  /* the engine failed: try again */
-  unsigned failures;   /* of the engine, in a row */
+  unsigned failures;   /* of the engine: in a row; in all while draining */
   int broken;          /* its last status */
   unsigned kills;      /* rounds of SIGKILL among what the child left */
   uint64_t seen;       /* signals that came, a bit each */
@@ -170,7 +170,9 @@ static void take_engine(loop *l) {
     l->failures++;
     l->broken = rc;
   } else {
-    l->failures = 0;
+    /* When nothing but the end is waited for, a failure that comes back now and then must not be
+     * waited out for ever. */
+    if (l->phase != PHASE_DRAINING) l->failures = 0;
     l->broken = CKPT_OK;
   }
   ckpt_completion c = {.size = sizeof c};

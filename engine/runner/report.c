@@ -24,9 +24,11 @@ uint32_t report_log_level(void) {
 int exit_code_of(int status) {
   switch (status) {
   case CKPT_OK: return EXIT_DONE;
-  case CKPT_EINVAL: return EXIT_USAGE;
+  case CKPT_EINVAL:
+  case CKPT_EUNSUPPORTED: return EXIT_USAGE;
   case CKPT_ENOENT: return EXIT_NOTHING;
-  case CKPT_ECORRUPT: return EXIT_CORRUPT;
+  case CKPT_ECORRUPT:
+  case CKPT_EFORMAT: return EXIT_CORRUPT;
   case CKPT_EACCESS:
   case CKPT_ENOSPACE: return EXIT_STORE;
   case CKPT_ENOSTORE: return EXIT_NO_STORE;

@@ -62,6 +62,8 @@ void sim_open_mode(sim *s, detect_mode mode, int64_t poll_ns) {
                       .rules = s->rules,
                       .mode = mode,
                       .poll_ns = poll_ns,
+                      .known = s->known,
+                      .known_count = s->known_count,
                       .has_writer = answer};
   must(detect_open(&o, &s->d, &e), &e);
   sim_drain(s);

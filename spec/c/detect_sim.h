@@ -28,7 +28,9 @@ typedef struct sim {
   const rules *rules;
   int64_t now;
   uint32_t cookie;
-  bool deaf; /* events get lost */
+  bool deaf;                /* events get lost */
+  const char *const *known; /* of detect_options */
+  size_t known_count;
   sim_news *news;
   size_t count, room;
   /* Called for each news as it comes; may be NULL. */

@@ -400,7 +400,7 @@ static void a_job_that_is_over_or_never_was_cannot_be_cancelled(void **state) {
   assert_int_equal(ckpt_cancel(w->engine, 0), CKPT_ENOENT);
 }
 
-static void one_runs_trouble_is_not_told_as_another_ones(void **state) {
+static void a_run_that_loses_its_directory_does_not_stop_the_others(void **state) {
   world *w = *state;
   begin(w);
   ckpt_run *second;
@@ -416,7 +416,7 @@ static void one_runs_trouble_is_not_told_as_another_ones(void **state) {
   assert_int_equal(rename(dir, away), 0);
   int rc = 0;
   for (int i = 0; rc >= 0 && i < 20; i++) rc = ckpt_dispatch(w->engine, 50);
-  assert_int_equal(rc, CKPT_ENOENT);
+  assert_true(rc >= 0);
   must(w, notify(w, (ckpt_event){.kind = CKPT_EVENT_LIST}));
   write_unit(w, "ckpt-1.pt", "one");
   ckpt_completion c = {.size = sizeof c};
@@ -540,7 +540,7 @@ int main(void) {
       TEST(events_before_the_start_and_unknown_ones_are_errors),
       TEST(an_unknown_way_to_restore_is_an_error),
       TEST(a_job_that_is_over_or_never_was_cannot_be_cancelled),
-      TEST(one_runs_trouble_is_not_told_as_another_ones),
+      TEST(a_run_that_loses_its_directory_does_not_stop_the_others),
       TEST(the_log_comes_in_single_lines),
       TEST(an_engine_may_be_opened_on_one_thread_and_used_on_another),
       cmocka_unit_test(a_close_in_the_middle_ends_threads_and_descriptors),

@@ -858,15 +858,16 @@ static void units_are_walked_in_order(void **state) {
   sim_free(s);
 }
 
-static void a_root_that_goes_is_an_error_and_all_units_are_gone(void **state) {
+static void a_root_that_goes_takes_all_units_and_its_next_ones_are_new(void **state) {
   (void)state;
-  err e = {0};
   sim *s = fresh();
   sim_save(s, "a.pt", 1);
   sim_wait(s, 31 * SIM_S);
   sim_feed(s, WATCH_GONE, "", true, 0);
   assert_int_equal(sim_times(s, "a.pt", DETECT_GONE), 1);
-  assert_int_equal(detect_run(s->d, &e), ERR_NOENT);
+  assert_int_equal(sim_state(s, "a.pt"), DETECT_OPEN);
+  sim_wait(s, 31 * SIM_S);
+  assert_int_equal(sim_state(s, "a.pt"), DETECT_COMPLETE);
   assert_int_equal(detect_due(s->d), INT64_MAX);
   sim_free(s);
 }
@@ -878,6 +879,10 @@ static void a_series_is_a_name_without_its_numbers(void **state) {
   assert_string_equal(out, "checkpoint-#");
   detect_series("epoch=0-step=4.ckpt", out, sizeof out);
   assert_string_equal(out, "epoch=#-step=#.ckpt");
+  detect_series("model-00001-of-00004.safetensors", out, sizeof out);
+  assert_string_equal(out, "model-00001-of-00004.safetensors");
+  detect_series("ep1-ba20-rank0.pt", out, sizeof out);
+  assert_string_equal(out, "ep#-ba#-rank0.pt");
   detect_series("abcdef", out, 4);
   assert_string_equal(out, "abc");
 }
@@ -994,7 +999,7 @@ int main(void) {
       cmocka_unit_test(what_no_unit_matches_is_counted),
       cmocka_unit_test(a_users_marker_is_required_even_after_a_rename),
       cmocka_unit_test(units_are_walked_in_order),
-      cmocka_unit_test(a_root_that_goes_is_an_error_and_all_units_are_gone),
+      cmocka_unit_test(a_root_that_goes_takes_all_units_and_its_next_ones_are_new),
       cmocka_unit_test(a_series_is_a_name_without_its_numbers),
       cmocka_unit_test(a_file_system_that_fails_makes_nothing_complete),
       cmocka_unit_test(many_files_are_no_problem),

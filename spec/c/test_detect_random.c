@@ -1,6 +1,7 @@
 /* Random schedules: writers that save as the frameworks do, side by side, with events that come
  * late, get lost, or never were, with deaths in between. Whatever happens: what is handed out as
- * complete is the whole of a finished save; and in the end each finished save is handed out.
+ * complete is the whole of a finished save; in the end each finished save is handed out; and once
+ * the writers are gone nothing stays open.
  *
  * SEED=n runs that schedule alone and says what happens in it; with COUNT=m, m from there on. */
 #include <stdarg.h>
@@ -396,6 +397,8 @@ static void die_all(world *w) {
     *by = (writer){0};
   }
   flush(w);
+  /* The parent sees the end a little after the closes. */
+  if (dice(w, 2)) sim_wait(w->s, (int64_t)dice(w, 190) * SIM_MS);
   detect_writer_gone(w->s->d, false);
   for (size_t i = 0; i < w->target_count; i++) {
     target *t = &w->targets[i];
@@ -437,6 +440,19 @@ static void all_finished_saves_are_complete(world *w) {
   }
 }
 
+static int is_decided(void *ctx, const detect_unit *u) {
+  const world *w = ctx;
+  if (u->state == DETECT_OPEN)
+    fail_msg("SEED=%u: %s is open for ever: %s", w->seed, u->path, u->reason);
+  return 0;
+}
+
+/* Nobody writes any more, and the longest quiet time has passed. */
+static void nothing_is_open(world *w) {
+  detect_each(w->s->d, is_decided, w);
+  if (!w->polling) assert_true(detect_due(w->s->d) == INT64_MAX);
+}
+
 /* --- one schedule --- */
 
 static int64_t some_time(world *w, bool all_open) {
@@ -465,6 +481,16 @@ static void pass_time(world *w) {
   else
     flush(w);
   sim_wait(w->s, some_time(w, open && !w->polling));
+}
+
+/* The program ends with a removal half done, or between two files of a directory that would have
+ * got its marker last. */
+static void leave_undone(writer *by) {
+  if (!by->target || by->next == by->count || *by->open) return;
+  if (!by->deletes && strncmp(by->target->path, "step-", 5) != 0) return;
+  if (by->target->busy) by->target->torn = true;
+  by->target->busy = by->target->taken = false;
+  *by = (writer){0};
 }
 
 static void run_schedule(unsigned seed, bool loud, size_t *complete) {
@@ -510,12 +536,15 @@ static void run_schedule(unsigned seed, bool loud, size_t *complete) {
     }
     if (w->deaths && dice(w, 60) == 0) {
       die_all(w);
-      sim_wait(w->s, (int64_t)dice(w, 100) * SIM_S);
+      int64_t gap = (int64_t)dice(w, 100) * SIM_S;
+      sim_wait(w->s, gap);
+      if (gap > 40 * SIM_S) nothing_is_open(w);
       detect_writer_new(w->s->d);
     }
   }
   for (int i = 0; i < WRITERS; i++) {
     writer *by = &w->writers[i];
+    if (seed % 10 == 0) leave_undone(by);
     while (by->next < by->count) {
       perform(w, by, &by->ops[by->next++]);
       if (by->next == by->count) finish(by);
@@ -527,6 +556,9 @@ static void run_schedule(unsigned seed, bool loud, size_t *complete) {
   if (seed % 5 == 0) detect_writer_gone(w->s->d, true);
   sim_wait(w->s, (seed % 5 == 0 && !w->polling ? 6 : 100) * SIM_S);
   all_finished_saves_are_complete(w);
+  if (seed % 5 == 1) die_all(w);
+  sim_wait(w->s, 100 * SIM_S);
+  if (seed % 5 < 2) nothing_is_open(w);
   *complete += w->complete;
   sim_free(w->s);
   free(w);

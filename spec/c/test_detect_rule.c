@@ -52,7 +52,7 @@ static void a_rename_needs_only_to_settle(void **state) {
 static void nothing_that_is_open_is_ever_complete(void **state) {
   (void)state;
   /* Every combination of what could speak for it. */
-  for (unsigned bits = 0; bits < 256; bits++) {
+  for (unsigned bits = 0; bits < 1024; bits++) {
     rule_facts f = quiet_file();
     f.open = 1;
     f.open_name = "x";
@@ -64,14 +64,17 @@ static void nothing_that_is_open_is_ever_complete(void **state) {
     f.seen = bits & 32 ? 1 : 0;
     f.blind = bits & 64;
     f.writer = bits & 128 ? RULE_NOBODY : RULE_UNASKED;
-    assert_int_equal(decide(f).state, DETECT_OPEN);
+    f.ended = bits & 256;
+    f.lived = bits & 512;
+    assert_int_equal(decide(f).state, f.ended ? DETECT_UNPROVEN : DETECT_OPEN);
   }
 }
 
 static void an_old_or_missing_marker_is_overridden_by_no_silence(void **state) {
   (void)state;
-  for (unsigned bits = 0; bits < 64; bits++) {
+  for (unsigned bits = 0; bits < 128; bits++) {
     rule_facts f = quiet_file();
+    f.lived = bits & 64;
     f.clean = bits & 1;
     f.unproven = bits & 2 ? 1 : 0;
     f.dead = bits & 4;
@@ -134,6 +137,57 @@ static void a_clean_end_spares_the_quiet_time_but_not_the_tick(void **state) {
   assert_int_equal(decide(f).state, DETECT_OPEN);
 }
 
+static void nothing_is_waited_for_for_ever_once_the_writer_is_gone(void **state) {
+  (void)state;
+  static const int64_t quiets[] = {0, 1000000, 50000000, 3000000000, 20000000000, 3600000000000};
+  for (unsigned bits = 0; bits < 1u << 15; bits++) {
+    rule_facts f = quiet_file();
+    f.ended = true;
+    f.clean = bits & 1;
+    f.dead = bits & 2;
+    f.lived = bits & 4;
+    f.files = bits & 8 ? 0 : 3;
+    f.open = bits & 16 ? 1 : 0;
+    f.open_name = "x";
+    f.unproven = bits & 32 ? 1 : 0;
+    f.removed = f.shrinking = bits & 64;
+    f.renamed = bits & 128;
+    f.needed = bits & 256 ? "m" : NULL;
+    f.needed_always = bits & 512;
+    f.marker = bits & 1024 ? "m" : NULL;
+    f.marker_old = bits & 2048;
+    f.lacks = bits & 4096 ? "y" : NULL;
+    f.touched = bits & 8192;
+    f.foreign = f.blind = bits & 16384;
+    for (size_t i = 0; i < sizeof quiets / sizeof *quiets; i++) {
+      f.quiet = f.age = quiets[i];
+      f.writer = RULE_NOBODY;
+      rule_verdict v = decide(f);
+      if (v.state == DETECT_OPEN) assert_true(v.wait <= 30 * second);
+      if (i == 5) assert_int_not_equal(v.state, DETECT_OPEN);
+      f.writer = RULE_SOMEBODY;
+      v = decide(f);
+      if (v.state == DETECT_OPEN) assert_true(v.wait <= 30 * second);
+    }
+  }
+}
+
+static void what_the_living_closed_waits_for_nobody(void **state) {
+  (void)state;
+  rule_facts f = quiet_file();
+  f.quiet = f.age = second / 5;
+  f.marker = "m";
+  assert_int_equal(decide(f).state, DETECT_OPEN);
+  f.lived = f.ended = true;
+  assert_true(decide(f).ask_writer);
+  f.writer = RULE_SOMEBODY;
+  assert_int_equal(decide(f).state, DETECT_OPEN);
+  f.writer = RULE_NOBODY;
+  assert_int_equal(decide(f).state, DETECT_COMPLETE);
+  f.grain = 2 * second; /* the tick is waited for all the same */
+  assert_int_equal(decide(f).state, DETECT_OPEN);
+}
+
 static void a_users_marker_counts_more_than_a_rename(void **state) {
   (void)state;
   rule_facts f = quiet_file();
@@ -153,6 +207,8 @@ int main(void) {
       cmocka_unit_test(what_nobody_proves_is_never_complete),
       cmocka_unit_test(somebody_who_has_it_open_keeps_it_open),
       cmocka_unit_test(a_clean_end_spares_the_quiet_time_but_not_the_tick),
+      cmocka_unit_test(nothing_is_waited_for_for_ever_once_the_writer_is_gone),
+      cmocka_unit_test(what_the_living_closed_waits_for_nobody),
       cmocka_unit_test(a_users_marker_counts_more_than_a_rename),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,19 @@ static void one_exclusive_holder_and_no_second(void **unused) {
   lock_drop(&b);
 }
 
+static void a_directory_has_one_holder_whatever_its_lock_files_are(void **unused) {
+  (void)unused;
+  lock a, b;
+  err e = {0};
+  assert_int_equal(lock_take_dir(dir, &a, NULL), 0);
+  assert_int_equal(lock_take_dir(dir, &b, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, dir));
+  assert_int_equal(b.fd, -1);
+  lock_drop(&a);
+  assert_int_equal(lock_take_dir(dir, &b, NULL), 0);
+  lock_drop(&b);
+}
+
 static void readers_share_and_keep_writers_out(void **unused) {
   (void)unused;
   lock a, b, c;
@@ -218,6 +231,7 @@ static void of_many_processes_exactly_one_wins(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(one_exclusive_holder_and_no_second),
+      TEST(a_directory_has_one_holder_whatever_its_lock_files_are),
       TEST(readers_share_and_keep_writers_out),
       TEST(closing_the_file_elsewhere_does_not_lose_it),
       TEST(a_killed_holder_leaves_it_free),

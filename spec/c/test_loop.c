@@ -451,7 +451,7 @@ static void a_run_that_cannot_be_opened_starts_nothing(void **state) {
     int status, code;
   } cases[] = {{CKPT_EINVAL, 2},  {CKPT_EOTHER_RUN, 11}, {CKPT_EHELD, 11}, {CKPT_ENOSTORE, 10},
                {CKPT_EACCESS, 7}, {CKPT_ENOSPACE, 7},    {CKPT_EIO, 6},    {CKPT_ECORRUPT, 5},
-               {CKPT_ENOENT, 4},  {CKPT_EFENCED, 14},    {CKPT_EFORMAT, 1}};
+               {CKPT_ENOENT, 4},  {CKPT_EFENCED, 14},    {CKPT_EFORMAT, 5}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fake->open_status = cases[i].status;
     assert_int_equal(run("touch ran"), cases[i].code);

@@ -298,6 +298,21 @@ static void the_last_number_is_read_from_the_base_name_only(void **state) {
   assert_int_equal(match_last_number("9223372036854775808"), MATCH_NO_STEP);
 }
 
+static void what_is_called_a_step_is_the_step(void **state) {
+  (void)state;
+  assert_int_equal(match_last_number("epoch=1-step=200-val_loss=0.126.ckpt"), 200);
+  assert_int_equal(match_last_number("global_step12_v3"), 12);
+  assert_int_equal(match_last_number("rl_model_5000_steps.zip"), 5000);
+}
+
+static void the_number_of_a_part_is_no_step(void **state) {
+  (void)state;
+  assert_int_equal(match_last_number("model-00001-of-00004.safetensors"), MATCH_NO_STEP);
+  assert_int_equal(match_last_number("ep1-ba20-rank0.pt"), 20);
+  assert_int_equal(match_last_number("zero_pp_rank_3"), MATCH_NO_STEP);
+  assert_int_equal(match_last_number("proof5"), 5);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_star_or_question_mark_never_crosses_a_slash),
@@ -310,6 +325,8 @@ int main(void) {
       cmocka_unit_test(the_kind_of_a_unit_is_written_in_its_pattern),
       cmocka_unit_test(unit_patterns_find_step_and_name),
       cmocka_unit_test(the_last_number_is_read_from_the_base_name_only),
+      cmocka_unit_test(what_is_called_a_step_is_the_step),
+      cmocka_unit_test(the_number_of_a_part_is_no_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,25 @@ static void must_refuse(const char *watched, const char *to, const char *state, 
   assert_int_equal(count_entries(dir), entries); /* it was found out before anything was made */
 }
 
+static void a_directory_with_somebody_elses_files_is_no_state_directory(void **unused) {
+  (void)unused;
+  places p;
+  err e = {0};
+  make_dir(in("proj"));
+  make_dir(in("proj/staging"));
+  write_file(in("proj/staging/thesis.txt"), "years of work");
+  assert_int_equal(open_at(in("out"), in("store"), in("proj"), &p, &e), ERR_INVAL);
+  assert_non_null(strstr(e.text, "--state"));
+  assert_int_equal(count_entries(in("proj/staging")), 1);
+  /* What a run that died before its first journal leaves is ours. */
+  make_dir(in("new"));
+  write_file(in("new/lock"), "");
+  must_open(in("out"), in("store"), in("new"), &p);
+  write_file(in("new/journal.jsonl"), "");
+  write_file(in("new/exit.json"), "{}");
+  must_open(in("out"), in("store"), in("new"), &p);
+}
+
 static void all_names_follow_from_directory_and_target(void **unused) {
   (void)unused;
   places p;
@@ -462,6 +481,7 @@ int main(void) {
       T(the_default_id_is_stable_and_another_one_for_another_command_or_directory),
       T(an_id_that_was_given_is_taken_as_it_is_within_its_limits),
       T(the_writer_is_this_process),
+      T(a_directory_with_somebody_elses_files_is_no_state_directory),
       T(the_socket_lies_in_a_private_directory_and_is_one_for_each_state),
       T(a_socket_directory_that_others_can_enter_is_refused),
       T(a_socket_directory_that_is_a_link_or_a_file_is_refused),

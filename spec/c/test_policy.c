@@ -19,6 +19,10 @@ static void what_is_complete_is_saved(void **unused) {
 static void what_is_unproven_is_saved_only_after_a_structural_check(void **unused) {
   (void)unused;
   assert_int_equal(decide(DETECT_UNPROVEN).action, POLICY_SAVE_IF_SOUND);
+  detect_unit missing = {.state = DETECT_UNPROVEN, .lacking = true};
+  assert_int_equal(policy_decide(&missing).action, POLICY_WAIT);
+  detect_unit first = {.state = DETECT_UNPROVEN, .alone = true};
+  assert_int_equal(policy_decide(&first).action, POLICY_WAIT);
 }
 
 static void what_is_open_broken_or_gone_is_left_alone(void **unused) {

@@ -242,6 +242,22 @@ static void only_the_exact_entry_counts(void **state) {
   assert_int_equal(proc_find_env("A=B", "x", keep, &l, &e), ERR_INVAL);
 }
 
+static void of_a_path_only_the_last_component_counts(void **state) {
+  (void)state;
+  char here[96], there[96], inner[96], longer[96];
+  snprintf(here, sizeof here, "CKPT_SPEC=/run/user/1/%s", marker);
+  snprintf(inner, sizeof inner, "CKPT_SPEC=/run/%s/x", marker);
+  snprintf(longer, sizeof longer, "CKPT_SPEC=/run/x%s", marker);
+  snprintf(there, sizeof there, "/tmp/other/%s", marker);
+  char *yes[] = {here, NULL}, *no[] = {inner, longer, NULL};
+  pid_t first = start_child(become_sleep, yes), second = start_child(become_sleep, no);
+  list l = {0};
+  assert_int_equal(proc_find_env("CKPT_SPEC", there, keep, &l, NULL), 1);
+  assert_int_equal(l.at[0].pid, first);
+  end_child(first);
+  end_child(second);
+}
+
 /* The reads are of 16 KiB: the entry lies before, across and behind the first border. */
 static void an_entry_may_lie_across_two_reads(void **state) {
   (void)state;
@@ -484,6 +500,7 @@ int main(int argc, char **argv) {
       TEST(a_zombie_is_dead),
       TEST(a_process_whose_first_thread_has_ended_lives),
       TEST(only_the_exact_entry_counts),
+      TEST(of_a_path_only_the_last_component_counts),
       TEST(an_entry_may_lie_across_two_reads),
       TEST(the_last_entry_of_a_huge_environment_is_found),
       TEST(a_callback_may_stop_the_walk),

@@ -166,6 +166,36 @@ static void after_a_way_back_the_last_commit_counts_not_the_highest_step(void **
   must_plan(&w, "+c-4");
 }
 
+static void an_older_commit_under_the_name_of_the_newest_makes_room_for_it(void **unused) {
+  (void)unused;
+  world w = {0};
+  add_commit(&w, "last");
+  add_commit(&w, "last");
+  add_unit(&w, "last", RECOVER_SUPERSEDED);
+  must_plan(&w, "-last +last");
+}
+
+static void a_superseded_unit_that_is_not_the_newest_name_stays(void **unused) {
+  (void)unused;
+  world w = {0};
+  add_commit(&w, "c-2");
+  add_commit(&w, "c-2");
+  add_commit(&w, "c-3");
+  add_unit(&w, "c-2", RECOVER_SUPERSEDED);
+  must_plan(&w, "+c-3");
+}
+
+static void after_a_way_back_a_higher_step_that_was_committed_before_serves_nobody(void **unused) {
+  (void)unused;
+  world w = {0};
+  add_commit(&w, "c-9");
+  add_commit(&w, "c-4");
+  add_unit(&w, "c-9", RECOVER_COMMITTED);
+  must_plan(&w, "+c-4");
+  add_unit(&w, "c-5", RECOVER_WHOLE);
+  must_plan(&w, "");
+}
+
 /* ---- any world ---- */
 
 static void make_world(world *w, uint64_t *seed) {
@@ -184,7 +214,7 @@ static void make_world(world *w, uint64_t *seed) {
     if (i >= units)
       add_commit(w, name);
     else if (!taken)
-      add_unit(w, name, (recover_standing)(r >> 16 & 3));
+      add_unit(w, name, (recover_standing)((r >> 16) % 5));
   }
 }
 
@@ -219,7 +249,8 @@ static const char *broken_promise(const world *w, const recover_plan *p) {
       if (restored[c] && !moved[i] && strcmp(u->name, at->unit) == 0) return "the name is taken";
       if (moved[i] || strcmp(u->series, at->series) != 0) continue;
       bool newer = u->step > at->step;
-      served = served || (whole(u) && (newer || strcmp(u->name, at->unit) == 0));
+      served = served || (whole(u) && strcmp(u->name, at->unit) == 0) ||
+               (u->standing == RECOVER_WHOLE && newer);
       if (newest && newer && u->standing == RECOVER_TORN) return "a newer torn unit stays";
     }
     if (newest && !served) return "nothing to resume from, though there is a commit";
@@ -264,6 +295,9 @@ int main(void) {
       cmocka_unit_test(an_older_torn_unit_stays_for_no_trainer_picks_it),
       cmocka_unit_test(steps_are_compared_as_numbers),
       cmocka_unit_test(after_a_way_back_the_last_commit_counts_not_the_highest_step),
+      cmocka_unit_test(an_older_commit_under_the_name_of_the_newest_makes_room_for_it),
+      cmocka_unit_test(a_superseded_unit_that_is_not_the_newest_name_stays),
+      cmocka_unit_test(after_a_way_back_a_higher_step_that_was_committed_before_serves_nobody),
       cmocka_unit_test(in_any_small_world_all_promises_hold),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,8 +52,8 @@ static void a_status_has_its_exit_code(void **state) {
                {CKPT_ECORRUPT, 5},  {CKPT_EIO, 6},          {CKPT_ETIMEOUT, 6},
                {CKPT_ECONFLICT, 6}, {CKPT_EACCESS, 7},      {CKPT_ENOSPACE, 7},
                {CKPT_ENOSTORE, 10}, {CKPT_EHELD, 11},       {CKPT_EOTHER_RUN, 11},
-               {CKPT_EFENCED, 14},  {CKPT_ENOMEM, 1},       {CKPT_EFORMAT, 1},
-               {CKPT_EVERSION, 1},  {CKPT_EUNSUPPORTED, 1}, {-9999, 1}};
+               {CKPT_EFENCED, 14},  {CKPT_ENOMEM, 1},       {CKPT_EFORMAT, 5},
+               {CKPT_EVERSION, 1},  {CKPT_EUNSUPPORTED, 2}, {-9999, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     assert_int_equal(exit_code_of(cases[i].status), cases[i].code);
 }

@@ -156,10 +156,33 @@ static void the_newest_commit_is_shown_with_its_groups_path(void **state) {
   assert_true(s.newest_time_ns > 0);
 }
 
+static void no_group_is_opened_inside_a_committed_directory(void **state) {
+  run_host *h = ((pair *)*state)->a;
+  run_group *g;
+  run_host_begin(h);
+  make_dir(run_host_dir(h, "tmp"));
+  write_file(run_host_dir(h, "tmp/model.pt"), "x");
+  rename(run_host_dir(h, "tmp"), run_host_dir(h, "checkpoint-1"));
+  run_host_until(h, RUN_COMMITTED, "checkpoint-1");
+  for (int i = 0; i < 2; i++) { /* and the next run knows it from the log */
+    run *r = run_host_run(h);
+    assert_int_equal(run_group_get(r, "checkpoint-1", &g, NULL), ERR_INVAL);
+    assert_int_equal(run_group_get(r, "checkpoint-1/T1", &g, NULL), ERR_INVAL);
+    assert_true(run_dir_inside(r, "checkpoint-1/model.pt"));
+    assert_true(run_dir_inside(r, "checkpoint-1/T1/ckpt-1.pt"));
+    assert_false(run_dir_inside(r, "checkpoint-1"));
+    assert_false(run_dir_inside(r, "checkpoint-10/model.pt"));
+    assert_false(run_dir_inside(r, "checkpoint/model.pt"));
+    run_host_close(h);
+    if (i == 0) assert_int_equal(run_host_open(h, NULL), 0);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(no_group_is_opened_inside_a_committed_directory),
       TEST(two_hosts_with_different_trials_of_one_target_never_fence_each_other),
       TEST(a_group_that_another_host_holds_is_neither_restored_nor_moved),
       TEST(a_save_into_a_group_that_another_host_holds_waits_and_fences_nobody),

@@ -83,6 +83,33 @@ static void lose(run_host *h, const char *name) {
   assert_int_equal(remove(run_host_dir(h, name)), 0);
 }
 
+static void lose_state(run_host *h) {
+  char command[700];
+  snprintf(command, sizeof command, "rm -rf '%s'", run_host_state(h, ""));
+  assert_int_equal(system(command), 0);
+}
+
+/* As if the machine had been started anew since. */
+static void reboot(run_host *h) {
+  size_t len;
+  char *journal = read_file(run_host_state(h, "journal.jsonl"), &len);
+  char *boot = strstr(journal, "\"boot\":");
+  assert_non_null(boot);
+  boot = strchr(boot + 7, '"') + 1;
+  boot[0] = boot[0] == '0' ? '1' : '0';
+  write_bytes(run_host_state(h, "journal.jsonl"), journal, len);
+  free(journal);
+}
+
+/* What a disk may do: other bytes, the same size and time. */
+static void write_zip_unnoticed(run_host *h, const char *name, const char *comment) {
+  struct stat st;
+  const char *path = run_host_dir(h, name);
+  assert_int_equal(stat(path, &st), 0);
+  write_zip(h, name, comment);
+  assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){st.st_atim, st.st_mtim}, 0), 0);
+}
+
 static run_prepared prepare_as(run_host *h, run_restore how, const char *named, int expect) {
   run_prepared p;
   err e = {0};
@@ -194,7 +221,7 @@ static void what_is_here_and_committed_is_left_as_it_is(void **state) {
 static void a_lost_state_directory_costs_no_second_upload(void **state) {
   run_host *h = *state;
   commit(h, "ckpt-3.pt", "three");
-  unlink(run_host_state(h, "journal.jsonl"));
+  lose_state(h);
   run_prepared p = prepare(h);
   must_be_counts(&p, 0, 0, 1);
   assert_int_equal(run_start(run_host_run(h), NULL), 0);
@@ -267,22 +294,11 @@ static void what_was_open_when_we_died_is_replaced_though_it_has_no_known_format
 static void zeros_after_a_power_loss_are_found_though_size_and_times_are_right(void **state) {
   run_host *h = *state;
   commit_zip(h, "last.pt", "what a disk may lose");
-  struct stat st;
-  const char *path = run_host_dir(h, "last.pt");
-  assert_int_equal(stat(path, &st), 0);
-  write_zip(h, "last.pt", "0000000000 disk 0000");
-  assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){st.st_atim, st.st_mtim}, 0), 0);
-  /* The journal is of another boot. */
-  size_t len;
-  char *journal = read_file(run_host_state(h, "journal.jsonl"), &len);
-  char *boot = strstr(journal, "\"boot\":");
-  assert_non_null(boot);
-  boot = strchr(boot + 7, '"') + 1;
-  boot[0] = boot[0] == '0' ? '1' : '0';
-  write_bytes(run_host_state(h, "journal.jsonl"), journal, len);
-  free(journal);
+  write_zip_unnoticed(h, "last.pt", "0000000000 disk 0000");
+  reboot(h);
   run_prepared p = prepare(h);
   must_be_counts(&p, 1, 1, 1);
+  size_t len;
   char *bytes = read_file(run_host_dir(h, "last.pt"), &len);
   assert_memory_equal(bytes + 22, "what a disk may lose", 20);
   free(bytes);
@@ -543,6 +559,208 @@ static void a_group_of_files_is_moved_and_restored_as_one(void **state) {
   assert_true(file_is(run_host_dir(h, "ckpt-1.data-00000-of-00001"), "data"));
 }
 
+/* ---- what several machines did ---- */
+
+/* Another machine with the same target restores the newest commit and goes on. */
+static void go_on_elsewhere(run_host *h, const char *name, const char *comment) {
+  run_host *other = run_host_new(run_host_top(h));
+  char state_dir[600], dir[600];
+  snprintf(state_dir, sizeof state_dir, "%s/state2", run_host_top(h));
+  snprintf(dir, sizeof dir, "%s/dir2", run_host_top(h));
+  run_host_options(other)->places.state = state_dir;
+  run_host_options(other)->places.dir = dir;
+  run_host_begin(other);
+  char path[256];
+  snprintf(path, sizeof path, "../dir2/%s", name);
+  write_zip(other, path, comment);
+  run_host_until(other, RUN_COMMITTED, name);
+  run_host_free(other);
+}
+
+static void must_have_gone_on(run_host *h) {
+  run_prepared p = prepare(h);
+  must_resume(h, &p, "last.pt");
+  must_be_counts(&p, 1, 1, 1);
+  zip_is(p.resume, "step20");
+  assert_int_equal(run_start(run_host_run(h), NULL), 0);
+  run_host_for(h, 0.1);
+  run_host_idle(h);
+  assert_int_equal(run_host_status(h).committed, 0);
+}
+
+static void a_copy_from_before_another_machine_went_on_gives_way_to_the_newest(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "step10");
+  go_on_elsewhere(h, "last.pt", "step20");
+  must_have_gone_on(h);
+}
+
+static void it_does_so_without_a_journal_too(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "step10");
+  go_on_elsewhere(h, "last.pt", "step20");
+  lose_state(h);
+  must_have_gone_on(h);
+}
+
+static void after_a_reboot_it_does_so_too(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "step10");
+  go_on_elsewhere(h, "last.pt", "step20");
+  reboot(h);
+  must_have_gone_on(h);
+}
+
+static void what_was_written_since_an_older_commit_stays_the_newest(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "step10");
+  go_on_elsewhere(h, "last.pt", "step20");
+  write_zip(h, "last.pt", "step30");
+  run_prepared p = prepare(h);
+  must_resume(h, &p, "last.pt");
+  must_be_counts(&p, 0, 0, 1);
+  zip_is(p.resume, "step30");
+}
+
+static void after_a_way_back_resume_names_the_last_commit_on_any_machine(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "ckpt-100.pt", "100");
+  commit_zip(h, "ckpt-200.pt", "200");
+  prepare_as(h, RUN_NAMED, "ckpt-100.pt", 0);
+  assert_int_equal(run_start(run_host_run(h), NULL), 0);
+  write_zip(h, "ckpt-110.pt", "110");
+  run_host_until(h, RUN_COMMITTED, "ckpt-110.pt");
+  run_host_close(h);
+  run_prepared p = prepare(h);
+  must_resume(h, &p, "ckpt-110.pt");
+  run_host_close(h);
+  lose(h, "ckpt-110.pt");
+  p = prepare(h);
+  must_resume(h, &p, "ckpt-110.pt");
+  must_be_counts(&p, 1, 0, 3);
+  run_host_close(h);
+  write_zip(h, "ckpt-120.pt", "not committed yet");
+  p = prepare(h);
+  must_resume(h, &p, "ckpt-120.pt");
+}
+
+static void the_newest_file_is_resumed_from_whatever_it_is_called(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "ckpt-1.pt", "one");
+  commit_zip(h, "last.pt", "later than one");
+  run_prepared p = prepare(h);
+  must_resume(h, &p, "last.pt");
+  must_be_counts(&p, 0, 0, 2);
+}
+
+/* ---- doubt ---- */
+
+static void the_doubt_after_a_reboot_outlives_a_run_that_looked_at_nothing(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "what a disk may lose");
+  write_zip_unnoticed(h, "last.pt", "0000000000 disk 0000");
+  reboot(h);
+  assert_int_equal(run_host_open(h, NULL), 0);
+  run_host_close(h);
+  run_prepared p = prepare(h);
+  must_be_counts(&p, 1, 1, 1);
+  zip_is(p.resume, "what a disk may lose");
+}
+
+static void without_a_journal_size_and_time_alone_are_not_believed(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "what a disk may lose");
+  write_zip_unnoticed(h, "last.pt", "0000000000 disk 0000");
+  lose_state(h);
+  run_prepared p = prepare(h);
+  must_be_counts(&p, 1, 1, 1);
+  zip_is(p.resume, "what a disk may lose");
+}
+
+/* ---- a restore that cannot work ---- */
+
+/* Moved away and back it has another ctime, and so has its directory: that is all. */
+static char *listing_of(run_host *h) {
+  char command[700];
+  snprintf(command, sizeof command, "cd '%s' && find . -type f -printf '%%p %%m %%s %%T@ %%i\\n'",
+           run_host_dir(h, ""));
+  FILE *f = popen(command, "r");
+  assert_non_null(f);
+  char *text = calloc(1, 4096);
+  assert_non_null(text);
+  assert_in_range(fread(text, 1, 4095, f), 1, 4094);
+  pclose(f);
+  return text;
+}
+
+static void must_fail_and_move_nothing(run_host *h, const char *name, run_restore how,
+                                       const char *says) {
+  char *before = listing_of(h), command[700];
+  run_prepared p;
+  err e = {0};
+  assert_int_equal(run_host_open(h, &e), 0);
+  int rc = run_prepare(run_host_run(h), how, name, &p, &e);
+  assert_true(rc == ERR_CORRUPT || rc == ERR_FORMAT);
+  assert_int_equal(e.code, rc);
+  if (!strstr(e.text, says) || !strstr(e.text, "--restore NAME")) fail_msg("%s", e.text);
+  char *after = listing_of(h);
+  assert_string_equal(before, after);
+  snprintf(command, sizeof command, "! find '%s' -path '*/quarantine/*' -type f | grep .",
+           run_host_state(h, ""));
+  assert_int_equal(system(command), 0);
+  free(before);
+  free(after);
+  run_host_close(h);
+}
+
+static void nothing_is_moved_for_a_restore_whose_manifest_is_damaged(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "first");
+  tear_zip(h, "last.pt");
+  write_file(run_host_store(h, "last.pt/.ckpt-manifest.json"), "{");
+  must_fail_and_move_nothing(h, NULL, RUN_AUTO, "last.pt");
+  must_fail_and_move_nothing(h, "last.pt", RUN_NAMED, "last.pt");
+}
+
+static void what_made_room_for_a_restore_that_fails_is_back_in_its_place(void **state) {
+  run_host *h = *state;
+  commit_zip(h, "last.pt", "first");
+  tear_zip(h, "last.pt");
+  size_t len;
+  char *bytes = read_file(run_host_store(h, "last.pt/last.pt"), &len);
+  bytes[len - 1] ^= 1;
+  chmod(run_host_store(h, "last.pt/last.pt"), 0644);
+  write_bytes(run_host_store(h, "last.pt/last.pt"), bytes, len);
+  free(bytes);
+  must_fail_and_move_nothing(h, NULL, RUN_AUTO, "back in its place");
+  must_fail_and_move_nothing(h, "last.pt", RUN_NAMED, "back in its place");
+}
+
+/* ---- directories that only their log knows as checkpoints ---- */
+
+static void a_numeric_directory_stays_one_checkpoint_in_later_runs(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  make_dir(run_host_dir(h, ".w"));
+  write_zip(h, ".w/model.pt", "one");
+  rename(run_host_dir(h, ".w"), run_host_dir(h, "1"));
+  run_host_until(h, RUN_COMMITTED, "1");
+  run_host_close(h);
+  run_prepared p = prepare(h);
+  must_resume(h, &p, "1");
+  must_be_counts(&p, 0, 0, 1);
+  assert_int_equal(run_start(run_host_run(h), NULL), 0);
+  run_host_for(h, 0.1);
+  run_host_idle(h);
+  run_host_close(h);
+  assert_string_equal(run_host_commits(h), "1");
+  tear_zip(h, "1/model.pt");
+  p = prepare(h);
+  must_resume(h, &p, "1");
+  must_be_counts(&p, 1, 1, 1);
+  zip_is(run_host_dir(h, "1/model.pt"), "one");
+}
+
 /* ---- where it is staged ---- */
 
 static void a_state_on_another_file_system_leaves_nothing_in_the_directory(void **state) {
@@ -632,6 +850,17 @@ int main(void) {
       TEST(each_group_gets_its_own_newest_commit),
       TEST(each_kind_gets_its_own_newest_commit),
       TEST(a_group_of_files_is_moved_and_restored_as_one),
+      TEST(a_copy_from_before_another_machine_went_on_gives_way_to_the_newest),
+      TEST(it_does_so_without_a_journal_too),
+      TEST(after_a_reboot_it_does_so_too),
+      TEST(what_was_written_since_an_older_commit_stays_the_newest),
+      TEST(after_a_way_back_resume_names_the_last_commit_on_any_machine),
+      TEST(the_newest_file_is_resumed_from_whatever_it_is_called),
+      TEST(the_doubt_after_a_reboot_outlives_a_run_that_looked_at_nothing),
+      TEST(without_a_journal_size_and_time_alone_are_not_believed),
+      TEST(nothing_is_moved_for_a_restore_whose_manifest_is_damaged),
+      TEST(what_made_room_for_a_restore_that_fails_is_back_in_its_place),
+      TEST(a_numeric_directory_stays_one_checkpoint_in_later_runs),
       TEST(a_state_on_another_file_system_leaves_nothing_in_the_directory),
       TEST(a_process_killed_in_the_middle_of_a_save_leaves_what_a_new_one_puts_right),
   };

@@ -425,6 +425,91 @@ static void a_unit_removed_and_made_anew_while_it_is_sent_is_saved(void **state)
   assert_true(run_host_holds(h, last ? last + 1 : dirs, "a new one"));
 }
 
+/* ---- let go, and taken back ---- */
+
+/* ckpt-1 is being sent; ckpt-2 was let go for ckpt-3, which waits. */
+static void let_two_go_for_three(run_host *h) {
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "ckpt-2.pt");
+  let_wait(h, "ckpt-3.pt");
+  assert_int_equal(run_host_status(h).dropped, 1);
+}
+
+static void what_was_let_go_for_one_that_is_removed_is_saved(void **state) {
+  run_host *h = *state;
+  let_two_go_for_three(h);
+  unlink(run_host_dir(h, "ckpt-3.pt"));
+  run_host_until(h, RUN_RETIRED, "ckpt-3.pt");
+  assert_int_equal(run_host_status(h).dropped, 0);
+  assert_int_equal(run_host_status(h).newest_status, ERR_TIMEOUT);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
+}
+
+static void what_was_let_go_for_one_that_fails_is_tried(void **state) {
+  run_host *h = *state;
+  let_two_go_for_three(h);
+  run_host_fail_store(h, ENOSPC);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_FAILED, "ckpt-2.pt");
+  run_host_idle(h);
+  run_status s = run_host_status(h);
+  assert_int_equal(s.failed, 3);
+  assert_int_equal(s.dropped, 0);
+  assert_int_equal(s.newest_status, ERR_NOSPACE);
+}
+
+static void only_the_newest_of_those_let_go_is_taken_back(void **state) {
+  run_host *h = *state;
+  let_two_go_for_three(h);
+  let_wait(h, "ckpt-4.pt");
+  assert_int_equal(run_host_status(h).dropped, 2);
+  unlink(run_host_dir(h, "ckpt-4.pt"));
+  run_host_until(h, RUN_RETIRED, "ckpt-4.pt");
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-3.pt");
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt");
+  assert_int_equal(run_host_status(h).dropped, 1);
+}
+
+static void what_was_let_go_for_one_that_is_committed_stays_so(void **state) {
+  run_host *h = *state;
+  let_two_go_for_three(h);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-3.pt");
+  unlink(run_host_dir(h, "ckpt-3.pt"));
+  run_host_for(h, 0.1);
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt");
+  assert_int_equal(run_host_status(h).dropped, 1);
+}
+
+static void what_changes_each_time_it_is_read_is_not_called_durable(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  hold_save_of(h, "ckpt-1.pt");
+  let_wait(h, "last.pt");
+  for (int i = 0; i < 4; i++) {
+    run_unit_find(run_host_run(h), "last.pt")->stamp++;
+    if (i == 0) run_host_hold(h, false);
+    if (i > 0) run_host_skip(h, 10);
+    run_host_until(h, RUN_RETIRED, "last.pt");
+  }
+  run_host_idle(h);
+  const run_seen *s = run_host_last(h, RUN_FAILED, "last.pt");
+  assert_non_null(s);
+  assert_non_null(strstr(s->reason, "each time"));
+  assert_int_equal(run_host_status(h).newest_status, ERR_RETIRED);
+  assert_int_equal(run_host_status(h).failed, 1);
+  write_unit(h, "last.pt", "at rest");
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_int_equal(run_host_status(h).newest_status, 0);
+}
+
 /* ---- given up by the host ---- */
 
 static void a_cancelled_save_is_given_up_and_says_so(void **state) {
@@ -628,6 +713,11 @@ int main(void) {
       TEST(a_unit_removed_while_it_waits_is_retired),
       TEST(a_unit_removed_while_it_is_sent_is_retired_and_never_listed),
       TEST(a_unit_removed_and_made_anew_while_it_is_sent_is_saved),
+      TEST(what_was_let_go_for_one_that_is_removed_is_saved),
+      TEST(what_was_let_go_for_one_that_fails_is_tried),
+      TEST(only_the_newest_of_those_let_go_is_taken_back),
+      TEST(what_was_let_go_for_one_that_is_committed_stays_so),
+      TEST(what_changes_each_time_it_is_read_is_not_called_durable),
       TEST(a_cancelled_save_is_given_up_and_says_so),
       TEST(a_save_that_waits_for_its_next_try_can_be_cancelled),
       cmocka_unit_test(whatever_a_trainer_does_commits_are_whole_and_the_last_content_is_one),

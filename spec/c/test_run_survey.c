@@ -121,6 +121,33 @@ static void what_another_process_has_open_is_not_called_torn(void **state) {
   assert_int_equal(standing(w, "ckpt-2.pt"), RECOVER_TORN);
 }
 
+static void a_group_of_which_another_process_has_a_file_open_is_not_called_torn(void **state) {
+  world *w = *state;
+  int ready[2];
+  char byte;
+  run_host_begin(w->h);
+  put(w, "ckpt-1.data-00000-of-00001", "data");
+  put(w, "ckpt-1.index", "index");
+  run_host_until(w->h, RUN_COMMITTED, "ckpt-1");
+  run_host_close(w->h);
+  assert_int_equal(pipe(ready), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    int fd = open(run_host_dir(w->h, "ckpt-2.data-00000-of-00001"), O_WRONLY | O_CREAT, 0600);
+    bool ok = write(fd, "PK\3\4 torn", 9) == 9 && write(ready[1], "x", 1) == 1;
+    pause();
+    _exit(ok);
+  }
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  recover_standing open = standing(w, "ckpt-2");
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  close(ready[0]);
+  close(ready[1]);
+  assert_int_equal(open, RECOVER_UNPROVEN);
+  assert_int_equal(standing(w, "ckpt-2"), RECOVER_TORN);
+}
+
 static void a_directory_that_lacks_what_the_last_commit_had_is_not_whole(void **state) {
   world *w = *state;
   run_host_begin(w->h);
@@ -150,7 +177,9 @@ static void a_required_marker_that_is_missing_makes_it_torn(void **state) {
 static void a_manifest_that_cannot_be_read_vouches_for_nothing(void **state) {
   world *w = *state;
   commit(w, "ckpt-1.pt", "one");
-  unlink(run_host_state(w->h, "journal.jsonl"));
+  char command[700];
+  snprintf(command, sizeof command, "rm -rf '%s'", run_host_state(w->h, ""));
+  assert_int_equal(system(command), 0);
   put(w, "../store/ckpt-1.pt/.ckpt-manifest.json", "{");
   assert_int_equal(standing(w, "ckpt-1.pt"), RECOVER_UNPROVEN);
 }
@@ -191,6 +220,7 @@ int main(void) {
       TEST(what_was_written_since_the_commit_is_not_it),
       TEST(a_known_format_tells_whole_from_torn),
       TEST(what_another_process_has_open_is_not_called_torn),
+      TEST(a_group_of_which_another_process_has_a_file_open_is_not_called_torn),
       TEST(a_directory_that_lacks_what_the_last_commit_had_is_not_whole),
       TEST(a_required_marker_that_is_missing_makes_it_torn),
       TEST(a_manifest_that_cannot_be_read_vouches_for_nothing),

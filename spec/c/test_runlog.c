@@ -112,6 +112,22 @@ static void a_place_without_a_log_is_empty(void **state) {
   place_free(&p);
 }
 
+/* A target that was moved or unmounted would be made anew by the next put. */
+static void a_log_that_vanished_is_not_gone_on_with(void **state) {
+  place p = place_new(state);
+  runlog *log = begin(p.s, "g", "one");
+  uint64_t n = attempt(log, "u");
+  err e = {0};
+  assert_int_equal(p.s->ops->remove_prefix(p.s, "g", NULL), 0);
+  assert_int_equal(commit(log, n, 1, NULL, &e), ERR_NOSTORE);
+  assert_non_null(strstr(e.text, "vanished"));
+  runlog *reader = open_log(p.s, "g");
+  assert_int_equal(runlog_view(reader)->next, 0);
+  runlog_close(reader);
+  runlog_close(log);
+  place_free(&p);
+}
+
 static void a_commit_is_read_back_by_everybody(void **state) {
   place p = place_new(state);
   runlog *log = begin(p.s, "g", "one");
@@ -476,6 +492,7 @@ static char on_file[] = "file";
 int main(void) {
   const struct CMUnitTest tests[] = {
       BOTH(a_place_without_a_log_is_empty),
+      BOTH(a_log_that_vanished_is_not_gone_on_with),
       BOTH(a_commit_is_read_back_by_everybody),
       BOTH(another_run_is_refused_by_name),
       BOTH(a_writers_facts_are_checked_before_they_are_written),
