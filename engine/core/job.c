@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/detect.h"
 #include "core/settle.h"
 #include "core/snapshot.h"
 #include "core/stamp.h"
@@ -53,6 +54,52 @@ static int look(struct work *w, err *e) {
   w->twice = tree_from_future(&w->source, env->io->now(env->io, IO_WALL));
   atomic_store(&w->job->total, w->source.bytes);
   return 0;
+}
+
+/* The newest commit of the unit's kind. */
+static const runlog_commit *newest_of_kind(const runlog_state *state, const char *unit) {
+  char mine[512], other[512];
+  detect_series(unit, mine, sizeof mine);
+  for (size_t i = state->commit_count; i-- > 0;) {
+    detect_series(state->commits[i].unit, other, sizeof other);
+    if (strcmp(mine, other) == 0) return &state->commits[i];
+  }
+  return NULL;
+}
+
+static bool shares_a_file(const tree *t, const manifest *m) {
+  for (size_t i = 0; i < t->count; i++) {
+    const tree_file *f = &t->files[i];
+    const manifest_entry *then = manifest_find(m, f->name);
+    if (f->type == MANIFEST_FILE && f->size > 0 && then && then->size == f->size &&
+        then->mtime_ns == f->mtime_ns)
+      return true;
+  }
+  return false;
+}
+
+/* An older checkpoint into which something was written later (the results of an evaluation, say) is
+ * no newer checkpoint: committed again, it would be the one that a restart resumes from. It is told
+ * by a file that did not change; a checkpoint that is saved anew has none. */
+static int check_touched(struct work *w, err *e) {
+  job *j = w->job;
+  char key[STORE_KEY_MAX];
+  manifest then = {0};
+  const runlog_state *state = runlog_view(j->log);
+  const runlog_commit *mine = runlog_newest(state, unit_name(j));
+  const runlog_commit *last = newest_of_kind(state, unit_name(j));
+  if (!mine || mine == last || mine->step == MATCH_NO_STEP || last->step <= mine->step) return 0;
+  int rc = runlog_key_dir(j->log, mine->dir, key, e);
+  if (rc < 0) return rc;
+  /* One that cannot be read is no reason not to save. */
+  if (settle_read_manifest(w->env->store, key, &then, NULL) < 0) return 0;
+  j->touched = shares_a_file(&w->source, &then);
+  manifest_free(&then);
+  if (!j->touched) return 0;
+  j->commit = mine->n;
+  return err_set(e, ERR_RETIRED,
+                 "%s was added to after %s was committed: what was committed of it stands",
+                 j->plan.unit, last->unit);
 }
 
 static int do_prove(struct work *w, err *e) {
@@ -215,6 +262,7 @@ void job_run(job *j) {
   err *e = &j->error;
   int rc = check(&w, e);
   if (rc == 0) rc = look(&w, e);
+  if (rc == 0) rc = check_touched(&w, e);
   for (int i = 0; rc == 0 && i < j->plan.count; i++) {
     if (atomic_load(&j->cancel))
       rc = err_set(e, ERR_CANCELED, "%s: cancelled", j->plan.unit);

@@ -44,9 +44,11 @@ typedef struct job {
   _Atomic uint64_t total;
 
   /* The result, to be read when it is over. */
-  int status;    /* 0: committed. ERR_RETIRED: the unit changed or vanished, or is `unproven`.
+  int status;    /* 0: committed. ERR_RETIRED: the unit changed or vanished, or is `unproven` or
+                    `touched`.
                     Another error: not committed, as far as can be known while the store is silent */
   bool unproven; /* nothing was done: the structural check did not pass */
+  bool touched;  /* nothing was done: an older checkpoint was added to; its `commit` stands */
   err error;
   uint64_t commit; /* entry number */
   uint64_t files, bytes;

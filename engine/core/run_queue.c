@@ -304,6 +304,21 @@ static void on_unproven(run *r, run_save *s) {
   run_tell(r, u, RUN_UNPROVEN, NULL, 0, s->job.error.text);
 }
 
+static void on_touched(run *r, run_save *s) {
+  err e = {0};
+  detect_unit now;
+  run_unit *u = s->unit;
+  r->retired++;
+  run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, s->job.error.text);
+  if (changed_since(r, s, &now)) {
+    stand(r, u, true);
+    return;
+  }
+  run_unit_durable(r, u);
+  if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, s->job.commit, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "%s", e.text);
+}
+
 static void on_fenced(run *r, run_save *s) {
   run_unit *u = s->unit;
   u->phase = UNIT_FAILED;
@@ -362,6 +377,8 @@ static void save_done(run_task *task) {
     on_given_up(r, s);
   else if (status == ERR_RETIRED && s->job.unproven)
     on_unproven(r, s);
+  else if (status == ERR_RETIRED && s->job.touched)
+    on_touched(r, s);
   else if (status == ERR_RETIRED || status == ERR_CANCELED)
     on_retired(r, s);
   else
