@@ -47,8 +47,8 @@ int fs_is_mount_point(const char *path, err *e) {
   if (!S_ISDIR(here.stx_mode)) return err_set(e, ERR_INVAL, "%s is not a directory", path);
   /* Only this attribute knows a bind mount of the same file system, which containers are full of;
    * kernels before 5.8 do not have it. */
-  if (here.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
-    return here.stx_attributes & STATX_ATTR_MOUNT_ROOT ? 1 : 0;
+  bool told = here.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
+  if (told && here.stx_attributes & STATX_ATTR_MOUNT_ROOT) return 1;
   char up[FS_PATH_MAX];
   int rc = fs_join(up, path, "..", e);
   if (rc < 0) return rc;
@@ -56,7 +56,9 @@ int fs_is_mount_point(const char *path, err *e) {
     return err_sys(e, errno, "cannot look at %s", up);
   bool other_device =
       here.stx_dev_major != above.stx_dev_major || here.stx_dev_minor != above.stx_dev_minor;
-  return other_device || here.stx_ino == above.stx_ino;
+  /* The root of a chroot is no mount, but nothing can stand beside it either. */
+  bool root = !other_device && here.stx_ino == above.stx_ino;
+  return root || (!told && other_device);
 }
 
 static int device_of(const io *io, const char *path, dev_t *out, err *e) {
