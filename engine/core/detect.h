@@ -134,5 +134,7 @@ uint64_t detect_unmatched(const detect *d, const char **example);
 
 /* "checkpoint-12" -> "checkpoint-#": what is the same for all saves of one kind. */
 void detect_series(const char *unit_name, char *out, size_t len);
+/* True if both names are of one kind. */
+bool detect_same_series(const char *unit_name, const char *other);
 
 #endif

@@ -22,6 +22,13 @@ void detect_series(const char *unit_name, char *out, size_t len) {
   if (len) out[at] = '\0';
 }
 
+bool detect_same_series(const char *unit_name, const char *other) {
+  char a[512], b[512];
+  detect_series(unit_name, a, sizeof a);
+  detect_series(other, b, sizeof b);
+  return strcmp(a, b) == 0;
+}
+
 static series *find_series(const detect *d, const char *group, const char *unit_name) {
   char name[256];
   detect_series(unit_name, name, sizeof name);

@@ -58,12 +58,8 @@ static int look(struct work *w, err *e) {
 
 /* The newest commit of the unit's kind. */
 static const runlog_commit *newest_of_kind(const runlog_state *state, const char *unit) {
-  char mine[512], other[512];
-  detect_series(unit, mine, sizeof mine);
-  for (size_t i = state->commit_count; i-- > 0;) {
-    detect_series(state->commits[i].unit, other, sizeof other);
-    if (strcmp(mine, other) == 0) return &state->commits[i];
-  }
+  for (size_t i = state->commit_count; i-- > 0;)
+    if (detect_same_series(state->commits[i].unit, unit)) return &state->commits[i];
   return NULL;
 }
 

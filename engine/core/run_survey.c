@@ -13,12 +13,8 @@
 /* ---- what the commits look like ---- */
 
 static bool newest_of_series(const runlog_state *state, size_t i) {
-  char mine[512], other[512];
-  detect_series(state->commits[i].unit, mine, sizeof mine);
-  for (size_t k = i + 1; k < state->commit_count; k++) {
-    detect_series(state->commits[k].unit, other, sizeof other);
-    if (strcmp(mine, other) == 0) return false;
-  }
+  for (size_t k = i + 1; k < state->commit_count; k++)
+    if (detect_same_series(state->commits[k].unit, state->commits[i].unit)) return false;
   return true;
 }
 
