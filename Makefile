@@ -20,10 +20,15 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-LIB_SRC := $(wildcard $(patsubst %,engine/%/*.c,base prims store core) engine/ckpt.c)
+LIB_SRC := $(wildcard $(patsubst %,engine/%/*.c,base prims store core) engine/*.c)
 RUNNER_SRC := $(wildcard engine/runner/*.c)
 SPEC_SRC := $(wildcard spec/c/*.c)
-SRC := $(LIB_SRC) $(RUNNER_SRC) $(SPEC_SRC)
+# The sandbox: what its two forms share (a program, a module), and each one's own part.
+POLICY_OWN := engine/lua/policy_host.c engine/lua/policy_entry.c
+POLICY_SRC := $(filter-out $(POLICY_OWN),$(wildcard engine/lua/policy_*.c))
+LIBEXEC := $(patsubst %,$(BUILD)/%,libexec/ckpt-policy libexec/ckpt-policy.so libexec/ckpt-script \
+  lua/ckpt/core.so)
+SRC := $(LIB_SRC) $(RUNNER_SRC) $(wildcard engine/lua/*.c) $(SPEC_SRC)
 
 obj = $(1:%.c=$(BUILD)/%.o)
 TEST_SRC := $(filter spec/c/test_%,$(SPEC_SRC))
@@ -34,23 +39,24 @@ LUA := $(wildcard lua policies examples spec)
 only = $(if $(ONLY),$(foreach t,$1,$(if $(findstring $(ONLY),$t),$t)),$1)
 
 # Expanded in recipes only: on a fresh machine pkg-config appears while make is running.
-PACKAGES := jansson libxxhash libcrypto
-PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
+PACKAGES := jansson libxxhash libcrypto libcurl expat
+PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES) luajit)
 LIBS = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES)) -lpthread
+LUA_LIBS = -Wl,--as-needed $(shell pkg-config --libs jansson luajit) -lm
 
 WARN := -Wall -Wextra -Werror
 LANG_FLAGS = -std=c11 -D_GNU_SOURCE -Iengine $(WARN) $(PKG_CFLAGS)
 # Without -fno-sanitize-recover undefined behaviour would be printed, and the test would pass.
-SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SAN := $(if $(SANITIZE),-DCKPT_SANITIZED -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CFLAGS := -O2 -g
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(CFLAGS) $(SAN)
 
-.PHONY: all setup help test test-c check asan tsan valgrind demo test-kill test-crash clean FORCE
+.PHONY: all setup help test test-c check asan tsan valgrind demo test-hostile test-kill test-crash test-crash-s3 test-grace clean servers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-## all: the library (build/libckpt.a, .so) and the runner (./ckpt-lua)
-all: $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(if $(RUNNER_SRC),$(RUNNER))
+## all: the library (build/libckpt.a, .so), its helpers and the runner (./ckpt-lua)
+all: $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(LIBEXEC) $(if $(RUNNER_SRC),$(RUNNER))
 
 ## setup: install what the other targets need; they do it themselves
 setup:
@@ -83,28 +89,67 @@ $(RUNNER): $(call obj,$(RUNNER_SRC)) $(BUILD)/libckpt.a
 	@echo "link $@"
 	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
+# The rule library is built in: where policies run no file can be opened.
+TEXTS := lua/ckpt/sandbox.lua lua/ckpt/policy.lua
+$(BUILD)/policy_texts.c: engine/lua/embed.lua $(TEXTS) $(wildcard lua/ckpt/policy/*.lua) | setup
+	@mkdir -p $(@D) && echo "embed $@"
+	$(Q)luajit $< $@ $(TEXTS)
+
+$(BUILD)/policy_texts.o: $(BUILD)/policy_texts.c Makefile
+	$(Q)$(COMPILE) -c -o $@ $<
+
+$(BUILD)/policy.a: $(call obj,$(POLICY_SRC) $(patsubst %,engine/base/%.c,buf err json)) \
+    $(BUILD)/policy_texts.o $(BUILD)/sources
+	@rm -f $@
+	$(Q)ar rcs $@ $(filter %.o,$^)
+
+$(BUILD)/libexec/ckpt-policy: $(BUILD)/engine/lua/policy_host.o $(BUILD)/policy.a
+	@mkdir -p $(@D) && echo "link $@"
+	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
+
+$(BUILD)/libexec/ckpt-policy.so: $(BUILD)/engine/lua/policy_entry.o $(BUILD)/policy.a
+	@mkdir -p $(@D) && echo "link $@"
+	$(Q)$(CC) -shared $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(SAN) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
+
+# For trusted Lua: the program behind `ckpt-lua exec`, and `require "ckpt.core"` of any LuaJIT, which
+# brings its own lua_*.
+$(BUILD)/libexec/ckpt-script: $(patsubst %,$(BUILD)/engine/lua/%.o,script lua_ckpt lua_engine) \
+    $(BUILD)/libckpt.a
+	@mkdir -p $(@D) && echo "link $@"
+	$(Q)$(CC) $(SAN) -Wl,-E -o $@ $(filter %.o %.a,$^) $(LIBS) $(LUA_LIBS)
+
+$(BUILD)/lua/ckpt/core.so: $(patsubst %,$(BUILD)/engine/lua/%.o,lua_ckpt lua_engine) $(BUILD)/libckpt.a
+	@mkdir -p $(@D) && echo "link $@"
+	$(Q)$(CC) -shared $(SAN) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
 # The runner's parts, for their tests: all but its main().
 $(BUILD)/runner.a: $(call obj,$(filter-out %/main.c,$(RUNNER_SRC))) $(BUILD)/sources
 	@rm -f $@
 	$(Q)ar rcs $@ $(filter %.o,$^)
 
 $(BUILD)/spec/c/test_%: $(BUILD)/spec/c/test_%.o \
-    $(call obj,$(filter-out $(TEST_SRC),$(SPEC_SRC))) $(BUILD)/runner.a $(BUILD)/libckpt.a
+    $(call obj,$(filter-out $(TEST_SRC),$(SPEC_SRC))) $(BUILD)/runner.a $(BUILD)/policy.a $(BUILD)/libckpt.a
 	@echo "link $@"
-	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) -lcmocka $(LIBS)
+	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) -lcmocka $(LIBS) $(LUA_LIBS)
 
 -include $(patsubst %.o,%.d,$(call obj,$(SRC)))
 
 # --- tests: the last line is "N passed, N failed, N skipped" --------------------------------
 
-TEST_ENV = CKPT_LUA=$(abspath $(RUNNER)) CKPT_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE)
+# A runner that was built elsewhere does not stand beside policies/.
+TEST_ENV = CKPT_LUA=$(abspath $(RUNNER)) CKPT_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) \
+  $(if $(filter build,$(BUILD)),,CKPT_POLICIES=$(CURDIR)/policies)
 
 ## test: all tests
-test: all $(TESTS)
+test: all $(TESTS) servers
 	@$(TEST_ENV) spec/run $(call only,$(TESTS) $(SPECS))
 
+# What a spec needs and no package has. Where it cannot be had, those specs are skipped.
+servers: | setup
+	@$(if $(filter no,$(SETUP)),:,spec/servers/versitygw.sh install || :)
+
 ## test-c: the C tests alone
-test-c: $(TESTS)
+test-c: $(TESTS) $(LIBEXEC)
 	@$(TEST_ENV) spec/run $(call only,$(TESTS))
 
 # The sanitizers of this gcc lose their shadow memory to a kernel with much address randomisation;
@@ -129,6 +174,11 @@ valgrind: test-c
 demo: all
 	@CKPT_LUA=$(abspath $(RUNNER)) examples/demo.sh
 
+## test-hostile: policies that loop, grow, reach out and lie, in both tiers
+HOSTILE := $(patsubst %,$(BUILD)/spec/c/test_%,hook_probe policy_guard policy_serve policy_host)
+test-hostile: $(HOSTILE) $(LIBEXEC)
+	@$(TEST_ENV) spec/run $(HOSTILE)
+
 ## test-kill: SIGKILL at every system call of save, commit and restore
 test-kill: all
 	@$(TEST_ENV) spec/crash/kill.sh
@@ -136,6 +186,14 @@ test-kill: all
 ## test-crash: SIZE=1GiB N=50: one run, killed N times, compared byte for byte
 test-crash: all
 	@$(TEST_ENV) spec/crash/crash.sh
+
+## test-crash-s3: SIZE=1GiB N=50: the same with a bucket as its target
+test-crash-s3: all servers
+	@$(TEST_ENV) TARGET=s3 spec/crash/crash.sh
+
+## test-grace: a grace that ends in the middle of an upload
+test-grace: all servers
+	@$(TEST_ENV) spec/store/grace.sh
 
 # --- check: one line for each step; each can be made alone ----------------------------------
 

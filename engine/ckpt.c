@@ -1,9 +1,6 @@
 /* The public API: marshals between ckpt.h and the core, and carries finished tasks from the workers
  * to the owner's thread. */
-/* All else is hidden in the shared library. */
-#pragma GCC visibility push(default)
-#include "ckpt.h"
-#pragma GCC visibility pop
+#include "ckpt_state.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,6 +14,7 @@
 
 #include "base/err.h"
 #include "core/catalog.h"
+#include "core/policy_find.h"
 #include "core/run.h"
 
 #define CKPT_VERSION_TEXT "0.1.0"
@@ -25,38 +23,10 @@
   _Static_assert((int)CKPT_E##name == (int)ERR_##name, "ckpt.h and err.h disagree");
 ERR_MAP(X)
 #undef X
-
-typedef struct told {
-  struct told *next;
-  ckpt_completion what;
-  char *unit, *reason;
-} told;
-
-struct ckpt_run {
-  ckpt *engine;
-  ckpt_run *next;
-  run *run;
-  int fd;      /* of its detector, in the epoll set; -1: none */
-  int64_t due; /* IO_MONO time at which it has to be stepped though nothing happens */
-};
-
-struct ckpt {
-  ckpt_options options;
-  log_sink log;
-  unsigned workers;
-  err error;
-  pool *pool;
-  int epoll, event, timer;
-  ckpt_run *runs;
-  uint64_t last_job;
-  pthread_mutex_t mutex; /* guards the tasks that workers have finished */
-  pthread_cond_t arrived;
-  run_task *finished;
-  told *told_first, **told_last;
-  size_t told_count;
-  told *handed; /* the one whose strings the caller may still read */
-  run_env env;
-};
+_Static_assert((int)CKPT_LIVE == (int)RUNLOG_LIVE &&
+                   (int)CKPT_LIFE_DROPPED == (int)RUNLOG_DROPPED &&
+                   (int)CKPT_LIFE_DELETED == (int)RUNLOG_DELETED,
+               "ckpt.h and runlog.h disagree");
 
 /* Errors of calls that have no engine, and of failed opens. */
 static _Thread_local err open_error;
@@ -75,8 +45,7 @@ const char *ckpt_error(const ckpt *c) {
   return c ? c->error.text : open_error.text;
 }
 
-/* Structs of an older header are shorter: what they lack is zero. */
-static int take(void *to, size_t room, const void *from, const char *what, err *e) {
+int ckpt_take(void *to, size_t room, const void *from, const char *what, err *e) {
   size_t size;
   memset(to, 0, room);
   if (!from) return 0;
@@ -86,8 +55,7 @@ static int take(void *to, size_t room, const void *from, const char *what, err *
   return 0;
 }
 
-/* The same the other way: never writes past what the caller has. */
-static void give(void *to, size_t size, void *from, size_t room) {
+void ckpt_give(void *to, size_t size, void *from, size_t room) {
   size_t *head = from;
   *head = size;
   memcpy(to, from, size < room ? size : room);
@@ -214,7 +182,7 @@ static void on_log(void *ctx, log_level level, const char *text) {
 int ckpt_open(ckpt **out, const ckpt_options *options) {
   ckpt *c = *out = calloc(1, sizeof *c);
   if (!c) return err_set(&open_error, ERR_NOMEM, "open the engine: out of memory");
-  int taken = take(&c->options, sizeof c->options, options, "ckpt_options", &c->error);
+  int taken = ckpt_take(&c->options, sizeof c->options, options, "ckpt_options", &c->error);
   c->log = (log_sink){.fn = c->options.log ? on_log : NULL,
                       .ctx = &c->options,
                       .min = (log_level)c->options.log_level};
@@ -236,11 +204,22 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
 }
 
 /* Threads start with the first work: an engine that only lists has none. */
-static int need_pool(ckpt *c) {
+int ckpt_need_pool(ckpt *c) {
   enum { QUEUE = 1024 };
   if (c->pool) return 0;
   int rc = pool_open(&c->pool, c->workers, QUEUE, &c->error);
   c->env.pool = c->pool;
+  return rc;
+}
+
+/* Starts nothing yet either: the helper comes with the first policy. */
+int ckpt_need_policies(ckpt *c) {
+  policy_link_options o = {.log = &c->log,
+                           .libexec = c->options.libexec,
+                           .in_process = c->options.flags & CKPT_POLICY_IN_PROCESS};
+  if (c->policies) return 0;
+  int rc = policy_link_open(&o, &c->policies, &c->error);
+  c->env.policies = c->policies;
   return rc;
 }
 
@@ -251,6 +230,8 @@ void ckpt_close(ckpt *c) {
     ckpt_run_close(h);
   }
   pool_close(c->pool);
+  free(c->text);
+  policy_link_close(c->policies);
   told_free(c->handed);
   while (c->told_first) {
     told *next = c->told_first->next;
@@ -343,38 +324,53 @@ int ckpt_next(ckpt *c, ckpt_completion *out) {
   c->told_first = c->handed->next;
   if (!c->told_first) c->told_last = &c->told_first;
   c->told_count--;
-  give(out, out->size, &c->handed->what, sizeof c->handed->what);
+  ckpt_give(out, out->size, &c->handed->what, sizeof c->handed->what);
   return 1;
 }
 
 /* ---- runs ---- */
 
+static run_options options_of(const ckpt_run_options *o) {
+  return (run_options){
+      .places = {.dir = o->dir,
+                 .to = o->to,
+                 .state = o->state,
+                 .run_id = o->run_id,
+                 .command = o->command},
+      .launch = o->launch,
+      .units = o->units,
+      .excludes = o->excludes,
+      .markers = o->markers,
+      .quiet_ns = o->quiet_s > 0   ? (int64_t)(o->quiet_s * 1e9)
+                  : o->quiet_s < 0 ? 0
+                                   : -1,
+      .poll = o->flags & CKPT_POLL,
+      .continue_run = o->flags & CKPT_CONTINUE_RUN,
+      .take_over = o->flags & CKPT_TAKE_OVER,
+      .tries = o->tries,
+      .no_delete = o->flags & CKPT_NO_DELETE,
+      .single_writer = o->flags & CKPT_SINGLE_WRITER,
+      .keep_all = o->flags & CKPT_KEEP_ALL,
+      .policies = o->policies,
+      .settings = o->settings,
+      .policy_dir = o->policy_dir,
+      .max_delete = o->max_delete,
+      .grace_delete_ns = o->grace_delete_s > 0   ? (int64_t)(o->grace_delete_s * 1e9)
+                         : o->grace_delete_s < 0 ? 0
+                                                 : -1,
+  };
+}
+
 int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
   ckpt_run_options taken;
   *out = NULL;
-  int rc = take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
-  if (rc == 0) rc = need_pool(c);
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = ckpt_need_pool(c);
+  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
   if (rc < 0) return rc;
   ckpt_run *h = calloc(1, sizeof *h);
   if (!h) return err_set(&c->error, ERR_NOMEM, "open a run: out of memory");
-  run_options o = {
-      .places = {.dir = taken.dir,
-                 .to = taken.to,
-                 .state = taken.state,
-                 .run_id = taken.run_id,
-                 .command = taken.command},
-      .launch = taken.launch,
-      .units = taken.units,
-      .excludes = taken.excludes,
-      .markers = taken.markers,
-      .quiet_ns = taken.quiet_s > 0   ? (int64_t)(taken.quiet_s * 1e9)
-                  : taken.quiet_s < 0 ? 0
-                                      : -1,
-      .poll = taken.flags & CKPT_POLL,
-      .continue_run = taken.flags & CKPT_CONTINUE_RUN,
-      .take_over = taken.flags & CKPT_TAKE_OVER,
-      .tries = taken.tries,
-  };
+  run_options o = options_of(&taken);
   h->engine = c;
   h->fd = -1;
   h->due = INT64_MAX;
@@ -387,6 +383,33 @@ int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
   c->runs = h;
   *out = h;
   return 0;
+}
+
+struct foresight {
+  ckpt_foreseen_fn *fn;
+  void *ctx;
+};
+
+static int on_foreseen(void *ctx, const char *unit, int64_t step, run_foreseen what,
+                       const char *reason) {
+  const struct foresight *f = ctx;
+  ckpt_foreseen foreseen = {.size = sizeof foreseen,
+                            .unit = unit,
+                            .step = step,
+                            .what = (uint32_t)what,
+                            .reason = reason};
+  return f->fn(f->ctx, &foreseen);
+}
+
+int ckpt_foresee(ckpt *c, const ckpt_run_options *options, ckpt_foreseen_fn *fn, void *ctx) {
+  ckpt_run_options taken;
+  struct foresight f = {fn, ctx};
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = ckpt_need_pool(c);
+  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  run_options o = options_of(&taken);
+  return run_foresee(&c->env, &o, on_foreseen, &f, &c->error);
 }
 
 /* What it told and nobody pulled is forgotten: the handle is gone. */
@@ -433,6 +456,33 @@ const char *ckpt_run_id(const ckpt_run *h) {
   return run_places(h->run)->run_id;
 }
 
+int ckpt_helper(ckpt *c, const char *name, char *path, size_t room) {
+  char found[FS_PATH_MAX];
+  int rc = policy_find_helper(c->env.io, c->options.libexec, name, found, &c->error);
+  if (rc < 0) return rc;
+  if (strlen(found) >= room)
+    return err_set(&c->error, ERR_LIMIT, "%s: the path is too long", found);
+  memcpy(path, found, strlen(found) + 1);
+  return 0;
+}
+
+int ckpt_helper_pid(const ckpt *c) {
+  return c->policies ? (int)policy_link_pid(c->policies) : 0;
+}
+
+int ckpt_locate(ckpt *c, const char *dir, const char *state, ckpt_place *out) {
+  places p;
+  ckpt_place found = {0};
+  int rc = places_find(c->env.io, dir, state, &p, &c->error);
+  if (rc < 0) return rc;
+  if (strlen(p.state) >= sizeof found.state || strlen(p.socket) >= sizeof found.socket)
+    return err_set(&c->error, ERR_LIMIT, "%s: the path is too long", p.state);
+  memcpy(found.state, p.state, strlen(p.state) + 1);
+  memcpy(found.socket, p.socket, strlen(p.socket) + 1);
+  ckpt_give(out, out->size, &found, sizeof found);
+  return 0;
+}
+
 struct trainers {
   ckpt_trainer_fn *fn;
   void *ctx;
@@ -458,7 +508,7 @@ int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prep
   ckpt_prepare_options taken;
   run_prepared p = {0};
   err *e = &h->engine->error;
-  int rc = take(&taken, sizeof taken, options, "ckpt_prepare_options", e);
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_prepare_options", e);
   if (rc == 0 && taken.restore > CKPT_RESTORE_NAMED)
     rc = err_set(e, ERR_INVAL, "restore %u is unknown", taken.restore);
   if (rc == 0) rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, e);
@@ -467,7 +517,7 @@ int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prep
                           .restored = p.restored,
                           .quarantined = p.quarantined,
                           .found = p.found};
-  give(out, out->size, &result, sizeof result);
+  ckpt_give(out, out->size, &result, sizeof result);
   return rc;
 }
 
@@ -480,14 +530,14 @@ int ckpt_run_start(ckpt_run *h) {
 int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   ckpt_event taken;
   ckpt *c = h->engine;
-  int rc = take(&taken, sizeof taken, event, "ckpt_event", &c->error);
+  int rc = ckpt_take(&taken, sizeof taken, event, "ckpt_event", &c->error);
   if (job) *job = 0;
   if (rc < 0) return rc;
   switch (taken.kind) {
   case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
   case CKPT_EVENT_EXIT: rc = run_child_exit(h->run, taken.clean != 0, &c->error); break;
   case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
-  case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, &c->error); break;
+  case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, taken.grace_s, &c->error); break;
   case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
   default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
   }
@@ -519,10 +569,14 @@ int ckpt_run_get_status(ckpt_run *h, ckpt_run_status *out) {
           s.newest_time_ns ? (double)(io->now(io, IO_WALL) - s.newest_time_ns) / 1e9 : -1,
       .newest_unit = s.newest_unit,
       .newest_status = s.newest_status,
+      .skipped = s.skipped,
+      .policies = s.policies,
+      .policy_fallbacks = s.fallbacks,
+      .keeping = s.keeping,
       .fenced = s.fenced,
       .unmatched = s.unmatched,
       .unmatched_example = s.unmatched_example};
-  give(out, out->size, &result, sizeof result);
+  ckpt_give(out, out->size, &result, sizeof result);
   return 0;
 }
 
@@ -556,19 +610,27 @@ struct items {
   void *ctx;
 };
 
-static ckpt_item item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
-  digest_hex(&item->commit->root, root);
+ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
+  const runlog_commit *c = item->commit;
+  digest_hex(&c->root, root);
   return (ckpt_item){.size = sizeof(ckpt_item),
                      .group = item->group,
-                     .name = item->commit->unit,
-                     .dir = item->commit->dir,
-                     .step = item->commit->step,
-                     .time_ns = item->commit->time_ns,
-                     .files = item->commit->files,
-                     .bytes = item->commit->bytes,
-                     .number = item->commit->n,
+                     .name = c->unit,
+                     .dir = c->dir,
+                     .step = c->step,
+                     .time_ns = c->time_ns,
+                     .files = c->files,
+                     .bytes = c->bytes,
+                     .number = c->n,
                      .root = root,
-                     .uri = item->uri};
+                     .uri = item->uri,
+                     .policy = c->policy ? c->policy : "",
+                     .reason = c->reason ? c->reason : "",
+                     .metrics = c->metrics ? c->metrics : "",
+                     .life = (uint32_t)c->life,
+                     .drop_policy = c->drop_policy ? c->drop_policy : "",
+                     .drop_reason = c->drop_reason ? c->drop_reason : "",
+                     .drop_ns = c->drop_ns};
 }
 
 static int on_item(void *ctx, store *s, const catalog_item *item, err *e) {
@@ -576,7 +638,7 @@ static int on_item(void *ctx, store *s, const catalog_item *item, err *e) {
   (void)e;
   struct items *i = ctx;
   char root[HASH_HEX_MAX];
-  ckpt_item public = item_of(item, root);
+  ckpt_item public = ckpt_item_of(item, root);
   return i->fn ? i->fn(i->ctx, &public) : 0;
 }
 
@@ -588,12 +650,13 @@ int ckpt_list(ckpt *c, const char *uri, ckpt_item_fn *fn, void *ctx) {
 int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx) {
   ckpt_restore_options taken;
   struct items i = {.fn = fn, .ctx = ctx};
-  int rc = take(&taken, sizeof taken, options, "ckpt_restore_options", &c->error);
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_restore_options", &c->error);
   if (rc == 0 && (!taken.uri || !taken.dir))
     rc = err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
-  if (rc == 0) rc = need_pool(c);
+  if (rc == 0) rc = ckpt_need_pool(c);
   if (rc < 0) return rc;
-  return catalog_restore(c->env.io, &c->log, c->pool, taken.uri, taken.name, taken.dir, on_item, &i,
+  const char *dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir;
+  return catalog_restore(c->env.io, &c->log, c->pool, taken.uri, taken.name, dir, on_item, &i,
                          &c->error);
 }
 
@@ -601,7 +664,7 @@ static int on_verified(void *ctx, const catalog_item *item, int status, const ch
                        unsigned findings) {
   struct items *i = ctx;
   char root[HASH_HEX_MAX];
-  ckpt_item public = item_of(item, root);
+  ckpt_item public = ckpt_item_of(item, root);
   ckpt_verified verified = {.size = sizeof verified,
                             .item = &public,
                             .status = status,
@@ -612,7 +675,7 @@ static int on_verified(void *ctx, const catalog_item *item, int status, const ch
 
 int ckpt_verify(ckpt *c, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx) {
   struct items i = {.verified = fn, .ctx = ctx};
-  int rc = need_pool(c);
+  int rc = ckpt_need_pool(c);
   if (rc < 0) return rc;
   int bad = catalog_verify(c->env.io, &c->log, c->pool, uri, name, on_verified, &i, &c->error);
   if (bad <= 0) return bad;

@@ -50,7 +50,8 @@ enum {
   CKPT_ECONFLICT = -18,
   CKPT_ENOSTORE = -19,
   CKPT_ELIMIT = -20,
-  CKPT_EINTERNAL = -21
+  CKPT_EINTERNAL = -21,
+  CKPT_EPOLICY = -22
 };
 enum { CKPT_CLASS_NONE, CKPT_CLASS_RETRYABLE, CKPT_CLASS_PERMANENT, CKPT_CLASS_FATAL };
 
@@ -70,7 +71,16 @@ typedef struct ckpt_options {
   uint32_t log_level; /* the least that is logged: CKPT_LOG_* */
   ckpt_log_fn *log;   /* NULL: silent */
   void *log_ctx;
+  const char
+      *libexec;   /* where the helper programs are; NULL: found beside the program or library */
+  uint32_t flags; /* CKPT_POLICY_IN_PROCESS */
 } ckpt_options;
+
+enum {
+  /* Policies run in this process instead of the helper program: a bug in LuaJIT is then ours. For
+   * policies that the operator wrote. */
+  CKPT_POLICY_IN_PROCESS = 1
+};
 
 /* `options` may be NULL. On failure *out is still set (or NULL when out of memory) so that
  * ckpt_error(*out) tells why. Threads start with the first run. */
@@ -90,9 +100,13 @@ int ckpt_dispatch(ckpt *engine, int timeout_ms);
 /* ---- a run ---- */
 
 enum {
-  CKPT_CONTINUE_RUN = 1, /* go on though the target belongs to another run id */
-  CKPT_TAKE_OVER = 2,    /* push a writer aside that may be alive */
-  CKPT_POLL = 4          /* list the tree now and then instead of trusting inotify */
+  CKPT_CONTINUE_RUN = 1,   /* go on though the target belongs to another run id */
+  CKPT_TAKE_OVER = 2,      /* push a writer aside that may be alive */
+  CKPT_POLL = 4,           /* list the tree now and then instead of trusting inotify */
+  CKPT_NO_DELETE = 8,      /* checkpoints that are no longer kept are hidden, their data stays */
+  CKPT_SINGLE_WRITER = 16, /* nobody else writes to this target: it need not arbitrate */
+  CKPT_KEEP_ALL = 32 /* for a directory that nobody writes to any more: no save is let go for a
+                        newer one, and nothing stops being kept, here or there */
 };
 
 typedef struct ckpt_run_options {
@@ -109,6 +123,13 @@ typedef struct ckpt_run_options {
   double quiet_s;              /* quiet time of closed files; 0: 30 s; negative: none */
   uint32_t flags;              /* CKPT_CONTINUE_RUN | ... */
   uint32_t tries;              /* of a save with a retryable error, before it is given up; 0: 8 */
+  const char *const *policies; /* names ("default") or paths of policies, the first is asked first,
+                                  ended by NULL; NULL: the built-in rule alone */
+  const char *const *settings; /* "NAME=VALUE": their options; may be NULL */
+  const char *policy_dir;      /* where names are looked up; NULL: as installed */
+  double max_delete;     /* share of a group's checkpoints that one pass may drop, at least one
+                            checkpoint; 0: 0.25 */
+  double grace_delete_s; /* from drop to delete; 0: 24 h; negative: none */
 } ckpt_run_options;
 
 /* Checks the places, takes the local lock of the state directory, reads the logs at the target,
@@ -126,6 +147,15 @@ const char *ckpt_run_dir(const ckpt_run *run);    /* absolute */
 const char *ckpt_run_state(const ckpt_run *run);  /* absolute */
 const char *ckpt_run_target(const ckpt_run *run); /* as a URI */
 const char *ckpt_run_id(const ckpt_run *run);
+
+/* Where the run that watches `dir` keeps its state and listens, whether it is alive or not. */
+typedef struct ckpt_place {
+  size_t size;
+  char state[4096]; /* "": not known */
+  char socket[108];
+} ckpt_place;
+/* `dir` may be NULL where `state` is given; `state` NULL: "<dir>.ckpt". Needs no run. */
+int ckpt_locate(ckpt *engine, const char *dir, const char *state, ckpt_place *out);
 
 /* A live process that carries this run's socket in its environment, or that the journal names. */
 typedef struct ckpt_trainer {
@@ -162,6 +192,20 @@ int ckpt_run_prepare(ckpt_run *run, const ckpt_prepare_options *options, ckpt_pr
 /* Begins to watch. From here on nothing of ours is ever written below `dir`. */
 int ckpt_run_start(ckpt_run *run);
 
+enum { CKPT_WOULD_SAVE, CKPT_IS_THERE, CKPT_IS_OLDER, CKPT_IS_NOT_PROVEN };
+typedef struct ckpt_foreseen {
+  size_t size;
+  const char *unit; /* strings: valid during the call */
+  int64_t step;     /* -1: none */
+  uint32_t what;    /* CKPT_WOULD_SAVE, ... */
+  const char *reason;
+} ckpt_foreseen;
+/* Return 0 to go on. */
+typedef int ckpt_foreseen_fn(void *ctx, const ckpt_foreseen *foreseen);
+/* What a run would do with what is in `dir`, if nobody writes there any more. Writes nothing. The
+ * policies' `sync` rules are not asked. CKPT_ENOENT: there is no such directory. */
+int ckpt_foresee(ckpt *engine, const ckpt_run_options *options, ckpt_foreseen_fn *fn, void *ctx);
+
 /* ---- events and completions ---- */
 
 enum {
@@ -195,7 +239,10 @@ enum {
   CKPT_FAILED,        /* given up after an error: status, class, reason */
   CKPT_RETRYING,      /* failed, will be tried again */
   CKPT_FENCED,        /* a newer term writes here: this run writes no more */
-  CKPT_UNPROVEN       /* not saved: nothing proves that it is whole (reason) */
+  CKPT_UNPROVEN,      /* not saved: nothing proves that it is whole (reason) */
+  CKPT_SKIPPED,       /* the policy does not want it saved (reason) */
+  CKPT_EXPIRED,       /* in the store, and no longer kept: it is not listed any more (reason) */
+  CKPT_DELETED        /* in the store: its data is gone (reason: by which rule it was dropped) */
 };
 
 typedef struct ckpt_completion {
@@ -230,6 +277,10 @@ typedef struct ckpt_run_status {
   uint32_t fenced;
   uint64_t unmatched; /* files written that belong to no unit */
   const char *unmatched_example;
+  const char *policies;      /* "mine, default"; "builtin"; valid for the run's life */
+  uint64_t policy_fallbacks; /* times that a policy could not be asked, and the safe answer held */
+  uint32_t skipped;          /* the policies did not want them */
+  uint32_t keeping; /* 1: checkpoints that are no longer kept are being removed, or are due now */
 } ckpt_run_status;
 int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out);
 
@@ -256,7 +307,14 @@ typedef struct ckpt_item {
   uint64_t files, bytes, number; /* number: of its log entry */
   const char *root;              /* root digest, hex */
   const char *uri;
+  const char *policy, *reason; /* who wanted it saved, and why; "" if the log does not say */
+  const char *metrics;         /* a JSON object, or "" */
+  uint32_t life;               /* CKPT_LIVE, ... */
+  const char *drop_policy, *drop_reason; /* of a dropped one; else "" */
+  int64_t drop_ns;
 } ckpt_item;
+
+enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };
 /* Return 0 to go on; another value ends the call, which returns it. */
 typedef int ckpt_item_fn(void *ctx, const ckpt_item *item);
 /* All commits of a target, group by group, oldest first. CKPT_ENOSTORE, CKPT_ENOENT (no log). */
@@ -267,6 +325,7 @@ typedef struct ckpt_restore_options {
   const char *uri;  /* a target, or a checkpoint in it (<target>/<name>) */
   const char *name; /* a unit's name or directory; NULL: the newest of each group */
   const char *dir;  /* where to; made if absent. A name that exists there is CKPT_EEXISTS */
+  uint32_t flags;   /* CKPT_DRY_RUN: nothing is written; fn is told what would be restored */
 } ckpt_restore_options;
 /* Restores, verified block by block, each unit in one step (staged beside `dir` or in it, renamed).
  * fn (may be NULL) is told each one that is there. */
@@ -284,6 +343,92 @@ typedef int ckpt_verified_fn(void *ctx, const ckpt_verified *verified);
  * `uri` may also be a checkpoint that was copied elsewhere, with its manifest in it. Returns
  * CKPT_ECORRUPT if any was bad. */
 int ckpt_verify(ckpt *engine, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx);
+
+/* ---- retention by hand ---- */
+
+/* The newest live checkpoint of `name` (NULL: of all; in each group), with all that log and
+ * manifest say about it, as one JSON object in *json (valid until the next call on this engine).
+ * With several groups, of the newest of them all. */
+int ckpt_show(ckpt *engine, const char *uri, const char *name, const char **json);
+
+/* Keeps a checkpoint from being deleted, until `seconds` from now (0: until it is unpinned). `id`
+ * gets the pin's name. CKPT_ENOENT if there is no such live checkpoint. */
+int ckpt_pin(ckpt *engine, const char *uri, const char *name, double seconds, char id[33]);
+/* Removes one pin by its id, or all of a checkpoint by its name. Returns how many. CKPT_ENOENT. */
+int ckpt_unpin(ckpt *engine, const char *uri, const char *name_or_id);
+
+enum {
+  CKPT_REMOVE_ALL = 1, /* without a name: every checkpoint, the newest too */
+  CKPT_DRY_RUN = 2     /* nothing is written; fn is told what would be done */
+};
+typedef struct ckpt_remove_options {
+  size_t size;
+  const char *uri;
+  const char *name;
+  double grace_delete_s; /* as in ckpt_run_options */
+  uint32_t flags;        /* CKPT_REMOVE_ALL | CKPT_DRY_RUN */
+} ckpt_remove_options;
+/* Drops a checkpoint (readers stop choosing it) and deletes what was dropped longer than the grace
+ * ago. Refuses what the engine guards (the newest without CKPT_REMOVE_ALL, a pinned one):
+ * CKPT_EHELD with the reason. fn (may be NULL) is told each checkpoint that was dropped or deleted;
+ * `life` says which. */
+int ckpt_remove(ckpt *engine, const ckpt_remove_options *options, ckpt_item_fn *fn, void *ctx);
+
+enum { CKPT_KEEP, CKPT_GUARDED, CKPT_LIMITED, CKPT_DROP, CKPT_WAIT, CKPT_DELETE };
+typedef struct ckpt_verdict {
+  size_t size;
+  const ckpt_item *item;
+  uint32_t verdict; /* CKPT_KEEP, ... */
+  const char *policy, *reason;
+  double wait_s; /* with CKPT_WAIT */
+} ckpt_verdict;
+typedef int ckpt_verdict_fn(void *ctx, const ckpt_verdict *verdict);
+typedef struct ckpt_plan_options {
+  size_t size;
+  const char *uri;
+  const char *const *policies, *const *settings;
+  const char *policy_dir;
+  double max_delete, grace_delete_s;
+  uint32_t flags; /* CKPT_NO_DELETE */
+} ckpt_plan_options;
+/* What retention would do at a target now, and why. Writes nothing. */
+int ckpt_plan(ckpt *engine, const ckpt_plan_options *options, ckpt_verdict_fn *fn, void *ctx);
+
+/* The path of a program that comes with us ("ckpt-script"), into path[room]: found as `libexec` of
+ * ckpt_options says. Whether it is there is for the caller to see. */
+int ckpt_helper(ckpt *engine, const char *name, char *path, size_t room);
+
+/* The process in which policies run, while there is one; else 0. It is a child of ours: who looks
+ * for what a job left running passes it over. */
+int ckpt_helper_pid(const ckpt *engine);
+
+/* ---- why ---- */
+
+typedef struct ckpt_why_options {
+  size_t size;
+  const char *name;  /* a unit's name, or a path: of a unit, or of a file in or outside of one */
+  const char *dir;   /* the watched directory; NULL: found from the path */
+  const char *state; /* NULL: "<dir>.ckpt" */
+  const char *to;    /* the target, for what this machine does not know; may be NULL */
+} ckpt_why_options;
+typedef struct ckpt_finding {
+  size_t size;
+  const char *topic; /* "seen", "unit", "rule", "decision", "queue", "save", "store", "retention" */
+  const char *text;
+  int64_t time_ns; /* 0: of now, or not known */
+} ckpt_finding;
+typedef int ckpt_finding_fn(void *ctx, const ckpt_finding *finding);
+/* Tells step by step what became of it; *cause gets the one word for it ("committed", "excluded",
+ * "no-unit", "marker-missing", "open", "not-quiet", ...: docs/why.md has them all) and *text the
+ * sentence. Both are valid until the next call on this engine. */
+int ckpt_why(ckpt *engine, const ckpt_why_options *options, ckpt_finding_fn *fn, void *ctx,
+             const char **cause, const char **text);
+/* The watched directory that a path is in or under, as the state directory beside it tells, into
+ * `dir`. CKPT_ENOENT: there is none. */
+int ckpt_find_dir(ckpt *engine, const char *path, char *dir, size_t room);
+/* The same from inside the engine that runs it: it also knows what is going on just now. */
+int ckpt_run_why(ckpt_run *run, const char *name, ckpt_finding_fn *fn, void *ctx,
+                 const char **cause, const char **text);
 
 #ifdef __cplusplus
 }

@@ -57,7 +57,7 @@ local handlers = {
     layers[name] = {
       strangers = own[1] == "strangers",
       shared = set(own),
-      only = #only > 0 and set(only) or nil,
+      only = #only > 0 and only or nil,
     }
   end,
   public = function(args) public[args[1]] = true end,
@@ -127,7 +127,7 @@ local function check_own(file, line, header)
     end
   elseif not rank[to] then
     report(file, line, "the folder of \"%s\" is no layer", header)
-  elseif layer.only and not layer.only[target] then
+  elseif layer.only and not at_home(target, layer.only) then
     report(file, line, "%s/ may not include \"%s\"", folder, header)
   elseif rank[to] > rank[folder] then
     report(file, line, "layer %s may not include layer %s: \"%s\"", folder, to, header)

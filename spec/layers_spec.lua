@@ -5,7 +5,8 @@ describe("the layer checker", function()
 
   before_each(function()
     dir = io.popen("mktemp -d"):read("*l")
-    os.execute("mkdir -p " .. ("%s/base %s/prims %s/store %s/core %s/runner"):gsub("%%s", dir))
+    local layers = "%s/base %s/prims %s/store %s/core %s/runner %s/lua"
+    os.execute("mkdir -p " .. layers:gsub("%%s", dir))
   end)
   after_each(function() os.execute("rm -rf " .. dir) end)
 
@@ -29,6 +30,7 @@ describe("the layer checker", function()
     "layer store strangers xml.h",
     "layer core",
     "layer .",
+    "layer lua only base/ ckpt.h",
     "layer runner only ckpt.h",
     "public ckpt.h",
     "foreign jansson.h base/json.h",
@@ -66,6 +68,7 @@ describe("the layer checker", function()
       ["ckpt.c"] = "#include \"ckpt.h\"\n#include \"core/job.h\"\n",
       ["runner/main.c"] = "#include \"ckpt.h\"\n#include \"report.h\"\n",
       ["runner/report.h"] = "",
+      ["lua/host.c"] = "#include \"base/err.h\"\n#include \"ckpt.h\"\n",
       ["base/io.c"] = "int f(void) { return rename(a, b); }\n",
       ["core/x.c"] = "io->open(x); v.open(y); my_open(z); int (*open)(int);\n" ..
         "/* open( */ s = \"open(\"; // open(\n",
@@ -100,6 +103,11 @@ describe("the layer checker", function()
   it("lets the runner see the public header alone", function()
     breaks({ ["runner/main.c"] = "#include \"base/err.h\"\n" },
       'runner/main.c:1: runner/ may not include "base/err.h"')
+  end)
+
+  it("lets a layer see the folders that its rule names, and no other", function()
+    breaks({ ["lua/host.c"] = "#include \"core/job.h\"\n" },
+      'lua/host.c:1: lua/ may not include "core/job.h"')
   end)
 
   it("keeps the public header free of ours", function()
@@ -143,6 +151,6 @@ describe("the layer checker", function()
   end)
 
   it("finds a rule that it does not know", function()
-    breaks({ LAYERS = rules .. "\nlayres x\n" }, "LAYERS:12: no such rule: layres x")
+    breaks({ LAYERS = rules .. "\nlayres x\n" }, "LAYERS:13: no such rule: layres x")
   end)
 end)

@@ -40,7 +40,8 @@ typedef enum err_class {
   X(CONFLICT, -18, RETRYABLE, "lost a race with another writer")                                   \
   X(NOSTORE, -19, PERMANENT, "the store does not exist")                                           \
   X(LIMIT, -20, PERMANENT, "over a limit")                                                         \
-  X(INTERNAL, -21, FATAL, "internal error")
+  X(INTERNAL, -21, FATAL, "internal error")                                                        \
+  X(POLICY, -22, PERMANENT, "the policy failed")
 
 enum {
   ERR_OK = 0,

@@ -104,9 +104,7 @@ int js_copy_str(const json_t *object, const char *key, const char *what, char *o
   return 0;
 }
 
-/* The length of the UTF-8 sequence at `at`, or 0 if there is none (overlong forms, surrogates and
- * what lies past U+10FFFF are none: jansson refuses them). */
-static size_t utf8_len(const unsigned char *at) {
+size_t js_utf8_len(const unsigned char *at) {
   if (at[0] < 0x80) return 1;
   size_t len = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
                : at[0] >= 0xe0 && at[0] <= 0xef ? 3
@@ -124,7 +122,7 @@ static size_t utf8_len(const unsigned char *at) {
 void js_name_escape(const char *name, buf *out) {
   const unsigned char *at = (const unsigned char *)name;
   while (*at) {
-    size_t len = utf8_len(at);
+    size_t len = js_utf8_len(at);
     if (len == 0 || *at == '%' || *at < 0x20 || *at == 0x7f) {
       buf_fmt(out, "%%%02X", *at++);
     } else {
@@ -139,6 +137,19 @@ static int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+void js_plain(const char *text, size_t max, buf *out) {
+  const unsigned char *at = (const unsigned char *)text;
+  size_t len;
+  for (size_t used = 0; *at; used += len, at += len) {
+    len = js_utf8_len(at);
+    bool control = *at < 0x20 || *at == 0x7f || (len == 2 && *at == 0xc2 && at[1] < 0xa0);
+    const char *instead = control ? " " : len ? NULL : "?";
+    if (!len) len = 1;
+    if (used + len > max) break;
+    buf_add(out, instead ? instead : (const char *)at, instead ? 1 : len);
+  }
 }
 
 int js_name_unescape(const char *text, buf *out, err *e) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/pinned.h"
 #include "core/restore.h"
 #include "core/settle.h"
 #include "core/transfer.h"
@@ -36,11 +37,9 @@ static int print_place(const uri *u, const char *key, char *out, size_t room, er
 
 /* ---- walking ---- */
 
-/* What a walk over the groups of a target carries. `each` gets every log. */
 struct walk {
-  uri where;
-  store *store;
-  int (*each)(struct walk *w, runlog *log, err *e);
+  catalog_place at;
+  catalog_log_fn *fn;
   void *ctx;
   size_t logs;
 };
@@ -48,38 +47,59 @@ struct walk {
 static int on_group(void *ctx, const char *prefix, err *e) {
   struct walk *w = ctx;
   runlog *log;
-  int rc = runlog_open(w->store, prefix, &log, e);
+  int rc = runlog_open(w->at.store, prefix, &log, e);
   if (rc < 0) return rc;
   w->logs++;
-  rc = w->each(w, log, e);
+  rc = w->fn(w->ctx, &w->at, log, e);
   runlog_close(log);
   return rc;
 }
 
-/* Calls w->each for every log at or below `where`. */
-static int walk_logs(const io *io, const log_sink *log, const char *where, struct walk *w, err *e) {
-  int rc = parse_place(where, &w->where, e);
-  if (rc == 0) rc = store_open(&w->where, io, log, &w->store, e);
-  if (rc == 0) rc = w->store->ops->exists(w->store, e);
-  if (rc == 0) rc = runlog_groups(w->store, "", on_group, w, e);
-  store_close(w->store);
-  if (rc == 0 && w->logs == 0)
+int catalog_logs(const io *io, const log_sink *log, const char *where, catalog_log_fn *fn,
+                 void *ctx, err *e) {
+  struct walk w = {.fn = fn, .ctx = ctx};
+  int rc = parse_place(where, &w.at.where, e);
+  if (rc == 0) rc = store_open(&w.at.where, io, log, &w.at.store, e);
+  if (rc == 0) rc = w.at.store->ops->exists(w.at.store, e);
+  if (rc == 0) rc = runlog_groups(w.at.store, "", on_group, &w, e);
+  store_close(w.at.store);
+  if (rc == 0 && w.logs == 0)
     rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
   return rc;
 }
 
-/* What a callback is told of one commit. */
-struct told {
-  char uri[URI_MAX + STORE_KEY_MAX], key[STORE_KEY_MAX];
-  catalog_item item;
-};
+int catalog_log_at(const io *io, const log_sink *log, const char *where, const char *prefix,
+                   catalog_log_fn *fn, void *ctx, err *e) {
+  struct walk w = {.fn = fn, .ctx = ctx};
+  int rc = parse_place(where, &w.at.where, e);
+  if (rc == 0) rc = store_open(&w.at.where, io, log, &w.at.store, e);
+  if (rc == 0) rc = on_group(&w, prefix, e);
+  store_close(w.at.store);
+  return rc;
+}
 
-static int describe(const struct walk *w, const runlog *log, const runlog_commit *c,
-                    struct told *out, err *e) {
+int catalog_describe(const catalog_place *at, const runlog *log, const runlog_commit *c,
+                     catalog_told *out, err *e) {
   int rc = runlog_key_dir(log, c->dir, out->key, e);
-  if (rc == 0) rc = print_place(&w->where, out->key, out->uri, sizeof out->uri, e);
+  if (rc == 0) rc = print_place(&at->where, out->key, out->uri, sizeof out->uri, e);
   out->item = (catalog_item){runlog_prefix(log), c, out->uri, out->key};
   return rc;
+}
+
+bool catalog_is_asked(const char *name, const char *group, const runlog_commit *c) {
+  if (!name) return true;
+  size_t len = strlen(group);
+  if (len && strncmp(name, group, len) == 0 && name[len] == '/') name += len + 1;
+  return strcmp(name, c->unit) == 0 || strcmp(name, c->dir) == 0;
+}
+
+const runlog_commit *catalog_newest(const runlog *log, const char *name) {
+  const runlog_state *state = runlog_view(log);
+  for (size_t i = state->commit_count; i-- > 0;)
+    if (state->commits[i].life == RUNLOG_LIVE &&
+        catalog_is_asked(name, runlog_prefix(log), &state->commits[i]))
+      return &state->commits[i];
+  return NULL;
 }
 
 struct each {
@@ -87,14 +107,15 @@ struct each {
   void *ctx;
 };
 
-static int each_commit(struct walk *w, runlog *log, err *e) {
-  const struct each *each = w->ctx;
+static int each_commit(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  const struct each *each = ctx;
   const runlog_state *state = runlog_view(log);
-  struct told t;
+  catalog_told t;
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < state->commit_count; i++) {
-    rc = describe(w, log, &state->commits[i], &t, e);
-    if (rc == 0) rc = each->fn(each->ctx, w->store, &t.item, e);
+    if (state->commits[i].life != RUNLOG_LIVE) continue;
+    rc = catalog_describe(at, log, &state->commits[i], &t, e);
+    if (rc == 0) rc = each->fn(each->ctx, at->store, &t.item, e);
   }
   return rc;
 }
@@ -102,8 +123,7 @@ static int each_commit(struct walk *w, runlog *log, err *e) {
 int catalog_each(const io *io, const log_sink *log, const char *where, catalog_fn *fn, void *ctx,
                  err *e) {
   struct each each = {fn, ctx};
-  struct walk w = {.each = each_commit, .ctx = &each};
-  return walk_logs(io, log, where, &w, e);
+  return catalog_logs(io, log, where, each_commit, &each, e);
 }
 
 /* ---- finding one ---- */
@@ -118,8 +138,14 @@ static int pick_from_log(catalog_pick *p, const uri *where, const char *name, bo
   const runlog_state *state = runlog_view(log);
   *is_target = state->next > 0;
   const runlog_commit *c = name ? runlog_find_dir(state, name) : NULL;
-  if (!c) c = runlog_newest(state, name);
+  const runlog_commit *gone = c;
+  if (!c || c->life != RUNLOG_LIVE) c = runlog_newest(state, name);
+  if (!c && gone)
+    rc = err_set(e, ERR_NOENT, "%s is no longer kept: %s (ckpt-lua ls shows what is)", gone->dir,
+                 gone->drop_reason ? gone->drop_reason : "it was dropped");
   if (c) {
+    p->number = c->n;
+    snprintf(p->dir, sizeof p->dir, "%s", c->dir);
     rc = restore_manifest(p->store, "", c, &p->manifest, e);
     if (rc == 0) rc = runlog_key_dir(log, c->dir, p->key, e);
     if (rc == 0) rc = print_place(where, p->key, p->uri, sizeof p->uri, e);
@@ -188,9 +214,20 @@ int catalog_find(const io *io, const log_sink *log, const char *where, catalog_p
                  where);
 }
 
+int catalog_hold(catalog_pick *pick, err *e) {
+  store *held;
+  if (!pick->committed || pick->under) return 0;
+  int rc = pinned_open(pick->store, "", pick->dir, pick->number, "restore", &held, e);
+  if (rc < 0) return rc;
+  pick->under = pick->store;
+  pick->store = held;
+  return 0;
+}
+
 void catalog_drop(catalog_pick *pick) {
   manifest_free(&pick->manifest);
   store_close(pick->store);
+  store_close(pick->under);
   *pick = (catalog_pick){0};
 }
 
@@ -204,6 +241,8 @@ static catalog_item item_of(const catalog_pick *pick, runlog_commit *c) {
                        .files = manifest_files(&pick->manifest),
                        .bytes = manifest_bytes(&pick->manifest),
                        .root = pick->manifest.root,
+                       .metrics = pick->manifest.metrics,
+                       .policy = pick->manifest.policy,
                        .time_ns = pick->manifest.created_ns};
   return (catalog_item){.group = "", .commit = c, .uri = pick->uri, .key = pick->key};
 }
@@ -218,13 +257,6 @@ struct restoring {
   size_t found;
 };
 
-static bool is_asked(const char *name, const char *group, const runlog_commit *c) {
-  if (!name) return true;
-  size_t len = strlen(group);
-  if (len && strncmp(name, group, len) == 0 && name[len] == '/') name += len + 1;
-  return strcmp(name, c->unit) == 0 || strcmp(name, c->dir) == 0;
-}
-
 static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
   manifest m = {0};
   char dir[FS_PATH_MAX];
@@ -237,20 +269,32 @@ static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
   return rc;
 }
 
-/* The newest of a group that was asked for. */
-static int restore_group(struct walk *w, runlog *log, err *e) {
-  struct restoring *r = w->ctx;
-  const runlog_state *state = runlog_view(log);
-  const runlog_commit *c = NULL;
-  for (size_t i = state->commit_count; !c && i-- > 0;)
-    if (is_asked(r->name, runlog_prefix(log), &state->commits[i])) c = &state->commits[i];
-  if (!c) return 0;
-  struct told t;
+/* With a pin on it, so that nobody deletes it meanwhile. */
+static int restore_pinned(struct restoring *r, const catalog_place *at, const catalog_item *item,
+                          err *e) {
+  int rc = pinned_open(at->store, item->group, item->commit->dir, item->commit->n, "restore",
+                       &r->how.store, e);
+  if (rc == 0) rc = restore_item(r, item, e);
+  store_close(r->how.store);
+  r->how.store = NULL;
+  return rc;
+}
+
+/* The newest of a group that was asked for; one that is dropped just now is passed over. */
+static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  enum { TRIES = 3 };
+  struct restoring *r = ctx;
+  catalog_told t;
+  int rc = ERR_CONFLICT;
+  for (int i = 0; rc == ERR_CONFLICT && i < TRIES; i++) {
+    rc = i == 0 ? 0 : runlog_refresh(log, e);
+    const runlog_commit *c = catalog_newest(log, r->name);
+    if (rc < 0 || !c) return rc;
+    rc = catalog_describe(at, log, c, &t, e);
+    if (rc == 0 && r->dir) rc = restore_pinned(r, at, &t.item, e);
+  }
   r->found++;
-  r->how.store = w->store;
-  int rc = describe(w, log, c, &t, e);
-  if (rc == 0) rc = restore_item(r, &t.item, e);
-  return rc == 0 && r->told ? r->told(r->ctx, w->store, &t.item, e) : rc;
+  return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;
 }
 
 /* A checkpoint itself was named, or a copy of one. */
@@ -258,8 +302,9 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
   catalog_pick pick;
   runlog_commit c;
   int rc = catalog_find(r->how.io, log, where, &pick, e);
+  if (rc == 0 && r->dir) rc = catalog_hold(&pick, e);
   r->how.store = pick.store;
-  if (rc == 0) rc = restore_unit(&r->how, &pick.manifest, pick.key, r->dir, e);
+  if (rc == 0 && r->dir) rc = restore_unit(&r->how, &pick.manifest, pick.key, r->dir, e);
   if (rc == 0 && r->told) {
     catalog_item item = item_of(&pick, &c);
     rc = r->told(r->ctx, pick.store, &item, e);
@@ -279,8 +324,7 @@ static bool is_absent(int rc) {
 }
 
 static int restore_all(struct restoring *r, const log_sink *log, const char *where, err *e) {
-  struct walk w = {.each = restore_group, .ctx = r};
-  int rc = walk_logs(r->how.io, log, where, &w, e);
+  int rc = catalog_logs(r->how.io, log, where, restore_group, r, e);
   if (rc != 0 && !is_absent(rc)) return rc;
   if (r->found) return rc;
   if (!r->name) return restore_pick(r, log, where, e);
@@ -291,14 +335,15 @@ int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *w
                     const char *name, const char *dir, catalog_fn *told, void *ctx, err *e) {
   char staging[FS_PATH_MAX];
   lock held = {.fd = -1};
-  int rc = fs_mkdirs(io, dir, 0777, e);
-  if (rc == 0) rc = restore_open_staging(io, dir, staging, &held, e);
-  if (rc < 0) return rc;
   struct restoring r = {.name = name,
                         .dir = dir,
                         .how = {.io = io, .pool = pool, .staging = staging},
                         .told = told,
                         .ctx = ctx};
+  if (!dir) return restore_all(&r, log, where, e);
+  int rc = fs_mkdirs(io, dir, 0777, e);
+  if (rc == 0) rc = restore_open_staging(io, dir, staging, &held, e);
+  if (rc < 0) return rc;
   rc = restore_all(&r, log, where, e);
   if (rc < 0)
     fs_discard(io, staging, e);
@@ -314,6 +359,7 @@ int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *w
 
 struct verifying {
   const io *io;
+  const log_sink *log;
   pool *pool;
   const char *name;
   catalog_verified *fn;
@@ -333,11 +379,23 @@ static int tell(struct verifying *v, const catalog_item *item, const char *first
   return v->fn(v->ctx, item, findings ? ERR_CORRUPT : 0, first, (unsigned)findings);
 }
 
+/* What was dropped while it was read may be half deleted: that is no finding. */
+static bool dropped_meanwhile(const struct verifying *v, store *s, const catalog_item *item) {
+  runlog *log = NULL;
+  if (runlog_open(s, item->group, &log, NULL) < 0) return false;
+  const runlog_commit *c = runlog_find_commit(runlog_view(log), item->commit->n);
+  bool dropped = c && c->life != RUNLOG_LIVE;
+  if (dropped) log_say(v->log, LOG_INFO, "%s was dropped while it was verified", item->uri);
+  runlog_close(log);
+  return dropped;
+}
+
 static int verify_files(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
                         err *e) {
   transfer t = {.io = v->io, .store = s, .pool = v->pool};
   *v->first = 0;
   int found = transfer_verify(&t, m, item->key, on_finding, v, e);
+  if (found > 0 && dropped_meanwhile(v, s, item)) return v->seen++, 0;
   return found < 0 ? found : tell(v, item, v->first, found);
 }
 
@@ -345,9 +403,10 @@ static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
   struct verifying *v = ctx;
   manifest m = {0};
   err why = {0};
-  if (!is_asked(v->name, item->group, item->commit)) return 0;
+  if (!catalog_is_asked(v->name, item->group, item->commit)) return 0;
   int rc = restore_manifest(s, item->group, item->commit, &m, &why);
-  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return tell(v, item, why.text, 1);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT)
+    return dropped_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, item, why.text, 1);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   rc = verify_files(v, s, &m, item, e);
   manifest_free(&m);
@@ -369,7 +428,7 @@ static int verify_pick(struct verifying *v, const log_sink *log, const char *whe
 
 int catalog_verify(const io *io, const log_sink *log, pool *pool, const char *where,
                    const char *name, catalog_verified *fn, void *ctx, err *e) {
-  struct verifying v = {.io = io, .pool = pool, .name = name, .fn = fn, .ctx = ctx};
+  struct verifying v = {.io = io, .log = log, .pool = pool, .name = name, .fn = fn, .ctx = ctx};
   int rc = catalog_each(io, log, where, verify_item, &v, e);
   if (v.seen == 0 && (rc == 0 || is_absent(rc))) {
     if (!name)

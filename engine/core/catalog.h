@@ -20,8 +20,35 @@ typedef struct catalog_item {
 } catalog_item;
 typedef int catalog_fn(void *ctx, store *s, const catalog_item *item, err *e);
 
-/* All commits below a target, group by group. ERR_NOSTORE if there is no such place, ERR_NOENT if
- * it has no log. `where` is a URI or a path everywhere here, and {NAME} in it stands for the
+/* Each log at or below a place: the root's, then its groups'. */
+typedef struct catalog_place {
+  uri where;
+  store *store;
+} catalog_place;
+typedef int catalog_log_fn(void *ctx, const catalog_place *at, runlog *log, err *e);
+int catalog_logs(const io *io, const log_sink *log, const char *where, catalog_log_fn *fn,
+                 void *ctx, err *e);
+
+/* The log at `prefix` below it alone. */
+int catalog_log_at(const io *io, const log_sink *log, const char *where, const char *prefix,
+                   catalog_log_fn *fn, void *ctx, err *e);
+
+/* What can be told of one commit. */
+typedef struct catalog_told {
+  char uri[URI_MAX + STORE_KEY_MAX], key[STORE_KEY_MAX];
+  catalog_item item;
+} catalog_told;
+int catalog_describe(const catalog_place *at, const runlog *log, const runlog_commit *c,
+                     catalog_told *out, err *e);
+
+/* Is this commit meant by `name`: a unit's name or a directory, with or without the group's path
+ * before it? */
+bool catalog_is_asked(const char *name, const char *group, const runlog_commit *c);
+/* The newest live one of a log that is (NULL: of all); NULL: there is none. */
+const runlog_commit *catalog_newest(const runlog *log, const char *name);
+
+/* All live commits below a target, group by group. ERR_NOSTORE if there is no such place, ERR_NOENT
+ * if it has no log. `where` is a URI or a path everywhere here, and {NAME} in it stands for the
  * environment's. */
 int catalog_each(const io *io, const log_sink *log, const char *where, catalog_fn *fn, void *ctx,
                  err *e);
@@ -32,7 +59,10 @@ typedef struct catalog_pick {
   char key[STORE_KEY_MAX]; /* of its directory */
   char uri[URI_MAX];
   manifest manifest;
-  bool committed; /* false: only its manifest vouches for it (a copy made by another tool) */
+  bool committed;  /* false: only its manifest vouches for it (a copy made by another tool) */
+  uint64_t number; /* of its commit in the log at the root of the store */
+  char dir[RUNLOG_NAME_MAX];
+  store *under; /* what `store` reads through, while it is held */
 } catalog_pick;
 
 /* Finds what `where` names: a target (its newest commit), the directory of a commit in one
@@ -41,11 +71,15 @@ typedef struct catalog_pick {
  * there is no such place. */
 int catalog_find(const io *io, const log_sink *log, const char *where, catalog_pick *out, err *e);
 void catalog_drop(catalog_pick *pick);
+/* Puts a pin on it, until it is dropped: its data stays while it is read. ERR_CONFLICT: the log
+ * says by now that it is not kept. A mere copy needs none. */
+int catalog_hold(catalog_pick *pick, err *e);
 
 /* Restores into `dir` (made if absent), each group into its own path below it: the newest commit of
  * `name` of each group (a unit, a directory of one, or either with the group's path before it;
  * NULL: of any), or what catalog_find finds. `told` (may be NULL) is called for each that is there
- * now. ERR_HELD while another restore into `dir` runs. */
+ * now. `dir` NULL: nothing is written, `told` hears what would be restored. ERR_HELD while another
+ * restore into `dir` runs. */
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *where,
                     const char *name, const char *dir, catalog_fn *told, void *ctx, err *e);
 

@@ -358,6 +358,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .step = u->step,
                        .state = u->state,
                        .reason = u->reason,
+                       .cause = u->cause,
                        .generation = u->generation,
                        .in_place = u->generation > 0 || u->step == MATCH_NO_STEP,
                        .lacking = u->lacking,

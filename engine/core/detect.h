@@ -62,6 +62,8 @@ typedef struct detect_unit {
   int64_t step; /* or MATCH_NO_STEP */
   detect_state state;
   const char *reason;  /* what proved it, or what is missing: "marker there, quiet 0.4 of 5 s" */
+  const char *cause;   /* one word for what is missing, static (docs/why.md): "open", "not-quiet",
+                          "marker-missing", ...; NULL where nothing is */
   uint32_t generation; /* how often it was complete and then written again */
   bool in_place;       /* written again under its own name, or without a number in its name: read a
                           snapshot of it, not the thing itself */

@@ -29,9 +29,9 @@ typedef struct tally {
   bool fine_times;
 } tally;
 
-static const rules_marker *marker_at(const tally *t, const node *n) {
+static bool marker_at(const tally *t, const node *n) {
   bool top = t->u->kind == MATCH_DIR && n->parent == t->u->root && n->type == NODE_FILE;
-  return top ? rules_marker_named(t->rules, n->name) : NULL;
+  return top && rules_is_marker(t->rules, n->name);
 }
 
 static void count_file(void *ctx, node *n) {
@@ -67,12 +67,12 @@ static void count_temporary(void *ctx, node *n) {
   f->open_name = n->name;
 }
 
-static bool marker_is_old(const rules_marker *m, const node *n, const tally *t) {
+static bool marker_is_old(bool newest, const node *n, const tally *t) {
   /* The data is written again, and the marker is still that of the time before. */
   if (t->rewritten && n->seq <= t->u->settle_seq) return true;
   /* Order of time stamps, or order of events where both were seen. */
   bool ordered = n->seq > t->data_seq && n->evidence == NODE_CLOSED;
-  return m->newest && n->mtime_ns < t->data_mtime && !ordered;
+  return newest && n->mtime_ns < t->data_mtime && !ordered;
 }
 
 static bool series_has(const series *s, const char *name) {
@@ -102,7 +102,7 @@ static void count_marker(const unit *u, const rules_marker *m, const series *s, 
   bool by_user = rules_marker_by_user(m);
   rule_facts *f = t->f;
   if (n && n->type == NODE_FILE && (n->size > 0 || by_user)) {
-    bool old = marker_is_old(m, n, t);
+    bool old = marker_is_old(m->newest, n, t);
     if (!f->marker || (old && !f->marker_old)) f->marker = m->name;
     f->marker_old = f->marker_old || old;
     f->mixed = f->mixed || t->again_seq > n->seq;
@@ -111,6 +111,22 @@ static void count_marker(const unit *u, const rules_marker *m, const series *s, 
     if (!f->needed || by_user) f->needed = m->name;
     f->needed_always = f->needed_always || by_user;
   }
+}
+
+/* The marker that a policy's condition names; it may be empty. */
+static void count_test(const unit *u, size_t at, const tally *t) {
+  const rules_test *test = &t->rules->tests[at];
+  if (test->op != RULES_MARKER) return;
+  const node *n = node_child(u->root, test->name, strlen(test->name));
+  if (!n || n->type != NODE_FILE) return;
+  rule_facts *f = t->f;
+  uint64_t bit = UINT64_C(1) << at;
+  bool old = marker_is_old(test->newer, n, t);
+  f->marked |= bit;
+  if (old) f->marked_old |= bit;
+  if (!rules_needs(t->rules, RULES_MARKER, test->name)) return;
+  f->mixed = f->mixed || t->again_seq > n->seq;
+  f->marker_last = f->marker_last || (!old && n->seq > t->data_seq);
 }
 
 /* `name` with the step of the unit before it put into that of this one: "model_10.pt". */
@@ -168,7 +184,9 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   if (u->kind == MATCH_DIR) node_walk(u->root, count_temporary, f);
   for (size_t i = 0; u->kind == MATCH_DIR && i < d->rules->marker_count; i++)
     count_marker(u, &d->rules->markers[i], s, &t);
+  for (size_t i = 0; u->kind == MATCH_DIR && i < d->rules->test_count; i++) count_test(u, i, &t);
   f->lacks = lacking(u, s);
+  f->before = s ? s->unit : NULL;
   f->alone = !s;
   f->mixed = f->mixed || (t.rewritten && t.left_over);
   f->shrinking = u->shrink_seq > u->write_seq;
@@ -180,7 +198,7 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   if (!u->touched) u->last = model_mono(d) - (f->age > 0 ? f->age : 0);
   f->quiet = model_mono(d) - u->last;
   u->lacking = f->lacks != NULL || f->removed;
-  u->alone = f->alone && u->kind == MATCH_DIR && !f->marker;
+  u->alone = f->alone && u->kind == MATCH_DIR && !f->marker && !f->marked;
   u->files = f->files;
   u->bytes = t.bytes;
   u->stamp = t.stamp;
@@ -302,6 +320,7 @@ void judge_complete(detect *d, unit *u, const char *reason) {
   unit_walk(u, settle_node, &(settling){.prove = true});
   u->settle_seq = ++d->seq;
   u->dead = false;
+  u->cause = NULL;
   learn_from(d, u);
   unit_set(d, u, DETECT_COMPLETE, reason);
   unit_rest(d, u);
@@ -319,7 +338,8 @@ static bool outlives_writer(detect *d, unit *u) {
   rule_facts f;
   gather(d, u, &f);
   bool closed = f.open + f.seen + f.unproven + f.temporary == 0 && !f.blind && !f.foreign;
-  bool proven = f.marker && f.marker_last && !f.marker_old && !f.needed && !f.lacks;
+  bool marked = d->rules->test_count > 0 ? f.marked > 0 : f.marker && !f.marker_old && !f.needed;
+  bool proven = marked && f.marker_last && !f.lacks;
   bool one_save = !f.dead && !f.mixed && !f.removed && !f.shrinking;
   int64_t need = f.alone ? lived_alone_ns : lived_ns;
   return closed && proven && one_save && f.quiet >= need;
@@ -336,28 +356,47 @@ void judge_writer_died(detect *d, unit *u) {
   u->dead = true;
 }
 
-/* Last, a look at the files themselves. A file that vanishes meanwhile is an event of its own. */
-static int check_structure(detect *d, unit *u, rule_verdict *v, err *e) {
-  char why[128];
-  structure found;
+/* Looks at the files themselves; `why` has room for RULE_TEXT_MAX. 1: it could not be, and the
+ * verdict says so. A file that vanishes meanwhile is an event of its own. */
+static int look_inside(detect *d, unit *u, rule_verdict *v, structure *found, char *why, err *e) {
   err ours = {0};
-  int rc =
-      structure_of_unit(d->io, d->root, u->path, u->kind, d->rules, &found, why, sizeof why, &ours);
+  int rc = structure_of_unit(d->io, d->root, u->path, u->kind, d->rules, found, why, RULE_TEXT_MAX,
+                             &ours);
   /* What cannot be read, or lies too deep, must not stop the others. */
   bool closed_to_us = rc == ERR_ACCESS || rc == ERR_LIMIT;
   if (rc == ERR_NOENT || rc == ERR_RETIRED || closed_to_us) {
     v->state = closed_to_us ? DETECT_UNPROVEN : DETECT_OPEN;
     v->wait = closed_to_us ? RULE_NEVER : d->rules->settled_ns;
+    v->cause = closed_to_us ? "unreadable" : "open";
     snprintf(v->reason, sizeof v->reason, "%.*s", RULE_TEXT_MAX - 1, ours.text);
-    return 0;
+    return 1;
   }
-  if (rc < 0) {
-    if (e) *e = ours;
-    return rc;
-  }
+  if (rc < 0 && e) *e = ours;
+  return rc;
+}
+
+static int check_structure(detect *d, unit *u, rule_verdict *v, err *e) {
+  char why[RULE_TEXT_MAX];
+  structure found;
+  int rc = look_inside(d, u, v, &found, why, e);
+  if (rc != 0) return rc < 0 ? rc : 0;
   if (found != STRUCTURE_TORN) return 0;
   v->state = DETECT_BROKEN;
+  v->cause = "torn";
   snprintf(v->reason, sizeof v->reason, "%s", why);
+  return 0;
+}
+
+/* Where the policy's conditions hang on the structure. */
+static int decide_sound(detect *d, unit *u, rule_facts *f, rule_verdict *v, err *e) {
+  char why[RULE_TEXT_MAX];
+  structure found;
+  int rc = look_inside(d, u, v, &found, why, e);
+  if (rc != 0) return rc < 0 ? rc : 0;
+  f->sound = found == STRUCTURE_SOUND ? RULE_SOUND : RULE_UNSOUND;
+  f->unsound = why;
+  rule_decide(d->rules, f, v);
+  f->unsound = NULL;
   return 0;
 }
 
@@ -371,6 +410,7 @@ static int conclude(detect *d, unit *u, rule_verdict *v, err *e) {
     judge_complete(d, u, v->reason);
     return 0;
   }
+  u->cause = v->cause;
   unit_set(d, u, v->state, v->reason);
   unit_wake(d, u, v->wait == RULE_NEVER ? INT64_MAX : model_mono(d) + v->wait);
   return 0;
@@ -400,7 +440,9 @@ int judge(detect *d, unit *u, err *e) {
     if (f.writer == RULE_SOMEBODY && u->touched) u->last = now;
     rule_decide(d->rules, &f, &v);
   }
-  int rc = conclude(d, u, &v, e);
+  int rc = 0;
+  if (v.state == DETECT_COMPLETE && v.ask_sound) rc = decide_sound(d, u, &f, &v, e);
+  if (rc == 0) rc = conclude(d, u, &v, e);
   if (rc < 0) unit_wake(d, u, now + try_again);
   return rc;
 }

@@ -45,10 +45,9 @@ bool model_excluded(const detect *d, const node *n) {
 static bool is_behind_marker(const detect *d, const node *n) {
   const unit *u = unit_of(d, n);
   if (!u || u->kind != MATCH_DIR) return false;
-  for (size_t i = 0; i < d->rules->marker_count; i++) {
-    const char *name = d->rules->markers[i].name;
-    const node *marker = node_child(u->root, name, strlen(name));
-    if (marker && marker != n && marker->seq > n->seq) return true;
+  for (size_t i = 0; i < u->root->count; i++) {
+    const node *c = u->root->children[i];
+    if (c != n && c->seq > n->seq && rules_is_marker(d->rules, c->name)) return true;
   }
   return false;
 }
@@ -89,7 +88,7 @@ void model_note(detect *d, node *n) {
 /* A marker makes its directory a unit. */
 static int promote_parent(detect *d, node *n, err *e) {
   node *dir = n->parent;
-  if (n->type != NODE_FILE || n->excluded || !rules_marker_named(d->rules, n->name)) return 0;
+  if (n->type != NODE_FILE || n->excluded || !rules_is_marker(d->rules, n->name)) return 0;
   return dir->unit ? 0 : unit_promote(d, dir, e);
 }
 
@@ -253,7 +252,10 @@ static int settle_names(detect *d, node *n, const char *from, unit *keep, err *e
     drop_children(d, n);
     return 0;
   }
-  int rc = from ? unit_repath(d, from, n, e) : 0;
+  int rc = 0;
+  /* A directory that becomes a unit by its new name covers what was one below its old name. */
+  if (from && !n->unit) rc = unit_classify(d, n, e);
+  if (rc == 0 && from) rc = unit_repath(d, from, n, e);
   return rc == 0 ? unit_classify(d, n, e) : rc;
 }
 

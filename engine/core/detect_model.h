@@ -16,6 +16,7 @@ struct unit {
   int64_t step;
   detect_state state;
   char reason[RULE_TEXT_MAX];
+  const char *cause; /* as in detect_unit */
   uint32_t generation;
   bool renamed, dead, lived, touched; /* as in rule_facts */
   /* Places in the detector's order of changes. */
@@ -37,6 +38,7 @@ struct unit {
 /* The files of the newest complete unit of one kind in one group. */
 typedef struct series {
   char *group, *name; /* name: as detect_series() */
+  char *unit;         /* the name of that unit; NULL: no memory for it */
   int64_t step;
   char **files;
   size_t count;

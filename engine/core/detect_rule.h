@@ -9,6 +9,8 @@ enum { RULE_TEXT_MAX = 192 };
 
 typedef enum rule_writer { RULE_UNASKED, RULE_NOBODY, RULE_SOMEBODY } rule_writer;
 
+typedef enum rule_structure { RULE_UNLOOKED, RULE_SOUND, RULE_UNSOUND } rule_structure;
+
 typedef struct rule_facts {
   /* files, without excluded ones */
   uint64_t files;
@@ -25,13 +27,16 @@ typedef struct rule_facts {
   bool mixed;     /* some of its files were written again, some not (yet) */
   bool touched;   /* it has changed since the watch began */
   /* markers */
-  const char *marker; /* one that is there, or NULL */
-  bool marker_old;    /* the data was written after it */
-  bool marker_last;   /* one was written after all the data, as far as events tell */
-  const char *needed; /* one that must be there and is not, or NULL */
-  bool needed_always; /* the user asked for it, whatever else is proven */
-  const char *lacks;  /* a file that the unit before it had, or NULL */
-  bool alone;         /* there is no unit before it */
+  const char *marker;          /* one that is there, or NULL */
+  bool marker_old;             /* the data was written after it */
+  bool marker_last;            /* one was written after all the data, as far as events tell */
+  const char *needed;          /* one that must be there and is not, or NULL */
+  bool needed_always;          /* the user asked for it, whatever else is proven */
+  uint64_t marked, marked_old; /* markers of the rules' tests that are there, that are old: a bit
+                                  for each test */
+  const char *lacks;           /* a file that the unit before it had, or NULL */
+  const char *before;          /* that unit's name */
+  bool alone;                  /* there is no unit before it */
   /* times, in ns */
   int64_t quiet;      /* since its last change */
   int64_t age, grain; /* wall time since its newest time stamp; that stamp's granularity */
@@ -42,15 +47,21 @@ typedef struct rule_facts {
   bool blind;   /* closes are not seen: polling */
   bool foreign; /* other hosts may write, and no writer of theirs shows here */
   rule_writer writer;
+  rule_structure sound;
+  const char *unsound; /* why it is not */
 } rule_facts;
 
 typedef struct rule_verdict {
   detect_state state;
-  int64_t wait;    /* ns until it is worth another look; RULE_NEVER: an event will tell */
-  bool ask_writer; /* the state holds if nobody has it open: ask, and decide again */
+  int64_t wait;      /* ns until it is worth another look; RULE_NEVER: an event will tell */
+  bool ask_writer;   /* the state holds if nobody has it open: ask, and decide again */
+  bool ask_sound;    /* ... if its structure is as the rules want it: look, and decide again */
+  const char *cause; /* one word for the reason, static: see detect_unit */
   char reason[RULE_TEXT_MAX];
 } rule_verdict;
 
 void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v);
+/* The built-in conditions alone, of a unit that holds files, all of them closed. */
+void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v);
 
 #endif

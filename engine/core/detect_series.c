@@ -88,6 +88,8 @@ int series_learn(detect *d, const char *group, const char *unit_name, const char
   s->files = copy;
   s->count = count;
   s->step = match_last_number(unit_name);
+  free(s->unit);
+  s->unit = strdup(unit_name);
   return 0;
 }
 
@@ -95,6 +97,7 @@ void series_free_all(detect *d) {
   for (size_t i = 0; i < d->series_count; i++) {
     free(d->series[i].group);
     free(d->series[i].name);
+    free(d->series[i].unit);
     free_names(d->series[i].files, d->series[i].count);
   }
   free(d->series);

@@ -191,6 +191,7 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, er
     return rc;
   }
   if (m->kind != MATCH_GROUP) root->unit = u;
+  u->cause = "open";
   unit_set(d, u, DETECT_OPEN, "it has just appeared");
   unit_wake(d, u, u->last + d->rules->settled_ns);
   return 0;
@@ -198,7 +199,7 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, er
 
 static bool has_marker(const detect *d, const node *n) {
   for (size_t i = 0; i < n->count; i++)
-    if (n->children[i]->type == NODE_FILE && rules_marker_named(d->rules, n->children[i]->name))
+    if (n->children[i]->type == NODE_FILE && rules_is_marker(d->rules, n->children[i]->name))
       return true;
   return false;
 }
@@ -318,6 +319,7 @@ static void touch(detect *d, unit *u) {
   u->renamed = u->lived = false;
   /* What is written while no writer of ours lives is not proven by a close. */
   u->dead = d->dead;
+  u->cause = "open";
   unit_set(d, u, DETECT_OPEN, "it is being written");
   unit_stir(d, u);
 }

@@ -40,11 +40,15 @@ void group_close(group *g) {
   *g = (group){0};
 }
 
-int group_may_begin(group *g, err *e) {
+int group_look(group *g, err *e) {
   char id[RUNLOG_ID_MAX];
   int rc = group_read(g, e);
   if (rc == 0) rc = id_of(g, id, e);
-  if (rc == 0) rc = runlog_check_run(g->log, id, g->env->continue_run, e);
+  return rc < 0 ? rc : runlog_check_run(g->log, id, g->env->continue_run, e);
+}
+
+int group_may_begin(group *g, err *e) {
+  int rc = group_look(g, e);
   if (rc < 0) return rc;
   return lease_check(g->env->store, g->prefix, &runlog_view(g->log)->term, &g->env->writer,
                      g->env->take_over, e);

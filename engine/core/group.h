@@ -37,6 +37,9 @@ void group_close(group *g); /* releases the lease of a term of ours; a zeroed on
 /* Reads the log, if that was not done before. Blocks. */
 int group_read(group *g, err *e);
 
+/* The same, and whether the log is this run's: ERR_OTHER_RUN. Whether it is held is not asked. */
+int group_look(group *g, err *e);
+
 /* Whether this run may write here, asked without writing: ERR_OTHER_RUN, ERR_HELD. */
 int group_may_begin(group *g, err *e);
 

@@ -22,6 +22,9 @@ struct work {
   manifest manifest;
   char snapshot[FS_PATH_MAX]; /* what is removed at the end; "": nothing */
   uint64_t attempt;           /* RUNLOG_NONE: not announced yet */
+  uint64_t stamp;             /* of the source */
+  bool resumed;               /* the attempt is the one of an earlier try */
+  bool over;                  /* that one was committed, only the answer was lost */
   bool staged;                /* the files go to the staging, and publish() shows them */
   char prefix[STORE_KEY_MAX]; /* where the files go */
   char dir[STORE_KEY_MAX];    /* where they will stand */
@@ -47,7 +50,8 @@ static int look(struct work *w, err *e) {
   int rc = tree_scan(env->io, env->root, p->unit, p->kind, env->rules, &w->source, e);
   if (rc < 0) return rc;
   w->from = &w->source;
-  if (w->job->stamp && w->job->stamp != stamp_of(&w->source))
+  w->stamp = stamp_of(&w->source);
+  if (w->job->stamp && w->job->stamp != w->stamp)
     return err_set(e, ERR_RETIRED, "%s was written again before it was read", p->unit);
   int64_t wait = tree_racy_ns(&w->source, env->io->now(env->io, IO_WALL));
   if (wait > 0) env->io->sleep(env->io, wait);
@@ -59,8 +63,17 @@ static int look(struct work *w, err *e) {
 /* The newest commit of the unit's kind. */
 static const runlog_commit *newest_of_kind(const runlog_state *state, const char *unit) {
   for (size_t i = state->commit_count; i-- > 0;)
-    if (detect_same_series(state->commits[i].unit, unit)) return &state->commits[i];
+    if (state->commits[i].life == RUNLOG_LIVE && detect_same_series(state->commits[i].unit, unit))
+      return &state->commits[i];
   return NULL;
+}
+
+/* Of a commit whose manifest is deleted only the time is known: what is saved anew has no file from
+ * before it. */
+static bool has_older_file(const tree *t, const runlog_commit *c) {
+  for (size_t i = 0; i < t->count; i++)
+    if (t->files[i].type == MANIFEST_FILE && t->files[i].mtime_ns < c->time_ns) return true;
+  return false;
 }
 
 static bool shares_a_file(const tree *t, const manifest *m) {
@@ -82,15 +95,20 @@ static int check_touched(struct work *w, err *e) {
   char key[STORE_KEY_MAX];
   manifest then = {0};
   const runlog_state *state = runlog_view(j->log);
-  const runlog_commit *mine = runlog_newest(state, unit_name(j));
+  const runlog_commit *mine = runlog_newest_ever(state, unit_name(j));
   const runlog_commit *last = newest_of_kind(state, unit_name(j));
-  if (!mine || mine == last || mine->step == MATCH_NO_STEP || last->step <= mine->step) return 0;
+  if (!mine || !last || mine == last || mine->step == MATCH_NO_STEP || last->step <= mine->step)
+    return 0;
   int rc = runlog_key_dir(j->log, mine->dir, key, e);
   if (rc < 0) return rc;
   /* One that cannot be read is no reason not to save. */
-  if (settle_read_manifest(w->env->store, key, &then, NULL) < 0) return 0;
-  j->touched = shares_a_file(&w->source, &then);
-  manifest_free(&then);
+  if (mine->life == RUNLOG_DELETED) {
+    j->touched = has_older_file(&w->source, mine);
+  } else {
+    if (settle_read_manifest(w->env->store, key, &then, NULL) < 0) return 0;
+    j->touched = shares_a_file(&w->source, &then);
+    manifest_free(&then);
+  }
   if (!j->touched) return 0;
   j->commit = mine->n;
   return err_set(e, ERR_RETIRED,
@@ -125,11 +143,43 @@ static int do_snapshot(struct work *w, err *e) {
   return 0;
 }
 
+/* Fills the result in from the log, if our attempt is committed there. */
+static bool committed(struct work *w) {
+  job *j = w->job;
+  const runlog_commit *c = runlog_commit_of(runlog_view(j->log), w->attempt);
+  if (!c) return false;
+  j->commit = c->n;
+  j->time_ns = c->time_ns;
+  j->files = c->files;
+  j->bytes = c->bytes;
+  return true;
+}
+
+/* Goes on with the attempt of an earlier try, if that was made for these very files and is still
+ * ours, by what the log says now. */
+static int take_up(struct work *w, err *e) {
+  const job *j = w->job;
+  if (j->attempt == 0 || j->attempt_stamp != w->stamp) return 0;
+  int rc = runlog_refresh(j->log, e);
+  if (rc < 0) return rc;
+  const runlog_state *state = runlog_view(j->log);
+  const runlog_attempt *a = runlog_find_attempt(state, j->attempt);
+  if (!a || a->fate == RUNLOG_SWEPT || a->owner != state->term.n ||
+      strcmp(a->unit, unit_name(j)) != 0)
+    return 0;
+  w->attempt = j->attempt;
+  w->over = committed(w);
+  w->resumed = !w->over;
+  return 0;
+}
+
 /* An earlier job of ours may have failed with the store, and so could not even sweep. */
 static int do_attempt(struct work *w, err *e) {
   runlog *log = w->job->log;
-  int rc = settle_own(w->env->store, log, w->env->log, e);
-  if (rc == 0) rc = runlog_attempt_begin(log, unit_name(w->job), &w->attempt, e);
+  int rc = take_up(w, e);
+  if (rc == 0) rc = settle_own(w->env->store, log, w->attempt, w->env->log, e);
+  if (rc == 0 && w->attempt == RUNLOG_NONE)
+    rc = runlog_attempt_begin(log, unit_name(w->job), &w->attempt, e);
   if (rc < 0) return rc;
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
   rc = runlog_key_dir(log, a->dir, w->dir, e);
@@ -149,7 +199,8 @@ static int do_upload(struct work *w, err *e) {
                 .hash = HASH_XXH3_128,
                 .cancel = &j->cancel,
                 .done = &j->moved};
-  int rc = transfer_up(&t, w->from, w->prefix, w->staged, w->twice, e);
+  unsigned how = (w->staged ? STORE_STAGED : 0) | (w->resumed ? STORE_RESUME : 0);
+  int rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */
   if (rc < 0 || w->from == &w->copy) return rc;
@@ -168,6 +219,19 @@ static int describe(struct work *w, err *e) {
   return 0;
 }
 
+/* An earlier try has put a manifest. If it is of the same table, it is ours. */
+static int take_manifest(struct work *w, err *e) {
+  manifest there = {0};
+  err why = {0};
+  int rc = settle_read_manifest(w->env->store, w->prefix, &there, &why);
+  if (rc < 0 && err_class_of(rc) == ERR_CLASS_RETRYABLE) return err_set(e, rc, "%s", why.text);
+  bool same = rc == 0 && digest_equal(&there.root, &w->manifest.root);
+  manifest_free(same ? &w->manifest : &there);
+  if (!same) return err_set(e, ERR_EXISTS, "%s: another manifest is there already", w->prefix);
+  w->manifest = there;
+  return 0;
+}
+
 static int do_manifest(struct work *w, err *e) {
   buf text;
   char key[STORE_KEY_MAX];
@@ -178,6 +242,7 @@ static int do_manifest(struct work *w, err *e) {
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", w->prefix);
   if (rc == 0)
     rc = w->env->store->ops->put(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, e);
+  if (rc == ERR_EXISTS && w->resumed) rc = take_manifest(w, e);
   buf_free(&text);
   return rc;
 }
@@ -186,20 +251,8 @@ static int do_publish(struct work *w, err *e) {
   return w->env->store->ops->publish(w->env->store, w->prefix, w->dir, e);
 }
 
-/* Fills the result in from the log, if our attempt is committed there. */
-static bool committed(struct work *w) {
-  job *j = w->job;
-  const runlog_commit *c = runlog_commit_of(runlog_view(j->log), w->attempt);
-  if (!c) return false;
-  j->commit = c->n;
-  j->time_ns = c->time_ns;
-  j->files = c->files;
-  j->bytes = c->bytes;
-  return true;
-}
-
 static int do_commit(struct work *w, err *e) {
-  int rc = runlog_commit_attempt(w->job->log, w->attempt, &w->manifest, NULL, e);
+  int rc = runlog_commit_attempt(w->job->log, w->attempt, &w->manifest, w->job->reason, NULL, e);
   if (rc == 0 && !committed(w)) rc = err_set(e, ERR_INTERNAL, "our own commit is not in the log");
   return rc;
 }
@@ -222,6 +275,13 @@ static int check(struct work *w, err *e) {
   return rc;
 }
 
+/* Is what was sent to stay, for another try or for a next term? */
+static bool is_left(const job *j, int rc) {
+  if (!store_can(j->env->store, STORE_CAP_RESUME)) return false;
+  if (rc == ERR_CANCELED) return atomic_load(&j->cancel) == JOB_LEAVE;
+  return j->keep && err_class_of(rc) == ERR_CLASS_RETRYABLE;
+}
+
 /* After a failure. The commit's answer may be all that was lost: the log knows. If it cannot be
  * asked, all stays where it is, and a later job or a later term settles it. A writer that was
  * pushed aside touches nothing more. */
@@ -229,6 +289,12 @@ static int give_up(struct work *w, int rc) {
   job *j = w->job;
   err e = {0};
   if (w->attempt == RUNLOG_NONE) return rc;
+  if (is_left(j, rc)) {
+    j->attempt = w->attempt;
+    j->attempt_stamp = w->stamp;
+    return rc;
+  }
+  j->attempt = 0;
   int swept = settle_give_up(w->env->store, j->log, w->attempt, w->env->log, &e);
   if (swept == 0) return rc;
   if (committed(w)) {
@@ -253,18 +319,43 @@ static void clean_up(struct work *w) {
   tree_free(&w->copy);
 }
 
+static int run_plan(struct work *w, int from, err *e) {
+  job *j = w->job;
+  int rc = 0;
+  for (int i = from; rc == 0 && !w->over && i < j->plan.count; i++) {
+    if (atomic_load(&j->cancel))
+      rc = err_set(e, ERR_CANCELED, "%s: cancelled", j->plan.unit);
+    else
+      rc = steps[j->plan.ops[i]](w, e);
+  }
+  return rc;
+}
+
+/* What an earlier try sent turned out to be something else: a new attempt, from nothing. */
+static int begin_anew(struct work *w, err *e) {
+  job *j = w->job;
+  int at = 0;
+  int rc = settle_give_up(w->env->store, j->log, w->attempt, w->env->log, e);
+  if (rc < 0) return rc;
+  *e = (err){0};
+  w->attempt = RUNLOG_NONE;
+  w->resumed = false;
+  j->attempt = 0;
+  atomic_store(&j->moved, 0);
+  manifest_free(&w->manifest);
+  while (j->plan.ops[at] != PLAN_ATTEMPT) at++;
+  return run_plan(w, at, e);
+}
+
 void job_run(job *j) {
   struct work w = {.job = j, .env = j->env, .attempt = RUNLOG_NONE};
   err *e = &j->error;
   int rc = check(&w, e);
   if (rc == 0) rc = look(&w, e);
   if (rc == 0) rc = check_touched(&w, e);
-  for (int i = 0; rc == 0 && i < j->plan.count; i++) {
-    if (atomic_load(&j->cancel))
-      rc = err_set(e, ERR_CANCELED, "%s: cancelled", j->plan.unit);
-    else
-      rc = steps[j->plan.ops[i]](&w, e);
-  }
+  if (rc == 0) rc = run_plan(&w, 0, e);
+  if (rc == ERR_EXISTS && w.resumed) rc = begin_anew(&w, e);
+  if (rc == 0) j->attempt = 0;
   j->status = rc < 0 ? give_up(&w, rc) : 0;
   clean_up(&w);
 }

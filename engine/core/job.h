@@ -2,7 +2,8 @@
  *
  * A job that fails, is cancelled, or finds that the unit changed, gives its attempt up in the log
  * and removes what it wrote; if it cannot even do that, the next job of the log or the next term
- * does. One that is fenced touches nothing any more. */
+ * does. One that will be tried again leaves it all for that. One that is fenced touches nothing any
+ * more. */
 #ifndef CORE_JOB_H
 #define CORE_JOB_H
 
@@ -34,12 +35,18 @@ typedef struct job {
   const job_env *env;
   plan plan;
   runlog *log; /* the group's, with a term of ours; this job's alone while it runs */
-  char policy[64];
-  char *metrics;  /* a JSON object as text, or NULL; owned */
+  char policy[64], reason[RUNLOG_REASON_MAX]; /* who wanted it, and why */
+  char *metrics;                              /* a JSON object as text, or NULL; owned */
   uint64_t stamp; /* the files' when the unit was found complete (stamp.h): others are ERR_RETIRED;
                      0: not known */
 
-  atomic_int cancel;      /* set by the owner: stop at the next block */
+  /* After a retryable failure the next try of the same files goes on with what this one has sent,
+   * where the store can (STORE_CAP_RESUME). */
+  bool keep;        /* there will be one: the attempt is left open for it */
+  uint64_t attempt; /* in: left by an earlier try of the unit; out: left by this one; 0: none */
+  uint64_t attempt_stamp; /* of the files that it was made for */
+
+  atomic_int cancel;      /* set by the owner, JOB_CANCEL or JOB_LEAVE: stop at the next block */
   _Atomic uint64_t moved; /* bytes sent so far */
   _Atomic uint64_t total;
 
@@ -54,6 +61,10 @@ typedef struct job {
   uint64_t files, bytes;
   int64_t time_ns; /* of the commit */
 } job;
+
+/* Why a job is stopped: what it wrote is to be removed; or there is no time for that, and the next
+ * term does it. */
+enum { JOB_CANCEL = 1, JOB_LEAVE = 2 };
 
 /* Runs it to its end. Blocks; call on a worker. */
 void job_run(job *j);

@@ -84,7 +84,8 @@ static void drop_unit(journal *j, const char *path) {
 }
 
 journal_unit journal_find(const journal *j, const char *path) {
-  bool there;
+  bool there = false;
+  if (!j) return (journal_unit){.commit = RUNLOG_NONE};
   size_t at = place_of(j, path, &there);
   return there ? j->units[at] : (journal_unit){.commit = RUNLOG_NONE};
 }
@@ -295,7 +296,7 @@ void journal_close(journal *j) {
 }
 
 size_t journal_count(const journal *j) {
-  return j->count;
+  return j ? j->count : 0;
 }
 journal_unit journal_at(const journal *j, size_t i) {
   return j->units[i];

@@ -62,13 +62,12 @@ static int read_lease(store *s, const char *key, holder *h, err *e) {
   return rc;
 }
 
-/* The store's own time: that of an object made just now. */
-static int store_now(store *s, const char *prefix, int64_t *out, err *e) {
+int lease_store_now(store *s, const char *prefix, int64_t *out, err *e) {
   char nonce[33], name[64], key[STORE_KEY_MAX];
   store_object probe;
   err why = {0};
   int rc = io_nonce(s->io, nonce);
-  if (rc < 0) return err_sys(e, rc, "read the lease: random numbers");
+  if (rc < 0) return err_sys(e, rc, "read the clock of the store: random numbers");
   snprintf(name, sizeof name, "lease-probe.%s", nonce);
   rc = key_of(prefix, name, key, e);
   if (rc == 0) rc = s->ops->put(s, key, nonce, strlen(nonce), STORE_IF_ABSENT, e);
@@ -132,7 +131,7 @@ int lease_check(store *s, const char *prefix, const runlog_term *term, const run
     err_set(e, rc, "read the lease: %s", why.text);
     goto out;
   }
-  rc = store_now(s, prefix, &now, e);
+  rc = lease_store_now(s, prefix, &now, e);
   if (rc < 0) goto out;
   age_s = now <= lease.mtime_ns ? 0 : (now - lease.mtime_ns) / 1000000000;
   if (age_s < LEASE_LIFE_S) rc = held(&h, age_s, e);

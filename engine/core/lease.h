@@ -18,6 +18,9 @@ enum { LEASE_RENEW_S = 300, LEASE_LIFE_S = 900 };
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, err *e);
 
+/* The time by the store's own clock: that of an object made just now below <prefix>/.ckpt/. */
+int lease_store_now(store *s, const char *prefix, int64_t *out, err *e);
+
 /* Writes or renews the lease of term `n`. */
 int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e);
 /* Removes it at a clean end, if it is still that of term `n`. */

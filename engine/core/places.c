@@ -190,13 +190,17 @@ static int place_socket(const io *io, places *p, err *e) {
   return rc;
 }
 
-int places_open(const io *io, const places_options *o, places *p, err *e) {
+int places_look(const io *io, const places_options *o, places *p, err *e) {
   memset(p, 0, sizeof *p);
   int rc = local_path(io, "--dir", o->dir, p->dir, e);
   if (rc == 0) rc = place_state(io, o, p, e);
   if (rc == 0) rc = apart(p->dir, "the watched directory", p->state, "the state directory", e);
   if (rc == 0) rc = place_target(io, o, p, e);
-  if (rc == 0) rc = name_run(o, p, e);
+  return rc < 0 ? rc : name_run(o, p, e);
+}
+
+int places_open(const io *io, const places_options *o, places *p, err *e) {
+  int rc = places_look(io, o, p, e);
   if (rc == 0) rc = make_dirs(io, o, p, e);
   if (rc == 0) rc = place_socket(io, p, e);
   if (rc == 0) rc = fs_join(p->staging, p->state, "staging", e);
@@ -204,6 +208,14 @@ int places_open(const io *io, const places_options *o, places *p, err *e) {
   if (rc == 0) rc = fs_join(p->journal, p->state, "journal.jsonl", e);
   if (rc == 0) rc = fs_join(p->lock, p->state, "lock", e);
   return rc < 0 ? rc : check_state(io, p, e);
+}
+
+int places_find(const io *io, const char *dir, const char *state, places *p, err *e) {
+  places_options o = {.dir = dir, .state = state};
+  memset(p, 0, sizeof *p);
+  int rc = dir || !state ? local_path(io, "--dir", dir, p->dir, e) : 0;
+  if (rc == 0) rc = place_state(io, &o, p, e);
+  return rc < 0 ? rc : place_socket(io, p, e);
 }
 
 int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e) {

@@ -38,6 +38,14 @@ typedef struct places_options {
  * written) and none was named. ERR_ACCESS if the socket's directory is open to others. */
 int places_open(const io *io, const places_options *options, places *out, err *e);
 
+/* The same, and makes nothing: only directory, state, target and run id are filled in. */
+int places_look(const io *io, const places_options *options, places *out, err *e);
+
+/* Fills only `state` and `socket`: where the run that watches `dir` keeps its state and listens.
+ * `dir` may be NULL if `state` is not; `state` NULL: "<dir>.ckpt". Makes nothing but the private
+ * directory of the sockets. */
+int places_find(const io *io, const char *dir, const char *state, places *out, err *e);
+
 /* Who we are, for a term. `launch` NULL: a fresh nonce. */
 int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e);
 

@@ -1,32 +1,180 @@
 /* policy: what is wanted for a unit, as data. Pure: facts in, decision out; it never sees a store.
  *
- * Here stands the built-in safe decision, which is also what is taken when a policy cannot be
- * asked: save what is complete, keep everything. */
+ * Two parts. The built-in safe decision: save what is complete, keep everything. And the chain of
+ * policies that governs a run, evaluated by the other side of a policy_link: each answer is checked
+ * against the vocabulary here, and whatever goes wrong with it (an error, a timeout, a dead helper,
+ * nonsense) gives the safe decision, a warning in the log, and one more in policy_fallbacks(). */
 #ifndef CORE_POLICY_H
 #define CORE_POLICY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/io.h"
+#include "base/log.h"
 #include "core/detect.h"
+#include "core/policy_link.h"
+#include "core/rules.h"
+
+enum { POLICY_NAME_MAX = 64, POLICY_REASON_MAX = 256, POLICY_MEMORY_MAX = 64 << 10 };
 
 typedef enum policy_action {
   POLICY_WAIT, /* not now; asked again when the unit changes its state */
   POLICY_SAVE,
   POLICY_SAVE_IF_SOUND, /* save it if a structural check passes */
+  POLICY_SKIP,          /* complete, and not wanted now; a later event may want it */
 } policy_action;
 
 typedef enum policy_queue {
-  POLICY_NEWEST, /* a waiting older save of the same kind is let go */
-  POLICY_ALL,
+  POLICY_NEWEST,   /* a waiting older save of the same kind is let go */
+  POLICY_ALL,      /* each one has its turn */
+  POLICY_NO_QUEUE, /* "skip": not saved if another save of its group runs or waits */
+  POLICY_BLOCK,    /* as all; whoever reported it waits for it (`notify --wait`) */
 } policy_queue;
 
 typedef struct decision {
   policy_action action;
   policy_queue queue;
-  const char *policy; /* its name; static */
-  const char *reason; /* static, or the facts' own */
+  char policy[POLICY_NAME_MAX];
+  char reason[POLICY_REASON_MAX];
 } decision;
 
-decision policy_decide(const detect_unit *facts);
+/* The safe decision. */
+decision policy_builtin(const detect_unit *facts);
+
+/* ---- the chain of a run ---- */
+
+typedef struct policy policy;
+
+typedef struct policy_options {
+  const io *io;
+  const log_sink *log;
+  policy_link *link;           /* borrowed; may be NULL without names */
+  const char *id;              /* the run's, unique on the link */
+  const char *const *names;    /* "default", or a path (has a slash, or ends in .lua); asked in this
+                                  order; NULL: the built-in rule alone */
+  const char *const *settings; /* "NAME=VALUE"; the environment's CKPT_O_<NAME> stand behind them */
+  const char *dir; /* where names are looked up; NULL: $CKPT_POLICIES, else `policies` or
+                      `../share/ckpt-lua/policies` beside the program, else as installed */
+  /* From the command line, before what the policies say: as rules_custom() takes them. */
+  const char *const *units, *const *excludes, *const *markers;
+  int64_t quiet_ns; /* < 0: not given */
+} policy_options;
+
+/* Reads and loads the chain. A file that is not there, does not load, or a setting that no policy
+ * has or that is of the wrong type is an error (ERR_INVAL, ERR_POLICY: a usage error),
+ * as is a helper that cannot be started: a run does not begin under another rule than the user's.
+ */
+int policy_open(const policy_options *options, policy **out, err *e);
+void policy_close(policy *p); /* NULL is fine */
+
+const rules *policy_rules(const policy *p); /* valid for p's life */
+const char *policy_names(const policy *p);  /* "mine, default"; "builtin" */
+const char *policy_digest(const policy *p); /* hex, over names, texts and settings: what decided */
+/* What the chain has to say at the start; NULL after the last. */
+const char *policy_note(const policy *p, size_t i);
+uint64_t policy_fallbacks(const policy *p);
+
+/* Names of marker files (`markers = {...}`); NULL: none. */
+const char *policy_null_marker(const policy *p);
+const char *policy_temp_marker(const policy *p);
+
+typedef enum policy_hook {
+  POLICY_READY,
+  POLICY_SYNC,
+  POLICY_QUEUE,
+  POLICY_KEEP,
+  POLICY_KEEP_LOCAL,
+  POLICY_RESTORE,
+  POLICY_ON_ERROR,
+  POLICY_ON_PREEMPT,
+  POLICY_ON_COMMITTED,
+  POLICY_ON_FAILED,
+  POLICY_HOOKS
+} policy_hook;
+bool policy_has(const policy *p, policy_hook hook);
+
+/* What happened, for a policy to see. Zeroed members are unknown. In Lua (docs/policies.md):
+ *   e.event e.now e.run e.group e.grace
+ *   e.checkpoint { name path step bytes files kind names age metrics in_place generation reason }
+ *   e.result e.results e.since { results seconds checkpoints bytes }
+ *   e.queue { waiting running }  e.store { commits }  e.error { code class text tries }
+ * and in e.list of keep, keep_local and restore, oldest first:
+ *   { number name dir step time age files bytes metrics kind newest pinned durable } */
+typedef struct policy_facts {
+  const char *event; /* "complete" "result" "end" "preempt" "error" "committed" "failed" */
+  const char *group;
+  const detect_unit *unit;  /* NULL: none is meant */
+  const char *kind;         /* "perm", "null", "temp" */
+  const char *const *names; /* at the top of the unit, sorted; the first 256 */
+  size_t name_count;
+  const char *metrics, *result; /* JSON objects as texts, or NULL */
+  uint64_t results;             /* how many came in this run */
+  struct {                      /* since the last save of the group was begun */
+    uint64_t results, checkpoints, bytes;
+    double seconds; /* negative: there was none */
+  } since;
+  unsigned waiting;
+  bool running;
+  uint64_t commits;
+  double grace_s; /* of a preemption */
+  int status;     /* of an error */
+  const char *text;
+  unsigned tries;
+} policy_facts;
+
+/* A group's memory table, as JSON text; NULL: empty. The policy may replace *memory (malloced). */
+
+/* May this unit be saved now, and how does it queue? Asks ready, sync and queue; what the built-in
+ * rule calls not complete is never asked about. */
+void policy_decide(policy *p, const policy_facts *facts, char **memory, decision *out);
+
+typedef enum policy_rest { POLICY_REST_NEWEST, POLICY_REST_ALL, POLICY_REST_NONE } policy_rest;
+/* What is still to be saved when time is short. */
+policy_rest policy_preempt(policy *p, const policy_facts *facts, char **memory);
+
+typedef enum policy_remedy {
+  POLICY_BY_CLASS,
+  POLICY_RETRY,
+  POLICY_GIVE_UP,
+  POLICY_ABORT
+} policy_remedy;
+/* After a save failed. *seconds is set with POLICY_RETRY. ABORT: this run saves no more. */
+policy_remedy policy_on_error(policy *p, const policy_facts *facts, char **memory, double *seconds);
+
+/* on_committed, on_failed: for what the policy wants to remember. */
+void policy_tell(policy *p, policy_hook hook, const policy_facts *facts, char **memory);
+
+/* One of a list that is judged as a whole. */
+typedef struct policy_item {
+  uint64_t number; /* of its commit; 0 for a local one */
+  const char *name, *dir;
+  int64_t step;    /* or MATCH_NO_STEP */
+  int64_t time_ns; /* of the commit, or of the newest change */
+  uint64_t files, bytes;
+  const char *metrics; /* JSON object as text, or NULL */
+  const char *kind;    /* "perm", "null", "temp"; NULL: perm */
+  bool newest, pinned, durable;
+} policy_item;
+
+typedef struct policy_kept {
+  bool keep;
+  char policy[POLICY_NAME_MAX];
+  char reason[POLICY_REASON_MAX];
+} policy_kept;
+
+/* POLICY_KEEP, POLICY_KEEP_LOCAL, POLICY_RESTORE: which of these stay (are restored)? Without a
+ * rule for it, and whenever something goes wrong: all stay, nothing local goes, only the newest is
+ * restored. `items` oldest first. Returns false if it was such a safe answer. */
+bool policy_select(policy *p, policy_hook hook, const char *group, const policy_item *items,
+                   size_t count, char **memory, policy_kept *out);
+
+/* The metrics of a complete unit, by the policy's `metrics`: a flat JSON object as text (malloced),
+ * or NULL if there are none. Where no policy says what they are: the last result. A unit that is no
+ * directory has its files beside it. Reads files below `root`; what cannot be read is left out,
+ * with *warning set to why (may be NULL); so is a file that is not there, if it is the only source.
+ */
+char *policy_metrics(const policy *p, const char *root, const detect_unit *unit, const char *result,
+                     char warning[POLICY_REASON_MAX]);
 
 #endif

@@ -130,61 +130,132 @@ static int check_marker(const char *name, err *e) {
   return 0;
 }
 
-static int check_lists(const char *const *u, const char *const *x, const char *const *m, err *e) {
+static int check_list(const char *const *list, int (*check)(const char *, err *), err *e) {
   int rc = 0;
-  for (size_t i = 0; rc == 0 && i < count_of(u); i++) rc = match_unit_check(u[i], NULL, e);
-  for (size_t i = 0; rc == 0 && i < count_of(x); i++) rc = match_exclude_check(x[i], e);
-  for (size_t i = 0; rc == 0 && i < count_of(m); i++) rc = check_marker(m[i], e);
-  if (rc == 0 && u && !*u) rc = err_set(e, ERR_INVAL, "the list of units is empty");
+  for (size_t i = 0; rc == 0 && list && list[i]; i++) rc = check(list[i], e);
   return rc;
 }
 
-/* The rows of the built-in markers, or the user's, which are required wherever there is a file. */
-static const rules_marker *copy_markers(const char *const *names, size_t *count) {
-  *count = names ? count_of(names) : builtin.marker_count;
-  rules_marker *out = calloc(*count + 1, sizeof *out);
-  for (size_t i = 0; out && i < *count; i++) {
-    rules_marker from = {.signature = RULES_ALWAYS};
-    if (names)
-      from.name = names[i];
-    else
-      from = builtin.markers[i];
-    out[i].name = strdup(from.name);
-    out[i].signature = from.signature ? strdup(from.signature) : NULL;
-    out[i].newest = from.newest;
-    /* Half a row would make a marker that is required one that only helps. */
-    if (from.signature && !out[i].signature) {
-      free((char *)out[i].name);
-      out[i].name = NULL;
-    }
+static int check_unit(const char *pattern, err *e) {
+  return match_unit_check(pattern, NULL, e);
+}
+
+static int check_known(const rules_marker *m, err *e) {
+  int rc = check_marker(m->name, e);
+  if (rc < 0 || !m->signature) return rc;
+  if (strchr(m->signature, '/'))
+    return err_set(e, ERR_INVAL, "marker \"%s\": \"%s\" is a name at the top, without a slash",
+                   m->name, m->signature);
+  return match_exclude_check(m->signature, e);
+}
+
+static bool is_branch(rules_op op) {
+  return op == RULES_ALL || op == RULES_ANY || op == RULES_NONE;
+}
+
+/* One test by itself; a branch also counts how often each of its parts is used. */
+static int check_test(const rules_spec *s, size_t at, unsigned *used, err *e) {
+  const rules_test *t = &s->tests[at];
+  if ((unsigned)t->op > RULES_KNOWN)
+    return err_set(e, ERR_INVAL, "condition %zu is of no known kind", at + 1);
+  if (t->op == RULES_MARKER && !t->name)
+    return err_set(e, ERR_INVAL, "condition %zu: the marker has no name", at + 1);
+  if (t->op == RULES_MARKER) return check_marker(t->name, e);
+  if (t->op == RULES_QUIET && t->ns < 0)
+    return err_set(e, ERR_INVAL, "condition %zu: a quiet time cannot be negative", at + 1);
+  if (!is_branch(t->op)) return 0;
+  /* Parts stand behind their branch, so nothing can be a part of itself. */
+  if (t->count == 0 || t->first <= at || t->first > s->test_count ||
+      t->count > s->test_count - t->first)
+    return err_set(e, ERR_INVAL, "condition %zu: all, any and none need something in them", at + 1);
+  for (size_t i = 0; i < t->count; i++) used[t->first + i]++;
+  return 0;
+}
+
+/* A tree: each part has one place, or looking at it could take for ever. */
+static int check_tests(const rules_spec *s, err *e) {
+  unsigned used[RULES_TESTS_MAX] = {1};
+  int rc = 0;
+  if (s->test_count > RULES_TESTS_MAX)
+    return err_set(e, ERR_LIMIT, "at most %d conditions of completeness", RULES_TESTS_MAX);
+  for (size_t i = 0; rc == 0 && i < s->test_count; i++) rc = check_test(s, i, used, e);
+  for (size_t i = 0; rc == 0 && i < s->test_count; i++)
+    if (used[i] != 1) rc = err_set(e, ERR_INVAL, "condition %zu is not in one place", i + 1);
+  return rc;
+}
+
+static int check_spec(const rules_spec *s, err *e) {
+  int rc = check_list(s->units, check_unit, e);
+  if (rc == 0) rc = check_list(s->proven, check_unit, e);
+  if (rc == 0) rc = check_list(s->excludes, match_exclude_check, e);
+  if (rc == 0) rc = check_list(s->markers, check_marker, e);
+  for (size_t i = 0; rc == 0 && s->known && i < s->known_count; i++)
+    rc = check_known(&s->known[i], e);
+  if (rc == 0) rc = check_tests(s, e);
+  if (rc == 0 && s->units && !*s->units) rc = err_set(e, ERR_INVAL, "the list of units is empty");
+  return rc;
+}
+
+/* Half a row would make a marker that is required one that only helps. */
+static bool copy_marker(const rules_marker *from, rules_marker *to) {
+  to->name = strdup(from->name);
+  to->signature = from->signature ? strdup(from->signature) : NULL;
+  to->newest = from->newest;
+  return to->name && (to->signature || !from->signature);
+}
+
+/* The markers that a user asks for by name stand in place of all others. */
+static bool copy_markers(const rules_spec *s, rules *r) {
+  const rules_marker *known = s->known ? s->known : builtin.markers;
+  size_t count = s->markers ? count_of(s->markers)
+                 : s->known ? s->known_count
+                            : builtin.marker_count;
+  rules_marker *out = calloc(count + 1, sizeof *out);
+  bool whole = out != NULL;
+  r->markers = out;
+  r->marker_count = whole ? count : 0;
+  for (size_t i = 0; whole && i < count; i++) {
+    rules_marker by_user = {.name = s->markers ? s->markers[i] : NULL, .signature = RULES_ALWAYS};
+    whole = copy_marker(s->markers ? &by_user : &known[i], &out[i]);
   }
-  return out;
+  return whole;
 }
 
-static bool copied(const rules *r) {
-  if (!r->units || !r->proven || !r->excludes || !r->markers) return false;
-  for (size_t i = 0; i < r->marker_count; i++)
-    if (!r->markers[i].name) return false;
-  return true;
+static bool copy_tests(const rules_spec *s, rules *r) {
+  rules_test *out = calloc(s->test_count + 1, sizeof *out);
+  bool whole = out != NULL;
+  r->tests = out;
+  r->test_count = whole ? s->test_count : 0;
+  for (size_t i = 0; whole && i < s->test_count; i++) {
+    out[i] = s->tests[i];
+    out[i].name = s->tests[i].op == RULES_MARKER ? strdup(s->tests[i].name) : NULL;
+    whole = out[i].name || s->tests[i].op != RULES_MARKER;
+  }
+  return whole;
 }
 
-int rules_custom(const char *const *user_units, const char *const *user_excludes,
-                 const char *const *user_markers, int64_t quiet_ns, rules **out, err *e) {
+static int64_t time_or(int64_t ns, int64_t otherwise) {
+  return ns > 0 ? ns : otherwise;
+}
+
+int rules_make(const rules_spec *s, rules **out, err *e) {
   *out = NULL;
-  int rc = check_lists(user_units, user_excludes, user_markers, e);
+  int rc = check_spec(s, e);
   if (rc < 0) return rc;
   rules *r = calloc(1, sizeof *r);
   if (!r) return err_set(e, ERR_NOMEM, "rules: out of memory");
-  *r = builtin;
-  r->units = copy_lists(user_units ? user_units : units, NULL);
-  /* Who writes a pattern means it: only ours of the default list ask for a proof. */
-  r->proven = copy_lists(user_units ? NULL : proven, NULL);
-  r->excludes = copy_lists(excludes, user_excludes);
-  r->markers = copy_markers(user_markers, &r->marker_count);
-  if (quiet_ns >= 0) r->quiet_ns = quiet_ns;
+  r->units = copy_lists(s->units ? s->units : units, NULL);
+  /* Who writes a pattern means it: only ours of the default list ask for a proof by themselves. */
+  r->proven = copy_lists(s->proven ? s->proven : s->units ? NULL : proven, NULL);
+  r->excludes = copy_lists(excludes, s->excludes);
+  r->quiet_ns = time_or(s->quiet_ns, builtin.quiet_ns);
+  r->marked_ns = time_or(s->marked_ns, builtin.marked_ns);
+  r->settled_ns = time_or(s->settled_ns, builtin.settled_ns);
   /* A marker is more proof than silence: it never waits longer. */
   if (r->marked_ns > r->quiet_ns) r->marked_ns = r->quiet_ns;
-  if (!copied(r)) {
+  bool copied = copy_markers(s, r);
+  copied = copy_tests(s, r) && copied;
+  if (!copied || !r->units || !r->proven || !r->excludes) {
     rules_free(r);
     return err_set(e, ERR_NOMEM, "rules: out of memory");
   }
@@ -192,16 +263,27 @@ int rules_custom(const char *const *user_units, const char *const *user_excludes
   return 0;
 }
 
+int rules_custom(const char *const *user_units, const char *const *user_excludes,
+                 const char *const *user_markers, int64_t quiet_ns, rules **out, err *e) {
+  return rules_make(&(rules_spec){.units = user_units,
+                                  .excludes = user_excludes,
+                                  .markers = user_markers,
+                                  .quiet_ns = quiet_ns == 0 ? RULES_NO_TIME : quiet_ns},
+                    out, e);
+}
+
 void rules_free(rules *r) {
   if (!r || r == &builtin) return;
   free_list(r->units);
   free_list(r->proven);
   free_list(r->excludes);
-  for (size_t i = 0; r->markers && i < r->marker_count; i++) {
+  for (size_t i = 0; i < r->marker_count; i++) {
     free((char *)r->markers[i].name);
     free((char *)r->markers[i].signature);
   }
+  for (size_t i = 0; i < r->test_count; i++) free((char *)r->tests[i].name);
   free((void *)r->markers);
+  free((void *)r->tests);
   free(r);
 }
 
@@ -231,4 +313,22 @@ const rules_marker *rules_marker_named(const rules *r, const char *name) {
 
 bool rules_marker_by_user(const rules_marker *m) {
   return m->signature && strcmp(m->signature, RULES_ALWAYS) == 0;
+}
+
+bool rules_is_marker(const rules *r, const char *name) {
+  if (rules_marker_named(r, name)) return true;
+  for (size_t i = 0; i < r->test_count; i++)
+    if (r->tests[i].op == RULES_MARKER && strcmp(r->tests[i].name, name) == 0) return true;
+  return false;
+}
+
+static bool needs(const rules *r, const rules_test *t, rules_op op, const char *name) {
+  if (t->op == op) return !name || strcmp(t->name, name) == 0;
+  for (size_t i = 0; t->op == RULES_ALL && i < t->count; i++)
+    if (needs(r, &r->tests[t->first + i], op, name)) return true;
+  return false;
+}
+
+bool rules_needs(const rules *r, rules_op op, const char *name) {
+  return r->test_count > 0 ? needs(r, &r->tests[0], op, name) : op == RULES_KNOWN;
 }

@@ -27,6 +27,30 @@ typedef struct rules_marker {
                      data file is newer */
 } rules_marker;
 
+/* A condition of completeness, as a policy writes it (`complete = all { ... }`). */
+typedef enum rules_op {
+  RULES_ALL,
+  RULES_ANY,
+  RULES_NONE,     /* over the `count` tests from `first` on */
+  RULES_RENAMED,  /* it got its name by a rename */
+  RULES_CLOSED,   /* all that was written was closed */
+  RULES_SUPERSET, /* it has every file that the unit of its kind before it had */
+  RULES_SOUND,    /* the files' own structure is whole */
+  RULES_QUIET,    /* `ns` without a change */
+  RULES_MARKER,   /* `name` is there; `newer`: and no data file is newer */
+  RULES_KNOWN,    /* the built-in conditions hold, with `markers` and the times of the rules */
+} rules_op;
+
+typedef struct rules_test {
+  rules_op op;
+  unsigned first, count; /* in rules.tests */
+  const char *name;
+  bool newer;
+  int64_t ns;
+} rules_test;
+
+enum { RULES_TESTS_MAX = 64 };
+
 typedef struct rules {
   const char *const *units;    /* match_unit patterns, first match wins; NULL ends */
   const char *const *proven;   /* those of `units` that are a unit only once they were renamed into
@@ -37,6 +61,11 @@ typedef struct rules {
   int64_t quiet_ns;   /* closed files: this long without a change */
   int64_t marked_ns;  /* the marker is there: this long without a change */
   int64_t settled_ns; /* renamed into place: this long, so that trailing events are in */
+  /* What has to hold before a unit may be called complete, in place of the built-in conditions;
+   * what speaks against it (open files, a dead writer, files removed) still does. tests[0] is the
+   * whole; count 0: the built-in conditions. */
+  const rules_test *tests;
+  size_t test_count;
 } rules;
 
 /* The table for the known frameworks. Static. */
@@ -48,6 +77,23 @@ const rules *rules_builtin(void);
  */
 int rules_custom(const char *const *units, const char *const *excludes, const char *const *markers,
                  int64_t quiet_ns, rules **out, err *e);
+
+/* The same with all that a policy can say. Lists end with NULL; NULL, 0 and < 0 stand for the
+ * built-in value (a time of 0 is RULES_NO_TIME). Everything is copied and checked: ERR_INVAL or
+ * ERR_LIMIT says what is wrong. A part of the tests stands behind the branch that it is in, and in
+ * one branch only. */
+#define RULES_NO_TIME 1
+typedef struct rules_spec {
+  const char *const *units, *const *proven; /* proven: of `units` */
+  const char *const *excludes;              /* added to the built-in ones */
+  const rules_marker *known;                /* in place of the built-in markers */
+  size_t known_count;
+  const char *const *markers; /* each required in every directory unit, in place of `known` */
+  int64_t quiet_ns, marked_ns, settled_ns;
+  const rules_test *tests;
+  size_t test_count;
+} rules_spec;
+int rules_make(const rules_spec *spec, rules **out, err *e);
 void rules_free(rules *r);
 
 /* The pattern of `r->units` by which this path is a unit, with what it says; NULL: none. */
@@ -57,5 +103,9 @@ bool rules_excluded(const rules *r, const char *path, bool is_dir);
 /* The marker of this name, or NULL. */
 const rules_marker *rules_marker_named(const rules *r, const char *name);
 bool rules_marker_by_user(const rules_marker *m);
+/* Is a file of this name at the top of a unit a marker, and no data? */
+bool rules_is_marker(const rules *r, const char *name);
+/* Can the tests not hold where a part of this kind (a marker: of this name, else NULL) does not? */
+bool rules_needs(const rules *r, rules_op op, const char *name);
 
 #endif

@@ -10,9 +10,47 @@
 
 /* ---- open and close ---- */
 
+/* First of all: nothing is made for a run whose rules are wrong. */
+int run_open_policy(run *r, const run_options *o, err *e) {
+  char id[33];
+  int rc = io_nonce(r->env->io, id);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  policy_options options = {.io = r->env->io,
+                            .log = r->env->log,
+                            .link = r->env->policies,
+                            .id = id,
+                            .names = o->policies,
+                            .settings = o->settings,
+                            .dir = o->policy_dir,
+                            .units = o->units,
+                            .excludes = o->excludes,
+                            .markers = o->markers,
+                            .quiet_ns = o->quiet_ns};
+  rc = policy_open(&options, &r->policy, e);
+  if (rc < 0) return rc;
+  r->rules = policy_rules(r->policy);
+  const char *note;
+  for (size_t i = 0; (note = policy_note(r->policy, i)); i++)
+    log_say(r->env->log, LOG_INFO, "policy %s: %s", policy_names(r->policy), note);
+  return 0;
+}
+
+/* A run that does not arbitrate must say so before it writes; one that does must be able to. What
+ * an earlier run found out here is known by the log that it began. */
+static int check_store(run *r, const run_options *o, err *e) {
+  store *s = r->store;
+  s->single_writer = o->single_writer;
+  s->cancel = &r->stop;
+  if (!s->ops->race || o->single_writer) return 0;
+  char key[] = ".ckpt/log/00000000000000000000.json";
+  store_object first;
+  if (s->ops->head(s, key, &first, NULL) == 0) return 0;
+  return s->ops->race(s, e);
+}
+
 static int open_parts(run *r, const run_options *o, err *e) {
   const run_env *env = r->env;
-  int rc = rules_custom(o->units, o->excludes, o->markers, o->quiet_ns, &r->rules, e);
+  int rc = run_open_policy(r, o, e);
   if (rc == 0) rc = places_open(env->io, &o->places, &r->places, e);
   if (rc == 0) rc = lock_take(r->places.lock, true, &r->lock, e);
   if (rc == ERR_HELD)
@@ -24,7 +62,9 @@ static int open_parts(run *r, const run_options *o, err *e) {
   if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
   if (rc == 0)
     rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
+  if (rc == 0) rc = trail_open(env->io, env->log, r->places.state, &r->trail, e);
   if (rc == 0) rc = store_open(&r->places.target, env->io, env->log, &r->store, e);
+  if (rc == 0) rc = check_store(r, o, e);
   return rc;
 }
 
@@ -42,7 +82,12 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
   r->lock.fd = r->dir_lock.fd = -1;
   r->tries = o->tries ? o->tries : 8;
   r->poll = o->poll;
+  r->keep_all = o->keep_all;
   r->lease_at = INT64_MAX;
+  r->limits = (retention_limits){
+      .max_drop = o->max_delete > 0 ? o->max_delete : 0.25,
+      .grace_ns = o->grace_delete_ns >= 0 ? o->grace_delete_ns : (int64_t)24 * 3600 * 1000000000,
+      .no_delete = o->no_delete};
   int rc = open_parts(r, o, e);
   if (rc == 0) rc = clear_staging(r, e);
   r->group_env.store = r->store;
@@ -68,9 +113,15 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
 void run_close(run *r) {
   if (!r) return;
   r->closing = true;
-  for (size_t i = 0; i < r->group_count; i++)
-    if (r->groups[i]->save) atomic_store(&r->groups[i]->save->job.cancel, 1);
+  for (size_t i = 0; i < r->group_count; i++) {
+    if (!r->groups[i]->save) continue;
+    atomic_store(&r->groups[i]->save->job.cancel, JOB_LEAVE);
+    /* One that gives up just now may be asking a store that does not answer. */
+    if (store_can(r->store, STORE_CAP_RESUME)) atomic_store(&r->stop, 1);
+  }
+  run_keep_stop(r);
   while (r->tasks) r->env->wait(r->env->ctx, r);
+  run_note_end(r);
   while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
   free(r->units);
   detect_close(r->detect);
@@ -78,9 +129,10 @@ void run_close(run *r) {
   run_groups_close(r);
   store_close(r->store);
   journal_close(r->journal);
+  trail_close(r->trail);
   lock_drop(&r->lock);
   lock_drop(&r->dir_lock);
-  rules_free(r->rules);
+  policy_close(r->policy);
   free(r->metrics);
   free(r->resume);
   free(r->restored_from);
@@ -95,12 +147,14 @@ const places *run_places(const run *r) {
 
 /* What a save sends from a snapshot is none of the original's business any more. */
 static void stop_save(run_unit *u) {
-  if (u->save && !u->save->copied) atomic_store(&u->save->job.cancel, 1);
+  if (u->save && !u->save->copied) atomic_store(&u->save->job.cancel, JOB_CANCEL);
 }
 
 static int on_open(run *r, run_unit *u, err *e) {
   stop_save(u);
   if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
+  u->counted = u->asked_for = false;
+  run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
   if (known.state == JOURNAL_OPEN) return 0;
   return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, RUNLOG_NONE, e);
@@ -111,12 +165,13 @@ static int on_complete(run *r, run_unit *u, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
   bool same = digest_equal(&known.fingerprint, &u->fingerprint);
   u->retired = 0;
+  run_note(r, u, TRAIL_COMPLETE, NULL);
   /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
   if (u->phase != UNIT_RUNNING) {
     if (same && known.state == JOURNAL_COMMITTED)
       run_unit_durable(r, u);
     else
-      run_enqueue(r, u);
+      run_consider(r, u, NULL);
   }
   if (same && known.state >= JOURNAL_COMPLETE) return 0;
   return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, RUNLOG_NONE, e);
@@ -128,15 +183,17 @@ static void on_unproven(run *r, run_unit *u, detect_state state) {
     return;
   }
   if (state == DETECT_UNPROVEN && u->want.action != POLICY_WAIT) {
-    run_enqueue(r, u);
+    run_consider(r, u, NULL);
     return;
   }
   u->phase = UNIT_UNPROVEN;
+  run_note(r, u, TRAIL_UNPROVEN, NULL);
   run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
 }
 
 static int on_gone(run *r, run_unit *u, err *e) {
   int rc = journal_forget(r->journal, u->path, e);
+  run_note(r, u, TRAIL_GONE, "it was removed from the directory");
   if (u->phase == UNIT_RUNNING) { /* removed when its save has ended */
     u->gone = true;
     stop_save(u);
@@ -236,6 +293,7 @@ int run_start(run *r, err *e) {
   }
   r->lease_at = r->env->io->now(r->env->io, IO_MONO) + (int64_t)LEASE_RENEW_S * 1000000000;
   r->started = true;
+  run_note_start(r);
   return 0;
 }
 
@@ -262,8 +320,31 @@ int run_child_exit(run *r, bool clean, err *e) {
   detect_writer_gone(r->detect, clean);
   r->writer_gone = true;
   run_no_writer(r);
+  run_keep_ask_all(r);
+  run_reconsider(r, "end");
+  if (clean) run_local_end(r);
   int noted = journal_note_child_end(r->journal, rc < 0 ? NULL : e);
   return rc < 0 ? rc : noted;
+}
+
+/* A result may name a unit ("checkpoint"): by its path below the directory, or below the working
+ * directory, or by its name alone. */
+static void ask_for(run *r, const char *name) {
+  size_t len = strlen(r->places.dir);
+  if (strncmp(name, r->places.dir, len) == 0 && name[len] == '/') name += len + 1;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (strcmp(u->path, name) == 0 || strcmp(fs_base(u->path), fs_base(name)) == 0)
+      u->asked_for = true;
+  }
+}
+
+static void take_result(run *r, const json_t *value) {
+  const char *named = json_string_value(json_object_get(value, "checkpoint"));
+  r->results++;
+  for (size_t i = 0; i < r->group_count; i++) r->groups[i]->results++;
+  if (named) ask_for(r, named);
+  run_reconsider(r, "result");
 }
 
 int run_result(run *r, const char *json, err *e) {
@@ -282,16 +363,20 @@ int run_result(run *r, const char *json, err *e) {
   if (rc == 0) {
     free(r->metrics);
     r->metrics = buf_take(&text);
+    take_result(r, value);
   }
   buf_free(&text);
   json_decref(value);
   return rc;
 }
 
-int run_preempt(run *r, err *e) {
+int run_preempt(run *r, double grace_s, err *e) {
   int rc = check_started(r, e);
   if (rc < 0) return rc;
+  r->grace_s = grace_s;
+  r->rest = run_policy_rest(r);
   r->preempted = true;
+  run_reconsider(r, "preempt");
   run_hurry(r);
   return 0;
 }
@@ -316,7 +401,7 @@ static int look(run *r, err *e) {
 /* What cannot be listed now must not keep waiting what is known already: each part has its turn,
  * and the first error is told. */
 int run_step(run *r, int64_t *due, err *e) {
-  static int (*const parts[])(run *, err *) = {look, take_units, run_start_saves};
+  static int (*const parts[])(run *, err *) = {look, take_units, run_start_saves, run_keep_step};
   *due = INT64_MAX;
   if (!r->started) return 0;
   int first = 0;
@@ -324,10 +409,13 @@ int run_step(run *r, int64_t *due, err *e) {
     int rc = parts[i](r, first == 0 ? e : NULL);
     if (first == 0) first = rc;
   }
+  run_note_open(r);
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t save = r->fenced ? INT64_MAX : next_save(r), next_look = detect_due(r->detect);
   *due = lease < save ? lease : save;
   if (next_look < *due) *due = next_look;
+  int64_t keep = r->fenced ? INT64_MAX : run_keep_due(r);
+  if (keep < *due) *due = keep;
   return first;
 }
 
@@ -367,6 +455,10 @@ void run_get_status(run *r, run_status *out) {
                       .dropped = r->dropped,
                       .retired = r->retired,
                       .failed = r->failed,
+                      .skipped = r->skipped,
+                      .policies = policy_names(r->policy),
+                      .fallbacks = policy_fallbacks(r->policy),
+                      .keeping = r->started && run_keep_pending(r),
                       .bytes_committed = r->bytes_committed,
                       .newest_step = MATCH_NO_STEP,
                       .fenced = r->fenced};
@@ -399,6 +491,7 @@ static const char *why_pending(const run_unit *u) {
   case UNIT_DURABLE:
   case UNIT_UNPROVEN:
   case UNIT_RETIRED:
+  case UNIT_SKIPPED:
   case UNIT_DROPPED: break;
   }
   return NULL;

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "core/places.h"
+#include "core/policy_link.h"
 #include "core/rules.h"
 #include "prims/pool.h"
 #include "prims/proc.h"
@@ -36,6 +37,9 @@ typedef enum run_kind {
   RUN_RETRYING,
   RUN_FENCED,
   RUN_UNPROVEN,
+  RUN_SKIPPED,
+  RUN_EXPIRED,
+  RUN_DELETED,
 } run_kind;
 
 /* What is told; the strings are valid during the call. */
@@ -54,6 +58,7 @@ typedef struct run_env {
   const io *io;
   const log_sink *log;
   pool *pool;
+  policy_link *policies; /* may be NULL where no run has a policy */
   void *ctx;
   void (*finished)(void *ctx, run_task *task); /* on a worker: carry it to the owner's thread */
   void (*wait)(void *ctx, run *r);             /* on the owner's: block until one is carried, and
@@ -67,9 +72,28 @@ typedef struct run_options {
   const char *launch;
   const char *const *units, *const *excludes, *const *markers; /* see rules_custom */
   int64_t quiet_ns;                                            /* < 0: built-in */
-  bool poll, continue_run, take_over;
-  unsigned tries; /* 0: 8 */
+  bool poll, continue_run, take_over, no_delete, single_writer, keep_all;
+  unsigned tries;                                /* 0: 8 */
+  const char *const *policies, *const *settings; /* see policy_options */
+  const char *policy_dir;
+  double max_delete;       /* 0: 0.25 */
+  int64_t grace_delete_ns; /* < 0: 24 h */
 } run_options;
+
+/* What a run over a directory in which nobody writes would do with a unit. */
+typedef enum run_foreseen {
+  RUN_WOULD_SAVE,
+  RUN_IS_THERE,     /* this very content is committed */
+  RUN_IS_OLDER,     /* it is an older commit of its name */
+  RUN_IS_NOT_PROVEN /* nothing proves it whole, or it is torn */
+} run_foreseen;
+typedef int run_foresee_fn(void *ctx, const char *unit, int64_t step, run_foreseen what,
+                           const char *reason);
+/* Reads directory, rules and target, and writes nothing. Units in byte order of their paths; `fn`
+ * returns 0 to go on. Returns ERR_NOENT if there is no such directory, ERR_OTHER_RUN as run_open
+ * does; whether a policy's `sync` wants a unit is not asked. Blocks. */
+int run_foresee(const run_env *env, const run_options *options, run_foresee_fn *fn, void *ctx,
+                err *e);
 
 /* The functions below are those of ckpt.h, with the texts in *e. */
 int run_open(const run_env *env, const run_options *options, run **out, err *e);
@@ -93,7 +117,7 @@ int run_fd(const run *r); /* to be polled, or -1 */
 int run_child(run *r, pid_t pid, err *e);
 int run_child_exit(run *r, bool clean, err *e);
 int run_result(run *r, const char *json, err *e);
-int run_preempt(run *r, err *e);
+int run_preempt(run *r, double grace_s, err *e);
 int run_list(run *r, err *e);
 int run_cancel(run *r, uint64_t job); /* 1 if it was ours */
 
@@ -103,16 +127,23 @@ int run_step(run *r, int64_t *due, err *e);
 void run_finished(run_task *task);
 
 typedef struct run_status {
-  uint32_t committed, dropped, retired, failed, pending, settling, unproven;
+  uint32_t committed, dropped, retired, failed, skipped, pending, settling, unproven;
+  const char *policies;
+  uint64_t fallbacks; /* times that a policy could not be asked */
   uint64_t bytes_committed, bytes_left;
   int64_t newest_step, newest_time_ns; /* newest_time_ns 0: there is none */
   const char *newest_unit;
   int newest_status;
   bool fenced;
+  bool keeping; /* retention is at work, or due now */
   uint64_t unmatched;
   const char *unmatched_example;
 } run_status;
 void run_get_status(run *r, run_status *out);
+
+/* run_why.c: what became of a name or path; see inquiry.h. explain_free() *out, on failure too. */
+struct explain;
+int run_why(run *r, const char *name, struct explain *out, err *e);
 
 typedef void run_pending_fn(void *ctx, const char *unit, const char *reason, uint64_t bytes,
                             uint64_t left, bool begun);

@@ -5,7 +5,11 @@
 #include "prims/fs.h"
 
 void run_group_note_newest(run_group *g) {
-  const runlog_commit *c = g->group.log ? runlog_newest(runlog_view(g->group.log), NULL) : NULL;
+  const runlog_state *state = g->group.log ? runlog_view(g->group.log) : NULL;
+  const runlog_commit *c = state ? runlog_newest(state, NULL) : NULL;
+  g->commits = 0;
+  for (size_t i = 0; c && i < state->commit_count; i++)
+    g->commits += state->commits[i].life == RUNLOG_LIVE;
   if (!c) return;
   char path[FS_PATH_MAX], *copy;
   if (fs_join(path, g->group.prefix, c->unit, NULL) < 0 || !(copy = strdup(path)))
@@ -133,7 +137,8 @@ int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
     free(g);
     return rc;
   }
-  g->term = RUNLOG_NONE;
+  g->term = g->resumed = RUNLOG_NONE;
+  g->keep_at = INT64_MAX;
   groups[r->group_count++] = g;
   *out = g;
   return 0;
@@ -143,6 +148,7 @@ int run_group_begin(run_group *g, err *e) {
   int rc = group_begin(&g->group, e);
   if (rc < 0) return rc;
   g->term = runlog_view(g->group.log)->term.n;
+  g->keep_asked = true;
   run_group_note_newest(g);
   return 0;
 }
@@ -157,8 +163,10 @@ static int on_prefix(void *ctx, const char *prefix, err *e) {
 static int claim(run *r, run_group *g, err *e) {
   int rc = group_read(&g->group, e);
   if (rc == 0) rc = note_dirs(r, g, e);
+  if (rc == 0) rc = run_memory_load(r, g, e);
   if (rc < 0) return rc;
   run_group_note_newest(g);
+  g->saved_ns = g->newest_time_ns; /* a restart changes no decision */
   const runlog_state *state = runlog_view(g->group.log);
   bool root = *g->group.prefix == 0;
   if (!*state->run_id && !(root && r->group_count == 1)) return 0; /* begun when it is needed */
@@ -177,6 +185,11 @@ static int claim(run *r, run_group *g, err *e) {
   return run_group_begin(g, e);
 }
 
+int run_group_look(run *r, run_group *g, err *e) {
+  int rc = group_look(&g->group, e);
+  return rc < 0 ? rc : note_dirs(r, g, e);
+}
+
 int run_groups_open(run *r, err *e) {
   run_group *root;
   int rc = run_group_get(r, "", &root, e);
@@ -190,6 +203,8 @@ void run_groups_close(run *r) {
   for (size_t i = 0; i < r->group_count; i++) {
     group_close(&r->groups[i]->group);
     free(r->groups[i]->newest_unit);
+    free(r->groups[i]->memory);
+    run_keep_close(r->groups[i]);
     free(r->groups[i]);
   }
   for (size_t i = 0; i < r->dir_count; i++) free(r->dirs[i]);

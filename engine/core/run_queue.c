@@ -31,6 +31,7 @@ static bool supersedes(const run_unit *newer, const run_unit *u) {
 static void drop(run *r, run_unit *u, const char *reason) {
   u->phase = UNIT_DROPPED;
   r->dropped++;
+  run_note(r, u, TRAIL_LET_GO, reason);
   run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
 }
 
@@ -44,7 +45,9 @@ static void drop_older(run *r, const run_unit *newer) {
 /* The log's order is what "newest" means to a restore: an older one never follows a newer one. */
 static bool too_late(const run *r, const run_unit *u) {
   for (size_t i = 0; i < r->unit_count; i++)
-    if (run_unit_sure(r->units[i]) && supersedes(r->units[i], u)) return true;
+    if (run_unit_sure(r->units[i]) && supersedes(r->units[i], u) &&
+        !(r->keep_all && run_unit_queued(r->units[i])))
+      return true;
   return false;
 }
 
@@ -69,16 +72,27 @@ static int64_t rest_of_quiet(const run *r, const run_unit *u) {
   return age < 0 ? quiet : age < quiet ? quiet - age : 0;
 }
 
+static bool others_first(const run *r, const run_unit *u) {
+  if (u->group->save) return true;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i] != u && r->units[i]->group == u->group && run_unit_queued(r->units[i]))
+      return true;
+  return false;
+}
+
 void run_enqueue(run *r, run_unit *u) {
   u->phase = UNIT_WAITING;
   u->tries = 0;
   u->job = 0;
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
   u->next_try = u->complete_at + rest_of_quiet(r, u);
-  if (u->want.queue != POLICY_NEWEST) return;
+  run_note(r, u, TRAIL_WAITING, NULL);
+  if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))
+    drop(r, u, "another save runs or waits, and the policy wants no queue");
+  if (u->want.queue != POLICY_NEWEST && !r->keep_all) return;
   if (too_late(r, u))
     drop(r, u, "a newer one is saved or waits already");
-  else if (u->want.action == POLICY_SAVE)
+  else if (u->want.action == POLICY_SAVE && !r->keep_all)
     drop_older(r, u);
 }
 
@@ -107,6 +121,15 @@ void run_take_back(run *r) {
   }
 }
 
+/* What the policies remember goes with the commit: a run that goes on elsewhere finds it there. */
+static void keep_memory(run_save *s) {
+  const run *r = s->task.run;
+  err e = {0};
+  if (s->job.status == 0 && s->memory &&
+      run_memory_write(r->store, s->group->group.prefix, s->memory, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
+}
+
 static void save_on_worker(void *arg) {
   run_save *s = arg;
   run *r = s->task.run;
@@ -117,6 +140,7 @@ static void save_on_worker(void *arg) {
     s->job.log = s->group->group.log;
     s->term = runlog_view(s->job.log)->term.n;
     job_run(&s->job);
+    keep_memory(s);
   } else {
     s->job.status = rc;
   }
@@ -125,6 +149,7 @@ static void save_on_worker(void *arg) {
 
 static void free_save(run_save *s) {
   free(s->job.metrics);
+  free(s->memory);
   free(s);
 }
 
@@ -147,8 +172,14 @@ static int start_save(run *r, run_unit *u, err *e) {
   s->job.id = u->job;
   s->job.env = &r->job_env;
   s->job.stamp = u->stamp;
-  strncpy(s->job.policy, u->want.policy, sizeof s->job.policy - 1);
-  s->job.metrics = r->metrics ? strdup(r->metrics) : NULL;
+  s->job.keep = u->tries + 1 < r->tries;
+  s->job.attempt = u->attempt;
+  s->job.attempt_stamp = u->attempt_stamp;
+  snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
+  snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
+  snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
+  s->job.metrics = run_policy_metrics(r, u);
+  if (u->group->memory_changed && u->group->memory) s->memory = strdup(u->group->memory);
   atomic_store(&s->job.total, u->bytes);
   int rc = plan_save(&facts, &u->want, store_can(r->store, STORE_CAP_PUBLISH), &s->job.plan, e);
   err full = {0};
@@ -162,6 +193,9 @@ static int start_save(run *r, run_unit *u, err *e) {
     return rc;
   }
   r->tasks++;
+  u->group->memory_changed = false;
+  run_policy_begun(r, u->group);
+  run_note(r, u, TRAIL_BEGUN, NULL);
   u->phase = UNIT_RUNNING;
   u->save = u->group->save = s;
   return 0;
@@ -178,12 +212,20 @@ static run_unit *next_of(run *r, const run_group *g, int64_t now) {
   return next;
 }
 
+/* When each is wanted, the order of saves is that of their ages, so all have to be known first. */
+static bool any_settling(const run *r) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->phase == UNIT_SETTLING) return true;
+  return false;
+}
+
 int run_start_saves(run *r, err *e) {
   int64_t now = r->env->io->now(r->env->io, IO_MONO);
   int rc = 0;
+  if (r->keep_all && any_settling(r)) return 0;
   for (size_t i = 0; rc == 0 && !r->fenced && i < r->group_count; i++) {
     run_group *g = r->groups[i];
-    run_unit *u = g->save ? NULL : next_of(r, g, now);
+    run_unit *u = g->save || run_keep_busy(g) ? NULL : next_of(r, g, now);
     if (u) rc = start_save(r, u, e);
   }
   return rc;
@@ -192,7 +234,10 @@ int run_start_saves(run *r, err *e) {
 void run_hurry(run *r) {
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (run_unit_queued(u) && u->want.action == POLICY_SAVE) drop_older(r, u);
+    if (run_unit_queued(u) && r->rest == POLICY_REST_NONE)
+      drop(r, u, "the policy wants nothing saved when time is short");
+    if (run_unit_queued(u) && u->want.action == POLICY_SAVE && r->rest == POLICY_REST_NEWEST)
+      drop_older(r, u);
     if (u->phase == UNIT_RETRYING) u->next_try = 0;
   }
 }
@@ -215,6 +260,8 @@ static void fail(run *r, run_unit *u, int status, const char *reason) {
   u->phase = UNIT_FAILED;
   u->status = status;
   r->failed++;
+  run_note(r, u, TRAIL_FAILED, reason);
+  run_policy_tell(r, u, POLICY_ON_FAILED, status, reason);
   run_tell(r, u, RUN_FAILED, NULL, status, reason);
 }
 
@@ -224,6 +271,7 @@ static void give_up(run *r, run_unit *u, detect_state state) {
     fail(r, u, ERR_RETIRED, why);
   } else {
     u->phase = UNIT_UNPROVEN;
+    run_note(r, u, TRAIL_UNPROVEN, why);
     run_tell(r, u, RUN_UNPROVEN, NULL, 0, why);
   }
 }
@@ -239,9 +287,13 @@ static void stand(run *r, run_unit *u, bool changed) {
   if (r->closing || u->gone || !detect_find(r->detect, u->path, &now)) return;
   run_unit_take(r, &now, &u, NULL); /* it is known already: nothing is made */
   switch (now.state) {
-  case DETECT_OPEN: u->phase = UNIT_SETTLING; break;
+  case DETECT_OPEN:
+    u->phase = UNIT_SETTLING;
+    run_note(r, u, TRAIL_OPEN, NULL);
+    break;
   case DETECT_BROKEN:
     u->phase = UNIT_UNPROVEN;
+    run_note(r, u, TRAIL_UNPROVEN, NULL);
     run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
     break;
   case DETECT_COMPLETE:
@@ -250,7 +302,7 @@ static void stand(run *r, run_unit *u, bool changed) {
       give_up(r, u, now.state);
       break;
     }
-    run_enqueue(r, u);
+    run_consider(r, u, NULL);
     /* Where the tree is polled, what the save saw may not be known here yet. */
     if (!changed && u->phase == UNIT_WAITING) u->next_try += (int64_t)u->retired * 1000000000;
     break;
@@ -266,7 +318,10 @@ static void on_committed(run *r, run_save *s) {
   r->bytes_committed += s->job.bytes;
   u->retired = 0;
   run_group_note_newest(s->group);
+  run_keep_ask(r, s->group);
+  run_note(r, u, TRAIL_COMMITTED, s->reason);
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, s->reason);
+  run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
   made_it(r, u);
   if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
@@ -278,6 +333,7 @@ static void on_committed(run *r, run_save *s) {
   } else {
     stand(r, u, true);
   }
+  run_local_sweep(r, s->group);
 }
 
 static void on_retired(run *r, run_save *s) {
@@ -289,6 +345,7 @@ static void on_retired(run *r, run_save *s) {
                                                  : "it was written again while it was saved";
   r->retired++;
   u->retired++;
+  run_note(r, u, TRAIL_RETIRED, why);
   run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, why);
   stand(r, u, changed);
 }
@@ -301,6 +358,7 @@ static void on_unproven(run *r, run_save *s) {
     return;
   }
   u->phase = UNIT_UNPROVEN;
+  run_note(r, u, TRAIL_UNPROVEN, s->job.error.text);
   run_tell(r, u, RUN_UNPROVEN, NULL, 0, s->job.error.text);
 }
 
@@ -315,8 +373,22 @@ static void on_touched(run *r, run_save *s) {
     return;
   }
   run_unit_durable(r, u);
+  run_note(r, u, TRAIL_COMMITTED, s->job.error.text);
   if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, s->job.commit, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
+}
+
+void run_fenced(run *r, const char *where, const char *reason) {
+  if (r->fenced) return;
+  r->fenced = true;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i])) run_note(r, r->units[i], TRAIL_FENCED, reason);
+  run_news news = {.kind = RUN_FENCED,
+                   .status = ERR_FENCED,
+                   .step = MATCH_NO_STEP,
+                   .unit = where,
+                   .reason = reason};
+  r->env->tell(r->env->ctx, r, &news);
 }
 
 static void on_fenced(run *r, run_save *s) {
@@ -324,9 +396,8 @@ static void on_fenced(run *r, run_save *s) {
   u->phase = UNIT_FAILED;
   u->status = ERR_FENCED;
   r->failed++;
-  if (r->fenced) return;
-  r->fenced = true;
-  run_tell(r, u, RUN_FENCED, NULL, ERR_FENCED, s->job.error.text);
+  run_note(r, u, TRAIL_FENCED, s->job.error.text);
+  run_fenced(r, u->path, s->job.error.text);
 }
 
 /* 1, 2, 4, ... 60 s; when time is short, each second counts. */
@@ -336,7 +407,24 @@ static int64_t pause_before(const run *r, unsigned tries) {
   return s * 1000000000;
 }
 
+/* A policy may change what the error's class says, within the bounds: nothing is tried for ever. */
+static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
+  enum { LONGEST_S = 3600 };
+  double seconds = 0;
+  bool again = err_class_of(j->status) == ERR_CLASS_RETRYABLE;
+  u->tries++;
+  policy_remedy remedy = run_policy_error(r, u, j->status, j->error.text, &seconds);
+  *pause = pause_before(r, u->tries);
+  if (remedy == POLICY_RETRY) {
+    again = err_class_of(j->status) != ERR_CLASS_FATAL;
+    *pause = (int64_t)((seconds < LONGEST_S ? seconds : LONGEST_S) * 1e9);
+  }
+  if (remedy == POLICY_ABORT) r->aborted = true;
+  return again && remedy != POLICY_GIVE_UP && remedy != POLICY_ABORT && u->tries < r->tries;
+}
+
 static void on_error(run *r, run_save *s) {
+  int64_t pause;
   detect_unit now;
   run_unit *u = s->unit;
   const job *j = &s->job;
@@ -346,10 +434,11 @@ static void on_error(run *r, run_save *s) {
     /* Another try would save what was never said to be complete: its turn comes when it is. */
     run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
     stand(r, u, true);
-  } else if (err_class_of(j->status) == ERR_CLASS_RETRYABLE && ++u->tries < r->tries) {
+  } else if (tries_again(r, u, j, &pause)) {
     u->phase = UNIT_RETRYING;
     u->status = j->status;
-    u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause_before(r, u->tries);
+    u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause;
+    run_note(r, u, TRAIL_RETRYING, j->error.text);
     run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
   } else {
     fail(r, u, j->status, j->error.text);
@@ -368,6 +457,8 @@ static void save_done(run_task *task) {
   run_unit *u = s->unit;
   int status = s->job.status;
   u->save = s->group->save = NULL;
+  u->attempt = s->job.attempt;
+  u->attempt_stamp = s->job.attempt_stamp;
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
   if (status == 0)
     on_committed(r, s);
@@ -395,7 +486,7 @@ int run_cancel(run *r, uint64_t job) {
     if (u->job != job || job == 0) continue;
     if (u->phase == UNIT_RUNNING) {
       u->save->given_up = true;
-      atomic_store(&u->save->job.cancel, 1);
+      atomic_store(&u->save->job.cancel, JOB_CANCEL);
       return 1;
     }
     if (u->phase == UNIT_RETRYING) {

@@ -6,9 +6,12 @@
 #include "core/group.h"
 #include "core/job.h"
 #include "core/journal.h"
+#include "core/last_rules.h"
 #include "core/policy.h"
 #include "core/recover.h"
+#include "core/retention.h"
 #include "core/run.h"
+#include "core/trail.h"
 #include "prims/lock.h"
 
 typedef enum unit_phase {
@@ -21,11 +24,13 @@ typedef enum unit_phase {
   UNIT_UNPROVEN, /* nothing proves it whole, or it is torn */
   UNIT_RETIRED,  /* changed or vanished, the detector will say more; or no longer wanted */
   UNIT_DROPPED,  /* let go for a newer one, which is not in the store yet */
+  UNIT_SKIPPED,  /* complete, and the policy does not want it now */
 } unit_phase;
 
 typedef struct run_group run_group;
 typedef struct run_save run_save;
 typedef struct run_known run_known;
+typedef struct run_keeping run_keeping;
 
 /* One unit of the watched tree. */
 typedef struct run_unit {
@@ -40,11 +45,15 @@ typedef struct run_unit {
   decision want;
   char reason[256];
   unit_phase phase;
-  uint64_t job;                  /* of its save, tries included; 0: none was begun */
-  unsigned tries, retired;       /* retired: in a row, though it looks unchanged */
-  int64_t complete_at, next_try; /* IO_MONO; next_try: not begun before */
-  int status;                    /* of the last try */
-  run_save *save;                /* while RUNNING */
+  uint64_t job;                    /* of its save, tries included; 0: none was begun */
+  unsigned tries, retired;         /* retired: in a row, though it looks unchanged */
+  int64_t complete_at, next_try;   /* IO_MONO; next_try: not begun before */
+  int status;                      /* of the last try */
+  uint64_t attempt, attempt_stamp; /* that it left for the next one, as in job.h */
+  run_save *save;                  /* while RUNNING */
+  bool counted;                    /* among its group's `since` */
+  bool asked_for;                  /* a result named it: a temporary one is saved then */
+  bool leaving; /* it is being removed here, for the policy or as a temporary one */
 } run_unit;
 
 struct run_group {
@@ -54,13 +63,25 @@ struct run_group {
   bool foreign;                        /* another writer holds it, and nothing of it is here */
   int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
   char *newest_unit;
+  uint64_t commits;                     /* live ones, as the owner last saw its log */
+  char *memory;                         /* the policies' table, as JSON text; NULL: empty */
+  bool memory_changed;                  /* since it was last handed to a save */
+  uint64_t results, checkpoints, bytes; /* since its last save was begun */
+  int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
+  uint64_t resumed; /* the commit that the job goes on from; RUNLOG_NONE: none */
+  bool keep_asked;  /* its commits have changed since the policy was asked what to keep */
+  bool keep_litter; /* data of a deleted one could not be removed yet */
+  int64_t keep_at;  /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
+  run_keeping
+      *keeping; /* what of its log is to be dropped or deleted; the worker's while it runs */
 };
 
 struct run {
   const run_env *env;
   places places;
   store *store;
-  rules *rules;
+  policy *policy;
+  const rules *rules;  /* the policy's */
   lock lock, dir_lock; /* of the state directory; of the watched one */
   journal *journal;
   detect *detect;
@@ -75,11 +96,20 @@ struct run {
   run_unit **units; /* sorted by path */
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
+  bool keep_all;         /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
+  atomic_int stop;  /* the store's calls give up: the run is being closed while it saves */
+  bool aborted;     /* a policy wants nothing saved any more */
+  policy_rest rest; /* what is still saved, once preempted */
+  double grace_s;   /* of the preemption */
+  uint64_t results; /* that came */
   int64_t lease_at; /* IO_MONO */
   char *metrics;    /* the last result, as JSON text */
+  trail *trail;     /* NULL: it could not be opened */
+  int64_t noted_at; /* IO_MONO: when run_note_open() last looked */
+  retention_limits limits;
   char *resume, *restored_from;
-  uint32_t committed, dropped, retired, failed;
+  uint32_t committed, dropped, retired, failed, skipped;
   uint64_t bytes_committed;
 };
 
@@ -94,11 +124,13 @@ struct run_save {
   digest fingerprint;
   char reason[256];
   bool sure;     /* it was known to be whole */
+  char *memory;  /* of the group, to be written with the commit; NULL: as it is there */
   bool copied;   /* it is sent from a snapshot: what becomes of the original is no matter */
   bool given_up; /* the host cancelled it */
 };
 
 /* run_groups.c */
+int run_group_look(run *r, run_group *g, err *e); /* reads its log, and writes nothing */
 int run_group_get(run *r, const char *prefix, run_group **out, err *e); /* touches no store */
 int run_group_begin(run_group *g, err *e);
 void run_group_note_newest(run_group *g);
@@ -124,6 +156,46 @@ void run_unit_remove(run *r, run_unit *u);
 void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
               const char *reason);
 
+/* run_policy.c: what the policies say. The event of a unit that was just found complete is NULL. */
+void run_consider(run *r, run_unit *u, const char *event); /* queues it, or not */
+/* Asks again about what was skipped, or was not ready, and is the newest of its kind. */
+void run_reconsider(run *r, const char *event);
+void run_policy_begun(run *r, run_group *g); /* a save begins: counts start anew */
+policy_rest run_policy_rest(run *r);         /* at a preemption */
+policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text, double *seconds);
+void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const char *text);
+char *run_policy_metrics(run *r, const run_unit *u); /* for its commit; malloced, or NULL */
+int run_memory_load(run *r, run_group *g, err *e);   /* blocks on the store, as the next one */
+int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
+
+/* run_local.c: units of the watched directory that nobody needs any more. */
+typedef enum unit_sort { SORT_PERM, SORT_NULL, SORT_TEMP } unit_sort;
+/* What the marker files at its top make of a directory unit. */
+unit_sort run_unit_sort(const run *r, const char *path, match_kind kind);
+const char *run_sort_name(unit_sort sort);
+void run_local_sweep(run *r, run_group *g); /* after a commit: what `keep_local` lets go */
+void run_local_end(run *r);                 /* temporary ones go with a job that ended well */
+
+/* run_trail.c: what `why` is told. `reason` NULL: the unit's own. */
+void run_note(run *r, const run_unit *u, trail_what what, const char *reason);
+void run_note_start(run *r); /* and which rules hold: core/last_rules.h */
+void run_note_open(run *r); /* for what those that are open wait now; not more than once a second */
+void run_note_end(run *r);
+last_rules run_last_rules(const run *r); /* all borrowed */
+
+/* run_keep.c: retention, group by group, when no save of the group waits or runs. */
+void run_keep_ask(run *r, run_group *g); /* its commits have changed: judge them anew */
+bool run_keep_busy(const run_group *g);  /* its log is used by a worker just now */
+int run_keep_step(run *r, err *e);       /* begins what is due */
+int64_t run_keep_due(const run *r);      /* IO_MONO; INT64_MAX: nothing */
+bool run_keep_pending(const run *r);     /* a pass is under way, or due now */
+void run_keep_ask_all(run *r);
+void run_keep_stop(run *r); /* passes end after the step that they are at */
+void run_keep_close(run_group *g);
+
+/* run.c: reads the rules of a run. */
+int run_open_policy(run *r, const run_options *o, err *e);
+
 /* run_queue.c */
 bool run_unit_queued(const run_unit *u); /* wanted, and not begun */
 bool run_unit_sure(const run_unit *u);   /* known to be whole: durable, or on its way */
@@ -131,6 +203,8 @@ void run_enqueue(run *r, run_unit *u);
 void run_unit_durable(run *r, run_unit *u); /* its content is in the store */
 /* Those that were let go for one that did not make it wait again. */
 void run_take_back(run *r);
+/* A newer writer is there: this run writes no more, which is told once. */
+void run_fenced(run *r, const char *where, const char *reason);
 int run_start_saves(run *r, err *e);
 void run_hurry(run *r);     /* time is short: older ones go, the newest is next, retries come now */
 void run_no_writer(run *r); /* nobody writes any more: what waits for quiet need not */

@@ -12,9 +12,13 @@
 
 /* ---- what the commits look like ---- */
 
+/* The newest live one of its kind. */
 static bool newest_of_series(const runlog_state *state, size_t i) {
+  if (state->commits[i].life != RUNLOG_LIVE) return false;
   for (size_t k = i + 1; k < state->commit_count; k++)
-    if (detect_same_series(state->commits[k].unit, state->commits[i].unit)) return false;
+    if (state->commits[k].life == RUNLOG_LIVE &&
+        detect_same_series(state->commits[k].unit, state->commits[i].unit))
+      return false;
   return true;
 }
 
@@ -124,7 +128,8 @@ static int compare_older(const struct held *h, const runlog_commit *newest, err 
   int rc = 0;
   for (size_t i = state->commit_count; rc == 0 && i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
-    if (c->n >= newest->n || strcmp(c->unit, newest->unit) != 0 || !can_hold(c, &h->local))
+    if (c->n >= newest->n || c->life == RUNLOG_DELETED || strcmp(c->unit, newest->unit) != 0 ||
+        !can_hold(c, &h->local))
       continue;
     manifest m;
     err why = {0};
@@ -159,22 +164,44 @@ static bool known_commit(survey_unit *u, const runlog_state *state, const journa
   return false;
 }
 
+/* Of a name that is no longer kept: the newest of them, if something newer of its kind is live, so
+ * that nobody needs this one. (If nothing is, it is as good as never committed.) */
+static const runlog_commit *no_longer_kept(const runlog_state *state, const char *name) {
+  const runlog_commit *c = runlog_newest_ever(state, name);
+  for (size_t i = state->commit_count; c && i-- > 0 && state->commits[i].n > c->n;)
+    if (state->commits[i].life == RUNLOG_LIVE && detect_same_series(state->commits[i].unit, name))
+      return c;
+  return NULL;
+}
+
+static int compare_all(struct held *h, const runlog_commit *newest, err *e) {
+  run *r = h->run;
+  int rc =
+      tree_scan(r->env->io, r->places.dir, h->unit->path, h->unit->kind, r->rules, &h->local, e);
+  if (rc < 0) return rc;
+  if (newest->life != RUNLOG_DELETED) rc = compare_newest(h, newest, e);
+  if (rc == 0) rc = compare_older(h, newest, e);
+  tree_free(&h->local);
+  return rc;
+}
+
 /* 1 if the commits of its name say how it stands. */
 static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *e) {
   run_group *g = group_of(r, u->group);
   if (!g || !g->group.log || g->foreign) return 0;
   const runlog_state *state = runlog_view(g->group.log);
   const runlog_commit *c = runlog_newest(state, u->name);
+  bool live = c != NULL;
+  if (!c) c = no_longer_kept(state, u->name);
   if (!c) return 0;
   u->commit = c->n;
-  if (known_commit(u, state, known, c)) return 1;
   struct held h = {
       .run = r, .group = g, .unit = u, .read_it = !seen_whole(u, known) && !just_restored(known)};
-  int rc = tree_scan(r->env->io, r->places.dir, u->path, u->kind, r->rules, &h.local, e);
-  if (rc < 0) return rc;
-  rc = compare_newest(&h, c, e);
-  if (rc == 0) rc = compare_older(&h, c, e);
-  tree_free(&h.local);
+  int rc = known_commit(u, state, known, c) ? 1 : compare_all(&h, c, e);
+  if (rc == 1 && !live && u->standing == RECOVER_COMMITTED) {
+    u->standing = RECOVER_SUPERSEDED;
+    supersede(u, c->n);
+  }
   return rc;
 }
 

@@ -85,9 +85,8 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
   u->stamp = facts->stamp;
   u->fingerprint = facts->fingerprint;
   u->changed_ns = facts->changed_ns;
-  u->want = policy_decide(facts);
+  u->want = policy_builtin(facts);
   snprintf(u->reason, sizeof u->reason, "%s", facts->reason ? facts->reason : "");
-  u->want.reason = u->reason;
   *out = u;
   return 0;
 }

@@ -1,5 +1,6 @@
-/* The half of the log that speaks to a store: reading to the end, and appending. */
-#include "runlog.h"
+/* The half of the log that speaks to a store: reading to the end, and appending one entry. What
+ * each operation appends is in runlog_entries.c. */
+#include "runlog_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,19 +12,11 @@ enum {
   ENTRY_BYTES_MAX = 1 << 20,
   PUT_TRIES = 3,         /* of one entry whose fate is unknown */
   COLLISIONS_MAX = 1000, /* of one operation with other writers */
-  DIR_BYTES_MAX = 255,   /* what a file system takes for one component */
-};
-
-struct runlog {
-  store *s;
-  char prefix[STORE_KEY_MAX];
-  runlog_state st;
-  uint64_t term; /* ours, or RUNLOG_NONE */
 };
 
 /* ---- keys ---- */
 
-static int join(const char *prefix, const char *rest, char out[STORE_KEY_MAX], err *e) {
+int runlog_join(const char *prefix, const char *rest, char out[STORE_KEY_MAX], err *e) {
   int len = snprintf(out, STORE_KEY_MAX, "%s%s%s", prefix, prefix[0] ? "/" : "", rest);
   if (len < 0 || len >= STORE_KEY_MAX)
     return err_set(e, ERR_LIMIT, "the key \"%.100s.../%.300s\" is longer than %d bytes", prefix,
@@ -31,10 +24,10 @@ static int join(const char *prefix, const char *rest, char out[STORE_KEY_MAX], e
   return store_key_check(out, e);
 }
 
-static int key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], err *e) {
+int runlog_key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], err *e) {
   char name[64];
   snprintf(name, sizeof name, ".ckpt/log/%020" PRIu64 ".json", n);
-  return join(prefix, name, out, e);
+  return runlog_join(prefix, name, out, e);
 }
 
 const char *runlog_prefix(const runlog *log) {
@@ -42,13 +35,22 @@ const char *runlog_prefix(const runlog *log) {
 }
 
 int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e) {
-  return join(log->prefix, dir, out, e);
+  return runlog_join(log->prefix, dir, out, e);
 }
 
 int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_MAX], err *e) {
   char name[64];
   snprintf(name, sizeof name, ".ckpt/staging/%" PRIu64, attempt);
-  return join(log->prefix, name, out, e);
+  return runlog_join(log->prefix, name, out, e);
+}
+
+int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object object;
+  int rc = runlog_key_entry(log->prefix, n, key, e);
+  if (rc == 0) rc = log->s->ops->head(log->s, key, &object, e);
+  if (rc == 0) *out = object.mtime_ns;
+  return rc;
 }
 
 /* ---- texts ---- */
@@ -111,7 +113,7 @@ static int read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
   char key[STORE_KEY_MAX];
   buf text;
   buf_init(&text, ENTRY_BYTES_MAX);
-  int rc = key_entry(log->prefix, n, key, e);
+  int rc = runlog_key_entry(log->prefix, n, key, e);
   if (rc == 0) rc = log->s->ops->get(log->s, key, &text, e);
   if (rc == 0)
     rc = js_parse(text.data ? text.data : "", text.len, key, out, e);
@@ -131,7 +133,7 @@ static int fold(runlog *log, const json_t *entry, err *e) {
   return rc;
 }
 
-static int catch_up(runlog *log, err *e) {
+int runlog_catch_up(runlog *log, err *e) {
   for (;;) {
     json_t *entry = NULL;
     err why = {0};
@@ -146,14 +148,14 @@ static int catch_up(runlog *log, err *e) {
 int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
   char key[STORE_KEY_MAX];
   *out = NULL;
-  int rc = key_entry(prefix, 0, key, e);
+  int rc = runlog_key_entry(prefix, 0, key, e);
   if (rc < 0) return rc;
   runlog *log = calloc(1, sizeof *log);
   if (!log) return err_set(e, ERR_NOMEM, "open a log: out of memory");
   log->s = s;
   log->term = log->st.term.n = RUNLOG_NONE;
   memcpy(log->prefix, prefix, strlen(prefix) + 1);
-  rc = catch_up(log, e);
+  rc = runlog_catch_up(log, e);
   if (rc < 0)
     runlog_close(log);
   else
@@ -172,13 +174,13 @@ const runlog_state *runlog_view(const runlog *log) {
 }
 
 int runlog_refresh(runlog *log, err *e) {
-  int rc = catch_up(log, e);
+  int rc = runlog_catch_up(log, e);
   return rc < 0 ? rc : check_fence(log, e);
 }
 
 /* ---- appending ---- */
 
-static void set(json_t *object, const char *key, json_t *value, int *bad) {
+void runlog_set(json_t *object, const char *key, json_t *value, int *bad) {
   *bad |= json_object_set_new(object, key, value);
 }
 
@@ -186,11 +188,11 @@ static void set(json_t *object, const char *key, json_t *value, int *bad) {
 static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out, err *e) {
   const io *io = log->s->io;
   int bad = 0;
-  set(entry, "format", json_integer(RUNLOG_FORMAT), &bad);
-  set(entry, "reader", json_integer(RUNLOG_READER), &bad);
-  set(entry, "n", json_integer((json_int_t)log->st.next), &bad);
-  set(entry, "nonce", json_string(nonce), &bad);
-  set(entry, "time_ns", json_integer(io->now(io, IO_WALL)), &bad);
+  runlog_set(entry, "format", json_integer(RUNLOG_FORMAT), &bad);
+  runlog_set(entry, "reader", json_integer(RUNLOG_READER), &bad);
+  runlog_set(entry, "n", json_integer((json_int_t)log->st.next), &bad);
+  runlog_set(entry, "nonce", json_string(nonce), &bad);
+  runlog_set(entry, "time_ns", json_integer(io->now(io, IO_WALL)), &bad);
   if (bad) return err_set(e, ERR_NOMEM, "append to the log: out of memory");
   return js_print(entry, out, e);
 }
@@ -202,7 +204,7 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
  * merely can be read need not be. */
 static int settle(const runlog *log, uint64_t n, const char *nonce, const buf *text, err *e) {
   char key[STORE_KEY_MAX];
-  int rc = key_entry(log->prefix, n, key, e);
+  int rc = runlog_key_entry(log->prefix, n, key, e);
   for (int tries = 0; rc >= 0 && tries < PUT_TRIES; tries++) {
     err why = {0}, unread = {0};
     json_t *there = NULL;
@@ -231,7 +233,7 @@ static int check_ground(runlog *log, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
   if (log->st.next == 0) return 0;
-  int rc = key_entry(log->prefix, log->st.next - 1, key, e);
+  int rc = runlog_key_entry(log->prefix, log->st.next - 1, key, e);
   if (rc == 0) rc = log->s->ops->head(log->s, key, &object, e);
   if (rc != ERR_NOENT) return rc;
   return err_set(e, ERR_NOSTORE,
@@ -250,7 +252,7 @@ static int append(runlog *log, json_t *entry, err *e) {
               : finish(log, entry, nonce, &text, e);
   if (rc == 0) rc = check_ground(log, e);
   if (rc == 0) rc = settle(log, log->st.next, nonce, &text, e);
-  if (rc == 0) rc = catch_up(log, e);
+  if (rc == 0) rc = runlog_catch_up(log, e);
   if (rc == 1) {
     const char *ignored = NULL;
     rc = runlog_apply(&log->st, entry, &ignored, e);
@@ -261,18 +263,8 @@ static int append(runlog *log, json_t *entry, err *e) {
   return rc;
 }
 
-/* What an operation wants, judged on the log as it is known: an entry in *out (a new reference),
- * NULL there if nothing is left to do, or an error. */
-typedef struct request {
-  const char *text; /* the run's id, or the unit */
-  uint64_t attempt;
-  const runlog_writer *who;
-  const manifest *m;
-} request;
-typedef int plan_fn(const runlog *log, const request *r, json_t **out, err *e);
-
 /* Plans and appends until the entry stands. */
-static int carry_out(runlog *log, plan_fn *plan, const request *r, err *e) {
+int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r, err *e) {
   for (int i = 0; i < COLLISIONS_MAX; i++) {
     json_t *entry = NULL;
     int rc = check_fence(log, e);
@@ -285,220 +277,19 @@ static int carry_out(runlog *log, plan_fn *plan, const request *r, err *e) {
   return err_set(e, ERR_CONFLICT, "append to the log: lost %d races in a row", COLLISIONS_MAX);
 }
 
-/* A new entry; NULL adds up in `bad`, as in set(). */
-static json_t *new_entry(const char *type, uint64_t term, int *bad) {
+/* A new entry; NULL adds up in `bad`, as in runlog_set(). */
+json_t *runlog_new_entry(const char *type, uint64_t term, int *bad) {
   json_t *entry = json_object();
-  set(entry, "type", json_string(type), bad);
-  if (term != RUNLOG_NONE) set(entry, "term", json_integer((json_int_t)term), bad);
+  runlog_set(entry, "type", json_string(type), bad);
+  if (term != RUNLOG_NONE) runlog_set(entry, "term", json_integer((json_int_t)term), bad);
   return entry;
 }
 
-static int hand_over(json_t *entry, int bad, json_t **out, err *e) {
+int runlog_hand_over(json_t *entry, int bad, json_t **out, err *e) {
   if (!bad) {
     *out = entry;
     return 0;
   }
   json_decref(entry);
   return err_set(e, ERR_NOMEM, "append to the log: out of memory");
-}
-
-/* ---- run and term ---- */
-
-static int plan_run(const runlog *log, const request *r, json_t **out, err *e) {
-  if (log->st.next > 0) return 0;
-  int bad = 0;
-  json_t *entry = new_entry("run", RUNLOG_NONE, &bad);
-  set(entry, "run", js_name_new(r->text), &bad);
-  return hand_over(entry, bad, out, e);
-}
-
-static int plan_term(const runlog *log, const request *r, json_t **out, err *e) {
-  const runlog_writer *w = r->who;
-  int bad = 0;
-  json_t *entry = new_entry("term", log->st.next, &bad);
-  set(entry, "launch", js_name_new(w->launch), &bad);
-  set(entry, "job", js_name_new(w->job), &bad);
-  set(entry, "host", js_name_new(w->host), &bad);
-  set(entry, "boot", js_name_new(w->boot), &bad);
-  set(entry, "state", js_name_new(w->state), &bad);
-  set(entry, "pid", json_integer(w->pid), &bad);
-  set(entry, "start", json_integer((json_int_t)w->start), &bad);
-  return hand_over(entry, bad, out, e);
-}
-
-int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool continue_run,
-                 err *e) {
-  if (run_id[0] == 0 || strlen(run_id) >= RUNLOG_ID_MAX)
-    return err_set(e, ERR_INVAL, "a run's id has 1 to %d bytes", RUNLOG_ID_MAX - 1);
-  if (who->pid < 0 || who->start > INT64_MAX)
-    return err_set(e, ERR_INVAL, "a writer's pid or start time is out of range");
-  if (log->term != RUNLOG_NONE)
-    return err_set(e, ERR_INVAL, "this handle has opened term %" PRIu64 " already", log->term);
-  request r = {.text = run_id, .who = who};
-  int rc = catch_up(log, e);
-  if (rc == 0) rc = carry_out(log, plan_run, &r, e);
-  if (rc < 0) return rc;
-  if (log->st.run_id[0] == 0)
-    return err_set(e, ERR_FORMAT, "%s: the log's first entry names no run", log->prefix);
-  rc = runlog_check_run(log, run_id, continue_run, e);
-  if (rc == 0) rc = carry_out(log, plan_term, &r, e);
-  if (rc == 0) log->term = log->st.term.n;
-  return rc;
-}
-
-static int need_term(const runlog *log, err *e) {
-  return log->term == RUNLOG_NONE ? err_set(e, ERR_INVAL, "no term was opened on this log") : 0;
-}
-
-/* ---- attempts ---- */
-
-static int found_one(void *ctx, const char *key, bool is_prefix, const store_object *object) {
-  (void)ctx, (void)key, (void)is_prefix, (void)object;
-  return 1;
-}
-
-/* 1 if anything is at the key or below it. What a store refuses to look at (a symbolic link, say)
- * is something too. */
-static int occupied(store *s, const char *key, err *e) {
-  store_object object;
-  err why = {0};
-  int rc = s->ops->head(s, key, &object, &why);
-  if (rc == 0 || rc == ERR_INVAL) return 1;
-  if (rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
-  return s->ops->list(s, key, true, found_one, NULL, e);
-}
-
-/* A log below the unit's name: its entries would lie within a checkpoint. */
-static int refuse_group(const runlog *log, const char *unit, err *e) {
-  char group[STORE_KEY_MAX], key[STORE_KEY_MAX];
-  store_object object;
-  err why = {0};
-  int rc = join(log->prefix, unit, group, e);
-  if (rc == 0) rc = key_entry(group, 0, key, e);
-  if (rc < 0) return rc;
-  rc = log->s->ops->head(log->s, key, &object, &why);
-  if (rc == 0)
-    return err_set(e, ERR_INVAL,
-                   "\"%.200s\" cannot be a unit: %s is the log of a group of that name", unit, key);
-  return rc == ERR_NOENT || rc == ERR_INVAL ? 0 : err_set(e, rc, "%s", why.text);
-}
-
-/* The plain name, or the next generation's. The entry's own number makes that one unique, so it is
- * chosen anew whenever the number changes. */
-static int choose_dir(const runlog *log, const char *unit, char out[STORE_KEY_MAX], err *e) {
-  char key[STORE_KEY_MAX];
-  int rc = runlog_plain_free(&log->st, unit) ? runlog_key_dir(log, unit, key, e) : 1;
-  if (rc == 0) rc = occupied(log->s, key, e);
-  if (rc < 0) return rc;
-  if (rc == 0)
-    snprintf(out, STORE_KEY_MAX, "%s", unit);
-  else
-    snprintf(out, STORE_KEY_MAX, "%s.~%" PRIu64, unit, log->st.next);
-  if (strlen(out) > DIR_BYTES_MAX)
-    return err_set(e, ERR_INVAL, "\"%.300s\": the name of a directory is longer than %d bytes", out,
-                   DIR_BYTES_MAX);
-  return runlog_key_dir(log, out, key, e);
-}
-
-static int plan_attempt(const runlog *log, const request *r, json_t **out, err *e) {
-  char dir[STORE_KEY_MAX];
-  int bad = 0, rc = refuse_group(log, r->text, e);
-  if (rc == 0) rc = choose_dir(log, r->text, dir, e);
-  if (rc < 0) return rc;
-  json_t *entry = new_entry("attempt", log->term, &bad);
-  set(entry, "unit", js_name_new(r->text), &bad);
-  set(entry, "dir", js_name_new(dir), &bad);
-  return hand_over(entry, bad, out, e);
-}
-
-int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e) {
-  int rc = need_term(log, e);
-  if (rc == 0) rc = runlog_unit_check(unit, e);
-  if (rc == 0) rc = carry_out(log, plan_attempt, &(request){.text = unit}, e);
-  if (rc == 0) *out = log->st.next - 1;
-  return rc;
-}
-
-static int get_attempt(const runlog *log, uint64_t n, const runlog_attempt **out, err *e) {
-  *out = runlog_find_attempt(&log->st, n);
-  return *out ? 0 : err_set(e, ERR_INVAL, "the log has no attempt %" PRIu64, n);
-}
-
-static int closed(const runlog_attempt *attempt, err *e) {
-  return err_set(e, ERR_CONFLICT, "attempt %" PRIu64 " of \"%.200s\" is %s already", attempt->n,
-                 attempt->unit, attempt->fate == RUNLOG_SWEPT ? "given up" : "committed");
-}
-
-static int entry_about(const char *type, const runlog *log, uint64_t attempt, json_t **out,
-                       err *e) {
-  int bad = 0;
-  json_t *entry = new_entry(type, log->term, &bad);
-  set(entry, "attempt", json_integer((json_int_t)attempt), &bad);
-  return hand_over(entry, bad, out, e);
-}
-
-static int plan_adopt(const runlog *log, const request *r, json_t **out, err *e) {
-  const runlog_attempt *attempt;
-  int rc = get_attempt(log, r->attempt, &attempt, e);
-  if (rc < 0) return rc;
-  if (attempt->fate != RUNLOG_OPEN) return closed(attempt, e);
-  return attempt->owner == log->term ? 0 : entry_about("adopt", log, r->attempt, out, e);
-}
-
-int runlog_adopt(runlog *log, uint64_t attempt, err *e) {
-  int rc = need_term(log, e);
-  return rc < 0 ? rc : carry_out(log, plan_adopt, &(request){.attempt = attempt}, e);
-}
-
-static int plan_sweep(const runlog *log, const request *r, json_t **out, err *e) {
-  const runlog_attempt *attempt;
-  int rc = get_attempt(log, r->attempt, &attempt, e);
-  if (rc < 0 || attempt->fate == RUNLOG_SWEPT) return rc;
-  if (attempt->fate == RUNLOG_COMMITTED) return closed(attempt, e);
-  return entry_about("sweep", log, r->attempt, out, e);
-}
-
-int runlog_sweep(runlog *log, uint64_t attempt, err *e) {
-  int rc = need_term(log, e);
-  return rc < 0 ? rc : carry_out(log, plan_sweep, &(request){.attempt = attempt}, e);
-}
-
-/* ---- commit ---- */
-
-/* An attempt that is committed with the same root is what the caller wants: an earlier call's
- * answer may have been lost for good. */
-static int plan_commit(const runlog *log, const request *r, json_t **out, err *e) {
-  const runlog_attempt *attempt;
-  const manifest *m = r->m;
-  int bad = 0, rc = get_attempt(log, r->attempt, &attempt, e);
-  if (rc < 0) return rc;
-  const runlog_commit *done = runlog_commit_of(&log->st, r->attempt);
-  if (done && digest_equal(&done->root, &m->root)) return 0;
-  if (attempt->fate != RUNLOG_OPEN) return closed(attempt, e);
-  if (attempt->owner != log->term)
-    return err_set(e, ERR_CONFLICT,
-                   "attempt %" PRIu64 " belongs to term %" PRIu64 ": adopt it first", attempt->n,
-                   attempt->owner);
-  if (strcmp(attempt->unit, m->unit) != 0)
-    return err_set(e, ERR_INVAL, "attempt %" PRIu64 " is of \"%.200s\", the manifest of \"%.200s\"",
-                   attempt->n, attempt->unit, m->unit);
-  rc = entry_about("commit", log, r->attempt, out, e);
-  if (rc < 0) return rc;
-  char hex[HASH_HEX_MAX];
-  digest_hex(&m->root, hex);
-  set(*out, "kind", json_string(manifest_kind_name(m->kind)), &bad);
-  if (m->step != MATCH_NO_STEP) set(*out, "step", json_integer(m->step), &bad);
-  set(*out, "files", json_integer((json_int_t)manifest_files(m)), &bad);
-  set(*out, "bytes", json_integer((json_int_t)manifest_bytes(m)), &bad);
-  set(*out, "digest", json_string(hash_name(m->hash)), &bad);
-  set(*out, "root", json_string(hex), &bad);
-  return hand_over(*out, bad, out, e);
-}
-
-int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, uint64_t *out, err *e) {
-  int rc = need_term(log, e);
-  if (rc == 0 && m->root.len == 0) rc = err_set(e, ERR_INVAL, "the manifest is not sealed");
-  if (rc == 0) rc = carry_out(log, plan_commit, &(request){.attempt = attempt, .m = m}, e);
-  if (rc == 0 && out) *out = runlog_commit_of(&log->st, attempt)->n;
-  return rc;
 }

@@ -10,6 +10,8 @@
  *   adopt    a newer term takes over an attempt of an older one
  *   sweep    an attempt is given up; nothing follows it
  *   commit   the one atomic publish: the attempt's manifest is valid
+ *   drop     a commit is no longer kept: readers stop choosing it
+ *   delete   its data may go now; the log keeps its name for ever
  *
  * The state is plain data made by folding entries (runlog_apply); effects are the get and put of
  * one small object. A handle is used by one thread at a time. */
@@ -25,6 +27,7 @@
 #include "store/store.h"
 
 enum { RUNLOG_FORMAT = 0, RUNLOG_READER = 0, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
+enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256 };
 #define RUNLOG_NONE UINT64_MAX
 
 /* Who writes. Also what a term says of itself. */
@@ -54,6 +57,8 @@ typedef struct runlog_attempt {
   char *dir;  /* "last.ckpt", or "last.ckpt.~7" */
 } runlog_attempt;
 
+typedef enum runlog_life { RUNLOG_LIVE, RUNLOG_DROPPED, RUNLOG_DELETED } runlog_life;
+
 typedef struct runlog_commit {
   uint64_t n;
   uint64_t attempt;
@@ -62,7 +67,13 @@ typedef struct runlog_commit {
   int64_t step;
   int64_t time_ns;
   uint64_t files, bytes;
-  digest root; /* of the manifest's table */
+  digest root;           /* of the manifest's table */
+  char *metrics;         /* a JSON object as text, at most RUNLOG_METRICS_MAX bytes, or NULL */
+  char *policy, *reason; /* who wanted it, and why; NULL: not stated */
+  runlog_life life;
+  uint64_t drop;   /* number of the `drop` entry */
+  int64_t drop_ns; /* its time, by its writer's clock */
+  char *drop_policy, *drop_reason;
 } runlog_commit;
 
 typedef struct runlog_state {
@@ -126,16 +137,37 @@ int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e);
 int runlog_adopt(runlog *log, uint64_t attempt, err *e);
 /* Gives an open attempt up (ours, or one of an older term). Fine if it is swept already. */
 int runlog_sweep(runlog *log, uint64_t attempt, err *e);
-/* Commits our open attempt with its sealed manifest. *out (may be NULL) is the commit's number. */
-int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, uint64_t *out, err *e);
+/* Commits our open attempt with its sealed manifest, from which policy and metrics are taken (those
+ * that are too large stay in the manifest alone). `reason` (may be NULL): why it was wanted. *out
+ * (may be NULL) is the commit's number. */
+int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const char *reason,
+                          uint64_t *out, err *e);
+
+/* Marks a live commit as no longer kept, or one that was dropped as deletable. With a term of ours,
+ * or as a guest without one (`rm` from elsewhere): a guest fences nobody, and never makes entry 0.
+ * `may` (NULL: yes) is asked on the log as the entry follows it, anew whenever somebody else
+ * appended in between: ERR_CONFLICT if it says no. Fine if it is so already. ERR_INVAL: there is no
+ * such commit, or one that is live is to be deleted. */
+typedef bool runlog_may_fn(void *ctx, const runlog_state *state, const runlog_commit *commit);
+int runlog_drop(runlog *log, uint64_t commit, const char *policy, const char *reason,
+                runlog_may_fn *may, void *ctx, err *e);
+int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, err *e);
 
 const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n);
 /* The commit of that attempt; NULL if it has none. */
 const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt);
-/* The newest commit of a unit name; NULL if there is none. `unit` NULL: of all. */
+/* The commit of that number; NULL if there is none. */
+const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n);
+/* The newest live commit of a unit name; NULL if there is none. `unit` NULL: of all. */
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);
-/* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation. */
+/* The same, dropped and deleted ones too. */
+const runlog_commit *runlog_newest_ever(const runlog_state *s, const char *unit);
+/* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation; dropped
+ * and deleted ones too. */
 const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir);
+
+/* When entry `n` came into being by the store's own clock, which no writer's clock can shorten. */
+int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e);
 
 /* The place that it was opened at. */
 const char *runlog_prefix(const runlog *log);

@@ -1,14 +1,12 @@
 /* The pure half of the log: folding one entry after the other into the state. Every reader, of any
  * version, must come to the same state, so what is ignored here is as much part of the format as
  * what is taken. */
-#include "runlog.h"
+#include "runlog_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { UNIT_BYTES_MAX = 255 };
 
 /* What every entry has. */
 typedef struct head {
@@ -18,71 +16,6 @@ typedef struct head {
   char what[40]; /* "log entry 7", for errors */
 } head;
 
-void runlog_state_free(runlog_state *s) {
-  for (size_t i = 0; i < s->attempt_count; i++) {
-    free(s->attempts[i].unit);
-    free(s->attempts[i].dir);
-  }
-  free(s->attempts);
-  free(s->commits);
-  free(s->plain);
-  *s = (runlog_state){.term.n = RUNLOG_NONE};
-}
-
-int runlog_unit_check(const char *unit, err *e) {
-  const char *why = unit[0] == 0                    ? "is empty"
-                    : strlen(unit) > UNIT_BYTES_MAX ? "is longer than 255 bytes"
-                    : strchr(unit, '/')             ? "has a slash"
-                    : !strcmp(unit, ".")            ? "is a relative directory"
-                    : !strcmp(unit, "..")           ? "is a relative directory"
-                    : !strcmp(unit, ".ckpt")        ? "is kept for the log itself"
-                                                    : NULL;
-  if (!why) return 0;
-  buf shown;
-  buf_init(&shown, 3 * strlen(unit));
-  js_name_escape(unit, &shown);
-  err_set(e, ERR_INVAL, "\"%.300s\" cannot be a unit's name: it %s",
-          buf_failed(&shown) ? "?" : shown.data, why);
-  buf_free(&shown);
-  return ERR_INVAL;
-}
-
-/* "x.~6" */
-static bool looks_like_generation(const char *unit) {
-  size_t at = strlen(unit), end = at;
-  while (at > 0 && unit[at - 1] >= '0' && unit[at - 1] <= '9') at--;
-  return at < end && at >= 2 && unit[at - 1] == '~' && unit[at - 2] == '.';
-}
-
-/* Where `unit` is in the table of plain names, or the empty place where it would be. */
-static size_t plain_slot(const runlog_state *s, const char *unit) {
-  uint64_t sum = 14695981039346656037u; /* FNV-1a */
-  for (const char *at = unit; *at; at++) sum = (sum ^ (unsigned char)*at) * 1099511628211u;
-  size_t slot = (size_t)(sum & (s->plain_room - 1));
-  while (s->plain[slot] && strcmp(s->attempts[s->plain[slot] - 1].unit, unit) != 0)
-    slot = (slot + 1) & (s->plain_room - 1);
-  return slot;
-}
-
-bool runlog_plain_free(const runlog_state *s, const char *unit) {
-  if (looks_like_generation(unit)) return false;
-  return s->plain_room == 0 || s->plain[plain_slot(s, unit)] == 0;
-}
-
-/* Keeps the table at most half full. */
-static int plain_grow(runlog_state *s) {
-  if (2 * (s->plain_count + 1) <= s->plain_room) return 0;
-  size_t *old = s->plain, old_room = s->plain_room;
-  size_t *grown = calloc(old_room ? 2 * old_room : 16, sizeof *grown);
-  if (!grown) return ERR_NOMEM;
-  s->plain = grown;
-  s->plain_room = old_room ? 2 * old_room : 16;
-  for (size_t i = 0; i < old_room; i++)
-    if (old[i]) grown[plain_slot(s, s->attempts[old[i] - 1].unit)] = old[i];
-  free(old);
-  return 0;
-}
-
 /* Makes room for one more element; NULL when out of memory. */
 static void *grow(void *array, size_t count, size_t *room, size_t size) {
   if (count < *room) return array;
@@ -90,41 +23,6 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
   void *grown = realloc(array, more * size);
   if (grown) *room = more;
   return grown;
-}
-
-static runlog_attempt *attempt_of(const runlog_state *s, uint64_t n) {
-  size_t low = 0, high = s->attempt_count;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (s->attempts[mid].n == n) return &s->attempts[mid];
-    if (s->attempts[mid].n < n)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return NULL;
-}
-
-const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n) {
-  return attempt_of(s, n);
-}
-
-const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt) {
-  for (size_t i = s->commit_count; i-- > 0;)
-    if (s->commits[i].attempt == attempt) return &s->commits[i];
-  return NULL;
-}
-
-const runlog_commit *runlog_newest(const runlog_state *s, const char *unit) {
-  for (size_t i = s->commit_count; i-- > 0;)
-    if (!unit || strcmp(s->commits[i].unit, unit) == 0) return &s->commits[i];
-  return NULL;
-}
-
-const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir) {
-  for (size_t i = s->commit_count; i-- > 0;)
-    if (strcmp(s->commits[i].dir, dir) == 0) return &s->commits[i];
-  return NULL;
 }
 
 static int no_memory(const head *h, err *e) {
@@ -201,7 +99,7 @@ static bool of_newest_term(const runlog_state *s, const head *h) {
 /* Two attempts never share a directory: its name is derived from what only this entry has. */
 static const char *judge_attempt(const runlog_state *s, const head *h, const char *unit,
                                  const char *dir) {
-  char later[UNIT_BYTES_MAX + 32];
+  char later[RUNLOG_UNIT_MAX + 32];
   if (runlog_unit_check(unit, NULL) < 0) return "its unit's name is not allowed";
   if (!of_newest_term(s, h)) return "its writer is not of the newest term";
   snprintf(later, sizeof later, "%s.~%" PRIu64, unit, h->n);
@@ -220,12 +118,12 @@ static int apply_attempt(runlog_state *s, const json_t *entry, const head *h, co
   if (*why) goto out;
   runlog_attempt *grown = grow(s->attempts, s->attempt_count, &s->attempt_room, sizeof *grown);
   if (grown) s->attempts = grown;
-  if (!grown || plain_grow(s) < 0) {
+  if (!grown || runlog_plain_grow(s) < 0) {
     rc = no_memory(h, e);
     goto out;
   }
   if (strcmp(unit, dir) == 0) {
-    s->plain[plain_slot(s, unit)] = s->attempt_count + 1;
+    s->plain[runlog_plain_slot(s, unit)] = s->attempt_count + 1;
     s->plain_count++;
   }
   s->attempts[s->attempt_count++] =
@@ -243,7 +141,7 @@ static int open_attempt(runlog_state *s, const json_t *entry, const head *h, run
   uint64_t n;
   int rc = get_number(entry, "attempt", h->what, &n, e);
   if (rc < 0) return rc;
-  *out = attempt_of(s, n);
+  *out = runlog_attempt_at(s, n);
   if (!*out)
     *why = "there is no such attempt";
   else if ((*out)->fate != RUNLOG_OPEN)
@@ -307,6 +205,38 @@ static int get_commit(const json_t *entry, const head *h, runlog_commit *out, er
   return 0;
 }
 
+/* A text that the log may carry for people; what is no text says nothing. Its writer made it plain;
+ * it is done again, as it will be printed. */
+static int get_text(const json_t *entry, const head *h, const char *key, char **out, err *e) {
+  const char *text = json_string_value(json_object_get(entry, key));
+  buf plain;
+  *out = NULL;
+  if (!text || !*text) return 0;
+  buf_init(&plain, RUNLOG_REASON_MAX);
+  js_plain(text, RUNLOG_REASON_MAX - 1, &plain);
+  if (!buf_failed(&plain)) *out = buf_take(&plain);
+  buf_free(&plain);
+  return *out ? 0 : no_memory(h, e);
+}
+
+static int get_metrics(const json_t *entry, const head *h, char **out, err *e) {
+  const json_t *value = json_object_get(entry, "metrics");
+  buf text;
+  *out = NULL;
+  if (!json_is_object(value)) return 0;
+  buf_init(&text, 2 * RUNLOG_METRICS_MAX); /* numbers may be printed in another way */
+  int rc = js_print(value, &text, NULL);
+  if (rc == 0) *out = buf_take(&text);
+  buf_free(&text);
+  return rc == 0 || rc == ERR_LIMIT ? 0 : no_memory(h, e);
+}
+
+static int get_texts(const json_t *entry, const head *h, runlog_commit *out, err *e) {
+  int rc = get_metrics(entry, h, &out->metrics, e);
+  if (rc == 0) rc = get_text(entry, h, "policy", &out->policy, e);
+  return rc < 0 ? rc : get_text(entry, h, "reason", &out->reason, e);
+}
+
 static int apply_commit(runlog_state *s, const json_t *entry, const head *h, const char **why,
                         err *e) {
   runlog_commit commit = {.n = h->n, .time_ns = h->time_ns};
@@ -322,6 +252,11 @@ static int apply_commit(runlog_state *s, const json_t *entry, const head *h, con
   runlog_commit *grown = grow(s->commits, s->commit_count, &s->commit_room, sizeof *grown);
   if (!grown) return no_memory(h, e);
   s->commits = grown;
+  rc = get_texts(entry, h, &commit, e);
+  if (rc < 0) {
+    runlog_free_texts(&commit);
+    return rc;
+  }
   commit.attempt = attempt->n;
   commit.unit = attempt->unit;
   commit.dir = attempt->dir;
@@ -330,13 +265,60 @@ static int apply_commit(runlog_state *s, const json_t *entry, const head *h, con
   return 0;
 }
 
+/* The commit that an entry is about. A guest has no term; who has one must not be fenced. */
+static int known_commit(const runlog_state *s, const json_t *entry, const head *h,
+                        runlog_commit **out, const char **why, err *e) {
+  uint64_t n;
+  int rc = get_number(entry, "commit", h->what, &n, e);
+  if (rc < 0) return rc;
+  *out = runlog_commit_at(s, n);
+  if (!*out)
+    *why = "there is no such commit";
+  else if (h->term != RUNLOG_NONE && !of_newest_term(s, h))
+    *why = "its writer is not of the newest term";
+  return 0;
+}
+
+static int apply_drop(runlog_state *s, const json_t *entry, const head *h, const char **why,
+                      err *e) {
+  runlog_commit *c;
+  char *policy = NULL, *reason = NULL;
+  int rc = known_commit(s, entry, h, &c, why, e);
+  if (rc == 0 && !*why && c->life != RUNLOG_LIVE) *why = "the commit is dropped already";
+  if (rc < 0 || *why) return rc;
+  rc = get_text(entry, h, "policy", &policy, e);
+  if (rc == 0) rc = get_text(entry, h, "reason", &reason, e);
+  if (rc < 0) {
+    free(policy);
+    return rc;
+  }
+  c->life = RUNLOG_DROPPED;
+  c->drop = h->n;
+  c->drop_ns = h->time_ns;
+  c->drop_policy = policy;
+  c->drop_reason = reason;
+  return 0;
+}
+
+/* The data goes only after a drop, so that readers had the time to see it. */
+static int apply_delete(runlog_state *s, const json_t *entry, const head *h, const char **why,
+                        err *e) {
+  runlog_commit *c;
+  int rc = known_commit(s, entry, h, &c, why, e);
+  if (rc == 0 && !*why && c->life != RUNLOG_DROPPED)
+    *why = c->life == RUNLOG_LIVE ? "the commit was not dropped" : "the commit is deleted already";
+  if (rc == 0 && !*why) c->life = RUNLOG_DELETED;
+  return rc;
+}
+
 typedef int apply_fn(runlog_state *, const json_t *, const head *, const char **, err *);
 static const struct {
   const char *type;
   apply_fn *apply;
 } types[] = {
-    {"run", apply_run},     {"term", apply_term},   {"attempt", apply_attempt},
-    {"adopt", apply_adopt}, {"sweep", apply_sweep}, {"commit", apply_commit},
+    {"run", apply_run},     {"term", apply_term},     {"attempt", apply_attempt},
+    {"adopt", apply_adopt}, {"sweep", apply_sweep},   {"commit", apply_commit},
+    {"drop", apply_drop},   {"delete", apply_delete},
 };
 
 static int get_head(const json_t *entry, head *h, uint64_t *stated, apply_fn **apply, err *e) {

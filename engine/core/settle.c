@@ -58,6 +58,35 @@ static int remove_files(store *s, const places *at, err *e) {
   return rc < 0 ? rc : s->ops->remove_prefix(s, at->staging, e);
 }
 
+/* The data of a deleted commit. Its directory is the log's, whatever is left in it. Where it cannot
+ * go in one step, the manifest goes first: without it nobody takes the rest for a checkpoint. */
+static int remove_deleted(store *s, const places *at, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object object;
+  err why = {0};
+  int rc = 0;
+  if (store_can(s, STORE_CAP_PUBLISH)) {
+    rc = s->ops->remove_prefix(s, at->staging, e);
+    if (rc < 0) return rc;
+    rc = s->ops->publish(s, at->dir, at->staging, &why);
+    if (rc == 0) return s->ops->remove_prefix(s, at->staging, e);
+  }
+  rc = manifest_key(at->dir, key, &why);
+  if (rc == 0) rc = s->ops->head(s, key, &object, &why);
+  if (rc == 0) rc = s->ops->remove(s, key, &why);
+  if (rc < 0 && rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
+  return s->ops->remove_prefix(s, at->dir, e);
+}
+
+int settle_remove(store *s, const runlog *log, const runlog_commit *c, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), c->attempt);
+  places at;
+  if (!a || c->life != RUNLOG_DELETED)
+    return err_set(e, ERR_INVAL, "%s is not deleted in the log: its data stays", c->dir);
+  int rc = places_of(log, a, &at, e);
+  return rc < 0 ? rc : remove_deleted(s, &at, e);
+}
+
 static void remove_or_say(store *s, const places *at, const log_sink *sink) {
   err why = {0};
   if (remove_files(s, at, &why) < 0)
@@ -75,15 +104,16 @@ int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink
   return rc;
 }
 
-/* What of swept attempts is still there. */
+/* What of swept attempts and of deleted commits is still there. */
 typedef struct litter {
   const runlog_state *state;
-  bool *there; /* for each attempt of the state */
+  const bool *gone; /* for each attempt of the state: nothing of it should be there */
+  bool *there;      /* for each attempt of the state */
   size_t count;
 } litter;
 
 static void note(litter *l, size_t i) {
-  if (l->state->attempts[i].fate != RUNLOG_SWEPT || l->there[i]) return;
+  if (!l->gone[i] || l->there[i]) return;
   l->there[i] = true;
   l->count++;
 }
@@ -122,24 +152,49 @@ static int find_litter(store *s, const runlog *log, litter *l, err *e) {
   return rc < 0 ? rc : s->ops->list(s, runlog_prefix(log), true, on_dir, l, e);
 }
 
-/* Two listings, whatever the log's length; none if nothing was ever swept. */
-static void remove_litter(store *s, const runlog *log, const log_sink *sink) {
-  litter l = {.state = runlog_view(log)};
-  err why = {0};
-  size_t swept = 0;
-  for (size_t i = 0; i < l.state->attempt_count; i++)
-    swept += l.state->attempts[i].fate == RUNLOG_SWEPT;
-  if (!swept) return;
-  l.there = calloc(l.state->attempt_count, sizeof *l.there);
-  int rc = l.there ? find_litter(s, log, &l, &why)
-                   : err_set(&why, ERR_NOMEM, "out of memory for %zu attempts", swept);
-  if (rc < 0) log_say(sink, LOG_WARN, "cannot look for what was given up: %s", why.text);
-  for (size_t i = 0; l.count && i < l.state->attempt_count; i++) {
-    places at;
-    if (l.there[i] && places_of(log, &l.state->attempts[i], &at, NULL) == 0)
-      remove_or_say(s, &at, sink);
+/* The attempts of which nothing should be there; how many they are. */
+static size_t find_gone(const runlog_state *state, bool *gone) {
+  size_t count = 0, c = 0;
+  for (size_t i = 0; i < state->attempt_count; i++)
+    gone[i] = state->attempts[i].fate == RUNLOG_SWEPT;
+  for (c = 0; c < state->commit_count; c++) {
+    const runlog_attempt *a = runlog_find_attempt(state, state->commits[c].attempt);
+    if (a && state->commits[c].life == RUNLOG_DELETED) gone[a - state->attempts] = true;
   }
-  free(l.there);
+  for (size_t i = 0; i < state->attempt_count; i++) count += gone[i];
+  return count;
+}
+
+/* Removes what is there of attempt number i. */
+static void remove_one(store *s, const runlog *log, size_t i, const log_sink *sink) {
+  const runlog_attempt *a = &runlog_view(log)->attempts[i];
+  const runlog_commit *c = runlog_commit_of(runlog_view(log), a->n);
+  places at;
+  err why = {0};
+  if (places_of(log, a, &at, NULL) < 0) return;
+  if (!c)
+    remove_or_say(s, &at, sink);
+  else if (remove_deleted(s, &at, &why) < 0)
+    log_say(sink, LOG_WARN, "data of %s, which is deleted, is left for a later clean-up: %s",
+            c->dir, why.text);
+}
+
+void settle_litter(store *s, const runlog *log, const log_sink *sink) {
+  const runlog_state *state = runlog_view(log);
+  err why = {0};
+  bool *gone = calloc(state->attempt_count + 1, sizeof *gone);
+  bool *there = calloc(state->attempt_count + 1, sizeof *there);
+  litter l = {.state = state, .gone = gone, .there = there};
+  int rc = 0;
+  if (!gone || !there)
+    rc = err_set(&why, ERR_NOMEM, "out of memory for %zu attempts", state->attempt_count);
+  else if (find_gone(state, gone) > 0)
+    rc = find_litter(s, log, &l, &why);
+  if (rc < 0) log_say(sink, LOG_WARN, "cannot look for what was given up: %s", why.text);
+  for (size_t i = 0; l.count && i < state->attempt_count; i++)
+    if (there[i]) remove_one(s, log, i, sink);
+  free(gone);
+  free(there);
 }
 
 /* ---- finishing ---- */
@@ -176,7 +231,7 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
   }
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
-  rc = runlog_commit_attempt(log, n, &m, NULL, e);
+  rc = runlog_commit_attempt(log, n, &m, NULL, NULL, e);
   manifest_free(&m);
   return rc;
 }
@@ -197,15 +252,15 @@ int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e) {
     if (rc == 0) rc = finish(s, log, n, sink, e);
     if (rc == ERR_CONFLICT) rc = 0; /* somebody swept it meanwhile */
   }
-  if (rc == 0) remove_litter(s, log, sink);
+  if (rc == 0) settle_litter(s, log, sink);
   return rc;
 }
 
-int settle_own(store *s, runlog *log, const log_sink *sink, err *e) {
+int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *e) {
   int rc = 0;
   for (uint64_t n = 0; rc == 0 && (n = next_open(log, n)) != RUNLOG_NONE; n++) {
     const runlog_state *state = runlog_view(log);
-    if (runlog_find_attempt(state, n)->owner != state->term.n) continue;
+    if (n == keep || runlog_find_attempt(state, n)->owner != state->term.n) continue;
     rc = settle_give_up(s, log, n, sink, e);
     if (rc == ERR_CONFLICT) rc = 0; /* it was committed, only the answer was lost */
   }

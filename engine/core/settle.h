@@ -24,8 +24,17 @@ int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e);
  */
 int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
-/* Gives up every open attempt of our own term: jobs that failed, and could not even sweep. */
-int settle_own(store *s, runlog *log, const log_sink *sink, err *e);
+/* Removes the data of a commit that the log says is deleted. Fine if it is gone already; what a
+ * failure, or a crash, leaves is litter. */
+int settle_remove(store *s, const runlog *log, const runlog_commit *c, err *e);
+
+/* Removes what is still there of swept attempts and deleted commits: two listings, whatever the
+ * log's length; none if there are no such. What cannot be removed is logged, no error. */
+void settle_litter(store *s, const runlog *log, const log_sink *sink);
+
+/* Gives up every open attempt of our own term but `keep` (RUNLOG_NONE: all): jobs that failed, and
+ * could not even sweep. */
+int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *e);
 
 /* Reads and checks the manifest of a checkpoint directory ("<prefix>/<dir>"; "": the store's own
  * root). ERR_NOENT if there is none. */

@@ -90,7 +90,7 @@ typedef struct look_over {
   const char *stem;  /* of a group, with its dot; else NULL */
   bool at_top;       /* the unit is the directory itself: markers stand here */
   uint64_t files, unknown;
-  bool *required, *present; /* by number of the marker */
+  bool *required, *present; /* by number of the marker; those of the tests behind them */
   structure found;
   char *why;
   size_t len;
@@ -106,6 +106,13 @@ static void note_markers(look_over *l, const char *name, const struct stat *st) 
     const rules_marker *m = &l->rules->markers[i];
     if (strcmp(name, m->name) == 0) l->present[i] = st->st_size > 0 || rules_marker_by_user(m);
     if (m->signature && match_glob(m->signature, name)) l->required[i] = true;
+  }
+  for (size_t i = 0; i < l->rules->test_count; i++) {
+    const rules_test *t = &l->rules->tests[i];
+    if (t->op != RULES_MARKER) continue;
+    size_t at = l->rules->marker_count + i;
+    l->required[at] = rules_needs(l->rules, RULES_MARKER, t->name);
+    if (strcmp(name, t->name) == 0) l->present[at] = true;
   }
 }
 
@@ -136,10 +143,16 @@ static int visit(void *ctx, const fs_entry *entry, err *e) {
   return look_at(l, relative, entry->name, e);
 }
 
+/* The markers that the frameworks write are asked for only where the built-in conditions hold. */
 static void judge_markers(look_over *l) {
-  for (size_t i = 0; i < l->rules->marker_count && l->found != STRUCTURE_TORN; i++)
-    if (l->required[i] && !l->present[i])
-      torn(l, l->rules->markers[i].name, "is missing, and it is written last");
+  size_t known = l->rules->marker_count, count = known + l->rules->test_count;
+  bool builtin = rules_needs(l->rules, RULES_KNOWN, NULL);
+  for (size_t i = 0; i < count && l->found != STRUCTURE_TORN; i++) {
+    bool holds = i >= known || builtin || rules_marker_by_user(&l->rules->markers[i]);
+    if (holds && l->required[i] && !l->present[i])
+      torn(l, i < known ? l->rules->markers[i].name : l->rules->tests[i - known].name,
+           "is missing, and it is written last");
+  }
 }
 
 /* The directory that a unit's files are in, relative to the root, and how a group's names begin. */
@@ -181,9 +194,10 @@ int structure_of_unit(const io *io, const char *root, const char *path, match_ki
                  .found = STRUCTURE_UNKNOWN,
                  .why = why,
                  .len = len};
-  l.required = calloc(2 * rules->marker_count + 1, sizeof *l.required);
+  size_t markers = rules->marker_count + rules->test_count;
+  l.required = calloc(2 * markers + 1, sizeof *l.required);
   if (!l.required) return err_set(e, ERR_NOMEM, "look at %s: out of memory", path);
-  l.present = l.required + rules->marker_count;
+  l.present = l.required + markers;
   rc = walk(&l, path, kind, e);
   if (rc == 0 && l.found != STRUCTURE_TORN && l.files > 0 && l.unknown == 0)
     l.found = STRUCTURE_SOUND;

@@ -57,7 +57,8 @@ struct batch {
   tree *tree;
   const manifest *m;
   const char *prefix, *dir;
-  bool staged, twice;
+  unsigned how; /* STORE_STAGED, STORE_RESUME */
+  bool twice;
   transfer_finding *finding;
   void *ctx;
   pthread_mutex_t mutex;
@@ -188,7 +189,7 @@ static int send_file(const struct batch *b, tree_file *f, const char *path, cons
   free(f->blocks); /* of an earlier try */
   f->blocks = calloc(count ? count : 1, sizeof *f->blocks);
   int rc = f->blocks ? 0 : err_set(e, ERR_NOMEM, "send %s: out of memory", path);
-  if (rc == 0) rc = ops->write_open(t->store, key, f->size, b->staged, &to, e);
+  if (rc == 0) rc = ops->write_open(t->store, key, f->size, b->how, t->cancel, &to, e);
   if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
   if (rc == 0) rc = same_file(t->io, f, fd, path, e);
   if (rc == 0) rc = hash_of_blocks(t->hash, f->blocks, count, &f->file, e);
@@ -214,9 +215,9 @@ static int up_one(void *ctx, size_t i) {
   return rc < 0 ? note_error(b, &e, rc) : 0;
 }
 
-int transfer_up(const transfer *t, tree *from, const char *prefix, bool staged, bool twice,
+int transfer_up(const transfer *t, tree *from, const char *prefix, unsigned how, bool twice,
                 err *e) {
-  struct batch b = {.t = t, .tree = from, .prefix = prefix, .staged = staged, .twice = twice};
+  struct batch b = {.t = t, .tree = from, .prefix = prefix, .how = how, .twice = twice};
   return run_batch(&b, from->count, up_one, e);
 }
 

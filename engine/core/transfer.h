@@ -30,8 +30,10 @@ typedef struct transfer {
  * is not what the tree says, before or after it was read, is ERR_RETIRED. After a failure the file
  * at fault does not show, but those that were sent before it stay: the prefix is the caller's to
  * remove. `twice`: the content is
- * read again and compared, because the times prove nothing. `staged` as in store.h. */
-int transfer_up(const transfer *t, tree *from, const char *prefix, bool staged, bool twice, err *e);
+ * read again and compared, because the times prove nothing. `how`: STORE_STAGED, STORE_RESUME
+ * (store.h). */
+int transfer_up(const transfer *t, tree *from, const char *prefix, unsigned how, bool twice,
+                err *e);
 
 /* Brings everything of the manifest (sealed or parsed; else ERR_INVAL, here and below) into the
  * directory `to`, which must exist and be empty: data checked block by block (ERR_CORRUPT names

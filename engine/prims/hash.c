@@ -1,10 +1,12 @@
 #include "hash.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <xxhash.h>
 
 struct hash {
@@ -174,4 +176,25 @@ bad:
   memset(out, 0, sizeof *out);
   return err_set(e, ERR_FORMAT, "\"%.80s\" is not a %s digest: %zu lower-case hex digits expected",
                  hex, hash_name(kind), 2 * len);
+}
+
+int hash_sha256_hex(const void *data, size_t len, char out[HASH_HEX_MAX], err *e) {
+  digest d;
+  out[0] = 0;
+  int rc = hash_bytes(HASH_SHA256, data, len, &d, e);
+  if (rc == 0) digest_hex(&d, out);
+  return rc;
+}
+
+int hash_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+                     uint8_t out[HASH_BYTES_MAX], err *e) {
+  /* OpenSSL takes a NULL key for "the one before". */
+  if (!key) key = "";
+  if (key_len > INT_MAX) return err_set(e, ERR_LIMIT, "a key of %zu bytes", key_len);
+  return HMAC(EVP_sha256(), key, (int)key_len, data, len, out, NULL) ? 0 : openssl_failed(e);
+}
+
+int hash_md5(const void *data, size_t len, uint8_t out[HASH_MD5_BYTES], err *e) {
+  if (EVP_Digest(data ? data : "", len, out, NULL, EVP_md5(), NULL)) return 0;
+  return err_set(e, ERR_UNSUPPORTED, "OpenSSL computes no MD5 here: is it in FIPS mode?");
 }

@@ -38,6 +38,14 @@ int hash_of_blocks(hash_kind kind, const digest *blocks, size_t count, digest *o
 /* How many blocks a file of this size has. */
 size_t hash_block_count(uint64_t size);
 
+/* What object stores ask for. */
+int hash_sha256_hex(const void *data, size_t len, char out[HASH_HEX_MAX], err *e);
+int hash_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+                     uint8_t out[HASH_BYTES_MAX], err *e);
+/* MD5 finds damage on the way, no more. ERR_UNSUPPORTED where the system forbids it (FIPS). */
+enum { HASH_MD5_BYTES = 16 };
+int hash_md5(const void *data, size_t len, uint8_t out[HASH_MD5_BYTES], err *e);
+
 int digest_equal(const digest *a, const digest *b); /* 1 or 0; two empty ones are not equal */
 void digest_hex(const digest *d, char out[HASH_HEX_MAX]);
 int digest_parse(hash_kind kind, const char *hex, digest *out, err *e); /* ERR_FORMAT */

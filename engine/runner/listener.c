@@ -17,6 +17,8 @@ typedef struct client {
   int fd; /* -1: a free place */
   size_t used, room;
   char *data; /* what came of a line that is not whole yet */
+  char *out;  /* what the socket did not take of a long answer; NULL: nothing */
+  size_t out_size, out_sent;
 } client;
 
 struct listener {
@@ -80,6 +82,7 @@ int listener_open(listener **out, const char *path, char error[LISTENER_ERROR_MA
 static void drop(client *c) {
   close(c->fd);
   free(c->data);
+  free(c->out);
   *c = (client){.fd = -1};
 }
 
@@ -100,7 +103,8 @@ size_t listener_fds(const listener *l, struct pollfd *fds) {
   size_t count = 0;
   for (size_t i = 0; i < LISTENER_CLIENTS; i++)
     if (l->clients[i].fd >= 0)
-      fds[count++] = (struct pollfd){.fd = l->clients[i].fd, .events = POLLIN};
+      fds[count++] =
+          (struct pollfd){.fd = l->clients[i].fd, .events = l->clients[i].out ? POLLOUT : POLLIN};
   /* When all places are taken, who comes next waits in the kernel's queue. */
   if (l->fd >= 0 && count < LISTENER_CLIENTS)
     fds[count++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
@@ -133,32 +137,86 @@ static int accept_client(listener *l) {
   return 0;
 }
 
-/* A client that does not read its answers is dropped: nobody waits for it. */
-static bool answer(const client *c, const char *error) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *f = open_memstream(&text, &size);
-  if (!f) return false;
+/* Sends what waits; false when the client is gone. */
+static bool send_rest(client *c) {
+  while (c->out_sent < c->out_size) {
+    ssize_t n =
+        send(c->fd, c->out + c->out_sent, c->out_size - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN;
+    c->out_sent += (size_t)n;
+  }
+  free(c->out);
+  c->out = NULL;
+  c->out_size = c->out_sent = 0;
+  return true;
+}
+
+/* A client that does not read its short answers is dropped: nobody waits for it. A long one may
+ * need several turns; until it is out, nothing more is read of this client. */
+static bool send_answer(client *c, const char *text, size_t size, bool is_long) {
+  if (c->out) {
+    char *out =
+        size + c->out_size <= LISTENER_ANSWER_MAX ? realloc(c->out, c->out_size + size) : NULL;
+    if (!out) return false;
+    memcpy(out + c->out_size, text, size);
+    c->out = out;
+    c->out_size += size;
+    return true;
+  }
+  ssize_t n = send(c->fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n == (ssize_t)size) return true;
+  if (!is_long || (n < 0 && errno != EAGAIN)) return false;
+  size_t sent = n < 0 ? 0 : (size_t)n;
+  c->out = malloc(size - sent);
+  if (!c->out) return false;
+  memcpy(c->out, text + sent, size - sent);
+  c->out_size = size - sent;
+  c->out_sent = 0;
+  return true;
+}
+
+static void write_answer(FILE *f, const char *error, const char *lines, size_t size) {
+  size_t count = 0;
+  if (!error && size > LISTENER_ANSWER_MAX / 2) error = "the answer is too long";
+  for (size_t i = 0; i < size; i++) count += lines[i] == '\n';
   if (error) {
     fputs("{\"error\":", f);
     text_json(f, error);
     fputs("}\n", f);
+  } else if (size > 0) {
+    fprintf(f, "{\"ok\":true,\"lines\":%zu}\n", count);
+    fwrite(lines, 1, size, f);
   } else {
     fputs("{\"ok\":true}\n", f);
   }
-  bool whole = fclose(f) == 0;
-  bool sent = whole && send(c->fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
+static bool answer(client *c, const char *error, const char *lines, size_t size) {
+  char *text = NULL;
+  size_t room = 0;
+  FILE *f = open_memstream(&text, &room);
+  if (!f) return false;
+  write_answer(f, error, lines, size);
+  bool sent = fclose(f) == 0 && send_answer(c, text, room, !error && size > 0);
   free(text);
   return sent;
 }
 
 /* Hands on a line that ends at `end`, where a NUL may be written. */
-static bool take_line(const client *c, char *line, char *end, listener_fn *fn, void *ctx) {
+static bool take_line(client *c, char *line, char *end, listener_fn *fn, void *ctx) {
+  char *lines = NULL;
+  size_t size = 0;
   if (end > line && end[-1] == '\r') end--;
-  if (memchr(line, 0, (size_t)(end - line))) return answer(c, "the line has a NUL byte");
+  if (memchr(line, 0, (size_t)(end - line))) return answer(c, "the line has a NUL byte", NULL, 0);
   *end = 0;
   if (!*line) return true;
-  return answer(c, fn(ctx, line));
+  FILE *f = open_memstream(&lines, &size);
+  if (!f) return false;
+  const char *error = fn(ctx, line, f);
+  bool sent = fclose(f) == 0 && answer(c, error, lines, size);
+  free(lines);
+  return sent;
 }
 
 static bool make_room(client *c) {
@@ -174,6 +232,7 @@ static bool make_room(client *c) {
 
 /* Reads once; false when the client is to be dropped. */
 static bool serve_client(client *c, listener_fn *fn, void *ctx) {
+  if (c->out) return send_rest(c);
   if (!make_room(c)) return false;
   ssize_t n = read(c->fd, c->data + c->used, c->room - c->used - 1);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
@@ -188,7 +247,7 @@ static bool serve_client(client *c, listener_fn *fn, void *ctx) {
   }
   c->used = (size_t)(end - from);
   if (c->used > LISTENER_LINE_MAX) {
-    answer(c, "the line is longer than 65536 bytes");
+    answer(c, "the line is longer than 65536 bytes", NULL, 0);
     return false;
   }
   memmove(c->data, from, c->used);

@@ -1,23 +1,25 @@
 /* listener: the socket on which the job's processes report results (CKPT_SOCKET).
  *
  * A stream socket. A client sends JSON objects, one on each line, and gets a line for each:
- * {"ok":true} or {"error":"..."}. Only our own user and root are listened to. Memory is bounded: a
- * line has at most LISTENER_LINE_MAX bytes, and further clients wait while LISTENER_CLIENTS are
- * connected. */
+ * {"ok":true}, {"error":"..."}, or {"ok":true,"lines":N} and then N lines of text. Only our own
+ * user and root are listened to. Memory is bounded: a line has at most LISTENER_LINE_MAX bytes, an
+ * answer LISTENER_ANSWER_MAX, and further clients wait while LISTENER_CLIENTS are connected. */
 #ifndef RUNNER_LISTENER_H
 #define RUNNER_LISTENER_H
 
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum { LISTENER_LINE_MAX = 64 * 1024, LISTENER_CLIENTS = 64, LISTENER_FDS = LISTENER_CLIENTS + 1 };
-enum { LISTENER_ERROR_MAX = 512 };
+enum { LISTENER_ERROR_MAX = 512, LISTENER_ANSWER_MAX = 256 * 1024 };
 
 typedef struct listener listener;
 
-/* Takes one line (without its end, ended by NUL): returns NULL if it is accepted, else why not; the
- * text is read at once. */
-typedef const char *listener_fn(void *ctx, const char *line);
+/* Takes one line (without its end, ended by NUL; it may be overwritten): returns NULL if it is
+ * accepted, else why not; the text is read at once. What it writes to `answer`, whole lines,
+ * follows the {"ok":...}. */
+typedef const char *listener_fn(void *ctx, char *line, FILE *answer);
 
 /* Binds `path`, whose directory exists; a socket that an earlier run left there is replaced.
  * Returns 0, or -1 with a text in `error`; then *out is NULL. */

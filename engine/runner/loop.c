@@ -1,17 +1,21 @@
-/* `run` and `watch`: the loop around one run. It sleeps in poll() until a signal, the engine, a
- * client of the socket or a time that was set wakes it; with nothing due it has no wake-ups of its
- * own. */
+/* `run`, `watch` and `sync`: the loop around one run. It sleeps in poll() until a signal, the
+ * engine, a client of the socket or a time that was set wakes it; with nothing due it has no
+ * wake-ups of its own. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "processes.h"
+#include "progress.h"
+#include "question.h"
 #include "report.h"
 #include "start.h"
 #include "verbs.h"
@@ -30,6 +34,7 @@ typedef struct loop {
   double stop_at;      /* nothing is waited for after this: the end of the grace */
   double kill_at;      /* PHASE_SWEEPING: what is left gets SIGKILL */
   double lost_at;      /* a killed child that still has not ended is given up */
+  double kept_at;      /* PHASE_DRAINING: retention is not waited for any longer */
   double unmatched_at; /* see whether files come that belong to no checkpoint */
   double dispatch_at;  /* the engine failed: try again */
   unsigned failures;   /* of the engine: in a row; in all while draining */
@@ -38,18 +43,13 @@ typedef struct loop {
   uint64_t seen;       /* signals that came, a bit each */
   bool deadline;       /* stop_at came before all was durable */
   bool stopped;        /* we stopped the job because a newer run writes */
+  progress progress;
 } loop;
 
 static double now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static int64_t wall_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* Whoever signals us sends SIGKILL when the grace is over: what is left of it is for ending the
@@ -178,12 +178,16 @@ static void take_engine(loop *l) {
   ckpt_completion c = {.size = sizeof c};
   while (ckpt_next(l->s->engine, &c) == 1) {
     report_completion(&c);
+    if (l->s->o->verb == VERB_SYNC && c.kind == CKPT_DROPPED)
+      report_info("%s is not saved: a newer one of its kind is in the store", c.unit);
+    if (l->s->o->json) completion_json(stdout, &c);
     if (c.kind == CKPT_FENCED) on_fenced(l);
   }
 }
 
-static const char *take_result(void *ctx, const char *json) {
+static const char *take_line(void *ctx, char *json, FILE *answer) {
   loop *l = ctx;
+  if (is_question(json)) return question_answer(l->s->run, json, answer);
   ckpt_event event = {.size = sizeof event, .kind = CKPT_EVENT_RESULT, .json = json};
   return ckpt_notify(l->s->run, &event, NULL) < 0 ? ckpt_error(l->s->engine) : NULL;
 }
@@ -239,15 +243,19 @@ static void signal_rest(const process_list *rest, int signo) {
   }
 }
 
-static bool list_rest(process_list *rest) {
+static bool list_rest(const loop *l, process_list *rest) {
   int rc = processes_below(getpid(), rest);
   if (rc != 0) report_warning("cannot look for what the job left running: %s", strerror(-rc));
+  /* The policies' helper is our child too, and none of the job's. */
+  int helper = ckpt_helper_pid(l->s->engine);
+  for (size_t i = 0; i < rest->count; i++)
+    if (rest->items[i].pid == helper) rest->items[i--] = rest->items[--rest->count];
   return rc == 0 && rest->count > 0;
 }
 
 static void begin_sweep(loop *l) {
   process_list rest = {0};
-  if (list_rest(&rest)) {
+  if (list_rest(l, &rest)) {
     /* After a signal it may be one of these that saves: it has what is left of the grace. */
     double least = l->s->o->grace_s < 5 ? l->s->o->grace_s : 5;
     l->kill_at = isinf(l->stop_at) ? now_s() + least : l->stop_at;
@@ -263,7 +271,7 @@ static void sweep(loop *l) {
   enum { ROUNDS = 5 };
   process_list rest = {0};
   if (l->kills == 0 && l->stop_at < l->kill_at) l->kill_at = l->stop_at;
-  if (!list_rest(&rest)) {
+  if (!list_rest(l, &rest)) {
     child_is_gone(l);
   } else if (now_s() >= l->kill_at) {
     if (l->kills++ < ROUNDS) {
@@ -293,10 +301,14 @@ static void advance_running(loop *l) {
 static void advance_draining(loop *l) {
   enum { FAILURES = 5 };
   ckpt_run_status status = status_of(l);
-  if ((status.pending == 0 && status.settling == 0) || status.fenced || l->failures >= FAILURES) {
+  bool saved = status.pending == 0 && status.settling == 0;
+  /* Then what is no longer kept is removed; if the store makes that hard, the next run does it. */
+  if (saved && isinf(l->kept_at)) l->kept_at = now_s() + patience(l->s->o->grace_s);
+  if ((saved && (status.keeping == 0 || now_s() >= l->kept_at)) || status.fenced ||
+      l->failures >= FAILURES) {
     l->phase = PHASE_OVER;
   } else if (now_s() >= l->stop_at) {
-    l->deadline = true;
+    l->deadline = !saved;
     l->phase = PHASE_OVER;
   }
 }
@@ -325,9 +337,9 @@ static void advance(loop *l) {
 /* ---- waiting ---- */
 
 static int timeout_ms(const loop *l) {
-  double at = earlier(l->unmatched_at, l->dispatch_at);
+  double at = earlier(earlier(l->unmatched_at, l->dispatch_at), l->progress.next_at);
   if (l->phase == PHASE_SWEEPING) at = earlier(at, l->kill_at);
-  if (l->phase == PHASE_DRAINING) at = earlier(at, l->stop_at);
+  if (l->phase == PHASE_DRAINING) at = earlier(at, earlier(l->stop_at, l->kept_at));
   /* Once the child was killed, its own end is what is waited for. */
   if (l->phase == PHASE_RUNNING) at = earlier(at, isinf(l->lost_at) ? l->stop_at : l->lost_at);
   if (isinf(at)) return -1;
@@ -348,28 +360,57 @@ static void wait_once(loop *l) {
     l->phase = PHASE_OVER;
   }
   if (n > 0) {
-    int rc = listener_serve(l->s->listener, fds + OWN, clients, take_result, l);
+    int rc = listener_serve(l->s->listener, fds + OWN, clients, take_line, l);
     if (rc != 0) report_warning("results of the job are no longer taken: %s", strerror(-rc));
   }
   take_signals(l);
   if (isinf(l->dispatch_at) || now_s() >= l->dispatch_at) take_engine(l);
+  progress_look(&l->progress, l->s->run, now_s());
+}
+
+static void begin_progress(loop *l) {
+  struct winsize size = {0};
+  bool terminal = isatty(STDERR_FILENO);
+  if (terminal) ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+  progress_begin(&l->progress, l->s->o->level < 0, terminal, size.ws_col);
 }
 
 static void run_loop(loop *l) {
   enum { UNMATCHED_S = 45 };
-  l->stop_at = l->kill_at = l->lost_at = l->dispatch_at = INFINITY;
+  l->stop_at = l->kill_at = l->lost_at = l->kept_at = l->dispatch_at = INFINITY;
   l->unmatched_at = now_s() + UNMATCHED_S;
+  begin_progress(l);
   take_engine(l);
+  if (l->s->o->verb == VERB_SYNC) { /* whoever wrote this is gone: what is there is all */
+    notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT, .clean = true});
+    take_engine(l);
+    l->phase = PHASE_DRAINING;
+  }
   for (advance(l); l->phase != PHASE_OVER; advance(l)) wait_once(l);
+  report_status(NULL);
 }
 
 /* ---- the verbs ---- */
+
+static void decide_sync(loop *l) {
+  session *s = l->s;
+  outcome_decide_sync(&s->out, l->deadline, s->found);
+  if (s->out.exit_code != EXIT_NOTHING) return;
+  snprintf(
+      s->error, sizeof s->error,
+      "there is no complete checkpoint in %.500s (ckpt-lua help sync: --unit says what one is)",
+      ckpt_run_dir(s->run));
+  report_error("%s", s->error);
+}
 
 static int finish(loop *l) {
   session *s = l->s;
   outcome_take(&s->out, s->run);
   if (s->out.status.committed == 0 && s->out.status.unmatched > 0) report_unmatched(&s->out.status);
-  outcome_decide(&s->out, l->deadline, l->stopped, s->o->require_commit);
+  if (s->o->verb == VERB_SYNC)
+    decide_sync(l);
+  else
+    outcome_decide(&s->out, l->deadline, l->stopped, s->o->require_commit);
   if (s->out.exit_code == 0 && l->broken != CKPT_OK) {
     s->out.exit_code = exit_code_of(l->broken);
     s->out.reason = "engine";
@@ -377,12 +418,16 @@ static int finish(loop *l) {
   return s->out.exit_code;
 }
 
+static const char *verb_name(const options *o) {
+  return o->verb == VERB_RUN ? "run" : o->verb == VERB_WATCH ? "watch" : "sync";
+}
+
 int verb_run(const options *o) {
   session s;
-  int64_t begin = wall_ns();
+  int64_t begin = command_wall_ns();
   int code = session_start(&s, o);
   loop l = {.s = &s};
-  s.out.verb = o->verb == VERB_RUN ? "run" : "watch";
+  s.out.verb = verb_name(o);
   s.out.begin_ns = begin;
   if (code == 0) {
     run_loop(&l);
@@ -392,12 +437,12 @@ int verb_run(const options *o) {
     s.out.reason = "start";
     if (s.run) outcome_take(&s.out, s.run);
   }
-  s.out.end_ns = wall_ns();
+  s.out.end_ns = command_wall_ns();
   /* Before the run is closed: its lock is what makes the state directory ours. */
   if (s.run) {
     outcome_print(&s.out);
     outcome_write(&s.out, ckpt_run_state(s.run));
   }
   session_close(&s);
-  return code;
+  return o->json ? command_end(code) : code;
 }

@@ -37,15 +37,53 @@ static const struct verb {
     {VERB_WATCH, "watch", verb_run, "watch --dir DIR --to URI [options]",
      "the same beside a job that already runs; ends on TERM or INT",
      "Exit code: 0 when all that is complete is durable; else as those of run.\n"},
+    {VERB_SYNC, "sync", verb_sync, "sync DIR --to URI [options]",
+     "commit the complete checkpoints of a directory once, and end",
+     "For a directory in which nobody writes any more. Nothing is deleted, neither here nor at "
+     "the\n"
+     "target. What nothing proves to be whole is named and not saved.\n"
+     "Exit code: 0 all is durable, 3 some could not be saved, 4 there is no checkpoint in DIR;\n"
+     "else as those of run.\n"},
     {VERB_RESTORE, "restore", verb_restore, "restore URI [NAME] --dir DIR [options]",
      "copy a checkpoint back, every byte compared",
      "URI is what --to was, or a checkpoint in it. Without NAME the newest of each group.\n"
      "Prints the path of each one. Exit code: 4 there is none, 5 it is damaged.\n"},
     {VERB_LS, "ls", verb_ls, "ls URI [options]", "list the checkpoints that were committed",
-     "Oldest first, group by group.\n"},
+     "Oldest first, group by group. Exit code: 4 no run has written there, 10 no such store.\n"},
+    {VERB_SHOW, "show", verb_show, "show URI [NAME] [options]",
+     "tell all about one checkpoint: who wanted it saved, why, its metrics",
+     "Without NAME the newest. With --json each of its files too. Exit code: 4 there is none.\n"},
+    {VERB_LATEST, "latest", verb_latest, "latest URI [options]",
+     "print the name of the newest checkpoint",
+     "--uri prints its address, for other tools. Exit code: 4 there is none.\n"},
     {VERB_VERIFY, "verify", verb_verify, "verify URI [NAME] [options]",
      "read every byte of one checkpoint, or of all, and compare",
      "URI may also be a checkpoint that was copied elsewhere. Exit code: 5 if any is bad.\n"},
+    {VERB_WHY, "why", verb_why, "why NAME|PATH [--dir DIR] [--to URI] [options]",
+     "say what became of a checkpoint or a file, and why it was not saved",
+     "Asks the run while it is alive, else reads what it wrote down.\n"},
+    {VERB_PLAN, "plan", verb_plan, "plan URI [-p POLICY] [options]",
+     "say what retention would do at a target now, and why; changes nothing", NULL},
+    {VERB_RM, "rm", verb_rm, "rm URI NAME | rm URI --all [options]",
+     "stop keeping a checkpoint, and delete it when the grace is over",
+     "It is hidden at once; its data goes in a later pass, when --grace-delete has passed (with\n"
+     "--grace-delete 0: now). The newest one and pinned ones are refused: exit code 11.\n"},
+    {VERB_PIN, "pin", verb_pin, "pin URI NAME [--for TIME] [options]",
+     "keep a checkpoint from being deleted",
+     "Prints the pin's id, for unpin. Exit code: 4 there is no such checkpoint.\n"},
+    {VERB_UNPIN, "unpin", verb_unpin, "unpin URI NAME|ID [options]",
+     "take back one pin, or all of a checkpoint", "Exit code: 4 there is none.\n"},
+    {VERB_NOTIFY, "notify", verb_notify, "notify KEY=VALUE... | notify '{\"json\":...}' [options]",
+     "tell the run a result, from inside the job",
+     "Numbers, true and false are sent as such, all else as text. checkpoint=NAME says which\n"
+     "checkpoint is meant. The run is that of $CKPT_SOCKET, or of --dir.\n"
+     "Exit code: 0 taken (whatever a policy then does with it), 1 refused, or with --wait not\n"
+     "saved; 4 no run is alive.\n"},
+    {VERB_STATUS, "status", verb_status, "status [DIR] [options]",
+     "say how a run stands, or how the last one ended",
+     "The run that watches DIR; inside of a job its own. Exit code: 4 there was none.\n"},
+    {VERB_EXEC, "exec", verb_exec, "exec FILE [ARGS...]", "run a Lua script with require \"ckpt\"",
+     "Exit code: that of the script; 127 if our program for scripts is not there.\n"},
     {VERB_VERSION, "version", verb_version, "version [--json]", "say which version this is", NULL},
     {VERB_HELP, "help", verb_help, "help [VERB]", "explain a verb", NULL},
 };
@@ -60,7 +98,7 @@ static const struct verb *find_verb(const char *name) {
 static int unknown_verb(const char *name) {
   const char *names[VERBS];
   for (int i = 0; i < VERBS; i++) names[i] = verbs[i].name;
-  const char *near = options_nearest(name, names, VERBS);
+  const char *near = words_nearest(name, names, VERBS);
   if (near)
     report_error("there is no verb '%s'; did you mean %s?", name, near);
   else

@@ -1,11 +1,11 @@
 #include "options.h"
 
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ckpt.h"
+#include "durations.h"
 
 enum option_id {
   OPT_DIR,
@@ -17,24 +17,44 @@ enum option_id {
   OPT_LAUNCH_ID,
   OPT_RESTORE,
   OPT_RESUME_ARG,
+  OPT_POLICY,
+  OPT_SETTING,
+  OPT_IN_PROCESS,
   OPT_UNIT,
   OPT_EXCLUDE,
   OPT_MARKER,
   OPT_QUIET,
   OPT_POLL,
+  OPT_MAX_DELETE,
+  OPT_NO_DELETE,
+  OPT_GRACE_DELETE,
+  OPT_SINGLE_WRITER,
   OPT_GRACE,
   OPT_USR1,
   OPT_REQUIRE_COMMIT,
   OPT_ON_FENCED,
-  OPT_INTO,
+  OPT_ALL,
+  OPT_FOR,
+  OPT_URI,
+  OPT_WAIT,
   OPT_JSON,
+  OPT_DRY_RUN,
   OPT_LESS,
   OPT_MORE,
   OPT_HELP
 };
 
-enum { BOTH = VERB_RUN | VERB_WATCH, LISTS = VERB_RESTORE | VERB_LS | VERB_VERIFY };
-enum { ALL = BOTH | LISTS | VERB_VERSION | VERB_HELP };
+enum {
+  JOBS = VERB_RUN | VERB_WATCH,
+  WRITERS = JOBS | VERB_SYNC,
+  ASKS = VERB_NOTIFY | VERB_STATUS,
+  DELETES = JOBS | VERB_PLAN,
+  PRINTS = VERB_SYNC | VERB_RESTORE | VERB_LS | VERB_SHOW | VERB_LATEST | VERB_VERIFY | VERB_WHY |
+           VERB_PLAN | VERB_RM | VERB_PIN | VERB_UNPIN | VERB_STATUS | VERB_VERSION,
+  DRY = VERB_SYNC | VERB_RESTORE | VERB_RM | VERB_PIN,
+  COMMANDS = VERB_RUN | VERB_EXEC,
+  ALL = (VERB_HELP << 1) - 1
+};
 
 static const struct spec {
   enum option_id id;
@@ -44,136 +64,90 @@ static const struct spec {
   unsigned verbs;
   const char *help;
 } specs[] = {
-    {OPT_DIR, "dir", 0, "DIR", BOTH, "the directory in which the job writes its checkpoints"},
-    {OPT_TO, "to", 0, "URI", BOTH, "where they are kept: a path, file://... or mem://..."},
-    {OPT_INTO, "dir", 0, "DIR", VERB_RESTORE, "where to put it; nothing there is replaced"},
-    {OPT_STATE, "state", 0, "DIR", BOTH, "for our own files (default: DIR.ckpt beside DIR)"},
-    {OPT_RUN, "run", 0, "ID", BOTH, "name of the run (default: made of command and DIR)"},
-    {OPT_CONTINUE_RUN, "continue-run", 0, NULL, BOTH, "go on in a target of another run"},
-    {OPT_TAKE_OVER, "take-over", 0, NULL, BOTH, "push a writer aside that may be alive"},
-    {OPT_LAUNCH_ID, "launch-id", 0, "ID", BOTH,
+    {OPT_DIR, "dir", 0, "DIR", WRITERS, "the directory in which the job writes its checkpoints"},
+    {OPT_TO, "to", 0, "URI", WRITERS, "where they are kept: a path, file://..., s3://BUCKET/..."},
+    {OPT_DIR, "dir", 0, "DIR", VERB_RESTORE, "where to put it; nothing there is replaced"},
+    {OPT_DIR, "dir", 0, "DIR", ASKS | VERB_WHY, "the directory that the run watches"},
+    {OPT_TO, "to", 0, "URI", VERB_WHY, "the target, for what this machine does not know"},
+    {OPT_STATE, "state", 0, "DIR", WRITERS | ASKS | VERB_WHY,
+     "for our own files (default: DIR.ckpt beside DIR)"},
+    {OPT_RUN, "run", 0, "ID", WRITERS, "name of the run (default: made of command and DIR)"},
+    {OPT_CONTINUE_RUN, "continue-run", 0, NULL, WRITERS, "go on in a target of another run"},
+    {OPT_TAKE_OVER, "take-over", 0, NULL, WRITERS, "push a writer aside that may be alive"},
+    {OPT_LAUNCH_ID, "launch-id", 0, "ID", WRITERS,
      "names this launch; the same ID takes over at once"},
     {OPT_RESTORE, "restore", 0, "WHAT", VERB_RUN,
      "auto (default), never, required, or a checkpoint: NAME or URI"},
     {OPT_RESUME_ARG, "resume-arg", 0, "'STR {}'", VERB_RUN,
      "added to COMMAND when there is a checkpoint; {} is its path"},
-    {OPT_UNIT, "unit", 0, "GLOB", BOTH,
+    {OPT_POLICY, "policy", 'p', "NAME|PATH", WRITERS | VERB_PLAN,
+     "what to save and keep; repeatable (default: default; builtin: none)"},
+    {OPT_SETTING, "option", 'o', "NAME=VALUE", WRITERS | VERB_PLAN,
+     "an option of the policies; repeatable"},
+    {OPT_IN_PROCESS, "policy-in-process", 0, NULL, WRITERS | VERB_PLAN,
+     "run policies that you trust without a helper process"},
+    {OPT_UNIT, "unit", 0, "GLOB", WRITERS,
      "what one checkpoint is, e.g. 'checkpoint-{step}/'; repeatable"},
-    {OPT_EXCLUDE, "exclude", 0, "GLOB", BOTH, "files that are no part of one; repeatable"},
-    {OPT_MARKER, "marker", 0, "NAME", BOTH, "a file that each complete one has; repeatable"},
-    {OPT_QUIET, "quiet", 0, "SECONDS", BOTH, "closed files count after this rest (default: 30)"},
-    {OPT_POLL, "poll", 0, NULL, BOTH, "list DIR now and then; do not trust inotify"},
-    {OPT_GRACE, "grace", 0, "SECONDS", BOTH, "time from a signal to the end (default: 30)"},
+    {OPT_EXCLUDE, "exclude", 0, "GLOB", WRITERS, "files that are no part of one; repeatable"},
+    {OPT_MARKER, "marker", 0, "NAME", WRITERS, "a file that each complete one has; repeatable"},
+    {OPT_QUIET, "quiet", 0, "TIME", WRITERS, "closed files count after this rest (default: 30s)"},
+    {OPT_POLL, "poll", 0, NULL, JOBS, "list DIR now and then; do not trust inotify"},
+    {OPT_MAX_DELETE, "max-delete", 0, "N%", DELETES,
+     "share that one pass may stop keeping (default: 25%, at least one)"},
+    {OPT_NO_DELETE, "no-delete", 0, NULL, DELETES,
+     "what is no longer kept is hidden; its data stays"},
+    {OPT_GRACE_DELETE, "grace-delete", 0, "TIME", DELETES | VERB_RM,
+     "from no longer kept to deleted (default: 24h)"},
+    {OPT_SINGLE_WRITER, "single-writer", 0, NULL, WRITERS,
+     "nobody else writes to this target: the store need not arbitrate"},
+    {OPT_GRACE, "grace", 0, "TIME", WRITERS, "time from a signal to the end (default: 30s)"},
     {OPT_USR1, "usr1", 0, NULL, VERB_RUN,
      "SIGUSR1 is a warning too: pass it on; it starts no grace"},
     {OPT_REQUIRE_COMMIT, "require-commit", 0, NULL, VERB_RUN, "exit 4 if this run saved nothing"},
     {OPT_ON_FENCED, "on-fenced", 0, "WHAT", VERB_RUN,
      "a newer run writes here: stop (default) or detach (go on unsaved)"},
-    {OPT_JSON, "json", 0, NULL, LISTS | VERB_VERSION, "one JSON object for each line"},
+    {OPT_ALL, "all", 0, NULL, VERB_RM, "every checkpoint, the newest too"},
+    {OPT_FOR, "for", 0, "TIME", VERB_PIN, "how long, e.g. 7d (default: until it is unpinned)"},
+    {OPT_URI, "uri", 0, NULL, VERB_LATEST, "print where it is, for other tools"},
+    {OPT_WAIT, "wait", 0, NULL, VERB_NOTIFY, "return when nothing waits to be saved any more"},
+    {OPT_JSON, "json", 0, NULL, PRINTS, "one JSON object for each line"},
+    {OPT_DRY_RUN, "dry-run", 'n', NULL, DRY, "say what would be done, and write nothing"},
     {OPT_LESS, NULL, 'q', NULL, ALL, "errors and the last line only"},
     {OPT_MORE, "verbose", 'v', NULL, ALL, "say more"},
     {OPT_HELP, "help", 'h', NULL, ALL, "this text"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
-bool word_list_add(word_list *list, const char *word) {
-  char **items = realloc(list->items, (list->count + 2) * sizeof *items);
-  if (!items) return false;
-  list->items = items;
-  items[list->count] = strdup(word);
-  items[list->count + 1] = NULL;
-  return items[list->count++] != NULL;
-}
-
-void word_list_free(word_list *list) {
-  for (size_t i = 0; i < list->count; i++) free(list->items[i]);
-  free(list->items);
-  *list = (word_list){0};
-}
+/* The words behind the options. `run` and `exec` (COMMANDS) take a command, whose options are its
+ * own. */
+static const struct places {
+  unsigned verbs;
+  int least, most;
+  const char *missing;
+} places[] = {
+    {VERB_RESTORE | VERB_VERIFY | VERB_SHOW | VERB_RM, 1, 2, "URI"},
+    {VERB_LS | VERB_LATEST | VERB_PLAN, 1, 1, "URI"},
+    {VERB_PIN, 2, 2, "URI and NAME"},
+    {VERB_UNPIN, 2, 2, "URI and NAME, or the pin's ID"},
+    {VERB_WHY, 1, 1, "NAME or PATH"},
+    {VERB_SYNC | VERB_STATUS | VERB_HELP, 0, 1, ""},
+    {VERB_NOTIFY, 1, 256, "KEY=VALUE"},
+    {ALL, 0, 0, ""},
+};
 
 void options_free(options *o) {
   word_list_free(&o->units);
   word_list_free(&o->excludes);
   word_list_free(&o->markers);
+  word_list_free(&o->policies);
+  word_list_free(&o->settings);
 }
 
-/* ---- words ---- */
-
-int options_words(word_list *out, const char *text, const char *path) {
-  char *word = NULL;
-  size_t room = 0;
-  char quote = 0;
-  FILE *f = NULL; /* the word that is being read */
-  int rc = 0;
-  for (const char *p = text; rc == 0; p++) {
-    bool blank = *p == ' ' || *p == '\t' || *p == '\n';
-    if (*p == 0 && quote) {
-      rc = -1;
-    } else if (*p == 0 || (blank && !quote)) {
-      if (f) {
-        bool whole = fclose(f) == 0;
-        if (!whole || !word_list_add(out, word)) rc = -2;
-        free(word);
-        f = NULL;
-        word = NULL;
-      }
-      if (*p == 0) break;
-    } else {
-      if (!f) f = open_memstream(&word, &room);
-      if (!f)
-        rc = -2;
-      else if (*p == quote)
-        quote = 0;
-      else if (!quote && (*p == '\'' || *p == '"'))
-        quote = *p;
-      else if (p[0] == '{' && p[1] == '}')
-        fputs(path, f), p++;
-      else if (*p == '\\' && p[1] && (!quote || (quote == '"' && (p[1] == '"' || p[1] == '\\'))))
-        fputc(*++p, f);
-      else
-        fputc(*p, f);
-    }
-  }
-  if (f) {
-    fclose(f);
-    free(word);
-  }
-  return rc;
-}
-
-/* ---- did you mean ---- */
-
-/* The edit distance between two words, at most WORD_MAX characters of each. */
-static size_t distance(const char *a, const char *b) {
-  enum { WORD_MAX = 31 };
-  size_t row[WORD_MAX + 1];
-  size_t n = strnlen(a, WORD_MAX), m = strnlen(b, WORD_MAX);
-  for (size_t j = 0; j <= m; j++) row[j] = j;
-  for (size_t i = 1; i <= n; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= m; j++) {
-      size_t best = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      if (row[j] + 1 < best) best = row[j] + 1;
-      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      row[j] = best;
-    }
-  }
-  return row[m];
-}
-
-const char *options_nearest(const char *word, const char *const *words, size_t count) {
-  const char *nearest = NULL;
-  size_t best = 3; /* further away it would be a guess */
-  for (size_t i = 0; i < count; i++) {
-    size_t d = distance(word, words[i]);
-    if (d < best && d < strlen(words[i])) {
-      best = d;
-      nearest = words[i];
-    }
-  }
-  return nearest;
+const char *const *options_policies(const options *o) {
+  static const char *const implied[] = {"default", NULL};
+  if (o->policies.count == 0) return implied;
+  return strcmp(o->policies.items[0], "builtin") == 0 ? NULL
+                                                      : (const char *const *)o->policies.items;
 }
 
 /* ---- parsing ---- */
@@ -186,19 +160,30 @@ typedef struct parser {
 
 #define FAIL(p, ...) (snprintf((p)->error, OPTIONS_ERROR_MAX, __VA_ARGS__), -1)
 
-/* "2.5", "30s", "5m", "1h". */
-static int take_seconds(parser *p, const char *name, const char *text, double *out) {
-  char *end;
-  double value = strtod(text, &end);
-  double unit = 1;
-  if (end != text && *end && !end[1]) {
-    unit = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
-    end++;
-  }
-  if (end == text || *end || unit == 0 || !isfinite(value) || value < 0 || value * unit > 1e9)
-    return FAIL(p, "--%s: '%s' is no number of seconds", name, text);
-  *out = value * unit;
-  return 0;
+static int take_time(parser *p, const char *name, const char *text, double *out) {
+  if (duration_read(text, out)) return 0;
+  return FAIL(p, "--%s: '%s' is no time; say 30s, 5m, 24h or 7d", name, text);
+}
+
+static int take_share(parser *p, const char *name, const char *text, double *out) {
+  if (share_read(text, out)) return 0;
+  return FAIL(p, "--%s: '%s' is no share; say 25%% or 0.25 (nothing at all: --no-delete)", name,
+              text);
+}
+
+/* A policy's setting has a name; what it may be is for the policy to say. */
+static int take_setting(parser *p, const char *text) {
+  const char *equals = strchr(text, '=');
+  if (!equals || equals == text)
+    return FAIL(p, "--option: '%s' is not NAME=VALUE, e.g. -o keep=5", text);
+  return word_list_add(&p->o->settings, text) ? 0 : FAIL(p, "out of memory");
+}
+
+static int take_policy(parser *p, const char *text) {
+  word_list *list = &p->o->policies;
+  if (list->count > 0 && (strcmp(text, "builtin") == 0 || strcmp(list->items[0], "builtin") == 0))
+    return FAIL(p, "--policy builtin means no policy at all: it stands alone");
+  return word_list_add(list, text) ? 0 : FAIL(p, "out of memory");
 }
 
 static int take_restore(parser *p, const char *text) {
@@ -231,7 +216,7 @@ static int take_word(parser *p, word_list *list, const char *text) {
  * are looked at here. */
 static int take_resume_arg(parser *p, const char *text) {
   word_list words = {0};
-  int rc = options_words(&words, text, "");
+  int rc = words_split(&words, text, "");
   word_list_free(&words);
   p->o->resume_arg = text;
   return rc == 0 ? 0 : FAIL(p, rc == -1 ? "--resume-arg: a quote is not closed" : "out of memory");
@@ -242,8 +227,7 @@ static int take(parser *p, const struct spec *spec, const char *value) {
   /* --dir "$UNSET" is a mistake that would otherwise end somewhere else. */
   if (spec->value && !*value) return FAIL(p, "--%s: the value is empty", spec->name);
   switch (spec->id) {
-  case OPT_DIR:
-  case OPT_INTO: o->dir = value; break;
+  case OPT_DIR: o->dir = value; break;
   case OPT_TO: o->to = value; break;
   case OPT_STATE: o->state = value; break;
   case OPT_RUN: o->run_id = value; break;
@@ -256,11 +240,28 @@ static int take(parser *p, const struct spec *spec, const char *value) {
   case OPT_EXCLUDE: return take_word(p, &o->excludes, value);
   case OPT_MARKER: return take_word(p, &o->markers, value);
   case OPT_QUIET:
-    if (take_seconds(p, spec->name, value, &o->quiet_s) != 0) return -1;
+    if (take_time(p, spec->name, value, &o->quiet_s) != 0) return -1;
     if (o->quiet_s == 0) o->quiet_s = -1; /* 0 means the default to the engine */
     break;
+  case OPT_GRACE_DELETE:
+    if (take_time(p, spec->name, value, &o->grace_delete_s) != 0) return -1;
+    if (o->grace_delete_s == 0) o->grace_delete_s = -1; /* the same */
+    break;
+  case OPT_MAX_DELETE: return take_share(p, spec->name, value, &o->max_delete);
+  case OPT_NO_DELETE: o->no_delete = true; break;
+  case OPT_SINGLE_WRITER: o->single_writer = true; break;
+  case OPT_POLICY: return take_policy(p, value);
+  case OPT_SETTING: return take_setting(p, value);
+  case OPT_IN_PROCESS: o->policy_in_process = true; break;
+  case OPT_FOR:
+    if (take_time(p, spec->name, value, &o->pin_s) != 0) return -1;
+    return o->pin_s > 0 ? 0 : FAIL(p, "--for: a pin for no time at all keeps nothing");
+  case OPT_ALL: o->all = true; break;
+  case OPT_URI: o->uri_only = true; break;
+  case OPT_WAIT: o->wait = true; break;
+  case OPT_DRY_RUN: o->dry_run = true; break;
   case OPT_POLL: o->poll = true; break;
-  case OPT_GRACE: return take_seconds(p, spec->name, value, &o->grace_s);
+  case OPT_GRACE: return take_time(p, spec->name, value, &o->grace_s);
   case OPT_USR1: o->usr1 = true; break;
   case OPT_REQUIRE_COMMIT: o->require_commit = true; break;
   case OPT_ON_FENCED: return take_fenced(p, value);
@@ -286,9 +287,17 @@ static int unknown(parser *p, const char *typed) {
       return FAIL(p, "%s: --%s takes no value", p->verb, word);
     names[count++] = specs[i].name;
   }
-  const char *near = options_nearest(word, names, count);
+  const char *near = words_nearest(word, names, count);
   if (near) return FAIL(p, "%s: unknown option '--%s'; did you mean --%s?", p->verb, word, near);
   return FAIL(p, "%s: unknown option '--%s'; see: ckpt-lua help %s", p->verb, word, p->verb);
+}
+
+/* The one of this verb: --dir means something else to others. */
+static const struct spec *find_spec(unsigned verb, int c, int first) {
+  for (int i = 0; i < SPECS; i++)
+    if (c == first + i || (c < first && c == specs[i].letter && specs[i].verbs & verb))
+      return &specs[i];
+  return NULL;
 }
 
 /* getopt takes "--res" for "--restore" as long as nothing else begins so. A script that says that
@@ -306,12 +315,25 @@ static void long_options(unsigned verb, int first, struct option *longs) {
   *longs = (struct option){0};
 }
 
+/* "+" for a command of its own: the first word that is no option begins it. ":" tells a missing
+ * value from an unknown option. */
+static void short_options(unsigned verb, char letters[2 * SPECS + 3]) {
+  if (verb & COMMANDS) *letters++ = '+';
+  *letters++ = ':';
+  for (int i = 0; i < SPECS; i++) {
+    if (!(specs[i].verbs & verb) || !specs[i].letter) continue;
+    *letters++ = specs[i].letter;
+    if (specs[i].value) *letters++ = ':';
+  }
+  *letters = 0;
+}
+
 static int parse_options(parser *p, int argc, char **argv) {
   enum { FIRST = 256 }; /* above every letter */
   struct option longs[SPECS + 1];
   long_options(p->o->verb, FIRST, longs);
-  /* Of `run` the first word that is no option begins the command, whose options are its own. */
-  const char *letters = p->o->verb == VERB_RUN ? "+:hqv" : ":hqv";
+  char letters[2 * SPECS + 3];
+  short_options(p->o->verb, letters);
   opterr = 0;
   optind = 0; /* also starts glibc's getopt anew */
   while (!p->o->help) {
@@ -319,9 +341,7 @@ static int parse_options(parser *p, int argc, char **argv) {
     if (c == -1) break;
     if (c == ':') return FAIL(p, "%s: %s needs a value", p->verb, argv[optind - 1]);
     if (c == '?') return unknown(p, optopt > 0 && optopt < FIRST ? NULL : argv[optind - 1]);
-    const struct spec *spec = NULL;
-    for (int i = 0; i < SPECS && !spec; i++)
-      if (c == FIRST + i || (c < FIRST && c == specs[i].letter)) spec = &specs[i];
+    const struct spec *spec = find_spec(p->o->verb, c, FIRST);
     if (!spec) return FAIL(p, "%s: unknown option", p->verb);
     if (c >= FIRST) {
       const char *typed = argv[optind - (optarg && optarg == argv[optind - 1] ? 2 : 1)];
@@ -332,22 +352,47 @@ static int parse_options(parser *p, int argc, char **argv) {
   return 0;
 }
 
-static int take_positionals(parser *p, int count, char **words) {
-  options *o = p->o;
-  int least = o->verb & LISTS ? 1 : 0;
-  int most = o->verb & (VERB_RESTORE | VERB_VERIFY) ? 2 : o->verb & (VERB_LS | VERB_HELP) ? 1 : 0;
-  if (count < least) return FAIL(p, "%s: which URI? See: ckpt-lua help %s", p->verb, p->verb);
-  if (count > most)
-    return FAIL(p, "%s: '%s' is one word too many; see: ckpt-lua help %s", p->verb, words[most],
+static void place(options *o, int count, char **words) {
+  const char *first = count > 0 ? words[0] : NULL;
+  if (o->verb == VERB_NOTIFY)
+    o->words = words;
+  else if (o->verb & (VERB_HELP | VERB_WHY))
+    o->name = first;
+  else if (o->verb & (VERB_SYNC | VERB_STATUS))
+    o->dir = first ? first : o->dir;
+  else {
+    o->uri = first;
+    o->name = count > 1 ? words[1] : NULL;
+  }
+}
+
+static int take_words(parser *p, int count, char **words) {
+  const struct places *s = places;
+  while (!(s->verbs & p->o->verb)) s++;
+  if (count < s->least)
+    return FAIL(p, "%s: which %s? See: ckpt-lua help %s", p->verb, s->missing, p->verb);
+  if (count > s->most)
+    return FAIL(p, "%s: '%s' is one word too many; see: ckpt-lua help %s", p->verb, words[s->most],
                 p->verb);
   for (int i = 0; i < count; i++)
     if (!*words[i]) return FAIL(p, "%s: an argument is empty", p->verb);
-  if (o->verb == VERB_HELP)
-    o->name = count > 0 ? words[0] : NULL;
-  else {
-    o->uri = count > 0 ? words[0] : NULL;
-    o->name = count > 1 ? words[1] : NULL;
-  }
+  if (p->o->verb & (VERB_SYNC | VERB_STATUS) && count > 0 && p->o->dir)
+    return FAIL(p, "%s: DIR is given twice, as %s and as %s", p->verb, p->o->dir, words[0]);
+  place(p->o, count, words);
+  return 0;
+}
+
+/* What no single option can say. */
+static int check(parser *p) {
+  const options *o = p->o;
+  if (o->verb & (WRITERS | VERB_RESTORE) && !o->dir)
+    return FAIL(p, "%s: --dir is missing", p->verb);
+  if (o->verb & WRITERS && !o->to) return FAIL(p, "%s: --to is missing", p->verb);
+  if (o->verb == VERB_RM && !o->name && !o->all)
+    return FAIL(p, "rm: which NAME? (--all: every checkpoint, the newest too)");
+  if (o->verb == VERB_RM && o->name && o->all) return FAIL(p, "rm: either NAME or --all, not both");
+  if (o->settings.count > 0 && !options_policies(o))
+    return FAIL(p, "--option: -p builtin has no options");
   return 0;
 }
 
@@ -357,11 +402,15 @@ int options_parse(options *o, unsigned verb, int argc, char **argv, char error[O
   *error = 0;
   if (parse_options(&p, argc, argv) != 0) return -1;
   if (o->help) return 0;
-  if (verb & (BOTH | VERB_RESTORE) && !o->dir) return FAIL(&p, "%s: --dir is missing", p.verb);
-  if (verb & BOTH && !o->to) return FAIL(&p, "%s: --to is missing", p.verb);
-  if (verb != VERB_RUN) return take_positionals(&p, argc - optind, argv + optind);
+  if (!(verb & COMMANDS)) {
+    if (take_words(&p, argc - optind, argv + optind) != 0) return -1;
+    return check(&p);
+  }
+  if (check(&p) != 0) return -1;
   if (optind >= argc || !*argv[optind])
-    return FAIL(&p, "run: which command? ckpt-lua run --dir DIR --to URI -- COMMAND...");
+    return verb == VERB_RUN
+               ? FAIL(&p, "run: which command? ckpt-lua run --dir DIR --to URI -- COMMAND...")
+               : FAIL(&p, "exec: which FILE? ckpt-lua exec FILE [ARGS...]");
   o->command = argv + optind;
   return 0;
 }

@@ -9,38 +9,49 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "words.h"
+
 /* Verbs are bits, so that an option can belong to several. */
 enum {
-  VERB_RUN = 1,
-  VERB_WATCH = 2,
-  VERB_RESTORE = 4,
-  VERB_LS = 8,
-  VERB_VERIFY = 16,
-  VERB_VERSION = 32,
-  VERB_HELP = 64
+  VERB_RUN = 1 << 0,
+  VERB_WATCH = 1 << 1,
+  VERB_SYNC = 1 << 2,
+  VERB_RESTORE = 1 << 3,
+  VERB_LS = 1 << 4,
+  VERB_SHOW = 1 << 5,
+  VERB_LATEST = 1 << 6,
+  VERB_VERIFY = 1 << 7,
+  VERB_WHY = 1 << 8,
+  VERB_PLAN = 1 << 9,
+  VERB_RM = 1 << 10,
+  VERB_PIN = 1 << 11,
+  VERB_UNPIN = 1 << 12,
+  VERB_NOTIFY = 1 << 13,
+  VERB_STATUS = 1 << 14,
+  VERB_EXEC = 1 << 15,
+  VERB_VERSION = 1 << 16,
+  VERB_HELP = 1 << 17
 };
-
-/* A list that grows; `items` ends with NULL, and is NULL while it is empty. */
-typedef struct word_list {
-  char **items;
-  size_t count;
-} word_list;
 
 typedef struct options {
   unsigned verb;
   bool help; /* -h, --help: nothing else was checked */
   int level; /* -1: -q, 1: -v */
-  bool json;
+  bool json, dry_run;
   /* Strings belong to argv. */
   const char *dir, *to, *state, *run_id, *launch, *resume_arg;
   const char *uri, *name; /* positional */
   const char *named;      /* --restore NAME|URI */
-  char **command;         /* within argv, ends with NULL */
-  word_list units, excludes, markers;
+  char **command;         /* run, exec: within argv, ends with NULL */
+  char **words;           /* notify: the same */
+  word_list units, excludes, markers, policies, settings;
   unsigned restore; /* CKPT_RESTORE_* */
   double quiet_s;   /* as ckpt_run_options has it: 0 default, negative none */
   double grace_s;
+  double max_delete, grace_delete_s; /* as ckpt_run_options has them */
+  double pin_s;                      /* 0: for good */
   bool continue_run, take_over, poll, usr1, require_commit, detach;
+  bool policy_in_process, no_delete, single_writer, all, uri_only, wait;
 } options;
 
 enum { OPTIONS_ERROR_MAX = 512 };
@@ -53,17 +64,7 @@ void options_free(options *o);
 /* The options of a verb, a line or two each. */
 void options_help(FILE *out, unsigned verb);
 
-/* Of `count` words the one that is nearest to `word`, NULL if none is near: for "did you mean". */
-const char *options_nearest(const char *word, const char *const *words, size_t count);
-
-/* Splits `text` into words as a shell does it, as far as blanks and quotes go: '...' is taken as it
- * is, and so is "..." but for \" and \\ in it; outside of quotes a backslash takes the next
- * character as it is. {} in a word becomes `path`, which is never split. Appends to `out`. Returns
- * 0, -1 for a quote that is not closed, -2 when out of memory. */
-int options_words(word_list *out, const char *text, const char *path);
-
-/* Appends a copy of `word`; false when out of memory. */
-bool word_list_add(word_list *list, const char *word);
-void word_list_free(word_list *list);
+/* The policies that hold, ended by NULL: those of -p, else "default"; NULL for `-p builtin`. */
+const char *const *options_policies(const options *o);
 
 #endif

@@ -71,6 +71,19 @@ void outcome_decide(outcome *o, bool deadline, bool stopped_as_fenced, bool requ
     set(o, EXIT_DONE, o->signal ? "signal" : "done");
 }
 
+void outcome_decide_sync(outcome *o, bool deadline, uint32_t found) {
+  const ckpt_run_status *s = &o->status;
+  bool partial = o->pending_count > 0 || s->failed > 0 || s->unproven > 0;
+  outcome_decide(o, deadline, false, false);
+  /* Fenced, out of time, or refused by the store from the beginning: that says more. */
+  if (s->fenced || (deadline && !outcome_durable(o)) || (partial && s->committed == 0 && s->failed))
+    return;
+  if (partial)
+    set(o, EXIT_PARTIAL, "partial");
+  else if (s->committed + s->skipped + found == 0)
+    set(o, EXIT_NOTHING, "nothing");
+}
+
 /* ---- the last line ---- */
 
 static void add_newest(FILE *f, const ckpt_run_status *s) {
@@ -99,12 +112,8 @@ static void add_pending(FILE *f, const outcome *o) {
   if (o->pending_count > NAMED) fprintf(f, " and %zu more", o->pending_count - NAMED);
 }
 
-void outcome_print(const outcome *o) {
+void outcome_sentence(FILE *f, const outcome *o) {
   const ckpt_run_status *s = &o->status;
-  char *text = NULL;
-  size_t size = 0;
-  FILE *f = open_memstream(&text, &size);
-  if (!f) return;
   fprintf(f, "%u committed", s->committed);
   add_newest(f, s);
   if (s->committed > 0) {
@@ -112,13 +121,25 @@ void outcome_print(const outcome *o) {
     text_size(f, s->bytes_committed);
   }
   fprintf(f, "; %u dropped", s->dropped);
+  add_count(f, s->skipped, "skipped by the policy");
   add_count(f, s->retired, "changed while read");
   add_count(f, s->failed, "failed");
   add_count(f, s->unproven, "not proven whole");
+  if (s->policy_fallbacks > 0)
+    fprintf(f, "; a policy failed %llu time%s, and the safe answer held",
+            (unsigned long long)s->policy_fallbacks, s->policy_fallbacks == 1 ? "" : "s");
   if (s->fenced) fputs("; fenced by a newer run", f);
   add_pending(f, o);
   if (o->pending_count == 0 && !outcome_durable(o))
     fprintf(f, "; the newest is NOT durable (%s)", ckpt_status_name(s->newest_status));
+}
+
+void outcome_print(const outcome *o) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return;
+  outcome_sentence(f, o);
   if (fclose(f) == 0) report_error("%s", text);
   free(text);
 }
@@ -175,28 +196,48 @@ static void json_pending(FILE *f, const outcome *o) {
   fputc(']', f);
 }
 
-static void json_outcome(FILE *f, const outcome *o) {
+void outcome_json_state(FILE *f, const outcome *o) {
   const ckpt_run_status *s = &o->status;
-  fputs("{\"version\":", f);
-  text_json(f, ckpt_version());
+  fprintf(f, "\"durable\":%s,\"fenced\":%s", outcome_durable(o) ? "true" : "false",
+          s->fenced ? "true" : "false");
+  fprintf(f, ",\"committed\":%u,\"dropped\":%u,\"retired\":%u,\"failed\":%u,\"unproven\":%u",
+          s->committed, s->dropped, s->retired, s->failed, s->unproven);
+  fprintf(f, ",\"skipped\":%u", s->skipped);
+  json_member(f, "policies", s->policies);
+  fprintf(f, ",\"policy_fallbacks\":%llu", (unsigned long long)s->policy_fallbacks);
+  fprintf(f, ",\"bytes_committed\":%llu,\"bytes_left\":%llu,\"unmatched\":%llu",
+          (unsigned long long)s->bytes_committed, (unsigned long long)s->bytes_left,
+          (unsigned long long)s->unmatched);
+  json_newest(f, s);
+  json_pending(f, o);
+}
+
+/* First what a person wants to know: `status` reads it without knowing the rest. */
+static void json_summary(FILE *f, const outcome *o) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *sentence = open_memstream(&text, &size);
+  if (!sentence) return;
+  outcome_sentence(sentence, o);
+  fputs("\"summary\":", f);
+  text_json(f, fclose(sentence) == 0 ? text : "");
+  free(text);
+}
+
+static void json_outcome(FILE *f, const outcome *o) {
+  fputc('{', f);
+  json_summary(f, o);
+  json_member(f, "version", ckpt_version());
   json_member(f, "verb", o->verb);
   fprintf(f, ",\"exit_code\":%d", o->exit_code);
   json_member(f, "reason", o->reason);
   json_member(f, "error", o->text && *o->text ? o->text : NULL);
   json_child(f, o);
   if (o->signal)
-    fprintf(f, ",\"signal\":%d", o->signal);
+    fprintf(f, ",\"signal\":%d,", o->signal);
   else
-    fputs(",\"signal\":null", f);
-  fprintf(f, ",\"durable\":%s,\"fenced\":%s", outcome_durable(o) ? "true" : "false",
-          s->fenced ? "true" : "false");
-  fprintf(f, ",\"committed\":%u,\"dropped\":%u,\"retired\":%u,\"failed\":%u,\"unproven\":%u",
-          s->committed, s->dropped, s->retired, s->failed, s->unproven);
-  fprintf(f, ",\"bytes_committed\":%llu,\"bytes_left\":%llu,\"unmatched\":%llu",
-          (unsigned long long)s->bytes_committed, (unsigned long long)s->bytes_left,
-          (unsigned long long)s->unmatched);
-  json_newest(f, s);
-  json_pending(f, o);
+    fputs(",\"signal\":null,", f);
+  outcome_json_state(f, o);
   json_time(f, "started", o->begin_ns);
   json_time(f, "ended", o->end_ns);
   fprintf(f, ",\"seconds\":%.3f}\n", (double)(o->end_ns - o->begin_ns) / 1e9);

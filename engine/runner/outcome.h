@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ckpt.h"
 
@@ -30,8 +31,16 @@ bool outcome_durable(const outcome *o);
 /* The exit code by what is durable and what the child said. `deadline`: we stopped waiting. */
 void outcome_decide(outcome *o, bool deadline, bool stopped_as_fenced, bool require_commit);
 
-/* The last line on stderr. */
+/* The same for `sync`: all that is there should be saved. `found`: complete checkpoints that were
+ * there at the start. */
+void outcome_decide_sync(outcome *o, bool deadline, uint32_t found);
+
+/* What is durable and what is not, in one sentence. */
+void outcome_sentence(FILE *out, const outcome *o);
+/* The last line on stderr: the same. */
 void outcome_print(const outcome *o);
+/* Members of a JSON object, from "durable" on: counters, the newest commit, what is not durable. */
+void outcome_json_state(FILE *out, const outcome *o);
 /* Writes <state>/exit.json in one step, or says why not. */
 void outcome_write(const outcome *o, const char *state);
 /* Removes what an earlier run said, so that nobody takes it for ours if we are killed. */

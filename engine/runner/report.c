@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ int exit_code_of(int status) {
   switch (status) {
   case CKPT_OK: return EXIT_DONE;
   case CKPT_EINVAL:
+  case CKPT_EPOLICY:
   case CKPT_EUNSUPPORTED: return EXIT_USAGE;
   case CKPT_ENOENT: return EXIT_NOTHING;
   case CKPT_ECORRUPT:
@@ -56,16 +58,40 @@ static void write_all(const char *text, size_t size) {
   }
 }
 
+/* Engine threads write lines too, and the status has to be taken away and put back around each. */
+static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
+static char *status;
+
+static const char erase[] = "\r\033[K";
+
 static void write_line(const char *kind, const char *text) {
   char *line = NULL;
   size_t size = 0;
   FILE *f = open_memstream(&line, &size);
   if (!f) return;
+  pthread_mutex_lock(&terminal);
+  if (status) fputs(erase, f);
   fprintf(f, "ckpt-lua: %s", kind);
   text_plain(f, text);
   fputc('\n', f);
+  if (status) fprintf(f, "%s\r", status);
   if (fclose(f) == 0) write_all(line, size);
+  pthread_mutex_unlock(&terminal);
   free(line);
+}
+
+void report_status(const char *text) {
+  char *line = NULL;
+  if (text && asprintf(&line, "ckpt-lua: %s", text) < 0) return;
+  pthread_mutex_lock(&terminal);
+  if (status || line) write_all(erase, sizeof erase - 1);
+  if (line) {
+    write_all(line, strlen(line));
+    write_all("\r", 1);
+  }
+  free(status);
+  status = line;
+  pthread_mutex_unlock(&terminal);
 }
 
 static void write_message(const char *kind, const char *fmt, va_list args) {
@@ -160,6 +186,35 @@ static void report_committed(const ckpt_completion *c) {
   line_end(&l, "");
 }
 
+/* A policy that takes every tenth would say so nine times of ten: each reason once. The numbers in
+ * it change, so that they do not count. */
+static bool is_news(const char *reason) {
+  enum { REASONS = 32, LENGTH = 160 };
+  static char seen[REASONS][LENGTH];
+  static int count;
+  char kind[LENGTH];
+  size_t n = 0;
+  for (const char *p = reason; *p && n + 1 < sizeof kind; p++)
+    if (*p < '0' || *p > '9') kind[n++] = *p;
+  kind[n] = 0;
+  for (int i = 0; i < count; i++)
+    if (strcmp(seen[i], kind) == 0) return false;
+  if (count == REASONS) return false;
+  memcpy(seen[count++], kind, n + 1);
+  return true;
+}
+
+static void report_skipped(const ckpt_completion *c) {
+  line l;
+  const char *reason = reason_of(c);
+  if (level < 0 || (level == 0 && !is_news(reason)) || !line_begin(&l)) return;
+  add_unit(l.f, c);
+  fputs(" was skipped", l.f);
+  if (*reason) fprintf(l.f, ": %s", reason);
+  if (level == 0) fputs(" (said once; ckpt-lua why NAME tells of each)", l.f);
+  line_end(&l, "");
+}
+
 void report_completion(const ckpt_completion *c) {
   static const struct {
     int at; /* the level from which on it is said; -1: always */
@@ -171,22 +226,48 @@ void report_completion(const ckpt_completion *c) {
       [CKPT_RETRYING] = {0, "warning: ", "could not be saved yet; trying again"},
       [CKPT_FENCED] = {-1, "", "a newer run writes to this target; nothing more is saved here"},
       [CKPT_UNPROVEN] = {0, "warning: ", "was not saved"},
+      [CKPT_EXPIRED] = {0, "", "is no longer kept in the store"},
+      [CKPT_DELETED] = {0, "", "was deleted from the store"},
   };
   line l;
   if (c->kind == CKPT_COMMITTED) {
     report_committed(c);
     return;
   }
+  if (c->kind == CKPT_SKIPPED) {
+    report_skipped(c);
+    return;
+  }
   if (c->kind >= sizeof kinds / sizeof *kinds || !kinds[c->kind].what) return;
   if (level < kinds[c->kind].at || !line_begin(&l)) return;
   if (c->kind != CKPT_FENCED) {
     add_unit(l.f, c);
-    fputs(c->kind == CKPT_UNPROVEN ? " " : ": ", l.f);
+    bool sentence = c->kind >= CKPT_UNPROVEN;
+    fputs(sentence ? " " : ": ", l.f);
   }
   fputs(kinds[c->kind].what, l.f);
   const char *reason = reason_of(c);
   if (*reason) fprintf(l.f, ": %s", reason);
   line_end(&l, kinds[c->kind].kind);
+}
+
+void completion_json(FILE *out, const ckpt_completion *c) {
+  static const char *const kinds[] = {[CKPT_COMMITTED] = "committed",
+                                      [CKPT_DROPPED] = "let-go",
+                                      [CKPT_FAILED] = "failed",
+                                      [CKPT_UNPROVEN] = "unproven",
+                                      [CKPT_SKIPPED] = "skipped"};
+  if (c->kind >= sizeof kinds / sizeof *kinds || !kinds[c->kind]) return;
+  fprintf(out, "{\"result\":\"%s\",\"unit\":", kinds[c->kind]);
+  text_json_name(out, c->unit ? c->unit : "");
+  if (c->step >= 0)
+    fprintf(out, ",\"step\":%lld", (long long)c->step);
+  else
+    fputs(",\"step\":null", out);
+  fprintf(out, ",\"files\":%llu,\"bytes\":%llu,\"status\":\"%s\",\"reason\":",
+          (unsigned long long)c->files, (unsigned long long)c->bytes, ckpt_status_name(c->status));
+  text_json(out, c->reason ? c->reason : "");
+  fputs("}\n", out);
 }
 
 void report_unmatched(const ckpt_run_status *s) {

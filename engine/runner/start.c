@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "processes.h"
@@ -39,15 +40,15 @@ static char *joined(char *const *words) {
   return NULL;
 }
 
-static int open_run(session *s) {
-  const options *o = s->o;
-  ckpt_options engine = {.size = sizeof engine, .log_level = report_log_level(), .log = report_log};
-  int rc = ckpt_open(&s->engine, &engine);
-  if (rc < 0) return failed(s, "cannot start the engine", rc);
-  char *command = o->command ? joined(o->command) : NULL;
-  if (o->command && !command) return not_started(s, "cannot start", ENOMEM);
-  ckpt_run_options run = {
-      .size = sizeof run,
+static uint32_t flags_of(const options *o) {
+  return (o->continue_run ? CKPT_CONTINUE_RUN : 0u) | (o->take_over ? CKPT_TAKE_OVER : 0u) |
+         (o->poll ? CKPT_POLL : 0u) | (o->no_delete ? CKPT_NO_DELETE : 0u) |
+         (o->single_writer ? CKPT_SINGLE_WRITER : 0u) | (o->verb == VERB_SYNC ? CKPT_KEEP_ALL : 0u);
+}
+
+ckpt_run_options start_options(const options *o, const char *command) {
+  return (ckpt_run_options){
+      .size = sizeof(ckpt_run_options),
       .dir = o->dir,
       .to = o->to,
       .state = o->state,
@@ -58,12 +59,31 @@ static int open_run(session *s) {
       .excludes = (const char *const *)o->excludes.items,
       .markers = (const char *const *)o->markers.items,
       .quiet_s = o->quiet_s,
-      .flags = (o->continue_run ? CKPT_CONTINUE_RUN : 0u) | (o->take_over ? CKPT_TAKE_OVER : 0u) |
-               (o->poll ? CKPT_POLL : 0u),
+      .flags = flags_of(o),
+      .policies = options_policies(o),
+      .settings = (const char *const *)o->settings.items,
+      .max_delete = o->max_delete,
+      .grace_delete_s = o->grace_delete_s,
   };
+}
+
+static int open_run(session *s) {
+  const options *o = s->o;
+  ckpt_options engine = {.size = sizeof engine,
+                         .log_level = report_log_level(),
+                         .log = report_log,
+                         .flags = o->policy_in_process ? CKPT_POLICY_IN_PROCESS : 0};
+  int rc = ckpt_open(&s->engine, &engine);
+  if (rc < 0) return failed(s, "cannot start the engine", rc);
+  char *command = o->command ? joined(o->command) : NULL;
+  if (o->command && !command) return not_started(s, "cannot start", ENOMEM);
+  ckpt_run_options run = start_options(o, command);
   rc = ckpt_run_open(s->engine, &s->run, &run);
   free(command);
-  return rc < 0 ? failed(s, "cannot open the run", rc) : 0;
+  if (rc >= 0) return 0;
+  int code = failed(s, "cannot open the run", rc);
+  /* What is not there is a policy that was named, not a checkpoint that was asked for. */
+  return rc == CKPT_ENOENT ? EXIT_USAGE : code;
 }
 
 /* ---- trainers of an earlier run ---- */
@@ -130,11 +150,15 @@ static int end_trainers(session *s) {
 /* ---- the directory ---- */
 
 static int prepare(session *s, ckpt_prepared *out) {
-  ckpt_prepare_options options = {
-      .size = sizeof options, .restore = s->o->restore, .named = s->o->named};
+  ckpt_prepare_options options = {.size = sizeof options,
+                                  .restore =
+                                      s->o->verb == VERB_SYNC ? CKPT_RESTORE_NEVER : s->o->restore,
+                                  .named = s->o->named};
   *out = (ckpt_prepared){.size = sizeof *out};
   int rc = ckpt_run_prepare(s->run, &options, out);
   if (rc < 0) return failed(s, "cannot make the directory ready", rc);
+  s->found = out->found;
+  if (s->o->verb == VERB_SYNC) return 0;
   if (out->quarantined > 0)
     report_info("%u incomplete checkpoint%s moved to %s/quarantine", out->quarantined,
                 out->quarantined == 1 ? "" : "s", ckpt_run_state(s->run));
@@ -179,7 +203,7 @@ static bool make_arguments(const session *s, const ckpt_prepared *prepared, word
   for (char **word = s->o->command; *word; word++)
     if (!word_list_add(out, *word)) return false;
   return !s->o->resume_arg || !prepared->resume ||
-         options_words(out, s->o->resume_arg, prepared->resume) == 0;
+         words_split(out, s->o->resume_arg, prepared->resume) == 0;
 }
 
 static int start_child(session *s, const ckpt_prepared *prepared) {
@@ -207,17 +231,30 @@ static int start_child(session *s, const ckpt_prepared *prepared) {
 
 /* ---- all of it ---- */
 
+/* The engine would make it, and a typing error would look like a directory without checkpoints. */
+static int check_directory(session *s) {
+  static const char scheme[] = "file://";
+  const char *dir = s->o->dir;
+  struct stat st;
+  if (strncmp(dir, scheme, sizeof scheme - 1) == 0) dir += sizeof scheme - 1;
+  if (stat(dir, &st) == 0 && S_ISDIR(st.st_mode)) return 0;
+  snprintf(s->error, sizeof s->error, "there is no directory %s", dir);
+  report_error("%s", s->error);
+  return EXIT_NOTHING;
+}
+
 int session_start(session *s, const options *o) {
   bool child = o->verb == VERB_RUN;
   ckpt_prepared prepared = {.size = sizeof prepared};
   *s = (session){.o = o};
   s->out.text = s->error;
   supervise_init(&s->sup);
-  int rc = open_run(s);
+  int rc = o->verb == VERB_SYNC ? check_directory(s) : 0;
+  if (rc == 0) rc = open_run(s);
   if (rc != 0) return rc;
   outcome_forget(ckpt_run_state(s->run));
   if (child) rc = end_trainers(s);
-  if (rc == 0 && child) rc = prepare(s, &prepared);
+  if (rc == 0 && o->verb != VERB_WATCH) rc = prepare(s, &prepared);
   if (rc != 0) return rc;
   int error = supervise_begin(&s->sup);
   if (error != 0) return not_started(s, "cannot take signals", -error);

@@ -16,12 +16,17 @@ typedef struct session {
   supervisor sup;
   listener *listener;
   outcome out;
+  uint32_t found;   /* complete checkpoints that were there at the start */
   char error[1024]; /* what out.text points to */
 } session;
 
-/* Opens engine and run, and (but for `watch`) ends old trainers and prepares the directory; begins
- * to watch, and starts the job. Returns 0 or the exit code, after it said why on stderr; s->run may
- * then be open or not. session_close() is due in both cases. */
+/* What the engine is told of a run; the strings are those of `o`. `command` may be NULL. */
+ckpt_run_options start_options(const options *o, const char *command);
+
+/* Opens engine and run; ends old trainers and prepares the directory (`run`), or looks at what it
+ * has
+ * (`sync`); begins to watch, and starts the job. Returns 0 or the exit code, after it said why on
+ * stderr; s->run may then be open or not. session_close() is due in both cases. */
 int session_start(session *s, const options *o);
 /* Closes what is open; blocks until the engine's threads have ended. */
 void session_close(session *s);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const store_ops *const stores[] = {&store_file_ops, &store_mem_ops};
+static const store_ops *const stores[] = {&store_file_ops, &store_mem_ops, &store_s3_ops};
 
 enum { STORES = sizeof stores / sizeof stores[0] };
 

@@ -9,6 +9,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,12 +24,19 @@ enum { STORE_KEY_MAX = 1024 };
 typedef enum store_cap {
   STORE_CAP_IF_ABSENT = 1, /* put with STORE_IF_ABSENT: exactly one of many racers wins */
   STORE_CAP_PUBLISH = 2,   /* publish(): a whole prefix appears at once */
+  STORE_CAP_RESUME = 4,    /* write_open with STORE_RESUME */
 } store_cap;
 
 typedef enum store_how {
   STORE_IF_ABSENT, /* ERR_EXISTS if the key is there */
   STORE_REPLACE,   /* a reader sees the old object or the new one */
 } store_how;
+
+/* How a large object is written. */
+enum {
+  STORE_STAGED = 1, /* the key lies in a prefix that publish() will show */
+  STORE_RESUME = 2, /* an earlier try may have sent a part of it, or all of it */
+};
 
 typedef struct store_object {
   uint64_t size;
@@ -44,6 +52,12 @@ struct store {
   const store_ops *ops;
   const io *io;
   log_sink log;
+  /* The user's word that nobody else writes here: where IF_ABSENT cannot be relied on, it is a look
+   * before the put. Set once, before the first write. */
+  bool single_writer;
+  /* May be NULL. Not 0: calls of this store give up soon with ERR_CANCELED, but those that were
+   * handed a flag of their own. */
+  atomic_int *cancel;
 };
 struct store_writer {
   store *store;
@@ -80,10 +94,14 @@ struct store_ops {
   /* A large object, streamed, of a size known before; if-absent. Nothing shows under the key before
    * write_close returned 0; that refuses (ERR_INVAL) another number of bytes, and any object that a
    * write failed for. write_close and write_abort free the writer, on failure too.
-   * `staged`: the key lies in a prefix that publish() will show; it is then durable only after
-   * that, and may show, half written, until then. Only where STORE_CAP_PUBLISH. */
-  int (*write_open)(store *, const char *key, uint64_t size, bool staged, store_writer **out,
-                    err *e);
+   * STORE_STAGED: it is durable only after the publish(), and may show, half written, until then.
+   * Only where STORE_CAP_PUBLISH. STORE_RESUME: what an earlier try of the same bytes left is not
+   * sent again; an object that is there already with equal bytes is success, with others
+   * ERR_EXISTS. Only where STORE_CAP_RESUME. A write that failed or was aborted leaves what a
+   * resume can use; remove_prefix() takes that away too. `cancel` (may be NULL): when it becomes
+   * not 0, this writer's calls end soon with ERR_CANCELED. */
+  int (*write_open)(store *, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
+                    store_writer **out, err *e);
   int (*write)(store_writer *, const void *data, size_t len, err *e);
   int (*write_close)(store_writer *, err *e);
   void (*write_abort)(store_writer *);
@@ -91,6 +109,10 @@ struct store_ops {
    * one step. ERR_EXISTS if it does. After another failure all of it is at `from`, or all of it at
    * `to`. NULL where the capability is missing. */
   int (*publish)(store *, const char *from, const char *to, err *e);
+  /* Whether IF_ABSENT holds at this very place: 16 racers at once, 5 rounds, below ".ckpt/tmp". 0:
+   * one winner each time. ERR_UNSUPPORTED, with what was seen and --single-writer: not so. NULL: it
+   * holds by construction. */
+  int (*race)(store *, err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
@@ -106,5 +128,6 @@ bool store_can(const store *s, store_cap cap);
 /* The stores there are. */
 extern const store_ops store_file_ops; /* file:///abs/path: a directory */
 extern const store_ops store_mem_ops;  /* mem://name: in this process, shared by name, for tests */
+extern const store_ops store_s3_ops;   /* s3://bucket/prefix: AWS, or what speaks its protocol */
 
 #endif

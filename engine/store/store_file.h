@@ -36,8 +36,8 @@ void file_forget_flushed(file_store *s);
 
 /* The writing half of the vtable. */
 int file_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e);
-int file_write_open(store *base, const char *key, uint64_t size, bool staged, store_writer **out,
-                    err *e);
+int file_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
+                    store_writer **out, err *e);
 int file_write(store_writer *writer, const void *data, size_t len, err *e);
 int file_write_close(store_writer *writer, err *e);
 void file_write_abort(store_writer *writer);

@@ -204,10 +204,14 @@ static int create_staged(file_store *s, file_writer *w, const spot *at, err *e) 
   return w->fd < 0 ? err_sys(e, w->fd, "cannot create %s", w->path) : 0;
 }
 
-int file_write_open(store *base, const char *key, uint64_t size, bool staged, store_writer **out,
-                    err *e) {
+int file_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
+                    store_writer **out, err *e) {
   file_store *s = (file_store *)base;
+  bool staged = how & STORE_STAGED;
+  (void)cancel; /* a call writes no more than it is handed */
   *out = NULL;
+  if (how & STORE_RESUME)
+    return err_set(e, ERR_UNSUPPORTED, "a file store begins each object anew");
   spot at;
   int rc = file_locate(base, key, &at, e);
   if (rc == 0) rc = may_make(s, &at, STORE_IF_ABSENT, e);

@@ -32,6 +32,7 @@ typedef struct mem_store {
 typedef struct mem_writer {
   store_writer base;
   uint64_t size;
+  bool resume; /* an object of the same bytes is as good as ours */
   int failure; /* sticky: after a failed write nothing may be made of what is there */
   buf data;
   char key[STORE_KEY_MAX + 1];
@@ -343,12 +344,13 @@ static int mem_remove_prefix(store *s, const char *prefix, err *e) {
   return 0;
 }
 
-static int mem_write_open(store *s, const char *key, uint64_t size, bool staged, store_writer **out,
-                          err *e) {
+static int mem_write_open(store *s, const char *key, uint64_t size, unsigned how,
+                          atomic_int *cancel, store_writer **out, err *e) {
   *out = NULL;
   int rc = store_key_check(key, e);
   if (rc < 0) return rc;
-  if (staged)
+  (void)cancel; /* no call waits for anything */
+  if (how & STORE_STAGED)
     return err_set(e, ERR_UNSUPPORTED,
                    "a mem store cannot publish, so nothing can be staged there");
   mem_writer *w = calloc(1, sizeof *w);
@@ -358,6 +360,7 @@ static int mem_write_open(store *s, const char *key, uint64_t size, bool staged,
   }
   w->base.store = s;
   w->size = size;
+  w->resume = how & STORE_RESUME;
   buf_init(&w->data, (size_t)size);
   memcpy(w->key, key, strlen(key) + 1);
   *out = &w->base;
@@ -380,6 +383,17 @@ static void mem_write_abort(store_writer *writer) {
   free(w);
 }
 
+static bool holds_equal(const mem_writer *w) {
+  char full[FULL_MAX];
+  full_key((mem_store *)w->base.store, w->key, full);
+  pthread_mutex_lock(&guard);
+  const object *o = find(((mem_store *)w->base.store)->space, full);
+  bool equal =
+      o && o->len == w->data.len && (o->len == 0 || memcmp(o->data, w->data.data, o->len) == 0);
+  pthread_mutex_unlock(&guard);
+  return equal;
+}
+
 static int mem_write_close(store_writer *writer, err *e) {
   mem_writer *w = (mem_writer *)writer;
   int rc;
@@ -388,6 +402,8 @@ static int mem_write_close(store_writer *writer, err *e) {
   else if (w->data.len != w->size)
     rc = err_set(e, ERR_INVAL, "\"%.200s\": %zu bytes were written, %llu were announced", w->key,
                  w->data.len, (unsigned long long)w->size);
+  else if (w->resume && holds_equal(w))
+    rc = 0;
   else {
     size_t len = w->data.len;
     rc = insert(w->base.store, w->key, buf_take(&w->data), len, STORE_IF_ABSENT, e);
@@ -399,7 +415,7 @@ static int mem_write_close(store_writer *writer, err *e) {
 const store_ops store_mem_ops = {
     .version = 1,
     .scheme = "mem",
-    .caps = STORE_CAP_IF_ABSENT,
+    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME,
     .open = mem_open,
     .close = mem_close,
     .exists = mem_exists,

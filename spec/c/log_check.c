@@ -7,9 +7,9 @@
 
 typedef struct entry {
   char type[16], nonce[64], unit[300], dir[300];
-  long long n, term, attempt; /* -1: absent */
-  long long owner;            /* of an attempt */
-  bool closed;
+  long long n, term, attempt, commit; /* -1: absent */
+  long long owner;                    /* of an attempt */
+  bool closed, dropped, deleted;
 } entry;
 
 static char why[200];
@@ -43,6 +43,7 @@ static int load(store *s, const char *prefix, size_t n, entry *out) {
   *out = (entry){.n = number(object, "n"), .owner = -1};
   out->term = number(object, "term");
   out->attempt = number(object, "attempt");
+  out->commit = number(object, "commit");
   copy_text(object, "type", out->type, sizeof out->type);
   copy_text(object, "nonce", out->nonce, sizeof out->nonce);
   copy_text(object, "unit", out->unit, sizeof out->unit);
@@ -89,16 +90,30 @@ static const char *check_about(entry *all, size_t n) {
   return NULL;
 }
 
+static const char *check_removal(entry *all, size_t n) {
+  entry *at = &all[n];
+  if (at->commit < 0 || at->commit >= (long long)n || !is(&all[at->commit], "commit"))
+    return bad(n, "it is about no commit");
+  entry *of = &all[at->commit];
+  bool drop = is(at, "drop");
+  if (drop ? of->dropped : !of->dropped || of->deleted) return bad(n, "it comes twice, or early");
+  *(drop ? &of->dropped : &of->deleted) = true;
+  return NULL;
+}
+
 static const char *check_one(entry *all, size_t n, long long *newest) {
   entry *at = &all[n];
   if (at->n != (long long)n) return bad(n, "it has another number");
   if (is(at, "run") != (n == 0)) return bad(n, "the first entry, and only that, names the run");
   if (n == 0) return NULL;
+  bool removal = is(at, "drop") || is(at, "delete");
   if (is(at, "term")) *newest = at->n;
+  if (removal && at->term < 0) return check_removal(all, n); /* a guest's */
   if (at->term != *newest) return bad(n, "its writer was fenced");
   if (is(at, "term")) return NULL;
   if (is(at, "attempt")) return check_attempt(all, n);
   if (is(at, "adopt") || is(at, "sweep") || is(at, "commit")) return check_about(all, n);
+  if (removal) return check_removal(all, n);
   return bad(n, "its type is unknown");
 }
 

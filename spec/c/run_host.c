@@ -22,7 +22,8 @@ struct run_host {
   run_options options;
   log_sink log;
   char *top, *own;
-  char dir[512], to[540], state[512], store[512];
+  char dir[512], to[540], state[512], store[512], policy[540];
+  const char *policies[2];
   run *run;
   pthread_t owner;
   pthread_mutex_t mutex;
@@ -172,6 +173,18 @@ run_host *run_host_new(const char *top) {
   return h;
 }
 
+void run_host_policy(run_host *h, const char *text) {
+  char libexec[600];
+  const char *build = getenv("CKPT_BUILD");
+  snprintf(libexec, sizeof libexec, "%s/libexec", build ? build : "build");
+  policy_link_options o = {.io = &h->io, .log = &h->log, .libexec = libexec};
+  must(policy_link_open(&o, &h->env.policies, NULL) == 0, h, "no policy link");
+  snprintf(h->policy, sizeof h->policy, "%s/p.lua", h->top);
+  write_file(h->policy, text);
+  h->policies[0] = h->policy;
+  h->options.policies = h->policies;
+}
+
 void run_host_close(run_host *h) {
   run_close(h->run);
   h->run = NULL;
@@ -180,6 +193,7 @@ void run_host_close(run_host *h) {
 
 void run_host_free(run_host *h) {
   run_host_close(h);
+  policy_link_close(h->env.policies);
   pool_close(h->env.pool);
   close(h->event);
   pthread_cond_destroy(&h->arrived);
@@ -341,8 +355,9 @@ unsigned run_host_count(run_host *h, run_kind kind, const char *unit) {
 }
 
 const char *run_host_story(run_host *h) {
-  static const char *const names[] = {"?",      "COMMITTED", "DROPPED", "RETIRED",
-                                      "FAILED", "RETRYING",  "FENCED",  "UNPROVEN"};
+  static const char *const names[] = {"?",       "COMMITTED", "DROPPED", "RETIRED",
+                                      "FAILED",  "RETRYING",  "FENCED",  "UNPROVEN",
+                                      "SKIPPED", "EXPIRED",   "DELETED"};
   static char text[16384];
   size_t len = 0;
   *text = 0;

@@ -30,6 +30,9 @@ const char *run_host_top(run_host *h); /* static memory, as tmpdir_path() */
 
 /* Its options: set before run_host_open. Units are complete as soon as they are closed. */
 run_options *run_host_options(run_host *h);
+/* Policies are asked for real: $CKPT_BUILD/libexec has the helper. Writes <top>/p.lua with this
+ * text and makes it the run's; before run_host_open. */
+void run_host_policy(run_host *h, const char *text);
 int run_host_open(run_host *h, err *e);
 void run_host_close(run_host *h); /* the run; its news stay */
 /* Open, prepare (auto) and start; each has to work. Gives the prepared. */

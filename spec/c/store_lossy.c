@@ -71,10 +71,10 @@ static int lossy_exists(store *base, err *e) {
 }
 
 /* The writer that comes back is the inner store's. */
-static int lossy_write_open(store *base, const char *key, uint64_t size, bool staged,
-                            store_writer **out, err *e) {
+static int lossy_write_open(store *base, const char *key, uint64_t size, unsigned how,
+                            atomic_int *cancel, store_writer **out, err *e) {
   store *in = self(base)->inner;
-  return in->ops->write_open(in, key, size, staged, out, e);
+  return in->ops->write_open(in, key, size, how, cancel, out, e);
 }
 
 static int lossy_write(store_writer *w, const void *data, size_t len, err *e) {
@@ -108,7 +108,7 @@ static int lossy_remove_prefix(store *base, const char *prefix, err *e) {
 static const store_ops proof_ops = {
     .version = 1,
     .scheme = "lossy",
-    .caps = STORE_CAP_IF_ABSENT,
+    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME,
     .exists = lossy_exists,
     .get = lossy_get,
     .read = lossy_read,

@@ -23,8 +23,8 @@ typedef struct store_lossy {
   size_t late_len;
 } store_lossy;
 
-/* Loses nothing until it is told to. `inner` is borrowed. `proof`: the capability
- * STORE_CAP_IF_ABSENT. Never NULL: aborts. */
+/* Loses nothing until it is told to. `inner` is borrowed. `proof`: the capabilities
+ * STORE_CAP_IF_ABSENT and, which `inner` must have, STORE_CAP_RESUME. Never NULL: aborts. */
 store_lossy *store_lossy_new(store *inner, uint64_t seed, bool proof);
 void store_lossy_free(store_lossy *s);   /* a put that is under way is lost */
 void store_lossy_arrive(store_lossy *s); /* it arrives */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tmpdir.h"
 
@@ -20,6 +21,8 @@ void store_place_make(store_place *p, const io *io) {
   p->dir = store_place_parent ? tmpdir_new_in(store_place_parent) : tmpdir_new();
   if (strcmp(store_place_scheme, "file") == 0)
     snprintf(text, sizeof text, "file://%s/root", p->dir);
+  else if (strcmp(store_place_scheme, "s3") == 0)
+    snprintf(text, sizeof text, "s3://ckpt-test/%d/%d", (int)getpid(), ++names);
   else
     snprintf(text, sizeof text, "%s://test-%d", store_place_scheme, ++names);
   if (uri_parse(text, &p->where, &e) < 0 || store_open(&p->where, io, NULL, &p->s, &e) < 0)
@@ -92,7 +95,7 @@ void store_must_list(store *s, const char *prefix, bool delimited, const char *e
 int store_stream(store *s, const char *key, const void *data, size_t len, size_t chunk,
                  bool staged) {
   store_writer *w;
-  int rc = s->ops->write_open(s, key, len, staged, &w, NULL);
+  int rc = s->ops->write_open(s, key, len, staged ? STORE_STAGED : 0, NULL, &w, NULL);
   if (rc < 0) return rc;
   for (size_t at = 0; at < len && rc == 0; at += chunk)
     rc = s->ops->write(w, (const char *)data + at, len - at < chunk ? len - at : chunk, NULL);

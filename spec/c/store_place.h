@@ -10,7 +10,8 @@ typedef struct store_place {
   store *s;
 } store_place;
 
-/* The scheme that the next stores have: "file" or "mem". */
+/* The scheme that the next stores have: "file", "mem", or "s3" (of the server that the AWS_*
+ * variables name, in its bucket "ckpt-test"). */
 extern const char *store_place_scheme;
 /* Where their scratch directories are made; NULL: where tmpdir_new() does. */
 extern const char *store_place_parent;

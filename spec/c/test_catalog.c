@@ -528,6 +528,101 @@ static void a_manifest_of_a_newer_format_is_refused_and_not_called_corrupt(void 
   world_free(w);
 }
 
+/* ---- what is dropped ---- */
+
+static void drop_in(const target *t, const char *prefix, const char *dir) {
+  runlog *log = NULL;
+  assert_int_equal(runlog_open(t->w->env.store, prefix, &log, NULL), 0);
+  uint64_t n = runlog_find_dir(runlog_view(log), dir)->n;
+  assert_int_equal(runlog_drop(log, n, "p", "r", NULL, NULL, NULL), 0);
+  runlog_close(log);
+}
+
+static int count_item(void *ctx, store *s, const catalog_item *item, err *e) {
+  (void)s, (void)item, (void)e;
+  ++*(int *)ctx;
+  return 0;
+}
+
+static int no_verdict(void *ctx, const catalog_item *item, int status, const char *reason,
+                      unsigned findings) {
+  (void)item, (void)reason, (void)findings;
+  ++*(int *)ctx;
+  return status;
+}
+
+static void what_is_dropped_is_neither_listed_found_restored_nor_verified(void **state) {
+  (void)state;
+  target t = make_target("file");
+  drop_in(&t, "", "checkpoint-2");
+  drop_in(&t, "exp/a", "ckpt-3");
+  must_list(t.uri, &t, ":last.ckpt :last.ckpt.~8 exp/a:checkpoint-2 exp/b:checkpoint-2");
+  catalog_pick pick;
+  err why = {0};
+  int rc = catalog_find(world_io(), NULL, at(&t, "checkpoint-2"), &pick, &why);
+  assert_int_equal(rc, ERR_NOENT); /* though it lies there, whole, with its manifest */
+  assert_non_null(strstr(why.text, "no longer kept"));
+  catalog_drop(&pick);
+  char *out = tmpdir_new();
+  int count = 0;
+  err e = {0};
+  rc = catalog_restore(world_io(), NULL, NULL, at(&t, "exp/a"), "ckpt-3", out, count_item, &count,
+                       &e);
+  assert_int_equal(rc, ERR_NOENT);
+  rc = catalog_restore(world_io(), NULL, NULL, at(&t, "exp/a"), NULL, out, count_item, &count, &e);
+  if (rc < 0) fail_msg("%s", e.text);
+  assert_int_equal(count, 1);
+  assert_true(path_exists(tmpdir_path(out, "checkpoint-2")));
+  count = 0;
+  assert_int_equal(catalog_verify(world_io(), NULL, NULL, t.uri, NULL, no_verdict, &count, &e), 0);
+  assert_int_equal(count, 4);
+  tmpdir_remove(out);
+  drop_target(&t);
+}
+
+/* While the first block is read, somebody looks for pins. */
+static void see_pins(void *ctx) {
+  const target *t = ctx;
+  char *found = store_listing(t->w->env.store, ".ckpt/pins", false);
+  assert_int_equal(strlen(found), strlen(".ckpt/pins/") + 32);
+  free(found);
+}
+
+static void a_restore_has_a_pin_while_it_reads_and_none_after(void **state) {
+  (void)state;
+  target t = make_target("file");
+  char *out = tmpdir_new();
+  err e = {0};
+  const io *io = hooked_io(world_io(), "checkpoint-2/model.bin", 1, see_pins, &t);
+  int rc = catalog_restore(io, NULL, NULL, t.uri, "checkpoint-2", out, NULL, NULL, &e);
+  if (rc < 0) fail_msg("%s", e.text);
+  assert_true(hook_ran());
+  store_must_list(t.w->env.store, ".ckpt/pins", false, "");
+  tmpdir_remove(out);
+  drop_target(&t);
+}
+
+static void drop_it(void *ctx) {
+  drop_in(ctx, "", "checkpoint-2");
+}
+
+/* It is dropped after it was chosen, and before the pin was there. */
+static void what_is_dropped_just_now_is_passed_over_for_the_next(void **state) {
+  (void)state;
+  target t = make_target("file");
+  drop_in(&t, "", "last.ckpt.~8");
+  char *out = tmpdir_new();
+  err e = {0};
+  const io *io = hooked_io(world_io(), ".ckpt/pins", 1, drop_it, &t);
+  int rc = catalog_restore(io, NULL, NULL, t.uri, NULL, out, NULL, NULL, &e);
+  if (rc < 0) fail_msg("%s", e.text);
+  assert_true(hook_ran());
+  assert_true(path_exists(tmpdir_path(out, "last.ckpt")));
+  assert_false(path_exists(tmpdir_path(out, "checkpoint-2")));
+  tmpdir_remove(out);
+  drop_target(&t);
+}
+
 static void names_that_are_no_text_are_listed_found_and_restored(void **state) {
   (void)state;
   world *w = world_new("file", world_io());
@@ -564,6 +659,9 @@ int main(void) {
       cmocka_unit_test(a_log_of_garbage_or_of_a_newer_format_is_a_clear_error),
       cmocka_unit_test(a_manifest_of_a_newer_format_is_refused_and_not_called_corrupt),
       cmocka_unit_test(names_that_are_no_text_are_listed_found_and_restored),
+      cmocka_unit_test(what_is_dropped_is_neither_listed_found_restored_nor_verified),
+      cmocka_unit_test(a_restore_has_a_pin_while_it_reads_and_none_after),
+      cmocka_unit_test(what_is_dropped_just_now_is_passed_over_for_the_next),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

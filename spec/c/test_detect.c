@@ -527,6 +527,22 @@ static void a_saved_file_that_leaves_the_tree_is_gone(void **state) {
   sim_free(s);
 }
 
+/* Guards: "tmp-1/w.pt" was a unit, and lived on inside of the unit "checkpoint-1". */
+static void what_was_a_unit_in_a_directory_is_its_content_once_that_is_one(void **state) {
+  (void)state;
+  sim *s = fresh();
+  sim_mkdir(s, "tmp-1");
+  sim_save(s, "tmp-1/w.pt", 10);
+  sim_rename(s, "tmp-1", "checkpoint-1");
+  sim_wait(s, 60 * SIM_S);
+  detect_unit u;
+  assert_true(detect_find(s->d, "checkpoint-1", &u));
+  assert_int_equal(u.state, DETECT_COMPLETE);
+  assert_false(detect_find(s->d, "checkpoint-1/w.pt", &u));
+  assert_false(detect_find(s->d, "tmp-1/w.pt", &u));
+  sim_free(s);
+}
+
 static void a_renamed_parent_takes_its_units_along(void **state) {
   (void)state;
   sim *s = fresh();
@@ -979,6 +995,7 @@ int main(void) {
       cmocka_unit_test(an_unproven_file_is_not_proven_by_a_rename_to_another_unit),
       cmocka_unit_test(a_complete_unit_that_is_renamed_is_complete_under_its_new_name),
       cmocka_unit_test(a_saved_file_that_leaves_the_tree_is_gone),
+      cmocka_unit_test(what_was_a_unit_in_a_directory_is_its_content_once_that_is_one),
       cmocka_unit_test(a_renamed_parent_takes_its_units_along),
       cmocka_unit_test(a_directory_that_is_a_number_needs_a_proof),
       cmocka_unit_test(what_a_clean_writer_closed_is_complete_at_once),

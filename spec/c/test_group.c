@@ -37,7 +37,7 @@ static void leave_a_commit(const group_env *env, const char *prefix, const char 
   assert_int_equal(runlog_key_dir(g.log, unit, dir, NULL), 0);
   snprintf(key, sizeof key, "%s/%s", dir, MANIFEST_NAME);
   assert_int_equal(store_put_text(env->store, key, "{}", STORE_IF_ABSENT), 0);
-  assert_int_equal(runlog_commit_attempt(g.log, n, &m, NULL, NULL), 0);
+  assert_int_equal(runlog_commit_attempt(g.log, n, &m, NULL, NULL, NULL), 0);
   manifest_free(&m);
   g.term = 0; /* no goodbye: the lease stays */
   group_close(&g);

@@ -190,6 +190,65 @@ static void no_digest_equals_nothing(void **unused) {
   assert_string_equal(hex, "");
 }
 
+/* RFC 4231, cases 1, 2, 3 and 6. */
+static void hmac_gives_the_published_values(void **unused) {
+  (void)unused;
+  unsigned char long_key[131], dd[50], ones[20], aa[20];
+  memset(long_key, 0xaa, sizeof long_key);
+  memset(dd, 0xdd, sizeof dd);
+  memset(ones, 0x0b, sizeof ones);
+  memset(aa, 0xaa, sizeof aa);
+  static const char larger[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+  const struct {
+    const void *key;
+    size_t key_len;
+    const void *data;
+    size_t len;
+    const char *hex;
+  } known[] = {
+      {ones, 20, "Hi There", 8, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+      {"Jefe", 4, "what do ya want for nothing?", 28,
+       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+      {aa, 20, dd, 50, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+      {long_key, 131, larger, sizeof larger - 1,
+       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+      {NULL, 0, NULL, 0, "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    digest d = {.len = 32};
+    char hex[HASH_HEX_MAX];
+    assert_int_equal(hash_hmac_sha256(known[i].key, known[i].key_len, known[i].data, known[i].len,
+                                      d.bytes, NULL),
+                     0);
+    digest_hex(&d, hex);
+    assert_string_equal(hex, known[i].hex);
+  }
+}
+
+static void md5_gives_the_published_values(void **unused) {
+  (void)unused;
+  const struct {
+    const char *text, *hex;
+  } known[] = {{"", "d41d8cd98f00b204e9800998ecf8427e"},
+               {"message digest", "f96b697d7cb7938d525a2f31aaf161d0"}};
+  for (size_t i = 0; i < 2; i++) {
+    digest d = {.len = HASH_MD5_BYTES};
+    char hex[HASH_HEX_MAX];
+    assert_int_equal(hash_md5(known[i].text, strlen(known[i].text), d.bytes, NULL), 0);
+    digest_hex(&d, hex);
+    assert_string_equal(hex, known[i].hex);
+  }
+  uint8_t out[HASH_MD5_BYTES];
+  assert_int_equal(hash_md5(NULL, 0, out, NULL), 0);
+}
+
+static void sha256_comes_as_hex_too(void **unused) {
+  (void)unused;
+  char hex[HASH_HEX_MAX];
+  assert_int_equal(hash_sha256_hex("abc", 3, hex, NULL), 0);
+  assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(xxh3_128_gives_the_published_values),
@@ -203,6 +262,9 @@ int main(void) {
       cmocka_unit_test(hex_goes_there_and_back),
       cmocka_unit_test(text_that_is_no_digest_is_refused),
       cmocka_unit_test(no_digest_equals_nothing),
+      cmocka_unit_test(hmac_gives_the_published_values),
+      cmocka_unit_test(md5_gives_the_published_values),
+      cmocka_unit_test(sha256_comes_as_hex_too),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -660,6 +660,160 @@ static void a_save_that_could_not_even_be_swept_is_swept_by_the_next_job(void **
   world_free(w);
 }
 
+/* ---- going on ---- */
+
+/* A save of checkpoint-1 on a store that loses things; its second try. */
+typedef struct tries {
+  world *w;
+  store_lossy *lossy;
+  runlog *log;
+  job *first, *second;
+} tries;
+
+/* The puts of a save: the attempt, the manifest, the commit. */
+static tries first_try(long lost, long never) {
+  tries t = {.w = world_new("mem", world_io())};
+  t.lossy = store_lossy_new(t.w->place.s, 1, true);
+  t.w->env.store = &t.lossy->base;
+  t.log = world_begin(t.w->env.store, "", "one");
+  make_unit(t.w, "checkpoint-1", MATCH_DIR, 1);
+  t.first = job_for(t.w, t.log, "checkpoint-1", MATCH_DIR, 1, 0);
+  t.first->keep = true;
+  t.lossy->lost_at = lost ? t.lossy->puts + lost : 0;
+  t.lossy->never_at = never ? t.lossy->puts + never : 0;
+  job_run(t.first);
+  assert_int_equal(t.first->status, ERR_IO);
+  assert_int_equal(t.first->attempt, runlog_view(t.log)->attempts[0].n);
+  assert_int_equal(runlog_view(t.log)->attempts[0].fate, RUNLOG_OPEN);
+  t.lossy->lost_at = t.lossy->never_at = 0;
+  return t;
+}
+
+static void second_try(tries *t) {
+  t->second = job_for(t->w, t->log, "checkpoint-1", MATCH_DIR, 1, 0);
+  t->second->keep = true;
+  t->second->attempt = t->first->attempt;
+  t->second->attempt_stamp = t->first->attempt_stamp;
+  job_run(t->second);
+  if (t->second->status != 0) fail_msg("%s", t->second->error.text);
+  assert_int_equal(t->second->attempt, 0);
+  assert_int_equal(runlog_view(t->log)->commit_count, 1);
+  assert_int_equal(t->second->commit, runlog_view(t->log)->commits[0].n);
+  must_restore(t->w, "", &runlog_view(t->log)->commits[0], "checkpoint-1");
+  must_be_clean(t->w);
+}
+
+static void tries_free(tries *t) {
+  job_free(t->first);
+  job_free(t->second);
+  runlog_close(t->log);
+  store_lossy_free(t->lossy);
+  world_free(t->w);
+}
+
+static void the_next_try_goes_on_with_the_same_attempt(void **state) {
+  (void)state;
+  tries t = first_try(0, 2);
+  second_try(&t);
+  assert_int_equal(runlog_view(t.log)->attempt_count, 1);
+  tries_free(&t);
+}
+
+static void a_manifest_that_was_put_already_is_taken(void **state) {
+  (void)state;
+  tries t = first_try(2, 3);
+  assert_true(store_holds(t.w->place.s, "checkpoint-1/" MANIFEST_NAME));
+  second_try(&t);
+  assert_int_equal(runlog_view(t.log)->attempt_count, 1);
+  tries_free(&t);
+}
+
+static void another_manifest_gives_the_attempt_up(void **state) {
+  (void)state;
+  tries t = first_try(0, 2);
+  store *s = t.w->place.s;
+  assert_int_equal(store_put_text(s, "checkpoint-1/" MANIFEST_NAME, "{}", STORE_IF_ABSENT), 0);
+  second_try(&t);
+  assert_int_equal(runlog_view(t.log)->attempt_count, 2);
+  tries_free(&t);
+}
+
+static void other_bytes_at_a_key_give_the_attempt_up(void **state) {
+  (void)state;
+  tries t = first_try(0, 2);
+  store *s = t.w->place.s;
+  assert_int_equal(store_put_text(s, "checkpoint-1/model.bin", "other", STORE_REPLACE), 0);
+  second_try(&t);
+  const runlog_state *st = runlog_view(t.log);
+  assert_int_equal(st->attempt_count, 2);
+  assert_int_equal(st->attempts[0].fate, RUNLOG_SWEPT);
+  assert_true(strcmp(st->commits[0].dir, "checkpoint-1") != 0);
+  tries_free(&t);
+}
+
+static void other_files_than_the_first_try_had_begin_a_new_attempt(void **state) {
+  (void)state;
+  tries t = first_try(0, 2);
+  make_unit(t.w, "checkpoint-1", MATCH_DIR, 2);
+  unlink(tmpdir_path(t.w->root, "checkpoint-1/empty"));
+  second_try(&t);
+  assert_int_equal(runlog_view(t.log)->attempts[0].fate, RUNLOG_SWEPT);
+  tries_free(&t);
+}
+
+static void be_silent_from_the_commit_on(void *ctx) {
+  store_lossy *lossy = ctx;
+  lossy->deaf = commit_put && lossy->puts >= commit_put ? 1000 : 0;
+}
+
+static void a_commit_that_only_the_next_try_can_see_is_made_once(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+  w->env.store = &lossy->base;
+  tries t = {.w = w, .lossy = lossy, .log = world_begin(w->env.store, "", "one")};
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  t.first = job_for(w, t.log, "checkpoint-1", MATCH_DIR, 1, 0);
+  t.first->keep = true;
+  commit_put = lossy->lost_at = lossy->puts + 3;
+  lossy->between = be_silent_from_the_commit_on;
+  lossy->ctx = lossy;
+  job_run(t.first);
+  assert_int_equal(t.first->status, ERR_IO);
+  assert_true(t.first->attempt > 0);
+  commit_put = lossy->lost_at = 0;
+  lossy->between = NULL;
+  lossy->deaf = 0;
+  second_try(&t);
+  assert_int_equal(runlog_view(t.log)->attempt_count, 1);
+  tries_free(&t);
+}
+
+static void leave_it(void *ctx) {
+  atomic_store(&((job *)ctx)->cancel, JOB_LEAVE);
+}
+
+static void a_job_that_is_left_writes_no_more_and_the_next_term_sweeps(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, 0);
+  w->env.io = hooked_io(world_io(), "model.bin", 1, leave_it, j);
+  job_run(j);
+  assert_true(hook_ran());
+  assert_int_equal(j->status, ERR_CANCELED);
+  assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
+  runlog *next = world_begin(w->env.store, "", "two");
+  assert_int_equal(settle_attempts(w->env.store, next, NULL, NULL), 0);
+  runlog_close(next);
+  w->env.io = world_io();
+  must_be_clean(w);
+  job_free(j);
+  runlog_close(log);
+  world_free(w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_saved_unit_of_each_kind_is_restored_byte_for_byte),
@@ -680,6 +834,13 @@ int main(void) {
       cmocka_unit_test(a_lost_answer_of_the_store_never_makes_two_commits),
       cmocka_unit_test(a_commit_whose_answer_stays_lost_is_found_in_the_log),
       cmocka_unit_test(a_save_that_could_not_even_be_swept_is_swept_by_the_next_job),
+      cmocka_unit_test(the_next_try_goes_on_with_the_same_attempt),
+      cmocka_unit_test(a_manifest_that_was_put_already_is_taken),
+      cmocka_unit_test(another_manifest_gives_the_attempt_up),
+      cmocka_unit_test(other_bytes_at_a_key_give_the_attempt_up),
+      cmocka_unit_test(other_files_than_the_first_try_had_begin_a_new_attempt),
+      cmocka_unit_test(a_commit_that_only_the_next_try_can_see_is_made_once),
+      cmocka_unit_test(a_job_that_is_left_writes_no_more_and_the_next_term_sweeps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,11 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static const char *take(void *ctx, const char *line) {
+static const char *take(void *ctx, char *line, FILE *answer) {
   (void)ctx;
+  unsigned count;
+  if (sscanf(line, "{lines %u}", &count) == 1)
+    for (unsigned i = 0; i < count; i++) fprintf(answer, "line %u of the answer\n", i);
   size_t n = strlen(line);
   if (n > longest) longest = n;
   if (n < 32) snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "<%s>", line);
@@ -189,6 +192,72 @@ static void who_does_not_read_answers_is_dropped(void **state) {
   close(fd);
 }
 
+static void lines_of_an_answer_follow_their_number(void **state) {
+  (void)state;
+  int fd = client();
+  say(fd, "{lines 2}\n");
+  assert_string_equal(hear(fd),
+                      "{\"ok\":true,\"lines\":2}\nline 0 of the answer\nline 1 of the answer\n");
+  close(fd);
+}
+
+/* All that comes until it is served out. */
+static size_t hear_all(int fd, int lines_wanted, char *last, size_t room) {
+  char block[4096];
+  size_t total = 0;
+  int seen = 0;
+  for (int turns = 0; seen < lines_wanted && turns < 10000; turns++) {
+    ssize_t n = read(fd, block, sizeof block - 1);
+    if (n == 0) break;
+    if (n < 0) {
+      serve();
+      continue;
+    }
+    block[n] = 0;
+    total += (size_t)n;
+    for (ssize_t i = 0; i < n; i++) seen += block[i] == '\n';
+    if ((size_t)n < room) memcpy(last, block, (size_t)n + 1);
+  }
+  return total;
+}
+
+static void a_long_answer_comes_as_fast_as_it_is_read(void **state) {
+  (void)state;
+  enum { MANY = 5000 }; /* some 120 KB */
+  int fd = client(), small = 2048;
+  char last[4096] = "";
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  int other = client();
+  say(fd, "{lines 5000}\n{after}\n");
+  say(other, "{meanwhile}\n"); /* nobody else waits for it */
+  assert_non_null(strstr(lines, "<{meanwhile}>"));
+  size_t total = hear_all(fd, 1 + MANY + 1, last, sizeof last);
+  assert_true(total > 100000);
+  assert_non_null(strstr(last, "line 4999 of the answer\n{\"ok\":true}\n"));
+  say(fd, "{again}\n");
+  assert_non_null(strstr(lines, "<{again}>"));
+  close(fd);
+  close(other);
+}
+
+static void an_answer_has_a_limit(void **state) {
+  (void)state;
+  int fd = client();
+  say(fd, "{lines 20000}\n");
+  assert_non_null(strstr(hear(fd), "too long"));
+  close(fd);
+}
+
+static void a_client_that_goes_away_in_a_long_answer_leaves_its_place(void **state) {
+  (void)state;
+  struct pollfd fds[LISTENER_FDS];
+  int fd = client();
+  say(fd, "{lines 5000}\n{lines 5000}\n");
+  close(fd);
+  serve();
+  assert_int_equal(listener_fds(l, fds), 1);
+}
+
 static void the_socket_is_ours_alone_and_goes_with_us(void **state) {
   (void)state;
   assert_int_equal(path_mode(path), 0600);
@@ -262,6 +331,10 @@ int main(void) {
       TEST(a_line_has_64_kib_at_most),
       TEST(more_clients_than_there_are_places_wait),
       TEST(who_does_not_read_answers_is_dropped),
+      TEST(lines_of_an_answer_follow_their_number),
+      TEST(a_long_answer_comes_as_fast_as_it_is_read),
+      TEST(an_answer_has_a_limit),
+      TEST(a_client_that_goes_away_in_a_long_answer_leaves_its_place),
       TEST(the_socket_is_ours_alone_and_goes_with_us),
       TEST(the_socket_of_a_killed_run_is_replaced),
       TEST(a_file_in_the_way_is_not_removed),

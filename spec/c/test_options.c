@@ -136,7 +136,7 @@ static void abbreviations_are_refused(void **state) {
 
 static void numbers_of_seconds_are_checked(void **state) {
   (void)state;
-  static const char *const bad[] = {"x", "-1", "nan", "inf", "1e400", "5 s", "3d", "1sm", "0x"};
+  static const char *const bad[] = {"x", "-1", "nan", "inf", "1e400", "5 s", "3w", "1sm", "0x"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(parse(RUN, "--grace", bad[i], "c", NULL), -1);
     assert_non_null(strstr(error, "--grace"));
@@ -191,58 +191,108 @@ static void the_help_lists_each_option_once(void **state) {
   free(text);
 }
 
-static const char *words(const char *text, const char *path) {
-  static char joined[512];
-  word_list list = {0};
-  int rc = options_words(&list, text, path);
-  *joined = 0;
-  for (size_t i = 0; i < list.count; i++) {
-    snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "<%s>", list.items[i]);
-  }
-  word_list_free(&list);
-  return rc == 0 ? joined : rc == -1 ? "open quote" : "memory";
-}
-
-static void a_resume_argument_becomes_words(void **state) {
-  (void)state;
-  assert_string_equal(words("--resume {}", "/a b/c"), "<--resume></a b/c>");
-  assert_string_equal(words("  --resume={}\t-x ", "/p"), "<--resume=/p><-x>");
-  assert_string_equal(words("'a b' \"c d\" e\\ f", "/p"), "<a b><c d><e f>");
-  assert_string_equal(words("a'b'\"c\"", "/p"), "<abc>");
-  assert_string_equal(words("'' \"\"", "/p"), "<><>");
-  assert_string_equal(words("'a\\b' \"q\\\"\\\\ \\n\"", "/p"), "<a\\b><q\"\\ \\n>");
-  assert_string_equal(words("\"ckpt='{}'\" {}{}", "/p"), "<ckpt='/p'></p/p>");
-  assert_string_equal(words("", "/p"), "");
-  assert_string_equal(words(" \t\n", "/p"), "");
-  assert_string_equal(words("{ } {x}", "/p"), "<{><}><{x}>");
-  assert_string_equal(words("end\\", "/p"), "<end\\>");
-}
-
-static void a_path_is_never_split_or_read_as_quotes(void **state) {
-  (void)state;
-  assert_string_equal(words("{}", "/a 'b\" {} \\c"), "</a 'b\" {} \\c>");
-}
-
 static void an_open_quote_is_a_mistake_at_the_start(void **state) {
   (void)state;
-  assert_string_equal(words("a 'b", "/p"), "open quote");
-  assert_string_equal(words("\"b'", "/p"), "open quote");
   assert_int_equal(parse(RUN, "--resume-arg", "--r '{}", "c", NULL), -1);
   assert_non_null(strstr(error, "--resume-arg"));
   assert_int_equal(parse(RUN, "--resume-arg", "--r '{}'", "c", NULL), 0);
 }
 
-static void only_near_words_are_suggested(void **state) {
+static void policies_stand_in_the_order_given_and_default_is_implied(void **state) {
   (void)state;
-  static const char *const verbs[] = {"run", "watch", "restore", "ls"};
-  assert_string_equal(options_nearest("wacth", verbs, 4), "watch");
-  assert_string_equal(options_nearest("restor", verbs, 4), "restore");
-  assert_null(options_nearest("frobnicate", verbs, 4));
-  assert_null(options_nearest("xy", verbs, 4));
-  char endless[4096];
-  memset(endless, 'r', sizeof endless - 1);
-  endless[sizeof endless - 1] = 0;
-  assert_null(options_nearest(endless, verbs, 4));
+  assert_int_equal(parse(RUN, "-p", "mine.lua", "--policy=default", "-o", "keep=5", "c", NULL), 0);
+  const char *const *p = options_policies(&o);
+  assert_string_equal(p[0], "mine.lua");
+  assert_string_equal(p[1], "default");
+  assert_null(p[2]);
+  assert_string_equal(o.settings.items[0], "keep=5");
+  assert_int_equal(parse(RUN, "c", NULL), 0);
+  assert_string_equal(options_policies(&o)[0], "default");
+  assert_null(options_policies(&o)[1]);
+  assert_int_equal(parse(RUN, "-p", "builtin", "c", NULL), 0);
+  assert_null(options_policies(&o));
+}
+
+static void builtin_stands_alone_and_settings_have_names(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "-p", "builtin", "-p", "x", "c", NULL), -1);
+  assert_int_equal(parse(RUN, "-p", "x", "-p", "builtin", "c", NULL), -1);
+  assert_non_null(strstr(error, "alone"));
+  assert_int_equal(parse(RUN, "-p", "builtin", "-o", "a=1", "c", NULL), -1);
+  assert_int_equal(parse(RUN, "-o", "keep", "c", NULL), -1);
+  assert_non_null(strstr(error, "NAME=VALUE"));
+  assert_int_equal(parse(RUN, "-o", "=5", "c", NULL), -1);
+  assert_int_equal(parse(RUN, "-o", "keep=", "c", NULL), 0); /* for the policy to judge */
+}
+
+static void deleting_is_bounded_by_a_share_and_a_time(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--max-delete", "50%", "--no-delete", "--grace-delete", "7d",
+                         "--single-writer", "--policy-in-process", "c", NULL),
+                   0);
+  assert_true(o.max_delete == 0.5 && o.grace_delete_s == 7 * 86400.0);
+  assert_true(o.no_delete && o.single_writer && o.policy_in_process);
+  assert_int_equal(parse(RUN, "--grace-delete", "0", "c", NULL), 0);
+  assert_true(o.grace_delete_s < 0); /* none; 0 would be the default to the engine */
+  assert_int_equal(parse(RUN, "--max-delete", "3", "c", NULL), -1);
+  assert_non_null(strstr(error, "25%"));
+}
+
+static void a_sync_takes_its_directory_either_way_and_never_twice(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_SYNC, "sync", "out", "--to", "t", "-n", NULL), 0);
+  assert_string_equal(o.dir, "out");
+  assert_true(o.dry_run);
+  assert_int_equal(parse(VERB_SYNC, "sync", "--dir", "out", "--to", "t", NULL), 0);
+  assert_int_equal(parse(VERB_SYNC, "sync", "out", "--dir", "out", "--to", "t", NULL), -1);
+  assert_non_null(strstr(error, "twice"));
+  assert_int_equal(parse(VERB_SYNC, "sync", "--to", "t", NULL), -1);
+  assert_int_equal(parse(VERB_SYNC, "sync", "out", NULL), -1);
+  assert_non_null(strstr(error, "--to"));
+  assert_int_equal(parse(VERB_SYNC, "sync", "o", "--to", "t", "--max-delete", "9%", NULL), -1);
+}
+
+static void removing_all_has_to_be_said(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_RM, "rm", "u", NULL), -1);
+  assert_non_null(strstr(error, "--all"));
+  assert_int_equal(parse(VERB_RM, "rm", "u", "n", "--all", NULL), -1);
+  assert_int_equal(parse(VERB_RM, "rm", "u", "--all", NULL), 0);
+  assert_true(o.all);
+  assert_int_equal(parse(VERB_RM, "rm", "u", "n", NULL), 0);
+  assert_string_equal(o.name, "n");
+  assert_false(o.all);
+}
+
+static void pins_have_a_name_and_perhaps_a_time(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_PIN, "pin", "u", "n", "--for", "7d", NULL), 0);
+  assert_true(o.pin_s == 7 * 86400.0);
+  assert_int_equal(parse(VERB_PIN, "pin", "u", "n", "--for", "0", NULL), -1);
+  assert_int_equal(parse(VERB_PIN, "pin", "u", NULL), -1);
+  assert_non_null(strstr(error, "NAME"));
+  assert_int_equal(parse(VERB_UNPIN, "unpin", "u", "id", NULL), 0);
+}
+
+static void a_notification_is_words_and_options_in_any_order(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_NOTIFY, "notify", "a=1", "--wait", "b=-2", "--dir", "d", NULL), 0);
+  assert_string_equal(o.words[0], "a=1");
+  assert_string_equal(o.words[1], "b=-2");
+  assert_null(o.words[2]);
+  assert_true(o.wait);
+  assert_int_equal(parse(VERB_NOTIFY, "notify", NULL), -1);
+  assert_non_null(strstr(error, "KEY=VALUE"));
+}
+
+static void options_of_a_script_are_its_own(void **state) {
+  (void)state;
+  assert_int_equal(parse(VERB_EXEC, "exec", "-v", "x.lua", "--json", "-q", NULL), 0);
+  assert_string_equal(o.command[0], "x.lua");
+  assert_string_equal(o.command[1], "--json");
+  assert_int_equal(o.level, 1);
+  assert_int_equal(parse(VERB_EXEC, "exec", NULL), -1);
+  assert_non_null(strstr(error, "FILE"));
 }
 
 int main(void) {
@@ -259,10 +309,15 @@ int main(void) {
       cmocka_unit_test(each_verb_has_its_own_options_and_arguments),
       cmocka_unit_test(help_needs_nothing_else),
       cmocka_unit_test(the_help_lists_each_option_once),
-      cmocka_unit_test(a_resume_argument_becomes_words),
-      cmocka_unit_test(a_path_is_never_split_or_read_as_quotes),
       cmocka_unit_test(an_open_quote_is_a_mistake_at_the_start),
-      cmocka_unit_test(only_near_words_are_suggested),
+      cmocka_unit_test(policies_stand_in_the_order_given_and_default_is_implied),
+      cmocka_unit_test(builtin_stands_alone_and_settings_have_names),
+      cmocka_unit_test(deleting_is_bounded_by_a_share_and_a_time),
+      cmocka_unit_test(a_sync_takes_its_directory_either_way_and_never_twice),
+      cmocka_unit_test(removing_all_has_to_be_said),
+      cmocka_unit_test(pins_have_a_name_and_perhaps_a_time),
+      cmocka_unit_test(a_notification_is_words_and_options_in_any_order),
+      cmocka_unit_test(options_of_a_script_are_its_own),
   };
   return cmocka_run_group_tests(tests, NULL, drop_options);
 }

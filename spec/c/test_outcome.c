@@ -103,7 +103,9 @@ static void exit_json_has_it_all(void **state) {
   o.text = "why\xff";
   const char *all = json();
   static const char *const parts[] = {
-      "{\"version\":\"",
+      "{\"summary\":\"5 committed, newest n",
+      ",\"version\":\"",
+      ",\"skipped\":0,\"policies\":null,\"policy_fallbacks\":0,",
       "\"exit_code\":143,\"reason\":\"done\",\"error\":\"why\\ufffd\",\"child\":{\"signal\":15}",
       "\"signal\":15,\"durable\":true,\"fenced\":false,\"committed\":5,\"dropped\":0",
       "\"newest\":{\"unit\":\"n%0A\",\"step\":500,\"age_s\":3.200}",
@@ -179,6 +181,41 @@ static void require_commit_asks_for_one_of_this_run(void **state) {
   assert_int_equal(decide(false, false, true), 0);
 }
 
+/* What `sync` says of so many saved, found before, failed, not proven whole, skipped. */
+static int sync_code(uint32_t committed, uint32_t found, uint32_t failed, uint32_t unproven,
+                     uint32_t skipped) {
+  outcome all = {0};
+  all.status.committed = committed;
+  all.status.failed = failed;
+  all.status.unproven = unproven;
+  all.status.skipped = skipped;
+  all.status.newest_status = failed ? CKPT_EACCESS : CKPT_OK;
+  outcome_decide_sync(&all, false, found);
+  return all.exit_code;
+}
+
+static void a_sync_is_done_partial_or_found_nothing(void **state) {
+  (void)state;
+  assert_int_equal(sync_code(2, 2, 0, 0, 0), EXIT_DONE);
+  assert_int_equal(sync_code(0, 2, 0, 0, 0), EXIT_DONE); /* all were there before */
+  assert_int_equal(sync_code(0, 0, 0, 0, 1), EXIT_DONE); /* the policy wants none of them */
+  assert_int_equal(sync_code(0, 0, 0, 0, 0), EXIT_NOTHING);
+  assert_int_equal(sync_code(2, 2, 0, 1, 0), EXIT_PARTIAL);
+  assert_int_equal(sync_code(0, 0, 0, 1, 0), EXIT_PARTIAL);
+  assert_int_equal(sync_code(1, 2, 1, 0, 0), EXIT_PARTIAL);
+  assert_int_equal(sync_code(0, 2, 2, 0, 0), EXIT_STORE); /* the store takes nothing at all */
+}
+
+static void a_sync_that_is_fenced_or_late_says_that(void **state) {
+  (void)state;
+  outcome all = {.status = {.fenced = 1, .unproven = 1}};
+  outcome_decide_sync(&all, false, 0);
+  assert_int_equal(all.exit_code, EXIT_FENCED);
+  all = (outcome){.status = {.settling = 1}};
+  outcome_decide_sync(&all, true, 0);
+  assert_int_equal(all.exit_code, EXIT_DEADLINE);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
@@ -187,6 +224,8 @@ int main(void) {
       TEST(exit_json_has_it_all),
       TEST(exit_json_has_nulls_for_what_is_not_there),
       TEST(exit_json_is_replaced_whole_or_not_at_all),
+      cmocka_unit_test(a_sync_is_done_partial_or_found_nothing),
+      cmocka_unit_test(a_sync_that_is_fenced_or_late_says_that),
       TEST(zero_means_durable),
       TEST(the_childs_own_code_comes_first),
       TEST(require_commit_asks_for_one_of_this_run),

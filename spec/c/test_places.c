@@ -461,6 +461,39 @@ static void a_call_that_fails_is_an_error_and_leaves_no_descriptor(void **unused
   io_fault_free(fault);
 }
 
+static void a_run_is_found_by_its_directory_or_its_state(void **unused) {
+  (void)unused;
+  places p, found;
+  err e = {0};
+  must_open(in("out"), in("store"), NULL, &p);
+  assert_int_equal(places_find(io_unflushed(), in("out"), NULL, &found, &e), 0);
+  assert_string_equal(found.socket, p.socket);
+  assert_string_equal(found.state, p.state);
+  assert_int_equal(places_find(io_unflushed(), NULL, in("out.ckpt"), &found, &e), 0);
+  assert_string_equal(found.socket, p.socket);
+  assert_int_equal(places_find(io_unflushed(), in("other"), NULL, &found, &e), 0);
+  assert_string_not_equal(found.socket, p.socket);
+  assert_false(path_exists(in("other")) || path_exists(in("other.ckpt")));
+  assert_int_equal(places_find(io_unflushed(), NULL, NULL, &found, &e), ERR_INVAL);
+}
+
+static void a_look_makes_nothing_and_sees_the_same(void **unused) {
+  (void)unused;
+  places p, seen;
+  err e = {0};
+  places_options o = {.dir = in("out"), .to = in("store"), .command = "train"};
+  assert_int_equal(places_look(io_unflushed(), &o, &seen, &e), 0);
+  assert_int_equal(count_entries(dir), 0);
+  assert_int_equal(count_entries(runtime), 0);
+  assert_int_equal(open_with(o, &p, &e), 0);
+  assert_string_equal(seen.dir, p.dir);
+  assert_string_equal(seen.state, p.state);
+  assert_string_equal(seen.run_id, p.run_id);
+  assert_string_equal(seen.target_text, p.target_text);
+  o.to = in("out/store");
+  assert_int_equal(places_look(io_unflushed(), &o, &seen, &e), ERR_INVAL);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
 int main(void) {
@@ -488,6 +521,8 @@ int main(void) {
       T(a_socket_directory_of_another_user_is_refused),
       T(without_a_runtime_directory_of_this_user_it_lies_in_tmp),
       T(a_call_that_fails_is_an_error_and_leaves_no_descriptor),
+      T(a_run_is_found_by_its_directory_or_its_state),
+      T(a_look_makes_nothing_and_sees_the_same),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,12 @@ static void a_status_has_its_exit_code(void **state) {
   (void)state;
   static const struct {
     int status, code;
-  } cases[] = {{CKPT_OK, 0},        {CKPT_EINVAL, 2},       {CKPT_ENOENT, 4},
-               {CKPT_ECORRUPT, 5},  {CKPT_EIO, 6},          {CKPT_ETIMEOUT, 6},
-               {CKPT_ECONFLICT, 6}, {CKPT_EACCESS, 7},      {CKPT_ENOSPACE, 7},
-               {CKPT_ENOSTORE, 10}, {CKPT_EHELD, 11},       {CKPT_EOTHER_RUN, 11},
-               {CKPT_EFENCED, 14},  {CKPT_ENOMEM, 1},       {CKPT_EFORMAT, 5},
-               {CKPT_EVERSION, 1},  {CKPT_EUNSUPPORTED, 2}, {-9999, 1}};
+  } cases[] = {
+      {CKPT_OK, 0},           {CKPT_EINVAL, 2},    {CKPT_ENOENT, 4},    {CKPT_ECORRUPT, 5},
+      {CKPT_EIO, 6},          {CKPT_ETIMEOUT, 6},  {CKPT_ECONFLICT, 6}, {CKPT_EACCESS, 7},
+      {CKPT_ENOSPACE, 7},     {CKPT_ENOSTORE, 10}, {CKPT_EHELD, 11},    {CKPT_EOTHER_RUN, 11},
+      {CKPT_EFENCED, 14},     {CKPT_ENOMEM, 1},    {CKPT_EFORMAT, 5},   {CKPT_EVERSION, 1},
+      {CKPT_EUNSUPPORTED, 2}, {CKPT_EPOLICY, 2},   {-9999, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     assert_int_equal(exit_code_of(cases[i].status), cases[i].code);
 }
@@ -158,6 +158,53 @@ static void files_of_no_unit_are_named_with_the_option_that_helps(void **state) 
   assert_non_null(strstr(text, "--unit"));
 }
 
+static void a_status_stands_below_all_messages_until_it_is_taken_away(void **state) {
+  (void)state;
+  report_status("half way");
+  assert_string_equal(said(), "\r\033[Kckpt-lua: half way\r");
+  report_info("committed");
+  assert_string_equal(said(), "\r\033[Kckpt-lua: committed\nckpt-lua: half way\r");
+  report_status("nearly");
+  assert_string_equal(said(), "\r\033[Kckpt-lua: nearly\r");
+  report_status(NULL);
+  assert_string_equal(said(), "\r\033[K");
+  report_status(NULL);
+  report_info("done");
+  assert_string_equal(said(), "ckpt-lua: done\n");
+}
+
+static void a_reason_to_skip_is_said_once_whatever_its_numbers(void **state) {
+  (void)state;
+  ckpt_completion c = {
+      .kind = CKPT_SKIPPED, .step = 3, .unit = "checkpoint-3", .reason = "iteration 3 of 10"};
+  report_completion(&c);
+  assert_string_equal(said(), "ckpt-lua: checkpoint-3 (step 3) was skipped: iteration 3 of 10 "
+                              "(said once; ckpt-lua why NAME tells of each)\n");
+  c.reason = "iteration 4 of 10";
+  report_completion(&c);
+  assert_string_equal(said(), "");
+  c.reason = "too small";
+  report_completion(&c);
+  assert_non_null(strstr(said(), "too small"));
+  report_level(1);
+  c.reason = "iteration 5 of 10";
+  report_completion(&c);
+  assert_string_equal(said(), "ckpt-lua: checkpoint-3 (step 3) was skipped: iteration 5 of 10\n");
+}
+
+static void what_leaves_the_store_is_said_with_its_rule(void **state) {
+  (void)state;
+  ckpt_completion c = {
+      .kind = CKPT_EXPIRED, .step = 3, .unit = "checkpoint-3", .reason = "not of the last 3"};
+  report_completion(&c);
+  assert_string_equal(said(), "ckpt-lua: checkpoint-3 (step 3) is no longer kept in the store: "
+                              "not of the last 3\n");
+  c.kind = CKPT_DELETED;
+  report_completion(&c);
+  assert_string_equal(said(), "ckpt-lua: checkpoint-3 (step 3) was deleted from the store: "
+                              "not of the last 3\n");
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
@@ -169,6 +216,9 @@ int main(void) {
       TEST(a_closed_stderr_does_no_harm),
       TEST(what_became_of_a_checkpoint_is_one_line),
       TEST(files_of_no_unit_are_named_with_the_option_that_helps),
+      TEST(a_status_stands_below_all_messages_until_it_is_taken_away),
+      TEST(a_reason_to_skip_is_said_once_whatever_its_numbers),
+      TEST(what_leaves_the_store_is_said_with_its_rule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,6 +177,107 @@ static void a_pattern_at_fault_is_named(void **state) {
   assert_int_equal(rules_custom(none, NULL, NULL, -1, &r, NULL), ERR_INVAL);
 }
 
+static void all_that_a_policy_says_is_copied(void **state) {
+  (void)state;
+  char unit[] = "{step}/", name[] = "END", when[] = "*.bin", marker[] = "DONE";
+  const char *const units[] = {"save-{step}/", unit, NULL}, *const proven[] = {unit, NULL};
+  const rules_marker known[] = {{.name = name, .signature = when, .newest = true}};
+  const rules_test tests[] = {{.op = RULES_ALL, .first = 1, .count = 2},
+                              {.op = RULES_MARKER, .name = marker, .newer = true},
+                              {.op = RULES_QUIET, .ns = 5}};
+  rules_spec spec = {.units = units,
+                     .proven = proven,
+                     .known = known,
+                     .known_count = 1,
+                     .quiet_ns = 100,
+                     .marked_ns = 50,
+                     .settled_ns = 10,
+                     .tests = tests,
+                     .test_count = 3};
+  rules *r;
+  match_unit m;
+  assert_int_equal(rules_make(&spec, &r, NULL), 0);
+  memset(unit, 'x', 3);
+  memset(name, 'x', 3);
+  memset(when, 'x', 3);
+  memset(marker, 'x', 4);
+  assert_true(rules_needs_proof(r, rules_match(r, "7", true, &m)));
+  assert_false(rules_needs_proof(r, rules_match(r, "save-7", true, &m)));
+  assert_int_equal(r->marker_count, 1);
+  assert_string_equal(rules_marker_named(r, "END")->signature, "*.bin");
+  assert_true(rules_marker_named(r, "END")->newest);
+  assert_true(r->quiet_ns == 100 && r->marked_ns == 50 && r->settled_ns == 10);
+  assert_int_equal(r->test_count, 3);
+  assert_string_equal(r->tests[1].name, "DONE");
+  assert_true(r->tests[1].newer);
+  assert_true(rules_is_marker(r, "DONE") && rules_is_marker(r, "END"));
+  assert_false(rules_is_marker(r, "model.bin"));
+  rules_free(r);
+  const char *const markers[] = {"DONE", NULL};
+  spec = (rules_spec){.known = known, .known_count = 1, .markers = markers};
+  assert_int_equal(rules_make(&spec, &r, NULL), 0);
+  assert_int_equal(r->marker_count, 1); /* the user's word, in place of all others */
+  assert_true(rules_marker_by_user(rules_marker_named(r, "DONE")));
+  assert_int_equal(r->quiet_ns, rules_builtin()->quiet_ns);
+  assert_int_equal(r->settled_ns, rules_builtin()->settled_ns);
+  assert_int_equal(r->test_count, 0);
+  rules_free(r);
+}
+
+static void what_a_tree_cannot_do_without_is_known(void **state) {
+  (void)state;
+  const rules_test tests[] = {{.op = RULES_ALL, .first = 1, .count = 3},
+                              {.op = RULES_MARKER, .name = "A"},
+                              {.op = RULES_ALL, .first = 4, .count = 1},
+                              {.op = RULES_ANY, .first = 5, .count = 2},
+                              {.op = RULES_MARKER, .name = "B"},
+                              {.op = RULES_MARKER, .name = "C"},
+                              {.op = RULES_KNOWN}};
+  rules *r;
+  assert_int_equal(rules_make(&(rules_spec){.tests = tests, .test_count = 7}, &r, NULL), 0);
+  assert_true(rules_needs(r, RULES_MARKER, "A"));
+  assert_true(rules_needs(r, RULES_MARKER, "B"));
+  assert_false(rules_needs(r, RULES_MARKER, "C"));
+  assert_false(rules_needs(r, RULES_KNOWN, NULL));
+  assert_true(rules_needs(rules_builtin(), RULES_KNOWN, NULL));
+  rules_free(r);
+}
+
+static void not_a_tree(const rules_test *tests, size_t count, int expected) {
+  rules *r;
+  err e = {0};
+  assert_int_equal(rules_make(&(rules_spec){.tests = tests, .test_count = count}, &r, &e),
+                   expected);
+  assert_null(r);
+  assert_true(strlen(e.text) > 0);
+}
+
+static void only_a_small_tree_is_taken(void **state) {
+  (void)state;
+  rules_test many[RULES_TESTS_MAX + 1] = {{.op = RULES_ALL, .first = 1, .count = RULES_TESTS_MAX}};
+  for (size_t i = 1; i <= RULES_TESTS_MAX; i++) many[i].op = RULES_CLOSED;
+  not_a_tree(many, RULES_TESTS_MAX + 1, ERR_LIMIT);
+  not_a_tree((rules_test[]){{.op = RULES_ALL}}, 1, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_ALL, .first = 0, .count = 1}}, 1, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_ANY, .first = 1, .count = 1}}, 1, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_ANY, .first = 1, .count = UINT32_MAX}, {0}}, 2, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_ANY, .first = UINT32_MAX, .count = 2}, {0}}, 2, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_CLOSED}, {.op = RULES_CLOSED}}, 2, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_ALL, .first = 1, .count = 2},
+                            {.op = RULES_ALL, .first = 2, .count = 1},
+                            {.op = RULES_CLOSED}},
+             3, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = (rules_op)77}}, 1, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_MARKER}}, 1, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_MARKER, .name = "a/b"}}, 1, ERR_INVAL);
+  not_a_tree((rules_test[]){{.op = RULES_QUIET, .ns = -1}}, 1, ERR_INVAL);
+  const rules_marker bad[] = {{.name = "a", .signature = "[x"}}, slash[] = {{.name = "a/b"}};
+  rules *r;
+  assert_int_equal(rules_make(&(rules_spec){.known = bad, .known_count = 1}, &r, NULL), ERR_INVAL);
+  assert_int_equal(rules_make(&(rules_spec){.known = slash, .known_count = 1}, &r, NULL),
+                   ERR_INVAL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(directories_of_the_known_frameworks_are_units),
@@ -187,6 +288,9 @@ int main(void) {
       cmocka_unit_test(rules_of_a_user_take_the_place_of_ours),
       cmocka_unit_test(what_a_user_leaves_out_is_ours),
       cmocka_unit_test(a_pattern_at_fault_is_named),
+      cmocka_unit_test(all_that_a_policy_says_is_copied),
+      cmocka_unit_test(what_a_tree_cannot_do_without_is_known),
+      cmocka_unit_test(only_a_small_tree_is_taken),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

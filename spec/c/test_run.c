@@ -147,7 +147,7 @@ static void events_before_the_start_are_errors(void **state) {
   assert_int_equal(run_child(r, getpid(), &e), ERR_INVAL);
   assert_int_equal(run_child_exit(r, true, &e), ERR_INVAL);
   assert_int_equal(run_result(r, "{}", &e), ERR_INVAL);
-  assert_int_equal(run_preempt(r, &e), ERR_INVAL);
+  assert_int_equal(run_preempt(r, 10, &e), ERR_INVAL);
   assert_int_equal(run_list(r, &e), ERR_INVAL);
   assert_int_equal(run_fd(r), -1);
   assert_int_equal(run_host_step(h, &e), 0);

@@ -452,11 +452,12 @@ static void a_name_that_was_never_committed_is_an_error_and_moves_nothing(void *
   free(after);
 }
 
-static void another_runs_checkpoint_is_read_and_never_written(void **state) {
+static void another_runs_checkpoint_is_pinned_and_read_and_never_written(void **state) {
   run_host *h = *state;
   run_host *other = run_host_new(NULL);
   commit_zip(other, "ckpt-8.pt", "theirs");
-  char *before = tree_of(run_host_store(other, ""));
+  char *before = tree_of(run_host_store(other, "ckpt-8.pt"));
+  char *log_before = tree_of(run_host_store(other, ".ckpt/log"));
   char uri[700];
   snprintf(uri, sizeof uri, "file://%s", run_host_store(other, "ckpt-8.pt"));
   run_prepared p = prepare_as(h, RUN_NAMED, uri, 0);
@@ -467,10 +468,15 @@ static void another_runs_checkpoint_is_read_and_never_written(void **state) {
   /* It belongs to this run once it is saved here. */
   assert_int_equal(run_start(run_host_run(h), NULL), 0);
   run_host_until(h, RUN_COMMITTED, "ckpt-8.pt");
-  char *after = tree_of(run_host_store(other, ""));
+  char *after = tree_of(run_host_store(other, "ckpt-8.pt"));
+  char *log_after = tree_of(run_host_store(other, ".ckpt/log"));
   assert_string_equal(before, after);
+  assert_string_equal(log_before, log_after);
+  assert_int_equal(count_entries(run_host_store(other, ".ckpt/pins")), 0); /* it had one */
   free(before);
   free(after);
+  free(log_before);
+  free(log_after);
   run_host_free(other);
 }
 
@@ -844,7 +850,7 @@ int main(void) {
       TEST(an_older_generation_is_restored_under_the_original_name),
       TEST(an_older_name_is_resumed_from_though_a_newer_one_is_here),
       TEST(a_name_that_was_never_committed_is_an_error_and_moves_nothing),
-      TEST(another_runs_checkpoint_is_read_and_never_written),
+      TEST(another_runs_checkpoint_is_pinned_and_read_and_never_written),
       TEST(a_uri_with_nothing_behind_it_is_an_error),
       TEST(never_moves_nothing_and_points_at_nothing),
       TEST(each_group_gets_its_own_newest_commit),

@@ -78,7 +78,7 @@ static const char *dir_of(runlog *log, uint64_t n) {
 static int commit(runlog *log, uint64_t n, uint64_t seed, uint64_t *out, err *e) {
   manifest m;
   make_small(&m, runlog_find_attempt(runlog_view(log), n)->unit, seed);
-  int rc = runlog_commit_attempt(log, n, &m, out, e);
+  int rc = runlog_commit_attempt(log, n, &m, NULL, out, e);
   manifest_free(&m);
   return rc;
 }
@@ -326,9 +326,10 @@ static void a_commit_asked_for_twice_is_one_commit(void **state) {
   uint64_t b = attempt(log, "b");
   manifest m;
   make_small(&m, "a", 1);
-  assert_int_equal(runlog_commit_attempt(log, b, &m, NULL, NULL), ERR_INVAL); /* of another unit */
+  assert_int_equal(runlog_commit_attempt(log, b, &m, NULL, NULL, NULL),
+                   ERR_INVAL); /* of another unit */
   m.root.len = 0;
-  assert_int_equal(runlog_commit_attempt(log, b, &m, NULL, NULL), ERR_INVAL); /* not sealed */
+  assert_int_equal(runlog_commit_attempt(log, b, &m, NULL, NULL, NULL), ERR_INVAL); /* not sealed */
   manifest_free(&m);
   assert_int_equal(check(p.s, "g"), 5);
   runlog_close(log);
@@ -438,10 +439,10 @@ static void a_put_that_arrives_late_is_counted_once(void **state) {
   manifest m;
   make_small(&m, "a", 1);
   /* The first put is under way, the second and third fail. */
-  int rc = runlog_commit_attempt(log, a, &m, NULL, NULL);
+  int rc = runlog_commit_attempt(log, a, &m, NULL, NULL, NULL);
   lossy->late = 0;
   store_lossy_arrive(lossy);
-  if (rc < 0) assert_int_equal(runlog_commit_attempt(log, a, &m, NULL, NULL), 0);
+  if (rc < 0) assert_int_equal(runlog_commit_attempt(log, a, &m, NULL, NULL, NULL), 0);
   assert_int_equal(runlog_view(log)->commit_count, 1);
   manifest_free(&m);
   b = attempt(log, "a");

@@ -24,6 +24,10 @@
   ",\"kind\":\"dir\",\"step\":3,\"files\":2,\"bytes\":9,\"digest\":\"xxh3-128\",\"root\":"         \
   "\"00112233445566778899aabbccddeeff\""
 
+#define DROP(t, c) "\"type\":\"drop\",\"term\":" #t ",\"commit\":" #c
+#define GUEST_DROP(c) "\"type\":\"drop\",\"commit\":" #c
+#define DELETE(t, c) "\"type\":\"delete\",\"term\":" #t ",\"commit\":" #c
+
 static int apply_text(runlog_state *s, const char *text, const char **ignored, err *e) {
   json_t *entry = NULL;
   if (js_parse(text, strlen(text), "test", &entry, e) != 0) fail_msg("not JSON: %s", text);
@@ -319,6 +323,59 @@ static void a_long_log_is_folded_quickly(void **state) {
   runlog_state_free(&s);
 }
 
+static void a_drop_and_a_delete_are_taken_in_this_order_once(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  ignored(&s, DROP(1, 2));   /* an attempt is no commit */
+  ignored(&s, DELETE(1, 9)); /* there is none yet */
+  taken(&s, COMMIT(1, 2));
+  ignored(&s, DELETE(1, 5));
+  assert_int_equal(s.commits[0].life, RUNLOG_LIVE);
+  taken(&s, GUEST_DROP(5));
+  assert_int_equal(s.commits[0].life, RUNLOG_DROPPED);
+  assert_int_equal(s.commits[0].drop, 7);
+  assert_int_equal(s.commits[0].drop_ns, 5);
+  ignored(&s, DROP(1, 5));
+  taken(&s, TERM(9));
+  ignored(&s, DELETE(1, 5)); /* of a fenced writer */
+  taken(&s, DELETE(9, 5));
+  assert_int_equal(s.commits[0].life, RUNLOG_DELETED);
+  ignored(&s, DELETE(9, 5));
+  ignored(&s, GUEST_DROP(5));
+  runlog_state_free(&s);
+}
+
+static void an_entry_about_a_commit_without_its_number_is_broken(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  assert_int_equal(apply(&s, "\"type\":\"drop\"", NULL, NULL), ERR_FORMAT);
+  assert_int_equal(apply(&s, "\"type\":\"delete\",\"commit\":\"x\"", NULL, NULL), ERR_FORMAT);
+  assert_int_equal(apply(&s, "\"type\":\"drop\",\"commit\":-1", NULL, NULL), ERR_FORMAT);
+  runlog_state_free(&s);
+}
+
+/* They are for people: a log is not unreadable for their sake. */
+static void texts_that_are_no_texts_say_nothing(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  taken(&s, COMMIT(1, 2) ",\"policy\":3,\"reason\":{},\"metrics\":[1]");
+  assert_null(s.commits[0].policy);
+  assert_null(s.commits[0].reason);
+  assert_null(s.commits[0].metrics);
+  taken(&s, GUEST_DROP(3) ",\"policy\":[],\"reason\":\"\\u001b[1m\"");
+  assert_null(s.commits[0].drop_policy);
+  assert_string_equal(s.commits[0].drop_reason, " [1m");
+  runlog_state_free(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_whole_life_is_folded),
@@ -333,6 +390,9 @@ int main(void) {
       cmocka_unit_test(what_is_newer_or_no_entry_is_an_error),
       cmocka_unit_test(a_commit_with_broken_facts_is_an_error),
       cmocka_unit_test(a_long_log_is_folded_quickly),
+      cmocka_unit_test(a_drop_and_a_delete_are_taken_in_this_order_once),
+      cmocka_unit_test(an_entry_about_a_commit_without_its_number_is_broken),
+      cmocka_unit_test(texts_that_are_no_texts_say_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static int one_save(runlog *log, int round, long *entries, err *e) {
   } else {
     manifest m;
     make_small(&m, round % 2 ? "last.ckpt" : "a", (uint64_t)round);
-    rc = runlog_commit_attempt(log, n, &m, NULL, e);
+    rc = runlog_commit_attempt(log, n, &m, NULL, NULL, e);
     manifest_free(&m);
   }
   *entries += rc == 0;
@@ -150,7 +150,7 @@ struct world {
   actor actors[2];
   uint64_t told[TOLD_MAX]; /* commits that a caller was told to stand */
   size_t told_count;
-  long acts, fences, failures;
+  long acts, fences, failures, removals;
 };
 
 static const char *const units[] = {"a", "last.ckpt", "x.~6", "x", "foreign"};
@@ -218,11 +218,36 @@ static void act_about(actor *a) {
   case 1: rc = runlog_sweep(a->log, attempt, &e); break;
   default:
     make_small(&m, at->unit, attempt);
-    rc = runlog_commit_attempt(a->log, attempt, &m, &n, &e);
+    rc = runlog_commit_attempt(a->log, attempt, &m, NULL, &n, &e);
     manifest_free(&m);
     if (rc == 0 && w->told_count < TOLD_MAX) w->told[w->told_count++] = n;
   }
   judge(a, rc, &e);
+}
+
+/* Drops or deletes a commit, with the term of the actor or as a guest. */
+static void act_remove(actor *a) {
+  world *w = a->world;
+  err e = {0};
+  runlog *log = a->log;
+  bool guest = roll(w, 2);
+  if (guest && runlog_open(&a->link->base, "", &log, &e) < 0) return;
+  const runlog_state *st = runlog_view(log);
+  if (st->commit_count) {
+    const runlog_commit *c = &st->commits[roll(w, st->commit_count)];
+    uint64_t n = c->n;
+    bool drops = c->life == RUNLOG_LIVE;
+    int rc = drops ? runlog_drop(log, n, "p", "r", NULL, NULL, &e)
+                   : runlog_delete(log, n, NULL, NULL, &e);
+    if (rc == 0 && runlog_find_commit(runlog_view(log), n)->life == RUNLOG_LIVE)
+      give_up(w, "what was dropped is live");
+    w->removals += rc == 0;
+    if (!guest)
+      judge(a, rc, &e);
+    else if (rc == ERR_FENCED)
+      give_up(w, "a guest was fenced");
+  }
+  if (guest) runlog_close(log);
 }
 
 static void act(actor *a) {
@@ -243,6 +268,8 @@ static void act(actor *a) {
     judge(a, rc, &e);
   } else if (roll(w, 3) == 0) {
     act_attempt(a);
+  } else if (roll(w, 4) == 0) {
+    act_remove(a);
   } else {
     act_about(a);
   }
@@ -307,7 +334,7 @@ static uint64_t only_seed;
 
 static void lost_and_late_requests_break_no_rule(void **state) {
   (void)state;
-  long acts = 0, fences = 0, failures = 0, commits = 0;
+  long acts = 0, fences = 0, failures = 0, commits = 0, removals = 0;
   uint64_t first = only_seed ? only_seed : 1, last = only_seed ? only_seed : SCHEDULES;
   for (uint64_t seed = first; seed <= last; seed++) {
     world w;
@@ -318,6 +345,7 @@ static void lost_and_late_requests_break_no_rule(void **state) {
     acts += w.acts;
     fences += w.fences;
     failures += w.failures;
+    removals += w.removals;
     commits += (long)w.told_count;
   }
   print_message("%ld operations, %ld commits, %ld fenced, %ld failed\n", acts, commits, fences,
@@ -325,6 +353,7 @@ static void lost_and_late_requests_break_no_rule(void **state) {
   if (only_seed) return;
   /* Schedules in which nothing happens prove nothing. */
   assert_true(commits > SCHEDULES);
+  assert_true(removals > SCHEDULES / 2);
   assert_true(fences > SCHEDULES);
   assert_true(failures > SCHEDULES);
 }

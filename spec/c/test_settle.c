@@ -82,7 +82,7 @@ static void a_sealed_save_is_committed_as_it_stands(void **state) {
     assert_true(digest_equal(&st->commits[0].root, &m.root));
     must_be_clean(s);
     /* Its first writer is told, whatever it tries. */
-    assert_int_equal(runlog_commit_attempt(old, n, &m, NULL, NULL), ERR_FENCED);
+    assert_int_equal(runlog_commit_attempt(old, n, &m, NULL, NULL, NULL), ERR_FENCED);
     uint64_t next = st->next;
     settle(s, log); /* and it happens once */
     assert_int_equal(runlog_view(log)->next, next);
@@ -185,7 +185,7 @@ static void an_older_save_is_never_committed_after_a_newer_one(void **state) {
     uint64_t older = announce(s, old, "checkpoint-1"), newer = announce(s, old, "checkpoint-2");
     seal(s, old, older, "checkpoint-1", &a);
     seal(s, old, newer, "checkpoint-2", &b);
-    assert_int_equal(runlog_commit_attempt(old, newer, &b, NULL, NULL), 0);
+    assert_int_equal(runlog_commit_attempt(old, newer, &b, NULL, NULL, NULL), 0);
     runlog *log = world_begin(s, "", "two");
     settle(s, log);
     assert_int_equal(fate_of(log, older), RUNLOG_SWEPT);
@@ -236,7 +236,7 @@ static void what_was_swept_before_but_is_still_there_is_removed(void **state) {
     seal(s, old, kept, "c", &m);
     assert_int_equal(runlog_sweep(old, begun, NULL), 0);
     assert_int_equal(runlog_sweep(old, sealed, NULL), 0);
-    assert_int_equal(runlog_commit_attempt(old, kept, &m, NULL, NULL), 0);
+    assert_int_equal(runlog_commit_attempt(old, kept, &m, NULL, NULL, NULL), 0);
     manifest_free(&m);
     runlog *log = world_begin(s, "", "two");
     assert_non_null(store_litter(s, ""));
@@ -279,7 +279,7 @@ static void a_newer_term_stops_it(void **state) {
     manifest_free(&m);
     runlog *log = world_begin(s, "", "two"), *newest = world_begin(s, "", "three");
     assert_int_equal(settle_attempts(s, log, NULL, NULL), ERR_FENCED);
-    assert_int_equal(settle_own(s, old, NULL, NULL), ERR_FENCED);
+    assert_int_equal(settle_own(s, old, RUNLOG_NONE, NULL, NULL), ERR_FENCED);
     assert_true(store_holds(s, "a/model.pt"));
     settle(s, newest);
     assert_int_equal(fate_of(newest, n), RUNLOG_COMMITTED);
@@ -325,11 +325,11 @@ static void what_was_committed_is_not_given_up(void **state) {
   uint64_t n = announce(s, log, "a");
   manifest m;
   seal(s, log, n, "a", &m);
-  assert_int_equal(runlog_commit_attempt(log, n, &m, NULL, NULL), 0);
+  assert_int_equal(runlog_commit_attempt(log, n, &m, NULL, NULL, NULL), 0);
   manifest_free(&m);
   assert_int_equal(settle_give_up(s, log, n, NULL, NULL), ERR_CONFLICT);
   assert_int_equal(settle_give_up(s, log, 77, NULL, NULL), ERR_INVAL);
-  assert_int_equal(settle_own(s, log, NULL, NULL), 0);
+  assert_int_equal(settle_own(s, log, RUNLOG_NONE, NULL, NULL), 0);
   assert_true(store_holds(s, "a/model.pt"));
   must_be_clean(s);
   runlog_close(log);
@@ -344,7 +344,7 @@ static void own_leftovers_are_given_up_and_those_of_older_terms_are_not(void **s
   uint64_t theirs = announce(s, old, "a");
   runlog *log = world_begin(s, "", "two");
   uint64_t own = announce(s, log, "b");
-  assert_int_equal(settle_own(s, log, NULL, NULL), 0);
+  assert_int_equal(settle_own(s, log, RUNLOG_NONE, NULL, NULL), 0);
   assert_int_equal(fate_of(log, own), RUNLOG_SWEPT);
   assert_int_equal(fate_of(log, theirs), RUNLOG_OPEN);
   assert_false(store_holds(s, "b/model.pt"));

@@ -119,9 +119,9 @@ static void exactly_one_of_many_publishes_wins_and_the_others_keep_theirs(void *
 static void an_aborted_or_wrong_staged_file_leaves_nothing(void **state) {
   store *s = store_of(state);
   store_writer *w;
-  assert_int_equal(s->ops->write_open(s, "st/1/a", 2, true, &w, NULL), 0);
+  assert_int_equal(s->ops->write_open(s, "st/1/a", 2, true, NULL, &w, NULL), 0);
   s->ops->write_abort(w);
-  assert_int_equal(s->ops->write_open(s, "st/1/a", 2, true, &w, NULL), 0);
+  assert_int_equal(s->ops->write_open(s, "st/1/a", 2, true, NULL, &w, NULL), 0);
   assert_int_equal(s->ops->write(w, "x", 1, NULL), 0);
   assert_int_equal(s->ops->write_close(w, NULL), ERR_INVAL);
   assert_false(path_exists(at(state, "st/1/a")));
@@ -137,18 +137,18 @@ static void an_object_and_a_prefix_cannot_share_a_name(void **state) {
   assert_int_equal(s->ops->put(s, "a", "x", 1, STORE_IF_ABSENT, &e), ERR_INVAL);
   assert_non_null(strstr(e.text, "is a directory"));
   assert_int_equal(s->ops->put(s, "a", "x", 1, STORE_REPLACE, NULL), ERR_INVAL);
-  assert_int_equal(s->ops->write_open(s, "a", 1, false, &w, NULL), ERR_INVAL);
+  assert_int_equal(s->ops->write_open(s, "a", 1, false, NULL, &w, NULL), ERR_INVAL);
   assert_int_equal(s->ops->put(s, "a/b/c/d", "x", 1, STORE_IF_ABSENT, &e), ERR_INVAL);
   assert_non_null(strstr(e.text, "is a file"));
   assert_int_equal(s->ops->put(s, "a/b/c", "x", 1, STORE_REPLACE, NULL), ERR_INVAL);
-  assert_int_equal(s->ops->write_open(s, "a/b/c", 1, true, &w, NULL), ERR_INVAL);
+  assert_int_equal(s->ops->write_open(s, "a/b/c", 1, true, NULL, &w, NULL), ERR_INVAL);
   /* The same when the other one comes in between. */
-  assert_int_equal(s->ops->write_open(s, "x", 1, false, &w, NULL), 0);
+  assert_int_equal(s->ops->write_open(s, "x", 1, false, NULL, &w, NULL), 0);
   assert_int_equal(s->ops->write(w, "1", 1, NULL), 0);
   assert_int_equal(put(s, "x/y"), 0);
   assert_int_equal(s->ops->write_close(w, &e), ERR_INVAL);
   assert_non_null(strstr(e.text, "is a directory"));
-  assert_int_equal(s->ops->write_open(s, "z/k", 1, false, &w, NULL), 0);
+  assert_int_equal(s->ops->write_open(s, "z/k", 1, false, NULL, &w, NULL), 0);
   assert_int_equal(s->ops->write(w, "1", 1, NULL), 0);
   assert_int_equal(put(s, "z"), 0);
   assert_int_equal(s->ops->write_close(w, &e), ERR_INVAL);
@@ -185,8 +185,8 @@ static void links_and_special_files_are_neither_listed_nor_touched(void **state)
     assert_int_equal(s->ops->head(s, keys[i], &o, NULL), ERR_INVAL);
     assert_int_equal(put(s, keys[i]), ERR_INVAL);
     assert_int_equal(s->ops->put(s, keys[i], "x", 1, STORE_REPLACE, NULL), ERR_INVAL);
-    assert_int_equal(s->ops->write_open(s, keys[i], 1, false, &w, NULL), ERR_INVAL);
-    assert_int_equal(s->ops->write_open(s, keys[i], 1, true, &w, NULL), ERR_INVAL);
+    assert_int_equal(s->ops->write_open(s, keys[i], 1, false, NULL, &w, NULL), ERR_INVAL);
+    assert_int_equal(s->ops->write_open(s, keys[i], 1, true, NULL, &w, NULL), ERR_INVAL);
     assert_int_equal(s->ops->remove(s, keys[i], NULL), ERR_INVAL);
     if (i < 4) {
       assert_int_equal(s->ops->remove_prefix(s, keys[i], NULL), ERR_INVAL);

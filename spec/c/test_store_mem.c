@@ -70,7 +70,7 @@ static void nothing_can_be_published_or_staged(void **state) {
   store_writer *w = (store_writer *)s;
   assert_false(store_can(s, STORE_CAP_PUBLISH));
   assert_null(s->ops->publish);
-  assert_int_equal(s->ops->write_open(s, "k", 1, true, &w, NULL), ERR_UNSUPPORTED);
+  assert_int_equal(s->ops->write_open(s, "k", 1, true, NULL, &w, NULL), ERR_UNSUPPORTED);
   assert_null(w);
   store_close(s);
 }
@@ -95,10 +95,10 @@ static void an_absurd_size_takes_no_memory_before_its_bytes_come(void **state) {
   (void)state;
   store *s = open_at("mem://big", io_system());
   store_writer *w;
-  assert_int_equal(s->ops->write_open(s, "k", UINT64_C(1) << 60, false, &w, NULL), 0);
+  assert_int_equal(s->ops->write_open(s, "k", UINT64_C(1) << 60, false, NULL, &w, NULL), 0);
   assert_int_equal(s->ops->write(w, "x", 1, NULL), 0);
   assert_int_equal(s->ops->write_close(w, NULL), ERR_INVAL);
-  assert_int_equal(s->ops->write_open(s, "k", UINT64_MAX, false, &w, NULL), ERR_NOMEM);
+  assert_int_equal(s->ops->write_open(s, "k", UINT64_MAX, false, NULL, &w, NULL), ERR_NOMEM);
   store_close(s);
 }
 

@@ -297,7 +297,10 @@ static int judge_key(void *ctx, const char *key, bool is_prefix, const store_obj
   (void)is_prefix, (void)object;
   const char *name = key + l->skip;
   if (strncmp(name, ".ckpt/log/", 10) == 0 || strcmp(name, ".ckpt/lease") == 0) return 0;
+  if (strncmp(name, ".ckpt/pins/", 11) == 0) return 0;
+  if (strncmp(name, ".ckpt/lease-probe.", 18) == 0) return 0; /* a removal of one failed */
   for (size_t i = 0; i < l->state->commit_count; i++) {
+    if (l->state->commits[i].life == RUNLOG_DELETED) continue;
     size_t len = strlen(l->state->commits[i].dir);
     if (strncmp(name, l->state->commits[i].dir, len) == 0 && name[len] == '/') return 0;
   }
@@ -317,7 +320,7 @@ const char *store_litter(store *s, const char *prefix) {
     char key[STORE_KEY_MAX + 40];
     snprintf(key, sizeof key, "%s%s%s/%s", prefix, *prefix ? "/" : "", l.state->commits[i].dir,
              MANIFEST_NAME);
-    if (store_holds(s, key)) continue;
+    if (l.state->commits[i].life == RUNLOG_DELETED || store_holds(s, key)) continue;
     snprintf(l.found, sizeof l.found, "%.900s is missing", key);
     rc = 1;
   }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# One run that is killed again and again: spec/crash/crash.sh, or make test-crash SIZE=1GiB N=50
+# One run that is killed again and again: spec/crash/crash.sh, or make test-crash SIZE=1GiB N=50; with
+# TARGET=s3 (make test-crash-s3) its target is a bucket, of a server of its own, whose files are read.
 #
 # A trainer (trainer.py) writes checkpoints of 40 files under `ckpt-lua run`. It is killed with SIGKILL N
 # times in a row: each second time as the runner enters a system call (strace, a call and a number by
@@ -11,7 +12,7 @@
 #   - the next start resumes; the trainer compares what it is given before it goes on.
 # Each third time the trainer's directory is lost too, so the next start must restore.
 #
-# Environment: SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
+# Environment: TARGET (file), SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
 # 8 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -26,8 +27,17 @@ RANDOM=$((${SEED:=$((EPOCHSECONDS % 32768))}))
 pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 2e8 }')
 # A store only grows: after so many commits the run begins anew at another place.
 ((most = size > 256 << 20 ? 3 : 8))
-# Calls that the engine makes and the trainer does not: strace cannot tell them apart.
+# Calls that the engine makes and the trainer does not: strace cannot tell them apart. What goes to a
+# bucket goes by sendto, in pieces of parts, manifests and log entries.
 calls=fsync,fdatasync,linkat,renameat2,mkdirat,unlinkat,fchmod,utimensat,copy_file_range
+TARGET=${TARGET:-file}
+if [[ $TARGET == s3 ]]; then
+  # shellcheck source=spec/servers/s3.sh
+  . spec/servers/s3.sh
+  s3_begin || exit 0
+  calls=fsync,fdatasync,renameat2,mkdirat,fchmod,utimensat,sendto,connect
+  pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 5e7 }')
+fi
 
 ROOT=$(mktemp -d "${CRASH_DIR:-/tmp}/ckpt-crash.XXXXXX") || exit 1
 session=""
@@ -35,11 +45,12 @@ session=""
 clean_up() {
   [[ -z $session ]] || kill -9 -- "-$session" 2>/dev/null
   rm -rf "$ROOT"
+  [[ $TARGET != s3 ]] || s3_end
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-commits=0 bytes=0 differences=0 torn=0 resumed=0 by_call=0 by_runner=0 by_group=0 late=0 places=0
+commits=0 bytes=0 in_parts=0 in_object=0 differences=0 torn=0 resumed=0 by_call=0 by_runner=0 by_group=0 late=0 places=0
 say() { printf '# %s\n' "$*"; }
 wrong() { # torn|differences TEXT...
   (($1 += 1))
@@ -51,9 +62,11 @@ wrong() { # torn|differences TEXT...
 
 # Another place, in which one checkpoint is committed: what no kill may take away.
 fresh_place() { # [STRACE...]
-  [[ -z ${W-} ]] || rm -rf "$W"
+  [[ -z ${W-} ]] || rm -rf "$W" "$STORE"
   places=$((places + 1))
   W=$ROOT/$places acked=""
+  STORE=$W/store TO=file://$W/store
+  [[ $TARGET != s3 ]] || STORE=$S3_DATA/$places TO=s3://ckpt-test/$places
   mkdir -p "$W/out"
   : >"$W/seen" && : >"$W/log"
   local until=$((SECONDS + 300))
@@ -76,7 +89,7 @@ start() { # [STRACE...]
   local last
   last=$(reported | tail -n 1)
   last=${last#checkpoint-}
-  setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "file://$W/store" --quiet 0.5 \
+  setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "$TO" --quiet 0.5 \
     --marker DONE --resume-arg '{}' -- \
     "$HERE/trainer.py" train "$W/out" "$size" "$pause" $((${last:-0} + 2)) >>"$W/log" 2>&1 &
   session=$!
@@ -110,6 +123,8 @@ kill_at_call() {
   local call number
   while
     read -r call number < <(sed -n "$(($(lot "$(wc -l <"$ROOT/most")") + 1))p" "$ROOT/most")
+    # Most of what a bucket's server sees comes by this one.
+    [[ $TARGET != s3 ]] || (($(lot 2))) || read -r call number < <(grep '^sendto ' "$ROOT/most")
     # These are made by a restore only.
     [[ $call == fchmod || $call == utimensat ]] && [[ -z $acked || -d $W/out ]]
   do :; done
@@ -148,7 +163,7 @@ kill_by_lot() {
 # for the newest is restored each time.
 compare_listed() {
   local number unit dir count
-  if ! "$HERE/check.py" commits "$W/store" >"$W/listed" 2>&1; then
+  if ! "$HERE/check.py" commits "$STORE" >"$W/listed" 2>&1; then
     wrong torn "the log: $(cat "$W/listed")"
     return
   fi
@@ -156,9 +171,9 @@ compare_listed() {
     grep -qx "$number" "$W/seen" && continue
     echo "$number" >>"$W/seen"
     commits=$((commits + 1))
-    compare torn "$W/store/$dir" "$unit"
+    compare torn "$STORE/$dir" "$unit"
   done <"$W/listed"
-  count=$("$CKPT" ls --json "$W/store" 2>/dev/null | wc -l)
+  count=$("$CKPT" ls --json "$TO" 2>/dev/null | wc -l)
   ((count == $(wc -l <"$W/listed"))) || wrong torn "ls has $count checkpoints, the log $(wc -l <"$W/listed")"
 }
 
@@ -174,7 +189,7 @@ compare() { # torn|differences PATH UNIT
 compare_restored() {
   local unit
   acked=$(reported | tail -n 1)
-  if ! "$CKPT" restore "$W/store" --dir "$W/restored" >"$W/restore.log" 2>&1; then
+  if ! "$CKPT" restore "$TO" --dir "$W/restored" >"$W/restore.log" 2>&1; then
     [[ -z $acked && ! -s $W/listed ]] || wrong differences "no restore: $(tail -n 1 "$W/restore.log")"
     return
   fi
@@ -185,9 +200,20 @@ compare_restored() {
   rm -rf "$W/restored"
 }
 
+# What of the save that was killed had arrived.
+look_at_server() {
+  sleep 0.3 # it may be carrying out what it has whole
+  if [[ -n $(find "$S3_DATA/.sgwtmp" -type f 2>/dev/null | head -n 1) ]]; then
+    in_parts=$((in_parts + 1))
+  elif ((round && $(find "$STORE" -name .ckpt-manifest.json | wc -l) != $(grep -l '"commit"' "$STORE"/.ckpt/log/* | wc -l))); then
+    in_object=$((in_object + 1))
+  fi
+}
+
 after_kill() {
   wait_gone 15 || wrong differences "the trainer goes on after the runner's death: $(alive)"
   session=""
+  [[ $TARGET != s3 ]] || look_at_server
   ! grep -q DIFFERS "$W/log" || wrong differences "$(grep DIFFERS "$W/log")"
   compare_listed
   compare_restored
@@ -228,6 +254,7 @@ done
 say "$N kills: $by_call at a system call; by lot $by_runner of the runner alone, $((by_group + late)) of all"
 say "  ($late of these because their call did not come); $commits commits seen at $places places, $resumed starts resumed and compared,"
 say "  $bytes bytes compared, $SECONDS s"
+[[ $TARGET != s3 ]] || say "  $in_parts kills left parts of an upload, $in_object a manifest without its commit"
 printf '%s 1 - %d kills: %d differences, %d torn checkpoints listed\n1..1\n' \
   "$( ((differences + torn)) && echo 'not ok' || echo ok)" "$N" "$differences" "$torn"
 exit $((differences + torn > 0))

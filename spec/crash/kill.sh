@@ -214,7 +214,7 @@ trap 'exit 130' INT TERM
 export HERE ROOT SOURCES=$ROOT/sources DRIVER=$ROOT/driver KEEP=${KEEP-}
 
 build=("${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iengine)
-read -ra libs < <(pkg-config --libs jansson libxxhash libcrypto)
+read -ra libs < <(pkg-config --libs jansson libxxhash libcrypto libcurl expat)
 lib=("${CKPT_BUILD:-build}/libckpt.a" "${libs[@]}" -lpthread)
 "${build[@]}" -o "$DRIVER" spec/crash/driver.c "${lib[@]}" || bail "the driver does not compile"
 "${build[@]}" -o "$DRIVER-broken" spec/crash/{driver,broken_order}.c \

@@ -1,0 +1,76 @@
+/* ckpt_state: what the files of the public API share: the engine's own struct, and how values
+ * cross. For ckpt*.c only. */
+#ifndef CKPT_STATE_H
+#define CKPT_STATE_H
+
+/* All else is hidden in the shared library. */
+#pragma GCC visibility push(default)
+#include "ckpt.h"
+#pragma GCC visibility pop
+
+#include <pthread.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "core/catalog.h"
+#include "core/policy_link.h"
+#include "core/run.h"
+#include "prims/pool.h"
+
+typedef struct told {
+  struct told *next;
+  ckpt_completion what;
+  char *unit, *reason;
+} told;
+
+struct ckpt_run {
+  ckpt *engine;
+  ckpt_run *next;
+  run *run;
+  int fd;      /* of its detector, in the epoll set; -1: none */
+  int64_t due; /* IO_MONO time at which it has to be stepped though nothing happens */
+};
+
+struct ckpt {
+  ckpt_options options;
+  log_sink log;
+  unsigned workers;
+  err error;
+  pool *pool;
+  int epoll, event, timer;
+  ckpt_run *runs;
+  uint64_t last_job;
+  pthread_mutex_t mutex; /* guards the tasks that workers have finished */
+  pthread_cond_t arrived;
+  run_task *finished;
+  told *told_first, **told_last;
+  size_t told_count;
+  told *handed; /* the one whose strings the caller may still read */
+  policy_link *policies;
+  char *text; /* what the last call handed out; see ckpt_show */
+  run_env env;
+};
+
+/* Takes a struct of the caller's: what an older, shorter one lacks is zero. */
+int ckpt_take(void *to, size_t room, const void *from, const char *what, err *e);
+/* The same the other way: never writes past what the caller has. */
+void ckpt_give(void *to, size_t size, void *from, size_t room);
+
+/* Threads, and the helper of the policies, start with the first work that needs them. */
+int ckpt_need_pool(ckpt *c);
+int ckpt_need_policies(ckpt *c);
+
+/* What crosses of a commit; `root` is memory of the caller's. */
+ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]);
+
+/* What a caller names: <target> and "exp/T1/checkpoint-3", or <target>/<group>/<name> in one. */
+typedef struct ckpt_asked {
+  ckpt *engine;
+  char where[URI_MAX];
+  const char *name; /* NULL: any */
+} ckpt_asked;
+int ckpt_ask(ckpt *c, const char *uri, const char *name, ckpt_asked *out);
+int ckpt_each_log(const ckpt_asked *a, catalog_log_fn *fn, void *ctx, err *e);
+int ckpt_no_such(const ckpt_asked *a, err *e); /* ERR_NOENT */
+
+#endif

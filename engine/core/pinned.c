@@ -1,0 +1,138 @@
+#include "pinned.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct pinned {
+  store base;
+  store *inner;
+  runlog *log; /* the renewing thread's */
+  char *dir, *by;
+  uint64_t commit;
+  char id[PINS_ID_MAX]; /* "": there is no pin */
+  pthread_mutex_t mutex;
+  int64_t renew_at; /* IO_MONO */
+  int status;       /* why nothing is read any more */
+} pinned;
+
+static int64_t mono(const pinned *p) {
+  return p->inner->io->now(p->inner->io, IO_MONO);
+}
+
+/* The log as it is now, after the pin was put or renewed. */
+static int check_kept(const pinned *p, err *e) {
+  const runlog_commit *c = runlog_find_commit(runlog_view(p->log), p->commit);
+  if (c && c->life == RUNLOG_LIVE) return 0;
+  return err_set(e, ERR_CONFLICT, "%s is no longer kept: %s (ckpt-lua ls shows what is)", p->dir,
+                 c && c->drop_reason ? c->drop_reason : "it was dropped meanwhile");
+}
+
+static int put(pinned *p, bool renew, err *e) {
+  pin_request request = {.dir = p->dir,
+                         .by = p->by,
+                         .commit = p->commit,
+                         .life_ns = (int64_t)PINS_READER_S * 1000000000};
+  p->renew_at = mono(p) + (int64_t)PINS_READER_S / 3 * 1000000000;
+  return pins_put(p->inner, runlog_prefix(p->log), &request, p->id, renew, e);
+}
+
+static void without_pin(pinned *p, const err *why) {
+  p->id[0] = 0;
+  log_say(&p->inner->log, LOG_WARN, "%s is read without a pin: %s", p->dir, why->text);
+}
+
+/* A pin that could not be renewed is worth as much as none: every byte is verified anyhow. */
+static int keep_alive(pinned *p, err *e) {
+  err why = {0};
+  pthread_mutex_lock(&p->mutex);
+  if (p->status == 0 && p->id[0] && mono(p) >= p->renew_at) {
+    if (put(p, true, &why) < 0) log_say(&p->inner->log, LOG_WARN, "%s: %s", p->dir, why.text);
+    why = (err){0};
+    if (runlog_refresh(p->log, &why) < 0)
+      log_say(&p->inner->log, LOG_WARN, "%s: %s", p->dir, why.text);
+    else
+      p->status = check_kept(p, &why);
+  }
+  int rc = p->status;
+  pthread_mutex_unlock(&p->mutex);
+  if (rc == 0) return 0;
+  return err_set(e, rc, "%s", *why.text ? why.text : "the checkpoint is no longer kept");
+}
+
+static int pinned_exists(store *base, err *e) {
+  store *in = ((pinned *)base)->inner;
+  return in->ops->exists(in, e);
+}
+
+static int pinned_get(store *base, const char *key, buf *out, err *e) {
+  store *in = ((pinned *)base)->inner;
+  int rc = keep_alive((pinned *)base, e);
+  return rc < 0 ? rc : in->ops->get(in, key, out, e);
+}
+
+static ssize_t pinned_read(store *base, const char *key, uint64_t at, void *to, size_t len,
+                           err *e) {
+  store *in = ((pinned *)base)->inner;
+  int rc = keep_alive((pinned *)base, e);
+  return rc < 0 ? rc : in->ops->read(in, key, at, to, len, e);
+}
+
+static int pinned_head(store *base, const char *key, store_object *out, err *e) {
+  store *in = ((pinned *)base)->inner;
+  return in->ops->head(in, key, out, e);
+}
+
+static int pinned_list(store *base, const char *prefix, bool delimited, store_list_fn *fn,
+                       void *ctx, err *e) {
+  store *in = ((pinned *)base)->inner;
+  return in->ops->list(in, prefix, delimited, fn, ctx, e);
+}
+
+/* A pin that stays behind expires. */
+static void pinned_close(store *base) {
+  pinned *p = (pinned *)base;
+  err why = {0};
+  if (p->log && p->id[0] && pins_remove(p->inner, runlog_prefix(p->log), p->id, &why) < 0)
+    log_say(&p->inner->log, LOG_DEBUG, "a pin stays until it expires: %s", why.text);
+  runlog_close(p->log);
+  pthread_mutex_destroy(&p->mutex);
+  free(p->dir);
+  free(p->by);
+  free(p);
+}
+
+static const store_ops pinned_ops = {
+    .version = 1,
+    .scheme = "pinned",
+    .close = pinned_close,
+    .exists = pinned_exists,
+    .get = pinned_get,
+    .read = pinned_read,
+    .head = pinned_head,
+    .list = pinned_list,
+};
+
+int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, const char *by,
+                store **out, err *e) {
+  err why = {0};
+  *out = NULL;
+  pinned *p = calloc(1, sizeof *p);
+  if (!p) return err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
+  p->base = (store){.ops = &pinned_ops, .io = inner->io, .log = inner->log};
+  p->inner = inner;
+  p->commit = n;
+  p->dir = strdup(dir);
+  p->by = strdup(by);
+  pthread_mutex_init(&p->mutex, NULL);
+  int rc = p->dir && p->by ? 0 : err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
+  if (rc == 0) rc = runlog_open(inner, prefix, &p->log, e);
+  if (rc == 0 && put(p, false, &why) < 0) without_pin(p, &why);
+  if (rc == 0) rc = runlog_refresh(p->log, e);
+  if (rc == 0) rc = check_kept(p, e);
+  if (rc < 0)
+    pinned_close(&p->base);
+  else
+    *out = &p->base;
+  return rc;
+}

@@ -1,0 +1,168 @@
+#include "retention.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/detect.h"
+
+enum { GENERATIONS = 2 };
+
+static bool is_pinned(const retention_guard *guard, uint64_t n) {
+  for (size_t i = 0; i < guard->pinned_count; i++)
+    if (guard->pinned[i] == n) return true;
+  return false;
+}
+
+/* Is there a live commit of its kind, after it in the log, or, for one that was dropped, anywhere?
+ */
+static bool has_better(const runlog_state *state, const runlog_commit *c) {
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *other = &state->commits[i];
+    if (c->life == RUNLOG_LIVE && other->n <= c->n) return false;
+    if (other->life == RUNLOG_LIVE && detect_same_series(other->unit, c->unit)) return true;
+  }
+  return false;
+}
+
+/* Of a kind of which nothing is live: was something dropped later, whose data is still there? */
+static bool has_newer_dropped(const runlog_state *state, const runlog_commit *c) {
+  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;)
+    if (state->commits[i].life == RUNLOG_DROPPED &&
+        detect_same_series(state->commits[i].unit, c->unit))
+      return true;
+  return false;
+}
+
+/* Of a name that is saved again and again, which is the newest of its kind therefore. A step that
+ * was saved twice, on the way to later ones, is none. */
+static bool is_last_generation(const runlog_state *state, const runlog_commit *c) {
+  int newer = 0;
+  if (c->life != RUNLOG_LIVE) return false;
+  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;) {
+    const runlog_commit *other = &state->commits[i];
+    if (other->life != RUNLOG_LIVE || !detect_same_series(other->unit, c->unit)) continue;
+    if (strcmp(other->unit, c->unit) == 0)
+      newer++;
+    else if (newer == 0)
+      return false;
+  }
+  return newer > 0 && newer < GENERATIONS;
+}
+
+/* What holds even for those that the user removes by hand, all of them. */
+static const char *always_guarded(const runlog_commit *c, const retention_guard *guard) {
+  if (is_pinned(guard, c->n)) return "it is pinned";
+  if (guard->resumed == c->n) return "the run goes on from it";
+  if (guard->verified == c->n) return "it is the last one that verified";
+  return NULL;
+}
+
+const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
+                              const retention_guard *guard, retention_word word) {
+  const char *why = always_guarded(c, guard);
+  if (why || word == RETENTION_ALL) return why;
+  if (!has_better(state, c) && (c->life == RUNLOG_LIVE || !has_newer_dropped(state, c)))
+    return c->life == RUNLOG_LIVE ? "it is the newest of its kind"
+                                  : "nothing of its kind is kept, and it is the newest that was";
+  if (word == RETENTION_POLICY && is_last_generation(state, c))
+    return "it is one of the last two of its name";
+  return NULL;
+}
+
+size_t retention_items(const runlog_state *state, policy_item *out) {
+  const runlog_commit *newest = runlog_newest(state, NULL);
+  size_t count = 0;
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->life != RUNLOG_LIVE) continue;
+    out[count++] = (policy_item){.number = c->n,
+                                 .name = c->unit,
+                                 .dir = c->dir,
+                                 .step = c->step,
+                                 .time_ns = c->time_ns,
+                                 .files = c->files,
+                                 .bytes = c->bytes,
+                                 .metrics = c->metrics,
+                                 .newest = c == newest,
+                                 .durable = true};
+  }
+  return count;
+}
+
+/* ---- the plan ---- */
+
+static void judge(retention_item *item, retention_verdict verdict, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void judge(retention_item *item, retention_verdict verdict, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  item->verdict = verdict;
+  vsnprintf(item->reason, sizeof item->reason, fmt, args);
+  va_end(args);
+}
+
+/* Times of the log come from other machines: a sum that does not fit is far away. */
+static int64_t rest_of_grace(const runlog_commit *c, const retention_limits *limits) {
+  int64_t end, rest, grace = limits->grace_ns > 0 ? limits->grace_ns : 0;
+  /* No grace at all needs no clock; those of file systems lag some milliseconds behind. */
+  if (grace == 0) return 0;
+  if (__builtin_add_overflow(c->drop_ns, grace, &end)) return INT64_MAX;
+  if (__builtin_sub_overflow(end, limits->now_ns, &rest)) return limits->now_ns < 0 ? INT64_MAX : 0;
+  return rest > 0 ? rest : 0;
+}
+
+static void plan_dropped(const runlog_state *state, const retention_guard *guard,
+                         const retention_limits *limits, retention_item *item) {
+  const runlog_commit *c = item->commit;
+  const char *why = retention_guarded(state, c, guard, limits->word);
+  int64_t rest = rest_of_grace(c, limits);
+  if (limits->no_delete) {
+    judge(item, RETENTION_WAIT, "dropped; nothing is deleted here");
+  } else if (rest > 0) {
+    item->wait_ns = rest;
+    judge(item, RETENTION_WAIT, "dropped; its data stays until the grace is over");
+  } else if (why) {
+    judge(item, RETENTION_GUARDED, "dropped; its data stays: %s", why);
+  } else {
+    judge(item, RETENTION_DELETE, "dropped, and the grace is over");
+  }
+}
+
+static size_t allowed(size_t live, const retention_limits *limits) {
+  double share = limits->max_drop;
+  if (limits->word != RETENTION_POLICY || share >= 1) return live;
+  size_t most = share > 0 ? (size_t)((double)live * share) : 0; /* NaN compares as false */
+  return most ? most : 1;
+}
+
+void retention_plan(const runlog_state *state, const bool *keep, const retention_guard *guard,
+                    const retention_limits *limits, retention_item *out) {
+  size_t live = 0, dropped = 0;
+  for (size_t i = 0; i < state->commit_count; i++) live += state->commits[i].life == RUNLOG_LIVE;
+  size_t most = allowed(live, limits);
+  for (size_t i = 0; i < state->commit_count; i++) {
+    retention_item *item = &out[i];
+    *item = (retention_item){.commit = &state->commits[i]};
+    if (item->commit->life == RUNLOG_DELETED) {
+      judge(item, RETENTION_GONE, "deleted");
+      continue;
+    }
+    if (item->commit->life == RUNLOG_DROPPED) {
+      plan_dropped(state, guard, limits, item);
+      continue;
+    }
+    const char *why =
+        !keep || keep[i] ? NULL : retention_guarded(state, item->commit, guard, limits->word);
+    if (!keep || keep[i])
+      judge(item, RETENTION_KEEP, "kept");
+    else if (why)
+      judge(item, RETENTION_GUARDED, "%s", why);
+    else if (dropped >= most)
+      judge(item, RETENTION_LIMITED, "at most %zu of %zu go in one pass", most, live);
+    else
+      judge(item, RETENTION_DROP, "no longer kept");
+    dropped += item->verdict == RETENTION_DROP;
+  }
+}

@@ -1,0 +1,142 @@
+/* What is in the way of a trainer goes to quarantine: nothing is ever removed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/restore.h"
+#include "core/run_prepare.h"
+
+/* ---- staging ---- */
+
+/* What a restore that died left in the directory is removed; one that lives is not disturbed. */
+static int clear_staging_inside(run *r, err *e) {
+  char staging[FS_PATH_MAX];
+  lock held = {.fd = -1};
+  int rc = restore_open_staging(r->env->io, r->places.dir, staging, &held, e);
+  if (rc == 0) rc = fs_remove_tree(r->env->io, staging, e);
+  lock_drop(&held);
+  return rc;
+}
+
+/* A restore ends in a rename, so it is staged on the file system of the watched directory: in the
+ * state directory if that is there too, else inside, where nothing of ours may stay. */
+int prepare_open_staging(struct prepare *p, err *e) {
+  run *r = p->run;
+  char inside[FS_PATH_MAX];
+  struct stat st;
+  int rc = fs_join(inside, r->places.dir, RESTORE_STAGING, e);
+  if (rc == 0 && r->env->io->lstat(r->env->io, AT_FDCWD, inside, &st) == 0)
+    rc = clear_staging_inside(r, e);
+  int same = rc == 0 ? fs_same_device(r->env->io, r->places.dir, r->places.state, e) : rc;
+  if (same < 0) return same;
+  p->inside = !same;
+  snprintf(p->staging, sizeof p->staging, "%s", same ? r->places.staging : inside);
+  return 0;
+}
+
+int prepare_close_staging(struct prepare *p, int rc, err *e) {
+  err why = {0};
+  if (!p->inside || fs_remove_tree(p->run->env->io, p->staging, &why) == 0) return rc;
+  return rc < 0 ? rc : err_set(e, why.code, "%s", why.text);
+}
+
+/* ---- quarantine ---- */
+
+static int note_move(struct prepare *p, const char *from, const char *to, err *e) {
+  struct moved *all = realloc(p->moves, (p->move_count + 1) * sizeof *all);
+  if (all) p->moves = all;
+  struct moved now = {all ? strdup(from) : NULL, all ? strdup(to) : NULL};
+  if (!now.from || !now.to) {
+    free(now.from);
+    free(now.to);
+    return err_set(e, ERR_NOMEM, "quarantine %s: out of memory", from);
+  }
+  all[p->move_count++] = now;
+  return 0;
+}
+
+static int move_file(struct prepare *p, const char *from, const char *to, err *e) {
+  char parent[FS_PATH_MAX];
+  const io *io = p->run->env->io;
+  fs_parent(to, parent);
+  int rc = fs_mkdirs(io, parent, 0700, e);
+  if (rc == 0) rc = note_move(p, from, to, e);
+  if (rc == 0 && (rc = fs_move(io, from, to, e)) < 0) {
+    p->move_count--;
+    free(p->moves[p->move_count].from);
+    free(p->moves[p->move_count].to);
+  }
+  return rc;
+}
+
+/* A restore that made room and then failed leaves the directory as it was: an unproven copy is more
+ * than nothing. *e has the failure's text, and gets to say what became of the copy. */
+void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e) {
+  run *r = p->run;
+  char full[FS_PATH_MAX];
+  if (fs_join(full, r->places.dir, path, NULL) < 0) return;
+  size_t len = strlen(full), back = 0, kept = 0;
+  for (size_t i = p->move_count; i-- > 0;) {
+    const struct moved *m = &p->moves[i];
+    struct stat st;
+    bool mine = strncmp(m->from, full, len) == 0 &&
+                (m->from[len] == 0 || (kind == MATCH_GROUP && m->from[len] == '.'));
+    if (!mine) continue;
+    bool done = r->env->io->lstat(r->env->io, AT_FDCWD, m->from, &st) == -ENOENT &&
+                fs_move(r->env->io, m->to, m->from, NULL) == 0;
+    *(done ? &back : &kept) += 1;
+  }
+  if (!e || back + kept == 0) return;
+  int code = e->code, sys = e->sys;
+  err_set(e, code, "%s; what stood under that name was moved to quarantine and %s", e->text,
+          kept ? "is still there" : "is back in its place");
+  e->sys = sys;
+}
+
+struct group_move {
+  struct prepare *prepare;
+  const char *stem, *from, *to; /* base name of the stem; directories */
+};
+
+static int move_member(void *ctx, const fs_entry *entry, err *e) {
+  struct group_move *g = ctx;
+  size_t len = strlen(g->stem);
+  char from[FS_PATH_MAX], to[FS_PATH_MAX];
+  if (strncmp(entry->name, g->stem, len) != 0 || entry->name[len] != '.') return 0;
+  int rc = fs_join(from, g->from, entry->name, e);
+  if (rc == 0) rc = fs_join(to, g->to, entry->name, e);
+  return rc < 0 ? rc : move_file(g->prepare, from, to, e);
+}
+
+/* <state>/quarantine/<time>-<nonce>/<path> */
+int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                       err *e) {
+  run *r = p->run;
+  const io *io = r->env->io;
+  char nonce[33], name[64], root[FS_PATH_MAX], from[FS_PATH_MAX], to[FS_PATH_MAX];
+  int rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  snprintf(name, sizeof name, "%lld-%.8s", (long long)(io->now(io, IO_WALL) / 1000000000), nonce);
+  rc = fs_join(root, r->places.quarantine, name, e);
+  if (rc == 0) rc = fs_join(to, root, path, e);
+  if (rc == 0) rc = fs_join(from, r->places.dir, path, e);
+  if (rc == 0 && kind == MATCH_GROUP) {
+    char from_dir[FS_PATH_MAX], to_dir[FS_PATH_MAX];
+    fs_parent(from, from_dir);
+    fs_parent(to, to_dir);
+    struct group_move g = {p, fs_base(path), from_dir, to_dir};
+    rc = fs_list(io, from_dir, move_member, &g, e);
+  } else if (rc == 0) {
+    rc = move_file(p, from, to, e);
+  }
+  if (rc < 0) return rc;
+  log_say(r->env->log, LOG_WARN, "%s was moved to %s: %s", path, to, reason);
+  p->out->quarantined++;
+  trail_note(
+      r->trail,
+      &(trail_record){.what = TRAIL_GONE, .unit = path, .cause = "quarantined", .reason = reason});
+  p->moved = true;
+  return journal_forget(r->journal, path, e);
+}

@@ -1,0 +1,288 @@
+/* What the operations on a log append: each plans its entry on the log as it is known, and plans
+ * again when another writer came first. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runlog_impl.h"
+
+enum { DIR_BYTES_MAX = 255 /* what a file system takes for one component */ };
+
+/* ---- run and term ---- */
+
+static int plan_run(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  if (log->st.next > 0) return 0;
+  int bad = 0;
+  json_t *entry = runlog_new_entry("run", RUNLOG_NONE, &bad);
+  runlog_set(entry, "run", js_name_new(r->text), &bad);
+  return runlog_hand_over(entry, bad, out, e);
+}
+
+static int plan_term(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_writer *w = r->who;
+  int bad = 0;
+  json_t *entry = runlog_new_entry("term", log->st.next, &bad);
+  runlog_set(entry, "launch", js_name_new(w->launch), &bad);
+  runlog_set(entry, "job", js_name_new(w->job), &bad);
+  runlog_set(entry, "host", js_name_new(w->host), &bad);
+  runlog_set(entry, "boot", js_name_new(w->boot), &bad);
+  runlog_set(entry, "state", js_name_new(w->state), &bad);
+  runlog_set(entry, "pid", json_integer(w->pid), &bad);
+  runlog_set(entry, "start", json_integer((json_int_t)w->start), &bad);
+  return runlog_hand_over(entry, bad, out, e);
+}
+
+int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool continue_run,
+                 err *e) {
+  if (run_id[0] == 0 || strlen(run_id) >= RUNLOG_ID_MAX)
+    return err_set(e, ERR_INVAL, "a run's id has 1 to %d bytes", RUNLOG_ID_MAX - 1);
+  if (who->pid < 0 || who->start > INT64_MAX)
+    return err_set(e, ERR_INVAL, "a writer's pid or start time is out of range");
+  if (log->term != RUNLOG_NONE)
+    return err_set(e, ERR_INVAL, "this handle has opened term %" PRIu64 " already", log->term);
+  runlog_request r = {.text = run_id, .who = who};
+  int rc = runlog_catch_up(log, e);
+  if (rc == 0) rc = runlog_carry_out(log, plan_run, &r, e);
+  if (rc < 0) return rc;
+  if (log->st.run_id[0] == 0)
+    return err_set(e, ERR_FORMAT, "%s: the log's first entry names no run", log->prefix);
+  rc = runlog_check_run(log, run_id, continue_run, e);
+  if (rc == 0) rc = runlog_carry_out(log, plan_term, &r, e);
+  if (rc == 0) log->term = log->st.term.n;
+  return rc;
+}
+
+static int need_term(const runlog *log, err *e) {
+  return log->term == RUNLOG_NONE ? err_set(e, ERR_INVAL, "no term was opened on this log") : 0;
+}
+
+/* ---- attempts ---- */
+
+static int found_one(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  (void)ctx, (void)key, (void)is_prefix, (void)object;
+  return 1;
+}
+
+/* 1 if anything is at the key or below it. What a store refuses to look at (a symbolic link, say)
+ * is something too. */
+static int occupied(store *s, const char *key, err *e) {
+  store_object object;
+  err why = {0};
+  int rc = s->ops->head(s, key, &object, &why);
+  if (rc == 0 || rc == ERR_INVAL) return 1;
+  if (rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
+  return s->ops->list(s, key, true, found_one, NULL, e);
+}
+
+/* A log below the unit's name: its entries would lie within a checkpoint. */
+static int refuse_group(const runlog *log, const char *unit, err *e) {
+  char group[STORE_KEY_MAX], key[STORE_KEY_MAX];
+  store_object object;
+  err why = {0};
+  int rc = runlog_join(log->prefix, unit, group, e);
+  if (rc == 0) rc = runlog_key_entry(group, 0, key, e);
+  if (rc < 0) return rc;
+  rc = log->s->ops->head(log->s, key, &object, &why);
+  if (rc == 0)
+    return err_set(e, ERR_INVAL,
+                   "\"%.200s\" cannot be a unit: %s is the log of a group of that name", unit, key);
+  return rc == ERR_NOENT || rc == ERR_INVAL ? 0 : err_set(e, rc, "%s", why.text);
+}
+
+/* The plain name, or the next generation's. The entry's own number makes that one unique, so it is
+ * chosen anew whenever the number changes. */
+static int choose_dir(const runlog *log, const char *unit, char out[STORE_KEY_MAX], err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = runlog_plain_free(&log->st, unit) ? runlog_key_dir(log, unit, key, e) : 1;
+  if (rc == 0) rc = occupied(log->s, key, e);
+  if (rc < 0) return rc;
+  if (rc == 0)
+    snprintf(out, STORE_KEY_MAX, "%s", unit);
+  else
+    snprintf(out, STORE_KEY_MAX, "%s.~%" PRIu64, unit, log->st.next);
+  if (strlen(out) > DIR_BYTES_MAX)
+    return err_set(e, ERR_INVAL, "\"%.300s\": the name of a directory is longer than %d bytes", out,
+                   DIR_BYTES_MAX);
+  return runlog_key_dir(log, out, key, e);
+}
+
+static int plan_attempt(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  char dir[STORE_KEY_MAX];
+  int bad = 0, rc = refuse_group(log, r->text, e);
+  if (rc == 0) rc = choose_dir(log, r->text, dir, e);
+  if (rc < 0) return rc;
+  json_t *entry = runlog_new_entry("attempt", log->term, &bad);
+  runlog_set(entry, "unit", js_name_new(r->text), &bad);
+  runlog_set(entry, "dir", js_name_new(dir), &bad);
+  return runlog_hand_over(entry, bad, out, e);
+}
+
+int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e) {
+  int rc = need_term(log, e);
+  if (rc == 0) rc = runlog_unit_check(unit, e);
+  if (rc == 0) rc = runlog_carry_out(log, plan_attempt, &(runlog_request){.text = unit}, e);
+  if (rc == 0) *out = log->st.next - 1;
+  return rc;
+}
+
+static int get_attempt(const runlog *log, uint64_t n, const runlog_attempt **out, err *e) {
+  *out = runlog_find_attempt(&log->st, n);
+  return *out ? 0 : err_set(e, ERR_INVAL, "the log has no attempt %" PRIu64, n);
+}
+
+static int closed(const runlog_attempt *attempt, err *e) {
+  return err_set(e, ERR_CONFLICT, "attempt %" PRIu64 " of \"%.200s\" is %s already", attempt->n,
+                 attempt->unit, attempt->fate == RUNLOG_SWEPT ? "given up" : "committed");
+}
+
+static int entry_about(const char *type, const runlog *log, uint64_t attempt, json_t **out,
+                       err *e) {
+  int bad = 0;
+  json_t *entry = runlog_new_entry(type, log->term, &bad);
+  runlog_set(entry, "attempt", json_integer((json_int_t)attempt), &bad);
+  return runlog_hand_over(entry, bad, out, e);
+}
+
+static int plan_adopt(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_attempt *attempt;
+  int rc = get_attempt(log, r->number, &attempt, e);
+  if (rc < 0) return rc;
+  if (attempt->fate != RUNLOG_OPEN) return closed(attempt, e);
+  return attempt->owner == log->term ? 0 : entry_about("adopt", log, r->number, out, e);
+}
+
+int runlog_adopt(runlog *log, uint64_t attempt, err *e) {
+  int rc = need_term(log, e);
+  return rc < 0 ? rc : runlog_carry_out(log, plan_adopt, &(runlog_request){.number = attempt}, e);
+}
+
+static int plan_sweep(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_attempt *attempt;
+  int rc = get_attempt(log, r->number, &attempt, e);
+  if (rc < 0 || attempt->fate == RUNLOG_SWEPT) return rc;
+  if (attempt->fate == RUNLOG_COMMITTED) return closed(attempt, e);
+  return entry_about("sweep", log, r->number, out, e);
+}
+
+int runlog_sweep(runlog *log, uint64_t attempt, err *e) {
+  int rc = need_term(log, e);
+  return rc < 0 ? rc : runlog_carry_out(log, plan_sweep, &(runlog_request){.number = attempt}, e);
+}
+
+/* ---- commit ---- */
+
+/* What a policy or a user says is shown on terminals, by whoever reads the log. */
+static void set_text(json_t *entry, const char *key, const char *text, int *bad) {
+  buf plain;
+  if (!text || !*text) return;
+  buf_init(&plain, RUNLOG_REASON_MAX);
+  js_plain(text, RUNLOG_REASON_MAX - 1, &plain);
+  *bad |= buf_failed(&plain) != 0;
+  if (!buf_failed(&plain)) runlog_set(entry, key, json_stringn(plain.data, plain.len), bad);
+  buf_free(&plain);
+}
+
+/* They come from the job: what is no object says nothing, and stops no commit. */
+static void set_metrics(json_t *entry, const char *text, int *bad) {
+  json_t *value = NULL;
+  if (js_parse(text, strlen(text), "metrics", &value, NULL) == 0 && json_is_object(value))
+    runlog_set(entry, "metrics", json_incref(value), bad);
+  json_decref(value);
+}
+
+/* An attempt that is committed with the same root is what the caller wants: an earlier call's
+ * answer may have been lost for good. */
+static int plan_commit(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_attempt *attempt;
+  const manifest *m = r->m;
+  int bad = 0, rc = get_attempt(log, r->number, &attempt, e);
+  if (rc < 0) return rc;
+  const runlog_commit *done = runlog_commit_of(&log->st, r->number);
+  if (done && digest_equal(&done->root, &m->root)) return 0;
+  if (attempt->fate != RUNLOG_OPEN) return closed(attempt, e);
+  if (attempt->owner != log->term)
+    return err_set(e, ERR_CONFLICT,
+                   "attempt %" PRIu64 " belongs to term %" PRIu64 ": adopt it first", attempt->n,
+                   attempt->owner);
+  if (strcmp(attempt->unit, m->unit) != 0)
+    return err_set(e, ERR_INVAL, "attempt %" PRIu64 " is of \"%.200s\", the manifest of \"%.200s\"",
+                   attempt->n, attempt->unit, m->unit);
+  rc = entry_about("commit", log, r->number, out, e);
+  if (rc < 0) return rc;
+  char hex[HASH_HEX_MAX];
+  digest_hex(&m->root, hex);
+  runlog_set(*out, "kind", json_string(manifest_kind_name(m->kind)), &bad);
+  if (m->step != MATCH_NO_STEP) runlog_set(*out, "step", json_integer(m->step), &bad);
+  runlog_set(*out, "files", json_integer((json_int_t)manifest_files(m)), &bad);
+  runlog_set(*out, "bytes", json_integer((json_int_t)manifest_bytes(m)), &bad);
+  runlog_set(*out, "digest", json_string(hash_name(m->hash)), &bad);
+  runlog_set(*out, "root", json_string(hex), &bad);
+  set_text(*out, "policy", m->policy, &bad);
+  set_text(*out, "reason", r->reason, &bad);
+  if (m->metrics && strlen(m->metrics) <= RUNLOG_METRICS_MAX) set_metrics(*out, m->metrics, &bad);
+  return runlog_hand_over(*out, bad, out, e);
+}
+
+int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const char *reason,
+                          uint64_t *out, err *e) {
+  runlog_request r = {.number = attempt, .m = m, .reason = reason};
+  int rc = need_term(log, e);
+  if (rc == 0 && m->root.len == 0) rc = err_set(e, ERR_INVAL, "the manifest is not sealed");
+  if (rc == 0) rc = runlog_carry_out(log, plan_commit, &r, e);
+  if (rc == 0 && out) *out = runlog_commit_of(&log->st, attempt)->n;
+  return rc;
+}
+
+/* ---- drop and delete ---- */
+
+static void entry_on_commit(const char *type, const runlog *log, uint64_t commit, json_t **out,
+                            int *bad) {
+  *out = runlog_new_entry(type, log->term, bad);
+  runlog_set(*out, "commit", json_integer((json_int_t)commit), bad);
+}
+
+static int get_commit(const runlog *log, uint64_t n, const runlog_commit **out, err *e) {
+  *out = runlog_find_commit(&log->st, n);
+  return *out ? 0 : err_set(e, ERR_INVAL, "the log has no commit %" PRIu64, n);
+}
+
+static int ask_may(const runlog *log, const runlog_request *r, const runlog_commit *c, err *e) {
+  if (!r->may || r->may(r->ctx, &log->st, c)) return 0;
+  return err_set(e, ERR_CONFLICT, "%s: what the log says by now forbids it", c->dir);
+}
+
+static int plan_drop(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_commit *c;
+  int bad = 0, rc = get_commit(log, r->number, &c, e);
+  if (rc < 0 || c->life != RUNLOG_LIVE) return rc;
+  rc = ask_may(log, r, c, e);
+  if (rc < 0) return rc;
+  entry_on_commit("drop", log, r->number, out, &bad);
+  set_text(*out, "policy", r->policy, &bad);
+  set_text(*out, "reason", r->reason, &bad);
+  return runlog_hand_over(*out, bad, out, e);
+}
+
+int runlog_drop(runlog *log, uint64_t commit, const char *policy, const char *reason,
+                runlog_may_fn *may, void *ctx, err *e) {
+  runlog_request r = {.number = commit, .policy = policy, .reason = reason, .may = may, .ctx = ctx};
+  return runlog_carry_out(log, plan_drop, &r, e);
+}
+
+static int plan_delete(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_commit *c;
+  int bad = 0, rc = get_commit(log, r->number, &c, e);
+  if (rc < 0 || c->life == RUNLOG_DELETED) return rc;
+  if (c->life == RUNLOG_LIVE)
+    return err_set(e, ERR_INVAL, "%s is live: it has to be dropped before it is deleted", c->dir);
+  rc = ask_may(log, r, c, e);
+  if (rc < 0) return rc;
+  entry_on_commit("delete", log, r->number, out, &bad);
+  return runlog_hand_over(*out, bad, out, e);
+}
+
+int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, err *e) {
+  runlog_request r = {.number = commit, .may = may, .ctx = ctx};
+  return runlog_carry_out(log, plan_delete, &r, e);
+}

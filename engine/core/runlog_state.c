@@ -1,0 +1,138 @@
+/* What the folded log knows, to be asked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runlog_impl.h"
+
+void runlog_free_texts(runlog_commit *c) {
+  free(c->metrics);
+  free(c->policy);
+  free(c->reason);
+  free(c->drop_policy);
+  free(c->drop_reason);
+}
+
+void runlog_state_free(runlog_state *s) {
+  for (size_t i = 0; i < s->attempt_count; i++) {
+    free(s->attempts[i].unit);
+    free(s->attempts[i].dir);
+  }
+  for (size_t i = 0; i < s->commit_count; i++) runlog_free_texts(&s->commits[i]);
+  free(s->attempts);
+  free(s->commits);
+  free(s->plain);
+  *s = (runlog_state){.term.n = RUNLOG_NONE};
+}
+
+int runlog_unit_check(const char *unit, err *e) {
+  const char *why = unit[0] == 0                     ? "is empty"
+                    : strlen(unit) > RUNLOG_UNIT_MAX ? "is longer than 255 bytes"
+                    : strchr(unit, '/')              ? "has a slash"
+                    : !strcmp(unit, ".")             ? "is a relative directory"
+                    : !strcmp(unit, "..")            ? "is a relative directory"
+                    : !strcmp(unit, ".ckpt")         ? "is kept for the log itself"
+                                                     : NULL;
+  if (!why) return 0;
+  buf shown;
+  buf_init(&shown, 3 * strlen(unit));
+  js_name_escape(unit, &shown);
+  err_set(e, ERR_INVAL, "\"%.300s\" cannot be a unit's name: it %s",
+          buf_failed(&shown) ? "?" : shown.data, why);
+  buf_free(&shown);
+  return ERR_INVAL;
+}
+
+/* "x.~6" */
+static bool looks_like_generation(const char *unit) {
+  size_t at = strlen(unit), end = at;
+  while (at > 0 && unit[at - 1] >= '0' && unit[at - 1] <= '9') at--;
+  return at < end && at >= 2 && unit[at - 1] == '~' && unit[at - 2] == '.';
+}
+
+size_t runlog_plain_slot(const runlog_state *s, const char *unit) {
+  uint64_t sum = 14695981039346656037u; /* FNV-1a */
+  for (const char *at = unit; *at; at++) sum = (sum ^ (unsigned char)*at) * 1099511628211u;
+  size_t slot = (size_t)(sum & (s->plain_room - 1));
+  while (s->plain[slot] && strcmp(s->attempts[s->plain[slot] - 1].unit, unit) != 0)
+    slot = (slot + 1) & (s->plain_room - 1);
+  return slot;
+}
+
+bool runlog_plain_free(const runlog_state *s, const char *unit) {
+  if (looks_like_generation(unit)) return false;
+  return s->plain_room == 0 || s->plain[runlog_plain_slot(s, unit)] == 0;
+}
+
+int runlog_plain_grow(runlog_state *s) {
+  if (2 * (s->plain_count + 1) <= s->plain_room) return 0;
+  size_t *old = s->plain, old_room = s->plain_room;
+  size_t *grown = calloc(old_room ? 2 * old_room : 16, sizeof *grown);
+  if (!grown) return ERR_NOMEM;
+  s->plain = grown;
+  s->plain_room = old_room ? 2 * old_room : 16;
+  for (size_t i = 0; i < old_room; i++)
+    if (old[i]) grown[runlog_plain_slot(s, s->attempts[old[i] - 1].unit)] = old[i];
+  free(old);
+  return 0;
+}
+
+runlog_attempt *runlog_attempt_at(const runlog_state *s, uint64_t n) {
+  size_t low = 0, high = s->attempt_count;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (s->attempts[mid].n == n) return &s->attempts[mid];
+    if (s->attempts[mid].n < n)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return NULL;
+}
+
+const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n) {
+  return runlog_attempt_at(s, n);
+}
+
+const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt) {
+  for (size_t i = s->commit_count; i-- > 0;)
+    if (s->commits[i].attempt == attempt) return &s->commits[i];
+  return NULL;
+}
+
+runlog_commit *runlog_commit_at(const runlog_state *s, uint64_t n) {
+  size_t low = 0, high = s->commit_count;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (s->commits[mid].n == n) return &s->commits[mid];
+    if (s->commits[mid].n < n)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return NULL;
+}
+
+const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n) {
+  return runlog_commit_at(s, n);
+}
+
+static const runlog_commit *newest(const runlog_state *s, const char *unit, runlog_life most) {
+  for (size_t i = s->commit_count; i-- > 0;)
+    if (s->commits[i].life <= most && (!unit || strcmp(s->commits[i].unit, unit) == 0))
+      return &s->commits[i];
+  return NULL;
+}
+
+const runlog_commit *runlog_newest(const runlog_state *s, const char *unit) {
+  return newest(s, unit, RUNLOG_LIVE);
+}
+
+const runlog_commit *runlog_newest_ever(const runlog_state *s, const char *unit) {
+  return newest(s, unit, RUNLOG_DELETED);
+}
+
+const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir) {
+  for (size_t i = s->commit_count; i-- > 0;)
+    if (strcmp(s->commits[i].dir, dir) == 0) return &s->commits[i];
+  return NULL;
+}

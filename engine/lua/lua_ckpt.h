@@ -1,0 +1,62 @@
+/* lua_ckpt: `require "ckpt.core"`, the public API for trusted Lua, over ckpt.h alone.
+ *
+ * What fails returns nil, a text, and the code's name ("ENOENT"); misuse (a wrong type, an unknown
+ * key, a closed handle) raises at level 2. Functions named l_ may raise, and hold nothing that Lua
+ * does not own while they do. */
+#ifndef LUA_LUA_CKPT_H
+#define LUA_LUA_CKPT_H
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ckpt.h"
+
+int luaopen_ckpt_core(lua_State *L);
+
+/* ---- shared by lua_ckpt.c and lua_engine.c ---- */
+
+/* nil, text, "ENAME". */
+int l_ckpt_fail(lua_State *L, const char *text, int code);
+
+/* Members of an options table at `table`; each raises if the member is of another type. Absent:
+ * NULL, the default, false. The text belongs to the table. */
+const char *l_ckpt_text(lua_State *L, int table, const char *name);
+double l_ckpt_number(lua_State *L, int table, const char *name, double otherwise);
+bool l_ckpt_flag(lua_State *L, int table, const char *name);
+/* A list of texts, ended by NULL; pushes what owns it. NULL (and nil) if it is absent. */
+const char *const *l_ckpt_texts(lua_State *L, int table, const char *name);
+/* Raises if the table has a key that is not in `known` (ended by NULL). */
+void l_ckpt_check_keys(lua_State *L, int table, const char *const *known);
+
+/* Sets a member of the table on top; NULL and "" set nothing. */
+void l_ckpt_set_text(lua_State *L, const char *name, const char *value);
+void l_ckpt_set_number(lua_State *L, const char *name, double value);
+
+/* Calls back into Lua from inside of the engine, whose frames no error may cross: `push` puts a
+ * record on the stack, which goes to a function or to the end of a list. After the engine's call
+ * l_ckpt_end() raises what was raised. */
+typedef struct ckpt_relay {
+  lua_State *L;
+  int to; /* reference: a table or a function */
+  void (*push)(lua_State *L, const void *record);
+  const void *record;
+  bool failed; /* the error is on top of the stack */
+} ckpt_relay;
+
+/* `index`: a function; else a new list is made. */
+void l_ckpt_begin(ckpt_relay *r, lua_State *L, int index,
+                  void (*push)(lua_State *L, const void *record));
+/* For callbacks: 0, or 1 to end the engine's call. */
+int ckpt_relay_send(ckpt_relay *r, const void *record);
+/* Pushes the list (nil if there was a function); raises what the function raised. */
+void l_ckpt_end(ckpt_relay *r);
+
+/* An engine of its own for functions that are no methods: made at the first use, closed with the
+ * state. */
+ckpt *l_ckpt_engine(lua_State *L);
+/* Adds `open` to the table on top, and makes the types. */
+void l_ckpt_register_engine(lua_State *L);
+void l_ckpt_push_finding(lua_State *L, const void *record);
+
+#endif

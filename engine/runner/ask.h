@@ -1,0 +1,36 @@
+/* ask: the other end of the listener: sends a run's process one line and reads its answer. */
+#ifndef RUNNER_ASK_H
+#define RUNNER_ASK_H
+
+#include <stdio.h>
+
+#include "ckpt.h"
+#include "options.h"
+
+enum { ASK_ERROR_MAX = 1024 };
+
+typedef enum ask_result {
+  ASK_DONE,    /* accepted */
+  ASK_REFUSED, /* the run's process said why not */
+  ASK_NOBODY,  /* nobody listens there: no run is alive */
+  ASK_FAILED   /* somebody does, and gives no (sensible) answer; or it may not be asked */
+} ask_result;
+
+/* Nobody there: 4; refused or failed: 1. */
+int ask_exit_code(ask_result result);
+
+/* Finds the run that is meant: that of --dir or --state, else that of the job which we are part of
+ * ($CKPT_SOCKET). Returns ASK_DONE; or ASK_NOBODY if neither is given, ASK_FAILED if there can be
+ * none; `error` says so. Whether anybody listens is for ask() to find out. */
+ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]);
+
+/* `line` is one JSON object without a line end. What is behind the first line of the answer goes to
+ * `out` (may be NULL). Waits 10 s at most for each part of the answer. But for ASK_DONE, `error`
+ * says why. */
+ask_result ask(const char *socket, const char *line, FILE *out, char error[ASK_ERROR_MAX]);
+
+/* The question of the verbs: {"$ckpt":VERB,"name":NAME,"json":BOOL}; `name` may be NULL. */
+ask_result ask_question(const char *socket, const char *verb, const char *name, bool json,
+                        FILE *out, char error[ASK_ERROR_MAX]);
+
+#endif

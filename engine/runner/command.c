@@ -1,0 +1,235 @@
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "report.h"
+#include "text.h"
+
+int command_open(ckpt **engine, const options *o) {
+  ckpt_options options = {.size = sizeof options,
+                          .log_level = report_log_level(),
+                          .log = report_log,
+                          .flags = o->policy_in_process ? CKPT_POLICY_IN_PROCESS : 0};
+  int rc = ckpt_open(engine, &options);
+  if (rc < 0)
+    report_error("cannot start the engine: %s",
+                 *engine ? ckpt_error(*engine) : ckpt_status_name(rc));
+  return rc;
+}
+
+int command_failed(const ckpt *engine, int status) {
+  report_error("%s", ckpt_error(engine));
+  return exit_code_of(status);
+}
+
+int command_end(int code) {
+  errno = 0;
+  bool bad = fflush(stdout) != 0 || ferror(stdout);
+  if (!bad) return code;
+  report_error("cannot write the output: %s", errno ? strerror(errno) : "write error");
+  return code == EXIT_DONE ? EXIT_FAILED : code;
+}
+
+int64_t command_wall_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- one checkpoint ---- */
+
+void item_name(FILE *f, const ckpt_item *item) {
+  if (item->group && *item->group) {
+    text_plain(f, item->group);
+    fputc('/', f);
+  }
+  text_plain(f, item->dir ? item->dir : "?");
+}
+
+void item_size(FILE *f, const ckpt_item *item) {
+  fprintf(f, " (%llu file%s, ", (unsigned long long)item->files, item->files == 1 ? "" : "s");
+  text_size(f, item->bytes);
+  fputc(')', f);
+}
+
+static void json_name(FILE *f, const char *key, const char *name) {
+  fprintf(f, "\"%s\":", key);
+  text_json_name(f, name ? name : "");
+  fputc(',', f);
+}
+
+/* Absent rather than empty: older entries of a log do not say it. */
+static void json_known(FILE *f, const char *key, const char *text) {
+  if (!text || !*text) return;
+  fprintf(f, ",\"%s\":", key);
+  text_json(f, text);
+}
+
+static void json_time(FILE *f, const char *key, int64_t ns) {
+  fprintf(f, ",\"%s\":\"", key);
+  text_time(f, ns);
+  fputc('"', f);
+}
+
+void item_json(FILE *f, const ckpt_item *item) {
+  static const char *const lives[] = {"live", "dropped", "deleted"};
+  json_name(f, "group", item->group);
+  json_name(f, "name", item->name);
+  json_name(f, "dir", item->dir);
+  if (item->step >= 0)
+    fprintf(f, "\"step\":%lld", (long long)item->step);
+  else
+    fputs("\"step\":null", f);
+  fprintf(f, ",\"files\":%llu,\"bytes\":%llu,\"time_ns\":%lld", (unsigned long long)item->files,
+          (unsigned long long)item->bytes, (long long)item->time_ns);
+  json_time(f, "committed", item->time_ns);
+  fprintf(f, ",\"number\":%llu,\"root\":", (unsigned long long)item->number);
+  text_json(f, item->root ? item->root : "");
+  fputs(",\"uri\":", f);
+  text_json(f, item->uri ? item->uri : "");
+  json_known(f, "policy", item->policy);
+  json_known(f, "reason", item->reason);
+  if (item->metrics && *item->metrics) fprintf(f, ",\"metrics\":%s", item->metrics);
+  if (item->life >= sizeof lives / sizeof *lives) return;
+  json_known(f, "life", lives[item->life]);
+  if (item->life == CKPT_LIVE) return;
+  json_known(f, "drop_policy", item->drop_policy);
+  json_known(f, "drop_reason", item->drop_reason);
+  json_time(f, "dropped", item->drop_ns);
+}
+
+static const char *within_group(const char *name, const char *group) {
+  size_t n = strlen(group);
+  return n > 0 && strncmp(name, group, n) == 0 && name[n] == '/' ? name + n + 1 : name;
+}
+
+bool item_is_asked(const ckpt_item *item, const char *name) {
+  if (!name) return true;
+  name = within_group(name, item->group ? item->group : "");
+  return (item->name && strcmp(name, item->name) == 0) ||
+         (item->dir && strcmp(name, item->dir) == 0);
+}
+
+/* ---- the newest of all ---- */
+
+typedef struct newest {
+  const options *o;
+  item_writer *write;
+  void *ctx;
+  int64_t time_ns;
+  char *text, *group; /* of the newest so far */
+} newest;
+
+/* Within a group the log's order holds, whatever clocks the writers had. */
+static bool is_newer(const newest *n, const ckpt_item *item) {
+  if (!n->text || item->time_ns >= n->time_ns) return true;
+  return n->group && strcmp(n->group, item->group ? item->group : "") == 0;
+}
+
+static int take_item(void *ctx, const ckpt_item *item) {
+  newest *n = ctx;
+  char *text = NULL;
+  size_t size = 0;
+  if (!item_is_asked(item, n->o->name) || !is_newer(n, item)) return 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return CKPT_ENOMEM;
+  n->write(f, item, n->ctx);
+  if (fclose(f) != 0) return CKPT_ENOMEM;
+  free(n->text);
+  free(n->group);
+  n->text = text;
+  n->group = strdup(item->group ? item->group : "");
+  n->time_ns = item->time_ns;
+  return n->group ? 0 : CKPT_ENOMEM;
+}
+
+int command_newest(const options *o, item_writer *write, void *ctx) {
+  ckpt *engine = NULL;
+  newest n = {.o = o, .write = write, .ctx = ctx};
+  int code = EXIT_DONE;
+  int rc = command_open(&engine, o);
+  if (rc == 0) rc = ckpt_list(engine, o->uri, take_item, &n);
+  if (rc == CKPT_ENOMEM) {
+    report_error("out of memory");
+    code = EXIT_FAILED;
+  } else if (rc < 0) {
+    code = command_failed(engine, rc);
+  } else if (n.text) {
+    fputs(n.text, stdout);
+  } else {
+    code = EXIT_NOTHING;
+    if (o->name)
+      report_error("%s has no checkpoint %s (ckpt-lua ls shows what there is)", o->uri, o->name);
+    else
+      report_error("%s has no checkpoint yet", o->uri);
+  }
+  free(n.text);
+  free(n.group);
+  ckpt_close(engine);
+  return command_end(code);
+}
+
+/* ---- tables ---- */
+
+char **table_row(table *t) {
+  if (t->count % 64 == 0) {
+    void *rows = realloc(t->rows, (t->count + 64) * sizeof *t->rows);
+    if (!rows) {
+      t->failed = true;
+      return NULL;
+    }
+    t->rows = rows;
+  }
+  return memset(t->rows[t->count++], 0, sizeof *t->rows);
+}
+
+FILE *table_cell(table *t, char **row, int column) {
+  FILE *f = row ? open_memstream(&row[column], &t->size) : NULL;
+  if (!f) t->failed = true;
+  return f;
+}
+
+void table_close(table *t, FILE *cell) {
+  if (cell && fclose(cell) != 0) t->failed = true;
+}
+
+static const char *cell_of(const table *t, size_t row, int column) {
+  const char *cell = row == 0 ? t->heads[column] : t->rows[row - 1][column];
+  return cell ? cell : "";
+}
+
+void table_print(const table *t, FILE *out) {
+  int columns = 0, widths[TABLE_COLUMNS] = {0};
+  while (columns < TABLE_COLUMNS && t->heads[columns]) columns++;
+  for (size_t r = 0; r <= t->count; r++)
+    for (int i = 0; i < columns; i++) {
+      int width = (int)strlen(cell_of(t, r, i));
+      if (width > widths[i]) widths[i] = width;
+    }
+  for (size_t r = 0; r <= t->count; r++) {
+    int owed = 0; /* blanks before the next cell that is not empty: no line ends in blanks */
+    for (int i = 0; i < columns; i++) {
+      const char *cell = cell_of(t, r, i);
+      int pad = widths[i] - (int)strlen(cell);
+      bool left = t->left >> i & 1;
+      if (!left) owed += pad;
+      if (*cell) {
+        fprintf(out, "%*s%s", owed, "", cell);
+        owed = 0;
+      }
+      owed += 2 + (left ? pad : 0);
+    }
+    fputc('\n', out);
+  }
+}
+
+void table_free(table *t) {
+  for (size_t r = 0; r < t->count; r++)
+    for (int i = 0; i < TABLE_COLUMNS; i++) free(t->rows[r][i]);
+  free(t->rows);
+  t->rows = NULL;
+  t->count = 0;
+}

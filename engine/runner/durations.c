@@ -1,0 +1,38 @@
+#include "durations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A plain decimal number; strtod alone would take "inf", "0x10" and " 5" too. */
+static bool number(const char *text, double *out, const char **rest) {
+  size_t n = strspn(text, "0123456789.");
+  char *end;
+  if (n == 0) return false;
+  *out = strtod(text, &end);
+  *rest = end;
+  return end == text + n;
+}
+
+bool duration_read(const char *text, double *seconds) {
+  static const char letters[] = "smhd";
+  static const double factors[] = {1, 60, 3600, 86400};
+  const double most = 100 * 366 * 86400.0;
+  const char *rest;
+  if (!number(text, seconds, &rest)) return false;
+  if (*rest) {
+    const char *letter = strchr(letters, *rest);
+    if (!letter || rest[1]) return false;
+    *seconds *= factors[letter - letters];
+  }
+  return *seconds <= most;
+}
+
+bool share_read(const char *text, double *share) {
+  const char *rest;
+  if (!number(text, share, &rest)) return false;
+  bool percent = strcmp(rest, "%") == 0;
+  if (percent) *share /= 100;
+  /* "1" could be meant as one checkpoint, one per cent, or all. */
+  if (!percent && (*rest || !strchr(text, '.'))) return false;
+  return *share > 0 && *share <= 1;
+}

@@ -1,0 +1,14 @@
+/* durations: times and shares as they are typed. */
+#ifndef RUNNER_DURATIONS_H
+#define RUNNER_DURATIONS_H
+
+#include <stdbool.h>
+
+/* "2.5" (seconds), "30s", "5m", "24h", "7d". False for anything else, for less than 0 and for more
+ * than 100 years. */
+bool duration_read(const char *text, double *seconds);
+
+/* "25%" or "0.25": above 0, at most 1. A whole number above 0 is neither: false. */
+bool share_read(const char *text, double *share);
+
+#endif

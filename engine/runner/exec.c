@@ -1,0 +1,35 @@
+/* `exec`: a Lua script with `require "ckpt"`, in a program of its own: this one has no Lua in it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "report.h"
+#include "verbs.h"
+
+int verb_exec(const options *o) {
+  enum { PATH_ROOM = 4096, ARGS = 4096 };
+  ckpt *engine = NULL;
+  char path[PATH_ROOM], *args[ARGS];
+  size_t count = 1;
+  int rc = command_open(&engine, o);
+  if (rc == 0) rc = ckpt_helper(engine, "ckpt-script", path, sizeof path);
+  int code = rc < 0 ? command_failed(engine, rc) : EXIT_DONE;
+  ckpt_close(engine);
+  if (rc < 0) return code;
+  args[0] = path;
+  for (char **word = o->command; *word; word++) {
+    if (count + 1 == ARGS) {
+      report_error("exec: more than %d arguments", ARGS - 2);
+      return EXIT_USAGE;
+    }
+    args[count++] = *word;
+  }
+  args[count] = NULL;
+  execv(path, args);
+  report_error(
+      "cannot start %s, which runs scripts: %s; CKPT_LIBEXEC names the directory where it is", path,
+      strerror(errno));
+  return errno == ENOENT ? 127 : 126;
+}

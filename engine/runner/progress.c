@@ -1,0 +1,146 @@
+#include "progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "text.h"
+
+/* A quick save is not worth a line that flickers. */
+static const double patience = 1, redraw = 0.25, line_every = 30;
+
+void progress_begin(progress *p, bool quiet, bool terminal, int columns) {
+  *p = (progress){.quiet = quiet, .terminal = terminal, .columns = columns, .next_at = INFINITY};
+}
+
+/* ---- what moves ---- */
+
+typedef struct sums {
+  progress_sum sum;
+  char *name, *waits_for;
+} sums;
+
+static void take(void *ctx, const ckpt_pending *p) {
+  sums *s = ctx;
+  if (!p->begun) {
+    s->sum.waiting++;
+    if (!s->waits_for && p->reason) s->waits_for = strdup(p->reason);
+    return;
+  }
+  s->sum.begun++;
+  s->sum.total += p->bytes;
+  s->sum.done += p->bytes - (p->bytes_left < p->bytes ? p->bytes_left : p->bytes);
+  if (!s->name && p->unit) s->name = strdup(p->unit);
+}
+
+/* ---- rate ---- */
+
+/* Over some five seconds: a rate that jumps tells nothing. */
+static void measure(progress *p, uint64_t done, double now) {
+  double passed = now - p->done_at;
+  if (passed < redraw / 2) return;
+  if (done >= p->done) {
+    double rate = (double)(done - p->done) / passed;
+    double weight = passed / (passed + 5);
+    p->rate = p->rate > 0 ? p->rate + weight * (rate - p->rate) : rate;
+  }
+  p->done = done;
+  p->done_at = now;
+}
+
+/* ---- the line ---- */
+
+static void write_line(FILE *f, const progress *p, const progress_sum *s) {
+  fputs("saving ", f);
+  text_plain(f, s->name ? s->name : "?");
+  if (s->begun > 1) fprintf(f, " and %u more", s->begun - 1);
+  fputs(": ", f);
+  text_size(f, s->done);
+  fputs(" of ", f);
+  text_size(f, s->total);
+  if (s->total > 0) fprintf(f, " (%.0f%%)", floor(100 * (double)s->done / (double)s->total));
+  if (p->rate >= 1) {
+    fputs(", ", f);
+    text_size(f, (uint64_t)p->rate);
+    fputs("/s, ", f);
+    text_age(f, (double)(s->total - s->done) / p->rate, 0);
+    fputs(" left", f);
+  }
+  if (s->waiting > 0) fprintf(f, "; %u waiting", s->waiting);
+  if (s->waits_for) {
+    fputs(" (", f);
+    text_plain(f, s->waits_for);
+    fputc(')', f);
+  }
+}
+
+/* Cuts a line to `columns`, never within a character. A character counts as one column, which is
+ * right for all but wide ones: those are cut a bit late, and the terminal wraps. */
+static size_t cut(const char *text, int columns) {
+  size_t n = 0;
+  int width = 0;
+  for (; text[n]; n++) {
+    bool begins = ((unsigned char)text[n] & 0xc0) != 0x80;
+    if (begins && width == columns) break;
+    width += begins;
+  }
+  return n;
+}
+
+void progress_write(FILE *out, const progress *p, const progress_sum *sum, int columns) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return;
+  write_line(f, p, sum);
+  if (fclose(f) == 0) fwrite(text, 1, columns > 0 ? cut(text, columns) : size, out);
+  free(text);
+}
+
+static void show(const progress *p, const progress_sum *sum) {
+  enum { PREFIX = 11 }; /* "ckpt-lua: ", and the last column stays free */
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return;
+  progress_write(f, p, sum, p->terminal && p->columns > PREFIX ? p->columns - PREFIX : 0);
+  if (fclose(f) == 0) {
+    if (p->terminal)
+      report_status(text);
+    else
+      report_info("%s", text);
+  }
+  free(text);
+}
+
+/* ---- when ---- */
+
+static void stop(progress *p) {
+  if (p->moving && p->terminal) report_status(NULL);
+  p->moving = false;
+  p->rate = 0;
+  p->next_at = INFINITY;
+}
+
+void progress_look(progress *p, ckpt_run *run, double now) {
+  sums s = {0};
+  if (p->quiet || (p->moving && now < p->next_at)) return;
+  ckpt_run_pending(run, take, &s);
+  s.sum.name = s.name;
+  s.sum.waits_for = s.waits_for;
+  if (s.sum.begun == 0) {
+    stop(p);
+  } else if (!p->moving) {
+    p->moving = true;
+    p->begin_at = p->done_at = now;
+    p->done = s.sum.done;
+    p->next_at = now + (p->terminal ? patience : line_every);
+  } else {
+    measure(p, s.sum.done, now);
+    show(p, &s.sum);
+    p->next_at = now + (p->terminal ? redraw : line_every);
+  }
+  free(s.name);
+  free(s.waits_for);
+}

@@ -1,0 +1,221 @@
+/* store_s3: a bucket of AWS or of any server that speaks its protocol. s3://bucket/prefix */
+#include "store_s3.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* ---- keys ---- */
+
+static int too_long(const char *key, err *e) {
+  return err_set(e, ERR_LIMIT, "the key \"%.60s...\" is too long for a bucket", key);
+}
+
+int s3_path(const s3_store *s, const char *key, char out[S3_PATH_MAX], err *e) {
+  size_t len = strlen(s->prefix);
+  int rc = *key ? store_key_check(key, e) : 0;
+  if (rc < 0) return rc;
+  memcpy(out, s->prefix, len + 1);
+  if (!*key) return 0;
+  buf text;
+  buf_init(&text, S3_PATH_MAX - len - 2);
+  js_name_escape(key, &text);
+  rc = buf_failed(&text) ? too_long(key, e) : 0;
+  if (rc == 0) snprintf(out + len, S3_PATH_MAX - len, "%s%s", len ? "/" : "", text.data);
+  buf_free(&text);
+  return rc;
+}
+
+bool s3_key_of(const s3_store *s, const char *path, char out[STORE_KEY_MAX + 1]) {
+  size_t len = strlen(s->prefix);
+  char back[S3_PATH_MAX];
+  buf text;
+  if (len && (strncmp(path, s->prefix, len) != 0 || path[len++] != '/')) return false;
+  buf_init(&text, STORE_KEY_MAX);
+  bool ours = js_name_unescape(path + len, &text, NULL) == 0 && !buf_failed(&text) && text.len > 0;
+  if (ours) memcpy(out, text.data, strlen(text.data) + 1);
+  buf_free(&text);
+  /* One key has one name: "%41", made by another tool, is not the object that "A" is. */
+  return ours && s3_path(s, out, back, NULL) == 0 && strcmp(back, path) == 0;
+}
+
+/* ---- the handle ---- */
+
+static int check_bucket(const uri *where, err *e) {
+  const char *name = where->host;
+  size_t len = strlen(name);
+  bool good = len >= 3 && len <= 63 && isalnum((unsigned char)name[0]) &&
+              isalnum((unsigned char)name[len - 1]);
+  for (size_t i = 0; i < len; i++)
+    good &= isalnum((unsigned char)name[i]) || strchr("-._", name[i]) != NULL;
+  if (good) return 0;
+  return err_set(e, ERR_INVAL,
+                 "s3://%.100s: a bucket's name has 3 to 63 letters, digits, dots and hyphens",
+                 name);
+}
+
+static void s3_close(store *base) {
+  s3_store *s = (s3_store *)base;
+  http_close(s->net);
+  credentials_forget(&s->who);
+  pthread_mutex_destroy(&s->mutex);
+  free(s);
+}
+
+static int s3_open(const uri *where, const io *io, const log_sink *log, store **out, err *e) {
+  *out = NULL;
+  int rc = check_bucket(where, e);
+  if (rc < 0) return rc;
+  s3_store *s = calloc(1, sizeof *s);
+  if (!s) return err_set(e, ERR_NOMEM, "no memory for a store");
+  s->base = (store){.ops = &store_s3_ops, .io = io};
+  if (log) s->base.log = *log;
+  memcpy(s->bucket, where->host, strlen(where->host) + 1);
+  memcpy(s->prefix, where->path, strlen(where->path) + 1);
+  pthread_mutex_init(&s->mutex, NULL);
+  rc = credentials_find(io, &s->who, e);
+  if (rc == 0) rc = http_open(&s->net, e);
+  if (rc < 0)
+    s3_close(&s->base);
+  else
+    *out = &s->base;
+  return rc;
+}
+
+/* ---- reading ---- */
+
+static int days_before(int year, int month) {
+  static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+  int last = year - (month < 2); /* the leap day of this year counts from March on */
+  return 365 * (year - 1970) + before[month] + (last / 4 - last / 100 + last / 400) - 477;
+}
+
+int64_t s3_time(const char *text) {
+  static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  int year, month = -1, day, hour, minute, second;
+  char name[4] = "";
+  if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &year, &month, &day, &hour, &minute, &second) == 6) {
+    month--;
+  } else if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d", &day, name, &year, &hour, &minute,
+                    &second) == 6) {
+    const char *at = strstr(months, name);
+    month = strlen(name) == 3 && at ? (int)(at - months) / 3 : -1;
+  }
+  if (month < 0 || month > 11 || year < 1970 || year > 2200) return 0;
+  int64_t days = days_before(year, month) + day - 1;
+  return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000000000;
+}
+
+void s3_etag(const char *text, char out[S3_ETAG_MAX]) {
+  size_t len = strlen(text);
+  if (len >= 2 && text[0] == '"' && text[len - 1] == '"') text++, len -= 2;
+  if (len >= S3_ETAG_MAX) len = 0;
+  memcpy(out, text, len);
+  out[len] = 0;
+}
+
+int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e) {
+  s3_call c;
+  char text[S3_ETAG_MAX + 2] = "";
+  int rc = s3_do(
+      &c, s, &(s3_request){.verb = "head", .method = "HEAD", .path = path, .cancel = cancel}, e);
+  *out = (s3_head){0};
+  if (rc == 0 && !http_header(&c.answer, "content-length", text, sizeof text))
+    rc = err_set(e, ERR_IO, "head s3://%s/%.400s: the server tells no size", s->bucket, path);
+  if (rc == 0) {
+    out->object.size = strtoull(text, NULL, 10);
+    if (http_header(&c.answer, "last-modified", text, sizeof text))
+      out->object.mtime_ns = s3_time(text);
+    if (http_header(&c.answer, "etag", text, sizeof text)) s3_etag(text, out->etag);
+    if (!http_header(&c.answer, S3_NONCE, out->nonce, sizeof out->nonce)) out->nonce[0] = 0;
+  }
+  s3_end(&c);
+  return rc;
+}
+
+static int s3_head_key(store *base, const char *key, store_object *out, err *e) {
+  s3_store *s = (s3_store *)base;
+  char path[S3_PATH_MAX];
+  s3_head head;
+  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
+  if (rc == 0) rc = s3_look(s, path, NULL, &head, e);
+  if (rc == 0) *out = head.object;
+  return rc;
+}
+
+static int s3_get(store *base, const char *key, buf *out, err *e) {
+  s3_store *s = (s3_store *)base;
+  char path[S3_PATH_MAX];
+  size_t room = out->max - out->len;
+  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
+  if (rc < 0) return rc;
+  s3_call c;
+  rc = s3_do(&c, s, &(s3_request){.verb = "get", .method = "GET", .path = path, .room = room}, e);
+  if (rc == 0 && c.answer.body.len > room)
+    rc = err_set(e, ERR_LIMIT, "s3://%s/%.400s has %zu bytes, over the limit of %zu", s->bucket,
+                 path, c.answer.body.len, room);
+  if (rc == 0 && c.answer.body.len) buf_add(out, c.answer.body.data, c.answer.body.len);
+  if (rc == 0 && buf_failed(out))
+    rc = err_set(e, ERR_NOMEM, "no memory for s3://%s/%.400s", s->bucket, path);
+  s3_end(&c);
+  return rc;
+}
+
+/* A server that has never heard of ranges sends it all, from its beginning. */
+static int check_range(const s3_call *c, uint64_t at, err *e) {
+  if (c->answer.status == 206 || at == 0) return 0;
+  return err_set(e, ERR_UNSUPPORTED, "s3://%s/%.400s: the server does not send parts of an object",
+                 c->s->bucket, c->r.path);
+}
+
+static ssize_t s3_read(store *base, const char *key, uint64_t at, void *to, size_t len, err *e) {
+  s3_store *s = (s3_store *)base;
+  char path[S3_PATH_MAX], range[64];
+  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
+  if (rc < 0) return rc;
+  s3_head head;
+  if (len == 0 || at > INT64_MAX / 2) return s3_look(s, path, NULL, &head, e); /* is it there? */
+  snprintf(range, sizeof range, "range: bytes=%" PRIu64 "-%" PRIu64, at, at + len - 1);
+  const char *headers[] = {range, NULL};
+  err why = {0};
+  s3_call c;
+  rc = s3_do(&c, s,
+             &(s3_request){.verb = "read",
+                           .method = "GET",
+                           .path = path,
+                           .headers = headers,
+                           .into = to,
+                           .room = len},
+             &why);
+  if (rc == 0) rc = check_range(&c, at, &why);
+  ssize_t got = rc < 0 ? rc : (ssize_t)c.answer.got;
+  if (rc < 0 && c.answer.status == 416) got = 0; /* it ends before that */
+  s3_end(&c);
+  return got < 0 ? err_set(e, rc, "%s", why.text) : got;
+}
+
+const store_ops store_s3_ops = {
+    .version = 1,
+    .scheme = "s3",
+    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME,
+    .open = s3_open,
+    .close = s3_close,
+    .exists = s3_exists,
+    .get = s3_get,
+    .read = s3_read,
+    .head = s3_head_key,
+    .put = s3_put,
+    .list = s3_list,
+    .remove = s3_remove,
+    .remove_prefix = s3_remove_prefix,
+    .write_open = s3_write_open,
+    .write = s3_write,
+    .write_close = s3_write_close,
+    .write_abort = s3_write_abort,
+    .publish = NULL,
+    .race = s3_race,
+};

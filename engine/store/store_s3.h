@@ -1,0 +1,199 @@
+/* store_s3: what the parts of the S3 store share. Nobody else includes this.
+ *
+ *   store_s3.c          the handle, reading, the vtable
+ *   store_s3_request.c  one request: addressed, signed, sent, sent again, its errors
+ *   store_s3_error.c    what an answer that is no success means
+ *   store_s3_page.c     listings, page by page
+ *   store_s3_list.c     list(), exists(), in the order of the vtable
+ *   store_s3_put.c      small objects, and the race
+ *   store_s3_write.c    large objects in parts
+ *   store_s3_resume.c   what an earlier try left of them
+ *   store_s3_buffers.c  the part buffers of the process
+ *   store_s3_remove.c   objects and unfinished uploads */
+#ifndef STORE_STORE_S3_H
+#define STORE_STORE_S3_H
+
+#include <pthread.h>
+
+#include "credentials.h"
+#include "prims/http.h"
+#include "store.h"
+
+enum {
+  S3_PATH_MAX = URI_MAX + 3 * STORE_KEY_MAX + 2, /* a key in the bucket: bytes may become %XX */
+  S3_PAGE = 1000,                                /* keys of a listing, and of a bulk delete */
+  S3_ANSWER_MAX = 16 << 20,                      /* of a page: 1,000 keys, encoded */
+  S3_ERROR_MAX = 64 << 10,
+  S3_ETAG_MAX = 128,
+  S3_UPLOAD_MAX = 1024, /* an upload's id */
+  S3_CODE_MAX = 64,
+  S3_PART = 8 << 20, /* and one part buffer */
+};
+
+/* The metadata by which a writer knows an object as its own when the answer to its put was lost. */
+#define S3_NONCE "x-amz-meta-ckpt-nonce"
+
+typedef struct s3_store {
+  store base;
+  http *net;
+  char bucket[64];
+  char prefix[URI_MAX]; /* of the URI, as it stands in the bucket: "" or "a/b" */
+  pthread_mutex_t mutex;
+  credentials who; /* under mutex: the region may turn out to be another one, keys expire */
+} s3_store;
+
+/* ---- keys ---- */
+
+/* A key as it stands in the bucket. A bucket's keys are UTF-8 and pass through XML, so other bytes,
+ * control characters and '%' become %XX. ERR_INVAL, ERR_LIMIT for what is no key; "" is the
+ * prefix of the store itself. */
+int s3_path(const s3_store *s, const char *key, char out[S3_PATH_MAX], err *e);
+/* The other way round. False for a key in the bucket that none of ours could be. */
+bool s3_key_of(const s3_store *s, const char *path, char out[STORE_KEY_MAX + 1]);
+
+/* ---- one request ---- */
+
+typedef struct s3_request {
+  const char *verb;           /* for errors: "put", "list", ... */
+  const char *method;         /* GET, ... */
+  const char *path;           /* in the bucket; "": the bucket itself */
+  const char *const *query;   /* name, value, ..., NULL; may be NULL */
+  const char *const *headers; /* "name: value", in lower case; NULL ends; may be NULL */
+  const void *body;
+  size_t len;
+  bool md5;           /* Content-MD5 goes along */
+  void *into;         /* as in http_response */
+  size_t room;        /* of `into`, or the most that the answer's body may have; 0: S3_ERROR_MAX */
+  bool may_fail_late; /* a success may turn out to be an error in the body */
+  atomic_int *cancel; /* NULL: the store's */
+} s3_request;
+
+typedef struct s3_call {
+  s3_store *s;
+  s3_request r; /* what it points to stays the caller's */
+  http_request sent;
+  http_response answer;   /* after s3_finish() */
+  char code[S3_CODE_MAX]; /* the server's word for what is wrong, or "" */
+  unsigned tries;
+  bool doubtful; /* an earlier copy of the request may have been carried out */
+  http_call *running;
+  err trouble; /* it could not even be sent */
+  int64_t begun;
+  bool moved, renewed; /* the region was corrected, the credentials were read again */
+  atomic_int stop;     /* s3_end() */
+  buf url, lines;      /* lines: of the signature */
+  char md5[64], payload[72];
+  const char *headers[HTTP_HEADERS_MAX];
+} s3_call;
+
+/* Sends it; a failure shows in s3_finish(). */
+void s3_start(s3_call *c, s3_store *s, const s3_request *r);
+/* Waits, and sends it again where that makes sense. 0: a status of 2xx. ERR_*: `e` has the story,
+ * and c->answer.status and c->code what the server said (0, "": nothing). */
+int s3_finish(s3_call *c, err *e);
+void s3_end(s3_call *c); /* stops it if it still runs; a zeroed one is fine */
+/* All but s3_end(), which is due. */
+int s3_do(s3_call *c, s3_store *s, const s3_request *r, err *e);
+/* The bare outcome of one sending, without a second one. */
+int s3_once(s3_call *c, err *e);
+
+/* The code and the text for an answer that is no success. */
+int s3_refused(const s3_call *c, err *e);
+/* Reads status and body into c->code; also of a late error in a body of a 200. */
+void s3_read_code(s3_call *c);
+
+/* ---- objects ---- */
+
+typedef struct s3_head {
+  store_object object;
+  char etag[S3_ETAG_MAX]; /* without its quotes */
+  char nonce[40];
+} s3_head;
+/* ERR_NOENT. */
+int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e);
+
+/* Puts an object. With `if_absent` a put whose answer was lost is known by its nonce, which is of
+ * 32 digits and a NUL. `etag` (of S3_ETAG_MAX bytes, may be NULL) gets the object's. */
+typedef struct s3_object {
+  const char *path;
+  const void *data;
+  size_t len;
+  bool if_absent;
+  atomic_int *cancel;
+} s3_object;
+int s3_put_object(s3_store *s, const s3_object *o, err *e);
+/* "name: value" of a nonce, made anew. */
+int s3_nonce_header(const s3_store *s, char out[64], err *e);
+const char *s3_nonce_of(const char header[64]);
+
+/* ---- listings ---- */
+
+typedef struct s3_entry {
+  char *path; /* in the bucket */
+  bool is_prefix;
+  store_object object;
+} s3_entry;
+typedef struct s3_page {
+  s3_entry *entries;
+  size_t count;
+  char *next; /* what the next page is asked with; NULL: this was the last */
+} s3_page;
+/* Objects below `path` + "/" ("": all), at most `max` of a page. `next` NULL: from the beginning.
+ * Free it, on failure too. */
+int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
+                s3_page *out, err *e);
+void s3_page_free(s3_page *p);
+
+int s3_exists(store *base, err *e);
+int s3_list(store *base, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e);
+
+/* ---- unfinished uploads ---- */
+
+/* Calls `fn` for each upload whose path begins with `start`. */
+typedef int s3_upload_fn(void *ctx, const char *path, const char *upload);
+int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
+               err *e);
+
+/* What an earlier try left: parts by their number, from 1. */
+typedef struct s3_part {
+  uint64_t size;
+  char etag[S3_ETAG_MAX];
+} s3_part;
+typedef struct s3_left {
+  char upload[S3_UPLOAD_MAX]; /* "": none */
+  s3_part *parts;
+  size_t count;
+} s3_left;
+int s3_left_find(s3_store *s, const char *path, atomic_int *cancel, s3_left *out, err *e);
+void s3_left_free(s3_left *l);
+
+/* ---- part buffers ---- */
+
+/* The process has S3_BUFFERS of S3_PART bytes for all its writers. One that has none is never kept
+ * waiting for those of others, which may be held by its own thread: it gets one more than there
+ * are. */
+enum { S3_BUFFERS = 8 };
+void s3_buffers_join(void);  /* a writer comes */
+void s3_buffers_leave(void); /* the last one gives the memory back to the kernel */
+/* `size` up to any number of buffers in one piece. NULL: none is free, or with `need` no memory. */
+void *s3_buffer_take(size_t size, bool need);
+void s3_buffer_give(void *buffer, size_t size);
+
+/* ---- the rest of the vtable ---- */
+
+int s3_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e);
+int s3_race(store *base, err *e);
+int s3_remove(store *base, const char *key, err *e);
+int s3_remove_prefix(store *base, const char *prefix, err *e);
+int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
+                  store_writer **out, err *e);
+int s3_write(store_writer *writer, const void *data, size_t len, err *e);
+int s3_write_close(store_writer *writer, err *e);
+void s3_write_abort(store_writer *writer);
+
+/* "2009-10-12T17:50:30.000Z" or "Mon, 12 Oct 2009 17:50:30 GMT", in ns since 1970; 0 for others. */
+int64_t s3_time(const char *text);
+/* An ETag without quotes into `out`; "" if it does not fit. */
+void s3_etag(const char *text, char out[S3_ETAG_MAX]);
+
+#endif

@@ -1,0 +1,339 @@
+/* One request to S3: where it goes, who signs it, and when it is sent once more. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prims/hash.h"
+#include "sigv4.h"
+#include "store_s3.h"
+#include "xml.h"
+
+enum {
+  TRIES = 6,
+  PATIENCE_S = 60,   /* after this no other try begins */
+  FIRST_PAUSE = 200, /* ms; each further one is twice as long */
+  NAP_MS = 50,       /* how soon a pause sees that it is cancelled */
+  LINES_MAX = 32 << 10,
+  URL_MAX = 128 << 10,
+};
+
+static const int64_t SECOND = 1000000000;
+
+/* ---- where it goes ---- */
+
+typedef struct target {
+  bool https;
+  char host[512]; /* with a port that is not the default one */
+  buf path;       /* not encoded */
+} target;
+
+/* AWS itself, or the user's endpoint: scheme, host and the path that goes before all others. */
+static int split_endpoint(const credentials *who, target *t, err *e) {
+  const char *at = who->endpoint;
+  if (!*at) {
+    t->https = true;
+    snprintf(t->host, sizeof t->host, "s3.%s.amazonaws.com%s", who->region,
+             strncmp(who->region, "cn-", 3) == 0 ? ".cn" : "");
+    return 0;
+  }
+  t->https = strncmp(at, "https://", 8) == 0;
+  if (!t->https && strncmp(at, "http://", 7) != 0)
+    return err_set(e, ERR_INVAL,
+                   "the S3 endpoint has to begin with http:// or https:// (AWS_ENDPOINT_URL)");
+  at += t->https ? 8 : 7;
+  size_t len = strcspn(at, "/?#"), rest = strlen(at + len);
+  if (len == 0 || len > 255 || memchr(at, '@', len))
+    return err_set(e, ERR_INVAL, "the S3 endpoint names no host (AWS_ENDPOINT_URL)");
+  memcpy(t->host, at, len);
+  t->host[len] = 0;
+  while (rest && at[len + rest - 1] == '/') rest--;
+  buf_add(&t->path, at + len, rest);
+  return 0;
+}
+
+/* A bucket with a dot has no certificate for its host name. */
+static int find_target(const s3_store *s, const credentials *who, const char *path, target *t,
+                       err *e) {
+  int rc = split_endpoint(who, t, e);
+  if (rc < 0) return rc;
+  if (who->path_style || strchr(s->bucket, '.')) {
+    buf_fmt(&t->path, "/%s", s->bucket);
+  } else {
+    size_t len = strlen(s->bucket);
+    memmove(t->host + len + 1, t->host, strlen(t->host) + 1);
+    memcpy(t->host, s->bucket, len);
+    t->host[len] = '.';
+  }
+  if (*path || t->path.len == 0) buf_fmt(&t->path, "/%s", path);
+  rc = buf_failed(&t->path);
+  return rc < 0 ? err_set(e, rc, "the address of the request is too long") : 0;
+}
+
+/* ---- signing ---- */
+
+static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* "content-md5: " and the 24 characters for 16 bytes. */
+static void md5_header(const unsigned char bytes[16], char out[64]) {
+  size_t n = (size_t)snprintf(out, 64, "content-md5: ");
+  for (int i = 0; i < 16; i += 3) {
+    uint32_t three = (uint32_t)bytes[i] << 16;
+    if (i + 1 < 16) three |= (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
+    for (int k = 0; k < 4; k++) out[n++] = base64[three >> (18 - 6 * k) & 63];
+  }
+  out[n - 2] = out[n - 1] = '='; /* 16 bytes are five threes and one */
+  out[n] = 0;
+}
+
+/* Over TLS nobody can change the body on its way, and hashing it would cost more than all else. */
+static int digest_body(s3_call *c, bool https, err *e) {
+  unsigned char md5[16];
+  int rc = 0;
+  if (c->r.md5 && !*c->md5) {
+    rc = hash_md5(c->r.body, c->r.len, md5, e);
+    if (rc == 0) md5_header(md5, c->md5);
+  }
+  if (rc == 0 && https)
+    snprintf(c->payload, sizeof c->payload, "%s", SIGV4_UNSIGNED);
+  else if (rc == 0 && (!*c->payload || strcmp(c->payload, SIGV4_UNSIGNED) == 0))
+    rc = hash_sha256_hex(c->r.body, c->r.len, c->payload, e);
+  return rc;
+}
+
+/* The headers that are signed beside those of the signature itself, then its lines, cut apart. */
+static int gather(s3_call *c, size_t *count, err *e) {
+  size_t n = 0;
+  for (size_t i = 0; c->r.headers && c->r.headers[i] && n < HTTP_HEADERS_MAX - 2; i++)
+    c->headers[n++] = c->r.headers[i];
+  if (*c->md5) c->headers[n++] = c->md5;
+  c->headers[n] = NULL;
+  *count = n;
+  return n < HTTP_HEADERS_MAX - 12 ? 0 : err_set(e, ERR_INTERNAL, "too many headers");
+}
+
+static void add_lines(s3_call *c, size_t n) {
+  for (char *line = c->lines.data; line && *line && n < HTTP_HEADERS_MAX - 2;) {
+    char *end = strchr(line, '\n');
+    c->headers[n++] = line;
+    if (!end) break;
+    *end = 0;
+    line = end + 1;
+  }
+  if (c->r.body) c->headers[n++] = "content-type: application/octet-stream";
+  c->headers[n] = NULL;
+}
+
+static int sign(s3_call *c, const credentials *who, err *e) {
+  target t = {0};
+  size_t own = 0;
+  buf_init(&t.path, URL_MAX);
+  buf_clear(&c->lines);
+  buf_clear(&c->url);
+  int rc = find_target(c->s, who, c->r.path, &t, e);
+  if (rc == 0) rc = digest_body(c, t.https, e);
+  if (rc == 0) rc = gather(c, &own, e);
+  if (rc == 0) {
+    sigv4_key key = {.access = who->anonymous ? "" : who->access,
+                     .secret = who->secret,
+                     .token = who->token,
+                     .region = who->region};
+    sigv4_request r = {.method = c->r.method,
+                       .host = t.host,
+                       .path = t.path.data,
+                       .query = c->r.query,
+                       .headers = c->headers,
+                       .payload = c->payload,
+                       .time_ns = c->s->base.io->now(c->s->base.io, IO_WALL)};
+    buf_fmt(&c->url, "http%s://%s", t.https ? "s" : "", t.host);
+    rc = sigv4_sign(&key, &r, &c->url, &c->lines, e);
+  }
+  if (rc == 0 && (buf_failed(&c->url) || buf_failed(&c->lines)))
+    rc = err_set(e, ERR_LIMIT, "the request is too long");
+  if (rc == 0) add_lines(c, own);
+  buf_free(&t.path);
+  return rc;
+}
+
+/* ---- sending ---- */
+
+static const atomic_int *flag_of(const s3_call *c) {
+  return c->r.cancel ? c->r.cancel : c->s->base.cancel;
+}
+
+static bool canceled(const s3_call *c) {
+  const atomic_int *flag = flag_of(c);
+  return flag && atomic_load(flag);
+}
+
+static void prepare_answer(s3_call *c) {
+  size_t most = c->r.into || c->r.room < S3_ERROR_MAX ? S3_ERROR_MAX : c->r.room;
+  buf_free(&c->answer.headers);
+  buf_free(&c->answer.body);
+  c->answer = (http_response){.into = c->r.into, .room = c->r.into ? c->r.room : 0};
+  buf_init(&c->answer.headers, LINES_MAX);
+  buf_init(&c->answer.body, most);
+}
+
+static void send_it(s3_call *c) {
+  s3_store *s = c->s;
+  credentials who;
+  c->doubtful = c->tries++ > 0;
+  c->code[0] = 0;
+  c->trouble = (err){0};
+  prepare_answer(c);
+  pthread_mutex_lock(&s->mutex);
+  who = s->who;
+  pthread_mutex_unlock(&s->mutex);
+  int rc = sign(c, &who, &c->trouble);
+  c->sent = (http_request){.method = c->r.method,
+                           .url = c->url.data,
+                           .headers = c->headers,
+                           .body = c->r.body,
+                           .len = c->r.len,
+                           .ca_file = *s->who.ca_file ? s->who.ca_file : NULL,
+                           .cancel = (atomic_int *)flag_of(c),
+                           .stop = &c->stop};
+  credentials_forget(&who);
+  if (rc == 0) http_start(s->net, &c->sent, &c->answer, &c->running, &c->trouble);
+}
+
+void s3_start(s3_call *c, s3_store *s, const s3_request *r) {
+  *c = (s3_call){.s = s, .r = *r, .begun = s->base.io->now(s->base.io, IO_MONO)};
+  buf_init(&c->url, URL_MAX);
+  buf_init(&c->lines, LINES_MAX);
+  send_it(c);
+}
+
+void s3_end(s3_call *c) {
+  if (!c->s) return;
+  atomic_store(&c->stop, 1);
+  if (c->running) http_wait(c->running, NULL);
+  c->running = NULL;
+  buf_free(&c->answer.headers);
+  buf_free(&c->answer.body);
+  buf_free(&c->url);
+  buf_free(&c->lines);
+}
+
+int s3_once(s3_call *c, err *e) {
+  int rc = c->trouble.code;
+  if (c->running) {
+    rc = http_wait(c->running, &c->trouble);
+    c->running = NULL;
+    c->doubtful |= c->answer.resent;
+    if (rc == 0) s3_read_code(c);
+  }
+  if (rc == 0 && c->answer.status / 100 == 2 && !*c->code) return 0;
+  return s3_refused(c, e);
+}
+
+/* ---- once more? ---- */
+
+static bool one_of(const char *code, const char *const *codes) {
+  for (; *codes; codes++)
+    if (strcmp(code, *codes) == 0) return true;
+  return false;
+}
+
+/* The server or the way to it was the cause, not the request. */
+static bool passes(const s3_call *c) {
+  static const char *const codes[] = {"RequestTimeout",
+                                      "SlowDown",
+                                      "InternalError",
+                                      "BadDigest",
+                                      "Throttling",
+                                      "ServiceUnavailable",
+                                      "ConditionalRequestConflict",
+                                      "OperationAborted",
+                                      NULL};
+  if (c->trouble.code) return c->trouble.code == ERR_IO || c->trouble.code == ERR_TIMEOUT;
+  switch (c->answer.status) {
+  case 429:
+  case 500:
+  case 502:
+  case 503:
+  case 504: return true;
+  default: return one_of(c->code, codes);
+  }
+}
+
+static int find_region(void *ctx, const char *path, const char *text) {
+  char *out = ctx;
+  if (text && strcmp(path, "Error/Region") == 0) snprintf(out, 64, "%s", text);
+  return 0;
+}
+
+static bool good_region(const char *name) {
+  size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+  return len > 0 && name[len] == 0;
+}
+
+/* The bucket lives in another region, and the answer names it. */
+static bool other_region(s3_call *c) {
+  char region[64] = "";
+  int status = c->answer.status;
+  if (c->trouble.code || c->moved || (status != 301 && status != 307 && status != 400))
+    return false;
+  if (!http_header(&c->answer, "x-amz-bucket-region", region, sizeof region) && c->answer.body.len)
+    xml_walk(c->answer.body.data, c->answer.body.len, "an answer", find_region, region, NULL);
+  if (!good_region(region)) return false;
+  s3_store *s = c->s;
+  pthread_mutex_lock(&s->mutex);
+  c->moved = strcmp(s->who.region, region) != 0;
+  memcpy(s->who.region, region, sizeof region);
+  pthread_mutex_unlock(&s->mutex);
+  return c->moved;
+}
+
+/* Keys that are lent for some hours may stand anew in their file. */
+static bool fresh_keys(s3_call *c) {
+  static const char *const codes[] = {"ExpiredToken", "TokenRefreshRequired", "InvalidToken", NULL};
+  credentials now;
+  s3_store *s = c->s;
+  if (c->renewed || c->trouble.code || !one_of(c->code, codes)) return false;
+  c->renewed = true;
+  if (credentials_find(s->base.io, &now, NULL) < 0) return false;
+  pthread_mutex_lock(&s->mutex);
+  bool other = strcmp(now.access, s->who.access) != 0 || strcmp(now.token, s->who.token) != 0;
+  memcpy(s->who.access, now.access, sizeof now.access);
+  memcpy(s->who.secret, now.secret, sizeof now.secret);
+  memcpy(s->who.token, now.token, sizeof now.token);
+  pthread_mutex_unlock(&s->mutex);
+  credentials_forget(&now);
+  return other;
+}
+
+/* 0.2 s, 0.4 s, ... less up to a half by lot, so that many who failed at once do not come back at
+ * once. False: cancelled meanwhile. */
+static bool pause_before(const s3_call *c) {
+  const io *io = c->s->base.io;
+  uint32_t lot = 0;
+  if (io->random(io, &lot, sizeof lot) < 0) lot = 0;
+  int64_t whole = (int64_t)FIRST_PAUSE << (c->tries - 1);
+  for (int64_t left = whole - (int64_t)(lot % (uint32_t)whole) / 2; left > 0; left -= NAP_MS) {
+    if (canceled(c)) return false;
+    io->sleep(io, (left < NAP_MS ? left : NAP_MS) * 1000000);
+  }
+  return !canceled(c);
+}
+
+static bool again(s3_call *c) {
+  const io *io = c->s->base.io;
+  if (other_region(c) || fresh_keys(c)) return true;
+  if (!passes(c) || c->tries >= TRIES) return false;
+  if (io->now(io, IO_MONO) - c->begun > PATIENCE_S * SECOND) return false;
+  return pause_before(c);
+}
+
+int s3_finish(s3_call *c, err *e) {
+  int rc;
+  while ((rc = s3_once(c, e)) < 0 && again(c)) send_it(c);
+  if (rc < 0 && canceled(c)) return err_set(e, ERR_CANCELED, "%s: cancelled", c->r.verb);
+  return rc;
+}
+
+int s3_do(s3_call *c, s3_store *s, const s3_request *r, err *e) {
+  s3_start(c, s, r);
+  return s3_finish(c, e);
+}

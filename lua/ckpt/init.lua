@@ -1,0 +1,103 @@
+--- ckpt: the checkpoint engine for Lua programs. `require "ckpt"` in a script that `ckpt-lua exec`
+--- runs, or in any LuaJIT that finds ckpt/core.so.
+---
+--- What fails returns nil, a text that says what to do, and a name ("ENOENT"); misuse raises.
+
+-- luacheck: no max line length (LuaLS wants the type of a function in one line)
+
+---@class ckpt.Item a checkpoint in a store; what the log does not say is absent
+---@field group string
+---@field name string
+---@field dir string its directory in the store
+---@field step? integer
+---@field time number of the commit, seconds since 1970
+---@field files integer
+---@field bytes integer
+---@field number integer of its log entry
+---@field root string root digest, hex
+---@field uri string
+---@field policy? string who wanted it saved
+---@field reason? string
+---@field metrics? string a JSON object
+---@field life "live"|"dropped"|"deleted"
+---@field drop_policy? string
+---@field drop_reason? string
+---@field drop_time? number
+
+---@class ckpt.Verified: ckpt.Item
+---@field ok boolean
+---@field status string "OK", "ECORRUPT", ...
+---@field finding? string the first one
+---@field findings integer
+
+---@class ckpt.Finding
+---@field topic string
+---@field text string
+---@field time? number
+
+---@class ckpt.Completion
+---@field run ckpt.Run
+---@field job integer 0 if none was begun
+---@field kind "committed"|"dropped"|"retired"|"failed"|"retrying"|"fenced"|"unproven"|"skipped"|"expired"|"deleted"
+---@field status string "OK", "EIO", ...
+---@field class "none"|"retryable"|"permanent"|"fatal"
+---@field step? integer
+---@field files integer
+---@field bytes integer
+---@field seconds number from complete to durable
+---@field unit? string
+---@field reason? string
+
+---@class ckpt.RunOptions as in ckpt.h
+---@field dir string the watched directory
+---@field to string path or URI
+---@field state? string
+---@field run_id? string
+---@field command? string
+---@field launch? string
+---@field units? string[]
+---@field excludes? string[]
+---@field markers? string[]
+---@field quiet? number seconds; negative: none
+---@field tries? integer
+---@field policies? string[] names or paths
+---@field settings? table<string, string|number|boolean>
+---@field policy_dir? string
+---@field max_delete? number
+---@field grace_delete? number seconds; negative: none
+---@field continue_run? boolean
+---@field take_over? boolean
+---@field poll? boolean
+---@field no_delete? boolean
+---@field single_writer? boolean
+
+---@class ckpt.Run
+---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): table?, string?, string?
+---@field start fun(self): true?, string?, string?
+---@field notify fun(self, event: { kind: "child"|"exit"|"result"|"preempt"|"list", pid?: integer, clean?: boolean, grace?: number, json?: string }): true?, string?, string?
+---@field status fun(self): table?, string?, string?
+---@field why fun(self, name: string): string?, string?, ckpt.Finding[]|string
+---@field place fun(self): { dir: string, state: string, target: string, id: string, socket: string }
+---@field close fun(self)
+
+---@class ckpt.Engine one thread at a time
+---@field run fun(self, options: ckpt.RunOptions): ckpt.Run?, string?, string?
+---@field dispatch fun(self, milliseconds?: integer): integer?, string?, string? -1 waits without limit
+---@field next fun(self): ckpt.Completion?
+---@field fd fun(self): integer
+---@field close fun(self)
+
+---@class ckpt
+---@field version fun(): string
+---@field list fun(uri: string): ckpt.Item[]?, string?, string?
+---@field restore fun(options: { uri: string, dir: string, name?: string, dry_run?: boolean }): ckpt.Item[]?, string?, string?
+---@field verify fun(uri: string, name?: string, fn?: fun(record: ckpt.Verified)): ckpt.Verified[]|true|nil, string?, string?, ckpt.Verified[]?
+---@field show fun(uri: string, name?: string): string?, string?, string? a JSON text
+---@field pin fun(uri: string, name: string, seconds?: number): string?, string?, string? the pin's id
+---@field unpin fun(uri: string, name_or_id: string): integer?, string?, string?
+---@field remove fun(options: { uri: string, name?: string, all?: boolean, dry_run?: boolean, grace_delete?: number }): ckpt.Item[]?, string?, string?
+---@field why fun(options: { name: string, dir?: string, state?: string, to?: string }): string?, string?, ckpt.Finding[]|string
+---@field open fun(options?: { workers?: integer, libexec?: string, policy_in_process?: boolean }): ckpt.Engine?, string?, string?
+
+---@type ckpt
+return require "ckpt.core"

@@ -1,0 +1,122 @@
+-- The policy that `ckpt-lua run` takes if you name none.
+--
+-- Never seen Lua? `--` begins a comment, { } is a list or a table of names, and what the file
+-- returns at its end is the policy. To change it, copy this file and name the copy: -p ./mine.lua
+
+-- What can be set from outside: ckpt-lua run -o sync_period=5m ...
+local set = options {
+  sync_period = { type = "duration", default = 0, help = "least time between two saves" },
+  sync_min_iter = { type = "integer", default = 0, min = 0, help = "none before this iteration" },
+  sync_min_time = { type = "duration", default = 0, help = "... or this much training" },
+  keep_last = { type = "integer", default = 3, min = 1, help = "newest to keep" },
+  keep_daily = { type = "integer", default = 7, min = 1, help = "days of which one is kept" },
+}
+
+-- Which checkpoints would be kept at the target, and which not.
+local kept = any {
+  keep.last(set.keep_last),
+  keep.daily(set.keep_daily),
+}
+
+return {
+  api = 1,
+
+  -- Nothing is ever deleted as this file stands. Take the two dashes away, and what the rules above
+  -- do not keep is deleted. Until then the rules only tell, once, what they would free.
+  -- keep = kept,
+  would_keep = kept,
+
+  -- Save each checkpoint, if none of the thresholds is set. They are those of Ray's node sync:
+  -- below sync_min_iter and below sync_min_time nothing is saved, and later not more often than
+  -- once in sync_period. When the job ends, the newest is saved whatever they say.
+  sync = when.node_sync {
+    period = set.sync_period,
+    min_iter = set.sync_min_iter,
+    min_time_s = set.sync_min_time,
+  },
+
+  -- What a checkpoint is called. {step} is a number; a slash at the end means a directory; the
+  -- first name that fits counts.
+  unit = {
+    "checkpoint-{step}/",
+    "checkpoint_{step}/",
+    "step-{step}/",
+    "step_{step}/",
+    "global_step{step}/",
+    "epoch-{step}/",
+    "epoch_{step}/",
+    "iter_{step}/",
+    "ckpt-{step}/",
+    "ckpt_{step}/",
+    "checkpoint_[0-9]{*}/", -- Ray: the time of day
+    "*step={step}-*.ckpt/",
+    "*step={step}.ckpt/",
+    "*.ckpt/", -- Lightning, sharded
+    proven "{step}/", -- any directory may be a number: only if it was renamed or holds a marker
+    "*step={step}-*.ckpt",
+    "*step={step}.ckpt",
+    "ep*-ba{step}-rank*.pt", -- composer
+    "*.pt",
+    "*.pth",
+    "*.ckpt",
+    "*.safetensors",
+    "*.keras",
+    "*.h5",
+    "*.ubj",
+    "*.npz",
+    "*.joblib",
+    "*.cbm",
+    "*.cbsnapshot",
+    "*.pdparams",
+    "*.msgpack",
+    "checkpoint_{step}", -- flax
+    "ckpt-{step}.*", -- TensorFlow: all files with this beginning
+  },
+
+  -- Names that are no part of a checkpoint: what frameworks call a file while they write it. These
+  -- are always left out, in any policy; the list stands here to be read.
+  exclude = {
+    ".tmp??????", -- safetensors, inside a checkpoint
+    "*.tmp", -- torch.distributed.checkpoint, CatBoost, and most that people write
+    "tmp-checkpoint-*", -- transformers 4.36 and 4.37
+    "*.orbax-checkpoint-tmp*", -- Orbax
+    "*.__lock", -- tensorstore
+    "checkpoint_tmp", -- flax
+    ".validate_storage_marker", -- Ray
+    ".????????-????-????-????-????????????-*", -- Ray Tune
+    "*_temp/", -- TensorFlow
+    "*.tempstate*",
+    "checkpoint.tmp*",
+    "*.symlink", -- composer
+    "tmp[a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_]", -- ignite
+    "*.bak", -- CatBoost
+    "tmp/", -- CatBoost
+    "_checkpoint", -- AdaptDL
+  },
+
+  -- When a checkpoint is complete: it was renamed into place; or a file that is written last is
+  -- there and nothing changed for `marked`; or all files were closed and nothing changed for
+  -- `quiet`. `when` names a file beside which the marker must be there; `newer` means that a marker
+  -- that is older than the data counts for nothing.
+  complete = done.known {
+    quiet = "30s",
+    marked = "5s",
+    settled = "100ms",
+    markers = {
+      { name = "trainer_state.json", when = "training_args.bin" }, -- Hugging Face Trainer
+      { name = ".metadata", when = "__*_*.distcp", newer = true }, -- torch.distributed.checkpoint
+      { name = ".snapshot_metadata", newer = true }, -- torchsnapshot
+      { name = "commit_success.txt" }, -- Orbax
+      { name = "_CHECKPOINT_METADATA", newer = true }, -- Orbax
+      { name = "training_metadata.json", newer = true }, -- Keras
+    },
+  },
+
+  -- Directories with one of these files in it are no ordinary checkpoints (Ray): with the first
+  -- there is nothing to restore, so it is not saved; the second is for a restore only, and is saved
+  -- when a result names it (ckpt-lua notify checkpoint=NAME).
+  markers = { null = ".null_marker", temp = ".temp_marker" },
+
+  -- Where the numbers come from that rules like keep.best look at: ckpt-lua notify loss=0.2
+  metrics = from.notify(),
+}

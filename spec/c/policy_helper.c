@@ -1,0 +1,230 @@
+#include "policy_helper.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "core/policy_link.h"
+#include "tmpdir.h"
+
+bool policy_helper_is_meant(char **argv) {
+  const char *slash = strrchr(argv[0], '/');
+  return strcmp(slash ? slash + 1 : argv[0], "ckpt-policy") == 0;
+}
+
+void policy_helper_install(const char *dir) {
+  char self[4096];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (n <= 0) abort();
+  self[n] = '\0';
+  if (symlink(self, tmpdir_path(dir, "ckpt-policy")) != 0) abort();
+}
+
+/* Ends when nobody is there any more. */
+static void take(void *to, size_t len) {
+  for (char *at = to; len > 0;) {
+    ssize_t n = read(STDIN_FILENO, at, len);
+    if (n <= 0) _exit(0);
+    at += n;
+    len -= (size_t)n;
+  }
+}
+
+static void give(const void *bytes, size_t len) {
+  for (const char *at = bytes; len > 0;) {
+    ssize_t n = write(STDOUT_FILENO, at, len);
+    if (n <= 0) _exit(0);
+    at += n;
+    len -= (size_t)n;
+  }
+}
+
+static void give_head(uint32_t len) {
+  const unsigned char head[4] = {len & 0xff, len >> 8 & 0xff, len >> 16 & 0xff, len >> 24 & 0xff};
+  give(head, sizeof head);
+}
+
+static void give_frame(const char *text) {
+  give_head((uint32_t)strlen(text));
+  give(text, strlen(text));
+}
+
+static void give_json(json_t *value) {
+  char *text = json_dumps(value, JSON_COMPACT);
+  give_frame(text);
+  free(text);
+  json_decref(value);
+}
+
+static json_t *print(const json_t *value) {
+  char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+  json_t *string = json_string(text);
+  free(text);
+  return string;
+}
+
+/* Each setting's name is an option. */
+static void give_settings(const json_t *request) {
+  json_t *settings = json_object_get(request, "settings");
+  json_t *options = json_pack("[{s:s}, {s:s}]", "name", "keep", "name", "best_of");
+  give_json(json_pack("{s:b, s:[o], s:o}", "ok", 1, "notes", print(settings), "options", options));
+}
+
+static bool is(const char *order, const char *word) {
+  return strncmp(order, word, strlen(word)) == 0;
+}
+
+static void give_blanks(uint32_t len) {
+  char *blanks = malloc(len + 1);
+  memset(blanks, ' ', len);
+  give_head(len);
+  give(blanks, len);
+  free(blanks);
+}
+
+static json_t *loaded;
+
+static void obey(const char *order, json_t *request) {
+  if (is(order, "!exit")) _exit(atoi(order + 5));
+  if (is(order, "!abort")) {
+    signal(SIGABRT, SIG_DFL);
+    abort();
+  }
+  if (is(order, "!hang")) pause();
+  if (is(order, "!spin"))
+    for (volatile unsigned n = 0;; n++) continue;
+  if (is(order, "!close")) {
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    pause();
+  }
+  if (is(order, "!half")) {
+    give_head(100);
+    give("{\"ok\"", 5);
+    _exit(0);
+  }
+  if (is(order, "!huge")) {
+    give_head(UINT32_C(2) << 30);
+    pause();
+  }
+  if (is(order, "!long")) give_blanks((uint32_t)atoi(order + 5));
+  if (is(order, "!extra")) {
+    give_frame("{\"ok\":true}");
+    give_frame("{\"ok\":true,\"answer\":false}");
+  }
+  if (is(order, "!forget")) {
+    json_object_clear(loaded);
+    give_frame("{\"ok\":true,\"answer\":\"skip\"}");
+  }
+  if (is(order, "!settings")) give_settings(request);
+  if (is(order, "!remember"))
+    give_json(json_pack("{s:b, s:n, s:O}", "ok", 1, "answer", "memory",
+                        json_object_get(request, "event")));
+}
+
+/* Of what it says it dies of, it dies. */
+static bool is_deadly(const char *said) {
+  json_t *answer = json_loads(said, 0, NULL);
+  const char *kind = json_string_value(json_object_get(answer, "kind"));
+  bool deadly = kind && (strcmp(kind, "error") == 0 || strcmp(kind, "budget") == 0 ||
+                         strcmp(kind, "memory") == 0 || strcmp(kind, "unknown") == 0);
+  json_decref(answer);
+  return deadly;
+}
+
+static void answer(const char *text, size_t len) {
+  json_t *request = json_loadb(text, len, 0, NULL), *chain = json_object_get(request, "chain"),
+         *memory = json_object_get(request, "memory");
+  const char *op = json_string_value(json_object_get(request, "op")),
+             *id = json_string_value(json_object_get(request, "id"));
+  const char *said = "{\"ok\":true}";
+  bool asked = op && strcmp(op, "ask") == 0;
+  if (chain) said = json_string_value(json_object_get(json_array_get(chain, 0), "text"));
+  if (chain) json_object_set_new(loaded, id, json_true());
+  if (op && strcmp(op, "drop") == 0) json_object_del(loaded, id);
+  if (asked) said = json_string_value(json_object_get(memory, "answer"));
+  if (asked && !json_object_get(loaded, id))
+    said = "{\"ok\":false,\"kind\":\"unknown\",\"text\":\"\"}";
+  if (said && is_deadly(said)) json_object_del(loaded, id);
+  if (!said)
+    give_frame("{\"ok\":true}");
+  else if (*said == '!')
+    obey(said, request);
+  else
+    give_frame(said);
+  json_decref(request);
+}
+
+int policy_helper_run(void) {
+  loaded = json_object();
+  for (;;) {
+    unsigned char head[4];
+    take(head, sizeof head);
+    size_t len =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    char *text = malloc(len + 1);
+    take(text, len);
+    answer(text, len);
+    free(text);
+  }
+}
+
+/* ---- a link to it ---- */
+
+static void take_line(void *ctx, log_level level, const char *text) {
+  policy_world *w = ctx;
+  if (level == LOG_WARN) w->warnings++;
+  if (level >= LOG_WARN) buf_fmt(&w->lines, "%s\n", text);
+}
+
+policy_world *policy_world_new(void) {
+  policy_world *w = calloc(1, sizeof *w);
+  w->dir = tmpdir_new();
+  w->log = (log_sink){.fn = take_line, .ctx = w};
+  buf_init(&w->lines, 1 << 20);
+  buf_str(&w->lines, "");
+  policy_helper_install(w->dir);
+  policy_link_options options = {.libexec = w->dir, .log = &w->log};
+  if (policy_link_open(&options, &w->link, NULL) < 0) abort();
+  return w;
+}
+
+void policy_world_free(policy_world *w) {
+  policy_link_close(w->link);
+  tmpdir_remove(w->dir);
+  buf_free(&w->lines);
+  free(w);
+}
+
+int policy_world_open(policy_world *w, const char *text, const policy_options *more, policy **out,
+                      err *e) {
+  const char *names[] = {tmpdir_path(w->dir, "p.lua"), NULL};
+  policy_options options = {.quiet_ns = -1};
+  if (more) options = *more;
+  if (text) write_file(names[0], text);
+  if (text && !options.names) options.names = names;
+  if (!options.id) options.id = "run-1";
+  if (!options.io) options.io = io_system();
+  options.log = &w->log;
+  options.link = w->link;
+  return policy_open(&options, out, e);
+}
+
+policy *policy_world_must(policy_world *w, const char *text) {
+  policy *p;
+  err e = {0};
+  if (policy_world_open(w, text, NULL, &p, &e) == 0) return p;
+  fprintf(stderr, "%s: %s\n", text, e.text);
+  abort();
+}
+
+char *policy_world_memory(const char *text) {
+  json_t *memory = json_pack("{s:s}", "answer", text);
+  char *printed = json_dumps(memory, JSON_COMPACT);
+  json_decref(memory);
+  return printed;
+}

@@ -1,0 +1,170 @@
+/* What of the S3 store needs no server: names, times, buffers, what it refuses to open. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store_s3.h"
+
+static void keys_survive_the_way_into_a_bucket_and_back(void **state) {
+  (void)state;
+  s3_store s = {.prefix = "team a/run"};
+  char path[S3_PATH_MAX], back[STORE_KEY_MAX + 1];
+  unsigned lot = 1;
+  for (int round = 0; round < 20000; round++) {
+    char key[40];
+    size_t len = 1 + lot % 30;
+    for (size_t i = 0; i < len; i++) {
+      lot = lot * 1664525u + 1013904223u;
+      key[i] =
+          round % 2 ? "%25fF/a \xc3\xa9\xff\n.~+"[lot >> 24 & 15] : (char)(1 + (lot >> 24) % 255);
+    }
+    key[len] = 0;
+    if (store_key_check(key, NULL) < 0) continue;
+    assert_int_equal(s3_path(&s, key, path, NULL), 0);
+    assert_true(strncmp(path, "team a/run/", 11) == 0);
+    for (const char *at = path; *at; at++) assert_true((unsigned char)*at >= 0x20 && *at != 0x7f);
+    assert_true(s3_key_of(&s, path, back));
+    assert_string_equal(back, key);
+  }
+}
+
+static void plain_names_stand_in_the_bucket_as_they_are(void **state) {
+  (void)state;
+  s3_store s = {.prefix = ""};
+  char path[S3_PATH_MAX];
+  const char *plain[] = {"a/b c.pt", "epoch=1-step=2.ckpt", "\xc3\xa9/+(x)!'*", ".ckpt/log/0.json"};
+  for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(s3_path(&s, plain[i], path, NULL), 0);
+    assert_string_equal(path, plain[i]);
+  }
+  assert_int_equal(s3_path(&s, "100%/\xff\n", path, NULL), 0);
+  assert_string_equal(path, "100%25/%FF%0A");
+}
+
+static void keys_that_are_not_ours_are_no_keys(void **state) {
+  (void)state;
+  s3_store s = {.prefix = "run"};
+  char key[STORE_KEY_MAX + 1];
+  const char *foreign[] = {"run",        "runs/a", "run/",   "run/a/",  "run/a//b", "run/%41",
+                           "run/%c3%a9", "run/a%", "run/..", "run/%00", "other/a",  ""};
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+    assert_false(s3_key_of(&s, foreign[i], key));
+  assert_true(s3_key_of(&s, "run/a", key));
+}
+
+static void times_of_listings_and_headers_are_read(void **state) {
+  (void)state;
+  const int64_t s = 1000000000;
+  assert_int_equal(s3_time("1970-01-01T00:00:00.000Z"), 0);
+  assert_int_equal(s3_time("2009-10-12T17:50:30.000Z"), 1255369830 * s);
+  assert_int_equal(s3_time("Mon, 12 Oct 2009 17:50:30 GMT"), 1255369830 * s);
+  assert_int_equal(s3_time("2024-02-29T23:59:59Z"), 1709251199 * s);
+  assert_int_equal(s3_time("Fri, 01 Mar 2024 00:00:00 GMT"), 1709251200 * s);
+  assert_int_equal(s3_time("2100-03-01T00:00:00Z"), INT64_C(4107542400) * s);
+  const char *bad[] = {"", "yesterday", "2024-13-01T00:00:00Z", "Fri, 01 Mai 2024 00:00:00 GMT",
+                       "99999-01-01T00:00:00Z"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(s3_time(bad[i]), 0);
+}
+
+static void an_etag_loses_its_quotes_and_a_monster_is_none(void **state) {
+  (void)state;
+  char out[S3_ETAG_MAX], monster[S3_ETAG_MAX + 10];
+  s3_etag("\"abc-2\"", out);
+  assert_string_equal(out, "abc-2");
+  s3_etag("abc", out);
+  assert_string_equal(out, "abc");
+  s3_etag("\"", out);
+  assert_string_equal(out, "\"");
+  memset(monster, 'a', sizeof monster);
+  monster[sizeof monster - 1] = 0;
+  s3_etag(monster, out);
+  assert_string_equal(out, "");
+}
+
+static void buffers_are_bounded_but_for_the_first_of_a_writer(void **state) {
+  (void)state;
+  void *held[S3_BUFFERS + 1];
+  s3_buffers_join();
+  for (int i = 0; i < S3_BUFFERS; i++) assert_non_null(held[i] = s3_buffer_take(S3_PART, false));
+  assert_null(s3_buffer_take(S3_PART, false));
+  assert_non_null(held[S3_BUFFERS] = s3_buffer_take(S3_PART, true));
+  memset(held[S3_BUFFERS], 1, S3_PART);
+  s3_buffer_give(held[0], S3_PART);
+  assert_null(s3_buffer_take(S3_PART, false)); /* still one more than there are */
+  for (int i = 1; i <= S3_BUFFERS; i++) s3_buffer_give(held[i], S3_PART);
+  held[0] = s3_buffer_take(S3_PART, false);
+  assert_non_null(held[0]);
+  s3_buffer_give(held[0], S3_PART);
+  s3_buffers_leave();
+}
+
+static void a_part_larger_than_all_buffers_counts_as_all(void **state) {
+  (void)state;
+  const size_t huge = (size_t)(S3_BUFFERS + 4) * S3_PART;
+  s3_buffers_join();
+  void *one = s3_buffer_take(huge, false);
+  assert_non_null(one);
+  assert_null(s3_buffer_take(S3_PART, false));
+  s3_buffer_give(one, huge);
+  void *next = s3_buffer_take(S3_PART, false);
+  assert_non_null(next);
+  s3_buffer_give(next, S3_PART);
+  s3_buffers_leave();
+}
+
+static int open_at(const char *text, err *e) {
+  uri where;
+  store *s = NULL;
+  int rc = uri_parse(text, &where, e);
+  if (rc == 0) rc = store_open(&where, io_system(), NULL, &s, e);
+  store_close(s);
+  return rc;
+}
+
+static void what_is_no_bucket_is_refused_with_its_name(void **state) {
+  (void)state;
+  const char *bad[] = {"s3://ab/x",      "s3://-bucket/x",    "s3://bucket-/x",
+                       "s3://buc ket/x", "s3://bucket?x=1/y", "s3://b%41cket/x"};
+  setenv("AWS_ACCESS_KEY_ID", "key", 1);
+  setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    err e = {0};
+    assert_int_equal(open_at(bad[i], &e), ERR_INVAL);
+    assert_non_null(strstr(e.text, "bucket's name"));
+  }
+  assert_int_equal(open_at("s3://bucket.with-dots.1/a/b", NULL), 0);
+}
+
+static void an_endpoint_that_is_none_is_told(void **state) {
+  (void)state;
+  uri where;
+  store *s;
+  err e = {0};
+  setenv("AWS_ENDPOINT_URL", "ftp://host", 1);
+  assert_int_equal(uri_parse("s3://bucket/a", &where, NULL), 0);
+  int rc = store_open(&where, io_system(), NULL, &s, &e);
+  if (rc == 0) rc = s->ops->exists(s, &e);
+  assert_true(rc < 0 && rc != ERR_NOSTORE);
+  assert_non_null(strstr(e.text, "http"));
+  store_close(s);
+  unsetenv("AWS_ENDPOINT_URL");
+}
+
+int main(void) {
+  const struct CMUnitTest promises[] = {
+      cmocka_unit_test(keys_survive_the_way_into_a_bucket_and_back),
+      cmocka_unit_test(plain_names_stand_in_the_bucket_as_they_are),
+      cmocka_unit_test(keys_that_are_not_ours_are_no_keys),
+      cmocka_unit_test(times_of_listings_and_headers_are_read),
+      cmocka_unit_test(an_etag_loses_its_quotes_and_a_monster_is_none),
+      cmocka_unit_test(buffers_are_bounded_but_for_the_first_of_a_writer),
+      cmocka_unit_test(a_part_larger_than_all_buffers_counts_as_all),
+      cmocka_unit_test(what_is_no_bucket_is_refused_with_its_name),
+      cmocka_unit_test(an_endpoint_that_is_none_is_told),
+  };
+  return cmocka_run_group_tests(promises, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+-- notify, status and exec: what is asked of a run that lives, and of one that has ended.
+
+package.path = "./spec/?.lua;" .. package.path
+local cjson = require "cjson"
+local support = require "support"
+local CKPT, sh, read, write, await =
+  support.runner, support.sh, support.read, support.write, support.await
+
+local dir, alive
+
+local function ckpt(args)
+  return sh(("cd '%s' && '%s' %s"):format(dir, CKPT, args))
+end
+
+local function has(text, part)
+  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
+end
+
+-- Runs a job in the background: a script that is ended by a file named "end".
+local function start(script, args)
+  write(dir .. "/job.sh", (script or "") .. [[
+
+    touch up
+    until [ -e end ]; do sleep 0.02; done]])
+  write(dir .. "/start.sh", ([[
+    export CKPT=%s; "$CKPT" run --dir out --to store --quiet 0 %s -- sh job.sh >run.txt 2>&1
+    echo $? >rc.new; mv rc.new rc]]):format(CKPT, args or ""))
+  os.execute(("cd '%s' && sh start.sh &"):format(dir))
+  alive = true
+  await("the job", function() return read(dir .. "/up") or read(dir .. "/rc") end)
+end
+
+local function finish()
+  if not alive then return end
+  alive = false
+  write(dir .. "/end", "")
+  return tonumber((await("the end", function() return read(dir .. "/rc") end)))
+end
+
+before_each(function() dir, alive = support.directory(), false end)
+after_each(function()
+  finish()
+  os.execute("rm -rf '" .. dir .. "'")
+end)
+
+describe("notify", function()
+  -- A policy that writes into its reasons what it was told.
+  local TELLS = [[
+    return {
+      api = 1,
+      sync = function(e)
+        local r = e.result
+        if not r then return "skip", "no result yet" end
+        local function say(v) return tostring(v) .. " (" .. type(v) .. ")" end
+        return "sync", "loss " .. say(r.loss) .. " ok " .. say(r.ok) .. " name " .. say(r.name)
+      end,
+    }]]
+
+  it("reaches the policy as a result, numbers and booleans as such", function()
+    write(dir .. "/tells.lua", TELLS)
+    start([[
+      "$CKPT" notify loss=0.25 ok=true name=1x >told.txt 2>&1; echo $? >>told.txt
+      mkdir out/.new; echo w >out/.new/model.bin; mv out/.new out/checkpoint-1
+      until [ -e store/checkpoint-1 ]; do sleep 0.02; done]], "-p ./tells.lua")
+    assert.are.equal(0, finish(), read(dir .. "/run.txt"))
+    assert.are.equal("0\n", read(dir .. "/told.txt"))
+    has(ckpt("show store"), "loss 0.25 (number) ok true (boolean) name 1x (string)")
+  end)
+
+  it("takes an object as it stands, and says what is wrong with one", function()
+    start()
+    local text, code = ckpt([[notify --dir out '{"training_iteration":3,"loss":0.2}']])
+    assert.are.equal(0, code, text)
+    text, code = ckpt([[notify --dir out '{"loss":']])
+    assert.are.equal(1, code, text)
+    text, code = ckpt("notify --dir out loss")
+    assert.are.equal(2, code)
+    has(text, "KEY=VALUE")
+    text, code = ckpt("notify --dir out a=1 a=2")
+    assert.are.equal(2, code)
+    has(text, "twice")
+    assert.are.equal(0, (select(2, ckpt("notify --state out.ckpt x=inf y=1e999 z=01 w="))))
+  end)
+
+  it("waits with --wait until all is saved", function()
+    start([[
+      mkdir out/.new; echo w >out/.new/model.bin; mv out/.new out/checkpoint-1
+      "$CKPT" notify checkpoint=checkpoint-1 --wait; echo $? >told
+      ls store >seen]])
+    assert.are.equal(0, finish(), read(dir .. "/run.txt"))
+    assert.are.equal("0\n", read(dir .. "/told"))
+    has(read(dir .. "/seen"), "checkpoint-1")
+  end)
+
+  it("has code 4 where no run is alive, and says how to name one", function()
+    local text, code = ckpt("notify a=1")
+    assert.are.equal(4, code)
+    has(text, "CKPT_SOCKET")
+    text, code = ckpt("notify --dir out a=1")
+    assert.are.equal(4, code)
+    has(text, "no run is alive")
+    text, code = sh(("CKPT_SOCKET=/nowhere/s '%s' notify a=1"):format(CKPT))
+    assert.are.equal(4, code)
+    has(text, "/nowhere/s")
+  end)
+
+  it("does not wait for ever for who does not answer", function()
+    local script = ([[cd '%s' && python3 -c "
+import socket, subprocess, sys, os
+s = socket.socket(socket.AF_UNIX); s.bind('mute'); s.listen(1)
+p = subprocess.Popen(['%s', 'notify', 'a=1'], env=dict(os.environ, CKPT_SOCKET='mute'))
+c, _ = s.accept(); c.recv(100); c.sendall(b'nonsense\n'); sys.exit(p.wait())"]]):format(dir, CKPT)
+    local text, code = sh(script)
+    assert.are.equal(1, code, text)
+    has(text, "no answer of ours")
+  end)
+end)
+
+describe("status", function()
+  it("tells of a live run what is durable and what is waited for", function()
+    start([[
+      mkdir out/.new; echo w >out/.new/model.bin; mv out/.new out/checkpoint-1
+      until grep -q committed run.txt; do sleep 0.02; done
+      mkdir out/checkpoint-2; exec 9>out/checkpoint-2/model.bin; echo part >&9]])
+    local text, code
+    await("the second", function()
+      text, code = ckpt("status out")
+      return code == 0 and text:find("waiting    checkpoint-2", 1, true)
+    end)
+    has(text, "newest     checkpoint-1 (step 1), ")
+    has(text, "policies   default\n")
+    has(text, "target     file://")
+    has(text, "durable    NO")
+    local all = cjson.decode((ckpt("status --json out")))
+    assert.is_true(all.alive)
+    assert.are.equal("checkpoint-1", all.newest.unit)
+    assert.are.equal("checkpoint-2", all.not_durable[1].unit)
+    assert.is_false(all.durable)
+  end)
+
+  it("tells how the last run ended when none is alive", function()
+    start()
+    finish()
+    local text, code = ckpt("status out")
+    assert.are.equal(0, code, text)
+    has(text, "no run is alive; the last one ended with: 0 committed")
+    assert.are.equal(0, cjson.decode((ckpt("status out --json"))).exit_code)
+    assert.are.equal(text, (ckpt("status --state out.ckpt")))
+  end)
+
+  it("is that of the job itself inside of it", function()
+    start([["$CKPT" status --json >inside 2>&1]])
+    finish()
+    assert.are.equal(true, cjson.decode(read(dir .. "/inside")).alive)
+  end)
+
+  it("has code 4 where no run ever was", function()
+    local text, code = ckpt("status nowhere")
+    assert.are.equal(4, code)
+    has(text, "no run has ended there")
+    text, code = ckpt("status")
+    assert.are.equal(4, code)
+    has(text, "--dir")
+  end)
+end)
+
+describe("the socket", function()
+  -- Sends lines as they are; returns all that comes back.
+  local function raw(lines)
+    write(dir .. "/raw", lines)
+    return sh(([[cd '%s' && python3 -c "
+import socket, json, os
+place = '%s'
+s = socket.socket(socket.AF_UNIX); s.connect(place); s.sendall(open('raw','rb').read())
+s.shutdown(socket.SHUT_WR)
+print(b''.join(iter(lambda: s.recv(65536), b'')).decode(), end='')"]]):format(
+      dir, read(dir .. "/place"):match("%S+")))
+  end
+
+  it("answers nonsense questions with an error, and lives on", function()
+    start([[echo "$CKPT_SOCKET" >place]])
+    for _, line in ipairs { '{"$ckpt"}', '{"$ckpt":1}', '{"$ckpt":"x"}', '{"$ckpt":"why"}',
+      '{"$ckpt":"status","json":[[[[]]]]}', '{"$ckpt":"status"', '{"$ckpt":"\\u0000"}',
+      '{"$ckpt":"status","name":"' .. ("x"):rep(60000) .. '",}' } do
+      has(raw(line .. "\n"), '{"error":"')
+    end
+    local answer = raw('{"$ckpt":"status","json":true}\n{"loss":1}\n')
+    local lines = {}
+    for line in answer:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    assert.are.equal('{"ok":true,"lines":1}', lines[1])
+    assert.is_true(cjson.decode(lines[2]).alive)
+    assert.are.equal('{"ok":true}', lines[3])
+    assert.are.equal(0, finish())
+  end)
+end)
+
+describe("exec", function()
+  it("hands file and arguments on as they are", function()
+    sh("mkdir -p '" .. dir .. "/lib'")
+    write(dir .. "/lib/ckpt-script", '#!/bin/sh\nprintf "<%s>" "$@"; exit 7\n')
+    sh("chmod +x '" .. dir .. "/lib/ckpt-script'")
+    local text, code = sh(("cd '%s' && CKPT_LIBEXEC=lib '%s' exec x.lua --json '' 'a b'"):format(
+      dir, CKPT))
+    assert.are.equal("<x.lua><--json><><a b>", text)
+    assert.are.equal(7, code)
+  end)
+
+  it("has code 127 and names the place if the program is not there", function()
+    local text, code = sh(("CKPT_LIBEXEC=/nowhere '%s' exec x.lua"):format(CKPT))
+    assert.are.equal(127, code)
+    has(text, "/nowhere/ckpt-script")
+    has(text, "CKPT_LIBEXEC")
+  end)
+end)

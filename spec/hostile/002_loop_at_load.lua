@@ -1,0 +1,3 @@
+-- load: budget
+-- Before anything of it is in force.
+while true do end

@@ -1,0 +1,8 @@
+-- sync: error
+-- Other modules.
+return {
+  api = 1,
+  sync = function(e, memory)
+    return require("ffi").C.getpid()
+  end,
+}

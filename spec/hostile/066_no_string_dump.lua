@@ -1,0 +1,8 @@
+-- sync: error
+-- Functions as bytes.
+return {
+  api = 1,
+  sync = function(e, memory)
+    return string.dump(function() end)
+  end,
+}

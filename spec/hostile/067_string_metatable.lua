@@ -1,0 +1,9 @@
+-- sync: error
+-- What all texts share.
+return {
+  api = 1,
+  sync = function(e, memory)
+    ("").rep = nil
+    return "sync"
+  end,
+}

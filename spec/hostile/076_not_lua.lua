@@ -1,0 +1,3 @@
+-- load: syntax
+-- No Lua at all.
+this is a policy

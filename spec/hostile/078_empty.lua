@@ -1,0 +1,2 @@
+-- load: syntax
+-- Nothing.

@@ -1,0 +1,8 @@
+-- sync: error
+-- No text to show.
+return {
+  api = 1,
+  sync = function(e, memory)
+    error({})
+  end,
+}

@@ -1,0 +1,8 @@
+-- sync: error
+-- Nothing to show.
+return {
+  api = 1,
+  sync = function(e, memory)
+    error(nil)
+  end,
+}

@@ -1,0 +1,10 @@
+-- sync: error
+-- Megabytes to show.
+return {
+  api = 1,
+  sync = function(e, memory)
+    local text = ("x"):rep(60000)
+    for _ = 1, 5 do text = text .. text end
+    error(text)
+  end,
+}

@@ -1,0 +1,126 @@
+--- policies/default.lua says what the engine does by itself, written out.
+package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
+local library = require "library"
+local support = require "support"
+
+--- engine/core/rules.c as the compiler sees it: macros replaced, comments gone.
+local source = support.sh("cc -E -P -std=c11 -Iengine engine/core/rules.c")
+
+--- The initializer of an array, as a list of lists of its rows' texts; false stands for NULL.
+local function rows_of(array)
+  local body, rows = source:match("const [%w_ *]-" .. array .. "%[%] = {(.-)};"), { {} }
+  local row, value, at = rows[1], nil, 1
+  body = body:gsub("%(%(void %*%)0%)", "NULL") .. ","
+  while at <= #body do
+    local text, after = body:match('^"([^"]*)"()', at)
+    local word, past = body:match("^([%w_]+)()", at)
+    local c = body:sub(at, at)
+    if text then
+      value, at = (value or "") .. text, after
+    elseif word then
+      if word == "NULL" or word == "false" or word == "0" then value = false end
+      if word == "true" or word == "1" then value = true end
+      at = past
+    else
+      if (c == "," or c == "}") and value ~= nil then
+        row[#row + 1] = value
+        value = nil
+      end
+      if c == "}" then
+        row = {}
+        rows[#rows + 1] = row
+      end
+      at = at + 1
+    end
+  end
+  if #row == 0 then rows[#rows] = nil end
+  return rows
+end
+
+local function strings_of(array)
+  local list = rows_of(array)[1]
+  assert(list[#list] == false)
+  list[#list] = nil
+  return list
+end
+
+describe("policies/default.lua", function()
+  local M, data = library.shipped "default"
+
+  it("names the units that the engine knows, in the same order", function()
+    local proven, named = {}, {}
+    for _, glob in ipairs(strings_of "proven") do proven[glob] = true end
+    for i, glob in ipairs(strings_of "units") do
+      named[i] = proven[glob] and { glob = glob, proven = true } or glob
+    end
+    assert.is_true(#named > 30)
+    assert.same(named, data.unit)
+  end)
+
+  it("names the excludes that the engine knows", function()
+    local named = strings_of "excludes"
+    assert.is_true(#named > 10)
+    assert.same(named, data.exclude)
+  end)
+
+  it("names the markers and times that the engine knows", function()
+    local markers = {}
+    for i, row in ipairs(rows_of "markers") do
+      markers[i] = { name = row[1], when = row[2] or nil, newer = row[3] }
+    end
+    local function ns(name)
+      local times, over = source:match("%." .. name .. " = (%d*) ?%*? ?second ?/? ?(%d*)")
+      return (tonumber(times) or 1) / (tonumber(over) or 1) * 1e9
+    end
+    assert.equal(6, #markers)
+    assert.same({
+      done = "known",
+      markers = markers,
+      quiet_ns = ns "quiet_ns",
+      marked_ns = ns "marked_ns",
+      settled_ns = ns "settled_ns",
+    }, data.complete)
+  end)
+
+  it("deletes nothing, and says what its rules would free", function()
+    local list = library.items(20)
+    local answer, _, _, memory, warnings = M.ask("keep", { list = list })
+    assert.is_nil(answer)
+    assert.is_nil(memory)
+    assert.equal(1, #warnings)
+    assert.truthy(warnings[1]:find("would free 1%d of 20 checkpoints"), warnings[1])
+  end)
+
+  it("deletes what its rules do not keep once the two dashes are gone", function()
+    local text = support.read(support.root .. "/policies/default.lua")
+    local changed, n = text:gsub("%-%- keep = kept", "keep = kept")
+    assert.equal(1, n)
+    local mine = library.load({ { "mine", changed } }, { keep_last = "2", keep_daily = "1" })
+    assert.equal("c19 c20", (library.kept(mine, library.items(20))))
+  end)
+
+  it("saves each checkpoint, until a threshold is set", function()
+    local early = library.event { since = { seconds = 0.1 } }
+    local answer, reason = M.ask("sync", early)
+    assert.same({ "sync", "each checkpoint" }, { answer, reason })
+    local slow = library.shipped("default", { sync_period = "5m" })
+    assert.equal("skip", (slow.ask("sync", early)))
+    early.event = "end"
+    assert.equal("sync", (slow.ask("sync", early)))
+    local late = library.shipped("default", { sync_min_iter = "2", sync_min_time = "1h" })
+    for iteration, decision in ipairs { "skip", "sync" } do
+      local result = { training_iteration = iteration, time_total_s = 9 }
+      assert.equal(decision, (late.ask("sync", library.event { result = result })))
+    end
+  end)
+
+  it("knows Ray's markers, and takes metrics from results", function()
+    assert.same({ null = ".null_marker", temp = ".temp_marker" }, data.markers)
+    assert.same({ { from = "notify" } }, data.metrics)
+  end)
+
+  it("has an option for each number, with help", function()
+    assert.is_true(#data.options >= 5)
+    for _, option in ipairs(data.options) do assert.is_string(option.help) end
+  end)
+end)

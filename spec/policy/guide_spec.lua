@@ -1,0 +1,54 @@
+--- Each Lua block of docs/policies.md is a policy, or keys of one, and loads.
+package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
+local library = require "library"
+local support = require "support"
+
+local page = support.read(support.root .. "/docs/policies.md")
+
+local function as_policy(block)
+  if block:find "^return" or block:find "\nreturn" then return block end
+  return "return { api = 1,\n" .. block .. "\n}"
+end
+
+describe("docs/policies.md", function()
+  local count = 0
+  for block in page:gmatch "\n```lua\n(.-)\n```" do
+    count = count + 1
+    it(("has a policy that loads: %d (%s)"):format(count, block:match "[^\n]+"), function()
+      local _, data = library.one(as_policy(block))
+      assert.is_table(data.has)
+    end)
+  end
+
+  it("names each key and each rule", function()
+    local M = library.one "return { api = 1 }"
+    assert.is_true(count >= 15)
+    for key in pairs(M.keys) do assert.truthy(page:find(key, 1, true), key) end
+    for _, word in ipairs { "when", "keep", "done", "from" } do
+      for name in pairs(M[word]) do
+        local rule = word .. "." .. name
+        assert.truthy(page:find(rule, 1, true) or page:find("`" .. name .. "`", 1, true), rule)
+      end
+    end
+  end)
+
+  it("shows functions that answer as it says", function()
+    local block
+    for text in page:gmatch "\n```lua\n(.-)\n```" do
+      if text:find "on_error = function" then block = text end
+    end
+    local M = library.one(as_policy(block))
+    local function ask(hook, more) return (M.ask(hook, library.event(more), {})) end
+    assert.is_false(ask("ready", { checkpoint = { names = { "a" } } }))
+    assert.is_true(ask("ready", { checkpoint = { names = { "a", "optimizer.pt" } } }))
+    assert.equal("skip", ask("queue", { queue = { waiting = 4 } }))
+    assert.equal("newest", ask("queue", { queue = { waiting = 0 } }))
+    assert.equal("c1 c2", (library.kept(M, library.items(2))))
+    assert.same({ action = "abort" }, ask("on_error", { error = { code = "EACCES", tries = 1 } }))
+    local later = ask("on_error", { error = { code = "EIO", tries = 1 } })
+    assert.same({ action = "retry", seconds = 30 }, later)
+    assert.equal("none", ask("on_preempt", { grace = 5 }))
+    local _, _, _, memory = M.ask("on_committed", library.event(), {})
+    assert.same({ user = { mine = { last = "checkpoint-3" } } }, memory)
+  end)
+end)

@@ -1,0 +1,281 @@
+package.path = "./spec/policy/?.lua;" .. package.path
+local library = require "library"
+local event = library.event
+
+--- What `sync = RULE` answers to an event.
+local function judge(rule, more, memory)
+  local M = library.keys("sync = " .. rule)
+  local answer, reason, by, kept, warnings = M.ask("sync", event(more), memory)
+  return answer, reason, by, kept, warnings
+end
+
+local function since(t) return { since = t, results = 100 } end
+
+describe("when", function()
+  it("takes each checkpoint", function()
+    local answer, reason, by = judge "when.each_checkpoint()"
+    assert.same({ "sync", "each checkpoint", "mine" }, { answer, reason, by })
+  end)
+
+  for _, row in ipairs {
+    { "when.iterations(3)", { results = 2 }, "skip", "2 of 3 results since the last save" },
+    { "when.iterations(3)", { results = 3 }, "sync" },
+    { "when.iterations(0)", {}, "sync" },
+    { "when.seconds(10)", { seconds = 9.9 }, "skip", "9.9 of 10 s since the last save" },
+    { "when.seconds '10s'", { seconds = 10 }, "sync" },
+    { "when.at_most_every '5m'", { seconds = 299 }, "skip", "299.0 of 300 s since the last save" },
+    { "when.at_most_every '5m'", { seconds = 300 }, "sync" },
+    { "when.at_most_every '5m'", {}, "sync", "nothing was saved yet" },
+    { "when.bytes '1KiB'", { bytes = 1023 }, "skip", "1023 bytes of 1.0 KiB since the last save" },
+    { "when.bytes(1024)", { bytes = 1024 }, "sync" },
+  } do
+    it(("%s says %s"):format(row[1], row[3]), function()
+      local answer, reason = judge(row[1], since(row[2]))
+      assert.equal(row[3], answer)
+      if row[4] then assert.equal(row[4], reason) end
+    end)
+  end
+
+  it("counts the time of training while nothing was saved", function()
+    assert.equal("skip", (judge("when.seconds(10)", { result = { time_total_s = 9 } })))
+    assert.equal("sync", (judge("when.seconds(10)", { result = { time_total_s = 10 } })))
+  end)
+
+  it("saves where there is nothing to judge by", function()
+    local answer, reason = judge("when.iterations(3)", { since = { results = 0 }, results = 0 })
+    assert.same({ "sync", "no result was reported to count iterations by" }, { answer, reason })
+    assert.equal("sync", (judge "when.seconds(10)"))
+    assert.equal("sync", (judge("when.bytes(10)", { since = {} })))
+    assert.equal("skip", (judge("none { when.bytes(10) }", { since = { bytes = 11 } })))
+    assert.equal("sync", (judge("none { when.bytes(10) }", { since = {} })))
+  end)
+
+  it("lets no threshold stand in the way when the job ends", function()
+    for _, rule in ipairs {
+      "when.iterations(9)",
+      "when.seconds(9)",
+      "when.at_most_every(9)",
+      "when.bytes(9)",
+      "when.node_sync { min_iter = 9, min_time_s = 9 }",
+    } do
+      for _, how in ipairs { "end", "preempt" } do
+        local few = { event = how, results = 1, since = { results = 0, seconds = 0, bytes = 0 } }
+        assert.equal("sync", (judge(rule, few)), rule)
+        assert.equal("sync", (judge("all { when.each_checkpoint(), " .. rule .. " }", few)), rule)
+        assert.equal("sync", (judge("none { " .. rule .. " }", few)), rule)
+        few.event = "complete"
+        assert.equal("skip", (judge(rule, few)), rule)
+      end
+    end
+  end)
+
+  it("survives an event with nothing in it", function()
+    for _, rule in ipairs {
+      "when.iterations(9)",
+      "when.seconds(9)",
+      "when.at_most_every(9)",
+      "when.bytes(9)",
+      "when.node_sync {}",
+      "when.metric_improved('loss', 'min')",
+    } do
+      local M = library.keys("sync = " .. rule)
+      assert.truthy(M.ask("sync", {}))
+      assert.truthy(M.ask("sync", { since = 1, result = "x", checkpoint = false, results = "y" }))
+    end
+  end)
+
+  it("refuses arguments that are none", function()
+    for _, rule in ipairs {
+      "when.iterations()",
+      "when.iterations(1.5)",
+      "when.iterations(-1)",
+      "when.iterations('2')",
+      "when.iterations(0/0)",
+      "when.seconds(-1)",
+      "when.seconds('5 parsecs')",
+      "when.seconds(1/0)",
+      "when.bytes('1X')",
+      "when.bytes('10M')",
+      "when.metric_improved()",
+      "when.metric_improved('loss')",
+      "when.metric_improved('', 'min')",
+      "when.node_sync()",
+      "when.node_sync { perod = 1 }",
+      "when.node_sync { min_iter = 'x' }",
+      "when.node_sync { on_checkpoint = 1 }",
+    } do
+      local kind, text = library.refusal("return { api = 1,\n sync = " .. rule .. "\n}")
+      assert.equal("syntax", kind)
+      assert.truthy(text:find("^mine%.lua:2: "), text)
+    end
+  end)
+end)
+
+describe("when.metric_improved", function()
+  local memory, M
+
+  local function at(name, loss, more)
+    local unit = { name = name, generation = 0, metrics = { loss = loss } }
+    for k, v in pairs(more or {}) do unit[k] = v end
+    local answer, _, _, kept, warnings = M.ask("sync", event { checkpoint = unit }, memory)
+    memory = kept or memory
+    return answer, warnings
+  end
+
+  before_each(function()
+    memory = nil
+    M = library.keys "sync = when.metric_improved('loss', 'min')"
+  end)
+
+  it("takes what is better than all before, by what it remembers", function()
+    assert.equal("sync", (at("a", 3)))
+    assert.equal("skip", (at("b", 4)))
+    assert.equal("skip", (at("c", 3)))
+    M = library.keys "sync = when.metric_improved('loss', 'min')" -- the helper was started again
+    assert.equal("skip", (at("d", 3.1)))
+    assert.equal("sync", (at("e", 2)))
+  end)
+
+  it("says the same when it is asked again about the same one", function()
+    assert.equal("sync", (at("a", 3)))
+    assert.equal("sync", (at("a", 3)))
+    assert.equal("skip", (at("a", 3, { generation = 1 })))
+  end)
+
+  it("remembers nothing of what is not saved in the end", function()
+    M = library.keys "sync = all { when.metric_improved('loss', 'min'), when.iterations(2) }"
+    local function with(results, loss)
+      local e = event { results = 9, since = { results = results } }
+      e.checkpoint = { name = "c" .. loss, generation = 0, metrics = { loss = loss } }
+      local answer, _, _, kept = M.ask("sync", e, memory)
+      memory = kept or memory
+      return answer
+    end
+    assert.equal("skip", with(1, 2))
+    assert.is_nil(memory)
+    assert.equal("sync", with(2, 3))
+  end)
+
+  it("never takes NaN or infinity for the best", function()
+    assert.equal("skip", (at("a", 0 / 0)))
+    assert.equal("skip", (at("b", -1 / 0)))
+    assert.equal("skip", (at("c", "0.1")))
+    assert.equal("sync", (at("d", 5)))
+  end)
+
+  it("saves what has no such metric, and warns once with what there is", function()
+    local answer, warnings = at("a", nil, { metrics = { los = 1 } })
+    assert.equal("sync", answer)
+    assert.equal(1, #warnings)
+    assert.truthy(warnings[1]:find('only "los"', 1, true), warnings[1])
+    answer, warnings = at("b", nil, { metrics = { los = 1 } })
+    assert.equal("sync", answer)
+    assert.equal(0, #warnings)
+  end)
+
+  it("looks at the last result where the checkpoint has no such number", function()
+    local _, reason = judge("when.metric_improved('loss', 'max')", { result = { loss = 7 } })
+    assert.equal("loss improved to 7", reason)
+  end)
+end)
+
+describe("any, all and none", function()
+  it("say yes for one, for each, for no rule that says yes", function()
+    local t, f = "when.each_checkpoint()", "none { when.each_checkpoint() }"
+    for _, row in ipairs {
+      { "any { %t, %f }", "sync" },
+      { "any { %f, %f }", "skip" },
+      { "all { %t, %t }", "sync" },
+      { "all { %t, %f }", "skip" },
+      { "none { %f, %f }", "sync" },
+      { "none { %f, %t }", "skip" },
+      { "any { all { %t, %f }, none { any { %f } } }", "sync" },
+      { "none { none { %t } }", "sync" },
+    } do
+      local rule = row[1]:gsub("%%t", t):gsub("%%f", f)
+      assert.equal(row[2], (judge(rule)), row[1])
+    end
+  end)
+
+  it("take functions, and leave those out that have no opinion", function()
+    local yes, no, nothing =
+      "function() return true end", "function() return false end", "function() end"
+    assert.equal("sync", (judge(("any { %s, %s }"):format(no, yes))))
+    assert.equal("skip", (judge(("all { %s, %s }"):format(no, yes))))
+    assert.equal("sync", (judge(("all { %s, %s }"):format(nothing, yes))))
+    assert.equal("skip", (judge(("any { %s, %s }"):format(nothing, no))))
+    assert.is_nil((judge(("any { %s }"):format(nothing))))
+    assert.is_nil((judge(("none { %s }"):format(nothing))))
+  end)
+
+  it("give the reasons of those that decided", function()
+    local few = { results = 9, since = { results = 1, seconds = 5, bytes = 0 } }
+    local _, reason = judge("any { when.iterations(2), when.seconds(9) }", few)
+    assert.equal("1 of 2 results since the last save, 5.0 of 9 s since the last save", reason)
+    _, reason = judge("any { when.iterations(1), when.seconds(9) }", few)
+    assert.equal("1 of 1 results since the last save", reason)
+  end)
+
+  it("are refused where they make no sense", function()
+    for _, rule in ipairs {
+      "any {}",
+      "any()",
+      "any { 1 }",
+      "any { 'keep.last' }",
+      "any { when.each_checkpoint(), keep.last(1) }",
+      "any { x = when.each_checkpoint() }",
+      "any { [2] = when.each_checkpoint() }",
+      "any(when.each_checkpoint())",
+      "all { done.closed(), function() end }",
+      "any { any { function() end }, done.closed() }",
+      "any { from.notify() }",
+      "any { proven 'x/' }",
+      "keep.last(1)",
+      "'sync'",
+      "true",
+      "{ when.each_checkpoint() }",
+    } do
+      assert.equal("syntax", (library.refusal("return { api = 1, sync = " .. rule .. " }")), rule)
+    end
+  end)
+end)
+
+describe("any, of random rules,", function()
+  local seed = 7
+  local function random(n)
+    seed = (seed * 16807) % 2147483647
+    return seed % n
+  end
+  local leaves = {
+    "when.iterations(%d)",
+    "when.seconds(%d)",
+    "when.bytes(%d)",
+    "when.at_most_every(%d)",
+    "none { when.iterations(%d) }",
+    "all { when.seconds(%d), when.bytes(2) }",
+    "when.node_sync { period = %d, min_iter = 0, min_time_s = 0 }",
+  }
+
+  it("says yes when one of them does, all when each does, in whatever order", function()
+    for _ = 1, 100 do
+      local rules, yes = {}, 0
+      local e = since { results = random(6), seconds = random(6), bytes = random(6) }
+      for i = 1, 1 + random(4) do
+        rules[i] = leaves[1 + random(#leaves)]:format(random(6))
+        if judge(rules[i], e) == "sync" then yes = yes + 1 end
+      end
+      local some, each = yes > 0 and "sync" or "skip", yes == #rules and "sync" or "skip"
+      local opposite = yes == 0 and "sync" or "skip"
+      for _ = 1, 2 do
+        local text = table.concat(rules, ", ")
+        assert.equal(some, (judge("any { " .. text .. " }", e)), text)
+        assert.equal(each, (judge("all { " .. text .. " }", e)), text)
+        assert.equal(opposite, (judge("none { " .. text .. " }", e)), text)
+        for i = #rules, 2, -1 do
+          local j = 1 + random(i)
+          rules[i], rules[j] = rules[j], rules[i]
+        end
+      end
+    end
+  end)
+end)

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# For specs that need an S3 server: to be sourced.
+#
+#   s3_begin           starts one on fresh data; sets S3_DIR (a scratch directory), S3_DATA (what its
+#                      bucket "ckpt-test" holds) and the AWS_* variables. Fails, and has said so in TAP, where there is none.
+#   s3_proxy RATE      starts spec/servers/proxy.py before it: PROXY is its endpoint, RULES its file
+#
+# All of it ends with the shell, or s3_end, which a trap of its own has to call.
+SERVERS=$PWD/spec/servers
+proxy_pid=""
+
+s3_end() {
+  [[ -z $proxy_pid ]] || kill "$proxy_pid" 2>/dev/null
+  "$SERVERS/versitygw.sh" stop "$S3_DIR/server"
+  rm -rf "$S3_DIR"
+}
+
+s3_begin() {
+  S3_DIR=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-s3.XXXXXX") || exit 1
+  S3_DATA=$S3_DIR/server/data/ckpt-test
+  trap s3_end EXIT
+  trap 'exit 130' INT TERM
+  unset AWS_PROFILE AWS_SESSION_TOKEN AWS_DEFAULT_REGION AWS_ENDPOINT_URL_S3 AWS_CA_BUNDLE
+  export AWS_ACCESS_KEY_ID=testkey AWS_SECRET_ACCESS_KEY=testsecret AWS_REGION=us-east-1
+  export AWS_SHARED_CREDENTIALS_FILE=$S3_DIR/none AWS_CONFIG_FILE=$S3_DIR/none
+  if ! AWS_ENDPOINT_URL=$("$SERVERS/versitygw.sh" start "$S3_DIR/server" 2>"$S3_DIR/why"); then
+    echo "1..0 # SKIP $(tail -n 1 "$S3_DIR/why")"
+    return 1
+  fi
+  export AWS_ENDPOINT_URL S3_DATA
+}
+
+s3_proxy() { # RATE
+  RULES=$S3_DIR/rules
+  : >"$RULES"
+  # A fifo: its one line is read as soon as it is there.
+  mkfifo "$S3_DIR/port"
+  "$SERVERS/proxy.py" "${AWS_ENDPOINT_URL##*:}" "$RULES" "$1" >"$S3_DIR/port" 2>"$S3_DIR/proxy.err" &
+  proxy_pid=$!
+  disown
+  read -r PROXY <"$S3_DIR/port"
+  PROXY=http://127.0.0.1:$PROXY
+  export PROXY RULES
+}
