@@ -166,7 +166,7 @@ mkdir -p out/a/checkpoint-6 out/b/checkpoint-7
 echo x >out/a/checkpoint-6/.null_marker; echo x >out/b/checkpoint-7/.temp_marker
 for d in a/checkpoint-6 b/checkpoint-7; do echo x >out/$d/model.bin; echo x >out/$d/DONE; done
 pause 2
-]], "-p ./rule.lua -p default --grace 2s")
+]], "-p ./rule.lua -p default --grace 2s --quiet 1s")
     at("1")
     because("committed", "checkpoint-1")
     go("1")
