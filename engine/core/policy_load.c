@@ -10,7 +10,7 @@
 #include "core/policy_impl.h"
 
 enum {
-  FILE_BYTES_MAX = 1 << 20,
+  FILE_BYTES_MAX = 256 << 10, /* the helper takes no longer ones */
   CHAIN_MAX = 16,
   SETTING_MAX = 64 << 10,
   NOTES_MAX = 64,

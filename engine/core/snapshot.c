@@ -22,22 +22,10 @@ static int copy_entry(const io *io, const tree *from, const tree_file *f, const 
   return rc < 0 ? err_sys(e, rc, "cannot make %s", to) : 0;
 }
 
-/* Fills the buffer; short only at the end. */
-static ssize_t fill(const io *io, int fd, char *to, size_t len) {
-  size_t got = 0;
-  while (got < len) {
-    ssize_t n = io->read(io, fd, to + got, len - got);
-    if (n < 0) return n;
-    if (n == 0) break;
-    got += (size_t)n;
-  }
-  return (ssize_t)got;
-}
-
 static int same_content(const io *io, int a, int b, const char *path, char *bytes, err *e) {
   for (;;) {
-    ssize_t got = fill(io, a, bytes, COMPARE_BYTES);
-    ssize_t other = got < 0 ? got : fill(io, b, bytes + COMPARE_BYTES, COMPARE_BYTES);
+    ssize_t got = fs_fill(io, a, bytes, COMPARE_BYTES);
+    ssize_t other = got < 0 ? got : fs_fill(io, b, bytes + COMPARE_BYTES, COMPARE_BYTES);
     if (other < 0) return err_sys(e, (int)other, "cannot compare %s with its copy", path);
     if (got != other || memcmp(bytes, bytes + COMPARE_BYTES, (size_t)got) != 0)
       return err_set(e, ERR_RETIRED, "%s was written while it was copied", path);

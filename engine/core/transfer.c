@@ -38,18 +38,6 @@ static void moved(const transfer *t, size_t bytes) {
   if (t->done) atomic_fetch_add(t->done, bytes);
 }
 
-/* Fills the block from the file; short only at its end. */
-static ssize_t fill(const io *io, int fd, char *to, size_t len) {
-  size_t got = 0;
-  while (got < len) {
-    ssize_t n = io->read(io, fd, to + got, len - got);
-    if (n < 0) return n;
-    if (n == 0) break;
-    got += (size_t)n;
-  }
-  return (ssize_t)got;
-}
-
 /* What one parallel run over the files of a unit shares. The first error wins, code and text: what
  * pool_each returns may be another one's. */
 struct batch {
@@ -146,7 +134,7 @@ static int read_blocks(const transfer *t, const tree_file *f, int fd, const char
     size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
     rc = canceled(t, e);
     if (rc < 0) break;
-    ssize_t got = fill(t->io, fd, b.data, want);
+    ssize_t got = fs_fill(t->io, fd, b.data, want);
     if (tree_gone((int)got))
       rc = err_set(e, ERR_RETIRED, "%s vanished while it was read", path);
     else if (got < 0)

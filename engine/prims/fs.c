@@ -88,6 +88,17 @@ int fs_read(const io *io, const char *path, size_t max, buf *out, err *e) {
   return rc;
 }
 
+ssize_t fs_fill(const io *io, int fd, void *to, size_t len) {
+  size_t got = 0;
+  while (got < len) {
+    ssize_t n = io->read(io, fd, (char *)to + got, len - got);
+    if (n < 0) return n;
+    if (n == 0) break;
+    got += (size_t)n;
+  }
+  return (ssize_t)got;
+}
+
 int fs_write_all(const io *io, int fd, const void *data, size_t len, const char *path, err *e) {
   for (const char *at = data; len;) {
     ssize_t n = io->write(io, fd, at, len);

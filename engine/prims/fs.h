@@ -28,6 +28,10 @@ const char *fs_base(const char *path);
 /* Reads a whole file of at most `max` bytes into `out` (appended). ERR_LIMIT if it is larger. */
 int fs_read(const io *io, const char *path, size_t max, buf *out, err *e);
 
+/* Fills `to` from a descriptor: the number of bytes, short only at the end of the file, or -errno.
+ */
+ssize_t fs_fill(const io *io, int fd, void *to, size_t len);
+
 /* Writes all bytes to a descriptor (short writes go on). */
 int fs_write_all(const io *io, int fd, const void *data, size_t len, const char *path, err *e);
 

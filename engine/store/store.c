@@ -50,3 +50,13 @@ int store_key_check(const char *key, err *e) {
     if (!*at) return 0;
   }
 }
+
+/* The slash ranks below every byte, and the end of a key below the slash. */
+static int rank_of(char c) {
+  return c == 0 ? 0 : c == '/' ? 1 : 2 + (unsigned char)c;
+}
+
+int store_key_order(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return rank_of(*a) - rank_of(*b);
+}

@@ -123,6 +123,10 @@ void store_close(store *s);
 /* 0, or ERR_INVAL / ERR_LIMIT for what cannot be a key. Every store calls it at its door. */
 int store_key_check(const char *key, err *e);
 
+/* The order of listings: byte order of components, as a walk over directories gives it ("a/z" comes
+ * before "a-b"). Less than, equal to or greater than 0. */
+int store_key_order(const char *a, const char *b);
+
 bool store_can(const store *s, store_cap cap);
 
 /* The stores there are. */

@@ -19,7 +19,7 @@ struct space {
   space *next;
   char name[256];
   unsigned opened;
-  object *objects; /* sorted by key_order */
+  object *objects; /* sorted by store_key_order */
   size_t count, room;
 };
 
@@ -44,17 +44,6 @@ enum { FULL_MAX = URI_MAX + STORE_KEY_MAX + 2 };
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static space *spaces;
 
-/* Byte order of components, as a walk over directories gives it: "a/z" comes before "a-b", so the
- * slash ranks below every byte, and the end of a key below the slash. */
-static int rank_of(char c) {
-  return c == 0 ? 0 : c == '/' ? 1 : 2 + (unsigned char)c;
-}
-
-static int key_order(const char *a, const char *b) {
-  while (*a && *a == *b) a++, b++;
-  return rank_of(*a) - rank_of(*b);
-}
-
 static bool below(const char *key, const char *prefix) {
   size_t len = strlen(prefix);
   return len == 0 || (strncmp(key, prefix, len) == 0 && key[len] == '/');
@@ -65,7 +54,7 @@ static size_t place_of(const space *s, const char *key) {
   size_t from = 0, to = s->count;
   while (from < to) {
     size_t mid = from + (to - from) / 2;
-    if (key_order(s->objects[mid].key, key) < 0)
+    if (store_key_order(s->objects[mid].key, key) < 0)
       from = mid + 1;
     else
       to = mid;

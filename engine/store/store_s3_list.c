@@ -65,18 +65,11 @@ static int add_page(const s3_store *s, const s3_page *page, items *l, err *e) {
   return rc;
 }
 
-static int rank_of(char c) {
-  return c == 0 ? 0 : c == '/' ? 1 : 2 + (unsigned char)c;
-}
-
-/* The slash ranks below every byte, and the end of a key below the slash. An object comes before
- * the prefix of its name. */
+/* An object comes before the prefix of its name. */
 static int order(const void *x, const void *y) {
-  const item *p = x, *q = y;
-  const char *a = p->key, *b = q->key;
-  while (*a && *a == *b) a++, b++;
-  int by_key = rank_of(*a) - rank_of(*b);
-  return by_key ? by_key : p->is_prefix - q->is_prefix;
+  const item *a = x, *b = y;
+  int by_key = store_key_order(a->key, b->key);
+  return by_key ? by_key : a->is_prefix - b->is_prefix;
 }
 
 static int collect(s3_store *s, const char *path, bool delimited, items *l, err *e) {
