@@ -198,6 +198,8 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
                      .wait = on_wait,
                      .tell = on_tell,
                      .next_job = on_next_job};
+  ckpt_teller_open(&c->teller, c->env.io, c->options.progress, c->options.progress_ctx);
+  c->env.progress = ckpt_teller_sink(&c->teller);
   if (taken < 0) return taken;
   if (c->workers > 64) return err_set(&c->error, ERR_INVAL, "at most 64 workers");
   return open_descriptors(c, &c->error);
@@ -241,6 +243,7 @@ void ckpt_close(ckpt *c) {
   if (c->epoll >= 0) close(c->epoll);
   if (c->event >= 0) close(c->event);
   if (c->timer >= 0) close(c->timer);
+  ckpt_teller_close(&c->teller);
   pthread_cond_destroy(&c->arrived);
   pthread_mutex_destroy(&c->mutex);
   free(c);
@@ -656,8 +659,8 @@ int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn,
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc < 0) return rc;
   const char *dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir;
-  return catalog_restore(c->env.io, &c->log, c->pool, taken.uri, taken.name, dir, on_item, &i,
-                         &c->error);
+  return catalog_restore(c->env.io, &c->log, c->pool, c->env.progress, taken.uri, taken.name, dir,
+                         on_item, &i, &c->error);
 }
 
 static int on_verified(void *ctx, const catalog_item *item, int status, const char *reason,
@@ -677,7 +680,8 @@ int ckpt_verify(ckpt *c, const char *uri, const char *name, ckpt_verified_fn *fn
   struct items i = {.verified = fn, .ctx = ctx};
   int rc = ckpt_need_pool(c);
   if (rc < 0) return rc;
-  int bad = catalog_verify(c->env.io, &c->log, c->pool, uri, name, on_verified, &i, &c->error);
+  int bad = catalog_verify(c->env.io, &c->log, c->pool, c->env.progress, uri, name, on_verified, &i,
+                           &c->error);
   if (bad <= 0) return bad;
   return err_set(&c->error, ERR_CORRUPT, "%d checkpoint%s of %s: the data is not what was saved",
                  bad, bad == 1 ? "" : "s", uri);

@@ -11,8 +11,8 @@
  * Strings passed in are copied. Strings handed out live as long as each function says.
  *
  * Threads: all calls on one engine and its runs from one thread at a time (the "owner"); nothing is
- * ever called back on another thread but the log. The library prints nothing, never exits, installs
- * no signal handler, and closes its descriptors on exec.
+ * ever called back on another thread but the log and the progress. The library prints nothing,
+ * never exits, installs no signal handler, and closes its descriptors on exec.
  *
  * This header includes no other and goes through LuaJIT's ffi.cdef as it stands, without its
  * preprocessor lines. */
@@ -65,6 +65,21 @@ enum { CKPT_LOG_DEBUG, CKPT_LOG_INFO, CKPT_LOG_WARN, CKPT_LOG_ERROR };
 /* May be called from the engine's threads, one line at a time, without a line end. */
 typedef void ckpt_log_fn(void *ctx, int level, const char *text);
 
+/* How far a call is that blocks while data moves: of one checkpoint after the other. */
+typedef struct ckpt_progress {
+  size_t size;
+  const char *what; /* "restore", "verify"; "check": a copy that is here is read and compared */
+  const char *unit; /* its own name; both texts are valid during the call */
+  uint64_t bytes, total; /* done so far, and of the whole checkpoint */
+  uint64_t files;        /* of the whole checkpoint */
+  uint32_t over;         /* 1: this was the last of it; `bytes` is then less than `total` if the
+                            call fails, or if something was missing or wrong */
+} ckpt_progress;
+/* Called only within ckpt_run_prepare, ckpt_foresee, ckpt_restore and ckpt_verify, one call at a
+ * time, from any of the engine's threads: at most four times a second, and at the end of each
+ * checkpoint. It must not call the engine. */
+typedef void ckpt_progress_fn(void *ctx, const ckpt_progress *progress);
+
 typedef struct ckpt_options {
   size_t size;
   uint32_t workers;   /* threads for disk, digests and transfers; 0: 4 */
@@ -74,6 +89,8 @@ typedef struct ckpt_options {
   const char
       *libexec;   /* where the helper programs are; NULL: found beside the program or library */
   uint32_t flags; /* CKPT_POLICY_IN_PROCESS */
+  ckpt_progress_fn *progress; /* NULL: nobody wants to know */
+  void *progress_ctx;
 } ckpt_options;
 
 enum {

@@ -6,6 +6,7 @@
 
 #include "ckpt_state.h"
 #include "core/prune.h"
+#include "core/verified.h"
 
 _Static_assert((int)CKPT_KEEP == (int)RETENTION_KEEP && (int)CKPT_DELETE == (int)RETENTION_DELETE,
                "ckpt.h and retention.h disagree");
@@ -26,9 +27,10 @@ struct removing {
   void *ctx;
   const catalog_place *at; /* of the log that it is at */
   const runlog *log;
-  size_t met;  /* commits that are meant, live or dropped */
-  size_t held; /* in this log: dropped ones that stay for a rule */
-  int status;  /* of fn */
+  size_t met;                /* commits that are meant, live or dropped */
+  char first[STORE_KEY_MAX]; /* the group of the first of them */
+  size_t held;               /* in this log: dropped ones that stay for a rule */
+  int status;                /* of fn */
 };
 
 static void tell_removed(struct removing *r, const runlog_commit *c, runlog_life life) {
@@ -70,11 +72,12 @@ static size_t choose_wishes(const struct removing *r, prune_wish *wishes) {
 static int check_wishes(const struct removing *r, const prune_wish *wishes, size_t count,
                         const pins *held, err *e) {
   int64_t now = r->asked.engine->env.io->now(r->asked.engine->env.io, IO_WALL);
-  retention_guard guard = {.resumed = RUNLOG_NONE, .verified = RUNLOG_NONE};
+  retention_guard guard = {.resumed = RUNLOG_NONE};
+  int rc = verified_read(r->at->store, runlog_prefix(r->log), &guard.verified, e);
+  if (rc < 0) return rc;
   uint64_t *pinned = pins_held(held, now, &guard.pinned_count);
   if (!pinned) return err_set(e, ERR_NOMEM, "remove: out of memory");
   guard.pinned = pinned;
-  int rc = 0;
   for (size_t i = 0; rc == 0 && i < count; i++) {
     const runlog_commit *c = runlog_find_commit(runlog_view(r->log), wishes[i].commit);
     const char *why = retention_guarded(runlog_view(r->log), c, &guard, r->limits.word);
@@ -105,9 +108,18 @@ static int with_wishes(struct removing *r, const catalog_place *at, runlog *log,
 static int check_one(struct removing *r, runlog *log, const prune_wish *wishes, size_t count,
                      err *e) {
   const runlog_state *state = runlog_view(log);
+  const char *group = runlog_prefix(log);
   pins held;
+  size_t met = 0;
   for (size_t i = 0; i < state->commit_count; i++)
-    r->met += state->commits[i].life != RUNLOG_DELETED && is_named(r, &state->commits[i]);
+    met += state->commits[i].life != RUNLOG_DELETED && is_named(r, &state->commits[i]);
+  /* A thousand trials have a checkpoint-1: who means one of them must not lose all. */
+  if (r->asked.name && r->met > 0 && met > 0)
+    return err_set(e, ERR_INVAL,
+                   "several have the name %s, in \"%s\" and \"%s\": put the directory before it",
+                   r->asked.name, r->first, group);
+  if (met > 0) snprintf(r->first, sizeof r->first, "%s", group);
+  r->met += met;
   if (!count) return 0;
   int rc = pins_list(r->at->store, runlog_prefix(log), &held, e);
   if (rc == 0) rc = check_wishes(r, wishes, count, &held, e);
@@ -146,7 +158,6 @@ static int remove_one(struct removing *r, runlog *log, const prune_wish *wishes,
              .sink = &r->asked.engine->log,
              .limits = r->limits,
              .resumed = RUNLOG_NONE,
-             .verified = RUNLOG_NONE,
              .only = may_go,
              .told = on_removed,
              .ctx = r};
@@ -265,8 +276,9 @@ static int plan_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
   struct planning *p = ctx;
   const runlog_state *state = runlog_view(log);
   judged j = {0};
-  retention_guard guard = {.resumed = RUNLOG_NONE, .verified = RUNLOG_NONE};
-  int rc = pins_list(at->store, runlog_prefix(log), &j.pins, e);
+  retention_guard guard = {.resumed = RUNLOG_NONE};
+  int rc = verified_read(at->store, runlog_prefix(log), &guard.verified, e);
+  if (rc == 0) rc = pins_list(at->store, runlog_prefix(log), &j.pins, e);
   if (rc == 0) rc = judged_new(&j, state->commit_count, e);
   if (rc == 0 && !(j.pinned = pins_held(&j.pins, p->limits.now_ns, &guard.pinned_count)))
     rc = err_set(e, ERR_NOMEM, "plan: out of memory");

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "core/catalog.h"
 #include "core/policy_link.h"
+#include "core/progress_sink.h"
 #include "core/run.h"
 #include "prims/pool.h"
 
@@ -22,6 +23,18 @@ typedef struct told {
   ckpt_completion what;
   char *unit, *reason;
 } told;
+
+/* ckpt_progress.c: carries what moves to the host, not too often and not twice at once. */
+typedef struct ckpt_teller {
+  ckpt_progress_fn *fn; /* NULL: tells nobody */
+  void *ctx;
+  const io *io;
+  progress_sink sink;
+  _Atomic uint64_t moved;  /* of the checkpoint in `now` */
+  _Atomic int64_t next_ns; /* IO_MONO: not before this */
+  pthread_mutex_t mutex;   /* guards `now`; whoever calls the host has it */
+  ckpt_progress now;
+} ckpt_teller;
 
 struct ckpt_run {
   ckpt *engine;
@@ -47,6 +60,7 @@ struct ckpt {
   size_t told_count;
   told *handed; /* the one whose strings the caller may still read */
   policy_link *policies;
+  ckpt_teller teller;
   char *text; /* what the last call handed out; see ckpt_show */
   run_env env;
 };
@@ -59,6 +73,11 @@ void ckpt_give(void *to, size_t size, void *from, size_t room);
 /* Threads, and the helper of the policies, start with the first work that needs them. */
 int ckpt_need_pool(ckpt *c);
 int ckpt_need_policies(ckpt *c);
+
+void ckpt_teller_open(ckpt_teller *t, const io *io, ckpt_progress_fn *fn, void *ctx);
+void ckpt_teller_close(ckpt_teller *t);
+/* For transfers; NULL where nobody listens. As long as the teller is. */
+const progress_sink *ckpt_teller_sink(const ckpt_teller *t);
 
 /* What crosses of a commit; `root` is memory of the caller's. */
 ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]);

@@ -8,6 +8,7 @@
 #include "core/restore.h"
 #include "core/settle.h"
 #include "core/transfer.h"
+#include "core/verified.h"
 #include "prims/fs.h"
 #include "prims/lock.h"
 
@@ -331,13 +332,14 @@ static int restore_all(struct restoring *r, const log_sink *log, const char *whe
   return rc < 0 ? rc : nothing_found(where, r->name, e);
 }
 
-int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *where,
-                    const char *name, const char *dir, catalog_fn *told, void *ctx, err *e) {
+int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
+                    const char *where, const char *name, const char *dir, catalog_fn *told,
+                    void *ctx, err *e) {
   char staging[FS_PATH_MAX];
   lock held = {.fd = -1};
   struct restoring r = {.name = name,
                         .dir = dir,
-                        .how = {.io = io, .pool = pool, .staging = staging},
+                        .how = {.io = io, .pool = pool, .staging = staging, .progress = progress},
                         .told = told,
                         .ctx = ctx};
   if (!dir) return restore_all(&r, log, where, e);
@@ -361,6 +363,7 @@ struct verifying {
   const io *io;
   const log_sink *log;
   pool *pool;
+  const progress_sink *progress;
   const char *name;
   catalog_verified *fn;
   void *ctx;
@@ -373,9 +376,19 @@ static void on_finding(void *ctx, const char *name, const char *text) {
   if (!*v->first) snprintf(v->first, sizeof v->first, "%.400s: %.600s", name, text);
 }
 
-static int tell(struct verifying *v, const catalog_item *item, const char *first, int findings) {
+/* Who may only read cannot tell the others; that is no fault of the checkpoint. */
+static void note_verified(const struct verifying *v, store *s, const catalog_item *item) {
+  err why = {0};
+  if (verified_note(s, item->group, item->commit->n, &why) < 0)
+    log_say(v->log, LOG_DEBUG, "that %s verified is not remembered: %s", item->uri, why.text);
+}
+
+static int tell(struct verifying *v, store *s, const catalog_item *item, const char *first,
+                int findings) {
   v->seen++;
   v->bad += findings > 0;
+  if (findings == 0 && item->commit->n > 0) /* a copy has no entry in a log */
+    note_verified(v, s, item);
   return v->fn(v->ctx, item, findings ? ERR_CORRUPT : 0, first, (unsigned)findings);
 }
 
@@ -392,11 +405,11 @@ static bool dropped_meanwhile(const struct verifying *v, store *s, const catalog
 
 static int verify_files(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
                         err *e) {
-  transfer t = {.io = v->io, .store = s, .pool = v->pool};
+  transfer t = {.io = v->io, .store = s, .pool = v->pool, .progress = v->progress};
   *v->first = 0;
   int found = transfer_verify(&t, m, item->key, on_finding, v, e);
   if (found > 0 && dropped_meanwhile(v, s, item)) return v->seen++, 0;
-  return found < 0 ? found : tell(v, item, v->first, found);
+  return found < 0 ? found : tell(v, s, item, v->first, found);
 }
 
 static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
@@ -406,7 +419,7 @@ static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
   if (!catalog_is_asked(v->name, item->group, item->commit)) return 0;
   int rc = restore_manifest(s, item->group, item->commit, &m, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT)
-    return dropped_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, item, why.text, 1);
+    return dropped_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, s, item, why.text, 1);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   rc = verify_files(v, s, &m, item, e);
   manifest_free(&m);
@@ -426,9 +439,10 @@ static int verify_pick(struct verifying *v, const log_sink *log, const char *whe
   return rc;
 }
 
-int catalog_verify(const io *io, const log_sink *log, pool *pool, const char *where,
-                   const char *name, catalog_verified *fn, void *ctx, err *e) {
-  struct verifying v = {.io = io, .log = log, .pool = pool, .name = name, .fn = fn, .ctx = ctx};
+int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
+                   const char *where, const char *name, catalog_verified *fn, void *ctx, err *e) {
+  struct verifying v = {
+      .io = io, .log = log, .pool = pool, .progress = progress, .name = name, .fn = fn, .ctx = ctx};
   int rc = catalog_each(io, log, where, verify_item, &v, e);
   if (v.seen == 0 && (rc == 0 || is_absent(rc))) {
     if (!name)

@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "core/manifest.h"
+#include "core/progress_sink.h"
 #include "core/runlog.h"
 #include "prims/pool.h"
 #include "store/store.h"
@@ -75,20 +76,21 @@ void catalog_drop(catalog_pick *pick);
  * says by now that it is not kept. A mere copy needs none. */
 int catalog_hold(catalog_pick *pick, err *e);
 
-/* Restores into `dir` (made if absent), each group into its own path below it: the newest commit of
- * `name` of each group (a unit, a directory of one, or either with the group's path before it;
- * NULL: of any), or what catalog_find finds. `told` (may be NULL) is called for each that is there
- * now. `dir` NULL: nothing is written, `told` hears what would be restored. ERR_HELD while another
- * restore into `dir` runs. */
-int catalog_restore(const io *io, const log_sink *log, pool *pool, const char *where,
-                    const char *name, const char *dir, catalog_fn *told, void *ctx, err *e);
+/* Restores into `dir` (made if absent), each group into its
+ * own path below it: the newest commit of `name` of each group (a unit, a directory of one, or
+ * either with the group's path before it; NULL: of any), or what catalog_find finds. `told` (may be
+ * NULL) is called for each that is there now. `dir` NULL: nothing is written, `told` hears what
+ * would be restored. `progress` may be NULL. ERR_HELD while another restore into `dir` runs. */
+int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
+                    const char *where, const char *name, const char *dir, catalog_fn *told,
+                    void *ctx, err *e);
 
 /* Reads every byte of `name` (as above; NULL: of all commits), or of what catalog_find finds, and
  * compares. `status` 0 or ERR_CORRUPT with the first of so many findings. Returns how many
  * checkpoints were bad, or a negative ERR_*; a callback that returns more than 0 ends it. */
 typedef int catalog_verified(void *ctx, const catalog_item *item, int status, const char *reason,
                              unsigned findings);
-int catalog_verify(const io *io, const log_sink *log, pool *pool, const char *where,
-                   const char *name, catalog_verified *fn, void *ctx, err *e);
+int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
+                   const char *where, const char *name, catalog_verified *fn, void *ctx, err *e);
 
 #endif

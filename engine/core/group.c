@@ -31,10 +31,16 @@ int group_read(group *g, err *e) {
   return g->log ? 0 : runlog_open(g->env->store, g->prefix, &g->log, e);
 }
 
+void group_release(group *g) {
+  err why = {0};
+  if (g->term && lease_release(g->env->store, g->prefix, g->term, &why) < 0)
+    log_say(g->env->log, LOG_DEBUG, "the lease stays until it expires: %s", why.text);
+  else
+    g->term = 0;
+}
+
 void group_close(group *g) {
-  err ignored = {0};
-  if (g->term && lease_release(g->env->store, g->prefix, g->term, &ignored) < 0)
-    log_say(g->env->log, LOG_DEBUG, "the lease stays until it expires: %s", ignored.text);
+  group_release(g);
   runlog_close(g->log);
   free(g->prefix);
   *g = (group){0};

@@ -32,7 +32,9 @@ typedef struct group {
 
 /* Touches no store. */
 int group_open(const group_env *env, const char *prefix, group *out, err *e);
-void group_close(group *g); /* releases the lease of a term of ours; a zeroed one is fine */
+/* Releases the lease of a term of ours. Blocks. */
+void group_release(group *g);
+void group_close(group *g); /* the same first; a zeroed one is fine */
 
 /* Reads the log, if that was not done before. Blocks. */
 int group_read(group *g, err *e);

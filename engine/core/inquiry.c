@@ -229,6 +229,12 @@ static int take_record(void *ctx, const trail_record *r) {
   return 0;
 }
 
+static bool saved(const explain_history *h) {
+  for (size_t i = 0; i < h->count; i++)
+    if (h->records[i].what == TRAIL_COMMITTED) return true;
+  return false;
+}
+
 static void tell_fate(const why_scene *s, const char *unit, bool there, explain *x) {
   explain_history history = {0};
   explain_live live = {0};
@@ -239,7 +245,8 @@ static void tell_fate(const why_scene *s, const char *unit, bool there, explain 
     trail_read(s->io, s->state, NULL, take_record, &o, NULL); /* none: nothing is known */
   bool alive = s->live && s->live(s->ctx, unit, &live);
   const char *to = s->to;
-  if (!to && history.count == 0 && !alive && s->last) to = s->last->target;
+  /* After the run's end others may have dropped what it saved: `rm`, or a run elsewhere. */
+  if (!to && !alive && s->last && (history.count == 0 || saved(&history))) to = s->last->target;
   if (to) ask_store(s, to, x, &in);
   explain_fate(x, unit, there, s->last, &history, alive ? &live : NULL, to ? &stored : NULL,
                s->io->now(s->io, IO_WALL));

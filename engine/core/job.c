@@ -22,7 +22,7 @@ struct work {
   manifest manifest;
   char snapshot[FS_PATH_MAX]; /* what is removed at the end; "": nothing */
   uint64_t attempt;           /* RUNLOG_NONE: not announced yet */
-  uint64_t stamp;             /* of the source */
+  uint64_t shape;             /* of the source: its names and their stamps */
   bool resumed;               /* the attempt is the one of an earlier try */
   bool over;                  /* that one was committed, only the answer was lost */
   bool staged;                /* the files go to the staging, and publish() shows them */
@@ -35,12 +35,22 @@ static const char *unit_name(const job *j) {
   return fs_base(j->plan.unit);
 }
 
-static uint64_t stamp_of(const tree *t) {
-  uint64_t sum = 0;
-  for (size_t i = 0; i < t->count; i++)
-    if (t->files[i].type == MANIFEST_FILE)
-      sum += stamp_of_file(t->files[i].size, t->files[i].mtime_ns, t->files[i].inode);
-  return sum;
+static uint64_t mix(uint64_t h, const char *text) {
+  for (; *text; text++) h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211); /* FNV-1a */
+  return (h ^ 256) * UINT64_C(1099511628211);
+}
+
+/* Other than a stamp, it changes with a name: what was sent under the old one must not be taken up.
+ */
+static uint64_t shape_of(const tree *t) {
+  uint64_t h = UINT64_C(14695981039346656037);
+  for (size_t i = 0; i < t->count; i++) {
+    const tree_file *f = &t->files[i];
+    h = mix(h, f->name) ^ (uint64_t)f->type;
+    if (f->type == MANIFEST_FILE) h ^= stamp_of_file(f->size, f->mtime_ns, f->inode);
+    if (f->target) h = mix(h, f->target);
+  }
+  return h;
 }
 
 /* Lists the unit, and waits until a later write would show in its times. */
@@ -50,8 +60,8 @@ static int look(struct work *w, err *e) {
   int rc = tree_scan(env->io, env->root, p->unit, p->kind, env->rules, &w->source, e);
   if (rc < 0) return rc;
   w->from = &w->source;
-  w->stamp = stamp_of(&w->source);
-  if (w->job->stamp && w->job->stamp != w->stamp)
+  w->shape = shape_of(&w->source);
+  if (w->job->stamp && w->job->stamp != tree_stamp(&w->source))
     return err_set(e, ERR_RETIRED, "%s was written again before it was read", p->unit);
   int64_t wait = tree_racy_ns(&w->source, env->io->now(env->io, IO_WALL));
   if (wait > 0) env->io->sleep(env->io, wait);
@@ -159,7 +169,7 @@ static bool committed(struct work *w) {
  * ours, by what the log says now. */
 static int take_up(struct work *w, err *e) {
   const job *j = w->job;
-  if (j->attempt == 0 || j->attempt_stamp != w->stamp) return 0;
+  if (j->attempt == 0 || j->attempt_shape != w->shape) return 0;
   int rc = runlog_refresh(j->log, e);
   if (rc < 0) return rc;
   const runlog_state *state = runlog_view(j->log);
@@ -291,7 +301,7 @@ static int give_up(struct work *w, int rc) {
   if (w->attempt == RUNLOG_NONE) return rc;
   if (is_left(j, rc)) {
     j->attempt = w->attempt;
-    j->attempt_stamp = w->stamp;
+    j->attempt_shape = w->shape;
     return rc;
   }
   j->attempt = 0;

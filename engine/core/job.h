@@ -44,7 +44,7 @@ typedef struct job {
    * where the store can (STORE_CAP_RESUME). */
   bool keep;        /* there will be one: the attempt is left open for it */
   uint64_t attempt; /* in: left by an earlier try of the unit; out: left by this one; 0: none */
-  uint64_t attempt_stamp; /* of the files that it was made for */
+  uint64_t attempt_shape; /* of the files that it was made for: names and stamps */
 
   atomic_int cancel;      /* set by the owner, JOB_CANCEL or JOB_LEAVE: stop at the next block */
   _Atomic uint64_t moved; /* bytes sent so far */

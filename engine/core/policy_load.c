@@ -91,6 +91,8 @@ static int read_policy(const policy_options *o, const char *dir, const char *nam
   char path[FS_PATH_MAX], file[FS_PATH_MAX];
   if (is_path(name)) {
     int rc = fs_read(o->io, name, FILE_BYTES_MAX, text, e);
+    if (rc == ERR_LIMIT)
+      return err_set(e, ERR_INVAL, "the policy %s is over %d KiB", name, FILE_BYTES_MAX >> 10);
     return rc == ERR_NOENT ? err_set(e, ERR_INVAL, "there is no policy file %s", name) : rc;
   }
   int n = snprintf(file, sizeof file, "%s.lua", name);

@@ -5,6 +5,7 @@
 
 #include "core/lease.h"
 #include "core/settle.h"
+#include "core/verified.h"
 
 /* What a pass knows: the guards with the pins that hold now. */
 typedef struct pass {
@@ -33,8 +34,9 @@ static int check_broken(const pass *a, err *e) {
 /* `now` by the store's clock; INT64_MIN: it is not known, and no pin counts as expired. */
 static int take_pins(pass *a, int64_t now, err *e) {
   const prune *p = a->p;
-  a->guard = (retention_guard){.resumed = p->resumed, .verified = p->verified};
-  int rc = pins_list(p->store, runlog_prefix(p->log), &a->pins, e);
+  a->guard = (retention_guard){.resumed = p->resumed};
+  int rc = verified_read(p->store, runlog_prefix(p->log), &a->guard.verified, e);
+  if (rc == 0) rc = pins_list(p->store, runlog_prefix(p->log), &a->pins, e);
   if (rc == 0) rc = check_broken(a, e);
   if (rc < 0) return rc;
   a->pinned = pins_held(&a->pins, now, &a->guard.pinned_count);

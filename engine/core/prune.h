@@ -23,9 +23,9 @@ typedef struct prune {
   store *store;
   runlog *log; /* with a term of ours, or a guest's; this one's alone meanwhile */
   const log_sink *sink;
-  retention_limits limits;    /* now_ns is filled in here */
-  uint64_t resumed, verified; /* as in retention_guard */
-  const atomic_int *stop;     /* may be NULL; set: stops after the step that it is at */
+  retention_limits limits; /* now_ns is filled in here */
+  uint64_t resumed;        /* as in retention_guard */
+  const atomic_int *stop;  /* may be NULL; set: stops after the step that it is at */
   bool (*only)(void *ctx, const runlog_commit *c); /* what may be deleted; NULL: anything */
   prune_told *told;                                /* may be NULL */
   void *ctx;                                       /* of both */

@@ -78,7 +78,11 @@ static int show(const io *io, const manifest *m, const char *stage, const char *
 
 int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e) {
   char nonce[33], stage[FS_PATH_MAX];
-  transfer t = {.io = r->io, .store = r->store, .pool = r->pool, .cancel = r->cancel};
+  transfer t = {.io = r->io,
+                .store = r->store,
+                .pool = r->pool,
+                .cancel = r->cancel,
+                .progress = r->progress};
   int rc = names_free(r->io, m, dir, e);
   if (rc < 0) return rc;
   rc = io_nonce(r->io, nonce);

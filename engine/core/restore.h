@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "core/manifest.h"
+#include "core/progress_sink.h"
 #include "core/runlog.h"
 #include "prims/lock.h"
 #include "prims/pool.h"
@@ -21,6 +22,7 @@ typedef struct restore {
   pool *pool;          /* may be NULL */
   const char *staging; /* an existing directory on the file system of the target directory */
   atomic_int *cancel;  /* may be NULL */
+  const progress_sink *progress; /* may be NULL */
 } restore;
 
 /* Reads the manifest that a commit names and holds it against the commit's root digest

@@ -54,7 +54,6 @@ static bool is_last_generation(const runlog_state *state, const runlog_commit *c
 static const char *always_guarded(const runlog_commit *c, const retention_guard *guard) {
   if (is_pinned(guard, c->n)) return "it is pinned";
   if (guard->resumed == c->n) return "the run goes on from it";
-  if (guard->verified == c->n) return "it is the last one that verified";
   return NULL;
 }
 
@@ -65,8 +64,9 @@ const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
   if (!has_better(state, c) && (c->life == RUNLOG_LIVE || !has_newer_dropped(state, c)))
     return c->life == RUNLOG_LIVE ? "it is the newest of its kind"
                                   : "nothing of its kind is kept, and it is the newest that was";
-  if (word == RETENTION_POLICY && is_last_generation(state, c))
-    return "it is one of the last two of its name";
+  if (word != RETENTION_POLICY) return NULL;
+  if (guard->verified == c->n) return "it is the last one that verified";
+  if (is_last_generation(state, c)) return "it is one of the last two of its name";
   return NULL;
 }
 

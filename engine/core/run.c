@@ -110,6 +110,53 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
   return rc;
 }
 
+/* A lease that stays would keep a restart on another machine out for its whole life. */
+struct patience {
+  run_task task;
+  atomic_bool over;
+};
+
+static void patience_on_worker(void *arg) {
+  enum { STEPS = 20, NAP_NS = 50000000 };
+  struct patience *w = arg;
+  run *r = w->task.run;
+  for (int i = 0; i < STEPS && !atomic_load(&w->over); i++) r->env->io->sleep(r->env->io, NAP_NS);
+  atomic_store(&r->stop, 1);
+  r->env->finished(r->env->ctx, &w->task);
+}
+
+static void patience_done(run_task *task) {
+  (void)task; /* its owner's */
+}
+
+/* The store's calls were cut off: the leases go if it answers within a second. */
+static void release_leases(run *r) {
+  struct patience w = {.task = {.run = r, .done = patience_done}};
+  err full = {0};
+  if (!atomic_load(&r->stop) || pool_submit(r->env->pool, patience_on_worker, &w, &full) < 0)
+    return;
+  r->tasks++;
+  atomic_store(&r->stop, 0);
+  for (size_t i = 0; i < r->group_count; i++) group_release(&r->groups[i]->group);
+  atomic_store(&w.over, true);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+}
+
+/* What was remembered since the last commit, by the hooks that follow it. Not where another writer
+ * is by now, and not when there is no time to ask. */
+static void keep_memories(run *r) {
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    err e = {0};
+    if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop))
+      continue;
+    int rc = runlog_refresh(g->group.log, &e);
+    if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, g->memory ? g->memory : "{}", &e);
+    if (rc < 0)
+      log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
+  }
+}
+
 void run_close(run *r) {
   if (!r) return;
   r->closing = true;
@@ -121,6 +168,8 @@ void run_close(run *r) {
   }
   run_keep_stop(r);
   while (r->tasks) r->env->wait(r->env->ctx, r);
+  keep_memories(r);
+  release_leases(r);
   run_note_end(r);
   while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
   free(r->units);
@@ -152,8 +201,10 @@ static void stop_save(run_unit *u) {
 
 static int on_open(run *r, run_unit *u, err *e) {
   stop_save(u);
+  /* A result may name it before all events of its making were read: that is the same content. */
+  if (u->phase != UNIT_SETTLING) u->asked_for = false;
   if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
-  u->counted = u->asked_for = false;
+  u->counted = false;
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
   if (known.state == JOURNAL_OPEN) return 0;
@@ -327,15 +378,27 @@ int run_child_exit(run *r, bool clean, err *e) {
   return rc < 0 ? rc : noted;
 }
 
+static int look(run *r, err *e) {
+  return detect_run(r->detect, e);
+}
+
+static bool ends_in(const char *path, const char *end) {
+  size_t len = strlen(path), tail = strlen(end);
+  return tail <= len && strcmp(path + len - tail, end) == 0 &&
+         (tail == len || path[len - tail - 1] == '/');
+}
+
 /* A result may name a unit ("checkpoint"): by its path below the directory, or below the working
- * directory, or by its name alone. */
+ * directory, or by its name alone. What was written before the result was sent counts as such. */
 static void ask_for(run *r, const char *name) {
+  err e = {0};
+  int rc = detect_polling(r->detect) ? detect_list(r->detect, &e) : look(r, &e);
+  if (rc < 0 || take_units(r, &e) < 0) log_say(r->env->log, LOG_WARN, "%s", e.text);
   size_t len = strlen(r->places.dir);
   if (strncmp(name, r->places.dir, len) == 0 && name[len] == '/') name += len + 1;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (strcmp(u->path, name) == 0 || strcmp(fs_base(u->path), fs_base(name)) == 0)
-      u->asked_for = true;
+    if (ends_in(u->path, name) || ends_in(name, u->path)) u->asked_for = true;
   }
 }
 
@@ -392,10 +455,6 @@ static int64_t next_save(const run *r) {
     if (run_unit_queued(r->units[i]) && !r->units[i]->group->save && r->units[i]->next_try < due)
       due = r->units[i]->next_try;
   return due;
-}
-
-static int look(run *r, err *e) {
-  return detect_run(r->detect, e);
 }
 
 /* What cannot be listed now must not keep waiting what is known already: each part has its turn,

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "core/places.h"
 #include "core/policy_link.h"
+#include "core/progress_sink.h"
 #include "core/rules.h"
 #include "prims/pool.h"
 #include "prims/proc.h"
@@ -65,6 +66,7 @@ typedef struct run_env {
                                                   hand what there is to run_finished() */
   void (*tell)(void *ctx, run *r, const run_news *news); /* on the owner's */
   uint64_t (*next_job)(void *ctx);                       /* a fresh job number */
+  const progress_sink *progress; /* of run_prepare and run_foresee; may be NULL */
 } run_env;
 
 typedef struct run_options {

@@ -193,7 +193,6 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
                      .sink = r->env->log,
                      .limits = r->limits,
                      .resumed = g->resumed,
-                     .verified = RUNLOG_NONE,
                      .stop = &k->stop,
                      .told = on_step,
                      .ctx = k};
@@ -220,8 +219,9 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
 
 /* Whether its log may be used for a pass at all. When time is short, disk can wait. */
 static bool is_free(const run *r, const run_group *g) {
-  return !r->closing && !r->keep_all && !r->fenced && !r->preempted && !g->foreign &&
-         g->group.log && g->term != RUNLOG_NONE && !g->save && !g->keeping;
+  /* What works on it first: a save that begins the group makes its log. */
+  return !g->save && !g->keeping && !r->closing && !r->keep_all && !r->fenced && !r->preempted &&
+         !g->foreign && g->term != RUNLOG_NONE && g->group.log;
 }
 
 static bool is_asked(const run *r, const run_group *g) {

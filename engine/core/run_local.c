@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/run_state.h"
+#include "core/tree.h"
 #include "prims/fs.h"
 
 static bool has_file(const run *r, const char *unit, const char *name) {
@@ -31,6 +32,8 @@ const char *run_sort_name(unit_sort sort) {
 struct removal {
   run_task task;
   char *path; /* of the unit, below the watched directory */
+  match_kind kind;
+  uint64_t stamp; /* its files' when it was saved; 0: whatever they are */
   char full[FS_PATH_MAX];
   int status;
   err error;
@@ -41,10 +44,35 @@ static void removal_free(struct removal *w) {
   free(w);
 }
 
+/* What was written since it was saved is in no store yet: it may have been written while this
+ * waited for a worker, and before its events were read. */
+static int check_saved(const struct removal *w, err *e) {
+  const run *r = w->task.run;
+  tree now = {0};
+  if (w->stamp == 0) return 0;
+  int rc = tree_scan(r->env->io, r->places.dir, w->path, w->kind, r->rules, &now, e);
+  if (rc < 0) return rc;
+  uint64_t stamp = tree_stamp(&now);
+  tree_free(&now);
+  return stamp == w->stamp ? 0 : err_set(e, ERR_RETIRED, "%s stays: it was written again", w->path);
+}
+
+/* In one step out of the trainer's sight, where that can be: half of a checkpoint must not stay
+ * under its name when we are killed. What stays in the staging goes with the next start. */
+static void set_aside(const run *r, struct removal *w) {
+  const io *io = r->env->io;
+  char nonce[33], aside[FS_PATH_MAX];
+  if (io_nonce(io, nonce) == 0 && fs_join(aside, r->places.staging, nonce, NULL) == 0 &&
+      io->rename(io, w->full, aside, 0) == 0)
+    memcpy(w->full, aside, sizeof w->full);
+}
+
 static void remove_on_worker(void *arg) {
   struct removal *w = arg;
   run *r = w->task.run;
-  w->status = fs_remove_tree(r->env->io, w->full, &w->error);
+  w->status = check_saved(w, &w->error);
+  if (w->status == 0) set_aside(r, w);
+  if (w->status == 0) w->status = fs_remove_tree(r->env->io, w->full, &w->error);
   r->env->finished(r->env->ctx, &w->task);
 }
 
@@ -53,19 +81,23 @@ static void remove_done(run_task *task) {
   run *r = task->run;
   run_unit *u = run_unit_find(r, w->path);
   if (w->status < 0) {
-    log_say(r->env->log, LOG_WARN, "%s", w->error.text);
+    log_say(r->env->log, w->status == ERR_RETIRED ? LOG_INFO : LOG_WARN, "%s", w->error.text);
     if (u) u->leaving = false;
   }
   removal_free(w);
 }
 
 /* What cannot be begun now is looked at again after the next commit. */
-static void removal_begin(run *r, run_unit *u, const char *reason) {
+static void removal_begin(run *r, run_unit *u, uint64_t stamp, const char *reason) {
   err full = {0};
   struct removal *w = calloc(1, sizeof *w);
   bool ready = w && u->kind != MATCH_GROUP && (w->path = strdup(u->path)) &&
                fs_join(w->full, r->places.dir, u->path, NULL) == 0;
-  if (ready) w->task = (run_task){.run = r, .done = remove_done};
+  if (ready) {
+    w->task = (run_task){.run = r, .done = remove_done};
+    w->kind = u->kind;
+    w->stamp = stamp;
+  }
   if (!ready || pool_submit(r->env->pool, remove_on_worker, w, &full) < 0) {
     removal_free(w);
     return;
@@ -134,17 +166,25 @@ void run_local_sweep(run *r, run_group *g) {
   if (list_durable(r, g, &l) && policy_select(r->policy, POLICY_KEEP_LOCAL, g->group.prefix,
                                               l.items, l.count, &g->memory, l.kept))
     for (size_t i = 0; i < l.count; i++)
-      if (!l.kept[i].keep && outlived(&l, i)) removal_begin(r, l.units[i], l.kept[i].reason);
+      if (!l.kept[i].keep && outlived(&l, i))
+        removal_begin(r, l.units[i], l.units[i]->stamp, l.kept[i].reason);
   if (g->memory != before) g->memory_changed = true;
   list_free(&l);
+}
+
+/* In the store, or looked at and not wanted. What a result named stays until it is saved, also when
+ * that failed; so does what is incomplete, and what nobody could judge: it may be older than the
+ * job. */
+static bool may_end(const run_unit *u) {
+  if (u->leaving) return false;
+  return u->phase == UNIT_DURABLE || (u->phase == UNIT_SKIPPED && !u->asked_for);
 }
 
 void run_local_end(run *r) {
   if (r->keep_all) return;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    bool idle = u->phase != UNIT_RUNNING && !run_unit_queued(u) && !u->leaving;
-    if (idle && run_unit_sort(r, u->path, u->kind) == SORT_TEMP)
-      removal_begin(r, u, "it was temporary, and the job has ended");
+    if (may_end(u) && run_unit_sort(r, u->path, u->kind) == SORT_TEMP)
+      removal_begin(r, u, 0, "it was temporary, and the job has ended");
   }
 }

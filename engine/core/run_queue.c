@@ -35,6 +35,12 @@ static void drop(run *r, run_unit *u, const char *reason) {
   run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
 }
 
+/* The same by the policy's word: there is no newer one that could fail. */
+static void drop_unwanted(run *r, run_unit *u, const char *reason) {
+  drop(r, u, reason);
+  u->unwanted = true;
+}
+
 /* Only a unit that is known to be whole may push another one aside. */
 static void drop_older(run *r, const run_unit *newer) {
   for (size_t i = 0; i < r->unit_count; i++)
@@ -82,13 +88,14 @@ static bool others_first(const run *r, const run_unit *u) {
 
 void run_enqueue(run *r, run_unit *u) {
   u->phase = UNIT_WAITING;
+  u->unwanted = false;
   u->tries = 0;
   u->job = 0;
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
   u->next_try = u->complete_at + rest_of_quiet(r, u);
   run_note(r, u, TRAIL_WAITING, NULL);
   if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))
-    drop(r, u, "another save runs or waits, and the policy wants no queue");
+    drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
   if (u->want.queue != POLICY_NEWEST && !r->keep_all) return;
   if (too_late(r, u))
     drop(r, u, "a newer one is saved or waits already");
@@ -99,7 +106,7 @@ void run_enqueue(run *r, run_unit *u) {
 /* Whether it may be saved now, by what the detector says of it at this moment. */
 static bool still_stands(const run *r, const run_unit *u) {
   detect_unit now;
-  return u->phase == UNIT_DROPPED && detect_find(r->detect, u->path, &now) &&
+  return u->phase == UNIT_DROPPED && !u->unwanted && detect_find(r->detect, u->path, &now) &&
          now.state == DETECT_COMPLETE && digest_equal(&now.fingerprint, &u->fingerprint);
 }
 
@@ -112,7 +119,7 @@ static bool dropped_after(const run *r, const run_unit *u) {
 /* The one for which these were let go was removed, failed, or is being written again: the newest of
  * them is the best checkpoint that there is. */
 void run_take_back(run *r) {
-  if (r->closing || r->fenced || !r->detect) return;
+  if (r->closing || r->fenced || r->aborted || !r->detect) return;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     if (!still_stands(r, u) || too_late(r, u) || dropped_after(r, u)) continue;
@@ -125,8 +132,9 @@ void run_take_back(run *r) {
 static void keep_memory(run_save *s) {
   const run *r = s->task.run;
   err e = {0};
-  if (s->job.status == 0 && s->memory &&
-      run_memory_write(r->store, s->group->group.prefix, s->memory, &e) < 0)
+  if (s->job.status != 0 || !s->memory) return;
+  s->memory_kept = run_memory_write(r->store, s->group->group.prefix, s->memory, &e) == 0;
+  if (!s->memory_kept)
     log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
 }
 
@@ -138,7 +146,7 @@ static void save_on_worker(void *arg) {
                                        : group_begin(&s->group->group, e);
   if (rc == 0) {
     s->job.log = s->group->group.log;
-    s->term = runlog_view(s->job.log)->term.n;
+    atomic_store(&s->term, runlog_view(s->job.log)->term.n);
     job_run(&s->job);
     keep_memory(s);
   } else {
@@ -174,12 +182,12 @@ static int start_save(run *r, run_unit *u, err *e) {
   s->job.stamp = u->stamp;
   s->job.keep = u->tries + 1 < r->tries;
   s->job.attempt = u->attempt;
-  s->job.attempt_stamp = u->attempt_stamp;
+  s->job.attempt_shape = u->attempt_shape;
   snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
-  snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
   s->job.metrics = run_policy_metrics(r, u);
-  if (u->group->memory_changed && u->group->memory) s->memory = strdup(u->group->memory);
+  /* An empty table is written, too: an older one must not come back. */
+  if (u->group->memory_changed) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);
   int rc = plan_save(&facts, &u->want, store_can(r->store, STORE_CAP_PUBLISH), &s->job.plan, e);
   err full = {0};
@@ -193,7 +201,7 @@ static int start_save(run *r, run_unit *u, err *e) {
     return rc;
   }
   r->tasks++;
-  u->group->memory_changed = false;
+  if (s->memory) u->group->memory_changed = false;
   run_policy_begun(r, u->group);
   run_note(r, u, TRAIL_BEGUN, NULL);
   u->phase = UNIT_RUNNING;
@@ -235,7 +243,7 @@ void run_hurry(run *r) {
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     if (run_unit_queued(u) && r->rest == POLICY_REST_NONE)
-      drop(r, u, "the policy wants nothing saved when time is short");
+      drop_unwanted(r, u, "the policy wants nothing saved when time is short");
     if (run_unit_queued(u) && u->want.action == POLICY_SAVE && r->rest == POLICY_REST_NEWEST)
       drop_older(r, u);
     if (u->phase == UNIT_RETRYING) u->next_try = 0;
@@ -407,6 +415,14 @@ static int64_t pause_before(const run *r, unsigned tries) {
   return s * 1000000000;
 }
 
+/* A policy wants nothing saved any more: what waits is let go, or it would wait for ever. */
+static void stop_saving(run *r) {
+  r->aborted = true;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i]))
+      drop_unwanted(r, r->units[i], "after an error the policy wanted nothing saved any more");
+}
+
 /* A policy may change what the error's class says, within the bounds: nothing is tried for ever. */
 static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
   enum { LONGEST_S = 3600 };
@@ -419,7 +435,7 @@ static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
     again = err_class_of(j->status) != ERR_CLASS_FATAL;
     *pause = (int64_t)((seconds < LONGEST_S ? seconds : LONGEST_S) * 1e9);
   }
-  if (remedy == POLICY_ABORT) r->aborted = true;
+  if (remedy == POLICY_ABORT) stop_saving(r);
   return again && remedy != POLICY_GIVE_UP && remedy != POLICY_ABORT && u->tries < r->tries;
 }
 
@@ -458,8 +474,9 @@ static void save_done(run_task *task) {
   int status = s->job.status;
   u->save = s->group->save = NULL;
   u->attempt = s->job.attempt;
-  u->attempt_stamp = s->job.attempt_stamp;
+  u->attempt_shape = s->job.attempt_shape;
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
+  if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
   if (status == 0)
     on_committed(r, s);
   else if (status == ERR_FENCED)
@@ -525,11 +542,16 @@ static void renew_done(run_task *task) {
   free(task);
 }
 
+/* The first save of a group may last longer than a lease. */
+static uint64_t term_of(const run_group *g) {
+  return g->term == RUNLOG_NONE && g->save ? atomic_load(&g->save->term) : g->term;
+}
+
 static void renew(run *r, run_group *g) {
   err full = {0};
   struct renewal *w = malloc(sizeof *w);
   if (!w) return; /* the next time is soon enough */
-  *w = (struct renewal){{.run = r, .done = renew_done}, &g->group, g->term};
+  *w = (struct renewal){{.run = r, .done = renew_done}, &g->group, term_of(g)};
   if (pool_submit(r->env->pool, renew_on_worker, w, &full) < 0)
     free(w);
   else
@@ -541,6 +563,6 @@ int64_t run_renew_leases(run *r, int64_t now) {
   if (r->fenced) return r->lease_at = INT64_MAX; /* it is the newer writer's now */
   r->lease_at = now + (int64_t)LEASE_RENEW_S * 1000000000;
   for (size_t i = 0; i < r->group_count; i++)
-    if (r->groups[i]->term != RUNLOG_NONE) renew(r, r->groups[i]);
+    if (term_of(r->groups[i]) != RUNLOG_NONE) renew(r, r->groups[i]);
   return r->lease_at;
 }

@@ -59,7 +59,11 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
   const manifest *m;
   char dir[FS_PATH_MAX], path[FS_PATH_MAX], key[STORE_KEY_MAX];
   char uri[sizeof r->places.target_text + STORE_KEY_MAX];
-  restore how = {.io = r->env->io, .store = r->store, .pool = r->env->pool, .staging = p->staging};
+  restore how = {.io = r->env->io,
+                 .store = r->store,
+                 .pool = r->env->pool,
+                 .staging = p->staging,
+                 .progress = r->env->progress};
   int rc = run_manifest(r, g, c, &m, e);
   if (rc == 0) rc = fs_join(dir, r->places.dir, g->group.prefix, e);
   if (rc == 0) rc = fs_mkdirs(r->env->io, dir, 0777, e);
@@ -305,7 +309,8 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   catalog_pick pick = {0};
   err why = {0};
   bool there;
-  restore how = {.io = r->env->io, .pool = r->env->pool, .staging = p->staging};
+  restore how = {
+      .io = r->env->io, .pool = r->env->pool, .staging = p->staging, .progress = r->env->progress};
   int rc = catalog_find(r->env->io, r->env->log, named, &pick, &why);
   if (rc == 0) rc = fs_join(p->named, "", pick.manifest.unit, &why);
   if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, &why);

@@ -49,11 +49,12 @@ typedef struct run_unit {
   unsigned tries, retired;         /* retired: in a row, though it looks unchanged */
   int64_t complete_at, next_try;   /* IO_MONO; next_try: not begun before */
   int status;                      /* of the last try */
-  uint64_t attempt, attempt_stamp; /* that it left for the next one, as in job.h */
+  uint64_t attempt, attempt_shape; /* that it left for the next one, as in job.h */
   run_save *save;                  /* while RUNNING */
   bool counted;                    /* among its group's `since` */
   bool asked_for;                  /* a result named it: a temporary one is saved then */
-  bool leaving; /* it is being removed here, for the policy or as a temporary one */
+  bool leaving;  /* it is being removed here, for the policy or as a temporary one */
+  bool unwanted; /* DROPPED because the policy wants it that way: it is not taken back */
 } run_unit;
 
 struct run_group {
@@ -119,14 +120,15 @@ struct run_save {
   job job;
   run_unit *unit;
   run_group *group;
-  uint64_t term; /* found by the worker; RUNLOG_NONE: none yet */
+  _Atomic uint64_t term; /* found by the worker; RUNLOG_NONE: none yet */
   /* The unit as it was when the save began: it may be another one by now. */
   digest fingerprint;
   char reason[256];
-  bool sure;     /* it was known to be whole */
-  char *memory;  /* of the group, to be written with the commit; NULL: as it is there */
-  bool copied;   /* it is sent from a snapshot: what becomes of the original is no matter */
-  bool given_up; /* the host cancelled it */
+  bool sure;        /* it was known to be whole */
+  char *memory;     /* of the group, to be written with the commit; NULL: as it is there */
+  bool memory_kept; /* it was written */
+  bool copied;      /* it is sent from a snapshot: what becomes of the original is no matter */
+  bool given_up;    /* the host cancelled it */
 };
 
 /* run_groups.c */

@@ -88,7 +88,9 @@ static bool just_restored(const journal_unit *known) {
 static int compare(const struct held *h, const manifest *m, recover_standing standing, err *e) {
   err why = {0};
   survey_unit *u = h->unit;
-  transfer t = {.io = h->run->env->io, .store = h->run->store, .pool = h->run->env->pool};
+  const run_env *env = h->run->env;
+  transfer t = {
+      .io = env->io, .store = h->run->store, .pool = env->pool, .progress = env->progress};
   if (!tree_matches(&h->local, m)) return 0;
   int rc = h->read_it ? transfer_check_local(&t, &h->local, m, &why) : 0;
   if (rc == ERR_CORRUPT) {

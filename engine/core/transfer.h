@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "core/manifest.h"
+#include "core/progress_sink.h"
 #include "core/tree.h"
 #include "prims/pool.h"
 #include "store/store.h"
@@ -20,10 +21,11 @@
 typedef struct transfer {
   const io *io;
   store *store;
-  pool *pool;             /* NULL: all on the calling thread */
-  hash_kind hash;         /* for uploads */
-  atomic_int *cancel;     /* may be NULL; not 0: stop with ERR_CANCELED */
-  _Atomic uint64_t *done; /* bytes moved so far, for progress; may be NULL */
+  pool *pool;                    /* NULL: all on the calling thread */
+  hash_kind hash;                /* for uploads */
+  atomic_int *cancel;            /* may be NULL; not 0: stop with ERR_CANCELED */
+  _Atomic uint64_t *done;        /* bytes moved so far, for progress; may be NULL */
+  const progress_sink *progress; /* not for transfer_up; may be NULL */
 } transfer;
 
 /* Sends every regular file of the tree to "<prefix>/<name>" and fills in its digests. A file that

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stamp.h"
 #include "prims/fs.h"
 
 /* The kernel stamps files with the time of its last tick, which is at most 10 ms old. Twice that,
@@ -242,6 +243,14 @@ static int64_t grain_of(const tree *t) {
   for (size_t i = 0; i < t->count; i++)
     if (t->files[i].mtime_ns % SECOND || t->files[i].ctime_ns % SECOND) return GRAIN_FINE;
   return t->count ? (int64_t)2 * SECOND : GRAIN_FINE;
+}
+
+uint64_t tree_stamp(const tree *t) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < t->count; i++)
+    if (t->files[i].type == MANIFEST_FILE)
+      sum += stamp_of_file(t->files[i].size, t->files[i].mtime_ns, t->files[i].inode);
+  return sum;
 }
 
 int64_t tree_racy_ns(const tree *t, int64_t now_ns) {

@@ -54,6 +54,9 @@ int tree_same(const tree *before, const tree *after, err *e);
 int tree_unchanged(const io *io, const char *root, const char *path, const rules *rules,
                    const tree *before, err *e);
 
+/* The sum of its files' stamps (stamp.h), as the detector makes it. */
+uint64_t tree_stamp(const tree *t);
+
 /* How many nanoseconds to wait from `now_ns` (IO_WALL) until a write that follows could not carry
  * the same times; 0: none. Never more than 2 s, whatever the clocks say. */
 int64_t tree_racy_ns(const tree *t, int64_t now_ns);

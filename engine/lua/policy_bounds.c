@@ -46,14 +46,13 @@ void bounds_push_where(lua_State *L) {
   lua_pushliteral(L, "");
 }
 
-static void hook(lua_State *L, lua_Debug *unused) {
-  (void)unused;
+static policy_bounds *bounds_of(lua_State *L) {
   void *ud;
   lua_getallocf(L, &ud);
-  policy_bounds *b = ud;
-  b->instructions += BOUNDS_STEP;
-  if (b->over == BOUNDS_KEPT && b->instructions >= BOUNDS_INSTRUCTIONS) b->over = BOUNDS_OVER_COUNT;
-  if (b->over == BOUNDS_KEPT && !bounds_late(b)) return;
+  return ud;
+}
+
+static void l_over(lua_State *L, const policy_bounds *b) {
   bounds_push_where(L);
   if (b->over == BOUNDS_OVER_COUNT)
     lua_pushfstring(L, "used up its %d instructions", BOUNDS_INSTRUCTIONS);
@@ -61,6 +60,19 @@ static void hook(lua_State *L, lua_Debug *unused) {
     lua_pushfstring(L, "used up its %d ms of CPU time", BOUNDS_CPU_MS);
   lua_concat(L, 2);
   lua_error(L);
+}
+
+static void hook(lua_State *L, lua_Debug *unused) {
+  (void)unused;
+  policy_bounds *b = bounds_of(L);
+  b->instructions += BOUNDS_STEP;
+  if (b->over == BOUNDS_KEPT && b->instructions >= BOUNDS_INSTRUCTIONS) b->over = BOUNDS_OVER_COUNT;
+  if (b->over != BOUNDS_KEPT || bounds_late(b)) l_over(L, b);
+}
+
+void bounds_look(lua_State *L) {
+  policy_bounds *b = bounds_of(L);
+  if (b->cap && bounds_late(b)) l_over(L, b);
 }
 
 void bounds_arm(policy_bounds *b, lua_State *L, size_t cap) {

@@ -44,6 +44,9 @@ void bounds_disarm(policy_bounds *b, lua_State *L);
  * the chunks with names that end in .lua. An empty text if its frame was given up (a tail call). */
 void bounds_push_where(lua_State *L);
 
+/* Raises the hook's error if the CPU time is used up: before a call of C that may take long. */
+void bounds_look(lua_State *L);
+
 /* For the host's own loops over what a policy made. True once the CPU time is used up. */
 bool bounds_late(policy_bounds *b);
 

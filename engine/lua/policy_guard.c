@@ -7,6 +7,9 @@
 
 /* About 200 ms of matching; texts are compared far quicker than patterns are tried. */
 static const double steps_max = 1e7, plain_max = 2e9;
+/* From here on the clock is looked at first: between two looks of the hook there is room for a
+ * hundred calls. */
+static const double steps_slow = 1e5, plain_slow = 1e7;
 
 /* One item of a pattern, as LuaJIT's matcher reads it. */
 typedef struct item {
@@ -83,9 +86,11 @@ static int l_admit(lua_State *L, bool anywhere) {
   if (!lua_isstring(L, 1) || !lua_isstring(L, 2)) return 0; /* the function itself says it better */
   lua_tolstring(L, 1, &len);
   const char *pattern = lua_tolstring(L, 2, &pattern_len);
-  if (guard_pattern_cost(pattern, pattern_len, len, anywhere) == 0)
+  double cost = guard_pattern_cost(pattern, pattern_len, len, anywhere);
+  if (cost == 0)
     return l_refuse(L, "this pattern (%f bytes) may take too long on a text of %f bytes",
                     (double)pattern_len, (double)len);
+  if (cost > steps_slow) bounds_look(L);
   return 0;
 }
 
@@ -102,6 +107,7 @@ static int l_plain(lua_State *L) {
   double len = (double)lua_objlen(L, 1), part = (double)lua_objlen(L, 2);
   if (len * part > plain_max)
     return l_refuse(L, "looking for %f bytes in %f bytes may take too long", part, len);
+  if (len * part > plain_slow) bounds_look(L);
   return 0;
 }
 

@@ -1,5 +1,5 @@
 /* libexec/ckpt-policy: the process in which policies run. Frames on descriptors 0 and 1
- * (core/policy_link.h); it ends when its input does, or with its parent. */
+ * (core/policy_link.h); it ends when its input does. */
 
 #include <errno.h>
 #include <stdbool.h>

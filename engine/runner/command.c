@@ -9,10 +9,16 @@
 #include "text.h"
 
 int command_open(ckpt **engine, const options *o) {
+  return command_open_heard(engine, o, NULL, NULL);
+}
+
+int command_open_heard(ckpt **engine, const options *o, ckpt_progress_fn *fn, void *ctx) {
   ckpt_options options = {.size = sizeof options,
                           .log_level = report_log_level(),
                           .log = report_log,
-                          .flags = o->policy_in_process ? CKPT_POLICY_IN_PROCESS : 0};
+                          .flags = o->policy_in_process ? CKPT_POLICY_IN_PROCESS : 0,
+                          .progress = fn,
+                          .progress_ctx = ctx};
   int rc = ckpt_open(engine, &options);
   if (rc < 0)
     report_error("cannot start the engine: %s",

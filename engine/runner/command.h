@@ -12,6 +12,8 @@
 /* An engine without threads, whose log goes to stderr. Negative: said on stderr already. The engine
  * is due to be closed in both cases. */
 int command_open(ckpt **engine, const options *o);
+/* The same for calls that move data: `fn` hears how far they are. */
+int command_open_heard(ckpt **engine, const options *o, ckpt_progress_fn *fn, void *ctx);
 /* Says the engine's last error and returns its exit code. */
 int command_failed(const ckpt *engine, int status);
 /* A full disk or a closed pipe must not look like a short list: the buffer is flushed and looked at

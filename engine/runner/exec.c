@@ -18,6 +18,10 @@ int verb_exec(const options *o) {
   int code = rc < 0 ? command_failed(engine, rc) : EXIT_DONE;
   ckpt_close(engine);
   if (rc < 0) return code;
+  if (access(o->command[0], F_OK) != 0 && errno == ENOENT) { /* as shells have it */
+    report_error("there is no script %s", o->command[0]);
+    return 127;
+  }
   args[0] = path;
   for (char **word = o->command; *word; word++) {
     if (count + 1 == ARGS) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "command.h"
+#include "progress.h"
 #include "report.h"
 #include "text.h"
 #include "verbs.h"
@@ -68,6 +69,7 @@ static int print_restored(void *ctx, const ckpt_item *item) {
 
 int verb_restore(const options *o) {
   ckpt *engine = NULL;
+  progress progress;
   restored r = {.o = o};
   ckpt_restore_options options = {.size = sizeof options,
                                   .uri = o->uri,
@@ -75,7 +77,8 @@ int verb_restore(const options *o) {
                                   .dir = o->dir,
                                   .flags = o->dry_run ? CKPT_DRY_RUN : 0};
   int code = EXIT_DONE;
-  int rc = command_open(&engine, o);
+  progress_begin_here(&progress, o->level < 0);
+  int rc = command_open_heard(&engine, o, progress_heard, &progress);
   if (rc == 0) rc = ckpt_restore(engine, &options, print_restored, &r);
   if (rc < 0)
     code = command_failed(engine, rc);

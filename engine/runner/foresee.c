@@ -1,5 +1,6 @@
 /* `sync`, and what it would do: --dry-run. */
 #include "command.h"
+#include "progress.h"
 #include "report.h"
 #include "start.h"
 #include "text.h"
@@ -54,10 +55,12 @@ static int take_foreseen(void *ctx, const ckpt_foreseen *u) {
 
 static int foresee(const options *o) {
   ckpt *engine = NULL;
+  progress progress;
   foresight f = {.json = o->json};
   ckpt_run_options options = start_options(o, NULL);
   int code = EXIT_DONE;
-  int rc = command_open(&engine, o);
+  progress_begin_here(&progress, o->level < 0);
+  int rc = command_open_heard(&engine, o, progress_heard, &progress);
   if (rc == 0) rc = ckpt_foresee(engine, &options, take_foreseen, &f);
   if (rc < 0) {
     code = command_failed(engine, rc);

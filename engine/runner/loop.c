@@ -7,14 +7,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "command.h"
 #include "processes.h"
-#include "progress.h"
 #include "question.h"
 #include "report.h"
 #include "start.h"
@@ -43,14 +41,7 @@ typedef struct loop {
   uint64_t seen;       /* signals that came, a bit each */
   bool deadline;       /* stop_at came before all was durable */
   bool stopped;        /* we stopped the job because a newer run writes */
-  progress progress;
 } loop;
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* Whoever signals us sends SIGKILL when the grace is over: what is left of it is for ending the
  * term and for the last line. */
@@ -80,14 +71,14 @@ static void preempt(loop *l) {
 }
 
 static void begin_grace(loop *l) {
-  double at = now_s() + patience(l->s->o->grace_s);
+  double at = clock_s() + patience(l->s->o->grace_s);
   if (at < l->stop_at) l->stop_at = at;
 }
 
 static void kill_child(loop *l, const char *why) {
   report_warning("%s: killing the job (process %d)", why, (int)l->s->sup.child);
   supervise_signal(&l->s->sup, SIGKILL);
-  l->lost_at = now_s() + 5;
+  l->lost_at = clock_s() + 5;
 }
 
 /* ---- signals ---- */
@@ -107,7 +98,7 @@ static void on_end_signal(loop *l, const struct signalfd_siginfo *info, bool aga
     if (child_lives(l))
       kill_child(l, "SIGINT came twice");
     else
-      l->stop_at = now_s();
+      l->stop_at = clock_s();
     return;
   }
   if (l->s->out.signal == 0) {
@@ -166,7 +157,7 @@ static void take_engine(loop *l) {
     /* Its descriptor may stay readable: without a pause we would turn in circles. */
     unsigned pause = l->failures < 6 ? 1u << l->failures : 60;
     report_error("the engine failed, trying again in %u s: %s", pause, ckpt_error(l->s->engine));
-    l->dispatch_at = now_s() + pause;
+    l->dispatch_at = clock_s() + pause;
     l->failures++;
     l->broken = rc;
   } else {
@@ -258,7 +249,7 @@ static void begin_sweep(loop *l) {
   if (list_rest(l, &rest)) {
     /* After a signal it may be one of these that saves: it has what is left of the grace. */
     double least = l->s->o->grace_s < 5 ? l->s->o->grace_s : 5;
-    l->kill_at = isinf(l->stop_at) ? now_s() + least : l->stop_at;
+    l->kill_at = isinf(l->stop_at) ? clock_s() + least : l->stop_at;
     l->phase = PHASE_SWEEPING;
     signal_rest(&rest, SIGTERM);
   } else {
@@ -273,10 +264,10 @@ static void sweep(loop *l) {
   if (l->kills == 0 && l->stop_at < l->kill_at) l->kill_at = l->stop_at;
   if (!list_rest(l, &rest)) {
     child_is_gone(l);
-  } else if (now_s() >= l->kill_at) {
+  } else if (clock_s() >= l->kill_at) {
     if (l->kills++ < ROUNDS) {
       signal_rest(&rest, SIGKILL);
-      l->kill_at = now_s() + 0.5; /* killed processes may have started others just before */
+      l->kill_at = clock_s() + 0.5; /* killed processes may have started others just before */
     } else {
       report_warning("%zu processes of the job do not end", rest.count);
       child_is_gone(l);
@@ -290,10 +281,10 @@ static void advance_running(loop *l) {
     if (l->s->out.signal || status_of(l).fenced) l->phase = PHASE_DRAINING;
   } else if (l->s->sup.ended) {
     begin_sweep(l);
-  } else if (now_s() >= l->lost_at) {
+  } else if (clock_s() >= l->lost_at) {
     report_warning("the job does not end, although it was killed");
     child_is_gone(l);
-  } else if (now_s() >= l->stop_at && isinf(l->lost_at)) {
+  } else if (clock_s() >= l->stop_at && isinf(l->lost_at)) {
     kill_child(l, "the grace is over");
   }
 }
@@ -303,26 +294,32 @@ static void advance_draining(loop *l) {
   ckpt_run_status status = status_of(l);
   bool saved = status.pending == 0 && status.settling == 0;
   /* Then what is no longer kept is removed; if the store makes that hard, the next run does it. */
-  if (saved && isinf(l->kept_at)) l->kept_at = now_s() + patience(l->s->o->grace_s);
-  if ((saved && (status.keeping == 0 || now_s() >= l->kept_at)) || status.fenced ||
+  if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + patience(l->s->o->grace_s);
+  if ((saved && (status.keeping == 0 || clock_s() >= l->kept_at)) || status.fenced ||
       l->failures >= FAILURES) {
     l->phase = PHASE_OVER;
-  } else if (now_s() >= l->stop_at) {
+  } else if (clock_s() >= l->stop_at) {
     l->deadline = !saved;
     l->phase = PHASE_OVER;
   }
 }
 
+/* Where a checkpoint was seen, whatever became of it, its name is not what is wrong. */
+static bool knows_none(const ckpt_run_status *s) {
+  return s->unmatched > 0 && s->committed + s->pending + s->settling + s->dropped + s->retired +
+                                     s->failed + s->unproven + s->skipped ==
+                                 0;
+}
+
 static void check_unmatched(loop *l) {
   ckpt_run_status status = status_of(l);
   l->unmatched_at = INFINITY;
-  if (status.unmatched > 0 && status.committed + status.pending + status.settling == 0)
-    report_unmatched(&status);
+  if (knows_none(&status)) report_unmatched(&status);
 }
 
 static void advance(loop *l) {
   phase before;
-  if (now_s() >= l->unmatched_at) check_unmatched(l);
+  if (clock_s() >= l->unmatched_at) check_unmatched(l);
   do {
     before = l->phase;
     if (l->phase == PHASE_RUNNING)
@@ -337,13 +334,13 @@ static void advance(loop *l) {
 /* ---- waiting ---- */
 
 static int timeout_ms(const loop *l) {
-  double at = earlier(earlier(l->unmatched_at, l->dispatch_at), l->progress.next_at);
+  double at = earlier(earlier(l->unmatched_at, l->dispatch_at), l->s->progress.next_at);
   if (l->phase == PHASE_SWEEPING) at = earlier(at, l->kill_at);
   if (l->phase == PHASE_DRAINING) at = earlier(at, earlier(l->stop_at, l->kept_at));
   /* Once the child was killed, its own end is what is waited for. */
   if (l->phase == PHASE_RUNNING) at = earlier(at, isinf(l->lost_at) ? l->stop_at : l->lost_at);
   if (isinf(at)) return -1;
-  double left = (at - now_s()) * 1000;
+  double left = (at - clock_s()) * 1000;
   return left <= 0 ? 0 : left > 1e8 ? 100000000 : (int)left + 1;
 }
 
@@ -364,22 +361,14 @@ static void wait_once(loop *l) {
     if (rc != 0) report_warning("results of the job are no longer taken: %s", strerror(-rc));
   }
   take_signals(l);
-  if (isinf(l->dispatch_at) || now_s() >= l->dispatch_at) take_engine(l);
-  progress_look(&l->progress, l->s->run, now_s());
-}
-
-static void begin_progress(loop *l) {
-  struct winsize size = {0};
-  bool terminal = isatty(STDERR_FILENO);
-  if (terminal) ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
-  progress_begin(&l->progress, l->s->o->level < 0, terminal, size.ws_col);
+  if (isinf(l->dispatch_at) || clock_s() >= l->dispatch_at) take_engine(l);
+  progress_look(&l->s->progress, l->s->run, clock_s());
 }
 
 static void run_loop(loop *l) {
   enum { UNMATCHED_S = 45 };
   l->stop_at = l->kill_at = l->lost_at = l->kept_at = l->dispatch_at = INFINITY;
-  l->unmatched_at = now_s() + UNMATCHED_S;
-  begin_progress(l);
+  l->unmatched_at = clock_s() + UNMATCHED_S;
   take_engine(l);
   if (l->s->o->verb == VERB_SYNC) { /* whoever wrote this is gone: what is there is all */
     notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT, .clean = true});
@@ -406,7 +395,7 @@ static void decide_sync(loop *l) {
 static int finish(loop *l) {
   session *s = l->s;
   outcome_take(&s->out, s->run);
-  if (s->out.status.committed == 0 && s->out.status.unmatched > 0) report_unmatched(&s->out.status);
+  if (knows_none(&s->out.status)) report_unmatched(&s->out.status);
   if (s->o->verb == VERB_SYNC)
     decide_sync(l);
   else

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 int process_read(pid_t pid, process *out) {
   char path[64], text[1024];
@@ -115,20 +116,14 @@ int process_signal(pid_t pid, uint64_t start, int signo) {
   return rc;
 }
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Waits until the descriptors in `fds` are done (each is then -1) or the time is over; returns how
  * many are left. */
 static size_t wait_for(struct pollfd *fds, size_t count, double seconds) {
-  double until = now_s() + seconds;
+  double until = clock_s() + seconds;
   for (;;) {
     size_t left = 0;
     for (size_t i = 0; i < count; i++) left += fds[i].fd >= 0;
-    double rest = until - now_s();
+    double rest = until - clock_s();
     if (left == 0 || rest <= 0) return left;
     if (poll(fds, count, (int)(rest * 1000) + 1) < 0 && errno != EINTR) return left;
     for (size_t i = 0; i < count; i++) {

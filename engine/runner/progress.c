@@ -3,7 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "clock.h"
 #include "report.h"
 #include "text.h"
 
@@ -12,6 +15,13 @@ static const double patience = 1, redraw = 0.25, line_every = 30;
 
 void progress_begin(progress *p, bool quiet, bool terminal, int columns) {
   *p = (progress){.quiet = quiet, .terminal = terminal, .columns = columns, .next_at = INFINITY};
+}
+
+void progress_begin_here(progress *p, bool quiet) {
+  struct winsize size = {0};
+  bool terminal = isatty(STDERR_FILENO);
+  if (terminal) ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+  progress_begin(p, quiet, terminal, size.ws_col);
 }
 
 /* ---- what moves ---- */
@@ -51,8 +61,14 @@ static void measure(progress *p, uint64_t done, double now) {
 
 /* ---- the line ---- */
 
+static const char *doing(const char *what) {
+  if (!what) return "saving ";
+  if (strcmp(what, "restore") == 0) return "restoring ";
+  return strcmp(what, "verify") == 0 ? "verifying " : "checking ";
+}
+
 static void write_line(FILE *f, const progress *p, const progress_sum *s) {
-  fputs("saving ", f);
+  fputs(doing(s->what), f);
   text_plain(f, s->name ? s->name : "?");
   if (s->begun > 1) fprintf(f, " and %u more", s->begun - 1);
   fputs(": ", f);
@@ -123,24 +139,47 @@ static void stop(progress *p) {
   p->next_at = INFINITY;
 }
 
-void progress_look(progress *p, ckpt_run *run, double now) {
-  sums s = {0};
-  if (p->quiet || (p->moving && now < p->next_at)) return;
-  ckpt_run_pending(run, take, &s);
-  s.sum.name = s.name;
-  s.sum.waits_for = s.waits_for;
-  if (s.sum.begun == 0) {
+static bool is_due(const progress *p, double now) {
+  return !p->quiet && (!p->moving || now >= p->next_at);
+}
+
+static void follow(progress *p, const progress_sum *sum, double now) {
+  if (sum->begun == 0) {
     stop(p);
   } else if (!p->moving) {
     p->moving = true;
     p->begin_at = p->done_at = now;
-    p->done = s.sum.done;
+    p->done = sum->done;
     p->next_at = now + (p->terminal ? patience : line_every);
   } else {
-    measure(p, s.sum.done, now);
-    show(p, &s.sum);
+    measure(p, sum->done, now);
+    show(p, sum);
     p->next_at = now + (p->terminal ? redraw : line_every);
   }
+}
+
+/* The end of a checkpoint takes its line away at once: what is said of it comes next, and may go to
+ * the same terminal by stdout. */
+void progress_take(progress *p, const ckpt_progress *told, double now) {
+  progress_sum sum = {.what = told->what,
+                      .begun = told->over ? 0 : 1,
+                      .name = told->unit,
+                      .done = told->bytes,
+                      .total = told->total};
+  if (told->over || is_due(p, now)) follow(p, &sum, now);
+}
+
+void progress_heard(void *ctx, const ckpt_progress *told) {
+  progress_take(ctx, told, clock_s());
+}
+
+void progress_look(progress *p, ckpt_run *run, double now) {
+  sums s = {0};
+  if (!is_due(p, now)) return;
+  ckpt_run_pending(run, take, &s);
+  s.sum.name = s.name;
+  s.sum.waits_for = s.waits_for;
+  follow(p, &s.sum, now);
   free(s.name);
   free(s.waits_for);
 }

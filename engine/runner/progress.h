@@ -1,4 +1,4 @@
-/* progress: how far the transfers of a run are, for the one who watches.
+/* progress: how far the transfers of a run, or of a call that blocks, are, for the one who watches.
  *
  * On a terminal one line that is drawn anew, at most four times a second; elsewhere a line every 30
  * seconds. Only while something moves: with nothing to show there is no wake-up. */
@@ -24,13 +24,21 @@ typedef struct progress {
 
 /* `terminal`: stderr is one. */
 void progress_begin(progress *p, bool quiet, bool terminal, int columns);
+/* The same with what stderr is. */
+void progress_begin_here(progress *p, bool quiet);
 
 /* To be called when something happened, and at next_at. `now`: monotonic seconds. Draws, or says a
  * line, if it is time, and sets next_at. */
 void progress_look(progress *p, ckpt_run *run, double now);
 
-/* What has moved, for progress_look() and tests of it. */
+/* What the engine tells while a call of it blocks. */
+void progress_take(progress *p, const ckpt_progress *told, double now);
+/* The same as a ckpt_progress_fn: `ctx` is a progress, which only the blocking call uses then. */
+void progress_heard(void *ctx, const ckpt_progress *told);
+
+/* What has moved, for the above and tests of it. */
 typedef struct progress_sum {
+  const char *what;        /* "restore", ... (ckpt_progress); NULL: it is saved */
   unsigned begun, waiting; /* checkpoints */
   const char *name;        /* the first that moves, or NULL */
   const char *waits_for;   /* why the first that does not is waiting, or NULL */

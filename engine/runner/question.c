@@ -22,10 +22,41 @@ typedef struct waited {
   bool found;
 } waited;
 
-/* A unit is named by its path, or by its own name. */
+/* A unit is named by its path, or by its own name; the path may begin outside of the directory. */
 static bool is_named(const char *unit, const char *name) {
   const char *slash = strrchr(unit, '/');
-  return strcmp(unit, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
+  size_t len = strlen(name), tail = strlen(unit);
+  bool whole = len > tail && name[len - tail - 1] == '/' && strcmp(name + len - tail, unit) == 0;
+  return whole || strcmp(unit, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
+}
+
+static bool is_one_of(const char *cause, const char *const *list) {
+  while (*list && strcmp(*list, cause) != 0) list++;
+  return *list != NULL;
+}
+
+/* What is not pending need not be durable: it may be unknown, or left alone. Where the tree is
+ * polled, it may be there and not have been listed yet. */
+static void judge_named(ckpt_run *run, const char *name, FILE *out) {
+  static const char *const over[] = {"committed",   "dropped",     "deleted", "skipped",
+                                     "null-marker", "temp-marker", "let-go",  NULL};
+  static const char *const soon[] = {"not-watched", "open",     "not-quiet", "waiting",
+                                     "uploading",   "retrying", NULL};
+  const char *cause = "", *text = "";
+  ckpt_event look = {.size = sizeof look, .kind = CKPT_EVENT_LIST};
+  if (ckpt_run_why(run, name, NULL, NULL, &cause, &text) < 0) {
+    fputs("failed: it is not known what became of it\n", out);
+  } else if (is_one_of(cause, over)) {
+    fputs("done\n", out);
+  } else {
+    bool waits = is_one_of(cause, soon);
+    fputs(waits ? "waiting: " : "failed: ", out);
+    text_plain(out, name);
+    fputs(": ", out);
+    text_plain(out, text);
+    fputc('\n', out);
+    if (waits) ckpt_notify(run, &look, NULL); /* one that fails is made up for by the next poll */
+  }
 }
 
 static void take_pending(void *ctx, const ckpt_pending *p) {
@@ -50,7 +81,9 @@ static const char *answer_wait(ckpt_run *run, const char *name, FILE *out) {
   bool whole = fclose(w.out) == 0;
   bool waiting = s.pending + s.settling > 0 && !s.fenced && (w.found || !name);
   bool failed = w.found || (!name && s.newest_status != CKPT_OK) || s.fenced;
-  if (whole && rc >= 0) {
+  if (whole && rc >= 0 && name && !w.found && !s.fenced) {
+    judge_named(run, name, out);
+  } else if (whole && rc >= 0) {
     fputs(waiting ? "waiting: " : failed ? "failed: " : "done", out);
     if (waiting || failed) fputs(*text ? text : ckpt_status_name(s.newest_status), out);
     fputc('\n', out);

@@ -72,7 +72,9 @@ static int open_run(session *s) {
   ckpt_options engine = {.size = sizeof engine,
                          .log_level = report_log_level(),
                          .log = report_log,
-                         .flags = o->policy_in_process ? CKPT_POLICY_IN_PROCESS : 0};
+                         .flags = o->policy_in_process ? CKPT_POLICY_IN_PROCESS : 0,
+                         .progress = progress_heard,
+                         .progress_ctx = &s->progress};
   int rc = ckpt_open(&s->engine, &engine);
   if (rc < 0) return failed(s, "cannot start the engine", rc);
   char *command = o->command ? joined(o->command) : NULL;
@@ -248,6 +250,7 @@ int session_start(session *s, const options *o) {
   ckpt_prepared prepared = {.size = sizeof prepared};
   *s = (session){.o = o};
   s->out.text = s->error;
+  progress_begin_here(&s->progress, o->level < 0);
   supervise_init(&s->sup);
   int rc = o->verb == VERB_SYNC ? check_directory(s) : 0;
   if (rc == 0) rc = open_run(s);

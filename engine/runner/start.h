@@ -7,6 +7,7 @@
 #include "listener.h"
 #include "options.h"
 #include "outcome.h"
+#include "progress.h"
 #include "supervise.h"
 
 typedef struct session {
@@ -16,8 +17,9 @@ typedef struct session {
   supervisor sup;
   listener *listener;
   outcome out;
-  uint32_t found;   /* complete checkpoints that were there at the start */
-  char error[1024]; /* what out.text points to */
+  progress progress; /* of the restore at the start, then of the run */
+  uint32_t found;    /* complete checkpoints that were there at the start */
+  char error[1024];  /* what out.text points to */
 } session;
 
 /* What the engine is told of a run; the strings are those of `o`. `command` may be NULL. */

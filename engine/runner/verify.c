@@ -1,5 +1,6 @@
 /* `verify`: every byte of one checkpoint, or of all, is read and compared. */
 #include "command.h"
+#include "progress.h"
 #include "report.h"
 #include "text.h"
 #include "verbs.h"
@@ -41,9 +42,11 @@ static int print_verified(void *ctx, const ckpt_verified *v) {
 
 int verb_verify(const options *o) {
   ckpt *engine = NULL;
+  progress progress;
   verified all = {.json = o->json};
   int code = EXIT_DONE;
-  int rc = command_open(&engine, o);
+  progress_begin_here(&progress, o->level < 0);
+  int rc = command_open_heard(&engine, o, progress_heard, &progress);
   if (rc == 0) {
     rc = ckpt_verify(engine, o->uri, o->name, print_verified, &all);
     /* Each bad one has had its line already. */

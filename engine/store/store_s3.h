@@ -39,7 +39,8 @@ typedef struct s3_store {
   char bucket[64];
   char prefix[URI_MAX]; /* of the URI, as it stands in the bucket: "" or "a/b" */
   pthread_mutex_t mutex;
-  credentials who; /* under mutex: the region may turn out to be another one, keys expire */
+  credentials who;  /* under mutex: the region may turn out to be another one, keys expire */
+  unsigned changes; /* of them so far; under mutex */
 } s3_store;
 
 /* ---- keys ---- */
@@ -80,6 +81,7 @@ typedef struct s3_call {
   err trouble; /* it could not even be sent */
   int64_t begun;
   bool moved, renewed; /* the region was corrected, the credentials were read again */
+  unsigned changes;    /* of the store's credentials when this was signed */
   atomic_int stop;     /* s3_end() */
   buf url, lines;      /* lines: of the signature */
   char md5[64], payload[72];

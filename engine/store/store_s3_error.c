@@ -101,6 +101,9 @@ int s3_refused(const s3_call *c, err *e) {
     return err_set(e, c->trouble.code, "%s s3://%s%s%.400s%s: %.400s", c->r.verb, bucket, slash,
                    c->r.path, tries, c->trouble.text);
   struct meaning m = meaning_of(c);
+  if (c->answer.status == 400 && strcmp(c->r.method, "HEAD") == 0) /* it has no room for a word */
+    m = (struct meaning){.rc = ERR_ACCESS,
+                         .hint = "have the credentials expired, or is the region another one?"};
   if (!http_header(&c->answer, "x-amz-request-id", id, sizeof id) || !is_word(id)) id[0] = 0;
   return err_set(e, m.rc, "%s s3://%s%s%.400s%s: the server answered %d%s%s%s%s%s%s", c->r.verb,
                  bucket, slash, c->r.path, tries, c->answer.status, *c->code ? " " : "", c->code,

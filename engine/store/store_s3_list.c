@@ -11,11 +11,21 @@ enum { KEYS_MAX = 4 << 20 }; /* of one listing: bounded memory */
 int s3_exists(store *base, err *e) {
   s3_store *s = (s3_store *)base;
   s3_page page;
-  int rc = s3_page_get(s, s->prefix, false, 1, NULL, &page, e);
-  if (rc == 0 && page.count == 0)
+  char *next = NULL;
+  bool found = false;
+  int rc;
+  do { /* a page may be empty and not the last */
+    rc = s3_page_get(s, s->prefix, false, 1, next, &page, e);
+    found = page.count > 0;
+    free(next);
+    next = page.next;
+    page.next = NULL;
+    s3_page_free(&page);
+  } while (rc == 0 && !found && next);
+  free(next);
+  if (rc == 0 && !found)
     rc = err_set(e, ERR_NOSTORE, "nothing is at s3://%s%s%s yet", s->bucket, *s->prefix ? "/" : "",
                  s->prefix);
-  s3_page_free(&page);
   return rc;
 }
 

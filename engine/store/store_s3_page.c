@@ -17,7 +17,7 @@ void s3_page_free(s3_page *p) {
 typedef struct reading {
   s3_page *page;
   s3_entry open; /* the entry whose elements come just now */
-  bool encoded, truncated, failed;
+  bool seen, encoded, truncated, failed;
   char *next;
 } reading;
 
@@ -46,6 +46,7 @@ static int end_entry(reading *r, bool is_prefix) {
 static int on_element(void *ctx, const char *path, const char *text) {
   reading *r = ctx;
   if (strncmp(path, "ListBucketResult", 16) != 0) return 0;
+  r->seen = true;
   path += 16;
   if (!text) {
     if (strcmp(path, "/Contents") == 0) return end_entry(r, false);
@@ -87,6 +88,8 @@ static int read_page(reading *r, const buf *body, const char *what, err *e) {
   int rc = xml_walk(body->data ? body->data : "", body->len, what, on_element, r, e);
   if (rc == ERR_NOMEM) return err_set(e, rc, "%s: no memory for a listing", what);
   if (rc < 0) return rc;
+  /* What a gateway says in good XML is no empty bucket. */
+  if (!r->seen) return err_set(e, ERR_FORMAT, "%s: the answer is no listing", what);
   for (size_t i = 0; r->encoded && i < r->page->count; i++) decode(r->page->entries[i].path);
   if (r->truncated && (!r->next || !*r->next))
     return err_set(e, ERR_FORMAT, "%s: there is more, and the server does not say from where",
@@ -122,6 +125,8 @@ int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, con
             e);
   reading r = {.page = out};
   if (rc == 0) rc = read_page(&r, &c.answer.body, what, e);
+  if (rc == 0 && next && out->next && strcmp(out->next, next) == 0)
+    rc = err_set(e, ERR_FORMAT, "%s: the server goes on from the same place again", what);
   free(r.open.path);
   free(r.next);
   s3_end(&c);

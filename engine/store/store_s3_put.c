@@ -145,7 +145,9 @@ static int run_round(s3_store *s, const char *key, racer *racers, err *e) {
   }
   for (int i = 0; i < RACERS; i++) {
     err why = {0};
-    if (racers[i].rc == 0) racers[i].rc = put_finish(&racers[i].put, &why);
+    /* One that fails for another reason than the race ends it: each of the others would try for as
+     * long again, one after the other. */
+    if (racers[i].rc == 0 && first.code == 0) racers[i].rc = put_finish(&racers[i].put, &why);
     s3_end(&racers[i].put.call);
     bool lost = racers[i].rc == ERR_EXISTS || racers[i].rc == ERR_CONFLICT;
     if (racers[i].rc < 0 && !lost && first.code == 0) first = why;
@@ -161,7 +163,8 @@ static int run_round(s3_store *s, const char *key, racer *racers, err *e) {
   else
     rc = check_winner(s, path, racers, e);
   int gone = s3_remove(&s->base, key, rc == 0 ? e : NULL);
-  return rc < 0 ? rc : gone;
+  /* Who may not delete (--no-delete) leaves the object there: it lies where the store's own go. */
+  return rc < 0 ? rc : gone == ERR_ACCESS ? 0 : gone;
 }
 
 int s3_race(store *base, err *e) {

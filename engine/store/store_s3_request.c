@@ -184,6 +184,7 @@ static void send_it(s3_call *c) {
   prepare_answer(c);
   pthread_mutex_lock(&s->mutex);
   who = s->who;
+  c->changes = s->changes;
   pthread_mutex_unlock(&s->mutex);
   int rc = sign(c, &who, &c->trouble);
   c->sent = (http_request){.method = c->r.method,
@@ -280,10 +281,19 @@ static bool other_region(s3_call *c) {
   if (!good_region(region)) return false;
   s3_store *s = c->s;
   pthread_mutex_lock(&s->mutex);
-  c->moved = strcmp(s->who.region, region) != 0;
+  bool other = strcmp(s->who.region, region) != 0;
+  /* Of many that were under way the first one corrects it, and all are sent again. */
+  c->moved = other || s->changes != c->changes;
+  s->changes += other;
   memcpy(s->who.region, region, sizeof region);
   pthread_mutex_unlock(&s->mutex);
   return c->moved;
+}
+
+/* The answer to a HEAD has no body, so no word in it: an expired token is a bare 400 there. */
+static bool says_nothing(const s3_call *c) {
+  int status = c->answer.status;
+  return strcmp(c->r.method, "HEAD") == 0 && (status == 400 || status == 403);
 }
 
 /* Keys that are lent for some hours may stand anew in their file. */
@@ -291,7 +301,7 @@ static bool fresh_keys(s3_call *c) {
   static const char *const codes[] = {"ExpiredToken", "TokenRefreshRequired", "InvalidToken", NULL};
   credentials now;
   s3_store *s = c->s;
-  if (c->renewed || c->trouble.code || !one_of(c->code, codes)) return false;
+  if (c->renewed || c->trouble.code || (!one_of(c->code, codes) && !says_nothing(c))) return false;
   c->renewed = true;
   if (credentials_find(s->base.io, &now, NULL) < 0) return false;
   pthread_mutex_lock(&s->mutex);
@@ -299,6 +309,8 @@ static bool fresh_keys(s3_call *c) {
   memcpy(s->who.access, now.access, sizeof now.access);
   memcpy(s->who.secret, now.secret, sizeof now.secret);
   memcpy(s->who.token, now.token, sizeof now.token);
+  s->changes += other;
+  other = s->changes != c->changes; /* another request may have found them first */
   pthread_mutex_unlock(&s->mutex);
   credentials_forget(&now);
   return other;

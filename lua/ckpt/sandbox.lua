@@ -9,8 +9,8 @@
 -- luacheck: globals string table
 local guard = ...
 
-local error, getmetatable, ipairs, next, rawget, select, tostring, type, unpack =
-  error, getmetatable, ipairs, next, rawget, select, tostring, type, unpack
+local error, getmetatable, ipairs, next, rawget, select, tonumber, tostring, type, unpack =
+  error, getmetatable, ipairs, next, rawget, select, tonumber, tostring, type, unpack
 local find, format, gmatch, gsub, match, rep =
   string.find, string.format, string.gmatch, string.gsub, string.match, string.rep
 local insert, remove = table.insert, table.remove
@@ -81,9 +81,11 @@ end
 
 -- ---- tables ----
 
--- In Lua, each step is counted; in C one call could move half a million rows.
+-- In Lua, each step is counted; in C one call could move half a million rows, or go down to a place
+-- of "-2147483648": C takes a text for a number, too.
 function table.insert(t, ...)
   local pos, v = ...
+  if type(pos) == "string" then pos = tonumber(pos) end
   if select("#", ...) ~= 2 or type(t) ~= "table" or type(pos) ~= "number" then
     return insert(t, ...)
   end
@@ -92,6 +94,7 @@ function table.insert(t, ...)
 end
 
 function table.remove(t, pos)
+  if type(pos) == "string" then pos = tonumber(pos) end
   if pos == nil or type(t) ~= "table" or type(pos) ~= "number" then return remove(t) end
   local n = #t
   if pos < 1 or pos > n then return nil end

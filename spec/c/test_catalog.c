@@ -120,7 +120,8 @@ static void what_a_callback_returns_ends_the_walk_and_is_passed_through(void **s
   char into[4096];
   snprintf(into, sizeof into, "%s/new", t.w->out);
   seen all = {.stop_at = 2, .stop = 7};
-  assert_int_equal(catalog_restore(world_io(), NULL, NULL, t.uri, NULL, into, note, &all, &e), 7);
+  assert_int_equal(catalog_restore(world_io(), NULL, NULL, NULL, t.uri, NULL, into, note, &all, &e),
+                   7);
   assert_string_equal(all.text, ":last.ckpt.~8 exp/a:ckpt-3");
   assert_false(path_exists(tmpdir_path(into, ".ckpt-restore")));
   drop_target(&t);
@@ -166,9 +167,9 @@ static void no_place_and_no_log_are_told_apart(void **state) {
                    ERR_NOENT);
   catalog_drop(&pick);
   assert_int_equal(catalog_each(world_io(), NULL, tmpdir_path(w->dir, "root"), note, &all, &e), 0);
-  assert_int_equal(
-      catalog_verify(world_io(), NULL, NULL, tmpdir_path(w->dir, "root"), NULL, NULL, NULL, &e),
-      ERR_NOENT);
+  assert_int_equal(catalog_verify(world_io(), NULL, NULL, NULL, tmpdir_path(w->dir, "root"), NULL,
+                                  NULL, NULL, &e),
+                   ERR_NOENT);
   assert_int_equal(all.count, 0);
   world_free(w);
 }
@@ -252,10 +253,10 @@ static void a_copy_of_a_checkpoint_is_found_verified_and_restored_anywhere(void 
     copy_out(&t, keys[i], copy);
     seen all = {0}, told = {0};
     must_find(copy, i == 2 ? "ckpt-3" : names[i], i == 0 ? 2 : i == 1 ? 3 : 6, false);
-    assert_int_equal(catalog_verify(world_io(), NULL, t.w->pool, copy, NULL, count_bad, &all, &e),
-                     0);
+    assert_int_equal(
+        catalog_verify(world_io(), NULL, t.w->pool, NULL, copy, NULL, count_bad, &all, &e), 0);
     assert_int_equal(all.count, 1);
-    if (catalog_restore(world_io(), NULL, t.w->pool, copy, NULL, into, note, &told, &e) < 0)
+    if (catalog_restore(world_io(), NULL, t.w->pool, NULL, copy, NULL, into, note, &told, &e) < 0)
       fail_msg("%s", e.text);
     assert_int_equal(told.count, 1);
     assert_true(path_exists(tmpdir_path(into, names[i])));
@@ -265,11 +266,12 @@ static void a_copy_of_a_checkpoint_is_found_verified_and_restored_anywhere(void 
     snprintf(data, sizeof data, "%s/%s", copy, i == 0 ? "model.bin" : names[i]);
     write_pattern(data, 70001, 77);
     all = (seen){0};
-    assert_int_equal(catalog_verify(world_io(), NULL, t.w->pool, copy, NULL, count_bad, &all, &e),
-                     1);
+    assert_int_equal(
+        catalog_verify(world_io(), NULL, t.w->pool, NULL, copy, NULL, count_bad, &all, &e), 1);
     snprintf(into, sizeof into, "%s/other-%d", t.w->dir, i);
-    assert_int_equal(catalog_restore(world_io(), NULL, t.w->pool, copy, NULL, into, NULL, NULL, &e),
-                     ERR_CORRUPT);
+    assert_int_equal(
+        catalog_restore(world_io(), NULL, t.w->pool, NULL, copy, NULL, into, NULL, NULL, &e),
+        ERR_CORRUPT);
     assert_int_equal(count_entries(into), 0);
   }
   drop_target(&t);
@@ -279,7 +281,7 @@ static void a_copy_of_a_checkpoint_is_found_verified_and_restored_anywhere(void 
 
 static int restore_to(const target *t, const char *where, const char *name, const char *into,
                       seen *told, err *e) {
-  return catalog_restore(world_io(), NULL, t->w->pool, where, name, into, note, told, e);
+  return catalog_restore(world_io(), NULL, t->w->pool, NULL, where, name, into, note, told, e);
 }
 
 static void the_newest_of_each_group_is_restored_into_its_own_path(void **state) {
@@ -357,8 +359,8 @@ struct second {
 static int restore_again(void *ctx, store *s, const catalog_item *item, err *e) {
   struct second *second = ctx;
   (void)s, (void)item, (void)e;
-  second->rc = catalog_restore(world_io(), NULL, NULL, second->t->uri, "checkpoint-2", second->into,
-                               NULL, NULL, &second->e);
+  second->rc = catalog_restore(world_io(), NULL, NULL, NULL, second->t->uri, "checkpoint-2",
+                               second->into, NULL, NULL, &second->e);
   return 0;
 }
 
@@ -369,8 +371,8 @@ static void of_two_restores_into_one_directory_the_second_is_told_to_wait(void *
   snprintf(into, sizeof into, "%s/into", t.w->out);
   struct second second = {.t = &t, .into = into};
   err e = {0};
-  int rc = catalog_restore(world_io(), NULL, t.w->pool, t.uri, "last.ckpt", into, restore_again,
-                           &second, &e);
+  int rc = catalog_restore(world_io(), NULL, t.w->pool, NULL, t.uri, "last.ckpt", into,
+                           restore_again, &second, &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_int_equal(second.rc, ERR_HELD);
   assert_non_null(strstr(second.e.text, into));
@@ -397,7 +399,7 @@ static void what_a_dead_restore_left_is_no_hindrance_and_goes(void **state) {
 
 static int verify(const target *t, const char *name, seen *all, err *e) {
   *all = (seen){.stop_at = all->stop_at, .stop = all->stop};
-  return catalog_verify(world_io(), NULL, t->w->pool, t->uri, name, count_bad, all, e);
+  return catalog_verify(world_io(), NULL, t->w->pool, NULL, t->uri, name, count_bad, all, e);
 }
 
 static void change(const target *t, const char *key, int how) {
@@ -500,11 +502,13 @@ static void a_log_of_garbage_or_of_a_newer_format_is_a_clear_error(void **state)
       assert_int_equal(store_put_text(w->env.store, key, cases[i].text, STORE_IF_ABSENT), 0);
       assert_int_equal(catalog_each(world_io(), NULL, where, note, &all, &e), cases[i].code);
       assert_non_null(strstr(e.text, "log"));
-      assert_int_equal(catalog_restore(world_io(), NULL, NULL, where, NULL, into, note, &all, &e),
-                       cases[i].code);
+      assert_int_equal(
+          catalog_restore(world_io(), NULL, NULL, NULL, where, NULL, into, note, &all, &e),
+          cases[i].code);
       assert_int_equal(count_entries(into), 0);
-      assert_int_equal(catalog_verify(world_io(), NULL, NULL, where, NULL, count_bad, &all, &e),
-                       cases[i].code);
+      assert_int_equal(
+          catalog_verify(world_io(), NULL, NULL, NULL, where, NULL, count_bad, &all, &e),
+          cases[i].code);
       catalog_pick pick;
       if (!deep) assert_int_equal(catalog_find(world_io(), NULL, where, &pick, &e), cases[i].code);
       if (!deep) catalog_drop(&pick);
@@ -566,15 +570,17 @@ static void what_is_dropped_is_neither_listed_found_restored_nor_verified(void *
   char *out = tmpdir_new();
   int count = 0;
   err e = {0};
-  rc = catalog_restore(world_io(), NULL, NULL, at(&t, "exp/a"), "ckpt-3", out, count_item, &count,
-                       &e);
+  rc = catalog_restore(world_io(), NULL, NULL, NULL, at(&t, "exp/a"), "ckpt-3", out, count_item,
+                       &count, &e);
   assert_int_equal(rc, ERR_NOENT);
-  rc = catalog_restore(world_io(), NULL, NULL, at(&t, "exp/a"), NULL, out, count_item, &count, &e);
+  rc = catalog_restore(world_io(), NULL, NULL, NULL, at(&t, "exp/a"), NULL, out, count_item, &count,
+                       &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_int_equal(count, 1);
   assert_true(path_exists(tmpdir_path(out, "checkpoint-2")));
   count = 0;
-  assert_int_equal(catalog_verify(world_io(), NULL, NULL, t.uri, NULL, no_verdict, &count, &e), 0);
+  assert_int_equal(
+      catalog_verify(world_io(), NULL, NULL, NULL, t.uri, NULL, no_verdict, &count, &e), 0);
   assert_int_equal(count, 4);
   tmpdir_remove(out);
   drop_target(&t);
@@ -594,7 +600,7 @@ static void a_restore_has_a_pin_while_it_reads_and_none_after(void **state) {
   char *out = tmpdir_new();
   err e = {0};
   const io *io = hooked_io(world_io(), "checkpoint-2/model.bin", 1, see_pins, &t);
-  int rc = catalog_restore(io, NULL, NULL, t.uri, "checkpoint-2", out, NULL, NULL, &e);
+  int rc = catalog_restore(io, NULL, NULL, NULL, t.uri, "checkpoint-2", out, NULL, NULL, &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_true(hook_ran());
   store_must_list(t.w->env.store, ".ckpt/pins", false, "");
@@ -614,7 +620,7 @@ static void what_is_dropped_just_now_is_passed_over_for_the_next(void **state) {
   char *out = tmpdir_new();
   err e = {0};
   const io *io = hooked_io(world_io(), ".ckpt/pins", 1, drop_it, &t);
-  int rc = catalog_restore(io, NULL, NULL, t.uri, NULL, out, NULL, NULL, &e);
+  int rc = catalog_restore(io, NULL, NULL, NULL, t.uri, NULL, out, NULL, NULL, &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_true(hook_ran());
   assert_true(path_exists(tmpdir_path(out, "last.ckpt")));
@@ -632,7 +638,7 @@ static void names_that_are_no_text_are_listed_found_and_restored(void **state) {
   save_in(w, "gr \xff%2F", "we\nird \xc3.ckpt", MATCH_FILE, 3);
   snprintf(where, sizeof where, "%s/root", w->dir);
   snprintf(into, sizeof into, "%s/into", w->dir);
-  if (catalog_restore(world_io(), NULL, NULL, where, NULL, into, note, &told, &e) < 0)
+  if (catalog_restore(world_io(), NULL, NULL, NULL, where, NULL, into, note, &told, &e) < 0)
     fail_msg("%s", e.text);
   assert_int_equal(told.count, 1);
   char made[4200], from[4200];

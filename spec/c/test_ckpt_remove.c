@@ -152,6 +152,16 @@ static void with_the_flag_everything_goes_in_every_group(void **state) {
   scene_free(s);
 }
 
+static void a_name_that_several_groups_have_removes_none_of_them(void **state) {
+  (void)state;
+  scene *s = scene_new();
+  make_unit(s->w, "exp/T1/checkpoint-1", MATCH_DIR, 1);
+  save_unit(s->w, s->group, "exp/T1/checkpoint-1", MATCH_DIR, 1);
+  assert_int_equal(remove_as(s, "checkpoint-1", -1, 0), CKPT_EINVAL);
+  assert_true(data_of(s, "checkpoint-1") && data_of(s, "exp/T1/checkpoint-1"));
+  scene_free(s);
+}
+
 static void a_name_that_is_nowhere_is_told(void **state) {
   (void)state;
   scene *s = scene_new();
@@ -316,6 +326,7 @@ int main(void) {
       cmocka_unit_test(the_newest_is_refused_without_the_flag_and_nothing_is_written),
       cmocka_unit_test(without_name_or_flag_nothing_live_goes),
       cmocka_unit_test(with_the_flag_everything_goes_in_every_group),
+      cmocka_unit_test(a_name_that_several_groups_have_removes_none_of_them),
       cmocka_unit_test(a_name_that_is_nowhere_is_told),
       cmocka_unit_test(a_dry_run_tells_the_same_and_changes_nothing),
       cmocka_unit_test(a_plan_without_a_policy_keeps_all_that_lives),

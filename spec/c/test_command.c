@@ -53,7 +53,7 @@ static void many_rows_are_kept_in_order(void **state) {
   (void)state;
   table t = {.heads = {"N"}, .left = 1};
   for (int i = 0; i < 200; i++) {
-    char number[8];
+    char number[16];
     snprintf(number, sizeof number, "%d", i);
     add(&t, number, NULL, NULL);
   }

@@ -693,7 +693,7 @@ static void second_try(tries *t) {
   t->second = job_for(t->w, t->log, "checkpoint-1", MATCH_DIR, 1, 0);
   t->second->keep = true;
   t->second->attempt = t->first->attempt;
-  t->second->attempt_stamp = t->first->attempt_stamp;
+  t->second->attempt_shape = t->first->attempt_shape;
   job_run(t->second);
   if (t->second->status != 0) fail_msg("%s", t->second->error.text);
   assert_int_equal(t->second->attempt, 0);
@@ -758,6 +758,21 @@ static void other_files_than_the_first_try_had_begin_a_new_attempt(void **state)
   unlink(tmpdir_path(t.w->root, "checkpoint-1/empty"));
   second_try(&t);
   assert_int_equal(runlog_view(t.log)->attempts[0].fate, RUNLOG_SWEPT);
+  tries_free(&t);
+}
+
+static void a_file_that_was_renamed_between_leaves_nothing_of_its_old_name(void **state) {
+  (void)state;
+  char from[512];
+  tries t = first_try(0, 2);
+  assert_true(store_holds(t.w->place.s, "checkpoint-1/model.bin"));
+  snprintf(from, sizeof from, "%s", tmpdir_path(t.w->root, "checkpoint-1/model.bin"));
+  assert_int_equal(rename(from, tmpdir_path(t.w->root, "checkpoint-1/pytorch.bin")), 0);
+  second_try(&t);
+  const runlog_state *st = runlog_view(t.log);
+  char key[512];
+  snprintf(key, sizeof key, "%s/model.bin", st->commits[0].dir);
+  assert_false(store_holds(t.w->place.s, key));
   tries_free(&t);
 }
 
@@ -839,6 +854,7 @@ int main(void) {
       cmocka_unit_test(another_manifest_gives_the_attempt_up),
       cmocka_unit_test(other_bytes_at_a_key_give_the_attempt_up),
       cmocka_unit_test(other_files_than_the_first_try_had_begin_a_new_attempt),
+      cmocka_unit_test(a_file_that_was_renamed_between_leaves_nothing_of_its_old_name),
       cmocka_unit_test(a_commit_that_only_the_next_try_can_see_is_made_once),
       cmocka_unit_test(a_job_that_is_left_writes_no_more_and_the_next_term_sweeps),
   };

@@ -58,8 +58,8 @@ static void nonsense_is_an_error(void **state) {
       "{\"format\":0,\"reader\":0,\"units\":[7],\"proven\":[],\"excludes\":[],\"markers\":[]}",
       "{\"format\":0,\"reader\":0,\"units\":[],\"proven\":[],\"excludes\":[],\"markers\":[]}",
       "{\"format\":0,\"reader\":0,\"units\":[\"*\"],\"proven\":[],\"excludes\":[],\"markers\":[1]}",
-      "{\"format\":0,\"reader\":0,\"units\":[\"%zz\"],\"proven\":[],\"excludes\":[],\"markers\":[]"
-      "}"};
+      ("{\"format\":0,\"reader\":0,\"units\":[\"%zz\"],\"proven\":[],\"excludes\":[],"
+       "\"markers\":[]}")};
   char *dir = tmpdir_new();
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     last_rules is;

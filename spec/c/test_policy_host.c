@@ -8,12 +8,12 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -259,26 +259,20 @@ static void it_is_under_the_filter_before_the_first_policy_runs(void **unused) {
   assert_int_equal(end(&h), 0);
 }
 
-/* Its input stays open: the parent died and another process holds the other end. */
-static void it_dies_with_its_parent(void **unused) {
+static void *start_one(void *to) {
+  *(helper *)to = start();
+  return NULL;
+}
+
+/* A host's threads come and go. */
+static void it_outlives_the_thread_that_started_it(void **unused) {
   (void)unused;
-  int pair[2], status;
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-  assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  helper h = {.fd = pair[0]};
-  pid_t parent = fork();
-  assert_true(parent >= 0);
-  if (parent == 0) {
-    if (fork() == 0) become(pair[1]);
-    pause();
-  }
-  assert_string_equal(load(&h, "a", good), "ok"); /* it has locked itself down by now */
-  kill(parent, SIGKILL);
-  assert_int_equal(waitpid(parent, &status, 0), parent);
-  pid_t orphan = waitpid(-1, &status, 0);
-  assert_true(orphan > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  close(pair[0]);
-  close(pair[1]);
+  helper h;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, start_one, &h), 0);
+  pthread_join(thread, NULL);
+  assert_string_equal(load(&h, "a", good), "ok");
+  assert_int_equal(end(&h), 0);
 }
 
 int main(void) {
@@ -290,7 +284,7 @@ int main(void) {
       cmocka_unit_test(an_empty_frame_and_a_large_one_of_junk_are_answered),
       cmocka_unit_test(it_forgets_the_environment_and_holds_no_file_of_its_parent),
       cmocka_unit_test(it_is_under_the_filter_before_the_first_policy_runs),
-      cmocka_unit_test(it_dies_with_its_parent),
+      cmocka_unit_test(it_outlives_the_thread_that_started_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,13 +198,13 @@ static void a_file_that_is_none_is_refused(void **state) {
   char path[4200];
   const char *names[] = {path, NULL};
   policy_options o = {.quiet_ns = -1, .names = names};
-  size_t len = (1 << 20) + 1;
+  size_t len = (256 << 10) + 1;
   char *much = malloc(len + 1);
   memset(much, ' ', len);
   much[len] = '\0';
   snprintf(path, sizeof path, "%s/much.lua", w->dir);
   write_file(path, much);
-  refuses(w, NULL, &o, ERR_LIMIT, "much.lua");
+  refuses(w, NULL, &o, ERR_INVAL, "much.lua is over 256 KiB");
   free(much);
   snprintf(path, sizeof path, "%s/bytes.lua", w->dir);
   write_file(path, "\x1bLJ\x02\xff\xfe");

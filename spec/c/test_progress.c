@@ -183,6 +183,97 @@ static void no_name_speaks_to_the_terminal(void **state) {
   assert_null(strpbrk(text, "\033\n\r"));
 }
 
+/* ---- calls that block ---- */
+
+static ckpt_progress told(uint64_t bytes, bool over) {
+  return (ckpt_progress){.size = sizeof(ckpt_progress),
+                         .what = "restore",
+                         .unit = "checkpoint-3",
+                         .bytes = bytes,
+                         .total = 1000 << 20,
+                         .over = over};
+}
+
+/* As the engine tells it: four times a second, 100 MiB/s, and the end. */
+static void restore_for(progress *p, double begin, double seconds) {
+  for (int i = 0; i * 0.25 < seconds; i++) {
+    ckpt_progress now = told((uint64_t)(i * 25) << 20, false);
+    progress_take(p, &now, begin + i * 0.25);
+  }
+  ckpt_progress end = told(1000 << 20, true);
+  progress_take(p, &end, begin + seconds);
+}
+
+static void a_call_that_blocks_is_drawn_until_it_ends(void **state) {
+  (void)state;
+  progress p;
+  progress_begin(&p, false, true, 120);
+  restore_for(&p, 50, 10);
+  const char *text = said();
+  int drawn = 0;
+  for (const char *at = text; (at = strstr(at, "restoring")); at++) drawn++;
+  assert_int_equal(drawn, 36);
+  assert_non_null(strstr(text, "ckpt-lua: restoring checkpoint-3: 500 MiB of 1000 MiB (50%), "));
+  assert_non_null(strstr(text, ", 100 MiB/s, 5 s left\r"));
+  assert_string_equal(text + strlen(text) - 4, "\r\033[K");
+  assert_true(isinf(p.next_at));
+  assert_int_equal(made.asked, 0);
+}
+
+static void one_that_is_quickly_over_draws_nothing(void **state) {
+  (void)state;
+  progress p;
+  progress_begin(&p, false, true, 120);
+  for (int i = 0; i < 20; i++) restore_for(&p, 50 + i, 0.9); /* each by itself */
+  assert_string_equal(said(), "");
+}
+
+static void without_a_terminal_it_has_a_line_every_30_seconds(void **state) {
+  (void)state;
+  progress p;
+  progress_begin(&p, false, false, 0);
+  restore_for(&p, 50, 29);
+  assert_string_equal(said(), "");
+  restore_for(&p, 100, 65);
+  const char *text = said();
+  int lines = 0;
+  for (const char *at = text; (at = strchr(at, '\n')); at++) lines++;
+  assert_int_equal(lines, 2);
+  assert_null(strchr(text, '\033'));
+}
+
+static void quiet_holds_for_them_too(void **state) {
+  (void)state;
+  progress p;
+  progress_begin(&p, true, true, 80);
+  restore_for(&p, 50, 100);
+  assert_string_equal(said(), "");
+}
+
+/* The restore at the start, then the saves of the run. */
+static void a_run_goes_on_where_its_restore_has_ended(void **state) {
+  (void)state;
+  progress p;
+  progress_begin(&p, false, true, 120);
+  restore_for(&p, 50, 3);
+  made.moves = true;
+  made.bytes = made.left = 8 << 20;
+  progress_look(&p, NULL, 53);
+  assert_true(p.next_at == 54);
+  made.left = 4 << 20;
+  progress_look(&p, NULL, 54);
+  assert_non_null(strstr(said(), "saving checkpoint-3: 4.0 MiB of 8.0 MiB (50%), 4.0 MiB/s, "));
+}
+
+static void each_thing_that_takes_time_has_its_word(void **state) {
+  (void)state;
+  progress p = {0};
+  progress_sum sum = {.begun = 1, .name = "a", .what = "verify"};
+  assert_string_equal(written(&p, &sum, 0), "verifying a: 0 B of 0 B");
+  sum.what = "check";
+  assert_string_equal(written(&p, &sum, 0), "checking a: 0 B of 0 B");
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
@@ -193,6 +284,12 @@ int main(void) {
       TEST(quiet_means_quiet),
       TEST(a_line_is_cut_between_characters),
       TEST(no_name_speaks_to_the_terminal),
+      TEST(a_call_that_blocks_is_drawn_until_it_ends),
+      TEST(one_that_is_quickly_over_draws_nothing),
+      TEST(without_a_terminal_it_has_a_line_every_30_seconds),
+      TEST(quiet_holds_for_them_too),
+      TEST(a_run_goes_on_where_its_restore_has_ended),
+      TEST(each_thing_that_takes_time_has_its_word),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

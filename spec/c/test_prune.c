@@ -49,7 +49,6 @@ static scene *scene_on(const char *scheme, const io *io) {
                      .log = s->log,
                      .limits = {.max_drop = 1},
                      .resumed = RUNLOG_NONE,
-                     .verified = RUNLOG_NONE,
                      .told = on_step,
                      .ctx = s};
   return s;

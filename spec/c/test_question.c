@@ -14,6 +14,8 @@ static struct {
   ckpt_run_status status;
   const char *pending; /* a unit that is not durable */
   char asked[64];
+  const char *cause; /* that `why` tells */
+  unsigned looks;
 } made;
 
 int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out) {
@@ -25,6 +27,19 @@ int ckpt_run_pending(ckpt_run *run, ckpt_pending_fn *fn, void *ctx) {
   (void)run;
   ckpt_pending p = {.size = sizeof p, .unit = made.pending, .reason = "uploading"};
   if (made.pending) fn(ctx, &p);
+  return 0;
+}
+int ckpt_run_why(ckpt_run *run, const char *name, ckpt_finding_fn *fn, void *ctx,
+                 const char **cause, const char **text) {
+  (void)run, (void)fn, (void)ctx;
+  snprintf(made.asked, sizeof made.asked, "%s", name);
+  *cause = made.cause;
+  *text = "because";
+  return 0;
+}
+int ckpt_notify(ckpt_run *run, const ckpt_event *event, uint64_t *job) {
+  (void)run, (void)job;
+  made.looks += event->kind == CKPT_EVENT_LIST;
   return 0;
 }
 const char *ckpt_status_name(int code) {
@@ -56,6 +71,7 @@ static const char *ask(const char *line) {
 static int set_up(void **state) {
   (void)state;
   memset(&made, 0, sizeof made);
+  made.cause = "committed";
   return 0;
 }
 
@@ -108,6 +124,33 @@ static void a_wait_is_done_when_nothing_is_pending(void **state) {
   assert_string_equal(ask("{\"$ckpt\":\"wait\",\"name\":\"point-3\"}"), "done\n");
 }
 
+static void a_wait_for_a_path_from_elsewhere_is_for_its_unit(void **state) {
+  (void)state;
+  made.status.pending = 1;
+  made.pending = "exp/checkpoint-3";
+  assert_memory_equal(ask("{\"$ckpt\":\"wait\",\"name\":\"/a/out/exp/checkpoint-3\"}"),
+                      "waiting: ", 9);
+}
+
+static void what_is_not_pending_is_done_only_if_it_is_saved_or_not_wanted(void **state) {
+  (void)state;
+  static const char line[] = "{\"$ckpt\":\"wait\",\"name\":\"checkpoint-3\"}";
+  static const char *const done[] = {"committed", "deleted", "skipped", "let-go"};
+  static const char *const failed[] = {"not-seen", "torn", "no-unit", "removed", "ambiguous"};
+  for (size_t i = 0; i < sizeof done / sizeof *done; i++) {
+    made.cause = done[i];
+    assert_string_equal(ask(line), "done\n");
+  }
+  for (size_t i = 0; i < sizeof failed / sizeof *failed; i++) {
+    made.cause = failed[i];
+    assert_string_equal(ask(line), "failed: checkpoint-3: because\n");
+  }
+  assert_int_equal(made.looks, 0);
+  made.cause = "not-watched"; /* it is there, and the next poll is still to come */
+  assert_string_equal(ask(line), "waiting: checkpoint-3: because\n");
+  assert_int_equal(made.looks, 1);
+}
+
 static void a_wait_fails_for_what_was_given_up(void **state) {
   (void)state;
   made.status.newest_status = CKPT_EACCESS;
@@ -128,6 +171,8 @@ int main(void) {
       TEST(why_gets_the_name_as_it_was),
       TEST(what_is_not_understood_has_a_reason_and_no_answer),
       TEST(a_wait_is_done_when_nothing_is_pending),
+      TEST(a_wait_for_a_path_from_elsewhere_is_for_its_unit),
+      TEST(what_is_not_pending_is_done_only_if_it_is_saved_or_not_wanted),
       TEST(a_wait_fails_for_what_was_given_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void with_keep_all_none_is_let_go_for_a_newer_one(void **state) {
   run_host_options(h)->keep_all = true;
   run_host_begin(h);
   for (int i = 1; i <= 3; i++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "step_%d.pt", i);
     write_file(run_host_dir(h, name), name);
   }

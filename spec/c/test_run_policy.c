@@ -214,6 +214,20 @@ static void what_a_policy_remembers_goes_with_the_commit_and_comes_back(void **s
   assert_string_equal(log->commits[log->commit_count - 1].reason, "number 2");
 }
 
+static void what_is_remembered_of_the_last_commit_comes_back_too(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, on_committed = function(e, m) m.last = e.checkpoint.name end,\n"
+           "  sync = function(e, m) return 'sync', 'after ' .. tostring(m.last) end }");
+  write_unit(h, "ckpt-1.pt");
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  run_host_close(h);
+  run_host_begin(h);
+  write_unit(h, "ckpt-2.pt");
+  run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
+  const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
+  assert_string_equal(log->commits[log->commit_count - 1].reason, "after ckpt-1.pt");
+}
+
 static void a_memory_that_cannot_be_read_is_an_empty_one(void **state) {
   run_host *h = *state;
   mkdir(run_host_store(h, ".ckpt"), 0755);
@@ -222,6 +236,90 @@ static void a_memory_that_cannot_be_read_is_an_empty_one(void **state) {
   write_unit(h, "ckpt-1.pt");
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
   assert_int_equal(run_host_status(h).fallbacks, 0);
+}
+
+/* ---- what it said holds ---- */
+
+static void what_is_let_go_without_a_queue_is_told_once_and_stays_so(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, queue = 'skip' }");
+  run_host_hold(h, true);
+  write_unit(h, "ckpt-1.pt");
+  run_host_held(h);
+  write_unit(h, "best.pt");
+  run_host_until(h, RUN_DROPPED, "best.pt");
+  run_host_for(h, 0.2);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  run_host_for(h, 0.3);
+  assert_int_equal(run_host_count(h, RUN_DROPPED, "best.pt"), 1);
+}
+
+static void what_is_let_go_when_time_is_short_does_not_come_back(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, queue = 'all',\n"
+           "  on_preempt = function(e) assert(e.grace == 7) return 'none' end }");
+  run_host_hold(h, true);
+  write_unit(h, "ckpt-1.pt");
+  run_host_held(h);
+  write_unit(h, "ckpt-2.pt");
+  run_host_for(h, 0.1);
+  assert_int_equal(run_preempt(run_host_run(h), 7, NULL), 0);
+  assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-2.pt"), 1);
+  run_host_for(h, 0.2);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  run_host_for(h, 0.3);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt");
+}
+
+static void after_an_abort_what_waits_is_let_go(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, queue='all', on_error = function() return 'abort' end }");
+  run_host_hold(h, true);
+  write_unit(h, "ckpt-1.pt");
+  run_host_held(h);
+  write_unit(h, "ckpt-2.pt");
+  run_host_for(h, 0.1);
+  run_host_fail_store(h, EIO);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  run_host_fail_store(h, 0);
+  run_host_for(h, 0.4);
+  assert_string_equal(run_host_commits(h), "");
+  assert_int_equal(run_host_count(h, RUN_FAILED, NULL), 1);
+  assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-2.pt"), 1);
+  assert_int_equal(run_host_status(h).pending, 0);
+}
+
+static void a_save_that_fails_loses_no_memory(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, sync = function(e, m) m.n = (m.n or 0) + 1\n"
+           "  return 'sync', 'number ' .. m.n end }");
+  run_host_fail_store(h, EIO);
+  write_unit(h, "ckpt-1.pt");
+  run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+  run_host_fail_store(h, 0);
+  run_host_skip(h, 5);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  assert_true(path_exists(run_host_store(h, ".ckpt/memory")));
+}
+
+static void a_memory_that_was_emptied_stays_empty(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, sync = function(e, m) local n = m.n or 0\n"
+           "  if m.n then m.n = nil else m.n = 1 end\n"
+           "  return 'sync', 'had ' .. n end }");
+  write_unit(h, "ckpt-1.pt");
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  write_unit(h, "ckpt-2.pt");
+  run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
+  run_host_close(h);
+  run_host_begin(h);
+  write_unit(h, "ckpt-3.pt");
+  run_host_until(h, RUN_COMMITTED, "ckpt-3.pt");
+  const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
+  assert_string_equal(log->commits[log->commit_count - 1].reason, "had 0");
 }
 
 /* ---- when it breaks ---- */
@@ -259,7 +357,13 @@ int main(void) {
       T(a_policy_may_try_a_permanent_error_again_but_not_for_ever),
       T(after_an_abort_nothing_is_saved_any_more),
       T(what_a_policy_remembers_goes_with_the_commit_and_comes_back),
+      T(what_is_remembered_of_the_last_commit_comes_back_too),
       T(a_memory_that_cannot_be_read_is_an_empty_one),
+      T(what_is_let_go_without_a_queue_is_told_once_and_stays_so),
+      T(what_is_let_go_when_time_is_short_does_not_come_back),
+      T(after_an_abort_what_waits_is_let_go),
+      T(a_save_that_fails_loses_no_memory),
+      T(a_memory_that_was_emptied_stays_empty),
       cmocka_unit_test(a_policy_that_fails_costs_a_warning_and_everything_is_saved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

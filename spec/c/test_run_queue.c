@@ -672,6 +672,19 @@ static void who_is_fenced_is_told_once_and_writes_no_more(void **state) {
   run_host_free(other);
 }
 
+static void the_first_save_of_a_group_renews_its_lease(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  make_dir(run_host_dir(h, "trial"));
+  hold_save_of(h, "trial/ckpt-1.pt");
+  assert_int_equal(unlink(run_host_store(h, "trial/.ckpt/lease")), 0);
+  run_host_skip(h, LEASE_RENEW_S + 1);
+  run_host_for(h, 0.2);
+  assert_true(path_exists(run_host_store(h, "trial/.ckpt/lease")));
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "trial/ckpt-1.pt");
+}
+
 static void a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run(void **state) {
   run_host *h = *state;
   run_host_begin(h);
@@ -722,6 +735,7 @@ int main(void) {
       TEST(a_save_that_waits_for_its_next_try_can_be_cancelled),
       cmocka_unit_test(whatever_a_trainer_does_commits_are_whole_and_the_last_content_is_one),
       TEST(who_is_fenced_is_told_once_and_writes_no_more),
+      TEST(the_first_save_of_a_group_renews_its_lease),
       TEST(a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run),
   };
   /* With SEED=number: that one alone, by that seed. */

@@ -359,6 +359,18 @@ static void the_region_that_the_server_names_is_taken_once(void **state) {
   store_close(s);
 }
 
+/* The answer to a HEAD cannot say that the keys have run out. */
+static void keys_that_ran_out_are_read_anew(void **state) {
+  store_object o;
+  setenv("AWS_SESSION_TOKEN", "old", 1);
+  store *s = proxied(state);
+  unsetenv("AWS_SESSION_TOKEN");
+  rules("1 HEAD /k status 400\n");
+  assert_int_equal(s->ops->head(s, "k", &o, NULL), ERR_NOENT);
+  assert_int_equal(asked("HEAD", "/k"), 2);
+  store_close(s);
+}
+
 /* ---- cancelling ---- */
 
 typedef struct canceller {
@@ -517,6 +529,7 @@ int main(void) {
       PROMISE(wrong_keys_are_told_and_never_shown),
       PROMISE(a_bucket_that_is_not_there_is_no_store),
       PROMISE(the_region_that_the_server_names_is_taken_once),
+      PROMISE(keys_that_ran_out_are_read_anew),
       PROMISE(a_cancel_ends_what_hangs),
       PROMISE(a_resumed_upload_sends_what_is_missing_only),
       PROMISE(what_is_there_already_is_compared_and_not_sent),

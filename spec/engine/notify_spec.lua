@@ -92,6 +92,22 @@ describe("notify", function()
     has(read(dir .. "/seen"), "checkpoint-1")
   end)
 
+  it("does not call durable with --wait what is unknown, torn, or not polled yet", function()
+    start([[
+      mkdir out/.new; echo w >out/.new/model.bin; mv out/.new out/checkpoint-1
+      "$CKPT" notify checkpoint="$PWD/out/checkpoint-1" --wait; echo $? >told
+      ls store >seen
+      printf 'PK\003\004torn' >out/torn.pt
+      for name in torn.pt checkpoint-9; do
+        "$CKPT" notify checkpoint=$name --wait; echo $?
+      done >told.bad]],
+      "--poll")
+    assert.are.equal(0, finish(), read(dir .. "/run.txt"))
+    assert.are.equal("0\n", read(dir .. "/told"))
+    has(read(dir .. "/seen"), "checkpoint-1")
+    assert.are.equal("1\n1\n", read(dir .. "/told.bad"))
+  end)
+
   it("has code 4 where no run is alive, and says how to name one", function()
     local text, code = ckpt("notify a=1")
     assert.are.equal(4, code)
@@ -199,14 +215,22 @@ describe("exec", function()
     sh("mkdir -p '" .. dir .. "/lib'")
     write(dir .. "/lib/ckpt-script", '#!/bin/sh\nprintf "<%s>" "$@"; exit 7\n')
     sh("chmod +x '" .. dir .. "/lib/ckpt-script'")
+    write(dir .. "/x.lua", "")
     local text, code = sh(("cd '%s' && CKPT_LIBEXEC=lib '%s' exec x.lua --json '' 'a b'"):format(
       dir, CKPT))
     assert.are.equal("<x.lua><--json><><a b>", text)
     assert.are.equal(7, code)
   end)
 
+  it("has code 127 and names the script if that is not there", function()
+    local text, code = sh(("'%s' exec /nowhere/x.lua"):format(CKPT))
+    assert.are.equal(127, code)
+    has(text, "/nowhere/x.lua")
+  end)
+
   it("has code 127 and names the place if the program is not there", function()
-    local text, code = sh(("CKPT_LIBEXEC=/nowhere '%s' exec x.lua"):format(CKPT))
+    write(dir .. "/x.lua", "")
+    local text, code = sh(("cd '%s' && CKPT_LIBEXEC=/nowhere '%s' exec x.lua"):format(dir, CKPT))
     assert.are.equal(127, code)
     has(text, "/nowhere/ckpt-script")
     has(text, "CKPT_LIBEXEC")

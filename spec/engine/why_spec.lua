@@ -142,7 +142,7 @@ kill $holder
     sh(("mkdir '%s/other'"):format(dir))
     has(is("other-store", "checkpoint-9", "--dir out --to other").text, "store")
     sh(("rm -rf '%s/out/checkpoint-9'"):format(dir))
-    has(is("committed", "checkpoint-9").text, "in the store")
+    has(is("committed", "checkpoint-9").text, " since ")
   end)
 
   it("names the condition of a policy that fails", function()

@@ -121,6 +121,18 @@ describe("a policy in a run", function()
     assert.is_truthy(support.read(dir .. "/out/checkpoint-7/.null_marker"))
   end)
 
+  it("lets no temporary one go that was there before, or is named and not saved yet", function()
+    sh("mkdir out/checkpoint-5; echo mine >out/checkpoint-5/w; touch out/checkpoint-5/.temp_marker")
+    support.write(dir .. "/job.sh", ([[
+      mkdir out/checkpoint-6; touch out/checkpoint-6/.temp_marker; echo w >out/checkpoint-6/w
+      '%s' notify checkpoint=checkpoint-6
+      sleep 0.5]]):format(CKPT))
+    local text, code = run()
+    assert.are.equal(0, code, text)
+    assert.are.equal("checkpoint-6", committed())
+    assert.is_truthy(support.read(dir .. "/out/checkpoint-5/w"))
+  end)
+
   it("that loops for ever costs a warning, and everything is saved", function()
     policy("loop", [[
       local function forever() while true do end end

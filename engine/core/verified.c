@@ -1,0 +1,58 @@
+#include "verified.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { TEXT_MAX = 4096 };
+
+static int key_of(const char *prefix, char key[STORE_KEY_MAX], err *e) {
+  int n = snprintf(key, STORE_KEY_MAX, "%s%s.ckpt/verified", prefix, *prefix ? "/" : "");
+  return n < STORE_KEY_MAX ? 0 : err_set(e, ERR_LIMIT, "%s: the store's name is too long", prefix);
+}
+
+static int parse(const buf *text, const char *key, uint64_t *out, err *e) {
+  json_t *value = NULL;
+  int64_t commit = -1;
+  int rc = js_parse(text->data ? text->data : "", text->len, key, &value, NULL);
+  if (rc == 0) rc = js_get_int(value, "commit", key, &commit, NULL);
+  json_decref(value);
+  if (rc == 0 && commit >= 0) {
+    *out = (uint64_t)commit;
+    return 0;
+  }
+  return err_set(e, ERR_FORMAT,
+                 "%s does not name a checkpoint: the last one that verified may be any (ckpt-lua "
+                 "verify writes it anew once it is removed)",
+                 key);
+}
+
+int verified_read(store *s, const char *prefix, uint64_t *out, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  err why = {0};
+  *out = RUNLOG_NONE;
+  int rc = key_of(prefix, key, e);
+  if (rc < 0) return rc;
+  buf_init(&text, TEXT_MAX);
+  rc = s->ops->get(s, key, &text, &why);
+  if (rc == 0)
+    rc = parse(&text, key, out, e);
+  else if (rc == ERR_NOENT)
+    rc = 0;
+  else
+    rc = err_set(e, rc, "%s", why.text);
+  buf_free(&text);
+  return rc;
+}
+
+int verified_note(store *s, const char *prefix, uint64_t commit, err *e) {
+  char key[STORE_KEY_MAX], text[64];
+  uint64_t known = RUNLOG_NONE;
+  int rc = verified_read(s, prefix, &known, e);
+  if (rc < 0 || (known != RUNLOG_NONE && known >= commit)) return rc;
+  rc = key_of(prefix, key, e);
+  if (rc < 0) return rc;
+  int len = snprintf(text, sizeof text, "{\"format\":%d,\"commit\":%" PRIu64 "}\n", RUNLOG_FORMAT,
+                     commit);
+  return s->ops->put(s, key, text, (size_t)len, STORE_REPLACE, e);
+}
