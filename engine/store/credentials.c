@@ -278,14 +278,14 @@ static int check_endpoint(credentials *c, err *e) {
                  "endpoint_url) has to be http://HOST[:PORT] or https://HOST[:PORT]");
 }
 
-/* "BUCKET.HOST" is no name where the host is an address, and seldom one where it has a port. */
+/* "BUCKET.HOST" is no name where the host is an address, and seldom one at an endpoint of one's
+ * own: the common clients take the path there too. */
 static bool wants_path(const char *endpoint, bool virtual_asked) {
   const char *host = strstr(endpoint, "://");
   if (!host) return false;
   host += 3;
-  size_t name = strcspn(host, ":/");
-  bool address = *host == '[' || strspn(host, "0123456789.") == name;
-  return address || (host[name] == ':' && !virtual_asked);
+  bool address = *host == '[' || strspn(host, "0123456789.") == strcspn(host, ":/");
+  return address || (!virtual_asked && !strstr(host, ".amazonaws.com"));
 }
 
 static int set_style(credentials *c, const reader *keys, const reader *config, err *e) {

@@ -20,7 +20,7 @@ typedef struct credentials {
   char endpoint[1024]; /* "http://127.0.0.1:9000"; "": AWS itself */
   char ca_file[1024];  /* AWS_CA_BUNDLE; "": the system's */
   bool path_style;     /* AWS_S3_ADDRESSING_STYLE or the profile's s3 addressing_style is "path"; or
-                          the endpoint is an address, or has a port ("virtual" wins over a port). A
+                          the endpoint is an address, or is not AWS's own ("virtual" wins over that). A
                           bucket with a dot in its name needs it, too: the store knows */
   bool anonymous;
 } credentials;

@@ -189,14 +189,16 @@ static void the_style_is_path_where_a_bucket_cannot_be_in_the_host(void **unused
                {"", "path", true},
                {"", "virtual", false},
                {"", "auto", false},
-               {"https://s3.example.com", "", false},
+               {"https://s3.example.com", "", true},
+               {"https://s3.example.com", "virtual", false},
+               {"https://s3.eu-west-1.amazonaws.com", "", false},
                {"https://s3.example.com", "path", true},
                {"https://s3.example.com:9000", "", true},
                {"https://s3.example.com:9000", "virtual", false},
                {"http://127.0.0.1", "", true},
                {"http://127.0.0.1:9000", "virtual", true},
                {"http://[::1]:9000", "virtual", true},
-               {"https://gw.example.com/s3", "", false},
+               {"https://gw.example.com/s3", "virtual", false},
                {"https://gw.example.com:1/s3", "auto", true}};
   env_keys();
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -246,7 +248,7 @@ static void nested_settings_are_those_of_s3_alone(void **unused) {
   (void)unused;
   env_keys();
   config_file("[default]\ndynamodb =\n  endpoint_url = http://no\n  addressing_style = path\n"
-              "s3 =\n  endpoint_url = http://yes\nregion = r\n");
+              "s3 =\n  endpoint_url = http://yes\n  addressing_style = virtual\nregion = r\n");
   found("AKENV", "senv", "");
   assert_string_equal(c.endpoint, "http://yes");
   assert_string_equal(c.region, "r");
