@@ -73,6 +73,9 @@ tell "$((listed != 1))" "one checkpoint is listed ($listed)"
   diff -r "$out/checkpoint-1" "$S3_DIR/restored/checkpoint-1" >>"$S3_DIR/why"
 tell $? "and it is restored as it was"
 
+# What the slow way still holds of cut requests has to arrive first: a part that comes after its upload
+# was given up is litter, which a later clean-up takes.
+sleep 5
 AWS_ENDPOINT_URL=$direct "${run[@]}" true >"$S3_DIR/log" 2>&1
 rc=$?
 sed 's/^/# /' "$S3_DIR/log"
@@ -80,7 +83,8 @@ rm -rf "$S3_DIR/restored"
 "$CKPT" restore s3://ckpt-test/run --dir "$S3_DIR/restored" >"$S3_DIR/why" 2>&1 &&
   diff -r "$out/checkpoint-2" "$S3_DIR/restored/checkpoint-2" >>"$S3_DIR/why"
 tell $((rc + $?)) "the next run saves the one that was under way"
-left=$(find "$S3_DATA/.sgwtmp" -type f | wc -l)
+# Uploads, not files: what a cut request left half received is the server's own affair.
+left=$(find "$S3_DATA/.sgwtmp/multipart" -mindepth 2 -maxdepth 2 -type d | wc -l)
 tell "$((left > 0))" "and takes the parts of the first try away ($left left)"
 echo "1..$tests"
 exit $((failures > 0))
