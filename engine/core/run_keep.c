@@ -161,10 +161,7 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
     return err_set(e, ERR_NOMEM, "ask what is kept: out of memory");
   }
   size_t count = retention_items(state, items);
-  char *before = g->memory;
-  bool chosen =
-      policy_select(r->policy, POLICY_KEEP, g->group.prefix, items, count, &g->memory, k->kept);
-  if (g->memory != before) g->memory_changed = true;
+  bool chosen = run_policy_select(r, g, POLICY_KEEP, items, count, k->kept);
   for (size_t i = 0; chosen && i < count; i++)
     if (!k->kept[i].keep)
       k->wishes[k->wish_count++] =

@@ -162,13 +162,11 @@ static bool outlived(const local_list *l, size_t i) {
 void run_local_sweep(run *r, run_group *g) {
   local_list l;
   if (r->closing || r->keep_all || !policy_has(r->policy, POLICY_KEEP_LOCAL)) return;
-  char *before = g->memory;
-  if (list_durable(r, g, &l) && policy_select(r->policy, POLICY_KEEP_LOCAL, g->group.prefix,
-                                              l.items, l.count, &g->memory, l.kept))
+  if (list_durable(r, g, &l) &&
+      run_policy_select(r, g, POLICY_KEEP_LOCAL, l.items, l.count, l.kept))
     for (size_t i = 0; i < l.count; i++)
       if (!l.kept[i].keep && outlived(&l, i))
         removal_begin(r, l.units[i], l.units[i]->stamp, l.kept[i].reason);
-  if (g->memory != before) g->memory_changed = true;
   list_free(&l);
 }
 

@@ -60,6 +60,14 @@ static void note_memory(run_group *g, const char *before) {
   if (g->memory != before) g->memory_changed = true;
 }
 
+bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
+                       size_t count, policy_kept *kept) {
+  char *before = g->memory;
+  bool chosen = policy_select(r->policy, hook, g->group.prefix, items, count, &g->memory, kept);
+  note_memory(g, before);
+  return chosen;
+}
+
 /* ---- decisions ---- */
 
 static void core_skips(decision *want, const char *reason) {
@@ -68,7 +76,12 @@ static void core_skips(decision *want, const char *reason) {
   snprintf(want->reason, sizeof want->reason, "%s", reason);
 }
 
-static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit) {
+/* What a policy is shown costs some reading of files: only where one has to be asked. */
+static bool is_asked(const policy *p) {
+  return policy_has(p, POLICY_READY) || policy_has(p, POLICY_SYNC) || policy_has(p, POLICY_QUEUE);
+}
+
+static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit, unit_sort sort) {
   char warning[POLICY_REASON_MAX] = "";
   names n;
   policy_facts f;
@@ -77,7 +90,7 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit)
   names_take(r, u, &n);
   group_facts(r, u->group, event, &f);
   f.unit = unit;
-  f.kind = run_sort_name(run_unit_sort(r, u->path, u->kind));
+  f.kind = run_sort_name(sort);
   f.names = (const char *const *)n.at;
   f.name_count = n.count;
   f.metrics = metrics;
@@ -98,8 +111,10 @@ static void decide(run *r, run_unit *u, const char *event, const detect_unit *un
     core_skips(&u->want, TRAIL_SAYS_TEMP);
   else if (r->preempted && r->rest == POLICY_REST_NONE)
     core_skips(&u->want, "the policy wants nothing saved when time is short");
+  else if (is_asked(r->policy))
+    ask(r, u, event, unit, sort);
   else
-    ask(r, u, event, unit);
+    policy_decide(r->policy, &(policy_facts){.event = event, .unit = unit}, NULL, &u->want);
   /* That it has to be checked first is not for a policy to waive. */
   if (u->want.action == POLICY_SAVE) u->want.action = sound;
 }

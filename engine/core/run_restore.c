@@ -207,51 +207,25 @@ static bool stands_here(const survey *s, const char *group, const runlog_commit 
   return false;
 }
 
-/* Which live commits the policy wants; `index` says where in the log each one is. False: the
- * built-in answer, the newest of each kind, which was restored before. */
-static bool select_restores(run *r, run_group *g, policy_item *items, policy_kept *kept,
-                            size_t *index, size_t *count) {
-  const runlog_state *state = runlog_view(g->group.log);
-  for (size_t i = 0; i < state->commit_count; i++) {
-    const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE) continue;
-    index[*count] = i;
-    items[(*count)++] = (policy_item){.number = c->n,
-                                      .name = c->unit,
-                                      .dir = c->dir,
-                                      .step = c->step,
-                                      .time_ns = c->time_ns,
-                                      .files = c->files,
-                                      .bytes = c->bytes,
-                                      .metrics = c->metrics,
-                                      .newest = c == runlog_newest(state, NULL),
-                                      .durable = true};
-  }
-  char *before = g->memory;
-  bool chosen =
-      policy_select(r->policy, POLICY_RESTORE, g->group.prefix, items, *count, &g->memory, kept);
-  if (g->memory != before) g->memory_changed = true;
-  return chosen;
-}
-
 /* Only what is absent is brought back: what stands under its name has been judged already. Of
- * several generations of a name the newest has it. */
+ * several generations of a name the newest has it. Without an answer of a policy there is nothing
+ * to do: the newest of each kind was restored before. */
 static int restore_more(struct prepare *p, run_group *g, const survey *s, err *e) {
-  size_t room = runlog_view(g->group.log)->commit_count + 1, count = 0;
+  const runlog_state *state = runlog_view(g->group.log);
+  size_t room = state->commit_count + 1;
   policy_item *items = calloc(room, sizeof *items);
   policy_kept *kept = calloc(room, sizeof *kept);
-  size_t *index = calloc(room, sizeof *index);
-  int rc = items && kept && index ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
-  bool chosen = rc == 0 && select_restores(p->run, g, items, kept, index, &count);
+  int rc = items && kept ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
+  size_t count = rc == 0 ? retention_items(state, items) : 0;
+  bool chosen = rc == 0 && run_policy_select(p->run, g, POLICY_RESTORE, items, count, kept);
   for (size_t i = 0; chosen && rc == 0 && i < count; i++) {
-    const runlog_state *state = runlog_view(g->group.log);
-    const runlog_commit *c = &state->commits[index[i]];
+    state = runlog_view(g->group.log);
+    const runlog_commit *c = runlog_find_commit(state, items[i].number);
     if (!kept[i].keep || runlog_newest(state, c->unit) != c) continue;
     if (!stands_here(s, g->group.prefix, c)) rc = restore_or_put_back(p, s, g, c, e);
   }
   free(items);
   free(kept);
-  free(index);
   return rc;
 }
 

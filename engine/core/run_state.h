@@ -166,6 +166,9 @@ void run_policy_begun(run *r, run_group *g); /* a save begins: counts start anew
 policy_rest run_policy_rest(run *r);         /* at a preemption */
 policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text, double *seconds);
 void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const char *text);
+/* policy_select() for a group of the run, with its memory. */
+bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
+                       size_t count, policy_kept *kept);
 char *run_policy_metrics(run *r, const run_unit *u); /* for its commit; malloced, or NULL */
 int run_memory_load(run *r, run_group *g, err *e);   /* blocks on the store, as the next one */
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
