@@ -42,9 +42,10 @@ static int check_store(run *r, const run_options *o, err *e) {
   s->single_writer = o->single_writer;
   s->cancel = &r->stop;
   if (!s->ops->race || o->single_writer) return 0;
-  char key[] = ".ckpt/log/00000000000000000000.json";
+  char key[STORE_KEY_MAX];
   store_object first;
-  if (s->ops->head(s, key, &first, NULL) == 0) return 0;
+  int rc = runlog_key_entry("", 0, key, e);
+  if (rc < 0 || s->ops->head(s, key, &first, NULL) == 0) return rc;
   return s->ops->race(s, e);
 }
 

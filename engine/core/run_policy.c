@@ -257,17 +257,14 @@ char *run_policy_metrics(run *r, const run_unit *u) {
 
 /* ---- what the policies remember ---- */
 
-static int memory_key(const char *prefix, char key[STORE_KEY_MAX], err *e) {
-  int n = snprintf(key, STORE_KEY_MAX, "%s%s.ckpt/memory", prefix, *prefix ? "/" : "");
-  return n < STORE_KEY_MAX ? 0 : err_set(e, ERR_LIMIT, "%s: the store's name is too long", prefix);
-}
+static const char memory_name[] = ".ckpt/memory";
 
 int run_memory_load(run *r, run_group *g, err *e) {
   char key[STORE_KEY_MAX];
   err why = {0};
   buf text;
   if (strcmp(policy_names(r->policy), "builtin") == 0 || g->memory) return 0;
-  int rc = memory_key(g->group.prefix, key, e);
+  int rc = runlog_join(g->group.prefix, memory_name, key, e);
   if (rc < 0) return rc;
   buf_init(&text, POLICY_MEMORY_MAX);
   rc = r->store->ops->get(r->store, key, &text, &why);
@@ -281,6 +278,6 @@ int run_memory_load(run *r, run_group *g, err *e) {
 
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e) {
   char key[STORE_KEY_MAX];
-  int rc = memory_key(prefix, key, e);
+  int rc = runlog_join(prefix, memory_name, key, e);
   return rc < 0 ? rc : s->ops->put(s, key, memory, strlen(memory), STORE_REPLACE, e);
 }

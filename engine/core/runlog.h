@@ -172,6 +172,10 @@ int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e);
 /* The place that it was opened at. */
 const char *runlog_prefix(const runlog *log);
 
+/* The key of what lies at a log's place: "<prefix>/<rest>". ERR_LIMIT if it is too long. */
+int runlog_join(const char *prefix, const char *rest, char out[STORE_KEY_MAX], err *e);
+/* That of its entry `n`. */
+int runlog_key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], err *e);
 /* Keys, for those who move the data: "<prefix>/<dir>", "<prefix>/.ckpt/staging/<n>". */
 int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e);
 int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_MAX], err *e);

@@ -44,7 +44,4 @@ void runlog_set(json_t *object, const char *key, json_t *value, int *bad);
 /* The entry into *out, or, if anything was `bad`, ERR_NOMEM. */
 int runlog_hand_over(json_t *entry, int bad, json_t **out, err *e);
 
-int runlog_join(const char *prefix, const char *rest, char out[STORE_KEY_MAX], err *e);
-int runlog_key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], err *e);
-
 #endif

@@ -5,10 +5,7 @@
 
 enum { TEXT_MAX = 4096 };
 
-static int key_of(const char *prefix, char key[STORE_KEY_MAX], err *e) {
-  int n = snprintf(key, STORE_KEY_MAX, "%s%s.ckpt/verified", prefix, *prefix ? "/" : "");
-  return n < STORE_KEY_MAX ? 0 : err_set(e, ERR_LIMIT, "%s: the store's name is too long", prefix);
-}
+static const char name[] = ".ckpt/verified";
 
 static int parse(const buf *text, const char *key, uint64_t *out, err *e) {
   json_t *value = NULL;
@@ -31,7 +28,7 @@ int verified_read(store *s, const char *prefix, uint64_t *out, err *e) {
   buf text;
   err why = {0};
   *out = RUNLOG_NONE;
-  int rc = key_of(prefix, key, e);
+  int rc = runlog_join(prefix, name, key, e);
   if (rc < 0) return rc;
   buf_init(&text, TEXT_MAX);
   rc = s->ops->get(s, key, &text, &why);
@@ -50,7 +47,7 @@ int verified_note(store *s, const char *prefix, uint64_t commit, err *e) {
   uint64_t known = RUNLOG_NONE;
   int rc = verified_read(s, prefix, &known, e);
   if (rc < 0 || (known != RUNLOG_NONE && known >= commit)) return rc;
-  rc = key_of(prefix, key, e);
+  rc = runlog_join(prefix, name, key, e);
   if (rc < 0) return rc;
   int len = snprintf(text, sizeof text, "{\"format\":%d,\"commit\":%" PRIu64 "}\n", RUNLOG_FORMAT,
                      commit);
