@@ -1,0 +1,128 @@
+/* Before anything is announced: is the unit there, whole, and still what was decided about? */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/detect.h"
+#include "core/settle.h"
+#include "core/snapshot.h"
+#include "core/stamp.h"
+#include "core/structure.h"
+#include "job_impl.h"
+
+static uint64_t mix(uint64_t h, const char *text) {
+  for (; *text; text++) h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211); /* FNV-1a */
+  return (h ^ 256) * UINT64_C(1099511628211);
+}
+
+/* Other than a stamp, it changes with a name: what was sent under the old one must not be taken up.
+ */
+static uint64_t shape_of(const tree *t) {
+  uint64_t h = UINT64_C(14695981039346656037);
+  for (size_t i = 0; i < t->count; i++) {
+    const tree_file *f = &t->files[i];
+    h = mix(h, f->name) ^ (uint64_t)f->type;
+    if (f->type == MANIFEST_FILE) h ^= stamp_of_file(f->size, f->mtime_ns, f->inode);
+    if (f->target) h = mix(h, f->target);
+  }
+  return h;
+}
+
+/* Lists the unit, and waits until a later write would show in its times. */
+int job_look(job_work *w, err *e) {
+  const job_env *env = w->env;
+  const plan *p = &w->job->plan;
+  int rc = tree_scan(env->io, env->root, p->unit, p->kind, env->rules, &w->source, e);
+  if (rc < 0) return rc;
+  w->from = &w->source;
+  w->shape = shape_of(&w->source);
+  if (w->job->stamp && w->job->stamp != tree_stamp(&w->source))
+    return err_set(e, ERR_RETIRED, "%s was written again before it was read", p->unit);
+  int64_t wait = tree_racy_ns(&w->source, env->io->now(env->io, IO_WALL));
+  if (wait > 0) env->io->sleep(env->io, wait);
+  w->twice = tree_from_future(&w->source, env->io->now(env->io, IO_WALL));
+  atomic_store(&w->job->total, w->source.bytes);
+  return 0;
+}
+
+/* The newest commit of the unit's kind. */
+static const runlog_commit *newest_of_kind(const runlog_state *state, const char *unit) {
+  for (size_t i = state->commit_count; i-- > 0;)
+    if (state->commits[i].life == RUNLOG_LIVE && detect_same_series(state->commits[i].unit, unit))
+      return &state->commits[i];
+  return NULL;
+}
+
+/* Of a commit whose manifest is deleted only the time is known: what is saved anew has no file from
+ * before it. */
+static bool has_older_file(const tree *t, const runlog_commit *c) {
+  for (size_t i = 0; i < t->count; i++)
+    if (t->files[i].type == MANIFEST_FILE && t->files[i].mtime_ns < c->time_ns) return true;
+  return false;
+}
+
+static bool shares_a_file(const tree *t, const manifest *m) {
+  for (size_t i = 0; i < t->count; i++) {
+    const tree_file *f = &t->files[i];
+    const manifest_entry *then = manifest_find(m, f->name);
+    if (f->type == MANIFEST_FILE && f->size > 0 && then && then->size == f->size &&
+        then->mtime_ns == f->mtime_ns)
+      return true;
+  }
+  return false;
+}
+
+/* An older checkpoint into which something was written later (the results of an evaluation, say) is
+ * no newer checkpoint: committed again, it would be the one that a restart resumes from. It is told
+ * by a file that did not change; a checkpoint that is saved anew has none. */
+int job_check_touched(job_work *w, err *e) {
+  job *j = w->job;
+  char key[STORE_KEY_MAX];
+  manifest then = {0};
+  const runlog_state *state = runlog_view(j->log);
+  const runlog_commit *mine = runlog_newest_ever(state, job_unit(j));
+  const runlog_commit *last = newest_of_kind(state, job_unit(j));
+  if (!mine || !last || mine == last || mine->step == MATCH_NO_STEP || last->step <= mine->step)
+    return 0;
+  int rc = runlog_key_dir(j->log, mine->dir, key, e);
+  if (rc < 0) return rc;
+  /* One that cannot be read is no reason not to save. */
+  if (mine->life == RUNLOG_DELETED) {
+    j->touched = has_older_file(&w->source, mine);
+  } else {
+    if (settle_read_manifest(w->env->store, key, &then, NULL) < 0) return 0;
+    j->touched = shares_a_file(&w->source, &then);
+    manifest_free(&then);
+  }
+  if (!j->touched) return 0;
+  j->commit = mine->n;
+  return err_set(e, ERR_RETIRED,
+                 "%s was added to after %s was committed: what was committed of it stands",
+                 j->plan.unit, last->unit);
+}
+
+int job_prove(job_work *w, err *e) {
+  const plan *p = &w->job->plan;
+  structure found;
+  char why[256] = "";
+  int rc = structure_of_unit(w->env->io, w->env->root, p->unit, p->kind, w->env->rules, &found, why,
+                             sizeof why, e);
+  if (rc < 0) return rc == ERR_NOENT ? err_set(e, ERR_RETIRED, "%s vanished", p->unit) : rc;
+  if (found == STRUCTURE_SOUND) return 0;
+  w->job->unproven = true;
+  return err_set(e, ERR_RETIRED, "%s: %s", p->unit,
+                 found == STRUCTURE_TORN ? why : "nothing proves that it is whole");
+}
+
+int job_snapshot(job_work *w, err *e) {
+  const job_env *env = w->env;
+  char name[32];
+  snprintf(name, sizeof name, "%llu", (unsigned long long)w->job->id);
+  int rc = fs_join(w->snapshot, env->staging, name, e);
+  if (rc == 0)
+    rc = snapshot_take(env->io, env->root, w->job->plan.unit, env->rules, &w->source, w->snapshot,
+                       w->twice, &w->job->cancel, &w->copy, e);
+  if (rc < 0) return rc;
+  w->from = &w->copy;
+  w->twice = false; /* nobody writes to the copy */
+  return 0;
+}
