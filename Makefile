@@ -20,19 +20,23 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-LIB_SRC := $(wildcard $(patsubst %,engine/%/*.c,base prims store core) engine/*.c)
+# libarchive ends its process when memory runs out: it lives in a helper, never in the library.
+ARCHIVE_SRC := engine/prims/tar.c $(wildcard engine/archive/*.c)
+LIB_SRC := $(filter-out $(ARCHIVE_SRC),$(wildcard $(patsubst %,engine/%/*.c,base prims store core) engine/*.c))
 RUNNER_SRC := $(wildcard engine/runner/*.c)
 SPEC_SRC := $(wildcard spec/c/*.c)
+FUZZ_SRC := $(wildcard spec/fuzz/*.c)
+SIM_SRC := $(wildcard spec/sim/*.c)
 # The sandbox: what its two forms share (a program, a module), and each one's own part.
 POLICY_OWN := engine/lua/policy_host.c engine/lua/policy_entry.c
 POLICY_SRC := $(filter-out $(POLICY_OWN),$(wildcard engine/lua/policy_*.c))
 LIBEXEC := $(patsubst %,$(BUILD)/%,libexec/ckpt-policy libexec/ckpt-policy.so libexec/ckpt-script \
-  lua/ckpt/core.so)
-SRC := $(LIB_SRC) $(RUNNER_SRC) $(wildcard engine/lua/*.c) $(SPEC_SRC)
+  libexec/ckpt-archive lua/ckpt/core.so)
+SRC := $(LIB_SRC) $(ARCHIVE_SRC) $(RUNNER_SRC) $(wildcard engine/lua/*.c) $(SPEC_SRC) $(FUZZ_SRC) $(SIM_SRC)
 
 obj = $(1:%.c=$(BUILD)/%.o)
 TEST_SRC := $(filter spec/c/test_%,$(SPEC_SRC))
-TESTS := $(TEST_SRC:%.c=$(BUILD)/%)
+TESTS := $(TEST_SRC:%.c=$(BUILD)/%) $(BUILD)/spec/fuzz/replay
 SPECS := $(sort $(shell find spec -name '*_spec.lua' -o -name '*_spec.sh'))
 LUA := $(wildcard lua policies examples spec)
 # What runs: all, or those that ONLY picks.
@@ -51,7 +55,7 @@ SAN := $(if $(SANITIZE),-DCKPT_SANITIZED -fsanitize=$(SANITIZE) -fno-sanitize-re
 CFLAGS := -O2 -g
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(CFLAGS) $(SAN)
 
-.PHONY: all setup help test test-c check asan tsan valgrind demo test-hostile test-kill test-crash test-crash-s3 test-grace clean servers FORCE
+.PHONY: test-net all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim clean servers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -111,6 +115,11 @@ $(BUILD)/libexec/ckpt-policy.so: $(BUILD)/engine/lua/policy_entry.o $(BUILD)/pol
 	@mkdir -p $(@D) && echo "link $@"
 	$(Q)$(CC) -shared $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(SAN) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
 
+$(BUILD)/libexec/ckpt-archive: $(call obj,$(ARCHIVE_SRC) engine/lua/policy_lockdown.c \
+    $(patsubst %,engine/base/%.c,bundle err))
+	@mkdir -p $(@D) && echo "link $@"
+	$(Q)$(CC) $(SAN) -o $@ $(filter %.o,$^) -larchive
+
 # For trusted Lua: the program behind `ckpt-lua exec`, and `require "ckpt.core"` of any LuaJIT, which
 # brings its own lua_*.
 $(BUILD)/libexec/ckpt-script: $(patsubst %,$(BUILD)/engine/lua/%.o,script lua_ckpt lua_engine) \
@@ -132,6 +141,19 @@ $(BUILD)/spec/c/test_%: $(BUILD)/spec/c/test_%.o \
 	@echo "link $@"
 	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) -lcmocka $(LIBS) $(LUA_LIBS)
 
+$(BUILD)/spec/c/test_tar: $(BUILD)/engine/prims/tar.o
+$(BUILD)/spec/c/test_tar: private LIBS += -larchive
+
+# The targets of make fuzz: `replay` feeds them with their corpus, libFuzzer's main() with anything.
+# What asks an S3 server gets its answers from the input.
+FUZZ_WRAP := $(patsubst %,-Wl$(comma)--wrap=http_%,open close start wait done do)
+FUZZ_OBJ := $(call obj,$(filter-out %/replay.c %/fuzz.c,$(FUZZ_SRC)) engine/prims/tar.c)
+$(BUILD)/spec/fuzz/replay $(BUILD)/spec/fuzz/fuzz: $(BUILD)/spec/fuzz/%: $(BUILD)/spec/fuzz/%.o $(FUZZ_OBJ) \
+    $(BUILD)/runner.a $(BUILD)/policy.a $(BUILD)/libckpt.a
+	@echo "link $@"
+	$(Q)$(CC) $(if $(filter %/fuzz,$@),$(subst fuzzer-no-link,fuzzer,$(SAN)),$(SAN)) $(FUZZ_WRAP) \
+	  -o $@ $(filter %.o %.a,$^) $(LIBS) $(LUA_LIBS) -larchive
+
 -include $(patsubst %.o,%.d,$(call obj,$(SRC)))
 
 # --- tests: the last line is "N passed, N failed, N skipped" --------------------------------
@@ -141,12 +163,12 @@ TEST_ENV = CKPT_LUA=$(abspath $(RUNNER)) CKPT_BUILD=$(abspath $(BUILD)) SANITIZE
   $(if $(filter build,$(BUILD)),,CKPT_POLICIES=$(CURDIR)/policies)
 
 ## test: all tests
-test: all $(TESTS) servers
+test: all $(TESTS) $(BUILD)/sim/sim servers
 	@$(TEST_ENV) spec/run $(call only,$(TESTS) $(SPECS))
 
 # What a spec needs and no package has. Where it cannot be had, those specs are skipped.
 servers: | setup
-	@$(if $(filter no,$(SETUP)),:,spec/servers/versitygw.sh install || :)
+	@$(if $(filter no,$(SETUP)),:,for s in versitygw toxiproxy; do spec/servers/$$s.sh install || :; done)
 
 ## test-c: the C tests alone
 test-c: $(TESTS) $(LIBEXEC)
@@ -166,18 +188,35 @@ tsan:
 	@TSAN_OPTIONS=die_after_fork=0$(patsubst %,:suppressions=%,$(wildcard $(CURDIR)/spec/tsan.supp)) \
 	  $(FIXED_MAP) $(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread CFLAGS='-O1 -g' test-c
 
-## valgrind: the C tests under valgrind
-valgrind: export TEST_WRAP := valgrind -q --error-exitcode=99 --leak-check=full --track-fds=no
-valgrind: test-c
+## valgrind: the C tests of what parses, stores and commits under valgrind (VALGRIND=text: others)
+# Not those that measure time or memory, start programs of ours by the dozen, or need a server: they
+# take minutes there, and the sanitizers run them.
+VALGRIND ?= buf err json uri bundle match hash fs fs_beneath fs_tree manifest manifest_json runlog \
+  runlog_entries runlog_fold runlog_groups lease pins journal trail plan rules structure snapshot tree \
+  transfer restore settle store_mem store_file xml sigv4 credentials flat options words durations text \
+  last_rules verified io
+VALGRIND_TESTS = $(filter $(patsubst %,$(BUILD)/spec/c/test_%,$(VALGRIND)),$(TESTS))
+valgrind: $(VALGRIND_TESTS)
+	@command -v valgrind >/dev/null || { echo "valgrind: skipped, it is not installed"; exit 0; }; \
+	  $(TEST_ENV) TEST_WRAP="valgrind -q --error-exitcode=99 --leak-check=full \
+	  --suppressions=$(CURDIR)/spec/valgrind.supp" spec/run $(call only,$(VALGRIND_TESTS))
 
 ## demo: a training run that is killed, resumes, and ends equal to the bit
 demo: all
 	@CKPT_LUA=$(abspath $(RUNNER)) examples/demo.sh
 
-## test-hostile: policies that loop, grow, reach out and lie, in both tiers
+## test-hostile: policies that loop, grow, reach out and lie, in both tiers; archives, logs,
+##   manifests, listings, results, names and environments that somebody else chose
 HOSTILE := $(patsubst %,$(BUILD)/spec/c/test_%,hook_probe policy_guard policy_serve policy_host)
-test-hostile: $(HOSTILE) $(LIBEXEC)
-	@$(TEST_ENV) spec/run $(HOSTILE)
+test-hostile: $(HOSTILE) all
+	@$(TEST_ENV) spec/run $(HOSTILE) $(sort $(wildcard spec/hostile/*_spec.*))
+
+## fuzz: T=name TIME=600: libFuzzer on one parser for so many seconds; without T on each of them
+FUZZ_BUILD := build/fuzz
+fuzz: | setup
+	@$(MAKE) --no-print-directory SETUP=no CC=clang SANITIZE=fuzzer-no-link,address,undefined \
+	  CFLAGS='-O1 -g' BUILD=$(FUZZ_BUILD) $(FUZZ_BUILD)/spec/fuzz/fuzz
+	@spec/fuzz/run $(FUZZ_BUILD)/spec/fuzz/fuzz $(FUZZ_BUILD)/work $(or $(TIME),600) $(T)
 
 ## test-kill: SIGKILL at every system call of save, commit and restore
 test-kill: all
@@ -191,9 +230,36 @@ test-crash: all
 test-crash-s3: all servers
 	@$(TEST_ENV) TARGET=s3 spec/crash/crash.sh
 
+## test-zombie: writers that are pushed aside and go on, clones, two launches of one job
+test-zombie: all servers
+	@$(TEST_ENV) spec/zombie/zombie.sh
+	@$(TEST_ENV) TARGET=s3 spec/zombie/zombie.sh
+
+## test-sim: SEED=n: the commit protocol on a seeded simulator, and each fault put back into it
+test-sim: $(BUILD)/sim/sim
+	@CKPT_BUILD=$(abspath $(BUILD)) SIM_COMPILE='$(COMPILE)' SIM_LINK='$(CC) $(SAN)' SIM_LIBS='$(LIBS)' \
+	  SEED='$(SEED)' COUNT='$(COUNT)' spec/sim/run.sh
+
+# The simulator links the log with small constants: its logs are short.
+$(BUILD)/sim/scaled: spec/sim/faults.lua $(wildcard engine/core/runlog*.[ch]) Makefile | setup
+	@rm -rf $@ && mkdir -p $@ && luajit $< --scaled $@ && echo "cc $@"
+	$(Q)for c in $@/*.c; do $(COMPILE) -iquote $@ -iquote engine/core -c -o $${c%.c}.o $$c || exit 1; done
+
+$(BUILD)/sim/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/scaled $(BUILD)/libckpt.a
+	@echo "link $@"
+	$(Q)$(CC) $(SAN) -o $@ $(BUILD)/sim/scaled/*.o $(filter %.o %.a,$^) $(LIBS)
+
+## test-ranks: RANKS=8 CHECKPOINTS=20: ranks that are killed at random, then fewer with a bucket
+test-ranks: all servers
+	@$(TEST_ENV) spec/ranks/ranks.py && RANKS= CHECKPOINTS= $(TEST_ENV) spec/ranks/s3.sh
+
 ## test-grace: a grace that ends in the middle of an upload
 test-grace: all servers
 	@$(TEST_ENV) spec/store/grace.sh
+
+## test-net: saves, restores and removals over a network that toxiproxy spoils, COUNT=200
+test-net: all servers
+	@$(TEST_ENV) spec/net/net.sh
 
 # --- check: one line for each step; each can be made alone ----------------------------------
 
@@ -227,7 +293,7 @@ check-tidy: $(SRC:%.c=$(BUILD)/%.tidy)
 	@echo "clang-tidy: $(words $^) files without a finding"
 
 check-format: | setup
-	@find engine spec/c -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@find engine spec/c spec/sim -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
 	@echo "clang-format: nothing to change"
 
 check-lua: | setup

@@ -16,6 +16,7 @@
 #include "core/catalog.h"
 #include "core/policy_find.h"
 #include "core/run.h"
+#include "core/waiting.h"
 
 #define CKPT_VERSION_TEXT "0.1.0"
 
@@ -333,6 +334,16 @@ int ckpt_next(ckpt *c, ckpt_completion *out) {
 
 /* ---- runs ---- */
 
+static int64_t seconds_ns(double seconds) {
+  return seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0;
+}
+
+static int64_t stall_ns(const ckpt_run_options *o) {
+  enum { STALL_S = 60 };
+  int64_t asked = seconds_ns(o->stall_s);
+  return asked ? asked : (int64_t)STALL_S * 1000000000;
+}
+
 static run_options options_of(const ckpt_run_options *o) {
   return (run_options){
       .places = {.dir = o->dir,
@@ -361,6 +372,11 @@ static run_options options_of(const ckpt_run_options *o) {
       .grace_delete_ns = o->grace_delete_s > 0   ? (int64_t)(o->grace_delete_s * 1e9)
                          : o->grace_delete_s < 0 ? 0
                                                  : -1,
+      .rank = o->rank,
+      .world = o->world,
+      .rank_wait_ns = seconds_ns(o->rank_wait_s),
+      .bad_after = o->bad_after,
+      .stall_ns = stall_ns(o),
   };
 }
 
@@ -377,7 +393,10 @@ int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
   h->engine = c;
   h->fd = -1;
   h->due = INT64_MAX;
+  h->stall_ns = o.stall_ns;
+  waiting *slow = waiting_begin(&c->log, o.stall_ns, "locks, logs and leases of the run");
   rc = run_open(&c->env, &o, &h->run, &c->error);
+  waiting_end(slow);
   if (rc < 0) {
     free(h);
     return rc;
@@ -514,7 +533,9 @@ int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prep
   int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_prepare_options", e);
   if (rc == 0 && taken.restore > CKPT_RESTORE_NAMED)
     rc = err_set(e, ERR_INVAL, "restore %u is unknown", taken.restore);
+  waiting *slow = waiting_begin(&h->engine->log, h->stall_ns, "the directory is made ready");
   if (rc == 0) rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, e);
+  waiting_end(slow);
   ckpt_prepared result = {.resume = p.resume,
                           .restored_from = p.restored_from,
                           .restored = p.restored,
@@ -530,6 +551,12 @@ int ckpt_run_start(ckpt_run *h) {
   return rc < 0 ? rc : step_one(c, h);
 }
 
+static int child_exit(run *r, const ckpt_event *event, err *e) {
+  int counted = run_start_over(r, event->clean, event->outside, e);
+  int rc = run_child_exit(r, event->clean, e);
+  return rc < 0 ? rc : counted;
+}
+
 int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   ckpt_event taken;
   ckpt *c = h->engine;
@@ -538,7 +565,7 @@ int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   if (rc < 0) return rc;
   switch (taken.kind) {
   case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
-  case CKPT_EVENT_EXIT: rc = run_child_exit(h->run, taken.clean != 0, &c->error); break;
+  case CKPT_EVENT_EXIT: rc = child_exit(h->run, &taken, &c->error); break;
   case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
   case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, taken.grace_s, &c->error); break;
   case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
@@ -633,7 +660,9 @@ ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
                      .life = (uint32_t)c->life,
                      .drop_policy = c->drop_policy ? c->drop_policy : "",
                      .drop_reason = c->drop_reason ? c->drop_reason : "",
-                     .drop_ns = c->drop_ns};
+                     .drop_ns = c->drop_ns,
+                     .bad = c->bad,
+                     .bad_reason = c->bad_reason ? c->bad_reason : ""};
 }
 
 static int on_item(void *ctx, store *s, const catalog_item *item, err *e) {
@@ -658,9 +687,12 @@ int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn,
     rc = err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc < 0) return rc;
-  const char *dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir;
-  return catalog_restore(c->env.io, &c->log, c->pool, c->env.progress, taken.uri, taken.name, dir,
-                         on_item, &i, &c->error);
+  catalog_wish wish = {.where = taken.uri,
+                       .name = taken.name,
+                       .dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir,
+                       .alone = taken.flags & CKPT_RESTORE_ALONE};
+  return catalog_restore(c->env.io, &c->log, c->pool, c->env.progress, &wish, on_item, &i,
+                         &c->error);
 }
 
 static int on_verified(void *ctx, const catalog_item *item, int status, const char *reason,

@@ -147,7 +147,29 @@ typedef struct ckpt_run_options {
   double max_delete;     /* share of a group's checkpoints that one pass may drop, at least one
                             checkpoint; 0: 0.25 */
   double grace_delete_s; /* from drop to delete; 0: 24 h; negative: none */
+  uint32_t rank, world;  /* of the writers of one launch that save together, each its own part of
+                            every checkpoint; `launch` is then needed. world 0 and 1: alone */
+  double rank_wait_s;    /* how long one waits for the others; 0: 10 minutes */
+  uint32_t bad_after;    /* a checkpoint that so many starts in a row were resumed from, and ended
+                            without saving one, is marked bad at the next; 0: 3; UINT32_MAX: never */
+  double stall_s;        /* a save that waits that long for one thing is named; 0: 60 s */
 } ckpt_run_options;
+
+/* What the environment says of a launcher (Slurm, torchrun, Open MPI, PMI). */
+typedef struct ckpt_ranks {
+  size_t size;
+  uint32_t rank, world;             /* of all tasks; world 0: no launcher is known */
+  uint32_t local_rank, local_world; /* on this host; local_world 0: not known */
+  uint32_t node, nodes;             /* nodes 0: not known */
+  char launch[128];                 /* what all tasks of this launch share; "": none that is safe */
+  char source[32];                  /* "slurm", "torchrun", ... */
+} ckpt_ranks;
+/* CKPT_EINVAL names a variable that cannot be right. Needs no run. */
+int ckpt_ranks_detect(ckpt *engine, ckpt_ranks *out);
+/* 1 if other hosts see the same files there (NFS, Lustre, GPFS, CephFS, ..., or a file system that
+ * is not known), 0 if `dir` is on a disk of this host. What is not there yet counts as what it will
+ * be made in. */
+int ckpt_dir_is_shared(ckpt *engine, const char *dir);
 
 /* Checks the places, takes the local lock of the state directory, reads the logs at the target,
  * opens a term in each, and settles what an earlier run left behind (a sealed save is committed, an
@@ -240,6 +262,8 @@ typedef struct ckpt_event {
   int32_t clean;
   double grace_s;
   const char *json;
+  int32_t outside; /* of CKPT_EVENT_EXIT: it ended by somebody's signal (a scheduler's, say), which
+                      says nothing about the checkpoint that it went on from */
 } ckpt_event;
 
 /* Hands an event in, once the run has started; returns at once, the event is copied. *job (may be
@@ -329,6 +353,8 @@ typedef struct ckpt_item {
   uint32_t life;               /* CKPT_LIVE, ... */
   const char *drop_policy, *drop_reason; /* of a dropped one; else "" */
   int64_t drop_ns;
+  uint32_t bad;           /* 1: it was marked as one that does not load */
+  const char *bad_reason; /* "": none was given */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };
@@ -337,12 +363,14 @@ typedef int ckpt_item_fn(void *ctx, const ckpt_item *item);
 /* All commits of a target, group by group, oldest first. CKPT_ENOSTORE, CKPT_ENOENT (no log). */
 int ckpt_list(ckpt *engine, const char *uri, ckpt_item_fn *fn, void *ctx);
 
+enum { CKPT_RESTORE_ALONE = 8 /* without the files that were saved beside it (`with`) */ };
 typedef struct ckpt_restore_options {
   size_t size;
   const char *uri;  /* a target, or a checkpoint in it (<target>/<name>) */
   const char *name; /* a unit's name or directory; NULL: the newest of each group */
   const char *dir;  /* where to; made if absent. A name that exists there is CKPT_EEXISTS */
-  uint32_t flags;   /* CKPT_DRY_RUN: nothing is written; fn is told what would be restored */
+  uint32_t flags;   /* CKPT_DRY_RUN: nothing is written; fn is told what would be restored.
+                       CKPT_RESTORE_ALONE */
 } ckpt_restore_options;
 /* Restores, verified block by block, each unit in one step (staged beside `dir` or in it, renamed).
  * fn (may be NULL) is told each one that is there. */
@@ -410,6 +438,56 @@ typedef struct ckpt_plan_options {
 } ckpt_plan_options;
 /* What retention would do at a target now, and why. Writes nothing. */
 int ckpt_plan(ckpt *engine, const ckpt_plan_options *options, ckpt_verdict_fn *fn, void *ctx);
+
+typedef struct ckpt_mark_options {
+  size_t size;
+  const char *uri, *name; /* name NULL: the newest */
+  const char *reason;     /* may be NULL */
+  uint32_t good;          /* 1: takes an earlier mark back */
+  uint64_t number;        /* not 0: of those only the one with this entry */
+  uint32_t flags;         /* CKPT_DRY_RUN: nothing is written; fn is told what would be marked */
+} ckpt_mark_options;
+/* Marks a live checkpoint as one that does not load: restores choose another, and it does not count
+ * as the newest that must be kept. fn (may be NULL) is told which. CKPT_ENOENT. */
+int ckpt_mark(ckpt *engine, const ckpt_mark_options *options, ckpt_item_fn *fn, void *ctx);
+
+enum { CKPT_COLLECT_RUN = 4 /* the runs there are to be removed whole: `end`, then their data */ };
+typedef struct ckpt_collect_options {
+  size_t size;
+  const char *uri;       /* a target, or a place above several: every log below it */
+  double grace_delete_s; /* as in ckpt_run_options */
+  uint32_t flags;        /* CKPT_DRY_RUN | CKPT_COLLECT_RUN */
+} ckpt_collect_options;
+typedef struct ckpt_collected {
+  size_t size;
+  const char *log;  /* the place of the log; strings are valid during the call */
+  const char *what; /* "attempt", "checkpoint", "upload", "pin", "temporary", "run", ... */
+  const char *name; /* its directory or key */
+  const char *reason;
+  uint64_t bytes; /* freed; 0: not known */
+  int32_t status; /* CKPT_OK, or why it stays */
+} ckpt_collected;
+typedef int ckpt_collected_fn(void *ctx, const ckpt_collected *collected);
+/* Removes what nobody needs at a target, from any machine, beside a live run too: attempts whose
+ * writer is gone, what was dropped longer than the grace ago, expired pins, leftovers of killed
+ * processes, uploads of no attempt. What a live writer may still use stays. */
+int ckpt_collect(ckpt *engine, const ckpt_collect_options *options, ckpt_collected_fn *fn,
+                 void *ctx);
+
+/* ---- archives ---- */
+
+typedef struct ckpt_archive_options {
+  size_t size;
+  const char *dir;      /* pack: what to pack; unpack: where to, made if absent, else empty */
+  const char *file;     /* the archive: tar, plain or compressed with gzip or zstd (by its name) */
+  uint64_t bytes_max;   /* unpack: what it may grow to; 0: 1 TiB */
+  uint64_t entries_max; /* 0: 4 million */
+} ckpt_archive_options;
+/* Both work in a helper process. Unpack takes files, directories and symbolic links that stay
+ * inside; anything else in the archive (absolute names, "..", devices, links out, more than the
+ * limits) is CKPT_EFORMAT or CKPT_ELIMIT, and `dir` is as it was. */
+int ckpt_pack(ckpt *engine, const ckpt_archive_options *options);
+int ckpt_unpack(ckpt *engine, const ckpt_archive_options *options);
 
 /* The path of a program that comes with us ("ckpt-script"), into path[room]: found as `libexec` of
  * ckpt_options says. Whether it is there is for the caller to see. */

@@ -241,6 +241,8 @@ static void set_commit(json_t *o, const catalog_item *item, const manifest *m, i
   set(o, "root", json_string(hex), bad);
   set_text(o, "policy", c->policy, bad);
   set_text(o, "reason", c->reason, bad);
+  if (c->bad) set(o, "bad", json_true(), bad);
+  set_text(o, "bad_reason", c->bad_reason, bad);
   set_metrics(o, c->metrics ? c->metrics : m->metrics, bad);
 }
 

@@ -13,7 +13,7 @@ _Static_assert((int)CKPT_KEEP == (int)RETENTION_KEEP && (int)CKPT_DELETE == (int
 
 /* ---- remove ---- */
 
-static int64_t grace_of(double seconds) {
+int64_t ckpt_grace_ns(double seconds) {
   const int64_t day = (int64_t)24 * 3600 * 1000000000;
   if (seconds < 0) return 0;
   return seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : seconds > 0 ? INT64_MAX : day;
@@ -180,7 +180,7 @@ int ckpt_remove(ckpt *c, const ckpt_remove_options *options, ckpt_item_fn *fn, v
   r.everything = taken.flags & CKPT_REMOVE_ALL;
   r.dry = taken.flags & CKPT_DRY_RUN;
   r.limits = (retention_limits){.max_drop = 1,
-                                .grace_ns = grace_of(taken.grace_delete_s),
+                                .grace_ns = ckpt_grace_ns(taken.grace_delete_s),
                                 .word = r.everything ? RETENTION_ALL : RETENTION_BY_HAND};
   rc = ckpt_each_log(&r.asked, check_in, &r, &c->error);
   if (rc == 0 && r.asked.name && r.met == 0) rc = ckpt_no_such(&r.asked, &c->error);
@@ -231,20 +231,13 @@ static int judged_new(judged *j, size_t commits, err *e) {
 static void ask_policy(struct planning *p, const runlog *log, judged *j) {
   const runlog_state *state = runlog_view(log);
   char *memory = NULL; /* what it would remember is forgotten: nothing is written */
-  size_t count = retention_items(state, j->items), at = 0;
+  size_t count = retention_items(state, j->items);
   bool chosen =
       policy_has(p->policy, POLICY_KEEP) &&
       policy_select(p->policy, POLICY_KEEP, runlog_prefix(log), j->items, count, &memory, j->said);
   free(memory);
-  for (size_t i = 0; i < state->commit_count; i++) {
-    j->keep[i] = true;
-    if (state->commits[i].life != RUNLOG_LIVE) continue;
-    if (chosen) {
-      j->kept[i] = j->said[at];
-      j->keep[i] = j->said[at].keep;
-    }
-    at++;
-  }
+  retention_spread(state, chosen ? j->said : NULL, j->kept);
+  for (size_t i = 0; i < state->commit_count; i++) j->keep[i] = j->kept[i].keep;
 }
 
 static int tell_verdict(struct planning *p, const catalog_place *at, const runlog *log,
@@ -311,7 +304,7 @@ int ckpt_plan(ckpt *c, const ckpt_plan_options *options, ckpt_verdict_fn *fn, vo
                       .dir = taken.policy_dir,
                       .quiet_ns = -1};
   p.limits = (retention_limits){.max_drop = taken.max_delete > 0 ? taken.max_delete : 0.25,
-                                .grace_ns = grace_of(taken.grace_delete_s),
+                                .grace_ns = ckpt_grace_ns(taken.grace_delete_s),
                                 .no_delete = taken.flags & CKPT_NO_DELETE,
                                 .now_ns = io->now(io, IO_WALL)};
   rc = policy_open(&o, &p.policy, &c->error);

@@ -40,7 +40,8 @@ struct ckpt_run {
   ckpt *engine;
   ckpt_run *next;
   run *run;
-  int fd;      /* of its detector, in the epoll set; -1: none */
+  int fd; /* of its detector, in the epoll set; -1: none */
+  int64_t stall_ns;
   int64_t due; /* IO_MONO time at which it has to be stepped though nothing happens */
 };
 
@@ -69,6 +70,9 @@ struct ckpt {
 int ckpt_take(void *to, size_t room, const void *from, const char *what, err *e);
 /* The same the other way: never writes past what the caller has. */
 void ckpt_give(void *to, size_t size, void *from, size_t room);
+
+/* `grace_delete_s`, as ckpt_run_options has it, in ns. */
+int64_t ckpt_grace_ns(double seconds);
 
 /* Threads, and the helper of the policies, start with the first work that needs them. */
 int ckpt_need_pool(ckpt *c);

@@ -94,6 +94,25 @@ return {
     "_checkpoint", -- AdaptDL
   },
 
+  -- What is saved beside each checkpoint, from the directory that it is in: files that say which
+  -- one is the newest, and what a tuner needs to go on. Put back last at a restore.
+  with = {
+    "latest", -- DeepSpeed
+    "checkpoint", -- TensorFlow
+    "last_checkpoint", -- mmengine, detectron2
+    "latest_checkpointed_iteration.txt", -- Megatron
+    "latest_checkpoint.txt", -- T5X and others
+    "training_metadata.json", -- Keras
+    "checkpoint_manager_snapshot.json", -- Ray Train
+    "result.json", -- Ray Tune, in a trial
+    "progress.csv",
+    "params.json",
+    "params.pkl",
+    "experiment_state-*.json", -- Ray Tune, in the experiment
+    "tuner.pkl",
+    "latest-rank*.pt", -- composer: a link
+  },
+
   -- When a checkpoint is complete: it was renamed into place; or a file that is written last is
   -- there and nothing changed for `marked`; or all files were closed and nothing changed for
   -- `quiet`. `when` names a file beside which the marker must be there; `newer` means that a marker

@@ -53,8 +53,7 @@ int err_code_of_errno(int errnum) {
   switch (errnum < 0 ? -errnum : errnum) {
   case 0: return ERR_OK;
   case ENOENT:
-  case ENOTDIR:
-  case ESTALE: return ERR_NOENT;
+  case ENOTDIR: return ERR_NOENT;
   case EEXIST:
   case ENOTEMPTY: return ERR_EXISTS;
   case EACCES:
@@ -72,8 +71,8 @@ int err_code_of_errno(int errnum) {
   case EOPNOTSUPP:
   case EXDEV: return ERR_UNSUPPORTED;
   case ETIMEDOUT: return ERR_TIMEOUT;
-  case EMFILE:
-  case ENFILE: return ERR_LIMIT;
+  /* Those that may pass are here, too: descriptors that come free (EMFILE, ENFILE), and a server
+   * that mislaid a file (ESTALE). Taken for "not there", that would be the end of a log. */
   default: return ERR_IO;
   }
 }
@@ -106,6 +105,18 @@ int err_set(err *e, int code, const char *fmt, ...) {
   return code;
 }
 
+/* What a person can do about it, where the errno alone says that. */
+static const char *advice(int errnum) {
+  switch (errnum) {
+  case ENOSPC: return "; free space or inodes there";
+  case EDQUOT: return "; free space there, or have the quota raised";
+  case EFBIG: return "; raise the limit of file sizes (ulimit -f)";
+  case EROFS: return "; mount it writable, or name another place";
+  case EMFILE: return "; raise the limit of open files (ulimit -n)";
+  default: return "";
+  }
+}
+
 int err_sys(err *e, int errnum, const char *fmt, ...) {
   if (errnum < 0) errnum = -errnum;
   /* A caller that says "failed" without an errno must not hand out success. */
@@ -117,8 +128,8 @@ int err_sys(err *e, int errnum, const char *fmt, ...) {
   va_start(args, fmt);
   format(e, fmt, args);
   va_end(args);
-  char space[128];
-  const char *why = strerror_r(errnum, space, sizeof space);
+  char space[128], why[256];
+  snprintf(why, sizeof why, "%s%s", strerror_r(errnum, space, sizeof space), advice(errnum));
   /* A path can be longer than the text: the reason must not be what is cut. */
   append(e, sizeof e->text - strlen(why) - 3, why);
   return code;

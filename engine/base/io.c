@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
@@ -28,6 +29,16 @@ static int sys_open(const io *io, int dirfd, const char *path, int flags, mode_t
   (void)io;
   AGAIN_ON_EINTR(int, openat(dirfd, path, flags | O_CLOEXEC, mode))
   return result(rc);
+}
+
+static int sys_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)io;
+  struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                         .mode = flags & O_CREAT ? mode : 0,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+  AGAIN_ON_EINTR(int, (int)syscall(SYS_openat2, dirfd, path, &how, sizeof how))
+  /* Seccomp filters older than the call refuse it so. */
+  return rc < 0 && errno == EPERM ? -ENOSYS : result(rc);
 }
 
 /* Linux frees the descriptor even when close reports EINTR: a second try could close a stranger's.
@@ -169,6 +180,7 @@ static int sys_random(const io *io, void *to, size_t len) {
 
 static const io system_io = {
     .open = sys_open,
+    .open_beneath = sys_open_beneath,
     .close = sys_close,
     .read = sys_read,
     .pread = sys_pread,

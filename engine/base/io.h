@@ -21,6 +21,10 @@ typedef struct io io;
 struct io {
   void *ctx;
   int (*open)(const io *, int dirfd, const char *path, int flags, mode_t mode);
+  /* The same for a path of which no part may be a symbolic link, and which may not lead out of the
+   * directory: -ELOOP, -EXDEV; -ENOSYS where the kernel cannot. NULL: neither can this io. Asked
+   * through fs_open_beneath(), which knows another way. */
+  int (*open_beneath)(const io *, int dirfd, const char *path, int flags, mode_t mode);
   int (*close)(const io *, int fd);
   ssize_t (*read)(const io *, int fd, void *to, size_t len);
   ssize_t (*pread)(const io *, int fd, void *to, size_t len, off_t at);

@@ -32,6 +32,22 @@ int js_parse(const char *text, size_t len, const char *what, json_t **out, err *
   return 0;
 }
 
+int js_check_weight(const char *text, size_t len, size_t nests, size_t values, const char *what,
+                    err *e) {
+  bool in_string = false;
+  for (size_t i = 0; i < len; i++) {
+    char c = text[i];
+    bool nest = !in_string && (c == '{' || c == '['), value = !in_string && c == ',';
+    if (in_string && c == '\\')
+      i++;
+    else if (c == '"')
+      in_string = !in_string;
+    if ((nest && nests-- == 0) || (value && values-- == 0))
+      return err_set(e, ERR_LIMIT, "%s: more values than such a document may have", what);
+  }
+  return 0;
+}
+
 static int append(const char *bytes, size_t len, void *to) {
   buf_add(to, bytes, len);
   return buf_failed(to) ? -1 : 0;

@@ -16,6 +16,12 @@
  * *out is a new reference: json_decref() it. */
 int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e);
 
+/* ERR_LIMIT if the text has more than `nests` objects and arrays, or more than `values` commas. A
+ * text of brackets alone takes a hundred times its size when it is parsed: whoever takes large ones
+ * from a store counts first. */
+int js_check_weight(const char *text, size_t len, size_t nests, size_t values, const char *what,
+                    err *e);
+
 /* Appends the compact form with sorted keys: equal values print equal bytes. */
 int js_print(const json_t *value, buf *out, err *e);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/companions.h"
 #include "core/pinned.h"
 #include "core/restore.h"
 #include "core/settle.h"
@@ -41,32 +42,52 @@ static int print_place(const uri *u, const char *key, char *out, size_t room, er
 struct walk {
   catalog_place at;
   catalog_log_fn *fn;
+  runlog_unread_fn *unread;
   void *ctx;
   size_t logs;
 };
 
+static int on_unread(void *ctx, const char *prefix, int status, const char *why) {
+  struct walk *w = ctx;
+  w->logs++;
+  return w->unread(w->ctx, prefix, status, why);
+}
+
 static int on_group(void *ctx, const char *prefix, err *e) {
   struct walk *w = ctx;
   runlog *log;
-  int rc = runlog_open(w->at.store, prefix, &log, e);
-  if (rc < 0) return rc;
+  err why = {0};
+  int rc = runlog_open(w->at.store, prefix, &log, &why);
+  if (rc < 0 && w->unread) return on_unread(w, prefix, rc, why.text);
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
   w->logs++;
   rc = w->fn(w->ctx, &w->at, log, e);
   runlog_close(log);
   return rc;
 }
 
+static int walk_logs(struct walk *w, const io *io, const log_sink *log, const char *where, err *e) {
+  int rc = parse_place(where, &w->at.where, e);
+  if (rc == 0) rc = store_open(&w->at.where, io, log, &w->at.store, e);
+  if (rc == 0) rc = w->at.store->ops->exists(w->at.store, e);
+  if (rc == 0)
+    rc = runlog_groups_all(w->at.store, "", on_group, w->unread ? on_unread : NULL, w, e);
+  store_close(w->at.store);
+  if (rc == 0 && w->logs == 0)
+    rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
+  return rc;
+}
+
 int catalog_logs(const io *io, const log_sink *log, const char *where, catalog_log_fn *fn,
                  void *ctx, err *e) {
   struct walk w = {.fn = fn, .ctx = ctx};
-  int rc = parse_place(where, &w.at.where, e);
-  if (rc == 0) rc = store_open(&w.at.where, io, log, &w.at.store, e);
-  if (rc == 0) rc = w.at.store->ops->exists(w.at.store, e);
-  if (rc == 0) rc = runlog_groups(w.at.store, "", on_group, &w, e);
-  store_close(w.at.store);
-  if (rc == 0 && w.logs == 0)
-    rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
-  return rc;
+  return walk_logs(&w, io, log, where, e);
+}
+
+int catalog_logs_all(const io *io, const log_sink *log, const char *where, catalog_log_fn *fn,
+                     runlog_unread_fn *unread, void *ctx, err *e) {
+  struct walk w = {.fn = fn, .unread = unread, .ctx = ctx};
+  return walk_logs(&w, io, log, where, e);
 }
 
 int catalog_log_at(const io *io, const log_sink *log, const char *where, const char *prefix,
@@ -96,11 +117,14 @@ bool catalog_is_asked(const char *name, const char *group, const runlog_commit *
 
 const runlog_commit *catalog_newest(const runlog *log, const char *name) {
   const runlog_state *state = runlog_view(log);
-  for (size_t i = state->commit_count; i-- > 0;)
-    if (state->commits[i].life == RUNLOG_LIVE &&
-        catalog_is_asked(name, runlog_prefix(log), &state->commits[i]))
-      return &state->commits[i];
-  return NULL;
+  const runlog_commit *bad = NULL;
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->life != RUNLOG_LIVE || !catalog_is_asked(name, runlog_prefix(log), c)) continue;
+    if (!c->bad) return c;
+    if (name && !bad) bad = c;
+  }
+  return bad;
 }
 
 struct each {
@@ -140,12 +164,14 @@ static int pick_from_log(catalog_pick *p, const uri *where, const char *name, bo
   *is_target = state->next > 0;
   const runlog_commit *c = name ? runlog_find_dir(state, name) : NULL;
   const runlog_commit *gone = c;
-  if (!c || c->life != RUNLOG_LIVE) c = runlog_newest(state, name);
+  if (!c || c->life != RUNLOG_LIVE) c = catalog_newest(log, name);
   if (!c && gone)
     rc = err_set(e, ERR_NOENT, "%s is no longer kept: %s (ckpt-lua ls shows what is)", gone->dir,
                  gone->drop_reason ? gone->drop_reason : "it was dropped");
   if (c) {
     p->number = c->n;
+    p->attempt = c->attempt;
+    p->with = c->with;
     snprintf(p->dir, sizeof p->dir, "%s", c->dir);
     rc = restore_manifest(p->store, "", c, &p->manifest, e);
     if (rc == 0) rc = runlog_key_dir(log, c->dir, p->key, e);
@@ -252,20 +278,50 @@ static catalog_item item_of(const catalog_pick *pick, runlog_commit *c) {
 
 struct restoring {
   const char *name, *dir; /* name NULL: the newest */
+  bool alone;             /* without what was saved beside it */
+  const log_sink *log;
+  const runlog_state *state; /* of the log that it is at; NULL: of none */
   restore how;
   catalog_fn *told;
   void *ctx;
   size_t found;
 };
 
+/* One checkpoint, and where it goes. */
+struct wanted {
+  const manifest *manifest;
+  const char *key, *prefix, *dir;
+  uint64_t attempt;
+  const runlog_with *with;
+};
+
+/* Nothing is written before it is known that all of it can be. */
+static int restore_wanted(const struct restoring *r, const struct wanted *w, err *e) {
+  manifest beside = {0};
+  char key[STORE_KEY_MAX];
+  companions_target to = {.dir = w->dir, .log = r->log};
+  bool has = w->with->files > 0 && !r->alone;
+  int rc = 0;
+  if (has) rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->with, &beside, key, e);
+  if (rc == 0 && has) rc = companions_check_free(r->how.io, &beside, w->dir, e);
+  if (rc == 0) rc = restore_unit(&r->how, w->manifest, w->key, w->dir, e);
+  if (rc == 0 && r->state) rc = restore_order(r->how.io, w->dir, r->state, e);
+  if (rc == 0 && has) rc = companions_restore(&r->how, &beside, key, &to, e);
+  manifest_free(&beside);
+  return rc < 0 ? rc : 0;
+}
+
 static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
   manifest m = {0};
   char dir[FS_PATH_MAX];
-  int rc = restore_manifest(r->how.store, item->group, item->commit, &m, e);
+  const runlog_commit *c = item->commit;
+  int rc = restore_manifest(r->how.store, item->group, c, &m, e);
   if (rc < 0) return rc;
   rc = fs_join(dir, r->dir, item->group, e);
   if (rc == 0) rc = fs_mkdirs(r->how.io, dir, 0777, e);
-  if (rc == 0) rc = restore_unit(&r->how, &m, item->key, dir, e);
+  if (rc == 0)
+    rc = restore_wanted(r, &(struct wanted){&m, item->key, item->group, dir, c->attempt, &c->with},
+                        e);
   manifest_free(&m);
   return rc;
 }
@@ -292,6 +348,7 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
     const runlog_commit *c = catalog_newest(log, r->name);
     if (rc < 0 || !c) return rc;
     rc = catalog_describe(at, log, c, &t, e);
+    r->state = runlog_view(log);
     if (rc == 0 && r->dir) rc = restore_pinned(r, at, &t.item, e);
   }
   r->found++;
@@ -305,7 +362,10 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
   int rc = catalog_find(r->how.io, log, where, &pick, e);
   if (rc == 0 && r->dir) rc = catalog_hold(&pick, e);
   r->how.store = pick.store;
-  if (rc == 0 && r->dir) rc = restore_unit(&r->how, &pick.manifest, pick.key, r->dir, e);
+  r->state = NULL;
+  if (rc == 0 && r->dir)
+    rc = restore_wanted(
+        r, &(struct wanted){&pick.manifest, pick.key, "", r->dir, pick.attempt, &pick.with}, e);
   if (rc == 0 && r->told) {
     catalog_item item = item_of(&pick, &c);
     rc = r->told(r->ctx, pick.store, &item, e);
@@ -333,12 +393,14 @@ static int restore_all(struct restoring *r, const log_sink *log, const char *whe
 }
 
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
-                    const char *where, const char *name, const char *dir, catalog_fn *told,
-                    void *ctx, err *e) {
+                    const catalog_wish *wish, catalog_fn *told, void *ctx, err *e) {
+  const char *dir = wish->dir, *where = wish->where;
   char staging[FS_PATH_MAX];
   lock held = {.fd = -1};
-  struct restoring r = {.name = name,
+  struct restoring r = {.name = wish->name,
                         .dir = dir,
+                        .alone = wish->alone,
+                        .log = log,
                         .how = {.io = io, .pool = pool, .staging = staging, .progress = progress},
                         .told = told,
                         .ctx = ctx};

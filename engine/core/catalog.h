@@ -30,6 +30,10 @@ typedef int catalog_log_fn(void *ctx, const catalog_place *at, runlog *log, err 
 int catalog_logs(const io *io, const log_sink *log, const char *where, catalog_log_fn *fn,
                  void *ctx, err *e);
 
+/* The same, past logs that cannot be read: `unread` is told each (runlog_groups_all). */
+int catalog_logs_all(const io *io, const log_sink *log, const char *where, catalog_log_fn *fn,
+                     runlog_unread_fn *unread, void *ctx, err *e);
+
 /* The log at `prefix` below it alone. */
 int catalog_log_at(const io *io, const log_sink *log, const char *where, const char *prefix,
                    catalog_log_fn *fn, void *ctx, err *e);
@@ -45,7 +49,8 @@ int catalog_describe(const catalog_place *at, const runlog *log, const runlog_co
 /* Is this commit meant by `name`: a unit's name or a directory, with or without the group's path
  * before it? */
 bool catalog_is_asked(const char *name, const char *group, const runlog_commit *c);
-/* The newest live one of a log that is (NULL: of all); NULL: there is none. */
+/* The newest live one of a log that is (NULL: of all); NULL: there is none. One that is marked bad
+ * only if it was named and no other has that name. */
 const runlog_commit *catalog_newest(const runlog *log, const char *name);
 
 /* All live commits below a target, group by group. ERR_NOSTORE if there is no such place, ERR_NOENT
@@ -62,11 +67,14 @@ typedef struct catalog_pick {
   manifest manifest;
   bool committed;  /* false: only its manifest vouches for it (a copy made by another tool) */
   uint64_t number; /* of its commit in the log at the root of the store */
+  uint64_t attempt;
+  runlog_with with; /* what was saved beside it */
   char dir[RUNLOG_NAME_MAX];
   store *under; /* what `store` reads through, while it is held */
 } catalog_pick;
 
-/* Finds what `where` names: a target (its newest commit), the directory of a commit in one
+/* Finds what `where` names: a target (its newest commit that is not bad), the directory of a commit
+ * in one
  * (<target>/<dir>; else the newest of the unit of that name), or a copy of such a directory that
  * has its manifest with it. Free it with catalog_drop, on failure too. ERR_NOENT, or ERR_NOSTORE if
  * there is no such place. */
@@ -76,14 +84,22 @@ void catalog_drop(catalog_pick *pick);
  * says by now that it is not kept. A mere copy needs none. */
 int catalog_hold(catalog_pick *pick, err *e);
 
-/* Restores into `dir` (made if absent), each group into its
- * own path below it: the newest commit of `name` of each group (a unit, a directory of one, or
- * either with the group's path before it; NULL: of any), or what catalog_find finds. `told` (may be
- * NULL) is called for each that is there now. `dir` NULL: nothing is written, `told` hears what
- * would be restored. `progress` may be NULL. ERR_HELD while another restore into `dir` runs. */
+/* What is to be restored, and where to. */
+typedef struct catalog_wish {
+  const char *where;
+  const char *name; /* a unit, a directory of one, or either with the group's path before it: the
+                       newest commit of each group that is meant. NULL: of any, that is not bad */
+  const char *dir;  /* made if absent; NULL: nothing is written, `told` hears what would be */
+  bool alone;       /* without what was saved beside it */
+} catalog_wish;
+
+/* Restores each group into its own path below the directory: what is wished for, or what
+ * catalog_find finds; then what was saved beside it (companions.h). ERR_EXISTS, and nothing is
+ * written of a checkpoint, if a name of it is taken, but for companions with the same content.
+ * `told` (may be NULL) is called for each that is there now. `progress` may be NULL. ERR_HELD while
+ * another restore into the directory runs. */
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
-                    const char *where, const char *name, const char *dir, catalog_fn *told,
-                    void *ctx, err *e);
+                    const catalog_wish *wish, catalog_fn *told, void *ctx, err *e);
 
 /* Reads every byte of `name` (as above; NULL: of all commits), or of what catalog_find finds, and
  * compares. `status` 0 or ERR_CORRUPT with the first of so many findings. Returns how many

@@ -327,6 +327,9 @@ static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
   explain_add(x, "store", s->time_ns, "%s has it as %s, entry %" PRIu64 " of the log%s%s%s%s",
               s->where, s->dir, s->number, s->policy ? "; policy " : "", text_of(s->policy),
               s->reason && *s->reason ? ": " : "", text_of(s->reason));
+  if (s->bad)
+    explain_add(x, "bad", 0, "it is marked as one that does not load%s%s: no restore chooses it",
+                s->bad_reason ? ": " : "", s->bad_reason ? s->bad_reason : "");
   if (s->life == RUNLOG_DROPPED) {
     on_dropped(x, f, s->drop_policy, s->drop_reason, s->drop_ns);
     explain_add(x, "retention", s->drop_ns, "%s", x->text);
@@ -335,8 +338,9 @@ static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
                   text_of(s->drop_policy), text_of(s->drop_reason));
     explain_add(x, "retention", s->drop_ns, "%s", x->text);
   } else {
-    explain_cause(x, "committed", "it is in %s since %s, as entry %" PRIu64 " of the log%s",
-                  s->where, when, s->number, f->there ? "" : "; it is not here");
+    explain_cause(x, "committed", "it is in %s since %s, as entry %" PRIu64 " of the log%s%s",
+                  s->where, when, s->number, f->there ? "" : "; it is not here",
+                  s->bad ? "; it is marked bad" : "");
   }
 }
 

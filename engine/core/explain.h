@@ -88,6 +88,8 @@ typedef struct explain_stored {
   int64_t time_ns, drop_ns;
   runlog_life life;
   const char *dir, *policy, *reason, *drop_policy, *drop_reason; /* NULL: not stated */
+  bool bad; /* marked as one that does not load */
+  const char *bad_reason;
 } explain_stored;
 
 /* `live` NULL: no run is there; `stored` NULL: no target was asked. `there`: the disk has it.

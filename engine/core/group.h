@@ -6,11 +6,13 @@
 #ifndef CORE_GROUP_H
 #define CORE_GROUP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "core/ranks.h"
 #include "core/runlog.h"
 
 /* What all groups of one run share; outlives them. */
@@ -20,14 +22,17 @@ typedef struct group_env {
   const char *run_id; /* of the root group; a group's own has its path appended */
   runlog_writer writer;
   bool continue_run, take_over;
+  const ranks *ranks; /* NULL: alone. Ranks but the first follow the term of rank 0 */
 } group_env;
 
 typedef struct group {
   const group_env *env;
-  char *prefix;  /* "" or "exp/T7": below the target and below the watched directory alike */
-  runlog *log;   /* NULL: not read yet */
-  uint64_t term; /* ours; 0: none yet (entry 0 of a log is never a term) */
-  bool settled;  /* what an earlier term left is dealt with */
+  char *prefix;   /* "" or "exp/T7": below the target and below the watched directory alike */
+  runlog *log;    /* NULL: not read yet */
+  uint64_t term;  /* ours; 0: none yet (entry 0 of a log is never a term) */
+  bool settled;   /* what an earlier term left is dealt with */
+  runlog *second; /* a handle of whoever renews: the other one is the job's; NULL: none yet */
+  atomic_int renewing;
 } group;
 
 /* Touches no store. */
@@ -46,10 +51,13 @@ int group_look(group *g, err *e);
 int group_may_begin(group *g, err *e);
 
 /* Opens the term (asking the same), writes the lease, and settles what an earlier term left. Goes
- * on where an earlier call failed; fine if all is done already. Blocks. */
+ * on where an earlier call failed; fine if all is done already. Blocks. On a rank but the first it
+ * follows the term of rank 0, if that is there: `term` is 0 until then. */
 int group_begin(group *g, err *e);
 
-/* Renews the lease of term `term`. May run beside a job: it looks at nothing that changes. */
-int group_renew(const group *g, uint64_t term, err *e);
+/* Renews the lease of term `term`, unless a newer one was opened: ERR_FENCED. So a writer that was
+ * paused learns it though it has nothing to save. May run beside a job: it has a handle of its own.
+ * Fine, and nothing is done, while another call of it is at work. */
+int group_renew(group *g, uint64_t term, err *e);
 
 #endif

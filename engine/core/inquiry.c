@@ -168,7 +168,7 @@ static void look_at_spot(const why_scene *s, const char *path, explain_spot *out
 typedef struct in_store {
   const char *unit; /* its path, or just a name */
   explain_stored *out;
-  char *strings[5];
+  char *strings[6];
 } in_store;
 
 static char *keep(in_store *s, int i, const char *text) {
@@ -199,6 +199,8 @@ static int take_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
     s->out->reason = keep(s, 2, c->reason);
     s->out->drop_policy = keep(s, 3, c->drop_policy);
     s->out->drop_reason = keep(s, 4, c->drop_reason);
+    s->out->bad = c->bad;
+    s->out->bad_reason = keep(s, 5, c->bad_reason);
   }
   return 0;
 }

@@ -10,6 +10,11 @@ const char *job_unit(const job *j) {
   return fs_base(j->plan.unit);
 }
 
+void job_at(job *j, const char *what) {
+  atomic_store(&j->doing.what, what);
+  atomic_store(&j->doing.since, j->env->io->now(j->env->io, IO_MONO));
+}
+
 static int job_upload(job_work *w, err *e) {
   const job_env *env = w->env;
   job *j = w->job;
@@ -19,7 +24,9 @@ static int job_upload(job_work *w, err *e) {
                 .hash = HASH_XXH3_128,
                 .cancel = &j->cancel,
                 .done = &j->moved};
-  unsigned how = (w->staged ? STORE_STAGED : 0) | (w->resumed ? STORE_RESUME : 0);
+  /* Of a file that several ranks have, one sends it; the others compare. */
+  bool shared = env->ranks && store_can(env->store, STORE_CAP_RESUME);
+  unsigned how = (w->staged ? STORE_STAGED : 0) | (w->resumed || shared ? STORE_RESUME : 0);
   int rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */
@@ -28,9 +35,20 @@ static int job_upload(job_work *w, err *e) {
 }
 
 static int (*const steps[])(job_work *, err *) = {
-    [PLAN_PROVE] = job_prove,   [PLAN_SNAPSHOT] = job_snapshot, [PLAN_ATTEMPT] = job_attempt_begin,
-    [PLAN_UPLOAD] = job_upload, [PLAN_MANIFEST] = job_manifest, [PLAN_PUBLISH] = job_publish,
+    [PLAN_PROVE] = job_prove,           [PLAN_SNAPSHOT] = job_snapshot,
+    [PLAN_ATTEMPT] = job_attempt_begin, [PLAN_UPLOAD] = job_upload,
+    [PLAN_WITH] = job_companions,       [PLAN_GATHER] = job_gather,
+    [PLAN_MANIFEST] = job_manifest,     [PLAN_PUBLISH] = job_publish,
     [PLAN_COMMIT] = job_commit,
+};
+
+/* What each one waits for, while nothing closer is known. */
+static const char *const waits[] = {
+    [PLAN_PROVE] = "checking its structure",  [PLAN_SNAPSHOT] = "copying it",
+    [PLAN_ATTEMPT] = "announcing the save",   [PLAN_UPLOAD] = "sending files",
+    [PLAN_GATHER] = "waiting for ranks",      [PLAN_WITH] = "sending what goes with it",
+    [PLAN_MANIFEST] = "sending the manifest", [PLAN_PUBLISH] = "publishing it",
+    [PLAN_COMMIT] = "committing it",
 };
 
 /* A plan is data, and may have been made for another store. */
@@ -50,6 +68,7 @@ static void clean_up(job_work *w) {
   if (*w->snapshot && fs_remove_tree(w->env->io, w->snapshot, &why) < 0)
     log_say(w->env->log, LOG_WARN, "%s", why.text);
   manifest_free(&w->manifest);
+  job_early_free(w);
   tree_free(&w->source);
   tree_free(&w->copy);
 }
@@ -58,6 +77,7 @@ static int run_plan(job_work *w, int from, err *e) {
   job *j = w->job;
   int rc = 0;
   for (int i = from; rc == 0 && !w->over && i < j->plan.count; i++) {
+    job_at(j, waits[j->plan.ops[i]]);
     if (atomic_load(&j->cancel))
       rc = err_set(e, ERR_CANCELED, "%s: cancelled", j->plan.unit);
     else
@@ -70,11 +90,12 @@ static int run_plan(job_work *w, int from, err *e) {
 static int begin_anew(job_work *w, err *e) {
   job *j = w->job;
   int at = 0;
+  job_at(j, "removing what an earlier try sent");
   int rc = settle_give_up(w->env->store, j->log, w->attempt, w->env->log, e);
   if (rc < 0) return rc;
   *e = (err){0};
   w->attempt = RUNLOG_NONE;
-  w->resumed = false;
+  w->resumed = w->spoiled = false;
   j->attempt = 0;
   atomic_store(&j->moved, 0);
   manifest_free(&w->manifest);
@@ -82,15 +103,30 @@ static int begin_anew(job_work *w, err *e) {
   return run_plan(w, at, e);
 }
 
+/* What an earlier run left, and nobody took up before this commit, will not be taken up: saves of a
+ * group go one after the other. Another rank's term is not this one's to clean up after. */
+static void sweep_older(job_work *w) {
+  if (w->env->ranks && w->env->ranks->rank > 0) return;
+  job_at(w->job, "removing what an earlier run left");
+  settle_older(w->env->store, w->job->log, w->env->log);
+}
+
 void job_run(job *j) {
   job_work w = {.job = j, .env = j->env, .attempt = RUNLOG_NONE};
   err *e = &j->error;
+  job_at(j, "reading its files");
   int rc = check(&w, e);
   if (rc == 0) rc = job_look(&w, e);
   if (rc == 0) rc = job_check_touched(&w, e);
+  if (rc == 0) rc = job_look_beside(&w, e);
   if (rc == 0) rc = run_plan(&w, 0, e);
   if (rc == ERR_EXISTS && w.resumed) rc = begin_anew(&w, e);
   if (rc == 0) j->attempt = 0;
+  if (rc < 0) job_at(j, "giving the save up");
   j->status = rc < 0 ? job_give_up(&w, rc) : 0;
+  if (j->status == 0) {
+    sweep_older(&w);
+    job_forget_parts(&w);
+  }
   clean_up(&w);
 }

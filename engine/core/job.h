@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "core/plan.h"
+#include "core/ranks.h"
 #include "core/rules.h"
 #include "core/runlog.h"
 #include "prims/pool.h"
@@ -26,9 +27,19 @@ typedef struct job_env {
   pool *pool;
   store *store;
   const rules *rules;
-  const char *root;    /* the watched directory */
-  const char *staging; /* of this machine: <state>/staging */
+  const char *root;        /* the watched directory */
+  const char *staging;     /* of this machine: <state>/staging */
+  const ranks *ranks;      /* NULL: this process saves alone */
+  const char *const *with; /* globs of what is saved beside a unit, relative to its group's
+                              directory; NULL: nothing */
 } job_env;
+
+/* What a job is at, for `status` and for the watchdog: written by its worker, read by the owner. */
+typedef struct job_doing {
+  _Atomic int64_t since;     /* IO_MONO time at which it began to wait for this very thing */
+  const char *_Atomic what;  /* static: "reading files", "sending", "waiting for ranks", ... */
+  _Atomic uint64_t ranks[4]; /* while it waits for ranks: a bit for each of the first 256 missing */
+} job_doing;
 
 typedef struct job {
   uint64_t id;
@@ -49,6 +60,7 @@ typedef struct job {
   atomic_int cancel;      /* set by the owner, JOB_CANCEL or JOB_LEAVE: stop at the next block */
   _Atomic uint64_t moved; /* bytes sent so far */
   _Atomic uint64_t total;
+  job_doing doing; /* what it waits for just now */
 
   /* The result, to be read when it is over. */
   int status;    /* 0: committed. ERR_RETIRED: the unit changed or vanished, or is `unproven` or
@@ -56,6 +68,8 @@ typedef struct job {
                     Another error: not committed, as far as can be known while the store is silent */
   bool unproven; /* nothing was done: the structural check did not pass */
   bool touched;  /* nothing was done: an older checkpoint was added to; its `commit` stands */
+  bool let_go;   /* ERR_RETIRED on a rank but the first: rank 0 does not save this one */
+  bool yielded;  /* ERR_RETIRED, the same: rank 0 saves another unit first */
   err error;
   uint64_t commit; /* entry number */
   uint64_t files, bytes;

@@ -1,15 +1,18 @@
-/* The attempt of a job: a new one, or one that an earlier try left; and what becomes of it when the
- * job fails. */
+/* The attempt of a job: a new one, one that an earlier try left, or one of an older term; and what
+ * becomes of it when the job fails. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/settle.h"
 #include "job_impl.h"
 
-/* Fills the result in from the log, if our attempt is committed there. */
 bool job_committed(job_work *w) {
   job *j = w->job;
-  const runlog_commit *c = runlog_commit_of(runlog_view(j->log), w->attempt);
-  if (!c) return false;
+  const runlog_state *state = runlog_view(j->log);
+  const runlog_attempt *a = runlog_find_attempt(state, w->attempt);
+  const runlog_commit *c = runlog_commit_of(state, w->attempt);
+  if (!c || a->owner != w->term) return false;
   j->commit = c->n;
   j->time_ns = c->time_ns;
   j->files = c->files;
@@ -30,26 +33,103 @@ static int take_up(job_work *w, err *e) {
       strcmp(a->unit, job_unit(j)) != 0)
     return 0;
   w->attempt = j->attempt;
+  w->term = a->owner;
   w->over = job_committed(w);
   w->resumed = !w->over;
   return 0;
 }
 
-/* An earlier job of ours may have failed with the store, and so could not even sweep. */
-int job_attempt_begin(job_work *w, err *e) {
+static uint32_t world_of(uint32_t world) {
+  return world > 1 ? world : 1;
+}
+
+/* The newest attempt at this unit that an older term left open, for as many ranks as we are.
+ * RUNLOG_NONE: there is none. */
+static uint64_t left_by_older_term(const job *j) {
+  const runlog_state *state = runlog_view(j->log);
+  for (size_t i = state->attempt_count; i-- > 0;) {
+    const runlog_attempt *a = &state->attempts[i];
+    if (a->fate == RUNLOG_OPEN && a->owner < state->term.n && strcmp(a->unit, job_unit(j)) == 0 &&
+        world_of(a->world) == world_of(state->term.writer.world))
+      return a->n;
+  }
+  return RUNLOG_NONE;
+}
+
+/* Goes on with what an older term left of this unit. Which files that was made for is not known:
+ * their contents decide, one by one. */
+static int adopt(job_work *w, err *e) {
+  job *j = w->job;
+  uint64_t n = settle_can_go_on(w->env->store) ? left_by_older_term(j) : RUNLOG_NONE;
+  err why = {0};
+  if (n == RUNLOG_NONE) return 0;
+  int rc = runlog_adopt(j->log, n, &why);
+  if (rc == ERR_CONFLICT) return 0; /* somebody swept it meanwhile */
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  log_say(w->env->log, LOG_INFO, "%s: going on with what an earlier run has sent", j->plan.unit);
+  w->attempt = n;
+  w->resumed = w->adopted = true;
+  return 0;
+}
+
+static int by_name(const void *key, const void *file) {
+  return strcmp(key, ((const tree_file *)file)->name);
+}
+
+typedef struct meeting {
+  const job_work *w;
+  size_t skip; /* of a key: the attempt's place and a slash */
+  char other[200];
+} meeting;
+
+static int meet(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  meeting *m = ctx;
+  const tree *t = m->w->from;
+  const char *name = strlen(key) > m->skip ? key + m->skip : "";
+  (void)is_prefix;
+  if (strcmp(name, MANIFEST_NAME) == 0) return 0;
+  const tree_file *f = bsearch(name, t->files, t->count, sizeof *t->files, by_name);
+  if (f && f->type == MANIFEST_FILE && f->size == object->size) return 0;
+  snprintf(m->other, sizeof m->other, "%s", name);
+  return 1;
+}
+
+/* A file that this unit does not have would stand in the checkpoint for ever, and one of another
+ * size would be found only after much was sent. What other ranks have there is theirs to judge. */
+static int check_what_is_there(const job_work *w, err *e) {
+  meeting m = {.w = w, .skip = strlen(w->prefix) + 1};
+  store *s = w->env->store;
+  if (!w->adopted || !w->resumed || w->env->ranks) return 0;
+  int rc = s->ops->list(s, w->prefix, false, meet, &m, e);
+  if (rc <= 0) return rc;
+  return err_set(e, ERR_EXISTS, "%s: what an earlier run sent has another \"%s\"", w->prefix,
+                 m.other);
+}
+
+static int find_attempt(job_work *w, err *e) {
   runlog *log = w->job->log;
+  if (job_follows(w)) return job_follow(w, e);
   int rc = take_up(w, e);
+  if (rc == 0 && w->attempt == RUNLOG_NONE && !w->adopted) rc = adopt(w, e);
+  /* An earlier job of ours may have failed with the store, and so could not even sweep. */
   if (rc == 0) rc = settle_own(w->env->store, log, w->attempt, w->env->log, e);
   if (rc == 0 && w->attempt == RUNLOG_NONE)
     rc = runlog_attempt_begin(log, job_unit(w->job), &w->attempt, e);
+  return rc;
+}
+
+int job_attempt_begin(job_work *w, err *e) {
+  runlog *log = w->job->log;
+  int rc = find_attempt(w, e);
   if (rc < 0) return rc;
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
+  w->term = a->owner;
   rc = runlog_key_dir(log, a->dir, w->dir, e);
   if (rc == 0 && w->staged)
     rc = runlog_key_staging(log, w->attempt, w->prefix, e);
   else if (rc == 0)
     memcpy(w->prefix, w->dir, sizeof w->prefix);
-  return rc;
+  return rc < 0 ? rc : check_what_is_there(w, e);
 }
 
 /* Is what was sent to stay, for another try or for a next term? */
@@ -66,7 +146,9 @@ int job_give_up(job_work *w, int rc) {
   job *j = w->job;
   err e = {0};
   if (w->attempt == RUNLOG_NONE) return rc;
-  if (is_left(j, rc)) {
+  if (w->env->ranks && rc == ERR_EXISTS) job_name_other_rank(w);
+  if (job_follows(w)) return job_give_up_part(w, rc);
+  if (is_left(j, rc) && !w->spoiled) {
     j->attempt = w->attempt;
     j->attempt_shape = w->shape;
     return rc;

@@ -5,7 +5,7 @@
 #include "core/settle.h"
 #include "job_impl.h"
 
-static int describe(job_work *w, err *e) {
+int job_describe(job_work *w, err *e) {
   const job *j = w->job;
   int rc = tree_manifest(w->from, job_unit(j), j->plan.step, HASH_XXH3_128, &w->manifest, e);
   if (rc < 0) return rc;
@@ -17,11 +17,13 @@ static int describe(job_work *w, err *e) {
   return 0;
 }
 
-/* An earlier try has put a manifest. If it is of the same table, it is ours. */
+/* An earlier try has put a manifest, or another rank, which may have shown all of it since. If it
+ * is of the same table, it is ours. */
 static int take_manifest(job_work *w, err *e) {
   manifest there = {0};
   err why = {0};
   int rc = settle_read_manifest(w->env->store, w->prefix, &there, &why);
+  if (rc == ERR_NOENT && w->staged) rc = settle_read_manifest(w->env->store, w->dir, &there, &why);
   if (rc < 0 && err_class_of(rc) == ERR_CLASS_RETRYABLE) return err_set(e, rc, "%s", why.text);
   bool same = rc == 0 && digest_equal(&there.root, &w->manifest.root);
   manifest_free(same ? &w->manifest : &there);
@@ -34,24 +36,48 @@ int job_manifest(job_work *w, err *e) {
   buf text;
   char key[STORE_KEY_MAX];
   buf_init(&text, MANIFEST_BYTES_MAX);
-  int rc = describe(w, e);
+  int rc = w->env->ranks ? 0 : job_describe(w, e); /* of ranks it is made of their parts */
   if (rc == 0) rc = manifest_print(&w->manifest, &text, e);
   if (rc == 0 && snprintf(key, sizeof key, "%s/%s", w->prefix, MANIFEST_NAME) >= (int)sizeof key)
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", w->prefix);
   if (rc == 0)
     rc = w->env->store->ops->put(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, e);
-  if (rc == ERR_EXISTS && w->resumed) rc = take_manifest(w, e);
+  if (rc == ERR_EXISTS && (w->resumed || w->env->ranks)) rc = take_manifest(w, e);
   buf_free(&text);
   return rc;
 }
 
+/* Another rank was quicker: what stands at `dir` is this very save, all of it. What our own put of
+ * the manifest has made anew in the staging is of no use to anybody. */
+static int shown_by_another(job_work *w, err *e) {
+  store *s = w->env->store;
+  manifest there = {0};
+  int rc = settle_read_manifest(s, w->dir, &there, e);
+  if (rc == 0 && !digest_equal(&there.root, &w->manifest.root))
+    rc = err_set(e, ERR_EXISTS, "%s: something else is there already", w->dir);
+  manifest_free(&there);
+  return rc < 0 ? rc : s->ops->remove_prefix(s, w->prefix, e);
+}
+
 int job_publish(job_work *w, err *e) {
-  return w->env->store->ops->publish(w->env->store, w->prefix, w->dir, e);
+  err why = {0};
+  int rc = w->env->store->ops->publish(w->env->store, w->prefix, w->dir, &why);
+  if (w->env->ranks && (rc == ERR_EXISTS || rc == ERR_NOENT)) return shown_by_another(w, e);
+  return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
+}
+
+/* It only saves readers requests: nothing waits for it, and nothing is lost without it. */
+static void make_snapshot(job_work *w) {
+  err why = {0};
+  if (runlog_snapshot(w->job->log, &why) < 0)
+    log_say(w->env->log, LOG_DEBUG, "no snapshot of the log was made: %s", why.text);
 }
 
 int job_commit(job_work *w, err *e) {
-  int rc = runlog_commit_attempt(w->job->log, w->attempt, &w->manifest, w->job->reason, NULL, e);
+  runlog_note note = {.reason = w->job->reason, .with = w->with};
+  int rc = runlog_commit_attempt(w->job->log, w->attempt, &w->manifest, &note, NULL, e);
   if (rc == 0 && !job_committed(w))
     rc = err_set(e, ERR_INTERNAL, "our own commit is not in the log");
+  if (rc == 0) make_snapshot(w);
   return rc;
 }

@@ -210,9 +210,9 @@ static int fold_line(journal *j, const char *text, size_t len, err *e) {
 }
 
 static int fold_all(journal *j, const buf *text, err *e) {
-  const char *at = text->data, *end = text->data + text->len;
+  const char *at = text->data ? text->data : "", *end = at + text->len;
   int rc = 0;
-  while (rc == 0 && at && at < end) {
+  while (rc == 0 && at < end) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     if (!stop) break; /* a torn last line */
     rc = fold_line(j, at, (size_t)(stop - at), e);

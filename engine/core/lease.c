@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEASE_BYTES_MAX = 64 << 10, FORMAT = 0, READER = 0 };
+enum { LEASE_BYTES_MAX = 64 << 10, FORMAT = 1, READER = 1 };
 
 /* What stands in the lease. */
 typedef struct holder {
@@ -77,6 +77,18 @@ int lease_store_now(store *s, const char *prefix, int64_t *out, err *e) {
   if (s->ops->remove(s, key, &why) < 0)
     log_say(&s->log, LOG_WARN, "%s stays behind: %s", key, why.text);
   return rc;
+}
+
+int lease_renewed(store *s, const char *prefix, int64_t *out, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object lease;
+  err why = {0};
+  *out = INT64_MIN;
+  int rc = key_of(prefix, "lease", key, e);
+  if (rc < 0) return rc;
+  rc = s->ops->head(s, key, &lease, &why);
+  if (rc == 0) *out = lease.mtime_ns;
+  return rc == 0 || rc == ERR_NOENT ? 0 : err_set(e, rc, "look at the lease: %s", why.text);
 }
 
 static int held(const holder *h, int64_t age_s, err *e) {

@@ -21,6 +21,9 @@ int lease_check(store *s, const char *prefix, const runlog_term *term, const run
 /* The time by the store's own clock: that of an object made just now below <prefix>/.ckpt/. */
 int lease_store_now(store *s, const char *prefix, int64_t *out, err *e);
 
+/* When the lease was renewed last, by the store's own clock; INT64_MIN: there is none. */
+int lease_renewed(store *s, const char *prefix, int64_t *out, err *e);
+
 /* Writes or renews the lease of term `n`. */
 int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e);
 /* Removes it at a clean end, if it is still that of term `n`. */

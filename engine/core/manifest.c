@@ -203,20 +203,32 @@ static int add_entry(hash *h, const manifest_entry *at, err *e) {
 static int compute_root(const manifest *m, digest *out, err *e) {
   static const char magic[] = "ckpt-manifest-root-0";
   hash *h = NULL;
+  size_t outside = 0;
+  for (size_t i = 0; i < m->count; i++) outside += m->entries[i].outside;
   int rc = hash_begin(m->hash, &h, e);
   if (rc == 0) rc = add_bytes(h, magic, sizeof magic - 1, e);
   if (rc == 0) rc = add_bytes(h, m->unit, strlen(m->unit), e);
   if (rc == 0) rc = add_number(h, m->kind, e);
   if (rc == 0) rc = add_number(h, (uint64_t)m->step, e);
-  if (rc == 0) rc = add_number(h, m->count, e);
-  for (size_t i = 0; rc == 0 && i < m->count; i++) rc = add_entry(h, &m->entries[i], e);
+  if (rc == 0) rc = add_number(h, m->count - outside, e);
+  for (size_t i = 0; rc == 0 && i < m->count; i++)
+    if (!m->entries[i].outside) rc = add_entry(h, &m->entries[i], e);
   if (rc == 0) return hash_end(h, out, e);
   hash_end(h, NULL, NULL);
   return rc;
 }
 
+static void mark_outside(manifest *m) {
+  for (size_t i = 0; i < m->count; i++) {
+    manifest_entry *at = &m->entries[i];
+    at->outside = !m->old && m->kind == MATCH_DIR && at->type == MANIFEST_FILE &&
+                  at->size <= MANIFEST_METADATA_MAX && strcmp(at->name, MANIFEST_METADATA) == 0;
+  }
+}
+
 int manifest_seal(manifest *m, err *e) {
   m->root = (digest){0};
+  mark_outside(m);
   if (m->count > 1) qsort(m->entries, m->count, sizeof *m->entries, by_name);
   int rc = check_numbers(m, e);
   if (rc == 0) rc = check_names(m, e);

@@ -5,6 +5,7 @@
 #ifndef CORE_MANIFEST_H
 #define CORE_MANIFEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,9 +15,13 @@
 #include "prims/match.h"
 
 #define MANIFEST_NAME ".ckpt-manifest.json"
+/* At the top of a directory: what the user says of the checkpoint, and may replace in the store
+ * later. So it is outside of the root digest, if it is not larger than this. */
+#define MANIFEST_METADATA ".metadata.json"
+enum { MANIFEST_METADATA_MAX = HASH_BLOCK };
 
-/* The format's number while it is being proven; a reader refuses what it does not know. */
-enum { MANIFEST_FORMAT = 0, MANIFEST_READER = 0 };
+/* A reader refuses what asks for a higher one. It reads format 0, too. */
+enum { MANIFEST_FORMAT = 1, MANIFEST_READER = 1 };
 /* Caps against hostile or broken input. */
 enum { MANIFEST_BYTES_MAX = 256 << 20, MANIFEST_ENTRIES_MAX = 4 << 20 };
 
@@ -31,6 +36,7 @@ typedef struct manifest_entry {
   digest file;      /* of a file: the digest over its blocks */
   digest *blocks;   /* of a file: hash_block_count(size) of them */
   char *target;     /* of a link */
+  bool outside;     /* of the root digest: MANIFEST_METADATA; manifest_seal and a parse say so */
 } manifest_entry;
 
 typedef struct manifest {
@@ -43,6 +49,7 @@ typedef struct manifest {
   char *policy;     /* the name of the policy that wanted it */
   char *metrics;    /* a JSON object as text, or NULL */
   hash_kind hash;
+  bool old;                /* read from format 0, in which nothing is outside */
   manifest_entry *entries; /* sorted by name, bytewise; unique */
   size_t count, room;
   digest root; /* over the sorted table; set by manifest_seal and by a successful parse */
@@ -66,6 +73,7 @@ manifest_entry *manifest_add(manifest *m, manifest_type type, const char *name, 
  *   its type (0 file, 1 directory, 2 link), name, mode, mtime_ns, and
  *     of a file: its size, and its digest as a string (which stands for its blocks);
  *     of a link: its target.
+ * What is `outside` is neither among them nor counted.
  * When it was saved, the unit's own mtime and mode, the policy and the metrics are not in it: equal
  * files of equal units have equal roots. */
 int manifest_seal(manifest *m, err *e);

@@ -12,8 +12,8 @@ typedef struct pinned {
   uint64_t commit;
   char id[PINS_ID_MAX]; /* "": there is no pin */
   pthread_mutex_t mutex;
-  int64_t renew_at; /* IO_MONO */
-  int status;       /* why nothing is read any more */
+  int64_t renew_at, until; /* IO_MONO: when to renew it; how long it holds without that */
+  int status;              /* why nothing is read any more */
 } pinned;
 
 static int64_t mono(const pinned *p) {
@@ -28,13 +28,24 @@ static int check_kept(const pinned *p, err *e) {
                  c && c->drop_reason ? c->drop_reason : "it was dropped meanwhile");
 }
 
+#define LIFE_NS ((int64_t)PINS_READER_S * 1000000000)
+
+static int put_once(pinned *p, bool renew, err *e) {
+  pin_request request = {.dir = p->dir, .by = p->by, .commit = p->commit, .life_ns = LIFE_NS};
+  int64_t now = mono(p);
+  p->renew_at = now + LIFE_NS / 3;
+  int rc = pins_put(p->inner, runlog_prefix(p->log), &request, p->id, renew, e);
+  if (rc == 0) p->until = now + LIFE_NS;
+  return rc;
+}
+
+/* One that has expired is not renewed: whoever deletes has perhaps seen that, and removes it just
+ * now. So a new one is put in its place, also if the renewal was on its way for so long. */
 static int put(pinned *p, bool renew, err *e) {
-  pin_request request = {.dir = p->dir,
-                         .by = p->by,
-                         .commit = p->commit,
-                         .life_ns = (int64_t)PINS_READER_S * 1000000000};
-  p->renew_at = mono(p) + (int64_t)PINS_READER_S / 3 * 1000000000;
-  return pins_put(p->inner, runlog_prefix(p->log), &request, p->id, renew, e);
+  int64_t until = p->until;
+  if (!renew || mono(p) >= until) return put_once(p, false, e);
+  int rc = put_once(p, true, e);
+  return rc == 0 && mono(p) >= until ? put_once(p, false, e) : rc;
 }
 
 static void without_pin(pinned *p, const err *why) {
@@ -42,19 +53,33 @@ static void without_pin(pinned *p, const err *why) {
   log_say(&p->inner->log, LOG_WARN, "%s is read without a pin: %s", p->dir, why->text);
 }
 
+/* The log as it is after a renewal. If it cannot be read, a pin that was lost meanwhile holds
+ * nothing yet: then nothing is read either. */
+static int look_again(pinned *p, bool lost, err *why) {
+  int rc = runlog_refresh(p->log, why);
+  if (rc == 0) {
+    p->status = check_kept(p, why);
+    return p->status;
+  }
+  log_say(&p->inner->log, LOG_WARN, "%s: %s", p->dir, why->text);
+  p->renew_at = mono(p);
+  if (!lost) return 0;
+  p->until = p->renew_at;
+  return rc;
+}
+
 /* A pin that could not be renewed is worth as much as none: every byte is verified anyhow. */
 static int keep_alive(pinned *p, err *e) {
   err why = {0};
   pthread_mutex_lock(&p->mutex);
-  if (p->status == 0 && p->id[0] && mono(p) >= p->renew_at) {
-    if (put(p, true, &why) < 0) log_say(&p->inner->log, LOG_WARN, "%s: %s", p->dir, why.text);
-    why = (err){0};
-    if (runlog_refresh(p->log, &why) < 0)
+  int rc = p->status;
+  int64_t until = p->until;
+  if (rc == 0 && p->id[0] && mono(p) >= p->renew_at) {
+    if (put(p, true, &why) < 0)
       log_say(&p->inner->log, LOG_WARN, "%s: %s", p->dir, why.text);
     else
-      p->status = check_kept(p, &why);
+      rc = look_again(p, mono(p) >= until, &why);
   }
-  int rc = p->status;
   pthread_mutex_unlock(&p->mutex);
   if (rc == 0) return 0;
   return err_set(e, rc, "%s", *why.text ? why.text : "the checkpoint is no longer kept");

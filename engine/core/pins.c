@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIN_BYTES_MAX = 16 << 10, FORMAT = 0, READER = 0, WORD_MAX = 128 };
+enum { PIN_BYTES_MAX = 16 << 10, FORMAT = 1, READER = 1, WORD_MAX = 128 };
 
 static int key_of(const char *prefix, const char *id, char out[STORE_KEY_MAX], err *e) {
   char name[STORE_KEY_MAX + 1]; /* what is cut is too long for a key, too */

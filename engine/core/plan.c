@@ -7,8 +7,8 @@
 #include "core/manifest.h"
 #include "store/store.h"
 
-static const char *const op_names[] = {"prove",    "snapshot", "attempt", "upload",
-                                       "manifest", "publish",  "commit"};
+static const char *const op_names[] = {"prove",  "snapshot", "attempt", "upload", "with",
+                                       "gather", "manifest", "publish", "commit"};
 enum { OP_COUNT = sizeof op_names / sizeof op_names[0] };
 
 const char *plan_op_name(plan_op op) {
@@ -19,7 +19,7 @@ static void add(plan *p, plan_op op) {
   p->ops[p->count++] = op;
 }
 
-int plan_save(const detect_unit *facts, const decision *want, bool publish, plan *out, err *e) {
+int plan_save(const detect_unit *facts, const decision *want, unsigned flags, plan *out, err *e) {
   *out = (plan){.kind = facts->kind, .step = facts->step};
   size_t len = strlen(facts->path);
   if (len >= sizeof out->unit)
@@ -30,8 +30,10 @@ int plan_save(const detect_unit *facts, const decision *want, bool publish, plan
   if (facts->in_place) add(out, PLAN_SNAPSHOT);
   add(out, PLAN_ATTEMPT);
   add(out, PLAN_UPLOAD);
+  if (flags & PLAN_HAS_WITH) add(out, PLAN_WITH);
+  if (flags & PLAN_HAS_RANKS) add(out, PLAN_GATHER);
   add(out, PLAN_MANIFEST);
-  if (publish) add(out, PLAN_PUBLISH);
+  if (flags & PLAN_CAN_PUBLISH) add(out, PLAN_PUBLISH);
   add(out, PLAN_COMMIT);
   return 0;
 }

@@ -14,12 +14,15 @@ typedef enum plan_op {
                   */
   PLAN_ATTEMPT,  /* announce the save in the log */
   PLAN_UPLOAD,   /* move the files */
+  PLAN_WITH,     /* save what belongs beside it */
+  PLAN_GATHER,   /* of several ranks: put our part record, and wait for those of the others, who
+                    see by ours that what is beside it was saved */
   PLAN_MANIFEST, /* write the table of contents */
   PLAN_PUBLISH,  /* one rename shows the directory */
   PLAN_COMMIT,   /* the one entry that makes it a checkpoint */
 } plan_op;
 
-enum { PLAN_OPS_MAX = 8, PLAN_UNIT_MAX = 4096 };
+enum { PLAN_OPS_MAX = 10, PLAN_UNIT_MAX = 4096 };
 
 typedef struct plan {
   char unit[PLAN_UNIT_MAX]; /* path below the watched directory */
@@ -29,9 +32,13 @@ typedef struct plan {
   int count;
 } plan;
 
-/* The plan that carries a decision out on these facts. `publish`: the store has the capability.
- * A decision to wait gives an empty plan. ERR_LIMIT if the unit's path is too long. */
-int plan_save(const detect_unit *facts, const decision *want, bool publish, plan *out, err *e);
+/* What a plan has beside the usual. */
+enum { PLAN_CAN_PUBLISH = 1, PLAN_HAS_RANKS = 2, PLAN_HAS_WITH = 4 };
+
+/* The plan that carries a decision out on these facts. `flags`: PLAN_CAN_PUBLISH if the store has
+ * the capability, ... A decision to wait gives an empty plan. ERR_LIMIT if the unit's path is too
+ * long. */
+int plan_save(const detect_unit *facts, const decision *want, unsigned flags, plan *out, err *e);
 
 /* 0 if it is safe: each operation at most once and after those that it builds on, the commit last,
  * or no operation at all; a unit that lies below the watched directory by its name. ERR_INVAL or

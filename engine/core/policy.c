@@ -217,3 +217,7 @@ bool policy_select(policy *p, policy_hook hook, const char *group, const policy_
   for (size_t i = 0; i < count; i++) memcpy(out[i].policy, r.by, sizeof out[i].policy);
   return true;
 }
+
+const char *const *policy_with(const policy *p) {
+  return p->with;
+}

@@ -79,6 +79,9 @@ uint64_t policy_fallbacks(const policy *p);
 const char *policy_null_marker(const policy *p);
 const char *policy_temp_marker(const policy *p);
 
+/* Globs of what is saved beside a unit (`with = {...}`), ended by NULL; NULL: nothing. */
+const char *const *policy_with(const policy *p);
+
 typedef enum policy_hook {
   POLICY_READY,
   POLICY_SYNC,

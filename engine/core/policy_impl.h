@@ -19,7 +19,8 @@ struct policy {
   buf request;         /* loads the chain; empty: there is none */
   uint64_t generation; /* of the helper that has it loaded; 0: none */
   rules *rules;
-  json_t *data; /* what loading answered; NULL: no chain */
+  json_t *data;      /* what loading answered; NULL: no chain */
+  const char **with; /* the globs in it, ended by NULL; NULL: none */
   policy_queue queue;
   bool has[POLICY_HOOKS];
   char who[POLICY_HOOKS][POLICY_NAME_MAX]; /* that have to be asked */
@@ -45,6 +46,9 @@ int policy_load(policy *p, json_t **answer, err *e);
 
 /* policy_rules.c */
 int policy_make_rules(const policy_options *options, const json_t *data, rules **out, err *e);
+
+/* The list of `with`, whose strings stay those of the data; NULL: it is empty. */
+int policy_make_with(const json_t *data, const char ***out, err *e);
 
 /* policy_metrics.c: are these sources that policy_metrics() understands? */
 int policy_metrics_check(const json_t *sources, err *e);

@@ -261,6 +261,7 @@ static int take_data(policy *p, const policy_options *o, err *e) {
   if (rc == 0) rc = check_marker(p, "temp", e);
   if (rc == 0) rc = policy_metrics_check(json_object_get(p->data, "metrics"), e);
   if (rc == 0) rc = policy_make_rules(o, p->data, &p->rules, e);
+  if (rc == 0) rc = policy_make_with(p->data, &p->with, e);
   if (rc == 0) policy_warn(p, json_object_get(p->data, "warnings"));
   return rc;
 }
@@ -348,6 +349,7 @@ void policy_close(policy *p) {
   if (!p) return;
   drop(p);
   rules_free(p->rules);
+  free(p->with);
   json_decref(p->data);
   json_decref(p->told);
   buf_free(&p->request);

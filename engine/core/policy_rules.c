@@ -239,3 +239,34 @@ int policy_make_rules(const policy_options *o, const json_t *data, rules **out, 
   free(d);
   return rc;
 }
+
+/* Is one of its components ".."? */
+static bool leaves_group(const char *glob) {
+  for (const char *at = glob;;) {
+    size_t len = strcspn(at, "/");
+    if (len == 2 && at[0] == '.' && at[1] == '.') return true;
+    if (!at[len]) return false;
+    at += len + 1;
+  }
+}
+
+int policy_make_with(const json_t *data, const char ***out, err *e) {
+  const json_t *value = json_object_get(data, "with");
+  size_t count = 0;
+  *out = NULL;
+  int rc = list_size(value, "with", LIST_MAX, &count, e);
+  if (rc < 0 || count == 0) return rc;
+  const char **list = new_list(count, NULL, e);
+  if (!list) return ERR_NOMEM;
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    list[i] = json_string_value(json_array_get(value, i));
+    if (!list[i]) rc = wrong(e, "with", "a pattern is no text");
+    if (rc == 0 && match_exclude_check(list[i], e) < 0) rc = by_policy(e, "with");
+    if (rc == 0 && leaves_group(list[i])) rc = wrong(e, "with", "a pattern leads out with \"..\"");
+  }
+  if (rc == 0)
+    *out = list;
+  else
+    free(list);
+  return rc;
+}

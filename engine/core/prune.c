@@ -164,6 +164,10 @@ static int rest_of(const prune *p, uint64_t drop, int64_t now, int64_t *rest, er
 static int delete_one(pass *a, uint64_t n, prune_rest *rest, err *e) {
   const prune *p = a->p;
   err why = {0};
+  if (p->dry) {
+    tell(p, n, RETENTION_DELETE);
+    return 0;
+  }
   int rc = runlog_delete(p->log, n, may, a, &why);
   if (rc == ERR_CONFLICT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
@@ -245,10 +249,13 @@ int prune_delete(const prune *p, size_t most, prune_rest *rest, err *e) {
   if (p->limits.no_delete) return 0;
   int rc = runlog_refresh(p->log, e);
   if (rc < 0 || !any_dropped(p)) return rc;
-  rc = lease_store_now(p->store, runlog_prefix(p->log), &now, e);
+  if (p->dry) /* the store's clock cannot be had without a write */
+    now = p->store->io->now(p->store->io, IO_WALL);
+  else
+    rc = lease_store_now(p->store, runlog_prefix(p->log), &now, e);
   if (rc == 0) rc = take_pins(&a, now, e);
   if (rc == 0) rc = take_plan(&a, NULL, now, e);
-  if (rc == 0) remove_expired(&a, now);
+  if (rc == 0 && !p->dry) remove_expired(&a, now);
   if (rc == 0) rc = delete_planned(&a, now, most, rest, e);
   pass_free(&a);
   return rc;

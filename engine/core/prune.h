@@ -27,8 +27,9 @@ typedef struct prune {
   uint64_t resumed;        /* as in retention_guard */
   const atomic_int *stop;  /* may be NULL; set: stops after the step that it is at */
   bool (*only)(void *ctx, const runlog_commit *c); /* what may be deleted; NULL: anything */
-  prune_told *told;                                /* may be NULL */
-  void *ctx;                                       /* of both */
+  bool dry; /* nothing is written; `told` hears what would be deleted, by this machine's clock */
+  prune_told *told; /* may be NULL */
+  void *ctx;        /* of both */
 } prune;
 
 /* Drops those of `wishes` (in the order of their numbers) that the rules let go. */

@@ -37,6 +37,7 @@ static bool served_locally(const recover_unit *units, size_t count, const recove
 static const char *why_quarantine(const recover_unit *u, const recover_unit *units, size_t count,
                                   const recover_commit *c) {
   if (whole(u)) return NULL;
+  if (u->standing == RECOVER_BAD) return "it is a checkpoint that was marked bad";
   bool torn = u->standing == RECOVER_TORN;
   if (c && strcmp(c->unit, u->name) == 0 && !served_locally(units, count, c))
     return torn ? "it is torn, and a committed copy is restored"

@@ -5,7 +5,8 @@
  * commit of a series is restored, unless it stands there or something whole and newer does; a local
  * unit under its name that is not proven whole, or is an older commit of that name, is moved to
  * quarantine first. Newer units that are
- * provably torn are moved away too. What is whole, and what nothing can be said about, stays. */
+ * provably torn are moved away too, and those that were marked bad. What is whole, and what nothing
+ * can be said about, stays. */
 #ifndef CORE_RECOVER_H
 #define CORE_RECOVER_H
 
@@ -21,6 +22,7 @@ typedef enum recover_standing {
   RECOVER_SUPERSEDED, /* it is an older commit of its name: another machine has gone on since */
   RECOVER_UNPROVEN,   /* nothing can be said */
   RECOVER_TORN,       /* provably not whole, and nobody has it open */
+  RECOVER_BAD,        /* it is a commit that was marked bad: it does not load */
 } recover_standing;
 
 typedef struct recover_unit {

@@ -99,6 +99,50 @@ int restore_unit(const restore *r, const manifest *m, const char *key, const cha
   return rc;
 }
 
+/* ---- the order of times ---- */
+
+/* A name that was saved again has its place by the last time. */
+static bool is_last_of_name(const runlog_state *state, size_t i) {
+  for (size_t k = i + 1; k < state->commit_count; k++)
+    if (state->commits[k].life == RUNLOG_LIVE &&
+        strcmp(state->commits[k].unit, state->commits[i].unit) == 0)
+      return false;
+  return true;
+}
+
+static struct timespec seconds_before(struct timespec t, int seconds) {
+  t.tv_sec -= seconds;
+  return t;
+}
+
+static bool is_before(struct timespec a, struct timespec b) {
+  return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+int restore_order(const io *io, const char *dir, const runlog_state *state, err *e) {
+  struct timespec next = {0};
+  bool any = false;
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    char path[FS_PATH_MAX];
+    struct stat st;
+    if (c->kind != MATCH_DIR || c->life != RUNLOG_LIVE || !is_last_of_name(state, i)) continue;
+    int rc = fs_join(path, dir, c->unit, e);
+    if (rc < 0) return rc;
+    if (io->lstat(io, AT_FDCWD, path, &st) < 0 || !S_ISDIR(st.st_mode)) continue;
+    if (any && !is_before(st.st_mtim, next)) {
+      /* A second: there are file systems that keep no less. */
+      struct timespec times[2] = {st.st_atim, seconds_before(next, 1)};
+      rc = io->utimens(io, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
+      if (rc < 0) return err_sys(e, rc, "set the time of %s", path);
+      st.st_mtim = times[1];
+    }
+    next = st.st_mtim;
+    any = true;
+  }
+  return 0;
+}
+
 /* ---- the staging ---- */
 
 /* Is what we locked still what has the name? Whoever held it before may have removed the staging

@@ -37,6 +37,11 @@ int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manif
  * unless the error text says otherwise. */
 int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e);
 
+/* Frameworks take the directory that was changed last for the newest. The checkpoints of `state`
+ * that stand in `dir` as directories get times that rise in the order of the log: older ones are
+ * set back where that is not so. */
+int restore_order(const io *io, const char *dir, const runlog_state *state, err *e);
+
 /* Makes "<dir>/.ckpt-restore" (its path into `staging`, room FS_PATH_MAX) and takes the lock in it:
  * one restore into a directory at a time, so what an earlier one left when it died can be removed.
  * ERR_HELD if one is running. The caller removes the directory, then drops the lock. */

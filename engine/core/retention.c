@@ -14,13 +14,18 @@ static bool is_pinned(const retention_guard *guard, uint64_t n) {
   return false;
 }
 
-/* Is there a live commit of its kind, after it in the log, or, for one that was dropped, anywhere?
- */
+/* One that a restore may choose by itself. */
+static bool is_good(const runlog_commit *c) {
+  return c->life == RUNLOG_LIVE && !c->bad;
+}
+
+/* Is there a good commit of its kind, after it in the log, or, for one that was dropped or is bad,
+ * anywhere? (A bad one that has no good one beside it is all there is.) */
 static bool has_better(const runlog_state *state, const runlog_commit *c) {
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *other = &state->commits[i];
-    if (c->life == RUNLOG_LIVE && other->n <= c->n) return false;
-    if (other->life == RUNLOG_LIVE && detect_same_series(other->unit, c->unit)) return true;
+    if (is_good(c) && other->n <= c->n) return false;
+    if (other != c && is_good(other) && detect_same_series(other->unit, c->unit)) return true;
   }
   return false;
 }
@@ -41,7 +46,7 @@ static bool is_last_generation(const runlog_state *state, const runlog_commit *c
   if (c->life != RUNLOG_LIVE) return false;
   for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;) {
     const runlog_commit *other = &state->commits[i];
-    if (other->life != RUNLOG_LIVE || !detect_same_series(other->unit, c->unit)) continue;
+    if (!is_good(other) || !detect_same_series(other->unit, c->unit)) continue;
     if (strcmp(other->unit, c->unit) == 0)
       newer++;
     else if (newer == 0)
@@ -75,7 +80,7 @@ size_t retention_items(const runlog_state *state, policy_item *out) {
   size_t count = 0;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE) continue;
+    if (!is_good(c)) continue;
     out[count++] = (policy_item){.number = c->n,
                                  .name = c->unit,
                                  .dir = c->dir,
@@ -88,6 +93,28 @@ size_t retention_items(const runlog_state *state, policy_item *out) {
                                  .durable = true};
   }
   return count;
+}
+
+/* A bad one goes with the good ones before it: as long as one of those is kept, so is what was
+ * tried and failed after it. */
+static void judge_bad(const runlog_state *state, size_t at, const policy_kept *all,
+                      policy_kept *out) {
+  const runlog_commit *c = &state->commits[at];
+  *out = (policy_kept){.keep = !has_better(state, c), .policy = "builtin"};
+  for (size_t i = 0; !out->keep && i < at; i++)
+    out->keep = is_good(&state->commits[i]) && all[i].keep &&
+                detect_same_series(state->commits[i].unit, c->unit);
+  snprintf(out->reason, sizeof out->reason, "it is marked bad%s",
+           out->keep ? "" : ", and those before it are not kept");
+}
+
+void retention_spread(const runlog_state *state, const policy_kept *kept, policy_kept *all) {
+  size_t at = 0;
+  for (size_t i = 0; i < state->commit_count; i++)
+    all[i] = is_good(&state->commits[i]) && kept ? kept[at++] : (policy_kept){.keep = true};
+  for (size_t i = 0; kept && i < state->commit_count; i++)
+    if (state->commits[i].life == RUNLOG_LIVE && state->commits[i].bad)
+      judge_bad(state, i, all, &all[i]);
 }
 
 /* ---- the plan ---- */

@@ -2,11 +2,11 @@
  * state and a list of what the policy keeps in, a list of entries to make out.
  *
  * Whatever a policy says, these stay, tested at the drop and again before the delete, on the log as
- * it is then: the newest commit of each kind of name; the last one that verified; a pinned one; the
- * one that the run resumed from; anything that is not a live commit of this very log; and all, if a
- * pass would drop more than `max_drop` allows (then the oldest of them go, up to that). Of a name
- * that is saved again and again ("last.ckpt") the last two stay. Of a kind of which nothing is live
- * any more, the newest that was dropped is not deleted. */
+ * it is then: the newest commit of each kind of name that is not bad; the last one that verified; a
+ * pinned one; the one that the run resumed from; anything that is not a live commit of this very
+ * log; and all, if a pass would drop more than `max_drop` allows (then the oldest of them go, up to
+ * that). Of a name that is saved again and again ("last.ckpt") the last two stay. Of a kind of
+ * which nothing is live any more, the newest that was dropped is not deleted. */
 #ifndef CORE_RETENTION_H
 #define CORE_RETENTION_H
 
@@ -61,8 +61,14 @@ typedef struct retention_item {
 const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
                               const retention_guard *guard, retention_word word);
 
-/* The live commits, as a policy is shown them; `out` has room for state->commit_count. How many. */
+/* The live commits that are not bad, as a policy is shown them; `out` has room for
+ * state->commit_count. How many. */
 size_t retention_items(const runlog_state *state, policy_item *out);
+
+/* What a policy said of those (NULL: it keeps all), as a word on each commit of the state: `all`
+ * has room for state->commit_count. Of bad ones, which it is not asked about: they go when none of
+ * the good ones before them is kept any more, and one after them is there. */
+void retention_spread(const runlog_state *state, const policy_kept *kept, policy_kept *all);
 
 /* One item for each commit of the state, in its order; `keep[i]` is the policy's word on commits[i]
  * (looked at for live ones only; NULL: it keeps all). Pins and guards that name nothing known are

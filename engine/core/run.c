@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +71,28 @@ static int open_parts(run *r, const run_options *o, err *e) {
   return rc;
 }
 
+/* Ranks save together: each must know the others' launch. */
+static int take_ranks(run *r, const run_options *o, err *e) {
+  uint32_t world = o->world > 1 ? o->world : 1;
+  r->ranks = (ranks){.rank = o->rank,
+                     .world = world,
+                     .wait_ns = o->rank_wait_ns > 0 ? o->rank_wait_ns : (int64_t)600 * 1000000000};
+  if (o->rank >= world || world > RANKS_MAX)
+    return err_set(e, ERR_INVAL, "rank %u of %u: ranks count from 0, at most %d", o->rank, world,
+                   RANKS_MAX);
+  if (world == 1) return 0;
+  if (!o->launch || !*o->launch)
+    return err_set(e, ERR_INVAL,
+                   "rank %u of %u: ranks that save together need an id that they share and that no "
+                   "other launch has (--launch-id)",
+                   o->rank, world);
+  snprintf(r->ranks.launch, sizeof r->ranks.launch, "%s", o->launch);
+  r->group_env.writer.world = world;
+  r->group_env.ranks = r->job_env.ranks = &r->ranks;
+  r->plan_flags |= PLAN_HAS_RANKS;
+  return 0;
+}
+
 /* What a dead run left in the staging of this machine is nobody's: we hold the lock. */
 static int clear_staging(run *r, err *e) {
   int rc = fs_remove_tree(r->env->io, r->places.staging, e);
@@ -82,6 +106,8 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
   r->env = env;
   r->lock.fd = r->dir_lock.fd = -1;
   r->tries = o->tries ? o->tries : 8;
+  r->bad_after = o->bad_after ? o->bad_after : 3;
+  r->stall_ns = o->stall_ns > 0 ? o->stall_ns : (int64_t)60 * 1000000000;
   r->poll = o->poll;
   r->keep_all = o->keep_all;
   r->lease_at = INT64_MAX;
@@ -103,7 +129,13 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
                          .rules = r->rules,
                          .root = r->places.dir,
                          .staging = r->places.staging};
+  if (rc == 0) rc = take_ranks(r, o, e);
+  if (rc == 0 && store_can(r->store, STORE_CAP_PUBLISH)) r->plan_flags |= PLAN_CAN_PUBLISH;
+  if (rc == 0) r->job_env.with = policy_with(r->policy);
+  if (r->job_env.with) r->plan_flags |= PLAN_HAS_WITH;
+  if (rc == 0) rc = run_ranks_await(r, e);
   if (rc == 0) rc = run_groups_open(r, e);
+  if (rc == 0) rc = run_ranks_begun(r, e);
   if (rc < 0)
     run_close(r);
   else
@@ -149,7 +181,8 @@ static void keep_memories(run *r) {
   for (size_t i = 0; i < r->group_count; i++) {
     run_group *g = r->groups[i];
     err e = {0};
-    if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop))
+    if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
+        run_follows(r))
       continue;
     int rc = runlog_refresh(g->group.log, &e);
     if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, g->memory ? g->memory : "{}", &e);
@@ -171,6 +204,7 @@ void run_close(run *r) {
   while (r->tasks) r->env->wait(r->env->ctx, r);
   keep_memories(r);
   release_leases(r);
+  run_ranks_close(r);
   run_note_end(r);
   while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
   free(r->units);
@@ -203,7 +237,7 @@ static void stop_save(run_unit *u) {
 static int on_open(run *r, run_unit *u, err *e) {
   stop_save(u);
   /* A result may name it before all events of its making were read: that is the same content. */
-  if (u->phase != UNIT_SETTLING) u->asked_for = false;
+  if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = false;
   if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
   u->counted = false;
   run_note(r, u, TRAIL_OPEN, NULL);
@@ -476,6 +510,8 @@ int run_step(run *r, int64_t *due, err *e) {
   if (next_look < *due) *due = next_look;
   int64_t keep = r->fenced ? INT64_MAX : run_keep_due(r);
   if (keep < *due) *due = keep;
+  int64_t stall = run_watch_stalls(r, r->env->io->now(r->env->io, IO_MONO));
+  if (stall < *due) *due = stall;
   return first;
 }
 
@@ -541,9 +577,21 @@ void run_get_status(run *r, run_status *out) {
   if (r->detect) out->unmatched = detect_unmatched(r->detect, &out->unmatched_example);
 }
 
-static const char *why_pending(const run_unit *u) {
+/* What its save is at: "uploading", or which ranks it waits for, and for how long still. */
+static const char *why_running(const run *r, const run_unit *u, char *text, size_t room) {
+  const job_doing *doing = &u->save->job.doing;
+  char missing[200];
+  ranks_missing_text(doing->ranks, r->ranks.world, missing, sizeof missing);
+  if (!*missing) return "uploading";
+  int64_t waited = r->env->io->now(r->env->io, IO_MONO) - atomic_load(&doing->since);
+  snprintf(text, room, "waiting for %s, %" PRId64 " of %" PRId64 " s", missing, waited / 1000000000,
+           r->ranks.wait_ns / 1000000000);
+  return text;
+}
+
+static const char *why_pending(const run *r, const run_unit *u, char *text, size_t room) {
   switch (u->phase) {
-  case UNIT_RUNNING: return "uploading";
+  case UNIT_RUNNING: return why_running(r, u, text, room);
   case UNIT_WAITING: return "waiting for its turn";
   case UNIT_RETRYING: return "waiting for the next try";
   case UNIT_SETTLING: return u->reason;
@@ -561,7 +609,8 @@ int run_pending(run *r, run_pending_fn *fn, void *ctx) {
   int count = 0;
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
-    const char *why = why_pending(u);
+    char text[300];
+    const char *why = why_pending(r, u, text, sizeof text);
     if (!why) continue;
     count++;
     if (fn) fn(ctx, u->path, why, u->bytes, left_of(u), u->phase == UNIT_RUNNING);

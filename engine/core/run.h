@@ -80,6 +80,10 @@ typedef struct run_options {
   const char *policy_dir;
   double max_delete;       /* 0: 0.25 */
   int64_t grace_delete_ns; /* < 0: 24 h */
+  uint32_t rank, world;    /* world 0 and 1: alone */
+  int64_t rank_wait_ns;    /* 0: 10 minutes */
+  unsigned bad_after;      /* 0: 3; UINT_MAX: never */
+  int64_t stall_ns;        /* 0: 1 minute */
 } run_options;
 
 /* What a run over a directory in which nobody writes would do with a unit. */
@@ -118,6 +122,9 @@ int run_fd(const run *r); /* to be polled, or -1 */
 
 int run_child(run *r, pid_t pid, err *e);
 int run_child_exit(run *r, bool clean, err *e);
+/* The job has ended, however; `outside`: by somebody's signal, which says nothing about what it
+ * went on from. Counts the starts from one commit that fail. Before run_child_exit(). */
+int run_start_over(run *r, bool clean, bool outside, err *e);
 int run_result(run *r, const char *json, err *e);
 int run_preempt(run *r, double grace_s, err *e);
 int run_list(run *r, err *e);

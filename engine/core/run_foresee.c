@@ -34,7 +34,8 @@ static run_foreseen what_of(recover_standing standing) {
   switch (standing) {
   case RECOVER_COMMITTED: return RUN_IS_THERE;
   case RECOVER_WHOLE: return RUN_WOULD_SAVE;
-  case RECOVER_SUPERSEDED: return RUN_IS_OLDER;
+  case RECOVER_SUPERSEDED:
+  case RECOVER_BAD: return RUN_IS_OLDER;
   case RECOVER_UNPROVEN:
   case RECOVER_TORN: break;
   }

@@ -160,6 +160,14 @@ static int on_prefix(void *ctx, const char *prefix, err *e) {
 
 /* Trials of one experiment may run on several hosts with one target: a group that another writer
  * holds is his, unless it is the place where our own units would go. */
+static int follow(run_group *g, err *e) {
+  int rc = group_begin(&g->group, e);
+  if (rc == 0 && g->group.term) g->term = g->group.term;
+  /* What rank 0 has not begun by now is another writer's, or new. */
+  g->foreign = rc == 0 && !g->group.term && *runlog_view(g->group.log)->run_id;
+  return rc;
+}
+
 static int claim(run *r, run_group *g, err *e) {
   int rc = group_read(&g->group, e);
   if (rc == 0) rc = note_dirs(r, g, e);
@@ -167,6 +175,7 @@ static int claim(run *r, run_group *g, err *e) {
   if (rc < 0) return rc;
   run_group_note_newest(g);
   g->saved_ns = g->newest_time_ns; /* a restart changes no decision */
+  if (run_follows(r)) return follow(g, e);
   const runlog_state *state = runlog_view(g->group.log);
   bool root = *g->group.prefix == 0;
   if (!*state->run_id && !(root && r->group_count == 1)) return 0; /* begun when it is needed */

@@ -154,20 +154,23 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
   const runlog_state *state = runlog_view(g->group.log);
   size_t room = state->commit_count + 1;
   policy_item *items = calloc(room, sizeof *items);
+  policy_kept *said = calloc(room, sizeof *said);
   k->kept = calloc(room, sizeof *k->kept);
   k->wishes = calloc(room, sizeof *k->wishes);
-  if (!items || !k->kept || !k->wishes) {
-    free(items);
-    return err_set(e, ERR_NOMEM, "ask what is kept: out of memory");
+  int rc = items && said && k->kept && k->wishes
+               ? 0
+               : err_set(e, ERR_NOMEM, "ask what is kept: out of memory");
+  size_t count = rc == 0 ? retention_items(state, items) : 0;
+  if (rc == 0 && run_policy_select(r, g, POLICY_KEEP, items, count, said)) {
+    retention_spread(state, said, k->kept);
+    for (size_t i = 0; i < state->commit_count; i++)
+      if (!k->kept[i].keep)
+        k->wishes[k->wish_count++] =
+            (prune_wish){state->commits[i].n, k->kept[i].policy, k->kept[i].reason};
   }
-  size_t count = retention_items(state, items);
-  bool chosen = run_policy_select(r, g, POLICY_KEEP, items, count, k->kept);
-  for (size_t i = 0; chosen && i < count; i++)
-    if (!k->kept[i].keep)
-      k->wishes[k->wish_count++] =
-          (prune_wish){items[i].number, k->kept[i].policy, k->kept[i].reason};
   free(items);
-  return 0;
+  free(said);
+  return rc;
 }
 
 static bool any_dropped(const run_group *g) {
@@ -218,7 +221,7 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
 static bool is_free(const run *r, const run_group *g) {
   /* What works on it first: a save that begins the group makes its log. */
   return !g->save && !g->keeping && !r->closing && !r->keep_all && !r->fenced && !r->preempted &&
-         !g->foreign && g->term != RUNLOG_NONE && g->group.log;
+         !g->foreign && g->term != RUNLOG_NONE && g->group.log && !run_follows(r);
 }
 
 static bool is_asked(const run *r, const run_group *g) {

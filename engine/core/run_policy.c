@@ -103,6 +103,8 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
 static void decide(run *r, run_unit *u, const char *event, const detect_unit *unit) {
   policy_action sound = u->want.action;
   unit_sort sort = run_unit_sort(r, u->path, u->kind);
+  if (run_follows(r) && sort != SORT_NULL)
+    return; /* rank 0 asks the policies; what it does not save is let go here too */
   if (r->aborted)
     core_skips(&u->want, "after an error the policy wanted nothing saved any more");
   else if (sort == SORT_NULL)
@@ -259,6 +261,24 @@ char *run_policy_metrics(run *r, const run_unit *u) {
 
 static const char memory_name[] = ".ckpt/memory";
 
+enum { MEMORY_FORMAT = 1, MEMORY_READER = 1, MEMORY_ROOM = 100 /* for what is around it */ };
+
+/* What was written before format 1 is the memory itself. */
+static int unwrap(const buf *text, char **out, err *e) {
+  json_t *doc = NULL;
+  buf inner;
+  int rc = js_parse(text->data ? text->data : "", text->len, memory_name, &doc, e);
+  const json_t *memory = json_object_get(doc, "memory");
+  bool wrapped = memory && json_object_get(doc, "reader");
+  if (rc == 0 && wrapped) rc = js_check_reader(doc, memory_name, MEMORY_READER, e);
+  buf_init(&inner, POLICY_MEMORY_MAX);
+  if (rc == 0) rc = js_print(wrapped ? memory : doc, &inner, e);
+  if (rc == 0) *out = buf_take(&inner);
+  buf_free(&inner);
+  json_decref(doc);
+  return rc;
+}
+
 int run_memory_load(run *r, run_group *g, err *e) {
   char key[STORE_KEY_MAX];
   err why = {0};
@@ -266,11 +286,10 @@ int run_memory_load(run *r, run_group *g, err *e) {
   if (strcmp(policy_names(r->policy), "builtin") == 0 || g->memory) return 0;
   int rc = runlog_join(g->group.prefix, memory_name, key, e);
   if (rc < 0) return rc;
-  buf_init(&text, POLICY_MEMORY_MAX);
+  buf_init(&text, POLICY_MEMORY_MAX + MEMORY_ROOM);
   rc = r->store->ops->get(r->store, key, &text, &why);
-  if (rc == 0)
-    g->memory = buf_take(&text);
-  else if (rc != ERR_NOENT) /* a policy that forgets is no reason not to save */
+  if (rc == 0) rc = unwrap(&text, &g->memory, &why);
+  if (rc < 0 && rc != ERR_NOENT) /* a policy that forgets is no reason not to save */
     log_say(r->env->log, LOG_WARN, "what the policies remembered cannot be read: %s", why.text);
   buf_free(&text);
   return 0;
@@ -278,6 +297,14 @@ int run_memory_load(run *r, run_group *g, err *e) {
 
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e) {
   char key[STORE_KEY_MAX];
-  int rc = runlog_join(prefix, memory_name, key, e);
-  return rc < 0 ? rc : s->ops->put(s, key, memory, strlen(memory), STORE_REPLACE, e);
+  buf text;
+  buf_init(&text, POLICY_MEMORY_MAX + MEMORY_ROOM);
+  buf_fmt(&text, "{\"format\":%d,\"reader\":%d,\"memory\":%s}\n", MEMORY_FORMAT, MEMORY_READER,
+          memory);
+  int rc = buf_failed(&text);
+  if (rc < 0) err_set(e, rc, "write what the policies remember: %s", err_text(rc));
+  if (rc == 0) rc = runlog_join(prefix, memory_name, key, e);
+  if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_REPLACE, e);
+  buf_free(&text);
+  return rc;
 }

@@ -67,11 +67,17 @@ static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
 static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
   run *r = p->run;
   char path[FS_PATH_MAX];
+  run_group *resumed = NULL;
   int rc = fs_join(path, r->places.dir, u->path, e);
   if (rc < 0) return rc;
   for (size_t i = 0; i < r->group_count; i++)
-    if (u->standing != RECOVER_WHOLE && strcmp(r->groups[i]->group.prefix, u->group) == 0)
-      r->groups[i]->resumed = u->commit;
+    if (u->standing != RECOVER_WHOLE && u->commit != RUNLOG_NONE && r->groups[i]->group.log &&
+        strcmp(r->groups[i]->group.prefix, u->group) == 0)
+      resumed = r->groups[i];
+  if (resumed) {
+    resumed->resumed = u->commit;
+    prepare_note_start(p, resumed, u->commit);
+  }
   r->resume = strdup(path);
   if (!r->resume) return err_set(e, ERR_NOMEM, "prepare: out of memory");
   for (size_t i = 0; i < p->restored_count; i++)
@@ -135,6 +141,7 @@ static void free_prepare(struct prepare *p) {
     free(p->moves[i].to);
   }
   free(p->moves);
+  free(p->damaged);
 }
 
 /* Needs the staging once more, and a look at what is there afterwards. */
@@ -153,9 +160,11 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   *out = (run_prepared){0};
   if (r->started) return err_set(e, ERR_INVAL, "the run is started already");
   if (r->prepared) return err_set(e, ERR_INVAL, "the run is prepared already");
-  struct prepare p = {.run = r, .out = out};
+  struct prepare p = {.run = r, .out = out, .named_commit = RUNLOG_NONE};
   survey s = {0};
+  run_lease_keeper *leases = run_leases_keep(r);
   int rc = prepare_open_staging(&p, e);
+  if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) prepare_judge_starts(&p);
   if (rc == 0) rc = run_survey(r, &s, e);
   if (rc == 0) rc = act(&p, &s, how, named, e);
   rc = prepare_close_staging(&p, rc, e);
@@ -164,7 +173,10 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
     rc = run_survey(r, &s, e);
   }
   if (rc == 0 && how == RUN_AUTO) rc = more(&p, &s, e);
+  if (rc == 0 && how != RUN_NEVER) rc = prepare_restore_beside(&p, &s, e);
   if (rc == 0) rc = conclude(&p, &s, how, e);
+  if (rc == 0) rc = run_ranks_ready(r, e);
+  run_leases_kept(leases);
   run_survey_free(&s);
   free_prepare(&p);
   r->prepared = rc == 0;

@@ -92,11 +92,15 @@ static int advise(int rc, const char *unit, err *e) {
 /* The same, with the way back if it fails. */
 static int restore_or_put_back(struct prepare *p, const survey *s, run_group *g,
                                const runlog_commit *c, err *e) {
+  enum { TRIES = 2 }; /* what is wrong may have come about on the way */
   char path[FS_PATH_MAX];
   err why = {0};
-  int rc = restore_commit(p, s, g, c, &why);
+  int rc = ERR_CORRUPT;
+  for (int i = 0; rc == ERR_CORRUPT && i < TRIES; i++) {
+    why = (err){0};
+    rc = restore_commit(p, s, g, c, &why);
+  }
   if (rc == 0) return 0;
-  advise(rc, c->unit, &why);
   if (fs_join(path, g->group.prefix, c->unit, NULL) == 0) prepare_put_back(p, path, c->kind, &why);
   if (e) *e = why;
   return rc;
@@ -115,11 +119,12 @@ static size_t units_of(const survey *s, const char *group, recover_unit *out, si
   return count;
 }
 
-static size_t commits_of(const runlog_state *state, recover_commit *out, char (*series)[512]) {
+static size_t commits_of(const struct prepare *p, const run_group *g, const runlog_state *state,
+                         recover_commit *out, char (*series)[512]) {
   size_t count = 0;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE) continue;
+    if (c->life != RUNLOG_LIVE || c->bad || (g && prepare_is_damaged(p, g, c))) continue;
     detect_series(c->unit, series[count], sizeof series[count]);
     out[count] = (recover_commit){c->unit, series[count], c->step, i};
     count++;
@@ -127,40 +132,52 @@ static size_t commits_of(const runlog_state *state, recover_commit *out, char (*
   return count;
 }
 
+/* One round over a group: what is to be done, and which commit it failed with. */
+struct round {
+  run_group *group; /* NULL: a directory with units of which the target has nothing yet */
+  const survey *survey;
+  const size_t *index; /* of the planned units in the survey */
+  const recover_plan *plan;
+  const runlog_commit *failed;
+};
+
 /* Nothing is moved before the manifests of all that is to be restored were read and are right. */
-static int check_restores(struct prepare *p, run_group *g, const recover_plan *plan, err *e) {
+static int check_restores(struct prepare *p, struct round *r, err *e) {
   int rc = 0;
-  for (size_t i = 0; g && rc == 0 && i < plan->count; i++) {
-    const recover_action *a = &plan->actions[i];
+  for (size_t i = 0; r->group && rc == 0 && i < r->plan->count; i++) {
+    const recover_action *a = &r->plan->actions[i];
     if (a->what != RECOVER_RESTORE) continue;
     const manifest *ignored;
-    const runlog_commit *c = &runlog_view(g->group.log)->commits[a->index];
-    rc = advise(run_manifest(p->run, g, c, &ignored, e), c->unit, e);
+    const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];
+    rc = run_manifest(p->run, r->group, c, &ignored, e);
+    if (rc < 0) r->failed = c;
   }
   return rc;
 }
 
-static int run_actions(struct prepare *p, run_group *g, const survey *s, const size_t *index,
-                       const recover_plan *plan, err *e) {
-  int rc = check_restores(p, g, plan, e);
-  for (size_t i = 0; rc == 0 && i < plan->count; i++) {
-    const recover_action *a = &plan->actions[i];
+static int run_actions(struct prepare *p, struct round *r, err *e) {
+  int rc = check_restores(p, r, e);
+  for (size_t i = 0; rc == 0 && i < r->plan->count; i++) {
+    const recover_action *a = &r->plan->actions[i];
     if (a->what == RECOVER_QUARANTINE) {
-      const survey_unit *u = &s->units[index[a->index]];
+      const survey_unit *u = &r->survey->units[r->index[a->index]];
       char why[600];
       snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
       rc = prepare_quarantine(p, u->path, u->kind, why, e);
-    } else if (g) { /* without a group there are no commits */
-      rc = restore_or_put_back(p, s, g, &runlog_view(g->group.log)->commits[a->index], e);
+      p->back |= u->standing == RECOVER_BAD;
+    } else if (r->group) { /* without a group there are no commits */
+      const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];
+      rc = restore_or_put_back(p, r->survey, r->group, c, e);
+      if (rc < 0) r->failed = c;
     }
   }
   return rc;
 }
 
-/* `g` NULL: a directory with units of which the target has nothing yet. */
-static int recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
-                         err *e) {
+static int recover_once(struct prepare *p, run_group *g, const char *prefix, struct round *r,
+                        err *e) {
   static const runlog_state nothing = {0};
+  const survey *s = r->survey;
   const runlog_state *state = g && g->group.log ? runlog_view(g->group.log) : &nothing;
   recover_plan plan = {0};
   recover_unit *units = calloc(s->count + 1, sizeof *units);
@@ -172,13 +189,37 @@ static int recover_group(struct prepare *p, run_group *g, const char *prefix, co
                : err_set(e, ERR_NOMEM, "prepare %s: out of memory", p->run->places.dir);
   if (rc == 0)
     rc = recover_plan_group(units, units_of(s, prefix, units, index), commits,
-                            commits_of(state, commits, series), &plan, e);
-  if (rc == 0) rc = run_actions(p, g, s, index, &plan, e);
+                            commits_of(p, g, state, commits, series), &plan, e);
+  r->index = index;
+  r->plan = &plan;
+  if (rc == 0) rc = run_actions(p, r, e);
   free(plan.actions);
   free(units);
   free(index);
   free(commits);
   free(series);
+  return rc;
+}
+
+/* A commit that is damaged is passed over for the one before it, as long as there is one; each
+ * round looks anew at what is there. */
+static int recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
+                         err *e) {
+  survey again = {0};
+  struct round r = {.group = g, .survey = s};
+  err why = {0};
+  int rc;
+  while ((rc = recover_once(p, g, prefix, &r, &why)) < 0) {
+    if (!r.failed || !prepare_is_damage(rc) || !prepare_pass_over(p, g, r.failed, &why)) break;
+    run_survey_free(&again);
+    why = (err){0};
+    rc = run_survey(p->run, &again, &why);
+    if (rc < 0) break;
+    r = (struct round){.group = g, .survey = &again};
+  }
+  run_survey_free(&again);
+  if (rc < 0 && r.failed) advise(rc, r.failed->unit, &why);
+  if (rc < 0 && e) *e = why;
   return rc;
 }
 
@@ -221,8 +262,15 @@ static int restore_more(struct prepare *p, run_group *g, const survey *s, err *e
   for (size_t i = 0; chosen && rc == 0 && i < count; i++) {
     state = runlog_view(g->group.log);
     const runlog_commit *c = runlog_find_commit(state, items[i].number);
-    if (!kept[i].keep || runlog_newest(state, c->unit) != c) continue;
-    if (!stands_here(s, g->group.prefix, c)) rc = restore_or_put_back(p, s, g, c, e);
+    err why = {0};
+    if (!kept[i].keep || runlog_newest(state, c->unit) != c || prepare_is_damaged(p, g, c) ||
+        stands_here(s, g->group.prefix, c))
+      continue;
+    rc = restore_or_put_back(p, s, g, c, &why);
+    /* It is wanted beside the newest, which is there. */
+    if (prepare_is_damage(rc) && prepare_pass_over(p, g, c, &why)) rc = 0;
+    advise(rc, c->unit, &why);
+    if (rc < 0 && e) *e = why;
   }
   free(items);
   free(kept);
@@ -246,7 +294,8 @@ static int make_room(struct prepare *p, const survey *s, const char *path, uint6
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
     if (strcmp(u->path, path) != 0) continue;
-    *there = (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_SUPERSEDED) &&
+    *there = (u->standing == RECOVER_COMMITTED || u->standing == RECOVER_SUPERSEDED ||
+              u->standing == RECOVER_BAD) &&
              u->commit == commit;
     return *there ? 0
                   : prepare_quarantine(p, path, u->kind,
@@ -262,16 +311,16 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
   for (size_t i = 0; i < r->group_count; i++) {
     run_group *g = r->groups[i];
     if (!g->group.log || strcmp(g->group.prefix, strcmp(prefix, ".") ? prefix : "") != 0) continue;
-    const runlog_state *state = runlog_view(g->group.log);
-    const runlog_commit *c = runlog_newest(state, fs_base(named));
-    if (!c) c = runlog_find_dir(state, fs_base(named));
-    if (!c || c->life != RUNLOG_LIVE) continue;
+    const runlog_commit *c = catalog_newest(g->group.log, fs_base(named));
+    if (!c) continue;
     bool there = false;
     const manifest *ignored;
+    p->named_group = g;
+    p->named_commit = c->n;
     int rc = fs_join(p->named, g->group.prefix, c->unit, e);
     if (rc == 0) rc = advise(run_manifest(r, g, c, &ignored, e), c->unit, e);
     if (rc == 0) rc = make_room(p, s, p->named, c->n, &there, e);
-    return rc < 0 || there ? rc : restore_or_put_back(p, s, g, c, e);
+    return rc < 0 || there ? rc : advise(restore_or_put_back(p, s, g, c, e), c->unit, e);
   }
   return err_set(e, ERR_NOENT, "%s has no checkpoint %s (ckpt-lua ls shows what there is)",
                  r->places.target_text, named);
@@ -294,6 +343,7 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, &why);
   if (rc < 0 && *p->named) prepare_put_back(p, p->named, pick.manifest.kind, &why);
   if (rc == 0) rc = note_restored(p, p->named, pick.uri, &why);
+  if (rc == 0) rc = prepare_restore_picked(p, &pick, &why);
   catalog_drop(&pick);
   if (rc < 0 && e) *e = why;
   return rc;

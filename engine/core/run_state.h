@@ -47,14 +47,16 @@ typedef struct run_unit {
   unit_phase phase;
   uint64_t job;                    /* of its save, tries included; 0: none was begun */
   unsigned tries, retired;         /* retired: in a row, though it looks unchanged */
+  unsigned yields;                 /* in a row, to another one that rank 0 saves first */
   int64_t complete_at, next_try;   /* IO_MONO; next_try: not begun before */
   int status;                      /* of the last try */
   uint64_t attempt, attempt_shape; /* that it left for the next one, as in job.h */
   run_save *save;                  /* while RUNNING */
   bool counted;                    /* among its group's `since` */
   bool asked_for;                  /* a result named it: a temporary one is saved then */
-  bool leaving;  /* it is being removed here, for the policy or as a temporary one */
-  bool unwanted; /* DROPPED because the policy wants it that way: it is not taken back */
+  bool leaving;    /* it is being removed here, for the policy or as a temporary one */
+  bool last_tried; /* failed for want of space, and was tried once more when the job had ended */
+  bool unwanted;   /* DROPPED because the policy wants it that way: it is not taken back */
 } run_unit;
 
 struct run_group {
@@ -88,6 +90,10 @@ struct run {
   detect *detect;
   group_env group_env;
   job_env job_env;
+  ranks ranks;
+  unsigned plan_flags,
+      bad_after; /* PLAN_*; failed starts from one commit before it is marked bad */
+  int64_t stall_ns;
   run_group **groups;
   size_t group_count;
   run_known *known; /* manifests of commits */
@@ -110,6 +116,8 @@ struct run {
   int64_t noted_at; /* IO_MONO: when run_note_open() last looked */
   retention_limits limits;
   char *resume, *restored_from;
+  const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */
+  uint64_t resumed_commit, resumed_newest; /* that, and the newest of its log then */
   uint32_t committed, dropped, retired, failed, skipped;
   uint64_t bytes_committed;
 };
@@ -129,6 +137,10 @@ struct run_save {
   bool memory_kept; /* it was written */
   bool copied;      /* it is sent from a snapshot: what becomes of the original is no matter */
   bool given_up;    /* the host cancelled it */
+  /* The owner's, for run_stall.c; IO_MONO. */
+  uint64_t moved;            /* as last seen */
+  int64_t alive_at, said_at; /* of its last progress, and when that was last complained about */
+  bool stalled;              /* it was stopped for that */
 };
 
 /* run_groups.c */
@@ -149,6 +161,14 @@ typedef struct run_paths {
 } run_paths;
 int run_paths_take(run *r, run_paths *out, err *e); /* before the run has started */
 void run_paths_free(run_paths *p);
+
+/* run_ranks.c: ranks that save together (r->ranks). All are 0 for one that is alone. */
+bool run_follows(const run *r);      /* are we a rank but the first? Rank 0 decides for us then */
+int run_ranks_await(run *r, err *e); /* until rank 0 has made its directory ready; for the others */
+int run_ranks_begun(run *r, err *e); /* what they wait for: rank 0 has opened its run */
+/* Of rank 0: it is ready. Of the others: whether we resume from the same: ERR_CONFLICT. */
+int run_ranks_ready(run *r, err *e);
+void run_ranks_close(run *r);
 
 /* run_units.c */
 run_unit *run_unit_find(run *r, const char *path);
@@ -213,7 +233,24 @@ void run_fenced(run *r, const char *where, const char *reason);
 int run_start_saves(run *r, err *e);
 void run_hurry(run *r);     /* time is short: older ones go, the newest is next, retries come now */
 void run_no_writer(run *r); /* nobody writes any more: what waits for quiet need not */
+/* What was let go for this one stays so, now that it is in the store. */
+void run_made_it(run *r, const run_unit *newer);
+void run_drop_unwanted(run *r, run_unit *u, const char *reason); /* by the policy's word */
+void run_save_free(run_save *s);
+
+/* run_done.c */
+void run_save_done(run_task *task);
+
+/* run_lease.c */
 int64_t run_renew_leases(run *r, int64_t now); /* returns when to call it again */
+/* Renews them from a thread of its own, until it is told to stop: for what keeps the owner's thread
+ * busy for long. NULL: it could not be started; a lease is only a hint. */
+typedef struct run_lease_keeper run_lease_keeper;
+run_lease_keeper *run_leases_keep(const run *r);
+void run_leases_kept(run_lease_keeper *k); /* ends it; NULL is fine */
+
+/* run_stall.c: saves that make no progress are named. */
+int64_t run_watch_stalls(run *r, int64_t now); /* returns when to call it again */
 
 /* A local unit, held against the journal, the log and its own structure. */
 typedef struct survey_unit {

@@ -12,11 +12,15 @@
 
 /* ---- what the commits look like ---- */
 
-/* The newest live one of its kind. */
+static bool is_good(const runlog_commit *c) {
+  return c->life == RUNLOG_LIVE && !c->bad;
+}
+
+/* The newest good one of its kind. */
 static bool newest_of_series(const runlog_state *state, size_t i) {
-  if (state->commits[i].life != RUNLOG_LIVE) return false;
+  if (!is_good(&state->commits[i])) return false;
   for (size_t k = i + 1; k < state->commit_count; k++)
-    if (state->commits[k].life == RUNLOG_LIVE &&
+    if (is_good(&state->commits[k]) &&
         detect_same_series(state->commits[k].unit, state->commits[i].unit))
       return false;
   return true;
@@ -69,9 +73,20 @@ struct held {
   run *run;
   run_group *group;
   survey_unit *unit;
-  tree local;
+  tree local; /* once it was listed */
+  bool listed;
   bool read_it; /* sizes and times are not enough */
 };
+
+/* Most are known by the journal, and are never listed. */
+static int list_local(struct held *h, err *e) {
+  const run *r = h->run;
+  if (h->listed) return 0;
+  int rc =
+      tree_scan(r->env->io, r->places.dir, h->unit->path, h->unit->kind, r->rules, &h->local, e);
+  h->listed = rc == 0;
+  return rc;
+}
 
 /* The journal saw it whole as it is now. */
 static bool seen_whole(const survey_unit *u, const journal_unit *known) {
@@ -108,13 +123,14 @@ static void supersede(survey_unit *u, uint64_t commit) {
   snprintf(u->reason, sizeof u->reason, "it is what commit %llu has", (unsigned long long)commit);
 }
 
-static int compare_newest(const struct held *h, const runlog_commit *c, err *e) {
+static int compare_with(struct held *h, const runlog_commit *c, recover_standing standing, err *e) {
   const manifest *m;
   err why = {0};
-  int rc = run_manifest(h->run, h->group, c, &m, &why);
+  int rc = list_local(h, &why);
+  if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
   if (rc < 0 && e) *e = why;
-  return rc < 0 ? rc : compare(h, m, RECOVER_COMMITTED, e);
+  return rc < 0 ? rc : compare(h, m, standing, e);
 }
 
 /* A commit was made after its files. A day of grace: clocks of hosts differ. */
@@ -125,9 +141,9 @@ static bool can_hold(const runlog_commit *c, const tree *local) {
 }
 
 /* Is it an older commit of its name? There may be many: most are told by what the log says. */
-static int compare_older(const struct held *h, const runlog_commit *newest, err *e) {
+static int compare_older(struct held *h, const runlog_commit *newest, err *e) {
   const runlog_state *state = runlog_view(h->group->group.log);
-  int rc = 0;
+  int rc = list_local(h, e);
   for (size_t i = state->commit_count; rc == 0 && i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     if (c->n >= newest->n || c->life == RUNLOG_DELETED || strcmp(c->unit, newest->unit) != 0 ||
@@ -177,13 +193,51 @@ static const runlog_commit *no_longer_kept(const runlog_state *state, const char
 }
 
 static int compare_all(struct held *h, const runlog_commit *newest, err *e) {
-  run *r = h->run;
-  int rc =
-      tree_scan(r->env->io, r->places.dir, h->unit->path, h->unit->kind, r->rules, &h->local, e);
-  if (rc < 0) return rc;
-  if (newest->life != RUNLOG_DELETED) rc = compare_newest(h, newest, e);
-  if (rc == 0) rc = compare_older(h, newest, e);
-  tree_free(&h->local);
+  int rc = 0;
+  if (newest->life != RUNLOG_DELETED) rc = compare_with(h, newest, RECOVER_COMMITTED, e);
+  return rc == 0 ? compare_older(h, newest, e) : rc;
+}
+
+/* 1 if it is a commit that was marked bad. What was saved anew under the name is another one, and
+ * so is equal content that was committed again. */
+static int check_bad(struct held *h, const runlog_state *state, const journal_unit *known,
+                     const runlog_commit *good, err *e) {
+  survey_unit *u = h->unit;
+  int rc = 0;
+  for (size_t i = state->commit_count; rc == 0 && i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (!c->bad || c->life != RUNLOG_LIVE || strcmp(c->unit, u->name) != 0 ||
+        (good && digest_equal(&good->root, &c->root)))
+      continue;
+    if (known->state == JOURNAL_COMMITTED && known->commit == c->n && seen_whole(u, known)) {
+      u->standing = RECOVER_BAD;
+      rc = 1;
+    } else {
+      rc = compare_with(h, c, RECOVER_BAD, e);
+    }
+    if (rc != 1 || u->standing != RECOVER_BAD) continue;
+    u->commit = c->n;
+    snprintf(u->reason, sizeof u->reason, "%.200s",
+             c->bad_reason ? c->bad_reason : "no reason was given");
+  }
+  return rc;
+}
+
+/* `c`: the newest of its name that is good; NULL: there is none. */
+static int check_good(struct held *h, const runlog_state *state, const journal_unit *known,
+                      const runlog_commit *c, err *e) {
+  survey_unit *u = h->unit;
+  bool live = c != NULL;
+  if (!c) c = no_longer_kept(state, u->name);
+  if (!c) return 0;
+  u->commit = c->n;
+  /* Of ranks the journal knows their own part, and the next launch may number them otherwise. */
+  bool alone = h->run->ranks.world < 2;
+  int rc = alone && known_commit(u, state, known, c) ? 1 : compare_all(h, c, e);
+  if (rc == 1 && !live && u->standing == RECOVER_COMMITTED) {
+    u->standing = RECOVER_SUPERSEDED;
+    supersede(u, c->n);
+  }
   return rc;
 }
 
@@ -193,17 +247,11 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
   if (!g || !g->group.log || g->foreign) return 0;
   const runlog_state *state = runlog_view(g->group.log);
   const runlog_commit *c = runlog_newest(state, u->name);
-  bool live = c != NULL;
-  if (!c) c = no_longer_kept(state, u->name);
-  if (!c) return 0;
-  u->commit = c->n;
   struct held h = {
       .run = r, .group = g, .unit = u, .read_it = !seen_whole(u, known) && !just_restored(known)};
-  int rc = known_commit(u, state, known, c) ? 1 : compare_all(&h, c, e);
-  if (rc == 1 && !live && u->standing == RECOVER_COMMITTED) {
-    u->standing = RECOVER_SUPERSEDED;
-    supersede(u, c->n);
-  }
+  int rc = check_bad(&h, state, known, c, e);
+  if (rc == 0) rc = check_good(&h, state, known, c, e);
+  tree_free(&h.local);
   return rc;
 }
 
@@ -265,6 +313,11 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
   int rc = check_commit(r, u, &known, &why);
   if (rc == 0) rc = check_alone(r, u, facts, &known, &why);
+  if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
+    /* Resumed from, it would be another state of the job than that of the other ranks. */
+    u->standing = RECOVER_TORN;
+    snprintf(u->reason, sizeof u->reason, "it was not committed by all ranks");
+  }
   /* Beside a job that runs (`watch`) a unit may go; one that is too deep to save stops no other. */
   if (rc == ERR_RETIRED || rc == ERR_NOENT || rc == ERR_LIMIT) {
     u->standing = RECOVER_UNPROVEN;

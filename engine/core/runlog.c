@@ -1,6 +1,6 @@
 /* The half of the log that speaks to a store: reading to the end, and appending one entry. What
  * each operation appends is in runlog_entries.c. */
-#include "runlog_impl.h"
+#include "runlog_fold.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include <time.h>
 
 enum {
-  ENTRY_BYTES_MAX = 1 << 20,
+  NESTS_MAX = 400000, /* in a snapshot: what the largest one of short names has */
+  VALUES_MAX = 4000000,
   PUT_TRIES = 3,         /* of one entry whose fate is unknown */
   COLLISIONS_MAX = 1000, /* of one operation with other writers */
 };
@@ -44,6 +45,24 @@ int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_M
   return runlog_join(log->prefix, name, out, e);
 }
 
+static int key_below(const runlog *log, const char *where, uint64_t attempt, uint64_t term,
+                     char out[STORE_KEY_MAX], err *e) {
+  char name[80];
+  int len = snprintf(name, sizeof name, ".ckpt/%s/%" PRIu64, where, attempt);
+  if (term != RUNLOG_NONE) snprintf(name + len, sizeof name - (size_t)len, "/%" PRIu64, term);
+  return runlog_join(log->prefix, name, out, e);
+}
+
+int runlog_key_with(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
+                    err *e) {
+  return key_below(log, "with", attempt, term, out, e);
+}
+
+int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
+                     err *e) {
+  return key_below(log, "parts", attempt, term, out, e);
+}
+
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
@@ -63,10 +82,25 @@ static void add_time(buf *out, int64_t time_ns) {
   buf_str(out, text);
 }
 
+/* Nobody has a term any more. */
+static int check_ended(const runlog *log, err *e) {
+  if (!log->st.ended) return 0;
+  buf text;
+  buf_init(&text, ERR_TEXT_MAX);
+  buf_fmt(&text, "fenced: the run was removed by log entry %" PRIu64 " of ", log->st.end);
+  add_time(&text, log->st.end_ns);
+  if (log->st.end_reason) buf_fmt(&text, " (%s)", log->st.end_reason);
+  buf_fmt(&text, "; this writer (term %" PRIu64 ") must stop", log->term);
+  err_set(e, ERR_FENCED, "%s", buf_failed(&text) ? "fenced: the run was removed" : text.data);
+  buf_free(&text);
+  return ERR_FENCED;
+}
+
 /* ERR_FENCED, and who it was: somebody will have to find that process. */
 static int check_fence(const runlog *log, err *e) {
   const runlog_term *now = &log->st.term;
-  if (log->term == RUNLOG_NONE || now->n == log->term) return 0;
+  if (log->term == RUNLOG_NONE) return 0;
+  if (now->n == log->term) return check_ended(log, e);
   buf who;
   buf_init(&who, ERR_TEXT_MAX);
   buf_str(&who, "host ");
@@ -83,7 +117,8 @@ static int check_fence(const runlog *log, err *e) {
 }
 
 int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, err *e) {
-  if (continue_run || !*log->st.run_id || strcmp(log->st.run_id, run_id) == 0) return 0;
+  if (continue_run || log->st.ended || !*log->st.run_id || strcmp(log->st.run_id, run_id) == 0)
+    return 0;
   const runlog_commit *last = runlog_newest(&log->st, NULL);
   buf text;
   buf_init(&text, ERR_TEXT_MAX);
@@ -109,16 +144,32 @@ int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, e
 
 /* ---- reading ---- */
 
-static int read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
+int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e) {
+  const char *at = text->data ? text->data : "";
+  bool large = text->len > RUNLOG_ENTRY_MAX;
+  json_t *entry = NULL;
+  int rc = large ? js_check_weight(at, text->len, NESTS_MAX, VALUES_MAX, what, e) : 0;
+  if (rc == 0) rc = js_parse(at, text->len, what, &entry, e);
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  if (rc == 0 && large && (!type || strcmp(type, "snapshot") != 0))
+    rc = err_set(e, ERR_LIMIT, "%s: a log entry is larger than %d bytes", what, RUNLOG_ENTRY_MAX);
+  if (rc == 0)
+    *out = entry;
+  else
+    json_decref(entry);
+  return rc;
+}
+
+int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
   char key[STORE_KEY_MAX];
   buf text;
-  buf_init(&text, ENTRY_BYTES_MAX);
+  buf_init(&text, RUNLOG_SNAPSHOT_MAX);
   int rc = runlog_key_entry(log->prefix, n, key, e);
   if (rc == 0) rc = log->s->ops->get(log->s, key, &text, e);
   if (rc == 0)
-    rc = js_parse(text.data ? text.data : "", text.len, key, out, e);
+    rc = runlog_parse_entry(&text, key, out, e);
   else if (rc == ERR_LIMIT)
-    err_set(e, rc, "%s: a log entry is larger than %d bytes", key, ENTRY_BYTES_MAX);
+    err_set(e, rc, "%s: a log entry is larger than %d bytes", key, RUNLOG_SNAPSHOT_MAX);
   buf_free(&text);
   return rc;
 }
@@ -133,16 +184,23 @@ static int fold(runlog *log, const json_t *entry, err *e) {
   return rc;
 }
 
-int runlog_catch_up(runlog *log, err *e) {
-  for (;;) {
+/* Reads to the end, or to entry `to`. 1: the end was reached. */
+static int read_on(runlog *log, uint64_t to, err *e) {
+  while (log->st.next < to) {
     json_t *entry = NULL;
     err why = {0};
-    int rc = read_entry(log, log->st.next, &entry, &why);
-    if (rc == ERR_NOENT) return 0;
+    int rc = runlog_read_entry(log, log->st.next, &entry, &why);
+    if (rc == ERR_NOENT) return 1;
     if (rc == 0) rc = fold(log, entry, &why);
     json_decref(entry);
     if (rc < 0) return err_set(e, rc, "%s", why.text);
   }
+  return 0;
+}
+
+int runlog_catch_up(runlog *log, err *e) {
+  int rc = read_on(log, RUNLOG_NONE, e);
+  return rc < 0 ? rc : 0;
 }
 
 int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
@@ -153,14 +211,16 @@ int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
   runlog *log = calloc(1, sizeof *log);
   if (!log) return err_set(e, ERR_NOMEM, "open a log: out of memory");
   log->s = s;
-  log->term = log->st.term.n = RUNLOG_NONE;
+  log->term = log->st.term.n = log->st.snapshot = RUNLOG_NONE;
   memcpy(log->prefix, prefix, strlen(prefix) + 1);
-  rc = runlog_catch_up(log, e);
+  rc = read_on(log, RUNLOG_SHORT, e);
+  if (rc == 0) runlog_jump(log);
+  if (rc == 0) rc = runlog_catch_up(log, e);
   if (rc < 0)
     runlog_close(log);
   else
     *out = log;
-  return rc;
+  return rc < 0 ? rc : 0;
 }
 
 void runlog_close(runlog *log) {
@@ -178,11 +238,27 @@ int runlog_refresh(runlog *log, err *e) {
   return rc < 0 ? rc : check_fence(log, e);
 }
 
-/* ---- appending ---- */
-
-void runlog_set(json_t *object, const char *key, json_t *value, int *bad) {
-  *bad |= json_object_set_new(object, key, value);
+void runlog_claim(runlog *log, uint64_t term) {
+  log->term = term;
 }
+
+int runlog_follow(runlog *log, const char *launch, uint32_t world, err *e) {
+  const runlog_writer *first = &log->st.term.writer;
+  if (!*launch) return err_set(e, ERR_INVAL, "to follow a launch its id is needed");
+  int rc = runlog_refresh(log, e);
+  if (rc < 0 || log->term != RUNLOG_NONE) return rc;
+  if (log->st.term.n == RUNLOG_NONE || log->st.ended || strcmp(first->launch, launch) != 0)
+    return err_set(e, ERR_NOENT, "rank 0 of this launch has not begun yet");
+  if (world < 1) world = 1;
+  if (first->world != world)
+    return err_set(e, ERR_CONFLICT,
+                   "rank 0 of this launch says that there are %" PRIu32 " ranks, this one %" PRIu32,
+                   first->world, world);
+  log->term = log->st.term.n;
+  return 0;
+}
+
+/* ---- appending ---- */
 
 /* Completes an entry for the log's end and prints it. */
 static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out, err *e) {
@@ -190,7 +266,7 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
   int bad = 0;
   runlog_set(entry, "format", json_integer(RUNLOG_FORMAT), &bad);
   runlog_set(entry, "reader", json_integer(RUNLOG_READER), &bad);
-  runlog_set(entry, "n", json_integer((json_int_t)log->st.next), &bad);
+  runlog_set_number(entry, "n", log->st.next, &bad);
   runlog_set(entry, "nonce", json_string(nonce), &bad);
   runlog_set(entry, "time_ns", json_integer(io->now(io, IO_WALL)), &bad);
   if (bad) return err_set(e, ERR_NOMEM, "append to the log: out of memory");
@@ -210,7 +286,7 @@ static int settle(const runlog *log, uint64_t n, const char *nonce, const buf *t
     json_t *there = NULL;
     int put = log->s->ops->put(log->s, key, text->data, text->len, STORE_IF_ABSENT, &why);
     if (put == 0 && store_can(log->s, STORE_CAP_IF_ABSENT)) return 1;
-    int got = read_entry(log, n, &there, &unread);
+    int got = runlog_read_entry(log, n, &there, &unread);
     const char *found = got == 0 ? json_string_value(json_object_get(there, "nonce")) : NULL;
     bool ours = found && strcmp(found, nonce) == 0;
     json_decref(there);
@@ -246,7 +322,7 @@ static int check_ground(runlog *log, err *e) {
 static int append(runlog *log, json_t *entry, err *e) {
   char nonce[33];
   buf text;
-  buf_init(&text, ENTRY_BYTES_MAX);
+  buf_init(&text, RUNLOG_SNAPSHOT_MAX);
   int rc = io_nonce(log->s->io, nonce);
   rc = rc < 0 ? err_sys(e, rc, "append to the log: random numbers")
               : finish(log, entry, nonce, &text, e);
@@ -281,7 +357,7 @@ int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r,
 json_t *runlog_new_entry(const char *type, uint64_t term, int *bad) {
   json_t *entry = json_object();
   runlog_set(entry, "type", json_string(type), bad);
-  if (term != RUNLOG_NONE) runlog_set(entry, "term", json_integer((json_int_t)term), bad);
+  if (term != RUNLOG_NONE) runlog_set_number(entry, "term", term, bad);
   return entry;
 }
 

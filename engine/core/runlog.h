@@ -12,6 +12,9 @@
  *   commit   the one atomic publish: the attempt's manifest is valid
  *   drop     a commit is no longer kept: readers stop choosing it
  *   delete   its data may go now; the log keeps its name for ever
+ *   bad      a commit does not load: restores choose another one (or it is taken back)
+ *   end      the run was removed: nothing of it is kept but its log
+ *   snapshot the state after entry `through`: a reader may begin there
  *
  * The state is plain data made by folding entries (runlog_apply); effects are the get and put of
  * one small object. A handle is used by one thread at a time. */
@@ -26,7 +29,7 @@
 #include "core/manifest.h"
 #include "store/store.h"
 
-enum { RUNLOG_FORMAT = 0, RUNLOG_READER = 0, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
+enum { RUNLOG_FORMAT = 1, RUNLOG_READER = 1, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
 enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256 };
 #define RUNLOG_NONE UINT64_MAX
 
@@ -39,6 +42,7 @@ typedef struct runlog_writer {
   char state[RUNLOG_NAME_MAX]; /* the state directory on that host */
   int64_t pid;
   uint64_t start; /* of that process, in clock ticks since boot */
+  uint32_t world; /* how many ranks save together; 0 and 1: one writer does all */
 } runlog_writer;
 
 typedef struct runlog_term {
@@ -52,12 +56,21 @@ typedef enum runlog_fate { RUNLOG_OPEN, RUNLOG_SWEPT, RUNLOG_COMMITTED } runlog_
 typedef struct runlog_attempt {
   uint64_t n;     /* the number of its entry: its name in parts/, staging/ */
   uint64_t owner; /* the term that may go on with it */
+  uint32_t world; /* ranks that put a part record each before it can be committed; at least 1 */
   runlog_fate fate;
   char *unit; /* "last.ckpt" */
   char *dir;  /* "last.ckpt", or "last.ckpt.~7" */
 } runlog_attempt;
 
 typedef enum runlog_life { RUNLOG_LIVE, RUNLOG_DROPPED, RUNLOG_DELETED } runlog_life;
+
+/* What was saved beside a checkpoint (the policy's `with`): <prefix>/.ckpt/with/<attempt>/<term>/,
+ * with a manifest of its own. */
+typedef struct runlog_with {
+  uint64_t term;
+  uint64_t files, bytes; /* files 0: there are none */
+  digest root;           /* of its manifest's table */
+} runlog_with;
 
 typedef struct runlog_commit {
   uint64_t n;
@@ -70,6 +83,9 @@ typedef struct runlog_commit {
   digest root;           /* of the manifest's table */
   char *metrics;         /* a JSON object as text, at most RUNLOG_METRICS_MAX bytes, or NULL */
   char *policy, *reason; /* who wanted it, and why; NULL: not stated */
+  runlog_with with;
+  bool bad;         /* it does not load: never chosen by itself, never the one that must stay */
+  char *bad_reason; /* NULL: not stated */
   runlog_life life;
   uint64_t drop;   /* number of the `drop` entry */
   int64_t drop_ns; /* its time, by its writer's clock */
@@ -79,7 +95,12 @@ typedef struct runlog_commit {
 typedef struct runlog_state {
   char run_id[RUNLOG_ID_MAX]; /* empty: no entry 0 yet */
   uint64_t next;              /* entries 0 to next-1 were read */
-  runlog_term term;           /* the newest */
+  bool ended;                 /* by an `end`; the next `run_id` to open a term gets the place */
+  uint64_t end;               /* that entry, and its writer's clock; only while `ended` */
+  int64_t end_ns;
+  char *end_reason;  /* NULL: not stated */
+  uint64_t snapshot; /* the newest snapshot's entry; RUNLOG_NONE: none */
+  runlog_term term;  /* the newest */
   runlog_attempt *attempts;
   size_t attempt_count, attempt_room;
   runlog_commit *commits; /* in the order of the log: the last one is the newest */
@@ -117,11 +138,26 @@ const runlog_state *runlog_view(const runlog *log);
  */
 int runlog_refresh(runlog *log, err *e);
 
+/* For a second handle of the writer that opened `term` by another one: that term is ours here, too,
+ * so that runlog_refresh() tells when it is over. */
+void runlog_claim(runlog *log, uint64_t term);
+
+/* For the ranks of a launch but the first, which opens the term: from here on the newest term, if
+ * it is of this launch, counts as ours (appending and fencing alike). ERR_NOENT: the newest term is
+ * another's, so rank 0 has not begun yet. ERR_CONFLICT: it is of the launch, and says another
+ * `world`. */
+int runlog_follow(runlog *log, const char *launch, uint32_t world, err *e);
+
 /* Opens a term: makes entry 0 if there is none, then appends `term`. Another run's id is
  * ERR_OTHER_RUN, with a text that names both ids, the last commit and --continue-run, unless
  * `continue_run`. Whether an older holder may be pushed aside is asked before, by lease.h. */
 int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool continue_run,
                  err *e);
+
+/* Opens a term on the log's own run, unless anything was appended since what is known here: then
+ * ERR_CONFLICT. For who found that the newest term's writer is gone: one that comes meanwhile is
+ * not fenced. */
+int runlog_begin_quiet(runlog *log, const runlog_writer *who, err *e);
 
 /* What runlog_begin says to another run's id, asked without writing, on what is known. */
 int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, err *e);
@@ -135,12 +171,17 @@ int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, e
 int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e);
 /* Takes an open attempt of an older term over. ERR_CONFLICT if it is not open any more. */
 int runlog_adopt(runlog *log, uint64_t attempt, err *e);
-/* Gives an open attempt up (ours, or one of an older term). Fine if it is swept already. */
+/* Gives an open attempt up (ours, or one of an older term). Fine if it is swept already. A guest
+ * may sweep one whose owner is not the newest term; another one is ERR_HELD. */
 int runlog_sweep(runlog *log, uint64_t attempt, err *e);
 /* Commits our open attempt with its sealed manifest, from which policy and metrics are taken (those
- * that are too large stay in the manifest alone). `reason` (may be NULL): why it was wanted. *out
- * (may be NULL) is the commit's number. */
-int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const char *reason,
+ * that are too large stay in the manifest alone). `note` may be NULL. *out (may be NULL) is the
+ * commit's number. */
+typedef struct runlog_note {
+  const char *reason; /* why it was wanted; may be NULL */
+  runlog_with with;
+} runlog_note;
+int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const runlog_note *note,
                           uint64_t *out, err *e);
 
 /* Marks a live commit as no longer kept, or one that was dropped as deletable. With a term of ours,
@@ -153,14 +194,27 @@ int runlog_drop(runlog *log, uint64_t commit, const char *policy, const char *re
                 runlog_may_fn *may, void *ctx, err *e);
 int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, err *e);
 
+/* Says that a live commit does not load, or (`bad` false) takes that back. As a guest, too. Fine if
+ * it is so already. */
+int runlog_mark(runlog *log, uint64_t commit, bool bad, const char *reason, err *e);
+
+/* Removes the run: nothing of it is live any more, its open attempts are swept, and a term that is
+ * open can append nothing (ERR_FENCED). As a guest, too. `may` as above, with commit NULL. */
+int runlog_end(runlog *log, const char *reason, runlog_may_fn *may, void *ctx, err *e);
+
+/* Appends a snapshot if enough was appended since the last one that reading from there is worth it,
+ * and points the head hint at it. Needs a term of ours. A failure loses nothing. */
+int runlog_snapshot(runlog *log, err *e);
+
 const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n);
 /* The commit of that attempt; NULL if it has none. */
 const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt);
 /* The commit of that number; NULL if there is none. */
 const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n);
-/* The newest live commit of a unit name; NULL if there is none. `unit` NULL: of all. */
+/* The newest live commit of a unit name that is not bad; NULL if there is none. `unit` NULL: of
+ * all. */
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);
-/* The same, dropped and deleted ones too. */
+/* The same, with those that are bad, dropped or deleted. */
 const runlog_commit *runlog_newest_ever(const runlog_state *s, const char *unit);
 /* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation; dropped
  * and deleted ones too. */
@@ -179,11 +233,22 @@ int runlog_key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], er
 /* Keys, for those who move the data: "<prefix>/<dir>", "<prefix>/.ckpt/staging/<n>". */
 int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e);
 int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_MAX], err *e);
+/* "<prefix>/.ckpt/with/<attempt>" and, unless `term` is RUNLOG_NONE, "/<term>" behind it. */
+int runlog_key_with(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
+                    err *e);
+/* The same for the part records: "<prefix>/.ckpt/parts/<attempt>[/<term>]". */
+int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
+                     err *e);
 
 /* Calls fn with the prefix of each log below `prefix` (itself included), in byte order: the groups
  * of a target. What a log names as a checkpoint's directory is not entered. Depth at most 16. What
  * fn returns, if it is not 0, ends the walk and is returned. */
 typedef int runlog_group_fn(void *ctx, const char *prefix, err *e);
 int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e);
+/* The same, past logs that cannot be read: `unread` is told each, with why, and what is below that
+ * one is not entered. It returns as fn does. */
+typedef int runlog_unread_fn(void *ctx, const char *prefix, int status, const char *why);
+int runlog_groups_all(store *s, const char *prefix, runlog_group_fn *fn, runlog_unread_fn *unread,
+                      void *ctx, err *e);
 
 #endif

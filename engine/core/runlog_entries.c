@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runlog_impl.h"
+#include "runlog_fold.h"
 
 enum { DIR_BYTES_MAX = 255 /* what a file system takes for one component */ };
 
@@ -19,17 +19,13 @@ static int plan_run(const runlog *log, const runlog_request *r, json_t **out, er
   return runlog_hand_over(entry, bad, out, e);
 }
 
+/* Asked anew whenever somebody came first: after an `end` the place is whose term is made first. */
 static int plan_term(const runlog *log, const runlog_request *r, json_t **out, err *e) {
-  const runlog_writer *w = r->who;
-  int bad = 0;
+  int bad = 0, rc = runlog_check_run(log, r->text, r->continue_run, e);
+  if (rc < 0) return rc;
   json_t *entry = runlog_new_entry("term", log->st.next, &bad);
-  runlog_set(entry, "launch", js_name_new(w->launch), &bad);
-  runlog_set(entry, "job", js_name_new(w->job), &bad);
-  runlog_set(entry, "host", js_name_new(w->host), &bad);
-  runlog_set(entry, "boot", js_name_new(w->boot), &bad);
-  runlog_set(entry, "state", js_name_new(w->state), &bad);
-  runlog_set(entry, "pid", json_integer(w->pid), &bad);
-  runlog_set(entry, "start", json_integer((json_int_t)w->start), &bad);
+  runlog_set_writer(entry, r->who, &bad);
+  if (log->st.ended) runlog_set(entry, "run", js_name_new(r->text), &bad);
   return runlog_hand_over(entry, bad, out, e);
 }
 
@@ -41,19 +37,33 @@ int runlog_begin(runlog *log, const char *run_id, const runlog_writer *who, bool
     return err_set(e, ERR_INVAL, "a writer's pid or start time is out of range");
   if (log->term != RUNLOG_NONE)
     return err_set(e, ERR_INVAL, "this handle has opened term %" PRIu64 " already", log->term);
-  runlog_request r = {.text = run_id, .who = who};
+  runlog_request r = {.text = run_id, .who = who, .continue_run = continue_run};
   int rc = runlog_catch_up(log, e);
   if (rc == 0) rc = runlog_carry_out(log, plan_run, &r, e);
   if (rc < 0) return rc;
   if (log->st.run_id[0] == 0)
     return err_set(e, ERR_FORMAT, "%s: the log's first entry names no run", log->prefix);
-  rc = runlog_check_run(log, run_id, continue_run, e);
-  if (rc == 0) rc = runlog_carry_out(log, plan_term, &r, e);
+  rc = runlog_carry_out(log, plan_term, &r, e);
   if (rc == 0) log->term = log->st.term.n;
   return rc;
 }
 
-static int need_term(const runlog *log, err *e) {
+/* Whoever appends anything meanwhile is alive. */
+static int plan_quiet_term(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  if (log->st.next == r->number) return plan_term(log, r, out, e);
+  return err_set(e, ERR_CONFLICT, "%s: somebody writes to this log just now", log->prefix);
+}
+
+int runlog_begin_quiet(runlog *log, const runlog_writer *who, err *e) {
+  runlog_request r = {.text = log->st.run_id, .number = log->st.next, .who = who};
+  if (log->term != RUNLOG_NONE || log->st.run_id[0] == 0)
+    return err_set(e, ERR_INVAL, "%s: a quiet term needs a log, and none of ours", log->prefix);
+  int rc = runlog_carry_out(log, plan_quiet_term, &r, e);
+  if (rc == 0) log->term = log->st.term.n;
+  return rc;
+}
+
+int runlog_need_term(const runlog *log, err *e) {
   return log->term == RUNLOG_NONE ? err_set(e, ERR_INVAL, "no term was opened on this log") : 0;
 }
 
@@ -115,11 +125,12 @@ static int plan_attempt(const runlog *log, const runlog_request *r, json_t **out
   json_t *entry = runlog_new_entry("attempt", log->term, &bad);
   runlog_set(entry, "unit", js_name_new(r->text), &bad);
   runlog_set(entry, "dir", js_name_new(dir), &bad);
+  runlog_set_number(entry, "world", log->st.term.writer.world, &bad);
   return runlog_hand_over(entry, bad, out, e);
 }
 
 int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e) {
-  int rc = need_term(log, e);
+  int rc = runlog_need_term(log, e);
   if (rc == 0) rc = runlog_unit_check(unit, e);
   if (rc == 0) rc = runlog_carry_out(log, plan_attempt, &(runlog_request){.text = unit}, e);
   if (rc == 0) *out = log->st.next - 1;
@@ -140,7 +151,7 @@ static int entry_about(const char *type, const runlog *log, uint64_t attempt, js
                        err *e) {
   int bad = 0;
   json_t *entry = runlog_new_entry(type, log->term, &bad);
-  runlog_set(entry, "attempt", json_integer((json_int_t)attempt), &bad);
+  runlog_set_number(entry, "attempt", attempt, &bad);
   return runlog_hand_over(entry, bad, out, e);
 }
 
@@ -153,7 +164,7 @@ static int plan_adopt(const runlog *log, const runlog_request *r, json_t **out, 
 }
 
 int runlog_adopt(runlog *log, uint64_t attempt, err *e) {
-  int rc = need_term(log, e);
+  int rc = runlog_need_term(log, e);
   return rc < 0 ? rc : runlog_carry_out(log, plan_adopt, &(runlog_request){.number = attempt}, e);
 }
 
@@ -162,33 +173,22 @@ static int plan_sweep(const runlog *log, const runlog_request *r, json_t **out, 
   int rc = get_attempt(log, r->number, &attempt, e);
   if (rc < 0 || attempt->fate == RUNLOG_SWEPT) return rc;
   if (attempt->fate == RUNLOG_COMMITTED) return closed(attempt, e);
+  if (log->term == RUNLOG_NONE && attempt->owner == log->st.term.n)
+    return err_set(e, ERR_HELD,
+                   "attempt %" PRIu64 " of \"%.200s\" belongs to term %" PRIu64
+                   ", which may still go on with it",
+                   attempt->n, attempt->unit, attempt->owner);
   return entry_about("sweep", log, r->number, out, e);
 }
 
 int runlog_sweep(runlog *log, uint64_t attempt, err *e) {
-  int rc = need_term(log, e);
-  return rc < 0 ? rc : runlog_carry_out(log, plan_sweep, &(runlog_request){.number = attempt}, e);
+  return runlog_carry_out(log, plan_sweep, &(runlog_request){.number = attempt}, e);
 }
 
 /* ---- commit ---- */
 
-/* What a policy or a user says is shown on terminals, by whoever reads the log. */
-static void set_text(json_t *entry, const char *key, const char *text, int *bad) {
-  buf plain;
-  if (!text || !*text) return;
-  buf_init(&plain, RUNLOG_REASON_MAX);
-  js_plain(text, RUNLOG_REASON_MAX - 1, &plain);
-  *bad |= buf_failed(&plain) != 0;
-  if (!buf_failed(&plain)) runlog_set(entry, key, json_stringn(plain.data, plain.len), bad);
-  buf_free(&plain);
-}
-
-/* They come from the job: what is no object says nothing, and stops no commit. */
-static void set_metrics(json_t *entry, const char *text, int *bad) {
-  json_t *value = NULL;
-  if (js_parse(text, strlen(text), "metrics", &value, NULL) == 0 && json_is_object(value))
-    runlog_set(entry, "metrics", json_incref(value), bad);
-  json_decref(value);
+static char *fitting(char *metrics) {
+  return metrics && strlen(metrics) <= RUNLOG_METRICS_MAX ? metrics : NULL;
 }
 
 /* An attempt that is committed with the same root is what the caller wants: an earlier call's
@@ -210,36 +210,37 @@ static int plan_commit(const runlog *log, const runlog_request *r, json_t **out,
                    attempt->n, attempt->unit, m->unit);
   rc = entry_about("commit", log, r->number, out, e);
   if (rc < 0) return rc;
-  char hex[HASH_HEX_MAX];
-  digest_hex(&m->root, hex);
-  runlog_set(*out, "kind", json_string(manifest_kind_name(m->kind)), &bad);
-  if (m->step != MATCH_NO_STEP) runlog_set(*out, "step", json_integer(m->step), &bad);
-  runlog_set(*out, "files", json_integer((json_int_t)manifest_files(m)), &bad);
-  runlog_set(*out, "bytes", json_integer((json_int_t)manifest_bytes(m)), &bad);
-  runlog_set(*out, "digest", json_string(hash_name(m->hash)), &bad);
-  runlog_set(*out, "root", json_string(hex), &bad);
-  set_text(*out, "policy", m->policy, &bad);
-  set_text(*out, "reason", r->reason, &bad);
-  if (m->metrics && strlen(m->metrics) <= RUNLOG_METRICS_MAX) set_metrics(*out, m->metrics, &bad);
+  runlog_set_facts(*out,
+                   &(runlog_commit){.kind = m->kind,
+                                    .step = m->step,
+                                    .files = manifest_files(m),
+                                    .bytes = manifest_bytes(m),
+                                    .root = m->root,
+                                    .with = r->with,
+                                    .metrics = fitting(m->metrics),
+                                    .policy = m->policy,
+                                    .reason = (char *)r->reason},
+                   &bad);
   return runlog_hand_over(*out, bad, out, e);
 }
 
-int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const char *reason,
+int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const runlog_note *note,
                           uint64_t *out, err *e) {
-  runlog_request r = {.number = attempt, .m = m, .reason = reason};
-  int rc = need_term(log, e);
+  runlog_request r = {.number = attempt, .m = m};
+  if (note) r.reason = note->reason, r.with = note->with;
+  int rc = runlog_need_term(log, e);
   if (rc == 0 && m->root.len == 0) rc = err_set(e, ERR_INVAL, "the manifest is not sealed");
   if (rc == 0) rc = runlog_carry_out(log, plan_commit, &r, e);
   if (rc == 0 && out) *out = runlog_commit_of(&log->st, attempt)->n;
   return rc;
 }
 
-/* ---- drop and delete ---- */
+/* ---- drop, delete and bad ---- */
 
 static void entry_on_commit(const char *type, const runlog *log, uint64_t commit, json_t **out,
                             int *bad) {
   *out = runlog_new_entry(type, log->term, bad);
-  runlog_set(*out, "commit", json_integer((json_int_t)commit), bad);
+  runlog_set_number(*out, "commit", commit, bad);
 }
 
 static int get_commit(const runlog *log, uint64_t n, const runlog_commit **out, err *e) {
@@ -249,7 +250,8 @@ static int get_commit(const runlog *log, uint64_t n, const runlog_commit **out, 
 
 static int ask_may(const runlog *log, const runlog_request *r, const runlog_commit *c, err *e) {
   if (!r->may || r->may(r->ctx, &log->st, c)) return 0;
-  return err_set(e, ERR_CONFLICT, "%s: what the log says by now forbids it", c->dir);
+  return err_set(e, ERR_CONFLICT, "%s: what the log says by now forbids it",
+                 c ? c->dir : "the end of the run");
 }
 
 static int plan_drop(const runlog *log, const runlog_request *r, json_t **out, err *e) {
@@ -259,8 +261,8 @@ static int plan_drop(const runlog *log, const runlog_request *r, json_t **out, e
   rc = ask_may(log, r, c, e);
   if (rc < 0) return rc;
   entry_on_commit("drop", log, r->number, out, &bad);
-  set_text(*out, "policy", r->policy, &bad);
-  set_text(*out, "reason", r->reason, &bad);
+  runlog_set_text(*out, "policy", r->policy, &bad);
+  runlog_set_text(*out, "reason", r->reason, &bad);
   return runlog_hand_over(*out, bad, out, e);
 }
 
@@ -285,4 +287,41 @@ static int plan_delete(const runlog *log, const runlog_request *r, json_t **out,
 int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, err *e) {
   runlog_request r = {.number = commit, .may = may, .ctx = ctx};
   return runlog_carry_out(log, plan_delete, &r, e);
+}
+
+/* What is dropped is chosen no more, and needs no mark. */
+static int plan_mark(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_commit *c;
+  int bad = 0, rc = get_commit(log, r->number, &c, e);
+  if (rc < 0) return rc;
+  if (c->life != RUNLOG_LIVE)
+    return err_set(e, ERR_INVAL, "%s is not there any more: it cannot be marked", c->dir);
+  if (c->bad == r->bad) return 0;
+  entry_on_commit("bad", log, r->number, out, &bad);
+  if (!r->bad) runlog_set(*out, "good", json_true(), &bad);
+  runlog_set_text(*out, "reason", r->reason, &bad);
+  return runlog_hand_over(*out, bad, out, e);
+}
+
+int runlog_mark(runlog *log, uint64_t commit, bool bad, const char *reason, err *e) {
+  runlog_request r = {.number = commit, .bad = bad, .reason = reason};
+  return runlog_carry_out(log, plan_mark, &r, e);
+}
+
+/* ---- end ---- */
+
+static int plan_end(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  int bad = 0;
+  if (!*log->st.run_id) return err_set(e, ERR_NOENT, "there is no run that could be removed");
+  if (log->st.ended) return 0;
+  int rc = ask_may(log, r, NULL, e);
+  if (rc < 0) return rc;
+  json_t *entry = runlog_new_entry("end", log->term, &bad);
+  runlog_set_text(entry, "reason", r->reason, &bad);
+  return runlog_hand_over(entry, bad, out, e);
+}
+
+int runlog_end(runlog *log, const char *reason, runlog_may_fn *may, void *ctx, err *e) {
+  runlog_request r = {.reason = reason, .may = may, .ctx = ctx};
+  return runlog_carry_out(log, plan_end, &r, e);
 }

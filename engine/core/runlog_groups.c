@@ -59,14 +59,20 @@ static int owned_dirs(const runlog *log, names *out, err *e) {
 typedef struct walk {
   store *s;
   runlog_group_fn *fn;
+  runlog_unread_fn *unread; /* NULL: a log that cannot be read ends the walk */
   void *ctx;
 } walk;
 
-/* Reports the log at `prefix`, if there is one. */
-static int report(const walk *w, const char *prefix, names *owned, err *e) {
+/* Reports the log at `prefix`, if there is one. *closed: what is below it is not to be entered,
+ * since nobody can say which directories are its checkpoints. */
+static int report(const walk *w, const char *prefix, names *owned, bool *closed, err *e) {
   runlog *log = NULL;
-  int rc = runlog_open(w->s, prefix, &log, e);
-  if (rc == 0 && runlog_view(log)->next > 0) {
+  err why = {0};
+  int rc = runlog_open(w->s, prefix, &log, &why);
+  *closed = rc < 0;
+  if (rc < 0 && w->unread) return w->unread(w->ctx, prefix, rc, why.text);
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  if (runlog_view(log)->next > 0) {
     rc = owned_dirs(log, owned, e);
     if (rc == 0) rc = w->fn(w->ctx, prefix, e);
   }
@@ -74,11 +80,11 @@ static int report(const walk *w, const char *prefix, names *owned, err *e) {
   return rc;
 }
 
-static int visit(const walk *w, const char *prefix, int depth, err *e) {
-  names owned = {0}, children = {0};
-  int rc = report(w, prefix, &owned, e);
-  if (rc != 0) goto out;
-  rc = w->s->ops->list(w->s, prefix, true, collect, &children, e);
+static int visit(const walk *w, const char *prefix, int depth, err *e);
+
+static int visit_below(const walk *w, const char *prefix, int depth, const names *owned, err *e) {
+  names children = {0};
+  int rc = w->s->ops->list(w->s, prefix, true, collect, &children, e);
   if (rc < 0) {
     if (children.failure) err_set(e, rc, "list the groups: out of memory");
     goto out;
@@ -89,15 +95,30 @@ static int visit(const walk *w, const char *prefix, int depth, err *e) {
     goto out;
   }
   for (size_t i = 0; rc == 0 && i < children.count; i++)
-    if (!owned.count || !bsearch(&children.at[i], owned.at, owned.count, sizeof *owned.at, by_text))
+    if (!owned->count ||
+        !bsearch(&children.at[i], owned->at, owned->count, sizeof *owned->at, by_text))
       rc = visit(w, children.at[i], depth + 1, e);
 out:
-  names_free(&owned);
   names_free(&children);
+  return rc;
+}
+
+static int visit(const walk *w, const char *prefix, int depth, err *e) {
+  names owned = {0};
+  bool closed = false;
+  int rc = report(w, prefix, &owned, &closed, e);
+  if (rc == 0 && !closed) rc = visit_below(w, prefix, depth, &owned, e);
+  names_free(&owned);
   return rc;
 }
 
 int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e) {
   walk w = {.s = s, .fn = fn, .ctx = ctx};
+  return visit(&w, prefix, 0, e);
+}
+
+int runlog_groups_all(store *s, const char *prefix, runlog_group_fn *fn, runlog_unread_fn *unread,
+                      void *ctx, err *e) {
+  walk w = {.s = s, .fn = fn, .unread = unread, .ctx = ctx};
   return visit(&w, prefix, 0, e);
 }

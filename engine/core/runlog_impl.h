@@ -5,12 +5,23 @@
 #include "runlog.h"
 
 enum { RUNLOG_UNIT_MAX = 255 };
+/* Bytes of an entry, and of a snapshot: some 40,000 checkpoints. A state that does not fit in has
+ * no snapshot, and is read from the last one that did. */
+enum { RUNLOG_ENTRY_MAX = 1 << 20, RUNLOG_SNAPSHOT_MAX = 16 << 20 };
+/* A log of up to so many entries is read from its beginning without a look at the hint. */
+enum { RUNLOG_SHORT = 8 };
+/* A snapshot is made when so many entries, and a 32nd of all, came since the last one: a reader of
+ * a run of weeks asks for a few hundred entries at most, and all snapshots together stay smaller
+ * than 4 KiB for each entry. */
+enum { RUNLOG_SNAPSHOT_EACH = 256, RUNLOG_SNAPSHOT_PART = 32 };
 
 struct runlog {
   store *s;
   char prefix[STORE_KEY_MAX];
   runlog_state st;
-  uint64_t term; /* ours, or RUNLOG_NONE */
+  uint64_t term;     /* ours, or RUNLOG_NONE */
+  bool no_snapshots; /* the state has outgrown them */
+  bool hint_due;     /* the hint does not name our newest snapshot yet */
 };
 
 /* What an operation wants, judged on the log as it is known: an entry in *out (a new reference),
@@ -21,22 +32,37 @@ typedef struct runlog_request {
   const runlog_writer *who;
   const manifest *m;
   const char *policy, *reason;
+  runlog_with with;
+  bool bad, continue_run;
   runlog_may_fn *may;
   void *ctx;
 } runlog_request;
 typedef int runlog_plan_fn(const runlog *log, const runlog_request *r, json_t **out, err *e);
 
+int runlog_need_term(const runlog *log, err *e); /* ERR_INVAL if none is ours */
 /* Plans and appends until the entry stands. */
 int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r, err *e);
 int runlog_catch_up(runlog *log, err *e); /* reads to the end */
+int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
+/* Parses one, and refuses what is larger than its type may be. */
+int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);
+
+/* Goes on from the snapshot that the hint names, if it is further on than what was read, stands in
+ * the log, and is whole. Else nothing happens: the log says it all. */
+void runlog_jump(runlog *log);
+/* runlog_snapshot(), due or not. */
+int runlog_snapshot_now(runlog *log, err *e);
+
+/* The state as JSON (NULL when out of memory), and back: ERR_FORMAT if that is no state after entry
+ * `through`. *out is freed by runlog_state_free(), on failure too. */
+json_t *runlog_state_new(const runlog_state *s);
+int runlog_state_load(const json_t *state, uint64_t through, const char *what, runlog_state *out,
+                      err *e);
 
 /* Of the state, for the fold: see runlog_find_attempt and runlog_find_commit. */
 runlog_attempt *runlog_attempt_at(const runlog_state *s, uint64_t n);
 runlog_commit *runlog_commit_at(const runlog_state *s, uint64_t n);
 void runlog_free_texts(runlog_commit *c);
-/* Where `unit` is in the table of plain names, or the empty place where it would be. */
-size_t runlog_plain_slot(const runlog_state *s, const char *unit);
-int runlog_plain_grow(runlog_state *s); /* keeps the table at most half full */
 
 /* A new entry; `term` RUNLOG_NONE: a guest's. What fails adds up in `bad`. */
 json_t *runlog_new_entry(const char *type, uint64_t term, int *bad);

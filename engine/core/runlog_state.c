@@ -2,12 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runlog_impl.h"
+#include "runlog_fold.h"
 
 void runlog_free_texts(runlog_commit *c) {
   free(c->metrics);
   free(c->policy);
   free(c->reason);
+  free(c->bad_reason);
   free(c->drop_policy);
   free(c->drop_reason);
 }
@@ -21,7 +22,24 @@ void runlog_state_free(runlog_state *s) {
   free(s->attempts);
   free(s->commits);
   free(s->plain);
-  *s = (runlog_state){.term.n = RUNLOG_NONE};
+  free(s->end_reason);
+  *s = (runlog_state){.term.n = RUNLOG_NONE, .snapshot = RUNLOG_NONE};
+}
+
+/* Makes room for one more element; NULL when out of memory. */
+static void *grow(void *array, size_t count, size_t *room, size_t size) {
+  if (count < *room) return array;
+  size_t more = *room ? 2 * *room : 8;
+  void *grown = realloc(array, more * size);
+  if (grown) *room = more;
+  return grown;
+}
+
+runlog_commit *runlog_next_commit(runlog_state *s) {
+  runlog_commit *grown = grow(s->commits, s->commit_count, &s->commit_room, sizeof *grown);
+  if (!grown) return NULL;
+  s->commits = grown;
+  return &grown[s->commit_count];
 }
 
 int runlog_unit_check(const char *unit, err *e) {
@@ -49,7 +67,8 @@ static bool looks_like_generation(const char *unit) {
   return at < end && at >= 2 && unit[at - 1] == '~' && unit[at - 2] == '.';
 }
 
-size_t runlog_plain_slot(const runlog_state *s, const char *unit) {
+/* Where `unit` is in the table of plain names, or the empty place where it would be. */
+static size_t plain_slot(const runlog_state *s, const char *unit) {
   uint64_t sum = 14695981039346656037u; /* FNV-1a */
   for (const char *at = unit; *at; at++) sum = (sum ^ (unsigned char)*at) * 1099511628211u;
   size_t slot = (size_t)(sum & (s->plain_room - 1));
@@ -60,10 +79,11 @@ size_t runlog_plain_slot(const runlog_state *s, const char *unit) {
 
 bool runlog_plain_free(const runlog_state *s, const char *unit) {
   if (looks_like_generation(unit)) return false;
-  return s->plain_room == 0 || s->plain[runlog_plain_slot(s, unit)] == 0;
+  return s->plain_room == 0 || s->plain[plain_slot(s, unit)] == 0;
 }
 
-int runlog_plain_grow(runlog_state *s) {
+/* Keeps the table at most half full. */
+static int plain_grow(runlog_state *s) {
   if (2 * (s->plain_count + 1) <= s->plain_room) return 0;
   size_t *old = s->plain, old_room = s->plain_room;
   size_t *grown = calloc(old_room ? 2 * old_room : 16, sizeof *grown);
@@ -71,8 +91,20 @@ int runlog_plain_grow(runlog_state *s) {
   s->plain = grown;
   s->plain_room = old_room ? 2 * old_room : 16;
   for (size_t i = 0; i < old_room; i++)
-    if (old[i]) grown[runlog_plain_slot(s, s->attempts[old[i] - 1].unit)] = old[i];
+    if (old[i]) grown[plain_slot(s, s->attempts[old[i] - 1].unit)] = old[i];
   free(old);
+  return 0;
+}
+
+int runlog_add_attempt(runlog_state *s, const runlog_attempt *fresh) {
+  runlog_attempt *grown = grow(s->attempts, s->attempt_count, &s->attempt_room, sizeof *grown);
+  if (grown) s->attempts = grown;
+  if (!grown || plain_grow(s) < 0) return ERR_NOMEM;
+  if (strcmp(fresh->unit, fresh->dir) == 0) {
+    s->plain[plain_slot(s, fresh->unit)] = s->attempt_count + 1;
+    s->plain_count++;
+  }
+  s->attempts[s->attempt_count++] = *fresh;
   return 0;
 }
 
@@ -116,19 +148,21 @@ const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n) {
   return runlog_commit_at(s, n);
 }
 
-static const runlog_commit *newest(const runlog_state *s, const char *unit, runlog_life most) {
-  for (size_t i = s->commit_count; i-- > 0;)
-    if (s->commits[i].life <= most && (!unit || strcmp(s->commits[i].unit, unit) == 0))
-      return &s->commits[i];
+static const runlog_commit *newest(const runlog_state *s, const char *unit, bool ever) {
+  for (size_t i = s->commit_count; i-- > 0;) {
+    const runlog_commit *c = &s->commits[i];
+    bool chosen = ever || (c->life == RUNLOG_LIVE && !c->bad);
+    if (chosen && (!unit || strcmp(c->unit, unit) == 0)) return c;
+  }
   return NULL;
 }
 
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit) {
-  return newest(s, unit, RUNLOG_LIVE);
+  return newest(s, unit, false);
 }
 
 const runlog_commit *runlog_newest_ever(const runlog_state *s, const char *unit) {
-  return newest(s, unit, RUNLOG_DELETED);
+  return newest(s, unit, true);
 }
 
 const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/companions.h"
+
 static int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
   if (snprintf(out, STORE_KEY_MAX, "%s%s%s", dir_key, *dir_key ? "/" : "", MANIFEST_NAME) <
       STORE_KEY_MAX)
@@ -24,14 +26,23 @@ int settle_read_manifest(store *s, const char *dir_key, manifest *out, err *e) {
 
 /* ---- removing ---- */
 
-/* Where the files of an attempt are or will be. */
+/* Where the files of an attempt are or will be, and what was put beside them. */
 typedef struct places {
   char staging[STORE_KEY_MAX], dir[STORE_KEY_MAX];
+  char parts[STORE_KEY_MAX], with[STORE_KEY_MAX];
 } places;
 
 static int places_of(const runlog *log, const runlog_attempt *a, places *out, err *e) {
   int rc = runlog_key_staging(log, a->n, out->staging, e);
-  return rc < 0 ? rc : runlog_key_dir(log, a->dir, out->dir, e);
+  if (rc == 0) rc = runlog_key_dir(log, a->dir, out->dir, e);
+  if (rc == 0) rc = runlog_key_parts(log, a->n, RUNLOG_NONE, out->parts, e);
+  return rc < 0 ? rc : runlog_key_with(log, a->n, RUNLOG_NONE, out->with, e);
+}
+
+/* Part records of its ranks, and companions. Of no other attempt: their number is in the key. */
+static int remove_beside(store *s, const places *at, err *e) {
+  int rc = s->ops->remove_prefix(s, at->parts, e);
+  return rc < 0 ? rc : s->ops->remove_prefix(s, at->with, e);
 }
 
 /* 1, 0, or why nobody knows. */
@@ -50,6 +61,8 @@ static int has_manifest(store *s, const char *dir, err *e) {
  * what stands there without a manifest is not ours. Never more than the attempt's own: a writer
  * that was paused here may be a newer term's contemporary. */
 static int remove_files(store *s, const places *at, err *e) {
+  int beside = remove_beside(s, at, e);
+  if (beside < 0) return beside;
   if (!store_can(s, STORE_CAP_PUBLISH)) return s->ops->remove_prefix(s, at->dir, e);
   int rc = s->ops->remove_prefix(s, at->staging, e);
   if (rc == 0) rc = has_manifest(s, at->dir, e);
@@ -84,7 +97,9 @@ int settle_remove(store *s, const runlog *log, const runlog_commit *c, err *e) {
   if (!a || c->life != RUNLOG_DELETED)
     return err_set(e, ERR_INVAL, "%s is not deleted in the log: its data stays", c->dir);
   int rc = places_of(log, a, &at, e);
-  return rc < 0 ? rc : remove_deleted(s, &at, e);
+  if (rc == 0) rc = remove_deleted(s, &at, e);
+  if (rc == 0 && (a->world > 1 || c->with.files)) rc = remove_beside(s, &at, e);
+  return rc;
 }
 
 static void remove_or_say(store *s, const places *at, const log_sink *sink) {
@@ -102,6 +117,18 @@ int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink
   if (rc == 0) rc = runlog_sweep(log, attempt, e);
   if (rc == 0) remove_or_say(s, &at, sink);
   return rc;
+}
+
+int settle_clear(store *s, const runlog *log, uint64_t attempt, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), attempt);
+  const runlog_commit *c = a ? runlog_commit_of(runlog_view(log), attempt) : NULL;
+  places at;
+  if (c) return settle_remove(s, log, c, e);
+  if (!a || a->fate != RUNLOG_SWEPT)
+    return err_set(e, ERR_INVAL, "attempt %llu was not given up in the log: its files stay",
+                   (unsigned long long)attempt);
+  int rc = places_of(log, a, &at, e);
+  return rc < 0 ? rc : remove_files(s, &at, e);
 }
 
 /* What of swept attempts and of deleted commits is still there. */
@@ -123,7 +150,7 @@ static const char *last_part(const char *key) {
   return slash ? slash + 1 : key;
 }
 
-static int on_staged(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+static int on_number(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   litter *l = ctx;
   (void)object;
   for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++) {
@@ -142,12 +169,15 @@ static int on_dir(void *ctx, const char *key, bool is_prefix, const store_object
   return 0;
 }
 
+/* Staging, parts and companions stand under the attempt's number. */
 static int find_litter(store *s, const runlog *log, litter *l, err *e) {
+  static const char *const numbered[] = {".ckpt/parts", ".ckpt/with", ".ckpt/staging"};
+  size_t count = store_can(s, STORE_CAP_PUBLISH) ? 3 : 2; /* nothing is staged elsewhere */
   char key[STORE_KEY_MAX];
   int rc = 0;
-  if (store_can(s, STORE_CAP_PUBLISH)) {
-    rc = runlog_key_dir(log, ".ckpt/staging", key, e);
-    if (rc == 0) rc = s->ops->list(s, key, true, on_staged, l, e);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    rc = runlog_key_dir(log, numbered[i], key, e);
+    if (rc == 0) rc = s->ops->list(s, key, true, on_number, l, e);
   }
   return rc < 0 ? rc : s->ops->list(s, runlog_prefix(log), true, on_dir, l, e);
 }
@@ -174,7 +204,7 @@ static void remove_one(store *s, const runlog *log, size_t i, const log_sink *si
   if (places_of(log, a, &at, NULL) < 0) return;
   if (!c)
     remove_or_say(s, &at, sink);
-  else if (remove_deleted(s, &at, &why) < 0)
+  else if (remove_deleted(s, &at, &why) < 0 || remove_beside(s, &at, &why) < 0)
     log_say(sink, LOG_WARN, "data of %s, which is deleted, is left for a later clean-up: %s",
             c->dir, why.text);
 }
@@ -219,21 +249,48 @@ static int read_sealed(store *s, const runlog *log, const runlog_attempt *a, man
   return ERR_NOENT;
 }
 
+static int give_up_older(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink,
+                         err *e) {
+  log_say(sink, LOG_INFO, "%s was left unfinished by an earlier run: removing its parts", a->unit);
+  return settle_give_up(s, log, a->n, sink, e);
+}
+
 static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *e) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
   manifest m = {0};
   err why = {0};
   int rc = overtaken(runlog_view(log), n) ? ERR_NOENT : read_sealed(s, log, a, &m, &why);
-  if (rc == ERR_NOENT) {
-    log_say(sink, LOG_INFO, "%s was left unfinished by an earlier run: removing its parts",
-            a->unit);
-    return settle_give_up(s, log, n, sink, e);
-  }
+  if (rc == ERR_NOENT) return give_up_older(s, log, a, sink, e);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
-  rc = runlog_commit_attempt(log, n, &m, NULL, NULL, e);
+  /* What belongs beside it was put before its manifest. */
+  runlog_note note = {0};
+  rc = companions_newest(s, runlog_prefix(log), n, &note.with, e);
+  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, &note, NULL, e);
   manifest_free(&m);
   return rc;
+}
+
+int settle_finish(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e) {
+  int rc = runlog_adopt(log, attempt, e);
+  return rc < 0 ? rc : finish(s, log, attempt, sink, e);
+}
+
+bool settle_can_go_on(const store *s) {
+  return store_can(s, STORE_CAP_RESUME) && !s->single_writer;
+}
+
+/* Adopted is only what can be committed as it stands. Where writers are not arbitrated between,
+ * nothing is: the first one may still be at it. */
+static int settle_one(store *s, runlog *log, uint64_t n, const log_sink *sink, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
+  places at;
+  if (s->single_writer) return give_up_older(s, log, a, sink, e);
+  int rc = places_of(log, a, &at, e);
+  if (rc == 0) rc = has_manifest(s, at.dir, e);
+  if (rc < 0 || (rc == 0 && settle_can_go_on(s))) return rc;
+  rc = runlog_adopt(log, n, e);
+  return rc < 0 ? rc : finish(s, log, n, sink, e);
 }
 
 /* The number of the first open attempt that is not before `from`; RUNLOG_NONE: none. */
@@ -248,8 +305,7 @@ static uint64_t next_open(const runlog *log, uint64_t from) {
 int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e) {
   int rc = 0;
   for (uint64_t n = 0; rc == 0 && (n = next_open(log, n)) != RUNLOG_NONE; n++) {
-    rc = runlog_adopt(log, n, e);
-    if (rc == 0) rc = finish(s, log, n, sink, e);
+    rc = settle_one(s, log, n, sink, e);
     if (rc == ERR_CONFLICT) rc = 0; /* somebody swept it meanwhile */
   }
   if (rc == 0) settle_litter(s, log, sink);
@@ -265,4 +321,19 @@ int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *
     if (rc == ERR_CONFLICT) rc = 0; /* it was committed, only the answer was lost */
   }
   return rc;
+}
+
+void settle_older(store *s, runlog *log, const log_sink *sink) {
+  err why = {0};
+  int rc = 0;
+  for (uint64_t n = 0; (n = next_open(log, n)) != RUNLOG_NONE; n++) {
+    const runlog_state *state = runlog_view(log);
+    const runlog_attempt *a = runlog_find_attempt(state, n);
+    if (a->owner >= state->term.n) continue;
+    rc = give_up_older(s, log, a, sink, &why);
+    if (rc < 0 && rc != ERR_CONFLICT)
+      log_say(sink, LOG_WARN, "what an earlier run left of %s stays for now: %s", a->unit,
+              why.text);
+    if (rc == ERR_FENCED) return;
+  }
 }

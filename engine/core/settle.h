@@ -1,17 +1,22 @@
-/* settle: what an earlier term left behind in a log is finished or given up, before a new term
- * saves anything.
+/* settle: what an earlier term left behind in a log is finished, kept for who goes on with it, or
+ * given up, before a new term saves anything.
  *
  * A sealed save (its manifest stands in its directory, so all of it does) is committed as it
- * stands; any other is swept, and its files are removed. One that is whole in the staging but was
- * never published is swept too: only publish() makes its directories durable. So is a sealed one
- * of which a later save was committed meanwhile: a commit is the newest of its log, and nobody must
- * be taken back by one. */
+ * stands, unless a later save was committed meanwhile: a commit is the newest of its log, and
+ * nobody must be taken back by one. What is not sealed stays open where the store can resume: the
+ * next save of that unit goes on with it, from whatever machine. What is left of these after the
+ * new term's first commit nobody here wants, and it is given up (settle_older). Where the store
+ * cannot resume, or does not arbitrate between writers, it is given up at once. */
 #ifndef CORE_SETTLE_H
 #define CORE_SETTLE_H
 
 #include "base/err.h"
 #include "base/log.h"
 #include "core/runlog.h"
+
+/* May an attempt of an older term be gone on with? Its store can resume, and its puts are safe
+ * against the writer that began it, which may only have been paused. */
+bool settle_can_go_on(const store *s);
 
 /* The log must have a term of ours and no job of ours running. Also removes what is still there of
  * attempts that were swept before: whoever swept them may have died, or a writer that was pushed
@@ -24,17 +29,29 @@ int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e);
  */
 int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
-/* Removes the data of a commit that the log says is deleted. Fine if it is gone already; what a
- * failure, or a crash, leaves is litter. */
+/* Removes the data of a commit that the log says is deleted, and what was saved beside it. Fine if
+ * it is gone already; what a failure, or a crash, leaves is litter. */
 int settle_remove(store *s, const runlog *log, const runlog_commit *c, err *e);
 
-/* Removes what is still there of swept attempts and deleted commits: two listings, whatever the
+/* Takes an open attempt of an older term over, and commits it if it is sealed, as above, or gives
+ * it up. ERR_CONFLICT if somebody else did either meanwhile. */
+int settle_finish(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
+
+/* Removes whatever is there of an attempt that was swept, or whose commit is deleted. ERR_INVAL for
+ * any other. */
+int settle_clear(store *s, const runlog *log, uint64_t attempt, err *e);
+
+/* Removes what is still there of swept attempts and deleted commits: four listings, whatever the
  * log's length; none if there are no such. What cannot be removed is logged, no error. */
 void settle_litter(store *s, const runlog *log, const log_sink *sink);
 
 /* Gives up every open attempt of our own term but `keep` (RUNLOG_NONE: all): jobs that failed, and
  * could not even sweep. */
 int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *e);
+
+/* Gives up every open attempt of an older term: for after a commit of ours. One that cannot be
+ * given up is logged, no error; the next commit tries again. */
+void settle_older(store *s, runlog *log, const log_sink *sink);
 
 /* Reads and checks the manifest of a checkpoint directory ("<prefix>/<dir>"; "": the store's own
  * root). ERR_NOENT if there is none. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/metadata.h"
 #include "prims/fs.h"
 
 /* One block's worth of memory, straight from the kernel: malloc would keep it after free(). */
@@ -211,6 +212,8 @@ static int up_one(void *ctx, size_t i) {
   int rc = tree_path(b->tree, f, path, &e);
   if (rc == 0) rc = make_key(b, f->name, key, &e);
   if (rc == 0) rc = send_file(b, f, path, key, &e);
+  /* Another rank may have made it while we sent ours: now it is there, and will be compared. */
+  if (rc == ERR_EXISTS && b->how & STORE_RESUME) rc = send_file(b, f, path, key, &e);
   return rc < 0 ? note_error(b, &e, rc) : 0;
 }
 
@@ -265,6 +268,19 @@ static int set_times(const io *io, const char *path, int64_t mtime_ns, err *e) {
   return rc < 0 ? err_sys(e, rc, "set the time of %s", path) : 0;
 }
 
+/* What the user may have replaced since the save: as it is now. */
+static int fetch_metadata(const transfer *t, const manifest *m, const manifest_entry *entry,
+                          const char *key, int fd, const char *path, int64_t *mtime_ns, err *e) {
+  buf text;
+  buf_init(&text, MANIFEST_METADATA_MAX);
+  int rc = canceled(t, e);
+  if (rc == 0) rc = metadata_read(t->store, key, m->hash, entry, &text, mtime_ns, e);
+  if (rc == 0 && fd >= 0) rc = fs_write_all(t->io, fd, text.data, text.len, path, e);
+  if (rc == 0) moved(t, entry->size);
+  buf_free(&text);
+  return rc;
+}
+
 static int down_file(const struct batch *b, const manifest_entry *entry, const char *path, err *e) {
   const io *io = b->t->io;
   char key[STORE_KEY_MAX];
@@ -273,10 +289,12 @@ static int down_file(const struct batch *b, const manifest_entry *entry, const c
   /* Written as 0600 and opened up at the end: nobody reads half a file by accident. */
   int fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0) return err_sys(e, fd, "create %s", path);
-  rc = fetch_blocks(b->t, b->m, entry, key, fd, path, e);
+  int64_t mtime_ns = entry->mtime_ns;
+  rc = entry->outside ? fetch_metadata(b->t, b->m, entry, key, fd, path, &mtime_ns, e)
+                      : fetch_blocks(b->t, b->m, entry, key, fd, path, e);
   int done = rc == 0 ? io->chmod(io, fd, entry->mode & 0777) : 0;
   if (done < 0) rc = err_sys(e, done, "set the mode of %s", path);
-  if (rc == 0) rc = set_times(io, path, entry->mtime_ns, e);
+  if (rc == 0) rc = set_times(io, path, mtime_ns, e);
   done = rc == 0 ? io->fsync(io, fd) : 0;
   if (done < 0) rc = err_sys(e, done, "flush %s", path);
   done = io->close(io, fd);
@@ -366,19 +384,26 @@ int transfer_down(const transfer *t, const manifest *m, const char *prefix, cons
 
 /* ---- verify ---- */
 
+static int verify_file(const struct batch *b, const manifest_entry *entry, const char *key,
+                       err *e) {
+  store_object object;
+  int64_t mtime_ns;
+  if (entry->outside) return fetch_metadata(b->t, b->m, entry, key, -1, key, &mtime_ns, e);
+  int rc = b->t->store->ops->head(b->t->store, key, &object, e);
+  if (rc == 0 && object.size != entry->size)
+    rc = err_set(e, ERR_CORRUPT, "%s has %llu bytes, saved were %llu", key,
+                 (unsigned long long)object.size, (unsigned long long)entry->size);
+  return rc < 0 ? rc : fetch_blocks(b->t, b->m, entry, key, -1, key, e);
+}
+
 static int verify_one(void *ctx, size_t i) {
   struct batch *b = ctx;
   const manifest_entry *entry = &b->m->entries[i];
   if (entry->type != MANIFEST_FILE) return 0;
   err e = {0};
   char key[STORE_KEY_MAX];
-  store_object object;
   int rc = make_key(b, entry->name, key, &e);
-  if (rc == 0) rc = b->t->store->ops->head(b->t->store, key, &object, &e);
-  if (rc == 0 && object.size != entry->size)
-    rc = err_set(&e, ERR_CORRUPT, "%s has %llu bytes, saved were %llu", key,
-                 (unsigned long long)object.size, (unsigned long long)entry->size);
-  if (rc == 0) rc = fetch_blocks(b->t, b->m, entry, key, -1, key, &e);
+  if (rc == 0) rc = verify_file(b, entry, key, &e);
   if (rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_INVAL) { /* INVAL: now a link, say */
     note_finding(b, entry->name, rc == ERR_NOENT ? "missing" : e.text);
     return 0;
@@ -402,7 +427,7 @@ int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
 static int local_one(void *ctx, size_t i) {
   struct batch *b = ctx;
   const tree_file *f = &b->tree->files[i];
-  if (f->type != MANIFEST_FILE) return 0;
+  if (f->type != MANIFEST_FILE || b->m->entries[i].outside) return 0;
   err e = {0};
   char path[FS_PATH_MAX];
   int rc = tree_path(b->tree, f, path, &e);

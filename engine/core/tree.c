@@ -311,7 +311,8 @@ int tree_matches(const tree *t, const manifest *m) {
     const tree_file *f = &t->files[i];
     const manifest_entry *entry = &m->entries[i];
     if (strcmp(f->name, entry->name) != 0 || f->type != entry->type) return 0;
-    if (f->type == MANIFEST_FILE && (f->size != entry->size || f->mtime_ns != entry->mtime_ns))
+    if (f->type == MANIFEST_FILE && !entry->outside &&
+        (f->size != entry->size || f->mtime_ns != entry->mtime_ns))
       return 0;
     if (f->type == MANIFEST_LINK && strcmp(f->target, entry->target) != 0) return 0;
   }

@@ -77,7 +77,8 @@ int tree_path(const tree *t, const tree_file *f, char *out, err *e);
 int tree_manifest(const tree *t, const char *unit, int64_t step, hash_kind hash, manifest *out,
                   err *e);
 
-/* 1 if the tree has exactly the names, types, sizes, mtimes and link targets of the manifest. */
+/* 1 if the tree has exactly the names, types, sizes, mtimes and link targets of the manifest. Of
+ * what is outside of its root digest only the name counts: it may have been replaced since. */
 int tree_matches(const tree *t, const manifest *m);
 
 #endif

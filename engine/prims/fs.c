@@ -193,7 +193,7 @@ static int link_refused(int rc, const char *from, const char *to, err *e) {
   return ERR_UNSUPPORTED;
 }
 
-int fs_link_new(const io *io, const char *from, const char *to, err *e) {
+int fs_link(const io *io, const char *from, const char *to, err *e) {
   if (strcmp(from, to) == 0) /* "taken" would remove the file itself */
     return err_set(e, ERR_INVAL, "%s cannot be linked to itself", from);
   int linked = io->link(io, from, to);
@@ -205,10 +205,14 @@ int fs_link_new(const io *io, const char *from, const char *to, err *e) {
   }
   if (linked < 0) return link_refused(linked, from, to, e);
   int removed = io->unlink(io, AT_FDCWD, from, 0);
-  int rc = sync_parent(io, to, e);
-  if (rc == 0 && removed < 0 && removed != -ENOENT)
-    rc = err_sys(e, removed, "%s is published, but %s stays behind", to, from);
-  return rc;
+  if (removed < 0 && removed != -ENOENT)
+    return err_sys(e, removed, "%s is published, but %s stays behind", to, from);
+  return 0;
+}
+
+int fs_link_new(const io *io, const char *from, const char *to, err *e) {
+  int rc = fs_link(io, from, to, e);
+  return rc == 0 ? sync_parent(io, to, e) : rc;
 }
 
 /* -EEXIST if `to` is taken. */

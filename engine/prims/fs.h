@@ -54,6 +54,8 @@ int fs_replace(const io *io, const char *path, const void *data, size_t len, mod
  * may be left, and the name may have been made (the flush failed): who tries again finds it taken,
  * and compares. `from` must be on the same file system and known to nobody else. */
 int fs_link_new(const io *io, const char *from, const char *to, err *e);
+/* The same, without flushing the directory: for many files of one that is flushed later. */
+int fs_link(const io *io, const char *from, const char *to, err *e);
 
 /* Renames `from` (file or directory) to `to`, which must not exist, in one step, and flushes both
  * parents. RENAME_NOREPLACE, and where the file system does not know it (NFS, FUSE: EINVAL) a check
@@ -112,6 +114,20 @@ int fs_move(const io *io, const char *from, const char *to, err *e);
  * tree: a mount point inside is ERR_INVAL, so is "/", "." or "..". ERR_CONFLICT if somebody adds to
  * it meanwhile. */
 int fs_remove_tree(const io *io, const char *path, err *e);
+
+/* 0, or ERR_INVAL for a relative path that may lead out of where it is looked up, or that has two
+ * spellings: empty, absolute, with an empty, "." or ".." component; ERR_LIMIT for one of more than
+ * FS_PATH_MAX bytes, more than 64 components, or a component of more than 255 bytes. Reads nothing.
+ */
+int fs_beneath_check(const char *path, err *e);
+/* 0, or ERR_INVAL, for the target of a symbolic link at `path` (both by name): it is relative, and
+ * has ".." only at its beginning and no more of them than directories stand above the link. Links
+ * that are all so cannot lead out, whatever other links they lead through. */
+int fs_beneath_check_link(const char *path, const char *target, err *e);
+
+/* Opens `path` below the open directory `dirfd`; no part of the path is a symbolic link, the last
+ * one neither. The descriptor, or -errno (-ELOOP, -ENOTDIR where a link is). */
+int fs_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode);
 
 /* What the kernel can tell us about a path's file system. */
 typedef struct fs_kind {

@@ -290,8 +290,8 @@ int fs_remove_tree(const io *io, const char *path, err *e) {
                     .enter = open_for_removal,
                     .leave = remove_level},
             &why);
-  /* Somebody else was faster: that is our aim too. Looked at, since a stale NFS handle somewhere
-   * below gives the same code. */
+  /* Somebody else was faster: that is our aim too. Looked at, since it may be something below that
+   * vanished. */
   struct stat st;
   if (rc == ERR_NOENT && io->lstat(io, AT_FDCWD, path, &st) == -ENOENT) return 0;
   if (rc < 0 && e) *e = why;

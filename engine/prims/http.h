@@ -8,7 +8,9 @@
  * variables.
  *
  * Limits: a connection has HTTP_CONNECT_S to be made; a transfer that moves less than 1 byte a
- * second for HTTP_STALL_S, or an answer that does not come for so long, ends with ERR_TIMEOUT. A
+ * second for HTTP_STALL_S, or an answer that does not come for so long, ends with ERR_TIMEOUT. One
+ * that trickles has five times as long, and a second more for each HTTP_SLOWEST bytes that it may
+ * move. A
  * request whose `cancel` or `stop` becomes non-zero ends with ERR_CANCELED within 0.2 s.
  *
  * After a fork only the parent can go on with what it had: in the child each call here fails with
@@ -24,7 +26,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { HTTP_CONNECT_S = 10, HTTP_STALL_S = 60, HTTP_HEADERS_MAX = 48, HTTP_TRANSFERS_MAX = 64 };
+enum { HTTP_CONNECT_S = 10, HTTP_STALL_S = 60, HTTP_SLOWEST = 4096 };
+enum { HTTP_HEADERS_MAX = 48, HTTP_TRANSFERS_MAX = 64 };
 /* Without work for so long, the thread ends and all connections and buffers go; the next request
  * starts it again. An idle engine has no wake-ups. */
 enum { HTTP_IDLE_MS = 30000 };
@@ -46,7 +49,8 @@ typedef struct http_request {
   atomic_int *cancel;      /* may be NULL */
   atomic_int *stop;        /* the same for another who may end it; may be NULL */
   _Atomic uint64_t *moved; /* grows as the body is sent or received into `into`; may be NULL */
-  unsigned stall_s; /* 0: HTTP_STALL_S; less than HTTP_CONNECT_S is the limit of the connect too */
+  unsigned stall_s; /* 0: HTTP_STALL_S; less than HTTP_CONNECT_S is the limit of the connect too;
+                       and five times as long the limit of all, beside the bytes */
 } http_request;
 
 typedef struct http_response {

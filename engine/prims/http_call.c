@@ -10,6 +10,7 @@ enum {
   DOWNLOAD_ROOM = 256 << 10,
   SMALL = 64 << 10,
   WHERE_MAX = 300,
+  DEADLINE_MAX = 7 * 24 * 3600, /* seconds; libcurl takes less than 25 days */
 };
 
 /* "https://host:port" of a URL: all that an error may show of it. */
@@ -87,9 +88,11 @@ static size_t take_header(char *line, size_t size, size_t n, void *arg) {
     long status = 0;
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     call->response->status = (int)status;
+    call->whole_head = false;
     buf_clear(out); /* those before belong to a "100 Continue" */
     return len;
   }
+  if (line[0] == '\r' || line[0] == '\n') call->whole_head = true;
   while (name < len && line[name] != ':') name++;
   if (name == 0 || name == len) return len; /* the empty line at the end; garbage */
   size_t from = name + 1, to = len;
@@ -180,9 +183,19 @@ static void set_callbacks(http_call *call) {
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
 }
 
+/* In seconds, for all of it: the limit on silence does not see a server that sends a byte a second.
+ */
+static long deadline(const http_call *call, long stall) {
+  const http_response *r = call->response;
+  size_t most = call->request->len + (r->into ? r->room : r->body.max);
+  size_t bytes_s = most / HTTP_SLOWEST;
+  return 5 * stall + (bytes_s < DEADLINE_MAX ? (long)bytes_s : DEADLINE_MAX);
+}
+
 static bool set_limits(http_call *call) {
   CURL *easy = call->easy;
   long stall = call->request->stall_s ? (long)call->request->stall_s : HTTP_STALL_S;
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT, deadline(call, stall));
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, stall < HTTP_CONNECT_S ? stall : HTTP_CONNECT_S);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, stall);
@@ -259,9 +272,14 @@ int http_call_end(http_call *call, CURLcode code, err *e) {
   call->response->resent = call->sendings > 1;
   curl_slist_free_all(call->headers);
   call->headers = NULL;
-  if (code == CURLE_OK) return 0;
+  if (code == CURLE_OK && call->whole_head) return 0;
   char place[WHERE_MAX];
   where(call->request->url, place);
+  /* libcurl takes a head that is cut for a whole one; without the length even a body that is cut.
+   */
+  if (code == CURLE_OK)
+    return err_set(e, ERR_IO, "%s: the connection was closed in the middle of the answer's head",
+                   place);
   if (call->failure == ERR_LIMIT)
     return err_set(e, ERR_LIMIT, "%s: the answer is larger than it may be", place);
   if (call->failure) return err_set(e, call->failure, "%s: no memory for the answer", place);

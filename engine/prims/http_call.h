@@ -18,6 +18,7 @@ struct http_call {
   struct curl_slist *headers;
   size_t at, farthest; /* what of the body was handed to libcurl */
   unsigned sendings;   /* how often the request went out */
+  bool whole_head;     /* the empty line behind the headers has come */
   int failure;         /* why a callback gave up: ERR_LIMIT or ERR_NOMEM */
   char detail[CURL_ERROR_SIZE];
   /* What its owner waits for, guarded by the lock of http.c. */

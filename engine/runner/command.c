@@ -101,6 +101,8 @@ void item_json(FILE *f, const ckpt_item *item) {
   if (item->metrics && *item->metrics) fprintf(f, ",\"metrics\":%s", item->metrics);
   if (item->life >= sizeof lives / sizeof *lives) return;
   json_known(f, "life", lives[item->life]);
+  if (item->bad) fputs(",\"bad\":true", f);
+  json_known(f, "bad_reason", item->bad_reason);
   if (item->life == CKPT_LIVE) return;
   json_known(f, "drop_policy", item->drop_policy);
   json_known(f, "drop_reason", item->drop_reason);
@@ -127,6 +129,7 @@ typedef struct newest {
   void *ctx;
   int64_t time_ns;
   char *text, *group; /* of the newest so far */
+  bool bad;           /* it is marked so */
 } newest;
 
 /* Within a group the log's order holds, whatever clocks the writers had. */
@@ -135,11 +138,17 @@ static bool is_newer(const newest *n, const ckpt_item *item) {
   return n->group && strcmp(n->group, item->group ? item->group : "") == 0;
 }
 
+/* One that is marked bad is the newest only of those that were named, and if all of them are. */
+static bool is_better(const newest *n, const ckpt_item *item) {
+  if (item->bad && (!n->o->name || (n->text && !n->bad))) return false;
+  return is_newer(n, item) || (n->bad && !item->bad);
+}
+
 static int take_item(void *ctx, const ckpt_item *item) {
   newest *n = ctx;
   char *text = NULL;
   size_t size = 0;
-  if (!item_is_asked(item, n->o->name) || !is_newer(n, item)) return 0;
+  if (!item_is_asked(item, n->o->name) || !is_better(n, item)) return 0;
   FILE *f = open_memstream(&text, &size);
   if (!f) return CKPT_ENOMEM;
   n->write(f, item, n->ctx);
@@ -149,6 +158,7 @@ static int take_item(void *ctx, const ckpt_item *item) {
   n->text = text;
   n->group = strdup(item->group ? item->group : "");
   n->time_ns = item->time_ns;
+  n->bad = item->bad;
   return n->group ? 0 : CKPT_ENOMEM;
 }
 

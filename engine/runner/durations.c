@@ -36,3 +36,16 @@ bool share_read(const char *text, double *share) {
   if (!percent && (*rest || !strchr(text, '.'))) return false;
   return *share > 0 && *share <= 1;
 }
+
+bool size_read(const char *text, uint64_t *bytes) {
+  static const char letters[] = "KMGTP";
+  const char *rest;
+  double size;
+  if (!number(text, &size, &rest)) return false;
+  const char *letter = *rest ? strchr(letters, *rest) : NULL;
+  if (*rest && (!letter || (rest[1] && strcmp(rest + 1, "iB") != 0))) return false;
+  for (const char *at = letters; letter && at <= letter; at++) size *= 1024;
+  if (!(size >= 1 && size < 0x1p62)) return false;
+  *bytes = (uint64_t)size;
+  return true;
+}

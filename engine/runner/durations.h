@@ -1,8 +1,9 @@
-/* durations: times and shares as they are typed. */
+/* durations: times, shares and sizes as they are typed. */
 #ifndef RUNNER_DURATIONS_H
 #define RUNNER_DURATIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* "2.5" (seconds), "30s", "5m", "24h", "7d". False for anything else, for less than 0 and for more
  * than 100 years. */
@@ -10,5 +11,9 @@ bool duration_read(const char *text, double *seconds);
 
 /* "25%" or "0.25": above 0, at most 1. A whole number above 0 is neither: false. */
 bool share_read(const char *text, double *share);
+
+/* "500", "20GiB", "20G", "1.5MiB": bytes, by powers of 1024. False for anything else, for 0, and
+ * for what does not fit 63 bits. */
+bool size_read(const char *text, uint64_t *bytes);
 
 #endif

@@ -75,7 +75,8 @@ int verb_restore(const options *o) {
                                   .uri = o->uri,
                                   .name = o->name,
                                   .dir = o->dir,
-                                  .flags = o->dry_run ? CKPT_DRY_RUN : 0};
+                                  .flags = (o->dry_run ? CKPT_DRY_RUN : 0u) |
+                                           (o->alone ? CKPT_RESTORE_ALONE : 0u)};
   int code = EXIT_DONE;
   progress_begin_here(&progress, o->level < 0);
   int rc = command_open_heard(&engine, o, progress_heard, &progress);

@@ -15,6 +15,8 @@ typedef struct listing {
   bool json;
 } listing;
 
+enum { BAD = 6 };
+
 static void write_cell(FILE *f, int column, const ckpt_item *item, int64_t now_ns) {
   switch (column) {
   case 0: item_name(f, item); break;
@@ -27,7 +29,10 @@ static void write_cell(FILE *f, int column, const ckpt_item *item, int64_t now_n
   case 2: fprintf(f, "%llu", (unsigned long long)item->files); break;
   case 3: text_size(f, item->bytes); break;
   case 4: text_age(f, (double)(now_ns - item->time_ns) / 1e9, 0); break;
-  default: text_time(f, item->time_ns);
+  case 5: text_time(f, item->time_ns); break;
+  default:
+    if (item->bad)
+      text_plain(f, item->bad_reason && *item->bad_reason ? item->bad_reason : "no reason given");
   }
 }
 
@@ -40,6 +45,7 @@ static int list_item(void *ctx, const ckpt_item *item) {
     fputs("}\n", stdout);
     return ferror(stdout);
   }
+  if (item->bad) l->table.heads[BAD] = "BAD"; /* no column for what hardly ever is */
   char **row = table_row(&l->table);
   for (int i = 0; i < TABLE_COLUMNS && l->table.heads[i]; i++) {
     FILE *f = table_cell(&l->table, row, i);
@@ -51,7 +57,8 @@ static int list_item(void *ctx, const ckpt_item *item) {
 
 int verb_ls(const options *o) {
   ckpt *engine = NULL;
-  listing l = {.table = {.heads = {"NAME", "STEP", "FILES", "SIZE", "AGE", "COMMITTED"}, .left = 1},
+  listing l = {.table = {.heads = {"NAME", "STEP", "FILES", "SIZE", "AGE", "COMMITTED"},
+                         .left = 1 | 1 << BAD},
                .now_ns = command_wall_ns(),
                .json = o->json};
   int code = EXIT_DONE;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bystander.h"
 #include "clock.h"
 #include "command.h"
 #include "processes.h"
@@ -202,13 +203,24 @@ static void describe_end(const loop *l, char *text, size_t room) {
   }
 }
 
+/* Somebody wanted its end: us, the user, a scheduler. Shells and trainers say it as 128 + n. */
+static bool ended_from_outside(const loop *l) {
+  int status = l->s->sup.status;
+  if (!l->s->sup.ended || l->s->out.signal || l->stopped) return true;
+  int signo = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
+  return signo == SIGTERM || signo == SIGINT || signo == SIGHUP;
+}
+
 /* Nothing of the job lives any more, or it cannot be ended. */
 static void child_is_gone(loop *l) {
   const supervisor *sup = &l->s->sup;
   char text[64];
   /* What a killed process wrote may end anywhere, so its files must prove themselves. */
   bool clean = sup->ended && WIFEXITED(sup->status) && WEXITSTATUS(sup->status) == 0 && !l->kills;
-  notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT, .pid = (int32_t)sup->child, .clean = clean});
+  notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT,
+                         .pid = (int32_t)sup->child,
+                         .clean = clean,
+                         .outside = !clean && ended_from_outside(l)});
   take_engine(l);
   l->s->out.child_status = sup->ended ? sup->status : SIGKILL;
   describe_end(l, text, sizeof text);
@@ -411,10 +423,21 @@ static const char *verb_name(const options *o) {
   return o->verb == VERB_RUN ? "run" : o->verb == VERB_WATCH ? "watch" : "sync";
 }
 
+/* One of several tasks whose directory another one watches. */
+static int stand_by(const options *o, const role *role) {
+  if (o->verb == VERB_RUN) return bystander_run(o, role);
+  report_info("task %u of %u: the first one watches %s", role->task, role->tasks, o->dir);
+  return EXIT_DONE;
+}
+
 int verb_run(const options *o) {
   session s;
+  role role = {.watches = true, .world = 1};
   int64_t begin = command_wall_ns();
-  int code = session_start(&s, o);
+  int code = o->verb == VERB_SYNC ? 0 : role_look(o, &role);
+  if (code != 0) return code;
+  if (!role.watches) return stand_by(o, &role);
+  code = session_start(&s, o, &role);
   loop l = {.s = &s};
   s.out.verb = verb_name(o);
   s.out.begin_ns = begin;

@@ -68,11 +68,34 @@ static const struct verb {
      "stop keeping a checkpoint, and delete it when the grace is over",
      "It is hidden at once; its data goes in a later pass, when --grace-delete has passed (with\n"
      "--grace-delete 0: now). The newest one and pinned ones are refused: exit code 11.\n"},
+    {VERB_GC, "gc", verb_gc, "gc URI|PREFIX [options] | gc URI --remove-run --yes",
+     "remove what nobody needs any more: from any machine, beside a live run too",
+     "Saves that nobody goes on with, what was dropped longer than --grace-delete ago, expired "
+     "pins,\n"
+     "leftovers of killed processes, uploads of no save; of every run at or below the place. What "
+     "a\n"
+     "live run may need stays. --remove-run removes the runs whole: only their logs stay.\n"
+     "Exit code: 0 all is clean, 1 something stays that should go, 4 no run has written there,\n"
+     "11 (--remove-run) the run is alive, or a checkpoint is pinned.\n"},
     {VERB_PIN, "pin", verb_pin, "pin URI NAME [--for TIME] [options]",
      "keep a checkpoint from being deleted",
      "Prints the pin's id, for unpin. Exit code: 4 there is no such checkpoint.\n"},
     {VERB_UNPIN, "unpin", verb_unpin, "unpin URI NAME|ID [options]",
      "take back one pin, or all of a checkpoint", "Exit code: 4 there is none.\n"},
+    {VERB_MARK, "mark", verb_mark, "mark bad|good URI [NAME] [--reason TEXT]",
+     "say that a checkpoint does not load, or take that back",
+     "Without NAME the newest (good: the newest that is bad). One that is bad is restored only by\n"
+     "name; the one before it counts as the newest. Exit code: 4 there is none.\n"},
+    {VERB_BISECT, "bisect", verb_bisect, "bisect URI [--linear] [--mark] [options] [-- COMMAND...]",
+     "find the newest checkpoint that a command of yours accepts",
+     "Each candidate is restored into a temporary directory, one at a time, and COMMAND is run "
+     "with\n"
+     "its path in place of {} and in CKPT_RESUME. It ends with 0 if the checkpoint is good, with "
+     "125\n"
+     "if it cannot tell, else it is bad. Without COMMAND one is good whose data is what was "
+     "saved.\n"
+     "Halves what is left each time, as if all from some point on were bad; --linear does not.\n"
+     "Prints the name. Exit code: 4 none is good, 3 some could not be told.\n"},
     {VERB_NOTIFY, "notify", verb_notify, "notify KEY=VALUE... | notify '{\"json\":...}' [options]",
      "tell the run a result, from inside the job",
      "Numbers, true and false are sent as such, all else as text. checkpoint=NAME says which\n"
@@ -82,6 +105,16 @@ static const struct verb {
     {VERB_STATUS, "status", verb_status, "status [DIR] [options]",
      "say how a run stands, or how the last one ended",
      "The run that watches DIR; inside of a job its own. Exit code: 4 there was none.\n"},
+    {VERB_PACK, "pack", verb_pack, "pack DIR FILE [options]", "make a tar archive of a directory",
+     "FILE ends in .tar, .tar.gz, .tgz, .tar.zst or .tzst, and must not exist. Equal directories "
+     "give\n"
+     "equal archives: names are sorted, modes and times kept, owners and extended attributes left\n"
+     "out. Devices, and links that lead out of DIR, are refused.\n"},
+    {VERB_UNPACK, "unpack", verb_unpack, "unpack FILE --dir DIR [options]",
+     "make a directory of a tar archive, all of it or nothing",
+     "The archive may be anybody's: nothing is ever written outside of DIR, and whatever is no "
+     "file,\n"
+     "no directory and no link that stays inside is refused, as is what grows too large.\n"},
     {VERB_EXEC, "exec", verb_exec, "exec FILE [ARGS...]", "run a Lua script with require \"ckpt\"",
      "Exit code: that of the script; 127 if our program for scripts is not there.\n"},
     {VERB_VERSION, "version", verb_version, "version [--json]", "say which version this is", NULL},

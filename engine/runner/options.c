@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,11 @@ enum option_id {
   OPT_CONTINUE_RUN,
   OPT_TAKE_OVER,
   OPT_LAUNCH_ID,
+  OPT_RANKS,
+  OPT_RANK,
+  OPT_WORLD,
+  OPT_RANK_WAIT,
+  OPT_DIR_IS,
   OPT_RESTORE,
   OPT_RESUME_ARG,
   OPT_POLICY,
@@ -37,6 +43,15 @@ enum option_id {
   OPT_FOR,
   OPT_URI,
   OPT_WAIT,
+  OPT_BAD_AFTER,
+  OPT_ALONE,
+  OPT_REASON,
+  OPT_LINEAR,
+  OPT_MARK,
+  OPT_REMOVE_RUN,
+  OPT_MAX_SIZE,
+  OPT_MAX_ENTRIES,
+  OPT_YES,
   OPT_JSON,
   OPT_DRY_RUN,
   OPT_LESS,
@@ -50,8 +65,9 @@ enum {
   ASKS = VERB_NOTIFY | VERB_STATUS,
   DELETES = JOBS | VERB_PLAN,
   PRINTS = VERB_SYNC | VERB_RESTORE | VERB_LS | VERB_SHOW | VERB_LATEST | VERB_VERIFY | VERB_WHY |
-           VERB_PLAN | VERB_RM | VERB_PIN | VERB_UNPIN | VERB_STATUS | VERB_VERSION,
-  DRY = VERB_SYNC | VERB_RESTORE | VERB_RM | VERB_PIN,
+           VERB_PLAN | VERB_RM | VERB_PIN | VERB_UNPIN | VERB_STATUS | VERB_VERSION | VERB_GC |
+           VERB_MARK | VERB_BISECT,
+  DRY = VERB_SYNC | VERB_RESTORE | VERB_RM | VERB_PIN | VERB_GC | VERB_MARK,
   COMMANDS = VERB_RUN | VERB_EXEC,
   ALL = (VERB_HELP << 1) - 1
 };
@@ -66,7 +82,14 @@ static const struct spec {
 } specs[] = {
     {OPT_DIR, "dir", 0, "DIR", WRITERS, "the directory in which the job writes its checkpoints"},
     {OPT_TO, "to", 0, "URI", WRITERS, "where they are kept: a path, file://..., s3://BUCKET/..."},
+    {OPT_DIR, "dir", 0, "DIR", VERB_UNPACK, "where to put it: absent, or an empty directory"},
+    {OPT_MAX_SIZE, "max-size", 0, "SIZE", VERB_UNPACK,
+     "what it may grow to, e.g. 20GiB (default: 1TiB; above 256MiB at most 1000 times FILE's "
+     "size)"},
+    {OPT_MAX_ENTRIES, "max-entries", 0, "N", VERB_UNPACK,
+     "how many it may hold (default: 4194304)"},
     {OPT_DIR, "dir", 0, "DIR", VERB_RESTORE, "where to put it; nothing there is replaced"},
+    {OPT_DIR, "dir", 0, "DIR", VERB_BISECT, "where candidates are restored, one at a time"},
     {OPT_DIR, "dir", 0, "DIR", ASKS | VERB_WHY, "the directory that the run watches"},
     {OPT_TO, "to", 0, "URI", VERB_WHY, "the target, for what this machine does not know"},
     {OPT_STATE, "state", 0, "DIR", WRITERS | ASKS | VERB_WHY,
@@ -76,8 +99,21 @@ static const struct spec {
     {OPT_TAKE_OVER, "take-over", 0, NULL, WRITERS, "push a writer aside that may be alive"},
     {OPT_LAUNCH_ID, "launch-id", 0, "ID", WRITERS,
      "names this launch; the same ID takes over at once"},
+    {OPT_RANKS, "ranks", 0, "WHAT", JOBS,
+     "who of several tasks saves: auto (default), off, node or task"},
+    {OPT_RANK, "rank", 0, "N", JOBS, "which of the --world this one is, if no launcher says it"},
+    {OPT_WORLD, "world", 0, "N", JOBS, "how many save together, each its own DIR"},
+    {OPT_RANK_WAIT, "rank-wait", 0, "TIME", JOBS, "how long to wait for others (default: 10m)"},
+    {OPT_DIR_IS, "dir-is", 0, "WHAT", JOBS,
+     "shared by all hosts, or local to each (default: by its file system)"},
     {OPT_RESTORE, "restore", 0, "WHAT", VERB_RUN,
      "auto (default), never, required, or a checkpoint: NAME or URI"},
+    {OPT_BAD_AFTER, "bad-after", 0, "N", VERB_RUN,
+     "failed starts until an older one is taken (default: 3; 0: never)"},
+    {OPT_ALONE, "alone", 0, NULL, VERB_RESTORE, "without what was saved beside it (`with`)"},
+    {OPT_REASON, "reason", 0, "TEXT", VERB_MARK, "why, for those who read it later"},
+    {OPT_LINEAR, "linear", 0, NULL, VERB_BISECT, "try the newest first, then the one before it"},
+    {OPT_MARK, "mark", 0, NULL, VERB_BISECT, "mark those bad that are newer than the one found"},
     {OPT_RESUME_ARG, "resume-arg", 0, "'STR {}'", VERB_RUN,
      "added to COMMAND when there is a checkpoint; {} is its path"},
     {OPT_POLICY, "policy", 'p', "NAME|PATH", WRITERS | VERB_PLAN,
@@ -96,7 +132,7 @@ static const struct spec {
      "share that one pass may stop keeping (default: 25%, at least one)"},
     {OPT_NO_DELETE, "no-delete", 0, NULL, DELETES,
      "what is no longer kept is hidden; its data stays"},
-    {OPT_GRACE_DELETE, "grace-delete", 0, "TIME", DELETES | VERB_RM,
+    {OPT_GRACE_DELETE, "grace-delete", 0, "TIME", DELETES | VERB_RM | VERB_GC,
      "from no longer kept to deleted (default: 24h)"},
     {OPT_SINGLE_WRITER, "single-writer", 0, NULL, WRITERS,
      "nobody else writes to this target: the store need not arbitrate"},
@@ -107,6 +143,9 @@ static const struct spec {
     {OPT_ON_FENCED, "on-fenced", 0, "WHAT", VERB_RUN,
      "a newer run writes here: stop (default) or detach (go on unsaved)"},
     {OPT_ALL, "all", 0, NULL, VERB_RM, "every checkpoint, the newest too"},
+    {OPT_REMOVE_RUN, "remove-run", 0, NULL, VERB_GC,
+     "remove the runs there whole; only their logs stay"},
+    {OPT_YES, "yes", 0, NULL, VERB_GC, "with --remove-run: do it"},
     {OPT_FOR, "for", 0, "TIME", VERB_PIN, "how long, e.g. 7d (default: until it is unpinned)"},
     {OPT_URI, "uri", 0, NULL, VERB_LATEST, "print where it is, for other tools"},
     {OPT_WAIT, "wait", 0, NULL, VERB_NOTIFY, "return when nothing waits to be saved any more"},
@@ -126,8 +165,12 @@ static const struct places {
   const char *missing;
 } places[] = {
     {VERB_RESTORE | VERB_VERIFY | VERB_SHOW | VERB_RM, 1, 2, "URI"},
-    {VERB_LS | VERB_LATEST | VERB_PLAN, 1, 1, "URI"},
+    {VERB_LS | VERB_LATEST | VERB_PLAN | VERB_GC, 1, 1, "URI"},
     {VERB_PIN, 2, 2, "URI and NAME"},
+    {VERB_PACK, 2, 2, "DIR and FILE"},
+    {VERB_UNPACK, 1, 1, "FILE"},
+    {VERB_MARK, 2, 3, "WORD (bad or good) and URI"},
+    {VERB_BISECT, 1, INT_MAX, "URI"},
     {VERB_UNPIN, 2, 2, "URI and NAME, or the pin's ID"},
     {VERB_WHY, 1, 1, "NAME or PATH"},
     {VERB_SYNC | VERB_STATUS | VERB_HELP, 0, 1, ""},
@@ -156,6 +199,7 @@ typedef struct parser {
   options *o;
   const char *verb;
   char *error;
+  bool ranked; /* --rank was given: 0 is one, too */
 } parser;
 
 #define FAIL(p, ...) (snprintf((p)->error, OPTIONS_ERROR_MAX, __VA_ARGS__), -1)
@@ -201,6 +245,56 @@ static int take_restore(parser *p, const char *text) {
   return 0;
 }
 
+static int take_bad_after(parser *p, const char *text) {
+  char *end;
+  unsigned long n = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end || n > 1000000)
+    return FAIL(p, "--bad-after: '%s' is no number of starts; say 3, or 0 for never", text);
+  p->o->bad_after = n ? (unsigned)n : UINT_MAX; /* 0 means the default to the engine */
+  return 0;
+}
+
+/* "auto|off|node|task": the place of `text` in the list, or -1. */
+static int take_choice(parser *p, const char *name, const char *choices, const char *text,
+                       unsigned *out) {
+  size_t len = strlen(text);
+  *out = 0;
+  for (const char *at = choices; *at; ++*out) {
+    size_t size = strcspn(at, "|");
+    if (size == len && memcmp(at, text, len) == 0) return 0;
+    at += size + (at[size] == '|');
+  }
+  return FAIL(p, "--%s is one of %s, not '%s'", name, choices, text);
+}
+
+static int take_count(parser *p, const char *name, const char *text, unsigned most, unsigned *out) {
+  char *end;
+  unsigned long n = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end || n > most)
+    return FAIL(p, "--%s: '%s' is no number from 0 to %u", name, text, most);
+  *out = (unsigned)n;
+  return 0;
+}
+
+static int take_rank(parser *p, const struct spec *spec, const char *value) {
+  enum { RANKS_MOST = 65536 };
+  options *o = p->o;
+  switch (spec->id) {
+  case OPT_RANKS: return take_choice(p, spec->name, "auto|off|node|task", value, &o->ranks);
+  case OPT_RANK:
+    p->ranked = true;
+    return take_count(p, spec->name, value, RANKS_MOST - 1, &o->rank);
+  case OPT_WORLD: return take_count(p, spec->name, value, RANKS_MOST, &o->world);
+  case OPT_RANK_WAIT:
+    if (take_time(p, spec->name, value, &o->rank_wait_s) != 0) return -1;
+    return o->rank_wait_s > 0 ? 0 : FAIL(p, "--rank-wait: no time at all is too short");
+  default:
+    if (take_choice(p, spec->name, "shared|local", value, &o->dir_is) != 0) return -1;
+    o->dir_is++; /* 0 is for what is not given */
+    return 0;
+  }
+}
+
 static int take_fenced(parser *p, const char *text) {
   if (strcmp(text, "stop") != 0 && strcmp(text, "detach") != 0)
     return FAIL(p, "--on-fenced is 'stop' or 'detach', not '%s'", text);
@@ -234,6 +328,11 @@ static int take(parser *p, const struct spec *spec, const char *value) {
   case OPT_CONTINUE_RUN: o->continue_run = true; break;
   case OPT_TAKE_OVER: o->take_over = true; break;
   case OPT_LAUNCH_ID: o->launch = value; break;
+  case OPT_RANKS:
+  case OPT_RANK:
+  case OPT_WORLD:
+  case OPT_RANK_WAIT:
+  case OPT_DIR_IS: return take_rank(p, spec, value);
   case OPT_RESTORE: return take_restore(p, value);
   case OPT_RESUME_ARG: return take_resume_arg(p, value);
   case OPT_UNIT: return take_word(p, &o->units, value);
@@ -257,8 +356,21 @@ static int take(parser *p, const struct spec *spec, const char *value) {
     if (take_time(p, spec->name, value, &o->pin_s) != 0) return -1;
     return o->pin_s > 0 ? 0 : FAIL(p, "--for: a pin for no time at all keeps nothing");
   case OPT_ALL: o->all = true; break;
+  case OPT_MAX_SIZE:
+    if (size_read(value, &o->size_max)) return 0;
+    return FAIL(p, "--max-size: '%s' is no size; say 500MiB or 20GiB", value);
+  case OPT_MAX_ENTRIES:
+    if (size_read(value, &o->entries_max)) return 0;
+    return FAIL(p, "--max-entries: '%s' is no number above 0", value);
+  case OPT_REMOVE_RUN: o->remove_run = true; break;
+  case OPT_YES: o->yes = true; break;
   case OPT_URI: o->uri_only = true; break;
   case OPT_WAIT: o->wait = true; break;
+  case OPT_BAD_AFTER: return take_bad_after(p, value);
+  case OPT_ALONE: o->alone = true; break;
+  case OPT_REASON: o->reason = value; break;
+  case OPT_LINEAR: o->linear = true; break;
+  case OPT_MARK: o->mark = true; break;
   case OPT_DRY_RUN: o->dry_run = true; break;
   case OPT_POLL: o->poll = true; break;
   case OPT_GRACE: return take_time(p, spec->name, value, &o->grace_s);
@@ -340,7 +452,9 @@ static int parse_options(parser *p, int argc, char **argv) {
     int c = getopt_long(argc, argv, letters, longs, NULL);
     if (c == -1) break;
     if (c == ':') return FAIL(p, "%s: %s needs a value", p->verb, argv[optind - 1]);
-    if (c == '?') return unknown(p, optopt > 0 && optopt < FIRST ? NULL : argv[optind - 1]);
+    /* A letter is a char, which may be negative; within a cluster of letters the word before stands
+     * at optind - 1. */
+    if (c == '?') return unknown(p, optopt != 0 && optopt < FIRST ? NULL : argv[optind - 1]);
     const struct spec *spec = find_spec(p->o->verb, c, FIRST);
     if (!spec) return FAIL(p, "%s: unknown option", p->verb);
     if (c >= FIRST) {
@@ -360,7 +474,19 @@ static void place(options *o, int count, char **words) {
     o->name = first;
   else if (o->verb & (VERB_SYNC | VERB_STATUS))
     o->dir = first ? first : o->dir;
-  else {
+  else if (o->verb == VERB_PACK) {
+    o->dir = first;
+    o->file = count > 1 ? words[1] : NULL;
+  } else if (o->verb == VERB_UNPACK) {
+    o->file = first;
+  } else if (o->verb == VERB_MARK) {
+    o->word = first;
+    o->uri = count > 1 ? words[1] : NULL;
+    o->name = count > 2 ? words[2] : NULL;
+  } else if (o->verb == VERB_BISECT) {
+    o->uri = first;
+    o->command = count > 1 ? words + 1 : NULL;
+  } else {
     o->uri = first;
     o->name = count > 1 ? words[1] : NULL;
   }
@@ -374,7 +500,7 @@ static int take_words(parser *p, int count, char **words) {
   if (count > s->most)
     return FAIL(p, "%s: '%s' is one word too many; see: ckpt-lua help %s", p->verb, words[s->most],
                 p->verb);
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count && (p->o->verb != VERB_BISECT || i < 2); i++)
     if (!*words[i]) return FAIL(p, "%s: an argument is empty", p->verb);
   if (p->o->verb & (VERB_SYNC | VERB_STATUS) && count > 0 && p->o->dir)
     return FAIL(p, "%s: DIR is given twice, as %s and as %s", p->verb, p->o->dir, words[0]);
@@ -385,19 +511,30 @@ static int take_words(parser *p, int count, char **words) {
 /* What no single option can say. */
 static int check(parser *p) {
   const options *o = p->o;
-  if (o->verb & (WRITERS | VERB_RESTORE) && !o->dir)
+  if (o->verb & (WRITERS | VERB_RESTORE | VERB_UNPACK) && !o->dir)
     return FAIL(p, "%s: --dir is missing", p->verb);
   if (o->verb & WRITERS && !o->to) return FAIL(p, "%s: --to is missing", p->verb);
+  if (o->verb == VERB_MARK && strcmp(o->word, "bad") != 0 && strcmp(o->word, "good") != 0)
+    return FAIL(p, "mark: '%s' is neither bad nor good", o->word);
   if (o->verb == VERB_RM && !o->name && !o->all)
     return FAIL(p, "rm: which NAME? (--all: every checkpoint, the newest too)");
   if (o->verb == VERB_RM && o->name && o->all) return FAIL(p, "rm: either NAME or --all, not both");
+  if (o->verb == VERB_GC && o->remove_run && !o->yes && !o->dry_run)
+    return FAIL(p,
+                "gc --remove-run removes every checkpoint of %s; if that is meant: --yes (to "
+                "look first: --dry-run)",
+                o->uri);
+  if (o->yes && !o->remove_run) return FAIL(p, "gc: --yes goes with --remove-run");
+  if (p->ranked != (o->world > 0)) return FAIL(p, "%s: --rank and --world go together", p->verb);
+  if (o->world > 0 && o->rank >= o->world)
+    return FAIL(p, "%s: --rank %u of --world %u: ranks count from 0", p->verb, o->rank, o->world);
   if (o->settings.count > 0 && !options_policies(o))
     return FAIL(p, "--option: -p builtin has no options");
   return 0;
 }
 
 int options_parse(options *o, unsigned verb, int argc, char **argv, char error[OPTIONS_ERROR_MAX]) {
-  *o = (options){.verb = verb, .grace_s = 30};
+  *o = (options){.verb = verb, .grace_s = 30, .rank_wait_s = 600};
   parser p = {.o = o, .verb = argv[0], .error = error};
   *error = 0;
   if (parse_options(&p, argc, argv) != 0) return -1;

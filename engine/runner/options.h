@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "words.h"
@@ -30,8 +31,17 @@ enum {
   VERB_STATUS = 1 << 14,
   VERB_EXEC = 1 << 15,
   VERB_VERSION = 1 << 16,
-  VERB_HELP = 1 << 17
+  VERB_MARK = 1 << 17,
+  VERB_BISECT = 1 << 18,
+  VERB_GC = 1 << 19,
+  VERB_PACK = 1 << 20,
+  VERB_UNPACK = 1 << 21,
+  VERB_HELP = 1 << 22
 };
+
+/* --ranks, --dir-is: ranks.h says what they mean. */
+enum { RANKS_AUTO, RANKS_OFF, RANKS_NODE, RANKS_TASK };
+enum { DIR_IS_FOUND, DIR_IS_SHARED, DIR_IS_LOCAL };
 
 typedef struct options {
   unsigned verb;
@@ -40,18 +50,28 @@ typedef struct options {
   bool json, dry_run;
   /* Strings belong to argv. */
   const char *dir, *to, *state, *run_id, *launch, *resume_arg;
-  const char *uri, *name; /* positional */
-  const char *named;      /* --restore NAME|URI */
-  char **command;         /* run, exec: within argv, ends with NULL */
-  char **words;           /* notify: the same */
+  const char *uri, *name;         /* positional */
+  const char *named;              /* --restore NAME|URI */
+  const char *word;               /* mark: bad or good */
+  const char *file;               /* pack, unpack: the archive */
+  uint64_t size_max, entries_max; /* unpack; 0: the default */
+  const char *reason;             /* mark */
+  char **command; /* run, exec, bisect: within argv, ends with NULL; bisect: or NULL */
+  char **words;   /* notify: the same */
   word_list units, excludes, markers, policies, settings;
   unsigned restore; /* CKPT_RESTORE_* */
   double quiet_s;   /* as ckpt_run_options has it: 0 default, negative none */
   double grace_s;
   double max_delete, grace_delete_s; /* as ckpt_run_options has them */
   double pin_s;                      /* 0: for good */
+  unsigned ranks, dir_is;            /* RANKS_*, DIR_IS_* */
+  unsigned rank, world;              /* world 0: not given */
+  double rank_wait_s;
+  unsigned bad_after; /* as ckpt_run_options has it */
   bool continue_run, take_over, poll, usr1, require_commit, detach;
   bool policy_in_process, no_delete, single_writer, all, uri_only, wait;
+  bool alone, linear, mark;
+  bool remove_run, yes;
 } options;
 
 enum { OPTIONS_ERROR_MAX = 512 };

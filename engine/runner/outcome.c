@@ -256,7 +256,7 @@ static int replace(const char *from, const char *to, const char *dir) {
 static int write_json(const outcome *o, const char *path) {
   /* Never through a link that somebody put there, nor into what a killed run of ours left. */
   if (unlink(path) < 0 && errno != ENOENT) return -errno;
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
   if (!f) {
     int error = errno;

@@ -28,6 +28,8 @@ static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
   fputs(", ", f);
   text_age(f, (double)(command_wall_ns() - item->time_ns) / 1e9, 0);
   fprintf(f, " ago, entry %llu of the log\n", (unsigned long long)item->number);
+  if (item->bad)
+    member(f, "bad", item->bad_reason && *item->bad_reason ? item->bad_reason : "no reason given");
   member(f, "policy", item->policy);
   member(f, "reason", item->reason);
   member(f, "metrics", item->metrics);

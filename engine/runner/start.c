@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "processes.h"
+#include "ready.h"
 #include "report.h"
 
 /* Says a failure of the engine and keeps its text for exit.json. */
@@ -64,6 +65,7 @@ ckpt_run_options start_options(const options *o, const char *command) {
       .settings = (const char *const *)o->settings.items,
       .max_delete = o->max_delete,
       .grace_delete_s = o->grace_delete_s,
+      .bad_after = o->bad_after,
   };
 }
 
@@ -80,6 +82,10 @@ static int open_run(session *s) {
   char *command = o->command ? joined(o->command) : NULL;
   if (o->command && !command) return not_started(s, "cannot start", ENOMEM);
   ckpt_run_options run = start_options(o, command);
+  run.rank = s->role->rank;
+  run.world = s->role->world;
+  run.rank_wait_s = o->rank_wait_s;
+  if (*s->role->launch) run.launch = s->role->launch;
   rc = ckpt_run_open(s->engine, &s->run, &run);
   free(command);
   if (rc >= 0) return 0;
@@ -186,7 +192,7 @@ static bool add_variable(word_list *list, const char *name, const char *value) {
 }
 
 /* Ours are not inherited: a run within a run's job would resume from the wrong checkpoint. */
-static bool make_environment(const session *s, const ckpt_prepared *prepared, word_list *out) {
+static bool make_environment(const start_job *job, word_list *out) {
   static const char *const names[] = {
       "CKPT_DIR=", "CKPT_SOCKET=", "CKPT_RESUME=", "CKPT_RESTORED_FROM="};
   for (char **e = environ; *e; e++) {
@@ -195,33 +201,40 @@ static bool make_environment(const session *s, const ckpt_prepared *prepared, wo
       ours = ours || strncmp(*e, names[i], strlen(names[i])) == 0;
     if (!ours && !word_list_add(out, *e)) return false;
   }
-  return add_variable(out, "CKPT_DIR", ckpt_run_dir(s->run)) &&
-         add_variable(out, "CKPT_SOCKET", ckpt_run_socket(s->run)) &&
-         add_variable(out, "CKPT_RESUME", prepared->resume) &&
-         add_variable(out, "CKPT_RESTORED_FROM", prepared->restored_from);
+  return add_variable(out, "CKPT_DIR", job->dir) && add_variable(out, "CKPT_SOCKET", job->socket) &&
+         add_variable(out, "CKPT_RESUME", job->resume) &&
+         add_variable(out, "CKPT_RESTORED_FROM", job->restored_from);
 }
 
-static bool make_arguments(const session *s, const ckpt_prepared *prepared, word_list *out) {
-  for (char **word = s->o->command; *word; word++)
+static bool make_arguments(const options *o, const start_job *job, word_list *out) {
+  for (char **word = o->command; *word; word++)
     if (!word_list_add(out, *word)) return false;
-  return !s->o->resume_arg || !prepared->resume ||
-         words_split(out, s->o->resume_arg, prepared->resume) == 0;
+  return !o->resume_arg || !job->resume || words_split(out, o->resume_arg, job->resume) == 0;
 }
 
-static int start_child(session *s, const ckpt_prepared *prepared) {
+int start_command(supervisor *sup, const options *o, const start_job *job, char *error,
+                  size_t room) {
   word_list env = {0}, args = {0};
-  char what[256];
   int rc = 0, why = ENOMEM;
-  if (!make_environment(s, prepared, &env) || !make_arguments(s, prepared, &args))
+  if (!make_environment(job, &env) || !make_arguments(o, job, &args))
     rc = EXIT_NOT_STARTED;
   else
-    rc = supervise_start(&s->sup, args.items, env.items, &why);
+    rc = supervise_start(sup, args.items, env.items, &why);
   if (rc != 0) {
-    snprintf(what, sizeof what, "cannot run '%.200s'", s->o->command[0]);
-    not_started(s, what, why);
+    snprintf(error, room, "cannot run '%.200s': %s", o->command[0], strerror(why));
+    report_error("%s", error);
   }
   word_list_free(&env);
   word_list_free(&args);
+  return rc;
+}
+
+static int start_child(session *s, const ckpt_prepared *prepared) {
+  start_job job = {.dir = ckpt_run_dir(s->run),
+                   .socket = ckpt_run_socket(s->run),
+                   .resume = prepared->resume,
+                   .restored_from = prepared->restored_from};
+  int rc = start_command(&s->sup, s->o, &job, s->error, sizeof s->error);
   if (rc != 0) return rc;
   s->out.has_child = true;
   ckpt_event started = {
@@ -245,10 +258,19 @@ static int check_directory(session *s) {
   return EXIT_NOTHING;
 }
 
-int session_start(session *s, const options *o) {
+/* For the by-standers of the directory: from now on nobody of us writes there. */
+static int say_ready(session *s, const ckpt_prepared *prepared) {
+  if (!s->role->awaited) return 0;
+  int rc =
+      ready_say(ckpt_run_state(s->run), s->role->launch, prepared->resume, prepared->restored_from);
+  return rc == 0 ? 0
+                 : not_started(s, "cannot tell the other tasks that the directory is ready", -rc);
+}
+
+int session_start(session *s, const options *o, const role *role) {
   bool child = o->verb == VERB_RUN;
   ckpt_prepared prepared = {.size = sizeof prepared};
-  *s = (session){.o = o};
+  *s = (session){.o = o, .role = role};
   s->out.text = s->error;
   progress_begin_here(&s->progress, o->level < 0);
   supervise_init(&s->sup);
@@ -269,7 +291,8 @@ int session_start(session *s, const options *o) {
   }
   rc = ckpt_run_start(s->run);
   if (rc < 0) return failed(s, "cannot watch the directory", rc);
-  return child ? start_child(s, &prepared) : 0;
+  if (child) rc = say_ready(s, &prepared);
+  return child && rc == 0 ? start_child(s, &prepared) : rc;
 }
 
 void session_close(session *s) {

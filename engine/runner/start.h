@@ -8,10 +8,22 @@
 #include "options.h"
 #include "outcome.h"
 #include "progress.h"
+#include "role.h"
 #include "supervise.h"
+
+/* What a job gets in its environment; NULL: that variable is not set. */
+typedef struct start_job {
+  const char *dir, *socket, *resume, *restored_from;
+} start_job;
+
+/* Starts the command of `o` with it. 0, or an exit code and what it was in `error`, after that was
+ * said on stderr. */
+int start_command(supervisor *sup, const options *o, const start_job *job, char *error,
+                  size_t room);
 
 typedef struct session {
   const options *o;
+  const role *role; /* one that watches */
   ckpt *engine;
   ckpt_run *run;
   supervisor sup;
@@ -29,7 +41,7 @@ ckpt_run_options start_options(const options *o, const char *command);
  * has
  * (`sync`); begins to watch, and starts the job. Returns 0 or the exit code, after it said why on
  * stderr; s->run may then be open or not. session_close() is due in both cases. */
-int session_start(session *s, const options *o);
+int session_start(session *s, const options *o, const role *role);
 /* Closes what is open; blocks until the engine's threads have ended. */
 void session_close(session *s);
 

@@ -68,6 +68,16 @@ struct store_writer {
  * of their components. Return 0 to go on; another value stops the listing and is returned. */
 typedef int store_list_fn(void *ctx, const char *key, bool is_prefix, const store_object *object);
 
+/* An object that was begun, and of which nothing shows yet: an upload in parts, a temporary file.
+ */
+typedef struct store_unfinished {
+  const char *key;  /* of the object; of a temporary file its own name */
+  const char *id;   /* which one, of several of the same key */
+  int64_t begun_ns; /* or last written to, by the store's own clock; 0: not known */
+  uint64_t bytes;   /* 0: not known */
+} store_unfinished;
+typedef int store_unfinished_fn(void *ctx, const store_unfinished *what);
+
 struct store_ops {
   uint32_t version; /* of this struct: 1 */
   const char *scheme;
@@ -113,6 +123,13 @@ struct store_ops {
    * one winner each time. ERR_UNSUPPORTED, with what was seen and --single-writer: not so. NULL: it
    * holds by construction. */
   int (*race)(store *, err *e);
+  /* What was begun below the prefix ("": all) and neither finished nor aborted, in any order; `fn`
+   * as in list(). It may be somebody's at work. NULL: nothing is ever left, or it cannot be told.
+   */
+  int (*unfinished)(store *, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
+  /* Does away with one of them. One that is gone already is no error; whoever is at work on it
+   * fails. */
+  int (*discard)(store *, const store_unfinished *what, err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there

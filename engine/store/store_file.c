@@ -230,6 +230,7 @@ static int file_remove_prefix(store *base, const char *prefix, err *e) {
     file_forget_flushed(s);
     rc = fs_remove_tree(base->io, at.path, e);
   }
+  if (rc == 0) rc = file_remove_unfinished(s, prefix, e);
   return rc == 0 ? flush_removal(base, &at, e) : rc;
 }
 
@@ -262,7 +263,7 @@ static void file_close(store *base) {
 const store_ops store_file_ops = {
     .version = 1,
     .scheme = "file",
-    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_PUBLISH,
+    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_PUBLISH | STORE_CAP_RESUME,
     .open = file_open,
     .close = file_close,
     .exists = file_exists,
@@ -278,4 +279,6 @@ const store_ops store_file_ops = {
     .write_close = file_write_close,
     .write_abort = file_write_abort,
     .publish = file_publish,
+    .unfinished = file_unfinished,
+    .discard = file_discard,
 };

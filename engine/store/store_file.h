@@ -1,5 +1,6 @@
-/* store_file: what the two halves of the file store share. store_file.c finds, reads, lists and
- * removes; store_file_put.c makes. Nobody else includes this. */
+/* store_file: what the parts of the file store share. store_file.c finds, reads, lists and removes;
+ * store_file_put.c makes; store_file_tmp.c knows what was never finished. Nobody else includes
+ * this. */
 #ifndef STORE_STORE_FILE_H
 #define STORE_STORE_FILE_H
 
@@ -34,6 +35,9 @@ int file_locate(store *base, const char *key, spot *at, err *e);
  * made again. */
 void file_forget_flushed(file_store *s);
 
+/* Removes what was cut of the staged objects below a prefix. Fine if there is nothing. */
+int file_remove_unfinished(file_store *s, const char *prefix, err *e);
+
 /* The writing half of the vtable. */
 int file_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e);
 int file_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
@@ -42,5 +46,9 @@ int file_write(store_writer *writer, const void *data, size_t len, err *e);
 int file_write_close(store_writer *writer, err *e);
 void file_write_abort(store_writer *writer);
 int file_publish(store *base, const char *from, const char *to, err *e);
+
+/* Leftovers: store_file_tmp.c. */
+int file_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
+int file_discard(store *base, const store_unfinished *what, err *e);
 
 #endif

@@ -3,7 +3,12 @@
  * Nothing is written under its final name: data goes to <root>/.ckpt/tmp/<nonce>, is flushed, and
  * gets its name by link(2), which exactly one of many racers wins, or by rename(2) where it
  * replaces. A writer that dies leaves its temporary file there, where it does no harm. What is
- * staged is written in place and becomes visible and durable by publish(). */
+ * staged is made in the same way, below .ckpt/tmp/<its directory>, and becomes visible and durable
+ * by publish().
+ *
+ * So a file that has its name is whole, and was flushed. That is what a resume relies on: such a
+ * file is compared, not written; one that was cut is written anew from its start, since a writer
+ * that was only paused may still hold it open, and would write into what we had gone on with. */
 #include "store_file.h"
 
 #include <errno.h>
@@ -18,7 +23,9 @@ typedef struct file_writer {
   int fd;
   uint64_t size, done;
   bool staged;
-  int failure; /* sticky: after a failed write nothing may be made of what is there */
+  bool resume;  /* an object of the same bytes is as good as ours */
+  bool compare; /* one stands already: `fd` reads it, and nothing is written */
+  int failure;  /* sticky: after a failed write nothing may be made of what is there */
   char path[FS_PATH_MAX];
   char key[STORE_KEY_MAX + 1];
 } file_writer;
@@ -90,12 +97,16 @@ static void discard(const file_store *s, const char *path) {
   s->base.io->unlink(s->base.io, AT_FDCWD, path, 0);
 }
 
+static int flush_name(const file_store *s, const spot *at, err *e) {
+  char dir[FS_PATH_MAX];
+  fs_parent(at->path, dir);
+  return fs_sync_dir(s->base.io, dir, e);
+}
+
 /* The answer of an if-absent whose name is taken. The directory is flushed first: who made the
  * entry may have died before it was durable, and the caller is about to rely on it. */
 static int taken(const file_store *s, const spot *at, err *e) {
-  char dir[FS_PATH_MAX];
-  fs_parent(at->path, dir);
-  int rc = fs_sync_dir(s->base.io, dir, e);
+  int rc = flush_name(s, at, e);
   return rc < 0 ? rc : err_set(e, ERR_EXISTS, "%s is there already", at->path);
 }
 
@@ -112,11 +123,22 @@ static int may_make(const file_store *s, const spot *at, store_how how, err *e) 
   return at->st.st_mode && how == STORE_IF_ABSENT ? taken(s, at, e) : 0;
 }
 
+/* A name that nobody has yet. Where there are no hard links, and by the user's word nobody else
+ * writes, a look and a rename do as well. `staged`: its directory is flushed later. */
+static int name_new(const file_store *s, const char *tmp, const char *path, bool staged, err *e) {
+  const io *io = s->base.io;
+  err why = {0};
+  int rc = staged ? fs_link(io, tmp, path, &why) : fs_link_new(io, tmp, path, &why);
+  if (rc == ERR_UNSUPPORTED && s->base.single_writer) return fs_publish(io, tmp, path, e);
+  if (rc < 0 && e) *e = why;
+  return rc;
+}
+
 static int name_once(file_store *s, const char *tmp, const char *path, store_how how, err *e) {
   const io *io = s->base.io;
   int rc = make_parent(s, path, e);
   if (rc < 0) return rc;
-  if (how == STORE_IF_ABSENT) return fs_link_new(io, tmp, path, e);
+  if (how == STORE_IF_ABSENT) return name_new(s, tmp, path, false, e);
   rc = io->rename(io, tmp, path, 0);
   if (rc < 0) return err_sys(e, rc, "cannot replace %s", path);
   char dir[FS_PATH_MAX];
@@ -128,10 +150,11 @@ static int name_once(file_store *s, const char *tmp, const char *path, store_how
  * removed its directory after the link was made, and then the object was made and removed. */
 static int explain(file_store *s, int rc, spot *at, const char *key, store_how how, err *e) {
   if (rc == ERR_UNSUPPORTED && e)
-    err_wrap(e,
-             "the store %s must lie on one file system with hard links (a local disk, NFS, "
-             "Lustre); point the target to one",
-             s->root);
+    err_wrap(
+        e,
+        "the store %s must lie on one file system with hard links (a local disk, NFS, "
+        "Lustre); point the target to one, or give --single-writer if nobody else writes there",
+        s->root);
   if (rc != ERR_EXISTS && rc != ERR_INVAL && rc != ERR_NOENT) return rc;
   int now = file_locate(&s->base, key, at, e);
   if (now == 0) now = may_make(s, at, how, e);
@@ -141,13 +164,22 @@ static int explain(file_store *s, int rc, spot *at, const char *key, store_how h
   return now < 0 ? now : rc;
 }
 
+/* What is staged: publish() makes all names of the prefix durable at once. */
+static int name_staged(const file_store *s, const char *tmp, const char *path, bool make_dir,
+                       err *e) {
+  char dir[FS_PATH_MAX];
+  fs_parent(path, dir);
+  int rc = make_dir ? fs_mkdirs(s->base.io, dir, DIR_MODE, e) : 0;
+  return rc == 0 ? name_new(s, tmp, path, true, e) : rc;
+}
+
 /* Gives the flushed file `tmp` its name. Nothing of `tmp` is left, on failure too. */
 static int give_name(file_store *s, const char *tmp, spot *at, const char *key, store_how how,
-                     err *e) {
+                     bool staged, err *e) {
   int rc = ERR_NOENT;
   for (int i = 0; i < TRIES && rc == ERR_NOENT; i++) {
     if (i) file_forget_flushed(s);
-    rc = name_once(s, tmp, at->path, how, e);
+    rc = staged ? name_staged(s, tmp, at->path, i > 0, e) : name_once(s, tmp, at->path, how, e);
   }
   if (rc == 0) return 0;
   discard(s, tmp);
@@ -165,7 +197,7 @@ int file_put(store *base, const char *key, const void *data, size_t len, store_h
   rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
   if (rc == ERR_NOENT && (rc = make_tmp_dir(s, e)) == 0)
     rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
-  if (rc == 0) return give_name(s, tmp, &at, key, how, e);
+  if (rc == 0) return give_name(s, tmp, &at, key, how, false, e);
   discard(s, tmp); /* a lost reply: it may have been made all the same */
   return rc;
 }
@@ -176,12 +208,38 @@ static int create(const io *io, const char *path) {
   return io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
 }
 
+/* Where the unfinished objects of a prefix lie, so that they go with it. */
+static int tmp_of_prefix(const file_store *s, const char *prefix, char out[FS_PATH_MAX], err *e) {
+  char tmp[FS_PATH_MAX];
+  int rc = fs_join(tmp, s->root, FILE_STORE_TMP, e);
+  return rc == 0 ? fs_join(out, tmp, prefix, e) : rc;
+}
+
+int file_remove_unfinished(file_store *s, const char *prefix, err *e) {
+  char path[FS_PATH_MAX];
+  int rc = tmp_of_prefix(s, prefix, path, e);
+  return rc == 0 ? fs_remove_tree(s->base.io, path, e) : rc;
+}
+
+static int staged_tmp_name(const file_store *s, const char *key, char dir[FS_PATH_MAX],
+                           char out[FS_PATH_MAX], err *e) {
+  char parent[FS_PATH_MAX], nonce[33];
+  fs_parent(key, parent);
+  int rc = io_nonce(s->base.io, nonce);
+  if (rc < 0) return err_sys(e, rc, "%s: no random bytes for a temporary name", s->root);
+  rc = tmp_of_prefix(s, parent, dir, e);
+  return rc == 0 ? fs_join(out, dir, nonce, e) : rc;
+}
+
 static int create_tmp(file_store *s, file_writer *w, err *e) {
-  int rc = tmp_name(s, w->path, e);
+  char dir[FS_PATH_MAX];
+  int rc = w->staged ? staged_tmp_name(s, w->key, dir, w->path, e) : tmp_name(s, w->path, e);
   if (rc < 0) return rc;
   w->fd = create(s->base.io, w->path);
-  if (w->fd == -ENOENT) {
+  /* More than once: whoever publishes or removes the prefix takes its empty directory away. */
+  for (int i = 0; i < TRIES && w->fd == -ENOENT; i++) {
     rc = make_tmp_dir(s, e);
+    if (rc == 0 && w->staged) rc = fs_mkdirs(s->base.io, dir, 0700, e);
     if (rc < 0) return rc;
     w->fd = create(s->base.io, w->path);
   }
@@ -190,46 +248,61 @@ static int create_tmp(file_store *s, file_writer *w, err *e) {
   return err_sys(e, w->fd, "cannot create %s", w->path);
 }
 
-/* Straight to its place, which nobody looks at before publish() has flushed and shown it. */
-static int create_staged(file_store *s, file_writer *w, const spot *at, err *e) {
-  char dir[FS_PATH_MAX];
+static int has_other_bytes(const char *path, err *e) {
+  return err_set(e, ERR_EXISTS, "%s is there already, with other bytes", path);
+}
+
+/* An earlier try has made it, or somebody else has made something else. */
+static int open_to_compare(file_store *s, file_writer *w, const spot *at, err *e) {
+  const io *io = s->base.io;
+  if ((uint64_t)at->st.st_size != w->size) return has_other_bytes(at->path, e);
+  w->compare = true;
   memcpy(w->path, at->path, sizeof w->path);
-  fs_parent(w->path, dir);
-  w->fd = create(s->base.io, w->path);
-  for (int i = 0; i < TRIES && w->fd == -ENOENT; i++) {
-    int rc = fs_mkdirs(s->base.io, dir, DIR_MODE, e);
-    if (rc < 0) return rc;
-    w->fd = create(s->base.io, w->path);
-  }
-  return w->fd < 0 ? err_sys(e, w->fd, "cannot create %s", w->path) : 0;
+  w->fd = io->open(io, AT_FDCWD, at->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  return w->fd < 0 ? err_sys(e, w->fd, "cannot open %s", at->path) : 0;
 }
 
 int file_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                     store_writer **out, err *e) {
   file_store *s = (file_store *)base;
-  bool staged = how & STORE_STAGED;
+  bool resume = how & STORE_RESUME;
   (void)cancel; /* a call writes no more than it is handed */
   *out = NULL;
-  if (how & STORE_RESUME)
-    return err_set(e, ERR_UNSUPPORTED, "a file store begins each object anew");
   spot at;
   int rc = file_locate(base, key, &at, e);
-  if (rc == 0) rc = may_make(s, &at, STORE_IF_ABSENT, e);
+  /* That it is there is no hindrance then. */
+  if (rc == 0) rc = may_make(s, &at, resume ? STORE_REPLACE : STORE_IF_ABSENT, e);
   if (rc < 0) return rc;
   file_writer *w = malloc(sizeof *w);
   if (!w) return err_set(e, ERR_NOMEM, "no memory to write %s", at.path);
   w->base.store = base;
   w->size = size;
   w->done = 0;
-  w->staged = staged;
+  w->staged = how & STORE_STAGED;
+  w->resume = resume;
+  w->compare = false;
   w->failure = 0;
   memcpy(w->key, key, strlen(key) + 1);
-  rc = staged ? create_staged(s, w, &at, e) : create_tmp(s, w, e);
+  rc = at.st.st_mode ? open_to_compare(s, w, &at, e) : create_tmp(s, w, e);
   if (rc < 0)
     free(w);
   else
     *out = &w->base;
   return rc;
+}
+
+/* Are the next bytes of the object that stands there these? */
+static int compare_next(file_writer *w, const char *data, size_t len, err *e) {
+  const io *io = w->base.store->io;
+  char there[1 << 14];
+  while (len > 0) {
+    size_t want = len < sizeof there ? len : sizeof there;
+    ssize_t got = fs_fill(io, w->fd, there, want);
+    if (got < 0) return err_sys(e, (int)got, "cannot read %s", w->path);
+    if ((size_t)got < want || memcmp(there, data, want) != 0) return has_other_bytes(w->path, e);
+    data += want, len -= want;
+  }
+  return 0;
 }
 
 int file_write(store_writer *writer, const void *data, size_t len, err *e) {
@@ -239,6 +312,8 @@ int file_write(store_writer *writer, const void *data, size_t len, err *e) {
   if (len > w->size - w->done)
     rc = err_set(e, ERR_INVAL, "\"%.200s\": more than the announced %llu bytes", w->key,
                  (unsigned long long)w->size);
+  else if (w->compare)
+    rc = compare_next(w, data, len, e);
   else
     rc = fs_write_all(writer->store->io, w->fd, data, len, w->path, e);
   if (rc == 0)
@@ -252,21 +327,29 @@ void file_write_abort(store_writer *writer) {
   file_writer *w = (file_writer *)writer;
   const io *io = writer->store->io;
   io->close(io, w->fd);
-  discard((file_store *)writer->store, w->path);
+  if (!w->compare) discard((file_store *)writer->store, w->path);
   free(w);
+}
+
+static int check_whole(const file_writer *w, err *e) {
+  if (w->failure)
+    return err_set(e, w->failure, "%s: a write failed before, so nothing was made", w->path);
+  if (w->done == w->size) return 0;
+  return err_set(e, ERR_INVAL, "\"%.200s\": %llu bytes were written, %llu were announced", w->key,
+                 (unsigned long long)w->done, (unsigned long long)w->size);
+}
+
+static int close_compared(file_writer *w, err *e) {
+  w->base.store->io->close(w->base.store->io, w->fd); /* it was only read */
+  return check_whole(w, e);
 }
 
 /* Flushes and closes. A full disk or quota may show only here, so both are looked at; and a
  * descriptor whose flush failed is never flushed again, the kernel may report success then. */
 static int finish_data(file_writer *w, err *e) {
   const io *io = w->base.store->io;
-  int rc = 0, done;
-  if (w->failure)
-    rc = err_set(e, w->failure, "%s: a write failed before, so nothing was made", w->path);
-  else if (w->done != w->size)
-    rc = err_set(e, ERR_INVAL, "\"%.200s\": %llu bytes were written, %llu were announced", w->key,
-                 (unsigned long long)w->done, (unsigned long long)w->size);
-  else if ((done = io->fsync(io, w->fd)) < 0)
+  int done, rc = check_whole(w, e);
+  if (rc == 0 && (done = io->fsync(io, w->fd)) < 0)
     rc = err_sys(e, done, "cannot flush %s", w->path);
   done = io->close(io, w->fd);
   if (rc == 0 && done < 0) rc = err_sys(e, done, "cannot close %s", w->path);
@@ -276,13 +359,16 @@ static int finish_data(file_writer *w, err *e) {
 int file_write_close(store_writer *writer, err *e) {
   file_writer *w = (file_writer *)writer;
   file_store *s = (file_store *)writer->store;
-  spot at;
-  int rc = finish_data(w, e);
-  if (rc == 0 && !w->staged) rc = fs_join(at.path, s->root, w->key, e);
-  if (rc < 0)
+  spot at = {0};
+  /* What is compared was flushed before it had its name; its name may not be durable yet. */
+  int rc = w->compare ? close_compared(w, e) : finish_data(w, e);
+  if (rc == 0) rc = fs_join(at.path, s->root, w->key, e);
+  if (rc < 0 && !w->compare)
     discard(s, w->path);
-  else if (!w->staged)
-    rc = give_name(s, w->path, &at, w->key, STORE_IF_ABSENT, e);
+  else if (rc == 0 && !w->compare)
+    rc = give_name(s, w->path, &at, w->key, STORE_IF_ABSENT, w->staged, e);
+  else if (rc == 0 && !w->staged)
+    rc = flush_name(s, &at, e);
   free(w);
   return rc;
 }
@@ -290,6 +376,7 @@ int file_write_close(store_writer *writer, err *e) {
 int file_publish(store *base, const char *from, const char *to, err *e) {
   file_store *s = (file_store *)base;
   spot source = {0}, target = {0};
+  err why = {0};
   int rc = file_locate(base, from, &source, e);
   if (rc == 0) rc = file_locate(base, to, &target, e);
   if (rc < 0) return rc;
@@ -303,5 +390,7 @@ int file_publish(store *base, const char *from, const char *to, err *e) {
   rc = fs_sync_tree(base->io, source.path, e);
   if (rc == 0) rc = make_parent(s, target.path, e);
   if (rc == 0) rc = fs_publish(base->io, source.path, target.path, e);
+  if (rc == 0 && file_remove_unfinished(s, from, &why) < 0)
+    log_say(&base->log, LOG_WARN, "what was cut there stays until gc comes: %s", why.text);
   return rc == ERR_EXISTS ? taken(s, &target, e) : rc;
 }

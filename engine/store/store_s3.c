@@ -94,9 +94,13 @@ static int days_before(int year, int month) {
   return 365 * (year - 1970) + before[month] + (last / 4 - last / 100 + last / 400) - 477;
 }
 
+static bool within(int value, int most) {
+  return value >= 0 && value <= most;
+}
+
 int64_t s3_time(const char *text) {
   static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  int year, month = -1, day, hour, minute, second;
+  int year, month, day, hour, minute, second;
   char name[4] = "";
   if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &year, &month, &day, &hour, &minute, &second) == 6) {
     month--;
@@ -104,8 +108,12 @@ int64_t s3_time(const char *text) {
                     &second) == 6) {
     const char *at = strstr(months, name);
     month = strlen(name) == 3 && at ? (int)(at - months) / 3 : -1;
+  } else {
+    return 0;
   }
-  if (month < 0 || month > 11 || year < 1970 || year > 2200) return 0;
+  if (!within(month, 11) || year < 1970 || year > 2200 || day < 1 || !within(day, 31) ||
+      !within(hour, 24) || !within(minute, 59) || !within(second, 60))
+    return 0;
   int64_t days = days_before(year, month) + day - 1;
   return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000000000;
 }
@@ -218,4 +226,6 @@ const store_ops store_s3_ops = {
     .write_abort = s3_write_abort,
     .publish = NULL,
     .race = s3_race,
+    .unfinished = s3_unfinished,
+    .discard = s3_discard,
 };

@@ -9,7 +9,8 @@
  *   store_s3_write.c    large objects in parts
  *   store_s3_resume.c   what an earlier try left of them
  *   store_s3_buffers.c  the part buffers of the process
- *   store_s3_remove.c   objects and unfinished uploads */
+ *   store_s3_uploads.c  unfinished uploads: found, aborted
+ *   store_s3_remove.c   objects */
 #ifndef STORE_STORE_S3_H
 #define STORE_STORE_S3_H
 
@@ -27,7 +28,9 @@ enum {
   S3_ETAG_MAX = 128,
   S3_UPLOAD_MAX = 1024, /* an upload's id */
   S3_CODE_MAX = 64,
-  S3_PART = 8 << 20, /* and one part buffer */
+  S3_PART = 8 << 20,              /* and one part buffer */
+  S3_PART_MIN = 5 << 20,          /* no server takes smaller ones, but for the last */
+  S3_PART_RESUMED_MAX = 64 << 20, /* others' parts: what all our buffers together hold */
 };
 
 /* The metadata by which a writer knows an object as its own when the answer to its put was lost. */
@@ -142,19 +145,31 @@ typedef struct s3_page {
 } s3_page;
 /* Objects below `path` + "/" ("": all), at most `max` of a page. `next` NULL: from the beginning.
  * Free it, on failure too. */
+/* A server that says again and again that there is more, and gives nothing, would hold us for ever:
+ * after so many empty pages in a row this is the error. */
+enum { S3_EMPTY_MAX = 500 };
+int s3_endless(const s3_store *s, err *e);
 int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
                 s3_page *out, err *e);
 void s3_page_free(s3_page *p);
+/* Undoes the encoding "url" of a listing, in place. A space comes as a plus. */
+void s3_decode(char *text);
 
 int s3_exists(store *base, err *e);
 int s3_list(store *base, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e);
 
 /* ---- unfinished uploads ---- */
 
+typedef struct s3_upload {
+  char *path, *id;
+  int64_t begun_ns; /* by the server's clock; 0: it does not say */
+} s3_upload;
 /* Calls `fn` for each upload whose path begins with `start`. */
-typedef int s3_upload_fn(void *ctx, const char *path, const char *upload);
+typedef int s3_upload_fn(void *ctx, const s3_upload *upload);
 int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
                err *e);
+/* Aborts all of them below `path`. How many there were. */
+long s3_uploads_abort(s3_store *s, const char *path, err *e);
 
 /* What an earlier try left: parts by their number, from 1. */
 typedef struct s3_part {
@@ -168,6 +183,8 @@ typedef struct s3_left {
 } s3_left;
 int s3_left_find(s3_store *s, const char *path, atomic_int *cancel, s3_left *out, err *e);
 void s3_left_free(s3_left *l);
+/* The size that its parts have; 0: nothing tells, or none that can be gone on with. */
+size_t s3_left_part_size(const s3_left *l, uint64_t size);
 
 /* ---- part buffers ---- */
 
@@ -192,6 +209,8 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
 int s3_write(store_writer *writer, const void *data, size_t len, err *e);
 int s3_write_close(store_writer *writer, err *e);
 void s3_write_abort(store_writer *writer);
+int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
+int s3_discard(store *base, const store_unfinished *what, err *e);
 
 /* "2009-10-12T17:50:30.000Z" or "Mon, 12 Oct 2009 17:50:30 GMT", in ns since 1970; 0 for others. */
 int64_t s3_time(const char *text);

@@ -13,10 +13,12 @@ int s3_exists(store *base, err *e) {
   s3_page page;
   char *next = NULL;
   bool found = false;
+  unsigned empty = 0;
   int rc;
   do { /* a page may be empty and not the last */
     rc = s3_page_get(s, s->prefix, false, 1, next, &page, e);
     found = page.count > 0;
+    if (rc == 0 && !found && page.next && ++empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
     free(next);
     next = page.next;
     page.next = NULL;
@@ -84,11 +86,14 @@ static int order(const void *x, const void *y) {
 
 static int collect(s3_store *s, const char *path, bool delimited, items *l, err *e) {
   char *next = NULL;
+  unsigned empty = 0;
   int rc;
   do {
     s3_page page;
     rc = s3_page_get(s, path, delimited, S3_PAGE, next, &page, e);
     if (rc == 0) rc = add_page(s, &page, l, e);
+    empty = page.count > 0 ? 0 : empty + 1;
+    if (rc == 0 && page.next && empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
     free(next);
     next = page.next;
     page.next = NULL;

@@ -73,8 +73,7 @@ static int digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place. A space comes as a plus. */
-static void decode(char *text) {
+void s3_decode(char *text) {
   char *to = text;
   for (const char *at = text; *at; at++) {
     int high = *at == '%' ? digit(at[1]) : -1, low = high < 0 ? -1 : digit(at[2]);
@@ -90,7 +89,7 @@ static int read_page(reading *r, const buf *body, const char *what, err *e) {
   if (rc < 0) return rc;
   /* What a gateway says in good XML is no empty bucket. */
   if (!r->seen) return err_set(e, ERR_FORMAT, "%s: the answer is no listing", what);
-  for (size_t i = 0; r->encoded && i < r->page->count; i++) decode(r->page->entries[i].path);
+  for (size_t i = 0; r->encoded && i < r->page->count; i++) s3_decode(r->page->entries[i].path);
   if (r->truncated && (!r->next || !*r->next))
     return err_set(e, ERR_FORMAT, "%s: there is more, and the server does not say from where",
                    what);
@@ -99,6 +98,13 @@ static int read_page(reading *r, const buf *body, const char *what, err *e) {
     r->next = NULL;
   }
   return 0;
+}
+
+int s3_endless(const s3_store *s, err *e) {
+  return err_set(e, ERR_FORMAT,
+                 "a listing of s3://%s does not end: the server goes on and on with "
+                 "nothing new",
+                 s->bucket);
 }
 
 int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
@@ -130,110 +136,5 @@ int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, con
   free(r.open.path);
   free(r.next);
   s3_end(&c);
-  return rc;
-}
-
-/* ---- unfinished uploads ---- */
-
-typedef struct uploads {
-  s3_upload_fn *fn;
-  void *ctx;
-  char *key, *id;           /* of the upload whose elements come just now */
-  char *next_key, *next_id; /* where the next page begins */
-  char *(*pairs)[2];        /* what the page holds */
-  size_t count;
-  bool encoded, truncated, failed;
-} uploads;
-
-static void take_text(uploads *u, char **to, const char *text) {
-  free(*to);
-  *to = strdup(text);
-  u->failed |= !*to;
-}
-
-static void end_upload(uploads *u) {
-  char *(*made)[2] = u->key && u->id ? realloc(u->pairs, (u->count + 1) * sizeof *made) : NULL;
-  u->failed |= !made && u->key && u->id;
-  if (!made) return;
-  u->pairs = made;
-  made[u->count][0] = u->key, made[u->count++][1] = u->id;
-  u->key = u->id = NULL;
-}
-
-static int on_upload(void *ctx, const char *path, const char *text) {
-  static const char root[] = "ListMultipartUploadsResult/";
-  uploads *u = ctx;
-  if (strncmp(path, root, sizeof root - 1) != 0) return 0;
-  path += sizeof root - 1;
-  if (!text) {
-    if (strcmp(path, "Upload") == 0) end_upload(u);
-  } else if (strcmp(path, "Upload/Key") == 0) {
-    take_text(u, &u->key, text);
-  } else if (strcmp(path, "Upload/UploadId") == 0) {
-    take_text(u, &u->id, text);
-  } else if (strcmp(path, "NextKeyMarker") == 0) {
-    take_text(u, &u->next_key, text);
-  } else if (strcmp(path, "NextUploadIdMarker") == 0) {
-    take_text(u, &u->next_id, text);
-  } else if (strcmp(path, "IsTruncated") == 0) {
-    u->truncated = strcmp(text, "true") == 0;
-  } else if (strcmp(path, "EncodingType") == 0) {
-    u->encoded = strcmp(text, "url") == 0;
-  }
-  return u->failed ? ERR_NOMEM : 0;
-}
-
-static void forget_page(uploads *u) {
-  for (size_t i = 0; i < u->count; i++) free(u->pairs[i][0]), free(u->pairs[i][1]);
-  free(u->pairs);
-  free(u->key);
-  free(u->id);
-  *u = (uploads){.fn = u->fn, .ctx = u->ctx, .next_key = u->next_key, .next_id = u->next_id};
-}
-
-/* Asks for one page and hands it on. Some servers take the prefix for a directory, so what does not
- * begin with it is left out here. */
-static int one_page(s3_store *s, const char *start, atomic_int *cancel, uploads *u, err *e) {
-  const char *query[] = {"uploads", "",  "encoding-type", "url", "prefix", start, NULL, NULL, NULL,
-                         NULL,      NULL};
-  char what[300];
-  if (u->next_key && *u->next_key) query[6] = "key-marker", query[7] = u->next_key;
-  if (query[6] && u->next_id && *u->next_id) query[8] = "upload-id-marker", query[9] = u->next_id;
-  snprintf(what, sizeof what, "the unfinished uploads of s3://%s", s->bucket);
-  s3_call c;
-  int rc = s3_do(&c, s,
-                 &(s3_request){.verb = "list the uploads of",
-                               .method = "GET",
-                               .path = "",
-                               .query = query,
-                               .room = S3_ANSWER_MAX,
-                               .cancel = cancel},
-                 e);
-  if (rc == 0)
-    rc = xml_walk(c.answer.body.data ? c.answer.body.data : "", c.answer.body.len, what, on_upload,
-                  u, e);
-  if (u->failed) rc = err_set(e, ERR_NOMEM, "%s: no memory", what);
-  s3_end(&c);
-  if (u->encoded && u->next_key) decode(u->next_key);
-  for (size_t i = 0; rc == 0 && i < u->count; i++) {
-    if (u->encoded) decode(u->pairs[i][0]);
-    if (strncmp(u->pairs[i][0], start, strlen(start)) == 0)
-      rc = u->fn(u->ctx, u->pairs[i][0], u->pairs[i][1]);
-  }
-  return rc;
-}
-
-int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
-               err *e) {
-  uploads u = {.fn = fn, .ctx = ctx};
-  int rc = 0;
-  bool more = true;
-  while (rc == 0 && more) {
-    rc = one_page(s, start, cancel, &u, e);
-    more = u.truncated && u.next_key && *u.next_key;
-    forget_page(&u);
-  }
-  free(u.next_key);
-  free(u.next_id);
   return rc;
 }

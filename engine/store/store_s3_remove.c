@@ -1,4 +1,4 @@
-/* Removing objects, one or a thousand in a request, and uploads that were never finished. */
+/* Removing objects, one or a thousand in a request. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,12 +115,15 @@ static int remove_page(s3_store *s, const s3_page *page, err *e) {
 static long remove_objects(s3_store *s, const char *path, err *e) {
   char *next = NULL;
   long found = 0;
+  unsigned empty = 0;
   int rc;
   do {
     s3_page page;
     rc = s3_page_get(s, path, false, S3_PAGE, next, &page, e);
     if (rc == 0 && page.count) rc = remove_page(s, &page, e);
     found += (long)page.count;
+    empty = page.count > 0 ? 0 : empty + 1;
+    if (rc == 0 && page.next && empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
     free(next);
     next = page.next;
     page.next = NULL;
@@ -130,39 +133,6 @@ static long remove_objects(s3_store *s, const char *path, err *e) {
   return rc < 0 ? rc : found;
 }
 
-/* ---- unfinished uploads ---- */
-
-typedef struct aborting {
-  s3_store *s;
-  long count;
-  err *e;
-} aborting;
-
-static int abort_one(void *ctx, const char *path, const char *upload) {
-  aborting *a = ctx;
-  const char *query[] = {"uploadId", upload, NULL};
-  s3_call c;
-  err why = {0};
-  a->count++;
-  int rc = s3_do(
-      &c, a->s,
-      &(s3_request){.verb = "abort an upload of", .method = "DELETE", .path = path, .query = query},
-      &why);
-  bool gone = strcmp(c.code, "NoSuchUpload") == 0 || rc == ERR_NOENT;
-  s3_end(&c);
-  return rc == 0 || gone ? 0 : err_set(a->e, rc, "%s", why.text);
-}
-
-static long abort_uploads(s3_store *s, const char *path, err *e) {
-  char start[S3_PATH_MAX + 1];
-  err why = {0};
-  aborting a = {.s = s, .e = &why};
-  snprintf(start, sizeof start, "%s%s", path, *path ? "/" : "");
-  int rc = s3_uploads(s, start, NULL, abort_one, &a, &why);
-  if (rc == 0) return a.count;
-  return err_set(e, rc, "%s", why.text);
-}
-
 /* Uploads first: one that is completed meanwhile is an object, which the next walk finds. */
 int s3_remove_prefix(store *base, const char *prefix, err *e) {
   s3_store *s = (s3_store *)base;
@@ -170,7 +140,7 @@ int s3_remove_prefix(store *base, const char *prefix, err *e) {
   int rc = *prefix ? s3_path(s, prefix, path, e) : store_key_check(prefix, e);
   if (rc < 0) return rc;
   for (int round = 0; round < ROUNDS; round++) {
-    long uploads = abort_uploads(s, path, e);
+    long uploads = s3_uploads_abort(s, path, e);
     long objects = uploads < 0 ? uploads : remove_objects(s, path, e);
     if (objects < 0) return (int)objects;
     if (uploads + objects == 0) return 0;

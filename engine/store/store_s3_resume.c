@@ -16,13 +16,17 @@ void s3_left_free(s3_left *l) {
 typedef struct search {
   const char *path;
   s3_left *left;
+  int64_t begun_ns;
 } search;
 
-/* Of several uploads of one key the last one listed is the newest. */
-static int take_upload(void *ctx, const char *path, const char *upload) {
+/* Of several uploads of one key the newest; where the server tells no times, the last one listed.
+ */
+static int take_upload(void *ctx, const s3_upload *u) {
   search *f = ctx;
-  if (strcmp(path, f->path) == 0 && strlen(upload) < S3_UPLOAD_MAX)
-    memcpy(f->left->upload, upload, strlen(upload) + 1);
+  if (strcmp(u->path, f->path) != 0 || strlen(u->id) >= S3_UPLOAD_MAX || u->begun_ns < f->begun_ns)
+    return 0;
+  memcpy(f->left->upload, u->id, strlen(u->id) + 1);
+  f->begun_ns = u->begun_ns;
   return 0;
 }
 
@@ -102,7 +106,7 @@ static int parts_page(s3_store *s, const char *path, atomic_int *cancel, reading
 
 int s3_left_find(s3_store *s, const char *path, atomic_int *cancel, s3_left *out, err *e) {
   *out = (s3_left){0};
-  search f = {path, out};
+  search f = {.path = path, .left = out};
   reading r = {.left = out};
   int rc = s3_uploads(s, path, cancel, take_upload, &f, e);
   if (rc == 0 && *out->upload) {
@@ -111,4 +115,17 @@ int s3_left_find(s3_store *s, const char *path, atomic_int *cancel, s3_left *out
   }
   if (rc < 0) s3_left_free(out);
   return rc;
+}
+
+size_t s3_left_part_size(const s3_left *l, uint64_t size) {
+  uint64_t part = 0;
+  for (size_t i = 0; i < l->count; i++) {
+    const s3_part *p = &l->parts[i];
+    /* The last one may be shorter, and is no measure. */
+    if (!*p->etag || (uint64_t)i * part + p->size == size) continue;
+    if (part && p->size != part) return 0;
+    part = p->size;
+  }
+  bool fits = part >= S3_PART_MIN && part <= S3_PART_RESUMED_MAX;
+  return fits && (size + part - 1) / part <= PARTS_MAX ? (size_t)part : 0;
 }

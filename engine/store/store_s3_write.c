@@ -81,6 +81,17 @@ static size_t part_size(uint64_t size) {
   return (size_t)((blocks + PARTS_MAX - 1) / PARTS_MAX + (blocks == 0)) * S3_PART;
 }
 
+static void set_part_size(s3_writer *w, size_t part) {
+  w->part = part;
+  w->parts = w->size ? (size_t)((w->size + part - 1) / part) : 1;
+}
+
+/* Another version of this program may have cut it into other parts. */
+static void take_part_size(s3_writer *w) {
+  size_t part = s3_left_part_size(&w->left, w->size);
+  if (part) set_part_size(w, part);
+}
+
 /* Is the object there already, or a part of it? */
 static int look_back(s3_writer *w, err *e) {
   s3_head head;
@@ -96,7 +107,9 @@ static int look_back(s3_writer *w, err *e) {
     return 0;
   }
   if (rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
-  return w->parts > 1 ? s3_left_find(s, w->path, w->cancel, &w->left, e) : 0;
+  rc = w->parts > 1 ? s3_left_find(s, w->path, w->cancel, &w->left, e) : 0;
+  if (rc == 0 && w->left.count) take_part_size(w);
+  return rc;
 }
 
 static void free_writer(s3_writer *w) {
@@ -125,14 +138,15 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
   w->base.store = base;
   w->cancel = cancel;
   w->size = size;
-  w->part = part_size(size);
-  w->parts = size ? (size_t)((size + w->part - 1) / w->part) : 1;
+  set_part_size(w, part_size(size));
   memcpy(w->path, path, sizeof path);
-  w->etags = calloc(w->parts, sizeof *w->etags);
-  w->md5s = calloc(w->parts, sizeof *w->md5s);
-  rc = w->etags && w->md5s ? 0 : err_set(e, ERR_NOMEM, "no memory to write \"%.200s\"", key);
-  if (rc == 0) rc = s3_nonce_header((s3_store *)base, w->nonce, e);
+  rc = s3_nonce_header((s3_store *)base, w->nonce, e);
   if (rc == 0 && how & STORE_RESUME) rc = look_back(w, e);
+  if (rc == 0) {
+    w->etags = calloc(w->parts, sizeof *w->etags);
+    w->md5s = calloc(w->parts, sizeof *w->md5s);
+    if (!w->etags || !w->md5s) rc = err_set(e, ERR_NOMEM, "no memory to write \"%.200s\"", key);
+  }
   if (rc < 0)
     free_writer(w);
   else
@@ -323,11 +337,14 @@ static int put_small(s3_writer *w, err *e) {
   return s3_put_object(store_of(w), &o, e);
 }
 
-/* Refused, as it seems, because a try whose answer was lost has made it. */
+/* Refused, as it seems, because a try whose answer was lost has made it; or the upload is gone,
+ * since the run that began it was only paused, and has completed it. */
 static bool made_after_all(s3_writer *w, const s3_call *c) {
   s3_head head;
   char etag[S3_ETAG_MAX];
-  if (!c->doubtful || s3_look(store_of(w), w->path, w->cancel, &head, NULL) < 0) return false;
+  bool gone = strcmp(c->code, "NoSuchUpload") == 0;
+  if ((!c->doubtful && !gone) || s3_look(store_of(w), w->path, w->cancel, &head, NULL) < 0)
+    return false;
   if (strcmp(head.nonce, s3_nonce_of(w->nonce)) == 0) return true;
   /* The upload of an earlier try has that one's nonce. */
   return w->left.count && whole_etag(w, etag, NULL) == 0 && strcmp(head.etag, etag) == 0;

@@ -9,7 +9,9 @@ typedef struct entry {
   char type[16], nonce[64], unit[300], dir[300];
   long long n, term, attempt, commit; /* -1: absent */
   long long owner;                    /* of an attempt */
-  bool closed, dropped, deleted;
+  bool closed, dropped, deleted, bad, good;
+  long long through;
+  bool names_run;
 } entry;
 
 static char why[200];
@@ -33,7 +35,7 @@ static long long number(const json_t *object, const char *key) {
 static int load(store *s, const char *prefix, size_t n, entry *out) {
   char key[STORE_KEY_MAX];
   buf text;
-  buf_init(&text, 1 << 20);
+  buf_init(&text, 64 << 20);
   snprintf(key, sizeof key, "%s%s.ckpt/log/%020zu.json", prefix, *prefix ? "/" : "", n);
   int rc = s->ops->get(s, key, &text, NULL);
   json_t *object = rc == 0 ? json_loadb(text.data, text.len, 0, NULL) : NULL;
@@ -44,6 +46,9 @@ static int load(store *s, const char *prefix, size_t n, entry *out) {
   out->term = number(object, "term");
   out->attempt = number(object, "attempt");
   out->commit = number(object, "commit");
+  out->through = number(object, "through");
+  out->good = json_is_true(json_object_get(object, "good"));
+  out->names_run = json_is_string(json_object_get(object, "run"));
   copy_text(object, "type", out->type, sizeof out->type);
   copy_text(object, "nonce", out->nonce, sizeof out->nonce);
   copy_text(object, "unit", out->unit, sizeof out->unit);
@@ -101,19 +106,61 @@ static const char *check_removal(entry *all, size_t n) {
   return NULL;
 }
 
-static const char *check_one(entry *all, size_t n, long long *newest) {
+static const char *check_mark(entry *all, size_t n) {
+  entry *at = &all[n];
+  if (at->commit < 0 || at->commit >= (long long)n || !is(&all[at->commit], "commit"))
+    return bad(n, "it is about no commit");
+  entry *of = &all[at->commit];
+  if (of->dropped || of->bad != at->good) return bad(n, "it marks what is gone, or is so already");
+  of->bad = !at->good;
+  return NULL;
+}
+
+/* Nothing that was there can be spoken of any more. */
+static void end_all(entry *all, size_t n) {
+  for (size_t i = 0; i < n; i++) all[i].closed = all[i].dropped = all[i].deleted = true;
+}
+
+static const char *check_guest(entry *all, size_t n, long long newest) {
+  entry *at = &all[n];
+  if (is(at, "drop") || is(at, "delete")) return check_removal(all, n);
+  if (is(at, "bad")) return check_mark(all, n);
+  if (is(at, "end")) return NULL;
+  if (!is(at, "sweep")) return bad(n, "it needs a term");
+  const char *found = check_about(all, n);
+  return !found && all[at->attempt].owner == newest ? bad(n, "it sweeps what has an owner") : found;
+}
+
+static const char *check_term(const entry *at, long long newest, bool ended) {
+  if (at->term != at->n || at->n <= newest) return bad((size_t)at->n, "it names another term");
+  return at->names_run == ended ? NULL : bad((size_t)at->n, "it names a run, or does not");
+}
+
+static const char *check_one(entry *all, size_t n, long long *newest, bool *ended) {
   entry *at = &all[n];
   if (at->n != (long long)n) return bad(n, "it has another number");
   if (is(at, "run") != (n == 0)) return bad(n, "the first entry, and only that, names the run");
   if (n == 0) return NULL;
-  bool removal = is(at, "drop") || is(at, "delete");
-  if (is(at, "term")) *newest = at->n;
-  if (removal && at->term < 0) return check_removal(all, n); /* a guest's */
+  if (is(at, "term")) {
+    const char *found = check_term(at, *newest, *ended);
+    *newest = at->n;
+    *ended = false;
+    return found;
+  }
+  if (*ended) return bad(n, "it follows an end");
+  if (is(at, "end")) {
+    end_all(all, n);
+    *ended = true;
+  }
+  if (at->term < 0) return check_guest(all, n, *newest);
   if (at->term != *newest) return bad(n, "its writer was fenced");
-  if (is(at, "term")) return NULL;
+  if (is(at, "end")) return NULL;
   if (is(at, "attempt")) return check_attempt(all, n);
   if (is(at, "adopt") || is(at, "sweep") || is(at, "commit")) return check_about(all, n);
-  if (removal) return check_removal(all, n);
+  if (is(at, "drop") || is(at, "delete")) return check_removal(all, n);
+  if (is(at, "bad")) return check_mark(all, n);
+  if (is(at, "snapshot"))
+    return at->through == (long long)n - 1 ? NULL : bad(n, "it is of another state");
   return bad(n, "its type is unknown");
 }
 
@@ -142,6 +189,7 @@ const char *log_check(store *s, const char *prefix, size_t *entries) {
   const char *found = NULL;
   long long newest = -1;
   size_t n = 0, room = 0;
+  bool ended = false;
   for (; !found; n++) {
     if (n == room) {
       room = room ? 2 * room : 64;
@@ -150,7 +198,7 @@ const char *log_check(store *s, const char *prefix, size_t *entries) {
     }
     int rc = load(s, prefix, n, &all[n]);
     if (rc == 0) break;
-    found = rc < 0 ? bad(n, "it cannot be read") : check_one(all, n, &newest);
+    found = rc < 0 ? bad(n, "it cannot be read") : check_one(all, n, &newest, &ended);
   }
   if (!found) found = check_gap(s, prefix, n);
   if (!found) found = check_nonces(all, n);

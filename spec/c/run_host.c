@@ -395,7 +395,8 @@ bool run_host_holds(run_host *h, const char *dir, const char *text) {
   char *out = tmpdir_new();
   err e = {0};
   snprintf(uri, sizeof uri, "%s/%s", h->to, dir);
-  int rc = catalog_restore(io_system(), NULL, NULL, NULL, uri, NULL, out, NULL, NULL, &e);
+  int rc = catalog_restore(io_system(), NULL, NULL, NULL, &(catalog_wish){.where = uri, .dir = out},
+                           NULL, NULL, &e);
   must(rc >= 0, h, e.text);
   char name[256];
   snprintf(name, sizeof name, "%.*s", (int)strcspn(dir, "~") - (strchr(dir, '~') ? 1 : 0), dir);

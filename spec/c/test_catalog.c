@@ -120,7 +120,8 @@ static void what_a_callback_returns_ends_the_walk_and_is_passed_through(void **s
   char into[4096];
   snprintf(into, sizeof into, "%s/new", t.w->out);
   seen all = {.stop_at = 2, .stop = 7};
-  assert_int_equal(catalog_restore(world_io(), NULL, NULL, NULL, t.uri, NULL, into, note, &all, &e),
+  assert_int_equal(catalog_restore(world_io(), NULL, NULL, NULL,
+                                   &(catalog_wish){.where = t.uri, .dir = into}, note, &all, &e),
                    7);
   assert_string_equal(all.text, ":last.ckpt.~8 exp/a:ckpt-3");
   assert_false(path_exists(tmpdir_path(into, ".ckpt-restore")));
@@ -256,7 +257,8 @@ static void a_copy_of_a_checkpoint_is_found_verified_and_restored_anywhere(void 
     assert_int_equal(
         catalog_verify(world_io(), NULL, t.w->pool, NULL, copy, NULL, count_bad, &all, &e), 0);
     assert_int_equal(all.count, 1);
-    if (catalog_restore(world_io(), NULL, t.w->pool, NULL, copy, NULL, into, note, &told, &e) < 0)
+    if (catalog_restore(world_io(), NULL, t.w->pool, NULL,
+                        &(catalog_wish){.where = copy, .dir = into}, note, &told, &e) < 0)
       fail_msg("%s", e.text);
     assert_int_equal(told.count, 1);
     assert_true(path_exists(tmpdir_path(into, names[i])));
@@ -269,9 +271,9 @@ static void a_copy_of_a_checkpoint_is_found_verified_and_restored_anywhere(void 
     assert_int_equal(
         catalog_verify(world_io(), NULL, t.w->pool, NULL, copy, NULL, count_bad, &all, &e), 1);
     snprintf(into, sizeof into, "%s/other-%d", t.w->dir, i);
-    assert_int_equal(
-        catalog_restore(world_io(), NULL, t.w->pool, NULL, copy, NULL, into, NULL, NULL, &e),
-        ERR_CORRUPT);
+    assert_int_equal(catalog_restore(world_io(), NULL, t.w->pool, NULL,
+                                     &(catalog_wish){.where = copy, .dir = into}, NULL, NULL, &e),
+                     ERR_CORRUPT);
     assert_int_equal(count_entries(into), 0);
   }
   drop_target(&t);
@@ -281,7 +283,8 @@ static void a_copy_of_a_checkpoint_is_found_verified_and_restored_anywhere(void 
 
 static int restore_to(const target *t, const char *where, const char *name, const char *into,
                       seen *told, err *e) {
-  return catalog_restore(world_io(), NULL, t->w->pool, NULL, where, name, into, note, told, e);
+  return catalog_restore(world_io(), NULL, t->w->pool, NULL,
+                         &(catalog_wish){.where = where, .name = name, .dir = into}, note, told, e);
 }
 
 static void the_newest_of_each_group_is_restored_into_its_own_path(void **state) {
@@ -359,8 +362,10 @@ struct second {
 static int restore_again(void *ctx, store *s, const catalog_item *item, err *e) {
   struct second *second = ctx;
   (void)s, (void)item, (void)e;
-  second->rc = catalog_restore(world_io(), NULL, NULL, NULL, second->t->uri, "checkpoint-2",
-                               second->into, NULL, NULL, &second->e);
+  second->rc = catalog_restore(
+      world_io(), NULL, NULL, NULL,
+      &(catalog_wish){.where = second->t->uri, .name = "checkpoint-2", .dir = second->into}, NULL,
+      NULL, &second->e);
   return 0;
 }
 
@@ -371,7 +376,8 @@ static void of_two_restores_into_one_directory_the_second_is_told_to_wait(void *
   snprintf(into, sizeof into, "%s/into", t.w->out);
   struct second second = {.t = &t, .into = into};
   err e = {0};
-  int rc = catalog_restore(world_io(), NULL, t.w->pool, NULL, t.uri, "last.ckpt", into,
+  int rc = catalog_restore(world_io(), NULL, t.w->pool, NULL,
+                           &(catalog_wish){.where = t.uri, .name = "last.ckpt", .dir = into},
                            restore_again, &second, &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_int_equal(second.rc, ERR_HELD);
@@ -502,9 +508,10 @@ static void a_log_of_garbage_or_of_a_newer_format_is_a_clear_error(void **state)
       assert_int_equal(store_put_text(w->env.store, key, cases[i].text, STORE_IF_ABSENT), 0);
       assert_int_equal(catalog_each(world_io(), NULL, where, note, &all, &e), cases[i].code);
       assert_non_null(strstr(e.text, "log"));
-      assert_int_equal(
-          catalog_restore(world_io(), NULL, NULL, NULL, where, NULL, into, note, &all, &e),
-          cases[i].code);
+      assert_int_equal(catalog_restore(world_io(), NULL, NULL, NULL,
+                                       &(catalog_wish){.where = where, .dir = into}, note, &all,
+                                       &e),
+                       cases[i].code);
       assert_int_equal(count_entries(into), 0);
       assert_int_equal(
           catalog_verify(world_io(), NULL, NULL, NULL, where, NULL, count_bad, &all, &e),
@@ -570,10 +577,12 @@ static void what_is_dropped_is_neither_listed_found_restored_nor_verified(void *
   char *out = tmpdir_new();
   int count = 0;
   err e = {0};
-  rc = catalog_restore(world_io(), NULL, NULL, NULL, at(&t, "exp/a"), "ckpt-3", out, count_item,
-                       &count, &e);
+  rc = catalog_restore(world_io(), NULL, NULL, NULL,
+                       &(catalog_wish){.where = at(&t, "exp/a"), .name = "ckpt-3", .dir = out},
+                       count_item, &count, &e);
   assert_int_equal(rc, ERR_NOENT);
-  rc = catalog_restore(world_io(), NULL, NULL, NULL, at(&t, "exp/a"), NULL, out, count_item, &count,
+  rc = catalog_restore(world_io(), NULL, NULL, NULL,
+                       &(catalog_wish){.where = at(&t, "exp/a"), .dir = out}, count_item, &count,
                        &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_int_equal(count, 1);
@@ -600,7 +609,9 @@ static void a_restore_has_a_pin_while_it_reads_and_none_after(void **state) {
   char *out = tmpdir_new();
   err e = {0};
   const io *io = hooked_io(world_io(), "checkpoint-2/model.bin", 1, see_pins, &t);
-  int rc = catalog_restore(io, NULL, NULL, NULL, t.uri, "checkpoint-2", out, NULL, NULL, &e);
+  int rc = catalog_restore(io, NULL, NULL, NULL,
+                           &(catalog_wish){.where = t.uri, .name = "checkpoint-2", .dir = out},
+                           NULL, NULL, &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_true(hook_ran());
   store_must_list(t.w->env.store, ".ckpt/pins", false, "");
@@ -620,7 +631,8 @@ static void what_is_dropped_just_now_is_passed_over_for_the_next(void **state) {
   char *out = tmpdir_new();
   err e = {0};
   const io *io = hooked_io(world_io(), ".ckpt/pins", 1, drop_it, &t);
-  int rc = catalog_restore(io, NULL, NULL, NULL, t.uri, NULL, out, NULL, NULL, &e);
+  int rc = catalog_restore(io, NULL, NULL, NULL, &(catalog_wish){.where = t.uri, .dir = out}, NULL,
+                           NULL, &e);
   if (rc < 0) fail_msg("%s", e.text);
   assert_true(hook_ran());
   assert_true(path_exists(tmpdir_path(out, "last.ckpt")));
@@ -638,7 +650,8 @@ static void names_that_are_no_text_are_listed_found_and_restored(void **state) {
   save_in(w, "gr \xff%2F", "we\nird \xc3.ckpt", MATCH_FILE, 3);
   snprintf(where, sizeof where, "%s/root", w->dir);
   snprintf(into, sizeof into, "%s/into", w->dir);
-  if (catalog_restore(world_io(), NULL, NULL, NULL, where, NULL, into, note, &told, &e) < 0)
+  if (catalog_restore(world_io(), NULL, NULL, NULL, &(catalog_wish){.where = where, .dir = into},
+                      note, &told, &e) < 0)
     fail_msg("%s", e.text);
   assert_int_equal(told.count, 1);
   char made[4200], from[4200];

@@ -170,6 +170,36 @@ static void one_that_was_pushed_aside_leaves_the_new_ones_lease(void **state) {
   world_free(w);
 }
 
+/* It has nothing to save; the next renewal tells it. */
+static void one_that_was_pushed_aside_learns_it_when_it_renews(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group_env two = env_of(w->env.store, "run", "L2", "node2");
+  group a, b;
+  buf before, after;
+  err e = {0};
+  two.take_over = true;
+  buf_init(&before, 1 << 16);
+  buf_init(&after, 1 << 16);
+  assert_int_equal(group_open(&one, "", &a, NULL), 0);
+  assert_int_equal(group_open(&two, "", &b, NULL), 0);
+  assert_int_equal(group_begin(&a, NULL), 0);
+  assert_int_equal(group_renew(&a, a.term, NULL), 0);
+  assert_int_equal(group_begin(&b, NULL), 0);
+  store *s = w->env.store;
+  assert_int_equal(s->ops->get(s, ".ckpt/lease", &before, NULL), 0);
+  assert_int_equal(group_renew(&a, a.term, &e), ERR_FENCED);
+  assert_non_null(strstr(e.text, "node2"));
+  assert_int_equal(s->ops->get(s, ".ckpt/lease", &after, NULL), 0);
+  assert_string_equal(before.data, after.data);
+  buf_free(&before);
+  buf_free(&after);
+  group_close(&a);
+  group_close(&b);
+  world_free(w);
+}
+
 static void a_long_prefix_has_an_id_of_its_own(void **state) {
   (void)state;
   world *w = world_new("mem", world_io());
@@ -216,6 +246,7 @@ static void a_beginning_that_failed_half_way_goes_on_with_the_next_call(void **s
   (void)state;
   world *w = world_new("mem", world_io());
   store_lossy *lossy = store_lossy_new(w->place.s, 1, true);
+  lossy->base.single_writer = true; /* what is left is given up at once there */
   group_env one = env_of(&lossy->base, "run", "L1", "here");
   group g;
   uint64_t n;
@@ -245,14 +276,57 @@ static void a_beginning_that_failed_half_way_goes_on_with_the_next_call(void **s
   world_free(w);
 }
 
+static void a_rank_but_the_first_follows_and_writes_nothing(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store *s = w->env.store;
+  const ranks first = {.rank = 0, .world = 2, .launch = "L"},
+              second = {.rank = 1, .world = 2, .launch = "L"},
+              other = {.rank = 1, .world = 2, .launch = "M"},
+              larger = {.rank = 1, .world = 3, .launch = "L"};
+  group_env one = env_of(s, "run", "L", "here"), two = env_of(s, "another name", "L", "there");
+  one.ranks = &first;
+  one.writer.world = 2;
+  two.ranks = &second;
+  group a, b;
+  assert_int_equal(group_open(&one, "", &a, NULL), 0);
+  assert_int_equal(group_open(&two, "", &b, NULL), 0);
+  assert_int_equal(group_begin(&b, NULL), 0); /* rank 0 is not there yet */
+  assert_int_equal(b.term, 0);
+  assert_int_equal(entries(s, ""), 0);
+  assert_int_equal(group_begin(&a, NULL), 0);
+  uint64_t next = entries(s, "");
+  assert_int_equal(group_may_begin(&b, NULL), 0); /* its lease is no hindrance, nor is its name */
+  assert_int_equal(group_begin(&b, NULL), 0);
+  assert_int_equal(b.term, a.term);
+  assert_int_equal(group_renew(&b, b.term, NULL), 0);
+  assert_int_equal(entries(s, ""), next);
+  group_close(&b);
+  assert_true(store_holds(s, ".ckpt/lease")); /* rank 0's */
+  two.ranks = &other;
+  assert_int_equal(group_open(&two, "", &b, NULL), 0);
+  assert_int_equal(group_begin(&b, NULL), 0);
+  assert_int_equal(b.term, 0); /* of another launch */
+  group_close(&b);
+  two.ranks = &larger;
+  assert_int_equal(group_open(&two, "", &b, NULL), 0);
+  assert_int_equal(group_begin(&b, NULL), ERR_CONFLICT);
+  group_close(&b);
+  group_close(&a);
+  assert_false(store_holds(s, ".ckpt/lease"));
+  world_free(w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(another_run_is_refused_with_both_ids_the_last_commit_and_the_flag),
+      cmocka_unit_test(a_rank_but_the_first_follows_and_writes_nothing),
       cmocka_unit_test(the_same_run_goes_on_in_the_same_log),
       cmocka_unit_test(opening_and_reading_write_nothing),
       cmocka_unit_test(a_lease_of_another_host_holds_unless_it_is_taken_over),
       cmocka_unit_test(the_same_host_and_state_or_launch_takes_over_at_once),
       cmocka_unit_test(one_that_was_pushed_aside_leaves_the_new_ones_lease),
+      cmocka_unit_test(one_that_was_pushed_aside_learns_it_when_it_renews),
       cmocka_unit_test(a_long_prefix_has_an_id_of_its_own),
       cmocka_unit_test(an_id_that_leaves_no_room_for_a_group_is_refused_with_the_limit),
       cmocka_unit_test(a_beginning_that_failed_half_way_goes_on_with_the_next_call),

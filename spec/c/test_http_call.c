@@ -280,7 +280,7 @@ static void a_huge_header_is_refused(void **unused) {
 
 static void broken_answers_are_errors_that_may_pass(void **unused) {
   (void)unused;
-  static const char *const paths[] = {"/cut/0", "/cut/999999", "/garbage", "/close"};
+  static const char *const paths[] = {"/cut/0", "/cut/999999", "/cuthead", "/garbage", "/close"};
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
     err e = {0};
     char path[128], place[64];
@@ -305,31 +305,42 @@ static void nobody_there_is_an_error_with_a_hint(void **unused) {
   assert_non_null(strstr(e.text, "no-such-host.invalid"));
 }
 
-/* All at once: libcurl takes the mean of some seconds before it calls a transfer slow. */
-static void silence_is_a_time_out_and_slow_is_none(void **unused) {
+/* What a request may wait for, and how it ends. All at once: libcurl takes the mean of some seconds
+ * before it calls a transfer slow. */
+static void every_wait_ends_and_slow_is_none(void **unused) {
   (void)unused;
-  enum { SIZE = 32 << 20 }; /* more than the sockets hold */
-  static const char *const paths[] = {"/never", "/noread", "/trickle/4"};
-  char *body = calloc(1, SIZE), urls[3][sizeof url];
+  enum { SIZE = 32 << 20, COUNT = 6 }; /* more than the sockets hold */
+  static const struct {
+    const char *path;
+    int rc;
+  } waits[COUNT] = {
+      {"/never", ERR_TIMEOUT},      /* accepts, and never answers */
+      {"/noread", ERR_TIMEOUT},     /* takes no body */
+      {"/halt/0", ERR_TIMEOUT},     /* stops behind the head */
+      {"/halt/5000", ERR_TIMEOUT},  /* stops in the middle of the body */
+      {"/trickle/20", ERR_TIMEOUT}, /* is never silent, and never done */
+      {"/trickle/4", 0},
+  };
+  char *body = calloc(1, SIZE), urls[COUNT][sizeof url];
   assert_non_null(body);
-  http_request q[3];
-  http_response answers[3] = {{0}};
-  http_call *calls[3];
-  for (int i = 0; i < 3; i++) {
-    snprintf(urls[i], sizeof urls[i], "%s", at(paths[i]));
+  http_request q[COUNT];
+  http_response answers[COUNT] = {{0}};
+  http_call *calls[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    snprintf(urls[i], sizeof urls[i], "%s", at(waits[i].path));
     q[i] = (http_request){.method = i == 1 ? "PUT" : "GET", .url = urls[i], .stall_s = 1};
     if (i == 1) q[i].body = body, q[i].len = SIZE;
     buf_init(&answers[i].headers, 1000);
-    buf_init(&answers[i].body, 1000);
+    buf_init(&answers[i].body, 8000);
     assert_int_equal(http_start(h, &q[i], &answers[i], &calls[i], NULL), 0);
   }
-  err e = {0};
-  assert_int_equal(http_wait(calls[0], &e), ERR_TIMEOUT);
-  assert_int_equal(http_wait(calls[1], &e), ERR_TIMEOUT);
-  assert_int_equal(http_wait(calls[2], &e), 0);
-  assert_int_equal(answers[2].body.len, 40);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < COUNT; i++) {
+    err e = {0};
+    int rc = http_wait(calls[i], &e);
+    if (rc != waits[i].rc) fail_msg("%s: %d, %s", waits[i].path, rc, e.text);
+    if (rc < 0) assert_non_null(strstr(e.text, "http://127.0.0.1:"));
     assert_true(answers[i].seconds < 10);
+    if (rc == 0) assert_int_equal(answers[i].body.len, 40);
     buf_free(&answers[i].headers);
     buf_free(&answers[i].body);
   }
@@ -479,7 +490,7 @@ int main(void) {
       TEST(a_huge_header_is_refused),
       TEST(broken_answers_are_errors_that_may_pass),
       TEST(nobody_there_is_an_error_with_a_hint),
-      TEST(silence_is_a_time_out_and_slow_is_none),
+      TEST(every_wait_ends_and_slow_is_none),
       TEST(a_connect_that_hangs_is_a_time_out),
       TEST(a_connection_is_used_again),
       TEST(a_request_on_a_dead_connection_goes_out_again_and_says_so),

@@ -466,6 +466,7 @@ static void a_job_that_is_fenced_neither_sweeps_nor_commits(void **state) {
       /* The next term has one whole checkpoint, or none, and no litter. */
       runlog *next = world_begin(other, "", "three");
       assert_int_equal(settle_attempts(other, next, NULL, NULL), 0);
+      settle_older(other, next, NULL);
       if (runlog_view(next)->commit_count)
         must_restore(w, "", &runlog_view(next)->commits[0], "last.ckpt");
       runlog_close(next);
@@ -505,8 +506,8 @@ static void a_failed_job_that_finds_a_newer_term_says_so(void **state) {
 
 /* ---- calls that fail ---- */
 
-/* After a job that may have failed: what it says is so, the unit can be saved, and a next term
- * leaves nothing but whole checkpoints. */
+/* After a job that may have failed: what it says is so, and a next term saves the unit, with what
+ * is there of it or without, and leaves nothing but whole checkpoints. */
 static void judge(world *w, const job *j, int fds) {
   store *s = world_store(w);
   runlog *log = world_begin(s, "", "next");
@@ -523,6 +524,11 @@ static void judge(world *w, const job *j, int fds) {
   /* What the job did not call committed may be found sealed, and is then committed once. */
   assert_true(st->commit_count <= 1);
   if (st->commit_count) must_restore(w, "", &st->commits[0], j->plan.unit);
+  store *before_it = w->env.store;
+  w->env.store = s;
+  save_unit(w, log, j->plan.unit, j->plan.kind, j->plan.step);
+  w->env.store = before_it;
+  must_restore(w, "", runlog_newest(st, NULL), j->plan.unit);
   runlog_close(log);
   const char *litter = store_litter(s, "");
   if (litter) fail_msg("in the store: %s", litter);
@@ -808,25 +814,189 @@ static void leave_it(void *ctx) {
   atomic_store(&((job *)ctx)->cancel, JOB_LEAVE);
 }
 
-static void a_job_that_is_left_writes_no_more_and_the_next_term_sweeps(void **state) {
-  (void)state;
-  world *w = world_new("mem", world_io());
+/* A save of checkpoint-1 whose writer stops at the nth file that it opens, and is not seen again.
+ * False: there is no such file. */
+static bool begin_and_die(world *w, long nth) {
   runlog *log = world_begin(w->env.store, "", "one");
-  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
   job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, 0);
-  w->env.io = hooked_io(world_io(), "model.bin", 1, leave_it, j);
+  w->env.io = hooked_io(world_io(), "watched/checkpoint-1/", nth, leave_it, j);
   job_run(j);
-  assert_true(hook_ran());
-  assert_int_equal(j->status, ERR_CANCELED);
-  assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
-  runlog *next = world_begin(w->env.store, "", "two");
-  assert_int_equal(settle_attempts(w->env.store, next, NULL, NULL), 0);
-  runlog_close(next);
   w->env.io = world_io();
-  must_be_clean(w);
+  bool ran = hook_ran();
+  if (ran) assert_int_equal(j->status, ERR_CANCELED);
+  if (ran) assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
   job_free(j);
   runlog_close(log);
+  return ran;
+}
+
+/* What the next run does there: its log. */
+static runlog *next_run(world *w) {
+  runlog *log = world_begin(w->env.store, "", "two");
+  err e = {0};
+  if (settle_attempts(w->env.store, log, NULL, &e) < 0) fail_msg("%s", e.text);
+  save_unit(w, log, "checkpoint-1", MATCH_DIR, 1);
+  must_restore(w, "", runlog_newest(runlog_view(log), NULL), "checkpoint-1");
+  must_be_clean(w);
+  return log;
+}
+
+static ino_t inode_of(const char *path) {
+  struct stat st;
+  return lstat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* At a directory, that is seen by the file: it keeps its inode. */
+static void the_next_run_goes_on_with_what_a_dead_one_sent(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    long nth = 1, kept = 0;
+    for (bool ran = true; ran; nth++) {
+      world *w = world_new(world_schemes[s], world_io());
+      char sent[4096], published[4096];
+      make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+      ran = begin_and_die(w, nth);
+      snprintf(sent, sizeof sent, "%s/root/.ckpt/staging/2/model.bin", w->place.dir);
+      snprintf(published, sizeof published, "%s/root/checkpoint-1/model.bin", w->place.dir);
+      ino_t before = inode_of(sent);
+      runlog *log = next_run(w);
+      if (ran) assert_int_equal(runlog_view(log)->attempt_count, 1);
+      if (ran && before) assert_true(inode_of(published) == before);
+      kept += ran && before;
+      runlog_close(log);
+      world_free(w);
+    }
+    assert_true(nth > 3);
+    assert_true(s == 1 || kept > 0);
+  }
+}
+
+static void change_a_byte(const world *w, const char *name) {
+  size_t len;
+  struct stat st;
+  const char *path = tmpdir_path(w->root, name);
+  assert_int_equal(lstat(path, &st), 0);
+  char *data = read_file(path, &len);
+  data[len / 2] ^= 1;
+  write_bytes(path, data, len);
+  struct timespec when[2] = {st.st_mtim, st.st_mtim};
+  assert_int_equal(utimensat(AT_FDCWD, path, when, 0), 0);
+  free(data);
+}
+
+static void change_the_unit(const world *w, unsigned how) {
+  char from[4096];
+  switch (how) {
+  case 0: change_a_byte(w, "checkpoint-1/model.bin"); break;
+  case 1: change_a_byte(w, "checkpoint-1/sub/shard\xff"); break;
+  case 2: make_unit(w, "checkpoint-1", MATCH_DIR, 2); break;
+  case 3: unlink(tmpdir_path(w->root, "checkpoint-1/empty")); break;
+  case 4:
+    snprintf(from, sizeof from, "%s", tmpdir_path(w->root, "checkpoint-1/model.bin"));
+    assert_int_equal(rename(from, tmpdir_path(w->root, "checkpoint-1/other.bin")), 0);
+    break;
+  case 5: write_bytes(tmpdir_path(w->root, "checkpoint-1/onemore"), "x", 1); break;
+  default: break;
+  }
+}
+
+/* Names in the store below a directory, its manifest left out. */
+static int count_objects(store *s, const char *dir) {
+  char *names = store_listing(s, dir, false);
+  int count = 0;
+  for (const char *at = names; at; at = strchr(at + 1, ' ')) count++;
+  free(names);
+  return count - 1;
+}
+
+/* However much of it arrived, and whatever became of the unit since. */
+static void what_changed_since_is_committed_as_it_is_now(void **state) {
+  (void)state;
+  int anew = 0;
+  for (int s = 0; s < SCHEMES; s++)
+    for (unsigned how = 0; how < 7; how++)
+      for (long nth = 1; nth < 8; nth++) {
+        world *w = world_new(world_schemes[s], world_io());
+        make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+        begin_and_die(w, nth);
+        change_the_unit(w, how);
+        runlog *log = next_run(w);
+        const runlog_state *st = runlog_view(log);
+        const runlog_commit *c = runlog_newest(st, NULL);
+        assert_int_equal(count_objects(w->env.store, c->dir), c->files);
+        anew += st->attempt_count > 1;
+        runlog_close(log);
+        world_free(w);
+      }
+  assert_true(anew > 10);
+}
+
+static void of_several_that_were_left_the_newest_is_gone_on_with(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store *s = w->env.store;
+  uint64_t n[4];
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  for (int i = 0; i < 4; i++) {
+    runlog *log = world_begin(s, "", "old");
+    assert_int_equal(
+        runlog_attempt_begin(log, i == 3 ? "checkpoint-2" : "checkpoint-1", &n[i], NULL), 0);
+    runlog_close(log);
+  }
+  runlog *log = next_run(w);
+  const runlog_state *st = runlog_view(log);
+  assert_int_equal(st->attempt_count, 4);
+  assert_int_equal(st->commits[0].attempt, n[2]);
+  /* The others are nobody's after the first commit. */
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(runlog_find_attempt(st, n[i])->fate, i == 2 ? RUNLOG_COMMITTED : RUNLOG_SWEPT);
+  runlog_close(log);
   world_free(w);
+}
+
+/* The user's word stands for the arbitration: it says nothing about a writer that was paused. */
+static void where_writers_are_not_arbitrated_between_nothing_is_adopted(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  begin_and_die(w, 2);
+  w->env.store->single_writer = true;
+  runlog *log = next_run(w);
+  assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_SWEPT);
+  assert_int_equal(runlog_view(log)->attempt_count, 2);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void go_on_elsewhere(void *ctx) {
+  world *w = ctx;
+  const io *before = w->env.io;
+  w->env.io = world_io();
+  runlog_close(next_run(w));
+  w->env.io = before;
+}
+
+/* The first writer was only paused: it comes back while the second one sends, and after it. */
+static void one_that_was_paused_harms_nothing_of_who_went_on(void **state) {
+  (void)state;
+  for (int s = 0; s < SCHEMES; s++) {
+    world *w = world_new(world_schemes[s], world_io());
+    make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+    runlog *old = world_begin(w->env.store, "", "one");
+    job *first = job_for(w, old, "checkpoint-1", MATCH_DIR, 1, 0);
+    w->env.io = hooked_io(world_io(), "watched/checkpoint-1/sub", 1, go_on_elsewhere, w);
+    job_run(first);
+    assert_true(hook_ran());
+    w->env.io = world_io();
+    assert_int_equal(first->status, ERR_FENCED);
+    runlog *log = world_begin(w->env.store, "", "three");
+    assert_int_equal(runlog_view(log)->commit_count, 1);
+    must_restore(w, "", &runlog_view(log)->commits[0], "checkpoint-1");
+    job_free(first);
+    runlog_close(old);
+    runlog_close(log);
+    world_free(w);
+  }
 }
 
 int main(void) {
@@ -856,7 +1026,11 @@ int main(void) {
       cmocka_unit_test(other_files_than_the_first_try_had_begin_a_new_attempt),
       cmocka_unit_test(a_file_that_was_renamed_between_leaves_nothing_of_its_old_name),
       cmocka_unit_test(a_commit_that_only_the_next_try_can_see_is_made_once),
-      cmocka_unit_test(a_job_that_is_left_writes_no_more_and_the_next_term_sweeps),
+      cmocka_unit_test(the_next_run_goes_on_with_what_a_dead_one_sent),
+      cmocka_unit_test(what_changed_since_is_committed_as_it_is_now),
+      cmocka_unit_test(of_several_that_were_left_the_newest_is_gone_on_with),
+      cmocka_unit_test(where_writers_are_not_arbitrated_between_nothing_is_adopted),
+      cmocka_unit_test(one_that_was_paused_harms_nothing_of_who_went_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,17 @@ static void nesting_is_bounded(void **state) {
   buf_free(&objects);
 }
 
+static void what_would_weigh_too_much_is_refused_before_it_is_parsed(void **state) {
+  (void)state;
+  static const char text[] = "{\"a[,\\\"{\":[1,2,{}],\"b\":3}"; /* 3 nests, 3 commas, one text */
+  size_t len = sizeof text - 1;
+  json_decref(parsed(text));
+  assert_int_equal(js_check_weight(text, len, 3, 3, "doc", NULL), 0);
+  assert_int_equal(js_check_weight(text, len, 2, 3, "doc", NULL), ERR_LIMIT);
+  assert_int_equal(js_check_weight(text, len, 3, 2, "doc", NULL), ERR_LIMIT);
+  assert_int_equal(js_check_weight("", 0, 0, 0, "doc", NULL), 0);
+}
+
 static void equal_values_print_equal_bytes(void **state) {
   (void)state;
   json_t *a = parsed("{\"b\": [1, 2.5, null], \"a\": {\"y\": \"\\u00e9\", \"x\": true}}");
@@ -288,6 +299,7 @@ int main(void) {
       cmocka_unit_test(a_key_that_is_there_twice_is_refused),
       cmocka_unit_test(a_torn_document_is_never_taken_for_whole),
       cmocka_unit_test(nesting_is_bounded),
+      cmocka_unit_test(what_would_weigh_too_much_is_refused_before_it_is_parsed),
       cmocka_unit_test(equal_values_print_equal_bytes),
       cmocka_unit_test(a_print_past_the_cap_is_an_error),
       cmocka_unit_test(integers_are_exact_to_64_bits),

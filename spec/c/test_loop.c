@@ -42,7 +42,7 @@ static struct fake {
   int trainer; /* a process of an earlier run */
   uint64_t trainer_start;
   /* what it saw */
-  int child, clean, exits, preempts, dispatches, closed;
+  int child, clean, exits, preempts, dispatches, opened, closed;
   double grace_s;
   char json[64];
 } * fake;
@@ -74,6 +74,7 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
   (void)options;
   engine_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   *out = (ckpt *)fake;
+  fake->opened++;
   return 0;
 }
 void ckpt_close(ckpt *engine) {
@@ -126,6 +127,16 @@ int ckpt_run_why(ckpt_run *run, const char *name, ckpt_finding_fn *fn, void *ctx
 int ckpt_find_dir(ckpt *engine, const char *path, char *out, size_t room) {
   (void)engine, (void)path, (void)out, (void)room;
   return CKPT_ENOENT;
+}
+/* No launcher is there. */
+int ckpt_ranks_detect(ckpt *engine, ckpt_ranks *out) {
+  (void)engine;
+  *out = (ckpt_ranks){.size = sizeof *out};
+  return 0;
+}
+int ckpt_dir_is_shared(ckpt *engine, const char *dir) {
+  (void)engine, (void)dir;
+  return 0;
 }
 int ckpt_helper_pid(const ckpt *engine) {
   return (void)engine, 0;
@@ -303,7 +314,8 @@ static void the_childs_code_is_ours(void **state) {
   assert_int_equal(run("kill -KILL $$"), 137);
   assert_int_equal(fake->clean, 0);
   assert_true(exit_json_has("\"child\":{\"signal\":9}"));
-  assert_int_equal(fake->closed, 3);
+  assert_true(fake->opened >= 3);
+  assert_int_equal(fake->closed, fake->opened);
 }
 
 static void a_clean_end_waits_until_all_is_durable(void **state) {

@@ -121,11 +121,11 @@ static void each_fault_has_its_code(void **state) {
     const char *from, *to;
     int code;
   } cases[] = {
-      {"\"reader\":0", "\"reader\":1", ERR_VERSION},
-      {"\"reader\":0", "\"reader\":-1", ERR_FORMAT},
-      {"\"reader\":0", "\"raeder\":0", ERR_FORMAT},
-      {"\"format\":0", "\"format\":9", 0}, /* what it asks for is what counts */
-      {"\"format\":0", "\"later\":[{}],\"format\":0", 0},
+      {"\"reader\":1", "\"reader\":2", ERR_VERSION},
+      {"\"reader\":1", "\"reader\":-1", ERR_FORMAT},
+      {"\"reader\":1", "\"raeder\":1", ERR_FORMAT},
+      {"\"format\":1", "\"format\":9", 0}, /* what it asks for is what counts */
+      {"\"format\":1", "\"later\":[{}],\"format\":1", 0},
       {"\"digest\":\"xxh3-128\"", "\"digest\":\"md5\"", ERR_UNSUPPORTED},
       {"\"block\":8388608", "\"block\":4096", ERR_FORMAT},
       {"\"kind\":\"dir\"", "\"kind\":\"tree\"", ERR_FORMAT},
@@ -188,7 +188,7 @@ static void a_newer_format_is_named_as_such_before_all_else(void **state) {
 static void what_is_no_manifest_is_refused(void **state) {
   (void)state;
   static const char *const texts[] = {
-      "", "null", "[]", "3", "\"x\"", "{}", "{\"format\":0,\"reader\":0}"};
+      "", "null", "[]", "3", "\"x\"", "{}", "{\"format\":1,\"reader\":1}"};
   manifest m;
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     assert_int_equal(manifest_parse(texts[i], strlen(texts[i]), "m", &m, NULL), ERR_FORMAT);
@@ -283,6 +283,107 @@ static void only_what_is_sealed_is_printed(void **state) {
   manifest_free(&m);
 }
 
+static void make_with_metadata(manifest *m, uint64_t seed) {
+  make_small(m, "u", 1);
+  add_file(m, MANIFEST_METADATA, 40, seed);
+  assert_int_equal(manifest_seal(m, NULL), 0);
+}
+
+static void metadata_has_a_record_outside_of_the_root(void **state) {
+  (void)state;
+  manifest m, other, plain, back;
+  buf text;
+  make_with_metadata(&m, 5);
+  make_with_metadata(&other, 6);
+  make_small(&plain, "u", 1);
+  assert_true(digest_equal(&m.root, &other.root));
+  assert_true(digest_equal(&m.root, &plain.root));
+  print(&m, &text);
+  assert_non_null(strstr(text.data, "\"metadata\":{"));
+  assert_null(strstr(strstr(text.data, "\"files\":["), MANIFEST_METADATA));
+  assert_int_equal(manifest_parse(text.data, text.len, "m", &back, NULL), 0);
+  const manifest_entry *record = manifest_find(&back, MANIFEST_METADATA);
+  assert_non_null(record);
+  assert_true(record->outside);
+  assert_true(digest_equal(&record->file, &manifest_find(&m, MANIFEST_METADATA)->file));
+  assert_int_equal(record->size, 40);
+  assert_int_equal(back.count, 2);
+  assert_int_equal(manifest_files(&back), 2);
+  buf_free(&text);
+  manifest_free(&back);
+  manifest_free(&plain);
+  manifest_free(&other);
+  manifest_free(&m);
+}
+
+static int parse_with(const char *from, const char *to) {
+  manifest m, back;
+  buf text, changed;
+  make_with_metadata(&m, 5);
+  print(&m, &text);
+  char *at = strstr(text.data, from);
+  assert_non_null(at);
+  buf_init(&changed, 1 << 20);
+  buf_fmt(&changed, "%.*s%s%s", (int)(at - text.data), text.data, to, at + strlen(from));
+  int rc = manifest_parse(changed.data, changed.len, "m", &back, NULL);
+  manifest_free(&back);
+  buf_free(&text);
+  buf_free(&changed);
+  manifest_free(&m);
+  return rc;
+}
+
+/* Whatever else stood there would escape the digest of the table. */
+static void nothing_but_metadata_can_be_outside(void **state) {
+  (void)state;
+  assert_int_equal(parse_with("\"name\":\".metadata.json\"", "\"name\":\".metadata.jsox\""),
+                   ERR_CORRUPT);
+  assert_int_equal(parse_with("\"name\":\".metadata.json\"", "\"name\":\"../x\""), ERR_FORMAT);
+  assert_int_equal(parse_with("\"name\":\".metadata.json\"", "\"name\":\"model.pt\""), ERR_FORMAT);
+  assert_int_equal(parse_with("\"metadata\":{", "\"metadata\":[],\"x\":{"), ERR_FORMAT);
+  assert_int_equal(parse_with("\"format\":1", "\"format\":0"), ERR_FORMAT);
+  assert_int_equal(parse_with("\"size\":40", "\"size\":41"), 0); /* it may have been replaced */
+}
+
+static void a_large_file_of_that_name_or_one_deeper_is_a_file_like_any(void **state) {
+  (void)state;
+  manifest m, plain;
+  make_small(&plain, "u", 1);
+  static const char *const names[] = {MANIFEST_METADATA, "sub/" MANIFEST_METADATA};
+  for (size_t i = 0; i < 2; i++) {
+    make_small(&m, "u", 1);
+    add_file(&m, names[i], i ? 40 : MANIFEST_METADATA_MAX + 1, 5);
+    assert_int_equal(manifest_seal(&m, NULL), 0);
+    assert_false(manifest_find(&m, names[i])->outside);
+    assert_false(digest_equal(&m.root, &plain.root));
+    manifest_free(&m);
+  }
+  manifest_free(&plain);
+}
+
+/* In format 0 it was a file like any other, and the root says so. */
+static void a_manifest_of_format_0_is_read_with_its_own_root(void **state) {
+  (void)state;
+  manifest m, back, again;
+  buf text;
+  make_small(&m, "u", 1);
+  m.old = true;
+  add_file(&m, MANIFEST_METADATA, 40, 5);
+  assert_int_equal(manifest_seal(&m, NULL), 0);
+  print(&m, &text);
+  assert_non_null(strstr(text.data, "\"format\":0"));
+  assert_int_equal(manifest_parse(text.data, text.len, "m", &back, NULL), 0);
+  assert_false(manifest_find(&back, MANIFEST_METADATA)->outside);
+  assert_true(digest_equal(&m.root, &back.root));
+  buf_free(&text);
+  print(&back, &text);
+  assert_int_equal(manifest_parse(text.data, text.len, "m", &again, NULL), 0);
+  manifest_free(&again);
+  buf_free(&text);
+  manifest_free(&back);
+  manifest_free(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_manifest_survives_the_trip_byte_for_byte),
@@ -295,6 +396,10 @@ int main(void) {
       cmocka_unit_test(brackets_within_strings_do_not_count),
       cmocka_unit_test(metrics_that_no_reader_would_take_are_not_printed),
       cmocka_unit_test(only_what_is_sealed_is_printed),
+      cmocka_unit_test(metadata_has_a_record_outside_of_the_root),
+      cmocka_unit_test(nothing_but_metadata_can_be_outside),
+      cmocka_unit_test(a_large_file_of_that_name_or_one_deeper_is_a_file_like_any),
+      cmocka_unit_test(a_manifest_of_format_0_is_read_with_its_own_root),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

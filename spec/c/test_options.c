@@ -52,6 +52,30 @@ static void what_is_not_given_has_its_default(void **state) {
   assert_false(o.detach || o.usr1 || o.poll || o.require_commit || o.continue_run || o.take_over);
 }
 
+static void ranks_are_given_whole_or_not_at_all(void **state) {
+  (void)state;
+  assert_int_equal(parse(RUN, "--rank", "0", "--world=2", "--rank-wait", "5m", "--ranks", "node",
+                         "--dir-is", "local", "--", "cmd", NULL),
+                   0);
+  assert_int_equal(o.rank, 0);
+  assert_int_equal(o.world, 2);
+  assert_int_equal(o.ranks, RANKS_NODE);
+  assert_int_equal(o.dir_is, DIR_IS_LOCAL);
+  assert_true(o.rank_wait_s == 300);
+  assert_int_equal(parse(RUN, "--", "cmd", NULL), 0);
+  assert_int_equal(o.world, 0);
+  assert_int_equal(o.ranks, RANKS_AUTO);
+  assert_int_equal(o.dir_is, DIR_IS_FOUND);
+  assert_int_equal(parse(RUN, "--rank", "0", "--", "cmd", NULL), -1);
+  assert_int_equal(parse(RUN, "--world", "2", "--", "cmd", NULL), -1);
+  assert_int_equal(parse(RUN, "--rank", "2", "--world", "2", "--", "cmd", NULL), -1);
+  assert_int_equal(parse(RUN, "--rank", "-1", "--world", "2", "--", "cmd", NULL), -1);
+  assert_int_equal(parse(RUN, "--ranks", "aut", "--", "cmd", NULL), -1);
+  assert_non_null(strstr(error, "auto|off|node|task"));
+  assert_int_equal(parse(RUN, "--dir-is", "nfs", "--", "cmd", NULL), -1);
+  assert_int_equal(parse(RUN, "--rank-wait", "0", "--", "cmd", NULL), -1);
+}
+
 static void options_of_the_command_are_its_own(void **state) {
   (void)state;
   assert_int_equal(parse(RUN, "-v", "python", "train.py", "--dir", "x", "-q", NULL), 0);
@@ -299,6 +323,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_come_with_a_blank_or_an_equals_sign),
       cmocka_unit_test(what_is_not_given_has_its_default),
+      cmocka_unit_test(ranks_are_given_whole_or_not_at_all),
       cmocka_unit_test(options_of_the_command_are_its_own),
       cmocka_unit_test(all_options_of_run_are_taken),
       cmocka_unit_test(quiet_0_means_none_and_not_the_default),

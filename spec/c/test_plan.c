@@ -63,7 +63,12 @@ static bool safe(const plan *p) {
   } order[] = {{PLAN_PROVE, PLAN_SNAPSHOT}, /* a torn unit is not worth a copy */
                {PLAN_PROVE, PLAN_ATTEMPT},  /* nothing is announced of what is not sound */
                {PLAN_SNAPSHOT, PLAN_ATTEMPT},
-               {PLAN_ATTEMPT, PLAN_UPLOAD},   /* nobody writes into a directory without it */
+               {PLAN_ATTEMPT, PLAN_UPLOAD}, /* nobody writes into a directory without it */
+               {PLAN_UPLOAD, PLAN_WITH},    /* it is taken after what it names */
+               {PLAN_UPLOAD, PLAN_GATHER},  /* a part record says what was sent */
+               {PLAN_WITH, PLAN_GATHER},    /* whoever sees rank 0's sees what is beside it */
+               {PLAN_WITH, PLAN_MANIFEST},
+               {PLAN_GATHER, PLAN_MANIFEST},  /* it is made of all parts */
                {PLAN_UPLOAD, PLAN_MANIFEST},  /* it has the digests, and says that all is there */
                {PLAN_MANIFEST, PLAN_PUBLISH}, /* it appears with the files */
                {PLAN_PUBLISH, PLAN_COMMIT},

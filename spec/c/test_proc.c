@@ -456,9 +456,9 @@ static int with_few_descriptors(int spare) {
   if (next < 0 || setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
   list l = {0};
   err e = {0};
-  if (proc_find_env("CKPT_SPEC", marker, keep, &l, &e) != ERR_LIMIT || !strstr(e.text, "/proc"))
+  if (proc_find_env("CKPT_SPEC", marker, keep, &l, &e) != ERR_IO || !strstr(e.text, "/proc"))
     return 2;
-  if (proc_descendants(getppid(), keep, &l, &e) != ERR_LIMIT) return 3;
+  if (proc_descendants(getppid(), keep, &l, &e) != ERR_IO) return 3;
   if (!proc_has_writer("/no/where")) return 4;
   if (spare == 0 && proc_alive(getppid(), 1) != 1) return 5;
   return l.n;

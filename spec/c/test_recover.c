@@ -92,6 +92,16 @@ static void a_torn_copy_of_the_newest_commit_makes_room_for_it(void **unused) {
   must_plan(&w, "-c-2 +c-2");
 }
 
+static void one_that_was_marked_bad_goes_and_what_is_left_is_taken(void **unused) {
+  (void)unused;
+  world w = {0};
+  add_commit(&w, "c-2");
+  add_unit(&w, "c-3", RECOVER_BAD);
+  must_plan(&w, "-c-3 +c-2");
+  add_unit(&w, "c-2", RECOVER_COMMITTED);
+  must_plan(&w, "-c-3");
+}
+
 static void so_does_one_that_nothing_proves(void **unused) {
   (void)unused;
   world w = {0};
@@ -286,6 +296,7 @@ int main(void) {
       cmocka_unit_test(an_empty_directory_gets_the_newest_commit_of_each_series),
       cmocka_unit_test(a_committed_unit_that_stands_needs_nothing),
       cmocka_unit_test(a_torn_copy_of_the_newest_commit_makes_room_for_it),
+      cmocka_unit_test(one_that_was_marked_bad_goes_and_what_is_left_is_taken),
       cmocka_unit_test(so_does_one_that_nothing_proves),
       cmocka_unit_test(a_newer_whole_unit_stays_and_nothing_older_is_restored),
       cmocka_unit_test(an_unproven_copy_stays_if_a_newer_whole_unit_is_what_the_trainer_finds),

@@ -63,6 +63,60 @@ static void what_the_policy_keeps_is_kept(void **state) {
   assert_int_equal(verdict_of(&l, 2), RETENTION_DROP);
 }
 
+static void a_bad_one_is_not_the_newest_that_must_stay_and_the_one_before_it_is(void **state) {
+  (void)state;
+  log_of l = {0};
+  for (int i = 0; i < 4; i++) add(&l, i);
+  l.commits[3].bad = true;
+  plan(&l, &nobody, &no_limit);
+  assert_int_equal(verdict_of(&l, 3), RETENTION_DROP);
+  assert_int_equal(verdict_of(&l, 2), RETENTION_GUARDED);
+  assert_int_equal(verdict_of(&l, 1), RETENTION_DROP);
+}
+
+static void a_bad_one_that_is_all_there_is_stays(void **state) {
+  (void)state;
+  log_of l = {0};
+  add(&l, 0)->bad = true;
+  add(&l, 1)->bad = true;
+  add(&l, 4); /* of another kind */
+  plan(&l, &nobody, &no_limit);
+  for (size_t i = 0; i < 3; i++) assert_int_equal(verdict_of(&l, i), RETENTION_GUARDED);
+}
+
+static void a_policy_is_not_asked_about_bad_ones(void **state) {
+  (void)state;
+  log_of l = {0};
+  policy_item items[COMMITS_MAX];
+  for (int i = 0; i < 4; i++) add(&l, i);
+  l.commits[3].bad = l.commits[1].bad = true;
+  assert_int_equal(retention_items(&l.state, items), 2);
+  assert_int_equal(items[0].number, l.commits[0].n);
+  assert_int_equal(items[1].number, l.commits[2].n);
+  assert_true(items[1].newest);
+}
+
+/* Keeps the last two that are good. */
+static void a_bad_one_goes_with_the_good_ones_before_it(void **state) {
+  (void)state;
+  log_of l = {0};
+  policy_kept said[4] = {0}, all[COMMITS_MAX];
+  static const int order[] = {0, 1, 2, 3};
+  for (int i = 0; i < 4; i++) add(&l, order[i]);
+  l.commits[1].bad = true; /* 1, (2), 3, 4: good are 1, 3 and 4 */
+  said[0].keep = said[1].keep = said[2].keep = true;
+  retention_spread(&l.state, said, all);
+  assert_true(all[0].keep && all[1].keep && all[2].keep && all[3].keep);
+  said[0].keep = false;
+  retention_spread(&l.state, said, all);
+  assert_false(all[0].keep);
+  assert_false(all[1].keep);
+  assert_true(all[2].keep && all[3].keep);
+  assert_non_null(strstr(all[1].reason, "marked bad"));
+  retention_spread(&l.state, NULL, all);
+  for (size_t i = 0; i < 4; i++) assert_true(all[i].keep);
+}
+
 static void without_an_answer_all_is_kept(void **state) {
   (void)state;
   log_of l = {0};
@@ -363,6 +417,10 @@ int main(int argc, char **argv) {
   if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_the_policy_keeps_is_kept),
+      cmocka_unit_test(a_bad_one_is_not_the_newest_that_must_stay_and_the_one_before_it_is),
+      cmocka_unit_test(a_bad_one_that_is_all_there_is_stays),
+      cmocka_unit_test(a_policy_is_not_asked_about_bad_ones),
+      cmocka_unit_test(a_bad_one_goes_with_the_good_ones_before_it),
       cmocka_unit_test(without_an_answer_all_is_kept),
       cmocka_unit_test(the_newest_of_each_kind_stays_whatever_is_said),
       cmocka_unit_test(the_last_two_generations_of_a_name_stay),

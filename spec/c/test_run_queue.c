@@ -289,6 +289,51 @@ static void a_preemption_ends_the_pauses(void **state) {
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
 }
 
+/* "sync" after an error that passes: the older one must not be let go for the newer. */
+static void where_each_is_wanted_a_newer_one_waits_for_the_retry_of_an_older_one(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->keep_all = true;
+  run_host_begin(h);
+  run_host_fail_store(h, EIO);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_RETRYING, "ckpt-1.pt");
+  run_host_fail_store(h, 0);
+  tick(h);
+  write_unit(h, "ckpt-2.pt", "two");
+  run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
+}
+
+/* Somebody may have made room while the job went on; it is one try, not a loop. */
+static void what_had_no_space_is_tried_once_more_when_the_job_has_ended(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_fail_store(h, ENOSPC);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  assert_int_equal(run_host_last(h, RUN_FAILED, "ckpt-1.pt")->status, ERR_NOSPACE);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  run_host_fail_store(h, 0);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_for(h, 0.1);
+  assert_int_equal(run_host_count(h, RUN_FAILED, "ckpt-1.pt"), 2);
+  assert_int_equal(run_host_status(h).failed, 1);
+}
+
+static void what_has_space_by_the_end_of_the_job_is_saved(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  run_host_fail_store(h, ENOSPC);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_FAILED, "ckpt-1.pt");
+  run_host_fail_store(h, 0);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  assert_int_equal(run_host_status(h).failed, 0);
+  assert_int_equal(run_host_status(h).newest_status, 0);
+}
+
 /* ---- what changes while it is saved ---- */
 
 static void a_unit_written_again_while_it_is_sent_is_cancelled_and_saved_anew(void **state) {
@@ -672,6 +717,29 @@ static void who_is_fenced_is_told_once_and_writes_no_more(void **state) {
   run_host_free(other);
 }
 
+static void who_has_nothing_to_save_learns_that_it_is_fenced_when_it_renews(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  write_unit(h, "ckpt-1.pt", "one");
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  run_host *other = run_host_new(run_host_top(h));
+  char state_dir[600], dir[600];
+  snprintf(state_dir, sizeof state_dir, "%s/state2", run_host_top(h));
+  snprintf(dir, sizeof dir, "%s/dir2", run_host_top(h));
+  run_host_options(other)->places.state = state_dir;
+  run_host_options(other)->places.dir = dir;
+  run_host_options(other)->take_over = true;
+  run_host_begin(other);
+  run_host_for(h, 0.1);
+  assert_false(run_host_status(h).fenced);
+  run_host_skip(h, LEASE_RENEW_S + 1);
+  run_host_for(h, 0.2);
+  assert_int_equal(run_host_count(h, RUN_FENCED, NULL), 1);
+  assert_true(run_host_status(h).fenced);
+  run_host_close(h);
+  run_host_free(other);
+}
+
 static void the_first_save_of_a_group_renews_its_lease(void **state) {
   run_host *h = *state;
   run_host_begin(h);
@@ -734,7 +802,11 @@ int main(void) {
       TEST(a_cancelled_save_is_given_up_and_says_so),
       TEST(a_save_that_waits_for_its_next_try_can_be_cancelled),
       cmocka_unit_test(whatever_a_trainer_does_commits_are_whole_and_the_last_content_is_one),
+      TEST(where_each_is_wanted_a_newer_one_waits_for_the_retry_of_an_older_one),
+      TEST(what_had_no_space_is_tried_once_more_when_the_job_has_ended),
+      TEST(what_has_space_by_the_end_of_the_job_is_saved),
       TEST(who_is_fenced_is_told_once_and_writes_no_more),
+      TEST(who_has_nothing_to_save_learns_that_it_is_fenced_when_it_renews),
       TEST(the_first_save_of_a_group_renews_its_lease),
       TEST(a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run),
   };

@@ -31,7 +31,7 @@ static uint64_t commit_as(runlog *log, const char *unit, const char *metrics, co
   free(m.metrics);
   m.metrics = metrics ? strdup(metrics) : NULL;
   int rc = runlog_attempt_begin(log, unit, &n, &e);
-  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, reason, &made, &e);
+  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, &(runlog_note){.reason = reason}, &made, &e);
   if (rc < 0) fail_msg("%s", e.text);
   manifest_free(&m);
   return made;
@@ -288,6 +288,197 @@ static void the_store_says_when_an_entry_was_made(void **state) {
   place_free(&p);
 }
 
+static void a_mark_is_set_and_taken_back_by_whoever_finds_out(void **state) {
+  place p = place_new(state);
+  uint64_t a = commit(p.log, "x"), b = commit(p.log, "x");
+  runlog *guest = open_log(p.s);
+  for (int i = 0; i < 2; i++) /* asked for twice it is done once */
+    assert_int_equal(runlog_mark(guest, b, true, "does not load", NULL), 0);
+  assert_int_equal(runlog_refresh(p.log, NULL), 0);
+  assert_int_equal(runlog_newest(runlog_view(p.log), "x")->n, a);
+  assert_string_equal(find(p.log, b)->bad_reason, "does not load");
+  uint64_t next = runlog_view(p.log)->next;
+  for (int i = 0; i < 2; i++) assert_int_equal(runlog_mark(p.log, b, false, NULL, NULL), 0);
+  assert_int_equal(runlog_view(p.log)->next, next + 1);
+  assert_int_equal(runlog_newest(runlog_view(p.log), "x")->n, b);
+  assert_int_equal(runlog_mark(p.log, 777, true, NULL, NULL), ERR_INVAL);
+  assert_int_equal(runlog_drop(p.log, a, NULL, NULL, NULL, NULL, NULL), 0);
+  assert_int_equal(runlog_mark(p.log, a, true, NULL, NULL), ERR_INVAL);
+  runlog_close(guest);
+  place_free(&p);
+}
+
+static void a_guest_sweeps_only_what_nobody_may_go_on_with(void **state) {
+  place p = place_new(state);
+  uint64_t mine = 0, later = 0;
+  runlog *guest = open_log(p.s);
+  err e = {0};
+  assert_int_equal(runlog_attempt_begin(p.log, "x", &mine, NULL), 0);
+  assert_int_equal(runlog_refresh(guest, NULL), 0);
+  assert_int_equal(runlog_sweep(guest, mine, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "\"x\""));
+  runlog *newer = world_begin(p.s, "", "two");
+  assert_int_equal(runlog_attempt_begin(newer, "y", &later, NULL), 0);
+  assert_int_equal(runlog_sweep(guest, later, NULL), ERR_INVAL); /* it has not read of it */
+  assert_int_equal(runlog_sweep(guest, mine, NULL), ERR_HELD);
+  assert_int_equal(runlog_refresh(guest, NULL), 0);
+  assert_int_equal(runlog_sweep(guest, mine, NULL), 0);
+  assert_int_equal(runlog_sweep(guest, later, NULL), ERR_HELD);
+  assert_int_equal(runlog_adopt(newer, mine, NULL), ERR_CONFLICT);
+  assert_int_equal(runlog_sweep(guest, 777, NULL), ERR_INVAL);
+  runlog_close(newer);
+  runlog_close(guest);
+  place_free(&p);
+}
+
+/* An adoption that was planned before a sweep took its number is planned anew. */
+static void sweep_first(void *ctx) {
+  struct rival *r = ctx;
+  if (r->done) return;
+  r->done = true;
+  runlog *log = open_log(r->s);
+  assert_int_equal(runlog_sweep(log, r->victim, NULL), 0);
+  runlog_close(log);
+}
+
+static void what_was_swept_in_between_is_not_adopted(void **state) {
+  place p = place_new(state);
+  store_lossy *link = store_lossy_new(p.s, 1, true);
+  uint64_t n = 0;
+  assert_int_equal(runlog_attempt_begin(p.log, "x", &n, NULL), 0);
+  runlog *newer = world_begin(&link->base, "", "two");
+  struct rival rival = {.s = p.s, .victim = n};
+  link->between = sweep_first;
+  link->ctx = &rival;
+  assert_int_equal(runlog_adopt(newer, n, NULL), ERR_CONFLICT);
+  assert_true(rival.done);
+  assert_int_equal(runlog_find_attempt(runlog_view(newer), n)->owner, 1);
+  runlog_close(newer);
+  store_lossy_free(link);
+  place_free(&p);
+}
+
+static void a_run_that_was_removed_fences_its_writer_and_says_so(void **state) {
+  place p = place_new(state);
+  uint64_t a = commit(p.log, "x"), open = 0, n = 0;
+  err e = {0};
+  assert_int_equal(runlog_attempt_begin(p.log, "y", &open, NULL), 0);
+  runlog *guest = open_log(p.s);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(runlog_end(guest, "removed by hand", NULL, NULL, NULL), 0);
+  assert_int_equal(find(guest, a)->life, RUNLOG_DELETED);
+  assert_int_equal(runlog_find_attempt(runlog_view(guest), open)->fate, RUNLOG_SWEPT);
+  assert_int_equal(runlog_attempt_begin(p.log, "z", &n, &e), ERR_FENCED);
+  assert_non_null(strstr(e.text, "removed by hand"));
+  assert_non_null(strstr(e.text, "term 1"));
+  assert_int_equal(runlog_refresh(p.log, NULL), ERR_FENCED);
+  assert_int_equal(runlog_sweep(p.log, open, NULL), ERR_FENCED);
+  assert_int_equal(runlog_end(p.log, NULL, NULL, NULL, NULL), ERR_FENCED);
+  manifest m;
+  make_small(&m, "y", 1);
+  assert_int_equal(runlog_commit_attempt(p.log, open, &m, NULL, NULL, NULL), ERR_FENCED);
+  manifest_free(&m);
+  runlog_close(guest);
+  place_free(&p);
+}
+
+static void a_place_whose_run_was_removed_is_free_for_another_with_new_names(void **state) {
+  place p = place_new(state);
+  uint64_t a = commit(p.log, "x");
+  runlog *other = open_log(p.s);
+  runlog_writer who = {.launch = "two", .host = "h"};
+  assert_int_equal(runlog_check_run(other, "next", false, NULL), ERR_OTHER_RUN);
+  assert_int_equal(runlog_end(p.log, NULL, NULL, NULL, NULL), 0);
+  assert_int_equal(runlog_begin(other, "next", &who, false, NULL), 0);
+  const runlog_state *st = runlog_view(other);
+  assert_string_equal(st->run_id, "next");
+  assert_false(st->ended);
+  uint64_t b = commit(other, "x");
+  assert_true(b > a);
+  assert_string_not_equal(find(other, b)->dir, "x");
+  assert_int_equal(runlog_newest(st, NULL)->n, b);
+  err e = {0};
+  assert_int_equal(runlog_refresh(p.log, &e), ERR_FENCED);
+  assert_non_null(strstr(e.text, "launch two"));
+  runlog *reader = open_log(p.s);
+  assert_string_equal(runlog_view(reader)->run_id, "next");
+  runlog_close(reader);
+  runlog_close(other);
+  place_free(&p);
+}
+
+static bool never(void *ctx, const runlog_state *state, const runlog_commit *c) {
+  (void)state;
+  assert_null(c);
+  return !++*(int *)ctx;
+}
+
+static void an_end_asks_first_and_needs_a_run(void **state) {
+  place p = place_new(state);
+  uint64_t a = commit(p.log, "x");
+  int asked = 0;
+  err e = {0};
+  runlog *guest = open_log(p.s), *nowhere = NULL;
+  assert_int_equal(runlog_end(guest, NULL, never, &asked, &e), ERR_CONFLICT);
+  assert_int_equal(asked, 1);
+  assert_int_equal(find(guest, a)->life, RUNLOG_LIVE);
+  assert_int_equal(runlog_open(p.s, "elsewhere", &nowhere, NULL), 0);
+  assert_int_equal(runlog_end(nowhere, NULL, NULL, NULL, NULL), ERR_NOENT);
+  assert_false(store_holds(p.s, "elsewhere/.ckpt/log/00000000000000000000.json"));
+  runlog_close(nowhere);
+  runlog_close(guest);
+  place_free(&p);
+}
+
+static void the_other_ranks_follow_the_term_of_their_own_launch(void **state) {
+  place p = place_new(state);
+  runlog *rank = open_log(p.s), *first = open_log(p.s);
+  runlog_writer who = {.launch = "ranks", .host = "h", .world = 4};
+  uint64_t n = 0;
+  assert_int_equal(runlog_follow(rank, "ranks", 4, NULL), ERR_NOENT);
+  assert_int_equal(runlog_follow(rank, "", 4, NULL), ERR_INVAL);
+  assert_int_equal(runlog_begin(first, "world", &who, true, NULL), 0);
+  err e = {0};
+  assert_int_equal(runlog_follow(rank, "ranks", 8, &e), ERR_CONFLICT);
+  assert_non_null(strstr(e.text, "4 ranks"));
+  assert_int_equal(runlog_follow(rank, "other", 4, NULL), ERR_NOENT);
+  for (int i = 0; i < 2; i++) assert_int_equal(runlog_follow(rank, "ranks", 4, NULL), 0);
+  assert_int_equal(runlog_attempt_begin(first, "x", &n, NULL), 0);
+  assert_int_equal(runlog_refresh(rank, NULL), 0);
+  assert_int_equal(runlog_find_attempt(runlog_view(rank), n)->world, 4);
+  manifest m;
+  make_small(&m, "x", 3);
+  assert_int_equal(runlog_commit_attempt(rank, n, &m, NULL, NULL, NULL), 0);
+  assert_int_equal(runlog_commit_attempt(first, n, &m, NULL, NULL, NULL), 0); /* the same one */
+  manifest_free(&m);
+  runlog *newer = world_begin(p.s, "", "ranks");
+  assert_int_equal(runlog_refresh(rank, NULL), ERR_FENCED);
+  assert_int_equal(runlog_follow(rank, "ranks", 4, NULL), ERR_FENCED);
+  runlog_close(newer);
+  runlog_close(first);
+  runlog_close(rank);
+  place_free(&p);
+}
+
+static void what_was_saved_beside_it_is_in_the_commit(void **state) {
+  place p = place_new(state);
+  manifest m;
+  uint64_t n = 0, made = 0;
+  make_small(&m, "x", 3);
+  runlog_note note = {.with = {.term = 1, .files = 2, .bytes = 99, .root = m.root}};
+  assert_int_equal(runlog_attempt_begin(p.log, "x", &n, NULL), 0);
+  assert_int_equal(runlog_commit_attempt(p.log, n, &m, &note, &made, NULL), 0);
+  runlog *reader = open_log(p.s);
+  const runlog_with *with = &find(reader, made)->with;
+  assert_int_equal(with->term, 1);
+  assert_int_equal(with->files, 2);
+  assert_int_equal(with->bytes, 99);
+  assert_true(digest_equal(&with->root, &m.root));
+  manifest_free(&m);
+  runlog_close(reader);
+  place_free(&p);
+}
+
 static char on_file[] = "file";
 #define BOTH(f)                                                                                    \
   {#f " (mem)", f, NULL, NULL, NULL}, {                                                            \
@@ -310,6 +501,14 @@ int main(void) {
       BOTH(what_a_rival_did_is_asked_about_before_the_entry_is_made),
       BOTH(a_drop_whose_answer_was_lost_stands_once),
       BOTH(the_store_says_when_an_entry_was_made),
+      BOTH(a_mark_is_set_and_taken_back_by_whoever_finds_out),
+      BOTH(a_guest_sweeps_only_what_nobody_may_go_on_with),
+      BOTH(what_was_swept_in_between_is_not_adopted),
+      BOTH(a_run_that_was_removed_fences_its_writer_and_says_so),
+      BOTH(a_place_whose_run_was_removed_is_free_for_another_with_new_names),
+      BOTH(an_end_asks_first_and_needs_a_run),
+      BOTH(the_other_ranks_follow_the_term_of_their_own_launch),
+      BOTH(what_was_saved_beside_it_is_in_the_commit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

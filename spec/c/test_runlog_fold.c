@@ -26,6 +26,12 @@
 
 #define DROP(t, c) "\"type\":\"drop\",\"term\":" #t ",\"commit\":" #c
 #define GUEST_DROP(c) "\"type\":\"drop\",\"commit\":" #c
+#define BAD(t, c) "\"type\":\"bad\",\"term\":" #t ",\"commit\":" #c
+#define GUEST_BAD(c) "\"type\":\"bad\",\"commit\":" #c
+#define GUEST_GOOD(c) GUEST_BAD(c) ",\"good\":true"
+#define END(t) "\"type\":\"end\",\"term\":" #t
+#define GUEST_END "\"type\":\"end\""
+#define SNAPSHOT(t, n) "\"type\":\"snapshot\",\"term\":" #t ",\"through\":" #n
 #define DELETE(t, c) "\"type\":\"delete\",\"term\":" #t ",\"commit\":" #c
 
 static int apply_text(runlog_state *s, const char *text, const char **ignored, err *e) {
@@ -40,7 +46,7 @@ static int apply_text(runlog_state *s, const char *text, const char **ignored, e
 static int apply(runlog_state *s, const char *body, const char **ignored, err *e) {
   char text[2000];
   snprintf(text, sizeof text,
-           "{\"format\":0,\"reader\":0,\"n\":%llu,\"nonce\":\"x\",\"time_ns\":5,%s}",
+           "{\"format\":1,\"reader\":1,\"n\":%llu,\"nonce\":\"x\",\"time_ns\":5,%s}",
            (unsigned long long)s->next, body);
   return apply_text(s, text, ignored, e);
 }
@@ -129,7 +135,7 @@ static void an_entry_at_the_wrong_place_is_ignored(void **state) {
   const char *why = NULL;
   taken(&s, RUN);
   assert_int_equal(apply_text(&s,
-                              "{\"format\":0,\"reader\":0,\"n\":2,\"nonce\":\"x\",\"time_ns\":5,"
+                              "{\"format\":1,\"reader\":1,\"n\":2,\"nonce\":\"x\",\"time_ns\":5,"
                               "\"type\":\"run\",\"run\":\"r\"}",
                               &why, NULL),
                    0);
@@ -252,7 +258,7 @@ static void what_is_newer_or_no_entry_is_an_error(void **state) {
   refused(&s, ERR_FORMAT, "\"type\":\"run\",\"run\":\"\"");
   refused(&s, ERR_FORMAT, "\"type\":\"run\",\"run\":7");
   refused(&s, ERR_FORMAT, "\"run\":\"r\"");
-  refused(&s, ERR_VERSION, "\"type\":\"snapshot\",\"through\":3");
+  refused(&s, ERR_VERSION, "\"type\":\"merge\",\"through\":3");
   char longer[400], id[RUNLOG_ID_MAX + 1] = {0};
   memset(id, 'x', RUNLOG_ID_MAX);
   snprintf(longer, sizeof longer, "\"type\":\"run\",\"run\":\"%s\"", id);
@@ -271,7 +277,7 @@ static void what_is_newer_or_no_entry_is_an_error(void **state) {
   static const char *const texts[] = {"[]", "null", "{}", "7", "{\"format\":0,\"reader\":0}"};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     assert_int_equal(apply_text(&s, texts[i], NULL, NULL), ERR_FORMAT);
-  assert_int_equal(apply_text(&s, "{\"format\":1,\"reader\":1,\"all\":\"new\"}", NULL, NULL),
+  assert_int_equal(apply_text(&s, "{\"format\":2,\"reader\":2,\"all\":\"new\"}", NULL, NULL),
                    ERR_VERSION);
   assert_int_equal(s.next, 3);
   runlog_state_free(&s);
@@ -376,6 +382,161 @@ static void texts_that_are_no_texts_say_nothing(void **state) {
   runlog_state_free(&s);
 }
 
+/* Whoever wrote with a number that is still read is gone on with. */
+static void older_and_newer_formats_that_this_reader_may_read_are_folded(void **state) {
+  (void)state;
+  static const char *const heads[] = {"\"format\":0,\"reader\":0", "\"format\":7,\"reader\":1"};
+  for (size_t i = 0; i < 2; i++) {
+    runlog_state s = {0};
+    static const char *const bodies[] = {RUN, TERM(1), ATTEMPT(1, "a", "a"), COMMIT(1, 2)};
+    for (size_t k = 0; k < 4; k++) {
+      char text[1000];
+      const char *why = NULL;
+      snprintf(text, sizeof text, "{%s,\"n\":%zu,\"nonce\":\"x\",\"time_ns\":5,\"new\":[1],%s}",
+               heads[i], k, bodies[k]);
+      assert_int_equal(apply_text(&s, text, &why, NULL), 0);
+      assert_null(why);
+    }
+    assert_int_equal(s.term.writer.world, 1);
+    assert_int_equal(s.attempts[0].world, 1);
+    runlog_state_free(&s);
+  }
+}
+
+static void a_world_is_a_number_of_ranks(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  refused(&s, ERR_FORMAT, TERM(1) ",\"world\":0");
+  refused(&s, ERR_FORMAT, TERM(1) ",\"world\":\"8\"");
+  refused(&s, ERR_FORMAT, TERM(1) ",\"world\":9999999");
+  taken(&s, TERM(1) ",\"world\":8");
+  assert_int_equal(s.term.writer.world, 8);
+  refused(&s, ERR_FORMAT, ATTEMPT(1, "a", "a") ",\"world\":-1");
+  taken(&s, ATTEMPT(1, "a", "a") ",\"world\":8");
+  assert_int_equal(s.attempts[0].world, 8);
+  runlog_state_free(&s);
+}
+
+static void what_was_saved_beside_a_checkpoint_is_part_of_its_commit(void **state) {
+  (void)state;
+  runlog_state s = {0};
+#define WITH "\"with\":{\"term\":1,\"files\":4,\"bytes\":7,\"root\":"
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  refused(&s, ERR_FORMAT, COMMIT(1, 2) ",\"with\":[]");
+  refused(&s, ERR_FORMAT, COMMIT(1, 2) "," WITH "\"0\"}");
+  refused(&s, ERR_FORMAT, COMMIT(1, 2) ",\"with\":{\"term\":1,\"files\":4}");
+  taken(&s, COMMIT(1, 2) "," WITH "\"ffeeddccbbaa99887766554433221100\"}");
+  assert_int_equal(s.commits[0].with.term, 1);
+  assert_int_equal(s.commits[0].with.files, 4);
+  assert_int_equal(s.commits[0].with.bytes, 7);
+  assert_int_equal(s.commits[0].with.root.bytes[0], 0xff);
+  runlog_state_free(&s);
+}
+
+static void a_bad_commit_is_not_the_newest_until_that_is_taken_back(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  taken(&s, ATTEMPT(1, "b", "b"));
+  taken(&s, COMMIT(1, 2)); /* 4 */
+  taken(&s, COMMIT(1, 3)); /* 5 */
+  ignored(&s, GUEST_BAD(3));
+  ignored(&s, GUEST_GOOD(5));
+  taken(&s, GUEST_BAD(5) ",\"reason\":\"did not load\"");
+  assert_true(s.commits[1].bad);
+  assert_string_equal(s.commits[1].bad_reason, "did not load");
+  ignored(&s, BAD(1, 5));
+  assert_int_equal(runlog_newest(&s, NULL)->n, 4);
+  assert_null(runlog_newest(&s, "b"));
+  assert_int_equal(runlog_newest_ever(&s, "b")->n, 5);
+  assert_int_equal(s.commits[1].life, RUNLOG_LIVE);
+  taken(&s, GUEST_GOOD(5));
+  assert_null(s.commits[1].bad_reason);
+  assert_int_equal(runlog_newest(&s, NULL)->n, 5);
+  taken(&s, TERM(11));
+  ignored(&s, BAD(1, 5)); /* of a fenced writer */
+  taken(&s, BAD(11, 5));
+  taken(&s, DROP(11, 4));
+  ignored(&s, BAD(11, 4)); /* chosen by nobody any more */
+  refused(&s, ERR_FORMAT, GUEST_BAD(5) ",\"good\":1");
+  runlog_state_free(&s);
+}
+
+static void after_an_end_nothing_of_the_run_is_left_but_its_names(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  taken(&s, TERM(1));
+  taken(&s, ATTEMPT(1, "a", "a"));
+  taken(&s, COMMIT(1, 2)); /* 3 */
+  taken(&s, ATTEMPT(1, "b", "b"));
+  taken(&s, GUEST_END ",\"reason\":\"gone\""); /* 5 */
+  assert_true(s.ended);
+  assert_int_equal(s.end, 5);
+  assert_string_equal(s.end_reason, "gone");
+  assert_int_equal(s.commits[0].life, RUNLOG_DELETED);
+  assert_int_equal(s.attempts[1].fate, RUNLOG_SWEPT);
+  assert_null(runlog_newest(&s, NULL));
+  ignored(&s, ATTEMPT(1, "c", "c"));
+  ignored(&s, COMMIT(1, 4));
+  ignored(&s, DROP(1, 3));
+  ignored(&s, GUEST_DROP(3));
+  ignored(&s, GUEST_BAD(3));
+  ignored(&s, GUEST_SWEEP(4));
+  ignored(&s, SNAPSHOT(1, 11));
+  ignored(&s, END(1));
+  ignored(&s, GUEST_END);
+  ignored(&s, TERM(15)); /* whose? */
+  taken(&s, TERM(16) ",\"run\":\"other\"");
+  assert_false(s.ended);
+  assert_null(s.end_reason);
+  assert_string_equal(s.run_id, "other");
+  assert_int_equal(s.term.n, 16);
+  ignored(&s, ATTEMPT(1, "c", "c"));
+  ignored(&s, ATTEMPT(16, "a", "a")); /* its name never comes back */
+  ignored(&s, ATTEMPT(16, "b", "b"));
+  taken(&s, ATTEMPT(16, "a", "a.~20"));
+  taken(&s, COMMIT(16, 20));
+  ignored(&s, TERM(22) ",\"run\":\"third\""); /* nothing has ended */
+  taken(&s, TERM(23) ",\"run\":\"other\"");
+  ignored(&s, END(16));
+  taken(&s, END(23));
+  runlog_state_free(&s);
+}
+
+static void the_end_of_no_run_is_nothing(void **state) {
+  (void)state;
+  runlog_state s = {.term.n = RUNLOG_NONE};
+  ignored(&s, GUEST_END);
+  ignored(&s, GUEST_END);
+  assert_false(s.ended);
+  runlog_state_free(&s);
+}
+
+/* What it says of the state is for those who have not read what is before it. */
+static void a_snapshot_changes_nothing_for_who_has_read_all_before_it(void **state) {
+  (void)state;
+  runlog_state s = {0};
+  taken(&s, RUN);
+  assert_int_equal(s.snapshot, RUNLOG_NONE);
+  ignored(&s, SNAPSHOT(1, 0));
+  taken(&s, TERM(2));
+  ignored(&s, SNAPSHOT(2, 1));
+  ignored(&s, SNAPSHOT(2, 4));
+  ignored(&s, "\"type\":\"snapshot\",\"through\":4");
+  refused(&s, ERR_FORMAT, "\"type\":\"snapshot\",\"term\":2");
+  taken(&s, SNAPSHOT(2, 5) ",\"state\":{\"run\":\"another\"}");
+  assert_int_equal(s.snapshot, 6);
+  assert_string_equal(s.run_id, "r");
+  taken(&s, ATTEMPT(2, "a", "a"));
+  runlog_state_free(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_whole_life_is_folded),
@@ -393,6 +554,13 @@ int main(void) {
       cmocka_unit_test(a_drop_and_a_delete_are_taken_in_this_order_once),
       cmocka_unit_test(an_entry_about_a_commit_without_its_number_is_broken),
       cmocka_unit_test(texts_that_are_no_texts_say_nothing),
+      cmocka_unit_test(older_and_newer_formats_that_this_reader_may_read_are_folded),
+      cmocka_unit_test(a_world_is_a_number_of_ranks),
+      cmocka_unit_test(what_was_saved_beside_a_checkpoint_is_part_of_its_commit),
+      cmocka_unit_test(a_bad_commit_is_not_the_newest_until_that_is_taken_back),
+      cmocka_unit_test(after_an_end_nothing_of_the_run_is_left_but_its_names),
+      cmocka_unit_test(the_end_of_no_run_is_nothing),
+      cmocka_unit_test(a_snapshot_changes_nothing_for_who_has_read_all_before_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/runlog.h"
+#include "core/runlog_impl.h"
 #include "log_check.h"
+#include "log_read.h"
 #include "manifest_make.h"
 #include "store_lossy.h"
 #include "tmpdir.h"
@@ -150,7 +151,7 @@ struct world {
   actor actors[2];
   uint64_t told[TOLD_MAX]; /* commits that a caller was told to stand */
   size_t told_count;
-  long acts, fences, failures, removals;
+  long acts, fences, failures, removals, marks, ends, snapshots, follows, sweeps;
 };
 
 static const char *const units[] = {"a", "last.ckpt", "x.~6", "x", "foreign"};
@@ -250,10 +251,75 @@ static void act_remove(actor *a) {
   if (guest) runlog_close(log);
 }
 
+/* What a guest may, and a writer too: marks, sweeps, and rarely the end of it all. */
+static void act_beside(actor *a) {
+  world *w = a->world;
+  err e = {0};
+  runlog *log = a->log;
+  bool guest = roll(w, 2);
+  int rc = 0;
+  if (guest && runlog_open(&a->link->base, "", &log, &e) < 0) return;
+  const runlog_state *st = runlog_view(log);
+  switch (roll(w, 8)) {
+  case 0:
+    rc = runlog_end(log, "over", NULL, NULL, &e);
+    if (rc == 0 && !runlog_view(log)->ended) give_up(w, "what was ended goes on");
+    w->ends += rc == 0;
+    break;
+  case 1:
+  case 2:
+  case 3:
+    if (!st->attempt_count) break;
+    rc = runlog_sweep(log, st->attempts[roll(w, st->attempt_count)].n, &e);
+    w->sweeps += rc == 0 && guest;
+    break;
+  default:
+    if (!st->commit_count) break;
+    const runlog_commit *c = &st->commits[roll(w, st->commit_count)];
+    uint64_t n = c->n;
+    bool bad = !c->bad;
+    rc = runlog_mark(log, n, bad, "r", &e);
+    if (rc == 0 && runlog_find_commit(runlog_view(log), n)->bad != bad)
+      give_up(w, "what was marked is not");
+    w->marks += rc == 0;
+    if (rc == ERR_INVAL) rc = 0; /* it is dropped by now */
+  }
+  if (!guest)
+    judge(a, rc, &e);
+  else if (rc == ERR_FENCED)
+    give_up(w, "a guest was fenced");
+  if (guest) runlog_close(log);
+}
+
+static void act_snapshot(actor *a) {
+  err e = {0};
+  int rc = runlog_snapshot_now(a->log, &e);
+  a->world->snapshots += rc == 0;
+  judge(a, rc, &e);
+}
+
+/* A term of its own, or that of the other one, as a rank of its launch. */
+static void act_begin(actor *a) {
+  world *w = a->world;
+  err e = {0};
+  bool first = a == &w->actors[0];
+  if (roll(w, 4) == 0) {
+    int rc = runlog_follow(a->log, first ? "b" : "a", 2, &e);
+    a->began = rc == 0;
+    w->follows += rc == 0;
+    judge(a, rc == ERR_NOENT ? 0 : rc, &e);
+    return;
+  }
+  runlog_writer who = {.host = "h", .world = 2};
+  who.launch[0] = first ? 'a' : 'b';
+  int rc = runlog_begin(a->log, "run", &who, false, &e);
+  a->began = rc == 0;
+  judge(a, rc, &e);
+}
+
 static void act(actor *a) {
   world *w = a->world;
   err e = {0};
-  runlog_writer who = {.host = "h"};
   a->busy = true;
   if (a->log && roll(w, 20) == 0) { /* it dies; its requests may live on */
     runlog_close(a->log);
@@ -263,11 +329,13 @@ static void act(actor *a) {
   if (!a->log && runlog_open(&a->link->base, "", &a->log, &e) < 0) {
     a->log = NULL;
   } else if (!a->began) {
-    int rc = runlog_begin(a->log, "run", &who, false, &e);
-    a->began = rc == 0;
-    judge(a, rc, &e);
+    act_begin(a);
   } else if (roll(w, 3) == 0) {
     act_attempt(a);
+  } else if (roll(w, 10) == 0) {
+    act_snapshot(a);
+  } else if (roll(w, 8) == 0) {
+    act_beside(a);
   } else if (roll(w, 4) == 0) {
     act_remove(a);
   } else {
@@ -314,6 +382,9 @@ static void world_check(world *w) {
   if (runlog_open(w->s, "", &reader, &e) < 0) give_up(w, e.text);
   const runlog_state *st = runlog_view(reader);
   if (st->next != entries) give_up(w, "a reader sees another end");
+  runlog_state all = log_read(w->s, "");
+  log_must_equal(st, &all);
+  runlog_state_free(&all);
   for (size_t i = 0; i < w->told_count; i++) {
     bool found = false;
     for (size_t k = 0; k < st->commit_count; k++) found |= st->commits[k].n == w->told[i];
@@ -330,11 +401,24 @@ static void world_end(world *w) {
   store_close(w->s);
 }
 
+static void add_up(world *sum, const world *w) {
+  sum->acts += w->acts;
+  sum->fences += w->fences;
+  sum->failures += w->failures;
+  sum->removals += w->removals;
+  sum->marks += w->marks;
+  sum->ends += w->ends;
+  sum->snapshots += w->snapshots;
+  sum->follows += w->follows;
+  sum->sweeps += w->sweeps;
+}
+
 static uint64_t only_seed;
 
 static void lost_and_late_requests_break_no_rule(void **state) {
   (void)state;
-  long acts = 0, fences = 0, failures = 0, commits = 0, removals = 0;
+  world sum = {0};
+  long commits = 0;
   uint64_t first = only_seed ? only_seed : 1, last = only_seed ? only_seed : SCHEDULES;
   for (uint64_t seed = first; seed <= last; seed++) {
     world w;
@@ -342,20 +426,21 @@ static void lost_and_late_requests_break_no_rule(void **state) {
     for (int i = 0; i < STEPS; i++) act(&w.actors[roll(&w, 2)]);
     world_check(&w);
     world_end(&w);
-    acts += w.acts;
-    fences += w.fences;
-    failures += w.failures;
-    removals += w.removals;
+    add_up(&sum, &w);
     commits += (long)w.told_count;
   }
-  print_message("%ld operations, %ld commits, %ld fenced, %ld failed\n", acts, commits, fences,
-                failures);
+  print_message("%ld operations, %ld commits, %ld fenced, %ld failed, %ld removals, %ld marks, %ld "
+                "ends, %ld snapshots, %ld ranks, %ld sweeps by guests\n",
+                sum.acts, commits, sum.fences, sum.failures, sum.removals, sum.marks, sum.ends,
+                sum.snapshots, sum.follows, sum.sweeps);
   if (only_seed) return;
   /* Schedules in which nothing happens prove nothing. */
   assert_true(commits > SCHEDULES);
-  assert_true(removals > SCHEDULES / 2);
-  assert_true(fences > SCHEDULES);
-  assert_true(failures > SCHEDULES);
+  assert_true(sum.removals > SCHEDULES / 4);
+  assert_true(sum.fences > SCHEDULES);
+  assert_true(sum.failures > SCHEDULES);
+  assert_true(sum.marks > 100 && sum.ends > 100 && sum.snapshots > 100);
+  assert_true(sum.follows > 100 && sum.sweeps > 20);
 }
 
 int main(int argc, char **argv) {

@@ -93,16 +93,48 @@ static void a_sealed_save_is_committed_as_it_stands(void **state) {
   }
 }
 
-static void an_unsealed_save_is_swept_and_its_files_removed(void **state) {
+/* A part record, and a companion, as an attempt has them. */
+static void put_beside(store *s, runlog *log, uint64_t n) {
+  char key[STORE_KEY_MAX], name[STORE_KEY_MAX + 20];
+  assert_int_equal(runlog_key_parts(log, n, 1, key, NULL), 0);
+  snprintf(name, sizeof name, "%s/0", key);
+  assert_int_equal(store_put_text(s, name, "part", STORE_IF_ABSENT), 0);
+  assert_int_equal(runlog_key_with(log, n, 1, key, NULL), 0);
+  snprintf(name, sizeof name, "%s/latest", key);
+  assert_int_equal(store_put_text(s, name, "with", STORE_IF_ABSENT), 0);
+}
+
+static void one_whose_store_cannot_resume_is_swept_at_once(void **state) {
+  (void)state;
+  world *w = world_new("mem", world_io());
+  store_lossy *lossy = store_lossy_new(w->place.s, 1, false);
+  store *s = &lossy->base;
+  runlog *old = world_begin(s, "", "one");
+  uint64_t n = announce(s, old, "a");
+  runlog *log = world_begin(s, "", "two");
+  settle(s, log);
+  assert_int_equal(fate_of(log, n), RUNLOG_SWEPT);
+  must_be_clean(s);
+  runlog_close(old);
+  runlog_close(log);
+  store_lossy_free(lossy);
+  world_free(w);
+}
+
+/* Until then somebody may go on with it. */
+static void an_unsealed_save_is_swept_after_a_commit_and_its_files_removed(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
     world *w = world_new(world_schemes[i], world_io());
     store *s = w->env.store;
     runlog *old = world_begin(s, "", "one");
     uint64_t n = announce(s, old, "a");
+    put_beside(s, old, n);
     runlog *log = world_begin(s, "", "two");
-    assert_non_null(store_litter(s, ""));
     settle(s, log);
+    assert_int_equal(fate_of(log, n), RUNLOG_OPEN);
+    assert_non_null(store_litter(s, ""));
+    settle_older(s, log, NULL);
     assert_int_equal(fate_of(log, n), RUNLOG_SWEPT);
     assert_int_equal(runlog_view(log)->commit_count, 0);
     must_be_clean(s);
@@ -234,6 +266,7 @@ static void what_was_swept_before_but_is_still_there_is_removed(void **state) {
     seal(s, old, sealed, "b", &m);
     manifest_free(&m);
     seal(s, old, kept, "c", &m);
+    put_beside(s, old, begun);
     assert_int_equal(runlog_sweep(old, begun, NULL), 0);
     assert_int_equal(runlog_sweep(old, sealed, NULL), 0);
     assert_int_equal(runlog_commit_attempt(old, kept, &m, NULL, NULL, NULL), 0);
@@ -259,6 +292,7 @@ static void somebody_elses_directory_under_the_name_of_a_swept_save_stays(void *
   assert_int_equal(store_put_text(s, "a/theirs", "x", STORE_IF_ABSENT), 0);
   runlog *log = world_begin(s, "", "two");
   settle(s, log);
+  settle_older(s, log, NULL);
   settle(s, log);
   store_must_list(s, "a", false, "a/theirs");
   store_must_list(s, ".ckpt/staging", false, "");
@@ -365,6 +399,7 @@ static void only_the_group_of_the_log_is_touched(void **state) {
     announce(s, b, "x");
     runlog *log = world_begin(s, "exp/a", "two");
     settle(s, log);
+    settle_older(s, log, NULL);
     assert_null(store_litter(s, "exp/a"));
     assert_non_null(store_litter(s, "exp/b"));
     runlog_close(a);
@@ -410,6 +445,11 @@ static bool crash_at(const char *scheme, long nth, bool done, long again) {
   if (j->status == 0) assert_non_null(c);
   if (c) must_restore(w, "", c, "last.ckpt");
   must_restore(w, "", &st->commits[0], "checkpoint-1");
+  store *before = w->env.store;
+  w->env.store = s;
+  save_unit(w, log, "last.ckpt", MATCH_FILE, 2);
+  w->env.store = before;
+  must_restore(w, "", runlog_newest(st, "last.ckpt"), "last.ckpt");
   must_be_clean(s);
   runlog_close(log);
   store_close(s);
@@ -439,7 +479,8 @@ static void settling_may_be_stopped_anywhere_and_the_next_term_goes_on(void **st
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_sealed_save_is_committed_as_it_stands),
-      cmocka_unit_test(an_unsealed_save_is_swept_and_its_files_removed),
+      cmocka_unit_test(an_unsealed_save_is_swept_after_a_commit_and_its_files_removed),
+      cmocka_unit_test(one_whose_store_cannot_resume_is_swept_at_once),
       cmocka_unit_test(a_manifest_by_which_nobody_could_restore_seals_nothing),
       cmocka_unit_test(a_manifest_of_a_newer_format_is_left_for_those_who_can_read_it),
       cmocka_unit_test(an_older_save_is_never_committed_after_a_newer_one),

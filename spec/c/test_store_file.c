@@ -333,6 +333,31 @@ static void a_file_system_without_links_is_refused_with_advice(void **state) {
   store_close(s);
 }
 
+/* As most FUSE file systems: links are refused, and so are the flags of renameat2. */
+static int plain_rename(const io *io, const char *from, const char *to, unsigned flags) {
+  return flags ? -EINVAL : io_system()->rename(io, from, to, 0);
+}
+
+static void a_single_writer_needs_no_links(void **state) {
+  store_place *p = *state;
+  io io = *io_system();
+  store *s;
+  err e = {0};
+  io.link = no_link;
+  io.rename = plain_rename;
+  assert_int_equal(store_open(&p->where, &io, NULL, &s, NULL), 0);
+  s->single_writer = true;
+  assert_int_equal(store_put_text(s, "d/k", "x", STORE_IF_ABSENT), 0);
+  assert_int_equal(s->ops->put(s, "d/k", "y", 1, STORE_IF_ABSENT, &e), ERR_EXISTS);
+  assert_int_equal(store_stream(s, "d/l", "z", 1, 1, false), 0);
+  assert_int_equal(stage(s, ".ckpt/staging/1/a"), 0);
+  assert_int_equal(stage(s, ".ckpt/staging/1/a"), ERR_EXISTS);
+  assert_int_equal(s->ops->publish(s, ".ckpt/staging/1", "ckpt-1", NULL), 0);
+  store_must_hold(s, "d/k", "x");
+  store_must_list(s, "", false, "ckpt-1/a d/k d/l");
+  store_close(s);
+}
+
 static int closed_doors(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
   const char *closed = io->ctx, *base = strrchr(path, '/');
   bool same = strcmp(path, closed) == 0 || (base && strcmp(base + 1, closed) == 0);
@@ -467,8 +492,9 @@ a_publish_flushes_the_tree_from_below_then_renames_then_flushes_both_parents(voi
   logged l;
   log_start(&l, state);
   assert_int_equal(stage(l.s, "st/1/sub/k"), 0);
-  int data = next(&l, state, 0, "write", "/st/1/sub/k");
-  next(&l, state, data, "fsync", "/st/1/sub/k");
+  int data = next(&l, state, 0, "write", "/.ckpt/tmp/st/1/sub/");
+  int flush = next(&l, state, data, "fsync", "/.ckpt/tmp/st/1/sub/");
+  next(&l, state, flush, "link", "/.ckpt/tmp/st/1/sub/");
   io_fault_set(l.f, (io_fault_plan){0});
   assert_int_equal(stage(l.s, "st/1/sub/l"), 0);
   assert_int_equal(io_fault_count(l.f, CALL_FSYNC), 1); /* its data, no directory */
@@ -479,6 +505,71 @@ a_publish_flushes_the_tree_from_below_then_renames_then_flushes_both_parents(voi
   int shown = next(&l, state, top, "rename", "/st/1");
   next(&l, state, shown, "fsync", "/exp");
   next(&l, state, shown, "fsync", "/st");
+  log_end(&l);
+}
+
+/* ---- going on ---- */
+
+static int stage_again(store *s, const char *key, const char *text, size_t chunk) {
+  store_writer *w;
+  size_t len = strlen(text);
+  int rc = s->ops->write_open(s, key, len, STORE_STAGED | STORE_RESUME, NULL, &w, NULL);
+  if (rc < 0) return rc;
+  for (size_t at = 0; rc == 0 && at < len; at += chunk)
+    rc = s->ops->write(w, text + at, len - at < chunk ? len - at : chunk, NULL);
+  if (rc == 0) return s->ops->write_close(w, NULL);
+  s->ops->write_abort(w);
+  return rc;
+}
+
+static void what_stands_already_is_compared_and_not_written(void **state) {
+  logged l;
+  log_start(&l, state);
+  assert_int_equal(store_stream(l.s, "st/k", "0123456789", 10, 10, true), 0);
+  for (size_t chunk = 1; chunk < 12; chunk += 3) {
+    io_fault_set(l.f, (io_fault_plan){0});
+    assert_int_equal(stage_again(l.s, "st/k", "0123456789", chunk), 0);
+    assert_int_equal(io_fault_count(l.f, CALL_WRITE), 0);
+    assert_int_equal(stage_again(l.s, "st/k", "012345678x", chunk), ERR_EXISTS);
+    assert_int_equal(stage_again(l.s, "st/k", "x123456789", chunk), ERR_EXISTS);
+    assert_int_equal(stage_again(l.s, "st/k", "012345678", chunk), ERR_EXISTS);
+    assert_int_equal(stage_again(l.s, "st/k", "0123456789x", chunk), ERR_EXISTS);
+    store_must_hold(l.s, "st/k", "0123456789");
+  }
+  assert_int_equal(stage_again(l.s, "st/new", "abc", 2), 0);
+  store_must_hold(l.s, "st/new", "abc");
+  log_end(&l);
+}
+
+/* Where a writer was killed, its half of a file has no name yet. */
+static void what_was_cut_is_written_anew_and_goes_with_its_prefix(void **state) {
+  store *s = ((store_place *)*state)->s;
+  for (int how = 0; how < 2; how++) {
+    store_writer *cut;
+    assert_int_equal(s->ops->write_open(s, "st/sub/k", 9, STORE_STAGED, NULL, &cut, NULL), 0);
+    assert_int_equal(s->ops->write(cut, "012", 3, NULL), 0);
+    store_must_list(s, "", false, how ? "shown/sub/k" : "");
+    assert_int_equal(count_entries(at(state, ".ckpt/tmp/st/sub")), 1);
+    assert_int_equal(stage_again(s, "st/sub/k", "012345678", 4), 0);
+    if (how == 0) assert_int_equal(s->ops->publish(s, "st", "shown", NULL), 0);
+    if (how == 1) assert_int_equal(s->ops->remove_prefix(s, "st", NULL), 0);
+    assert_false(path_exists(at(state, ".ckpt/tmp/st")));
+    store_must_hold(s, "shown/sub/k", "012345678");
+    s->ops->write_abort(cut); /* one that was only paused finds nothing of its own */
+  }
+}
+
+/* The kernel may have dropped the pages, and says nothing the next time. */
+static void a_file_whose_flush_failed_is_written_anew(void **state) {
+  logged l;
+  log_start(&l, state);
+  assert_int_equal(stage(l.s, "st/other"), 0); /* its directories are there */
+  io_fault_set(l.f, (io_fault_plan){.kind = CALL_FSYNC, .nth = 1, .errnum = EIO});
+  assert_int_equal(store_stream(l.s, "st/k", "data", 4, 4, true), ERR_IO);
+  assert_false(store_holds(l.s, "st/k"));
+  io_fault_set(l.f, (io_fault_plan){0});
+  assert_int_equal(stage_again(l.s, "st/k", "data", 4), 0);
+  assert_int_equal(io_fault_count(l.f, CALL_WRITE), 1);
   log_end(&l);
 }
 
@@ -679,6 +770,9 @@ static void a_put_beside_a_removal_of_its_prefix_succeeds_or_may_be_tried_again(
 int main(void) {
   const struct CMUnitTest promises[] = {
       PROMISE(a_staged_prefix_appears_at_once),
+      PROMISE(what_stands_already_is_compared_and_not_written),
+      PROMISE(what_was_cut_is_written_anew_and_goes_with_its_prefix),
+      PROMISE(a_file_whose_flush_failed_is_written_anew),
       PROMISE(a_publish_onto_what_exists_is_refused_and_nothing_is_lost),
       PROMISE(exactly_one_of_many_publishes_wins_and_the_others_keep_theirs),
       PROMISE(an_aborted_or_wrong_staged_file_leaves_nothing),
@@ -691,6 +785,7 @@ int main(void) {
       PROMISE(what_is_too_deep_or_long_for_a_disk_is_refused),
       PROMISE(a_file_with_a_name_too_long_for_a_key_is_left_out_aloud),
       PROMISE(a_file_system_without_links_is_refused_with_advice),
+      PROMISE(a_single_writer_needs_no_links),
       PROMISE(the_directory_above_the_root_may_be_closed_to_us),
       PROMISE(a_closed_directory_counts_as_a_prefix_and_fails_a_deep_listing),
       PROMISE(data_is_flushed_before_its_name_and_the_directory_after_it),

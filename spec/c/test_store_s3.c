@@ -474,6 +474,49 @@ static void a_removal_takes_unfinished_uploads_away(void **state) {
   free(data);
 }
 
+typedef struct told_uploads {
+  char ids[8][256], keys[8][64];
+  int64_t begun[8];
+  int count;
+} told_uploads;
+
+static int on_unfinished(void *ctx, const store_unfinished *what) {
+  told_uploads *t = ctx;
+  assert_true(t->count < 8);
+  snprintf(t->keys[t->count], sizeof *t->keys, "%s", what->key);
+  snprintf(t->ids[t->count], sizeof *t->ids, "%s", what->id);
+  t->begun[t->count++] = what->begun_ns;
+  return 0;
+}
+
+static void unfinished_uploads_are_told_and_one_of_them_can_go(void **state) {
+  char *data = pattern(3 * PART, 11);
+  store *s = proxied(state);
+  told_uploads t = {.count = 0};
+  struct timespec now;
+  rules("99 PUT partNumber=3 status 403/AccessDenied\n");
+  assert_int_equal(stream(s, "u/one", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
+  assert_int_equal(stream(s, "u/two%41", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
+  assert_int_equal(stream(s, "uu/x", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
+  rules("");
+  assert_int_equal(s->ops->unfinished(s, "u", on_unfinished, &t, NULL), 0);
+  assert_int_equal(t.count, 2);
+  assert_string_equal(t.keys[0], "u/one");
+  assert_string_equal(t.keys[1], "u/two%41");
+  clock_gettime(CLOCK_REALTIME, &now);
+  assert_true(llabs(t.begun[0] / 1000000000 - (int64_t)now.tv_sec) < 60);
+  store_unfinished one = {.key = t.keys[0], .id = t.ids[0]};
+  assert_int_equal(s->ops->discard(s, &one, NULL), 0);
+  assert_int_equal(s->ops->discard(s, &one, NULL), 0); /* gone already */
+  t.count = 0;
+  assert_int_equal(s->ops->unfinished(s, "", on_unfinished, &t, NULL), 0);
+  assert_int_equal(t.count, 2);
+  assert_int_equal(s->ops->remove_prefix(s, "u", NULL), 0);
+  assert_int_equal(s->ops->remove_prefix(s, "uu", NULL), 0);
+  store_close(s);
+  free(data);
+}
+
 /* ---- the race ---- */
 
 static void the_race_has_one_winner_and_leaves_nothing(void **state) {
@@ -540,6 +583,7 @@ int main(void) {
       PROMISE(a_resumed_upload_sends_what_is_missing_only),
       PROMISE(what_is_there_already_is_compared_and_not_sent),
       PROMISE(a_removal_takes_unfinished_uploads_away),
+      PROMISE(unfinished_uploads_are_told_and_one_of_them_can_go),
       PROMISE(the_race_has_one_winner_and_leaves_nothing),
       PROMISE(a_server_where_all_win_is_found_out),
       PROMISE(a_single_writer_looks_before_it_puts),

@@ -154,12 +154,41 @@ static void an_endpoint_that_is_none_is_told(void **state) {
   unsetenv("AWS_ENDPOINT_URL");
 }
 
+/* ---- what an earlier try left ---- */
+
+static size_t part_size_of(const uint64_t *sizes, size_t count, uint64_t whole) {
+  s3_left left = {.count = count, .parts = calloc(count + 1, sizeof *left.parts)};
+  assert_non_null(left.parts);
+  for (size_t i = 0; i < count; i++) {
+    left.parts[i].size = sizes[i];
+    if (sizes[i]) memcpy(left.parts[i].etag, "e", 2); /* 0: that one is missing */
+  }
+  size_t part = s3_left_part_size(&left, whole);
+  s3_left_free(&left);
+  return part;
+}
+
+static void an_upload_is_gone_on_with_in_parts_of_its_own_size(void **state) {
+  (void)state;
+  enum { M = 1 << 20 };
+  const uint64_t even[] = {6 * M, 6 * M, 0, 6 * M}, last[] = {6 * M, 6 * M, 3 * M};
+  const uint64_t uneven[] = {6 * M, 7 * M}, small[] = {M, M}, huge[] = {65 * M};
+  assert_int_equal(part_size_of(even, 4, 40 * M), 6 * M);
+  assert_int_equal(part_size_of(last, 3, 15 * M), 6 * M);
+  assert_int_equal(part_size_of(uneven, 2, 40 * M), 0);
+  assert_int_equal(part_size_of(small, 2, 40 * M), 0);
+  assert_int_equal(part_size_of(huge, 1, 200 * M), 0);
+  assert_int_equal(part_size_of(even, 1, (uint64_t)6 * M * 10001), 0);
+  assert_int_equal(part_size_of(NULL, 0, 40 * M), 0);
+}
+
 int main(void) {
   const struct CMUnitTest promises[] = {
       cmocka_unit_test(keys_survive_the_way_into_a_bucket_and_back),
       cmocka_unit_test(plain_names_stand_in_the_bucket_as_they_are),
       cmocka_unit_test(keys_that_are_not_ours_are_no_keys),
       cmocka_unit_test(times_of_listings_and_headers_are_read),
+      cmocka_unit_test(an_upload_is_gone_on_with_in_parts_of_its_own_size),
       cmocka_unit_test(an_etag_loses_its_quotes_and_a_monster_is_none),
       cmocka_unit_test(buffers_are_bounded_but_for_the_first_of_a_writer),
       cmocka_unit_test(a_part_larger_than_all_buffers_counts_as_all),

@@ -706,6 +706,31 @@ static void set_user_id_bits_are_not_restored(void **unused) {
   manifest_free(&m);
 }
 
+/* Whoever replaced it in the store wants it back so, and nothing is wrong with the checkpoint. */
+static void metadata_that_was_replaced_in_the_store_is_restored_as_it_is_now(void **unused) {
+  (void)unused;
+  err e = {0};
+  manifest m;
+  transfer t = with(io_unflushed(), workers);
+  make_unit();
+  write_file(in("ck-3/.metadata.json"), "{\"note\":1}");
+  save(&t, "ck-3", MATCH_DIR, &m);
+  assert_int_equal(transfer_down(&t, &m, "u", in("out"), &e), 0);
+  must_be_restored("ck-3", "out");
+  make_dir(in("again"));
+  assert_int_equal(store_put_text(place.s, "u/.metadata.json", "{\"note\":22}", STORE_REPLACE), 0);
+  assert_int_equal(transfer_verify(&t, &m, "u", NULL, NULL, &e), 0);
+  no_error(transfer_down(&t, &m, "u", in("again"), &e), &e);
+  assert_true(file_is(in("again/.metadata.json"), "{\"note\":22}"));
+  tree copy = scan("again", MATCH_DIR);
+  assert_true(tree_matches(&copy, &m)); /* it is that checkpoint all the same */
+  no_error(transfer_check_local(&t, &copy, &m, &e), &e);
+  tree_free(&copy);
+  assert_int_equal(place.s->ops->remove(place.s, "u/.metadata.json", NULL), 0);
+  assert_int_equal(transfer_verify(&t, &m, "u", NULL, NULL, &e), 1);
+  manifest_free(&m);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 #define LARGE(name) cmocka_unit_test_setup_teardown(name, enter_large, leave)
 
@@ -731,6 +756,7 @@ int main(void) {
       T(nothing_is_written_through_a_link_of_the_manifest),
       T(a_restore_never_writes_over_or_through_what_is_there),
       T(set_user_id_bits_are_not_restored),
+      T(metadata_that_was_replaced_in_the_store_is_restored_as_it_is_now),
   };
   const struct CMUnitTest can_publish[] = {T(what_was_staged_shows_when_it_is_published)};
   int failed = cmocka_run_group_tests_name("file, staged", can_publish, NULL, NULL);

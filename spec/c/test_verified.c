@@ -44,8 +44,14 @@ static void the_newest_that_verified_is_remembered_for_each_group(void **state) 
 }
 
 static void what_cannot_be_read_may_be_any_of_them(void **state) {
-  static const char *const texts[] = {
-      "", "{", "[]", "{}", "{\"commit\":-1}", "{\"commit\":\"7\"}", "{\"commit\":1e99}"};
+  static const char *const texts[] = {"",
+                                      "{",
+                                      "[]",
+                                      "{}",
+                                      "{\"commit\":-1}",
+                                      "{\"commit\":\"7\"}",
+                                      "{\"commit\":1e99}",
+                                      "{\"format\":9,\"reader\":9,\"commit\":7}"};
   store *s = *state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     err e = {0};

@@ -48,8 +48,13 @@ uint64_t save_unit(const world *w, runlog *log, const char *path, match_kind kin
 
 /* Restores a commit of a log into a fresh `w->out`, by a handle of its own. */
 int restore_commit(const world *w, const char *prefix, const runlog_commit *c, err *e);
-/* Restores it, and fails the test unless it has the same names, types, modes, mtimes, links and
- * bytes as the unit at `path` in the watched directory. */
+/* NULL, or why the file or tree `b` is not as `a`: names, types, modes, mtimes, links, bytes. */
+const char *tree_differs(const char *a, const char *b);
+/* Restores it. NULL if it has the same names, types, modes, mtimes, links and bytes as the unit at
+ * `path` in the watched directory; else why not (static). */
+const char *restored_differs(const world *w, const char *prefix, const runlog_commit *c,
+                             const char *path);
+/* The same; fails the test if it differs. */
 void must_restore(const world *w, const char *prefix, const runlog_commit *c, const char *path);
 
 /* NULL, or the first key in the store that belongs neither to a log, a lease nor a listed commit,

@@ -1,14 +1,19 @@
 #!/usr/bin/python3 -IS
 """Reads a store by itself, after a crash, and says what is wrong with it.
 
-  check.py store [--source UNIT=PATH]... [--acked FILE] [--final] STORE
-      The log has no gap and no torn entry; each commit is whole and equal, byte for byte, to a
-      PATH of its UNIT (several PATHs: they were saved in this order, and must not go back).
-      --acked: a file with lines "committed UNIT": none of them may be missing from the log.
+  check.py store [--source UNIT=PATH]... [--trained] [--with DIR] [--acked FILE] [--final] STORE
+      The log has no gap and no torn entry; each commit that was not deleted is whole and equal,
+      byte for byte, to a PATH of its UNIT (several PATHs: they were saved in this order, and must
+      not go back). --trained: to what `check.py train` makes under its name. --with: the files
+      beside each are those of DIR.
+      --acked: a file with lines "committed UNIT", none of which may be missing from the log, and
+      "removed UNIT", of which nothing may be kept.
       --final: the newest commit of each UNIT is its last PATH, and nothing unfinished is left.
   check.py tree PATH SOURCE     PATH is absent, or equal to SOURCE
   check.py commits STORE        prints the commits, oldest first: number, unit, directory
   check.py make DIR             makes the sources of the walk in DIR
+  check.py train DIR [STEP]     makes the checkpoint of that step in DIR; or one after the other until
+                                it is killed, and keeps the newest five
 
 Nothing of the engine is used: this is a second reading of the format. Each finding is a line
 "torn ...", "lost ...", "gap ..." or "litter ..."; the exit status is 1 if there was one.
@@ -18,8 +23,11 @@ import json
 import os
 import pickle
 import re
+import shutil
 import stat
 import sys
+import tempfile
+import time
 
 MANIFEST = b".ckpt-manifest.json"
 CHUNK = 1 << 20
@@ -70,17 +78,35 @@ def read_log(store):
     return entries
 
 
+GUESTS = ("sweep", "drop", "delete", "bad", "end")  # entries that need no term
+
+
+def removal(entry, commits):
+    """What a `drop`, `delete` or `bad` is about, and what is wrong with it, or None."""
+    about = [c for c in commits if c["n"] == entry["commit"]]
+    if not about:
+        return "it is about no commit"
+    commit, life = about[0], about[0]["life"]
+    if entry["type"] == "bad":
+        return None
+    if entry["type"] == "drop":
+        commit["life"] = "dropped"
+        return None if life == "live" else f"it drops what is {life}"
+    commit["life"] = "deleted"
+    return None if life == "dropped" else f"it deletes what is {life}"
+
+
 def read_commits(store):
     """Folds the log: the commits, oldest first, and the attempts that are still open."""
     attempts, commits, term = {}, [], None
     for entry in read_log(store):
         n, kind = entry["n"], entry["type"]
-        if kind == "run":
+        if kind in ("run", "snapshot"):
             continue
         if kind == "term":
             term = n
             continue
-        if entry.get("term") != term:
+        if entry.get("term") != term and not (kind in GUESTS and "term" not in entry):
             found("torn", f"log: entry {n} is of term {entry.get('term')}, the newest is {term}")
         if kind == "attempt":
             unit, where = name_of(entry["unit"]), name_of(entry["dir"])
@@ -89,6 +115,17 @@ def read_commits(store):
             if where in [a["dir"] for a in attempts.values()]:
                 found("torn", f"log: entry {n}: {shown(where)} belongs to another attempt")
             attempts[n] = {"unit": unit, "dir": where, "owner": term, "open": True}
+            continue
+        if kind == "end":
+            for attempt in attempts.values():
+                attempt["open"] = False
+            for commit in commits:
+                commit["life"] = "deleted"
+            continue
+        if kind in ("drop", "delete", "bad"):
+            why = removal(entry, commits)
+            if why:
+                found("torn", f"log: entry {n}: {why}")
             continue
         attempt = attempts.get(entry["attempt"])
         if kind not in ("adopt", "sweep", "commit"):
@@ -103,7 +140,7 @@ def read_commits(store):
             found("torn", f"log: entry {n} commits what belongs to another term")
         else:
             attempt["open"] = False
-            commits.append(dict(entry, unit=attempt["unit"], dir=attempt["dir"]))
+            commits.append(dict(entry, unit=attempt["unit"], dir=attempt["dir"], life="live"))
     return commits, [a for a in attempts.values() if a["open"]]
 
 
@@ -215,32 +252,68 @@ def whole_as(store, commit, sources):
     return None
 
 
+def check_companions(store, commit, source):
+    """What was saved beside a checkpoint: whole, and what the log says of it."""
+    name = f"commit {commit['n']}, beside {shown(commit['dir'])}"
+    beside = commit.get("with")
+    if not beside:
+        found("torn", f"{name}: there is nothing")
+        return
+    where = os.path.join(store, b".ckpt/with/%d/%d" % (commit["attempt"], beside["term"]))
+    why = stored_differs(where, source)
+    if why:
+        found("torn", f"{name}: {why}")
+    sizes = [st.st_size for st in tree_of(source).values() if stat.S_ISREG(st.st_mode)]
+    if (beside["files"], beside["bytes"]) != (len(sizes), sum(sizes)):
+        found("torn", f"{name}: the log counts other files or bytes")
+
+
 def check_litter(store, commits, still_open):
     for attempt in still_open:
         found("litter", f"an attempt of {shown(attempt['unit'])} was neither swept nor committed")
-    places = set(os.listdir(store)) - {c["dir"] for c in commits} - {b".ckpt"}
+    kept = {c["dir"] for c in commits if c["life"] != "deleted"}
+    places = set(os.listdir(store)) - kept - {b".ckpt"}
     staging = os.path.join(store, b".ckpt", b"staging")
     if os.path.isdir(staging):
         places |= {os.path.join(b".ckpt", b"staging", name) for name in os.listdir(staging)}
+    beside = os.path.join(store, b".ckpt", b"with")
+    wanted = {b"%d" % c["attempt"] for c in commits if c["life"] != "deleted"}
+    if os.path.isdir(beside):
+        places |= {os.path.join(b".ckpt", b"with", n) for n in set(os.listdir(beside)) - wanted}
     for name in places:
         # Empty directories are no objects.
         if any(files for _, _, files in os.walk(os.path.join(store, name))):
             found("litter", f"{shown(name)} is in the store and was never committed")
 
 
-def check_store(store, sources, acked, final):
+def check_acked(commits, acked):
+    listed = [c["unit"] for c in commits]
+    done = [line[10:] for line in acked if line.startswith(b"committed ")]
+    for unit in set(done):
+        here, there = done.count(unit), listed.count(unit)
+        if there < here:
+            found("lost", f"{shown(unit)}: {here} commits were reported, {there} are listed")
+    for line in acked:
+        if line.startswith(b"removed ") and any(
+            c["unit"] == line[8:] and c["life"] != "deleted" for c in commits
+        ):
+            found("lost", f"{shown(line[8:])}: its removal was reported, and it is kept")
+
+
+def check_store(store, sources, beside, acked, final):
     commits, still_open = read_commits(store)
     newest = {}
     for commit in commits:
         unit = commit["unit"]
+        if commit["life"] == "deleted":
+            continue
         which = whole_as(store, commit, sources.get(unit, []))
         if which is not None and which < newest.get(unit, 0):
             found("lost", f"{shown(unit)} went back to an older state at commit {commit['n']}")
         newest[unit] = which if which is not None else newest.get(unit, 0)
-    for unit in set(acked):
-        listed = sum(c["unit"] == unit for c in commits)
-        if listed < acked.count(unit):
-            found("lost", f"{shown(unit)}: {acked.count(unit)} commits were reported, {listed} are listed")
+        if beside:
+            check_companions(store, commit, beside)
+    check_acked(commits, acked)
     if final:
         check_litter(store, commits, still_open)
         for unit, paths in sources.items():
@@ -250,7 +323,7 @@ def check_store(store, sources, acked, final):
 
 def read_acked(path):
     with open(path, "rb") as f:
-        return [line[10:-1] for line in f if line.startswith(b"committed ") and line.endswith(b"\n")]
+        return [line[:-1] for line in f if line.endswith(b"\n")]
 
 
 # --- sources --------------------------------------------------------------------------------
@@ -271,12 +344,59 @@ def make_dir(path, label):
     open(path + "/DONE", "wb").close()
 
 
+def make_trained(path, n):
+    """What a trainer writes at step n, the same on each machine: its times, too."""
+    os.makedirs(path + "/parts")
+    files = {"model.bin": 20000, "parts/a": 3000, "parts/b": 1, "DONE": 0}
+    for name, size in files.items():
+        with open(f"{path}/{name}", "wb") as f:
+            f.write(content(f"{n} {name}", size))
+        os.utime(f"{path}/{name}", (1600000000 + n, 1600000000 + n))
+
+
+class Trained(dict):
+    """Sources that are made when they are asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.dir = tempfile.TemporaryDirectory()
+
+    def get(self, unit, default=None):
+        if unit not in self and unit.startswith(b"checkpoint-"):
+            path = f"{self.dir.name}/{shown(unit)}"
+            make_trained(path, int(unit[11:]))
+            self[unit] = [os.fsencode(path)]
+        return super().get(unit, default)
+
+
+def train_step(where, n):
+    make_trained(f"{where}/.tmp-{n}", n)
+    os.rename(f"{where}/.tmp-{n}", f"{where}/checkpoint-{n}")
+
+
+def train(where):
+    steps = sorted(int(name[11:]) for name in os.listdir(where) if name.startswith("checkpoint-"))
+    n = steps[-1] if steps else 0
+    while True:
+        n += 1
+        train_step(where, n)
+        steps.append(n)
+        if len(steps) > 5:
+            shutil.rmtree(f"{where}/checkpoint-{steps.pop(0)}")
+        time.sleep(0.03)
+
+
 def make(where):
-    """Two directories, and two states of one file (a pickle, so that its end can be known)."""
+    """Two directories, two states of one file (a pickle, so that its end can be known), and files
+    that are saved beside a checkpoint."""
     for i in (1, 2):
         make_dir(f"{where}/{i}/checkpoint-{i}", str(i))
         with open(f"{where}/{i}/last.ckpt", "wb") as f:
             pickle.dump(content(f"last {i}", 20000), f, protocol=4)
+    os.makedirs(f"{where}/with")
+    for name, size in {"latest": 13, "notes.json": 3000}.items():
+        with open(f"{where}/with/{name}", "wb") as f:
+            f.write(content(name, size))
 
 
 # --- the command line -----------------------------------------------------------------------
@@ -285,18 +405,22 @@ def make(where):
 def main(args):
     verb, args = (args[0], args[1:]) if args else ("", [])
     if verb == "store" and args:
-        sources, acked, final, rest = {}, [], False, iter(args[:-1])
+        sources, beside, acked, final, rest = {}, None, [], False, iter(args[:-1])
         for word in rest:
             if word == "--source":
                 unit, path = next(rest).split("=", 1)
                 sources.setdefault(os.fsencode(unit), []).append(os.fsencode(path))
+            elif word == "--with":
+                beside = os.fsencode(next(rest))
+            elif word == "--trained":
+                sources = Trained()
             elif word == "--acked":
                 acked = read_acked(next(rest))
             elif word == "--final":
                 final = True
             else:
                 sys.exit(f"check.py: unknown option {word}")
-        check_store(os.fsencode(args[-1]), sources, acked, final)
+        check_store(os.fsencode(args[-1]), sources, beside, acked, final)
     elif verb == "tree" and len(args) == 2:
         path, source = map(os.fsencode, args)
         why = os.path.lexists(path) and differs(path, source)
@@ -307,6 +431,10 @@ def main(args):
             print(c["n"], shown(c["unit"]), shown(c["dir"]))
     elif verb == "make" and len(args) == 1:
         make(args[0])
+    elif verb == "train" and len(args) == 1:
+        train(args[0])
+    elif verb == "train" and len(args) == 2:
+        train_step(args[0], int(args[1]))
     else:
         sys.exit(__doc__)
     sys.exit(1 if findings else 0)

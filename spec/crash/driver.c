@@ -1,11 +1,15 @@
 /* Plays one scenario through ckpt.h, to be killed at any of its system calls:
  *
- *   driver save DIR STORE [FROM...]   watches DIR, renames each FROM into it, ends when all is
- * saved driver resume DIR STORE           makes DIR ready for a trainer; the newest commit must be
- * there driver fetch DIR STORE            restores the newest commit into DIR
+ *   driver save DIR STORE [FROM...]  watches DIR, renames each FROM into it, ends when all is saved
+ *   driver take DIR STORE [FROM...]  the same, and takes over from a writer that may be alive
+ *   driver resume DIR STORE          makes DIR ready for a trainer; the newest commit must be there
+ *   driver fetch DIR STORE           restores the newest commit into DIR
+ *   driver remove DIR STORE          stops keeping checkpoint-1, deletes it, and collects
+ *   driver collect DIR STORE         removes what nobody needs any more
  *
- * stdout: "committed UNIT" as soon as the engine says so, "ready PATH". Exit status: 0; 1 with the
- * reason on stderr; 77 if strace cannot attach.
+ * DRIVER_POLICY: the path of a policy for the runs. DRIVER_LIBEXEC: where the helper programs are.
+ * stdout: "committed UNIT" as soon as the engine says so, "ready PATH", "removed UNIT". Exit
+ * status: 0; 1 with the reason on stderr; 77 if strace cannot attach.
  *
  * With one worker the engine has two threads, and each makes the same calls in each run.
  * DRIVER_STRACE (words for a strace command) is attached to the one that DRIVER_THREAD names,
@@ -99,14 +103,17 @@ static void trace_from_here(const char *name) {
 
 /* ---- scenarios ---- */
 
-static ckpt_run *open_run(const char *dir, const char *store) {
+static ckpt_run *open_run(const char *dir, const char *store, uint32_t flags) {
   static const char *const markers[] = {"DONE", NULL};
+  const char *const policies[] = {getenv("DRIVER_POLICY"), NULL};
   ckpt_run *run = NULL;
   ckpt_run_options o = {.size = sizeof o,
                         .dir = dir,
                         .to = store,
                         .run_id = "kill",
+                        .flags = flags,
                         .markers = markers,
+                        .policies = policies[0] ? policies : NULL,
                         .quiet_s = 0.05};
   check("open the run", ckpt_run_open(engine, &run, &o));
   trace_from_here("worker");
@@ -155,8 +162,8 @@ static void save_all(ckpt_run *run, uint32_t wanted) {
   die("save", "still not done");
 }
 
-static void save(const char *dir, const char *store, char **from, int count) {
-  ckpt_run *run = open_run(dir, store);
+static void save(const char *dir, const char *store, uint32_t flags, char **from, int count) {
+  ckpt_run *run = open_run(dir, store, flags);
   ckpt_prepared ready;
   uint32_t moved = 0;
   prepare(run, CKPT_RESTORE_AUTO, &ready);
@@ -177,7 +184,7 @@ static void save(const char *dir, const char *store, char **from, int count) {
 }
 
 static void resume(const char *dir, const char *store) {
-  ckpt_run *run = open_run(dir, store);
+  ckpt_run *run = open_run(dir, store, 0);
   ckpt_prepared ready;
   prepare(run, CKPT_RESTORE_REQUIRED, &ready);
   if (!ready.resume) die("prepare", "nothing to resume from");
@@ -196,19 +203,54 @@ static void fetch(const char *dir, const char *store) {
   check("restore", ckpt_restore(engine, &o, say_item, NULL));
 }
 
+static int say_collected(void *ctx, const ckpt_collected *c) {
+  (void)ctx;
+  if (c->status != CKPT_OK) die(c->name, c->reason);
+  return 0;
+}
+
+static void collect(const char *store) {
+  ckpt_collect_options o = {.size = sizeof o, .uri = store, .grace_delete_s = -1};
+  check("collect", ckpt_collect(engine, &o, say_collected, NULL));
+}
+
+/* A run that was killed may have removed it. */
+static void remove_first(const char *store) {
+  ckpt_remove_options o = {
+      .size = sizeof o, .uri = store, .name = "checkpoint-1", .grace_delete_s = -1};
+  int rc = ckpt_remove(engine, &o, NULL, NULL);
+  if (rc != CKPT_ENOENT) check("remove", rc);
+  collect(store);
+  say("removed", "checkpoint-1");
+}
+
+static void play(const char *verb, const char *dir, const char *store, char **from, int count) {
+  if (strcmp(verb, "save") == 0)
+    save(dir, store, 0, from, count);
+  else if (strcmp(verb, "take") == 0)
+    save(dir, store, CKPT_TAKE_OVER, from, count);
+  else if (strcmp(verb, "resume") == 0)
+    resume(dir, store);
+  else if (strcmp(verb, "fetch") == 0)
+    fetch(dir, store);
+  else if (strcmp(verb, "remove") == 0)
+    remove_first(store);
+  else if (strcmp(verb, "collect") == 0)
+    collect(store);
+  else
+    die(verb, "no such scenario");
+}
+
 int main(int argc, char **argv) {
-  if (argc < 4) die("usage", "driver save|resume|fetch DIR STORE [FROM...]");
-  ckpt_options o = {.size = sizeof o, .workers = 1, .log_level = CKPT_LOG_WARN, .log = say_log};
+  if (argc < 4) die("usage", "driver VERB DIR STORE [FROM...]");
+  ckpt_options o = {.size = sizeof o,
+                    .workers = 1,
+                    .log_level = CKPT_LOG_WARN,
+                    .log = say_log,
+                    .libexec = getenv("DRIVER_LIBEXEC")};
   trace_from_here("owner");
   check("open", ckpt_open(&engine, &o));
-  if (strcmp(argv[1], "save") == 0)
-    save(argv[2], argv[3], argv + 4, argc - 4);
-  else if (strcmp(argv[1], "resume") == 0)
-    resume(argv[2], argv[3]);
-  else if (strcmp(argv[1], "fetch") == 0)
-    fetch(argv[2], argv[3]);
-  else
-    die(argv[1], "no such scenario");
+  play(argv[1], argv[2], argv[3], argv + 4, argc - 4);
   ckpt_close(engine);
   return 0;
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SIGKILL at every system call of save, commit, recovery and restore: spec/crash/kill.sh
+# SIGKILL at every system call of save, commit, recovery, take-over, removal, collection and restore:
+# spec/crash/kill.sh
 #
 # A small program (driver.c) plays a scenario with the engine; strace notes the calls that its two
 # threads make. Then the scenario is played once for each (thread, call, number), and the process is
@@ -7,18 +8,23 @@
 # and at the directory; then the scenario is played again, must succeed, and leave nothing unfinished.
 # At last the engine is built with a wrong order of calls, which this walk must find.
 #
-# Speaks TAP. Environment: CKPT_BUILD (build), KILL_STRIDE (1; 7: every seventh point), KILL_CALLS (for
+# Speaks TAP. Environment: CKPT_BUILD (build), KILL_STRIDE (1; 7: every seventh point), KILL_SCENARIOS
+# (all; "first" has to be the first of some), KILL_CALLS (for
 # strace; those that change something), JOBS (4), TMPDIR (/dev/shm: no disk is needed, a kill loses no
 # cached write), KEEP=1 (leaves the files of points that failed).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-scenarios=(first again partial sealed resume fetch)
+read -ra scenarios <<<"${KILL_SCENARIOS:-first again beside partial sealed take remove collect resume fetch}"
 declare -A about=(
   [first]="the first save into an empty store"
   [again]="a second save, of a directory and of a file that is replaced"
+  [beside]="a save with files beside it"
   [partial]="recovery from a save that was killed while it sent its files"
   [sealed]="recovery from a save that was killed just before its commit"
+  [take]="a take-over from a writer that was killed while it sent its files"
+  [remove]="a checkpoint that is no longer kept, and deleted"
+  [collect]="a collection of what a killed save left"
   [resume]="a restore before a start, with a torn checkpoint in the way"
   [fetch]="a restore into an empty directory"
 )
@@ -37,6 +43,17 @@ set_up() { # SCENARIO
   case $1 in
   again) run "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" "$W/in/1/last.ckpt" ;;
   partial | sealed) killed "$(<"$ROOT/point.$1")" "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" ;;
+  beside) cp -a "$SOURCES/with/." "$W/out" ;;
+  take)
+    killed "$(<"$ROOT/point.partial")" "$DRIVER" save "$W/other" "$W/store" "$W/in/1/checkpoint-1"
+    cp -a "$SOURCES/1/checkpoint-1" "$W/in/1/"
+    ;;
+  remove) run "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" &&
+    run "$DRIVER" save "$W/out" "$W/store" "$W/in/2/checkpoint-2" ;;
+  collect)
+    killed "$(<"$ROOT/point.partial")" "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1"
+    grow_old
+    ;;
   resume | fetch)
     cp -a "$ROOT/saved/store" "$W/store"
     # What a trainer that was killed leaves: newer, and without its marker.
@@ -45,9 +62,18 @@ set_up() { # SCENARIO
   esac
 }
 
+# To whoever collects, the last writer has not been heard of for longer than any lease.
+grow_old() { find "$W/store" -exec touch -h -d '2 hours ago' {} +; }
+
 command_of() { # SCENARIO: sets `cmd`
+  if [[ $1 == beside ]]; then
+    export DRIVER_POLICY=$ROOT/with.lua
+  else
+    unset DRIVER_POLICY
+  fi
   case $1 in
-  first | partial | sealed) cmd=(save "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
+  take) cmd=(take "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
+  first | beside | partial | sealed) cmd=(save "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
   again) cmd=(save "$W/out" "$W/store" "$W/in/2/checkpoint-2" "$W/in/2/last.ckpt") ;;
   *) cmd=("$1" "$W/out" "$W/store") ;;
   esac
@@ -71,6 +97,11 @@ killed() { # "THREAD CALL NUMBER" COMMAND...
 
 check_saved() { # SCENARIO [--final]
   local at=(--source "checkpoint-1=$SOURCES/1/checkpoint-1")
+  [[ $1 != remove ]] || at+=(--source "checkpoint-2=$SOURCES/2/checkpoint-2")
+  # What is gone at the end is no source any more.
+  [[ $1${2-} != remove--final ]] || at=(--source "checkpoint-2=$SOURCES/2/checkpoint-2")
+  [[ $1${2-} != collect--final ]] || at=()
+  [[ $1 != beside ]] || at+=(--with "$SOURCES/with")
   [[ $1 != again ]] || at+=(--source "checkpoint-2=$SOURCES/2/checkpoint-2"
     --source "last.ckpt=$SOURCES/1/last.ckpt" --source "last.ckpt=$SOURCES/2/last.ckpt")
   mkdir -p "$W/store"
@@ -102,8 +133,10 @@ check() { # SCENARIO [--final]: findings on stdout
   [[ -n ${2-} ]] || return 0
   # Only names that belong there: nothing half done in the tree, beside it, or in our own state.
   find "$W/out" -mindepth 1 -maxdepth 1 ! -name 'checkpoint-[12]' ! -name last.ckpt \
+    ! -name latest ! -name notes.json \
     -printf 'litter in the directory: %f\n'
   find "$W" -mindepth 1 -maxdepth 1 ! -name out ! -name out.ckpt ! -name in ! -name store \
+    ! -name other ! -name other.ckpt \
     ! -name acked ! -name messages -printf 'litter beside the directory: %f\n'
   find "$W/out.ckpt/staging" -mindepth 1 -maxdepth 1 -printf 'litter in staging: %f\n' 2>/dev/null
 }
@@ -124,7 +157,7 @@ point() { # SCENARIO THREAD CALL NUMBER
   if [[ $DRIVER != *broken ]]; then
     if [[ $1 == fetch && -e $W/out/checkpoint-1 ]]; then
       : # it was done when the kill came, and its name is taken now
-    elif run "$DRIVER" "${cmd[@]}"; then
+    elif { [[ $1 != collect ]] || grow_old; } && run "$DRIVER" "${cmd[@]}"; then
       again=$(check "$1" --final)
     else
       again="again the second time failed: $(tail -n 1 "$W/messages")"
@@ -212,6 +245,8 @@ ROOT=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-kill.XXXXXX") || exit 1
 trap '[[ -n ${KEEP-} ]] && echo "# kept: $ROOT" || rm -rf "$ROOT"' EXIT
 trap 'exit 130' INT TERM
 export HERE ROOT SOURCES=$ROOT/sources DRIVER=$ROOT/driver KEEP=${KEEP-}
+export DRIVER_LIBEXEC=${CKPT_BUILD:-build}/libexec
+echo 'return { api = 1, with = { "latest", "notes.json" } }' >"$ROOT/with.lua"
 
 build=("${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iengine)
 read -ra libs < <(pkg-config --libs jansson libxxhash libcrypto libcurl expat)

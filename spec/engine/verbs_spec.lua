@@ -393,7 +393,8 @@ end)
 
 describe("every verb", function()
   local VERBS = { "run", "watch", "sync", "restore", "ls", "show", "latest", "verify", "why",
-    "plan", "rm", "pin", "unpin", "notify", "status", "exec", "version", "help" }
+    "plan", "rm", "gc", "pin", "unpin", "mark", "bisect",
+    "notify", "status", "exec", "version", "help" }
 
   it("has a help that begins with its usage, and is in the list", function()
     local list = ckpt("help")

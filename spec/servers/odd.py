@@ -125,6 +125,14 @@ class Odd(socketserver.StreamRequestHandler):
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * int(count))
         return False
 
+    def do_cuthead(self):
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Odd: 1\r\nContent-Le")
+        return False
+
+    def do_halt(self, count):
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * int(count))
+        return self.do_never()
+
     def do_header(self, count):
         return self.answer(b"", headers=["X-Long: " + "h" * int(count)])
 

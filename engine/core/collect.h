@@ -1,0 +1,55 @@
+/* collect: removes what nobody needs any more of one log, from any machine.
+ *
+ * Beside a live writer it is a guest: it appends without a term and fences nobody. Where the newest
+ * term's writer is gone (its lease was not renewed for its life, and nothing was appended for as
+ * long) it opens a term of its own for what only an owner may do; a writer that comes back at that
+ * moment is not fenced, and what it may need stays. Never touched: what the log does not name, what
+ * is live, what a pin holds, what the newest term may be at work on, anything of a log that cannot
+ * be read. All ages are by the store's own clock; a dry run, which writes nothing and so cannot
+ * have that, takes this machine's. Blocks. */
+#ifndef CORE_COLLECT_H
+#define CORE_COLLECT_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "core/runlog.h"
+
+/* One thing that was removed, or could not be. Valid in the call. */
+typedef struct collected {
+  const char *what;   /* "attempt", "checkpoint", "litter", "upload", "pin", "temporary", "run"; or
+                         "commit": a save that was whole became a checkpoint */
+  const char *name;   /* its directory, or its key below the log's place */
+  const char *reason; /* why it goes; with a status, why it stays */
+  uint64_t bytes;     /* 0: not known */
+  int status;         /* 0, or ERR_*: it is still there */
+} collected;
+
+/* Returns 0 to go on; another value ends the call, which returns it. */
+typedef int collect_told(void *ctx, const runlog *log, const collected *what);
+
+typedef struct collect {
+  store *store;
+  runlog *log; /* read, without a term; this call's alone meanwhile */
+  const log_sink *sink;
+  int64_t grace_ns; /* from a drop to the delete, and that a save that was left waits for somebody
+                       to go on with it */
+  bool dry;         /* nothing is written; `told` hears what would be done */
+  collect_told *told;
+  void *ctx;
+} collect;
+
+/* Saves that nobody goes on with (a whole one is committed), expired pins, what was dropped longer
+ * than the grace ago, what is left of all that was given up or deleted, uploads of no open save,
+ * temporary files older than a day. What fails is told, and the rest is done all the same; the
+ * first such failure is returned. */
+int collect_log(const collect *c, err *e);
+
+/* May the run be removed whole? ERR_HELD, with the reason: a lease is alive, or a pin holds one of
+ * its checkpoints. */
+int collect_check_run(const collect *c, err *e);
+
+/* Removes the run: appends `end`, then removes all but the log. A later run at this place goes on
+ * in the same log. Asks collect_check_run() first. */
+int collect_run(const collect *c, err *e);
+
+#endif

@@ -1,0 +1,47 @@
+/* collect_impl: what collect.c and collect_*.c share. */
+#ifndef CORE_COLLECT_IMPL_H
+#define CORE_COLLECT_IMPL_H
+
+#include "collect.h"
+#include "core/pins.h"
+
+enum { COLLECT_DAY_S = 24 * 3600 };
+
+typedef struct collecting {
+  const collect *c;
+  int64_t now; /* by the store's clock */
+  pins pins;
+  bool pins_known; /* else each checkpoint may have one */
+  int stopped;     /* what `told` returned */
+  size_t failures;
+  int status; /* of the first of them */
+  err first;
+} collecting;
+
+/* Now by the store's clock, and the pins. Free it, on failure too. */
+int collect_begin(collecting *g, const collect *c, err *e);
+void collect_free(collecting *g);
+/* What told() returned, or the first failure in `e`, or 0. */
+int collect_result(const collecting *g, err *e);
+
+/* Tells that it is removed, or with a status that it stays and why. */
+void collect_tell(collecting *g, const collected *what);
+/* A step as a whole failed. */
+void collect_failed(collecting *g, const char *what, int status, const char *why);
+
+/* What the objects at or below a key hold. A listing that fails counts as 0. */
+uint64_t collect_measure(const collecting *g, const char *key);
+
+bool collect_is_pinned(const collecting *g, uint64_t commit);
+
+/* ---- the steps ---- */
+
+/* collect_litter.c: what is still there of saves and checkpoints that the log has let go. */
+void collect_litter(collecting *g);
+/* collect_unfinished.c: uploads and temporary files. */
+void collect_unfinished(collecting *g);
+
+/* Is nothing of it wanted any more: swept, or its commit deleted and not pinned? */
+bool collect_is_gone(const collecting *g, const runlog_attempt *a);
+
+#endif

@@ -1,0 +1,251 @@
+/* Collecting what is still there of saves and checkpoints that the log has let go: whoever let them
+ * go may have died, and a writer that was pushed aside may have gone on for a while. Listings say
+ * what is there; each name that no attempt of the log has is somebody else's, and left alone. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect_impl.h"
+#include "core/settle.h"
+
+/* The keys of a listing. They are looked at when it is over: a listing is never held open while
+ * another request runs. */
+typedef struct found {
+  char **keys;
+  int64_t *times; /* of objects; of prefixes 0 */
+  size_t count, room;
+} found;
+
+static void found_free(found *f) {
+  for (size_t i = 0; i < f->count; i++) free(f->keys[i]);
+  free(f->keys);
+  free(f->times);
+  *f = (found){0};
+}
+
+static int make_room(found *f) {
+  if (f->count < f->room) return 0;
+  size_t room = f->room ? 2 * f->room : 32;
+  char **keys = realloc(f->keys, room * sizeof *keys);
+  if (keys) f->keys = keys;
+  int64_t *times = keys ? realloc(f->times, room * sizeof *times) : NULL;
+  if (!times) return ERR_NOMEM;
+  f->times = times;
+  f->room = room;
+  return 0;
+}
+
+static int note(found *f, const char *key, int64_t time_ns) {
+  int rc = make_room(f);
+  if (rc < 0) return rc;
+  f->keys[f->count] = strdup(key);
+  if (!f->keys[f->count]) return ERR_NOMEM;
+  f->times[f->count++] = time_ns;
+  return 0;
+}
+
+static int note_prefix(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  (void)object;
+  return is_prefix ? note(ctx, key, 0) : 0;
+}
+
+static int note_object(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  return is_prefix ? 0 : note(ctx, key, object->mtime_ns);
+}
+
+static int list(const collecting *g, const char *key, bool delimited, store_list_fn *fn, found *out,
+                err *e) {
+  err why = {0};
+  int rc = g->c->store->ops->list(g->c->store, key, delimited, fn, out, &why);
+  if (rc >= 0) return 0;
+  return err_set(e, rc, "look for what is left: %s", *why.text ? why.text : err_text(rc));
+}
+
+static const char *last_part(const char *key) {
+  const char *slash = strrchr(key, '/');
+  return slash ? slash + 1 : key;
+}
+
+/* Without the log's own place before it. */
+static const char *within(const collecting *g, const char *key) {
+  size_t len = strlen(runlog_prefix(g->c->log));
+  return len ? key + len + 1 : key;
+}
+
+static void tell(collecting *g, const char *what, const char *key, const char *reason,
+                 uint64_t bytes, int status) {
+  collect_tell(g, &(collected){.what = what,
+                               .name = within(g, key),
+                               .reason = reason,
+                               .bytes = bytes,
+                               .status = status});
+}
+
+/* ---- under the attempts' own directories ---- */
+
+/* Where directories appear in one step, what has no manifest is not ours: see settle_clear(). */
+static bool may_be_ours(const collecting *g, const runlog_attempt *a, const char *key) {
+  char manifest_key[STORE_KEY_MAX];
+  store_object object;
+  if (a->fate != RUNLOG_SWEPT || !store_can(g->c->store, STORE_CAP_PUBLISH)) return true;
+  if (runlog_join(key, MANIFEST_NAME, manifest_key, NULL) < 0) return false;
+  return g->c->store->ops->head(g->c->store, manifest_key, &object, NULL) == 0;
+}
+
+static const char *reason_of(const runlog_attempt *a) {
+  return a->fate == RUNLOG_SWEPT ? "of a save that was given up"
+                                 : "of a checkpoint that is deleted";
+}
+
+static void clear_dir(collecting *g, const runlog_attempt *a, const char *key) {
+  const collect *c = g->c;
+  err why = {0};
+  uint64_t bytes = collect_measure(g, key);
+  int rc = c->dry ? 0 : settle_clear(c->store, c->log, a->n, &why);
+  tell(g, "litter", key, rc < 0 ? why.text : reason_of(a), bytes, rc);
+}
+
+static int by_dir(const void *a, const void *b) {
+  return strcmp((*(const runlog_attempt *const *)a)->dir, (*(const runlog_attempt *const *)b)->dir);
+}
+
+static int dir_and_attempt(const void *key, const void *attempt) {
+  return strcmp(key, (*(const runlog_attempt *const *)attempt)->dir);
+}
+
+/* The attempts of which nothing should be there, sorted by their directories. */
+static const runlog_attempt **sort_gone(const collecting *g, size_t *count) {
+  const runlog_state *state = runlog_view(g->c->log);
+  const runlog_attempt **gone = calloc(state->attempt_count + 1, sizeof(runlog_attempt *));
+  *count = 0;
+  for (size_t i = 0; gone && i < state->attempt_count; i++)
+    if (collect_is_gone(g, &state->attempts[i])) gone[(*count)++] = &state->attempts[i];
+  if (gone && *count) qsort(gone, *count, sizeof(runlog_attempt *), by_dir);
+  return gone;
+}
+
+static void collect_dirs(collecting *g) {
+  size_t count = 0;
+  found dirs = {0};
+  err why = {0};
+  const runlog_attempt **gone = sort_gone(g, &count);
+  int rc = gone ? 0 : err_set(&why, ERR_NOMEM, "look for what is left: out of memory");
+  if (rc == 0 && count) rc = list(g, runlog_prefix(g->c->log), true, note_prefix, &dirs, &why);
+  if (rc < 0) collect_failed(g, "litter", rc, why.text);
+  for (size_t i = 0; rc == 0 && i < dirs.count && !g->stopped; i++) {
+    const runlog_attempt **a =
+        bsearch(last_part(dirs.keys[i]), gone, count, sizeof(runlog_attempt *), dir_and_attempt);
+    if (a && may_be_ours(g, *a, dirs.keys[i])) clear_dir(g, *a, dirs.keys[i]);
+  }
+  found_free(&dirs);
+  free(gone);
+}
+
+/* ---- under the attempts' numbers ---- */
+
+static void clear_key(collecting *g, const char *key, const char *reason) {
+  const collect *c = g->c;
+  err why = {0};
+  uint64_t bytes = collect_measure(g, key);
+  int rc = c->dry ? 0 : c->store->ops->remove_prefix(c->store, key, &why);
+  tell(g, "litter", key, rc < 0 ? why.text : reason, bytes, rc);
+}
+
+/* "17", and nothing else that strtoull would take. */
+static bool read_number(const char *text, uint64_t *out) {
+  char again[24];
+  *out = strtoull(text, NULL, 10);
+  snprintf(again, sizeof again, "%" PRIu64, *out);
+  return strcmp(text, again) == 0;
+}
+
+/* Companions that a commit names stay; those of other terms were never taken. */
+static void collect_other_terms(collecting *g, const runlog_attempt *a, const char *key) {
+  const runlog_commit *c = runlog_commit_of(runlog_view(g->c->log), a->n);
+  found terms = {0};
+  err why = {0};
+  uint64_t n;
+  int rc = list(g, key, true, note_prefix, &terms, &why);
+  if (rc < 0) collect_failed(g, "litter", rc, why.text);
+  for (size_t i = 0; rc == 0 && i < terms.count && !g->stopped; i++)
+    if (c && read_number(last_part(terms.keys[i]), &n) && (!c->with.files || n != c->with.term))
+      clear_key(g, terms.keys[i], "the checkpoint does not name it");
+  found_free(&terms);
+}
+
+/* Staging and part records have done their work once their save is committed. */
+static void collect_numbered(collecting *g, const char *key, bool companions) {
+  uint64_t n;
+  const runlog_attempt *a =
+      read_number(last_part(key), &n) ? runlog_find_attempt(runlog_view(g->c->log), n) : NULL;
+  if (!a || a->fate == RUNLOG_OPEN) return;
+  if (collect_is_gone(g, a))
+    clear_key(g, key, reason_of(a));
+  else if (companions)
+    collect_other_terms(g, a, key);
+  else
+    clear_key(g, key, "of a save that is committed");
+}
+
+static void collect_numbers(collecting *g, const char *key, bool companions) {
+  found numbers = {0};
+  err why = {0};
+  int rc = list(g, key, true, note_prefix, &numbers, &why);
+  if (rc < 0) collect_failed(g, "litter", rc, why.text);
+  for (size_t i = 0; rc == 0 && i < numbers.count && !g->stopped; i++)
+    collect_numbered(g, numbers.keys[i], companions);
+  found_free(&numbers);
+}
+
+/* ---- objects of a moment ---- */
+
+static void clear_old(collecting *g, const found *objects, const char *begins) {
+  const int64_t day = (int64_t)COLLECT_DAY_S * 1000000000;
+  const collect *c = g->c;
+  for (size_t i = 0; i < objects->count && !g->stopped; i++) {
+    err why = {0};
+    if (strncmp(last_part(objects->keys[i]), begins, strlen(begins)) != 0) continue;
+    if (objects->times[i] > g->now - day) continue;
+    int rc = c->dry ? 0 : c->store->ops->remove(c->store, objects->keys[i], &why);
+    tell(g, "temporary", objects->keys[i], rc < 0 ? why.text : "older than a day", 0, rc);
+  }
+}
+
+static void collect_temporary(collecting *g, const char *key) {
+  found objects = {0};
+  err why = {0};
+  int rc = list(g, key, false, note_object, &objects, &why);
+  if (rc < 0)
+    collect_failed(g, "temporary", rc, why.text);
+  else
+    clear_old(g, &objects, "");
+  found_free(&objects);
+}
+
+static void collect_own_directory(collecting *g, const char *key) {
+  const char *name = last_part(key);
+  if (strcmp(name, "staging") == 0 || strcmp(name, "parts") == 0)
+    collect_numbers(g, key, false);
+  else if (strcmp(name, "with") == 0)
+    collect_numbers(g, key, true);
+  else if (strcmp(name, "tmp") == 0)
+    collect_temporary(g, key);
+}
+
+void collect_litter(collecting *g) {
+  found dirs = {0}, objects = {0};
+  char own[STORE_KEY_MAX];
+  err why = {0};
+  collect_dirs(g);
+  if (g->stopped) return;
+  int rc = runlog_join(runlog_prefix(g->c->log), ".ckpt", own, &why);
+  if (rc == 0) rc = list(g, own, true, note_prefix, &dirs, &why);
+  if (rc == 0) rc = list(g, own, true, note_object, &objects, &why);
+  if (rc < 0) collect_failed(g, "litter", rc, why.text);
+  for (size_t i = 0; rc == 0 && i < dirs.count && !g->stopped; i++)
+    collect_own_directory(g, dirs.keys[i]);
+  if (rc == 0) clear_old(g, &objects, "lease-probe.");
+  found_free(&dirs);
+  found_free(&objects);
+}

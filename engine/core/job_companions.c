@@ -1,0 +1,404 @@
+/* What is saved beside a unit: files outside of it that a resume needs. Only rank 0 does; the
+ * others find what it put. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/companions.h"
+#include "core/settle.h"
+#include "job_impl.h"
+
+enum { EARLY_MAX = 64 };
+
+/* A small file as it was when the job began: by the time that the unit is sent, a pointer may name
+ * the next one already. */
+struct job_early {
+  char *name, *text;
+  size_t len;
+};
+
+void job_early_free(job_work *w) {
+  for (size_t i = 0; i < w->early_count; i++) {
+    free(w->early[i].name);
+    free(w->early[i].text);
+  }
+  free(w->early);
+  w->early = NULL;
+  w->early_count = 0;
+}
+
+static bool takes_companions(const job_work *w) {
+  return w->env->with && (!w->env->ranks || w->env->ranks->rank == 0);
+}
+
+static int find(const job_work *w, companions *out, err *e) {
+  char group[FS_PATH_MAX];
+  fs_parent(w->job->plan.unit, group);
+  companions_place at = {.io = w->env->io,
+                         .log = w->env->log,
+                         .rules = w->env->rules,
+                         .root = w->env->root,
+                         .group = strcmp(group, ".") == 0 ? "" : group};
+  return companions_find(&at, w->env->with, out, e);
+}
+
+static int path_of(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e) {
+  char group[FS_PATH_MAX], dir[FS_PATH_MAX];
+  fs_parent(w->job->plan.unit, group);
+  int rc = fs_join(dir, w->env->root, strcmp(group, ".") == 0 ? "" : group, e);
+  return rc < 0 ? rc : fs_join(path, dir, name, e);
+}
+
+/* ---- reading ---- */
+
+/* One file, open, as it was then: a log that grows is cut off there. */
+struct source {
+  const io *io;
+  const char *path;
+  int fd;
+  struct stat st;
+};
+
+static int source_open(struct source *s, err *e) {
+  s->fd = s->io->open(s->io, AT_FDCWD, s->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (s->fd < 0) return err_sys(e, s->fd, "open %s", s->path);
+  int rc = s->io->fstat(s->io, s->fd, &s->st);
+  if (rc < 0)
+    rc = err_sys(e, rc, "look at %s", s->path);
+  else if (!S_ISREG(s->st.st_mode))
+    rc = err_set(e, ERR_RETIRED, "%s is no file any more", s->path);
+  if (rc < 0) s->io->close(s->io, s->fd);
+  return rc;
+}
+
+/* What was read is its content of one moment, if nothing was written meanwhile, or only behind it.
+ */
+static int source_unchanged(const struct source *s, err *e) {
+  struct stat now;
+  int rc = s->io->fstat(s->io, s->fd, &now);
+  if (rc < 0) return err_sys(e, rc, "look at %s", s->path);
+  bool same = now.st_size == s->st.st_size && io_time_ns(now.st_mtim) == io_time_ns(s->st.st_mtim);
+  if (same || now.st_size > s->st.st_size) return 0;
+  return err_set(e, ERR_RETIRED, "%s is being written", s->path);
+}
+
+/* A small file whole, into malloced memory. */
+static int read_small(const io *io, const char *path, char **text, size_t *len, err *e) {
+  struct source s = {.io = io, .path = path};
+  char *data = NULL;
+  int rc = source_open(&s, e);
+  if (rc < 0) return rc;
+  *len = (size_t)s.st.st_size;
+  if (s.st.st_size > COMPANIONS_POINTER_MAX)
+    rc = err_set(e, ERR_LIMIT, "%s is too large for a pointer", path);
+  else if (!(data = malloc(*len + 1)))
+    rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
+  ssize_t got = rc == 0 ? fs_fill(io, s.fd, data, *len) : 0;
+  if (got < 0) rc = err_sys(e, (int)got, "read %s", path);
+  if (rc == 0 && (size_t)got < *len) rc = err_set(e, ERR_RETIRED, "%s is being written", path);
+  if (rc == 0) rc = source_unchanged(&s, e);
+  io->close(io, s.fd);
+  if (rc < 0)
+    free(data);
+  else
+    *text = data;
+  return rc;
+}
+
+/* What cannot be read now is read later, or left out. */
+int job_look_beside(job_work *w, err *e) {
+  companions all;
+  if (!takes_companions(w)) return 0;
+  int rc = find(w, &all, e);
+  if (rc < 0) return rc;
+  w->early = calloc(EARLY_MAX, sizeof *w->early);
+  if (!w->early) rc = err_set(e, ERR_NOMEM, "read what is saved beside a unit: out of memory");
+  for (size_t i = 0; rc == 0 && i < all.count && w->early_count < EARLY_MAX; i++) {
+    struct job_early *early = &w->early[w->early_count];
+    const companion *c = &all.items[i];
+    char path[FS_PATH_MAX];
+    if (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX || strchr(c->name, '/') ||
+        path_of(w, c->name, path, NULL) < 0 ||
+        read_small(w->env->io, path, &early->text, &early->len, NULL) < 0)
+      continue;
+    early->name = strdup(c->name);
+    w->early_count++;
+    if (!early->name) rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
+  }
+  companions_free(&all);
+  return rc;
+}
+
+/* ---- sending ---- */
+
+/* One file on its way. */
+struct sending {
+  job_work *w;
+  manifest *m;
+  const char *prefix, *name, *path;
+};
+
+static int add_entry(const struct sending *s, const struct stat *st, uint64_t size,
+                     const digest *blocks, err *e) {
+  size_t count = hash_block_count(size);
+  manifest_entry *entry = manifest_add(s->m, MANIFEST_FILE, s->name, NULL);
+  if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  entry->mode = st->st_mode & 0777;
+  entry->mtime_ns = io_time_ns(st->st_mtim);
+  entry->size = size;
+  entry->blocks = calloc(count ? count : 1, sizeof *entry->blocks);
+  if (!entry->blocks) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  if (count) memcpy(entry->blocks, blocks, count * sizeof *blocks);
+  return hash_of_blocks(s->m->hash, entry->blocks, count, &entry->file, e);
+}
+
+static int key_of(const struct sending *s, char key[STORE_KEY_MAX], err *e) {
+  if (snprintf(key, STORE_KEY_MAX, "%s/%s", s->prefix, s->name) < STORE_KEY_MAX) return 0;
+  return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", s->name);
+}
+
+static int read_blocks(const struct sending *s, const char *key, uint64_t size, char *data,
+                       digest *blocks, err *e) {
+  store *from = s->w->env->store;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < hash_block_count(size); i++) {
+    uint64_t at = (uint64_t)i * HASH_BLOCK;
+    size_t want = size - at < HASH_BLOCK ? (size_t)(size - at) : HASH_BLOCK;
+    ssize_t got = from->ops->read(from, key, at, data, want, e);
+    if (got < 0) return (int)got;
+    if ((size_t)got < want) return err_set(e, ERR_IO, "%s ends too soon", key);
+    rc = hash_bytes(s->m->hash, data, want, &blocks[i], e);
+  }
+  return rc;
+}
+
+/* An earlier try of ours has put it, whole, and its bytes are as old as they may be: they are taken
+ * as they are. They must not be removed to make room: a removal whose answer is lost may be done
+ * later, behind the commit. */
+static int take_there(const struct sending *s, const char *key, const struct stat *st, err *e) {
+  store *from = s->w->env->store;
+  store_object there;
+  int rc = from->ops->head(from, key, &there, e);
+  if (rc < 0) return rc;
+  char *data = malloc(there.size < HASH_BLOCK ? (size_t)there.size + 1 : HASH_BLOCK);
+  digest *blocks = calloc(hash_block_count(there.size) + 1, sizeof *blocks);
+  rc = data && blocks ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  if (rc == 0) rc = read_blocks(s, key, there.size, data, blocks, e);
+  if (rc == 0) rc = add_entry(s, st, there.size, blocks, e);
+  free(data);
+  free(blocks);
+  return rc;
+}
+
+static const struct job_early *early_of(const job_work *w, const char *name) {
+  for (size_t i = 0; i < w->early_count; i++)
+    if (strcmp(w->early[i].name, name) == 0) return &w->early[i];
+  return NULL;
+}
+
+/* Of the two readings of a small file the one that names this unit, the first if both do. */
+static int send_small(const struct sending *s, err *e, bool *ours) {
+  job_work *w = s->w;
+  store *to = w->env->store;
+  const struct job_early *early = early_of(w, s->name);
+  char key[STORE_KEY_MAX], *text = NULL;
+  struct stat st;
+  digest block = {0};
+  size_t len = 0;
+  *ours = true;
+  int rc = w->env->io->lstat(w->env->io, AT_FDCWD, s->path, &st);
+  rc = rc < 0 ? err_sys(e, rc, "look at %s", s->path)
+              : read_small(w->env->io, s->path, &text, &len, e);
+  if (rc < 0 && rc != ERR_NOMEM && early) rc = 0; /* as it was then is better than nothing */
+  if (rc < 0) goto out;
+  bool then = early && (!text || companions_name_unit(early->text, early->len, job_unit(w->job),
+                                                      w->job->plan.step));
+  const char *from = then ? early->text : text;
+  if (then) len = early->len;
+  rc = key_of(s, key, e);
+  if (rc == 0 && len) rc = hash_bytes(s->m->hash, from, len, &block, e);
+  if (rc < 0) goto out;
+  *ours = false;
+  rc = to->ops->put(to, key, from, len, STORE_IF_ABSENT, e);
+  if (rc == 0)
+    rc = add_entry(s, &st, len, &block, e);
+  else if (rc == ERR_EXISTS)
+    rc = take_there(s, key, &st, e);
+out:
+  free(text);
+  return rc;
+}
+
+static int copy_blocks(const struct sending *s, const struct source *from, digest *blocks,
+                       store_writer *to, bool *ours, err *e) {
+  uint64_t size = (uint64_t)from->st.st_size;
+  size_t count = hash_block_count(size);
+  char *data = malloc(size < HASH_BLOCK ? (size_t)size + 1 : HASH_BLOCK);
+  int rc = data ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    uint64_t left = size - (uint64_t)i * HASH_BLOCK;
+    size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
+    if (atomic_load(&s->w->job->cancel)) {
+      *ours = false;
+      rc = err_set(e, ERR_CANCELED, "cancelled");
+      break;
+    }
+    ssize_t got = fs_fill(from->io, from->fd, data, want);
+    if (got < 0)
+      rc = err_sys(e, (int)got, "read %s", s->path);
+    else if ((size_t)got < want)
+      rc = err_set(e, ERR_RETIRED, "%s is being written", s->path);
+    if (rc == 0) rc = hash_bytes(s->m->hash, data, want, &blocks[i], e);
+    if (rc < 0) break;
+    rc = to->store->ops->write(to, data, want, e);
+    if (rc < 0) *ours = false;
+  }
+  free(data);
+  return rc;
+}
+
+static int send_large(const struct sending *s, err *e, bool *ours) {
+  store *to = s->w->env->store;
+  struct source from = {.io = s->w->env->io, .path = s->path};
+  store_writer *writer = NULL;
+  char key[STORE_KEY_MAX];
+  digest *blocks = NULL;
+  *ours = true;
+  int rc = source_open(&from, e);
+  if (rc < 0) return rc;
+  uint64_t size = (uint64_t)from.st.st_size;
+  rc = key_of(s, key, e);
+  if (rc == 0 && !(blocks = calloc(hash_block_count(size) + 1, sizeof *blocks)))
+    rc = err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  if (rc == 0 && (rc = to->ops->write_open(to, key, size, 0, &s->w->job->cancel, &writer, e)) < 0)
+    *ours = false;
+  if (rc == 0) rc = copy_blocks(s, &from, blocks, writer, ours, e);
+  if (rc == 0) rc = source_unchanged(&from, e);
+  if (writer && rc == 0) {
+    rc = to->ops->write_close(writer, e);
+    *ours = rc == 0;
+  } else if (writer) {
+    to->ops->write_abort(writer);
+  }
+  if (rc == 0)
+    rc = add_entry(s, &from.st, size, blocks, e);
+  else if (rc == ERR_EXISTS)
+    rc = take_there(s, key, &from.st, e);
+  free(blocks);
+  from.io->close(from.io, from.fd);
+  return rc;
+}
+
+/* A file that is not there any more, or does not hold still, is left out; what the store says is
+ * the job's business. */
+static int send_file(const struct sending *s, uint64_t size, err *e) {
+  enum { TRIES = 2 };
+  err why = {0};
+  bool ours = true;
+  int rc = 0;
+  for (int i = 0; i < TRIES; i++) {
+    why = (err){0};
+    rc = size > COMPANIONS_POINTER_MAX ? send_large(s, &why, &ours) : send_small(s, &why, &ours);
+    if (rc == 0 || !ours || rc == ERR_NOMEM) break;
+    if (rc == ERR_LIMIT) size = COMPANIONS_POINTER_MAX + 1; /* it has grown */
+  }
+  if (rc == 0) return 0;
+  if (!ours || rc == ERR_NOMEM) {
+    if (e) *e = why;
+    return rc;
+  }
+  log_say(s->w->env->log, LOG_WARN, "%s is not saved beside %s: %s", s->path, s->w->job->plan.unit,
+          why.text);
+  return 0;
+}
+
+static int add_link(const struct sending *s, err *e) {
+  const io *io = s->w->env->io;
+  char target[FS_PATH_MAX];
+  struct stat st;
+  ssize_t len = io->readlink(io, AT_FDCWD, s->path, target, sizeof target - 1);
+  if (len <= 0 || io->lstat(io, AT_FDCWD, s->path, &st) < 0) return 0; /* it went */
+  target[len] = 0;
+  manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, target);
+  if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  entry->mode = 0777;
+  entry->mtime_ns = io_time_ns(st.st_mtim);
+  return 0;
+}
+
+static int send_all(job_work *w, const companions *all, const char *prefix, manifest *m, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < all->count; i++) {
+    const companion *c = &all->items[i];
+    char path[FS_PATH_MAX];
+    struct sending s = {.w = w, .m = m, .prefix = prefix, .name = c->name, .path = path};
+    if (path_of(w, c->name, path, NULL) < 0) continue;
+    rc = c->type == MANIFEST_LINK ? add_link(&s, e) : send_file(&s, c->size, e);
+  }
+  return rc;
+}
+
+static int put_manifest(const job_work *w, const char *prefix, const manifest *m, err *e) {
+  store *to = w->env->store;
+  char key[STORE_KEY_MAX];
+  buf text;
+  buf_init(&text, MANIFEST_BYTES_MAX);
+  int rc = manifest_print(m, &text, e);
+  if (rc == 0 && snprintf(key, sizeof key, "%s/%s", prefix, MANIFEST_NAME) >= (int)sizeof key)
+    rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", prefix);
+  if (rc == 0) rc = to->ops->put(to, key, text.data, text.len, STORE_IF_ABSENT, e);
+  buf_free(&text);
+  return rc;
+}
+
+static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
+  companions all;
+  manifest m;
+  err why = {0};
+  manifest_init(&m);
+  int rc = find(w, &all, e);
+  if (rc < 0) return rc;
+  m.kind = MATCH_DIR;
+  m.step = w->job->plan.step;
+  m.mode = 0755;
+  m.hash = HASH_XXH3_128;
+  m.created_ns = m.mtime_ns = w->env->io->now(w->env->io, IO_WALL);
+  m.unit = strdup(job_unit(w->job));
+  if (!m.unit) rc = err_set(e, ERR_NOMEM, "save what is beside a unit: out of memory");
+  if (rc == 0) rc = send_all(w, &all, prefix, &m, e);
+  if (rc == 0 && m.count > 0 && manifest_seal(&m, &why) < 0) {
+    log_say(w->env->log, LOG_WARN, "nothing is saved beside %s: %s", w->job->plan.unit, why.text);
+  } else if (rc == 0 && m.count > 0) {
+    rc = put_manifest(w, prefix, &m, e);
+    if (rc == 0)
+      w->with = (runlog_with){
+          .term = term, .files = m.count, .bytes = manifest_bytes(&m), .root = m.root};
+  }
+  companions_free(&all);
+  manifest_free(&m);
+  return rc;
+}
+
+/* An earlier try of ours may have put them, or a part of them, which is as old as it may be: it is
+ * taken. */
+int job_companions(job_work *w, err *e) {
+  runlog *log = w->job->log;
+  store *s = w->env->store;
+  uint64_t term = runlog_view(log)->term.n;
+  char prefix[STORE_KEY_MAX];
+  w->with = (runlog_with){0}; /* of an attempt that was given up, perhaps */
+  if (!w->env->with) return 0;
+  int rc = 0;
+  if (w->resumed || !takes_companions(w))
+    rc = companions_look(s, runlog_prefix(log), w->attempt, term, &w->with, e);
+  if (rc < 0 || w->with.files || !takes_companions(w)) return rc;
+  job_at(w->job, "saving what is beside it");
+  rc = runlog_key_with(log, w->attempt, term, prefix, e);
+  if (rc == 0) rc = save(w, term, prefix, e);
+  if (rc != ERR_EXISTS) return rc;
+  /* Their manifest came late, from an earlier try. */
+  rc = companions_look(s, runlog_prefix(log), w->attempt, term, &w->with, e);
+  return rc < 0 || w->with.files ? rc : err_set(e, ERR_EXISTS, "%s: it cannot be read", prefix);
+}

@@ -1,0 +1,56 @@
+/* What becomes of a commit that cannot be restored, although the store answers: its data is not
+ * what was saved. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/run_prepare.h"
+
+/* A store that does not answer, or does not let us in, says nothing about the data. */
+bool prepare_is_damage(int rc) {
+  return rc == ERR_CORRUPT || rc == ERR_FORMAT;
+}
+
+bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlog_commit *c) {
+  for (size_t i = 0; i < p->damaged_count; i++)
+    if (p->damaged[i].group == g && p->damaged[i].commit == c->n) return true;
+  return false;
+}
+
+static const runlog_commit *older(const struct prepare *p, const run_group *g,
+                                  const runlog_commit *than) {
+  const runlog_state *state = runlog_view(g->group.log);
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->n < than->n && c->life == RUNLOG_LIVE && !c->bad && !prepare_is_damaged(p, g, c) &&
+        detect_same_series(c->unit, than->unit))
+      return c;
+  }
+  return NULL;
+}
+
+/* Who may not write still restores: then it is passed over each time. */
+static void mark(run_group *g, uint64_t commit, const char *reason, const log_sink *log) {
+  err why = {0};
+  char text[RUNLOG_REASON_MAX];
+  snprintf(text, sizeof text, "%.*s", RUNLOG_REASON_MAX - 1, reason);
+  if (runlog_mark(g->group.log, commit, true, text, &why) < 0)
+    log_say(log, LOG_WARN, "it could not be marked bad: %s", why.text);
+  run_group_note_newest(g);
+}
+
+bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why) {
+  const log_sink *log = p->run->env->log;
+  const runlog_commit *next = older(p, g, c);
+  struct damaged *all = next ? realloc(p->damaged, (p->damaged_count + 1) * sizeof *all) : NULL;
+  if (!all) return false;
+  p->damaged = all;
+  p->damaged[p->damaged_count++] = (struct damaged){g, c->n};
+  log_say(
+      log, LOG_ERROR,
+      "%s CANNOT BE RESTORED: %s. It is marked bad (ckpt-lua mark good takes that back), and %s, "
+      "an OLDER one, is taken",
+      c->unit, why->text, next->unit);
+  mark(g, c->n, why->text, log);
+  return true;
+}

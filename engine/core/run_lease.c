@@ -1,0 +1,103 @@
+/* The leases of a run's groups are renewed on workers, beside the saves. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/lease.h"
+#include "core/run_state.h"
+#include "core/ticker.h"
+
+struct renewal {
+  run_task task;
+  group *group;
+  uint64_t term;
+  int status;
+  err error;
+};
+
+static void renew_on_worker(void *arg) {
+  struct renewal *w = arg;
+  run *r = w->task.run;
+  w->status = group_renew(w->group, w->term, &w->error);
+  if (w->status < 0 && w->status != ERR_FENCED)
+    log_say(r->env->log, LOG_WARN, "the lease could not be renewed: %s", w->error.text);
+  r->env->finished(r->env->ctx, &w->task);
+}
+
+/* A writer that was paused may have nothing to save: it must stop all the same. */
+static void renew_done(run_task *task) {
+  struct renewal *w = (struct renewal *)task; /* the task is its first member */
+  if (w->status == ERR_FENCED) run_fenced(task->run, w->group->prefix, w->error.text);
+  free(w);
+}
+
+/* The first save of a group may last longer than a lease. Ranks but the first have none: the term
+ * is not theirs. */
+static uint64_t term_of(const run *r, const run_group *g) {
+  if (r->ranks.rank > 0) return RUNLOG_NONE;
+  return g->term == RUNLOG_NONE && g->save ? atomic_load(&g->save->term) : g->term;
+}
+
+static void renew(run *r, run_group *g) {
+  err full = {0};
+  struct renewal *w = malloc(sizeof *w);
+  if (!w) return; /* the next time is soon enough */
+  *w = (struct renewal){
+      .task = {.run = r, .done = renew_done}, .group = &g->group, .term = term_of(r, g)};
+  if (pool_submit(r->env->pool, renew_on_worker, w, &full) < 0)
+    free(w);
+  else
+    r->tasks++;
+}
+
+int64_t run_renew_leases(run *r, int64_t now) {
+  if (now < r->lease_at) return r->lease_at;
+  if (r->fenced) return r->lease_at = INT64_MAX; /* it is the newer writer's now */
+  r->lease_at = now + (int64_t)LEASE_RENEW_S * 1000000000;
+  for (size_t i = 0; i < r->group_count; i++)
+    if (term_of(r, r->groups[i]) != RUNLOG_NONE) renew(r, r->groups[i]);
+  return r->lease_at;
+}
+
+/* ---- while the owner's thread is busy ---- */
+
+struct run_lease_keeper {
+  ticker *ticker;
+  const run *r;
+  struct held {
+    group *group;
+    uint64_t term;
+  } * held;
+  size_t count;
+};
+
+static void renew_on_tick(void *ctx, uint64_t n) {
+  const run_lease_keeper *k = ctx;
+  err e = {0};
+  (void)n;
+  for (size_t i = 0; i < k->count; i++)
+    if (group_renew(k->held[i].group, k->held[i].term, &e) < 0)
+      log_say(k->r->env->log, LOG_WARN, "the lease could not be renewed: %s", e.text);
+}
+
+run_lease_keeper *run_leases_keep(const run *r) {
+  run_lease_keeper *k = calloc(1, sizeof *k);
+  struct held *held = calloc(r->group_count + 1, sizeof *held);
+  if (!k || !held) goto out;
+  *k = (run_lease_keeper){.r = r, .held = held};
+  for (size_t i = 0; i < r->group_count; i++)
+    if (term_of(r, r->groups[i]) != RUNLOG_NONE)
+      held[k->count++] = (struct held){&r->groups[i]->group, r->groups[i]->term};
+  if (ticker_begin((int64_t)LEASE_RENEW_S * 1000000000, renew_on_tick, k, &k->ticker, NULL) == 0)
+    return k;
+out:
+  free(held);
+  free(k);
+  return NULL;
+}
+
+void run_leases_kept(run_lease_keeper *k) {
+  if (!k) return;
+  ticker_end(k->ticker);
+  free(k->held);
+  free(k);
+}

@@ -1,0 +1,195 @@
+/* The ranks of one launch start together: rank 0 first, since what it settles, marks and restores
+ * decides what all of them resume from. It says so in one small object for each launch,
+ * <target>/.ckpt/ranks/<digest of the launch id>; the others wait for that. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "core/run_state.h"
+#include "prims/fs.h"
+#include "prims/hash.h"
+
+enum { RECORD_FORMAT = 1, RECORD_READER = 1, RECORD_MAX = 64 << 10 };
+
+typedef struct record {
+  bool ready;
+  char resume[FS_PATH_MAX]; /* below the watched directory; "": from nothing */
+} record;
+
+static int key_of(const run *r, char out[STORE_KEY_MAX], err *e) {
+  digest d;
+  char hex[HASH_HEX_MAX], name[HASH_HEX_MAX + 16];
+  const char *launch = r->ranks.launch;
+  int rc = hash_bytes(HASH_XXH3_128, launch, strlen(launch), &d, e);
+  if (rc < 0) return rc;
+  digest_hex(&d, hex);
+  snprintf(name, sizeof name, ".ckpt/ranks/%s", hex);
+  return runlog_join("", name, out, e);
+}
+
+/* What we resume from, as every rank can say it: the directories have different names. */
+static const char *resume_of(const run *r) {
+  size_t len = strlen(r->places.dir);
+  if (!r->resume) return "";
+  return strncmp(r->resume, r->places.dir, len) == 0 && r->resume[len] == '/' ? r->resume + len + 1
+                                                                              : r->resume;
+}
+
+/* ---- rank 0 ---- */
+
+static int put_record(const run *r, bool ready, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  buf_init(&text, RECORD_MAX);
+  json_t *top =
+      json_pack("{s:i, s:i, s:o, s:I, s:b, s:o}", "format", RECORD_FORMAT, "reader", RECORD_READER,
+                "launch", js_name_new(r->ranks.launch), "world", (json_int_t)r->ranks.world,
+                "ready", ready, "resume", js_name_new(ready ? resume_of(r) : ""));
+  int rc = top ? js_print(top, &text, e) : err_set(e, ERR_NOMEM, "tell the ranks: out of memory");
+  if (rc == 0) rc = key_of(r, key, e);
+  if (rc == 0) rc = r->store->ops->put(r->store, key, text.data, text.len, STORE_REPLACE, e);
+  json_decref(top);
+  buf_free(&text);
+  return rc;
+}
+
+/* Launches that were killed leave theirs. After a day nobody of them waits any more. */
+struct stale {
+  const run *r;
+  char own[STORE_KEY_MAX];
+  int64_t now;
+};
+
+static int on_record(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  const struct stale *old = ctx;
+  const int64_t day = (int64_t)86400 * 1000000000;
+  err why = {0};
+  if (is_prefix || strcmp(key, old->own) == 0 || old->now - object->mtime_ns < day) return 0;
+  if (old->r->store->ops->remove(old->r->store, key, &why) < 0)
+    log_say(old->r->env->log, LOG_DEBUG, "the record of an old launch stays: %s", why.text);
+  return 0;
+}
+
+static void forget_old(const run *r) {
+  struct stale old = {.r = r};
+  store_object mine = {0};
+  err why = {0};
+  int rc = key_of(r, old.own, &why);
+  if (rc == 0) rc = r->store->ops->head(r->store, old.own, &mine, &why);
+  old.now = mine.mtime_ns;
+  if (rc == 0) rc = r->store->ops->list(r->store, ".ckpt/ranks", false, on_record, &old, &why);
+  if (rc < 0) log_say(r->env->log, LOG_DEBUG, "records of old launches stay: %s", why.text);
+}
+
+void run_ranks_close(run *r) {
+  char key[STORE_KEY_MAX];
+  err why = {0};
+  if (r->ranks.world < 2 || r->ranks.rank > 0 || !r->prepared || atomic_load(&r->stop)) return;
+  int rc = key_of(r, key, &why);
+  if (rc == 0) rc = r->store->ops->remove(r->store, key, &why);
+  if (rc < 0) log_say(r->env->log, LOG_DEBUG, "the record of this launch stays: %s", why.text);
+}
+
+/* ---- the others ---- */
+
+/* Another launch's, under the same digest, or what is no record, is not there for us. */
+static int parse(const run *r, const buf *text, const char *key, record *out, err *e) {
+  json_t *top = NULL;
+  char *launch = NULL, *resume = NULL;
+  int64_t world = 0;
+  int rc = js_parse(text->data ? text->data : "", text->len, key, &top, e);
+  if (rc == 0) rc = js_check_reader(top, key, RECORD_READER, e);
+  if (rc == 0) rc = js_get_name(top, "launch", key, &launch, e);
+  if (rc == 0) rc = js_get_int(top, "world", key, &world, e);
+  if (rc == 0) rc = js_opt_bool(top, "ready", key, false, &out->ready, e);
+  if (rc == 0) rc = js_get_name(top, "resume", key, &resume, e);
+  if (rc == 0 && strcmp(launch, r->ranks.launch) != 0)
+    rc = err_set(e, ERR_CORRUPT, "%s: it is of another launch", key);
+  if (rc == 0 && world != r->ranks.world)
+    rc = err_set(e, ERR_INVAL,
+                 "rank 0 of this launch says that there are %" PRId64 " ranks, this one %" PRIu32,
+                 world, r->ranks.world);
+  if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
+  free(launch);
+  free(resume);
+  json_decref(top);
+  return rc;
+}
+
+/* ERR_NOENT: it is not there yet. */
+static int get_record(const run *r, record *out, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  *out = (record){0};
+  buf_init(&text, RECORD_MAX);
+  int rc = key_of(r, key, e);
+  if (rc == 0) rc = r->store->ops->get(r->store, key, &text, e);
+  if (rc == 0) rc = parse(r, &text, key, out, e);
+  buf_free(&text);
+  return rc == ERR_NOSTORE ? ERR_NOENT : rc;
+}
+
+/* Once rank 0 is seen to have begun it may have much to bring back: it gets more time then. */
+static int await_ready(run *r, err *e) {
+  enum { SECOND = 1000000000, FOR_A_RESTORE = 6 };
+  const io *io = r->env->io;
+  int64_t until = io->now(io, IO_MONO) + r->ranks.wait_ns;
+  bool begun = false;
+  for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
+    record seen;
+    err why = {0};
+    int rc = get_record(r, &seen, &why);
+    if (rc == 0 && seen.ready) return 0;
+    if (rc == 0 && !begun) {
+      begun = true;
+      until += FOR_A_RESTORE * r->ranks.wait_ns;
+      log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
+    }
+    if (rc < 0 && rc != ERR_NOENT && err_class_of(rc) != ERR_CLASS_RETRYABLE)
+      return err_set(e, rc, "%s", why.text);
+    if (io->now(io, IO_MONO) >= until)
+      return err_set(
+          e, ERR_TIMEOUT,
+          "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" %s: is it alive, and "
+          "has it the same target? (--rank-wait)%s%s",
+          r->ranks.rank, r->ranks.world, r->ranks.launch,
+          begun ? "has begun, but does not become ready" : "did not begin",
+          rc < 0 && rc != ERR_NOENT ? ": " : "", rc < 0 && rc != ERR_NOENT ? why.text : "");
+    io->sleep(io, pause);
+  }
+}
+
+/* ---- both ---- */
+
+int run_ranks_await(run *r, err *e) {
+  return r->ranks.world > 1 && r->ranks.rank > 0 ? await_ready(r, e) : 0;
+}
+
+int run_ranks_begun(run *r, err *e) {
+  if (r->ranks.world < 2 || r->ranks.rank > 0) return 0;
+  int rc = put_record(r, false, e);
+  if (rc == 0) forget_old(r);
+  return rc;
+}
+
+/* A trainer whose ranks go on from different checkpoints computes nonsense, and nothing else would
+ * notice. */
+int run_ranks_ready(run *r, err *e) {
+  record seen;
+  if (r->ranks.world < 2) return 0;
+  if (r->ranks.rank == 0) return put_record(r, true, e);
+  int rc = get_record(r, &seen, e);
+  if (rc < 0 || strcmp(seen.resume, resume_of(r)) == 0) return rc;
+  return err_set(e, ERR_CONFLICT,
+                 "rank 0 resumes from %s, rank %" PRIu32
+                 " would from %s: start all ranks anew, with "
+                 "the same --restore",
+                 *seen.resume ? seen.resume : "nothing", r->ranks.rank,
+                 *resume_of(r) ? resume_of(r) : "nothing");
+}
+
+bool run_follows(const run *r) {
+  return r->ranks.rank > 0;
+}

@@ -1,0 +1,181 @@
+/* Snapshots of the log, and the hint that leads to the newest one.
+ *
+ * A snapshot is an entry like any other: it stands in its place for ever, and who has read what is
+ * before it does not look at its state. It only saves requests to those who begin there. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runlog_fold.h"
+
+enum { HINT_BYTES_MAX = 4096, HEAD_ROOM = 512 /* for what every entry has */ };
+static const char hint_name[] = ".ckpt/head";
+
+/* ---- the digest of a state ---- */
+
+/* Over the text that js_print() gives it, which is the same for the same values. */
+static int add_digest(const json_t *state, char out[HASH_HEX_MAX], err *e) {
+  buf text;
+  digest sum;
+  buf_init(&text, RUNLOG_SNAPSHOT_MAX);
+  int rc = js_print(state, &text, e);
+  if (rc == 0) rc = hash_bytes(HASH_XXH3_128, text.data, text.len, &sum, e);
+  if (rc == 0) digest_hex(&sum, out);
+  buf_free(&text);
+  return rc;
+}
+
+/* ---- reading ---- */
+
+/* The state that a snapshot entry holds, with the entry itself folded in. */
+static int take(const json_t *entry, uint64_t n, runlog_state *out, err *e) {
+  const char *said = NULL, *ignored = NULL;
+  char what[48], sum[HASH_HEX_MAX];
+  uint64_t through = 0;
+  const json_t *state = json_object_get(entry, "state");
+  snprintf(what, sizeof what, "the snapshot in log entry %llu", (unsigned long long)n);
+  int rc = js_check_reader(entry, what, RUNLOG_READER, e);
+  if (rc == 0) rc = js_get_str(entry, "digest", what, &said, e);
+  if (rc == 0) rc = runlog_get_number(entry, "through", what, &through, e);
+  if (rc == 0 && (through + 1 != n || !state))
+    rc = err_set(e, ERR_FORMAT, "%s is not of the state before it", what);
+  if (rc == 0) rc = add_digest(state, sum, e);
+  if (rc == 0 && strcmp(said, sum) != 0)
+    rc = err_set(e, ERR_CORRUPT, "%s does not match its digest", what);
+  if (rc == 0) rc = runlog_state_load(state, through, what, out, e);
+  if (rc == 0) rc = runlog_apply(out, entry, &ignored, e);
+  if (rc == 0 && ignored) rc = err_set(e, ERR_FORMAT, "%s is ignored: %s", what, ignored);
+  return rc;
+}
+
+/* Is `later` the same log, further on? What was read of the entries themselves must be in it. */
+static bool continues(const runlog_state *later, const runlog_state *read) {
+  for (size_t i = 0; i < read->attempt_count; i++) {
+    const runlog_attempt *a = &read->attempts[i], *b = runlog_find_attempt(later, a->n);
+    if (!b || strcmp(a->unit, b->unit) != 0 || strcmp(a->dir, b->dir) != 0) return false;
+  }
+  for (size_t i = 0; i < read->commit_count; i++) {
+    const runlog_commit *a = &read->commits[i], *b = runlog_find_commit(later, a->n);
+    if (!b || a->attempt != b->attempt || !digest_equal(&a->root, &b->root)) return false;
+  }
+  return true;
+}
+
+static int read_hint(const runlog *log, uint64_t *out, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  json_t *hint = NULL;
+  buf_init(&text, HINT_BYTES_MAX);
+  int rc = runlog_join(log->prefix, hint_name, key, e);
+  if (rc == 0) rc = log->s->ops->get(log->s, key, &text, e);
+  if (rc == 0) rc = js_parse(text.data ? text.data : "", text.len, key, &hint, e);
+  if (rc == 0) rc = js_check_reader(hint, key, RUNLOG_READER, e);
+  if (rc == 0) rc = runlog_get_number(hint, "snapshot", key, out, e);
+  json_decref(hint);
+  buf_free(&text);
+  return rc;
+}
+
+/* The hint may be absent, torn, of another log, or point past the end: whatever is wrong, the
+ * entries that follow what was read are read one by one, and no hole can be passed over. */
+void runlog_jump(runlog *log) {
+  runlog_state later = {0};
+  json_t *entry = NULL;
+  uint64_t n = 0;
+  err why = {0};
+  int rc = read_hint(log, &n, &why);
+  if (rc == ERR_NOENT || (rc == 0 && n < log->st.next)) return;
+  if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);
+  if (rc == 0) rc = take(entry, n, &later, &why);
+  if (rc == 0 && !continues(&later, &log->st))
+    rc = err_set(&why, ERR_FORMAT, "the snapshot in log entry %llu is of another log",
+                 (unsigned long long)n);
+  if (rc == 0) {
+    runlog_state read = log->st;
+    log->st = later;
+    later = read;
+  } else {
+    log_say(&log->s->log, LOG_DEBUG, "%s: the log is read from its beginning: %s", log->prefix,
+            why.text);
+  }
+  runlog_state_free(&later);
+  json_decref(entry);
+}
+
+/* ---- writing ---- */
+
+/* What could not be read back must not be written: a reader would come to another state. */
+static int prove(const runlog *log, const json_t *entry, err *e) {
+  buf text;
+  json_t *again = NULL, *state = NULL;
+  runlog_state read = {0};
+  buf_init(&text, RUNLOG_SNAPSHOT_MAX - HEAD_ROOM);
+  const json_t *said = json_object_get(entry, "state");
+  int rc = js_print(entry, &text, e);
+  if (rc == 0) rc = runlog_parse_entry(&text, "a snapshot", &again, e);
+  if (rc == 0)
+    rc = runlog_state_load(json_object_get(again, "state"), log->st.next - 1, "a snapshot", &read,
+                           e);
+  if (rc == 0) state = runlog_state_new(&read);
+  if (rc == 0 && !(state && json_equal(state, said)))
+    rc = err_set(e, state ? ERR_INTERNAL : ERR_NOMEM, "a snapshot: %s",
+                 state ? "the state that is read back is another one" : err_text(ERR_NOMEM));
+  runlog_state_free(&read);
+  json_decref(state);
+  json_decref(again);
+  buf_free(&text);
+  return rc;
+}
+
+static int plan_snapshot(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  (void)r;
+  int bad = 0;
+  char sum[HASH_HEX_MAX] = "";
+  json_t *state = runlog_state_new(&log->st);
+  if (!state) return err_set(e, ERR_NOMEM, "a snapshot of the log: out of memory");
+  json_t *entry = runlog_new_entry("snapshot", log->term, &bad);
+  runlog_set_number(entry, "through", log->st.next - 1, &bad);
+  int rc = add_digest(state, sum, e);
+  runlog_set(entry, "digest", json_string(sum), &bad);
+  runlog_set(entry, "state", state, &bad);
+  if (rc == 0 && !bad) rc = prove(log, entry, e);
+  if (rc == 0) return runlog_hand_over(entry, bad, out, e);
+  json_decref(entry);
+  return rc;
+}
+
+static int put_hint(runlog *log, err *e) {
+  char key[STORE_KEY_MAX];
+  json_t *hint = json_object();
+  buf text;
+  int bad = 0;
+  buf_init(&text, HINT_BYTES_MAX);
+  runlog_set_number(hint, "format", RUNLOG_FORMAT, &bad);
+  runlog_set_number(hint, "reader", RUNLOG_READER, &bad);
+  runlog_set_number(hint, "snapshot", log->st.snapshot, &bad);
+  int rc = bad ? err_set(e, ERR_NOMEM, "the hint of the log: out of memory") : 0;
+  if (rc == 0) rc = js_print(hint, &text, e);
+  if (rc == 0) rc = runlog_join(log->prefix, hint_name, key, e);
+  if (rc == 0) rc = log->s->ops->put(log->s, key, text.data, text.len, STORE_REPLACE, e);
+  log->hint_due = rc < 0;
+  buf_free(&text);
+  json_decref(hint);
+  return rc;
+}
+
+int runlog_snapshot_now(runlog *log, err *e) {
+  int rc = runlog_need_term(log, e);
+  if (rc == 0) rc = runlog_carry_out(log, plan_snapshot, &(runlog_request){0}, e);
+  if (rc == ERR_LIMIT || rc == ERR_INTERNAL) log->no_snapshots = true;
+  return rc < 0 ? rc : put_hint(log, e);
+}
+
+static bool is_due(const runlog *log) {
+  const runlog_state *st = &log->st;
+  uint64_t since = st->snapshot == RUNLOG_NONE ? st->next : st->next - st->snapshot - 1;
+  return since >= RUNLOG_SNAPSHOT_EACH && since >= st->next / RUNLOG_SNAPSHOT_PART;
+}
+
+int runlog_snapshot(runlog *log, err *e) {
+  if (log->hint_due) return put_hint(log, e);
+  return log->no_snapshots || !is_due(log) ? 0 : runlog_snapshot_now(log, e);
+}

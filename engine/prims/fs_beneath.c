@@ -1,0 +1,81 @@
+/* Paths that somebody else chose: what they may be, and how they are opened without following a
+ * link out of the directory that they belong to. */
+#include "fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum { COMPONENT_MAX = 255, COMPONENTS_MAX = 64 };
+
+static bool is_word(const char *at, size_t len, const char *word) {
+  return len == strlen(word) && memcmp(at, word, len) == 0;
+}
+
+int fs_beneath_check(const char *path, err *e) {
+  size_t count = 0;
+  if (!*path) return err_set(e, ERR_INVAL, "the name is empty");
+  if (*path == '/') return err_set(e, ERR_INVAL, "the name is absolute");
+  if (strlen(path) >= FS_PATH_MAX)
+    return err_set(e, ERR_LIMIT, "the name is longer than %d bytes", FS_PATH_MAX - 1);
+  for (const char *at = path;; at++) {
+    size_t len = strcspn(at, "/");
+    if (is_word(at, len, "..")) return err_set(e, ERR_INVAL, "the name has \"..\" in it");
+    if (len == 0 || is_word(at, len, "."))
+      return err_set(e, ERR_INVAL, "the name has an empty component in it");
+    if (len > COMPONENT_MAX)
+      return err_set(e, ERR_LIMIT, "a component of the name is longer than %d bytes",
+                     COMPONENT_MAX);
+    if (++count > COMPONENTS_MAX)
+      return err_set(e, ERR_LIMIT, "the name is deeper than %d directories", COMPONENTS_MAX);
+    at += len;
+    if (!*at) return 0;
+  }
+}
+
+int fs_beneath_check_link(const char *path, const char *target, err *e) {
+  int above = 0;
+  bool down = false;
+  for (const char *at = path; *at; at++) above += *at == '/';
+  if (!*target) return err_set(e, ERR_INVAL, "the link leads nowhere");
+  if (*target == '/') return err_set(e, ERR_INVAL, "the link is absolute");
+  if (strlen(target) >= FS_PATH_MAX)
+    return err_set(e, ERR_LIMIT, "the link is longer than %d bytes", FS_PATH_MAX - 1);
+  for (const char *at = target;; at++) {
+    size_t len = strcspn(at, "/");
+    bool up = is_word(at, len, "..");
+    /* Behind a name, which may be a link itself, ".." is relative to wherever that leads. */
+    if (up && (down || --above < 0)) return err_set(e, ERR_INVAL, "the link leads out");
+    down |= !up && len > 0 && !is_word(at, len, ".");
+    at += len;
+    if (!*at) return 0;
+  }
+}
+
+/* One component after the other. Between two of them the directory is held open, so that it does
+ * not matter if somebody puts a link in its place. */
+static int walk(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  char name[COMPONENT_MAX + 1];
+  int from = dirfd, fd = -EINVAL;
+  for (const char *at = path;;) {
+    size_t len = strcspn(at, "/");
+    bool last = !at[len];
+    if (len == 0 || len > COMPONENT_MAX || is_word(at, len, "..")) {
+      fd = -EXDEV;
+    } else {
+      memcpy(name, at, len);
+      name[len] = 0;
+      fd = io->open(io, from, name, last ? flags | O_NOFOLLOW : O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                    mode);
+    }
+    if (from != dirfd) io->close(io, from);
+    if (fd < 0 || last) return fd;
+    from = fd;
+    at += len + 1;
+  }
+}
+
+int fs_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  int fd = io->open_beneath ? io->open_beneath(io, dirfd, path, flags, mode) : -ENOSYS;
+  return fd == -ENOSYS ? walk(io, dirfd, path, flags, mode) : fd;
+}

@@ -1,0 +1,98 @@
+#include "bystander.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command.h"
+#include "ready.h"
+#include "report.h"
+#include "start.h"
+#include "supervise.h"
+
+static int locate(const options *o, ckpt_place *out) {
+  ckpt *engine = NULL;
+  *out = (ckpt_place){.size = sizeof *out};
+  int rc = command_open(&engine, o), code = 0;
+  if (rc == 0) rc = ckpt_locate(engine, o->dir, o->state, out);
+  if (rc < 0) code = command_failed(engine, rc);
+  ckpt_close(engine);
+  return code;
+}
+
+static int await_ready(const options *o, const role *role, const ckpt_place *place, ready *out) {
+  enum { PAUSE_MS = 200 };
+  double until = clock_s() + o->rank_wait_s;
+  int rc;
+  while ((rc = ready_read(place->state, role->launch, out)) == 0 && clock_s() < until)
+    poll(NULL, 0, PAUSE_MS);
+  if (rc > 0) return 0;
+  if (rc < 0) {
+    report_error("cannot read whether %s is ready: %s", place->state, strerror(-rc));
+    return EXIT_NOT_STARTED;
+  }
+  report_error(
+      "task %u of %u: the first one did not make %s ready within %.0f s (--rank-wait; launch "
+      "%s): is it alive%s",
+      role->task, role->tasks, o->dir, o->rank_wait_s, role->launch,
+      role->shared ? ", and does this host see the same directory? (--dir-is local)" : "?");
+  return EXIT_DEADLINE;
+}
+
+/* Signals are passed on as they come; who sent them decides when we must end. */
+static void pass_signals(supervisor *s) {
+  struct signalfd_siginfo info;
+  while (read(s->signals, &info, sizeof info) == sizeof info)
+    if (info.ssi_signo != SIGCHLD && !supervise_has_it(&info))
+      supervise_signal(s, (int)info.ssi_signo);
+}
+
+static int wait_for_child(supervisor *s) {
+  while (!supervise_reap(s)) {
+    struct pollfd fd = {.fd = s->signals, .events = POLLIN};
+    if (poll(&fd, 1, -1) < 0 && errno != EINTR) {
+      report_error("cannot wait: %s", strerror(errno));
+      return EXIT_FAILED;
+    }
+    pass_signals(s);
+  }
+  return WIFSIGNALED(s->status) ? 128 + WTERMSIG(s->status) : WEXITSTATUS(s->status);
+}
+
+int bystander_run(const options *o, const role *role) {
+  ckpt_place place;
+  char *dir = NULL;
+  ready ready = {0};
+  supervisor sup;
+  char error[1024];
+  supervise_init(&sup);
+  report_info("task %u of %u: the first one watches %s; waiting until that is ready", role->task,
+              role->tasks, o->dir);
+  int code = locate(o, &place);
+  if (code == 0) code = await_ready(o, role, &place, &ready);
+  if (code == 0 && supervise_begin(&sup) != 0) {
+    report_error("cannot take signals");
+    code = EXIT_NOT_STARTED;
+  }
+  if (code == 0 && !(dir = realpath(o->dir, NULL))) {
+    report_error("cannot find %s, which is ready: %s", o->dir, strerror(errno));
+    code = EXIT_NOT_STARTED;
+  }
+  if (code == 0) {
+    start_job job = {.dir = dir,
+                     .socket = place.socket,
+                     .resume = ready.resume,
+                     .restored_from = ready.restored_from};
+    code = start_command(&sup, o, &job, error, sizeof error);
+    if (code == 0) code = wait_for_child(&sup);
+  }
+  free(dir);
+  ready_free(&ready);
+  supervise_close(&sup);
+  return code;
+}

@@ -1,0 +1,17 @@
+/* ready: what the task that watches a directory tells the by-standers of it, in a file of the state
+ * directory: that they may start, and from what. */
+#ifndef RUNNER_READY_H
+#define RUNNER_READY_H
+
+typedef struct ready {
+  char *resume, *restored_from; /* NULL: none */
+} ready;
+
+/* Leaves <state>/ready.<launch>, for by-standers, in one step; those of earlier launches go. 0 or
+ * -errno. */
+int ready_say(const char *state, const char *launch, const char *resume, const char *restored_from);
+/* 1 and what it says, 0 if it is not there yet, or -errno. */
+int ready_read(const char *state, const char *launch, ready *out);
+void ready_free(ready *r);
+
+#endif

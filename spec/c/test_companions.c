@@ -1,0 +1,338 @@
+/* What is saved beside a unit, and put back with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/companions.h"
+#include "core/job.h"
+#include "tmpdir.h"
+#include "world.h"
+
+static const char *in(const world *w, const char *name) {
+  return tmpdir_path(w->root, name);
+}
+
+static const char *out(const world *w, const char *name) {
+  return tmpdir_path(w->out, name);
+}
+
+/* ---- which there are ---- */
+
+static void must_find(const world *w, const char *group, const char *glob, const char *expected) {
+  const char *globs[] = {glob, NULL};
+  companions_place at = {
+      .io = world_io(), .rules = rules_builtin(), .root = w->root, .group = group};
+  companions all;
+  char text[2000] = "";
+  assert_int_equal(companions_find(&at, globs, &all, NULL), 0);
+  for (size_t i = 0; i < all.count; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s%s", i ? " " : "",
+             all.items[i].name, all.items[i].type == MANIFEST_LINK ? "@" : "");
+  assert_string_equal(text, expected);
+  companions_free(&all);
+}
+
+static void globs_name_files_beside_units_and_never_in_them(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  static const char *const dirs[] = {
+      "runs", "runs/a", "checkpoint-1", "exp", "exp/T1", "exp/T1/checkpoint-2", ".ckpt-restore"};
+  static const char *const files[] = {
+      "latest",  "result.json",         "runs/events.0",        "runs/a/events.1",
+      "x.tmp",   "checkpoint-1/latest", "checkpoint-1/a.json",  "exp/T1/result.json",
+      "last.pt", ".ckpt-restore/lock",  "exp/T1/checkpoint-2/a"};
+  for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) make_dir(in(w, dirs[i]));
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(in(w, files[i]), files[i]);
+  assert_int_equal(symlink("checkpoint-1", in(w, "newest")), 0);
+  must_find(w, "", "latest", "latest");
+  must_find(w, "", "./latest", "latest");
+  must_find(w, "", "nothing", "");
+  must_find(w, "", "newest", "newest@");
+  must_find(w, "", "*.json", "result.json");
+  must_find(w, "exp/T1", "*.json", "result.json");
+  must_find(w, "", "runs/**", "runs/a/events.1 runs/events.0");
+  must_find(w, "", "runs/", "runs/a/events.1 runs/events.0");
+  must_find(w, "", "runs", "runs/a/events.1 runs/events.0");
+  must_find(w, "", "runs/*", "runs/events.0");
+  must_find(w, "", "**/*.json", "exp/T1/result.json result.json");
+  must_find(w, "", "checkpoint-1/*", "");
+  must_find(w, "", "checkpoint-1", "");
+  must_find(w, "", "checkpoint-1/a.json", "");
+  must_find(w, "", "x.tmp", "");         /* excluded */
+  must_find(w, "", "last.pt", "");       /* a unit */
+  must_find(w, "", ".ckpt-restore", ""); /* ours */
+  must_find(w, "", ".*/**", "");
+  world_free(w);
+}
+
+static void more_than_the_limit_is_left_out_and_said(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  const char *globs[] = {"runs/**", NULL};
+  companions_place at = {.io = world_io(), .rules = rules_builtin(), .root = w->root, .group = ""};
+  companions all;
+  make_dir(in(w, "runs"));
+  for (int i = 0; i < COMPANIONS_MAX + 5; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "runs/%d", i);
+    write_file(in(w, name), "");
+  }
+  assert_int_equal(companions_find(&at, globs, &all, NULL), 0);
+  assert_int_equal(all.count, COMPANIONS_MAX);
+  assert_true(all.cut);
+  companions_free(&all);
+  world_free(w);
+}
+
+static void a_unit_is_named_by_its_whole_name_or_its_step(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *unit;
+    int64_t step;
+    bool yes;
+  } cases[] = {{"global_step1", "global_step1", 1, true},
+               {"global_step1\n", "global_step1", 1, true},
+               {"global_step10", "global_step1", 1, false},
+               {"my_global_step1", "global_step1", 1, false},
+               {"model_checkpoint_path: \"ckpt-3\"", "ckpt-3", 3, true},
+               {"/abs/work/epoch_3.pth", "epoch_3.pth", 3, true},
+               {" 3000 \n", "iter_0003000", 3000, true},
+               {"3001", "iter_0003000", 3000, false},
+               {"step 3000", "iter_0003000", 3000, false},
+               {"", "ckpt-3", 3, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(
+        companions_name_unit(cases[i].text, strlen(cases[i].text), cases[i].unit, cases[i].step),
+        cases[i].yes);
+}
+
+/* ---- there and back ---- */
+
+static void add_op(plan *p, plan_op op) {
+  int i = p->count++;
+  for (; i > 0 && p->ops[i - 1] > op; i--) p->ops[i] = p->ops[i - 1];
+  p->ops[i] = op;
+}
+
+/* Saves checkpoint-`step` with what `globs` name. The commit is valid until the next call. */
+static const runlog_commit *save(world *w, runlog *log, int64_t step, const char *const *globs) {
+  char unit[40];
+  snprintf(unit, sizeof unit, "checkpoint-%d", (int)step);
+  make_unit(w, unit, MATCH_DIR, (unsigned)step);
+  w->env.with = globs;
+  job *j = job_for(w, log, unit, MATCH_DIR, step, 0);
+  add_op(&j->plan, PLAN_WITH);
+  job_run(j);
+  if (j->status < 0) fail_msg("%s", j->error.text);
+  const runlog_commit *c = runlog_find_commit(runlog_view(log), j->commit);
+  job_free(j);
+  return c;
+}
+
+static int bring_back(const world *w, const runlog_commit *c, bool only_missing,
+                      companions_clear_fn *clear, err *e) {
+  manifest m = {0};
+  char key[STORE_KEY_MAX];
+  restore how = {.io = world_io(), .store = w->env.store, .pool = w->pool, .staging = w->staging};
+  companions_target to = {
+      .dir = w->out, .only_missing = only_missing, .clear = clear, .ctx = (void *)w};
+  int rc = companions_manifest(w->env.store, "", c->attempt, &c->with, &m, key, e);
+  if (rc == 0) rc = companions_restore(&how, &m, key, &to, e);
+  manifest_free(&m);
+  assert_int_equal(count_entries(w->staging), 0);
+  return rc;
+}
+
+static const char *const usual[] = {"latest", "newest", "runs/**", "large.log", NULL};
+
+static void fill(const world *w) {
+  make_dir(in(w, "runs"));
+  write_file(in(w, "latest"), "checkpoint-1");
+  write_file(in(w, "runs/empty"), "");
+  write_pattern(in(w, "large.log"), (9 << 20) + 7, 3);
+  if (!path_exists(in(w, "newest"))) assert_int_equal(symlink("checkpoint-1", in(w, "newest")), 0);
+}
+
+static void they_come_back_as_they_were(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    runlog *log = world_begin(w->env.store, "", "one");
+    char target[100] = "";
+    fill(w);
+    const runlog_commit *c = save(w, log, 1, usual);
+    assert_int_equal(c->with.files, 4);
+    assert_int_equal(c->with.bytes, 12 + (9 << 20) + 7);
+    assert_int_equal(bring_back(w, c, false, NULL, NULL), 4);
+    assert_true(file_is(out(w, "latest"), "checkpoint-1"));
+    assert_true(file_is(out(w, "runs/empty"), ""));
+    assert_true(files_equal(in(w, "large.log"), out(w, "large.log")));
+    assert_int_equal(readlink(out(w, "newest"), target, sizeof target - 1), 12);
+    assert_string_equal(target, "checkpoint-1");
+    assert_int_equal(bring_back(w, c, false, NULL, NULL), 0); /* all of it is there */
+    must_restore(w, "", c, "checkpoint-1");
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
+static void a_unit_with_nothing_beside_it_has_nothing_in_the_store(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  const runlog_commit *c = save(w, log, 1, usual);
+  assert_int_equal(c->with.files, 0);
+  runlog_close(log);
+  world_free(w);
+}
+
+static int no_room(void *ctx, const char *name, err *e) {
+  const world *w = ctx;
+  (void)e;
+  return rename(out(w, name), tmpdir_path(w->dir, "moved")) == 0 ? 0 : ERR_IO;
+}
+
+static void what_differs_is_refused_left_or_moved_away(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  err e = {0};
+  fill(w);
+  const runlog_commit *c = save(w, log, 1, usual);
+  write_file(out(w, "latest"), "mine");
+  assert_int_equal(bring_back(w, c, false, NULL, &e), ERR_EXISTS);
+  assert_non_null(strstr(e.text, "latest"));
+  assert_int_equal(count_entries(w->out), 1);
+  assert_int_equal(bring_back(w, c, true, NULL, NULL), 3);
+  assert_true(file_is(out(w, "latest"), "mine"));
+  assert_int_equal(bring_back(w, c, false, no_room, NULL), 1);
+  assert_true(file_is(out(w, "latest"), "checkpoint-1"));
+  assert_true(file_is(tmpdir_path(w->dir, "moved"), "mine"));
+  runlog_close(log);
+  world_free(w);
+}
+
+static void damage_is_found_and_nothing_of_it_is_shown(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  char key[STORE_KEY_MAX], part[STORE_KEY_MAX + 20];
+  fill(w);
+  const runlog_commit *c = save(w, log, 1, usual);
+  assert_int_equal(companions_key("", c->attempt, c->with.term, key, NULL), 0);
+  snprintf(part, sizeof part, "%s/latest", key);
+  assert_int_equal(
+      w->env.store->ops->put(w->env.store, part, "checkpoint-9", 12, STORE_REPLACE, NULL), 0);
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), ERR_CORRUPT);
+  assert_int_equal(count_entries(w->out), 0);
+  snprintf(part, sizeof part, "%s/%s", key, MANIFEST_NAME);
+  assert_int_equal(w->env.store->ops->remove(w->env.store, part, NULL), 0);
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), ERR_CORRUPT);
+  runlog_close(log);
+  world_free(w);
+}
+
+/* ---- while they are written ---- */
+
+static void go_on(void *ctx) {
+  write_file(in(ctx, "latest"), "checkpoint-2");
+}
+
+/* The job looked at it before the trainer saved the next one. */
+static void a_pointer_is_saved_as_it_named_this_unit(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  static const char *const globs[] = {"latest", NULL};
+  write_file(in(w, "latest"), "checkpoint-1");
+  w->env.io = hooked_io(world_io(), "model.bin", 1, go_on, w);
+  const runlog_commit *c = save(w, log, 1, globs);
+  assert_true(hook_ran());
+  assert_true(file_is(in(w, "latest"), "checkpoint-2"));
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+  assert_true(file_is(out(w, "latest"), "checkpoint-1"));
+  runlog_close(log);
+  world_free(w);
+}
+
+static void grow(void *ctx) {
+  FILE *f = fopen(in(ctx, "large.log"), "a");
+  assert_non_null(f);
+  fputs("more", f);
+  fclose(f);
+}
+
+static struct {
+  io io;
+  world *world;
+  bool grown;
+} growing;
+
+static ssize_t read_growing(const io *self, int fd, void *to, size_t len) {
+  (void)self;
+  if (len >= HASH_BLOCK && !growing.grown) {
+    growing.grown = true;
+    grow(growing.world);
+  }
+  return world_io()->read(world_io(), fd, to, len);
+}
+
+static void a_log_that_grows_is_cut_where_it_was_opened(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  static const char *const globs[] = {"large.log", NULL};
+  fill(w);
+  growing.io = *world_io();
+  growing.io.read = read_growing;
+  growing.world = w;
+  w->env.io = &growing.io;
+  const runlog_commit *c = save(w, log, 1, globs);
+  assert_true(growing.grown);
+  assert_int_equal(c->with.bytes, (9 << 20) + 7);
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+  runlog_close(log);
+  world_free(w);
+}
+
+static void vanish(void *ctx) {
+  remove(in(ctx, "large.log"));
+}
+
+static void what_vanishes_is_left_out_and_fails_nothing(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  fill(w);
+  w->env.io = hooked_io(world_io(), "model.bin", 1, vanish, w);
+  const runlog_commit *c = save(w, log, 1, usual);
+  assert_true(hook_ran());
+  assert_int_equal(c->with.files, 3);
+  runlog_close(log);
+  world_free(w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(globs_name_files_beside_units_and_never_in_them),
+      cmocka_unit_test(more_than_the_limit_is_left_out_and_said),
+      cmocka_unit_test(a_unit_is_named_by_its_whole_name_or_its_step),
+      cmocka_unit_test(they_come_back_as_they_were),
+      cmocka_unit_test(a_unit_with_nothing_beside_it_has_nothing_in_the_store),
+      cmocka_unit_test(what_differs_is_refused_left_or_moved_away),
+      cmocka_unit_test(damage_is_found_and_nothing_of_it_is_shown),
+      cmocka_unit_test(a_pointer_is_saved_as_it_named_this_unit),
+      cmocka_unit_test(a_log_that_grows_is_cut_where_it_was_opened),
+      cmocka_unit_test(what_vanishes_is_left_out_and_fails_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

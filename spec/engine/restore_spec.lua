@@ -1,0 +1,288 @@
+-- What a restart goes on from when something is wrong with the newest: marks, failed starts,
+-- damage; what is saved beside a checkpoint; and bisect.
+
+package.path = "./spec/?.lua;" .. package.path
+local cjson = require "cjson"
+local support = require "support"
+local CKPT = support.runner
+
+local dir
+
+local function ckpt(args, env)
+  local command = ("cd '%s' && %s '%s' %s 2>err.txt; printf '\\n%%s' $?")
+    :format(dir, env and "env " .. env or "", CKPT, args)
+  local pipe = io.popen(command)
+  local text, code = pipe:read("*a"):match("^(.*)\n(%d+)$")
+  pipe:close()
+  return text, tonumber(code), support.read(dir .. "/err.txt")
+end
+
+local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
+
+local function has(text, part)
+  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
+end
+
+-- A trainer: goes on from $CKPT_RESUME, fails if that is step $FAIL, saves $STEPS more steps.
+local TRAINER = [[
+n=0; [ -n "$CKPT_RESUME" ] && n=$(cat "$CKPT_RESUME/step")
+echo "$n" >>starts
+[ "$FAIL" = "$n" ] && exit "${CODE:-1}"
+for i in $(seq "${STEPS:-0}"); do
+  n=$((n + 1))
+  mkdir out/tmp-checkpoint-$n; echo $n >out/tmp-checkpoint-$n/step
+  echo '{}' >out/tmp-checkpoint-$n/trainer_state.json
+  mv out/tmp-checkpoint-$n out/checkpoint-$n
+  echo "checkpoint-$n" >out/latest; echo "{\"step\":$n}" >>out/result.json
+  while ! "$CKPT" ls store 2>/dev/null | grep -q "^checkpoint-$n[ .]"; do sleep 0.05; done
+done
+exit 0
+]]
+
+local function run(env, args)
+  return ckpt(("run --dir out --to store --run one --quiet 0.1s %s -- sh trainer.sh")
+    :format(args or ""), ("CKPT='%s' %s"):format(CKPT, env))
+end
+
+local function train(steps)
+  local _, code, err = run("STEPS=" .. steps)
+  assert.are.equal(0, code, err)
+end
+
+local function last_start() return tonumber(sh("tail -n 1 starts"):match("%d+")) end
+
+local function lose_all() sh("rm -rf out out.ckpt") end
+
+before_each(function()
+  dir = support.directory()
+  support.write(dir .. "/trainer.sh", TRAINER)
+end)
+after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+
+describe("mark", function()
+  before_each(function() train(3) end)
+
+  it("makes restores choose the one before, and says so everywhere", function()
+    assert.are.equal("would mark bad: checkpoint-3\n", (ckpt("mark bad store --dry-run")))
+    assert.are.equal("checkpoint-3\n", (ckpt("latest store")))
+    local text, code = ckpt("mark bad store --reason 'loss is NaN'")
+    assert.are.equal("marked bad: checkpoint-3\n", text)
+    assert.are.equal(0, code)
+    assert.are.equal("checkpoint-2\n", (ckpt("latest store")))
+    has(ckpt("ls store"), "loss is NaN")
+    has(ckpt("show store checkpoint-3"), "loss is NaN")
+    local shown = cjson.decode((ckpt("show --json store checkpoint-3")))
+    assert.is_true(shown.bad)
+    assert.are.equal("loss is NaN", shown.bad_reason)
+    has(ckpt("why checkpoint-3 --to store"), "loss is NaN")
+    assert.are.equal("back/checkpoint-2\n", (ckpt("restore store --dir back")))
+    assert.are.equal("named/checkpoint-3\n", (ckpt("restore store checkpoint-3 --dir named")))
+  end)
+
+  it("is taken back", function()
+    ckpt("mark bad store checkpoint-3")
+    assert.are.equal("marked good: checkpoint-3\n", (ckpt("mark good store")))
+    assert.are.equal("checkpoint-3\n", (ckpt("latest store")))
+    local _, code = ckpt("mark good store")
+    assert.are.equal(4, code)
+  end)
+
+  it("is refused for what is not there or no longer kept, and for other words", function()
+    local _, code, err = ckpt("mark bad store checkpoint-9")
+    assert.are.equal(4, code)
+    has(err, "checkpoint-9")
+    ckpt("rm store checkpoint-1")
+    _, code, err = ckpt("mark bad store checkpoint-1")
+    assert.are.equal(4, code)
+    has(err, "no longer kept")
+    _, code = ckpt("mark ugly store")
+    assert.are.equal(2, code)
+  end)
+
+  it("makes the next start go back, with the pointer of that time", function()
+    ckpt("mark bad store checkpoint-3")
+    local _, code, err = run("STEPS=0")
+    assert.are.equal(0, code, err)
+    assert.are.equal(2, last_start())
+    assert.are.equal("checkpoint-2\n", support.read(dir .. "/out/latest"))
+    has(sh("find out.ckpt/quarantine"), "checkpoint-3/step")
+    has(sh("cat out.ckpt/quarantine/*/latest"), "checkpoint-3")
+  end)
+end)
+
+describe("failed starts", function()
+  before_each(function() train(2) end)
+
+  it("from one checkpoint end in a start from the one before", function()
+    for _ = 1, 3 do
+      local _, code = run("FAIL=2")
+      assert.are.equal(1, code)
+      assert.are.equal(2, last_start())
+    end
+    local _, code, err = run("FAIL=2")
+    assert.are.equal(0, code, err)
+    assert.are.equal(1, last_start())
+    has(err, "OLDER")
+  end)
+
+  it("are counted as --bad-after says, and never with 0", function()
+    run("FAIL=2", "--bad-after 1")
+    run("FAIL=2", "--bad-after 1")
+    assert.are.equal(1, last_start())
+    ckpt("mark good store")
+    lose_all()
+    for _ = 1, 4 do run("FAIL=2", "--bad-after 0") end
+    assert.are.equal(2, last_start())
+    local _, code = run("", "--bad-after x")
+    assert.are.equal(2, code)
+  end)
+
+  it("do not count when a scheduler ended the job", function()
+    for _ = 1, 5 do run("FAIL=2 CODE=143") end
+    assert.are.equal(2, last_start())
+  end)
+end)
+
+describe("a damaged checkpoint", function()
+  before_each(function() train(3) end)
+
+  it("is passed over loudly, and marked", function()
+    sh("echo x >store/checkpoint-3/step")
+    lose_all()
+    local _, code, err = run("STEPS=1")
+    assert.are.equal(0, code, err)
+    assert.are.equal(2, last_start())
+    has(err, "CANNOT BE RESTORED")
+    has(ckpt("ls store"), "BAD")
+    assert.are.equal("checkpoint-3.~", (ckpt("latest store")):sub(1, 14))
+  end)
+
+  it("is an error when it was named, or when there is no other", function()
+    sh("for i in 1 2 3; do echo x >store/checkpoint-$i/step; done")
+    lose_all()
+    local _, code = run("", "--restore checkpoint-3")
+    assert.are.equal(5, code)
+    _, code = run("")
+    assert.are.equal(5, code)
+    assert.are.equal("", sh("ls out"))
+  end)
+end)
+
+describe("what is saved beside a checkpoint", function()
+  before_each(function() train(2) end)
+
+  it("comes back after it", function()
+    lose_all()
+    local _, code, err = run("STEPS=0")
+    assert.are.equal(0, code, err)
+    assert.are.equal("checkpoint-2\n", support.read(dir .. "/out/latest"))
+    assert.are.equal('{"step":1}\n{"step":2}\n', support.read(dir .. "/out/result.json"))
+  end)
+
+  it("is of the moment of its checkpoint", function()
+    local _, code = ckpt("restore store checkpoint-1 --dir back")
+    assert.are.equal(0, code)
+    assert.are.equal("checkpoint-1\n", support.read(dir .. "/back/latest"))
+  end)
+
+  it("comes back when it alone is missing, and replaces nothing newer", function()
+    sh("rm out/latest; echo more >>out/result.json")
+    run("STEPS=0")
+    assert.are.equal("checkpoint-2\n", support.read(dir .. "/out/latest"))
+    has(support.read(dir .. "/out/result.json"), "more")
+  end)
+
+  it("stops a restore where something else has its name, but for --alone", function()
+    ckpt("restore store checkpoint-1 --dir back")
+    local _, code, err = ckpt("restore store checkpoint-2 --dir back")
+    assert.are_not.equal(0, code)
+    has(err, "latest")
+    assert.is_nil(support.read(dir .. "/back/checkpoint-2/step"))
+    _, code = ckpt("restore store checkpoint-2 --dir back --alone")
+    assert.are.equal(0, code)
+    assert.are.equal("checkpoint-1\n", support.read(dir .. "/back/latest"))
+  end)
+
+  it("is what the policy says", function()
+    support.write(dir .. "/mine.lua", 'return { api = 1, with = { "notes/**" } }')
+    sh("rm -rf out out.ckpt store; mkdir -p out/notes; echo n >out/notes/a")
+    run("STEPS=1", "-p ./mine.lua")
+    ckpt("restore store --dir back")
+    assert.are.equal("n\n", support.read(dir .. "/back/notes/a"))
+    assert.is_nil(support.read(dir .. "/back/latest"))
+    support.write(dir .. "/mine.lua", 'return { api = 1, with = { "../*" } }')
+    local _, code = run("", "-p ./mine.lua")
+    assert.are.equal(2, code)
+  end)
+
+  it("is named when it points to a place that is gone", function()
+    sh("echo /gone/work/checkpoint-3 >out/last_checkpoint")
+    train(1)
+    local _, _, err = ckpt("restore store --dir back")
+    has(err, "back/last_checkpoint names /gone/work/checkpoint-3, which is not there")
+  end)
+end)
+
+describe("the times of directories", function()
+  it("rise with the log after a restore", function()
+    train(3)
+    sh("rm -r out/checkpoint-3; touch out/checkpoint-1")
+    run("STEPS=0")
+    assert.are.equal("checkpoint-1\ncheckpoint-2\ncheckpoint-3\n",
+      sh("ls -dtr out/checkpoint-* | xargs -n 1 basename"))
+  end)
+end)
+
+describe("bisect", function()
+  before_each(function() train(6) end)
+
+  local function tries()
+    local _, count = support.read(dir .. "/err.txt"):gsub("the command ended", "")
+    return count
+  end
+
+  it("finds the newest that the command accepts, in few tries", function()
+    local text, code = ckpt("bisect store -- sh -c 'test $(cat {}/step) -le 2'")
+    assert.are.equal("checkpoint-2\n", text)
+    assert.are.equal(0, code)
+    assert.is_true(tries() <= 4)
+    text = ckpt("bisect store -- sh -c 'test $(cat $CKPT_RESUME/step) -le 6'")
+    assert.are.equal("checkpoint-6\n", text)
+    assert.are.equal(1, tries())
+  end)
+
+  it("tries each, newest first, with --linear", function()
+    local text, code = ckpt("bisect store --linear -- sh -c 'test $(cat {}/step) = 4'")
+    assert.are.equal("checkpoint-4\n", text)
+    assert.are.equal(0, code)
+    assert.are.equal(3, tries())
+  end)
+
+  it("passes over what cannot be told, and says that it is not sure", function()
+    local text, code =
+      ckpt("bisect store -- sh -c 's=$(cat {}/step); test $s = 3 && exit 125; test $s -le 2'")
+    assert.are.equal("checkpoint-2\n", text)
+    assert.are.equal(3, code)
+  end)
+
+  it("marks what is newer with --mark", function()
+    ckpt("bisect store --mark -- sh -c 'test $(cat {}/step) -le 2'")
+    assert.are.equal("checkpoint-2\n", (ckpt("latest store")))
+  end)
+
+  it("takes damaged data for bad, and needs no command for that", function()
+    sh("echo x >store/checkpoint-6/step")
+    assert.are.equal("checkpoint-5\n", (ckpt("bisect store")))
+  end)
+
+  it("leaves nothing behind, whatever the command does", function()
+    sh("mkdir tmp")
+    ckpt("bisect store --dir tmp -- sh -c 'mkdir {}/more; echo x >{}/more/x; chmod 500 {}/more'")
+    assert.are.equal("", sh("ls -A tmp"))
+    local text, code = ckpt("bisect store --dir tmp -- false")
+    assert.are.equal("", text)
+    assert.are.equal(4, code)
+    assert.are.equal(1, select(2, ckpt("bisect store --dir tmp -- ./no-such-command")))
+    assert.are.equal("", sh("ls -A tmp"))
+  end)
+end)

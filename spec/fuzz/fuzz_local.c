@@ -1,0 +1,61 @@
+/* What stands on this machine: the journal, the trail, files of frameworks. */
+#include "targets.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/journal.h"
+#include "core/structure.h"
+#include "core/trail.h"
+
+/* Whatever is in it, it opens unless a newer version wrote it, and what was read is read again. */
+void fuzz_journal(const uint8_t *data, size_t size) {
+  journal *j = NULL;
+  const char *path = fuzz_file("journal.jsonl", data, size);
+  int rc = journal_open(fuzz_io(), path, "boot-1", &j, NULL);
+  if (rc < 0) {
+    must(rc == ERR_VERSION || rc == ERR_LIMIT);
+    return;
+  }
+  size_t count = journal_count(j);
+  for (size_t i = 0; i < count; i++) {
+    journal_unit u = journal_at(j, i), found = journal_find(j, u.path);
+    must(u.path && found.state == u.state && found.commit == u.commit);
+  }
+  journal_close(j);
+  must(journal_open(fuzz_io(), path, "boot-1", &j, NULL) == 0 && journal_count(j) == count);
+  journal_close(j);
+}
+
+static int take_record(void *ctx, const trail_record *record) {
+  size_t *count = ctx;
+  must(record->what <= TRAIL_DELETED);
+  ++*count;
+  return 0;
+}
+
+void fuzz_trail(const uint8_t *data, size_t size) {
+  size_t count = 0, one = 0;
+  trail *t = NULL;
+  fuzz_file("why.jsonl", data, size);
+  must(trail_read(fuzz_io(), fuzz_dir(), NULL, take_record, &count, NULL) == 0);
+  must(trail_read(fuzz_io(), fuzz_dir(), "checkpoint-3", take_record, &one, NULL) == 0);
+  must(one <= count);
+  must(trail_open(fuzz_io(), NULL, fuzz_dir(), &t, NULL) == 0);
+  trail_note(t, &(trail_record){.what = TRAIL_OPEN, .unit = "checkpoint-3", .reason = "x"});
+  trail_close(t);
+  one = 0;
+  must(trail_read(fuzz_io(), fuzz_dir(), "checkpoint-3", take_record, &one, NULL) == 0 && one > 0);
+}
+
+/* The first byte says what the file is called. */
+void fuzz_structure(const uint8_t *data, size_t size) {
+  static const char *const names[] = {"file"};
+  structure verdict = STRUCTURE_UNKNOWN;
+  char why[200];
+  if (size == 0) return;
+  const char *path = fuzz_file(names[0], data, size);
+  must(structure_of_file(fuzz_io(), path, &verdict, why, sizeof why, NULL) == 0);
+  must(verdict == STRUCTURE_SOUND || verdict == STRUCTURE_TORN || verdict == STRUCTURE_UNKNOWN);
+  must(strlen(why) < sizeof why);
+}

@@ -1,0 +1,174 @@
+/* What stands in a store: manifests, the log, hints beside it. */
+#include "targets.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "core/lease.h"
+#include "core/manifest.h"
+#include "core/pins.h"
+#include "core/runlog.h"
+
+/* No name of a manifest may lead out of the directory that it is restored into. */
+static void check_name(const char *name) {
+  must(*name && *name != '/' && strlen(name) < 65536);
+  for (const char *at = name; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
+    size_t len = strcspn(at, "/");
+    must(len > 0 && !(len == 1 && *at == '.') && !(len == 2 && at[0] == '.' && at[1] == '.'));
+  }
+}
+
+void fuzz_manifest(const uint8_t *data, size_t size) {
+  char *own = fuzz_text(data, size);
+  manifest m, again;
+  buf text;
+  err e = {0};
+  buf_init(&text, 8 << 20);
+  int rc = manifest_parse(own, size, "input", &m, &e);
+  if (rc == 0) {
+    for (size_t i = 0; i < m.count; i++) {
+      check_name(m.entries[i].name);
+      must(i == 0 || strcmp(m.entries[i - 1].name, m.entries[i].name) < 0);
+      must(manifest_find(&m, m.entries[i].name) == &m.entries[i]);
+    }
+    manifest_bytes(&m);
+    must(manifest_print(&m, &text, NULL) == 0);
+    must(manifest_parse(text.data, text.len, "print", &again, NULL) == 0);
+    must(digest_equal(&m.root, &again.root) && m.count == again.count);
+    manifest_free(&again);
+    manifest_free(&m);
+  } else {
+    must(e.code == rc && *e.text);
+  }
+  buf_free(&text);
+  free(own);
+}
+
+static void check_state(const runlog_state *s) {
+  for (size_t i = 0; i < s->commit_count; i++) {
+    const runlog_commit *c = &s->commits[i];
+    const runlog_attempt *a = runlog_find_attempt(s, c->attempt);
+    must(c->n < s->next && c->dir && c->unit);
+    must(a && a->fate == RUNLOG_COMMITTED && a->n == c->attempt);
+    must(runlog_find_commit(s, c->n) == c && runlog_commit_of(s, c->attempt) == c);
+    must(i == 0 || s->commits[i - 1].n < c->n);
+    must(runlog_unit_check(c->unit, NULL) == 0);
+    check_name(c->dir);
+    must(!strchr(c->dir, '/'));
+  }
+  const runlog_commit *newest = runlog_newest(s, NULL);
+  must(!newest || (newest->life == RUNLOG_LIVE && !newest->bad));
+}
+
+static void fold(const uint8_t *data, size_t size) {
+  runlog_state s = {0};
+  const uint8_t *at = data, *piece;
+  size_t left = size, len;
+  s.term.n = RUNLOG_NONE;
+  s.snapshot = RUNLOG_NONE;
+  while (size && (piece = fuzz_piece(&at, &left, '\n', &len))) {
+    json_t *entry = NULL;
+    const char *ignored = NULL;
+    uint64_t next = s.next;
+    if (js_parse((const char *)piece, len, "entry", &entry, NULL) < 0) continue;
+    int rc = runlog_apply(&s, entry, &ignored, NULL);
+    json_decref(entry);
+    if (rc < 0) break;
+    must(s.next > next);
+    check_state(&s);
+  }
+  runlog_state_free(&s);
+}
+
+void fuzz_runlog(const uint8_t *data, size_t size) {
+  fold(data, size);
+}
+
+/* ---- a store in memory ---- */
+
+static store *place(void) {
+  static store *s;
+  uri where;
+  if (s) return s;
+  must(uri_parse("mem://fuzz", &where, NULL) == 0);
+  must(store_open(&where, fuzz_io(), NULL, &s, NULL) == 0);
+  return s;
+}
+
+static void put(const char *key, const uint8_t *data, size_t size) {
+  must(place()->ops->put(place(), key, data, size, STORE_REPLACE, NULL) == 0);
+}
+
+static void clear(void) {
+  must(place()->ops->remove_prefix(place(), ".ckpt", NULL) == 0);
+}
+
+/* The entries of a log, a line each, read from a store, snapshots among them: whatever they say,
+ * reading ends, and gives the same twice. */
+void fuzz_snapshot(const uint8_t *data, size_t size) {
+  const uint8_t *at = data, *piece;
+  size_t left = size, len;
+  char key[STORE_KEY_MAX];
+  runlog *a = NULL, *b = NULL;
+  uint64_t n = 0;
+  clear();
+  while (size && n < 200 && (piece = fuzz_piece(&at, &left, '\n', &len))) {
+    must(runlog_key_entry("", n++, key, NULL) == 0);
+    put(key, piece, len);
+  }
+  int rc = runlog_open(place(), "", &a, NULL);
+  must(runlog_open(place(), "", &b, NULL) == rc);
+  if (rc == 0) {
+    must(runlog_view(a)->next == runlog_view(b)->next && runlog_view(a)->next <= n);
+    check_state(runlog_view(a));
+    runlog_close(a);
+    runlog_close(b);
+  }
+  clear();
+}
+
+/* A hint says where the log ends, and may be wrong: what is read is the same without it. */
+void fuzz_head(const uint8_t *data, size_t size) {
+  const runlog_writer me = {.launch = "a", .host = "here", .state = "/s"};
+  runlog *log = NULL;
+  uint64_t number;
+  clear();
+  must(runlog_open(place(), "", &log, NULL) == 0);
+  must(runlog_begin(log, "run-1", &me, false, NULL) == 0);
+  must(runlog_attempt_begin(log, "checkpoint-3", &number, NULL) == 0);
+  uint64_t next = runlog_view(log)->next;
+  runlog_close(log);
+  put(".ckpt/head", data, size);
+  must(runlog_open(place(), "", &log, NULL) == 0 && runlog_view(log)->next == next);
+  runlog_close(log);
+  clear();
+}
+
+void fuzz_lease(const uint8_t *data, size_t size) {
+  const runlog_term term = {.n = 1, .writer = {.launch = "a", .host = "other", .state = "/s"}};
+  const runlog_writer me = {.launch = "b", .host = "here", .state = "/t"};
+  err e = {0};
+  clear();
+  put(".ckpt/lease", data, size);
+  int rc = lease_check(place(), "", &term, &me, false, &e);
+  must(rc == 0 || (rc == ERR_HELD && *e.text));
+  for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
+  must(lease_check(place(), "", &term, &me, true, NULL) == 0);
+  lease_release(place(), "", 1, NULL);
+  clear();
+}
+
+void fuzz_pins(const uint8_t *data, size_t size) {
+  pins p = {0};
+  size_t count = 0;
+  clear();
+  put(".ckpt/pins/0123456789abcdef0123456789abcdef", data, size);
+  must(pins_list(place(), "", &p, NULL) == 0);
+  must(p.count + p.broken == 1); /* it holds what it names, or it holds all */
+  for (size_t i = 0; i < p.count; i++) must(p.at[i].dir && !pin_expired(&p.at[i], INT64_MIN));
+  uint64_t *held = pins_held(&p, INT64_MIN, &count);
+  must(held && count == p.count);
+  free(held);
+  pins_free(&p);
+  clear();
+}

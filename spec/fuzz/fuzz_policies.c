@@ -1,0 +1,116 @@
+/* What policies say, and what training scripts write for them. */
+#include "targets.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/policy_impl.h"
+#include "lua/policy_serve.h"
+
+/* An answer of the policies' helper, of which each hook makes what it can. */
+void fuzz_answers(const uint8_t *data, size_t size) {
+  enum { ITEMS = 5 };
+  json_t *value = NULL;
+  policy_kept kept[ITEMS];
+  policy_remedy remedy = POLICY_BY_CLASS;
+  bool ready = true;
+  int word = 0;
+  double seconds = 0;
+  if (js_parse((const char *)data, size, "answer", &value, NULL) < 0) return;
+  err e = {0};
+  answer_ready(value, &ready, &e);
+  if (answer_word(value, answer_queues, &word, &e) == 0) must(word >= 0 && word < 4);
+  if (answer_remedy(value, &remedy, &seconds, &e) == 0)
+    must(isfinite(seconds) && seconds >= 0 && seconds <= 24 * 3600);
+  answer_names(value, &e);
+  memset(kept, 0, sizeof kept);
+  if (answer_kept(value, ITEMS, kept, &e) == 0)
+    for (int i = 0; i < ITEMS; i++) {
+      must(strlen(kept[i].reason) < sizeof kept[i].reason);
+      for (const char *at = kept[i].reason; *at; at++) must((unsigned char)*at >= ' ');
+    }
+  for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
+  json_decref(value);
+}
+
+/* The sources, a byte 0x1e, and the file that they read. */
+void fuzz_metrics(const uint8_t *data, size_t size) {
+  static const char usual[] = "[{\"from\":\"json\",\"file\":\"metrics.json\",\"path\":\"a.b[-1]\"},"
+                              "{\"from\":\"jsonl\",\"file\":\"metrics.json\"},"
+                              "{\"from\":\"json\",\"file\":\"metrics.json\"}]";
+  json_t *sources = NULL;
+  char warning[POLICY_REASON_MAX];
+  size_t left = size, len = 0;
+  const uint8_t *at = data;
+  const uint8_t *piece = size ? fuzz_piece(&at, &left, 0x1e, &len) : NULL;
+  if (!piece) return;
+  if (len == 0) piece = (const uint8_t *)usual, len = sizeof usual - 1;
+  if (js_parse((const char *)piece, len, "sources", &sources, NULL) < 0) return;
+  fuzz_file("metrics.json", at ? at : (const uint8_t *)"", at ? left : 0);
+  if (policy_metrics_check(sources, NULL) == 0) {
+    policy p = {.io = fuzz_io(), .data = json_pack("{s:O}", "metrics", sources)};
+    const detect_unit unit = {.path = ".", .name = ".", .group = "", .kind = MATCH_DIR};
+    char *found = policy_metrics(&p, fuzz_dir(), &unit, "{\"loss\":1}", warning);
+    must(!found || (*found == '{' && strlen(found) <= 4096));
+    must(strlen(warning) < sizeof warning);
+    free(found);
+    json_decref(p.data);
+  }
+  json_decref(sources);
+}
+
+/* A result that a training reported goes into a question to the helper. */
+void fuzz_facts(const uint8_t *data, size_t size) {
+  policy p = {.io = fuzz_io(), .id = "x"};
+  char *own = fuzz_text(data, size);
+  const policy_facts facts = {.event = "result", .group = "", .result = own, .metrics = own};
+  json_t *event = policy_event(&p, &facts);
+  must(json_is_object(event));
+  buf text;
+  buf_init(&text, 8 << 20);
+  must(js_print(event, &text, NULL) == 0);
+  buf_free(&text);
+  json_decref(event);
+  free(own);
+}
+
+static policy_serve *helper(bool lost) {
+  static const char load[] =
+      "{\"op\":\"load\",\"id\":\"x\",\"settings\":{},\"chain\":[{\"name\":\"p\",\"text\":"
+      "\"return { api = 1, sync = function(e, m) m.e, m.n = e, (m.n or 0) return 'sync' end }\"}]}";
+  static policy_serve *p;
+  buf answer;
+  if (p && !lost) return p;
+  if (!p) p = policy_serve_new(NULL);
+  must(p && policy_serve_call(p, load, sizeof load - 1, &answer) == 0);
+  must(strstr(answer.data, "\"ok\":true"));
+  buf_free(&answer);
+  return p;
+}
+
+/* The other side: what the helper makes of a request, and of a memory table out of a store, which
+ * it gives back. */
+void fuzz_memory(const uint8_t *data, size_t size) {
+  static bool lost;
+  policy_serve *p = helper(lost);
+  json_t *value = NULL;
+  buf answer, request;
+  must(policy_serve_call(p, (const char *)data, size, &answer) == 0);
+  must(js_parse(answer.data, answer.len, "answer", &value, NULL) == 0);
+  json_decref(value);
+  buf_free(&answer);
+  if (js_parse((const char *)data, size, "memory", &value, NULL) < 0) return;
+  buf_init(&request, 8 << 20);
+  buf_str(&request,
+          "{\"op\":\"ask\",\"id\":\"x\",\"hook\":\"sync\",\"event\":{\"step\":3},\"memory\":");
+  must(js_print(value, &request, NULL) == 0);
+  buf_str(&request, "}");
+  json_decref(value);
+  must(policy_serve_call(p, request.data, request.len, &answer) == 0);
+  must(js_parse(answer.data, answer.len, "answer", &value, NULL) == 0);
+  lost = !json_is_true(json_object_get(value, "ok"));
+  json_decref(value);
+  buf_free(&answer);
+  buf_free(&request);
+}

@@ -1,0 +1,144 @@
+#!/bin/bash
+# Power losses: spec/power/power.sh, or make test-power.
+#
+# User-Mode Linux runs a whole kernel as a process. In it the runner commits checkpoints to a disk
+# image (and deletes old ones), and says so on its console. The process is killed at a random moment:
+# what the guest's kernel had not written yet is gone, as with the power. The image is mounted here
+# and read by spec/crash/check.py: every commit that was acknowledged is there, every commit that is
+# there is whole. Then the guest starts again on the same disk, and goes on.
+# At last the same without a single fsync: if that lost nothing, all this would prove nothing.
+#
+# Environment: CKPT_LUA, CKPT_BUILD, ROUNDS (12, for each file system), POWER_FS ("ext4 xfs"), V=1
+# (each round is told), KEEP=1 (leaves the files). Needs root, for mounting.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+skip() {
+  echo "power: skipped: $*"
+  exit 77
+}
+
+setup() {
+  command -v linux.uml mkfs.ext4 mkfs.xfs >/dev/null && return 0
+  [[ ${SETUP-} == no ]] || .ci/setup user-mode-linux e2fsprogs xfsprogs >&2 || return 1
+  command -v linux.uml mkfs.ext4 mkfs.xfs >/dev/null
+}
+
+# --- one round ------------------------------------------------------------------------------
+
+# All descendants, first ones last: the guest's processes are children of its kernel's.
+family() { # PID
+  local child
+  for child in $(pgrep -P "$1"); do family "$child"; done
+  echo "$1"
+}
+
+guest() { # IMAGE FS CONSOLE [PRELOAD]: sets `pid`
+  TMPDIR=$root exec setsid linux.uml mem=256M rootfstype=hostfs rootflags=/ ro \
+    "init=$PWD/spec/power/guest.sh" "POWER_FS=$2" "POWER_LUA=$lua" "POWER_BUILD=$build" \
+    "POWER_PRELOAD=${4-}" "ubd0=$1" con=null con0=null,fd:1 ssl=null quiet \
+    "uml_dir=$root/" "umid=g$RANDOM" </dev/null >"$3" 2>&1
+}
+
+# Runs the guest until it has acknowledged something and a random time has passed. The power goes.
+lose_power() { # IMAGE FS CONSOLE [PRELOAD]
+  local pid i all
+  : >"$3" # what the last guest said counts no more
+  guest "$@" &
+  pid=$!
+  for ((i = 0; i < 300; i++)); do
+    grep -aq 'committed checkpoint-' "$3" && break
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  sleep "$((RANDOM % 3)).$((RANDOM % 1000 + 1000))"
+  mapfile -t all < <(family "$pid")
+  kill -STOP "${all[@]}" 2>/dev/null
+  mapfile -t all < <(family "$pid")
+  kill -KILL "${all[@]}" 2>/dev/null
+  wait "$pid" 2>/dev/null
+}
+
+# What the console acknowledged, a line each; the last one may be cut off.
+acked() { # CONSOLE
+  tr -d '\r' <"$1" | sed -nE 's/^ckpt-lua: (committed checkpoint-[0-9]+) \(.*\)$/\1/p'
+}
+
+look() { # IMAGE ACKED: findings on stdout
+  local loop
+  loop=$(losetup --show -f "$1") || return 1
+  if mount -o noatime "$loop" "$root/disk"; then
+    spec/crash/check.py store --trained --acked "$2" "$root/disk/store"
+    umount "$root/disk"
+  else
+    echo "torn the file system cannot be mounted"
+  fi
+  losetup -d "$loop"
+}
+
+# ROUNDS losses on one disk. Sets commits, lost, torn (rounds with such findings).
+lose_again() { # FS ROUNDS [PRELOAD]
+  local image=$root/image.$1 round findings before
+  commits=0 lost=0 torn=0
+  rm -f "$image"
+  truncate -s 320M "$image"
+  "mkfs.$1" -q "$image" || return 1
+  : >"$root/acked"
+  for ((round = 1; round <= $2; round++)); do
+    before=$commits
+    lose_power "$image" "$1" "$root/console" "${3-}"
+    acked "$root/console" >>"$root/acked"
+    commits=$(grep -c . "$root/acked")
+    findings=$(look "$image" "$root/acked")
+    grep -q '^lost ' <<<"$findings" && lost=$((lost + 1))
+    grep -qE '^(torn|gap) ' <<<"$findings" && torn=$((torn + 1))
+    if [[ -n ${V-} || (-z ${3-} && -n $findings) ]]; then
+      echo "# $1, round $round: $((commits - before)) acknowledged; ${findings:-nothing torn or lost}"
+    fi
+    if ((commits == before)); then
+      echo "# $1, round $round: nothing was acknowledged:"
+      tail -n 20 "$root/console" | sed 's/^/#   /'
+      idle=$((idle + 1))
+    fi
+    # A disk that lost something is no proof any more of what comes after.
+    [[ -z $findings ]] || break
+  done
+}
+
+# --- all of them ----------------------------------------------------------------------------
+
+(($(id -u) == 0)) || skip "it mounts disk images, and needs root for that"
+setup || skip "User-Mode Linux (linux.uml), mkfs.ext4 or mkfs.xfs cannot be had here"
+losetup -f >/dev/null 2>&1 || skip "there is no loop device"
+lua=$(realpath "${CKPT_LUA:-./ckpt-lua}") build=$(realpath "${CKPT_BUILD:-build}")
+[[ -n ${TMPDIR-} || ! -w /dev/shm ]] || TMPDIR=/dev/shm
+root=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-power.XXXXXX") || exit 1
+trap '[[ -n ${KEEP-} ]] && echo "# kept: $root" || rm -rf "$root"' EXIT
+trap 'exit 130' INT TERM
+mkdir "$root/disk"
+# Not in $root: the guest has a /dev of its own.
+mkdir -p "$build/spec/power"
+nosync=$build/spec/power/nosync.so
+"${CC:-gcc}" -shared -fPIC -O1 -Wall -Wextra -o "$nosync" spec/power/nosync.c || exit 1
+
+failures=0 idle=0 total=0
+read -ra systems <<<"${POWER_FS:-ext4 xfs}"
+for fs in "${systems[@]}"; do
+  lose_again "$fs" "${ROUNDS:-12}"
+  echo "power: $fs: ${ROUNDS:-12} power losses, $commits acknowledged commits, $lost lost, $torn torn"
+  ((lost + torn == 0)) || failures=$((failures + 1))
+  ((total += commits))
+done
+if ((total == 0 && idle > 0)); then
+  skip "the guest does not run here (see above)"
+fi
+for fs in "${systems[@]}"; do
+  caught=0
+  for _ in 1 2 3; do
+    lose_again "$fs" 1 "$nosync"
+    ((lost + torn == 0)) || caught=$((caught + 1))
+  done
+  echo "power: $fs without fsync: caught in $caught of 3 power losses"
+  ((caught > 0)) || failures=$((failures + 1))
+done
+exit $((failures > 0 || idle > 0))

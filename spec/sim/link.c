@@ -1,0 +1,396 @@
+/* The store as one process sees it: requests and answers that get lost, come late or are refused.
+ *
+ * It is strongly consistent, as the object stores of today are: what a listing shows is what is
+ * there. As a file store it can publish, and nothing comes late: a call that is on its way when its
+ * process is paused simply has not been made yet. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+typedef enum fate { DONE, LOST, LOST_REPLY, LATE, REFUSED, DEAD } fate;
+typedef enum deed { PUT_ABSENT, PUT_REPLACE, REMOVE } deed;
+
+weather sim_weather;
+
+/* ---- what is done ---- */
+
+static bool is_pin(const char *key) {
+  return strncmp(key, ".ckpt/pins/", 11) == 0;
+}
+
+/* A pin that was renewed too late counts again if its reader was told so: it looks at the log then.
+ */
+static void note_pin(actor *a, const char *key, bool told) {
+  enum { PIN_LIFE_S = 900 };
+  if (!is_pin(key)) return;
+  if (a->pin[0] && sim_now > a->pin_until) a->pin_lapsed = !told;
+  snprintf(a->pin, sizeof a->pin, "%s", key);
+  a->pin_until = sim_now + PIN_LIFE_S * SECOND;
+}
+
+static int put_now(actor *by, const char *key, const void *data, size_t len, deed how) {
+  bool there = space_find(key) != NULL;
+  if (there && how == PUT_ABSENT) return ERR_EXISTS;
+  space_put(key, data, len);
+  judge_put(by, key, there);
+  return 0;
+}
+
+static void remove_now(actor *by, const char *key) {
+  if (!space_find(key)) return;
+  judge_remove(by, key);
+  space_remove(key);
+}
+
+/* ---- what is still on its way ---- */
+
+static struct late {
+  int by;
+  deed how;
+  char *key, *data;
+  size_t len;
+} lates[LATE_MAX];
+static size_t late_count;
+
+static void late_drop(size_t i) {
+  free(lates[i].key);
+  free(lates[i].data);
+  lates[i] = lates[--late_count];
+}
+
+void late_clear(void) {
+  while (late_count) late_drop(0);
+}
+
+static bool late_add(const actor *a, deed how, const char *key, const void *data, size_t len) {
+  if (late_count == LATE_MAX) return false;
+  struct late *l = &lates[late_count++];
+  *l = (struct late){a->id, how, strdup(key), malloc(len + 1), len};
+  if (!l->key || !l->data) abort();
+  if (len) memcpy(l->data, data, len);
+  sim_count->late++;
+  return true;
+}
+
+bool late_arrive(void) {
+  static actor nobody = {.name = "a late one"};
+  if (late_count == 0) return false;
+  size_t i = (size_t)sim_roll(late_count);
+  struct late *l = &lates[i];
+  sim_trace("late: %s %s", l->how == REMOVE ? "remove" : "put", l->key);
+  if (l->how == REMOVE)
+    remove_now(&nobody, l->key);
+  else if (put_now(&nobody, l->key, l->data, l->len, l->how) == 0)
+    sim_count->late_made++;
+  late_drop(i);
+  return true;
+}
+
+/* ---- one call ---- */
+
+static void tarry(actor *a) {
+  if (!a->calm && sim_chance(sim_weather.pause)) {
+    static const int64_t longest[] = {30 * SECOND, 1200 * SECOND, 7200 * SECOND};
+    a->wake = sim_now + (int64_t)sim_roll((uint64_t)longest[sim_roll(3)]);
+    sim_count->pauses++;
+    sim_trace("is paused for %.0f s", (double)(a->wake - sim_now) / 1e9);
+  }
+  actor_yield();
+}
+
+/* The request is on its way; then it is seen what becomes of it. */
+static fate begin(actor *a, bool writes) {
+  if (a->dead) return DEAD;
+  tarry(a);
+  if (a->dead) return DEAD;
+  if (a->calm) return DONE;
+  if (sim_chance(sim_weather.lost)) return sim_count->lost_requests++, LOST;
+  if (sim_chance(sim_weather.refused)) return sim_count->refused++, REFUSED;
+  if (!writes) return DONE;
+  if (sim_chance(sim_weather.lost_reply)) return LOST_REPLY;
+  return !sim_weather.files && sim_chance(sim_weather.late) ? LATE : DONE;
+}
+
+/* The answer comes back. */
+static int end(actor *a, fate f, int rc, const char *what, const char *key, err *e) {
+  sim_trace("%s %s: %s", what, key,
+            f == LOST         ? "the request is lost"
+            : f == REFUSED    ? "503"
+            : f == LATE       ? "it will come late"
+            : f == LOST_REPLY ? "the answer is lost"
+            : f == DEAD       ? "dead"
+            : rc < 0          ? err_text(rc)
+                              : "done");
+  if (f == LOST || f == LATE) return err_set(e, ERR_TIMEOUT, "%s %s: no answer", what, key);
+  if (f == REFUSED) return err_set(e, ERR_IO, "%s %s: 503", what, key);
+  if (f != DEAD) tarry(a);
+  if (f == DEAD || a->dead) return err_set(e, ERR_CANCELED, "%s %s: dead", what, key);
+  if (f == LOST_REPLY) {
+    sim_count->lost_replies++;
+    return err_set(e, ERR_IO, "%s %s: the connection broke", what, key);
+  }
+  return rc < 0 ? err_set(e, rc, "%s %s: %s", what, key, err_text(rc)) : rc;
+}
+
+static actor *of(store *s) {
+  return s->io->ctx;
+}
+
+static int link_exists(store *s, err *e) {
+  (void)s;
+  return space_count() ? 0 : err_set(e, ERR_NOSTORE, "nothing is there yet");
+}
+
+static int link_get(store *s, const char *key, buf *out, err *e) {
+  actor *a = of(s);
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  fate f = begin(a, false);
+  buf got;
+  buf_init(&got, 64 << 20);
+  const object *o = f == DONE ? space_find(key) : NULL;
+  if (o)
+    buf_add(&got, o->data, o->len);
+  else
+    rc = ERR_NOENT;
+  rc = end(a, f, rc, "get", key, e);
+  if (rc == 0 && got.len > out->max - out->len) rc = err_set(e, ERR_LIMIT, "%s is too large", key);
+  if (rc == 0) buf_add(out, got.data ? got.data : "", got.len);
+  buf_free(&got);
+  return rc;
+}
+
+static ssize_t link_read(store *s, const char *key, uint64_t at, void *to, size_t len, err *e) {
+  actor *a = of(s);
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  fate f = begin(a, false);
+  const object *o = f == DONE ? space_find(key) : NULL;
+  ssize_t got = ERR_NOENT;
+  if (o) {
+    got = at < o->len ? (ssize_t)(o->len - at < len ? o->len - at : len) : 0;
+    if (got) memcpy(to, o->data + at, (size_t)got);
+  }
+  return end(a, f, (int)got, "read", key, e);
+}
+
+static int link_head(store *s, const char *key, store_object *out, err *e) {
+  actor *a = of(s);
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  fate f = begin(a, false);
+  const object *o = f == DONE ? space_find(key) : NULL;
+  if (o)
+    *out = (store_object){.size = o->len, .mtime_ns = o->made};
+  else
+    rc = ERR_NOENT;
+  return end(a, f, rc, "head", key, e);
+}
+
+static int write_call(actor *a, deed how, const char *key, const void *data, size_t len,
+                      const char *what, bool equal_is_fine, err *e) {
+  int rc = 0;
+  fate f = begin(a, true);
+  if (f == LATE && !late_add(a, how, key, data, len)) f = LOST;
+  if ((f == DONE || f == LOST_REPLY) && how == REMOVE) {
+    remove_now(a, key);
+  } else if (f == DONE || f == LOST_REPLY) {
+    const object *there = space_find(key);
+    rc = put_now(a, key, data, len, how);
+    if (rc == 0) note_pin(a, key, f == DONE);
+    if (rc == ERR_EXISTS && equal_is_fine && there->len == len &&
+        memcmp(there->data, data, len) == 0) {
+      sim_count->resumed++;
+      rc = 0;
+    }
+  }
+  return end(a, f, rc, what, key, e);
+}
+
+static int link_put(store *s, const char *key, const void *data, size_t len, store_how how,
+                    err *e) {
+  int rc = store_key_check(key, e);
+  return rc < 0 ? rc
+                : write_call(of(s), how == STORE_REPLACE ? PUT_REPLACE : PUT_ABSENT, key, data, len,
+                             "put", false, e);
+}
+
+static int link_remove(store *s, const char *key, err *e) {
+  int rc = store_key_check(key, e);
+  return rc < 0 ? rc : write_call(of(s), REMOVE, key, NULL, 0, "remove", false, e);
+}
+
+/* ---- listings ---- */
+
+typedef struct names {
+  char (*at)[STORE_KEY_MAX];
+  bool *is_prefix;
+  store_object *objects;
+  size_t count, room;
+} names;
+
+static void names_add(names *n, const char *key, size_t len, const object *o) {
+  if (n->count == n->room) {
+    n->room = n->room ? 2 * n->room : 64;
+    n->at = realloc(n->at, n->room * sizeof *n->at);
+    n->is_prefix = realloc(n->is_prefix, n->room * sizeof *n->is_prefix);
+    n->objects = realloc(n->objects, n->room * sizeof *n->objects);
+    if (!n->at || !n->is_prefix || !n->objects) abort();
+  }
+  snprintf(n->at[n->count], STORE_KEY_MAX, "%.*s", (int)len, key);
+  n->is_prefix[n->count] = o == NULL;
+  n->objects[n->count] =
+      o ? (store_object){.size = o->len, .mtime_ns = o->made} : (store_object){0};
+  n->count++;
+}
+
+static void names_take(names *n, const char *prefix, bool delimited) {
+  size_t skip = *prefix ? strlen(prefix) + 1 : 0;
+  for (size_t i = *prefix ? space_from(prefix) : 0; i < space_count(); i++) {
+    const object *o = space_at(i);
+    if (!space_below(o->key, prefix)) {
+      if (strcmp(o->key, prefix) == 0) continue;
+      break;
+    }
+    size_t part = skip + strcspn(o->key + skip, "/");
+    if (!delimited || !o->key[part]) {
+      names_add(n, o->key, strlen(o->key), o);
+    } else if (n->count == 0 || !n->is_prefix[n->count - 1] ||
+               strlen(n->at[n->count - 1]) != part ||
+               strncmp(n->at[n->count - 1], o->key, part) != 0) {
+      names_add(n, o->key, part, NULL);
+    }
+  }
+}
+
+static void names_free(names *n) {
+  free(n->at);
+  free(n->is_prefix);
+  free(n->objects);
+}
+
+static int link_list(store *s, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
+                     err *e) {
+  actor *a = of(s);
+  names n = {0};
+  fate f = begin(a, false);
+  if (f == DONE) names_take(&n, prefix, delimited);
+  int rc = end(a, f, 0, "list", prefix, e);
+  for (size_t i = 0; rc == 0 && i < n.count; i++)
+    rc = fn(ctx, n.at[i], n.is_prefix[i], n.is_prefix[i] ? NULL : &n.objects[i]);
+  names_free(&n);
+  return rc;
+}
+
+/* A listing, then one request for each object: others come in between, and it may stop halfway. */
+static int link_remove_prefix(store *s, const char *prefix, err *e) {
+  actor *a = of(s);
+  names n = {0};
+  int rc = store_key_check(prefix, e);
+  if (rc < 0) return rc;
+  fate f = begin(a, false);
+  if (f == DONE) names_take(&n, prefix, false);
+  rc = end(a, f, 0, "list", prefix, e);
+  for (size_t i = 0; rc == 0 && i < n.count; i++)
+    rc = write_call(a, REMOVE, n.at[i], NULL, 0, "remove", false, e);
+  names_free(&n);
+  return rc;
+}
+
+/* ---- large objects ---- */
+
+typedef struct link_writer {
+  store_writer base;
+  char key[STORE_KEY_MAX];
+  uint64_t size;
+  unsigned how;
+  buf data;
+} link_writer;
+
+static int link_write_open(store *s, const char *key, uint64_t size, unsigned how,
+                           atomic_int *cancel, store_writer **out, err *e) {
+  (void)cancel;
+  *out = NULL;
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  link_writer *w = calloc(1, sizeof *w);
+  if (!w) abort();
+  w->base.store = s;
+  w->size = size;
+  w->how = how;
+  snprintf(w->key, sizeof w->key, "%s", key);
+  buf_init(&w->data, (size_t)size);
+  *out = &w->base;
+  return 0;
+}
+
+static int link_write(store_writer *base, const void *data, size_t len, err *e) {
+  link_writer *w = (link_writer *)base;
+  buf_add(&w->data, data, len);
+  return buf_failed(&w->data) ? err_set(e, ERR_INVAL, "%s: too many bytes", w->key) : 0;
+}
+
+static void link_write_abort(store_writer *base) {
+  link_writer *w = (link_writer *)base;
+  buf_free(&w->data);
+  free(w);
+}
+
+static int link_write_close(store_writer *base, err *e) {
+  link_writer *w = (link_writer *)base;
+  actor *a = of(base->store);
+  int rc = w->data.len == w->size ? 0 : err_set(e, ERR_INVAL, "%s: too few bytes", w->key);
+  if (rc == 0)
+    rc = write_call(a, PUT_ABSENT, w->key, w->data.data ? w->data.data : "", w->data.len, "send",
+                    w->how & STORE_RESUME, e);
+  link_write_abort(base);
+  return rc;
+}
+
+static int link_publish(store *s, const char *from, const char *to, err *e) {
+  actor *a = of(s);
+  fate f = begin(a, true);
+  int rc = 0;
+  if (f == DONE || f == LOST_REPLY) {
+    const object *first = space_at(space_from(from)), *there = space_at(space_from(to));
+    if (there && (space_below(there->key, to) || strcmp(there->key, to) == 0))
+      rc = ERR_EXISTS;
+    else if (!first || !space_below(first->key, from))
+      rc = ERR_NOENT;
+    if (rc == 0) {
+      judge_publish(a, from, to);
+      space_rename(from, to);
+    }
+  }
+  return end(a, f, rc, "publish", to, e);
+}
+
+static const store_ops object_ops = {
+    .version = 1,
+    .scheme = "sim",
+    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME,
+    .exists = link_exists,
+    .get = link_get,
+    .read = link_read,
+    .head = link_head,
+    .put = link_put,
+    .list = link_list,
+    .remove = link_remove,
+    .remove_prefix = link_remove_prefix,
+    .write_open = link_write_open,
+    .write = link_write,
+    .write_close = link_write_close,
+    .write_abort = link_write_abort,
+};
+
+static store_ops file_ops;
+
+void link_open(actor *a) {
+  file_ops = object_ops;
+  file_ops.caps =
+      STORE_CAP_IF_ABSENT | STORE_CAP_PUBLISH | (store_file_ops.caps & STORE_CAP_RESUME);
+  file_ops.publish = link_publish;
+  a->store = (store){.ops = sim_weather.files ? &file_ops : &object_ops, .io = &a->io};
+}

@@ -1,0 +1,176 @@
+/* sim: the shipped engine on a simulated store, clock and scheduler, all from one seed.
+ *
+ * Each process of the simulated world (a rank of a launch, a guest, a reader) is a coroutine. It
+ * goes on for one store call or one sleep at a time; who is next, what the store does to the call,
+ * who dies or is paused, and how the clocks go, the seed says. The judge looks at every change of
+ * the store and shares no code with what it judges. */
+#ifndef SPEC_SIM_H
+#define SPEC_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/io.h"
+#include "core/ranks.h"
+#include "core/runlog.h"
+#include "store/store.h"
+
+enum { ACTORS_MAX = 24, RANKS = 3, VERSIONS = 4, LATE_MAX = 64 };
+#define SECOND INT64_C(1000000000)
+#define GRACE (100 * SECOND) /* shorter than a pin's renewal: only pins hold what is dropped */
+
+/* ---- seeded choices ---- */
+uint64_t sim_roll(uint64_t sides); /* 0 to sides-1 */
+bool sim_chance(unsigned of_1000);
+
+/* ---- counts, of all schedules ---- */
+typedef struct sim_counts {
+  uint64_t schedules, steps, jobs, commits, failures, lost_requests, lost_replies, late, late_made,
+      refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
+      read_whole, read_gone, pinned_reads, resumed, rank_commits, swept_by_guests, snapshots_read,
+      stale_lists;
+  uint64_t entries[16]; /* by judge_types */
+} sim_counts;
+extern sim_counts *sim_count;
+
+/* ---- actors (sched.c) ---- */
+typedef struct actor actor;
+typedef void actor_main(actor *a);
+struct actor {
+  int id;
+  char name[32];
+  actor_main *main;
+  io io; /* its own clocks; files are the real ones */
+  store store;
+  int64_t wake;          /* sim time; not before */
+  bool used, done, dead; /* dead: nothing it does has an effect any more; it only unwinds */
+  int64_t wall, mono;    /* its clocks, against the simulated time */
+  int64_t spent;         /* how far a dead one's clock ran */
+  unsigned calm;         /* 1: nothing goes wrong for it */
+  void *stack, *context;
+  /* What it is for. */
+  int launch, rank;
+  uint64_t steps;
+  char pin[STORE_KEY_MAX]; /* the pin that it put; "": none */
+  int64_t pin_until;
+  bool pin_lapsed;
+};
+extern int64_t sim_now;
+extern bool sim_tracing;
+extern uint64_t sim_steps;
+actor *actor_start(const char *name, actor_main *main, int launch, int rank);
+actor *actor_at(int i); /* NULL: that place is free */
+void actor_yield(void); /* the running one lets others go on */
+void actor_sleep(actor *a, int64_t ns);
+actor *actor_running(void);
+bool actor_step(void); /* one turn of somebody; false: nobody can go on */
+bool actor_wait(void); /* moves the time to when the next one wakes; false: nobody sleeps */
+void actors_end(void); /* kills and unwinds all */
+void actor_unwind(actor *a);
+void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void sim_violation(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- the objects (space.c) ---- */
+typedef struct object {
+  char *key, *data;
+  size_t len;
+  int64_t made;
+} object;
+void space_clear(void);
+object *space_find(const char *key);
+size_t space_from(const char *key); /* the first that is not before it */
+size_t space_count(void);
+object *space_at(size_t i);
+bool space_below(const char *key, const char *prefix);
+void space_put(const char *key, const void *data, size_t len);
+void space_remove(const char *key);
+void space_rename(const char *from, const char *to);
+
+/* ---- the store (link.c) ---- */
+typedef struct weather {
+  unsigned lost, lost_reply, late, refused, pause, crash, jump; /* of 1000 */
+  bool files; /* a file store: it can publish, and no request comes late */
+} weather;
+extern weather sim_weather;
+void link_open(actor *a);
+void late_clear(void);
+bool late_arrive(void); /* one of those under way, if any */
+
+/* ---- the units (units.c) ---- */
+typedef struct saved_unit {
+  char name[64];
+  match_kind kind;
+  int64_t step;
+} saved_unit;
+void sim_seed(uint64_t seed);
+void units_make(void); /* real files, once for all schedules */
+void units_remove(void);
+const char *units_root(unsigned version, unsigned world, unsigned rank);
+const char *units_staging(void);
+saved_unit units_pick(unsigned world);
+/* The bytes of a file of a unit; returns their number. */
+size_t units_content(const char *unit, unsigned version, const char *file, char *out, size_t room);
+/* File number i of a unit, NULL behind the last. */
+const char *units_file(const char *unit, unsigned world, unsigned i);
+int units_file_count(const char *unit, unsigned world);
+
+/* ---- the judge (judge.c) ---- */
+typedef enum judge_fate { FATE_OPEN, FATE_SWEPT, FATE_COMMITTED } judge_fate;
+typedef struct judge_attempt {
+  long long n, owner;
+  unsigned world;
+  judge_fate fate;
+  char unit[64], dir[96];
+} judge_attempt;
+typedef struct judge_commit {
+  long long n, attempt, with_term;
+  bool bad, dropped, deleted, ended;
+  int64_t dropped_at; /* sim time of the entry's object */
+  char root[80];
+  unsigned version;
+} judge_commit;
+extern const char *const judge_types[];
+enum { JUDGE_TYPES = 11 };
+extern bool judge_results_only;
+void judge_clear(void);
+void judge_put(const actor *by, const char *key, bool replaced);       /* after it was done */
+void judge_remove(const actor *by, const char *key);                   /* before it is done */
+void judge_publish(const actor *by, const char *from, const char *to); /* before it is done */
+/* A job said that its save is commit n. */
+void judge_told(const actor *by, uint64_t n, const char *unit, unsigned version);
+/* All of it, once more. */
+void judge_all(void);
+const judge_commit *judge_newest(void); /* live and not bad; NULL: none */
+long long judge_entries(void);
+bool judge_any_dropped(void); /* does a grace run? */
+/* Was it still there when its run was removed, which waits for nobody? */
+bool judge_ended_with(uint64_t commit);
+void judge_compare(const runlog_state *s); /* what a fresh reader knows */
+
+/* ---- who acts (actors.c, director.c) ---- */
+typedef struct launch_plan {
+  char id[32], job[32], host[32], run[32];
+  unsigned world, alive;
+  bool take_over, continue_run;
+  unsigned saves;
+  struct {
+    saved_unit unit;
+    unsigned version;
+  } save[8];
+} launch_plan;
+enum { LAUNCHES_MAX = 16 };
+extern launch_plan launches[LAUNCHES_MAX];
+extern bool calm_done;
+void writer_main(actor *a);
+void reader_main(actor *a);
+void readers_forget(void); /* what an earlier schedule had */
+void rm_main(actor *a);
+void gc_main(actor *a);
+void sweep_main(actor *a);
+void mark_main(actor *a);
+void end_main(actor *a);
+void calm_main(actor *a);
+void schedule_run(uint64_t seed);
+
+#endif

@@ -1,0 +1,115 @@
+#!/bin/bash
+# A save to a bucket that is cut by SIGKILL goes on where it was, in the next run and on another node. What is
+# sent a second time is counted.
+#
+# Environment: PARTS (20, of 8 MiB), RATE (80 MiB a second), CKPT_LUA (./ckpt-lua).
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
+MIB=1048576
+PARTS=${PARTS:-20}
+# shellcheck source=spec/servers/s3.sh
+. spec/servers/s3.sh
+s3_begin || exit 0
+cat >"$S3_DIR/job" <<'JOB'
+cd "$1" && mkdir "$2" && head -c "$3" /dev/urandom >"$2/model.bin" &&
+  for i in 1 2 3; do head -c 3000000 /dev/urandom >"$2/$i.bin"; done && touch "$2/DONE"
+sleep 600
+JOB
+
+tests=0 failures=0
+tell() { # RC TEXT
+  tests=$((tests + 1))
+  if (($1)); then
+    failures=$((failures + 1))
+    printf 'not '
+    tail -n 20 "$S3_DIR/log" | sed 's/^/# /' >&2
+  fi
+  printf 'ok %d - %s\n' "$tests" "$2"
+}
+wait_for() { # TEXT COMMAND...
+  local until=$((SECONDS + 60))
+  until "${@:2}" >/dev/null 2>&1; do
+    if ((SECONDS >= until)); then
+      echo "Bail out! $1 did not come"
+      sed 's/^/# /' "$S3_DIR/log"
+      exit 1
+    fi
+    sleep 0.05
+  done
+}
+run() { "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE "$@" >"$S3_DIR/log" 2>&1; }
+# A run with its job in a session of their own, which are killed when COMMAND holds.
+killed_when() { # COMMAND...
+  setsid "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE -- \
+    bash "$S3_DIR/job" "$out" "$unit" $((PARTS * 8 * MIB)) >"$S3_DIR/log" 2>&1 &
+  local runner=$!
+  disown
+  wait_for "what it is killed for" "$@"
+  kill -9 -- "-$runner"
+  wait_for "its end" bash -c "! pgrep -s $runner"
+}
+restored() { # NAME
+  rm -rf "$S3_DIR/restored"
+  "$CKPT" restore "$to" --dir "$S3_DIR/restored" >>"$S3_DIR/log" 2>&1 &&
+    diff -r "$out/$1" "$S3_DIR/restored/$1" >>"$S3_DIR/log" 2>&1
+}
+attempts() { grep -l '"type":"attempt"' "$log"/* | xargs grep -l "\"unit\":\"$1\"" | wc -l; }
+
+begin() { # of a unit: a fresh log of requests
+  unit=$1
+  : >"$RULES.log"
+}
+
+s3_proxy $((${RATE:-80} * MIB))
+export AWS_ENDPOINT_URL=$PROXY
+out=$S3_DIR/out to=s3://ckpt-test/exp log=$S3_DATA/exp/.ckpt/log
+mkdir "$out"
+parts() { grep -o 'PUT .*model.bin.*partNumber=[0-9]*' "$RULES.log" | grep -o '[0-9]*$' | sort -n; }
+
+# Parts that were on their way when it was killed may have arrived, or not.
+check() { # TEXT
+  local sent
+  sent=$(parts | wc -l)
+  tell "$((sent + first < PARTS || sent + first > PARTS + 8))" \
+    "$1 sends the $sent parts of 8 MiB that are missing after $first were begun"
+  tell "$(($(grep -c 'POST .*uploads=' "$RULES.log") > 0))" "to the upload that was begun"
+  tell "$(($(attempts "$unit") != 1))" "and it is one attempt"
+  restored "$unit"
+  tell $? "which is restored byte for byte"
+  [[ -z $(find "$S3_DATA/.sgwtmp" -type f) ]]
+  tell $? "nothing is left of it"
+}
+
+begin checkpoint-1
+killed_when grep -q "model.bin.*partNumber=$((PARTS * 6 / 8))&" "$RULES.log"
+first=$(parts | wc -l)
+begin checkpoint-1
+run -- true
+tell $? "a run after a crash ends well"
+check "it"
+
+begin checkpoint-2
+killed_when grep -q "model.bin.*partNumber=$((PARTS * 6 / 8))&" "$RULES.log"
+first=$(parts | wc -l)
+begin checkpoint-2
+mkdir "$S3_DIR/node2"
+cp -a "$out" "$S3_DIR/node2/"
+out=$S3_DIR/node2/out
+run --take-over --state "$S3_DIR/node2/state" -- true
+tell $? "a run of another node, with the same files, ends well"
+check "it"
+
+# Other bytes than those that were sent: nothing of them may come in.
+begin checkpoint-3
+killed_when grep -q "model.bin.*partNumber=$((PARTS * 3 / 8))&" "$RULES.log"
+printf x | dd of="$out/checkpoint-3/model.bin" bs=1 seek=$((3 * MIB)) conv=notrunc status=none
+printf x | dd of="$out/checkpoint-3/1.bin" bs=1 seek=5 conv=notrunc status=none
+begin checkpoint-3
+run --take-over -- true
+tell $? "a run after a crash and a change ends well"
+restored checkpoint-3
+tell $? "and what it saved is what stands there now"
+
+echo "1..$tests"
+exit $((failures > 0))
