@@ -84,8 +84,7 @@ static const struct spec {
     {OPT_TO, "to", 0, "URI", WRITERS, "where they are kept: a path, file://..., s3://BUCKET/..."},
     {OPT_DIR, "dir", 0, "DIR", VERB_UNPACK, "where to put it: absent, or an empty directory"},
     {OPT_MAX_SIZE, "max-size", 0, "SIZE", VERB_UNPACK,
-     "what it may grow to, e.g. 20GiB (default: 1TiB; above 256MiB at most 1000 times FILE's "
-     "size)"},
+     "what it may grow to, e.g. 20GiB (default: 1TiB)"},
     {OPT_MAX_ENTRIES, "max-entries", 0, "N", VERB_UNPACK,
      "how many it may hold (default: 4194304)"},
     {OPT_DIR, "dir", 0, "DIR", VERB_RESTORE, "where to put it; nothing there is replaced"},
