@@ -55,7 +55,7 @@ SAN := $(if $(SANITIZE),-DCKPT_SANITIZED -fsanitize=$(SANITIZE) -fno-sanitize-re
 CFLAGS := -O2 -g
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(CFLAGS) $(SAN)
 
-.PHONY: test-net all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim clean servers FORCE
+.PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim test-long clean servers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -209,7 +209,7 @@ demo: all
 ##   manifests, listings, results, names and environments that somebody else chose
 HOSTILE := $(patsubst %,$(BUILD)/spec/c/test_%,hook_probe policy_guard policy_serve policy_host)
 test-hostile: $(HOSTILE) all
-	@$(TEST_ENV) spec/run $(HOSTILE) $(sort $(wildcard spec/hostile/*_spec.*))
+	@$(TEST_ENV) spec/run $(HOSTILE) $(sort $(wildcard spec/hostile/*_spec.*) spec/hostile/inputs.sh)
 
 ## fuzz: T=name TIME=600: libFuzzer on one parser for so many seconds; without T on each of them
 FUZZ_BUILD := build/fuzz
@@ -217,6 +217,14 @@ fuzz: | setup
 	@$(MAKE) --no-print-directory SETUP=no CC=clang SANITIZE=fuzzer-no-link,address,undefined \
 	  CFLAGS='-O1 -g' BUILD=$(FUZZ_BUILD) $(FUZZ_BUILD)/spec/fuzz/fuzz
 	@spec/fuzz/run $(FUZZ_BUILD)/spec/fuzz/fuzz $(FUZZ_BUILD)/work $(or $(TIME),600) $(T)
+
+## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
+test-failn: $(BUILD)/spec/c/test_failn
+	@$(TEST_ENV) spec/failn/failn.sh
+
+## test-power: ROUNDS=12: power losses of a machine in User-Mode Linux, on ext4 and xfs
+test-power: all
+	@$(TEST_ENV) SETUP=$(SETUP) spec/power/power.sh || [ $$? = 77 ]
 
 ## test-kill: SIGKILL at every system call of save, commit and restore
 test-kill: all
@@ -257,9 +265,14 @@ test-ranks: all servers
 test-grace: all servers
 	@$(TEST_ENV) spec/store/grace.sh
 
-## test-net: saves, restores and removals over a network that toxiproxy spoils, COUNT=200
+## test-net: COUNT=200: saves, restores and removals over a network that toxiproxy spoils
 test-net: all servers
-	@$(TEST_ENV) spec/net/net.sh
+	@$(TEST_ENV) COUNT='$(COUNT)' spec/net/net.sh
+
+## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
+LONG := hostile failn kill sim zombie ranks power net grace crash crash-s3
+test-long: all servers
+	@for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || exit 1; done
 
 # --- check: one line for each step; each can be made alone ----------------------------------
 

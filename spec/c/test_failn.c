@@ -23,7 +23,7 @@
 #include "failn.h"
 #include "tmpdir.h"
 
-enum { STRIDE = 89 };
+enum { STRIDE = 211 };
 
 /* ---- what the scenarios are made of ---- */
 
