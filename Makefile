@@ -245,7 +245,7 @@ test-zombie: all servers
 
 ## test-sim: SEED=n: the commit protocol on a seeded simulator, and each fault put back into it
 test-sim: $(BUILD)/sim/sim
-	@CKPT_BUILD=$(abspath $(BUILD)) SIM_COMPILE='$(COMPILE)' SIM_LINK='$(CC) $(SAN)' SIM_LIBS='$(LIBS)' \
+	@CKPT_BUILD=$(abspath $(BUILD)) SIM_COMPILE='$(COMPILE) -w' SIM_LINK='$(CC) $(SAN)' SIM_LIBS='$(LIBS)' \
 	  SEED='$(SEED)' COUNT='$(COUNT)' spec/sim/run.sh
 
 # The simulator links the log with small constants: its logs are short.
