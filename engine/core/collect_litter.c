@@ -84,10 +84,12 @@ static void tell(collecting *g, const char *what, const char *key, const char *r
 
 /* ---- under the attempts' own directories ---- */
 
-/* Where directories appear in one step, what has no manifest is not ours: see settle_clear(). */
+/* Where directories appear in one step, what has no manifest is not ours: see settle_clear(). A
+ * group's is not, either; one that cannot be looked at may be. */
 static bool may_be_ours(const collecting *g, const runlog_attempt *a, const char *key) {
   char manifest_key[STORE_KEY_MAX];
   store_object object;
+  if (settle_has_log(g->c->store, key, NULL) != 0) return false;
   if (a->fate != RUNLOG_SWEPT || !store_can(g->c->store, STORE_CAP_PUBLISH)) return true;
   if (runlog_join(key, MANIFEST_NAME, manifest_key, NULL) < 0) return false;
   return g->c->store->ops->head(g->c->store, manifest_key, &object, NULL) == 0;

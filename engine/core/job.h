@@ -38,6 +38,7 @@ typedef struct job_env {
 typedef struct job_doing {
   _Atomic int64_t since;     /* IO_MONO time at which it began to wait for this very thing */
   const char *_Atomic what;  /* static: "reading files", "sending", "waiting for ranks", ... */
+  _Atomic uint64_t alive;    /* grows while it does what moves nothing to the store */
   _Atomic uint64_t ranks[4]; /* while it waits for ranks: a bit for each of the first 256 missing */
 } job_doing;
 

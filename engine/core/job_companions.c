@@ -17,6 +17,7 @@ enum { EARLY_MAX = 64 };
 struct job_early {
   char *name, *text;
   size_t len;
+  struct stat st;
 };
 
 void job_early_free(job_work *w) {
@@ -84,8 +85,9 @@ static int source_unchanged(const struct source *s, err *e) {
   return err_set(e, ERR_RETIRED, "%s is being written", s->path);
 }
 
-/* A small file whole, into malloced memory. */
-static int read_small(const io *io, const char *path, char **text, size_t *len, err *e) {
+/* A small file whole, into malloced memory; *st is of the same moment. */
+static int read_small(const io *io, const char *path, char **text, size_t *len, struct stat *st,
+                      err *e) {
   struct source s = {.io = io, .path = path};
   char *data = NULL;
   int rc = source_open(&s, e);
@@ -100,11 +102,13 @@ static int read_small(const io *io, const char *path, char **text, size_t *len, 
   if (rc == 0 && (size_t)got < *len) rc = err_set(e, ERR_RETIRED, "%s is being written", path);
   if (rc == 0) rc = source_unchanged(&s, e);
   io->close(io, s.fd);
-  if (rc < 0)
+  if (rc < 0) {
     free(data);
-  else
-    *text = data;
-  return rc;
+    return rc;
+  }
+  *text = data;
+  *st = s.st;
+  return 0;
 }
 
 /* What cannot be read now is read later, or left out. */
@@ -121,7 +125,7 @@ int job_look_beside(job_work *w, err *e) {
     char path[FS_PATH_MAX];
     if (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX || strchr(c->name, '/') ||
         path_of(w, c->name, path, NULL) < 0 ||
-        read_small(w->env->io, path, &early->text, &early->len, NULL) < 0)
+        read_small(w->env->io, path, &early->text, &early->len, &early->st, NULL) < 0)
       continue;
     early->name = strdup(c->name);
     w->early_count++;
@@ -204,19 +208,20 @@ static int send_small(const struct sending *s, err *e, bool *ours) {
   store *to = w->env->store;
   const struct job_early *early = early_of(w, s->name);
   char key[STORE_KEY_MAX], *text = NULL;
-  struct stat st;
+  struct stat st = {0};
   digest block = {0};
   size_t len = 0;
   *ours = true;
-  int rc = w->env->io->lstat(w->env->io, AT_FDCWD, s->path, &st);
-  rc = rc < 0 ? err_sys(e, rc, "look at %s", s->path)
-              : read_small(w->env->io, s->path, &text, &len, e);
+  int rc = read_small(w->env->io, s->path, &text, &len, &st, e);
   if (rc < 0 && rc != ERR_NOMEM && early) rc = 0; /* as it was then is better than nothing */
   if (rc < 0) goto out;
   bool then = early && (!text || companions_name_unit(early->text, early->len, job_unit(w->job),
                                                       w->job->plan.step));
   const char *from = then ? early->text : text;
-  if (then) len = early->len;
+  if (then) {
+    len = early->len;
+    st = early->st;
+  }
   rc = key_of(s, key, e);
   if (rc == 0 && len) rc = hash_bytes(s->m->hash, from, len, &block, e);
   if (rc < 0) goto out;

@@ -120,7 +120,7 @@ int job_snapshot(job_work *w, err *e) {
   int rc = fs_join(w->snapshot, env->staging, name, e);
   if (rc == 0)
     rc = snapshot_take(env->io, env->root, w->job->plan.unit, env->rules, &w->source, w->snapshot,
-                       w->twice, &w->job->cancel, &w->copy, e);
+                       w->twice, &w->job->cancel, &w->job->doing.alive, &w->copy, e);
   if (rc < 0) return rc;
   w->from = &w->copy;
   w->twice = false; /* nobody writes to the copy */

@@ -106,19 +106,23 @@ enum { TEXT_MAX = 4096 };
 
 /* Without a rendezvous id torchrun calls every launch "none". Its own restarts have a count; an id
  * that the user gives twice is told apart by the address at which the ranks meet, as far as that
- * changes. */
+ * changes. It does not where a job is requeued on the same first node with a fixed port, and the
+ * job's number for an id: Slurm counts those. */
 static int torchrun(const reading *r, err *e) {
   static const names n = {"torchrun",         "RANK",       "WORLD_SIZE",      "LOCAL_RANK",
                           "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"};
   char text[TEXT_MAX];
-  uint32_t restarts = 0;
+  uint32_t restarts = 0, requeued = 0;
   int rc = read_names(r, &n, e);
   if (rc == 0) rc = optional(r, "TORCHELASTIC_RESTART_COUNT", &restarts, e);
+  if (rc == 0) rc = optional(r, "SLURM_RESTART_COUNT", &requeued, e);
   const char *id = text_of(r, "TORCHELASTIC_RUN_ID");
   if (rc < 0 || !id || strcmp(id, "none") == 0) return rc;
   const char *host = text_of(r, "MASTER_ADDR"), *port = text_of(r, "MASTER_PORT");
-  snprintf(text, sizeof text, "torchrun:%s.%u@%s:%s", id, restarts, host ? host : "",
-           port ? port : "");
+  int len = snprintf(text, sizeof text, "torchrun:%s.%u@%s:%s", id, restarts, host ? host : "",
+                     port ? port : "");
+  if (requeued && len > 0 && (size_t)len < sizeof text)
+    snprintf(text + len, sizeof text - (size_t)len, "+%u", requeued);
   return set_launch(r->out, text, e);
 }
 

@@ -26,7 +26,7 @@ static void say(const run *r, const run_save *s, int64_t silent_ns) {
 }
 
 static int64_t look_at(const run *r, run_save *s, int64_t now) {
-  uint64_t moved = atomic_load(&s->job.moved);
+  uint64_t moved = atomic_load(&s->job.moved) + atomic_load(&s->job.doing.alive);
   int64_t since = atomic_load(&s->job.doing.since);
   if (s->alive_at == 0 || moved != s->moved) s->alive_at = now;
   if (since > s->alive_at) s->alive_at = since;

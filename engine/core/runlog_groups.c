@@ -42,12 +42,14 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The keys of the directories that the log's attempts have or had, sorted. */
+/* The keys of the directories that the log's attempts have or had, sorted. One that was given up
+ * has none: a group may have its name by now. */
 static int owned_dirs(const runlog *log, names *out, err *e) {
   const runlog_state *st = runlog_view(log);
   char key[STORE_KEY_MAX];
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < st->attempt_count; i++) {
+    if (st->attempts[i].fate == RUNLOG_SWEPT) continue;
     rc = runlog_key_dir(log, st->attempts[i].dir, key, e);
     if (rc == 0 && (rc = collect(out, key, true, NULL)) < 0)
       err_set(e, rc, "list the groups: out of memory");

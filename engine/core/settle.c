@@ -56,6 +56,25 @@ static int has_manifest(store *s, const char *dir, err *e) {
   return rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);
 }
 
+static int is_first_entry(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  static const char end[] = "/.ckpt/log/00000000000000000000.json";
+  size_t len = strlen(key);
+  (void)ctx, (void)object;
+  return !is_prefix && len > sizeof end - 1 && strcmp(key + len - (sizeof end - 1), end) == 0;
+}
+
+int settle_has_log(store *s, const char *dir_key, err *e) {
+  return s->ops->list(s, dir_key, false, is_first_entry, NULL, e);
+}
+
+/* A directory that another policy takes for a group may have the name of a save that was given up,
+ * or is deleted: what lies there by now is somebody else's. */
+static int check_no_log(store *s, const char *dir, err *e) {
+  int rc = settle_has_log(s, dir, e);
+  if (rc <= 0) return rc;
+  return err_set(e, ERR_CONFLICT, "%s stays: by now a group with a log of its own lies there", dir);
+}
+
 /* Removes what a swept attempt wrote. Where there is publish(), its directory appeared in one step
  * with its manifest, and goes in one step too, so that nobody who reads in place sees half of it;
  * what stands there without a manifest is not ours. Never more than the attempt's own: a writer
@@ -63,11 +82,15 @@ static int has_manifest(store *s, const char *dir, err *e) {
 static int remove_files(store *s, const places *at, err *e) {
   int beside = remove_beside(s, at, e);
   if (beside < 0) return beside;
-  if (!store_can(s, STORE_CAP_PUBLISH)) return s->ops->remove_prefix(s, at->dir, e);
+  if (!store_can(s, STORE_CAP_PUBLISH)) {
+    int rc = check_no_log(s, at->dir, e);
+    return rc < 0 ? rc : s->ops->remove_prefix(s, at->dir, e);
+  }
   int rc = s->ops->remove_prefix(s, at->staging, e);
   if (rc == 0) rc = has_manifest(s, at->dir, e);
   if (rc <= 0) return rc;
-  rc = s->ops->publish(s, at->dir, at->staging, e);
+  rc = check_no_log(s, at->dir, e);
+  if (rc == 0) rc = s->ops->publish(s, at->dir, at->staging, e);
   return rc < 0 ? rc : s->ops->remove_prefix(s, at->staging, e);
 }
 
@@ -77,7 +100,8 @@ static int remove_deleted(store *s, const places *at, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
   err why = {0};
-  int rc = 0;
+  int rc = check_no_log(s, at->dir, e);
+  if (rc < 0) return rc;
   if (store_can(s, STORE_CAP_PUBLISH)) {
     rc = s->ops->remove_prefix(s, at->staging, e);
     if (rc < 0) return rc;

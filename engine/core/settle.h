@@ -53,6 +53,9 @@ int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *
  * given up is logged, no error; the next commit tries again. */
 void settle_older(store *s, runlog *log, const log_sink *sink);
 
+/* 1 if the log of a group lies below this key, which then is no directory of a save's any more. */
+int settle_has_log(store *s, const char *dir_key, err *e);
+
 /* Reads and checks the manifest of a checkpoint directory ("<prefix>/<dir>"; "": the store's own
  * root). ERR_NOENT if there is none. */
 int settle_read_manifest(store *s, const char *dir_key, manifest *out, err *e);

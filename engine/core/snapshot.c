@@ -9,20 +9,21 @@
 enum { COMPARE_BYTES = 256 << 10 };
 
 static int copy_entry(const io *io, const tree *from, const tree_file *f, const char *base,
-                      const atomic_int *cancel, err *e) {
+                      const atomic_int *cancel, _Atomic uint64_t *alive, err *e) {
   char source[FS_PATH_MAX], to[FS_PATH_MAX];
   int rc = tree_path(from, f, source, e);
   if (rc == 0) rc = fs_join(to, base, f->name, e);
   if (rc < 0) return rc;
   switch (f->type) {
-  case MANIFEST_FILE: return fs_copy_file(io, source, to, false, cancel, e);
+  case MANIFEST_FILE: return fs_copy_file(io, source, to, false, cancel, alive, e);
   case MANIFEST_DIR: rc = io->mkdir(io, AT_FDCWD, to, 0700); break;
   case MANIFEST_LINK: rc = io->symlink(io, f->target, to); break;
   }
   return rc < 0 ? err_sys(e, rc, "cannot make %s", to) : 0;
 }
 
-static int same_content(const io *io, int a, int b, const char *path, char *bytes, err *e) {
+static int same_content(const io *io, int a, int b, const char *path, char *bytes,
+                        _Atomic uint64_t *alive, err *e) {
   for (;;) {
     ssize_t got = fs_fill(io, a, bytes, COMPARE_BYTES);
     ssize_t other = got < 0 ? got : fs_fill(io, b, bytes + COMPARE_BYTES, COMPARE_BYTES);
@@ -30,6 +31,7 @@ static int same_content(const io *io, int a, int b, const char *path, char *byte
     if (got != other || memcmp(bytes, bytes + COMPARE_BYTES, (size_t)got) != 0)
       return err_set(e, ERR_RETIRED, "%s was written while it was copied", path);
     if (got == 0) return 0;
+    atomic_fetch_add(alive, (uint64_t)got);
   }
 }
 
@@ -39,24 +41,25 @@ static int open_to_read(const io *io, const char *path, err *e) {
 }
 
 static int compare_file(const io *io, const tree *from, const tree *copy, size_t i, char *bytes,
-                        err *e) {
+                        _Atomic uint64_t *alive, err *e) {
   char source[FS_PATH_MAX], to[FS_PATH_MAX];
   int b = -1, rc = tree_path(from, &from->files[i], source, e);
   if (rc == 0) rc = tree_path(copy, &copy->files[i], to, e);
   if (rc < 0) return rc;
   int a = rc = open_to_read(io, source, e);
   if (rc >= 0) b = rc = open_to_read(io, to, e);
-  if (rc >= 0) rc = same_content(io, a, b, source, bytes, e);
+  if (rc >= 0) rc = same_content(io, a, b, source, bytes, alive, e);
   if (a >= 0) io->close(io, a); /* only read */
   if (b >= 0) io->close(io, b);
   return rc;
 }
 
-static int compare(const io *io, const tree *from, const tree *copy, err *e) {
+static int compare(const io *io, const tree *from, const tree *copy, _Atomic uint64_t *alive,
+                   err *e) {
   char *bytes = malloc((size_t)2 * COMPARE_BYTES);
   int rc = bytes ? 0 : err_set(e, ERR_NOMEM, "no memory to compare %s", from->base);
   for (size_t i = 0; rc == 0 && i < from->count; i++)
-    if (from->files[i].type == MANIFEST_FILE) rc = compare_file(io, from, copy, i, bytes, e);
+    if (from->files[i].type == MANIFEST_FILE) rc = compare_file(io, from, copy, i, bytes, alive, e);
   free(bytes);
   return rc;
 }
@@ -81,7 +84,7 @@ static int list_copy(const io *io, const char *to, const char *path, const rules
 }
 
 static int copy_all(const io *io, const char *path, const tree *from, const char *to,
-                    const atomic_int *cancel, err *e) {
+                    const atomic_int *cancel, _Atomic uint64_t *alive, err *e) {
   char unit[FS_PATH_MAX], parent[FS_PATH_MAX];
   int rc = fs_join(unit, to, path, e);
   if (rc < 0) return rc;
@@ -92,19 +95,19 @@ static int copy_all(const io *io, const char *path, const tree *from, const char
     if (cancel && atomic_load(cancel))
       rc = err_set(e, ERR_CANCELED, "copying %s was cancelled", path);
     else
-      rc = copy_entry(io, from, &from->files[i], base, cancel, e);
+      rc = copy_entry(io, from, &from->files[i], base, cancel, alive, e);
   }
   return rc;
 }
 
 int snapshot_take(const io *io, const char *root, const char *path, const rules *rules,
-                  const tree *from, const char *to, bool twice, const atomic_int *cancel, tree *out,
-                  err *e) {
+                  const tree *from, const char *to, bool twice, const atomic_int *cancel,
+                  _Atomic uint64_t *alive, tree *out, err *e) {
   err why = {0};
   *out = (tree){0};
-  int rc = copy_all(io, path, from, to, cancel, &why);
+  int rc = copy_all(io, path, from, to, cancel, alive, &why);
   if (rc == 0) rc = list_copy(io, to, path, rules, from, out, &why);
-  if (rc == 0 && twice) rc = compare(io, from, out, &why);
+  if (rc == 0 && twice) rc = compare(io, from, out, alive, &why);
   /* A unit that changed explains every other failure, and is none. */
   if (rc != ERR_CANCELED) {
     err changed = {0};

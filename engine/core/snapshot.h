@@ -16,10 +16,10 @@
  * the tree of that copy, with the names, modes and times of the original. Excludes are matched
  * against paths, so the path is kept. `twice`: the bytes are compared afterwards, because the times
  * prove nothing. ERR_RETIRED if the unit is not what `from` says, before, while or after it was
- * copied; ERR_CANCELED. On failure *out is empty. What was made below `to` is left to the caller.
- */
+ * copied; ERR_CANCELED. *alive grows meanwhile. On failure *out is empty. What was made below `to`
+ * is left to the caller. */
 int snapshot_take(const io *io, const char *root, const char *path, const rules *rules,
-                  const tree *from, const char *to, bool twice, const atomic_int *cancel, tree *out,
-                  err *e);
+                  const tree *from, const char *to, bool twice, const atomic_int *cancel,
+                  _Atomic uint64_t *alive, tree *out, err *e);
 
 #endif

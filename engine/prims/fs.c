@@ -306,7 +306,7 @@ static int canceled(const atomic_int *cancel, const char *path, err *e) {
 
 /* By reading and writing, from where both descriptors stand to the end. */
 static int copy_slowly(const io *io, int in, int out, const char *from, const char *to,
-                       const atomic_int *cancel, err *e) {
+                       const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
   char *bytes = malloc(COPY_BUFFER);
   if (!bytes) return err_set(e, ERR_NOMEM, "no memory to copy %s", from);
   int rc = 0;
@@ -322,13 +322,14 @@ static int copy_slowly(const io *io, int in, int out, const char *from, const ch
     if (n <= 0) break;
     rc = fs_write_all(io, out, bytes, (size_t)n, to, e);
     since += (size_t)n;
+    if (copied) atomic_fetch_add(copied, (uint64_t)n);
   }
   free(bytes);
   return rc;
 }
 
 static int copy_bytes(const io *io, int in, int out, const char *from, const char *to,
-                      const atomic_int *cancel, err *e) {
+                      const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
   int rc = canceled(cancel, from, e);
   if (rc < 0) return rc;
   /* Whatever clone answers (each file system has its own code for "no"), a copy tells better. */
@@ -336,6 +337,7 @@ static int copy_bytes(const io *io, int in, int out, const char *from, const cha
   for (;;) {
     ssize_t n = io->copy_range(io, in, out, COPY_CHUNK);
     if (n > 0) {
+      if (copied) atomic_fetch_add(copied, (uint64_t)n);
       rc = canceled(cancel, from, e);
       if (rc < 0) return rc;
       continue;
@@ -343,12 +345,12 @@ static int copy_bytes(const io *io, int in, int out, const char *from, const cha
     bool cannot = n == -EXDEV || n == -EINVAL || n == -ENOSYS || n == -EOPNOTSUPP || n == -EPERM;
     if (n < 0 && !cannot) return err_sys(e, (int)n, "cannot copy %s to %s", from, to);
     /* At the claimed end too: some kernels return 0 at once for files that do have bytes. */
-    return copy_slowly(io, in, out, from, to, cancel, e);
+    return copy_slowly(io, in, out, from, to, cancel, copied, e);
   }
 }
 
 int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
-                 const atomic_int *cancel, err *e) {
+                 const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
   int in = io->open(io, AT_FDCWD, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
   if (in < 0) return err_sys(e, in, "cannot open %s", from);
   struct stat st;
@@ -366,7 +368,7 @@ int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
     rc = err_sys(e, fd, "cannot create %s", to);
     goto out;
   }
-  rc = copy_bytes(io, in, fd, from, to, cancel, e);
+  rc = copy_bytes(io, in, fd, from, to, cancel, copied, e);
   int set;
   if (rc == 0 && (set = io->chmod(io, fd, st.st_mode & 07777)) < 0)
     rc = err_sys(e, set, "cannot set the mode of %s", to);

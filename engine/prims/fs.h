@@ -95,9 +95,10 @@ int fs_sync_tree(const io *io, const char *root, err *e);
 /* Copies one regular file (not through a link): reflink, else copy_file_range, else read and write;
  * holes need not survive. A source that is written meanwhile gives a mixture: compare it before and
  * after. `to` must not exist. Keeps mode and mtime. `flush`: fsync it. *cancel (may be NULL) is
- * looked at between chunks of 8 MiB (ERR_CANCELED). A partial copy is removed on failure. */
+ * looked at between chunks of 8 MiB (ERR_CANCELED), and *copied (may be NULL) grows by each. A
+ * partial copy is removed on failure. */
 int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
-                 const atomic_int *cancel, err *e);
+                 const atomic_int *cancel, _Atomic uint64_t *copied, err *e);
 
 /* Copies a tree (directories, regular files, symbolic links as links; anything else is ERR_INVAL)
  * to `to`, which must not exist. `from` may be a single file too. ERR_RETIRED if a part of it

@@ -327,7 +327,7 @@ static int copy_link(const io *io, const char *from, const char *to, const struc
 /* Anything but a directory. */
 static int copy_leaf(const io *io, const char *from, const char *to, const struct stat *st,
                      const copy *c, err *e) {
-  if (S_ISREG(st->st_mode)) return fs_copy_file(io, from, to, c->flush, c->cancel, e);
+  if (S_ISREG(st->st_mode)) return fs_copy_file(io, from, to, c->flush, c->cancel, NULL, e);
   if (S_ISLNK(st->st_mode)) return copy_link(io, from, to, st, e);
   return err_set(e, ERR_INVAL, "%s is a device, a pipe or a socket: only files can be copied",
                  from);

@@ -264,6 +264,55 @@ static void a_pointer_is_saved_as_it_named_this_unit(void **state) {
   world_free(w);
 }
 
+static struct {
+  io io;
+  world *world;
+  int looks, opens;
+} going;
+
+static bool is_latest(const char *path) {
+  return strcmp(path + strlen(path) - strlen("/latest"), "/latest") == 0;
+}
+
+/* The first two looks are those of the search for files. */
+static int lstat_going(const io *self, int dirfd, const char *path, struct stat *out) {
+  (void)self;
+  if (is_latest(path) && ++going.looks == 3) remove(path);
+  return world_io()->lstat(world_io(), dirfd, path, out);
+}
+
+static int open_going(const io *self, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)self;
+  if (is_latest(path) && ++going.opens == 2) remove(path);
+  return world_io()->open(world_io(), dirfd, path, flags, mode);
+}
+
+static void a_pointer_that_goes_is_saved_with_the_times_that_it_had(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  static const char *const globs[] = {"latest", NULL};
+  manifest m = {0};
+  struct stat then;
+  char key[STORE_KEY_MAX];
+  write_file(in(w, "latest"), "checkpoint-1");
+  assert_int_equal(lstat(in(w, "latest"), &then), 0);
+  going.io = *world_io();
+  going.io.lstat = lstat_going;
+  going.io.open = open_going;
+  going.world = w;
+  w->env.io = &going.io;
+  const runlog_commit *c = save(w, log, 1, globs);
+  assert_false(path_exists(in(w, "latest")));
+  assert_int_equal(c->with.files, 1);
+  assert_int_equal(companions_manifest(w->env.store, "", c->attempt, &c->with, &m, key, NULL), 0);
+  assert_int_equal(m.entries[0].mode, then.st_mode & 0777);
+  assert_int_equal(m.entries[0].mtime_ns, io_time_ns(then.st_mtim));
+  manifest_free(&m);
+  runlog_close(log);
+  world_free(w);
+}
+
 static void grow(void *ctx) {
   FILE *f = fopen(in(ctx, "large.log"), "a");
   assert_non_null(f);
@@ -331,6 +380,7 @@ int main(void) {
       cmocka_unit_test(what_differs_is_refused_left_or_moved_away),
       cmocka_unit_test(damage_is_found_and_nothing_of_it_is_shown),
       cmocka_unit_test(a_pointer_is_saved_as_it_named_this_unit),
+      cmocka_unit_test(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
       cmocka_unit_test(a_log_that_grows_is_cut_where_it_was_opened),
       cmocka_unit_test(what_vanishes_is_left_out_and_fails_nothing),
   };

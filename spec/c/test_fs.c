@@ -158,7 +158,7 @@ static void a_fifo_is_refused_without_waiting(void **unused) {
   buf_init(&b, 100);
   assert_int_equal(mkfifo(in("fifo"), 0600), 0);
   assert_int_equal(fs_read(io_, in("fifo"), 100, &b, NULL), ERR_INVAL);
-  assert_int_equal(fs_copy_file(io_, in("fifo"), in("copy"), false, NULL, NULL), ERR_INVAL);
+  assert_int_equal(fs_copy_file(io_, in("fifo"), in("copy"), false, NULL, NULL, NULL), ERR_INVAL);
   assert_false(path_exists(in("copy")));
   buf_free(&b);
 }
@@ -459,7 +459,7 @@ static void a_copy_is_equal_however_it_is_made(void **unused) {
     set_times(in("from"), 1000000);
     for (size_t w = 0; w < 4; w++) {
       io_fault_once(fault, ways[w].kind, ways[w].nth, ways[w].errnum);
-      assert_int_equal(fs_copy_file(io_, in("from"), in("to"), true, NULL, NULL), 0);
+      assert_int_equal(fs_copy_file(io_, in("from"), in("to"), true, NULL, NULL, NULL), 0);
       assert_true(files_equal(in("from"), in("to")));
       assert_int_equal(path_mode(in("to")), 0440);
       assert_times(in("to"), 1000000);
@@ -474,7 +474,7 @@ static void a_copy_is_equal_however_it_is_made(void **unused) {
 static void a_copy_that_need_not_be_flushed_is_not(void **unused) {
   (void)unused;
   write_file(in("from"), "x");
-  assert_int_equal(fs_copy_file(io_, in("from"), in("to"), false, NULL, NULL), 0);
+  assert_int_equal(fs_copy_file(io_, in("from"), in("to"), false, NULL, NULL, NULL), 0);
   assert_int_equal(io_fault_count(fault, CALL_FSYNC), 0);
 }
 
@@ -482,12 +482,12 @@ static void a_copy_never_replaces_and_never_follows(void **unused) {
   (void)unused;
   write_file(in("from"), "new");
   write_file(in("to"), "old");
-  assert_int_equal(fs_copy_file(io_, in("from"), in("to"), false, NULL, NULL), ERR_EXISTS);
+  assert_int_equal(fs_copy_file(io_, in("from"), in("to"), false, NULL, NULL, NULL), ERR_EXISTS);
   assert_true(file_is(in("to"), "old"));
   assert_int_equal(symlink("from", in("link")), 0);
-  assert_int_equal(fs_copy_file(io_, in("link"), in("copy"), false, NULL, NULL), ERR_INVAL);
-  assert_int_equal(fs_copy_file(io_, dir, in("copy"), false, NULL, NULL), ERR_INVAL);
-  assert_int_equal(fs_copy_file(io_, in("none"), in("copy"), false, NULL, NULL), ERR_NOENT);
+  assert_int_equal(fs_copy_file(io_, in("link"), in("copy"), false, NULL, NULL, NULL), ERR_INVAL);
+  assert_int_equal(fs_copy_file(io_, dir, in("copy"), false, NULL, NULL, NULL), ERR_INVAL);
+  assert_int_equal(fs_copy_file(io_, in("none"), in("copy"), false, NULL, NULL, NULL), ERR_NOENT);
   assert_false(path_exists(in("copy")));
 }
 
@@ -515,10 +515,24 @@ static void a_cancelled_copy_stops_and_leaves_nothing(void **unused) {
   slow.clone = no_clone;
   write_pattern(in("from"), 20 << 20, 1);
   stop = 0;
-  assert_int_equal(fs_copy_file(&slow, in("from"), in("to"), false, &stop, NULL), ERR_CANCELED);
+  assert_int_equal(fs_copy_file(&slow, in("from"), in("to"), false, &stop, NULL, NULL),
+                   ERR_CANCELED);
   assert_false(path_exists(in("to")));
-  assert_int_equal(fs_copy_file(io_, in("from"), in("to"), false, &stop, NULL), ERR_CANCELED);
+  assert_int_equal(fs_copy_file(io_, in("from"), in("to"), false, &stop, NULL, NULL), ERR_CANCELED);
   assert_false(path_exists(in("to")));
+}
+
+static void a_copy_tells_that_it_is_alive(void **unused) {
+  (void)unused;
+  _Atomic uint64_t copied = 0;
+  io slow = *io_system();
+  slow.clone = no_clone;
+  write_pattern(in("from"), 20 << 20, 1);
+  assert_int_equal(fs_copy_file(&slow, in("from"), in("to"), false, NULL, &copied, NULL), 0);
+  assert_int_equal(copied, 20 << 20);
+  slow.copy_range = no_range;
+  assert_int_equal(fs_copy_file(&slow, in("from"), in("slow"), false, NULL, &copied, NULL), 0);
+  assert_int_equal(copied, 40 << 20);
 }
 
 static void make_source(void) {
@@ -620,7 +634,7 @@ static int run_mkdirs(err *e) {
   return fs_mkdirs(io_, in("a/b/c"), 0700, e);
 }
 static int run_copy(err *e) {
-  return fs_copy_file(io_, in("from"), in("to"), true, NULL, e);
+  return fs_copy_file(io_, in("from"), in("to"), true, NULL, NULL, e);
 }
 static bool f_is_new(void) {
   return file_is(in("f"), "new");
@@ -807,6 +821,7 @@ int main(void) {
       TEST(a_copy_that_need_not_be_flushed_is_not),
       TEST(a_copy_never_replaces_and_never_follows),
       TEST(a_cancelled_copy_stops_and_leaves_nothing),
+      TEST(a_copy_tells_that_it_is_alive),
       TEST(a_move_on_one_file_system_is_a_rename),
       TEST(a_move_across_file_systems_copies_flushes_and_removes),
       TEST(a_move_never_replaces),

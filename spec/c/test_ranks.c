@@ -154,6 +154,17 @@ static void a_restart_by_torchrun_is_another_launch(void **state) {
   assert_string_not_equal(one.launch, two.launch);
 }
 
+static void a_requeued_job_is_another_launch_of_torchrun(void **state) {
+  (void)state;
+  ranks_found one, two;
+#define REQUEUED                                                                                   \
+  TORCHRUN, "TORCHELASTIC_RUN_ID=4711", "TORCHELASTIC_RESTART_COUNT=0", "MASTER_ADDR=n1",          \
+      "MASTER_PORT=29500", "SLURM_JOB_ID=4711"
+  assert_int_equal(DETECT(&one, NULL, REQUEUED), 0);
+  assert_int_equal(DETECT(&two, NULL, REQUEUED, "SLURM_RESTART_COUNT=1"), 0);
+  assert_string_not_equal(one.launch, two.launch);
+}
+
 static void open_mpi_and_pmi_are_known(void **state) {
   (void)state;
   ranks_found f;
@@ -288,6 +299,7 @@ int main(void) {
       cmocka_unit_test(torchrun_is_told_even_inside_of_srun),
       cmocka_unit_test(the_id_that_torchrun_gives_every_launch_is_none),
       cmocka_unit_test(a_restart_by_torchrun_is_another_launch),
+      cmocka_unit_test(a_requeued_job_is_another_launch_of_torchrun),
       cmocka_unit_test(open_mpi_and_pmi_are_known),
       cmocka_unit_test(adaptdl_names_its_job_and_counts_its_restarts),
       cmocka_unit_test(what_is_no_number_is_refused_by_its_name),

@@ -301,6 +301,44 @@ static void somebody_elses_directory_under_the_name_of_a_swept_save_stays(void *
   world_free(w);
 }
 
+static int see_group(void *ctx, const char *prefix, err *e) {
+  (void)e;
+  if (strcmp(prefix, "a") == 0) ++*(int *)ctx;
+  return 0;
+}
+
+/* Another policy takes the directory "a" for a group, after a save of it as a unit was given up. */
+static void a_group_under_the_name_of_a_swept_save_stays_and_is_seen(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new(world_schemes[i], world_io());
+    store *s = w->env.store;
+    runlog *old = world_begin(s, "", "one");
+    manifest m;
+    int seen = 0;
+    uint64_t n = announce(s, old, "a");
+    assert_int_equal(settle_give_up(s, old, n, NULL, NULL), 0);
+    runlog *group = world_begin(s, "a", "two");
+    n = announce(s, group, "checkpoint-1");
+    seal(s, group, n, "checkpoint-1", &m);
+    assert_int_equal(runlog_commit_attempt(group, n, &m, NULL, NULL, NULL), 0);
+    manifest_free(&m);
+    runlog *log = world_begin(s, "", "two");
+    settle(s, log);
+    assert_true(store_holds(s, "a/.ckpt/log/00000000000000000000.json"));
+    assert_true(store_holds(s, "a/checkpoint-1/model.pt"));
+    assert_int_equal(settle_clear(s, log, runlog_view(log)->attempts[0].n, NULL),
+                     i ? ERR_CONFLICT : 0);
+    assert_true(store_holds(s, "a/checkpoint-1/model.pt"));
+    assert_int_equal(runlog_groups(s, "", see_group, &seen, NULL), 0);
+    assert_int_equal(seen, 1);
+    runlog_close(old);
+    runlog_close(group);
+    runlog_close(log);
+    world_free(w);
+  }
+}
+
 static void a_newer_term_stops_it(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -487,6 +525,7 @@ int main(void) {
       cmocka_unit_test(several_sealed_saves_are_committed_in_the_order_they_were_begun),
       cmocka_unit_test(what_was_swept_before_but_is_still_there_is_removed),
       cmocka_unit_test(somebody_elses_directory_under_the_name_of_a_swept_save_stays),
+      cmocka_unit_test(a_group_under_the_name_of_a_swept_save_stays_and_is_seen),
       cmocka_unit_test(a_newer_term_stops_it),
       cmocka_unit_test(a_store_that_does_not_answer_decides_nothing),
       cmocka_unit_test(what_was_committed_is_not_given_up),

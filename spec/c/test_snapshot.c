@@ -19,8 +19,9 @@ static const char *const paths[] = {"a/checkpoint-1", "a/last.ckpt", "ckpt-1"};
 
 static int take(const world *w, const io *io, match_kind kind, const tree *from, bool twice,
                 const atomic_int *cancel, tree *out, err *e) {
+  _Atomic uint64_t alive = 0;
   return snapshot_take(io, w->root, paths[kind], rules_builtin(), from, w->staging, twice, cancel,
-                       out, e);
+                       &alive, out, e);
 }
 
 static tree look(const world *w, match_kind kind) {
