@@ -1,4 +1,4 @@
-#include "catalog.h"
+#include "catalog_impl.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include "core/restore.h"
 #include "core/settle.h"
 #include "core/transfer.h"
-#include "core/verified.h"
 #include "prims/fs.h"
 #include "prims/lock.h"
 
@@ -260,7 +259,7 @@ void catalog_drop(catalog_pick *pick) {
 
 /* What is told of a checkpoint that was found by itself. `c` is the caller's, for the item to point
  * into. */
-static catalog_item item_of(const catalog_pick *pick, runlog_commit *c) {
+catalog_item catalog_item_of(const catalog_pick *pick, runlog_commit *c) {
   *c = (runlog_commit){.unit = pick->manifest.unit,
                        .dir = pick->manifest.unit,
                        .kind = pick->manifest.kind,
@@ -367,29 +366,29 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
     rc = restore_wanted(
         r, &(struct wanted){&pick.manifest, pick.key, "", r->dir, pick.attempt, &pick.with}, e);
   if (rc == 0 && r->told) {
-    catalog_item item = item_of(&pick, &c);
+    catalog_item item = catalog_item_of(&pick, &c);
     rc = r->told(r->ctx, pick.store, &item, e);
   }
   catalog_drop(&pick);
   return rc;
 }
 
-static int nothing_found(const char *where, const char *name, err *e) {
+int catalog_nothing_found(const char *where, const char *name, err *e) {
   if (!name) return err_set(e, ERR_NOENT, "%s has no checkpoint yet", where);
   return err_set(e, ERR_NOENT, "%s has no checkpoint %s (ckpt-lua ls shows what there is)", where,
                  name);
 }
 
-static bool is_absent(int rc) {
+bool catalog_is_absent(int rc) {
   return rc == ERR_NOENT || rc == ERR_NOSTORE;
 }
 
 static int restore_all(struct restoring *r, const log_sink *log, const char *where, err *e) {
   int rc = catalog_logs(r->how.io, log, where, restore_group, r, e);
-  if (rc != 0 && !is_absent(rc)) return rc;
+  if (rc != 0 && !catalog_is_absent(rc)) return rc;
   if (r->found) return rc;
   if (!r->name) return restore_pick(r, log, where, e);
-  return rc < 0 ? rc : nothing_found(where, r->name, e);
+  return rc < 0 ? rc : catalog_nothing_found(where, r->name, e);
 }
 
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
@@ -417,100 +416,4 @@ int catalog_restore(const io *io, const log_sink *log, pool *pool, const progres
   }
   lock_drop(&held);
   return rc;
-}
-
-/* ---- verifying ---- */
-
-struct verifying {
-  const io *io;
-  const log_sink *log;
-  pool *pool;
-  const progress_sink *progress;
-  const char *name;
-  catalog_verified *fn;
-  void *ctx;
-  int seen, bad;
-  char first[ERR_TEXT_MAX];
-};
-
-static void on_finding(void *ctx, const char *name, const char *text) {
-  struct verifying *v = ctx;
-  if (!*v->first) snprintf(v->first, sizeof v->first, "%.400s: %.600s", name, text);
-}
-
-/* Who may only read cannot tell the others; that is no fault of the checkpoint. */
-static void note_verified(const struct verifying *v, store *s, const catalog_item *item) {
-  err why = {0};
-  if (verified_note(s, item->group, item->commit->n, &why) < 0)
-    log_say(v->log, LOG_DEBUG, "that %s verified is not remembered: %s", item->uri, why.text);
-}
-
-static int tell(struct verifying *v, store *s, const catalog_item *item, const char *first,
-                int findings) {
-  v->seen++;
-  v->bad += findings > 0;
-  if (findings == 0 && item->commit->n > 0) /* a copy has no entry in a log */
-    note_verified(v, s, item);
-  return v->fn(v->ctx, item, findings ? ERR_CORRUPT : 0, first, (unsigned)findings);
-}
-
-/* What was dropped while it was read may be half deleted: that is no finding. */
-static bool dropped_meanwhile(const struct verifying *v, store *s, const catalog_item *item) {
-  runlog *log = NULL;
-  if (runlog_open(s, item->group, &log, NULL) < 0) return false;
-  const runlog_commit *c = runlog_find_commit(runlog_view(log), item->commit->n);
-  bool dropped = c && c->life != RUNLOG_LIVE;
-  if (dropped) log_say(v->log, LOG_INFO, "%s was dropped while it was verified", item->uri);
-  runlog_close(log);
-  return dropped;
-}
-
-static int verify_files(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
-                        err *e) {
-  transfer t = {.io = v->io, .store = s, .pool = v->pool, .progress = v->progress};
-  *v->first = 0;
-  int found = transfer_verify(&t, m, item->key, on_finding, v, e);
-  if (found > 0 && dropped_meanwhile(v, s, item)) return v->seen++, 0;
-  return found < 0 ? found : tell(v, s, item, v->first, found);
-}
-
-static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
-  struct verifying *v = ctx;
-  manifest m = {0};
-  err why = {0};
-  if (!catalog_is_asked(v->name, item->group, item->commit)) return 0;
-  int rc = restore_manifest(s, item->group, item->commit, &m, &why);
-  if (rc == ERR_CORRUPT || rc == ERR_FORMAT)
-    return dropped_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, s, item, why.text, 1);
-  if (rc < 0) return err_set(e, rc, "%s", why.text);
-  rc = verify_files(v, s, &m, item, e);
-  manifest_free(&m);
-  return rc;
-}
-
-/* A checkpoint itself was named, or a copy of one. */
-static int verify_pick(struct verifying *v, const log_sink *log, const char *where, err *e) {
-  catalog_pick pick;
-  runlog_commit c;
-  int rc = catalog_find(v->io, log, where, &pick, e);
-  if (rc == 0) {
-    catalog_item item = item_of(&pick, &c);
-    rc = verify_files(v, pick.store, &pick.manifest, &item, e);
-  }
-  catalog_drop(&pick);
-  return rc;
-}
-
-int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
-                   const char *where, const char *name, catalog_verified *fn, void *ctx, err *e) {
-  struct verifying v = {
-      .io = io, .log = log, .pool = pool, .progress = progress, .name = name, .fn = fn, .ctx = ctx};
-  int rc = catalog_each(io, log, where, verify_item, &v, e);
-  if (v.seen == 0 && (rc == 0 || is_absent(rc))) {
-    if (!name)
-      rc = verify_pick(&v, log, where, e);
-    else if (rc == 0)
-      rc = nothing_found(where, name, e);
-  }
-  return rc < 0 ? rc : v.bad;
 }

@@ -63,13 +63,16 @@ static uint64_t measure_live(const runlog_state *state) {
   return bytes;
 }
 
+/* Once a new run has begun here they are its own: the log is asked before each. */
 static void remove_hints(collecting *g) {
   static const char *const hints[] = {".ckpt/lease", ".ckpt/memory", ".ckpt/verified"};
   store *s = g->c->store;
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
     char key[STORE_KEY_MAX];
     err why = {0};
-    int rc = runlog_join(runlog_prefix(g->c->log), hints[i], key, &why);
+    int rc = runlog_refresh(g->c->log, &why);
+    if (rc == 0 && !runlog_view(g->c->log)->ended) return;
+    if (rc == 0) rc = runlog_join(runlog_prefix(g->c->log), hints[i], key, &why);
     if (rc == 0) rc = s->ops->remove(s, key, &why);
     if (rc < 0) collect_failed(g, "run", rc, why.text);
   }

@@ -71,7 +71,6 @@ int group_may_begin(group *g, err *e) {
 
 static int open_term(group *g, err *e) {
   char id[RUNLOG_ID_MAX];
-  err hint = {0};
   int rc = group_read(g, e);
   if (rc == 0) rc = runlog_refresh(g->log, e);
   if (rc == 0) rc = group_may_begin(g, e);
@@ -79,8 +78,18 @@ static int open_term(group *g, err *e) {
   if (rc == 0) rc = runlog_begin(g->log, id, &g->env->writer, g->env->continue_run, e);
   if (rc < 0) return rc;
   g->term = runlog_view(g->log)->term.n;
-  if (lease_renew(g->env->store, g->prefix, g->term, &g->env->writer, &hint) < 0)
-    log_say(g->env->log, LOG_WARN, "the lease could not be written: %s", hint.text);
+  return 0;
+}
+
+static int write_lease(group *g, err *e) {
+  err why = {0};
+  bool needed = g->env->ranks && g->env->ranks->world > 1;
+  int rc = lease_renew(g->env->store, g->prefix, g->term, &g->env->writer, &why);
+  if (rc < 0 && needed)
+    return err_set(e, rc, "the lease, which the other ranks wait for, could not be written: %s",
+                   why.text);
+  if (rc < 0) log_say(g->env->log, LOG_WARN, "the lease could not be written: %s", why.text);
+  g->leased = true;
   return 0;
 }
 
@@ -98,6 +107,7 @@ static int follow_term(group *g, err *e) {
 int group_begin(group *g, err *e) {
   if (follows(g)) return follow_term(g, e);
   int rc = g->term ? 0 : open_term(g, e);
+  if (rc == 0 && !g->leased) rc = write_lease(g, e);
   if (rc == 0 && !g->settled) rc = settle_attempts(g->env->store, g->log, g->env->log, e);
   if (rc == 0) g->settled = true;
   return rc;

@@ -30,6 +30,7 @@ typedef struct group {
   char *prefix;   /* "" or "exp/T7": below the target and below the watched directory alike */
   runlog *log;    /* NULL: not read yet */
   uint64_t term;  /* ours; 0: none yet (entry 0 of a log is never a term) */
+  bool leased;    /* it was written */
   bool settled;   /* what an earlier term left is dealt with */
   runlog *second; /* a handle of whoever renews: the other one is the job's; NULL: none yet */
   atomic_int renewing;
@@ -50,9 +51,11 @@ int group_look(group *g, err *e);
 /* Whether this run may write here, asked without writing: ERR_OTHER_RUN, ERR_HELD. */
 int group_may_begin(group *g, err *e);
 
-/* Opens the term (asking the same), writes the lease, and settles what an earlier term left. Goes
- * on where an earlier call failed; fine if all is done already. Blocks. On a rank but the first it
- * follows the term of rank 0, if that is there: `term` is 0 until then. */
+/* Opens the term (asking the same), writes the lease (a failure is one only for the first of
+ * several ranks: the others take it for the sign that somebody announces saves), and settles what
+ * an earlier term left. Goes on where an earlier call failed; fine if all is done already. Blocks.
+ * On a rank but the first it follows the term of rank 0, if that is there: `term` is 0 until then.
+ */
 int group_begin(group *g, err *e);
 
 /* Renews the lease of term `term`, unless a newer one was opened: ERR_FENCED. So a writer that was

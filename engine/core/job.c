@@ -26,7 +26,8 @@ static int job_upload(job_work *w, err *e) {
                 .done = &j->moved};
   /* Of a file that several ranks have, one sends it; the others compare. */
   bool shared = env->ranks && store_can(env->store, STORE_CAP_RESUME);
-  unsigned how = (w->staged ? STORE_STAGED : 0) | (w->resumed || shared ? STORE_RESUME : 0);
+  unsigned how =
+      (w->staged && !w->shown ? STORE_STAGED : 0) | (w->resumed || shared ? STORE_RESUME : 0);
   int rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */

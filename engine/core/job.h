@@ -71,6 +71,7 @@ typedef struct job {
   bool touched;  /* nothing was done: an older checkpoint was added to; its `commit` stands */
   bool let_go;   /* ERR_RETIRED on a rank but the first: rank 0 does not save this one */
   bool yielded;  /* ERR_RETIRED, the same: rank 0 saves another unit first */
+  bool waited;   /* ERR_TIMEOUT: a rank did not come within the whole --rank-wait */
   err error;
   uint64_t commit; /* entry number */
   uint64_t files, bytes;

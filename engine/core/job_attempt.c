@@ -118,6 +118,16 @@ static int find_attempt(job_work *w, err *e) {
   return rc;
 }
 
+/* Of an earlier try only the commit may have failed. What that has shown is compared where it
+ * stands: to send it again would be in vain, and it must not go before the new one is there. */
+static int find_shown(job_work *w, err *e) {
+  w->shown = false;
+  if (!w->staged || !w->resumed || w->env->ranks) return 0;
+  int rc = settle_is_sealed(w->env->store, w->dir, e);
+  w->shown = rc == 1;
+  return rc < 0 ? rc : 0;
+}
+
 int job_attempt_begin(job_work *w, err *e) {
   runlog *log = w->job->log;
   int rc = find_attempt(w, e);
@@ -125,7 +135,8 @@ int job_attempt_begin(job_work *w, err *e) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
   w->term = a->owner;
   rc = runlog_key_dir(log, a->dir, w->dir, e);
-  if (rc == 0 && w->staged)
+  if (rc == 0) rc = find_shown(w, e);
+  if (rc == 0 && w->staged && !w->shown)
     rc = runlog_key_staging(log, w->attempt, w->prefix, e);
   else if (rc == 0)
     memcpy(w->prefix, w->dir, sizeof w->prefix);

@@ -12,12 +12,13 @@
 
 enum { EARLY_MAX = 64 };
 
-/* A small file as it was when the job began: by the time that the unit is sent, a pointer may name
- * the next one already. */
+/* A small file, or a link, as it was when the job began: by the time that the unit is sent, a
+ * pointer may name the next one already. */
 struct job_early {
   char *name, *text;
   size_t len;
-  struct stat st;
+  struct stat st; /* of a file */
+  bool link;      /* `text` is its target */
 };
 
 void job_early_free(job_work *w) {
@@ -111,6 +112,19 @@ static int read_small(const io *io, const char *path, char **text, size_t *len, 
   return 0;
 }
 
+/* The target of a link, into malloced memory. */
+static int read_target(const io *io, const char *path, char **text, size_t *len, err *e) {
+  char target[FS_PATH_MAX];
+  ssize_t got = io->readlink(io, AT_FDCWD, path, target, sizeof target - 1);
+  if (got < 0) return err_sys(e, (int)got, "read the link %s", path);
+  if (!(*text = malloc((size_t)got + 1)))
+    return err_set(e, ERR_NOMEM, "read the link %s: out of memory", path);
+  memcpy(*text, target, (size_t)got);
+  (*text)[got] = 0;
+  *len = (size_t)got;
+  return 0;
+}
+
 /* What cannot be read now is read later, or left out. */
 int job_look_beside(job_work *w, err *e) {
   companions all;
@@ -123,10 +137,14 @@ int job_look_beside(job_work *w, err *e) {
     struct job_early *early = &w->early[w->early_count];
     const companion *c = &all.items[i];
     char path[FS_PATH_MAX];
-    if (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX || strchr(c->name, '/') ||
-        path_of(w, c->name, path, NULL) < 0 ||
-        read_small(w->env->io, path, &early->text, &early->len, &early->st, NULL) < 0)
+    bool link = c->type == MANIFEST_LINK;
+    const io *io = w->env->io;
+    if ((!link && (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX)) ||
+        strchr(c->name, '/') || path_of(w, c->name, path, NULL) < 0 ||
+        (link ? read_target(io, path, &early->text, &early->len, NULL)
+              : read_small(io, path, &early->text, &early->len, &early->st, NULL)) < 0)
       continue;
+    early->link = link;
     early->name = strdup(c->name);
     w->early_count++;
     if (!early->name) rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
@@ -196,9 +214,9 @@ static int take_there(const struct sending *s, const char *key, const struct sta
   return rc;
 }
 
-static const struct job_early *early_of(const job_work *w, const char *name) {
+static const struct job_early *early_of(const job_work *w, const char *name, bool link) {
   for (size_t i = 0; i < w->early_count; i++)
-    if (strcmp(w->early[i].name, name) == 0) return &w->early[i];
+    if (w->early[i].link == link && strcmp(w->early[i].name, name) == 0) return &w->early[i];
   return NULL;
 }
 
@@ -206,7 +224,7 @@ static const struct job_early *early_of(const job_work *w, const char *name) {
 static int send_small(const struct sending *s, err *e, bool *ours) {
   job_work *w = s->w;
   store *to = w->env->store;
-  const struct job_early *early = early_of(w, s->name);
+  const struct job_early *early = early_of(w, s->name, false);
   char key[STORE_KEY_MAX], *text = NULL;
   struct stat st = {0};
   digest block = {0};
@@ -319,14 +337,18 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
   return 0;
 }
 
+/* Of two readings the one that names this unit, as with small files. */
 static int add_link(const struct sending *s, err *e) {
   const io *io = s->w->env->io;
+  const job *j = s->w->job;
+  const struct job_early *early = early_of(s->w, s->name, true);
   char target[FS_PATH_MAX];
   struct stat st;
   ssize_t len = io->readlink(io, AT_FDCWD, s->path, target, sizeof target - 1);
   if (len <= 0 || io->lstat(io, AT_FDCWD, s->path, &st) < 0) return 0; /* it went */
   target[len] = 0;
-  manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, target);
+  bool then = early && companions_name_unit(early->text, early->len, job_unit(j), j->plan.step);
+  manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, then ? early->text : target);
   if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
   entry->mode = 0777;
   entry->mtime_ns = io_time_ns(st.st_mtim);

@@ -25,6 +25,7 @@ typedef struct job_work {
   bool adopted;               /* of an earlier run; stays so when another one is begun */
   bool over;                  /* that one was committed, only the answer was lost */
   bool staged;                /* the files go to the staging, and publish() shows them */
+  bool shown;                 /* an earlier try has published all of it already */
   char prefix[STORE_KEY_MAX]; /* where the files go */
   char dir[STORE_KEY_MAX];    /* where they will stand */
   bool twice;                 /* times prove nothing: contents are read twice */

@@ -206,7 +206,8 @@ int job_follow(job_work *w, err *e) {
     if (rc == 0) rc = rank_0_has_ended(&v, &leased, &why);
     if (rc == ERR_NOENT) rc = 0;
     show_rank_0(w, rc == 0);
-    if (rc == 0 && is_over(&v))
+    j->waited = rc == 0 && is_over(&v);
+    if (j->waited)
       rc = err_set(&why, ERR_TIMEOUT,
                    "%s: rank 0 of %u has not announced it within %lld s (--rank-wait)%s%s",
                    j->plan.unit, us->world, seconds(us->wait_ns), *why.text ? ": " : "", why.text);
@@ -252,7 +253,7 @@ static int too_late(job_work *w, const parts_seen *seen, err *e) {
   const ranks *us = w->env->ranks;
   char missing[200];
   parts_missing(seen, us->world, missing, sizeof missing);
-  w->spoiled = true;
+  w->spoiled = w->job->waited = true;
   return err_set(
       e, ERR_TIMEOUT,
       "%s: no part of it came from rank%s %s within %lld s (%u of %u are there): are they "

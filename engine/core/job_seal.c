@@ -61,6 +61,7 @@ static int shown_by_another(job_work *w, err *e) {
 
 int job_publish(job_work *w, err *e) {
   err why = {0};
+  if (w->shown) return settle_flush_shown(w->env->store, w->job->log, w->attempt, e);
   int rc = w->env->store->ops->publish(w->env->store, w->prefix, w->dir, &why);
   if (w->env->ranks && (rc == ERR_EXISTS || rc == ERR_NOENT)) return shown_by_another(w, e);
   return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;

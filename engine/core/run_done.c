@@ -203,6 +203,12 @@ static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
     again = err_class_of(j->status) != ERR_CLASS_FATAL;
     *pause = (int64_t)((seconds < LONGEST_S ? seconds : LONGEST_S) * 1e9);
   }
+  /* The job has ended here, and a rank did not come for the whole of its wait: it will not. To wait
+   * again and again, and for each older checkpoint too, would hold the others' nodes for hours. */
+  if (j->waited && r->writer_gone) {
+    again = false;
+    r->forsaken = true;
+  }
   if (remedy == POLICY_ABORT) stop_saving(r);
   return again && remedy != POLICY_GIVE_UP && remedy != POLICY_ABORT && u->tries < r->tries;
 }

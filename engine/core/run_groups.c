@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lease.h"
 #include "core/run_state.h"
 #include "prims/fs.h"
 
@@ -199,12 +200,30 @@ int run_group_look(run *r, run_group *g, err *e) {
   return rc < 0 ? rc : note_dirs(r, g, e);
 }
 
+/* To claim a thousand groups may last longer than a lease: those of the first ones go on. */
+static void renew_claimed(run *r, int64_t *at) {
+  const io *io = r->env->io;
+  int64_t now = io->now(io, IO_MONO);
+  if (now - *at < (int64_t)LEASE_RENEW_S * 1000000000) return;
+  *at = now;
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    err why = {0};
+    if (!run_follows(r) && g->term != RUNLOG_NONE && group_renew(&g->group, g->term, &why) < 0)
+      log_say(r->env->log, LOG_WARN, "the lease could not be renewed: %s", why.text);
+  }
+}
+
 int run_groups_open(run *r, err *e) {
   run_group *root;
   int rc = run_group_get(r, "", &root, e);
   if (rc == 0 && r->store->ops->exists(r->store, NULL) == 0)
     rc = runlog_groups(r->store, "", on_prefix, r, e);
-  for (size_t i = 0; rc == 0 && i < r->group_count; i++) rc = claim(r, r->groups[i], e);
+  int64_t renewed_at = r->env->io->now(r->env->io, IO_MONO);
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
+    rc = claim(r, r->groups[i], e);
+    renew_claimed(r, &renewed_at);
+  }
   return rc;
 }
 

@@ -119,7 +119,7 @@ static bool dropped_after(const run *r, const run_unit *u) {
 /* The one for which these were let go was removed, failed, or is being written again: the newest of
  * them is the best checkpoint that there is. */
 void run_take_back(run *r) {
-  if (r->closing || r->fenced || r->aborted || !r->detect) return;
+  if (r->closing || r->fenced || r->aborted || r->forsaken || !r->detect) return;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     if (!still_stands(r, u) || too_late(r, u) || dropped_after(r, u)) continue;
@@ -204,6 +204,10 @@ static int start_save(run *r, run_unit *u, err *e) {
   run_note(r, u, TRAIL_BEGUN, NULL);
   u->phase = UNIT_RUNNING;
   u->save = u->group->save = s;
+  /* The other ranks let older ones go when this one is announced (passed_over() in job_ranks.c):
+   * one that waits for its next try would wait for parts that do not come. */
+  if (r->ranks.world > 1 && !run_follows(r) && !r->keep_all && u->want.action == POLICY_SAVE)
+    drop_older(r, u);
   return 0;
 }
 

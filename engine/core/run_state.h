@@ -107,6 +107,7 @@ struct run {
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
   atomic_int stop;  /* the store's calls give up: the run is being closed while it saves */
   bool aborted;     /* a policy wants nothing saved any more */
+  bool forsaken;    /* the job has ended, and another rank did not come: older ones have no try */
   policy_rest rest; /* what is still saved, once preempted */
   double grace_s;   /* of the preemption */
   uint64_t results; /* that came */

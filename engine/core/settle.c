@@ -45,8 +45,7 @@ static int remove_beside(store *s, const places *at, err *e) {
   return rc < 0 ? rc : s->ops->remove_prefix(s, at->with, e);
 }
 
-/* 1, 0, or why nobody knows. */
-static int has_manifest(store *s, const char *dir, err *e) {
+int settle_is_sealed(store *s, const char *dir, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
   err why = {0};
@@ -87,7 +86,7 @@ static int remove_files(store *s, const places *at, err *e) {
     return rc < 0 ? rc : s->ops->remove_prefix(s, at->dir, e);
   }
   int rc = s->ops->remove_prefix(s, at->staging, e);
-  if (rc == 0) rc = has_manifest(s, at->dir, e);
+  if (rc == 0) rc = settle_is_sealed(s, at->dir, e);
   if (rc <= 0) return rc;
   rc = check_no_log(s, at->dir, e);
   if (rc == 0) rc = s->ops->publish(s, at->dir, at->staging, e);
@@ -273,6 +272,19 @@ static int read_sealed(store *s, const runlog *log, const runlog_attempt *a, man
   return ERR_NOENT;
 }
 
+int settle_flush_shown(store *s, const runlog *log, uint64_t attempt, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), attempt);
+  places at;
+  err why = {0};
+  if (!store_can(s, STORE_CAP_PUBLISH)) return 0;
+  int rc = a ? places_of(log, a, &at, e) : err_set(e, ERR_INVAL, "there is no such attempt");
+  if (rc < 0) return rc;
+  rc = s->ops->publish(s, at.staging, at.dir, &why); /* its "exists" is durable */
+  if (rc == ERR_EXISTS) return 0;
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  return err_set(e, ERR_CONFLICT, "%s was removed at the same time", at.dir);
+}
+
 static int give_up_older(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink,
                          err *e) {
   log_say(sink, LOG_INFO, "%s was left unfinished by an earlier run: removing its parts", a->unit);
@@ -290,6 +302,7 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
   /* What belongs beside it was put before its manifest. */
   runlog_note note = {0};
   rc = companions_newest(s, runlog_prefix(log), n, &note.with, e);
+  if (rc == 0) rc = settle_flush_shown(s, log, n, e);
   if (rc == 0) rc = runlog_commit_attempt(log, n, &m, &note, NULL, e);
   manifest_free(&m);
   return rc;
@@ -311,7 +324,7 @@ static int settle_one(store *s, runlog *log, uint64_t n, const log_sink *sink, e
   places at;
   if (s->single_writer) return give_up_older(s, log, a, sink, e);
   int rc = places_of(log, a, &at, e);
-  if (rc == 0) rc = has_manifest(s, at.dir, e);
+  if (rc == 0) rc = settle_is_sealed(s, at.dir, e);
   if (rc < 0 || (rc == 0 && settle_can_go_on(s))) return rc;
   rc = runlog_adopt(log, n, e);
   return rc < 0 ? rc : finish(s, log, n, sink, e);

@@ -53,6 +53,13 @@ int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *
  * given up is logged, no error; the next commit tries again. */
 void settle_older(store *s, runlog *log, const log_sink *sink);
 
+/* 1 if a manifest stands in this directory, so that all of its save does; else 0. */
+int settle_is_sealed(store *s, const char *dir_key, err *e);
+
+/* Before a sealed attempt is committed that somebody else, or an earlier try, has shown: who
+ * renamed its directory may have died, or failed, before that was durable. */
+int settle_flush_shown(store *s, const runlog *log, uint64_t attempt, err *e);
+
 /* 1 if the log of a group lies below this key, which then is no directory of a save's any more. */
 int settle_has_log(store *s, const char *dir_key, err *e);
 

@@ -174,6 +174,25 @@ static int spawn(char *const *args, char *const *env, pid_t *pid) {
   return error;
 }
 
+/* Who is told to end removes what was restored before; the second time it ends at once. */
+static volatile sig_atomic_t told, child;
+
+static void on_signal(int signo) {
+  int before = errno;
+  told = signo;
+  if (child > 0 && signo != SIGINT) kill((pid_t)child, signo);
+  errno = before;
+}
+
+static void take_signals(void) {
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction once = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+  struct sigaction is;
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+    if (sigaction(signals[i], NULL, &is) == 0 && is.sa_handler != SIG_IGN) /* nohup */
+      sigaction(signals[i], &once, NULL);
+}
+
 /* Its wait status, or -1: it could not be run, which has been said. */
 static int run_command(const bisection *b, const char *path) {
   word_list args = {0}, env = {0};
@@ -184,11 +203,14 @@ static int run_command(const bisection *b, const char *path) {
   sigaction(SIGINT, &ignore, &was_int);
   sigaction(SIGQUIT, &ignore, &was_quit);
   if (error == 0) error = spawn(args.items, env.items, &pid);
+  child = error == 0 ? pid : 0;
+  if (child && told) kill(pid, told); /* it came before there was whom to tell */
   if (error != 0)
     report_error("cannot run '%s': %s", b->o->command[0], strerror(error));
   else
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+  child = 0;
   sigaction(SIGINT, &was_int, NULL);
   sigaction(SIGQUIT, &was_quit, NULL);
   word_list_free(&args);
@@ -245,13 +267,14 @@ static verdict try_one(bisection *b, candidate *c) {
     snprintf(c->why, sizeof c->why, "%.290s", ckpt_error(b->engine));
   } else if (rc < 0) {
     b->failed = command_failed(b->engine, rc);
-  } else if (!b->o->command) {
+  } else if (!told && !b->o->command) {
     c->verdict = GOOD;
     snprintf(c->why, sizeof c->why, "its data is what was saved");
-  } else {
+  } else if (!told) {
     judge(b, c, run_command(b, path));
   }
   remove_below(AT_FDCWD, into);
+  if (told) b->failed = 128 + told; /* whatever it said then counts no more */
   if (!b->failed) tell(b, c);
   return c->verdict;
 }
@@ -358,6 +381,7 @@ int verb_bisect(const options *o) {
   } else {
     code = check_candidates(&b);
     if (code == 0 && (code = make_place(&b)) == 0) {
+      take_signals();
       code = search(&b);
       remove_place(&b);
     }

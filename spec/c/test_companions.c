@@ -313,6 +313,28 @@ static void a_pointer_that_goes_is_saved_with_the_times_that_it_had(void **state
   world_free(w);
 }
 
+static void lead_on(void *ctx) {
+  assert_int_equal(unlink(in(ctx, "last")), 0);
+  assert_int_equal(symlink("checkpoint-2", in(ctx, "last")), 0);
+}
+
+static void a_link_is_saved_as_it_led_to_this_unit(void **state) {
+  (void)state;
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  static const char *const globs[] = {"last", NULL};
+  char target[32] = "";
+  assert_int_equal(symlink("checkpoint-1", in(w, "last")), 0);
+  w->env.io = hooked_io(world_io(), "model.bin", 1, lead_on, w);
+  const runlog_commit *c = save(w, log, 1, globs);
+  assert_true(hook_ran());
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+  assert_int_equal(readlink(out(w, "last"), target, sizeof target - 1), 12);
+  assert_string_equal(target, "checkpoint-1");
+  runlog_close(log);
+  world_free(w);
+}
+
 static void grow(void *ctx) {
   FILE *f = fopen(in(ctx, "large.log"), "a");
   assert_non_null(f);
@@ -381,6 +403,7 @@ int main(void) {
       cmocka_unit_test(damage_is_found_and_nothing_of_it_is_shown),
       cmocka_unit_test(a_pointer_is_saved_as_it_named_this_unit),
       cmocka_unit_test(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
+      cmocka_unit_test(a_link_is_saved_as_it_led_to_this_unit),
       cmocka_unit_test(a_log_that_grows_is_cut_where_it_was_opened),
       cmocka_unit_test(what_vanishes_is_left_out_and_fails_nothing),
   };

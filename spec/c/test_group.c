@@ -11,6 +11,7 @@
 
 #include "core/group.h"
 #include "manifest_make.h"
+#include "store_failing.h"
 #include "store_lossy.h"
 #include "tmpdir.h"
 #include "world.h"
@@ -317,6 +318,30 @@ static void a_rank_but_the_first_follows_and_writes_nothing(void **state) {
   world_free(w);
 }
 
+/* The other ranks take its absence for the end of rank 0. */
+static void the_first_of_several_ranks_does_not_begin_without_its_lease(void **state) {
+  (void)state;
+  const ranks first = {.rank = 0, .world = 2, .launch = "L"};
+  for (long nth = 1, more = 1; more; nth++) {
+    world *w = world_new("mem", world_io());
+    store_failing *failing = store_failing_new(w->env.store);
+    group_env env = env_of(store_failing_store(failing), "run", "L", "here");
+    group g;
+    env.ranks = &first;
+    assert_int_equal(group_open(&env, "", &g, NULL), 0);
+    store_failing_set(failing, (store_failing_plan){.nth = nth, .code = ERR_IO});
+    int rc = group_begin(&g, NULL);
+    more = store_failing_failed(failing);
+    store_failing_set(failing, (store_failing_plan){0});
+    if (rc < 0) rc = group_begin(&g, NULL);
+    assert_int_equal(rc, 0);
+    assert_true(store_holds(w->env.store, ".ckpt/lease"));
+    group_close(&g);
+    store_failing_free(failing);
+    world_free(w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(another_run_is_refused_with_both_ids_the_last_commit_and_the_flag),
@@ -329,6 +354,7 @@ int main(void) {
       cmocka_unit_test(one_that_was_pushed_aside_learns_it_when_it_renews),
       cmocka_unit_test(a_long_prefix_has_an_id_of_its_own),
       cmocka_unit_test(an_id_that_leaves_no_room_for_a_group_is_refused_with_the_limit),
+      cmocka_unit_test(the_first_of_several_ranks_does_not_begin_without_its_lease),
       cmocka_unit_test(a_beginning_that_failed_half_way_goes_on_with_the_next_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

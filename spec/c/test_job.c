@@ -19,6 +19,7 @@
 #include "io_fault.h"
 #include "log_check.h"
 #include "prims/fs.h"
+#include "store_failing.h"
 #include "store_lossy.h"
 #include "tmpdir.h"
 #include "world.h"
@@ -782,6 +783,41 @@ static void a_file_that_was_renamed_between_leaves_nothing_of_its_old_name(void 
   tries_free(&t);
 }
 
+static ino_t inode_of(const char *path);
+
+/* Everything but the commit was done: the next try takes it as it stands. */
+static void what_is_shown_already_is_committed_by_the_next_try(void **state) {
+  (void)state;
+  int shown = 0;
+  for (long nth = 1, more = 1; more; nth++) {
+    tries t = {.w = world_new("file", world_io())};
+    store_failing *failing = store_failing_new(t.w->place.s);
+    t.w->env.store = store_failing_store(failing);
+    t.log = world_begin(t.w->env.store, "", "one");
+    make_unit(t.w, "checkpoint-1", MATCH_DIR, 1);
+    t.first = job_for(t.w, t.log, "checkpoint-1", MATCH_DIR, 1, 0);
+    t.first->keep = true;
+    store_failing_set(failing, (store_failing_plan){.nth = nth, .code = ERR_IO, .for_good = true});
+    job_run(t.first);
+    more = store_failing_failed(failing);
+    store_failing_set(failing, (store_failing_plan){0});
+    bool there = store_holds(t.w->place.s, "checkpoint-1/" MANIFEST_NAME);
+    if (more && there && t.first->attempt) {
+      shown++;
+      ino_t before = inode_of(tmpdir_path(t.w->place.dir, "checkpoint-1/model.bin"));
+      second_try(&t);
+      assert_int_equal(runlog_view(t.log)->attempt_count, 1);
+      assert_true(before == inode_of(tmpdir_path(t.w->place.dir, "checkpoint-1/model.bin")));
+    }
+    job_free(t.first);
+    if (t.second) job_free(t.second);
+    runlog_close(t.log);
+    store_failing_free(failing);
+    world_free(t.w);
+  }
+  assert_true(shown > 0);
+}
+
 static void be_silent_from_the_commit_on(void *ctx) {
   store_lossy *lossy = ctx;
   lossy->deaf = commit_put && lossy->puts >= commit_put ? 1000 : 0;
@@ -1025,6 +1061,7 @@ int main(void) {
       cmocka_unit_test(other_bytes_at_a_key_give_the_attempt_up),
       cmocka_unit_test(other_files_than_the_first_try_had_begin_a_new_attempt),
       cmocka_unit_test(a_file_that_was_renamed_between_leaves_nothing_of_its_old_name),
+      cmocka_unit_test(what_is_shown_already_is_committed_by_the_next_try),
       cmocka_unit_test(a_commit_that_only_the_next_try_can_see_is_made_once),
       cmocka_unit_test(the_next_run_goes_on_with_what_a_dead_one_sent),
       cmocka_unit_test(what_changed_since_is_committed_as_it_is_now),

@@ -591,6 +591,32 @@ static void a_restore_in_which_any_call_fails_is_an_error_or_whole(void **unused
   manifest_free(&m);
 }
 
+/* The number of the line "fsync NAME" of the log, from `from` on. */
+static int flushed(const char *name, int from) {
+  char line[4200];
+  snprintf(line, sizeof line, "fsync %s", in(name));
+  int at = io_fault_find(fault, from, line);
+  if (at < 0) fail_msg("%s is not flushed", name);
+  return at;
+}
+
+static void a_restore_flushes_files_then_their_directories(void **unused) {
+  (void)unused;
+  manifest m;
+  err e = {0};
+  transfer t = with(io_fault_io(fault), NULL);
+  make_unit();
+  save(&t, "ck-3", MATCH_DIR, &m);
+  io_fault_set(fault, (io_fault_plan){0});
+  no_error(transfer_down(&t, &m, "u", in("out"), &e), &e);
+  int deep = flushed("out/sub/deep", flushed("out/sub/deep/run.sh", 0) + 1);
+  int sub = flushed("out/sub", deep + 1);
+  flushed("out", sub + 1);
+  flushed("out/model.pt", 0);
+  flushed("out/sub/none", 0);
+  manifest_free(&m);
+}
+
 static void a_save_in_which_any_call_fails_shows_the_file_whole_or_not(void **unused) {
   (void)unused;
   write_file(in("ck-3/model.pt"), "weights");
@@ -750,6 +776,7 @@ int main(void) {
       T(a_cancelled_save_shows_nothing),
       T(a_cancelled_restore_ends_without_an_open_file),
       T(a_restore_in_which_any_call_fails_is_an_error_or_whole),
+      T(a_restore_flushes_files_then_their_directories),
       T(a_save_in_which_any_call_fails_shows_the_file_whole_or_not),
       T(of_many_failures_the_code_and_the_text_are_of_the_same_one),
       T(a_manifest_that_nobody_checked_is_not_touched),

@@ -231,6 +231,48 @@ static void each_call_that_fails_leaves_all_or_nothing(void **unused) {
   tmpdir_remove(dir);
 }
 
+/* The first line of a log that begins and ends like this; NULL: none. */
+static const char *line_of(const char *log, const char *begin, const char *end) {
+  for (; log; log = *log ? strchr(log, '\n') : NULL) {
+    log += *log == '\n';
+    size_t len = strcspn(log, "\n"), tail = strlen(end);
+    if (strncmp(log, begin, strlen(begin)) == 0 && len >= tail &&
+        strncmp(log + len - tail, end, tail) == 0)
+      return log;
+  }
+  return NULL;
+}
+
+/* What is reported is there after a power loss: files, then their directories, then the name. */
+static void what_is_packed_or_unpacked_is_flushed_before_it_has_its_name(void **unused) {
+  (void)unused;
+  char *dir = tmpdir_new();
+  make_dir(tmpdir_path(dir, "src"));
+  make_dir(tmpdir_path(dir, "src/d"));
+  write_file(tmpdir_path(dir, "src/d/f"), "hello");
+  io_fault *f = io_fault_new(io_unflushed());
+  static const char *const ends[][3] = {{".tmp"}, {"/d/f", "/d", ".unpack"}};
+  const char *file = tmpdir_path(dir, "a.tar");
+  for (int i = 0; i < 2; i++) {
+    err e = {0};
+    io_fault_set(f, (io_fault_plan){0});
+    assert_int_equal(i ? unpack(io_fault_io(f), file, tmpdir_path(dir, "out"), 0, &e)
+                       : pack(io_fault_io(f), tmpdir_path(dir, "src"), file, &e),
+                     0);
+    char *log = io_fault_log(f);
+    const char *at = log;
+    for (int k = 0; k < 3 && ends[i][k]; k++) {
+      at = line_of(at, "fsync ", ends[i][k]);
+      if (!at) fail_msg("%s is not flushed:\n%s", ends[i][k], log);
+    }
+    at = line_of(at, "rename ", "");
+    if (!at || !line_of(at, "fsync ", dir)) fail_msg("the name is not flushed:\n%s", log);
+    free(log);
+  }
+  io_fault_free(f);
+  tmpdir_remove(dir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_tree_comes_back_with_its_names_bytes_modes_and_times),
@@ -239,6 +281,7 @@ int main(void) {
       cmocka_unit_test(a_limit_that_is_crossed_leaves_nothing),
       cmocka_unit_test(without_its_helper_it_says_which_one),
       cmocka_unit_test(each_call_that_fails_leaves_all_or_nothing),
+      cmocka_unit_test(what_is_packed_or_unpacked_is_flushed_before_it_has_its_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

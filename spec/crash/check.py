@@ -441,4 +441,8 @@ def main(args):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except Exception as e:  # what calls this counts the findings: a reader that broke down is one
+        found("torn", f"it cannot be read: {e!r}")
+        raise

@@ -15,6 +15,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -276,4 +277,5 @@ def main(count, first, seed, api, server, data, work):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it plays on until all threads have ended
     sys.exit(main(*sys.argv[1:]))

