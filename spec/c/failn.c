@@ -292,6 +292,7 @@ static void walk_point(const failn_scenario *what, point p, long stride, failn_s
 static void walk_calls(const failn_scenario *what, long stride, failn_sum *sum) {
   for (size_t k = 0; k < CALL_KINDS; k++)
     for (size_t i = 0; i < ERRNUMS && calls[k].errnums[i]; i++) {
+      if (what->only_reads && calls[k].kind == CALL_OPEN && calls[k].errnums[i] == ENOENT) continue;
       point p = {.call = calls[k].name,
                  .io = {.kind = calls[k].kind, .errnum = calls[k].errnums[i]}};
       walk_point(what, p, stride, sum);

@@ -35,6 +35,10 @@ typedef struct failn_scenario {
   /* Looks at what only this scenario knows; NULL: all is well, else what is wrong (static). Called
    * after each act, `done` if that said 0. `s->w` has a store that works. May be NULL. */
   const char *(*after)(failn_scene *s, bool done);
+  /* An `open` that says ENOENT is no failure here but another world: the log ends where its next
+   * entry is not there, and no reader can tell a file that is denied from one that was never made.
+   */
+  bool only_reads;
 } failn_scenario;
 
 typedef struct failn_sum {

@@ -451,20 +451,20 @@ static const char *after_ranks(failn_scene *s, bool done) {
 /* ---- all of them ---- */
 
 static const failn_scenario scenarios[] = {
-    {"save", "file", before_save, act_save, after_save},
-    {"save", "mem", before_save, act_save, after_save},
-    {"save over an aborted save", "file", before_aborted, act_aborted, after_aborted},
-    {"save over an aborted save", "mem", before_aborted, act_aborted, after_aborted},
-    {"retention", "file", before_retention, act_retention, after_retention},
-    {"retention", "mem", before_retention, act_retention, after_retention},
-    {"gc", "file", before_gc, act_gc, after_gc},
-    {"gc", "mem", before_gc, act_gc, after_gc},
-    {"commit of ranks", "file", before_ranks, act_ranks, after_ranks},
-    {"commit of ranks", "mem", before_ranks, act_ranks, after_ranks},
-    {"restore", "file", before_restore, act_restore, after_restore},
-    {"restore", "mem", before_restore, act_restore, after_restore},
-    {"take-over", "file", before_take_over, act_take_over, after_take_over},
-    {"take-over", "mem", before_take_over, act_take_over, after_take_over},
+    {"save", "file", before_save, act_save, after_save, false},
+    {"save", "mem", before_save, act_save, after_save, false},
+    {"save over an aborted save", "file", before_aborted, act_aborted, after_aborted, false},
+    {"save over an aborted save", "mem", before_aborted, act_aborted, after_aborted, false},
+    {"retention", "file", before_retention, act_retention, after_retention, false},
+    {"retention", "mem", before_retention, act_retention, after_retention, false},
+    {"gc", "file", before_gc, act_gc, after_gc, false},
+    {"gc", "mem", before_gc, act_gc, after_gc, false},
+    {"commit of ranks", "file", before_ranks, act_ranks, after_ranks, false},
+    {"commit of ranks", "mem", before_ranks, act_ranks, after_ranks, false},
+    {"restore", "file", before_restore, act_restore, after_restore, true},
+    {"restore", "mem", before_restore, act_restore, after_restore, true},
+    {"take-over", "file", before_take_over, act_take_over, after_take_over, false},
+    {"take-over", "mem", before_take_over, act_take_over, after_take_over, false},
 };
 
 static void wherever_a_call_fails_nothing_is_torn_lost_or_leaked(void **state) {
