@@ -114,15 +114,9 @@ static bool is_left(const collecting *g, const quiet *q, const runlog_attempt *a
 
 /* 1 if its manifest stands, so that its owner may commit it. */
 static int is_sealed(const collecting *g, const runlog_attempt *a, err *e) {
-  char dir[STORE_KEY_MAX], key[STORE_KEY_MAX];
-  store_object object;
-  err why = {0};
+  char dir[STORE_KEY_MAX];
   int rc = runlog_key_dir(g->c->log, a->dir, dir, e);
-  if (rc == 0) rc = runlog_join(dir, MANIFEST_NAME, key, e);
-  if (rc < 0) return rc;
-  rc = g->c->store->ops->head(g->c->store, key, &object, &why);
-  if (rc == 0) return 1;
-  return rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);
+  return rc < 0 ? rc : settle_is_sealed(g->c->store, dir, e);
 }
 
 static uint64_t measure_attempt(const collecting *g, const runlog_attempt *a) {
@@ -133,7 +127,8 @@ static uint64_t measure_attempt(const collecting *g, const runlog_attempt *a) {
   if (store_can(g->c->store, STORE_CAP_PUBLISH) && runlog_key_staging(log, a->n, key, NULL) == 0)
     bytes += collect_measure(g, key);
   if (runlog_key_parts(log, a->n, RUNLOG_NONE, key, NULL) == 0) bytes += collect_measure(g, key);
-  if (runlog_key_with(log, a->n, RUNLOG_NONE, key, NULL) == 0) bytes += collect_measure(g, key);
+  if (runlog_key_with(runlog_prefix(log), a->n, RUNLOG_NONE, key, NULL) == 0)
+    bytes += collect_measure(g, key);
   return bytes;
 }
 

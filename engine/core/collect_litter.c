@@ -8,6 +8,7 @@
 
 #include "collect_impl.h"
 #include "core/settle.h"
+#include "prims/fs.h"
 
 /* The keys of a listing. They are looked at when it is over: a listing is never held open while
  * another request runs. */
@@ -62,11 +63,6 @@ static int list(const collecting *g, const char *key, bool delimited, store_list
   return err_set(e, rc, "look for what is left: %s", *why.text ? why.text : err_text(rc));
 }
 
-static const char *last_part(const char *key) {
-  const char *slash = strrchr(key, '/');
-  return slash ? slash + 1 : key;
-}
-
 /* Without the log's own place before it. */
 static const char *within(const collecting *g, const char *key) {
   size_t len = strlen(runlog_prefix(g->c->log));
@@ -87,12 +83,9 @@ static void tell(collecting *g, const char *what, const char *key, const char *r
 /* Where directories appear in one step, what has no manifest is not ours: see settle_clear(). A
  * group's is not, either; one that cannot be looked at may be. */
 static bool may_be_ours(const collecting *g, const runlog_attempt *a, const char *key) {
-  char manifest_key[STORE_KEY_MAX];
-  store_object object;
   if (settle_has_log(g->c->store, key, NULL) != 0) return false;
   if (a->fate != RUNLOG_SWEPT || !store_can(g->c->store, STORE_CAP_PUBLISH)) return true;
-  if (runlog_join(key, MANIFEST_NAME, manifest_key, NULL) < 0) return false;
-  return g->c->store->ops->head(g->c->store, manifest_key, &object, NULL) == 0;
+  return settle_is_sealed(g->c->store, key, NULL) == 1;
 }
 
 static const char *reason_of(const runlog_attempt *a) {
@@ -137,7 +130,7 @@ static void collect_dirs(collecting *g) {
   if (rc < 0) collect_failed(g, "litter", rc, why.text);
   for (size_t i = 0; rc == 0 && i < dirs.count && !g->stopped; i++) {
     const runlog_attempt **a =
-        bsearch(last_part(dirs.keys[i]), gone, count, sizeof(runlog_attempt *), dir_and_attempt);
+        bsearch(fs_base(dirs.keys[i]), gone, count, sizeof(runlog_attempt *), dir_and_attempt);
     if (a && may_be_ours(g, *a, dirs.keys[i])) clear_dir(g, *a, dirs.keys[i]);
   }
   found_free(&dirs);
@@ -171,7 +164,7 @@ static void collect_other_terms(collecting *g, const runlog_attempt *a, const ch
   int rc = list(g, key, true, note_prefix, &terms, &why);
   if (rc < 0) collect_failed(g, "litter", rc, why.text);
   for (size_t i = 0; rc == 0 && i < terms.count && !g->stopped; i++)
-    if (c && read_number(last_part(terms.keys[i]), &n) && (!c->with.files || n != c->with.term))
+    if (c && read_number(fs_base(terms.keys[i]), &n) && (!c->with.files || n != c->with.term))
       clear_key(g, terms.keys[i], "the checkpoint does not name it");
   found_free(&terms);
 }
@@ -180,7 +173,7 @@ static void collect_other_terms(collecting *g, const runlog_attempt *a, const ch
 static void collect_numbered(collecting *g, const char *key, bool companions) {
   uint64_t n;
   const runlog_attempt *a =
-      read_number(last_part(key), &n) ? runlog_find_attempt(runlog_view(g->c->log), n) : NULL;
+      read_number(fs_base(key), &n) ? runlog_find_attempt(runlog_view(g->c->log), n) : NULL;
   if (!a || a->fate == RUNLOG_OPEN) return;
   if (collect_is_gone(g, a))
     clear_key(g, key, reason_of(a));
@@ -207,7 +200,7 @@ static void clear_old(collecting *g, const found *objects, const char *begins) {
   const collect *c = g->c;
   for (size_t i = 0; i < objects->count && !g->stopped; i++) {
     err why = {0};
-    if (strncmp(last_part(objects->keys[i]), begins, strlen(begins)) != 0) continue;
+    if (strncmp(fs_base(objects->keys[i]), begins, strlen(begins)) != 0) continue;
     if (objects->times[i] > g->now - day) continue;
     int rc = c->dry ? 0 : c->store->ops->remove(c->store, objects->keys[i], &why);
     tell(g, "temporary", objects->keys[i], rc < 0 ? why.text : "older than a day", 0, rc);
@@ -226,7 +219,7 @@ static void collect_temporary(collecting *g, const char *key) {
 }
 
 static void collect_own_directory(collecting *g, const char *key) {
-  const char *name = last_part(key);
+  const char *name = fs_base(key);
   if (strcmp(name, "staging") == 0 || strcmp(name, "parts") == 0)
     collect_numbers(g, key, false);
   else if (strcmp(name, "with") == 0)

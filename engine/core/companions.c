@@ -237,20 +237,13 @@ bool companions_name_unit(const char *text, size_t len, const char *unit, int64_
 
 /* ---- in the store ---- */
 
-int companions_key(const char *prefix, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
-                   err *e) {
-  char name[80];
-  snprintf(name, sizeof name, ".ckpt/with/%" PRIu64 "/%" PRIu64, attempt, term);
-  return runlog_join(prefix, name, out, e);
-}
-
 int companions_look(store *s, const char *prefix, uint64_t attempt, uint64_t term, runlog_with *out,
                     err *e) {
   char key[STORE_KEY_MAX];
   manifest m = {0};
   err why = {0};
   *out = (runlog_with){0};
-  int rc = companions_key(prefix, attempt, term, key, &why);
+  int rc = runlog_key_with(prefix, attempt, term, key, &why);
   if (rc == 0) rc = settle_read_manifest(s, key, &m, &why);
   if (rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
@@ -277,11 +270,10 @@ static int take_newer(void *ctx, const char *key, bool is_prefix, const store_ob
 }
 
 int companions_newest(store *s, const char *prefix, uint64_t attempt, runlog_with *out, err *e) {
-  char own[64], key[STORE_KEY_MAX];
+  char key[STORE_KEY_MAX];
   struct newest n = {.below = RUNLOG_NONE};
   *out = (runlog_with){0};
-  snprintf(own, sizeof own, ".ckpt/with/%llu", (unsigned long long)attempt);
-  int rc = runlog_join(prefix, own, key, e);
+  int rc = runlog_key_with(prefix, attempt, RUNLOG_NONE, key, e);
   while (rc == 0 && !out->files) {
     n.found = RUNLOG_NONE;
     rc = s->ops->list(s, key, true, take_newer, &n, e);

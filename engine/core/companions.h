@@ -55,11 +55,8 @@ bool companions_name_unit(const char *text, size_t len, const char *unit, int64_
 
 /* ---- in the store ---- */
 
-/* "<prefix>/.ckpt/with/<attempt>/<term>". */
-int companions_key(const char *prefix, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
-                   err *e);
-/* What stands there, for the commit; files 0 if there is no manifest that can be read. A store that
- * does not answer is an error. */
+/* What stands at runlog_key_with(), for the commit; files 0 if there is no manifest that can be
+ * read. A store that does not answer is an error. */
 int companions_look(store *s, const char *prefix, uint64_t attempt, uint64_t term, runlog_with *out,
                     err *e);
 /* The same of the newest term that put any, for an attempt that somebody else has sealed. */

@@ -13,7 +13,7 @@
 
 int companions_manifest(store *s, const char *prefix, uint64_t attempt, const runlog_with *with,
                         manifest *out, char key[STORE_KEY_MAX], err *e) {
-  int rc = companions_key(prefix, attempt, with->term, key, e);
+  int rc = runlog_key_with(prefix, attempt, with->term, key, e);
   if (rc == 0) rc = settle_read_manifest(s, key, out, e);
   if (rc == ERR_NOENT)
     return err_set(e, ERR_CORRUPT, "%s was committed, but its manifest is missing", key);

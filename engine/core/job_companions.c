@@ -422,7 +422,7 @@ int job_companions(job_work *w, err *e) {
     rc = companions_look(s, runlog_prefix(log), w->attempt, term, &w->with, e);
   if (rc < 0 || w->with.files || !takes_companions(w)) return rc;
   job_at(w->job, "saving what is beside it");
-  rc = runlog_key_with(log, w->attempt, term, prefix, e);
+  rc = runlog_key_with(runlog_prefix(log), w->attempt, term, prefix, e);
   if (rc == 0) rc = save(w, term, prefix, e);
   if (rc != ERR_EXISTS) return rc;
   /* Their manifest came late, from an earlier try. */

@@ -45,22 +45,22 @@ int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_M
   return runlog_join(log->prefix, name, out, e);
 }
 
-static int key_below(const runlog *log, const char *where, uint64_t attempt, uint64_t term,
+static int key_below(const char *prefix, const char *where, uint64_t attempt, uint64_t term,
                      char out[STORE_KEY_MAX], err *e) {
   char name[80];
   int len = snprintf(name, sizeof name, ".ckpt/%s/%" PRIu64, where, attempt);
   if (term != RUNLOG_NONE) snprintf(name + len, sizeof name - (size_t)len, "/%" PRIu64, term);
-  return runlog_join(log->prefix, name, out, e);
+  return runlog_join(prefix, name, out, e);
 }
 
-int runlog_key_with(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
+int runlog_key_with(const char *prefix, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
                     err *e) {
-  return key_below(log, "with", attempt, term, out, e);
+  return key_below(prefix, "with", attempt, term, out, e);
 }
 
 int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
                      err *e) {
-  return key_below(log, "parts", attempt, term, out, e);
+  return key_below(log->prefix, "parts", attempt, term, out, e);
 }
 
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e) {

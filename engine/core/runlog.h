@@ -234,7 +234,7 @@ int runlog_key_entry(const char *prefix, uint64_t n, char out[STORE_KEY_MAX], er
 int runlog_key_dir(const runlog *log, const char *dir, char out[STORE_KEY_MAX], err *e);
 int runlog_key_staging(const runlog *log, uint64_t attempt, char out[STORE_KEY_MAX], err *e);
 /* "<prefix>/.ckpt/with/<attempt>" and, unless `term` is RUNLOG_NONE, "/<term>" behind it. */
-int runlog_key_with(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
+int runlog_key_with(const char *prefix, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
                     err *e);
 /* The same for the part records: "<prefix>/.ckpt/parts/<attempt>[/<term>]". */
 int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],

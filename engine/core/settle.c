@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/companions.h"
+#include "prims/fs.h"
 
 static int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
   if (snprintf(out, STORE_KEY_MAX, "%s%s%s", dir_key, *dir_key ? "/" : "", MANIFEST_NAME) <
@@ -36,7 +37,7 @@ static int places_of(const runlog *log, const runlog_attempt *a, places *out, er
   int rc = runlog_key_staging(log, a->n, out->staging, e);
   if (rc == 0) rc = runlog_key_dir(log, a->dir, out->dir, e);
   if (rc == 0) rc = runlog_key_parts(log, a->n, RUNLOG_NONE, out->parts, e);
-  return rc < 0 ? rc : runlog_key_with(log, a->n, RUNLOG_NONE, out->with, e);
+  return rc < 0 ? rc : runlog_key_with(runlog_prefix(log), a->n, RUNLOG_NONE, out->with, e);
 }
 
 /* Part records of its ranks, and companions. Of no other attempt: their number is in the key. */
@@ -168,18 +169,13 @@ static void note(litter *l, size_t i) {
   l->count++;
 }
 
-static const char *last_part(const char *key) {
-  const char *slash = strrchr(key, '/');
-  return slash ? slash + 1 : key;
-}
-
 static int on_number(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   litter *l = ctx;
   (void)object;
   for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++) {
     char number[24];
     snprintf(number, sizeof number, "%llu", (unsigned long long)l->state->attempts[i].n);
-    if (strcmp(last_part(key), number) == 0) note(l, i);
+    if (strcmp(fs_base(key), number) == 0) note(l, i);
   }
   return 0;
 }
@@ -188,7 +184,7 @@ static int on_dir(void *ctx, const char *key, bool is_prefix, const store_object
   litter *l = ctx;
   (void)object;
   for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++)
-    if (strcmp(last_part(key), l->state->attempts[i].dir) == 0) note(l, i);
+    if (strcmp(fs_base(key), l->state->attempts[i].dir) == 0) note(l, i);
   return 0;
 }
 

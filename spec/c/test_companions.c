@@ -228,7 +228,7 @@ static void damage_is_found_and_nothing_of_it_is_shown(void **state) {
   char key[STORE_KEY_MAX], part[STORE_KEY_MAX + 20];
   fill(w);
   const runlog_commit *c = save(w, log, 1, usual);
-  assert_int_equal(companions_key("", c->attempt, c->with.term, key, NULL), 0);
+  assert_int_equal(runlog_key_with("", c->attempt, c->with.term, key, NULL), 0);
   snprintf(part, sizeof part, "%s/latest", key);
   assert_int_equal(
       w->env.store->ops->put(w->env.store, part, "checkpoint-9", 12, STORE_REPLACE, NULL), 0);

@@ -115,7 +115,7 @@ static const char *after_save(failn_scene *s, bool done) {
     const runlog_commit *c = &state->commits[i];
     char key[STORE_KEY_MAX], name[STORE_KEY_MAX + 20];
     if (c->with.files == 0) continue;
-    assert_int_equal(runlog_key_with(log, c->attempt, c->with.term, key, NULL), 0);
+    assert_int_equal(runlog_key_with(runlog_prefix(log), c->attempt, c->with.term, key, NULL), 0);
     snprintf(name, sizeof name, "%s/latest", key);
     if (!store_holds(st, name))
       why = "torn: a file that was saved beside a checkpoint is not there";

@@ -99,7 +99,7 @@ static void put_beside(store *s, runlog *log, uint64_t n) {
   assert_int_equal(runlog_key_parts(log, n, 1, key, NULL), 0);
   snprintf(name, sizeof name, "%s/0", key);
   assert_int_equal(store_put_text(s, name, "part", STORE_IF_ABSENT), 0);
-  assert_int_equal(runlog_key_with(log, n, 1, key, NULL), 0);
+  assert_int_equal(runlog_key_with(runlog_prefix(log), n, 1, key, NULL), 0);
   snprintf(name, sizeof name, "%s/latest", key);
   assert_int_equal(store_put_text(s, name, "with", STORE_IF_ABSENT), 0);
 }
