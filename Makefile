@@ -30,6 +30,7 @@ SIM_SRC := $(wildcard spec/sim/*.c)
 # The sandbox: what its two forms share (a program, a module), and each one's own part.
 POLICY_OWN := engine/lua/policy_host.c engine/lua/policy_entry.c
 POLICY_SRC := $(filter-out $(POLICY_OWN),$(wildcard engine/lua/policy_*.c))
+TRUSTED_SRC := $(wildcard engine/lua/lua_*.c)
 LIBEXEC := $(patsubst %,$(BUILD)/%,libexec/ckpt-policy libexec/ckpt-policy.so libexec/ckpt-script \
   libexec/ckpt-archive lua/ckpt/core.so)
 SRC := $(LIB_SRC) $(ARCHIVE_SRC) $(RUNNER_SRC) $(wildcard engine/lua/*.c) $(SPEC_SRC) $(FUZZ_SRC) $(SIM_SRC)
@@ -122,12 +123,11 @@ $(BUILD)/libexec/ckpt-archive: $(call obj,$(ARCHIVE_SRC) engine/lua/policy_lockd
 
 # For trusted Lua: the program behind `ckpt-lua exec`, and `require "ckpt.core"` of any LuaJIT, which
 # brings its own lua_*.
-$(BUILD)/libexec/ckpt-script: $(patsubst %,$(BUILD)/engine/lua/%.o,script lua_ckpt lua_engine) \
-    $(BUILD)/libckpt.a
+$(BUILD)/libexec/ckpt-script: $(call obj,engine/lua/script.c $(TRUSTED_SRC)) $(BUILD)/libckpt.a
 	@mkdir -p $(@D) && echo "link $@"
 	$(Q)$(CC) $(SAN) -Wl,-E -o $@ $(filter %.o %.a,$^) $(LIBS) $(LUA_LIBS)
 
-$(BUILD)/lua/ckpt/core.so: $(patsubst %,$(BUILD)/engine/lua/%.o,lua_ckpt lua_engine) $(BUILD)/libckpt.a
+$(BUILD)/lua/ckpt/core.so: $(call obj,$(TRUSTED_SRC)) $(BUILD)/libckpt.a
 	@mkdir -p $(@D) && echo "link $@"
 	$(Q)$(CC) -shared $(SAN) -o $@ $(filter %.o %.a,$^) $(LIBS)
 

@@ -324,5 +324,14 @@ __attribute__((visibility("default"))) int luaopen_ckpt_core(lua_State *L) {
   lua_newtable(L);
   luaL_register(L, NULL, functions);
   l_ckpt_register_engine(L);
+  l_ckpt_register_fs(L);
+  l_ckpt_register_lock(L);
+  l_ckpt_register_digest(L);
+  l_ckpt_register_clock(L);
+  l_ckpt_register_log(L);
+  l_ckpt_register_store(L);
+  l_ckpt_register_job(L);
+  l_ckpt_register_tar(L);
+  l_ckpt_register_command(L);
   return 1;
 }

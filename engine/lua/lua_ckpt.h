@@ -1,4 +1,4 @@
-/* lua_ckpt: `require "ckpt.core"`, the public API for trusted Lua, over ckpt.h alone.
+/* lua_ckpt: `require "ckpt.core"`, for trusted Lua: the public API over ckpt.h, and the primitives.
  *
  * What fails returns nil, a text, and the code's name ("ENOENT"); misuse (a wrong type, an unknown
  * key, a closed handle) raises at level 2. Functions named l_ may raise, and hold nothing that Lua
@@ -14,7 +14,7 @@
 
 int luaopen_ckpt_core(lua_State *L);
 
-/* ---- shared by lua_ckpt.c and lua_engine.c ---- */
+/* ---- shared by lua_*.c ---- */
 
 /* nil, text, "ENAME". */
 int l_ckpt_fail(lua_State *L, const char *text, int code);
@@ -58,5 +58,17 @@ ckpt *l_ckpt_engine(lua_State *L);
 /* Adds `open` to the table on top, and makes the types. */
 void l_ckpt_register_engine(lua_State *L);
 void l_ckpt_push_finding(lua_State *L, const void *record);
+
+/* The primitives: each adds a table of functions to the table on top, under its file's name
+ * (lua_fs.c: "fs"), and makes its types. */
+void l_ckpt_register_fs(lua_State *L);
+void l_ckpt_register_lock(lua_State *L);
+void l_ckpt_register_digest(lua_State *L);
+void l_ckpt_register_clock(lua_State *L);
+void l_ckpt_register_log(lua_State *L);
+void l_ckpt_register_store(lua_State *L);
+void l_ckpt_register_job(lua_State *L);
+void l_ckpt_register_tar(lua_State *L);
+void l_ckpt_register_command(lua_State *L);
 
 #endif

@@ -99,5 +99,45 @@
 ---@field why fun(options: { name: string, dir?: string, state?: string, to?: string }): string?, string?, ckpt.Finding[]|string
 ---@field open fun(options?: { workers?: integer, libexec?: string, policy_in_process?: boolean }): ckpt.Engine?, string?, string?
 
+local core = require "ckpt.core"
+
+-- A module is read when its name is first used: a script that only lists a store needs none.
+local MODULES = {
+  fs = "ckpt.fs", lock = "ckpt.lock", digest = "ckpt.digest", clock = "ckpt.clock",
+  log = "ckpt.log", store = "ckpt.store", job = "ckpt.job", tar = "ckpt.tar",
+  testing = "ckpt.testing", class = "ckpt.class",
+  Checkpoint = "ckpt.checkpoint",
+  State = "ckpt.state", Registry = "ckpt.registry",
+  SyncConfig = "ckpt.sync_config", BackgroundProcess = "ckpt.background_process",
+  Syncer = "ckpt.syncer", BackgroundSyncer = "ckpt.background_syncer",
+  DefaultSyncer = "ckpt.default_syncer", SyncerCallback = "ckpt.syncer_callback",
+  DurableTrainable = "ckpt.durable_trainable", Trainable = "ckpt.trainable",
+  TrainableUtil = "ckpt.trainable_util", FuncCheckpointUtil = "ckpt.func_checkpoint_util",
+  StatusReporter = "ckpt.status_reporter", FunctionRunner = "ckpt.function_runner",
+}
+
+-- Functions that are one module's.
+local FUNCTIONS = {
+  save_all_states = "ckpt.registry", save_state = "ckpt.registry", load_state = "ckpt.registry",
+  get_node_to_storage_syncer = "ckpt.default_syncer", wrap_function = "ckpt.wrap_function",
+  wrap_command = "ckpt.wrap_function",
+}
+
 ---@type ckpt
-return require "ckpt.core"
+local ckpt = {}
+for name, value in pairs(core) do
+  if type(value) == "function" then ckpt[name] = value end
+end
+
+return setmetatable(ckpt, {
+  __index = function(self, name)
+    local value
+    if MODULES[name] then
+      value = require(MODULES[name])
+    elseif FUNCTIONS[name] then
+      value = require(FUNCTIONS[name])[name]
+    end
+    rawset(self, name, value)
+    return value
+  end,
+})

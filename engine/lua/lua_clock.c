@@ -1,0 +1,11 @@
+/* For trusted Lua: clocks (`require "ckpt.core".clock`). */
+#include <lauxlib.h>
+
+#include "lua_ckpt.h"
+
+void l_ckpt_register_clock(lua_State *L) {
+  static const luaL_Reg functions[] = {{NULL, NULL}};
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
+  lua_setfield(L, -2, "clock");
+}

@@ -1,0 +1,11 @@
+/* For trusted Lua: archives (`require "ckpt.core".tar`). */
+#include <lauxlib.h>
+
+#include "lua_ckpt.h"
+
+void l_ckpt_register_tar(lua_State *L) {
+  static const luaL_Reg functions[] = {{NULL, NULL}};
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
+  lua_setfield(L, -2, "tar");
+}

@@ -1,0 +1,41 @@
+--- Time. All of the library that looks at time asks here, so that a test can put a clock of its own
+--- in its place (`ckpt.testing`).
+
+local core = require "ckpt.core"
+
+---@class ckpt.ClockSource
+---@field now fun(): number seconds since 1970: for what people read
+---@field monotonic fun(): number seconds; never goes back, goes on while the machine sleeps
+---@field sleep fun(seconds: number)
+
+local clock = {}
+
+---@type ckpt.ClockSource
+local system = core.clock
+local source = system
+
+--- Seconds since 1970, by the wall clock, which people may set.
+---@return number
+function clock.now() return source.now() end
+
+--- Seconds since some moment: periods, timeouts and ages are measured with this one.
+---@return number
+function clock.monotonic() return source.monotonic() end
+
+--- Waits. 0 or less does not.
+---@param seconds number
+function clock.sleep(seconds)
+  if type(seconds) ~= "number" then error("clock.sleep: `seconds` is a " .. type(seconds), 2) end
+  if seconds > 0 then source.sleep(seconds) end
+end
+
+--- Puts another clock in place, nil: the system's again. For tests.
+---@param other? ckpt.ClockSource
+---@return ckpt.ClockSource # the one that was there before
+function clock.use(other)
+  local before = source
+  source = other or system
+  return before
+end
+
+return clock
