@@ -75,13 +75,6 @@ bool collect_is_gone(const collecting *g, const runlog_attempt *a) {
 
 /* ---- saves that nobody goes on with ---- */
 
-/* How long nothing has happened, as far as the log tells. */
-typedef struct quiet {
-  int64_t term_ns; /* since the newest term was opened */
-  int64_t log_ns;  /* since the last entry */
-  bool gone;       /* the newest term's writer is */
-} quiet;
-
 static int64_t since(int64_t now, int64_t then) {
   int64_t age;
   if (__builtin_sub_overflow(now, then, &age)) return now > then ? INT64_MAX : 0;
@@ -89,19 +82,22 @@ static int64_t since(int64_t now, int64_t then) {
 }
 
 /* A lease that is not there proves little by itself: the writer may have opened its term just now,
- * or could not write one. */
-static int look_for_writer(const collecting *g, quiet *q, err *e) {
-  const int64_t life = (int64_t)LEASE_LIFE_S * 1000000000;
+ * or could not write one, or another's release was late. */
+int collect_look_for_writer(const collecting *g, quiet *q, err *e) {
   const runlog *log = g->c->log;
   const runlog_state *state = runlog_view(log);
-  int64_t term = INT64_MIN, last = 0, renewed = 0;
+  int64_t term = INT64_MIN, last = INT64_MIN;
+  lease_seen lease = {0};
   int rc = state->term.n == RUNLOG_NONE ? 0 : runlog_entry_time(log, state->term.n, &term, e);
-  if (rc == 0) rc = runlog_entry_time(log, state->next - 1, &last, e);
-  if (rc == 0) rc = lease_renewed(g->c->store, runlog_prefix(log), &renewed, e);
+  if (rc == 0 && state->next > 0) rc = runlog_entry_time(log, state->next - 1, &last, e);
+  if (rc == 0) rc = lease_look(g->c->store, runlog_prefix(log), state->term.n, &lease, e);
   if (rc < 0) return rc;
   q->term_ns = since(g->now, term);
   q->log_ns = since(g->now, last);
-  q->gone = since(g->now, renewed) >= life && q->log_ns >= life;
+  q->leased = lease.present;
+  q->released = lease.released;
+  q->lease_ns = lease.present ? since(g->now, lease.renewed_ns) : INT64_MAX;
+  q->gone = (lease.released || q->lease_ns >= WRITER_LIFE_NS) && q->log_ns >= WRITER_LIFE_NS;
   return 0;
 }
 
@@ -209,7 +205,7 @@ static void collect_attempts(collecting *g) {
   quiet q = {0};
   err why = {0};
   if (!any_open(runlog_view(g->c->log))) return;
-  int rc = look_for_writer(g, &q, &why);
+  int rc = collect_look_for_writer(g, &q, &why);
   if (rc == 0) rc = choose(g, &q, &left, &why);
   if (rc == 0 && left.need_term && !g->c->dry) rc = open_term(g, &why);
   if (rc < 0) collect_failed(g, "attempt", rc, why.text);

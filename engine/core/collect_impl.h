@@ -3,9 +3,11 @@
 #define CORE_COLLECT_IMPL_H
 
 #include "collect.h"
+#include "core/lease.h"
 #include "core/pins.h"
 
 enum { COLLECT_DAY_S = 24 * 3600 };
+#define WRITER_LIFE_NS ((int64_t)LEASE_LIFE_S * 1000000000)
 
 typedef struct collecting {
   const collect *c;
@@ -28,6 +30,17 @@ int collect_result(const collecting *g, err *e);
 void collect_tell(collecting *g, const collected *what);
 /* A step as a whole failed. */
 void collect_failed(collecting *g, const char *what, int status, const char *why);
+
+/* How long nothing has happened, as far as lease and log tell. */
+typedef struct quiet {
+  int64_t term_ns;  /* since the newest term was opened */
+  int64_t log_ns;   /* since the last entry */
+  int64_t lease_ns; /* since the lease was renewed; INT64_MAX: there is none */
+  bool leased;      /* there is a lease */
+  bool released;    /* it says that the newest term's writer has ended well */
+  bool gone;        /* the newest term's writer is */
+} quiet;
+int collect_look_for_writer(const collecting *g, quiet *q, err *e);
 
 /* What the objects at or below a key hold. A listing that fails counts as 0. */
 uint64_t collect_measure(const collecting *g, const char *key);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "collect_impl.h"
-#include "core/lease.h"
 
 static int check_pins(const collecting *g, err *e) {
   const runlog_state *state = runlog_view(g->c->log);
@@ -21,21 +20,25 @@ static int check_pins(const collecting *g, err *e) {
   return 0;
 }
 
-static int check_lease(const collecting *g, err *e) {
-  const runlog_state *state = runlog_view(g->c->log);
-  int64_t renewed;
-  int rc = lease_renewed(g->c->store, runlog_prefix(g->c->log), &renewed, e);
-  if (rc < 0 || state->term.n == RUNLOG_NONE) return rc;
-  if (renewed == INT64_MIN || g->now - renewed >= (int64_t)LEASE_LIFE_S * 1000000000) return 0;
+/* Who has no lease may have lost it, and is at work all the same: then its entries tell. */
+static int check_writer(const collecting *g, err *e) {
+  const runlog_term *term = &runlog_view(g->c->log)->term;
+  quiet q = {0};
+  int rc = term->n == RUNLOG_NONE ? 0 : collect_look_for_writer(g, &q, e);
+  int64_t silent = q.leased ? q.lease_ns : q.log_ns;
+  if (rc < 0 || term->n == RUNLOG_NONE || q.released || silent >= WRITER_LIFE_NS) return rc;
   return err_set(e, ERR_HELD,
-                 "the run is alive (host %.100s, pid %lld): its lease was renewed %lld s ago; end "
-                 "it first",
-                 state->term.writer.host, (long long)state->term.writer.pid,
-                 (long long)((g->now - renewed) / 1000000000));
+                 "the run %s (host %.100s, pid %lld): its %s %lld s ago; end it first, or, if it "
+                 "has died, try again in %lld s",
+                 q.leased ? "is alive" : "may be alive", term->writer.host,
+                 (long long)term->writer.pid,
+                 q.leased ? "lease was renewed" : "lease is gone, and its log was written to",
+                 (long long)(silent / 1000000000),
+                 (long long)((WRITER_LIFE_NS - silent + 999999999) / 1000000000));
 }
 
 static int check(const collecting *g, err *e) {
-  int rc = check_lease(g, e);
+  int rc = check_writer(g, e);
   return rc < 0 ? rc : check_pins(g, e);
 }
 

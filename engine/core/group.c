@@ -40,7 +40,7 @@ int group_read(group *g, err *e) {
 void group_release(group *g) {
   err why = {0};
   if (follows(g)) g->term = 0;
-  if (g->term && lease_release(g->env->store, g->prefix, g->term, &why) < 0)
+  if (g->term && lease_release(g->env->store, g->prefix, g->term, &g->env->writer, &why) < 0)
     log_say(g->env->log, LOG_DEBUG, "the lease stays until it expires: %s", why.text);
   else
     g->term = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/detect.h"
+#include "core/lease.h"
 #include "core/parts.h"
 #include "core/settle.h"
 #include "job_impl.h"
@@ -176,17 +177,17 @@ static int find_attempt(job_work *w, uint64_t since, err *e) {
   return passed_over(w, since, e);
 }
 
-/* Its lease goes when it ends well: then nobody announces anything any more. It is written just
+/* Its lease says so when it ends well: then nobody announces anything any more. It is written just
  * after the term. */
 static int rank_0_has_ended(const vigil *v, bool *seen, err *e) {
   job_work *w = v->w;
-  char key[STORE_KEY_MAX];
-  store_object object;
-  store *s = w->env->store;
-  int rc = runlog_join(runlog_prefix(w->job->log), ".ckpt/lease", key, NULL);
-  if (rc == 0) rc = s->ops->head(s, key, &object, NULL);
-  if (rc == 0) *seen = true;
-  if (rc != ERR_NOENT || (!*seen && now_of(w) - v->begun < LEASE_LATE)) return 0;
+  lease_seen lease;
+  const runlog *log = w->job->log;
+  if (lease_look(w->env->store, runlog_prefix(log), runlog_view(log)->term.n, &lease, NULL) < 0)
+    return 0;
+  *seen |= lease.present;
+  bool taken = !lease.present && (*seen || now_of(w) - v->begun >= LEASE_LATE);
+  if (!lease.released && !taken) return 0;
   w->job->let_go = true;
   return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
 }

@@ -10,6 +10,7 @@ enum { LEASE_BYTES_MAX = 64 << 10, FORMAT = 1, READER = 1 };
 typedef struct holder {
   bool present;
   bool known; /* the text could be read; else only the time counts */
+  bool released;
   uint64_t term;
   int64_t pid;
   char *host, *launch, *job;
@@ -39,6 +40,7 @@ static int parse(const buf *text, holder *h) {
   if (rc == 0) rc = js_get_name(object, "host", "lease", &h->host, NULL);
   if (rc == 0) rc = js_get_name(object, "launch", "lease", &h->launch, NULL);
   if (rc == 0) rc = js_get_name(object, "job", "lease", &h->job, NULL);
+  if (rc == 0) rc = js_opt_bool(object, "released", "lease", false, &h->released, NULL);
   h->term = (uint64_t)term;
   h->known = rc == 0 && term >= 0;
   json_decref(object);
@@ -79,16 +81,28 @@ int lease_store_now(store *s, const char *prefix, int64_t *out, err *e) {
   return rc;
 }
 
-int lease_renewed(store *s, const char *prefix, int64_t *out, err *e) {
+/* Of an older term: the newest one's may have been replaced by it just now. */
+static bool is_released(const holder *h, uint64_t term) {
+  return h->known && h->released && h->term == term;
+}
+
+int lease_look(store *s, const char *prefix, uint64_t term, lease_seen *out, err *e) {
   char key[STORE_KEY_MAX];
+  holder h = {0};
   store_object lease;
   err why = {0};
-  *out = INT64_MIN;
+  *out = (lease_seen){0};
   int rc = key_of(prefix, "lease", key, e);
-  if (rc < 0) return rc;
-  rc = s->ops->head(s, key, &lease, &why);
-  if (rc == 0) *out = lease.mtime_ns;
-  return rc == 0 || rc == ERR_NOENT ? 0 : err_set(e, rc, "look at the lease: %s", why.text);
+  if (rc == 0) rc = read_lease(s, key, &h, e);
+  if (rc == 0 && h.present) {
+    rc = s->ops->head(s, key, &lease, &why);
+    if (rc < 0 && rc != ERR_NOENT) err_set(e, rc, "look at the lease: %s", why.text);
+    if (rc == 0)
+      *out = (lease_seen){
+          .present = true, .released = is_released(&h, term), .renewed_ns = lease.mtime_ns};
+  }
+  holder_free(&h);
+  return rc == ERR_NOENT ? 0 : rc;
 }
 
 static int held(const holder *h, int64_t age_s, err *e) {
@@ -133,9 +147,9 @@ int lease_check(store *s, const char *prefix, const runlog_term *term, const run
   err why = {0};
   int rc = key_of(prefix, "lease", key, e);
   if (rc == 0) rc = read_lease(s, key, &h, e);
-  if (rc < 0 || !h.present) goto out;
+  if (rc < 0 || !h.present || is_released(&h, term->n)) goto out;
   rc = s->ops->head(s, key, &lease, &why);
-  if (rc == ERR_NOENT) { /* released just now */
+  if (rc == ERR_NOENT) { /* removed just now */
     rc = 0;
     goto out;
   }
@@ -156,8 +170,8 @@ static void set(json_t *object, const char *key, json_t *value, int *bad) {
   *bad |= json_object_set_new(object, key, value);
 }
 
-int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e) {
-  char key[STORE_KEY_MAX];
+static int write_lease(store *s, const char *key, uint64_t n, const runlog_writer *who,
+                       bool released, err *e) {
   json_t *object = json_object();
   int bad = 0;
   buf text;
@@ -169,23 +183,30 @@ int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *w
   set(object, "pid", json_integer(who->pid), &bad);
   set(object, "launch", js_name_new(who->launch), &bad);
   set(object, "job", js_name_new(who->job), &bad);
-  int rc = bad ? err_set(e, ERR_NOMEM, "renew the lease: out of memory") : 0;
+  if (released) set(object, "released", json_true(), &bad);
+  int rc = bad ? err_set(e, ERR_NOMEM, "write the lease: out of memory") : 0;
   if (rc == 0) rc = js_print(object, &text, e);
-  if (rc == 0) rc = key_of(prefix, "lease", key, e);
   if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_REPLACE, e);
   buf_free(&text);
   json_decref(object);
   return rc;
 }
 
-/* A newer term may renew between the look and the removal. Its lease is then gone until its next
- * renewal, which costs a question at most: a lease is only a hint. */
-int lease_release(store *s, const char *prefix, uint64_t n, err *e) {
+int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = key_of(prefix, "lease", key, e);
+  return rc < 0 ? rc : write_lease(s, key, n, who, false, e);
+}
+
+/* It is not removed: a newer term may write its own between the look and this, and would be taken
+ * for gone. What stands there then is fresh, of an older term, and so keeps others out until that
+ * term renews its own. */
+int lease_release(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e) {
   char key[STORE_KEY_MAX];
   holder h = {0};
   int rc = key_of(prefix, "lease", key, e);
   if (rc == 0) rc = read_lease(s, key, &h, e);
-  if (rc == 0 && h.known && h.term == n) rc = s->ops->remove(s, key, e);
+  if (rc == 0 && h.known && h.term == n && !h.released) rc = write_lease(s, key, n, who, true, e);
   holder_free(&h);
   return rc;
 }

@@ -13,20 +13,27 @@ enum { LEASE_RENEW_S = 300, LEASE_LIFE_S = 900 };
 
 /* May `who` open a term on a log whose newest term is `term`? Yes (0) if there is no term; if the
  * job, the launch, or the host with its state directory is the same (its local lock is ours then);
- * if no lease stands or it was not renewed for its life; or if `take_over`. Else ERR_HELD, with a
- * text that names the holder, the lease's age, when to come back, and --take-over. */
+ * if no lease stands, it is released, or it was not renewed for its life; or if `take_over`. Else
+ * ERR_HELD, with a text that names the holder, the lease's age, when to come back, and --take-over.
+ */
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, err *e);
 
 /* The time by the store's own clock: that of an object made just now below <prefix>/.ckpt/. */
 int lease_store_now(store *s, const char *prefix, int64_t *out, err *e);
 
-/* When the lease was renewed last, by the store's own clock; INT64_MIN: there is none. */
-int lease_renewed(store *s, const char *prefix, int64_t *out, err *e);
+typedef struct lease_seen {
+  bool present;
+  bool released;      /* that term's writer has ended well */
+  int64_t renewed_ns; /* or released, by the store's own clock */
+} lease_seen;
+
+/* What the lease says of term `term`, which is the newest. */
+int lease_look(store *s, const char *prefix, uint64_t term, lease_seen *out, err *e);
 
 /* Writes or renews the lease of term `n`. */
 int lease_renew(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e);
-/* Removes it at a clean end, if it is still that of term `n`. */
-int lease_release(store *s, const char *prefix, uint64_t n, err *e);
+/* Says in it that `who` has ended well, if it is still that of term `n`. */
+int lease_release(store *s, const char *prefix, uint64_t n, const runlog_writer *who, err *e);
 
 #endif

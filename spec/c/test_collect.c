@@ -257,6 +257,13 @@ static void lease(scene *c, const runlog *log) {
   assert_int_equal(lease_renew(c->s, "", t->n, &t->writer, NULL), 0);
 }
 
+/* It has ended well. */
+static void release(scene *c, const runlog *log) {
+  const runlog_term *t = &runlog_view(log)->term;
+  lease(c, log);
+  assert_int_equal(lease_release(c->s, "", t->n, &t->writer, NULL), 0);
+}
+
 static runlog_fate fate(const scene *c, uint64_t n) {
   runlog *log = NULL;
   assert_int_equal(runlog_open(c->s, "", &log, NULL), 0);
@@ -700,6 +707,39 @@ static void a_run_that_is_alive_or_pinned_is_not_removed(void **state) {
   scene_free(c);
 }
 
+/* Its lease was removed by another's late release, or by hand. */
+static void a_run_without_a_lease_is_alive_until_its_log_is_quiet(void **state) {
+  (void)state;
+  scene *c = scene_new("mem");
+  err e = {0};
+  runlog *log = world_begin(c->s, "", "one");
+  commit(c, log, "checkpoint-1");
+  ahead = 14 * 60 * second;
+  assert_int_equal(run_on(c, c->s, collect_check_run, &e), ERR_HELD);
+  assert_int_equal(run_on(c, c->s, collect_run, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "try again in"));
+  assert_true(holds(c, "checkpoint-1", "model.pt"));
+  commit(c, log, "checkpoint-2");
+  ahead = 30 * 60 * second;
+  assert_int_equal(run_on(c, c->s, collect_run, &e), 0);
+  assert_int_equal(runlog_refresh(log, NULL), ERR_FENCED);
+  runlog_close(log);
+  scene_free(c);
+}
+
+static void a_run_that_has_ended_well_may_be_removed_at_once(void **state) {
+  (void)state;
+  scene *c = scene_new("mem");
+  runlog *log = world_begin(c->s, "", "one");
+  commit(c, log, "checkpoint-1");
+  lease(c, log);
+  assert_int_equal(run_on(c, c->s, collect_run, NULL), ERR_HELD);
+  release(c, log);
+  assert_int_equal(run_on(c, c->s, collect_run, NULL), 0);
+  runlog_close(log);
+  scene_free(c);
+}
+
 /* A reader comes at any moment of the removal: it puts its pin, reads the log, and reads on if that
  * still has what it wants. */
 typedef struct reader {
@@ -730,6 +770,7 @@ static void who_pinned_before_the_end_reads_on(void **state) {
     scene *c = scene_new("mem");
     runlog *log = world_begin(c->s, "", "one");
     reader r = {.c = c, .commit = commit(c, log, "checkpoint-1"), .at = at};
+    release(c, log);
     runlog_close(log);
     c->gate.between = read_now;
     c->gate.ctx = &r;
@@ -776,6 +817,7 @@ static void who_begins_after_the_end_keeps_its_lease(void **state) {
     runlog *log = world_begin(c->s, "", "one");
     successor s = {.c = c, .at = at};
     commit(c, log, "checkpoint-1");
+    release(c, log);
     runlog_close(log);
     c->gate.between = begin_again;
     c->gate.ctx = &s;
@@ -974,6 +1016,8 @@ int main(void) {
       cmocka_unit_test(on_a_disk_staging_of_no_open_save_goes),
       cmocka_unit_test(a_removed_run_leaves_its_log_and_what_is_not_its_own),
       cmocka_unit_test(a_run_that_is_alive_or_pinned_is_not_removed),
+      cmocka_unit_test(a_run_without_a_lease_is_alive_until_its_log_is_quiet),
+      cmocka_unit_test(a_run_that_has_ended_well_may_be_removed_at_once),
       cmocka_unit_test(who_pinned_before_the_end_reads_on),
       cmocka_unit_test(who_begins_after_the_end_keeps_its_lease),
       cmocka_unit_test(nothing_live_is_ever_removed),

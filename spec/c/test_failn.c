@@ -334,7 +334,7 @@ static int act_take_over(failn_scene *s, err *e) {
   if (rc == 0) rc = lease_renew(st, "", runlog_view(log)->term.n, &who, e);
   if (rc == 0) rc = settle_attempts(st, log, NULL, e);
   if (rc == 0) rc = save_new(s, log, "checkpoint-1", MATCH_DIR, 0, e);
-  if (rc == 0) rc = lease_release(st, "", runlog_view(log)->term.n, e);
+  if (rc == 0) rc = lease_release(st, "", runlog_view(log)->term.n, &who, e);
   runlog_close(log);
   return rc;
 }

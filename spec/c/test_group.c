@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/group.h"
+#include "core/lease.h"
 #include "manifest_make.h"
 #include "store_failing.h"
 #include "store_lossy.h"
@@ -133,10 +134,20 @@ static void a_lease_of_another_host_holds_unless_it_is_taken_over(void **state) 
     assert_int_equal(entries(w->env.store, "g"), before);
     two.take_over = true;
     assert_int_equal(try_begin(&two, "g", &e), 0);
-    /* That one said goodbye: its lease is gone, and anybody may come. */
+    /* That one said goodbye, and anybody may come. */
     assert_int_equal(try_begin(&one, "g", &e), 0);
     world_free(w);
   }
+}
+
+/* By the lease, the newest term's writer has ended well. */
+static bool is_released(store *s) {
+  runlog *log = NULL;
+  lease_seen seen;
+  assert_int_equal(runlog_open(s, "", &log, NULL), 0);
+  assert_int_equal(lease_look(s, "", runlog_view(log)->term.n, &seen, NULL), 0);
+  runlog_close(log);
+  return seen.released;
 }
 
 static void the_same_host_and_state_or_launch_takes_over_at_once(void **state) {
@@ -166,8 +177,9 @@ static void one_that_was_pushed_aside_leaves_the_new_ones_lease(void **state) {
   group_close(&a);
   assert_true(store_holds(w->env.store, ".ckpt/lease"));
   assert_int_equal(group_renew(&b, b.term, NULL), 0);
+  assert_false(is_released(w->env.store));
   group_close(&b);
-  assert_false(store_holds(w->env.store, ".ckpt/lease"));
+  assert_true(is_released(w->env.store));
   world_free(w);
 }
 
@@ -303,7 +315,7 @@ static void a_rank_but_the_first_follows_and_writes_nothing(void **state) {
   assert_int_equal(group_renew(&b, b.term, NULL), 0);
   assert_int_equal(entries(s, ""), next);
   group_close(&b);
-  assert_true(store_holds(s, ".ckpt/lease")); /* rank 0's */
+  assert_true(store_holds(s, ".ckpt/lease") && !is_released(s)); /* rank 0's */
   two.ranks = &other;
   assert_int_equal(group_open(&two, "", &b, NULL), 0);
   assert_int_equal(group_begin(&b, NULL), 0);
@@ -314,7 +326,7 @@ static void a_rank_but_the_first_follows_and_writes_nothing(void **state) {
   assert_int_equal(group_begin(&b, NULL), ERR_CONFLICT);
   group_close(&b);
   group_close(&a);
-  assert_false(store_holds(s, ".ckpt/lease"));
+  assert_true(is_released(s));
   world_free(w);
 }
 

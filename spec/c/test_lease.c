@@ -168,7 +168,7 @@ static void a_broken_lease_is_held_by_somebody_unknown(void **state) {
     assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
     assert_non_null(strstr(e.text, "unknown"));
     assert_non_null(strstr(e.text, "100 s ago"));
-    assert_int_equal(lease_release(s, "g", 4, NULL), 0);
+    assert_int_equal(lease_release(s, "g", 4, &old.writer, NULL), 0);
     assert_int_equal(objects(s), 1); /* not known to be ours, so it stays */
     pass(LEASE_LIFE_S);
     assert_int_equal(check(s, &old, &me, false, NULL), 0);
@@ -180,14 +180,39 @@ static void a_broken_lease_is_held_by_somebody_unknown(void **state) {
 static void only_our_own_lease_is_released(void **state) {
   (void)state;
   store *s = open_store("mem://lease");
-  runlog_term old = term_of("one", "", "a", "/s");
-  assert_int_equal(lease_release(s, "g", 4, NULL), 0); /* there is none */
-  renew(s, &old);
-  assert_int_equal(lease_release(s, "g", 3, NULL), 0);
-  assert_int_equal(lease_release(s, "g", 5, NULL), 0);
-  assert_int_equal(objects(s), 1);
-  assert_int_equal(lease_release(s, "g", 4, NULL), 0);
+  runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
+  assert_int_equal(lease_release(s, "g", 4, &old.writer, NULL), 0); /* there is none */
   assert_int_equal(objects(s), 0);
+  renew(s, &old);
+  assert_int_equal(lease_release(s, "g", 3, &old.writer, NULL), 0);
+  assert_int_equal(lease_release(s, "g", 5, &old.writer, NULL), 0);
+  assert_int_equal(check(s, &old, &me, false, NULL), ERR_HELD);
+  assert_int_equal(lease_release(s, "g", 4, &old.writer, NULL), 0);
+  assert_int_equal(check(s, &old, &me, false, NULL), 0);
+  store_close(s);
+}
+
+/* The old launch looks, the new one opens its term and writes its lease, the old one releases. */
+static void a_release_that_comes_late_lets_nobody_push_the_new_term_aside(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = term_of("one", "", "a", "/s"), now = term_of("two", "", "b", "/s"),
+              me = term_of("three", "", "c", "/s");
+  lease_seen seen;
+  buf late;
+  buf_init(&late, 4096);
+  now.n = 5;
+  renew(s, &old);
+  assert_int_equal(lease_release(s, "g", 4, &old.writer, NULL), 0);
+  assert_int_equal(s->ops->get(s, key, &late, NULL), 0);
+  renew(s, &now);
+  assert_int_equal(s->ops->put(s, key, late.data, late.len, STORE_REPLACE, NULL), 0);
+  assert_int_equal(check(s, &now, &me, false, NULL), ERR_HELD);
+  assert_int_equal(lease_look(s, "g", 5, &seen, NULL), 0);
+  assert_true(seen.present && !seen.released);
+  assert_int_equal(lease_look(s, "g", 4, &seen, NULL), 0);
+  assert_true(seen.released);
+  buf_free(&late);
   store_close(s);
 }
 
@@ -224,8 +249,10 @@ static void a_file_stores_own_clock_is_the_one_that_counts(void **state) {
   times[1] = times[0];
   assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
   assert_int_equal(check(s, &old, &me, false, &e), 0);
-  assert_int_equal(lease_release(s, "g", 4, NULL), 0);
-  assert_int_equal(objects(s), 0);
+  renew(s, &old);
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  assert_int_equal(lease_release(s, "g", 4, &old.writer, NULL), 0);
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
   store_close(s);
   tmpdir_remove(dir);
 }
@@ -238,7 +265,7 @@ static void a_key_that_is_too_long_is_refused(void **state) {
   memset(prefix, 'p', sizeof prefix - 1);
   assert_int_equal(lease_check(s, prefix, &old, &me.writer, false, NULL), ERR_LIMIT);
   assert_int_equal(lease_renew(s, prefix, 4, &old.writer, NULL), ERR_LIMIT);
-  assert_int_equal(lease_release(s, prefix, 4, NULL), ERR_LIMIT);
+  assert_int_equal(lease_release(s, prefix, 4, &old.writer, NULL), ERR_LIMIT);
   store_close(s);
 }
 
@@ -250,6 +277,7 @@ int main(void) {
       cmocka_unit_test(without_a_term_or_a_lease_nobody_waits),
       cmocka_unit_test(a_broken_lease_is_held_by_somebody_unknown),
       cmocka_unit_test(only_our_own_lease_is_released),
+      cmocka_unit_test(a_release_that_comes_late_lets_nobody_push_the_new_term_aside),
       cmocka_unit_test(a_lease_that_cannot_be_read_stops_the_check),
       cmocka_unit_test(a_file_stores_own_clock_is_the_one_that_counts),
       cmocka_unit_test(a_key_that_is_too_long_is_refused),

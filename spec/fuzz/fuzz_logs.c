@@ -154,7 +154,7 @@ void fuzz_lease(const uint8_t *data, size_t size) {
   must(rc == 0 || (rc == ERR_HELD && *e.text));
   for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
   must(lease_check(place(), "", &term, &me, true, NULL) == 0);
-  lease_release(place(), "", 1, NULL);
+  lease_release(place(), "", 1, &(runlog_writer){0}, NULL);
   clear();
 }
 
