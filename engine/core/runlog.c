@@ -216,6 +216,7 @@ int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
   rc = read_on(log, RUNLOG_SHORT, e);
   if (rc == 0) runlog_jump(log);
   if (rc == 0) rc = runlog_catch_up(log, e);
+  if (rc >= 0) rc = runlog_prove_end(log, e);
   if (rc < 0)
     runlog_close(log);
   else

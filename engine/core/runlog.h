@@ -127,7 +127,8 @@ bool runlog_plain_free(const runlog_state *s, const char *unit);
 typedef struct runlog runlog;
 
 /* Opens the log at `prefix` ("" for the root of the store; else a group's path) and reads it to its
- * end. A place without a log has an empty state. The store is borrowed. */
+ * end. A place without a log has an empty state. ERR_CORRUPT if an entry is missing before that
+ * end. The store is borrowed. */
 int runlog_open(store *s, const char *prefix, runlog **out, err *e);
 void runlog_close(runlog *log); /* NULL is fine */
 

@@ -43,6 +43,9 @@ int runlog_need_term(const runlog *log, err *e); /* ERR_INVAL if none is ours */
 /* Plans and appends until the entry stands. */
 int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r, err *e);
 int runlog_catch_up(runlog *log, err *e); /* reads to the end */
+/* ERR_CORRUPT if there is an entry behind the end that was read. One request where there is none.
+ */
+int runlog_prove_end(runlog *log, err *e);
 int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
 /* Parses one, and refuses what is larger than its type may be. */
 int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);

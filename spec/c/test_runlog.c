@@ -362,6 +362,35 @@ static void a_broken_entry_stops_every_reader(void **state) {
   }
 }
 
+/* Taken for the end, it would let a writer fill it, and readers forget what came after it. */
+static void an_entry_that_was_removed_is_not_taken_for_the_end(void **state) {
+  for (uint64_t hole = 0; hole < 6; hole++) {
+    place p = place_new(state);
+    runlog *log = begin(p.s, "g", "one"), *again = NULL;
+    uint64_t a = attempt(log, "a");
+    assert_int_equal(commit(log, a, 1, NULL, NULL), 0);
+    attempt(log, "b");
+    assert_int_equal(runlog_view(log)->next, 5);
+    char key[STORE_KEY_MAX];
+    assert_int_equal(runlog_key_entry("g", hole, key, NULL), 0);
+    assert_int_equal(p.s->ops->remove(p.s, key, NULL), 0);
+    err e = {0};
+    int rc = runlog_open(p.s, "g", &again, &e);
+    if (hole < 4) { /* what was behind the last one nobody can tell */
+      assert_int_equal(rc, ERR_CORRUPT);
+      assert_null(again);
+      assert_non_null(strstr(e.text, "hole in the log"));
+      assert_non_null(strstr(e.text, key));
+    } else {
+      assert_int_equal(rc, 0);
+      assert_int_equal(runlog_view(again)->next, hole == 4 ? 4 : 5);
+    }
+    runlog_close(again);
+    runlog_close(log);
+    place_free(&p);
+  }
+}
+
 static void an_entry_of_more_than_a_mebibyte_is_refused(void **state) {
   place p = place_new(state);
   runlog *log = begin(p.s, "g", "one"), *none = NULL;
@@ -506,6 +535,7 @@ int main(void) {
       BOTH(an_attempt_of_a_dead_term_is_adopted_or_given_up),
       BOTH(a_commit_asked_for_twice_is_one_commit),
       BOTH(a_broken_entry_stops_every_reader),
+      BOTH(an_entry_that_was_removed_is_not_taken_for_the_end),
       BOTH(an_entry_of_more_than_a_mebibyte_is_refused),
       BOTH(a_prefix_that_is_no_key_is_refused),
       BOTH(an_entry_whose_answer_was_lost_is_recognised),
