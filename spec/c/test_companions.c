@@ -14,6 +14,7 @@
 
 #include "core/companions.h"
 #include "core/job.h"
+#include "prims/fs.h"
 #include "tmpdir.h"
 #include "world.h"
 
@@ -271,7 +272,7 @@ static struct {
 } going;
 
 static bool is_latest(const char *path) {
-  return strcmp(path + strlen(path) - strlen("/latest"), "/latest") == 0;
+  return strcmp(fs_base(path), "latest") == 0;
 }
 
 /* The first two looks are those of the search for files. */
