@@ -224,7 +224,7 @@ static void collect_own_directory(collecting *g, const char *key) {
     collect_numbers(g, key, false);
   else if (strcmp(name, "with") == 0)
     collect_numbers(g, key, true);
-  else if (strcmp(name, "tmp") == 0)
+  else if (strcmp(name, "tmp") == 0 || strcmp(name, "ranks") == 0)
     collect_temporary(g, key);
 }
 

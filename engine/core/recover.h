@@ -23,6 +23,7 @@ typedef enum recover_standing {
   RECOVER_UNPROVEN,   /* nothing can be said */
   RECOVER_TORN,       /* provably not whole, and nobody has it open */
   RECOVER_BAD,        /* it is a commit that was marked bad: it does not load */
+  RECOVER_PART,       /* of several ranks: one's files of a commit, without those of the others */
 } recover_standing;
 
 typedef struct recover_unit {

@@ -55,6 +55,11 @@ static int open_parts(run *r, const run_options *o, err *e) {
   const run_env *env = r->env;
   int rc = run_open_policy(r, o, e);
   if (rc == 0) rc = places_open(env->io, &o->places, &r->places, e);
+  if (rc == 0 && places_shared(env->io, &r->places))
+    log_say(env->log, LOG_WARN,
+            "others may write in the state directory %s: what is restored and saved depends on it "
+            "(chmod 700)",
+            r->places.state);
   if (rc == 0) rc = lock_take(r->places.lock, true, &r->lock, e);
   if (rc == ERR_HELD)
     return err_set(e, ERR_HELD,
@@ -136,10 +141,12 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
   if (rc == 0) rc = run_ranks_await(r, e);
   if (rc == 0) rc = run_groups_open(r, e);
   if (rc == 0) rc = run_ranks_begun(r, e);
-  if (rc < 0)
+  if (rc < 0) {
+    run_ranks_failed(r, e);
     run_close(r);
-  else
+  } else {
     *out = r;
+  }
   return rc;
 }
 
@@ -171,6 +178,7 @@ static void release_leases(run *r) {
   r->tasks++;
   atomic_store(&r->stop, 0);
   for (size_t i = 0; i < r->group_count; i++) group_release(&r->groups[i]->group);
+  run_ranks_close(r);
   atomic_store(&w.over, true);
   while (r->tasks) r->env->wait(r->env->ctx, r);
 }

@@ -36,6 +36,7 @@ static run_foreseen what_of(recover_standing standing) {
   case RECOVER_WHOLE: return RUN_WOULD_SAVE;
   case RECOVER_SUPERSEDED:
   case RECOVER_BAD: return RUN_IS_OLDER;
+  case RECOVER_PART:
   case RECOVER_UNPROVEN:
   case RECOVER_TORN: break;
   }

@@ -88,6 +88,30 @@ static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
   return 0;
 }
 
+/* A fresh start where there are checkpoints, all of which somebody marked, must not be a surprise.
+ */
+static void say_only_bad(const run *r) {
+  const runlog_commit *last = NULL;
+  size_t count = 0;
+  for (size_t i = 0; i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    const runlog_state *state = g->group.log ? runlog_view(g->group.log) : NULL;
+    for (size_t k = 0; state && k < state->commit_count; k++) {
+      if (state->commits[k].life != RUNLOG_LIVE || !state->commits[k].bad) continue;
+      last = &state->commits[k];
+      count++;
+    }
+  }
+  if (last)
+    log_say(
+        r->env->log, LOG_WARN,
+        "nothing is resumed from: %s has %zu checkpoint%s, and no good one: %s %s marked bad%s%s "
+        "(ckpt-lua mark good takes that back)",
+        r->places.target_text, count, count == 1 ? "" : "s", last->dir,
+        count == 1 ? "is" : "and all others are", last->bad_reason ? ": " : "",
+        last->bad_reason ? last->bad_reason : "");
+}
+
 /* With `never` the trainer is not pointed at anything, whatever is there. */
 static int conclude(struct prepare *p, const survey *s, run_restore how, err *e) {
   const survey_unit *best = NULL;
@@ -98,8 +122,8 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
     bool asked = *p->named && strcmp(u->path, p->named) == 0;
     if (u->standing <= RECOVER_SUPERSEDED) rc = remember(p->run, u, how, e);
     if (u->standing != RECOVER_COMMITTED && u->standing != RECOVER_WHOLE && !asked) {
-      log_say(p->run->env->log, LOG_WARN, "%s is not taken for a checkpoint: %s", u->path,
-              u->reason);
+      log_say(p->run->env->log, u->standing == RECOVER_PART ? LOG_DEBUG : LOG_WARN,
+              "%s is not taken for a checkpoint: %s", u->path, u->reason);
       continue;
     }
     unit_sort sort = asked ? SORT_PERM : run_unit_sort(p->run, u->path, u->kind);
@@ -118,6 +142,7 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
   if (!*p->named) best = pick(p->run, &dirs);
   if (!*p->named && !best) best = pick(p->run, &files);
   if (rc == 0 && best && how != RUN_NEVER) rc = set_resume(p, best, e);
+  if (rc == 0 && !best && how != RUN_NEVER) say_only_bad(p->run);
   if (rc == 0 && !best && (how == RUN_REQUIRED || how == RUN_NAMED))
     rc = err_set(e, ERR_NOENT, "nothing to restore: neither %s nor %s has a checkpoint",
                  p->run->places.target_text, p->run->places.dir);
@@ -176,6 +201,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   if (rc == 0 && how != RUN_NEVER) rc = prepare_restore_beside(&p, &s, e);
   if (rc == 0) rc = conclude(&p, &s, how, e);
   if (rc == 0) rc = run_ranks_ready(r, e);
+  if (rc < 0) run_ranks_failed(r, e);
   run_leases_kept(leases);
   run_survey_free(&s);
   free_prepare(&p);

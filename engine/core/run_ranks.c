@@ -1,6 +1,7 @@
 /* The ranks of one launch start together: rank 0 first, since what it settles, marks and restores
  * decides what all of them resume from. It says so in one small object for each launch,
- * <target>/.ckpt/ranks/<digest of the launch id>; the others wait for that. */
+ * <target>/.ckpt/ranks/<digest of the launch id>; the others wait for that. When it has failed, or
+ * has ended, it says that there, too: nobody waits for who will not come. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ enum { RECORD_FORMAT = 1, RECORD_READER = 1, RECORD_MAX = 64 << 10 };
 
 typedef struct record {
   bool ready;
+  bool over;                /* rank 0 has ended */
+  char why[1000];           /* "": well */
   char resume[FS_PATH_MAX]; /* below the watched directory; "": from nothing */
 } record;
 
@@ -39,7 +42,8 @@ static const char *resume_of(const run *r) {
 
 /* ---- rank 0 ---- */
 
-static int put_record(const run *r, bool ready, err *e) {
+/* `over`: NULL, or why rank 0 is not there any more; "": it has ended well. */
+static int put_record(const run *r, bool ready, const char *over, err *e) {
   char key[STORE_KEY_MAX];
   buf text;
   buf_init(&text, RECORD_MAX);
@@ -47,6 +51,10 @@ static int put_record(const run *r, bool ready, err *e) {
       json_pack("{s:i, s:i, s:o, s:I, s:b, s:o}", "format", RECORD_FORMAT, "reader", RECORD_READER,
                 "launch", js_name_new(r->ranks.launch), "world", (json_int_t)r->ranks.world,
                 "ready", ready, "resume", js_name_new(ready ? resume_of(r) : ""));
+  if (top && over && json_object_set_new(top, "over", js_name_new(over)) < 0) {
+    json_decref(top);
+    top = NULL;
+  }
   int rc = top ? js_print(top, &text, e) : err_set(e, ERR_NOMEM, "tell the ranks: out of memory");
   if (rc == 0) rc = key_of(r, key, e);
   if (rc == 0) rc = r->store->ops->put(r->store, key, text.data, text.len, STORE_REPLACE, e);
@@ -55,41 +63,53 @@ static int put_record(const run *r, bool ready, err *e) {
   return rc;
 }
 
-/* Launches that were killed leave theirs. After a day nobody of them waits any more. */
+/* Those of launches that are over. After a day nobody of them waits any more. */
 struct stale {
-  const run *r;
+  char keys[64][STORE_KEY_MAX]; /* the rest goes with the next launch, or with gc */
+  size_t count;
   char own[STORE_KEY_MAX];
   int64_t now;
 };
 
 static int on_record(void *ctx, const char *key, bool is_prefix, const store_object *object) {
-  const struct stale *old = ctx;
+  struct stale *old = ctx;
   const int64_t day = (int64_t)86400 * 1000000000;
-  err why = {0};
   if (is_prefix || strcmp(key, old->own) == 0 || old->now - object->mtime_ns < day) return 0;
-  if (old->r->store->ops->remove(old->r->store, key, &why) < 0)
-    log_say(old->r->env->log, LOG_DEBUG, "the record of an old launch stays: %s", why.text);
-  return 0;
+  snprintf(old->keys[old->count++], STORE_KEY_MAX, "%s", key);
+  return old->count == sizeof old->keys / sizeof *old->keys;
 }
 
 static void forget_old(const run *r) {
-  struct stale old = {.r = r};
+  struct stale *old = calloc(1, sizeof *old);
   store_object mine = {0};
+  store *s = r->store;
   err why = {0};
-  int rc = key_of(r, old.own, &why);
-  if (rc == 0) rc = r->store->ops->head(r->store, old.own, &mine, &why);
-  old.now = mine.mtime_ns;
-  if (rc == 0) rc = r->store->ops->list(r->store, ".ckpt/ranks", false, on_record, &old, &why);
+  int rc = old ? key_of(r, old->own, &why) : ERR_NOMEM;
+  if (rc == 0) rc = s->ops->head(s, old->own, &mine, &why);
+  if (rc == 0) old->now = mine.mtime_ns;
+  if (rc == 0) rc = s->ops->list(s, ".ckpt/ranks", false, on_record, old, &why);
+  for (size_t i = 0; rc >= 0 && i < old->count; i++) {
+    int gone = s->ops->remove(s, old->keys[i], &why);
+    if (gone < 0) rc = gone;
+  }
   if (rc < 0) log_say(r->env->log, LOG_DEBUG, "records of old launches stay: %s", why.text);
+  free(old);
+}
+
+static void say_over(run *r, const char *over) {
+  err why = {0};
+  if (r->ranks.world < 2 || r->ranks.rank > 0 || !r->store || r->ranks_over) return;
+  r->ranks_over = true;
+  if (put_record(r, false, over, &why) < 0)
+    log_say(r->env->log, LOG_DEBUG, "the other ranks are not told of the end: %s", why.text);
+}
+
+void run_ranks_failed(run *r, const err *e) {
+  say_over(r, e && *e->text ? e->text : "it could not begin");
 }
 
 void run_ranks_close(run *r) {
-  char key[STORE_KEY_MAX];
-  err why = {0};
-  if (r->ranks.world < 2 || r->ranks.rank > 0 || !r->prepared || atomic_load(&r->stop)) return;
-  int rc = key_of(r, key, &why);
-  if (rc == 0) rc = r->store->ops->remove(r->store, key, &why);
-  if (rc < 0) log_say(r->env->log, LOG_DEBUG, "the record of this launch stays: %s", why.text);
+  if (r->ranks_begun && !atomic_load(&r->stop)) say_over(r, "");
 }
 
 /* ---- the others ---- */
@@ -97,7 +117,7 @@ void run_ranks_close(run *r) {
 /* Another launch's, under the same digest, or what is no record, is not there for us. */
 static int parse(const run *r, const buf *text, const char *key, record *out, err *e) {
   json_t *top = NULL;
-  char *launch = NULL, *resume = NULL;
+  char *launch = NULL, *resume = NULL, *over = NULL;
   int64_t world = 0;
   int rc = js_parse(text->data ? text->data : "", text->len, key, &top, e);
   if (rc == 0) rc = js_check_reader(top, key, RECORD_READER, e);
@@ -111,7 +131,11 @@ static int parse(const run *r, const buf *text, const char *key, record *out, er
     rc = err_set(e, ERR_INVAL,
                  "rank 0 of this launch says that there are %" PRId64 " ranks, this one %" PRIu32,
                  world, r->ranks.world);
+  out->over = json_object_get(top, "over") != NULL;
+  if (rc == 0 && out->over) rc = js_get_name(top, "over", key, &over, e);
   if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
+  if (rc == 0 && over) snprintf(out->why, sizeof out->why, "%s", over);
+  free(over);
   free(launch);
   free(resume);
   json_decref(top);
@@ -131,18 +155,35 @@ static int get_record(const run *r, record *out, err *e) {
   return rc == ERR_NOSTORE ? ERR_NOENT : rc;
 }
 
+static int has_ended(const run *r, const record *seen, err *e) {
+  return err_set(e, ERR_CONFLICT,
+                 "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" has ended%s%s: start "
+                 "all ranks anew, under a launch id of their own",
+                 r->ranks.rank, r->ranks.world, r->ranks.launch, *seen->why ? ": " : " already",
+                 seen->why);
+}
+
 /* Once rank 0 is seen to have begun it may have much to bring back: it gets more time then. */
 static int await_ready(run *r, err *e) {
   enum { SECOND = 1000000000, FOR_A_RESTORE = 6 };
+  const int64_t returns = 5 * (int64_t)SECOND; /* a launcher may start rank 0 alone once more */
   const io *io = r->env->io;
   int64_t until = io->now(io, IO_MONO) + r->ranks.wait_ns;
+  int64_t over_since = 0;
   bool begun = false;
   for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
     record seen;
     err why = {0};
     int rc = get_record(r, &seen, &why);
     if (rc == 0 && seen.ready) return 0;
-    if (rc == 0 && !begun) {
+    if (rc == 0 && seen.over) {
+      int64_t now = io->now(io, IO_MONO);
+      if (!over_since) over_since = now;
+      if (now - over_since >= returns) return has_ended(r, &seen, e);
+    } else {
+      over_since = 0;
+    }
+    if (rc == 0 && !seen.over && !begun) {
       begun = true;
       until += FOR_A_RESTORE * r->ranks.wait_ns;
       log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
@@ -169,7 +210,8 @@ int run_ranks_await(run *r, err *e) {
 
 int run_ranks_begun(run *r, err *e) {
   if (r->ranks.world < 2 || r->ranks.rank > 0) return 0;
-  int rc = put_record(r, false, e);
+  int rc = put_record(r, false, NULL, e);
+  r->ranks_begun = rc == 0;
   if (rc == 0) forget_old(r);
   return rc;
 }
@@ -179,8 +221,9 @@ int run_ranks_begun(run *r, err *e) {
 int run_ranks_ready(run *r, err *e) {
   record seen;
   if (r->ranks.world < 2) return 0;
-  if (r->ranks.rank == 0) return put_record(r, true, e);
+  if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
   int rc = get_record(r, &seen, e);
+  if (rc == 0 && seen.over) return has_ended(r, &seen, e);
   if (rc < 0 || strcmp(seen.resume, resume_of(r)) == 0) return rc;
   return err_set(e, ERR_CONFLICT,
                  "rank 0 resumes from %s, rank %" PRIu32

@@ -91,6 +91,7 @@ struct run {
   group_env group_env;
   job_env job_env;
   ranks ranks;
+  bool ranks_begun, ranks_over; /* of rank 0: what the other ranks were told */
   unsigned plan_flags,
       bad_after; /* PLAN_*; failed starts from one commit before it is marked bad */
   int64_t stall_ns;
@@ -169,6 +170,7 @@ int run_ranks_await(run *r, err *e); /* until rank 0 has made its directory read
 int run_ranks_begun(run *r, err *e); /* what they wait for: rank 0 has opened its run */
 /* Of rank 0: it is ready. Of the others: whether we resume from the same: ERR_CONFLICT. */
 int run_ranks_ready(run *r, err *e);
+void run_ranks_failed(run *r, const err *why); /* rank 0 cannot begin: the others need not wait */
 void run_ranks_close(run *r);
 
 /* run_units.c */

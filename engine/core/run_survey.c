@@ -124,13 +124,13 @@ static void supersede(survey_unit *u, uint64_t commit) {
 }
 
 static int compare_with(struct held *h, const runlog_commit *c, recover_standing standing, err *e) {
-  const manifest *m;
+  const manifest *m = NULL;
   err why = {0};
   int rc = list_local(h, &why);
   if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
   if (rc < 0 && e) *e = why;
-  return rc < 0 ? rc : compare(h, m, standing, e);
+  return rc < 0 || !m ? rc : compare(h, m, standing, e);
 }
 
 /* A commit was made after its files. A day of grace: clocks of hosts differ. */
@@ -198,6 +198,32 @@ static int compare_all(struct held *h, const runlog_commit *newest, err *e) {
   return rc == 0 ? compare_older(h, newest, e) : rc;
 }
 
+/* Ranks with directories of their own have but their own files here, of each commit. Times do not
+ * count: of a file that several ranks have the manifest has one rank's. */
+static bool is_part(const tree *local, const manifest *m) {
+  for (size_t i = 0; i < local->count; i++) {
+    const tree_file *f = &local->files[i];
+    const manifest_entry *entry = manifest_find(m, f->name);
+    if (!entry || entry->type != f->type) return false;
+    if (f->type == MANIFEST_FILE && !entry->outside && f->size != entry->size) return false;
+  }
+  return local->count < m->count;
+}
+
+static int check_part(struct held *h, const runlog_commit *c, err *e) {
+  const manifest *m = NULL;
+  survey_unit *u = h->unit;
+  int rc = list_local(h, e);
+  if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, e);
+  if (rc < 0) return rc == ERR_CORRUPT || rc == ERR_FORMAT ? 0 : rc;
+  if (!m || !is_part(&h->local, m)) return 0;
+  u->standing = RECOVER_PART;
+  u->commit = c->n;
+  snprintf(u->reason, sizeof u->reason,
+           "it is the part of one rank; all of them have committed it");
+  return 1;
+}
+
 /* 1 if it is a commit that was marked bad. What was saved anew under the name is another one, and
  * so is equal content that was committed again. */
 static int check_bad(struct held *h, const runlog_state *state, const journal_unit *known,
@@ -238,7 +264,7 @@ static int check_good(struct held *h, const runlog_state *state, const journal_u
     u->standing = RECOVER_SUPERSEDED;
     supersede(u, c->n);
   }
-  return rc;
+  return rc == 0 && !alone && c->life != RUNLOG_DELETED ? check_part(h, c, e) : rc;
 }
 
 /* 1 if the commits of its name say how it stands. */
@@ -348,8 +374,9 @@ static int fill(survey_unit *u, const detect_unit *facts) {
                      .changed_ns = facts->changed_ns,
                      .fingerprint = facts->fingerprint,
                      .commit = RUNLOG_NONE};
-  u->name = u->path ? fs_base(u->path) : NULL;
-  return u->path && u->series && u->group ? 0 : ERR_NOMEM;
+  if (!u->path || !u->series || !u->group) return ERR_NOMEM;
+  u->name = fs_base(u->path);
+  return 0;
 }
 
 static int on_unit(void *ctx, const detect_unit *facts) {

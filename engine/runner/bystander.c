@@ -25,13 +25,33 @@ static int locate(const options *o, ckpt_place *out) {
   return code;
 }
 
-static int await_ready(const options *o, const role *role, const ckpt_place *place, ready *out) {
+/* The first task may be started once more by itself: its failure counts when it has stood a while.
+ */
+static int look(const options *o, const role *role, const ckpt_place *place, ready *out) {
   enum { PAUSE_MS = 200 };
-  double until = clock_s() + o->rank_wait_s;
-  int rc;
-  while ((rc = ready_read(place->state, role->launch, out)) == 0 && clock_s() < until)
+  const double returns_s = 5;
+  double until = clock_s() + o->rank_wait_s, failed_until = 0;
+  for (;;) {
+    int rc = ready_read(place->state, role->launch, out);
+    double now = clock_s();
+    if (rc < 0 || (rc > 0 && !out->failed)) return rc;
+    if (rc == 0) failed_until = 0;
+    if (rc > 0 && failed_until == 0) failed_until = now + returns_s;
+    if (now >= until || (rc > 0 && now >= failed_until)) return rc;
+    ready_free(out);
     poll(NULL, 0, PAUSE_MS);
-  if (rc > 0) return 0;
+  }
+}
+
+static int await_ready(const options *o, const role *role, const ckpt_place *place, ready *out) {
+  int rc = look(o, role, place, out);
+  if (rc > 0 && !out->failed) return 0;
+  if (rc > 0) {
+    report_error("task %u of %u: the first one could not make %s ready, and ended with %d: what it "
+                 "said is in its own output (launch %s)",
+                 role->task, role->tasks, o->dir, out->failed, role->launch);
+    return out->failed;
+  }
   if (rc < 0) {
     report_error("cannot read whether %s is ready: %s", place->state, strerror(-rc));
     return EXIT_NOT_STARTED;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char ready_stem[] = "ready.";
-static const char ready_head[] = "ckpt-ready 1";
+static const char ready_head[] = "ckpt-ready 1", failed_head[] = "ckpt-failed 1";
 
 /* A launch id may have any bytes; the part that can stand in a name, and a sum of all of them. */
 static void ready_name(const char *launch, char *out, size_t room) {
@@ -48,32 +48,43 @@ static void forget_others(const char *state, const char *path) {
 }
 
 /* Three texts, each with its NUL: paths may have any other byte. */
-static int write_ready(const char *path, const char *resume, const char *restored_from) {
+static int write_texts(const char *path, const char *const texts[3]) {
   FILE *f = fopen(path, "we");
   if (!f) return -errno;
-  fputs(ready_head, f);
-  fputc(0, f);
-  fputs(resume ? resume : "", f);
-  fputc(0, f);
-  fputs(restored_from ? restored_from : "", f);
-  fputc(0, f);
+  for (int i = 0; i < 3; i++) {
+    fputs(texts[i] ? texts[i] : "", f);
+    fputc(0, f);
+  }
   bool bad = fflush(f) != 0 || fsync(fileno(f)) != 0;
   int error = bad ? errno : 0;
   if (fclose(f) != 0 && !bad) error = errno;
   return -error;
 }
 
-int ready_say(const char *state, const char *launch, const char *resume,
-              const char *restored_from) {
-  char path[PATH_MAX], tmp[PATH_MAX + 8];
-  int rc = ready_path(state, launch, path, sizeof path);
-  if (rc < 0) return rc;
-  forget_others(state, path);
+static int put_texts(const char *path, const char *const texts[3]) {
+  char tmp[PATH_MAX + 8];
   snprintf(tmp, sizeof tmp, "%s.new", path);
-  rc = write_ready(tmp, resume, restored_from);
+  int rc = write_texts(tmp, texts);
   if (rc == 0 && rename(tmp, path) != 0) rc = -errno;
   if (rc < 0) unlink(tmp);
   return rc;
+}
+
+int ready_say(const char *state, const char *launch, const char *resume,
+              const char *restored_from) {
+  char path[PATH_MAX];
+  int rc = ready_path(state, launch, path, sizeof path);
+  if (rc < 0) return rc;
+  forget_others(state, path);
+  return put_texts(path, (const char *const[3]){ready_head, resume, restored_from});
+}
+
+/* Others stay: whoever could not begin may have been refused beside a launch that is alive. */
+int ready_fail(const char *state, const char *launch, int code) {
+  char path[PATH_MAX], text[16];
+  int rc = ready_path(state, launch, path, sizeof path);
+  snprintf(text, sizeof text, "%d", code);
+  return rc < 0 ? rc : put_texts(path, (const char *const[3]){failed_head, text, NULL});
 }
 
 static char *next_text(FILE *f, bool *bad) {
@@ -97,7 +108,9 @@ int ready_read(const char *state, const char *launch, ready *out) {
   char *head = next_text(f, &bad);
   out->resume = next_text(f, &bad);
   out->restored_from = next_text(f, &bad);
-  bad = bad || !head || strcmp(head, ready_head) != 0;
+  bool failed = head && strcmp(head, failed_head) == 0;
+  if (failed && out->resume) out->failed = atoi(out->resume);
+  bad = bad || !head || (failed ? out->failed < 1 : strcmp(head, ready_head) != 0);
   free(head);
   fclose(f);
   if (!bad) return 1;

@@ -5,11 +5,14 @@
 
 typedef struct ready {
   char *resume, *restored_from; /* NULL: none */
+  int failed;                   /* not 0: it ended with this code before it could be made ready */
 } ready;
 
 /* Leaves <state>/ready.<launch>, for by-standers, in one step; those of earlier launches go. 0 or
  * -errno. */
 int ready_say(const char *state, const char *launch, const char *resume, const char *restored_from);
+/* The same place says that it will not come to that. An existing state directory is needed. */
+int ready_fail(const char *state, const char *launch, int code);
 /* 1 and what it says, 0 if it is not there yet, or -errno. */
 int ready_read(const char *state, const char *launch, ready *out);
 void ready_free(ready *r);

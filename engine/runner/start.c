@@ -267,7 +267,16 @@ static int say_ready(session *s, const ckpt_prepared *prepared) {
                  : not_started(s, "cannot tell the other tasks that the directory is ready", -rc);
 }
 
-int session_start(session *s, const options *o, const role *role) {
+/* They would wait for it until their time is over. Where nothing was made yet nobody can be told.
+ */
+static void say_failed(session *s, int code) {
+  ckpt_place place = {.size = sizeof place};
+  if (!s->role->awaited || !s->engine) return;
+  if (ckpt_locate(s->engine, s->o->dir, s->o->state, &place) == 0 && *place.state)
+    ready_fail(place.state, s->role->launch, code);
+}
+
+static int begin(session *s, const options *o, const role *role) {
   bool child = o->verb == VERB_RUN;
   ckpt_prepared prepared = {.size = sizeof prepared};
   *s = (session){.o = o, .role = role};
@@ -293,6 +302,12 @@ int session_start(session *s, const options *o, const role *role) {
   if (rc < 0) return failed(s, "cannot watch the directory", rc);
   if (child) rc = say_ready(s, &prepared);
   return child && rc == 0 ? start_child(s, &prepared) : rc;
+}
+
+int session_start(session *s, const options *o, const role *role) {
+  int code = begin(s, o, role);
+  if (code != 0) say_failed(s, code);
+  return code;
 }
 
 void session_close(session *s) {

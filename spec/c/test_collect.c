@@ -491,6 +491,7 @@ static void probes_of_killed_processes_go_after_a_day(void **state) {
   runlog *log = world_begin(c->s, "", "one");
   put_at(c, ".ckpt/lease-probe.old");
   put_at(c, ".ckpt/tmp/old");
+  put_at(c, ".ckpt/ranks/old");
   ahead = 23 * hour;
   must_collect(c);
   assert_int_equal(c->told, 0);
@@ -498,6 +499,7 @@ static void probes_of_killed_processes_go_after_a_day(void **state) {
   put_at(c, ".ckpt/lease-probe.new");
   must_collect(c);
   assert_false(store_holds(c->s, ".ckpt/lease-probe.old") || store_holds(c->s, ".ckpt/tmp/old"));
+  assert_false(store_holds(c->s, ".ckpt/ranks/old"));
   assert_true(store_holds(c->s, ".ckpt/lease-probe.new"));
   runlog_close(log);
   scene_free(c);

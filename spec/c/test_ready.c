@@ -57,6 +57,8 @@ static void what_is_no_such_file_is_an_error_and_not_a_start(void **state) {
              {"ckpt-ready 1\0\0", 14},
              {"ckpt-ready 2\0\0\0", 15},
              {"ckpt-ready 1\0a\0b", 16},
+             {"ckpt-failed 1\0\0\0", 16},
+             {"ckpt-failed 1\0000\0\0", 18},
              {"x\0\0\0", 4}};
   char *dir = tmpdir_new(), path[4096];
   ready r;
@@ -75,6 +77,25 @@ static void what_is_no_such_file_is_an_error_and_not_a_start(void **state) {
   tmpdir_remove(dir);
 }
 
+static void a_failure_is_told_until_the_next_start(void **state) {
+  (void)state;
+  char *dir = tmpdir_new();
+  ready r;
+  assert_int_equal(ready_say(dir, "alive", NULL, NULL), 0);
+  assert_int_equal(ready_fail(dir, "l", 11), 0);
+  assert_int_equal(ready_read(dir, "l", &r), 1);
+  assert_int_equal(r.failed, 11);
+  ready_free(&r);
+  assert_int_equal(ready_read(dir, "alive", &r), 1); /* nor is another launch's taken away */
+  ready_free(&r);
+  assert_int_equal(ready_say(dir, "l", NULL, NULL), 0);
+  assert_int_equal(ready_read(dir, "l", &r), 1);
+  assert_int_equal(r.failed, 0);
+  ready_free(&r);
+  assert_int_equal(ready_fail(tmpdir_path(dir, "none"), "l", 1), -ENOENT);
+  tmpdir_remove(dir);
+}
+
 static void a_state_directory_that_is_not_there_is_not_ready(void **state) {
   (void)state;
   char *dir = tmpdir_new();
@@ -89,6 +110,7 @@ int main(void) {
       cmocka_unit_test(what_was_said_is_read),
       cmocka_unit_test(another_launch_is_another_file_and_earlier_ones_go),
       cmocka_unit_test(what_is_no_such_file_is_an_error_and_not_a_start),
+      cmocka_unit_test(a_failure_is_told_until_the_next_start),
       cmocka_unit_test(a_state_directory_that_is_not_there_is_not_ready),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

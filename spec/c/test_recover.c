@@ -291,8 +291,23 @@ static void in_any_small_world_all_promises_hold(void **unused) {
   assert_true(actions > 200000);
 }
 
+/* Of a rank with a directory of its own: the newest makes room for the whole, older ones stay. */
+static void one_ranks_part_of_a_commit_is_neither_torn_nor_a_place_to_go_on_from(void **state) {
+  (void)state;
+  world w = {0};
+  add_unit(&w, "c-1", RECOVER_PART);
+  add_unit(&w, "c-2", RECOVER_PART);
+  add_commit(&w, "c-1");
+  add_commit(&w, "c-2");
+  must_plan(&w, "-c-2 +c-2");
+  recover_plan p = plan_of(&w);
+  assert_null(strstr(p.actions[0].reason, "torn"));
+  free(p.actions);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_ranks_part_of_a_commit_is_neither_torn_nor_a_place_to_go_on_from),
       cmocka_unit_test(an_empty_directory_gets_the_newest_commit_of_each_series),
       cmocka_unit_test(a_committed_unit_that_stands_needs_nothing),
       cmocka_unit_test(a_torn_copy_of_the_newest_commit_makes_room_for_it),

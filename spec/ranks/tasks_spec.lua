@@ -104,4 +104,32 @@ describe("tasks that share a directory", function()
     assert.same({ 0, 0, 0 }, { code(first), code(dir .. "/task-1"), code(dir .. "/task-2") })
     assert.matches("checkpoint%-7", (sh(support.runner .. " ls " .. dir .. "/store")))
   end)
+
+  it("do not wait for a first one that could not begin, or has ended", function()
+    local began = os.time()
+    local by = start(1, 3, "", "true")
+    local first = start(0, 3, "--restore required", "true")
+    assert.equal(4, code(first))
+    -- Ranks with directories of their own: one whose first fails, one that comes too late.
+    local words = "--rank %d --world 2 --launch-id %s --restore %s"
+    local function own(rank, launch, restore)
+      local name = ("%s/own-%s-%d"):format(dir, launch, rank)
+      local command = task(rank, 2, words:format(rank, launch, restore), "true")
+        :gsub("/out ", ("/out-%s-%d "):format(launch, rank))
+        :gsub("/store ", "/store-" .. launch .. " ")
+      os.execute(("{ %s; echo $? >%s.code; } >%s.log 2>&1 &"):format(command, name, name))
+      return name
+    end
+    local zero = own(0, "ended", "never")
+    local failed = own(1, "failed", "never")
+    assert.equal(4, code(own(0, "failed", "required")))
+    assert.equal(0, code(zero))
+    local late = own(1, "ended", "never")
+    assert.same({ 4, 6, 6 }, { code(by), code(failed), code(late) })
+    local function says(name, what) assert.matches(what, support.read(name .. ".log")) end
+    says(by, "the first one could not make .*/out ready, and ended with 4")
+    says(failed, "rank 0 of launch \"failed\" has ended: nothing to restore")
+    says(late, "rank 0 of launch \"ended\" has ended already")
+    assert.is_true(os.time() - began < 60)
+  end)
 end)
