@@ -152,6 +152,24 @@ int catalog_each(const io *io, const log_sink *log, const char *where, catalog_f
 
 /* ---- finding one ---- */
 
+/* There are checkpoints, and each was marked bad. */
+static int check_only_bad(const runlog_state *state, err *e) {
+  const runlog_commit *last = NULL;
+  size_t count = 0;
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->life != RUNLOG_LIVE || !c->bad) continue;
+    last = c;
+    count++;
+  }
+  if (!last) return 0;
+  return err_set(e, ERR_NOENT,
+                 "no checkpoint is good: %zu, the newest of them %s, %s marked bad%s%s (ckpt-lua "
+                 "mark good takes that back; by its name one is taken all the same)",
+                 count, last->dir, count == 1 ? "is" : "are", last->bad_reason ? ": " : "",
+                 last->bad_reason ? last->bad_reason : "");
+}
+
 /* The root log of a store: its commit of that directory or unit (NULL: its newest). 1 if there is
  * one, else 0 and whether there is a log at all. */
 static int pick_from_log(catalog_pick *p, const uri *where, const char *name, bool *is_target,
@@ -167,6 +185,8 @@ static int pick_from_log(catalog_pick *p, const uri *where, const char *name, bo
   if (!c && gone)
     rc = err_set(e, ERR_NOENT, "%s is no longer kept: %s (ckpt-lua ls shows what is)", gone->dir,
                  gone->drop_reason ? gone->drop_reason : "it was dropped");
+  else if (!c && !name)
+    rc = check_only_bad(state, e);
   if (c) {
     p->number = c->n;
     p->attempt = c->attempt;

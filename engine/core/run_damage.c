@@ -17,16 +17,20 @@ bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlo
   return false;
 }
 
-static const runlog_commit *older(const struct prepare *p, const run_group *g,
-                                  const runlog_commit *than) {
+const runlog_commit *prepare_other(const struct prepare *p, const run_group *g,
+                                   const runlog_commit *than) {
   const runlog_state *state = runlog_view(g->group.log);
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
-    if (c->n < than->n && c->life == RUNLOG_LIVE && !c->bad && !prepare_is_damaged(p, g, c) &&
+    if (c != than && c->life == RUNLOG_LIVE && !c->bad && !prepare_is_damaged(p, g, c) &&
         detect_same_series(c->unit, than->unit))
       return c;
   }
   return NULL;
+}
+
+const char *prepare_age(const runlog_commit *c, const runlog_commit *than) {
+  return c->n < than->n ? "an OLDER one" : "a newer one";
 }
 
 /* Who may not write still restores: then it is passed over each time. */
@@ -41,7 +45,7 @@ static void mark(run_group *g, uint64_t commit, const char *reason, const log_si
 
 bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why) {
   const log_sink *log = p->run->env->log;
-  const runlog_commit *next = older(p, g, c);
+  const runlog_commit *next = prepare_other(p, g, c);
   struct damaged *all = next ? realloc(p->damaged, (p->damaged_count + 1) * sizeof *all) : NULL;
   if (!all) return false;
   p->damaged = all;
@@ -49,8 +53,8 @@ bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, 
   log_say(
       log, LOG_ERROR,
       "%s CANNOT BE RESTORED: %s. It is marked bad (ckpt-lua mark good takes that back), and %s, "
-      "an OLDER one, is taken",
-      c->unit, why->text, next->unit);
+      "%s, is taken",
+      c->unit, why->text, next->unit, prepare_age(next, c));
   mark(g, c->n, why->text, log);
   return true;
 }

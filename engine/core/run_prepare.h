@@ -63,10 +63,15 @@ int prepare_restore_beside(struct prepare *p, const survey *s, err *e);
 typedef struct catalog_pick catalog_pick;
 int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e);
 
-/* run_damage.c: a commit whose data is not what was saved is not the end, if there is an older one.
+/* run_damage.c: a commit whose data is not what was saved is not the end, if there is another one.
  */
 bool prepare_is_damage(int rc);
 bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlog_commit *c);
+/* The newest other good one of its kind, which is taken without it; NULL: there is none. And how to
+ * call that. */
+const runlog_commit *prepare_other(const struct prepare *p, const run_group *g,
+                                   const runlog_commit *than);
+const char *prepare_age(const runlog_commit *c, const runlog_commit *than);
 /* The commit is marked bad, and passed over from now on. False, and nothing is done, if there is no
  * other of its kind. */
 bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why);

@@ -48,7 +48,8 @@ void prepare_judge_starts(struct prepare *p) {
   run_group *g = s.failed >= r->bad_after ? group_of(r, s.group) : NULL;
   const runlog_commit *c = accused(g, &s);
   if (!c) return;
-  if (!has_older(runlog_view(g->group.log), c)) {
+  const runlog_commit *next = prepare_other(p, g, c);
+  if (!next || !has_older(runlog_view(g->group.log), c)) {
     log_say(r->env->log, LOG_WARN,
             "%u starts in a row from %s have failed; there is no older one to take instead",
             s.failed, c->unit);
@@ -57,8 +58,8 @@ void prepare_judge_starts(struct prepare *p) {
   snprintf(reason, sizeof reason, "%u starts in a row from it failed", s.failed);
   log_say(r->env->log, LOG_ERROR,
           "%u starts in a row from %s have FAILED without saving anything: it is marked bad "
-          "(ckpt-lua mark good takes that back), and an OLDER one is taken",
-          s.failed, c->unit);
+          "(ckpt-lua mark good takes that back), and %s, %s, is taken",
+          s.failed, c->unit, next->unit, prepare_age(next, c));
   if (runlog_mark(g->group.log, c->n, true, reason, &why) < 0)
     log_say(r->env->log, LOG_WARN, "it could not be marked bad, and is taken once more: %s",
             why.text);

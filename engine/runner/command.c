@@ -130,6 +130,8 @@ typedef struct newest {
   int64_t time_ns;
   char *text, *group; /* of the newest so far */
   bool bad;           /* it is marked so */
+  size_t all_bad;     /* how many are marked so, as long as no other was seen; the last of them: */
+  char bad_name[256];
 } newest;
 
 /* Within a group the log's order holds, whatever clocks the writers had. */
@@ -144,10 +146,17 @@ static bool is_better(const newest *n, const ckpt_item *item) {
   return is_newer(n, item) || (n->bad && !item->bad);
 }
 
+static void count_bad(newest *n, const ckpt_item *item) {
+  if (!item->bad) return;
+  n->all_bad++;
+  snprintf(n->bad_name, sizeof n->bad_name, "%s", item->dir ? item->dir : "?");
+}
+
 static int take_item(void *ctx, const ckpt_item *item) {
   newest *n = ctx;
   char *text = NULL;
   size_t size = 0;
+  count_bad(n, item);
   if (!item_is_asked(item, n->o->name) || !is_better(n, item)) return 0;
   FILE *f = open_memstream(&text, &size);
   if (!f) return CKPT_ENOMEM;
@@ -179,6 +188,12 @@ int command_newest(const options *o, item_writer *write, void *ctx) {
     code = EXIT_NOTHING;
     if (o->name)
       report_error("%s has no checkpoint %s (ckpt-lua ls shows what there is)", o->uri, o->name);
+    else if (n.all_bad)
+      report_error(
+          "%s has %zu checkpoint%s, and no good one: %s%s marked bad (ckpt-lua ls shows why, "
+          "ckpt-lua mark good takes it back)",
+          o->uri, n.all_bad, n.all_bad == 1 ? "" : "s", n.bad_name,
+          n.all_bad == 1 ? " is" : " and all others are");
     else
       report_error("%s has no checkpoint yet", o->uri);
   }

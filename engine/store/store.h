@@ -87,7 +87,8 @@ struct store_ops {
   /* ERR_NOSTORE if nothing is at the store's own root yet (put makes it). */
   int (*exists)(store *, err *e);
   /* Small objects, whole, appended to `out`. ERR_NOENT; ERR_LIMIT if it is larger than the buffer's
-   * cap allows. On failure `out` holds what it held before. */
+   * cap allows; ERR_CORRUPT, as with read(), if something that is no object stands there (on a disk
+   * a link, a device). On failure `out` holds what it held before. */
   int (*get)(store *, const char *key, buf *out, err *e);
   /* Fills `to` from offset `at`; returns the number of bytes, short only at the object's end. */
   ssize_t (*read)(store *, const char *key, uint64_t at, void *to, size_t len, err *e);

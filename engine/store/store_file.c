@@ -80,6 +80,16 @@ static int locate_object(store *base, const char *key, spot *at, err *e) {
   return 0;
 }
 
+/* For who reads the data: where a link, or a device, has taken an object's place, what was put
+ * there is damaged, whatever that leads to. */
+static int locate_data(store *base, const char *key, spot *at, err *e) {
+  at->st = (struct stat){0};
+  int rc = locate_object(base, key, at, e);
+  if (rc != ERR_INVAL || at->st.st_mode == 0) return rc;
+  if (e) e->code = ERR_CORRUPT;
+  return ERR_CORRUPT;
+}
+
 static int file_exists(store *base, err *e) {
   const file_store *s = (const file_store *)base;
   int fd = base->io->open(base->io, AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
@@ -92,7 +102,7 @@ static int file_exists(store *base, err *e) {
 
 static int file_get(store *base, const char *key, buf *out, err *e) {
   spot at;
-  int rc = locate_object(base, key, &at, e);
+  int rc = locate_data(base, key, &at, e);
   return rc == 0 ? fs_read(base->io, at.path, out->max - out->len, out, e) : rc;
 }
 
@@ -114,7 +124,7 @@ static ssize_t file_read(store *base, const char *key, uint64_t from, void *to, 
                          err *e) {
   const io *io = base->io;
   spot at;
-  int rc = locate_object(base, key, &at, e);
+  int rc = locate_data(base, key, &at, e);
   if (rc < 0) return rc;
   int fd = io->open(io, AT_FDCWD, at.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
   if (fd < 0) return err_sys(e, fd, "cannot open %s", at.path);
