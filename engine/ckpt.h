@@ -478,8 +478,9 @@ int ckpt_collect(ckpt *engine, const ckpt_collect_options *options, ckpt_collect
 
 typedef struct ckpt_archive_options {
   size_t size;
-  const char *dir;      /* pack: what to pack; unpack: where to, made if absent, else empty */
-  const char *file;     /* the archive: tar, plain or compressed with gzip or zstd (by its name) */
+  const char *dir;  /* pack: what to pack; unpack: where to, made if absent, else empty */
+  const char *file; /* the archive: tar, plain or compressed with gzip or zstd (pack: by its name);
+                       unpack: a regular file, or "-": standard input */
   uint64_t bytes_max;   /* unpack: what it may grow to; 0: 1 TiB */
   uint64_t entries_max; /* 0: 4 million */
 } ckpt_archive_options;

@@ -8,7 +8,9 @@
 
 #include "base/uri.h"
 #include "core/archive_pipe.h"
+#include "core/leftover.h"
 #include "prims/fs.h"
+#include "prims/lock.h"
 
 enum { NAMES_MAX = 4 << 20, PIECE = 256 << 10 };
 
@@ -232,14 +234,26 @@ static int copy_out(packing *p, archive_pipe *pipe, int fd, err *e) {
   return rc < 0 ? err_sys(e, rc, "cannot write %s", p->tmp) : 0;
 }
 
+/* Of this archive alone: what others make in that directory is not our business. */
+static void remove_leftovers(const packing *p) {
+  char dir[FS_PATH_MAX], begin[FS_PATH_MAX];
+  fs_parent(p->o->file, dir);
+  if (snprintf(begin, sizeof begin, "%s.", fs_base(p->o->file)) < (int)sizeof begin)
+    leftover_remove(p->io, dir, begin, ".tmp");
+}
+
 static int write_out(packing *p, archive_pipe *pipe, err *e) {
+  lock held = {.fd = -1};
+  remove_leftovers(p);
   int fd = p->io->open(p->io, AT_FDCWD, p->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0) return err_sys(e, fd, "cannot make %s", p->tmp);
+  lock_take(p->tmp, true, &held, NULL); /* where there are no locks, leftovers stay */
   int rc = copy_out(p, pipe, fd, e);
   int closed = p->io->close(p->io, fd);
   if (rc == 0 && closed < 0) rc = err_sys(e, closed, "cannot write %s", p->tmp);
   if (rc == 0) rc = fs_publish(p->io, p->tmp, p->o->file, e);
   if (rc < 0) fs_discard(p->io, p->tmp, e);
+  lock_drop(&held);
   return rc;
 }
 

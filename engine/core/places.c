@@ -76,6 +76,24 @@ static int make_dirs(const io *io, const places_options *o, const places *p, err
                  p->state, p->dir);
 }
 
+/* Whoever may rename in it decides what we restore, and what we take for committed. */
+static int check_owner(const io *io, const places *p, err *e) {
+  struct stat st;
+  int rc = io->lstat(io, AT_FDCWD, p->state, &st);
+  if (rc < 0) return err_sys(e, rc, "look at %s", p->state);
+  if (!(st.st_mode & 002) || (st.st_mode & S_ISVTX)) return 0;
+  return err_set(e, ERR_ACCESS,
+                 "everybody may write in the state directory %s: chmod 700 it, or name another one "
+                 "with --state",
+                 p->state);
+}
+
+bool places_shared(const io *io, const places *p) {
+  struct stat st;
+  return io->lstat(io, AT_FDCWD, p->state, &st) == 0 &&
+         ((st.st_mode & 022) || (st.st_uid != geteuid() && st.st_uid != 0));
+}
+
 /* A directory that is ours has a journal; before the first one is written only the lock can be
  * there. Anything else was put there by somebody who does not know that we clear <state>/staging.
  */
@@ -202,6 +220,7 @@ int places_look(const io *io, const places_options *o, places *p, err *e) {
 int places_open(const io *io, const places_options *o, places *p, err *e) {
   int rc = places_look(io, o, p, e);
   if (rc == 0) rc = make_dirs(io, o, p, e);
+  if (rc == 0) rc = check_owner(io, p, e);
   if (rc == 0) rc = place_socket(io, p, e);
   if (rc == 0) rc = fs_join(p->staging, p->state, "staging", e);
   if (rc == 0) rc = fs_join(p->quarantine, p->state, "quarantine", e);

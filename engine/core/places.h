@@ -35,8 +35,11 @@ typedef struct places_options {
 /* Makes the watched and the state directory if they are absent, and the private directory of the
  * socket. ERR_INVAL if target, state and watched directory lie in one another, whatever links lead
  * there, or if no state directory can be beside `dir` (a mount point, a parent that cannot be
- * written) and none was named. ERR_ACCESS if the socket's directory is open to others. */
+ * written) and none was named. ERR_ACCESS if the socket's directory is open to others, or everybody
+ * may write in the state directory. */
 int places_open(const io *io, const places_options *options, places *out, err *e);
+/* May some other user write in the state directory, or is it another's? */
+bool places_shared(const io *io, const places *p);
 
 /* The same, and makes nothing: only directory, state, target and run id are filled in. */
 int places_look(const io *io, const places_options *options, places *out, err *e);

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "core/archive_pipe.h"
+#include "core/leftover.h"
 #include "prims/fs.h"
+#include "prims/lock.h"
 
 enum { PIECE = 256 << 10, RATIO_MAX = 1000 };
 static const uint64_t default_bytes = (uint64_t)1 << 40, default_entries = 4 << 20;
@@ -26,6 +29,7 @@ typedef struct unpacking {
   const io *io;
   archive_pipe *pipe;
   int in, root; /* descriptors */
+  lock held;    /* on the staging */
   char staging[FS_PATH_MAX];
   char name[BUNDLE_NAME_MAX + 1], target[BUNDLE_NAME_MAX + 1]; /* of the entry at hand */
   bundle_head head;
@@ -344,14 +348,16 @@ static int look_at_target(const unpack_options *o, err *e) {
 }
 
 static int begin(unpacking *u, err *e) {
-  char parent[FS_PATH_MAX], nonce[33], name[FS_PATH_MAX];
+  char parent[FS_PATH_MAX], nonce[33], begins[256], name[300];
   fs_parent(u->o->dir, parent);
   int rc = fs_mkdirs(u->io, parent, 0777, e);
   if (rc < 0) return rc;
   rc = io_nonce(u->io, nonce);
   if (rc < 0) return err_sys(e, rc, "cannot unpack %s: random numbers", u->o->file);
-  if (snprintf(name, sizeof name, ".%.200s.%s.unpack", fs_base(u->o->dir), nonce) >= FS_PATH_MAX)
+  if (snprintf(begins, sizeof begins, ".%.200s.", fs_base(u->o->dir)) >= (int)sizeof begins ||
+      snprintf(name, sizeof name, "%s%s.unpack", begins, nonce) >= (int)sizeof name)
     return err_set(e, ERR_LIMIT, "%s: the name is too long", u->o->dir);
+  leftover_remove(u->io, parent, begins, ".unpack");
   rc = fs_join(u->staging, parent, name, e);
   if (rc < 0) return rc;
   rc = u->io->mkdir(u->io, AT_FDCWD, u->staging, 0700);
@@ -360,6 +366,7 @@ static int begin(unpacking *u, err *e) {
     *u->staging = 0;
     return rc;
   }
+  lock_take_dir(u->staging, &u->held, NULL); /* where there are no locks, leftovers stay */
   u->root = open_dir(u, "");
   return u->root < 0 ? err_sys(e, u->root, "cannot open %s", u->staging) : 0;
 }
@@ -383,6 +390,27 @@ static int unpack_all(unpacking *u, bool empty, err *e) {
   return rc;
 }
 
+static bool is_stdin(const unpack_options *o) {
+  return strcmp(o->file, "-") == 0;
+}
+
+/* A FIFO that nobody writes to, or a terminal, would be waited for for ever. */
+static int open_archive(unpacking *u, err *e) {
+  const char *file = u->o->file;
+  struct stat st;
+  u->in = STDIN_FILENO;
+  if (is_stdin(u->o)) return 0;
+  u->in = u->io->open(u->io, AT_FDCWD, file, O_RDONLY | O_NONBLOCK, 0);
+  if (u->in < 0) return err_sys(e, u->in, "cannot open %s", file);
+  int rc = u->io->fstat(u->io, u->in, &st);
+  if (rc < 0) return err_sys(e, rc, "cannot look at %s", file);
+  return S_ISREG(st.st_mode) ? 0
+                             : err_set(e, ERR_INVAL,
+                                       "%s is not a regular file; what comes through a pipe is "
+                                       "read from standard input: unpack -",
+                                       file);
+}
+
 int unpack_archive(const unpack_options *o, err *e) {
   int empty = look_at_target(o, e);
   if (empty < 0) return empty;
@@ -390,13 +418,14 @@ int unpack_archive(const unpack_options *o, err *e) {
   if (!u) return err_set(e, ERR_NOMEM, "no memory to unpack %s", o->file);
   u->o = o;
   u->io = o->io;
-  u->root = u->open = -1;
+  u->root = u->open = u->held.fd = -1;
   u->entries_max = o->entries_max ? o->entries_max : default_entries;
   u->bytes_max = o->bytes_max ? o->bytes_max : default_bytes;
-  u->in = o->io->open(o->io, AT_FDCWD, o->file, O_RDONLY, 0);
-  int rc = u->in < 0 ? err_sys(e, u->in, "cannot open %s", o->file) : unpack_all(u, empty, e);
+  int rc = open_archive(u, e);
+  if (rc == 0) rc = unpack_all(u, empty, e);
   archive_pipe_close(u->pipe);
-  if (u->in >= 0) o->io->close(o->io, u->in);
+  if (u->in >= 0 && !is_stdin(o)) o->io->close(o->io, u->in);
+  lock_drop(&u->held);
   if (u->root >= 0) o->io->close(o->io, u->root);
   for (size_t i = 0; i < u->dir_count; i++) free(u->dirs[i].name);
   free(u->dirs);

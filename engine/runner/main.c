@@ -114,7 +114,8 @@ static const struct verb {
      "make a directory of a tar archive, all of it or nothing",
      "The archive may be anybody's: nothing is ever written outside of DIR, and whatever is no "
      "file,\n"
-     "no directory and no link that stays inside is refused, as is what grows too large.\n"},
+     "no directory and no link that stays inside is refused, as is what grows too large. FILE -\n"
+     "is standard input.\n"},
     {VERB_EXEC, "exec", verb_exec, "exec FILE [ARGS...]", "run a Lua script with require \"ckpt\"",
      "Exit code: that of the script; 127 if our program for scripts is not there.\n"},
     {VERB_VERSION, "version", verb_version, "version [--json]", "say which version this is", NULL},

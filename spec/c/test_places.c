@@ -496,6 +496,25 @@ static void a_look_makes_nothing_and_sees_the_same(void **unused) {
 
 #define T(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
+static void a_state_directory_in_which_others_may_write_is_refused_or_told(void **state) {
+  (void)state;
+  places p;
+  err e = {0};
+  make_dir(in("wide"));
+  assert_int_equal(chmod(in("wide"), 0700), 0);
+  assert_int_equal(open_at(in("out"), in("store"), in("wide"), &p, &e), 0);
+  assert_false(places_shared(io_system(), &p));
+  assert_int_equal(chmod(in("wide"), 0770), 0);
+  assert_int_equal(open_at(in("out"), in("store"), in("wide"), &p, &e), 0);
+  assert_true(places_shared(io_system(), &p));
+  assert_int_equal(chmod(in("wide"), 01777), 0);
+  assert_int_equal(open_at(in("out"), in("store"), in("wide"), &p, &e), 0);
+  assert_true(places_shared(io_system(), &p));
+  assert_int_equal(chmod(in("wide"), 0777), 0);
+  assert_int_equal(open_at(in("out"), in("store"), in("wide"), &p, &e), ERR_ACCESS);
+  assert_non_null(strstr(e.text, "chmod 700"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(all_names_follow_from_directory_and_target),
@@ -515,6 +534,7 @@ int main(void) {
       T(an_id_that_was_given_is_taken_as_it_is_within_its_limits),
       T(the_writer_is_this_process),
       T(a_directory_with_somebody_elses_files_is_no_state_directory),
+      T(a_state_directory_in_which_others_may_write_is_refused_or_told),
       T(the_socket_lies_in_a_private_directory_and_is_one_for_each_state),
       T(a_socket_directory_that_others_can_enter_is_refused),
       T(a_socket_directory_that_is_a_link_or_a_file_is_refused),

@@ -14,6 +14,7 @@
 
 #include "core/pack.h"
 #include "core/unpack.h"
+#include "prims/lock.h"
 #include "io_fault.h"
 #include "tmpdir.h"
 
@@ -231,6 +232,65 @@ static void each_call_that_fails_leaves_all_or_nothing(void **unused) {
   tmpdir_remove(dir);
 }
 
+static void make_old(const char *path) {
+  struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+#define NONCE "0123456789abcdef0123456789abcdef"
+
+static void what_a_killed_one_left_goes_and_what_somebody_works_on_stays(void **unused) {
+  (void)unused;
+  char *dir = make_tree();
+  err e = {0};
+  lock held = {.fd = -1}, held_dir = {.fd = -1};
+  char *file = strdup(tmpdir_path(dir, "a.tar"));
+  static const char *const files[] = {"a.tar." NONCE ".tmp", "a.tar.1" NONCE ".tmp",
+                                      "a.tar.old.tmp", "b.tar." NONCE ".tmp"};
+  for (int i = 0; i < 4; i++) {
+    write_file(tmpdir_path(dir, files[i]), "x");
+    make_old(tmpdir_path(dir, files[i]));
+  }
+  make_dir(tmpdir_path(dir, ".out." NONCE ".unpack"));
+  write_file(tmpdir_path(dir, ".out." NONCE ".unpack/x"), "x");
+  make_old(tmpdir_path(dir, ".out." NONCE ".unpack"));
+  assert_int_equal(lock_take(tmpdir_path(dir, files[0]), true, &held, NULL), 0);
+  assert_int_equal(lock_take_dir(tmpdir_path(dir, ".out." NONCE ".unpack"), &held_dir, NULL), 0);
+  for (int round = 0; round < 2; round++) {
+    unlink(file);
+    assert_int_equal(pack(io_system(), tmpdir_path(dir, "src"), file, &e), 0);
+    assert_int_equal(unpack(io_system(), file, tmpdir_path(dir, "out"), 0, &e), 0);
+    assert_int_equal(path_exists(tmpdir_path(dir, files[0])), round == 0);
+    assert_int_equal(path_exists(tmpdir_path(dir, ".out." NONCE ".unpack")), round == 0);
+    tmpdir_remove(strdup(tmpdir_path(dir, "out")));
+    lock_drop(&held);
+    lock_drop(&held_dir);
+  }
+  for (int i = 1; i < 4; i++) assert_true(path_exists(tmpdir_path(dir, files[i])));
+  free(file);
+  tmpdir_remove(dir);
+}
+
+static void what_is_no_file_is_refused_and_a_dash_is_standard_input(void **unused) {
+  (void)unused;
+  char *dir = make_tree();
+  err e = {0};
+  const char *file = tmpdir_path(dir, "a.tar.zst");
+  assert_int_equal(mkfifo(tmpdir_path(dir, "fifo"), 0600), 0);
+  assert_int_equal(unpack(io_system(), tmpdir_path(dir, "fifo"), tmpdir_path(dir, "out"), 0, &e),
+                   ERR_INVAL);
+  assert_non_null(strstr(e.text, "unpack -"));
+  assert_int_equal(pack(io_system(), tmpdir_path(dir, "src"), file, &e), 0);
+  int before = dup(STDIN_FILENO), in = open(file, O_RDONLY);
+  assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
+  assert_int_equal(unpack(io_system(), "-", tmpdir_path(dir, "out"), 0, &e), 0);
+  dup2(before, STDIN_FILENO);
+  close(before);
+  close(in);
+  expect_tree(dir);
+  tmpdir_remove(dir);
+}
+
 /* The first line of a log that begins and ends like this; NULL: none. */
 static const char *line_of(const char *log, const char *begin, const char *end) {
   for (; log; log = *log ? strchr(log, '\n') : NULL) {
@@ -281,6 +341,8 @@ int main(void) {
       cmocka_unit_test(a_limit_that_is_crossed_leaves_nothing),
       cmocka_unit_test(without_its_helper_it_says_which_one),
       cmocka_unit_test(each_call_that_fails_leaves_all_or_nothing),
+      cmocka_unit_test(what_a_killed_one_left_goes_and_what_somebody_works_on_stays),
+      cmocka_unit_test(what_is_no_file_is_refused_and_a_dash_is_standard_input),
       cmocka_unit_test(what_is_packed_or_unpacked_is_flushed_before_it_has_its_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
