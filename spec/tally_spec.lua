@@ -162,4 +162,12 @@ describe("the tally of the tests", function()
     assert.equal("1 passed, 1 failed, 0 skipped", out:match("([^\n]*)\n$"))
     assert.equal(1, status)
   end)
+
+  it("takes what a sanitizer says of its own limits for no report", function()
+    local out, status = sh("SANITIZE=address spec/run " .. script("test_a",
+      "echo '==9==Unable to get registers from thread 8.' >${ASAN_OPTIONS##*log_path=}.1; " ..
+      "echo 1..1; echo ok 1 - x"))
+    assert.equal("1 passed, 0 failed, 0 skipped", out:match("([^\n]*)\n$"))
+    assert.equal(0, status)
+  end)
 end)
