@@ -53,6 +53,11 @@ void companions_free(companions *c); /* a zeroed one is fine */
 /* Does this text name the unit: by its name, or, if it is nothing but a number, by its step? */
 bool companions_name_unit(const char *text, size_t len, const char *unit, int64_t step);
 
+/* Does this text, of a size that a pointer has, name a unit that stands in the group's directory
+ * and is not `unit`? Its name into other[256]. */
+bool companions_name_another(const companions_place *at, const char *text, size_t len,
+                             const char *unit, char other[256]);
+
 /* ---- in the store ---- */
 
 /* What stands at runlog_key_with(), for the commit; files 0 if there is no manifest that can be

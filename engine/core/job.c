@@ -24,11 +24,14 @@ static int job_upload(job_work *w, err *e) {
                 .hash = HASH_XXH3_128,
                 .cancel = &j->cancel,
                 .done = &j->moved};
+  /* A pointer is often written just behind its checkpoint, and the next one during the transfer. */
+  int rc = job_look_beside(w, e);
+  if (rc < 0) return rc;
   /* Of a file that several ranks have, one sends it; the others compare. */
   bool shared = env->ranks && store_can(env->store, STORE_CAP_RESUME);
   unsigned how =
       (w->staged && !w->shown ? STORE_STAGED : 0) | (w->resumed || shared ? STORE_RESUME : 0);
-  int rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
+  rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */
   if (rc < 0 || w->from == &w->copy) return rc;

@@ -35,15 +35,36 @@ static bool takes_companions(const job_work *w) {
   return w->env->with && (!w->env->ranks || w->env->ranks->rank == 0);
 }
 
+static companions_place place_of(const job_work *w, char group[FS_PATH_MAX]) {
+  fs_parent(w->job->plan.unit, group);
+  return (companions_place){.io = w->env->io,
+                            .log = w->env->log,
+                            .rules = w->env->rules,
+                            .root = w->env->root,
+                            .group = strcmp(group, ".") == 0 ? "" : group};
+}
+
 static int find(const job_work *w, companions *out, err *e) {
   char group[FS_PATH_MAX];
-  fs_parent(w->job->plan.unit, group);
-  companions_place at = {.io = w->env->io,
-                         .log = w->env->log,
-                         .rules = w->env->rules,
-                         .root = w->env->root,
-                         .group = strcmp(group, ".") == 0 ? "" : group};
+  companions_place at = place_of(w, group);
   return companions_find(&at, w->env->with, out, e);
+}
+
+static bool names_it(const job_work *w, const char *text, size_t len) {
+  return companions_name_unit(text, len, job_unit(w->job), w->job->plan.step);
+}
+
+/* A restore of this unit alone brings that pointer, and not what it points at. */
+static void check_pointer(const job_work *w, const char *name, const char *text, size_t len) {
+  char group[FS_PATH_MAX], other[256];
+  companions_place at = place_of(w, group);
+  if (names_it(w, text, len) || !companions_name_another(&at, text, len, job_unit(w->job), other))
+    return;
+  log_say(
+      w->env->log, LOG_WARN,
+      "%s is saved beside %s, and names %s: it was written anew before this save could read it, "
+      "and where %s alone is restored it will lead nowhere",
+      name, w->job->plan.unit, other, job_unit(w->job));
 }
 
 static int path_of(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e) {
@@ -125,30 +146,47 @@ static int read_target(const io *io, const char *path, char **text, size_t *len,
   return 0;
 }
 
+static struct job_early *early_of(const job_work *w, const char *name, bool link) {
+  for (size_t i = 0; i < w->early_count; i++)
+    if (w->early[i].link == link && strcmp(w->early[i].name, name) == 0) return &w->early[i];
+  return NULL;
+}
+
+/* The last reading stays, or the first one that names this unit. */
+static int look_at_one(job_work *w, const companion *c, err *e) {
+  const io *io = w->env->io;
+  char path[FS_PATH_MAX];
+  bool link = c->type == MANIFEST_LINK;
+  struct job_early now = {.link = link}, *known = early_of(w, c->name, link);
+  if ((!link && (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX)) ||
+      strchr(c->name, '/') ||
+      (known ? names_it(w, known->text, known->len) : w->early_count == EARLY_MAX) ||
+      path_of(w, c->name, path, NULL) < 0 ||
+      (link ? read_target(io, path, &now.text, &now.len, NULL)
+            : read_small(io, path, &now.text, &now.len, &now.st, NULL)) < 0)
+    return 0;
+  if (!known) {
+    known = &w->early[w->early_count];
+    if ((now.name = strdup(c->name))) w->early_count++;
+  } else {
+    now.name = known->name;
+    free(known->text);
+  }
+  *known = now;
+  if (now.name) return 0;
+  free(now.text);
+  return err_set(e, ERR_NOMEM, "read %s: out of memory", path);
+}
+
 /* What cannot be read now is read later, or left out. */
 int job_look_beside(job_work *w, err *e) {
   companions all;
   if (!takes_companions(w)) return 0;
   int rc = find(w, &all, e);
   if (rc < 0) return rc;
-  w->early = calloc(EARLY_MAX, sizeof *w->early);
+  if (!w->early) w->early = calloc(EARLY_MAX, sizeof *w->early);
   if (!w->early) rc = err_set(e, ERR_NOMEM, "read what is saved beside a unit: out of memory");
-  for (size_t i = 0; rc == 0 && i < all.count && w->early_count < EARLY_MAX; i++) {
-    struct job_early *early = &w->early[w->early_count];
-    const companion *c = &all.items[i];
-    char path[FS_PATH_MAX];
-    bool link = c->type == MANIFEST_LINK;
-    const io *io = w->env->io;
-    if ((!link && (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX)) ||
-        strchr(c->name, '/') || path_of(w, c->name, path, NULL) < 0 ||
-        (link ? read_target(io, path, &early->text, &early->len, NULL)
-              : read_small(io, path, &early->text, &early->len, &early->st, NULL)) < 0)
-      continue;
-    early->link = link;
-    early->name = strdup(c->name);
-    w->early_count++;
-    if (!early->name) rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
-  }
+  for (size_t i = 0; rc == 0 && i < all.count; i++) rc = look_at_one(w, &all.items[i], e);
   companions_free(&all);
   return rc;
 }
@@ -214,13 +252,7 @@ static int take_there(const struct sending *s, const char *key, const struct sta
   return rc;
 }
 
-static const struct job_early *early_of(const job_work *w, const char *name, bool link) {
-  for (size_t i = 0; i < w->early_count; i++)
-    if (w->early[i].link == link && strcmp(w->early[i].name, name) == 0) return &w->early[i];
-  return NULL;
-}
-
-/* Of the two readings of a small file the one that names this unit, the first if both do. */
+/* Of the readings of a small file the one that names this unit, the first if both do. */
 static int send_small(const struct sending *s, err *e, bool *ours) {
   job_work *w = s->w;
   store *to = w->env->store;
@@ -233,13 +265,13 @@ static int send_small(const struct sending *s, err *e, bool *ours) {
   int rc = read_small(w->env->io, s->path, &text, &len, &st, e);
   if (rc < 0 && rc != ERR_NOMEM && early) rc = 0; /* as it was then is better than nothing */
   if (rc < 0) goto out;
-  bool then = early && (!text || companions_name_unit(early->text, early->len, job_unit(w->job),
-                                                      w->job->plan.step));
+  bool then = early && (!text || names_it(w, early->text, early->len));
   const char *from = then ? early->text : text;
   if (then) {
     len = early->len;
     st = early->st;
   }
+  check_pointer(w, s->name, from, len);
   rc = key_of(s, key, e);
   if (rc == 0 && len) rc = hash_bytes(s->m->hash, from, len, &block, e);
   if (rc < 0) goto out;
@@ -337,17 +369,17 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
   return 0;
 }
 
-/* Of two readings the one that names this unit, as with small files. */
+/* Of the readings the one that names this unit, as with small files. */
 static int add_link(const struct sending *s, err *e) {
   const io *io = s->w->env->io;
-  const job *j = s->w->job;
   const struct job_early *early = early_of(s->w, s->name, true);
   char target[FS_PATH_MAX];
   struct stat st;
   ssize_t len = io->readlink(io, AT_FDCWD, s->path, target, sizeof target - 1);
   if (len <= 0 || io->lstat(io, AT_FDCWD, s->path, &st) < 0) return 0; /* it went */
   target[len] = 0;
-  bool then = early && companions_name_unit(early->text, early->len, job_unit(j), j->plan.step);
+  bool then = early && names_it(s->w, early->text, early->len);
+  check_pointer(s->w, s->name, then ? early->text : target, then ? early->len : (size_t)len);
   manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, then ? early->text : target);
   if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
   entry->mode = 0777;

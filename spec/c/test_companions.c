@@ -265,20 +265,87 @@ static void a_pointer_is_saved_as_it_named_this_unit(void **state) {
   world_free(w);
 }
 
+static bool is_latest(const char *path) {
+  return strcmp(fs_base(path), "latest") == 0;
+}
+
+/* It is opened when the job begins, before it sends, and when it is saved itself. */
+static struct {
+  io io;
+  world *world;
+  int opens, first, second; /* at which of them it comes to name checkpoint-1, and checkpoint-2 */
+} later;
+
+static int open_later(const io *self, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)self;
+  later.opens += is_latest(path);
+  if (is_latest(path) && later.opens == later.first)
+    write_file(in(later.world, "latest"), "checkpoint-1");
+  if (is_latest(path) && later.opens == later.second) {
+    make_unit(later.world, "checkpoint-2", MATCH_DIR, 2);
+    write_file(in(later.world, "latest"), "checkpoint-2");
+  }
+  return world_io()->open(world_io(), dirfd, path, flags, mode);
+}
+
+static char said[1000];
+
+static void hear(void *ctx, log_level level, const char *text) {
+  (void)ctx;
+  if (level == LOG_WARN) snprintf(said, sizeof said, "%s", text);
+}
+
+static void save_pointer(int first, int second, const char *expected) {
+  static const char *const globs[] = {"latest", NULL};
+  static const log_sink sink = {.fn = hear, .min = LOG_WARN};
+  world *w = world_new("file", world_io());
+  runlog *log = world_begin(w->env.store, "", "one");
+  write_file(in(w, "latest"), "checkpoint-0");
+  later.io = *world_io();
+  later.io.open = open_later;
+  later.world = w;
+  later.opens = 0;
+  later.first = first;
+  later.second = second;
+  *said = 0;
+  w->env.io = &later.io;
+  w->env.log = &sink;
+  const runlog_commit *c = save(w, log, 1, globs);
+  w->env.io = world_io();
+  w->env.log = NULL;
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+  assert_true(file_is(out(w, "latest"), expected));
+  runlog_close(log);
+  world_free(w);
+}
+
+/* Frameworks write it behind the checkpoint, so it may come when the save has begun. */
+static void a_pointer_that_is_written_behind_its_unit_is_saved_before_the_next_one(void **state) {
+  (void)state;
+  save_pointer(2, 3, "checkpoint-1");
+  assert_string_equal(said, "");
+  save_pointer(3, 0, "checkpoint-1");
+  assert_string_equal(said, "");
+}
+
+static void a_pointer_that_was_never_seen_naming_its_unit_is_said(void **state) {
+  (void)state;
+  save_pointer(0, 2, "checkpoint-2");
+  assert_non_null(strstr(said, "checkpoint-2"));
+  save_pointer(0, 0, "checkpoint-0"); /* which stands nowhere */
+  assert_string_equal(said, "");
+}
+
 static struct {
   io io;
   world *world;
   int looks, opens;
 } going;
 
-static bool is_latest(const char *path) {
-  return strcmp(fs_base(path), "latest") == 0;
-}
-
-/* The first two looks are those of the search for files. */
+/* The first three looks are those of the searches for files. */
 static int lstat_going(const io *self, int dirfd, const char *path, struct stat *out) {
   (void)self;
-  if (is_latest(path) && ++going.looks == 3) remove(path);
+  if (is_latest(path) && ++going.looks == 4) remove(path);
   return world_io()->lstat(world_io(), dirfd, path, out);
 }
 
@@ -403,6 +470,8 @@ int main(void) {
       cmocka_unit_test(what_differs_is_refused_left_or_moved_away),
       cmocka_unit_test(damage_is_found_and_nothing_of_it_is_shown),
       cmocka_unit_test(a_pointer_is_saved_as_it_named_this_unit),
+      cmocka_unit_test(a_pointer_that_is_written_behind_its_unit_is_saved_before_the_next_one),
+      cmocka_unit_test(a_pointer_that_was_never_seen_naming_its_unit_is_said),
       cmocka_unit_test(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
       cmocka_unit_test(a_link_is_saved_as_it_led_to_this_unit),
       cmocka_unit_test(a_log_that_grows_is_cut_where_it_was_opened),
