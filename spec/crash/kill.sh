@@ -145,13 +145,17 @@ check() { # SCENARIO [--final]: findings on stdout
 
 # Prints "SCENARIO THREAD CALL NUMBER killed acknowledged torn lost again", and findings after "#".
 point() { # SCENARIO THREAD CALL NUMBER
-  local findings again="" acked=0 hit=0 cmd
-  W=$(mktemp -d "$ROOT/at.XXXXXX")
-  set_up "$1"
-  command_of "$1"
-  local before
-  before=$(grep -c . "$W/acked")
-  killed "$2 $3 $4" "$DRIVER" "${cmd[@]}" && hit=1
+  local findings again="" acked=0 hit=0 cmd before
+  W=""
+  # On a machine that is busy a process may come by with a call less: then another one is tried.
+  for _ in 1 2 3; do
+    [[ -z $W ]] || rm -rf "$W"
+    W=$(mktemp -d "$ROOT/at.XXXXXX")
+    set_up "$1"
+    command_of "$1"
+    before=$(grep -c . "$W/acked")
+    killed "$2 $3 $4" "$DRIVER" "${cmd[@]}" && hit=1 && break
+  done
   (($(grep -c . "$W/acked") == before)) || acked=1
   findings=$(check "$1")
   if [[ $DRIVER != *broken ]]; then
@@ -168,6 +172,7 @@ point() { # SCENARIO THREAD CALL NUMBER
     printf '%s %s %s %d  %d %d %d %d %d\n' "$@" "$hit" "$acked" \
       "$(grep -cE '^(torn|gap) ' <<<"$findings"$'\n'"$again")" \
       "$(grep -c '^lost ' <<<"$findings"$'\n'"$again")" "$(grep -cE '^(litter|again) ' <<<"$again")"
+    ((hit)) || echo "# $1: $2 $3 $4: it ended before that call"
     [[ -z $findings$again ]] || sed "/./s/^/# $1: $2 $3 $4: /" <<<"$findings"$'\n'"$again"
   } 9>>"$ROOT/lock" >>"$ROOT/results"
   [[ -n ${KEEP-} && -n $findings$again ]] || rm -rf "$W"
@@ -271,9 +276,7 @@ for scenario in "${scenarios[@]}"; do
   walk "$scenario"
   grep '^#' "$ROOT/results" | head -n 20
   ((all += points))
-  # Calls differ a little from one process to the next: of a sample more points may not be met.
-  least=$((${KILL_STRIDE:-1} > 1 ? 10 : 19))
-  tell "$((points == 0 || torn + lost + again > 0 || hit * 20 < points * least))" \
+  tell "$((points == 0 || torn + lost + again > 0 || hit * 20 < points * 19))" \
     "${about[$scenario]}: $points points, $hit killed, $acked acknowledged, $torn torn, $lost lost, $again not repaired"
 done
 
