@@ -6,8 +6,10 @@
 #include "base/json.h"
 #include "core/lease.h"
 #include "core/manifest.h"
+#include "core/parts.h"
 #include "core/pins.h"
 #include "core/runlog.h"
+#include "core/runlog_impl.h"
 
 /* No name of a manifest may lead out of the directory that it is restored into. */
 static void check_name(const char *name) {
@@ -103,18 +105,46 @@ static void clear(void) {
   must(place()->ops->remove_prefix(place(), ".ckpt", NULL) == 0);
 }
 
-/* The entries of a log, a line each, read from a store, snapshots among them: whatever they say,
- * reading ends, and gives the same twice. */
+/* A state that was taken is printed and read again as the same. */
+static void check_snapshot(const uint8_t *text, size_t len) {
+  json_t *entry = NULL;
+  runlog_state s = {0}, again = {0};
+  if (js_parse((const char *)text, len, "entry", &entry, NULL) < 0) return;
+  const json_t *state = json_object_get(entry, "state");
+  uint64_t through = (uint64_t)json_integer_value(json_object_get(entry, "through"));
+  if (state && through < INT64_MAX && runlog_state_load(state, through, "input", &s, NULL) == 0) {
+    json_t *first = runlog_state_new(&s);
+    check_state(&s);
+    must(first && runlog_state_load(first, through, "print", &again, NULL) == 0);
+    json_t *second = runlog_state_new(&again);
+    must(second && json_equal(first, second) && again.next == s.next);
+    json_decref(first);
+    json_decref(second);
+  }
+  runlog_state_free(&s);
+  runlog_state_free(&again);
+  json_decref(entry);
+}
+
+/* The entries of a log, a line each, read from a store, snapshots among them, with a hint at the
+ * last of those: whatever they say, reading ends, and gives the same twice. */
 void fuzz_snapshot(const uint8_t *data, size_t size) {
+  static const char type[] = "\"snapshot\"";
   const uint8_t *at = data, *piece;
   size_t left = size, len;
-  char key[STORE_KEY_MAX];
+  char key[STORE_KEY_MAX], head[80];
   runlog *a = NULL, *b = NULL;
   uint64_t n = 0;
   clear();
   while (size && n < 200 && (piece = fuzz_piece(&at, &left, '\n', &len))) {
-    must(runlog_key_entry("", n++, key, NULL) == 0);
+    must(runlog_key_entry("", n, key, NULL) == 0);
     put(key, piece, len);
+    if (len && memmem(piece, len, type, sizeof type - 1)) {
+      int made = snprintf(head, sizeof head, "{\"format\":1,\"reader\":1,\"snapshot\":%d}", (int)n);
+      put(".ckpt/head", (const uint8_t *)head, (size_t)made);
+      check_snapshot(piece, len);
+    }
+    n++;
   }
   int rc = runlog_open(place(), "", &a, NULL);
   must(runlog_open(place(), "", &b, NULL) == rc);
@@ -124,6 +154,72 @@ void fuzz_snapshot(const uint8_t *data, size_t size) {
     runlog_close(a);
     runlog_close(b);
   }
+  clear();
+}
+
+/* The record of one rank, which only counts for the save, term, launch and rank that it is asked
+ * of: what was taken is printed and read again as the same. Then, as two ranks put it (the records
+ * are divided by a NUL): what is made of them has each name once, whoever makes it. */
+static const ranks two_ranks = {.rank = 0, .world = 2, .launch = "L"};
+
+static void check_record(const uint8_t *data, size_t size) {
+  const part p = {.attempt = 2, .term = 1, .ranks = &two_ranks};
+  char *own = fuzz_text(data, size), why[PARTS_REASON_MAX], again_why[PARTS_REASON_MAX];
+  manifest table, again;
+  bool conflict, again_conflict;
+  err e = {0};
+  buf text;
+  buf_init(&text, 8 << 20);
+  int rc = parts_parse(own, size, "input", &p, 0, &table, &conflict, why, &e);
+  must(rc == 0 || (e.code == rc && *e.text));
+  if (rc == 0) {
+    must(parts_print(&p, *why ? NULL : &table, conflict, *why ? why : NULL, &text, NULL) == 0);
+    must(parts_parse(text.data, text.len, "print", &p, 0, &again, &again_conflict, again_why,
+                     NULL) == 0);
+    must(strcmp(why, again_why) == 0 && (!*why || conflict == again_conflict));
+    must(*why || digest_equal(&table.root, &again.root));
+    manifest_free(&again);
+  }
+  manifest_free(&table);
+  buf_free(&text);
+  free(own);
+}
+
+static void check_gathered(runlog *log, const part *p) {
+  manifest whole;
+  err e = {0};
+  int rc = parts_gather(place(), log, p, &whole, &e);
+  must(rc == 0 || (e.code == rc && *e.text));
+  if (rc < 0) return;
+  for (size_t i = 0; i < whole.count; i++) {
+    check_name(whole.entries[i].name);
+    must(i == 0 || strcmp(whole.entries[i - 1].name, whole.entries[i].name) < 0);
+  }
+  manifest_free(&whole);
+}
+
+void fuzz_parts(const uint8_t *data, size_t size) {
+  static const char *const keys[] = {".ckpt/parts/2/1/0", ".ckpt/parts/2/1/1",
+                                     ".ckpt/parts/2/1/1.failed"};
+  const part p = {.attempt = 2, .term = 1, .ranks = &two_ranks};
+  const uint8_t *at = data, *piece;
+  size_t left = size, len;
+  runlog *log = NULL;
+  parts_seen seen;
+  bool conflict;
+  char why[PARTS_REASON_MAX];
+  clear();
+  for (size_t i = 0; size && i < 3 && (piece = fuzz_piece(&at, &left, 0, &len)); i++) {
+    check_record(piece, len);
+    put(keys[i], piece, len);
+  }
+  must(runlog_open(place(), "", &log, NULL) == 0);
+  must(parts_look(place(), log, &p, &seen, NULL) == 0 && seen.count <= 2);
+  parts_seen_free(&seen);
+  check_gathered(log, &p);
+  int rc = parts_failed(place(), log, &p, 1, &conflict, why, NULL);
+  must(rc < 0 || *why);
+  runlog_close(log);
   clear();
 }
 
