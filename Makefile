@@ -56,7 +56,7 @@ SAN := $(if $(SANITIZE),-DCKPT_SANITIZED -fsanitize=$(SANITIZE) -fno-sanitize-re
 CFLAGS := -O2 -g
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(CFLAGS) $(SAN)
 
-.PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim test-long clean servers FORCE
+.PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim contract contract-mutants test-long clean servers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -242,6 +242,15 @@ test-crash-s3: all servers
 test-zombie: all servers
 	@$(TEST_ENV) spec/zombie/zombie.sh
 	@$(TEST_ENV) TARGET=s3 spec/zombie/zombie.sh
+
+## contract: each of the 300 behaviours of the object library, and the test that shows it
+contract: all servers
+	@$(TEST_ENV) luajit spec/contract/list.lua
+
+## contract-mutants: SEED=n COUNT=60: breaks so many of them, one at a time; a test must fail each time
+contract-mutants: all servers
+	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
+	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
 ## test-sim: SEED=n: the commit protocol on a seeded simulator, and each fault put back into it
 test-sim: $(BUILD)/sim/sim

@@ -64,8 +64,7 @@ void ckpt_give(void *to, size_t size, void *from, size_t room) {
 
 /* ---- between workers and owner ---- */
 
-/* Makes ckpt_fd() readable. */
-static void wake(ckpt *c) {
+void ckpt_wake(ckpt *c) {
   uint64_t one = 1;
   ssize_t ignored = write(c->event, &one, sizeof one); /* full: it is readable already */
   (void)ignored;
@@ -78,7 +77,7 @@ static void on_finished(void *ctx, run_task *task) {
   c->finished = task;
   pthread_cond_signal(&c->arrived);
   pthread_mutex_unlock(&c->mutex);
-  wake(c);
+  ckpt_wake(c);
 }
 
 static run_task *take_finished(ckpt *c, bool block) {
@@ -121,33 +120,38 @@ static ckpt_run *handle_of(const ckpt *c, const run *r) {
 
 /* Out of memory here would lose a message, never a checkpoint: the counters have it all the same.
  */
-static void on_tell(void *ctx, run *r, const run_news *n) {
-  ckpt *c = ctx;
+void ckpt_tell(ckpt *c, const ckpt_completion *what, const char *unit, const char *reason) {
   told *t = calloc(1, sizeof *t);
   if (!t) return;
-  t->unit = strdup(n->unit ? n->unit : "");
-  t->reason = strdup(n->reason ? n->reason : "");
+  t->unit = strdup(unit ? unit : "");
+  t->reason = strdup(reason ? reason : "");
   if (!t->unit || !t->reason) {
     free(t->unit);
     free(t->reason);
     free(t);
     return;
   }
-  t->what = (ckpt_completion){.run = handle_of(c, r),
-                              .job = n->job,
-                              .kind = (uint32_t)n->kind,
-                              .status = n->status,
-                              .class_ = (uint32_t)err_class_of(n->status),
-                              .step = n->step,
-                              .files = n->files,
-                              .bytes = n->bytes,
-                              .seconds = n->seconds,
-                              .unit = t->unit,
-                              .reason = t->reason};
+  t->what = *what;
+  t->what.unit = t->unit;
+  t->what.reason = t->reason;
   *c->told_last = t;
   c->told_last = &t->next;
   c->told_count++;
-  wake(c); /* told in the middle of a ckpt_notify, it has to show at ckpt_fd() too */
+  ckpt_wake(c); /* told in the middle of a ckpt_notify, it has to show at ckpt_fd() too */
+}
+
+static void on_tell(void *ctx, run *r, const run_news *n) {
+  ckpt *c = ctx;
+  ckpt_completion what = {.run = handle_of(c, r),
+                          .job = n->job,
+                          .kind = (uint32_t)n->kind,
+                          .status = n->status,
+                          .class_ = (uint32_t)err_class_of(n->status),
+                          .step = n->step,
+                          .files = n->files,
+                          .bytes = n->bytes,
+                          .seconds = n->seconds};
+  ckpt_tell(c, &what, n->unit, n->reason);
 }
 
 static void told_free(told *t) {
@@ -232,7 +236,9 @@ void ckpt_close(ckpt *c) {
     next = h->next;
     ckpt_run_close(h);
   }
+  ckpt_trees_stop(c);
   pool_close(c->pool);
+  ckpt_trees_free(c);
   free(c->text);
   policy_link_close(c->policies);
   told_free(c->handed);
@@ -317,6 +323,7 @@ int ckpt_dispatch(ckpt *c, int timeout_ms) {
     if (events[i].data.ptr == &c->timer) drain(c->timer);
   }
   settle(take_finished(c, false));
+  ckpt_trees_settle(c);
   int rc = step_all(c);
   return rc < 0 ? rc : (int)c->told_count;
 }
@@ -577,6 +584,7 @@ int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
 int ckpt_cancel(ckpt *c, uint64_t job) {
   for (ckpt_run *h = c->runs; h; h = h->next)
     if (run_cancel(h->run, job)) return 0;
+  if (ckpt_trees_cancel(c, job)) return 0;
   return err_set(&c->error, ERR_NOENT, "no job %llu is running", (unsigned long long)job);
 }
 

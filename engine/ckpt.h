@@ -283,7 +283,8 @@ enum {
   CKPT_UNPROVEN,      /* not saved: nothing proves that it is whole (reason) */
   CKPT_SKIPPED,       /* the policy does not want it saved (reason) */
   CKPT_EXPIRED,       /* in the store, and no longer kept: it is not listed any more (reason) */
-  CKPT_DELETED        /* in the store: its data is gone (reason: by which rule it was dropped) */
+  CKPT_DELETED,       /* in the store: its data is gone (reason: by which rule it was dropped) */
+  CKPT_TREE           /* a ckpt_tree() is over: status, reason; it has no run */
 };
 
 typedef struct ckpt_completion {
@@ -335,6 +336,37 @@ typedef struct ckpt_pending {
 } ckpt_pending;
 typedef void ckpt_pending_fn(void *ctx, const ckpt_pending *pending);
 int ckpt_run_pending(ckpt_run *run, ckpt_pending_fn *fn, void *ctx);
+
+/* ---- plain trees: directories to and from places that no run knows of ---- */
+
+enum { CKPT_TREE_UPLOAD, CKPT_TREE_DOWNLOAD, CKPT_TREE_DELETE, CKPT_TREE_COPY };
+enum { CKPT_TREE_MERGE = 1, CKPT_TREE_UNFINISHED = 2 };
+
+typedef struct ckpt_tree_options {
+  size_t size;
+  uint32_t kind;   /* CKPT_TREE_UPLOAD, ... */
+  uint32_t flags;  /* CKPT_TREE_MERGE: a download or copy may go into a directory that is there;
+                      CKPT_TREE_UNFINISHED: a download takes what an upload that was cut off sent */
+  const char *dir; /* the directory that is read, or that a download makes */
+  const char *to;  /* of a copy: the directory that it makes */
+  const char *uri; /* the place in a store, or a path; not of a copy */
+  const char *const *excludes; /* shell patterns against paths relative to the top, as Ray's syncers
+                                  have them; `*` crosses slashes, what is below a directory that
+                                  matches is excluded too; ended by NULL, may be NULL */
+} ckpt_tree_options;
+/* Starts one and returns at once; *job is its name. Its end is a completion CKPT_TREE (files and
+ * bytes: what had to be moved), and ckpt_cancel() ends it early.
+ * An upload overwrites and removes nothing; what the place holds of the same size and time already
+ * is not sent. Beside the files it leaves a record with digests, modes, times, links and empty
+ * directories, ".ckpt-manifest.json". A download is held against it, and appears at once, whole;
+ * what has no record is fetched as it is listed. An upload that is cut off goes on where it was
+ * when it is started again. CKPT_EEXISTS if the directory is there; CKPT_ECONFLICT if an upload to
+ * the place goes on or was cut off;
+ * CKPT_ENOENT if nothing is at the place; CKPT_ERETIRED if a directory goes on changing while it is
+ * read. */
+int ckpt_tree(ckpt *engine, const ckpt_tree_options *options, uint64_t *job);
+/* How far it is, in bytes; *total is 0 until it is known. CKPT_ENOENT if it is over. */
+int ckpt_tree_progress(ckpt *engine, uint64_t job, uint64_t *done, uint64_t *total);
 
 /* ---- what a target holds; these block and need no run ---- */
 

@@ -9,6 +9,7 @@
 #pragma GCC visibility pop
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -36,6 +37,8 @@ typedef struct ckpt_teller {
   ckpt_progress now;
 } ckpt_teller;
 
+typedef struct ckpt_tree_job ckpt_tree_job; /* ckpt_tree.c */
+
 struct ckpt_run {
   ckpt *engine;
   ckpt_run *next;
@@ -53,8 +56,9 @@ struct ckpt {
   pool *pool;
   int epoll, event, timer;
   ckpt_run *runs;
+  ckpt_tree_job *trees;
   uint64_t last_job;
-  pthread_mutex_t mutex; /* guards the tasks that workers have finished */
+  pthread_mutex_t mutex; /* guards what workers have finished */
   pthread_cond_t arrived;
   run_task *finished;
   told *told_first, **told_last;
@@ -77,6 +81,18 @@ int64_t ckpt_grace_ns(double seconds);
 /* Threads, and the helper of the policies, start with the first work that needs them. */
 int ckpt_need_pool(ckpt *c);
 int ckpt_need_policies(ckpt *c);
+
+/* Makes ckpt_fd() readable; from any thread. */
+void ckpt_wake(ckpt *c);
+/* Hands a completion to ckpt_next(); the texts are copied. */
+void ckpt_tell(ckpt *c, const ckpt_completion *what, const char *unit, const char *reason);
+
+/* Tells what became of the trees that are done; asks all to stop; forgets them, when no worker is
+ * left. */
+void ckpt_trees_settle(ckpt *c);
+bool ckpt_trees_cancel(ckpt *c, uint64_t job);
+void ckpt_trees_stop(ckpt *c);
+void ckpt_trees_free(ckpt *c);
 
 void ckpt_teller_open(ckpt_teller *t, const io *io, ckpt_progress_fn *fn, void *ctx);
 void ckpt_teller_close(ckpt_teller *t);

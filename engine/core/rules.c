@@ -300,6 +300,7 @@ bool rules_needs_proof(const rules *r, const char *pattern) {
 }
 
 bool rules_excluded(const rules *r, const char *path, bool is_dir) {
+  if (r->shell && match_excluded(r->shell, path)) return true;
   for (size_t i = 0; r->excludes[i]; i++)
     if (match_exclude(r->excludes[i], path, is_dir)) return true;
   return false;

@@ -56,6 +56,7 @@ typedef struct rules {
   const char *const *proven;   /* those of `units` that are a unit only once they were renamed into
                                   place or hold a marker ("{step}/": any directory may be a number) */
   const char *const *excludes; /* match_exclude patterns; NULL ends */
+  const char *const *shell;    /* match_excluded patterns, of plain trees; NULL: none */
   const rules_marker *markers;
   size_t marker_count;
   int64_t quiet_ns;   /* closed files: this long without a change */

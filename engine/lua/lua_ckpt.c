@@ -12,6 +12,43 @@ int l_ckpt_fail(lua_State *L, const char *text, int code) {
   return 3;
 }
 
+int l_ckpt_err(lua_State *L, const err *e) {
+  return l_ckpt_fail(L, e->text, e->code);
+}
+
+const char *l_ckpt_path(lua_State *L, int index) {
+  size_t len;
+  if (lua_istable(L, index))
+    luaL_argerror(L, index,
+                  "a path is a text, not a table; where a Checkpoint's files are, its "
+                  "to_directory() or as_directory(fn) tell");
+  luaL_checktype(L, index, LUA_TSTRING);
+  const char *path = lua_tolstring(L, index, &len);
+  if (strlen(path) != len) luaL_argerror(L, index, "a path has no NUL byte");
+  return path;
+}
+
+static int l_free_buf(lua_State *L) {
+  buf_free(lua_touserdata(L, 1));
+  return 0;
+}
+
+buf *l_ckpt_buf(lua_State *L, size_t max) {
+  buf *b = lua_newuserdata(L, sizeof *b);
+  buf_init(b, max);
+  if (luaL_newmetatable(L, "ckpt.buf")) {
+    lua_pushcfunction(L, l_free_buf);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  return b;
+}
+
+void l_ckpt_push_buf(lua_State *L, buf *b) {
+  lua_pushlstring(L, b->data ? b->data : "", b->len);
+  buf_free(b);
+}
+
 static int fail(lua_State *L, ckpt *engine, int code) {
   return l_ckpt_fail(L, ckpt_error(engine), code);
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "ckpt.h"
 
 int luaopen_ckpt_core(lua_State *L);
@@ -18,6 +20,18 @@ int luaopen_ckpt_core(lua_State *L);
 
 /* nil, text, "ENAME". */
 int l_ckpt_fail(lua_State *L, const char *text, int code);
+
+/* The same for an error of a primitive. */
+int l_ckpt_err(lua_State *L, const err *e);
+
+/* An argument that is a path: a text without a NUL byte. Raises otherwise; for a table, whoever
+ * thinks that a Checkpoint is a path learns what to do. */
+const char *l_ckpt_path(lua_State *L, int index);
+
+/* Pushes what owns the buffer: it is freed with it, whatever is raised meanwhile. */
+buf *l_ckpt_buf(lua_State *L, size_t max);
+/* Pushes its content and frees it. */
+void l_ckpt_push_buf(lua_State *L, buf *b);
 
 /* Members of an options table at `table`; each raises if the member is of another type. Absent:
  * NULL, the default, false. The text belongs to the table. */
@@ -58,6 +72,8 @@ ckpt *l_ckpt_engine(lua_State *L);
 /* Adds `open` to the table on top, and makes the types. */
 void l_ckpt_register_engine(lua_State *L);
 void l_ckpt_push_finding(lua_State *L, const void *record);
+/* Sends what an engine of this state logs to the queue that `core.log` empties. */
+void l_ckpt_log_to(lua_State *L, ckpt_options *options);
 
 /* The primitives: each adds a table of functions to the table on top, under its file's name
  * (lua_fs.c: "fs"), and makes its types. */

@@ -53,7 +53,9 @@ ckpt *l_ckpt_engine(lua_State *L) {
   engine_box *box = lua_touserdata(L, -1);
   if (!box) {
     box = l_new_engine(L);
-    int rc = ckpt_open(&box->engine, NULL);
+    ckpt_options options = {.size = sizeof options};
+    l_ckpt_log_to(L, &options);
+    int rc = ckpt_open(&box->engine, &options);
     if (rc < 0) luaL_error(L, "%s", box->engine ? ckpt_error(box->engine) : "out of memory");
     lua_setfield(L, LUA_REGISTRYINDEX, "ckpt.default");
   }
@@ -72,6 +74,7 @@ static int l_open(lua_State *L) {
     if (l_ckpt_flag(L, 1, "policy_in_process")) options.flags |= CKPT_POLICY_IN_PROCESS;
   }
   engine_box *box = l_new_engine(L);
+  l_ckpt_log_to(L, &options);
   int rc = ckpt_open(&box->engine, &options);
   if (rc == 0) return 1;
   return l_ckpt_fail(L, box->engine ? ckpt_error(box->engine) : "out of memory", rc);

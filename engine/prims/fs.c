@@ -215,39 +215,6 @@ int fs_link_new(const io *io, const char *from, const char *to, err *e) {
   return rc == 0 ? sync_parent(io, to, e) : rc;
 }
 
-/* -EEXIST if `to` is taken. */
-static int rename_new(const io *io, const char *from, const char *to) {
-  int rc = io->rename(io, from, to, RENAME_NOREPLACE);
-  if (rc != -EINVAL && rc != -ENOSYS && rc != -EOPNOTSUPP) return rc;
-  struct stat st;
-  rc = io->lstat(io, AT_FDCWD, to, &st);
-  if (rc == 0) return -EEXIST;
-  return rc == -ENOENT ? io->rename(io, from, to, 0) : rc;
-}
-
-/* After a rename that failed: was it done, and only the reply lost? */
-static bool renamed_already(const io *io, const char *from, const char *to,
-                            const struct stat *before) {
-  struct stat st;
-  return io->lstat(io, AT_FDCWD, from, &st) == -ENOENT && io->lstat(io, AT_FDCWD, to, &st) == 0 &&
-         st.st_dev == before->st_dev && st.st_ino == before->st_ino;
-}
-
-int fs_publish(const io *io, const char *from, const char *to, err *e) {
-  struct stat before;
-  int rc = io->lstat(io, AT_FDCWD, from, &before);
-  if (rc < 0) return err_sys(e, rc, "cannot rename %s to %s", from, to);
-  rc = rename_new(io, from, to);
-  if (rc < 0 && renamed_already(io, from, to, &before)) rc = 0;
-  if (rc < 0) return err_sys(e, rc, "cannot rename %s to %s", from, to);
-  char source[FS_PATH_MAX], target[FS_PATH_MAX];
-  fs_parent(from, source);
-  fs_parent(to, target);
-  rc = fs_sync_dir(io, target, e);
-  if (rc == 0 && strcmp(source, target) != 0) rc = fs_sync_dir(io, source, e);
-  return rc;
-}
-
 static bool is_dir(const io *io, const char *path) {
   int fd = io->open(io, AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
   if (fd >= 0) io->close(io, fd);
@@ -349,25 +316,14 @@ static int copy_bytes(const io *io, int in, int out, const char *from, const cha
   }
 }
 
-int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
+int fs_copy_open(const io *io, int in, const char *from, const char *to, bool flush,
                  const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
-  int in = io->open(io, AT_FDCWD, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-  if (in < 0) return err_sys(e, in, "cannot open %s", from);
   struct stat st;
   int rc = io->fstat(io, in, &st);
-  if (rc < 0) {
-    rc = err_sys(e, rc, "cannot look at %s", from);
-    goto out;
-  }
-  if (!S_ISREG(st.st_mode)) {
-    rc = err_set(e, ERR_INVAL, "%s is not a regular file", from);
-    goto out;
-  }
+  if (rc < 0) return err_sys(e, rc, "cannot look at %s", from);
+  if (!S_ISREG(st.st_mode)) return err_set(e, ERR_INVAL, "%s is not a regular file", from);
   int fd = io->open(io, AT_FDCWD, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  if (fd < 0) {
-    rc = err_sys(e, fd, "cannot create %s", to);
-    goto out;
-  }
+  if (fd < 0) return err_sys(e, fd, "cannot create %s", to);
   rc = copy_bytes(io, in, fd, from, to, cancel, copied, e);
   int set;
   if (rc == 0 && (set = io->chmod(io, fd, st.st_mode & 07777)) < 0)
@@ -375,9 +331,15 @@ int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
   const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
   if (rc == 0 && (set = io->utimens(io, AT_FDCWD, to, times, AT_SYMLINK_NOFOLLOW)) < 0)
     rc = err_sys(e, set, "cannot set the time of %s", to);
-  rc = end_new(io, fd, to, flush, rc, e);
-out:
-  io->close(io, in);
+  return end_new(io, fd, to, flush, rc, e);
+}
+
+int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
+                 const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
+  int in = io->open(io, AT_FDCWD, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (in < 0) return err_sys(e, in, "cannot open %s", from);
+  int rc = fs_copy_open(io, in, from, to, flush, cancel, copied, e);
+  io->close(io, in); /* nothing was written: nothing can be lost */
   return rc;
 }
 

@@ -63,6 +63,15 @@ int fs_link(const io *io, const char *from, const char *to, err *e);
  * ERR_UNSUPPORTED (sys EXDEV) across file systems. */
 int fs_publish(const io *io, const char *from, const char *to, err *e);
 
+/* Gives `from` (file or directory, flushed before by whoever made it) the name `to`; what was there
+ * is removed. Both parents are flushed. *how says how (a static text): "published" if nothing was
+ * there; "exchanged" in one step, so that a reader, and a crash, see the old or the new;
+ * "stepped aside" where the file system cannot exchange: for a moment nothing is at `to`, and a
+ * crash then leaves the old one beside it, as "<to>.<nonce>.old". When `to` is replaced, but the
+ * old one cannot be removed, the error says where it is. ERR_UNSUPPORTED (sys EXDEV) across file
+ * systems. */
+int fs_replace_tree(const io *io, const char *from, const char *to, const char **how, err *e);
+
 /* mkdir -p; each directory that is made is flushed into its parent (and goes away again if that
  * fails). Those that are there already are not flushed. */
 int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e);
@@ -100,12 +109,33 @@ int fs_sync_tree(const io *io, const char *root, err *e);
 int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
                  const atomic_int *cancel, _Atomic uint64_t *copied, err *e);
 
+/* The same from a descriptor that is open for reading at its beginning, and stays open; `from`
+ * names it in texts. */
+int fs_copy_open(const io *io, int in, const char *from, const char *to, bool flush,
+                 const atomic_int *cancel, _Atomic uint64_t *copied, err *e);
+
 /* Copies a tree (directories, regular files, symbolic links as links; anything else is ERR_INVAL)
  * to `to`, which must not exist. `from` may be a single file too. ERR_RETIRED if a part of it
  * vanishes meanwhile. Keeps modes and mtimes of all, directories too. `flush`: all
  * durable but the entry of `to` itself. A partial copy is removed on failure. */
 int fs_copy_tree(const io *io, const char *from, const char *to, bool flush,
                  const atomic_int *cancel, err *e);
+
+/* The same with more to say. Zero: as fs_copy_tree does without flush and cancel. */
+typedef struct fs_copy_how {
+  bool flush;
+  /* Copies what links lead to, instead of the links. One that leads nowhere is ERR_NOENT, one to a
+   * directory that it is in ERR_INVAL. */
+  bool follow;
+  /* NULL: all is copied. True for what is not, a directory with all below it; `path` is relative to
+   * `from`, and never that itself. */
+  bool (*leave_out)(void *ctx, const char *path);
+  void *ctx;
+  const atomic_int *cancel; /* may be NULL */
+  _Atomic uint64_t *copied; /* may be NULL: grows by the bytes of files */
+} fs_copy_how;
+
+int fs_copy_tree_as(const io *io, const char *from, const char *to, const fs_copy_how *how, err *e);
 
 /* Moves a file or tree to `to`, which must not exist: by rename, or across file systems by a
  * flushed copy beside `to`, a rename, and a removal. Durable when it returns. */

@@ -1,4 +1,4 @@
-#include "fs.h"
+#include "fs_tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,70 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The names of all directories between the root and here are held at once, and one descriptor for
- * each of them: the caps bound both, whatever somebody puts into a tree. */
-enum { DEPTH_MAX = 64, DENTS_BYTES = 32 << 10, NAMES_MAX = 64 << 20 };
+enum { DENTS_BYTES = 32 << 10, NAMES_MAX = 64 << 20 };
 
-/* A directory that is being walked. */
-typedef struct level {
-  int fd;
-  struct stat st;
-  size_t path_len; /* of its own name in tree.path */
-  buf bytes;       /* the names of its children, each with its NUL */
-  char **names;    /* sorted; into `bytes` */
-  size_t count, next;
-} level;
-
-typedef struct tree tree;
-
-/* What to do with a tree. Callbacks may be NULL. */
-typedef struct plan {
-  const io *io;
-  const char *root;
-  void *ctx;
-  bool strict; /* an entry that vanishes is an error */
-
-  /* Called for each entry below the root, before its children; `dir` and `base` name it for the
-   * *at calls. May return FS_SKIP. */
-  int (*entry)(tree *, int dir, const char *base, const fs_entry *entry, err *e);
-  /* Called for each directory, the root too, once it is open, and after its children. */
-  int (*enter)(tree *, const level *, err *e);
-  int (*leave)(tree *, const level *, int dir, const char *base, err *e);
-} plan;
-
-struct tree {
-  const plan *plan;
-  const io *io;
-  char path[FS_PATH_MAX]; /* of the current entry, relative to the root */
-  char text[2 * FS_PATH_MAX];
-  char *dents;
-  size_t held; /* bytes of all names */
-  int depth;
-  level levels[DEPTH_MAX + 1];
-};
-
-/* The current entry, for people. */
-static const char *where(tree *t) {
+const char *fs_tree_where(fs_tree *t) {
   snprintf(t->text, sizeof t->text, "%s%s%s", t->plan->root, *t->path ? "/" : "", t->path);
   return t->text;
 }
 
 /* For an entry that was listed and is not there (or not a directory) any more. */
-static int vanished(tree *t, err *e) {
+static int vanished(fs_tree *t, err *e) {
   if (!t->plan->strict) return 0;
-  return err_set(e, ERR_RETIRED, "%s vanished while its tree was read", where(t));
+  return err_set(e, ERR_RETIRED, "%s vanished while its tree was read", fs_tree_where(t));
 }
 
 static bool gone(int rc) {
   return rc == -ENOENT || rc == -ENOTDIR || rc == -ELOOP || rc == -ESTALE;
 }
 
-static int add_names(tree *t, level *l, size_t len, err *e) {
+static int add_names(fs_tree *t, fs_level *l, size_t len, err *e) {
   for (size_t at = 0; at < len;) {
     const struct dirent64 *d = (const void *)(t->dents + at);
     size_t name_at = offsetof(struct dirent64, d_name);
     if (len - at <= name_at || d->d_reclen <= name_at || d->d_reclen > len - at)
-      return err_set(e, ERR_IO, "the kernel gave a malformed listing of %s", where(t));
+      return err_set(e, ERR_IO, "the kernel gave a malformed listing of %s", fs_tree_where(t));
     at += d->d_reclen;
     if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0) continue;
     buf_add(&l->bytes, d->d_name, strlen(d->d_name) + 1);
@@ -83,20 +42,20 @@ static int by_bytes(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int too_many(tree *t, int code, err *e) {
-  if (code == ERR_NOMEM) return err_set(e, code, "no memory for the names in %s", where(t));
-  return err_set(e, ERR_LIMIT, "too many names in %s: more than %d MiB of them", where(t),
+static int too_many(fs_tree *t, int code, err *e) {
+  if (code == ERR_NOMEM) return err_set(e, code, "no memory for the names in %s", fs_tree_where(t));
+  return err_set(e, ERR_LIMIT, "too many names in %s: more than %d MiB of them", fs_tree_where(t),
                  NAMES_MAX >> 20);
 }
 
 /* Reads the names of a directory that is open, sorted. 1 if it was removed meanwhile. */
-static int list_names(tree *t, level *l, err *e) {
+static int list_names(fs_tree *t, fs_level *l, err *e) {
   buf_init(&l->bytes, NAMES_MAX - t->held);
   for (;;) {
     ssize_t n = t->io->getdents(t->io, l->fd, t->dents, DENTS_BYTES);
     if (n == 0) break;
     if (gone((int)n)) return 1;
-    if (n < 0) return err_sys(e, (int)n, "cannot list %s", where(t));
+    if (n < 0) return err_sys(e, (int)n, "cannot list %s", fs_tree_where(t));
     int rc = add_names(t, l, (size_t)n, e);
     if (rc < 0) return rc;
     if (buf_failed(&l->bytes)) return too_many(t, buf_failed(&l->bytes), e);
@@ -113,26 +72,40 @@ static int list_names(tree *t, level *l, err *e) {
   return 0;
 }
 
-static void close_level(tree *t, level *l) {
+static void close_level(fs_tree *t, fs_level *l) {
   if (l->names) t->held -= l->bytes.len + l->count * sizeof *l->names;
   free(l->names);
   buf_free(&l->bytes);
   t->io->close(t->io, l->fd); /* nothing was written: nothing can be lost */
 }
 
+/* Links can lead to where we came from, and would do so again and again. */
+static int check_round(fs_tree *t, const fs_level *l, err *e) {
+  for (int i = 0; i < t->depth; i++) {
+    const struct stat *above = &t->levels[i].st;
+    if (above->st_dev == l->st.st_dev && above->st_ino == l->st.st_ino)
+      return err_set(e, ERR_INVAL, "%s leads to a directory that it is in", fs_tree_where(t));
+  }
+  return 0;
+}
+
 /* Opens a directory and makes it the current one. 1 if it has vanished. */
-static int descend(tree *t, int dir, const char *base, err *e) {
-  if (t->depth > DEPTH_MAX)
-    return err_set(e, ERR_LIMIT, "%s lies more than %d directories deep", where(t), DEPTH_MAX);
-  int fd = t->io->open(t->io, dir, base, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+static int descend(fs_tree *t, int dir, const char *base, err *e) {
+  if (t->depth > FS_DEPTH_MAX)
+    return err_set(e, ERR_LIMIT, "%s lies more than %d directories deep", fs_tree_where(t),
+                   FS_DEPTH_MAX);
+  int stay = t->plan->follow ? 0 : O_NOFOLLOW;
+  int fd = t->io->open(t->io, dir, base, O_RDONLY | O_DIRECTORY | stay, 0);
   if (fd < 0 && gone(fd) && t->depth > 0) return 1;
   if (fd == -ENOTDIR || fd == -ELOOP)
-    return err_set(e, ERR_INVAL, "%s is not a directory (links are not followed)", where(t));
-  if (fd < 0) return err_sys(e, fd, "cannot open the directory %s", where(t));
-  level *l = &t->levels[t->depth];
-  *l = (level){.fd = fd, .path_len = strlen(t->path)};
+    return err_set(e, ERR_INVAL, "%s is not a directory (links are not followed)",
+                   fs_tree_where(t));
+  if (fd < 0) return err_sys(e, fd, "cannot open the directory %s", fs_tree_where(t));
+  fs_level *l = &t->levels[t->depth];
+  *l = (fs_level){.fd = fd, .path_len = strlen(t->path)};
   int rc = t->io->fstat(t->io, fd, &l->st);
-  if (rc < 0) rc = err_sys(e, rc, "cannot look at %s", where(t));
+  if (rc < 0) rc = err_sys(e, rc, "cannot look at %s", fs_tree_where(t));
+  if (rc == 0 && t->plan->follow) rc = check_round(t, l, e);
   if (rc == 0 && t->plan->enter) rc = t->plan->enter(t, l, e);
   if (rc == 0) rc = list_names(t, l, e);
   if (rc == 0)
@@ -143,8 +116,8 @@ static int descend(tree *t, int dir, const char *base, err *e) {
 }
 
 /* The current directory is done. */
-static int ascend(tree *t, err *e) {
-  level *l = &t->levels[t->depth - 1];
+static int ascend(fs_tree *t, err *e) {
+  fs_level *l = &t->levels[t->depth - 1];
   t->path[l->path_len] = 0;
   bool top = t->depth == 1;
   int rc = 0;
@@ -156,9 +129,22 @@ static int ascend(tree *t, err *e) {
   return rc;
 }
 
+/* What an entry is: 0, 1 if it has vanished, or negative. */
+static int look_at(fs_tree *t, int dir, const char *base, struct stat *st, err *e) {
+  int rc = t->io->lstat(t->io, dir, base, st);
+  if (rc < 0 && gone(rc)) return 1;
+  if (rc < 0) return err_sys(e, rc, "cannot look at %s", fs_tree_where(t));
+  if (!t->plan->follow || !S_ISLNK(st->st_mode)) return 0;
+  int fd = t->io->open(t->io, dir, base, O_PATH, 0);
+  if (fd < 0) return err_sys(e, fd, "cannot follow the link %s", fs_tree_where(t));
+  rc = t->io->fstat(t->io, fd, st);
+  t->io->close(t->io, fd);
+  return rc < 0 ? err_sys(e, rc, "cannot look at %s", fs_tree_where(t)) : 0;
+}
+
 /* The next child of the current directory, and down into it if it is a directory. */
-static int step(tree *t, err *e) {
-  level *l = &t->levels[t->depth - 1];
+static int step(fs_tree *t, err *e) {
+  fs_level *l = &t->levels[t->depth - 1];
   const char *base = l->names[l->next++];
   size_t len = l->path_len;
   int need = snprintf(t->path + len, sizeof t->path - len, "%s%s", len ? "/" : "", base);
@@ -166,9 +152,8 @@ static int step(tree *t, err *e) {
     return err_set(e, ERR_LIMIT, "a path below %s is longer than %d bytes", t->plan->root,
                    FS_PATH_MAX - 1);
   struct stat st;
-  int rc = t->io->lstat(t->io, l->fd, base, &st);
-  if (rc < 0 && gone(rc)) return vanished(t, e);
-  if (rc < 0) return err_sys(e, rc, "cannot look at %s", where(t));
+  int rc = look_at(t, l->fd, base, &st, e);
+  if (rc != 0) return rc == 1 ? vanished(t, e) : rc;
   fs_entry entry = {t->path, &st};
   if (t->plan->entry) rc = t->plan->entry(t, l->fd, base, &entry, e);
   if (rc != 0 || !S_ISDIR(st.st_mode)) return rc < 0 ? rc : 0;
@@ -176,8 +161,8 @@ static int step(tree *t, err *e) {
   return rc == 1 ? vanished(t, e) : rc;
 }
 
-static int walk(const plan *plan, err *e) {
-  tree *t = malloc(sizeof *t);
+int fs_tree_walk(const fs_plan *plan, err *e) {
+  fs_tree *t = malloc(sizeof *t);
   char *dents = malloc(DENTS_BYTES);
   int rc;
   if (!t || !dents) {
@@ -193,7 +178,7 @@ static int walk(const plan *plan, err *e) {
   rc = descend(t, AT_FDCWD, plan->root, e);
   if (rc == 1) rc = err_set(e, ERR_NOENT, "%s was removed while it was read", plan->root);
   while (rc == 0 && t->depth > 0) {
-    level *l = &t->levels[t->depth - 1];
+    fs_level *l = &t->levels[t->depth - 1];
     rc = l->next < l->count ? step(t, e) : ascend(t, e);
   }
   while (t->depth > 0) close_level(t, &t->levels[--t->depth]);
@@ -208,60 +193,60 @@ typedef struct visitor {
   void *ctx;
 } visitor;
 
-static int visit_entry(tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
+static int visit_entry(fs_tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
   (void)dir, (void)base;
   const visitor *v = t->plan->ctx;
   return v->visit(v->ctx, entry, e);
 }
 
-static int visit_child(tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
+static int visit_child(fs_tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
   int rc = visit_entry(t, dir, base, entry, e);
   return rc < 0 ? rc : FS_SKIP;
 }
 
 int fs_walk(const io *io, const char *root, fs_visit *visit, void *ctx, err *e) {
   visitor v = {visit, ctx};
-  return walk(&(plan){.io = io, .root = root, .ctx = &v, .entry = visit_entry}, e);
+  return fs_tree_walk(&(fs_plan){.io = io, .root = root, .ctx = &v, .entry = visit_entry}, e);
 }
 
 int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e) {
   visitor v = {visit, ctx};
-  return walk(&(plan){.io = io, .root = dir, .ctx = &v, .entry = visit_child}, e);
+  return fs_tree_walk(&(fs_plan){.io = io, .root = dir, .ctx = &v, .entry = visit_child}, e);
 }
 
-static int sync_level(tree *t, const level *l, int dir, const char *base, err *e) {
+static int sync_level(fs_tree *t, const fs_level *l, int dir, const char *base, err *e) {
   (void)dir, (void)base;
   int rc = t->io->fsync(t->io, l->fd);
   if (rc == -EINVAL) rc = 0; /* no such thing on this file system, as in fs_sync_dir */
-  return rc < 0 ? err_sys(e, rc, "cannot flush the directory %s", where(t)) : 0;
+  return rc < 0 ? err_sys(e, rc, "cannot flush the directory %s", fs_tree_where(t)) : 0;
 }
 
 int fs_sync_tree(const io *io, const char *root, err *e) {
-  return walk(&(plan){.io = io, .root = root, .leave = sync_level}, e);
+  return fs_tree_walk(&(fs_plan){.io = io, .root = root, .leave = sync_level}, e);
 }
 
-static int remove_entry(tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
+static int remove_entry(fs_tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
   if (S_ISDIR(entry->st->st_mode)) return 0;
   int rc = t->io->unlink(t->io, dir, base, 0);
-  return rc < 0 && rc != -ENOENT ? err_sys(e, rc, "cannot remove %s", where(t)) : 0;
+  return rc < 0 && rc != -ENOENT ? err_sys(e, rc, "cannot remove %s", fs_tree_where(t)) : 0;
 }
 
-static int open_for_removal(tree *t, const level *l, err *e) {
+static int open_for_removal(fs_tree *t, const fs_level *l, err *e) {
   /* What is mounted inside the tree belongs to somebody else. */
   if (l->st.st_dev != t->levels[0].st.st_dev)
-    return err_set(e, ERR_INVAL, "%s is a mount point: unmount it, then remove %s", where(t),
-                   t->plan->root);
+    return err_set(e, ERR_INVAL, "%s is a mount point: unmount it, then remove %s",
+                   fs_tree_where(t), t->plan->root);
   /* Copies keep the modes of read-only directories, and must be removable all the same. If this is
    * refused, so are the removals, and they say where. */
   if ((l->st.st_mode & 0700) != 0700) t->io->chmod(t->io, l->fd, 0700);
   return 0;
 }
 
-static int remove_level(tree *t, const level *l, int dir, const char *base, err *e) {
+static int remove_level(fs_tree *t, const fs_level *l, int dir, const char *base, err *e) {
   (void)l;
   int rc = t->io->unlink(t->io, dir, base, AT_REMOVEDIR);
   if (rc == 0 || rc == -ENOENT) return 0;
-  err_sys(e, rc, "cannot remove the directory %s", where(t));
+  err_sys(e, rc, "cannot remove the directory %s", fs_tree_where(t));
   /* Somebody adds files, or has removed ones open on NFS (.nfsXXXX): later it may work. */
   bool busy = rc == -ENOTEMPTY || rc == -EEXIST || rc == -EBUSY;
   if (busy && e) e->code = ERR_CONFLICT;
@@ -284,114 +269,16 @@ int fs_remove_tree(const io *io, const char *path, err *e) {
   if (rc == 0 || rc == -ENOENT) return 0;
   if (rc != -EISDIR) return err_sys(e, rc, "cannot remove %s", path);
   err why = {0};
-  rc = walk(&(plan){.io = io,
-                    .root = path,
-                    .entry = remove_entry,
-                    .enter = open_for_removal,
-                    .leave = remove_level},
-            &why);
+  rc = fs_tree_walk(&(fs_plan){.io = io,
+                               .root = path,
+                               .entry = remove_entry,
+                               .enter = open_for_removal,
+                               .leave = remove_level},
+                    &why);
   /* Somebody else was faster: that is our aim too. Looked at, since it may be something below that
    * vanished. */
   struct stat st;
   if (rc == ERR_NOENT && io->lstat(io, AT_FDCWD, path, &st) == -ENOENT) return 0;
   if (rc < 0 && e) *e = why;
-  return rc;
-}
-
-typedef struct copy {
-  const char *to;
-  bool flush, made; /* made: `to` is ours, and must go if we fail */
-  const atomic_int *cancel;
-} copy;
-
-static int set_mtime(const io *io, const char *path, const struct stat *st, err *e) {
-  const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
-  int rc = io->utimens(io, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
-  return rc < 0 ? err_sys(e, rc, "cannot set the time of %s", path) : 0;
-}
-
-static int copy_link(const io *io, const char *from, const char *to, const struct stat *st,
-                     err *e) {
-  char target[FS_PATH_MAX];
-  ssize_t len = io->readlink(io, AT_FDCWD, from, target, sizeof target);
-  if (len < 0) return err_sys(e, (int)len, "cannot read the link %s", from);
-  if (len == sizeof target) return err_set(e, ERR_LIMIT, "the link %s is too long", from);
-  target[len] = 0;
-  int rc = io->symlink(io, target, to);
-  if (rc < 0) return err_sys(e, rc, "cannot create the link %s", to);
-  rc = set_mtime(io, to, st, e);
-  if (rc < 0) fs_discard(io, to, e);
-  return rc;
-}
-
-/* Anything but a directory. */
-static int copy_leaf(const io *io, const char *from, const char *to, const struct stat *st,
-                     const copy *c, err *e) {
-  if (S_ISREG(st->st_mode)) return fs_copy_file(io, from, to, c->flush, c->cancel, NULL, e);
-  if (S_ISLNK(st->st_mode)) return copy_link(io, from, to, st, e);
-  return err_set(e, ERR_INVAL, "%s is a device, a pipe or a socket: only files can be copied",
-                 from);
-}
-
-static int copy_entry(tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
-  (void)dir, (void)base;
-  if (S_ISDIR(entry->st->st_mode)) return 0;
-  const copy *c = t->plan->ctx;
-  char from[FS_PATH_MAX], to[FS_PATH_MAX];
-  int rc = fs_join(from, t->plan->root, entry->name, e);
-  if (rc == 0) rc = fs_join(to, c->to, entry->name, e);
-  if (rc == 0) rc = copy_leaf(t->io, from, to, entry->st, c, e);
-  if (rc != ERR_NOENT) return rc;
-  if (e) e->code = ERR_RETIRED; /* a moment ago it was listed */
-  return ERR_RETIRED;
-}
-
-static int copy_enter(tree *t, const level *l, err *e) {
-  (void)l;
-  copy *c = t->plan->ctx;
-  if (c->cancel && atomic_load(c->cancel))
-    return err_set(e, ERR_CANCELED, "copying %s was cancelled", t->plan->root);
-  char to[FS_PATH_MAX];
-  int rc = fs_join(to, c->to, t->path, e);
-  if (rc < 0) return rc;
-  rc = t->io->mkdir(t->io, AT_FDCWD, to, 0700);
-  if (rc < 0) return err_sys(e, rc, "cannot make the directory %s", to);
-  c->made = true;
-  return 0;
-}
-
-/* Mode and time come last: children change the time, and need a directory that can be written. */
-static int copy_leave(tree *t, const level *l, int dir, const char *base, err *e) {
-  (void)dir, (void)base;
-  const copy *c = t->plan->ctx;
-  char to[FS_PATH_MAX];
-  int rc = fs_join(to, c->to, t->path, e);
-  if (rc < 0) return rc;
-  int fd = t->io->open(t->io, AT_FDCWD, to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (fd < 0) return err_sys(e, fd, "cannot open the directory %s", to);
-  rc = t->io->chmod(t->io, fd, l->st.st_mode & 07777);
-  t->io->close(t->io, fd);
-  if (rc < 0) return err_sys(e, rc, "cannot set the mode of %s", to);
-  rc = set_mtime(t->io, to, &l->st, e);
-  if (rc == 0 && c->flush) rc = fs_sync_dir(t->io, to, e);
-  return rc;
-}
-
-int fs_copy_tree(const io *io, const char *from, const char *to, bool flush,
-                 const atomic_int *cancel, err *e) {
-  struct stat st;
-  int rc = io->lstat(io, AT_FDCWD, from, &st);
-  if (rc < 0) return err_sys(e, rc, "cannot copy %s", from);
-  copy c = {.to = to, .flush = flush, .cancel = cancel};
-  if (!S_ISDIR(st.st_mode)) return copy_leaf(io, from, to, &st, &c, e);
-  rc = walk(&(plan){.io = io,
-                    .root = from,
-                    .ctx = &c,
-                    .strict = true,
-                    .entry = copy_entry,
-                    .enter = copy_enter,
-                    .leave = copy_leave},
-            e);
-  if (rc < 0 && c.made) fs_discard(io, to, e);
   return rc;
 }

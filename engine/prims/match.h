@@ -26,6 +26,19 @@ bool match_exclude(const char *pattern, const char *path, bool is_dir);
  * bytes). */
 int match_exclude_check(const char *pattern, err *e);
 
+/* The other kind of pattern, which Python's fnmatchcase() made usual: a shell wildcard over the
+ * whole text, in which `*` is any run of characters, slashes too, `?` any character, `[a-z]` and
+ * `[!a-z]` a set. There is no escape and no `**`; a '[' that is not closed is a plain character; a
+ * range that runs backwards is empty. A character is a code point of UTF-8, and each byte that
+ * belongs to none is one. Takes at most pattern * text steps. */
+bool match_shell(const char *pattern, const char *text);
+
+/* The one rule for what the object library leaves out of its copies. `path` is relative to the root
+ * of the tree. It is left out if it, or a directory above it, fits one of the patterns (a list that
+ * ends in NULL; NULL: none) by match_shell, spelled with or without a leading "./": "./x*" is only
+ * at the top. */
+bool match_excluded(const char *const *patterns, const char *path);
+
 /* A unit pattern: a glob in which {step} (once at most) is a whole run of digits and {*} is any
  * text without a slash. A trailing slash: the unit is a directory. An ending in ".*" after {step}
  * or {*}: the unit is the group of files with that stem (`ckpt-{step}.*`; a stem that ends in {*}

@@ -54,12 +54,21 @@ static int connect_to(const char *path) {
   return -error;
 }
 
+/* A run answers at once. A script that runs the job by itself (ckpt.wrap_command) answers when it
+ * wants the next result, and says so in the job's environment: so many seconds, or "none". */
+static int patience_ms(void) {
+  enum { PATIENCE_MS = 10000, MOST_S = 1000000 };
+  const char *text = getenv("CKPT_ANSWER_WAIT");
+  if (text && strcmp(text, "none") == 0) return -1;
+  double seconds = text ? strtod(text, NULL) : 0;
+  return seconds > 0 && seconds < MOST_S ? (int)(seconds * 1000) : PATIENCE_MS;
+}
+
 /* 0 or -errno; -ETIMEDOUT when nothing can be moved for a while. */
 static int wait_for(int fd, short events) {
-  enum { PATIENCE_MS = 10000 };
   struct pollfd p = {.fd = fd, .events = events};
   int n;
-  do n = poll(&p, 1, PATIENCE_MS);
+  do n = poll(&p, 1, patience_ms());
   while (n < 0 && errno == EINTR);
   return n > 0 ? 0 : n == 0 ? -ETIMEDOUT : -errno;
 }

@@ -194,7 +194,7 @@ static bool add_variable(word_list *list, const char *name, const char *value) {
 /* Ours are not inherited: a run within a run's job would resume from the wrong checkpoint. */
 static bool make_environment(const start_job *job, word_list *out) {
   static const char *const names[] = {
-      "CKPT_DIR=", "CKPT_SOCKET=", "CKPT_RESUME=", "CKPT_RESTORED_FROM="};
+      "CKPT_DIR=", "CKPT_SOCKET=", "CKPT_RESUME=", "CKPT_RESTORED_FROM=", "CKPT_ANSWER_WAIT="};
   for (char **e = environ; *e; e++) {
     bool ours = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

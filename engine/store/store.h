@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/uri.h"
 
-enum { STORE_KEY_MAX = 1024 };
+enum { STORE_KEY_MAX = 1024, STORE_TAG_MAX = 160 };
 
 typedef enum store_cap {
   STORE_CAP_IF_ABSENT = 1, /* put with STORE_IF_ABSENT: exactly one of many racers wins */
@@ -36,6 +36,7 @@ typedef enum store_how {
 enum {
   STORE_STAGED = 1, /* the key lies in a prefix that publish() will show */
   STORE_RESUME = 2, /* an earlier try may have sent a part of it, or all of it */
+  STORE_OVER = 4,   /* it replaces what is there, in one step; with neither of the others */
 };
 
 typedef struct store_object {
@@ -102,14 +103,14 @@ struct store_ops {
    * objects below it. */
   int (*remove)(store *, const char *key, err *e);
   int (*remove_prefix)(store *, const char *prefix, err *e);
-  /* A large object, streamed, of a size known before; if-absent. Nothing shows under the key before
-   * write_close returned 0; that refuses (ERR_INVAL) another number of bytes, and any object that a
-   * write failed for. write_close and write_abort free the writer, on failure too.
-   * STORE_STAGED: it is durable only after the publish(), and may show, half written, until then.
-   * Only where STORE_CAP_PUBLISH. STORE_RESUME: what an earlier try of the same bytes left is not
-   * sent again; an object that is there already with equal bytes is success, with others
-   * ERR_EXISTS. Only where STORE_CAP_RESUME. A write that failed or was aborted leaves what a
-   * resume can use; remove_prefix() takes that away too. `cancel` (may be NULL): when it becomes
+  /* A large object, streamed, of a size known before; if-absent, or with STORE_OVER not. Nothing
+   * shows under the key before write_close returned 0; that refuses (ERR_INVAL) another number of
+   * bytes, and any object that a write failed for. write_close and write_abort free the writer, on
+   * failure too. STORE_STAGED: it is durable only after the publish(), and may show, half written,
+   * until then. Only where STORE_CAP_PUBLISH. STORE_RESUME: what an earlier try of the same bytes
+   * left is not sent again; an object that is there already with equal bytes is success, with
+   * others ERR_EXISTS. Only where STORE_CAP_RESUME. A write that failed or was aborted leaves what
+   * a resume can use; remove_prefix() takes that away too. `cancel` (may be NULL): when it becomes
    * not 0, this writer's calls end soon with ERR_CANCELED. */
   int (*write_open)(store *, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                     store_writer **out, err *e);
@@ -131,6 +132,14 @@ struct store_ops {
   /* Does away with one of them. One that is gone already is no error; whoever is at work on it
    * fails. */
   int (*discard)(store *, const store_unfinished *what, err *e);
+  /* As get(), and what tells this content from others of the same key. NULL: the store has no tags.
+   */
+  int (*get_tagged)(store *, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
+  /* Replaces the object whose content has this tag: of several who come with one tag, one wins.
+   * ERR_CONFLICT: it has another content by now; ERR_NOENT. Holds among those who use it, not
+   * against a put(). NULL together with get_tagged. */
+  int (*replace_if)(store *, const char *key, const void *data, size_t len, const char *tag,
+                    err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there

@@ -100,7 +100,7 @@ static int file_exists(store *base, err *e) {
   return 0;
 }
 
-static int file_get(store *base, const char *key, buf *out, err *e) {
+int file_get(store *base, const char *key, buf *out, err *e) {
   spot at;
   int rc = locate_data(base, key, &at, e);
   return rc == 0 ? fs_read(base->io, at.path, out->max - out->len, out, e) : rc;
@@ -291,4 +291,6 @@ const store_ops store_file_ops = {
     .publish = file_publish,
     .unfinished = file_unfinished,
     .discard = file_discard,
+    .get_tagged = file_get_tagged,
+    .replace_if = file_replace_if,
 };

@@ -47,6 +47,12 @@ int file_write_close(store_writer *writer, err *e);
 void file_write_abort(store_writer *writer);
 int file_publish(store *base, const char *from, const char *to, err *e);
 
+/* Tags: store_file_tag.c. */
+int file_get(store *base, const char *key, buf *out, err *e);
+int file_get_tagged(store *base, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
+int file_replace_if(store *base, const char *key, const void *data, size_t len, const char *tag,
+                    err *e);
+
 /* Leftovers: store_file_tmp.c. */
 int file_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
 int file_discard(store *base, const store_unfinished *what, err *e);

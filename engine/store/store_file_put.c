@@ -24,6 +24,7 @@ typedef struct file_writer {
   uint64_t size, done;
   bool staged;
   bool resume;  /* an object of the same bytes is as good as ours */
+  bool over;    /* it replaces what is there */
   bool compare; /* one stands already: `fd` reads it, and nothing is written */
   int failure;  /* sticky: after a failed write nothing may be made of what is there */
   char path[FS_PATH_MAX];
@@ -265,13 +266,13 @@ static int open_to_compare(file_store *s, file_writer *w, const spot *at, err *e
 int file_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                     store_writer **out, err *e) {
   file_store *s = (file_store *)base;
-  bool resume = how & STORE_RESUME;
+  bool resume = how & STORE_RESUME, over = how & STORE_OVER;
   (void)cancel; /* a call writes no more than it is handed */
   *out = NULL;
   spot at;
   int rc = file_locate(base, key, &at, e);
   /* That it is there is no hindrance then. */
-  if (rc == 0) rc = may_make(s, &at, resume ? STORE_REPLACE : STORE_IF_ABSENT, e);
+  if (rc == 0) rc = may_make(s, &at, resume || over ? STORE_REPLACE : STORE_IF_ABSENT, e);
   if (rc < 0) return rc;
   file_writer *w = malloc(sizeof *w);
   if (!w) return err_set(e, ERR_NOMEM, "no memory to write %s", at.path);
@@ -280,10 +281,11 @@ int file_write_open(store *base, const char *key, uint64_t size, unsigned how, a
   w->done = 0;
   w->staged = how & STORE_STAGED;
   w->resume = resume;
+  w->over = over;
   w->compare = false;
   w->failure = 0;
   memcpy(w->key, key, strlen(key) + 1);
-  rc = at.st.st_mode ? open_to_compare(s, w, &at, e) : create_tmp(s, w, e);
+  rc = at.st.st_mode && !over ? open_to_compare(s, w, &at, e) : create_tmp(s, w, e);
   if (rc < 0)
     free(w);
   else
@@ -366,7 +368,8 @@ int file_write_close(store_writer *writer, err *e) {
   if (rc < 0 && !w->compare)
     discard(s, w->path);
   else if (rc == 0 && !w->compare)
-    rc = give_name(s, w->path, &at, w->key, STORE_IF_ABSENT, w->staged, e);
+    rc =
+        give_name(s, w->path, &at, w->key, w->over ? STORE_REPLACE : STORE_IF_ABSENT, w->staged, e);
   else if (rc == 0 && !w->staged)
     rc = flush_name(s, &at, e);
   free(w);

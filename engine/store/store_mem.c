@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ typedef struct object {
   char *data;
   size_t len;
   int64_t mtime_ns;
+  uint64_t version; /* no two contents have had the same */
 } object;
 
 /* The contents of one name. They live while at least one store has it open. */
@@ -33,6 +35,7 @@ typedef struct mem_writer {
   store_writer base;
   uint64_t size;
   bool resume; /* an object of the same bytes is as good as ours */
+  bool over;
   int failure; /* sticky: after a failed write nothing may be made of what is there */
   buf data;
   char key[STORE_KEY_MAX + 1];
@@ -43,6 +46,7 @@ enum { FULL_MAX = URI_MAX + STORE_KEY_MAX + 2 };
 /* Guards the list of spaces and all that is in them. No callback runs under it. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static space *spaces;
+static uint64_t versions;
 
 static bool below(const char *key, const char *prefix) {
   size_t len = strlen(prefix);
@@ -161,21 +165,21 @@ static int mem_exists(store *s, err *e) {
                          *m->prefix ? "/" : "", m->prefix);
 }
 
+static int copy_out(const object *o, const char *key, buf *out, err *e) {
+  if (o->len > out->max - out->len)
+    return err_set(e, ERR_LIMIT, "\"%.200s\" has %zu bytes, over the limit of %zu", key, o->len,
+                   out->max - out->len);
+  buf_add(out, o->data, o->len);
+  return buf_failed(out) ? no_memory(e, key) : 0;
+}
+
 static int mem_get(store *s, const char *key, buf *out, err *e) {
   char full[FULL_MAX];
   int rc = enter(s, key, full, e);
   if (rc < 0) return rc;
   pthread_mutex_lock(&guard);
   const object *o = find(((mem_store *)s)->space, full);
-  if (!o)
-    rc = not_found(e, s, key);
-  else if (o->len > out->max - out->len)
-    rc = err_set(e, ERR_LIMIT, "\"%.200s\" has %zu bytes, over the limit of %zu", key, o->len,
-                 out->max - out->len);
-  else {
-    buf_add(out, o->data, o->len);
-    if (buf_failed(out)) rc = no_memory(e, key);
-  }
+  rc = o ? copy_out(o, key, out, e) : not_found(e, s, key);
   pthread_mutex_unlock(&guard);
   return rc;
 }
@@ -230,6 +234,7 @@ static int insert(store *s, const char *key, char *data, size_t len, store_how h
   space *home = ((mem_store *)s)->space;
   int rc = 0;
   pthread_mutex_lock(&guard);
+  made.version = ++versions;
   object *old = find(home, full);
   if (!made.key)
     rc = no_memory(e, key);
@@ -350,6 +355,7 @@ static int mem_write_open(store *s, const char *key, uint64_t size, unsigned how
   w->base.store = s;
   w->size = size;
   w->resume = how & STORE_RESUME;
+  w->over = how & STORE_OVER;
   buf_init(&w->data, (size_t)size);
   memcpy(w->key, key, strlen(key) + 1);
   *out = &w->base;
@@ -395,9 +401,54 @@ static int mem_write_close(store_writer *writer, err *e) {
     rc = 0;
   else {
     size_t len = w->data.len;
-    rc = insert(w->base.store, w->key, buf_take(&w->data), len, STORE_IF_ABSENT, e);
+    store_how how = w->over ? STORE_REPLACE : STORE_IF_ABSENT;
+    rc = insert(w->base.store, w->key, buf_take(&w->data), len, how, e);
   }
   mem_write_abort(writer);
+  return rc;
+}
+
+/* ---- tags ---- */
+
+static void tag_of(const object *o, char tag[STORE_TAG_MAX]) {
+  snprintf(tag, STORE_TAG_MAX, "%llu", (unsigned long long)o->version);
+}
+
+static int mem_get_tagged(store *s, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e) {
+  char full[FULL_MAX];
+  int rc = enter(s, key, full, e);
+  if (rc < 0) return rc;
+  pthread_mutex_lock(&guard);
+  const object *o = find(((mem_store *)s)->space, full);
+  rc = o ? copy_out(o, key, out, e) : not_found(e, s, key);
+  if (rc == 0) tag_of(o, tag);
+  pthread_mutex_unlock(&guard);
+  return rc;
+}
+
+static int mem_replace_if(store *s, const char *key, const void *data, size_t len, const char *tag,
+                          err *e) {
+  char full[FULL_MAX], now[STORE_TAG_MAX];
+  int rc = enter(s, key, full, e);
+  if (rc < 0) return rc;
+  char *copy = malloc(len ? len : 1);
+  if (!copy) return no_memory(e, key);
+  if (len) memcpy(copy, data, len);
+  int64_t time = s->io->now(s->io, IO_WALL);
+  pthread_mutex_lock(&guard);
+  object *o = find(((mem_store *)s)->space, full);
+  if (o) tag_of(o, now);
+  if (!o) {
+    rc = not_found(e, s, key);
+  } else if (strcmp(now, tag) != 0) {
+    rc = err_set(e, ERR_CONFLICT, "\"%.200s\" has been replaced by somebody else", key);
+  } else {
+    char *old = o->data;
+    o->data = copy, o->len = len, o->mtime_ns = time, o->version = ++versions;
+    copy = old;
+  }
+  pthread_mutex_unlock(&guard);
+  free(copy);
   return rc;
 }
 
@@ -420,4 +471,6 @@ const store_ops store_mem_ops = {
     .write_close = mem_write_close,
     .write_abort = mem_write_abort,
     .publish = NULL,
+    .get_tagged = mem_get_tagged,
+    .replace_if = mem_replace_if,
 };

@@ -228,4 +228,6 @@ const store_ops store_s3_ops = {
     .race = s3_race,
     .unfinished = s3_unfinished,
     .discard = s3_discard,
+    .get_tagged = s3_get_tagged,
+    .replace_if = s3_replace_if,
 };

@@ -10,7 +10,8 @@
  *   store_s3_resume.c   what an earlier try left of them
  *   store_s3_buffers.c  the part buffers of the process
  *   store_s3_uploads.c  unfinished uploads: found, aborted
- *   store_s3_remove.c   objects */
+ *   store_s3_remove.c   objects
+ *   store_s3_tag.c      ETags */
 #ifndef STORE_STORE_S3_H
 #define STORE_STORE_S3_H
 
@@ -124,6 +125,7 @@ typedef struct s3_object {
   const void *data;
   size_t len;
   bool if_absent;
+  const char *if_match; /* the header "if-match: ...": ERR_CONFLICT if it does not; may be NULL */
   atomic_int *cancel;
 } s3_object;
 int s3_put_object(s3_store *s, const s3_object *o, err *e);
@@ -202,6 +204,9 @@ void s3_buffer_give(void *buffer, size_t size);
 
 int s3_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e);
 int s3_race(store *base, err *e);
+int s3_get_tagged(store *base, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
+int s3_replace_if(store *base, const char *key, const void *data, size_t len, const char *tag,
+                  err *e);
 int s3_remove(store *base, const char *key, err *e);
 int s3_remove_prefix(store *base, const char *prefix, err *e);
 int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,

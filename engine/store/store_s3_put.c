@@ -44,7 +44,7 @@ static int put_start(put *p, s3_store *s, const s3_object *o, err *e) {
   int rc = s3_nonce_header(s, p->nonce, e);
   if (rc < 0) return rc;
   p->headers[0] = p->nonce;
-  p->headers[1] = o->if_absent && !s->base.single_writer ? "if-none-match: *" : NULL;
+  p->headers[1] = o->if_absent && !s->base.single_writer ? "if-none-match: *" : o->if_match;
   p->headers[2] = NULL;
   s3_start(&p->call, s,
            &(s3_request){.verb = "put",
@@ -71,6 +71,9 @@ static int put_finish(put *p, err *e) {
   err why = {0};
   int rc = s3_finish(&p->call, &why);
   if (rc < 0 && ours_after_all(p, rc)) rc = 0;
+  if (rc == ERR_EXISTS && p->o->if_match)
+    return err_set(e, ERR_CONFLICT, "s3://%s/%.400s has been replaced by somebody else",
+                   p->call.s->bucket, p->o->path);
   if (rc == ERR_EXISTS) return taken(p->call.s, p->o->path, e);
   return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }

@@ -42,6 +42,7 @@ typedef struct s3_writer {
   char (*etags)[S3_ETAG_MAX]; /* of all parts, as the server gave them */
   unsigned char (*md5s)[16];  /* of all parts, as they are here */
   s3_left left;               /* of an earlier try; its upload is the one that is used */
+  bool over;                  /* it replaces what is there */
   bool compare;               /* an object stands already: nothing is sent */
   char there[S3_ETAG_MAX];    /* its ETag */
 } s3_writer;
@@ -137,6 +138,7 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
   s3_buffers_join();
   w->base.store = base;
   w->cancel = cancel;
+  w->over = how & STORE_OVER;
   w->size = size;
   set_part_size(w, part_size(size));
   memcpy(w->path, path, sizeof path);
@@ -332,7 +334,7 @@ static int put_small(s3_writer *w, err *e) {
   s3_object o = {.path = w->path,
                  .data = w->filling ? w->filling : "",
                  .len = w->filled,
-                 .if_absent = true,
+                 .if_absent = !w->over,
                  .cancel = w->cancel};
   return s3_put_object(store_of(w), &o, e);
 }
@@ -363,10 +365,10 @@ static int send_complete(s3_writer *w, const buf *body, err *e) {
   s3_store *s = store_of(w);
   bool alone = s->base.single_writer;
   const char *query[] = {"uploadId", w->left.upload, NULL};
-  const char *headers[] = {alone ? NULL : "if-none-match: *", NULL};
+  const char *headers[] = {alone || w->over ? NULL : "if-none-match: *", NULL};
   err why = {0};
   s3_call c = {0};
-  int rc = alone ? look_first(w, &why) : 0;
+  int rc = alone && !w->over ? look_first(w, &why) : 0;
   if (rc == 0)
     rc = s3_do(&c, s,
                &(s3_request){.verb = "complete",

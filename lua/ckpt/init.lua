@@ -105,20 +105,25 @@ local core = require "ckpt.core"
 local MODULES = {
   fs = "ckpt.fs", lock = "ckpt.lock", digest = "ckpt.digest", clock = "ckpt.clock",
   log = "ckpt.log", store = "ckpt.store", job = "ckpt.job", tar = "ckpt.tar",
-  testing = "ckpt.testing", class = "ckpt.class",
+  testing = "ckpt.testing", class = "ckpt.class", json = "ckpt.json",
   Checkpoint = "ckpt.checkpoint",
-  State = "ckpt.state", Registry = "ckpt.registry",
+  State = "ckpt.state", Registry = "ckpt.registry", RayRegistry = "ckpt.ray_registry",
+  CheckpointManager = "ckpt.checkpoint_manager",
   SyncConfig = "ckpt.sync_config", BackgroundProcess = "ckpt.background_process",
   Syncer = "ckpt.syncer", BackgroundSyncer = "ckpt.background_syncer",
-  DefaultSyncer = "ckpt.default_syncer", SyncerCallback = "ckpt.syncer_callback",
+  DefaultSyncer = "ckpt.default_syncer", ArtifactSync = "ckpt.artifact_sync",
+  file_transfer = "ckpt.file_transfer",
+  SyncerCallback = "ckpt.syncer_callback",
   DurableTrainable = "ckpt.durable_trainable", Trainable = "ckpt.trainable",
   TrainableUtil = "ckpt.trainable_util", FuncCheckpointUtil = "ckpt.func_checkpoint_util",
   StatusReporter = "ckpt.status_reporter", FunctionRunner = "ckpt.function_runner",
+  session = "ckpt.session",
 }
 
 -- Functions that are one module's.
 local FUNCTIONS = {
-  save_all_states = "ckpt.registry", save_state = "ckpt.registry", load_state = "ckpt.registry",
+  save_all_states = "ckpt.default_registry", save_state = "ckpt.default_registry",
+  load_state = "ckpt.default_registry",
   get_node_to_storage_syncer = "ckpt.default_syncer", wrap_function = "ckpt.wrap_function",
   wrap_command = "ckpt.wrap_function",
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "store_place.h"
+#include "store_replace.h"
 #include "store_suite.h"
 #include "tmpdir.h"
 
@@ -596,6 +597,6 @@ int main(void) {
   }
   snprintf(log_file, sizeof log_file, "%s.log", rules_file);
   setenv("AWS_ENDPOINT_URL", endpoint, 1);
-  int failed = store_suite("s3");
+  int failed = store_suite("s3") + store_replace_suite("s3");
   return failed + cmocka_run_group_tests_name("s3", promises, NULL, NULL);
 }

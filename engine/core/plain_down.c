@@ -1,0 +1,243 @@
+/* plain: downloads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/plain.h"
+#include "core/plain_place.h"
+#include "core/transfer.h"
+#include "plain_stage.h"
+#include "plain_tree.h"
+#include "prims/fs.h"
+
+typedef struct download {
+  const plain *p;
+  const char *dir;
+  plain_place *at;
+  plain_stage stage;
+  manifest want; /* of what a record tells, what is to be fetched; sealed */
+  size_t *loose; /* what no record tells of, to be fetched as it is: of at->objects */
+  size_t loose_count;
+  plain_moved *out;
+  pthread_mutex_t mutex;
+  err first;
+} download;
+
+/* ---- what is to be fetched ---- */
+
+/* Is it in `dir` as it would be fetched, as far as size and time can tell? */
+static bool is_here(const download *d, const char *name, uint64_t size, int64_t mtime_ns) {
+  char path[FS_PATH_MAX];
+  struct stat st;
+  return d->p->merge && fs_join(path, d->dir, name, NULL) == 0 &&
+         d->p->io->lstat(d->p->io, AT_FDCWD, path, &st) == 0 && S_ISREG(st.st_mode) &&
+         (uint64_t)st.st_size == size && io_time_ns(st.st_mtim) == mtime_ns;
+}
+
+static int check_there(const download *d, const manifest_entry *entry, err *e) {
+  const place_object *object = plain_place_find(d->at, entry->name);
+  if (!object)
+    return err_set(e, ERR_CORRUPT, "%s is missing: the record of the place has it", entry->name);
+  if (object->size == entry->size || entry->outside) return 0;
+  return err_set(e, ERR_CORRUPT, "%s has %llu bytes, %llu were uploaded", entry->name,
+                 (unsigned long long)object->size, (unsigned long long)entry->size);
+}
+
+/* Is it in a place within this one that is not whole? */
+static bool is_cut(const download *d, const char *name) {
+  return !d->p->unfinished && plain_place_cut(d->at, name) != NULL;
+}
+
+static int choose_recorded(download *d, err *e) {
+  const manifest *m = &d->at->record;
+  int rc = 0;
+  manifest_init(&d->want);
+  d->want.hash = m->hash;
+  d->want.mode = m->mode;
+  d->want.mtime_ns = m->mtime_ns;
+  d->want.old = m->old;
+  d->want.unit = strdup(m->unit);
+  if (!d->want.unit) return err_set(e, ERR_NOMEM, "download: out of memory");
+  for (size_t i = 0; rc == 0 && i < m->count; i++) {
+    const manifest_entry *entry = &m->entries[i];
+    if (plain_excluded(d->p, entry->name) || is_cut(d, entry->name)) continue;
+    if (entry->type == MANIFEST_FILE) {
+      rc = check_there(d, entry, e);
+      bool here = !entry->outside && is_here(d, entry->name, entry->size, entry->mtime_ns);
+      if (rc < 0 || here) continue;
+      d->out->files++;
+      d->out->bytes += entry->size;
+    }
+    rc = plain_copy_entry(&d->want, entry, e);
+  }
+  return rc == 0 ? manifest_seal(&d->want, e) : rc;
+}
+
+/* An object where a record has a directory or a link, or below what it has as a file: from a time
+ * before the upload, and in the way of what is newer. */
+static bool is_shadowed(const manifest *m, const char *key) {
+  char up[FS_PATH_MAX], name[FS_PATH_MAX];
+  if (manifest_find(m, key)) return true;
+  memcpy(name, key, strlen(key) + 1);
+  while (strchr(name, '/')) {
+    fs_parent(name, up);
+    memcpy(name, up, sizeof name);
+    const manifest_entry *entry = manifest_find(m, name);
+    if (entry && entry->type != MANIFEST_DIR) return true;
+  }
+  return false;
+}
+
+static int choose_loose(download *d, err *e) {
+  const plain_place *at = d->at;
+  d->loose = calloc(at->count + 1, sizeof *d->loose);
+  if (!d->loose) return err_set(e, ERR_NOMEM, "download: out of memory");
+  for (size_t i = 0; i < at->count; i++) {
+    const place_object *object = &at->objects[i];
+    if (is_shadowed(&at->record, object->key) || plain_excluded(d->p, object->key) ||
+        is_cut(d, object->key) || is_here(d, object->key, object->size, object->mtime_ns))
+      continue;
+    d->loose[d->loose_count++] = i;
+    d->out->files++;
+    d->out->bytes += object->size;
+  }
+  return 0;
+}
+
+/* ---- what no record tells of ---- */
+
+static int fetch_into(const download *d, const place_object *o, int fd, const char *path, err *e) {
+  const plain *p = d->p;
+  store *s = d->at->store;
+  size_t room = o->size < HASH_BLOCK ? (size_t)o->size + 1 : HASH_BLOCK;
+  char *block = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return err_set(e, ERR_NOMEM, "download: out of memory");
+  int rc = 0;
+  for (uint64_t at = 0; rc == 0 && at < o->size;) {
+    size_t want = o->size - at < HASH_BLOCK ? (size_t)(o->size - at) : HASH_BLOCK;
+    if (atomic_load(p->cancel)) {
+      rc = err_set(e, ERR_CANCELED, "cancelled");
+      break;
+    }
+    ssize_t got = s->ops->read(s, o->key, at, block, want, e);
+    if (got < 0)
+      rc = (int)got;
+    else if ((size_t)got < want)
+      rc = err_set(e, ERR_RETIRED, "%s was replaced while it was read", o->key);
+    if (rc == 0) rc = fs_write_all(p->io, fd, block, want, path, e);
+    at += want;
+    if (rc == 0) atomic_fetch_add(p->done, want);
+  }
+  munmap(block, room);
+  return rc;
+}
+
+static int fetch_one(const download *d, const place_object *o, err *e) {
+  const io *io = d->p->io;
+  char path[FS_PATH_MAX], parent[FS_PATH_MAX];
+  int rc = fs_join(path, d->stage.path, o->key, e);
+  if (rc < 0) return rc;
+  fs_parent(path, parent);
+  rc = fs_mkdirs(io, parent, 0777, e);
+  if (rc < 0) return rc;
+  int fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+  if (fd < 0) return err_sys(e, fd, "create %s", path);
+  rc = fetch_into(d, o, fd, path, e);
+  struct timespec when = {.tv_sec = o->mtime_ns / 1000000000, .tv_nsec = o->mtime_ns % 1000000000};
+  struct timespec times[2] = {when, when};
+  if (rc == 0 && o->mtime_ns > 0) io->utimens(io, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
+  int done = rc == 0 ? io->fsync(io, fd) : 0;
+  if (done < 0) rc = err_sys(e, done, "flush %s", path);
+  done = io->close(io, fd);
+  return rc == 0 && done < 0 ? err_sys(e, done, "close %s", path) : rc;
+}
+
+static int each_loose(void *ctx, size_t i) {
+  download *d = ctx;
+  err e = {0};
+  int rc = fetch_one(d, &d->at->objects[d->loose[i]], &e);
+  if (rc == 0) return 0;
+  pthread_mutex_lock(&d->mutex);
+  if (d->first.code == 0) d->first = e;
+  pthread_mutex_unlock(&d->mutex);
+  return rc;
+}
+
+static int fetch_loose(download *d, err *e) {
+  const plain *p = d->p;
+  int rc = 0;
+  pthread_mutex_init(&d->mutex, NULL);
+  if (p->pool)
+    rc = pool_each(p->pool, d->loose_count, pool_workers(p->pool), each_loose, d);
+  else
+    for (size_t i = 0; rc == 0 && i < d->loose_count; i++) rc = each_loose(d, i);
+  pthread_mutex_destroy(&d->mutex);
+  if (rc < 0 && e) *e = d->first;
+  return rc < 0 ? d->first.code : 0;
+}
+
+/* ---- all of it ---- */
+
+static int fetch(download *d, err *e) {
+  const plain *p = d->p;
+  transfer t = {
+      .io = p->io, .store = d->at->store, .pool = p->pool, .cancel = p->cancel, .done = p->done};
+  atomic_store(p->total, d->out->bytes);
+  int rc = plain_stage_open(&d->stage, p->io, d->dir, p->merge, e);
+  if (rc < 0) return rc;
+  rc = fetch_loose(d, e);
+  if (rc == 0) rc = transfer_down(&t, &d->want, "", d->stage.path, e);
+  if (rc == 0) return plain_stage_show(&d->stage, e);
+  plain_stage_drop(&d->stage, e);
+  return rc;
+}
+
+static int check_target(const download *d, err *e) {
+  struct stat st;
+  int rc = d->p->io->lstat(d->p->io, AT_FDCWD, d->dir, &st);
+  if (rc == 0 && !d->p->merge) return err_set(e, ERR_EXISTS, "%s is there already", d->dir);
+  return rc == 0 ? plain_tree_check(d->p, d->dir, e) : 0;
+}
+
+/* What an upload has not ended at. */
+static int check_finished(const download *d, err *e) {
+  const plain_place *at = d->at;
+  if (d->p->unfinished) return 0;
+  if (at->has_part && !at->has_record)
+    return err_set(e, ERR_CONFLICT,
+                   "an upload to %s://%s%s%s goes on, or was cut off: upload it again, or ask for "
+                   "what there is of it (`unfinished`)",
+                   at->where.scheme, at->where.host, *at->where.host ? "/" : "", at->where.path);
+  for (size_t i = 0; i < at->record_count; i++)
+    if (!at->records[i].is_whole)
+      log_say(d->p->log, LOG_WARN, "%s is left out: an upload to it goes on, or was cut off",
+              at->records[i].dir);
+  return 0;
+}
+
+static int bring(download *d, err *e) {
+  const plain_place *at = d->at;
+  int rc = plain_place_read(d->p, d->at, false, e);
+  if (rc == 0 && at->count == 0 && at->record_count == 0)
+    rc = err_set(e, ERR_NOENT, "nothing is at %s://%s%s%s", at->where.scheme, at->where.host,
+                 *at->where.host ? "/" : "", at->where.path);
+  if (rc == 0) rc = check_finished(d, e);
+  if (rc == 0) rc = choose_recorded(d, e);
+  if (rc == 0) rc = choose_loose(d, e);
+  return rc == 0 ? fetch(d, e) : rc;
+}
+
+int plain_download(const plain *p, const char *from, const char *dir, plain_moved *out, err *e) {
+  plain_place at = {0};
+  download d = {.p = p, .dir = dir, .at = &at, .out = out};
+  int rc = check_target(&d, e);
+  if (rc == 0) rc = plain_place_open(p, from, &at, e);
+  if (rc == 0) rc = bring(&d, e);
+  manifest_free(&d.want);
+  free(d.loose);
+  plain_place_close(&at);
+  return rc;
+}

@@ -1,0 +1,117 @@
+#include "plain_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plain_tree.h"
+#include "prims/fs.h"
+
+/* May what the record has, and the directory here does not, stay in it? */
+static bool stays(const plain_place *at, const tree *local, const manifest_entry *entry) {
+  char up[FS_PATH_MAX], name[FS_PATH_MAX];
+  if (strlen(entry->name) >= sizeof name) return false;
+  if (plain_tree_find(local, entry->name)) return false;
+  if (entry->type == MANIFEST_FILE) {
+    const place_object *object = plain_place_find(at, entry->name);
+    if (!object || object->size != entry->size) return false;
+  }
+  memcpy(name, entry->name, strlen(entry->name) + 1);
+  while (strchr(name, '/')) {
+    fs_parent(name, up);
+    memcpy(name, up, sizeof name);
+    const tree_file *f = plain_tree_find(local, name);
+    if (f && f->type != MANIFEST_DIR) return false;
+  }
+  return true;
+}
+
+/* What is there of `local`, and what was there before, as a manifest. */
+static int make(const plain_place *at, const tree *local, manifest *out, err *e) {
+  tree there = *local;
+  there.count = 0;
+  there.files = calloc(local->count + 1, sizeof *there.files);
+  if (!there.files) return err_set(e, ERR_NOMEM, "the record: out of memory");
+  for (size_t i = 0; i < local->count; i++)
+    if (local->files[i].type != MANIFEST_FILE || local->files[i].blocks)
+      there.files[there.count++] = local->files[i];
+  int rc = tree_manifest(&there, plain_place_name(at), MATCH_NO_STEP, at->record.hash, out, e);
+  free(there.files);
+  if (rc < 0) return rc;
+  out->created_ns = at->io->now(at->io, IO_WALL);
+  for (size_t i = 0; rc == 0 && i < at->record.count; i++) {
+    const manifest_entry *entry = &at->record.entries[i];
+    if (stays(at, local, entry)) rc = plain_copy_entry(out, entry, e);
+  }
+  if (rc == 0) rc = manifest_seal(out, e);
+  if (rc < 0) manifest_free(out);
+  return rc;
+}
+
+static int put(const plain_place *at, const tree *local, const char *key, err *e) {
+  store *s = at->store;
+  manifest m;
+  buf text;
+  int rc = make(at, local, &m, e);
+  if (rc < 0) return rc;
+  buf_init(&text, MANIFEST_BYTES_MAX);
+  rc = manifest_print(&m, &text, e);
+  if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_REPLACE, e);
+  buf_free(&text);
+  manifest_free(&m);
+  return rc;
+}
+
+static int remove_one(const plain_place *at, const char *dir, bool part, err *e) {
+  char key[STORE_KEY_MAX + 1];
+  int rc = plain_record_key(dir, part, key, e);
+  return rc == 0 ? at->store->ops->remove(at->store, key, e) : rc;
+}
+
+/* A place within this one, from now on part of it: a part of a record that says nothing. */
+static int cut(const plain_place *at, place_record *record, err *e) {
+  static const char nothing[] = "{}\n";
+  char key[STORE_KEY_MAX + 1];
+  store *s = at->store;
+  int rc = plain_record_key(record->dir, true, key, e);
+  if (rc == 0) rc = s->ops->put(s, key, nothing, sizeof nothing - 1, STORE_REPLACE, e);
+  if (rc < 0) return rc;
+  record->is_part = true;
+  if (record->is_whole) rc = remove_one(at, record->dir, false, e);
+  if (rc == 0) record->is_whole = false;
+  return rc;
+}
+
+static bool goes_to(const tree *send, const char *dir) {
+  for (size_t i = 0; i < send->count; i++)
+    if (plain_is_below(dir, send->files[i].name)) return true;
+  return false;
+}
+
+int plain_record_begin(plain_place *at, const tree *local, const tree *send, err *e) {
+  int rc = plain_record_part(at, local, e);
+  if (rc == 0) at->has_part = true;
+  if (rc == 0 && at->has_record) rc = remove_one(at, "", false, e);
+  if (rc == 0) at->has_record = false;
+  for (size_t i = 0; rc == 0 && i < at->record_count; i++) {
+    place_record *record = &at->records[i];
+    if (*record->dir && goes_to(send, record->dir)) {
+      rc = cut(at, record, e);
+      record->is_ours = true;
+    }
+  }
+  return rc;
+}
+
+int plain_record_part(const plain_place *at, const tree *local, err *e) {
+  return put(at, local, PLAIN_PART_NAME, e);
+}
+
+int plain_record_end(plain_place *at, const tree *local, err *e) {
+  int rc = put(at, local, MANIFEST_NAME, e);
+  if (rc == 0) at->has_record = true;
+  if (rc == 0) rc = remove_one(at, "", true, e);
+  if (rc == 0) at->has_part = false;
+  for (size_t i = 0; rc == 0 && i < at->record_count; i++)
+    if (at->records[i].is_ours) rc = remove_one(at, at->records[i].dir, true, e);
+  return rc;
+}

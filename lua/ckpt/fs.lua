@@ -1,0 +1,99 @@
+--- Files and directory trees. Paths are texts of any bytes but NUL; a table raises. What fails
+--- returns nil, a text and a name ("ENOENT").
+---
+--- Trees are walked without following the links in them. What is said to be flushed survives a
+--- crash of the machine once the function returned.
+
+local core = require "ckpt.core"
+local fs_glob = require "ckpt.fs_glob"
+local path = require "ckpt.fs_path"
+
+---@class ckpt.Stat
+---@field type "file"|"directory"|"link"|"other"
+---@field size integer bytes
+---@field mtime number seconds since 1970
+---@field mode integer permission bits
+---@field owner integer number of the user
+---@field inode integer
+---@field device integer
+
+---@class ckpt.TreeEntry: ckpt.Stat
+---@field path string relative to the root of the walk
+---@field target? string of a link
+
+---@class ckpt.CopyOptions
+---@field exclude? string[] patterns of what is left out, as for `excluded`
+---@field follow? boolean copies what links lead to, instead of the links
+---@field flush? boolean makes the copy durable, but for the entry of its own name
+
+---@class ckpt.fs: ckpt.core.fs
+local fs = {}
+
+for _, part in ipairs { core.fs, path } do
+  for name, fn in pairs(part) do fs[name] = fn end
+end
+fs.home, fs.temporary = nil, nil
+
+--- Runs through a tree.
+---@param dir string
+---@param fn? fun(entry: ckpt.TreeEntry): "skip"|nil called for each entry, a directory before what
+---  is in it; "skip" leaves out what is below it
+---@return ckpt.TreeEntry[]? # all that was not left out, each directory's names in byte order; at
+---  most 2^20 entries (ELIMIT)
+---@return string? text
+---@return string? name
+function fs.walk(dir, fn)
+  local entries, text, name = core.fs.walk(dir)
+  if not entries or not fn then return entries, text, name end
+  local kept, skipped = {}, nil
+  for _, entry in ipairs(entries) do
+    if not (skipped and entry.path:sub(1, #skipped) == skipped) then
+      kept[#kept + 1] = entry
+      skipped = fn(entry) == "skip" and entry.path .. "/" or nil
+    end
+  end
+  return kept
+end
+
+--- Whether a text fits a shell wildcard, as Python's `fnmatch.fnmatchcase` (item 220): `*` and `?`
+--- cross slashes, case counts, `[...]` and `[!...]` are sets; there is no negation and no `**`.
+---@param pattern string
+---@param text string
+---@return boolean
+function fs.match(pattern, text) return core.fs.match(pattern, text) end
+
+--- Whether a path is left out by patterns: the one rule of all copies (items 178, 221, 223, 225).
+--- It is if it, or a directory above it, fits one of them, spelled with or without a leading "./".
+---@param patterns string[]
+---@param relative_path string below the root of the tree
+---@return boolean
+function fs.excluded(patterns, relative_path) return core.fs.excluded(patterns, relative_path) end
+
+--- The paths that fit a pattern of the shell, sorted: in each component `*`, `?` and `[...]` stand
+--- for what is there; a name that begins with a dot is found only by a pattern that does. A
+--- component without these characters is a plain name.
+---@param pattern string
+---@return string[]
+function fs.glob(pattern)
+  if type(pattern) ~= "string" then error("fs.glob: the pattern is a " .. type(pattern), 2) end
+  return fs_glob(fs, pattern)
+end
+
+--- The directory for temporary files: $TMPDIR if it is an absolute path, else /tmp.
+---@return string
+function fs.temp()
+  local named = os.getenv("TMPDIR")
+  return named and named:sub(1, 1) == "/" and named or "/tmp"
+end
+
+--- Makes an empty directory that only this user may enter.
+---@param parent? string where; nil: `temp()`
+---@param prefix? string what its name begins with
+---@return string? path
+---@return string? text
+---@return string? name
+function fs.temporary_directory(parent, prefix)
+  return core.fs.temporary(path.join(parent or fs.temp(), (prefix or "ckpt-")))
+end
+
+return fs

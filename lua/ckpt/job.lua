@@ -1,0 +1,212 @@
+--- Jobs: work that goes on while the script does something else. The transfers of `ckpt.store` are
+--- jobs, external programs are, and a function becomes one with `job.task`.
+---
+---     local upload = assert(ckpt.store.upload { dir = "out", uri = "s3://bucket/out" })
+---     while upload:running() do train_some_more() end
+---     local moved, text = upload:wait()
+---
+--- All objects with the functions running, wait and cancel are jobs to the library.
+
+local class = require "ckpt.class"
+local clock = require "ckpt.clock"
+local core = require "ckpt.core"
+local loop = require "ckpt.job_loop"
+
+-- A task that goes on yielding after it was cancelled is given up after so many times.
+local PATIENCE = 1000
+
+---@class ckpt.Job: ckpt.Class
+---@field result? table what wait() returns; nil while it runs
+local Job = class("Job")
+
+--- Whether it still has to go on. Moves all jobs on, and never blocks.
+---@return boolean
+function Job:running()
+  if not self.result then loop.step() end
+  return self.result == nil
+end
+
+local function until_time(seconds, level)
+  if seconds == nil or seconds == math.huge then return nil end
+  if type(seconds) ~= "number" then
+    error("wait: the limit is a " .. type(seconds) .. ", not a number of seconds", level + 1)
+  end
+  return clock.monotonic() + math.max(seconds, 0)
+end
+
+local function wait_in_task(self, task, limit)
+  while not self.result do
+    if task.cancelled then self:cancel() end
+    if self.result or (limit and clock.monotonic() >= limit) then return end
+    loop.yield(self, limit)
+  end
+end
+
+--- Waits for the end. Inside of a task the other ones go on meanwhile. May be called again.
+---@param seconds? number the most to wait, by ckpt.clock: with a virtual clock, a transfer that
+---  really moves data is waited for to its end
+---@return any ... # what came out; of a transfer: `{ files=, bytes=, seconds= }`
+---@return string? text
+---@return string? name "ETIMEOUT": the limit has passed, and it goes on; "ECANCELED"; ...
+function Job:wait(seconds)
+  local limit = until_time(seconds, 2)
+  local task = loop.task()
+  if self == task then error("a task cannot wait for itself", 2) end
+  if task then
+    wait_in_task(self, task, limit)
+  else
+    loop.wait(self, limit)
+  end
+  if self.result then return unpack(self.result, 1, self.result.n) end
+  return nil, ("%s is not over after %g s; it goes on"):format(self.what, seconds), "ETIMEOUT"
+end
+
+--- How far it is.
+---@return number # done
+---@return number? # of how many, if that is known
+function Job:progress() return self.result and 1 or 0, 1 end
+
+--- Stops it; it has stopped when this returns. One that is over stays as it is.
+function Job:cancel() error("the class " .. self.name .. " has no cancel", 2) end
+
+-- ---- transfers of the engine ----
+
+---@class ckpt.Transfer: ckpt.Job
+local Transfer = Job:extend("Transfer")
+
+function Transfer:init(number, what)
+  self.number, self.what = number, what
+  loop.add_transfer(number, self)
+end
+
+function Transfer:_over(what)
+  if what.status == "OK" then
+    self.result = { n = 1, { files = what.files, bytes = what.bytes, seconds = what.seconds } }
+  else
+    self.result = { n = 3, nil, what.reason or "it failed", what.status }
+  end
+end
+
+---@return number # bytes that have been moved
+---@return number? # of how many, once that is known
+function Transfer:progress()
+  if not self.result then
+    local done, total = core.job.progress(self.number)
+    if not done then return 0, nil end
+    return done, total > 0 and total or nil
+  end
+  local bytes = self.result[1] and self.result[1].bytes or 0
+  return bytes, bytes
+end
+
+function Transfer:cancel()
+  if self.result then return end
+  core.job.cancel(self.number)
+  loop.wait(self)
+end
+
+-- ---- tasks ----
+
+---@class ckpt.Task: ckpt.Job
+---@field thread thread
+---@field cancelled boolean
+---@field awaits? ckpt.Job
+---@field until_time? number
+local Task = Job:extend("Task")
+
+local CANCELED = { n = 3, nil, "cancelled", "ECANCELED" }
+
+function Task:init(fn)
+  self.what, self.cancelled = "the task", false
+  self.thread = coroutine.create(fn)
+end
+
+function Task:_over(results)
+  if self.cancelled then
+    self.result = CANCELED
+  elseif results[1] then
+    self.result = { n = results.n - 1, unpack(results, 2, results.n) }
+  else
+    local text = debug.traceback(self.thread, tostring(results[2]))
+    self.result = { n = 3, nil, text, "EINTERNAL" }
+  end
+end
+
+--- The task comes back from what it waits for, which is cancelled too, with "ECANCELED"; where it
+--- yields an error is raised. So it can put things in order.
+function Task:cancel()
+  if self.result then return end
+  if loop.task() == self then error("a task cannot cancel itself: return from its function", 2) end
+  self.cancelled = true
+  for _ = 1, PATIENCE do
+    if self.result then return end
+    loop.push(self)
+  end
+  loop.forget(self)
+  self.result = CANCELED
+end
+
+-- ---- the module ----
+
+local job = { Job = Job }
+
+--- Makes a job of a function, which runs at once until it waits for another job or yields, and goes
+--- on while any job is asked or waited for. Its results are the job's: `nil, text, "ENAME"` is a
+--- failure, and so is an error ("EINTERNAL", with a traceback).
+---@param fn fun(...): ...
+---@param ... any what it is called with
+---@return ckpt.Task
+function job.task(fn, ...)
+  if type(fn) ~= "function" then error("job.task: a task is a function, not a " .. type(fn), 2) end
+  local task = Task(fn)
+  loop.start(task, ...)
+  return task
+end
+
+--- Inside of a task: lets the other ones run. Outside: does what can be done without waiting.
+---@param seconds? number comes back after so long, by ckpt.clock; math.huge: when it is cancelled
+function job.yield(seconds)
+  local limit = seconds == math.huge and seconds or until_time(seconds, 2)
+  local task = loop.task()
+  if not task then
+    loop.step()
+    if seconds then clock.sleep(seconds) end
+    return
+  end
+  -- One that does not listen gives way all the same: it can be given up.
+  loop.yield(nil, not task.cancelled and limit or nil)
+  if task.cancelled then error("cancelled", 2) end
+end
+
+--- Whether a task calls.
+---@return boolean
+function job.inside() return loop.task() ~= nil end
+
+--- Whether a value is a job: it has running, wait and cancel.
+---@param value any
+---@return boolean
+function job.is(value)
+  return type(value) == "table" and type(value.running) == "function"
+    and type(value.wait) == "function" and type(value.cancel) == "function"
+end
+
+--- Starts a transfer of the engine.
+---@param options table as core.job.start has it
+---@param what string for messages
+---@return ckpt.Transfer?
+---@return string? text
+---@return string? name
+function job.transfer(options, what)
+  local number, text, name = core.job.start(options)
+  if not number then return nil, text, name end
+  return Transfer(number, what)
+end
+
+return setmetatable(job, {
+  __index = function(self, key)
+    if key ~= "command" then return nil end
+    local command = require("ckpt.job_command")
+    rawset(self, key, command)
+    return command
+  end,
+})

@@ -1,0 +1,93 @@
+--- What the library has to say: one sink for its own lines and for those of its engines.
+---
+--- A text is kept in one piece: control characters other than line ends and tabs are shown as "?",
+--- so that the name of a file cannot drive a terminal.
+
+local core = require "ckpt.core"
+
+---@alias ckpt.LogLevel "debug"|"info"|"warning"|"error"
+---@alias ckpt.LogSink fun(level: ckpt.LogLevel, text: string)
+
+local log = {}
+
+local RANKS = { debug = 1, info = 2, warning = 3, error = 4 }
+
+--- The sink that is there at first: standard error. Later lines of a text are indented, or a text
+--- could pass for two.
+---@type ckpt.LogSink
+local function to_stderr(level, text)
+  io.stderr:write("ckpt: ", level, ": ", (text:gsub("\n", "\n  ")), "\n")
+end
+
+local sink = to_stderr
+local least = "info"
+
+local function clean(text)
+  -- U+0080 to U+009F are control characters too.
+  text = text:gsub("\194[\128-\159]", "??")
+  return (text:gsub("[%c]", function(c) return (c == "\n" or c == "\t") and c or "?" end))
+end
+
+local function hand_over(level, text)
+  if RANKS[level] >= RANKS[least] then sink(level, clean(text)) end
+end
+
+--- Hands over what engines have said meanwhile. Jobs and the functions below do it.
+function log.flush()
+  local level, text = core.log.next()
+  while level do
+    hand_over(level, text)
+    level, text = core.log.next()
+  end
+end
+
+local function say(level, text, ...)
+  if type(text) ~= "string" then error("the text to log is a " .. type(text), 3) end
+  if select("#", ...) > 0 then text = text:format(...) end
+  log.flush()
+  hand_over(level, text)
+end
+
+--- Each takes a text; with more arguments it is a format, as for string.format.
+---@param text string
+---@param ... any
+function log.debug(text, ...) say("debug", text, ...) end
+
+---@param text string
+---@param ... any
+function log.info(text, ...) say("info", text, ...) end
+
+---@param text string
+---@param ... any
+function log.warn(text, ...) say("warning", text, ...) end
+
+---@param text string
+---@param ... any
+function log.error(text, ...) say("error", text, ...) end
+
+--- Puts another sink in place; nil: standard error again.
+---@param other? ckpt.LogSink
+---@return ckpt.LogSink # the one that was there before
+function log.use(other)
+  if other ~= nil and type(other) ~= "function" then
+    error("log.use: a sink is a function(level, text), not a " .. type(other), 2)
+  end
+  local before = sink
+  sink = other or to_stderr
+  return before
+end
+
+--- The least level that reaches the sink ("info" at first); with an argument, sets it.
+---@param level? ckpt.LogLevel
+---@return ckpt.LogLevel # the one that was there before
+function log.level(level)
+  if level ~= nil and not RANKS[level] then
+    error("log.level: unknown level " .. tostring(level)
+      .. ": use debug, info, warning or error", 2)
+  end
+  local before = least
+  least = level or least
+  return before
+end
+
+return log

@@ -1,0 +1,223 @@
+--- An open store: one of the engine's, or one written in Lua, with the same methods.
+
+local class = require "ckpt.class"
+local listing = require "ckpt.store_listing"
+
+-- What a store that is written in Lua has to have; the rest is made of it, or is "EUNSUPPORTED".
+local NEEDED = { "get", "put", "list", "delete" }
+
+---@class ckpt.Object
+---@field key string
+---@field size? integer bytes
+---@field mtime? number seconds since 1970, by the store's clock
+---@field prefix? true a "directory" of a delimited list; then nothing but the key is there
+
+---@class ckpt.Store: ckpt.Class
+---@field uri string
+local Store = class("Store")
+
+function Store:init(inner, uri)
+  if type(inner) == "table" then
+    for _, name in ipairs(NEEDED) do
+      if type(inner[name]) ~= "function" then
+        error(("the store of %s has no function `%s`"):format(uri, name), 4)
+      end
+    end
+  end
+  self.inner, self.uri, self.written = inner, uri, type(inner) == "table"
+end
+
+function Store:__tostring() return "store " .. self.uri end
+
+local function check(self, value, what, level)
+  if not self.inner then error(("the store of %s is closed"):format(self.uri), level + 1) end
+  if type(value) ~= "string" then
+    error(("%s is a %s, not a text"):format(what, type(value)), level + 1)
+  end
+end
+
+-- The engine's stores say so themselves.
+local function refuse_key(self, key)
+  if not self.written then return nil end
+  local good = #key <= 1024 and listing.is_safe(key)
+  return not good and ("%q is no key: its components are not empty, \".\" or \"..\""):format(key)
+    or nil
+end
+
+local function ask(self, method, key, ...)
+  local refused = refuse_key(self, key)
+  if refused then return nil, refused, "EINVAL" end
+  if self.written and type(self.inner[method]) ~= "function" then
+    return nil, ("the store of %s has no %s"):format(self.uri, method), "EUNSUPPORTED"
+  end
+  return self.inner[method](self.inner, key, ...)
+end
+
+--- The content of an object, up to 1 GiB; or of a part of it, which is shorter at its end.
+---@param key string
+---@param from? integer bytes
+---@param len? integer bytes
+---@return string?
+---@return string? text
+---@return string? name "ENOENT"
+function Store:get(key, from, len)
+  check(self, key, "the key", 2)
+  if from == nil then return ask(self, "get", key) end
+  if type(from) ~= "number" or type(len) ~= "number" or from < 0 or len < 0 then
+    error("get: a part has an offset and a length, both 0 or more", 2)
+  end
+  return ask(self, "get", key, from, len)
+end
+
+--- Puts an object, in place of what was there: a reader sees the old or the new one.
+---@param key string
+---@param data string
+---@return true?
+---@return string? text
+---@return string? name
+function Store:put(key, data)
+  check(self, key, "the key", 2)
+  check(self, data, "the content", 2)
+  return ask(self, "put", key, data)
+end
+
+--- Puts an object that is not there: of many who try at once, one does.
+---@param key string
+---@param data string
+---@return true?
+---@return string? text
+---@return string? name "EEXISTS"
+function Store:put_if_absent(key, data)
+  check(self, key, "the key", 2)
+  check(self, data, "the content", 2)
+  return ask(self, "put_if_absent", key, data)
+end
+
+--- The content of an object, and what tells it from other contents.
+---@param key string
+---@return string? data
+---@return string tag else the error's text
+---@return string? name
+function Store:get_tagged(key)
+  check(self, key, "the key", 2)
+  return ask(self, "get_tagged", key)
+end
+
+--- Replaces an object that still has the content that this tag was given with. Of several who come
+--- with one tag one wins. It does not hold against those who use put().
+---@param key string
+---@param data string
+---@param tag string of get_tagged
+---@return true?
+---@return string? text
+---@return string? name "ECONFLICT": it has another one; "ENOENT"
+function Store:replace_if(key, data, tag)
+  check(self, key, "the key", 2)
+  check(self, data, "the content", 2)
+  check(self, tag, "the tag", 2)
+  return ask(self, "replace_if", key, data, tag)
+end
+
+-- Of a store that can only list.
+local function find(self, key)
+  local objects, text, name = self.inner:list(key:match("^(.*)/[^/]*$") or "")
+  if not objects then return nil, text, name end
+  for _, object in ipairs(objects) do
+    if object.key == key then return { size = object.size, mtime = object.mtime } end
+  end
+  return nil, ("%s has no object %q"):format(self.uri, key), "ENOENT"
+end
+
+--- What is known of an object without its content.
+---@param key string
+---@return { size: integer, mtime?: number }?
+---@return string? text
+---@return string? name
+function Store:head(key)
+  check(self, key, "the key", 2)
+  local refused = refuse_key(self, key)
+  if refused then return nil, refused, "EINVAL" end
+  if self.written and not self.inner.head then return find(self, key) end
+  return self.inner:head(key)
+end
+
+---@param key string
+---@return boolean?
+---@return string? text
+---@return string? name
+function Store:exists(key)
+  check(self, key, "the key", 2)
+  local found, text, name = self:head(key)
+  if not found and name ~= "ENOENT" then return nil, text, name end
+  return found ~= nil
+end
+
+--- All objects below a prefix, at any depth; or of one level, with the "directories" there.
+---@param prefix? string without a slash at its end; nil, "": all
+---@param options? { delimited?: boolean }
+---@return ckpt.Object[]?
+---@return string? text
+---@return string? name
+function Store:list(prefix, options)
+  check(self, prefix or "", "the prefix", 2)
+  local delimited = options ~= nil and options.delimited or false
+  local how = self.written and { delimited = delimited } or delimited
+  if prefix == nil or prefix == "" then return self.inner:list("", how) end
+  return ask(self, "list", prefix, how)
+end
+
+--- Removes an object; that it is not there is no error.
+---@param key string
+---@return true?
+---@return string? text
+---@return string? name
+function Store:delete(key)
+  check(self, key, "the key", 2)
+  return ask(self, "delete", key)
+end
+
+--- Removes all that is below a prefix.
+---@param prefix string
+---@return true?
+---@return string? text
+---@return string? name
+function Store:delete_prefix(prefix)
+  check(self, prefix, "the prefix", 2)
+  if not self.written or self.inner.delete_prefix then
+    return ask(self, "delete_prefix", prefix)
+  end
+  local objects, text, name = self:list(prefix)
+  if not objects then return nil, text, name end
+  for _, object in ipairs(objects) do
+    local done
+    done, text, name = self.inner:delete(object.key)
+    if not done then return nil, text, name end
+  end
+  return true
+end
+
+---@class ckpt.StoreCaps
+---@field if_absent boolean put_if_absent holds
+---@field publish boolean whole prefixes can be renamed
+---@field resume boolean large writes can be gone on with
+---@field tags boolean get_tagged and replace_if hold
+
+--- What it can do.
+---@return ckpt.StoreCaps
+function Store:caps()
+  check(self, "", "", 2)
+  if not self.written or self.inner.caps then return self.inner:caps() end
+  return {
+    if_absent = self.inner.put_if_absent ~= nil, publish = false, resume = false,
+    tags = self.inner.replace_if ~= nil,
+  }
+end
+
+--- Closes it; a second time does nothing.
+function Store:close()
+  local inner = self.inner
+  self.inner = nil
+  if inner and inner.close then inner:close() end
+end
+
+return Store

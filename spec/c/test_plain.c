@@ -1,0 +1,347 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/manifest.h"
+#include "core/plain.h"
+#include "core/plain_stage.h"
+#include "io_fault.h"
+#include "tmpdir.h"
+
+static char *dir;
+static io_fault *fault;
+static atomic_int cancel;
+static _Atomic uint64_t done, total;
+static log_sink quiet;
+
+static const char *in(const char *name) {
+  return tmpdir_path(dir, name);
+}
+
+static int enter(void **unused) {
+  (void)unused;
+  dir = access("/dev/shm", W_OK) == 0 ? tmpdir_new_in("/dev/shm") : tmpdir_new();
+  fault = io_fault_new(io_unflushed());
+  cancel = 0;
+  umask(022);
+  make_dir(in("src"));
+  make_dir(in("src/sub"));
+  make_dir(in("src/sub/empty"));
+  write_file(in("src/a"), "aaaa");
+  write_file(in("src/sub/b"), "bb");
+  if (symlink("a", in("src/link")) != 0) abort();
+  return 0;
+}
+
+static int leave(void **unused) {
+  (void)unused;
+  io_fault_free(fault);
+  tmpdir_remove(dir);
+  return 0;
+}
+
+static plain with(const io *io) {
+  return (plain){.io = io, .log = &quiet, .cancel = &cancel, .done = &done, .total = &total};
+}
+
+static int up_with(const io *io) {
+  plain p = with(io);
+  plain_moved moved = {0};
+  err e = {0};
+  return plain_upload(&p, in("src"), in("there"), &moved, &e);
+}
+
+static int down_with(const io *io, const char *to, bool merge, err *e) {
+  plain p = with(io);
+  plain_moved moved = {0};
+  p.merge = merge;
+  return plain_download(&p, in("there"), to, &moved, e);
+}
+
+static void must_be_whole(const char *at) {
+  char target[16] = "";
+  assert_true(file_is(tmpdir_path(at, "a"), "aaaa"));
+  assert_true(file_is(tmpdir_path(at, "sub/b"), "bb"));
+  assert_true(path_exists(tmpdir_path(at, "sub/empty")));
+  assert_int_equal(readlink(tmpdir_path(at, "link"), target, sizeof target - 1), 1);
+  assert_string_equal(target, "a");
+}
+
+static void download_must_be_whole(const char *name) {
+  err e = {0};
+  const char *to = in(name);
+  if (down_with(io_unflushed(), to, false, &e) < 0) fail_msg("%s", e.text);
+  must_be_whole(to);
+}
+
+/* ---- whatever fails ---- */
+
+static bool has_record(void) {
+  return path_exists(in("there/" MANIFEST_NAME));
+}
+
+static void an_upload_that_fails_anywhere_leaves_no_record_or_a_true_one(void **unused) {
+  (void)unused;
+  long failed = 1, tries = 0;
+  for (long n = 1; failed > 0; n++, tries++) {
+    write_file(in("src/a"), n % 2 ? "aaaa" : "AAAA");
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    int rc = up_with(io_fault_io(fault));
+    failed = io_fault_failed(fault, CALL_ANY);
+    if (rc == 0) assert_true(has_record());
+    if (has_record()) {
+      err e = {0};
+      if (down_with(io_unflushed(), in("to"), false, &e) < 0) fail_msg("%ld: %s", n, e.text);
+      if (rc == 0) assert_true(file_is(in("to/a"), n % 2 ? "aaaa" : "AAAA"));
+      tmpdir_remove(strdup(in("to")));
+    }
+  }
+  assert_true(tries > 50);
+  write_file(in("src/a"), "aaaa");
+  assert_int_equal(up_with(io_unflushed()), 0);
+  download_must_be_whole("last");
+}
+
+/* The files that are there already are written down before anything else happens. */
+static void an_upload_that_was_cut_sends_only_what_is_missing(void **unused) {
+  (void)unused;
+  plain p = with(io_unflushed());
+  for (long n = 1, failed = 1; failed > 0; n += 3) {
+    plain_moved moved = {0};
+    write_file(in("src/a"), "aaaa");
+    assert_int_equal(up_with(io_unflushed()), 0);
+    write_file(in("src/a"), "other");
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    up_with(io_fault_io(fault));
+    failed = io_fault_failed(fault, CALL_ANY);
+    err e = {0};
+    if (plain_upload(&p, in("src"), in("there"), &moved, &e) < 0) fail_msg("%s", e.text);
+    assert_true(moved.files <= 1);
+    assert_false(path_exists(in("there/" PLAIN_PART_NAME)));
+  }
+}
+
+static void a_place_that_an_upload_was_cut_to_is_not_taken_for_whole(void **unused) {
+  (void)unused;
+  bool cut = false;
+  for (long n = 1, failed = 1; failed > 0; n++) {
+    err e = {0};
+    if (path_exists(in("there"))) tmpdir_remove(strdup(in("there")));
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    up_with(io_fault_io(fault));
+    failed = io_fault_failed(fault, CALL_ANY);
+    int rc = down_with(io_unflushed(), in("to"), false, &e);
+    if (rc == 0) must_be_whole(in("to"));
+    if (rc < 0) assert_true(rc == ERR_NOENT || rc == ERR_CONFLICT);
+    cut |= rc == ERR_CONFLICT;
+    if (rc == 0) tmpdir_remove(strdup(in("to")));
+  }
+  assert_true(cut);
+}
+
+static void a_place_that_is_half_removed_is_not_taken_for_whole(void **unused) {
+  (void)unused;
+  bool cut = false;
+  plain p = with(io_fault_io(fault));
+  for (long n = 1, failed = 1; failed > 0; n++) {
+    err e = {0};
+    assert_int_equal(up_with(io_unflushed()), 0);
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    plain_delete(&p, in("there"), &e);
+    failed = io_fault_failed(fault, CALL_ANY);
+    int rc = down_with(io_unflushed(), in("to"), false, &e);
+    if (rc == 0) must_be_whole(in("to"));
+    if (rc < 0) assert_true(rc == ERR_NOENT || rc == ERR_CONFLICT);
+    cut |= rc == ERR_CONFLICT;
+    if (rc == 0) tmpdir_remove(strdup(in("to")));
+  }
+  assert_true(cut);
+  assert_false(path_exists(in("there")));
+}
+
+/* Only the removal of what is half done may fail and leave it; who comes next does it. */
+static void nothing_may_be_left(const char *parent) {
+  err e = {0};
+  char to[400];
+  snprintf(to, sizeof to, "%s/to", parent);
+  if (down_with(io_unflushed(), to, false, &e) < 0) fail_msg("%s", e.text);
+  must_be_whole(to);
+  assert_int_equal(count_entries(parent), 1);
+}
+
+static void a_download_that_fails_anywhere_shows_nothing(void **unused) {
+  (void)unused;
+  long failed = 1, tries = 0;
+  char to[400];
+  assert_int_equal(up_with(io_unflushed()), 0);
+  for (long n = 1; failed > 0; n++, tries++) {
+    char *parent = strdup(in("down"));
+    make_dir(parent);
+    snprintf(to, sizeof to, "%s/to", parent);
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    err e = {0};
+    int rc = down_with(io_fault_io(fault), to, false, &e);
+    failed = io_fault_failed(fault, CALL_ANY);
+    if (path_exists(to)) {
+      must_be_whole(to); /* the last flush may have failed: it is there then, whole */
+      if (rc == 0) assert_int_equal(count_entries(parent), 1);
+    } else {
+      assert_true(rc < 0);
+      assert_true(e.text[0] != 0);
+      nothing_may_be_left(parent);
+    }
+    tmpdir_remove(parent);
+  }
+  assert_true(tries > 50);
+}
+
+static void a_merge_that_fails_anywhere_leaves_each_file_old_or_new(void **unused) {
+  (void)unused;
+  long failed = 1;
+  assert_int_equal(up_with(io_unflushed()), 0);
+  for (long n = 1; failed > 0; n++) {
+    char *to = strdup(in("to"));
+    make_dir(to);
+    write_file(tmpdir_path(to, "a"), "old");
+    write_file(tmpdir_path(to, "mine"), "mine");
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    int rc = down_with(io_fault_io(fault), to, true, NULL);
+    failed = io_fault_failed(fault, CALL_ANY);
+    bool is_old = file_is(tmpdir_path(to, "a"), "old");
+    assert_true(is_old || file_is(tmpdir_path(to, "a"), "aaaa"));
+    assert_true(file_is(tmpdir_path(to, "mine"), "mine"));
+    if (rc == 0) assert_false(is_old);
+    assert_int_equal(down_with(io_unflushed(), to, true, NULL), 0);
+    must_be_whole(to);
+    tmpdir_remove(to);
+  }
+}
+
+static void a_copy_that_fails_anywhere_shows_nothing(void **unused) {
+  (void)unused;
+  long failed = 1;
+  plain p = with(io_fault_io(fault));
+  for (long n = 1; failed > 0; n++) {
+    char *parent = strdup(in("copies"));
+    char to[400];
+    plain_moved moved;
+    err e = {0};
+    make_dir(parent);
+    snprintf(to, sizeof to, "%s/to", parent);
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    int rc = plain_copy(&p, in("src"), to, &moved, &e);
+    failed = io_fault_failed(fault, CALL_ANY);
+    if (path_exists(to)) must_be_whole(to);
+    if (rc == 0) assert_int_equal(count_entries(parent), 1);
+    if (rc < 0 && !path_exists(to)) {
+      plain sound = with(io_unflushed());
+      assert_int_equal(plain_copy(&sound, in("src"), to, &moved, NULL), 0);
+      assert_int_equal(count_entries(parent), 1);
+    }
+    tmpdir_remove(parent);
+  }
+}
+
+/* ---- the staging ---- */
+
+static void a_staging_of_somebody_alive_is_left_alone(void **unused) {
+  (void)unused;
+  plain_stage one, other;
+  char path[FS_PATH_MAX];
+  assert_int_equal(plain_stage_open(&one, io_unflushed(), in("x"), false, NULL), 0);
+  memcpy(path, one.path, sizeof path);
+  assert_int_equal(plain_stage_open(&other, io_unflushed(), in("x"), false, NULL), 0);
+  assert_true(path_exists(path));
+  plain_stage_drop(&other, NULL);
+  /* As a process that dies: its lock goes, its directory stays. */
+  lock_drop(&one.held);
+  assert_int_equal(plain_stage_open(&other, io_unflushed(), in("x"), false, NULL), 0);
+  assert_false(path_exists(path));
+  plain_stage_drop(&other, NULL);
+  assert_int_equal(count_entries(dir), 1);
+}
+
+static void of_two_who_make_the_same_directory_one_does(void **unused) {
+  (void)unused;
+  plain_stage one, other;
+  assert_int_equal(plain_stage_open(&one, io_unflushed(), in("x"), false, NULL), 0);
+  assert_int_equal(plain_stage_open(&other, io_unflushed(), in("x"), false, NULL), 0);
+  write_file(tmpdir_path(one.path, "who"), "one");
+  write_file(tmpdir_path(other.path, "who"), "other");
+  assert_int_equal(plain_stage_show(&other, NULL), 0);
+  assert_int_equal(plain_stage_show(&one, NULL), ERR_EXISTS);
+  assert_true(file_is(in("x/who"), "other"));
+  assert_int_equal(count_entries(dir), 2);
+}
+
+/* ---- hostile places ---- */
+
+static void a_record_that_names_what_is_outside_brings_nothing(void **unused) {
+  (void)unused;
+  err e = {0};
+  make_dir(in("there"));
+  write_file(in("there/a"), "aaaa");
+  write_file(in("there/" MANIFEST_NAME),
+             "{\"format\":1,\"files\":[{\"name\":\"../../etc/passwd\",\"size\":4}]}");
+  assert_true(down_with(io_unflushed(), in("to"), false, &e) < 0);
+  assert_true(e.code == ERR_FORMAT || e.code == ERR_CORRUPT || e.code == ERR_VERSION);
+  assert_int_equal(count_entries(dir), 2);
+}
+
+/* An object below what the record has as a link would be written through it. */
+static void nothing_is_written_through_a_link_that_the_record_brings(void **unused) {
+  (void)unused;
+  err e = {0};
+  make_dir(in("outside"));
+  if (symlink(in("outside"), in("src/out")) != 0) abort();
+  assert_int_equal(up_with(io_unflushed()), 0);
+  make_dir(in("there/out"));
+  write_file(in("there/out/evil"), "evil");
+  assert_int_equal(down_with(io_unflushed(), in("to"), false, &e), 0);
+  assert_false(path_exists(in("outside/evil")));
+  must_be_whole(in("to"));
+}
+
+static void a_cancel_before_the_end_ends_each_of_them(void **unused) {
+  (void)unused;
+  plain p = with(io_unflushed());
+  plain_moved moved;
+  assert_int_equal(up_with(io_unflushed()), 0);
+  write_file(in("src/new"), "new");
+  cancel = 1;
+  assert_int_equal(up_with(io_unflushed()), ERR_CANCELED);
+  assert_int_equal(plain_copy(&p, in("src"), in("copy"), &moved, NULL), ERR_CANCELED);
+  cancel = 0;
+  assert_int_equal(up_with(io_unflushed()), 0);
+  cancel = 1;
+  assert_int_equal(down_with(io_unflushed(), in("to"), false, NULL), ERR_CANCELED);
+  assert_int_equal(count_entries(dir), 2);
+}
+
+int main(void) {
+#define PROMISE(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+  const struct CMUnitTest tests[] = {
+      PROMISE(an_upload_that_fails_anywhere_leaves_no_record_or_a_true_one),
+      PROMISE(an_upload_that_was_cut_sends_only_what_is_missing),
+      PROMISE(a_place_that_an_upload_was_cut_to_is_not_taken_for_whole),
+      PROMISE(a_place_that_is_half_removed_is_not_taken_for_whole),
+      PROMISE(a_download_that_fails_anywhere_shows_nothing),
+      PROMISE(a_merge_that_fails_anywhere_leaves_each_file_old_or_new),
+      PROMISE(a_copy_that_fails_anywhere_shows_nothing),
+      PROMISE(a_staging_of_somebody_alive_is_left_alone),
+      PROMISE(of_two_who_make_the_same_directory_one_does),
+      PROMISE(a_record_that_names_what_is_outside_brings_nothing),
+      PROMISE(nothing_is_written_through_a_link_that_the_record_brings),
+      PROMISE(a_cancel_before_the_end_ends_each_of_them),
+  };
+  return cmocka_run_group_tests_name("plain", tests, NULL, NULL);
+}
