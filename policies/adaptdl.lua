@@ -18,8 +18,9 @@ return {
   -- A number and nothing else: with a "checkpoint-3.tmp" beside it AdaptDL would not load any.
   unit = "checkpoint-{step}/",
 
-  -- What a save that died has left: the next one goes on in it.
-  exclude = { "_checkpoint/" },
+  -- What a save that died has left: AdaptDL's next one goes on in it, ckpt.Registry's, which has a
+  -- name of its own for each, removes it.
+  exclude = { "_checkpoint/", "_checkpoint.*/" },
 
   -- The rename, and nothing before it.
   complete = done.renamed(),

@@ -493,8 +493,8 @@ static void each_failing_call_is_an_error_and_leaks_nothing(void **state) {
 
 static void the_shipped_policies_load(void **unused) {
   (void)unused;
-  static const char *const shipped[] = {"default", "excludes", "markers", "retention",
-                                        "sync_thresholds"};
+  static const char *const shipped[] = {"default",   "adaptdl",  "excludes",       "markers",
+                                        "retention", "ray_tune", "sync_thresholds"};
   char libexec[4200], helper[4300];
   const char *build = getenv("CKPT_BUILD");
   snprintf(libexec, sizeof libexec, "%s/libexec", build ? build : "");

@@ -5,7 +5,7 @@ describe("policies/adaptdl.lua", function()
   it("takes what was renamed to checkpoint-N, and never what is still written", function()
     local _, data = library.shipped "adaptdl"
     assert.same({ "checkpoint-{step}/" }, data.unit)
-    assert.same({ "_checkpoint/" }, data.exclude)
+    assert.same({ "_checkpoint/", "_checkpoint.*/" }, data.exclude)
     assert.is_nil(data.sync)
   end)
 

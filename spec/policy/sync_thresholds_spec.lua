@@ -1,77 +1,17 @@
 --- policies/sync_thresholds.lua against what Ray's node sync decided (its thresholds, its period,
 --- when it is forced), and by hand at the edges.
 package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
-local json = require "cjson"
 local library = require "library"
-local support = require "support"
-
-local recorded = json.decode(support.read(support.root .. "/spec/data/oracle/syncer_traces.json"))
-
-local function value(v)
-  if v ~= json.null then return v end
-end
-
---- Replays one trace. What belongs to the queue and not to the policy is done here: one transfer
---- for each trial at a time; a forced one waits for the one before it.
-local function replay(trace)
-  local config, trials, now, decisions = trace.config, {}, 1000, 0
-  local cloud = {}
-  for _, id in ipairs(config.cloud) do cloud[id] = true end
-  local policies = {}
-  for id, on_checkpoint in pairs(config.trials) do
-    trials[id] = { over = -math.huge, takes = 0 }
-    policies[id] = library.shipped("sync_thresholds", {
-      period = tostring(config.period),
-      min_iter = tostring(config.min_iter),
-      min_time = tostring(config.min_time_s),
-      on_checkpoint = tostring(on_checkpoint),
-    })
-  end
-
-  local function ask(id, name)
-    local t = trials[id]
-    local since = { seconds = t.last and now - t.last }
-    return policies[id].ask("sync", { event = name, now = now, result = t.result, since = since })
-  end
-
-  local function start(id)
-    local t = trials[id]
-    t.last = math.max(now, t.over)
-    t.over = t.last + t.takes
-    return { id }
-  end
-
-  for i, event in ipairs(trace.events) do
-    local id, started, expected = event.trial, {}, trace.steps[i]
-    local t = trials[id]
-    now = now + event.dt
-    if t and event.duration then t.takes = event.duration end
-    if event.ev == "result" and not cloud[id] then
-      t.result = { training_iteration = value(event.iter), time_total_s = value(event.time) }
-      local wanted = ask(id, "result") == "sync"
-      if wanted and now >= t.over then started = start(id) end
-      decisions = decisions + 1
-    elseif event.ev == "checkpoint" and not event.memory and not cloud[id] then
-      local forced = config.trials[id]
-      local wanted = ask(id, "complete") == "sync"
-      if wanted and (forced or now >= t.over) then started = start(id) end
-      decisions = decisions + 1
-    elseif event.ev == "complete" and not cloud[id] then
-      if ask(id, "end") == "sync" then started = start(id) end
-    elseif event.ev == "error" then
-      t.over = -math.huge
-    end
-    assert.same(expected.started, started, ("%s, event %d (%s)"):format(trace.name, i, event.ev))
-    now = expected.now -- a wait of the peer has moved its clock
-  end
-  return decisions
-end
+local node_sync = require "node_sync"
 
 describe("policies/sync_thresholds.lua", function()
   it("decides as Ray did, trace by trace", function()
-    local decisions = 0
-    for _, trace in ipairs(recorded.traces) do decisions = decisions + replay(trace) end
-    assert.is_true(decisions > 900, decisions)
+    local steps = 0
+    node_sync.replay("sync_thresholds", {}, function(trace, i, started, peer)
+      assert.same(peer.started, started, ("%s, event %d"):format(trace.name, i))
+      steps = steps + 1
+    end)
+    assert.equal(1137, steps) -- all but those of the thresholds that it cannot be set to
   end)
 
   local function ask(result, since, event, settings)

@@ -1,0 +1,259 @@
+--- A syncer whose transfers are jobs: they run while the script goes on, one at a time, and are
+--- given up after sync_timeout. Who extends it (or gives a table) brings the commands; each starts
+--- a job and returns it:
+---
+---     local Copies = ckpt.BackgroundSyncer:extend("Copies")
+---     function Copies:sync_up_command(local_dir, remote_dir, exclude) return a_job end
+---     function Copies:sync_down_command(remote_dir, local_dir, exclude) return a_job end
+---     function Copies:delete_command(remote_dir) return a_job end
+---
+--- A request that finds a transfer running is answered false, with a warning, and remembered: it
+--- runs once the transfer is over, which this object sees when one of its functions is called; a
+--- newer request takes its place. `queue = "skip"` forgets it instead. (Items 173-181, G 174.)
+
+local BackgroundProcess = require "ckpt.background_process"
+local Syncer = require "ckpt.syncer"
+local clock = require "ckpt.clock"
+local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
+
+---@class ckpt.BackgroundSyncerOptions: ckpt.SyncerOptions
+---@field queue? "newest"|"skip" what becomes of a request while a transfer runs; "newest"
+
+---@class ckpt.BackgroundSyncer: ckpt.Syncer
+---@field queue "newest"|"skip"
+---@overload fun(options?: ckpt.BackgroundSyncerOptions|table): ckpt.BackgroundSyncer
+local BackgroundSyncer = Syncer:extend("BackgroundSyncer")
+
+-- What each kind of command is called in messages.
+local TITLES = {
+  sync_up = function(c) return ("sync up of %s to %s"):format(c.local_dir, c.remote_dir) end,
+  sync_down = function(c) return ("sync down of %s to %s"):format(c.remote_dir, c.local_dir) end,
+  delete = function(c) return "deletion of " .. c.remote_dir end,
+}
+
+local function title(command) return TITLES[command.kind](command) end
+
+---@param options? table
+function BackgroundSyncer:init(options)
+  Syncer.init(self, options)
+  self.queue = self.queue or "newest"
+  if self.queue ~= "newest" and self.queue ~= "skip" then
+    misuse(('queue is "newest" or "skip", not %s'):format(tostring(self.queue)))
+  end
+end
+
+local function copy_patterns(patterns)
+  if patterns == nil then return nil end
+  local fine, copy = type(patterns) == "table", {}
+  for i, pattern in ipairs(fine and patterns or {}) do
+    fine, copy[i] = fine and type(pattern) == "string", pattern
+  end
+  if not fine then misuse("exclude must be a list of patterns (texts)") end
+  return copy
+end
+
+-- A command as plain data, so that it can be launched again, also by another process.
+local function command_of(self, kind, local_dir, remote_dir, exclude)
+  if type(self[kind .. "_command"]) ~= "function" then
+    misuse(("this syncer cannot %s: it has no function `%s_command`"):format(kind, kind))
+  end
+  if type(local_dir) ~= "string" or type(remote_dir) ~= "string" then
+    misuse(("%s: a directory is a text, not a %s"):format(kind,
+      type(local_dir) ~= "string" and type(local_dir) or type(remote_dir)))
+  end
+  return {
+    kind = kind, local_dir = local_dir, remote_dir = remote_dir, exclude = copy_patterns(exclude),
+  }
+end
+
+local function launch(self, command)
+  self._command = command
+  self._process = BackgroundProcess(function()
+    local start = self[command.kind .. "_command"]
+    if command.kind == "sync_up" then
+      return start(self, command.local_dir, command.remote_dir, command.exclude)
+    elseif command.kind == "sync_down" then
+      return start(self, command.remote_dir, command.local_dir, command.exclude)
+    end
+    return start(self, command.remote_dir)
+  end, title(command))
+  self._process:start()
+end
+
+-- Empties the slot: waits for what is in it, at most to its timeout. Other tasks find it taken
+-- until then. (Item 179.)
+local function collect(self)
+  local process = self._process
+  local result, text, name = process:wait(self.sync_timeout)
+  if self._process == process then self._process = nil end
+  if result == nil and text ~= nil then
+    if name == "ETIMEOUT" then return nil, text, name end
+    return nil, "Sync process failed: " .. text, name
+  end
+  return true
+end
+
+-- The same for a request that comes after: the failure of the old one is only told. (Item 175.)
+local function settle(self)
+  if not self._process then return end
+  local done, text = collect(self)
+  if not done then log.warn("Last sync command failed: " .. text) end
+end
+
+-- Whether the slot is taken by a transfer that has time left. (Items 173, 176.)
+local function busy(self)
+  local process = self._process
+  return process ~= nil and process:is_running()
+    and clock.monotonic() - process:start_time() < self.sync_timeout
+end
+
+local function launch_waiting(self)
+  local waiting = self._waiting
+  self._waiting = nil
+  if waiting.period_of then self[waiting.period_of] = clock.monotonic() end
+  launch(self, waiting.command)
+end
+
+-- Starts the remembered request if its turn has come.
+local function advance(self)
+  if not self._waiting or busy(self) then return end
+  settle(self)
+  launch_waiting(self)
+end
+
+local function remember(self, command)
+  local text = self.queue == "skip" and "skipping %s" or "%s has to wait"
+  log.warn("Last sync still in progress, " .. text:format(title(command)))
+  if self.queue == "skip" then return end
+  local older = self._waiting and title(self._waiting.command)
+  if older and older ~= title(command) then
+    log.warn(("%s will not run: a newer request took its place"):format(older))
+  end
+  self._waiting = { command = command }
+end
+
+-- Items 173-177.
+local function request(self, command)
+  advance(self)
+  if busy(self) then
+    remember(self, command)
+    return false
+  end
+  settle(self)
+  launch(self, command)
+  return true
+end
+
+--- Starts copying a directory to its remote place.
+---@param local_dir string
+---@param remote_dir string URI
+---@param exclude? string[] patterns of what is left out
+---@return boolean # false: another transfer runs
+function BackgroundSyncer:sync_up(local_dir, remote_dir, exclude)
+  local command = command_of(self, "sync_up", local_dir, remote_dir, exclude)
+  return request(self, command)
+end
+
+--- Starts copying a remote place to a directory.
+---@param remote_dir string URI
+---@param local_dir string
+---@param exclude? string[] patterns of what is left out (G 178: it counts)
+---@return boolean # false: another transfer runs
+function BackgroundSyncer:sync_down(remote_dir, local_dir, exclude)
+  local command = command_of(self, "sync_down", local_dir, remote_dir, exclude)
+  return request(self, command)
+end
+
+--- Starts removing a remote place.
+---@param remote_dir string URI
+---@return boolean # false: another transfer runs
+function BackgroundSyncer:delete(remote_dir)
+  local command = command_of(self, "delete", "", remote_dir)
+  return request(self, command)
+end
+
+-- A remembered request of the period moves its clock when it is launched. (G 165.)
+local function mark_period(self, launched, field)
+  if launched == false and self._waiting then self._waiting.period_of = field end
+end
+
+--- As Syncer's; a request that had to wait counts from when it was launched.
+function BackgroundSyncer:sync_up_if_needed(local_dir, remote_dir, exclude)
+  local launched, text, name = Syncer.sync_up_if_needed(self, local_dir, remote_dir, exclude)
+  mark_period(self, launched, "last_sync_up_time")
+  return launched, text, name
+end
+
+--- As Syncer's; a request that had to wait counts from when it was launched.
+function BackgroundSyncer:sync_down_if_needed(remote_dir, local_dir, exclude)
+  local launched, text, name = Syncer.sync_down_if_needed(self, remote_dir, local_dir, exclude)
+  mark_period(self, launched, "last_sync_down_time")
+  return launched, text, name
+end
+
+--- Whether a transfer runs; does not wait for it. Starts the remembered request if its turn has
+--- come.
+---@return boolean
+function BackgroundSyncer:is_running()
+  advance(self)
+  return self._process ~= nil and self._process:is_running()
+end
+
+--- Waits for the transfer, and for the one that waits for it; each at most to sync_timeout after
+--- its start. The first failure is returned, and what still waits runs with the next call.
+--- (Item 179, G 174.)
+---@return true? # nothing if nothing was launched
+---@return string? text
+---@return string? name "ETIMEOUT": it took too long, and has been stopped
+function BackgroundSyncer:wait()
+  local done
+  while self._process or self._waiting do
+    if self._process then
+      local text, name
+      done, text, name = collect(self)
+      if not done then return nil, text, name end
+    else
+      launch_waiting(self)
+    end
+  end
+  return done
+end
+
+--- Launches the last command once more, whichever it was. One that runs is waited for first.
+--- (Item 180.)
+---@return true?
+---@return string? text
+---@return string? name "EINVAL": there was none
+function BackgroundSyncer:retry()
+  if not self._command then return nil, "No sync command set, cannot retry.", "EINVAL" end
+  if self._process and self._process:is_running() then settle(self) end
+  launch(self, self._command)
+  return true
+end
+
+local function copy_of(value)
+  if type(value) ~= "table" then return value end
+  local copy = {}
+  for name, member in pairs(value) do copy[name] = copy_of(member) end
+  return copy
+end
+
+--- As Syncer's, with the last command and the one that waits; the running transfer is not part of
+--- it. (Item 181.)
+---@return table
+function BackgroundSyncer:state()
+  local state = Syncer.state(self)
+  state.queue = self.queue
+  state.command, state.waiting = copy_of(self._command), copy_of(self._waiting)
+  return state
+end
+
+---@param state table
+function BackgroundSyncer:restore(state)
+  Syncer.restore(self, state)
+  self.queue = state.queue or self.queue
+  self._command, self._waiting = copy_of(state.command), copy_of(state.waiting)
+end
+
+return BackgroundSyncer

@@ -1,0 +1,162 @@
+--- Who reads a temporary directory, and when it goes: with the last reader.
+---
+--- A reader takes the readers' lock, shared with others, before it looks at anything, and drops it
+--- at the end; whoever removes the directory has that lock alone. So nobody can begin to read while
+--- it is removed, and nothing is removed under a reader, whether he is another process, another
+--- thread or a nested call. The lock of a killed process is free.
+---
+--- The mark `<dir>.del_lock_<pid>` says the same to other programs, one for each reader. It holds
+--- what proves its owner dead.
+
+local fs = require "ckpt.fs"
+local json = require "ckpt.json"
+local locks = require "ckpt.checkpoint_locks"
+local log = require "ckpt.log"
+local place = require "ckpt.checkpoint_place"
+local process = require "ckpt.process"
+local records = require "ckpt.checkpoint_records"
+
+local readers = {}
+
+local MARK = ".del_lock_"
+
+---@class ckpt.Reader
+---@field dir string
+---@field mark string
+---@field lock ckpt.Lock
+
+--- The path of a mark: beside the directory, not in it (item 65).
+---@param dir string
+---@param suffix? string default: the pid
+---@return string
+function readers.mark_path(dir, suffix)
+  return (dir:gsub("/+$", "")) .. MARK .. (suffix or ("%d"):format(process.pid()))
+end
+
+--- The marks of a directory. Whatever its name has in it, it is taken as it is.
+---@param dir string
+---@return string[] paths
+function readers.marks(dir)
+  local begin, marks = fs.base(readers.mark_path(dir, "")), {}
+  for _, name in ipairs(fs.list(fs.parent(dir)) or {}) do
+    if name:sub(1, #begin) == begin then marks[#marks + 1] = fs.join(fs.parent(dir), name) end
+  end
+  return marks
+end
+
+-- One for each reader: the second in a process gets a number.
+local function write_mark(dir)
+  local identity = process.identity()
+  local content = identity and json.encode(identity) or ""
+  local count = 0
+  while true do
+    local suffix = ("%d"):format(process.pid()) .. (count > 0 and "_" .. count or "")
+    local mark = readers.mark_path(dir, suffix)
+    local done, text, name = fs.write_new(mark, content, tonumber("600", 8))
+    if done then return mark end
+    if name ~= "EEXISTS" then return nil, text, name end
+    count = count + 1
+  end
+end
+
+--- Becomes a reader of a directory that need not be there yet.
+---@param dir string
+---@return ckpt.Reader?
+---@return string? text
+---@return string? name
+function readers.enter(dir)
+  local names, text, name = locks.of(dir)
+  if not names then return nil, text, name end
+  local held, why, code = locks.wait(names.readers, true)
+  if not held then return nil, why, code end
+  local mark
+  mark, text, name = write_mark(dir)
+  if mark then return { dir = dir, mark = mark, lock = held } end
+  held:release()
+  return nil, text, name
+end
+
+-- An empty mark, as other programs write it, proves nothing about its owner. One that was never
+-- finished is of a dead process: who writes one shares the lock that we have alone.
+local function is_dead(mark)
+  if mark:find("%.tmp$") then return true end
+  local identity = json.decode(fs.read(mark) or "")
+  return identity ~= nil and process.is_dead(identity)
+end
+
+-- Marks of the dead go; the number of those that stay.
+local function clear_marks(dir)
+  local left = 0
+  for _, mark in ipairs(readers.marks(dir)) do
+    if not (is_dead(mark) and fs.remove(mark)) then left = left + 1 end
+  end
+  return left
+end
+
+-- Whether the directory is one that only readers were given: then it goes with them. So does one
+-- that nothing was put into yet, unless it is a checkpoint without files.
+local function is_ours(dir, names)
+  local record = records.read(names)
+  if record and not record.handed then return true end
+  return #(fs.list(dir) or {}) == 0 and not (record and #record.entries == 0)
+end
+
+-- Nobody reads, nobody fetches.
+local function remove(dir, names)
+  place.clear(dir)
+  if not is_ours(dir, names) then return end
+  place.remove(dir)
+  records.remove(names)
+  locks.tidy(names.copy)
+end
+
+--- Removes a temporary directory that nobody reads any more, and what belongs to it. Somebody who
+--- reads it, or is about to, will do that himself.
+---@param dir string
+function readers.sweep(dir)
+  local names = locks.of(dir)
+  local alone = names and locks.try(names.readers, false)
+  if not alone then return end
+  if clear_marks(dir) == 0 then
+    local held = locks.try(names.target, false)
+    if held then
+      remove(dir, names)
+      locks.drop(held)
+    end
+  end
+  locks.drop(alone)
+end
+
+--- Ends being a reader; the last one removes the directory (items 54-57).
+---@param reader ckpt.Reader
+function readers.leave(reader)
+  local done, text = fs.remove(reader.mark)
+  if not done then log.warn(("Could not remove the mark %s: %s"):format(reader.mark, text)) end
+  reader.lock:release()
+  readers.sweep(reader.dir)
+end
+
+-- The directory that an entry of the directory for temporary files belongs to: itself, or the one
+-- that it is a mark or an unfinished download of.
+local function belongs_to(name, begin)
+  local dir = place.of(name) or name:match("^(.*)%.del_lock_") or name
+  local id = dir:sub(1, #begin) == begin and dir:sub(#begin + 1) or ""
+  return id:find("^[0-9a-f]+$") and dir or nil
+end
+
+--- Sweeps what killed processes left in the directory for temporary files: directories `begin`...
+--- that nobody reads, fetches, or was given.
+---@param begin string what their names begin with
+---@param own string the one that the caller is at work on
+function readers.sweep_dead(begin, own)
+  local temp, seen = fs.temp(), {}
+  for _, name in ipairs(fs.list(temp) or {}) do
+    local dir = belongs_to(name, begin)
+    local stat = dir and fs.lstat(fs.join(temp, name))
+    if stat and stat.owner == process.user() then seen[fs.join(temp, dir)] = true end
+  end
+  seen[own] = nil
+  for dir in pairs(seen) do readers.sweep(dir) end
+end
+
+return readers

@@ -1,0 +1,176 @@
+--- ckpt.DurableTrainable: a trainable whose checkpoints are in a store before `save` returns, so
+--- that the loss of its machine loses no checkpoint.
+---
+---     local Mine = ckpt.DurableTrainable:extend "Mine" -- setup, step, save_checkpoint, ...
+---     local mine = Mine("s3://bucket/trial", config, { logdir = "/results/trial" })
+---     mine:train()
+---     local path = assert(mine:save())
+---     assert(Mine("s3://bucket/trial", config, { logdir = "/results/trial" }):restore(path))
+---
+--- Let nobody else copy its directory: a second copy costs twice (item 136).
+
+local Trainable = require "ckpt.trainable"
+local TrainableUtil = require "ckpt.trainable_util"
+local fs = require "ckpt.fs"
+local log = require "ckpt.log"
+local store = require "ckpt.store"
+
+---@class ckpt.StorageClient what a syncer is too
+---@field sync_up fun(self, dir: string, uri: string): boolean
+---@field sync_down fun(self, uri: string, dir: string): boolean
+---@field delete fun(self, uri: string): boolean
+---@field wait fun(self): any, string?, string?
+
+---@class ckpt.DurableTrainable: ckpt.Trainable
+---@field remote_checkpoint_dir string
+---@field storage_client ckpt.StorageClient
+---@overload fun(remote: string, config?: table, options?: table): ckpt.DurableTrainable
+local DurableTrainable = Trainable:extend "DurableTrainable"
+
+--- For a trial that a `ckpt.SyncerCallback` is told of: nothing of it is fetched.
+DurableTrainable.uses_cloud_checkpointing = true
+
+--- Calls `setup(config)`, then makes the storage client. (Items 115, 116.)
+---@param remote_checkpoint_dir string URI of the trial's copy
+---@param config? table
+---@param options? ckpt.TrainableOptions
+function DurableTrainable:init(remote_checkpoint_dir, config, options)
+  if type(remote_checkpoint_dir) ~= "string" or remote_checkpoint_dir == "" then
+    error("DurableTrainable: the first argument is the URI of the remote directory", 3)
+  end
+  Trainable.init(self, config, options)
+  self.remote_checkpoint_dir = remote_checkpoint_dir
+  self.storage_client = self:create_storage_client(remote_checkpoint_dir)
+end
+
+--- To be overridden for a client of one's own. Raises for a URI that no store is known for.
+---@param remote_checkpoint_dir string
+---@return ckpt.StorageClient
+function DurableTrainable:create_storage_client(remote_checkpoint_dir) -- luacheck: ignore 212
+  local known, text = store.resolve(remote_checkpoint_dir)
+  if not known then error(text, 4) end
+  return require "ckpt.default_syncer"()
+end
+
+-- Where a path really is; what is not there yet is where it would be made.
+local function resolved(path)
+  local real = fs.real(path)
+  if real or fs.parent(path) == path then return real or path end
+  return fs.normalize(fs.join(resolved(fs.parent(path)), fs.base(path)))
+end
+
+-- The path relative to the log directory, "." for that one itself; nil outside of it.
+local function relative(self, path)
+  local inside, root = resolved(path), resolved(self.logdir)
+  if inside == root then return "." end
+  if inside:sub(1, #root + 1) == root .. "/" then return inside:sub(#root + 2) end
+end
+
+--- The remote twin of a local path. (Items 130-132.)
+---@param path string in the log directory
+---@return string? uri
+---@return string? text
+---@return string? name "EINVAL": it is not in the log directory
+function DurableTrainable:storage_path(path)
+  if type(path) ~= "string" then
+    error("storage_path: `path` is a " .. type(path) .. ", not a path", 2)
+  end
+  local inside = relative(self, path)
+  if not inside then
+    return nil, ("%s is not in the log directory %s, so it has no place in %s")
+      :format(path, self.logdir, self.remote_checkpoint_dir), "EINVAL"
+  end
+  local root = self.remote_checkpoint_dir:gsub("(.)/+$", "%1")
+  if inside == "." then return root end
+  -- A percent sign begins an escape in such a URI.
+  if root:find("^file://") then inside = inside:gsub("%%", "%%25") end
+  return root .. "/" .. inside
+end
+
+-- Has the client do one thing, and waits until it is done. A client that is busy with another one
+-- refuses; then that one is waited for first.
+local function carry_out(self, method, ...)
+  local client = self.storage_client
+  for _ = 1, 2 do
+    local started, text, name = client[method](client, ...)
+    if started == nil and text then return nil, text, name end
+    local _
+    _, text, name = client:wait()
+    if started and text then return nil, text, name end
+    if started then return true end
+    if text then log.warn(("Trial %s: %s"):format(self.trial_id, text)) end
+  end
+  return nil, ("the storage client refuses %s of %s"):format(method, self.remote_checkpoint_dir),
+    "EHELD"
+end
+
+--- Saves as `Trainable:save` does, then uploads the whole log directory, and waits. (Items
+--- 119-124.)
+---@param checkpoint_dir? string the log directory or one in it; anything else raises
+---@return string? path the local one, for `restore`; it is in the store now
+---@return string? text
+---@return string? name
+function DurableTrainable:save(checkpoint_dir)
+  if checkpoint_dir and not relative(self, checkpoint_dir) then
+    error(("save: %s is not in the log directory %s, and would not be uploaded: give that one or "
+      .. "a directory in it"):format(checkpoint_dir, self.logdir), 2)
+  end
+  local path, text, name = Trainable.save(self, checkpoint_dir)
+  if not path then return nil, text, name end
+  local done
+  done, text, name = carry_out(self, "sync_up", self.logdir, self.remote_checkpoint_dir)
+  if not done then return nil, text, name end
+  return path
+end
+
+--- Downloads all that the store has of the trial into the log directory, then restores from there.
+--- Local files that the store does not have stay. (Items 125, 126.)
+---@param checkpoint_path string as `save` returned it
+---@return true?
+---@return string? text
+---@return string? name
+function DurableTrainable:restore(checkpoint_path)
+  local done, text, name =
+    carry_out(self, "sync_down", self.remote_checkpoint_dir, self.logdir)
+  if not done then return nil, text, name end
+  return Trainable.restore(self, checkpoint_path)
+end
+
+-- The checkpoint directory of a path of which nothing is here: by its name.
+local function directory_by_name(path)
+  local at = path
+  while fs.parent(at) ~= at do
+    if fs.base(at):find("^checkpoint_") then return at end
+    at = fs.parent(at)
+  end
+  return path
+end
+
+--- Deletes a checkpoint in the store, and then here. If nothing of it is here, the remote copy is
+--- deleted all the same. What fails in the store is reported, and nothing is deleted here.
+--- (Items 127-129.)
+---@param checkpoint_path string as `save` returned it
+---@return true?
+---@return string? text
+---@return string? name
+function DurableTrainable:delete_checkpoint(checkpoint_path)
+  local directory, text, name = TrainableUtil.find_checkpoint_dir(checkpoint_path)
+  if not directory and name ~= "ENOENT" then return nil, text, name end
+  if not directory then
+    directory = directory_by_name(checkpoint_path)
+    log.warn(("Trial %s: %s is not here any more; its remote copy is deleted")
+      :format(self.trial_id, directory))
+  end
+  local uri
+  uri, text, name = self:storage_path(directory)
+  if not uri then return nil, text, name end
+  if relative(self, directory) == "." then
+    return nil, ("%s is the log directory, not a checkpoint"):format(checkpoint_path), "EINVAL"
+  end
+  local done
+  done, text, name = carry_out(self, "delete", uri)
+  if not done then return nil, text, name end
+  return Trainable.delete_checkpoint(self, checkpoint_path)
+end
+
+return DurableTrainable

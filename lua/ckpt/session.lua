@@ -1,0 +1,92 @@
+--- ckpt.session: how a training function, and what it calls, reaches its reporter without being
+--- handed it (item 298).
+---
+---     local train = ckpt.wrap_function(function(config, checkpoint_dir)
+---       ckpt.session.report { loss = 0.5 }
+---     end)
+---
+--- While a function runs its own reporter is known. Elsewhere it is that of the runner that was set
+--- up last and not cleaned up yet.
+
+local session = {}
+
+-- Reporter -> how many were made known before it. One whose runner nobody has any more goes by
+-- itself.
+---@type table<ckpt.StatusReporter, integer>
+local known = setmetatable({}, { __mode = "k" })
+local count = 0
+---@type ckpt.StatusReporter?
+local running
+
+--- Makes a reporter known. Runners do this in their set-up.
+---@param reporter ckpt.StatusReporter
+function session.init(reporter)
+  count = count + 1
+  known[reporter] = count
+end
+
+--- Forgets it. Runners do this in their clean-up.
+---@param reporter ckpt.StatusReporter
+function session.shutdown(reporter) known[reporter] = nil end
+
+local function newest()
+  local found
+  for reporter, number in pairs(known) do
+    if not found or number > known[found] then found = reporter end
+  end
+  return found
+end
+
+--- Calls a function while a reporter is the one of the running training function.
+---@param reporter ckpt.StatusReporter
+---@param fn fun(...): ...
+---@return ... what it returns
+function session.within(reporter, fn, ...)
+  local before = running
+  running = reporter
+  local function leave(fine, ...)
+    running = before
+    if not fine then error((...), 0) end
+    return ...
+  end
+  return leave(pcall(fn, ...))
+end
+
+--- Whether there is a reporter.
+---@return boolean
+function session.is_enabled() return (running or newest()) ~= nil end
+
+local function current(level)
+  return running or newest()
+    or error("no session: this is for functions that a FunctionRunner runs (ckpt.wrap_function)",
+      level + 1)
+end
+
+--- The reporter. Raises if there is none.
+---@return ckpt.StatusReporter
+function session.get() return current(2) end
+
+--- Reports, as calling the reporter does.
+---@param values table
+function session.report(values) current(2)(values) end
+
+--- Makes the checkpoint directory of a step and calls a function with it; when that returns, what
+--- it saved there is the checkpoint.
+---@param step integer
+---@param save fun(directory: string)
+---@return string? path of the directory
+---@return string? text
+---@return string? name
+function session.checkpoint_dir(step, save)
+  if type(step) ~= "number" then
+    error(("session.checkpoint_dir: `step` is a %s, not a number"):format(type(step)), 2)
+  end
+  local reporter = current(2)
+  local directory, text, name = reporter:make_checkpoint_dir(step)
+  if not directory then return nil, text, name end
+  save(directory)
+  reporter:set_checkpoint(directory)
+  return directory
+end
+
+return session

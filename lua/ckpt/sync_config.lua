@@ -1,0 +1,121 @@
+--- Where results go and how often: what Ray Tune's `SyncConfig` is.
+---
+---     local config = ckpt.SyncConfig { upload_dir = "s3://bucket/run", sync_period = 60 }
+---     config:validate_upload_dir()
+---     local syncer = ckpt.get_node_to_storage_syncer(config)
+
+local Syncer = require "ckpt.syncer"
+local class = require "ckpt.class"
+local defaults = require "ckpt.sync_defaults"
+local json = require "ckpt.json"
+
+---@class ckpt.SyncConfigOptions
+---@field upload_dir? string URI below which results are stored; none: nothing is uploaded
+---@field syncer? "auto"|false|ckpt.Syncer|table "auto": the default syncer; false: none; or a table
+---with sync_up, sync_down and delete
+---@field sync_period? number seconds between two syncs, 300
+---@field sync_timeout? number seconds after which a transfer is given up, 1800
+---@field sync_artifacts? boolean whether a trial's other files are uploaded with its checkpoints,
+---true; means nothing without upload_dir
+---@field sync_on_checkpoint? boolean whether each checkpoint of a trial is fetched from its node at
+---once, true; means nothing with upload_dir
+
+---@class ckpt.SyncConfig: ckpt.Class
+---@field upload_dir? string
+---@field syncer "auto"|false|table
+---@field sync_period number
+---@field sync_timeout number
+---@field sync_artifacts boolean
+---@field sync_on_checkpoint boolean
+---@overload fun(options?: ckpt.SyncConfigOptions): ckpt.SyncConfig
+local SyncConfig = class("SyncConfig")
+
+local DEFAULTS = { -- item 140
+  syncer = "auto",
+  sync_period = defaults.sync_period,
+  sync_timeout = defaults.sync_timeout,
+  sync_artifacts = true,
+  sync_on_checkpoint = true,
+}
+
+local TYPES = {
+  upload_dir = "string", sync_period = "number", sync_timeout = "number",
+  sync_artifacts = "boolean", sync_on_checkpoint = "boolean",
+}
+
+--- A syncer of another kind than the three is kept, and refused when it is needed. (Items 140-143.)
+---@param options? ckpt.SyncConfigOptions
+function SyncConfig:init(options)
+  for name, value in pairs(options or {}) do
+    if not TYPES[name] and name ~= "syncer" then
+      error(("SyncConfig has no setting `%s`"):format(tostring(name)), 3)
+    elseif TYPES[name] and type(value) ~= TYPES[name] then
+      error(("SyncConfig: %s is a %s, not a %s"):format(name, TYPES[name], type(value)), 3)
+    end
+    self[name] = value
+  end
+  for name, value in pairs(DEFAULTS) do
+    if self[name] == nil then self[name] = value end
+  end
+  if self:uploads() and self.syncer == false then
+    error("SyncConfig: upload_dir says where to upload to, syncer = false that nothing uploads: "
+      .. 'leave out upload_dir, or set syncer to "auto" or to a syncer of your own', 3)
+  end
+  if not self:uploads() and Syncer.is(self.syncer) then
+    error("SyncConfig: a syncer of your own needs an upload_dir to sync to", 3)
+  end
+end
+
+--- Whether there is a place to upload to.
+---@return boolean
+function SyncConfig:uploads() return self.upload_dir ~= nil and self.upload_dir ~= "" end
+
+--- Whether the other files of trials are uploaded: sync_artifacts counts with an upload_dir only.
+--- (Item 152.)
+---@return boolean
+function SyncConfig:uploads_artifacts() return self:uploads() and self.sync_artifacts end
+
+--- Whether a checkpoint is fetched from its node at once: sync_on_checkpoint counts without an
+--- upload_dir only. (Item 152.)
+---@return boolean
+function SyncConfig:fetches_checkpoints() return not self:uploads() and self.sync_on_checkpoint end
+
+--- Whether the syncer can write to upload_dir: true, or an error is raised. A syncer that has a
+--- check of its own is asked, else the base check. (Items 146-150.)
+---@return true
+function SyncConfig:validate_upload_dir()
+  local syncer = Syncer.is(self.syncer) and self.syncer.validate_upload_dir and self.syncer
+  if syncer then return syncer:validate_upload_dir(self.upload_dir) end
+  return Syncer:validate_upload_dir(self.upload_dir)
+end
+
+-- What a person is shown of it (item 145).
+local SHOWN = {
+  { "Upload directory", "upload_dir" },
+  { "Sync on checkpoint", "sync_on_checkpoint" },
+  { "Sync period", "sync_period" },
+}
+
+--- A table of plain text. (G 145.)
+---@return string
+function SyncConfig:__tostring()
+  local lines = { ("%-18s  %s"):format("Setting", "Value") }
+  for _, row in ipairs(SHOWN) do
+    local value = self[row[2]]
+    lines[#lines + 1] = ("%-18s  %s"):format(row[1], value == nil and "none" or tostring(value))
+  end
+  return table.concat(lines, "\n")
+end
+
+--- The same as a JSON object. (G 145.)
+---@return string
+function SyncConfig:json()
+  local object, keys = {}, {}
+  for i, row in ipairs(SHOWN) do
+    keys[i] = row[2]
+    object[row[2]] = self[row[2]] == nil and json.null or self[row[2]]
+  end
+  return assert(json.encode(json.order(object, keys)))
+end
+
+return SyncConfig

@@ -1,0 +1,241 @@
+--- The base of all syncers: what moves a directory to a store and back. A syncer brings sync_up,
+--- sync_down and delete; this class adds the period (`*_if_needed`), waiting with retries, and the
+--- check of the place where it writes to.
+---
+---     local copies = ckpt.Syncer {
+---       sync_period = 60,
+---       sync_up = function(self, local_dir, remote_dir, exclude) ... return true end,
+---       sync_down = function(self, remote_dir, local_dir, exclude) ... return true end,
+---       delete = function(self, remote_dir) ... return true end,
+---     }
+---
+--- The three answer true when a sync was launched (or is done already), false when it was refused,
+--- and nil, text, "ENAME" when it failed. A syncer of jobs is easier made with BackgroundSyncer.
+
+local class = require "ckpt.class"
+local clock = require "ckpt.clock"
+local defaults = require "ckpt.sync_defaults"
+local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
+local store = require "ckpt.store"
+
+---@class ckpt.SyncerOptions
+---@field sync_period? number seconds between two syncs of *_if_needed; 300
+---@field sync_timeout? number seconds after which a transfer is given up, 1800; 0: never, and a
+---request waits for the transfer before it
+
+-- luacheck: no max line length (LuaLS wants the type of a function in one line)
+
+---@class ckpt.Syncer: ckpt.Class
+---@field sync_period number
+---@field sync_timeout number
+---@field last_sync_up_time number by clock.monotonic(); -math.huge: never
+---@field last_sync_down_time number
+---@field sync_up fun(self, local_dir: string, remote_dir: string, exclude?: string[]): boolean?, string?, string?
+---@field sync_down fun(self, remote_dir: string, local_dir: string, exclude?: string[]): boolean?, string?, string?
+---@field delete fun(self, remote_dir: string): boolean?, string?, string?
+---@overload fun(options?: ckpt.SyncerOptions|table): ckpt.Syncer
+local Syncer = class("Syncer")
+
+local DUTIES = { "sync_up", "sync_down", "delete" } -- item 161
+
+-- What a retry cannot mend: it is told at once (G 170).
+local PERMANENT = {
+  EINVAL = true, EACCESS = true, ENOSTORE = true, EUNSUPPORTED = true, ENOSPACE = true,
+  EFORMAT = true, EVERSION = true, ELIMIT = true, ECANCELED = true,
+}
+
+local function seconds_of(options, name)
+  local value = options[name]
+  if value == nil then return defaults[name] end
+  if type(value) ~= "number" or value < 0 then
+    misuse(("%s is a number of seconds, 0 or more, not %s"):format(name, tostring(value)))
+  end
+  return value
+end
+
+--- What `options` has beside the two numbers becomes the object's: functions are its methods.
+--- (Items 161, 162, 300.)
+---@param options? table
+function Syncer:init(options)
+  if options ~= nil and (type(options) ~= "table" or getmetatable(options)) then
+    misuse("a syncer is made from a plain table of options; for a class of your own, extend Syncer")
+  end
+  options = options or {}
+  for name, value in pairs(options) do self[name] = value end
+  self.sync_period = seconds_of(options, "sync_period")
+  self.sync_timeout = seconds_of(options, "sync_timeout")
+  for _, duty in ipairs(DUTIES) do
+    if type(self[duty]) ~= "function" then
+      misuse(("a syncer needs a function `%s`: none was given"):format(duty))
+    end
+  end
+  Syncer.reset(self)
+end
+
+--- Whether `value` can be used as a syncer: a table, of this class or any other, that has the three
+--- functions. (Item 161.)
+---@param value any
+---@return boolean
+function Syncer.is(value)
+  if type(value) ~= "table" then return false end
+  for _, duty in ipairs(DUTIES) do
+    if type(value[duty]) ~= "function" then return false end
+  end
+  return true
+end
+
+--- A syncer of a class of its own, given what this class adds: `value` itself if it is a Syncer.
+---@param value ckpt.Syncer|table anything that `Syncer.is`
+---@return ckpt.Syncer
+function Syncer.of(value)
+  if class.is(value, Syncer) then return value end
+  if not Syncer.is(value) then
+    error("a syncer is a table with sync_up, sync_down and delete, not " .. tostring(value), 2)
+  end
+  local calls = {}
+  for _, name in ipairs { "sync_up", "sync_down", "delete", "retry", "wait", "close",
+    "validate_upload_dir" } do
+    calls[name] = value[name] and function(_, ...) return value[name](value, ...) end
+  end
+  return Syncer(calls)
+end
+
+--- Launches the last sync once more. A syncer that does not bring this has nothing to repeat.
+--- (Item 161.)
+---@return boolean? launched
+---@return string? text
+---@return string? name
+function Syncer.retry(_) end
+
+--- Waits for what was launched. A syncer that does not bring this is done when its sync returns.
+--- (Item 161.)
+---@return boolean? # true; nothing if nothing runs
+---@return string? text
+---@return string? name
+function Syncer.wait(_) end
+
+--- sync_up, if the last one by this function is at least sync_period ago. Only a launch counts:
+--- after a refusal, a failure or an error the next call tries again. (Items 162-167.)
+---@param local_dir string
+---@param remote_dir string
+---@param exclude? string[]
+---@return boolean? # what sync_up answers; nothing if it is not due
+---@return string? text
+---@return string? name
+function Syncer:sync_up_if_needed(local_dir, remote_dir, exclude)
+  local now = clock.monotonic()
+  if now - self.last_sync_up_time < self.sync_period then return end
+  local launched, text, name = self:sync_up(local_dir, remote_dir, exclude)
+  if launched then self.last_sync_up_time = now end
+  return launched, text, name
+end
+
+--- sync_down, if the last one by this function is at least sync_period ago; as sync_up_if_needed,
+--- with a time of its own. (Items 162-167.)
+---@param remote_dir string
+---@param local_dir string
+---@param exclude? string[]
+---@return boolean?
+---@return string? text
+---@return string? name
+function Syncer:sync_down_if_needed(remote_dir, local_dir, exclude)
+  local now = clock.monotonic()
+  if now - self.last_sync_down_time < self.sync_period then return end
+  local launched, text, name = self:sync_down(remote_dir, local_dir, exclude)
+  if launched then self.last_sync_down_time = now end
+  return launched, text, name
+end
+
+--- Waits, and when what was waited for has failed or timed out, sleeps and launches it again, up to
+--- `max_retries` waits. What no retry can mend (no such store, no permission) is not tried again.
+--- (Items 168-171.)
+---@param max_retries? integer waits in all, at least 1; 3
+---@param backoff_s? number seconds of sleep before each launch; 5
+---@return true?
+---@return string? text
+---@return string? name of the last failure
+function Syncer:wait_or_retry(max_retries, backoff_s)
+  max_retries, backoff_s = max_retries or defaults.max_retries, backoff_s or defaults.backoff_s
+  if type(max_retries) ~= "number" or max_retries < 1 then
+    error("wait_or_retry: max_retries must be at least 1, not " .. tostring(max_retries), 2)
+  end
+  if type(backoff_s) ~= "number" or backoff_s < 0 then
+    error("wait_or_retry: backoff_s must be 0 or more seconds, not " .. tostring(backoff_s), 2)
+  end
+  for try = 1, max_retries do
+    local done, text, name = self:wait()
+    if done ~= nil or text == nil then return true end
+    if PERMANENT[name] then return nil, "Failed sync, no retry can help: " .. text, name end
+    if try == max_retries then
+      return nil, ("Failed sync even after %d retries: %s"):format(max_retries, text), name
+    end
+    log.error(("Caught sync error: %s. Retrying after sleeping for %s seconds...")
+      :format(text, backoff_s))
+    clock.sleep(backoff_s)
+    local launched, why, cause = self:retry()
+    if launched == nil and why then return nil, why, cause end
+  end
+end
+
+--- Makes the next call of either *_if_needed due. What runs goes on. (Item 172.)
+function Syncer:reset()
+  self.last_sync_up_time = -math.huge
+  self.last_sync_down_time = -math.huge
+end
+
+-- A moment of clock.monotonic() means nothing to another process; the time of day does.
+local function to_time_of_day(moment)
+  if moment == -math.huge then return nil end
+  return clock.now() - (clock.monotonic() - moment)
+end
+
+local function from_time_of_day(time)
+  if time == nil then return -math.huge end
+  return clock.monotonic() - math.max(clock.now() - time, 0)
+end
+
+--- What another process needs to go on with this syncer: numbers, texts and tables only. (Item 181.)
+---@return table
+function Syncer:state()
+  return {
+    sync_period = self.sync_period,
+    sync_timeout = self.sync_timeout,
+    last_sync_up = to_time_of_day(self.last_sync_up_time),
+    last_sync_down = to_time_of_day(self.last_sync_down_time),
+  }
+end
+
+--- Takes over what state() gave. What runs here is left alone. (Item 181.)
+---@param state table
+function Syncer:restore(state)
+  if type(state) ~= "table" then
+    error("restore: it takes the table that state() gave, not a " .. type(state), 2)
+  end
+  self.sync_period = state.sync_period or self.sync_period
+  self.sync_timeout = state.sync_timeout or self.sync_timeout
+  self.last_sync_up_time = from_time_of_day(state.last_sync_up)
+  self.last_sync_down_time = from_time_of_day(state.last_sync_down)
+end
+
+--- Does nothing; for a syncer that holds something. (Item 172.)
+function Syncer.close(_) end
+
+--- Whether a syncer can write to this place: none, `file://`, or a URI of a store that is known.
+--- Reads no network. Anything else raises. (Items 146, 147, 149, 150.)
+---@param upload_dir? string
+---@return true
+function Syncer.validate_upload_dir(_, upload_dir)
+  if upload_dir == nil or upload_dir == "" then return true end
+  if type(upload_dir) ~= "string" then
+    error("upload_dir is a URI, not a " .. type(upload_dir), 2)
+  end
+  if upload_dir:sub(1, 7) == "file://" then return true end
+  local filesystem, text = store.resolve(upload_dir)
+  if filesystem and not filesystem.is_local then return true end
+  error(("no storage is known for the upload directory `%s`: %s"):format(upload_dir,
+    filesystem and "it is a path on this machine. Write file://PATH if that is meant"
+    or text), 2)
+end
+
+return Syncer
