@@ -160,7 +160,7 @@ $(BUILD)/spec/fuzz/replay $(BUILD)/spec/fuzz/fuzz: $(BUILD)/spec/fuzz/%: $(BUILD
 
 # A runner that was built elsewhere does not stand beside policies/.
 TEST_ENV = CKPT_LUA=$(abspath $(RUNNER)) CKPT_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) \
-  $(if $(filter build,$(BUILD)),,CKPT_POLICIES=$(CURDIR)/policies)
+  $(if $(filter build,$(BUILD)),,CKPT_POLICIES=$(CURDIR)/policies CKPT_LUADIR=$(CURDIR)/lua)
 
 ## test: all tests
 test: all $(TESTS) $(BUILD)/sim/sim servers
