@@ -13,10 +13,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "core/catalog.h"
 #include "core/policy_find.h"
 #include "core/run.h"
-#include "core/waiting.h"
 
 #define CKPT_VERSION_TEXT "0.1.0"
 
@@ -24,10 +22,6 @@
   _Static_assert((int)CKPT_E##name == (int)ERR_##name, "ckpt.h and err.h disagree");
 ERR_MAP(X)
 #undef X
-_Static_assert((int)CKPT_LIVE == (int)RUNLOG_LIVE &&
-                   (int)CKPT_LIFE_DROPPED == (int)RUNLOG_DROPPED &&
-                   (int)CKPT_LIFE_DELETED == (int)RUNLOG_DELETED,
-               "ckpt.h and runlog.h disagree");
 
 /* Errors of calls that have no engine, and of failed opens. */
 static _Thread_local err open_error;
@@ -291,7 +285,7 @@ static int step(ckpt *c, ckpt_run *h, err *e) {
 }
 
 /* What concerns one run, and only that one's errors. */
-static int step_one(ckpt *c, ckpt_run *h) {
+int ckpt_step(ckpt *c, ckpt_run *h) {
   int rc = step(c, h, &c->error);
   int armed = arm(c, rc < 0 ? NULL : &c->error);
   return rc < 0 ? rc : armed;
@@ -339,110 +333,8 @@ int ckpt_next(ckpt *c, ckpt_completion *out) {
   return 1;
 }
 
-/* ---- runs ---- */
-
-static int64_t seconds_ns(double seconds) {
-  return seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0;
-}
-
-static int64_t stall_ns(const ckpt_run_options *o) {
-  enum { STALL_S = 60 };
-  int64_t asked = seconds_ns(o->stall_s);
-  return asked ? asked : (int64_t)STALL_S * 1000000000;
-}
-
-static run_options options_of(const ckpt_run_options *o) {
-  return (run_options){
-      .places = {.dir = o->dir,
-                 .to = o->to,
-                 .state = o->state,
-                 .run_id = o->run_id,
-                 .command = o->command},
-      .launch = o->launch,
-      .units = o->units,
-      .excludes = o->excludes,
-      .markers = o->markers,
-      .quiet_ns = o->quiet_s > 0   ? (int64_t)(o->quiet_s * 1e9)
-                  : o->quiet_s < 0 ? 0
-                                   : -1,
-      .poll = o->flags & CKPT_POLL,
-      .continue_run = o->flags & CKPT_CONTINUE_RUN,
-      .take_over = o->flags & CKPT_TAKE_OVER,
-      .tries = o->tries,
-      .no_delete = o->flags & CKPT_NO_DELETE,
-      .single_writer = o->flags & CKPT_SINGLE_WRITER,
-      .keep_all = o->flags & CKPT_KEEP_ALL,
-      .policies = o->policies,
-      .settings = o->settings,
-      .policy_dir = o->policy_dir,
-      .max_delete = o->max_delete,
-      .grace_delete_ns = o->grace_delete_s > 0   ? (int64_t)(o->grace_delete_s * 1e9)
-                         : o->grace_delete_s < 0 ? 0
-                                                 : -1,
-      .rank = o->rank,
-      .world = o->world,
-      .rank_wait_ns = seconds_ns(o->rank_wait_s),
-      .bad_after = o->bad_after,
-      .stall_ns = stall_ns(o),
-  };
-}
-
-int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
-  ckpt_run_options taken;
-  *out = NULL;
-  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
-  if (rc == 0) rc = ckpt_need_pool(c);
-  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
-  if (rc < 0) return rc;
-  ckpt_run *h = calloc(1, sizeof *h);
-  if (!h) return err_set(&c->error, ERR_NOMEM, "open a run: out of memory");
-  run_options o = options_of(&taken);
-  h->engine = c;
-  h->fd = -1;
-  h->due = INT64_MAX;
-  h->stall_ns = o.stall_ns;
-  waiting *slow = waiting_begin(&c->log, o.stall_ns, "locks, logs and leases of the run");
-  rc = run_open(&c->env, &o, &h->run, &c->error);
-  waiting_end(slow);
-  if (rc < 0) {
-    free(h);
-    return rc;
-  }
-  h->next = c->runs;
-  c->runs = h;
-  *out = h;
-  return 0;
-}
-
-struct foresight {
-  ckpt_foreseen_fn *fn;
-  void *ctx;
-};
-
-static int on_foreseen(void *ctx, const char *unit, int64_t step, run_foreseen what,
-                       const char *reason) {
-  const struct foresight *f = ctx;
-  ckpt_foreseen foreseen = {.size = sizeof foreseen,
-                            .unit = unit,
-                            .step = step,
-                            .what = (uint32_t)what,
-                            .reason = reason};
-  return f->fn(f->ctx, &foreseen);
-}
-
-int ckpt_foresee(ckpt *c, const ckpt_run_options *options, ckpt_foreseen_fn *fn, void *ctx) {
-  ckpt_run_options taken;
-  struct foresight f = {fn, ctx};
-  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
-  if (rc == 0) rc = ckpt_need_pool(c);
-  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
-  if (rc < 0) return rc;
-  run_options o = options_of(&taken);
-  return run_foresee(&c->env, &o, on_foreseen, &f, &c->error);
-}
-
 /* What it told and nobody pulled is forgotten: the handle is gone. */
-static void forget_told(ckpt *c, const ckpt_run *h) {
+void ckpt_forget(ckpt *c, const ckpt_run *h) {
   told **at = &c->told_first;
   while (*at) {
     told *t = *at;
@@ -457,32 +349,11 @@ static void forget_told(ckpt *c, const ckpt_run *h) {
   c->told_last = at;
 }
 
-void ckpt_run_close(ckpt_run *h) {
-  if (!h) return;
-  ckpt *c = h->engine;
-  if (h->fd >= 0) epoll_ctl(c->epoll, EPOLL_CTL_DEL, h->fd, NULL);
-  run_close(h->run);
-  forget_told(c, h);
-  ckpt_run **at = &c->runs;
-  while (*at != h) at = &(*at)->next;
-  *at = h->next;
-  free(h);
-}
-
-const char *ckpt_run_socket(const ckpt_run *h) {
-  return run_places(h->run)->socket;
-}
-const char *ckpt_run_dir(const ckpt_run *h) {
-  return run_places(h->run)->dir;
-}
-const char *ckpt_run_state(const ckpt_run *h) {
-  return run_places(h->run)->state;
-}
-const char *ckpt_run_target(const ckpt_run *h) {
-  return run_places(h->run)->target_text;
-}
-const char *ckpt_run_id(const ckpt_run *h) {
-  return run_places(h->run)->run_id;
+int ckpt_cancel(ckpt *c, uint64_t job) {
+  for (ckpt_run *h = c->runs; h; h = h->next)
+    if (run_cancel(h->run, job)) return 0;
+  if (ckpt_trees_cancel(c, job)) return 0;
+  return err_set(&c->error, ERR_NOENT, "no job %llu is running", (unsigned long long)job);
 }
 
 int ckpt_helper(ckpt *c, const char *name, char *path, size_t room) {
@@ -497,232 +368,4 @@ int ckpt_helper(ckpt *c, const char *name, char *path, size_t room) {
 
 int ckpt_helper_pid(const ckpt *c) {
   return c->policies ? (int)policy_link_pid(c->policies) : 0;
-}
-
-int ckpt_locate(ckpt *c, const char *dir, const char *state, ckpt_place *out) {
-  places p;
-  ckpt_place found = {0};
-  int rc = places_find(c->env.io, dir, state, &p, &c->error);
-  if (rc < 0) return rc;
-  if (strlen(p.state) >= sizeof found.state || strlen(p.socket) >= sizeof found.socket)
-    return err_set(&c->error, ERR_LIMIT, "%s: the path is too long", p.state);
-  memcpy(found.state, p.state, strlen(p.state) + 1);
-  memcpy(found.socket, p.socket, strlen(p.socket) + 1);
-  ckpt_give(out, out->size, &found, sizeof found);
-  return 0;
-}
-
-struct trainers {
-  ckpt_trainer_fn *fn;
-  void *ctx;
-};
-
-static int on_trainer(void *ctx, const proc_info *info) {
-  struct trainers *t = ctx;
-  ckpt_trainer trainer = {.size = sizeof trainer,
-                          .pid = info->pid,
-                          .sid = info->sid,
-                          .start = info->start,
-                          .command = info->command};
-  if (t->fn) t->fn(t->ctx, &trainer);
-  return 0;
-}
-
-int ckpt_run_trainers(ckpt_run *h, ckpt_trainer_fn *fn, void *ctx) {
-  struct trainers t = {fn, ctx};
-  return run_trainers(h->run, on_trainer, &t, &h->engine->error);
-}
-
-int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prepared *out) {
-  ckpt_prepare_options taken;
-  run_prepared p = {0};
-  err *e = &h->engine->error;
-  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_prepare_options", e);
-  if (rc == 0 && taken.restore > CKPT_RESTORE_NAMED)
-    rc = err_set(e, ERR_INVAL, "restore %u is unknown", taken.restore);
-  waiting *slow = waiting_begin(&h->engine->log, h->stall_ns, "the directory is made ready");
-  if (rc == 0) rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, e);
-  waiting_end(slow);
-  ckpt_prepared result = {.resume = p.resume,
-                          .restored_from = p.restored_from,
-                          .restored = p.restored,
-                          .quarantined = p.quarantined,
-                          .found = p.found};
-  ckpt_give(out, out->size, &result, sizeof result);
-  return rc;
-}
-
-int ckpt_run_start(ckpt_run *h) {
-  ckpt *c = h->engine;
-  int rc = run_start(h->run, &c->error);
-  return rc < 0 ? rc : step_one(c, h);
-}
-
-static int child_exit(run *r, const ckpt_event *event, err *e) {
-  int counted = run_start_over(r, event->clean, event->outside, e);
-  int rc = run_child_exit(r, event->clean, e);
-  return rc < 0 ? rc : counted;
-}
-
-int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
-  ckpt_event taken;
-  ckpt *c = h->engine;
-  int rc = ckpt_take(&taken, sizeof taken, event, "ckpt_event", &c->error);
-  if (job) *job = 0;
-  if (rc < 0) return rc;
-  switch (taken.kind) {
-  case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
-  case CKPT_EVENT_EXIT: rc = child_exit(h->run, &taken, &c->error); break;
-  case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
-  case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, taken.grace_s, &c->error); break;
-  case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
-  default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
-  }
-  return rc < 0 ? rc : step_one(c, h);
-}
-
-int ckpt_cancel(ckpt *c, uint64_t job) {
-  for (ckpt_run *h = c->runs; h; h = h->next)
-    if (run_cancel(h->run, job)) return 0;
-  if (ckpt_trees_cancel(c, job)) return 0;
-  return err_set(&c->error, ERR_NOENT, "no job %llu is running", (unsigned long long)job);
-}
-
-int ckpt_run_get_status(ckpt_run *h, ckpt_run_status *out) {
-  run_status s;
-  run_get_status(h->run, &s);
-  const io *io = h->engine->env.io;
-  ckpt_run_status result = {
-      .committed = s.committed,
-      .dropped = s.dropped,
-      .retired = s.retired,
-      .failed = s.failed,
-      .pending = s.pending,
-      .settling = s.settling,
-      .unproven = s.unproven,
-      .bytes_committed = s.bytes_committed,
-      .bytes_left = s.bytes_left,
-      .newest_step = s.newest_step,
-      .newest_age_s =
-          s.newest_time_ns ? (double)(io->now(io, IO_WALL) - s.newest_time_ns) / 1e9 : -1,
-      .newest_unit = s.newest_unit,
-      .newest_status = s.newest_status,
-      .skipped = s.skipped,
-      .policies = s.policies,
-      .policy_fallbacks = s.fallbacks,
-      .keeping = s.keeping,
-      .fenced = s.fenced,
-      .unmatched = s.unmatched,
-      .unmatched_example = s.unmatched_example};
-  ckpt_give(out, out->size, &result, sizeof result);
-  return 0;
-}
-
-struct pendings {
-  ckpt_pending_fn *fn;
-  void *ctx;
-};
-
-static void on_pending(void *ctx, const char *unit, const char *reason, uint64_t bytes,
-                       uint64_t left, bool begun) {
-  struct pendings *p = ctx;
-  ckpt_pending pending = {.size = sizeof pending,
-                          .unit = unit,
-                          .reason = reason,
-                          .bytes = bytes,
-                          .bytes_left = left,
-                          .begun = begun};
-  p->fn(p->ctx, &pending);
-}
-
-int ckpt_run_pending(ckpt_run *h, ckpt_pending_fn *fn, void *ctx) {
-  struct pendings p = {fn, ctx};
-  return run_pending(h->run, on_pending, &p);
-}
-
-/* ---- what a target holds ---- */
-
-struct items {
-  ckpt_item_fn *fn;
-  ckpt_verified_fn *verified;
-  void *ctx;
-};
-
-ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
-  const runlog_commit *c = item->commit;
-  digest_hex(&c->root, root);
-  return (ckpt_item){.size = sizeof(ckpt_item),
-                     .group = item->group,
-                     .name = c->unit,
-                     .dir = c->dir,
-                     .step = c->step,
-                     .time_ns = c->time_ns,
-                     .files = c->files,
-                     .bytes = c->bytes,
-                     .number = c->n,
-                     .root = root,
-                     .uri = item->uri,
-                     .policy = c->policy ? c->policy : "",
-                     .reason = c->reason ? c->reason : "",
-                     .metrics = c->metrics ? c->metrics : "",
-                     .life = (uint32_t)c->life,
-                     .drop_policy = c->drop_policy ? c->drop_policy : "",
-                     .drop_reason = c->drop_reason ? c->drop_reason : "",
-                     .drop_ns = c->drop_ns,
-                     .bad = c->bad,
-                     .bad_reason = c->bad_reason ? c->bad_reason : ""};
-}
-
-static int on_item(void *ctx, store *s, const catalog_item *item, err *e) {
-  (void)s;
-  (void)e;
-  struct items *i = ctx;
-  char root[HASH_HEX_MAX];
-  ckpt_item public = ckpt_item_of(item, root);
-  return i->fn ? i->fn(i->ctx, &public) : 0;
-}
-
-int ckpt_list(ckpt *c, const char *uri, ckpt_item_fn *fn, void *ctx) {
-  struct items i = {.fn = fn, .ctx = ctx};
-  return catalog_each(c->env.io, &c->log, uri, on_item, &i, &c->error);
-}
-
-int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx) {
-  ckpt_restore_options taken;
-  struct items i = {.fn = fn, .ctx = ctx};
-  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_restore_options", &c->error);
-  if (rc == 0 && (!taken.uri || !taken.dir))
-    rc = err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
-  if (rc == 0) rc = ckpt_need_pool(c);
-  if (rc < 0) return rc;
-  catalog_wish wish = {.where = taken.uri,
-                       .name = taken.name,
-                       .dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir,
-                       .alone = taken.flags & CKPT_RESTORE_ALONE};
-  return catalog_restore(c->env.io, &c->log, c->pool, c->env.progress, &wish, on_item, &i,
-                         &c->error);
-}
-
-static int on_verified(void *ctx, const catalog_item *item, int status, const char *reason,
-                       unsigned findings) {
-  struct items *i = ctx;
-  char root[HASH_HEX_MAX];
-  ckpt_item public = ckpt_item_of(item, root);
-  ckpt_verified verified = {.size = sizeof verified,
-                            .item = &public,
-                            .status = status,
-                            .reason = reason,
-                            .findings = findings};
-  return i->verified ? i->verified(i->ctx, &verified) : 0;
-}
-
-int ckpt_verify(ckpt *c, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx) {
-  struct items i = {.verified = fn, .ctx = ctx};
-  int rc = ckpt_need_pool(c);
-  if (rc < 0) return rc;
-  int bad = catalog_verify(c->env.io, &c->log, c->pool, c->env.progress, uri, name, on_verified, &i,
-                           &c->error);
-  if (bad <= 0) return bad;
-  return err_set(&c->error, ERR_CORRUPT, "%d checkpoint%s of %s: the data is not what was saved",
-                 bad, bad == 1 ? "" : "s", uri);
 }

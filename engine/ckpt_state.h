@@ -78,6 +78,11 @@ void ckpt_give(void *to, size_t size, void *from, size_t room);
 /* `grace_delete_s`, as ckpt_run_options has it, in ns. */
 int64_t ckpt_grace_ns(double seconds);
 
+/* Lets a run do what is due, and sets the engine's timer. */
+int ckpt_step(ckpt *c, ckpt_run *h);
+/* Drops the completions of a run that nobody has pulled: its handle is gone. */
+void ckpt_forget(ckpt *c, const ckpt_run *h);
+
 /* Threads, and the helper of the policies, start with the first work that needs them. */
 int ckpt_need_pool(ckpt *c);
 int ckpt_need_policies(ckpt *c);

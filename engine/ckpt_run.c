@@ -1,0 +1,271 @@
+/* The public API, its part about runs: opening and closing them, events, how they stand. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/err.h"
+#include "ckpt_state.h"
+#include "core/run.h"
+#include "core/waiting.h"
+
+static int64_t seconds_ns(double seconds) {
+  return seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0;
+}
+
+static int64_t stall_ns(const ckpt_run_options *o) {
+  enum { STALL_S = 60 };
+  int64_t asked = seconds_ns(o->stall_s);
+  return asked ? asked : (int64_t)STALL_S * 1000000000;
+}
+
+static run_options options_of(const ckpt_run_options *o) {
+  return (run_options){
+      .places = {.dir = o->dir,
+                 .to = o->to,
+                 .state = o->state,
+                 .run_id = o->run_id,
+                 .command = o->command},
+      .launch = o->launch,
+      .units = o->units,
+      .excludes = o->excludes,
+      .markers = o->markers,
+      .quiet_ns = o->quiet_s > 0   ? (int64_t)(o->quiet_s * 1e9)
+                  : o->quiet_s < 0 ? 0
+                                   : -1,
+      .poll = o->flags & CKPT_POLL,
+      .continue_run = o->flags & CKPT_CONTINUE_RUN,
+      .take_over = o->flags & CKPT_TAKE_OVER,
+      .tries = o->tries,
+      .no_delete = o->flags & CKPT_NO_DELETE,
+      .single_writer = o->flags & CKPT_SINGLE_WRITER,
+      .keep_all = o->flags & CKPT_KEEP_ALL,
+      .policies = o->policies,
+      .settings = o->settings,
+      .policy_dir = o->policy_dir,
+      .max_delete = o->max_delete,
+      .grace_delete_ns = o->grace_delete_s > 0   ? (int64_t)(o->grace_delete_s * 1e9)
+                         : o->grace_delete_s < 0 ? 0
+                                                 : -1,
+      .rank = o->rank,
+      .world = o->world,
+      .rank_wait_ns = seconds_ns(o->rank_wait_s),
+      .bad_after = o->bad_after,
+      .stall_ns = stall_ns(o),
+  };
+}
+
+int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
+  ckpt_run_options taken;
+  *out = NULL;
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = ckpt_need_pool(c);
+  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  ckpt_run *h = calloc(1, sizeof *h);
+  if (!h) return err_set(&c->error, ERR_NOMEM, "open a run: out of memory");
+  run_options o = options_of(&taken);
+  h->engine = c;
+  h->fd = -1;
+  h->due = INT64_MAX;
+  h->stall_ns = o.stall_ns;
+  waiting *slow = waiting_begin(&c->log, o.stall_ns, "locks, logs and leases of the run");
+  rc = run_open(&c->env, &o, &h->run, &c->error);
+  waiting_end(slow);
+  if (rc < 0) {
+    free(h);
+    return rc;
+  }
+  h->next = c->runs;
+  c->runs = h;
+  *out = h;
+  return 0;
+}
+
+struct foresight {
+  ckpt_foreseen_fn *fn;
+  void *ctx;
+};
+
+static int on_foreseen(void *ctx, const char *unit, int64_t step, run_foreseen what,
+                       const char *reason) {
+  const struct foresight *f = ctx;
+  ckpt_foreseen foreseen = {.size = sizeof foreseen,
+                            .unit = unit,
+                            .step = step,
+                            .what = (uint32_t)what,
+                            .reason = reason};
+  return f->fn(f->ctx, &foreseen);
+}
+
+int ckpt_foresee(ckpt *c, const ckpt_run_options *options, ckpt_foreseen_fn *fn, void *ctx) {
+  ckpt_run_options taken;
+  struct foresight f = {fn, ctx};
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = ckpt_need_pool(c);
+  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  run_options o = options_of(&taken);
+  return run_foresee(&c->env, &o, on_foreseen, &f, &c->error);
+}
+
+void ckpt_run_close(ckpt_run *h) {
+  if (!h) return;
+  ckpt *c = h->engine;
+  if (h->fd >= 0) epoll_ctl(c->epoll, EPOLL_CTL_DEL, h->fd, NULL);
+  run_close(h->run);
+  ckpt_forget(c, h);
+  ckpt_run **at = &c->runs;
+  while (*at != h) at = &(*at)->next;
+  *at = h->next;
+  free(h);
+}
+
+const char *ckpt_run_socket(const ckpt_run *h) {
+  return run_places(h->run)->socket;
+}
+const char *ckpt_run_dir(const ckpt_run *h) {
+  return run_places(h->run)->dir;
+}
+const char *ckpt_run_state(const ckpt_run *h) {
+  return run_places(h->run)->state;
+}
+const char *ckpt_run_target(const ckpt_run *h) {
+  return run_places(h->run)->target_text;
+}
+const char *ckpt_run_id(const ckpt_run *h) {
+  return run_places(h->run)->run_id;
+}
+
+int ckpt_locate(ckpt *c, const char *dir, const char *state, ckpt_place *out) {
+  places p;
+  ckpt_place found = {0};
+  int rc = places_find(c->env.io, dir, state, &p, &c->error);
+  if (rc < 0) return rc;
+  if (strlen(p.state) >= sizeof found.state || strlen(p.socket) >= sizeof found.socket)
+    return err_set(&c->error, ERR_LIMIT, "%s: the path is too long", p.state);
+  memcpy(found.state, p.state, strlen(p.state) + 1);
+  memcpy(found.socket, p.socket, strlen(p.socket) + 1);
+  ckpt_give(out, out->size, &found, sizeof found);
+  return 0;
+}
+
+struct trainers {
+  ckpt_trainer_fn *fn;
+  void *ctx;
+};
+
+static int on_trainer(void *ctx, const proc_info *info) {
+  struct trainers *t = ctx;
+  ckpt_trainer trainer = {.size = sizeof trainer,
+                          .pid = info->pid,
+                          .sid = info->sid,
+                          .start = info->start,
+                          .command = info->command};
+  if (t->fn) t->fn(t->ctx, &trainer);
+  return 0;
+}
+
+int ckpt_run_trainers(ckpt_run *h, ckpt_trainer_fn *fn, void *ctx) {
+  struct trainers t = {fn, ctx};
+  return run_trainers(h->run, on_trainer, &t, &h->engine->error);
+}
+
+int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prepared *out) {
+  ckpt_prepare_options taken;
+  run_prepared p = {0};
+  err *e = &h->engine->error;
+  int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_prepare_options", e);
+  if (rc == 0 && taken.restore > CKPT_RESTORE_NAMED)
+    rc = err_set(e, ERR_INVAL, "restore %u is unknown", taken.restore);
+  waiting *slow = waiting_begin(&h->engine->log, h->stall_ns, "the directory is made ready");
+  if (rc == 0) rc = run_prepare(h->run, (run_restore)taken.restore, taken.named, &p, e);
+  waiting_end(slow);
+  ckpt_prepared result = {.resume = p.resume,
+                          .restored_from = p.restored_from,
+                          .restored = p.restored,
+                          .quarantined = p.quarantined,
+                          .found = p.found};
+  ckpt_give(out, out->size, &result, sizeof result);
+  return rc;
+}
+
+int ckpt_run_start(ckpt_run *h) {
+  ckpt *c = h->engine;
+  int rc = run_start(h->run, &c->error);
+  return rc < 0 ? rc : ckpt_step(c, h);
+}
+
+static int child_exit(run *r, const ckpt_event *event, err *e) {
+  int counted = run_start_over(r, event->clean, event->outside, e);
+  int rc = run_child_exit(r, event->clean, e);
+  return rc < 0 ? rc : counted;
+}
+
+int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
+  ckpt_event taken;
+  ckpt *c = h->engine;
+  int rc = ckpt_take(&taken, sizeof taken, event, "ckpt_event", &c->error);
+  if (job) *job = 0;
+  if (rc < 0) return rc;
+  switch (taken.kind) {
+  case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
+  case CKPT_EVENT_EXIT: rc = child_exit(h->run, &taken, &c->error); break;
+  case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
+  case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, taken.grace_s, &c->error); break;
+  case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
+  default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
+  }
+  return rc < 0 ? rc : ckpt_step(c, h);
+}
+
+int ckpt_run_get_status(ckpt_run *h, ckpt_run_status *out) {
+  run_status s;
+  run_get_status(h->run, &s);
+  const io *io = h->engine->env.io;
+  ckpt_run_status result = {
+      .committed = s.committed,
+      .dropped = s.dropped,
+      .retired = s.retired,
+      .failed = s.failed,
+      .pending = s.pending,
+      .settling = s.settling,
+      .unproven = s.unproven,
+      .bytes_committed = s.bytes_committed,
+      .bytes_left = s.bytes_left,
+      .newest_step = s.newest_step,
+      .newest_age_s =
+          s.newest_time_ns ? (double)(io->now(io, IO_WALL) - s.newest_time_ns) / 1e9 : -1,
+      .newest_unit = s.newest_unit,
+      .newest_status = s.newest_status,
+      .skipped = s.skipped,
+      .policies = s.policies,
+      .policy_fallbacks = s.fallbacks,
+      .keeping = s.keeping,
+      .fenced = s.fenced,
+      .unmatched = s.unmatched,
+      .unmatched_example = s.unmatched_example};
+  ckpt_give(out, out->size, &result, sizeof result);
+  return 0;
+}
+
+struct pendings {
+  ckpt_pending_fn *fn;
+  void *ctx;
+};
+
+static void on_pending(void *ctx, const char *unit, const char *reason, uint64_t bytes,
+                       uint64_t left, bool begun) {
+  struct pendings *p = ctx;
+  ckpt_pending pending = {.size = sizeof pending,
+                          .unit = unit,
+                          .reason = reason,
+                          .bytes = bytes,
+                          .bytes_left = left,
+                          .begun = begun};
+  p->fn(p->ctx, &pending);
+}
+
+int ckpt_run_pending(ckpt_run *h, ckpt_pending_fn *fn, void *ctx) {
+  struct pendings p = {fn, ctx};
+  return run_pending(h->run, on_pending, &p);
+}
