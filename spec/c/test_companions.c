@@ -278,10 +278,10 @@ static struct {
 
 static int open_later(const io *self, int dirfd, const char *path, int flags, mode_t mode) {
   (void)self;
-  later.opens += is_latest(path);
-  if (is_latest(path) && later.opens == later.first)
-    write_file(in(later.world, "latest"), "checkpoint-1");
-  if (is_latest(path) && later.opens == later.second) {
+  if (!is_latest(path)) return world_io()->open(world_io(), dirfd, path, flags, mode);
+  later.opens++;
+  if (later.opens == later.first) write_file(in(later.world, "latest"), "checkpoint-1");
+  if (later.opens == later.second) {
     make_unit(later.world, "checkpoint-2", MATCH_DIR, 2);
     write_file(in(later.world, "latest"), "checkpoint-2");
   }
