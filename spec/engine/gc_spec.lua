@@ -131,8 +131,9 @@ describe("gc", function()
     local before = sh("find store -printf '%p %s %T@\\n' | sort")
     local calls = "rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir," ..
       "fsync,openat,open,creat"
-    local strace = "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 strace -f -qq -e trace=%s -o trace"
-    local text = sh((strace .. " '%s' gc store -n --grace-delete 1h"):format(calls, CKPT))
+    local options = "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0:log_path=stderr "
+    local strace = options .. "strace -f -qq -e trace=%s -o trace "
+    local text = sh((strace .. "'%s' gc store -n --grace-delete 1h"):format(calls, CKPT))
     has(text, "would remove attempt checkpoint-9")
     has(text, "would be done: ")
     assert.are.equal(before, sh("find store -printf '%p %s %T@\\n' | sort"))
