@@ -23,7 +23,11 @@
 #include "failn.h"
 #include "tmpdir.h"
 
-enum { STRIDE = 409 };
+#ifdef CKPT_SANITIZED
+enum { STRIDE = 4001 };
+#else
+enum { STRIDE = 1009 };
+#endif
 
 /* ---- what the scenarios are made of ---- */
 

@@ -123,11 +123,10 @@ static void a_helper_that_fails_is_an_error_once(void **state) {
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     works(f);
     uint64_t generation = policy_link_generation(f->link);
-    int64_t begun = io_system()->now(io_system(), IO_MONO);
     assert_int_equal(tell(f, ways[i].order), ERR_POLICY);
     assert_int_equal(f->answer.len, 0);
+    /* Had it waited for its time to run out, the text would be another one. */
     if (!strstr(f->e.text, ways[i].told)) fail_msg("%s: %s", ways[i].order, f->e.text);
-    assert_true(io_system()->now(io_system(), IO_MONO) - begun < 3 * second);
     assert_int_equal(policy_link_pid(f->link), 0);
     works(f);
     assert_int_equal(policy_link_generation(f->link), generation + 1);

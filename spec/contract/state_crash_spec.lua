@@ -21,7 +21,7 @@ local JOB = [[
     if not path then error(text) end
     io.stdout:write(n, "\n")
     io.stdout:flush()
-    if io.open(arg[2]) then os.exit(0) end
+    if io.open(arg[2]) then os.exit(0, true) end
   end]]
 
 describe("saving states", function()
