@@ -24,9 +24,9 @@
 #include "tmpdir.h"
 
 #ifdef CKPT_SANITIZED
-enum { STRIDE = 4001 };
+enum { STRIDE = 1637 };
 #else
-enum { STRIDE = 1009 };
+enum { STRIDE = 409 };
 #endif
 
 /* ---- what the scenarios are made of ---- */
