@@ -39,6 +39,13 @@ describe("the contract of the object library", function()
     end
   end)
 
+  it("has no test whose name could be taken for that of an item without one", function()
+    for _, test in ipairs(tests) do
+      assert.is_nil(test.name:lower():find("missing", 1, true), test.name)
+    end
+    for _, text in pairs(items.better()) do assert.is_nil(text:find("missing", 1, true), text) end
+  end)
+
   it("says of each item that is better here what is done instead, and shows it", function()
     local better = items.better()
     assert.are.equal("", list(function(item) return better[item] and not is_better[item] end))

@@ -79,10 +79,15 @@ function BackgroundProcess:wait(timeout)
       left = math.max(timeout - (clock.monotonic() - self._started), 0)
     end
     result = pack(work:wait(left))
-    if result[1] == nil and result[3] == "ETIMEOUT" and work:running() then
-      work:cancel()
-      result = pack(nil, ("%s did not finish running within the timeout of %s seconds")
-        :format(self._name, timeout), "ETIMEOUT")
+    if result[1] == nil and result[3] == "ETIMEOUT" then
+      if work:running() then
+        work:cancel()
+        result = pack(nil, ("%s did not finish running within the timeout of %s seconds")
+          :format(self._name, timeout), "ETIMEOUT")
+      else
+        -- It has ended since the limit passed: what came out is known.
+        result = pack(work:wait())
+      end
     end
   end
   -- Another task may have started new work meanwhile.

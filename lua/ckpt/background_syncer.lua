@@ -7,9 +7,11 @@
 ---     function Copies:sync_down_command(remote_dir, local_dir, exclude) return a_job end
 ---     function Copies:delete_command(remote_dir) return a_job end
 ---
---- A request that finds a transfer running is answered false, with a warning, and remembered: it
---- runs once the transfer is over, which this object sees when one of its functions is called; a
---- newer request takes its place. `queue = "skip"` forgets it instead. (Items 173-181, G 174.)
+--- A request that finds a transfer running is answered false, with a warning. A `sync_up` is
+--- remembered: it runs once the transfer is over, which this object sees when one of its functions
+--- is called; a newer one takes its place. `queue = "skip"` forgets it instead. A `sync_down` or a
+--- `delete` is refused and forgotten: run later, it would meet what was written in between. (Items
+--- 173-181, G 174.)
 
 local BackgroundProcess = require "ckpt.background_process"
 local Syncer = require "ckpt.syncer"
@@ -18,7 +20,7 @@ local log = require "ckpt.log"
 local misuse = require "ckpt.misuse"
 
 ---@class ckpt.BackgroundSyncerOptions: ckpt.SyncerOptions
----@field queue? "newest"|"skip" what becomes of a request while a transfer runs; "newest"
+---@field queue? "newest"|"skip" what becomes of a sync_up while a transfer runs; "newest"
 
 ---@class ckpt.BackgroundSyncer: ckpt.Syncer
 ---@field queue "newest"|"skip"
@@ -111,7 +113,7 @@ end
 local function launch_waiting(self)
   local waiting = self._waiting
   self._waiting = nil
-  if waiting.period_of then self[waiting.period_of] = clock.monotonic() end
+  if waiting.from_period then self.last_sync_up_time = clock.monotonic() end
   launch(self, waiting.command)
 end
 
@@ -123,9 +125,10 @@ local function advance(self)
 end
 
 local function remember(self, command)
-  local text = self.queue == "skip" and "skipping %s" or "%s has to wait"
+  local skips = self.queue == "skip" or command.kind ~= "sync_up"
+  local text = skips and "skipping %s" or "%s has to wait"
   log.warn("Last sync still in progress, " .. text:format(title(command)))
-  if self.queue == "skip" then return end
+  if skips then return end
   local older = self._waiting and title(self._waiting.command)
   if older and older ~= title(command) then
     log.warn(("%s will not run: a newer request took its place"):format(older))
@@ -173,22 +176,16 @@ function BackgroundSyncer:delete(remote_dir)
   return request(self, command)
 end
 
--- A remembered request of the period moves its clock when it is launched. (G 165.)
-local function mark_period(self, launched, field)
-  if launched == false and self._waiting then self._waiting.period_of = field end
-end
-
---- As Syncer's; a request that had to wait counts from when it was launched.
+--- As Syncer's; a request that had to wait counts from when it was launched. (G 165.)
+---@param local_dir string
+---@param remote_dir string
+---@param exclude? string[]
+---@return boolean?
+---@return string? text
+---@return string? name
 function BackgroundSyncer:sync_up_if_needed(local_dir, remote_dir, exclude)
   local launched, text, name = Syncer.sync_up_if_needed(self, local_dir, remote_dir, exclude)
-  mark_period(self, launched, "last_sync_up_time")
-  return launched, text, name
-end
-
---- As Syncer's; a request that had to wait counts from when it was launched.
-function BackgroundSyncer:sync_down_if_needed(remote_dir, local_dir, exclude)
-  local launched, text, name = Syncer.sync_down_if_needed(self, remote_dir, local_dir, exclude)
-  mark_period(self, launched, "last_sync_down_time")
+  if launched == false and self._waiting then self._waiting.from_period = true end
   return launched, text, name
 end
 
@@ -249,6 +246,7 @@ function BackgroundSyncer:state()
   return state
 end
 
+--- Takes over what state() gave.
 ---@param state table
 function BackgroundSyncer:restore(state)
   Syncer.restore(self, state)

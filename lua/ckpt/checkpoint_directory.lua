@@ -155,9 +155,14 @@ end
 function directory.provide_temporary(checkpoint, keeps)
   local target = directory.temporary(checkpoint.id)
   readers.sweep_dead(PREFIX, target)
-  return directory.provide(checkpoint, {
-    target = target, keeps = keeps, joins = not keeps, mode = tonumber("700", 8),
-  })
+  local function get()
+    return directory.provide(checkpoint, {
+      target = target, keeps = keeps, joins = not keeps, mode = tonumber("700", 8),
+    })
+  end
+  -- Who does not keep it is a reader, and nobody sweeps under him.
+  if not keeps then return get() end
+  return readers.without_sweep(target, get)
 end
 
 return directory

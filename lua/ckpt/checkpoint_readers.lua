@@ -76,6 +76,25 @@ function readers.enter(dir)
   return nil, text, name
 end
 
+--- Calls a function while nobody may sweep a directory: one that is being made is not known to be
+--- somebody's before it is complete.
+---@param dir string
+---@param work fun(): any, string?, string?
+---@return any # what `work` returned
+---@return string? text
+---@return string? name
+function readers.without_sweep(dir, work)
+  local names, text, name = locks.of(dir)
+  if not names then return nil, text, name end
+  local held, why, code = locks.wait(names.readers, true)
+  if not held then return nil, why, code end
+  local fine, done, problem, kind = pcall(work)
+  held:release()
+  locks.tidy(names.readers)
+  if not fine then error(done, 0) end
+  return done, problem, kind
+end
+
 -- An empty mark, as other programs write it, proves nothing about its owner. One that was never
 -- finished is of a dead process: who writes one shares the lock that we have alone.
 local function is_dead(mark)

@@ -43,9 +43,13 @@ function make(name, parent)
   })
 end
 
+---@class ckpt.class
+---@overload fun(name: string): ckpt.Class
 local class = {}
 
 --- The class of an object; nil for any other value.
+---@param object any
+---@return ckpt.Class?
 function class.of(object)
   local meta = type(object) == "table" and getmetatable(object)
   return meta and class_of[meta] or nil

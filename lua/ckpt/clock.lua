@@ -8,6 +8,7 @@ local core = require "ckpt.core"
 ---@field monotonic fun(): number seconds; never goes back, goes on while the machine sleeps
 ---@field sleep fun(seconds: number)
 
+---@class ckpt.clock
 local clock = {}
 
 ---@type ckpt.ClockSource

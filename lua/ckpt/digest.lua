@@ -8,6 +8,7 @@ local core = require "ckpt.core"
 
 local KINDS = { ["xxh3-128"] = true, sha256 = true }
 
+---@class ckpt.digest
 local digest = {}
 
 local function check_kind(kind)

@@ -143,6 +143,8 @@ local function directory_by_name(path)
     if fs.base(at):find("^checkpoint_") then return at end
     at = fs.parent(at)
   end
+  -- What is here, and is no checkpoint by its mark nor by its name, is something else of the trial.
+  if fs.lstat(path) then return nil end
   return path
 end
 
@@ -152,20 +154,21 @@ end
 ---@param checkpoint_path string as `save` returned it
 ---@return true?
 ---@return string? text
----@return string? name
+---@return string? name "EINVAL": it is no checkpoint of this trial
 function DurableTrainable:delete_checkpoint(checkpoint_path)
-  local directory, text, name = TrainableUtil.find_checkpoint_dir(checkpoint_path)
-  if not directory and name ~= "ENOENT" then return nil, text, name end
-  if not directory then
-    directory = directory_by_name(checkpoint_path)
-    log.warn(("Trial %s: %s is not here any more; its remote copy is deleted")
-      :format(self.trial_id, directory))
-  end
+  local found, text, name = TrainableUtil.find_checkpoint_dir(checkpoint_path)
+  if not found and name ~= "ENOENT" then return nil, text, name end
+  local directory = found or directory_by_name(checkpoint_path)
+  if not directory then return nil, text, "EINVAL" end
   local uri
   uri, text, name = self:storage_path(directory)
   if not uri then return nil, text, name end
   if relative(self, directory) == "." then
     return nil, ("%s is the log directory, not a checkpoint"):format(checkpoint_path), "EINVAL"
+  end
+  if not found then
+    log.warn(("Trial %s: %s is not here as a checkpoint; its remote copy is deleted")
+      :format(self.trial_id, directory))
   end
   local done
   done, text, name = carry_out(self, "delete", uri)

@@ -13,6 +13,7 @@ local target_lock = require "ckpt.target_lock"
 
 local GIB = 2 ^ 30
 
+---@class ckpt.file_transfer
 local file_transfer = {}
 
 --- The files and links of a tree, each with its own size and time; of no directory: none. (Items

@@ -98,6 +98,43 @@
 ---@field remove fun(options: { uri: string, name?: string, all?: boolean, dry_run?: boolean, grace_delete?: number }): ckpt.Item[]?, string?, string?
 ---@field why fun(options: { name: string, dir?: string, state?: string, to?: string }): string?, string?, ckpt.Finding[]|string
 ---@field open fun(options?: { workers?: integer, libexec?: string, policy_in_process?: boolean }): ckpt.Engine?, string?, string?
+---@field fs ckpt.fs
+---@field lock ckpt.lock
+---@field store ckpt.store
+---@field tar ckpt.tar
+---@field digest ckpt.digest
+---@field clock ckpt.clock
+---@field log ckpt.log
+---@field job ckpt.job
+---@field json ckpt.json
+---@field class ckpt.class
+---@field file_transfer ckpt.file_transfer
+---@field session ckpt.session
+---@field testing ckpt.testing
+---@field Checkpoint ckpt.Checkpoint
+---@field State ckpt.State
+---@field Registry ckpt.Registry
+---@field RayRegistry ckpt.RayRegistry
+---@field CheckpointManager ckpt.CheckpointManager
+---@field SyncConfig ckpt.SyncConfig
+---@field BackgroundProcess ckpt.BackgroundProcess
+---@field Syncer ckpt.Syncer
+---@field BackgroundSyncer ckpt.BackgroundSyncer
+---@field DefaultSyncer ckpt.DefaultSyncer
+---@field ArtifactSync ckpt.ArtifactSync
+---@field SyncerCallback ckpt.SyncerCallback
+---@field DurableTrainable ckpt.DurableTrainable
+---@field Trainable ckpt.Trainable
+---@field TrainableUtil ckpt.TrainableUtil
+---@field FuncCheckpointUtil ckpt.FuncCheckpointUtil
+---@field StatusReporter ckpt.StatusReporter
+---@field FunctionRunner ckpt.FunctionRunner
+---@field save_all_states fun(): string?, string?, string?
+---@field save_state fun(state: ckpt.State, checkpoint_dir?: string, sync?: boolean): true?, string?, string?
+---@field load_state fun(state: ckpt.State, options?: { fallback?: boolean }): boolean?, string?, string?
+---@field get_node_to_storage_syncer fun(config: ckpt.SyncConfig): ckpt.Syncer?
+---@field wrap_function fun(train_func: function|table, options?: ckpt.WrapOptions): ckpt.FunctionRunner
+---@field wrap_command fun(argv: string[], options?: ckpt.WrapCommandOptions): ckpt.FunctionRunner
 
 local core = require "ckpt.core"
 

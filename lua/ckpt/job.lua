@@ -148,6 +148,10 @@ end
 
 -- ---- the module ----
 
+-- luacheck: no max line length (LuaLS wants the type of a function in one line)
+
+---@class ckpt.job
+---@field command fun(argv: string[], options?: ckpt.CommandOptions): ckpt.CommandJob?, string?, string?
 local job = { Job = Job }
 
 --- Makes a job of a function, which runs at once until it waits for another job or yields, and goes

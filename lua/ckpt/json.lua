@@ -7,6 +7,7 @@
 local decoder = require "ckpt.json_decode"
 local marks = require "ckpt.json_marks"
 
+---@class ckpt.json
 local json = {}
 
 --- What stands for `null`.

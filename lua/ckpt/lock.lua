@@ -32,6 +32,7 @@ function Lock:__tostring()
   return ("Lock(%s%s)"):format(self.name, self.handle and "" or ", released")
 end
 
+---@class ckpt.lock
 local lock = {}
 
 local KNOWN = { shared = "boolean", timeout = "number" }

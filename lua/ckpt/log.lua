@@ -8,6 +8,7 @@ local core = require "ckpt.core"
 ---@alias ckpt.LogLevel "debug"|"info"|"warning"|"error"
 ---@alias ckpt.LogSink fun(level: ckpt.LogLevel, text: string)
 
+---@class ckpt.log
 local log = {}
 
 local RANKS = { debug = 1, info = 2, warning = 3, error = 4 }

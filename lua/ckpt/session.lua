@@ -8,6 +8,7 @@
 --- While a function runs its own reporter is known. Elsewhere it is that of the runner that was set
 --- up last and not cleaned up yet.
 
+---@class ckpt.session
 local session = {}
 
 -- Reporter -> how many were made known before it. One whose runner nobody has any more goes by

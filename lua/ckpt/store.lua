@@ -13,6 +13,7 @@ local job = require "ckpt.job"
 local Store = require "ckpt.store_object"
 local resolve = require "ckpt.store_resolve"
 
+---@class ckpt.store
 local store = {}
 
 ---@class ckpt.StoreType

@@ -4,6 +4,7 @@
 local core = require "ckpt.core"
 local fs = require "ckpt.fs"
 
+---@class ckpt.tar
 local tar = {}
 
 -- What an archive in memory may have.

@@ -13,6 +13,7 @@ local log = require "ckpt.log"
 local source = require "ckpt.clock"
 local transfers = require "ckpt.testing_transfers"
 
+---@class ckpt.testing
 local testing = {}
 
 ---@class ckpt.testing.Clock

@@ -132,6 +132,25 @@ describe("a background process", function()
     assert.is_false(transfers.launched[1].job.cancelled)
   end)
 
+  it("[155] returns the result of work that ends as soon as its time is over", function()
+    local over, cancelled = false, false
+    local work = {
+      running = function()
+        over = true
+        return false
+      end,
+      wait = function()
+        if over then return "done" end
+        return nil, "it goes on", "ETIMEOUT"
+      end,
+      cancel = function() cancelled = true end,
+    }
+    local p = ckpt.BackgroundProcess(function() return work end, "copy")
+    p:start()
+    assert.same({ "done" }, { p:wait(10) })
+    assert.is_false(cancelled)
+  end)
+
   it("[160] is empty after a wait, whatever its outcome", function()
     local p = process { { "ok", 1 }, { "fail", 1 }, { "ok", 100 } }
     for _ = 1, 3 do

@@ -2,6 +2,8 @@
 
 package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
+local checkpoint_place = require "ckpt.checkpoint_place"
+local readers = require "ckpt.checkpoint_readers"
 local shelf = require "contract.shelf"
 local world = require "contract.checkpoint_world"
 
@@ -269,7 +271,7 @@ describe("Checkpoint, to_directory", function()
     assert.are.same(world.files, world.files_of(path))
   end)
 
-  it("[44 G] leaves no directory that it made if the source is missing", function()
+  it("[44 G] leaves no directory that it made if there is no source", function()
     for _, missing in ipairs { ckpt.Checkpoint(w.dir .. "/none"),
       ckpt.Checkpoint("shelf://at" .. w.dir .. "/none"), ckpt.Checkpoint("mem://none/at/all") } do
       local text = fails("ENOENT", missing:to_directory(target))
@@ -481,5 +483,20 @@ describe("Checkpoint, to_directory", function()
     assert.are.equal(0, code, said)
     assert.are.equal(target .. "\n", said)
     assert.are.same(world.files, world.files_of(target))
+  end)
+
+  it("[33] into its temporary directory is not swept away while it is made", function()
+    -- As another process does it that fetches a checkpoint of its own, at the worst of times.
+    local check_own, sweeps = checkpoint_place.check_own, 0
+    finally(function() checkpoint_place.check_own = check_own end)
+    checkpoint_place.check_own = function(path)
+      sweeps = sweeps + 1
+      readers.sweep_dead("checkpoint_tmp_", "none")
+      return check_own(path)
+    end
+    local path = assert(w:remote():to_directory())
+    assert.is_true(sweeps > 0)
+    assert.are.equal(tonumber("700", 8), fs.stat(path).mode)
+    assert.are.same(world.files, world.files_of(path))
   end)
 end)

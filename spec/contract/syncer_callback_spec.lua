@@ -330,7 +330,7 @@ describe("ckpt.SyncerCallback", function()
     assert.is_true(callback:on_checkpoint(trial, checkpoint))
   end)
 
-  it("[211 G] says that the checkpoint is missing, and that the sync failed if it did", function()
+  it("[211 G] says that the checkpoint is not here, and that the sync failed if it did", function()
     local path = dir .. "/nope"
     local fetched, text, name = callback:on_checkpoint(trial, { path = path })
     assert.is_nil(fetched)

@@ -59,9 +59,10 @@ local function request(m, command)
     launch_waiting(m)
   end
   if busy(m) then
-    local text = m.switches[174] and "%s has to wait" or "skipping %s"
+    local waits = m.switches[174] and command.kind == "up"
+    local text = waits and "%s has to wait" or "skipping %s"
     say(m, "WARNING", "Last sync still in progress, " .. text:format(title(command)))
-    if m.switches[174] then
+    if waits then
       if m.waiting and title(m.waiting.command) ~= title(command) then
         say(m, "WARNING", title(m.waiting.command)
           .. " will not run: a newer request took its place")
@@ -95,7 +96,7 @@ local function if_needed(m, clock, command)
   if now - m[clock] < m.period then return nil end
   local launched = request(m, command)
   if launched or not m.switches[165] then m[clock] = now end
-  if launched == false and m.waiting then m.waiting.clock = clock end
+  if launched == false and m.waiting and command.kind == "up" then m.waiting.clock = clock end
   return launched
 end
 

@@ -93,8 +93,8 @@ return {
   },
   {
     item = 128, file = DURABLE,
-    from = "    directory = directory_by_name(checkpoint_path)\n",
-    to = "    if true then return true end\n    directory = directory_by_name(checkpoint_path)\n",
+    from = "  local directory = found or directory_by_name(checkpoint_path)\n",
+    to = "  if not found then return true end\n  local directory = found\n",
   },
   {
     item = 129, file = DURABLE,

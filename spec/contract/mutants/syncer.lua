@@ -141,7 +141,7 @@ return {
   },
   {
     item = 165, file = BACKGROUND,
-    from = "if waiting.period_of then self[waiting.period_of] = clock.monotonic() end", to = "",
+    from = "if waiting.from_period then self.last_sync_up_time = clock.monotonic() end", to = "",
   },
   {
     item = 166, file = BASE,
@@ -178,7 +178,11 @@ return {
   },
   {
     item = 174, file = BACKGROUND,
-    from = [[if self.queue == "skip" then return end]], to = "do return end",
+    from = "if skips then return end", to = "do return end",
+  },
+  {
+    item = 174, file = BACKGROUND,
+    from = [[self.queue == "skip" or command.kind ~= "sync_up"]], to = [[self.queue == "skip"]],
   },
   {
     item = 175, file = BACKGROUND,

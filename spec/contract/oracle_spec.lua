@@ -1,0 +1,29 @@
+-- That no recording of the five systems is left out: each is replayed by one of oracle_*_spec.lua
+-- beside this one, which count what they compare.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+
+local function lines(command)
+  local list = {}
+  local pipe = assert(io.popen(command))
+  for line in pipe:lines() do list[#list + 1] = line end
+  pipe:close()
+  return list
+end
+
+describe("the recordings", function()
+  it("are each replayed by a spec", function()
+    local replays = {}
+    for _, path in ipairs(lines "ls spec/contract/oracle_*_spec.lua") do
+      replays[#replays + 1] = support.read(path)
+    end
+    local text = table.concat(replays)
+    local files = lines "ls spec/data/oracle/*.json"
+    assert.equal(10, #files)
+    for _, path in ipairs(files) do
+      local name = path:match "([^/]+)%.json$"
+      assert(text:find(name, 1, true), path .. " is replayed by no spec")
+    end
+  end)
+end)
