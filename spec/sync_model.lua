@@ -119,7 +119,9 @@ function Run:sync(trial, force, wait)
   local id = trial.id
   if not self.enabled or trial.cloud then return false end
   self.processes[id] = self.processes[id] or {}
-  if self.better[204] and not self:running(id) then self:wait_for_previous(id) end
+  local job = self.processes[id].job
+  local has_failed = job ~= nil and job.ends <= self.now and job.outcome ~= "ok"
+  if self.better[204] and has_failed then self.synced[id] = self.before[id] end
   if not self:wants(id, force) or not force and self:running(id) then return false end
   local source = self:source_of(trial)
   if not source then return false end

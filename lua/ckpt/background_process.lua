@@ -42,6 +42,16 @@ local function result_of(ok, ...)
   return pack(nil, tostring((...)), "EINTERNAL")
 end
 
+--- Whether the work is over and has failed. How, the next wait() tells. Never blocks.
+---@return boolean
+function BackgroundProcess:has_failed()
+  if self._job and not self._job:running() then
+    self._job, self._result = nil, pack(self._job:wait())
+  end
+  local result = not self._job and self._result
+  return result and result[1] == nil and result[2] ~= nil or false
+end
+
 --- Starts the work with these arguments. While it runs, a second start changes nothing; the result
 --- of work that is over and was not waited for is dropped. (Items 153, 154.)
 ---@return boolean # false: it runs already

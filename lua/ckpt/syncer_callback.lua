@@ -120,7 +120,12 @@ local function process_of(self, id)
   return process
 end
 
--- Waits for a trial's transfer. One that failed does not count for the period.
+-- A transfer that failed does not count for the period.
+local function discount(self, id, process)
+  if process:has_failed() then self._synced[id] = self._synced_before[id] end
+end
+
+-- Waits for a trial's transfer.
 local function finish(self, id, process)
   if not process:exists() then return true end
   local value, text, name = process:wait()
@@ -163,7 +168,8 @@ local function sync(self, trial, force, wait)
   if not self.enabled or trial.uses_cloud_checkpointing then return false end
   local id = trial.id
   local process = process_of(self, id)
-  if not process:is_running() then finish_previous(self, id, process) end
+  -- Its failure is still to be told, by who waits for it.
+  discount(self, id, process)
   if not force and (process:is_running() or not is_due(self, id)) then return false end
   local source = source_of(self, trial)
   if not source then return false end

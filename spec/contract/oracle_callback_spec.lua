@@ -184,7 +184,7 @@ describe("the recorded traces of the node sync", function()
         end
       end
     end
-    assert.same({ 1139, 64 }, { compared, differ })
+    assert.same({ 1139, 62 }, { compared, differ })
   end)
 
   it("[204 G] are answered differently where a transfer has failed, and nowhere else", function()
@@ -207,7 +207,7 @@ describe("the recorded traces of the node sync", function()
       differ = differ + 1
       assert.is_truthy(next(failed), name_of(trace, i))
     end)
-    assert.equal(64, differ)
+    assert.equal(62, differ)
   end)
 
   it("[189] are refused where the peer refused its environment", function()

@@ -390,6 +390,17 @@ describe("ckpt.SyncerCallback", function()
     assert.is_true(callback:wait_for_all())
   end)
 
+  -- A report that came when nothing was due had it logged only, and nobody heard of it.
+  it("[215] tells of a failure that a later report has seen already", function()
+    transfers:plan { { "fail", 5, "no route" } }
+    callback:on_trial_result(trial, result(5, 50))
+    clock:advance(6)
+    callback:on_trial_result(trial, result(1, 1))
+    local done, text = callback:wait_for_all()
+    assert.is_nil(done)
+    assert.is_truthy(text:find("no route", 1, true))
+  end)
+
   it("[216] only logs at the end of the experiment", function()
     transfers:plan { { "fail", 5, "no route" } }
     callback:on_trial_result(trial, result(5, 50))
