@@ -42,7 +42,8 @@ typedef struct plain_moved {
 
 /* Makes the place hold every file of `dir` as it is there. Nothing is removed at the place. A file
  * whose size and time are those of the record is not sent again. ERR_RETIRED if `dir` goes on
- * changing while it is read, ERR_NOENT if it is not there, ERR_UNSUPPORTED where a run's log is. */
+ * changing while it is read, ERR_NOENT if it is not there, ERR_UNSUPPORTED where a run's log is,
+ * ERR_INVAL if a file lies below a directory ".ckpt", which stores keep for themselves. */
 int plain_upload(const plain *p, const char *dir, const char *uri, plain_moved *out, err *e);
 
 /* Brings all that is at the place into `dir`, which must be absent (ERR_EXISTS): it appears at
@@ -52,7 +53,7 @@ int plain_upload(const plain *p, const char *dir, const char *uri, plain_moved *
  * cut off. A place within it of which that is so is left out, with a warning. */
 int plain_download(const plain *p, const char *uri, const char *dir, plain_moved *out, err *e);
 
-/* Removes all that is at the place. That there is nothing is no error. */
+/* Removes all that is at the place. That there is nothing is no error. ERR_INVAL for a link. */
 int plain_delete(const plain *p, const char *uri, err *e);
 
 /* Copies a local directory as a download does; links stay links. */

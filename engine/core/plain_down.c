@@ -181,6 +181,20 @@ static int fetch_loose(download *d, err *e) {
 
 /* ---- all of it ---- */
 
+/* Has an upload or a removal begun since the place was listed? Each puts a part before it changes
+ * anything. What a record tells of is compared with its digests; for the rest this is all there is,
+ * and what was listed may be half of it. */
+static int check_quiet(const download *d, err *e) {
+  const plain_place *at = d->at;
+  const store_ops *ops = at->store->ops;
+  store_object o;
+  if (d->p->unfinished || at->has_part) return 0;
+  int rc = ops->head(at->store, PLAIN_PART_NAME, &o, e);
+  if (rc == ERR_NOENT && !at->has_record) rc = ops->head(at->store, MANIFEST_NAME, &o, e);
+  if (rc == 0) return plain_place_busy(at, e);
+  return rc == ERR_NOENT || rc == ERR_NOSTORE ? 0 : rc;
+}
+
 static int fetch(download *d, err *e) {
   const plain *p = d->p;
   transfer t = {
@@ -189,6 +203,7 @@ static int fetch(download *d, err *e) {
   int rc = plain_stage_open(&d->stage, p->io, d->dir, p->merge, e);
   if (rc < 0) return rc;
   rc = fetch_loose(d, e);
+  if (rc == 0 && d->loose_count) rc = check_quiet(d, e);
   if (rc == 0) rc = transfer_down(&t, &d->want, "", d->stage.path, e);
   if (rc == 0) return plain_stage_show(&d->stage, e);
   plain_stage_drop(&d->stage, e);
@@ -227,7 +242,10 @@ static int bring(download *d, err *e) {
   if (rc == 0) rc = check_finished(d, e);
   if (rc == 0) rc = choose_recorded(d, e);
   if (rc == 0) rc = choose_loose(d, e);
-  return rc == 0 ? fetch(d, e) : rc;
+  if (rc == 0 && !at->has_record) rc = check_quiet(d, e);
+  if (rc == 0) rc = fetch(d, e);
+  /* Not damaged, if it is being replaced. */
+  return rc == ERR_CORRUPT && check_quiet(d, NULL) == ERR_CONFLICT ? plain_place_busy(at, e) : rc;
 }
 
 int plain_download(const plain *p, const char *from, const char *dir, plain_moved *out, err *e) {

@@ -89,8 +89,7 @@ static bool note_object(plain_place *at, const char *key, const store_object *ob
   return objects[at->count].key && ++at->count;
 }
 
-/* The store's own files, and those of a run's log, are below a component ".ckpt". */
-static bool is_own(const char *key, bool *log) {
+bool plain_is_own(const char *key, bool *log) {
   for (const char *at = key; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
     if (strncmp(at, ".ckpt/", 6) != 0) continue;
     if (strncmp(at + 6, "log/", 4) == 0) *log = true;
@@ -101,7 +100,7 @@ static bool is_own(const char *key, bool *log) {
 
 static int on_object(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   plain_place *at = ctx;
-  if (is_prefix || is_own(key, &at->has_log)) return 0;
+  if (is_prefix || plain_is_own(key, &at->has_log)) return 0;
   bool part = strcmp(fs_base(key), PLAIN_PART_NAME) == 0;
   bool record = part || strcmp(fs_base(key), MANIFEST_NAME) == 0;
   bool noted = record ? note_record(at, key, part) : note_object(at, key, object);
@@ -199,6 +198,11 @@ static bool is_worth_reading(const place_record *record) {
   return record->is_whole || !*record->dir;
 }
 
+int plain_place_busy(const plain_place *at, err *e) {
+  return err_set(e, ERR_CONFLICT, "%s://%s%s%s is being written to or removed: try again later",
+                 at->where.scheme, at->where.host, *at->where.host ? "/" : "", at->where.path);
+}
+
 static int read_record(const plain *p, plain_place *at, const place_record *record, bool lenient,
                        err *e) {
   char key[STORE_KEY_MAX + 1];
@@ -208,7 +212,11 @@ static int read_record(const plain *p, plain_place *at, const place_record *reco
   int rc = plain_record_key(dir, !record->is_whole, key, e);
   if (rc < 0) return rc;
   rc = read_manifest(at->store, key, &m, &why);
-  if (rc == ERR_NOENT) return 0; /* it was taken away meanwhile */
+  /* It was taken away meanwhile: of what is being replaced or removed a download would get a
+   * mixture.
+   */
+  if (rc == ERR_NOENT && !lenient) return plain_place_busy(at, e);
+  if (rc == ERR_NOENT) return 0;
   if (rc == 0 && at->record.count > 0 && m.hash != at->record.hash)
     rc = err_set(&why, ERR_UNSUPPORTED, "its digests are of another kind");
   bool broken = rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT || rc == ERR_VERSION;
@@ -216,6 +224,7 @@ static int read_record(const plain *p, plain_place *at, const place_record *reco
   if ((broken && (lenient || *dir)) || rc == ERR_UNSUPPORTED) {
     log_say(p->log, LOG_WARN, "the record of \"%s\" is passed over: %s", dir, why.text);
     if (!*dir) at->has_record = at->damaged = true;
+    manifest_free(&m);
     return 0;
   }
   if (rc < 0) return err_set(e, rc, "%s", why.text);

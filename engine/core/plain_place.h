@@ -37,8 +37,10 @@ typedef struct plain_place {
 
 int plain_place_open(const plain *p, const char *where, plain_place *out, err *e);
 /* Lists it and reads the records. `lenient`: a record that cannot be read is passed over with a
- * warning, as one that will be replaced. */
+ * warning, as one that will be replaced. Else ERR_CONFLICT if one vanishes in between. */
 int plain_place_read(const plain *p, plain_place *at, bool lenient, err *e);
+/* ERR_CONFLICT. */
+int plain_place_busy(const plain_place *at, err *e);
 /* Fine on one that could not be opened. */
 void plain_place_close(plain_place *at);
 /* A file store makes its objects in .ckpt/tmp; a directory that people look into should not keep
@@ -52,6 +54,9 @@ const char *plain_place_name(const plain_place *at);
 int plain_record_key(const char *dir, bool part, char out[STORE_KEY_MAX + 1], err *e);
 /* The directory within the place, to which an upload did not end, that has `name`; NULL: none. */
 const char *plain_place_cut(const plain_place *at, const char *name);
+/* The store's own files, and those of a run's log, are below a component ".ckpt": no place tells of
+ * them. Sets *log for one of a log. */
+bool plain_is_own(const char *key, bool *log);
 /* Is `name` below the directory `dir` ("": all is)? */
 bool plain_is_below(const char *dir, const char *name);
 

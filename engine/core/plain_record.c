@@ -81,24 +81,20 @@ static int cut(const plain_place *at, place_record *record, err *e) {
   return rc;
 }
 
-static bool goes_to(const tree *send, const char *dir) {
-  for (size_t i = 0; i < send->count; i++)
-    if (plain_is_below(dir, send->files[i].name)) return true;
-  return false;
+void plain_record_touch(plain_place *at, const char *name) {
+  for (size_t i = 0; i < at->record_count; i++) {
+    place_record *record = &at->records[i];
+    if (*record->dir && plain_is_below(record->dir, name)) record->is_ours = true;
+  }
 }
 
-int plain_record_begin(plain_place *at, const tree *local, const tree *send, err *e) {
+int plain_record_begin(plain_place *at, const tree *local, err *e) {
   int rc = plain_record_part(at, local, e);
   if (rc == 0) at->has_part = true;
   if (rc == 0 && at->has_record) rc = remove_one(at, "", false, e);
   if (rc == 0) at->has_record = false;
-  for (size_t i = 0; rc == 0 && i < at->record_count; i++) {
-    place_record *record = &at->records[i];
-    if (*record->dir && goes_to(send, record->dir)) {
-      rc = cut(at, record, e);
-      record->is_ours = true;
-    }
-  }
+  for (size_t i = 0; rc == 0 && i < at->record_count; i++)
+    if (at->records[i].is_ours) rc = cut(at, &at->records[i], e);
   return rc;
 }
 
@@ -106,12 +102,15 @@ int plain_record_part(const plain_place *at, const tree *local, err *e) {
   return put(at, local, PLAIN_PART_NAME, e);
 }
 
+/* The parts within it go first: one that outlived the record would keep what is below it out of a
+ * download of the whole. */
 int plain_record_end(plain_place *at, const tree *local, err *e) {
-  int rc = put(at, local, MANIFEST_NAME, e);
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < at->record_count; i++)
+    if (at->records[i].is_ours) rc = remove_one(at, at->records[i].dir, true, e);
+  if (rc == 0) rc = put(at, local, MANIFEST_NAME, e);
   if (rc == 0) at->has_record = true;
   if (rc == 0) rc = remove_one(at, "", true, e);
   if (rc == 0) at->has_part = false;
-  for (size_t i = 0; rc == 0 && i < at->record_count; i++)
-    if (at->records[i].is_ours) rc = remove_one(at, at->records[i].dir, true, e);
   return rc;
 }

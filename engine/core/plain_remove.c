@@ -1,6 +1,8 @@
 /* plain: removals. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/plain.h"
 #include "core/plain_place.h"
@@ -24,6 +26,16 @@ static int refuse_log(const plain_place *at, err *e) {
   if (!l.has_log) return 0;
   return err_set(e, ERR_UNSUPPORTED,
                  "a run keeps its checkpoints at this place, with a log: ckpt-lua gc removes it");
+}
+
+/* All that it leads to would go, and the link itself could not. */
+static int refuse_link(const plain_place *at, err *e) {
+  struct stat st;
+  if (strcmp(at->where.scheme, "file") != 0 ||
+      at->io->lstat(at->io, AT_FDCWD, at->where.path, &st) < 0 || !S_ISLNK(st.st_mode))
+    return 0;
+  return err_set(e, ERR_INVAL, "%s is a symbolic link: name what it leads to, or remove the link",
+                 at->where.path);
 }
 
 /* ---- what is in it ---- */
@@ -104,6 +116,7 @@ int plain_delete(const plain *p, const char *where, err *e) {
   if (rc == 0 && !*fs_base(at.where.path))
     rc = err_set(e, ERR_INVAL, "%s://%s is not removed as a whole: name a place in it",
                  at.where.scheme, at.where.host);
+  if (rc == 0) rc = refuse_link(&at, e);
   if (rc == 0) rc = refuse_log(&at, e);
   if (rc == 0) rc = plain_forget_above(p, &at.where, e);
   if (rc == 0) rc = empty(&at, e);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BASE_SHOWN = 180, TRIES = 100 };
+enum { BASE_SHOWN = 180, NONCE_LEN = 32, TRIES = 100 };
 
 static bool is_there(const io *io, const char *path, struct stat *st) {
   return io->lstat(io, AT_FDCWD, path, st) == 0;
@@ -19,13 +19,19 @@ typedef struct sweep {
   char prefix[BASE_SHOWN + 16];
 } sweep;
 
+/* A user's ".model.ckpt-1000" is none of ours. */
+static bool is_stage(const sweep *s, const char *name) {
+  size_t len = strlen(s->prefix);
+  return strncmp(name, s->prefix, len) == 0 && strlen(name + len) == NONCE_LEN &&
+         strspn(name + len, "0123456789abcdef") == NONCE_LEN;
+}
+
 static int sweep_one(void *ctx, const fs_entry *entry, err *e) {
   const sweep *s = ctx;
   char path[FS_PATH_MAX];
   lock held = {.fd = -1};
   (void)e; /* whose it is, and that it stays, is no trouble of ours */
-  if (!S_ISDIR(entry->st->st_mode) || strncmp(entry->name, s->prefix, strlen(s->prefix)) != 0)
-    return 0;
+  if (!S_ISDIR(entry->st->st_mode) || !is_stage(s, entry->name)) return 0;
   if (fs_join(path, s->dir, entry->name, NULL) < 0) return 0;
   /* Without locks nobody can tell who lives. */
   if (lock_take_dir(path, &held, NULL) == 0 && held.fd >= 0) fs_remove_tree(s->io, path, NULL);
@@ -60,7 +66,7 @@ static bool is_ours(const plain_stage *s) {
 }
 
 static int make_one(plain_stage *s, const char *parent, const char *prefix, err *e) {
-  char nonce[33], name[BASE_SHOWN + 64];
+  char nonce[NONCE_LEN + 1], name[BASE_SHOWN + 64];
   int rc = io_nonce(s->io, nonce);
   if (rc < 0) return err_sys(e, rc, "make a name beside %s", s->target);
   snprintf(name, sizeof name, "%s%s", prefix, nonce);

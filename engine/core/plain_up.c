@@ -76,7 +76,10 @@ static int choose(upload *u, bool *differs, err *e) {
   *differs = !at->has_record || at->has_part || at->damaged || t->mode != at->record.mode;
   for (size_t i = 0; rc == 0 && i < t->count; i++) {
     const manifest_entry *entry = recorded(at, &t->files[i]);
-    if (!entry || entry->mode != t->files[i].mode) *differs = true;
+    if (!entry || entry->mode != t->files[i].mode) {
+      *differs = true;
+      plain_record_touch(u->at, t->files[i].name);
+    }
     if (t->files[i].type == MANIFEST_FILE) rc = choose_file(u, i, entry, e);
   }
   u->out->files += u->send.count;
@@ -145,17 +148,30 @@ static int send(upload *u, err *e) {
                       .done = p->done};
   bool twice = tree_from_future(&u->tree, now);
   forget(u);
-  int rc = plain_record_begin(u->at, &u->tree, &u->send, e);
+  int rc = plain_record_begin(u->at, &u->tree, e);
   if (rc == 0 && racy > 0 && u->send.count > 0) p->io->sleep(p->io, racy);
   if (rc == 0) rc = send_batches(u, &t, twice, e);
   return rc == 0 ? plain_record_end(u->at, &u->tree, e) : rc;
+}
+
+/* What no download would bring back is not sent. */
+static int check_names(const upload *u, err *e) {
+  bool log;
+  for (size_t i = 0; i < u->tree.count; i++)
+    if (u->tree.files[i].type == MANIFEST_FILE && plain_is_own(u->tree.files[i].name, &log))
+      return err_set(e, ERR_INVAL,
+                     "%s/%s: what lies below \".ckpt\" is a store's own, and would not come back: "
+                     "exclude it",
+                     u->dir, u->tree.files[i].name);
+  return 0;
 }
 
 static int try_once(upload *u, err *e) {
   bool differs = false;
   int rc = plain_tree_scan(u->p, u->dir, &u->tree, e);
   if (rc < 0) return rc;
-  rc = choose(u, &differs, e);
+  rc = check_names(u, e);
+  if (rc == 0) rc = choose(u, &differs, e);
   if (rc == 0 && differs) rc = send(u, e);
   free(u->send.files);
   free(u->origin);

@@ -59,6 +59,7 @@ ckpt *l_ckpt_engine(lua_State *L) {
     if (rc < 0) luaL_error(L, "%s", box->engine ? ckpt_error(box->engine) : "out of memory");
     lua_setfield(L, LUA_REGISTRYINDEX, "ckpt.default");
   }
+  if (!box->engine) luaL_error(L, "the engine is closed"); /* by lua_close(), before older things */
   lua_pop(L, 1);
   return box->engine;
 }

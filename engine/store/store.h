@@ -110,8 +110,8 @@ struct store_ops {
    * until then. Only where STORE_CAP_PUBLISH. STORE_RESUME: what an earlier try of the same bytes
    * left is not sent again; an object that is there already with equal bytes is success, with
    * others ERR_EXISTS. Only where STORE_CAP_RESUME. A write that failed or was aborted leaves what
-   * a resume can use; remove_prefix() takes that away too. `cancel` (may be NULL): when it becomes
-   * not 0, this writer's calls end soon with ERR_CANCELED. */
+   * a resume can use, but with STORE_OVER nothing; remove_prefix() takes that away too. `cancel`
+   * (may be NULL): when it becomes not 0, this writer's calls end soon with ERR_CANCELED. */
   int (*write_open)(store *, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                     store_writer **out, err *e);
   int (*write)(store_writer *, const void *data, size_t len, err *e);

@@ -196,8 +196,8 @@ int file_put(store *base, const char *key, const void *data, size_t len, store_h
   if (rc == 0) rc = tmp_name(s, tmp, e);
   if (rc < 0) return rc;
   rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
-  if (rc == ERR_NOENT && (rc = make_tmp_dir(s, e)) == 0)
-    rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
+  for (int i = 0; i < TRIES && rc == ERR_NOENT; i++)
+    if ((rc = make_tmp_dir(s, e)) == 0) rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
   if (rc == 0) return give_name(s, tmp, &at, key, how, false, e);
   discard(s, tmp); /* a lost reply: it may have been made all the same */
   return rc;

@@ -173,6 +173,9 @@ int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn 
 /* Aborts all of them below `path`. How many there were. */
 long s3_uploads_abort(s3_store *s, const char *path, err *e);
 
+/* Aborts one, if that can be had at once. */
+void s3_upload_drop(s3_store *s, const char *path, const char *id);
+
 /* What an earlier try left: parts by their number, from 1. */
 typedef struct s3_part {
   uint64_t size;

@@ -146,6 +146,21 @@ static int abort_path(s3_store *s, const s3_upload *u, err *e) {
   return rc == 0 || gone ? 0 : err_set(e, rc, "%s", why.text);
 }
 
+/* Sent once, and cancelled or not: whoever gives up does not wait for a server that is gone. */
+void s3_upload_drop(s3_store *s, const char *path, const char *id) {
+  const char *query[] = {"uploadId", id, NULL};
+  atomic_int never = 0;
+  s3_call c;
+  s3_start(&c, s,
+           &(s3_request){.verb = "abort an upload of",
+                         .method = "DELETE",
+                         .path = path,
+                         .query = query,
+                         .cancel = &never});
+  s3_once(&c, NULL);
+  s3_end(&c);
+}
+
 typedef struct aborting {
   s3_store *s;
   long count;

@@ -412,18 +412,20 @@ static int complete(s3_writer *w, err *e) {
 }
 
 /* Stops what is under way. */
-static void leave(s3_writer *w) {
+static void leave(s3_writer *w, bool made) {
   for (size_t i = 0; i < w->flying; i++) atomic_store(&w->flights[i]->call.stop, 1);
   for (size_t i = 0; i < w->flying; i++) {
     s3_end(&w->flights[i]->call);
     give_back(w, w->flights[i]->data);
     free(w->flights[i]);
   }
+  /* No resume will look for its parts, which the bucket would keep, and charge for. */
+  if (!made && w->over && *w->left.upload) s3_upload_drop(store_of(w), w->path, w->left.upload);
   free_writer(w);
 }
 
 void s3_write_abort(store_writer *writer) {
-  leave((s3_writer *)writer);
+  leave((s3_writer *)writer, false);
 }
 
 int s3_write_close(store_writer *writer, err *e) {
@@ -437,6 +439,6 @@ int s3_write_close(store_writer *writer, err *e) {
     rc = compare(w, e);
   else if (rc == 0)
     rc = w->parts > 1 ? complete(w, e) : put_small(w, e);
-  leave(w);
+  leave(w, rc == 0);
   return rc;
 }

@@ -128,30 +128,10 @@ static void many_at_once_all_end_once(void **unused) {
   assert_int_equal(ckpt_next(engine, &c), 0);
 }
 
-static void a_job_that_is_cancelled_ends_and_is_not_known_then(void **unused) {
-  (void)unused;
-  uint64_t moved, total;
-  enum { FILES = 300 };
-  for (int i = 0; i < FILES; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "src/%d", i);
-    write_file(in(name), "x");
-  }
-  uint64_t job = start(upload(in("there")));
-  assert_int_equal(ckpt_tree_progress(engine, job, &moved, &total), 0);
-  assert_true(moved <= total || total == 0);
-  assert_int_equal(ckpt_cancel(engine, job), 0);
-  ckpt_completion c = next();
-  assert_int_equal(c.job, job);
-  assert_true(c.status == CKPT_ECANCELED || c.status == CKPT_OK);
-  assert_int_equal(ckpt_cancel(engine, job), CKPT_ENOENT);
-  assert_int_equal(ckpt_tree_progress(engine, job, &moved, &total), CKPT_ENOENT);
-}
-
-static void closing_stops_what_runs(void **unused) {
-  (void)unused;
+/* Copies of a large file: more of them than there are workers, so that what comes next waits. */
+static void start_copies(int count) {
   write_pattern(in("src/large"), 50 << 20, 1);
-  for (int i = 0; i < 10; i++) {
+  for (int i = 0; i < count; i++) {
     char name[32];
     snprintf(name, sizeof name, "to%d", i);
     start((ckpt_tree_options){.size = sizeof(ckpt_tree_options),
@@ -159,6 +139,28 @@ static void closing_stops_what_runs(void **unused) {
                               .dir = in("src"),
                               .to = in(name)});
   }
+}
+
+static void a_job_that_is_cancelled_ends_and_is_not_known_then(void **unused) {
+  (void)unused;
+  uint64_t moved, total;
+  ckpt_completion c;
+  start_copies(10);
+  uint64_t job = start(upload(in("there")));
+  assert_int_equal(ckpt_tree_progress(engine, job, &moved, &total), 0);
+  assert_true(moved <= total || total == 0);
+  assert_int_equal(ckpt_cancel(engine, job), 0);
+  do c = next();
+  while (c.job != job);
+  assert_int_equal(c.status, CKPT_ECANCELED);
+  assert_int_equal(ckpt_cancel(engine, job), CKPT_ENOENT);
+  assert_int_equal(ckpt_tree_progress(engine, job, &moved, &total), CKPT_ENOENT);
+}
+
+static void closing_stops_what_runs(void **unused) {
+  (void)unused;
+  int made = 0;
+  start_copies(10);
   ckpt_close(engine);
   engine = NULL;
   /* None of them is half there. */
@@ -166,8 +168,11 @@ static void closing_stops_what_runs(void **unused) {
     char name[32], file[48];
     snprintf(name, sizeof name, "to%d", i);
     snprintf(file, sizeof file, "to%d/large", i);
-    if (path_exists(in(name))) assert_true(files_equal(in(file), in("src/large")));
+    if (!path_exists(in(name))) continue;
+    assert_true(files_equal(in(file), in("src/large")));
+    made++;
   }
+  assert_true(made < 10);
   assert_true(count_entries(dir) <= 11);
 }
 

@@ -168,6 +168,54 @@ static void a_place_that_is_half_removed_is_not_taken_for_whole(void **unused) {
   assert_false(path_exists(in("there")));
 }
 
+/* ---- places within a place ---- */
+
+static int up_sub(void) {
+  plain p = with(io_unflushed());
+  plain_moved moved = {0};
+  char to[400];
+  snprintf(to, sizeof to, "%s/sub", in("there"));
+  return plain_upload(&p, in("src/sub"), to, &moved, NULL);
+}
+
+/* The record of a place within says nothing of them: only the one of the whole can. */
+static void links_directories_and_modes_below_a_place_within_are_kept(void **unused) {
+  (void)unused;
+  char target[16] = "";
+  struct stat st;
+  assert_int_equal(up_sub(), 0);
+  assert_int_equal(up_with(io_unflushed()), 0);
+  if (symlink("b", in("src/sub/new")) != 0) abort();
+  make_dir(in("src/sub/bare"));
+  if (chmod(in("src/sub/b"), 0600) != 0) abort();
+  assert_int_equal(up_with(io_unflushed()), 0);
+  download_must_be_whole("to");
+  assert_int_equal(readlink(in("to/sub/new"), target, sizeof target), 1);
+  assert_true(path_exists(in("to/sub/bare")));
+  assert_int_equal(stat(in("to/sub/b"), &st), 0);
+  assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* Where the record of the whole is, all is there, whatever failed a moment later. */
+static void a_place_whose_parts_were_joined_is_whole_or_says_that_it_is_not(void **unused) {
+  (void)unused;
+  for (long n = 1, failed = 1; failed > 0; n++) {
+    err e = {0};
+    if (path_exists(in("there"))) tmpdir_remove(strdup(in("there")));
+    assert_int_equal(up_sub(), 0);
+    write_file(in("src/sub/b"), "BB");
+    io_fault_once(fault, CALL_ANY, n, EIO);
+    up_with(io_fault_io(fault));
+    failed = io_fault_failed(fault, CALL_ANY);
+    bool has = has_record();
+    int rc = down_with(io_unflushed(), in("to"), false, &e);
+    if (has) assert_int_equal(rc, 0);
+    if (has) assert_true(file_is(in("to/sub/b"), "BB"));
+    if (rc == 0) tmpdir_remove(strdup(in("to")));
+    write_file(in("src/sub/b"), "bb");
+  }
+}
+
 /* Only the removal of what is half done may fail and leave it; who comes next does it. */
 static void nothing_may_be_left(const char *parent) {
   err e = {0};
@@ -270,6 +318,16 @@ static void a_staging_of_somebody_alive_is_left_alone(void **unused) {
   assert_int_equal(count_entries(dir), 1);
 }
 
+static void a_directory_of_the_user_with_such_a_name_is_left_alone(void **unused) {
+  (void)unused;
+  plain_stage one;
+  make_dir(in(".x.ckpt-1000"));
+  write_file(in(".x.ckpt-1000/weights"), "weights");
+  assert_int_equal(plain_stage_open(&one, io_unflushed(), in("x"), false, NULL), 0);
+  plain_stage_drop(&one, NULL);
+  assert_true(file_is(in(".x.ckpt-1000/weights"), "weights"));
+}
+
 static void of_two_who_make_the_same_directory_one_does(void **unused) {
   (void)unused;
   plain_stage one, other;
@@ -281,6 +339,32 @@ static void of_two_who_make_the_same_directory_one_does(void **unused) {
   assert_int_equal(plain_stage_show(&one, NULL), ERR_EXISTS);
   assert_true(file_is(in("x/who"), "other"));
   assert_int_equal(count_entries(dir), 2);
+}
+
+/* ---- an upload meanwhile ---- */
+
+/* Does what an upload does before it sends, as soon as somebody opens the record. */
+static int open_late(const io *self, int at, const char *path, int flags, mode_t mode) {
+  const io *real = io_unflushed();
+  (void)self;
+  if (strcmp(path, in("there/" MANIFEST_NAME)) == 0 && has_record()) {
+    rename(in("there/" MANIFEST_NAME), in("there/" PLAIN_PART_NAME));
+    write_file(in("there/a"), "AAAA");
+  }
+  return real->open(real, at, path, flags, mode);
+}
+
+static void what_is_replaced_while_it_is_looked_at_is_not_brought(void **unused) {
+  (void)unused;
+  err e = {0};
+  io late = *io_unflushed();
+  late.open = open_late;
+  assert_int_equal(up_with(io_unflushed()), 0);
+  char *to = strdup(in("to"));
+  assert_int_equal(down_with(&late, to, false, &e), ERR_CONFLICT);
+  assert_non_null(strstr(e.text, "is being written to"));
+  assert_false(path_exists(to));
+  free(to);
 }
 
 /* ---- hostile places ---- */
@@ -311,6 +395,33 @@ static void nothing_is_written_through_a_link_that_the_record_brings(void **unus
   must_be_whole(in("to"));
 }
 
+/* Stores keep that name for themselves, and no listing tells of what is below it. */
+static void what_could_not_be_brought_back_is_not_sent(void **unused) {
+  (void)unused;
+  err e = {0};
+  plain p = with(io_unflushed());
+  plain_moved moved = {0};
+  make_dir(in("src/sub/.ckpt"));
+  write_file(in("src/sub/.ckpt/mine"), "mine");
+  assert_int_equal(plain_upload(&p, in("src"), in("there"), &moved, &e), ERR_INVAL);
+  assert_non_null(strstr(e.text, "src/sub/.ckpt/mine"));
+  assert_false(has_record());
+  const char *const excludes[] = {"*/.ckpt", NULL};
+  p.excludes = excludes;
+  assert_int_equal(plain_upload(&p, in("src"), in("there"), &moved, &e), 0);
+  download_must_be_whole("to");
+}
+
+static void a_link_to_a_place_is_not_removed_nor_what_it_leads_to(void **unused) {
+  (void)unused;
+  err e = {0};
+  plain p = with(io_unflushed());
+  assert_int_equal(up_with(io_unflushed()), 0);
+  if (symlink("there", in("latest")) != 0) abort();
+  assert_int_equal(plain_delete(&p, in("latest"), &e), ERR_INVAL);
+  download_must_be_whole("to");
+}
+
 static void a_cancel_before_the_end_ends_each_of_them(void **unused) {
   (void)unused;
   plain p = with(io_unflushed());
@@ -334,13 +445,19 @@ int main(void) {
       PROMISE(an_upload_that_was_cut_sends_only_what_is_missing),
       PROMISE(a_place_that_an_upload_was_cut_to_is_not_taken_for_whole),
       PROMISE(a_place_that_is_half_removed_is_not_taken_for_whole),
+      PROMISE(links_directories_and_modes_below_a_place_within_are_kept),
+      PROMISE(a_place_whose_parts_were_joined_is_whole_or_says_that_it_is_not),
       PROMISE(a_download_that_fails_anywhere_shows_nothing),
       PROMISE(a_merge_that_fails_anywhere_leaves_each_file_old_or_new),
       PROMISE(a_copy_that_fails_anywhere_shows_nothing),
       PROMISE(a_staging_of_somebody_alive_is_left_alone),
+      PROMISE(a_directory_of_the_user_with_such_a_name_is_left_alone),
       PROMISE(of_two_who_make_the_same_directory_one_does),
+      PROMISE(what_is_replaced_while_it_is_looked_at_is_not_brought),
       PROMISE(a_record_that_names_what_is_outside_brings_nothing),
       PROMISE(nothing_is_written_through_a_link_that_the_record_brings),
+      PROMISE(what_could_not_be_brought_back_is_not_sent),
+      PROMISE(a_link_to_a_place_is_not_removed_nor_what_it_leads_to),
       PROMISE(a_cancel_before_the_end_ends_each_of_them),
   };
   return cmocka_run_group_tests_name("plain", tests, NULL, NULL);

@@ -475,6 +475,30 @@ static void a_removal_takes_unfinished_uploads_away(void **state) {
   free(data);
 }
 
+/* What is replaced is sent anew each time: a bucket would keep the parts of every failure. */
+static void what_is_not_resumed_leaves_no_unfinished_upload(void **state) {
+  char *data = pattern(3 * PART, 11);
+  store *s = proxied(state);
+  atomic_int cancel = 0;
+  store_writer *w;
+  rules("9 PUT partNumber=3 status 403/AccessDenied\n");
+  assert_int_equal(stream(s, "k", data, 3 * PART, STORE_OVER, NULL, NULL), ERR_ACCESS);
+  assert_int_equal(asked("POST", "uploads="), 1);
+  assert_int_equal(asked("DELETE", "uploadId="), 1);
+  rules("");
+  assert_int_equal(s->ops->write_open(s, "k", 3 * PART, STORE_OVER, &cancel, &w, NULL), 0);
+  assert_int_equal(s->ops->write(w, data, 2 * PART, NULL), 0);
+  cancel = 1;
+  s->ops->write_abort(w);
+  assert_int_equal(asked("POST", "uploads="), 1);
+  assert_int_equal(asked("DELETE", "uploadId="), 1);
+  rules("");
+  assert_int_equal(stream(s, "k", data, 3 * PART, STORE_OVER, NULL, NULL), 0);
+  assert_int_equal(asked("DELETE", "uploadId="), 0);
+  store_close(s);
+  free(data);
+}
+
 typedef struct told_uploads {
   char ids[8][256], keys[8][64];
   int64_t begun[8];
@@ -584,6 +608,7 @@ int main(void) {
       PROMISE(a_resumed_upload_sends_what_is_missing_only),
       PROMISE(what_is_there_already_is_compared_and_not_sent),
       PROMISE(a_removal_takes_unfinished_uploads_away),
+      PROMISE(what_is_not_resumed_leaves_no_unfinished_upload),
       PROMISE(unfinished_uploads_are_told_and_one_of_them_can_go),
       PROMISE(the_race_has_one_winner_and_leaves_nothing),
       PROMISE(a_server_where_all_win_is_found_out),

@@ -80,4 +80,22 @@ describe("log", function()
     assert.are.equal("begin\nwarning\tcheckpoint-1.pt is not taken for a checkpoint: "
       .. "nothing proves it whole\ninfo\tmine\n", out)
   end)
+
+  -- As busted does between two files.
+  it("goes on to hear an engine that is older than the module", function()
+    local out = run(dir, [[
+      local job = require "ckpt.core".job
+      os.execute("mkdir -p place/cut && echo {} > place/cut/.ckpt-manifest.part.json")
+      os.execute("echo > place/x")
+      assert(job.dispatch(0))
+      package.loaded["ckpt.core"] = nil
+      local core = require "ckpt.core"
+      collectgarbage()
+      collectgarbage()
+      assert(core.job.start { kind = "download", uri = "place", dir = "out2" })
+      local over
+      repeat over = core.job.dispatch(-1) until #over > 0
+      print(over[1].status, core.log.next())]])
+    assert.are.equal("OK\twarning\tcut is left out: an upload to it goes on, or was cut off\n", out)
+  end)
 end)

@@ -57,6 +57,17 @@ describe("ckpt-script", function()
     assert.is_truthy(out:find("nowhere.lua", 1, true))
   end)
 
+  -- At the end what is younger goes first: the engine before this one.
+  it("lets a finalizer ask an engine that is gone", function()
+    local out, code = run([[
+      local core = require "ckpt.core"
+      local before = newproxy(true)
+      getmetatable(before).__gc = function() print(pcall(core.job.dispatch, 0)) end
+      core.job.dispatch(0)]])
+    assert.are.equal("false\tthe engine is closed", out)
+    assert.are.equal(0, code)
+  end)
+
   it("asks for a file", function()
     local out, code = support.sh("'" .. SCRIPT .. "'")
     assert.are.equal(2, code)

@@ -459,7 +459,7 @@ describe("store.copy", function()
 
   it("removes what a copy that was killed left beside the target", function()
     write("src/a", "a")
-    write(".to.ckpt-0123456789abcdef/half", "half")
+    write(".to.ckpt-0123456789abcdef0123456789abcdef/half", "half")
     assert(copy("to"))
     assert.same({ "src", "to" }, fs.list(dir))
   end)
