@@ -1,7 +1,11 @@
 #include "lua_ckpt.h"
 
 #include <lauxlib.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- arguments ---- */
 
@@ -352,12 +356,27 @@ static int l_why(lua_State *L) {
   return 3;
 }
 
+/* As the module of another LuaJIT we lie at DIR/lua/ckpt/core.so, the helper programs at
+ * DIR/libexec: nobody would look for them there. Done when we are loaded, because the name that we
+ * were found by may be relative to a directory that the program leaves. */
+static void find_helpers(void) {
+  static const char here = 0, tail[] = "/lua/ckpt/core.so", helpers[] = "/libexec";
+  Dl_info info;
+  char path[PATH_MAX];
+  if (dladdr(&here, &info) == 0 || !info.dli_fname || !realpath(info.dli_fname, path)) return;
+  size_t len = strlen(path);
+  if (len < sizeof tail || strcmp(path + len - (sizeof tail - 1), tail) != 0) return;
+  memcpy(path + len - (sizeof tail - 1), helpers, sizeof helpers);
+  if (access(path, X_OK) == 0) setenv("CKPT_LIBEXEC", path, 0);
+}
+
 __attribute__((visibility("default"))) int luaopen_ckpt_core(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"version", l_version}, {"list", l_list}, {"restore", l_restore}, {"verify", l_verify},
       {"show", l_show},       {"pin", l_pin},   {"unpin", l_unpin},     {"remove", l_remove},
       {"why", l_why},         {NULL, NULL},
   };
+  find_helpers();
   lua_newtable(L);
   luaL_register(L, NULL, functions);
   l_ckpt_register_engine(L);

@@ -11,6 +11,7 @@ local DefaultSyncer = require "ckpt.default_syncer"
 local Syncer = require "ckpt.syncer"
 local class = require "ckpt.class"
 local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
 
 ---@class ckpt.ArtifactSyncOptions
 ---@field config ckpt.SyncConfig without an upload_dir, or with sync_artifacts = false, nothing is
@@ -31,6 +32,9 @@ local EXCLUDE = {
 
 ---@param options ckpt.ArtifactSyncOptions
 function ArtifactSync:init(options)
+  if type(options) ~= "table" or not options.config or not options.syncer then
+    misuse("ArtifactSync: it takes a table with config, syncer, logdir and uri")
+  end
   self._config, self._syncer = options.config, Syncer.of(options.syncer)
   self._logdir, self._uri = options.logdir, options.uri
   self._exclude = {}

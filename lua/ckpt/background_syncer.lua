@@ -69,16 +69,24 @@ local function command_of(self, kind, local_dir, remote_dir, exclude)
   }
 end
 
+-- A command that forgets to return its job would look like a transfer that is done already.
+local function started(kind, ...)
+  if (...) ~= nil or select(2, ...) ~= nil then return ... end
+  return nil, ("%s_command returned nothing: return the job that it starts"):format(kind), "EINVAL"
+end
+
 local function launch(self, command)
   self._command = command
   self._process = BackgroundProcess(function()
     local start = self[command.kind .. "_command"]
     if command.kind == "sync_up" then
-      return start(self, command.local_dir, command.remote_dir, command.exclude)
+      return started(command.kind,
+        start(self, command.local_dir, command.remote_dir, command.exclude))
     elseif command.kind == "sync_down" then
-      return start(self, command.remote_dir, command.local_dir, command.exclude)
+      return started(command.kind,
+        start(self, command.remote_dir, command.local_dir, command.exclude))
     end
-    return start(self, command.remote_dir)
+    return started(command.kind, start(self, command.remote_dir))
   end, title(command))
   self._process:start()
 end

@@ -14,6 +14,7 @@ local migration = require "ckpt.checkpoint_migration"
 local nonce = require "ckpt.nonce"
 local octets = require "ckpt.octets"
 local readers = require "ckpt.checkpoint_readers"
+local source = require "ckpt.checkpoint_source"
 local store = require "ckpt.store"
 
 ---@class ckpt.Checkpoint: ckpt.Class
@@ -180,6 +181,8 @@ function Checkpoint:open_directory()
   check_self(self, "open_directory")
   local handle = Handle()
   if self.filesystem.is_local then
+    local good, why, code = source.check(self.path)
+    if not good then return nil, why, code end
     handle.path = self.path
     return handle
   end

@@ -8,6 +8,9 @@ local store = require "ckpt.store"
 
 local source = {}
 
+-- The record of an uploaded tree, and what stands for it until the upload is complete.
+local WHOLE, PART = ".ckpt-manifest.json", ".ckpt-manifest.part.json"
+
 --- One text for a checkpoint's place, the same for every object of it.
 ---@param checkpoint ckpt.Checkpoint
 ---@return string
@@ -63,7 +66,25 @@ local function check_directory(path)
     "EINVAL"
 end
 
--- The job that brings the files.
+-- Whether an upload made the directory: "whole", or "part" if it was cut off or still goes on.
+local function uploaded(path)
+  if fs.exists(fs.join(path, WHOLE)) then return "whole" end
+  return fs.exists(fs.join(path, PART)) and "part" or nil
+end
+
+--- Whether a directory of this machine may be read as a checkpoint. One that an upload has not
+--- finished looks like one, but files are missing.
+---@param path string
+---@return true?
+---@return string? text
+---@return string? name "ECONFLICT"
+function source.check(path)
+  if uploaded(path) ~= "part" then return true end
+  return nil, ("an upload to %s goes on, or was cut off: upload it again"):format(path), "ECONFLICT"
+end
+
+-- The job that brings the files. What was uploaded to a directory is held against its record, which
+-- also knows the links, modes and times.
 local function start(checkpoint, to)
   local filesystem, path = checkpoint.filesystem, checkpoint.path
   if not filesystem.is_local then
@@ -71,7 +92,11 @@ local function start(checkpoint, to)
   end
   local good, text, name = check_directory(path)
   if not good then return nil, text, name end
-  return store.copy { from = fs.real(path) or path, to = to }
+  good, text, name = source.check(path)
+  if not good then return nil, text, name end
+  local from = fs.real(path) or path
+  if uploaded(path) then return store.download { uri = fs.absolute(from), dir = to } end
+  return store.copy { from = from, to = to }
 end
 
 --- Fetches all files into `to`, which is not there yet. What a store has digests of is checked.
@@ -85,7 +110,9 @@ function source.fetch(checkpoint, to)
   if not transfer then return nil, text, name end
   local done, why, code = transfer:wait()
   if not done then return nil, why, code end
-  report_dangling(to, checkpoint.filesystem.is_local and checkpoint.path or nil)
+  -- A link of a plain directory is seen from there; an upload's stands in the record alone.
+  local is_plain = checkpoint.filesystem.is_local and not uploaded(checkpoint.path)
+  report_dangling(to, is_plain and checkpoint.path or nil)
   return true
 end
 

@@ -9,6 +9,7 @@ local Syncer = require "ckpt.syncer"
 local fs = require "ckpt.fs"
 local job = require "ckpt.job"
 local store = require "ckpt.store"
+local misuse = require "ckpt.misuse"
 local target_lock = require "ckpt.target_lock"
 
 ---@class ckpt.DefaultSyncer: ckpt.BackgroundSyncer
@@ -83,6 +84,9 @@ end
 ---@param config ckpt.SyncConfig
 ---@return ckpt.Syncer? # a syncer of the user's as it is
 function DefaultSyncer.get_node_to_storage_syncer(config)
+  if type(config) ~= "table" or not config.uploads then
+    misuse("get_node_to_storage_syncer: it takes a SyncConfig, not a " .. type(config))
+  end
   if config.syncer == false or not config:uploads() then return nil end
   if config.syncer == "auto" then
     return DefaultSyncer {

@@ -13,6 +13,7 @@ local Trainable = require "ckpt.trainable"
 local TrainableUtil = require "ckpt.trainable_util"
 local fs = require "ckpt.fs"
 local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
 local store = require "ckpt.store"
 
 ---@class ckpt.StorageClient what a syncer is too
@@ -41,6 +42,11 @@ function DurableTrainable:init(remote_checkpoint_dir, config, options)
   Trainable.init(self, config, options)
   self.remote_checkpoint_dir = remote_checkpoint_dir
   self.storage_client = self:create_storage_client(remote_checkpoint_dir)
+  for _, method in ipairs { "sync_up", "sync_down", "delete", "wait" } do
+    if type(self.storage_client) ~= "table" or not self.storage_client[method] then
+      misuse(("DurableTrainable: the storage client has no function `%s`"):format(method))
+    end
+  end
 end
 
 --- To be overridden for a client of one's own. Raises for a URI that no store is known for.
@@ -94,9 +100,13 @@ local function carry_out(self, method, ...)
   for _ = 1, 2 do
     local started, text, name = client[method](client, ...)
     if started == nil and text then return nil, text, name end
-    local _
-    _, text, name = client:wait()
+    local done
+    done, text, name = client:wait()
     if started and text then return nil, text, name end
+    if started and done == false then
+      return nil, ("the storage client says that %s of %s failed"):format(method,
+        self.remote_checkpoint_dir), "EIO"
+    end
     if started then return true end
     if text then log.warn(("Trial %s: %s"):format(self.trial_id, text)) end
   end

@@ -43,6 +43,7 @@ fs.home, fs.temporary = nil, nil
 ---@return string? text
 ---@return string? name
 function fs.walk(dir, fn)
+  path.join(dir) -- raises for what is no path
   local entries, text, name = core.fs.walk(dir)
   if not entries or not fn then return entries, text, name end
   local kept, skipped = {}, nil

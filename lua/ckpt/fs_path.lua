@@ -1,6 +1,7 @@
 --- Paths as texts: nothing here looks at a disk. Part of `ckpt.fs`.
 
 local core = require "ckpt.core"
+local misuse = require "ckpt.misuse"
 
 local path = {}
 
@@ -9,7 +10,7 @@ local function check(text, name)
   local what = type(text) == "string" and "a text with a NUL byte" or "a " .. type(text)
   local hint = type(text) == "table"
       and "; where a Checkpoint's files are, its to_directory() or as_directory(fn) tell" or ""
-  error(("fs.%s: a path is a text, not %s%s"):format(name, what, hint), 3)
+  misuse(("fs.%s: a path is a text, not %s%s"):format(name, what, hint))
 end
 
 --- Joins with single slashes. An absolute part begins anew; empty parts are left out.

@@ -13,6 +13,7 @@ local TrainableUtil = require "ckpt.trainable_util"
 local class = require "ckpt.class"
 local fs = require "ckpt.fs"
 local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
 local session = require "ckpt.session"
 
 ---@class ckpt.FunctionRunnerOptions: ckpt.TrainableOptions
@@ -33,6 +34,9 @@ FunctionRunner.ERROR_FETCH_TIMEOUT = 1
 ---@param options? ckpt.FunctionRunnerOptions
 function FunctionRunner:init(config, options)
   options = options or {}
+  if type(options) ~= "table" then
+    misuse("FunctionRunner: its options are a " .. type(options) .. ", not a table")
+  end
   if (options.checkpoint_freq or 0) ~= 0 or options.checkpoint_at_end then
     error(("%s: `checkpoint_freq` and `checkpoint_at_end` are not for training functions: they set "
       .. "their checkpoints themselves, with the reporter"):format(class.of(self).name), 3)

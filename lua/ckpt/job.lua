@@ -127,7 +127,9 @@ function Task:_over(results)
   elseif results[1] then
     self.result = { n = results.n - 1, unpack(results, 2, results.n) }
   else
-    local text = debug.traceback(self.thread, tostring(results[2]))
+    -- An error may be any value, also one whose __tostring raises.
+    local fine, said = pcall(tostring, results[2])
+    local text = debug.traceback(self.thread, fine and said or "an error that has no text")
     self.result = { n = 3, nil, text, "EINTERNAL" }
   end
 end

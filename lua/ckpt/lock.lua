@@ -5,6 +5,7 @@ local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local core = require "ckpt.core"
 local job = require "ckpt.job"
+local misuse = require "ckpt.misuse"
 
 local FIRST_NAP, LONGEST_NAP = 0.001, 0.05
 
@@ -62,6 +63,9 @@ end
 ---@return string? text
 ---@return string? name "EHELD" without a timeout, "ETIMEOUT" with one
 function lock.take(path, options)
+  if type(path) ~= "string" or path:find("%z") then
+    misuse("lock.take: the path is no text, or has a NUL byte in it")
+  end
   check(options or {})
   local shared = options and options.shared or false
   local timeout = options and options.timeout

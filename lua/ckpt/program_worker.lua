@@ -17,10 +17,13 @@ local ProgramWorker = class "ProgramWorker"
 local function set_checkpoint(self, path)
   local reporter = self._reporter
   path = fs.normalize(path:sub(1, 1) == "/" and path or fs.join(reporter.logdir, path))
-  local at, root = fs.stat(path), fs.normalize(reporter.logdir) .. "/"
-  local is_ours = at and at.type == "directory" and path:sub(1, #root) == root
+  local at = fs.stat(path)
+  local directory = at and (at.type == "directory" and path or fs.parent(path))
+  -- A link in the trial's directory may lead out of it.
+  local inside, root = directory and fs.real(directory), fs.real(reporter.logdir)
+  local is_ours = inside and root and inside:sub(1, #root + 1) == root .. "/"
   if is_ours and not TrainableUtil.find_checkpoint_dir(path) then
-    local marked, text = TrainableUtil.mark_checkpoint_dir(path)
+    local marked, text = TrainableUtil.mark_checkpoint_dir(directory)
     if not marked then return false, text end
   end
   return pcall(reporter.set_checkpoint, reporter, path)

@@ -8,6 +8,8 @@
 --- While a function runs its own reporter is known. Elsewhere it is that of the runner that was set
 --- up last and not cleaned up yet.
 
+local misuse = require "ckpt.misuse"
+
 ---@class ckpt.session
 local session = {}
 
@@ -57,22 +59,21 @@ end
 ---@return boolean
 function session.is_enabled() return (running or newest()) ~= nil end
 
-local function current(level)
+local function current()
   return running or newest()
-    or error("no session: this is for functions that a FunctionRunner runs (ckpt.wrap_function)",
-      level + 1)
+    or misuse("no session: this is for functions that a FunctionRunner runs (ckpt.wrap_function)")
 end
 
 --- The reporter. Raises if there is none.
 ---@return ckpt.StatusReporter
-function session.get() return current(2) end
+function session.get() return current() end
 
 --- Reports, as calling the reporter does.
 ---@param values table
-function session.report(values) current(2)(values) end
+function session.report(values) current()(values) end
 
 --- Makes the checkpoint directory of a step and calls a function with it; when that returns, what
---- it saved there is the checkpoint.
+--- it saved there is the checkpoint. If it returns nil and a text, nothing is set.
 ---@param step integer
 ---@param save fun(directory: string)
 ---@return string? path of the directory
@@ -82,10 +83,12 @@ function session.checkpoint_dir(step, save)
   if type(step) ~= "number" then
     error(("session.checkpoint_dir: `step` is a %s, not a number"):format(type(step)), 2)
   end
-  local reporter = current(2)
+  local reporter = current()
   local directory, text, name = reporter:make_checkpoint_dir(step)
   if not directory then return nil, text, name end
-  save(directory)
+  local saved
+  saved, text, name = save(directory)
+  if not saved and type(text) == "string" then return nil, text, name or "EIO" end
   reporter:set_checkpoint(directory)
   return directory
 end

@@ -25,7 +25,7 @@ local function failure(text, errno) return nil, text, NAMES[errno] or "EIO" end
 ---@return string? name
 function state_file.outcome(first, text, name)
   if first or type(text) ~= "string" then return false end
-  return true, text, type(name) == "string" and name or "EIO"
+  return true, text, type(name) == "string" and name or NAMES[name] or "EIO"
 end
 
 -- Flushes and closes. A write that failed before counts, even if nobody looked at what it returned:
@@ -53,6 +53,10 @@ function state_file.save(state, path)
   local done, why, name = finish(file, path)
   if not results[1] then error(results[2], 0) end
   local failed, said, kind = state_file.outcome(results[2], results[3], results[4])
+  -- What a Lua file says of a failed write names neither the file nor what was to be done.
+  if failed and type(results[4]) == "number" then
+    said = ("cannot write %s: %s"):format(path, said)
+  end
   if failed then return nil, said, kind end
   return done, why, name
 end

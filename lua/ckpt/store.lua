@@ -80,6 +80,10 @@ local function open(uri)
   else
     inner, text, name = core.store.open(where)
   end
+  if kind and type(inner) ~= "table" and (inner or type(text) ~= "string") then
+    return nil, ("the scheme of %s: its open returned a %s, not a store"):format(uri, type(inner)),
+      "EINVAL"
+  end
   if not inner then return nil, text, name end
   return Store(inner, uri)
 end

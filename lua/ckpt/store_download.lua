@@ -7,7 +7,7 @@ local job = require "ckpt.job"
 local listing = require "ckpt.store_listing"
 local record = require "ckpt.store_record"
 
-local function fetch(place, key, path, entry)
+local function fetch(place, key, path, entry, size)
   local done, data, text, name
   done, text, name = fs.mkdirs(fs.parent(path))
   if not done then return nil, text, name end
@@ -21,7 +21,13 @@ local function fetch(place, key, path, entry)
     if name == "ENOENT" and entry then name = "ECORRUPT" end
     return nil, text, name
   end
-  if not entry then return true end
+  -- Without a record the listing is all that is known. The metadata may change at any time.
+  if not entry then
+    local here = fs.lstat(path)
+    if not size or key == ".metadata.json" or (here and here.size == size) then return true end
+    return nil, ("%s of %s has %d bytes, and %s are listed: it changed, or was cut off"):format(key,
+      place.uri, here and here.size or 0, tostring(size)), "ERETIRED"
+  end
   local found
   found, text, name = digest.file(path)
   if not found then return nil, text, name end
@@ -75,7 +81,7 @@ local function fetch_all(place, options, stage, objects, entries)
   for key, entry in pairs(wanted) do
     if not (entry.digest and is_here(options, key, entry.size, entry.mtime)) then
       local path = fs.join(stage, key)
-      local done, text, name = fetch(place, key, path, entry.digest and entry)
+      local done, text, name = fetch(place, key, path, entry.digest and entry, entry.size)
       if not done then return nil, text, name end
       local stat = fs.lstat(path)
       moved.files, moved.bytes = moved.files + 1, moved.bytes + (stat and stat.size or 0)

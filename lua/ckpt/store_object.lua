@@ -44,13 +44,30 @@ local function refuse_key(self, key)
     or nil
 end
 
+local WANTED = { get = "string", list = "table" }
+
+-- What a store that is written in Lua answered. One that forgets to return something would else
+-- fail without a word, or far from here.
+local function answer(self, method, first, ...)
+  local wanted = WANTED[method]
+  if not self.written or (first and (not wanted or type(first) == wanted)) then
+    return first, ...
+  end
+  local text, name = ...
+  if not first and type(text) == "string" then
+    return nil, text, type(name) == "string" and name or "EIO"
+  end
+  return nil, ("the store of %s: its %s returned a %s; it returns %s, or nil, a text and a name")
+    :format(self.uri, method, type(first), wanted and "a " .. wanted or "true"), "EIO"
+end
+
 local function ask(self, method, key, ...)
   local refused = refuse_key(self, key)
   if refused then return nil, refused, "EINVAL" end
   if self.written and type(self.inner[method]) ~= "function" then
     return nil, ("the store of %s has no %s"):format(self.uri, method), "EUNSUPPORTED"
   end
-  return self.inner[method](self.inner, key, ...)
+  return answer(self, method, self.inner[method](self.inner, key, ...))
 end
 
 --- The content of an object, up to 1 GiB; or of a part of it, which is shorter at its end.
@@ -120,7 +137,8 @@ end
 
 -- Of a store that can only list.
 local function find(self, key)
-  local objects, text, name = self.inner:list(key:match("^(.*)/[^/]*$") or "")
+  local objects, text, name = answer(self, "list",
+    self.inner:list(key:match("^(.*)/[^/]*$") or ""))
   if not objects then return nil, text, name end
   for _, object in ipairs(objects) do
     if object.key == key then return { size = object.size, mtime = object.mtime } end
@@ -162,7 +180,9 @@ function Store:list(prefix, options)
   check(self, prefix or "", "the prefix", 2)
   local delimited = options ~= nil and options.delimited or false
   local how = self.written and { delimited = delimited } or delimited
-  if prefix == nil or prefix == "" then return self.inner:list("", how) end
+  if prefix == nil or prefix == "" then
+    return answer(self, "list", self.inner:list("", how))
+  end
   return ask(self, "list", prefix, how)
 end
 
@@ -190,7 +210,7 @@ function Store:delete_prefix(prefix)
   if not objects then return nil, text, name end
   for _, object in ipairs(objects) do
     local done
-    done, text, name = self.inner:delete(object.key)
+    done, text, name = answer(self, "delete", self.inner:delete(object.key))
     if not done then return nil, text, name end
   end
   return true

@@ -8,6 +8,7 @@ local Syncer = require "ckpt.syncer"
 local class = require "ckpt.class"
 local defaults = require "ckpt.sync_defaults"
 local json = require "ckpt.json"
+local misuse = require "ckpt.misuse"
 
 ---@class ckpt.SyncConfigOptions
 ---@field upload_dir? string URI below which results are stored; none: nothing is uploaded
@@ -46,6 +47,9 @@ local TYPES = {
 --- A syncer of another kind than the three is kept, and refused when it is needed. (Items 140-143.)
 ---@param options? ckpt.SyncConfigOptions
 function SyncConfig:init(options)
+  if options ~= nil and type(options) ~= "table" then
+    misuse("SyncConfig: its settings are a " .. type(options) .. ", not a table")
+  end
   for name, value in pairs(options or {}) do
     if not TYPES[name] and name ~= "syncer" then
       error(("SyncConfig has no setting `%s`"):format(tostring(name)), 3)

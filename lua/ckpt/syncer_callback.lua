@@ -16,6 +16,7 @@ local clock = require "ckpt.clock"
 local defaults = require "ckpt.sync_defaults"
 local fs = require "ckpt.fs"
 local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
 
 ---@class ckpt.Trial
 ---@field id string
@@ -68,6 +69,9 @@ local OPTIONS = {
 }
 
 local function check_options(options)
+  if type(options) ~= "table" then
+    misuse("SyncerCallback: its options are a " .. type(options) .. ", not a table")
+  end
   for name, value in pairs(options) do
     if not OPTIONS[name] then
       error(("SyncerCallback: there is no option `%s`"):format(tostring(name)), 4)

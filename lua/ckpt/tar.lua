@@ -3,6 +3,7 @@
 
 local core = require "ckpt.core"
 local fs = require "ckpt.fs"
+local misuse = require "ckpt.misuse"
 
 ---@class ckpt.tar
 local tar = {}
@@ -45,6 +46,9 @@ end
 ---@return string? name
 function tar.unpack(file, dir, limits)
   check("unpack", file, dir)
+  if limits ~= nil and type(limits) ~= "table" then
+    misuse("tar: the limits are a " .. type(limits) .. ", not a table")
+  end
   limits = limits or {}
   return core.tar.unpack {
     file = file, dir = dir, bytes_max = limits.bytes_max, entries_max = limits.entries_max,

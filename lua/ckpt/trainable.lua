@@ -15,6 +15,7 @@ local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local fs = require "ckpt.fs"
 local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
 
 ---@class ckpt.TrainableOptions
 ---@field logdir? string directory of the trial, made if need be; nil: a fresh one in the temp dir
@@ -50,6 +51,9 @@ end
 ---@param options? ckpt.TrainableOptions
 function Trainable:init(config, options)
   options = options or {}
+  if type(options) ~= "table" then
+    misuse("Trainable: its options are a " .. type(options) .. ", not a table")
+  end
   local logdir = text_or(options.logdir, "logdir", nil)
   local text
   if logdir then

@@ -8,6 +8,7 @@
 local fs = require "ckpt.fs"
 local json = require "ckpt.json"
 local log = require "ckpt.log"
+local misuse = require "ckpt.misuse"
 local tar = require "ckpt.tar"
 
 local METADATA = ".tune_metadata"
@@ -116,6 +117,7 @@ end
 ---@param path string
 ---@return string
 function TrainableUtil.with_slash(path)
+  if type(path) ~= "string" then misuse("the checkpoint is a " .. type(path) .. ", not a path") end
   local at = path:sub(-1) ~= "/" and fs.stat(path)
   return at and at.type == "directory" and path .. "/" or path
 end
@@ -128,8 +130,14 @@ function TrainableUtil.metadata_path(path) return TrainableUtil.with_slash(path)
 
 local function write_json(path, value)
   local text, problem = json.encode(value)
-  if not text then error(("a checkpoint that is a table: %s"):format(problem), 3) end
+  if not text then misuse(("a checkpoint that is a table: %s"):format(problem)) end
   return fs.write(path, text)
+end
+
+-- As texts, and without what leads out again: "checkpoint_000001/../other" does not.
+local function begins_with(path, parent)
+  local plain = fs.normalize(parent)
+  return path:sub(1, #parent) == parent and fs.normalize(path):sub(1, #plain) == plain
 end
 
 --- What `save_checkpoint` returned becomes a checkpoint that `restore` finds: a table is written to
@@ -148,11 +156,11 @@ function TrainableUtil.process_checkpoint(checkpoint, parent, state)
     local written, text, name = write_json(path, checkpoint)
     if not written then return nil, text, name end
   elseif type(checkpoint) ~= "string" then
-    error(("save_checkpoint returned a %s: return the path of what was saved, or a table")
-      :format(type(checkpoint)), 2)
-  elseif checkpoint:sub(1, #parent) ~= parent then
-    error(("save_checkpoint returned %s, which is not in the directory that it was given, %s")
-      :format(checkpoint, parent), 2)
+    misuse(("save_checkpoint returned a %s: return the path of what was saved, or a table")
+      :format(type(checkpoint)))
+  elseif not begins_with(checkpoint, parent) then
+    misuse(("save_checkpoint returned %s, which is not in the directory that it was given, %s")
+      :format(checkpoint, parent))
   else
     path = TrainableUtil.with_slash(checkpoint)
   end

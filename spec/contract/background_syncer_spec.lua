@@ -83,6 +83,15 @@ describe("a background syncer", function()
       .. "the timeout of 10 seconds" }, texts())
   end)
 
+  it("[177] a command that forgets to return its job has not synced anything", function()
+    local s = ckpt.BackgroundSyncer { sync_up_command = function() end }
+    assert.is_true(s:sync_up("/l", "u"))
+    local done, text, name = s:wait()
+    assert.is_nil(done)
+    assert.truthy(text:find("sync_up_command returned nothing", 1, true))
+    assert.equal("EINVAL", name)
+  end)
+
   it("[174] refuses a request while a transfer runs, and says what it skips", function()
     local s = syncer({ queue = "skip" }, { { "ok", 100 } })
     s:sync_up("/l", "u")

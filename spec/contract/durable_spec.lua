@@ -76,6 +76,22 @@ describe("ckpt.DurableTrainable", function()
     down = "sync_down s3://b/trial " .. dir .. "/log/"
   end)
 
+  it("[119, 134 G] a wait that says false is a save that failed", function()
+    mine = Mine("shelf://b/trial", { x = 1 }, { logdir = dir .. "/trial" })
+    mine:train()
+    said("wait", { false })
+    local path, _, name = mine:save()
+    assert.is_nil(path)
+    assert.equal("EIO", name)
+  end)
+
+  it("[116] a client without a needed function is refused when the object is made", function()
+    function Mine:create_storage_client() return { sync_up = true } end -- luacheck: ignore 212
+    local fine, text = pcall(Mine, "shelf://b/trial", { x = 1 }, { logdir = dir .. "/trial" })
+    assert.is_false(fine)
+    assert.truthy(text:find("no function `sync_down`", 1, true))
+  end)
+
   it("[115] keeps the remote directory, and makes the client after the set-up", function()
     assert.equal("s3://b/trial", mine.remote_checkpoint_dir)
     assert.same({ "setup", "client for s3://b/trial" }, take())

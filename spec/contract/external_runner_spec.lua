@@ -293,12 +293,14 @@ sys.exit(3)
   it("marks no directory as a checkpoint that is not the trial's", trial(function(t)
     assert(ckpt.fs.mkdirs(t.dir .. "/logs"))
     assert(ckpt.fs.mkdirs(t.dir .. "/other"))
+    assert(ckpt.fs.symlink("../other", t.dir .. "/logs/link"))
     local runner = t.make(ckpt.wrap_command({ "python3", "-c", PYTHON .. [[
-paths = [".", "../other", os.environ["CKPT_DIR"] + "../other", "a/../..", "/"]
+paths = [".", "link", "../other", os.environ["CKPT_DIR"] + "../other", "a/../..", "/"]
 report(all=all("error" in report(checkpoint=p) for p in paths))
 ]] }, { output = false }), nil, { logdir = t.dir .. "/logs" })
     assert.is_true(runner:train().all)
-    assert.same({ "logs/", "other/" }, t.tree())
+    assert.same({}, ckpt.fs.list(t.dir .. "/other"))
+    assert.same({ "link" }, ckpt.fs.list(t.dir .. "/logs"))
   end))
 
   it("wants a config that JSON can hold", trial(function(t)

@@ -228,6 +228,16 @@ describe("ckpt.session", function()
     assert.error_matches(function() ckpt.session.checkpoint_dir(nil, print) end, "`step` is a nil")
   end))
 
+  it("[298] does not set a checkpoint whose files could not be written", trial(function(t)
+    local answer
+    local runner = t.wrap(function(_)
+      answer = { ckpt.session.checkpoint_dir(4, function() return nil, "no space", "ENOSPACE" end) }
+      ckpt.session.report {}
+    end)
+    assert.is_nil(runner:step().should_checkpoint)
+    assert.equal("ENOSPACE", answer[3])
+  end))
+
   it("[298] is reached from the function's own line only", trial(function(t)
     local runner = t.wrap(function(_, reporter)
       local inner = coroutine.create(function() reporter { i = 1 } end)

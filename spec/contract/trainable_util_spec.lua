@@ -84,6 +84,9 @@ describe("ckpt.TrainableUtil", function()
     assert(fs.write(dir .. "/outside", "o"))
     assert.error_matches(function() util.process_checkpoint(dir .. "/outside", path, {}) end,
       "not in the directory that it was given", 1, true)
+    assert.error_matches(function() util.process_checkpoint(path .. "/../outside", path, {}) end,
+      "not in the directory that it was given", 1, true)
+    assert.is_false(fs.exists(dir .. "/outside.tune_metadata"))
     assert.error_matches(function() util.process_checkpoint(7, path, {}) end, "returned a number")
   end)
 

@@ -34,9 +34,10 @@ void fuzz_names(const uint8_t *data, size_t size) {
   buf_init(&text, 8 << 20);
   buf_init(&back, 8 << 20);
   js_name_escape(own, &text);
-  must(js_name_unescape(text.data ? text.data : "", &back, NULL) == 0);
+  const char *escaped = text.data ? text.data : "";
+  must(js_name_unescape(escaped, &back, NULL) == 0);
   must(strcmp(back.data ? back.data : "", own) == 0);
-  for (size_t i = 0; i < text.len; i++) must((unsigned char)text.data[i] >= ' ');
+  for (const char *c = escaped; *c; c++) must((unsigned char)*c >= ' ');
   buf_clear(&back);
   js_name_unescape(own, &back, NULL);
   buf_clear(&text);

@@ -6,6 +6,14 @@ local support = require "support"
 local fs, job, store = ckpt.fs, ckpt.job, ckpt.store
 
 describe("job.task", function()
+  it("an error whose __tostring raises fails its task alone", function()
+    local bad = setmetatable({}, { __tostring = function() error "no text" end })
+    local done, text, name = ckpt.job.task(function() error(bad) end):wait()
+    assert.is_nil(done)
+    assert.is_string(text)
+    assert.equal("EINTERNAL", name)
+  end)
+
   it("hands over arguments and results, nil among them", function()
     local task = job.task(function(...) return select("#", ...), nil, (...) end, "a", nil, nil)
     assert.is_false(task:running())

@@ -165,7 +165,8 @@ for _, kind in ipairs { "file", "mem", "table" } do
     end)
 
     it("goes into a directory that is there only by merge, file by file", function()
-      write("src/a", "new")
+      -- Of another size: equal size and time count as equal files.
+      write("src/a", "newer")
       write("src/d/b", "b")
       write("to/a", "old")
       write("to/d/mine", "mine")
@@ -174,7 +175,7 @@ for _, kind in ipairs { "file", "mem", "table" } do
       assert.equal("old", fs.read(dir .. "/to/a"))
       assert.equal(2, assert(down("to", { merge = true })).files)
       assert.equal("a d d/b d/mine", names("to"))
-      assert.equal("new", fs.read(dir .. "/to/a"))
+      assert.equal("newer", fs.read(dir .. "/to/a"))
       assert.equal(0, assert(down("to", { merge = true })).files)
       write("to/d/b", "changed here")
       assert.equal(1, assert(down("to", { merge = true })).files)
@@ -298,6 +299,55 @@ describe("a hostile store", function()
     assert(place:put("a/b", "evil"))
     assert(store.download { uri = uri, dir = dir .. "/to" }:wait())
     assert.same({}, fs.list(dir .. "/outside"))
+  end)
+end)
+
+describe("a store with mistakes", function()
+  -- A store that has one object "k" of one byte, but for these functions.
+  local function opened(parts)
+    local methods = {
+      get = function(_, key)
+        if key == "k" then return "x" end
+        return nil, "no " .. key, "ENOENT"
+      end,
+      put = function() return true end,
+      delete = function() return true end,
+      list = function() return { { key = "k", size = 1 } } end,
+    }
+    for name, fn in pairs(parts) do methods[name] = fn end
+    store.register("mistaken", { open = function() return methods end })
+  end
+
+  local function fails(wanted, words)
+    local done, text, name = store.download { uri = "mistaken://x", dir = dir .. "/to" }:wait()
+    assert.is_nil(done)
+    assert.equal(wanted, name)
+    assert.truthy(text:find(words, 1, true), text)
+    assert.is_false(fs.exists(dir .. "/to"))
+  end
+
+  it("is told what it returned, and what it should", function()
+    opened { get = function(_, key) return key == "k" and 7 or nil, "no", "ENOENT" end }
+    fails("EIO", "its get returned a number")
+    opened { list = function() end }
+    fails("EIO", "its list returned a nil")
+    opened { delete = function() end }
+    local done, text = store.open("mistaken://x"):delete("k")
+    assert.is_nil(done)
+    assert.truthy(text:find("its delete returned a nil", 1, true))
+  end)
+
+  it("gives nothing if an object without a record is shorter than it lists", function()
+    opened { list = function() return { { key = "k", size = 2 } } end }
+    fails("ERETIRED", "2 are listed")
+  end)
+
+  it("has to be opened as a table", function()
+    store.register("mistaken", { open = function() end })
+    local opened_store, text, name = store.open("mistaken://x")
+    assert.is_nil(opened_store)
+    assert.equal("EINVAL", name)
+    assert.truthy(text:find("its open returned a nil", 1, true))
   end)
 end)
 

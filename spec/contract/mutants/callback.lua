@@ -388,7 +388,7 @@ return {
   },
   {
     item = 268, file = UTIL,
-    from = "elseif checkpoint:sub(1, #parent) ~= parent then",
+    from = "elseif not begins_with(checkpoint, parent) then",
     to = "elseif checkpoint == parent then",
   },
 }

@@ -208,15 +208,11 @@ end
 ]] },
 
   { item = 51, file = OBJECT, from = [[  if self.filesystem.is_local then
-    handle.path = self.path
-]], to = [[  if self.filesystem.is_local and fs.exists(self.path) then
-    handle.path = self.path
-]] },
+    local good]], to = [[  if self.filesystem.is_local and fs.exists(self.path) then
+    local good]] },
   { item = 52, file = OBJECT, from = [[  if self.filesystem.is_local then
-    handle.path = self.path
-]], to = [[  if fs.exists(self.path) then
-    handle.path = self.path
-]] },
+    local good]], to = [[  if fs.exists(self.path) then
+    local good]] },
   { item = 53, file = READERS, from = [[  mark, text, name = write_mark(dir)
 ]], to = [[  mark = readers.mark_path(dir)
 ]] },

@@ -201,8 +201,8 @@ return {
   },
   {
     item = 178, file = BACKGROUND,
-    from = "return start(self, command.remote_dir, command.local_dir, command.exclude)",
-    to = "return start(self, command.remote_dir, command.local_dir)",
+    from = "start(self, command.remote_dir, command.local_dir, command.exclude)",
+    to = "start(self, command.remote_dir, command.local_dir)",
   },
   {
     item = 179, file = BACKGROUND,
