@@ -181,16 +181,25 @@ static int fetch_loose(download *d, err *e) {
 
 /* ---- all of it ---- */
 
+/* An upload or a removal that began after the place was listed. */
+static int check_no_part(const download *d, err *e) {
+  const plain_place *at = d->at;
+  store_object o;
+  if (d->p->unfinished || at->has_part) return 0;
+  int rc = at->store->ops->head(at->store, PLAIN_PART_NAME, &o, e);
+  if (rc == 0) return plain_place_busy(at, e);
+  return rc == ERR_NOENT || rc == ERR_NOSTORE ? 0 : rc;
+}
+
 /* Has an upload or a removal begun since the place was listed? Each puts a part before it changes
  * anything. What a record tells of is compared with its digests; for the rest this is all there is,
  * and what was listed may be half of it. */
 static int check_quiet(const download *d, err *e) {
   const plain_place *at = d->at;
-  const store_ops *ops = at->store->ops;
   store_object o;
-  if (d->p->unfinished || at->has_part) return 0;
-  int rc = ops->head(at->store, PLAIN_PART_NAME, &o, e);
-  if (rc == ERR_NOENT && !at->has_record) rc = ops->head(at->store, MANIFEST_NAME, &o, e);
+  int rc = check_no_part(d, e);
+  if (rc < 0 || at->has_record || at->has_part || d->p->unfinished) return rc;
+  rc = at->store->ops->head(at->store, MANIFEST_NAME, &o, e);
   if (rc == 0) return plain_place_busy(at, e);
   return rc == ERR_NOENT || rc == ERR_NOSTORE ? 0 : rc;
 }
@@ -245,7 +254,7 @@ static int bring(download *d, err *e) {
   if (rc == 0 && !at->has_record) rc = check_quiet(d, e);
   if (rc == 0) rc = fetch(d, e);
   /* Not damaged, if it is being replaced. */
-  return rc == ERR_CORRUPT && check_quiet(d, NULL) == ERR_CONFLICT ? plain_place_busy(at, e) : rc;
+  return rc == ERR_CORRUPT && check_no_part(d, NULL) == ERR_CONFLICT ? plain_place_busy(at, e) : rc;
 }
 
 int plain_download(const plain *p, const char *from, const char *dir, plain_moved *out, err *e) {

@@ -89,6 +89,9 @@ int plain_stage_open(plain_stage *s, const io *io, const char *target, bool merg
   int rc = fs_join(s->target, target, "", e);
   if (rc < 0) return rc;
   fs_parent(target, parent);
+  /* No rename leads to another file system, as a mounted volume is one. */
+  if (merge && fs_same_device(io, target, parent, NULL) == 0)
+    memcpy(parent, s->target, strlen(s->target) + 1);
   if (!merge && is_there(io, target, &st))
     return err_set(e, ERR_EXISTS, "%s is there already", target);
   sweep old = {.io = io, .dir = listed};

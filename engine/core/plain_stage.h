@@ -1,4 +1,5 @@
-/* plain_stage: a directory beside another one, in which that one's new content is made.
+/* plain_stage: a directory beside another one, in which that one's new content is made. (Where that
+ * one is another file system, to merge into, it is in there.)
  *
  * Its name is ".<base>.ckpt-<nonce>". It is locked while it is at work, so one that is not was left
  * by a process that died: the next one on its way to the same directory removes it. */

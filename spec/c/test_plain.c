@@ -367,18 +367,47 @@ static void what_is_replaced_while_it_is_looked_at_is_not_brought(void **unused)
   free(to);
 }
 
+static void a_merge_goes_into_another_file_system_too(void **unused) {
+  (void)unused;
+  char *volume = tmpdir_new();
+  err e = {0};
+  assert_int_equal(up_with(io_unflushed()), 0);
+  if (symlink(volume, in("to")) != 0) abort();
+  write_file(tmpdir_path(volume, "mine"), "mine");
+  int rc = down_with(io_unflushed(), in("to"), true, &e);
+  if (rc < 0) fail_msg("%s", e.text);
+  must_be_whole(volume);
+  assert_int_equal(count_entries(volume), 4);
+  tmpdir_remove(volume);
+}
+
 /* ---- hostile places ---- */
+
+/* The same record with `name` (five bytes) for "sub/b". */
+static int down_with_name(const char *name) {
+  err e = {0};
+  char *text = read_file(in("there/" MANIFEST_NAME), NULL);
+  char *at = strstr(text, "\"sub/b\"");
+  assert_non_null(at);
+  memcpy(at + 1, name, 5);
+  write_file(in("there/" MANIFEST_NAME), text);
+  int rc = down_with(io_unflushed(), in("to"), false, &e);
+  memcpy(at + 1, "sub/b", 5);
+  write_file(in("there/" MANIFEST_NAME), text);
+  free(text);
+  return rc;
+}
 
 static void a_record_that_names_what_is_outside_brings_nothing(void **unused) {
   (void)unused;
-  err e = {0};
-  make_dir(in("there"));
-  write_file(in("there/a"), "aaaa");
-  write_file(in("there/" MANIFEST_NAME),
-             "{\"format\":1,\"files\":[{\"name\":\"../../etc/passwd\",\"size\":4}]}");
-  assert_true(down_with(io_unflushed(), in("to"), false, &e) < 0);
-  assert_true(e.code == ERR_FORMAT || e.code == ERR_CORRUPT || e.code == ERR_VERSION);
+  assert_int_equal(up_with(io_unflushed()), 0);
+  /* Refused for the name itself, before anything is compared with a digest. */
+  assert_int_equal(down_with_name("../bb"), ERR_FORMAT);
+  assert_int_equal(down_with_name("/tmpb"), ERR_FORMAT);
+  assert_int_equal(down_with_name("a/../"), ERR_FORMAT);
+  assert_int_equal(down_with_name("sub/c"), ERR_CORRUPT);
   assert_int_equal(count_entries(dir), 2);
+  assert_int_equal(down_with_name("sub/b"), 0);
 }
 
 /* An object below what the record has as a link would be written through it. */
@@ -454,6 +483,7 @@ int main(void) {
       PROMISE(a_directory_of_the_user_with_such_a_name_is_left_alone),
       PROMISE(of_two_who_make_the_same_directory_one_does),
       PROMISE(what_is_replaced_while_it_is_looked_at_is_not_brought),
+      PROMISE(a_merge_goes_into_another_file_system_too),
       PROMISE(a_record_that_names_what_is_outside_brings_nothing),
       PROMISE(nothing_is_written_through_a_link_that_the_record_brings),
       PROMISE(what_could_not_be_brought_back_is_not_sent),
