@@ -210,6 +210,14 @@ const io *io_system(void) {
   return &system_io;
 }
 
+int io_move_up(const io *io, int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  int rc = up < 0 ? -errno : up;
+  io->close(io, fd);
+  return rc;
+}
+
 int io_nonce(const io *io, char out[33]) {
   unsigned char bytes[16];
   int rc = io->random(io, bytes, sizeof bytes);

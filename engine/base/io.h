@@ -57,6 +57,11 @@ struct io {
 /* The real thing. Calls that a signal interrupts are tried again; close is not. */
 const io *io_system(void);
 
+/* Gives a descriptor another number if it has 0, 1 or 2: these may be closed in our host, and who
+ * got such a number would be where everybody prints, or in the way of a program's own. Returns it,
+ * or -errno (then `fd` is closed); what is negative comes back. */
+int io_move_up(const io *io, int fd);
+
 /* A fresh random identifier: 32 lower-case hex digits and a NUL. Returns 0 or -errno. */
 int io_nonce(const io *io, char out[33]);
 

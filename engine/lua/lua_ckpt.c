@@ -171,6 +171,18 @@ void l_ckpt_push_finding(lua_State *L, const void *record) {
   if (f->time_ns) l_ckpt_set_number(L, "time", seconds(f->time_ns));
 }
 
+void l_ckpt_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close) {
+  luaL_newmetatable(L, name);
+  lua_newtable(L);
+  luaL_register(L, NULL, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, close);
+  lua_setfield(L, -2, "__gc");
+  lua_pushstring(L, name);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
 /* ---- out of the engine and back ---- */
 
 void l_ckpt_begin(ckpt_relay *r, lua_State *L, int index,

@@ -6,6 +6,7 @@
 #ifndef LUA_LUA_CKPT_H
 #define LUA_LUA_CKPT_H
 
+#include <lauxlib.h>
 #include <lua.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,10 @@ bool l_ckpt_flag(lua_State *L, int table, const char *name);
 const char *const *l_ckpt_texts(lua_State *L, int table, const char *name);
 /* Raises if the table has a key that is not in `known` (ended by NULL). */
 void l_ckpt_check_keys(lua_State *L, int table, const char *const *known);
+
+/* Makes a type of userdata whose values have these methods; `close` collects them, and Lua cannot
+ * reach the metatable. */
+void l_ckpt_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close);
 
 /* Sets a member of the table on top; NULL and "" set nothing. */
 void l_ckpt_set_text(lua_State *L, const char *name, const char *value);

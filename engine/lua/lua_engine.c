@@ -374,18 +374,6 @@ static int l_place(lua_State *L) {
   return 1;
 }
 
-static void l_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close) {
-  luaL_newmetatable(L, name);
-  lua_newtable(L);
-  luaL_register(L, NULL, methods);
-  lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, close);
-  lua_setfield(L, -2, "__gc");
-  lua_pushstring(L, name);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
-}
-
 void l_ckpt_register_engine(lua_State *L) {
   static const luaL_Reg engine[] = {{"run", l_new_run},        {"dispatch", l_dispatch},
                                     {"next", l_next},          {"fd", l_engine_fd},
@@ -393,8 +381,8 @@ void l_ckpt_register_engine(lua_State *L) {
   static const luaL_Reg run[] = {{"prepare", l_prepare}, {"start", l_start}, {"notify", l_notify},
                                  {"status", l_status},   {"why", l_run_why}, {"place", l_place},
                                  {"close", l_run_close}, {NULL, NULL}};
-  l_type(L, engine_type, engine, l_engine_close);
-  l_type(L, run_type, run, l_run_close);
+  l_ckpt_type(L, engine_type, engine, l_engine_close);
+  l_ckpt_type(L, run_type, run, l_run_close);
   lua_pushcfunction(L, l_open);
   lua_setfield(L, -2, "open");
 }

@@ -244,15 +244,7 @@ void l_ckpt_register_store(lua_State *L) {
                                      {"caps", l_caps},
                                      {"close", l_close},
                                      {NULL, NULL}};
-  luaL_newmetatable(L, type_name);
-  lua_newtable(L);
-  luaL_register(L, NULL, methods);
-  lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, l_close);
-  lua_setfield(L, -2, "__gc");
-  lua_pushstring(L, type_name);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
+  l_ckpt_type(L, type_name, methods, l_close);
   lua_newtable(L);
   luaL_register(L, NULL, functions);
   lua_setfield(L, -2, "store");

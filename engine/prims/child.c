@@ -28,20 +28,10 @@ struct child {
 
 /* ---- start ---- */
 
-/* Descriptors 0 to 2 may be closed in our host. A socket that got such a number would be the place
- * where everybody prints. */
-static int move_up(const io *io, int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  int rc = up < 0 ? -errno : up;
-  io->close(io, fd);
-  return rc;
-}
-
 static int make_socket(const io *io, int ends[2]) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return -errno;
-  ends[0] = move_up(io, ends[0]);
-  ends[1] = move_up(io, ends[1]);
+  ends[0] = io_move_up(io, ends[0]);
+  ends[1] = io_move_up(io, ends[1]);
   int rc = ends[0] < 0 ? ends[0] : ends[1] < 0 ? ends[1] : 0;
   for (int i = 0; rc < 0 && i < 2; i++)
     if (ends[i] >= 0) io->close(io, ends[i]);

@@ -39,16 +39,6 @@ struct program {
 
 /* ---- start ---- */
 
-/* Descriptors 0 to 2 may be closed in our host; what got such a number would be in the way of the
- * program's own. */
-static int move_up(const io *io, int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  int rc = up < 0 ? -errno : up;
-  io->close(io, fd);
-  return rc;
-}
-
 static void shut(const io *io, int *fd) {
   if (*fd >= 0) io->close(io, *fd);
   *fd = -1;
@@ -62,7 +52,7 @@ static int make_pipe(const io *io, int ends[2]) {
   }
   int rc = 0;
   for (int i = 0; i < 2; i++) {
-    ends[i] = move_up(io, ends[i]);
+    ends[i] = io_move_up(io, ends[i]);
     if (ends[i] < 0) rc = ends[i];
   }
   if (rc == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) rc = -errno;
@@ -73,7 +63,7 @@ static int make_pipe(const io *io, int ends[2]) {
 static int make_input(const io *io, const program_plan *plan) {
   int fd = memfd_create("input", MFD_CLOEXEC);
   if (fd < 0) return -errno;
-  fd = move_up(io, fd);
+  fd = io_move_up(io, fd);
   if (fd < 0) return fd;
   int rc = 0;
   for (size_t at = 0; rc == 0 && at < plan->input_len;) {

@@ -173,15 +173,25 @@ static int copy_out(const object *o, const char *key, buf *out, err *e) {
   return buf_failed(out) ? no_memory(e, key) : 0;
 }
 
-static int mem_get(store *s, const char *key, buf *out, err *e) {
+static void tag_of(const object *o, char tag[STORE_TAG_MAX]) {
+  snprintf(tag, STORE_TAG_MAX, "%llu", (unsigned long long)o->version);
+}
+
+/* `tag` may be NULL. */
+static int get_with_tag(store *s, const char *key, buf *out, char *tag, err *e) {
   char full[FULL_MAX];
   int rc = enter(s, key, full, e);
   if (rc < 0) return rc;
   pthread_mutex_lock(&guard);
   const object *o = find(((mem_store *)s)->space, full);
   rc = o ? copy_out(o, key, out, e) : not_found(e, s, key);
+  if (rc == 0 && tag) tag_of(o, tag);
   pthread_mutex_unlock(&guard);
   return rc;
+}
+
+static int mem_get(store *s, const char *key, buf *out, err *e) {
+  return get_with_tag(s, key, out, NULL, e);
 }
 
 static ssize_t mem_read(store *s, const char *key, uint64_t at, void *to, size_t len, err *e) {
@@ -410,20 +420,8 @@ static int mem_write_close(store_writer *writer, err *e) {
 
 /* ---- tags ---- */
 
-static void tag_of(const object *o, char tag[STORE_TAG_MAX]) {
-  snprintf(tag, STORE_TAG_MAX, "%llu", (unsigned long long)o->version);
-}
-
 static int mem_get_tagged(store *s, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e) {
-  char full[FULL_MAX];
-  int rc = enter(s, key, full, e);
-  if (rc < 0) return rc;
-  pthread_mutex_lock(&guard);
-  const object *o = find(((mem_store *)s)->space, full);
-  rc = o ? copy_out(o, key, out, e) : not_found(e, s, key);
-  if (rc == 0) tag_of(o, tag);
-  pthread_mutex_unlock(&guard);
-  return rc;
+  return get_with_tag(s, key, out, tag, e);
 }
 
 static int mem_replace_if(store *s, const char *key, const void *data, size_t len, const char *tag,
