@@ -132,13 +132,14 @@ static size_t commits_of(const struct prepare *p, const run_group *g, const runl
   return count;
 }
 
-/* One round over a group: what is to be done, and which commit it failed with. */
+/* One round over a group: what is to be done, and which commit it failed with. It ends with the
+ * plan that it points to. */
 struct round {
   run_group *group; /* NULL: a directory with units of which the target has nothing yet */
   const survey *survey;
   const size_t *index; /* of the planned units in the survey */
   const recover_plan *plan;
-  const runlog_commit *failed;
+  const runlog_commit **failed;
 };
 
 /* Nothing is moved before the manifests of all that is to be restored were read and are right. */
@@ -150,7 +151,7 @@ static int check_restores(struct prepare *p, struct round *r, err *e) {
     const manifest *ignored;
     const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];
     rc = run_manifest(p->run, r->group, c, &ignored, e);
-    if (rc < 0) r->failed = c;
+    if (rc < 0) *r->failed = c;
   }
   return rc;
 }
@@ -168,16 +169,15 @@ static int run_actions(struct prepare *p, struct round *r, err *e) {
     } else if (r->group) { /* without a group there are no commits */
       const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];
       rc = restore_or_put_back(p, r->survey, r->group, c, e);
-      if (rc < 0) r->failed = c;
+      if (rc < 0) *r->failed = c;
     }
   }
   return rc;
 }
 
-static int recover_once(struct prepare *p, run_group *g, const char *prefix, struct round *r,
-                        err *e) {
+static int recover_once(struct prepare *p, run_group *g, const char *prefix, const survey *s,
+                        const runlog_commit **failed, err *e) {
   static const runlog_state nothing = {0};
-  const survey *s = r->survey;
   const runlog_state *state = g && g->group.log ? runlog_view(g->group.log) : &nothing;
   recover_plan plan = {0};
   recover_unit *units = calloc(s->count + 1, sizeof *units);
@@ -190,9 +190,8 @@ static int recover_once(struct prepare *p, run_group *g, const char *prefix, str
   if (rc == 0)
     rc = recover_plan_group(units, units_of(s, prefix, units, index), commits,
                             commits_of(p, g, state, commits, series), &plan, e);
-  r->index = index;
-  r->plan = &plan;
-  if (rc == 0) rc = run_actions(p, r, e);
+  struct round r = {.group = g, .survey = s, .index = index, .plan = &plan, .failed = failed};
+  if (rc == 0) rc = run_actions(p, &r, e);
   free(plan.actions);
   free(units);
   free(index);
@@ -206,19 +205,20 @@ static int recover_once(struct prepare *p, run_group *g, const char *prefix, str
 static int recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
                          err *e) {
   survey again = {0};
-  struct round r = {.group = g, .survey = s};
+  const runlog_commit *failed = NULL;
   err why = {0};
   int rc;
-  while ((rc = recover_once(p, g, prefix, &r, &why)) < 0) {
-    if (!r.failed || !prepare_is_damage(rc) || !prepare_pass_over(p, g, r.failed, &why)) break;
+  while ((rc = recover_once(p, g, prefix, s, &failed, &why)) < 0) {
+    if (!failed || !prepare_is_damage(rc) || !prepare_pass_over(p, g, failed, &why)) break;
     run_survey_free(&again);
     why = (err){0};
     rc = run_survey(p->run, &again, &why);
     if (rc < 0) break;
-    r = (struct round){.group = g, .survey = &again};
+    s = &again;
+    failed = NULL;
   }
   run_survey_free(&again);
-  if (rc < 0 && r.failed) advise(rc, r.failed->unit, &why);
+  if (rc < 0 && failed) advise(rc, failed->unit, &why);
   if (rc < 0 && e) *e = why;
   return rc;
 }

@@ -513,7 +513,8 @@ static int check(parser *p) {
   if (o->verb & (WRITERS | VERB_RESTORE | VERB_UNPACK) && !o->dir)
     return FAIL(p, "%s: --dir is missing", p->verb);
   if (o->verb & WRITERS && !o->to) return FAIL(p, "%s: --to is missing", p->verb);
-  if (o->verb == VERB_MARK && strcmp(o->word, "bad") != 0 && strcmp(o->word, "good") != 0)
+  if (o->verb == VERB_MARK && o->word && strcmp(o->word, "bad") != 0 &&
+      strcmp(o->word, "good") != 0)
     return FAIL(p, "mark: '%s' is neither bad nor good", o->word);
   if (o->verb == VERB_RM && !o->name && !o->all)
     return FAIL(p, "rm: which NAME? (--all: every checkpoint, the newest too)");

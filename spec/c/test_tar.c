@@ -83,7 +83,7 @@ static void unpack(bytes *from) {
     int rc;
     while ((rc = tar_read_data(r, &data, &len, &at, NULL)) == 1) {
       assert_true(at == got && got + len <= 11);
-      if (len) assert_memory_equal(data, "hello world" + got, len);
+      if (len) assert_memory_equal(data, &"hello world"[got], len);
       got += len;
     }
     assert_int_equal(rc, 0);
