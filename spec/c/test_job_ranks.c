@@ -285,8 +285,8 @@ static void a_rank_that_does_not_come(const char *scheme) {
   for (uint32_t i = 0; i < 2; i++) make_job(&t->rank[i], "checkpoint-1");
   for (uint32_t i = 0; i < 2; i++) start(&t->rank[i]);
   char text[100] = "";
-  for (int i = 0; i < 2000 && !strstr(text, "rank 2 (2 of 3"); i++) {
-    usleep(100);
+  for (int i = 0; i < 10000 && !strstr(text, "rank 2 (2 of 3"); i++) { /* 10 s: nodes are busy */
+    usleep(1000);
     ranks_missing_text(t->rank[0].j->doing.ranks, 3, text, sizeof text);
   }
   assert_string_equal(text, "rank 2 (2 of 3 are there)");

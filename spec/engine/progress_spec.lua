@@ -63,7 +63,8 @@ local function must_be_drawn(text, doing, after)
   assert.is_truthy(stop, text)
   for line in text:sub(1, stop):gmatch("\r\27%[K(ckpt%-lua: [^\r\n]*)\r") do
     has(line, "ckpt-lua: " .. doing .. " checkpoint-3: ")
-    assert.is_truthy(line:find(" of 188 KiB %(%d+%%%), [%d.]+ %a+/s, %d+ s left$"), line)
+    -- With three digits of speed the line is as long as a terminal's, and ends a letter earlier.
+    assert.is_truthy(line:find(" of 188 KiB %(%d+%%%), [%d.]+ %a+/s, %d+ s left?$"), line)
     assert.is_true(#line < 80, line)
     local percent = tonumber(line:match("%((%d+)%%%)"))
     assert.is_true(percent > before and percent <= 100, text)
