@@ -171,3 +171,42 @@ describe("the tally of the tests", function()
     assert.equal(0, status)
   end)
 end)
+
+-- Guards .ci/run: its last line is a tally, and neither the tests nor the checks fail unnoticed.
+describe("what CI runs", function()
+  --- Runs .ci/run with a `make` that says this for `make test` and `make check`.
+  local function ci(test, check)
+    local dir = sh("mktemp -d"):gsub("\n", "")
+    local make = assert(io.open(dir .. "/make", "w"))
+    make:write("#!/bin/bash\ncase $1 in test) ", test, " ;; check) ", check, " ;; esac\n")
+    make:close()
+    local out, status = sh("chmod +x " .. dir .. "/make; PATH=" .. dir .. ":$PATH .ci/run")
+    sh("rm -rf " .. dir)
+    return out:match("([^\n]*)\n$"), status, out
+  end
+
+  it("ends with the tally when both are green", function()
+    local last, status, out = ci("echo 3 passed, 0 failed, 1 skipped", "echo clang: fine")
+    assert.equal("3 passed, 0 failed, 1 skipped", last)
+    assert.equal(0, status)
+    assert.truthy(out:find("clang: fine", 1, true))
+  end)
+
+  it("is red when a check is, with one more failure", function()
+    local last, status = ci("echo 3 passed, 0 failed, 1 skipped", "exit 2")
+    assert.equal("3 passed, 1 failed, 1 skipped", last)
+    assert.are_not.equal(0, status)
+  end)
+
+  it("is red when a test is", function()
+    local last, status = ci("echo 3 passed, 2 failed, 0 skipped; exit 2", ":")
+    assert.equal("3 passed, 2 failed, 0 skipped", last)
+    assert.are_not.equal(0, status)
+  end)
+
+  it("counts a build that never came to its tests", function()
+    local last, status = ci("echo no rule; exit 2", ":")
+    assert.equal("0 passed, 1 failed, 0 skipped", last)
+    assert.are_not.equal(0, status)
+  end)
+end)
