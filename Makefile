@@ -191,7 +191,7 @@ tsan:
 ## valgrind: the C tests of what parses, stores and commits under valgrind (VALGRIND=text: others)
 # Not those that measure time or memory, start programs of ours by the dozen, or need a server: they
 # take minutes there, and the sanitizers run them.
-VALGRIND ?= buf err json uri bundle match hash fs fs_beneath fs_tree manifest manifest_json runlog \
+VALGRIND ?= buf err json seconds uri bundle match hash fs fs_beneath fs_tree manifest manifest_json runlog \
   runlog_entries runlog_fold runlog_groups lease pins journal trail plan rules structure snapshot tree \
   transfer restore settle store_mem store_file xml sigv4 credentials flat options words durations text \
   last_rules verified io

@@ -137,7 +137,8 @@ typedef struct ckpt_run_options {
   const char *const *units;    /* globs, ended by NULL; NULL: the built-in list */
   const char *const *excludes; /* added to the built-in ones; may be NULL */
   const char *const *markers;  /* names that every directory unit needs; may be NULL */
-  double quiet_s;              /* quiet time of closed files; 0: 30 s; negative: none */
+  double quiet_s;              /* quiet time of closed files; 0: 30 s; negative: none;
+                                  INFINITY: without end, as for all times. NaN is CKPT_EINVAL */
   uint32_t flags;              /* CKPT_CONTINUE_RUN | ... */
   uint32_t tries;              /* of a save with a retryable error, before it is given up; 0: 8 */
   const char *const *policies; /* names ("default") or paths of policies, the first is asked first,
@@ -145,8 +146,8 @@ typedef struct ckpt_run_options {
   const char *const *settings; /* "NAME=VALUE": their options; may be NULL */
   const char *policy_dir;      /* where names are looked up; NULL: as installed */
   double max_delete;     /* share of a group's checkpoints that one pass may drop, at least one
-                            checkpoint; 0: 0.25 */
-  double grace_delete_s; /* from drop to delete; 0: 24 h; negative: none */
+                            checkpoint; 0: 0.25. What is not in 0..1 is CKPT_EINVAL */
+  double grace_delete_s; /* from drop to delete; 0: 24 h; negative: none; INFINITY: never */
   uint32_t rank, world;  /* of the writers of one launch that save together, each its own part of
                             every checkpoint; `launch` is then needed. world 0 and 1: alone */
   double rank_wait_s;    /* how long one waits for the others; 0: 10 minutes */

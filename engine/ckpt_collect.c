@@ -91,12 +91,9 @@ int ckpt_collect(ckpt *c, const ckpt_collect_options *options, ckpt_collected_fn
   int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_collect_options", &c->error);
   if (rc == 0 && (!taken.uri || !*taken.uri))
     rc = err_set(&c->error, ERR_INVAL, "a collection needs a target");
+  n.how = (collect){.sink = &c->log, .dry = taken.flags & CKPT_DRY_RUN, .told = tell, .ctx = &n};
+  if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &n.how.grace_ns, &c->error);
   if (rc < 0) return rc;
-  n.how = (collect){.sink = &c->log,
-                    .grace_ns = ckpt_grace_ns(taken.grace_delete_s),
-                    .dry = taken.flags & CKPT_DRY_RUN,
-                    .told = tell,
-                    .ctx = &n};
   rc = taken.flags & CKPT_COLLECT_RUN
            ? remove_runs(&n, taken.uri)
            : catalog_logs_all(c->env.io, &c->log, taken.uri, collect_in, on_unread, &n, &c->error);

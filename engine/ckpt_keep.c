@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/seconds.h"
 #include "ckpt_state.h"
 #include "core/pins.h"
 #include "core/restore.h"
@@ -120,11 +121,9 @@ int ckpt_pin(ckpt *c, const char *uri, const char *name, double seconds, char id
   ckpt_asked a;
   struct pinning p = {.id = id};
   id[0] = 0;
-  if (isnan(seconds) || seconds < 0)
-    return err_set(&c->error, ERR_INVAL, "a pin holds for 0 (for ever) or more seconds");
-  p.life_ns = seconds * 1e9 < 9e18 ? (int64_t)(seconds * 1e9) : 0;
-  if (p.life_ns == 0 && seconds > 0 && seconds < 1) p.life_ns = 1;
-  int rc = ckpt_ask(c, uri, name, &a);
+  int rc = seconds_to_ns(seconds, "how long the pin holds (0: for ever)", &p.life_ns, &c->error);
+  if (p.life_ns == SECONDS_FOREVER) p.life_ns = 0;
+  if (rc == 0) rc = ckpt_ask(c, uri, name, &a);
   if (rc == 0) rc = with_chosen(&a, &p.chosen, pin_in, &p, &c->error);
   if (rc < 0) id[0] = 0;
   return rc;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "ckpt_state.h"
 #include "core/prune.h"
 #include "core/verified.h"
@@ -13,10 +14,17 @@ _Static_assert((int)CKPT_KEEP == (int)RETENTION_KEEP && (int)CKPT_DELETE == (int
 
 /* ---- remove ---- */
 
-int64_t ckpt_grace_ns(double seconds) {
-  const int64_t day = (int64_t)24 * 3600 * 1000000000;
-  if (seconds < 0) return 0;
-  return seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : seconds > 0 ? INT64_MAX : day;
+int ckpt_grace_ns(double seconds, int64_t *ns, err *e) {
+  return seconds_or_none(seconds, 24 * 3600 * SECOND_NS, "grace_delete", ns, e);
+}
+
+int ckpt_share(double share, double *out, err *e) {
+  if (!(share >= 0 && share <= 1))
+    return err_set(e, ERR_INVAL,
+                   "max_delete: %g is no share; say 0.25 for a quarter (nothing at all: no_delete)",
+                   share);
+  *out = share > 0 ? share : 0.25;
+  return 0;
 }
 
 struct removing {
@@ -173,15 +181,14 @@ static int remove_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
 
 int ckpt_remove(ckpt *c, const ckpt_remove_options *options, ckpt_item_fn *fn, void *ctx) {
   ckpt_remove_options taken;
-  struct removing r = {.fn = fn, .ctx = ctx};
+  struct removing r = {.fn = fn, .ctx = ctx, .limits = {.max_drop = 1}};
   int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_remove_options", &c->error);
+  if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &r.limits.grace_ns, &c->error);
   if (rc == 0) rc = ckpt_ask(c, taken.uri, taken.name, &r.asked);
   if (rc < 0) return rc;
   r.everything = taken.flags & CKPT_REMOVE_ALL;
   r.dry = taken.flags & CKPT_DRY_RUN;
-  r.limits = (retention_limits){.max_drop = 1,
-                                .grace_ns = ckpt_grace_ns(taken.grace_delete_s),
-                                .word = r.everything ? RETENTION_ALL : RETENTION_BY_HAND};
+  r.limits.word = r.everything ? RETENTION_ALL : RETENTION_BY_HAND;
   rc = ckpt_each_log(&r.asked, check_in, &r, &c->error);
   if (rc == 0 && r.asked.name && r.met == 0) rc = ckpt_no_such(&r.asked, &c->error);
   return rc < 0 ? rc : ckpt_each_log(&r.asked, remove_in, &r, &c->error);
@@ -261,7 +268,7 @@ static int tell_verdict(struct planning *p, const catalog_place *at, const runlo
                           .verdict = (uint32_t)item->verdict,
                           .policy = live ? j->kept[i].policy : public.drop_policy,
                           .reason = reason,
-                          .wait_s = (double)item->wait_ns / 1e9};
+                          .wait_s = seconds_of_ns(item->wait_ns)};
   return p->fn ? p->fn(p->ctx, &verdict) : 0;
 }
 
@@ -293,6 +300,10 @@ int ckpt_plan(ckpt *c, const ckpt_plan_options *options, ckpt_verdict_fn *fn, vo
   int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_plan_options", &c->error);
   if (rc == 0 && (!taken.uri || !*taken.uri))
     rc = err_set(&c->error, ERR_INVAL, "a plan needs a target");
+  p.limits =
+      (retention_limits){.no_delete = taken.flags & CKPT_NO_DELETE, .now_ns = io->now(io, IO_WALL)};
+  if (rc == 0) rc = ckpt_share(taken.max_delete, &p.limits.max_drop, &c->error);
+  if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &p.limits.grace_ns, &c->error);
   if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
   if (rc < 0) return rc;
   policy_options o = {.io = io,
@@ -303,10 +314,6 @@ int ckpt_plan(ckpt *c, const ckpt_plan_options *options, ckpt_verdict_fn *fn, vo
                       .settings = taken.settings,
                       .dir = taken.policy_dir,
                       .quiet_ns = -1};
-  p.limits = (retention_limits){.max_drop = taken.max_delete > 0 ? taken.max_delete : 0.25,
-                                .grace_ns = ckpt_grace_ns(taken.grace_delete_s),
-                                .no_delete = taken.flags & CKPT_NO_DELETE,
-                                .now_ns = io->now(io, IO_WALL)};
   rc = policy_open(&o, &p.policy, &c->error);
   if (rc == 0) rc = catalog_logs(io, &c->log, taken.uri, plan_in, &p, &c->error);
   policy_close(p.policy);

@@ -4,22 +4,24 @@
 #include <sys/epoll.h>
 
 #include "base/err.h"
+#include "base/seconds.h"
 #include "ckpt_state.h"
 #include "core/run.h"
 #include "core/waiting.h"
 
-static int64_t seconds_ns(double seconds) {
-  return seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0;
+/* The core's own marks: quiet_ns and grace_delete_ns below 0 are not given, rank_wait_ns 0 neither.
+ */
+static int take_times(const ckpt_run_options *o, run_options *out, err *e) {
+  const int64_t stall = 60 * SECOND_NS;
+  int rc = seconds_or_none(o->quiet_s, -1, "quiet", &out->quiet_ns, e);
+  if (rc == 0)
+    rc = seconds_or_none(o->grace_delete_s, -1, "grace_delete", &out->grace_delete_ns, e);
+  if (rc == 0) rc = seconds_or(o->rank_wait_s, 0, "rank_wait", &out->rank_wait_ns, e);
+  return rc < 0 ? rc : seconds_or(o->stall_s, stall, "stall", &out->stall_ns, e);
 }
 
-static int64_t stall_ns(const ckpt_run_options *o) {
-  enum { STALL_S = 60 };
-  int64_t asked = seconds_ns(o->stall_s);
-  return asked ? asked : (int64_t)STALL_S * 1000000000;
-}
-
-static run_options options_of(const ckpt_run_options *o) {
-  return (run_options){
+static int take_options(const ckpt_run_options *o, run_options *out, err *e) {
+  *out = (run_options){
       .places = {.dir = o->dir,
                  .to = o->to,
                  .state = o->state,
@@ -29,9 +31,6 @@ static run_options options_of(const ckpt_run_options *o) {
       .units = o->units,
       .excludes = o->excludes,
       .markers = o->markers,
-      .quiet_ns = o->quiet_s > 0   ? (int64_t)(o->quiet_s * 1e9)
-                  : o->quiet_s < 0 ? 0
-                                   : -1,
       .poll = o->flags & CKPT_POLL,
       .continue_run = o->flags & CKPT_CONTINUE_RUN,
       .take_over = o->flags & CKPT_TAKE_OVER,
@@ -42,28 +41,25 @@ static run_options options_of(const ckpt_run_options *o) {
       .policies = o->policies,
       .settings = o->settings,
       .policy_dir = o->policy_dir,
-      .max_delete = o->max_delete,
-      .grace_delete_ns = o->grace_delete_s > 0   ? (int64_t)(o->grace_delete_s * 1e9)
-                         : o->grace_delete_s < 0 ? 0
-                                                 : -1,
       .rank = o->rank,
       .world = o->world,
-      .rank_wait_ns = seconds_ns(o->rank_wait_s),
       .bad_after = o->bad_after,
-      .stall_ns = stall_ns(o),
   };
+  int rc = ckpt_share(o->max_delete, &out->max_delete, e);
+  return rc < 0 ? rc : take_times(o, out, e);
 }
 
 int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
   ckpt_run_options taken;
+  run_options o = {0};
   *out = NULL;
   int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = take_options(&taken, &o, &c->error);
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
   if (rc < 0) return rc;
   ckpt_run *h = calloc(1, sizeof *h);
   if (!h) return err_set(&c->error, ERR_NOMEM, "open a run: out of memory");
-  run_options o = options_of(&taken);
   h->engine = c;
   h->fd = -1;
   h->due = INT64_MAX;
@@ -99,12 +95,13 @@ static int on_foreseen(void *ctx, const char *unit, int64_t step, run_foreseen w
 
 int ckpt_foresee(ckpt *c, const ckpt_run_options *options, ckpt_foreseen_fn *fn, void *ctx) {
   ckpt_run_options taken;
+  run_options o;
   struct foresight f = {fn, ctx};
   int rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
+  if (rc == 0) rc = take_options(&taken, &o, &c->error);
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
   if (rc < 0) return rc;
-  run_options o = options_of(&taken);
   return run_foresee(&c->env, &o, on_foreseen, &f, &c->error);
 }
 
@@ -201,6 +198,13 @@ static int child_exit(run *r, const ckpt_event *event, err *e) {
   return rc < 0 ? rc : counted;
 }
 
+/* A policy is told the seconds as they are. */
+static int preempt(ckpt_run *h, double grace_s, err *e) {
+  int64_t ns;
+  int rc = seconds_to_ns(grace_s, "grace", &ns, e);
+  return rc < 0 ? rc : run_preempt(h->run, grace_s, e);
+}
+
 int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   ckpt_event taken;
   ckpt *c = h->engine;
@@ -211,7 +215,7 @@ int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   case CKPT_EVENT_CHILD: rc = run_child(h->run, taken.pid, &c->error); break;
   case CKPT_EVENT_EXIT: rc = child_exit(h->run, &taken, &c->error); break;
   case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
-  case CKPT_EVENT_PREEMPT: rc = run_preempt(h->run, taken.grace_s, &c->error); break;
+  case CKPT_EVENT_PREEMPT: rc = preempt(h, taken.grace_s, &c->error); break;
   case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
   default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
   }

@@ -76,7 +76,9 @@ int ckpt_take(void *to, size_t room, const void *from, const char *what, err *e)
 void ckpt_give(void *to, size_t size, void *from, size_t room);
 
 /* `grace_delete_s`, as ckpt_run_options has it, in ns. */
-int64_t ckpt_grace_ns(double seconds);
+int ckpt_grace_ns(double seconds, int64_t *ns, err *e);
+/* `max_delete`, too: 0 becomes the default; what is no share is CKPT_EINVAL, never the default. */
+int ckpt_share(double share, double *out, err *e);
 
 /* Lets a run do what is due, and sets the engine's timer. */
 int ckpt_step(ckpt *c, ckpt_run *h);

@@ -194,6 +194,24 @@ static void a_pin_of_nothing_or_of_no_time_is_refused(void **state) {
   scene_free(s);
 }
 
+static void what_is_no_share_is_not_taken_for_the_default(void **state) {
+  (void)state;
+  scene *s = scene_new();
+  for (size_t i = 0; i < 4; i++) {
+    double share = (double[]){NAN, -0.5, 1.5, INFINITY}[i];
+    ckpt_plan_options plan = {.size = sizeof plan, .uri = s->uri, .max_delete = share};
+    assert_int_equal(ckpt_plan(s->c, &plan, NULL, NULL), CKPT_EINVAL);
+    assert_non_null(strstr(ckpt_error(s->c), "max_delete"));
+    ckpt_run_options o = {.size = sizeof o, .dir = "/tmp", .to = s->uri, .max_delete = share};
+    ckpt_run *run;
+    assert_int_equal(ckpt_run_open(s->c, &run, &o), CKPT_EINVAL);
+    assert_non_null(strstr(ckpt_error(s->c), "max_delete"));
+  }
+  ckpt_plan_options whole = {.size = sizeof whole, .uri = s->uri, .max_delete = 1};
+  assert_int_equal(ckpt_plan(s->c, &whole, NULL, NULL), 0);
+  scene_free(s);
+}
+
 static void what_nobody_can_read_as_a_pin_can_be_removed(void **state) {
   (void)state;
   scene *s = scene_new();
@@ -211,6 +229,7 @@ int main(void) {
       cmocka_unit_test(a_pinned_checkpoint_is_shown_so_and_refuses_removal),
       cmocka_unit_test(all_pins_of_a_checkpoint_go_by_its_name),
       cmocka_unit_test(a_pin_of_nothing_or_of_no_time_is_refused),
+      cmocka_unit_test(what_is_no_share_is_not_taken_for_the_default),
       cmocka_unit_test(what_nobody_can_read_as_a_pin_can_be_removed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
