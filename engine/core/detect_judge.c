@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "core/stamp.h"
 #include "core/structure.h"
 #include "detect_model.h"
@@ -412,7 +413,7 @@ static int conclude(detect *d, unit *u, rule_verdict *v, err *e) {
   }
   u->cause = v->cause;
   unit_set(d, u, v->state, v->reason);
-  unit_wake(d, u, v->wait == RULE_NEVER ? INT64_MAX : model_mono(d) + v->wait);
+  unit_wake(d, u, v->wait == RULE_NEVER ? INT64_MAX : seconds_later(model_mono(d), v->wait));
   return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/seconds.h"
+
 /* ---- findings ---- */
 
 void explain_free(explain *x) {
@@ -229,9 +231,12 @@ static void on_committed(explain *x, const fate *f) {
 static void on_dropped(explain *x, const fate *f, const char *policy, const char *reason,
                        int64_t drop_ns) {
   char when[32];
-  print_time(drop_ns + (f->last ? f->last->grace_ns : 0), when);
+  print_time(seconds_later(drop_ns, f->last ? f->last->grace_ns : 0), when);
   if (f->last && f->last->no_delete)
     explain_cause(x, "dropped", "no longer kept (%s: %s); its data stays (--no-delete)",
+                  text_of(policy), text_of(reason));
+  else if (f->last && f->last->grace_ns == SECONDS_FOREVER)
+    explain_cause(x, "dropped", "no longer kept (%s: %s); its data stays (its grace has no end)",
                   text_of(policy), text_of(reason));
   else if (f->last && f->last->grace_ns > 0)
     explain_cause(x, "dropped", "no longer kept (%s: %s); its data goes not before %s",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "core/detect.h"
 #include "core/lease.h"
 #include "core/parts.h"
@@ -38,7 +39,7 @@ static int64_t now_of(const job_work *w) {
 static vigil vigil_begin(job_work *w, const char *what, int64_t longest) {
   job_at(w->job, what);
   int64_t now = now_of(w);
-  return (vigil){.w = w, .begun = now, .until = now + longest, .pause = PAUSE_FIRST};
+  return (vigil){.w = w, .begun = now, .until = seconds_later(now, longest), .pause = PAUSE_FIRST};
 }
 
 static bool is_over(const vigil *v) {
@@ -46,7 +47,7 @@ static bool is_over(const vigil *v) {
 }
 
 static long long seconds(int64_t ns) {
-  return (long long)((ns + SECOND - 1) / SECOND);
+  return (long long)(seconds_later(ns, SECOND - 1) / SECOND);
 }
 
 static int canceled(const job_work *w, err *e) {

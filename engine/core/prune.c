@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "core/lease.h"
 #include "core/settle.h"
 #include "core/verified.h"
@@ -156,8 +157,8 @@ static int rest_of(const prune *p, uint64_t drop, int64_t now, int64_t *rest, er
   int64_t at, end, grace = p->limits.grace_ns > 0 ? p->limits.grace_ns : 0;
   int rc = runlog_entry_time(p->log, drop, &at, e);
   if (rc < 0) return rc;
-  if (__builtin_add_overflow(at, grace, &end)) end = INT64_MAX;
-  *rest = end > now ? end - now : 0;
+  end = seconds_later(at, grace);
+  *rest = end == SECONDS_FOREVER ? end : end > now ? end - now : 0;
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "core/detect.h"
 
 enum { GENERATIONS = 2 };
@@ -135,6 +136,7 @@ static int64_t rest_of_grace(const runlog_commit *c, const retention_limits *lim
   int64_t end, rest, grace = limits->grace_ns > 0 ? limits->grace_ns : 0;
   /* No grace at all needs no clock; those of file systems lag some milliseconds behind. */
   if (grace == 0) return 0;
+  if (grace == SECONDS_FOREVER) return SECONDS_FOREVER;
   if (__builtin_add_overflow(c->drop_ns, grace, &end)) return INT64_MAX;
   if (__builtin_sub_overflow(end, limits->now_ns, &rest)) return limits->now_ns < 0 ? INT64_MAX : 0;
   return rest > 0 ? rest : 0;

@@ -1,4 +1,7 @@
 /* A save is over: what that means for its unit, and what is tried again. */
+#include <string.h>
+
+#include "base/seconds.h"
 #include "core/run_state.h"
 
 /* Is the unit another one than when this save began? */
@@ -201,7 +204,8 @@ static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
   *pause = pause_before(r, u->tries);
   if (remedy == POLICY_RETRY) {
     again = err_class_of(j->status) != ERR_CLASS_FATAL;
-    *pause = (int64_t)((seconds < LONGEST_S ? seconds : LONGEST_S) * 1e9);
+    if (seconds_to_ns(seconds, "retry", pause, NULL) < 0 || *pause > LONGEST_S * SECOND_NS)
+      *pause = LONGEST_S * SECOND_NS;
   }
   /* The job has ended here, and a rank did not come for the whole of its wait: it will not. To wait
    * again and again, and for each older checkpoint too, would hold the others' nodes for hours. */

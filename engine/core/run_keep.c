@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "core/prune.h"
 #include "core/run_state.h"
 #include "core/settle.h"
@@ -101,10 +102,6 @@ static int64_t now_of(const run *r) {
   return r->env->io->now(r->env->io, IO_MONO);
 }
 
-static int64_t later(int64_t now, int64_t ns) {
-  return ns >= INT64_MAX - now ? INT64_MAX : now + ns;
-}
-
 static void tell(run *r, const struct done *d) {
   bool deleted = d->what == RETENTION_DELETE;
   trail_note(r->trail, &(trail_record){.what = deleted ? TRAIL_DELETED : TRAIL_DROPPED,
@@ -125,16 +122,16 @@ static void tell(run *r, const struct done *d) {
 static void schedule(run *r, run_group *g, const run_keeping *k) {
   int64_t now = now_of(r);
   g->keep_litter = k->rest.litter || (k->litter && k->status < 0);
-  g->keep_at = k->rest.more ? now : later(now, k->rest.wait_ns);
+  g->keep_at = k->rest.more ? now : seconds_later(now, k->rest.wait_ns);
   if (k->status == ERR_FENCED) {
     run_fenced(r, g->group.prefix, k->error.text);
   } else if (k->status < 0) {
     bool again = err_class_of(k->status) == ERR_CLASS_RETRYABLE;
-    g->keep_at = again ? later(now, (int64_t)RETRY_S * 1000000000) : INT64_MAX;
+    g->keep_at = again ? seconds_later(now, RETRY_S * SECOND_NS) : INT64_MAX;
     log_say(r->env->log, LOG_WARN, "what is no longer kept could not be removed%s: %s",
             again ? " yet" : "", k->error.text);
-  } else if (g->keep_litter && g->keep_at > later(now, (int64_t)RETRY_S * 1000000000)) {
-    g->keep_at = later(now, (int64_t)RETRY_S * 1000000000);
+  } else if (g->keep_litter && g->keep_at > seconds_later(now, RETRY_S * SECOND_NS)) {
+    g->keep_at = seconds_later(now, RETRY_S * SECOND_NS);
   }
 }
 
@@ -205,7 +202,7 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
   }
   if (rc == 0 && pool_submit(r->env->pool, keep_on_worker, k, &full) < 0) {
     g->keep_asked = ask;
-    g->keep_at = later(now_of(r), 1000000000);
+    g->keep_at = seconds_later(now_of(r), 1000000000);
     rc = 1;
   }
   if (rc != 0) {

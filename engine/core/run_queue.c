@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "core/run_state.h"
 
 bool run_unit_queued(const run_unit *u) {
@@ -91,7 +92,7 @@ void run_enqueue(run *r, run_unit *u) {
   u->tries = 0;
   u->job = 0;
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
-  u->next_try = u->complete_at + rest_of_quiet(r, u);
+  u->next_try = seconds_later(u->complete_at, rest_of_quiet(r, u));
   run_note(r, u, TRAIL_WAITING, NULL);
   if (run_follows(r)) return; /* rank 0 says which one is let go */
   if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/seconds.h"
 #include "core/run_state.h"
 #include "prims/fs.h"
 #include "prims/hash.h"
@@ -168,7 +169,7 @@ static int await_ready(run *r, err *e) {
   enum { SECOND = 1000000000, FOR_A_RESTORE = 6 };
   const int64_t returns = 5 * (int64_t)SECOND; /* a launcher may start rank 0 alone once more */
   const io *io = r->env->io;
-  int64_t until = io->now(io, IO_MONO) + r->ranks.wait_ns;
+  int64_t until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns);
   int64_t over_since = 0;
   bool begun = false;
   for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
@@ -185,7 +186,7 @@ static int await_ready(run *r, err *e) {
     }
     if (rc == 0 && !seen.over && !begun) {
       begun = true;
-      until += FOR_A_RESTORE * r->ranks.wait_ns;
+      for (int i = 0; i < FOR_A_RESTORE; i++) until = seconds_later(until, r->ranks.wait_ns);
       log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
     }
     if (rc < 0 && rc != ERR_NOENT && err_class_of(rc) != ERR_CLASS_RETRYABLE)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/seconds.h"
 #include "core/run_state.h"
 
 enum { STALLS_MAX = 10 /* times stall_ns */ };
@@ -11,7 +12,8 @@ enum { STALLS_MAX = 10 /* times stall_ns */ };
 /* Ranks have their own deadline, which names who is missing. */
 static int64_t longest(const run *r) {
   int64_t all = r->ranks.world > 1 ? r->ranks.wait_ns : 0;
-  return STALLS_MAX * r->stall_ns + all;
+  if (r->stall_ns > SECONDS_FOREVER / STALLS_MAX) return SECONDS_FOREVER;
+  return seconds_later(STALLS_MAX * r->stall_ns, all);
 }
 
 static void say(const run *r, const run_save *s, int64_t silent_ns) {
@@ -41,7 +43,7 @@ static int64_t look_at(const run *r, run_save *s, int64_t now) {
     s->stalled = true;
     atomic_store(&s->job.cancel, JOB_LEAVE);
   }
-  return s->said_at + r->stall_ns;
+  return seconds_later(s->said_at, r->stall_ns);
 }
 
 int64_t run_watch_stalls(run *r, int64_t now) {

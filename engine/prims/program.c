@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/seconds.h"
 #include "program_reports.h"
 
 enum { STEP_MS = 20, BLOCK = 64 * 1024 };
@@ -300,7 +301,7 @@ void program_signal(program *c, int signal) {
 /* Until it has ended, or also nobody has its outputs any more. They are taken in meanwhile: there
  * may be something to say before the end. */
 static bool wait_end(program *c, int64_t ns, bool silent) {
-  int64_t until = c->io->now(c->io, IO_MONO) + ns;
+  int64_t until = seconds_later(c->io->now(c->io, IO_MONO), ns);
   for (;;) {
     int64_t rest = (until - c->io->now(c->io, IO_MONO)) / ms;
     if (c->drained && (!silent || program_silent(c))) return true;
