@@ -1,5 +1,6 @@
 #include "durations.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +17,18 @@ static bool number(const char *text, double *out, const char **rest) {
 bool duration_read(const char *text, double *seconds) {
   static const char letters[] = "smhd";
   static const double factors[] = {1, 60, 3600, 86400};
-  const double most = 100 * 366 * 86400.0;
   const char *rest;
+  if (strcmp(text, "inf") == 0) {
+    *seconds = INFINITY;
+    return true;
+  }
   if (!number(text, seconds, &rest)) return false;
   if (*rest) {
     const char *letter = strchr(letters, *rest);
     if (!letter || rest[1]) return false;
     *seconds *= factors[letter - letters];
   }
-  return *seconds <= most;
+  return true;
 }
 
 bool share_read(const char *text, double *share) {

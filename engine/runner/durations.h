@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "2.5" (seconds), "30s", "5m", "24h", "7d". False for anything else, for less than 0 and for more
- * than 100 years. */
+/* "2.5" (seconds), "30s", "5m", "24h", "7d", "inf" (without end). False for anything else. What is
+ * too long for the engine has no end either: the engine sees to that. */
 bool duration_read(const char *text, double *seconds);
 
 /* "25%" or "0.25": above 0, at most 1. A whole number above 0 is neither: false. */

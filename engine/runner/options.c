@@ -203,9 +203,12 @@ typedef struct parser {
 
 #define FAIL(p, ...) (snprintf((p)->error, OPTIONS_ERROR_MAX, __VA_ARGS__), -1)
 
+/* A signal asks for an end, however long it may take: 30 years stand for one without. */
+enum { GRACE_MOST_S = 1000000000 };
+
 static int take_time(parser *p, const char *name, const char *text, double *out) {
   if (duration_read(text, out)) return 0;
-  return FAIL(p, "--%s: '%s' is no time; say 30s, 5m, 24h or 7d", name, text);
+  return FAIL(p, "--%s: '%s' is no time; say 30s, 5m, 24h, 7d or inf", name, text);
 }
 
 static int take_share(parser *p, const char *name, const char *text, double *out) {
@@ -372,7 +375,10 @@ static int take(parser *p, const struct spec *spec, const char *value) {
   case OPT_MARK: o->mark = true; break;
   case OPT_DRY_RUN: o->dry_run = true; break;
   case OPT_POLL: o->poll = true; break;
-  case OPT_GRACE: return take_time(p, spec->name, value, &o->grace_s);
+  case OPT_GRACE:
+    if (take_time(p, spec->name, value, &o->grace_s) != 0) return -1;
+    if (o->grace_s > GRACE_MOST_S) o->grace_s = GRACE_MOST_S;
+    break;
   case OPT_USR1: o->usr1 = true; break;
   case OPT_REQUIRE_COMMIT: o->require_commit = true; break;
   case OPT_ON_FENCED: return take_fenced(p, value);

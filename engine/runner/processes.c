@@ -119,13 +119,16 @@ int process_signal(pid_t pid, uint64_t start, int signo) {
 /* Waits until the descriptors in `fds` are done (each is then -1) or the time is over; returns how
  * many are left. */
 static size_t wait_for(struct pollfd *fds, size_t count, double seconds) {
+  enum { LOOK_S = 3600 };
   double until = clock_s() + seconds;
   for (;;) {
     size_t left = 0;
     for (size_t i = 0; i < count; i++) left += fds[i].fd >= 0;
     double rest = until - clock_s();
     if (left == 0 || rest <= 0) return left;
-    if (poll(fds, count, (int)(rest * 1000) + 1) < 0 && errno != EINTR) return left;
+    if (poll(fds, count, rest < LOOK_S ? (int)(rest * 1000) + 1 : LOOK_S * 1000) < 0 &&
+        errno != EINTR)
+      return left;
     for (size_t i = 0; i < count; i++) {
       if (fds[i].fd < 0 || !fds[i].revents) continue;
       close(fds[i].fd);

@@ -1,4 +1,5 @@
 /* `plan`, `rm`, `pin`, `unpin`: what stays in a target, and what goes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static double seconds_to_go(const options *o, const ckpt_verdict *v) {
   double grace = o->grace_delete_s < 0 ? 0 : o->grace_delete_s > 0 ? o->grace_delete_s : a_day;
   if (v->verdict == CKPT_DELETE) return 0;
   if (o->no_delete) return -1;
-  return v->verdict == CKPT_DROP ? grace : v->verdict == CKPT_WAIT ? v->wait_s : -1;
+  double left = v->verdict == CKPT_DROP ? grace : v->verdict == CKPT_WAIT ? v->wait_s : -1;
+  return isinf(left) ? -1 : left;
 }
 
 static void json_verdict(const options *o, const ckpt_verdict *v) {

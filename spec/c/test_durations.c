@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "runner/durations.h"
@@ -12,9 +13,17 @@ static void a_time_is_a_number_and_perhaps_a_unit(void **state) {
   static const struct {
     const char *text;
     double seconds;
-  } good[] = {{"0", 0},       {"2.5", 2.5},   {".5", .5},
-              {"30s", 30},    {"5m", 300},    {"1.5h", 5400},
-              {"24h", 86400}, {"7d", 604800}, {"36500d", 36500 * 86400.0}};
+  } good[] = {{"0", 0},
+              {"2.5", 2.5},
+              {".5", .5},
+              {"30s", 30},
+              {"5m", 300},
+              {"1.5h", 5400},
+              {"24h", 86400},
+              {"7d", 604800},
+              {"36500d", 36500 * 86400.0},
+              {"inf", INFINITY},
+              {"99999999999d", 99999999999 * 86400.0}};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     double s = -1;
     if (!duration_read(good[i].text, &s) || s != good[i].seconds)
@@ -24,9 +33,9 @@ static void a_time_is_a_number_and_perhaps_a_unit(void **state) {
 
 static void nothing_else_is_a_time(void **state) {
   (void)state;
-  static const char *const bad[] = {"",    " ",   "s",   "x",   "-1",   "+1",    "nan",
-                                    "inf", "1e3", "0x1", "1 s", " 1",   "1.2.3", "1ss",
-                                    "1w",  "1S",  ".",   "1,5", "5m3s", "1s ",   "99999999d"};
+  static const char *const bad[] = {"",         " ",    "s",   "x",   "-1",  "+1",   "nan",
+                                    "infinity", "-inf", "1e3", "0x1", "1 s", " 1",   "1.2.3",
+                                    "1ss",      "1w",   "1S",  ".",   "1,5", "5m3s", "1s "};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     double s;
     if (duration_read(bad[i], &s)) fail_msg("taken: %s", bad[i]);

@@ -160,7 +160,8 @@ static void abbreviations_are_refused(void **state) {
 
 static void numbers_of_seconds_are_checked(void **state) {
   (void)state;
-  static const char *const bad[] = {"x", "-1", "nan", "inf", "1e400", "5 s", "3w", "1sm", "0x"};
+  static const char *const bad[] = {"x",   "-1", "nan", "infinity", "1e400",
+                                    "5 s", "3w", "1sm", "0x"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(parse(RUN, "--grace", bad[i], "c", NULL), -1);
     assert_non_null(strstr(error, "--grace"));

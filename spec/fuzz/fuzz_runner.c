@@ -123,7 +123,7 @@ void fuzz_words(const uint8_t *data, size_t size) {
 void fuzz_durations(const uint8_t *data, size_t size) {
   char *own = fuzz_text(data, size);
   double found = -1;
-  if (duration_read(own, &found)) must(found >= 0 && found < 4e9);
+  if (duration_read(own, &found)) must(found >= 0);
   if (share_read(own, &found)) must(found > 0 && found <= 1);
   free(own);
 }
