@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/seconds.h"
+
 /* ---- arguments ---- */
 
 int l_ckpt_fail(lua_State *L, const char *text, int code) {
@@ -76,6 +79,13 @@ double l_ckpt_number(lua_State *L, int table, const char *name, double otherwise
   double n = l_member(L, table, name, LUA_TNUMBER) ? lua_tonumber(L, -1) : otherwise;
   lua_pop(L, 1);
   return n;
+}
+
+int64_t l_ckpt_seconds(lua_State *L, double seconds, const char *what) {
+  int64_t ns = 0;
+  err e = {0};
+  if (seconds_to_ns(seconds, what, &ns, &e) < 0) luaL_error(L, "%s", e.text);
+  return ns;
 }
 
 bool l_ckpt_flag(lua_State *L, int table, const char *name) {

@@ -39,6 +39,8 @@ void l_ckpt_push_buf(lua_State *L, buf *b);
 const char *l_ckpt_text(lua_State *L, int table, const char *name);
 double l_ckpt_number(lua_State *L, int table, const char *name, double otherwise);
 bool l_ckpt_flag(lua_State *L, int table, const char *name);
+/* Seconds as nanoseconds, as base/seconds.h has them. Raises for NaN and for less than 0. */
+int64_t l_ckpt_seconds(lua_State *L, double seconds, const char *what);
 /* A list of texts, ended by NULL; pushes what owns it. NULL (and nil) if it is absent. */
 const char *const *l_ckpt_texts(lua_State *L, int table, const char *name);
 /* Raises if the table has a key that is not in `known` (ended by NULL). */

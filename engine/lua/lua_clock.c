@@ -2,10 +2,8 @@
 #include <lauxlib.h>
 
 #include "base/io.h"
+#include "base/seconds.h"
 #include "lua_ckpt.h"
-
-/* So many seconds at a time fit, whatever is asked for: math.huge waits for ever. */
-enum { NAP_S = 1 << 20 };
 
 static int push_time(lua_State *L, io_clock clock) {
   const io *io = io_system();
@@ -23,12 +21,10 @@ static int l_monotonic(lua_State *L) {
 
 static int l_sleep(lua_State *L) {
   const io *io = io_system();
-  double left = luaL_checknumber(L, 1);
-  while (left > 0) {
-    double nap = left < NAP_S ? left : NAP_S;
-    io->sleep(io, (int64_t)(nap * 1e9));
-    left -= nap;
-  }
+  int64_t ns = l_ckpt_seconds(L, luaL_checknumber(L, 1), "clock.sleep");
+  if (ns == SECONDS_FOREVER)
+    for (;;) io->sleep(io, ns); /* it is not over after 292 years either */
+  io->sleep(io, ns);
   return 0;
 }
 

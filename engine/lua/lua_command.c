@@ -1,16 +1,18 @@
 /* For trusted Lua: programs that run beside the script (`require "ckpt.core".command`). What a
  * program of Lua asks for is ckpt.job.command, which is made of this. */
 #include <lauxlib.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/seconds.h"
 #include "lua_ckpt.h"
 #include "prims/program.h"
 
 static const char program_type[] = "ckpt.program";
-enum { KEEP = 1 << 20, KEEP_MAX = 1 << 30, SECONDS_MAX = 1000000 };
+enum { KEEP = 1 << 20, KEEP_MAX = 1 << 30 };
 
 typedef struct program_box {
   program *program; /* NULL: closed */
@@ -77,18 +79,12 @@ static int l_pid(lua_State *L) {
   return 1;
 }
 
-/* NaN is none. */
-static double l_seconds(lua_State *L, int index) {
-  double seconds = luaL_optnumber(L, index, 0);
-  return !(seconds > 0) ? 0 : seconds < SECONDS_MAX ? seconds : SECONDS_MAX;
-}
-
 /* turn([seconds]) -> whether there was something; waits no longer than that for it */
 static int l_turn(lua_State *L) {
   program *p = l_program(L);
-  double seconds = l_seconds(L, 2);
+  int64_t wait_ms = l_ckpt_seconds(L, luaL_optnumber(L, 2, 0), "turn") / 1000000;
   err e = {0};
-  int rc = program_turn(p, (int)(seconds * 1000), &e);
+  int rc = program_turn(p, wait_ms < INT_MAX ? (int)wait_ms : INT_MAX, &e);
   if (rc < 0) return l_ckpt_fail(L, e.text, rc);
   lua_pushboolean(L, rc);
   return 1;
@@ -161,7 +157,7 @@ static int l_answer(lua_State *L) {
 /* stop(seconds) -> whether it has ended; asks it and its group to, and kills it after that time */
 static int l_stop(lua_State *L) {
   program *p = l_program(L);
-  lua_pushboolean(L, program_stop(p, (int64_t)(l_seconds(L, 2) * 1e9)));
+  lua_pushboolean(L, program_stop(p, l_ckpt_seconds(L, luaL_optnumber(L, 2, 0), "stop")));
   return 1;
 }
 

@@ -1,6 +1,8 @@
 /* Engines and runs as Lua objects. A run belongs to its engine: closing the engine closes it, too,
  * and a closed handle raises when it is used. */
 #include <lauxlib.h>
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "lua_ckpt.h"
@@ -99,7 +101,9 @@ static int l_engine_fd(lua_State *L) {
 /* dispatch([milliseconds]) -> how many completions next() will hand out */
 static int l_dispatch(lua_State *L) {
   engine_box *box = l_engine(L, 1);
-  int rc = ckpt_dispatch(box->engine, luaL_optint(L, 2, 0));
+  double wait_ms = luaL_optnumber(L, 2, 0);
+  luaL_argcheck(L, !isnan(wait_ms), 2, "nan is no number of milliseconds");
+  int rc = ckpt_dispatch(box->engine, wait_ms < 0 || wait_ms > INT_MAX ? -1 : (int)wait_ms);
   if (rc < 0) return fail(L, box->engine, rc);
   lua_pushinteger(L, rc);
   return 1;

@@ -2,6 +2,7 @@
 --- in its place (`ckpt.testing`).
 
 local core = require "ckpt.core"
+local duration = require "ckpt.duration"
 
 ---@class ckpt.ClockSource
 ---@field now fun(): number seconds since 1970: for what people read
@@ -26,8 +27,7 @@ function clock.monotonic() return source.monotonic() end
 --- Waits. 0 or less does not.
 ---@param seconds number
 function clock.sleep(seconds)
-  if type(seconds) ~= "number" then error("clock.sleep: `seconds` is a " .. type(seconds), 2) end
-  if seconds > 0 then source.sleep(seconds) end
+  if duration.limit(seconds, "clock.sleep: `seconds`") > 0 then source.sleep(seconds) end
 end
 
 --- Puts another clock in place, nil: the system's again. For tests.

@@ -58,13 +58,13 @@
 ---@field units? string[]
 ---@field excludes? string[]
 ---@field markers? string[]
----@field quiet? number seconds; negative: none
+---@field quiet? number seconds; negative: none; math.huge: without end
 ---@field tries? integer
 ---@field policies? string[] names or paths
 ---@field settings? table<string, string|number|boolean>
 ---@field policy_dir? string
 ---@field max_delete? number
----@field grace_delete? number seconds; negative: none
+---@field grace_delete? number seconds; negative: none; math.huge: nothing is deleted
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean

@@ -10,6 +10,7 @@
 local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local core = require "ckpt.core"
+local duration = require "ckpt.duration"
 local loop = require "ckpt.job_loop"
 
 -- A task that goes on yielding after it was cancelled is given up after so many times.
@@ -26,12 +27,9 @@ function Job:running()
   return self.result == nil
 end
 
-local function until_time(seconds, level)
+local function until_time(seconds)
   if seconds == nil or seconds == math.huge then return nil end
-  if type(seconds) ~= "number" then
-    error("wait: the limit is a " .. type(seconds) .. ", not a number of seconds", level + 1)
-  end
-  return clock.monotonic() + math.max(seconds, 0)
+  return clock.monotonic() + math.max(duration.limit(seconds, "wait: the limit"), 0)
 end
 
 local function wait_in_task(self, task, limit)
@@ -49,7 +47,7 @@ end
 ---@return string? text
 ---@return string? name "ETIMEOUT": the limit has passed, and it goes on; "ECANCELED"; ...
 function Job:wait(seconds)
-  local limit = until_time(seconds, 2)
+  local limit = until_time(seconds)
   local task = loop.task()
   if self == task then error("a task cannot wait for itself", 2) end
   if task then
@@ -172,7 +170,7 @@ end
 --- Inside of a task: lets the other ones run. Outside: does what can be done without waiting.
 ---@param seconds? number comes back after so long, by ckpt.clock; math.huge: when it is cancelled
 function job.yield(seconds)
-  local limit = seconds == math.huge and seconds or until_time(seconds, 2)
+  local limit = seconds == math.huge and seconds or until_time(seconds)
   local task = loop.task()
   if not task then
     loop.step()

@@ -3,6 +3,7 @@
 local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local core = require "ckpt.core"
+local duration = require "ckpt.duration"
 local fs = require "ckpt.fs"
 local json = require "ckpt.json"
 local loop = require "ckpt.job_loop"
@@ -63,6 +64,8 @@ local function check(argv, options)
       error(("job.command: `%s` is a %s, not a %s"):format(name, type(options[name]), kind), 3)
     end
   end
+  if options.grace then duration.option(options.grace, "job.command: `grace`") end
+  if options.linger then duration.option(options.linger, "job.command: `linger`") end
   if options.cwd then check_text(options.cwd, "`cwd`") end
   for key, value in pairs(options.env or {}) do
     check_text(key, "a name in `env`")
@@ -233,10 +236,8 @@ end
 ---@return string? name "EIO": another exit code, or killed; "ECANCELED"; "ETIMEOUT": it goes on
 ---@return ckpt.CommandResult? # of one that failed
 function CommandJob:wait(seconds)
-  if seconds ~= nil and type(seconds) ~= "number" then
-    error("wait: the limit is a " .. type(seconds) .. ", not a number of seconds", 2)
-  end
-  local limit, task = clock.monotonic() + (seconds or math.huge), loop.task()
+  local most = seconds == nil and math.huge or duration.limit(seconds, "wait: the limit")
+  local limit, task = clock.monotonic() + most, loop.task()
   while self:running() do
     local rest = limit - clock.monotonic()
     if rest <= 0 then

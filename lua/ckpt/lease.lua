@@ -8,6 +8,7 @@
 
 local class = require "ckpt.class"
 local clock = require "ckpt.clock"
+local duration = require "ckpt.duration"
 local job = require "ckpt.job"
 local nonce = require "ckpt.nonce"
 
@@ -137,6 +138,7 @@ local function check(store, key, options)
       error(("lock.lease: `%s` is a %s, not a %s"):format(name, type(value), KNOWN[name]), 4)
     end
   end
+  if options.timeout then duration.limit(options.timeout, "lock.lease: `timeout`") end
   local seconds = options.seconds
   if seconds and not (seconds >= 0.01 and seconds <= 1e9) then
     error("lock.lease: `seconds` is between 0.01 and 1e9", 4)

@@ -4,6 +4,7 @@
 local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local core = require "ckpt.core"
+local duration = require "ckpt.duration"
 local job = require "ckpt.job"
 local misuse = require "ckpt.misuse"
 
@@ -69,6 +70,7 @@ function lock.take(path, options)
   check(options or {})
   local shared = options and options.shared or false
   local timeout = options and options.timeout
+  if timeout then duration.limit(timeout, "lock.take: `timeout`") end
   local begin, nap = clock.monotonic(), FIRST_NAP
   while true do
     local handle, text, name = core.lock.try(path, shared)

@@ -7,6 +7,7 @@
 local Syncer = require "ckpt.syncer"
 local class = require "ckpt.class"
 local defaults = require "ckpt.sync_defaults"
+local duration = require "ckpt.duration"
 local json = require "ckpt.json"
 local misuse = require "ckpt.misuse"
 
@@ -57,6 +58,9 @@ function SyncConfig:init(options)
       error(("SyncConfig: %s is a %s, not a %s"):format(name, TYPES[name], type(value)), 3)
     end
     self[name] = value
+  end
+  for _, name in ipairs { "sync_period", "sync_timeout" } do
+    if self[name] then duration.option(self[name], "SyncConfig: " .. name) end
   end
   for name, value in pairs(DEFAULTS) do
     if self[name] == nil then self[name] = value end

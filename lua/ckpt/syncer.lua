@@ -15,6 +15,7 @@
 local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local defaults = require "ckpt.sync_defaults"
+local duration = require "ckpt.duration"
 local log = require "ckpt.log"
 local misuse = require "ckpt.misuse"
 local store = require "ckpt.store"
@@ -48,10 +49,7 @@ local PERMANENT = {
 local function seconds_of(options, name)
   local value = options[name]
   if value == nil then return defaults[name] end
-  if type(value) ~= "number" or value < 0 then
-    misuse(("%s is a number of seconds, 0 or more, not %s"):format(name, tostring(value)))
-  end
-  return value
+  return duration.option(value, name)
 end
 
 --- What `options` has beside the two numbers becomes the object's: functions are its methods.
@@ -160,9 +158,7 @@ function Syncer:wait_or_retry(max_retries, backoff_s)
   if type(max_retries) ~= "number" or max_retries < 1 then
     error("wait_or_retry: max_retries must be at least 1, not " .. tostring(max_retries), 2)
   end
-  if type(backoff_s) ~= "number" or backoff_s < 0 then
-    error("wait_or_retry: backoff_s must be 0 or more seconds, not " .. tostring(backoff_s), 2)
-  end
+  duration.option(backoff_s, "wait_or_retry: backoff_s")
   for try = 1, max_retries do
     local done, text, name = self:wait()
     if done ~= nil or text == nil then return true end

@@ -14,6 +14,7 @@ local BackgroundProcess = require "ckpt.background_process"
 local class = require "ckpt.class"
 local clock = require "ckpt.clock"
 local defaults = require "ckpt.sync_defaults"
+local duration = require "ckpt.duration"
 local fs = require "ckpt.fs"
 local log = require "ckpt.log"
 local misuse = require "ckpt.misuse"
@@ -78,6 +79,9 @@ local function check_options(options)
     elseif type(value) ~= OPTIONS[name] then
       error(("SyncerCallback: `%s` is a %s, not a %s"):format(name, type(value), OPTIONS[name]), 4)
     end
+  end
+  if options.sync_period then
+    duration.option(options.sync_period, "SyncerCallback: `sync_period`")
   end
 end
 
