@@ -147,16 +147,27 @@ local function measure(v, units)
     if #v > LONGEST then return nil end
     n = not find(v, "[^%d. ]") and tonumber(v) or sum_of(gsub(v, " ", ""), units)
   end
-  return M.is_finite(n) and n >= 0 and n or nil
+  return type(n) == "number" and n >= 0 and n or nil
 end
 
---- Seconds of a number (of seconds) or a text as "500ms", "5m", "1h30m", "7d"; nil if it is none.
-function M.seconds(v) return measure(v, seconds) end
+local FOREVER = 2 ^ 63 / 1e9 -- as base/seconds.h has it: JSON has no infinity
+
+--- Seconds of a number (of seconds) or a text as "500ms", "5m", "1h30m", "7d", "inf"; nil if it is
+--- none. What is too long is for ever.
+function M.seconds(v)
+  local s = v == "inf" and huge or measure(v, seconds)
+  return s and min(s, FOREVER)
+end
+
 --- Bytes of a number or a text as "10MB", "1GiB"; nil if it is none.
-function M.bytes(v) return measure(v, bytes) end
+function M.bytes(v)
+  local n = measure(v, bytes)
+  return n and n < huge and n or nil
+end
 
 --- For messages: 300 -> "5m", 90 -> "90s".
 function M.show_seconds(s)
+  if s == FOREVER then return "292 years" end
   for _, unit in ipairs { "d", "h", "m" } do
     if s > 0 and s % seconds[unit] == 0 then return format("%d%s", s / seconds[unit], unit) end
   end
