@@ -103,7 +103,7 @@ $(BUILD)/policy_texts.c: engine/lua/embed.lua $(TEXTS) $(wildcard lua/ckpt/polic
 $(BUILD)/policy_texts.o: $(BUILD)/policy_texts.c Makefile
 	$(Q)$(COMPILE) -c -o $@ $<
 
-$(BUILD)/policy.a: $(call obj,$(POLICY_SRC) $(patsubst %,engine/base/%.c,buf err json)) \
+$(BUILD)/policy.a: $(call obj,$(POLICY_SRC) $(patsubst %,engine/base/%.c,buf err json shown)) \
     $(BUILD)/policy_texts.o $(BUILD)/sources
 	@rm -f $@
 	$(Q)ar rcs $@ $(filter %.o,$^)

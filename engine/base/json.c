@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shown.h"
+
 enum { DEPTH_MAX = 64 };
 
 static int depth_ok(const json_t *value, int left) {
@@ -120,25 +122,10 @@ int js_copy_str(const json_t *object, const char *key, const char *what, char *o
   return 0;
 }
 
-size_t js_utf8_len(const unsigned char *at) {
-  if (at[0] < 0x80) return 1;
-  size_t len = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
-               : at[0] >= 0xe0 && at[0] <= 0xef ? 3
-               : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
-                                                : 0;
-  for (size_t i = 1; i < len; i++)
-    if ((at[i] & 0xc0) != 0x80) return 0; /* also stops at the NUL */
-  if (at[0] == 0xe0 && at[1] < 0xa0) return 0;
-  if (at[0] == 0xed && at[1] > 0x9f) return 0;
-  if (at[0] == 0xf0 && at[1] < 0x90) return 0;
-  if (at[0] == 0xf4 && at[1] > 0x8f) return 0;
-  return len;
-}
-
 void js_name_escape(const char *name, buf *out) {
   const unsigned char *at = (const unsigned char *)name;
   while (*at) {
-    size_t len = js_utf8_len(at);
+    size_t len = shown_utf8_len(at);
     if (len == 0 || *at == '%' || *at < 0x20 || *at == 0x7f) {
       buf_fmt(out, "%%%02X", *at++);
     } else {
@@ -159,12 +146,10 @@ void js_plain(const char *text, size_t max, buf *out) {
   const unsigned char *at = (const unsigned char *)text;
   size_t len;
   for (size_t used = 0; *at; used += len, at += len) {
-    len = js_utf8_len(at);
-    bool control = *at < 0x20 || *at == 0x7f || (len == 2 && *at == 0xc2 && at[1] < 0xa0);
-    const char *instead = control ? " " : len ? NULL : "?";
-    if (!len) len = 1;
+    bool shown = is_shown(at, &len);
+    const char *instead = shown_utf8_len(at) ? " " : "?";
     if (used + len > max) break;
-    buf_add(out, instead ? instead : (const char *)at, instead ? 1 : len);
+    buf_add(out, shown ? (const char *)at : instead, shown ? len : 1);
   }
 }
 

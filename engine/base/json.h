@@ -43,18 +43,15 @@ int js_opt_bool(const json_t *object, const char *key, const char *what, bool ot
 int js_copy_str(const json_t *object, const char *key, const char *what, char *out, size_t room,
                 err *e);
 
-/* The length of the UTF-8 sequence at `at` (the text ends with a NUL), or 0 if there is none:
- * overlong forms, surrogates and what lies past U+10FFFF are none, jansson refuses them. */
-size_t js_utf8_len(const unsigned char *at);
-
 /* A file's name as a JSON string: bytes that are not UTF-8, control characters and '%' become %XX,
  * so that every name of a Linux file system survives the trip. The other way round ERR_FORMAT for
  * a broken escape or an escaped NUL. */
 void js_name_escape(const char *name, buf *out);
 int js_name_unescape(const char *text, buf *out, err *e);
 
-/* Appends a text for people, cut to at most `max` bytes of whole characters: control characters
- * become spaces, bytes that are not UTF-8 "?", so that it can stand in JSON and on a terminal. */
+/* Appends a text for people, cut to at most `max` bytes of whole characters: what is not to be
+ * shown (base/shown.h) becomes a space, a byte that is not UTF-8 "?", so that it can stand in JSON
+ * and on a terminal. */
 void js_plain(const char *text, size_t max, buf *out);
 
 /* The escaped name as a new JSON string; NULL when out of memory. */

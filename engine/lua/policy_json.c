@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/shown.h"
+
 void policy_push_json(lua_State *L, const json_t *value) {
   luaL_checkstack(L, 4, "JSON is nested too deep");
   switch (json_typeof(value)) {
@@ -38,7 +40,7 @@ void policy_print_text(const char *text, size_t len, buf *out) {
   const unsigned char *at = (const unsigned char *)text, *end = at + len;
   buf_add(out, "\"", 1);
   while (at < end && buf_failed(out) == 0) {
-    size_t n = js_utf8_len(at);
+    size_t n = shown_utf8_len(at);
     if (n == 0 || *at == 0) {
       buf_str(out, "\xef\xbf\xbd");
       n = 1;
