@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/shown.h"
 #include "lua_ckpt.h"
 
 enum { LINES_MAX = 512 };
@@ -91,6 +92,20 @@ static int l_next(lua_State *L) {
   return 2;
 }
 
+/* plain(text) -> the text with "?" for each byte of what is not to be shown */
+static int l_plain(lua_State *L) {
+  size_t size, len;
+  const char *text = luaL_checklstring(L, 1, &size);
+  luaL_Buffer out;
+  luaL_buffinit(L, &out);
+  for (size_t at = 0; at < size; at += len) {
+    bool shown = is_shown((const unsigned char *)text + at, &len);
+    for (size_t i = 0; i < len; i++) luaL_addchar(&out, shown ? text[at + i] : '?');
+  }
+  luaL_pushresult(&out);
+  return 1;
+}
+
 static int l_free_queue(lua_State *L) {
   queue *q = lua_touserdata(L, 1);
   line l;
@@ -109,7 +124,7 @@ static void l_new_queue(lua_State *L) {
 }
 
 void l_ckpt_register_log(lua_State *L) {
-  static const luaL_Reg functions[] = {{"next", l_next}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"next", l_next}, {"plain", l_plain}, {NULL, NULL}};
   /* Whoever clears package.loaded (busted does) loads the module anew, and engines from before go
    * on to speak into the queue that they were given. */
   if (!l_queue(L)) l_new_queue(L);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/shown.h"
 #include "lua_ckpt.h"
 
 enum { FAILED = 1, USAGE = 2, PATH_ROOM = 4096 };
@@ -111,6 +112,21 @@ static int l_main(lua_State *L) {
   return rc == 0 ? 0 : lua_error(L);
 }
 
+/* It may quote names that others chose. */
+static void print_error(const char *text) {
+  size_t len;
+  fputs("ckpt-lua exec: ", stderr);
+  for (const unsigned char *at = (const unsigned char *)(text ? text : "?"); *at; at += len) {
+    bool shown = is_shown(at, &len) || *at == '\n' || *at == '\t';
+    for (size_t i = 0; i < len; i++)
+      if (shown)
+        fputc(at[i], stderr);
+      else
+        fprintf(stderr, "\\x%02x", at[i]);
+  }
+  fputc('\n', stderr);
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     fputs("usage: ckpt-lua exec FILE [ARGS...]\n", stderr);
@@ -123,7 +139,7 @@ int main(int argc, char **argv) {
   }
   command c = {argc, argv};
   int rc = lua_cpcall(L, l_main, &c);
-  if (rc != 0) fprintf(stderr, "ckpt-lua exec: %s\n", lua_tostring(L, -1));
+  if (rc != 0) print_error(lua_tostring(L, -1));
   lua_close(L);
   return rc == 0 ? 0 : FAILED;
 }

@@ -98,7 +98,10 @@ void item_json(FILE *f, const ckpt_item *item) {
   text_json(f, item->uri ? item->uri : "");
   json_known(f, "policy", item->policy);
   json_known(f, "reason", item->reason);
-  if (item->metrics && *item->metrics) fprintf(f, ",\"metrics\":%s", item->metrics);
+  if (item->metrics && *item->metrics) {
+    fputs(",\"metrics\":", f);
+    text_json_printed(f, item->metrics);
+  }
   if (item->life >= sizeof lives / sizeof *lives) return;
   json_known(f, "life", lives[item->life]);
   if (item->bad) fputs(",\"bad\":true", f);

@@ -59,7 +59,8 @@ static int print_restored(void *ctx, const ckpt_item *item) {
       item_json(stdout, item);
       fputs("}\n", stdout);
     } else {
-      puts(path); /* as it is: it will be used, not read */
+      text_path(stdout, path);
+      fputc('\n', stdout);
     }
     say(r->o, item, r->o->dry_run ? "would restore" : "restored");
   }

@@ -44,10 +44,12 @@ static int show_json(const options *o) {
   int code = EXIT_DONE;
   int rc = command_open(&engine, o);
   if (rc == 0) rc = ckpt_show(engine, o->uri, o->name, &json);
-  if (rc < 0)
+  if (rc < 0) {
     code = command_failed(engine, rc);
-  else
-    puts(json);
+  } else {
+    text_json_printed(stdout, json);
+    fputc('\n', stdout);
+  }
   ckpt_close(engine);
   return command_end(code);
 }

@@ -129,7 +129,7 @@ static int print_last(const options *o, const ckpt_place *place, const char *nob
                  path && errno != ENOENT ? " cannot be read" : "");
     code = EXIT_NOTHING;
   } else if (o->json) {
-    fputs(text, stdout);
+    text_json_printed(stdout, text);
   } else {
     const char *summary = summary_of(text);
     fputs("no run is alive; the last one ended with: ", stdout);

@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base/shown.h"
 
 void text_size(FILE *out, uint64_t bytes) {
   static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -46,52 +49,61 @@ void text_time(FILE *out, int64_t ns) {
 }
 
 void text_plain(FILE *out, const char *text) {
-  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-    if (*p < 0x20 || *p == 0x7f)
-      fprintf(out, "\\x%02x", *p);
-    else
-      fputc(*p, out);
+  size_t len;
+  for (const unsigned char *p = (const unsigned char *)text; *p; p += len) {
+    bool shown = is_shown(p, &len);
+    for (size_t i = 0; i < len; i++)
+      if (shown)
+        fputc(p[i], out);
+      else
+        fprintf(out, "\\x%02x", p[i]);
   }
 }
 
-/* The length of the well-formed UTF-8 sequence at `p`, or 0: no overlong forms, no surrogates,
- * nothing above U+10FFFF, since strict JSON readers refuse a document that has them. */
-static size_t utf8_length(const unsigned char *p) {
-  static const struct {
-    unsigned char first, last, low, high; /* of the first byte; of the second */
-    size_t length;
-  } forms[] = {
-      {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-      {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-      {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-  };
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    if (*p < forms[i].first || *p > forms[i].last) continue;
-    if (forms[i].length > 1 && (p[1] < forms[i].low || p[1] > forms[i].high)) return 0;
-    for (size_t k = 2; k < forms[i].length; k++)
-      if ((p[k] & 0xc0) != 0x80) return 0;
-    return forms[i].length;
-  }
-  return 0;
+void text_path(FILE *out, const char *path) {
+  if (isatty(fileno(out)))
+    text_plain(out, path);
+  else
+    fputs(path, out);
+}
+
+/* The one to four bytes of a character as JSON writes it in ASCII. None that is not to be shown
+ * lies past U+FFFF. */
+static void put_escaped(FILE *out, const unsigned char *p, size_t len) {
+  unsigned code = len == 1   ? *p
+                  : len == 2 ? (*p & 0x1fu) << 6 | (p[1] & 0x3fu)
+                             : (*p & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+  fprintf(out, "\\u%04x", code);
 }
 
 static void json_string(FILE *out, const char *text, bool name) {
+  size_t len;
   fputc('"', out);
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
-    size_t n = utf8_length(p);
-    if (name && (n == 0 || *p < 0x20 || *p == 0x7f || *p == '%'))
+  for (const unsigned char *p = (const unsigned char *)text; *p; p += len) {
+    bool shown = is_shown(p, &len), valid = shown_utf8_len(p) > 0;
+    if (name && (!valid || *p < 0x20 || *p == 0x7f || *p == '%'))
       fprintf(out, "%%%02X", *p);
-    else if (n == 0)
+    else if (!valid)
       fputs("\\ufffd", out);
     else if (*p == '"' || *p == '\\')
       fprintf(out, "\\%c", *p);
-    else if (*p < 0x20 || *p == 0x7f)
-      fprintf(out, "\\u%04x", *p);
+    else if (!shown)
+      put_escaped(out, p, len);
     else
-      fwrite(p, 1, n, out);
-    p += n ? n : 1;
+      fwrite(p, 1, len, out);
   }
   fputc('"', out);
+}
+
+void text_json_printed(FILE *out, const char *json) {
+  size_t len;
+  for (const unsigned char *p = (const unsigned char *)json; *p; p += len)
+    if (is_shown(p, &len) || *p == '\n' || *p == '\t')
+      fwrite(p, 1, len, out);
+    else if (shown_utf8_len(p) == 0)
+      fputs("\\ufffd", out);
+    else
+      put_escaped(out, p, len);
 }
 
 void text_json(FILE *out, const char *text) {

@@ -17,13 +17,20 @@ void text_age(FILE *out, double seconds, int fine);
 /* Nanoseconds since 1970 as RFC 3339 in UTC, without the fraction: "2024-05-01T12:00:00Z". */
 void text_time(FILE *out, int64_t ns);
 
-/* The text with control characters as \xNN, so that no name can end a line or speak to a terminal.
- * Other bytes stay as they are. */
+/* The text with control characters, those that turn the direction of what is read, and bytes that
+ * are not UTF-8 as \xNN, so that no name can end a line, speak to a terminal, or show as another.
+ */
 void text_plain(FILE *out, const char *text);
+
+/* A path for the next command: as it is, but to a terminal text_plain(). */
+void text_path(FILE *out, const char *path);
 
 /* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD: for words, not for names
  * that must come back. */
 void text_json(FILE *out, const char *text);
+
+/* JSON that the engine printed, with what is not to be shown escaped: the same values. */
+void text_json_printed(FILE *out, const char *json);
 
 /* A file's name as a JSON string with its quotes, as manifests write it: '%', control characters
  * and bytes that are not UTF-8 become %XX, so that each name of a Linux file system survives. */

@@ -1,7 +1,8 @@
 --- What the library has to say: one sink for its own lines and for those of its engines.
 ---
---- A text is kept in one piece: control characters other than line ends and tabs are shown as "?",
---- so that the name of a file cannot drive a terminal.
+--- A text is kept in one piece: control characters other than line ends and tabs, those that turn
+--- the direction of what is read, and bytes that are not UTF-8 are shown as "?", one for each byte,
+--- so that the name of a file cannot drive a terminal, or show as another.
 
 local core = require "ckpt.core"
 
@@ -24,9 +25,7 @@ local sink = to_stderr
 local least = "info"
 
 local function clean(text)
-  -- U+0080 to U+009F are control characters too.
-  text = text:gsub("\194[\128-\159]", "??")
-  return (text:gsub("[%c]", function(c) return (c == "\n" or c == "\t") and c or "?" end))
+  return (text:gsub("[^\n\t]+", core.log.plain))
 end
 
 local function hand_over(level, text)

@@ -80,7 +80,14 @@ static void a_name_cannot_end_a_line_or_speak_to_a_terminal(void **state) {
   (void)state;
   FILE *f = begin();
   text_plain(f, "a\nb\x1b[31m\x7f\xff z");
-  assert_string_equal(end(f), "a\\x0ab\\x1b[31m\\x7f\xff z");
+  assert_string_equal(end(f), "a\\x0ab\\x1b[31m\\x7f\\xff z");
+  f = begin();
+  text_plain(f, "\xc2\x9b"
+                "31m \x9b gr\xc3\xbc\xc3\x9f \xe2\x80\xae"
+                "cod.exe \xe2\x81\xa6 \xd8\x9c");
+  assert_string_equal(end(f), "\\xc2\\x9b"
+                              "31m \\x9b gr\xc3\xbc\xc3\x9f \\xe2\\x80\\xae"
+                              "cod.exe \\xe2\\x81\\xa6 \\xd8\\x9c");
 }
 
 static void json_strings_are_escaped(void **state) {
@@ -88,6 +95,12 @@ static void json_strings_are_escaped(void **state) {
   assert_string_equal(json_of("a\"b\\c\n\x01/"), "\"a\\\"b\\\\c\\u000a\\u0001/\"");
   assert_string_equal(json_of("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"),
                       "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"");
+  assert_string_equal(json_of("\xc2\x9b"
+                              "1\x7f\xe2\x80\xae"),
+                      "\"\\u009b1\\u007f\\u202e\"");
+  FILE *f = begin();
+  text_json_printed(f, "{\"a\":\"\xc2\x9b\xe2\x81\xa9\xc3\xbc\"}");
+  assert_string_equal(end(f), "{\"a\":\"\\u009b\\u2069\xc3\xbc\"}");
 }
 
 static void bytes_that_are_not_utf8_never_reach_json(void **state) {
