@@ -20,7 +20,45 @@ static int depth_ok(const json_t *value, int left) {
   return 1;
 }
 
+/* What jansson takes for one of each, with what malloc adds to it and the spare room of its tables:
+ * an object, an array, another value and its place in a list, what a text takes above its bytes, a
+ * key's place in a table. */
+enum { OBJECT_COST = 240, ARRAY_COST = 144, VALUE_COST = 64, TEXT_COST = 48, KEY_COST = 72 };
+
+/* A text that is no JSON may weigh anything: it is refused soon after. */
+static size_t weight_of(const char *text, size_t len) {
+  size_t weight = VALUE_COST;
+  bool in_string = false;
+  for (size_t i = 0; i < len && weight <= JS_WEIGHT_MAX; i++) {
+    char c = text[i];
+    if (c == '"') {
+      weight += in_string ? 0 : TEXT_COST;
+      in_string = !in_string;
+    } else if (in_string) {
+      weight++;
+      if (c == '\\') i++;
+    } else {
+      weight += c == '{' ? OBJECT_COST : c == '[' ? ARRAY_COST : c == ',' ? VALUE_COST : 0;
+      if (c == ':') weight += KEY_COST;
+    }
+  }
+  return weight;
+}
+
+int js_weigh(const char *text, size_t len, const char *what, err *e) {
+  if (weight_of(text, len) <= JS_WEIGHT_MAX) return 0;
+  return err_set(e, ERR_LIMIT,
+                 "%s: more values than such a document may have: they would take over %zu MiB of "
+                 "memory",
+                 what, JS_WEIGHT_MAX >> 20);
+}
+
 int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e) {
+  int rc = js_weigh(text, len, what, e);
+  return rc < 0 ? rc : js_parse_large(text, len, what, out, e);
+}
+
+int js_parse_large(const char *text, size_t len, const char *what, json_t **out, err *e) {
   json_error_t why;
   json_t *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
   if (!value)

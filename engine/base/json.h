@@ -13,12 +13,19 @@
 #include "err.h"
 
 /* Parses one whole document (duplicate keys, trailing bytes and a depth over 64 are refused).
- * *out is a new reference: json_decref() it. */
+ * *out is a new reference: json_decref() it. ERR_LIMIT, before anything is made of it, for a text
+ * that would take more than JS_WEIGHT_MAX bytes as a tree: one of brackets alone takes a hundred
+ * times its size, and others wrote it. */
+#define JS_WEIGHT_MAX ((size_t)64 << 20)
 int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e);
 
-/* ERR_LIMIT if the text has more than `nests` objects and arrays, or more than `values` commas. A
- * text of brackets alone takes a hundred times its size when it is parsed: whoever takes large ones
- * from a store counts first. */
+/* The first half of js_parse(), for who parses in another way. */
+int js_weigh(const char *text, size_t len, const char *what, err *e);
+
+/* The other half, for documents with larger bounds of their own: js_check_weight() comes first. */
+int js_parse_large(const char *text, size_t len, const char *what, json_t **out, err *e);
+
+/* ERR_LIMIT if the text has more than `nests` objects and arrays, or more than `values` commas. */
 int js_check_weight(const char *text, size_t len, size_t nests, size_t values, const char *what,
                     err *e);
 

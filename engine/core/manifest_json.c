@@ -293,7 +293,7 @@ int manifest_parse(const char *text, size_t len, const char *what, manifest *out
   err why = {0};
   manifest_init(out);
   int rc = check_weight(text, len, what, e);
-  if (rc == 0) rc = js_parse(text, len, what, &object, e);
+  if (rc == 0) rc = js_parse_large(text, len, what, &object, e);
   if (rc == 0) rc = parse_body(object, what, out, e);
   if (rc == 0) rc = get_digest(json_object_get(object, "root"), out->hash, what, &stated, e);
   if (rc < 0) goto out;

@@ -136,6 +136,7 @@ static json_t *parse(char *text, size_t len, err *e) {
     else if (is_unfit(from, at))
       blank(from, at);
   }
+  if (js_weigh(text, len, "it", e) < 0) return NULL;
   json_t *value = json_loadb(text, len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &why);
   if (!value) err_set(e, ERR_FORMAT, "no valid JSON: %s at line %d", why.text, why.line);
   return value;

@@ -144,15 +144,21 @@ int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, e
 
 /* ---- reading ---- */
 
+/* An entry of more than RUNLOG_ENTRY_MAX bytes must be a snapshot. */
+static int check_size(const json_t *entry, size_t len, const char *what, err *e) {
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  if (len <= RUNLOG_ENTRY_MAX || (type && strcmp(type, "snapshot") == 0)) return 0;
+  return err_set(e, ERR_LIMIT, "%s: a log entry is larger than %d bytes", what, RUNLOG_ENTRY_MAX);
+}
+
 int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e) {
   const char *at = text->data ? text->data : "";
   bool large = text->len > RUNLOG_ENTRY_MAX;
   json_t *entry = NULL;
-  int rc = large ? js_check_weight(at, text->len, NESTS_MAX, VALUES_MAX, what, e) : 0;
-  if (rc == 0) rc = js_parse(at, text->len, what, &entry, e);
-  const char *type = json_string_value(json_object_get(entry, "type"));
-  if (rc == 0 && large && (!type || strcmp(type, "snapshot") != 0))
-    rc = err_set(e, ERR_LIMIT, "%s: a log entry is larger than %d bytes", what, RUNLOG_ENTRY_MAX);
+  int rc = large ? js_check_weight(at, text->len, NESTS_MAX, VALUES_MAX, what, e)
+                 : js_weigh(at, text->len, what, e);
+  if (rc == 0) rc = js_parse_large(at, text->len, what, &entry, e);
+  if (rc == 0) rc = check_size(entry, text->len, what, e);
   if (rc == 0)
     *out = entry;
   else

@@ -117,7 +117,8 @@ int format_zip(format_file *f) {
 
 /* --- safetensors ---------------------------------------------------------------------------- */
 
-enum { HEADER_MAX = 100 << 20 }; /* what the format itself allows */
+/* What the format itself allows; what is read, which is what a hundred thousand tensors have. */
+enum { HEADER_MAX = 100 << 20, HEADER_LOOK = 16 << 20 };
 
 /* The end of the last tensor, or -1 where the header is not as it must be. */
 static int64_t tensors_end(json_t *header) {
@@ -155,11 +156,16 @@ int format_safetensors(format_file *f) {
   uint64_t len = le(head, 8);
   if (len > f->size - 8) return format_says(f, STRUCTURE_TORN, "safetensors: header cut off");
   if (len > HEADER_MAX) return format_says(f, STRUCTURE_TORN, "safetensors: no header");
+  if (len > HEADER_LOOK)
+    return format_says(f, STRUCTURE_UNKNOWN, "safetensors: the header is too large to check");
   char *text = malloc((size_t)len + 1);
   if (!text) return err_set(f->e, ERR_NOMEM, "look at %s: out of memory", f->path);
   rc = format_read(f, 8, text, (size_t)len);
   json_t *header = NULL;
-  if (rc == 0 && js_parse(text, (size_t)len, f->path, &header, NULL) < 0)
+  int parsed = rc < 0 ? rc : js_parse(text, (size_t)len, f->path, &header, NULL);
+  if (rc == 0 && parsed == ERR_LIMIT)
+    rc = format_says(f, STRUCTURE_UNKNOWN, "safetensors: the header has too much in it to check");
+  else if (rc == 0 && parsed < 0)
     rc = format_says(f, STRUCTURE_TORN, "safetensors: the header is no JSON");
   else if (rc == 0)
     rc = judge_tensors(f, len, header);

@@ -109,7 +109,8 @@ int policy_serve_call(policy_serve *p, const char *text, size_t len, buf *answer
   json_t *json = NULL;
   buf_init(answer, POLICY_ANSWER_MAX + 4 * len);
   p->calls++;
-  if (js_parse(text, len, "request", &json, &e) < 0)
+  /* The engine's own words; what they take is bounded with all else that is done here. */
+  if (js_parse_large(text, len, "request", &json, &e) < 0)
     return policy_state_refuse(answer, "error", e.text);
   const char *op = json_string_value(json_object_get(json, "op"));
   request r = {json, len, json_string_value(json_object_get(json, "id")), answer};

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -293,6 +295,77 @@ static void a_name_past_the_cap_is_an_error(void **state) {
   buf_free(&out);
 }
 
+/* ---- weight ---- */
+
+/* `part` again and again between `before` and `after`, `size` bytes in all. */
+static char *bomb(const char *before, const char *part, const char *after, size_t size) {
+  size_t n = strlen(part), used = strlen(before);
+  char *text = malloc(size + n + strlen(after) + used + 1);
+  assert_non_null(text);
+  memcpy(text, before, used);
+  for (; used < size; used += n) memcpy(text + used, part, n);
+  if (text[used - 1] == ',') used--;
+  memcpy(text + used, after, strlen(after) + 1);
+  return text;
+}
+
+static const struct {
+  const char *before, *part, *after;
+} bombs[] = {{"[", "{},", "]"},         {"[", "[],", "]"},         {"[", "0,", "]"},
+             {"[", "0.5,", "]"},        {"[", "\"\",", "]"},       {"[", "\"abc\",", "]"},
+             {"[", "{\"a\":0},", "]"},  {"[", "[0],", "]"},        {"[", "null,", "]"},
+             {"[", "[[]],", "]"},       {"[", "{\"a\":{}},", "]"}, {"[", "{\"a\":\"b\"},", "]"},
+             {"[", "[\"\",0.5],", "]"}, {"{\"a\":[", "{},", "]}"}, {"[", "\"\\u00e9\",", "]"}};
+
+static void what_would_be_too_heavy_is_refused_before_it_is_made(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+    char *text = bomb(bombs[i].before, bombs[i].part, bombs[i].after, (size_t)16 << 20);
+    json_t *value = NULL;
+    err e = {0};
+    size_t before = mallinfo2().uordblks;
+    int rc = js_parse(text, strlen(text), "the doc", &value, &e);
+    if (rc == 0) continue; /* long texts in it are no bomb */
+    assert_int_equal(rc, ERR_LIMIT);
+    assert_non_null(strstr(e.text, "the doc: more values than such a document may have"));
+    assert_true(mallinfo2().uordblks < before + 4096);
+    free(text);
+  }
+}
+
+/* Whatever is let through takes no more than the bound. (Sanitizers count nothing.) */
+static void what_is_let_through_takes_no_more_than_the_bound(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+    json_t *value = NULL;
+    size_t low = 1024, high = (size_t)32 << 20;
+    while (high - low > 4096) { /* the largest that is */
+      size_t size = low + (high - low) / 2;
+      char *text = bomb(bombs[i].before, bombs[i].part, bombs[i].after, size);
+      if (js_weigh(text, strlen(text), "x", NULL) == 0)
+        low = size;
+      else
+        high = size;
+      free(text);
+    }
+    char *text = bomb(bombs[i].before, bombs[i].part, bombs[i].after, low);
+    struct mallinfo2 before = mallinfo2();
+    assert_int_equal(js_parse(text, strlen(text), "x", &value, NULL), 0);
+    struct mallinfo2 after = mallinfo2();
+    size_t took = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
+    if (took > JS_WEIGHT_MAX) fail_msg("%s: %zu bytes of %zu", bombs[i].part, took, low);
+    json_decref(value);
+    free(text);
+  }
+}
+
+static void brackets_and_commas_in_texts_weigh_their_bytes(void **state) {
+  (void)state;
+  char *text = bomb("[\"", "{[,:\\\"", "\"]", (size_t)8 << 20);
+  assert_int_equal(js_weigh(text, strlen(text), "x", NULL), 0);
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_document_that_is_not_whole_json_is_refused),
@@ -312,6 +385,9 @@ int main(void) {
       cmocka_unit_test(every_name_survives_the_trip),
       cmocka_unit_test(a_broken_escape_is_refused),
       cmocka_unit_test(a_name_past_the_cap_is_an_error),
+      cmocka_unit_test(what_would_be_too_heavy_is_refused_before_it_is_made),
+      cmocka_unit_test(what_is_let_through_takes_no_more_than_the_bound),
+      cmocka_unit_test(brackets_and_commas_in_texts_weigh_their_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
