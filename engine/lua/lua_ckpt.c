@@ -250,6 +250,22 @@ static int on_finding(void *ctx, const ckpt_finding *finding) {
 
 /* ---- functions ---- */
 
+/* weigh(text[, entries]): what js_parse() asks of a text that others wrote, before Lua makes tables
+ * of it. With `entries` it is a record of ours of so many, which has bounds of its own. */
+static int l_weigh(lua_State *L) {
+  enum { VALUES = 10 }; /* of one entry */
+  size_t len;
+  err e = {0};
+  const char *text = luaL_checklstring(L, 1, &len);
+  lua_Integer entries = luaL_optinteger(L, 2, 0);
+  size_t most = entries > 0 ? (size_t)entries : 0;
+  int rc = most ? js_check_weight(text, len, most + 2, VALUES * most, "JSON", &e)
+                : js_weigh(text, len, "JSON", &e);
+  if (rc < 0) return l_ckpt_err(L, &e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 static int l_version(lua_State *L) {
   lua_pushstring(L, ckpt_version());
   return 1;
@@ -394,9 +410,9 @@ static void find_helpers(void) {
 
 __attribute__((visibility("default"))) int luaopen_ckpt_core(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"version", l_version}, {"list", l_list}, {"restore", l_restore}, {"verify", l_verify},
-      {"show", l_show},       {"pin", l_pin},   {"unpin", l_unpin},     {"remove", l_remove},
-      {"why", l_why},         {NULL, NULL},
+      {"version", l_version}, {"list", l_list},   {"restore", l_restore}, {"verify", l_verify},
+      {"show", l_show},       {"pin", l_pin},     {"unpin", l_unpin},     {"remove", l_remove},
+      {"why", l_why},         {"weigh", l_weigh}, {NULL, NULL},
   };
   find_helpers();
   lua_newtable(L);

@@ -54,7 +54,7 @@ end
 ---@return ckpt.DirectoryRecord?
 function records.read(names)
   local text = fs.read(names.record)
-  local record = text and json.decode(text)
+  local record = text and json.decode(text, false, json.ENTRIES_MAX)
   if type(record) ~= "table" or type(record.entries) ~= "table" then return nil end
   return record
 end

@@ -4,6 +4,7 @@
 --- What is read and written again stays what it was: an empty list stays a list, the keys of an
 --- object keep their order, and `null` is `json.null`, because nil would remove the key.
 
+local core = require "ckpt.core"
 local decoder = require "ckpt.json_decode"
 local marks = require "ckpt.json_marks"
 
@@ -20,6 +21,9 @@ local ESCAPES = {
   ['"'] = '\\"', ["\\"] = "\\\\", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n", ["\r"] = "\\r",
   ["\t"] = "\\t",
 }
+
+--- Entries of a record of ours, which holds one for each file.
+json.ENTRIES_MAX = 400000
 
 local function refuse(text) error({ refused = text }, 0) end
 
@@ -164,15 +168,19 @@ function json.encode(value)
   error(text, 0)
 end
 
---- The value of a JSON text. NaN, Infinity and -Infinity are numbers.
+--- The value of a JSON text. NaN, Infinity and -Infinity are numbers. A text that would take more
+--- than 64 MiB as a tree is refused before it is one: most of what is read here others wrote.
 ---@param text string
 ---@param exact? boolean numbers stay as they are written, so that encode loses nothing
+---@param entries? integer it is a record of up to so many entries, whatever they take
 ---@return any value nil if it is no JSON
 ---@return string? problem with its place
-function json.decode(text, exact)
+function json.decode(text, exact, entries)
   if type(text) ~= "string" then
     error(("json.decode: `text` is a %s"):format(type(text)), 2)
   end
+  local fine, problem = core.weigh(text, entries)
+  if not fine then return nil, problem end
   return decoder(text, exact, DEPTH_MAX)
 end
 

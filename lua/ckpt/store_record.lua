@@ -1,6 +1,7 @@
 --- The record of a tree in a store that is written in Lua: one object, put last, which says what
 --- each file is. (The engine's own stores have its manifest instead.)
 
+local core = require "ckpt.core"
 local json = require "ckpt.json"
 local listing = require "ckpt.store_listing"
 
@@ -36,7 +37,7 @@ local function is_entry(path, entry)
 end
 
 local function parse(text)
-  local value = json.decode(text)
+  local value = json.decode(text, false, json.ENTRIES_MAX)
   if type(value) ~= "table" or value.format ~= 1 or type(value.entries) ~= "table" then
     return nil
   end
@@ -75,7 +76,7 @@ function record.read(place, key)
   return nil, ("%s: its %s is no record of a tree"):format(place.uri, record.KEY), "EFORMAT"
 end
 
---- Puts it.
+--- Puts it, unless it would be too large to be read.
 ---@param place ckpt.Store
 ---@param entries ckpt.Record
 ---@param key? string KEY, PART
@@ -90,7 +91,10 @@ function record.write(place, entries, key)
       digest = entry.digest, target = entry.target and escape(entry.target),
     }
   end
-  return place:put(key or record.KEY, assert(json.encode { format = 1, entries = out }))
+  local text = assert(json.encode { format = 1, entries = out })
+  local fine, why, name = core.weigh(text, json.ENTRIES_MAX)
+  if not fine then return nil, ("%s: a record of its files: %s"):format(place.uri, why), name end
+  return place:put(key or record.KEY, text)
 end
 
 return record

@@ -129,4 +129,40 @@ describe("ckpt.json", function()
     assert.is_false(pcall(json.order, {}, 5))
     assert.is_false(pcall(json.decode, nil))
   end)
+
+  -- In a process of its own: what a tree of them would take stays with a process.
+  it("makes no tree of a small text that would be a huge one", function()
+    local support = require "support"
+    for _, part in ipairs { "{},", "[],", '"",', "0," } do
+      local out = support.sh(([[python3 -c '
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print("measured", code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)' \
+        '%s' exec /dev/stdin <<'END'
+local part = '%s'
+local text = "[" .. part:rep(math.floor(15 * 2 ^ 20 / #part)) .. "0]"
+local value, problem = require "ckpt".json.decode(text)
+print(value, problem)
+END]]):format(support.runner, part))
+      local code, mib = out:match "measured (%d+) (%d+)"
+      assert.is_truthy(out:find("more values than such a document may have", 1, true), out)
+      assert.are.equal("0", code, out)
+      if not support.sanitized then assert.is_true(tonumber(mib) < 120, out) end
+    end
+  end)
+
+  it("reads a record of a hundred thousand files, and no bomb in its place", function()
+    local entries = {}
+    for i = 1, 100000 do
+      entries["some/directory/file-" .. i] = {
+        type = "file", mode = 420, mtime = 1700000000000000000, size = i, digest = ("0"):rep(32),
+      }
+    end
+    local text = json.encode { format = 1, entries = entries }
+    local read = assert(json.decode(text, false, json.ENTRIES_MAX))
+    assert.are.equal(7, read.entries["some/directory/file-7"].size)
+    local value, problem = json.decode("[" .. ("{},"):rep(2 ^ 20) .. "0]", false, json.ENTRIES_MAX)
+    assert.is_nil(value)
+    assert.is_truthy(problem:find("more values", 1, true), problem)
+  end)
 end)

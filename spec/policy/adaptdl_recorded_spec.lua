@@ -5,9 +5,12 @@
 package.path = "./spec/?.lua;./spec/policy/?.lua;" .. package.path
 local library = require "library"
 local support = require "support"
-local json = require "ckpt.json"
+local decode = require "ckpt.json_decode"
+local null = require("ckpt.json_marks").null
 
-local function read(name) return json.decode(support.read("spec/data/oracle/" .. name)) end
+local function read(name)
+  return assert(decode(support.read("spec/data/oracle/" .. name), nil, 100))
+end
 
 -- The directories of a tree that the policy's unit takes for checkpoints, in the order of their
 -- numbers; and whether AdaptDL, which reads numbers differently, sees others.
@@ -45,7 +48,7 @@ describe("policies/adaptdl.lua and the recordings", function()
       for _, case in ipairs(group) do
         local units, has_other = units_of(case.entries)
         local result = case.results[1]
-        local text = result.value ~= json.null and result.value or ""
+        local text = result.value ~= null and result.value or ""
         for _, line in ipairs(result.log) do text = text .. " " .. line[2] end
         local chosen = text:match "restart (%d+)%." or text:match "checkpoint%-(%d+)"
           or text:match "^v(%d+)"
