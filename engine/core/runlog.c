@@ -277,7 +277,8 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
   runlog_set(entry, "nonce", json_string(nonce), &bad);
   runlog_set(entry, "time_ns", json_integer(io->now(io, IO_WALL)), &bad);
   if (bad) return err_set(e, ERR_NOMEM, "append to the log: out of memory");
-  return js_print(entry, out, e);
+  int rc = js_print(entry, out, e);
+  return rc < 0 ? rc : check_size(entry, out->len, "append to the log", e);
 }
 
 /* Puts `text` as entry n until it is known whose entry stands there: 1 ours, 0 another's. A put

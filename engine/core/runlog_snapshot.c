@@ -103,26 +103,52 @@ void runlog_jump(runlog *log) {
 
 /* ---- writing ---- */
 
-/* What could not be read back must not be written: a reader would come to another state. */
-static int prove(const runlog *log, const json_t *entry, err *e) {
+static size_t text_size(const char *text) {
+  return text ? strlen(text) : 0;
+}
+
+/* As a tree a state takes some ten times its text, and one of many metrics that is far too large
+ * would be made for nothing: so its texts, and what each attempt and commit has at least, are
+ * counted before. */
+static int check_size(const runlog_state *s, err *e) {
+  enum { ATTEMPT_LEAST = 20, COMMIT_LEAST = 80 };
+  size_t least = s->attempt_count * ATTEMPT_LEAST + s->commit_count * COMMIT_LEAST;
+  for (size_t i = 0; i < s->attempt_count; i++) least += strlen(s->attempts[i].unit);
+  for (size_t i = 0; i < s->commit_count; i++) {
+    const runlog_commit *c = &s->commits[i];
+    least += text_size(c->metrics) + text_size(c->policy) + text_size(c->reason);
+    least += text_size(c->bad_reason) + text_size(c->drop_policy) + text_size(c->drop_reason);
+  }
+  if (least < RUNLOG_SNAPSHOT_MAX - HEAD_ROOM) return 0;
+  return err_set(e, ERR_LIMIT, "a snapshot of the log would be larger than %d bytes",
+                 RUNLOG_SNAPSHOT_MAX);
+}
+
+/* The entry as who reads it comes to know it. */
+static int read_back(const runlog *log, const json_t *entry, runlog_state *out, err *e) {
   buf text;
-  json_t *again = NULL, *state = NULL;
-  runlog_state read = {0};
+  json_t *again = NULL;
   buf_init(&text, RUNLOG_SNAPSHOT_MAX - HEAD_ROOM);
-  const json_t *said = json_object_get(entry, "state");
   int rc = js_print(entry, &text, e);
   if (rc == 0) rc = runlog_parse_entry(&text, "a snapshot", &again, e);
+  buf_free(&text);
   if (rc == 0)
-    rc = runlog_state_load(json_object_get(again, "state"), log->st.next - 1, "a snapshot", &read,
-                           e);
-  if (rc == 0) state = runlog_state_new(&read);
-  if (rc == 0 && !(state && json_equal(state, said)))
+    rc = runlog_state_load(json_object_get(again, "state"), log->st.next - 1, "a snapshot", out, e);
+  json_decref(again);
+  return rc;
+}
+
+/* What could not be read back must not be written: a reader would come to another state. Of its
+ * trees no more than two are there at a time. */
+static int prove(const runlog *log, const json_t *entry, err *e) {
+  runlog_state read = {0};
+  int rc = read_back(log, entry, &read, e);
+  json_t *state = rc == 0 ? runlog_state_new(&read) : NULL;
+  if (rc == 0 && !(state && json_equal(state, json_object_get(entry, "state"))))
     rc = err_set(e, state ? ERR_INTERNAL : ERR_NOMEM, "a snapshot: %s",
                  state ? "the state that is read back is another one" : err_text(ERR_NOMEM));
   runlog_state_free(&read);
   json_decref(state);
-  json_decref(again);
-  buf_free(&text);
   return rc;
 }
 
@@ -130,11 +156,13 @@ static int plan_snapshot(const runlog *log, const runlog_request *r, json_t **ou
   (void)r;
   int bad = 0;
   char sum[HASH_HEX_MAX] = "";
+  int rc = check_size(&log->st, e);
+  if (rc < 0) return rc;
   json_t *state = runlog_state_new(&log->st);
   if (!state) return err_set(e, ERR_NOMEM, "a snapshot of the log: out of memory");
   json_t *entry = runlog_new_entry("snapshot", log->term, &bad);
   runlog_set_number(entry, "through", log->st.next - 1, &bad);
-  int rc = add_digest(state, sum, e);
+  rc = add_digest(state, sum, e);
   runlog_set(entry, "digest", json_string(sum), &bad);
   runlog_set(entry, "state", state, &bad);
   if (rc == 0 && !bad) rc = prove(log, entry, e);

@@ -384,6 +384,32 @@ static void a_manifest_of_format_0_is_read_with_its_own_root(void **state) {
   manifest_free(&m);
 }
 
+/* What it says of 10 TB: 100 files of 100 GB, a digest for each block. */
+static void ten_terabytes_survive_the_trip(void **state) {
+  (void)state;
+  enum { FILES = 100 };
+  const uint64_t each = UINT64_C(100) * 1000 * 1000 * 1000;
+  manifest m = {0}, back;
+  buf text;
+  err e = {0};
+  char name[40];
+  make_small(&m, "model", 1);
+  for (int i = 0; i < FILES; i++) {
+    snprintf(name, sizeof name, "shards/model-%05d-of-00100.bin", i);
+    add_file(&m, name, each, (uint64_t)i + 1);
+  }
+  if (manifest_seal(&m, &e) != 0) fail_msg("%s", e.text);
+  assert_true(manifest_bytes(&m) > FILES * each);
+  print(&m, &text);
+  if (manifest_parse(text.data, text.len, "test", &back, &e) != 0) fail_msg("%s", e.text);
+  assert_true(manifest_bytes(&back) == manifest_bytes(&m));
+  assert_true(digest_equal(&m.root, &back.root));
+  assert_true(text.len < MANIFEST_BYTES_MAX / 4);
+  buf_free(&text);
+  manifest_free(&m);
+  manifest_free(&back);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_manifest_survives_the_trip_byte_for_byte),
@@ -399,6 +425,7 @@ int main(void) {
       cmocka_unit_test(metadata_has_a_record_outside_of_the_root),
       cmocka_unit_test(nothing_but_metadata_can_be_outside),
       cmocka_unit_test(a_large_file_of_that_name_or_one_deeper_is_a_file_like_any),
+      cmocka_unit_test(ten_terabytes_survive_the_trip),
       cmocka_unit_test(a_manifest_of_format_0_is_read_with_its_own_root),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

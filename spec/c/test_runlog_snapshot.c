@@ -376,6 +376,35 @@ static char on_file[] = "file";
 #f " (file)", f, NULL, NULL, on_file                                                           \
   }
 
+static int plan_too_large(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  int bad = 0;
+  (void)e;
+  json_t *entry = runlog_new_entry("sweep", log->term, &bad);
+  runlog_set(entry, "attempt", json_integer((json_int_t)r->number), &bad);
+  char *text = malloc(RUNLOG_ENTRY_MAX + 1);
+  memset(text, 'x', RUNLOG_ENTRY_MAX);
+  text[RUNLOG_ENTRY_MAX] = 0;
+  runlog_set(entry, "note", json_string(text), &bad);
+  free(text);
+  return runlog_hand_over(entry, bad, out, e);
+}
+
+/* A log that has it could not be read any more, by anybody. */
+static void an_entry_that_nobody_could_read_is_not_written(void **state) {
+  place p = place_new(state);
+  uint64_t open;
+  err e = {0};
+  assert_int_equal(runlog_attempt_begin(p.log, "open", &open, NULL), 0);
+  uint64_t next = runlog_view(p.log)->next;
+  runlog_request r = {.number = open};
+  assert_int_equal(runlog_carry_out(p.log, plan_too_large, &r, &e), ERR_LIMIT);
+  assert_non_null(strstr(e.text, "larger than"));
+  assert_int_equal(runlog_view(p.log)->next, next);
+  commit(p.log, "a");
+  gets_to_open(&p);
+  place_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       BOTH(a_reader_that_begins_at_a_snapshot_knows_all),
@@ -388,6 +417,7 @@ int main(void) {
       BOTH(a_guest_and_a_fenced_writer_make_none),
       cmocka_unit_test(a_state_that_is_too_large_has_none),
       cmocka_unit_test(only_a_snapshot_may_be_larger_than_an_entry),
+      BOTH(an_entry_that_nobody_could_read_is_not_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
