@@ -31,9 +31,14 @@ function string.match(s, pattern, init)
   return match(s, pattern, init)
 end
 
+-- Each match is a call in C of its own, and one that found nothing may be asked again.
 function string.gmatch(s, pattern)
   admit_gmatch(s, pattern)
-  return gmatch(s, pattern)
+  local match_next = gmatch(s, pattern)
+  return function()
+    admit_gmatch(s, pattern)
+    return match_next()
+  end
 end
 
 -- Each gsub that calls a function stands on C's stack, whose end LuaJIT does not look for.
