@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Has no files but 0, 1 and 2, cannot open, start or grow anything, and makes
+/* Has no files but 0, 1 and 2 and no capabilities, cannot open, start or grow anything, and makes
  * only the system calls that Lua and two pipes need; any other kills it. Returns NULL, or what
  * could not be had here, as a sentence (static); the rest holds then all the same. */
 const char *lockdown(void);

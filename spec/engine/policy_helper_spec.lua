@@ -63,6 +63,17 @@ describe("the helper of policies", function()
     assert.is_true(os.time() - begun < (support.sanitized and 20 or 5), out)
   end)
 
+  it("is root among nothing: it has no capabilities, and can get none", function()
+    if tonumber((sh "id -u")) ~= 0 then pending "only root has any to give up" return end
+    local out, status = run("grep -E '^(Cap|NoNewPrivs|Seccomp:)' "
+      .. "/proc/$(pgrep -P $PPID ckpt-policy)/status")
+    assert.are.equal(0, status, out)
+    for _, name in ipairs { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" } do
+      assert.truthy(out:find(name .. ":\t0000000000000000", 1, true), name .. ": " .. out)
+    end
+    assert.truthy(out:find("NoNewPrivs:\t1", 1, true), out)
+  end)
+
   it("may be killed at any time: the next question has a new one", function()
     local kill = "kill -9 $(pgrep -P $PPID ckpt-policy) && echo killed; sleep 0.3"
     local out, status = run(kill)
