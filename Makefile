@@ -49,12 +49,18 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES) luajit)
 LIBS = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES)) -lpthread
 LUA_LIBS = -Wl,--as-needed $(shell pkg-config --libs jansson luajit) -lm
 
-WARN := -Wall -Wextra -Werror
+WARN := -Wall -Wextra -Werror -Wformat-security
 LANG_FLAGS = -std=c11 -D_GNU_SOURCE -Iengine $(WARN) $(PKG_CFLAGS)
 # Without -fno-sanitize-recover undefined behaviour would be printed, and the test would pass.
 SAN := $(if $(SANITIZE),-DCKPT_SANITIZED -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CFLAGS := -O2 -g
-COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(CFLAGS) $(SAN)
+# As Debian builds its own. Sanitizers look at more, and fortify would hide calls from them; it works
+# with an optimiser only.
+HARDEN := $(if $(SANITIZE),,-fstack-protector-strong $(if $(filter -O1 -O2 -O3,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARD_LINK := $(if $(SANITIZE),,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
+PROGRAM = $(CC) $(SAN) $(if $(SANITIZE),,-pie) $(HARD_LINK)
+MODULE = $(CC) -shared $(SAN) $(HARD_LINK)
+COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(HARDEN) $(CFLAGS) $(SAN)
 
 .PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim contract contract-mutants test-long clean servers FORCE
 .DELETE_ON_ERROR:
@@ -86,13 +92,13 @@ $(BUILD)/libckpt.a: $(call obj,$(LIB_SRC)) $(BUILD)/sources
 
 $(BUILD)/libckpt.so: $(call obj,$(LIB_SRC)) $(BUILD)/sources
 	@echo "link $@"
-	$(Q)$(CC) -shared -Wl,-soname,libckpt.so.0 $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(SAN) \
+	$(Q)$(MODULE) -Wl,-soname,libckpt.so.0 $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 	  -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf libckpt.so $@.0
 
 $(RUNNER): $(call obj,$(RUNNER_SRC)) $(BUILD)/libckpt.a
 	@echo "link $@"
-	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LIBS)
+	$(Q)$(PROGRAM) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # The rule library is built in: where policies run no file can be opened.
 TEXTS := lua/ckpt/sandbox.lua lua/ckpt/policy.lua
@@ -110,26 +116,26 @@ $(BUILD)/policy.a: $(call obj,$(POLICY_SRC) $(patsubst %,engine/base/%.c,buf err
 
 $(BUILD)/libexec/ckpt-policy: $(BUILD)/engine/lua/policy_host.o $(BUILD)/policy.a
 	@mkdir -p $(@D) && echo "link $@"
-	$(Q)$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
+	$(Q)$(PROGRAM) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
 
 $(BUILD)/libexec/ckpt-policy.so: $(BUILD)/engine/lua/policy_entry.o $(BUILD)/policy.a
 	@mkdir -p $(@D) && echo "link $@"
-	$(Q)$(CC) -shared $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(SAN) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
+	$(Q)$(MODULE) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(filter %.o %.a,$^) $(LUA_LIBS)
 
 $(BUILD)/libexec/ckpt-archive: $(call obj,$(ARCHIVE_SRC) engine/lua/policy_lockdown.c \
     $(patsubst %,engine/base/%.c,bundle err))
 	@mkdir -p $(@D) && echo "link $@"
-	$(Q)$(CC) $(SAN) -o $@ $(filter %.o,$^) -larchive
+	$(Q)$(PROGRAM) -o $@ $(filter %.o,$^) -larchive
 
 # For trusted Lua: the program behind `ckpt-lua exec`, and `require "ckpt.core"` of any LuaJIT, which
 # brings its own lua_*.
 $(BUILD)/libexec/ckpt-script: $(call obj,engine/lua/script.c $(TRUSTED_SRC)) $(BUILD)/libckpt.a
 	@mkdir -p $(@D) && echo "link $@"
-	$(Q)$(CC) $(SAN) -Wl,-E -o $@ $(filter %.o %.a,$^) $(LIBS) $(LUA_LIBS)
+	$(Q)$(PROGRAM) -Wl,-E -o $@ $(filter %.o %.a,$^) $(LIBS) $(LUA_LIBS)
 
 $(BUILD)/lua/ckpt/core.so: $(call obj,$(TRUSTED_SRC)) $(BUILD)/libckpt.a
 	@mkdir -p $(@D) && echo "link $@"
-	$(Q)$(CC) -shared $(SAN) -o $@ $(filter %.o %.a,$^) $(LIBS)
+	$(Q)$(MODULE) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # The runner's parts, for their tests: all but its main().
 $(BUILD)/runner.a: $(call obj,$(filter-out %/main.c,$(RUNNER_SRC))) $(BUILD)/sources
@@ -285,10 +291,10 @@ test-long: all servers
 
 # --- check: one line for each step; each can be made alone ----------------------------------
 
-STEPS := layers words gcc clang tidy format lua shell
+STEPS := layers words gcc hardened clang tidy format lua shell
 .PHONY: $(STEPS:%=check-%)
 
-## check: layer order, warnings of gcc and clang, clang-tidy, format, luacheck, shellcheck
+## check: layer order, warnings of gcc and clang, hardened binaries, clang-tidy, format, luacheck, shellcheck
 check: $(STEPS:%=check-%)
 
 check-layers: | setup
@@ -299,6 +305,9 @@ check-words: | setup
 
 check-gcc: $(call obj,$(SRC))
 	@echo "gcc: $(words $(SRC)) files without a warning"
+
+check-hardened: all
+	@spec/check_hardened.sh '$(SANITIZE)' $(RUNNER) $(BUILD)/libckpt.so $(LIBEXEC)
 
 # The object stands for the headers that its source includes: what did not change is not read again.
 $(BUILD)/%.clang: %.c $(BUILD)/%.o
