@@ -100,14 +100,15 @@ static int sys_mkdir(const io *io, int dirfd, const char *path, mode_t mode) {
   return result(mkdirat(dirfd, path, mode));
 }
 
-static int sys_rename(const io *io, const char *from, const char *to, unsigned flags) {
+static int sys_rename(const io *io, int fromdir, const char *from, int todir, const char *to,
+                      unsigned flags) {
   (void)io;
-  return result((int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags));
+  return result((int)syscall(SYS_renameat2, fromdir, from, todir, to, flags));
 }
 
-static int sys_link(const io *io, const char *from, const char *to) {
+static int sys_link(const io *io, int fromdir, const char *from, int todir, const char *to) {
   (void)io;
-  return result(linkat(AT_FDCWD, from, AT_FDCWD, to, 0));
+  return result(linkat(fromdir, from, todir, to, 0));
 }
 
 static int sys_unlink(const io *io, int dirfd, const char *path, int flags) {
@@ -115,9 +116,9 @@ static int sys_unlink(const io *io, int dirfd, const char *path, int flags) {
   return result(unlinkat(dirfd, path, flags));
 }
 
-static int sys_symlink(const io *io, const char *target, const char *path) {
+static int sys_symlink(const io *io, const char *target, int dirfd, const char *path) {
   (void)io;
-  return result(symlink(target, path));
+  return result(symlinkat(target, dirfd, path));
 }
 
 static ssize_t sys_readlink(const io *io, int dirfd, const char *path, char *to, size_t len) {

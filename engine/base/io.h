@@ -35,10 +35,11 @@ struct io {
   int (*fstat)(const io *, int fd, struct stat *out);
   int (*lstat)(const io *, int dirfd, const char *path, struct stat *out);
   int (*mkdir)(const io *, int dirfd, const char *path, mode_t mode);
-  int (*rename)(const io *, const char *from, const char *to, unsigned flags); /* renameat2 */
-  int (*link)(const io *, const char *from, const char *to);
+  int (*rename)(const io *, int fromdir, const char *from, int todir, const char *to,
+                unsigned flags); /* renameat2 */
+  int (*link)(const io *, int fromdir, const char *from, int todir, const char *to);
   int (*unlink)(const io *, int dirfd, const char *path, int flags);
-  int (*symlink)(const io *, const char *target, const char *path);
+  int (*symlink)(const io *, const char *target, int dirfd, const char *path);
   ssize_t (*readlink)(const io *, int dirfd, const char *path, char *to, size_t len);
   int (*chmod)(const io *, int fd, mode_t mode);
   int (*utimens)(const io *, int dirfd, const char *path, const struct timespec times[2],

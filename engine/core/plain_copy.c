@@ -48,7 +48,7 @@ static int copy_one(const copying *c, const tree_file *f, err *e) {
   if (rc == 0) rc = fs_join(to, c->stage.path, f->name, e);
   if (rc < 0) return rc;
   if (f->type == MANIFEST_LINK) {
-    rc = io->symlink(io, f->target, to);
+    rc = io->symlink(io, f->target, AT_FDCWD, to);
     return rc < 0 ? err_sys(e, rc, "make the link %s", to) : set_times(io, to, f->mtime_ns, e);
   }
   rc = fs_copy_file(io, from, to, true, c->p->cancel, c->p->done, e);

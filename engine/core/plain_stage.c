@@ -147,7 +147,7 @@ static int merge_one(void *ctx, const fs_entry *entry, err *e) {
   if (there && dir != S_ISDIR(st.st_mode))
     return err_set(e, ERR_EXISTS, "%s is a directory here or there, and not in both places", to);
   if (there && dir) return merge_dir(m->io, from, to, e);
-  rc = m->io->rename(m->io, from, to, 0);
+  rc = m->io->rename(m->io, AT_FDCWD, from, AT_FDCWD, to, 0);
   return rc < 0 ? err_sys(e, rc, "move %s into place", to) : 0;
 }
 

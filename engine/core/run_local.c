@@ -63,7 +63,7 @@ static void set_aside(const run *r, struct removal *w) {
   const io *io = r->env->io;
   char nonce[33], aside[FS_PATH_MAX];
   if (io_nonce(io, nonce) == 0 && fs_join(aside, r->places.staging, nonce, NULL) == 0 &&
-      io->rename(io, w->full, aside, 0) == 0)
+      io->rename(io, AT_FDCWD, w->full, AT_FDCWD, aside, 0) == 0)
     memcpy(w->full, aside, sizeof w->full);
 }
 

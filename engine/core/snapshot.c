@@ -17,7 +17,7 @@ static int copy_entry(const io *io, const tree *from, const tree_file *f, const 
   switch (f->type) {
   case MANIFEST_FILE: return fs_copy_file(io, source, to, false, cancel, alive, e);
   case MANIFEST_DIR: rc = io->mkdir(io, AT_FDCWD, to, 0700); break;
-  case MANIFEST_LINK: rc = io->symlink(io, f->target, to); break;
+  case MANIFEST_LINK: rc = io->symlink(io, f->target, AT_FDCWD, to); break;
   }
   return rc < 0 ? err_sys(e, rc, "cannot make %s", to) : 0;
 }

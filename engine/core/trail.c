@@ -216,7 +216,7 @@ static void begin_anew(trail *t) {
 
 static void rotate(trail *t) {
   err e = {0};
-  int rc = t->io->rename(t->io, t->path, t->older, 0);
+  int rc = t->io->rename(t->io, AT_FDCWD, t->path, AT_FDCWD, t->older, 0);
   if (rc < 0) {
     err_sys(&e, rc, "rename %s", t->path);
     warn(t, &e);

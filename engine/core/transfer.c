@@ -336,7 +336,7 @@ static int make_links(const struct batch *b, err *e) {
     char path[FS_PATH_MAX];
     if (entry->type != MANIFEST_LINK) continue;
     rc = fs_join(path, b->dir, entry->name, e);
-    int made = rc == 0 ? io->symlink(io, entry->target, path) : 0;
+    int made = rc == 0 ? io->symlink(io, entry->target, AT_FDCWD, path) : 0;
     if (made < 0) rc = err_sys(e, made, "make the link %s", path);
     if (rc == 0) rc = set_times(io, path, entry->mtime_ns, e);
   }

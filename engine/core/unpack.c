@@ -213,15 +213,12 @@ static int take_file(unpacking *u, err *e) {
 static int take_link(unpacking *u, err *e) {
   const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, time_of(u->head.mtime_ns)};
   const char *base;
-  char path[FS_PATH_MAX];
   err why = {0};
   int rc = fs_beneath_check_link(u->name, u->target, &why);
   if (rc < 0) return refuse(u, rc, why.text, e);
-  /* By its path: the staging is ours alone, and what is above it was opened without a link. */
   rc = enter(u, &base, e);
-  if (rc == 0) rc = fs_join(path, u->staging, u->name, e);
   if (rc < 0) return rc;
-  rc = u->io->symlink(u->io, u->target, path);
+  rc = u->io->symlink(u->io, u->target, u->open, base);
   if (rc == 0) rc = u->io->utimens(u->io, u->open, base, times, AT_SYMLINK_NOFOLLOW);
   return rc < 0 ? refuse_sys(u, rc, e) : 0;
 }

@@ -77,7 +77,7 @@ static int l_symlink(lua_State *L) {
   const io *io = io_system();
   const char *target = l_ckpt_path(L, 1), *path = l_ckpt_path(L, 2);
   err e = {0};
-  int rc = io->symlink(io, target, path);
+  int rc = io->symlink(io, target, AT_FDCWD, path);
   if (rc < 0) rc = err_sys(&e, rc, "cannot create the link %s", path);
   return push_done(L, rc, &e);
 }
@@ -158,7 +158,7 @@ static int l_rename(lua_State *L) {
   const io *io = io_system();
   const char *from = l_ckpt_path(L, 1), *to = l_ckpt_path(L, 2);
   err e = {0};
-  int rc = io->rename(io, from, to, 0);
+  int rc = io->rename(io, AT_FDCWD, from, AT_FDCWD, to, 0);
   if (rc < 0) rc = err_sys(&e, rc, "cannot rename %s to %s", from, to);
   return push_done(L, rc, &e);
 }

@@ -163,7 +163,7 @@ int fs_replace(const io *io, const char *path, const void *data, size_t len, mod
   int rc = temp_name(io, path, temp, e);
   if (rc == 0) rc = fs_write_new(io, temp, data, len, mode, e);
   if (rc < 0) return rc;
-  rc = io->rename(io, temp, path, 0);
+  rc = io->rename(io, AT_FDCWD, temp, AT_FDCWD, path, 0);
   if (rc < 0) {
     rc = err_sys(e, rc, "cannot rename %s to %s", temp, path);
     fs_discard(io, temp, e);
@@ -196,7 +196,7 @@ static int link_refused(int rc, const char *from, const char *to, err *e) {
 int fs_link(const io *io, const char *from, const char *to, err *e) {
   if (strcmp(from, to) == 0) /* "taken" would remove the file itself */
     return err_set(e, ERR_INVAL, "%s cannot be linked to itself", from);
-  int linked = io->link(io, from, to);
+  int linked = io->link(io, AT_FDCWD, from, AT_FDCWD, to);
   if (linked < 0 && linked_already(io, from, to)) linked = 0;
   if (linked == -EEXIST) {
     int rc = err_sys(e, linked, "cannot create %s", to);

@@ -16,12 +16,12 @@ static int sync_both(const io *io, const char *from, const char *to, err *e) {
 
 /* -EEXIST if `to` is taken. */
 static int rename_new(const io *io, const char *from, const char *to) {
-  int rc = io->rename(io, from, to, RENAME_NOREPLACE);
+  int rc = io->rename(io, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
   if (rc != -EINVAL && rc != -ENOSYS && rc != -EOPNOTSUPP) return rc;
   struct stat st;
   rc = io->lstat(io, AT_FDCWD, to, &st);
   if (rc == 0) return -EEXIST;
-  return rc == -ENOENT ? io->rename(io, from, to, 0) : rc;
+  return rc == -ENOENT ? io->rename(io, AT_FDCWD, from, AT_FDCWD, to, 0) : rc;
 }
 
 /* After a rename that failed: was it done, and only the reply lost? */
@@ -46,7 +46,7 @@ enum { RACES_MAX = 16 };
 
 /* Two trees in one step. 1 where the file system does not know it; ERR_NOENT if one is missing. */
 static int exchange(const io *io, const char *from, const char *to, err *e) {
-  int rc = io->rename(io, from, to, RENAME_EXCHANGE);
+  int rc = io->rename(io, AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE);
   if (rc == -EINVAL || rc == -ENOSYS || rc == -EOPNOTSUPP) return 1;
   if (rc < 0) return err_sys(e, rc, "cannot exchange %s and %s", from, to);
   return sync_both(io, from, to, e);
@@ -60,7 +60,7 @@ static int step_aside(const io *io, const char *from, const char *to, const char
   err why = {0};
   rc = fs_publish(io, from, to, &why);
   if (rc == 0) return 0;
-  if (io->rename(io, aside, to, RENAME_NOREPLACE) < 0)
+  if (io->rename(io, AT_FDCWD, aside, AT_FDCWD, to, RENAME_NOREPLACE) < 0)
     err_wrap(&why, "what was at %s is now at %s", to, aside);
   if (e) *e = why;
   return rc;

@@ -23,7 +23,7 @@ static int copy_link(const io *io, const char *from, const char *to, const struc
   if (len < 0) return err_sys(e, (int)len, "cannot read the link %s", from);
   if (len == sizeof target) return err_set(e, ERR_LIMIT, "the link %s is too long", from);
   target[len] = 0;
-  int rc = io->symlink(io, target, to);
+  int rc = io->symlink(io, target, AT_FDCWD, to);
   if (rc < 0) return err_sys(e, rc, "cannot create the link %s", to);
   rc = set_mtime(io, to, st, e);
   if (rc < 0) fs_discard(io, to, e);

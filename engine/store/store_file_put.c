@@ -140,7 +140,7 @@ static int name_once(file_store *s, const char *tmp, const char *path, store_how
   int rc = make_parent(s, path, e);
   if (rc < 0) return rc;
   if (how == STORE_IF_ABSENT) return name_new(s, tmp, path, false, e);
-  rc = io->rename(io, tmp, path, 0);
+  rc = io->rename(io, AT_FDCWD, tmp, AT_FDCWD, path, 0);
   if (rc < 0) return err_sys(e, rc, "cannot replace %s", path);
   char dir[FS_PATH_MAX];
   fs_parent(path, dir);

@@ -211,17 +211,20 @@ static int fault_mkdir(const io *io, int dirfd, const char *path, mode_t mode) {
   return rc;
 }
 
-static int fault_rename(const io *io, const char *from, const char *to, unsigned flags) {
+static int fault_rename(const io *io, int fromdir, const char *from, int todir, const char *to,
+                        unsigned flags) {
   BEGIN(CALL_RENAME)
-  CARRY_OUT(int, f->inner->rename(f->inner, from, to, flags))
-  note(f, rc, "rename %s > %s", from, to);
+  char at[4096], at_to[4096];
+  CARRY_OUT(int, f->inner->rename(f->inner, fromdir, from, todir, to, flags))
+  note(f, rc, "rename %s > %s", path_at(f, fromdir, from, at), path_at(f, todir, to, at_to));
   return rc;
 }
 
-static int fault_link(const io *io, const char *from, const char *to) {
+static int fault_link(const io *io, int fromdir, const char *from, int todir, const char *to) {
   BEGIN(CALL_LINK)
-  CARRY_OUT(int, f->inner->link(f->inner, from, to))
-  note(f, rc, "link %s > %s", from, to);
+  char at[4096], at_to[4096];
+  CARRY_OUT(int, f->inner->link(f->inner, fromdir, from, todir, to))
+  note(f, rc, "link %s > %s", path_at(f, fromdir, from, at), path_at(f, todir, to, at_to));
   return rc;
 }
 
@@ -233,10 +236,11 @@ static int fault_unlink(const io *io, int dirfd, const char *path, int flags) {
   return rc;
 }
 
-static int fault_symlink(const io *io, const char *target, const char *path) {
+static int fault_symlink(const io *io, const char *target, int dirfd, const char *path) {
   BEGIN(CALL_SYMLINK)
-  CARRY_OUT(int, f->inner->symlink(f->inner, target, path))
-  note(f, rc, "symlink %s > %s", target, path);
+  char at[4096];
+  CARRY_OUT(int, f->inner->symlink(f->inner, target, dirfd, path))
+  note(f, rc, "symlink %s > %s", target, path_at(f, dirfd, path, at));
   return rc;
 }
 

@@ -24,9 +24,11 @@ static const char *in(const char *name) {
   return tmpdir_path(dir, name);
 }
 
-static int rename_plainly(const io *io, const char *from, const char *to, unsigned flags) {
+static int rename_plainly(const io *io, int fromdir, const char *from, int todir, const char *to,
+                          unsigned flags) {
   (void)io;
-  return flags & 2 /* RENAME_EXCHANGE */ ? -EINVAL : io_->rename(io_, from, to, flags);
+  return flags & 2 /* RENAME_EXCHANGE */ ? -EINVAL
+                                         : io_->rename(io_, fromdir, from, todir, to, flags);
 }
 
 static int enter(void **unused) {
@@ -144,7 +146,8 @@ static void an_old_one_that_cannot_be_removed_is_named(void **unused) {
 
 /* Somebody makes `to` just when we found it missing, and removes it when we found it there. */
 static int flips;
-static int rename_in_a_race(const io *io, const char *from, const char *to, unsigned flags) {
+static int rename_in_a_race(const io *io, int fromdir, const char *from, int todir, const char *to,
+                            unsigned flags) {
   (void)io;
   if (flips > 0) {
     flips--;
@@ -153,7 +156,7 @@ static int rename_in_a_race(const io *io, const char *from, const char *to, unsi
     else if (flags & 1)
       mkdir(in("to"), 0755);
   }
-  return io_->rename(io_, from, to, flags);
+  return io_->rename(io_, fromdir, from, todir, to, flags);
 }
 
 static void a_race_with_others_is_run_again(void **unused) {

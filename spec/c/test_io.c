@@ -98,9 +98,9 @@ static void a_failed_call_returns_its_errno_negated(void **state) {
   assert_int_equal(io->readlink(io, p->fd, "none", b, sizeof b), -ENOENT);
   assert_int_equal(io->utimens(io, p->fd, "none", NULL, 0), -ENOENT);
   assert_int_equal(io->mkdir(io, p->fd, "none/x", 0700), -ENOENT);
-  assert_int_equal(io->rename(io, x, y, 0), -ENOENT);
-  assert_int_equal(io->link(io, x, y), -ENOENT);
-  assert_int_equal(io->symlink(io, "x", p->path), -EEXIST);
+  assert_int_equal(io->rename(io, AT_FDCWD, x, AT_FDCWD, y, 0), -ENOENT);
+  assert_int_equal(io->link(io, AT_FDCWD, x, AT_FDCWD, y), -ENOENT);
+  assert_int_equal(io->symlink(io, "x", AT_FDCWD, p->path), -EEXIST);
   assert_int_equal(io->close(io, -1), -EBADF);
   assert_int_equal(io->read(io, -1, b, 1), -EBADF);
   assert_int_equal(io->pread(io, -1, b, 1, 0), -EBADF);
@@ -122,12 +122,12 @@ static void link_and_exclusive_rename_never_replace(void **state) {
   at(p, "b", b, sizeof b);
   io->close(io, made(p, "a", "first"));
   io->close(io, made(p, "b", "second"));
-  assert_int_equal(io->link(io, a, b), -EEXIST);
-  assert_int_equal(io->rename(io, a, b, RENAME_NOREPLACE), -EEXIST);
+  assert_int_equal(io->link(io, AT_FDCWD, a, AT_FDCWD, b), -EEXIST);
+  assert_int_equal(io->rename(io, AT_FDCWD, a, AT_FDCWD, b, RENAME_NOREPLACE), -EEXIST);
   struct stat st;
   assert_int_equal(io->lstat(io, p->fd, "b", &st), 0);
   assert_int_equal(st.st_size, 6);
-  assert_int_equal(io->rename(io, a, b, 0), 0);
+  assert_int_equal(io->rename(io, AT_FDCWD, a, AT_FDCWD, b, 0), 0);
   assert_int_equal(io->lstat(io, p->fd, "b", &st), 0);
   assert_int_equal(st.st_size, 5);
 }
@@ -136,13 +136,13 @@ static void lstat_and_link_do_not_follow_symbolic_links(void **state) {
   place *p = *state;
   const io *io = io_system();
   char s[300], h[300], got[10] = "";
-  assert_int_equal(io->symlink(io, "gone", at(p, "s", s, sizeof s)), 0);
+  assert_int_equal(io->symlink(io, "gone", AT_FDCWD, at(p, "s", s, sizeof s)), 0);
   struct stat st;
   assert_int_equal(io->lstat(io, p->fd, "s", &st), 0);
   assert_true(S_ISLNK(st.st_mode));
   assert_int_equal(io->readlink(io, p->fd, "s", got, sizeof got), 4);
   assert_string_equal(got, "gone");
-  assert_int_equal(io->link(io, s, at(p, "h", h, sizeof h)), 0);
+  assert_int_equal(io->link(io, AT_FDCWD, s, AT_FDCWD, at(p, "h", h, sizeof h)), 0);
   assert_int_equal(io->lstat(io, p->fd, "h", &st), 0);
   assert_true(S_ISLNK(st.st_mode));
 }

@@ -311,8 +311,8 @@ static void a_file_with_a_name_too_long_for_a_key_is_left_out_aloud(void **state
 
 /* ---- an io that answers as other file systems do ---- */
 
-static int no_link(const io *io, const char *from, const char *to) {
-  (void)io, (void)from, (void)to;
+static int no_link(const io *io, int fromdir, const char *from, int todir, const char *to) {
+  (void)io, (void)fromdir, (void)from, (void)todir, (void)to;
   return -EPERM;
 }
 
@@ -334,8 +334,9 @@ static void a_file_system_without_links_is_refused_with_advice(void **state) {
 }
 
 /* As most FUSE file systems: links are refused, and so are the flags of renameat2. */
-static int plain_rename(const io *io, const char *from, const char *to, unsigned flags) {
-  return flags ? -EINVAL : io_system()->rename(io, from, to, 0);
+static int plain_rename(const io *io, int fromdir, const char *from, int todir, const char *to,
+                        unsigned flags) {
+  return flags ? -EINVAL : io_system()->rename(io, fromdir, from, todir, to, 0);
 }
 
 static void a_single_writer_needs_no_links(void **state) {
