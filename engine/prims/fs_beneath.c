@@ -52,6 +52,18 @@ int fs_beneath_check_link(const char *path, const char *target, err *e) {
   }
 }
 
+/* With O_PATH a link itself would be opened. */
+static int open_last(const io *io, int dirfd, const char *name, int flags, mode_t mode) {
+  struct stat st;
+  int fd = io->open(io, dirfd, name, flags | O_NOFOLLOW, mode);
+  if (fd < 0 || !(flags & O_PATH) || flags & O_NOFOLLOW) return fd;
+  int rc = io->fstat(io, fd, &st);
+  if (rc == 0 && S_ISLNK(st.st_mode)) rc = -ELOOP;
+  if (rc == 0) return fd;
+  io->close(io, fd);
+  return rc;
+}
+
 /* One component after the other. Between two of them the directory is held open, so that it does
  * not matter if somebody puts a link in its place. */
 static int walk(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
@@ -65,8 +77,8 @@ static int walk(const io *io, int dirfd, const char *path, int flags, mode_t mod
     } else {
       memcpy(name, at, len);
       name[len] = 0;
-      fd = io->open(io, from, name, last ? flags | O_NOFOLLOW : O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                    mode);
+      fd = last ? open_last(io, from, name, flags, mode)
+                : io->open(io, from, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     }
     if (from != dirfd) io->close(io, from);
     if (fd < 0 || last) return fd;

@@ -1,0 +1,42 @@
+/* fs_held: an io for directories that others may write to.
+ *
+ * It holds directories open. A path below one of them (as text; of several that fit, the innermost)
+ * is looked up from that descriptor on, and no part of it is followed if it is a symbolic link, the
+ * last one neither, nor one that takes a directory's place meanwhile. So whatever is made, changed
+ * or removed through it is in the directory that was held, and nowhere else. A link in the way is
+ * -ELOOP or -ENOTDIR, a ".." -EXDEV.
+ *
+ * All other paths are the caller's own, and go to the io behind it as they are, and so do calls
+ * with a descriptor: what is opened through it and then worked on by its descriptor is safe. */
+#ifndef PRIMS_FS_HELD_H
+#define PRIMS_FS_HELD_H
+
+#include "base/err.h"
+#include "base/io.h"
+
+enum { FS_HELD_MAX = 4 };
+
+typedef struct fs_held fs_held;
+
+/* One that holds nothing yet. `inner` outlives it. */
+int fs_held_new(const io *inner, fs_held **out, err *e);
+void fs_held_free(fs_held *h); /* NULL is fine */
+const io *fs_held_io(const fs_held *h);
+
+/* Holds the directory `path`. Links on the way to it are the user's own word; but root follows none
+ * that somebody else made (ERR_ACCESS): its owner would say where root writes. */
+int fs_hold(fs_held *h, const char *path, err *e);
+/* Makes the directory `path`, for us alone (0700), and holds it. ERR_EXISTS if the name is taken,
+ * ERR_ACCESS if what stands there a moment later is not what was made. */
+int fs_hold_new(fs_held *h, const char *path, err *e);
+/* Lets go of one. Its path is looked up as others are then. */
+void fs_let_go(fs_held *h, const char *path);
+/* The same as fs_hold for a directory that may come and go: it is opened for each call, by its
+ * path, and is not looked at now. */
+int fs_hold_by_name(fs_held *h, const char *path, err *e);
+
+/* May a path be followed to its end by who we are? 0, or as fs_hold says. What is not there yet is
+ * no hindrance. */
+int fs_check_way(const io *io, const char *path, err *e);
+
+#endif
