@@ -32,8 +32,24 @@ static int refusal(int rc, const char *path, err *e) {
   }
 }
 
+static int hold(int fd, const char *path, short type, lock *out, err *e) {
+  struct stat st;
+  int rc = 0, locked = 0;
+  out->fd = -1;
+  if (fstat(fd, &st) < 0)
+    rc = err_sys(e, errno, "cannot look at the lock file %s", path);
+  else if (!S_ISREG(st.st_mode))
+    rc = err_set(e, ERR_INVAL, "the lock file %s is not a regular file: remove it", path);
+  else if ((locked = set_lock(fd, type)) < 0)
+    rc = refusal(locked, path, e);
+  if (rc == 0)
+    out->fd = fd;
+  else
+    close(fd);
+  return rc;
+}
+
 int lock_take(const char *path, bool exclusive, lock *out, err *e) {
-  int rc = 0;
   out->fd = -1;
   /* A shared lock needs a readable descriptor only, so readers without write permission work.
    * O_NONBLOCK: a FIFO that somebody put there must not make us wait for its other end. */
@@ -42,33 +58,34 @@ int lock_take(const char *path, bool exclusive, lock *out, err *e) {
   do fd = open(path, flags, 0600);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) return err_sys(e, errno, "cannot open the lock file %s", path);
-  struct stat st;
-  if (fstat(fd, &st) < 0) {
-    rc = err_sys(e, errno, "cannot look at the lock file %s", path);
-    goto out;
-  }
-  if (!S_ISREG(st.st_mode)) {
-    rc = err_set(e, ERR_INVAL, "the lock file %s is not a regular file: remove it", path);
-    goto out;
-  }
-  int locked = set_lock(fd, exclusive ? F_WRLCK : F_RDLCK);
-  if (locked < 0) {
-    rc = refusal(locked, path, e);
-    goto out;
-  }
-  out->fd = fd;
-  fd = -1;
-out:
-  if (fd >= 0) close(fd);
-  return rc;
+  return hold(fd, path, exclusive ? F_WRLCK : F_RDLCK, out, e);
+}
+
+int lock_take_open(int fd, const char *path, lock *out, err *e) {
+  return hold(fd, path, F_WRLCK, out, e);
+}
+
+bool lock_is_held(const char *path) {
+  struct flock range = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  bool held = fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type == F_WRLCK;
+  close(fd);
+  return held;
 }
 
 int lock_take_dir(const char *path, lock *out, err *e) {
   out->fd = -1;
-  int fd, rc;
+  int fd;
   do fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) return err_sys(e, errno, "cannot open the directory %s", path);
+  return lock_take_open_dir(fd, path, out, e);
+}
+
+int lock_take_open_dir(int fd, const char *path, lock *out, err *e) {
+  int rc;
+  out->fd = -1;
   do rc = flock(fd, LOCK_EX | LOCK_NB);
   while (rc < 0 && errno == EINTR);
   if (rc == 0) {

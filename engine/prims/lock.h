@@ -19,11 +19,22 @@ typedef struct lock {
  * descriptor is close-on-exec: a child never inherits the lock. */
 int lock_take(const char *path, bool exclusive, lock *out, err *e);
 
+/* The same for a file that is open for reading and writing; the descriptor is the lock's, and
+ * closed on failure. `path` is for texts. */
+int lock_take_open(int fd, const char *path, lock *out, err *e);
+
+/* True if somebody has the file locked exclusively just now. Makes nothing; false where it cannot
+ * be told. */
+bool lock_is_held(const char *path);
+
 /* Locks a directory itself (flock), exclusively and without waiting, so that two that disagree
  * about where their lock files are still meet. ERR_HELD if somebody has it. Where the file system
  * cannot (NFS wants a writable descriptor, which no directory has), nothing is held and that is no
  * error: the lock files have to do. */
 int lock_take_dir(const char *path, lock *out, err *e);
+/* The same for one that is open for reading; the descriptor is the lock's, and closed if nothing is
+ * held. */
+int lock_take_open_dir(int fd, const char *path, lock *out, err *e);
 
 void lock_drop(lock *l); /* fine on one that is not held */
 

@@ -49,6 +49,20 @@ static void one_exclusive_holder_and_no_second(void **unused) {
   lock_drop(&b);
 }
 
+static void who_looks_sees_a_holder_and_makes_nothing(void **unused) {
+  (void)unused;
+  lock a;
+  assert_false(lock_is_held(path));
+  assert_false(path_exists(path));
+  assert_int_equal(lock_take(path, true, &a, NULL), 0);
+  assert_true(lock_is_held(path));
+  lock_drop(&a);
+  assert_false(lock_is_held(path));
+  assert_int_equal(lock_take(path, false, &a, NULL), 0);
+  assert_false(lock_is_held(path)); /* a reader is no run */
+  lock_drop(&a);
+}
+
 static void a_directory_has_one_holder_whatever_its_lock_files_are(void **unused) {
   (void)unused;
   lock a, b;
@@ -231,6 +245,7 @@ static void of_many_processes_exactly_one_wins(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(one_exclusive_holder_and_no_second),
+      TEST(who_looks_sees_a_holder_and_makes_nothing),
       TEST(a_directory_has_one_holder_whatever_its_lock_files_are),
       TEST(readers_share_and_keep_writers_out),
       TEST(closing_the_file_elsewhere_does_not_lose_it),
