@@ -414,26 +414,27 @@ static int restore_all(struct restoring *r, const log_sink *log, const char *whe
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
                     const catalog_wish *wish, catalog_fn *told, void *ctx, err *e) {
   const char *dir = wish->dir, *where = wish->where;
-  char staging[FS_PATH_MAX];
-  lock held = {.fd = -1};
+  restore_staging staging;
+  fs_held *held;
   struct restoring r = {.name = wish->name,
                         .dir = dir,
                         .alone = wish->alone,
                         .log = log,
-                        .how = {.io = io, .pool = pool, .staging = staging, .progress = progress},
+                        .how = {.io = io, .pool = pool, .progress = progress},
                         .told = told,
                         .ctx = ctx};
   if (!dir) return restore_all(&r, log, where, e);
-  int rc = fs_mkdirs(io, dir, 0777, e);
-  if (rc == 0) rc = restore_open_staging(io, dir, staging, &held, e);
-  if (rc < 0) return rc;
-  rc = restore_all(&r, log, where, e);
-  if (rc < 0)
-    fs_discard(io, staging, e);
-  else {
-    int removed = fs_remove_tree(io, staging, e);
-    if (removed < 0) rc = removed;
+  int rc = fs_check_way(io, dir, e);
+  if (rc == 0) rc = fs_mkdirs(io, dir, 0777, e);
+  if (rc == 0) rc = fs_held_new(io, &held, e);
+  if (rc != 0) return rc;
+  rc = fs_hold(held, dir, e);
+  if (rc == 0) rc = restore_open_staging(held, dir, &staging, e);
+  if (rc == 0) {
+    r.how.io = fs_held_io(held);
+    r.how.staging = staging.path;
+    rc = restore_close_staging(held, &staging, restore_all(&r, log, where, e), e);
   }
-  lock_drop(&held);
+  fs_held_free(held);
   return rc;
 }

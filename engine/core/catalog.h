@@ -96,8 +96,7 @@ typedef struct catalog_wish {
 /* Restores each group into its own path below the directory: what is wished for, or what
  * catalog_find finds; then what was saved beside it (companions.h). ERR_EXISTS, and nothing is
  * written of a checkpoint, if a name of it is taken, but for companions with the same content.
- * `told` (may be NULL) is called for each that is there now. `progress` may be NULL. ERR_HELD while
- * another restore into the directory runs. */
+ * `told` (may be NULL) is called for each that is there now. `progress` may be NULL. */
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
                     const catalog_wish *wish, catalog_fn *told, void *ctx, err *e);
 

@@ -1,7 +1,9 @@
 #include "leftover.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "prims/fs.h"
 #include "prims/lock.h"
@@ -26,10 +28,13 @@ static int look_at(void *ctx, const fs_entry *entry, err *e) {
   bool dir = S_ISDIR(st->st_mode);
   int go_on = dir ? FS_SKIP : 0;
   (void)e;
-  if (!is_one(s, entry->name) || (!dir && !S_ISREG(st->st_mode)) ||
+  if (!is_one(s, entry->name) || st->st_uid != geteuid() || (!dir && !S_ISREG(st->st_mode)) ||
       io_time_ns(st->st_mtim) > s->before_ns || fs_join(path, s->dir, entry->name, NULL) < 0)
     return go_on;
-  int rc = dir ? lock_take_dir(path, &held, NULL) : lock_take(path, true, &held, NULL);
+  const int flags = dir ? O_RDONLY | O_DIRECTORY : O_RDWR | O_NONBLOCK;
+  int fd = s->io->open(s->io, AT_FDCWD, path, flags | O_NOFOLLOW, 0);
+  if (fd < 0) return go_on;
+  int rc = dir ? lock_take_open_dir(fd, path, &held, NULL) : lock_take_open(fd, path, &held, NULL);
   if (rc == 0 && held.fd >= 0) fs_remove_tree(s->io, path, NULL);
   lock_drop(&held);
   return go_on;

@@ -7,8 +7,8 @@
 
 #include "base/io.h"
 
-/* Removes those in `dir` that nobody holds, and that are older than a minute: one that was made
- * just now is not locked yet. What cannot be locked or removed stays, and is no error. */
+/* Removes those of this user in `dir` that nobody holds, and that are older than a minute: one that
+ * was made just now is not locked yet. What cannot be locked or removed stays, and is no error. */
 void leftover_remove(const io *io, const char *dir, const char *begin, const char *end);
 
 #endif

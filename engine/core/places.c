@@ -41,6 +41,7 @@ static int local_path(const io *io, const char *option, const char *text, char o
   int rc = uri_parse(text, &u, e);
   if (rc == 0 && strcmp(u.scheme, "file") != 0)
     rc = err_set(e, ERR_INVAL, "%s %s: a local directory is needed here", option, text);
+  if (rc == 0) rc = fs_check_way(io, u.path, e);
   return rc < 0 ? rc : resolve(io, u.path, out, e);
 }
 

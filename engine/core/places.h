@@ -11,6 +11,7 @@
 #include "base/uri.h"
 #include "core/runlog.h"
 #include "prims/fs.h"
+#include "prims/fs_held.h"
 
 typedef struct places {
   char dir[FS_PATH_MAX]; /* absolute, without links */

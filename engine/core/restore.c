@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/settle.h"
 #include "core/transfer.h"
@@ -145,25 +146,85 @@ int restore_order(const io *io, const char *dir, const runlog_state *state, err 
 
 /* ---- the staging ---- */
 
-/* Is what we locked still what has the name? Whoever held it before may have removed the staging
- * and the lock with it. */
-static bool still_there(const io *io, const lock *held, const char *path) {
-  struct stat ours, named;
-  return io->fstat(io, held->fd, &ours) == 0 && io->lstat(io, AT_FDCWD, path, &named) == 0 &&
-         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+/* The lock of a staging, from its owner: -errno, or the descriptor. */
+static int open_lock(const io *io, const char *staging, int flags, char path[FS_PATH_MAX]) {
+  int rc = fs_join(path, staging, "lock", NULL);
+  if (rc < 0) return -ENAMETOOLONG;
+  return io->open(io, AT_FDCWD, path, flags | O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-int restore_open_staging(const io *io, const char *dir, char *staging, lock *held, err *e) {
+struct search {
+  const io *io;
+  const char *dir;
+};
+
+static bool is_staging(const char *name) {
+  const size_t len = sizeof RESTORE_STAGING - 1;
+  if (strncmp(name, RESTORE_STAGING, len) != 0) return false;
+  name += len;
+  return !*name ||
+         (*name == '.' && strlen(name) == 33 && strspn(name + 1, "0123456789abcdef") == 32);
+}
+
+/* One without a lock was made just now, or its restore died before it could take one. */
+static bool is_dead(const io *io, const char *path, const struct stat *st, lock *held) {
+  const int64_t minute = (int64_t)60 * 1000000000;
+  char lock_path[FS_PATH_MAX];
+  if (!S_ISDIR(st->st_mode) || st->st_uid != geteuid()) return false;
+  int fd = open_lock(io, path, 0, lock_path);
+  if (fd == -ENOENT) return io_time_ns(st->st_mtim) < io->now(io, IO_WALL) - minute;
+  return fd >= 0 && lock_take_open(fd, lock_path, held, NULL) == 0;
+}
+
+static int remove_dead(void *ctx, const fs_entry *entry, err *e) {
+  const struct search *s = ctx;
   char path[FS_PATH_MAX];
-  int rc = fs_join(staging, dir, RESTORE_STAGING, e);
-  if (rc == 0) rc = fs_mkdirs(io, staging, 0700, e);
-  if (rc == 0) rc = fs_join(path, staging, "lock", e);
-  if (rc == 0) rc = lock_take(path, true, held, e);
-  if (rc == 0 && !still_there(io, held, path)) {
-    lock_drop(held);
-    rc = ERR_HELD;
-  }
-  if (rc == ERR_HELD)
-    return err_set(e, ERR_HELD, "another restore into %s is running: wait for its end", dir);
+  lock held = {.fd = -1};
+  (void)e;
+  if (is_staging(entry->name) && fs_join(path, s->dir, entry->name, NULL) == 0 &&
+      is_dead(s->io, path, entry->st, &held))
+    fs_remove_tree(s->io, path, NULL); /* what stays is in nobody's way */
+  lock_drop(&held);
+  return S_ISDIR(entry->st->st_mode) ? FS_SKIP : 0;
+}
+
+static int make_staging(fs_held *h, const char *dir, restore_staging *out, err *e) {
+  const io *io = fs_held_io(h);
+  char nonce[33], name[64], path[FS_PATH_MAX], lock_path[FS_PATH_MAX];
+  int rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "no random name for a staging in %s", dir);
+  snprintf(name, sizeof name, RESTORE_STAGING ".%s", nonce);
+  rc = fs_join(path, dir, name, e);
+  if (rc == 0) rc = fs_hold_new(h, path, e);
+  if (rc < 0) return rc;
+  memcpy(out->path, path, strlen(path) + 1);
+  int fd = open_lock(io, path, O_CREAT | O_EXCL, lock_path);
+  if (fd < 0) return err_sys(e, fd, "cannot make %s", lock_path);
+  rc = lock_take_open(fd, lock_path, &out->lock, e);
+  return rc == ERR_UNSUPPORTED ? 0 : rc; /* then nobody can tell that it is dead, and it stays */
+}
+
+int restore_remove_dead(const io *io, const char *dir, err *e) {
+  struct search s = {io, dir};
+  return fs_list(io, dir, remove_dead, &s, e);
+}
+
+int restore_open_staging(fs_held *h, const char *dir, restore_staging *out, err *e) {
+  *out = (restore_staging){.lock = {.fd = -1}};
+  int rc = restore_remove_dead(fs_held_io(h), dir, e);
+  if (rc == 0) rc = make_staging(h, dir, out, e);
+  return rc < 0 ? restore_close_staging(h, out, rc, e) : 0;
+}
+
+int restore_close_staging(fs_held *h, restore_staging *s, int rc, err *e) {
+  err why = {0};
+  if (!*s->path) return rc;
+  if (rc < 0)
+    fs_discard(fs_held_io(h), s->path, e);
+  else if (fs_remove_tree(fs_held_io(h), s->path, &why) < 0)
+    rc = err_set(e, why.code, "%s", why.text);
+  lock_drop(&s->lock);
+  fs_let_go(h, s->path);
+  *s->path = 0;
   return rc;
 }

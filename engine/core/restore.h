@@ -9,18 +9,20 @@
 #include "core/manifest.h"
 #include "core/progress_sink.h"
 #include "core/runlog.h"
+#include "prims/fs.h"
+#include "prims/fs_held.h"
 #include "prims/lock.h"
 #include "prims/pool.h"
 #include "store/store.h"
 
-/* Where a restore stages inside the target directory when it cannot stage beside it. */
+/* What a restore's own directory is called, with a random name behind it. 1.0 had it without. */
 #define RESTORE_STAGING ".ckpt-restore"
 
 typedef struct restore {
-  const io *io;
+  const io *io; /* one that holds the target directory and the staging (fs_held) */
   store *store;
   pool *pool;          /* may be NULL */
-  const char *staging; /* an existing directory on the file system of the target directory */
+  const char *staging; /* restore_open_staging; on the file system of the target directory */
   atomic_int *cancel;  /* may be NULL */
   const progress_sink *progress; /* may be NULL */
 } restore;
@@ -42,9 +44,19 @@ int restore_unit(const restore *r, const manifest *m, const char *key, const cha
  * set back where that is not so. */
 int restore_order(const io *io, const char *dir, const runlog_state *state, err *e);
 
-/* Makes "<dir>/.ckpt-restore" (its path into `staging`, room FS_PATH_MAX) and takes the lock in it:
- * one restore into a directory at a time, so what an earlier one left when it died can be removed.
- * ERR_HELD if one is running. The caller removes the directory, then drops the lock. */
-int restore_open_staging(const io *io, const char *dir, char *staging, lock *held, err *e);
+/* Where a restore makes what it brings, before that is shown: a directory that nobody else can
+ * enter.
+ */
+typedef struct restore_staging {
+  char path[FS_PATH_MAX]; /* "": none */
+  lock lock;              /* in it: somebody is at work */
+} restore_staging;
+
+/* Removes what restores that died have left in `dir`. */
+int restore_remove_dead(const io *io, const char *dir, err *e);
+/* Makes "<dir>/.ckpt-restore.<nonce>", holds and locks it, after that. */
+int restore_open_staging(fs_held *h, const char *dir, restore_staging *out, err *e);
+/* Removes it. `rc` and *e are how the restore went; returns that, or why this failed. */
+int restore_close_staging(fs_held *h, restore_staging *s, int rc, err *e);
 
 #endif

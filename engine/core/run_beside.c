@@ -39,7 +39,7 @@ static int unless_damaged(const struct prepare *p, const char *unit, int rc, con
 
 static restore how_of(const struct prepare *p, store *from) {
   return (restore){
-      .io = p->run->env->io, .store = from, .pool = p->run->env->pool, .staging = p->staging};
+      .io = p->io, .store = from, .pool = p->run->env->pool, .staging = p->staging.path};
 }
 
 static int put_back(struct prepare *p, run_group *g, const runlog_commit *c, bool back, err *e) {
@@ -54,6 +54,7 @@ static int put_back(struct prepare *p, run_group *g, const runlog_commit *c, boo
   int rc = fs_join(dir, r->places.dir, g->group.prefix, &why);
   if (rc == 0)
     rc = companions_manifest(r->store, g->group.prefix, c->attempt, &c->with, &m, key, &why);
+  if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
   if (rc > 0)
     log_say(r->env->log, LOG_INFO, "restored %d file%s that %s saved with %s", rc,
@@ -72,6 +73,7 @@ int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, e
   companions_target to = {.dir = r->places.dir, .log = r->env->log, .clear = clear, .ctx = &room};
   if (pick->with.files == 0) return 0;
   int rc = companions_manifest(pick->store, "", pick->attempt, &pick->with, &m, key, &why);
+  if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
   manifest_free(&m);
   return unless_damaged(p, pick->manifest.unit, rc, &why, e);
@@ -129,12 +131,12 @@ static int group_order(struct prepare *p, const run_group *g, err *e) {
     any |= strncmp(p->restored[i].path, g->group.prefix, len) == 0;
   if (!any) return 0;
   int rc = fs_join(dir, p->run->places.dir, g->group.prefix, e);
-  return rc < 0 ? rc : restore_order(p->run->env->io, dir, runlog_view(g->group.log), e);
+  return rc < 0 ? rc : restore_order(p->io, dir, runlog_view(g->group.log), e);
 }
 
 int prepare_restore_beside(struct prepare *p, const survey *s, err *e) {
   run *r = p->run;
-  int rc = prepare_open_staging(p, e);
+  int rc = 0;
   for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
     run_group *g = r->groups[i];
     if (g->foreign || !g->group.log) continue;

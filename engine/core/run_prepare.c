@@ -173,8 +173,7 @@ static void free_prepare(struct prepare *p) {
 static int more(struct prepare *p, survey *s, err *e) {
   uint32_t before = p->out->restored;
   if (!policy_has(p->run->policy, POLICY_RESTORE)) return 0;
-  int rc = prepare_open_staging(p, e);
-  if (rc == 0) rc = prepare_restore_more(p, s, e);
+  int rc = prepare_restore_more(p, s, e);
   rc = prepare_close_staging(p, rc, e);
   if (rc < 0 || p->out->restored == before) return rc;
   run_survey_free(s);
@@ -188,7 +187,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   struct prepare p = {.run = r, .out = out, .named_commit = RUNLOG_NONE};
   survey s = {0};
   run_lease_keeper *leases = run_leases_keep(r);
-  int rc = prepare_open_staging(&p, e);
+  int rc = prepare_hold(&p, e);
   if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) prepare_judge_starts(&p);
   if (rc == 0) rc = run_survey(r, &s, e);
   if (rc == 0) rc = act(&p, &s, how, named, e);
@@ -205,6 +204,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   run_leases_kept(leases);
   run_survey_free(&s);
   free_prepare(&p);
+  fs_held_free(p.held);
   r->prepared = rc == 0;
   out->resume = r->resume;
   out->restored_from = r->restored_from;

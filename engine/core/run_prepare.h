@@ -3,6 +3,7 @@
 #ifndef CORE_RUN_PREPARE_H
 #define CORE_RUN_PREPARE_H
 
+#include "core/restore.h"
 #include "core/run_state.h"
 #include "prims/fs.h"
 
@@ -25,9 +26,10 @@ struct damaged {
 struct prepare {
   run *run;
   run_prepared *out;
-  char staging[FS_PATH_MAX];
-  bool inside; /* the staging is in the watched directory: removed before a child starts */
-  bool moved;  /* something was moved or restored: the directory has to be surveyed again */
+  fs_held *held; /* the watched and the state directory, and the staging while it is open */
+  const io *io;  /* through it: all that is made, moved or looked at in them */
+  restore_staging staging;
+  bool moved; /* something was moved or restored: the directory has to be surveyed again */
   char named[FS_PATH_MAX]; /* path of the unit that was asked for by name; "": none */
   struct restored *restored;
   size_t restored_count;
@@ -41,7 +43,8 @@ struct prepare {
 };
 
 /* run_quarantine.c: what is moved out of the way, and where restores are staged. */
-int prepare_open_staging(struct prepare *p, err *e);
+int prepare_hold(struct prepare *p, err *e); /* p->held and p->io; the caller frees p->held */
+int prepare_need_staging(struct prepare *p, err *e); /* p->staging, if it is not open yet */
 int prepare_close_staging(struct prepare *p, int rc, err *e); /* rc, or its own failure */
 /* Moves a unit to <state>/quarantine/<time>-<nonce>/<path>. */
 int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,

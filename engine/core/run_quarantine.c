@@ -5,41 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/restore.h"
 #include "core/run_prepare.h"
 
 /* ---- staging ---- */
 
-/* What a restore that died left in the directory is removed; one that lives is not disturbed. */
-static int clear_staging_inside(run *r, err *e) {
-  char staging[FS_PATH_MAX];
-  lock held = {.fd = -1};
-  int rc = restore_open_staging(r->env->io, r->places.dir, staging, &held, e);
-  if (rc == 0) rc = fs_remove_tree(r->env->io, staging, e);
-  lock_drop(&held);
-  return rc;
+int prepare_hold(struct prepare *p, err *e) {
+  const run *r = p->run;
+  int rc = fs_held_new(r->env->io, &p->held, e);
+  if (rc == 0) rc = fs_hold(p->held, r->places.dir, e);
+  if (rc == 0) rc = fs_hold(p->held, r->places.state, e);
+  if (rc < 0) return rc;
+  p->io = fs_held_io(p->held);
+  return restore_remove_dead(p->io, r->places.dir, e);
 }
 
 /* A restore ends in a rename, so it is staged on the file system of the watched directory: in the
  * state directory if that is there too, else inside, where nothing of ours may stay. */
-int prepare_open_staging(struct prepare *p, err *e) {
-  run *r = p->run;
-  char inside[FS_PATH_MAX];
-  struct stat st;
-  int rc = fs_join(inside, r->places.dir, RESTORE_STAGING, e);
-  if (rc == 0 && r->env->io->lstat(r->env->io, AT_FDCWD, inside, &st) == 0)
-    rc = clear_staging_inside(r, e);
-  int same = rc == 0 ? fs_same_device(r->env->io, r->places.dir, r->places.state, e) : rc;
+int prepare_need_staging(struct prepare *p, err *e) {
+  const places *at = &p->run->places;
+  if (*p->staging.path) return 0;
+  int same = fs_same_device(p->run->env->io, at->dir, at->state, e);
   if (same < 0) return same;
-  p->inside = !same;
-  snprintf(p->staging, sizeof p->staging, "%s", same ? r->places.staging : inside);
-  return 0;
+  return restore_open_staging(p->held, same ? at->staging : at->dir, &p->staging, e);
 }
 
 int prepare_close_staging(struct prepare *p, int rc, err *e) {
-  err why = {0};
-  if (!p->inside || fs_remove_tree(p->run->env->io, p->staging, &why) == 0) return rc;
-  return rc < 0 ? rc : err_set(e, why.code, "%s", why.text);
+  return restore_close_staging(p->held, &p->staging, rc, e);
 }
 
 /* ---- quarantine ---- */
@@ -59,7 +50,7 @@ static int note_move(struct prepare *p, const char *from, const char *to, err *e
 
 static int move_file(struct prepare *p, const char *from, const char *to, err *e) {
   char parent[FS_PATH_MAX];
-  const io *io = p->run->env->io;
+  const io *io = p->io;
   fs_parent(to, parent);
   int rc = fs_mkdirs(io, parent, 0700, e);
   if (rc == 0) rc = note_move(p, from, to, e);
@@ -84,8 +75,8 @@ void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err 
     bool mine = strncmp(m->from, full, len) == 0 &&
                 (m->from[len] == 0 || (kind == MATCH_GROUP && m->from[len] == '.'));
     if (!mine) continue;
-    bool done = r->env->io->lstat(r->env->io, AT_FDCWD, m->from, &st) == -ENOENT &&
-                fs_move(r->env->io, m->to, m->from, NULL) == 0;
+    bool done = p->io->lstat(p->io, AT_FDCWD, m->from, &st) == -ENOENT &&
+                fs_move(p->io, m->to, m->from, NULL) == 0;
     *(done ? &back : &kept) += 1;
   }
   if (!e || back + kept == 0) return;
@@ -114,7 +105,7 @@ static int move_member(void *ctx, const fs_entry *entry, err *e) {
 int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
                        err *e) {
   run *r = p->run;
-  const io *io = r->env->io;
+  const io *io = p->io;
   char nonce[33], name[64], root[FS_PATH_MAX], from[FS_PATH_MAX], to[FS_PATH_MAX];
   int rc = io_nonce(io, nonce);
   if (rc < 0) return err_sys(e, rc, "draw a random name");

@@ -45,7 +45,7 @@ static int clear_name(struct prepare *p, const survey *s, const char *prefix, co
   for (size_t i = 0; rc == 0 && i < count; i++) {
     rc = fs_join(path, prefix, m->kind == MATCH_DIR ? m->unit : m->entries[i].name, e);
     if (rc == 0) rc = fs_join(absolute, r->places.dir, path, e);
-    if (rc < 0 || r->env->io->lstat(r->env->io, AT_FDCWD, absolute, &st) < 0) continue;
+    if (rc < 0 || p->io->lstat(p->io, AT_FDCWD, absolute, &st) < 0) continue;
     if (has_units_below(s, path)) continue; /* the restore says that the name is taken */
     rc = prepare_quarantine(p, path, MATCH_FILE,
                             "it is no checkpoint, and stands where one belongs", e);
@@ -59,17 +59,18 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
   const manifest *m;
   char dir[FS_PATH_MAX], path[FS_PATH_MAX], key[STORE_KEY_MAX];
   char uri[sizeof r->places.target_text + STORE_KEY_MAX];
-  restore how = {.io = r->env->io,
+  restore how = {.io = p->io,
                  .store = r->store,
                  .pool = r->env->pool,
-                 .staging = p->staging,
+                 .staging = p->staging.path,
                  .progress = r->env->progress};
   int rc = run_manifest(r, g, c, &m, e);
   if (rc == 0) rc = fs_join(dir, r->places.dir, g->group.prefix, e);
-  if (rc == 0) rc = fs_mkdirs(r->env->io, dir, 0777, e);
+  if (rc == 0) rc = fs_mkdirs(p->io, dir, 0777, e);
   if (rc == 0) rc = runlog_key_dir(g->group.log, c->dir, key, e);
   if (rc == 0) rc = fs_join(path, g->group.prefix, c->unit, e);
   if (rc == 0) rc = clear_name(p, s, g->group.prefix, m, e);
+  if (rc == 0) rc = prepare_need_staging(p, e);
   if (rc == 0) rc = restore_unit(&how, m, key, dir, e);
   if (rc < 0) return rc;
   snprintf(uri, sizeof uri, "%s/%s", r->places.target_text, key);
@@ -333,13 +334,14 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   err why = {0};
   bool there;
   restore how = {
-      .io = r->env->io, .pool = r->env->pool, .staging = p->staging, .progress = r->env->progress};
+      .io = p->io, .pool = r->env->pool, .staging = p->staging.path, .progress = r->env->progress};
   int rc = catalog_find(r->env->io, r->env->log, named, &pick, &why);
   if (rc == 0) rc = fs_join(p->named, "", pick.manifest.unit, &why);
   if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, &why);
   if (rc == 0) rc = clear_name(p, s, "", &pick.manifest, &why);
   if (rc == 0) rc = catalog_hold(&pick, &why);
   how.store = pick.store;
+  if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, &why);
   if (rc < 0 && *p->named) prepare_put_back(p, p->named, pick.manifest.kind, &why);
   if (rc == 0) rc = note_restored(p, p->named, pick.uri, &why);

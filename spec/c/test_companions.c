@@ -143,12 +143,17 @@ static int bring_back(const world *w, const runlog_commit *c, bool only_missing,
                       companions_clear_fn *clear, err *e) {
   manifest m = {0};
   char key[STORE_KEY_MAX];
-  restore how = {.io = world_io(), .store = w->env.store, .pool = w->pool, .staging = w->staging};
+  fs_held *held;
+  assert_int_equal(fs_held_new(world_io(), &held, NULL), 0);
+  assert_int_equal(fs_hold(held, w->out, NULL), 0);
+  restore how = {
+      .io = fs_held_io(held), .store = w->env.store, .pool = w->pool, .staging = w->staging};
   companions_target to = {
       .dir = w->out, .only_missing = only_missing, .clear = clear, .ctx = (void *)w};
   int rc = companions_manifest(w->env.store, "", c->attempt, &c->with, &m, key, e);
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, e);
   manifest_free(&m);
+  fs_held_free(held);
   assert_int_equal(count_entries(w->staging), 0);
   return rc;
 }

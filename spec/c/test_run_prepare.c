@@ -780,6 +780,7 @@ static void a_state_on_another_file_system_leaves_nothing_in_the_directory(void 
   commit_zip(h, "last.pt", "first");
   make_dir(run_host_dir(h, ".ckpt-restore")); /* of a run that was killed in a restore */
   write_unit(h, ".ckpt-restore/half", "a part");
+  write_file(run_host_dir(h, ".ckpt-restore/lock"), "");
   tear_zip(h, "last.pt");
   run_prepared p = prepare(h);
   must_resume(h, &p, "last.pt");
