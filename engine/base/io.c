@@ -79,6 +79,12 @@ static int sys_fdatasync(const io *io, int fd) {
   return result(rc);
 }
 
+static int sys_syncfs(const io *io, int fd) {
+  (void)io;
+  AGAIN_ON_EINTR(int, syncfs(fd))
+  return result(rc);
+}
+
 static int sys_ftruncate(const io *io, int fd, off_t size) {
   (void)io;
   AGAIN_ON_EINTR(int, ftruncate(fd, size))
@@ -188,6 +194,7 @@ static const io system_io = {
     .write = sys_write,
     .fsync = sys_fsync,
     .fdatasync = sys_fdatasync,
+    .syncfs = sys_syncfs,
     .ftruncate = sys_ftruncate,
     .fstat = sys_fstat,
     .lstat = sys_lstat,

@@ -31,6 +31,7 @@ struct io {
   ssize_t (*write)(const io *, int fd, const void *from, size_t len);
   int (*fsync)(const io *, int fd);
   int (*fdatasync)(const io *, int fd);
+  int (*syncfs)(const io *, int fd); /* all of the file system that the file is on */
   int (*ftruncate)(const io *, int fd, off_t size);
   int (*fstat)(const io *, int fd, struct stat *out);
   int (*lstat)(const io *, int dirfd, const char *path, struct stat *out);

@@ -11,6 +11,7 @@
 #include "core/archive_pipe.h"
 #include "core/leftover.h"
 #include "prims/fs.h"
+#include "prims/fs_held.h"
 #include "prims/lock.h"
 
 enum { PIECE = 256 << 10, RATIO_MAX = 1000 };
@@ -28,8 +29,9 @@ typedef struct unpacking {
   const unpack_options *o;
   const io *io;
   archive_pipe *pipe;
-  int in, root; /* descriptors */
-  lock held;    /* on the staging */
+  fs_held *where; /* the directory in which the result will stand, and the staging; io's own */
+  int in, root;   /* descriptors */
+  lock held;      /* on the staging */
   char staging[FS_PATH_MAX];
   char name[BUNDLE_NAME_MAX + 1], target[BUNDLE_NAME_MAX + 1]; /* of the entry at hand */
   bundle_head head;
@@ -190,7 +192,6 @@ static int finish_file(unpacking *u, int fd, const char *base, err *e) {
   const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, time_of(u->head.mtime_ns)};
   int rc = u->io->chmod(u->io, fd, u->head.mode & 0777);
   if (rc == 0) rc = u->io->utimens(u->io, u->open, base, times, AT_SYMLINK_NOFOLLOW);
-  if (rc == 0) rc = u->io->fsync(u->io, fd);
   return rc < 0 ? refuse_sys(u, rc, e) : 0;
 }
 
@@ -312,7 +313,6 @@ static int settle_dirs(unpacking *u, err *e) {
     if (fd < 0) return refuse_sys(u, rc, e);
     rc = u->io->utimens(u->io, fd, ".", times, 0);
     if (rc == 0) rc = u->io->chmod(u->io, fd, d->mode & 0777);
-    if (rc == 0) rc = u->io->fsync(u->io, fd);
     u->io->close(u->io, fd);
     if (rc < 0) rc = refuse_sys(u, rc, e);
   }
@@ -347,7 +347,9 @@ static int look_at_target(const unpack_options *o, err *e) {
 static int begin(unpacking *u, err *e) {
   char parent[FS_PATH_MAX], nonce[33], begins[256], name[300];
   fs_parent(u->o->dir, parent);
-  int rc = fs_mkdirs(u->io, parent, 0777, e);
+  int rc = fs_check_way(u->o->io, parent, e);
+  if (rc == 0) rc = fs_mkdirs(u->o->io, parent, 0777, e);
+  if (rc == 0) rc = fs_hold(u->where, parent, e);
   if (rc < 0) return rc;
   rc = io_nonce(u->io, nonce);
   if (rc < 0) return err_sys(e, rc, "cannot unpack %s: random numbers", u->o->file);
@@ -357,15 +359,21 @@ static int begin(unpacking *u, err *e) {
   leftover_remove(u->io, parent, begins, ".unpack");
   rc = fs_join(u->staging, parent, name, e);
   if (rc < 0) return rc;
-  rc = u->io->mkdir(u->io, AT_FDCWD, u->staging, 0700);
+  rc = fs_hold_new(u->where, u->staging, e);
   if (rc < 0) {
-    rc = err_sys(e, rc, "cannot make %s", u->staging);
     *u->staging = 0;
     return rc;
   }
-  lock_take_dir(u->staging, &u->held, NULL); /* where there are no locks, leftovers stay */
+  int fd = open_dir(u, "");
+  if (fd >= 0) lock_take_open_dir(fd, u->staging, &u->held, NULL); /* no locks: leftovers stay */
   u->root = open_dir(u, "");
   return u->root < 0 ? err_sys(e, u->root, "cannot open %s", u->staging) : 0;
+}
+
+/* Once for all of it: a flush for each of many small files takes longer than all else. */
+static int flush(unpacking *u, err *e) {
+  int rc = u->io->syncfs(u->io, u->root);
+  return rc < 0 ? err_sys(e, rc, "cannot flush the file system of %s", u->staging) : 0;
 }
 
 static int publish(unpacking *u, bool empty, err *e) {
@@ -379,9 +387,9 @@ static int unpack_all(unpacking *u, bool empty, err *e) {
   int rc = begin(u, e);
   if (rc == 0) rc = take_all(u, e);
   forget_parent(u);
-  if (rc == 0) rc = fs_sync_tree(u->io, u->staging, e);
   if (rc == 0 && u->dir_count) qsort(u->dirs, u->dir_count, sizeof *u->dirs, order);
   if (rc == 0) rc = settle_dirs(u, e);
+  if (rc == 0) rc = flush(u, e);
   if (rc == 0) rc = publish(u, empty, e);
   if (rc < 0 && *u->staging) fs_discard(u->io, u->staging, e);
   return rc;
@@ -414,16 +422,21 @@ int unpack_archive(const unpack_options *o, err *e) {
   unpacking *u = calloc(1, sizeof *u);
   if (!u) return err_set(e, ERR_NOMEM, "no memory to unpack %s", o->file);
   u->o = o;
-  u->io = o->io;
+  u->io = o->io; /* until the directory is held */
   u->root = u->open = u->held.fd = -1;
   u->entries_max = o->entries_max ? o->entries_max : default_entries;
   u->bytes_max = o->bytes_max ? o->bytes_max : default_bytes;
   int rc = open_archive(u, e);
-  if (rc == 0) rc = unpack_all(u, empty, e);
+  if (rc == 0) rc = fs_held_new(o->io, &u->where, e);
+  if (rc == 0) {
+    u->io = fs_held_io(u->where);
+    rc = unpack_all(u, empty, e);
+  }
   archive_pipe_close(u->pipe);
   if (u->in >= 0 && !is_stdin(o)) o->io->close(o->io, u->in);
   lock_drop(&u->held);
   if (u->root >= 0) o->io->close(o->io, u->root);
+  fs_held_free(u->where);
   for (size_t i = 0; i < u->dir_count; i++) free(u->dirs[i].name);
   free(u->dirs);
   free(u);

@@ -24,6 +24,7 @@ static void make_unflushed(void) {
   unflushed = *io_system();
   unflushed.fsync = look_at;
   unflushed.fdatasync = look_at;
+  unflushed.syncfs = look_at;
 }
 
 const io *io_unflushed(void) {
@@ -183,6 +184,15 @@ static int fault_fdatasync(const io *io, int fd) {
   return rc;
 }
 
+/* Counts as an fsync: it fails as one does. */
+static int fault_syncfs(const io *io, int fd) {
+  BEGIN(CALL_FSYNC)
+  char at[4096];
+  CARRY_OUT(int, f->inner->syncfs(f->inner, fd))
+  note(f, rc, "syncfs %s", path_of(f, fd, at));
+  return rc;
+}
+
 static int fault_ftruncate(const io *io, int fd, off_t size) {
   BEGIN(CALL_FTRUNCATE)
   char at[4096];
@@ -319,6 +329,7 @@ static const io calls = {
     .write = fault_write,
     .fsync = fault_fsync,
     .fdatasync = fault_fdatasync,
+    .syncfs = fault_syncfs,
     .ftruncate = fault_ftruncate,
     .fstat = fault_fstat,
     .lstat = fault_lstat,
