@@ -321,7 +321,9 @@ static int restore_wanted(const struct restoring *r, const struct wanted *w, err
   companions_target to = {.dir = w->dir, .log = r->log};
   bool has = w->with->files > 0 && !r->alone;
   int rc = 0;
-  if (has) rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->with, &beside, key, e);
+  const companions_units units = {w->manifest, r->state};
+  if (has)
+    rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->with, &units, &beside, key, e);
   if (rc == 0 && has) rc = companions_check_free(r->how.io, &beside, w->dir, e);
   if (rc == 0) rc = restore_unit(&r->how, w->manifest, w->key, w->dir, e);
   if (rc == 0 && r->state) rc = restore_order(r->how.io, w->dir, r->state, e);

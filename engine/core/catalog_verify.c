@@ -53,14 +53,16 @@ static bool dropped_meanwhile(const struct verifying *v, store *s, const catalog
 
 /* What was saved beside it is put back with it, so it is part of what has to be right. How many
  * findings. */
-static int verify_beside(struct verifying *v, const transfer *t, const catalog_item *item, err *e) {
+static int verify_beside(struct verifying *v, const transfer *t, const manifest *unit,
+                         const catalog_item *item, err *e) {
   const runlog_commit *c = item->commit;
   manifest m = {0};
   char key[STORE_KEY_MAX];
   err why = {0};
   if (c->with.files == 0) return 0;
-  int rc = companions_manifest(t->store, item->group, c->attempt, &c->with, &m, key, &why);
-  if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_NOENT) {
+  const companions_units units = {.unit = unit};
+  int rc = companions_manifest(t->store, item->group, c->attempt, &c->with, &units, &m, key, &why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT || rc == ERR_NOENT) {
     on_finding(v, "what was saved beside it", why.text);
     return 1;
   }
@@ -75,7 +77,7 @@ static int verify_files(struct verifying *v, store *s, const manifest *m, const 
   transfer t = {.io = v->io, .store = s, .pool = v->pool, .progress = v->progress};
   *v->first = 0;
   int found = transfer_verify(&t, m, item->key, on_finding, v, e);
-  int beside = found < 0 ? 0 : verify_beside(v, &t, item, e);
+  int beside = found < 0 ? 0 : verify_beside(v, &t, m, item, e);
   found = beside < 0 ? beside : found + beside;
   if (found > 0 && dropped_meanwhile(v, s, item)) return v->seen++, 0;
   return found < 0 ? found : tell(v, s, item, v->first, found);

@@ -42,12 +42,6 @@ static int add(companions *c, const char *name, const struct stat *st, err *e) {
   return 0;
 }
 
-/* Names of ours never are anybody's data. */
-static bool is_ours(const char *name) {
-  const char *base = fs_base(name);
-  return strncmp(name, ".ckpt", 5) == 0 || strcmp(base, MANIFEST_NAME) == 0;
-}
-
 struct look {
   const companions_place *at;
   const char *glob; /* NULL: all that is there */
@@ -77,7 +71,7 @@ static bool is_part_of_unit(const struct look *l, const char *name, const struct
 
 static int take(struct look *l, const char *name, const struct stat *st, err *e) {
   int rc;
-  if (is_ours(name) || is_part_of_unit(l, name, st, e, &rc))
+  if (companions_is_ours(name) || is_part_of_unit(l, name, st, e, &rc))
     return S_ISDIR(st->st_mode) ? FS_SKIP : 0;
   if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode)) return 0;
   if (l->glob && !match_glob(l->glob, name)) return 0;
@@ -133,7 +127,7 @@ static bool lies_in_unit(const struct look *l, const char *dir) {
   for (size_t len = 0; *dir; len++) {
     if (dir[len] && dir[len] != '/') continue;
     snprintf(part, sizeof part, "%.*s", (int)len, dir);
-    if (is_ours(part) || fs_join(path, l->at->group, part, NULL) < 0 ||
+    if (companions_is_ours(part) || fs_join(path, l->at->group, part, NULL) < 0 ||
         rules_excluded(l->at->rules, path, true) || rules_match(l->at->rules, path, true, &ignored))
       return true;
     if (!dir[len]) break;

@@ -67,14 +67,33 @@ int companions_look(store *s, const char *prefix, uint64_t attempt, uint64_t ter
 /* The same of the newest term that put any, for an attempt that somebody else has sealed. */
 int companions_newest(store *s, const char *prefix, uint64_t attempt, runlog_with *out, err *e);
 
+/* ---- what they may be, when they are saved and when they are put back ---- */
+
+/* A name of ours, relative to the group's directory, is never anybody's data. */
+bool companions_is_ours(const char *name);
+
+/* The checkpoints that they stand beside. */
+typedef struct companions_units {
+  const manifest *unit;      /* their own */
+  const runlog_state *state; /* of its log, for the live ones beside it; NULL: not known */
+} companions_units;
+
+/* ERR_CORRUPT for what no save makes, so that a store that somebody else can write to cannot use
+ * them for it: a name of ours, a name at or below that of a checkpoint (which may have brought a
+ * link that leads out), more of them than are taken. */
+int companions_check(const manifest *m, const companions_units *units, err *e);
+
 /* ---- restoring ---- */
 
-/* Reads the manifest of those that a commit names; they are at `key` then. ERR_CORRUPT if it is not
- * the one. Not for a commit without (with.files is 0). */
+/* Reads the manifest of those that a commit names, and checks it; they are at `key` then.
+ * ERR_CORRUPT if it is not the one, or cannot be of a save. Not for a commit without (with.files is
+ * 0). */
 int companions_manifest(store *s, const char *prefix, uint64_t attempt, const runlog_with *with,
-                        manifest *out, char key[STORE_KEY_MAX], err *e);
+                        const companions_units *units, manifest *out, char key[STORE_KEY_MAX],
+                        err *e);
 
-/* ERR_EXISTS if one of them stands in `dir` already with another content. */
+/* ERR_EXISTS if one of them stands in `dir` already with another content, or would lie below a link
+ * or a file. `io` holds `dir` (fs_held), here and below. */
 int companions_check_free(const io *io, const manifest *m, const char *dir, err *e);
 
 /* Moves one away that stands in the directory with another content. */
@@ -90,8 +109,9 @@ typedef struct companions_target {
 
 /* Puts those into the directory that are not there as they were saved: fetched into the staging,
  * every block checked, flushed, then renamed, those that may name a checkpoint last. Returns how
- * many, or an error. Absolute paths in them that lead nowhere are logged. `r` and `key` as for
- * restore_unit. */
+ * many, or an error. Nothing is written through a link: what would lie below one, or below a file,
+ * is ERR_EXISTS, or logged and left out where `clear` or `only_missing` is set. Absolute paths in
+ * them that lead nowhere are logged. `r` and `key` as for restore_unit. */
 int companions_restore(const restore *r, const manifest *m, const char *key,
                        const companions_target *to, err *e);
 

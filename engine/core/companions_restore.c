@@ -12,20 +12,24 @@
 #include "prims/fs.h"
 
 int companions_manifest(store *s, const char *prefix, uint64_t attempt, const runlog_with *with,
-                        manifest *out, char key[STORE_KEY_MAX], err *e) {
+                        const companions_units *units, manifest *out, char key[STORE_KEY_MAX],
+                        err *e) {
   int rc = runlog_key_with(prefix, attempt, with->term, key, e);
   if (rc == 0) rc = settle_read_manifest(s, key, out, e);
   if (rc == ERR_NOENT)
     return err_set(e, ERR_CORRUPT, "%s was committed, but its manifest is missing", key);
   if (rc < 0) return rc;
-  if (digest_equal(&out->root, &with->root)) return 0;
-  manifest_free(out);
-  return err_set(e, ERR_CORRUPT, "%s: its manifest is not the one that was committed", key);
+  rc = digest_equal(&out->root, &with->root)
+           ? companions_check(out, units, e)
+           : err_set(e, ERR_CORRUPT, "%s: its manifest is not the one that was committed", key);
+  if (rc < 0) manifest_free(out);
+  return rc;
 }
 
 /* ---- what is there ---- */
 
-typedef enum standing { ABSENT, EQUAL, OTHER } standing;
+/* BLOCKED: a link or a file stands where a directory above it should. */
+typedef enum standing { ABSENT, EQUAL, OTHER, BLOCKED } standing;
 
 static standing link_standing(const io *io, const manifest_entry *entry, const char *path) {
   char target[FS_PATH_MAX];
@@ -63,8 +67,8 @@ static int standing_of(const io *io, const manifest *m, const manifest_entry *en
   struct stat st;
   bool same = false;
   int rc = io->lstat(io, AT_FDCWD, path, &st);
-  *out = rc == -ENOENT ? ABSENT : OTHER;
-  if (rc == -ENOENT || rc == -ENOTDIR) return 0; /* NOTDIR: something else is in its way */
+  *out = rc == -ENOENT ? ABSENT : rc < 0 ? BLOCKED : OTHER;
+  if (rc == -ENOENT || rc == -ENOTDIR || rc == -ELOOP) return 0;
   if (rc < 0) return err_sys(e, rc, "look at %s", path);
   if (entry->type == MANIFEST_LINK && S_ISLNK(st.st_mode)) *out = link_standing(io, entry, path);
   if (entry->type != MANIFEST_FILE || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != entry->size)
@@ -72,6 +76,14 @@ static int standing_of(const io *io, const manifest *m, const manifest_entry *en
   rc = same_bytes(io, m, entry, path, &same, e);
   if (rc == 0 && same) *out = EQUAL;
   return rc;
+}
+
+static int blocked(const char *path, err *e) {
+  return err_set(e, ERR_EXISTS,
+                 "%s, which was saved with the checkpoint, would lie below a symbolic link or a "
+                 "file, and nothing is written through one: move that away, restore elsewhere, or "
+                 "restore the checkpoint alone (--alone)",
+                 path);
 }
 
 int companions_check_free(const io *io, const manifest *m, const char *dir, err *e) {
@@ -88,6 +100,7 @@ int companions_check_free(const io *io, const manifest *m, const char *dir, err 
                    "%s, which was saved with the checkpoint, is there already and differs: move it "
                    "away, restore elsewhere, or restore the checkpoint alone (--alone)",
                    path);
+    if (rc == 0 && there == BLOCKED) rc = blocked(path, e);
   }
   return rc;
 }
@@ -112,8 +125,9 @@ static int add_copy(manifest *part, const manifest_entry *entry, err *e) {
 }
 
 /* Those that have to be fetched, as a manifest of their own. */
-static int choose(const io *io, const manifest *m, const char *dir, bool replace, manifest *part,
+static int choose(const io *io, const manifest *m, const companions_target *to, manifest *part,
                   err *e) {
+  bool replace = to->clear && !to->only_missing;
   manifest_init(part);
   part->kind = MATCH_DIR;
   part->hash = m->hash;
@@ -125,8 +139,14 @@ static int choose(const io *io, const manifest *m, const char *dir, bool replace
     char path[FS_PATH_MAX];
     standing there = ABSENT;
     if (entry->type == MANIFEST_DIR) continue;
-    int rc = fs_join(path, dir, entry->name, e);
+    int rc = fs_join(path, to->dir, entry->name, e);
     if (rc == 0) rc = standing_of(io, m, entry, path, &there, e);
+    if (rc == 0 && there == BLOCKED)
+      log_say(
+          to->log, LOG_ERROR,
+          "%s, which was saved beside %s, is NOT put back: it would lie below a symbolic link or "
+          "a file, and nothing is written through one",
+          path, m->unit);
     if (rc == 0 && (there == ABSENT || (there == OTHER && replace))) rc = add_copy(part, entry, e);
     if (rc < 0) return rc;
   }
@@ -250,7 +270,7 @@ int companions_restore(const restore *r, const manifest *m, const char *key,
   manifest part = {0};
   bool strict = !to->clear && !to->only_missing;
   int rc = strict ? companions_check_free(r->io, m, to->dir, e) : 0;
-  if (rc == 0) rc = choose(r->io, m, to->dir, to->clear && !to->only_missing, &part, e);
+  if (rc == 0) rc = choose(r->io, m, to, &part, e);
   if (rc == 0 && part.count > 0) rc = fetch(r, &part, key, to, e);
   if (rc == 0) check_pointers(r->io, to->log, &part, to->dir);
   int count = (int)part.count;

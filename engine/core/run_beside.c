@@ -46,14 +46,17 @@ static int put_back(struct prepare *p, run_group *g, const runlog_commit *c, boo
   run *r = p->run;
   char dir[FS_PATH_MAX], key[STORE_KEY_MAX];
   manifest m = {0};
+  const manifest *own;
   err why = {0};
   restore how = how_of(p, r->store);
   struct clearing room = {p, g->group.prefix, c->unit};
   companions_target to = {
       .dir = dir, .log = r->env->log, .only_missing = !back, .clear = clear, .ctx = &room};
   int rc = fs_join(dir, r->places.dir, g->group.prefix, &why);
+  if (rc == 0) rc = run_manifest(r, g, c, &own, &why);
   if (rc == 0)
-    rc = companions_manifest(r->store, g->group.prefix, c->attempt, &c->with, &m, key, &why);
+    rc = companions_manifest(r->store, g->group.prefix, c->attempt, &c->with,
+                             &(companions_units){own, runlog_view(g->group.log)}, &m, key, &why);
   if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
   if (rc > 0)
@@ -72,7 +75,8 @@ int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, e
   struct clearing room = {p, "", pick->manifest.unit};
   companions_target to = {.dir = r->places.dir, .log = r->env->log, .clear = clear, .ctx = &room};
   if (pick->with.files == 0) return 0;
-  int rc = companions_manifest(pick->store, "", pick->attempt, &pick->with, &m, key, &why);
+  int rc = companions_manifest(pick->store, "", pick->attempt, &pick->with,
+                               &(companions_units){.unit = &pick->manifest}, &m, key, &why);
   if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
   manifest_free(&m);

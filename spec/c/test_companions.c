@@ -139,6 +139,13 @@ static const runlog_commit *save(world *w, runlog *log, int64_t step, const char
   return c;
 }
 
+static int manifest_of(const world *w, const runlog_commit *c, manifest *out,
+                       char key[STORE_KEY_MAX], err *e) {
+  const manifest own = {.unit = c->unit, .kind = c->kind};
+  const companions_units units = {.unit = &own};
+  return companions_manifest(w->env.store, "", c->attempt, &c->with, &units, out, key, e);
+}
+
 static int bring_back(const world *w, const runlog_commit *c, bool only_missing,
                       companions_clear_fn *clear, err *e) {
   manifest m = {0};
@@ -150,7 +157,7 @@ static int bring_back(const world *w, const runlog_commit *c, bool only_missing,
       .io = fs_held_io(held), .store = w->env.store, .pool = w->pool, .staging = w->staging};
   companions_target to = {
       .dir = w->out, .only_missing = only_missing, .clear = clear, .ctx = (void *)w};
-  int rc = companions_manifest(w->env.store, "", c->attempt, &c->with, &m, key, e);
+  int rc = manifest_of(w, c, &m, key, e);
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, e);
   manifest_free(&m);
   fs_held_free(held);
@@ -378,7 +385,7 @@ static void a_pointer_that_goes_is_saved_with_the_times_that_it_had(void **state
   const runlog_commit *c = save(w, log, 1, globs);
   assert_false(path_exists(in(w, "latest")));
   assert_int_equal(c->with.files, 1);
-  assert_int_equal(companions_manifest(w->env.store, "", c->attempt, &c->with, &m, key, NULL), 0);
+  assert_int_equal(manifest_of(w, c, &m, key, NULL), 0);
   assert_int_equal(m.entries[0].mode, then.st_mode & 0777);
   assert_int_equal(m.entries[0].mtime_ns, io_time_ns(then.st_mtim));
   manifest_free(&m);

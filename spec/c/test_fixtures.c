@@ -442,7 +442,9 @@ static void what_was_saved_beside_a_checkpoint_is_found(void **state) {
   manifest m;
   char key[STORE_KEY_MAX];
   err e = {0};
-  if (companions_manifest(w->env.store, "", c->attempt, &c->with, &m, key, &e) < 0)
+  const manifest own = {.unit = c->unit, .kind = c->kind};
+  const companions_units units = {&own, runlog_view(log)};
+  if (companions_manifest(w->env.store, "", c->attempt, &c->with, &units, &m, key, &e) < 0)
     fail_msg("%s", e.text);
   assert_non_null(manifest_find(&m, "latest"));
   assert_non_null(manifest_find(&m, "results/eval.json"));
