@@ -38,7 +38,8 @@ SRC := $(LIB_SRC) $(ARCHIVE_SRC) $(RUNNER_SRC) $(wildcard engine/lua/*.c) $(SPEC
 obj = $(1:%.c=$(BUILD)/%.o)
 TEST_SRC := $(filter spec/c/test_%,$(SPEC_SRC))
 TESTS := $(TEST_SRC:%.c=$(BUILD)/%) $(BUILD)/spec/fuzz/replay
-SPECS := $(sort $(shell find spec -name '*_spec.lua' -o -name '*_spec.sh'))
+# What takes over half a minute in spec/world stands in its folder long, which only test-world enters.
+SPECS := $(sort $(shell find spec -path spec/world/long -prune -o \( -name '*_spec.lua' -o -name '*_spec.sh' \) -print))
 LUA := $(wildcard lua policies examples spec)
 # What runs: all, or those that ONLY picks.
 only = $(if $(ONLY),$(foreach t,$1,$(if $(findstring $(ONLY),$t),$t)),$1)
@@ -62,7 +63,7 @@ PROGRAM = $(CC) $(SAN) $(if $(SANITIZE),,-pie) $(HARD_LINK)
 MODULE = $(CC) -shared $(SAN) $(HARD_LINK)
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(HARDEN) $(CFLAGS) $(SAN)
 
-.PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim contract contract-mutants test-long clean servers FORCE
+.PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-world test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim contract contract-mutants test-long clean servers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -217,6 +218,10 @@ HOSTILE := $(patsubst %,$(BUILD)/spec/c/test_%,hook_probe policy_guard policy_se
 test-hostile: $(HOSTILE) all
 	@$(TEST_ENV) spec/run $(HOSTILE) $(sort $(wildcard spec/hostile/*_spec.*) spec/hostile/inputs.sh)
 
+## test-world: what others do to a run: containers, users, full places, hostile stores, foreign data
+test-world: all servers
+	@$(TEST_ENV) spec/run $(call only,$(sort $(wildcard spec/world/*_spec.* spec/world/long/*_spec.*)))
+
 ## fuzz: T=name TIME=600: libFuzzer on one parser for so many seconds; without T on each of them
 FUZZ_BUILD := build/fuzz
 fuzz: | setup
@@ -285,7 +290,7 @@ test-net: all servers
 	@$(TEST_ENV) COUNT='$(COUNT)' spec/net/net.sh
 
 ## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
-LONG := hostile failn kill sim zombie ranks power net grace crash crash-s3
+LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3
 test-long: all servers
 	@for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || exit 1; done
 

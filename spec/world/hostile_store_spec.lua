@@ -1,0 +1,131 @@
+-- A store that somebody else can write to, and a directory in which links stand: a restore and a
+-- start write nothing outside of the directory that was named.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT = support.runner
+
+local dir
+
+local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
+
+local function ckpt(args)
+  local text, code = sh(("'%s' %s"):format(CKPT, args))
+  return code, text
+end
+
+local function must(args)
+  local code, text = ckpt(args)
+  assert.are.equal(0, code, text)
+  return text
+end
+
+local function has(text, part)
+  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
+end
+
+local function write(path, text)
+  sh(("mkdir -p \"$(dirname '%s')\""):format(path))
+  support.write(dir .. "/" .. path, text)
+end
+
+--- All names below the directory with what the files hold.
+local function listing(path)
+  return (sh(([[cd '%s' && find . -printf '%%p %%y %%l\n' | sort
+    find . -type f -exec sha256sum {} + | sort]]):format(path)))
+end
+
+--- The store `evil`: what the shipped tool makes of a checkpoint-1 with a link `logs` that leads to
+--- home/.ssh, and of a file `latest` beside it; then the record of that is exchanged for the one
+--- that another store has of the file `path`, with `text`: valid digests, and no race.
+local function forge(path, text)
+  write("A/checkpoint-1/DONE", "x")
+  sh("mkdir -p home/.ssh && ln -s \"$PWD/home/.ssh\" A/checkpoint-1/logs")
+  write("A/latest", "checkpoint-1")
+  write("a.lua", "return {api=1, with={'latest'}}")
+  must("sync A --to evil --marker DONE -p ./a.lua -q")
+  write("B/zz-1/DONE", "x")
+  write("B/" .. path, text)
+  write("b.lua", ("return {api=1, unit={'zz-{step}/'}, with={'%s'}}"):format(path))
+  must("sync B --to other --marker DONE -p ./b.lua -q")
+  local _, code = sh([[
+    set -e
+    with() { grep -o '"with":{[^}]*}' "$1"/.ckpt/log/*.json | grep -v '"files":0' | tail -n 1; }
+    entry() { grep -l '"with":{' "$1"/.ckpt/log/*.json | tail -n 1; }
+    record=$(with other | sed 's/^[^"]*//')
+    term() { with "$1" | grep -o '"term":[0-9]*' | grep -o '[0-9]*'; }
+    attempt() { ls "$1/.ckpt/with" | tail -n 1; }
+    [ "$(attempt evil)" = "$(attempt other)" ] && [ "$(term evil)" = "$(term other)" ]
+    rm -rf evil/.ckpt/with; cp -a other/.ckpt/with evil/.ckpt/with
+    sed -i "s#\"with\":{[^}]*}#$record#" "$(entry evil)"
+  ]])
+  assert.are.equal(0, code)
+end
+
+before_each(function() dir = support.directory() end)
+after_each(function() os.execute("chmod -R u+rwx '" .. dir .. "' && rm -rf '" .. dir .. "'") end)
+
+describe("a record of a store that puts a file", function()
+  local outside
+
+  --- verify calls it damage, and neither a restore nor a start writes anything of it.
+  local function held(why)
+    outside = listing("home")
+    local code, text = ckpt("verify evil")
+    assert.are.equal(5, code, text)
+    has(text, why)
+    code, text = ckpt("restore evil --dir new")
+    assert.are.equal(5, code, text)
+    has(text, why)
+    code, text = ckpt("run --dir out --to evil --continue-run -- true")
+    assert.are.equal(0, code, text) -- the checkpoint itself is whole
+    has(text, "NOT put back")
+    assert.are.equal(outside, listing("home"))
+    local _, found = sh("find new out -name planted | grep -q .")
+    assert.are_not.equal(0, found)
+    -- Without it the checkpoint is as good as it was.
+    must("restore evil --dir alone --alone")
+    assert.are.equal(outside, listing("home"))
+  end
+
+  it("below a link of its own checkpoint", function()
+    forge("checkpoint-1/logs/planted", "the attacker's key")
+    held("lies in it")
+  end)
+
+  it("into its own checkpoint", function()
+    forge("checkpoint-1/planted", "x")
+    held("lies in it")
+  end)
+end)
+
+describe("a file saved beside a checkpoint", function()
+  before_each(function()
+    write("out/checkpoint-1/DONE", "x")
+    write("out/runs/sub/events", "of the run")
+    write("p.lua", "return {api=1, with={'runs/**'}}")
+    must("sync out --to store --marker DONE -p ./p.lua -q")
+    sh("mkdir -p victim/sub new/runs && ln -s ../../victim/sub new/runs/sub")
+  end)
+
+  it("is not restored through a link that stands in the directory", function()
+    local code, text = ckpt("restore store --dir new")
+    assert.are.equal(1, code, text)
+    has(text, "runs/sub/events")
+    has(text, "symbolic link")
+    assert.are.equal("", (sh("find victim -type f")))
+    assert.are.equal("new/runs\nnew/runs/sub\n", (sh("find new -mindepth 1 | sort")))
+    must("restore store --dir new --alone")
+    must("restore store --dir other")
+    assert.are.equal("of the run", support.read(dir .. "/other/runs/sub/events"))
+  end)
+
+  it("is not put back through one at a start, and the job starts", function()
+    local code, text = ckpt("run --dir new --to store --continue-run -- true")
+    assert.are.equal(0, code, text)
+    has(text, "runs/sub/events")
+    has(text, "NOT put back")
+    assert.are.equal("", (sh("find victim -type f")))
+    assert.are.equal("x", support.read(dir .. "/new/checkpoint-1/DONE"))
+  end)
+end)
