@@ -22,6 +22,17 @@ static bool look(detect *d, const char *path, struct stat *st) {
   return d->io->lstat(d->io, AT_FDCWD, absolute, st) >= 0;
 }
 
+/* Has something else come to the name since? Then an event that tells so is still to be read, and
+ * what is known of `n` says nothing about it. */
+static bool is_another(const node *n, const struct stat *st) {
+  return n->type != node_type_of(st->st_mode) || (n->known && n->ino != st->st_ino);
+}
+
+static void forget_closes(void *ctx, node *n) {
+  (void)ctx;
+  if (n->type == NODE_FILE && n->evidence == NODE_OPEN) n->evidence = NODE_SEEN;
+}
+
 /* Something stands at this name now, by CREATE or because an event told of it first. */
 static int appeared(detect *d, node *parent, const char *name, const watch_event *ev,
                     node_evidence evidence, err *e) {
@@ -62,7 +73,7 @@ static int closed(detect *d, node *parent, node *n, const char *name, const watc
   struct stat st;
   if (!n) return appeared(d, parent, name, ev, NODE_CLOSED, e);
   if (n->type != NODE_FILE) return 0;
-  bool there = look(d, ev->path, &st);
+  bool there = look(d, ev->path, &st) && !is_another(n, &st);
   bool same = there && node_same(n, &st);
   /* Its size and times are what they were: opened and closed for nothing, or the late close of a
    * file that was renamed while it was open. */
@@ -82,7 +93,7 @@ static int restamped(detect *d, node *n, const watch_event *ev) {
   struct stat st;
   if (!n || n->type == NODE_DIR || !look(d, ev->path, &st)) return 0;
   bool same = node_same(n, &st), known = n->known;
-  if (node_type_of(st.st_mode) != n->type) return 0; /* its CREATE is on its way */
+  if (is_another(n, &st)) return 0; /* its CREATE is on its way */
   node_set(n, &st);
   unit *u = unit_of(d, n);
   if (u) unit_stir(d, u);
@@ -94,26 +105,66 @@ static int restamped(detect *d, node *n, const watch_event *ev) {
   return 0;
 }
 
+/* While it was away no close of its files was told. */
+static void came_back(detect *d, node *n) {
+  node_walk(n, forget_closes, NULL);
+  unit *u = unit_of(d, n);
+  if (u && u->state == DETECT_OPEN) unit_stir(d, u);
+}
+
+/* When the event is read, what it names may be there again; or it never left. Two that are
+ * exchanged are reported as two renames, one after the other: by the second one the first leaves
+ * the place to which it has just come, and that is where it is. No other event tells. */
 static int left(detect *d, node *n, const watch_event *ev, err *e) {
+  struct stat st;
   if (!n) return 0;
-  return ev->cookie ? model_leave(d, n, ev->cookie, e) : model_remove(d, n, e);
+  if (!ev->cookie) return model_remove(d, n, e);
+  if (!n->known || !look(d, ev->path, &st) || is_another(n, &st))
+    return model_leave(d, n, ev->cookie, e);
+  n->stayed = true;
+  came_back(d, n);
+  int rc = limbo_doubt(d, ev->cookie, e);
+  /* Its watches are marked as on their way. */
+  return rc == 0 && n->type == NODE_DIR && !n->excluded ? list_tree(d, n, e) : rc;
+}
+
+/* The other half of a departure, or the limbo's count. */
+static size_t departure_of(const detect *d, uint32_t cookie) {
+  size_t i = 0;
+  while (i < d->limbo_count && (!cookie || d->limbo[i].cookie != cookie)) i++;
+  return i;
+}
+
+/* It stands where it stood before, and its departure was not believed: nothing is proven by that.
+ */
+static int is_back(detect *d, node *n, const char *name, const watch_event *ev,
+                   const struct stat *st, err *e) {
+  bool same = node_same(n, st);
+  node *parent = n->parent;
+  n->stayed = false;
+  came_back(d, n);
+  if (n->type == NODE_DIR) return list_arrived(d, parent, name, e);
+  if (same) return 0;
+  return appeared(d, parent, name, ev, NODE_SEEN, e);
 }
 
 static int arrived(detect *d, node *parent, const char *name, const watch_event *ev, err *e) {
   struct stat st;
-  char *from = NULL;
-  node *n = NULL;
-  bool there = look(d, ev->path, &st);
-  for (size_t i = 0; ev->cookie && !n && i < d->limbo_count; i++)
-    if (d->limbo[i].cookie == ev->cookie) n = limbo_take(d, i, &from);
+  size_t at = departure_of(d, ev->cookie);
+  bool known = at < d->limbo_count, there = look(d, ev->path, &st);
+  node *n = known ? limbo_take(d, at) : NULL;
+  /* Nobody knows what came: it is what stands here, and that may be in doubt. */
+  if (known && !n) return there ? appeared(d, parent, name, ev, NODE_SEEN, e) : 0;
+  node *before = node_child(parent, name, strlen(name));
+  if (!n && there && before && before->stayed && !is_another(before, &st))
+    return is_back(d, before, name, ev, &st, e);
   if (!n) {
     node_type type = there ? node_type_of(st.st_mode) : ev->is_dir ? NODE_DIR : NODE_FILE;
     n = node_new(name, strlen(name), type);
     if (!n) return err_set(e, ERR_NOMEM, "watch: out of memory");
   }
-  if (there && node_type_of(st.st_mode) != n->type) there = false; /* of a later name */
-  int rc = model_move(d, n, from, parent, name, there ? &st : NULL, e);
-  free(from);
+  if (there && is_another(n, &st)) there = false;
+  int rc = model_move(d, n, !known, parent, name, there ? &st : NULL, e);
   return rc == 0 ? list_arrived(d, parent, name, e) : rc;
 }
 
@@ -172,14 +223,11 @@ static void on_event(void *ctx, const watch_event *ev) {
 
 /* --- taking in --- */
 
-static void forget_closes(void *ctx, node *n) {
-  (void)ctx;
-  if (n->type == NODE_FILE && n->evidence == NODE_OPEN) n->evidence = NODE_SEEN;
-}
-
 /* From here on no close may be coming for what is open. */
 static void closes_are_lost(detect *d) {
   node_walk(d->top, forget_closes, NULL);
+  for (size_t i = 0; i < d->limbo_count; i++)
+    if (d->limbo[i].n) node_walk(d->limbo[i].n, forget_closes, NULL);
   for (size_t i = 0; i < d->all.count; i++)
     if (d->all.at[i]->state == DETECT_OPEN) unit_stir(d, d->all.at[i]);
 }
@@ -307,11 +355,10 @@ void detect_close(detect *d) {
        i++) /* those that are gone stand in no other list */
     if (d->queue.at[i]->state == DETECT_GONE) unit_free(d->queue.at[i]);
   for (size_t i = 0; i < d->all.count; i++) unit_free(d->all.at[i]);
-  for (size_t i = 0; i < d->limbo_count; i++) {
-    node_free(d->limbo[i].n);
-    free(d->limbo[i].path);
-  }
+  for (size_t i = 0; i < d->away.count; i++) unit_free(d->away.at[i]);
+  for (size_t i = 0; i < d->limbo_count; i++) node_free(d->limbo[i].n);
   free(d->all.at);
+  free(d->away.at);
   free(d->active.at);
   free(d->queue.at);
   free(d->limbo);
@@ -482,6 +529,10 @@ void detect_writer_gone(detect *d, bool clean) {
     unit *u = d->all.at[i];
     if (!clean) judge_writer_died(d, u);
     if (u->state == DETECT_OPEN) unit_wake(d, u, model_mono(d));
+  }
+  for (size_t i = 0; i < d->away.count; i++) {
+    if (!clean) judge_writer_died(d, d->away.at[i]);
+    if (d->away.at[i]->state == DETECT_OPEN) d->away.at[i]->due = model_mono(d);
   }
 }
 

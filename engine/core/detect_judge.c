@@ -422,10 +422,6 @@ int judge(detect *d, unit *u, err *e) {
   rule_verdict v;
   bool changed;
   int64_t now = model_mono(d);
-  if (!node_within(d->top, u->root)) { /* on its way to another name */
-    unit_wake(d, u, now + d->rules->settled_ns);
-    return 0;
-  }
   gather(d, u, &f);
   rule_decide(d->rules, &f, &v);
   if (v.state == DETECT_COMPLETE) {
@@ -468,8 +464,10 @@ int judge_due(detect *d, err *e) {
   return rc;
 }
 
-/* A unit by its path: judging one lists it, which may make another one go. */
+/* Judging one lists it, which may make another one go. */
 typedef struct waiting {
+  unit *u;
+  uint64_t id;
   char *path;
   int64_t changed;
 } waiting;
@@ -488,16 +486,17 @@ int judge_fresh(detect *d, err *e) {
   waiting *list = calloc(count + 1, sizeof *list);
   int rc = list ? 0 : err_set(e, ERR_NOMEM, "watch: out of memory");
   for (; rc == 0 && done < count; done++) {
-    gather(d, d->all.at[done], &f);
-    list[done] = (waiting){strdup(d->all.at[done]->path), d->all.at[done]->changed};
+    unit *u = d->all.at[done];
+    gather(d, u, &f);
+    list[done] = (waiting){u, u->id, strdup(u->path), u->changed};
     if (!list[done].path) rc = err_set(e, ERR_NOMEM, "watch: out of memory");
   }
   if (rc == 0) qsort(list, count, sizeof *list, by_change);
   /* One question for the whole tree spares one for each unit. */
   d->nobody = rc == 0 && count > 0 && !writes_path(d, "");
   for (size_t i = 0; rc == 0 && i < count; i++) {
-    unit *u = unit_at(d, list[i].path);
-    if (u && u->active) rc = judge(d, u, e);
+    unit *u = list[i].u;
+    if (unit_still(d, u, list[i].id, list[i].path) && u->active) rc = judge(d, u, e);
   }
   d->nobody = false;
   for (size_t i = 0; i < done; i++) free(list[i].path);

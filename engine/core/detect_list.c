@@ -88,7 +88,8 @@ static bool has_left(const detect *d, const node *n) {
   return rc < 0 ? err_code_of_errno(rc) == ERR_NOENT : st.st_ino != n->ino;
 }
 
-static node *moved_from(const detect *d, const struct stat *st) {
+/* Not what `dir` lies in: a tree that changes while it is listed may show that too. */
+static node *moved_from(const detect *d, const node *dir, const struct stat *st) {
   size_t low = 0, high = d->index_count, at;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
@@ -99,7 +100,8 @@ static node *moved_from(const detect *d, const struct stat *st) {
   }
   for (; low < d->index_count && d->index[low].ino == st->st_ino; low++) {
     node *n = d->index[low].n;
-    if (n->ino == st->st_ino && same_thing(n, st) && (in_limbo(d, n, &at) || has_left(d, n)))
+    if (n->ino == st->st_ino && same_thing(n, st) && !node_within(n, dir) &&
+        (in_limbo(d, n, &at) || has_left(d, n)))
       return n;
   }
   return NULL;
@@ -107,15 +109,12 @@ static node *moved_from(const detect *d, const struct stat *st) {
 
 static int move_here(detect *d, node *n, node *dir, const entry *found, err *e) {
   size_t at;
-  char *from;
   if (!in_limbo(d, n, &at)) {
     int rc = model_leave(d, n, 0, e);
     if (rc < 0) return rc;
     at = d->limbo_count - 1;
   }
-  n = limbo_take(d, at, &from);
-  int rc = model_move(d, n, from, dir, found->name, &found->st, e);
-  free(from);
+  int rc = model_move(d, limbo_take(d, at), false, dir, found->name, &found->st, e);
   return rc == 0 ? list_arrived(d, dir, found->name, e) : rc;
 }
 
@@ -134,7 +133,7 @@ static int take_entry(detect *d, node *dir, const entry *found, err *e) {
   node *n = node_child(dir, found->name, strlen(found->name)), *from;
   bool other = n && n->known && n->ino != found->st.st_ino;
   bool kind = n && n->type != node_type_of(found->st.st_mode);
-  if (d->index && (!n || other) && (from = moved_from(d, &found->st)) && from != n)
+  if (d->index && (!n || other) && (from = moved_from(d, dir, &found->st)) && from != n)
     return move_here(d, from, dir, found, e);
   if (kind || (other && n->type == NODE_DIR)) {
     int rc = model_remove(d, n, e);
@@ -259,10 +258,12 @@ int list_all(detect *d, err *e) {
 
 static int list_file(detect *d, node *n, err *e) {
   char path[FS_PATH_MAX], absolute[FS_PATH_MAX];
-  entry found = {.name = n->name};
+  entry found;
   int rc = node_path(n, path, e);
   if (rc == 0) rc = model_absolute(d, path, absolute, e);
   if (rc < 0) return rc;
+  /* Not the node's own: another kind of thing in its place makes it go. */
+  found.name = (char *)fs_base(path);
   rc = d->io->lstat(d->io, AT_FDCWD, absolute, &found.st);
   if (err_code_of_errno(rc) == ERR_NOENT) return model_remove(d, n, e);
   if (rc < 0) return err_sys(e, rc, "look at %s", absolute);
@@ -296,14 +297,14 @@ static int list_group(detect *d, unit *u, err *e) {
 }
 
 int list_unit(detect *d, unit *u, bool *changed, err *e) {
-  uint64_t touches = u->touches;
+  uint64_t touches = u->touches, id = u->id;
   match_kind kind = u->kind;
   char *path = strdup(u->path);
   if (!path) return err_set(e, ERR_NOMEM, "list %s: out of memory", u->path);
   int rc = kind == MATCH_FILE    ? list_file(d, u->root, e)
            : kind == MATCH_GROUP ? list_group(d, u, e)
                                  : list_tree(d, u->root, e);
-  *changed = unit_at(d, path) != u || u->touches != touches;
+  *changed = !unit_still(d, u, id, path) || u->touches != touches;
   free(path);
   return rc;
 }

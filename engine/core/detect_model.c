@@ -116,10 +116,7 @@ int model_add(detect *d, node *dir, const char *name, const struct stat *st, nod
 
 /* --- leaving and moving --- */
 
-int model_leave(detect *d, node *n, uint32_t cookie, err *e) {
-  char path[FS_PATH_MAX];
-  int rc = node_path(n, path, e);
-  if (rc < 0) return rc;
+static int limbo_push(detect *d, node *n, uint32_t cookie, err *e) {
   if (d->limbo_count == d->limbo_room) {
     size_t room = d->limbo_room ? 2 * d->limbo_room : 8;
     limbo *grown = realloc(d->limbo, room * sizeof *grown);
@@ -127,33 +124,44 @@ int model_leave(detect *d, node *n, uint32_t cookie, err *e) {
     d->limbo = grown;
     d->limbo_room = room;
   }
-  char *copy = strdup(path);
-  if (!copy) return err_set(e, ERR_NOMEM, "watch: out of memory");
+  d->limbo[d->limbo_count++] = (limbo){.n = n, .cookie = cookie, .since = model_mono(d)};
+  return 0;
+}
+
+int limbo_doubt(detect *d, uint32_t cookie, err *e) {
+  return limbo_push(d, NULL, cookie, e);
+}
+
+int model_leave(detect *d, node *n, uint32_t cookie, err *e) {
+  int rc = limbo_push(d, n, cookie, e);
+  if (rc < 0) return rc;
   unit *u = unit_of(d, n);
   node_detach(n);
   if (u && n->excluded)
     unit_stir(d, u);
   else if (u && u->root != n)
     unit_lost_file(d, u, n);
-  d->limbo[d->limbo_count++] =
-      (limbo){.n = n, .path = copy, .cookie = cookie, .since = model_mono(d)};
-  return 0;
+  rc = unit_leave_within(d, n, e);
+  if (rc < 0) limbo_drop(d, d->limbo_count - 1);
+  return rc;
 }
 
-node *limbo_take(detect *d, size_t at, char **path) {
+node *limbo_take(detect *d, size_t at) {
   node *n = d->limbo[at].n;
-  *path = d->limbo[at].path;
   d->limbo_count--;
   memmove(d->limbo + at, d->limbo + at + 1, (d->limbo_count - at) * sizeof *d->limbo);
   return n;
 }
 
-void limbo_drop(detect *d, size_t at) {
-  char *path;
-  node *n = limbo_take(d, at, &path);
-  unit_drop_within(d, path, n);
-  free(path);
+/* A detached node goes, and the units in it. */
+static void let_go(detect *d, node *n) {
+  if (!n) return;
+  unit_drop_within(d, n);
   node_free(n);
+}
+
+void limbo_drop(detect *d, size_t at) {
+  let_go(d, limbo_take(d, at));
 }
 
 int model_remove(detect *d, node *n, err *e) {
@@ -180,12 +188,12 @@ static bool in_doubt(const unit *u) {
   return p.unproven;
 }
 
-static void drop_children(const detect *d, node *n) {
+static void drop_children(detect *d, node *n) {
   /* While everything is listed the index points at them; they do no harm. */
   while (!d->index && n->count > 0) {
     node *c = n->children[n->count - 1];
     node_detach(c);
-    node_free(c);
+    let_go(d, c);
   }
 }
 
@@ -220,42 +228,33 @@ void model_uncount(void *ctx, node *n) {
 }
 
 void model_exclude_state(detect *d, node *dir) {
-  char path[FS_PATH_MAX];
   if (dir->excluded) return;
-  if (node_path(dir, path, NULL) == 0) unit_drop_within(d, path, dir);
+  unit_drop_within(d, dir);
   node_walk(dir, model_uncount, d);
   dir->excluded = true;
   drop_children(d, dir);
 }
 
 /* What stood under the new name is gone; a unit that was there lives on in the new node. */
-static int replace(detect *d, node *there, node *n, unit **keep, err *e) {
+static int replace(detect *d, node *there, node *n, err *e) {
   unit *u = there->unit;
   if (u && there->type == n->type) {
-    there->unit = NULL;
-    u->root = n;
-    *keep = u;
+    if (n->unit) unit_drop(d, n->unit);
+    unit_take_root(u, n);
   }
   return model_remove(d, there, e);
 }
 
-static int settle_names(detect *d, node *n, const char *from, unit *keep, err *e) {
-  bool far = recheck(d, n);
-  if (keep) { /* after `replace` it has this path already */
-    unit *own = n->unit;
-    if (own) unit_drop(d, own);
-    n->unit = keep;
-  }
+static int settle_names(detect *d, node *n, err *e) {
   /* What got too long a path has no name to live on under; the others are found anew. */
-  if (from && (n->excluded || far)) unit_drop_within(d, from, n);
+  if (recheck(d, n) || n->excluded) unit_drop_within(d, n);
   if (n->excluded) {
     drop_children(d, n);
     return 0;
   }
-  int rc = 0;
   /* A directory that becomes a unit by its new name covers what was one below its old name. */
-  if (from && !n->unit) rc = unit_classify(d, n, e);
-  if (rc == 0 && from) rc = unit_repath(d, from, n, e);
+  int rc = n->unit ? 0 : unit_classify(d, n, e);
+  if (rc == 0) rc = unit_arrive_within(d, n, e);
   return rc == 0 ? unit_classify(d, n, e) : rc;
 }
 
@@ -283,19 +282,17 @@ static int proven_by_move(detect *d, node *n, bool doubt, bool was_temporary, er
   return 0;
 }
 
-int model_move(detect *d, node *n, const char *from, node *dir, const char *name,
-               const struct stat *st, err *e) {
-  unit *keep = NULL;
+int model_move(detect *d, node *n, bool fresh, node *dir, const char *name, const struct stat *st,
+               err *e) {
   int rc = 0;
-  bool doubt = n->unit && in_doubt(n->unit), was_temporary = n->excluded || !from;
+  bool doubt = n->unit && in_doubt(n->unit), was_temporary = n->excluded || fresh;
   node *there = node_child(dir, name, strlen(name));
-  if (there == n) return 0;
   if (there && !there->old) n->again = is_behind_marker(d, there);
-  if (there) rc = replace(d, there, n, &keep, e);
+  if (there) rc = replace(d, there, n, e);
   if (rc == 0) rc = node_rename(n, name, e);
   if (rc == 0) rc = node_attach(dir, n, e);
   if (rc < 0) {
-    node_free(n);
+    let_go(d, n);
     return rc;
   }
   /* What was in doubt has other bytes by now; or it is another file that got the same inode. */
@@ -303,6 +300,6 @@ int model_move(detect *d, node *n, const char *from, node *dir, const char *name
   if (altered && n->evidence == NODE_UNPROVEN) model_prove(d, n, NODE_SEEN);
   if (st) node_set(n, st);
   n->pass = d->pass;
-  rc = settle_names(d, n, from, keep, e);
+  rc = settle_names(d, n, e);
   return rc == 0 ? proven_by_move(d, n, doubt, was_temporary, e) : rc;
 }

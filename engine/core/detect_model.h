@@ -11,7 +11,10 @@
 typedef struct unit unit;
 struct unit {
   char *path;
-  node *root; /* the directory or the file; of a group: the directory it is in */
+  uint64_t id; /* another unit may come to its path, and to its address */
+  node *root;  /* the directory or the file; of a group: the directory it is in */
+  unit *next;  /* of a group: the next one in that directory */
+  bool away;   /* its root is in limbo: it stands in detect.away, not in detect.all */
   match_kind kind;
   int64_t step;
   detect_state state;
@@ -44,10 +47,10 @@ typedef struct series {
   size_t count;
 } series;
 
-/* A node that left its place and may turn up elsewhere. */
+/* A node that left its place and may turn up elsewhere. n NULL: an event said that something left
+ * which was still there. */
 typedef struct limbo {
   node *n;
-  char *path;
   uint32_t cookie; /* 0: of a listing */
   int64_t since;   /* IO_MONO */
 } limbo;
@@ -87,7 +90,9 @@ struct detect {
   limbo *limbo;
   size_t limbo_count, limbo_room;
 
-  units all;    /* by path */
+  units all;  /* by path: no two of one kind have the same, and all roots are in the tree */
+  units away; /* by path: those in limbo, where what came after them may have left too */
+  uint64_t ids;
   units active; /* those with a due time */
   units queue;  /* changed since they were handed out, or gone; in order */
   size_t queue_head;
@@ -114,16 +119,22 @@ static inline int64_t model_mono(const detect *d) {
 /* --- units (detect_unit.c) --- */
 int units_push(units *u, unit *item, err *e);
 unit *unit_at(const detect *d, const char *path);
+/* Is the unit that was `id` still there, at this path? What `u` points at may be gone. */
+bool unit_still(const detect *d, const unit *u, uint64_t id, const char *path);
 /* The unit that this node belongs to, or NULL. */
 unit *unit_of(const detect *d, const node *n);
 /* Finds the units that `n`, or what is below it, now is. */
 int unit_classify(detect *d, node *n, err *e);
 /* Makes an unproven directory ("{step}/") a unit, if it is one by its name. */
 int unit_promote(detect *d, node *n, err *e);
-/* After `n` moved here from the path `from`: its units get their new names, or go. */
-int unit_repath(detect *d, const char *from, node *n, err *e);
-/* All units at the path or below it whose root is within `n` go. */
-void unit_drop_within(detect *d, const char *path, const node *n);
+/* `n` goes into limbo: so do the units at and below it. */
+int unit_leave_within(detect *d, node *n, err *e);
+/* `n` has its place: its units get their new names, or go. */
+int unit_arrive_within(detect *d, node *n, err *e);
+/* All units at and below `n` go. */
+void unit_drop_within(detect *d, node *n);
+/* Its root is another node from here on. */
+void unit_take_root(unit *u, node *n);
 void unit_drop(detect *d, unit *u);
 void unit_free(unit *u);
 void unit_set(detect *d, unit *u, detect_state state, const char *reason);
@@ -161,12 +172,13 @@ bool model_state_named(const node *dir);
 void model_exclude_state(detect *d, node *dir);
 /* Sets it aside under `cookie`, with all below. */
 int model_leave(detect *d, node *n, uint32_t cookie, err *e);
-/* `n` (in its place, or out of limbo, or fresh; `from` is where it was, or NULL) now is `name` in
- * `dir`. */
-int model_move(detect *d, node *n, const char *from, node *dir, const char *name,
-               const struct stat *st, err *e);
-/* Takes an entry out of limbo: its node, and *path, which the caller frees. */
-node *limbo_take(detect *d, size_t at, char **path);
+/* `n` (out of limbo, or fresh) now is `name` in `dir`. */
+int model_move(detect *d, node *n, bool fresh, node *dir, const char *name, const struct stat *st,
+               err *e);
+/* Remembers under `cookie` that something left which was still there. */
+int limbo_doubt(detect *d, uint32_t cookie, err *e);
+/* Takes an entry out of limbo. */
+node *limbo_take(detect *d, size_t at);
 void limbo_drop(detect *d, size_t at);
 
 /* --- listings (detect_list.c) --- */

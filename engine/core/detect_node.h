@@ -26,7 +26,8 @@ struct node {
   node *parent; /* NULL: the root, or detached */
   node **children;
   size_t count, room;
-  struct unit *unit; /* the unit whose root this is; not of a group */
+  struct unit *unit;   /* the unit whose root this is; not of a group */
+  struct unit *groups; /* the groups that lie in this directory */
   char *name;
   uint64_t ino, size, seq; /* seq: of the newest change in the detector's own order */
   int64_t mtime_ns, ctime_ns;
@@ -37,6 +38,7 @@ struct node {
   bool old;      /* it was there when its unit was last settled */
   bool again;    /* it was there before a marker was, and was written after it */
   bool counted;  /* among the files that no unit matches */
+  bool stayed;   /* an event said that it left, but it was there: detect.c, left() */
 };
 
 node_type node_type_of(mode_t mode);

@@ -16,21 +16,19 @@ int units_push(units *u, unit *item, err *e) {
   return 0;
 }
 
-/* --- the table, by path; a directory before a group of the same name --- */
+/* --- tables, by path; a directory before a group of the same name --- */
 
-static size_t table_place(const detect *d, const char *path, bool group, bool *found) {
-  size_t low = 0, high = d->all.count;
-  *found = false;
+static int compare(const char *path, bool group, const unit *u) {
+  int c = strcmp(path, u->path);
+  return c ? c : (int)group - (u->kind == MATCH_GROUP);
+}
+
+/* The first unit that is not before this path. */
+static size_t table_place(const units *t, const char *path, bool group) {
+  size_t low = 0, high = t->count;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    const unit *u = d->all.at[mid];
-    int c = strcmp(path, u->path);
-    if (c == 0) c = (int)group - (u->kind == MATCH_GROUP);
-    if (c == 0) {
-      *found = true;
-      return mid;
-    }
-    if (c < 0)
+    if (compare(path, group, t->at[mid]) <= 0)
       high = mid;
     else
       low = mid + 1;
@@ -38,35 +36,39 @@ static size_t table_place(const detect *d, const char *path, bool group, bool *f
   return low;
 }
 
-static int table_insert(detect *d, unit *u, err *e) {
-  bool found;
-  int rc = units_push(&d->all, u, e);
+static int table_insert(units *t, unit *u, err *e) {
+  int rc = units_push(t, u, e);
   if (rc < 0) return rc;
-  d->all.count--;
-  size_t at = table_place(d, u->path, u->kind == MATCH_GROUP, &found);
-  memmove(d->all.at + at + 1, d->all.at + at, (d->all.count - at) * sizeof(void *));
-  d->all.at[at] = u;
-  d->all.count++;
+  t->count--;
+  size_t at = table_place(t, u->path, u->kind == MATCH_GROUP);
+  memmove(t->at + at + 1, t->at + at, (t->count - at) * sizeof(void *));
+  t->at[at] = u;
+  t->count++;
   return 0;
 }
 
-static void table_remove(detect *d, unit *u) {
-  bool found;
-  size_t at = table_place(d, u->path, u->kind == MATCH_GROUP, &found);
-  if (!found || d->all.at[at] != u) return;
-  d->all.count--;
-  memmove(d->all.at + at, d->all.at + at + 1, (d->all.count - at) * sizeof(void *));
+/* This very unit: in limbo several may have its path. */
+static void table_remove(units *t, const unit *u) {
+  size_t at = table_place(t, u->path, u->kind == MATCH_GROUP);
+  while (at < t->count && t->at[at] != u) at++;
+  if (at == t->count) return;
+  t->count--;
+  memmove(t->at + at, t->at + at + 1, (t->count - at) * sizeof(void *));
 }
 
-static unit *table_find(const detect *d, const char *path, bool group) {
-  bool found;
-  size_t at = table_place(d, path, group, &found);
-  return found ? d->all.at[at] : NULL;
+static unit *table_find(const units *t, const char *path, bool group) {
+  size_t at = table_place(t, path, group);
+  return at < t->count && compare(path, group, t->at[at]) == 0 ? t->at[at] : NULL;
 }
 
 unit *unit_at(const detect *d, const char *path) {
-  unit *u = table_find(d, path, false);
-  return u ? u : table_find(d, path, true);
+  unit *u = table_find(&d->all, path, false);
+  return u ? u : table_find(&d->all, path, true);
+}
+
+bool unit_still(const detect *d, const unit *u, uint64_t id, const char *path) {
+  const unit *dir = table_find(&d->all, path, false), *group = table_find(&d->all, path, true);
+  return u && (u == dir || u == group) && u->id == id;
 }
 
 /* --- telling the caller --- */
@@ -126,6 +128,7 @@ static void tell_gone(detect *d, const unit *u) {
     *gone = *u;
     gone->path = strdup(u->path);
     gone->root = NULL;
+    gone->next = NULL;
     gone->active = 0;
     gone->queued = true;
     gone->state = DETECT_GONE;
@@ -137,13 +140,50 @@ static void tell_gone(detect *d, const unit *u) {
   }
 }
 
+static void let_go_of_root(unit *u) {
+  if (!u->root) return;
+  if (u->root->unit == u) u->root->unit = NULL;
+  for (unit **at = &u->root->groups; *at; at = &(*at)->next)
+    if (*at == u) {
+      *at = u->next;
+      break;
+    }
+  u->root = NULL;
+  u->next = NULL;
+}
+
+void unit_take_root(unit *u, node *n) {
+  let_go_of_root(u);
+  u->root = n;
+  if (u->kind != MATCH_GROUP) {
+    n->unit = u;
+    return;
+  }
+  u->next = n->groups;
+  n->groups = u;
+}
+
 void unit_drop(detect *d, unit *u) {
   untell(d, u);
   tell_gone(d, u);
   unit_rest(d, u);
-  table_remove(d, u);
-  if (u->root && u->root->unit == u) u->root->unit = NULL;
+  table_remove(u->away ? &d->away : &d->all, u);
+  let_go_of_root(u);
   unit_free(u);
+}
+
+/* Puts it among those that are there. What had its path before and is on its way elsewhere is gone
+ * from here: the caller hears so before it hears of this one. */
+static int enter(detect *d, unit *u, err *e) {
+  bool group = u->kind == MATCH_GROUP;
+  int rc = table_insert(&d->all, u, e);
+  if (rc < 0) return rc;
+  size_t at = table_place(&d->away, u->path, group);
+  for (; at < d->away.count && compare(u->path, group, d->away.at[at]) == 0; at++) {
+    tell_gone(d, d->away.at[at]);
+    d->away.at[at]->handed = false;
+  }
+  return 0;
 }
 
 /* --- finding units --- */
@@ -161,7 +201,7 @@ static unit *group_of(const detect *d, const node *n) {
   if (n->type != NODE_FILE || node_path(n, path, NULL) < 0) return NULL;
   if (!rules_match(d->rules, path, false, &m) || m.kind != MATCH_GROUP) return NULL;
   path[m.name_len] = '\0';
-  return table_find(d, path, true);
+  return table_find(&d->all, path, true);
 }
 
 unit *unit_of(const detect *d, const node *n) {
@@ -179,18 +219,18 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, er
     return err_set(e, ERR_NOMEM, "watch %s: out of memory", path);
   }
   u->path[m->name_len] = '\0';
-  u->root = root;
+  u->id = ++d->ids;
   u->kind = m->kind;
   u->step = m->step;
   u->last = model_mono(d);
   u->touched = !d->first;
   u->dead = d->dead;
-  int rc = table_insert(d, u, e);
+  int rc = enter(d, u, e);
   if (rc < 0) {
     unit_free(u);
     return rc;
   }
-  if (m->kind != MATCH_GROUP) root->unit = u;
+  unit_take_root(u, root);
   u->cause = "open";
   unit_set(d, u, DETECT_OPEN, "it has just appeared");
   unit_wake(d, u, u->last + d->rules->settled_ns);
@@ -223,7 +263,7 @@ int unit_classify(detect *d, node *n, err *e) {
         pattern && rules_needs_proof(d->rules, pattern) && !has_marker(d, n) && !is_known(d, path);
     if (pattern && m.kind == MATCH_GROUP) {
       path[m.name_len] = '\0';
-      if (!table_find(d, path, true)) rc = make(d, n->parent, path, &m, e);
+      if (!table_find(&d->all, path, true)) rc = make(d, n->parent, path, &m, e);
     } else if (pattern && !waits) {
       rc = make(d, n, path, &m, e);
     }
@@ -240,69 +280,104 @@ int unit_promote(detect *d, node *n, err *e) {
   int rc = node_path(n, path, e);
   if (rc < 0) return rc;
   if (!rules_match(d->rules, path, true, &m) || m.kind != MATCH_DIR) return 0;
-  unit_drop_within(d, path, n);
+  unit_drop_within(d, n);
   node_walk(n, model_uncount, d);
   return make(d, n, path, &m, e);
 }
 
-static bool is_below(const char *path, const char *top) {
-  size_t len = strlen(top);
-  return strncmp(path, top, len) == 0 && (path[len] == '\0' || path[len] == '/');
-}
+/* --- units at a node and below it --- */
 
-/* The units at `path` and below it, as a copy: the table changes while they are worked on. */
-static units below(const detect *d, const char *path) {
-  bool found;
-  units out = {0};
-  size_t len = strlen(path);
-  for (size_t i = table_place(d, path, false, &found); i < d->all.count; i++) {
-    if (strncmp(d->all.at[i]->path, path, len) != 0) break;
-    if (is_below(d->all.at[i]->path, path) && units_push(&out, d->all.at[i], NULL) < 0) break;
+/* They are found by the nodes, never by their paths: what is in limbo may share its path with what
+ * is in its place by now. */
+typedef int unit_fn(detect *d, unit *u, err *e);
+
+/* Calls `fn`, which may drop the unit, for each until one fails. */
+static int each_within(detect *d, node *n, unit_fn *fn, err *e) {
+  int rc = n->unit ? fn(d, n->unit, e) : 0;
+  for (unit *u = n->groups, *next; rc == 0 && u; u = next) {
+    next = u->next;
+    rc = fn(d, u, e);
   }
-  return out;
+  for (size_t i = 0; rc == 0 && i < n->count; i++) rc = each_within(d, n->children[i], fn, e);
+  return rc;
 }
 
-void unit_drop_within(detect *d, const char *path, const node *n) {
-  units list = below(d, path);
-  for (size_t i = 0; i < list.count; i++)
-    if (node_within(n, list.at[i]->root)) unit_drop(d, list.at[i]);
-  free(list.at);
+static int drop_one(detect *d, unit *u, err *e) {
+  (void)e;
+  unit_drop(d, u);
+  return 0;
 }
 
-/* Gives one unit the name that its root has now; it goes if that is no unit's name. */
-static int repath_one(detect *d, unit *u, err *e) {
-  char path[FS_PATH_MAX];
-  match_unit m;
+void unit_drop_within(detect *d, node *n) {
+  each_within(d, n, drop_one, NULL);
+}
+
+static int leave_one(detect *d, unit *u, err *e) {
+  int rc = table_insert(&d->away, u, e);
+  if (rc < 0) return rc;
+  table_remove(&d->all, u);
+  u->away = true;
+  /* Whether there is news of it shows when it has its place. */
+  untell(d, u);
+  if (!u->active) u->due = INT64_MAX;
+  unit_rest(d, u);
+  return 0;
+}
+
+int unit_leave_within(detect *d, node *n, err *e) {
+  return each_within(d, n, leave_one, e);
+}
+
+/* The name that its root has now; `still` unless that is no unit's name. */
+static int new_name(const detect *d, const unit *u, char *path, match_unit *m, bool *still,
+                    err *e) {
   int rc = node_path(u->root, path, e);
   if (rc < 0) return rc;
-  bool is_dir = u->kind == MATCH_DIR;
   /* Groups are found again from their files. */
-  bool still = u->kind != MATCH_GROUP && !u->root->excluded && !covering(u->root) &&
-               rules_match(d->rules, path, is_dir, &m) && m.kind == u->kind;
-  char *copy = still ? strdup(path) : NULL;
-  if (still && !copy) return err_set(e, ERR_NOMEM, "watch %s: out of memory", path);
+  *still = u->kind != MATCH_GROUP && !u->root->excluded && !covering(u->root) &&
+           rules_match(d->rules, path, u->kind == MATCH_DIR, m) && m->kind == u->kind;
+  return 0;
+}
+
+static int rename_unit(detect *d, unit *u, const char *path, err *e) {
+  if (strcmp(path, u->path) == 0) return 0;
+  char *copy = strdup(path);
+  if (!copy) return err_set(e, ERR_NOMEM, "watch %s: out of memory", path);
+  tell_gone(d, u);
+  free(u->path);
+  u->path = copy;
+  u->handed = false;
+  return 0;
+}
+
+static int arrive_one(detect *d, unit *u, err *e) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  bool still;
+  if (!u->away) return 0;
+  int rc = new_name(d, u, path, &m, &still, e);
+  if (rc < 0) return rc;
   if (!still) {
     unit_drop(d, u);
     return 0;
   }
-  untell(d, u);
-  tell_gone(d, u);
-  table_remove(d, u);
-  free(u->path);
-  u->path = copy;
+  table_remove(&d->away, u);
+  u->away = false;
+  rc = rename_unit(d, u, path, e);
+  if (rc == 0) rc = enter(d, u, e);
+  if (rc < 0) {
+    unit_drop(d, u);
+    return rc;
+  }
   u->step = m.step;
-  u->handed = false;
-  rc = table_insert(d, u, e);
+  unit_wake(d, u, u->due);
   tell(d, u);
-  return rc;
+  return 0;
 }
 
-int unit_repath(detect *d, const char *from, node *n, err *e) {
-  units list = below(d, from);
-  int rc = 0;
-  for (size_t i = 0; i < list.count; i++)
-    if (rc == 0 && node_within(n, list.at[i]->root)) rc = repath_one(d, list.at[i], e);
-  free(list.at);
+int unit_arrive_within(detect *d, node *n, err *e) {
+  int rc = each_within(d, n, arrive_one, e);
+  if (rc < 0) unit_drop_within(d, n);
   return rc;
 }
 
