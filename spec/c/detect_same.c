@@ -1,0 +1,83 @@
+#include "detect_same.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct line {
+  char path[512];
+  match_kind kind;
+  bool complete;
+  unsigned long long files, bytes;
+} line;
+
+typedef struct lines {
+  line *at;
+  size_t count;
+} lines;
+
+static int add(void *ctx, const detect_unit *u) {
+  lines *l = ctx;
+  line *grown = realloc(l->at, (l->count + 1) * sizeof *grown);
+  if (!grown) abort();
+  l->at = grown;
+  line *new = &grown[l->count++];
+  *new = (line){.kind = u->kind,
+                .complete = u->state == DETECT_COMPLETE,
+                .files = u->files,
+                .bytes = u->bytes};
+  snprintf(new->path, sizeof new->path, "%s", u->path);
+  return 0;
+}
+
+static bool same_line(const line *known, const line *found) {
+  return strcmp(known->path, found->path) == 0 && known->kind == found->kind &&
+         known->files == found->files && (!known->complete || known->bytes == found->bytes);
+}
+
+static void tell(char *out, size_t len, const line *l) {
+  if (!l)
+    snprintf(out, len, "nothing");
+  else
+    snprintf(out, len, "%s (kind %d, %llu files, %llu bytes)", l->path, (int)l->kind, l->files,
+             l->bytes);
+}
+
+static bool nobody(const char *path) {
+  (void)path;
+  return false;
+}
+
+static const char *first_difference(const lines *known, const lines *found) {
+  static char text[1536];
+  char a[640], b[640];
+  for (size_t i = 0; i < known->count || i < found->count; i++) {
+    const line *k = i < known->count ? &known->at[i] : NULL;
+    const line *f = i < found->count ? &found->at[i] : NULL;
+    if (k && f && same_line(k, f)) continue;
+    tell(a, sizeof a, k);
+    tell(b, sizeof b, f);
+    snprintf(text, sizeof text, "it knows %s, and there is %s", a, b);
+    return text;
+  }
+  return NULL;
+}
+
+const char *detect_same(detect *d, const char *root, const rules *rules) {
+  lines known = {0}, found = {0};
+  detect *fresh;
+  err e = {0};
+  detect_options o = {
+      .io = io_system(), .root = root, .rules = rules, .mode = DETECT_FED, .has_writer = nobody};
+  if (detect_open(&o, &fresh, &e) < 0) {
+    fprintf(stderr, "detect_same: %s\n", e.text);
+    abort();
+  }
+  detect_each(d, add, &known);
+  detect_each(fresh, add, &found);
+  const char *answer = first_difference(&known, &found);
+  detect_close(fresh);
+  free(known.at);
+  free(found.at);
+  return answer;
+}

@@ -1,0 +1,308 @@
+/* detect on a real directory whose directories are moved out, back, and into one another's place
+ * faster than it looks: names meet there that belong to different things. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/detect.h"
+#include "detect_same.h"
+#include "tmpdir.h"
+
+#define MS INT64_C(1000000)
+
+enum { NEWS = 512 };
+
+/* `out` is watched; what is moved out goes beside it. */
+typedef struct scene {
+  char *dir, *out;
+  rules *rules;
+  detect *d;
+  struct {
+    char path[64];
+    detect_state state;
+  } news[NEWS];
+  size_t count;
+} scene;
+
+static const char *at(const scene *s, const char *name) {
+  return tmpdir_path(s->dir, name);
+}
+
+static void make_checkpoint(const scene *s, const char *run, int step, const char *text) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/checkpoint-%d", at(s, run), step);
+  make_dir(path);
+  write_file(tmpdir_path(path, "model.bin"), text);
+  write_file(tmpdir_path(path, "DONE"), "done");
+}
+
+static void make_run(const scene *s, const char *run, const char *text) {
+  make_dir(at(s, run));
+  for (int i = 1; i <= 3; i++) make_checkpoint(s, run, i, text);
+}
+
+static void move(const scene *s, const char *from, const char *to) {
+  assert_int_equal(rename(at(s, from), at(s, to)), 0);
+}
+
+static void exchange(const scene *s, const char *a, const char *b) {
+  if (renameat2(AT_FDCWD, at(s, a), AT_FDCWD, at(s, b), RENAME_EXCHANGE) != 0) skip();
+}
+
+static int64_t now(void) {
+  return io_system()->now(io_system(), IO_MONO);
+}
+
+static void take_news(scene *s) {
+  detect_unit u;
+  while (detect_next(s->d, &u)) {
+    assert_true(s->count < NEWS);
+    s->news[s->count].state = u.state;
+    snprintf(s->news[s->count++].path, sizeof s->news->path, "%s", u.path);
+  }
+}
+
+static void run_for(scene *s, int64_t ns) {
+  err e = {0};
+  for (int64_t end = now() + ns; now() < end;) {
+    int64_t due = detect_due(s->d), left = (due < end ? due : end) - now();
+    struct pollfd p = {.fd = detect_fd(s->d), .events = POLLIN};
+    poll(&p, p.fd >= 0, left > 0 ? (int)(left / MS) + 1 : 0);
+    if (detect_run(s->d, &e) < 0) fail_msg("%s", e.text);
+    take_news(s);
+  }
+}
+
+static void settle(scene *s) {
+  int64_t end = now() + 10000 * MS;
+  do run_for(s, 150 * MS);
+  while (detect_due(s->d) != INT64_MAX && now() < end);
+}
+
+static detect_state state_of(const scene *s, const char *path) {
+  detect_unit u;
+  return detect_find(s->d, path, &u) ? u.state : DETECT_GONE;
+}
+
+/* What was handed out last about a path is what is so. */
+static int as_told(void *ctx, const detect_unit *u) {
+  const scene *s = ctx;
+  for (size_t i = s->count; i-- > 0;)
+    if (strcmp(s->news[i].path, u->path) == 0) {
+      if (s->news[i].state != u->state)
+        fail_msg("%s is in state %d, and %d was told last", u->path, (int)u->state,
+                 (int)s->news[i].state);
+      return 0;
+    }
+  fail_msg("%s was never told of", u->path);
+  return 0;
+}
+
+static void is_right(scene *s) {
+  settle(s);
+  const char *wrong = detect_same(s->d, s->out, s->rules);
+  if (wrong) fail_msg("%s", wrong);
+  detect_each(s->d, as_told, s);
+}
+
+/* The watches are where they should be, too. */
+static void sees_what_comes(scene *s, const char *run) {
+  char path[128];
+  const char *name = strchr(run, '/') + 1;
+  make_checkpoint(s, run, 9, "new");
+  is_right(s);
+  snprintf(path, sizeof path, "%s/checkpoint-9", name);
+  assert_int_equal(state_of(s, path), DETECT_COMPLETE);
+}
+
+static void open_watched(scene *s) {
+  err e = {0};
+  detect_options o = {.io = io_system(), .root = s->out, .rules = s->rules, .mode = DETECT_AUTO};
+  if (detect_open(&o, &s->d, &e) < 0) fail_msg("%s", e.text);
+  if (detect_polling(s->d)) skip();
+  run_for(s, 20 * MS);
+}
+
+static int setup(void **state) {
+  scene *s = calloc(1, sizeof *s);
+  *state = s;
+  const char *markers[] = {"DONE", NULL};
+  if (rules_custom(NULL, NULL, markers, 300 * MS, &s->rules, NULL) < 0) return -1;
+  s->rules->marked_ns = 150 * MS;
+  s->dir = tmpdir_new();
+  s->out = strdup(at(s, "out"));
+  make_dir(s->out);
+  make_dir(at(s, "away"));
+  return 0;
+}
+
+static int teardown(void **state) {
+  scene *s = *state;
+  detect_close(s->d);
+  tmpdir_remove(s->dir);
+  rules_free(s->rules);
+  free(s->out);
+  free(s);
+  return 0;
+}
+
+/* A run whose checkpoints are all complete. */
+static void begin(scene *s) {
+  open_watched(s);
+  make_run(s, "out/run1", "first");
+  is_right(s);
+  assert_int_equal(state_of(s, "run1/checkpoint-3"), DETECT_COMPLETE);
+}
+
+static void what_is_moved_out_and_back_is_the_same(void **state) {
+  scene *s = *state;
+  begin(s);
+  size_t before = s->count;
+  for (int i = 0; i < 5; i++) {
+    move(s, "out/run1", "away/run1");
+    move(s, "away/run1", "out/run1");
+    run_for(s, 10 * MS);
+  }
+  is_right(s);
+  assert_int_equal(state_of(s, "run1/checkpoint-3"), DETECT_COMPLETE);
+  assert_int_equal(s->count, before); /* nothing is new */
+  sees_what_comes(s, "out/run1");
+}
+
+static void a_slow_way_back_is_a_removal_and_an_arrival(void **state) {
+  scene *s = *state;
+  begin(s);
+  move(s, "out/run1", "away/run1");
+  run_for(s, 20 * MS);
+  move(s, "away/run1", "out/run1");
+  is_right(s);
+  move(s, "out/run1", "away/run1");
+  settle(s);
+  assert_int_equal(state_of(s, "run1/checkpoint-3"), DETECT_GONE);
+  move(s, "away/run1", "out/run1");
+  is_right(s);
+  sees_what_comes(s, "out/run1");
+}
+
+static void a_directory_that_takes_the_place_of_another_is_another(void **state) {
+  scene *s = *state;
+  begin(s);
+  make_run(s, "away/stage", "second, and longer");
+  move(s, "out/run1", "away/run1");
+  run_for(s, 5 * MS);
+  move(s, "away/stage", "out/run1");
+  is_right(s);
+  sees_what_comes(s, "out/run1");
+}
+
+static void what_is_written_anew_where_something_left_is_new(void **state) {
+  scene *s = *state;
+  begin(s);
+  move(s, "out/run1", "away/run1");
+  run_for(s, 5 * MS);
+  make_run(s, "out/run1", "second, and longer");
+  run_for(s, 5 * MS);
+  move(s, "out/run1", "away/run2");
+  run_for(s, 5 * MS);
+  make_run(s, "out/run1", "third");
+  is_right(s);
+  assert_int_equal(state_of(s, "run1/checkpoint-3"), DETECT_COMPLETE);
+  sees_what_comes(s, "out/run1");
+}
+
+static void a_directory_is_exchanged_with_a_link(void **state) {
+  scene *s = *state;
+  begin(s);
+  assert_int_equal(symlink("/nowhere", at(s, "away/link")), 0);
+  for (int i = 0; i < 7; i++) {
+    exchange(s, "out/run1", "away/link");
+    run_for(s, (i % 3) * 4 * MS);
+  }
+  is_right(s);
+  assert_int_equal(state_of(s, "run1/checkpoint-3"), DETECT_GONE);
+  exchange(s, "out/run1", "away/link");
+  is_right(s);
+  sees_what_comes(s, "out/run1");
+}
+
+static void two_directories_are_exchanged(void **state) {
+  scene *s = *state;
+  begin(s);
+  make_run(s, "out/run2", "second, and longer");
+  is_right(s);
+  exchange(s, "out/run1", "out/run2");
+  is_right(s);
+  sees_what_comes(s, "out/run1");
+  sees_what_comes(s, "out/run2");
+  exchange(s, "out/run1", "out/run2");
+  exchange(s, "out/run1/checkpoint-1", "out/run2/checkpoint-2");
+  exchange(s, "out/run1", "out/run2");
+  exchange(s, "out/run1", "out/run2");
+  is_right(s);
+  make_checkpoint(s, "out/run1", 10, "new");
+  make_checkpoint(s, "out/run2", 10, "new");
+  is_right(s);
+}
+
+static void two_files_are_exchanged(void **state) {
+  scene *s = *state;
+  open_watched(s);
+  write_file(at(s, "out/a.pt"), "short");
+  write_file(at(s, "out/b.pt"), "much longer");
+  is_right(s);
+  exchange(s, "out/a.pt", "out/b.pt");
+  is_right(s);
+  assert_int_equal(state_of(s, "a.pt"), DETECT_COMPLETE);
+  assert_int_equal(state_of(s, "b.pt"), DETECT_COMPLETE);
+}
+
+/* A half-written checkpoint does not become whole because it changed places with another. */
+static void an_exchange_proves_nothing(void **state) {
+  scene *s = *state;
+  open_watched(s);
+  make_checkpoint(s, "out", 1, "whole");
+  make_dir(at(s, "out/checkpoint-2"));
+  write_file(at(s, "out/checkpoint-2/model.bin"), "torn");
+  is_right(s);
+  assert_int_equal(state_of(s, "checkpoint-2"), DETECT_OPEN);
+  exchange(s, "out/checkpoint-1", "out/checkpoint-2");
+  is_right(s);
+  assert_int_equal(state_of(s, "checkpoint-1"), DETECT_OPEN);
+  assert_int_equal(state_of(s, "checkpoint-2"), DETECT_COMPLETE);
+}
+
+/* A group of files may have the name of a directory beside it. */
+static void a_group_and_a_directory_of_one_name_are_both_judged(void **state) {
+  scene *s = *state;
+  open_watched(s);
+  make_checkpoint(s, "out", 5, "whole");
+  write_file(at(s, "out/checkpoint-5.data-00000-of-00001"), "data");
+  write_file(at(s, "out/checkpoint-5.index"), "index");
+  is_right(s);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(what_is_moved_out_and_back_is_the_same),
+      TEST(a_slow_way_back_is_a_removal_and_an_arrival),
+      TEST(a_directory_that_takes_the_place_of_another_is_another),
+      TEST(what_is_written_anew_where_something_left_is_new),
+      TEST(a_directory_is_exchanged_with_a_link),
+      TEST(two_directories_are_exchanged),
+      TEST(two_files_are_exchanged),
+      TEST(an_exchange_proves_nothing),
+      TEST(a_group_and_a_directory_of_one_name_are_both_judged),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
