@@ -63,7 +63,7 @@ PROGRAM = $(CC) $(SAN) $(if $(SANITIZE),,-pie) $(HARD_LINK)
 MODULE = $(CC) -shared $(SAN) $(HARD_LINK)
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(HARDEN) $(CFLAGS) $(SAN)
 
-.PHONY: all setup help test test-c check asan tsan valgrind fuzz demo test-hostile test-world test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim contract contract-mutants test-long clean servers FORCE
+.PHONY: all setup help test test-c check asan tsan valgrind fuzz fuzz-tree demo test-hostile test-world test-failn test-power test-net test-kill test-crash test-crash-s3 test-zombie test-ranks test-grace test-sim contract contract-mutants test-long clean servers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -228,6 +228,13 @@ fuzz: | setup
 	@$(MAKE) --no-print-directory SETUP=no CC=clang SANITIZE=fuzzer-no-link,address,undefined \
 	  CFLAGS='-O1 -g' BUILD=$(FUZZ_BUILD) $(FUZZ_BUILD)/spec/fuzz/fuzz
 	@spec/fuzz/run $(FUZZ_BUILD)/spec/fuzz/fuzz $(FUZZ_BUILD)/work $(or $(TIME),600) $(T)
+
+## fuzz-tree: SEEDS=1000: random moves on a watched tree under sanitizers; adds up in docs/testing.md
+fuzz-tree: | setup
+	@$(FIXED_MAP) $(MAKE) --no-print-directory SETUP=no BUILD=build/asan SANITIZE=address,undefined \
+	  CFLAGS='-O1 -g' build/asan/spec/c/test_detect_fuzz
+	@ASAN_OPTIONS=handle_segv=2:exitcode=99 UBSAN_OPTIONS=exitcode=99 $(FIXED_MAP) \
+	  spec/fuzz/tree.sh build/asan/spec/c/test_detect_fuzz $(or $(SEEDS),1000) docs/testing.md
 
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: $(BUILD)/spec/c/test_failn
