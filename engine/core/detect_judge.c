@@ -242,14 +242,23 @@ int judge_measure(detect *d, unit *u, err *e) {
 
 /* --- verdicts --- */
 
-static bool writes_path(const detect *d, const char *path) {
+/* All processes are looked at once for a pass over the units, not once for each of them. Who opens
+ * something after that and changes it is seen by an event, or by the next listing. */
+static bool writes_path(detect *d, const char *path) {
   char absolute[FS_PATH_MAX];
   if (model_absolute(d, path, absolute, NULL) < 0) return true;
-  return d->has_writer ? d->has_writer(absolute) : proc_has_writer(absolute);
+  if (d->has_writer) return d->has_writer(absolute);
+  if (!d->writers) d->writers = proc_writers_take(d->root);
+  return !d->writers || proc_writers_has(d->writers, absolute);
+}
+
+static void forget_writers(detect *d) {
+  proc_writers_free(d->writers);
+  d->writers = NULL;
 }
 
 typedef struct asking {
-  const detect *d;
+  detect *d;
   bool found;
 } asking;
 
@@ -260,9 +269,8 @@ static void ask_member(void *ctx, node *n) {
   a->found = node_path(n, path, NULL) < 0 || writes_path(a->d, path);
 }
 
-static bool has_writer(const detect *d, const unit *u) {
+static bool has_writer(detect *d, const unit *u) {
   asking a = {.d = d};
-  if (d->nobody) return false;
   if (u->kind != MATCH_GROUP) return writes_path(d, u->path);
   unit_walk(u, ask_member, &a);
   return a.found;
@@ -461,6 +469,7 @@ int judge_due(detect *d, err *e) {
       if (i < d->active.count && d->active.at[i] == u) i++;
     }
   }
+  forget_writers(d);
   return rc;
 }
 
@@ -492,13 +501,11 @@ int judge_fresh(detect *d, err *e) {
     if (!list[done].path) rc = err_set(e, ERR_NOMEM, "watch: out of memory");
   }
   if (rc == 0) qsort(list, count, sizeof *list, by_change);
-  /* One question for the whole tree spares one for each unit. */
-  d->nobody = rc == 0 && count > 0 && !writes_path(d, "");
   for (size_t i = 0; rc == 0 && i < count; i++) {
     unit *u = list[i].u;
     if (unit_still(d, u, list[i].id, list[i].path) && u->active) rc = judge(d, u, e);
   }
-  d->nobody = false;
+  forget_writers(d);
   for (size_t i = 0; i < done; i++) free(list[i].path);
   free(list);
   return rc;

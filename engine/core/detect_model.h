@@ -101,9 +101,9 @@ struct detect {
   series *series;
   size_t series_count;
 
-  bool nobody;              /* asked just now: nothing in the tree is open for writing */
-  bool fresh;               /* units of detect_open wait to be judged */
-  const char *const *known; /* of detect_options, during the first listing */
+  struct proc_writers *writers; /* of this pass over the units; NULL: not asked for yet */
+  bool fresh;                   /* units of detect_open wait to be judged */
+  const char *const *known;     /* of detect_options, during the first listing */
   size_t known_count;
   bool dead, clean;
   uint64_t end_seq; /* when the writer ended with 0 */

@@ -282,6 +282,7 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
 }
 
 struct open_file {
+  const proc_writers *writers;
   const char *dir, *stem;
   bool found;
 };
@@ -292,25 +293,29 @@ static int ask_member(void *ctx, const fs_entry *entry, err *e) {
   char path[FS_PATH_MAX];
   if (strncmp(entry->name, f->stem, len) != 0 || entry->name[len] != '.') return 0;
   int rc = fs_join(path, f->dir, entry->name, e);
-  if (rc == 0) f->found = f->found || proc_has_writer(path);
+  if (rc == 0) f->found = f->found || proc_writers_has(f->writers, path);
   return rc;
 }
 
-/* 1 if somebody has it open for writing. A group's own path names no file. */
-static int has_writer(run *r, const survey_unit *u, err *e) {
+/* 1 if somebody has it open for writing. A group's own path names no file. The processes are looked
+ * at once, for all units: *writers, NULL before. */
+static int has_writer(run *r, const survey_unit *u, proc_writers **writers, err *e) {
   char path[FS_PATH_MAX], dir[FS_PATH_MAX];
   int rc = fs_join(path, r->places.dir, u->path, e);
   if (rc < 0) return rc;
-  if (u->kind != MATCH_GROUP) return proc_has_writer(path);
+  if (!*writers) *writers = proc_writers_take(r->places.dir);
+  if (!*writers)
+    return err_set(e, ERR_NOMEM, "look who writes below %s: out of memory", r->places.dir);
+  if (u->kind != MATCH_GROUP) return proc_writers_has(*writers, path);
   fs_parent(path, dir);
-  struct open_file f = {.dir = dir, .stem = fs_base(path)};
+  struct open_file f = {.writers = *writers, .dir = dir, .stem = fs_base(path)};
   rc = fs_list(r->env->io, dir, ask_member, &f, e);
   return rc < 0 ? rc : f.found;
 }
 
 /* What can be said of a unit that is no commit of ours. */
 static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const journal_unit *known,
-                       err *e) {
+                       proc_writers **writers, err *e) {
   structure found;
   if (seen_whole(u, known)) {
     u->standing = RECOVER_WHOLE;
@@ -320,7 +325,7 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
                              u->reason, sizeof u->reason, e);
   if (rc < 0) return rc;
   bool torn = facts->state == DETECT_BROKEN || found == STRUCTURE_TORN;
-  int open = torn ? has_writer(r, u, e) : 0;
+  int open = torn ? has_writer(r, u, writers, e) : 0;
   if (open < 0) return open;
   if (torn)
     u->standing = open ? RECOVER_UNPROVEN : RECOVER_TORN;
@@ -334,11 +339,12 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
   return 0;
 }
 
-static int examine(run *r, survey_unit *u, const detect_unit *facts, err *e) {
+static int examine(run *r, survey_unit *u, const detect_unit *facts, proc_writers **writers,
+                   err *e) {
   err why = {0};
   journal_unit known = journal_find(r->journal, u->path);
   int rc = check_commit(r, u, &known, &why);
-  if (rc == 0) rc = check_alone(r, u, facts, &known, &why);
+  if (rc == 0) rc = check_alone(r, u, facts, &known, writers, &why);
   if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
     /* Resumed from, it would be another state of the job than that of the other ranks. */
     u->standing = RECOVER_TORN;
@@ -359,6 +365,7 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, err *e) {
 struct collect {
   run *run;
   survey *survey;
+  proc_writers *writers;
   size_t room;
   err *e;
 };
@@ -392,7 +399,7 @@ static int on_unit(void *ctx, const detect_unit *facts) {
   }
   survey_unit *u = &s->units[s->count++];
   if (fill(u, facts) < 0) return err_set(c->e, ERR_NOMEM, "survey: out of memory");
-  return examine(c->run, u, facts, c->e);
+  return examine(c->run, u, facts, &c->writers, c->e);
 }
 
 /* Nobody writes here now, so no time has to pass before what is there may be judged: the survey's
@@ -432,6 +439,7 @@ int run_survey(run *r, survey *out, err *e) {
   }
   if (rc == 0) rc = detect_each(d, on_unit, &c);
   detect_close(d);
+  proc_writers_free(c.writers);
   if (rc < 0) run_survey_free(out);
   return rc < 0 ? rc : 0;
 }

@@ -346,16 +346,40 @@ static bool is_for_writing(const char *info_path) {
   return mode == O_WRONLY || mode == O_RDWR;
 }
 
-/* 1 if the process has something at or below `top` open for writing, 0 if not or if it is out of
- * reach, or -errno. */
-static int writes_below(pid_t pid, const char *top, size_t top_len) {
+struct proc_writers {
+  char **paths; /* sorted */
+  size_t count, room;
+  bool unknown; /* no descriptor or memory was left: there may be any */
+};
+
+static void add_path(proc_writers *w, const char *path) {
+  if (w->count == w->room) {
+    size_t room = w->room ? w->room * 2 : 64;
+    char **more = realloc(w->paths, room * sizeof *more);
+    if (more) {
+      w->paths = more;
+      w->room = room;
+    }
+  }
+  char *copy = w->count < w->room ? strdup(path) : NULL;
+  if (copy)
+    w->paths[w->count++] = copy;
+  else
+    w->unknown = true;
+}
+
+/* Adds what the process has open for writing at or below `top`; one that is out of reach has
+ * nothing. */
+static void add_writes(proc_writers *w, pid_t pid, const char *top, size_t top_len) {
   char dir_path[64], path[400], target[LINK_MAX_BYTES + 1];
   snprintf(dir_path, sizeof dir_path, "/proc/%d/fd", (int)pid);
   DIR *dir = opendir(dir_path);
-  if (!dir) return is_out_of_reach(errno) ? 0 : -errno;
-  bool writes = false;
+  if (!dir) {
+    w->unknown = w->unknown || !is_out_of_reach(errno);
+    return;
+  }
   const struct dirent *entry;
-  while (!writes && (entry = readdir(dir))) { /* an error here: it has just ended */
+  while ((entry = readdir(dir))) { /* an error here: it has just ended */
     if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", dir_path, entry->d_name);
     ssize_t len = readlink(path, target, LINK_MAX_BYTES);
@@ -363,22 +387,72 @@ static int writes_below(pid_t pid, const char *top, size_t top_len) {
     target[len] = 0;
     if (!is_below(target, top, top_len) || is_deleted(path, target)) continue;
     snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", (int)pid, entry->d_name);
-    writes = is_for_writing(path);
+    if (is_for_writing(path)) add_path(w, target);
   }
   closedir(dir);
-  return writes;
 }
 
-bool proc_has_writer(const char *path) {
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Without the slash at its end; "/" becomes "": all absolute paths. */
+static size_t length_of(const char *path) {
   size_t len = strlen(path);
-  while (len > 0 && path[len - 1] == '/') len--; /* "/" becomes "": all absolute paths */
+  while (len > 0 && path[len - 1] == '/') len--;
+  return len;
+}
+
+proc_writers *proc_writers_take(const char *top) {
+  proc_writers *w = calloc(1, sizeof *w);
+  if (!w) return NULL;
   DIR *proc = opendir("/proc");
   /* Out of descriptors or memory, nobody can say that there is no writer; asked again later, we
    * can. A machine without /proc never can, and would wait for ever. */
-  if (!proc) return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-  int writes = 0;
-  pid_t pid;
-  while (writes == 0 && (pid = next_pid(proc)) > 0) writes = writes_below(pid, path, len);
+  if (!proc) {
+    w->unknown = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return w;
+  }
+  pid_t pid = 0;
+  while (!w->unknown && (pid = next_pid(proc)) > 0) add_writes(w, pid, top, length_of(top));
+  w->unknown = w->unknown || pid < 0;
   closedir(proc);
-  return writes != 0 || pid < 0;
+  if (w->count > 0) qsort(w->paths, w->count, sizeof *w->paths, by_name);
+  return w;
+}
+
+void proc_writers_free(proc_writers *w) {
+  if (!w) return;
+  for (size_t i = 0; i < w->count; i++) free(w->paths[i]);
+  free(w->paths);
+  free(w);
+}
+
+/* Does one begin with these bytes, and is `end` the byte behind them? */
+static bool has_path(const proc_writers *w, const char *path, size_t len, char end) {
+  size_t low = 0, high = w->count;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    const char *at = w->paths[mid];
+    int order = strncmp(at, path, len);
+    if (order == 0) order = (unsigned char)at[len] - (unsigned char)end;
+    if (order == 0) return true;
+    if (order < 0)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return false;
+}
+
+bool proc_writers_has(const proc_writers *w, const char *path) {
+  size_t len = length_of(path);
+  return w->unknown || has_path(w, path, len, 0) || has_path(w, path, len, '/');
+}
+
+bool proc_has_writer(const char *path) {
+  proc_writers *w = proc_writers_take(path);
+  bool has = !w || proc_writers_has(w, path);
+  proc_writers_free(w);
+  return has;
 }

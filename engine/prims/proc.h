@@ -43,9 +43,19 @@ int proc_find_env(const char *name, const char *value, proc_found *found, void *
  * parent has ended belongs to the parent's subreaper, or to nobody here. */
 int proc_descendants(pid_t root, proc_found *found, void *ctx, err *e);
 
-/* True if a process that we may look into, our own excepted, has `path`, or something below it,
- * open for writing. `path` is absolute and without links. A removed file does not count, nor does a
- * file that is only mapped. True also when no descriptor is left to look. */
+/* What the processes that we may look into, our own excepted, have open for writing now, at or
+ * below `top`: one walk over /proc, for as many questions as there are. Paths are absolute and
+ * without links. A removed file does not count, nor does a file that is only mapped. NULL: no
+ * memory. */
+typedef struct proc_writers proc_writers;
+proc_writers *proc_writers_take(const char *top);
+void proc_writers_free(proc_writers *w); /* NULL is fine */
+
+/* True if `path`, or something below it, was open for writing then. True also if no descriptor or
+ * memory was left to look. */
+bool proc_writers_has(const proc_writers *w, const char *path);
+
+/* The same for one question. */
 bool proc_has_writer(const char *path);
 
 #endif

@@ -448,6 +448,35 @@ static void only_an_open_for_writing_at_or_below_the_path_counts(void **state) {
   tmpdir_remove(dir);
 }
 
+static void one_walk_answers_for_all_paths(void **state) {
+  (void)state;
+  char *dir = tmpdir_new(), *top = realpath(dir, NULL), path[700];
+  static const char *const open_ones[] = {"b/c/x", "b-2", "b.d/y", "zz/a"};
+  static const struct {
+    const char *path;
+    bool writes;
+  } rows[] = {{"b", true},   {"b/c", true},  {"b/c/x", true}, {"b/", true},  {"b/d", false},
+              {"b-2", true}, {"b-", false},  {"b.d", true},   {"b.", false}, {"a", false},
+              {"zz", true},  {"zzz", false}, {"", true},      {"z", false},  {"b/c/x/y", false}};
+  for (int i = 0; i < 4; i++)
+    make_dir(tmpdir_path(top, (const char *[]){"b", "b/c", "b.d", "zz"}[i]));
+  for (int i = 0; i < 4; i++) {
+    snprintf(path, sizeof path, "%s/%s", top, open_ones[i]);
+    start_child(open_it, &(opening){path, O_WRONLY | O_CREAT, false});
+  }
+  proc_writers *w = proc_writers_take(top);
+  assert_non_null(w);
+  end_children(NULL); /* it tells of the moment at which it was taken */
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    snprintf(path, sizeof path, "%s/%s", top, rows[i].path);
+    if (proc_writers_has(w, path) != rows[i].writes) fail_msg("row %zu: %s", i, path);
+  }
+  assert_true(proc_writers_has(w, "/"));
+  proc_writers_free(w);
+  free(top);
+  tmpdir_remove(dir);
+}
+
 /* In a child that may open `spare` more descriptors. */
 static int with_few_descriptors(int spare) {
   int next = open("/dev/null", O_RDONLY);
@@ -508,6 +537,7 @@ int main(int argc, char **argv) {
       TEST(a_long_command_is_cut),
       TEST(descendants_are_found_across_sessions_parents_first),
       TEST(only_an_open_for_writing_at_or_below_the_path_counts),
+      TEST(one_walk_answers_for_all_paths),
       TEST(without_descriptors_nobody_is_said_to_be_gone),
       TEST(no_descriptor_is_left_open),
   };

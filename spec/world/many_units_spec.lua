@@ -1,0 +1,29 @@
+-- A start looks at the processes of the machine once, not once for each checkpoint that it finds:
+-- on a shared node others have thousands of them, and root sees all.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT, sh = support.runner, support.sh
+
+local UNITS = 300
+
+local dir
+
+before_each(function() dir = sh("mktemp -d -p /var/tmp"):match("%S+") end)
+after_each(function() sh("rm -rf '" .. dir .. "'") end)
+
+describe("a start with many torn checkpoints", function()
+  it("looks at all processes once for all of them", function()
+    if sh("command -v strace") == "" then return pending("strace is not there") end
+    sh(("cd '%s' && for i in $(seq %d); do mkdir -p out/checkpoint-$i; " ..
+      "echo $i >out/checkpoint-$i/model.safetensors; done"):format(dir, UNITS))
+    -- Somebody writes beside them, so no single answer does for all.
+    local text = sh(("cd '%s' && { sleep 100 >out/notes & } && " ..
+      "env ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 timeout 60 " ..
+      "strace -f -qq --seccomp-bpf -e trace=openat -o trace '%s' sync --dir out --to store; " ..
+      "kill $!"):format(dir, CKPT))
+    local walks = tonumber(sh(("grep -cE '\"/proc\", ' '%s/trace'"):format(dir)):match("%d+"))
+    assert.is_true(walks >= 1, text)
+    assert.is_true(walks <= 20, walks .. " walks over /proc for " .. UNITS .. " checkpoints")
+  end)
+end)
