@@ -308,10 +308,11 @@ int ckpt_next(ckpt *engine, ckpt_completion *out);
 typedef struct ckpt_run_status {
   size_t size;
   uint32_t committed, dropped, retired, failed; /* since ckpt_run_open */
-  uint32_t pending;  /* complete and wanted, not durable yet (waiting, running, retrying) */
-  uint32_t settling; /* written, but not yet known to be complete */
+  uint32_t pending;  /* wanted, not durable yet (settling, waiting, running, retrying): while there
+                        is one, there is something to wait for */
+  uint32_t settling; /* those of them that are written, but not yet known to be complete */
   uint32_t unproven; /* there, but nothing proves them whole */
-  uint64_t bytes_committed, bytes_left; /* left: of the pending ones */
+  uint64_t bytes_committed, bytes_left; /* left: of the complete ones */
   int64_t newest_step;     /* of the newest commit, of this run or an earlier one; -1: none */
   double newest_age_s;     /* since that commit; negative: there is none */
   const char *newest_unit; /* valid until the next call; NULL: none */

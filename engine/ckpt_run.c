@@ -231,7 +231,7 @@ int ckpt_run_get_status(ckpt_run *h, ckpt_run_status *out) {
       .dropped = s.dropped,
       .retired = s.retired,
       .failed = s.failed,
-      .pending = s.pending,
+      .pending = s.pending + s.settling,
       .settling = s.settling,
       .unproven = s.unproven,
       .bytes_committed = s.bytes_committed,

@@ -1,5 +1,6 @@
 --- Every command that README.md and docs/ show is run, page by page, in a copy of what they assume:
---- a directory with ./ckpt-lua, examples/, engine/ and build/ in it.
+--- a directory with ./ckpt-lua, examples/, engine/ and build/ in it. The blocks of a page are run
+--- in its order, each in what those before it have made.
 
 package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
@@ -29,6 +30,14 @@ local function workplace()
   return dir
 end
 
+-- What a block of README.md must print, by its first word: what does nothing ends with 0, too.
+local says = {
+  ["./ckpt-lua"] = { "committed checkpoint-60", "restored checkpoint-60" },
+  cc = { "checkpoint-60: committed", "\ncheckpoint-60 " },
+  cat = {}, -- policies and scripts: judged by their exit code
+  make = {},
+}
+
 local pages = { "README.md" }
 for path in io.popen("ls docs/*.md"):lines() do pages[#pages + 1] = path end
 
@@ -57,6 +66,10 @@ describe("the commands shown in the docs", function()
         end
         local ok, output = run(block, dir)
         assert.is_true(ok, output)
+        local word = block:match("^%S+")
+        for _, text in ipairs(page == "README.md" and assert(says[word], word) or {}) do
+          assert.truthy(output:find(text, 1, true), text .. " is missing in: " .. output)
+        end
       end)
     end
   end

@@ -225,9 +225,9 @@ static void child_is_gone(loop *l) {
   l->s->out.child_status = sup->ended ? sup->status : SIGKILL;
   describe_end(l, text, sizeof text);
   ckpt_run_status status = status_of(l);
-  if (status.pending + status.settling > 0)
-    report_info("%s; waiting for %u checkpoint%s", text, status.pending + status.settling,
-                status.pending + status.settling == 1 ? "" : "s");
+  if (status.pending > 0)
+    report_info("%s; waiting for %u checkpoint%s", text, status.pending,
+                status.pending == 1 ? "" : "s");
   else
     report_debug("%s", text);
   l->phase = PHASE_DRAINING;
@@ -304,7 +304,7 @@ static void advance_running(loop *l) {
 static void advance_draining(loop *l) {
   enum { FAILURES = 5 };
   ckpt_run_status status = status_of(l);
-  bool saved = status.pending == 0 && status.settling == 0;
+  bool saved = status.pending == 0;
   /* Then what is no longer kept is removed; if the store makes that hard, the next run does it. */
   if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + patience(l->s->o->grace_s);
   if ((saved && (status.keeping == 0 || clock_s() >= l->kept_at)) || status.fenced ||
@@ -318,8 +318,8 @@ static void advance_draining(loop *l) {
 
 /* Where a checkpoint was seen, whatever became of it, its name is not what is wrong. */
 static bool knows_none(const ckpt_run_status *s) {
-  return s->unmatched > 0 && s->committed + s->pending + s->settling + s->dropped + s->retired +
-                                     s->failed + s->unproven + s->skipped ==
+  return s->unmatched > 0 && s->committed + s->pending + s->dropped + s->retired + s->failed +
+                                     s->unproven + s->skipped ==
                                  0;
 }
 

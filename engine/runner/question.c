@@ -79,7 +79,7 @@ static const char *answer_wait(ckpt_run *run, const char *name, FILE *out) {
   int rc = ckpt_run_get_status(run, &s);
   ckpt_run_pending(run, take_pending, &w);
   bool whole = fclose(w.out) == 0;
-  bool waiting = s.pending + s.settling > 0 && !s.fenced && (w.found || !name);
+  bool waiting = s.pending > 0 && !s.fenced && (w.found || !name);
   bool failed = w.found || (!name && s.newest_status != CKPT_OK) || s.fenced;
   if (whole && rc >= 0 && name && !w.found && !s.fenced) {
     judge_named(run, name, out);

@@ -438,6 +438,21 @@ static void the_log_comes_in_single_lines(void **state) {
   assert_true(atomic_load(&w->lines) > 0);
 }
 
+/* A host's loop that ends when nothing is pending must not end before what was written a moment
+ * ago. */
+static void what_settles_is_pending(void **state) {
+  world *w = *state;
+  begin(w);
+  write_unit(w, "ckpt-1.pt", "one");
+  ckpt_event ended = {.size = sizeof ended, .kind = CKPT_EVENT_EXIT, .clean = 1};
+  assert_int_equal(ckpt_notify(w->run, &ended, NULL), 0);
+  must(w, ckpt_dispatch(w->engine, 0));
+  assert_int_equal(status_of(w).committed, 0);
+  assert_int_equal(status_of(w).pending, 1);
+  for (int i = 0; status_of(w).pending > 0 && i < 100; i++) must(w, ckpt_dispatch(w->engine, 100));
+  assert_int_equal(status_of(w).committed, 1);
+}
+
 static void *use_elsewhere(void *ctx) {
   world *w = ctx;
   begin(w);
@@ -461,7 +476,7 @@ static void a_close_in_the_middle_ends_threads_and_descriptors(void **state) {
   assert_int_equal(setup((void **)&w), 0);
   begin(w);
   write_pattern(tmpdir_path(w->dir, "ckpt-1.pt"), 32 << 20, 7);
-  for (int i = 0; status_of(w).pending == 0 && i < 200; i++) ckpt_dispatch(w->engine, 10);
+  for (int i = 0; status_of(w).bytes_left == 0 && i < 200; i++) ckpt_dispatch(w->engine, 10);
   ckpt_close(w->engine); /* closes the run, too */
   w->engine = NULL;
   /* Listed as a whole, or not at all. */
@@ -542,6 +557,7 @@ int main(void) {
       TEST(a_job_that_is_over_or_never_was_cannot_be_cancelled),
       TEST(a_run_that_loses_its_directory_does_not_stop_the_others),
       TEST(the_log_comes_in_single_lines),
+      TEST(what_settles_is_pending),
       TEST(an_engine_may_be_opened_on_one_thread_and_used_on_another),
       cmocka_unit_test(a_close_in_the_middle_ends_threads_and_descriptors),
       TEST(what_a_closed_run_told_is_forgotten),
