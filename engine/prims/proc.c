@@ -18,6 +18,7 @@ enum {
   ENV_MAX = 8 << 20, /* the kernel starts no process with more than 6 MiB; a process can point
                         /proc at anything afterwards */
   LINK_MAX_BYTES = 4096,
+  ENTRY_MAX = 4096,
 };
 
 /* Processes end while they are looked at, and those of others do not open: neither is a failure of
@@ -49,6 +50,19 @@ int proc_boot_id(char out[PROC_BOOT_MAX], err *e) {
   }
   out[strcspn(out, "\n")] = 0;
   return out[0] ? 0 : err_set(e, ERR_FORMAT, "%s is empty", path);
+}
+
+int proc_machine(char out[PROC_MACHINE_MAX]) {
+  static const char *const paths[] = {"/etc/machine-id", "/var/lib/dbus/machine-id"};
+  size_t len = 0;
+  for (size_t i = 0; i < 2 && len == 0; i++) {
+    ssize_t n = read_some(paths[i], out, PROC_MACHINE_MAX);
+    len = n > 0 ? strcspn(out, "\n") : 0;
+  }
+  /* systemd writes "uninitialized" there before it has drawn one. */
+  if (len < 32) len = 0;
+  out[len] = 0;
+  return len > 0;
 }
 
 /* One process, from /proc/PID/stat. */
@@ -140,13 +154,24 @@ static void read_command(pid_t pid, const stat_line *line, char out[PROC_NAME_MA
   out[len] = 0;
 }
 
+/* The owner of /proc/PID says it for most; for one that may not be looked into (setuid, setcap)
+ * that is root. */
+static uid_t uid_of(pid_t pid) {
+  char path[64], text[STAT_MAX];
+  unsigned long uid;
+  snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+  const char *line = read_some(path, text, sizeof text) > 0 ? strstr(text, "\nUid:") : NULL;
+  return line && sscanf(line, "\nUid: %lu", &uid) == 1 ? (uid_t)uid : (uid_t)-1;
+}
+
 /* Tells about a process if it is still the one that was looked at before, and counts it. Returns
  * what `found` returned (0 if it was not called), or ERR_*. */
 static int tell(pid_t pid, uint64_t start, proc_found *found, void *ctx, int *count, err *e) {
   stat_line line;
   int rc = glance(pid, &line, e);
   if (rc <= 0 || line.start != start) return rc < 0 ? rc : 0;
-  proc_info info = {.pid = pid, .ppid = line.ppid, .sid = line.sid, .start = start};
+  proc_info info = {
+      .pid = pid, .ppid = line.ppid, .sid = line.sid, .uid = uid_of(pid), .start = start};
   read_command(pid, &line, info.command);
   ++*count;
   return found(ctx, &info);
@@ -171,30 +196,22 @@ static pid_t next_pid(DIR *proc) {
   }
 }
 
-/* Looks for "name=<anything/>base" as a whole entry in a stream of entries that end in NUL. It
- * works byte by byte and keeps its place between two reads. */
+/* Looks for "name=value" as a whole entry in a stream of entries that end in NUL. It works byte by
+ * byte and keeps its place between two reads. */
 typedef struct env_search {
-  const char *name, *base;
-  size_t at; /* bytes of the present entry's name that agree so far, then of its last component */
-  bool in_value; /* past the '=' */
+  const char *entry;
+  size_t at; /* bytes of the present entry that agree so far */
   bool differs, found;
 } env_search;
 
 static void search_bytes(env_search *s, const char *bytes, size_t len) {
   for (size_t i = 0; i < len && !s->found; i++) {
-    const char *expected = s->in_value ? s->base : s->name;
     if (bytes[i] == 0) {
-      s->found = s->in_value && !s->differs && s->base[s->at] == 0;
-      s->in_value = s->differs = false;
-      s->at = 0;
-    } else if (s->in_value && bytes[i] == '/') {
-      s->differs = false; /* what came before was a directory */
-      s->at = 0;
-    } else if (!s->differs && !s->in_value && bytes[i] == '=' && s->name[s->at] == 0) {
-      s->in_value = true;
+      s->found = !s->differs && s->entry[s->at] == 0;
+      s->differs = false;
       s->at = 0;
     } else if (!s->differs) {
-      s->differs = bytes[i] != expected[s->at];
+      s->differs = bytes[i] != s->entry[s->at];
       if (!s->differs) s->at++;
     }
   }
@@ -220,10 +237,12 @@ static int has_env(pid_t pid, env_search s) {
 }
 
 int proc_find_env(const char *name, const char *value, proc_found *found, void *ctx, err *e) {
-  const char *slash = strrchr(value, '/');
-  env_search s = {.name = name, .base = slash ? slash + 1 : value};
+  char entry[ENTRY_MAX];
+  env_search s = {.entry = entry};
   if (*name == 0 || strchr(name, '='))
     return err_set(e, ERR_INVAL, "\"%s\" is no name of an environment variable", name);
+  if (snprintf(entry, sizeof entry, "%s=%s", name, value) >= (int)sizeof entry)
+    return err_set(e, ERR_LIMIT, "%s=... is too long to be looked for", name);
   DIR *proc = NULL;
   int count = 0, rc = open_proc(&proc, e);
   if (rc < 0) return rc;

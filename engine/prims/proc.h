@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 
-enum { PROC_BOOT_MAX = 64, PROC_NAME_MAX = 256 };
+enum { PROC_BOOT_MAX = 64, PROC_MACHINE_MAX = 64, PROC_NAME_MAX = 256 };
 
 /* The id of this boot of the machine (/proc/sys/kernel/random/boot_id). */
 int proc_boot_id(char out[PROC_BOOT_MAX], err *e);
@@ -25,14 +25,17 @@ int proc_identity(pid_t pid, uint64_t *start, pid_t *sid, err *e);
  * descriptor left, no /proc). */
 int proc_alive(pid_t pid, uint64_t start);
 
-/* Calls `found` for each live process but our own whose environment has `name`, and in it a path
- * with the last component of `value` (or `value` itself, if it has no slash): the directory of a
- * socket may differ from login to login. The callback returns 0 to go on, else the walk stops with
- * that value. Returns the number found or a negative ERR_*. Looks at the environment as it was at
- * exec: a process that has written its title over it (setproctitle) is missed. So is one that is
- * started during the walk. */
+/* The id of this machine (/etc/machine-id), not to be shown to others as it is: 1; 0 and "" if it
+ * has none, as many containers. */
+int proc_machine(char out[PROC_MACHINE_MAX]);
+
+/* Calls `found` for each live process but our own whose environment has `name` with this value. The
+ * callback returns 0 to go on, else the walk stops with that value. Returns the number found or a
+ * negative ERR_*. Looks at the environment as it was at exec: a process that has written its title
+ * over it (setproctitle) is missed. So is one that is started during the walk. */
 typedef struct proc_info {
   pid_t pid, ppid, sid;
+  uid_t uid; /* who started it (the real one); (uid_t)-1: not known */
   uint64_t start;
   char command[PROC_NAME_MAX]; /* its argv, blanks between, cut; never its environment */
 } proc_info;

@@ -242,20 +242,27 @@ static void only_the_exact_entry_counts(void **state) {
   assert_int_equal(proc_find_env("A=B", "x", keep, &l, &e), ERR_INVAL);
 }
 
-static void of_a_path_only_the_last_component_counts(void **state) {
+static void a_path_counts_as_a_whole(void **state) {
   (void)state;
-  char here[96], there[96], inner[96], longer[96];
+  char here[96], there[96];
   snprintf(here, sizeof here, "CKPT_SPEC=/run/user/1/%s", marker);
-  snprintf(inner, sizeof inner, "CKPT_SPEC=/run/%s/x", marker);
-  snprintf(longer, sizeof longer, "CKPT_SPEC=/run/x%s", marker);
   snprintf(there, sizeof there, "/tmp/other/%s", marker);
-  char *yes[] = {here, NULL}, *no[] = {inner, longer, NULL};
-  pid_t first = start_child(become_sleep, yes), second = start_child(become_sleep, no);
+  char *env[] = {here, NULL};
+  pid_t child = start_child(become_sleep, env);
   list l = {0};
-  assert_int_equal(proc_find_env("CKPT_SPEC", there, keep, &l, NULL), 1);
-  assert_int_equal(l.at[0].pid, first);
-  end_child(first);
-  end_child(second);
+  assert_int_equal(proc_find_env("CKPT_SPEC", there, keep, &l, NULL), 0);
+  assert_int_equal(proc_find_env("CKPT_SPEC", here + 10, keep, &l, NULL), 1);
+  assert_int_equal(l.at[0].uid, getuid());
+  end_child(child);
+}
+
+static void the_machine_has_an_id_or_none(void **state) {
+  (void)state;
+  char first[PROC_MACHINE_MAX], second[PROC_MACHINE_MAX];
+  int known = proc_machine(first);
+  assert_int_equal(proc_machine(second), known);
+  assert_string_equal(first, second);
+  assert_int_equal(strlen(first) >= 32, known);
 }
 
 /* The reads are of 16 KiB: the entry lies before, across and behind the first border. */
@@ -529,7 +536,8 @@ int main(int argc, char **argv) {
       TEST(a_zombie_is_dead),
       TEST(a_process_whose_first_thread_has_ended_lives),
       TEST(only_the_exact_entry_counts),
-      TEST(of_a_path_only_the_last_component_counts),
+      TEST(a_path_counts_as_a_whole),
+      TEST(the_machine_has_an_id_or_none),
       TEST(an_entry_may_lie_across_two_reads),
       TEST(the_last_entry_of_a_huge_environment_is_found),
       TEST(a_callback_may_stop_the_walk),
