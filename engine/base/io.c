@@ -101,6 +101,16 @@ static int sys_lstat(const io *io, int dirfd, const char *path, struct stat *out
   return result(fstatat(dirfd, path, out, AT_SYMLINK_NOFOLLOW));
 }
 
+static int sys_birth(const io *io, int fd, int64_t *ns) {
+  (void)io;
+  struct statx seen;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &seen) != 0)
+    return errno == ENOSYS || errno == EPERM ? -ENODATA : -errno;
+  if (!(seen.stx_mask & STATX_BTIME)) return -ENODATA;
+  *ns = io_time_ns((struct timespec){seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec});
+  return 0;
+}
+
 static int sys_mkdir(const io *io, int dirfd, const char *path, mode_t mode) {
   (void)io;
   return result(mkdirat(dirfd, path, mode));
@@ -198,6 +208,7 @@ static const io system_io = {
     .ftruncate = sys_ftruncate,
     .fstat = sys_fstat,
     .lstat = sys_lstat,
+    .birth = sys_birth,
     .mkdir = sys_mkdir,
     .rename = sys_rename,
     .link = sys_link,

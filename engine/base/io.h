@@ -35,6 +35,8 @@ struct io {
   int (*ftruncate)(const io *, int fd, off_t size);
   int (*fstat)(const io *, int fd, struct stat *out);
   int (*lstat)(const io *, int dirfd, const char *path, struct stat *out);
+  /* When the open file was made; -ENODATA where its file system does not say. NULL: nobody says. */
+  int (*birth)(const io *, int fd, int64_t *ns);
   int (*mkdir)(const io *, int dirfd, const char *path, mode_t mode);
   int (*rename)(const io *, int fromdir, const char *from, int todir, const char *to,
                 unsigned flags); /* renameat2 */

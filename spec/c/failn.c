@@ -84,6 +84,7 @@ static const struct {
     {CALL_FTRUNCATE, "ftruncate", true, {EIO, ENOSPC}},
     {CALL_FSTAT, "fstat", false, {EIO, ESTALE}},
     {CALL_LSTAT, "lstat", false, {EIO, EACCES, ESTALE}},
+    {CALL_BIRTH, "birth", false, {EIO, ESTALE}},
     {CALL_MKDIR, "mkdir", true, {EIO, ENOSPC, EDQUOT, EROFS, EACCES}},
     {CALL_RENAME, "rename", true, {EIO, ENOSPC, EDQUOT, EROFS, EACCES, EINVAL, ENOENT}},
     {CALL_LINK, "link", true, {EIO, ENOSPC, EDQUOT, EROFS, EPERM, EEXIST}},

@@ -213,6 +213,12 @@ static int fault_lstat(const io *io, int dirfd, const char *path, struct stat *o
   return rc;
 }
 
+static int fault_birth(const io *io, int fd, int64_t *ns) {
+  BEGIN(CALL_BIRTH)
+  CARRY_OUT(int, f->inner->birth ? f->inner->birth(f->inner, fd, ns) : -ENODATA)
+  return rc;
+}
+
 static int fault_mkdir(const io *io, int dirfd, const char *path, mode_t mode) {
   BEGIN(CALL_MKDIR)
   char at[4096];
@@ -333,6 +339,7 @@ static const io calls = {
     .ftruncate = fault_ftruncate,
     .fstat = fault_fstat,
     .lstat = fault_lstat,
+    .birth = fault_birth,
     .mkdir = fault_mkdir,
     .rename = fault_rename,
     .link = fault_link,

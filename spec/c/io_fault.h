@@ -26,6 +26,7 @@ typedef enum io_call {
   CALL_FTRUNCATE,
   CALL_FSTAT,
   CALL_LSTAT,
+  CALL_BIRTH,
   CALL_MKDIR,
   CALL_RENAME,
   CALL_LINK,

@@ -1,0 +1,33 @@
+/* identity: by what a run is known on its machine: a random id in its state directory.
+ *
+ * A path says nothing: containers have the same ones, and a copy or an image of a directory has all
+ * that was in it. So <state>/identity says for which directory (device, inode, birth) and on which
+ * boot its id was drawn. Where one of them differs, the id is somebody else's, and a new one is
+ * drawn. Processes of the run carry the id (CKPT_STATE_ID), and the run's socket is found through
+ * this file. */
+#ifndef CORE_IDENTITY_H
+#define CORE_IDENTITY_H
+
+#include "base/err.h"
+#include "base/io.h"
+#include "prims/lock.h"
+
+enum { IDENTITY_ID_MAX = 33, IDENTITY_SOCKET_MAX = 108 };
+
+typedef struct identity {
+  char id[IDENTITY_ID_MAX];
+  char former[IDENTITY_ID_MAX];     /* what stood there and is not ours; "": nothing did */
+  char socket[IDENTITY_SOCKET_MAX]; /* where it listens; "": nowhere */
+} identity;
+
+/* For who holds the lock of `state`: what stands there if it was drawn for this very directory on
+ * this boot, else a new one. Writes nothing. ERR_CONFLICT if the lock that is held is not that of
+ * the directory which stands there now. */
+int identity_take(const io *io, const char *state, const lock *held, const char *boot,
+                  identity *out, err *e);
+int identity_write(const io *io, const char *state, const char *boot, const identity *id, err *e);
+
+/* For who looks for the run. ERR_NOENT if none was there on this boot, or the state is a copy. */
+int identity_find(const io *io, const char *state, const char *boot, identity *out, err *e);
+
+#endif
