@@ -180,9 +180,12 @@ int ckpt_run_open(ckpt *engine, ckpt_run **out, const ckpt_run_options *options)
 /* Cancels what is not done, ends the term, drops the lock. */
 void ckpt_run_close(ckpt_run *run);
 
-/* The address of this run for a job's environment (CKPT_SOCKET): the same for every run on the same
- * state directory, so that processes which carry it can be found. Valid for the run's life. */
+/* The address of this run for a job's environment (CKPT_SOCKET); "": there is no place where it
+ * could listen. Valid for the run's life. */
 const char *ckpt_run_socket(const ckpt_run *run);
+/* What each process of the job has to carry in its environment (CKPT_STATE_ID), so that the next
+ * run on the same state directory finds it if this one is killed. */
+const char *ckpt_run_state_id(const ckpt_run *run);
 const char *ckpt_run_dir(const ckpt_run *run);    /* absolute */
 const char *ckpt_run_state(const ckpt_run *run);  /* absolute */
 const char *ckpt_run_target(const ckpt_run *run); /* as a URI */
@@ -192,20 +195,24 @@ const char *ckpt_run_id(const ckpt_run *run);
 typedef struct ckpt_place {
   size_t size;
   char state[4096]; /* "": not known */
-  char socket[108];
+  char socket[108]; /* "": nobody listens, as far as is known here */
+  char state_id[40];
+  uint32_t held; /* 1: some run, which may have no socket, has the state directory */
 } ckpt_place;
 /* `dir` may be NULL where `state` is given; `state` NULL: "<dir>.ckpt". Needs no run. */
 int ckpt_locate(ckpt *engine, const char *dir, const char *state, ckpt_place *out);
 
-/* A live process that carries this run's socket in its environment, or that the journal names. */
+/* A live process that an earlier run on this state directory may have left. */
 typedef struct ckpt_trainer {
   size_t size;
   int32_t pid, sid;
   uint64_t start;      /* clock ticks since boot: pid and start name a process */
-  const char *command; /* valid during the call */
+  const char *command; /* valid during the call, as is `left` */
+  const char *left;    /* why it is not to be ended; NULL: it carries this run's id, and is ours */
+  uint32_t unproven;   /* 1: it was the trainer in this directory, and nothing proves it now */
 } ckpt_trainer;
 typedef void ckpt_trainer_fn(void *ctx, const ckpt_trainer *trainer);
-/* How many there are, the caller excepted. */
+/* How many there are that are ours to end, the caller excepted. */
 int ckpt_run_trainers(ckpt_run *run, ckpt_trainer_fn *fn, void *ctx);
 
 enum { CKPT_RESTORE_AUTO, CKPT_RESTORE_NEVER, CKPT_RESTORE_REQUIRED, CKPT_RESTORE_NAMED };

@@ -120,6 +120,9 @@ void ckpt_run_close(ckpt_run *h) {
 const char *ckpt_run_socket(const ckpt_run *h) {
   return run_places(h->run)->socket;
 }
+const char *ckpt_run_state_id(const ckpt_run *h) {
+  return run_places(h->run)->state_id;
+}
 const char *ckpt_run_dir(const ckpt_run *h) {
   return run_places(h->run)->dir;
 }
@@ -138,10 +141,12 @@ int ckpt_locate(ckpt *c, const char *dir, const char *state, ckpt_place *out) {
   ckpt_place found = {0};
   int rc = places_find(c->env.io, dir, state, &p, &c->error);
   if (rc < 0) return rc;
-  if (strlen(p.state) >= sizeof found.state || strlen(p.socket) >= sizeof found.socket)
+  if (strlen(p.state) >= sizeof found.state)
     return err_set(&c->error, ERR_LIMIT, "%s: the path is too long", p.state);
   memcpy(found.state, p.state, strlen(p.state) + 1);
   memcpy(found.socket, p.socket, strlen(p.socket) + 1);
+  memcpy(found.state_id, p.state_id, strlen(p.state_id) + 1);
+  found.held = p.held;
   ckpt_give(out, out->size, &found, sizeof found);
   return 0;
 }
@@ -151,13 +156,15 @@ struct trainers {
   void *ctx;
 };
 
-static int on_trainer(void *ctx, const proc_info *info) {
+static int on_trainer(void *ctx, const proc_info *info, const char *left) {
   struct trainers *t = ctx;
   ckpt_trainer trainer = {.size = sizeof trainer,
                           .pid = info->pid,
                           .sid = info->sid,
                           .start = info->start,
-                          .command = info->command};
+                          .command = info->command,
+                          .left = left,
+                          .unproven = left && strcmp(left, RUN_LEFT_UNPROVEN) == 0};
   if (t->fn) t->fn(t->ctx, &trainer);
   return 0;
 }

@@ -12,8 +12,8 @@
 #include "prims/hash.h"
 #include "prims/proc.h"
 
-/* A socket's address has room for 108 bytes; ours has "/ckpt-lua/" and 16 digits behind this. */
-enum { RUNTIME_MAX = 69 };
+/* A socket's address has room for 108 bytes. */
+enum { NAME_DIGITS = 16 };
 
 /* Paths (absolute and normal) are compared without links, or a target behind one would hide. What
  * does not exist yet is resolved as far as it does. A link to nothing is refused: what it will lead
@@ -95,12 +95,15 @@ bool places_shared(const io *io, const places *p) {
          ((st.st_mode & 022) || (st.st_uid != geteuid() && st.st_uid != 0));
 }
 
-/* A directory that is ours has a journal; before the first one is written only the lock can be
- * there. Anything else was put there by somebody who does not know that we clear <state>/staging.
+/* A directory that is ours has a journal; before the first one is written only the lock, the
+ * identity and a socket can be there. Anything else was put there by somebody who does not know
+ * that we clear <state>/staging.
  */
 static int on_state_entry(void *ctx, const fs_entry *entry, err *e) {
   const char *path = ctx;
-  if (strcmp(entry->name, "lock") == 0 || strncmp(entry->name, "journal.jsonl", 13) == 0) return 0;
+  static const char *const ours[] = {"lock", "journal.jsonl", "identity", "socket."};
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+    if (strncmp(entry->name, ours[i], strlen(ours[i])) == 0) return 0;
   return err_set(e, ERR_INVAL,
                  "the state directory %s holds %s and no journal of ours: name an empty one with "
                  "--state",
@@ -172,40 +175,101 @@ static int name_run(const places_options *o, places *p, err *e) {
   return rc;
 }
 
-/* A directory of ours alone: a socket in it can be neither replaced nor listened to by others. */
-static int private_dir(const io *io, const char *path, err *e) {
+/* ---- the socket ---- */
+
+/* In a directory of ours alone a socket can be neither replaced nor listened to by others. */
+static int check_private(const io *io, const char *path, err *e) {
   struct stat st;
-  int rc = io->mkdir(io, AT_FDCWD, path, 0700);
-  if (rc < 0 && rc != -EEXIST) return err_sys(e, rc, "make %s", path);
-  rc = io->lstat(io, AT_FDCWD, path, &st);
+  int rc = io->lstat(io, AT_FDCWD, path, &st);
   if (rc < 0) return err_sys(e, rc, "look at %s", path);
   if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0) return 0;
-  return err_set(e, ERR_ACCESS,
-                 "%s is not a private directory of this user: remove it, or set XDG_RUNTIME_DIR",
-                 path);
+  return err_set(e, ERR_ACCESS, "%s is not a private directory of this user", path);
+}
+
+/* Only who makes something there knows that it can be done: root may write anywhere but on a file
+ * system that is read-only. */
+static int check_writable(const io *io, const char *path, const char *name, err *e) {
+  char probe[FS_PATH_MAX];
+  int rc = fs_join(probe, path, name, e);
+  if (rc < 0) return rc;
+  int fd = io->open(io, AT_FDCWD, probe, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0) return err_sys(e, fd, "write in %s", path);
+  io->close(io, fd); /* nothing was written */
+  rc = io->unlink(io, AT_FDCWD, probe, 0);
+  return rc < 0 ? err_sys(e, rc, "remove %s", probe) : 0;
 }
 
 /* XDG_RUNTIME_DIR is handed down to users (su) and machines (sbatch) that have no such directory.
  */
 static bool usable(const io *io, const char *runtime) {
   struct stat st;
-  if (!runtime || *runtime != '/' || strlen(runtime) > RUNTIME_MAX) return false;
+  if (!runtime || *runtime != '/') return false;
   return io->lstat(io, AT_FDCWD, runtime, &st) == 0 && S_ISDIR(st.st_mode) &&
          st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
-/* The name is a digest of the state directory: the same for every run on it. */
-static int place_socket(const io *io, places *p, err *e) {
-  char hex[HASH_HEX_MAX], dir[RUNTIME_MAX + 16];
+/* The i-th place for a socket: its directory and the beginning of its name there. False for one
+ * that is no place at all. */
+static bool candidate(const io *io, const places *p, int i, char dir[FS_PATH_MAX],
+                      const char **stem) {
   const char *runtime = getenv("XDG_RUNTIME_DIR");
-  int rc = digest_of("socket", p->state, hex, e);
-  if (rc < 0) return rc;
-  if (usable(io, runtime))
-    snprintf(dir, sizeof dir, "%s/ckpt-lua", runtime);
+  int len = 0;
+  *stem = i == 2 ? "socket." : "";
+  if (i == 0)
+    len = usable(io, runtime) ? snprintf(dir, FS_PATH_MAX, "%s/ckpt-lua", runtime) : -1;
+  else if (i == 1)
+    len = snprintf(dir, FS_PATH_MAX, "/tmp/ckpt-lua-%ld", (long)geteuid());
   else
-    snprintf(dir, sizeof dir, "/tmp/ckpt-lua-%ld", (long)geteuid());
-  rc = private_dir(io, dir, e);
-  if (rc == 0) snprintf(p->socket, sizeof p->socket, "%s/%.16s", dir, hex);
+    len = snprintf(dir, FS_PATH_MAX, "%s", p->state);
+  return len > 0 && len < FS_PATH_MAX;
+}
+
+static int try_candidate(const io *io, const char *dir, const char *stem, const char *nonce,
+                         char out[IDENTITY_SOCKET_MAX], err *e) {
+  char name[64];
+  snprintf(name, sizeof name, "%s%.*s", stem, NAME_DIGITS, nonce);
+  if (snprintf(out, IDENTITY_SOCKET_MAX, "%s/%s", dir, name) >= IDENTITY_SOCKET_MAX)
+    return err_set(e, ERR_LIMIT, "%s: a socket's address has room for %d bytes", dir,
+                   IDENTITY_SOCKET_MAX - 1);
+  int made = io->mkdir(io, AT_FDCWD, dir, 0700);
+  int rc =
+      made < 0 && made != -EEXIST ? err_sys(e, made, "make %s", dir) : check_private(io, dir, e);
+  return rc < 0 ? rc : check_writable(io, dir, name, e);
+}
+
+/* Where a run of this very state directory listened before, if its directory is as it was. What it
+ * left there is for who listens next to see to. */
+static bool keeps_place(const io *io, const identity *id, const char *nonce) {
+  char dir[FS_PATH_MAX];
+  if (!*id->socket) return false;
+  fs_parent(id->socket, dir);
+  return check_private(io, dir, NULL) == 0 && check_writable(io, dir, nonce, NULL) == 0;
+}
+
+int places_socket(const io *io, const identity *id, places *p, err *e) {
+  char nonce[33], dir[FS_PATH_MAX];
+  const char *stem;
+  buf all;
+  p->socket[0] = 0;
+  int rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  if (keeps_place(io, id, nonce)) {
+    memcpy(p->socket, id->socket, sizeof p->socket);
+    return 0;
+  }
+  buf_init(&all, ERR_TEXT_MAX);
+  for (int i = 0; i < 3; i++) {
+    err why = {0};
+    if (!candidate(io, p, i, dir, &stem)) continue;
+    rc = try_candidate(io, dir, stem, nonce, p->socket, &why);
+    if (rc == 0) break;
+    buf_fmt(&all, "%s%s", all.len ? "; " : "", why.text);
+  }
+  if (rc < 0) {
+    p->socket[0] = 0;
+    rc = err_set(e, ERR_ACCESS, "%s", all.data ? all.data : "no memory");
+  }
+  buf_free(&all);
   return rc;
 }
 
@@ -222,7 +286,6 @@ int places_open(const io *io, const places_options *o, places *p, err *e) {
   int rc = places_look(io, o, p, e);
   if (rc == 0) rc = make_dirs(io, o, p, e);
   if (rc == 0) rc = check_owner(io, p, e);
-  if (rc == 0) rc = place_socket(io, p, e);
   if (rc == 0) rc = fs_join(p->staging, p->state, "staging", e);
   if (rc == 0) rc = fs_join(p->quarantine, p->state, "quarantine", e);
   if (rc == 0) rc = fs_join(p->journal, p->state, "journal.jsonl", e);
@@ -232,10 +295,39 @@ int places_open(const io *io, const places_options *o, places *p, err *e) {
 
 int places_find(const io *io, const char *dir, const char *state, places *p, err *e) {
   places_options o = {.dir = dir, .state = state};
+  identity id;
+  char boot[PROC_BOOT_MAX];
   memset(p, 0, sizeof *p);
   int rc = dir || !state ? local_path(io, "--dir", dir, p->dir, e) : 0;
   if (rc == 0) rc = place_state(io, &o, p, e);
-  return rc < 0 ? rc : place_socket(io, p, e);
+  if (rc == 0) rc = proc_boot_id(boot, e);
+  if (rc < 0) return rc;
+  err why = {0};
+  rc = identity_find(io, p->state, boot, &id, &why);
+  if (rc == ERR_ACCESS)
+    return err_set(e, rc, "%s: what runs there belongs to another user", why.text);
+  if (rc == 0) memcpy(p->socket, id.socket, sizeof p->socket);
+  if (rc == 0) memcpy(p->state_id, id.id, sizeof p->state_id);
+  if (fs_join(p->lock, p->state, "lock", &why) == 0) p->held = lock_is_held(p->lock);
+  return 0; /* that none is known is an answer, too */
+}
+
+/* An id that others may compare, and not learn. */
+static int digest_of_id(const char *what, const char *id, char out[RUNLOG_DIGEST_MAX], err *e) {
+  char text[PROC_MACHINE_MAX + 64], hex[HASH_HEX_MAX];
+  out[0] = 0;
+  if (!*id) return 0;
+  int len = snprintf(text, sizeof text, "ckpt-lua %s %s", what, id);
+  int rc = hash_sha256_hex(text, (size_t)len, hex, e);
+  if (rc == 0) snprintf(out, RUNLOG_DIGEST_MAX, "%.32s", hex);
+  return rc;
+}
+
+int places_name_writer(const places *p, runlog_writer *out, err *e) {
+  char machine[PROC_MACHINE_MAX];
+  proc_machine(machine);
+  int rc = digest_of_id("machine", machine, out->machine, e);
+  return rc < 0 ? rc : digest_of_id("state", p->state_id, out->place, e);
 }
 
 int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e) {

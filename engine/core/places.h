@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/uri.h"
+#include "core/identity.h"
 #include "core/runlog.h"
 #include "prims/fs.h"
 #include "prims/fs_held.h"
@@ -20,7 +21,9 @@ typedef struct places {
   char quarantine[FS_PATH_MAX]; /* <state>/quarantine */
   char journal[FS_PATH_MAX];
   char lock[FS_PATH_MAX];
-  char socket[FS_PATH_MAX];
+  char socket[IDENTITY_SOCKET_MAX]; /* "": none; see places_socket() */
+  char state_id[IDENTITY_ID_MAX];   /* what this run's processes carry; "": not known */
+  bool held;                        /* of places_find(): some run has the state directory */
   char run_id[RUNLOG_ID_MAX];
   uri target;
   char target_text[URI_MAX + 300];
@@ -33,11 +36,10 @@ typedef struct places_options {
   const char *command; /* NULL: dir alone */
 } places_options;
 
-/* Makes the watched and the state directory if they are absent, and the private directory of the
- * socket. ERR_INVAL if target, state and watched directory lie in one another, whatever links lead
- * there, or if no state directory can be beside `dir` (a mount point, a parent that cannot be
- * written) and none was named. ERR_ACCESS if the socket's directory is open to others, or everybody
- * may write in the state directory. */
+/* Makes the watched and the state directory if they are absent. ERR_INVAL if target, state and
+ * watched directory lie in one another, whatever links lead there, or if no state directory can be
+ * beside `dir` (a mount point, a parent that cannot be written) and none was named. ERR_ACCESS if
+ * everybody may write in the state directory. The socket is still to be placed. */
 int places_open(const io *io, const places_options *options, places *out, err *e);
 /* May some other user write in the state directory, or is it another's? */
 bool places_shared(const io *io, const places *p);
@@ -45,12 +47,20 @@ bool places_shared(const io *io, const places *p);
 /* The same, and makes nothing: only directory, state, target and run id are filled in. */
 int places_look(const io *io, const places_options *options, places *out, err *e);
 
-/* Fills only `state` and `socket`: where the run that watches `dir` keeps its state and listens.
- * `dir` may be NULL if `state` is not; `state` NULL: "<dir>.ckpt". Makes nothing but the private
- * directory of the sockets. */
+/* Where this run, which is known as `id`, is to listen: `socket`, where nobody else does. In order:
+ * $XDG_RUNTIME_DIR/ckpt-lua, /tmp/ckpt-lua-UID, the state directory; the first that is private, can
+ * be written and leads to a path that an address has room for. Where it listened before is kept if
+ * that can be used. ERR_ACCESS and "" if there is none, with the reasons. */
+int places_socket(const io *io, const identity *id, places *p, err *e);
+
+/* Fills only `state`, and where its run listens, and what it is known by ("" if none was there on
+ * this boot), and whether any run has that state just now. `dir` may be NULL if `state` is not;
+ * `state` NULL: "<dir>.ckpt". Makes nothing. ERR_ACCESS if it is another user's. */
 int places_find(const io *io, const char *dir, const char *state, places *out, err *e);
 
-/* Who we are, for a term. `launch` NULL: a fresh nonce. */
+/* Who we are, for a term. `launch` NULL: a fresh nonce. By what the machine and the state directory
+ * are known is still to be added, when `state_id` is. */
 int places_writer(const io *io, const places *p, const char *launch, runlog_writer *out, err *e);
+int places_name_writer(const places *p, runlog_writer *out, err *e);
 
 #endif

@@ -51,6 +51,23 @@ static int check_store(run *r, const run_options *o, err *e) {
   return s->ops->race(s, e);
 }
 
+/* Results are an extra: a run that cannot listen trains and saves all the same. */
+static int take_identity(run *r, err *e) {
+  const run_env *env = r->env;
+  const char *boot = r->group_env.writer.boot;
+  places *p = &r->places;
+  err why = {0};
+  int rc = identity_take(env->io, p->state, &r->lock, boot, &r->identity, e);
+  if (rc < 0) return rc;
+  if (places_socket(env->io, &r->identity, p, &why) < 0)
+    log_say(env->log, LOG_WARN, "this run has no socket, so it cannot be asked or told results: %s",
+            why.text);
+  memcpy(r->identity.socket, p->socket, sizeof r->identity.socket);
+  memcpy(p->state_id, r->identity.id, sizeof p->state_id);
+  rc = places_name_writer(p, &r->group_env.writer, e);
+  return rc < 0 ? rc : identity_write(env->io, p->state, boot, &r->identity, e);
+}
+
 static int open_parts(run *r, const run_options *o, err *e) {
   const run_env *env = r->env;
   int rc = run_open_policy(r, o, e);
@@ -68,6 +85,7 @@ static int open_parts(run *r, const run_options *o, err *e) {
                    r->places.state);
   if (rc == 0) rc = lock_take_dir(r->places.dir, &r->dir_lock, e);
   if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
+  if (rc == 0) rc = take_identity(r, e);
   if (rc == 0)
     rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
   if (rc == 0) rc = trail_open(env->io, env->log, r->places.state, &r->trail, e);

@@ -114,8 +114,16 @@ typedef struct run_prepared {
 } run_prepared;
 int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e);
 
-/* Live processes of an earlier run: see ckpt_run_trainers. */
-int run_trainers(run *r, proc_found *found, void *ctx, err *e);
+/* What the processes of a run carry in their environment: the id of its state directory. */
+#define RUN_ID_VARIABLE "CKPT_STATE_ID"
+#define RUN_LEFT_COPY                                                                              \
+  "the state directory is a copy, or was written on another boot: it is the other run's"
+#define RUN_LEFT_UNPROVEN "it does not carry this run's " RUN_ID_VARIABLE
+
+/* Live processes of an earlier run, each with the reason why it is not ours to end (NULL: it is).
+ * How many are to be ended; `fn` may be NULL. See ckpt_run_trainers. */
+typedef int run_trainer_fn(void *ctx, const proc_info *info, const char *left);
+int run_trainers(run *r, run_trainer_fn *fn, void *ctx, err *e);
 
 int run_start(run *r, err *e);
 int run_fd(const run *r); /* to be polled, or -1 */

@@ -210,24 +210,3 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   out->restored_from = r->restored_from;
   return rc;
 }
-
-static int count_child(void *ctx, const proc_info *info) {
-  (void)info;
-  ++*(int *)ctx;
-  return 0;
-}
-
-/* Those that carry our socket, and the child that the journal names if it lost its environment. */
-int run_trainers(run *r, proc_found *found, void *ctx, err *e) {
-  int ignored = 0;
-  int count = proc_find_env("CKPT_SOCKET", r->places.socket, found ? found : count_child,
-                            found ? ctx : &ignored, e);
-  journal_child child = journal_last_child(r->journal);
-  if (count == 0 && child.pid > 0 && child.same_boot && proc_alive(child.pid, child.start)) {
-    proc_info info = {.pid = child.pid, .sid = child.sid, .start = child.start};
-    snprintf(info.command, sizeof info.command, "(the trainer of the last run)");
-    if (found) found(ctx, &info);
-    count = 1;
-  }
-  return count;
-}

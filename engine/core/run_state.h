@@ -106,16 +106,17 @@ struct run {
   unsigned tries, tasks; /* tasks: on the workers now */
   bool keep_all;         /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
-  atomic_int stop;  /* the store's calls give up: the run is being closed while it saves */
-  bool aborted;     /* a policy wants nothing saved any more */
-  bool forsaken;    /* the job has ended, and another rank did not come: older ones have no try */
-  policy_rest rest; /* what is still saved, once preempted */
-  double grace_s;   /* of the preemption */
-  uint64_t results; /* that came */
-  int64_t lease_at; /* IO_MONO */
-  char *metrics;    /* the last result, as JSON text */
-  trail *trail;     /* NULL: it could not be opened */
-  int64_t noted_at; /* IO_MONO: when run_note_open() last looked */
+  atomic_int stop;   /* the store's calls give up: the run is being closed while it saves */
+  bool aborted;      /* a policy wants nothing saved any more */
+  bool forsaken;     /* the job has ended, and another rank did not come: older ones have no try */
+  policy_rest rest;  /* what is still saved, once preempted */
+  double grace_s;    /* of the preemption */
+  uint64_t results;  /* that came */
+  identity identity; /* by what it is known on this machine */
+  int64_t lease_at;  /* IO_MONO */
+  char *metrics;     /* the last result, as JSON text */
+  trail *trail;      /* NULL: it could not be opened */
+  int64_t noted_at;  /* IO_MONO: when run_note_open() last looked */
   retention_limits limits;
   char *resume, *restored_from;
   const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */

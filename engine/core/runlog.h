@@ -30,6 +30,7 @@
 #include "store/store.h"
 
 enum { RUNLOG_FORMAT = 1, RUNLOG_READER = 1, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
+enum { RUNLOG_DIGEST_MAX = 33 };
 enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256 };
 #define RUNLOG_NONE UINT64_MAX
 
@@ -39,7 +40,10 @@ typedef struct runlog_writer {
   char job[RUNLOG_ID_MAX];    /* the scheduler's job id ("slurm:123"), or empty */
   char host[RUNLOG_ID_MAX];
   char boot[RUNLOG_ID_MAX];
-  char state[RUNLOG_NAME_MAX]; /* the state directory on that host */
+  char state[RUNLOG_NAME_MAX]; /* the state directory on that host, for people */
+  /* Digests of the machine's id and of the state directory's (identity.h); "": not known. A log of
+   * 1.0 has neither. */
+  char machine[RUNLOG_DIGEST_MAX], place[RUNLOG_DIGEST_MAX];
   int64_t pid;
   uint64_t start; /* of that process, in clock ticks since boot */
   uint32_t world; /* how many ranks save together; 0 and 1: one writer does all */

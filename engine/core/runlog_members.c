@@ -1,5 +1,6 @@
 /* The members of log entries, read and written: what a term says of its writer, what a commit says
  * of its checkpoint. A snapshot has the same members in its state. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,14 @@ int runlog_get_text(const json_t *object, const char *key, const char *what, cha
   return *out ? 0 : no_memory(what, e);
 }
 
+/* What is absent or no such digest says nothing, and so equals nobody's. */
+static void get_digest(const json_t *object, const char *key, char out[RUNLOG_DIGEST_MAX]) {
+  const char *text = json_string_value(json_object_get(object, key));
+  bool good = text && strlen(text) == RUNLOG_DIGEST_MAX - 1 &&
+              strspn(text, "0123456789abcdef") == RUNLOG_DIGEST_MAX - 1;
+  snprintf(out, RUNLOG_DIGEST_MAX, "%s", good ? text : "");
+}
+
 int runlog_get_writer(const json_t *object, const char *what, runlog_writer *w, err *e) {
   uint64_t pid = 0;
   int rc = runlog_get_id(object, "launch", what, w->launch, sizeof w->launch, e);
@@ -71,6 +80,8 @@ int runlog_get_writer(const json_t *object, const char *what, runlog_writer *w, 
   if (rc == 0) rc = runlog_get_number(object, "pid", what, &pid, e);
   if (rc == 0) rc = runlog_get_number(object, "start", what, &w->start, e);
   if (rc == 0) rc = runlog_get_world(object, what, &w->world, e);
+  get_digest(object, "machine", w->machine);
+  get_digest(object, "place", w->place);
   w->pid = (int64_t)pid;
   return rc;
 }
@@ -163,6 +174,8 @@ void runlog_set_writer(json_t *object, const runlog_writer *w, int *bad) {
   runlog_set(object, "host", js_name_new(w->host), bad);
   runlog_set(object, "boot", js_name_new(w->boot), bad);
   runlog_set(object, "state", js_name_new(w->state), bad);
+  if (*w->machine) runlog_set(object, "machine", json_string(w->machine), bad);
+  if (*w->place) runlog_set(object, "place", json_string(w->place), bad);
   runlog_set_number(object, "pid", (uint64_t)w->pid, bad);
   runlog_set_number(object, "start", w->start, bad);
   runlog_set_number(object, "world", w->world > 1 ? w->world : 1, bad);

@@ -123,7 +123,6 @@ static void a_relative_directory_and_one_with_a_slash_at_its_end_are_the_same(vo
   assert_string_equal(p.state, q.state);
   assert_string_equal(p.target_text, q.target_text);
   assert_string_equal(p.run_id, q.run_id);
-  assert_string_equal(p.socket, q.socket);
 }
 
 static void what_is_missing_is_named(void **unused) {
@@ -360,83 +359,140 @@ static void the_writer_is_this_process(void **unused) {
 
 /* ---- the socket ---- */
 
-static void the_socket_lies_in_a_private_directory_and_is_one_for_each_state(void **unused) {
-  (void)unused;
-  places p, q;
-  must_open(in("out"), "mem://x", NULL, &p);
-  assert_memory_equal(p.socket, run("ckpt-lua/"), strlen(run("ckpt-lua/")));
-  assert_int_equal(path_mode(run("ckpt-lua")), 0700);
-  assert_true(strlen(p.socket) < 108);
-  must_open(in("out"), "mem://y", NULL, &q);
-  assert_string_equal(p.socket, q.socket);
-  must_open(in("out2"), "mem://x", NULL, &q);
-  assert_string_not_equal(p.socket, q.socket);
+/* As a run that has `before` in its state's identity ("": nothing). */
+static int place(const char *before, places *p, err *e) {
+  identity id = {0};
+  snprintf(id.socket, sizeof id.socket, "%s", before);
+  must_open(in("out"), "mem://x", NULL, p);
+  return places_socket(io_unflushed(), &id, p, e);
 }
 
-static void must_deny(void) {
+static void must_place(const char *before, const char *below) {
   places p;
   err e = {0};
-  assert_int_equal(open_at(in("out"), "mem://x", NULL, &p, &e), ERR_ACCESS);
-  assert_non_null(strstr(e.text, run("ckpt-lua")));
-  assert_string_equal(p.socket, "");
+  if (place(before, &p, &e) < 0) fail_msg("%s", e.text);
+  if (strncmp(p.socket, below, strlen(below)) != 0) fail_msg("%s not below %s", p.socket, below);
+  assert_true(strlen(p.socket) < IDENTITY_SOCKET_MAX);
+  assert_false(path_exists(p.socket)); /* nor is what it was tried with */
 }
 
-static void a_socket_directory_that_others_can_enter_is_refused(void **unused) {
+static const char *in_tmp(void) {
+  static char expected[64];
+  snprintf(expected, sizeof expected, "/tmp/ckpt-lua-%ld/", (long)geteuid());
+  return expected;
+}
+
+static void the_socket_lies_in_a_private_directory_under_a_name_of_its_own(void **unused) {
   (void)unused;
+  places p, q;
+  assert_int_equal(place("", &p, NULL), 0);
+  assert_memory_equal(p.socket, run("ckpt-lua/"), strlen(run("ckpt-lua/")));
+  assert_int_equal(path_mode(run("ckpt-lua")), 0700);
+  assert_int_equal(count_entries(run("ckpt-lua")), 0);
+  assert_int_equal(place("", &q, NULL), 0);
+  assert_string_not_equal(p.socket, q.socket);
+  assert_int_equal(place(p.socket, &q, NULL), 0); /* what it had is kept */
+  assert_string_equal(p.socket, q.socket);
+}
+
+/* An address holds 107 bytes; what fits into it is used as it is, to the last one. */
+static void a_directory_with_a_long_name_is_used_whole_or_not_at_all(void **unused) {
+  (void)unused;
+  for (size_t bytes = 40; bytes <= 84; bytes++) {
+    char name[100] = "", below[200];
+    size_t more = bytes - strlen(run("")) - strlen("ckpt-lua/");
+    memset(name, 'n', more);
+    make_dir(run(name));
+    chmod(run(name), 0700);
+    setenv("XDG_RUNTIME_DIR", run(name), 1);
+    snprintf(below, sizeof below, "%s/ckpt-lua/", run(name));
+    must_place("", bytes + 1 + 16 < IDENTITY_SOCKET_MAX ? below : in_tmp());
+  }
+}
+
+static void a_directory_that_others_can_enter_is_passed_over(void **unused) {
+  (void)unused;
+  char before[200];
   make_dir(run("ckpt-lua"));
+  snprintf(before, sizeof before, "%s", run("ckpt-lua/one"));
   for (int i = 0; i < 6; i++) {
     chmod(run("ckpt-lua"), 0700 | 1 << i);
-    must_deny();
+    must_place(before, in_tmp());
   }
   chmod(run("ckpt-lua"), 0700);
-  places p;
-  must_open(in("out"), "mem://x", NULL, &p);
+  must_place("", run("ckpt-lua/"));
 }
 
-static void a_socket_directory_that_is_a_link_or_a_file_is_refused(void **unused) {
+static void a_link_or_a_file_is_passed_over(void **unused) {
   (void)unused;
   make_dir(in("mine"));
   chmod(in("mine"), 0700);
   if (symlink(in("mine"), run("ckpt-lua")) < 0) abort();
-  must_deny();
+  must_place("", in_tmp());
   unlink(run("ckpt-lua"));
   write_file(run("ckpt-lua"), "");
-  must_deny();
+  must_place("", in_tmp());
 }
 
-static void a_socket_directory_of_another_user_is_refused(void **unused) {
+static void a_directory_of_another_user_is_passed_over(void **unused) {
   (void)unused;
   make_dir(run("ckpt-lua"));
   chmod(run("ckpt-lua"), 0700);
   if (chown(run("ckpt-lua"), 12345, 12345) < 0) skip();
-  must_deny();
+  must_place("", in_tmp());
 }
 
 static void without_a_runtime_directory_of_this_user_it_lies_in_tmp(void **unused) {
   (void)unused;
-  char expected[64], long_name[100];
-  places p;
+  char long_name[100];
   memset(long_name, 'r', sizeof long_name);
   memcpy(long_name, "/tmp/", 5);
   long_name[sizeof long_name - 1] = 0;
   const char *const values[] = {"", "relative", in("not-there"), "/etc/passwd", long_name, NULL};
-  snprintf(expected, sizeof expected, "/tmp/ckpt-lua-%ld/", (long)geteuid());
   for (int i = 0; i < 6; i++) {
     if (values[i])
       setenv("XDG_RUNTIME_DIR", values[i], 1);
     else
       unsetenv("XDG_RUNTIME_DIR");
-    must_open(in("out"), "mem://x", NULL, &p);
-    assert_memory_equal(p.socket, expected, strlen(expected));
+    must_place("", in_tmp());
   }
   setenv("XDG_RUNTIME_DIR", runtime, 1);
   chmod(runtime, 0777);
-  must_open(in("out"), "mem://x", NULL, &p);
-  assert_memory_equal(p.socket, expected, strlen(expected));
+  must_place("", in_tmp());
   chmod(runtime, 0700);
   if (chown(runtime, 12345, 12345) < 0) skip();
-  must_open(in("out"), "mem://x", NULL, &p);
-  assert_memory_equal(p.socket, expected, strlen(expected));
+  must_place("", in_tmp());
+}
+
+/* In a mount namespace, so that the /tmp of this machine is left alone. */
+static int where_tmp_is_taken(void) {
+  char state[600];
+  places p;
+  err e = {0};
+  if (mount("none", "/mnt", "tmpfs", 0, "size=1m") != 0) return 77;
+  if (mount("none", "/tmp", "tmpfs", 0, "size=1m") != 0) return 77;
+  unsetenv("XDG_RUNTIME_DIR");
+  snprintf(state, sizeof state, "/tmp/ckpt-lua-%ld", (long)geteuid());
+  write_file(state, "in the way");
+  must_open("/mnt/out", "mem://x", NULL, &p);
+  identity none = {0};
+  if (places_socket(io_unflushed(), &none, &p, &e) < 0) return 1;
+  if (strncmp(p.socket, "/mnt/out.ckpt/socket.", 21) != 0) return 2;
+  if (!file_is(state, "in the way")) return 3;
+  /* What a path has no room for is no place, and all that was tried is named. */
+  char far[] =
+      "/mnt/a-directory-whose-name-alone-is-so-long-that-no-address-of-a-socket-has-room/out";
+  must_open(far, "mem://x", NULL, &p);
+  if (places_socket(io_unflushed(), &none, &p, &e) != ERR_ACCESS || *p.socket) return 4;
+  if (!strstr(e.text, state) || !strstr(e.text, "/mnt/a-directory")) return 5;
+  if (unlink(state) < 0 || mount(NULL, "/tmp", NULL, MS_REMOUNT | MS_RDONLY, NULL) != 0) return 77;
+  if (places_socket(io_unflushed(), &none, &p, &e) != ERR_ACCESS || *p.socket) return 6;
+  return 0;
+}
+
+static void where_no_other_place_is_it_lies_in_the_state_directory_or_nowhere(void **unused) {
+  (void)unused;
+  in_a_namespace(where_tmp_is_taken);
 }
 
 static void a_call_that_fails_is_an_error_and_leaves_no_descriptor(void **unused) {
@@ -465,16 +521,24 @@ static void a_run_is_found_by_its_directory_or_its_state(void **unused) {
   (void)unused;
   places p, found;
   err e = {0};
+  char boot[PROC_BOOT_MAX];
+  identity id = {.id = "0123456789abcdef0123456789abcdef", .socket = "/some/where/100%"};
   must_open(in("out"), in("store"), NULL, &p);
   assert_int_equal(places_find(io_unflushed(), in("out"), NULL, &found, &e), 0);
-  assert_string_equal(found.socket, p.socket);
+  assert_string_equal(found.socket, "");
+  assert_int_equal(proc_boot_id(boot, &e), 0);
+  assert_int_equal(identity_write(io_unflushed(), p.state, boot, &id, &e), 0);
+  assert_int_equal(places_find(io_unflushed(), in("out"), NULL, &found, &e), 0);
+  assert_string_equal(found.socket, id.socket);
+  assert_string_equal(found.state_id, id.id);
   assert_string_equal(found.state, p.state);
   assert_int_equal(places_find(io_unflushed(), NULL, in("out.ckpt"), &found, &e), 0);
-  assert_string_equal(found.socket, p.socket);
+  assert_string_equal(found.socket, id.socket);
   assert_int_equal(places_find(io_unflushed(), in("other"), NULL, &found, &e), 0);
-  assert_string_not_equal(found.socket, p.socket);
+  assert_string_equal(found.socket, "");
   assert_false(path_exists(in("other")) || path_exists(in("other.ckpt")));
   assert_int_equal(places_find(io_unflushed(), NULL, NULL, &found, &e), ERR_INVAL);
+  assert_int_equal(count_entries(runtime), 0);
 }
 
 static void a_look_makes_nothing_and_sees_the_same(void **unused) {
@@ -535,11 +599,13 @@ int main(void) {
       T(the_writer_is_this_process),
       T(a_directory_with_somebody_elses_files_is_no_state_directory),
       T(a_state_directory_in_which_others_may_write_is_refused_or_told),
-      T(the_socket_lies_in_a_private_directory_and_is_one_for_each_state),
-      T(a_socket_directory_that_others_can_enter_is_refused),
-      T(a_socket_directory_that_is_a_link_or_a_file_is_refused),
-      T(a_socket_directory_of_another_user_is_refused),
+      T(the_socket_lies_in_a_private_directory_under_a_name_of_its_own),
+      T(a_directory_with_a_long_name_is_used_whole_or_not_at_all),
+      T(a_directory_that_others_can_enter_is_passed_over),
+      T(a_link_or_a_file_is_passed_over),
+      T(a_directory_of_another_user_is_passed_over),
       T(without_a_runtime_directory_of_this_user_it_lies_in_tmp),
+      T(where_no_other_place_is_it_lies_in_the_state_directory_or_nowhere),
       T(a_call_that_fails_is_an_error_and_leaves_no_descriptor),
       T(a_run_is_found_by_its_directory_or_its_state),
       T(a_look_makes_nothing_and_sees_the_same),

@@ -5,6 +5,8 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "prims/fs.h"
 #include "run_host.h"
 #include "tmpdir.h"
 
@@ -195,24 +198,99 @@ static void a_result_is_an_object_of_at_most_64_KiB(void **state) {
   free(manifest);
 }
 
-static void the_trainer_is_found_again_by_the_journal(void **state) {
+typedef struct found {
+  int count;
+  pid_t pid;
+  char left[200]; /* "": ours to end */
+} found;
+
+static int keep_found(void *ctx, const proc_info *info, const char *left) {
+  found *f = ctx;
+  f->count++;
+  f->pid = info->pid;
+  snprintf(f->left, sizeof f->left, "%s", left ? left : "");
+  return 0;
+}
+
+/* As if we had died: nobody said that the trainer ended. */
+static int found_after_death(run_host *h, found *f) {
+  err e = {0};
+  run_host_close(h);
+  *f = (found){0};
+  if (run_host_open(h, &e) < 0) fail_msg("%s", e.text);
+  return run_trainers(run_host_run(h), keep_found, f, &e);
+}
+
+static pid_t start_trainer(run_host *h, bool carries) {
+  char entry[100];
+  err e = {0};
+  snprintf(entry, sizeof entry, "CKPT_STATE_ID=%s", run_places(run_host_run(h))->state_id);
+  char *argv[] = {"sleep", "60", NULL}, *env[] = {carries ? entry : "A=1", NULL};
+  int ends[2];
+  char c;
+  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    execve("/bin/sleep", argv, env);
+    _exit(1);
+  }
+  close(ends[1]);
+  while (read(ends[0], &c, 1) > 0) continue; /* until it is another program */
+  close(ends[0]);
+  assert_int_equal(run_child(run_host_run(h), child, &e), 0);
+  return child;
+}
+
+static void end_trainer(pid_t child) {
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+}
+
+static void a_trainer_that_carries_the_runs_id_is_ours_to_end(void **state) {
   run_host *h = *state;
   err e = {0};
+  found f;
   run_host_begin(h);
   assert_int_equal(run_child(run_host_run(h), 0, &e), ERR_INVAL);
   assert_int_equal(run_child(run_host_run(h), -1, &e), ERR_INVAL);
-  pid_t child = fork();
-  if (child == 0) {
-    pause();
-    _exit(0);
-  }
-  assert_int_equal(run_child(run_host_run(h), child, &e), 0);
-  run_host_close(h); /* as if we had died: nobody said that it ended */
-  assert_int_equal(run_host_open(h, &e), 0);
-  assert_int_equal(run_trainers(run_host_run(h), NULL, NULL, &e), 1);
-  kill(child, SIGKILL);
-  waitpid(child, NULL, 0);
+  pid_t child = start_trainer(h, true);
+  assert_int_equal(found_after_death(h, &f), 1);
+  assert_int_equal(f.count, 1); /* the journal's is the same one */
+  assert_int_equal(f.pid, child);
+  assert_string_equal(f.left, "");
+  end_trainer(child);
   assert_int_equal(run_trainers(run_host_run(h), NULL, NULL, &e), 0);
+}
+
+static void one_that_only_the_journal_names_is_told_and_left(void **state) {
+  run_host *h = *state;
+  found f;
+  run_host_begin(h);
+  pid_t child = start_trainer(h, false);
+  assert_int_equal(found_after_death(h, &f), 0);
+  assert_int_equal(f.count, 1);
+  assert_int_equal(f.pid, child);
+  assert_non_null(strstr(f.left, "CKPT_STATE_ID"));
+  end_trainer(child);
+}
+
+static void one_of_a_copied_state_is_told_and_left(void **state) {
+  run_host *h = *state;
+  found f;
+  run_host_begin(h);
+  pid_t carries = start_trainer(h, true);
+  char from[600], to[600];
+  snprintf(from, sizeof from, "%s", run_host_state(h, "."));
+  snprintf(to, sizeof to, "%s", tmpdir_path(run_host_top(h), "first"));
+  run_host_close(h);
+  from[strlen(from) - 2] = 0;
+  assert_int_equal(rename(from, to), 0);
+  assert_int_equal(fs_copy_tree(io_system(), to, from, false, NULL, NULL), 0);
+  assert_int_equal(found_after_death(h, &f), 0);
+  assert_int_equal(f.count, 1);
+  assert_int_equal(f.pid, carries);
+  assert_non_null(strstr(f.left, "copy"));
+  end_trainer(carries);
 }
 
 static void a_child_that_ended_before_it_was_looked_at_is_no_error(void **state) {
@@ -377,7 +455,9 @@ int main(void) {
       TEST(events_before_the_start_are_errors),
       TEST(a_start_that_fails_can_be_tried_again),
       TEST(a_result_is_an_object_of_at_most_64_KiB),
-      TEST(the_trainer_is_found_again_by_the_journal),
+      TEST(a_trainer_that_carries_the_runs_id_is_ours_to_end),
+      TEST(one_that_only_the_journal_names_is_told_and_left),
+      TEST(one_of_a_copied_state_is_told_and_left),
       TEST(a_child_that_ended_before_it_was_looked_at_is_no_error),
       TEST(a_clean_end_makes_the_last_unit_complete_at_once),
       TEST(what_only_its_structure_proves_waits_for_quiet_while_a_writer_may_live),
