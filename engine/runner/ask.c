@@ -37,7 +37,12 @@ ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]
   if (rc == 0) rc = ckpt_locate(engine, o->dir, o->state, out);
   if (rc < 0) snprintf(error, ASK_ERROR_MAX, "%s", ckpt_error(engine));
   ckpt_close(engine);
-  return rc < 0 ? ASK_FAILED : ASK_DONE;
+  if (rc < 0) return ASK_FAILED;
+  if (*out->socket) return ASK_DONE;
+  if (out->held)
+    return FAIL(error, ASK_FAILED, "the run at %.900s has no socket, so it cannot be asked",
+                out->state);
+  return FAIL(error, ASK_NOBODY, "no run is alive at %.900s", out->state);
 }
 
 /* ---- the wire ---- */

@@ -20,8 +20,9 @@ typedef enum ask_result {
 int ask_exit_code(ask_result result);
 
 /* Finds the run that is meant: that of --dir or --state, else that of the job which we are part of
- * ($CKPT_SOCKET). Returns ASK_DONE; or ASK_NOBODY if neither is given, ASK_FAILED if there can be
- * none; `error` says so. Whether anybody listens is for ask() to find out. */
+ * ($CKPT_SOCKET). Returns ASK_DONE; or ASK_NOBODY if neither is given, or no run with a socket was
+ * there on this boot; ASK_FAILED if there can be none; `error` says so. Whether anybody listens is
+ * for ask() to find out. */
 ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]);
 
 /* `line` is one JSON object without a line end. What is behind the first line of the answer goes to

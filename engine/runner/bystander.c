@@ -95,6 +95,7 @@ int bystander_run(const options *o, const role *role) {
               role->tasks, o->dir);
   int code = locate(o, &place);
   if (code == 0) code = await_ready(o, role, &place, &ready);
+  if (code == 0) code = locate(o, &place); /* the first task listens by now, if not before */
   if (code == 0 && supervise_begin(&sup) != 0) {
     report_error("cannot take signals");
     code = EXIT_NOT_STARTED;
@@ -105,7 +106,10 @@ int bystander_run(const options *o, const role *role) {
   }
   if (code == 0) {
     start_job job = {.dir = dir,
-                     .socket = place.socket,
+                     .socket = *place.socket ? place.socket : NULL,
+                     .state_id = *place.state_id ? place.state_id : NULL,
+                     .launch = *role->launch ? role->launch : NULL,
+                     .task = role->task,
                      .resume = ready.resume,
                      .restored_from = ready.restored_from};
     code = start_command(&sup, o, &job, error, sizeof error);

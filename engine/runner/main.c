@@ -25,6 +25,7 @@ static const struct verb {
      "  CKPT_RESUME         the checkpoint to resume from; not set on a fresh start\n"
      "  CKPT_RESTORED_FROM  where that was restored from; not set if it was there\n"
      "  CKPT_SOCKET         a socket for results: JSON objects, one on each line\n"
+     "  CKPT_STATE_ID       finds what a killed run left alive: leave it in the environment\n"
      "\n"
      "TERM, INT and HUP are passed on once. The job then has the grace to save and end; shortly\n"
      "before it is over the job is killed, and what is not durable is named. A second ^C kills\n"

@@ -96,6 +96,20 @@ bool process_is_ancestor(pid_t pid) {
   return false;
 }
 
+bool process_carries(pid_t pid, const char *name, const char *value) {
+  char path[64], *entry = NULL;
+  size_t room = 0, len = strlen(name);
+  snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+  FILE *f = fopen(path, "re");
+  bool found = false;
+  while (f && !found && getdelim(&entry, &room, 0, f) > 0)
+    found =
+        strncmp(entry, name, len) == 0 && entry[len] == '=' && strcmp(entry + len + 1, value) == 0;
+  free(entry);
+  if (f) fclose(f);
+  return found;
+}
+
 /* A descriptor of this very process, or -errno. */
 static int open_process(pid_t pid, uint64_t start) {
   process now = {0};

@@ -34,6 +34,9 @@ void processes_free(process_list *list);
 /* True if `pid` is an ancestor of ours, or ourselves. */
 bool process_is_ancestor(pid_t pid);
 
+/* True if the process was started with name=value in its environment, as far as we may see that. */
+bool process_carries(pid_t pid, const char *name, const char *value);
+
 /* Sends `signo` to this very process. 0, -ESRCH if it is gone, -EPERM, ... */
 int process_signal(pid_t pid, uint64_t start, int signo);
 

@@ -98,13 +98,33 @@ static int open_run(session *s) {
 
 typedef struct trainers {
   process_list list;
+  const role *role;
   pid_t ancestor; /* one that we come from ourselves */
-  bool full;
+  pid_t unproven; /* it was the trainer here, and may not be ended */
+  bool full, again;
 } trainers;
+
+/* A task of this very launch that came up before us: it waits for us, or was told by an earlier
+ * start of the same name that all is ready. */
+static bool is_fellow(const role *role, pid_t pid) {
+  char task[32];
+  snprintf(task, sizeof task, "%u", role->task);
+  return *role->launch && process_carries(pid, "CKPT_LAUNCH", role->launch) &&
+         !process_carries(pid, "CKPT_TASK", task);
+}
 
 static void take_trainer(void *ctx, const ckpt_trainer *t) {
   trainers *all = ctx;
   process p = {.pid = t->pid, .start = t->start};
+  const char *command = t->command ? t->command : "?", *left = t->left;
+  if (!left && is_fellow(all->role, t->pid)) left = "it is of another task of this launch";
+  if (t->unproven) all->unproven = t->pid;
+  if (left) {
+    if (!all->again && !t->unproven)
+      report_warning("process %d (%s) may write to this directory and is left alone: %s",
+                     (int)t->pid, command, left);
+    return;
+  }
   process *items = realloc(all->list.items, (all->list.count + 1) * sizeof *items);
   if (!items) {
     all->full = true;
@@ -116,7 +136,28 @@ static void take_trainer(void *ctx, const ckpt_trainer *t) {
     all->ancestor = t->pid;
   else
     report_warning("process %d (%s) of an earlier run is still alive: ending it", (int)t->pid,
-                   t->command ? t->command : "?");
+                   command);
+}
+
+static int held(session *s, const char *format, int pid, const char *why) {
+  snprintf(s->error, sizeof s->error, format, pid, why);
+  report_error("%s", s->error);
+  return EXIT_HELD;
+}
+
+static int judge_trainers(session *s, const trainers *all) {
+  if (all->full) return not_started(s, "cannot look for processes", ENOMEM);
+  if (all->ancestor)
+    return held(s,
+                "process %d, which this command was started from, belongs to the job of an earlier "
+                "run in this directory: start it from elsewhere, or unset %s there",
+                (int)all->ancestor, "CKPT_STATE_ID");
+  if (all->unproven)
+    return held(s,
+                "process %d was the job of the last run in this directory and is alive, but does "
+                "not carry its %s, so it is not ended: see what it is, and end it",
+                (int)all->unproven, "CKPT_STATE_ID");
+  return 0;
 }
 
 /* Two trainers in one directory would write into each other's checkpoints. */
@@ -125,28 +166,16 @@ static int end_trainers(session *s) {
   process left = {0};
   int rc = 0;
   for (int round = 0; round < ROUNDS && rc == 0; round++) {
-    trainers all = {0};
+    trainers all = {.role = s->role, .again = round > 0};
     int n = ckpt_run_trainers(s->run, take_trainer, &all);
     if (n < 0) rc = failed(s, "cannot look for processes of an earlier run", n);
-    if (rc == 0 && all.full) rc = not_started(s, "cannot look for processes", ENOMEM);
-    if (rc == 0 && all.ancestor) {
-      snprintf(s->error, sizeof s->error,
-               "process %d, which this command was started from, belongs to the job of an earlier "
-               "run in this directory: start it from elsewhere, or unset CKPT_SOCKET there",
-               (int)all.ancestor);
-      report_error("%s", s->error);
-      rc = EXIT_HELD;
-    }
+    if (rc == 0) rc = judge_trainers(s, &all);
     size_t count = all.list.count;
     int error = rc == 0 && count > 0 ? processes_end(&all.list, s->o->grace_s, &left) : 0;
     processes_free(&all.list);
-    if (error != 0) {
-      snprintf(s->error, sizeof s->error,
-               "process %d of an earlier run writes to this directory and cannot be ended: %s",
-               (int)left.pid, strerror(-error));
-      report_error("%s", s->error);
-      rc = EXIT_HELD;
-    }
+    if (error != 0)
+      rc = held(s, "process %d of an earlier run writes to this directory and cannot be ended: %s",
+                (int)left.pid, strerror(-error));
     if (count == 0) return rc;
   }
   if (rc != 0) return rc;
@@ -194,7 +223,10 @@ static bool add_variable(word_list *list, const char *name, const char *value) {
 /* Ours are not inherited: a run within a run's job would resume from the wrong checkpoint. */
 static bool make_environment(const start_job *job, word_list *out) {
   static const char *const names[] = {
-      "CKPT_DIR=", "CKPT_SOCKET=", "CKPT_RESUME=", "CKPT_RESTORED_FROM=", "CKPT_ANSWER_WAIT="};
+      "CKPT_DIR=",           "CKPT_SOCKET=", "CKPT_STATE_ID=",    "CKPT_RESUME=",
+      "CKPT_RESTORED_FROM=", "CKPT_LAUNCH=", "CKPT_ANSWER_WAIT=", "CKPT_TASK="};
+  char task[32];
+  snprintf(task, sizeof task, "%u", job->task);
   for (char **e = environ; *e; e++) {
     bool ours = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -202,8 +234,11 @@ static bool make_environment(const start_job *job, word_list *out) {
     if (!ours && !word_list_add(out, *e)) return false;
   }
   return add_variable(out, "CKPT_DIR", job->dir) && add_variable(out, "CKPT_SOCKET", job->socket) &&
+         add_variable(out, "CKPT_STATE_ID", job->state_id) &&
          add_variable(out, "CKPT_RESUME", job->resume) &&
-         add_variable(out, "CKPT_RESTORED_FROM", job->restored_from);
+         add_variable(out, "CKPT_RESTORED_FROM", job->restored_from) &&
+         add_variable(out, "CKPT_LAUNCH", job->launch) &&
+         add_variable(out, "CKPT_TASK", job->launch ? task : NULL);
 }
 
 static bool make_arguments(const options *o, const start_job *job, word_list *out) {
@@ -232,6 +267,9 @@ int start_command(supervisor *sup, const options *o, const start_job *job, char 
 static int start_child(session *s, const ckpt_prepared *prepared) {
   start_job job = {.dir = ckpt_run_dir(s->run),
                    .socket = ckpt_run_socket(s->run),
+                   .state_id = ckpt_run_state_id(s->run),
+                   .launch = *s->role->launch ? s->role->launch : NULL,
+                   .task = s->role->task,
                    .resume = prepared->resume,
                    .restored_from = prepared->restored_from};
   int rc = start_command(&s->sup, s->o, &job, s->error, sizeof s->error);

@@ -13,7 +13,9 @@
 
 /* What a job gets in its environment; NULL: that variable is not set. */
 typedef struct start_job {
-  const char *dir, *socket, *resume, *restored_from;
+  const char *dir, *socket, *state_id, *resume, *restored_from;
+  const char *launch; /* NULL: it is the only task */
+  uint32_t task;      /* of the launch */
 } start_job;
 
 /* Starts the command of `o` with it. 0, or an exit code and what it was in `error`, after that was

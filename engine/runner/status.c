@@ -145,9 +145,10 @@ int verb_status(const options *o) {
   ckpt_place place;
   char error[ASK_ERROR_MAX];
   ask_result result = ask_find(o, &place, error);
-  bool found = result == ASK_DONE;
-  if (found) result = ask_question(place.socket, "status", NULL, o->json, stdout, error);
-  if (found && result == ASK_NOBODY) return command_end(print_last(o, &place, error));
+  if (result == ASK_DONE)
+    result = ask_question(place.socket, "status", NULL, o->json, stdout, error);
+  if (result == ASK_NOBODY && (o->dir || o->state || *place.socket))
+    return command_end(print_last(o, &place, error));
   if (result != ASK_DONE) report_error("%s", error);
   return command_end(ask_exit_code(result));
 }

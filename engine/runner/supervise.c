@@ -58,7 +58,8 @@ static void become_child(const supervisor *s, pid_t parent, char *const *argv, c
   int error = 0;
   /* If we are killed, the job is told. TERM and not KILL: a trainer that saves on TERM gets to do
    * it, and torchrun ends its workers, which KILL would leave alone with the devices. What ignores
-   * it lives on; the next run finds it by its CKPT_SOCKET and ends it before it starts another. */
+   * it lives on; the next run finds it by its CKPT_STATE_ID and ends it before it starts another.
+   */
   if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) != 0) error = errno;
   /* We may have been killed before that call: then nobody will tell. */
   if (getppid() != parent) _exit(125);

@@ -147,7 +147,8 @@ static void the_job_knows_its_run_by_its_environment(void **state) {
   setenv("CKPT_SOCKET", endless, 1);
   assert_int_equal(ask_find(&o, &place, error), ASK_FAILED);
   o.dir = "/no/such/place/out"; /* --dir goes before the environment */
-  assert_int_equal(ask_find(&o, &place, error), ASK_DONE);
+  assert_int_equal(ask_find(&o, &place, error), ASK_NOBODY);
+  assert_non_null(strstr(error, "/no/such/place/out.ckpt"));
   assert_string_equal(place.state, "/no/such/place/out.ckpt");
   unsetenv("CKPT_SOCKET");
 }

@@ -97,6 +97,9 @@ void ckpt_run_close(ckpt_run *run) {
 const char *ckpt_run_socket(const ckpt_run *run) {
   return (void)run, tmpdir_path(dir, "sock");
 }
+const char *ckpt_run_state_id(const ckpt_run *run) {
+  return (void)run, "0123456789abcdef0123456789abcdef";
+}
 const char *ckpt_run_dir(const ckpt_run *run) {
   return (void)run, dir;
 }
