@@ -25,14 +25,29 @@ static int locate(const options *o, ckpt_place *out) {
   return code;
 }
 
+/* A launch id that is used once more finds what its first use left. Only on the boot on which the
+ * state was written is it known for sure that nobody has it: locks of other hosts may not be seen
+ * here. What comes while we wait is of this launch, even if its first task has ended since. */
+static int read_fresh(const options *o, const role *role, bool *waited, ready *out) {
+  ckpt_place place;
+  int code = locate(o, &place); /* first: who holds it by now has removed what was there before */
+  if (code != 0) return -EIO;
+  int rc = ready_read(place.state, role->launch, out);
+  bool left_over = rc > 0 && !out->failed && !*waited && *place.state_id && !place.held;
+  if (left_over) ready_free(out);
+  if (rc == 0 || (rc > 0 && out->failed)) *waited = true;
+  return left_over ? 0 : rc;
+}
+
 /* The first task may be started once more by itself: its failure counts when it has stood a while.
  */
-static int look(const options *o, const role *role, const ckpt_place *place, ready *out) {
+static int look(const options *o, const role *role, ready *out) {
   enum { PAUSE_MS = 200 };
   const double returns_s = 5;
   double until = clock_s() + o->rank_wait_s, failed_until = 0;
+  bool waited = false;
   for (;;) {
-    int rc = ready_read(place->state, role->launch, out);
+    int rc = read_fresh(o, role, &waited, out);
     double now = clock_s();
     if (rc < 0 || (rc > 0 && !out->failed)) return rc;
     if (rc == 0) failed_until = 0;
@@ -44,7 +59,7 @@ static int look(const options *o, const role *role, const ckpt_place *place, rea
 }
 
 static int await_ready(const options *o, const role *role, const ckpt_place *place, ready *out) {
-  int rc = look(o, role, place, out);
+  int rc = look(o, role, out);
   if (rc > 0 && !out->failed) return 0;
   if (rc > 0) {
     report_error("task %u of %u: the first one could not make %s ready, and ended with %d: what it "

@@ -87,6 +87,11 @@ int ready_fail(const char *state, const char *launch, int code) {
   return rc < 0 ? rc : put_texts(path, (const char *const[3]){failed_head, text, NULL});
 }
 
+void ready_forget(const char *state, const char *launch) {
+  char path[PATH_MAX];
+  if (ready_path(state, launch, path, sizeof path) == 0) unlink(path); /* mostly it is not there */
+}
+
 static char *next_text(FILE *f, bool *bad) {
   char *text = NULL;
   size_t room = 0;

@@ -13,6 +13,8 @@ typedef struct ready {
 int ready_say(const char *state, const char *launch, const char *resume, const char *restored_from);
 /* The same place says that it will not come to that. An existing state directory is needed. */
 int ready_fail(const char *state, const char *launch, int code);
+/* What an earlier launch of the same name left goes. For who is about to take the directory. */
+void ready_forget(const char *state, const char *launch);
 /* 1 and what it says, 0 if it is not there yet, or -errno. */
 int ready_read(const char *state, const char *launch, ready *out);
 void ready_free(ready *r);

@@ -69,6 +69,15 @@ ckpt_run_options start_options(const options *o, const char *command) {
   };
 }
 
+/* Before the lock is ours, since a run that waits for a lease holds it: a by-stander that finds
+ * both would begin. Where it is held, that launch is alive, and what it said is true. */
+static void forget_ready(session *s) {
+  ckpt_place place = {.size = sizeof place};
+  if (!s->role->awaited) return;
+  if (ckpt_locate(s->engine, s->o->dir, s->o->state, &place) == 0 && *place.state && !place.held)
+    ready_forget(place.state, s->role->launch);
+}
+
 static int open_run(session *s) {
   const options *o = s->o;
   ckpt_options engine = {.size = sizeof engine,
@@ -79,6 +88,7 @@ static int open_run(session *s) {
                          .progress_ctx = &s->progress};
   int rc = ckpt_open(&s->engine, &engine);
   if (rc < 0) return failed(s, "cannot start the engine", rc);
+  forget_ready(s);
   char *command = o->command ? joined(o->command) : NULL;
   if (o->command && !command) return not_started(s, "cannot start", ENOMEM);
   ckpt_run_options run = start_options(o, command);

@@ -92,6 +92,11 @@ static void a_failure_is_told_until_the_next_start(void **state) {
   assert_int_equal(ready_read(dir, "l", &r), 1);
   assert_int_equal(r.failed, 0);
   ready_free(&r);
+  assert_int_equal(ready_fail(dir, "alive", 11), 0);
+  ready_forget(dir, "l");
+  assert_int_equal(ready_read(dir, "l", &r), 0);
+  assert_int_equal(ready_read(dir, "alive", &r), 1); /* only that one goes */
+  ready_free(&r);
   assert_int_equal(ready_fail(tmpdir_path(dir, "none"), "l", 1), -ENOENT);
   tmpdir_remove(dir);
 }
