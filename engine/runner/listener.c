@@ -19,34 +19,61 @@ typedef struct client {
   char *data; /* what came of a line that is not whole yet */
   char *out;  /* what the socket did not take of a long answer; NULL: nothing */
   size_t out_size, out_sent;
+  uint64_t turn; /* of its last line, or its coming */
 } client;
 
 struct listener {
   int fd;
   char path[sizeof((struct sockaddr_un *)0)->sun_path];
+  dev_t device; /* of the socket that we made there */
+  ino_t inode;
+  uint64_t turns;
   client clients[LISTENER_CLIENTS];
 };
 
-/* A socket file stays when its process is killed. Anything else at that place is not ours. */
-static int remove_stale(const char *path) {
+/* Does nobody listen there? A full queue is somebody's, too. */
+static bool is_dead(const struct sockaddr_un *address) {
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
+              errno == ECONNREFUSED;
+  if (fd >= 0) close(fd);
+  return dead;
+}
+
+/* A socket file stays when its process is killed. One that is listened to, and anything else at
+ * that place, is not ours to remove. */
+static int remove_stale(const struct sockaddr_un *address) {
+  const char *path = address->sun_path;
   struct stat st;
   if (lstat(path, &st) != 0) return errno == ENOENT ? 0 : -errno;
   if (!S_ISSOCK(st.st_mode)) return -EEXIST;
+  if (st.st_uid != geteuid() || !is_dead(address)) return -EADDRINUSE;
   return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-static int bind_socket(int fd, const char *path) {
+/* Only what we made is removed: the place may have been cleared, and taken by somebody else. */
+static void remove_own(const listener *l) {
+  struct stat st;
+  if (lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode) unlink(l->path);
+}
+
+static int bind_socket(listener *l) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  memcpy(address.sun_path, path, strlen(path));
-  int rc = remove_stale(path);
+  struct stat st;
+  memcpy(address.sun_path, l->path, strlen(l->path));
+  int rc = remove_stale(&address);
   if (rc != 0) return rc;
   /* Linux makes the file with the mode of the socket. A chmod afterwards would leave a moment in
    * which others can connect, and umask belongs to all threads. */
-  if (fchmod(fd, 0600) != 0) return -errno;
-  if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) return -errno;
-  if (listen(fd, LISTENER_CLIENTS) == 0) return 0;
+  if (fchmod(l->fd, 0600) != 0) return -errno;
+  if (bind(l->fd, (struct sockaddr *)&address, sizeof address) != 0) return -errno;
+  if (lstat(l->path, &st) != 0) return -errno;
+  l->device = st.st_dev;
+  l->inode = st.st_ino;
+  /* The queue is as long as the kernel lets it be: while it is full, clients wait. */
+  if (listen(l->fd, SOMAXCONN) == 0) return 0;
   rc = -errno;
-  unlink(path);
+  remove_own(l);
   return rc;
 }
 
@@ -56,7 +83,7 @@ int listener_open(listener **out, const char *path, char error[LISTENER_ERROR_MA
   if (strlen(path) >= sizeof l->path) {
     snprintf(error, LISTENER_ERROR_MAX,
              "the socket's path '%.200s' is longer than %zu bytes, which is all that Linux takes: "
-             "set XDG_RUNTIME_DIR or TMPDIR to a shorter directory",
+             "set XDG_RUNTIME_DIR to a shorter directory",
              path, sizeof l->path - 1);
     return -1;
   }
@@ -66,7 +93,7 @@ int listener_open(listener **out, const char *path, char error[LISTENER_ERROR_MA
     memcpy(l->path, path, strlen(path) + 1);
     for (size_t i = 0; i < LISTENER_CLIENTS; i++) l->clients[i].fd = -1;
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    rc = l->fd < 0 ? -errno : bind_socket(l->fd, path);
+    rc = l->fd < 0 ? -errno : bind_socket(l);
   }
   if (rc == 0) {
     *out = l;
@@ -93,7 +120,7 @@ void listener_close(listener *l) {
   /* Removed while it is still ours: once it is closed, another run could have bound its own there.
    */
   if (l->fd >= 0) {
-    unlink(l->path);
+    remove_own(l);
     close(l->fd);
   }
   free(l);
@@ -101,39 +128,60 @@ void listener_close(listener *l) {
 
 size_t listener_fds(const listener *l, struct pollfd *fds) {
   size_t count = 0;
+  if (!l) return 0;
   for (size_t i = 0; i < LISTENER_CLIENTS; i++)
     if (l->clients[i].fd >= 0)
       fds[count++] =
           (struct pollfd){.fd = l->clients[i].fd, .events = l->clients[i].out ? POLLOUT : POLLIN};
-  /* When all places are taken, who comes next waits in the kernel's queue. */
-  if (l->fd >= 0 && count < LISTENER_CLIENTS)
-    fds[count++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+  if (l->fd >= 0) fds[count++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
   return count;
 }
 
+static client *idlest(listener *l) {
+  client *found = NULL;
+  for (size_t i = 0; i < LISTENER_CLIENTS; i++) {
+    client *c = &l->clients[i];
+    if (c->fd >= 0 && (!found || c->turn < found->turn)) found = c;
+  }
+  return found;
+}
+
+/* Connections that somebody left open shut nobody out: who was silent for longest goes. */
+static client *free_place(listener *l) {
+  for (size_t i = 0; i < LISTENER_CLIENTS; i++)
+    if (l->clients[i].fd < 0) return &l->clients[i];
+  client *c = idlest(l);
+  drop(c);
+  return c;
+}
+
+static int take_connection(listener *l) {
+  for (;;) {
+    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    client *c = fd < 0 && (errno == EMFILE || errno == ENFILE) ? idlest(l) : NULL;
+    if (!c) return fd < 0 ? -errno : fd;
+    drop(c);
+  }
+}
+
 static int accept_client(listener *l) {
-  int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  int fd = take_connection(l);
   if (fd < 0) {
-    int error = errno;
-    if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return 0;
+    if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNABORTED) return 0;
     /* Out of descriptors or memory: the next poll would come back at once, for ever. Results are
      * an extra; the clients get an error and training goes on. */
-    unlink(l->path);
+    remove_own(l);
     close(l->fd);
     l->fd = -1;
-    return -error;
+    return fd;
   }
   struct ucred peer;
   socklen_t size = sizeof peer;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-      (peer.uid == geteuid() || peer.uid == 0)) {
-    for (size_t i = 0; i < LISTENER_CLIENTS; i++) {
-      if (l->clients[i].fd >= 0) continue;
-      l->clients[i].fd = fd;
-      return 0;
-    }
-  }
-  close(fd);
+      (peer.uid == geteuid() || peer.uid == 0))
+    *free_place(l) = (client){.fd = fd, .turn = ++l->turns};
+  else
+    close(fd);
   return 0;
 }
 
@@ -271,6 +319,7 @@ int listener_serve(listener *l, const struct pollfd *fds, size_t count, listener
     for (size_t i = 0; i < LISTENER_CLIENTS; i++) {
       client *c = &l->clients[i];
       if (c->fd != fds[k].fd) continue;
+      c->turn = ++l->turns;
       if (!serve_client(c, fn, ctx)) drop(c);
       break;
     }

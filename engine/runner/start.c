@@ -276,7 +276,7 @@ int start_command(supervisor *sup, const options *o, const start_job *job, char 
 
 static int start_child(session *s, const ckpt_prepared *prepared) {
   start_job job = {.dir = ckpt_run_dir(s->run),
-                   .socket = ckpt_run_socket(s->run),
+                   .socket = s->listener ? ckpt_run_socket(s->run) : NULL,
                    .state_id = ckpt_run_state_id(s->run),
                    .launch = *s->role->launch ? s->role->launch : NULL,
                    .task = s->role->task,
@@ -324,6 +324,15 @@ static void say_failed(session *s, int code) {
     ready_fail(place.state, s->role->launch, code);
 }
 
+/* Results are an extra: a run that cannot have a socket trains and saves all the same. Where the
+ * engine knows of no place for one, it said so. */
+static void listen_for_results(session *s) {
+  char text[LISTENER_ERROR_MAX];
+  const char *path = ckpt_run_socket(s->run);
+  if (*path && listener_open(&s->listener, path, text) != 0)
+    report_warning("%s: this run cannot be asked or told results", text);
+}
+
 static int begin(session *s, const options *o, const role *role) {
   bool child = o->verb == VERB_RUN;
   ckpt_prepared prepared = {.size = sizeof prepared};
@@ -340,12 +349,7 @@ static int begin(session *s, const options *o, const role *role) {
   if (rc != 0) return rc;
   int error = supervise_begin(&s->sup);
   if (error != 0) return not_started(s, "cannot take signals", -error);
-  char text[LISTENER_ERROR_MAX];
-  if (listener_open(&s->listener, ckpt_run_socket(s->run), text) != 0) {
-    snprintf(s->error, sizeof s->error, "%s", text);
-    report_error("%s", text);
-    return EXIT_NOT_STARTED;
-  }
+  listen_for_results(s);
   rc = ckpt_run_start(s->run);
   if (rc < 0) return failed(s, "cannot watch the directory", rc);
   if (child) rc = say_ready(s, &prepared);

@@ -157,20 +157,23 @@ static void a_line_has_64_kib_at_most(void **state) {
   close(fd);
 }
 
-static void more_clients_than_there_are_places_wait(void **state) {
+static void when_all_places_are_taken_who_was_silent_for_longest_goes(void **state) {
   (void)state;
   int fds[LISTENER_CLIENTS + 1];
-  for (int i = 0; i <= LISTENER_CLIENTS; i++) {
+  for (int i = 0; i < LISTENER_CLIENTS; i++) {
     fds[i] = client();
     assert_true(fds[i] >= 0);
     serve();
   }
+  say(fds[0], "{first}\n");
+  fds[LISTENER_CLIENTS] = client();
   say(fds[LISTENER_CLIENTS], "{late}\n");
-  assert_string_equal(lines, "");
-  close(fds[0]);
-  serve();
-  assert_string_equal(lines, "<{late}>");
-  for (int i = 1; i <= LISTENER_CLIENTS; i++) close(fds[i]);
+  assert_string_equal(lines, "<{first}><{late}>");
+  assert_string_equal(hear(fds[0]), "{\"ok\":true}\n");
+  assert_string_equal(hear(fds[LISTENER_CLIENTS]), "{\"ok\":true}\n");
+  assert_string_equal(hear(fds[1]), "(closed)");
+  assert_string_equal(hear(fds[2]), "(nothing)");
+  for (int i = 0; i <= LISTENER_CLIENTS; i++) close(fds[i]);
 }
 
 static void who_does_not_read_answers_is_dropped(void **state) {
@@ -292,6 +295,50 @@ static void a_file_in_the_way_is_not_removed(void **state) {
   assert_non_null(strstr(error, path));
 }
 
+static void a_socket_that_is_listened_to_is_not_taken(void **state) {
+  (void)state;
+  listener *second;
+  assert_int_equal(listener_open(&second, path, error), -1);
+  assert_null(second);
+  int fd = client();
+  say(fd, "{still here}\n");
+  assert_string_equal(lines, "<{still here}>");
+  close(fd);
+}
+
+static void one_with_a_full_queue_is_not_taken_either(void **state) {
+  (void)state;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  listener_close(l);
+  l = NULL;
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0), waiting[3];
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  assert_int_equal(listen(fd, 0), 0);
+  for (int i = 0; i < 3; i++) waiting[i] = client();
+  assert_int_equal(listener_open(&l, path, error), -1);
+  assert_true(path_exists(path));
+  for (int i = 0; i < 3; i++)
+    if (waiting[i] >= 0) close(waiting[i]);
+  close(fd);
+}
+
+static void what_came_to_the_place_meanwhile_is_not_removed(void **state) {
+  (void)state;
+  assert_int_equal(unlink(path), 0);
+  write_file(path, "mine");
+  listener_close(l);
+  l = NULL;
+  assert_true(file_is(path, "mine"));
+}
+
+static void no_listener_has_nothing_to_poll(void **state) {
+  (void)state;
+  struct pollfd fds[LISTENER_FDS];
+  assert_int_equal(listener_fds(NULL, fds), 0);
+  assert_int_equal(listener_serve(NULL, fds, 0, take, NULL), 0);
+}
+
 static void a_path_that_is_too_long_is_an_error_with_advice(void **state) {
   (void)state;
   char name[256];
@@ -314,11 +361,33 @@ static void without_descriptors_it_says_so_once_and_does_not_spin(void **state) 
   while (n < LIMIT && (fds[n] = open("/dev/null", O_RDONLY)) >= 0) n++;
   int first = serve(), second = serve();
   while (n > 0) close(fds[--n]);
+  setrlimit(RLIMIT_NOFILE, &before);
   assert_int_equal(first, -EMFILE);
   assert_int_equal(second, 0);
   struct pollfd polled[LISTENER_FDS];
   assert_int_equal(listener_fds(l, polled), 0);
   close(waiting);
+}
+
+static void without_descriptors_an_idle_client_makes_room(void **state) {
+  (void)state;
+  enum { LIMIT = 64 };
+  struct rlimit before, low;
+  int fds[LIMIT], n = 0, idle = client();
+  serve();
+  int next = client();
+  getrlimit(RLIMIT_NOFILE, &before);
+  low = before;
+  low.rlim_cur = LIMIT;
+  setrlimit(RLIMIT_NOFILE, &low);
+  while (n < LIMIT && (fds[n] = open("/dev/null", O_RDONLY)) >= 0) n++;
+  say(next, "{next}\n");
+  while (n > 0) close(fds[--n]);
+  setrlimit(RLIMIT_NOFILE, &before);
+  assert_string_equal(lines, "<{next}>");
+  assert_string_equal(hear(idle), "(closed)");
+  close(idle);
+  close(next);
 }
 
 int main(void) {
@@ -329,7 +398,7 @@ int main(void) {
       TEST(what_ends_without_a_line_end_is_taken_too),
       TEST(a_nul_byte_is_refused),
       TEST(a_line_has_64_kib_at_most),
-      TEST(more_clients_than_there_are_places_wait),
+      TEST(when_all_places_are_taken_who_was_silent_for_longest_goes),
       TEST(who_does_not_read_answers_is_dropped),
       TEST(lines_of_an_answer_follow_their_number),
       TEST(a_long_answer_comes_as_fast_as_it_is_read),
@@ -339,6 +408,11 @@ int main(void) {
       TEST(the_socket_of_a_killed_run_is_replaced),
       TEST(a_file_in_the_way_is_not_removed),
       TEST(a_path_that_is_too_long_is_an_error_with_advice),
+      TEST(a_socket_that_is_listened_to_is_not_taken),
+      TEST(one_with_a_full_queue_is_not_taken_either),
+      TEST(what_came_to_the_place_meanwhile_is_not_removed),
+      TEST(no_listener_has_nothing_to_poll),
+      TEST(without_descriptors_an_idle_client_makes_room),
       TEST(without_descriptors_it_says_so_once_and_does_not_spin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
