@@ -1,6 +1,7 @@
 #include "ask.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "durations.h"
 #include "flat.h"
 #include "report.h"
 #include "text.h"
@@ -47,40 +50,61 @@ ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]
 
 /* ---- the wire ---- */
 
-static int connect_to(const char *path) {
+/* When all of it has to be over, on the clock of clock_s(); INFINITY: never. A run answers at once.
+ * A script that runs the job by itself (ckpt.wrap_command) answers when it wants the next result,
+ * and says so in the job's environment: so many seconds, or "none". -1: that is no time. */
+static int deadline(double *until, char *error) {
+  enum { MOST_S = 1000000 };
+  const char *text = getenv("CKPT_ANSWER_WAIT");
+  double seconds = 10;
+  if (text && strcmp(text, "none") == 0)
+    seconds = INFINITY;
+  else if (text && *text && (!duration_read(text, &seconds) || seconds <= 0))
+    return FAIL(error, -1, "CKPT_ANSWER_WAIT is no time; say 10 (seconds), or none");
+  *until = seconds >= MOST_S ? INFINITY : clock_s() + seconds;
+  return 0;
+}
+
+/* 0 or -errno; -ETIMEDOUT when it is over. */
+static int wait_for(int fd, short events, double until) {
+  struct pollfd p = {.fd = fd, .events = events};
+  for (;;) {
+    double left = until - clock_s();
+    if (left <= 0) return -ETIMEDOUT;
+    int n = poll(&p, 1, left > 1000 ? 1000000 : (int)(left * 1000) + 1);
+    if (n > 0) return 0;
+    if (n < 0 && errno != EINTR) return -errno;
+  }
+}
+
+/* A queue that is full lets nobody in until the run takes one out of it, and a run that is stopped
+ * never does. A blocking connect() has no limit, and poll() does not tell when there is room. */
+static int connect_to(const char *path, double until) {
+  enum { PAUSE_MS = 20 };
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) return -ENAMETOOLONG;
   memcpy(address.sun_path, path, strlen(path) + 1);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -errno;
-  if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
-  int error = errno;
+  int error = 0;
+  while (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    error = errno;
+    if (error != EAGAIN && error != EINTR) break;
+    if (error == EAGAIN && clock_s() >= until) {
+      error = ETIMEDOUT;
+      break;
+    }
+    if (error == EAGAIN) poll(NULL, 0, PAUSE_MS);
+    error = 0;
+  }
+  if (error == 0) return fd;
   close(fd);
   return -error;
 }
 
-/* A run answers at once. A script that runs the job by itself (ckpt.wrap_command) answers when it
- * wants the next result, and says so in the job's environment: so many seconds, or "none". */
-static int patience_ms(void) {
-  enum { PATIENCE_MS = 10000, MOST_S = 1000000 };
-  const char *text = getenv("CKPT_ANSWER_WAIT");
-  if (text && strcmp(text, "none") == 0) return -1;
-  double seconds = text ? strtod(text, NULL) : 0;
-  return seconds > 0 && seconds < MOST_S ? (int)(seconds * 1000) : PATIENCE_MS;
-}
-
-/* 0 or -errno; -ETIMEDOUT when nothing can be moved for a while. */
-static int wait_for(int fd, short events) {
-  struct pollfd p = {.fd = fd, .events = events};
-  int n;
-  do n = poll(&p, 1, patience_ms());
-  while (n < 0 && errno == EINTR);
-  return n > 0 ? 0 : n == 0 ? -ETIMEDOUT : -errno;
-}
-
-static int send_all(int fd, const char *text, size_t size) {
+static int send_all(int fd, const char *text, size_t size, double until) {
   while (size > 0) {
-    int rc = wait_for(fd, POLLOUT);
+    int rc = wait_for(fd, POLLOUT, until);
     if (rc < 0) return rc;
     ssize_t n = send(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR) return -errno;
@@ -135,10 +159,10 @@ static int take_bytes(answer *a, const char *text, size_t size, char error[ASK_E
   return rc;
 }
 
-static int receive(int fd, answer *a, char error[ASK_ERROR_MAX]) {
+static int receive(int fd, answer *a, double until, char error[ASK_ERROR_MAX]) {
   char block[4096];
   while (!is_over(a)) {
-    int rc = wait_for(fd, POLLIN);
+    int rc = wait_for(fd, POLLIN, until);
     if (rc < 0) return rc;
     ssize_t n = recv(fd, block, sizeof block, MSG_DONTWAIT);
     if (n == 0) return -ECONNRESET;
@@ -155,13 +179,15 @@ static bool is_nobody(int rc) {
 
 ask_result ask(const char *socket, const char *line, FILE *out, char error[ASK_ERROR_MAX]) {
   answer a = {.result = ASK_FAILED, .out = out};
-  int fd = connect_to(socket);
+  double until = 0;
+  if (deadline(&until, error) < 0) return ASK_FAILED;
+  int fd = connect_to(socket, until);
   if (is_nobody(fd))
     return FAIL(error, ASK_NOBODY, "nobody listens at %s: no run is alive there", socket);
-  int rc = fd < 0 ? fd : send_all(fd, line, strlen(line));
-  if (rc == 0) rc = send_all(fd, "\n", 1);
+  int rc = fd < 0 ? fd : send_all(fd, line, strlen(line), until);
+  if (rc == 0) rc = send_all(fd, "\n", 1, until);
   /* Whoever refuses a line may close before he has read all of it: his reason is there to read. */
-  if (rc == 0 || rc == -EPIPE) rc = receive(fd, &a, error);
+  if (rc == 0 || rc == -EPIPE) rc = receive(fd, &a, until, error);
   if (fd >= 0) close(fd);
   if (rc == 0) return a.result;
   return FAIL(error, ASK_FAILED, "the run at %s does not answer: %s", socket,

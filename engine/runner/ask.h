@@ -26,8 +26,8 @@ int ask_exit_code(ask_result result);
 ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]);
 
 /* `line` is one JSON object without a line end. What is behind the first line of the answer goes to
- * `out` (may be NULL). Waits 10 s at most ($CKPT_ANSWER_WAIT) for each part of the answer. But for
- * ASK_DONE, `error` says why. */
+ * `out` (may be NULL). Takes 10 s at most ($CKPT_ANSWER_WAIT), with the way in. But for ASK_DONE,
+ * `error` says why. */
 ask_result ask(const char *socket, const char *line, FILE *out, char error[ASK_ERROR_MAX]);
 
 /* The question of the verbs: {"$ckpt":VERB,"name":NAME,"json":BOOL}; `name` may be NULL. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runner/ask.h"
+#include "runner/clock.h"
 #include "runner/report.h"
 #include "tmpdir.h"
 
@@ -130,6 +131,66 @@ static void where_nobody_listens_nobody_is(void **state) {
   assert_int_equal(ask_peer(), ASK_NOBODY);
 }
 
+/* Nobody takes a connection out of the queue: at first they wait for an answer, then to get in. */
+static void a_listener_that_does_nothing_is_given_up_in_time(void **state) {
+  (void)state;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  assert_int_equal(listen(fd, 1), 0);
+  setenv("CKPT_ANSWER_WAIT", "0.2", 1);
+  alarm(20); /* a connect that blocks has no limit of its own */
+  for (int i = 0; i < 5; i++) {
+    double begin = clock_s();
+    assert_int_equal(ask_peer(), ASK_FAILED);
+    double took = clock_s() - begin;
+    assert_true(took >= 0.2 && took < 5);
+  }
+  alarm(0);
+  unsetenv("CKPT_ANSWER_WAIT");
+  close(fd);
+}
+
+/* It was ten seconds for whatever could not be read. */
+static void a_wait_that_is_no_time_is_refused(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"soon", "0", "-1", "nan", "1x", "None", " 5"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    setenv("CKPT_ANSWER_WAIT", wrong[i], 1);
+    assert_int_equal(ask_peer(), ASK_FAILED);
+    assert_non_null(strstr(error, "CKPT_ANSWER_WAIT"));
+  }
+  static const char *const right[] = {"", "none", "inf", "2.5", "30s"};
+  for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+    setenv("CKPT_ANSWER_WAIT", right[i], 1);
+    assert_int_equal(ask_peer(), ASK_NOBODY);
+  }
+  unsetenv("CKPT_ANSWER_WAIT");
+}
+
+/* A byte now and then is no answer. */
+static void an_answer_that_trickles_is_given_up_in_time(void **state) {
+  (void)state;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  assert_int_equal(listen(fd, 1), 0);
+  peer = fork();
+  if (peer == 0) {
+    int client = accept(fd, NULL, NULL);
+    while (send(client, "{", 1, MSG_NOSIGNAL) == 1) usleep(50000);
+    _exit(0);
+  }
+  close(fd);
+  setenv("CKPT_ANSWER_WAIT", "0.5", 1);
+  double begin = clock_s();
+  assert_int_equal(ask_peer(), ASK_FAILED);
+  assert_true(clock_s() - begin < 5);
+  unsetenv("CKPT_ANSWER_WAIT");
+}
+
 static void the_job_knows_its_run_by_its_environment(void **state) {
   (void)state;
   ckpt_place place;
@@ -173,6 +234,9 @@ int main(void) {
       TEST(an_ok_that_is_not_true_is_a_failure),
       TEST(a_head_without_end_is_given_up),
       TEST(where_nobody_listens_nobody_is),
+      TEST(a_listener_that_does_nothing_is_given_up_in_time),
+      TEST(a_wait_that_is_no_time_is_refused),
+      TEST(an_answer_that_trickles_is_given_up_in_time),
       TEST(the_job_knows_its_run_by_its_environment),
       TEST(results_have_their_exit_codes),
   };
