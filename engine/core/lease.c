@@ -1,6 +1,7 @@
 #include "lease.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,35 +135,78 @@ static bool same(const char *a, const char *b) {
 /* Does the newest term say that it is the same job, started again? */
 static bool is_ours(const runlog_writer *old, const runlog_writer *who) {
   return same(who->job, old->job) || same(who->launch, old->launch) ||
-         (same(who->host, old->host) && same(who->state, old->state));
+         (same(who->place, old->place) && same(who->boot, old->boot) &&
+          strcmp(who->machine, old->machine) == 0);
+}
+
+/* Then that writer is gone, unless another machine has the same id: images are copied with it. */
+static bool is_rebooted(const runlog_writer *old, const runlog_writer *who) {
+  return same(who->machine, old->machine) && *who->boot && *old->boot &&
+         !same(who->boot, old->boot);
+}
+
+/* How many seconds the lease that stands still lives, by the store's clock; 0: nobody holds it. */
+typedef struct standing {
+  int64_t left_s, renewed_ns;
+  holder by;
+} standing;
+
+static int look_at(store *s, const char *prefix, uint64_t term, standing *out, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object lease = {0};
+  int64_t now = 0;
+  err why = {0};
+  holder_free(&out->by);
+  *out = (standing){0};
+  int rc = key_of(prefix, "lease", key, e);
+  if (rc == 0) rc = read_lease(s, key, &out->by, e);
+  if (rc < 0 || !out->by.present || is_released(&out->by, term)) return rc;
+  rc = s->ops->head(s, key, &lease, &why);
+  if (rc == ERR_NOENT) return 0; /* removed just now */
+  if (rc < 0) return err_set(e, rc, "read the lease: %s", why.text);
+  rc = lease_store_now(s, prefix, &now, e);
+  if (rc < 0) return rc;
+  int64_t age_s = now <= lease.mtime_ns ? 0 : (now - lease.mtime_ns) / 1000000000;
+  out->renewed_ns = lease.mtime_ns;
+  if (age_s < LEASE_LIFE_S) out->left_s = LEASE_LIFE_S - age_s;
+  return 0;
+}
+
+static int nap(store *s, int64_t seconds, err *e) {
+  for (; seconds > 0; seconds--) {
+    if (s->cancel && atomic_load(s->cancel))
+      return err_set(e, ERR_CANCELED, "canceled while the lease was waited for");
+    s->io->sleep(s->io, 1000000000);
+  }
+  return 0;
+}
+
+/* Until it is over, or is seen renewed: it is looked at now and then, since whoever renews it is
+ * alive on another machine, and then there is nothing to wait for. */
+static int await_end(store *s, const char *prefix, uint64_t term, standing *now, err *e) {
+  enum { LOOK_S = 30 };
+  const int64_t renewed_ns = now->renewed_ns;
+  log_say(&s->log, LOG_WARN,
+          "the last writer ran on this machine before it was started anew, and its lease still "
+          "stands: waiting for up to %" PRId64 " s (--take-over goes on at once)",
+          now->left_s);
+  int rc = 0;
+  while (rc == 0 && now->left_s > 0 && now->renewed_ns == renewed_ns) {
+    rc = nap(s, now->left_s < LOOK_S ? now->left_s : LOOK_S, e);
+    if (rc == 0) rc = look_at(s, prefix, term, now, e);
+  }
+  return rc;
 }
 
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, err *e) {
+  standing now = {0};
   if (term->n == RUNLOG_NONE || take_over || is_ours(&term->writer, who)) return 0;
-  char key[STORE_KEY_MAX];
-  holder h = {0};
-  store_object lease = {0};
-  int64_t now = 0, age_s;
-  err why = {0};
-  int rc = key_of(prefix, "lease", key, e);
-  if (rc == 0) rc = read_lease(s, key, &h, e);
-  if (rc < 0 || !h.present || is_released(&h, term->n)) goto out;
-  rc = s->ops->head(s, key, &lease, &why);
-  if (rc == ERR_NOENT) { /* removed just now */
-    rc = 0;
-    goto out;
-  }
-  if (rc < 0) {
-    err_set(e, rc, "read the lease: %s", why.text);
-    goto out;
-  }
-  rc = lease_store_now(s, prefix, &now, e);
-  if (rc < 0) goto out;
-  age_s = now <= lease.mtime_ns ? 0 : (now - lease.mtime_ns) / 1000000000;
-  if (age_s < LEASE_LIFE_S) rc = held(&h, age_s, e);
-out:
-  holder_free(&h);
+  int rc = look_at(s, prefix, term->n, &now, e);
+  if (rc == 0 && now.left_s > 0 && is_rebooted(&term->writer, who))
+    rc = await_end(s, prefix, term->n, &now, e);
+  if (rc == 0 && now.left_s > 0) rc = held(&now.by, LEASE_LIFE_S - now.left_s, e);
+  holder_free(&now.by);
   return rc;
 }
 

@@ -12,10 +12,13 @@
 enum { LEASE_RENEW_S = 300, LEASE_LIFE_S = 900 };
 
 /* May `who` open a term on a log whose newest term is `term`? Yes (0) if there is no term; if the
- * job, the launch, or the host with its state directory is the same (its local lock is ours then);
- * if no lease stands, it is released, or it was not renewed for its life; or if `take_over`. Else
- * ERR_HELD, with a text that names the holder, the lease's age, when to come back, and --take-over.
- */
+ * job or the launch is the same, or machine, boot and state directory are (its local lock is ours
+ * then; a host's name and a path are nobody's own); if no lease stands, it is released, or it was
+ * not renewed for its life; or if `take_over`. If that writer ran on this machine before it was
+ * started anew, the lease is waited for: 0 when it is over, ERR_CANCELED. Else, and when it is
+ * renewed meanwhile, ERR_HELD, with a text that names the holder, the lease's age, when to come
+ * back, and
+ * --take-over. */
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, err *e);
 

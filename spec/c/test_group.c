@@ -22,6 +22,9 @@ static group_env env_of(store *s, const char *run_id, const char *launch, const 
   snprintf(env.writer.launch, sizeof env.writer.launch, "%s", launch);
   snprintf(env.writer.host, sizeof env.writer.host, "%s", host);
   snprintf(env.writer.state, sizeof env.writer.state, "/state");
+  /* A digest, another one for each host. */
+  snprintf(env.writer.place, sizeof env.writer.place, "%032x", (unsigned)host[strlen(host) - 1]);
+  snprintf(env.writer.boot, sizeof env.writer.boot, "boot");
   return env;
 }
 
@@ -150,7 +153,7 @@ static bool is_released(store *s) {
   return seen.released;
 }
 
-static void the_same_host_and_state_or_launch_takes_over_at_once(void **state) {
+static void the_same_state_directory_or_launch_takes_over_at_once(void **state) {
   (void)state;
   world *w = world_new("file", world_io());
   group_env one = env_of(w->env.store, "run", "L1", "node1");
@@ -361,7 +364,7 @@ int main(void) {
       cmocka_unit_test(the_same_run_goes_on_in_the_same_log),
       cmocka_unit_test(opening_and_reading_write_nothing),
       cmocka_unit_test(a_lease_of_another_host_holds_unless_it_is_taken_over),
-      cmocka_unit_test(the_same_host_and_state_or_launch_takes_over_at_once),
+      cmocka_unit_test(the_same_state_directory_or_launch_takes_over_at_once),
       cmocka_unit_test(one_that_was_pushed_aside_leaves_the_new_ones_lease),
       cmocka_unit_test(one_that_was_pushed_aside_learns_it_when_it_renews),
       cmocka_unit_test(a_long_prefix_has_an_id_of_its_own),

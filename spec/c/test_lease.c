@@ -19,6 +19,15 @@ static const char key[] = "g/.ckpt/lease";
 
 /* A store whose clock the test moves. */
 static int64_t clock_ns = 1700000000000000000;
+static int64_t slept_ns;
+static void (*on_nap)(void); /* what happens meanwhile; NULL: nothing */
+
+static void test_sleep(const io *self, int64_t ns) {
+  (void)self;
+  clock_ns += ns;
+  slept_ns += ns;
+  if (on_nap) on_nap();
+}
 
 static int64_t test_now(const io *self, io_clock which) {
   (void)self, (void)which;
@@ -36,6 +45,9 @@ static store *open_store(const char *where) {
   store *s = NULL;
   test_io = *io_system();
   test_io.now = test_now;
+  test_io.sleep = test_sleep;
+  slept_ns = 0;
+  on_nap = NULL;
   assert_int_equal(uri_parse(where, &u, NULL), 0);
   assert_int_equal(store_open(&u, &test_io, NULL, &s, NULL), 0);
   return s;
@@ -108,27 +120,103 @@ static void a_lease_from_the_future_counts_as_fresh(void **state) {
   store_close(s);
 }
 
+static runlog_term on_machine(runlog_term t, const char *machine, const char *boot,
+                              const char *place) {
+  snprintf(t.writer.machine, sizeof t.writer.machine, "%s", machine);
+  snprintf(t.writer.boot, sizeof t.writer.boot, "%s", boot);
+  snprintf(t.writer.place, sizeof t.writer.place, "%s", place);
+  return t;
+}
+
 static void the_same_job_takes_over_at_once(void **state) {
   (void)state;
   static const struct {
-    const char *launch, *job, *host, *dir;
+    const char *launch, *job, *machine, *boot, *place;
     int code;
   } cases[] = {
-      {"L", "J", "H", "S", 0},    {"L", "", "", "", 0},           {"x", "J", "x", "x", 0},
-      {"x", "x", "H", "S", 0},    {"x", "x", "H", "x", ERR_HELD}, {"x", "x", "x", "S", ERR_HELD},
-      {"", "", "", "", ERR_HELD}, {"x", "", "H", "", ERR_HELD},
+      {"L", "J", "M", "B", "P", 0},        {"L", "", "", "", "", 0},
+      {"x", "J", "x", "x", "x", 0},        {"x", "x", "M", "B", "P", 0},
+      {"x", "x", "M", "B", "x", ERR_HELD}, {"x", "x", "x", "B", "P", ERR_HELD},
+      {"x", "x", "", "B", "P", ERR_HELD},  {"", "", "", "", "", ERR_HELD},
+      {"x", "", "M", "B", "", ERR_HELD},
   };
   store *s = open_store("mem://lease");
-  runlog_term old = term_of("L", "J", "H", "S");
+  runlog_term old = on_machine(term_of("L", "J", "H", "S"), "M", "B", "P");
   renew(s, &old);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    runlog_term me = term_of(cases[i].launch, cases[i].job, cases[i].host, cases[i].dir);
+    /* The host's name and the state's path are always the same: they prove nothing. */
+    runlog_term me = on_machine(term_of(cases[i].launch, cases[i].job, "H", "S"), cases[i].machine,
+                                cases[i].boot, cases[i].place);
     assert_int_equal(check(s, &old, &me, false, NULL), cases[i].code);
     assert_int_equal(check(s, &old, &me, true, NULL), 0);
   }
-  /* What both do not say is not the same. */
+  assert_int_equal(slept_ns, 0);
+  /* What both do not say is not the same, but for the id of a machine that has none. */
   runlog_term blank = term_of("", "", "", "");
   assert_int_equal(check(s, &blank, &blank, false, NULL), ERR_HELD);
+  runlog_term nameless = on_machine(blank, "", "B", "P");
+  assert_int_equal(check(s, &nameless, &nameless, false, NULL), 0);
+  store_close(s);
+}
+
+static store *renewed_in;
+static runlog_term renewed_by;
+static int64_t renewed_at_ns;
+
+static void renew_then(void) {
+  if (clock_ns < renewed_at_ns) return;
+  renewed_at_ns = INT64_MAX;
+  renew(renewed_in, &renewed_by);
+}
+
+static void release_then(void) {
+  if (clock_ns < renewed_at_ns) return;
+  renewed_at_ns = INT64_MAX;
+  lease_release(renewed_in, "g", renewed_by.n, &renewed_by.writer, NULL);
+}
+
+static void after_a_reboot_the_lease_is_waited_for(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = on_machine(term_of("one", "", "a", "/s"), "M", "B1", "P1"),
+              me = on_machine(term_of("two", "", "b", "/t"), "M", "B2", "P2");
+  err e = {0};
+  renew(s, &old);
+  pass(400);
+  assert_int_equal(check(s, &old, &me, true, &e), 0); /* asked to, it does not wait */
+  assert_int_equal(slept_ns, 0);
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
+  assert_true(slept_ns >= (int64_t)500 * 1000000000 && slept_ns < (int64_t)540 * 1000000000);
+  slept_ns = 0;
+  assert_int_equal(check(s, &old, &me, false, &e), 0); /* it is over */
+  assert_int_equal(slept_ns, 0);
+  /* A clone of that machine is alive: it is seen at the next look. */
+  renew(s, &old);
+  renewed_in = s, renewed_by = old, renewed_at_ns = clock_ns + (int64_t)299 * 1000000000;
+  on_nap = renew_then;
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "--take-over"));
+  assert_true(slept_ns <= (int64_t)331 * 1000000000);
+  /* Or it ends well meanwhile. */
+  slept_ns = 0;
+  renewed_at_ns = clock_ns + (int64_t)20 * 1000000000;
+  on_nap = release_then;
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
+  assert_true(slept_ns <= (int64_t)31 * 1000000000);
+  store_close(s);
+}
+
+static void a_wait_for_a_lease_can_be_canceled(void **state) {
+  (void)state;
+  store *s = open_store("mem://lease");
+  runlog_term old = on_machine(term_of("one", "", "a", "/s"), "M", "B1", "P"),
+              me = on_machine(term_of("two", "", "a", "/s"), "M", "B2", "P");
+  err e = {0};
+  atomic_int stop = 1;
+  renew(s, &old);
+  s->cancel = &stop;
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_CANCELED);
+  s->cancel = NULL;
   store_close(s);
 }
 
@@ -274,6 +362,8 @@ int main(void) {
       cmocka_unit_test(somebody_else_waits_while_the_lease_is_renewed),
       cmocka_unit_test(a_lease_from_the_future_counts_as_fresh),
       cmocka_unit_test(the_same_job_takes_over_at_once),
+      cmocka_unit_test(after_a_reboot_the_lease_is_waited_for),
+      cmocka_unit_test(a_wait_for_a_lease_can_be_canceled),
       cmocka_unit_test(without_a_term_or_a_lease_nobody_waits),
       cmocka_unit_test(a_broken_lease_is_held_by_somebody_unknown),
       cmocka_unit_test(only_our_own_lease_is_released),

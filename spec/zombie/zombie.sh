@@ -287,19 +287,18 @@ refused() {
 
 # --- the clone of a machine -----------------------------------------------------------------
 
-# Equal host, state, boot: nothing on the machine tells them apart, so the term has to.
+# Equal host, path, boot. The copy of the state directory is another one, so without a word it is
+# refused; after that the term alone tells who goes on.
 clone() {
   fresh_place
   run_on twin "$W/out" --state "$W/state" -- 1 "$W/go" 9 &
   local first=$! rc second
   await_commit twin
   mkdir "$W/copy" && cp -a "$W/out" "$W/state" "$W/copy/"
-  # It sees none of the other machine's processes.
-  # shellcheck disable=SC2016 # for the shell within
-  unshare --uts --mount --pid --fork --mount-proc sh -c 'hostname twin && mount --bind "$0/copy/out" "$0/out" &&
-    mount --bind "$0/copy/state" "$0/state" && exec "$@"' "$W" \
-    "$CKPT" run --run one --dir "$W/out" --state "$W/state" --to "$TO" --quiet 0.1 --marker DONE --grace 5 -- \
-    bash "$ROOT/job" clone 2 >"$W/clone.log" 2>&1
+  run_clone
+  rc=$?
+  ((rc == 11)) || complain "the clone was not refused, and ended with $rc: $(tail -n 1 "$W/clone.log")"
+  run_clone --take-over
   second=$?
   : >"$W/go"
   wait "$first"
@@ -310,6 +309,15 @@ clone() {
   check_store "checkpoint-1=$W/out/checkpoint-1" "checkpoint-2=$W/copy/out/checkpoint-2"
   check_gc
   tell "$(wrong)" "of a machine and its clone the one that began later goes on, the other one stops"
+}
+
+# It sees none of the other machine's processes.
+run_clone() { # [OPTION]
+  # shellcheck disable=SC2016 # for the shell within
+  unshare --uts --mount --pid --fork --mount-proc sh -c 'hostname twin && mount --bind "$0/copy/out" "$0/out" &&
+    mount --bind "$0/copy/state" "$0/state" && exec "$@"' "$W" \
+    "$CKPT" run --run one --dir "$W/out" --state "$W/state" --to "$TO" --quiet 0.1 --marker DONE --grace 5 \
+    "$@" -- bash "$ROOT/job" clone 2 >"$W/clone.log" 2>&1
 }
 
 # --- two launches of one job ----------------------------------------------------------------

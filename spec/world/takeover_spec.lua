@@ -1,0 +1,114 @@
+-- Who may go on with a target whose last writer was killed: the same state directory on the same
+-- boot at once; the same machine after a reboot when the lease is over; another container with
+-- equal host name and path not at all, unless it is told to take over.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT, sh, read, write, await =
+  support.runner, support.sh, support.read, support.write, support.await
+
+local dir
+
+local function at(text)
+  return (text:gsub("@/", dir .. "/"):gsub("CKPT%f[%s]", CKPT))
+end
+
+local function has(text, part)
+  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
+end
+
+local function needs(what)
+  local text, code = sh(what)
+  if code ~= 0 then pending(("not on this machine: %s: %s"):format(what, text)) end
+  return code == 0
+end
+
+local RUN = " CKPT run --run one --dir @/w/out --to @/store --quiet 0 --grace 1 "
+
+-- A run that commits a checkpoint and is killed with its job: its lease stays.
+local function kill_one()
+  sh(at("mkdir -p @/w/out"))
+  write(at("@/job.sh"), at([[
+    mkdir $CKPT_DIR/.new; echo w >$CKPT_DIR/.new/model.bin; mv $CKPT_DIR/.new $CKPT_DIR/checkpoint-1
+    echo $PPID >@/runner.new; mv @/runner.new @/runner
+    exec sleep 60]]))
+  os.execute(at(RUN .. "-- sh @/job.sh </dev/null >@/first.txt 2>&1 &"))
+  await("the commit", function()
+    return (read(at("@/first.txt")) or ""):find("committed checkpoint-1", 1, true)
+  end)
+  local runner = read(at("@/runner")):match("%d+")
+  sh("kill -9 " .. runner)
+  await("its end", function()
+    return tonumber((sh("ls /proc/" .. runner .. "/task 2>&- | wc -l"))) <= 1
+  end)
+end
+
+-- Below a mount namespace in which `mounts` were made.
+local function run(args, mounts)
+  write(at("@/again.sh"), at((mounts or "true") .. ' || exit 77\nexec "$@"'))
+  local begin = os.time()
+  local text, code = sh(at((mounts and "unshare -m " or "") .. "sh @/again.sh" .. RUN .. args ..
+    " -- true"))
+  return text, code, os.time() - begin
+end
+
+-- The lease was renewed so many seconds ago, by the store's own clock: the times of its files.
+local function renewed(seconds)
+  sh(at("touch -d '" .. seconds .. " seconds ago' @/store/.ckpt/lease"))
+end
+
+before_each(function() dir = support.directory() end)
+after_each(function() sh("rm -rf '" .. dir .. "'") end)
+
+describe("the target of a run that was killed", function()
+  it("is gone on with at once by the same state directory", function()
+    kill_one()
+    local text, code = run("")
+    assert.are.equal(0, code, text)
+    has(text, "resume from")
+  end)
+
+  it("is refused to another container with the same host name and path", function()
+    if not needs("unshare -m true") then return end
+    kill_one()
+    sh(at("mkdir -p @/other/out"))
+    local text, code = run("", "mount --bind @/other @/w")
+    assert.are.equal(11, code, text)
+    has(text, "--take-over")
+    text, code = run("--take-over", "mount --bind @/other @/w")
+    assert.are.equal(0, code, text)
+    has(text, "restored from")
+  end)
+
+  it("is refused to a copy of the state directory at its very path", function()
+    kill_one()
+    sh(at("cp -a @/w @/copy && rm -r @/w && mv @/copy @/w"))
+    local text, code = run("")
+    assert.are.equal(11, code, text)
+  end)
+
+  it("is waited for on another boot of the same machine, until the lease is over", function()
+    if not needs("unshare -m true && grep -q '^[0-9a-f]\\{32\\}$' /etc/machine-id") then return end
+    kill_one()
+    write(at("@/boot"), "11111111-2222-4333-8444-555555555555\n")
+    renewed(900 - 4)
+    local text, code, took =
+      run("", "mount --bind @/boot /proc/sys/kernel/random/boot_id")
+    assert.are.equal(0, code, text)
+    has(text, "started anew")
+    has(text, "resume from")
+    assert.is_true(took >= 2, "it did not wait: " .. took .. " s")
+  end)
+
+  it("is refused to another machine, which does not wait", function()
+    if not needs("unshare -m true && test -e /etc/machine-id") then return end
+    kill_one()
+    write(at("@/boot"), "11111111-2222-4333-8444-555555555555\n")
+    write(at("@/machine"), "0123456789abcdef0123456789abcdef\n")
+    renewed(900 - 20)
+    local text, code, took = run("", "mount --bind @/boot /proc/sys/kernel/random/boot_id && " ..
+      "mount --bind @/machine /etc/machine-id")
+    assert.are.equal(11, code, text)
+    assert.is_true(took < 15, took)
+  end)
+end)
