@@ -63,6 +63,36 @@ int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char ou
   return key_below(log->prefix, "parts", attempt, term, out, e);
 }
 
+/* Where it is kept; NULL: no such entry is known. */
+static char *nonce_at(const runlog_state *st, uint64_t n) {
+  runlog_attempt *a = runlog_attempt_at(st, n);
+  runlog_commit *c = a ? NULL : runlog_commit_at(st, n);
+  return a ? a->nonce : c ? c->nonce : NULL;
+}
+
+int runlog_nonce(runlog *log, uint64_t n, const char **out, err *e) {
+  char *kept = n == 0 && log->st.next > 0 ? log->st.nonce : nonce_at(&log->st, n);
+  json_t *entry = NULL;
+  if (!kept) return err_set(e, ERR_INVAL, "the log has no attempt or commit %" PRIu64, n);
+  int rc = *kept ? 0 : runlog_read_entry(log, n, &entry, e);
+  if (rc < 0) return rc;
+  if (!*kept) runlog_opt_nonce(entry, kept);
+  json_decref(entry);
+  *out = kept;
+  return 0;
+}
+
+int runlog_attempt_id(runlog *log, uint64_t n, char out[RUNLOG_NONCE_MAX], err *e) {
+  const char *nonce = NULL;
+  int rc = runlog_nonce(log, n, &nonce, e);
+  if (rc < 0) return rc;
+  if (strlen(nonce) == 32 && strspn(nonce, "0123456789abcdef") == 32)
+    snprintf(out, RUNLOG_NONCE_MAX, "%s", nonce);
+  else
+    snprintf(out, RUNLOG_NONCE_MAX, "%" PRIu64, n);
+  return 0;
+}
+
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;

@@ -32,6 +32,8 @@
 enum { RUNLOG_FORMAT = 1, RUNLOG_READER = 1, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
 enum { RUNLOG_DIGEST_MAX = 33 };
 enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256 };
+/* Of an entry's nonce as it is remembered; ours have 32 characters. */
+enum { RUNLOG_NONCE_MAX = 64 };
 #define RUNLOG_NONE UINT64_MAX
 
 /* Who writes. Also what a term says of itself. */
@@ -62,8 +64,9 @@ typedef struct runlog_attempt {
   uint64_t owner; /* the term that may go on with it */
   uint32_t world; /* ranks that put a part record each before it can be committed; at least 1 */
   runlog_fate fate;
-  char *unit; /* "last.ckpt" */
-  char *dir;  /* "last.ckpt", or "last.ckpt.~7" */
+  char *unit;                   /* "last.ckpt" */
+  char *dir;                    /* "last.ckpt", or "last.ckpt.~7" */
+  char nonce[RUNLOG_NONCE_MAX]; /* of its entry; "": ask runlog_nonce() */
 } runlog_attempt;
 
 typedef enum runlog_life { RUNLOG_LIVE, RUNLOG_DROPPED, RUNLOG_DELETED } runlog_life;
@@ -91,16 +94,18 @@ typedef struct runlog_commit {
   bool bad;         /* it does not load: never chosen by itself, never the one that must stay */
   char *bad_reason; /* NULL: not stated */
   runlog_life life;
-  uint64_t drop;   /* number of the `drop` entry */
-  int64_t drop_ns; /* its time, by its writer's clock */
+  char nonce[RUNLOG_NONCE_MAX]; /* of its entry; "": ask runlog_nonce() */
+  uint64_t drop;                /* number of the `drop` entry */
+  int64_t drop_ns;              /* its time, by its writer's clock */
   char *drop_policy, *drop_reason;
 } runlog_commit;
 
 typedef struct runlog_state {
-  char run_id[RUNLOG_ID_MAX]; /* empty: no entry 0 yet */
-  uint64_t next;              /* entries 0 to next-1 were read */
-  bool ended;                 /* by an `end`; the next `run_id` to open a term gets the place */
-  uint64_t end;               /* that entry, and its writer's clock; only while `ended` */
+  char run_id[RUNLOG_ID_MAX];   /* empty: no entry 0 yet */
+  char nonce[RUNLOG_NONCE_MAX]; /* of entry 0: no other log has it but a copy of this one */
+  uint64_t next;                /* entries 0 to next-1 were read */
+  bool ended;                   /* by an `end`; the next `run_id` to open a term gets the place */
+  uint64_t end;                 /* that entry, and its writer's clock; only while `ended` */
   int64_t end_ns;
   char *end_reason;  /* NULL: not stated */
   uint64_t snapshot; /* the newest snapshot's entry; RUNLOG_NONE: none */
@@ -224,6 +229,14 @@ const runlog_commit *runlog_newest_ever(const runlog_state *s, const char *unit)
 /* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation; dropped
  * and deleted ones too. */
 const runlog_commit *runlog_find_dir(const runlog_state *s, const char *dir);
+
+/* The nonce of entry 0, or of the entry of an attempt or a commit. Snapshots of 1.0 do not have it:
+ * then that entry is read, once. ERR_INVAL: no such entry is known. */
+int runlog_nonce(runlog *log, uint64_t n, const char **out, err *e);
+
+/* The name of an attempt in keys, in its manifest and in its objects' marks: the nonce of its
+ * entry, or where that is not 32 hex digits (of another program) the entry's number. */
+int runlog_attempt_id(runlog *log, uint64_t n, char out[RUNLOG_NONCE_MAX], err *e);
 
 /* When entry `n` came into being by the store's own clock, which no writer's clock can shorten. */
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e);

@@ -32,10 +32,10 @@ static int fold_run(runlog_state *s, const json_t *entry, const runlog_head *h, 
   int rc = runlog_get_id(entry, "run", h->what, id, sizeof id, e);
   if (rc < 0) return rc;
   if (id[0] == 0) return err_set(e, ERR_FORMAT, "%s: the run's id is empty", h->what);
-  if (h->n != 0)
-    *why = "only the first entry names the run";
-  else
-    memcpy(s->run_id, id, sizeof id);
+  if (h->n != 0) *why = "only the first entry names the run";
+  if (*why) return 0;
+  memcpy(s->run_id, id, sizeof id);
+  runlog_keep_nonce(h->nonce, s->nonce);
   return 0;
 }
 
@@ -87,6 +87,7 @@ static int fold_attempt(runlog_state *s, const json_t *entry, const runlog_head 
   *why = runlog_of_newest_term(s, h) ? runlog_judge_dir(s, h->n, fresh.unit, fresh.dir)
                                      : "its writer is not of the newest term";
   if (*why) goto out;
+  runlog_keep_nonce(h->nonce, fresh.nonce);
   rc = runlog_add_attempt(s, &fresh);
   if (rc == 0) return 0;
   no_memory(h, e);
@@ -182,12 +183,12 @@ static const struct {
 
 static int get_head(const json_t *entry, runlog_head *h, uint64_t *stated, runlog_fold_fn **fold,
                     err *e) {
-  const char *type = NULL, *nonce = NULL;
+  const char *type = NULL;
   h->term = RUNLOG_NONE;
   int rc = js_check_reader(entry, h->what, RUNLOG_READER, e);
   if (rc == 0) rc = runlog_get_number(entry, "n", h->what, stated, e);
   if (rc == 0) rc = js_get_str(entry, "type", h->what, &type, e);
-  if (rc == 0) rc = js_get_str(entry, "nonce", h->what, &nonce, e);
+  if (rc == 0) rc = js_get_str(entry, "nonce", h->what, &h->nonce, e);
   if (rc == 0) rc = js_get_int(entry, "time_ns", h->what, &h->time_ns, e);
   if (rc == 0 && json_object_get(entry, "term"))
     rc = runlog_get_number(entry, "term", h->what, &h->term, e);

@@ -12,7 +12,8 @@ typedef struct runlog_head {
   uint64_t n;
   uint64_t term; /* the writer's, or RUNLOG_NONE: a guest's */
   int64_t time_ns;
-  char what[40]; /* "log entry 7", for errors */
+  const char *nonce; /* the entry's own text */
+  char what[40];     /* "log entry 7", for errors */
 } runlog_head;
 
 typedef int runlog_fold_fn(runlog_state *s, const json_t *entry, const runlog_head *h,
@@ -40,6 +41,9 @@ runlog_commit *runlog_next_commit(runlog_state *s);
 /* Members of an entry, or of what a snapshot says of one. */
 int runlog_get_number(const json_t *object, const char *key, const char *what, uint64_t *out,
                       err *e);
+void runlog_keep_nonce(const char *nonce, char out[RUNLOG_NONCE_MAX]);
+/* One that may be absent, as it was before 1.1. */
+void runlog_opt_nonce(const json_t *object, char out[RUNLOG_NONCE_MAX]);
 int runlog_get_world(const json_t *object, const char *what, uint32_t *out, err *e);
 int runlog_get_id(const json_t *object, const char *key, const char *what, char *out, size_t room,
                   err *e);

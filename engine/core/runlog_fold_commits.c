@@ -23,6 +23,7 @@ int runlog_fold_commit(runlog_state *s, const json_t *entry, const runlog_head *
   commit.attempt = attempt->n;
   commit.unit = attempt->unit;
   commit.dir = attempt->dir;
+  runlog_keep_nonce(h->nonce, commit.nonce);
   attempt->fate = RUNLOG_COMMITTED;
   *next = commit;
   s->commit_count++;

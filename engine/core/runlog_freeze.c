@@ -9,6 +9,10 @@
 
 /* ---- printing ---- */
 
+static void set_nonce(json_t *object, const char *nonce, int *bad) {
+  if (*nonce) runlog_set(object, "nonce", json_string(nonce), bad);
+}
+
 static json_t *attempt_new(const runlog_attempt *a, int *bad) {
   json_t *object = json_object();
   runlog_set_number(object, "n", a->n, bad);
@@ -16,6 +20,7 @@ static json_t *attempt_new(const runlog_attempt *a, int *bad) {
   runlog_set(object, "unit", js_name_new(a->unit), bad);
   if (strcmp(a->unit, a->dir) != 0) runlog_set(object, "dir", js_name_new(a->dir), bad);
   if (a->world != 1) runlog_set_number(object, "world", a->world, bad);
+  set_nonce(object, a->nonce, bad);
   if (a->fate == RUNLOG_SWEPT) runlog_set(object, "swept", json_true(), bad);
   return object;
 }
@@ -40,6 +45,7 @@ static json_t *commit_new(const runlog_commit *c, int *bad) {
   runlog_set_number(object, "n", c->n, bad);
   runlog_set_number(object, "attempt", c->attempt, bad);
   runlog_set(object, "time_ns", json_integer(c->time_ns), bad);
+  set_nonce(object, c->nonce, bad);
   runlog_set_facts(object, c, bad);
   if (c->bad) runlog_set(object, "bad", bad_new(c, bad), bad);
   if (c->drop) runlog_set(object, "drop", drop_new(c, bad), bad);
@@ -63,6 +69,7 @@ json_t *runlog_state_new(const runlog_state *s) {
   for (size_t i = 0; i < s->commit_count; i++)
     bad |= json_array_append_new(commits, commit_new(&s->commits[i], &bad));
   runlog_set(state, "run", js_name_new(s->run_id), &bad);
+  set_nonce(state, s->nonce, &bad);
   runlog_set(state, "term", term_new(&s->term, &bad), &bad);
   runlog_set(state, "attempts", attempts, &bad);
   runlog_set(state, "commits", commits, &bad);
@@ -112,6 +119,7 @@ static int load_attempt(const json_t *object, const frozen *f, err *e) {
   if (rc == 0) rc = js_opt_bool(object, "swept", f->what, false, &swept, e);
   if (rc < 0) goto out;
   if (swept) a.fate = RUNLOG_SWEPT;
+  runlog_opt_nonce(object, a.nonce);
   const char *why = judge_attempt(f, &a);
   if (why)
     rc = wrong(f, a.n, why, e);
@@ -170,6 +178,7 @@ static int load_commit(const json_t *object, const frozen *f, err *e) {
   else if (!next)
     rc = err_set(e, ERR_NOMEM, "%s: out of memory", f->what);
   if (rc < 0) goto out;
+  runlog_opt_nonce(object, c.nonce);
   a->fate = RUNLOG_COMMITTED;
   c.unit = a->unit;
   c.dir = a->dir;
@@ -189,6 +198,7 @@ int runlog_state_load(const json_t *state, uint64_t through, const char *what, r
   *out = (runlog_state){.next = through + 1, .snapshot = RUNLOG_NONE};
   int rc = runlog_get_id(state, "run", what, out->run_id, sizeof out->run_id, e);
   if (rc == 0 && !*out->run_id) rc = err_set(e, ERR_FORMAT, "%s names no run", what);
+  runlog_opt_nonce(state, out->nonce);
   if (rc == 0) rc = load_term(json_object_get(state, "term"), &f, e);
   if (rc == 0) rc = js_get_array(state, "attempts", what, &attempts, e);
   if (rc == 0) rc = js_get_array(state, "commits", what, &commits, e);

@@ -5,7 +5,7 @@
 #include "runlog.h"
 
 enum { RUNLOG_UNIT_MAX = 255 };
-/* Bytes of an entry, and of a snapshot: some 40,000 checkpoints. A state that does not fit in has
+/* Bytes of an entry, and of a snapshot: some 30,000 checkpoints. A state that does not fit in has
  * no snapshot, and is read from the last one that did. */
 enum { RUNLOG_ENTRY_MAX = 1 << 20, RUNLOG_SNAPSHOT_MAX = 16 << 20 };
 /* A log of up to so many entries is read from its beginning without a look at the hint. */

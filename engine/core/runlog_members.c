@@ -30,6 +30,16 @@ int runlog_get_world(const json_t *object, const char *what, uint32_t *out, err 
   return 0;
 }
 
+/* A longer one is cut off: it is not one of ours, and is only ever compared. */
+void runlog_keep_nonce(const char *nonce, char out[RUNLOG_NONCE_MAX]) {
+  snprintf(out, RUNLOG_NONCE_MAX, "%s", nonce);
+}
+
+void runlog_opt_nonce(const json_t *object, char out[RUNLOG_NONCE_MAX]) {
+  const char *nonce = json_string_value(json_object_get(object, "nonce"));
+  runlog_keep_nonce(nonce ? nonce : "", out);
+}
+
 int runlog_get_id(const json_t *object, const char *key, const char *what, char *out, size_t room,
                   err *e) {
   char *name = NULL;

@@ -47,15 +47,25 @@ static int take(const json_t *entry, uint64_t n, runlog_state *out, err *e) {
   return rc;
 }
 
+/* One of them may not be known. */
+static bool same_nonce(const char *a, const char *b) {
+  return !*a || !*b || strcmp(a, b) == 0;
+}
+
 /* Is `later` the same log, further on? What was read of the entries themselves must be in it. */
 static bool continues(const runlog_state *later, const runlog_state *read) {
+  if (!same_nonce(later->nonce, read->nonce)) return false;
   for (size_t i = 0; i < read->attempt_count; i++) {
     const runlog_attempt *a = &read->attempts[i], *b = runlog_find_attempt(later, a->n);
-    if (!b || strcmp(a->unit, b->unit) != 0 || strcmp(a->dir, b->dir) != 0) return false;
+    if (!b || strcmp(a->unit, b->unit) != 0 || strcmp(a->dir, b->dir) != 0 ||
+        !same_nonce(a->nonce, b->nonce))
+      return false;
   }
   for (size_t i = 0; i < read->commit_count; i++) {
     const runlog_commit *a = &read->commits[i], *b = runlog_find_commit(later, a->n);
-    if (!b || a->attempt != b->attempt || !digest_equal(&a->root, &b->root)) return false;
+    if (!b || a->attempt != b->attempt || !digest_equal(&a->root, &b->root) ||
+        !same_nonce(a->nonce, b->nonce))
+      return false;
   }
   return true;
 }
@@ -91,6 +101,7 @@ void runlog_jump(runlog *log) {
                  (unsigned long long)n);
   if (rc == 0) {
     runlog_state read = log->st;
+    memcpy(later.nonce, read.nonce, sizeof later.nonce); /* entry 0 was read itself */
     log->st = later;
     later = read;
   } else {

@@ -254,7 +254,10 @@ static void damage(json_t *entry, int how) {
     json_array_clear(attempts);
     json_array_clear(commits);
     break;
-  case 16:
+  case 16: json_object_set_new(json_array_get(commits, 0), "nonce", json_string("another")); break;
+  case 17: json_object_set_new(json_array_get(attempts, 0), "nonce", json_string("another")); break;
+  case 18: json_object_set_new(state, "nonce", json_string("another")); break;
+  case 19:
     first = json_array_get(commits, 0);
     json_object_set_new(json_object_get(first, "drop"), "n", json_integer(1));
     break;
@@ -264,7 +267,7 @@ static void damage(json_t *entry, int how) {
 }
 
 static void a_snapshot_that_is_damaged_or_breaks_a_rule_is_not_begun_at(void **state) {
-  for (int how = 0; how < 18; how++) {
+  for (int how = 0; how < 21; how++) {
     place p = place_new(state);
     live_through_everything(&p);
     assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
@@ -288,6 +291,83 @@ static void a_snapshot_that_is_damaged_or_breaks_a_rule_is_not_begun_at(void **s
     runlog_close(p.log);
     world_free(p.w);
   }
+}
+
+/* The nonce that entry `n` itself has. */
+static void nonce_must_be_its_own(place *p, runlog *log, uint64_t n) {
+  json_t *entry = get_entry(p, n);
+  const char *nonce = NULL, *own = json_string_value(json_object_get(entry, "nonce"));
+  err e = {0};
+  if (runlog_nonce(log, n, &nonce, &e) < 0) fail_msg("entry %d: %s", (int)n, e.text);
+  assert_string_equal(nonce, own);
+  json_decref(entry);
+}
+
+static void nonces_must_be_known(place *p, runlog *log) {
+  const runlog_state *st = runlog_view(log);
+  const char *nonce = NULL;
+  nonce_must_be_its_own(p, log, 0);
+  for (size_t i = 0; i < st->attempt_count; i++) nonce_must_be_its_own(p, log, st->attempts[i].n);
+  for (size_t i = 0; i < st->commit_count; i++) nonce_must_be_its_own(p, log, st->commits[i].n);
+  assert_int_equal(runlog_nonce(log, 1, &nonce, NULL), ERR_INVAL); /* a term's */
+  assert_int_equal(runlog_nonce(log, 999999, &nonce, NULL), ERR_INVAL);
+}
+
+static void whoever_begins_at_a_snapshot_knows_the_nonces_without_the_entries(void **state) {
+  place p = place_new(state);
+  live_through_everything(&p);
+  assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
+  store_lossy *link = store_lossy_new(p.s, 1, true);
+  runlog *log = NULL;
+  assert_int_equal(runlog_open(&link->base, "g", &log, NULL), 0);
+  long gets = link->gets;
+  assert_int_equal(gets, RUNLOG_SHORT + 3);
+  const runlog_state *st = runlog_view(log);
+  for (size_t i = 0; i < st->commit_count; i++) assert_true(*st->commits[i].nonce);
+  const char *nonce = NULL;
+  for (size_t i = 0; i < st->attempt_count; i++)
+    assert_int_equal(runlog_nonce(log, st->attempts[i].n, &nonce, NULL), 0);
+  assert_int_equal(link->gets, gets);
+  runlog_close(log);
+  store_lossy_free(link);
+  nonces_must_be_known(&p, p.log);
+  place_free(&p);
+}
+
+/* As 1.0 wrote it. */
+static void strip(json_t *entry) {
+  json_t *state = json_object_get(entry, "state"), *item;
+  size_t i;
+  json_object_del(state, "nonce");
+  json_array_foreach(json_object_get(state, "attempts"), i, item) json_object_del(item, "nonce");
+  json_array_foreach(json_object_get(state, "commits"), i, item) json_object_del(item, "nonce");
+  digested(entry);
+}
+
+static void where_a_snapshot_has_no_nonces_the_entries_are_asked(void **state) {
+  place p = place_new(state);
+  char hint[100];
+  live_through_everything(&p);
+  assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
+  json_t *entry = get_entry(&p, runlog_view(p.log)->snapshot);
+  uint64_t n = runlog_view(p.log)->next;
+  json_object_set_new(entry, "n", json_integer((json_int_t)n));
+  json_object_set_new(entry, "through", json_integer((json_int_t)n - 1));
+  json_object_set_new(entry, "nonce", json_string("unique"));
+  strip(entry);
+  append_raw(&p, entry);
+  snprintf(hint, sizeof hint, "{\"format\":1,\"reader\":1,\"snapshot\":%d}", (int)n);
+  put_hint(&p, hint);
+  runlog *log = NULL;
+  assert_int_equal(runlog_open(p.s, "g", &log, NULL), 0);
+  const runlog_state *st = runlog_view(log);
+  assert_int_equal(st->snapshot, n);
+  assert_string_equal(st->commits[st->commit_count - 1].nonce, "");
+  nonces_must_be_known(&p, log);
+  assert_true(*st->commits[st->commit_count - 1].nonce); /* it was remembered */
+  runlog_close(log);
+  runlog_close(p.log);
+  world_free(p.w);
 }
 
 static void a_snapshot_whose_hint_was_lost_is_pointed_at_later(void **state) {
@@ -413,6 +493,8 @@ int main(void) {
       BOTH(a_short_log_is_read_without_a_look_at_the_hint),
       BOTH(a_hint_that_is_wrong_costs_requests_and_nothing_else),
       cmocka_unit_test(a_snapshot_that_is_damaged_or_breaks_a_rule_is_not_begun_at),
+      BOTH(whoever_begins_at_a_snapshot_knows_the_nonces_without_the_entries),
+      BOTH(where_a_snapshot_has_no_nonces_the_entries_are_asked),
       BOTH(a_snapshot_whose_hint_was_lost_is_pointed_at_later),
       BOTH(a_guest_and_a_fenced_writer_make_none),
       cmocka_unit_test(a_state_that_is_too_large_has_none),
