@@ -16,7 +16,7 @@
 #include "core/plan.h"
 #include "core/ranks.h"
 #include "core/rules.h"
-#include "core/runlog.h"
+#include "core/runlog_ref.h"
 #include "prims/pool.h"
 #include "store/store.h"
 
@@ -73,7 +73,7 @@ typedef struct job {
   bool yielded;  /* ERR_RETIRED, the same: rank 0 saves another unit first */
   bool waited;   /* ERR_TIMEOUT: a rank did not come within the whole --rank-wait */
   err error;
-  uint64_t commit; /* entry number */
+  runlog_ref commit;
   uint64_t files, bytes;
   int64_t time_ns; /* of the commit */
 } job;

@@ -13,7 +13,7 @@ bool job_committed(job_work *w) {
   const runlog_attempt *a = runlog_find_attempt(state, w->attempt);
   const runlog_commit *c = runlog_commit_of(state, w->attempt);
   if (!c || a->owner != w->term) return false;
-  j->commit = c->n;
+  runlog_ref_of(j->log, c->n, &j->commit, NULL); /* its nonces are known: it was just read */
   j->time_ns = c->time_ns;
   j->files = c->files;
   j->bytes = c->bytes;

@@ -94,7 +94,8 @@ int job_check_touched(job_work *w, err *e) {
     manifest_free(&then);
   }
   if (!j->touched) return 0;
-  j->commit = mine->n;
+  /* Should its entry not answer, the next run compares the files instead. */
+  runlog_ref_of(j->log, mine->n, &j->commit, NULL);
   return err_set(e, ERR_RETIRED,
                  "%s was added to after %s was committed: what was committed of it stands",
                  j->plan.unit, last->unit);

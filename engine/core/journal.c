@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ struct journal {
   char boot[RUNLOG_ID_MAX];
 };
 
+static const runlog_ref no_commit = {.n = RUNLOG_NONE};
 static const char *const state_names[] = {"unknown", "open", "complete", "committed"};
 
 /* ---- the table ---- */
@@ -51,7 +53,7 @@ static size_t place_of(const journal *j, const char *path, bool *there) {
 }
 
 static int put_unit(journal *j, const char *path, journal_state state, const digest *fingerprint,
-                    uint64_t commit) {
+                    const runlog_ref *commit) {
   bool there;
   size_t at = place_of(j, path, &there);
   if (!there) {
@@ -70,7 +72,7 @@ static int put_unit(journal *j, const char *path, journal_state state, const dig
   }
   j->units[at].state = state;
   j->units[at].fingerprint = fingerprint ? *fingerprint : (digest){0};
-  j->units[at].commit = commit;
+  j->units[at].commit = commit ? *commit : no_commit;
   return 0;
 }
 
@@ -85,9 +87,9 @@ static void drop_unit(journal *j, const char *path) {
 
 journal_unit journal_find(const journal *j, const char *path) {
   bool there = false;
-  if (!j) return (journal_unit){.commit = RUNLOG_NONE};
+  if (!j) return (journal_unit){.commit = no_commit};
   size_t at = place_of(j, path, &there);
-  return there ? j->units[at] : (journal_unit){.commit = RUNLOG_NONE};
+  return there ? j->units[at] : (journal_unit){.commit = no_commit};
 }
 
 /* ---- lines ---- */
@@ -103,10 +105,14 @@ static int add_line(json_t *line, buf *out, err *e) {
 static int unit_line(const journal_unit *u, const char *state, buf *out, err *e) {
   char hex[HASH_HEX_MAX];
   digest_hex(&u->fingerprint, hex);
-  return add_line(json_pack("{s:s, s:o, s:s, s:s, s:I}", "type", "unit", "path",
-                            js_name_new(u->path), "state", state, "fingerprint", hex, "commit",
-                            u->commit == RUNLOG_NONE ? (json_int_t)-1 : (json_int_t)u->commit),
-                  out, e);
+  json_t *line = json_pack("{s:s, s:o, s:s, s:s, s:I}", "type", "unit", "path",
+                           js_name_new(u->path), "state", state, "fingerprint", hex, "commit",
+                           u->commit.n == RUNLOG_NONE ? (json_int_t)-1 : (json_int_t)u->commit.n);
+  if (line && *u->commit.log && *u->commit.entry) {
+    json_object_set_new(line, "log", json_string(u->commit.log));
+    json_object_set_new(line, "entry", json_string(u->commit.entry));
+  }
+  return add_line(line, out, e);
 }
 
 static int child_line(const journal_child *c, buf *out, err *e) {
@@ -136,6 +142,18 @@ static journal_state state_of(const char *name) {
   return JOURNAL_OPEN; /* not known here: nothing is proven */
 }
 
+/* A line of before 1.1 has the number alone: no target is known by it. */
+static runlog_ref commit_of(const json_t *line, int64_t n) {
+  runlog_ref commit = no_commit;
+  const char *log = json_string_value(json_object_get(line, "log"));
+  const char *entry = json_string_value(json_object_get(line, "entry"));
+  if (n < 0) return commit;
+  commit.n = (uint64_t)n;
+  snprintf(commit.log, sizeof commit.log, "%s", log ? log : "");
+  snprintf(commit.entry, sizeof commit.entry, "%s", entry ? entry : "");
+  return commit;
+}
+
 /* ERR_FORMAT if it cannot be said which unit it is about. */
 static int fold_unit(journal *j, const json_t *line) {
   const char *state, *hex;
@@ -148,13 +166,13 @@ static int fold_unit(journal *j, const json_t *line) {
                js_get_str(line, "fingerprint", "journal", &hex, NULL) == 0 &&
                js_get_int(line, "commit", "journal", &commit, NULL) == 0 &&
                (!*hex || digest_parse(HASH_XXH3_128, hex, &fingerprint, NULL) == 0);
+  runlog_ref known = clear ? commit_of(line, commit) : no_commit;
   if (!clear)
-    rc = put_unit(j, path, JOURNAL_OPEN, NULL, RUNLOG_NONE);
+    rc = put_unit(j, path, JOURNAL_OPEN, NULL, NULL);
   else if (strcmp(state, "gone") == 0)
     drop_unit(j, path);
   else
-    rc = put_unit(j, path, state_of(state), &fingerprint,
-                  commit < 0 ? RUNLOG_NONE : (uint64_t)commit);
+    rc = put_unit(j, path, state_of(state), &fingerprint, &known);
   free(path);
   return rc;
 }
@@ -305,6 +323,17 @@ journal_child journal_last_child(const journal *j) {
   return j->child;
 }
 
+int journal_keep_here(journal *j, journal_here *here, void *ctx, err *e) {
+  for (size_t i = 0; j && i < j->count; i++) {
+    journal_unit *u = &j->units[i];
+    if (u->state != JOURNAL_COMMITTED) continue;
+    int rc = here(ctx, u, e);
+    if (rc < 0) return rc;
+    if (rc == 0) u->state = u->fingerprint.len ? JOURNAL_COMPLETE : JOURNAL_OPEN;
+  }
+  return 0;
+}
+
 /* ---- appending ---- */
 
 /* After a failure nobody knows what of the line is in the file, and a descriptor whose flush failed
@@ -328,7 +357,7 @@ static int append(journal *j, const buf *line, bool flush, err *e) {
 }
 
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
-                 uint64_t commit, err *e) {
+                 const runlog_ref *commit, err *e) {
   buf line;
   buf_init(&line, LINE_MAX_BYTES);
   int rc = put_unit(j, path, state, fingerprint, commit);
@@ -346,8 +375,7 @@ int journal_forget(journal *j, const char *path, err *e) {
   if (!there) return 0;
   buf line;
   buf_init(&line, LINE_MAX_BYTES);
-  int rc =
-      unit_line(&(journal_unit){.path = (char *)path, .commit = RUNLOG_NONE}, "gone", &line, e);
+  int rc = unit_line(&(journal_unit){.path = (char *)path, .commit = no_commit}, "gone", &line, e);
   drop_unit(j, path);
   if (rc == 0) rc = append(j, &line, false, e);
   buf_free(&line);

@@ -15,21 +15,21 @@
 
 #include "base/err.h"
 #include "base/io.h"
-#include "core/runlog.h"
+#include "core/runlog_ref.h"
 #include "prims/hash.h"
 
 typedef enum journal_state {
   JOURNAL_UNKNOWN,   /* no record */
   JOURNAL_OPEN,      /* it was being written, or what was known of it is in doubt */
   JOURNAL_COMPLETE,  /* it was whole, with this fingerprint */
-  JOURNAL_COMMITTED, /* and is in the store as commit number `commit` */
+  JOURNAL_COMMITTED, /* and is in a store as `commit` */
 } journal_state;
 
 typedef struct journal_unit {
   char *path;
   journal_state state;
   digest fingerprint;
-  uint64_t commit; /* RUNLOG_NONE: none */
+  runlog_ref commit; /* n RUNLOG_NONE: none */
 } journal_unit;
 
 typedef struct journal_child {
@@ -52,12 +52,19 @@ size_t journal_count(const journal *j);
 journal_unit journal_at(const journal *j, size_t i);
 journal_child journal_last_child(const journal *j);
 
-/* Appends. A committed unit without a fingerprint (NULL) is one that was just restored, its bytes
- * checked: its size and times are all that is left to compare. The lines about complete and
- * committed units are flushed before the call returns. After an error the record is remembered
- * here, and goes to the disk with the next one that works. */
+/* Of each committed unit `here` is asked whether the target at hand has it. What it does not have
+ * is complete from then on, as the bytes are the same wherever they are; one without a fingerprint
+ * is open. Only memory is changed: the file says what was true of the other target until something
+ * is noted of the unit, or all is written anew. What `here` returns below 0 ends it. */
+typedef int journal_here(void *ctx, const journal_unit *u, err *e); /* 1: yes, 0: no */
+int journal_keep_here(journal *j, journal_here *here, void *ctx, err *e);
+
+/* Appends. `commit` may be NULL: none. A committed unit without a fingerprint (NULL) is one that
+ * was just restored, its bytes checked: its size and times are all that is left to compare. The
+ * lines about complete and committed units are flushed before the call returns. After an error the
+ * record is remembered here, and goes to the disk with the next one that works. */
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
-                 uint64_t commit, err *e);
+                 const runlog_ref *commit, err *e);
 int journal_forget(journal *j, const char *path, err *e); /* the unit is gone */
 int journal_note_child(journal *j, pid_t pid, uint64_t start, pid_t sid, err *e);
 int journal_note_child_end(journal *j, err *e);

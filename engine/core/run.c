@@ -269,7 +269,7 @@ static int on_open(run *r, run_unit *u, err *e) {
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
   if (known.state == JOURNAL_OPEN) return 0;
-  return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, RUNLOG_NONE, e);
+  return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, NULL, e);
 }
 
 /* A journal that cannot be written stops no save: what it lacks has to be proven again, no more. */
@@ -286,7 +286,7 @@ static int on_complete(run *r, run_unit *u, err *e) {
       run_consider(r, u, NULL);
   }
   if (same && known.state >= JOURNAL_COMPLETE) return 0;
-  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, RUNLOG_NONE, e);
+  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
 }
 
 static void on_unproven(run *r, run_unit *u, detect_state state) {

@@ -117,12 +117,15 @@ void run_paths_free(run_paths *p) {
 
 /* ---- the groups ---- */
 
-int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
+run_group *run_group_find(const run *r, const char *prefix) {
   for (size_t i = 0; i < r->group_count; i++)
-    if (strcmp(r->groups[i]->group.prefix, prefix) == 0) {
-      *out = r->groups[i];
-      return 0;
-    }
+    if (strcmp(r->groups[i]->group.prefix, prefix) == 0) return r->groups[i];
+  return NULL;
+}
+
+int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
+  *out = run_group_find(r, prefix);
+  if (*out) return 0;
   /* Its log would lie in the checkpoint's own directory at the target. */
   bool committed;
   dir_place(r, prefix, strlen(prefix), &committed);

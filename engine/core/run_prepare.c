@@ -54,14 +54,19 @@ static const survey_unit *pick(run *r, const struct newest *n) {
 }
 
 /* The journal remembers what was found whole, so that the watch need not be shown it again. With
- * `never` somebody may be writing (`watch`), and only a commit is surely whole. */
+ * `never` somebody may be writing (`watch`), and only what a manifest speaks for is surely whole.
+ */
 static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
-  if (how == RUN_NEVER && u->standing == RECOVER_WHOLE) return 0;
+  if (how == RUN_NEVER && u->standing == RECOVER_WHOLE && !u->by_manifest) return 0;
   journal_state state = u->standing == RECOVER_WHOLE ? JOURNAL_COMPLETE : JOURNAL_COMMITTED;
   if (known.state == state && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
-  return journal_note(r->journal, u->path, state, &u->fingerprint,
-                      state == JOURNAL_COMMITTED ? u->commit : RUNLOG_NONE, e);
+  const run_group *g = run_group_find(r, u->group);
+  runlog_ref ref;
+  bool committed = state == JOURNAL_COMMITTED && g && g->group.log;
+  int rc = committed ? runlog_ref_of(g->group.log, u->commit, &ref, e) : 0;
+  if (rc < 0) return rc;
+  return journal_note(r->journal, u->path, state, &u->fingerprint, committed ? &ref : NULL, e);
 }
 
 static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
@@ -188,6 +193,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   survey s = {0};
   run_lease_keeper *leases = run_leases_keep(r);
   int rc = prepare_hold(&p, e);
+  if (rc == 0) rc = run_judge_journal(r, e);
   if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) prepare_judge_starts(&p);
   if (rc == 0) rc = run_survey(r, &s, e);
   if (rc == 0) rc = act(&p, &s, how, named, e);

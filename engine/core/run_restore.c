@@ -74,10 +74,12 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
   if (rc == 0) rc = restore_unit(&how, m, key, dir, e);
   if (rc < 0) return rc;
   snprintf(uri, sizeof uri, "%s/%s", r->places.target_text, key);
+  runlog_ref ref;
   rc = note_restored(p, path, uri, e);
+  if (rc == 0) rc = runlog_ref_of(g->group.log, c->n, &ref, e);
   if (g->resumed == RUNLOG_NONE || c->n > g->resumed) g->resumed = c->n;
   /* Its bytes were checked on the way: they need not be read again for that. */
-  return rc < 0 ? rc : journal_note(r->journal, path, JOURNAL_COMMITTED, NULL, c->n, e);
+  return rc < 0 ? rc : journal_note(r->journal, path, JOURNAL_COMMITTED, NULL, &ref, e);
 }
 
 /* What to do about a commit that cannot be restored: its data does not mend itself. */

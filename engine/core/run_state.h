@@ -149,6 +149,7 @@ struct run_save {
 /* run_groups.c */
 int run_group_look(run *r, run_group *g, err *e); /* reads its log, and writes nothing */
 int run_group_get(run *r, const char *prefix, run_group **out, err *e); /* touches no store */
+run_group *run_group_find(const run *r, const char *prefix);            /* NULL: there is none */
 int run_group_begin(run_group *g, err *e);
 void run_group_note_newest(run_group *g);
 int run_groups_open(run *r, err *e); /* those at the target */
@@ -265,6 +266,7 @@ typedef struct survey_unit {
   int64_t step, changed_ns;
   digest fingerprint;
   recover_standing standing;
+  bool by_manifest; /* WHOLE, since it is what a manifest in the store says */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];
@@ -280,6 +282,13 @@ int run_survey(run *r, survey *out, err *e);
 void run_survey_free(survey *s);
 /* Tells the detector what files the newest commits have. */
 int run_survey_learn(run *r, detect *d, err *e);
+
+/* run_here.c: what the journal calls committed, held against the target at hand, which may be
+ * another one than that of the run before. Once, when the logs are read; may block. */
+int run_judge_journal(run *r, err *e);
+/* Of a name that is no longer kept: the newest of its commits, if something newer of its kind is
+ * live, so that nobody needs this one. NULL: it is as good as never committed. */
+const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
 
 /* run_manifests.c: the manifests of commits, read once and kept until the run has started. */
 int run_manifest(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);

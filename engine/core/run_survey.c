@@ -62,12 +62,6 @@ int run_survey_learn(run *r, detect *d, err *e) {
 
 /* ---- one unit ---- */
 
-static run_group *group_of(run *r, const char *prefix) {
-  for (size_t i = 0; i < r->group_count; i++)
-    if (strcmp(r->groups[i]->group.prefix, prefix) == 0) return r->groups[i];
-  return NULL;
-}
-
 /* A local unit that is held against the commits of its name. */
 struct held {
   run *run;
@@ -115,6 +109,7 @@ static int compare(const struct held *h, const manifest *m, recover_standing sta
   }
   if (rc < 0 && e) *e = why;
   if (rc == 0) u->standing = standing;
+  u->by_manifest = rc == 0;
   return rc < 0 ? rc : 1;
 }
 
@@ -173,23 +168,13 @@ static bool known_commit(survey_unit *u, const runlog_state *state, const journa
   if (known->state != JOURNAL_COMMITTED || !seen_whole(u, known)) return false;
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
-    if (c->n != known->commit || strcmp(c->unit, newest->unit) != 0) continue;
+    if (c->n != known->commit.n || strcmp(c->unit, newest->unit) != 0) continue;
     bool same = c == newest || digest_equal(&c->root, &newest->root);
     u->standing = same ? RECOVER_COMMITTED : RECOVER_SUPERSEDED;
     if (!same) supersede(u, c->n);
     return true;
   }
   return false;
-}
-
-/* Of a name that is no longer kept: the newest of them, if something newer of its kind is live, so
- * that nobody needs this one. (If nothing is, it is as good as never committed.) */
-static const runlog_commit *no_longer_kept(const runlog_state *state, const char *name) {
-  const runlog_commit *c = runlog_newest_ever(state, name);
-  for (size_t i = state->commit_count; c && i-- > 0 && state->commits[i].n > c->n;)
-    if (state->commits[i].life == RUNLOG_LIVE && detect_same_series(state->commits[i].unit, name))
-      return c;
-  return NULL;
 }
 
 static int compare_all(struct held *h, const runlog_commit *newest, err *e) {
@@ -235,7 +220,7 @@ static int check_bad(struct held *h, const runlog_state *state, const journal_un
     if (!c->bad || c->life != RUNLOG_LIVE || strcmp(c->unit, u->name) != 0 ||
         (good && digest_equal(&good->root, &c->root)))
       continue;
-    if (known->state == JOURNAL_COMMITTED && known->commit == c->n && seen_whole(u, known)) {
+    if (known->state == JOURNAL_COMMITTED && known->commit.n == c->n && seen_whole(u, known)) {
       u->standing = RECOVER_BAD;
       rc = 1;
     } else {
@@ -254,7 +239,7 @@ static int check_good(struct held *h, const runlog_state *state, const journal_u
                       const runlog_commit *c, err *e) {
   survey_unit *u = h->unit;
   bool live = c != NULL;
-  if (!c) c = no_longer_kept(state, u->name);
+  if (!c) c = run_no_longer_kept(state, u->name);
   if (!c) return 0;
   u->commit = c->n;
   /* Of ranks the journal knows their own part, and the next launch may number them otherwise. */
@@ -269,7 +254,7 @@ static int check_good(struct held *h, const runlog_state *state, const journal_u
 
 /* 1 if the commits of its name say how it stands. */
 static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *e) {
-  run_group *g = group_of(r, u->group);
+  run_group *g = run_group_find(r, u->group);
   if (!g || !g->group.log || g->foreign) return 0;
   const runlog_state *state = runlog_view(g->group.log);
   const runlog_commit *c = runlog_newest(state, u->name);

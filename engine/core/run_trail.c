@@ -6,23 +6,26 @@
 #include "core/run_state.h"
 #include "prims/fs.h"
 
-/* The number of the unit's newest commit, as its group's log has it; 0: none. */
-static uint64_t newest_commit(const run_unit *u) {
-  if (!u->group || !u->group->group.log) return 0;
-  const runlog_commit *c = runlog_newest(runlog_view(u->group->group.log), fs_base(u->path));
-  return c ? c->n : 0;
+/* The unit's newest commit, as its group's log has it. */
+static runlog_ref newest_commit(const run_unit *u) {
+  runlog_ref ref = {.n = RUNLOG_NONE};
+  runlog *log = u->group ? u->group->group.log : NULL;
+  const runlog_commit *c = log ? runlog_newest(runlog_view(log), fs_base(u->path)) : NULL;
+  if (c) runlog_ref_of(log, c->n, &ref, NULL); /* else the number alone is known */
+  return ref;
 }
 
-static bool in_store(const run *r, const run_unit *u, uint64_t *commit) {
+static bool in_store(const run *r, const run_unit *u, runlog_ref *commit) {
   journal_unit known = journal_find(r->journal, u->path);
   if (known.state != JOURNAL_COMMITTED || !digest_equal(&known.fingerprint, &u->fingerprint))
     return false;
-  *commit = known.commit == RUNLOG_NONE ? 0 : known.commit;
+  *commit = known.commit;
   return true;
 }
 
 void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
   detect_unit now;
+  runlog_ref commit = {.n = RUNLOG_NONE};
   trail_record record = {.what = what,
                          .unit = u->path,
                          .policy = u->want.policy,
@@ -38,11 +41,16 @@ void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
   }
   if (what == TRAIL_UNPROVEN && u->retired > 0) record.cause = "changed";
   if (what != TRAIL_FAILED && what != TRAIL_RETRYING) record.status = 0;
-  if (what == TRAIL_COMPLETE && in_store(r, u, &record.commit)) {
+  if (what == TRAIL_COMPLETE && in_store(r, u, &commit)) {
     record.what = TRAIL_COMMITTED;
     record.reason = "it is in the store as it is here";
   } else if (what == TRAIL_COMMITTED) {
-    record.commit = newest_commit(u);
+    commit = newest_commit(u);
+  }
+  if (commit.n != RUNLOG_NONE) {
+    record.commit = commit.n;
+    record.log = commit.log;
+    record.entry = commit.entry;
   }
   trail_note(r->trail, &record);
 }

@@ -67,6 +67,8 @@ static char *print(const trail_record *r, int64_t time_ns) {
     number(line, "status", r->status);
     number(line, "tries", r->tries);
     number(line, "commit", (int64_t)r->commit);
+    member(line, "log", r->log);
+    member(line, "entry", r->entry);
     js_print(line, &out, NULL);
     buf_add(&out, "\n", 1);
   }
@@ -288,11 +290,14 @@ static int read_line(const char *at, size_t len, const char *unit, trail_fn *fn,
                js_opt_int(line, "commit", "trail", 0, &commit, NULL) == 0;
   if (known) {
     char *name = text_of(line, "unit"), *cause = text_of(line, "cause"),
-         *policy = text_of(line, "policy"), *reason = text_of(line, "reason");
+         *policy = text_of(line, "policy"), *reason = text_of(line, "reason"),
+         *log = text_of(line, "log"), *entry = text_of(line, "entry");
     r.unit = name;
     r.cause = cause;
     r.policy = policy;
     r.reason = reason;
+    r.log = log;
+    r.entry = entry;
     r.status = status < 0 && status > -1000 ? (int)status : 0;
     r.tries = tries > 0 && tries < 1000000 ? (unsigned)tries : 0;
     r.commit = commit > 0 ? (uint64_t)commit : 0;
@@ -301,6 +306,8 @@ static int read_line(const char *at, size_t len, const char *unit, trail_fn *fn,
     free(cause);
     free(policy);
     free(reason);
+    free(log);
+    free(entry);
   }
   json_decref(line);
   return rc;

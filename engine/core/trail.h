@@ -47,7 +47,8 @@ typedef struct trail_record {
   const char *reason;
   int status; /* of a failure */
   unsigned tries;
-  uint64_t commit; /* its entry's number, 0: none */
+  uint64_t commit;         /* its entry's number, 0: none */
+  const char *log, *entry; /* and the nonces of its log and its entry; NULL: not known */
 } trail_record;
 
 typedef struct trail trail;

@@ -134,7 +134,7 @@ static const runlog_commit *save(world *w, runlog *log, int64_t step, const char
   add_op(&j->plan, PLAN_WITH);
   job_run(j);
   if (j->status < 0) fail_msg("%s", j->error.text);
-  const runlog_commit *c = runlog_find_commit(runlog_view(log), j->commit);
+  const runlog_commit *c = runlog_find_commit(runlog_view(log), j->commit.n);
   job_free(j);
   return c;
 }

@@ -60,7 +60,7 @@ static int save(failn_scene *s, runlog *log, const char *unit, match_kind kind, 
   job_run(j);
   int rc = j->status;
   if (rc == 0)
-    failn_ack(s, j->commit);
+    failn_ack(s, j->commit.n);
   else
     *e = j->error;
   job_free(j);
@@ -440,7 +440,7 @@ static int act_ranks(failn_scene *s, err *e) {
     if (pthread_create(&r[i].thread, NULL, run_rank, &r[i])) abort();
   for (int i = 0; rc == 0 && i < RANKS; i++) pthread_join(r[i].thread, NULL);
   for (int i = 0; i < RANKS && r[i].job; i++) {
-    if (r[i].rc == 0 && r[i].job->commit) failn_ack(s, r[i].job->commit);
+    if (r[i].rc == 0 && r[i].job->commit.n) failn_ack(s, r[i].job->commit.n);
     if (rc < 0 || r[i].rc == 0) continue;
     rc = r[i].rc;
     *e = r[i].e;

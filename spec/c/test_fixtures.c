@@ -125,7 +125,7 @@ static uint64_t save_as(world *w, runlog *log, const expected *x) {
   }
   job_run(j);
   if (j->status != 0) fail_msg("%s", j->error.text);
-  uint64_t n = j->commit;
+  uint64_t n = j->commit.n;
   job_free(j);
   w->env.with = NULL;
   return n;

@@ -49,7 +49,7 @@ static void save_and_restore(const world *w, const char *path, match_kind kind, 
   const runlog_state *state = runlog_view(log);
   const runlog_commit *c = &state->commits[0];
   assert_int_equal(state->commit_count, 1);
-  assert_int_equal(j->commit, c->n);
+  assert_int_equal(j->commit.n, c->n);
   assert_int_equal(j->files, c->files);
   assert_int_equal(j->bytes, c->bytes);
   assert_int_equal(j->time_ns, c->time_ns);
@@ -636,7 +636,7 @@ static void a_commit_whose_answer_stays_lost_is_found_in_the_log(void **state) {
   lossy->between = NULL;
   if (j->status != 0) fail_msg("%s", j->error.text);
   assert_int_equal(j->error.code, 0);
-  assert_int_equal(j->commit, 3); /* after run, term, attempt */
+  assert_int_equal(j->commit.n, 3); /* after run, term, attempt */
   job_free(j);
   runlog_close(log);
   store_lossy_free(lossy);
@@ -705,7 +705,7 @@ static void second_try(tries *t) {
   if (t->second->status != 0) fail_msg("%s", t->second->error.text);
   assert_int_equal(t->second->attempt, 0);
   assert_int_equal(runlog_view(t->log)->commit_count, 1);
-  assert_int_equal(t->second->commit, runlog_view(t->log)->commits[0].n);
+  assert_int_equal(t->second->commit.n, runlog_view(t->log)->commits[0].n);
   must_restore(t->w, "", &runlog_view(t->log)->commits[0], "checkpoint-1");
   must_be_clean(t->w);
 }

@@ -235,7 +235,7 @@ static void commit_together(const char *scheme) {
     const runlog_state *state = refreshed(t);
     assert_int_equal(state->commit_count, round + 1);
     for (uint32_t i = 0; i < RANKS; i++) {
-      assert_int_equal(t->rank[i].j->commit, state->commits[round].n);
+      assert_int_equal(t->rank[i].j->commit.n, state->commits[round].n);
       assert_int_equal(t->rank[i].j->files, RANKS + 1);
     }
     assert_string_equal(state->commits[round].policy, "of rank 0");

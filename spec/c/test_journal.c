@@ -61,10 +61,20 @@ static digest print_of(int seed) {
   return d;
 }
 
+/* The commit of that number in a log whose entries have these nonces. */
+static runlog_ref ref_of(uint64_t n) {
+  runlog_ref ref = {.n = n};
+  if (n == RUNLOG_NONE) return ref;
+  snprintf(ref.log, sizeof ref.log, "nonce of entry 0");
+  snprintf(ref.entry, sizeof ref.entry, "nonce of entry %llu", (unsigned long long)n);
+  return ref;
+}
+
 static void note(journal *j, const char *path, journal_state state, int seed, uint64_t commit) {
   err e = {0};
   digest d = print_of(seed);
-  if (journal_note(j, path, state, state == JOURNAL_OPEN ? NULL : &d, commit, &e) < 0)
+  runlog_ref ref = ref_of(commit);
+  if (journal_note(j, path, state, state == JOURNAL_OPEN ? NULL : &d, &ref, &e) < 0)
     fail_msg("%s", e.text);
 }
 
@@ -73,7 +83,10 @@ static void must_be(const journal *j, const char *path, journal_state state, int
   journal_unit u = journal_find(j, path);
   digest d = print_of(seed);
   if (u.state != state) fail_msg("%s is in state %d, not %d", path, u.state, state);
-  assert_int_equal(u.commit, commit);
+  runlog_ref ref = ref_of(commit);
+  assert_int_equal(u.commit.n, commit);
+  assert_string_equal(u.commit.log, ref.log);
+  assert_string_equal(u.commit.entry, ref.entry);
   if (state > JOURNAL_OPEN) assert_true(digest_equal(&u.fingerprint, &d));
 }
 
@@ -148,7 +161,7 @@ static void its_records_come_in_the_order_of_their_paths(void **unused) {
   note(j, "a/c", JOURNAL_COMMITTED, 1, 5);
   assert_int_equal(journal_count(j), 2);
   assert_string_equal(journal_at(j, 0).path, "a/c");
-  assert_int_equal(journal_at(j, 0).commit, 5);
+  assert_int_equal(journal_at(j, 0).commit.n, 5);
   assert_string_equal(journal_at(j, 1).path, "b");
   journal_close(j);
 }
@@ -177,6 +190,48 @@ enum { NAMES = 3, NOTES = 40 };
 
 /* A crash at any byte of the file: all notes that returned before it are there, and nothing else.
  */
+static int here_if_of_an_even_entry(void *ctx, const journal_unit *u, err *e) {
+  (void)e;
+  ++*(int *)ctx;
+  return u->commit.n % 2 == 0;
+}
+
+static void what_the_target_at_hand_has_not_is_complete_and_no_more(void **unused) {
+  (void)unused;
+  int asked = 0;
+  journal *j = open_it();
+  note(j, "elsewhere", JOURNAL_COMMITTED, 1, 3);
+  note(j, "here", JOURNAL_COMMITTED, 2, 4);
+  note(j, "open", JOURNAL_OPEN, 0, RUNLOG_NONE);
+  note(j, "whole", JOURNAL_COMPLETE, 3, RUNLOG_NONE);
+  runlog_ref ref = ref_of(5);
+  assert_int_equal(journal_note(j, "restored", JOURNAL_COMMITTED, NULL, &ref, NULL), 0);
+  assert_int_equal(journal_keep_here(j, here_if_of_an_even_entry, &asked, NULL), 0);
+  assert_int_equal(asked, 3);
+  must_be(j, "elsewhere", JOURNAL_COMPLETE, 1, 3);
+  must_be(j, "here", JOURNAL_COMMITTED, 2, 4);
+  must_be(j, "open", JOURNAL_OPEN, 0, RUNLOG_NONE);
+  must_be(j, "whole", JOURNAL_COMPLETE, 3, RUNLOG_NONE);
+  assert_int_equal(journal_find(j, "restored").state, JOURNAL_OPEN);
+  journal_close(j);
+  j = open_it(); /* what is true of the other target was not forgotten */
+  must_be(j, "elsewhere", JOURNAL_COMMITTED, 1, 3);
+  journal_close(j);
+}
+
+static void a_record_of_before_names_no_log(void **unused) {
+  (void)unused;
+  write_file(file, HEAD "{\"commit\":7,\"fingerprint\":\"00112233445566778899aabbccddeeff\","
+                        "\"path\":\"a\",\"state\":\"committed\",\"type\":\"unit\"}\n");
+  journal *j = open_it();
+  journal_unit u = journal_find(j, "a");
+  assert_int_equal(u.state, JOURNAL_COMMITTED);
+  assert_int_equal(u.commit.n, 7);
+  assert_string_equal(u.commit.log, "");
+  assert_string_equal(u.commit.entry, "");
+  journal_close(j);
+}
+
 static void cut_at_any_byte_it_tells_what_was_written_by_then(void **unused) {
   (void)unused;
   static const char *const names[NAMES] = {"ck-1", "ck-\xff", "exp/ck-2"};
@@ -378,7 +433,7 @@ static void after_a_note_that_failed_the_next_one_writes_both(void **unused) {
       note(j, "before", JOURNAL_COMPLETE, 0, RUNLOG_NONE);
       io_fault_short_writes(fault, most ? 20 : 0);
       io_fault_once(fault, CALL_ANY, n, ENOSPC);
-      int rc = journal_note(j, "a", JOURNAL_COMPLETE, &d, RUNLOG_NONE, &e);
+      int rc = journal_note(j, "a", JOURNAL_COMPLETE, &d, NULL, &e);
       bool over = io_fault_failed(fault, CALL_ANY) == 0;
       assert_int_equal(rc, over ? 0 : ERR_NOSPACE);
       io_fault_once(fault, CALL_ANY, 0, 0);
@@ -458,6 +513,8 @@ int main(void) {
       T(the_child_is_known_until_its_end_is_noted),
       T(its_records_come_in_the_order_of_their_paths),
       T(after_a_reboot_all_is_in_doubt_until_it_is_noted_anew),
+      T(what_the_target_at_hand_has_not_is_complete_and_no_more),
+      T(a_record_of_before_names_no_log),
       T(cut_at_any_byte_it_tells_what_was_written_by_then),
       T(a_tail_of_zeros_is_passed_over),
       T(any_changed_byte_still_opens),

@@ -200,7 +200,7 @@ uint64_t save_unit(const world *w, runlog *log, const char *path, match_kind kin
   job *j = job_for(w, log, path, kind, step, 0);
   job_run(j);
   if (j->status != 0) fail_msg("%s", j->error.text);
-  uint64_t n = j->commit;
+  uint64_t n = j->commit.n;
   job_free(j);
   return n;
 }

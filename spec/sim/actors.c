@@ -120,8 +120,8 @@ static int save(writer *w, const saved_unit *u, unsigned version) {
     if (a->dead) return rc;
     if (rc == 0) {
       sim_count->commits++;
-      sim_trace("saved %s as commit %llu", u->name, (unsigned long long)j.commit);
-      judge_told(a, j.commit, u->name, version);
+      sim_trace("saved %s as commit %llu", u->name, (unsigned long long)j.commit.n);
+      judge_told(a, j.commit.n, u->name, version);
       return 0;
     }
     if (!note_failure(a, rc, &j.error)) return rc;
