@@ -12,17 +12,13 @@ static uint64_t newest_of(const runlog_state *state) {
   return state->commit_count ? state->commits[state->commit_count - 1].n : RUNLOG_NONE;
 }
 
-static run_group *group_of(const run *r, const char *prefix) {
-  for (size_t i = 0; i < r->group_count; i++)
-    if (strcmp(r->groups[i]->group.prefix, prefix) == 0) return r->groups[i];
-  return NULL;
-}
-
-/* The commit that is remembered, if nothing was committed since, and it may still be chosen. */
-static const runlog_commit *accused(const run_group *g, const starts *s) {
+/* The commit that is remembered, if it is one of this log, nothing was committed since, and it may
+ * still be chosen. */
+static const runlog_commit *accused(const run_group *g, const starts *s, err *e) {
+  const runlog_commit *c = NULL;
   if (!g || !g->group.log || g->foreign) return NULL;
+  if (runlog_ref_find(g->group.log, &s->commit, &c, e) < 0) return NULL;
   const runlog_state *state = runlog_view(g->group.log);
-  const runlog_commit *c = runlog_find_commit(state, s->commit);
   return c && c->life == RUNLOG_LIVE && !c->bad && newest_of(state) == s->newest ? c : NULL;
 }
 
@@ -45,8 +41,9 @@ void prepare_judge_starts(struct prepare *p) {
     log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
     return;
   }
-  run_group *g = s.failed >= r->bad_after ? group_of(r, s.group) : NULL;
-  const runlog_commit *c = accused(g, &s);
+  run_group *g = s.failed >= r->bad_after ? run_group_find(r, s.group) : NULL;
+  const runlog_commit *c = accused(g, &s, &why);
+  if (why.code < 0) log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
   if (!c) return;
   const runlog_commit *next = prepare_other(p, g, c);
   if (!next || !has_older(runlog_view(g->group.log), c)) {
@@ -85,7 +82,9 @@ int run_start_over(run *r, bool clean, bool outside, err *e) {
 
 void prepare_note_start(struct prepare *p, run_group *g, uint64_t commit) {
   run *r = p->run;
+  err why = {0};
   r->resumed_group = g;
-  r->resumed_commit = commit;
+  if (runlog_ref_of(g->group.log, commit, &r->resumed_commit, &why) < 0)
+    log_say(r->env->log, LOG_WARN, "if this start fails, it is not counted: %s", why.text);
   r->resumed_newest = newest_of(runlog_view(g->group.log));
 }

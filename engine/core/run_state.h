@@ -120,7 +120,8 @@ struct run {
   retention_limits limits;
   char *resume, *restored_from;
   const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */
-  uint64_t resumed_commit, resumed_newest; /* that, and the newest of its log then */
+  runlog_ref resumed_commit;      /* that */
+  uint64_t resumed_newest;        /* and the newest of its log then */
   uint32_t committed, dropped, retired, failed, skipped;
   uint64_t bytes_committed;
 };

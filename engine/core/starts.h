@@ -3,7 +3,7 @@
  *
  * Nothing else but a commit after it says that a checkpoint is good to go on from; so failures are
  * counted only in a row, from the same commit of the same log, and with no entry of a commit since.
- */
+ * A record of before 1.1 names no log: it is read, and nobody's. */
 #ifndef CORE_STARTS_H
 #define CORE_STARTS_H
 
@@ -11,11 +11,12 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "core/runlog_ref.h"
 #include "store/store.h"
 
 typedef struct starts {
   char group[STORE_KEY_MAX]; /* whose log */
-  uint64_t commit;           /* that was resumed from */
+  runlog_ref commit;         /* that was resumed from */
   uint64_t newest;           /* the newest commit of that log then */
   uint32_t failed;           /* so many starts in a row; 0: nothing is remembered */
 } starts;

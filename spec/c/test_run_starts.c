@@ -101,6 +101,27 @@ static void the_last_one_is_never_given_up(void **state) {
   assert_true(run_host_logged(h, "there is no older one"));
 }
 
+static void move_in_top(run_host *h, const char *from, const char *to) {
+  const char *top = run_host_top(h);
+  assert_int_equal(rename(tmpdir_path(top, from), tmpdir_path(top, to)), 0);
+}
+
+/* Both stores have the same numbers for the same names: what failed from the one says nothing of
+ * the other. */
+static void what_failed_from_one_target_is_not_held_against_another(void **state) {
+  run_host *h = *state;
+  fill(h);
+  move_in_top(h, "store", "first");
+  assert_int_equal(unlink(run_host_dir(h, "ckpt-1.pt")), 0);
+  assert_int_equal(unlink(run_host_dir(h, "ckpt-2.pt")), 0);
+  fill(h);
+  for (int i = 0; i < 3; i++) start(h, "ckpt-2.pt", false, false);
+  move_in_top(h, "store", "second");
+  move_in_top(h, "first", "store");
+  start(h, "ckpt-2.pt", false, false);
+  assert_false(commit_is_bad(h, "ckpt-2.pt"));
+}
+
 static void a_torn_record_is_no_reason_not_to_start(void **state) {
   run_host *h = *state;
   fill(h);
@@ -119,6 +140,7 @@ int main(void) {
       TEST(one_good_end_forgets_the_bad_ones),
       TEST(what_saved_something_before_it_failed_is_no_failed_start),
       TEST(the_last_one_is_never_given_up),
+      TEST(what_failed_from_one_target_is_not_held_against_another),
       TEST(a_torn_record_is_no_reason_not_to_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

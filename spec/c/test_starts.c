@@ -13,7 +13,7 @@
 #include "tmpdir.h"
 
 static starts some(const char *group, uint64_t commit, uint64_t newest, uint32_t failed) {
-  starts s = {.commit = commit, .newest = newest, .failed = failed};
+  starts s = {.commit = {commit, "log-a", "own-a"}, .newest = newest, .failed = failed};
   snprintf(s.group, sizeof s.group, "%s", group);
   return s;
 }
@@ -21,7 +21,7 @@ static starts some(const char *group, uint64_t commit, uint64_t newest, uint32_t
 static void must_be(const starts *s, const char *group, uint64_t commit, uint64_t newest,
                     uint32_t failed) {
   assert_string_equal(s->group, group);
-  assert_int_equal(s->commit, commit);
+  assert_int_equal(s->commit.n, commit);
   assert_int_equal(s->newest, newest);
   assert_int_equal(s->failed, failed);
 }
@@ -33,6 +33,7 @@ static void what_is_written_is_read_again(void **state) {
   assert_int_equal(starts_write(io_system(), dir, &odd, NULL), 0);
   assert_int_equal(starts_read(io_system(), dir, &back, NULL), 0);
   must_be(&back, odd.group, 7, 9, 2);
+  assert_true(runlog_ref_same(&back.commit, &odd.commit));
 }
 
 static void nothing_failed_leaves_no_file(void **state) {
@@ -62,6 +63,33 @@ static void only_failures_in_a_row_from_the_same_commit_are_counted(void **state
   must_be(&s, "h", 3, 8, 1);
 }
 
+static void the_same_number_of_another_log_is_another_commit(void **state) {
+  (void)state;
+  starts s = {0}, a = some("g", 5, 5, 0), b = a, fork = a, unknown = a;
+  snprintf(b.commit.log, sizeof b.commit.log, "log-b");
+  snprintf(fork.commit.entry, sizeof fork.commit.entry, "own-b");
+  unknown.commit = (runlog_ref){.n = 5};
+  const starts others[] = {b, fork, unknown, unknown};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    starts_count(&s, &a);
+    starts_count(&s, &others[i]);
+    assert_int_equal(s.failed, 1);
+  }
+}
+
+/* What 1.0 wrote: its start is read, and is no commit of any log that is known. */
+static void a_record_without_a_log_is_read_and_is_nobodys(void **state) {
+  char *dir = *state;
+  starts old, now = some("g", 5, 5, 0);
+  write_file(tmpdir_path(dir, "starts.json"), "{\"format\":1,\"reader\":1,\"group\":\"g\","
+                                              "\"commit\":5,\"newest\":5,\"failed\":2}");
+  assert_int_equal(starts_read(io_system(), dir, &old, NULL), 0);
+  must_be(&old, "g", 5, 5, 2);
+  assert_false(runlog_ref_same(&old.commit, &now.commit));
+  starts_count(&old, &now);
+  must_be(&old, "g", 5, 5, 1);
+}
+
 static void a_file_that_is_no_record_counts_as_nothing(void **state) {
   char *dir = *state;
   static const char *const texts[] = {
@@ -72,7 +100,9 @@ static void a_file_that_is_no_record_counts_as_nothing(void **state) {
       "{\"format\":1,\"reader\":1,\"group\":\"\",\"commit\":-1,\"newest\":1,\"failed\":1}",
       "{\"format\":1,\"reader\":1,\"group\":\"\",\"commit\":5,\"newest\":4,\"failed\":1}",
       "{\"format\":1,\"reader\":1,\"group\":\"\",\"commit\":5,\"newest\":5,\"failed\":4294967296}",
-      "{\"format\":1,\"reader\":1,\"group\":7,\"commit\":5,\"newest\":5,\"failed\":1}"};
+      "{\"format\":1,\"reader\":1,\"group\":7,\"commit\":5,\"newest\":5,\"failed\":1}",
+      ("{\"format\":1,\"reader\":1,\"group\":\"\",\"commit\":5,\"newest\":5,\"failed\":1,"
+       "\"log\":\"a\"}")};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     starts s = some("x", 1, 1, 9);
     write_file(tmpdir_path(dir, "starts.json"), texts[i]);
@@ -120,6 +150,8 @@ int main(void) {
       TEST(what_is_written_is_read_again),
       TEST(nothing_failed_leaves_no_file),
       TEST(only_failures_in_a_row_from_the_same_commit_are_counted),
+      TEST(the_same_number_of_another_log_is_another_commit),
+      TEST(a_record_without_a_log_is_read_and_is_nobodys),
       TEST(a_file_that_is_no_record_counts_as_nothing),
       TEST(a_failed_write_leaves_the_old_record_or_the_new_one),
   };
