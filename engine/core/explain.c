@@ -57,6 +57,8 @@ static void drop_record(trail_record *r) {
   free((char *)r->cause);
   free((char *)r->policy);
   free((char *)r->reason);
+  free((char *)r->log);
+  free((char *)r->entry);
 }
 
 static char *copy_of(const char *text) {
@@ -80,6 +82,8 @@ void explain_remember(explain_history *h, const char *unit, const trail_record *
   to->cause = copy_of(r->cause);
   to->policy = copy_of(r->policy);
   to->reason = copy_of(r->reason);
+  to->log = copy_of(r->log);
+  to->entry = copy_of(r->entry);
 }
 
 void explain_forget(explain_history *h) {
@@ -330,7 +334,7 @@ static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
   char when[32];
   print_time(s->time_ns, when);
   explain_add(x, "store", s->time_ns, "%s has it as %s, entry %" PRIu64 " of the log%s%s%s%s",
-              s->where, s->dir, s->number, s->policy ? "; policy " : "", text_of(s->policy),
+              s->where, s->dir, s->commit.n, s->policy ? "; policy " : "", text_of(s->policy),
               s->reason && *s->reason ? ": " : "", text_of(s->reason));
   if (s->bad)
     explain_add(x, "bad", 0, "it is marked as one that does not load%s%s: no restore chooses it",
@@ -344,15 +348,50 @@ static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
     explain_add(x, "retention", s->drop_ns, "%s", x->text);
   } else {
     explain_cause(x, "committed", "it is in %s since %s, as entry %" PRIu64 " of the log%s%s",
-                  s->where, when, s->number, f->there ? "" : "; it is not here",
+                  s->where, when, s->commit.n, f->there ? "" : "; it is not here",
                   s->bad ? "; it is marked bad" : "");
   }
+}
+
+static bool names(const trail_record *r, const runlog_ref *commit) {
+  return r->commit == commit->n && strcmp(r->log, commit->log) == 0 &&
+         strcmp(r->entry, commit->entry) == 0;
+}
+
+/* Is what the store has under this name surely none of the commits that were made or seen here? The
+ * name, and the number, may be another one's: in a second target, or one that was restored from an
+ * older backup. A record without nonces may name any. */
+static bool is_others(const explain_history *h, const runlog_ref *commit) {
+  bool some = false;
+  if (!*commit->log || !*commit->entry || h->count == EXPLAIN_HISTORY_MAX) return false;
+  for (size_t i = 0; i < h->count; i++) {
+    const trail_record *r = &h->records[i];
+    if (r->what != TRAIL_COMMITTED) continue;
+    if (!r->log || !r->entry || names(r, commit)) return false;
+    some = true;
+  }
+  return some;
+}
+
+static void judge_others(explain *x, const fate *f, const explain_stored *s) {
+  bool other = f->last && f->last->target && strcmp(f->last->target, s->where) != 0;
+  explain_add(x, "store", s->time_ns,
+              "%s has another content under this name, as entry %" PRIu64 " of its log", s->where,
+              s->commit.n);
+  if (other)
+    explain_cause(x, "other-store", "it was saved to %s; %s has only another content of that name",
+                  f->last->target, s->where);
+  else
+    explain_cause(x, "lost", "it was saved, but %s has only another content of that name",
+                  s->where);
 }
 
 static void judge_store(explain *x, const fate *f, const explain_stored *s) {
   bool known = *x->cause;
   bool local = strcmp(x->cause, "committed") == 0 || strcmp(x->cause, "dropped") == 0;
-  if (s->found && (!known || local || strcmp(x->cause, "removed") == 0)) {
+  if (s->found && local && is_others(f->h, &s->commit)) {
+    judge_others(x, f, s);
+  } else if (s->found && (!known || local || strcmp(x->cause, "removed") == 0)) {
     judge_stored(x, f, s);
   } else if (s->found) {
     explain_add(x, "store", s->time_ns, "%s has an older content of it, as %s", s->where, s->dir);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "core/last_rules.h"
-#include "core/runlog.h"
+#include "core/runlog_ref.h"
 #include "core/trail.h"
 #include "prims/fs.h"
 
@@ -84,7 +84,7 @@ typedef struct explain_live {
 typedef struct explain_stored {
   const char *where; /* the target */
   bool asked, found; /* asked: the log could be read */
-  uint64_t number;
+  runlog_ref commit;
   int64_t time_ns, drop_ns;
   runlog_life life;
   const char *dir, *policy, *reason, *drop_policy, *drop_reason; /* NULL: not stated */

@@ -190,7 +190,7 @@ static int take_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
     if (base != s->unit && !here) continue;
     if (s->out->found && c->time_ns < s->out->time_ns) continue;
     s->out->found = true;
-    s->out->number = c->n;
+    runlog_ref_of(log, c->n, &s->out->commit, NULL); /* else the number alone is known */
     s->out->time_ns = c->time_ns;
     s->out->drop_ns = c->drop_ns;
     s->out->life = c->life;

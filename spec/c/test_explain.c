@@ -173,8 +173,8 @@ static void a_live_run_knows_better(void **state) {
 static void the_store_has_the_last_word_on_what_is_in_it(void **state) {
   (void)state;
   tale t = {.asked = true};
-  t.stored =
-      (explain_stored){.where = "file:///s", .asked = true, .found = true, .number = 7, .dir = "u"};
+  t.stored = (explain_stored){
+      .where = "file:///s", .asked = true, .found = true, .commit = {.n = 7}, .dir = "u"};
   cause_is(&t, "committed", "entry 7");
   t.stored.life = RUNLOG_DROPPED;
   t.stored.drop_policy = "mine";
@@ -194,6 +194,36 @@ static void the_store_has_the_last_word_on_what_is_in_it(void **state) {
   cause_is(&t, "not-seen", "no run has seen it");
   t.there = true;
   cause_is(&t, "not-watched", "yet");
+}
+
+/* A commit of the same name, and even the same number, is this one only by its nonces. */
+static void another_commit_of_that_name_is_not_it(void **state) {
+  (void)state;
+  const trail_record saved = {.time_ns = 5,
+                              .what = TRAIL_COMMITTED,
+                              .unit = "u",
+                              .commit = 7,
+                              .log = "log-a",
+                              .entry = "own-a"};
+  trail_record old = saved;
+  old.log = old.entry = NULL;
+  static const struct {
+    const char *where, *log, *entry, *cause, *by_old;
+  } cases[] = {{"file:///s", "log-a", "own-a", "committed", "committed"},
+               {"file:///s", "log-a", "own-b", "lost", "committed"},
+               {"file:///other", "log-b", "own-b", "other-store", "committed"},
+               {"file:///other", "", "", "committed", "committed"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tale t = {.asked = true};
+    t.stored = (explain_stored){.where = cases[i].where, .asked = true, .found = true, .dir = "u"};
+    t.stored.commit.n = 7;
+    snprintf(t.stored.commit.log, RUNLOG_NONCE_MAX, "%s", cases[i].log);
+    snprintf(t.stored.commit.entry, RUNLOG_NONCE_MAX, "%s", cases[i].entry);
+    explain_remember(&t.h, "u", &saved);
+    cause_is(&t, cases[i].cause, "");
+    explain_remember(&t.h, "u", &old);
+    cause_is(&t, cases[i].by_old, "");
+  }
 }
 
 static void markers_of_the_policy_are_causes(void **state) {
@@ -223,6 +253,7 @@ int main(void) {
       cmocka_unit_test(failures_are_told_apart),
       cmocka_unit_test(a_live_run_knows_better),
       cmocka_unit_test(the_store_has_the_last_word_on_what_is_in_it),
+      cmocka_unit_test(another_commit_of_that_name_is_not_it),
       cmocka_unit_test(markers_of_the_policy_are_causes),
       cmocka_unit_test(a_long_history_is_cut_at_its_beginning),
   };
