@@ -430,6 +430,18 @@ static int stand_by(const options *o, const role *role) {
   return EXIT_DONE;
 }
 
+/* What an earlier run left must not be taken for the end of this one, which may have another
+ * target. Written only into a state directory that has an identity of ours and that nobody has: a
+ * live run writes its own. */
+static void leave_unopened(session *s) {
+  ckpt_place place = {.size = sizeof place};
+  if (!s->engine || ckpt_locate(s->engine, s->o->dir, s->o->state, &place) < 0) return;
+  if (!*place.state_id || place.held) return;
+  s->out.unopened = true;
+  s->out.target = s->o->to;
+  outcome_write(&s->out, place.state);
+}
+
 int verb_run(const options *o) {
   session s;
   role role = {.watches = true, .world = 1};
@@ -454,6 +466,8 @@ int verb_run(const options *o) {
   if (s.run) {
     outcome_print(&s.out);
     outcome_write(&s.out, ckpt_run_state(s.run));
+  } else {
+    leave_unopened(&s);
   }
   session_close(&s);
   return o->json ? command_end(code) : code;

@@ -23,6 +23,7 @@ static void copy_pending(void *ctx, const ckpt_pending *p) {
 }
 
 void outcome_take(outcome *o, ckpt_run *run) {
+  o->target = ckpt_run_target(run);
   o->status = (ckpt_run_status){.size = sizeof o->status};
   if (ckpt_run_get_status(run, &o->status) < 0)
     o->status.newest_status = CKPT_EINTERNAL; /* unknown is not durable */
@@ -40,7 +41,8 @@ void outcome_free(outcome *o) {
 }
 
 bool outcome_durable(const outcome *o) {
-  return o->status.newest_status == CKPT_OK && o->status.settling == 0 && !o->status.fenced;
+  return !o->unopened && o->status.newest_status == CKPT_OK && o->status.settling == 0 &&
+         !o->status.fenced;
 }
 
 static void set(outcome *o, int code, const char *reason) {
@@ -114,6 +116,10 @@ static void add_pending(FILE *f, const outcome *o) {
 
 void outcome_sentence(FILE *f, const outcome *o) {
   const ckpt_run_status *s = &o->status;
+  if (o->unopened) {
+    fprintf(f, "the run did not begin: %s", o->text ? o->text : "");
+    return;
+  }
   fprintf(f, "%u committed", s->committed);
   add_newest(f, s);
   if (s->committed > 0) {
@@ -212,7 +218,8 @@ void outcome_json_state(FILE *f, const outcome *o) {
   json_pending(f, o);
 }
 
-/* First what a person wants to know: `status` reads it without knowing the rest. */
+/* First what a person wants to know, and of which target it is true: `status` reads these two
+ * without knowing the rest. */
 static void json_summary(FILE *f, const outcome *o) {
   char *text = NULL;
   size_t size = 0;
@@ -227,6 +234,7 @@ static void json_summary(FILE *f, const outcome *o) {
 static void json_outcome(FILE *f, const outcome *o) {
   fputc('{', f);
   json_summary(f, o);
+  json_member(f, "target", o->target);
   json_member(f, "version", ckpt_version());
   json_member(f, "verb", o->verb);
   fprintf(f, ",\"exit_code\":%d", o->exit_code);

@@ -18,6 +18,8 @@ typedef struct outcome {
   int child_status; /* as wait() has it */
   int signal;       /* the first that we got; 0: none */
   int64_t begin_ns, end_ns;
+  const char *target;     /* of which it speaks */
+  bool unopened;          /* there was no run: of what is durable nothing is known */
   ckpt_run_status status; /* strings valid until the next call that asks for it */
   ckpt_pending *pending;  /* copies */
   size_t pending_count;

@@ -112,11 +112,16 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* exit.json is ours: its first member is the sentence. */
-static const char *summary_of(char *text) {
-  static const char begin[] = "{\"summary\":";
+/* exit.json is ours: its first member is the sentence, its second one the target. What there was
+ * before 1.1 does not name it. */
+static const char *summary_of(char *text, const char **target) {
+  static const char begin[] = "{\"summary\":", next[] = ",\"target\":";
   char *at = text + sizeof begin - 1;
-  return strncmp(text, begin, sizeof begin - 1) == 0 ? flat_read_text(&at) : NULL;
+  const char *summary = strncmp(text, begin, sizeof begin - 1) == 0 ? flat_read_text(&at) : NULL;
+  bool named = summary && strncmp(at, next, sizeof next - 1) == 0;
+  at += named ? sizeof next - 1 : 0;
+  *target = named ? flat_read_text(&at) : NULL;
+  return summary;
 }
 
 static int print_last(const options *o, const ckpt_place *place, const char *nobody) {
@@ -131,10 +136,11 @@ static int print_last(const options *o, const ckpt_place *place, const char *nob
   } else if (o->json) {
     text_json_printed(stdout, text);
   } else {
-    const char *summary = summary_of(text);
+    const char *target, *summary = summary_of(text, &target);
     fputs("no run is alive; the last one ended with: ", stdout);
     text_plain(stdout, summary ? summary : text);
     fputc('\n', stdout);
+    if (target) member(stdout, "target", target);
   }
   free(text);
   free(path);

@@ -143,6 +143,14 @@ static int decide(bool deadline, bool stopped, bool require) {
   return o.exit_code;
 }
 
+static void a_run_that_did_not_begin_says_nothing_of_what_is_durable(void **state) {
+  (void)state;
+  o.text = "cannot open the run: no such bucket";
+  o.unopened = true;
+  assert_false(outcome_durable(&o));
+  assert_non_null(strstr(line(), "did not begin: cannot open the run: no such bucket"));
+}
+
 static void zero_means_durable(void **state) {
   (void)state;
   assert_int_equal(decide(false, false, false), 0);
@@ -226,6 +234,7 @@ int main(void) {
       TEST(exit_json_is_replaced_whole_or_not_at_all),
       cmocka_unit_test(a_sync_is_done_partial_or_found_nothing),
       cmocka_unit_test(a_sync_that_is_fenced_or_late_says_that),
+      TEST(a_run_that_did_not_begin_says_nothing_of_what_is_durable),
       TEST(zero_means_durable),
       TEST(the_childs_own_code_comes_first),
       TEST(require_commit_asks_for_one_of_this_run),
