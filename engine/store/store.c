@@ -28,6 +28,17 @@ bool store_can(const store *s, store_cap cap) {
   return (s->ops->caps & (uint32_t)cap) != 0;
 }
 
+int store_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
+                     const char *mark, err *e) {
+  if (s->ops->put_marked && mark && *mark)
+    return s->ops->put_marked(s, key, data, len, how, mark, e);
+  return s->ops->put(s, key, data, len, how, e);
+}
+
+void store_write_mark(store_writer *w, const char *mark) {
+  if (w->store->ops->write_mark && mark && *mark) w->store->ops->write_mark(w, mark);
+}
+
 /* One rule for all stores, or a checkpoint could be put into one and not be copied to another. "."
  * and ".." would leave the root of a file store; an empty component is one name on a disk and
  * another one in a bucket. */

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/uri.h"
 
-enum { STORE_KEY_MAX = 1024, STORE_TAG_MAX = 160 };
+enum { STORE_KEY_MAX = 1024, STORE_TAG_MAX = 160, STORE_MARK_MAX = 64 };
 
 typedef enum store_cap {
   STORE_CAP_IF_ABSENT = 1, /* put with STORE_IF_ABSENT: exactly one of many racers wins */
@@ -41,7 +41,8 @@ enum {
 
 typedef struct store_object {
   uint64_t size;
-  int64_t mtime_ns; /* by the store's own clock */
+  int64_t mtime_ns;          /* by the store's own clock */
+  char mark[STORE_MARK_MAX]; /* what put_marked() or write_mark() gave it; only head() tells it */
 } store_object;
 
 typedef struct store store;
@@ -135,6 +136,13 @@ struct store_ops {
   /* As get(), and what tells this content from others of the same key. NULL: the store has no tags.
    */
   int (*get_tagged)(store *, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
+  /* As put(), with a mark: a short text of letters and digits that stays with the object, in its
+   * metadata, and tells whose it is. NULL: the store keeps no marks. */
+  int (*put_marked)(store *, const char *key, const void *data, size_t len, store_how how,
+                    const char *mark, err *e);
+  /* The same for a large object, before its first byte. What an earlier try began has that one's.
+   * NULL together with put_marked. */
+  void (*write_mark)(store_writer *, const char *mark);
   /* Replaces the object whose content has this tag: of several who come with one tag, one wins.
    * ERR_CONFLICT: it has another content by now; ERR_NOENT. Holds among those who use it, not
    * against a put(). NULL together with get_tagged. */
@@ -156,6 +164,11 @@ int store_key_order(const char *a, const char *b);
 
 bool store_can(const store *s, store_cap cap);
 
+/* put_marked() and write_mark() where the store keeps marks; elsewhere put(), and nothing. `mark`
+ * "" or NULL: none. */
+int store_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
+                     const char *mark, err *e);
+void store_write_mark(store_writer *w, const char *mark);
 /* The stores there are. */
 extern const store_ops store_file_ops; /* file:///abs/path: a directory */
 extern const store_ops store_mem_ops;  /* mem://name: in this process, shared by name, for tests */

@@ -13,6 +13,7 @@ typedef struct object {
   size_t len;
   int64_t mtime_ns;
   uint64_t version; /* no two contents have had the same */
+  char mark[STORE_MARK_MAX];
 } object;
 
 /* The contents of one name. They live while at least one store has it open. */
@@ -38,6 +39,7 @@ typedef struct mem_writer {
   bool over;
   int failure; /* sticky: after a failed write nothing may be made of what is there */
   buf data;
+  char mark[STORE_MARK_MAX];
   char key[STORE_KEY_MAX + 1];
 } mem_writer;
 
@@ -217,9 +219,10 @@ static int mem_head(store *s, const char *key, store_object *out, err *e) {
   if (rc < 0) return rc;
   pthread_mutex_lock(&guard);
   const object *o = find(((mem_store *)s)->space, full);
-  if (o)
+  if (o) {
     *out = (store_object){.size = o->len, .mtime_ns = o->mtime_ns};
-  else
+    memcpy(out->mark, o->mark, sizeof out->mark);
+  } else
     rc = not_found(e, s, key);
   pthread_mutex_unlock(&guard);
   return rc;
@@ -236,11 +239,13 @@ static bool make_room(space *s) {
 }
 
 /* Makes `data` (malloced, owned from here on) the content of `key`, in one step. */
-static int insert(store *s, const char *key, char *data, size_t len, store_how how, err *e) {
+static int insert(store *s, const char *key, char *data, size_t len, store_how how,
+                  const char *mark, err *e) {
   char full[FULL_MAX];
   int64_t now = s->io->now(s->io, IO_WALL);
   full_key((mem_store *)s, key, full);
   object made = {.key = strdup(full), .data = data, .len = len, .mtime_ns = now};
+  snprintf(made.mark, sizeof made.mark, "%s", mark);
   space *home = ((mem_store *)s)->space;
   int rc = 0;
   pthread_mutex_lock(&guard);
@@ -268,13 +273,18 @@ static int insert(store *s, const char *key, char *data, size_t len, store_how h
   return rc;
 }
 
-static int mem_put(store *s, const char *key, const void *data, size_t len, store_how how, err *e) {
+static int mem_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
+                          const char *mark, err *e) {
   int rc = store_key_check(key, e);
   if (rc < 0) return rc;
   char *copy = malloc(len ? len : 1);
   if (!copy) return no_memory(e, key);
   if (len) memcpy(copy, data, len);
-  return insert(s, key, copy, len, how, e);
+  return insert(s, key, copy, len, how, mark, e);
+}
+
+static int mem_put(store *s, const char *key, const void *data, size_t len, store_how how, err *e) {
+  return mem_put_marked(s, key, data, len, how, "", e);
 }
 
 /* The first place behind `last`, and behind all that is below it if `whole`. */
@@ -382,6 +392,11 @@ static int mem_write(store_writer *writer, const void *data, size_t len, err *e)
   return w->failure ? no_memory(e, w->key) : 0;
 }
 
+static void mem_write_mark(store_writer *writer, const char *mark) {
+  mem_writer *w = (mem_writer *)writer;
+  snprintf(w->mark, sizeof w->mark, "%s", mark);
+}
+
 static void mem_write_abort(store_writer *writer) {
   mem_writer *w = (mem_writer *)writer;
   buf_free(&w->data);
@@ -412,7 +427,7 @@ static int mem_write_close(store_writer *writer, err *e) {
   else {
     size_t len = w->data.len;
     store_how how = w->over ? STORE_REPLACE : STORE_IF_ABSENT;
-    rc = insert(w->base.store, w->key, buf_take(&w->data), len, how, e);
+    rc = insert(w->base.store, w->key, buf_take(&w->data), len, how, w->mark, e);
   }
   mem_write_abort(writer);
   return rc;
@@ -443,6 +458,7 @@ static int mem_replace_if(store *s, const char *key, const void *data, size_t le
   } else {
     char *old = o->data;
     o->data = copy, o->len = len, o->mtime_ns = time, o->version = ++versions;
+    o->mark[0] = 0;
     copy = old;
   }
   pthread_mutex_unlock(&guard);
@@ -470,5 +486,7 @@ const store_ops store_mem_ops = {
     .write_abort = mem_write_abort,
     .publish = NULL,
     .get_tagged = mem_get_tagged,
+    .put_marked = mem_put_marked,
+    .write_mark = mem_write_mark,
     .replace_if = mem_replace_if,
 };

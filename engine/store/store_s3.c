@@ -140,6 +140,8 @@ int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err
       out->object.mtime_ns = s3_time(text);
     if (http_header(&c.answer, "etag", text, sizeof text)) s3_etag(text, out->etag);
     if (!http_header(&c.answer, S3_NONCE, out->nonce, sizeof out->nonce)) out->nonce[0] = 0;
+    char *mark = out->object.mark;
+    if (!http_header(&c.answer, S3_MARK, mark, sizeof out->object.mark)) mark[0] = 0;
   }
   s3_end(&c);
   return rc;
@@ -217,6 +219,8 @@ const store_ops store_s3_ops = {
     .read = s3_read,
     .head = s3_head_key,
     .put = s3_put,
+    .put_marked = s3_put_marked,
+    .write_mark = s3_write_mark,
     .list = s3_list,
     .remove = s3_remove,
     .remove_prefix = s3_remove_prefix,

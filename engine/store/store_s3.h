@@ -36,6 +36,9 @@ enum {
 
 /* The metadata by which a writer knows an object as its own when the answer to its put was lost. */
 #define S3_NONCE "x-amz-meta-ckpt-nonce"
+/* And the mark: whose it is. */
+#define S3_MARK "x-amz-meta-ckpt-attempt"
+enum { S3_MARK_LINE = sizeof S3_MARK + 2 + STORE_MARK_MAX };
 
 typedef struct s3_store {
   store base;
@@ -111,7 +114,7 @@ void s3_read_code(s3_call *c);
 /* ---- objects ---- */
 
 typedef struct s3_head {
-  store_object object;
+  store_object object;    /* with its mark */
   char etag[S3_ETAG_MAX]; /* without its quotes */
   char nonce[40];
 } s3_head;
@@ -125,6 +128,7 @@ typedef struct s3_object {
   const void *data;
   size_t len;
   bool if_absent;
+  const char *mark;     /* may be NULL */
   const char *if_match; /* the header "if-match: ...": ERR_CONFLICT if it does not; may be NULL */
   atomic_int *cancel;
 } s3_object;
@@ -132,6 +136,8 @@ int s3_put_object(s3_store *s, const s3_object *o, err *e);
 /* "name: value" of a nonce, made anew. */
 int s3_nonce_header(const s3_store *s, char out[64], err *e);
 const char *s3_nonce_of(const char header[64]);
+/* "name: value" of a mark; NULL for none. */
+const char *s3_mark_header(const char *mark, char out[S3_MARK_LINE]);
 
 /* ---- listings ---- */
 
@@ -206,6 +212,8 @@ void s3_buffer_give(void *buffer, size_t size);
 /* ---- the rest of the vtable ---- */
 
 int s3_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e);
+int s3_put_marked(store *base, const char *key, const void *data, size_t len, store_how how,
+                  const char *mark, err *e);
 int s3_race(store *base, err *e);
 int s3_get_tagged(store *base, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
 int s3_replace_if(store *base, const char *key, const void *data, size_t len, const char *tag,
@@ -216,6 +224,7 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
                   store_writer **out, err *e);
 int s3_write(store_writer *writer, const void *data, size_t len, err *e);
 int s3_write_close(store_writer *writer, err *e);
+void s3_write_mark(store_writer *writer, const char *mark);
 void s3_write_abort(store_writer *writer);
 int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
 int s3_discard(store *base, const store_unfinished *what, err *e);

@@ -17,6 +17,12 @@ const char *s3_nonce_of(const char header[64]) {
   return header + sizeof S3_NONCE + 1; /* the NUL of one stands for the colon of the other */
 }
 
+const char *s3_mark_header(const char *mark, char out[S3_MARK_LINE]) {
+  if (!mark || !*mark) return NULL;
+  snprintf(out, S3_MARK_LINE, "%s: %s", S3_MARK, mark);
+  return out;
+}
+
 static int taken(const s3_store *s, const char *path, err *e) {
   return err_set(e, ERR_EXISTS, "s3://%s/%.400s is there already", s->bucket, path);
 }
@@ -35,17 +41,20 @@ static int look_first(s3_store *s, const s3_object *o, err *e) {
 typedef struct put {
   s3_call call;
   const s3_object *o;
-  char nonce[64];
-  const char *headers[3];
+  char nonce[64], mark[S3_MARK_LINE];
+  const char *headers[4];
 } put;
 
 static int put_start(put *p, s3_store *s, const s3_object *o, err *e) {
   p->o = o;
   int rc = s3_nonce_header(s, p->nonce, e);
   if (rc < 0) return rc;
-  p->headers[0] = p->nonce;
-  p->headers[1] = o->if_absent && !s->base.single_writer ? "if-none-match: *" : o->if_match;
-  p->headers[2] = NULL;
+  const char *mark = s3_mark_header(o->mark, p->mark);
+  const char *only = o->if_absent && !s->base.single_writer ? "if-none-match: *" : o->if_match;
+  size_t n = 0;
+  p->headers[n++] = p->nonce;
+  if (mark) p->headers[n++] = mark;
+  if (only) p->headers[n++] = only;
   s3_start(&p->call, s,
            &(s3_request){.verb = "put",
                          .method = "PUT",
@@ -87,14 +96,23 @@ int s3_put_object(s3_store *s, const s3_object *o, err *e) {
   return rc;
 }
 
-int s3_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e) {
+int s3_put_marked(store *base, const char *key, const void *data, size_t len, store_how how,
+                  const char *mark, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
   int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
   if (rc < 0) return rc;
-  return s3_put_object(
-      s, &(s3_object){.path = path, .data = data, .len = len, .if_absent = how == STORE_IF_ABSENT},
-      e);
+  return s3_put_object(s,
+                       &(s3_object){.path = path,
+                                    .data = data,
+                                    .len = len,
+                                    .mark = mark,
+                                    .if_absent = how == STORE_IF_ABSENT},
+                       e);
+}
+
+int s3_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e) {
+  return s3_put_marked(base, key, data, len, how, NULL, e);
 }
 
 /* ---- the race ---- */

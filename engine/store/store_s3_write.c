@@ -28,7 +28,7 @@ typedef struct s3_writer {
   store_writer base;
   atomic_int *cancel;
   char path[S3_PATH_MAX];
-  char nonce[64];
+  char nonce[64], mark[STORE_MARK_MAX];
   uint64_t size, taken; /* announced; handed over so far */
   size_t part;          /* bytes of each part but the last */
   size_t parts;
@@ -156,6 +156,11 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
   return rc;
 }
 
+void s3_write_mark(store_writer *writer, const char *mark) {
+  s3_writer *w = (s3_writer *)writer;
+  snprintf(w->mark, sizeof w->mark, "%s", mark);
+}
+
 /* ---- parts ---- */
 
 static int on_upload_id(void *ctx, const char *path, const char *text) {
@@ -168,7 +173,9 @@ static int on_upload_id(void *ctx, const char *path, const char *text) {
 
 static int begin_upload(s3_writer *w, err *e) {
   s3_store *s = store_of(w);
-  const char *query[] = {"uploads", "", NULL}, *headers[] = {w->nonce, NULL};
+  char mark[S3_MARK_LINE];
+  const char *query[] = {"uploads", "", NULL};
+  const char *headers[] = {w->nonce, s3_mark_header(w->mark, mark), NULL};
   s3_call c;
   int rc = s3_do(&c, s,
                  &(s3_request){.verb = "begin the upload of",
@@ -335,6 +342,7 @@ static int put_small(s3_writer *w, err *e) {
                  .data = w->filling ? w->filling : "",
                  .len = w->filled,
                  .if_absent = !w->over,
+                 .mark = w->mark,
                  .cancel = w->cancel};
   return s3_put_object(store_of(w), &o, e);
 }

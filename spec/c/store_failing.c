@@ -68,6 +68,11 @@ static int failing_put(store *base, const char *key, const void *data, size_t le
   PASS_ON(int, "put", key, in->ops->put(in, key, data, len, how, e))
 }
 
+static int failing_put_marked(store *base, const char *key, const void *data, size_t len,
+                              store_how how, const char *mark, err *e) {
+  PASS_ON(int, "put", key, in->ops->put_marked(in, key, data, len, how, mark, e))
+}
+
 /* A page of the listing arrives, and the next one does not. */
 static int failing_list(store *base, const char *prefix, bool delimited, store_list_fn *fn,
                         void *ctx, err *e) {
@@ -145,6 +150,11 @@ static int failing_write_close(store_writer *base_writer, err *e) {
   return hit && rc == 0 ? answer(f, "close", "an object", e) : rc;
 }
 
+static void failing_write_mark(store_writer *base_writer, const char *mark) {
+  writer *w = (writer *)base_writer;
+  of(w->base.store)->inner->ops->write_mark(w->inner, mark);
+}
+
 static void failing_write_abort(store_writer *base_writer) {
   writer *w = (writer *)base_writer;
   store_failing *f = of(w->base.store);
@@ -172,6 +182,8 @@ store_failing *store_failing_new(store *inner) {
       .write = failing_write,
       .write_close = failing_write_close,
       .write_abort = failing_write_abort,
+      .put_marked = inner->ops->put_marked ? failing_put_marked : NULL,
+      .write_mark = inner->ops->write_mark ? failing_write_mark : NULL,
       .publish = inner->ops->publish ? failing_publish : NULL,
       .unfinished = inner->ops->unfinished ? failing_unfinished : NULL,
       .discard = inner->ops->discard ? failing_discard : NULL,

@@ -44,8 +44,8 @@ static int lossy_head(store *base, const char *key, store_object *out, err *e) {
   return in->ops->head(in, key, out, e);
 }
 
-static int lossy_put(store *base, const char *key, const void *data, size_t len, store_how how,
-                     err *e) {
+static int lossy_put_marked(store *base, const char *key, const void *data, size_t len,
+                            store_how how, const char *mark, err *e) {
   store_lossy *s = self(base);
   s->puts++;
   come_between(s);
@@ -59,10 +59,15 @@ static int lossy_put(store *base, const char *key, const void *data, size_t len,
     s->late_len = len;
     return err_set(e, ERR_TIMEOUT, "lossy: put %s has no answer", key);
   }
-  int rc = s->inner->ops->put(s->inner, key, data, len, how, e);
+  int rc = store_put_marked(s->inner, key, data, len, how, mark, e);
   if (rc == 0 && (chance(s, s->lost) || s->puts == s->lost_at))
     return err_set(e, ERR_IO, "lossy: the answer to put %s is lost", key);
   return rc;
+}
+
+static int lossy_put(store *base, const char *key, const void *data, size_t len, store_how how,
+                     err *e) {
+  return lossy_put_marked(base, key, data, len, how, NULL, e);
 }
 
 static int lossy_exists(store *base, err *e) {
@@ -121,6 +126,7 @@ static const store_ops proof_ops = {
     .write = lossy_write,
     .write_close = lossy_write_close,
     .write_abort = lossy_write_abort,
+    .put_marked = lossy_put_marked,
 };
 
 static const store_ops plain_ops = {
@@ -138,6 +144,7 @@ static const store_ops plain_ops = {
     .write = lossy_write,
     .write_close = lossy_write_close,
     .write_abort = lossy_write_abort,
+    .put_marked = lossy_put_marked,
 };
 
 store_lossy *store_lossy_new(store *inner, uint64_t seed, bool proof) {

@@ -50,6 +50,29 @@ static void an_object_of_any_size_comes_back_byte_by_byte(void **state) {
   }
 }
 
+static void a_mark_stays_with_its_object(void **state) {
+  store *s = store_of(state);
+  static const char mark[] = "0123456789abcdef0123456789abcdef";
+  store_object o;
+  store_writer *w = NULL;
+  char *large = pattern(9 * MIB, 3);
+  assert_int_equal(store_put_marked(s, "d/small", "x", 1, STORE_IF_ABSENT, mark, NULL), 0);
+  assert_int_equal(store_put_marked(s, "d/none", "x", 1, STORE_IF_ABSENT, NULL, NULL), 0);
+  for (size_t len = 2; len <= 9 * MIB; len += 9 * MIB - 2) {
+    assert_int_equal(s->ops->write_open(s, len == 2 ? "d/two" : "d/parts", len, 0, NULL, &w, NULL),
+                     0);
+    store_write_mark(w, mark);
+    assert_int_equal(s->ops->write(w, large, len, NULL), 0);
+    assert_int_equal(s->ops->write_close(w, NULL), 0);
+  }
+  free(large);
+  static const char *const keys[] = {"d/small", "d/two", "d/parts", "d/none"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    assert_int_equal(s->ops->head(s, keys[i], &o, NULL), 0);
+    assert_string_equal(o.mark, s->ops->put_marked && i < 3 ? mark : "");
+  }
+}
+
 static void a_streamed_object_of_any_size_comes_back_byte_by_byte(void **state) {
   store *s = store_of(state);
   const size_t sizes[] = {0, 1, 8 * MIB + 1};
@@ -624,6 +647,7 @@ int store_suite(const char *scheme) {
   const struct CMUnitTest promises[] = {
       PROMISE(an_object_of_any_size_comes_back_byte_by_byte),
       PROMISE(a_streamed_object_of_any_size_comes_back_byte_by_byte),
+      PROMISE(a_mark_stays_with_its_object),
       PROMISE(a_read_is_short_only_at_the_end),
       PROMISE(a_get_over_the_cap_is_refused_and_the_buffer_is_as_before),
       PROMISE(what_is_absent_is_noent),

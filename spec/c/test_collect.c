@@ -89,6 +89,12 @@ static int gate_put(store *s, const char *key, const void *data, size_t len, sto
   return rc < 0 ? rc : in(s)->ops->put(in(s), key, data, len, how, e);
 }
 
+static int gate_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
+                           const char *mark, err *e) {
+  int rc = pass(s, true, e);
+  return rc < 0 ? rc : in(s)->ops->put_marked(in(s), key, data, len, how, mark, e);
+}
+
 static int gate_list(store *s, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
                      err *e) {
   int rc = pass(s, false, e);
@@ -133,6 +139,7 @@ static const store_ops gate_ops = {.version = 1,
                                    .get = gate_get,
                                    .head = gate_head,
                                    .put = gate_put,
+                                   .put_marked = gate_put_marked,
                                    .list = gate_list,
                                    .remove = gate_remove,
                                    .remove_prefix = gate_remove_prefix,

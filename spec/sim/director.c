@@ -78,7 +78,7 @@ static void spoil_the_hint(void) {
   char text[80];
   int len = snprintf(text, sizeof text, "{\"format\":1,\"reader\":1,\"snapshot\":%lld}",
                      judge_entries() - 4 + (long long)sim_roll(8));
-  if (judge_entries() > 4) space_put(".ckpt/head", text, sim_chance(100) ? 9 : (size_t)len);
+  if (judge_entries() > 4) space_put(".ckpt/head", text, sim_chance(100) ? 9 : (size_t)len, "");
 }
 
 /* Where everybody acts at once, nobody comes to an end. */
@@ -181,8 +181,8 @@ void schedule_run(uint64_t seed) {
   readers_forget();
   pick_weather();
   /* What no log knows of. */
-  if (sim_chance(150)) space_put("checkpoint-10/foreign", "x", 1);
-  if (sim_chance(100)) space_put("x/foreign", "x", 1);
+  if (sim_chance(150)) space_put("checkpoint-10/foreign", "x", 1, "");
+  if (sim_chance(100)) space_put("x/foreign", "x", 1, "");
   start_launch();
   if (sim_chance(300)) start_launch();
   while (sim_steps < 2 * STEPS_MIN || (any_writer() && sim_steps < 4 * STEPS_MIN)) {

@@ -30,10 +30,11 @@ static void note_pin(actor *a, const char *key, bool told) {
   a->pin_until = sim_now + PIN_LIFE_S * SECOND;
 }
 
-static int put_now(actor *by, const char *key, const void *data, size_t len, deed how) {
+static int put_now(actor *by, const char *key, const void *data, size_t len, deed how,
+                   const char *mark) {
   bool there = space_find(key) != NULL;
   if (there && how == PUT_ABSENT) return ERR_EXISTS;
-  space_put(key, data, len);
+  space_put(key, data, len, mark);
   judge_put(by, key, there);
   return 0;
 }
@@ -51,6 +52,7 @@ static struct late {
   deed how;
   char *key, *data;
   size_t len;
+  char mark[STORE_MARK_MAX];
 } lates[LATE_MAX];
 static size_t late_count;
 
@@ -64,10 +66,12 @@ void late_clear(void) {
   while (late_count) late_drop(0);
 }
 
-static bool late_add(const actor *a, deed how, const char *key, const void *data, size_t len) {
+static bool late_add(const actor *a, deed how, const char *key, const void *data, size_t len,
+                     const char *mark) {
   if (late_count == LATE_MAX) return false;
   struct late *l = &lates[late_count++];
-  *l = (struct late){a->id, how, strdup(key), malloc(len + 1), len};
+  *l = (struct late){a->id, how, strdup(key), malloc(len + 1), len, ""};
+  snprintf(l->mark, sizeof l->mark, "%s", mark);
   if (!l->key || !l->data) abort();
   if (len) memcpy(l->data, data, len);
   sim_count->late++;
@@ -82,7 +86,7 @@ bool late_arrive(void) {
   sim_trace("late: %s %s", l->how == REMOVE ? "remove" : "put", l->key);
   if (l->how == REMOVE)
     remove_now(&nobody, l->key);
-  else if (put_now(&nobody, l->key, l->data, l->len, l->how) == 0)
+  else if (put_now(&nobody, l->key, l->data, l->len, l->how, l->mark) == 0)
     sim_count->late_made++;
   late_drop(i);
   return true;
@@ -182,23 +186,25 @@ static int link_head(store *s, const char *key, store_object *out, err *e) {
   if (rc < 0) return rc;
   fate f = begin(a, false);
   const object *o = f == DONE ? space_find(key) : NULL;
-  if (o)
+  if (o) {
     *out = (store_object){.size = o->len, .mtime_ns = o->made};
-  else
+    memcpy(out->mark, o->mark, sizeof out->mark);
+  } else {
     rc = ERR_NOENT;
+  }
   return end(a, f, rc, "head", key, e);
 }
 
 static int write_call(actor *a, deed how, const char *key, const void *data, size_t len,
-                      const char *what, bool equal_is_fine, err *e) {
+                      const char *mark, const char *what, bool equal_is_fine, err *e) {
   int rc = 0;
   fate f = begin(a, true);
-  if (f == LATE && !late_add(a, how, key, data, len)) f = LOST;
+  if (f == LATE && !late_add(a, how, key, data, len, mark)) f = LOST;
   if ((f == DONE || f == LOST_REPLY) && how == REMOVE) {
     remove_now(a, key);
   } else if (f == DONE || f == LOST_REPLY) {
     const object *there = space_find(key);
-    rc = put_now(a, key, data, len, how);
+    rc = put_now(a, key, data, len, how, mark);
     if (rc == 0) note_pin(a, key, f == DONE);
     if (rc == ERR_EXISTS && equal_is_fine && there->len == len &&
         memcmp(there->data, data, len) == 0) {
@@ -209,17 +215,22 @@ static int write_call(actor *a, deed how, const char *key, const void *data, siz
   return end(a, f, rc, what, key, e);
 }
 
-static int link_put(store *s, const char *key, const void *data, size_t len, store_how how,
-                    err *e) {
+static int link_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
+                           const char *mark, err *e) {
   int rc = store_key_check(key, e);
   return rc < 0 ? rc
                 : write_call(of(s), how == STORE_REPLACE ? PUT_REPLACE : PUT_ABSENT, key, data, len,
-                             "put", false, e);
+                             mark, "put", false, e);
+}
+
+static int link_put(store *s, const char *key, const void *data, size_t len, store_how how,
+                    err *e) {
+  return link_put_marked(s, key, data, len, how, "", e);
 }
 
 static int link_remove(store *s, const char *key, err *e) {
   int rc = store_key_check(key, e);
-  return rc < 0 ? rc : write_call(of(s), REMOVE, key, NULL, 0, "remove", false, e);
+  return rc < 0 ? rc : write_call(of(s), REMOVE, key, NULL, 0, "", "remove", false, e);
 }
 
 /* ---- listings ---- */
@@ -294,7 +305,7 @@ static int link_remove_prefix(store *s, const char *prefix, err *e) {
   if (f == DONE) names_take(&n, prefix, false);
   rc = end(a, f, 0, "list", prefix, e);
   for (size_t i = 0; rc == 0 && i < n.count; i++)
-    rc = write_call(a, REMOVE, n.at[i], NULL, 0, "remove", false, e);
+    rc = write_call(a, REMOVE, n.at[i], NULL, 0, "", "remove", false, e);
   names_free(&n);
   return rc;
 }
@@ -307,6 +318,7 @@ typedef struct link_writer {
   uint64_t size;
   unsigned how;
   buf data;
+  char mark[STORE_MARK_MAX];
 } link_writer;
 
 static int link_write_open(store *s, const char *key, uint64_t size, unsigned how,
@@ -332,6 +344,10 @@ static int link_write(store_writer *base, const void *data, size_t len, err *e) 
   return buf_failed(&w->data) ? err_set(e, ERR_INVAL, "%s: too many bytes", w->key) : 0;
 }
 
+static void link_write_mark(store_writer *base, const char *mark) {
+  snprintf(((link_writer *)base)->mark, STORE_MARK_MAX, "%s", mark);
+}
+
 static void link_write_abort(store_writer *base) {
   link_writer *w = (link_writer *)base;
   buf_free(&w->data);
@@ -343,8 +359,8 @@ static int link_write_close(store_writer *base, err *e) {
   actor *a = of(base->store);
   int rc = w->data.len == w->size ? 0 : err_set(e, ERR_INVAL, "%s: too few bytes", w->key);
   if (rc == 0)
-    rc = write_call(a, PUT_ABSENT, w->key, w->data.data ? w->data.data : "", w->data.len, "send",
-                    w->how & STORE_RESUME, e);
+    rc = write_call(a, PUT_ABSENT, w->key, w->data.data ? w->data.data : "", w->data.len, w->mark,
+                    "send", w->how & STORE_RESUME, e);
   link_write_abort(base);
   return rc;
 }
@@ -383,6 +399,8 @@ static const store_ops object_ops = {
     .write = link_write,
     .write_close = link_write_close,
     .write_abort = link_write_abort,
+    .put_marked = link_put_marked,
+    .write_mark = link_write_mark,
 };
 
 static store_ops file_ops;
@@ -392,5 +410,7 @@ void link_open(actor *a) {
   file_ops.caps =
       STORE_CAP_IF_ABSENT | STORE_CAP_PUBLISH | (store_file_ops.caps & STORE_CAP_RESUME);
   file_ops.publish = link_publish;
+  file_ops.put_marked = NULL; /* files have no metadata of ours */
+  file_ops.write_mark = NULL;
   a->store = (store){.ops = sim_weather.files ? &file_ops : &object_ops, .io = &a->io};
 }

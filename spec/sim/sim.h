@@ -76,6 +76,7 @@ typedef struct object {
   char *key, *data;
   size_t len;
   int64_t made;
+  char mark[STORE_MARK_MAX];
 } object;
 void space_clear(void);
 object *space_find(const char *key);
@@ -83,7 +84,7 @@ size_t space_from(const char *key); /* the first that is not before it */
 size_t space_count(void);
 object *space_at(size_t i);
 bool space_below(const char *key, const char *prefix);
-void space_put(const char *key, const void *data, size_t len);
+void space_put(const char *key, const void *data, size_t len, const char *mark);
 void space_remove(const char *key);
 void space_rename(const char *from, const char *to);
 

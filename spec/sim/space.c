@@ -54,12 +54,13 @@ static void *copy_of(const void *data, size_t len) {
   return made;
 }
 
-void space_put(const char *key, const void *data, size_t len) {
+void space_put(const char *key, const void *data, size_t len, const char *mark) {
   char *copy = copy_of(data, len);
   object *old = space_find(key);
   if (old) {
     free(old->data);
-    *old = (object){old->key, copy, len, sim_now};
+    *old = (object){.key = old->key, .data = copy, .len = len, .made = sim_now};
+    snprintf(old->mark, sizeof old->mark, "%s", mark);
     return;
   }
   if (count == room) {
@@ -69,7 +70,9 @@ void space_put(const char *key, const void *data, size_t len) {
   }
   size_t at = space_from(key);
   memmove(objects + at + 1, objects + at, (count - at) * sizeof *objects);
-  objects[at] = (object){copy_of(key, strlen(key)), copy, len, sim_now};
+  objects[at] =
+      (object){.key = copy_of(key, strlen(key)), .data = copy, .len = len, .made = sim_now};
+  snprintf(objects[at].mark, sizeof objects[at].mark, "%s", mark);
   count++;
 }
 
@@ -95,11 +98,11 @@ void space_rename(const char *from, const char *to) {
       }
       break;
     }
-    object moved = {.len = objects[i].len, .made = objects[i].made};
+    object moved = objects[i];
     moved.data = copy_of(objects[i].data, objects[i].len);
     snprintf(key, sizeof key, "%s%s", to, objects[i].key + len);
     space_remove(objects[i].key);
-    space_put(key, moved.data, moved.len);
+    space_put(key, moved.data, moved.len, moved.mark);
     space_find(key)->made = moved.made;
     free(moved.data);
     i = space_from(from);
