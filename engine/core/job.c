@@ -22,6 +22,7 @@ static int job_upload(job_work *w, err *e) {
                 .store = env->store,
                 .pool = env->pool,
                 .hash = HASH_XXH3_128,
+                .mark = w->mark,
                 .cancel = &j->cancel,
                 .done = &j->moved};
   /* A pointer is often written just behind its checkpoint, and the next one during the transfer. */

@@ -135,6 +135,7 @@ int job_attempt_begin(job_work *w, err *e) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
   w->term = a->owner;
   rc = runlog_key_dir(log, a->dir, w->dir, e);
+  if (rc == 0) rc = runlog_attempt_id(log, w->attempt, w->mark, e);
   if (rc == 0) rc = find_shown(w, e);
   if (rc == 0 && w->staged && !w->shown)
     rc = runlog_key_staging(log, w->attempt, w->prefix, e);

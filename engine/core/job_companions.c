@@ -276,7 +276,7 @@ static int send_small(const struct sending *s, err *e, bool *ours) {
   if (rc == 0 && len) rc = hash_bytes(s->m->hash, from, len, &block, e);
   if (rc < 0) goto out;
   *ours = false;
-  rc = to->ops->put(to, key, from, len, STORE_IF_ABSENT, e);
+  rc = store_put_marked(to, key, from, len, STORE_IF_ABSENT, w->mark, e);
   if (rc == 0)
     rc = add_entry(s, &st, len, &block, e);
   else if (rc == ERR_EXISTS)
@@ -329,6 +329,7 @@ static int send_large(const struct sending *s, err *e, bool *ours) {
     rc = err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
   if (rc == 0 && (rc = to->ops->write_open(to, key, size, 0, &s->w->job->cancel, &writer, e)) < 0)
     *ours = false;
+  if (rc == 0) store_write_mark(writer, s->w->mark);
   if (rc == 0) rc = copy_blocks(s, &from, blocks, writer, ours, e);
   if (rc == 0) rc = source_unchanged(&from, e);
   if (writer && rc == 0) {
@@ -407,7 +408,7 @@ static int put_manifest(const job_work *w, const char *prefix, const manifest *m
   int rc = manifest_print(m, &text, e);
   if (rc == 0 && snprintf(key, sizeof key, "%s/%s", prefix, MANIFEST_NAME) >= (int)sizeof key)
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", prefix);
-  if (rc == 0) rc = to->ops->put(to, key, text.data, text.len, STORE_IF_ABSENT, e);
+  if (rc == 0) rc = store_put_marked(to, key, text.data, text.len, STORE_IF_ABSENT, w->mark, e);
   buf_free(&text);
   return rc;
 }

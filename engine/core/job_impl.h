@@ -17,15 +17,17 @@ typedef struct job_work {
   runlog_with with;        /* what was saved beside it; for the commit */
   struct job_early *early; /* small files beside it, as they were when the job began */
   size_t early_count;
-  char snapshot[FS_PATH_MAX]; /* what is removed at the end; "": nothing */
-  uint64_t attempt;           /* RUNLOG_NONE: not announced yet */
-  uint64_t term;              /* ours, which owns the attempt */
-  uint64_t shape;             /* of the source: its names and their stamps */
-  bool resumed;               /* the attempt is the one of an earlier try, or run */
-  bool adopted;               /* of an earlier run; stays so when another one is begun */
-  bool over;                  /* that one was committed, only the answer was lost */
-  bool staged;                /* the files go to the staging, and publish() shows them */
-  bool shown;                 /* an earlier try has published all of it already */
+  char snapshot[FS_PATH_MAX];  /* what is removed at the end; "": nothing */
+  uint64_t attempt;            /* RUNLOG_NONE: not announced yet */
+  uint64_t term;               /* ours, which owns the attempt */
+  char mark[RUNLOG_NONCE_MAX]; /* of the attempt: runlog_attempt_id() */
+  uint64_t shape;              /* of the source: its names and their stamps */
+  bool resumed;                /* the attempt is the one of an earlier try, or run */
+  bool adopted;                /* of an earlier run; stays so when another one is begun */
+  bool over;                   /* that one was committed, only the answer was lost */
+  bool staged;                 /* the files go to the staging, and publish() shows them */
+  bool shown;                  /* an earlier try has published all of it already */
+
   char prefix[STORE_KEY_MAX]; /* where the files go */
   char dir[STORE_KEY_MAX];    /* where they will stand */
   bool twice;                 /* times prove nothing: contents are read twice */

@@ -70,8 +70,10 @@ static int nap(vigil *v, err *e) {
 }
 
 static part part_of(const job_work *w) {
-  return (part){
-      .attempt = w->attempt, .term = runlog_view(w->job->log)->term.n, .ranks = w->env->ranks};
+  return (part){.mark = w->mark,
+                .attempt = w->attempt,
+                .term = runlog_view(w->job->log)->term.n,
+                .ranks = w->env->ranks};
 }
 
 static void show_missing(job_work *w, const parts_seen *seen) {

@@ -1,5 +1,6 @@
 /* The files are in the store: the manifest, the rename, the commit. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/settle.h"
@@ -37,11 +38,17 @@ int job_manifest(job_work *w, err *e) {
   char key[STORE_KEY_MAX];
   buf_init(&text, MANIFEST_BYTES_MAX);
   int rc = w->env->ranks ? 0 : job_describe(w, e); /* of ranks it is made of their parts */
+  if (rc == 0) {
+    free(w->manifest.attempt); /* of an earlier try */
+    w->manifest.attempt = strdup(w->mark);
+    if (!w->manifest.attempt)
+      rc = err_set(e, ERR_NOMEM, "manifest of %s: out of memory", w->prefix);
+  }
   if (rc == 0) rc = manifest_print(&w->manifest, &text, e);
   if (rc == 0 && snprintf(key, sizeof key, "%s/%s", w->prefix, MANIFEST_NAME) >= (int)sizeof key)
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", w->prefix);
   if (rc == 0)
-    rc = w->env->store->ops->put(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, e);
+    rc = store_put_marked(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, w->mark, e);
   if (rc == ERR_EXISTS && (w->resumed || w->env->ranks)) rc = take_manifest(w, e);
   buf_free(&text);
   return rc;

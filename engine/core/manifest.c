@@ -21,6 +21,7 @@ void manifest_free(manifest *m) {
   free(m->unit);
   free(m->policy);
   free(m->metrics);
+  free(m->attempt);
   manifest_init(m);
 }
 

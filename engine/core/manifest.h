@@ -48,6 +48,7 @@ typedef struct manifest {
   mode_t mode;      /* of the unit's directory */
   char *policy;     /* the name of the policy that wanted it */
   char *metrics;    /* a JSON object as text, or NULL */
+  char *attempt;    /* whose it is (runlog_attempt_id); NULL in those of 1.0, and of no attempt */
   hash_kind hash;
   bool old;                /* read from format 0, in which nothing is outside */
   manifest_entry *entries; /* sorted by name, bytewise; unique */

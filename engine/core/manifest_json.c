@@ -84,6 +84,7 @@ static int print_head(const manifest *m, buf *out, err *e) {
   set(object, "mode", mode_new(m->mode), &bad);
   if (m->policy) set(object, "policy", js_name_new(m->policy), &bad);
   if (metrics) set(object, "metrics", json_incref(metrics), &bad);
+  if (m->attempt) set(object, "attempt", json_string(m->attempt), &bad);
   set(object, "digest", json_string(hash_name(m->hash)), &bad);
   set(object, "block", json_integer(HASH_BLOCK), &bad);
   set(object, "root", digest_new(&m->root), &bad);
@@ -237,6 +238,14 @@ static int parse_metrics(const json_t *object, const char *what, manifest *m, er
   return rc;
 }
 
+/* One that is no text of ours says nothing: as in 1.0, the root digest alone tells whose it is. */
+static int parse_attempt(const json_t *object, const char *what, manifest *m, err *e) {
+  const char *text = json_string_value(json_object_get(object, "attempt"));
+  if (!text || !*text) return 0;
+  m->attempt = strdup(text);
+  return m->attempt ? 0 : err_set(e, ERR_NOMEM, "%s: out of memory", what);
+}
+
 static int parse_head(const json_t *object, const char *what, manifest *m, err *e) {
   const char *hash = NULL;
   int64_t block = 0;
@@ -256,6 +265,7 @@ static int parse_head(const json_t *object, const char *what, manifest *m, err *
   if (rc == 0) rc = get_mode(object, what, &m->mode, e);
   if (rc == 0 && json_object_get(object, "policy"))
     rc = js_get_name(object, "policy", what, &m->policy, e);
+  if (rc == 0) rc = parse_attempt(object, what, m, e);
   return rc < 0 ? rc : parse_metrics(object, what, m, e);
 }
 

@@ -130,7 +130,7 @@ static int put(store *s, const char *key, const part *p, const manifest *table, 
   buf text;
   buf_init(&text, (size_t)MANIFEST_BYTES_MAX + HEAD_MAX);
   int rc = parts_print(p, table, conflict, why, &text, e);
-  if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_IF_ABSENT, e);
+  if (rc == 0) rc = store_put_marked(s, key, text.data, text.len, STORE_IF_ABSENT, p->mark, e);
   buf_free(&text);
   return rc;
 }

@@ -20,6 +20,7 @@ enum { PARTS_FORMAT = 1, PARTS_READER = 1, PARTS_REASON_MAX = 512 };
 
 /* Of which save, and whose. */
 typedef struct part {
+  const char *mark; /* of the attempt, for the object's metadata; may be NULL */
   uint64_t attempt, term;
   const ranks *ranks; /* rank, world and launch of its writer */
 } part;

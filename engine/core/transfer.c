@@ -188,6 +188,7 @@ static int send_file(const struct batch *b, tree_file *f, const char *path, cons
   f->blocks = calloc(count ? count : 1, sizeof *f->blocks);
   int rc = f->blocks ? 0 : err_set(e, ERR_NOMEM, "send %s: out of memory", path);
   if (rc == 0) rc = ops->write_open(t->store, key, f->size, b->how, t->cancel, &to, e);
+  if (rc == 0) store_write_mark(to, t->mark);
   if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
   if (rc == 0) rc = same_file(t->io, f, fd, path, e);
   if (rc == 0) rc = hash_of_blocks(t->hash, f->blocks, count, &f->file, e);

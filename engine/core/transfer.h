@@ -23,6 +23,7 @@ typedef struct transfer {
   store *store;
   pool *pool;                    /* NULL: all on the calling thread */
   hash_kind hash;                /* for uploads */
+  const char *mark;              /* what each object that is sent is marked with; may be NULL */
   atomic_int *cancel;            /* may be NULL; not 0: stop with ERR_CANCELED */
   _Atomic uint64_t *done;        /* bytes moved so far, for progress; may be NULL */
   const progress_sink *progress; /* not for transfer_up; may be NULL */

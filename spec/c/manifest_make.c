@@ -55,6 +55,19 @@ void make_small(manifest *m, const char *unit, uint64_t seed) {
   seal(m);
 }
 
+void make_small_of(manifest *m, runlog *log, uint64_t attempt) {
+  char id[RUNLOG_NONCE_MAX];
+  must(runlog_attempt_id(log, attempt, id, NULL) == 0, "no id");
+  make_small(m, runlog_find_attempt(runlog_view(log), attempt)->unit, attempt);
+  m->attempt = copy(id);
+}
+
+void put_small_of(store *s, runlog *log, uint64_t attempt, const char *key) {
+  char id[RUNLOG_NONCE_MAX], data[100] = "data";
+  must(runlog_attempt_id(log, attempt, id, NULL) == 0, "no id");
+  must(store_put_marked(s, key, data, sizeof data, STORE_REPLACE, id, NULL) == 0, "not put");
+}
+
 /* A component of any bytes; `serial` makes it unlike every other one. */
 static void odd_name(uint64_t *state, size_t serial, char *out) {
   size_t len = next_random(state) % 12;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/manifest.h"
+#include "core/runlog.h"
 
 /* A number that follows from `state` alone, which moves on. */
 uint64_t next_random(uint64_t *state);
@@ -12,6 +13,9 @@ uint64_t next_random(uint64_t *state);
 /* Adds a file of `size` bytes whose blocks have digests that follow from `seed`. */
 manifest_entry *add_file(manifest *m, const char *name, uint64_t size, uint64_t seed);
 
+/* That of an attempt, with its id; and the bytes of its one file, put at `key` with its mark. */
+void make_small_of(manifest *m, runlog *log, uint64_t attempt);
+void put_small_of(store *s, runlog *log, uint64_t attempt, const char *key);
 /* A sealed manifest with one file; `seed` decides its root. */
 void make_small(manifest *m, const char *unit, uint64_t seed);
 

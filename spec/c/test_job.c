@@ -38,6 +38,38 @@ static void must_be_clean(const world *w) {
 
 /* ---- what is saved ---- */
 
+typedef struct marked {
+  char keys[16][STORE_KEY_MAX];
+  size_t count;
+} marked;
+
+static int take_key(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  marked *m = ctx;
+  (void)is_prefix, (void)object;
+  if (m->count < 16) snprintf(m->keys[m->count++], STORE_KEY_MAX, "%s", key);
+  return 0;
+}
+
+/* Whose they are: the manifest says it, and each object's mark where a store keeps marks. */
+static void must_say_whose_they_are(store *s, runlog *log, const runlog_commit *c) {
+  char id[RUNLOG_NONCE_MAX], dir[STORE_KEY_MAX];
+  manifest m;
+  marked found = {.count = 0};
+  store_object o;
+  assert_int_equal(runlog_attempt_id(log, c->attempt, id, NULL), 0);
+  assert_int_equal(strlen(id), 32);
+  assert_int_equal(runlog_key_dir(log, c->dir, dir, NULL), 0);
+  assert_int_equal(settle_read_manifest(s, dir, &m, NULL), 0);
+  assert_string_equal(m.attempt, id);
+  manifest_free(&m);
+  assert_int_equal(s->ops->list(s, dir, false, take_key, &found, NULL), 0);
+  assert_true(found.count > 1);
+  for (size_t i = 0; i < found.count; i++) {
+    assert_int_equal(s->ops->head(s, found.keys[i], &o, NULL), 0);
+    assert_string_equal(o.mark, s->ops->put_marked ? id : "");
+  }
+}
+
 static void save_and_restore(const world *w, const char *path, match_kind kind, int with) {
   runlog *log = world_begin(w->env.store, "", "one");
   make_unit(w, path, kind, 1);
@@ -58,6 +90,7 @@ static void save_and_restore(const world *w, const char *path, match_kind kind, 
   assert_int_equal(c->step, 3);
   assert_int_equal(c->kind, kind);
   must_restore(w, "", c, path);
+  must_say_whose_they_are(w->env.store, log, c);
   must_be_clean(w);
   job_free(j);
   runlog_close(log);

@@ -240,6 +240,33 @@ static int print_metrics(const char *metrics) {
   return rc;
 }
 
+static void whose_it_is_comes_back_and_what_is_no_text_says_nothing(void **state) {
+  (void)state;
+  static const char *const said[] = {"\"0123\"", "7", "\"\"", "null"};
+  manifest m, back;
+  buf text;
+  buf_init(&text, 1 << 20);
+  make_small(&m, "a", 1);
+  digest root = m.root;
+  m.attempt = strdup("ATTEMPT");
+  assert_int_equal(manifest_print(&m, &text, NULL), 0);
+  manifest_free(&m);
+  char *at = strstr(text.data, "\"ATTEMPT\"");
+  assert_non_null(at);
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+    memset(at, ' ', strlen("\"ATTEMPT\""));
+    memcpy(at, said[i], strlen(said[i]));
+    assert_int_equal(manifest_parse(text.data, text.len, "m", &back, NULL), 0);
+    assert_true(digest_equal(&back.root, &root));
+    if (i == 0)
+      assert_string_equal(back.attempt, "0123");
+    else
+      assert_null(back.attempt);
+    manifest_free(&back);
+  }
+  buf_free(&text);
+}
+
 static void metrics_that_no_reader_would_take_are_not_printed(void **state) {
   (void)state;
   assert_int_equal(print_metrics("{\"loss\":0.25}"), 0);
@@ -420,6 +447,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_manifest_is_refused),
       cmocka_unit_test(a_text_of_brackets_is_refused_before_it_is_parsed),
       cmocka_unit_test(brackets_within_strings_do_not_count),
+      cmocka_unit_test(whose_it_is_comes_back_and_what_is_no_text_says_nothing),
       cmocka_unit_test(metrics_that_no_reader_would_take_are_not_printed),
       cmocka_unit_test(only_what_is_sealed_is_printed),
       cmocka_unit_test(metadata_has_a_record_outside_of_the_root),

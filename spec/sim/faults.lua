@@ -157,10 +157,10 @@ void settle_litter(store *s, const runlog *log, const log_sink *sink) {
     { log, "if (log->term == RUNLOG_NONE) return 0;", "return 0;" },
   } },
   commit_before_the_manifest = { edits = {
-    { "engine/core/job_seal.c", "if (rc == 0)\n    rc = w->env->store->ops->put(", [[
+    { "engine/core/job_seal.c", "if (rc == 0)\n    rc = store_put_marked(", [[
   if (rc == 0) rc = job_commit(w, e);
   if (rc == 0)
-    rc = w->env->store->ops->put(]] },
+    rc = store_put_marked(]] },
   } },
   removed_without_a_sweep = { edits = {
     { settle, "if (rc == 0) rc = runlog_sweep(log, attempt, e);", "" },
