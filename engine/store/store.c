@@ -39,6 +39,14 @@ void store_write_mark(store_writer *w, const char *mark) {
   if (w->store->ops->write_mark && mark && *mark) w->store->ops->write_mark(w, mark);
 }
 
+int store_remove_below(store *s, const char *prefix, const char *const *keys, size_t count,
+                       err *e) {
+  int rc = 0;
+  if (s->ops->remove_below) return s->ops->remove_below(s, prefix, keys, count, e);
+  for (size_t i = 0; rc == 0 && i < count; i++) rc = s->ops->remove(s, keys[i], e);
+  return rc;
+}
+
 /* One rule for all stores, or a checkpoint could be put into one and not be copied to another. "."
  * and ".." would leave the root of a file store; an empty component is one name on a disk and
  * another one in a bucket. */

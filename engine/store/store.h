@@ -143,6 +143,10 @@ struct store_ops {
   /* The same for a large object, before its first byte. What an earlier try began has that one's.
    * NULL together with put_marked. */
   void (*write_mark)(store_writer *, const char *mark);
+  /* Removes these objects, all of which lie below the prefix. What is absent already is no error.
+   * On a disk the directories there that hold nothing any more go too. NULL: one after the other.
+   */
+  int (*remove_below)(store *, const char *prefix, const char *const *keys, size_t count, err *e);
   /* Replaces the object whose content has this tag: of several who come with one tag, one wins.
    * ERR_CONFLICT: it has another content by now; ERR_NOENT. Holds among those who use it, not
    * against a put(). NULL together with get_tagged. */
@@ -169,6 +173,9 @@ bool store_can(const store *s, store_cap cap);
 int store_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
                      const char *mark, err *e);
 void store_write_mark(store_writer *w, const char *mark);
+/* remove_below(), or remove() for each. */
+int store_remove_below(store *s, const char *prefix, const char *const *keys, size_t count, err *e);
+
 /* The stores there are. */
 extern const store_ops store_file_ops; /* file:///abs/path: a directory */
 extern const store_ops store_mem_ops;  /* mem://name: in this process, shared by name, for tests */

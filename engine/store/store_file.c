@@ -244,6 +244,38 @@ static int file_remove_prefix(store *base, const char *prefix, err *e) {
   return rc == 0 ? flush_removal(base, &at, e) : rc;
 }
 
+/* The directories from `dir` up to `top` that hold nothing any more. */
+static void remove_empty(const io *io, const char *dir, const char *top) {
+  char path[FS_PATH_MAX], up[FS_PATH_MAX];
+  memcpy(path, dir, strlen(dir) + 1);
+  while (strncmp(path, top, strlen(top)) == 0 &&
+         io->unlink(io, AT_FDCWD, path, AT_REMOVEDIR) == 0) {
+    fs_parent(path, up);
+    memcpy(path, up, sizeof path);
+  }
+}
+
+/* Not flushed one by one: who removes many has written down that they are to go. */
+static int file_remove_below(store *base, const char *prefix, const char *const *keys, size_t count,
+                             err *e) {
+  file_store *s = (file_store *)base;
+  char dir[FS_PATH_MAX] = "", last[FS_PATH_MAX] = "";
+  spot at, top;
+  int rc = file_locate(base, prefix, &top, e);
+  file_forget_flushed(s);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    rc = locate_object(base, keys[i], &at, e);
+    int gone = rc == 0 ? base->io->unlink(base->io, AT_FDCWD, at.path, 0) : 0;
+    if (rc == ERR_NOENT) rc = 0;
+    if (gone < 0 && gone != -ENOENT) rc = err_sys(e, gone, "cannot remove %s", at.path);
+    fs_parent(at.path, dir);
+    if (*last && strcmp(dir, last) != 0) remove_empty(base->io, last, top.path);
+    memcpy(last, dir, sizeof last);
+  }
+  if (*last) remove_empty(base->io, last, top.path);
+  return rc == 0 ? flush_removal(base, &top, e) : rc;
+}
+
 /* ---- the handle ---- */
 
 static int file_open(const uri *where, const io *io, const log_sink *log, store **out, err *e) {
@@ -284,6 +316,7 @@ const store_ops store_file_ops = {
     .list = file_list,
     .remove = file_remove,
     .remove_prefix = file_remove_prefix,
+    .remove_below = file_remove_below,
     .write_open = file_write_open,
     .write = file_write,
     .write_close = file_write_close,

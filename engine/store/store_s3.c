@@ -224,6 +224,7 @@ const store_ops store_s3_ops = {
     .list = s3_list,
     .remove = s3_remove,
     .remove_prefix = s3_remove_prefix,
+    .remove_below = s3_remove_below,
     .write_open = s3_write_open,
     .write = s3_write,
     .write_close = s3_write_close,

@@ -220,6 +220,7 @@ int s3_replace_if(store *base, const char *key, const void *data, size_t len, co
                   err *e);
 int s3_remove(store *base, const char *key, err *e);
 int s3_remove_prefix(store *base, const char *prefix, err *e);
+int s3_remove_below(store *base, const char *prefix, const char *const *keys, size_t count, err *e);
 int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                   store_writer **out, err *e);
 int s3_write(store_writer *writer, const void *data, size_t len, err *e);

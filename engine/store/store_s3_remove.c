@@ -6,7 +6,7 @@
 #include "store_s3.h"
 #include "xml.h"
 
-enum { ROUNDS = 8, BODY_MAX = S3_PAGE * (5 * S3_PATH_MAX + 64) };
+enum { S3_BULK = S3_PAGE, ROUNDS = 8, BODY_MAX = S3_PAGE * (5 * S3_PATH_MAX + 64) };
 
 static int remove_path(s3_store *s, const char *path, err *e) {
   s3_call c;
@@ -86,14 +86,15 @@ static bool fits_xml(const char *path) {
   return true;
 }
 
-static int remove_page(s3_store *s, const s3_page *page, err *e) {
+/* At most a page of them. */
+static int remove_paths(s3_store *s, const char *const *paths, size_t count, err *e) {
   buf body;
   size_t listed = 0;
   int rc = 0;
   buf_init(&body, BODY_MAX);
   buf_str(&body, "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>");
-  for (size_t i = 0; rc == 0 && i < page->count; i++) {
-    const char *path = page->entries[i].path;
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    const char *path = paths[i];
     if (!fits_xml(path)) {
       rc = remove_path(s, path, e);
       continue;
@@ -108,6 +109,34 @@ static int remove_page(s3_store *s, const s3_page *page, err *e) {
     rc = buf_failed(&body) < 0 ? err_set(e, buf_failed(&body), "a delete is too long") : 0;
   if (rc == 0 && listed) rc = send_list(s, &body, e);
   buf_free(&body);
+  return rc;
+}
+
+static int remove_page(s3_store *s, const s3_page *page, err *e) {
+  const char **paths = calloc(page->count, sizeof(char *));
+  if (!paths) return err_set(e, ERR_NOMEM, "no memory for a delete");
+  for (size_t i = 0; i < page->count; i++) paths[i] = page->entries[i].path;
+  int rc = remove_paths(s, paths, page->count, e);
+  free(paths);
+  return rc;
+}
+
+int s3_remove_below(store *base, const char *prefix, const char *const *keys, size_t count,
+                    err *e) {
+  s3_store *s = (s3_store *)base;
+  char(*room)[S3_PATH_MAX] = malloc(S3_BULK * sizeof *room);
+  const char *paths[S3_BULK];
+  int rc = room ? 0 : err_set(e, ERR_NOMEM, "no memory for a delete");
+  (void)prefix;
+  for (size_t at = 0; rc == 0 && at < count;) {
+    size_t n = 0;
+    for (; rc == 0 && n < S3_BULK && at < count; n++, at++) {
+      rc = s3_path(s, keys[at], room[n], e);
+      paths[n] = room[n];
+    }
+    if (rc == 0) rc = remove_paths(s, paths, n, e);
+  }
+  free(room);
   return rc;
 }
 
