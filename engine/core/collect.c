@@ -144,7 +144,7 @@ static int end_attempt(const collecting *g, uint64_t n, bool sealed, err *e) {
   const collect *c = g->c;
   if (c->dry) return 0;
   int rc = sealed ? settle_finish(c->store, c->log, n, c->sink, e) : runlog_sweep(c->log, n, e);
-  return rc == 0 && !sealed ? settle_clear(c->store, c->log, n, e) : rc;
+  return rc == 0 && !sealed ? settle_clear(c->store, c->log, n, c->sink, e) : rc;
 }
 
 static void collect_attempt(collecting *g, uint64_t n, bool sealed) {

@@ -16,8 +16,9 @@
 
 /* One thing that was removed, or could not be. Valid in the call. */
 typedef struct collected {
-  const char *what;   /* "attempt", "checkpoint", "litter", "upload", "pin", "temporary", "run"; or
-                         "commit": a save that was whole became a checkpoint */
+  const char *what;   /* "attempt", "checkpoint", "litter", "upload", "pin", "temporary", "run";
+                         "commit": a save that was whole became a checkpoint; "left": it stays, for
+                         nobody knows whose it is; "key": that was removed by hand */
   const char *name;   /* its directory, or its key below the log's place */
   const char *reason; /* why it goes; with a status, why it stays */
   uint64_t bytes;     /* 0: not known */

@@ -54,6 +54,9 @@ void collect_litter(collecting *g);
 /* collect_unfinished.c: uploads and temporary files. */
 void collect_unfinished(collecting *g);
 
+/* The live commit whose manifest stands in that directory; NULL: none. */
+const runlog_commit *collect_live_there(const collecting *g, const char *dir);
+
 /* Is nothing of it wanted any more: swept, or its commit deleted and not pinned? */
 bool collect_is_gone(const collecting *g, const runlog_attempt *a);
 

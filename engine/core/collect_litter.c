@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "collect_impl.h"
+#include "core/removal.h"
 #include "core/settle.h"
 #include "prims/fs.h"
 
@@ -80,25 +81,45 @@ static void tell(collecting *g, const char *what, const char *key, const char *r
 
 /* ---- under the attempts' own directories ---- */
 
-/* Where directories appear in one step, what has no manifest is not ours: see settle_clear(). A
- * group's is not, either; one that cannot be looked at may be. */
-static bool may_be_ours(const collecting *g, const runlog_attempt *a, const char *key) {
-  if (settle_has_log(g->c->store, key, NULL) != 0) return false;
-  if (a->fate != RUNLOG_SWEPT || !store_can(g->c->store, STORE_CAP_PUBLISH)) return true;
-  return settle_is_sealed(g->c->store, key, NULL) == 1;
-}
-
 static const char *reason_of(const runlog_attempt *a) {
   return a->fate == RUNLOG_SWEPT ? "of a save that was given up"
                                  : "of a checkpoint that is deleted";
 }
 
-static void clear_dir(collecting *g, const runlog_attempt *a, const char *key) {
+const runlog_commit *collect_live_there(const collecting *g, const char *key) {
+  const runlog_state *state = runlog_view(g->c->log);
+  const runlog_commit *live = NULL;
+  manifest m = {0};
+  if (settle_read_manifest(g->c->store, key, &m, NULL) < 0) return NULL;
+  for (size_t i = state->commit_count; i-- > 0 && !live;)
+    if (state->commits[i].life == RUNLOG_LIVE && digest_equal(&state->commits[i].root, &m.root))
+      live = &state->commits[i];
+  manifest_free(&m);
+  return live;
+}
+
+/* What is not the attempt's, under a name that was. */
+static void tell_left(collecting *g, const char *key, const removal_found *f) {
+  char reason[STORE_KEY_MAX + 200];
+  const runlog_commit *live = collect_live_there(g, key);
+  if (live)
+    snprintf(reason, sizeof reason, "it holds the data of %s, which is committed: its place is %s",
+             live->unit, live->dir);
+  else
+    snprintf(reason, sizeof reason,
+             "%" PRIu64
+             " object%s (%s first) that no checkpoint here names; to remove: gc --remove",
+             f->others, f->others == 1 ? "" : "s", within(g, f->other));
+  tell(g, "left", key, reason, f->other_bytes, 0);
+}
+
+static void clear_attempt(collecting *g, const runlog_attempt *a, const char *key) {
   const collect *c = g->c;
+  removal_found f;
   err why = {0};
-  uint64_t bytes = collect_measure(g, key);
-  int rc = c->dry ? 0 : settle_clear(c->store, c->log, a->n, &why);
-  tell(g, "litter", key, rc < 0 ? why.text : reason_of(a), bytes, rc);
+  int rc = removal_clear(c->store, c->log, a->n, c->dry, c->sink, &f, &why);
+  if (rc < 0 || f.objects) tell(g, "litter", key, rc < 0 ? why.text : reason_of(a), f.bytes, rc);
+  if (rc == 0 && f.others) tell_left(g, key, &f);
 }
 
 static int by_dir(const void *a, const void *b) {
@@ -131,7 +152,9 @@ static void collect_dirs(collecting *g) {
   for (size_t i = 0; rc == 0 && i < dirs.count && !g->stopped; i++) {
     const runlog_attempt **a =
         bsearch(fs_base(dirs.keys[i]), gone, count, sizeof(runlog_attempt *), dir_and_attempt);
-    if (a && may_be_ours(g, *a, dirs.keys[i])) clear_dir(g, *a, dirs.keys[i]);
+    /* A group's is not ours; one that cannot be looked at may be a group's. */
+    if (a && settle_has_log(g->c->store, dirs.keys[i], NULL) == 0)
+      clear_attempt(g, *a, dirs.keys[i]);
   }
   found_free(&dirs);
   free(gone);
@@ -169,9 +192,26 @@ static void collect_other_terms(collecting *g, const runlog_attempt *a, const ch
   found_free(&terms);
 }
 
+/* A removal that was cut short, of the attempt with this id. */
+static void collect_begun(collecting *g, const char *key, const char *id) {
+  const runlog_state *state = runlog_view(g->c->log);
+  char own[RUNLOG_NONCE_MAX];
+  for (size_t i = 0; i < state->attempt_count; i++) {
+    const runlog_attempt *a = &state->attempts[i];
+    if (!collect_is_gone(g, a) || runlog_attempt_id(g->c->log, a->n, own, NULL) < 0) continue;
+    if (strcmp(own, id) != 0) continue;
+    clear_attempt(g, a, key);
+    return;
+  }
+}
+
 /* Staging and part records have done their work once their save is committed. */
 static void collect_numbered(collecting *g, const char *key, bool companions) {
   uint64_t n;
+  if (strncmp(fs_base(key), "gone.", 5) == 0) {
+    collect_begun(g, key, fs_base(key) + 5);
+    return;
+  }
   const runlog_attempt *a =
       read_number(fs_base(key), &n) ? runlog_find_attempt(runlog_view(g->c->log), n) : NULL;
   if (!a || a->fate == RUNLOG_OPEN) return;
@@ -218,8 +258,19 @@ static void collect_temporary(collecting *g, const char *key) {
   found_free(&objects);
 }
 
+static void collect_clearing(collecting *g, const char *key) {
+  found objects = {0};
+  err why = {0};
+  int rc = list(g, key, true, note_object, &objects, &why);
+  if (rc < 0) collect_failed(g, "litter", rc, why.text);
+  for (size_t i = 0; rc == 0 && i < objects.count && !g->stopped; i++)
+    collect_begun(g, objects.keys[i], fs_base(objects.keys[i]));
+  found_free(&objects);
+}
+
 static void collect_own_directory(collecting *g, const char *key) {
   const char *name = fs_base(key);
+  if (strcmp(name, "clearing") == 0) collect_clearing(g, key);
   if (strcmp(name, "staging") == 0 || strcmp(name, "parts") == 0)
     collect_numbers(g, key, false);
   else if (strcmp(name, "with") == 0)

@@ -173,7 +173,7 @@ static int delete_one(pass *a, uint64_t n, prune_rest *rest, err *e) {
   if (rc == ERR_CONFLICT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   const runlog_commit *c = runlog_find_commit(runlog_view(p->log), n);
-  if (settle_remove(p->store, p->log, c, &why) == 0) {
+  if (settle_remove(p->store, p->log, c, p->sink, &why) == 0) {
     tell(p, n, RETENTION_DELETE);
     return 0;
   }

@@ -42,6 +42,7 @@ int run_open_policy(run *r, const run_options *o, err *e) {
 static int check_store(run *r, const run_options *o, err *e) {
   store *s = r->store;
   s->single_writer = o->single_writer;
+  s->no_delete = o->no_delete || o->keep_all;
   s->cancel = &r->stop;
   if (!s->ops->race || o->single_writer) return 0;
   char key[STORE_KEY_MAX];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/companions.h"
+#include "core/removal.h"
 #include "prims/fs.h"
 
 static int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
@@ -67,92 +68,51 @@ int settle_has_log(store *s, const char *dir_key, err *e) {
   return s->ops->list(s, dir_key, false, is_first_entry, NULL, e);
 }
 
-/* A directory that another policy takes for a group may have the name of a save that was given up,
- * or is deleted: what lies there by now is somebody else's. */
-static int check_no_log(store *s, const char *dir, err *e) {
-  int rc = settle_has_log(s, dir, e);
-  if (rc <= 0) return rc;
-  return err_set(e, ERR_CONFLICT, "%s stays: by now a group with a log of its own lies there", dir);
-}
-
-/* Removes what a swept attempt wrote. Where there is publish(), its directory appeared in one step
- * with its manifest, and goes in one step too, so that nobody who reads in place sees half of it;
- * what stands there without a manifest is not ours. Never more than the attempt's own: a writer
- * that was paused here may be a newer term's contemporary. */
-static int remove_files(store *s, const places *at, err *e) {
-  int beside = remove_beside(s, at, e);
-  if (beside < 0) return beside;
-  if (!store_can(s, STORE_CAP_PUBLISH)) {
-    int rc = check_no_log(s, at->dir, e);
-    return rc < 0 ? rc : s->ops->remove_prefix(s, at->dir, e);
-  }
-  int rc = s->ops->remove_prefix(s, at->staging, e);
-  if (rc == 0) rc = settle_is_sealed(s, at->dir, e);
-  if (rc <= 0) return rc;
-  rc = check_no_log(s, at->dir, e);
-  if (rc == 0) rc = s->ops->publish(s, at->dir, at->staging, e);
-  return rc < 0 ? rc : s->ops->remove_prefix(s, at->staging, e);
-}
-
-/* The data of a deleted commit. Its directory is the log's, whatever is left in it. Where it cannot
- * go in one step, the manifest goes first: without it nobody takes the rest for a checkpoint. */
-static int remove_deleted(store *s, const places *at, err *e) {
-  char key[STORE_KEY_MAX];
-  store_object object;
-  err why = {0};
-  int rc = check_no_log(s, at->dir, e);
-  if (rc < 0) return rc;
-  if (store_can(s, STORE_CAP_PUBLISH)) {
-    rc = s->ops->remove_prefix(s, at->staging, e);
-    if (rc < 0) return rc;
-    rc = s->ops->publish(s, at->dir, at->staging, &why);
-    if (rc == 0) return s->ops->remove_prefix(s, at->staging, e);
-  }
-  rc = manifest_key(at->dir, key, &why);
-  if (rc == 0) rc = s->ops->head(s, key, &object, &why);
-  if (rc == 0) rc = s->ops->remove(s, key, &why);
-  if (rc < 0 && rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
-  return s->ops->remove_prefix(s, at->dir, e);
-}
-
-int settle_remove(store *s, const runlog *log, const runlog_commit *c, err *e) {
-  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), c->attempt);
+/* All that is there of an attempt that the log has let go. Where the user lets nothing be deleted,
+ * only what was being written goes, which never was anybody's. `beside`: there may be something. */
+static int remove_all(store *s, runlog *log, const runlog_attempt *a, bool beside,
+                      const log_sink *sink, err *e) {
   places at;
+  int rc = places_of(log, a, &at, e);
+  if (rc == 0 && store_can(s, STORE_CAP_PUBLISH)) {
+    rc = s->ops->remove_prefix(s, at.staging, e);
+  }
+  if (rc < 0 || s->no_delete) return rc;
+  if (beside) rc = remove_beside(s, &at, e);
+  return rc < 0 ? rc : removal_clear(s, log, a->n, false, sink, NULL, e);
+}
+
+int settle_remove(store *s, runlog *log, const runlog_commit *c, const log_sink *sink, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), c->attempt);
   if (!a || c->life != RUNLOG_DELETED)
     return err_set(e, ERR_INVAL, "%s is not deleted in the log: its data stays", c->dir);
-  int rc = places_of(log, a, &at, e);
-  if (rc == 0) rc = remove_deleted(s, &at, e);
-  if (rc == 0 && (a->world > 1 || c->with.files)) rc = remove_beside(s, &at, e);
-  return rc;
+  return remove_all(s, log, a, a->world > 1 || c->with.files, sink, e);
 }
 
-static void remove_or_say(store *s, const places *at, const log_sink *sink) {
+static void remove_or_say(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink) {
   err why = {0};
-  if (remove_files(s, at, &why) < 0)
-    log_say(sink, LOG_WARN, "files of an unfinished save are left for a later clean-up: %s",
+  if (remove_all(s, log, a, true, sink, &why) < 0)
+    log_say(sink, LOG_WARN,
+            "files of %s, which the log has let go, are left for a later clean-up: %s", a->dir,
             why.text);
 }
 
 int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e) {
-  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), attempt);
-  places at;
-  int rc = a ? places_of(log, a, &at, e)
-             : err_set(e, ERR_INVAL, "the log has no attempt %llu", (unsigned long long)attempt);
-  if (rc == 0) rc = runlog_sweep(log, attempt, e);
-  if (rc == 0) remove_or_say(s, &at, sink);
+  if (!runlog_find_attempt(runlog_view(log), attempt))
+    return err_set(e, ERR_INVAL, "the log has no attempt %llu", (unsigned long long)attempt);
+  int rc = runlog_sweep(log, attempt, e);
+  if (rc == 0) remove_or_say(s, log, runlog_find_attempt(runlog_view(log), attempt), sink);
   return rc;
 }
 
-int settle_clear(store *s, const runlog *log, uint64_t attempt, err *e) {
+int settle_clear(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), attempt);
   const runlog_commit *c = a ? runlog_commit_of(runlog_view(log), attempt) : NULL;
-  places at;
-  if (c) return settle_remove(s, log, c, e);
+  if (c) return settle_remove(s, log, c, sink, e);
   if (!a || a->fate != RUNLOG_SWEPT)
     return err_set(e, ERR_INVAL, "attempt %llu was not given up in the log: its files stay",
                    (unsigned long long)attempt);
-  int rc = places_of(log, a, &at, e);
-  return rc < 0 ? rc : remove_files(s, &at, e);
+  return remove_all(s, log, a, true, sink, e);
 }
 
 /* What of swept attempts and of deleted commits is still there. */
@@ -161,6 +121,8 @@ typedef struct litter {
   const bool *gone; /* for each attempt of the state: nothing of it should be there */
   bool *there;      /* for each attempt of the state */
   size_t count;
+  char (*begun)[RUNLOG_NONCE_MAX]; /* those whose removal was cut short: runlog_attempt_id() */
+  size_t begun_count;
 } litter;
 
 static void note(litter *l, size_t i) {
@@ -169,15 +131,31 @@ static void note(litter *l, size_t i) {
   l->count++;
 }
 
+static int note_begun(litter *l, const char *id) {
+  void *grown = realloc(l->begun, (l->begun_count + 1) * sizeof *l->begun);
+  if (!grown) return ERR_NOMEM;
+  l->begun = grown;
+  snprintf(l->begun[l->begun_count++], sizeof *l->begun, "%s", id);
+  return 0;
+}
+
 static int on_number(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   litter *l = ctx;
+  const char *name = fs_base(key);
   (void)object;
+  if (is_prefix && strncmp(name, "gone.", 5) == 0 && !strchr(name + 5, '.'))
+    return note_begun(l, name + 5);
   for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++) {
     char number[24];
     snprintf(number, sizeof number, "%llu", (unsigned long long)l->state->attempts[i].n);
     if (strcmp(fs_base(key), number) == 0) note(l, i);
   }
   return 0;
+}
+
+static int on_clearing(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  (void)object;
+  return is_prefix ? 0 : note_begun(ctx, fs_base(key));
 }
 
 static int on_dir(void *ctx, const char *key, bool is_prefix, const store_object *object) {
@@ -188,16 +166,33 @@ static int on_dir(void *ctx, const char *key, bool is_prefix, const store_object
   return 0;
 }
 
-/* Staging, parts and companions stand under the attempt's number. */
-static int find_litter(store *s, const runlog *log, litter *l, err *e) {
+/* Whose removals those are. */
+static int find_begun(runlog *log, litter *l, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && l->begun_count && i < l->state->attempt_count; i++) {
+    char id[RUNLOG_NONCE_MAX];
+    if (!l->gone[i]) continue;
+    rc = runlog_attempt_id(log, l->state->attempts[i].n, id, e);
+    for (size_t k = 0; rc == 0 && k < l->begun_count; k++)
+      if (strcmp(id, l->begun[k]) == 0) note(l, i);
+  }
+  return rc;
+}
+
+/* Parts and companions stand under the attempt's number, and what was staged; removals that were
+ * begun under its id. */
+static int find_litter(store *s, runlog *log, litter *l, err *e) {
   static const char *const numbered[] = {".ckpt/parts", ".ckpt/with", ".ckpt/staging"};
-  size_t count = store_can(s, STORE_CAP_PUBLISH) ? 3 : 2; /* nothing is staged elsewhere */
+  bool stages = store_can(s, STORE_CAP_PUBLISH);
   char key[STORE_KEY_MAX];
   int rc = 0;
-  for (size_t i = 0; rc == 0 && i < count; i++) {
+  for (size_t i = 0; rc == 0 && i < (stages ? 3 : 2); i++) {
     rc = runlog_key_dir(log, numbered[i], key, e);
     if (rc == 0) rc = s->ops->list(s, key, true, on_number, l, e);
   }
+  if (rc == 0 && !stages) rc = runlog_key_dir(log, ".ckpt/clearing", key, e);
+  if (rc == 0 && !stages) rc = s->ops->list(s, key, true, on_clearing, l, e);
+  if (rc == 0) rc = find_begun(log, l, e);
   return rc < 0 ? rc : s->ops->list(s, runlog_prefix(log), true, on_dir, l, e);
 }
 
@@ -214,23 +209,10 @@ static size_t find_gone(const runlog_state *state, bool *gone) {
   return count;
 }
 
-/* Removes what is there of attempt number i. */
-static void remove_one(store *s, const runlog *log, size_t i, const log_sink *sink) {
-  const runlog_attempt *a = &runlog_view(log)->attempts[i];
-  const runlog_commit *c = runlog_commit_of(runlog_view(log), a->n);
-  places at;
-  err why = {0};
-  if (places_of(log, a, &at, NULL) < 0) return;
-  if (!c)
-    remove_or_say(s, &at, sink);
-  else if (remove_deleted(s, &at, &why) < 0 || remove_beside(s, &at, &why) < 0)
-    log_say(sink, LOG_WARN, "data of %s, which is deleted, is left for a later clean-up: %s",
-            c->dir, why.text);
-}
-
-void settle_litter(store *s, const runlog *log, const log_sink *sink) {
+void settle_litter(store *s, runlog *log, const log_sink *sink) {
   const runlog_state *state = runlog_view(log);
   err why = {0};
+  if (s->no_delete) return;
   bool *gone = calloc(state->attempt_count + 1, sizeof *gone);
   bool *there = calloc(state->attempt_count + 1, sizeof *there);
   litter l = {.state = state, .gone = gone, .there = there};
@@ -241,7 +223,8 @@ void settle_litter(store *s, const runlog *log, const log_sink *sink) {
     rc = find_litter(s, log, &l, &why);
   if (rc < 0) log_say(sink, LOG_WARN, "cannot look for what was given up: %s", why.text);
   for (size_t i = 0; l.count && i < state->attempt_count; i++)
-    if (there[i]) remove_one(s, log, i, sink);
+    if (there[i]) remove_or_say(s, log, &state->attempts[i], sink);
+  free(l.begun);
   free(gone);
   free(there);
 }

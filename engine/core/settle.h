@@ -29,21 +29,22 @@ int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e);
  */
 int settle_give_up(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
-/* Removes the data of a commit that the log says is deleted, and what was saved beside it. Fine if
- * it is gone already; what a failure, or a crash, leaves is litter. */
-int settle_remove(store *s, const runlog *log, const runlog_commit *c, err *e);
+/* Removes the data of a commit that the log says is deleted, and what was saved beside it: what is
+ * provably its own, by removal.h. Fine if it is gone already; what a failure, or a crash, leaves is
+ * litter. What stays since it is somebody else's is told to `sink`. */
+int settle_remove(store *s, runlog *log, const runlog_commit *c, const log_sink *sink, err *e);
 
 /* Takes an open attempt of an older term over, and commits it if it is sealed, as above, or gives
  * it up. ERR_CONFLICT if somebody else did either meanwhile. */
 int settle_finish(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
-/* Removes whatever is there of an attempt that was swept, or whose commit is deleted. ERR_INVAL for
- * any other. */
-int settle_clear(store *s, const runlog *log, uint64_t attempt, err *e);
+/* The same of an attempt that was swept, or whose commit is deleted. ERR_INVAL for any other. */
+int settle_clear(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
 /* Removes what is still there of swept attempts and deleted commits: four listings, whatever the
- * log's length; none if there are no such. What cannot be removed is logged, no error. */
-void settle_litter(store *s, const runlog *log, const log_sink *sink);
+ * log's length; none if there are no such, nor with store.no_delete. What cannot be removed is
+ * logged, no error. */
+void settle_litter(store *s, runlog *log, const log_sink *sink);
 
 /* Gives up every open attempt of our own term but `keep` (RUNLOG_NONE: all): jobs that failed, and
  * could not even sweep. */

@@ -13,8 +13,13 @@ typedef struct tally {
   uint64_t bytes;
 } tally;
 
+/* It stays, and is named. */
+static bool is_left(const ckpt_collected *c) {
+  return strcmp(c->what, "left") == 0;
+}
+
 static void print_json(const tally *t, const ckpt_collected *c) {
-  printf("{\"done\":%s,\"dry_run\":%s,\"what\":", c->status < 0 ? "false" : "true",
+  printf("{\"done\":%s,\"dry_run\":%s,\"what\":", c->status < 0 || is_left(c) ? "false" : "true",
          t->o->dry_run ? "true" : "false");
   text_json(stdout, c->what);
   fputs(",\"group\":", stdout);
@@ -34,7 +39,7 @@ static const char *word_for(const tally *t, const ckpt_collected *c) {
 
 static void write_line(FILE *f, const tally *t, const ckpt_collected *c) {
   bool commits = strcmp(c->what, "commit") == 0;
-  if (c->status == 0) fprintf(f, "%s ", word_for(t, c));
+  if (c->status == 0 && !is_left(c)) fprintf(f, "%s ", word_for(t, c));
   fprintf(f, "%s ", commits ? "save" : c->what);
   text_plain(f, c->log);
   if (*c->log && *c->name) fputc('/', f);
@@ -62,9 +67,9 @@ static void print_line(const tally *t, const ckpt_collected *c) {
 
 static int take(void *ctx, const ckpt_collected *c) {
   tally *t = ctx;
-  t->gone += c->status == 0;
+  t->gone += c->status == 0 && !is_left(c);
   t->failed += c->status < 0;
-  if (c->status == 0) t->bytes += c->bytes;
+  if (c->status == 0 && !is_left(c)) t->bytes += c->bytes;
   if (t->o->json)
     print_json(t, c);
   else

@@ -60,6 +60,8 @@ struct store {
   /* May be NULL. Not 0: calls of this store give up soon with ERR_CANCELED, but those that were
    * handed a flag of their own. */
   atomic_int *cancel;
+  /* The user's word that no checkpoint's data is removed here, by settle.h. Set once, too. */
+  bool no_delete;
 };
 struct store_writer {
   store *store;

@@ -135,7 +135,7 @@ static const char *after_save(failn_scene *s, bool done) {
  * commit. */
 static void before_aborted(failn_scene *s) {
   uint64_t n;
-  char dir[STORE_KEY_MAX], key[STORE_KEY_MAX + 20];
+  char dir[STORE_KEY_MAX], key[STORE_KEY_MAX + 20], id[RUNLOG_NONCE_MAX];
   make_unit(s->w, "checkpoint-1", MATCH_DIR, 1);
   make_unit(s->w, "last.ckpt", MATCH_FILE, 2);
   s->log = world_begin(s->w->env.store, "", "first");
@@ -146,7 +146,9 @@ static void before_aborted(failn_scene *s) {
   else
     assert_int_equal(runlog_key_dir(s->log, "checkpoint-1", dir, NULL), 0);
   snprintf(key, sizeof key, "%s/model.bin", dir);
-  assert_int_equal(store_put_text(s->w->env.store, key, "half", STORE_IF_ABSENT), 0);
+  assert_int_equal(runlog_attempt_id(s->log, n, id, NULL), 0);
+  assert_int_equal(
+      store_put_marked(s->w->env.store, key, "half", strlen("half"), STORE_IF_ABSENT, id, NULL), 0);
 }
 
 static int act_aborted(failn_scene *s, err *e) {

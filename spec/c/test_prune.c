@@ -280,10 +280,10 @@ static void a_new_term_finishes_what_a_dead_one_left(void **state) {
 static void live_data_is_never_removed_as_deleted(void **state) {
   scene *s = scene_new(state);
   const runlog_commit *c = runlog_find_commit(runlog_view(s->log), s->n[0]);
-  assert_int_equal(settle_remove(s->w->env.store, s->log, c, NULL), ERR_INVAL);
+  assert_int_equal(settle_remove(s->w->env.store, s->log, c, NULL, NULL), ERR_INVAL);
   must_drop(s, 0, 0);
   c = runlog_find_commit(runlog_view(s->log), s->n[0]);
-  assert_int_equal(settle_remove(s->w->env.store, s->log, c, NULL), ERR_INVAL);
+  assert_int_equal(settle_remove(s->w->env.store, s->log, c, NULL, NULL), ERR_INVAL);
   settle_litter(s->w->env.store, s->log, NULL);
   assert_true(has_data(s, 0));
   scene_free(s);

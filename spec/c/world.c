@@ -333,6 +333,7 @@ static int judge_key(void *ctx, const char *key, bool is_prefix, const store_obj
   if (strncmp(name, ".ckpt/log/", 10) == 0 || strcmp(name, ".ckpt/lease") == 0) return 0;
   if (strcmp(name, ".ckpt/head") == 0) return 0;
   if (strncmp(name, ".ckpt/pins/", 11) == 0) return 0;
+  if (strncmp(name, ".ckpt/cleared/", 14) == 0) return 0; /* stays, as the log does */
   if (beside_a_commit(l->state, name)) return 0;
   if (strncmp(name, ".ckpt/lease-probe.", 18) == 0) return 0; /* a removal of one failed */
   for (size_t i = 0; i < l->state->commit_count; i++) {
