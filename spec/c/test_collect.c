@@ -233,8 +233,10 @@ static bool holds(const scene *c, const char *dir, const char *name) {
 
 static uint64_t announce(scene *c, runlog *log, const char *unit) {
   uint64_t n = 0;
+  char key[STORE_KEY_MAX];
   assert_int_equal(runlog_attempt_begin(log, unit, &n, NULL), 0);
-  put_in(c, runlog_find_attempt(runlog_view(log), n)->dir, "model.pt");
+  snprintf(key, sizeof key, "%s/model.pt", runlog_find_attempt(runlog_view(log), n)->dir);
+  put_small_of(c->s, log, n, key);
   return n;
 }
 
@@ -243,10 +245,11 @@ static void seal(scene *c, runlog *log, uint64_t n, manifest *m) {
   char key[STORE_KEY_MAX];
   buf text;
   buf_init(&text, 1 << 20);
-  make_small(m, a->unit, n);
+  make_small_of(m, log, n);
   assert_int_equal(manifest_print(m, &text, NULL), 0);
   snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
-  assert_int_equal(c->s->ops->put(c->s, key, text.data, text.len, STORE_REPLACE, NULL), 0);
+  assert_int_equal(
+      store_put_marked(c->s, key, text.data, text.len, STORE_REPLACE, m->attempt, NULL), 0);
   buf_free(&text);
 }
 
@@ -443,7 +446,7 @@ static void an_object_that_is_no_pin_stops_the_deletes_and_is_named(void **state
 
 /* ---- litter ---- */
 
-static void late_puts_are_removed_and_foreign_names_are_not(void **state) {
+static void late_puts_and_foreign_names_stay_and_are_told(void **state) {
   (void)state;
   scene *c = scene_new("mem");
   runlog *log = world_begin(c->s, "", "one");
@@ -463,8 +466,16 @@ static void late_puts_are_removed_and_foreign_names_are_not(void **state) {
   put_at(c, ".ckpt/other/thing");
   lease(c, log);
   must_collect(c);
-  assert_false(holds(c, "a", "model.pt") || holds(c, "checkpoint-1", "late"));
+  assert_false(holds(c, "a", "model.pt") || holds(c, "checkpoint-1", "model.pt"));
   assert_true(was_told(c, "litter a") && was_told(c, "litter checkpoint-1"));
+  /* Nothing tells whose that is. It is named, each time, and stays. */
+  assert_true(was_told(c, "left checkpoint-1") && holds(c, "checkpoint-1", "late"));
+  put_in(c, "a", "model.pt");
+  lease(c, log);
+  must_collect(c);
+  assert_true(was_told(c, "left checkpoint-1") && was_told(c, "left a"));
+  assert_int_equal(c->told, 2);
+  assert_true(holds(c, "checkpoint-1", "late") && holds(c, "a", "model.pt"));
   assert_true(holds(c, "checkpoint-2", "model.pt") && holds(c, "open", "model.pt"));
   assert_true(holds(c, parts, "0") && holds(c, ".ckpt/parts/99/1", "0"));
   assert_true(holds(c, "notes", "mine.txt") && store_holds(c->s, ".ckpt/other/thing"));
@@ -1015,7 +1026,7 @@ int main(void) {
       cmocka_unit_test(what_was_dropped_goes_after_the_grace_and_the_newest_never),
       cmocka_unit_test(a_pin_holds_until_it_expires_and_then_goes_itself),
       cmocka_unit_test(an_object_that_is_no_pin_stops_the_deletes_and_is_named),
-      cmocka_unit_test(late_puts_are_removed_and_foreign_names_are_not),
+      cmocka_unit_test(late_puts_and_foreign_names_stay_and_are_told),
       cmocka_unit_test(of_a_committed_save_part_records_go_and_named_companions_stay),
       cmocka_unit_test(probes_of_killed_processes_go_after_a_day),
       cmocka_unit_test(uploads_of_open_saves_stay_and_all_others_go),

@@ -729,7 +729,8 @@ static tries first_try(long lost, long never) {
   return t;
 }
 
-static void second_try(tries *t) {
+/* `theirs`: what somebody else has put there, which stays; may be NULL. */
+static void second_try_beside(tries *t, const char *theirs) {
   t->second = job_for(t->w, t->log, "checkpoint-1", MATCH_DIR, 1, 0);
   t->second->keep = true;
   t->second->attempt = t->first->attempt;
@@ -740,7 +741,15 @@ static void second_try(tries *t) {
   assert_int_equal(runlog_view(t->log)->commit_count, 1);
   assert_int_equal(t->second->commit.n, runlog_view(t->log)->commits[0].n);
   must_restore(t->w, "", &runlog_view(t->log)->commits[0], "checkpoint-1");
+  if (theirs) {
+    assert_true(store_holds(t->w->place.s, theirs));
+    assert_int_equal(t->w->place.s->ops->remove(t->w->place.s, theirs, NULL), 0);
+  }
   must_be_clean(t->w);
+}
+
+static void second_try(tries *t) {
+  second_try_beside(t, NULL);
 }
 
 static void tries_free(tries *t) {
@@ -773,7 +782,7 @@ static void another_manifest_gives_the_attempt_up(void **state) {
   tries t = first_try(0, 2);
   store *s = t.w->place.s;
   assert_int_equal(store_put_text(s, "checkpoint-1/" MANIFEST_NAME, "{}", STORE_IF_ABSENT), 0);
-  second_try(&t);
+  second_try_beside(&t, "checkpoint-1/" MANIFEST_NAME);
   assert_int_equal(runlog_view(t.log)->attempt_count, 2);
   tries_free(&t);
 }
@@ -783,7 +792,7 @@ static void other_bytes_at_a_key_give_the_attempt_up(void **state) {
   tries t = first_try(0, 2);
   store *s = t.w->place.s;
   assert_int_equal(store_put_text(s, "checkpoint-1/model.bin", "other", STORE_REPLACE), 0);
-  second_try(&t);
+  second_try_beside(&t, "checkpoint-1/model.bin");
   const runlog_state *st = runlog_view(t.log);
   assert_int_equal(st->attempt_count, 2);
   assert_int_equal(st->attempts[0].fate, RUNLOG_SWEPT);
