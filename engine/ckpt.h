@@ -498,6 +498,8 @@ typedef struct ckpt_collect_options {
   const char *uri;       /* a target, or a place above several: every log below it */
   double grace_delete_s; /* as in ckpt_run_options */
   uint32_t flags;        /* CKPT_DRY_RUN | CKPT_COLLECT_RUN */
+  const char *remove;    /* not NULL: nothing but what stands at this key, which was told as "left".
+                            CKPT_ENOENT: it is in no such place; CKPT_EHELD: it is somebody's */
 } ckpt_collect_options;
 typedef struct ckpt_collected {
   size_t size;

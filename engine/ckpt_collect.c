@@ -10,6 +10,7 @@ struct collection {
   collect how; /* store and log: those that it is at */
   ckpt_collected_fn *fn;
   void *ctx;
+  const char *key;
   size_t failures;
   int status; /* of the first of them */
   err first;
@@ -85,6 +86,22 @@ static int remove_runs(struct collection *n, const char *uri) {
   return rc < 0 ? rc : catalog_logs(c->env.io, &c->log, uri, remove_in, n, &c->error);
 }
 
+static int key_in(void *ctx, const catalog_place *place, runlog *log, err *e) {
+  struct collection *n = ctx;
+  at(n, place, log);
+  return collect_key(&n->how, n->key, e);
+}
+
+static int remove_key(struct collection *n, const char *uri) {
+  ckpt *c = n->engine;
+  int rc = catalog_logs(c->env.io, &c->log, uri, key_in, n, &c->error);
+  if (rc != 0) return rc == 1 ? 0 : rc;
+  return err_set(&c->error, ERR_NOENT,
+                 "%s is in no directory of a save that was given up or of a checkpoint that is "
+                 "deleted: gc names what can be removed so",
+                 n->key);
+}
+
 int ckpt_collect(ckpt *c, const ckpt_collect_options *options, ckpt_collected_fn *fn, void *ctx) {
   ckpt_collect_options taken;
   struct collection n = {.engine = c, .fn = fn, .ctx = ctx};
@@ -94,6 +111,8 @@ int ckpt_collect(ckpt *c, const ckpt_collect_options *options, ckpt_collected_fn
   n.how = (collect){.sink = &c->log, .dry = taken.flags & CKPT_DRY_RUN, .told = tell, .ctx = &n};
   if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &n.how.grace_ns, &c->error);
   if (rc < 0) return rc;
+  n.key = taken.remove;
+  if (n.key) return remove_key(&n, taken.uri);
   rc = taken.flags & CKPT_COLLECT_RUN
            ? remove_runs(&n, taken.uri)
            : catalog_logs_all(c->env.io, &c->log, taken.uri, collect_in, on_unread, &n, &c->error);

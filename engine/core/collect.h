@@ -45,6 +45,11 @@ typedef struct collect {
  * first such failure is returned. */
 int collect_log(const collect *c, err *e);
 
+/* Removes what stands at or below a key of the store, if it lies in the directory of a save of this
+ * log that was given up, or of a checkpoint that is deleted: what collect_log() names as left. 1:
+ * it is done; 0: the key is not this log's. ERR_HELD: what is there is still somebody's. */
+int collect_key(const collect *c, const char *key, err *e);
+
 /* May the run be removed whole? ERR_HELD, with the reason: a lease is alive, or a pin holds one of
  * its checkpoints. */
 int collect_check_run(const collect *c, err *e);

@@ -100,6 +100,7 @@ int verb_gc(const options *o) {
   ckpt *engine = NULL;
   tally t = {.o = o};
   ckpt_collect_options options = {.size = sizeof options,
+                                  .remove = o->remove,
                                   .uri = o->uri,
                                   .grace_delete_s = o->grace_delete_s,
                                   .flags = (o->dry_run ? CKPT_DRY_RUN : 0u) |

@@ -48,6 +48,7 @@ enum option_id {
   OPT_REASON,
   OPT_LINEAR,
   OPT_MARK,
+  OPT_REMOVE,
   OPT_REMOVE_RUN,
   OPT_MAX_SIZE,
   OPT_MAX_ENTRIES,
@@ -142,6 +143,7 @@ static const struct spec {
     {OPT_ON_FENCED, "on-fenced", 0, "WHAT", VERB_RUN,
      "a newer run writes here: stop (default) or detach (go on unsaved)"},
     {OPT_ALL, "all", 0, NULL, VERB_RM, "every checkpoint, the newest too"},
+    {OPT_REMOVE, "remove", 0, "KEY", VERB_GC, "only that, which gc named as left"},
     {OPT_REMOVE_RUN, "remove-run", 0, NULL, VERB_GC,
      "remove the runs there whole; only their logs stay"},
     {OPT_YES, "yes", 0, NULL, VERB_GC, "with --remove-run: do it"},
@@ -364,6 +366,7 @@ static int take(parser *p, const struct spec *spec, const char *value) {
   case OPT_MAX_ENTRIES:
     if (size_read(value, &o->entries_max)) return 0;
     return FAIL(p, "--max-entries: '%s' is no number above 0", value);
+  case OPT_REMOVE: o->remove = value; break;
   case OPT_REMOVE_RUN: o->remove_run = true; break;
   case OPT_YES: o->yes = true; break;
   case OPT_URI: o->uri_only = true; break;
@@ -530,6 +533,7 @@ static int check(parser *p) {
                 "gc --remove-run removes every checkpoint of %s; if that is meant: --yes (to "
                 "look first: --dry-run)",
                 o->uri);
+  if (o->remove && o->remove_run) return FAIL(p, "gc: --remove or --remove-run, not both");
   if (o->yes && !o->remove_run) return FAIL(p, "gc: --yes goes with --remove-run");
   if (p->ranked != (o->world > 0)) return FAIL(p, "%s: --rank and --world go together", p->verb);
   if (o->world > 0 && o->rank >= o->world)

@@ -71,6 +71,7 @@ typedef struct options {
   bool continue_run, take_over, poll, usr1, require_commit, detach;
   bool policy_in_process, no_delete, single_writer, all, uri_only, wait;
   bool alone, linear, mark;
+  const char *remove; /* gc */
   bool remove_run, yes;
 } options;
 

@@ -5,8 +5,8 @@
 # its n-th request is on the way); a run on another host, with
 # another state directory, takes its place, saves and ends; then the first one goes on. Its term must
 # be over: it stops by itself with code 14 and says who took over, nothing of the winner's is touched,
-# and gc removes what its late writes left. A reader of its own (spec/crash/check.py) compares all
-# that is committed. Then: the clone of a machine with all its state, and two launches of one job at
+# and gc removes what its late writes left, or names it, and gc --remove removes that. A reader of its
+# own (spec/crash/check.py) compares all that is committed. Then: the clone of a machine with all its state, and two launches of one job at
 # the same time.
 #
 # Speaks TAP. Environment: CKPT_LUA (./ckpt-lua), ZOMBIE_STRIDE (1; 5: every fifth point), TARGET (file;
@@ -154,14 +154,19 @@ has_commit() { # UNIT
 litter() {
   local dirs
   dirs=$("$CHECK" commits "$STORE" | awk '{ print $3 }')
-  (cd "$STORE" && find . -type f ! -path './.ckpt/log/*' ! -name memory ! -name head ! -name lease ! -name verified |
+  (cd "$STORE" && find . -type f ! -path './.ckpt/log/*' ! -path './.ckpt/cleared/*' \
+    ! -name memory ! -name head ! -name lease ! -name verified |
     grep -vE "^\./($(tr '\n' '|' <<<"$dirs" | sed 's/|$//;s/\./\\./g'))/")
 }
 
 check_gc() {
-  local left
+  local left key
   find "$STORE/.ckpt" -exec touch -h -d '2 days ago' {} + # the clock of either store
   "$CKPT" gc "$TO" --grace-delete 0 >"$W/gc.log" 2>&1 || complain "gc ended with $?: $(tail -n 1 "$W/gc.log")"
+  # What came after its save was cleared is nobody's to remove but the user's.
+  while read -r key; do
+    "$CKPT" gc "$TO" --remove "$key" >>"$W/gc.log" 2>&1 || complain "gc --remove $key: $(tail -n 1 "$W/gc.log")"
+  done < <(sed -n 's/^left \([^ ]*\) .*/\1/p' "$W/gc.log")
   left=$(litter)
   [[ -z $left ]] || complain "gc leaves $left"
 }
