@@ -1,0 +1,131 @@
+#!/bin/bash
+# What others put under a name that was ours once stays, in a bucket: other tools' files, a backup,
+# late writes. And a removal that is killed between any two of its requests is finished by the next.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
+# shellcheck source=spec/servers/s3.sh
+. spec/servers/s3.sh
+s3_begin || exit 0
+s3_proxy 0
+direct=$AWS_ENDPOINT_URL
+out=$S3_DIR/out to=s3://ckpt-test/exp store=$S3_DATA/exp
+mkdir "$out"
+
+tests=0 failures=0
+tell() { # RC TEXT
+  tests=$((tests + 1))
+  if (($1)); then
+    failures=$((failures + 1))
+    printf 'not '
+  fi
+  printf 'ok %d - %s\n' "$tests" "$2"
+  (($1 == 0)) || tail -n 20 "$S3_DIR/log" | sed 's/^/# /'
+}
+save() {
+  for n; do
+    mkdir -p "$out/checkpoint-$n"
+    echo "weights $n" >"$out/checkpoint-$n/model.bin"
+    echo '{}' >"$out/checkpoint-$n/trainer_state.json"
+    sleep 0.02
+  done
+}
+ckpt() { "$CKPT" "$@" >"$S3_DIR/log" 2>&1; }
+sync() { ckpt sync "$out" --to "$to" --quiet 0; }
+gc() { ckpt gc "$to" --grace-delete 0; }
+cleared() { find "$store/.ckpt/cleared" -type f 2>/dev/null | wc -l; }
+
+# --- other tools' files ---------------------------------------------------------------------
+
+save 1 2
+sync
+cp -a "$store/checkpoint-1" "$S3_DIR/backup" # with its metadata
+ckpt rm "$to" checkpoint-1 --grace-delete 0
+tell "$(($? || $(find "$store/checkpoint-1" -type f 2>/dev/null | wc -l) || $(cleared) != 1))" "a deleted checkpoint is gone, and that is written down"
+# A guard: without a table, before removals kept one, this was so too.
+tell "$(find "$store/.ckpt/clearing" -type f 2>/dev/null | wc -l)" "its table is not kept any longer"
+mkdir -p "$store/checkpoint-1"
+echo mine >"$store/checkpoint-1/thesis.bin"
+echo mine >"$store/checkpoint-1/model.bin"
+save 3
+sync && gc && [[ -e $store/checkpoint-1/thesis.bin && -e $store/checkpoint-1/model.bin ]] &&
+  grep -q 'left checkpoint-1' "$S3_DIR/log"
+tell $? "what another tool puts there stays, whatever it is called, and gc names it"
+ckpt run --dir "$out" --to "$to" --continue-run --quiet 0 -- true && [[ -e $store/checkpoint-1/thesis.bin ]]
+tell $? "a run leaves it too"
+rm -r "$store/checkpoint-1"
+cp -a "$S3_DIR/backup" "$store/checkpoint-1"
+gc && diff -r "$S3_DIR/backup" "$store/checkpoint-1" >/dev/null
+tell $? "so does a backup of it that is copied back with its metadata"
+rm -r "$store/checkpoint-1"
+
+# --- among those of a checkpoint that is deleted --------------------------------------------
+
+echo mine >"$store/checkpoint-2/notes.txt"
+echo 'longer than it was' >"$store/checkpoint-2/model.bin"
+ckpt rm "$to" checkpoint-2 --grace-delete 0
+tell "$(($? || $(find "$store/checkpoint-2" -type f | wc -l) != 2))" "a file among its own stays, and one that was replaced"
+grep -q 'checkpoint-2: 2 objects' "$S3_DIR/log"
+tell $? "and both are told of"
+gc && grep -q 'left checkpoint-2' "$S3_DIR/log" && [[ -e $store/checkpoint-2/notes.txt ]]
+tell $? "gc names them"
+
+# --- a save that is given up ----------------------------------------------------------------
+
+printf '9999 PUT checkpoint-4/.ckpt-manifest status 403/AccessDenied\n' >"$RULES"
+save 4
+AWS_ENDPOINT_URL=$PROXY "$CKPT" run --dir "$out" --to "$to" --continue-run --quiet 0 -- true >"$S3_DIR/log" 2>&1
+: >"$RULES"
+# A guard: removals did that before they asked for marks.
+tell "$(find "$store/checkpoint-4" -type f 2>/dev/null | wc -l)" "of a save that was given up nothing is left"
+mkdir -p "$store/checkpoint-4"
+cp -a "$store/checkpoint-3/." "$store/checkpoint-4" # a live one, by its metadata too
+gc && [[ -e $store/checkpoint-4/model.bin ]] && grep -q 'holds the data of checkpoint-3' "$S3_DIR/log"
+tell $? "a live checkpoint's bytes under its name stay, and gc says whose they are"
+rm -r "$store/checkpoint-4"
+
+# --- killed at any request ------------------------------------------------------------------
+
+# A request of a removal hangs, or is carried out and not answered, and its process is killed; then
+# another gc comes.
+one=$S3_DIR/one
+mkdir -p "$one/checkpoint-1" "$one/checkpoint-2"
+for k in 1 2; do echo "weights $k" | tee "$one/checkpoint-$k/model.bin" >"$one/checkpoint-$k/trainer_state.json"; done
+ckpt sync "$one" --to s3://ckpt-test/kill --quiet 0
+ckpt rm s3://ckpt-test/kill checkpoint-1
+echo mine >"$S3_DATA/kill/checkpoint-1/notes.txt"
+mv "$S3_DATA/kill" "$S3_DIR/template"
+
+killed_at() { # RULE
+  local pid rc=1
+  rm -rf "$S3_DATA/kill" "$RULES.log"
+  cp -a "$S3_DIR/template" "$S3_DATA/kill"
+  printf '1 %s\n' "$1" >"$RULES"
+  AWS_ENDPOINT_URL=$PROXY "$CKPT" gc s3://ckpt-test/kill --grace-delete 0 >"$S3_DIR/log" 2>&1 &
+  pid=$!
+  for _ in {1..200}; do
+    grep -qsE ' (hang|late 60)$' "$RULES.log" && rc=0 && break
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.05
+  done
+  sleep 0.1
+  kill -KILL "$pid" 2>/dev/null
+  wait "$pid" 2>/dev/null
+  : >"$RULES"
+  ((rc == 0)) || return 1
+  AWS_ENDPOINT_URL=$direct ckpt gc s3://ckpt-test/kill --grace-delete 0 || return 1
+  AWS_ENDPOINT_URL=$direct ckpt verify s3://ckpt-test/kill || return 1
+  [[ $(find "$S3_DATA/kill/checkpoint-1" -type f -printf '%f ') == 'notes.txt ' ]] &&
+    [[ $(find "$S3_DATA/kill/.ckpt/cleared" -type f | wc -l) == 1 ]] &&
+    [[ $(find "$S3_DATA/kill/.ckpt/clearing" -type f 2>/dev/null | wc -l) == 0 ]]
+}
+for step in 'HEAD .ckpt/cleared' 'GET .ckpt/clearing' 'GET checkpoint-1/.ckpt-manifest' 'PUT .ckpt/clearing' \
+  'DELETE checkpoint-1/.ckpt-manifest' 'POST ?delete' 'PUT .ckpt/cleared' 'DELETE .ckpt/clearing'; do
+  killed_at "$step hang"
+  tell $? "killed before \"$step\", it is finished by the next"
+  [[ $step == HEAD* || $step == GET* ]] && continue
+  killed_at "$step late 60"
+  tell $? "killed behind \"$step\", it is finished by the next"
+done
+echo "1..$tests"
+exit $((failures > 0))
