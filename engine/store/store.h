@@ -154,6 +154,12 @@ struct store_ops {
    * against a put(). NULL together with get_tagged. */
   int (*replace_if)(store *, const char *key, const void *data, size_t len, const char *tag,
                     err *e);
+  /* Makes everything below the prefix durable where it is, as publish() does before it renames.
+   * NULL where that capability is missing. */
+  int (*flush)(store *, const char *prefix, err *e);
+  /* 0 if this user made everything below the prefix, and all of it is directories and plain files;
+   * else ERR_ACCESS, which names what is not. NULL: whoever may write to the store is one. */
+  int (*check_owner)(store *, const char *prefix, err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* fs_walk goes no deeper, and what cannot be listed must not be put. */
 enum { DEPTH_MAX = 64 };
@@ -210,6 +211,30 @@ static int file_list(store *base, const char *prefix, bool delimited, store_list
   return rc == 0 && S_ISDIR(at.st.st_mode) ? list_below(s, at.path, &l, e) : rc;
 }
 
+/* ---- whose it is ---- */
+
+static int is_ours(const char *path, const struct stat *st, err *e) {
+  if (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)) {
+    if (st->st_uid == geteuid()) return 0;
+    return err_set(e, ERR_ACCESS, "%s was made by user %ld, not by this one", path,
+                   (long)st->st_uid);
+  }
+  return err_set(e, ERR_ACCESS, "%s is neither a directory nor a regular file", path);
+}
+
+static int is_entry_ours(void *ctx, const fs_entry *entry, err *e) {
+  (void)ctx;
+  return is_ours(entry->name, entry->st, e);
+}
+
+static int file_check_owner(store *base, const char *prefix, err *e) {
+  spot at;
+  int rc = file_locate(base, prefix, &at, e);
+  if (rc < 0 || at.st.st_mode == 0) return rc;
+  rc = is_ours(at.path, &at.st, e);
+  return rc == 0 ? fs_walk(base->io, at.path, is_entry_ours, NULL, e) : rc;
+}
+
 /* ---- removing ---- */
 
 /* Makes a removal durable; also one that somebody else began and did not live to flush. */
@@ -326,4 +351,6 @@ const store_ops store_file_ops = {
     .discard = file_discard,
     .get_tagged = file_get_tagged,
     .replace_if = file_replace_if,
+    .flush = file_flush,
+    .check_owner = file_check_owner,
 };

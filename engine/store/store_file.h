@@ -46,6 +46,7 @@ int file_write(store_writer *writer, const void *data, size_t len, err *e);
 int file_write_close(store_writer *writer, err *e);
 void file_write_abort(store_writer *writer);
 int file_publish(store *base, const char *from, const char *to, err *e);
+int file_flush(store *base, const char *prefix, err *e);
 
 /* Tags: store_file_tag.c. */
 int file_get(store *base, const char *key, buf *out, err *e);

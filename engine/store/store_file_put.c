@@ -259,7 +259,13 @@ static int open_to_compare(file_store *s, file_writer *w, const spot *at, err *e
   if ((uint64_t)at->st.st_size != w->size) return has_other_bytes(at->path, e);
   w->compare = true;
   memcpy(w->path, at->path, sizeof w->path);
-  w->fd = io->open(io, AT_FDCWD, at->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  /* It may be somebody else's by now: what is found is compared, and nothing leads out of the
+   * store.
+   */
+  int root = io->open(io, AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
+  if (root < 0) return err_sys(e, root, "cannot open %s", s->root);
+  w->fd = fs_open_beneath(io, root, w->key, O_RDONLY | O_NONBLOCK, 0);
+  io->close(io, root);
   return w->fd < 0 ? err_sys(e, w->fd, "cannot open %s", at->path) : 0;
 }
 
@@ -374,6 +380,14 @@ int file_write_close(store_writer *writer, err *e) {
     rc = flush_name(s, &at, e);
   free(w);
   return rc;
+}
+
+int file_flush(store *base, const char *prefix, err *e) {
+  file_store *s = (file_store *)base;
+  spot at;
+  int rc = file_locate(base, prefix, &at, e);
+  if (rc == 0) rc = fs_sync_tree(base->io, at.path, e);
+  return rc == 0 ? flush_way_to(s, at.path, e) : rc;
 }
 
 int file_publish(store *base, const char *from, const char *to, err *e) {

@@ -48,6 +48,25 @@ static void a_staged_prefix_appears_at_once(void **state) {
   store_must_hold(s, "exp/trial/ckpt-1/b/c", ".ckpt/staging/1/b/c");
 }
 
+static void what_another_user_or_a_link_made_is_not_ours(void **state) {
+  store *s = store_of(state);
+  err e = {0};
+  assert_int_equal(stage(s, ".ckpt/staging/1/a"), 0);
+  assert_int_equal(stage(s, ".ckpt/staging/1/b/c"), 0);
+  assert_int_equal(s->ops->check_owner(s, ".ckpt/staging/1", &e), 0);
+  assert_int_equal(s->ops->check_owner(s, ".ckpt/staging/2", &e), 0); /* nothing is there */
+  assert_int_equal(s->ops->flush(s, ".ckpt/staging/1", &e), 0);
+  store_must_hold(s, ".ckpt/staging/1/b/c", ".ckpt/staging/1/b/c");
+  assert_int_equal(symlink("a", at(state, ".ckpt/staging/1/b/link")), 0);
+  assert_int_equal(s->ops->check_owner(s, ".ckpt/staging/1", &e), ERR_ACCESS);
+  assert_non_null(strstr(e.text, "b/link"));
+  assert_int_equal(unlink(at(state, ".ckpt/staging/1/b/link")), 0);
+  if (geteuid() != 0) return; /* nobody else can give a file away */
+  assert_int_equal(chown(at(state, ".ckpt/staging/1/b"), 1234, (gid_t)-1), 0);
+  assert_int_equal(s->ops->check_owner(s, ".ckpt/staging/1", &e), ERR_ACCESS);
+  assert_non_null(strstr(e.text, "1234"));
+}
+
 static void a_publish_onto_what_exists_is_refused_and_nothing_is_lost(void **state) {
   store *s = store_of(state);
   err e = {0};
@@ -795,6 +814,7 @@ int main(void) {
       PROMISE(what_is_too_deep_or_long_for_a_disk_is_refused),
       PROMISE(a_file_with_a_name_too_long_for_a_key_is_left_out_aloud),
       PROMISE(a_file_system_without_links_is_refused_with_advice),
+      PROMISE(what_another_user_or_a_link_made_is_not_ours),
       PROMISE(a_single_writer_needs_no_links),
       PROMISE(the_directory_above_the_root_may_be_closed_to_us),
       PROMISE(a_closed_directory_counts_as_a_prefix_and_fails_a_deep_listing),
