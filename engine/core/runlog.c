@@ -355,15 +355,22 @@ static int check_ground(runlog *log, err *e) {
                  key);
 }
 
+/* That of a new entry, unless whoever planned it has drawn one. */
+static int take_nonce(const runlog *log, const json_t *entry, char out[33], err *e) {
+  const char *drawn = json_string_value(json_object_get(entry, "nonce"));
+  int rc = drawn ? 0 : io_nonce(log->s->io, out);
+  if (drawn) snprintf(out, 33, "%s", drawn);
+  return rc < 0 ? err_sys(e, rc, "append to the log: random numbers") : 0;
+}
+
 /* Appends one entry: 1 if it stands and is folded. 0 if another writer had the number: what is new
  * is folded, and the caller plans again from that. */
 static int append(runlog *log, json_t *entry, err *e) {
   char nonce[33];
   buf text;
   buf_init(&text, RUNLOG_SNAPSHOT_MAX);
-  int rc = io_nonce(log->s->io, nonce);
-  rc = rc < 0 ? err_sys(e, rc, "append to the log: random numbers")
-              : finish(log, entry, nonce, &text, e);
+  int rc = take_nonce(log, entry, nonce, e);
+  if (rc == 0) rc = finish(log, entry, nonce, &text, e);
   if (rc == 0) rc = check_ground(log, e);
   if (rc == 0) rc = settle(log, log->st.next, nonce, &text, e);
   if (rc == 0) rc = runlog_catch_up(log, e);

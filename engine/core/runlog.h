@@ -179,6 +179,9 @@ int runlog_check_run(const runlog *log, const char *run_id, bool continue_run, e
 /* Announces a save of `unit`. The directory is the plain name if no entry names it and the store
  * has nothing there, else "<unit>.~<this entry's number>". *out is the attempt's number. */
 int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e);
+/* The same for a save that stands whole in a staging named by this nonce, which becomes the
+ * entry's. It is appended once: an entry of that nonce that is there already is the one. */
+int runlog_attempt_staged(runlog *log, const char *unit, const char *nonce, uint64_t *out, err *e);
 /* Takes an open attempt of an older term over. ERR_CONFLICT if it is not open any more. */
 int runlog_adopt(runlog *log, uint64_t attempt, err *e);
 /* Gives an open attempt up (ours, or one of an older term). Fine if it is swept already. A guest
@@ -217,6 +220,8 @@ int runlog_end(runlog *log, const char *reason, runlog_may_fn *may, void *ctx, e
 int runlog_snapshot(runlog *log, err *e);
 
 const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n);
+/* The attempt whose entry has this nonce; NULL if there is none, or that is not known. */
+const runlog_attempt *runlog_find_nonce(const runlog_state *s, const char *nonce);
 /* The commit of that attempt; NULL if it has none. */
 const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt);
 /* The commit of that number; NULL if there is none. */

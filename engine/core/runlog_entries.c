@@ -119,6 +119,7 @@ static int choose_dir(const runlog *log, const char *unit, char out[STORE_KEY_MA
 
 static int plan_attempt(const runlog *log, const runlog_request *r, json_t **out, err *e) {
   char dir[STORE_KEY_MAX];
+  if (r->nonce && runlog_find_nonce(&log->st, r->nonce)) return 0;
   int bad = 0, rc = refuse_group(log, r->text, e);
   if (rc == 0) rc = choose_dir(log, r->text, dir, e);
   if (rc < 0) return rc;
@@ -126,6 +127,7 @@ static int plan_attempt(const runlog *log, const runlog_request *r, json_t **out
   runlog_set(entry, "unit", js_name_new(r->text), &bad);
   runlog_set(entry, "dir", js_name_new(dir), &bad);
   runlog_set_number(entry, "world", log->st.term.writer.world, &bad);
+  if (r->nonce) runlog_set(entry, "nonce", json_string(r->nonce), &bad);
   return runlog_hand_over(entry, bad, out, e);
 }
 
@@ -145,6 +147,17 @@ static int get_attempt(const runlog *log, uint64_t n, const runlog_attempt **out
 static int closed(const runlog_attempt *attempt, err *e) {
   return err_set(e, ERR_CONFLICT, "attempt %" PRIu64 " of \"%.200s\" is %s already", attempt->n,
                  attempt->unit, attempt->fate == RUNLOG_SWEPT ? "given up" : "committed");
+}
+
+int runlog_attempt_staged(runlog *log, const char *unit, const char *nonce, uint64_t *out, err *e) {
+  int rc = runlog_need_term(log, e);
+  if (rc == 0) rc = runlog_unit_check(unit, e);
+  if (rc == 0)
+    rc = runlog_carry_out(log, plan_attempt, &(runlog_request){.text = unit, .nonce = nonce}, e);
+  if (rc < 0) return rc;
+  const runlog_attempt *attempt = runlog_find_nonce(&log->st, nonce);
+  *out = attempt->n;
+  return attempt->fate == RUNLOG_OPEN ? 0 : closed(attempt, e);
 }
 
 static int entry_about(const char *type, const runlog *log, uint64_t attempt, json_t **out,

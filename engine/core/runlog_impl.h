@@ -27,8 +27,9 @@ struct runlog {
 /* What an operation wants, judged on the log as it is known: an entry in *out (a new reference),
  * NULL there if nothing is left to do, or an error. */
 typedef struct runlog_request {
-  const char *text; /* the run's id, or the unit */
-  uint64_t number;  /* of the attempt, or of the commit */
+  const char *text;  /* the run's id, or the unit */
+  const char *nonce; /* of the entry, drawn before; NULL: one is drawn for it */
+  uint64_t number;   /* of the attempt, or of the commit */
   const runlog_writer *who;
   const manifest *m;
   const char *policy, *reason;

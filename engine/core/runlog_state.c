@@ -125,6 +125,12 @@ const runlog_attempt *runlog_find_attempt(const runlog_state *s, uint64_t n) {
   return runlog_attempt_at(s, n);
 }
 
+const runlog_attempt *runlog_find_nonce(const runlog_state *s, const char *nonce) {
+  for (size_t i = s->attempt_count; *nonce && i-- > 0;)
+    if (strcmp(s->attempts[i].nonce, nonce) == 0) return &s->attempts[i];
+  return NULL;
+}
+
 const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt) {
   for (size_t i = s->commit_count; i-- > 0;)
     if (s->commits[i].attempt == attempt) return &s->commits[i];
