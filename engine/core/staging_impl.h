@@ -1,0 +1,29 @@
+/* staging_impl: what staging.c and staging_*.c share. */
+#ifndef CORE_STAGING_IMPL_H
+#define CORE_STAGING_IMPL_H
+
+#include "staging.h"
+
+typedef struct staging_seen {
+  uint64_t term;
+  char nonce[RUNLOG_NONCE_MAX];
+  bool beside; /* what is saved beside it */
+  bool gone;   /* it is being removed */
+  char key[STORE_KEY_MAX];
+} staging_seen;
+
+typedef struct staging_list {
+  staging_seen *at;
+  size_t count;
+} staging_list;
+
+int staging_name(const char *prefix, uint64_t term, const char *nonce, staging *out, err *e);
+/* All that stands there and has such a name; nothing where the store cannot publish(). */
+int staging_look(store *s, const runlog *log, staging_list *out, err *e);
+void staging_list_free(staging_list *l);
+/* Did this user make it, and is it what we make? If not, the log says why. */
+bool staging_is_ours(store *s, const char *key, const log_sink *sink);
+/* Renames the directory, then removes it. Fine if it is gone. */
+int staging_remove(store *s, const char *key, err *e);
+
+#endif
