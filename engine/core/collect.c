@@ -10,6 +10,7 @@
 #include "core/lease.h"
 #include "core/prune.h"
 #include "core/settle.h"
+#include "core/staging.h"
 
 /* ---- what all steps use ---- */
 
@@ -108,17 +109,13 @@ static bool is_left(const collecting *g, const quiet *q, const runlog_attempt *a
   return q->term_ns >= g->c->grace_ns;
 }
 
-/* 1 if its manifest stands, so that its owner may commit it. */
-static int is_sealed(const collecting *g, const runlog_attempt *a, err *e) {
-  char dir[STORE_KEY_MAX];
-  int rc = runlog_key_dir(g->c->log, a->dir, dir, e);
-  return rc < 0 ? rc : settle_is_sealed(g->c->store, dir, e);
-}
-
 static uint64_t measure_attempt(const collecting *g, const runlog_attempt *a) {
   const runlog *log = g->c->log;
   char key[STORE_KEY_MAX];
+  staging st;
   uint64_t bytes = 0;
+  if (staging_find(g->c->store, log, a->nonce, &st, NULL) == 1)
+    bytes += collect_measure(g, st.key) + collect_measure(g, st.with);
   if (runlog_key_dir(log, a->dir, key, NULL) == 0) bytes += collect_measure(g, key);
   if (store_can(g->c->store, STORE_CAP_PUBLISH) && runlog_key_staging(log, a->n, key, NULL) == 0)
     bytes += collect_measure(g, key);
@@ -184,7 +181,7 @@ static int choose(const collecting *g, const quiet *q, chosen *out, err *e) {
   for (size_t i = 0; i < state->attempt_count; i++) {
     const runlog_attempt *a = &state->attempts[i];
     if (!is_left(g, q, a)) continue;
-    rc = is_sealed(g, a, e);
+    rc = settle_is_whole(g->c->store, g->c->log, a, e);
     if (rc < 0) return rc;
     if (rc > 0 && !q->gone) continue; /* whole: for the live writer to commit */
     out->sealed[out->count] = rc > 0;

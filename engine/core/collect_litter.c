@@ -9,6 +9,7 @@
 #include "collect_impl.h"
 #include "core/removal.h"
 #include "core/settle.h"
+#include "core/staging.h"
 #include "prims/fs.h"
 
 /* The keys of a listing. They are looked at when it is over: a listing is never held open while
@@ -258,6 +259,20 @@ static void collect_temporary(collecting *g, const char *key) {
   found_free(&objects);
 }
 
+static int tell_staged(void *ctx, const char *key, const char *reason, uint64_t bytes, int status) {
+  collecting *g = ctx;
+  tell(g, "litter", key, reason, bytes, status);
+  return g->stopped;
+}
+
+/* Saves that were staged and not announced: of an older term, when their grace is over. */
+static void collect_staged(collecting *g) {
+  const collect *c = g->c;
+  err why = {0};
+  int rc = staging_tidy(c->store, c->log, g->now, c->grace_ns, c->dry, tell_staged, g, &why);
+  if (rc < 0 && !g->stopped) collect_failed(g, "litter", rc, why.text);
+}
+
 static void collect_clearing(collecting *g, const char *key) {
   found objects = {0};
   err why = {0};
@@ -270,6 +285,7 @@ static void collect_clearing(collecting *g, const char *key) {
 
 static void collect_own_directory(collecting *g, const char *key) {
   const char *name = fs_base(key);
+  if (strcmp(name, "staging") == 0) collect_staged(g);
   if (strcmp(name, "clearing") == 0) collect_clearing(g, key);
   if (strcmp(name, "staging") == 0 || strcmp(name, "parts") == 0)
     collect_numbers(g, key, false);

@@ -267,11 +267,16 @@ bool companions_name_another(const companions_place *at, const char *text, size_
 int companions_look(store *s, const char *prefix, uint64_t attempt, uint64_t term, runlog_with *out,
                     err *e) {
   char key[STORE_KEY_MAX];
+  *out = (runlog_with){0};
+  if (runlog_key_with(prefix, attempt, term, key, NULL) < 0) return 0;
+  return companions_look_at(s, key, term, out, e);
+}
+
+int companions_look_at(store *s, const char *key, uint64_t term, runlog_with *out, err *e) {
   manifest m = {0};
   err why = {0};
   *out = (runlog_with){0};
-  int rc = runlog_key_with(prefix, attempt, term, key, &why);
-  if (rc == 0) rc = settle_read_manifest(s, key, &m, &why);
+  int rc = settle_read_manifest(s, key, &m, &why);
   if (rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   *out = (runlog_with){.term = term, .files = m.count, .bytes = manifest_bytes(&m), .root = m.root};

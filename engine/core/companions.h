@@ -64,6 +64,8 @@ bool companions_name_another(const companions_place *at, const char *text, size_
  * read. A store that does not answer is an error. */
 int companions_look(store *s, const char *prefix, uint64_t attempt, uint64_t term, runlog_with *out,
                     err *e);
+/* The same of a key. */
+int companions_look_at(store *s, const char *key, uint64_t term, runlog_with *out, err *e);
 /* The same of the newest term that put any, for an attempt that somebody else has sealed. */
 int companions_newest(store *s, const char *prefix, uint64_t attempt, runlog_with *out, err *e);
 

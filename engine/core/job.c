@@ -30,8 +30,8 @@ static int job_upload(job_work *w, err *e) {
   if (rc < 0) return rc;
   /* Of a file that several ranks have, one sends it; the others compare. */
   bool shared = env->ranks && store_can(env->store, STORE_CAP_RESUME);
-  unsigned how =
-      (w->staged && !w->shown ? STORE_STAGED : 0) | (w->resumed || shared ? STORE_RESUME : 0);
+  unsigned how = (w->staged && !w->shown ? STORE_STAGED : 0) |
+                 (w->resumed || shared ? STORE_RESUME : 0) | (w->ahead ? TRANSFER_ANEW : 0);
   rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */
@@ -100,8 +100,9 @@ static int begin_anew(job_work *w, err *e) {
   if (rc < 0) return rc;
   *e = (err){0};
   w->attempt = RUNLOG_NONE;
-  w->resumed = w->spoiled = false;
+  w->resumed = w->spoiled = w->ahead = false;
   j->attempt = 0;
+  *j->staging = 0;
   atomic_store(&j->moved, 0);
   manifest_free(&w->manifest);
   while (j->plan.ops[at] != PLAN_ATTEMPT) at++;
@@ -114,6 +115,7 @@ static void sweep_older(job_work *w) {
   if (w->env->ranks && w->env->ranks->rank > 0) return;
   job_at(w->job, "removing what an earlier run left");
   settle_older(w->env->store, w->job->log, w->env->log);
+  settle_staged(w->env->store, w->job->log, w->env->grace_ns, w->env->log);
 }
 
 void job_run(job *j) {
@@ -125,8 +127,8 @@ void job_run(job *j) {
   if (rc == 0) rc = job_check_touched(&w, e);
   if (rc == 0) rc = job_look_beside(&w, e);
   if (rc == 0) rc = run_plan(&w, 0, e);
-  if (rc == ERR_EXISTS && w.resumed) rc = begin_anew(&w, e);
-  if (rc == 0) j->attempt = 0;
+  if (rc == ERR_EXISTS && w.resumed && w.attempt != RUNLOG_NONE) rc = begin_anew(&w, e);
+  if (rc == 0) j->attempt = 0, *j->staging = 0;
   if (rc < 0) job_at(j, "giving the save up");
   j->status = rc < 0 ? job_give_up(&w, rc) : 0;
   if (j->status == 0) {

@@ -27,9 +27,10 @@ typedef struct job_env {
   pool *pool;
   store *store;
   const rules *rules;
-  const char *root;        /* the watched directory */
-  const char *staging;     /* of this machine: <state>/staging */
-  const ranks *ranks;      /* NULL: this process saves alone */
+  const char *root;    /* the watched directory */
+  const char *staging; /* of this machine: <state>/staging */
+  int64_t grace_ns;    /* what an older term staged is removed after so long; INT64_MAX: never */
+  const ranks *ranks;  /* NULL: this process saves alone */
   const char *const *with; /* globs of what is saved beside a unit, relative to its group's
                               directory; NULL: nothing */
 } job_env;
@@ -56,7 +57,9 @@ typedef struct job {
    * where the store can (STORE_CAP_RESUME). */
   bool keep;        /* there will be one: the attempt is left open for it */
   uint64_t attempt; /* in: left by an earlier try of the unit; out: left by this one; 0: none */
-  uint64_t attempt_shape; /* of the files that it was made for: names and stamps */
+  uint64_t attempt_shape;         /* of the files that it was made for: names and stamps */
+  char staging[RUNLOG_NONCE_MAX]; /* in and out alike, where nothing is announced before it stands
+                                     whole: the nonce of what was staged (staging.h); "": none */
 
   atomic_int cancel;      /* set by the owner, JOB_CANCEL or JOB_LEAVE: stop at the next block */
   _Atomic uint64_t moved; /* bytes sent so far */

@@ -24,15 +24,17 @@ bool job_committed(job_work *w) {
  * ours, by what the log says now. */
 static int take_up(job_work *w, err *e) {
   const job *j = w->job;
-  if (j->attempt == 0 || j->attempt_shape != w->shape) return 0;
+  if ((j->attempt == 0 && !*j->staging) || j->attempt_shape != w->shape) return 0;
   int rc = runlog_refresh(j->log, e);
   if (rc < 0) return rc;
   const runlog_state *state = runlog_view(j->log);
-  const runlog_attempt *a = runlog_find_attempt(state, j->attempt);
+  /* That it was announced may be what got lost. */
+  const runlog_attempt *a =
+      j->attempt ? runlog_find_attempt(state, j->attempt) : runlog_find_nonce(state, j->staging);
   if (!a || a->fate == RUNLOG_SWEPT || a->owner != state->term.n ||
       strcmp(a->unit, job_unit(j)) != 0)
     return 0;
-  w->attempt = j->attempt;
+  w->attempt = a->n;
   w->term = a->owner;
   w->over = job_committed(w);
   w->resumed = !w->over;
@@ -106,6 +108,21 @@ static int check_what_is_there(const job_work *w, err *e) {
                  m.other);
 }
 
+/* Where a directory appears in one step, all of it can stand before its name is taken: what fails
+ * on its way, for want of room say, costs no name. Ranks have to agree on the place first. */
+static int stage(job_work *w, err *e) {
+  job *j = w->job;
+  int rc = runlog_refresh(j->log, e);
+  if (rc < 0) return rc;
+  rc = staging_begin(w->env->store, j->log, job_unit(j), w->from, j->staging, w->env->log,
+                     &w->place, &w->resumed, e);
+  w->ahead = *w->place.nonce;
+  w->term = runlog_view(j->log)->term.n;
+  memcpy(w->prefix, w->place.key, sizeof w->prefix);
+  memcpy(w->mark, w->place.nonce, sizeof w->mark);
+  return rc;
+}
+
 static int find_attempt(job_work *w, err *e) {
   runlog *log = w->job->log;
   if (job_follows(w)) return job_follow(w, e);
@@ -113,9 +130,9 @@ static int find_attempt(job_work *w, err *e) {
   if (rc == 0 && w->attempt == RUNLOG_NONE && !w->adopted) rc = adopt(w, e);
   /* An earlier job of ours may have failed with the store, and so could not even sweep. */
   if (rc == 0) rc = settle_own(w->env->store, log, w->attempt, w->env->log, e);
-  if (rc == 0 && w->attempt == RUNLOG_NONE)
-    rc = runlog_attempt_begin(log, job_unit(w->job), &w->attempt, e);
-  return rc;
+  if (rc < 0 || w->attempt != RUNLOG_NONE) return rc;
+  if (w->staged && !w->env->ranks) return stage(w, e);
+  return runlog_attempt_begin(log, job_unit(w->job), &w->attempt, e);
 }
 
 /* Of an earlier try only the commit may have failed. What that has shown is compared where it
@@ -128,20 +145,46 @@ static int find_shown(job_work *w, err *e) {
   return rc < 0 ? rc : 0;
 }
 
+/* Where an attempt's files are staged: its own staging, with what lies beside that put in its
+ * place; or, of ranks, and of what was begun before saves were staged first, the one of its number.
+ */
+static int find_staging(job_work *w, const runlog_attempt *a, err *e) {
+  runlog *log = w->job->log;
+  staging st;
+  int rc = w->env->ranks ? 0 : staging_find(w->env->store, log, a->nonce, &st, e);
+  if (rc <= 0) return rc < 0 ? rc : runlog_key_staging(log, a->n, w->prefix, e);
+  memcpy(w->prefix, st.key, sizeof w->prefix);
+  rc = staging_show_with(w->env->store, log, &st, a->n, e);
+  return rc == ERR_NOENT ? 0 : rc;
+}
+
 int job_attempt_begin(job_work *w, err *e) {
   runlog *log = w->job->log;
   int rc = find_attempt(w, e);
-  if (rc < 0) return rc;
+  if (rc < 0 || w->ahead) return rc;
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
   w->term = a->owner;
   rc = runlog_key_dir(log, a->dir, w->dir, e);
   if (rc == 0) rc = runlog_attempt_id(log, w->attempt, w->mark, e);
   if (rc == 0) rc = find_shown(w, e);
   if (rc == 0 && w->staged && !w->shown)
-    rc = runlog_key_staging(log, w->attempt, w->prefix, e);
+    rc = find_staging(w, a, e);
   else if (rc == 0)
     memcpy(w->prefix, w->dir, sizeof w->prefix);
   return rc < 0 ? rc : check_what_is_there(w, e);
+}
+
+int job_announce(job_work *w, err *e) {
+  runlog *log = w->job->log;
+  int rc = staging_seal(w->env->store, &w->place, e);
+  if (rc == 0) rc = runlog_attempt_staged(log, job_unit(w->job), w->place.nonce, &w->attempt, e);
+  if (rc < 0) return rc;
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
+  w->term = a->owner;
+  rc = runlog_key_dir(log, a->dir, w->dir, e);
+  if (rc < 0) return rc;
+  return w->with.files ? staging_show_with(w->env->store, log, &w->place, w->attempt, e)
+                       : staging_drop_with(w->env->store, &w->place, e);
 }
 
 /* Is what was sent to stay, for another try or for a next term? */
@@ -151,13 +194,39 @@ static bool is_left(const job *j, int rc) {
   return j->keep && err_class_of(rc) == ERR_CLASS_RETRYABLE;
 }
 
+/* The same of what was staged and, as far as is known, not announced. True: it is done with. */
+static bool give_up_staging(job_work *w, int rc, int *status) {
+  job *j = w->job;
+  err e = {0};
+  *status = rc;
+  if (is_left(j, rc)) {
+    snprintf(j->staging, sizeof j->staging, "%s", w->place.nonce);
+    j->attempt_shape = w->shape;
+    return true;
+  }
+  *j->staging = 0;
+  int asked = runlog_refresh(j->log, &e);
+  const runlog_attempt *a = runlog_find_nonce(runlog_view(j->log), w->place.nonce);
+  if (asked == 0 && a) {
+    w->attempt = a->n;
+    return false;
+  }
+  if (asked == ERR_FENCED) *status = asked, j->error = e;
+  if (asked == 0) asked = staging_drop(w->env->store, &w->place, &e);
+  if (asked < 0 && asked != ERR_FENCED)
+    log_say(w->env->log, LOG_WARN, "%s: what was staged is left for a later clean-up: %s",
+            j->plan.unit, e.text);
+  return true;
+}
+
 /* After a failure. The commit's answer may be all that was lost: the log knows. If it cannot be
  * asked, all stays where it is, and a later job or a later term settles it. A writer that was
  * pushed aside touches nothing more. */
 int job_give_up(job_work *w, int rc) {
   job *j = w->job;
   err e = {0};
-  if (w->attempt == RUNLOG_NONE) return rc;
+  int status = rc;
+  if (w->attempt == RUNLOG_NONE && (!w->ahead || give_up_staging(w, rc, &status))) return status;
   if (w->env->ranks && rc == ERR_EXISTS) job_name_other_rank(w);
   if (job_follows(w)) return job_give_up_part(w, rc);
   if (is_left(j, rc) && !w->spoiled) {
@@ -166,6 +235,7 @@ int job_give_up(job_work *w, int rc) {
     return rc;
   }
   j->attempt = 0;
+  *j->staging = 0;
   int swept = settle_give_up(w->env->store, j->log, w->attempt, w->env->log, &e);
   if (swept == 0) return rc;
   if (job_committed(w)) {

@@ -441,24 +441,30 @@ static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
   return rc;
 }
 
+/* Where they go: beside what is staged, or, once there is an attempt, where its commit names them.
+ */
+static int find_place(const job_work *w, uint64_t term, char out[STORE_KEY_MAX], err *e) {
+  if (!w->ahead) return runlog_key_with(runlog_prefix(w->job->log), w->attempt, term, out, e);
+  memcpy(out, w->place.with, STORE_KEY_MAX);
+  return 0;
+}
+
 /* An earlier try of ours may have put them, or a part of them, which is as old as it may be: it is
  * taken. */
 int job_companions(job_work *w, err *e) {
-  runlog *log = w->job->log;
   store *s = w->env->store;
-  uint64_t term = runlog_view(log)->term.n;
+  uint64_t term = runlog_view(w->job->log)->term.n;
   char prefix[STORE_KEY_MAX];
   w->with = (runlog_with){0}; /* of an attempt that was given up, perhaps */
   if (!w->env->with) return 0;
-  int rc = 0;
-  if (w->resumed || !takes_companions(w))
-    rc = companions_look(s, runlog_prefix(log), w->attempt, term, &w->with, e);
+  int rc = find_place(w, term, prefix, e);
+  if (rc == 0 && (w->resumed || !takes_companions(w)))
+    rc = companions_look_at(s, prefix, term, &w->with, e);
   if (rc < 0 || w->with.files || !takes_companions(w)) return rc;
   job_at(w->job, "saving what is beside it");
-  rc = runlog_key_with(runlog_prefix(log), w->attempt, term, prefix, e);
-  if (rc == 0) rc = save(w, term, prefix, e);
+  rc = save(w, term, prefix, e);
   if (rc != ERR_EXISTS) return rc;
   /* Their manifest came late, from an earlier try. */
-  rc = companions_look(s, runlog_prefix(log), w->attempt, term, &w->with, e);
+  rc = companions_look_at(s, prefix, term, &w->with, e);
   return rc < 0 || w->with.files ? rc : err_set(e, ERR_EXISTS, "%s: it cannot be read", prefix);
 }

@@ -2,6 +2,7 @@
 #ifndef CORE_JOB_IMPL_H
 #define CORE_JOB_IMPL_H
 
+#include "core/staging.h"
 #include "core/tree.h"
 #include "job.h"
 #include "prims/fs.h"
@@ -27,7 +28,8 @@ typedef struct job_work {
   bool over;                   /* that one was committed, only the answer was lost */
   bool staged;                 /* the files go to the staging, and publish() shows them */
   bool shown;                  /* an earlier try has published all of it already */
-
+  bool ahead;                  /* it is staged before its attempt is announced, in: */
+  staging place;
   char prefix[STORE_KEY_MAX]; /* where the files go */
   char dir[STORE_KEY_MAX];    /* where they will stand */
   bool twice;                 /* times prove nothing: contents are read twice */
@@ -47,6 +49,8 @@ int job_attempt_begin(job_work *w, err *e);
 /* Fills the result in from the log, if our attempt is committed there, and by our term: a newer one
  * may have adopted it, and other files with it. */
 bool job_committed(job_work *w);
+/* Announces what stands whole in w->place. */
+int job_announce(job_work *w, err *e);
 /* After a failure: what the job's status is. */
 int job_give_up(job_work *w, int rc);
 

@@ -49,7 +49,7 @@ int job_manifest(job_work *w, err *e) {
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", w->prefix);
   if (rc == 0)
     rc = store_put_marked(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, w->mark, e);
-  if (rc == ERR_EXISTS && (w->resumed || w->env->ranks)) rc = take_manifest(w, e);
+  if (rc == ERR_EXISTS && !w->ahead && (w->resumed || w->env->ranks)) rc = take_manifest(w, e);
   buf_free(&text);
   return rc;
 }
@@ -69,7 +69,9 @@ static int shown_by_another(job_work *w, err *e) {
 int job_publish(job_work *w, err *e) {
   err why = {0};
   if (w->shown) return settle_flush_shown(w->env->store, w->job->log, w->attempt, e);
-  int rc = w->env->store->ops->publish(w->env->store, w->prefix, w->dir, &why);
+  int rc = w->ahead ? job_announce(w, e) : 0;
+  if (rc < 0) return rc;
+  rc = w->env->store->ops->publish(w->env->store, w->prefix, w->dir, &why);
   if (w->env->ranks && (rc == ERR_EXISTS || rc == ERR_NOENT)) return shown_by_another(w, e);
   return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
 }

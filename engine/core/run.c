@@ -151,6 +151,7 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
                          .pool = env->pool,
                          .store = r->store,
                          .rules = r->rules,
+                         .grace_ns = o->no_delete ? INT64_MAX : r->limits.grace_ns,
                          .root = r->places.dir,
                          .staging = r->places.staging};
   if (rc == 0) rc = take_ranks(r, o, e);

@@ -261,6 +261,7 @@ void run_save_done(run_task *task) {
   if (!s->job.yielded) u->yields = 0;
   u->attempt = s->job.attempt;
   u->attempt_shape = s->job.attempt_shape;
+  memcpy(u->staging, s->job.staging, sizeof u->staging);
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
   if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
   if (status == 0)

@@ -182,6 +182,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   s->job.keep = u->tries + 1 < r->tries;
   s->job.attempt = u->attempt;
   s->job.attempt_shape = u->attempt_shape;
+  memcpy(s->job.staging, u->staging, sizeof s->job.staging);
   snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
   s->job.metrics = run_policy_metrics(r, u);

@@ -51,6 +51,7 @@ typedef struct run_unit {
   int64_t complete_at, next_try;   /* IO_MONO; next_try: not begun before */
   int status;                      /* of the last try */
   uint64_t attempt, attempt_shape; /* that it left for the next one, as in job.h */
+  char staging[RUNLOG_NONCE_MAX];  /* the same */
   run_save *save;                  /* while RUNNING */
   bool counted;                    /* among its group's `since` */
   bool asked_for;                  /* a result named it: a temporary one is saved then */

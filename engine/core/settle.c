@@ -6,6 +6,7 @@
 
 #include "core/companions.h"
 #include "core/removal.h"
+#include "core/staging.h"
 #include "prims/fs.h"
 
 static int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
@@ -32,9 +33,11 @@ int settle_read_manifest(store *s, const char *dir_key, manifest *out, err *e) {
 typedef struct places {
   char staging[STORE_KEY_MAX], dir[STORE_KEY_MAX];
   char parts[STORE_KEY_MAX], with[STORE_KEY_MAX];
+  char nonce[RUNLOG_NONCE_MAX]; /* by which a staging of its own is found */
 } places;
 
 static int places_of(const runlog *log, const runlog_attempt *a, places *out, err *e) {
+  memcpy(out->nonce, a->nonce, sizeof out->nonce);
   int rc = runlog_key_staging(log, a->n, out->staging, e);
   if (rc == 0) rc = runlog_key_dir(log, a->dir, out->dir, e);
   if (rc == 0) rc = runlog_key_parts(log, a->n, RUNLOG_NONE, out->parts, e);
@@ -57,6 +60,13 @@ int settle_is_sealed(store *s, const char *dir, err *e) {
   return rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);
 }
 
+int settle_is_whole(store *s, const runlog *log, const runlog_attempt *a, err *e) {
+  char dir[STORE_KEY_MAX];
+  int rc = runlog_key_dir(log, a->dir, dir, e);
+  if (rc == 0) rc = settle_is_sealed(s, dir, e);
+  return rc ? rc : staging_is_whole(s, log, a, e);
+}
+
 static int is_first_entry(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   static const char end[] = "/.ckpt/log/00000000000000000000.json";
   size_t len = strlen(key);
@@ -76,6 +86,7 @@ static int remove_all(store *s, runlog *log, const runlog_attempt *a, bool besid
   int rc = places_of(log, a, &at, e);
   if (rc == 0 && store_can(s, STORE_CAP_PUBLISH)) {
     rc = s->ops->remove_prefix(s, at.staging, e);
+    if (rc == 0) rc = staging_drop_of(s, log, at.nonce, e);
   }
   if (rc < 0 || s->no_delete) return rc;
   if (beside) rc = remove_beside(s, &at, e);
@@ -148,7 +159,8 @@ static int on_number(void *ctx, const char *key, bool is_prefix, const store_obj
   for (size_t i = 0; is_prefix && i < l->state->attempt_count; i++) {
     char number[24];
     snprintf(number, sizeof number, "%llu", (unsigned long long)l->state->attempts[i].n);
-    if (strcmp(fs_base(key), number) == 0) note(l, i);
+    const char *nonce = l->state->attempts[i].nonce; /* "<term>.<nonce>" in the staging */
+    if (strcmp(name, number) == 0 || (*nonce && strstr(name, nonce))) note(l, i);
   }
   return 0;
 }
@@ -274,7 +286,8 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
   manifest m = {0};
   err why = {0};
-  int rc = overtaken(runlog_view(log), n) ? ERR_NOENT : read_sealed(s, log, a, &m, &why);
+  int rc = overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(s, log, a, &why);
+  if (rc == 0) rc = read_sealed(s, log, a, &m, &why);
   if (rc == ERR_NOENT) return give_up_older(s, log, a, sink, e);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
@@ -300,10 +313,8 @@ bool settle_can_go_on(const store *s) {
  * nothing is: the first one may still be at it. */
 static int settle_one(store *s, runlog *log, uint64_t n, const log_sink *sink, err *e) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
-  places at;
   if (s->single_writer) return give_up_older(s, log, a, sink, e);
-  int rc = places_of(log, a, &at, e);
-  if (rc == 0) rc = settle_is_sealed(s, at.dir, e);
+  int rc = settle_is_whole(s, log, a, e);
   if (rc < 0 || (rc == 0 && settle_can_go_on(s))) return rc;
   rc = runlog_adopt(log, n, e);
   return rc < 0 ? rc : finish(s, log, n, sink, e);
@@ -318,6 +329,20 @@ static uint64_t next_open(const runlog *log, uint64_t from) {
   return RUNLOG_NONE;
 }
 
+static int say_staged(void *ctx, const char *key, const char *reason, uint64_t bytes, int status) {
+  (void)bytes;
+  log_say(ctx, status < 0 ? LOG_WARN : LOG_DEBUG, "%s %s: %s", key,
+          status < 0 ? "is left for a later clean-up" : "is removed", reason);
+  return 0;
+}
+
+void settle_staged(store *s, const runlog *log, int64_t grace_ns, const log_sink *sink) {
+  err why = {0};
+  int64_t now = s->io->now(s->io, IO_WALL);
+  if (staging_tidy(s, log, now, grace_ns, false, say_staged, (void *)sink, &why) < 0)
+    log_say(sink, LOG_WARN, "%s", why.text);
+}
+
 int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e) {
   int rc = 0;
   for (uint64_t n = 0; rc == 0 && (n = next_open(log, n)) != RUNLOG_NONE; n++) {
@@ -325,6 +350,7 @@ int settle_attempts(store *s, runlog *log, const log_sink *sink, err *e) {
     if (rc == ERR_CONFLICT) rc = 0; /* somebody swept it meanwhile */
   }
   if (rc == 0) settle_litter(s, log, sink);
+  if (rc == 0) settle_staged(s, log, INT64_MAX, sink);
   return rc;
 }
 

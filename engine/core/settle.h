@@ -46,6 +46,11 @@ int settle_clear(store *s, runlog *log, uint64_t attempt, const log_sink *sink, 
  * logged, no error. */
 void settle_litter(store *s, runlog *log, const log_sink *sink);
 
+/* Removes what was staged (staging.h) and nobody goes on with: of attempts that are over, and what
+ * an older term left and nothing was written to for the grace (INT64_MAX: that stays). What cannot
+ * be removed is logged, no error. */
+void settle_staged(store *s, const runlog *log, int64_t grace_ns, const log_sink *sink);
+
 /* Gives up every open attempt of our own term but `keep` (RUNLOG_NONE: all): jobs that failed, and
  * could not even sweep. */
 int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *e);
@@ -56,6 +61,9 @@ void settle_older(store *s, runlog *log, const log_sink *sink);
 
 /* 1 if a manifest stands in this directory, so that all of its save does; else 0. */
 int settle_is_sealed(store *s, const char *dir_key, err *e);
+
+/* 1 if all of this attempt stands in its directory, or in its staging: its owner may commit it. */
+int settle_is_whole(store *s, const runlog *log, const runlog_attempt *a, err *e);
 
 /* Before a sealed attempt is committed that somebody else, or an earlier try, has shown: who
  * renamed its directory may have died, or failed, before that was durable. */

@@ -55,7 +55,7 @@ struct batch {
   tree *tree;
   const manifest *m;
   const char *prefix, *dir;
-  unsigned how; /* STORE_STAGED, STORE_RESUME */
+  unsigned how; /* STORE_STAGED, STORE_RESUME, TRANSFER_ANEW */
   bool twice;
   transfer_finding *finding;
   void *ctx;
@@ -187,7 +187,9 @@ static int send_file(const struct batch *b, tree_file *f, const char *path, cons
   free(f->blocks); /* of an earlier try */
   f->blocks = calloc(count ? count : 1, sizeof *f->blocks);
   int rc = f->blocks ? 0 : err_set(e, ERR_NOMEM, "send %s: out of memory", path);
-  if (rc == 0) rc = ops->write_open(t->store, key, f->size, b->how, t->cancel, &to, e);
+  if (rc == 0)
+    rc = ops->write_open(t->store, key, f->size, b->how & ~(unsigned)TRANSFER_ANEW, t->cancel, &to,
+                         e);
   if (rc == 0) store_write_mark(to, t->mark);
   if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
   if (rc == 0) rc = same_file(t->io, f, fd, path, e);
@@ -214,7 +216,9 @@ static int up_one(void *ctx, size_t i) {
   if (rc == 0) rc = make_key(b, f->name, key, &e);
   if (rc == 0) rc = send_file(b, f, path, key, &e);
   /* Another rank may have made it while we sent ours: now it is there, and will be compared. */
-  if (rc == ERR_EXISTS && b->how & STORE_RESUME) rc = send_file(b, f, path, key, &e);
+  bool once_more = rc == ERR_EXISTS && b->how & STORE_RESUME;
+  if (once_more && b->how & TRANSFER_ANEW) rc = b->t->store->ops->remove(b->t->store, key, &e);
+  if (once_more && (rc == ERR_EXISTS || rc == 0)) rc = send_file(b, f, path, key, &e);
   return rc < 0 ? note_error(b, &e, rc) : 0;
 }
 

@@ -34,7 +34,9 @@ typedef struct transfer {
  * at fault does not show, but those that were sent before it stay: the prefix is the caller's to
  * remove. `twice`: the content is
  * read again and compared, because the times prove nothing. `how`: STORE_STAGED, STORE_RESUME
- * (store.h). */
+ * (store.h), and beside that one TRANSFER_ANEW: what is there with other bytes is removed and sent
+ * again, for it is ours alone. */
+enum { TRANSFER_ANEW = 1 << 8 };
 int transfer_up(const transfer *t, tree *from, const char *prefix, unsigned how, bool twice,
                 err *e);
 

@@ -501,6 +501,7 @@ static void a_job_that_is_fenced_neither_sweeps_nor_commits(void **state) {
       runlog *next = world_begin(other, "", "three");
       assert_int_equal(settle_attempts(other, next, NULL, NULL), 0);
       settle_older(other, next, NULL);
+      settle_staged(other, next, 0, NULL);
       if (runlog_view(next)->commit_count)
         must_restore(w, "", &runlog_view(next)->commits[0], "last.ckpt");
       runlog_close(next);
@@ -531,7 +532,8 @@ static void a_failed_job_that_finds_a_newer_term_says_so(void **state) {
     job_run(j);
     assert_int_equal(j->status, ERR_FENCED);
     assert_int_equal(j->error.code, ERR_FENCED);
-    assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
+    if (s == 1) assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
+    if (s == 0) assert_int_equal(runlog_view(log)->attempt_count, 0);
     job_free(j);
     runlog_close(log);
     world_free(w);
@@ -902,10 +904,33 @@ static bool begin_and_die(world *w, long nth) {
   w->env.io = world_io();
   bool ran = hook_ran();
   if (ran) assert_int_equal(j->status, ERR_CANCELED);
-  if (ran) assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
+  bool ahead = store_can(w->env.store, STORE_CAP_PUBLISH);
+  if (ran && ahead) assert_int_equal(runlog_view(log)->attempt_count, 0);
+  if (ran && !ahead) assert_int_equal(runlog_view(log)->attempts[0].fate, RUNLOG_OPEN);
   job_free(j);
   runlog_close(log);
   return ran;
+}
+
+/* The first file of the store whose key has both of these in it; "": there is none. */
+typedef struct seeker {
+  const char *place, *name;
+  char key[STORE_KEY_MAX + 1];
+} seeker;
+
+static int seek(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  seeker *k = ctx;
+  (void)is_prefix, (void)object;
+  if (strncmp(key, k->place, strlen(k->place)) != 0 || !strstr(key, k->name)) return 0;
+  snprintf(k->key, sizeof k->key, "%s", key);
+  return 1;
+}
+
+static const char *staged_file(store *s, const char *name) {
+  static seeker found;
+  found = (seeker){.place = ".ckpt/staging/", .name = name};
+  assert_true(s->ops->list(s, "", false, seek, &found, NULL) >= 0);
+  return found.key;
 }
 
 /* What the next run does there: its log. */
@@ -924,29 +949,37 @@ static ino_t inode_of(const char *path) {
   return lstat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-/* At a directory, that is seen by the file: it keeps its inode. */
+/* Each point once. How often a file was whole before, and was kept: at a directory it is seen by
+ * the file, which keeps its inode. */
+static long kept_at_each_point(int scheme) {
+  long nth = 1, kept = 0;
+  for (bool ran = true; ran; nth++) {
+    world *w = world_new(world_schemes[scheme], world_io());
+    char sent[4096], published[4096];
+    make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+    ran = begin_and_die(w, nth);
+    snprintf(sent, sizeof sent, "%s/root/%s", w->place.dir,
+             staged_file(w->env.store, "/model.bin"));
+    snprintf(published, sizeof published, "%s/root/checkpoint-1/model.bin", w->place.dir);
+    ino_t before = scheme == 0 && *staged_file(w->env.store, "/model.bin") ? inode_of(sent) : 0;
+    runlog *log = next_run(w);
+    if (ran) assert_int_equal(runlog_view(log)->attempt_count, 1);
+    if (ran && before) assert_true(inode_of(published) == before);
+    kept += ran && before;
+    runlog_close(log);
+    world_free(w);
+  }
+  assert_true(nth > 3);
+  return kept;
+}
+
+/* Files are sent side by side: where one is slow, none is whole at any point of a round. */
 static void the_next_run_goes_on_with_what_a_dead_one_sent(void **state) {
   (void)state;
-  for (int s = 0; s < SCHEMES; s++) {
-    long nth = 1, kept = 0;
-    for (bool ran = true; ran; nth++) {
-      world *w = world_new(world_schemes[s], world_io());
-      char sent[4096], published[4096];
-      make_unit(w, "checkpoint-1", MATCH_DIR, 1);
-      ran = begin_and_die(w, nth);
-      snprintf(sent, sizeof sent, "%s/root/.ckpt/staging/2/model.bin", w->place.dir);
-      snprintf(published, sizeof published, "%s/root/checkpoint-1/model.bin", w->place.dir);
-      ino_t before = inode_of(sent);
-      runlog *log = next_run(w);
-      if (ran) assert_int_equal(runlog_view(log)->attempt_count, 1);
-      if (ran && before) assert_true(inode_of(published) == before);
-      kept += ran && before;
-      runlog_close(log);
-      world_free(w);
-    }
-    assert_true(nth > 3);
-    assert_true(s == 1 || kept > 0);
-  }
+  long kept = 0;
+  for (int round = 0; round < 20 && kept == 0; round++) kept = kept_at_each_point(0);
+  assert_true(kept > 0);
+  for (int s = 1; s < SCHEMES; s++) kept_at_each_point(s);
 }
 
 static void change_a_byte(const world *w, const char *name) {
@@ -996,17 +1029,18 @@ static void what_changed_since_is_committed_as_it_is_now(void **state) {
       for (long nth = 1; nth < 8; nth++) {
         world *w = world_new(world_schemes[s], world_io());
         make_unit(w, "checkpoint-1", MATCH_DIR, 1);
-        begin_and_die(w, nth);
+        bool died = begin_and_die(w, nth);
         change_the_unit(w, how);
         runlog *log = next_run(w);
         const runlog_state *st = runlog_view(log);
         const runlog_commit *c = runlog_newest(st, NULL);
         assert_int_equal(count_objects(w->env.store, c->dir), c->files);
         anew += st->attempt_count > 1;
+        if (s == 0 && died) assert_int_equal(st->attempt_count, 1); /* nothing was announced */
         runlog_close(log);
         world_free(w);
       }
-  assert_true(anew > 10);
+  assert_true(anew > 5);
 }
 
 static void of_several_that_were_left_the_newest_is_gone_on_with(void **state) {
