@@ -96,9 +96,11 @@ static int save(writer *w, const saved_unit *u, unsigned version) {
                  .rules = rules_builtin(),
                  .root = root,
                  .staging = units_staging(),
+                 .grace_ns = GRACE,
                  .ranks = w->env.ranks,
                  .with = a->rank == 0 && version % 2 ? with : NULL};
   uint64_t attempt = 0, shape = 0;
+  char staging[RUNLOG_NONCE_MAX] = "";
   int rc = ERR_IO;
   for (int i = 0; i < TRIES; i++) {
     detect_unit facts = {.path = u->name, .kind = u->kind, .step = u->step};
@@ -111,12 +113,14 @@ static int save(writer *w, const saved_unit *u, unsigned version) {
     j.keep = i + 1 < TRIES;
     j.attempt = attempt;
     j.attempt_shape = shape;
+    memcpy(j.staging, staging, sizeof staging);
     sim_count->jobs++;
     sim_trace("saves %s, version %u", u->name, version);
     job_run(&j);
     rc = j.status;
     attempt = j.attempt;
     shape = j.attempt_shape;
+    memcpy(staging, j.staging, sizeof staging);
     if (a->dead) return rc;
     if (rc == 0) {
       sim_count->commits++;

@@ -146,6 +146,7 @@ static void pass_time(void) {
       actor_start("rm", rm_main, -1, 0);
   }
   if (sim_chance(3)) spoil_the_hint();
+  if (sim_chance(30)) judge_visit();
   if (!any_writer() ? sim_chance(100) : sim_chance(4)) start_launch();
 }
 
@@ -154,6 +155,11 @@ static void calm(void) {
   launch_plan *p = &launches[launch_count];
   actors_end();
   sim_weather = (weather){.files = sim_weather.files};
+  if (sim_chance(500)) {
+    while (late_arrive()) continue;
+    sim_now += SECOND;
+    judge_restore_backups();
+  }
   *p = (launch_plan){.id = "calm", .job = "slurm:calm", .host = "calm", .run = "run", .world = 1};
   p->take_over = p->continue_run = true;
   pick_saves(p);

@@ -19,6 +19,9 @@ local entries, state, fold = "engine/core/runlog_entries.c", "engine/core/runlog
   "engine/core/runlog_fold.c"
 local log, prune, link = "engine/core/runlog.c", "engine/core/prune.c", "spec/sim/link.c"
 local settle, ranks = "engine/core/settle.c", "engine/core/job_ranks.c"
+local removal = "engine/core/removal.c"
+local staging, begin = "engine/core/staging.c", "engine/core/staging_begin.c"
+local attempt = "engine/core/job_attempt.c"
 
 -- Directories that are chosen by the name alone, and whose content alone says whose they are.
 local always_plain = {
@@ -156,11 +159,75 @@ void settle_litter(store *s, const runlog *log, const log_sink *sink) {
   fence_is_not_seen = { edits = {
     { log, "if (log->term == RUNLOG_NONE) return 0;", "return 0;" },
   } },
+  -- Why a save stands whole before it is named, and why what is staged is renamed first by whoever
+  -- takes it over or removes it.
+  named_before_it_stands = { edits = {
+    { attempt, "w->term = runlog_view(j->log)->term.n;", [[
+  w->term = runlog_view(j->log)->term.n;
+  uint64_t early;
+  if (rc == 0)
+    rc = runlog_attempt_staged(j->log, job_unit(j), w->place.nonce, &early, e);]] },
+  } },
+  entry_has_another_nonce = { edits = {
+    { entries, 'if (r->nonce) runlog_set(entry, "nonce", json_string(r->nonce), &bad);', "" },
+  } },
+  staging_is_removed_in_place = { edits = {
+    { staging, "int rc = s->ops->publish(s, key, gone, &why);",
+      "int rc = 0;\n  memcpy(gone, key, strlen(key) + 1);" },
+  } },
+  staging_is_taken_in_place = { edits = {
+    { begin, "if (left) rc = take_over(s, log, left, out, sink, e);", [[
+  (void)take_over;
+  if (left) rc = staging_name(runlog_prefix(log), left->term, left->nonce, out, e);
+  if (left && rc == 0) rc = 1;]] },
+  } },
+  staging_of_the_newest_term_is_removed = { edits = {
+    { staging, "one->term >= state->term.n || grace == INT64_MAX",
+      "one->term > state->term.n || grace == INT64_MAX" },
+  } },
+  staging_of_an_open_attempt_is_removed = { edits = {
+    { staging, "if (a && a->fate == RUNLOG_OPEN) return NULL;", "" },
+  } },
+  staged_with_its_old_manifest = { edits = {
+    { begin, "if (!f && strcmp(key + l->skip, label) == 0) return 0;", "if (!f) return 0;" },
+    { "engine/core/job_seal.c", "if (rc == ERR_EXISTS && !w->ahead &&",
+      "if (rc == ERR_EXISTS && w->ahead) rc = 0;\n  if (rc == ERR_EXISTS &&" },
+  } },
+
   commit_before_the_manifest = { edits = {
     { "engine/core/job_seal.c", "if (rc == 0)\n    rc = store_put_marked(", [[
   if (rc == 0) rc = job_commit(w, e);
   if (rc == 0)
     rc = store_put_marked(]] },
+  } },
+  -- Only what is provably an attempt's own is removed, and once.
+  marks_are_not_asked = { edits = {
+    { removal, "t->ours = rc == 0 && strcmp(object.mark, r->id) == 0;", "t->ours = rc == 0;" },
+  } },
+  names_are_not_asked = { edits = {
+    { removal, "if (!entry || entry->type != MANIFEST_FILE) continue;", [[
+    if (!entry) t->ours = true;
+    if (!entry || entry->type != MANIFEST_FILE) continue;]] },
+  } },
+  ages_are_not_asked = { edits = {
+    { removal, "choose_named(r, m, len, r->dir, latest);",
+      "choose_named(r, m, len, r->dir, INT64_MAX);" },
+  } },
+  cleared_is_not_asked = { edits = {
+    { removal, "r.found->cleared = rc == 1;", "r.found->cleared = false;" },
+  } },
+  no_text_is_kept = { edits = {
+    { removal,
+      "rc = r->s->ops->put(r->s, r->clearing, text->data, text->len, STORE_IF_ABSENT, &why);",
+      "rc = 0;" },
+  } },
+  finder_of_a_removal_renames = { edits = {
+    { removal, "return rc < 0 ? rc : empty_gone(r, false, e);\n  }",
+      "if (rc == 0) rc = empty_gone(r, false, e);\n    if (rc < 0) return rc;\n  } else" },
+  } },
+  nothing_is_put_back = { edits = {
+    { removal, "rc = store_remove_below(r->s, r->gone, (const char *const[]){key}, 1, e);",
+      "rc = r->s->ops->remove_prefix(r->s, r->gone, e);" },
   } },
   removed_without_a_sweep = { edits = {
     { settle, "if (rc == 0) rc = runlog_sweep(log, attempt, e);", "" },

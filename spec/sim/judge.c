@@ -19,6 +19,7 @@ static judge_attempt attempts[ENTRIES_MAX];
 static judge_commit commits[ENTRIES_MAX];
 static size_t attempt_count, commit_count;
 static long long entries, newest_term;
+static int openers[ENTRIES_MAX]; /* of each entry that is a term: who made it */
 static bool ended;
 static char run_id[32];
 static runlog_state shadow; /* the same, by the engine's own fold */
@@ -33,6 +34,7 @@ bool judge_results_only;
   } while (0)
 
 void judge_clear(void) {
+  for (size_t i = 0; i < commit_count; i++) free(commits[i].manifest);
   attempt_count = commit_count = 0;
   entries = 0;
   newest_term = -1;
@@ -65,6 +67,12 @@ bool judge_any_dropped(void) {
 static judge_attempt *attempt_of(long long n) {
   for (size_t i = attempt_count; i-- > 0;)
     if (attempts[i].n == n) return &attempts[i];
+  return NULL;
+}
+
+static judge_attempt *attempt_named(const char *nonce) {
+  for (size_t i = 0; i < attempt_count; i++)
+    if (strcmp(attempts[i].nonce, nonce) == 0) return &attempts[i];
   return NULL;
 }
 
@@ -185,7 +193,10 @@ static void check_parts(const judge_attempt *a) {
   if (a->world > 1) sim_violation("%s: no term has the part records of all ranks", a->dir);
 }
 
+static void check_visitors(void);
+
 void judge_all(void) {
+  check_visitors();
   for (size_t i = 0; i < commit_count; i++)
     if (!commits[i].deleted) check_commit(&commits[i]);
 }
@@ -208,6 +219,17 @@ static bool later_like(const char *unit) {
          strspn(mark + 1, "0123456789") == strlen(mark + 1);
 }
 
+/* Where a directory appears in one step, and no ranks have to agree, all of it stands before it is
+ * named. */
+static void check_staged(const judge_attempt *a) {
+  judge_attempt there = *a;
+  snprintf(there.dir, sizeof there.dir, ".ckpt/staging/%lld.%.40s", a->owner, a->nonce);
+  json_t *top = read_manifest(&there), *table = json_object_get(top, "files");
+  for (unsigned i = 0; units_file(a->unit, a->world, i); i++)
+    check_file(&there, units_file(a->unit, a->world, i), table);
+  json_decref(top);
+}
+
 static void fold_attempt(const json_t *entry, long long n) {
   judge_attempt *a = &attempts[attempt_count];
   char later[128];
@@ -215,6 +237,7 @@ static void fold_attempt(const json_t *entry, long long n) {
   *a = (judge_attempt){.n = n, .owner = newest_term, .world = world < 1 ? 1 : (unsigned)world};
   copy_text(entry, "unit", a->unit, sizeof a->unit);
   copy_text(entry, "dir", a->dir, sizeof a->dir);
+  copy_text(entry, "nonce", a->nonce, sizeof a->nonce);
   snprintf(later, sizeof later, "%s.~%lld", a->unit, n);
   if (strcmp(a->dir, later) != 0 && strcmp(a->dir, a->unit) != 0)
     BROKEN_RULE("entry %lld: the directory %s does not follow from %s", n, a->dir, a->unit);
@@ -224,6 +247,7 @@ static void fold_attempt(const json_t *entry, long long n) {
   const object *there = space_at(space_from(a->dir));
   if (there && space_below(there->key, a->dir))
     BROKEN_RULE("entry %lld: %s is there already", n, there->key);
+  if (sim_weather.files && a->world == 1 && !judge_results_only) check_staged(a);
   attempt_count++;
 }
 
@@ -249,6 +273,9 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
     a->fate = FATE_COMMITTED;
     check_parts(a);
     check_commit(c);
+    char key[256];
+    snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
+    c->manifest = strdup(space_find(key)->data);
     sim_count->rank_commits += a->world > 1;
   }
 }
@@ -305,6 +332,7 @@ static void fold(const actor *by, const json_t *entry, enum type type, long long
     if (term != n) sim_violation("entry %lld: a term has another number", n);
     sim_count->takeovers += newest_term >= 0 && !ended;
     check_run(by, n);
+    openers[n] = by->id;
     newest_term = n;
     ended = false;
     return;
@@ -375,8 +403,36 @@ static bool at(const char *key, const char *where) {
   return strncmp(key, where, strlen(where)) == 0;
 }
 
+/* What is staged before it is named: .ckpt/staging/<term>.<nonce>, behind it ".with" if it is what
+ * is saved beside it, before it "gone." if it is being removed. */
+typedef struct staged {
+  bool gone, beside;
+  long long term;
+  char nonce[40];
+} staged;
+
+static bool is_staged(const char *key, staged *out) {
+  *out = (staged){0};
+  if (!at(key, ".ckpt/staging/")) return false;
+  key += strlen(".ckpt/staging/");
+  out->gone = at(key, "gone.");
+  if (out->gone) key += strlen("gone.");
+  char *end;
+  out->term = strtoll(key, &end, 10);
+  if (*end != '.') return false;
+  snprintf(out->nonce, sizeof out->nonce, "%.32s", end + 1);
+  out->beside = strlen(end) > 33 && at(end + 33, ".with");
+  return true;
+}
+
 static judge_attempt *attempt_for(const char *key) {
+  static const char gone[] = ".ckpt/staging/gone.";
   char dir[STORE_KEY_MAX];
+  staged s;
+  if (is_staged(key, &s)) return attempt_named(s.nonce);
+  for (size_t i = 0; at(key, gone) && i < attempt_count; i++)
+    if (at(key + sizeof gone - 1, attempts[i].nonce)) return &attempts[i];
+  if (at(key, gone)) return NULL;
   if (at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/") || at(key, ".ckpt/with/"))
     return attempt_of(strtoll(strchr(key + 6, '/') + 1, NULL, 10));
   snprintf(dir, sizeof dir, "%.*s", (int)strcspn(key, "/"), key);
@@ -388,13 +444,24 @@ static bool of_attempt(const char *key) {
          at(key, ".ckpt/with/");
 }
 
+static void may_touch(const actor *by, const staged *s, const char *key) {
+  if (!s->gone && s->term == newest_term && openers[s->term] != by->id)
+    BROKEN_RULE("%s is the newest term's own, and %s comes for it", key, by->name);
+}
+
 void judge_put(const actor *by, const char *key, bool replaced) {
   if (at(key, ".ckpt/log/")) {
     if (replaced) sim_violation("%s was overwritten", key);
     on_entry(by, space_find(key));
     return;
   }
+  staged s;
   if (!of_attempt(key)) return;
+  if (is_staged(key, &s)) {
+    if (replaced) sim_violation("%s was overwritten", key);
+    may_touch(by, &s, key);
+    return;
+  }
   judge_attempt *a = attempt_for(key);
   if (!a) sim_violation("%s is made, and no attempt was announced there", key);
   judge_commit *c = commit_of(a->n);
@@ -423,11 +490,117 @@ static bool names_term(const judge_commit *c, const char *key) {
   return c->with_term >= 0 && term && strtoll(term + 1, NULL, 10) == c->with_term;
 }
 
+/* One by one only its own writer takes anything out of it, and only before it is named. */
+static void may_leave_staging(const actor *by, const staged *s, const char *key) {
+  const judge_attempt *a = attempt_named(s->nonce);
+  if (s->gone) return;
+  if (openers[s->term] != by->id)
+    BROKEN_RULE("%s is removed by %s, who did not rename it first", key, by->name);
+  if (a && a->fate == FATE_OPEN && !is_shown(a))
+    BROKEN_RULE("%s is removed, and its attempt stands", key);
+}
+
+static void may_move_staging(const actor *by, const staged *s, const char *from, const char *to) {
+  const judge_attempt *a = attempt_named(s->nonce);
+  char with[64];
+  staged t;
+  bool again = is_staged(to, &t);
+  if (again && a && a->fate == FATE_OPEN && !is_shown(a))
+    BROKEN_RULE("%s is taken away, and its attempt stands", from);
+  if (again) {
+    if (!a) may_touch(by, s, from);
+    if (!t.gone && (a || openers[t.term] != by->id || s->term >= t.term))
+      BROKEN_RULE("%s is renamed to %s by %s", from, to, by->name);
+    return;
+  }
+  if (!a) sim_violation("%s is shown as %s, and no attempt says so", from, to);
+  snprintf(with, sizeof with, ".ckpt/with/%lld/%lld", a->n, s->term);
+  if (strcmp(to, s->beside ? with : a->dir) != 0)
+    sim_violation("%s is renamed to %s, which is not its own", from, to);
+}
+
+/* ---- somebody else's ---- */
+
+static bool is_over(const judge_attempt *a) {
+  const judge_commit *c = commit_of(a->n);
+  return a->fate == FATE_SWEPT || (c && c->deleted);
+}
+
+static const char visitors[] = "thesis";
+
+void judge_visit(void) {
+  char key[256];
+  judge_attempt *a = attempt_count ? &attempts[sim_roll(attempt_count)] : NULL;
+  if (!a || a->visited || !is_over(a)) return;
+  snprintf(key, sizeof key, "%s/%s", a->dir, visitors);
+  space_put(key, "mine", 4, "");
+  a->visited = true;
+  sim_count->visits++;
+  sim_trace("somebody puts %s", key);
+}
+
+/* A copy of a manifest, where nobody may take it for the save's own any more: the save is cleared,
+ * or its removal was cut short: its directory was renamed, or the copy is younger than the commit.
+ */
+static void restore_backup(judge_attempt *a, const judge_commit *c) {
+  char key[256], name[128];
+  snprintf(name, sizeof name, ".ckpt/staging/gone.%s/", a->nonce);
+  const object *gone = space_at(space_from(name));
+  bool begun = gone && at(gone->key, name);
+  snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
+  snprintf(name, sizeof name, ".ckpt/cleared/%s", a->nonce);
+  bool cleared = space_find(name) != NULL;
+  snprintf(name, sizeof name, ".ckpt/clearing/%s", a->nonce);
+  if (space_find(key) || (!cleared && !begun && !space_find(name))) return;
+  const char *text = c ? c->manifest : "{}";
+  space_put(key, text, strlen(text), cleared && !sim_weather.files ? a->nonce : "");
+  a->backup = true;
+  sim_count->backups++;
+  sim_trace("somebody copies %s back", key);
+}
+
+void judge_restore_backups(void) {
+  for (size_t i = 0; i < attempt_count; i++)
+    if (is_over(&attempts[i])) restore_backup(&attempts[i], commit_of(attempts[i].n));
+}
+
+static bool is_visitors(const char *key) {
+  size_t len = strlen(key), own = sizeof visitors - 1;
+  return len > own && key[len - own - 1] == '/' && strcmp(key + len - own, visitors) == 0;
+}
+
+/* It is where it was put. What dies behind the rename of a directory leaves it there. */
+static void check_visitors(void) {
+  char key[256];
+  for (size_t i = 0; i < attempt_count; i++) {
+    snprintf(key, sizeof key, "%s/%s", attempts[i].dir, MANIFEST_NAME);
+    if (attempts[i].backup && !space_find(key)) sim_violation("the backup %s is gone", key);
+    if (!attempts[i].visited) continue;
+    snprintf(key, sizeof key, "%s/%s", attempts[i].dir, visitors);
+    if (space_find(key)) continue;
+    snprintf(key, sizeof key, ".ckpt/staging/gone.%s/%s", attempts[i].nonce, visitors);
+    if (!space_find(key)) sim_violation("%s of somebody else is gone", key);
+  }
+}
+
+/* In a bucket the next one removes by what a manifest says that has gone. */
+static void keeps_text(const judge_attempt *a, const char *key) {
+  char name[256];
+  snprintf(name, sizeof name, "%s/%s", a->dir, MANIFEST_NAME);
+  if (sim_weather.files || strcmp(key, name) != 0) return;
+  snprintf(name, sizeof name, ".ckpt/clearing/%s", a->nonce);
+  if (space_find(name)) return;
+  snprintf(name, sizeof name, ".ckpt/cleared/%s", a->nonce);
+  if (!space_find(name)) BROKEN_RULE("%s is removed, and its text is kept nowhere", key);
+}
+
 static void may_go(const char *key) {
+  if (is_visitors(key)) sim_violation("%s, which is somebody else's, is removed", key);
   const judge_attempt *a = attempt_for(key);
   if (!a) sim_violation("%s is removed, and nobody knows whose it is", key);
   const judge_commit *c = commit_of(a->n);
-  if (a->fate == FATE_SWEPT || (c && c->deleted)) {
+  if (is_over(a)) {
+    if (c) keeps_text(a, key);
     needed_by(key);
     return;
   }
@@ -441,7 +614,11 @@ static void may_go(const char *key) {
 
 void judge_remove(const actor *by, const char *key) {
   if (at(key, ".ckpt/log/")) sim_violation("%s is removed", key);
-  if (of_attempt(key)) may_go(key);
+  staged s;
+  if (is_staged(key, &s))
+    may_leave_staging(by, &s, key);
+  else if (of_attempt(key))
+    may_go(key);
   for (int i = 0; i < ACTORS_MAX; i++) {
     const actor *a = actor_at(i);
     if (a && a != by && !a->dead && strcmp(a->pin, key) == 0 && !a->pin_lapsed &&
@@ -451,8 +628,12 @@ void judge_remove(const actor *by, const char *key) {
 }
 
 void judge_publish(const actor *by, const char *from, const char *to) {
-  (void)by;
   char below[STORE_KEY_MAX];
+  staged s;
+  if (is_staged(from, &s)) {
+    may_move_staging(by, &s, from, to);
+    return;
+  }
   bool shows = at(from, ".ckpt/staging/");
   snprintf(below, sizeof below, "%s/", shows ? from : to);
   const judge_attempt *a = attempt_for(below);

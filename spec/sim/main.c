@@ -37,6 +37,8 @@ static void print_counts(void) {
   SHOW(other_runs);
   SHOW(resumed);
   SHOW(swept_by_guests);
+  SHOW(visits);
+  SHOW(backups);
   SHOW(readers);
   SHOW(read_whole);
   SHOW(read_gone);

@@ -29,7 +29,7 @@ typedef struct sim_counts {
   uint64_t schedules, steps, jobs, commits, failures, lost_requests, lost_replies, late, late_made,
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
       read_whole, read_gone, pinned_reads, resumed, rank_commits, swept_by_guests, snapshots_read,
-      stale_lists;
+      stale_lists, visits, backups;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;
@@ -122,7 +122,9 @@ typedef struct judge_attempt {
   long long n, owner;
   unsigned world;
   judge_fate fate;
-  char unit[64], dir[96];
+  char unit[64], dir[96], nonce[40];
+  bool visited; /* somebody else has put something in its directory */
+  bool backup;  /* its manifest was copied back there */
 } judge_attempt;
 typedef struct judge_commit {
   long long n, attempt, with_term;
@@ -130,6 +132,7 @@ typedef struct judge_commit {
   int64_t dropped_at; /* sim time of the entry's object */
   char root[80];
   unsigned version;
+  char *manifest; /* as it stood at the commit */
 } judge_commit;
 extern const char *const judge_types[];
 enum { JUDGE_TYPES = 11 };
@@ -147,6 +150,10 @@ long long judge_entries(void);
 bool judge_any_dropped(void); /* does a grace run? */
 /* Was it still there when its run was removed, which waits for nobody? */
 bool judge_ended_with(uint64_t commit);
+/* Somebody else puts a file of his in the directory of an attempt that is over, if there is one. */
+void judge_visit(void);
+/* Somebody copies the manifests of removed saves back from a backup. Nothing may be on its way. */
+void judge_restore_backups(void);
 void judge_compare(const runlog_state *s); /* what a fresh reader knows */
 
 /* ---- who acts (actors.c, director.c) ---- */
