@@ -53,6 +53,9 @@ typedef struct job {
   uint64_t stamp; /* the files' when the unit was found complete (stamp.h): others are ERR_RETIRED;
                      0: not known */
 
+  uint64_t lost; /* the commit of this unit that is saved again, since the store has lost its data;
+                    0: none */
+
   /* After a retryable failure the next try of the same files goes on with what this one has sent,
    * where the store can (STORE_CAP_RESUME). */
   bool keep;        /* there will be one: the attempt is left open for it */

@@ -81,7 +81,8 @@ int job_check_touched(job_work *w, err *e) {
   const runlog_state *state = runlog_view(j->log);
   const runlog_commit *mine = runlog_newest_ever(state, job_unit(j));
   const runlog_commit *last = newest_of_kind(state, job_unit(j));
-  if (!mine || !last || mine == last || mine->step == MATCH_NO_STEP || last->step <= mine->step)
+  if (!mine || !last || mine == last || mine->n == j->lost || mine->step == MATCH_NO_STEP ||
+      last->step <= mine->step)
     return 0;
   int rc = runlog_key_dir(j->log, mine->dir, key, e);
   if (rc < 0) return rc;

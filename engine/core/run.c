@@ -571,7 +571,7 @@ static int newest_status(const run *r) {
     if (u->phase == UNIT_DURABLE || (!failed && !run_unit_sure(u)) || outdated(r, u)) continue;
     return failed ? u->status : r->fenced ? ERR_FENCED : ERR_TIMEOUT;
   }
-  return 0;
+  return run_lost_status(r);
 }
 
 void run_get_status(run *r, run_status *out) {
@@ -633,8 +633,23 @@ static const char *why_pending(const run *r, const run_unit *u, char *text, size
   return NULL;
 }
 
-int run_pending(run *r, run_pending_fn *fn, void *ctx) {
+/* The newest of a kind that is gone from the store, and no whole copy of it was found here. */
+static int pending_lost(run *r, run_pending_fn *fn, void *ctx) {
   int count = 0;
+  for (size_t i = 0; i < r->group_count; i++)
+    for (size_t k = 0; k < r->groups[i]->lost_count; k++) {
+      const run_lost *l = &r->groups[i]->lost[k];
+      const run_unit *u = run_unit_find(r, l->unit);
+      char text[300];
+      if (!l->counts || (u && why_pending(r, u, text, sizeof text))) continue;
+      count++;
+      if (fn) fn(ctx, l->unit, l->why, l->bytes, l->bytes, false);
+    }
+  return count;
+}
+
+int run_pending(run *r, run_pending_fn *fn, void *ctx) {
+  int count = pending_lost(r, fn, ctx);
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
     char text[300];

@@ -56,5 +56,6 @@ bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, 
       "%s, is taken",
       c->unit, why->text, next->unit, prepare_age(next, c));
   mark(g, c->n, why->text, log);
+  run_lost_pass_over(g, c->n);
   return true;
 }

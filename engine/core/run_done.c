@@ -73,6 +73,7 @@ static void on_committed(run *r, run_save *s) {
   r->bytes_committed += s->job.bytes;
   u->retired = 0;
   run_group_note_newest(s->group);
+  run_lost_forget(s->group, u);
   run_keep_ask(r, s->group);
   run_note(r, u, TRAIL_COMMITTED, s->reason);
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, s->reason);

@@ -68,6 +68,7 @@ int run_foresee(const run_env *env, const run_options *o, run_foresee_fn *fn, vo
                              .run_id = r->places.run_id,
                              .continue_run = o->continue_run};
   if (rc == 0) rc = read_groups(r, e);
+  if (rc == 0) rc = run_look_for_lost(r, e);
   if (rc == 0) rc = tell(r, fn, ctx, e);
   run_close(r);
   return rc;

@@ -236,6 +236,7 @@ void run_groups_close(run *r) {
     free(r->groups[i]->newest_unit);
     free(r->groups[i]->memory);
     run_keep_close(r->groups[i]);
+    run_lost_free(r->groups[i]);
     free(r->groups[i]);
   }
   for (size_t i = 0; i < r->dir_count; i++) free(r->dirs[i]);

@@ -26,6 +26,7 @@ static int is_here(void *ctx, const journal_unit *u, err *e) {
   if (!g || !g->group.log) return 0;
   int rc = runlog_ref_find(g->group.log, &u->commit, &c, e);
   if (rc < 0) return rc;
+  if (c && r->ranks.world < 2 && run_is_lost(g, c->n)) return 0;
   return c && strcmp(c->unit, fs_base(u->path)) == 0 && still_counts(runlog_view(g->group.log), c);
 }
 

@@ -193,6 +193,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   survey s = {0};
   run_lease_keeper *leases = run_leases_keep(r);
   int rc = prepare_hold(&p, e);
+  if (rc == 0) rc = run_look_for_lost(r, e);
   if (rc == 0) rc = run_judge_journal(r, e);
   if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) prepare_judge_starts(&p);
   if (rc == 0) rc = run_survey(r, &s, e);

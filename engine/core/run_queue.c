@@ -139,6 +139,14 @@ static void keep_memory(run_save *s) {
     log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
 }
 
+/* The old one cannot be loaded any more: no restore shall choose it, should this one go. */
+static void mark_lost(const run_save *s) {
+  err e = {0};
+  if (s->job.status != 0 || s->job.lost == 0) return;
+  if (runlog_mark(s->job.log, s->job.lost, true, "its data is gone from the store", &e) < 0)
+    log_say(s->task.run->env->log, LOG_WARN, "what is lost could not be marked bad: %s", e.text);
+}
+
 static void save_on_worker(void *arg) {
   run_save *s = arg;
   run *r = s->task.run;
@@ -149,6 +157,7 @@ static void save_on_worker(void *arg) {
     s->job.log = s->group->group.log;
     atomic_store(&s->term, runlog_view(s->job.log)->term.n);
     job_run(&s->job);
+    mark_lost(s);
     keep_memory(s);
   } else {
     s->job.status = rc;
@@ -179,6 +188,8 @@ static int start_save(run *r, run_unit *u, err *e) {
   s->job.id = u->job;
   s->job.env = &r->job_env;
   s->job.stamp = u->stamp;
+  const run_lost *lost = run_follows(r) ? NULL : run_lost_find(u->group, u->path);
+  s->job.lost = lost ? lost->n : 0;
   s->job.keep = u->tries + 1 < r->tries;
   s->job.attempt = u->attempt;
   s->job.attempt_shape = u->attempt_shape;

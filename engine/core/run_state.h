@@ -60,8 +60,20 @@ typedef struct run_unit {
   bool unwanted;   /* DROPPED because the policy wants it that way: it is not taken back */
 } run_unit;
 
+/* A commit whose data is gone from the store. */
+typedef struct run_lost {
+  uint64_t n;
+  char *unit; /* its path below the watched directory */
+  int64_t step;
+  uint64_t bytes;
+  bool counts; /* it is the newest of its kind: what the run ends with depends on it */
+  char why[256];
+} run_lost;
+
 struct run_group {
   group group;
+  run_lost *lost; /* the owner's */
+  size_t lost_count;
   uint64_t term;                       /* once begun, as the owner knows it */
   run_save *save;                      /* the one that runs */
   bool foreign;                        /* another writer holds it, and nothing of it is here */
@@ -291,6 +303,17 @@ int run_judge_journal(run *r, err *e);
 /* Of a name that is no longer kept: the newest of its commits, if something newer of its kind is
  * live, so that nobody needs this one. NULL: it is as good as never committed. */
 const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
+
+/* run_lost.c: commits whose data is gone from the store. Looked for once, when the logs are read,
+ * before the journal is judged; blocks. */
+int run_look_for_lost(run *r, err *e);
+bool run_is_lost(const run_group *g, uint64_t n);
+const run_lost *run_lost_find(const run_group *g, const char *path); /* NULL: it is not lost */
+void run_lost_forget(run_group *g, const run_unit *u);               /* after its commit */
+void run_lost_pass_over(run_group *g, uint64_t n); /* another one is the newest now */
+void run_lost_free(run_group *g);
+int run_lost_status(const run *r); /* ERR_CORRUPT: the newest of some kind is not in the store */
+bool run_newest_of_series(const runlog_state *state, const runlog_commit *c); /* the good ones */
 
 /* run_manifests.c: the manifests of commits, read once and kept until the run has started. */
 int run_manifest(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);

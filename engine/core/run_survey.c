@@ -12,26 +12,12 @@
 
 /* ---- what the commits look like ---- */
 
-static bool is_good(const runlog_commit *c) {
-  return c->life == RUNLOG_LIVE && !c->bad;
-}
-
-/* The newest good one of its kind. */
-static bool newest_of_series(const runlog_state *state, size_t i) {
-  if (!is_good(&state->commits[i])) return false;
-  for (size_t k = i + 1; k < state->commit_count; k++)
-    if (is_good(&state->commits[k]) &&
-        detect_same_series(state->commits[k].unit, state->commits[i].unit))
-      return false;
-  return true;
-}
-
 static int learn(run *r, detect *d, run_group *g, const runlog_commit *c, err *e) {
   const manifest *m;
   err why = {0};
   int rc = run_manifest(r, g, c, &m, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
-    log_say(r->env->log, LOG_WARN, "%s", why.text);
+    if (!run_is_lost(g, c->n)) log_say(r->env->log, LOG_WARN, "%s", why.text);
     return 0; /* nothing to be learnt from that one */
   }
   if (rc < 0) {
@@ -55,7 +41,8 @@ int run_survey_learn(run *r, detect *d, err *e) {
     if (!g->group.log || g->foreign) continue;
     const runlog_state *state = runlog_view(g->group.log);
     for (size_t k = 0; rc >= 0 && k < state->commit_count; k++)
-      if (newest_of_series(state, k)) rc = learn(r, d, g, &state->commits[k], e);
+      if (run_newest_of_series(state, &state->commits[k]))
+        rc = learn(r, d, g, &state->commits[k], e);
   }
   return rc < 0 ? rc : 0;
 }
@@ -177,9 +164,12 @@ static bool known_commit(survey_unit *u, const runlog_state *state, const journa
   return false;
 }
 
-static int compare_all(struct held *h, const runlog_commit *newest, err *e) {
+/* What the store has lost of the newest, a whole copy here is saved again: it is as good as never
+ * committed. */
+static int compare_all(struct held *h, const runlog_commit *newest, bool lost, err *e) {
+  recover_standing standing = lost ? RECOVER_WHOLE : RECOVER_COMMITTED;
   int rc = 0;
-  if (newest->life != RUNLOG_DELETED) rc = compare_with(h, newest, RECOVER_COMMITTED, e);
+  if (newest->life != RUNLOG_DELETED) rc = compare_with(h, newest, standing, e);
   return rc == 0 ? compare_older(h, newest, e) : rc;
 }
 
@@ -244,7 +234,9 @@ static int check_good(struct held *h, const runlog_state *state, const journal_u
   u->commit = c->n;
   /* Of ranks the journal knows their own part, and the next launch may number them otherwise. */
   bool alone = h->run->ranks.world < 2;
-  int rc = alone && known_commit(u, state, known, c) ? 1 : compare_all(h, c, e);
+  /* Nor can one of them save what is lost: it is restored, or passed over for the one before. */
+  bool lost = alone && run_is_lost(h->group, c->n);
+  int rc = alone && !lost && known_commit(u, state, known, c) ? 1 : compare_all(h, c, lost, e);
   if (rc == 1 && !live && u->standing == RECOVER_COMMITTED) {
     u->standing = RECOVER_SUPERSEDED;
     supersede(u, c->n);

@@ -63,7 +63,8 @@ void outcome_decide(outcome *o, bool deadline, bool stopped_as_fenced, bool requ
     set(o, EXIT_DEADLINE, "deadline");
   else if (o->status.newest_status != CKPT_OK)
     set(o,
-        ckpt_class(o->status.newest_status) == CKPT_CLASS_PERMANENT
+        ckpt_class(o->status.newest_status) == CKPT_CLASS_PERMANENT &&
+                o->status.newest_status != CKPT_ECORRUPT
             ? EXIT_STORE
             : exit_code_of(o->status.newest_status),
         "store");
@@ -78,7 +79,8 @@ void outcome_decide_sync(outcome *o, bool deadline, uint32_t found) {
   bool partial = o->pending_count > 0 || s->failed > 0 || s->unproven > 0;
   outcome_decide(o, deadline, false, false);
   /* Fenced, out of time, or refused by the store from the beginning: that says more. */
-  if (s->fenced || (deadline && !outcome_durable(o)) || (partial && s->committed == 0 && s->failed))
+  if (s->fenced || s->newest_status == CKPT_ECORRUPT || (deadline && !outcome_durable(o)) ||
+      (partial && s->committed == 0 && s->failed))
     return;
   if (partial)
     set(o, EXIT_PARTIAL, "partial");
