@@ -166,8 +166,8 @@ $(BUILD)/spec/fuzz/replay $(BUILD)/spec/fuzz/fuzz: $(BUILD)/spec/fuzz/%: $(BUILD
 # --- tests: the last line is "N passed, N failed, N skipped" --------------------------------
 
 # A runner that was built elsewhere does not stand beside policies/.
-TEST_ENV = CKPT_LUA=$(abspath $(RUNNER)) CKPT_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) \
-  $(if $(filter build,$(BUILD)),,CKPT_POLICIES=$(CURDIR)/policies CKPT_LUADIR=$(CURDIR)/lua)
+TEST_ENV = CKPT_LUA='$(abspath $(RUNNER))' CKPT_BUILD='$(abspath $(BUILD))' SANITIZE=$(SANITIZE) \
+  $(if $(filter build,$(BUILD)),,CKPT_POLICIES='$(CURDIR)/policies' CKPT_LUADIR='$(CURDIR)/lua')
 
 ## test: all tests
 test: all $(TESTS) $(BUILD)/sim/sim servers
@@ -206,11 +206,11 @@ VALGRIND_TESTS = $(filter $(patsubst %,$(BUILD)/spec/c/test_%,$(VALGRIND)),$(TES
 valgrind: $(VALGRIND_TESTS)
 	@command -v valgrind >/dev/null || { echo "valgrind: skipped, it is not installed"; exit 0; }; \
 	  $(TEST_ENV) TEST_WRAP="valgrind -q --error-exitcode=99 --leak-check=full \
-	  --suppressions=$(CURDIR)/spec/valgrind.supp" spec/run $(call only,$(VALGRIND_TESTS))
+	  --suppressions=spec/valgrind.supp" spec/run $(call only,$(VALGRIND_TESTS))
 
 ## demo: a training run that is killed, resumes, and ends equal to the bit
 demo: all
-	@CKPT_LUA=$(abspath $(RUNNER)) examples/demo.sh
+	@CKPT_LUA='$(abspath $(RUNNER))' examples/demo.sh
 
 ## test-hostile: policies that loop, grow, reach out and lie, in both tiers; archives, logs,
 ##   manifests, listings, results, names and environments that somebody else chose
@@ -272,7 +272,7 @@ contract-mutants: all servers
 
 ## test-sim: SEED=n: the commit protocol on a seeded simulator, and each fault put back into it
 test-sim: $(BUILD)/sim/sim
-	@CKPT_BUILD=$(abspath $(BUILD)) SIM_COMPILE='$(COMPILE) -w' SIM_LINK='$(CC) $(SAN)' SIM_LIBS='$(LIBS)' \
+	@CKPT_BUILD='$(abspath $(BUILD))' SIM_COMPILE='$(COMPILE) -w' SIM_LINK='$(CC) $(SAN)' SIM_LIBS='$(LIBS)' \
 	  SEED='$(SEED)' COUNT='$(COUNT)' spec/sim/run.sh
 
 # The simulator links the log with small constants: its logs are short.

@@ -4,6 +4,7 @@
  * and costs that part, never the save. */
 #include <ctype.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,15 @@ static void warn(const metrics *m, const char *what, const char *why) {
   if (!m->warning || *m->warning) return;
   snprintf(text, sizeof text, "%.100s: %.140s", what, why);
   policy_plain(text, m->warning, POLICY_REASON_MAX);
+}
+
+/* The host may have set a locale that writes 1,5: to strtod "1.5" would be 1. Infinity: too large,
+ * or out of memory; both cost the metric. */
+static double number_of(const char *text) {
+  locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+  double value = plain ? strtod_l(text, NULL, plain) : HUGE_VAL;
+  if (plain) freelocale(plain);
+  return value;
 }
 
 /* ---- members ---- */
@@ -118,7 +128,7 @@ static bool is_unfit(const char *from, const char *to) {
   if (len >= sizeof number) return true;
   memcpy(number, digits, len);
   number[len] = '\0';
-  return !isfinite(strtod(number, NULL));
+  return !isfinite(number_of(number));
 }
 
 static json_t *parse(char *text, size_t len, err *e) {
@@ -300,7 +310,7 @@ static void add_name(metrics *m, const char *name, const json_t *source) {
     if (len == 0 || len >= sizeof text || !at_word(name, at, after)) continue;
     memcpy(text, number, len);
     text[len] = '\0';
-    json_t *value = json_real(strtod(text, NULL)); /* NULL: infinite */
+    json_t *value = json_real(number_of(text)); /* NULL: infinite */
     add(m, key, value);
     json_decref(value);
     return;

@@ -24,7 +24,7 @@ size=${size%B}
 
 RANDOM=$((${SEED:=$((EPOCHSECONDS % 32768))}))
 # Time for a save, at 200 MB/s. One that takes longer has also the time of the trainer's next save.
-pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 2e8 }')
+pause=$(LC_ALL=C awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 2e8 }')
 # A store only grows: after so many commits the run begins anew at another place.
 ((most = size > 256 << 20 ? 3 : 8))
 # Calls that the engine makes and the trainer does not: strace cannot tell them apart. What goes to a
@@ -36,7 +36,7 @@ if [[ $TARGET == s3 ]]; then
   . spec/servers/s3.sh
   s3_begin || exit 0
   calls=fsync,fdatasync,renameat2,mkdirat,fchmod,utimensat,sendto,connect
-  pause=$(awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 5e7 }')
+  pause=$(LC_ALL=C awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 5e7 }')
 fi
 
 ROOT=$(mktemp -d "${CRASH_DIR:-/tmp}/ckpt-crash.XXXXXX") || exit 1
@@ -232,9 +232,9 @@ after_kill() {
 command -v strace >/dev/null || { echo "crash.sh: strace is needed"; exit 1; }
 say "$N kills, checkpoints of 40 files and $size bytes, SEED=$SEED"
 round=0
-begin=$EPOCHREALTIME
+begin=${EPOCHREALTIME/[.,]/} # a comma in some locales
 fresh_place strace -f --seccomp-bpf -o "$ROOT/trace" -e "trace=$calls"
-cycle=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
+cycle=$(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
 # A restore makes other calls, and each thread has its own numbers: the most of any thread counts.
 rm -rf "$W/out"
 start strace -f --seccomp-bpf -o "$ROOT/trace.restore" -e "trace=$calls"
