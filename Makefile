@@ -204,7 +204,8 @@ VALGRIND ?= buf err json seconds uri bundle match hash fs fs_beneath fs_tree man
   last_rules verified io
 VALGRIND_TESTS = $(filter $(patsubst %,$(BUILD)/spec/c/test_%,$(VALGRIND)),$(TESTS))
 valgrind: $(VALGRIND_TESTS)
-	@command -v valgrind >/dev/null || { echo "valgrind: skipped, it is not installed"; exit 0; }; \
+	@[ $(words $(VALGRIND)) = $(words $^) ] || { echo "valgrind: not each of these is a test: $(VALGRIND)"; exit 1; }; \
+	  command -v valgrind >/dev/null || { echo "valgrind: skipped, it is not installed"; exit 1; }; \
 	  $(TEST_ENV) TEST_WRAP="valgrind -q --error-exitcode=99 --leak-check=full \
 	  --suppressions=spec/valgrind.supp" spec/run $(call only,$(VALGRIND_TESTS))
 
@@ -238,28 +239,27 @@ fuzz-tree: | setup
 
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: $(BUILD)/spec/c/test_failn
-	@$(TEST_ENV) spec/failn/failn.sh
+	@$(TEST_ENV) spec/run --shown spec/failn/failn.sh
 
 ## test-power: ROUNDS=12: power losses of a machine in User-Mode Linux, on ext4 and xfs
 test-power: all
-	@$(TEST_ENV) SETUP=$(SETUP) spec/power/power.sh || [ $$? = 77 ]
+	@$(TEST_ENV) SETUP=$(SETUP) spec/run --shown spec/power/power.sh
 
 ## test-kill: SIGKILL at every system call of save, commit and restore
 test-kill: all
-	@$(TEST_ENV) spec/crash/kill.sh
+	@$(TEST_ENV) spec/run --shown spec/crash/kill.sh
 
 ## test-crash: SIZE=1GiB N=50: one run, killed N times, compared byte for byte
 test-crash: all
-	@$(TEST_ENV) spec/crash/crash.sh
+	@$(TEST_ENV) spec/run --shown spec/crash/crash.sh
 
 ## test-crash-s3: SIZE=1GiB N=50: the same with a bucket as its target
 test-crash-s3: all servers
-	@$(TEST_ENV) TARGET=s3 spec/crash/crash.sh
+	@$(TEST_ENV) TARGET=s3 spec/run --shown spec/crash/crash.sh
 
 ## test-zombie: writers that are pushed aside and go on, clones, two launches of one job
 test-zombie: all servers
-	@$(TEST_ENV) spec/zombie/zombie.sh
-	@$(TEST_ENV) TARGET=s3 spec/zombie/zombie.sh
+	@$(TEST_ENV) spec/run --shown spec/zombie/zombie.sh spec/zombie/s3.sh
 
 ## contract: each of the 300 behaviours of the object library, and the test that shows it
 contract: all servers
@@ -273,7 +273,7 @@ contract-mutants: all servers
 ## test-sim: SEED=n: the commit protocol on a seeded simulator, and each fault put back into it
 test-sim: $(BUILD)/sim/sim
 	@CKPT_BUILD='$(abspath $(BUILD))' SIM_COMPILE='$(COMPILE) -w' SIM_LINK='$(CC) $(SAN)' SIM_LIBS='$(LIBS)' \
-	  SEED='$(SEED)' COUNT='$(COUNT)' spec/sim/run.sh
+	  SEED='$(SEED)' COUNT='$(COUNT)' $(if $(SEED),,spec/run --shown) spec/sim/run.sh
 
 # The simulator links the log with small constants: its logs are short.
 $(BUILD)/sim/scaled: spec/sim/faults.lua $(wildcard engine/core/runlog*.[ch]) Makefile | setup
@@ -286,20 +286,21 @@ $(BUILD)/sim/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/scaled $(BUILD)/libckpt.a
 
 ## test-ranks: RANKS=8 CHECKPOINTS=20: ranks that are killed at random, then fewer with a bucket
 test-ranks: all servers
-	@$(TEST_ENV) spec/ranks/ranks.py && RANKS= CHECKPOINTS= $(TEST_ENV) spec/ranks/s3.sh
+	@$(TEST_ENV) spec/run --shown spec/ranks/ranks.py spec/ranks/s3.sh
 
 ## test-grace: a grace that ends in the middle of an upload
 test-grace: all servers
-	@$(TEST_ENV) spec/store/grace.sh
+	@$(TEST_ENV) spec/run --shown spec/store/grace.sh
 
 ## test-net: COUNT=200: saves, restores and removals over a network that toxiproxy spoils
 test-net: all servers
-	@$(TEST_ENV) COUNT='$(COUNT)' spec/net/net.sh
+	@$(TEST_ENV) COUNT='$(COUNT)' spec/run --shown spec/net/net.sh
 
 ## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
 LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3
 test-long: all servers
-	@for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || exit 1; done
+	@bad=; for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || bad="$$bad test-$$t"; done; \
+	  [ -z "$$bad" ] || { echo "failed, or played nothing:$$bad"; exit 1; }
 
 # --- check: one line for each step; each can be made alone ----------------------------------
 

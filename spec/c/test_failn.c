@@ -494,6 +494,8 @@ static void wherever_a_call_fails_nothing_is_torn_lost_or_leaked(void **state) {
   }
   print_message("# failn: %d scenarios, %ld points, %ld torn, %ld lost, %ld leaks\n", count,
                 sum.points, sum.torn, sum.lost, sum.leaks);
+  if (sum.points == 0 && stride && atol(stride) > 1)
+    skip(); /* green would say that it was played */
   assert_true(sum.points > 0);
   assert_int_equal(sum.torn + sum.lost + sum.leaks + sum.wrong, 0);
 }

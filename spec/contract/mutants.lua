@@ -117,12 +117,13 @@ for item = 1, items.COUNT do
   end
 end
 shuffle(drawn, options.seed)
+local wanted = options.count == math.huge and #drawn or options.count
 while #drawn > options.count do table.remove(drawn) end
 print(("seed %d: %d items"):format(options.seed, #drawn))
 if #without > 0 then print("without a mutant: " .. table.concat(without, " ")) end
 
 local root = make_root()
-local bad = #without
+local bad, played = #without, 0
 for _, item in ipairs(drawn) do
   local sound = outcome(root, item)
   if sound ~= "passed" then
@@ -141,6 +142,7 @@ for _, item in ipairs(drawn) do
         verdict = outcome(root, item) == "failed" and "caught" or "NOT CAUGHT"
         write(copy, original)
       end
+      played = played + 1
       if verdict ~= "caught" then bad = bad + 1 end
       print(("%3d %-12s %s"):format(item, mutant.name, verdict))
       io.stdout:flush()
@@ -148,5 +150,9 @@ for _, item in ipairs(drawn) do
   end
 end
 os.execute("rm -rf '" .. root .. "'")
-print(bad == 0 and "every mutant was caught" or (bad .. " are not"))
-os.exit(bad == 0)
+print(bad == 0 and ("every mutant was caught, of %d"):format(played) or (bad .. " are not"))
+local is_short = played == 0 or #drawn < wanted
+if is_short then
+  print(("%d items with a mutant, not the %d that were asked for"):format(#drawn, wanted))
+end
+os.exit(bad == 0 and not is_short)

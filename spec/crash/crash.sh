@@ -255,6 +255,10 @@ say "$N kills: $by_call at a system call; by lot $by_runner of the runner alone,
 say "  ($late of these because their call did not come); $commits commits seen at $places places, $resumed starts resumed and compared,"
 say "  $bytes bytes compared, $SECONDS s"
 [[ $TARGET != s3 ]] || say "  $in_parts kills left parts of an upload, $in_object a manifest without its commit"
+# Without a kill, a commit that was compared or a start that resumed there is nothing to be right about.
+((by_call + late + by_runner + by_group == N && N > 0 && commits > 0 && bytes > 0 && resumed > 0))
+unplayed=$?
+((!unplayed)) || say "nothing was played, or less than $N kills"
 printf '%s 1 - %d kills: %d differences, %d torn checkpoints listed\n1..1\n' \
-  "$( ((differences + torn)) && echo 'not ok' || echo ok)" "$N" "$differences" "$torn"
-exit $((differences + torn > 0))
+  "$( ((unplayed + differences + torn)) && echo 'not ok' || echo ok)" "$N" "$differences" "$torn"
+exit $((unplayed + differences + torn > 0))
