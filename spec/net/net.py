@@ -1,12 +1,15 @@
 #!/usr/bin/python3 -IS
 """Saves to a bucket, restores from it and removals, over a network that spoils things.
 
-  net.py COUNT FROM SEED API SERVER DATA WORK
+  net.py COUNT FROM SEED DIR
 
-API is the port of a toxiproxy, SERVER that of the S3 server behind it, DATA what that server's bucket
-"ckpt-test" holds, WORK a scratch directory. Each of COUNT scenarios, the first of number FROM, has a place of its own in the bucket,
+DIR has the S3 server that runs (server/, its endpoint is in AWS_ENDPOINT_URL); the toxiproxy before it is
+started there. Each of COUNT scenarios, the first of number FROM, has a place of its own in the bucket,
 one command that goes over a spoiled way, and commands that do not: whatever became of the first, they
 must finish the work. Every scenario is drawn from SEED and its number alone. check.py reads the bucket.
+
+A server that dies in the middle (toxiproxy does) is started again, and named with its last words. The
+scenarios that were under way are void, whatever they found, and are played again.
 
 The exit code of a spoiled command is 0, and then the work is done, or one that says honestly that it is not.
 Prints TAP.
@@ -23,8 +26,10 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SERVERS = os.path.join(HERE, "..", "servers")
 CHECK = os.path.join(HERE, "..", "crash", "check.py")
 CKPT = os.environ["CKPT_LUA"]
+TRIES = 8  # of one scenario, while a server dies under it
 SIDES = 6  # scenarios side by side: they wait most of the time
 HANGS = 120  # seconds, far above the grace that it has then
 PATIENCE = int(os.environ.get("PATIENCE", 30))  # seconds until a command is told to end
@@ -37,11 +42,61 @@ kinds = {}
 complaints = []
 
 
+class Rig:
+    """The two servers; `age` counts how often one of them was started again."""
+
+    def __init__(self, base):
+        self.base, self.age, self.lock = base, 0, threading.Lock()
+        self.server = os.environ["AWS_ENDPOINT_URL"].rsplit(":", 1)[1]
+        self.lost = []
+        self.api = self.start("toxiproxy")
+
+    def start(self, what, **env):
+        words = [os.path.join(SERVERS, self.script(what) + ".sh"), "start", os.path.join(self.base, what)]
+        p = subprocess.run(words, env=dict(os.environ, **env), stdout=subprocess.PIPE, check=True)
+        return p.stdout.decode().strip()
+
+    @staticmethod
+    def script(what):
+        return {"server": "versitygw"}.get(what, what)
+
+    def is_dead(self, what):
+        try:
+            with open(os.path.join(self.base, what, "pid")) as file:
+                pid = file.read().strip()
+            with open(f"/proc/{pid}/stat") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+        except OSError:
+            return True
+
+    def last_words(self, what):
+        with open(os.path.join(self.base, what, "log"), errors="replace") as file:
+            lines = [line.rstrip() for line in file if line.strip()]
+        # A program in Go that gives up says why before the stacks of its threads.
+        at = [i for i, line in enumerate(lines) if line.startswith(("panic:", "fatal error:"))]
+        said = lines[at[0]:at[0] + 12] if at else lines[-3:]
+        return "; ".join(said) or "(it said nothing)"
+
+    def look(self):
+        """Starts again what has died. Returns the age."""
+        with self.lock:
+            for what, env in (("toxiproxy", {}), ("server", {"PORT": self.server})):
+                if not self.is_dead(what):
+                    continue
+                self.lost.append(f"{self.script(what)} died, and was started again: {self.last_words(what)}")
+                answer = self.start(what, **env)
+                if what == "toxiproxy":
+                    self.api = answer
+                self.age += 1
+            return self.age
+
+
 class Way:
     """A proxy of the toxiproxy, and what spoils it."""
 
-    def __init__(self, api, server, name):
-        self.api, self.name, self.count = f"http://127.0.0.1:{api}", name, 0
+    def __init__(self, rig, name):
+        self.api, self.name, self.age = f"http://127.0.0.1:{rig.api}", name, rig.age
+        server = rig.server
         made = self.call("POST", "/proxies", name=name, listen="127.0.0.1:0", upstream=f"127.0.0.1:{server}")
         self.endpoint = "http://" + made["listen"]
 
@@ -80,12 +135,13 @@ def draw_toxic(lot):
 
 
 class Scenario:
-    def __init__(self, number, seed, way, direct, data, work):
+    def __init__(self, number, seed, way, rig, attempt):
         self.lot = random.Random(f"{seed}/{number}")
-        self.number, self.way, self.direct = number, way, direct
-        self.place = f"net/{number}"
-        self.data = os.path.join(data, self.place)
-        self.work = os.path.join(work, str(number))
+        self.number, self.way, self.direct = number, way, f"http://127.0.0.1:{rig.server}"
+        self.place = f"net/{number}.{attempt}"
+        self.data = os.path.join(rig.base, "server", "data", "ckpt-test", self.place)
+        self.work = os.path.join(rig.base, "work", f"{number}.{attempt}")
+        self.found = []  # what it has found: counted when it is known that the servers lived
         self.tree = os.path.join(self.work, "out")
         self.kind = ("upload", "restore", "delete")[number % 3]
         # Of one kind a newer one makes an older one needless, and the last of a kind is not removed.
@@ -126,7 +182,7 @@ class Scenario:
     def spoiled(self, *words):
         for i, toxic in enumerate(self.toxics):
             self.way.spoil(dict(toxic, name=f"{i}-{toxic['type']}"))
-        timer = threading.Timer(self.ends_after, self.way.clean) if self.ends_after else None
+        timer = threading.Timer(self.ends_after, self.clean_early) if self.ends_after else None
         if timer:
             timer.start()
         try:
@@ -136,6 +192,12 @@ class Scenario:
                 timer.cancel()
                 timer.join()
             self.way.clean()
+
+    def clean_early(self):
+        try:
+            self.way.clean()
+        except OSError:
+            pass  # it is done once more at the end, where a failure is seen
 
     def sync(self, run):
         return run("sync", self.tree, "--to", "s3://ckpt-test/" + self.place, "--unit", "left-{step}/", "--unit", "right-{step}/",
@@ -150,20 +212,24 @@ class Scenario:
         return good
 
     def blame(self, what, text):
-        with lock:
-            tally[what] += 1
-            complaints.append(f"scenario {self.number} ({self.kind}, {json.dumps(self.toxics)}, "
-                              f"for {self.ends_after} s): {text}\n" + "\n".join(self.story))
+        self.found.append((what, f"scenario {self.number} ({self.kind}, {json.dumps(self.toxics)}, "
+                                 f"for {self.ends_after} s): {text}\n" + "\n".join(self.story)))
 
     def judge(self, rc):
         """True if the command says that its work is done."""
         if rc != 0 and rc not in HONEST:
             self.blame("dishonest", f"exit code {rc}")
+        self.found.append(("ok" if rc == 0 else "error", None))
+        return rc == 0
+
+    def count(self):
         with lock:
-            tally["ok" if rc == 0 else "error"] += 1
+            for what, text in self.found:
+                tally[what] += 1
+                if text:
+                    complaints.append(text)
             for toxic in self.toxics:
                 kinds[toxic["type"]] = kinds.get(toxic["type"], 0) + 1
-        return rc == 0
 
     def read(self, *more):
         """What check.py finds in the bucket."""
@@ -237,22 +303,41 @@ class Scenario:
             shutil.rmtree(self.work, ignore_errors=True)
 
 
-def main(count, first, seed, api, server, data, work):
+def play(rig, side, way, number, seed):
+    """Plays a scenario until the servers outlive it. Returns the way, and what went wrong with the spec."""
+    for attempt in range(TRIES):
+        age, wrong, scenario = rig.look(), None, None
+        try:
+            if not way or way.age != age:
+                way = Way(rig, f"side-{side}")
+            scenario = Scenario(number, seed, way, rig, attempt)
+            scenario.run()
+        except Exception as e:  # the spec itself failed: never taken for a pass
+            wrong = f"scenario {number}: {e!r}"
+        if rig.look() == age:
+            if scenario:
+                scenario.count()
+            return way, wrong
+        way = None
+    return way, f"scenario {number}: a server died under it {TRIES} times"
+
+
+def main(count, first, seed, base):
     numbers = iter(range(int(first), int(first) + int(count)))
     broken = []
+    rig = Rig(base)
 
     def work_on(side):
-        way = Way(api, server, f"side-{side}")
+        way = None
         while True:
             with lock:
                 number = next(numbers, None)
             if number is None:
                 return
-            try:
-                Scenario(number, seed, way, f"http://127.0.0.1:{server}", data, work).run()
-            except Exception as e:  # the spec itself failed: never taken for a pass
+            way, wrong = play(rig, side, way, number, seed)
+            if wrong:
                 with lock:
-                    broken.append(f"scenario {number}: {e!r}")
+                    broken.append(wrong)
 
     begin = time.monotonic()
     sides = [threading.Thread(target=work_on, args=(i,)) for i in range(SIDES)]
@@ -261,11 +346,11 @@ def main(count, first, seed, api, server, data, work):
     for side in sides:
         side.join()
     took = time.monotonic() - begin
-    for text in (complaints + broken)[:20]:
+    for text in (rig.lost + complaints + broken)[:20]:
         print("# " + text.replace("\n", "\n# "))
     print(f"# net: {count} scenarios, seed {seed}, {took:.0f} s: " + ", ".join(f"{v} {k}" for k, v in sorted(kinds.items())))
     say = [
-        (not broken and tally["ok"] + tally["error"] == int(count), f"{count} scenarios were played"),
+        (not broken and int(count) > 0 and tally["ok"] + tally["error"] == int(count), f"{count} scenarios were played"),
         (tally["dishonest"] == 0, f"{tally['ok']} succeeded, {tally['error']} failed honestly"),
         (tally["unfinished"] == 0, "all were finished by a later run"),
         (tally["torn"] == 0, f"{tally['torn']} torn"),
