@@ -52,7 +52,7 @@ describe("a time", function()
       ckpt.fs.mkdirs(ckpt.fs.cwd() .. "/out")
       local r, text, cause = e:run { dir = ckpt.fs.cwd() .. "/out", to = ckpt.fs.cwd() .. "/to",
         [name] = value }
-      if not r then print(text, cause) os.exit(3) end
+      if not r then print(text, cause) e:close() os.exit(3) end
       assert(r:prepare()) assert(r:start()) e:dispatch(20) r:close() e:close()]],
       name .. " " .. value)
     if code ~= 0 then return out end

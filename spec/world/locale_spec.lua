@@ -14,6 +14,12 @@ describe("where a decimal point is a comma", function()
     support.sh("mkdir '" .. dir .. "'")
     local out, code = support.sh(("localedef -i de_DE -f UTF-8 '%s/%s'"):format(dir, LOCALE))
     locale = ("LOCPATH='%s' LC_ALL=%s"):format(dir, LOCALE)
+    if support.sanitized then
+      -- The C library's newlocale() keeps the list that it made of LOCPATH.
+      support.write(dir .. "/lsan.supp", "leak:__argz_add_sep\n")
+      locale = ("%s LSAN_OPTIONS='print_suppressions=0:suppressions=\"%s/lsan.supp\"'")
+        :format(locale, dir)
+    end
     -- Only if it really is one: an unknown locale is the C locale.
     local said = support.sh(locale .. " bash -c 'printf %.1f 1,5'")
     if code ~= 0 or said ~= "1,5" then missing = "no " .. LOCALE .. " can be made here: " .. out end
@@ -96,7 +102,7 @@ describe("where a decimal point is a comma", function()
     local said = sh(("cd tree && CKPT_BUILD='%s' CKPT_LUA='%s' spec/run spec/lua/json_spec.lua "
       .. "spec/layers_spec.lua"):format(support.build, support.runner))
     assert.truthy(said:match("\n%d+ passed, 0 failed, 0 skipped\n*$"), said)
-    local recipe = sh("unset MAKEFLAGS MAKELEVEL; cd tree && make -n SETUP=no test-kill demo")
+    local recipe = sh("unset MAKEFLAGS MAKELEVEL SANITIZE BUILD; cd tree && make -n SETUP=no test-kill demo")
     has(recipe, ("CKPT_LUA='%s/tree/ckpt-lua' CKPT_BUILD='%s/tree/build'"):format(dir, dir))
     has(recipe, ("CKPT_LUA='%s/tree/ckpt-lua' examples/demo.sh"):format(dir))
   end)
