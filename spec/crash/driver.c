@@ -8,8 +8,9 @@
  *   driver collect DIR STORE         removes what nobody needs any more
  *
  * DRIVER_POLICY: the path of a policy for the runs. DRIVER_LIBEXEC: where the helper programs are.
- * stdout: "committed UNIT" as soon as the engine says so, "ready PATH", "removed UNIT". Exit
- * status: 0; 1 with the reason on stderr; 77 if strace cannot attach.
+ * stdout: "committed UNIT" as soon as the engine says so, "ready PATH", "removed UNIT", "left KEY"
+ * of what a collection names. Exit status: 0; 1 with the reason on stderr; 77 if strace cannot
+ * attach.
  *
  * With one worker the engine has two threads, and each makes the same calls in each run.
  * DRIVER_STRACE (words for a strace command) is attached to the one that DRIVER_THREAD names,
@@ -206,6 +207,7 @@ static void fetch(const char *dir, const char *store) {
 static int say_collected(void *ctx, const ckpt_collected *c) {
   (void)ctx;
   if (c->status != CKPT_OK) die(c->name, c->reason);
+  if (strcmp(c->what, "left") == 0) say("left", c->name);
   return 0;
 }
 

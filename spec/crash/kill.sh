@@ -15,7 +15,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-read -ra scenarios <<<"${KILL_SCENARIOS:-first again beside partial sealed take remove collect resume fetch}"
+read -ra scenarios <<<"${KILL_SCENARIOS:-first again beside partial sealed take remove among given collect resume fetch}"
 declare -A about=(
   [first]="the first save into an empty store"
   [again]="a second save, of a directory and of a file that is replaced"
@@ -24,6 +24,8 @@ declare -A about=(
   [sealed]="recovery from a save that was killed just before its commit"
   [take]="a take-over from a writer that was killed while it sent its files"
   [remove]="a checkpoint that is no longer kept, and deleted"
+  [among]="a checkpoint that is deleted, with somebody else's files among its own"
+  [given]="a collection of a save that was given up after it was shown, with somebody else's files among its own"
   [collect]="a collection of what a killed save left"
   [resume]="a restore before a start, with a torn checkpoint in the way"
   [fetch]="a restore into an empty directory"
@@ -48,8 +50,15 @@ set_up() { # SCENARIO
     killed "$(<"$ROOT/point.partial")" "$DRIVER" save "$W/other" "$W/store" "$W/in/1/checkpoint-1"
     cp -a "$SOURCES/1/checkpoint-1" "$W/in/1/"
     ;;
-  remove) run "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" &&
-    run "$DRIVER" save "$W/out" "$W/store" "$W/in/2/checkpoint-2" ;;
+  remove | among)
+    run "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" &&
+      run "$DRIVER" save "$W/out" "$W/store" "$W/in/2/checkpoint-2" || return 1
+    [[ $1 == remove ]] || cp -a "$ROOT/foreign/." "$W/store/checkpoint-1"
+    ;;
+  given)
+    killed "$(<"$ROOT/point.sealed")" "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1"
+    sweep_last && cp -a "$ROOT/foreign/." "$W/store/checkpoint-1"
+    ;;
   collect)
     # What the newest term has in its staging is for its own writer: only after another one it is litter.
     killed "$(<"$ROOT/point.partial")" "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1"
@@ -62,6 +71,17 @@ set_up() { # SCENARIO
     [[ $1 == fetch ]] || { cp -a "$W/in/2/checkpoint-2" "$W/out/" && rm "$W/out/checkpoint-2/DONE"; }
     ;;
   esac
+}
+
+# The writer of the newest attempt gives it up, as the log has it.
+sweep_last() {
+  local log=$W/store/.ckpt/log attempt term n
+  attempt=$(grep -l '"type":"attempt"' "$log"/* | tail -n 1) || return 1
+  term=$(grep -l '"type":"term"' "$log"/* | tail -n 1) || return 1
+  n=$(find "$log" -name '*.json' | wc -l)
+  attempt=${attempt##*/} term=${term##*/}
+  printf '{"type":"sweep","term":%d,"attempt":%d,"format":1,"reader":1,"n":%d,"nonce":"%032x","time_ns":1}' \
+    "$((10#${term%.json}))" "$((10#${attempt%.json}))" "$n" "$n" >"$log/$(printf '%020d' "$n").json"
 }
 
 # To whoever collects, the last writer has not been heard of for longer than any lease.
@@ -77,6 +97,8 @@ command_of() { # SCENARIO: sets `cmd`
   take) cmd=(take "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
   first | beside | partial | sealed) cmd=(save "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
   again) cmd=(save "$W/out" "$W/store" "$W/in/2/checkpoint-2" "$W/in/2/last.ckpt") ;;
+  among) cmd=(remove "$W/out" "$W/store") ;;
+  given) cmd=(collect "$W/out" "$W/store") ;;
   *) cmd=("$1" "$W/out" "$W/store") ;;
   esac
 }
@@ -121,8 +143,39 @@ check_moved() {
   fi
 }
 
+# Somebody else's are there, all of them, as they were; at the end nothing of ours is with them, and
+# where they are was said.
+check_foreign() { # [--final]
+  local name at places=()
+  for at in "$W/store/checkpoint-1" "$W"/store/.ckpt/staging/gone.*; do
+    [[ -d $at ]] && places+=("$at")
+  done
+  while read -r name; do
+    for at in "${places[@]}" ""; do
+      [[ ! -e $at/$name && ! -L $at/$name ]] || break
+    done
+    if [[ -z $at ]]; then
+      echo "lost $name of somebody else"
+    elif [[ -f $at/$name ]] && ! cmp -s "$at/$name" "$ROOT/foreign/$name"; then
+      echo "lost the bytes of $name of somebody else"
+    fi
+  done < <(cd "$ROOT/foreign" && find . -mindepth 1)
+  [[ -n ${1-} ]] || return 0
+  for at in "${places[@]}"; do
+    (cd "$at" && find . ! -type d) | while read -r name; do
+      [[ -e $ROOT/foreign/$name || -L $ROOT/foreign/$name ]] || echo "litter $at/$name"
+    done
+    grep -qxF "left ${at#"$W/store/"}" "$W/acked" || echo "litter nobody names $at"
+  done
+}
+
 check() { # SCENARIO [--final]: findings on stdout
   case $1 in
+  among | given)
+    # How whole the one is that goes, "remove" looks at: here others' files are with it.
+    "$HERE/check.py" store --source "checkpoint-2=$SOURCES/2/checkpoint-2" "$W/store" | grep -v ', checkpoint-1: '
+    check_foreign "${@:2}"
+    ;;
   resume | fetch)
     "$HERE/check.py" tree "$W/out/checkpoint-1" "$SOURCES/1/checkpoint-1"
     check_saved first
@@ -264,6 +317,9 @@ lib=("${CKPT_BUILD:-build}/libckpt.a" "${libs[@]}" -lpthread)
 DRIVER_THREAD=owner DRIVER_STRACE="-o /dev/null -e trace=none" "$DRIVER" none . . 2>"$ROOT/why"
 (($? != 77)) || skip "strace cannot trace here: $(cat "$ROOT/why")"
 "$HERE/check.py" make "$SOURCES"
+mkdir -p "$ROOT/foreign/more/empty"
+echo mine | tee "$ROOT/foreign/thesis.bin" >"$ROOT/foreign/more/x"
+ln -s /nowhere "$ROOT/foreign/away"
 W=$ROOT/saved
 set_up first
 command_of first
