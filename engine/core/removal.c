@@ -111,6 +111,13 @@ static int manifest_key(const char *prefix, char out[STORE_KEY_MAX], err *e) {
   return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", prefix);
 }
 
+/* The same of the manifest in a directory, whose key is then in `key`. */
+static int read_dir(const removing *r, const char *prefix, char key[STORE_KEY_MAX], buf *text,
+                    manifest *m, err *e) {
+  int rc = manifest_key(prefix, key, e);
+  return rc == 0 ? read_ours(r, key, text, m, e) : rc;
+}
+
 /* Is the manifest itself among them, as it was put? */
 static bool is_manifest(const thing *t, const char *prefix, size_t len) {
   return strcmp(name_of(t->key, prefix), MANIFEST_NAME) == 0 && t->size == len;
@@ -207,8 +214,7 @@ static int find_text(const removing *r, buf *text, manifest *m, err *e) {
   err why = {0};
   int rc = read_ours(r, r->clearing, text, m, e);
   if (rc != 0) return rc;
-  rc = manifest_key(r->dir, key, e);
-  if (rc == 0) rc = read_ours(r, key, text, m, e);
+  rc = read_dir(r, r->dir, key, text, m, e);
   if (rc <= 0 || r->dry) return rc;
   rc = r->s->ops->put(r->s, r->clearing, text->data, text->len, STORE_IF_ABSENT, &why);
   if (rc == 0 || rc == ERR_EXISTS) return 1;
@@ -289,8 +295,7 @@ static int check_dir(const removing *r, const char *prefix, err *e) {
   manifest m = {0};
   buf text;
   buf_init(&text, MANIFEST_BYTES_MAX);
-  int rc = manifest_key(prefix, key, e);
-  if (rc == 0) rc = read_ours(r, key, &text, &m, e);
+  int rc = read_dir(r, prefix, key, &text, &m, e);
   if (rc == 1) manifest_free(&m);
   buf_free(&text);
   return rc;
@@ -310,8 +315,7 @@ static int empty_gone(removing *r, bool back, err *e) {
   buf text;
   err why = {0};
   buf_init(&text, MANIFEST_BYTES_MAX);
-  int rc = manifest_key(r->gone, key, e);
-  if (rc == 0) rc = read_ours(r, key, &text, &m, e);
+  int rc = read_dir(r, r->gone, key, &text, &m, e);
   bool ours = rc == 1;
   if (rc >= 0) rc = look(r, r->gone, e);
   if (rc == 0 && !ours && r->count > 0) rc = check_dir(r, r->gone, e);
