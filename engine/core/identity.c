@@ -37,20 +37,30 @@ static int describe(const io *io, const char *state, char where[WHERE_MAX], err 
   return 0;
 }
 
+/* "" if it is absent. */
+static int copy_name(const json_t *value, const char *key, const char *path, char *out, size_t room,
+                     err *e) {
+  char *text = NULL;
+  if (!json_object_get(value, key)) return 0;
+  int rc = js_get_name(value, key, path, &text, e);
+  if (rc == 0 && strlen(text) >= room)
+    rc = err_set(e, ERR_FORMAT, "%s: its \"%s\" is too long", path, key);
+  if (rc == 0) memcpy(out, text, strlen(text) + 1);
+  free(text);
+  return rc;
+}
+
 static int parse(const char *path, const buf *text, record *out, err *e) {
   json_t *value = NULL;
-  char *socket = NULL;
   int rc = js_parse(text->data ? text->data : "", text->len, path, &value, e);
   if (rc == 0) rc = js_check_reader(value, path, FORMAT, e);
   if (rc == 0) rc = js_copy_str(value, "id", path, out->is.id, sizeof out->is.id, e);
   if (rc == 0) rc = js_copy_str(value, "directory", path, out->where, sizeof out->where, e);
   if (rc == 0) rc = js_copy_str(value, "boot", path, out->boot, sizeof out->boot, e);
-  if (rc == 0) rc = js_get_name(value, "socket", path, &socket, e);
-  if (rc == 0 && (strlen(out->is.id) != 32 || strspn(out->is.id, "0123456789abcdef") != 32 ||
-                  strlen(socket) >= sizeof out->is.socket))
+  if (rc == 0) rc = copy_name(value, "socket", path, out->is.socket, sizeof out->is.socket, e);
+  if (rc == 0) rc = copy_name(value, "launch", path, out->is.launch, sizeof out->is.launch, e);
+  if (rc == 0 && (strlen(out->is.id) != 32 || strspn(out->is.id, "0123456789abcdef") != 32))
     rc = err_set(e, ERR_FORMAT, "%s: no run of ours is named so", path);
-  if (rc == 0) memcpy(out->is.socket, socket, strlen(socket) + 1);
-  free(socket);
   json_decref(value);
   return rc;
 }
@@ -119,9 +129,9 @@ int identity_write(const io *io, const char *state, const char *boot, const iden
   int rc = fs_join(path, state, "identity", e);
   if (rc == 0) rc = describe(io, state, where, e);
   if (rc < 0) return rc;
-  json_t *value =
-      json_pack("{s:i, s:i, s:s, s:s, s:s, s:o}", "format", FORMAT, "reader", FORMAT, "id", id->id,
-                "directory", where, "boot", boot, "socket", js_name_new(id->socket));
+  json_t *value = json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o}", "format", FORMAT, "reader",
+                            FORMAT, "id", id->id, "directory", where, "boot", boot, "socket",
+                            js_name_new(id->socket), "launch", js_name_new(id->launch));
   buf_init(&text, TEXT_MAX);
   rc = value ? js_print(value, &text, e) : err_set(e, ERR_NOMEM, "%s: out of memory", path);
   if (rc == 0) buf_add(&text, "\n", 1);

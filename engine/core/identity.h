@@ -12,12 +12,13 @@
 #include "base/io.h"
 #include "prims/lock.h"
 
-enum { IDENTITY_ID_MAX = 33, IDENTITY_SOCKET_MAX = 108 };
+enum { IDENTITY_ID_MAX = 33, IDENTITY_SOCKET_MAX = 108, IDENTITY_NAME_MAX = 128 };
 
 typedef struct identity {
   char id[IDENTITY_ID_MAX];
   char former[IDENTITY_ID_MAX];     /* what stood there and is not ours; "": nothing did */
   char socket[IDENTITY_SOCKET_MAX]; /* where it listens; "": nowhere */
+  char launch[IDENTITY_NAME_MAX];   /* of its newest start; "": not known */
 } identity;
 
 /* For who holds the lock of `state`: what stands there if it was drawn for this very directory on

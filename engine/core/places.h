@@ -23,6 +23,7 @@ typedef struct places {
   char lock[FS_PATH_MAX];
   char socket[IDENTITY_SOCKET_MAX]; /* "": none; see places_socket() */
   char state_id[IDENTITY_ID_MAX];   /* what this run's processes carry; "": not known */
+  char launch[IDENTITY_NAME_MAX];   /* of places_find(): of its newest start; "": not known */
   bool held;                        /* of places_find(): some run has the state directory */
   char run_id[RUNLOG_ID_MAX];
   uri target;
@@ -53,8 +54,9 @@ int places_look(const io *io, const places_options *options, places *out, err *e
  * that can be used. ERR_ACCESS and "" if there is none, with the reasons. */
 int places_socket(const io *io, const identity *id, places *p, err *e);
 
-/* Fills only `state`, and where its run listens, and what it is known by ("" if none was there on
- * this boot), and whether any run has that state just now. `dir` may be NULL if `state` is not;
+/* Fills only `state`, and where its run listens, what it is known by, and its launch ("" if none
+ * was there on this boot), and whether any run has that state just now. `dir` may be NULL if
+ * `state` is not;
  * `state` NULL: "<dir>.ckpt". Makes nothing. ERR_ACCESS if it is another user's. */
 int places_find(const io *io, const char *dir, const char *state, places *out, err *e);
 

@@ -316,12 +316,13 @@ static int say_ready(session *s, const ckpt_prepared *prepared) {
 }
 
 /* They would wait for it until their time is over. Where nothing was made yet nobody can be told.
- */
+ * Another start of the same launch id that is alive speaks for itself. */
 static void say_failed(session *s, int code) {
   ckpt_place place = {.size = sizeof place};
   if (!s->role->awaited || !s->engine) return;
-  if (ckpt_locate(s->engine, s->o->dir, s->o->state, &place) == 0 && *place.state)
-    ready_fail(place.state, s->role->launch, code);
+  if (ckpt_locate(s->engine, s->o->dir, s->o->state, &place) < 0 || !*place.state) return;
+  bool twin = !s->run && place.held && strcmp(place.launch, s->role->launch) == 0;
+  if (!twin) ready_fail(place.state, s->role->launch, code);
 }
 
 /* Results are an extra: a run that cannot have a socket trains and saves all the same. Where the

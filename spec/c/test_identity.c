@@ -190,10 +190,12 @@ static void others_find_a_run_by_it_and_not_by_a_copy(void **state) {
   assert_int_equal(find("s", boot, &found, &e), ERR_NOENT);
   id = take("s", boot);
   snprintf(id.socket, sizeof id.socket, "/run/x y%%\n\xff");
+  snprintf(id.launch, sizeof id.launch, "slurm:1.0@n\xff");
   assert_int_equal(identity_write(io_unflushed(), tmpdir_path(dir, "s"), boot, &id, &e), 0);
   assert_int_equal(find("s", boot, &found, &e), 0);
   assert_string_equal(found.id, id.id);
   assert_string_equal(found.socket, id.socket);
+  assert_string_equal(found.launch, id.launch);
   assert_int_equal(find("s", other_boot, &found, &e), ERR_NOENT);
   copy("s", "t");
   assert_int_equal(find("t", boot, &found, &e), ERR_NOENT);

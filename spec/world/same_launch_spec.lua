@@ -12,19 +12,20 @@ local function alive(pid)
   return stat ~= nil and not stat:find(") Z ", 1, true)
 end
 
--- Task `rank` of two of the launch "twice", in the background; `as` names what it leaves in the
--- test's directory: as.pid (of its job), as.log, as.code. Its job stays until `as`.go is there.
-local function start(rank, as)
+-- Task `rank` of two of the launch `id` ("twice"), in the background; `as` names what it leaves in
+-- the test's directory: as.pid (of its job), as.log, as.code. Its job stays until `as`.go is there.
+local function start(rank, as, id)
   support.write(dir .. "/job.sh", [[
     trap '' TERM
     echo $PPID >"$1.runner"; echo $$ >"$1.new"; mv "$1.new" "$1.pid"
     until [ -e "$1.go" ]; do sleep 0.05; done]])
   local text = [[{
     env -u SLURM_STEP_ID TORCHELASTIC_RUN_ID=none RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d \
-      LOCAL_WORLD_SIZE=2 %s run --run one --launch-id twice --dir-is shared --dir @/out \
+      LOCAL_WORLD_SIZE=2 %s run --run one --launch-id %s --dir-is shared --dir @/out \
       --to @/store --rank-wait 60s --grace 1 -- sh @/job.sh @/%s
     echo $? >@/%s.code; } </dev/null >@/%s.log 2>&1 &]]
-  os.execute((text:format(rank, rank, support.runner, as, as, as):gsub("@/", dir .. "/")))
+  text = text:format(rank, rank, support.runner, id or "twice", as, as, as)
+  os.execute((text:gsub("@/", dir .. "/")))
 end
 
 local function said(as) return read(dir .. "/" .. as .. ".log") or "" end
@@ -70,6 +71,27 @@ describe("one launch id, used twice", function()
     assert.are.equal(11, code("again-0"), said("again-0"))
     assert.is_true(alive(zero) and alive(one), said("again-0"))
     finish("first-0", "first-1")
+  end)
+
+  it("leaves what the live one told its tasks, for those that come late", function()
+    start(0, "first-0")
+    job("first-0")
+    start(0, "again-0")
+    assert.are.equal(11, code("again-0"), said("again-0"))
+    start(1, "first-1")
+    assert.is_true(alive(job("first-1")), said("first-1"))
+    finish("first-0", "first-1")
+  end)
+
+  it("is no other launch, whose tasks are told that it was refused", function()
+    start(0, "first-0")
+    job("first-0")
+    start(0, "again-0", "another")
+    assert.are.equal(11, code("again-0"), said("again-0"))
+    start(1, "again-1", "another")
+    assert.are.equal(11, code("again-1"), said("again-1"))
+    assert.is_nil(read(dir .. "/again-1.pid"))
+    finish("first-0")
   end)
 
   it("leaves the other tasks alone that live when the first one begins", function()
