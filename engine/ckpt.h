@@ -198,7 +198,10 @@ typedef struct ckpt_place {
   char socket[108]; /* "": nobody listens, as far as is known here */
   char state_id[40];
   uint32_t held;    /* 1: some run, which may have no socket, has the state directory */
-  char launch[128]; /* the launch id of its newest start; "": not known */
+  char launch[128]; /* the launch id of its newest start; "": not known here */
+  /* Where that was, if on another boot of this machine, or on another machine: nothing else is
+   * known of it then. "": here, or nowhere. */
+  char host[128], boot[128];
 } ckpt_place;
 /* `dir` may be NULL where `state` is given; `state` NULL: "<dir>.ckpt". Needs no run. */
 int ckpt_locate(ckpt *engine, const char *dir, const char *state, ckpt_place *out);

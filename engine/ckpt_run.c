@@ -147,6 +147,8 @@ int ckpt_locate(ckpt *c, const char *dir, const char *state, ckpt_place *out) {
   memcpy(found.socket, p.socket, strlen(p.socket) + 1);
   memcpy(found.state_id, p.state_id, strlen(p.state_id) + 1);
   memcpy(found.launch, p.launch, strlen(p.launch) + 1);
+  memcpy(found.host, p.host, strlen(p.host) + 1);
+  memcpy(found.boot, p.boot, strlen(p.boot) + 1);
   found.held = p.held;
   ckpt_give(out, out->size, &found, sizeof found);
   return 0;

@@ -11,12 +11,12 @@
 #include "base/json.h"
 #include "prims/fs.h"
 
-enum { FORMAT = 1, TEXT_MAX = 16 << 10, WHERE_MAX = 80, BOOT_MAX = 128 };
+enum { FORMAT = 1, TEXT_MAX = 16 << 10, WHERE_MAX = 80 };
 
 /* What stands in the file. */
 typedef struct record {
   identity is;
-  char where[WHERE_MAX], boot[BOOT_MAX];
+  char where[WHERE_MAX];
 } record;
 
 /* Which directory that is, in a text that is only ever compared. A file system that keeps no births
@@ -56,9 +56,10 @@ static int parse(const char *path, const buf *text, record *out, err *e) {
   if (rc == 0) rc = js_check_reader(value, path, FORMAT, e);
   if (rc == 0) rc = js_copy_str(value, "id", path, out->is.id, sizeof out->is.id, e);
   if (rc == 0) rc = js_copy_str(value, "directory", path, out->where, sizeof out->where, e);
-  if (rc == 0) rc = js_copy_str(value, "boot", path, out->boot, sizeof out->boot, e);
+  if (rc == 0) rc = js_copy_str(value, "boot", path, out->is.boot, sizeof out->is.boot, e);
   if (rc == 0) rc = copy_name(value, "socket", path, out->is.socket, sizeof out->is.socket, e);
   if (rc == 0) rc = copy_name(value, "launch", path, out->is.launch, sizeof out->is.launch, e);
+  if (rc == 0) rc = copy_name(value, "host", path, out->is.host, sizeof out->is.host, e);
   if (rc == 0 && (strlen(out->is.id) != 32 || strspn(out->is.id, "0123456789abcdef") != 32))
     rc = err_set(e, ERR_FORMAT, "%s: no run of ours is named so", path);
   json_decref(value);
@@ -114,7 +115,7 @@ int identity_take(const io *io, const char *state, const lock *held, const char 
     return err_set(e, rc, "%s", why.text);
   /* Another user could name the id of a run of ours elsewhere. */
   if (rc == 0 && owner != geteuid()) seen = (record){0};
-  if (rc == 0 && strcmp(seen.where, where) == 0 && strcmp(seen.boot, boot) == 0) {
+  if (rc == 0 && strcmp(seen.where, where) == 0 && strcmp(seen.is.boot, boot) == 0) {
     *out = seen.is;
     return 0;
   }
@@ -129,9 +130,10 @@ int identity_write(const io *io, const char *state, const char *boot, const iden
   int rc = fs_join(path, state, "identity", e);
   if (rc == 0) rc = describe(io, state, where, e);
   if (rc < 0) return rc;
-  json_t *value = json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o}", "format", FORMAT, "reader",
-                            FORMAT, "id", id->id, "directory", where, "boot", boot, "socket",
-                            js_name_new(id->socket), "launch", js_name_new(id->launch));
+  json_t *value =
+      json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o, s:o}", "format", FORMAT, "reader", FORMAT,
+                "id", id->id, "directory", where, "boot", boot, "socket", js_name_new(id->socket),
+                "launch", js_name_new(id->launch), "host", js_name_new(id->host));
   buf_init(&text, TEXT_MAX);
   rc = value ? js_print(value, &text, e) : err_set(e, ERR_NOMEM, "%s: out of memory", path);
   if (rc == 0) buf_add(&text, "\n", 1);
@@ -150,9 +152,13 @@ int identity_find(const io *io, const char *state, const char *boot, identity *o
   int rc = read_record(io, state, &seen, &owner, e);
   if (rc == 0) rc = describe(io, state, where, e);
   if (rc < 0) return rc;
-  if (strcmp(seen.where, where) != 0 || strcmp(seen.boot, boot) != 0)
-    return err_set(e, ERR_NOENT, "%s/identity was written for another directory or on another boot",
-                   state);
+  if (strcmp(seen.is.boot, boot) != 0) { /* there the same directory may have another device */
+    memcpy(out->host, seen.is.host, sizeof out->host);
+    memcpy(out->boot, seen.is.boot, sizeof out->boot);
+    return err_set(e, ERR_NOENT, "%s/identity was written on another boot", state);
+  }
+  if (strcmp(seen.where, where) != 0)
+    return err_set(e, ERR_NOENT, "%s/identity was written for another directory", state);
   *out = seen.is;
   return 0;
 }

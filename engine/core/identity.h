@@ -19,6 +19,8 @@ typedef struct identity {
   char former[IDENTITY_ID_MAX];     /* what stood there and is not ours; "": nothing did */
   char socket[IDENTITY_SOCKET_MAX]; /* where it listens; "": nowhere */
   char launch[IDENTITY_NAME_MAX];   /* of its newest start; "": not known */
+  char host[IDENTITY_NAME_MAX];     /* and where that was */
+  char boot[IDENTITY_NAME_MAX];     /* of identity_find() */
 } identity;
 
 /* For who holds the lock of `state`: what stands there if it was drawn for this very directory on
@@ -28,7 +30,8 @@ int identity_take(const io *io, const char *state, const lock *held, const char 
                   identity *out, err *e);
 int identity_write(const io *io, const char *state, const char *boot, const identity *id, err *e);
 
-/* For who looks for the run. ERR_NOENT if none was there on this boot, or the state is a copy. */
+/* For who looks for the run. ERR_NOENT if none was there on this boot, or the state is a copy. If
+ * one was there on another boot, which may be another machine's, `out` has its host and boot. */
 int identity_find(const io *io, const char *state, const char *boot, identity *out, err *e);
 
 #endif

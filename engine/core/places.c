@@ -309,6 +309,8 @@ int places_find(const io *io, const char *dir, const char *state, places *p, err
   if (rc == 0) memcpy(p->socket, id.socket, sizeof p->socket);
   if (rc == 0) memcpy(p->state_id, id.id, sizeof p->state_id);
   if (rc == 0) memcpy(p->launch, id.launch, sizeof p->launch);
+  if (rc == ERR_NOENT) memcpy(p->host, id.host, sizeof p->host);
+  if (rc == ERR_NOENT) memcpy(p->boot, id.boot, sizeof p->boot);
   if (fs_join(p->lock, p->state, "lock", &why) == 0) p->held = lock_is_held(p->lock);
   return 0; /* that none is known is an answer, too */
 }

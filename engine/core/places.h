@@ -25,6 +25,8 @@ typedef struct places {
   char state_id[IDENTITY_ID_MAX];   /* what this run's processes carry; "": not known */
   char launch[IDENTITY_NAME_MAX];   /* of places_find(): of its newest start; "": not known */
   bool held;                        /* of places_find(): some run has the state directory */
+  /* Of places_find(): where the newest start was, if not here on this boot; else "". */
+  char host[IDENTITY_NAME_MAX], boot[IDENTITY_NAME_MAX];
   char run_id[RUNLOG_ID_MAX];
   uri target;
   char target_text[URI_MAX + 300];
@@ -55,9 +57,9 @@ int places_look(const io *io, const places_options *options, places *out, err *e
 int places_socket(const io *io, const identity *id, places *p, err *e);
 
 /* Fills only `state`, and where its run listens, what it is known by, and its launch ("" if none
- * was there on this boot), and whether any run has that state just now. `dir` may be NULL if
- * `state` is not;
- * `state` NULL: "<dir>.ckpt". Makes nothing. ERR_ACCESS if it is another user's. */
+ * was there on this boot), else where that was, and whether any run has that state just now. `dir`
+ * may be NULL if `state` is not; `state` NULL: "<dir>.ckpt". Makes nothing. ERR_ACCESS if it is
+ * another user's. */
 int places_find(const io *io, const char *dir, const char *state, places *out, err *e);
 
 /* Who we are, for a term. `launch` NULL: a fresh nonce. By what the machine and the state directory

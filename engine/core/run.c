@@ -66,6 +66,7 @@ static int take_identity(run *r, err *e) {
   memcpy(r->identity.socket, p->socket, sizeof r->identity.socket);
   memcpy(p->state_id, r->identity.id, sizeof p->state_id);
   memcpy(r->identity.launch, r->group_env.writer.launch, sizeof r->identity.launch);
+  memcpy(r->identity.host, r->group_env.writer.host, sizeof r->identity.host);
   rc = places_name_writer(p, &r->group_env.writer, e);
   return rc < 0 ? rc : identity_write(env->io, p->state, boot, &r->identity, e);
 }

@@ -21,6 +21,20 @@ int ask_exit_code(ask_result result) {
   return result == ASK_DONE ? EXIT_DONE : result == ASK_NOBODY ? EXIT_NOTHING : EXIT_FAILED;
 }
 
+/* A socket is one machine's, and of one boot; the state directory may be seen by others, too. */
+static ask_result elsewhere(const ckpt_place *place, char *error) {
+  char here[sizeof place->host] = "";
+  if (gethostname(here, sizeof here - 1) < 0) here[0] = 0;
+  snprintf(error, ASK_ERROR_MAX,
+           "%s at %.400s%s: it was last started on host %.100s (boot %.60s), and this is host "
+           "%.100s on another boot%s",
+           place->held ? "the run" : "no run is alive", place->state,
+           place->held ? " can only be asked where it runs" : ", as far as is seen from here",
+           *place->host ? place->host : "?", place->boot, *here ? here : "?",
+           place->held ? "" : "; if that one still runs, ask it there");
+  return place->held ? ASK_FAILED : ASK_NOBODY;
+}
+
 ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]) {
   const char *socket = getenv("CKPT_SOCKET");
   *out = (ckpt_place){.size = sizeof *out};
@@ -42,6 +56,7 @@ ask_result ask_find(const options *o, ckpt_place *out, char error[ASK_ERROR_MAX]
   ckpt_close(engine);
   if (rc < 0) return ASK_FAILED;
   if (*out->socket) return ASK_DONE;
+  if (*out->boot) return elsewhere(out, error);
   if (out->held)
     return FAIL(error, ASK_FAILED, "the run at %.900s has no socket, so it cannot be asked",
                 out->state);

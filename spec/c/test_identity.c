@@ -191,15 +191,33 @@ static void others_find_a_run_by_it_and_not_by_a_copy(void **state) {
   id = take("s", boot);
   snprintf(id.socket, sizeof id.socket, "/run/x y%%\n\xff");
   snprintf(id.launch, sizeof id.launch, "slurm:1.0@n\xff");
+  snprintf(id.host, sizeof id.host, "a host");
   assert_int_equal(identity_write(io_unflushed(), tmpdir_path(dir, "s"), boot, &id, &e), 0);
   assert_int_equal(find("s", boot, &found, &e), 0);
   assert_string_equal(found.id, id.id);
   assert_string_equal(found.socket, id.socket);
   assert_string_equal(found.launch, id.launch);
-  assert_int_equal(find("s", other_boot, &found, &e), ERR_NOENT);
   copy("s", "t");
   assert_int_equal(find("t", boot, &found, &e), ERR_NOENT);
   assert_string_equal(found.socket, "");
+  assert_string_equal(found.boot, "");
+}
+
+/* Where a directory is seen by two machines, its device may differ as well. */
+static void elsewhere_it_says_only_where_that_was(void **state) {
+  (void)state;
+  identity id = take("s", boot), found;
+  snprintf(id.socket, sizeof id.socket, "/run/x");
+  snprintf(id.host, sizeof id.host, "a host");
+  assert_int_equal(identity_write(io_unflushed(), tmpdir_path(dir, "s"), boot, &id, NULL), 0);
+  copy("s", "t");
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(find(i ? "t" : "s", other_boot, &found, NULL), ERR_NOENT);
+    assert_string_equal(found.host, "a host");
+    assert_string_equal(found.boot, boot);
+    assert_string_equal(found.id, "");
+    assert_string_equal(found.socket, "");
+  }
 }
 
 static void a_call_that_fails_is_an_error_and_never_another_id(void **state) {
@@ -234,6 +252,7 @@ int main(void) {
       TEST(what_another_user_wrote_is_not_believed),
       TEST(the_lock_has_to_be_that_of_the_directory),
       TEST(others_find_a_run_by_it_and_not_by_a_copy),
+      TEST(elsewhere_it_says_only_where_that_was),
       TEST(a_call_that_fails_is_an_error_and_never_another_id),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,38 @@ describe("a run is found through its state directory", function()
     must_have_saved()
   end)
 
+  it("and names where it was, if that is another machine or another boot", function()
+    if not needs("unshare -m -u true") then return end
+    local host = sh("uname -n"):match("%S+")
+    local boot = read("/proc/sys/kernel/random/boot_id"):match("%S+")
+    write(at("@/boot"), "11111111-2222-4333-8444-555555555555\n")
+    local function elsewhere(command)
+      return sh(at("unshare -m -u sh -c 'mount --bind @/boot /proc/sys/kernel/random/boot_id && " ..
+        "hostname elsewhere && " .. command .. " 2>&1'"))
+    end
+    start()
+    for _, asked in ipairs { "env -u CKPT_SOCKET CKPT notify --dir @/out loss=1",
+      "CKPT status @/out" } do
+      local text, code = elsewhere(asked)
+      assert.are.equal(1, code, text)
+      has(text, "host " .. host)
+      has(text, boot)
+      has(text, "elsewhere")
+      assert.is_nil(text:find("has no socket", 1, true), text)
+    end
+    must_have_saved()
+    local text, code = elsewhere("CKPT notify --dir @/out loss=1")
+    assert.are.equal(4, code, text)
+    has(text, "host " .. host)
+    text, code = elsewhere("CKPT status @/out")
+    assert.are.equal(0, code, text)
+    has(text, "the last one ended with")
+    sh(at("rm @/out.ckpt/exit.json"))
+    text, code = elsewhere("CKPT status @/out")
+    assert.are.equal(4, code, text)
+    has(text, "host " .. host)
+  end)
+
   it("and not through a copy of it", function()
     start()
     sh(at("cp -a @/out @/copy; cp -a @/out.ckpt @/copy.ckpt"))
