@@ -315,12 +315,14 @@ static int say_ready(session *s, const ckpt_prepared *prepared) {
                  : not_started(s, "cannot tell the other tasks that the directory is ready", -rc);
 }
 
-/* They would wait for it until their time is over. Where nothing was made yet nobody can be told.
- * Another start of the same launch id that is alive speaks for itself. */
+/* They would wait for it until their time is over. Only a directory that has an
+ * identity of ours is written to. Another start of the same launch id that is alive speaks for
+ * itself. */
 static void say_failed(session *s, int code) {
   ckpt_place place = {.size = sizeof place};
   if (!s->role->awaited || !s->engine) return;
-  if (ckpt_locate(s->engine, s->o->dir, s->o->state, &place) < 0 || !*place.state) return;
+  if (ckpt_locate(s->engine, s->o->dir, s->o->state, &place) < 0) return;
+  if (!*place.state_id && !*place.boot) return;
   bool twin = !s->run && place.held && strcmp(place.launch, s->role->launch) == 0;
   if (!twin) ready_fail(place.state, s->role->launch, code);
 }
