@@ -184,7 +184,9 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
   int taken = ckpt_take(&c->options, sizeof c->options, options, "ckpt_options", &c->error);
   c->log = (log_sink){.fn = c->options.log ? on_log : NULL,
                       .ctx = &c->options,
-                      .min = (log_level)c->options.log_level};
+                      .min = (log_level)c->options.log_level,
+                      .counts = &c->log_counts};
+  log_counts_init(&c->log_counts, io_system());
   c->workers = c->options.workers ? c->options.workers : 4;
   c->told_last = &c->told_first;
   c->epoll = c->event = c->timer = -1;
@@ -245,9 +247,15 @@ void ckpt_close(ckpt *c) {
   if (c->event >= 0) close(c->event);
   if (c->timer >= 0) close(c->timer);
   ckpt_teller_close(&c->teller);
+  log_counts_say(&c->log);
+  log_counts_free(&c->log_counts);
   pthread_cond_destroy(&c->arrived);
   pthread_mutex_destroy(&c->mutex);
   free(c);
+}
+
+void ckpt_log_counted(ckpt *c) {
+  log_counts_say(&c->log);
 }
 
 int ckpt_fd(const ckpt *c) {

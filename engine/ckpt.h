@@ -62,7 +62,9 @@ int ckpt_class(int code);               /* CKPT_CLASS_* */
 /* ---- the engine ---- */
 
 enum { CKPT_LOG_DEBUG, CKPT_LOG_INFO, CKPT_LOG_WARN, CKPT_LOG_ERROR };
-/* May be called from the engine's threads, one line at a time, without a line end. */
+/* May be called from the engine's threads, one line at a time, without a line end. Warnings and
+ * errors of one kind are handed over ten times; then they are counted, and one an hour comes with
+ * the count. With a log_level of CKPT_LOG_DEBUG each one comes. */
 typedef void ckpt_log_fn(void *ctx, int level, const char *text);
 
 /* How far a call is that blocks while data moves: of one checkpoint after the other. */
@@ -104,6 +106,8 @@ enum {
 int ckpt_open(ckpt **out, const ckpt_options *options);
 /* Closes all runs too. Running jobs are cancelled and waited for. */
 void ckpt_close(ckpt *engine);
+/* Logs what was only counted so far, kind by kind. ckpt_close() does it, too. */
+void ckpt_log_counted(ckpt *engine);
 /* The text of the last call on this engine that failed; never NULL; valid until the next call. */
 const char *ckpt_error(const ckpt *engine);
 

@@ -51,6 +51,7 @@ struct ckpt_run {
 struct ckpt {
   ckpt_options options;
   log_sink log;
+  log_counts log_counts;
   unsigned workers;
   err error;
   pool *pool;

@@ -462,6 +462,7 @@ int verb_run(const options *o) {
     if (s.run) outcome_take(&s.out, s.run);
   }
   s.out.end_ns = command_wall_ns();
+  report_counted(s.engine);
   /* Before the run is closed: its lock is what makes the state directory ours. */
   if (s.run) {
     outcome_print(&s.out);

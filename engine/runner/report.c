@@ -10,9 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "text.h"
 
 static int level;
+
+/* Completions are warnings of the runner's own; the engine counts what it logs. */
+static log_counts counts;
 
 void report_level(int wanted) {
   level = wanted;
@@ -138,6 +142,21 @@ void report_log(void *ctx, int log_level, const char *text) {
   write_line(log_level == CKPT_LOG_WARN ? "warning: " : "", text);
 }
 
+static void write_counted(void *ctx, log_level at, const char *text) {
+  report_log(ctx, (int)at, text);
+}
+
+static log_sink counting(void) {
+  if (!counts.io) log_counts_init(&counts, io_system());
+  return (log_sink){.fn = write_counted, .min = (log_level)report_log_level(), .counts = &counts};
+}
+
+void report_counted(ckpt *engine) {
+  log_sink own = counting();
+  if (engine) ckpt_log_counted(engine);
+  log_counts_say(&own);
+}
+
 /* A line that is put together piece by piece. */
 typedef struct line {
   FILE *f;
@@ -151,8 +170,14 @@ static bool line_begin(line *l) {
   return l->f != NULL;
 }
 
-static void line_end(line *l, const char *kind) {
-  if (fclose(l->f) == 0) write_line(kind, l->text);
+static void line_end(line *l) {
+  if (fclose(l->f) == 0) write_line("", l->text);
+  free(l->text);
+}
+
+static void line_end_warning(line *l, const char *kind) {
+  log_sink own = counting();
+  if (fclose(l->f) == 0) log_tell(&own, kind, LOG_WARN, l->text);
   free(l->text);
 }
 
@@ -183,7 +208,7 @@ static void report_committed(const ckpt_completion *c) {
   fputs(" in ", l.f);
   text_age(l.f, c->seconds, 1);
   fputc(')', l.f);
-  line_end(&l, "");
+  line_end(&l);
 }
 
 /* A policy that takes every tenth would say so nine times of ten: each reason once. The numbers in
@@ -212,22 +237,23 @@ static void report_skipped(const ckpt_completion *c) {
   fputs(" was skipped", l.f);
   if (*reason) fprintf(l.f, ": %s", reason);
   if (level == 0) fputs(" (said once; ckpt-lua why NAME tells of each)", l.f);
-  line_end(&l, "");
+  line_end(&l);
 }
 
 void report_completion(const ckpt_completion *c) {
   static const struct {
     int at; /* the level from which on it is said; -1: always */
-    const char *kind, *what;
+    bool warning;
+    const char *what;
   } kinds[] = {
-      [CKPT_DROPPED] = {1, "", "let go, a newer one took its place"},
-      [CKPT_RETIRED] = {1, "", "changed while it was read; it is taken again when it rests"},
-      [CKPT_FAILED] = {-1, "", "could not be saved"},
-      [CKPT_RETRYING] = {0, "warning: ", "could not be saved yet; trying again"},
-      [CKPT_FENCED] = {-1, "", "a newer run writes to this target; nothing more is saved here"},
-      [CKPT_UNPROVEN] = {0, "warning: ", "was not saved"},
-      [CKPT_EXPIRED] = {0, "", "is no longer kept in the store"},
-      [CKPT_DELETED] = {0, "", "was deleted from the store"},
+      [CKPT_DROPPED] = {1, false, "let go, a newer one took its place"},
+      [CKPT_RETIRED] = {1, false, "changed while it was read; it is taken again when it rests"},
+      [CKPT_FAILED] = {-1, false, "could not be saved"},
+      [CKPT_RETRYING] = {0, true, "could not be saved yet; trying again"},
+      [CKPT_FENCED] = {-1, false, "a newer run writes to this target; nothing more is saved here"},
+      [CKPT_UNPROVEN] = {0, true, "was not saved"},
+      [CKPT_EXPIRED] = {0, false, "is no longer kept in the store"},
+      [CKPT_DELETED] = {0, false, "was deleted from the store"},
   };
   line l;
   if (c->kind == CKPT_COMMITTED) {
@@ -248,7 +274,10 @@ void report_completion(const ckpt_completion *c) {
   fputs(kinds[c->kind].what, l.f);
   const char *reason = reason_of(c);
   if (*reason) fprintf(l.f, ": %s", reason);
-  line_end(&l, kinds[c->kind].kind);
+  if (kinds[c->kind].warning)
+    line_end_warning(&l, kinds[c->kind].what);
+  else
+    line_end(&l);
 }
 
 void completion_json(FILE *out, const ckpt_completion *c) {

@@ -54,6 +54,9 @@ void report_completion(const ckpt_completion *c);
 /* The same as one JSON object on a line, for those kinds that end a checkpoint's way. */
 void completion_json(FILE *out, const ckpt_completion *c);
 
+/* Says how many warnings were only counted, of the engine (NULL: none) and of completions. */
+void report_counted(ckpt *engine);
+
 /* That files were written which belong to no unit, with an example. */
 void report_unmatched(const ckpt_run_status *status);
 

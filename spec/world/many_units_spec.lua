@@ -26,4 +26,35 @@ describe("a start with many torn checkpoints", function()
     assert.is_true(walks >= 1, text)
     assert.is_true(walks <= 20, walks .. " walks over /proc for " .. UNITS .. " checkpoints")
   end)
+
+  it("counts warnings of one kind after the tenth, and tells the count before the last line", function()
+    sh(("cd '%s' && for i in $(seq %d); do mkdir -p out/checkpoint-$i; " ..
+      "echo $i >out/checkpoint-$i/model.safetensors; done"):format(dir, UNITS))
+    local function lines(flags)
+      local all, kinds = {}, { seen = 0, unsaved = 0 }
+      local out = sh(("cd '%s' && '%s' sync --dir out --to store %s"):format(dir, CKPT, flags))
+      for line in out:gmatch "[^\n]+" do
+        all[#all + 1] = line
+        if line:find "warning: checkpoint%-%d+ is not taken for a checkpoint: " then
+          kinds.seen = kinds.seen + 1
+        elseif line:find "warning: checkpoint%-%d+ %(step %d+%) was not saved: " then
+          kinds.unsaved = kinds.unsaved + 1
+        end
+      end
+      return all, kinds, out
+    end
+    local all, kinds, out = lines ""
+    assert.are.same({ seen = 10, unsaved = 10 }, kinds, out)
+    assert.is_truthy(out:find(
+      "warning: and 290 more of this kind, for example: checkpoint%-%d+ is not taken"), out)
+    assert.is_truthy(out:find(
+      "warning: and 290 more of this kind, for example: checkpoint%-%d+ %(step %d+%) was not saved"),
+      out)
+    assert.is_true(#all <= 25, out)
+    assert.is_truthy(all[#all]:find "300 not proven whole$", out)
+    -- Who asks for all of them gets them.
+    all, kinds, out = lines "--verbose"
+    assert.are.same({ seen = UNITS, unsaved = UNITS }, kinds, #all .. " lines")
+    assert.is_nil(out:find("more of this kind", 1, true))
+  end)
 end)
