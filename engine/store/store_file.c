@@ -310,11 +310,15 @@ static int file_open(const uri *where, const io *io, const log_sink *log, store 
   file_store *s = calloc(1, sizeof *s);
   if (!s) return err_set(e, ERR_NOMEM, "no memory to open the store %s", where->path);
   int rc = fs_join(s->root, where->path, "", e);
+  if (rc == 0) rc = fs_held_new(io, &s->held, e);
+  /* By its name: a store may be made, removed and made again while it is open. */
+  if (rc == 0) rc = fs_hold_by_name(s->held, s->root, e);
   if (rc < 0) {
+    fs_held_free(s->held);
     free(s);
     return rc;
   }
-  s->base = (store){.ops = &store_file_ops, .io = io};
+  s->base = (store){.ops = &store_file_ops, .io = fs_held_io(s->held)};
   if (log) s->base.log = *log;
   pthread_mutex_init(&s->guard, NULL);
   *out = &s->base;
@@ -324,6 +328,7 @@ static int file_open(const uri *where, const io *io, const log_sink *log, store 
 static void file_close(store *base) {
   file_store *s = (file_store *)base;
   pthread_mutex_destroy(&s->guard);
+  fs_held_free(s->held);
   free(s);
 }
 

@@ -9,12 +9,14 @@
 
 #include "store.h"
 #include "prims/fs.h"
+#include "prims/fs_held.h"
 
 /* Where unfinished objects lie, below the root. No listing shows it and no key may name it. */
 #define FILE_STORE_TMP ".ckpt/tmp"
 
 typedef struct file_store {
-  store base;
+  store base; /* its io follows no link below the root */
+  fs_held *held;
   char root[FS_PATH_MAX];
   pthread_mutex_t guard;
   char flushed[FS_PATH_MAX]; /* under guard: the directory that was last made durable, or "" */

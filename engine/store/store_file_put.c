@@ -75,6 +75,17 @@ void file_forget_flushed(file_store *s) {
   pthread_mutex_unlock(&s->guard);
 }
 
+/* Nothing is written through a link, and the kernel's words for that help nobody. */
+static int tmp_refused(const file_store *s, int rc, err *e) {
+  if (rc == -ELOOP || rc == -ENOTDIR)
+    return err_set(e, ERR_INVAL,
+                   "%s/" FILE_STORE_TMP
+                   " is, or lies below, a symbolic link or a file, and nothing "
+                   "is written through one: remove it, the store makes its own directory",
+                   s->root);
+  return err_sys(e, rc, "cannot create a file in %s/" FILE_STORE_TMP, s->root);
+}
+
 static int make_tmp_dir(file_store *s, err *e) {
   char own[FS_PATH_MAX], tmp[FS_PATH_MAX];
   int rc = fs_join(own, s->root, ".ckpt", e);
@@ -199,6 +210,7 @@ int file_put(store *base, const char *key, const void *data, size_t len, store_h
   for (int i = 0; i < TRIES && rc == ERR_NOENT; i++)
     if ((rc = make_tmp_dir(s, e)) == 0) rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
   if (rc == 0) return give_name(s, tmp, &at, key, how, false, e);
+  if (e && (e->sys == ELOOP || e->sys == ENOTDIR)) rc = tmp_refused(s, -e->sys, e);
   discard(s, tmp); /* a lost reply: it may have been made all the same */
   return rc;
 }
@@ -246,7 +258,7 @@ static int create_tmp(file_store *s, file_writer *w, err *e) {
   }
   if (w->fd >= 0) return 0;
   discard(s, w->path); /* a lost reply: it may have been made all the same */
-  return err_sys(e, w->fd, "cannot create %s", w->path);
+  return tmp_refused(s, w->fd, e);
 }
 
 static int has_other_bytes(const char *path, err *e) {

@@ -75,6 +75,7 @@ static const struct {
   int errnums[ERRNUMS];
 } calls[] = {
     {CALL_OPEN, "open", true, {EIO, EACCES, EMFILE, ENOSPC, EDQUOT, EROFS, ESTALE, ENOENT}},
+    {CALL_LOOK_UP, "look-up", false, {EIO, EACCES, EMFILE, ESTALE}},
     {CALL_CLOSE, "close", true, {EIO, ENOSPC, EDQUOT}},
     {CALL_READ, "read", false, {EIO, ESTALE}},
     {CALL_PREAD, "pread", false, {EIO, ESTALE}},

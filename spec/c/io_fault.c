@@ -123,7 +123,7 @@ static const char *path_at(io_fault *f, int dirfd, const char *path, char *out) 
   if (v.rc < 0) rc = v.rc;
 
 static int fault_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
-  BEGIN(CALL_OPEN)
+  BEGIN(flags & O_PATH ? CALL_LOOK_UP : CALL_OPEN)
   char at[4096];
   int rc = v.rc < 0 && !v.done ? v.rc : f->inner->open(f->inner, dirfd, path, flags, mode);
   if (v.rc < 0 && rc >= 0) {

@@ -17,6 +17,7 @@ const io *io_unflushed(void);
 typedef enum io_call {
   CALL_ANY, /* every kind but `now`, which cannot fail */
   CALL_OPEN,
+  CALL_LOOK_UP, /* an open that only names what is there: O_PATH */
   CALL_CLOSE,
   CALL_READ,
   CALL_PREAD,

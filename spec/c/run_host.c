@@ -60,18 +60,31 @@ static bool in_store(const run_host *h, const char *path) {
   return strncmp(path, h->store, strlen(h->store)) == 0;
 }
 
+/* Before a file of the store is made: waits, or fails, as the test wants it. 0 or -errno. */
+static int at_the_door(run_host *h, const char *path, int flags) {
+  if (!in_store(h, path) || !(flags & O_CREAT)) return 0;
+  pthread_mutex_lock(&h->mutex);
+  bool worker = !pthread_equal(pthread_self(), h->owner) && strstr(path, "/.ckpt/staging/");
+  h->held += worker;
+  while (worker && h->hold) pthread_cond_wait(&h->released, &h->mutex);
+  h->held -= worker;
+  pthread_mutex_unlock(&h->mutex);
+  return -atomic_load(&h->broken);
+}
+
 static int host_open(const io *self, int dirfd, const char *path, int flags, mode_t mode) {
-  run_host *h = self->ctx;
-  if (in_store(h, path) && (flags & O_CREAT)) {
-    pthread_mutex_lock(&h->mutex);
-    bool worker = !pthread_equal(pthread_self(), h->owner) && strstr(path, "/.ckpt/staging/");
-    h->held += worker;
-    while (worker && h->hold) pthread_cond_wait(&h->released, &h->mutex);
-    h->held -= worker;
-    pthread_mutex_unlock(&h->mutex);
-    if (atomic_load(&h->broken)) return -atomic_load(&h->broken);
-  }
-  return io_system()->open(io_system(), dirfd, path, flags, mode);
+  int rc = at_the_door(self->ctx, path, flags);
+  return rc < 0 ? rc : io_system()->open(io_system(), dirfd, path, flags, mode);
+}
+
+static int host_open_beneath(const io *self, int dirfd, const char *path, int flags, mode_t mode) {
+  char link[64], whole[2 * FS_PATH_MAX];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
+  ssize_t len = readlink(link, whole, FS_PATH_MAX);
+  must(len > 0 && len < FS_PATH_MAX, NULL, "cannot name a held directory");
+  snprintf(whole + len, FS_PATH_MAX, "/%s", path);
+  int rc = at_the_door(self->ctx, whole, flags);
+  return rc < 0 ? rc : io_system()->open_beneath(io_system(), dirfd, path, flags, mode);
 }
 
 /* ---- the environment of a run ---- */
@@ -159,6 +172,7 @@ run_host *run_host_new(const char *top) {
   h->io.ctx = h;
   h->io.now = host_now;
   h->io.open = host_open;
+  h->io.open_beneath = host_open_beneath;
   h->log = (log_sink){.fn = on_log, .ctx = h};
   h->env = (run_env){.io = &h->io,
                      .log = &h->log,

@@ -377,8 +377,7 @@ static struct {
   bool ran;
 } hooks;
 
-static int hooked_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
-  (void)io;
+static void see_open(const char *path) {
   pthread_mutex_lock(&hook_mutex);
   bool fits = !hooks.what || strstr(path, hooks.what);
   if (hooks.hook && !hooks.ran && fits && --hooks.left == 0) {
@@ -386,15 +385,27 @@ static int hooked_open(const io *io, int dirfd, const char *path, int flags, mod
     hooks.hook(hooks.ctx);
   }
   pthread_mutex_unlock(&hook_mutex);
+}
+
+static int hooked_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)io;
+  see_open(path);
   return hooks.inner->open(hooks.inner, dirfd, path, flags, mode);
 }
 
-/* Only `open` is ours: the other calls find the inner vtable's own context in the copy. */
+/* Below a held directory. One that is opened only to name what is in it (O_PATH) is no open. */
+static int hooked_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)io;
+  if (!(flags & O_PATH)) see_open(path);
+  return hooks.inner->open_beneath(hooks.inner, dirfd, path, flags, mode);
+}
+
 const io *hooked_io(const io *inner, const char *what, long nth, void (*hook)(void *ctx),
                     void *ctx) {
   static io made;
   made = *inner;
   made.open = hooked_open;
+  if (inner->open_beneath) made.open_beneath = hooked_open_beneath;
   hooks.inner = inner;
   hooks.what = what;
   hooks.left = nth;

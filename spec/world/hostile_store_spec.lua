@@ -43,11 +43,11 @@ local function forge(path, text)
   sh("mkdir -p home/.ssh && ln -s \"$PWD/home/.ssh\" A/checkpoint-1/logs")
   write("A/latest", "checkpoint-1")
   write("a.lua", "return {api=1, with={'latest'}}")
-  must("sync A --to evil --marker DONE -p ./a.lua -q")
+  must("sync A --to evil --marker DONE --quiet 0 -p ./a.lua -q")
   write("B/zz-1/DONE", "x")
   write("B/" .. path, text)
   write("b.lua", ("return {api=1, unit={'zz-{step}/'}, with={'%s'}}"):format(path))
-  must("sync B --to other --marker DONE -p ./b.lua -q")
+  must("sync B --to other --marker DONE --quiet 0 -p ./b.lua -q")
   local _, code = sh([[
     set -e
     with() { grep -o '"with":{[^}]*}' "$1"/.ckpt/log/*.json | grep -v '"files":0' | tail -n 1; }
@@ -104,7 +104,7 @@ describe("a file saved beside a checkpoint", function()
     write("out/checkpoint-1/DONE", "x")
     write("out/runs/sub/events", "of the run")
     write("p.lua", "return {api=1, with={'runs/**'}}")
-    must("sync out --to store --marker DONE -p ./p.lua -q")
+    must("sync out --to store --marker DONE --quiet 0 -p ./p.lua -q")
     sh("mkdir -p victim/sub new/runs && ln -s ../../victim/sub new/runs/sub")
   end)
 
@@ -127,5 +127,37 @@ describe("a file saved beside a checkpoint", function()
     has(text, "NOT put back")
     assert.are.equal("", (sh("find victim -type f")))
     assert.are.equal("x", support.read(dir .. "/new/checkpoint-1/DONE"))
+  end)
+end)
+
+describe("a store in the file system", function()
+  before_each(function()
+    write("src/checkpoint-1/model", "weights")
+    write("src/checkpoint-1/DONE", "x")
+  end)
+
+  it("writes nothing through a link that stands where its own directory belongs", function()
+    for _, name in ipairs { ".ckpt/tmp", ".ckpt" } do
+      sh(("rm -rf store victim; mkdir -p store/.ckpt victim; rm -rf store/%s; " ..
+        "ln -s \"$PWD/victim\" store/%s"):format(name, name))
+      sh("touch -d 2001-01-01 victim")
+      local code, text = ckpt("sync src --to store --marker DONE --quiet 0 -q")
+      assert.are_not.equal(0, code, text)
+      has(text, "symbolic link")
+      assert.are.equal("", (sh("find victim -mindepth 1; find victim -newermt 2002-01-01")))
+    end
+  end)
+
+  it("may itself be reached through links", function()
+    sh("mkdir -p data/home/store; ln -s data/home home; ln -s home/store named")
+    for _, where in ipairs { "home/new", "named" } do
+      must(("sync src --to %s --marker DONE --quiet 0 -q"):format(where))
+      must("verify " .. where)
+      sh("rm -rf out")
+      must(("restore %s --dir out"):format(where))
+      assert.are.equal("weights", support.read(dir .. "/out/checkpoint-1/model"))
+    end
+    local _, code = sh("[ -L named ] && [ -d data/home/new/checkpoint-1 ]")
+    assert.are.equal(0, code)
   end)
 end)
