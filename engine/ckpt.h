@@ -206,6 +206,7 @@ typedef struct ckpt_place {
   /* Where that was, if on another boot of this machine, or on another machine: nothing else is
    * known of it then. "": here, or nowhere. */
   char host[128], boot[128];
+  char waits[256]; /* what the run that has it waits for before it listens; "": nothing is said */
 } ckpt_place;
 /* `dir` may be NULL where `state` is given; `state` NULL: "<dir>.ckpt". Needs no run. */
 int ckpt_locate(ckpt *engine, const char *dir, const char *state, ckpt_place *out);

@@ -149,6 +149,7 @@ int ckpt_locate(ckpt *c, const char *dir, const char *state, ckpt_place *out) {
   memcpy(found.launch, p.launch, strlen(p.launch) + 1);
   memcpy(found.host, p.host, strlen(p.host) + 1);
   memcpy(found.boot, p.boot, strlen(p.boot) + 1);
+  memcpy(found.waits, p.waits, strlen(p.waits) + 1);
   found.held = p.held;
   ckpt_give(out, out->size, &found, sizeof found);
   return 0;

@@ -38,9 +38,9 @@ function support.write(path, data)
   file:close()
 end
 
---- Asks `check` until it answers, for 10 s (sanitizers: 60 s).
-function support.await(what, check)
-  for _ = 1, support.sanitized and 3000 or 500 do
+--- Asks `check` until it answers, for `seconds` (10; six times as long with sanitizers).
+function support.await(what, check, seconds)
+  for _ = 1, (seconds or 10) * (support.sanitized and 300 or 50) do
     local value = check()
     if value then return value end
     os.execute("sleep 0.02")

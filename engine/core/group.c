@@ -66,7 +66,7 @@ int group_may_begin(group *g, err *e) {
   int rc = group_look(g, e);
   if (rc < 0 || follows(g)) return rc;
   return lease_check(g->env->store, g->prefix, &runlog_view(g->log)->term, &g->env->writer,
-                     g->env->take_over, e);
+                     g->env->take_over, g->env->wait, e);
 }
 
 static int open_term(group *g, err *e) {

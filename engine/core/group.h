@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "core/lease.h"
 #include "core/ranks.h"
 #include "core/runlog.h"
 
@@ -22,7 +23,8 @@ typedef struct group_env {
   const char *run_id; /* of the root group; a group's own has its path appended */
   runlog_writer writer;
   bool continue_run, take_over;
-  const ranks *ranks; /* NULL: alone. Ranks but the first follow the term of rank 0 */
+  const lease_wait *wait; /* NULL: nobody is told that a lease is waited for */
+  const ranks *ranks;     /* NULL: alone. Ranks but the first follow the term of rank 0 */
 } group_env;
 
 typedef struct group {

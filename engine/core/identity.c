@@ -60,6 +60,7 @@ static int parse(const char *path, const buf *text, record *out, err *e) {
   if (rc == 0) rc = copy_name(value, "socket", path, out->is.socket, sizeof out->is.socket, e);
   if (rc == 0) rc = copy_name(value, "launch", path, out->is.launch, sizeof out->is.launch, e);
   if (rc == 0) rc = copy_name(value, "host", path, out->is.host, sizeof out->is.host, e);
+  if (rc == 0) rc = copy_name(value, "waits", path, out->is.waits, sizeof out->is.waits, e);
   if (rc == 0 && (strlen(out->is.id) != 32 || strspn(out->is.id, "0123456789abcdef") != 32))
     rc = err_set(e, ERR_FORMAT, "%s: no run of ours is named so", path);
   json_decref(value);
@@ -130,10 +131,10 @@ int identity_write(const io *io, const char *state, const char *boot, const iden
   int rc = fs_join(path, state, "identity", e);
   if (rc == 0) rc = describe(io, state, where, e);
   if (rc < 0) return rc;
-  json_t *value =
-      json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o, s:o}", "format", FORMAT, "reader", FORMAT,
-                "id", id->id, "directory", where, "boot", boot, "socket", js_name_new(id->socket),
-                "launch", js_name_new(id->launch), "host", js_name_new(id->host));
+  json_t *value = json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT,
+                            "reader", FORMAT, "id", id->id, "directory", where, "boot", boot,
+                            "socket", js_name_new(id->socket), "launch", js_name_new(id->launch),
+                            "host", js_name_new(id->host), "waits", js_name_new(id->waits));
   buf_init(&text, TEXT_MAX);
   rc = value ? js_print(value, &text, e) : err_set(e, ERR_NOMEM, "%s: out of memory", path);
   if (rc == 0) buf_add(&text, "\n", 1);

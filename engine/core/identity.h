@@ -12,7 +12,12 @@
 #include "base/io.h"
 #include "prims/lock.h"
 
-enum { IDENTITY_ID_MAX = 33, IDENTITY_SOCKET_MAX = 108, IDENTITY_NAME_MAX = 128 };
+enum {
+  IDENTITY_ID_MAX = 33,
+  IDENTITY_SOCKET_MAX = 108,
+  IDENTITY_NAME_MAX = 128,
+  IDENTITY_TEXT_MAX = 256
+};
 
 typedef struct identity {
   char id[IDENTITY_ID_MAX];
@@ -21,6 +26,7 @@ typedef struct identity {
   char launch[IDENTITY_NAME_MAX];   /* of its newest start; "": not known */
   char host[IDENTITY_NAME_MAX];     /* and where that was */
   char boot[IDENTITY_NAME_MAX];     /* of identity_find() */
+  char waits[IDENTITY_TEXT_MAX];    /* what that start waits for, if it is alive; "": nothing */
 } identity;
 
 /* For who holds the lock of `state`: what stands there if it was drawn for this very directory on

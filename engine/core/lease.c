@@ -183,13 +183,15 @@ static int nap(store *s, int64_t seconds, err *e) {
 
 /* Until it is over, or is seen renewed: it is looked at now and then, since whoever renews it is
  * alive on another machine, and then there is nothing to wait for. */
-static int await_end(store *s, const char *prefix, uint64_t term, standing *now, err *e) {
+static int await_end(store *s, const char *prefix, uint64_t term, standing *now,
+                     const lease_wait *wait, err *e) {
   enum { LOOK_S = 30 };
   const int64_t renewed_ns = now->renewed_ns;
   log_say(&s->log, LOG_WARN,
           "the last writer ran on this machine before it was started anew, and its lease still "
           "stands: waiting for up to %" PRId64 " s (--take-over goes on at once)",
           now->left_s);
+  if (wait) wait->begins(wait->ctx, now->left_s);
   int rc = 0;
   while (rc == 0 && now->left_s > 0 && now->renewed_ns == renewed_ns) {
     rc = nap(s, now->left_s < LOOK_S ? now->left_s : LOOK_S, e);
@@ -199,12 +201,12 @@ static int await_end(store *s, const char *prefix, uint64_t term, standing *now,
 }
 
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
-                bool take_over, err *e) {
+                bool take_over, const lease_wait *wait, err *e) {
   standing now = {0};
   if (term->n == RUNLOG_NONE || take_over || is_ours(&term->writer, who)) return 0;
   int rc = look_at(s, prefix, term->n, &now, e);
   if (rc == 0 && now.left_s > 0 && is_rebooted(&term->writer, who))
-    rc = await_end(s, prefix, term->n, &now, e);
+    rc = await_end(s, prefix, term->n, &now, wait, e);
   if (rc == 0 && now.left_s > 0) rc = held(&now.by, LEASE_LIFE_S - now.left_s, e);
   holder_free(&now.by);
   return rc;

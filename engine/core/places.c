@@ -306,12 +306,13 @@ int places_find(const io *io, const char *dir, const char *state, places *p, err
   rc = identity_find(io, p->state, boot, &id, &why);
   if (rc == ERR_ACCESS)
     return err_set(e, rc, "%s: what runs there belongs to another user", why.text);
+  if (fs_join(p->lock, p->state, "lock", &why) == 0) p->held = lock_is_held(p->lock);
   if (rc == 0) memcpy(p->socket, id.socket, sizeof p->socket);
   if (rc == 0) memcpy(p->state_id, id.id, sizeof p->state_id);
   if (rc == 0) memcpy(p->launch, id.launch, sizeof p->launch);
+  if (rc == 0 && p->held) memcpy(p->waits, id.waits, sizeof p->waits);
   if (rc == ERR_NOENT) memcpy(p->host, id.host, sizeof p->host);
   if (rc == ERR_NOENT) memcpy(p->boot, id.boot, sizeof p->boot);
-  if (fs_join(p->lock, p->state, "lock", &why) == 0) p->held = lock_is_held(p->lock);
   return 0; /* that none is known is an answer, too */
 }
 

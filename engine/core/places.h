@@ -27,6 +27,7 @@ typedef struct places {
   bool held;                        /* of places_find(): some run has the state directory */
   /* Of places_find(): where the newest start was, if not here on this boot; else "". */
   char host[IDENTITY_NAME_MAX], boot[IDENTITY_NAME_MAX];
+  char waits[IDENTITY_TEXT_MAX]; /* of places_find(): what the run that has it waits for; or "" */
   char run_id[RUNLOG_ID_MAX];
   uri target;
   char target_text[URI_MAX + 300];

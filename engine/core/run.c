@@ -161,7 +161,7 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
   if (rc == 0) r->job_env.with = policy_with(r->policy);
   if (r->job_env.with) r->plan_flags |= PLAN_HAS_WITH;
   if (rc == 0) rc = run_ranks_await(r, e);
-  if (rc == 0) rc = run_groups_open(r, e);
+  if (rc == 0) rc = run_leases_await(r, e);
   if (rc == 0) rc = run_ranks_begun(r, e);
   if (rc < 0) {
     run_ranks_failed(r, e);

@@ -1,5 +1,7 @@
 /* The leases of a run's groups are renewed on workers, beside the saves. */
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/lease.h"
@@ -56,6 +58,36 @@ int64_t run_renew_leases(run *r, int64_t now) {
   for (size_t i = 0; i < r->group_count; i++)
     if (term_of(r, r->groups[i]) != RUNLOG_NONE) renew(r, r->groups[i]);
   return r->lease_at;
+}
+
+/* ---- those of others ---- */
+
+static void say_waits(run *r) {
+  err why = {0};
+  if (identity_write(r->env->io, r->places.state, r->group_env.writer.boot, &r->identity, &why) < 0)
+    log_say(r->env->log, LOG_DEBUG, "others are not told that a lease is waited for: %s", why.text);
+}
+
+/* Whoever waits for us would think that we are dead. */
+static void on_wait(void *ctx, int64_t seconds) {
+  run *r = ctx;
+  snprintf(r->identity.waits, sizeof r->identity.waits,
+           "the lease of the last writer, which ran on this machine before it was started anew: up "
+           "to %" PRId64 " s",
+           seconds);
+  say_waits(r);
+  run_ranks_wait(r);
+}
+
+int run_leases_await(run *r, err *e) {
+  const lease_wait wait = {on_wait, r};
+  r->group_env.wait = &wait;
+  int rc = run_groups_open(r, e);
+  r->group_env.wait = NULL;
+  if (!*r->identity.waits) return rc;
+  r->identity.waits[0] = 0;
+  say_waits(r);
+  return rc;
 }
 
 /* ---- while the owner's thread is busy ---- */

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/seconds.h"
+#include "core/lease.h"
 #include "core/run_state.h"
 #include "prims/fs.h"
 #include "prims/hash.h"
@@ -17,9 +18,10 @@ enum { RECORD_FORMAT = 1, RECORD_READER = 1, RECORD_MAX = 64 << 10 };
 
 typedef struct record {
   bool ready;
-  bool over;                /* rank 0 has ended */
-  char why[1000];           /* "": well */
-  char resume[FS_PATH_MAX]; /* below the watched directory; "": from nothing */
+  bool over;                     /* rank 0 has ended */
+  char why[1000];                /* "": well */
+  char resume[FS_PATH_MAX];      /* below the watched directory; "": from nothing */
+  char waits[IDENTITY_TEXT_MAX]; /* what it waits for before it begins; "": nothing */
 } record;
 
 static int key_of(const run *r, char out[STORE_KEY_MAX], err *e) {
@@ -43,6 +45,10 @@ static const char *resume_of(const run *r) {
 
 /* ---- rank 0 ---- */
 
+static bool add(json_t *top, const char *key, const char *text) {
+  return !text || json_object_set_new(top, key, js_name_new(text)) == 0;
+}
+
 /* `over`: NULL, or why rank 0 is not there any more; "": it has ended well. */
 static int put_record(const run *r, bool ready, const char *over, err *e) {
   char key[STORE_KEY_MAX];
@@ -52,7 +58,8 @@ static int put_record(const run *r, bool ready, const char *over, err *e) {
       json_pack("{s:i, s:i, s:o, s:I, s:b, s:o}", "format", RECORD_FORMAT, "reader", RECORD_READER,
                 "launch", js_name_new(r->ranks.launch), "world", (json_int_t)r->ranks.world,
                 "ready", ready, "resume", js_name_new(ready ? resume_of(r) : ""));
-  if (top && over && json_object_set_new(top, "over", js_name_new(over)) < 0) {
+  const char *waits = *r->identity.waits ? r->identity.waits : NULL;
+  if (top && !(add(top, "over", over) && add(top, "waits", waits))) {
     json_decref(top);
     top = NULL;
   }
@@ -109,6 +116,14 @@ void run_ranks_failed(run *r, const err *e) {
   say_over(r, e && *e->text ? e->text : "it could not begin");
 }
 
+void run_ranks_wait(const run *r) {
+  err why = {0};
+  if (r->ranks.world < 2 || r->ranks.rank > 0) return;
+  if (put_record(r, false, NULL, &why) < 0)
+    log_say(r->env->log, LOG_WARN, "the other ranks are not told that a lease is waited for: %s",
+            why.text);
+}
+
 void run_ranks_close(run *r) {
   if (r->ranks_begun && !atomic_load(&r->stop)) say_over(r, "");
 }
@@ -118,7 +133,7 @@ void run_ranks_close(run *r) {
 /* Another launch's, under the same digest, or what is no record, is not there for us. */
 static int parse(const run *r, const buf *text, const char *key, record *out, err *e) {
   json_t *top = NULL;
-  char *launch = NULL, *resume = NULL, *over = NULL;
+  char *launch = NULL, *resume = NULL, *over = NULL, *waits = NULL;
   int64_t world = 0;
   int rc = js_parse(text->data ? text->data : "", text->len, key, &top, e);
   if (rc == 0) rc = js_check_reader(top, key, RECORD_READER, e);
@@ -134,8 +149,11 @@ static int parse(const run *r, const buf *text, const char *key, record *out, er
                  world, r->ranks.world);
   out->over = json_object_get(top, "over") != NULL;
   if (rc == 0 && out->over) rc = js_get_name(top, "over", key, &over, e);
+  if (rc == 0 && json_object_get(top, "waits")) rc = js_get_name(top, "waits", key, &waits, e);
+  if (rc == 0 && waits) snprintf(out->waits, sizeof out->waits, "%s", waits);
   if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
   if (rc == 0 && over) snprintf(out->why, sizeof out->why, "%s", over);
+  free(waits);
   free(over);
   free(launch);
   free(resume);
@@ -164,40 +182,55 @@ static int has_ended(const run *r, const record *seen, err *e) {
                  seen->why);
 }
 
-/* Once rank 0 is seen to have begun it may have much to bring back: it gets more time then. */
+/* How long rank 0 is waited for, and what was seen of it. */
+typedef struct awaited {
+  int64_t until, over_since; /* IO_MONO; over_since 0: it is not over */
+  bool begun, waits;
+} awaited;
+
+/* Once rank 0 is seen to have begun it may have much to bring back: it gets more time then. So it
+ * does when it has to wait for a lease first, and that is no time of the restore's. */
+static void give_time(const run *r, const record *seen, awaited *a, int64_t now) {
+  enum { FOR_A_RESTORE = 6 };
+  const int64_t life = (int64_t)LEASE_LIFE_S * 1000000000;
+  if (*seen->waits && !a->waits) {
+    a->waits = true;
+    a->until = seconds_later(seconds_later(now, life), r->ranks.wait_ns);
+    log_say(r->env->log, LOG_WARN, "rank 0 waits for %s", seen->waits);
+  }
+  if (*seen->waits || a->begun) return;
+  a->begun = true;
+  if (a->waits) a->until = seconds_later(now, r->ranks.wait_ns);
+  for (int i = 0; i < FOR_A_RESTORE; i++) a->until = seconds_later(a->until, r->ranks.wait_ns);
+  log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
+}
+
 static int await_ready(run *r, err *e) {
-  enum { SECOND = 1000000000, FOR_A_RESTORE = 6 };
+  enum { SECOND = 1000000000 };
   const int64_t returns = 5 * (int64_t)SECOND; /* a launcher may start rank 0 alone once more */
   const io *io = r->env->io;
-  int64_t until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns);
-  int64_t over_since = 0;
-  bool begun = false;
+  awaited a = {.until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns)};
   for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
     record seen;
     err why = {0};
     int rc = get_record(r, &seen, &why);
     if (rc == 0 && seen.ready) return 0;
-    if (rc == 0 && seen.over) {
-      int64_t now = io->now(io, IO_MONO);
-      if (!over_since) over_since = now;
-      if (now - over_since >= returns) return has_ended(r, &seen, e);
-    } else {
-      over_since = 0;
-    }
-    if (rc == 0 && !seen.over && !begun) {
-      begun = true;
-      for (int i = 0; i < FOR_A_RESTORE; i++) until = seconds_later(until, r->ranks.wait_ns);
-      log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
-    }
+    int64_t now = io->now(io, IO_MONO);
+    if (rc != 0 || !seen.over)
+      a.over_since = 0;
+    else if (!a.over_since)
+      a.over_since = now;
+    if (a.over_since && now - a.over_since >= returns) return has_ended(r, &seen, e);
+    if (rc == 0 && !seen.over) give_time(r, &seen, &a, now);
     if (rc < 0 && rc != ERR_NOENT && err_class_of(rc) != ERR_CLASS_RETRYABLE)
       return err_set(e, rc, "%s", why.text);
-    if (io->now(io, IO_MONO) >= until)
+    if (now >= a.until)
       return err_set(
           e, ERR_TIMEOUT,
           "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" %s: is it alive, and "
           "has it the same target? (--rank-wait)%s%s",
           r->ranks.rank, r->ranks.world, r->ranks.launch,
-          begun ? "has begun, but does not become ready" : "did not begin",
+          a.begun ? "has begun, but does not become ready" : "did not begin",
           rc < 0 && rc != ERR_NOENT ? ": " : "", rc < 0 && rc != ERR_NOENT ? why.text : "");
     io->sleep(io, pause);
   }

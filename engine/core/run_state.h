@@ -183,6 +183,7 @@ void run_paths_free(run_paths *p);
 /* run_ranks.c: ranks that save together (r->ranks). All are 0 for one that is alone. */
 bool run_follows(const run *r);      /* are we a rank but the first? Rank 0 decides for us then */
 int run_ranks_await(run *r, err *e); /* until rank 0 has made its directory ready; for the others */
+void run_ranks_wait(const run *r);   /* rank 0 waits for what its identity says */
 int run_ranks_begun(run *r, err *e); /* what they wait for: rank 0 has opened its run */
 /* Of rank 0: it is ready. Of the others: whether we resume from the same: ERR_CONFLICT. */
 int run_ranks_ready(run *r, err *e);
@@ -266,6 +267,7 @@ int64_t run_renew_leases(run *r, int64_t now); /* returns when to call it again 
  * busy for long. NULL: it could not be started; a lease is only a hint. */
 typedef struct run_lease_keeper run_lease_keeper;
 run_lease_keeper *run_leases_keep(const run *r);
+int run_leases_await(run *r, err *e);
 void run_leases_kept(run_lease_keeper *k); /* ends it; NULL is fine */
 
 /* run_stall.c: saves that make no progress are named. */

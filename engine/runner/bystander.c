@@ -28,15 +28,23 @@ static int locate(const options *o, ckpt_place *out) {
 /* A launch id that is used once more finds what its first use left. Only on the boot on which the
  * state was written is it known for sure that nobody has it: locks of other hosts may not be seen
  * here. What comes while we wait is of this launch, even if its first task has ended since. */
-static int read_fresh(const options *o, const role *role, bool *waited, ready *out) {
-  ckpt_place place;
-  int code = locate(o, &place); /* first: who holds it by now has removed what was there before */
+static int read_fresh(const options *o, const role *role, bool *waited, ckpt_place *place,
+                      ready *out) {
+  int code = locate(o, place); /* first: who holds it by now has removed what was there before */
   if (code != 0) return -EIO;
-  int rc = ready_read(place.state, role->launch, out);
-  bool left_over = rc > 0 && !out->failed && !*waited && *place.state_id && !place.held;
+  int rc = ready_read(place->state, role->launch, out);
+  bool left_over = rc > 0 && !out->failed && !*waited && *place->state_id && !place->held;
   if (left_over) ready_free(out);
   if (rc == 0 || (rc > 0 && out->failed)) *waited = true;
   return left_over ? 0 : rc;
+}
+
+/* What the first task waits for is none of our time. True if there is such a thing. */
+static bool tell_of_wait(const role *role, const ckpt_place *place, bool *told) {
+  if (!*place->waits || strcmp(place->launch, role->launch) != 0) return false;
+  if (!*told)
+    report_info("task %u of %u: the first one waits for %s", role->task, role->tasks, place->waits);
+  return *told = true;
 }
 
 /* The first task may be started once more by itself: its failure counts when it has stood a while.
@@ -45,10 +53,12 @@ static int look(const options *o, const role *role, ready *out) {
   enum { PAUSE_MS = 200 };
   const double returns_s = 5;
   double until = clock_s() + o->rank_wait_s, failed_until = 0;
-  bool waited = false;
+  bool waited = false, told = false;
   for (;;) {
-    int rc = read_fresh(o, role, &waited, out);
+    ckpt_place place;
+    int rc = read_fresh(o, role, &waited, &place, out);
     double now = clock_s();
+    if (rc == 0 && tell_of_wait(role, &place, &told)) until = now + o->rank_wait_s;
     if (rc < 0 || (rc > 0 && !out->failed)) return rc;
     if (rc == 0) failed_until = 0;
     if (rc > 0 && failed_until == 0) failed_until = now + returns_s;

@@ -147,12 +147,29 @@ static int print_last(const options *o, const ckpt_place *place, const char *nob
   return code;
 }
 
+/* The lock is somebody's, and nobody listens yet. */
+static int print_starting(const options *o, const ckpt_place *place) {
+  if (o->json) {
+    fputs("{\"alive\":true,\"starting\":true,\"waits\":", stdout);
+    text_json(stdout, place->waits);
+    fputs("}\n", stdout);
+    return EXIT_DONE;
+  }
+  member(stdout, "state", place->state);
+  fputs("starting   ", stdout);
+  if (*place->waits) fputs("waits for ", stdout);
+  text_plain(stdout, *place->waits ? place->waits : "the run is alive, and does not listen yet");
+  fputc('\n', stdout);
+  return EXIT_DONE;
+}
+
 int verb_status(const options *o) {
   ckpt_place place;
   char error[ASK_ERROR_MAX];
   ask_result result = ask_find(o, &place, error);
   if (result == ASK_DONE)
     result = ask_question(place.socket, "status", NULL, o->json, stdout, error);
+  if (result == ASK_NOBODY && place.held) return command_end(print_starting(o, &place));
   if (result == ASK_NOBODY && (o->dir || o->state || *place.socket))
     return command_end(print_last(o, &place, error));
   if (result != ASK_DONE) report_error("%s", error);

@@ -335,7 +335,7 @@ static int act_take_over(failn_scene *s, err *e) {
   runlog_writer who = writer_of(s);
   store *st = s->w->env.store;
   int rc = runlog_open(st, "", &log, e);
-  if (rc == 0) rc = lease_check(st, "", &runlog_view(log)->term, &who, true, e);
+  if (rc == 0) rc = lease_check(st, "", &runlog_view(log)->term, &who, true, NULL, e);
   if (rc == 0) rc = runlog_begin(log, "run", &who, false, e);
   if (rc == 0) rc = lease_renew(st, "", runlog_view(log)->term.n, &who, e);
   if (rc == 0) rc = settle_attempts(st, log, NULL, e);

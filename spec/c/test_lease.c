@@ -67,8 +67,15 @@ static void renew(store *s, const runlog_term *t) {
   if (lease_renew(s, "g", t->n, &t->writer, &e) != 0) fail_msg("%s", e.text);
 }
 
+static int64_t told_s; /* that a lease is waited for */
+static void tell(void *ctx, int64_t seconds) {
+  (void)ctx;
+  told_s = seconds;
+}
+static const lease_wait wait = {.begins = tell};
+
 static int check(store *s, const runlog_term *t, const runlog_term *me, bool take_over, err *e) {
-  return lease_check(s, "g", t, &me->writer, take_over, e);
+  return lease_check(s, "g", t, &me->writer, take_over, &wait, e);
 }
 
 static int count_one(void *ctx, const char *name, bool is_prefix, const store_object *object) {
@@ -185,7 +192,9 @@ static void after_a_reboot_the_lease_is_waited_for(void **state) {
   pass(400);
   assert_int_equal(check(s, &old, &me, true, &e), 0); /* asked to, it does not wait */
   assert_int_equal(slept_ns, 0);
+  assert_int_equal(told_s, 0);
   assert_int_equal(check(s, &old, &me, false, &e), 0);
+  assert_int_equal(told_s, 500);
   assert_true(slept_ns >= (int64_t)500 * 1000000000 && slept_ns < (int64_t)540 * 1000000000);
   slept_ns = 0;
   assert_int_equal(check(s, &old, &me, false, &e), 0); /* it is over */
@@ -351,7 +360,7 @@ static void a_key_that_is_too_long_is_refused(void **state) {
   char prefix[STORE_KEY_MAX] = {0};
   runlog_term old = term_of("one", "", "a", "/s"), me = term_of("two", "", "b", "/s");
   memset(prefix, 'p', sizeof prefix - 1);
-  assert_int_equal(lease_check(s, prefix, &old, &me.writer, false, NULL), ERR_LIMIT);
+  assert_int_equal(lease_check(s, prefix, &old, &me.writer, false, NULL, NULL), ERR_LIMIT);
   assert_int_equal(lease_renew(s, prefix, 4, &old.writer, NULL), ERR_LIMIT);
   assert_int_equal(lease_release(s, prefix, 4, &old.writer, NULL), ERR_LIMIT);
   store_close(s);

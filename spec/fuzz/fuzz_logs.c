@@ -246,10 +246,10 @@ void fuzz_lease(const uint8_t *data, size_t size) {
   err e = {0};
   clear();
   put(".ckpt/lease", data, size);
-  int rc = lease_check(place(), "", &term, &me, false, &e);
+  int rc = lease_check(place(), "", &term, &me, false, NULL, &e);
   must(rc == 0 || (rc == ERR_HELD && *e.text));
   for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
-  must(lease_check(place(), "", &term, &me, true, NULL) == 0);
+  must(lease_check(place(), "", &term, &me, true, NULL, NULL) == 0);
   lease_release(place(), "", 1, &(runlog_writer){0}, NULL);
   clear();
 }

@@ -102,7 +102,8 @@ describe("where a decimal point is a comma", function()
     local said = sh(("cd tree && CKPT_BUILD='%s' CKPT_LUA='%s' spec/run spec/lua/json_spec.lua "
       .. "spec/layers_spec.lua"):format(support.build, support.runner))
     assert.truthy(said:match("\n%d+ passed, 0 failed, 0 skipped\n*$"), said)
-    local recipe = sh("unset MAKEFLAGS MAKELEVEL SANITIZE BUILD; cd tree && make -n SETUP=no test-kill demo")
+    local recipe = sh("unset MAKEFLAGS MAKELEVEL SANITIZE BUILD; cd tree && "
+      .. "make -n SETUP=no test-kill demo")
     has(recipe, ("CKPT_LUA='%s/tree/ckpt-lua' CKPT_BUILD='%s/tree/build'"):format(dir, dir))
     has(recipe, ("CKPT_LUA='%s/tree/ckpt-lua' examples/demo.sh"):format(dir))
   end)

@@ -100,6 +100,52 @@ describe("the target of a run that was killed", function()
     assert.is_true(took >= 2, "it did not wait: " .. took .. " s")
   end)
 
+  -- Each would give up after six seconds, and the lease stands for longer.
+  it("is waited for by the first of several, and the others are told, and wait as long", function()
+    if not needs("unshare -m true && grep -q '^[0-9a-f]\\{32\\}$' /etc/machine-id") then return end
+    write(at("@/boot"), "11111111-2222-4333-8444-555555555555\n")
+    write(at("@/reboot.sh"), at('mount --bind @/boot /proc/sys/kernel/random/boot_id\nexec "$@"'))
+    write(at("@/all.sh"), at("touch @/begun.$1\n" ..
+      "until [ -e @/begun.0 -a -e @/begun.1 -a -e @/begun.2 ]; do sleep 0.05; done"))
+    local REBOOTED = "unshare -m sh @/reboot.sh "
+
+    -- Task n of four on two nodes: 0 and 2 watch, 1 stands by.
+    local function start(n, out)
+      os.execute(at(("{ env -u SLURM_STEP_ID TORCHELASTIC_RUN_ID=again RANK=%d WORLD_SIZE=4 " ..
+        "LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 %s CKPT run --run one --to @/store --quiet 0 " ..
+        "--rank-wait 6s --dir-is local --dir @/%s -- sh @/all.sh %d; " ..
+        "echo $? >@/%d.code; } </dev/null >@/%d.txt 2>&1 &"):format(n, n % 2, REBOOTED, out,
+        n, n, n)))
+    end
+
+    local function said(n) return read(at("@/" .. n .. ".txt")) or "" end
+
+    local function await_said(n, part)
+      await(part, function()
+        return said(n):find(part, 1, true) or (read(at("@/" .. n .. ".code")) and error(said(n)))
+      end)
+    end
+
+    kill_one()
+    renewed(900 - 12)
+    start(0, "w/out")
+    await_said(0, "waiting for up to")
+    start(1, "w/out")
+    start(2, "other")
+    await_said(1, "the first one waits for the lease")
+    await_said(2, "rank 0 waits for the lease")
+    local text, code = sh(at(REBOOTED .. "CKPT status @/w/out"))
+    assert.are.equal(0, code, text)
+    has(text, "waits for the lease")
+    text, code = sh(at(REBOOTED .. "CKPT status --json @/w/out"))
+    assert.are.equal(0, code, text)
+    has(text, '"waits":"the lease')
+    for n = 0, 2 do
+      local ended = function() return read(at("@/" .. n .. ".code")) end
+      assert.are.equal("0\n", await("the end of " .. n, ended, 30), said(n))
+    end
+  end)
+
   it("is refused to another machine, which does not wait", function()
     if not needs("unshare -m true && test -e /etc/machine-id") then return end
     kill_one()
