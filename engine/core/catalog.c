@@ -66,14 +66,20 @@ static int on_group(void *ctx, const char *prefix, err *e) {
 }
 
 static int walk_logs(struct walk *w, const io *io, const log_sink *log, const char *where, err *e) {
+  err why = {0};
   int rc = parse_place(where, &w->at.where, e);
   if (rc == 0) rc = store_open(&w->at.where, io, log, &w->at.store, e);
   if (rc == 0) rc = w->at.store->ops->exists(w->at.store, e);
-  if (rc == 0)
-    rc = runlog_groups_all(w->at.store, "", on_group, w->unread ? on_unread : NULL, w, e);
+  if (rc == 0) {
+    rc = runlog_groups_all(w->at.store, "", on_group, w->unread ? on_unread : NULL, w, &why);
+    if (rc == 0 && w->logs == 0)
+      rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
+    else if (rc == ERR_NOENT && w->logs == 0)
+      rc = err_set(e, rc, "%s: %s", where, why.text);
+    else if (rc != 0 && e)
+      *e = why;
+  }
   store_close(w->at.store);
-  if (rc == 0 && w->logs == 0)
-    rc = err_set(e, ERR_NOENT, "%s holds no run: nothing was ever committed there", where);
   return rc;
 }
 

@@ -268,8 +268,10 @@ int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char ou
  * fn returns, if it is not 0, ends the walk and is returned. */
 typedef int runlog_group_fn(void *ctx, const char *prefix, err *e);
 int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e);
-/* The same, past logs that cannot be read: `unread` is told each, with why, and what is below that
- * one is not entered. It returns as fn does. */
+/* The same for a place that somebody named, and that may be a whole disk: it ends after so many
+ * directories without a log, with ERR_NOENT where it found none, else with a warning. Logs that
+ * cannot be read are passed over if there is an `unread`, which is told each, with why (what is
+ * below that one is not entered) and returns as fn does. */
 typedef int runlog_unread_fn(void *ctx, const char *prefix, int status, const char *why);
 int runlog_groups_all(store *s, const char *prefix, runlog_group_fn *fn, runlog_unread_fn *unread,
                       void *ctx, err *e);

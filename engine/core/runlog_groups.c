@@ -1,17 +1,21 @@
 /* Finding the logs below a place: the groups of a target. */
 #include "runlog.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16 };
+/* A place that somebody named may be a whole disk. BARREN_MAX: directories in a row without a log;
+ * ENTRIES_MAX: what stands in directories without a log, in all. */
+enum { DEPTH_MAX = 16, BARREN_MAX = 5000, ENTRIES_MAX = 200000 };
 
 /* The directories one level below a place. They are collected before any of them is entered, so
  * that a listing is never held open while another one runs. */
 typedef struct names {
   char **at;
   size_t count, room;
+  size_t *left; /* how many more entries are looked at; NULL: all of them */
   int failure;
 } names;
 
@@ -24,6 +28,8 @@ static int collect(void *ctx, const char *key, bool is_prefix, const store_objec
   (void)object;
   names *n = ctx;
   const char *slash = strrchr(key, '/');
+  if (n->left && *n->left == 0) return n->failure = ERR_LIMIT;
+  if (n->left) --*n->left;
   if (!is_prefix || strcmp(slash ? slash + 1 : key, ".ckpt") == 0) return 0;
   if (n->count == n->room) {
     size_t room = n->room ? 2 * n->room : 16;
@@ -63,18 +69,42 @@ typedef struct walk {
   runlog_group_fn *fn;
   runlog_unread_fn *unread; /* NULL: a log that cannot be read ends the walk */
   void *ctx;
+  bool bounded;
+  size_t logs, barren, left; /* barren: since the last log */
+  bool over;                 /* it is not walked on */
 } walk;
 
-/* Reports the log at `prefix`, if there is one. *closed: what is below it is not to be entered,
- * since nobody can say which directories are its checkpoints. */
-static int report(const walk *w, const char *prefix, names *owned, bool *closed, err *e) {
+/* What is beyond is not looked for: an error where nothing was found, else somebody's files lie
+ * beside the runs. */
+static int give_up(walk *w, const char *prefix, err *e) {
+  w->over = true;
+  if (w->logs > 0) {
+    log_say(&w->s->log, LOG_WARN,
+            "%s: too much lies here that is no run: groups are not looked for from here on",
+            prefix);
+    return 0;
+  }
+  return err_set(e, ERR_NOENT,
+                 "no run was found in the first %zu directories, and the rest is not looked at: "
+                 "name the target itself, not a place above it",
+                 w->barren);
+}
+
+/* What is below an unreadable log is not to be entered, since nobody can say which directories are
+ * its checkpoints. */
+typedef enum place_kind { NO_LOG, A_LOG, UNREADABLE } place_kind;
+
+/* Reports the log at `prefix`, if there is one. */
+static int report(walk *w, const char *prefix, names *owned, place_kind *kind, err *e) {
   runlog *log = NULL;
   err why = {0};
   int rc = runlog_open(w->s, prefix, &log, &why);
-  *closed = rc < 0;
+  *kind = rc < 0 ? UNREADABLE : runlog_view(log)->next > 0 ? A_LOG : NO_LOG;
+  w->logs += *kind != NO_LOG;
+  w->barren = *kind != NO_LOG ? 0 : w->barren + 1;
   if (rc < 0 && w->unread) return w->unread(w->ctx, prefix, rc, why.text);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
-  if (runlog_view(log)->next > 0) {
+  if (*kind == A_LOG) {
     rc = owned_dirs(log, owned, e);
     if (rc == 0) rc = w->fn(w->ctx, prefix, e);
   }
@@ -82,35 +112,35 @@ static int report(const walk *w, const char *prefix, names *owned, bool *closed,
   return rc;
 }
 
-static int visit(const walk *w, const char *prefix, int depth, err *e);
+static int visit(walk *w, const char *prefix, int depth, err *e);
 
-static int visit_below(const walk *w, const char *prefix, int depth, const names *owned, err *e) {
-  names children = {0};
-  int rc = w->s->ops->list(w->s, prefix, true, collect, &children, e);
-  if (rc < 0) {
-    if (children.failure) err_set(e, rc, "list the groups: out of memory");
-    goto out;
-  }
-  if (depth == DEPTH_MAX && children.count > 0) {
+static int visit_below(walk *w, const char *prefix, int depth, const names *owned, names *children,
+                       err *e) {
+  int rc = w->s->ops->list(w->s, prefix, true, collect, children, e);
+  if (children->failure == ERR_LIMIT) return give_up(w, prefix, e);
+  if (children->failure) return err_set(e, rc, "list the groups: out of memory");
+  if (rc < 0) return rc;
+  if (depth == DEPTH_MAX && children->count > 0) {
     log_say(&w->s->log, LOG_WARN, "%s: groups deeper than %d levels are not looked for", prefix,
             DEPTH_MAX);
-    goto out;
+    return 0;
   }
-  for (size_t i = 0; rc == 0 && i < children.count; i++)
+  for (size_t i = 0; rc == 0 && !w->over && i < children->count; i++)
     if (!owned->count ||
-        !bsearch(&children.at[i], owned->at, owned->count, sizeof *owned->at, by_text))
-      rc = visit(w, children.at[i], depth + 1, e);
-out:
-  names_free(&children);
+        !bsearch(&children->at[i], owned->at, owned->count, sizeof *owned->at, by_text))
+      rc = visit(w, children->at[i], depth + 1, e);
   return rc;
 }
 
-static int visit(const walk *w, const char *prefix, int depth, err *e) {
-  names owned = {0};
-  bool closed = false;
-  int rc = report(w, prefix, &owned, &closed, e);
-  if (rc == 0 && !closed) rc = visit_below(w, prefix, depth, &owned, e);
+static int visit(walk *w, const char *prefix, int depth, err *e) {
+  names owned = {0}, children = {0};
+  place_kind kind;
+  if (w->bounded && w->barren >= BARREN_MAX) return give_up(w, prefix, e);
+  int rc = report(w, prefix, &owned, &kind, e);
+  if (kind == NO_LOG && w->bounded) children.left = &w->left;
+  if (rc == 0 && kind != UNREADABLE) rc = visit_below(w, prefix, depth, &owned, &children, e);
   names_free(&owned);
+  names_free(&children);
   return rc;
 }
 
@@ -121,6 +151,6 @@ int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, 
 
 int runlog_groups_all(store *s, const char *prefix, runlog_group_fn *fn, runlog_unread_fn *unread,
                       void *ctx, err *e) {
-  walk w = {.s = s, .fn = fn, .unread = unread, .ctx = ctx};
+  walk w = {.s = s, .fn = fn, .unread = unread, .ctx = ctx, .bounded = true, .left = ENTRIES_MAX};
   return visit(&w, prefix, 0, e);
 }

@@ -1,0 +1,70 @@
+-- Who names a wrong place, a home directory or a whole disk, learns it soon: it is not walked to
+-- its end. What lies beside the runs of a place does not hide them.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT = support.runner
+
+local dir
+
+local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
+
+-- Directories `count` x 40 x 50 below `top`, with a file in each of the last ones.
+local function forest(top, count)
+  sh(([[python3 -c '
+import os
+for i in range(%d * 2000):
+    place = "%s/a%%d/b%%d/c%%d" %% (i // 2000, i // 50 %% 40, i %% 50)
+    os.makedirs(place)
+    open(place + "/notes.txt", "w").close()']]):format(count, top))
+end
+
+-- What the runner says, its exit code, and how many directories it opened for that.
+local function traced(args)
+  local out, code = sh(("env ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 timeout 120 " ..
+    "strace -f -qq --seccomp-bpf -e trace=openat -o trace '%s' %s"):format(CKPT, args))
+  return out, code, tonumber(sh "grep -c O_DIRECTORY trace":match "%d+")
+end
+
+describe("a place that is no target", function()
+  -- In memory, where there is such a place: ten thousand files are too much for a slow disk.
+  before_each(function()
+    dir = support.sh("mktemp -d -p /dev/shm 2>/dev/null || mktemp -d"):match "%S+"
+  end)
+  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+
+  it("is not walked to its end", function()
+    if support.sh "command -v strace" == "" then return pending "strace is not there" end
+    forest("wrong", 6)
+    for _, verb in ipairs { "ls wrong", "gc wrong -n" } do
+      local out, code, opened = traced(verb)
+      assert(code == 4 and out:find("wrong: no run was found in the first 5000 dir", 1, true), out)
+      assert(out:find("name the target itself", 1, true), out)
+      assert(opened < 15000, ("%s opened %d directories: %s"):format(verb, opened, out))
+    end
+  end)
+
+  it("is searched as far as it takes where it is small", function()
+    sh "mkdir -p place/a/b/c/d/e; echo x >place/a/notes"
+    local out, code = sh(("'%s' ls place"):format(CKPT))
+    assert.are.equal(4, code, out)
+    assert.is_truthy(out:find("holds no run: nothing was ever committed there", 1, true), out)
+  end)
+
+  it("shows its runs where much else lies beside them, and says where it stopped", function()
+    sh("mkdir -p out/checkpoint-1 && echo x >out/checkpoint-1/model.bin && " ..
+      "echo '{}' >out/checkpoint-1/trainer_state.json")
+    for _, target in ipairs { "place", "place/exp/b", "place/exp/a" } do
+      local out, code = sh(("'%s' sync out --to %s --quiet 0 --state state/$(basename %s)")
+        :format(CKPT, target, target))
+      assert.are.equal(0, code, out)
+    end
+    forest("place/foreign", 3)
+    local out, code = sh(("'%s' ls place"):format(CKPT))
+    assert.are.equal(0, code, out)
+    for _, name in ipairs { "exp/a/checkpoint%-1", "exp/b/checkpoint%-1", "\ncheckpoint%-1" } do
+      assert.is_truthy(("\n" .. out):find(name), name .. ": " .. out)
+    end
+    assert.is_truthy(out:find("warning: foreign/a", 1, true), out)
+  end)
+end)
