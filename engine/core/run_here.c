@@ -13,6 +13,7 @@ const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *n
 
 /* Dropped or deleted, it still needs no save if something newer took its place. */
 static bool still_counts(const runlog_state *state, const runlog_commit *c) {
+  if (c->n < state->since) return false; /* the run that had it was removed */
   return c->life == RUNLOG_LIVE || runlog_newest(state, c->unit) ||
          run_no_longer_kept(state, c->unit);
 }

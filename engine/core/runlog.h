@@ -108,6 +108,7 @@ typedef struct runlog_state {
   uint64_t end;                 /* that entry, and its writer's clock; only while `ended` */
   int64_t end_ns;
   char *end_reason;  /* NULL: not stated */
+  uint64_t since;    /* the term with which this run followed one that was removed; 0: none was */
   uint64_t snapshot; /* the newest snapshot's entry; RUNLOG_NONE: none */
   runlog_term term;  /* the newest */
   runlog_attempt *attempts;
@@ -229,7 +230,7 @@ const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n);
 /* The newest live commit of a unit name that is not bad; NULL if there is none. `unit` NULL: of
  * all. */
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);
-/* The same, with those that are bad, dropped or deleted. */
+/* The same, with those that are bad, dropped or deleted; not those of a run that was removed. */
 const runlog_commit *runlog_newest_ever(const runlog_state *s, const char *unit);
 /* The commit whose directory is exactly `dir` ("last.ckpt.~7"), for restoring a generation; dropped
  * and deleted ones too. */

@@ -62,6 +62,7 @@ static int fold_term(runlog_state *s, const json_t *entry, const runlog_head *h,
   free(s->end_reason);
   s->end_reason = NULL;
   s->ended = false;
+  s->since = h->n;
   return 0;
 }
 

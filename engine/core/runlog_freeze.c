@@ -71,6 +71,7 @@ json_t *runlog_state_new(const runlog_state *s) {
   runlog_set(state, "run", js_name_new(s->run_id), &bad);
   set_nonce(state, s->nonce, &bad);
   runlog_set(state, "term", term_new(&s->term, &bad), &bad);
+  if (s->since) runlog_set_number(state, "since", s->since, &bad);
   runlog_set(state, "attempts", attempts, &bad);
   runlog_set(state, "commits", commits, &bad);
   if (!bad) return state;
@@ -97,6 +98,15 @@ static int load_term(const json_t *object, const frozen *f, err *e) {
   if (rc == 0) rc = js_get_int(object, "time_ns", f->what, &term->time_ns, e);
   if (rc == 0) rc = runlog_get_writer(object, f->what, &term->writer, e);
   if (rc == 0 && term->n > f->through) rc = wrong(f, term->n, "a term that is still to come", e);
+  return rc;
+}
+
+/* 1.0 does not say it. */
+static int load_since(const json_t *state, const frozen *f, err *e) {
+  uint64_t *since = &f->s->since;
+  int rc =
+      json_object_get(state, "since") ? runlog_get_number(state, "since", f->what, since, e) : 0;
+  if (rc == 0 && *since > f->s->term.n) rc = wrong(f, *since, "a run that is still to come", e);
   return rc;
 }
 
@@ -200,6 +210,7 @@ int runlog_state_load(const json_t *state, uint64_t through, const char *what, r
   if (rc == 0 && !*out->run_id) rc = err_set(e, ERR_FORMAT, "%s names no run", what);
   runlog_opt_nonce(state, out->nonce);
   if (rc == 0) rc = load_term(json_object_get(state, "term"), &f, e);
+  if (rc == 0) rc = load_since(state, &f, e);
   if (rc == 0) rc = js_get_array(state, "attempts", what, &attempts, e);
   if (rc == 0) rc = js_get_array(state, "commits", what, &commits, e);
   if (rc < 0) return rc;

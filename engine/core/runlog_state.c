@@ -157,7 +157,7 @@ const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n) {
 static const runlog_commit *newest(const runlog_state *s, const char *unit, bool ever) {
   for (size_t i = s->commit_count; i-- > 0;) {
     const runlog_commit *c = &s->commits[i];
-    bool chosen = ever || (c->life == RUNLOG_LIVE && !c->bad);
+    bool chosen = ever ? c->n > s->since : c->life == RUNLOG_LIVE && !c->bad;
     if (chosen && (!unit || strcmp(c->unit, unit) == 0)) return c;
   }
   return NULL;

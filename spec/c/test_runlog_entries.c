@@ -393,7 +393,9 @@ static void a_place_whose_run_was_removed_is_free_for_another_with_new_names(voi
   const runlog_state *st = runlog_view(other);
   assert_string_equal(st->run_id, "next");
   assert_false(st->ended);
+  assert_null(runlog_newest_ever(st, "x"));
   uint64_t b = commit(other, "x");
+  assert_int_equal(runlog_newest_ever(st, "x")->n, b);
   assert_true(b > a);
   assert_string_not_equal(find(other, b)->dir, "x");
   assert_int_equal(runlog_newest(st, NULL)->n, b);
