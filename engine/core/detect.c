@@ -414,7 +414,8 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .bytes = u->bytes,
                        .stamp = u->stamp,
                        .fingerprint = u->fingerprint,
-                       .changed_ns = u->changed};
+                       .changed_ns = u->changed,
+                       .made_ns = u->made};
 }
 
 /* What detect_open found is judged when it is first asked for: detect_learn may come before. An

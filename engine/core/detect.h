@@ -75,6 +75,7 @@ typedef struct detect_unit {
   uint64_t stamp;     /* of its files when it was last judged: stamp.h */
   digest fingerprint; /* over names, sizes, mtimes and inodes */
   int64_t changed_ns; /* IO_WALL time of the newest mtime or ctime in it */
+  int64_t made_ns;    /* of the newest mtime: copied or given to another user, it has it still */
 } detect_unit;
 
 typedef struct detect detect;

@@ -22,7 +22,7 @@ static const int64_t lived_alone_ns = 1000000000;
 
 typedef struct tally {
   rule_facts *f;
-  int64_t changed, data_mtime;
+  int64_t changed, made, data_mtime;
   uint64_t bytes, stamp, data_seq, again_seq;
   bool rewritten, left_over; /* old data that was, or was not, written since it was settled */
   const unit *u;
@@ -40,6 +40,7 @@ static void count_file(void *ctx, node *n) {
   if (n->type == NODE_DIR || n->type == NODE_OTHER) return;
   int64_t newest = n->mtime_ns > n->ctime_ns ? n->mtime_ns : n->ctime_ns;
   if (newest > t->changed) t->changed = newest;
+  if (n->mtime_ns > t->made) t->made = n->mtime_ns;
   if (n->mtime_ns % 1000000000 != 0 || n->ctime_ns % 1000000000 != 0) t->fine_times = true;
   t->f->files++;
   if (n->type != NODE_FILE) return;
@@ -204,6 +205,7 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   u->bytes = t.bytes;
   u->stamp = t.stamp;
   u->changed = t.changed;
+  u->made = t.made;
 }
 
 /* --- fingerprint --- */
@@ -478,12 +480,12 @@ typedef struct waiting {
   unit *u;
   uint64_t id;
   char *path;
-  int64_t changed;
+  int64_t made;
 } waiting;
 
-static int by_change(const void *a, const void *b) {
+static int by_age(const void *a, const void *b) {
   const waiting *x = a, *y = b;
-  if (x->changed != y->changed) return x->changed < y->changed ? -1 : 1;
+  if (x->made != y->made) return x->made < y->made ? -1 : 1;
   return strcmp(x->path, y->path);
 }
 
@@ -497,10 +499,10 @@ int judge_fresh(detect *d, err *e) {
   for (; rc == 0 && done < count; done++) {
     unit *u = d->all.at[done];
     gather(d, u, &f);
-    list[done] = (waiting){u, u->id, strdup(u->path), u->changed};
+    list[done] = (waiting){u, u->id, strdup(u->path), u->made};
     if (!list[done].path) rc = err_set(e, ERR_NOMEM, "watch: out of memory");
   }
-  if (rc == 0) qsort(list, count, sizeof *list, by_change);
+  if (rc == 0) qsort(list, count, sizeof *list, by_age);
   for (size_t i = 0; rc == 0 && i < count; i++) {
     unit *u = list[i].u;
     if (unit_still(d, u, list[i].id, list[i].path) && u->active) rc = judge(d, u, e);

@@ -31,8 +31,8 @@ struct unit {
   uint64_t files, bytes, stamp;
   bool lacking, alone;
   digest fingerprint;
-  int64_t changed; /* IO_WALL */
-  size_t active;   /* 1 + its place in detect.active; 0: it waits for an event */
+  int64_t changed, made; /* IO_WALL */
+  size_t active;         /* 1 + its place in detect.active; 0: it waits for an event */
   bool queued, handed;
   detect_state handed_state;
   uint32_t handed_generation;

@@ -31,7 +31,6 @@ typedef struct recover_unit {
   const char *series; /* detect_series() of it */
   int64_t step;       /* MATCH_NO_STEP: none */
   recover_standing standing;
-  int64_t changed_ns;
 } recover_unit;
 
 typedef struct recover_commit {

@@ -558,7 +558,7 @@ static bool outdated(const run *r, const run_unit *u) {
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *other = r->units[i];
     if (other->group == u->group && strcmp(other->series, u->series) == 0 &&
-        other->changed_ns > u->changed_ns && (run_unit_sure(other) || other->phase == UNIT_FAILED))
+        other->made_ns > u->made_ns && (run_unit_sure(other) || other->phase == UNIT_FAILED))
       return true;
   }
   return false;

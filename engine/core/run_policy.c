@@ -175,7 +175,7 @@ static bool has_newer(const run *r, const run_unit *u) {
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *other = r->units[i];
     if (other != u && other->group == u->group && strcmp(other->series, u->series) == 0 &&
-        other->changed_ns > u->changed_ns &&
+        other->made_ns > u->made_ns &&
         (run_unit_sure(other) || other->phase == UNIT_SKIPPED || other->phase == UNIT_FAILED))
       return true;
   }

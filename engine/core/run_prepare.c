@@ -21,7 +21,7 @@ static int64_t made_at(run *r, const survey_unit *u) {
     for (size_t k = 0; k < m->count; k++)
       if (m->entries[k].mtime_ns > newest) newest = m->entries[k].mtime_ns;
   }
-  return newest ? newest : u->changed_ns;
+  return newest ? newest : u->made_ns;
 }
 
 /* Of two commits the later one is what the run came to last: after a way back to step 100 it has

@@ -16,7 +16,7 @@ bool run_unit_sure(const run_unit *u) {
 }
 
 static bool is_newer(const run_unit *a, const run_unit *b) {
-  if (a->changed_ns != b->changed_ns) return a->changed_ns > b->changed_ns;
+  if (a->made_ns != b->made_ns) return a->made_ns > b->made_ns;
   return a->step > b->step;
 }
 

@@ -117,7 +117,7 @@ static size_t units_of(const survey *s, const char *group, recover_unit *out, si
     const survey_unit *u = &s->units[i];
     if (strcmp(u->group, group) != 0) continue;
     index[count] = i;
-    out[count++] = (recover_unit){u->name, u->series, u->step, u->standing, u->changed_ns};
+    out[count++] = (recover_unit){u->name, u->series, u->step, u->standing};
   }
   return count;
 }

@@ -41,7 +41,7 @@ typedef struct run_unit {
   bool in_place, gone;
   uint64_t bytes, stamp;
   digest fingerprint;
-  int64_t changed_ns;
+  int64_t changed_ns, made_ns; /* as in detect_unit */
   decision want;
   char reason[256];
   unit_phase phase;
@@ -279,7 +279,7 @@ typedef struct survey_unit {
   const char *name; /* in path */
   char *group;
   match_kind kind;
-  int64_t step, changed_ns;
+  int64_t step, made_ns;
   digest fingerprint;
   recover_standing standing;
   bool by_manifest; /* WHOLE, since it is what a manifest in the store says */

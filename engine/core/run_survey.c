@@ -355,7 +355,7 @@ static int fill(survey_unit *u, const detect_unit *facts) {
                      .group = strdup(facts->group),
                      .kind = facts->kind,
                      .step = facts->step,
-                     .changed_ns = facts->changed_ns,
+                     .made_ns = facts->made_ns,
                      .fingerprint = facts->fingerprint,
                      .commit = RUNLOG_NONE};
   if (!u->path || !u->series || !u->group) return ERR_NOMEM;

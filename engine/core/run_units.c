@@ -85,6 +85,7 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
   u->stamp = facts->stamp;
   u->fingerprint = facts->fingerprint;
   u->changed_ns = facts->changed_ns;
+  u->made_ns = facts->made_ns;
   u->want = policy_builtin(facts);
   snprintf(u->reason, sizeof u->reason, "%s", facts->reason ? facts->reason : "");
   *out = u;

@@ -4,7 +4,7 @@
 
 static bool before(const run_unit *a, const run_unit *b) {
   return a->complete_at != b->complete_at ? a->complete_at < b->complete_at
-                                          : a->changed_ns < b->changed_ns;
+                                          : a->made_ns < b->made_ns;
 }
 
 /* Whom it waits for: the save that runs in its group, else who comes first. */

@@ -239,7 +239,7 @@ describe("gc --remove-run", function()
     ckpt("rm store checkpoint-1")
     local _, code, err = ckpt("gc store --remove-run --yes")
     assert.are.equal(0, code, err)
-    -- What was written into since looks as if it were committed, and it was: by the run that is gone.
+    -- What was written into since looks as if it were committed. It was, by the run that is gone.
     sh("mkdir other; cp -a out/checkpoint-2 other")
     assert.are.equal(0, (select(2, ckpt("sync other --to store --quiet 0"))))
     sh("cp -a out/checkpoint-1 other; echo 1 >other/checkpoint-1/score.json")

@@ -83,6 +83,16 @@ describe("sync", function()
     assert.are.equal("", sh("diff -r out/checkpoint-2 store/checkpoint-2 | grep -v manifest"))
   end)
 
+  it("knows the order of a copy, and of what was given to somebody else since", function()
+    save(1, 2, 3)
+    sh("mv out done; mkdir out; for n in 3 1 2; do cp -a done/checkpoint-$n out; sleep 0.02; " ..
+      "done; chmod g-w out/checkpoint-2/*")
+    local _, code, err = sync()
+    assert.are.equal(0, code, err)
+    assert.are.equal("checkpoint-1 checkpoint-2 checkpoint-3", names())
+    assert.are.equal("checkpoint-3\n", (ckpt("latest store")))
+  end)
+
   it("does nothing the second time", function()
     fill()
     local text, code, err = sync("--json")
