@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "collect_impl.h"
+#include "core/removal.h"
 
 typedef struct pile {
   store_unfinished *at;
@@ -77,12 +78,25 @@ static bool is_old(const collecting *g, int64_t begun_ns) {
   return begun_ns > 0 && begun_ns <= g->now - (int64_t)COLLECT_DAY_S * 1000000000;
 }
 
-/* NULL: it stays. */
-static const char *reason_of(const collecting *g, const store_unfinished *u, const char *within) {
+/* Below an attempt's directory anybody may have begun it. One that cannot be told stays, and under
+ * a name of nobody's it is named. */
+static const char *reason_of_save(const collecting *g, const store_unfinished *u,
+                                  const runlog_attempt *a, bool own, bool *left) {
+  if (a->fate == RUNLOG_OPEN) return NULL;
+  if (!own && removal_owns_upload(g->c->store, g->c->log, a, u->begun_ns, NULL) <= 0) {
+    *left = collect_is_gone(g, a);
+    return *left ? "an upload that no save here began, or one too late; to remove: gc --remove"
+                 : NULL;
+  }
+  return a->fate == RUNLOG_SWEPT ? "its save was given up" : "its save is committed";
+}
+
+/* NULL: it stays. *left: it stays, and is named. */
+static const char *reason_of(const collecting *g, const store_unfinished *u, const char *within,
+                             bool *left) {
   const runlog_attempt *a = attempt_of(runlog_view(g->c->log), within);
-  if (a && a->fate == RUNLOG_OPEN) return NULL;
-  if (a) return a->fate == RUNLOG_SWEPT ? "its save was given up" : "its save is committed";
   bool own = strncmp(within, ".ckpt/", 6) == 0; /* no log lies in there */
+  if (a) return reason_of_save(g, u, a, own, left);
   if (!is_old(g, u->begun_ns) || (!own && is_below_other_log(g, u->key))) return NULL;
   return "older than a day, and of no save";
 }
@@ -91,12 +105,14 @@ static void collect_one(collecting *g, const store_unfinished *u) {
   store *s = g->c->store;
   size_t len = strlen(runlog_prefix(g->c->log));
   const char *within = u->key + (len ? len + 1 : 0);
-  bool temporary = strncmp(within, ".ckpt/tmp/", 10) == 0;
-  const char *reason = reason_of(g, u, within);
+  bool temporary = strncmp(within, ".ckpt/tmp/", 10) == 0, left = false;
+  const char *reason = reason_of(g, u, within, &left);
   err why = {0};
   if (!reason) return;
-  int rc = g->c->dry ? 0 : s->ops->discard(s, u, &why);
-  collect_tell(g, &(collected){.what = temporary ? "temporary" : "upload",
+  int rc = g->c->dry || left ? 0 : s->ops->discard(s, u, &why);
+  collect_tell(g, &(collected){.what = left        ? "left"
+                                       : temporary ? "temporary"
+                                                   : "upload",
                                .name = within,
                                .reason = rc < 0 ? why.text : reason,
                                .bytes = u->bytes,

@@ -254,7 +254,38 @@ static int take_upload(void *ctx, const store_unfinished *what) {
   if (rc < 0) return rc;
   thing *t = &r->things[r->count - 1];
   t->id = strdup(what->id);
+  t->mtime_ns = what->begun_ns;
   return t->id ? 0 : ERR_NOMEM;
+}
+
+/* When it was over: INT64_MAX, it is not cleared yet. */
+static int upload_end(store *s, runlog *log, const runlog_attempt *a, int64_t *out, err *e) {
+  const runlog_commit *c = runlog_commit_of(runlog_view(log), a->n);
+  char id[RUNLOG_NONCE_MAX], key[STORE_KEY_MAX];
+  store_object object;
+  err why = {0};
+  if (c) return runlog_entry_time(log, c->n, out, e);
+  *out = INT64_MAX;
+  int rc = runlog_attempt_id(log, a->n, id, e);
+  if (rc == 0) rc = removal_key(log, REMOVAL_CLEARED, id, key, e);
+  if (rc < 0) return rc;
+  rc = s->ops->head(s, key, &object, &why);
+  if (rc == 0) *out = object.mtime_ns;
+  return rc == 0 || rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);
+}
+
+int removal_owns_upload(store *s, runlog *log, const runlog_attempt *a, int64_t begun_ns, err *e) {
+  int64_t from = 0, to = 0;
+  if (begun_ns <= 0) return 0;
+  int rc = runlog_entry_time(log, a->n, &from, e);
+  if (rc == 0) rc = upload_end(s, log, a, &to, e);
+  return rc < 0 ? rc : begun_ns >= from && begun_ns <= to;
+}
+
+static int drop_upload(removing *r, const thing *t, err *e) {
+  int rc = removal_owns_upload(r->s, r->log, r->a, t->mtime_ns, e);
+  if (rc <= 0) return rc;
+  return r->s->ops->discard(r->s, &(store_unfinished){.key = t->key, .id = t->id}, e);
 }
 
 /* Uploads of which nothing shows yet. */
@@ -264,9 +295,7 @@ static int drop_uploads(removing *r, err *e) {
   if (!s->ops->unfinished || r->dry) return 0;
   things_free(r);
   int rc = s->ops->unfinished(s, r->dir, take_upload, r, &why);
-  for (size_t i = 0; rc == 0 && i < r->count; i++)
-    rc = s->ops->discard(s, &(store_unfinished){.key = r->things[i].key, .id = r->things[i].id},
-                         &why);
+  for (size_t i = 0; rc == 0 && i < r->count; i++) rc = drop_upload(r, &r->things[i], &why);
   return rc < 0 ? err_set(e, rc, "%s", *why.text ? why.text : err_text(rc)) : 0;
 }
 

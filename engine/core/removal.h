@@ -35,6 +35,11 @@ typedef struct removal_found {
 int removal_clear(store *s, runlog *log, uint64_t attempt, bool dry, const log_sink *sink,
                   removal_found *found, err *e);
 
+/* Is an upload in parts below the attempt's directory, of which nothing shows yet, the attempt's?
+ * It has no mark, so its time has to tell: 1 if it was begun between the attempt's entry and the
+ * commit's, or the clearing of what was given up; else, or where that is not known, 0. */
+int removal_owns_upload(store *s, runlog *log, const runlog_attempt *a, int64_t begun_ns, err *e);
+
 /* .ckpt/cleared/<id>, .ckpt/clearing/<id>, .ckpt/staging/gone.<id>; `id` as of
  * runlog_attempt_id(). */
 int removal_key(const runlog *log, const char *what, const char *id, char out[STORE_KEY_MAX],

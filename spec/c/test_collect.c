@@ -13,6 +13,7 @@
 #include "core/collect.h"
 #include "core/lease.h"
 #include "core/pins.h"
+#include "core/settle.h"
 #include "log_check.h"
 #include "manifest_make.h"
 #include "world.h"
@@ -253,13 +254,17 @@ static void seal(scene *c, runlog *log, uint64_t n, manifest *m) {
   buf_free(&text);
 }
 
-static uint64_t commit(scene *c, runlog *log, const char *unit) {
+static uint64_t commit_announced(scene *c, runlog *log, uint64_t n) {
   manifest m;
-  uint64_t number = 0, n = announce(c, log, unit);
+  uint64_t number = 0;
   seal(c, log, n, &m);
   assert_int_equal(runlog_commit_attempt(log, n, &m, NULL, &number, NULL), 0);
   manifest_free(&m);
   return number;
+}
+
+static uint64_t commit(scene *c, runlog *log, const char *unit) {
+  return commit_announced(c, log, announce(c, log, unit));
 }
 
 static void lease(scene *c, const runlog *log) {
@@ -534,6 +539,32 @@ static bool has_upload(const scene *c, const char *id) {
   return false;
 }
 
+/* Nobody who finds one can tell whose it is, but by the time. */
+static void only_uploads_begun_within_a_save_are_its_own(void **state) {
+  (void)state;
+  scene *c = scene_new("mem");
+  add_upload(c, "a/x", "before");
+  add_upload(c, "done/x", "before the commit");
+  runlog *log = world_begin(c->s, "", "one");
+  ahead = hour;
+  uint64_t swept = announce(c, log, "a");
+  add_upload(c, "a/x", "within");
+  commit(c, log, "done");
+  runlog_sweep(log, swept, NULL);
+  assert_int_equal(settle_clear(&c->gate.base, log, swept, NULL, NULL), 0);
+  assert_false(has_upload(c, "within"));
+  assert_true(has_upload(c, "before"));
+  ahead = 2 * hour;
+  add_upload(c, "a/x", "late");
+  add_upload(c, "done/x", "beside");
+  lease(c, log);
+  must_collect(c);
+  assert_true(has_upload(c, "before") && has_upload(c, "late"));
+  assert_true(has_upload(c, "before the commit") && has_upload(c, "beside"));
+  runlog_close(log);
+  scene_free(c);
+}
+
 static void uploads_of_open_saves_stay_and_all_others_go(void **state) {
   (void)state;
   scene *c = scene_new("mem");
@@ -541,11 +572,12 @@ static void uploads_of_open_saves_stay_and_all_others_go(void **state) {
   runlog *nested = world_begin(c->s, "exp/T1", "one");
   uint64_t swept = announce(c, log, "a");
   announce(c, log, "open");
-  commit(c, log, "done");
+  uint64_t done = announce(c, log, "done");
+  add_upload(c, "done/x", "done");
+  commit_announced(c, log, done);
   runlog_sweep(log, swept, NULL);
   add_upload(c, "a/x", "swept");
   add_upload(c, "open/x", "open");
-  add_upload(c, "done/x", "done");
   add_upload(c, "exp/T1/b/x", "nested");
   add_upload(c, "elsewhere/x", "unknown");
   lease(c, log);
@@ -1030,6 +1062,7 @@ int main(void) {
       cmocka_unit_test(of_a_committed_save_part_records_go_and_named_companions_stay),
       cmocka_unit_test(probes_of_killed_processes_go_after_a_day),
       cmocka_unit_test(uploads_of_open_saves_stay_and_all_others_go),
+      cmocka_unit_test(only_uploads_begun_within_a_save_are_its_own),
       cmocka_unit_test(a_dry_run_tells_all_and_writes_nothing),
       cmocka_unit_test(a_role_that_may_not_delete_is_told_so_and_loses_nothing),
       cmocka_unit_test(a_collection_that_is_cut_anywhere_is_finished_by_the_next),

@@ -83,5 +83,31 @@ gc && [[ -e $store/checkpoint-4/model.bin ]] && grep -q 'holds the data of check
 tell $? "a live checkpoint's bytes under its name stay, and gc says whose they are"
 rm -r "$store/checkpoint-4"
 
+# --- uploads in parts, of which nothing shows yet ---------------------------------------------
+
+ask() { spec/servers/ask.py "$@" 2>&1; }
+begin_upload() { ask POST "/ckpt-test/exp/$1" uploads= >"$S3_DIR/answer" || cat "$S3_DIR/answer" >&2; }
+has_upload() { ask GET /ckpt-test "prefix=exp%2F&uploads=" | grep -q "<Key>exp/$1</Key>"; }
+
+begin_upload checkpoint-5/before
+begin_upload checkpoint-3/beside # a live one
+sleep 1.1 # a server's times have no fractions
+printf '9999 PUT checkpoint-5/.ckpt-manifest status 403/AccessDenied\n' >"$RULES"
+save 5
+AWS_ENDPOINT_URL=$PROXY "$CKPT" run --dir "$out" --to "$to" --continue-run --quiet 0 -- true >"$S3_DIR/log" 2>&1
+: >"$RULES"
+grep -q checkpoint-5 "$S3_DIR/log" && [[ ! -e $store/checkpoint-5/model.bin ]] && has_upload checkpoint-5/before
+tell $? "what was begun under the name of a save before it was announced stays when that is given up"
+sleep 1.1
+begin_upload checkpoint-5/behind
+gc && has_upload checkpoint-5/before && has_upload checkpoint-5/behind && has_upload checkpoint-3/beside
+tell $? "gc leaves it, what was begun behind the clearing, and what was begun beside a live one"
+grep -q '^left checkpoint-5/before' "$S3_DIR/log" && grep -q '^left checkpoint-5/behind' "$S3_DIR/log" &&
+  ! grep -q 'left checkpoint-3/beside' "$S3_DIR/log"
+tell $? "it names the two under a name of nobody's"
+ckpt gc "$to" --remove checkpoint-5 && ! has_upload checkpoint-5/before && ! has_upload checkpoint-5/behind
+tell $? "gc --remove aborts them"
+has_upload checkpoint-3/beside
+tell $? "and no other one"
 echo "1..$tests"
 exit $((failures > 0))
