@@ -30,7 +30,8 @@ local always_plain = {
   { entries, "if (rc == 0) rc = occupied(log->s, key, e);", "(void)occupied;" },
   { fold, "return runlog_plain_free(s, unit) ? NULL :", "return 1 ? NULL :" },
   { "engine/core/job.c", "(w->resumed || shared ? STORE_RESUME : 0)", "STORE_RESUME" },
-  { "engine/core/job_seal.c", "if (rc == ERR_EXISTS && (w->resumed || w->env->ranks))",
+  { "engine/core/job_seal.c",
+    "if (rc == ERR_EXISTS && !w->ahead && (w->resumed || w->env->ranks))",
     "if (rc == ERR_EXISTS)" },
 }
 
@@ -54,8 +55,9 @@ local faults = {
       'if (strncmp(dir, later, strlen(unit) + 2) == 0) return NULL;' },
   } },
   ranks_choose_for_themselves = { results = true, edits = {
-    { "engine/core/job_attempt.c", "rc = runlog_key_dir(log, a->dir, w->dir, e);",
-      "rc = runlog_key_dir(log, job_follows(w) ? a->unit : a->dir, w->dir, e);" },
+    { attempt, "rc = runlog_key_dir(log, a->dir, w->dir, e);\n  if (rc == 0) rc = runlog_attempt",
+      "rc = runlog_key_dir(log, job_follows(w) ? a->unit : a->dir, w->dir, e);\n" ..
+      "  if (rc == 0) rc = runlog_attempt" },
   } },
 
   -- What an exhaustive check of a model found.
@@ -116,8 +118,8 @@ local faults = {
 
   -- Why log entries stay, and why each delete is an entry.
   log_entries_are_pruned = { edits = {
-    { settle, "void settle_litter(store *s, const runlog *log, const log_sink *sink) {", [[
-void settle_litter(store *s, const runlog *log, const log_sink *sink) {
+    { settle, "void settle_litter(store *s, runlog *log, const log_sink *sink) {", [[
+void settle_litter(store *s, runlog *log, const log_sink *sink) {
   char old[STORE_KEY_MAX];
   uint64_t next = runlog_view(log)->next;
   if (next > 4 && runlog_key_entry(runlog_prefix(log), next - 3, old, NULL) == 0)
@@ -132,8 +134,8 @@ void settle_litter(store *s, const runlog *log, const log_sink *sink) {
 
   -- What this simulator found in the engine.
   companions_make_room = { edits = {
-    { "engine/core/job_companions.c", "if (rc == 0) rc = save(w, term, prefix, e);", [[
-  if (rc == 0 && w->resumed) rc = s->ops->remove_prefix(s, prefix, e);
+    { "engine/core/job_companions.c", "  rc = save(w, term, prefix, e);", [[
+  if (w->resumed) rc = s->ops->remove_prefix(s, prefix, e);
   if (rc == 0) rc = save(w, term, prefix, e);]] },
   } },
   rank_is_told_of_anothers_files = { edits = {
@@ -153,7 +155,7 @@ void settle_litter(store *s, const runlog *log, const log_sink *sink) {
   a->guard.pinned_count = 0;]] },
   } },
   no_grace = { edits = {
-    { prune, "*rest = end > now ? end - now : 0;", "*rest = 0;" },
+    { prune, "*rest = end == SECONDS_FOREVER ? end : end > now ? end - now : 0;", "*rest = 0;" },
     { "engine/core/retention.c", "if (grace == 0) return 0;", "return 0;" },
   } },
   fence_is_not_seen = { edits = {
@@ -230,7 +232,9 @@ void settle_litter(store *s, const runlog *log, const log_sink *sink) {
       "rc = r->s->ops->remove_prefix(r->s, r->gone, e);" },
   } },
   removed_without_a_sweep = { edits = {
-    { settle, "if (rc == 0) rc = runlog_sweep(log, attempt, e);", "" },
+    { settle, "int rc = runlog_sweep(log, attempt, e);", "int rc = 0;" },
+    { removal, "r->c->life != RUNLOG_DELETED : r->a->fate != RUNLOG_SWEPT))",
+      "r->c->life != RUNLOG_DELETED : false))" },
   } },
 }
 
