@@ -59,6 +59,7 @@ static void drop_record(trail_record *r) {
   free((char *)r->reason);
   free((char *)r->log);
   free((char *)r->entry);
+  free((char *)r->content);
 }
 
 static char *copy_of(const char *text) {
@@ -84,6 +85,7 @@ void explain_remember(explain_history *h, const char *unit, const trail_record *
   to->reason = copy_of(r->reason);
   to->log = copy_of(r->log);
   to->entry = copy_of(r->entry);
+  to->content = copy_of(r->content);
 }
 
 void explain_forget(explain_history *h) {
@@ -373,24 +375,38 @@ static bool is_others(const explain_history *h, const runlog_ref *commit) {
   return some;
 }
 
-static void judge_others(explain *x, const fate *f, const explain_stored *s) {
+/* Is it one of ours, and what was saved last from here another content? */
+static bool is_older(const fate *f, const runlog_ref *commit) {
+  const char *newest = f->committed ? f->committed->content : NULL;
+  bool other = false;
+  if (!newest || !*commit->log || !*commit->entry) return false;
+  for (size_t i = 0; i < f->h->count; i++) {
+    const trail_record *r = &f->h->records[i];
+    if (r->what != TRAIL_COMMITTED || !r->log || !r->entry || !names(r, commit)) continue;
+    if (!r->content || strcmp(r->content, newest) == 0) return false;
+    other = true;
+  }
+  return other;
+}
+
+static void judge_others(explain *x, const fate *f, const explain_stored *s, const char *what) {
   bool other = f->last && f->last->target && strcmp(f->last->target, s->where) != 0;
-  explain_add(x, "store", s->time_ns,
-              "%s has another content under this name, as entry %" PRIu64 " of its log", s->where,
-              s->commit.n);
+  explain_add(x, "store", s->time_ns, "%s has %s under this name, as entry %" PRIu64 " of its log",
+              s->where, what, s->commit.n);
   if (other)
-    explain_cause(x, "other-store", "it was saved to %s; %s has only another content of that name",
-                  f->last->target, s->where);
+    explain_cause(x, "other-store", "it was saved to %s; %s has only %s of that name",
+                  f->last->target, s->where, what);
   else
-    explain_cause(x, "lost", "it was saved, but %s has only another content of that name",
-                  s->where);
+    explain_cause(x, "lost", "it was saved, but %s has only %s of that name", s->where, what);
 }
 
 static void judge_store(explain *x, const fate *f, const explain_stored *s) {
   bool known = *x->cause;
   bool local = strcmp(x->cause, "committed") == 0 || strcmp(x->cause, "dropped") == 0;
   if (s->found && local && is_others(f->h, &s->commit)) {
-    judge_others(x, f, s);
+    judge_others(x, f, s, "another content");
+  } else if (s->found && local && is_older(f, &s->commit)) {
+    judge_others(x, f, s, "an older content");
   } else if (s->found && (!known || local || strcmp(x->cause, "removed") == 0)) {
     judge_stored(x, f, s);
   } else if (s->found) {

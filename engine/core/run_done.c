@@ -75,7 +75,7 @@ static void on_committed(run *r, run_save *s) {
   run_group_note_newest(s->group);
   run_lost_forget(s->group, u);
   run_keep_ask(r, s->group);
-  run_note(r, u, TRAIL_COMMITTED, s->reason);
+  run_note_saved(r, s, s->reason);
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, s->reason);
   run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
   run_made_it(r, u);
@@ -153,7 +153,7 @@ static void on_touched(run *r, run_save *s) {
     return;
   }
   run_unit_durable(r, u);
-  run_note(r, u, TRAIL_COMMITTED, s->job.error.text);
+  run_note_saved(r, s, s->job.error.text);
   if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
 }

@@ -223,6 +223,7 @@ void run_local_end(run *r);                 /* temporary ones go with a job that
 
 /* run_trail.c: what `why` is told. `reason` NULL: the unit's own. */
 void run_note(run *r, const run_unit *u, trail_what what, const char *reason);
+void run_note_saved(run *r, const run_save *s, const char *reason); /* a commit */
 void run_note_start(run *r); /* and which rules hold: core/last_rules.h */
 void run_note_open(run *r); /* for what those that are open wait now; not more than once a second */
 void run_note_end(run *r);

@@ -23,8 +23,11 @@ static bool in_store(const run *r, const run_unit *u, runlog_ref *commit) {
   return true;
 }
 
-void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
+/* `saved`: what tells the content of a commit. */
+static void note(run *r, const run_unit *u, trail_what what, const digest *saved,
+                 const char *reason) {
   detect_unit now;
+  char content[HASH_HEX_MAX];
   runlog_ref commit = {.n = RUNLOG_NONE};
   trail_record record = {.what = what,
                          .unit = u->path,
@@ -51,8 +54,18 @@ void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
     record.commit = commit.n;
     record.log = commit.log;
     record.entry = commit.entry;
+    digest_hex(saved, content);
+    record.content = content;
   }
   trail_note(r->trail, &record);
+}
+
+void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
+  note(r, u, what, &u->fingerprint, reason);
+}
+
+void run_note_saved(run *r, const run_save *s, const char *reason) {
+  note(r, s->unit, TRAIL_COMMITTED, &s->fingerprint, reason);
 }
 
 last_rules run_last_rules(const run *r) {

@@ -69,6 +69,7 @@ static char *print(const trail_record *r, int64_t time_ns) {
     number(line, "commit", (int64_t)r->commit);
     member(line, "log", r->log);
     member(line, "entry", r->entry);
+    member(line, "content", r->content);
     js_print(line, &out, NULL);
     buf_add(&out, "\n", 1);
   }
@@ -291,13 +292,15 @@ static int read_line(const char *at, size_t len, const char *unit, trail_fn *fn,
   if (known) {
     char *name = text_of(line, "unit"), *cause = text_of(line, "cause"),
          *policy = text_of(line, "policy"), *reason = text_of(line, "reason"),
-         *log = text_of(line, "log"), *entry = text_of(line, "entry");
+         *log = text_of(line, "log"), *entry = text_of(line, "entry"),
+         *content = text_of(line, "content");
     r.unit = name;
     r.cause = cause;
     r.policy = policy;
     r.reason = reason;
     r.log = log;
     r.entry = entry;
+    r.content = content;
     r.status = status < 0 && status > -1000 ? (int)status : 0;
     r.tries = tries > 0 && tries < 1000000 ? (unsigned)tries : 0;
     r.commit = commit > 0 ? (uint64_t)commit : 0;
@@ -308,6 +311,7 @@ static int read_line(const char *at, size_t len, const char *unit, trail_fn *fn,
     free(reason);
     free(log);
     free(entry);
+    free(content);
   }
   json_decref(line);
   return rc;

@@ -49,6 +49,7 @@ typedef struct trail_record {
   unsigned tries;
   uint64_t commit;         /* its entry's number, 0: none */
   const char *log, *entry; /* and the nonces of its log and its entry; NULL: not known */
+  const char *content;     /* what tells the content that it has from another; NULL: not known */
 } trail_record;
 
 typedef struct trail trail;

@@ -226,6 +226,32 @@ static void another_commit_of_that_name_is_not_it(void **state) {
   }
 }
 
+/* What was saved last may be newer than what the target has, though both are ours. */
+static void an_older_content_of_ours_is_not_it(void **state) {
+  (void)state;
+  static const struct {
+    const char *in_a, *in_b, *where, *cause, *words;
+  } cases[] = {{"v1", "v2", "file:///a", "other-store", "only an older content"},
+               {"v1", "v2", "file:///s", "lost", "only an older content"},
+               {"v1", "v1", "file:///a", "committed", ""},
+               {NULL, "v2", "file:///a", "committed", ""},
+               {"v1", NULL, "file:///a", "committed", ""}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tale t = {.there = true, .asked = true};
+    trail_record a = {.time_ns = 5, .what = TRAIL_COMMITTED, .unit = "u", .commit = 7};
+    trail_record b = {.time_ns = 9, .what = TRAIL_COMMITTED, .unit = "u", .commit = 7};
+    a.log = "log-a", a.entry = "own-a", a.content = cases[i].in_a;
+    b.log = "log-b", b.entry = "own-b", b.content = cases[i].in_b;
+    t.stored = (explain_stored){.where = cases[i].where, .asked = true, .found = true, .dir = "u"};
+    t.stored.commit = (runlog_ref){.n = 7, .log = "log-a", .entry = "own-a"};
+    explain_remember(&t.h, "u", &a);
+    explain_remember(&t.h, "u", &b);
+    cause_is(&t, cases[i].cause, cases[i].words);
+    explain_remember(&t.h, "u", &a); /* that content was put back, and found there */
+    cause_is(&t, "committed", "");
+  }
+}
+
 static void markers_of_the_policy_are_causes(void **state) {
   (void)state;
   tale t = {.there = true};
@@ -254,6 +280,7 @@ int main(void) {
       cmocka_unit_test(a_live_run_knows_better),
       cmocka_unit_test(the_store_has_the_last_word_on_what_is_in_it),
       cmocka_unit_test(another_commit_of_that_name_is_not_it),
+      cmocka_unit_test(an_older_content_of_ours_is_not_it),
       cmocka_unit_test(markers_of_the_policy_are_causes),
       cmocka_unit_test(a_long_history_is_cut_at_its_beginning),
   };
