@@ -107,9 +107,12 @@ static int restamped(detect *d, node *n, const watch_event *ev) {
 
 /* While it was away no close of its files was told. */
 static void came_back(detect *d, node *n) {
+  const unit *own = unit_of(d, n);
   node_walk(n, forget_closes, NULL);
-  unit *u = unit_of(d, n);
-  if (u && u->state == DETECT_OPEN) unit_stir(d, u);
+  for (size_t i = 0; i < d->all.count; i++) {
+    unit *u = d->all.at[i];
+    if (u->state == DETECT_OPEN && (u == own || node_within(n, u->root))) unit_stir(d, u);
+  }
 }
 
 /* When the event is read, what it names may be there again; or it never left. Two that are
@@ -152,8 +155,14 @@ static int arrived(detect *d, node *parent, const char *name, const watch_event 
   struct stat st;
   size_t at = departure_of(d, ev->cookie);
   bool known = at < d->limbo_count, there = look(d, ev->path, &st);
+  /* What was known under the old name may have come there after this one left, and no event would
+   * put that right: so this is what stands here, and that may be in doubt. */
+  if (known && there && d->limbo[at].n && is_another(d->limbo[at].n, &st)) {
+    limbo_drop(d, at);
+    return appeared(d, parent, name, ev, NODE_SEEN, e);
+  }
   node *n = known ? limbo_take(d, at) : NULL;
-  /* Nobody knows what came: it is what stands here, and that may be in doubt. */
+  /* Nobody knows what came. */
   if (known && !n) return there ? appeared(d, parent, name, ev, NODE_SEEN, e) : 0;
   node *before = node_child(parent, name, strlen(name));
   if (!n && there && before && before->stayed && !is_another(before, &st))
@@ -163,8 +172,8 @@ static int arrived(detect *d, node *parent, const char *name, const watch_event 
     n = node_new(name, strlen(name), type);
     if (!n) return err_set(e, ERR_NOMEM, "watch: out of memory");
   }
-  if (there && is_another(n, &st)) there = false;
   int rc = model_move(d, n, !known, parent, name, there ? &st : NULL, e);
+  if (rc == 0 && ev->back && n->type == NODE_DIR) came_back(d, n);
   return rc == 0 ? list_arrived(d, parent, name, e) : rc;
 }
 

@@ -16,6 +16,7 @@ enum {
   MAX_REMOVALS =
       1024, /* for one watch_read: each makes an event, and too many overflow the queue */
   PATH_BYTES = 64 * 1024,
+  PASSAGES = 8, /* between the two renames of an exchange hardly another one is queued */
   MASK = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE |
          IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK,
 };
@@ -28,11 +29,17 @@ typedef struct node {
   char *path;    /* relative to the root, owned; NULL: not in the tree any more */
 } node;
 
-/* A directory was moved from here; where to is not known yet. */
+/* Something was moved from here; where to is not known yet. */
 typedef struct departure {
   uint32_t cookie;
-  size_t from_len;
+  bool is_dir;
+  char *from; /* owned */
 } departure;
+
+/* A rename whose both halves were read. */
+typedef struct passage {
+  char *from, *to; /* owned; NULL: none yet */
+} passage;
 
 struct watch {
   int fd, root_wd;
@@ -42,6 +49,8 @@ struct watch {
   size_t room, used, doomed; /* doomed: nodes without a path that are not removed yet */
   departure *departures;
   size_t departed, departure_room;
+  passage passages[PASSAGES]; /* the newest ones, in a ring */
+  size_t passed;
   buf path; /* of the event that is being reported */
   struct {  /* the event before this one, if it was a MODIFY */
     int wd;
@@ -116,24 +125,25 @@ static int put(watch *w, int wd, const char *path) {
   return 0;
 }
 
-/* Renames of directories. The first half marks the directory and what is below it; the second half
- * gives the marked ones their new paths. Marks, not paths, connect the two: another directory may
- * take the old name in between. */
+/* Renames. The first half marks a directory and what is below it; the second half gives the marked
+ * ones their new paths. Marks, not paths, connect the two: another directory may take the old name
+ * in between.
+ *
+ * One case cannot be told from the events: after `a` went to `b`, something comes from `b` to `a`.
+ * Either it is the same one that goes back; or the two were exchanged, and this is the other one,
+ * while both have the path `b` here. Then they all lose their paths, and the listing after the
+ * MOVED_TO gives each its own. */
 
 static bool is_below(const char *path, const char *top, size_t top_len) {
   return strncmp(path, top, top_len) == 0 && (path[top_len] == 0 || path[top_len] == '/');
 }
 
-static int depart(watch *w, const char *path, uint32_t cookie) {
+static int depart(watch *w, const char *path, bool is_dir, uint32_t cookie) {
   size_t len = strlen(path);
-  bool any = false;
-  for (size_t i = 0; i < w->room; i++) {
+  for (size_t i = 0; is_dir && i < w->room; i++) {
     node *n = &w->nodes[i];
-    if (!n->path || n->away || !is_below(n->path, path, len)) continue;
-    n->away = cookie;
-    any = true;
+    if (n->path && !n->away && is_below(n->path, path, len)) n->away = cookie;
   }
-  if (!any) return 0;
   if (w->departed == w->departure_room) {
     size_t room = w->departure_room ? w->departure_room * 2 : 16;
     departure *more = realloc(w->departures, room * sizeof *more);
@@ -141,30 +151,65 @@ static int depart(watch *w, const char *path, uint32_t cookie) {
     w->departures = more;
     w->departure_room = room;
   }
-  w->departures[w->departed++] = (departure){cookie, len};
+  char *from = strdup(path);
+  if (!from) return ERR_NOMEM;
+  w->departures[w->departed++] = (departure){cookie, is_dir, from};
+  return 0;
+}
+
+static bool has_passed(const watch *w, const char *from, const char *to) {
+  for (size_t i = 0; i < PASSAGES; i++) {
+    const passage *p = &w->passages[i];
+    if (p->from && strcmp(p->from, from) == 0 && strcmp(p->to, to) == 0) return true;
+  }
+  return false;
+}
+
+/* Takes `from`. */
+static int remember_passage(watch *w, char *from, const char *to) {
+  char *copy = strdup(to);
+  if (!copy) {
+    free(from);
+    return ERR_NOMEM;
+  }
+  passage *p = &w->passages[w->passed++ % PASSAGES];
+  free(p->from);
+  free(p->to);
+  *p = (passage){from, copy};
+  return 0;
+}
+
+static int put_below(node *n, size_t from_len, const char *path, uint32_t into_away) {
+  size_t len = strlen(path), rest = strlen(n->path) - from_len;
+  char *moved = malloc(len + rest + 1);
+  if (!moved) return ERR_NOMEM;
+  memcpy(moved, path, len);
+  memcpy(moved + len, n->path + from_len, rest + 1);
+  free(n->path);
+  n->path = moved;
+  n->away = into_away;
   return 0;
 }
 
 /* `into_away` is the mark of the directory that it was moved into: it may be on its way itself. */
-static int arrive(watch *w, const char *path, uint32_t cookie, uint32_t into_away) {
-  size_t d = 0, len = strlen(path);
-  while (d < w->departed && w->departures[d].cookie != cookie) d++;
-  if (d == w->departed) return 0; /* it came from outside, or nothing of it is watched */
-  size_t from_len = w->departures[d].from_len;
+static int arrive(watch *w, watch_event *ev, uint32_t into_away) {
+  size_t d = 0;
+  int rc = 0;
+  while (d < w->departed && w->departures[d].cookie != ev->cookie) d++;
+  if (d == w->departed) return 0; /* it came from outside */
+  char *from = w->departures[d].from;
   w->departures[d] = w->departures[--w->departed];
-  for (size_t i = 0; i < w->room; i++) {
+  ev->back = has_passed(w, ev->path, from);
+  for (size_t i = 0; ev->is_dir && rc == 0 && i < w->room; i++) {
     node *n = &w->nodes[i];
-    if (!n->path || n->away != cookie) continue;
-    size_t rest = strlen(n->path) - from_len;
-    char *moved = malloc(len + rest + 1);
-    if (!moved) return ERR_NOMEM;
-    memcpy(moved, path, len);
-    memcpy(moved + len, n->path + from_len, rest + 1);
-    free(n->path);
-    n->path = moved;
-    n->away = into_away;
+    if (!n->path || n->away != ev->cookie) continue;
+    if (ev->back)
+      doom(w, n);
+    else
+      rc = put_below(n, strlen(from), ev->path, into_away);
   }
-  return 0;
+  int kept = remember_passage(w, from, ev->path);
+  return rc < 0 ? rc : kept;
 }
 
 static const struct inotify_event *event_at(const watch *w, size_t at) {
@@ -179,24 +224,27 @@ static size_t size_of(const struct inotify_event *ev) {
  * batch or in the next. Called when a batch was read, before it is looked at: a directory that left
  * in an earlier batch and does not arrive in this one has left the tree. */
 static void judge_departures(watch *w, size_t len) {
-  for (size_t d = 0; d < w->departed;) {
-    uint32_t cookie = w->departures[d].cookie;
+  size_t kept = 0;
+  for (size_t d = 0; d < w->departed; d++) {
+    departure left = w->departures[d];
     bool arrives = false;
     for (size_t at = 0; at < len && !arrives; at += size_of(event_at(w, at)))
-      arrives = (event_at(w, at)->mask & IN_MOVED_TO) && event_at(w, at)->cookie == cookie;
+      arrives = (event_at(w, at)->mask & IN_MOVED_TO) && event_at(w, at)->cookie == left.cookie;
     if (arrives) {
-      d++;
+      w->departures[kept++] = left;
       continue;
     }
-    for (size_t i = 0; i < w->room; i++)
-      if (w->nodes[i].path && w->nodes[i].away == cookie) doom(w, &w->nodes[i]);
-    w->departures[d] = w->departures[--w->departed];
+    for (size_t i = 0; left.is_dir && i < w->room; i++)
+      if (w->nodes[i].path && w->nodes[i].away == left.cookie) doom(w, &w->nodes[i]);
+    free(left.from);
   }
+  w->departed = kept;
 }
 
 /* After lost events no path but the root's is known to be true. The caller lists everything and
  * adds it again, which gives the descriptors their paths back; what it does not find goes. */
 static void forget_all(watch *w) {
+  for (size_t i = 0; i < w->departed; i++) free(w->departures[i].from);
   w->departed = 0;
   for (size_t i = 0; i < w->room; i++) {
     node *n = &w->nodes[i];
@@ -247,9 +295,8 @@ static int kind_of(uint32_t mask) {
   return -1;
 }
 
-static int report(watch_fn *fn, void *ctx, watch_kind kind, const char *path, bool is_dir,
-                  uint32_t cookie) {
-  const watch_event out = {.kind = kind, .path = path, .is_dir = is_dir, .cookie = cookie};
+static int report(watch_fn *fn, void *ctx, watch_kind kind, const char *path, bool is_dir) {
+  const watch_event out = {.kind = kind, .path = path, .is_dir = is_dir};
   fn(ctx, &out);
   return 1;
 }
@@ -275,14 +322,18 @@ static int entry_event(watch *w, const node *dir, const struct inotify_event *ev
   if (w->path.len > 0) buf_str(&w->path, "/");
   buf_str(&w->path, ev->name);
   if (buf_failed(&w->path)) return buf_failed(&w->path);
-  const char *path = w->path.data;
-  bool is_dir = ev->mask & IN_ISDIR, away = dir->away != 0;
-  if (is_dir && kind == WATCH_MOVED_FROM) rc = depart(w, path, ev->cookie);
-  if (is_dir && kind == WATCH_MOVED_TO) rc = arrive(w, path, ev->cookie, dir->away);
+  watch_event out = {.kind = (watch_kind)kind,
+                     .path = w->path.data,
+                     .is_dir = ev->mask & IN_ISDIR,
+                     .cookie = ev->cookie};
+  bool away = dir->away != 0;
+  if (kind == WATCH_MOVED_FROM) rc = depart(w, out.path, out.is_dir, ev->cookie);
+  if (kind == WATCH_MOVED_TO) rc = arrive(w, &out, dir->away);
   /* In a directory that is on its way the path is not true: what is listed at the end of the way
    * is. If the way ends outside the tree, it is nobody's business. */
   if (rc < 0 || away) return rc;
-  return report(fn, ctx, (watch_kind)kind, path, is_dir, ev->cookie);
+  fn(ctx, &out);
+  return 1;
 }
 
 /* The same for any event. The node is not used after a report: watch_add in it may move it. */
@@ -291,14 +342,14 @@ static int one_event(watch *w, const struct inotify_event *ev, watch_fn *fn, voi
   if (ev->mask & IN_Q_OVERFLOW) {
     forget_all(w);
     w->before.wd = 0;
-    return report(fn, ctx, WATCH_OVERFLOW, "", false, 0);
+    return report(fn, ctx, WATCH_OVERFLOW, "", false);
   }
   node *n = find(w, ev->wd);
   if (!n) return 0;
   uint32_t end = ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED);
   if (end && ev->wd == w->root_wd) {
     w->gone = true;
-    return report(fn, ctx, WATCH_GONE, "", true, 0);
+    return report(fn, ctx, WATCH_GONE, "", true);
   }
   if (ev->mask & IN_IGNORED) {
     erase(w, n);
@@ -311,7 +362,7 @@ static int one_event(watch *w, const struct inotify_event *ev, watch_fn *fn, voi
     buf_clear(&w->path);
     buf_str(&w->path, n->path);
     return buf_failed(&w->path) ? buf_failed(&w->path)
-                                : report(fn, ctx, WATCH_DELETE, w->path.data, true, 0);
+                                : report(fn, ctx, WATCH_DELETE, w->path.data, true);
   }
   /* Without a name it is about the directory itself: its parent reports the same with a name. */
   return end || ev->len == 0 ? 0 : entry_event(w, n, ev, fn, ctx);
@@ -435,6 +486,11 @@ void watch_close(watch *w) {
   if (!w) return;
   if (w->fd >= 0) io_system()->close(io_system(), w->fd);
   for (size_t i = 0; i < w->room; i++) free(w->nodes[i].path);
+  for (size_t i = 0; i < w->departed; i++) free(w->departures[i].from);
+  for (size_t i = 0; i < PASSAGES; i++) {
+    free(w->passages[i].from);
+    free(w->passages[i].to);
+  }
   free(w->nodes);
   free(w->departures);
   free(w->root);

@@ -28,6 +28,8 @@ typedef struct watch_event {
   const char *path; /* relative to the root; valid during the callback */
   bool is_dir;
   uint32_t cookie; /* pairs MOVED_FROM and MOVED_TO; 0: none */
+  bool back;       /* of a MOVED_TO: just before, something went the opposite way. It comes back, or
+                      the two were exchanged and this is the other one: no event tells which */
 } watch_event;
 
 typedef struct watch watch;
@@ -47,8 +49,10 @@ int watch_add(watch *w, const char *path, err *e);
 
 /* Reads what is there without blocking and calls `event` for each, in order, with paths as they are
  * at that moment: a MOVED_TO that pairs with the MOVED_FROM of a watched directory has already
- * renamed that watch and all below it. Add and list a directory after its MOVED_TO all the same, as
- * after CREATE: it may come from outside, and only the file system knows what is there by now.
+ * renamed that watch and all below it; or they have lost their paths, if it is `back`. Add and list
+ * a directory in the callback of its MOVED_TO all the same, as after CREATE: it may come from
+ * outside, and only the file system knows what is there by now. What is not added by then has no
+ * watch any more after a `back`.
  *
  * A directory that was removed loses its watches at once. One that was moved out of the tree loses
  * them when the next events are read and its MOVED_TO is not among them. Nothing that happens in a

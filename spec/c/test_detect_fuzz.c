@@ -352,13 +352,9 @@ static void run_seed(unsigned seed, bool loud) {
   open_world(w);
   for (int half = 0; half < 2; half++) {
     w->meddle = meddling[dice(w, 4)];
-    bool meddled = w->meddle > 0;
     for (int i = 0; i < STEPS / 2; i++) step(w);
     for (size_t i = 0; i < HELD; i++) let_go(w, i);
-    /* What was exchanged while it was listed may be known under the other's name until the next
-     * full listing. */
     w->meddle = 0;
-    if (meddled) detect_feed(w->d, &(watch_event){.kind = WATCH_OVERFLOW, .path = ""}, NULL);
     is_right(w, "when all is quiet");
     probe(w, w->out, half ? "probe.pt" : "f2");
     is_right(w, "when each directory got a file");

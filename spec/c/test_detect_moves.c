@@ -27,12 +27,14 @@ typedef struct scene scene;
 struct scene {
   char *dir, *out;
   io io;
+  int held;
   int64_t skipped; /* our clock is so far ahead */
   int64_t stopped; /* it stands still here; 0: it goes */
   /* What happens at the detector's n-th look from now on at this path. */
   struct {
     char path[512];
-    int looks; /* 0: nothing is to come */
+    int looks;  /* 0: nothing is to come */
+    bool after; /* right after that look, not right before */
     void (*act)(const scene *s);
   } then;
   rules *rules;
@@ -74,8 +76,10 @@ static void exchange(const scene *s, const char *a, const char *b) {
 static int our_lstat(const io *io, int dirfd, const char *path, struct stat *out) {
   (void)io;
   bool now = here->then.looks > 0 && strcmp(path, here->then.path) == 0 && --here->then.looks == 0;
-  if (now) here->then.act(here);
-  return io_system()->lstat(io_system(), dirfd, path, out);
+  if (now && !here->then.after) here->then.act(here);
+  int rc = io_system()->lstat(io_system(), dirfd, path, out);
+  if (now && here->then.after) here->then.act(here);
+  return rc;
 }
 
 /* The clock is our own, so no time is waited for. */
@@ -89,6 +93,7 @@ static void at_look(scene *s, int looks, const char *name, void (*act)(const sce
   snprintf(s->then.path, sizeof s->then.path, "%s", at(s, name));
   s->then.looks = looks;
   s->then.act = act;
+  s->then.after = false;
 }
 
 static int64_t now(void) {
@@ -328,6 +333,90 @@ static void an_exchange_proves_nothing(void **state) {
   assert_int_equal(state_of(s, "checkpoint-2"), DETECT_COMPLETE);
 }
 
+/* By its events the first one went to run2 and from there back to run1, while it is neither here
+ * nor there. */
+static void what_was_exchanged_leaves_at_once(void **state) {
+  scene *s = *state;
+  begin(s);
+  make_run(s, "out/run2", "second, and longer");
+  is_right(s);
+  exchange(s, "out/run1", "out/run2");
+  move(s, "out/run2", "away/run1");
+  is_right(s);
+  assert_int_equal(unlink(at(s, "away/run1/checkpoint-1/model.bin")), 0);
+  is_right(s);
+  sees_what_comes(s, "out/run1");
+}
+
+static void a_directory_that_was_exchanged_with_a_file_leaves_at_once(void **state) {
+  scene *s = *state;
+  begin(s);
+  write_file(at(s, "out/a.pt"), "file");
+  is_right(s);
+  exchange(s, "out/run1", "out/a.pt");
+  move(s, "out/a.pt", "away/run1");
+  is_right(s);
+}
+
+/* What has a temporary name is not looked at, but it was watched under its own. */
+static void an_exchange_with_a_temporary_directory_leaves_the_paths_true(void **state) {
+  scene *s = *state;
+  open_watched(s);
+  make_checkpoint(s, "out", 1, "whole");
+  make_dir(at(s, "out/x.tmp"));
+  int late = open(at(s, "out/checkpoint-1/late"), O_WRONLY | O_CREAT, 0644);
+  assert_true(late >= 0);
+  take_in(s);
+  exchange(s, "out/checkpoint-1", "out/x.tmp");
+  take_in(s);
+  close(late);
+  is_right(s);
+}
+
+static void the_third_run_leaves(const scene *s) {
+  move(s, "out/run3", "away/run3");
+}
+
+/* The listing after the CREATE of run3 finds in it what came there by the exchange; that is gone by
+ * the time that the exchange itself is read. */
+static void a_listing_that_was_ahead_of_the_events_misleads_nobody(void **state) {
+  scene *s = *state;
+  begin(s);
+  make_run(s, "out/run2", "second");
+  is_right(s);
+  make_run(s, "out/run3", "third, and longer");
+  exchange(s, "out/run3", "out/run2");
+  at_look(s, 2, "out/run3", the_third_run_leaves);
+  is_right(s);
+  assert_int_equal(s->then.looks, 0);
+  sees_what_comes(s, "out/run2");
+}
+
+static void ends_and_goes_on(const scene *s) {
+  close(s->held);
+  move(s, "out/run1", "out/run3");
+}
+
+/* It comes back, a file in it is closed, and it goes on: all before its directories have their
+ * watches again. That close is not waited for. */
+static void a_close_that_nobody_could_hear_is_not_waited_for(void **state) {
+  scene *s = *state;
+  detect_unit u;
+  begin(s);
+  s->held = open(at(s, "out/run1/checkpoint-1/late"), O_WRONLY | O_CREAT, 0644);
+  assert_true(s->held >= 0 && write(s->held, "1", 1) == 1);
+  take_in(s);
+  move(s, "out/run1", "out/run2");
+  take_in(s);
+  move(s, "out/run2", "out/run1");
+  at_look(s, 1, "out/run1", ends_and_goes_on);
+  s->then.after = true;
+  is_right(s);
+  assert_int_equal(s->then.looks, 0);
+  assert_true(detect_find(s->d, "run3/checkpoint-1", &u));
+  if (u.state == DETECT_OPEN) fail_msg("%s", u.reason);
+}
+
 static void becomes_a_directory(const scene *s) {
   move(s, "out/epoch-10-of-a-name-as-long-as-it-may-be.pt", "away/f");
   move(s, "away/d", "out/epoch-10-of-a-name-as-long-as-it-may-be.pt");
@@ -382,6 +471,11 @@ int main(void) {
       TEST(two_directories_are_exchanged),
       TEST(two_files_are_exchanged),
       TEST(an_exchange_proves_nothing),
+      TEST(what_was_exchanged_leaves_at_once),
+      TEST(a_directory_that_was_exchanged_with_a_file_leaves_at_once),
+      TEST(an_exchange_with_a_temporary_directory_leaves_the_paths_true),
+      TEST(a_listing_that_was_ahead_of_the_events_misleads_nobody),
+      TEST(a_close_that_nobody_could_hear_is_not_waited_for),
       TEST(a_file_becomes_a_directory_at_the_last_look),
       TEST(a_file_becomes_a_link_at_the_last_look),
       TEST(a_group_and_a_directory_of_one_name_are_both_judged),

@@ -30,6 +30,7 @@ static struct {
   char path[600];
   bool is_dir;
   uint32_t cookie;
+  bool back;
 } got[KEPT];
 static int n_got;
 
@@ -40,6 +41,7 @@ static void keep_event(void *ctx, const watch_event *ev) {
     snprintf(got[n_got].path, sizeof got[0].path, "%s", ev->path);
     got[n_got].is_dir = ev->is_dir;
     got[n_got].cookie = ev->cookie;
+    got[n_got].back = ev->back;
   }
   n_got++;
 }
@@ -96,6 +98,12 @@ static void make_and_add(bench *b, const char *name) {
 
 static void move(const char *from, const char *to) {
   assert_int_equal(rename(from, to), 0);
+}
+
+static void exchange(const bench *b, const char *one, const char *other) {
+  if (renameat2(AT_FDCWD, in(b, one), AT_FDCWD, in(b, other), RENAME_EXCHANGE) == 0) return;
+  print_message("skipped: this file system cannot exchange\n");
+  skip();
 }
 
 /* How many watches the kernel has for it. */
@@ -180,10 +188,7 @@ static void exchanged_directories_are_right_again_when_they_are_added(void **sta
   make_and_add(b, "a");
   make_and_add(b, "b");
   drain(b);
-  if (renameat2(AT_FDCWD, in(b, "a"), AT_FDCWD, in(b, "b"), RENAME_EXCHANGE) != 0) {
-    print_message("skipped: this file system cannot exchange\n");
-    skip();
-  }
+  exchange(b, "a", "b");
   write_file(in(b, "a/from_b"), "1");
   drain(b);
   assert_true(saw(WATCH_MOVED_TO, "a") && saw(WATCH_MOVED_TO, "b"));
@@ -194,6 +199,55 @@ static void exchanged_directories_are_right_again_when_they_are_added(void **sta
   drain(b);
   assert_true(saw(WATCH_CLOSE_WRITE, "a/1"));
   assert_true(saw(WATCH_CLOSE_WRITE, "b/2"));
+}
+
+/* Both have the name `b` for a moment. What happens in one is not told of the other, whether they
+ * are added again or not. */
+static void an_exchange_gives_neither_the_path_of_the_other(void **state) {
+  bench *b = *state;
+  make_and_add(b, "a");
+  make_and_add(b, "a/s");
+  make_and_add(b, "b");
+  make_dir(in(b, "b/s")); /* not watched */
+  drain(b);
+  exchange(b, "a", "b");
+  write_file(in(b, "b/s/was_a"), "1");
+  write_file(in(b, "a/was_b"), "1");
+  drain(b);
+  assert_true(saw(WATCH_MOVED_TO, "a") && saw(WATCH_MOVED_TO, "b"));
+  assert_false(saw(WATCH_CREATE, "a/s/was_a"));
+  assert_false(got[find_event(WATCH_MOVED_TO, "b")].back);
+  assert_true(got[find_event(WATCH_MOVED_TO, "a")].back);
+  write_file(in(b, "b/s/more"), "1");
+  drain(b);
+  assert_false(saw(WATCH_CREATE, "a/s/more"));
+}
+
+/* Only one of them is watched, and it stays where it came to. */
+static void an_exchange_with_what_is_not_watched_is_one_too(void **state) {
+  bench *b = *state;
+  make_and_add(b, "a");
+  make_dir(in(b, "b"));
+  drain(b);
+  exchange(b, "a", "b");
+  drain(b);
+  write_file(in(b, "b/f"), "1");
+  drain(b);
+  assert_false(saw(WATCH_CREATE, "a/f"));
+}
+
+static void a_file_that_goes_back_is_told_so(void **state) {
+  bench *b = *state;
+  write_file(in(b, "f"), "1");
+  move(in(b, "f"), in(b, "g"));
+  move(in(b, "g"), in(b, "h"));
+  move(in(b, "h"), in(b, "g"));
+  drain(b);
+  int first = find_event(WATCH_MOVED_TO, "g");
+  assert_false(got[first].back);
+  assert_false(got[find_event(WATCH_MOVED_TO, "h")].back);
+  assert_int_equal(got[n_got - 1].kind, WATCH_MOVED_TO);
+  assert_true(got[n_got - 1].back);
 }
 
 static void a_directory_that_is_moved_out_loses_its_watches(void **state) {
@@ -283,6 +337,17 @@ static void *rename_to_and_fro(void *arg) {
   return NULL;
 }
 
+/* As the contract asks: each directory is added in the callback of its MOVED_TO. */
+static void add_what_came(void *ctx, const watch_event *ev) {
+  bench *b = ctx;
+  char below[640];
+  if (ev->kind != WATCH_MOVED_TO) return;
+  snprintf(below, sizeof below, "%s/sub", ev->path);
+  int rc = watch_add(b->w, ev->path, NULL);
+  if (rc == 0) rc = watch_add(b->w, below, NULL);
+  assert_true(rc == 0 || rc == ERR_NOENT); /* it may be on its way back */
+}
+
 static void a_reader_that_is_as_fast_as_the_renames_keeps_the_watches(void **state) {
   bench *b = *state;
   make_and_add(b, "one");
@@ -291,7 +356,7 @@ static void a_reader_that_is_as_fast_as_the_renames_keeps_the_watches(void **sta
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, rename_to_and_fro, b), 0);
   for (int seen = 0; seen < 2 * RENAMES;) {
-    int rc = watch_read(b->w, keep_event, NULL, NULL);
+    int rc = watch_read(b->w, add_what_came, b, NULL);
     assert_true(rc >= 0);
     seen += rc;
   }
@@ -633,6 +698,9 @@ int main(void) {
       TEST(a_renamed_directory_takes_its_watched_subdirectories_along),
       TEST(the_old_name_may_be_taken_at_once),
       TEST(exchanged_directories_are_right_again_when_they_are_added),
+      TEST(an_exchange_gives_neither_the_path_of_the_other),
+      TEST(an_exchange_with_what_is_not_watched_is_one_too),
+      TEST(a_file_that_goes_back_is_told_so),
       TEST(a_directory_that_is_moved_out_loses_its_watches),
       TEST(a_rename_into_the_tree_is_a_moved_to_alone),
       TEST(a_hard_link_is_a_create),
