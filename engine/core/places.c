@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +18,12 @@ enum { NAME_DIGITS = 16 };
  * does not exist yet is resolved as far as it does. A link to nothing is refused: what it will lead
  * to is not known. */
 static int resolve(const io *io, const char *path, char out[FS_PATH_MAX], err *e) {
-  char head[FS_PATH_MAX], real[PATH_MAX];
+  char head[FS_PATH_MAX], real[FS_PATH_MAX];
   int rc = fs_join(head, path, "", e);
   if (rc < 0) return rc;
-  while (!realpath(head, real)) {
+  while ((rc = fs_resolve_way(io, head, real, e)) < 0) {
     struct stat st;
-    if (errno != ENOENT) return err_sys(e, errno, "resolve %s", path);
+    if (rc != ERR_NOENT) return rc;
     if (io->lstat(io, AT_FDCWD, head, &st) == 0 && S_ISLNK(st.st_mode))
       return err_set(e, ERR_INVAL, "%s is a link to what is not there", head);
     char *slash = strrchr(head, '/');
@@ -41,7 +40,6 @@ static int local_path(const io *io, const char *option, const char *text, char o
   int rc = uri_parse(text, &u, e);
   if (rc == 0 && strcmp(u.scheme, "file") != 0)
     rc = err_set(e, ERR_INVAL, "%s %s: a local directory is needed here", option, text);
-  if (rc == 0) rc = fs_check_way(io, u.path, e);
   return rc < 0 ? rc : resolve(io, u.path, out, e);
 }
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +13,9 @@
 typedef struct held_dir {
   char path[FS_PATH_MAX];
   int fd; /* -1: opened for each call */
+  /* Of one without: what root found on a way without links of others. Under the handle's guard. */
+  dev_t dev;
+  ino_t ino; /* 0: nothing yet */
 } held_dir;
 
 struct fs_held {
@@ -18,10 +23,11 @@ struct fs_held {
   const io *inner;
   held_dir dirs[FS_HELD_MAX];
   int count;
+  pthread_mutex_t guard;
 };
 
-static const fs_held *of(const io *io) {
-  return (const fs_held *)io;
+static fs_held *of(const io *io) {
+  return (fs_held *)io;
 }
 
 /* ---- the way to a directory ---- */
@@ -111,6 +117,18 @@ static int open_way(const io *io, const char *path, err *e) {
   return fd;
 }
 
+int fs_resolve_way(const io *io, const char *path, char out[FS_PATH_MAX], err *e) {
+  char link[64];
+  int fd = open_way(io, path, e);
+  if (fd < 0) return fd;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t len = io->readlink(io, AT_FDCWD, link, out, FS_PATH_MAX - 1);
+  io->close(io, fd);
+  if (len < 0) return err_sys(e, (int)len, "cannot resolve %s", path);
+  out[len] = 0;
+  return 0;
+}
+
 int fs_check_way(const io *io, const char *path, err *e) {
   char at[FS_PATH_MAX], up[FS_PATH_MAX];
   int rc = fs_join(at, path, "", e);
@@ -141,8 +159,8 @@ static const char *behind(const held_dir *d, const char *path) {
 }
 
 /* The innermost directory that the path is below; `itself`: or at. */
-static const held_dir *find(const fs_held *h, const char *path, bool itself, const char **rest) {
-  const held_dir *best = NULL;
+static held_dir *find(fs_held *h, const char *path, bool itself, const char **rest) {
+  held_dir *best = NULL;
   for (int i = 0; i < h->count; i++) {
     const char *left = behind(&h->dirs[i], path);
     if (!left || (!*left && !itself)) continue;
@@ -160,10 +178,54 @@ typedef struct spot {
   const char *name;
 } spot;
 
-static int root_of(const fs_held *h, const held_dir *d, spot *at) {
+static bool is_known(fs_held *h, const held_dir *d, const struct stat *st) {
+  pthread_mutex_lock(&h->guard);
+  bool known = d->ino == st->st_ino && d->dev == st->st_dev;
+  pthread_mutex_unlock(&h->guard);
+  return known;
+}
+
+static void know(fs_held *h, held_dir *d, const struct stat *st) {
+  pthread_mutex_lock(&h->guard);
+  d->dev = st->st_dev;
+  d->ino = st->st_ino;
+  pthread_mutex_unlock(&h->guard);
+}
+
+static int errno_of(const err *why) {
+  return why->sys ? -why->sys : why->code == ERR_ACCESS ? -EACCES : -EIO;
+}
+
+/* Is what root has opened by a name what the name leads to without links of others? */
+static int check_named(fs_held *h, held_dir *d, int fd) {
+  const io *io = h->inner;
+  struct stat st, way;
+  err why = {0};
+  int rc = io->fstat(io, fd, &st);
+  if (rc < 0 || is_known(h, d, &st)) return rc;
+  int there = open_way(io, d->path, &why);
+  if (there < 0) return errno_of(&why);
+  rc = io->fstat(io, there, &way);
+  io->close(io, there);
+  if (rc == 0 && (st.st_dev != way.st_dev || st.st_ino != way.st_ino)) rc = -EACCES;
+  if (rc == 0) know(h, d, &st);
+  return rc;
+}
+
+/* One that is opened for each call. Root looks at the way to it, but only once while the path leads
+ * to the same directory: the way may be long. */
+static int open_named(fs_held *h, held_dir *d, const char *path, int flags) {
+  int fd = h->inner->open(h->inner, AT_FDCWD, path, flags, 0);
+  if (fd < 0 || geteuid() != 0) return fd;
+  int rc = check_named(h, d, fd);
+  if (rc < 0) h->inner->close(h->inner, fd);
+  return rc < 0 ? rc : fd;
+}
+
+static int root_of(fs_held *h, held_dir *d, spot *at) {
   at->fd = d->fd;
   if (d->fd >= 0) return 0;
-  at->fd = at->close = h->inner->open(h->inner, AT_FDCWD, d->path, O_PATH | O_DIRECTORY, 0);
+  at->fd = at->close = open_named(h, d, d->path, O_PATH | O_DIRECTORY);
   return at->fd < 0 ? at->fd : 0;
 }
 
@@ -182,12 +244,12 @@ static void leave(const spot *at) {
 
 /* Opens the directory in which the last component of `path` is. `itself`: a held directory is "."
  * in itself, not a name in the one above it. */
-static int enter(const fs_held *h, int dirfd, const char *path, bool itself, spot *at) {
+static int enter(fs_held *h, int dirfd, const char *path, bool itself, spot *at) {
   char parent[FS_PATH_MAX];
   const char *rest;
   *at = (spot){.io = h->inner, .fd = dirfd, .close = -1, .name = path};
   if (dirfd != AT_FDCWD && *path != '/') return 0;
-  const held_dir *d = find(h, path, itself, &rest);
+  held_dir *d = find(h, path, itself, &rest);
   if (!d) return 0;
   if (goes_up(rest)) return -EXDEV;
   int rc = root_of(h, d, at);
@@ -204,13 +266,13 @@ static int enter(const fs_held *h, int dirfd, const char *path, bool itself, spo
 /* ---- the calls ---- */
 
 static int held_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
-  const fs_held *h = of(io);
+  fs_held *h = of(io);
   const char *rest;
   spot at = {.io = h->inner, .close = -1};
-  const held_dir *d = dirfd == AT_FDCWD || *path == '/' ? find(h, path, true, &rest) : NULL;
+  held_dir *d = dirfd == AT_FDCWD || *path == '/' ? find(h, path, true, &rest) : NULL;
   if (!d) return h->inner->open(h->inner, dirfd, path, flags, mode);
   if (goes_up(rest)) return -EXDEV;
-  if (!*rest && d->fd < 0) return h->inner->open(h->inner, dirfd, path, flags, mode);
+  if (!*rest && d->fd < 0) return open_named(h, d, path, flags & ~O_CREAT);
   int rc = root_of(h, d, &at);
   if (rc == 0 && *rest)
     rc = fs_open_beneath(h->inner, at.fd, rest, flags, mode);
@@ -228,8 +290,23 @@ static int held_lstat(const io *io, int dirfd, const char *path, struct stat *ou
   return rc;
 }
 
+/* One that is held, or above it: its way is looked at as when it is opened. */
+static int mkdir_outside(const fs_held *h, const char *path, mode_t mode) {
+  char parent[FS_PATH_MAX];
+  err why = {0};
+  fs_parent(path, parent);
+  int fd = open_way(h->inner, parent, &why);
+  if (fd < 0) return errno_of(&why);
+  int rc = h->inner->mkdir(h->inner, fd, fs_base(path), mode);
+  h->inner->close(h->inner, fd);
+  return rc;
+}
+
 static int held_mkdir(const io *io, int dirfd, const char *path, mode_t mode) {
+  const char *rest;
   spot at;
+  if (dirfd == AT_FDCWD && geteuid() == 0 && !find(of(io), path, false, &rest))
+    return mkdir_outside(of(io), path, mode);
   int rc = enter(of(io), dirfd, path, false, &at);
   if (rc == 0) rc = at.io->mkdir(at.io, at.fd, at.name, mode);
   leave(&at);
@@ -300,6 +377,7 @@ int fs_held_new(const io *inner, fs_held **out, err *e) {
   fs_held *h = *out = calloc(1, sizeof *h);
   if (!h) return err_set(e, ERR_NOMEM, "no memory to hold directories");
   h->inner = inner;
+  pthread_mutex_init(&h->guard, NULL);
   h->io = *inner; /* what is done to a descriptor is the inner one's */
   h->io.open = held_open;
   h->io.lstat = held_lstat;
@@ -317,6 +395,7 @@ void fs_held_free(fs_held *h) {
   if (!h) return;
   for (int i = 0; i < h->count; i++)
     if (h->dirs[i].fd >= 0) h->inner->close(h->inner, h->dirs[i].fd);
+  pthread_mutex_destroy(&h->guard);
   free(h);
 }
 
@@ -336,6 +415,7 @@ static int hold(fs_held *h, const char *path, int fd, err *e) {
   }
   for (size_t len = strlen(d->path); len > 1 && d->path[len - 1] == '/';) d->path[--len] = 0;
   d->fd = fd;
+  d->ino = 0;
   h->count++;
   return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "fs.h"
 
 enum { FS_HELD_MAX = 4 };
 
@@ -34,6 +35,10 @@ void fs_let_go(fs_held *h, const char *path);
 /* The same as fs_hold for a directory that may come and go: it is opened for each call, by its
  * path, and is not looked at now. */
 int fs_hold_by_name(fs_held *h, const char *path, err *e);
+
+/* The path of the directory `path` without links, as fs_hold finds it: nobody can lead root
+ * elsewhere while it is looked up. ERR_NOENT if it is not there. */
+int fs_resolve_way(const io *io, const char *path, char out[FS_PATH_MAX], err *e);
 
 /* May a path be followed to its end by who we are? 0, or as fs_hold says. What is not there yet is
  * no hindrance. */

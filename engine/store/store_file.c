@@ -310,6 +310,7 @@ static int file_open(const uri *where, const io *io, const log_sink *log, store 
   file_store *s = calloc(1, sizeof *s);
   if (!s) return err_set(e, ERR_NOMEM, "no memory to open the store %s", where->path);
   int rc = fs_join(s->root, where->path, "", e);
+  if (rc == 0) rc = fs_check_way(io, s->root, e);
   if (rc == 0) rc = fs_held_new(io, &s->held, e);
   /* By its name: a store may be made, removed and made again while it is open. */
   if (rc == 0) rc = fs_hold_by_name(s->held, s->root, e);

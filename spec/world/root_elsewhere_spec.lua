@@ -6,7 +6,7 @@ local support = require "support"
 local CKPT = support.runner
 
 -- Each call at the beginning, where directories are made and opened; then these many are left out.
-local EACH, STEP, MOST = 28, 13, 1500
+local EACH, STEP, MOST = 24, 37, 3000
 local dir
 
 local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
@@ -73,7 +73,9 @@ local function build()
     :format(support.root))
 end
 
-local function save() must(("'%s' sync src --to store --marker DONE --quiet 0 -q"):format(CKPT)) end
+local function save(to)
+  must(("'%s' sync src --to %s --marker DONE --quiet 0 -q"):format(CKPT, to or "store"))
+end
 
 describe("root, in the directory of another user,", function()
   it("restores into what it made itself, whatever takes its name", function()
@@ -128,5 +130,34 @@ describe("root, in the directory of another user,", function()
     local code, text = ckpt("restore store --dir home/out")
     assert.are.equal(0, code, text)
     assert.are.equal("planted\n", support.read(dir .. "/victim/checkpoint-1/zz"))
+  end)
+
+  it("keeps nothing in a store or a state that a link of that user leads to", function()
+    if not is_root() then return pending("needs root, and setpriv for a second user") end
+    must([[mkdir victim home/out; ln -s ../victim home/to; ln -s ../victim home/out.ckpt
+      chown -h 1234 home home/*]])
+    for _, args in ipairs { "sync src --to home/to --marker DONE --quiet 0",
+      "sync src --to home/to/deeper --marker DONE --quiet 0", "gc home/to",
+      "rm home/to checkpoint-1", "verify home/to/deeper",
+      "run --dir home/out --to store -- true" } do
+      local code, text = ckpt(args)
+      assert.are_not.equal(0, code, args .. "\n" .. text)
+      assert.is_truthy(text:find("user 1234", 1, true), args .. "\n" .. text)
+      nothing_elsewhere(args .. "\n" .. text)
+    end
+    must("rm home/to; ln -s ../victim home/to") -- a link of its own leads where it leads
+    save("home/to")
+    must("[ -f victim/checkpoint-1/zz ]")
+  end)
+
+  it("saves into the store that it found, whatever takes its name", function()
+    if not is_root() then return pending("needs root, and setpriv for a second user") end
+    build()
+    local args = "sync src --to home/out/store --marker DONE --quiet 0"
+    local made = "mkdir -p home/out/store"
+    assert.is_true(attack({ "home/out", "store" }, made, args) > 20)
+    assert.is_true(attack({ "home", "out" }, made, args) > 20)
+    made = "install -d -o 1234 home/out/store/.ckpt home/out/store/.ckpt/tmp"
+    assert.is_true(attack({ "home/out/store/.ckpt", "tmp" }, made, args) > 20)
   end)
 end)
