@@ -65,6 +65,13 @@ static int list(const collecting *g, const char *key, bool delimited, store_list
   return err_set(e, rc, "look for what is left: %s", *why.text ? why.text : err_text(rc));
 }
 
+static int list_dirs(const collecting *g, const char *key, found *out, err *e) {
+  err why = {0};
+  int rc = store_list_dirs(g->c->store, key, note_prefix, out, &why);
+  if (rc >= 0) return 0;
+  return err_set(e, rc, "look for what is left: %s", *why.text ? why.text : err_text(rc));
+}
+
 /* Without the log's own place before it. */
 static const char *within(const collecting *g, const char *key) {
   size_t len = strlen(runlog_prefix(g->c->log));
@@ -114,13 +121,15 @@ static void tell_left(collecting *g, const char *key, const removal_found *f) {
   tell(g, "left", key, reason, f->other_bytes, 0);
 }
 
-static void clear_attempt(collecting *g, const runlog_attempt *a, const char *key) {
+/* Was anything of it told? */
+static bool clear_attempt(collecting *g, const runlog_attempt *a, const char *key) {
   const collect *c = g->c;
   removal_found f;
   err why = {0};
   int rc = removal_clear(c->store, c->log, a->n, c->dry, c->sink, &f, &why);
   if (rc < 0 || f.objects) tell(g, "litter", key, rc < 0 ? why.text : reason_of(a), f.bytes, rc);
   if (rc == 0 && f.others) tell_left(g, key, &f);
+  return rc < 0 || f.objects || f.others;
 }
 
 static int by_dir(const void *a, const void *b) {
@@ -193,6 +202,27 @@ static void collect_other_terms(collecting *g, const runlog_attempt *a, const ch
   found_free(&terms);
 }
 
+static int is_it(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  (void)object;
+  return is_prefix && strcmp(key, ctx) == 0;
+}
+
+/* Where who removed it has died, a directory may be all that there is, or hold what is no object: a
+ * link of somebody's. */
+static void collect_hollow(collecting *g, const char *key) {
+  store *s = g->c->store;
+  char place[STORE_KEY_MAX], inside[STORE_KEY_MAX + 16];
+  err why = {0};
+  snprintf(place, sizeof place, "%.*s", (int)(fs_base(key) - key - 1), key);
+  snprintf(inside, sizeof inside, "%s/none", key);
+  int rc = g->c->dry ? 0 : store_remove_below(s, key, (const char *const[]){inside}, 1, &why);
+  if (rc == 0) rc = store_list_dirs(s, place, is_it, (void *)key, &why);
+  if (rc < 0) tell(g, "litter", key, why.text, 0, rc);
+  if (rc > 0)
+    tell(g, "left", key,
+         "what is in it is no file, and of no checkpoint here; to remove: gc --remove", 0, 0);
+}
+
 /* A removal that was cut short, of the attempt with this id. */
 static void collect_begun(collecting *g, const char *key, const char *id) {
   const runlog_state *state = runlog_view(g->c->log);
@@ -201,7 +231,8 @@ static void collect_begun(collecting *g, const char *key, const char *id) {
     const runlog_attempt *a = &state->attempts[i];
     if (!collect_is_gone(g, a) || runlog_attempt_id(g->c->log, a->n, own, NULL) < 0) continue;
     if (strcmp(own, id) != 0) continue;
-    clear_attempt(g, a, key);
+    if (!clear_attempt(g, a, key) && store_can(g->c->store, STORE_CAP_PUBLISH))
+      collect_hollow(g, key);
     return;
   }
 }
@@ -227,7 +258,7 @@ static void collect_numbered(collecting *g, const char *key, bool companions) {
 static void collect_numbers(collecting *g, const char *key, bool companions) {
   found numbers = {0};
   err why = {0};
-  int rc = list(g, key, true, note_prefix, &numbers, &why);
+  int rc = list_dirs(g, key, &numbers, &why);
   if (rc < 0) collect_failed(g, "litter", rc, why.text);
   for (size_t i = 0; rc == 0 && i < numbers.count && !g->stopped; i++)
     collect_numbered(g, numbers.keys[i], companions);
@@ -259,9 +290,10 @@ static void collect_temporary(collecting *g, const char *key) {
   found_free(&objects);
 }
 
-static int tell_staged(void *ctx, const char *key, const char *reason, uint64_t bytes, int status) {
+static int tell_staged(void *ctx, const char *key, const char *reason, uint64_t bytes, bool other,
+                       int status) {
   collecting *g = ctx;
-  tell(g, "litter", key, reason, bytes, status);
+  tell(g, other ? "left" : "litter", key, reason, bytes, status);
   return g->stopped;
 }
 
@@ -302,7 +334,7 @@ void collect_litter(collecting *g) {
   collect_dirs(g);
   if (g->stopped) return;
   int rc = runlog_join(runlog_prefix(g->c->log), ".ckpt", own, &why);
-  if (rc == 0) rc = list(g, own, true, note_prefix, &dirs, &why);
+  if (rc == 0) rc = list_dirs(g, own, &dirs, &why);
   if (rc == 0) rc = list(g, own, true, note_object, &objects, &why);
   if (rc < 0) collect_failed(g, "litter", rc, why.text);
   for (size_t i = 0; rc == 0 && i < dirs.count && !g->stopped; i++)

@@ -329,10 +329,14 @@ static uint64_t next_open(const runlog *log, uint64_t from) {
   return RUNLOG_NONE;
 }
 
-static int say_staged(void *ctx, const char *key, const char *reason, uint64_t bytes, int status) {
+static int say_staged(void *ctx, const char *key, const char *reason, uint64_t bytes, bool other,
+                      int status) {
   (void)bytes;
   log_say(ctx, status < 0 ? LOG_WARN : LOG_DEBUG, "%s %s: %s", key,
-          status < 0 ? "is left for a later clean-up" : "is removed", reason);
+          status < 0 ? "is left for a later clean-up"
+          : other    ? "stays"
+                     : "is removed",
+          reason);
   return 0;
 }
 

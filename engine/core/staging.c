@@ -41,8 +41,7 @@ static bool read_name(const char *text, staging_seen *out) {
 
 static int note(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   staging_list *l = ctx;
-  staging_seen one = {0};
-  (void)object;
+  staging_seen one = {.made = object ? object->mtime_ns : INT64_MIN};
   if (!is_prefix || !read_name(fs_base(key), &one)) return 0;
   staging_seen *grown = realloc(l->at, (l->count + 1) * sizeof *grown);
   if (!grown) return ERR_NOMEM;
@@ -58,7 +57,7 @@ int staging_look(store *s, const runlog *log, staging_list *out, err *e) {
   *out = (staging_list){0};
   if (!store_can(s, STORE_CAP_PUBLISH)) return 0;
   int rc = runlog_join(runlog_prefix(log), place, key, &why);
-  if (rc == 0) rc = s->ops->list(s, key, true, note, out, &why);
+  if (rc == 0) rc = store_list_dirs(s, key, note, out, &why);
   if (rc == 0) return 0;
   staging_list_free(out);
   return err_set(e, rc, "look for what is staged: %s", *why.text ? why.text : err_text(rc));
@@ -175,7 +174,7 @@ int staging_drop_of(store *s, const runlog *log, const char *nonce, err *e) {
 
 typedef struct load {
   uint64_t bytes;
-  int64_t last; /* when it was written to */
+  int64_t last; /* when it was written to; INT64_MIN: there is nothing in it */
 } load;
 
 static int weigh(void *ctx, const char *key, bool is_prefix, const store_object *object) {
@@ -198,21 +197,32 @@ static const char *judge(const runlog_state *state, const staging_seen *one, int
   return idle >= grace ? "it was never finished, and nobody goes on with it" : NULL;
 }
 
+/* The reason why it goes, or stays all the same: *other, then it is not for us. */
+static const char *choose(store *s, const runlog_state *state, const staging_seen *one, int64_t now,
+                          int64_t grace, load *l, bool *other, err *why) {
+  int64_t idle;
+  *l = (load){.last = INT64_MIN};
+  if (s->ops->list(s, one->key, false, weigh, l, NULL) < 0) return NULL;
+  if (l->last == INT64_MIN) l->last = one->made;
+  if (__builtin_sub_overflow(now, l->last, &idle)) return NULL; /* it has gone */
+  const char *reason = judge(state, one, idle, grace);
+  *other = reason && s->ops->check_owner && s->ops->check_owner(s, one->key, why) < 0;
+  return *other ? why->text : reason;
+}
+
 int staging_tidy(store *s, const runlog *log, int64_t now, int64_t grace_ns, bool dry,
                  staging_told *told, void *ctx, err *e) {
   staging_list all;
   int stopped = 0, rc = staging_look(s, log, &all, e);
   for (size_t i = 0; rc == 0 && stopped == 0 && i < all.count; i++) {
     const staging_seen *one = &all.at[i];
-    load l = {.last = INT64_MIN};
+    load l;
     err why = {0};
-    int64_t idle;
-    if (s->ops->list(s, one->key, false, weigh, &l, NULL) < 0) continue;
-    if (__builtin_sub_overflow(now, l.last, &idle)) continue; /* it has gone */
-    const char *reason = judge(runlog_view(log), one, idle, grace_ns);
-    if (!reason || (s->ops->check_owner && s->ops->check_owner(s, one->key, NULL) < 0)) continue;
-    int done = dry ? 0 : staging_remove(s, one->key, &why);
-    stopped = told(ctx, one->key, done < 0 ? why.text : reason, l.bytes, done);
+    bool other = false;
+    const char *reason = choose(s, runlog_view(log), one, now, grace_ns, &l, &other, &why);
+    if (!reason) continue;
+    int done = dry || other ? 0 : staging_remove(s, one->key, &why);
+    stopped = told(ctx, one->key, done < 0 ? why.text : reason, l.bytes, other, done);
   }
   staging_list_free(&all);
   return rc < 0 ? rc : stopped;

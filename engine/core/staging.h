@@ -55,9 +55,10 @@ int staging_drop_of(store *s, const runlog *log, const char *nonce, err *e);
 
 /* What is in the staging and nobody goes on with: of attempts that are over, what an earlier
  * removal has left, and what an older term left that nothing was written to for `grace_ns`
- * (INT64_MAX: those stay; `now` is by the store's clock). This user's only. `dry`: it is only told.
- * Whatever `told` returns, if it is not 0, ends the call, which returns it. */
-typedef int staging_told(void *ctx, const char *key, const char *reason, uint64_t bytes,
+ * (INT64_MAX: those stay; `now` is by the store's clock). This user's only: another's (`other`) is
+ * only told, and so is all with `dry`. Whatever `told` returns, if it is not 0, ends the call,
+ * which returns it. */
+typedef int staging_told(void *ctx, const char *key, const char *reason, uint64_t bytes, bool other,
                          int status);
 int staging_tidy(store *s, const runlog *log, int64_t now, int64_t grace_ns, bool dry,
                  staging_told *told, void *ctx, err *e);

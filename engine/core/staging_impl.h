@@ -7,8 +7,9 @@
 typedef struct staging_seen {
   uint64_t term;
   char nonce[RUNLOG_NONCE_MAX];
-  bool beside; /* what is saved beside it */
-  bool gone;   /* it is being removed */
+  bool beside;  /* what is saved beside it */
+  bool gone;    /* it is being removed */
+  int64_t made; /* when a name came into it last; INT64_MIN: not known */
   char key[STORE_KEY_MAX];
 } staging_seen;
 

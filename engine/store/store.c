@@ -39,6 +39,22 @@ void store_write_mark(store_writer *w, const char *mark) {
   if (w->store->ops->write_mark && mark && *mark) w->store->ops->write_mark(w, mark);
 }
 
+typedef struct prefixes {
+  store_list_fn *fn;
+  void *ctx;
+} prefixes;
+
+static int tell_prefix(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  const prefixes *p = ctx;
+  return is_prefix ? p->fn(p->ctx, key, true, object) : 0;
+}
+
+int store_list_dirs(store *s, const char *prefix, store_list_fn *fn, void *ctx, err *e) {
+  prefixes p = {fn, ctx};
+  if (s->ops->list_dirs) return s->ops->list_dirs(s, prefix, fn, ctx, e);
+  return s->ops->list(s, prefix, true, tell_prefix, &p, e);
+}
+
 int store_remove_below(store *s, const char *prefix, const char *const *keys, size_t count,
                        err *e) {
   int rc = 0;

@@ -160,6 +160,9 @@ struct store_ops {
   /* 0 if this user made everything below the prefix, and all of it is directories and plain files;
    * else ERR_ACCESS, which names what is not. NULL: whoever may write to the store is one. */
   int (*check_owner)(store *, const char *prefix, err *e);
+  /* The directories right below the prefix, with or without objects in them, as list() tells
+   * prefixes, but each with its own time. NULL: what holds no object is not there. */
+  int (*list_dirs)(store *, const char *prefix, store_list_fn *fn, void *ctx, err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
@@ -181,6 +184,8 @@ bool store_can(const store *s, store_cap cap);
 int store_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
                      const char *mark, err *e);
 void store_write_mark(store_writer *w, const char *mark);
+/* list_dirs(), or the prefixes among what list() tells; those have no `object`. */
+int store_list_dirs(store *s, const char *prefix, store_list_fn *fn, void *ctx, err *e);
 /* remove_below(), or remove() for each. */
 int store_remove_below(store *s, const char *prefix, const char *const *keys, size_t count, err *e);
 

@@ -146,6 +146,7 @@ typedef struct listing {
   file_store *store;
   const char *prefix;
   bool delimited;
+  bool dirs; /* these alone, empty ones too */
   store_list_fn *fn;
   void *ctx;
   int stopped; /* what fn returned */
@@ -175,9 +176,9 @@ static int visit(void *ctx, const fs_entry *entry, err *e) {
   int rc = fs_join(key, l->prefix, entry->name, e);
   if (rc < 0) return rc;
   if (is_tmp(key)) return FS_SKIP;
-  if (!dir && !S_ISREG(entry->st->st_mode)) return 0;
+  if (!dir && (l->dirs || !S_ISREG(entry->st->st_mode))) return 0;
   if (dir && !l->delimited) return 0;
-  if (dir && (rc = has_objects(l, key, e)) <= 0) return rc < 0 ? rc : FS_SKIP;
+  if (dir && !l->dirs && (rc = has_objects(l, key, e)) <= 0) return rc < 0 ? rc : FS_SKIP;
   if (strlen(key) > STORE_KEY_MAX) {
     log_say(&l->store->base.log, LOG_WARN, "%s/%s is left out: its name is too long for a key",
             l->store->root, key);
@@ -185,7 +186,7 @@ static int visit(void *ctx, const fs_entry *entry, err *e) {
   }
   store_object object = {.size = (uint64_t)entry->st->st_size,
                          .mtime_ns = io_time_ns(entry->st->st_mtim)};
-  l->stopped = l->fn(l->ctx, key, dir, dir ? NULL : &object);
+  l->stopped = l->fn(l->ctx, key, dir, dir && !l->dirs ? NULL : &object);
   if (l->stopped) return ERR_CANCELED;
   return dir ? FS_SKIP : 0;
 }
@@ -197,18 +198,28 @@ static int list_below(file_store *s, const char *path, listing *l, err *e) {
   return rc == ERR_NOENT ? 0 : rc;
 }
 
+static int list_it(file_store *s, listing *l, err *e) {
+  spot at;
+  if (!*l->prefix) {
+    /* The root alone may be a link to a directory: "/." goes through it. */
+    int rc = fs_join(at.path, s->root, ".", e);
+    return rc == 0 ? list_below(s, at.path, l, e) : rc;
+  }
+  int rc = file_locate(&s->base, l->prefix, &at, e);
+  return rc == 0 && S_ISDIR(at.st.st_mode) ? list_below(s, at.path, l, e) : rc;
+}
+
 static int file_list(store *base, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
                      err *e) {
   file_store *s = (file_store *)base;
   listing l = {.store = s, .prefix = prefix, .delimited = delimited, .fn = fn, .ctx = ctx};
-  spot at;
-  if (!*prefix) {
-    /* The root alone may be a link to a directory: "/." goes through it. */
-    int rc = fs_join(at.path, s->root, ".", e);
-    return rc == 0 ? list_below(s, at.path, &l, e) : rc;
-  }
-  int rc = file_locate(base, prefix, &at, e);
-  return rc == 0 && S_ISDIR(at.st.st_mode) ? list_below(s, at.path, &l, e) : rc;
+  return list_it(s, &l, e);
+}
+
+static int file_list_dirs(store *base, const char *prefix, store_list_fn *fn, void *ctx, err *e) {
+  file_store *s = (file_store *)base;
+  listing l = {.store = s, .prefix = prefix, .delimited = true, .dirs = true, .fn = fn, .ctx = ctx};
+  return list_it(s, &l, e);
 }
 
 /* ---- whose it is ---- */
@@ -358,5 +369,6 @@ const store_ops store_file_ops = {
     .get_tagged = file_get_tagged,
     .replace_if = file_replace_if,
     .flush = file_flush,
+    .list_dirs = file_list_dirs,
     .check_owner = file_check_owner,
 };

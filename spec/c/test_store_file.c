@@ -48,6 +48,51 @@ static void a_staged_prefix_appears_at_once(void **state) {
   store_must_hold(s, "exp/trial/ckpt-1/b/c", ".ckpt/staging/1/b/c");
 }
 
+static int note_dir(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  char *all = ctx;
+  assert_true(is_prefix);
+  assert_true(object && object->mtime_ns > 0);
+  snprintf(all + strlen(all), 100 - strlen(all), "%s ", key);
+  return 0;
+}
+
+/* Where a process was killed, a directory may be all that it made. */
+static void directories_are_told_though_nothing_is_in_them(void **state) {
+  store *s = store_of(state);
+  char all[100] = "";
+  assert_int_equal(put(s, "exp/full/a"), 0);
+  assert_int_equal(put(s, "exp/file"), 0);
+  assert_int_equal(mkdir(at(state, "exp/empty"), 0700), 0);
+  assert_int_equal(symlink("full", at(state, "exp/link")), 0);
+  assert_int_equal(store_list_dirs(s, "exp", note_dir, all, NULL), 0);
+  assert_string_equal(all, "exp/empty exp/full ");
+  store_must_list(s, "exp", true, "exp/file exp/full/");
+  *all = 0;
+  assert_int_equal(store_list_dirs(s, "nothing", note_dir, all, NULL), 0);
+  assert_string_equal(all, "");
+}
+
+/* Of what is removed nothing stays, and of what others put there all of it. */
+static void only_these_objects_and_what_they_leave_empty_go(void **state) {
+  store *s = store_of(state);
+  static const char *const keys[] = {"exp/a", "exp/b/c", "exp/b/d/e", "exp/was/never"};
+  assert_int_equal(put(s, "exp/a"), 0);
+  assert_int_equal(put(s, "exp/b/c"), 0);
+  assert_int_equal(put(s, "exp/b/d/e"), 0);
+  assert_int_equal(mkdir(at(state, "exp/empty"), 0700), 0);
+  assert_int_equal(symlink("a", at(state, "exp/b/link")), 0);
+  assert_int_equal(put(s, "other"), 0);
+  assert_int_equal(s->ops->remove_below(s, "exp", keys, 4, NULL), 0);
+  assert_int_equal(access(at(state, "exp/a"), F_OK), -1);
+  assert_int_equal(access(at(state, "exp/b/d"), F_OK), -1);
+  assert_int_equal(access(at(state, "exp/empty"), F_OK), 0);
+  assert_int_equal(unlink(at(state, "exp/b/link")), 0);
+  assert_int_equal(rmdir(at(state, "exp/empty")), 0);
+  assert_int_equal(s->ops->remove_below(s, "exp", keys, 4, NULL), 0);
+  assert_int_equal(access(at(state, "exp"), F_OK), -1);
+  store_must_list(s, "", false, "other");
+}
+
 static void what_another_user_or_a_link_made_is_not_ours(void **state) {
   store *s = store_of(state);
   err e = {0};
@@ -815,6 +860,8 @@ int main(void) {
       PROMISE(what_is_too_deep_or_long_for_a_disk_is_refused),
       PROMISE(a_file_with_a_name_too_long_for_a_key_is_left_out_aloud),
       PROMISE(a_file_system_without_links_is_refused_with_advice),
+      PROMISE(directories_are_told_though_nothing_is_in_them),
+      PROMISE(only_these_objects_and_what_they_leave_empty_go),
       PROMISE(what_another_user_or_a_link_made_is_not_ours),
       PROMISE(a_single_writer_needs_no_links),
       PROMISE(the_directory_above_the_root_may_be_closed_to_us),

@@ -190,6 +190,22 @@ describe("foreign data on a disk", function()
     assert.are.equal("link\nmore\n", (sh("ls -A store/checkpoint-1")))
   end)
 
+  it("is named where who removed it has died: a link, behind the rename", function()
+    delete_one()
+    local id = sh("ls store/.ckpt/cleared"):match("%x+")
+    local gone = ".ckpt/staging/gone." .. id
+    sh(("mkdir -p store/%s; ln -s /nowhere store/%s/link"):format(gone, gone))
+    has(must("gc store --grace-delete 0"), "left " .. gone)
+    has(must("gc store --grace-delete 0"), "left " .. gone)
+    assert.are.equal("link\n", (sh("ls -A store/" .. gone)))
+    must("gc store --remove " .. gone)
+    lacks(must("gc store --grace-delete 0"), "left")
+    -- Without anything in it, it is what that one left.
+    sh("mkdir -p store/" .. gone)
+    lacks(must("gc store --grace-delete 0"), "left")
+    assert.are.equal(0, count("*/gone.*"))
+  end)
+
   it("stays: another's tree that is swapped in before a deletion", function()
     save("out", 1, 2)
     sync()

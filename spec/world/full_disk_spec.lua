@@ -164,8 +164,24 @@ describe("a save that was killed while it was staged", function()
     assert.is_truthy(text:find("was made by user 1234", 1, true), text)
     assert.are.equal(before, staged "st")
     assert.are_not.equal(first, inode "st/checkpoint-1/a.bin")
-    assert.are.equal("", (select(1, ckpt "gc st --grace-delete 0")):match("litter") or "")
+    text = must(("'%s' gc st --grace-delete 0"):format(CKPT))
+    assert.is_nil(text:find("litter", 1, true), text)
     assert.are.equal(before, staged "st")
+    assert.is_truthy(text:find("left .ckpt/staging/" .. before:match("[^\n]+"), 1, true), text)
+    assert.is_truthy(text:find("was made by user 1234", 1, true), text)
+  end)
+
+  it("is removed though nothing is in it yet", function()
+    killed_in_the_middle()
+    must "rm -rf out/checkpoint-1; find st/.ckpt/staging -type f -delete"
+    save(2, 1)
+    must_sync()
+    assert.are.equal(1, #lines(staged "st")) -- within the grace, it stays
+    ckpt "gc st"
+    assert.are.equal(1, #lines(staged "st"))
+    must "find st/.ckpt/staging -mindepth 1 -exec touch -d '3 hours ago' {} +"
+    ckpt "gc st --grace-delete 1h"
+    assert.are.equal("", staged "st")
   end)
 
   it("is removed when nobody went on with it for the grace", function()
