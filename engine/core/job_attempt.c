@@ -219,6 +219,27 @@ static bool give_up_staging(job_work *w, int rc, int *status) {
   return true;
 }
 
+/* What an earlier try has left, which this one did not come to take up: nobody will, if it is not
+ * worth another try. By the log it may have been announced. */
+static void forget_earlier(job_work *w, int rc) {
+  job *j = w->job;
+  err e = {0};
+  if ((j->attempt == 0 && !*j->staging) || w->env->ranks || is_left(j, rc)) return;
+  int asked = runlog_refresh(j->log, &e);
+  const runlog_state *state = runlog_view(j->log);
+  const runlog_attempt *a =
+      j->attempt ? runlog_find_attempt(state, j->attempt) : runlog_find_nonce(state, j->staging);
+  if (asked == 0 && a && a->fate == RUNLOG_OPEN && a->owner == state->term.n)
+    asked = settle_give_up(w->env->store, j->log, a->n, w->env->log, &e);
+  else if (asked == 0 && !a)
+    asked = staging_drop_of(w->env->store, j->log, j->staging, &e);
+  if (asked < 0 && asked != ERR_FENCED)
+    log_say(w->env->log, LOG_WARN, "%s: what an earlier try left stays for a later clean-up: %s",
+            j->plan.unit, e.text);
+  j->attempt = 0;
+  *j->staging = 0;
+}
+
 /* After a failure. The commit's answer may be all that was lost: the log knows. If it cannot be
  * asked, all stays where it is, and a later job or a later term settles it. A writer that was
  * pushed aside touches nothing more. */
@@ -226,6 +247,7 @@ int job_give_up(job_work *w, int rc) {
   job *j = w->job;
   err e = {0};
   int status = rc;
+  if (w->attempt == RUNLOG_NONE && !w->ahead) forget_earlier(w, rc);
   if (w->attempt == RUNLOG_NONE && (!w->ahead || give_up_staging(w, rc, &status))) return status;
   if (w->env->ranks && rc == ERR_EXISTS) job_name_other_rank(w);
   if (job_follows(w)) return job_give_up_part(w, rc);

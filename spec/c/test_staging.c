@@ -97,6 +97,41 @@ static void what_changed_between_two_tries_is_staged_again(void **state) {
   for (int done = 0; done < 2; done++) fail_at_each_call(ERR_IO, done, true, true);
 }
 
+/* Nobody saves it any more, so nobody goes on with what was kept for that. */
+static void vanish_after_call(long nth, bool done, long *more) {
+  world *w = world_new("file", world_io());
+  store_failing *failing = store_failing_new(w->place.s);
+  w->env.store = store_failing_store(failing);
+  runlog *log = world_begin(w->env.store, "", "one");
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  store_failing_set(failing, (store_failing_plan){.nth = nth, .code = ERR_IO, .done = done});
+  job *first = try_once(w, log, NULL, true);
+  *more = store_failing_failed(failing) > 0;
+  store_failing_set(failing, (store_failing_plan){0});
+  if (*more && first->status != 0) {
+    remove_unit(w, "checkpoint-1", MATCH_DIR);
+    job *second = try_once(w, log, first, true);
+    assert_int_equal(second->status, ERR_RETIRED);
+    assert_int_equal(second->attempt, 0);
+    assert_string_equal(second->staging, "");
+    const runlog_state *st = runlog_view(log);
+    for (size_t i = 0; i < st->attempt_count; i++)
+      assert_int_not_equal(st->attempts[i].fate, RUNLOG_OPEN);
+    if (st->commit_count == 0) must_be_clean(w);
+    job_free(second);
+  }
+  job_free(first);
+  runlog_close(log);
+  store_failing_free(failing);
+  world_free(w);
+}
+
+static void what_vanished_between_two_tries_is_removed(void **state) {
+  (void)state;
+  for (int done = 0; done < 2; done++)
+    for (long nth = 1, more = 1; more; nth++) vanish_after_call(nth, done, &more);
+}
+
 /* ---- another term ---- */
 
 static void stop_it(void *ctx) {
@@ -238,6 +273,7 @@ int main(void) {
       cmocka_unit_test(a_save_that_fails_before_it_is_announced_costs_no_name),
       cmocka_unit_test(the_next_try_goes_on_in_the_same_staging),
       cmocka_unit_test(what_changed_between_two_tries_is_staged_again),
+      cmocka_unit_test(what_vanished_between_two_tries_is_removed),
       cmocka_unit_test(what_stands_whole_is_committed_under_its_own_name),
       cmocka_unit_test(what_was_overtaken_is_removed_with_its_staging),
       cmocka_unit_test(what_lacks_its_manifest_is_given_up),
