@@ -227,6 +227,15 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { removal, "return rc < 0 ? rc : empty_gone(r, false, e);\n  }",
       "if (rc == 0) rc = empty_gone(r, false, e);\n    if (rc < 0) return rc;\n  } else" },
   } },
+  -- What was read before the rename counts for what the rename has caught.
+  manifest_is_not_read_again = { edits = {
+    { removal, "rc = check_dir(r, r->gone, e);\n  if (rc != 0) return rc;\n",
+      "if (rc == 0) return 1;\n" },
+    { removal, "int rc = read_dir(r, r->gone, key, &text, &m, e);\n", [[
+  int rc = manifest_key(r->gone, key, e);
+  if (rc == 0) rc = settle_read_manifest(r->s, r->gone, &m, NULL) == 0;
+]] },
+  } },
   nothing_is_put_back = { edits = {
     { removal, "rc = store_remove_below(r->s, r->gone, (const char *const[]){key}, 1, e);",
       "rc = r->s->ops->remove_prefix(r->s, r->gone, e);" },

@@ -539,6 +539,23 @@ void judge_visit(void) {
   sim_trace("somebody puts %s", key);
 }
 
+void judge_swap(const char *dir) {
+  char key[256];
+  judge_attempt *a = attempt_in(dir);
+  const judge_commit *other = commit_count ? &commits[sim_roll(commit_count)] : NULL;
+  if (!a || a->visited || a->swapped || !other || other->attempt == a->n || !other->manifest)
+    return;
+  for (const object *o = NULL; (o = space_at(space_from(dir))) && space_below(o->key, dir);)
+    space_remove(o->key);
+  snprintf(key, sizeof key, "%s/%s", dir, visitors);
+  space_put(key, "mine", 4, "");
+  snprintf(key, sizeof key, "%s/%s", dir, MANIFEST_NAME);
+  space_put(key, other->manifest, strlen(other->manifest), "");
+  a->visited = a->swapped = true;
+  sim_count->swaps++;
+  sim_trace("somebody puts another checkpoint in the place of %s", dir);
+}
+
 /* A copy of a manifest, where nobody may take it for the save's own any more: the save is cleared,
  * or its removal was cut short: its directory was renamed, or the copy is younger than the commit.
  */
@@ -569,6 +586,12 @@ static bool is_visitors(const char *key) {
   return len > own && key[len - own - 1] == '/' && strcmp(key + len - own, visitors) == 0;
 }
 
+static bool is_moved(const judge_attempt *a, const char *name) {
+  char key[256];
+  snprintf(key, sizeof key, ".ckpt/staging/gone.%s/%s", a->nonce, name);
+  return space_find(key) != NULL;
+}
+
 /* It is where it was put. What dies behind the rename of a directory leaves it there. */
 static void check_visitors(void) {
   char key[256];
@@ -576,10 +599,11 @@ static void check_visitors(void) {
     snprintf(key, sizeof key, "%s/%s", attempts[i].dir, MANIFEST_NAME);
     if (attempts[i].backup && !space_find(key)) sim_violation("the backup %s is gone", key);
     if (!attempts[i].visited) continue;
+    if (attempts[i].swapped && !is_moved(&attempts[i], MANIFEST_NAME) && !space_find(key))
+      sim_violation("the manifest of another checkpoint, %s, is gone", key);
     snprintf(key, sizeof key, "%s/%s", attempts[i].dir, visitors);
     if (space_find(key)) continue;
-    snprintf(key, sizeof key, ".ckpt/staging/gone.%s/%s", attempts[i].nonce, visitors);
-    if (!space_find(key)) sim_violation("%s of somebody else is gone", key);
+    if (!is_moved(&attempts[i], visitors)) sim_violation("%s of somebody else is gone", key);
   }
 }
 

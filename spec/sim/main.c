@@ -39,6 +39,7 @@ static void print_counts(void) {
   SHOW(swept_by_guests);
   SHOW(visits);
   SHOW(backups);
+  SHOW(swaps);
   SHOW(readers);
   SHOW(read_whole);
   SHOW(read_gone);

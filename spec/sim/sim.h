@@ -29,7 +29,7 @@ typedef struct sim_counts {
   uint64_t schedules, steps, jobs, commits, failures, lost_requests, lost_replies, late, late_made,
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
       read_whole, read_gone, pinned_reads, resumed, rank_commits, swept_by_guests, snapshots_read,
-      stale_lists, visits, backups;
+      stale_lists, visits, backups, swaps;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;
@@ -125,6 +125,7 @@ typedef struct judge_attempt {
   char unit[64], dir[96], nonce[40];
   bool visited; /* somebody else has put something in its directory */
   bool backup;  /* its manifest was copied back there */
+  bool swapped; /* another checkpoint's data was put in its place */
 } judge_attempt;
 typedef struct judge_commit {
   long long n, attempt, with_term;
@@ -152,6 +153,9 @@ bool judge_any_dropped(void); /* does a grace run? */
 bool judge_ended_with(uint64_t commit);
 /* Somebody else puts a file of his in the directory of an attempt that is over, if there is one. */
 void judge_visit(void);
+/* Somebody moves a directory away, and puts a copy of another checkpoint, with a file of his, in
+ * its place. */
+void judge_swap(const char *dir);
 /* Somebody copies the manifests of removed saves back from a backup. Nothing may be on its way. */
 void judge_restore_backups(void);
 void judge_compare(const runlog_state *s); /* what a fresh reader knows */
