@@ -19,6 +19,7 @@
 #define PAUSE_FIRST (SECOND / 5)
 #define PAUSE_LAST (5 * SECOND)
 #define LEASE_LATE (10 * SECOND) /* what is not there by then was taken away */
+#define RECORD_LATE (5 * SECOND) /* who has no record by then is named without */
 #define HEAD_START (3 * SECOND)  /* of rank 0, before another one commits for it */
 
 bool job_follows(const job_work *w) {
@@ -341,35 +342,90 @@ void job_forget_parts(job_work *w) {
 
 /* ---- after a failure ---- */
 
-/* The longest name of ours in another rank's table that the text of the error has. */
-static bool names_it(const job_work *w, const manifest *m, const char **name) {
+/* The longest name of ours that the text of the error has, among those of a table (NULL: all). */
+static const char *named_file(const job_work *w, const manifest *m) {
+  const char *name = NULL;
   size_t longest = 0;
   for (size_t i = 0; i < w->from->count; i++) {
     const char *own = w->from->files[i].name;
-    if (strlen(own) <= longest || !strstr(w->job->error.text, own) || !manifest_find(m, own))
+    if (strlen(own) <= longest || !strstr(w->job->error.text, own) || (m && !manifest_find(m, own)))
       continue;
     longest = strlen(own);
-    *name = own;
+    name = own;
   }
-  return longest > 0;
+  return name;
+}
+
+static void name_rank(job_work *w, const char *name, const char *both) {
+  err_set(&w->job->error, ERR_EXISTS,
+          "%s: %s have different files under the name \"%s\": ranks that save together write files "
+          "of different names, or equal ones",
+          w->job->plan.unit, both, name);
+}
+
+static void name_one(job_work *w, const char *name, uint32_t other) {
+  uint32_t own = w->env->ranks->rank;
+  char both[60];
+  snprintf(both, sizeof both, "rank %" PRIu32 " and rank %" PRIu32, other < own ? other : own,
+           other < own ? own : other);
+  name_rank(w, name, both);
+}
+
+/* Whose record has it? */
+static bool name_by_record(job_work *w, const part *p, const parts_seen *seen) {
+  enum { LOOKED_AT = 64 };
+  const char *name = NULL;
+  for (uint32_t i = 0; !name && i < p->ranks->world && i < LOOKED_AT; i++) {
+    manifest m;
+    if (!seen->there[i] || i == p->ranks->rank ||
+        parts_get(w->env->store, w->job->log, p, i, &m, NULL) < 0)
+      continue;
+    name = named_file(w, &m);
+    if (name) name_one(w, name, i);
+    manifest_free(&m);
+  }
+  return name != NULL;
+}
+
+/* By who has not put a record yet: a file is sent before that. One alone is it; of several, `late`,
+ * it is one of them. */
+static bool name_by_absence(job_work *w, const parts_seen *seen, bool late) {
+  const ranks *us = w->env->ranks;
+  const char *name = named_file(w, NULL);
+  uint32_t missing = us->world - seen->count, other = 0;
+  char list[160], both[240];
+  if (missing == 0 || !name) return true;
+  while (seen->there[other]) other++;
+  if (missing > 1 && !late) return false;
+  parts_missing(seen, us->world, list, sizeof list);
+  snprintf(both, sizeof both, "rank %" PRIu32 " and one of ranks %s", us->rank, list);
+  if (missing == 1)
+    name_one(w, name, other);
+  else
+    name_rank(w, name, both);
+  return true;
+}
+
+/* Who else can have written to an attempt that this term has announced, and that we try for the
+ * first time, but another rank of ours? */
+static bool is_only_ours(const job_work *w) {
+  return !w->resumed && !w->adopted && w->job->attempt != w->attempt &&
+         w->attempt > runlog_view(w->job->log)->term.n;
 }
 
 void job_name_other_rank(job_work *w) {
-  enum { LOOKED_AT = 64 };
   const part p = part_of(w);
-  const ranks *us = p.ranks;
-  bool found = false;
-  for (uint32_t i = 0; !found && i < us->world && i < LOOKED_AT; i++) {
-    manifest m;
-    const char *name = NULL;
-    if (i == us->rank || parts_get(w->env->store, w->job->log, &p, i, &m, NULL) < 0) continue;
-    found = names_it(w, &m, &name);
-    if (found)
-      err_set(&w->job->error, ERR_EXISTS,
-              "%s: rank %u and rank %u have different files under the name \"%s\": ranks that save "
-              "together write files of different names, or equal ones",
-              w->job->plan.unit, i < us->rank ? i : us->rank, i < us->rank ? us->rank : i, name);
-    manifest_free(&m);
+  vigil v = vigil_begin(w, "looking for who has another file", RECORD_LATE);
+  bool done = false;
+  while (!done) {
+    parts_seen seen = {0};
+    if (parts_look(w->env->store, w->job->log, &p, &seen, NULL) < 0) return;
+    done = name_by_record(w, &p, &seen) || !is_only_ours(w);
+    seen.count += !seen.there[p.ranks->rank];
+    seen.there[p.ranks->rank] = true;
+    if (!done) done = name_by_absence(w, &seen, is_over(&v));
+    parts_seen_free(&seen);
+    if (!done && nap(&v, NULL) < 0) return;
   }
 }
 

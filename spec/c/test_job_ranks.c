@@ -279,6 +279,47 @@ static void different_bytes_under_one_name_are_nobodys_checkpoint(void **state) 
   each_scheme(conflict);
 }
 
+static bool has_spoken(rank *r, uint64_t attempt) {
+  bool spoken = false;
+  runlog *log;
+  part p = {.attempt = attempt, .ranks = &r->ranks};
+  assert_int_equal(runlog_open(r->s, "", &log, NULL), 0);
+  p.term = runlog_view(log)->term.n;
+  assert_int_equal(parts_spoken(r->s, log, &p, &spoken, NULL), 0);
+  runlog_close(log);
+  return spoken;
+}
+
+/* The other rank has sent its file, and its record is not there: it is late. */
+static void conflict_before_the_record(const char *scheme) {
+  for (uint32_t world = 2; world <= 3; world++) {
+    team *t = team_new(scheme, world, 60, 0);
+    char key[STORE_KEY_MAX];
+    for (uint32_t i = 0; i < 2; i++) write_part(&t->rank[i], "checkpoint-1", i, i ? "{1}" : "{0}");
+    for (uint32_t i = 0; i < 2; i++) make_job(&t->rank[i], "checkpoint-1");
+    start(&t->rank[0]);
+    for (int i = 0; i < 10000 && !has_spoken(&t->rank[0], 2); i++) usleep(1000);
+    atomic_store(&t->rank[0].j->cancel, JOB_LEAVE);
+    finish(&t->rank[0]);
+    const runlog *log = t->rank[0].log;
+    assert_int_equal(runlog_key_parts(log, 2, runlog_view(log)->term.n, key, NULL), 0);
+    assert_int_equal(t->w->env.store->ops->remove_prefix(t->w->env.store, key, NULL), 0);
+    start(&t->rank[1]);
+    finish(&t->rank[1]);
+    const char *text = t->rank[1].j->error.text;
+    assert_int_equal(t->rank[1].j->status, ERR_CONFLICT);
+    if (!strstr(text, "different files under the name \"config.json\"")) fail_msg("%s", text);
+    if (!strstr(text, world == 2 ? "rank 0 and rank 1 " : "rank 1 and one of ranks 0, 2 "))
+      fail_msg("%s", text);
+    team_free(t);
+  }
+}
+
+static void whose_record_is_late_is_named_and_no_earlier_run(void **state) {
+  (void)state;
+  each_scheme(conflict_before_the_record);
+}
+
 static void a_rank_that_does_not_come(const char *scheme) {
   team *t = team_new(scheme, 3, 2, 0);
   for (uint32_t i = 0; i < 3; i++) write_part(&t->rank[i], "checkpoint-1", i, "{}");
@@ -304,17 +345,6 @@ static void a_rank_that_does_not_come(const char *scheme) {
 static void a_missing_rank_is_named_and_its_save_given_up(void **state) {
   (void)state;
   each_scheme(a_rank_that_does_not_come);
-}
-
-static bool has_spoken(rank *r, uint64_t attempt) {
-  bool spoken = false;
-  runlog *log;
-  part p = {.attempt = attempt, .ranks = &r->ranks};
-  assert_int_equal(runlog_open(r->s, "", &log, NULL), 0);
-  p.term = runlog_view(log)->term.n;
-  assert_int_equal(parts_spoken(r->s, log, &p, &spoken, NULL), 0);
-  runlog_close(log);
-  return spoken;
 }
 
 static void rank_0_goes(const char *scheme) {
@@ -474,6 +504,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_commit_one_checkpoint_with_the_files_of_all),
       cmocka_unit_test(different_bytes_under_one_name_are_nobodys_checkpoint),
+      cmocka_unit_test(whose_record_is_late_is_named_and_no_earlier_run),
       cmocka_unit_test(a_missing_rank_is_named_and_its_save_given_up),
       cmocka_unit_test(what_rank_0_has_announced_is_committed_without_it),
       cmocka_unit_test(a_rank_lets_go_what_rank_0_passes_over),
