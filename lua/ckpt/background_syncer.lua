@@ -121,8 +121,11 @@ end
 local function launch_waiting(self)
   local waiting = self._waiting
   self._waiting = nil
-  if waiting.from_period then self.last_sync_up_time = clock.monotonic() end
-  launch(self, waiting.command)
+  local command = waiting.command
+  if waiting.from_period then
+    self:count_launch("up", command.local_dir, command.remote_dir, clock.monotonic())
+  end
+  launch(self, command)
 end
 
 -- Starts the remembered request if its turn has come.

@@ -169,6 +169,10 @@ local function stage_state(self, state, path, rank, sync)
   end
   if rank ~= 0 or not path then return true end
   local stage = self.stages[path]
+  if stage and not fs.exists(stage.states) then -- the path was removed, or made anew
+    abandon(self, path)
+    stage = nil
+  end
   if not stage then
     local text, name
     stage, text, name = staging.open(path)

@@ -30,7 +30,7 @@ local store = require "ckpt.store"
 ---@class ckpt.Syncer: ckpt.Class
 ---@field sync_period number
 ---@field sync_timeout number
----@field last_sync_up_time number by clock.monotonic(); -math.huge: never
+---@field last_sync_up_time number of *_if_needed, by clock.monotonic(); -math.huge: never
 ---@field last_sync_down_time number
 ---@field sync_up fun(self, local_dir: string, remote_dir: string, exclude?: string[]): boolean?, string?, string?
 ---@field sync_down fun(self, remote_dir: string, local_dir: string, exclude?: string[]): boolean?, string?, string?
@@ -113,8 +113,29 @@ function Syncer.retry(_) end
 ---@return string? name
 function Syncer.wait(_) end
 
---- sync_up, if the last one by this function is at least sync_period ago. Only a launch counts:
---- after a refusal, a failure or an error the next call tries again. (Items 162-167.)
+-- One place says nothing of another one: each two of them have a period of their own.
+local function pair(from, to) return tostring(from) .. "\n" .. tostring(to) end
+
+local function is_due(self, kind, key, now)
+  return now - (self._launches[kind][key] or -math.huge) >= self.sync_period
+end
+
+--- Counts a sync of two places for their period; for subclasses.
+---@param kind "up"|"down"
+---@param from string
+---@param to string
+---@param now number by clock.monotonic()
+function Syncer:count_launch(kind, from, to, now)
+  local launches = self._launches[kind]
+  for key in pairs(launches) do
+    if is_due(self, kind, key, now) then launches[key] = nil end
+  end
+  launches[pair(from, to)] = now
+  self[("last_sync_%s_time"):format(kind)] = now
+end
+
+--- sync_up, if the last one of these two by this function is at least sync_period ago. Only a
+--- launch counts: after a refusal, a failure or an error the next call tries again. (Items 162-167.)
 ---@param local_dir string
 ---@param remote_dir string
 ---@param exclude? string[]
@@ -123,14 +144,14 @@ function Syncer.wait(_) end
 ---@return string? name
 function Syncer:sync_up_if_needed(local_dir, remote_dir, exclude)
   local now = clock.monotonic()
-  if now - self.last_sync_up_time < self.sync_period then return end
+  if not is_due(self, "up", pair(local_dir, remote_dir), now) then return end
   local launched, text, name = self:sync_up(local_dir, remote_dir, exclude)
-  if launched then self.last_sync_up_time = now end
+  if launched then self:count_launch("up", local_dir, remote_dir, now) end
   return launched, text, name
 end
 
---- sync_down, if the last one by this function is at least sync_period ago; as sync_up_if_needed,
---- with a time of its own. (Items 162-167.)
+--- sync_down, if the last one of these two by this function is at least sync_period ago; as
+--- sync_up_if_needed, with a time of its own. (Items 162-167.)
 ---@param remote_dir string
 ---@param local_dir string
 ---@param exclude? string[]
@@ -139,9 +160,9 @@ end
 ---@return string? name
 function Syncer:sync_down_if_needed(remote_dir, local_dir, exclude)
   local now = clock.monotonic()
-  if now - self.last_sync_down_time < self.sync_period then return end
+  if not is_due(self, "down", pair(remote_dir, local_dir), now) then return end
   local launched, text, name = self:sync_down(remote_dir, local_dir, exclude)
-  if launched then self.last_sync_down_time = now end
+  if launched then self:count_launch("down", remote_dir, local_dir, now) end
   return launched, text, name
 end
 
@@ -178,6 +199,7 @@ end
 function Syncer:reset()
   self.last_sync_up_time = -math.huge
   self.last_sync_down_time = -math.huge
+  self._launches = { up = {}, down = {} }
 end
 
 -- A moment of clock.monotonic() means nothing to another process; the time of day does.
@@ -191,6 +213,12 @@ local function from_time_of_day(time)
   return clock.monotonic() - math.max(clock.now() - time, 0)
 end
 
+local function map(times, convert)
+  local converted = {}
+  for key, time in pairs(times or {}) do converted[key] = convert(time) end
+  return converted
+end
+
 --- What another process needs to go on with this syncer: numbers, texts and tables only. (Item 181.)
 ---@return table
 function Syncer:state()
@@ -199,6 +227,8 @@ function Syncer:state()
     sync_timeout = self.sync_timeout,
     last_sync_up = to_time_of_day(self.last_sync_up_time),
     last_sync_down = to_time_of_day(self.last_sync_down_time),
+    launches_up = map(self._launches.up, to_time_of_day),
+    launches_down = map(self._launches.down, to_time_of_day),
   }
 end
 
@@ -212,6 +242,10 @@ function Syncer:restore(state)
   self.sync_timeout = state.sync_timeout or self.sync_timeout
   self.last_sync_up_time = from_time_of_day(state.last_sync_up)
   self.last_sync_down_time = from_time_of_day(state.last_sync_down)
+  self._launches = {
+    up = map(state.launches_up, from_time_of_day),
+    down = map(state.launches_down, from_time_of_day),
+  }
 end
 
 --- Does nothing; for a syncer that holds something. (Item 172.)

@@ -121,38 +121,37 @@ return {
   },
   {
     item = 162, file = BASE,
-    from = "  Syncer.reset(self)\nend",
-    to = "  self.last_sync_up_time, self.last_sync_down_time = 0, 0\nend",
+    from = "(self._launches[kind][key] or -math.huge)",
+    to = "(self._launches[kind][key] or 0)",
   },
   {
     item = 163, file = BASE,
-    from = "if now - self.last_sync_up_time < self.sync_period then return end",
-    to = "if now - self.last_sync_up_time <= self.sync_period then return end",
+    from = "or -math.huge) >= self.sync_period", to = "or -math.huge) > self.sync_period",
   },
   {
     item = 164, file = BASE,
-    from = "if now - self.last_sync_up_time < self.sync_period then return end",
-    to = "if now - self.last_sync_up_time < self.sync_period then return false end",
+    from = 'if not is_due(self, "up", pair(local_dir, remote_dir), now) then return end',
+    to = 'if not is_due(self, "up", pair(local_dir, remote_dir), now) then return false end',
   },
   {
     item = 165, file = BASE,
-    from = "if launched then self.last_sync_up_time = now end",
-    to = "self.last_sync_up_time = now",
+    from = 'if launched then self:count_launch("up", local_dir, remote_dir, now) end',
+    to = 'self:count_launch("up", local_dir, remote_dir, now)',
   },
   {
     item = 165, file = BACKGROUND,
-    from = "if waiting.from_period then self.last_sync_up_time = clock.monotonic() end", to = "",
+    from = "  if waiting.from_period then\n", to = "  if false then\n",
   },
   {
     item = 166, file = BASE,
     from = "local launched, text, name = self:sync_down(remote_dir, local_dir, exclude)",
-    to = "self.last_sync_down_time = now\n"
+    to = "self:count_launch('down', remote_dir, local_dir, now)\n"
       .. "  local launched, text, name = self:sync_down(remote_dir, local_dir, exclude)",
   },
   {
     item = 167, file = BASE,
-    from = "if launched then self.last_sync_down_time = now end",
-    to = "if launched then self.last_sync_up_time = now end",
+    from = 'if launched then self:count_launch("down", remote_dir, local_dir, now) end',
+    to = 'if launched then self:count_launch("up", remote_dir, local_dir, now) end',
   },
   { item = 168, file = DEFAULTS, from = "max_retries = 3", to = "max_retries = 4" },
   { item = 168, file = BASE, from = "or max_retries < 1 then", to = "then" },
