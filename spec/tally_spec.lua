@@ -98,6 +98,27 @@ describe("the tally of the tests", function()
     assert.truthy(out:find("timed out after 1 s", 1, true))
   end)
 
+  it("ends what a file leaves running, however it ends itself", function()
+    -- Its file goes on when the job ignores a TERM.
+    local function leaves(name, rest)
+      local pid = dir .. "/" .. name
+      return script("test_" .. name, ("sh -c 'trap \"\" TERM; echo $$ >%s; while :; do sleep 0.05; "
+        .. "done' &\nuntil [ -s %s ]; do sleep 0.05; done\n%s"):format(pid, pid, rest)), pid
+    end
+    local function must_be_gone(pid)
+      assert.equal("", (sh("p=$(cat " .. pid .. ") && ps -o stat= -p $p | grep -v Z")), pid)
+    end
+    for name, rest in pairs { passes = "echo 1..1; echo ok 1 - x", hangs = "sleep 60" } do
+      local path, pid = leaves(name, rest)
+      sh("TEST_TIMEOUT=3 spec/run " .. path)
+      must_be_gone(pid)
+    end
+    local path, pid = leaves("cut", "sleep 60")
+    sh(("TEST_TIMEOUT=60 timeout 60 spec/run %s & p=$!; until [ -s %s ]; do sleep 0.05; done\n"
+      .. "kill $p; wait $p"):format(path, pid))
+    must_be_gone(pid)
+  end)
+
   it("counts a file that cannot be run", function()
     local last, status = run(dir .. "/test_gone")
     assert.equal("0 passed, 1 failed, 0 skipped", last)

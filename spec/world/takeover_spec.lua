@@ -106,7 +106,7 @@ describe("the target of a run that was killed", function()
     write(at("@/boot"), "11111111-2222-4333-8444-555555555555\n")
     write(at("@/reboot.sh"), at('mount --bind @/boot /proc/sys/kernel/random/boot_id\nexec "$@"'))
     write(at("@/all.sh"), at("touch @/begun.$1\n" ..
-      "until [ -e @/begun.0 -a -e @/begun.1 -a -e @/begun.2 ]; do sleep 0.05; done"))
+      "until [ ! -e @/w -o -e @/begun.0 -a -e @/begun.1 -a -e @/begun.2 ]; do sleep 0.05; done"))
     local REBOOTED = "unshare -m sh @/reboot.sh "
 
     -- Task n of four on two nodes: 0 and 2 watch, 1 stands by.
