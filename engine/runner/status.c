@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ask.h"
 #include "command.h"
@@ -147,7 +148,18 @@ static int print_last(const options *o, const ckpt_place *place, const char *nob
   return code;
 }
 
-/* The lock is somebody's, and nobody listens yet. */
+static bool has_ended(const ckpt_place *place) {
+  char *path = NULL;
+  bool there = asprintf(&path, "%s/exit.json", place->state) >= 0 && access(path, F_OK) == 0;
+  free(path);
+  return there;
+}
+
+/* The lock is somebody's, and nobody listens yet. One that has said how it ended only lets go. */
+static bool is_starting(const ckpt_place *place) {
+  return place->held && (*place->waits || !has_ended(place));
+}
+
 static int print_starting(const options *o, const ckpt_place *place) {
   if (o->json) {
     fputs("{\"alive\":true,\"starting\":true,\"waits\":", stdout);
@@ -169,7 +181,7 @@ int verb_status(const options *o) {
   ask_result result = ask_find(o, &place, error);
   if (result == ASK_DONE)
     result = ask_question(place.socket, "status", NULL, o->json, stdout, error);
-  if (result == ASK_NOBODY && place.held) return command_end(print_starting(o, &place));
+  if (result == ASK_NOBODY && is_starting(&place)) return command_end(print_starting(o, &place));
   if (result == ASK_NOBODY && (o->dir || o->state || *place.socket))
     return command_end(print_last(o, &place, error));
   if (result != ASK_DONE) report_error("%s", error);
