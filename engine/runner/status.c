@@ -161,8 +161,8 @@ static bool is_starting(const ckpt_place *place) {
 }
 
 static int print_starting(const options *o, const ckpt_place *place) {
-  if (o->json) {
-    fputs("{\"alive\":true,\"starting\":true,\"waits\":", stdout);
+  if (o->json) { /* "alive" is who answers */
+    fputs("{\"starting\":true,\"waits\":", stdout);
     text_json(stdout, place->waits);
     fputs("}\n", stdout);
     return EXIT_DONE;
