@@ -269,7 +269,7 @@ static int check_places(packing *p, const char **filter, err *e) {
   int rc = uri_parse(p->o->dir, &dir, e);
   if (rc == 0) rc = uri_parse(p->o->file, &file, e);
   if (rc < 0) return rc;
-  if (uri_path_within(dir.path, file.path))
+  if (fs_within(p->io, dir.path, file.path))
     return err_set(e, ERR_INVAL, "%s lies in %s: it would pack itself", p->o->file, p->o->dir);
   rc = p->io->lstat(p->io, AT_FDCWD, p->o->file, &st);
   if (rc == 0)

@@ -116,9 +116,19 @@ static int check_state(const io *io, places *p, err *e) {
                        : err_sys(e, rc, "look at %s", p->journal);
 }
 
-static int apart(const char *a, const char *what_a, const char *b, const char *what_b, err *e) {
-  if (!uri_path_within(a, b) && !uri_path_within(b, a)) return 0;
+static int apart(const io *io, const char *a, const char *what_a, const char *b, const char *what_b,
+                 err *e) {
+  if (!fs_within(io, a, b) && !fs_within(io, b, a)) return 0;
   return err_set(e, ERR_INVAL, "%s %s and %s %s must not lie in one another", what_a, a, what_b, b);
+}
+
+/* What is not there yet is told by its name alone: asked again when all is made. */
+static int all_apart(const io *io, const places *p, err *e) {
+  const char *target = strcmp(p->target.scheme, "file") == 0 ? p->target.path : NULL;
+  int rc = apart(io, p->dir, "the watched directory", p->state, "the state directory", e);
+  if (rc == 0 && target) rc = apart(io, p->dir, "the watched directory", target, "the target", e);
+  if (rc == 0 && target) rc = apart(io, p->state, "the state directory", target, "the target", e);
+  return rc;
 }
 
 static int place_target(const io *io, const places_options *o, places *p, err *e) {
@@ -132,8 +142,6 @@ static int place_target(const io *io, const places_options *o, places *p, err *e
     char real[FS_PATH_MAX];
     rc = resolve(io, p->target.path, real, e);
     if (rc == 0) memcpy(p->target.path, real, strlen(real) + 1);
-    if (rc == 0) rc = apart(p->dir, "the watched directory", real, "the target", e);
-    if (rc == 0) rc = apart(p->state, "the state directory", real, "the target", e);
   }
   if (rc < 0) return rc;
   buf_init(&text, sizeof p->target_text - 1);
@@ -275,14 +283,15 @@ int places_look(const io *io, const places_options *o, places *p, err *e) {
   memset(p, 0, sizeof *p);
   int rc = local_path(io, "--dir", o->dir, p->dir, e);
   if (rc == 0) rc = place_state(io, o, p, e);
-  if (rc == 0) rc = apart(p->dir, "the watched directory", p->state, "the state directory", e);
   if (rc == 0) rc = place_target(io, o, p, e);
+  if (rc == 0) rc = all_apart(io, p, e);
   return rc < 0 ? rc : name_run(o, p, e);
 }
 
 int places_open(const io *io, const places_options *o, places *p, err *e) {
   int rc = places_look(io, o, p, e);
   if (rc == 0) rc = make_dirs(io, o, p, e);
+  if (rc == 0) rc = all_apart(io, p, e);
   if (rc == 0) rc = check_owner(io, p, e);
   if (rc == 0) rc = fs_join(p->staging, p->state, "staging", e);
   if (rc == 0) rc = fs_join(p->quarantine, p->state, "quarantine", e);

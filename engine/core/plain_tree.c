@@ -29,9 +29,10 @@ int plain_tree_apart(const plain *p, const char *dir, const char *to, err *e) {
   uri from, where;
   int rc = uri_parse(dir, &from, e);
   if (rc == 0) rc = uri_parse(to, &where, e);
-  if (rc < 0 || strcmp(from.scheme, where.scheme) != 0 || !uri_path_within(from.path, where.path))
+  if (rc < 0 || strcmp(from.scheme, where.scheme) != 0 || !fs_within(p->io, from.path, where.path))
     return rc;
-  const char *inner = where.path + strlen(from.path);
+  bool by_name = uri_path_within(from.path, where.path);
+  const char *inner = by_name ? where.path + strlen(from.path) : "";
   while (*inner == '/') inner++;
   if (*inner && plain_excluded(p, inner)) return 0;
   return err_set(e, ERR_INVAL, "%s lies in %s, which is what should go there", where.path,

@@ -172,6 +172,11 @@ int fs_kind_of(const char *path, fs_kind *out, err *e);
 /* 1 if `path` (an existing directory) is a mount point or the root, 0 if not, or negative. */
 int fs_is_mount_point(const char *path, err *e);
 
+/* Whether `inner` (which need not be there) is `outer` or lies below it, by whatever links and
+ * mounts the two absolute paths lead there. What cannot be looked at is judged by its name alone.
+ */
+bool fs_within(const io *io, const char *outer, const char *inner);
+
 /* 1 if both (existing) paths are on one file system, so that a rename between them works. */
 int fs_same_device(const io *io, const char *a, const char *b, err *e);
 
