@@ -237,7 +237,8 @@ static bool one_of(const char *code, const char *const *codes) {
   return false;
 }
 
-/* The server or the way to it was the cause, not the request. */
+/* The server or the way to it was the cause, not the request. versitygw says that a key is a
+ * directory where another request removed the directory that it put into, too. */
 static bool passes(const s3_call *c) {
   static const char *const codes[] = {"RequestTimeout",
                                       "SlowDown",
@@ -247,6 +248,7 @@ static bool passes(const s3_call *c) {
                                       "ServiceUnavailable",
                                       "ConditionalRequestConflict",
                                       "OperationAborted",
+                                      "ExistingObjectIsDirectory",
                                       NULL};
   if (c->trouble.code) return c->trouble.code == ERR_IO || c->trouble.code == ERR_TIMEOUT;
   switch (c->answer.status) {

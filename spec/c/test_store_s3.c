@@ -282,6 +282,16 @@ static void a_server_that_is_busy_is_asked_again(void **state) {
   store_close(s);
 }
 
+/* versitygw says so, too, when it removes a directory that became empty while it puts into it. */
+static void a_directory_that_went_is_no_reason_to_give_up(void **state) {
+  store *s = proxied(state);
+  rules("2 PUT /k status 409/ExistingObjectIsDirectory\n");
+  assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), 0);
+  assert_int_equal(asked("PUT", "/k"), 3);
+  store_must_hold(s, "k", "x");
+  store_close(s);
+}
+
 static void one_that_stays_busy_is_given_up_and_says_why(void **state) {
   store *s = proxied(state);
   err e = {0};
@@ -598,6 +608,7 @@ int main(void) {
       PROMISE(parts_that_are_cut_are_sent_again),
       PROMISE(answers_that_are_cut_are_asked_for_again),
       PROMISE(a_server_that_is_busy_is_asked_again),
+      PROMISE(a_directory_that_went_is_no_reason_to_give_up),
       PROMISE(one_that_stays_busy_is_given_up_and_says_why),
       PROMISE(what_is_refused_is_not_asked_twice),
       PROMISE(wrong_keys_are_told_and_never_shown),
