@@ -18,10 +18,11 @@
 
 static const int64_t second = 1000000000;
 
-/* A clock that a test can set forward, or let run fast. */
-static int64_t ahead, each_call;
+/* A clock that a test can set forward, let run fast, or stop. */
+static int64_t ahead, each_call, stands_at;
 static int64_t later(const io *io, io_clock clock) {
   (void)io;
+  if (stands_at) return stands_at;
   ahead += each_call;
   return io_system()->now(io_system(), clock) + ahead;
 }
@@ -123,7 +124,10 @@ static void a_helper_that_fails_is_an_error_once(void **state) {
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     works(f);
     uint64_t generation = policy_link_generation(f->link);
+    /* On a busy machine it does not get so much of the processor before its time is over. */
+    if (strcmp(ways[i].order, "!spin") == 0) stands_at = skipping.now(&skipping, IO_MONO);
     assert_int_equal(tell(f, ways[i].order), ERR_POLICY);
+    stands_at = 0;
     assert_int_equal(f->answer.len, 0);
     /* Had it waited for its time to run out, the text would be another one. */
     if (!strstr(f->e.text, ways[i].told)) fail_msg("%s: %s", ways[i].order, f->e.text);
