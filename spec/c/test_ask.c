@@ -131,14 +131,20 @@ static void where_nobody_listens_nobody_is(void **state) {
   assert_int_equal(ask_peer(), ASK_NOBODY);
 }
 
-/* Nobody takes a connection out of the queue: at first they wait for an answer, then to get in. */
-static void a_listener_that_does_nothing_is_given_up_in_time(void **state) {
-  (void)state;
+/* A socket at our path, of which nobody takes a connection yet. */
+static int listen_there(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
   assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
   assert_int_equal(listen(fd, 1), 0);
+  return fd;
+}
+
+/* Nobody takes a connection out of the queue: at first they wait for an answer, then to get in. */
+static void a_listener_that_does_nothing_is_given_up_in_time(void **state) {
+  (void)state;
+  int fd = listen_there();
   setenv("CKPT_ANSWER_WAIT", "0.2", 1);
   alarm(20); /* a connect that blocks has no limit of its own */
   for (int i = 0; i < 5; i++) {
@@ -172,11 +178,7 @@ static void a_wait_that_is_no_time_is_refused(void **state) {
 /* A byte now and then is no answer. */
 static void an_answer_that_trickles_is_given_up_in_time(void **state) {
   (void)state;
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-  assert_int_equal(listen(fd, 1), 0);
+  int fd = listen_there();
   peer = fork();
   if (peer == 0) {
     int client = accept(fd, NULL, NULL);
