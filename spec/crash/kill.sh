@@ -288,13 +288,8 @@ walk() { # SCENARIO
     END { print n + 0, hit + 0, acked + 0, torn + 0, lost + 0, again + 0 }' "$ROOT/results")
 }
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  (($1 == 0)) || failures=$((failures + 1))
-  (($1 == 0)) || printf 'not '
-  printf 'ok %d - %s\n' "$tests" "$2"
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
 
 [[ -z ${SANITIZE-} ]] || skip "a sanitizer and strace do not go together"
 command -v strace >/dev/null || skip "there is no strace"

@@ -18,13 +18,8 @@ skip() {
   exit 0
 }
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  (($1 == 0)) || failures=$((failures + 1))
-  (($1 == 0)) || printf 'not '
-  printf 'ok %d - %s\n' "$tests" "$2"
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
 
 # The programs that are not here: `command -v` of several is content with one.
 missing() {

@@ -4,6 +4,7 @@
 #   s3_begin           starts one on fresh data; sets S3_DIR (a scratch directory), S3_DATA (what its
 #                      bucket "ckpt-test" holds) and the AWS_* variables. Fails, and has said so in TAP, where there is none.
 #   s3_proxy RATE      starts spec/servers/proxy.py before it: PROXY is its endpoint, RULES its file
+#   rules TEXT         what that proxy does from here on; its log begins anew
 #
 # All of it ends with the shell, or s3_end, which a trap of its own has to call.
 SERVERS=$PWD/spec/servers
@@ -43,4 +44,8 @@ s3_proxy() { # RATE
   read -r PROXY <"$S3_DIR/port"
   PROXY=http://127.0.0.1:$PROXY
   export PROXY RULES
+}
+
+rules() {
+  printf '%b' "$1" >"$RULES.new" && mv "$RULES.new" "$RULES" && rm -f "$RULES.log"
 }

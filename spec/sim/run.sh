@@ -10,13 +10,8 @@ if [[ -n ${SEED-} ]]; then
 fi
 
 # What is told at the end of each part is TAP. A part of which nothing was played has failed.
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  (($1 == 0)) || failures=$((failures + 1))
-  (($1 == 0)) || printf 'not '
-  printf 'ok %d - %s\n' "$tests" "$2"
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
 
 read -ra seeds < <(grep -o '^[0-9][0-9]*' spec/sim/seeds.txt | tr '\n' ' ')
 ((${#seeds[@]})) && "$sim" --seeds "${seeds[@]}"

@@ -11,18 +11,9 @@ direct=$AWS_ENDPOINT_URL
 out=$S3_DIR/out to=s3://ckpt-test/exp store=$S3_DATA/exp
 mkdir "$out"
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-  # Not within the line, or it would read "ok".
-  (($1 == 0)) || tail -n 20 "$S3_DIR/log" | sed 's/^/# /'
-}
-rules() { printf '%b' "$1" >"$RULES.new" && mv "$RULES.new" "$RULES" && rm -f "$RULES.log"; }
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
+TELL_LOG=$S3_DIR/log
 run() { AWS_ENDPOINT_URL=$PROXY "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE "$@" >"$S3_DIR/log" 2>&1; }
 gc() { AWS_ENDPOINT_URL=$direct "$CKPT" gc "$to" "$@" >"$S3_DIR/log" 2>&1; }
 age() { find "$store/.ckpt" -exec touch -d "$1 hours ago" {} +; }

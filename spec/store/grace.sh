@@ -19,13 +19,8 @@ direct=$AWS_ENDPOINT_URL
 out=$S3_DIR/out
 mkdir "$out"
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  (($1 == 0)) || failures=$((failures + 1))
-  (($1 == 0)) || printf 'not '
-  printf 'ok %d - %s\n' "$tests" "$2"
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
 wait_for() { # SECONDS TEXT COMMAND...
   local until=$((SECONDS + $1))
   until "${@:3}" >/dev/null 2>&1; do

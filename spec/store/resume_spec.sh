@@ -17,17 +17,9 @@ cd "$1" && mkdir "$2" && head -c "$3" /dev/urandom >"$2/model.bin" &&
 sleep 600
 JOB
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-  # Not within the line, or it would read "ok".
-  (($1 == 0)) || tail -n 20 "$S3_DIR/log" | sed 's/^/# /'
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
+TELL_LOG=$S3_DIR/log
 wait_for() { # TEXT COMMAND...
   local until=$((SECONDS + 60))
   until "${@:2}" >/dev/null 2>&1; do

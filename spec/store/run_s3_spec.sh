@@ -11,18 +11,9 @@ export AWS_ENDPOINT_URL=$PROXY
 out=$S3_DIR/out to=s3://ckpt-test/team/exp
 mkdir "$out"
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-  # Not within the line, or it would read "ok".
-  (($1 == 0)) || tail -n 20 "$S3_DIR/log" | sed 's/^/# /'
-}
-rules() { printf '%b' "$1" >"$RULES.new" && mv "$RULES.new" "$RULES" && rm -f "$RULES.log"; }
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
+TELL_LOG=$S3_DIR/log
 asked() { grep -c "$1" "$RULES.log"; }
 run() { "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE -- "$@" >"$S3_DIR/log" 2>&1; }
 restored() { # NAME: is the newest that one, and as it was?

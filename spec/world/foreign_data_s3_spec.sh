@@ -11,16 +11,9 @@ s3_proxy 0
 out=$S3_DIR/out to=s3://ckpt-test/exp store=$S3_DATA/exp
 mkdir "$out"
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-  (($1 == 0)) || tail -n 20 "$S3_DIR/log" | sed 's/^/# /'
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
+TELL_LOG=$S3_DIR/log
 save() {
   for n; do
     mkdir -p "$out/checkpoint-$n"

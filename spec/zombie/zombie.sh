@@ -54,15 +54,8 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-}
+# shellcheck source=spec/tap.sh
+. spec/tap.sh
 
 # What the job does: each word is a number, whose checkpoint it makes, or a file, which it waits for.
 cat >"$ROOT/job" <<'JOB'
