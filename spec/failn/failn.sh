@@ -33,6 +33,6 @@ awk '
     printf "%sok 1 - failn: %d scenarios, %d points, %d torn, %d lost, %d leaks\n",
       bad ? "not " : "", scenarios - empty, points, torn, lost, leaks
     if (empty > 0) printf "ok 2 - %d scenarios # SKIP they have no point at this stride\n", empty
-    printf "1..%d\n", empty > 0 ? 2 : 1
+    printf "1..%d\n", (empty > 0 ? 2 : 1)
     exit bad
   }' "$out"/run.*
