@@ -1,7 +1,9 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -408,6 +410,42 @@ static int add_failed(const watch *w, int errnum, const char *path, err *e) {
   return err_sys(e, errnum, "cannot watch %s%s", w->root, path);
 }
 
+/* Opens a directory below the root, through no link: once a directory above it was replaced by one,
+ * its path leads to another place, which may be in this tree under a name of its own. */
+static int open_plain(const watch *w, const char *path) {
+  const io *io = io_system();
+  const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  char name[NAME_MAX + 1];
+  int dir = io->open(io, AT_FDCWD, w->root, flags, 0);
+  while (dir >= 0 && *path) {
+    size_t len = strcspn(path, "/");
+    if (len > NAME_MAX) {
+      io->close(io, dir);
+      return -ENAMETOOLONG;
+    }
+    memcpy(name, path, len);
+    name[len] = 0;
+    path += len + (path[len] == '/');
+    int below = io->open(io, dir, name, flags | O_NOFOLLOW, 0);
+    io->close(io, dir);
+    dir = below;
+  }
+  return dir;
+}
+
+/* The watch descriptor, or -errno. */
+static int add_plain(const watch *w, const char *path, const char *full) {
+  char opened[64];
+  int dir = open_plain(w, path);
+  if (dir < 0) return dir;
+  snprintf(opened, sizeof opened, "/proc/self/fd/%d", dir);
+  int wd = inotify_add_watch(w->fd, opened, MASK & ~(uint32_t)IN_DONT_FOLLOW);
+  if (wd < 0 && errno == ENOENT) wd = inotify_add_watch(w->fd, full, MASK); /* there is no /proc */
+  int rc = wd < 0 ? -errno : wd;
+  io_system()->close(io_system(), dir);
+  return rc;
+}
+
 int watch_add(watch *w, const char *path, err *e) {
   size_t len = strlen(path);
   if (len > 0 && (path[0] == '/' || path[len - 1] == '/'))
@@ -421,9 +459,9 @@ int watch_add(watch *w, const char *path, err *e) {
     err_set(e, rc, "cannot watch %s%s: %s", w->root, path, err_text(rc));
     goto out;
   }
-  wd = inotify_add_watch(w->fd, full.data, MASK);
+  wd = add_plain(w, path, full.data);
   if (wd < 0) {
-    rc = add_failed(w, errno, path, e);
+    rc = add_failed(w, -wd, path, e);
     goto out;
   }
   rc = put(w, wd, path);

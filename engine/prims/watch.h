@@ -44,7 +44,8 @@ int watch_fd(const watch *w);
 
 /* Adds a directory (relative to the root, no slash at the ends; "" is the root). Adding it twice is
  * fine, and its last name counts. ERR_NOENT if it is gone or is no directory, ERR_LIMIT when the
- * watches are used up. A symbolic link is not followed. */
+ * watches are used up. No symbolic link is followed, neither the last
+ * component nor one before it. */
 int watch_add(watch *w, const char *path, err *e);
 
 /* Reads what is there without blocking and calls `event` for each, in order, with paths as they are

@@ -373,6 +373,19 @@ static void an_exchange_with_a_temporary_directory_leaves_the_paths_true(void **
   is_right(s);
 }
 
+/* By the time that the CREATE of m/run1 is read, that path leads to run1 itself. */
+static void a_directory_becomes_a_link_to_the_directory_above(void **state) {
+  scene *s = *state;
+  begin(s);
+  make_dir(at(s, "out/m"));
+  is_right(s);
+  make_dir(at(s, "out/m/run1"));
+  move(s, "out/m", "away/m");
+  assert_int_equal(symlink(".", at(s, "out/m")), 0);
+  is_right(s);
+  sees_what_comes(s, "out/run1");
+}
+
 static void the_third_run_leaves(const scene *s) {
   move(s, "out/run3", "away/run3");
 }
@@ -474,6 +487,7 @@ int main(void) {
       TEST(what_was_exchanged_leaves_at_once),
       TEST(a_directory_that_was_exchanged_with_a_file_leaves_at_once),
       TEST(an_exchange_with_a_temporary_directory_leaves_the_paths_true),
+      TEST(a_directory_becomes_a_link_to_the_directory_above),
       TEST(a_listing_that_was_ahead_of_the_events_misleads_nobody),
       TEST(a_close_that_nobody_could_hear_is_not_waited_for),
       TEST(a_file_becomes_a_directory_at_the_last_look),

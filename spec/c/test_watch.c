@@ -236,6 +236,19 @@ static void an_exchange_with_what_is_not_watched_is_one_too(void **state) {
   assert_false(saw(WATCH_CREATE, "a/f"));
 }
 
+/* Else what is there under its own name would be told under that of the link. */
+static void no_link_on_the_way_is_followed(void **state) {
+  bench *b = *state;
+  make_and_add(b, "run");
+  make_and_add(b, "run/s");
+  assert_int_equal(symlink(".", in(b, "link")), 0);
+  assert_int_equal(watch_add(b->w, "link/run", NULL), ERR_NOENT);
+  assert_int_equal(watch_add(b->w, "link/run/s", NULL), ERR_NOENT);
+  write_file(in(b, "run/s/f"), "1");
+  drain(b);
+  assert_true(saw(WATCH_CLOSE_WRITE, "run/s/f"));
+}
+
 static void a_file_that_goes_back_is_told_so(void **state) {
   bench *b = *state;
   write_file(in(b, "f"), "1");
@@ -700,6 +713,7 @@ int main(void) {
       TEST(exchanged_directories_are_right_again_when_they_are_added),
       TEST(an_exchange_gives_neither_the_path_of_the_other),
       TEST(an_exchange_with_what_is_not_watched_is_one_too),
+      TEST(no_link_on_the_way_is_followed),
       TEST(a_file_that_goes_back_is_told_so),
       TEST(a_directory_that_is_moved_out_loses_its_watches),
       TEST(a_rename_into_the_tree_is_a_moved_to_alone),
