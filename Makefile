@@ -235,7 +235,7 @@ fuzz-tree: | setup
 	@$(FIXED_MAP) $(MAKE) --no-print-directory SETUP=no BUILD=build/asan SANITIZE=address,undefined \
 	  CFLAGS='-O1 -g' build/asan/spec/c/test_detect_fuzz
 	@ASAN_OPTIONS=handle_segv=2:exitcode=99 UBSAN_OPTIONS=exitcode=99 $(FIXED_MAP) \
-	  spec/fuzz/tree.sh build/asan/spec/c/test_detect_fuzz $(or $(SEEDS),1000) docs/testing.md
+	  nice spec/fuzz/tree.sh build/asan/spec/c/test_detect_fuzz $(or $(SEEDS),1000) docs/testing.md
 
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: $(BUILD)/spec/c/test_failn
