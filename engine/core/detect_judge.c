@@ -436,7 +436,8 @@ int judge(detect *d, unit *u, err *e) {
   rule_decide(d->rules, &f, &v);
   if (v.state == DETECT_COMPLETE) {
     int rc = list_unit(d, u, &changed, e);
-    if (rc < 0) unit_wake(d, u, now + try_again);
+    /* Once it has changed it may be gone, also where the listing failed after that. */
+    if (rc < 0 && !changed) unit_wake(d, u, now + try_again);
     if (rc < 0 || changed) return rc;
     gather(d, u, &f);
     rule_decide(d->rules, &f, &v);

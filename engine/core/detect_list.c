@@ -300,6 +300,7 @@ int list_unit(detect *d, unit *u, bool *changed, err *e) {
   uint64_t touches = u->touches, id = u->id;
   match_kind kind = u->kind;
   char *path = strdup(u->path);
+  *changed = false;
   if (!path) return err_set(e, ERR_NOMEM, "list %s: out of memory", u->path);
   int rc = kind == MATCH_FILE    ? list_file(d, u->root, e)
            : kind == MATCH_GROUP ? list_group(d, u, e)

@@ -189,7 +189,7 @@ int list_tree(detect *d, node *dir, err *e);
 int list_arrived(detect *d, node *parent, const char *name, err *e);
 /* Everything, and what moved while nobody looked. */
 int list_all(detect *d, err *e);
-/* One unit; *changed if it was not as it was known. */
+/* One unit; *changed, after an error too, if it was not as it was known: then it may be gone. */
 int list_unit(detect *d, unit *u, bool *changed, err *e);
 /* Watches are used up, or events are of no use: poll from here on. */
 void list_start_polling(detect *d);
