@@ -25,7 +25,7 @@ static bool look(detect *d, const char *path, struct stat *st) {
 /* Has something else come to the name since? Then an event that tells so is still to be read, and
  * what is known of `n` says nothing about it. */
 static bool is_another(const node *n, const struct stat *st) {
-  return n->type != node_type_of(st->st_mode) || (n->known && n->ino != st->st_ino);
+  return n->type != node_type_of(st->st_mode) || (n->known && !node_is(n, st));
 }
 
 static void forget_closes(void *ctx, node *n) {
@@ -42,7 +42,7 @@ static int appeared(detect *d, node *parent, const char *name, const watch_event
   node_type type = there ? node_type_of(st.st_mode) : ev->is_dir ? NODE_DIR : NODE_FILE;
   int rc = 0;
   if (!there && ev->is_dir) return 0; /* gone again, or a MOVED_FROM is on its way */
-  if (n && (n->type != type || (type == NODE_DIR && n->ino != st.st_ino))) {
+  if (n && (n->type != type || (type == NODE_DIR && !node_is(n, &st)))) {
     rc = model_remove(d, n, e);
     n = NULL;
   }

@@ -85,7 +85,7 @@ static bool has_left(const detect *d, const node *n) {
   if (!node_within(d->top, n) || node_path(n, path, NULL) < 0) return false;
   if (model_absolute(d, path, absolute, NULL) < 0) return false;
   int rc = d->io->lstat(d->io, AT_FDCWD, absolute, &st);
-  return rc < 0 ? err_code_of_errno(rc) == ERR_NOENT : st.st_ino != n->ino;
+  return rc < 0 ? err_code_of_errno(rc) == ERR_NOENT : !node_is(n, &st);
 }
 
 /* Not what `dir` lies in: a tree that changes while it is listed may show that too. */
@@ -100,7 +100,7 @@ static node *moved_from(const detect *d, const node *dir, const struct stat *st)
   }
   for (; low < d->index_count && d->index[low].ino == st->st_ino; low++) {
     node *n = d->index[low].n;
-    if (n->ino == st->st_ino && same_thing(n, st) && !node_within(n, dir) &&
+    if (node_is(n, st) && same_thing(n, st) && !node_within(n, dir) &&
         (in_limbo(d, n, &at) || has_left(d, n)))
       return n;
   }
@@ -131,7 +131,7 @@ static int changed_entry(detect *d, node *n, const entry *found) {
 
 static int take_entry(detect *d, node *dir, const entry *found, err *e) {
   node *n = node_child(dir, found->name, strlen(found->name)), *from;
-  bool other = n && n->known && n->ino != found->st.st_ino;
+  bool other = n && n->known && !node_is(n, &found->st);
   bool kind = n && n->type != node_type_of(found->st.st_mode);
   if (d->index && (!n || other) && (from = moved_from(d, dir, &found->st)) && from != n)
     return move_here(d, from, dir, found, e);

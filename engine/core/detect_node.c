@@ -31,6 +31,7 @@ void node_free(node *n) {
 }
 
 void node_set(node *n, const struct stat *st) {
+  n->dev = st->st_dev;
   n->ino = st->st_ino;
   n->size = (uint64_t)st->st_size;
   n->mtime_ns = io_time_ns(st->st_mtim);
@@ -38,8 +39,12 @@ void node_set(node *n, const struct stat *st) {
   n->known = true;
 }
 
+bool node_is(const node *n, const struct stat *st) {
+  return n->ino == st->st_ino && n->dev == st->st_dev;
+}
+
 bool node_same(const node *n, const struct stat *st) {
-  return n->known && n->ino == st->st_ino && n->size == (uint64_t)st->st_size &&
+  return n->known && node_is(n, st) && n->size == (uint64_t)st->st_size &&
          n->mtime_ns == io_time_ns(st->st_mtim);
 }
 

@@ -29,11 +29,11 @@ struct node {
   struct unit *unit;   /* the unit whose root this is; not of a group */
   struct unit *groups; /* the groups that lie in this directory */
   char *name;
-  uint64_t ino, size, seq; /* seq: of the newest change in the detector's own order */
+  uint64_t dev, ino, size, seq; /* seq: of the newest change in the detector's own order */
   int64_t mtime_ns, ctime_ns;
   uint32_t pass; /* the listing that saw it last */
   uint8_t type, evidence;
-  bool known;    /* ino, size and times are filled in */
+  bool known;    /* device, inode, size and times are filled in */
   bool excluded; /* a temporary name: nothing below it is looked at */
   bool old;      /* it was there when its unit was last settled */
   bool again;    /* it was there before a marker was, and was written after it */
@@ -47,6 +47,8 @@ node *node_new(const char *name, size_t len, node_type type); /* NULL: out of me
 void node_free(node *n); /* with all below; it must be detached; NULL is fine */
 
 void node_set(node *n, const struct stat *st);
+bool node_is(const node *n,
+             const struct stat *st); /* device and inode: another mount counts its own */
 bool node_same(const node *n, const struct stat *st); /* size, mtime, inode */
 
 node *node_child(const node *dir, const char *name, size_t len);

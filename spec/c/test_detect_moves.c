@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/detect.h"
@@ -463,6 +466,52 @@ static void a_file_becomes_a_link_at_the_last_look(void **state) {
   is_replaced_at_the_last_look(*state, becomes_a_link);
 }
 
+static bool mount_two(const scene *s) {
+  make_dir(at(s, "out/a"));
+  make_dir(at(s, "out/b"));
+  return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+         mount("none", at(s, "out/a"), "tmpfs", 0, NULL) == 0 &&
+         mount("none", at(s, "out/b"), "tmpfs", 0, NULL) == 0;
+}
+
+/* Two new file systems give the same inode numbers to different things. */
+static int two_mounts(scene *s) {
+  struct stat one, other;
+  err e = {0};
+  detect_unit u;
+  if (!mount_two(s)) return 77;
+  make_checkpoint(s, "out/a", 1, "whole");
+  if (stat(at(s, "out/a/checkpoint-1"), &one) != 0) return 1;
+  open_watched(s);
+  settle(s);
+  if (state_of(s, "a/checkpoint-1") != DETECT_COMPLETE) return 2;
+  unlink(at(s, "out/a/checkpoint-1/model.bin"));
+  unlink(at(s, "out/a/checkpoint-1/DONE"));
+  rmdir(at(s, "out/a/checkpoint-1"));
+  make_dir(at(s, "out/b/checkpoint-2"));
+  write_file(at(s, "out/b/checkpoint-2/model.bin"), "torn");
+  /* As after a rename: its ctime is newer than its mtime. */
+  while (stat(at(s, "out/b/checkpoint-2"), &other) == 0 &&
+         other.st_ctim.tv_sec == other.st_mtim.tv_sec &&
+         other.st_ctim.tv_nsec == other.st_mtim.tv_nsec)
+    chmod(at(s, "out/b/checkpoint-2"), 0755);
+  if (one.st_ino != other.st_ino) return 77;
+  if (detect_list(s->d, &e) < 0) return 3;
+  if (!detect_find(s->d, "b/checkpoint-2", &u)) return 4;
+  return u.generation == 0 ? 0 : 5;
+}
+
+static void the_same_inode_on_another_mount_is_another_thing(void **state) {
+  int status = 0;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) _exit(two_mounts(*state));
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) skip();
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* A group of files may have the name of a directory beside it. */
 static void a_group_and_a_directory_of_one_name_are_both_judged(void **state) {
   scene *s = *state;
@@ -492,6 +541,7 @@ int main(void) {
       TEST(a_close_that_nobody_could_hear_is_not_waited_for),
       TEST(a_file_becomes_a_directory_at_the_last_look),
       TEST(a_file_becomes_a_link_at_the_last_look),
+      TEST(the_same_inode_on_another_mount_is_another_thing),
       TEST(a_group_and_a_directory_of_one_name_are_both_judged),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
