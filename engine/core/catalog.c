@@ -432,11 +432,11 @@ int catalog_restore(const io *io, const log_sink *log, pool *pool, const progres
                         .told = told,
                         .ctx = ctx};
   if (!dir) return restore_all(&r, log, where, e);
-  int rc = fs_check_way(io, dir, e);
-  if (rc == 0) rc = fs_mkdirs(io, dir, 0777, e);
-  if (rc == 0) rc = fs_held_new(io, &held, e);
+  int rc = fs_held_new(io, &held, e);
   if (rc != 0) return rc;
-  rc = fs_hold(held, dir, e);
+  rc = fs_check_way(io, dir, e);
+  if (rc == 0) rc = fs_mkdirs(fs_held_io(held), dir, 0777, e);
+  if (rc == 0) rc = fs_hold(held, dir, e);
   if (rc == 0) rc = restore_open_staging(held, dir, &staging, e);
   if (rc == 0) {
     r.how.io = fs_held_io(held);

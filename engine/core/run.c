@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,28 +72,48 @@ static int take_identity(run *r, err *e) {
   return rc < 0 ? rc : identity_write(env->io, p->state, boot, &r->identity, e);
 }
 
+/* What is kept in the state directory is kept in the one that was found, whoever moves it away and
+ * puts a link in its place: beside a user's directory it is that user's to move. */
+static int find_places(run *r, const run_options *o, err *e) {
+  int rc = fs_held_new(r->env->io, &r->held, e);
+  if (rc < 0) return rc;
+  r->own = *r->env;
+  r->own.io = fs_held_io(r->held);
+  r->env = &r->own;
+  rc = places_open(r->env->io, &o->places, &r->places, e);
+  return rc < 0 ? rc : fs_hold(r->held, r->places.state, e);
+}
+
+static int take_lock(run *r, err *e) {
+  const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+  const char *path = r->places.lock;
+  int fd = r->env->io->open(r->env->io, AT_FDCWD, path, flags, 0600);
+  if (fd < 0) return err_sys(e, fd, "cannot open the lock file %s", path);
+  int rc = lock_take_open(fd, path, &r->lock, e);
+  if (rc != ERR_HELD) return rc;
+  return err_set(e, ERR_HELD,
+                 "another ckpt-lua has the state directory %s: wait for its end, or "
+                 "stop it",
+                 r->places.state);
+}
+
 static int open_parts(run *r, const run_options *o, err *e) {
-  const run_env *env = r->env;
   int rc = run_open_policy(r, o, e);
-  if (rc == 0) rc = places_open(env->io, &o->places, &r->places, e);
+  if (rc == 0) rc = find_places(r, o, e);
+  const run_env *env = r->env;
   if (rc == 0 && places_shared(env->io, &r->places))
     log_say(env->log, LOG_WARN,
             "others may write in the state directory %s: what is restored and saved depends on it "
             "(chmod 700)",
             r->places.state);
-  if (rc == 0) rc = lock_take(r->places.lock, true, &r->lock, e);
-  if (rc == ERR_HELD)
-    return err_set(e, ERR_HELD,
-                   "another ckpt-lua has the state directory %s: wait for its end, or "
-                   "stop it",
-                   r->places.state);
+  if (rc == 0) rc = take_lock(r, e);
   if (rc == 0) rc = lock_take_dir(r->places.dir, &r->dir_lock, e);
   if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
   if (rc == 0) rc = take_identity(r, e);
   if (rc == 0)
     rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
   if (rc == 0) rc = trail_open(env->io, env->log, r->places.state, &r->trail, e);
-  if (rc == 0) rc = store_open(&r->places.target, env->io, env->log, &r->store, e);
+  if (rc == 0) rc = store_open(&r->places.target, r->outer, env->log, &r->store, e);
   if (rc == 0) rc = check_store(r, o, e);
   return rc;
 }
@@ -125,11 +146,12 @@ static int clear_staging(run *r, err *e) {
   return rc < 0 ? rc : fs_mkdirs(r->env->io, r->places.staging, 0700, e);
 }
 
-int run_open(const run_env *env, const run_options *o, run **out, err *e) {
+int run_open(const run_env *given, const run_options *o, run **out, err *e) {
   *out = NULL;
   run *r = calloc(1, sizeof *r);
   if (!r) return err_set(e, ERR_NOMEM, "open a run: out of memory");
-  r->env = env;
+  r->env = given;
+  r->outer = given->io;
   r->lock.fd = r->dir_lock.fd = -1;
   r->tries = o->tries ? o->tries : 8;
   r->bad_after = o->bad_after ? o->bad_after : 3;
@@ -143,6 +165,7 @@ int run_open(const run_env *env, const run_options *o, run **out, err *e) {
       .no_delete = o->no_delete};
   int rc = open_parts(r, o, e);
   if (rc == 0) rc = clear_staging(r, e);
+  const run_env *env = r->env;
   r->group_env.store = r->store;
   r->group_env.log = env->log;
   r->group_env.run_id = r->places.run_id;
@@ -250,6 +273,7 @@ void run_close(run *r) {
   free(r->metrics);
   free(r->resume);
   free(r->restored_from);
+  fs_held_free(r->held);
   free(r);
 }
 

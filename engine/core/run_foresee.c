@@ -58,6 +58,7 @@ int run_foresee(const run_env *env, const run_options *o, run_foresee_fn *fn, vo
   run *r = calloc(1, sizeof *r);
   if (!r) return err_set(e, ERR_NOMEM, "look ahead: out of memory");
   r->env = env;
+  r->outer = env->io;
   r->lock.fd = r->dir_lock.fd = -1;
   int rc = run_open_policy(r, o, e);
   if (rc == 0) rc = places_look(env->io, &o->places, &r->places, e);

@@ -12,6 +12,7 @@
 #include "core/retention.h"
 #include "core/run.h"
 #include "core/trail.h"
+#include "prims/fs_held.h"
 #include "prims/lock.h"
 
 typedef enum unit_phase {
@@ -93,7 +94,10 @@ struct run_group {
 };
 
 struct run {
-  const run_env *env;
+  const run_env *env; /* `own`, once the state directory is held */
+  run_env own;
+  const io *outer; /* the engine's, below `held`: for what outlives the run, or copies an io */
+  fs_held *held;   /* the state directory, by whatever path below it it is asked for */
   places places;
   store *store;
   policy *policy;

@@ -394,7 +394,7 @@ static int64_t later_now(const io *self, io_clock clock) {
 int run_survey(run *r, survey *out, err *e) {
   *out = (survey){0};
   detect *d = NULL;
-  struct later later = {*r->env->io, r->env->io};
+  struct later later = {*r->outer, r->outer};
   later.io.now = later_now;
   struct collect c = {.run = r, .survey = out, .e = e};
   run_paths known;

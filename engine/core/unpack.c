@@ -348,7 +348,7 @@ static int begin(unpacking *u, err *e) {
   char parent[FS_PATH_MAX], nonce[33], begins[256], name[300];
   fs_parent(u->o->dir, parent);
   int rc = fs_check_way(u->o->io, parent, e);
-  if (rc == 0) rc = fs_mkdirs(u->o->io, parent, 0777, e);
+  if (rc == 0) rc = fs_mkdirs(u->io, parent, 0777, e);
   if (rc == 0) rc = fs_hold(u->where, parent, e);
   if (rc < 0) return rc;
   rc = io_nonce(u->io, nonce);

@@ -6,7 +6,8 @@
  * or removed through it is in the directory that was held, and nowhere else. A link in the way is
  * -ELOOP or -ENOTDIR, a ".." -EXDEV.
  *
- * All other paths are the caller's own, and go to the io behind it as they are, and so do calls
+ * All other paths are the caller's own, and go to the io behind it as they are (but root makes a
+ * directory only where fs_hold would go), and so do calls
  * with a descriptor: what is opened through it and then worked on by its descriptor is safe. */
 #ifndef PRIMS_FS_HELD_H
 #define PRIMS_FS_HELD_H

@@ -253,20 +253,22 @@ static void json_outcome(FILE *f, const outcome *o) {
   fprintf(f, ",\"seconds\":%.3f}\n", (double)(o->end_ns - o->begin_ns) / 1e9);
 }
 
-/* A reader must see the old file or the whole new one, also after a power cut. */
-static int replace(const char *from, const char *to, const char *dir) {
-  int rc = rename(from, to) == 0 ? 0 : -errno;
-  int fd = rc == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-  if (fd < 0) return rc ? rc : -errno;
-  if (fsync(fd) != 0) rc = -errno;
-  close(fd);
-  return rc;
+/* In the state directory itself, not in what somebody has put in its place: its path has no links.
+ */
+static int open_state(const char *state) {
+  int fd = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return fd < 0 ? -errno : fd;
 }
 
-static int write_json(const outcome *o, const char *path) {
+/* A reader must see the old file or the whole new one, also after a power cut. */
+static int replace(int dir, const char *from, const char *to) {
+  return renameat(dir, from, dir, to) != 0 || fsync(dir) != 0 ? -errno : 0;
+}
+
+static int write_json(const outcome *o, int dir, const char *name) {
   /* Never through a link that somebody put there, nor into what a killed run of ours left. */
-  if (unlink(path) < 0 && errno != ENOENT) return -errno;
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (unlinkat(dir, name, 0) < 0 && errno != ENOENT) return -errno;
+  int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
   if (!f) {
     int error = errno;
@@ -280,26 +282,19 @@ static int write_json(const outcome *o, const char *path) {
   return rc;
 }
 
-static char *exit_path(const char *state, const char *name) {
-  char *path = NULL;
-  return asprintf(&path, "%s/%s", state, name) < 0 ? NULL : path;
-}
-
 void outcome_write(const outcome *o, const char *state) {
-  char *to = exit_path(state, "exit.json"), *tmp = exit_path(state, "exit.json.tmp");
-  int rc = to && tmp ? write_json(o, tmp) : -ENOMEM;
-  if (rc == 0) rc = replace(tmp, to, state);
-  if (rc != 0) {
-    report_warning("cannot write %s/exit.json: %s", state, strerror(-rc));
-    if (tmp) unlink(tmp);
-  }
-  free(to);
-  free(tmp);
+  static const char to[] = "exit.json", tmp[] = "exit.json.tmp";
+  int dir = open_state(state), rc = dir;
+  if (dir >= 0) rc = write_json(o, dir, tmp);
+  if (rc == 0) rc = replace(dir, tmp, to);
+  if (rc < 0) report_warning("cannot write %s/%s: %s", state, to, strerror(-rc));
+  if (rc < 0 && dir >= 0) unlinkat(dir, tmp, 0);
+  if (dir >= 0) close(dir);
 }
 
 void outcome_forget(const char *state) {
-  char *path = exit_path(state, "exit.json");
-  if (path && unlink(path) != 0 && errno != ENOENT)
-    report_warning("cannot remove %s: %s", path, strerror(errno));
-  free(path);
+  int dir = open_state(state);
+  if (dir < 0 || (unlinkat(dir, "exit.json", 0) != 0 && errno != ENOENT))
+    report_warning("cannot remove %s/exit.json: %s", state, strerror(dir < 0 ? -dir : errno));
+  if (dir >= 0) close(dir);
 }

@@ -160,4 +160,12 @@ describe("root, in the directory of another user,", function()
     made = "install -d -o 1234 home/out/store/.ckpt home/out/store/.ckpt/tmp"
     assert.is_true(attack({ "home/out/store/.ckpt", "tmp" }, made, args) > 20)
   end)
+
+  it("keeps its state in the directory that it found", function()
+    if not is_root() then return pending("needs root, and setpriv for a second user") end
+    build()
+    save()
+    local args = "run --dir home/out --to store --continue-run -- true"
+    assert.is_true(attack({ "home", "out.ckpt" }, "", args) > 20)
+  end)
 end)
