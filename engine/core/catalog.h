@@ -16,8 +16,9 @@
 typedef struct catalog_item {
   const char *group;
   const runlog_commit *commit;
-  const char *uri; /* of its directory: catalog_find() finds exactly this one by it */
-  const char *key; /* of its directory in the store */
+  const char *uri;           /* of its directory: catalog_find() finds exactly this one by it */
+  const char *key;           /* of its directory in the store */
+  const runlog_state *state; /* of its log; NULL: not known */
 } catalog_item;
 typedef int catalog_fn(void *ctx, store *s, const catalog_item *item, err *e);
 

@@ -60,7 +60,7 @@ static int verify_beside(struct verifying *v, const transfer *t, const manifest 
   char key[STORE_KEY_MAX];
   err why = {0};
   if (c->with.files == 0) return 0;
-  const companions_units units = {.unit = unit};
+  const companions_units units = {unit, item->state};
   int rc = companions_manifest(t->store, item->group, c->attempt, &c->with, &units, &m, key, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT || rc == ERR_NOENT) {
     on_finding(v, "what was saved beside it", why.text);

@@ -99,6 +99,22 @@ describe("a record of a store that puts a file", function()
   end)
 end)
 
+describe("a record of a store that puts a file into another checkpoint", function()
+  it("is damage to who verifies it, too", function()
+    forge("checkpoint-2/planted", "x")
+    write("A/checkpoint-2/DONE", "x")
+    must("sync A --to evil --marker DONE --quiet 0 -p ./a.lua -q")
+    for _, args in ipairs { "verify evil", "verify evil checkpoint-1",
+      "restore evil checkpoint-1 --dir new" } do
+      local code, text = ckpt(args)
+      assert.are.equal(5, code, text)
+      has(text, "lies in checkpoint-2")
+    end
+    local code, text = ckpt("verify evil checkpoint-2")
+    assert.are.equal(0, code, text)
+  end)
+end)
+
 describe("a file saved beside a checkpoint", function()
   before_each(function()
     write("out/checkpoint-1/DONE", "x")
