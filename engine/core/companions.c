@@ -168,8 +168,12 @@ static int find_one(const companions_place *at, const char *glob, companions *ou
   char above[FS_PATH_MAX];
   fs_parent(base, above);
   if (strchr(base, '/') && lies_in_unit(&l, above)) return 0;
-  if (at->io->lstat(at->io, AT_FDCWD, path, &st) < 0) return 0;
-  int rc = take(&l, base, &st, e);
+  int rc = at->io->lstat(at->io, AT_FDCWD, path, &st);
+  if (rc == -ELOOP || rc == -ENOTDIR)
+    log_say(at->log, LOG_WARN,
+            "%s is not saved beside a checkpoint: it lies below a symbolic link or a file", path);
+  if (rc < 0) return 0;
+  rc = take(&l, base, &st, e);
   return rc == 0 && S_ISDIR(st.st_mode) ? walk(&l, path, e) : rc < 0 ? rc : 0;
 }
 

@@ -29,6 +29,20 @@ void job_early_free(job_work *w) {
   free(w->early);
   w->early = NULL;
   w->early_count = 0;
+  fs_held_free(w->held);
+  w->held = NULL;
+}
+
+/* They are read below the watched directory only: through a link in it somebody else would say what
+ * is taken in, and a save by root may read more than that user. */
+static int hold_root(job_work *w, err *e) {
+  if (w->held) return 0;
+  int rc = fs_held_new(w->env->io, &w->held, e);
+  return rc < 0 ? rc : fs_hold_by_name(w->held, w->env->root, e);
+}
+
+static const io *reading(const job_work *w) {
+  return fs_held_io(w->held);
 }
 
 static bool takes_companions(const job_work *w) {
@@ -37,7 +51,7 @@ static bool takes_companions(const job_work *w) {
 
 static companions_place place_of(const job_work *w, char group[FS_PATH_MAX]) {
   fs_parent(w->job->plan.unit, group);
-  return (companions_place){.io = w->env->io,
+  return (companions_place){.io = reading(w),
                             .log = w->env->log,
                             .rules = w->env->rules,
                             .root = w->env->root,
@@ -154,7 +168,7 @@ static struct job_early *early_of(const job_work *w, const char *name, bool link
 
 /* The last reading stays, or the first one that names this unit. */
 static int look_at_one(job_work *w, const companion *c, err *e) {
-  const io *io = w->env->io;
+  const io *io = reading(w);
   char path[FS_PATH_MAX];
   bool link = c->type == MANIFEST_LINK;
   struct job_early now = {.link = link}, *known = early_of(w, c->name, link);
@@ -182,7 +196,8 @@ static int look_at_one(job_work *w, const companion *c, err *e) {
 int job_look_beside(job_work *w, err *e) {
   companions all;
   if (!takes_companions(w)) return 0;
-  int rc = find(w, &all, e);
+  int rc = hold_root(w, e);
+  if (rc == 0) rc = find(w, &all, e);
   if (rc < 0) return rc;
   if (!w->early) w->early = calloc(EARLY_MAX, sizeof *w->early);
   if (!w->early) rc = err_set(e, ERR_NOMEM, "read what is saved beside a unit: out of memory");
@@ -262,7 +277,7 @@ static int send_small(const struct sending *s, err *e, bool *ours) {
   digest block = {0};
   size_t len = 0;
   *ours = true;
-  int rc = read_small(w->env->io, s->path, &text, &len, &st, e);
+  int rc = read_small(reading(w), s->path, &text, &len, &st, e);
   if (rc < 0 && rc != ERR_NOMEM && early) rc = 0; /* as it was then is better than nothing */
   if (rc < 0) goto out;
   bool then = early && (!text || names_it(w, early->text, early->len));
@@ -316,7 +331,7 @@ static int copy_blocks(const struct sending *s, const struct source *from, diges
 
 static int send_large(const struct sending *s, err *e, bool *ours) {
   store *to = s->w->env->store;
-  struct source from = {.io = s->w->env->io, .path = s->path};
+  struct source from = {.io = reading(s->w), .path = s->path};
   store_writer *writer = NULL;
   char key[STORE_KEY_MAX];
   digest *blocks = NULL;
@@ -372,7 +387,7 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
 
 /* Of the readings the one that names this unit, as with small files. */
 static int add_link(const struct sending *s, err *e) {
-  const io *io = s->w->env->io;
+  const io *io = reading(s->w);
   const struct job_early *early = early_of(s->w, s->name, true);
   char target[FS_PATH_MAX];
   struct stat st;
@@ -418,7 +433,8 @@ static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
   manifest m;
   err why = {0};
   manifest_init(&m);
-  int rc = find(w, &all, e);
+  int rc = hold_root(w, e);
+  if (rc == 0) rc = find(w, &all, e);
   if (rc < 0) return rc;
   m.kind = MATCH_DIR;
   m.step = w->job->plan.step;

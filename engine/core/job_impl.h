@@ -6,6 +6,7 @@
 #include "core/tree.h"
 #include "job.h"
 #include "prims/fs.h"
+#include "prims/fs_held.h"
 
 /* What the operations of one job hand to one another. */
 typedef struct job_work {
@@ -18,6 +19,7 @@ typedef struct job_work {
   runlog_with with;        /* what was saved beside it; for the commit */
   struct job_early *early; /* small files beside it, as they were when the job began */
   size_t early_count;
+  fs_held *held; /* the watched directory, for what is read beside the unit; NULL: not yet */
   char snapshot[FS_PATH_MAX];  /* what is removed at the end; "": nothing */
   uint64_t attempt;            /* RUNLOG_NONE: not announced yet */
   uint64_t term;               /* ours, which owns the attempt */
