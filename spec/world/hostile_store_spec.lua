@@ -182,6 +182,33 @@ describe("a store in the file system", function()
     end
   end)
 
+  it("writes nothing through any other link below its root, whoever works on it", function()
+    write("p.lua", "return {api=1, with={'notes'}}")
+    write("src/notes", "x")
+    local names = { "tmp", "staging", "log", "with", "parts", "pins", "clearing", "cleared",
+      "lease", "head", "../checkpoint-2" }
+    local save = "sync src --to store --marker DONE --quiet 0 -p ./p.lua -q"
+    for _, name in ipairs(names) do
+      sh("rm -rf store victim src/checkpoint-2; mkdir victim; echo theirs >victim/file")
+      must(save)
+      local to = (name == "lease" or name == "head") and "victim/file" or "victim"
+      sh(("mkdir -p src/checkpoint-2 store/.ckpt; cp src/checkpoint-1/* src/checkpoint-2; " ..
+        "rm -rf store/.ckpt/%s; ln -s \"$PWD/%s\" store/.ckpt/%s"):format(name, to, name))
+      sh("touch -d 2001-01-01 victim victim/file")
+      local said = ""
+      for _, args in ipairs { save, "rm store checkpoint-1", "pin store checkpoint-1",
+        "gc store --grace-delete 0s", "restore store --dir new" } do
+        local code, text = ckpt(args)
+        said = said .. ("%s: %d %s\n"):format(args, code, text)
+        assert.is_true(code < 126, said)
+      end
+      assert.are.equal("victim/file\n", (sh("find victim -mindepth 1")), name .. "\n" .. said)
+      assert.are.equal("theirs\n", support.read(dir .. "/victim/file"))
+      assert.are.equal("", (sh("find victim -newermt 2002-01-01")), name .. "\n" .. said)
+      sh("rm -rf new")
+    end
+  end)
+
   it("may itself be reached through links", function()
     sh("mkdir -p data/home/store; ln -s data/home home; ln -s home/store named")
     for _, where in ipairs { "home/new", "named" } do
