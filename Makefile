@@ -221,7 +221,8 @@ test-hostile: $(HOSTILE) all
 
 ## test-world: what others do to a run: containers, users, full places, hostile stores, foreign data
 test-world: all servers
-	@$(TEST_ENV) spec/run $(call only,$(sort $(wildcard spec/world/*_spec.* spec/world/long/*_spec.*)))
+	@$(TEST_ENV) TEST_TIMEOUT=$${TEST_TIMEOUT:-1200} spec/run \
+	  $(call only,$(sort $(wildcard spec/world/*_spec.* spec/world/long/*_spec.*)))
 
 ## fuzz: T=name TIME=600: libFuzzer on one parser for so many seconds; without T on each of them
 FUZZ_BUILD := build/fuzz

@@ -1,5 +1,6 @@
 /* ckpt-lua: the program. A table of verbs, their help, and the way from argv to one of them. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -177,7 +178,16 @@ static void fill_descriptors(void) {
   if (fd > 2) close(fd);
 }
 
+/* glibc gives each thread a heap of its own, and keeps what was freed there: what one worker needed
+ * for a moment would be needed again by each of the others. */
+static void share_heap(void) {
+#ifdef M_ARENA_MAX
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int main(int argc, char **argv) {
+  share_heap();
   fill_descriptors();
   if (argc < 2) {
     print_usage(stderr);
