@@ -577,24 +577,31 @@ static uint64_t left_of(const run_unit *u) {
   return moved < total ? total - moved : 0;
 }
 
-/* Is there a newer one of its kind that is whole, durable or not? */
-static bool outdated(const run *r, const run_unit *u) {
+static bool is_alike(const run_unit *a, const run_unit *b) {
+  return a->group == b->group && strcmp(a->series, b->series) == 0;
+}
+
+/* The newest one of its kind that is whole, durable or not; NULL if none is. */
+static const run_unit *newest_like(const run *r, const run_unit *u) {
+  const run_unit *newest = NULL;
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *other = r->units[i];
-    if (other->group == u->group && strcmp(other->series, u->series) == 0 &&
-        other->made_ns > u->made_ns && (run_unit_sure(other) || other->phase == UNIT_FAILED))
-      return true;
+    if (newest && other->made_ns <= newest->made_ns) continue;
+    if ((run_unit_sure(other) || other->phase == UNIT_FAILED) && is_alike(other, u)) newest = other;
   }
-  return false;
+  return newest;
 }
 
 /* Why the newest unit of some kind is not durable; 0 if each one is. What waits to be proven does
  * not count: nothing says that it is a checkpoint at all. */
 static int newest_status(const run *r) {
+  const run_unit *newest = NULL; /* looked for once for a kind: those of one stand together */
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
     bool failed = u->phase == UNIT_FAILED;
-    if (u->phase == UNIT_DURABLE || (!failed && !run_unit_sure(u)) || outdated(r, u)) continue;
+    if (u->phase == UNIT_DURABLE || (!failed && !run_unit_sure(u))) continue;
+    if (!newest || !is_alike(newest, u)) newest = newest_like(r, u);
+    if (newest && newest->made_ns > u->made_ns) continue;
     return failed ? u->status : r->fenced ? ERR_FENCED : ERR_TIMEOUT;
   }
   return run_lost_status(r);
