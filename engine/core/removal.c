@@ -336,8 +336,37 @@ static int came_back(const char *prefix, err *e) {
   return err_set(e, ERR_CONFLICT, "%s: its manifest came back while it was looked at", prefix);
 }
 
-/* What `gone` holds goes: what its manifest names, the manifest last, by which one that is cut
- * short is gone on with. `back`: we renamed it, and so may put back what is not ours. */
+static int still_there(const char *key, err *e) {
+  return err_set(e, ERR_IO, "%s was removed, and is there still", key);
+}
+
+/* A listing may have passed over something that a file system said was not there, for a moment. */
+static int check_named(const removing *r, const manifest *m, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object object;
+  for (size_t i = 0; i < m->count; i++) {
+    const manifest_entry *entry = &m->entries[i];
+    err why = {0};
+    if (entry->type != MANIFEST_FILE) continue;
+    if (snprintf(key, sizeof key, "%s/%s", r->gone, entry->name) >= (int)sizeof key) continue;
+    int rc = r->s->ops->head(r->s, key, &object, &why);
+    if (rc == 0 && object.size == entry->size) return still_there(key, e);
+    if (rc < 0 && err_class_of(rc) == ERR_CLASS_RETRYABLE) return err_set(e, rc, "%s", why.text);
+  }
+  return 0;
+}
+
+/* What its manifest names goes from `gone`, and when all of it has gone the manifest, by which a
+ * removal that is cut short is gone on with. */
+static int empty_named(removing *r, const manifest *m, const char *last, err *e) {
+  int rc = remove_ours(r, r->gone, last, e);
+  if (rc == 0) rc = check_named(r, m, e);
+  if (rc == 0) rc = store_remove_below(r->s, r->gone, (const char *const[]){last}, 1, e);
+  if (rc == 0) rc = is_there(r, last, e);
+  return rc == 1 ? still_there(last, e) : rc;
+}
+
+/* What `gone` holds goes. `back`: we renamed it, and so may put back what is not ours. */
 static int empty_gone(removing *r, bool back, err *e) {
   char key[STORE_KEY_MAX];
   manifest m = {0};
@@ -351,9 +380,7 @@ static int empty_gone(removing *r, bool back, err *e) {
   if (rc == 1) rc = came_back(r->gone, e);
   if (rc == 0 && ours) choose_named(r, &m, text.len, r->gone, INT64_MAX);
   if (rc == 0) count_things(r);
-  if (rc == 0 && ours && !r->dry) rc = remove_ours(r, r->gone, key, e);
-  if (rc == 0 && ours && !r->dry)
-    rc = store_remove_below(r->s, r->gone, (const char *const[]){key}, 1, e);
+  if (rc == 0 && ours && !r->dry) rc = empty_named(r, &m, key, e);
   /* It went, unless something is left in it. A listing does not show all of that: no links. */
   back = back && rc == 0 && !r->dry && r->s->ops->publish(r->s, r->gone, r->dir, &why) == 0;
   if (rc == 0) tell_others(r, back ? r->dir : r->gone);

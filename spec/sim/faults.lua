@@ -237,7 +237,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
 ]] },
   } },
   nothing_is_put_back = { edits = {
-    { removal, "rc = store_remove_below(r->s, r->gone, (const char *const[]){key}, 1, e);",
+    { removal, "rc = store_remove_below(r->s, r->gone, (const char *const[]){last}, 1, e);",
       "rc = r->s->ops->remove_prefix(r->s, r->gone, e);" },
   } },
   removed_without_a_sweep = { edits = {
