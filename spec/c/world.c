@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/removal.h"
 #include "core/restore.h"
 #include "io_fault.h"
 #include "tmpdir.h"
@@ -311,6 +312,7 @@ void must_restore(const world *w, const char *prefix, const runlog_commit *c, co
 struct litter {
   const runlog_state *state;
   size_t skip;
+  bool *cleared; /* each attempt of the state: given up by a launch of several ranks, and removed */
   char found[STORE_KEY_MAX];
 };
 
@@ -326,6 +328,31 @@ static bool beside_a_commit(const runlog_state *state, const char *name) {
   return false;
 }
 
+/* What a rank was still sending when rank 0 gave the save up stays: gc names it. */
+static bool came_late(const struct litter *l, const char *name) {
+  for (size_t i = 0; i < l->state->attempt_count; i++) {
+    size_t len = strlen(l->state->attempts[i].dir);
+    if (l->cleared[i] && strncmp(name, l->state->attempts[i].dir, len) == 0 && name[len] == '/')
+      return true;
+  }
+  return false;
+}
+
+static bool *find_cleared(store *s, runlog *log) {
+  const runlog_state *state = runlog_view(log);
+  bool *out = calloc(state->attempt_count + 1, sizeof *out);
+  assert_non_null(out);
+  for (size_t i = 0; i < state->attempt_count; i++) {
+    const runlog_attempt *a = &state->attempts[i];
+    char id[RUNLOG_NONCE_MAX], key[STORE_KEY_MAX];
+    if (a->fate != RUNLOG_SWEPT || a->world < 2) continue;
+    assert_int_equal(runlog_attempt_id(log, a->n, id, NULL), 0);
+    assert_int_equal(removal_key(log, REMOVAL_CLEARED, id, key, NULL), 0);
+    out[i] = store_holds(s, key);
+  }
+  return out;
+}
+
 static int judge_key(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   struct litter *l = ctx;
   (void)is_prefix, (void)object;
@@ -334,7 +361,7 @@ static int judge_key(void *ctx, const char *key, bool is_prefix, const store_obj
   if (strcmp(name, ".ckpt/head") == 0) return 0;
   if (strncmp(name, ".ckpt/pins/", 11) == 0) return 0;
   if (strncmp(name, ".ckpt/cleared/", 14) == 0) return 0; /* stays, as the log does */
-  if (beside_a_commit(l->state, name)) return 0;
+  if (beside_a_commit(l->state, name) || came_late(l, name)) return 0;
   if (strncmp(name, ".ckpt/lease-probe.", 18) == 0) return 0; /* a removal of one failed */
   for (size_t i = 0; i < l->state->commit_count; i++) {
     if (l->state->commits[i].life == RUNLOG_DELETED) continue;
@@ -351,7 +378,9 @@ const char *store_litter(store *s, const char *prefix) {
   l = (struct litter){.skip = *prefix ? strlen(prefix) + 1 : 0};
   assert_int_equal(runlog_open(s, prefix, &log, NULL), 0);
   l.state = runlog_view(log);
+  l.cleared = find_cleared(s, log);
   int rc = s->ops->list(s, prefix, false, judge_key, &l, NULL);
+  free(l.cleared);
   assert_true(rc >= 0);
   for (size_t i = 0; rc == 0 && i < l.state->commit_count; i++) {
     char key[STORE_KEY_MAX + 40];

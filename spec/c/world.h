@@ -58,7 +58,7 @@ const char *restored_differs(const world *w, const char *prefix, const runlog_co
 void must_restore(const world *w, const char *prefix, const runlog_commit *c, const char *path);
 
 /* NULL, or the first key in the store that belongs neither to a log, a lease nor a listed commit,
- * or the commit that lacks its manifest (static memory). */
+ * or the commit that lacks its manifest (static memory). Not what a rank sent late. */
 const char *store_litter(store *s, const char *prefix);
 
 /* An io whose calls run a hook: at the nth open (from 1; 0: never) of a path that contains `what`
