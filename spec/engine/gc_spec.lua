@@ -3,6 +3,8 @@
 package.path = "./spec/?.lua;" .. package.path
 local cjson = require "cjson"
 local support = require "support"
+local place = require "place"
+local sh, has, there, save = place.sh, place.has, place.there, place.save
 local CKPT = support.runner
 
 local dir
@@ -16,26 +18,10 @@ local function ckpt(args)
   return text, tonumber(code), support.read(dir .. "/err.txt")
 end
 
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
-
 local function objects(text)
   local list = {}
   for line in text:gmatch("[^\n]+") do list[#list + 1] = cjson.decode(line) end
   return list
-end
-
-local function there(path) return support.read(dir .. "/" .. path) ~= nil end
-
-local function save(where, ...)
-  for _, n in ipairs { ... } do
-    sh(("mkdir -p %s/checkpoint-%d; echo weights %d >%s/checkpoint-%d/model.bin; " ..
-      "echo '{}' >%s/checkpoint-%d/trainer_state.json; sleep 0.02")
-      :format(where, n, n, where, n, where, n))
-  end
 end
 
 local function sync(args)
@@ -65,7 +51,7 @@ local function leave_attempt(store, unit)
 end
 
 before_each(function()
-  dir = support.directory()
+  dir = place.begin()
   sh("mkdir out")
 end)
 after_each(function() os.execute("chmod -R u+w '" .. dir .. "'; rm -rf '" .. dir .. "'") end)

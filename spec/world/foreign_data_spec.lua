@@ -2,40 +2,11 @@
 --- user renamed, a backup, another run's tree, a file among those of a checkpoint that is deleted.
 package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
+local place = require "place"
+local sh, ckpt, must, there = place.sh, place.ckpt, place.must, place.there
+local has, lacks, save = place.has, place.lacks, place.save
 
-local CKPT = support.runner
 local dir
-
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
-local function ckpt(args)
-  local text, code = sh(("'%s' %s"):format(CKPT, args))
-  return text, code
-end
-
-local function must(args)
-  local text, code = ckpt(args)
-  assert.are.equal(0, code, text)
-  return text
-end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
-
-local function lacks(text, part)
-  assert.is_nil(text:find(part, 1, true), ("%q in:\n%s"):format(part, text))
-end
-
-local function there(path) return support.read(dir .. "/" .. path) ~= nil end
-
-local function save(where, ...)
-  for _, n in ipairs { ... } do
-    sh(("mkdir -p %s/checkpoint-%d; echo weights %d >%s/checkpoint-%d/model.bin; " ..
-      "echo '{}' >%s/checkpoint-%d/trainer_state.json; sleep 0.02")
-      :format(where, n, n, where, n, where, n))
-  end
-end
 
 local function sync(args) return must("sync out --to store --quiet 0 " .. (args or "")) end
 
@@ -71,7 +42,7 @@ local function give_up(unit)
 end
 
 before_each(function()
-  dir = support.directory()
+  dir = place.begin()
   sh("mkdir out")
 end)
 after_each(function() os.execute("chmod -R u+w '" .. dir .. "'; rm -rf '" .. dir .. "'") end)

@@ -4,19 +4,17 @@
 package.path = "./spec/?.lua;" .. package.path
 local cjson = require "cjson"
 local support = require "support"
+local place = require "place"
+local sh, ckpt = place.sh, place.ckpt
 local CKPT = support.runner
 
 local dir, mounted
-
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
 
 local function must(command)
   local text, code = sh(command)
   assert.are.equal(0, code, command .. "\n" .. text)
   return text
 end
-
-local function ckpt(args) return sh(("'%s' %s"):format(CKPT, args)) end
 
 local function save(n, mib)
   must(("mkdir -p out/checkpoint-%d && head -c %dM /dev/urandom >out/checkpoint-%d/model.bin && " ..
@@ -68,7 +66,7 @@ local function mount(size)
 end
 
 before_each(function()
-  dir = support.directory()
+  dir = place.begin()
   mounted = false
   sh "mkdir out"
 end)

@@ -3,25 +3,15 @@
 
 package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
+local place = require "place"
+local sh, must, has = place.sh, place.must, place.has
 local CKPT = support.runner
 
 local dir
 
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
 local function ckpt(args)
   local text, code = sh(("'%s' %s"):format(CKPT, args))
   return code, text
-end
-
-local function must(args)
-  local code, text = ckpt(args)
-  assert.are.equal(0, code, text)
-  return text
-end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
 end
 
 local function write(path, text)
@@ -62,7 +52,7 @@ local function forge(path, text)
   assert.are.equal(0, code)
 end
 
-before_each(function() dir = support.directory() end)
+before_each(function() dir = place.begin() end)
 after_each(function() os.execute("chmod -R u+rwx '" .. dir .. "' && rm -rf '" .. dir .. "'") end)
 
 describe("a record of a store that puts a file", function()

@@ -4,25 +4,11 @@
 
 package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
-local CKPT, sh, read, write, await =
-  support.runner, support.sh, support.read, support.write, support.await
+local test = require "place"
+local at, has, needs = test.at, test.has, test.needs
+local sh, read, write, await = support.sh, support.read, support.write, support.await
 
 local dir
-
--- The text with the test's directory for each "@/", the runner for CKPT.
-local function at(text)
-  return (text:gsub("@/", dir .. "/"):gsub("CKPT%f[%s]", CKPT))
-end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
-
-local function needs(what)
-  local text, code = sh(what)
-  if code ~= 0 then pending(("not on this machine: %s: %s"):format(what, text)) end
-  return code == 0
-end
 
 -- Nobody's number, so that what stands at its place in /tmp is this test's.
 local AS_USER = "setpriv --reuid 61234 --regid 61234 --clear-groups env -u XDG_RUNTIME_DIR"
@@ -64,7 +50,7 @@ local function must_have_saved()
 end
 
 before_each(function()
-  dir = sh("mktemp -d -p /var/tmp"):match("%S+")
+  dir = test.begin(sh("mktemp -d -p /var/tmp"):match("%S+"))
   sh(at("chmod 755 @/; mkdir @/out"))
 end)
 

@@ -4,24 +4,11 @@
 
 package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
-local CKPT, sh, read, write, await =
-  support.runner, support.sh, support.read, support.write, support.await
+local place = require "place"
+local at, has, needs = place.at, place.has, place.needs
+local sh, read, write, await = support.sh, support.read, support.write, support.await
 
 local dir
-
-local function at(text)
-  return (text:gsub("@/", dir .. "/"):gsub("CKPT%f[%s]", CKPT))
-end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
-
-local function needs(what)
-  local text, code = sh(what)
-  if code ~= 0 then pending(("not on this machine: %s: %s"):format(what, text)) end
-  return code == 0
-end
 
 local RUN = " CKPT run --run one --dir @/w/out --to @/store --quiet 0 --grace 1 "
 
@@ -57,7 +44,7 @@ local function renewed(seconds)
   sh(at("touch -d '" .. seconds .. " seconds ago' @/store/.ckpt/lease"))
 end
 
-before_each(function() dir = support.directory() end)
+before_each(function() dir = place.begin() end)
 after_each(function() sh("rm -rf '" .. dir .. "'") end)
 
 describe("the target of a run that was killed", function()

@@ -4,9 +4,10 @@
 
 local assert = require "luassert"
 local support = require "support"
+local place = require "place"
 local CKPT = support.runner
 
-local targets = {}
+local targets = { has = place.has, lacks = place.lacks }
 
 local bucket = os.getenv("S3_DATA")
 local dir, tag
@@ -49,14 +50,6 @@ end
 --- All that ckpt-lua said, and how it ended.
 function targets.ckpt(args, ...)
   return targets.sh(("'%s' %s"):format(CKPT, args:format(...)))
-end
-
-function targets.has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
-
-function targets.lacks(text, part)
-  assert.is_nil(text:find(part, 1, true), ("%q is in:\n%s"):format(part, text))
 end
 
 --- Complete checkpoints as a framework leaves them.

@@ -4,27 +4,12 @@
 
 package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
+local place = require "place"
+local at, has, has_not, needs = place.at, place.has, place.lacks, place.needs
 local CKPT, sh, read, write, await =
   support.runner, support.sh, support.read, support.write, support.await
 
 local dir
-
--- The text with the test's directory for each "@/".
-local function at(text) return (text:gsub("@/", dir .. "/")) end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
-
-local function has_not(text, part)
-  assert.is_nil(text:find(part, 1, true), ("%q is in:\n%s"):format(part, text))
-end
-
-local function needs(what)
-  local text, code = sh(what)
-  if code ~= 0 then pending(("not on this machine: %s: %s"):format(what, text)) end
-  return code == 0
-end
 
 -- A job that tells the name it has, reports to its run, saves when it is let go on, and says how it
 -- came to its end. It works in the directory that the run was started in.
@@ -52,7 +37,7 @@ local TELLS = [[
   }]]
 
 before_each(function()
-  dir = support.directory()
+  dir = place.begin()
   sh(at("mkdir @/ctl"))
   write(at("@/job.sh"), JOB)
   write(at("@/tells.lua"), TELLS)
