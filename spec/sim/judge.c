@@ -307,7 +307,6 @@ static void check_run(const actor *by, long long n) {
   if (!p) return;
   if (!ended && !p->continue_run && strcmp(p->run, run_id) != 0)
     sim_violation("entry %lld: a term of run %s in the log of run %s", n, p->run, run_id);
-  if (ended) snprintf(run_id, sizeof run_id, "%s", p->run);
 }
 
 static void fold_end(void) {
@@ -334,6 +333,7 @@ static void fold(const actor *by, const json_t *entry, enum type type, long long
     check_run(by, n);
     openers[n] = by->id;
     newest_term = n;
+    if (ended) copy_text(entry, "run", run_id, sizeof run_id); /* of a late request, too */
     ended = false;
     return;
   }
