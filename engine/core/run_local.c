@@ -46,11 +46,11 @@ static void removal_free(struct removal *w) {
 
 /* What was written since it was saved is in no store yet: it may have been written while this
  * waited for a worker, and before its events were read. */
-static int check_saved(const struct removal *w, err *e) {
+static int check_saved(const struct removal *w, const io *io, err *e) {
   const run *r = w->task.run;
   tree now = {0};
   if (w->stamp == 0) return 0;
-  int rc = tree_scan(r->env->io, r->places.dir, w->path, w->kind, r->rules, &now, e);
+  int rc = tree_scan(io, r->places.dir, w->path, w->kind, r->rules, &now, e);
   if (rc < 0) return rc;
   uint64_t stamp = tree_stamp(&now);
   tree_free(&now);
@@ -59,20 +59,33 @@ static int check_saved(const struct removal *w, err *e) {
 
 /* In one step out of the trainer's sight, where that can be: half of a checkpoint must not stay
  * under its name when we are killed. What stays in the staging goes with the next start. */
-static void set_aside(const run *r, struct removal *w) {
-  const io *io = r->env->io;
+static void set_aside(const run *r, struct removal *w, const io *io) {
   char nonce[33], aside[FS_PATH_MAX];
   if (io_nonce(io, nonce) == 0 && fs_join(aside, r->places.staging, nonce, NULL) == 0 &&
       io->rename(io, AT_FDCWD, w->full, AT_FDCWD, aside, 0) == 0)
     memcpy(w->full, aside, sizeof w->full);
 }
 
+/* In the watched directory that is found now, whoever puts links in it or in its place meanwhile:
+ * who owns it may be somebody who may not remove what we may. */
+static int remove_unit(struct removal *w, err *e) {
+  run *r = w->task.run;
+  fs_held *held;
+  int rc = fs_held_new(r->env->io, &held, e);
+  if (rc < 0) return rc;
+  const io *io = fs_held_io(held);
+  rc = fs_hold(held, r->places.dir, e);
+  if (rc == 0) rc = check_saved(w, io, e);
+  if (rc == 0) set_aside(r, w, io);
+  if (rc == 0) rc = fs_remove_tree(io, w->full, e);
+  fs_held_free(held);
+  return rc;
+}
+
 static void remove_on_worker(void *arg) {
   struct removal *w = arg;
   run *r = w->task.run;
-  w->status = check_saved(w, &w->error);
-  if (w->status == 0) set_aside(r, w);
-  if (w->status == 0) w->status = fs_remove_tree(r->env->io, w->full, &w->error);
+  w->status = remove_unit(w, &w->error);
   r->env->finished(r->env->ctx, &w->task);
 }
 

@@ -31,25 +31,31 @@ local function nothing_elsewhere(text)
   assert.are.equal("", (sh("find victim -mindepth 1 | head -n 3")), text)
 end
 
+local function victim() return (sh("find victim | sort")) end
+
 --- Runs the command with a swap before one of its calls, then anew before another one, until it
---- ends before the swap. `where`: the directory and the beginning of the name that is swapped.
+--- ends before the swap. `where`: the directory and the beginning of the name that is swapped, and
+--- `after`, a file: only calls from the time on when it stands are counted.
 --- `prepare` makes what there is before, each time. How often there was a swap.
 local function attack(where, prepare, args)
-  local k, swaps = 1, 0
+  local k, swaps, before = 1, 0, nil
   while k < MOST do
     must(([[
       rm -rf home/* home/.[!.]* victim said && mkdir -p home/out victim
       %s
       chmod 755 . home home/out victim; chown -h 1234 home home/*
     ]]):format(prepare))
+    before = before or victim()
     local text, code = sh(([[
       export SWAP_UID=1234 SWAP_IN="$PWD/%s" SWAP_NAME='%s' SWAP_AT=%d
       export SWAP_TO="$PWD/victim" SWAP_SAY="$PWD/said"
+      %s
       export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"
       LD_PRELOAD="$PWD/swapper.so" timeout 60 '%s' %s
-    ]]):format(where[1], where[2], k, CKPT, args))
+    ]]):format(where[1], where[2], k,
+      where.after and ("export SWAP_AFTER='%s/%s'"):format(dir, where.after) or "", CKPT, args))
     local story = ("call %d: %s ended with %s\n%s"):format(k, args, code, text)
-    nothing_elsewhere(story)
+    assert.are.equal(before, victim(), story)
     assert.is_true(code < 100, story)
     if not support.read(dir .. "/said") then break end
     swaps = swaps + 1
@@ -59,6 +65,13 @@ local function attack(where, prepare, args)
   return swaps
 end
 
+--- A directory on another file system; nil where there is none.
+local function other_device()
+  local _, code = support.sh(("[ -w /dev/shm ] && ! [ \"$(stat -c %%d /dev/shm)\" = " ..
+    "\"$(stat -c %%d '%s')\" ]"):format(dir))
+  return code == 0 and "/dev/shm/" .. dir:match("[^/]+$") or nil
+end
+
 before_each(function()
   dir = support.directory()
   must([[mkdir -p src/checkpoint-1/sub home
@@ -66,7 +79,9 @@ before_each(function()
     ln -s zz src/checkpoint-1/link; ln -s checkpoint-1 src/newest; echo x >src/checkpoint-1/DONE
   ]])
 end)
-after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+after_each(function()
+  os.execute(("rm -rf '%s' '/dev/shm/%s'"):format(dir, dir:match("[^/]+$")))
+end)
 
 local function build()
   must(("cc -shared -fPIC -D_GNU_SOURCE -o swapper.so '%s/spec/world/swapper.c' -ldl")
@@ -167,5 +182,31 @@ describe("root, in the directory of another user,", function()
     save()
     local args = "run --dir home/out --to store --continue-run -- true"
     assert.is_true(attack({ "home", "out.ckpt" }, "", args) > 20)
+  end)
+
+  -- The trainer makes a temporary one, waits till it is known as that, and ends: then it goes.
+  it("removes in the directory that it found, whatever takes its name", function()
+    if not is_root() then return pending("needs root, and setpriv for a second user") end
+    build()
+    support.write(dir .. "/temp.lua", "return { api = 1, markers = { temp = 'TEMP' } }")
+    support.write(dir .. "/train.sh", [[
+      set -e
+      mkdir -p home/out/sub/checkpoint-1
+      for name in a TEMP DONE; do echo x >home/out/sub/checkpoint-1/$name; done
+      until grep -q temporary "$1"/why.jsonl; do sleep 0.01; done
+      touch home/end
+    ]])
+    local args = "run --dir home/out --to store --policy temp.lua --marker DONE --quiet 0" ..
+      " --state %s -- sh train.sh %s"
+    local made = "rm -rf store %s; mkdir -p victim/checkpoint-1 victim/sub/checkpoint-1" ..
+      "; touch victim/checkpoint-1/a victim/sub/checkpoint-1/a"
+    local function removes(where, state)
+      where.after = "home/end"
+      assert.is_true(attack(where, made:format(state), args:format(state, state)) > 20)
+    end
+    removes({ "home/out", "sub" }, "home/state")
+    removes({ "home", "out" }, "home/state")
+    local other = other_device() -- to which there is no rename: it is removed where it stands
+    if other then removes({ "home/out", "sub" }, other) end
   end)
 end)

@@ -1,7 +1,7 @@
 /* Loaded before a program of root's (LD_PRELOAD), it is user SWAP_UID, who owns the directory
  * SWAP_IN and is as quick as one can be: just before the SWAP_AT-th call that names a file, from
- * the time on when a directory whose name begins with SWAP_NAME stands there, that directory is
- * moved aside, and its name becomes a link to SWAP_TO. Then it writes the file SWAP_SAY. So all
+ * the time on when a directory whose name begins with SWAP_NAME stands there (and the file
+ * SWAP_AFTER, if it is set), that directory is moved aside, and its name becomes a link to SWAP_TO. Then it writes the file SWAP_SAY. So all
  * that a race can do between two calls is done once, one call after the other, and nothing is left
  * to luck. Nothing is flushed, which would only take time. */
 #include <dirent.h>
@@ -23,7 +23,7 @@ typedef long syscall_fn(long number, ...);
 static syscall_fn *raw;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static const char *in, *name, *to, *say;
+static const char *in, *name, *to, *say, *after;
 static long left;
 static unsigned uid;
 
@@ -35,6 +35,7 @@ __attribute__((constructor)) static void begin(void) {
   name = getenv("SWAP_NAME");
   to = getenv("SWAP_TO");
   say = getenv("SWAP_SAY");
+  after = getenv("SWAP_AFTER");
   uid = (unsigned)atoi(getenv("SWAP_UID"));
   left = atol(getenv("SWAP_AT"));
 }
@@ -45,6 +46,8 @@ static bool is_dir(const char *path) {
 }
 
 static bool find(char path[4096]) {
+  struct stat st;
+  if (after && raw(SYS_newfstatat, AT_FDCWD, after, &st, 0) != 0) return false;
   DIR *d = opendir(in);
   bool found = false;
   for (struct dirent *entry; d && !found && (entry = readdir(d));) {
