@@ -32,6 +32,9 @@ static int job_upload(job_work *w, err *e) {
   bool shared = env->ranks && store_can(env->store, STORE_CAP_RESUME);
   unsigned how = (w->staged && !w->shown ? STORE_STAGED : 0) |
                  (w->resumed || shared ? STORE_RESUME : 0) | (w->ahead ? TRANSFER_ANEW : 0);
+  if (how & STORE_RESUME && !w->ahead && env->store->ops->write_since)
+    rc = runlog_entry_time(j->log, w->attempt, &t.since_ns, e);
+  if (rc < 0) return rc;
   rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; what happens to the original since is its own affair.
    */

@@ -191,6 +191,7 @@ static int send_file(const struct batch *b, tree_file *f, const char *path, cons
     rc = ops->write_open(t->store, key, f->size, b->how & ~(unsigned)TRANSFER_ANEW, t->cancel, &to,
                          e);
   if (rc == 0) store_write_mark(to, t->mark);
+  if (rc == 0) store_write_since(to, t->since_ns);
   if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
   if (rc == 0) rc = same_file(t->io, f, fd, path, e);
   if (rc == 0) rc = hash_of_blocks(t->hash, f->blocks, count, &f->file, e);

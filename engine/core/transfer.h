@@ -24,6 +24,7 @@ typedef struct transfer {
   pool *pool;                    /* NULL: all on the calling thread */
   hash_kind hash;                /* for uploads */
   const char *mark;              /* what each object that is sent is marked with; may be NULL */
+  int64_t since_ns;              /* no upload is gone on with that is older, by the store's clock */
   atomic_int *cancel;            /* may be NULL; not 0: stop with ERR_CANCELED */
   _Atomic uint64_t *done;        /* bytes moved so far, for progress; may be NULL */
   const progress_sink *progress; /* not for transfer_up; may be NULL */

@@ -39,6 +39,10 @@ void store_write_mark(store_writer *w, const char *mark) {
   if (w->store->ops->write_mark && mark && *mark) w->store->ops->write_mark(w, mark);
 }
 
+void store_write_since(store_writer *w, int64_t ns) {
+  if (w->store->ops->write_since && ns > 0) w->store->ops->write_since(w, ns);
+}
+
 typedef struct prefixes {
   store_list_fn *fn;
   void *ctx;

@@ -163,6 +163,10 @@ struct store_ops {
   /* The directories right below the prefix, with or without objects in them, as list() tells
    * prefixes, but each with its own time. NULL: what holds no object is not there. */
   int (*list_dirs)(store *, const char *prefix, store_list_fn *fn, void *ctx, err *e);
+  /* Of a writer with STORE_RESUME, before its first byte: what was begun before that time, by the
+   * store's own clock, or at a time that it does not tell, is somebody else's. It is left alone.
+   * NULL: what a resume finds can be nobody else's. */
+  void (*write_since)(store_writer *, int64_t ns);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
@@ -184,6 +188,8 @@ bool store_can(const store *s, store_cap cap);
 int store_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
                      const char *mark, err *e);
 void store_write_mark(store_writer *w, const char *mark);
+/* write_since(), where there is that. 0: whatever is there is ours. */
+void store_write_since(store_writer *w, int64_t ns);
 /* list_dirs(), or the prefixes among what list() tells; those have no `object`. */
 int store_list_dirs(store *s, const char *prefix, store_list_fn *fn, void *ctx, err *e);
 /* remove_below(), or remove() for each. */

@@ -221,6 +221,7 @@ const store_ops store_s3_ops = {
     .put = s3_put,
     .put_marked = s3_put_marked,
     .write_mark = s3_write_mark,
+    .write_since = s3_write_since,
     .list = s3_list,
     .remove = s3_remove,
     .remove_prefix = s3_remove_prefix,

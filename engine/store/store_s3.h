@@ -189,6 +189,7 @@ typedef struct s3_part {
 } s3_part;
 typedef struct s3_left {
   char upload[S3_UPLOAD_MAX]; /* "": none */
+  int64_t begun_ns;
   s3_part *parts;
   size_t count;
 } s3_left;
@@ -226,6 +227,7 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
 int s3_write(store_writer *writer, const void *data, size_t len, err *e);
 int s3_write_close(store_writer *writer, err *e);
 void s3_write_mark(store_writer *writer, const char *mark);
+void s3_write_since(store_writer *writer, int64_t ns);
 void s3_write_abort(store_writer *writer);
 int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
 int s3_discard(store *base, const store_unfinished *what, err *e);

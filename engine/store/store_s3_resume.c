@@ -16,17 +16,17 @@ void s3_left_free(s3_left *l) {
 typedef struct search {
   const char *path;
   s3_left *left;
-  int64_t begun_ns;
 } search;
 
 /* Of several uploads of one key the newest; where the server tells no times, the last one listed.
  */
 static int take_upload(void *ctx, const s3_upload *u) {
   search *f = ctx;
-  if (strcmp(u->path, f->path) != 0 || strlen(u->id) >= S3_UPLOAD_MAX || u->begun_ns < f->begun_ns)
+  if (strcmp(u->path, f->path) != 0 || strlen(u->id) >= S3_UPLOAD_MAX ||
+      u->begun_ns < f->left->begun_ns)
     return 0;
   memcpy(f->left->upload, u->id, strlen(u->id) + 1);
-  f->begun_ns = u->begun_ns;
+  f->left->begun_ns = u->begun_ns;
   return 0;
 }
 

@@ -161,6 +161,13 @@ void s3_write_mark(store_writer *writer, const char *mark) {
   snprintf(w->mark, sizeof w->mark, "%s", mark);
 }
 
+/* An upload tells its metadata to nobody, so its time has to tell whose it is. It was the newest:
+ * there is no other one to go on with. The size of its parts is as good as another. */
+void s3_write_since(store_writer *writer, int64_t ns) {
+  s3_writer *w = (s3_writer *)writer;
+  if (w->left.begun_ns < ns) s3_left_free(&w->left);
+}
+
 /* ---- parts ---- */
 
 static int on_upload_id(void *ctx, const char *path, const char *text) {

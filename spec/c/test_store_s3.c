@@ -448,6 +448,24 @@ static void a_resumed_upload_sends_what_is_missing_only(void **state) {
   free(data);
 }
 
+static void an_upload_that_is_older_than_ours_is_left_alone(void **state) {
+  char *data = pattern(3 * PART, 8);
+  store *s = proxied(state);
+  store_writer *w;
+  rules("9 PUT partNumber=3 status 403/AccessDenied\n");
+  assert_int_equal(stream(s, "k", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
+  rules("");
+  assert_int_equal(s->ops->write_open(s, "k", 3 * PART, STORE_RESUME, NULL, &w, NULL), 0);
+  store_write_since(w, INT64_MAX);
+  assert_int_equal(s->ops->write(w, data, 3 * PART, NULL), 0);
+  assert_int_equal(s->ops->write_close(w, NULL), 0);
+  assert_int_equal(asked("POST", "uploads="), 1);
+  assert_int_equal(asked("PUT", "partNumber="), 3);
+  must_be(direct(state), "k", data, 3 * PART);
+  store_close(s);
+  free(data);
+}
+
 static void what_is_there_already_is_compared_and_not_sent(void **state) {
   const size_t sizes[] = {0, 5, PART, 2 * PART + 1};
   store *s = proxied(state);
@@ -617,6 +635,7 @@ int main(void) {
       PROMISE(keys_that_ran_out_are_read_anew),
       PROMISE(a_cancel_ends_what_hangs),
       PROMISE(a_resumed_upload_sends_what_is_missing_only),
+      PROMISE(an_upload_that_is_older_than_ours_is_left_alone),
       PROMISE(what_is_there_already_is_compared_and_not_sent),
       PROMISE(a_removal_takes_unfinished_uploads_away),
       PROMISE(what_is_not_resumed_leaves_no_unfinished_upload),

@@ -104,5 +104,25 @@ tell $? "a run after a crash and a change ends well"
 restored checkpoint-3
 tell $? "and what it saved is what stands there now"
 
+# An upload of that name that somebody else began before the save was announced is that one's: what it
+# would make has none of our marks. The run is killed before it has begun its own.
+ask() { spec/servers/ask.py "$@" 2>&1; }
+has_upload() { ask GET /ckpt-test "prefix=exp%2F&uploads=" | grep -q "<Key>exp/$1</Key>"; }
+ask POST /ckpt-test/exp/checkpoint-4/model.bin uploads= >"$S3_DIR/answer" || cat "$S3_DIR/answer" >&2
+sleep 1.1 # a server's times have no fractions
+rules '99 POST checkpoint-4/model.bin?uploads= hang\n'
+begin checkpoint-4
+killed_when grep -q 'POST .*model.bin.uploads=' "$RULES.log"
+rules ''
+begin checkpoint-4
+run -- true
+tell $? "a run after a crash before it began to send ends well"
+tell "$(($(grep -c 'POST .*model.bin.uploads=' "$RULES.log") != 1))" "it begins an upload of its own"
+has_upload checkpoint-4/model.bin
+tell $? "and leaves the one that somebody else has begun"
+tell "$(($(attempts checkpoint-4) != 1))" "it is one attempt"
+restored checkpoint-4
+tell $? "which is restored byte for byte"
+
 echo "1..$tests"
 exit $((failures > 0))
