@@ -181,10 +181,10 @@ static int remove_dead(void *ctx, const fs_entry *entry, err *e) {
   char path[FS_PATH_MAX];
   lock held = {.fd = -1};
   (void)e;
-  if (is_staging(entry->name) && fs_join(path, s->dir, entry->name, NULL) == 0 &&
-      is_dead(s->io, path, entry->st, &held))
-    fs_remove_tree(s->io, path, NULL); /* what stays is in nobody's way */
-  lock_drop(&held);
+  bool dead = is_staging(entry->name) && fs_join(path, s->dir, entry->name, NULL) == 0 &&
+              is_dead(s->io, path, entry->st, &held);
+  lock_drop(&held);                            /* nobody comes back to it */
+  if (dead) fs_remove_tree(s->io, path, NULL); /* what stays is in nobody's way */
   return S_ISDIR(entry->st->st_mode) ? FS_SKIP : 0;
 }
 
@@ -219,11 +219,13 @@ int restore_open_staging(fs_held *h, const char *dir, restore_staging *out, err 
 int restore_close_staging(fs_held *h, restore_staging *s, int rc, err *e) {
   err why = {0};
   if (!*s->path) return rc;
+  /* First: NFS and FUSE keep a file that is open under another name, and its directory with it. Who
+   * takes the staging for dead from here on removes what we remove. */
+  lock_drop(&s->lock);
   if (rc < 0)
     fs_discard(fs_held_io(h), s->path, e);
   else if (fs_remove_tree(fs_held_io(h), s->path, &why) < 0)
     rc = err_set(e, why.code, "%s", why.text);
-  lock_drop(&s->lock);
   fs_let_go(h, s->path);
   *s->path = 0;
   return rc;

@@ -1,0 +1,38 @@
+-- A file system that keeps a file that is open under another name when it is removed, as NFS and
+-- FUSE do.
+
+package.path = "./spec/?.lua;" .. package.path
+local support = require "support"
+local CKPT = support.runner
+
+local dir
+
+local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
+
+local function mounted(options, command)
+  local text, code = sh("mkdir -p real there && bindfs " .. options .. " real there")
+  if code ~= 0 then return pending("no bindfs, or no FUSE: " .. text) end
+  text, code = sh(command:gsub("%%CKPT", "'" .. CKPT .. "'"))
+  assert.are.equal(0, code, text)
+  return text
+end
+
+before_each(function()
+  dir = support.directory()
+  sh("mkdir -p src/checkpoint-1 && echo x >src/checkpoint-1/model && touch src/checkpoint-1/DONE")
+end)
+after_each(function()
+  sh("fusermount -u -z there 2>/dev/null || umount -l there 2>/dev/null")
+  os.execute("rm -rf '" .. dir .. "'")
+end)
+
+describe("where what is open stays until it is closed", function()
+  it("a restore ends well, and leaves nothing behind", function()
+    local text = mounted("", [[%CKPT sync src --to store --marker DONE --quiet 0 -q &&
+      %CKPT restore store --dir there/out &&
+      cmp src/checkpoint-1/model there/out/checkpoint-1/model &&
+      %CKPT run --dir there/new --to store --continue-run -- test -e there/new/checkpoint-1/model &&
+      find there -name '.ckpt-restore*']])
+    assert.is_nil(text:find("there/[^\n]*%.ckpt%-restore"), text)
+  end)
+end)
