@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "prims/fs.h"
@@ -115,7 +114,7 @@ int identity_take(const io *io, const char *state, const lock *held, const char 
   if (rc < 0 && rc != ERR_NOENT && rc != ERR_FORMAT && rc != ERR_VERSION && rc != ERR_LIMIT)
     return err_set(e, rc, "%s", why.text);
   /* Another user could name the id of a run of ours elsewhere. */
-  if (rc == 0 && owner != geteuid()) seen = (record){0};
+  if (rc == 0 && !fs_is_ours(io, state, owner)) seen = (record){0};
   if (rc == 0 && strcmp(seen.where, where) == 0 && strcmp(seen.is.boot, boot) == 0) {
     *out = seen.is;
     return 0;

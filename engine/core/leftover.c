@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "prims/fs.h"
 #include "prims/lock.h"
@@ -28,8 +27,9 @@ static int look_at(void *ctx, const fs_entry *entry, err *e) {
   bool dir = S_ISDIR(st->st_mode);
   int go_on = dir ? FS_SKIP : 0;
   (void)e;
-  if (!is_one(s, entry->name) || st->st_uid != geteuid() || (!dir && !S_ISREG(st->st_mode)) ||
-      io_time_ns(st->st_mtim) > s->before_ns || fs_join(path, s->dir, entry->name, NULL) < 0)
+  if (!is_one(s, entry->name) || (!dir && !S_ISREG(st->st_mode)) ||
+      io_time_ns(st->st_mtim) > s->before_ns || !fs_is_ours(s->io, s->dir, st->st_uid) ||
+      fs_join(path, s->dir, entry->name, NULL) < 0)
     return go_on;
   const int flags = dir ? O_RDONLY | O_DIRECTORY : O_RDWR | O_NONBLOCK;
   int fd = s->io->open(s->io, AT_FDCWD, path, flags | O_NOFOLLOW, 0);

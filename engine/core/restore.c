@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/settle.h"
 #include "core/transfer.h"
@@ -170,7 +169,7 @@ static bool is_staging(const char *name) {
 static bool is_dead(const io *io, const char *path, const struct stat *st, lock *held) {
   const int64_t minute = (int64_t)60 * 1000000000;
   char lock_path[FS_PATH_MAX];
-  if (!S_ISDIR(st->st_mode) || st->st_uid != geteuid()) return false;
+  if (!S_ISDIR(st->st_mode) || !fs_is_ours(io, path, st->st_uid)) return false;
   int fd = open_lock(io, path, 0, lock_path);
   if (fd == -ENOENT) return io_time_ns(st->st_mtim) < io->now(io, IO_WALL) - minute;
   return fd >= 0 && lock_take_open(fd, lock_path, held, NULL) == 0;

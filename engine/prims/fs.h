@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -77,6 +78,13 @@ int fs_replace_tree(const io *io, const char *from, const char *to, const char *
 int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e);
 
 int fs_sync_dir(const io *io, const char *path, err *e);
+
+/* What the file system says of a file (0600) that we make in the directory: most keep who made it
+ * and its mode, but a network's may squash users, and FUSE and CIFS give all files one owner and
+ * one mode. `dir` may be "" for the descriptor's own directory. Nothing is left there. */
+int fs_probe_owner(const io *io, int dirfd, const char *dir, struct stat *out, err *e);
+/* May we have made what has this owner? Asks the directory `dir` only if it is not our own. */
+bool fs_is_ours(const io *io, const char *dir, uid_t owner);
 
 /* One entry of a listing. `name` is relative to the root of the walk. */
 typedef struct fs_entry {

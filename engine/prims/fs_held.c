@@ -447,12 +447,16 @@ static int seen(void *ctx, const fs_entry *entry, err *e) {
 }
 
 /* Between the mkdir and the open the name may be given to something else by who owns the directory
- * that it is in: only what is ours, closed and empty is what we made, or as good. */
+ * that it is in: only what is ours, closed and empty is what we made, or as good. Where the file
+ * system keeps no owners or modes, what it says of another thing that we make has to do. */
 static int check_new(const fs_held *h, int fd, const char *path, err *e) {
-  struct stat st;
+  struct stat st, made;
   int rc = h->inner->fstat(h->inner, fd, &st);
   if (rc < 0) return err_sys(e, rc, "cannot look at %s", path);
-  return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : seen((void *)path, NULL, e);
+  if (st.st_uid == geteuid() && (st.st_mode & 077) == 0) return 0;
+  bool is_ours = fs_probe_owner(h->inner, fd, "", &made, NULL) == 0 && made.st_uid == st.st_uid &&
+                 ((st.st_mode & 077) == 0 || (made.st_mode & 077) != 0);
+  return is_ours ? 0 : seen((void *)path, NULL, e);
 }
 
 static int hold_made(fs_held *h, const char *path, err *e) {

@@ -224,26 +224,35 @@ static int file_list_dirs(store *base, const char *prefix, store_list_fn *fn, vo
 
 /* ---- whose it is ---- */
 
-static int is_ours(const char *path, const struct stat *st, err *e) {
-  if (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)) {
-    if (st->st_uid == geteuid()) return 0;
+/* The owner is ours, or what the file system gives to all that is made where it lies. */
+typedef struct asked {
+  const io *io;
+  char dir[FS_PATH_MAX];
+  uid_t owner; /* found to be ours */
+} asked;
+
+static int is_ours(asked *a, const char *path, const struct stat *st, err *e) {
+  if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
+    return err_set(e, ERR_ACCESS, "%s is neither a directory nor a regular file", path);
+  if (st->st_uid != a->owner && !fs_is_ours(a->io, a->dir, st->st_uid))
     return err_set(e, ERR_ACCESS, "%s was made by user %ld, not by this one", path,
                    (long)st->st_uid);
-  }
-  return err_set(e, ERR_ACCESS, "%s is neither a directory nor a regular file", path);
+  a->owner = st->st_uid;
+  return 0;
 }
 
 static int is_entry_ours(void *ctx, const fs_entry *entry, err *e) {
-  (void)ctx;
-  return is_ours(entry->name, entry->st, e);
+  return is_ours(ctx, entry->name, entry->st, e);
 }
 
 static int file_check_owner(store *base, const char *prefix, err *e) {
+  asked a = {.io = base->io, .owner = geteuid()};
   spot at;
   int rc = file_locate(base, prefix, &at, e);
   if (rc < 0 || at.st.st_mode == 0) return rc;
-  rc = is_ours(at.path, &at.st, e);
-  return rc == 0 ? fs_walk(base->io, at.path, is_entry_ours, NULL, e) : rc;
+  fs_parent(at.path, a.dir);
+  rc = is_ours(&a, at.path, &at.st, e);
+  return rc == 0 ? fs_walk(base->io, at.path, is_entry_ours, &a, e) : rc;
 }
 
 /* ---- removing ---- */

@@ -1,0 +1,28 @@
+/* Whose a file is where the file system gives owners of its own. */
+#include "fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int fs_probe_owner(const io *io, int dirfd, const char *dir, struct stat *out, err *e) {
+  char nonce[33], name[64], path[FS_PATH_MAX];
+  int rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "random numbers");
+  snprintf(name, sizeof name, ".ckpt-owner.%s", nonce);
+  rc = fs_join(path, dir, name, e);
+  if (rc < 0) return rc;
+  int fd = io->open(io, dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0) return err_sys(e, fd, "cannot make %s", path);
+  rc = io->fstat(io, fd, out); /* by the descriptor: it is ours, whatever has its name by now */
+  io->close(io, fd);
+  io->unlink(io, dirfd, path, 0);
+  return rc < 0 ? err_sys(e, rc, "cannot look at %s", path) : 0;
+}
+
+bool fs_is_ours(const io *io, const char *dir, uid_t owner) {
+  struct stat st;
+  if (owner == geteuid()) return true;
+  return fs_probe_owner(io, AT_FDCWD, dir, &st, NULL) == 0 && st.st_uid == owner;
+}
