@@ -85,6 +85,9 @@ int fs_sync_dir(const io *io, const char *path, err *e);
 int fs_probe_owner(const io *io, int dirfd, const char *dir, struct stat *out, err *e);
 /* May we have made what has this owner? Asks the directory `dir` only if it is not our own. */
 bool fs_is_ours(const io *io, const char *dir, uid_t owner);
+/* Is that how the kernel shows users who are not of our user namespace? Root of one has no rights
+ * over what they may write and who made the namespace may not. */
+bool fs_is_outsider(const io *io, uid_t owner);
 
 /* One entry of a listing. `name` is relative to the root of the walk. */
 typedef struct fs_entry {

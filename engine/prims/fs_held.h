@@ -26,7 +26,8 @@ void fs_held_free(fs_held *h); /* NULL is fine */
 const io *fs_held_io(const fs_held *h);
 
 /* Holds the directory `path`. Links on the way to it are the user's own word; but root follows none
- * that somebody else made (ERR_ACCESS): its owner would say where root writes. */
+ * that somebody else of its user namespace made (ERR_ACCESS): its owner would say where root
+ * writes. */
 int fs_hold(fs_held *h, const char *path, err *e);
 /* Makes the directory `path`, for us alone (0700), and holds it. ERR_EXISTS if the name is taken,
  * ERR_ACCESS if what stands there a moment later is not what was made. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 int fs_probe_owner(const io *io, int dirfd, const char *dir, struct stat *out, err *e) {
@@ -25,4 +26,25 @@ bool fs_is_ours(const io *io, const char *dir, uid_t owner) {
   struct stat st;
   if (owner == geteuid()) return true;
   return fs_probe_owner(io, AT_FDCWD, dir, &st, NULL) == 0 && st.st_uid == owner;
+}
+
+/* Each line of the map: first id here, first id outside, how many. */
+static bool is_mapped(const char *map, unsigned long uid) {
+  unsigned long first, count;
+  for (const char *line = map; line && *line; line = strchr(line, '\n')) {
+    if (*line == '\n') line++;
+    if (sscanf(line, "%lu %*u %lu", &first, &count) == 2 && uid >= first && uid - first < count)
+      return true;
+  }
+  return false;
+}
+
+bool fs_is_outsider(const io *io, uid_t owner) {
+  enum { MAP_MAX = 64 << 10 };
+  buf map;
+  buf_init(&map, MAP_MAX);
+  int rc = fs_read(io, "/proc/self/uid_map", MAP_MAX, &map, NULL);
+  bool outside = rc == 0 && map.len > 0 && !is_mapped(map.data, owner);
+  buf_free(&map);
+  return outside;
 }

@@ -147,6 +147,18 @@ describe("root, in the directory of another user,", function()
     assert.are.equal("planted\n", support.read(dir .. "/victim/checkpoint-1/zz"))
   end)
 
+  it("follows links of who is outside of its user namespace, where it is that user", function()
+    if not is_root() then return pending("needs root, and setpriv for a second user") end
+    local text, code = sh(("setpriv --reuid 1234 --regid 1234 --clear-groups " ..
+      "unshare -r test -x '%s'"):format(CKPT))
+    if code ~= 0 then return pending("no user namespaces: " .. text) end
+    save()
+    must("mkdir home/out; chown 1234 home/out; ln -s home link; chmod -R a+rX .")
+    text = must(("setpriv --reuid 1234 --regid 1234 --clear-groups unshare -r '%s' " ..
+      "restore store --dir link/out"):format(CKPT))
+    assert.are.equal("planted\n", support.read(dir .. "/home/out/checkpoint-1/zz"), text)
+  end)
+
   it("keeps nothing in a store or a state that a link of that user leads to", function()
     if not is_root() then return pending("needs root, and setpriv for a second user") end
     must([[mkdir victim home/out; ln -s ../victim home/to; ln -s ../victim home/out.ckpt
