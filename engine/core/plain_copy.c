@@ -28,7 +28,7 @@ static int make_dirs(const copying *c, err *e) {
     char path[FS_PATH_MAX];
     if (c->tree.files[i].type != MANIFEST_DIR) continue;
     rc = fs_join(path, c->stage.path, c->tree.files[i].name, e);
-    if (rc == 0) rc = fs_mkdirs(c->p->io, path, 0700, e);
+    if (rc == 0) rc = fs_mkdirs(c->stage.io, path, 0700, e);
   }
   return rc;
 }
@@ -41,17 +41,27 @@ static int set_times(const io *io, const char *path, int64_t mtime_ns, err *e) {
   return rc < 0 ? err_sys(e, rc, "set the time of %s", path) : 0;
 }
 
-static int copy_one(const copying *c, const tree_file *f, err *e) {
+/* The source by its own path: it is not what is held. */
+static int copy_file(const copying *c, const char *from, const char *to, err *e) {
   const io *io = c->p->io;
+  int in = io->open(io, AT_FDCWD, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (in < 0) return err_sys(e, in, "cannot open %s", from);
+  int rc = fs_copy_open(c->stage.io, in, from, to, true, c->p->cancel, c->p->done, e);
+  io->close(io, in); /* nothing was written: nothing can be lost */
+  return rc;
+}
+
+static int copy_one(const copying *c, const tree_file *f, err *e) {
+  const io *io = c->p->io, *there = c->stage.io;
   char from[FS_PATH_MAX], to[FS_PATH_MAX];
   int rc = tree_path(&c->tree, f, from, e);
   if (rc == 0) rc = fs_join(to, c->stage.path, f->name, e);
   if (rc < 0) return rc;
   if (f->type == MANIFEST_LINK) {
-    rc = io->symlink(io, f->target, AT_FDCWD, to);
-    return rc < 0 ? err_sys(e, rc, "make the link %s", to) : set_times(io, to, f->mtime_ns, e);
+    rc = there->symlink(there, f->target, AT_FDCWD, to);
+    return rc < 0 ? err_sys(e, rc, "make the link %s", to) : set_times(there, to, f->mtime_ns, e);
   }
-  rc = fs_copy_file(io, from, to, true, c->p->cancel, c->p->done, e);
+  rc = copy_file(c, from, to, e);
   if (rc == ERR_NOENT) return err_set(e, ERR_RETIRED, "%s vanished before it was copied", from);
   struct stat st;
   if (rc == 0 && (io->lstat(io, AT_FDCWD, from, &st) < 0 || st.st_ino != f->inode ||
@@ -87,7 +97,7 @@ static int copy_files(copying *c, err *e) {
 }
 
 static int finish_dir(const copying *c, const char *name, mode_t mode, int64_t mtime_ns, err *e) {
-  const io *io = c->p->io;
+  const io *io = c->stage.io;
   char path[FS_PATH_MAX];
   int rc = fs_join(path, c->stage.path, name, e);
   if (rc < 0) return rc;
@@ -107,7 +117,7 @@ static int finish_dirs(const copying *c, err *e) {
     if (f->type == MANIFEST_DIR) rc = finish_dir(c, f->name, f->mode, f->mtime_ns, e);
   }
   if (rc == 0) rc = finish_dir(c, "", c->tree.mode, c->tree.mtime_ns, e);
-  return rc == 0 ? fs_sync_tree(c->p->io, c->stage.path, e) : rc;
+  return rc == 0 ? fs_sync_tree(c->stage.io, c->stage.path, e) : rc;
 }
 
 static int try_once(copying *c, const char *to, plain_moved *out, err *e) {

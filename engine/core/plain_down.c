@@ -127,7 +127,7 @@ static int fetch_into(const download *d, const place_object *o, int fd, const ch
       rc = (int)got;
     else if ((size_t)got < want)
       rc = err_set(e, ERR_RETIRED, "%s was replaced while it was read", o->key);
-    if (rc == 0) rc = fs_write_all(p->io, fd, block, want, path, e);
+    if (rc == 0) rc = fs_write_all(d->stage.io, fd, block, want, path, e);
     at += want;
     if (rc == 0) atomic_fetch_add(p->done, want);
   }
@@ -136,7 +136,7 @@ static int fetch_into(const download *d, const place_object *o, int fd, const ch
 }
 
 static int fetch_one(const download *d, const place_object *o, err *e) {
-  const io *io = d->p->io;
+  const io *io = d->stage.io;
   char path[FS_PATH_MAX], parent[FS_PATH_MAX];
   int rc = fs_join(path, d->stage.path, o->key, e);
   if (rc < 0) return rc;
@@ -206,11 +206,11 @@ static int check_quiet(const download *d, err *e) {
 
 static int fetch(download *d, err *e) {
   const plain *p = d->p;
-  transfer t = {
-      .io = p->io, .store = d->at->store, .pool = p->pool, .cancel = p->cancel, .done = p->done};
+  transfer t = {.store = d->at->store, .pool = p->pool, .cancel = p->cancel, .done = p->done};
   atomic_store(p->total, d->out->bytes);
   int rc = plain_stage_open(&d->stage, p->io, d->dir, p->merge, e);
   if (rc < 0) return rc;
+  t.io = d->stage.io;
   rc = fetch_loose(d, e);
   if (rc == 0 && d->loose_count) rc = check_quiet(d, e);
   if (rc == 0) rc = transfer_down(&t, &d->want, "", d->stage.path, e);

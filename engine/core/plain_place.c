@@ -19,10 +19,11 @@ int plain_place_open(const plain *p, const char *where, plain_place *out, err *e
 void plain_place_tidy(const plain_place *at) {
   static const char *const own[] = {".ckpt/tmp", ".ckpt"};
   char path[FS_PATH_MAX];
+  const io *io = at->store->io; /* it holds the place */
   if (strcmp(at->where.scheme, "file") != 0) return;
   for (int i = 0; i < 2; i++)
     if (fs_join(path, at->where.path, own[i], NULL) == 0)
-      at->io->unlink(at->io, AT_FDCWD, path, AT_REMOVEDIR);
+      io->unlink(io, AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 void plain_place_close(plain_place *at) {

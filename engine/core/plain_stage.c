@@ -26,6 +26,14 @@ static bool is_stage(const sweep *s, const char *name) {
          strspn(name + len, "0123456789abcdef") == NONCE_LEN;
 }
 
+/* An error is of the lock. Nothing is held where there are no locks. */
+static int lock_it(const io *io, const char *path, lock *out, err *e) {
+  out->fd = -1;
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (fd < 0) return err_sys(e, fd, "cannot open the directory %s", path);
+  return lock_take_open_dir(fd, path, out, e);
+}
+
 static int sweep_one(void *ctx, const fs_entry *entry, err *e) {
   const sweep *s = ctx;
   char path[FS_PATH_MAX];
@@ -34,7 +42,7 @@ static int sweep_one(void *ctx, const fs_entry *entry, err *e) {
   if (!S_ISDIR(entry->st->st_mode) || !is_stage(s, entry->name)) return 0;
   if (fs_join(path, s->dir, entry->name, NULL) < 0) return 0;
   /* Without locks nobody can tell who lives. */
-  if (lock_take_dir(path, &held, NULL) == 0 && held.fd >= 0) fs_remove_tree(s->io, path, NULL);
+  if (lock_it(s->io, path, &held, NULL) == 0 && held.fd >= 0) fs_remove_tree(s->io, path, NULL);
   lock_drop(&held);
   return 0;
 }
@@ -45,16 +53,60 @@ static void set_prefix(const char *target, char out[BASE_SHOWN + 16]) {
 
 /* ---- opening ---- */
 
-static int make_parent(plain_stage *s, const char *parent, err *e) {
-  char at[FS_PATH_MAX], up[FS_PATH_MAX];
-  struct stat st;
-  memcpy(at, parent, strlen(parent) + 1);
-  while (!is_there(s->io, at, &st) && strcmp(at, "/") != 0 && strcmp(at, ".") != 0) {
-    memcpy(s->made, at, sizeof s->made);
+/* What is below the nearest directory above `path` that is there, and that, without links. */
+static int find_top(const io *io, const char *path, char top[FS_PATH_MAX], char rest[FS_PATH_MAX],
+                    err *e) {
+  char at[FS_PATH_MAX], up[FS_PATH_MAX], more[FS_PATH_MAX];
+  int rc = fs_join(at, path, "", e);
+  *rest = 0;
+  while (rc == 0 && (rc = fs_resolve_way(io, at, top, e)) == ERR_NOENT) {
     fs_parent(at, up);
-    memcpy(at, up, sizeof at);
+    if (strcmp(up, at) == 0) return rc;
+    rc = fs_join(more, fs_base(at), rest, e);
+    memcpy(rest, more, strlen(more) + 1);
+    memcpy(at, up, strlen(up) + 1);
   }
-  return *s->made ? fs_mkdirs(s->io, parent, 0777, e) : 0;
+  return rc;
+}
+
+/* Holds it, and says where the stage is to be. What is missing is made later. */
+static int hold_top(plain_stage *s, const io *io, const char *parent, err *e) {
+  char rest[FS_PATH_MAX];
+  int rc = find_top(io, parent, s->top, rest, e);
+  if (rc == 0) rc = fs_join(s->dir, s->top, rest, e);
+  if (rc == 0) rc = fs_hold(s->where, s->top, e);
+  s->made[0] = 0;
+  if (rc < 0) s->top[0] = 0;
+  if (rc < 0 || !*rest) return rc;
+  rest[strcspn(rest, "/")] = 0;
+  return fs_join(s->made, s->top, rest, e);
+}
+
+/* A target that is there may be a link of the user's own, as a way to a directory may. */
+static int hold_target(plain_stage *s, const io *io, const char *target, err *e) {
+  char real[FS_PATH_MAX];
+  err why = {0};
+  if (!s->merge) return 0;
+  int rc = fs_resolve_way(io, target, real, &why);
+  if (rc == ERR_ACCESS) return err_set(e, rc, "%s", why.text);
+  if (rc < 0) return 0; /* there is none, or it will be told what is in its place */
+  rc = fs_hold(s->where, real, e);
+  if (rc < 0) return rc;
+  s->into = true;
+  memcpy(s->target, real, strlen(real) + 1);
+  return 0;
+}
+
+/* Whoever made a directory above it may take it away again after a failure. */
+static int make_parent(plain_stage *s, const io *io, const char *target, const char *parent,
+                       err *e) {
+  int rc = *s->top ? 0 : hold_top(s, io, parent, e);
+  if (rc == 0 && !s->into) rc = fs_join(s->target, s->dir, fs_base(target), e);
+  if (rc == 0 && *s->made) rc = fs_mkdirs(s->io, s->dir, 0777, e);
+  if (rc != ERR_NOENT || !*s->top) return rc;
+  fs_let_go(s->where, s->top);
+  s->top[0] = s->made[0] = 0;
+  return rc;
 }
 
 /* Between its making and its lock somebody may have taken it for a dead one's. */
@@ -65,16 +117,19 @@ static bool is_ours(const plain_stage *s) {
          ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-static int make_one(plain_stage *s, const char *parent, const char *prefix, err *e) {
+static int make_one(plain_stage *s, const char *prefix, err *e) {
   char nonce[NONCE_LEN + 1], name[BASE_SHOWN + 64];
   int rc = io_nonce(s->io, nonce);
   if (rc < 0) return err_sys(e, rc, "make a name beside %s", s->target);
   snprintf(name, sizeof name, "%s%s", prefix, nonce);
-  rc = fs_join(s->path, parent, name, e);
+  rc = fs_join(s->path, s->dir, name, e);
   if (rc < 0) return rc;
   rc = s->io->mkdir(s->io, AT_FDCWD, s->path, 0700);
-  if (rc < 0) return err_sys(e, rc, "make a directory beside %s", s->target);
-  rc = lock_take_dir(s->path, &s->held, e);
+  if (rc < 0) {
+    s->path[0] = 0;
+    return err_sys(e, rc, "make a directory beside %s", s->target);
+  }
+  rc = lock_it(s->io, s->path, &s->held, e);
   if (rc == 0 && is_ours(s)) return 0;
   s->io->unlink(s->io, AT_FDCWD, s->path, AT_REMOVEDIR); /* if nobody did that already */
   s->path[0] = 0;
@@ -82,29 +137,43 @@ static int make_one(plain_stage *s, const char *parent, const char *prefix, err 
   return rc == 0 || rc == ERR_NOENT || rc == ERR_HELD ? ERR_HELD : rc;
 }
 
+static int open_at(plain_stage *s, const io *io, const char *target, err *e) {
+  char parent[FS_PATH_MAX];
+  sweep old = {.io = s->io, .dir = s->dir};
+  fs_parent(target, parent);
+  int rc = hold_target(s, io, target, e);
+  /* No rename leads to another file system, as a mounted volume is one. */
+  if (s->into && fs_same_device(io, s->target, parent, NULL) == 0)
+    memcpy(parent, s->target, strlen(s->target) + 1);
+  set_prefix(target, old.prefix);
+  bool swept = false;
+  if (rc == 0) rc = ERR_HELD;
+  for (int i = 0; i < TRIES && (rc == ERR_HELD || rc == ERR_NOENT); i++) {
+    rc = make_parent(s, io, target, parent, e);
+    if (rc == 0 && !swept) rc = fs_list(s->io, s->dir, sweep_one, &old, e);
+    swept |= rc == 0;
+    if (rc == 0) rc = make_one(s, old.prefix, e);
+    if (rc == ERR_NOENT && *s->top) {
+      fs_let_go(s->where, s->top);
+      s->top[0] = 0;
+    }
+  }
+  return rc;
+}
+
 int plain_stage_open(plain_stage *s, const io *io, const char *target, bool merge, err *e) {
-  char parent[FS_PATH_MAX], listed[FS_PATH_MAX];
+  char named[FS_PATH_MAX];
   struct stat st;
   *s = (plain_stage){.io = io, .held = {.fd = -1}, .merge = merge};
-  int rc = fs_join(s->target, target, "", e);
+  int rc = fs_join(named, target, "", e);
   if (rc < 0) return rc;
-  fs_parent(target, parent);
-  /* No rename leads to another file system, as a mounted volume is one. */
-  if (merge && fs_same_device(io, target, parent, NULL) == 0)
-    memcpy(parent, s->target, strlen(s->target) + 1);
-  if (!merge && is_there(io, target, &st))
+  for (size_t len = strlen(named); len > 1 && named[len - 1] == '/';) named[--len] = 0;
+  if (!merge && is_there(io, named, &st))
     return err_set(e, ERR_EXISTS, "%s is there already", target);
-  sweep old = {.io = io, .dir = listed};
-  set_prefix(target, old.prefix);
-  rc = make_parent(s, parent, e);
-  if (rc == 0) rc = fs_join(listed, parent, ".", e); /* it may be a link */
-  if (rc == 0) rc = fs_list(io, listed, sweep_one, &old, e);
-  if (rc == 0) rc = ERR_HELD;
-  /* Whoever made the parent may take it away again after a failure. */
-  for (int i = 0; i < TRIES && (rc == ERR_HELD || rc == ERR_NOENT); i++) {
-    rc = make_parent(s, parent, e);
-    if (rc == 0) rc = make_one(s, parent, old.prefix, e);
-  }
+  rc = fs_held_new(io, &s->where, e);
+  if (rc < 0) return rc;
+  s->io = fs_held_io(s->where);
+  rc = open_at(s, io, named, e);
   if (rc < 0) plain_stage_drop(s, e);
   return rc;
 }
@@ -113,7 +182,7 @@ int plain_stage_open(plain_stage *s, const io *io, const char *target, bool merg
 
 static void remove_made(plain_stage *s) {
   char at[FS_PATH_MAX], up[FS_PATH_MAX];
-  fs_parent(s->target, at);
+  memcpy(at, s->dir, strlen(s->dir) + 1);
   while (*s->made && s->io->unlink(s->io, AT_FDCWD, at, AT_REMOVEDIR) == 0 &&
          strcmp(at, s->made) != 0) {
     fs_parent(at, up);
@@ -127,6 +196,8 @@ void plain_stage_drop(plain_stage *s, err *e) {
   s->path[0] = 0;
   lock_drop(&s->held);
   remove_made(s);
+  fs_held_free(s->where);
+  s->where = NULL;
 }
 
 typedef struct merging {

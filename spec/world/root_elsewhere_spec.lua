@@ -35,9 +35,11 @@ local function victim() return (sh("find victim | sort")) end
 
 --- Runs the command with a swap before one of its calls, then anew before another one, until it
 --- ends before the swap. `where`: the directory and the beginning of the name that is swapped, and
---- `after`, a file: only calls from the time on when it stands are counted.
+--- `after`, a file: only calls from the time on when it stands are counted; `step`: of these, one;
+--- `program`: instead of the runner.
 --- `prepare` makes what there is before, each time. How often there was a swap.
 local function attack(where, prepare, args)
+  local program = where.program or CKPT
   local k, swaps, before = 1, 0, nil
   while k < MOST do
     must(([[
@@ -49,17 +51,18 @@ local function attack(where, prepare, args)
     local text, code = sh(([[
       export SWAP_UID=1234 SWAP_IN="$PWD/%s" SWAP_NAME='%s' SWAP_AT=%d
       export SWAP_TO="$PWD/victim" SWAP_SAY="$PWD/said"
-      %s
+      export SWAP_OF='%s' CKPT_LUADIR='%s/lua' %s
       export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"
       LD_PRELOAD="$PWD/swapper.so" timeout 60 '%s' %s
     ]]):format(where[1], where[2], k,
-      where.after and ("export SWAP_AFTER='%s/%s'"):format(dir, where.after) or "", CKPT, args))
+      program:match("[^/]+$"), support.root,
+      where.after and ("SWAP_AFTER='%s/%s'"):format(dir, where.after) or "", program, args))
     local story = ("call %d: %s ended with %s\n%s"):format(k, args, code, text)
     assert.are.equal(before, victim(), story)
     assert.is_true(code < 100, story)
     if not support.read(dir .. "/said") then break end
     swaps = swaps + 1
-    k = k + (k < EACH and 1 or STEP)
+    k = k + (where.step or k < EACH and 1 or STEP)
   end
   assert.is_true(k < MOST)
   return swaps
@@ -220,5 +223,34 @@ describe("root, in the directory of another user,", function()
     removes({ "home", "out" }, "home/state")
     local other = other_device() -- to which there is no rename: it is removed where it stands
     if other then removes({ "home/out", "sub" }, other) end
+  end)
+
+  it("brings and copies trees into the directory that it found, whatever takes a name", function()
+    if not is_root() then return pending("needs root, and setpriv for a second user") end
+    build()
+    support.write(dir .. "/tree.lua", [[
+      local store, how = require("ckpt").store, arg[1]
+      local merge, uri = arg[2] == "merge", "file://" .. arg[3]
+      local job = how == "upload" and store.upload({ dir = "src", uri = uri })
+        or how == "copy" and store.copy({ from = "src", to = "home/out/tree", merge = merge })
+        or store.download({ uri = uri, dir = "home/out/tree", merge = merge })
+      local ok, text = job:wait()
+      if not ok then print(text) os.exit(1) end
+    ]])
+    local program = support.build .. "/libexec/ckpt-script"
+    local function trees(where, made, how)
+      where.program = program
+      made = "echo x >victim/mine; mkdir victim/sub; echo x >victim/sub/mine; " .. made
+      assert.is_true(attack(where, made, ("tree.lua %s '%s/store'"):format(how, dir)) > 5)
+    end
+    must("mv src/checkpoint-1/* src/; rm -r src/checkpoint-1 src/newest")
+    must(("CKPT_LUADIR='%s/lua' '%s' tree.lua upload new '%s/store'")
+      :format(support.root, program, dir))
+    local there = "install -d -o 1234 home/out/tree home/out/tree/sub; chown -R 1234 home/out"
+    trees({ "home/out", ".tree.ckpt-" }, "", "download new")
+    trees({ "home/out/tree", "sub", step = 4 }, there, "download merge")
+    trees({ "home/out", ".tree.ckpt-" }, "", "copy new")
+    trees({ "home/out/tree", "sub", step = 4 }, there, "copy merge")
+    trees({ "home", "out" }, "", "copy new")
   end)
 end)

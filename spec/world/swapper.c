@@ -1,4 +1,4 @@
-/* Loaded before a program of root's (LD_PRELOAD), it is user SWAP_UID, who owns the directory
+/* Loaded before the program SWAP_OF of root's (LD_PRELOAD), it is user SWAP_UID, who owns the directory
  * SWAP_IN and is as quick as one can be: just before the SWAP_AT-th call that names a file, from
  * the time on when a directory whose name begins with SWAP_NAME stands there (and the file
  * SWAP_AFTER, if it is set), that directory is moved aside, and its name becomes a link to SWAP_TO. Then it writes the file SWAP_SAY. So all
@@ -30,7 +30,7 @@ static unsigned uid;
 /* The helpers of the program are not asked: they may do too little. */
 __attribute__((constructor)) static void begin(void) {
   raw = (syscall_fn *)dlsym(RTLD_NEXT, "syscall");
-  if (strcmp(program_invocation_short_name, "ckpt-lua") != 0) return;
+  if (strcmp(program_invocation_short_name, getenv("SWAP_OF")) != 0) return;
   in = getenv("SWAP_IN");
   name = getenv("SWAP_NAME");
   to = getenv("SWAP_TO");
