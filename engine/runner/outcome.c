@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "state_dir.h"
 #include "text.h"
 
 static void copy_pending(void *ctx, const ckpt_pending *p) {
@@ -253,13 +254,6 @@ static void json_outcome(FILE *f, const outcome *o) {
   fprintf(f, ",\"seconds\":%.3f}\n", (double)(o->end_ns - o->begin_ns) / 1e9);
 }
 
-/* In the state directory itself, not in what somebody has put in its place: its path has no links.
- */
-static int open_state(const char *state) {
-  int fd = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return fd < 0 ? -errno : fd;
-}
-
 /* A reader must see the old file or the whole new one, also after a power cut. */
 static int replace(int dir, const char *from, const char *to) {
   return renameat(dir, from, dir, to) != 0 || fsync(dir) != 0 ? -errno : 0;
@@ -284,7 +278,7 @@ static int write_json(const outcome *o, int dir, const char *name) {
 
 void outcome_write(const outcome *o, const char *state) {
   static const char to[] = "exit.json", tmp[] = "exit.json.tmp";
-  int dir = open_state(state), rc = dir;
+  int dir = state_dir_open(state), rc = dir;
   if (dir >= 0) rc = write_json(o, dir, tmp);
   if (rc == 0) rc = replace(dir, tmp, to);
   if (rc < 0) report_warning("cannot write %s/%s: %s", state, to, strerror(-rc));
@@ -293,7 +287,7 @@ void outcome_write(const outcome *o, const char *state) {
 }
 
 void outcome_forget(const char *state) {
-  int dir = open_state(state);
+  int dir = state_dir_open(state);
   if (dir < 0 || (unlinkat(dir, "exit.json", 0) != 0 && errno != ENOENT))
     report_warning("cannot remove %s/exit.json: %s", state, strerror(dir < 0 ? -dir : errno));
   if (dir >= 0) close(dir);

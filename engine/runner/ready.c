@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "state_dir.h"
+
+enum { NAME_ROOM = 200 };
 
 static const char ready_stem[] = "ready.";
 static const char ready_head[] = "ckpt-ready 1", failed_head[] = "ckpt-failed 1";
@@ -29,67 +34,82 @@ static void ready_name(const char *launch, char *out, size_t room) {
 }
 
 static int ready_path(const char *state, const char *launch, char *out, size_t room) {
-  char name[200];
+  char name[NAME_ROOM];
   ready_name(launch, name, sizeof name);
   return snprintf(out, room, "%s/%s", state, name) < (int)room ? 0 : -ENAMETOOLONG;
 }
 
 /* An earlier launch has ended, or is being pushed aside by us. */
-static void forget_others(const char *state, const char *path) {
-  char other[PATH_MAX];
-  DIR *d = opendir(state);
+static void forget_others(int state, const char *name) {
+  int fd = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (fd >= 0 && !d) close(fd);
   struct dirent *entry;
-  while (d && (entry = readdir(d))) {
-    if (strncmp(entry->d_name, ready_stem, sizeof ready_stem - 1) != 0) continue;
-    if (snprintf(other, sizeof other, "%s/%s", state, entry->d_name) >= (int)sizeof other) continue;
-    if (strcmp(other, path) != 0) unlink(other); /* litter, if it stays */
-  }
+  while (d && (entry = readdir(d)))
+    if (strncmp(entry->d_name, ready_stem, sizeof ready_stem - 1) == 0 &&
+        strcmp(entry->d_name, name) != 0)
+      unlinkat(state, entry->d_name, 0); /* litter, if it stays */
   if (d) closedir(d);
 }
 
 /* Three texts, each with its NUL: paths may have any other byte. */
-static int write_texts(const char *path, const char *const texts[3]) {
-  FILE *f = fopen(path, "we");
-  if (!f) return -errno;
+static int write_texts(int state, const char *name, const char *const texts[3]) {
+  /* Never through a link that somebody put there, nor into what a killed run of ours left. */
+  if (unlinkat(state, name, 0) != 0 && errno != ENOENT) return -errno;
+  int fd = openat(state, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+  int error = f ? 0 : errno;
+  if (!f && fd >= 0) close(fd);
+  if (!f) return -error;
   for (int i = 0; i < 3; i++) {
     fputs(texts[i] ? texts[i] : "", f);
     fputc(0, f);
   }
-  bool bad = fflush(f) != 0 || fsync(fileno(f)) != 0;
-  int error = bad ? errno : 0;
-  if (fclose(f) != 0 && !bad) error = errno;
+  if (fflush(f) != 0 || fsync(fileno(f)) != 0) error = errno;
+  if (fclose(f) != 0 && error == 0) error = errno;
   return -error;
 }
 
-static int put_texts(const char *path, const char *const texts[3]) {
-  char tmp[PATH_MAX + 8];
-  snprintf(tmp, sizeof tmp, "%s.new", path);
-  int rc = write_texts(tmp, texts);
-  if (rc == 0 && rename(tmp, path) != 0) rc = -errno;
-  if (rc < 0) unlink(tmp);
+static int put_texts(int state, const char *name, const char *const texts[3]) {
+  char tmp[NAME_ROOM + 8];
+  snprintf(tmp, sizeof tmp, "%s.new", name);
+  int rc = write_texts(state, tmp, texts);
+  if (rc == 0 && renameat(state, tmp, state, name) != 0) rc = -errno;
+  if (rc < 0) unlinkat(state, tmp, 0);
   return rc;
 }
 
 int ready_say(const char *state, const char *launch, const char *resume,
               const char *restored_from) {
-  char path[PATH_MAX];
-  int rc = ready_path(state, launch, path, sizeof path);
-  if (rc < 0) return rc;
-  forget_others(state, path);
-  return put_texts(path, (const char *const[3]){ready_head, resume, restored_from});
+  char name[NAME_ROOM];
+  int dir = state_dir_open(state);
+  if (dir < 0) return dir;
+  ready_name(launch, name, sizeof name);
+  forget_others(dir, name);
+  int rc = put_texts(dir, name, (const char *const[3]){ready_head, resume, restored_from});
+  close(dir);
+  return rc;
 }
 
 /* Others stay: whoever could not begin may have been refused beside a launch that is alive. */
 int ready_fail(const char *state, const char *launch, int code) {
-  char path[PATH_MAX], text[16];
-  int rc = ready_path(state, launch, path, sizeof path);
+  char name[NAME_ROOM], text[16];
+  int dir = state_dir_open(state);
+  if (dir < 0) return dir;
+  ready_name(launch, name, sizeof name);
   snprintf(text, sizeof text, "%d", code);
-  return rc < 0 ? rc : put_texts(path, (const char *const[3]){failed_head, text, NULL});
+  int rc = put_texts(dir, name, (const char *const[3]){failed_head, text, NULL});
+  close(dir);
+  return rc;
 }
 
 void ready_forget(const char *state, const char *launch) {
-  char path[PATH_MAX];
-  if (ready_path(state, launch, path, sizeof path) == 0) unlink(path); /* mostly it is not there */
+  char name[NAME_ROOM];
+  int dir = state_dir_open(state);
+  if (dir < 0) return;
+  ready_name(launch, name, sizeof name);
+  unlinkat(dir, name, 0); /* mostly it is not there */
+  close(dir);
 }
 
 static char *next_text(FILE *f, bool *bad) {
