@@ -11,9 +11,12 @@
 
 int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e) {
   char key[STORE_KEY_MAX];
+  err why = {0};
   if (snprintf(key, sizeof key, "%s%s%s", prefix, *prefix ? "/" : "", c->dir) >= (int)sizeof key)
     return err_set(e, ERR_LIMIT, "%s/%s: the name is too long", prefix, c->dir);
-  int rc = settle_read_manifest(s, key, out, e);
+  int rc = settle_read_manifest(s, key, out, &why);
+  if (rc == ERR_LIMIT) return err_set(e, ERR_FORMAT, "%s", why.text); /* none that was saved is */
+  if (rc < 0 && e) *e = why;
   if (rc == ERR_NOENT)
     return err_set(e, ERR_CORRUPT,
                    "%s was committed, but its manifest is missing: restore another one (ckpt-lua "
