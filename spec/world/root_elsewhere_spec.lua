@@ -221,8 +221,8 @@ describe("root, in the directory of another user,", function()
     local made = "rm -rf store %s; mkdir -p victim/checkpoint-1 victim/sub/checkpoint-1" ..
       "; touch victim/checkpoint-1/a victim/sub/checkpoint-1/a"
     local function removes(where, state)
-      where.after = "home/end"
-      assert.is_true(attack(where, made:format(state), args:format(state, state)) > 20)
+      where.after, where.step = "home/end", 3
+      assert.is_true(attack(where, made:format(state), args:format(state, state)) > 10)
     end
     removes({ "home/out", "sub" }, "home/state")
     removes({ "home", "out" }, "home/state")
