@@ -247,7 +247,7 @@ static uint64_t read_last;
 static int read_whole(actor *a, const runlog_commit *c, const char *by) {
   store *s = NULL;
   err e = {0};
-  read_last = c->n;
+  a->reads = read_last = c->n;
   int rc = pinned_open(&a->store, "", c->dir, c->n, by, &s, &e);
   for (int i = 0; rc == 0 && !a->dead && i < (a->calm ? 1 : 4); i++) {
     if (i && sim_chance(150)) break;
@@ -323,6 +323,24 @@ void gc_main(actor *a) {
   collect c = {.store = &a->store, .log = log, .grace_ns = GRACE};
   int rc = collect_log(&c, &e);
   if (rc < 0) note_failure(a, rc, &e);
+  runlog_close(log);
+}
+
+/* Somebody removes the pin of a reader that sleeps for too long, as whoever deletes does, and then
+ * what it reads. */
+void rob_main(actor *a) {
+  const actor *reader = actor_at(a->rank);
+  err e = {0};
+  if (!reader || !reader->pin[0] || sim_now <= reader->pin_until) return;
+  prune_wish wish = {reader->reads, "rm", "by hand"};
+  char pin[STORE_KEY_MAX];
+  snprintf(pin, sizeof pin, "%s", strrchr(reader->pin, '/') + 1);
+  runlog *log = guest_open(a);
+  if (!log) return;
+  pins_remove(&a->store, "", pin, &e);
+  guest_prune(a, log, &wish, 1);
+  actor_sleep(a, GRACE + SECOND);
+  guest_prune(a, log, NULL, 0);
   runlog_close(log);
 }
 

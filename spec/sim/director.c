@@ -89,11 +89,29 @@ static bool is_crowded(void) {
   return guests >= 3;
 }
 
-/* A reader that sleeps for too long: now others may remove what it reads. */
-static bool any_expired(void) {
+/* A reader that sleeps for longer than its pin holds; NULL: none. */
+static actor *sleeper(void) {
+  for (int i = 0; i < ACTORS_MAX; i++) {
+    actor *a = actor_at(i);
+    if (a && a->pin[0] && a->wake > sim_now && a->wake > a->pin_until) return a;
+  }
+  return NULL;
+}
+
+static bool is_robbed(void) {
   for (int i = 0; i < ACTORS_MAX; i++)
-    if (actor_at(i) && actor_at(i)->pin[0] && sim_now > actor_at(i)->pin_until) return true;
+    if (actor_at(i) && actor_at(i)->main == rob_main) return true;
   return false;
+}
+
+/* What it reads is removed meanwhile, and then it wakes: what it does next shows whether it saw. */
+static void rob(actor *reader) {
+  if (sim_now <= reader->pin_until)
+    sim_now = reader->pin_until + (int64_t)sim_roll(60) * SECOND;
+  else if (judge_has_deleted(reader->reads))
+    sim_count->robbed++, reader->wake = sim_now;
+  else if (!is_robbed())
+    actor_start("robber", rob_main, -1, reader->id);
 }
 
 static void start_guest(void) {
@@ -139,12 +157,7 @@ static void pass_time(void) {
   if (sim_chance(sim_weather.jump)) jump_a_clock();
   if (sim_chance(30) && !is_crowded()) start_guest();
   if (judge_any_dropped() && sim_chance(12) && !is_crowded()) actor_start("gc", gc_main, -1, 0);
-  if (any_expired() && sim_chance(25) && !is_crowded()) {
-    if (sim_chance(500))
-      actor_start("gc", gc_main, -1, 0);
-    else
-      actor_start("rm", rm_main, -1, 0);
-  }
+  if (sleeper() && sim_chance(25)) rob(sleeper());
   if (sim_chance(3)) spoil_the_hint();
   if (sim_chance(30)) judge_visit();
   if (!any_writer() ? sim_chance(100) : sim_chance(4)) start_launch();
@@ -191,7 +204,7 @@ void schedule_run(uint64_t seed) {
   if (sim_chance(100)) space_put("x/foreign", "x", 1, "");
   start_launch();
   if (sim_chance(300)) start_launch();
-  while (sim_steps < 2 * STEPS_MIN || (any_writer() && sim_steps < 4 * STEPS_MIN)) {
+  while (sim_steps < 2 * STEPS_MIN || ((any_writer() || sleeper()) && sim_steps < 4 * STEPS_MIN)) {
     pass_time();
     if (!actor_step()) actor_wait();
   }

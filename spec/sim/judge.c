@@ -52,6 +52,12 @@ bool judge_ended_with(uint64_t commit) {
   return false;
 }
 
+bool judge_has_deleted(uint64_t commit) {
+  for (size_t i = 0; i < commit_count; i++)
+    if (commits[i].n == (long long)commit) return commits[i].deleted;
+  return false;
+}
+
 const judge_commit *judge_newest(void) {
   for (size_t i = commit_count; i-- > 0;)
     if (!commits[i].dropped && !commits[i].bad) return &commits[i];

@@ -29,7 +29,7 @@ typedef struct sim_counts {
   uint64_t schedules, steps, jobs, commits, failures, lost_requests, lost_replies, late, late_made,
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
       read_whole, read_gone, pinned_reads, resumed, rank_commits, swept_by_guests, snapshots_read,
-      stale_lists, visits, backups, swaps;
+      stale_lists, visits, backups, swaps, robbed;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;
@@ -55,6 +55,7 @@ struct actor {
   char pin[STORE_KEY_MAX]; /* the pin that it put; "": none */
   int64_t pin_until;
   bool pin_lapsed;
+  uint64_t reads; /* the commit that it is for */
 };
 extern int64_t sim_now;
 extern bool sim_tracing;
@@ -149,6 +150,7 @@ void judge_all(void);
 const judge_commit *judge_newest(void); /* live and not bad; NULL: none */
 long long judge_entries(void);
 bool judge_any_dropped(void); /* does a grace run? */
+bool judge_has_deleted(uint64_t commit);
 /* Was it still there when its run was removed, which waits for nobody? */
 bool judge_ended_with(uint64_t commit);
 /* Somebody else puts a file of his in the directory of an attempt that is over, if there is one. */
@@ -179,6 +181,7 @@ void reader_main(actor *a);
 void readers_forget(void); /* what an earlier schedule had */
 void rm_main(actor *a);
 void gc_main(actor *a);
+void rob_main(actor *a); /* its rank: which actor it robs */
 void sweep_main(actor *a);
 void mark_main(actor *a);
 void end_main(actor *a);
