@@ -313,6 +313,7 @@ static void a_staging_of_somebody_alive_is_left_alone(void **unused) {
   plain_stage_drop(&other, NULL);
   /* As a process that dies: its lock goes, its directory stays. */
   lock_drop(&one.held);
+  fs_held_free(one.where);
   assert_int_equal(plain_stage_open(&other, io_unflushed(), in("x"), false, NULL), 0);
   assert_false(path_exists(path));
   plain_stage_drop(&other, NULL);

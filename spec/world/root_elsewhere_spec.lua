@@ -240,7 +240,7 @@ describe("root, in the directory of another user,", function()
         or how == "copy" and store.copy({ from = "src", to = "home/out/tree", merge = merge })
         or store.download({ uri = uri, dir = "home/out/tree", merge = merge })
       local ok, text = job:wait()
-      if not ok then print(text) os.exit(1) end
+      if not ok then error(text, 0) end
     ]])
     local program = support.build .. "/libexec/ckpt-script"
     local function trees(where, made, how)
