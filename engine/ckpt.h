@@ -14,6 +14,12 @@
  * ever called back on another thread but the log and the progress. The library prints nothing,
  * never exits, installs no signal handler, and closes its descriptors on exec.
  *
+ * NULL for a handle, or for what a call fills in, is CKPT_EINVAL. A forked child has no use for the
+ * engine of its parent, whose threads it has not got: each call there is CKPT_EUNSUPPORTED, and
+ * ckpt_close() only lets go of what the two share, its locks and descriptors (the memory stays).
+ * The child opens an engine of its own, or calls exec; one that does neither and lives on should
+ * call ckpt_close(), or it keeps the directory locked when the parent is gone.
+ *
  * This header includes no other and goes through LuaJIT's ffi.cdef as it stands, without its
  * preprocessor lines. */
 #ifndef CKPT_H
@@ -27,7 +33,7 @@ extern "C" {
 typedef struct ckpt ckpt;
 typedef struct ckpt_run ckpt_run;
 
-/* Status codes. The class says what may be done about one: ckpt_class(). */
+/* Status codes. The class of one says what may be done about it: ckpt_class(). */
 enum {
   CKPT_OK = 0,
   CKPT_EINVAL = -1,
@@ -62,12 +68,12 @@ int ckpt_class(int code);               /* CKPT_CLASS_* */
 /* ---- the engine ---- */
 
 enum { CKPT_LOG_DEBUG, CKPT_LOG_INFO, CKPT_LOG_WARN, CKPT_LOG_ERROR };
-/* May be called from the engine's threads, one line at a time, without a line end. Warnings and
+/* Called from the engine's threads, too, one line at a time, without a line end. Warnings and
  * errors of one kind are handed over ten times; then they are counted, and one an hour comes with
  * the count. With a log_level of CKPT_LOG_DEBUG each one comes. */
 typedef void ckpt_log_fn(void *ctx, int level, const char *text);
 
-/* How far a call is that blocks while data moves: of one checkpoint after the other. */
+/* Tells how far a call is that blocks while data moves: of one checkpoint after the other. */
 typedef struct ckpt_progress {
   size_t size;
   const char *what; /* "restore", "verify"; "check": a copy that is here is read and compared */
@@ -106,12 +112,16 @@ enum {
 int ckpt_open(ckpt **out, const ckpt_options *options);
 /* Closes all runs too. Running jobs are cancelled and waited for. */
 void ckpt_close(ckpt *engine);
-/* Logs what was only counted so far, kind by kind. ckpt_close() does it, too. */
+/* Logs the lines that were only counted so far, kind by kind. ckpt_close() does it, too. */
 void ckpt_log_counted(ckpt *engine);
-/* The text of the last call on this engine that failed; never NULL; valid until the next call. */
+/* Returns the text of the last call on this engine that failed; never NULL; valid until the next call. This
+ * text, and those of completions and of the log, name a call or an option in backquotes and without
+ * what is common to all: `list` is ckpt_list(), `take_over` CKPT_TAKE_OVER, `rank_wait` rank_wait_s
+ * of ckpt_run_options. A host with words of its own for these can put them there. */
 const char *ckpt_error(const ckpt *engine);
 
-/* Readable when ckpt_dispatch() has work. One descriptor, however many runs. */
+/* Returns a descriptor that is readable when ckpt_dispatch() has work. It is one, however many runs
+ * there are. */
 int ckpt_fd(const ckpt *engine);
 /* Does what is due: takes in file-system events and finished jobs, starts new ones. Waits up to
  * timeout_ms for the first event (0: not at all, -1: without limit). Returns the number of
@@ -126,8 +136,16 @@ enum {
   CKPT_POLL = 4,           /* list the tree now and then instead of trusting inotify */
   CKPT_NO_DELETE = 8,      /* checkpoints that are no longer kept are hidden, their data stays */
   CKPT_SINGLE_WRITER = 16, /* nobody else writes to this target: it need not arbitrate */
-  CKPT_KEEP_ALL = 32 /* for a directory that nobody writes to any more: no save is let go for a
-                        newer one, and nothing stops being kept, here or there */
+  CKPT_KEEP_ALL = 32,     /* for a directory that nobody writes to any more: no save is let go for a
+                         newer one, and nothing stops being kept, here or there */
+  CKPT_START_ANYWAY = 64, /* begin though the store does not answer, with CKPT_RESTORE_NEVER or from
+                            a whole checkpoint here that is the newest commit known of its log */
+  CKPT_TRUST = 128,   /* what stands there at the start, and nothing proves to be whole or torn, is
+                      saved as it stands */
+  CKPT_BESIDE = 256,  /* watches and saves while others may own `dir`: it restores and quarantines
+                         nothing; what its `keep_local` lets go goes while nobody else owns it */
+  CKPT_OWNS_DIR = 512 /* nobody else restores to `dir`: where "<dir>.ckpt" cannot be, in which that
+                         would be seen (a mount point, a parent that cannot be written) */
 };
 
 typedef struct ckpt_run_options {
@@ -135,8 +153,9 @@ typedef struct ckpt_run_options {
   const char *dir;             /* the watched directory; made if absent */
   const char *to;              /* target: path or URI; {NAME} is expanded from the environment */
   const char *state;           /* state directory; NULL: "<dir>.ckpt" */
-  const char *run_id;          /* NULL: a digest of `command` and `dir` */
-  const char *command;         /* identifies the job when there is no run_id; may be NULL */
+  const char *run_id;          /* NULL: a digest of `program` and `dir` */
+  const char *command;         /* the job's command with its flags: others than at the last start
+                                  are told, and nothing of before is dropped then; may be NULL */
   const char *launch;          /* launch id; NULL: a fresh one */
   const char *const *units;    /* globs, ended by NULL; NULL: the built-in list */
   const char *const *excludes; /* added to the built-in ones; may be NULL */
@@ -158,44 +177,53 @@ typedef struct ckpt_run_options {
   uint32_t bad_after;    /* a checkpoint that so many starts in a row were resumed from, and ended
                             without saving one, is marked bad at the next; 0: 3; UINT32_MAX: never */
   double stall_s;        /* a save that waits that long for one thing is named; 0: 60 s */
+  const char *program;   /* what `command` runs, as a name that flags do not change; identifies the
+                            job when there is no run_id; NULL: `command` does */
+  double start_wait_s; /* how long a store that does not answer is waited for when the run opens and
+                            makes its directory ready; 0: 2 minutes where this place has committed to
+                            it before, else 15 s; negative: a second */
+  double wait_lease_s; /* how long another writer that is alive is waited for; 0: not at all */
 } ckpt_run_options;
 
-/* What the environment says of a launcher (Slurm, torchrun, Open MPI, PMI). */
+/* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */
 typedef struct ckpt_ranks {
   size_t size;
   uint32_t rank, world;             /* of all tasks; world 0: no launcher is known */
   uint32_t local_rank, local_world; /* on this host; local_world 0: not known */
   uint32_t node, nodes;             /* nodes 0: not known */
-  char launch[128];                 /* what all tasks of this launch share; "": none that is safe */
+  char launch[128];                 /* shared by all tasks of this launch; "": none that is safe */
   char source[32];                  /* "slurm", "torchrun", ... */
 } ckpt_ranks;
-/* CKPT_EINVAL names a variable that cannot be right. Needs no run. */
+/* Reads the environment. CKPT_EINVAL names a variable that cannot be right. Needs no run. */
 int ckpt_ranks_detect(ckpt *engine, ckpt_ranks *out);
-/* 1 if other hosts see the same files there (NFS, Lustre, GPFS, CephFS, ..., or a file system that
- * is not known), 0 if `dir` is on a disk of this host. What is not there yet counts as what it will
- * be made in. */
+/* Returns 1 if other hosts see the same files there (NFS, Lustre, GPFS, CephFS, ..., or a file
+ * system that is not known), 0 if `dir` is on a disk of this host. A directory that is not there
+ * yet counts as the one in which it will be made. */
 int ckpt_dir_is_shared(ckpt *engine, const char *dir);
 
-/* Checks the places, takes the local lock of the state directory, reads the logs at the target,
- * opens a term in each, and settles what an earlier run left behind (a sealed save is committed, an
- * unfinished one swept). Blocks on the store. CKPT_EOTHER_RUN: the target is another run's;
- * CKPT_EHELD: another process or a live lease has it. Nothing in `dir` is touched. */
+/* Opens a run: checks the places, takes the local lock of the state directory, reads the logs at
+ * the target, opens a term in each, and settles the open saves of an earlier run (a sealed save is
+ * committed, an unfinished one swept). Blocks on the store. CKPT_EOTHER_RUN: the target is another
+ * run's; CKPT_EHELD: another process or a live lease has it, or (without CKPT_BESIDE) another one
+ * owns `dir`; CKPT_EINVAL: "<dir>.ckpt" cannot be, so nobody can tell (CKPT_OWNS_DIR). Nothing in
+ * `dir` is touched. */
 int ckpt_run_open(ckpt *engine, ckpt_run **out, const ckpt_run_options *options);
-/* Cancels what is not done, ends the term, drops the lock. */
+/* Cancels open jobs, ends the term, drops the lock. */
 void ckpt_run_close(ckpt_run *run);
 
-/* The address of this run for a job's environment (CKPT_SOCKET); "": there is no place where it
- * could listen. Valid for the run's life. */
+/* Returns the address of this run for a job's environment (CKPT_SOCKET); "": there is no place
+ * where it could listen. Valid for the run's life. */
 const char *ckpt_run_socket(const ckpt_run *run);
-/* What each process of the job has to carry in its environment (CKPT_STATE_ID), so that the next
- * run on the same state directory finds it if this one is killed. */
+/* Returns the id that each process of the job has to carry in its environment (CKPT_STATE_ID), so
+ * that the next run on the same state directory finds it if this one is killed. */
 const char *ckpt_run_state_id(const ckpt_run *run);
 const char *ckpt_run_dir(const ckpt_run *run);    /* absolute */
 const char *ckpt_run_state(const ckpt_run *run);  /* absolute */
 const char *ckpt_run_target(const ckpt_run *run); /* as a URI */
 const char *ckpt_run_id(const ckpt_run *run);
 
-/* Where the run that watches `dir` keeps its state and listens, whether it is alive or not. */
+/* The places where the run that watches `dir` keeps its state and listens, whether it is alive or
+ * not. */
 typedef struct ckpt_place {
   size_t size;
   char state[4096]; /* "": not known */
@@ -203,13 +231,27 @@ typedef struct ckpt_place {
   char state_id[40];
   uint32_t held;    /* 1: some run, which may have no socket, has the state directory */
   char launch[128]; /* the launch id of its newest start; "": not known here */
-  /* Where that was, if on another boot of this machine, or on another machine: nothing else is
-   * known of it then. "": here, or nowhere. */
+  /* The host and boot of its newest start, if on another boot of this machine, or on another
+   * machine: nothing else is known of it then. "": here, or nowhere. */
   char host[128], boot[128];
-  char waits[256]; /* what the run that has it waits for before it listens; "": nothing is said */
+  char waits[256]; /* why the run that has it waits before it listens; "": nothing is said */
 } ckpt_place;
-/* `dir` may be NULL where `state` is given; `state` NULL: "<dir>.ckpt". Needs no run. */
+/* Finds them. `dir` may be NULL where `state` is given; `state` NULL: "<dir>.ckpt". Needs no
+ * run. */
 int ckpt_locate(ckpt *engine, const char *dir, const char *state, ckpt_place *out);
+
+/* One that watches a directory, or did and is to come back. The strings are valid during the call,
+ * and "?" where its file cannot be read. */
+typedef struct ckpt_watcher {
+  size_t size;
+  const char *state, *target, *run_id, *host;
+  int64_t pid;
+  uint32_t alive;   /* 1: as far as is seen from here */
+  const char *file; /* to be removed if it is not to come back: until then it counts */
+} ckpt_watcher;
+typedef void ckpt_watcher_fn(void *ctx, const ckpt_watcher *watcher);
+/* Tells who watches `dir`, whatever their state directories are. Needs no run. */
+int ckpt_watchers(ckpt *engine, const char *dir, ckpt_watcher_fn *fn, void *ctx);
 
 /* A live process that an earlier run on this state directory may have left. */
 typedef struct ckpt_trainer {
@@ -221,7 +263,7 @@ typedef struct ckpt_trainer {
   uint32_t unproven;   /* 1: it was the trainer in this directory, and nothing proves it now */
 } ckpt_trainer;
 typedef void ckpt_trainer_fn(void *ctx, const ckpt_trainer *trainer);
-/* How many there are that are ours to end, the caller excepted. */
+/* Returns how many there are that are ours to end, the caller excepted. */
 int ckpt_run_trainers(ckpt_run *run, ckpt_trainer_fn *fn, void *ctx);
 
 enum { CKPT_RESTORE_AUTO, CKPT_RESTORE_NEVER, CKPT_RESTORE_REQUIRED, CKPT_RESTORE_NAMED };
@@ -236,13 +278,15 @@ typedef struct ckpt_prepare_options {
 typedef struct ckpt_prepared {
   size_t size;
   const char *resume;        /* absolute path to resume from, or NULL; valid for the run's life */
-  const char *restored_from; /* URI of what was restored, or NULL */
+  const char *restored_from; /* URI of the restored checkpoint, or NULL */
   uint32_t restored, quarantined, found; /* units: downloaded; moved away; complete and local */
 } ckpt_prepared;
 
-/* Makes the directory ready for a trainer, while nothing runs in it: quarantines what is provably
- * torn, restores the newest commit if it is not there whole, and says what to resume from. Blocks.
- * Once for a run. CKPT_ENOENT with CKPT_RESTORE_REQUIRED (or _NAMED) when there is nothing. */
+/* Makes the directory ready for a trainer, while nothing runs in it: quarantines units that are
+ * provably torn, restores the newest commit if it is not there whole, and tells where to resume.
+ * Blocks. Call it once for a run. CKPT_ENOENT with CKPT_RESTORE_REQUIRED (or _NAMED) when there is
+ * nothing; with CKPT_BESIDE only CKPT_RESTORE_NEVER is no error. CKPT_EFENCED: a newer term was
+ * opened meanwhile, and nothing is moved any more. */
 int ckpt_run_prepare(ckpt_run *run, const ckpt_prepare_options *options, ckpt_prepared *out);
 
 /* Begins to watch. From here on nothing of ours is ever written below `dir`. */
@@ -256,10 +300,10 @@ typedef struct ckpt_foreseen {
   uint32_t what;    /* CKPT_WOULD_SAVE, ... */
   const char *reason;
 } ckpt_foreseen;
-/* Return 0 to go on. */
+/* Returns 0 to go on. */
 typedef int ckpt_foreseen_fn(void *ctx, const ckpt_foreseen *foreseen);
-/* What a run would do with what is in `dir`, if nobody writes there any more. Writes nothing. The
- * policies' `sync` rules are not asked. CKPT_ENOENT: there is no such directory. */
+/* Tells what a run would do with the units in `dir`, if nobody writes there any more. Writes
+ * nothing. The policies' `sync` rules are not asked. CKPT_ENOENT: there is no such directory. */
 int ckpt_foresee(ckpt *engine, const ckpt_run_options *options, ckpt_foreseen_fn *fn, void *ctx);
 
 /* ---- events and completions ---- */
@@ -316,9 +360,11 @@ typedef struct ckpt_completion {
   double seconds;   /* from complete to durable */
   const char *unit; /* path below the directory; the strings are valid until the next ckpt_next */
   const char *reason;
+  uint32_t is_copy; /* it came back with its table of contents. CKPT_COMMITTED: `reason` tells of
+                       what it is a copy; CKPT_RETIRED: this very target has it already */
 } ckpt_completion;
 
-/* Pulls one completion: 1, or 0 if there is none. */
+/* Pulls one completion: returns 1, or 0 if there is none. */
 int ckpt_next(ckpt *engine, ckpt_completion *out);
 
 typedef struct ckpt_run_status {
@@ -328,7 +374,7 @@ typedef struct ckpt_run_status {
                         is one, there is something to wait for */
   uint32_t settling; /* those of them that are written, but not yet known to be complete */
   uint32_t unproven; /* there, but nothing proves them whole */
-  uint64_t bytes_committed, bytes_left; /* left: of the complete ones */
+  uint64_t bytes_committed, bytes_left; /* left: of all that ckpt_run_pending() tells */
   int64_t newest_step;     /* of the newest commit, of this run or an earlier one; -1: none */
   double newest_age_s;     /* since that commit; negative: there is none */
   const char *newest_unit; /* valid until the next call; NULL: none */
@@ -340,11 +386,36 @@ typedef struct ckpt_run_status {
   const char *policies;      /* "mine, default"; "builtin"; valid for the run's life */
   uint64_t policy_fallbacks; /* times that a policy could not be asked, and the safe answer held */
   uint32_t skipped;          /* the policies did not want them */
-  uint32_t keeping; /* 1: checkpoints that are no longer kept are being removed, or are due now */
+  uint32_t keeping;  /* 1: checkpoints that are no longer kept are being removed, or are due now */
+  uint32_t standing; /* CKPT_DURABLE, ...; 0: not known, the run has not started */
+  uint32_t saw_file; /* 1: `dir` had a file at some time, whatever its name */
+  /* These are valid until the next call; NULL: none. */
+  const char *unproven_unit, *unproven_reason; /* newer than all of its kind that is whole */
+  const char *unwanted_unit; /* newer than all of its kind that a policy wanted, */
+  const char *unwanted_policy, *unwanted_reason; /* whose word that was, and why */
 } ckpt_run_status;
 int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out);
 
-/* Each unit that is complete, or still settling, and not durable; those given up, too. */
+/* What would be lost with this machine, in one word. */
+enum {
+  CKPT_DURABLE = 1,     /* nothing: the newest complete checkpoint of each kind that the policies
+                           wanted is in this target */
+  CKPT_NOTHING_TO_SAVE, /* no complete checkpoint was seen */
+  CKPT_NOT_WANTED,      /* there were complete ones, and the policies wanted none of them */
+  CKPT_NOT_PROVEN,      /* nothing proves that the newest one is whole: it was not saved */
+  CKPT_NOT_DURABLE      /* what ckpt_run_pending() tells, and what becomes complete by then */
+};
+/* Returns it as "not_durable"; static. NULL for another number. */
+const char *ckpt_standing_name(uint32_t standing);
+
+/* Asks the target whether it still has what is called durable: for the end of a run, since somebody may
+ * have emptied it meanwhile. It is one request for the newest checkpoint of each kind, and blocks for
+ * a second at most where the target does not answer: then nothing changes. What is gone makes the
+ * standing CKPT_NOT_DURABLE, and newest_status CKPT_ECORRUPT. */
+int ckpt_run_prove(ckpt_run *run);
+
+/* Called for each unit that is complete, or still settling, and not durable; for those given up,
+ * too. */
 typedef struct ckpt_pending {
   size_t size;
   const char *unit;   /* valid during the call */
@@ -372,18 +443,20 @@ typedef struct ckpt_tree_options {
                                   have them; `*` crosses slashes, what is below a directory that
                                   matches is excluded too; ended by NULL, may be NULL */
 } ckpt_tree_options;
-/* Starts one and returns at once; *job is its name. Its end is a completion CKPT_TREE (files and
- * bytes: what had to be moved), and ckpt_cancel() ends it early.
- * An upload overwrites and removes nothing; what the place holds of the same size and time already
- * is not sent. Beside the files it leaves a record with digests, modes, times, links and empty
- * directories, ".ckpt-manifest.json". A download is held against it, and appears at once, whole;
- * what has no record is fetched as it is listed. An upload that is cut off goes on where it was
- * when it is started again. CKPT_EEXISTS if the directory is there; CKPT_ECONFLICT if an upload to
- * the place goes on or was cut off;
- * CKPT_ENOENT if nothing is at the place; CKPT_ERETIRED if a directory goes on changing while it is
- * read. */
+/* Starts a transfer and returns at once; *job is its name. Its end is a completion CKPT_TREE (files
+ * and bytes: those that had to be moved), and ckpt_cancel() ends it early. An upload overwrites and
+ * removes nothing; files that the place has with the same size and time already are not sent. A
+ * link that leads out of the directory to a file that its owner may read is taken to be that file,
+ * by an upload and a copy; of other links that lead out, or nowhere, one warning tells.
+ * Beside the files it leaves a record with digests, modes, times, links and empty directories,
+ * ".ckpt-manifest.json". A download is held against it, and appears at once, whole; files without a
+ * record are fetched as they are listed. An upload that is cut off goes on where it was when it is
+ * started again. CKPT_EEXISTS if the directory is there; CKPT_ECONFLICT if an upload to the place
+ * goes on or was cut off; CKPT_ENOENT if nothing is at the place. Others may write to the
+ * directory that is sent or copied: of a file that only grows meanwhile is taken what it had when
+ * it was opened; CKPT_ERETIRED if one is rewritten again and again. */
 int ckpt_tree(ckpt *engine, const ckpt_tree_options *options, uint64_t *job);
-/* How far it is, in bytes; *total is 0 until it is known. CKPT_ENOENT if it is over. */
+/* Tells how far it is, in bytes; *total is 0 until it is known. CKPT_ENOENT if it is over. */
 int ckpt_tree_progress(ckpt *engine, uint64_t job, uint64_t *done, uint64_t *total);
 
 /* ---- what a target holds; these block and need no run ---- */
@@ -405,12 +478,15 @@ typedef struct ckpt_item {
   int64_t drop_ns;
   uint32_t bad;           /* 1: it was marked as one that does not load */
   const char *bad_reason; /* "": none was given */
+  uint64_t left_out;      /* files that excludes have left out of it; 0: none, or not known */
+  uint32_t foreign;       /* 1: another tool wrote it, so there was nothing to hold it against */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };
-/* Return 0 to go on; another value ends the call, which returns it. */
+/* Returns 0 to go on; another value ends the call, which returns it. */
 typedef int ckpt_item_fn(void *ctx, const ckpt_item *item);
-/* All commits of a target, group by group, oldest first. CKPT_ENOSTORE, CKPT_ENOENT (no log). */
+/* Tells the live commits of a target, group by group, oldest first: not what was dropped.
+ * CKPT_ENOSTORE, CKPT_ENOENT (no log). */
 int ckpt_list(ckpt *engine, const char *uri, ckpt_item_fn *fn, void *ctx);
 
 enum { CKPT_RESTORE_ALONE = 8 /* without the files that were saved beside it (`with`) */ };
@@ -423,6 +499,8 @@ typedef struct ckpt_restore_options {
                        CKPT_RESTORE_ALONE */
 } ckpt_restore_options;
 /* Restores, verified block by block, each unit in one step (staged beside `dir` or in it, renamed).
+ * A place that another tool wrote, if `uri` names it and there is no `name`, comes as it is, into a
+ * directory of its name; fn is told that it is `foreign`.
  * fn (may be NULL) is told each one that is there. */
 int ckpt_restore(ckpt *engine, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx);
 
@@ -430,8 +508,13 @@ typedef struct ckpt_verified {
   size_t size;
   const ckpt_item *item;
   int32_t status;     /* CKPT_OK, CKPT_ECORRUPT, ... */
-  const char *reason; /* "" or what is wrong, first finding */
+  const char *reason; /* "" or the fault, first finding */
   uint32_t findings;
+  /* Links in it that lead out of it or nowhere: what is there was not saved, and that is no finding.
+   * The first thousand, as a JSON array of objects with "name", "target" and "leads" ("out" or
+   * "nowhere"), and how many there are. */
+  const char *links;
+  uint64_t link_count;
 } ckpt_verified;
 typedef int ckpt_verified_fn(void *ctx, const ckpt_verified *verified);
 /* Reads every byte of a checkpoint and compares: of `name`, or of all commits when it is NULL.
@@ -441,9 +524,9 @@ int ckpt_verify(ckpt *engine, const char *uri, const char *name, ckpt_verified_f
 
 /* ---- retention by hand ---- */
 
-/* The newest live checkpoint of `name` (NULL: of all; in each group), with all that log and
- * manifest say about it, as one JSON object in *json (valid until the next call on this engine).
- * With several groups, of the newest of them all. */
+/* Describes the newest live checkpoint of `name` (NULL: of all; in each group), with all that log
+ * and manifest say about it, as one JSON object in *json (valid until the next call on this
+ * engine). With several groups it is the newest of them all. */
 int ckpt_show(ckpt *engine, const char *uri, const char *name, const char **json);
 
 /* Keeps a checkpoint from being deleted, until `seconds` from now (0: until it is unpinned). `id`
@@ -463,10 +546,10 @@ typedef struct ckpt_remove_options {
   double grace_delete_s; /* as in ckpt_run_options */
   uint32_t flags;        /* CKPT_REMOVE_ALL | CKPT_DRY_RUN */
 } ckpt_remove_options;
-/* Drops a checkpoint (readers stop choosing it) and deletes what was dropped longer than the grace
- * ago. Refuses what the engine guards (the newest without CKPT_REMOVE_ALL, a pinned one):
- * CKPT_EHELD with the reason. fn (may be NULL) is told each checkpoint that was dropped or deleted;
- * `life` says which. */
+/* Drops a checkpoint (readers stop choosing it) and deletes those that were dropped longer than the
+ * grace period ago. Refuses checkpoints that the engine guards (the newest without CKPT_REMOVE_ALL,
+ * a pinned one): CKPT_EHELD with the reason. fn (may be NULL) is told each checkpoint that was
+ * dropped or deleted; `life` says which. */
 int ckpt_remove(ckpt *engine, const ckpt_remove_options *options, ckpt_item_fn *fn, void *ctx);
 
 enum { CKPT_KEEP, CKPT_GUARDED, CKPT_LIMITED, CKPT_DROP, CKPT_WAIT, CKPT_DELETE };
@@ -486,7 +569,7 @@ typedef struct ckpt_plan_options {
   double max_delete, grace_delete_s;
   uint32_t flags; /* CKPT_NO_DELETE */
 } ckpt_plan_options;
-/* What retention would do at a target now, and why. Writes nothing. */
+/* Tells what retention would do at a target now, and why. Writes nothing. */
 int ckpt_plan(ckpt *engine, const ckpt_plan_options *options, ckpt_verdict_fn *fn, void *ctx);
 
 typedef struct ckpt_mark_options {
@@ -520,9 +603,10 @@ typedef struct ckpt_collected {
   int32_t status; /* CKPT_OK, or why it stays */
 } ckpt_collected;
 typedef int ckpt_collected_fn(void *ctx, const ckpt_collected *collected);
-/* Removes what nobody needs at a target, from any machine, beside a live run too: attempts whose
- * writer is gone, what was dropped longer than the grace ago, expired pins, leftovers of killed
- * processes, uploads of no attempt. What a live writer may still use stays. */
+/* Removes everything at a target that nobody needs, from any machine, beside a live run too:
+ * attempts whose writer is gone, checkpoints that were dropped longer than the grace period ago,
+ * expired pins, leftovers of killed processes, uploads of no attempt. Objects that a live writer
+ * may still use stay. */
 int ckpt_collect(ckpt *engine, const ckpt_collect_options *options, ckpt_collected_fn *fn,
                  void *ctx);
 
@@ -542,12 +626,12 @@ typedef struct ckpt_archive_options {
 int ckpt_pack(ckpt *engine, const ckpt_archive_options *options);
 int ckpt_unpack(ckpt *engine, const ckpt_archive_options *options);
 
-/* The path of a program that comes with us ("ckpt-script"), into path[room]: found as `libexec` of
- * ckpt_options says. Whether it is there is for the caller to see. */
+/* Puts the path of a program that comes with us ("ckpt-script") into path[room]: found as `libexec`
+ * of ckpt_options says. The caller has to see whether it is there. */
 int ckpt_helper(ckpt *engine, const char *name, char *path, size_t room);
 
-/* The process in which policies run, while there is one; else 0. It is a child of ours: who looks
- * for what a job left running passes it over. */
+/* Returns the process in which policies run, while there is one; else 0. It is a child of ours: a
+ * search for processes that a job left running passes it over. */
 int ckpt_helper_pid(const ckpt *engine);
 
 /* ---- why ---- */
@@ -561,9 +645,10 @@ typedef struct ckpt_why_options {
 } ckpt_why_options;
 typedef struct ckpt_finding {
   size_t size;
-  const char *topic; /* "seen", "unit", "rule", "decision", "queue", "save", "store", "retention" */
+  const char *topic; /* "seen", "unit", "rule", "decision", "queue", "save", "store", "retention";
+                        "standing": the text is that of ckpt_standing_name(), of this one */
   const char *text;
-  int64_t time_ns; /* 0: of now, or not known */
+  int64_t time_ns; /* 0: it holds now, or the time is not known */
 } ckpt_finding;
 typedef int ckpt_finding_fn(void *ctx, const ckpt_finding *finding);
 /* Tells step by step what became of it; *cause gets the one word for it ("committed", "excluded",
@@ -571,10 +656,10 @@ typedef int ckpt_finding_fn(void *ctx, const ckpt_finding *finding);
  * sentence. Both are valid until the next call on this engine. */
 int ckpt_why(ckpt *engine, const ckpt_why_options *options, ckpt_finding_fn *fn, void *ctx,
              const char **cause, const char **text);
-/* The watched directory that a path is in or under, as the state directory beside it tells, into
- * `dir`. CKPT_ENOENT: there is none. */
+/* Puts the watched directory that a path is in or under, as the state directory beside it tells,
+ * into `dir`. CKPT_ENOENT: there is none. */
 int ckpt_find_dir(ckpt *engine, const char *path, char *dir, size_t room);
-/* The same from inside the engine that runs it: it also knows what is going on just now. */
+/* Does the same from inside the engine that runs it: it also knows what is going on just now. */
 int ckpt_run_why(ckpt_run *run, const char *name, ckpt_finding_fn *fn, void *ctx,
                  const char **cause, const char **text);
 

@@ -88,7 +88,7 @@ all_gone() { [[ -z $(session_of "$1") ]]; }
 
 # The same command each time: whoever starts the job again need not know that it was killed.
 start() { # LOG
-  setsid "$CKPT" run --dir "$OUT" --to "file://$STORE" --quiet 1 --resume-arg '--resume {}' -- \
+  setsid "$CKPT" run --dir "$OUT" --to "file://$STORE" --settle 1 --resume-arg '--resume {}' -- \
     "${TRAINER[@]}" "${SLOW_SAVES[@]}" --dir "$OUT" >"$1" 2>&1 &
   session=$!
 }
@@ -103,7 +103,7 @@ reference=$(grep '^final ' "$D/reference.log") || fail "the reference has no las
 say "It ends with: $reference"
 
 step "2. The training under ckpt-lua; everything is killed in the middle of a save"
-say "$ ckpt-lua run --dir out --to file://store --quiet 1 --resume-arg '--resume {}' -- \\" \
+say "$ ckpt-lua run --dir out --to file://store --settle 1 --resume-arg '--resume {}' -- \\" \
   "    ${TRAINER[*]} ${SLOW_SAVES[*]} --dir out"
 start "$D/first.log"
 wait_for 40 "two checkpoints are committed in 40 s" has_commits "$D/first.log" 2

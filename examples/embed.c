@@ -35,7 +35,9 @@ int main(int argc, char **argv) {
         printf("%s: %s\n", done.unit, done.kind == CKPT_COMMITTED ? "committed" : done.reason);
       ckpt_run_get_status(run, &status);
     } while (result == 0 && status.pending);
-    if (status.newest_status < 0) result = 1;
+    /* "durable", "nothing_to_save", "not_wanted"; from "not_proven" on something is missing. */
+    printf("%s\n", ckpt_standing_name(status.standing));
+    if (status.standing >= CKPT_NOT_PROVEN) result = 1;
   }
   ckpt_close(engine);
   return result;

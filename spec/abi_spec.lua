@@ -1,9 +1,8 @@
 -- engine/ckpt.h is an ABI: LuaJIT's FFI takes it as it stands, sees the same structs as a C
--- compiler, and finds in libckpt.so what the header promises, and nothing else.
+-- compiler, and finds in libckpt.so and in libckpt.a what the header promises, and nothing else.
 
 local ffi = require("ffi")
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
 local BUILD, SANITIZED = support.build, support.sanitized
@@ -45,10 +44,11 @@ local function functions(text)
   return found
 end
 
-local function exported()
+-- What `nm` tells of a library with these options, without what a sanitizer adds.
+local function defined(options, library)
   local found = {}
-  for name in sh("nm -D --defined-only " .. LIBRARY):gmatch("%x+ %a ([%w_]+)") do
-    found[#found + 1] = name
+  for name in sh(("nm --defined-only %s '%s'"):format(options, library)):gmatch("%x+ %a (%S+)") do
+    if not name:find("^__odr_asan") then found[#found + 1] = name end
   end
   table.sort(found)
   return found
@@ -139,7 +139,7 @@ describe("libckpt.so", function()
 
   it("exports what the header declares, and nothing else", function()
     assert.is_true(#promised > 20)
-    assert.are.same(promised, exported())
+    assert.are.same(promised, defined("-D", LIBRARY))
   end)
 
   it("resolves through the FFI", function()
@@ -166,5 +166,51 @@ describe("libckpt.so", function()
 
   it("has a name of its own for the loader, with the number of its ABI", function()
     assert.is_truthy(sh("readelf -d " .. LIBRARY):find("soname: %[libckpt%.so%.0%]"))
+  end)
+end)
+
+describe("libckpt.a", function()
+  local archive = BUILD .. "/libckpt.a"
+
+  it("defines what the header declares for others, and nothing else", function()
+    assert.are.same(functions(header()), defined("-g", archive))
+  end)
+
+  it("goes with a program that has functions of all the names that are ours within", function()
+    if SANITIZED then return pending("the plain build runs this one") end
+    local lines, count = {}, 0
+    for _, name in ipairs(defined("-g", BUILD .. "/engine.a")) do
+      if not name:find("^ckpt_") then
+        count = count + 1
+        lines[#lines + 1] = ("void %s(void) { abort(); }"):format(name)
+      end
+    end
+    assert.is_true(count > 500, count .. " names")
+    local dir = support.directory()
+    support.write(dir .. "/host.c", [[
+#include <stdio.h>
+#include <stdlib.h>
+#include "ckpt.h"
+]] .. table.concat(lines, "\n") .. [[
+
+static int show(void *ctx, const ckpt_item *item) {
+  (void)ctx;
+  puts(item->name);
+  return 0;
+}
+int main(int argc, char **argv) {
+  ckpt *engine;
+  int rc = ckpt_open(&engine, NULL);
+  if (rc == 0 && argc == 2) rc = ckpt_list(engine, argv[1], show, NULL);
+  if (rc < 0) puts(ckpt_error(engine));
+  ckpt_close(engine);
+  return rc < 0;
+}
+]])
+    sh(("cc -fno-builtin -Iengine -o '%s/host' '%s/host.c' '%s' $(pkg-config --libs jansson "
+      .. "libxxhash libcrypto libcurl expat) -lpthread"):format(dir, dir, archive))
+    assert.are.equal("last.pt\nlast.pt\ncheckpoint-2\n",
+      sh(("'%s/host' 'file://%s/spec/data/format0/store'"):format(dir, support.root)))
+    os.execute(("rm -rf '%s'"):format(dir))
   end)
 end)

@@ -1,5 +1,15 @@
--- Holds engine/ to engine/LAYERS: `luajit spec/check_layers.lua DIR` prints "file:line: what is
--- wrong" for each break and exits with 1. What the lines of LAYERS mean is said there.
+-- Holds a tree to its LAYERS, engine/ by what its files include and lua/ by what they require:
+-- `luajit spec/check_layers.lua DIR` prints "file:line: what is wrong" for each break and exits
+-- with 1. What the lines of LAYERS mean is said there, but two:
+--
+--   door ROOM HEADER ...           Other rooms include these headers of the room alone. A room
+--                                  without a door is open; a room is a folder, such as job/save.
+--   pure ROOM [HEADER|FOLDER/ ...] The room decides and does nothing: it includes none of these and
+--                                  calls none of their functions, none that a line of calls names,
+--                                  and nothing through a pointer, as the methods of io and of a
+--                                  store are.
+
+package.path = "spec/?.lua;" .. package.path
 
 local root = arg[1] or "engine"
 local found = 0
@@ -46,6 +56,19 @@ local function read(path)
 end
 
 local rank, layers, public, foreign, calls, system = {}, {}, {}, {}, {}, {}
+local doors, pure, rooms_named = {}, {}, {}
+
+local most -- files of one folder
+
+-- A rule about a room: { what it names ..., line = where it stands }.
+local function room_rule(into)
+  return function(args, line)
+    local room = table.remove(args, 1)
+    args.line = line
+    into[room] = args
+    rooms_named[#rooms_named + 1] = { room = room, line = line }
+  end
+end
 
 -- One handler for each word that a line of LAYERS can begin with.
 local handlers = {
@@ -60,6 +83,9 @@ local handlers = {
       only = #only > 0 and only or nil,
     }
   end,
+  door = room_rule(doors),
+  pure = room_rule(pure),
+  most = function(args, line) most = { files = tonumber(args[1]), line = line } end,
   public = function(args) public[args[1]] = true end,
   foreign = function(args) foreign[table.remove(args, 1)] = args end,
   calls = function(args)
@@ -77,7 +103,7 @@ local function read_rules()
     n = n + 1
     local args = words((line:gsub("#.*", "")))
     local handler = handlers[table.remove(args, 1) or ""]
-    if handler then handler(args)
+    if handler then handler(args, n)
     elseif line:find("^%s*[^#%s]") then report("LAYERS", n, "no such rule: %s", line) end
   end
 end
@@ -94,28 +120,25 @@ end
 
 local files, exists = {}, {}
 
-local function list_files()
-  local pipe = assert(io.popen("cd '" .. root .. "' && find . -name '*.[ch]' | sort"))
+local function list_files(language)
+  local pipe = assert(io.popen(("cd '%s' && find . %s | sort"):format(root, language.files)))
   for path in pipe:lines() do
     local file = path:sub(3)
     files[#files + 1] = file
-    exists[file] = true
+    exists[file] = language
   end
   pipe:close()
 end
 
 -- fs.c, fs.h and fs_tree.c are one family; store_file.c and store_mem.c are none.
 local function related(a, b)
-  a, b = a:gsub("%.[ch]$", "_"), b:gsub("%.[ch]$", "_")
+  a, b = a:gsub("%.%w+$", "_"), b:gsub("%.%w+$", "_")
   return a:sub(1, #b) == b or b:sub(1, #a) == a
 end
 
-local function check_own(file, line, header)
+local function check_own(file, line, header, target)
   local folder, name = parts(file)
-  local target = exists[folder .. "/" .. header] and folder .. "/" .. header or header
-  if not exists[target] then
-    return report(file, line, "no such header in the engine: \"%s\"", header)
-  end
+  local verb = exists[file].verb
   if public[file] then
     return report(file, line, "a public header includes nothing of ours: \"%s\"", header)
   end
@@ -128,62 +151,67 @@ local function check_own(file, line, header)
   elseif not rank[to] then
     report(file, line, "the folder of \"%s\" is no layer", header)
   elseif layer.only and not at_home(target, layer.only) then
-    report(file, line, "%s/ may not include \"%s\"", folder, header)
+    report(file, line, "%s/ may not %s \"%s\"", folder, verb, header)
   elseif rank[to] > rank[folder] then
-    report(file, line, "layer %s may not include layer %s: \"%s\"", folder, to, header)
+    local saying = "layer %s may not %s layer %s: \"%s\""
+    report(file, line, saying, folder, verb, to, header)
+  elseif doors[to] and not set(doors[to])[to_name] then
+    local names = table.concat(doors[to], ", ")
+    report(file, line, "%s/ is entered by %s alone: \"%s\"", to, names, header)
+  end
+  if pure[folder] and at_home(target, pure[folder]) then
+    report(file, line, "%s/ is pure: \"%s\"", folder, header)
   end
 end
 
 local function check_foreign(file, line, header)
-  local homes = listed(foreign, header)
+  local homes, shown = listed(foreign, header), exists[file].foreign:format(header)
   if homes then
     if not at_home(file, homes) then
-      report(file, line, "<%s> belongs to %s", header, table.concat(homes, ", "))
+      report(file, line, "%s belongs to %s", shown, table.concat(homes, ", "))
     end
   elseif not listed(system, header) then
-    report(file, line, "<%s> has no home: name one in LAYERS", header)
+    report(file, line, "%s has no home: name one in LAYERS", shown)
   end
 end
 
--- Comments become spaces, line ends stay, so that the numbers of lines hold. Strings and
--- characters go whole in front of both kinds of comment: "//" in one begins none.
-local function code_of(text)
-  local out, at = {}, 1
-  while at <= #text do
-    local from = text:find("[\"'/]", at)
-    if not from then break end
-    out[#out + 1] = text:sub(at, from - 1)
-    local two, one = text:sub(from, from + 1), text:sub(from, from)
-    local upto
-    if two == "/*" then
-      upto = select(2, text:find("*/", from + 2, true)) or #text
-      out[#out + 1] = text:sub(from, upto):gsub("[^\n]", " ")
-    elseif two == "//" then
-      upto = (text:find("\n", from, true) or #text + 1) - 1
-    elseif one == "/" then
-      upto = from
-      out[#out + 1] = "/"
-    else
-      upto = from
-      repeat
-        upto = upto + 1
-        if text:sub(upto, upto) == "\\" then upto = upto + 2 end
-      until upto >= #text or text:sub(upto, upto) == one or text:sub(upto, upto) == "\n"
-      out[#out + 1] = text:sub(from, upto)
+-- Whose: what is "ours" stands in the tree, what is "foreign" does not, "any" may do both, and "if
+-- ours" may be no name at all.
+local function check_use(file, line, name, whose)
+  local target = whose ~= "foreign" and exists[file].find(name, parts(file), exists)
+  if target then check_own(file, line, name, target)
+  elseif whose == "ours" then
+    report(file, line, "no such header in the engine: \"%s\"", name)
+  elseif whose ~= "if ours" then check_foreign(file, line, name) end
+end
+
+-- A function is named after its header: store_open() is of store.h, and store_key_check() of
+-- store_key.h, where there is one. So the functions of what a room may not include are known by
+-- name, though the header came along with another one.
+local function forbidden(name, list)
+  local home, longest = nil, 0
+  for _, file in ipairs(files) do
+    local stem = file:match("([^/]*)%.h$")
+    if stem and #stem > longest and name:sub(1, #stem + 1) == stem .. "_" then
+      home, longest = file, #stem
     end
-    at = upto + 1
   end
-  out[#out + 1] = text:sub(at)
-  return table.concat(out)
+  return home and at_home(home, list)
 end
 
 local function check_calls(file, number, line)
+  local folder = parts(file)
   line = line:gsub('"[^"]*"', '""')
   for at, name in line:gmatch("%f[%w_]()([%a_][%w_]*)%s*%f[(]") do
     -- x->open( and x.open( are members, not the system's.
     local before = line:sub(at - 1, at - 1)
-    local homes = before ~= "." and before ~= ">" and calls[name]
-    if homes and not at_home(file, homes) then
+    local member = before == "." or before == ">"
+    local homes = not member and calls[name]
+    if pure[folder] and member then
+      report(file, number, "%s/ is pure, and calls nothing through a pointer: %s()", folder, name)
+    elseif pure[folder] and (homes or forbidden(name, pure[folder])) then
+      report(file, number, "%s/ is pure, and calls no %s()", folder, name)
+    elseif homes and not at_home(file, homes) then
       report(file, number, "%s() is for %s", name, table.concat(homes, ", "))
     end
   end
@@ -191,27 +219,55 @@ end
 
 local function check_file(file)
   if not rank[parts(file)] then return report(file, 1, "its folder is no layer of LAYERS") end
-  local number = 0
-  for line in (code_of(read(root .. "/" .. file)) .. "\n"):gmatch("(.-)\n") do
-    number = number + 1
-    local open, header = line:match("^%s*#%s*include%s*([<\"])([^>\"]*)")
-    if open == '"' then check_own(file, number, header)
-    elseif open then check_foreign(file, number, header)
-    else check_calls(file, number, line) end
-  end
+  exists[file].read(read(root .. "/" .. file),
+    function(...) check_use(file, ...) end,
+    function(...) check_calls(file, ...) end)
 end
 
+-- A header is included by its name alone in its own folder, so one name is one file; a module is
+-- required by its whole name.
 local function check_names()
   local seen = {}
   for _, file in ipairs(files) do
     local _, name = parts(file)
-    if seen[name] then report(file, 1, "the name is taken by %s", seen[name]) end
+    local taken = exists[file].verb == "include" and seen[name]
+    if taken then report(file, 1, "the name is taken by %s", taken) end
     seen[name] = file
   end
 end
 
+local function check_rooms()
+  for _, at in ipairs(rooms_named) do
+    if not rank[at.room] then report("LAYERS", at.line, "no such layer: %s", at.room) end
+  end
+  for room, door in pairs(doors) do
+    for _, name in ipairs(door) do
+      local path = room == "." and name or room .. "/" .. name
+      if rank[room] and not exists[path] then
+        report("LAYERS", door.line, "no such file in %s/: %s", room, name)
+      end
+    end
+  end
+end
+
+local function check_crowds()
+  local count = {}
+  for _, file in ipairs(files) do
+    local folder = parts(file)
+    count[folder] = (count[folder] or 0) + 1
+  end
+  for folder, n in pairs(count) do
+    if most and n > most.files then
+      report("LAYERS", most.line, "%s/ has %d files: part it into rooms", folder, n)
+    end
+  end
+end
+
 read_rules()
-list_files()
+list_files(require "layers.c")
+list_files(require "layers.lua")
+check_rooms()
 check_names()
+check_crowds()
 for _, file in ipairs(files) do check_file(file) end
 os.exit(found == 0 and 0 or 1)

@@ -2,7 +2,6 @@
 -- mutant that it catches. What the tests find is theirs to say: `make contract`; whether they catch
 -- the mutants, `make contract-mutants` sees.
 
-package.path = "./spec/?.lua;" .. package.path
 local items = require "contract.items"
 local mutation = require "contract.mutation"
 

@@ -2,7 +2,6 @@
 --- a directory with ./ckpt-lua, examples/, engine/ and build/ in it. The blocks of a page are run
 --- in its order, each in what those before it have made.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 --- The shell blocks of a page, in order.
 local function blocks(path)

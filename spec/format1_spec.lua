@@ -1,25 +1,21 @@
 --- The store of format 1 that is kept in spec/data is read, restored, verified and gone on with by
---- the programs as they are now. What is in it, and how it was made: spec/c/test_fixtures.c.
-local support = require "spec.support"
+--- the programs as they are now. What is in it, and how it was made: spec/commit/test_fixtures.c.
+local place = require "place"
+local support = require "support"
 
-local sh = support.sh
+local sh, run = place.sh, place.says
 
 describe("a store of format 1", function()
   local dir, store
 
-  before_each(function()
-    dir = support.directory()
+  place.with_directory(function(made)
+    dir = made
     store = dir .. "/store"
     sh(("cp -r '%s/spec/data/format1/store' '%s'"):format(support.root, store))
   end)
 
-  after_each(function() sh(("rm -rf '%s'"):format(dir)) end)
-
-  local function run(command) return sh(("'%s' %s"):format(support.runner, command)) end
-
   it("lists what is there, and says what is bad", function()
-    local text, code = run(("ls '%s'"):format(store))
-    assert.equal(0, code)
+    local text = run(0, ("ls '%s'"):format(store))
     for _, name in ipairs {
       "last%.ckpt%.~6 ", "ckpt%-3 ", "checkpoint%-20 ", "checkpoint%-40 ",
       "checkpoint%-50 .*did not load", "exp/T1/checkpoint%-10%.~6 ", "ranks/checkpoint%-7 ",
@@ -31,28 +27,24 @@ describe("a store of format 1", function()
   end)
 
   it("shows one with what was said of it", function()
-    local text, code = run(("show --json '%s' checkpoint-40"):format(store))
-    assert.equal(0, code)
+    local text = run(0, ("show --json '%s' checkpoint-40"):format(store))
     assert.truthy(text:find('"metrics":{"eval_loss":0.25,"step":3}', 1, true), text)
     assert.truthy(text:find('"reason":"each checkpoint"', 1, true), text)
   end)
 
   it("verifies, all of it", function()
-    local text, code = run(("verify '%s'"):format(store))
-    assert.equal(0, code)
+    local text = run(0, ("verify '%s'"):format(store))
     assert.equal(7, select(2, text:gsub("ok ", "")))
   end)
 
   it("finds a byte that differs", function()
     sh(("printf x >>'%s/checkpoint-20/model.bin'"):format(store))
-    local _, code = run(("verify '%s'"):format(store))
-    assert.equal(5, code)
+    run(5, ("verify '%s'"):format(store))
   end)
 
   it("restores one by its name, a generation too, with what was saved beside it", function()
     for _, name in ipairs { "checkpoint-40", "ckpt-3", "last.ckpt.~6", "ranks/checkpoint-7" } do
-      local text, code = run(("restore '%s' '%s' --dir '%s/out'"):format(store, name, dir))
-      assert.equal(0, code, text)
+      run(0, ("restore '%s' '%s' --dir '%s/out'"):format(store, name, dir))
     end
     local text = sh(("cd '%s/out' && cat latest && ls -R"):format(dir))
     for _, name in ipairs {
@@ -64,16 +56,11 @@ describe("a store of format 1", function()
 
   it("is gone on with by the run whose it is, and by no other", function()
     local job = [[sh -c 'sleep 0.1; echo x >w/next.pt; sleep 0.3']]
-    local text, code = sh(("cd '%s' && '%s' run --dir w --to '%s' --run other -- %s"):format(
-      dir, support.runner, store, job))
-    assert.equal(11, code, text)
-    text, code = sh(("cd '%s' && '%s' run --dir w --to '%s' --run format1 -- %s"):format(
-      dir, support.runner, store, job))
-    assert.equal(0, code, text)
-    text = run(("ls '%s'"):format(store))
+    run(11, ("run --dir w --to '%s' --run other -- %s"):format(store, job))
+    run(0, ("run --dir w --to '%s' --run format1 -- %s"):format(store, job))
+    local text = run(0, ("ls '%s'"):format(store))
     assert.truthy(text:find("next%.pt"), text)
     assert.truthy(text:find("checkpoint%-40 "), text)
-    local _, verified = run(("verify '%s'"):format(store))
-    assert.equal(0, verified)
+    run(0, ("verify '%s'"):format(store))
   end)
 end)

@@ -1,16 +1,16 @@
 -- Guards .ci/setup: quick and silent when all is there, clear when it cannot help.
 
+local support = require "support"
+
 describe("the setup", function()
   local dir
 
-  before_each(function() dir = io.popen("mktemp -d"):read("*l") end)
-  after_each(function() os.execute("rm -rf " .. dir) end)
+  support.with_directory(function(made) dir = made end)
 
   -- A program of the machine, for the setup alone; each call is noted in the file "calls".
   local function fake(name, text)
-    local f = assert(io.open(dir .. "/" .. name, "w"))
-    f:write("#!/bin/bash\necho \"", name, " $*\" >>", dir, "/calls\n", text, "\n")
-    f:close()
+    support.write(dir .. "/" .. name,
+      ("#!/bin/bash\necho \"%s $*\" >>%s/calls\n%s\n"):format(name, dir, text))
     os.execute("chmod +x " .. dir .. "/" .. name)
   end
 
@@ -18,12 +18,9 @@ describe("the setup", function()
     for _, name in ipairs { "env", "bash", "sleep" } do
       os.execute(("ln -sf $(command -v %s) %s/%s"):format(name, dir, name))
     end
-    local pipe = io.popen("PATH=" .. dir ..
-      " SETUP_PAUSE=0 /bin/bash .ci/setup 2>&1 </dev/null; echo status $?")
-    local out, status = pipe:read("*a"):match("^(.*)status (%d+)\n$")
-    pipe:close()
-    local calls = io.open(dir .. "/calls")
-    return out, tonumber(status), calls and calls:read("*a") or ""
+    local out, status = support.sh("PATH=" .. dir ..
+      " SETUP_PAUSE=0 /bin/bash .ci/setup </dev/null")
+    return out, status, support.read(dir .. "/calls") or ""
   end
 
   -- All packages but one are installed.

@@ -38,6 +38,13 @@ function support.write(path, data)
   file:close()
 end
 
+--- The lines of a text that have something in them.
+function support.lines(text)
+  local list = {}
+  for line in text:gmatch "[^\n]+" do list[#list + 1] = line end
+  return list
+end
+
 --- Asks `check` until it answers, for `seconds` (10; six times as long with sanitizers).
 function support.await(what, check, seconds)
   for _ = 1, (seconds or 10) * (support.sanitized and 300 or 50) do
@@ -48,7 +55,29 @@ function support.await(what, check, seconds)
   error("waited in vain for " .. what)
 end
 
+--- Does this process live? One that nobody has reaped yet does not.
+function support.alive(pid)
+  local stat = support.read("/proc/" .. pid .. "/stat")
+  return stat ~= nil and not stat:find(") Z ", 1, true)
+end
+
 --- A fresh directory; the caller removes it.
 function support.directory() return support.sh("mktemp -d"):match("%S+") end
+
+--- Each test of this block begins with a fresh directory, of which `begin` is told, and which is
+--- gone after the test.
+---@param begin? fun(dir: string)
+---@param make? fun(): string makes it
+function support.with_directory(begin, make)
+  local busted = require "busted"
+  local dir
+  busted.before_each(function()
+    dir = (make or support.directory)()
+    if begin then begin(dir) end
+  end)
+  busted.after_each(function()
+    os.execute(("chmod -R u+rwX '%s'; rm -rf '%s'"):format(dir, dir))
+  end)
+end
 
 return support

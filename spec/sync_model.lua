@@ -2,14 +2,14 @@
 --- It answers as the recorded traces do, and, with items of docs/contract.md switched on, as the
 --- library has to. So a spec can tell which item makes a difference.
 
-local json = require "cjson"
+local recording = require "recording"
 
 local model = {}
 
 --- The items in which the library decides otherwise.
 model.BETTER = { [202] = true, [204] = true, [214] = true }
 
-local function plain(value) return value ~= json.null and value or nil end
+local function plain(value) return value ~= recording.null and value or nil end
 
 local Run = {}
 Run.__index = Run
@@ -34,11 +34,8 @@ local function trials_of(config)
 end
 
 --- All traces of the recording.
----@param path string
-function model.traces(path)
-  local file = assert(io.open(path, "rb"))
-  local recorded = json.decode(file:read("*a"))
-  file:close()
+---@param recorded table syncer_traces of spec/data/oracle
+function model.traces(recorded)
   local traces = {}
   for _, list in ipairs { recorded.named, recorded.traces } do
     for _, trace in ipairs(list) do
@@ -46,7 +43,7 @@ function model.traces(path)
       traces[#traces + 1] = trace
     end
   end
-  return traces, recorded
+  return traces
 end
 
 --- What an event of a trace sets before it happens: the time, and what is true of its trial.
@@ -66,11 +63,19 @@ function model.run(trace, better)
     enabled = config.enabled, period = config.sync_period,
     min_iter = tonumber(plain(config.env_min_iter) or 2),
     min_time = tonumber(plain(config.env_min_time) or 10),
-    processes = {}, removing = {}, synced = {}, before = {}, reached = {}, sources = {},
+    count = 0, processes = {}, removing = {}, synced = {}, before = {}, reached = {}, sources = {},
   }, Run)
 end
 
-function Run:log(kind, id) table.insert(self.step.log, id and kind .. " " .. id or kind) end
+-- A line of the log: all of the peer's are errors. `cause`: what the transfer said.
+function Run:log(kind, id, cause)
+  table.insert(self.step.log, model.line("error", id and kind .. " " .. id or kind, cause))
+end
+
+--- What who asks where a dead trial runs is told.
+model.DEAD = "The actor died unexpectedly before finishing this task."
+
+local CAUSES = { tune = "sync failed", other = "transport failed" }
 
 function Run:running(id)
   local job = self.processes[id] and self.processes[id].job
@@ -81,6 +86,7 @@ end
 function Run:wait(id)
   local job = self.processes[id].job
   if not job then return "ok" end
+  table.insert(self.step.ops, { "waited", id })
   self.processes[id].job = nil
   self.now = math.max(self.now, job.ends)
   if job.outcome ~= "ok" and self.better[204] then self.synced[id] = self.before[id] end
@@ -90,7 +96,7 @@ end
 function Run:wait_for_previous(id)
   local outcome = self:wait(id)
   if outcome == "tune" or outcome == "other" and self.better[202] then
-    self:log("previous", id)
+    self:log("previous", id, CAUSES[outcome])
   elseif outcome == "other" then
     self.step.exception = "other"
   end
@@ -108,8 +114,8 @@ function Run:wants(id, forced) return forced or self:is_due(id) end
 function Run:source_of(trial)
   if self.sources[trial.id] then return self.sources[trial.id] end
   if trial.dead then
-    self:log("address", trial.id)
-  else
+    self:log("address", trial.id, model.DEAD)
+  elseif trial.source ~= "" then -- an empty address is none
     self.sources[trial.id] = trial.source
   end
   return self.sources[trial.id]
@@ -118,7 +124,10 @@ end
 function Run:sync(trial, force, wait)
   local id = trial.id
   if not self.enabled or trial.cloud then return false end
-  self.processes[id] = self.processes[id] or {}
+  if not self.processes[id] then
+    self.count = self.count + 1
+    self.processes[id] = { number = self.count }
+  end
   local job = self.processes[id].job
   local has_failed = job ~= nil and job.ends <= self.now and job.outcome ~= "ok"
   if self.better[204] and has_failed then self.synced[id] = self.before[id] end
@@ -129,11 +138,12 @@ function Run:sync(trial, force, wait)
   if self.step.exception then return false end
   self.processes[id].job = { ends = self.now + trial.takes, outcome = trial.outcome }
   self.before[id], self.synced[id] = self.synced[id], self.now
+  table.insert(self.step.ops, { "start", id })
   table.insert(self.step.started, id)
   table.insert(self.step.sources, source)
   if not wait then return true end
   local outcome = self:wait(id)
-  if outcome == "tune" then self:log("current", id) end
+  if outcome == "tune" then self:log("current", id, CAUSES[outcome]) end
   if outcome == "other" then self.step.exception = "other" end
   return true
 end
@@ -192,12 +202,15 @@ end
 function on.wait_for_all(self)
   self:clean_up()
   local failed = {}
-  for _, id in ipairs(sorted(self.processes)) do
-    if self:wait(id) ~= "ok" then failed[#failed + 1] = id end
+  local ids = sorted(self.processes)
+  table.sort(ids, function(a, b) return self.processes[a].number < self.processes[b].number end)
+  for _, id in ipairs(ids) do
+    local outcome = self:wait(id)
+    if outcome ~= "ok" then failed[#failed + 1] = id .. ": " .. CAUSES[outcome] end
     self.removing[id] = true
   end
   self:clean_up()
-  if #failed > 0 then self.step.exception = "all " .. table.concat(failed, " ") end
+  if #failed > 0 then self.step.exception = "all " .. table.concat(failed, ", ") end
 end
 
 function on.experiment_end(self)
@@ -213,7 +226,7 @@ function Run:event(event)
   local trial = self.trials[event.trial]
   self.now = self.now + event.dt
   model.apply(event, trial)
-  self.step = { started = {}, sources = {}, log = {} }
+  self.step = { started = {}, sources = {}, ops = {}, log = {} }
   on[event.ev](self, trial, event)
   local step, running = self.step, {}
   for id in pairs(self.processes) do running[id] = self:running(id) or nil end
@@ -225,30 +238,65 @@ function Run:event(event)
   return step
 end
 
--- The messages of the peer, by what they are about.
-local function kind_of(text)
+--- A line of a log: its level, what it is about, and what the transfer said.
+function model.line(level, kind, cause)
+  return ("%s: %s%s"):format(level:lower(), kind, cause and ": " .. cause or "")
+end
+
+--- What is about all trials: those that failed, each with its cause. nil: it is about one.
+---@param text string
+---@return string?
+function model.all_of(text)
   local failed = {}
-  for id in text:gmatch("\n  (%w+): ") do failed[#failed + 1] = id end
-  if #failed > 0 then return "all " .. table.concat(failed, " ") end
-  local id = text:match("^Trial (%w+)")
-  return (text:find("previous checkpoint") and "previous " or text:find("current checkpoint")
-    and "current " or text:find("node ip") and "address " or "? ") .. tostring(id)
+  for id, cause in text:gmatch("\n  (%w+): ([^\n]*)") do
+    failed[#failed + 1] = id .. ": " .. cause
+  end
+  return #failed > 0 and "all " .. table.concat(failed, ", ") or nil
+end
+
+-- The messages of the peer: what they are about, and why.
+local ALL = "At least one trial failed to sync down when waiting for all trials to sync: \n"
+local ONE = "^Trial (%w+): An error occurred during the checkpoint syncing of the (%w+) "
+  .. "checkpoint: (.*)$"
+
+local ADDRESS = "^Trial (%w+): An error occurred when trying to get the node ip where this trial "
+  .. "is running: (.*)$"
+
+local function kind_of(text)
+  if text:sub(1, #ALL) == ALL then return model.all_of(text) end
+  local id, which, cause = text:match(ONE)
+  if not id then
+    id, cause = text:match(ADDRESS)
+    which = "address"
+  end
+  return id and which .. " " .. id or "? " .. text, cause
+end
+
+local GONE = "^Trial (%w+): Checkpoint path %$CKPT/nope not found after successful sync down%.$"
+
+-- An error that the peer raised.
+local function exception_of(kind, text)
+  if kind == "RuntimeError" and text == "transport failed" then return "other" end
+  if kind ~= "TuneError" then return "? " .. kind end
+  local id = text:match(GONE)
+  return id and "missing" or kind_of(text)
 end
 
 --- A recorded step in the same words.
 function model.recorded(step)
   local log, exception = {}, plain(step.exception)
-  for i, line in ipairs(step.log) do log[i] = kind_of(line[2]) end
+  for i, line in ipairs(step.log) do
+    log[i] = #line == 2 and model.line(line[1], kind_of(line[2])) or "? a line of other parts"
+  end
   if exception then
-    local text = exception[2]
-    exception = exception[1] == "RuntimeError" and "other"
-      or text:find("not found after") and "missing" or kind_of(text)
+    exception = #exception == 2 and exception_of(exception[1], exception[2]) or "? other parts"
   end
   table.sort(step.processes)
   table.sort(step.running)
   table.sort(step.to_remove)
   return {
-    started = step.started, sources = step.source_ips, log = log, exception = exception,
+    started = step.started, sources = step.source_ips, ops = step.ops, log = log,
+    exception = exception,
     now = step.now, processes = step.processes, running = step.running,
     removing = step.to_remove, known = step.known_ips,
   }

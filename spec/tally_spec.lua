@@ -1,24 +1,16 @@
--- Guards spec/run: what failed, crashed, hung or never ran must not look green.
+-- Guards spec/run_tests: what failed, crashed, hung or never ran must not look green.
 
-local function sh(command)
-  local pipe = assert(io.popen(command .. " 2>&1; echo \"status $?\""))
-  local text = pipe:read("*a")
-  pipe:close()
-  local out, status = text:match("^(.*)status (%d+)\n$")
-  return out, tonumber(status)
-end
+local support = require "support"
+local sh = support.sh
 
 describe("the tally of the tests", function()
   local dir
 
-  before_each(function() dir = sh("mktemp -d"):gsub("\n", "") end)
-  after_each(function() sh("rm -rf " .. dir) end)
+  support.with_directory(function(made) dir = made end)
 
   local function file(name, text)
     local path = dir .. "/" .. name
-    local f = assert(io.open(path, "w"))
-    f:write(text)
-    f:close()
+    support.write(path, text)
     sh("chmod +x " .. path)
     return path
   end
@@ -27,7 +19,7 @@ describe("the tally of the tests", function()
 
   -- Runs the files; returns the last line, the status and all that was printed.
   local function run(...)
-    local out, status = sh("TEST_TIMEOUT=1 spec/run " .. table.concat({ ... }, " "))
+    local out, status = sh("TEST_TIMEOUT=1 spec/run_tests " .. table.concat({ ... }, " "))
     return out:match("([^\n]*)\n$"), status, out
   end
 
@@ -110,11 +102,12 @@ describe("the tally of the tests", function()
     end
     for name, rest in pairs { passes = "echo 1..1; echo ok 1 - x", hangs = "sleep 60" } do
       local path, pid = leaves(name, rest)
-      sh("TEST_TIMEOUT=3 spec/run " .. path)
+      sh("TEST_TIMEOUT=3 spec/run_tests " .. path)
       must_be_gone(pid)
     end
     local path, pid = leaves("cut", "sleep 60")
-    sh(("TEST_TIMEOUT=60 timeout 60 spec/run %s & p=$!; until [ -s %s ]; do sleep 0.05; done\n"
+    sh(("TEST_TIMEOUT=60 timeout 60 spec/run_tests %s & p=$!\n"
+      .. "until [ -s %s ]; do sleep 0.05; done\n"
       .. "kill $p; wait $p"):format(path, pid))
     must_be_gone(pid)
   end)
@@ -177,7 +170,7 @@ describe("the tally of the tests", function()
   end)
 
   it("fails a test of which any process had a sanitizer's report", function()
-    local out, status = sh("SANITIZE=address spec/run " .. script("test_a",
+    local out, status = sh("SANITIZE=address spec/run_tests " .. script("test_a",
       "echo 'out of bounds' >${ASAN_OPTIONS##*log_path=}.1; echo 1..1; echo ok 1 - x"))
     assert.truthy(out:find("out of bounds", 1, true))
     assert.equal("1 passed, 1 failed, 0 skipped", out:match("([^\n]*)\n$"))
@@ -185,7 +178,7 @@ describe("the tally of the tests", function()
   end)
 
   it("takes what a sanitizer says of its own limits for no report", function()
-    local out, status = sh("SANITIZE=address spec/run " .. script("test_a",
+    local out, status = sh("SANITIZE=address spec/run_tests " .. script("test_a",
       "echo '==9==Unable to get registers from thread 8.' >${ASAN_OPTIONS##*log_path=}.1; " ..
       "echo 1..1; echo ok 1 - x"))
     assert.equal("1 passed, 0 failed, 0 skipped", out:match("([^\n]*)\n$"))

@@ -1,7 +1,6 @@
 --- Guards the targets that play for minutes: one that played nothing, or less than was asked for,
 --- ends with a status that is not 0, and says why.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
 describe("a target that played nothing", function()
@@ -40,15 +39,16 @@ describe("a target that played nothing", function()
     assert.truthy(out:find("# SKIP " .. reason, 1, true), out)
   end
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+  support.with_directory(function(made) dir = made end)
 
   it("is not green: each target goes through what counts", function()
-    local counts = { "spec/run ", "spec/fuzz/run ", "spec/fuzz/tree.sh ", "examples/demo.sh",
+    local counts = { "spec/run_tests ", "spec/fuzz/run ", "spec/fuzz/tree.sh ", "examples/demo.sh",
       "spec/contract/list.lua", "spec/contract/mutants.lua" }
-    local plain = { all = true, setup = true, check = true, ["test-long"] = true }
+    local plain = { all = true, setup = true, check = true, ["test-long"] = true,
+      install = true, uninstall = true, clean = true }
     local seen = 0
-    for target in support.read("Makefile"):gmatch("\n## ([%w-]+):") do
+    local help = support.sh("unset MAKEFLAGS MAKELEVEL; make -s SETUP=no help")
+    for target in ("\n" .. help):gmatch("\n([%w-]+):") do
       if not plain[target] then
         local out = support.sh("unset MAKEFLAGS MAKELEVEL; make -n SETUP=no T=x " .. target
           .. " | grep -E 'spec/(run|fuzz/(run|tree)|contract)|examples/demo'")
@@ -66,21 +66,21 @@ describe("a target that played nothing", function()
   it("is skipped, and not green, without the servers that it needs", function()
     if support.sanitized then return pending("the plain build runs this one") end
     for _, script in ipairs { "net/net.sh", "store/grace.sh", "zombie/s3.sh", "ranks/s3.sh" } do
-      is_skipped("XDG_CACHE_HOME=" .. dir, "spec/run --shown spec/" .. script,
+      is_skipped("XDG_CACHE_HOME=" .. dir, "spec/run_tests --shown spec/" .. script,
         "versitygw.sh: there is no")
     end
-    is_skipped("TARGET=s3 XDG_CACHE_HOME=" .. dir, "spec/run --shown spec/crash/crash.sh",
+    is_skipped("TARGET=s3 XDG_CACHE_HOME=" .. dir, "spec/run_tests --shown spec/crash/crash.sh",
       "versitygw.sh: there is no")
   end)
 
   it("is skipped, and not green, without a program that it needs", function()
     if support.sanitized then return pending("the plain build runs this one") end
     local path = "PATH='" .. path_without { "strace", "linux.uml", "valgrind" } .. "'"
-    is_skipped(path, "spec/run --shown spec/crash/kill.sh", "there is no strace")
-    is_skipped(path, "spec/run --shown spec/zombie/zombie.sh", "there is no strace")
-    is_red(path, "spec/run --shown spec/crash/crash.sh", "strace is needed")
+    is_skipped(path, "spec/run_tests --shown spec/crash/kill.sh", "there is no strace")
+    is_skipped(path, "spec/run_tests --shown spec/zombie/zombie.sh", "there is no strace")
+    is_red(path, "spec/run_tests --shown spec/crash/crash.sh", "strace is needed")
     if support.sh("id -u"):match("^0\n") then
-      is_skipped(path .. " SETUP=no", "spec/run --shown spec/power/power.sh",
+      is_skipped(path .. " SETUP=no", "spec/run_tests --shown spec/power/power.sh",
         "it needs User-Mode Linux")
     end
     -- All that it is made of is there, and make finds nothing to do.
@@ -88,12 +88,12 @@ describe("a target that played nothing", function()
   end)
 
   it("is red where it was asked to play nothing, or more than there is", function()
-    is_red("KILLS=0 CHECKPOINTS=0 RANKS=1", "spec/run --shown spec/ranks/ranks.py",
+    is_red("KILLS=0 CHECKPOINTS=0 RANKS=1", "spec/run_tests --shown spec/ranks/ranks.py",
       "nothing was played")
     is_red("", "luajit spec/contract/mutants.lua --count 0", "0 items with a mutant")
     is_red("", "luajit spec/contract/mutants.lua --part none --item 1", "")
     is_red("", "make -s SETUP=no VALGRIND=no_such_test valgrind", "not each of these is a test")
-    is_red("", "spec/run --shown", "0 passed, 0 failed, 0 skipped")
+    is_red("", "spec/run_tests --shown", "0 passed, 0 failed, 0 skipped")
   end)
 
   it("is red where the fuzzer has run no input", function()

@@ -2,13 +2,14 @@
  * stream of bytes in either direction.
  *
  * The helper asks for input when it needs some, so neither side ever waits for the other to read.
- * What it says is a frame: a byte (BUNDLE_WANT, ...), four bytes of length, the payload. The answer
- * to BUNDLE_WANT is four bytes of length and that many bytes; 0: there are no more.
+ * It sends frames: a byte (BUNDLE_WANT, ...), four bytes of length, the payload. The answer to
+ * BUNDLE_WANT is four bytes of length and that many bytes; a length of 0 says that there are no
+ * more.
  *
- * Unpacking, the input is the archive and the output entries; packing it is the other way round. An
- * entry is a head, its name, the target of a link, and for a file pieces, each with a head of its
- * own; an empty piece ends the file. A head of kind BUNDLE_END ends it all. Numbers have their
- * least significant byte first. Neither side trusts the other. */
+ * When it unpacks, the input is the archive and the output entries; when it packs, it is the other
+ * way round. An entry is a head, its name, the target of a link, and for a file pieces, each with a
+ * head of its own; an empty piece ends the file. A head of kind BUNDLE_END ends it all. Numbers
+ * have their least significant byte first. Neither side trusts the other. */
 #ifndef BASE_BUNDLE_H
 #define BASE_BUNDLE_H
 
@@ -18,8 +19,8 @@
 #include "err.h"
 
 typedef enum bundle_frame {
-  BUNDLE_WANT = 'W',   /* of input */
-  BUNDLE_BYTES = 'B',  /* of output */
+  BUNDLE_WANT = 'W',   /* it asks for input */
+  BUNDLE_BYTES = 'B',  /* a piece of the output */
   BUNDLE_DONE = 'Z',   /* all went well; nothing follows */
   BUNDLE_FAILED = 'F', /* four bytes of status, and a text; nothing follows */
 } bundle_frame;
@@ -34,12 +35,12 @@ typedef struct bundle_head {
   bundle_kind kind;
   uint32_t mode; /* permission bits */
   int64_t mtime_ns;
-  uint64_t size;         /* of a file */
-  uint32_t name, target; /* their lengths, without a NUL */
+  uint64_t size;         /* of a file; 0 for the others */
+  uint32_t name, target; /* the lengths of both, without a NUL */
 } bundle_head;
 
 typedef struct bundle_piece {
-  uint64_t at; /* in the file; what lies between two pieces is a hole */
+  uint64_t at; /* offset in the file; the gap between two pieces is a hole */
   uint32_t len;
 } bundle_piece;
 
@@ -47,7 +48,7 @@ void bundle_put_count(unsigned char to[BUNDLE_COUNT], uint32_t count);
 uint32_t bundle_get_count(const unsigned char from[BUNDLE_COUNT]);
 
 void bundle_put_head(unsigned char to[BUNDLE_HEAD], const bundle_head *head);
-/* ERR_FORMAT for what is none, or has a name of more than BUNDLE_NAME_MAX bytes. */
+/* ERR_FORMAT if the kind is unknown, or a name has more than BUNDLE_NAME_MAX bytes. */
 int bundle_get_head(const unsigned char from[BUNDLE_HEAD], bundle_head *out, err *e);
 
 void bundle_put_piece(unsigned char to[BUNDLE_PIECE], bundle_piece piece);

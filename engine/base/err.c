@@ -71,13 +71,14 @@ int err_code_of_errno(int errnum) {
   case EOPNOTSUPP:
   case EXDEV: return ERR_UNSUPPORTED;
   case ETIMEDOUT: return ERR_TIMEOUT;
-  /* Those that may pass are here, too: descriptors that come free (EMFILE, ENFILE), and a server
-   * that mislaid a file (ESTALE). Taken for "not there", that would be the end of a log. */
+  /* Errors that may pass belong here, too: descriptors come free (EMFILE, ENFILE), and a server
+   * finds a file that it mislaid (ESTALE). If they were taken for "not there", a log would seem to
+   * end. */
   default: return ERR_IO;
   }
 }
 
-/* What is formatted may be the old text of the same err, so it goes through a copy. */
+/* The arguments may point into the old text of the same err, so the new one goes through a copy. */
 static void format(err *e, const char *fmt, va_list args) {
   char text[ERR_TEXT_MAX];
   vsnprintf(text, sizeof text, fmt, args);
@@ -105,7 +106,7 @@ int err_set(err *e, int code, const char *fmt, ...) {
   return code;
 }
 
-/* What a person can do about it, where the errno alone says that. */
+/* Tells a person what can be done about it, where the errno alone says that. */
 static const char *advice(int errnum) {
   switch (errnum) {
   case ENOSPC: return "; free space or inodes there";

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* What a caller may do about an error. The class belongs to the code, so it can be tested and is
- * never guessed from a text. */
+/* The class says what a caller may do about an error. It belongs to the code, so it can be tested
+ * and is never guessed from a text. */
 typedef enum err_class {
   ERR_CLASS_NONE,      /* success */
   ERR_CLASS_RETRYABLE, /* the same request may succeed later */
@@ -63,8 +63,9 @@ typedef struct err {
  * A text that is too long is cut, never overflows. The arguments may point into e->text. */
 int err_set(err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same for a failed system call: picks the code for `errnum` (an errno, positive or negated)
- * and appends its text, which survives when what stands before it is too long. */
+/* Does as err_set for a failed system call: picks the code for `errnum` (an errno, positive or
+ * negated) and appends its text. A text that is too long is cut before that, so the reason
+ * survives. */
 int err_sys(err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "where" in front of the text that is already in `e`; returns e->code. With a NULL `e` the
@@ -73,9 +74,9 @@ int err_sys(err *e, int errnum, const char *fmt, ...) __attribute__((format(prin
 int err_wrap(err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #ifndef ERR_HOME
-/* Compilers and clang-tidy read one file at a time. Told that these return what is below 0, they do
- * not follow paths on which a failed call goes on as if it had worked, and warn of what it left
- * unset. */
+/* Compilers and clang-tidy read one file at a time. These macros tell them that err_set and err_sys
+ * return a number below 0, so they do not follow paths on which a failed call goes on as if it had
+ * worked, and warn of variables that it left unset. */
 static inline int err_below_zero(int code) {
   return code < 0 ? code : ERR_INTERNAL;
 }

@@ -18,7 +18,7 @@ static ssize_t result_len(ssize_t rc) {
   return rc < 0 ? -errno : rc;
 }
 
-/* Calls that a signal may interrupt before they did anything. */
+/* Repeats a call that a signal interrupted before it did anything. */
 #define AGAIN_ON_EINTR(type, call)                                                                 \
   type rc;                                                                                         \
   do {                                                                                             \
@@ -37,7 +37,7 @@ static int sys_open_beneath(const io *io, int dirfd, const char *path, int flags
                          .mode = flags & O_CREAT ? mode : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
   AGAIN_ON_EINTR(int, (int)syscall(SYS_openat2, dirfd, path, &how, sizeof how))
-  /* Seccomp filters older than the call refuse it so. */
+  /* Seccomp filters that are older than the call refuse it with EPERM. */
   return rc < 0 && errno == EPERM ? -ENOSYS : result(rc);
 }
 

@@ -1,9 +1,9 @@
 /* io: the vtable behind which the file system, the clocks and the random numbers stand.
  *
- * Everything that the engine does to a file goes through one of these, so that a test can fail
- * call N, run on a simulated tree, or replay a recording. Each call returns >= 0, or -errno (errno
- * itself is never looked at). Paths are relative to `dirfd` (AT_FDCWD for the working directory).
- * A vtable is constant; `ctx` is its own. All calls may come from any thread. */
+ * Everything that the engine does to a file goes through one of these, so that a test can fail call
+ * N, run on a simulated tree, or replay a recording. Each call returns >= 0, or -errno (the
+ * variable errno is never looked at). Paths are relative to `dirfd` (AT_FDCWD for the working
+ * directory). A vtable is constant; `ctx` is its own. All calls may come from any thread. */
 #ifndef BASE_IO_H
 #define BASE_IO_H
 
@@ -21,9 +21,9 @@ typedef struct io io;
 struct io {
   void *ctx;
   int (*open)(const io *, int dirfd, const char *path, int flags, mode_t mode);
-  /* The same for a path of which no part may be a symbolic link, and which may not lead out of the
-   * directory: -ELOOP, -EXDEV; -ENOSYS where the kernel cannot. NULL: neither can this io. Asked
-   * through fs_open_beneath(), which knows another way. */
+  /* Opens a path of which no part may be a symbolic link, and which may not lead out of the
+   * directory: -ELOOP, -EXDEV; -ENOSYS where the kernel cannot. It is NULL where this io cannot.
+   * Call fs_open_beneath() instead, which then walks the path itself. */
   int (*open_beneath)(const io *, int dirfd, const char *path, int flags, mode_t mode);
   int (*close)(const io *, int fd);
   ssize_t (*read)(const io *, int fd, void *to, size_t len);
@@ -31,11 +31,12 @@ struct io {
   ssize_t (*write)(const io *, int fd, const void *from, size_t len);
   int (*fsync)(const io *, int fd);
   int (*fdatasync)(const io *, int fd);
-  int (*syncfs)(const io *, int fd); /* all of the file system that the file is on */
+  int (*syncfs)(const io *, int fd); /* flushes the whole file system that the file is on */
   int (*ftruncate)(const io *, int fd, off_t size);
   int (*fstat)(const io *, int fd, struct stat *out);
   int (*lstat)(const io *, int dirfd, const char *path, struct stat *out);
-  /* When the open file was made; -ENODATA where its file system does not say. NULL: nobody says. */
+  /* Tells when the open file was made; -ENODATA where its file system does not say. It is NULL
+   * where this io cannot tell. */
   int (*birth)(const io *, int fd, int64_t *ns);
   int (*mkdir)(const io *, int dirfd, const char *path, mode_t mode);
   int (*rename)(const io *, int fromdir, const char *from, int todir, const char *to,
@@ -47,7 +48,8 @@ struct io {
   int (*chmod)(const io *, int fd, mode_t mode);
   int (*utimens)(const io *, int dirfd, const char *path, const struct timespec times[2],
                  int flags);
-  /* The next chunk of raw struct linux_dirent64 records of an open directory; 0 at the end. */
+  /* Reads the next chunk of raw struct linux_dirent64 records of an open directory; 0 at the
+   * end. */
   ssize_t (*getdents)(const io *, int fd, void *to, size_t len);
   /* Makes the empty file `to` share the blocks of `from` (FICLONE); -EOPNOTSUPP and its kind where
    * the file system cannot. */
@@ -58,19 +60,20 @@ struct io {
   int (*random)(const io *, void *to, size_t len);
 };
 
-/* The real thing. Calls that a signal interrupts are tried again; close is not. */
+/* The io of the running system. It repeats calls that a signal interrupts, but not close. */
 const io *io_system(void);
 
-/* Gives a descriptor another number if it has 0, 1 or 2: these may be closed in our host, and who
- * got such a number would be where everybody prints, or in the way of a program's own. Returns it,
- * or -errno (then `fd` is closed); what is negative comes back. */
+/* Gives a descriptor another number if it has 0, 1 or 2. A host may have closed its standard
+ * streams: a file that got such a number would receive what everybody prints, or be in the way of a
+ * program that we start. Returns the new number, or -errno (then `fd` is closed); a negative `fd`
+ * comes back as it is. */
 int io_move_up(const io *io, int fd);
 
 /* A fresh random identifier: 32 lower-case hex digits and a NUL. Returns 0 or -errno. */
 int io_nonce(const io *io, char out[33]);
 
-/* Nanoseconds since 1970. File systems know years that do not fit (from 2262 on, before 1677):
- * those are the largest or smallest number. */
+/* Converts to nanoseconds since 1970. File systems know years that do not fit (from 2262 on, before
+ * 1677): those become the largest or smallest number. */
 static inline int64_t io_time_ns(struct timespec t) {
   int64_t ns;
   if (!__builtin_mul_overflow((int64_t)t.tv_sec, 1000000000, &ns) &&

@@ -1,8 +1,8 @@
 #include "json.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "shown.h"
 
 enum { DEPTH_MAX = 64 };
@@ -20,12 +20,12 @@ static int depth_ok(const json_t *value, int left) {
   return 1;
 }
 
-/* What jansson takes for one of each, with what malloc adds to it and the spare room of its tables:
- * an object, an array, another value and its place in a list, what a text takes above its bytes, a
- * key's place in a table. */
+/* These are the bytes that jansson takes for one of each, with malloc's overhead and the spare room
+ * of its tables: an object, an array, another value and its place in a list, a text beside its
+ * bytes, a key's place in a table. */
 enum { OBJECT_COST = 240, ARRAY_COST = 144, VALUE_COST = 64, TEXT_COST = 48, KEY_COST = 72 };
 
-/* A text that is no JSON may weigh anything: it is refused soon after. */
+/* A text that is no JSON may get any weight: the parser refuses it soon after. */
 static size_t weight_of(const char *text, size_t len) {
   size_t weight = VALUE_COST;
   bool in_string = false;
@@ -72,6 +72,15 @@ int js_parse_large(const char *text, size_t len, const char *what, json_t **out,
   return 0;
 }
 
+int js_read(const buf *text, const char *what, int64_t known, json_t **out, err *e) {
+  int rc = js_parse(text->data ? text->data : "", text->len, what, out, e);
+  return rc < 0 ? rc : js_check_reader(*out, what, known, e);
+}
+
+void js_set(json_t *object, const char *key, json_t *value, int *bad) {
+  *bad |= json_object_set_new(object, key, value);
+}
+
 int js_check_weight(const char *text, size_t len, size_t nests, size_t values, const char *what,
                     err *e) {
   bool in_string = false;
@@ -93,7 +102,28 @@ static int append(const char *bytes, size_t len, void *to) {
   return buf_failed(to) ? -1 : 0;
 }
 
+static bool has_reals(const json_t *value) {
+  size_t i;
+  const char *key;
+  json_t *child;
+  if (json_is_real(value)) return true;
+  json_array_foreach(value, i, child) if (has_reals(child)) return true;
+  json_object_foreach((json_t *)value, key, child) if (has_reals(child)) return true;
+  return false;
+}
+
 int js_print(const json_t *value, buf *out, err *e) {
+  if (!has_reals(value)) return js_print_in_full(value, out, e);
+  buf full;
+  buf_init(&full, 4 * (out->max ? out->max : 1));
+  int rc = js_print_in_full(value, &full, e);
+  if (rc == 0) number_shorten(full.data, full.len, out);
+  buf_free(&full);
+  if (rc < 0 || !buf_failed(out)) return rc;
+  return err_set(e, buf_failed(out), "print JSON: %s", err_text(buf_failed(out)));
+}
+
+int js_print_in_full(const json_t *value, buf *out, err *e) {
   int rc = json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
   if (rc == 0) return 0;
   int code = buf_failed(out) ? buf_failed(out) : ERR_NOMEM;
@@ -102,7 +132,8 @@ int js_print(const json_t *value, buf *out, err *e) {
 
 static int wrong(err *e, const char *what, const char *key, const char *type) {
   err_set(e, ERR_FORMAT, "%s: \"%s\" is missing or not %s", what, key, type);
-  return ERR_FORMAT; /* not what err_set returns: so a compiler sees that the getter failed */
+  return ERR_FORMAT; /* a constant, not err_set's result: so a compiler sees that the getter
+                      * failed */
 }
 
 int js_get_str(const json_t *object, const char *key, const char *what, const char **out, err *e) {

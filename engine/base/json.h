@@ -12,25 +12,36 @@
 #include "buf.h"
 #include "err.h"
 
-/* Parses one whole document (duplicate keys, trailing bytes and a depth over 64 are refused).
- * *out is a new reference: json_decref() it. ERR_LIMIT, before anything is made of it, for a text
- * that would take more than JS_WEIGHT_MAX bytes as a tree: one of brackets alone takes a hundred
- * times its size, and others wrote it. */
+/* Parses one whole document (duplicate keys, trailing bytes and a depth over 64 are refused). *out
+ * is a new reference: json_decref() it. ERR_LIMIT, before anything is allocated, for a text whose
+ * tree would take more than JS_WEIGHT_MAX bytes: a text of brackets alone takes a hundred times its
+ * size, and others wrote it. */
 #define JS_WEIGHT_MAX ((size_t)64 << 20)
 int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e);
 
-/* The first half of js_parse(), for who parses in another way. */
+/* Makes the first check of js_parse() alone, for callers that parse in another way. */
 int js_weigh(const char *text, size_t len, const char *what, err *e);
 
-/* The other half, for documents with larger bounds of their own: js_check_weight() comes first. */
+/* Parses without that check, for documents with larger bounds of their own: call js_check_weight()
+ * first. */
 int js_parse_large(const char *text, size_t len, const char *what, json_t **out, err *e);
 
 /* ERR_LIMIT if the text has more than `nests` objects and arrays, or more than `values` commas. */
 int js_check_weight(const char *text, size_t len, size_t nests, size_t values, const char *what,
                     err *e);
 
-/* Appends the compact form with sorted keys: equal values print equal bytes. */
+/* Appends the compact form with sorted keys: equal values print equal bytes. Reals are as short as
+ * they can be. */
 int js_print(const json_t *value, buf *out, err *e);
+/* The same with 17 digits of each real, as 1.0 printed them: for digests. */
+int js_print_in_full(const json_t *value, buf *out, err *e);
+
+/* Sets a member. jansson takes a NULL value, of which there was no memory, for an error: all of them
+ * add up in *bad, which is looked at once, at the end. */
+void js_set(json_t *object, const char *key, json_t *value, int *bad);
+
+/* js_parse() of a buffer, and js_check_reader(). *out may be set on failure, too. */
+int js_read(const buf *text, const char *what, int64_t known, json_t **out, err *e);
 
 /* Required members of an object. ERR_FORMAT names `what` and `key` if it is absent or of another
  * type. */
@@ -38,7 +49,7 @@ int js_get_str(const json_t *object, const char *key, const char *what, const ch
 int js_get_int(const json_t *object, const char *key, const char *what, int64_t *out, err *e);
 int js_get_array(const json_t *object, const char *key, const char *what, json_t **out, err *e);
 
-/* Optional ones: the default if it is absent, ERR_FORMAT if it is of another type. */
+/* These read optional members: the default if it is absent, ERR_FORMAT if it is of another type. */
 int js_opt_str(const json_t *object, const char *key, const char *what, const char *otherwise,
                const char **out, err *e);
 int js_opt_int(const json_t *object, const char *key, const char *what, int64_t otherwise,
@@ -50,20 +61,20 @@ int js_opt_bool(const json_t *object, const char *key, const char *what, bool ot
 int js_copy_str(const json_t *object, const char *key, const char *what, char *out, size_t room,
                 err *e);
 
-/* A file's name as a JSON string: bytes that are not UTF-8, control characters and '%' become %XX,
- * so that every name of a Linux file system survives the trip. The other way round ERR_FORMAT for
- * a broken escape or an escaped NUL. */
+/* A file's name stands in JSON as a string in which bytes that are not UTF-8, control characters
+ * and '%' become %XX, so that every name of a Linux file system survives the trip. Unescaping
+ * returns ERR_FORMAT for a broken escape or an escaped NUL. */
 void js_name_escape(const char *name, buf *out);
 int js_name_unescape(const char *text, buf *out, err *e);
 
-/* Appends a text for people, cut to at most `max` bytes of whole characters: what is not to be
- * shown (base/shown.h) becomes a space, a byte that is not UTF-8 "?", so that it can stand in JSON
- * and on a terminal. */
+/* Appends a text for people, cut to at most `max` bytes of whole characters, so that it can stand
+ * in JSON and on a terminal: characters that are not to be shown (base/shown.h) become a space, a
+ * byte that is not UTF-8 "?". */
 void js_plain(const char *text, size_t max, buf *out);
 
-/* The escaped name as a new JSON string; NULL when out of memory. */
+/* Returns the escaped name as a new JSON string; NULL when out of memory. */
 json_t *js_name_new(const char *name);
-/* A required member that is such a name, unescaped. *out is the caller's to free(). */
+/* Reads a required member that is such a name, unescaped. *out is the caller's to free(). */
 int js_get_name(const json_t *object, const char *key, const char *what, char **out, err *e);
 
 /* Looks at "format" and "reader" of one of our documents: ERR_FORMAT if it has none, ERR_VERSION

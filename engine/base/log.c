@@ -39,7 +39,8 @@ void log_counts_free(log_counts *c) {
   pthread_mutex_destroy(&c->mutex);
 }
 
-/* There are as many as places in the code. NULL: no memory. */
+/* Finds or adds a kind. The list grows no longer than the number of places in the code. NULL: no
+ * memory. */
 static struct log_kind *kind_of(log_counts *c, const char *name) {
   struct log_kind *k = c->kinds;
   while (k && strcmp(k->name, name) != 0) k = k->next;
@@ -58,7 +59,7 @@ static void tell_counted(const log_sink *sink, const struct log_kind *k) {
   sink->fn(sink->ctx, k->level, text);
 }
 
-/* Whether this one is only counted. Else *before has what was counted before it. */
+/* True if this one is only counted. Otherwise *before gets the count of those before it. */
 static bool is_counted(log_counts *c, struct log_kind *k, log_level level, const char *text,
                        struct log_kind *before) {
   int64_t now = c->io->now(c->io, IO_MONO);

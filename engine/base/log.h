@@ -12,9 +12,9 @@ typedef enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR } log_level;
  * must be thread-safe and must not call back into the engine. */
 typedef void log_fn(void *ctx, log_level level, const char *text);
 
-/* How often each kind of warning and error was said. A kind is a place in the code, never a text:
- * names and numbers in it change. Ten of a kind are handed over; from then on they are counted, and
- * one an hour is handed over with the count, since a run may go on for weeks. */
+/* Counts how often each kind of warning and error was said. A kind is a place in the code, never a
+ * text: names and numbers in it change. Ten of a kind are handed over; from then on they are
+ * counted, and one an hour is handed over with the count, since a run may go on for weeks. */
 typedef struct log_counts {
   const io *io; /* for its clock */
   pthread_mutex_t mutex;
@@ -24,7 +24,7 @@ typedef struct log_counts {
 typedef struct log_sink {
   log_fn *fn; /* NULL: silent */
   void *ctx;
-  log_level min;      /* what is below is not even formatted; LOG_DEBUG: nothing is counted */
+  log_level min;      /* lower levels are not even formatted; with LOG_DEBUG nothing is counted */
   log_counts *counts; /* NULL: nothing is counted */
 } log_sink;
 
@@ -34,7 +34,7 @@ typedef struct log_sink {
 #define LOG_KIND(file, line) LOG_KIND_OF(file, line)
 #define LOG_KIND_OF(file, line) file ":" #line
 
-/* The same for a kind that its caller names; the name outlives the counts. */
+/* Does as log_say for a kind that its caller names; the name must outlive the counts. */
 void log_say_of(const log_sink *sink, const char *kind, log_level level, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

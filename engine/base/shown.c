@@ -17,7 +17,8 @@ size_t shown_utf8_len(const unsigned char *at) {
   return len;
 }
 
-/* U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
+/* These change the direction of text: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to
+ * U+2069. */
 static bool turns(const unsigned char *at, size_t len) {
   if (len == 2) return memcmp(at, "\xd8\x9c", 2) == 0;
   if (len != 3 || at[0] != 0xe2) return false;

@@ -1,18 +1,19 @@
-/* shown: which characters of a text that others wrote may reach a terminal. */
+/* shown: tells which characters of a text that others wrote may reach a terminal. */
 #ifndef BASE_SHOWN_H
 #define BASE_SHOWN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The length of the UTF-8 sequence at `at` (the text ends with a NUL), or 0 if there is none:
- * overlong forms, surrogates and what lies past U+10FFFF are none, jansson refuses them. */
+/* Returns the length of the UTF-8 sequence at `at` (the text ends with a NUL), or 0 if there is
+ * none. Overlong forms, surrogates and code points past U+10FFFF count as none, because jansson
+ * refuses them. */
 size_t shown_utf8_len(const unsigned char *at);
 
-/* The next character at `at`, which is not the end: *len gets its length, 1 for a byte that is no
- * UTF-8. False for that, for control characters (those of C1, U+0080 to U+009F, too: terminals obey
- * U+009B as they do ESC [), and for those that turn the direction of what is read, so that a name
- * shows as another one. */
+/* Looks at the next character at `at`, which is not the end: *len gets its length, 1 for a byte
+ * that is no UTF-8. Returns false for such a byte, for control characters (those of C1, U+0080 to
+ * U+009F, too: terminals obey U+009B as they do ESC [), and for characters that change the
+ * direction of the text, which make a name look like another one. */
 bool is_shown(const unsigned char *at, size_t *len);
 
 #endif

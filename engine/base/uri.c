@@ -41,16 +41,67 @@ static int parse_file(const char *path, uri *out, err *e) {
   return normalise(base, path, out->path, sizeof out->path, e);
 }
 
+/* Other tools write "s3:bucket/x" and "user@host:/data". As a path each would be a directory here,
+ * which is lost with the machine: whoever means one says so by "./". */
+static int refuse_spelling(const char *text, size_t len, err *e) {
+  static const char *const schemes[] = {"s3",   "s3a",   "s3n",  "gs",    "gcs",
+                                        "az",   "abfs",  "hdfs", "http",  "ftp",
+                                        "sftp", "swift", "b2",   "https", "mem"};
+  const char *rest = text + len + 1 + strspn(text + len + 1, "/");
+  int shown = len < 60 ? (int)len : 60;
+  if (len == 4 && strncmp(text, "file", 4) == 0)
+    return err_set(e, ERR_INVAL,
+                   "\"file:\" without // is no URI: a path is written as it is (%s), or as "
+                   "file:///data/run",
+                   text + 5);
+  for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+    if (strlen(schemes[i]) == len && strncmp(text, schemes[i], len) == 0)
+      return err_set(e, ERR_INVAL, "\"%.*s:\" without // is no URI: write %s://%s", shown, text,
+                     schemes[i], rest);
+  return err_set(e, ERR_INVAL,
+                 "\"%.*s:\" before the path is no target: another host cannot be named so (mount "
+                 "its directory here), and a path with a colon is written as ./%s",
+                 shown, text, text);
+}
+
+/* A shell puts the home directory only where a word begins with "~", so not in "--to=~/x". */
+static int refuse_home(const char *text, err *e) {
+  int shown = strlen(text) < 60 ? (int)strlen(text) : 60;
+  return err_set(e, ERR_INVAL,
+                 "\"%.*s\": no shell has made \"~\" a directory: write $HOME%.*s, or ./%.*s for "
+                 "a directory of that name",
+                 shown, text, shown - 1, text + 1, shown, text);
+}
+
+/* What stands behind a "?" of the form NAME= would become part of every key. A question mark alone
+ * is a character like others. */
+static int refuse_query(const char *scheme, const char *rest, err *e) {
+  const char *at = rest;
+  while ((at = strchr(at, '?'))) {
+    size_t name = strspn(++at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-");
+    if (name == 0 || at[name] != '=') continue;
+    return err_set(e, ERR_INVAL,
+                   "a %s:// target has no query: leave out \"?%.*s=...\"; a region, an endpoint "
+                   "and keys are given by the environment (AWS_REGION, AWS_ENDPOINT_URL)",
+                   scheme, name < 60 ? (int)name : 60, at);
+  }
+  return 0;
+}
+
 int uri_parse(const char *text, uri *out, err *e) {
   memset(out, 0, sizeof *out);
   if (!text || !*text) return err_set(e, ERR_INVAL, "the target is empty: give a path or a URI");
   if (strlen(text) >= URI_MAX)
     return err_set(e, ERR_LIMIT, "the target is longer than %d bytes", URI_MAX - 1);
+  if (text[0] == '~' && (text[1] == '/' || !text[1])) return refuse_home(text, e);
   const char *sep = strstr(text, "://");
   size_t len = sep ? (size_t)(sep - text) : 0;
   /* "a/b://c" is a path: a scheme has no slash. */
-  if (!sep || memchr(text, '/', len)) return parse_file(text, out, e);
-  /* What follows :// is not shown: it may hold a password. */
+  if (!sep || memchr(text, '/', len)) {
+    size_t head = strcspn(text, ":/");
+    return head && text[head] == ':' ? refuse_spelling(text, head, e) : parse_file(text, out, e);
+  }
+  /* The part behind :// is not shown: it may hold a password. */
   int shown = len < 60 ? (int)len : 60;
   if (len == 0 || len >= sizeof out->scheme)
     return err_set(e, ERR_INVAL, "\"%.*s\" before :// is no scheme", shown, text);
@@ -67,6 +118,7 @@ int uri_parse(const char *text, uri *out, err *e) {
                      "a file URI names no host and has three slashes, as in file:///data/run");
     return parse_file(rest, out, e);
   }
+  if (refuse_query(out->scheme, rest, e) < 0) return ERR_INVAL;
   size_t host = strcspn(rest, "/");
   if (memchr(rest, '@', host))
     return err_set(e, ERR_INVAL,
@@ -83,22 +135,17 @@ int uri_parse(const char *text, uri *out, err *e) {
   return rc;
 }
 
+const char *uri_dir(const uri *u) {
+  return strcmp(u->scheme, "file") == 0 ? u->path : NULL;
+}
+
 void uri_print(const uri *u, buf *out) {
   int file = strcmp(u->scheme, "file") == 0;
   buf_fmt(out, "%s://%s%s%s", u->scheme, u->host, file || !*u->path ? "" : "/", u->path);
 }
 
-int uri_join(uri *u, const char *name, err *e) {
-  if (!*name) return 0;
-  size_t len = strlen(u->path), more = strlen(name);
-  if (len + more + 2 > sizeof u->path)
-    return err_set(e, ERR_LIMIT, "the path is longer than %zu bytes", sizeof u->path - 1);
-  if (len && u->path[len - 1] != '/') u->path[len++] = '/';
-  memcpy(u->path + len, name, more + 1);
-  return 0;
-}
-
 int uri_expand(const char *text, buf *out, err *e) {
+  if (!text) return err_set(e, ERR_INVAL, "the target is NULL");
   for (const char *at = text; *at; at++) {
     size_t len = *at == '{' ? strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") : 0;
     if (len == 0 || at[1 + len] != '}' || isdigit((unsigned char)at[1])) {

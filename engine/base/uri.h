@@ -13,16 +13,16 @@ typedef struct uri {
   char path[URI_MAX]; /* for file: absolute, without a trailing slash; else without a leading one */
 } uri;
 
-/* Parses `text`. A plain path is made absolute against the working directory, `.` and `..` are
- * resolved by name. A NUL-free string of at most URI_MAX bytes; anything else is ERR_INVAL with a
- * text that names the part at fault and never shows a password. */
+/* Parses `text`, which is shorter than URI_MAX. A plain path is made absolute against the working
+ * directory, `.` and `..` are resolved by name. A malformed text is ERR_INVAL; the error names the
+ * part at fault and never shows a password. */
 int uri_parse(const char *text, uri *out, err *e);
 
-/* Prints it back ("file:///x"); secrets were never kept. */
-void uri_print(const uri *u, buf *out);
+/* Returns the directory of this machine in which the place lies, in `u`; NULL: it lies in none. */
+const char *uri_dir(const uri *u);
 
-/* Appends "/name" to the path. ERR_LIMIT if it grows too long. */
-int uri_join(uri *u, const char *name, err *e);
+/* Appends the URI as text ("file:///x"). It shows no secret, since none is kept. */
+void uri_print(const uri *u, buf *out);
 
 /* Replaces each `{NAME}` of `text` ([A-Z_][A-Z0-9_]*) by the environment's value into `out`. A name
  * that is unset or empty is an error, because two runs would silently share one target. */

@@ -23,7 +23,7 @@ struct child {
   int pidfd; /* -1: this kernel has none */
   int sock;
   bool gone;      /* it has ended, and is reaped */
-  siginfo_t last; /* how; si_pid 0: somebody else reaped it */
+  siginfo_t last; /* how it ended; si_pid 0: somebody else reaped it */
 };
 
 /* ---- start ---- */
@@ -43,7 +43,8 @@ static int set_files(posix_spawn_file_actions_t *files, int end) {
   if (rc == 0) rc = posix_spawn_file_actions_adddup2(files, end, STDOUT_FILENO);
   if (rc == 0)
     rc = posix_spawn_file_actions_addopen(files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  /* What the host opened without close-on-exec: a pipe whose end somebody waits for, a device. */
+  /* Closes all that the host opened without close-on-exec: a pipe whose end somebody waits for, a
+   * device. */
   if (rc == 0) rc = posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
   return rc;
 }
@@ -79,6 +80,19 @@ static int spawn(const char *path, char *const argv[], char *const envp[], int e
   return -rc;
 }
 
+bool child_env(const char *const *kept, names *env) {
+  bool whole = true;
+  for (; whole && *kept; kept++) {
+    const char *value = getenv(*kept);
+    size_t room = strlen(*kept) + (value ? strlen(value) : 0) + 2;
+    char *entry = value ? malloc(room) : NULL;
+    if (entry) snprintf(entry, room, "%s=%s", *kept, value);
+    whole = !value || (entry && names_add(env, entry));
+    free(entry);
+  }
+  return whole;
+}
+
 int child_start(const io *io, const char *path, char *const argv[], char *const envp[], child **out,
                 err *e) {
   int ends[2];
@@ -97,8 +111,8 @@ int child_start(const io *io, const char *path, char *const argv[], char *const 
   }
   c->io = io;
   c->sock = ends[0];
-  /* Taken before it can have ended and its number been used again: it lives until the socket is
-   * closed, or it breaks down at once. */
+  /* The child cannot have ended and its number been used again before this: it lives until the
+   * socket is closed, or until it breaks down by itself. */
   c->pidfd = pidfd_open(c->pid, 0);
   *out = c;
   return 0;
@@ -117,7 +131,7 @@ int64_t child_cpu_ns(const child *c) {
   return io_time_ns(t);
 }
 
-/* Until the socket can take or give something; its end is such a thing too. */
+/* Waits until the socket can take or give something, or is closed by the child. */
 static int wait_ready(const child *c, short what, const child_limit *limit, err *e) {
   for (;;) {
     int64_t rest = limit->wall_ns - c->io->now(c->io, IO_MONO);
@@ -174,14 +188,15 @@ bool child_idle(const child *c) {
 
 /* ---- end ---- */
 
-/* Looks once. Gone is also what somebody else reaped, or the kernel, if SIGCHLD is ignored. */
+/* Looks once whether it has ended. A child that somebody else reaped counts as gone, or that the
+ * kernel reaped, because SIGCHLD is ignored. */
 static bool reap(child *c) {
   if (c->gone) return true;
   siginfo_t info = {0};
   int rc = -1;
   errno = EINVAL;
   if (c->pidfd >= 0) rc = waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG);
-  /* Linux 5.3 has such descriptors, and cannot wait for them. */
+  /* Linux 5.3 has pidfds, but cannot wait for them. */
   if (rc < 0 && errno == EINVAL) rc = waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG);
   c->gone = rc < 0 ? errno == ECHILD : info.si_pid != 0;
   if (c->gone && rc == 0) c->last = info;
@@ -223,7 +238,7 @@ void child_end(child *c, int64_t patience_ns, char how[CHILD_HOW_MAX]) {
   c->io->close(c->io, c->sock);
   if (!wait_end(c, patience_ns)) {
     kill_it(c);
-    /* Longer we do not wait: a process can hang in the kernel. It stays a zombie then. */
+    /* We wait no longer: a process can hang in the kernel. It stays a zombie then. */
     wait_end(c, 1000 * ms);
   }
   if (how) tell_how(c, how);

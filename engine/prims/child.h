@@ -15,13 +15,18 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "base/names.h"
 
 typedef struct child child;
 
+/* The variables of our environment with these names (ended by NULL), for an environment of its own:
+ * the secrets in ours are none of a helper's business. False: out of memory. */
+bool child_env(const char *const *kept, names *env);
+
 /* Starts `path` with this command line and environment (each ended by NULL). It gets the socket as
  * descriptors 0 and 1, /dev/null as 2, and no other; a process group of its own, and the signals
- * that are sent to whole jobs (TERM, INT, HUP, QUIT, USR1, USR2, TSTP) held back: it is ours to
- * end, not theirs. It sees the end of its input when we close, or die. The io is for clocks. */
+ * that are sent to whole jobs (TERM, INT, HUP, QUIT, USR1, USR2, TSTP) blocked: only we are to end
+ * it. It sees the end of its input when we close, or die. The io is for clocks. */
 int child_start(const io *io, const char *path, char *const argv[], char *const envp[], child **out,
                 err *e);
 
@@ -30,13 +35,13 @@ pid_t child_pid(const child *c);
 /* CPU time that it has used so far, in ns; 0 if it cannot be told (it has ended). */
 int64_t child_cpu_ns(const child *c);
 
-/* How long a transfer may last: until this moment of IO_MONO, or until child_cpu_ns() is this. */
+/* A transfer may last until this moment of IO_MONO, or until child_cpu_ns() is this. */
 typedef struct child_limit {
   int64_t wall_ns, cpu_ns;
 } child_limit;
 
-/* All `len` bytes, or an error: ERR_TIMEOUT (either limit; the text says which), or another one
- * when it closed its end. The CPU limit is looked at every 20 ms. */
+/* Sends all `len` bytes, or fails: ERR_TIMEOUT (either limit; the text says which), or another
+ * error when the child closed its end. The CPU limit is looked at every 20 ms. */
 int child_send(child *c, const void *bytes, size_t len, const child_limit *limit, err *e);
 int child_recv(child *c, void *to, size_t len, const child_limit *limit, err *e);
 

@@ -148,7 +148,7 @@ static int sync_parent(const io *io, const char *path, err *e) {
   return fs_sync_dir(io, dir, e);
 }
 
-/* A name beside `path` that nobody else uses. */
+/* Makes up a name beside `path` that nobody else uses. */
 static int temp_name(const io *io, const char *path, char *out, err *e) {
   char nonce[33];
   int rc = io_nonce(io, nonce);
@@ -172,10 +172,10 @@ int fs_replace(const io *io, const char *path, const void *data, size_t len, mod
   return sync_parent(io, path, e);
 }
 
-/* After a link that was refused: was it made all the same, and only the reply lost (NFS sends a
- * request again, and the second one finds the name of the first)? `from` is ours alone, so if `to`
- * is the same file, we made it. Two links at least: else both are one name, and removing `from`
- * would remove the file. */
+/* Tells, after a link that was refused, whether it was made all the same, and only the reply lost
+ * (NFS sends a request again, and the second one finds the name of the first). `from` is ours
+ * alone, so if `to` is the same file, we made it. The file must have two links: otherwise both are
+ * one name, and removing `from` would remove the file. */
 static bool linked_already(const io *io, const char *from, const char *to) {
   struct stat ours, theirs;
   return io->lstat(io, AT_FDCWD, from, &ours) == 0 && io->lstat(io, AT_FDCWD, to, &theirs) == 0 &&
@@ -221,18 +221,19 @@ static bool is_dir(const io *io, const char *path) {
   return fd >= 0;
 }
 
-/* One directory. 1 if its parent is missing. */
+/* Makes one directory. Returns 1 if its parent is missing. */
 static int make_dir(const io *io, const char *path, mode_t mode, err *e) {
   int rc = io->mkdir(io, AT_FDCWD, path, mode);
   if (rc == -ENOENT) return 1;
   if (rc == 0) {
     rc = sync_parent(io, path, e);
-    /* It must not stay: the next try would find it there, and nobody would ever flush it. Only an
-     * empty one goes; if somebody uses it already, the error says enough. */
+    /* The directory must not stay: the next try would find it there, and nobody would ever flush
+     * it. Only an empty one goes; if somebody uses it already, the error says enough. */
     if (rc < 0) io->unlink(io, AT_FDCWD, path, AT_REMOVEDIR);
     return rc;
   }
-  /* Not only for EEXIST: a read-only or mounted parent may answer EROFS or EACCES first. */
+  /* An existing directory does not always answer EEXIST: a read-only or mounted parent may answer
+   * EROFS or EACCES first. */
   if (is_dir(io, path)) return 0;
   if (rc == -EEXIST)
     return err_set(e, ERR_EXISTS, "cannot make the directory %s: something else is there", path);
@@ -255,8 +256,8 @@ int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e) {
   size_t len = strlen(at);
   while (len > 1 && at[len - 1] == '/') at[--len] = 0;
   if (len == 0) return err_set(e, ERR_INVAL, "cannot make a directory without a name");
-  /* From the right to the first one that can be made, then back: the parents that exist are not
-   * touched, they may not even be readable. */
+  /* Goes from the right to the first directory that can be made, then back: the parents that exist
+   * are not touched, they may not even be readable. */
   do rc = make_dir(io, at, mode, e);
   while (rc == 1 && cut_last(at));
   while (rc == 0 && strlen(at) < len) {
@@ -271,7 +272,7 @@ static int canceled(const atomic_int *cancel, const char *path, err *e) {
                                        : 0;
 }
 
-/* By reading and writing, from where both descriptors stand to the end. */
+/* Copies by reading and writing, from where both descriptors stand to the end. */
 static int copy_slowly(const io *io, int in, int out, const char *from, const char *to,
                        const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
   char *bytes = malloc(COPY_BUFFER);
@@ -299,7 +300,8 @@ static int copy_bytes(const io *io, int in, int out, const char *from, const cha
                       const atomic_int *cancel, _Atomic uint64_t *copied, err *e) {
   int rc = canceled(cancel, from, e);
   if (rc < 0) return rc;
-  /* Whatever clone answers (each file system has its own code for "no"), a copy tells better. */
+  /* The answer of a failed clone does not matter (each file system has its own code for "no"): a
+   * copy tells better. */
   if (io->clone(io, in, out) == 0) return 0;
   for (;;) {
     ssize_t n = io->copy_range(io, in, out, COPY_CHUNK);
@@ -311,7 +313,8 @@ static int copy_bytes(const io *io, int in, int out, const char *from, const cha
     }
     bool cannot = n == -EXDEV || n == -EINVAL || n == -ENOSYS || n == -EOPNOTSUPP || n == -EPERM;
     if (n < 0 && !cannot) return err_sys(e, (int)n, "cannot copy %s to %s", from, to);
-    /* At the claimed end too: some kernels return 0 at once for files that do have bytes. */
+    /* This runs at the claimed end too: some kernels return 0 at once for files that do have
+     * bytes. */
     return copy_slowly(io, in, out, from, to, cancel, copied, e);
   }
 }

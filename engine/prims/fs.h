@@ -17,13 +17,13 @@
 
 enum { FS_PATH_MAX = 4096 };
 
-/* dir + "/" + name into out (room FS_PATH_MAX); an empty `dir` or `name` gives the other one.
- * ERR_LIMIT if it does not fit. */
+/* Puts dir + "/" + name into `out` (room FS_PATH_MAX); an empty `dir` or `name` gives the other
+ * one. ERR_LIMIT if it does not fit. */
 int fs_join(char *out, const char *dir, const char *name, err *e);
-/* The parent of a path ("." for a bare name, "/" for the root's children) into out (FS_PATH_MAX).
- */
+/* Puts the parent of a path ("." for a bare name, "/" for the root's children) into `out` (room
+ * FS_PATH_MAX). */
 void fs_parent(const char *path, char *out);
-/* The part after the last slash; points into `path`. */
+/* Returns the part after the last slash; it points into `path`. */
 const char *fs_base(const char *path);
 
 /* Reads a whole file of at most `max` bytes into `out` (appended). ERR_LIMIT if it is larger. */
@@ -55,13 +55,14 @@ int fs_replace(const io *io, const char *path, const void *data, size_t len, mod
  * may be left, and the name may have been made (the flush failed): who tries again finds it taken,
  * and compares. `from` must be on the same file system and known to nobody else. */
 int fs_link_new(const io *io, const char *from, const char *to, err *e);
-/* The same, without flushing the directory: for many files of one that is flushed later. */
+/* Does as fs_link_new without flushing the directory: a caller that links many files flushes it
+ * once, later. */
 int fs_link(const io *io, const char *from, const char *to, err *e);
 
 /* Renames `from` (file or directory) to `to`, which must not exist, in one step, and flushes both
- * parents. RENAME_NOREPLACE, and where the file system does not know it (NFS, FUSE: EINVAL) a check
- * and a plain rename, which for a directory still fails on a non-empty target. ERR_EXISTS if taken;
- * ERR_UNSUPPORTED (sys EXDEV) across file systems. */
+ * parents. It uses RENAME_NOREPLACE; where the file system does not know it (NFS, FUSE: EINVAL), a
+ * check and a plain rename, which for a directory still fails on a non-empty target. ERR_EXISTS if
+ * taken; ERR_UNSUPPORTED (sys EXDEV) across file systems. */
 int fs_publish(const io *io, const char *from, const char *to, err *e);
 
 /* Gives `from` (file or directory, flushed before by whoever made it) the name `to`; what was there
@@ -73,20 +74,22 @@ int fs_publish(const io *io, const char *from, const char *to, err *e);
  * systems. */
 int fs_replace_tree(const io *io, const char *from, const char *to, const char **how, err *e);
 
-/* mkdir -p; each directory that is made is flushed into its parent (and goes away again if that
- * fails). Those that are there already are not flushed. */
+/* Makes a directory and its missing parents (mkdir -p). Each directory that is made is flushed into
+ * its parent (and goes away again if that fails); those that are there already are not flushed. */
 int fs_mkdirs(const io *io, const char *path, mode_t mode, err *e);
 
 int fs_sync_dir(const io *io, const char *path, err *e);
 
-/* What the file system says of a file (0600) that we make in the directory: most keep who made it
- * and its mode, but a network's may squash users, and FUSE and CIFS give all files one owner and
- * one mode. `dir` may be "" for the descriptor's own directory. Nothing is left there. */
+/* Finds out which owner and mode the file system gives to a file (0600) that we make in the
+ * directory: most keep who made it and its mode, but a network's may squash users, and FUSE and
+ * CIFS give all files one owner and one mode. `dir` may be "" for the descriptor's own directory.
+ * Nothing is left there. */
 int fs_probe_owner(const io *io, int dirfd, const char *dir, struct stat *out, err *e);
-/* May we have made what has this owner? Asks the directory `dir` only if it is not our own. */
+/* True if we may have made a file with this owner. Asks the directory `dir` only if the owner is
+ * not our own user. */
 bool fs_is_ours(const io *io, const char *dir, uid_t owner);
-/* Is that how the kernel shows users who are not of our user namespace? Root of one has no rights
- * over what they may write and who made the namespace may not. */
+/* True if the kernel shows users outside our user namespace as this owner. Root of a namespace has
+ * no rights over files that such users may write and the namespace's maker may not. */
 bool fs_is_outsider(const io *io, uid_t owner);
 
 /* One entry of a listing. `name` is relative to the root of the walk. */
@@ -95,7 +98,7 @@ typedef struct fs_entry {
   const struct stat *st; /* lstat */
 } fs_entry;
 
-/* Called before the children of a directory. Return 0 to go on, FS_SKIP to leave out what is below
+/* Called before the children of a directory. Returns 0 to go on, FS_SKIP to leave out what is below
  * this directory, a negative ERR_* (with *e filled) to stop. */
 enum { FS_SKIP = 1 };
 typedef int fs_visit(void *ctx, const fs_entry *entry, err *e);
@@ -106,7 +109,7 @@ typedef int fs_visit(void *ctx, const fs_entry *entry, err *e);
  * before. ERR_LIMIT beyond 64 directories of depth or 64 MiB of names at a time. */
 int fs_walk(const io *io, const char *root, fs_visit *visit, void *ctx, err *e);
 
-/* The same for one directory: its children only. */
+/* Visits the children of one directory, as fs_walk does, and nothing below them. */
 int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e);
 
 /* Flushes every directory below and including `root`, deepest first. */
@@ -120,8 +123,8 @@ int fs_sync_tree(const io *io, const char *root, err *e);
 int fs_copy_file(const io *io, const char *from, const char *to, bool flush,
                  const atomic_int *cancel, _Atomic uint64_t *copied, err *e);
 
-/* The same from a descriptor that is open for reading at its beginning, and stays open; `from`
- * names it in texts. */
+/* Does as fs_copy_file from a descriptor that is open for reading at its beginning, and stays open;
+ * `from` names it in texts. */
 int fs_copy_open(const io *io, int in, const char *from, const char *to, bool flush,
                  const atomic_int *cancel, _Atomic uint64_t *copied, err *e);
 
@@ -132,14 +135,15 @@ int fs_copy_open(const io *io, int in, const char *from, const char *to, bool fl
 int fs_copy_tree(const io *io, const char *from, const char *to, bool flush,
                  const atomic_int *cancel, err *e);
 
-/* The same with more to say. Zero: as fs_copy_tree does without flush and cancel. */
+/* The choices of fs_copy_tree_as. A zeroed struct copies as fs_copy_tree does without flush and
+ * cancel. */
 typedef struct fs_copy_how {
   bool flush;
-  /* Copies what links lead to, instead of the links. One that leads nowhere is ERR_NOENT, one to a
-   * directory that it is in ERR_INVAL. */
+  /* Copies what links lead to, instead of the links. A link that leads nowhere is ERR_NOENT, one
+   * that leads to a directory above itself ERR_INVAL. */
   bool follow;
-  /* NULL: all is copied. True for what is not, a directory with all below it; `path` is relative to
-   * `from`, and never that itself. */
+  /* True for an entry that is not copied, nor anything below it; `path` is relative to `from`,
+   * which itself is never asked about. NULL: everything is copied. */
   bool (*leave_out)(void *ctx, const char *path);
   void *ctx;
   const atomic_int *cancel; /* may be NULL */
@@ -157,21 +161,21 @@ int fs_move(const io *io, const char *from, const char *to, err *e);
  * it meanwhile. */
 int fs_remove_tree(const io *io, const char *path, err *e);
 
-/* 0, or ERR_INVAL for a relative path that may lead out of where it is looked up, or that has two
- * spellings: empty, absolute, with an empty, "." or ".." component; ERR_LIMIT for one of more than
- * FS_PATH_MAX bytes, more than 64 components, or a component of more than 255 bytes. Reads nothing.
- */
+/* Returns 0, or ERR_INVAL for a relative path that may lead out of where it is looked up, or that
+ * has two spellings: empty, absolute, with an empty, "." or ".." component; ERR_LIMIT for one of
+ * more than FS_PATH_MAX bytes, more than 64 components, or a component of more than 255 bytes.
+ * Reads nothing. */
 int fs_beneath_check(const char *path, err *e);
-/* 0, or ERR_INVAL, for the target of a symbolic link at `path` (both by name): it is relative, and
- * has ".." only at its beginning and no more of them than directories stand above the link. Links
- * that are all so cannot lead out, whatever other links they lead through. */
+/* Checks the target of a symbolic link at `path`, both by name: ERR_INVAL unless it is relative,
+ * has ".." only at its beginning, and no more of them than directories stand above the link. If all
+ * links of a tree are so, none can lead out, whatever other links they lead through. */
 int fs_beneath_check_link(const char *path, const char *target, err *e);
 
-/* Opens `path` below the open directory `dirfd`; no part of the path is a symbolic link, the last
- * one neither. The descriptor, or -errno (-ELOOP, -ENOTDIR where a link is). */
+/* Opens `path` below the open directory `dirfd`; no part of the path may be a symbolic link, not
+ * even the last. Returns the descriptor, or -errno (-ELOOP, -ENOTDIR where a link is). */
 int fs_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode);
 
-/* What the kernel can tell us about a path's file system. */
+/* Facts that the kernel can tell us about a path's file system. */
 typedef struct fs_kind {
   const char *name;    /* "ext4", "nfs", "fuse", ..., "unknown" (static) */
   bool remote_writers; /* another host may write without an event here: inotify must not be trusted
@@ -183,9 +187,9 @@ int fs_kind_of(const char *path, fs_kind *out, err *e);
 /* 1 if `path` (an existing directory) is a mount point or the root, 0 if not, or negative. */
 int fs_is_mount_point(const char *path, err *e);
 
-/* Whether `inner` (which need not be there) is `outer` or lies below it, by whatever links and
- * mounts the two absolute paths lead there. What cannot be looked at is judged by its name alone.
- */
+/* True if `inner` (which need not be there) is `outer` or lies below it, by whatever links and
+ * mounts the two absolute paths lead there. A path that cannot be looked at is judged by its name
+ * alone. */
 bool fs_within(const io *io, const char *outer, const char *inner);
 
 /* 1 if both (existing) paths are on one file system, so that a rename between them works. */

@@ -1,5 +1,5 @@
-/* Paths that somebody else chose: what they may be, and how they are opened without following a
- * link out of the directory that they belong to. */
+/* fs_beneath: checks paths that somebody else chose, and opens them without following a link out of
+ * the directory that they belong to. */
 #include "fs.h"
 
 #include <errno.h>
@@ -44,7 +44,8 @@ int fs_beneath_check_link(const char *path, const char *target, err *e) {
   for (const char *at = target;; at++) {
     size_t len = strcspn(at, "/");
     bool up = is_word(at, len, "..");
-    /* Behind a name, which may be a link itself, ".." is relative to wherever that leads. */
+    /* A ".." behind a name is relative to wherever that name leads, since it may be a link
+     * itself. */
     if (up && (down || --above < 0)) return err_set(e, ERR_INVAL, "the link leads out");
     down |= !up && len > 0 && !is_word(at, len, ".");
     at += len;
@@ -64,8 +65,8 @@ static int open_last(const io *io, int dirfd, const char *name, int flags, mode_
   return rc;
 }
 
-/* One component after the other. Between two of them the directory is held open, so that it does
- * not matter if somebody puts a link in its place. */
+/* Opens one component after the other. The directory between two of them is held open, so that it
+ * does not matter if somebody puts a link in its place. */
 static int walk(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
   char name[COMPONENT_MAX + 1];
   int from = dirfd, fd = -EINVAL;

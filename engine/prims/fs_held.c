@@ -13,7 +13,8 @@
 typedef struct held_dir {
   char path[FS_PATH_MAX];
   int fd; /* -1: opened for each call */
-  /* Of one without: what root found on a way without links of others. Under the handle's guard. */
+  /* The directory that root last found here on a way without links of others; only kept while `fd`
+   * is -1. Guarded by the handle's mutex. */
   dev_t dev;
   ino_t ino; /* 0: nothing yet */
 } held_dir;
@@ -32,7 +33,7 @@ static fs_held *of(const io *io) {
 
 /* ---- the way to a directory ---- */
 
-/* Where a walk stands: a directory, and what is left of the path. */
+/* The place where a walk stands: a directory, and the rest of the path. */
 typedef struct way {
   const io *io;
   const char *path;
@@ -47,7 +48,7 @@ static int start(way *w, const char *text) {
   return w->fd < 0 ? w->fd : 0;
 }
 
-/* A link: what it says takes its place at the head of what is left. */
+/* Follows a link: its target takes the link's place at the head of the rest. */
 static int follow(way *w, int link, const char *left, err *e) {
   enum { LINKS_MAX = 40 };
   char target[FS_PATH_MAX], rest[FS_PATH_MAX];
@@ -70,12 +71,12 @@ static int foreign_link(const way *w, const char *name, const struct stat *st, e
       w->path, name, (unsigned)st->st_uid);
 }
 
-/* Does nobody lead us by it to where he may not write himself? */
+/* True if the link's owner cannot lead us where he may not write himself. */
 static bool is_harmless(const way *w, const struct stat *link) {
   return link->st_uid == geteuid() || fs_is_outsider(w->io, link->st_uid);
 }
 
-/* The next component. */
+/* Takes the next component. */
 static int step(way *w, err *e) {
   char name[256], left[FS_PATH_MAX];
   struct stat st;
@@ -103,7 +104,8 @@ static int step(way *w, err *e) {
   return rc;
 }
 
-/* The descriptor. Only root is in danger: it may write where the owner of a link may not. */
+/* Returns the descriptor. Only root is in danger: it may write where the owner of a link may
+ * not. */
 static int open_way(const io *io, const char *path, err *e) {
   way w = {.io = io, .path = path, .fd = -1};
   const int flags = O_PATH | O_DIRECTORY;
@@ -143,7 +145,7 @@ int fs_check_way(const io *io, const char *path, err *e) {
     int fd = open_way(io, at, &why);
     if (fd >= 0) io->close(io, fd);
     if (fd == ERR_ACCESS && e) *e = why;
-    if (fd != ERR_NOENT) return fd == ERR_ACCESS ? fd : 0; /* who goes there will be told */
+    if (fd != ERR_NOENT) return fd == ERR_ACCESS ? fd : 0; /* whoever opens it will be told */
     fs_parent(at, up);
     if (strcmp(up, at) == 0) return 0;
     memcpy(at, up, strlen(up) + 1);
@@ -152,7 +154,7 @@ int fs_check_way(const io *io, const char *path, err *e) {
 
 /* ---- what is held ---- */
 
-/* What is left of the path behind a directory's; NULL if it is not below or at it. */
+/* Returns the rest of the path below a directory; NULL if the path is not at or below it. */
 static const char *behind(const held_dir *d, const char *path) {
   size_t len = strlen(d->path);
   if (strncmp(path, d->path, len) != 0) return NULL;
@@ -163,7 +165,7 @@ static const char *behind(const held_dir *d, const char *path) {
   return strcmp(path, ".") == 0 ? path + 1 : path;
 }
 
-/* The innermost directory that the path is below; `itself`: or at. */
+/* Finds the innermost directory that the path is below, or at if `itself`. */
 static held_dir *find(fs_held *h, const char *path, bool itself, const char **rest) {
   held_dir *best = NULL;
   for (int i = 0; i < h->count; i++) {
@@ -201,7 +203,8 @@ static int errno_of(const err *why) {
   return why->sys ? -why->sys : why->code == ERR_ACCESS ? -EACCES : -EIO;
 }
 
-/* Is what root has opened by a name what the name leads to without links of others? */
+/* Checks for root that a directory which it opened by name is the one that the name leads to
+ * without links of others. */
 static int check_named(fs_held *h, held_dir *d, int fd) {
   const io *io = h->inner;
   struct stat st, way;
@@ -217,8 +220,8 @@ static int check_named(fs_held *h, held_dir *d, int fd) {
   return rc;
 }
 
-/* One that is opened for each call. Root looks at the way to it, but only once while the path leads
- * to the same directory: the way may be long. */
+/* Opens a directory that is opened for each call. Root checks the way to it, but only once while
+ * the path leads to the same directory: the way may be long. */
 static int open_named(fs_held *h, held_dir *d, const char *path, int flags) {
   int fd = h->inner->open(h->inner, AT_FDCWD, path, flags, 0);
   if (fd < 0 || geteuid() != 0) return fd;
@@ -295,7 +298,8 @@ static int held_lstat(const io *io, int dirfd, const char *path, struct stat *ou
   return rc;
 }
 
-/* One that is held, or above it: its way is looked at as when it is opened. */
+/* Makes a directory that is held itself, or stands above a held one. The way to it is checked as
+ * when it is opened. */
 static int mkdir_outside(const fs_held *h, const char *path, mode_t mode) {
   char parent[FS_PATH_MAX];
   err why = {0};
@@ -363,7 +367,7 @@ static ssize_t held_readlink(const io *io, int dirfd, const char *path, char *to
   return rc;
 }
 
-/* A link's own times, never those of what it leads to. */
+/* Sets a link's own times, never those of the file that it leads to. */
 static int held_utimens(const io *io, int dirfd, const char *path, const struct timespec times[2],
                         int flags) {
   spot at;
@@ -451,9 +455,10 @@ static int seen(void *ctx, const fs_entry *entry, err *e) {
                  (const char *)ctx);
 }
 
-/* Between the mkdir and the open the name may be given to something else by who owns the directory
- * that it is in: only what is ours, closed and empty is what we made, or as good. Where the file
- * system keeps no owners or modes, what it says of another thing that we make has to do. */
+/* Between the mkdir and the open the name may be given to something else by the owner of the parent
+ * directory. If it is ours, closed and empty, it is the directory that we made, or as good. Where
+ * the file system keeps no owners or modes, its answer about another file that we make has to do as
+ * the measure. */
 static int check_new(const fs_held *h, int fd, const char *path, err *e) {
   struct stat st, made;
   int rc = h->inner->fstat(h->inner, fd, &st);
@@ -473,7 +478,7 @@ static int hold_made(fs_held *h, const char *path, err *e) {
     return rc;
   }
   rc = hold(h, path, fd, e);
-  /* Through what is held now: it is that very directory which is empty. */
+  /* The listing goes through the held descriptor: so it is that very directory which is empty. */
   if (rc == 0 && (rc = fs_list(&h->io, path, seen, (void *)path, e)) < 0) fs_let_go(h, path);
   return rc;
 }
@@ -482,6 +487,6 @@ int fs_hold_new(fs_held *h, const char *path, err *e) {
   int rc = h->io.mkdir(&h->io, AT_FDCWD, path, 0700);
   if (rc < 0) return err_sys(e, rc, "cannot make the directory %s", path);
   rc = hold_made(h, path, e);
-  if (rc < 0) h->io.unlink(&h->io, AT_FDCWD, path, AT_REMOVEDIR); /* only what is empty goes */
+  if (rc < 0) h->io.unlink(&h->io, AT_FDCWD, path, AT_REMOVEDIR); /* only an empty one goes */
   return rc;
 }

@@ -45,8 +45,8 @@ int fs_is_mount_point(const char *path, err *e) {
   if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &here) < 0)
     return err_sys(e, errno, "cannot look at %s", path);
   if (!S_ISDIR(here.stx_mode)) return err_set(e, ERR_INVAL, "%s is not a directory", path);
-  /* Only this attribute knows a bind mount of the same file system, which containers are full of;
-   * kernels before 5.8 do not have it. */
+  /* Only this attribute shows a bind mount of the same file system, and containers are full of
+   * those; kernels before 5.8 do not have it. */
   bool told = here.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
   if (told && here.stx_attributes & STATX_ATTR_MOUNT_ROOT) return 1;
   char up[FS_PATH_MAX];
@@ -62,7 +62,7 @@ int fs_is_mount_point(const char *path, err *e) {
 }
 
 static int device_of(const io *io, const char *path, dev_t *out, err *e) {
-  /* Through a descriptor, so that a link counts as what it points to. */
+  /* A descriptor is opened so that a link counts as what it points to. */
   int fd = io->open(io, AT_FDCWD, path, O_PATH, 0);
   if (fd < 0) return err_sys(e, fd, "cannot look at %s", path);
   struct stat st;

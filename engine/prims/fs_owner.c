@@ -1,7 +1,6 @@
-/* Whose a file is where the file system gives owners of its own. */
+/* fs_owner: tells whose a file is, also where the file system gives owners of its own. */
 #include "fs.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +27,7 @@ bool fs_is_ours(const io *io, const char *dir, uid_t owner) {
   return fs_probe_owner(io, AT_FDCWD, dir, &st, NULL) == 0 && st.st_uid == owner;
 }
 
-/* Each line of the map: first id here, first id outside, how many. */
+/* Each line of the map has the first id here, the first id outside, and how many there are. */
 static bool is_mapped(const char *map, unsigned long uid) {
   unsigned long first, count;
   for (const char *line = map; line && *line; line = strchr(line, '\n')) {

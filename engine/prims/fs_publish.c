@@ -24,7 +24,7 @@ static int rename_new(const io *io, const char *from, const char *to) {
   return rc == -ENOENT ? io->rename(io, AT_FDCWD, from, AT_FDCWD, to, 0) : rc;
 }
 
-/* After a rename that failed: was it done, and only the reply lost? */
+/* Tells, after a rename that failed, whether it was done and only the reply lost. */
 static bool renamed_already(const io *io, const char *from, const char *to,
                             const struct stat *before) {
   struct stat st;
@@ -44,7 +44,8 @@ int fs_publish(const io *io, const char *from, const char *to, err *e) {
 
 enum { RACES_MAX = 16 };
 
-/* Two trees in one step. 1 where the file system does not know it; ERR_NOENT if one is missing. */
+/* Exchanges two trees in one step. Returns 1 where the file system does not know it; ERR_NOENT if
+ * one is missing. */
 static int exchange(const io *io, const char *from, const char *to, err *e) {
   int rc = io->rename(io, AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE);
   if (rc == -EINVAL || rc == -ENOSYS || rc == -EOPNOTSUPP) return 1;
@@ -52,8 +53,8 @@ static int exchange(const io *io, const char *from, const char *to, err *e) {
   return sync_both(io, from, to, e);
 }
 
-/* Without an exchange: the old tree steps aside, and comes back if the new one cannot take its
- * place. A crash in between leaves it beside `to`. */
+/* Replaces without an exchange: the old tree steps aside, and comes back if the new one cannot take
+ * its place. A crash in between leaves it beside `to`. */
 static int step_aside(const io *io, const char *from, const char *to, const char *aside, err *e) {
   int rc = rename_new(io, to, aside);
   if (rc < 0) return err_sys(e, rc, "cannot rename %s to %s", to, aside);

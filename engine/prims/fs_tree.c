@@ -7,17 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 enum { DENTS_BYTES = 32 << 10, NAMES_MAX = 64 << 20 };
 
-const char *fs_tree_where(fs_tree *t) {
+/* The current entry, for people; in t->text. */
+static const char *where(fs_tree *t) {
   snprintf(t->text, sizeof t->text, "%s%s%s", t->plan->root, *t->path ? "/" : "", t->path);
   return t->text;
 }
 
-/* For an entry that was listed and is not there (or not a directory) any more. */
+/* Handles an entry that was listed and is not there (or not a directory) any more. */
 static int vanished(fs_tree *t, err *e) {
   if (!t->plan->strict) return 0;
-  return err_set(e, ERR_RETIRED, "%s vanished while its tree was read", fs_tree_where(t));
+  return err_set(e, ERR_RETIRED, "%s vanished while its tree was read", where(t));
 }
 
 static bool gone(int rc) {
@@ -29,7 +32,7 @@ static int add_names(fs_tree *t, fs_level *l, size_t len, err *e) {
     const struct dirent64 *d = (const void *)(t->dents + at);
     size_t name_at = offsetof(struct dirent64, d_name);
     if (len - at <= name_at || d->d_reclen <= name_at || d->d_reclen > len - at)
-      return err_set(e, ERR_IO, "the kernel gave a malformed listing of %s", fs_tree_where(t));
+      return err_set(e, ERR_IO, "the kernel gave a malformed listing of %s", where(t));
     at += d->d_reclen;
     if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0) continue;
     buf_add(&l->bytes, d->d_name, strlen(d->d_name) + 1);
@@ -38,13 +41,9 @@ static int add_names(fs_tree *t, fs_level *l, size_t len, err *e) {
   return 0;
 }
 
-static int by_bytes(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int too_many(fs_tree *t, int code, err *e) {
-  if (code == ERR_NOMEM) return err_set(e, code, "no memory for the names in %s", fs_tree_where(t));
-  return err_set(e, ERR_LIMIT, "too many names in %s: more than %d MiB of them", fs_tree_where(t),
+  if (code == ERR_NOMEM) return err_set(e, code, "no memory for the names in %s", where(t));
+  return err_set(e, ERR_LIMIT, "too many names in %s: more than %d MiB of them", where(t),
                  NAMES_MAX >> 20);
 }
 
@@ -55,7 +54,7 @@ static int list_names(fs_tree *t, fs_level *l, err *e) {
     ssize_t n = t->io->getdents(t->io, l->fd, t->dents, DENTS_BYTES);
     if (n == 0) break;
     if (gone((int)n)) return 1;
-    if (n < 0) return err_sys(e, (int)n, "cannot list %s", fs_tree_where(t));
+    if (n < 0) return err_sys(e, (int)n, "cannot list %s", where(t));
     int rc = add_names(t, l, (size_t)n, e);
     if (rc < 0) return rc;
     if (buf_failed(&l->bytes)) return too_many(t, buf_failed(&l->bytes), e);
@@ -68,7 +67,7 @@ static int list_names(fs_tree *t, fs_level *l, err *e) {
   t->held += total;
   char *name = l->bytes.data;
   for (size_t i = 0; i < l->count; i++, name += strlen(name) + 1) l->names[i] = name;
-  qsort(l->names, l->count, sizeof *l->names, by_bytes);
+  qsort(l->names, l->count, sizeof *l->names, vec_texts);
   return 0;
 }
 
@@ -79,12 +78,13 @@ static void close_level(fs_tree *t, fs_level *l) {
   t->io->close(t->io, l->fd); /* nothing was written: nothing can be lost */
 }
 
-/* Links can lead to where we came from, and would do so again and again. */
+/* Refuses a directory that is also above itself: links can lead back, and would do so again and
+ * again. */
 static int check_round(fs_tree *t, const fs_level *l, err *e) {
   for (int i = 0; i < t->depth; i++) {
     const struct stat *above = &t->levels[i].st;
     if (above->st_dev == l->st.st_dev && above->st_ino == l->st.st_ino)
-      return err_set(e, ERR_INVAL, "%s leads to a directory that it is in", fs_tree_where(t));
+      return err_set(e, ERR_INVAL, "%s leads to a directory that it is in", where(t));
   }
   return 0;
 }
@@ -92,19 +92,17 @@ static int check_round(fs_tree *t, const fs_level *l, err *e) {
 /* Opens a directory and makes it the current one. 1 if it has vanished. */
 static int descend(fs_tree *t, int dir, const char *base, err *e) {
   if (t->depth > FS_DEPTH_MAX)
-    return err_set(e, ERR_LIMIT, "%s lies more than %d directories deep", fs_tree_where(t),
-                   FS_DEPTH_MAX);
+    return err_set(e, ERR_LIMIT, "%s lies more than %d directories deep", where(t), FS_DEPTH_MAX);
   int stay = t->plan->follow ? 0 : O_NOFOLLOW;
   int fd = t->io->open(t->io, dir, base, O_RDONLY | O_DIRECTORY | stay, 0);
   if (fd < 0 && gone(fd) && t->depth > 0) return 1;
   if (fd == -ENOTDIR || fd == -ELOOP)
-    return err_set(e, ERR_INVAL, "%s is not a directory (links are not followed)",
-                   fs_tree_where(t));
-  if (fd < 0) return err_sys(e, fd, "cannot open the directory %s", fs_tree_where(t));
+    return err_set(e, ERR_INVAL, "%s is not a directory (links are not followed)", where(t));
+  if (fd < 0) return err_sys(e, fd, "cannot open the directory %s", where(t));
   fs_level *l = &t->levels[t->depth];
   *l = (fs_level){.fd = fd, .path_len = strlen(t->path)};
   int rc = t->io->fstat(t->io, fd, &l->st);
-  if (rc < 0) rc = err_sys(e, rc, "cannot look at %s", fs_tree_where(t));
+  if (rc < 0) rc = err_sys(e, rc, "cannot look at %s", where(t));
   if (rc == 0 && t->plan->follow) rc = check_round(t, l, e);
   if (rc == 0 && t->plan->enter) rc = t->plan->enter(t, l, e);
   if (rc == 0) rc = list_names(t, l, e);
@@ -115,7 +113,7 @@ static int descend(fs_tree *t, int dir, const char *base, err *e) {
   return rc;
 }
 
-/* The current directory is done. */
+/* Leaves the current directory, which is done. */
 static int ascend(fs_tree *t, err *e) {
   fs_level *l = &t->levels[t->depth - 1];
   t->path[l->path_len] = 0;
@@ -129,20 +127,20 @@ static int ascend(fs_tree *t, err *e) {
   return rc;
 }
 
-/* What an entry is: 0, 1 if it has vanished, or negative. */
+/* Looks at an entry: 0, 1 if it has vanished, or negative. */
 static int look_at(fs_tree *t, int dir, const char *base, struct stat *st, err *e) {
   int rc = t->io->lstat(t->io, dir, base, st);
   if (rc < 0 && gone(rc)) return 1;
-  if (rc < 0) return err_sys(e, rc, "cannot look at %s", fs_tree_where(t));
+  if (rc < 0) return err_sys(e, rc, "cannot look at %s", where(t));
   if (!t->plan->follow || !S_ISLNK(st->st_mode)) return 0;
   int fd = t->io->open(t->io, dir, base, O_PATH, 0);
-  if (fd < 0) return err_sys(e, fd, "cannot follow the link %s", fs_tree_where(t));
+  if (fd < 0) return err_sys(e, fd, "cannot follow the link %s", where(t));
   rc = t->io->fstat(t->io, fd, st);
   t->io->close(t->io, fd);
-  return rc < 0 ? err_sys(e, rc, "cannot look at %s", fs_tree_where(t)) : 0;
+  return rc < 0 ? err_sys(e, rc, "cannot look at %s", where(t)) : 0;
 }
 
-/* The next child of the current directory, and down into it if it is a directory. */
+/* Takes the next child of the current directory, and goes down into it if it is a directory. */
 static int step(fs_tree *t, err *e) {
   fs_level *l = &t->levels[t->depth - 1];
   const char *base = l->names[l->next++];
@@ -218,7 +216,7 @@ static int sync_level(fs_tree *t, const fs_level *l, int dir, const char *base, 
   (void)dir, (void)base;
   int rc = t->io->fsync(t->io, l->fd);
   if (rc == -EINVAL) rc = 0; /* no such thing on this file system, as in fs_sync_dir */
-  return rc < 0 ? err_sys(e, rc, "cannot flush the directory %s", fs_tree_where(t)) : 0;
+  return rc < 0 ? err_sys(e, rc, "cannot flush the directory %s", where(t)) : 0;
 }
 
 int fs_sync_tree(const io *io, const char *root, err *e) {
@@ -228,14 +226,14 @@ int fs_sync_tree(const io *io, const char *root, err *e) {
 static int remove_entry(fs_tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
   if (S_ISDIR(entry->st->st_mode)) return 0;
   int rc = t->io->unlink(t->io, dir, base, 0);
-  return rc < 0 && rc != -ENOENT ? err_sys(e, rc, "cannot remove %s", fs_tree_where(t)) : 0;
+  return rc < 0 && rc != -ENOENT ? err_sys(e, rc, "cannot remove %s", where(t)) : 0;
 }
 
 static int open_for_removal(fs_tree *t, const fs_level *l, err *e) {
-  /* What is mounted inside the tree belongs to somebody else. */
+  /* A file system that is mounted inside the tree belongs to somebody else. */
   if (l->st.st_dev != t->levels[0].st.st_dev)
-    return err_set(e, ERR_INVAL, "%s is a mount point: unmount it, then remove %s",
-                   fs_tree_where(t), t->plan->root);
+    return err_set(e, ERR_INVAL, "%s is a mount point: unmount it, then remove %s", where(t),
+                   t->plan->root);
   /* Copies keep the modes of read-only directories, and must be removable all the same. If this is
    * refused, so are the removals, and they say where. */
   if ((l->st.st_mode & 0700) != 0700) t->io->chmod(t->io, l->fd, 0700);
@@ -246,14 +244,14 @@ static int remove_level(fs_tree *t, const fs_level *l, int dir, const char *base
   (void)l;
   int rc = t->io->unlink(t->io, dir, base, AT_REMOVEDIR);
   if (rc == 0 || rc == -ENOENT) return 0;
-  err_sys(e, rc, "cannot remove the directory %s", fs_tree_where(t));
+  err_sys(e, rc, "cannot remove the directory %s", where(t));
   /* Somebody adds files, or has removed ones open on NFS (.nfsXXXX): later it may work. */
   bool busy = rc == -ENOTEMPTY || rc == -EEXIST || rc == -EBUSY;
   if (busy && e) e->code = ERR_CONFLICT;
   return busy ? ERR_CONFLICT : err_code_of_errno(rc);
 }
 
-/* Is the last component none that can be removed: "", ".", ".." or the root? */
+/* True if the last component cannot be removed: "", ".", ".." or the root. */
 static bool unremovable(const char *path) {
   size_t end = strlen(path);
   while (end > 0 && path[end - 1] == '/') end--;
@@ -263,7 +261,7 @@ static bool unremovable(const char *path) {
 }
 
 int fs_remove_tree(const io *io, const char *path, err *e) {
-  if (unremovable(path)) /* else all below it would go before the kernel refuses */
+  if (unremovable(path)) /* otherwise all below it would go before the kernel refuses */
     return err_set(e, ERR_INVAL, "will not remove \"%s\"", path);
   int rc = io->unlink(io, AT_FDCWD, path, 0);
   if (rc == 0 || rc == -ENOENT) return 0;
@@ -275,8 +273,8 @@ int fs_remove_tree(const io *io, const char *path, err *e) {
                                .enter = open_for_removal,
                                .leave = remove_level},
                     &why);
-  /* Somebody else was faster: that is our aim too. Looked at, since it may be something below that
-   * vanished. */
+  /* Somebody else was faster: that is our aim too. It is looked at, since it may be something below
+   * that vanished. */
   struct stat st;
   if (rc == ERR_NOENT && io->lstat(io, AT_FDCWD, path, &st) == -ENOENT) return 0;
   if (rc < 0 && e) *e = why;

@@ -1,4 +1,4 @@
-/* fs_tree: the walk behind all that is done with whole trees, for fs_tree*.c alone. */
+/* fs_tree: the walk behind all functions for whole trees, for fs_tree*.c alone. */
 #ifndef PRIMS_FS_TREE_H
 #define PRIMS_FS_TREE_H
 
@@ -20,13 +20,13 @@ typedef struct fs_level {
 
 typedef struct fs_tree fs_tree;
 
-/* What to do with a tree. Callbacks may be NULL. */
+/* A plan says what to do with a tree. Callbacks may be NULL. */
 typedef struct fs_plan {
   const io *io;
   const char *root;
   void *ctx;
   bool strict; /* an entry that vanishes is an error */
-  bool follow; /* a link is what it leads to */
+  bool follow; /* a link counts as what it leads to */
 
   /* Called for each entry below the root, before its children; `dir` and `base` name it for the
    * *at calls. May return FS_SKIP. */
@@ -49,8 +49,5 @@ struct fs_tree {
 
 /* Walks through plan->root as fs_walk says, with these callbacks. */
 int fs_tree_walk(const fs_plan *plan, err *e);
-
-/* The current entry, for people; in t->text. */
-const char *fs_tree_where(fs_tree *t);
 
 #endif

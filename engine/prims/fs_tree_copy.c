@@ -1,6 +1,4 @@
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 
 #include "fs_tree.h"
 
@@ -40,7 +38,7 @@ static int copy_file(const io *io, const char *from, const char *to, const fs_co
   return rc;
 }
 
-/* Anything but a directory. */
+/* Copies any entry but a directory. */
 static int copy_leaf(const io *io, const char *from, const char *to, const struct stat *st,
                      const copy *c, err *e) {
   if (S_ISREG(st->st_mode)) return copy_file(io, from, to, c->how, e);
@@ -59,7 +57,7 @@ static int copy_entry(fs_tree *t, int dir, const char *base, const fs_entry *ent
   if (rc == 0) rc = fs_join(to, c->to, entry->name, e);
   if (rc == 0) rc = copy_leaf(t->io, from, to, entry->st, c, e);
   if (rc != ERR_NOENT) return rc;
-  if (e) e->code = ERR_RETIRED; /* a moment ago it was listed */
+  if (e) e->code = ERR_RETIRED; /* it was listed a moment ago */
   return ERR_RETIRED;
 }
 
@@ -94,7 +92,7 @@ static int copy_leave(fs_tree *t, const fs_level *l, int dir, const char *base, 
   return rc;
 }
 
-/* The root. */
+/* Looks at the root. */
 static int look_at(const io *io, const char *path, bool follow, struct stat *st, err *e) {
   int rc = io->lstat(io, AT_FDCWD, path, st);
   if (rc == 0 && follow && S_ISLNK(st->st_mode)) {

@@ -1,4 +1,5 @@
-/* Whether a directory lies in another one, by whatever mounts and links the two are named. */
+/* fs_within: tells whether a directory lies in another one, by whatever mounts and links the two
+ * are named. */
 #include "fs.h"
 
 #include <errno.h>
@@ -13,8 +14,8 @@
 
 enum { MOUNTS_MAX = 16 << 20 };
 
-/* Where a path lies in its file system, seen from that one's root: a bind mount shows a part of it
- * elsewhere, where no directory above tells what that is a part of. */
+/* The place of a path in its file system, seen from that one's own root. A bind mount shows a part
+ * of a file system elsewhere, and no directory above it tells what it is a part of. */
 typedef struct disk_place {
   char device[32]; /* as the table of mounts has it; "" if it is not known */
   char path[FS_PATH_MAX];
@@ -36,7 +37,7 @@ static void unescape(char *text) {
   *to = 0;
 }
 
-/* The mount that a path is on; 0 where the kernel does not say (before 5.8). */
+/* Returns the mount that a path is on; 0 where the kernel does not say (before 5.8). */
 static unsigned long long mount_of(const char *path) {
 #ifdef STATX_MNT_ID
   struct statx st;
@@ -63,7 +64,7 @@ static void look_up(const char *mounts, const char *path, disk_place *out) {
   if (!out->device[0]) return;
   unescape(root);
   unescape(point);
-  if (!uri_path_within(point, path)) { /* seen from another root */
+  if (!uri_path_within(point, path)) { /* it is seen from another root */
     out->device[0] = 0;
     return;
   }
@@ -72,15 +73,15 @@ static void look_up(const char *mounts, const char *path, disk_place *out) {
   if (fs_join(out->path, root, below, NULL) < 0) out->device[0] = 0;
 }
 
-/* Whether both are there and are the same, whatever led there. */
+/* True if both exist and are the same, whatever led there. */
 static bool are_same(const io *io, const char *a, const char *b) {
   struct stat first, second;
   return io->lstat(io, AT_FDCWD, a, &first) == 0 && io->lstat(io, AT_FDCWD, b, &second) == 0 &&
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/* What two names of one file system say is believed only if the same directory is there: some file
- * systems that are mounted twice have a root of their own each time. */
+/* The places of two names on one file system are believed only if the same directory is found
+ * there: some file systems that are mounted twice have a root of their own each time. */
 static bool is_below(const io *io, const char *outer, const disk_place *outer_at, const char *inner,
                      const disk_place *inner_at) {
   char there[FS_PATH_MAX];
@@ -93,7 +94,7 @@ static bool is_below(const io *io, const char *outer, const disk_place *outer_at
   return fs_join(there, outer, rest, NULL) == 0 && are_same(io, there, inner);
 }
 
-/* The part of a path that is there, without links. */
+/* Finds the part of a path that exists, without links. */
 static bool real_head(const char *path, char out[PATH_MAX]) {
   char head[FS_PATH_MAX];
   if (fs_join(head, path, "", NULL) < 0) return false;
@@ -105,7 +106,7 @@ static bool real_head(const char *path, char out[PATH_MAX]) {
   return true;
 }
 
-/* One directory up; false at the root. */
+/* Goes one directory up; false at the root. */
 static bool go_up(char *path) {
   char *slash = strrchr(path, '/');
   if (!slash || !path[1]) return false;

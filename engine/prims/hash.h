@@ -23,7 +23,7 @@ typedef struct digest {
 const char *hash_name(hash_kind kind);                      /* "xxh3-128", "sha256" */
 int hash_kind_of(const char *name, hash_kind *out, err *e); /* ERR_UNSUPPORTED for an unknown one */
 
-/* The digest of some bytes, at once. */
+/* Makes the digest of some bytes, at once. */
 int hash_bytes(hash_kind kind, const void *data, size_t len, digest *out, err *e);
 
 /* A digest over bytes that come in pieces. hash_end frees the state, on failure too. */
@@ -32,13 +32,13 @@ int hash_begin(hash_kind kind, hash **out, err *e);
 int hash_add(hash *h, const void *data, size_t len, err *e);
 int hash_end(hash *h, digest *out, err *e); /* out may be NULL: only free; h may be NULL */
 
-/* The digest of a file from those of its blocks. */
+/* Makes the digest of a file from those of its blocks. */
 int hash_of_blocks(hash_kind kind, const digest *blocks, size_t count, digest *out, err *e);
 
-/* How many blocks a file of this size has. */
+/* Returns the number of blocks of a file of this size. */
 size_t hash_block_count(uint64_t size);
 
-/* What object stores ask for. */
+/* Object stores ask for these two. */
 int hash_sha256_hex(const void *data, size_t len, char out[HASH_HEX_MAX], err *e);
 int hash_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
                      uint8_t out[HASH_BYTES_MAX], err *e);

@@ -119,8 +119,8 @@ static void work(loop *l) {
   }
 }
 
-/* Takes from the queue what there is room for, and what nobody wants any more. The lock is held
- * before and after. */
+/* Takes as many requests from the queue as there is room for, and those that are cancelled. The
+ * lock is held before and after. */
 static void take(loop *l) {
   http_call *mine = NULL, **tail = &mine;
   size_t count = l->count;
@@ -149,7 +149,7 @@ static void take(loop *l) {
   pthread_mutex_lock(&the.lock);
 }
 
-/* How long to sleep, in ms; -1: no work, and none will come. The lock is held. */
+/* Returns how long to sleep, in ms; -1: there is no work, and none will come. The lock is held. */
 static int rest(loop *l) {
   if (l->count || the.first) {
     l->idle_since = 0;
@@ -172,7 +172,7 @@ static void *transfer(void *arg) {
     pthread_mutex_unlock(&the.lock);
     size_t before = l.count;
     if (before) work(&l);
-    /* A place that came free is for one that waits in the queue: no time to sleep. */
+    /* A place that came free is for a request that waits in the queue: no time to sleep. */
     if (l.count < before) ms = 0;
     /* A poll that fails returns at once: without a pause that would be a busy loop. */
     if (curl_multi_poll(l.multi, NULL, 0, ms, NULL) != CURLM_OK)
@@ -196,7 +196,8 @@ static void reap(void) {
   the.state = NONE;
 }
 
-/* With all signals blocked, which the thread inherits: the host's handlers run on its threads. */
+/* The thread starts with all signals blocked, which it inherits: the host's handlers run on the
+ * host's threads. */
 static int spawn(err *e) {
   sigset_t all, before;
   sigfillset(&all);
@@ -242,7 +243,7 @@ int http_open(http **out, err *e) {
   h->owner = self;
   pthread_mutex_lock(&the.lock);
   the.shares++;
-  atomic_store(&owner, self); /* the last close may have come between */
+  atomic_store(&owner, self); /* the last http_close may have come between */
   pthread_mutex_unlock(&the.lock);
   *out = h;
   return 0;
@@ -313,12 +314,6 @@ int http_wait(http_call *call, err *e) {
 
 bool http_done(const http_call *call) {
   return atomic_load(&call->done);
-}
-
-int http_do(http *h, const http_request *request, http_response *response, err *e) {
-  http_call *call;
-  int rc = http_start(h, request, response, &call, e);
-  return rc < 0 ? rc : http_wait(call, e);
 }
 
 bool http_header(const http_response *response, const char *name, char *out, size_t room) {

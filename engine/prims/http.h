@@ -19,6 +19,7 @@
 #ifndef PRIMS_HTTP_H
 #define PRIMS_HTTP_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,10 +48,11 @@ typedef struct http_request {
   size_t len;
   const char *ca_file;     /* PEM; NULL: the system's */
   atomic_int *cancel;      /* may be NULL */
-  atomic_int *stop;        /* the same for another who may end it; may be NULL */
+  atomic_int *stop;        /* as `cancel`, for another who may end it; may be NULL */
   _Atomic uint64_t *moved; /* grows as the body is sent or received into `into`; may be NULL */
-  unsigned stall_s; /* 0: HTTP_STALL_S; less than HTTP_CONNECT_S is the limit of the connect too;
-                       and five times as long the limit of all, beside the bytes */
+  unsigned stall_s; /* 0: HTTP_STALL_S; if less than HTTP_CONNECT_S, it is the limit of the connect
+                     * too; five times as long is the limit of the whole, beside the time for the
+                     * bytes */
 } http_request;
 
 typedef struct http_response {
@@ -66,22 +68,27 @@ typedef struct http_response {
                   earlier copy may have had its effect */
 } http_response;
 
-/* What the response held is forgotten. Any HTTP status is success here: 0. Else ERR_TIMEOUT, ERR_IO
- * (connection refused or lost, TLS; the text names host and port, never a header or the query),
- * ERR_CANCELED, ERR_LIMIT, ERR_ACCESS (the certificate), ERR_NOMEM, ERR_INVAL (no URL of http or
- * https, a header with a line end). */
+/* Starts a request; `response` is cleared first. Any HTTP status is success: 0. Otherwise
+ * http_start or http_wait returns ERR_TIMEOUT, ERR_IO (connection refused or lost, TLS; the text
+ * names host and port, never a header or the query), ERR_CANCELED, ERR_LIMIT, ERR_ACCESS (the
+ * certificate), ERR_NOMEM, ERR_INVAL (no URL of http or https, a header with a line end). */
+/* An error's `sys` is HTTP_UNRESOLVED where the host's name could not be found out. */
+enum { HTTP_UNRESOLVED = EADDRNOTAVAIL };
 typedef struct http_call http_call;
 int http_start(http *h, const http_request *request, http_response *response, http_call **out,
                err *e);
 int http_wait(http_call *call, err *e); /* frees the call */
 bool http_done(const http_call *call);
-/* Both in one. */
-int http_do(http *h, const http_request *request, http_response *response, err *e);
 
-/* For tests: another time than HTTP_IDLE_MS. Before the first request. */
+/* Asks the name servers once more: true if they say that no such host exists, false if they cannot
+ * tell just now. Blocks for as long as the system's resolver does. */
+bool http_no_such_host(const char *url);
+
+/* For tests: sets another time than HTTP_IDLE_MS. Call it before the first request. */
 void http_idle_after(int ms);
 
-/* The value of a header of the answer into `out`, or "" (returns false). `name` in lower case. */
+/* Puts the value of a header of the answer into `out`, or "" (returns false). `name` is in lower
+ * case. */
 bool http_header(const http_response *response, const char *name, char *out, size_t room);
 
 #endif

@@ -1,6 +1,7 @@
 #include "http_call.h"
 
 #include <ctype.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,14 +68,14 @@ static int rewind_body(void *arg, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
-/* A connection stands and the request goes out now, for the first time or once more. */
+/* Called when a connection stands and the request goes out, for the first time or once more. */
 static int count_sending(void *arg, char *a, char *b, int c, int d) {
   (void)a, (void)b, (void)c, (void)d;
   ((http_call *)arg)->sendings++;
   return CURL_PREREQFUNC_OK;
 }
 
-/* Anything but `len` makes libcurl give the transfer up. */
+/* A return value other than `len` makes libcurl give the transfer up. */
 static size_t taken(http_call *call, const buf *b, size_t len) {
   call->failure = buf_failed(b);
   return call->failure ? 0 : len;
@@ -89,7 +90,7 @@ static size_t take_header(char *line, size_t size, size_t n, void *arg) {
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     call->response->status = (int)status;
     call->whole_head = false;
-    buf_clear(out); /* those before belong to a "100 Continue" */
+    buf_clear(out); /* the headers so far belong to a "100 Continue" */
     return len;
   }
   if (line[0] == '\r' || line[0] == '\n') call->whole_head = true;
@@ -145,7 +146,8 @@ static bool add_given(http_call *call, const char *line) {
 }
 
 static bool set_headers(http_call *call) {
-  /* Each would cost bytes with each small object; "Expect" a round trip, too. */
+  /* libcurl adds these headers otherwise: each costs bytes with each small object, and "Expect" a
+   * round trip, too. */
   bool ok = add_header(call, "Expect:") && add_header(call, "Accept:");
   for (const char *const *h = call->request->headers; ok && h && *h; h++) ok = add_given(call, *h);
   return ok && curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers) == CURLE_OK;
@@ -157,7 +159,7 @@ static bool set_method(http_call *call) {
   if (strcmp(r->method, "HEAD") == 0) {
     curl_easy_setopt(call->easy, CURLOPT_NOBODY, 1L);
   } else if (r->body || strcmp(r->method, "PUT") == 0 || strcmp(r->method, "POST") == 0) {
-    /* Also for POST: what libcurl calls a POST gets the content type of a web form. */
+    /* A POST is sent as an upload, too: libcurl's own POST adds the content type of a web form. */
     curl_easy_setopt(call->easy, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(call->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->len);
     curl_easy_setopt(call->easy, CURLOPT_UPLOAD_BUFFERSIZE,
@@ -183,8 +185,8 @@ static void set_callbacks(http_call *call) {
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
 }
 
-/* In seconds, for all of it: the limit on silence does not see a server that sends a byte a second.
- */
+/* The limit in seconds for the whole transfer: the limit on silence does not see a server that
+ * sends a byte a second. */
 static long deadline(const http_call *call, long stall) {
   const http_response *r = call->response;
   size_t most = call->request->len + (r->into ? r->room : r->body.max);
@@ -217,7 +219,7 @@ static bool set_tls(http_call *call) {
   bool ok = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK;
   if (!call->request->ca_file || !*call->request->ca_file) return ok;
-  /* Without the second line the system's certificates would be good, too. */
+  /* Without the second option the system's certificates would be accepted, too. */
   return ok && curl_easy_setopt(easy, CURLOPT_CAINFO, call->request->ca_file) == CURLE_OK &&
          curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
 }
@@ -286,7 +288,21 @@ int http_call_end(http_call *call, CURLcode code, err *e) {
   /* Here libcurl may repeat the URL, with its query. */
   bool repeats = code == CURLE_URL_MALFORMAT || code == CURLE_LOGIN_DENIED;
   const char *what = call->detail[0] && !repeats ? call->detail : curl_easy_strerror(code);
-  return err_set(e, code_of(code), "%s: %s%s", place, what, hint(code));
+  int rc = err_set(e, code_of(code), "%s: %s%s", place, what, hint(code));
+  if (e && code == CURLE_COULDNT_RESOLVE_HOST) e->sys = HTTP_UNRESOLVED;
+  return rc;
+}
+
+bool http_no_such_host(const char *url) {
+  char place[WHERE_MAX];
+  struct addrinfo *found = NULL;
+  where(url, place);
+  char *host = strstr(place, "://") + 3;
+  if (*host == '[') return false; /* an address */
+  host[strcspn(host, ":")] = 0;
+  int rc = getaddrinfo(host, NULL, NULL, &found);
+  if (rc == 0) freeaddrinfo(found);
+  return rc == EAI_NONAME;
 }
 
 bool http_call_canceled(const http_call *call) {

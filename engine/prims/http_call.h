@@ -16,12 +16,12 @@ struct http_call {
   http_response *response;
   CURL *easy;
   struct curl_slist *headers;
-  size_t at, farthest; /* what of the body was handed to libcurl */
+  size_t at, farthest; /* how much of the body was handed to libcurl */
   unsigned sendings;   /* how often the request went out */
   bool whole_head;     /* the empty line behind the headers has come */
   int failure;         /* why a callback gave up: ERR_LIMIT or ERR_NOMEM */
   char detail[CURL_ERROR_SIZE];
-  /* What its owner waits for, guarded by the lock of http.c. */
+  /* The owner waits for these, which the lock of http.c guards. */
   pid_t owner;
   pthread_cond_t over;
   atomic_bool done;

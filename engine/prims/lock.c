@@ -101,8 +101,8 @@ int lock_take_open_dir(int fd, const char *path, lock *out, err *e) {
 
 void lock_drop(lock *l) {
   if (l->fd < 0) return;
-  /* Unlock first: a child between fork and exec shares the description, and would keep the lock
-   * past our close. Each call leaves the other kind of lock alone. */
+  /* It is unlocked first: a child between fork and exec shares the description, and would keep the
+   * lock past our close. Each of the two calls leaves the other kind of lock alone. */
   set_lock(l->fd, F_UNLCK);
   flock(l->fd, LOCK_UN);
   close(l->fd);

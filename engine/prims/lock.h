@@ -19,8 +19,8 @@ typedef struct lock {
  * descriptor is close-on-exec: a child never inherits the lock. */
 int lock_take(const char *path, bool exclusive, lock *out, err *e);
 
-/* The same for a file that is open for reading and writing; the descriptor is the lock's, and
- * closed on failure. `path` is for texts. */
+/* Does as lock_take for a file that is open for reading and writing; the descriptor is the lock's,
+ * and closed on failure. `path` is for texts. */
 int lock_take_open(int fd, const char *path, lock *out, err *e);
 
 /* True if somebody has the file locked exclusively just now. Makes nothing; false where it cannot
@@ -32,8 +32,8 @@ bool lock_is_held(const char *path);
  * cannot (NFS wants a writable descriptor, which no directory has), nothing is held and that is no
  * error: the lock files have to do. */
 int lock_take_dir(const char *path, lock *out, err *e);
-/* The same for one that is open for reading; the descriptor is the lock's, and closed if nothing is
- * held. */
+/* Does as lock_take_dir for a directory that is open for reading; the descriptor is the lock's, and
+ * closed if nothing is held. */
 int lock_take_open_dir(int fd, const char *path, lock *out, err *e);
 
 void lock_drop(lock *l); /* fine on one that is not held */

@@ -10,7 +10,7 @@ typedef struct span {
   const char *at, *end;
 } span;
 
-/* What a match found out besides yes or no. */
+/* A match finds these out besides yes or no. */
 typedef struct capture {
   span step;            /* the digits that {step} stood for; NULL if there were none */
   const char *tail_at;  /* where the text of the pattern's last star begins */
@@ -33,19 +33,20 @@ static bool starts(span s, const char *word) {
   return (size_t)(s.end - s.at) >= len && memcmp(s.at, word, len) == 0;
 }
 
-/* The component that begins at `at`. */
+/* Returns the component that begins at `at`. */
 static span component(const char *at, const char *end) {
   const char *slash = memchr(at, '/', (size_t)(end - at));
   return (span){at, slash ? slash : end};
 }
 
-/* Where the next component begins, or NULL after the last. */
+/* Returns where the next component begins, or NULL after the last. */
 static const char *after(span part, const char *end) {
   return part.end < end ? part.end + 1 : NULL;
 }
 
-/* The bracket that closes the set at p.at, or NULL: then '[' is an ordinary byte. `last_close` is
- * the last ']' of the component: with it a row of open brackets is not searched again and again. */
+/* Finds the bracket that closes the set at p.at, or NULL: then '[' is an ordinary byte.
+ * `last_close` is the last ']' of the component: with it a row of open brackets is not searched
+ * again and again. */
 static const char *set_close(span p, const char *last_close) {
   const char *q = p.at + 1;
   if (q < p.end && *q == '!') q++;
@@ -84,25 +85,25 @@ static bool set_has(span p, unsigned char c) {
   return found != negated;
 }
 
-/* How many bytes of text the element takes at t.at: 0 if it does not match. Every element but a
- * star takes at least one, and always the same number at the same place: that is why going back to
- * the last star alone is enough. */
+/* Returns how many bytes of text the element takes at t.at, 0 if it does not match. Every element
+ * but a star takes at least one, and always the same number at the same place: that is why going
+ * back to the last star alone is enough. */
 static size_t take(element el, span p, span t, const char *text) {
   if (t.at == t.end) return 0;
   if (el.kind == ANY_BYTE) return 1;
   if (el.kind == ONE_BYTE) return *t.at == *p.at;
   if (el.kind == SET) return set_has((span){p.at, p.at + el.len}, (unsigned char)*t.at);
-  /* {step}: a whole run of digits, never a part of one. Else "1234" would be read as step 4 after
-   * a star, and each start inside a long run would cost the rest of the run. */
+  /* {step} takes a whole run of digits, never a part of one. Otherwise "1234" would be read as step
+   * 4 after a star, and each start inside a long run would cost the rest of the run. */
   if (t.at > text && is_digit(t.at[-1])) return 0;
   size_t n = 0;
   while (t.at + n < t.end && is_digit(t.at[n])) n++;
   return n;
 }
 
-/* One component against one component. On a mismatch the last star takes one byte more; earlier
- * stars need not be tried again. So each pair of a pattern byte and a text byte meets at most once
- * for each star segment, which keeps the cost at pattern * text. */
+/* Matches one component against one component. On a mismatch the last star takes one byte more;
+ * earlier stars need not be tried again. So each pair of a pattern byte and a text byte meets at
+ * most once for each star segment, which keeps the cost at pattern * text. */
 static bool match_component(span p, span t, bool braces, capture *found) {
   const char *text = t.at, *last_close = memrchr(p.at, ']', (size_t)(p.end - p.at));
   const char *star = NULL, *resume = NULL;
@@ -132,8 +133,8 @@ static bool match_component(span p, span t, bool braces, capture *found) {
   }
 }
 
-/* The same idea one floor up: components are the letters and "**" is the star. Each pair of
- * components meets at most once, so the sum stays at pattern * text. */
+/* Uses the idea of match_component one floor up: components are the letters and "**" is the star.
+ * Each pair of components meets at most once, so the sum stays at pattern * text. */
 static bool match_spans(span pattern, span text, bool braces, capture *found) {
   const char *p = pattern.at, *t = text.at; /* NULL: no component left */
   const char *star = NULL, *resume = NULL;
@@ -207,7 +208,7 @@ bool match_exclude(const char *pattern, const char *path, bool is_dir) {
   return (is_dir || !s.dir) && match_shape(&s, path, false, &found);
 }
 
-/* Checks. A pattern that a person wrote and that can never do what it seems to say is refused:
+/* The checks. A pattern that a person wrote and that can never do what it seems to say is refused:
  * nobody would notice before the day when nothing was saved. */
 
 static int bad(err *e, const char *pattern, const char *why) {
@@ -235,7 +236,7 @@ static int check_brace(const char *pattern, span p, bool braces, err *e) {
                  pattern, (int)(close - p.at) + 1, p.at);
 }
 
-/* One component; *steps counts the {step}s of the whole pattern. */
+/* Checks one component; *steps counts the {step}s of the whole pattern. */
 static int check_component(const char *pattern, span p, bool braces, int *steps, err *e) {
   size_t len = (size_t)(p.end - p.at);
   if (len == 0) return bad(e, pattern, "an empty name between slashes");
@@ -331,7 +332,8 @@ bool match_part_number(const char *name, const char *begin, const char *end) {
          strncasecmp(end, "_of_", 4) == 0;
 }
 
-/* What is called a step is one; else it is the last number that names no part. */
+/* A number after the word "step" is the step; without one it is the last number that names no
+ * part. */
 static int64_t last_number(span name) {
   static const char *const words[] = {"step", "steps", NULL};
   int64_t last = MATCH_NO_STEP;
@@ -354,8 +356,9 @@ int64_t match_last_number(const char *path) {
   return last_number((span){base_of(path, all.end), all.end});
 }
 
-/* The part of `name` that the pattern leaves open, from its first wildcard to its last. What the
- * pattern spells out says nothing about this unit: with "*.h5" each file would be step 5. */
+/* Returns the part of `name` that the pattern leaves open, from its first wildcard to its last. The
+ * part that the pattern spells out says nothing about this unit: with "*.h5" each file would be
+ * step 5. */
 static span open_part(span pattern, span name) {
   const char *last_close = memrchr(pattern.at, ']', (size_t)(pattern.end - pattern.at));
   size_t before = 0, behind = 0;

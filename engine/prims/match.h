@@ -14,29 +14,29 @@
 
 #include "base/err.h"
 
-/* Plain glob against a whole string (both with or without slashes). */
+/* Matches a plain glob against a whole string (both with or without slashes). */
 bool match_glob(const char *glob, const char *text);
 
-/* An exclude pattern against a path relative to the watched root. No slash in it: the base name at
- * any depth. "./x": x at the top. "a/b": that path from the root. A trailing slash: directories
- * only. */
+/* Matches an exclude pattern against a path relative to the watched root. A pattern without a slash
+ * matches the base name at any depth, "./x" is x at the top, "a/b" is that path from the root, a
+ * trailing slash matches directories only. */
 bool match_exclude(const char *pattern, const char *path, bool is_dir);
 
 /* 0, or ERR_INVAL naming what is wrong (empty, absolute, unclosed bracket, any "{", over 255
  * bytes). */
 int match_exclude_check(const char *pattern, err *e);
 
-/* The other kind of pattern, which Python's fnmatchcase() made usual: a shell wildcard over the
- * whole text, in which `*` is any run of characters, slashes too, `?` any character, `[a-z]` and
- * `[!a-z]` a set. There is no escape and no `**`; a '[' that is not closed is a plain character; a
- * range that runs backwards is empty. A character is a code point of UTF-8, and each byte that
- * belongs to none is one. Takes at most pattern * text steps. */
+/* Matches by the other kind of pattern, which Python's fnmatchcase() made usual: a shell wildcard
+ * over the whole text, in which `*` is any run of characters, slashes too, `?` any character,
+ * `[a-z]` and `[!a-z]` a set. There is no escape and no `**`; a '[' that is not closed is a plain
+ * character; a range that runs backwards is empty. A character is a code point of UTF-8, and each
+ * byte that belongs to none is one. Takes at most pattern * text steps. */
 bool match_shell(const char *pattern, const char *text);
 
-/* The one rule for what the object library leaves out of its copies. `path` is relative to the root
- * of the tree. It is left out if it, or a directory above it, fits one of the patterns (a list that
- * ends in NULL; NULL: none) by match_shell, spelled with or without a leading "./": "./x*" is only
- * at the top. */
+/* This is the one rule for the files that the object library leaves out of its copies. `path` is
+ * relative to the root of the tree. It is left out if it, or a directory above it, fits one of the
+ * patterns (a list that ends in NULL; NULL: none) by match_shell, spelled with or without a leading
+ * "./": "./x*" is only at the top. */
 bool match_excluded(const char *const *patterns, const char *path);
 
 /* A unit pattern: a glob in which {step} (once at most) is a whole run of digits and {*} is any
@@ -50,22 +50,22 @@ enum { MATCH_NO_STEP = -1 };
 
 typedef struct match_unit {
   match_kind kind;
-  int64_t step;    /* the {step}, else the last number in what the pattern leaves open of the name
-                      ("*.h5" is not always step 5), else MATCH_NO_STEP */
+  int64_t step;    /* the {step}; otherwise the last number in the part of the name that the pattern
+                    * leaves open ("*.h5" is not always step 5); otherwise MATCH_NO_STEP */
   size_t name_len; /* bytes of `path` that are the unit's own path: all of it, or up to the stem's
                       end for a group */
 } match_unit;
 
-/* As match_exclude_check, but {step} and {*} are known and only another "{stp}" is refused. *kind
- * (may be NULL) is set on success. */
+/* Checks as match_exclude_check does, but {step} and {*} are known and only another "{stp}" is
+ * refused. *kind (may be NULL) is set on success. */
 int match_unit_check(const char *pattern, match_kind *kind, err *e);
 
 /* True if `path` (relative to the root) is a unit by this pattern, which has passed the check. *out
  * is written only then. A step that does not fit 63 bits is MATCH_NO_STEP. */
 bool match_unit_path(const char *pattern, const char *path, bool is_dir, match_unit *out);
 
-/* The step in the base name of `path`: the number after the word "step", else the last number that
- * names no part; MATCH_NO_STEP if there is none. */
+/* Returns the step in the base name of `path`: the number after the word "step", or else the last
+ * number that names no part; MATCH_NO_STEP if there is none. */
 int64_t match_last_number(const char *path);
 
 /* True if the digits from `begin` to `end` of `name` tell one of several parts of the same thing,

@@ -2,7 +2,7 @@
 
 #include "match.h"
 
-/* What a pattern is held against: `lead` ("" or "./") and the bytes behind it. */
+/* A pattern is held against a subject: `lead` ("" or "./") and the bytes behind it. */
 typedef struct subject {
   const char *lead, *at, *end;
 } subject;
@@ -21,7 +21,7 @@ static bool is_tail(const unsigned char *at, const unsigned char *end, size_t n)
   return true;
 }
 
-/* The character at `from`, which is before `to`. Names need not be UTF-8: a byte that is none
+/* Reads the character at `from`, which is before `to`. Names need not be UTF-8: a byte that is none
  * stands for itself. */
 static character character_at(const char *from, const char *to) {
   const unsigned char *at = (const void *)from, *end = (const void *)to;
@@ -40,16 +40,16 @@ static character character_at(const char *from, const char *to) {
   return (character){LONE_BYTE + *at, 1};
 }
 
-/* The bracket that closes the set which begins behind the '[' before `at`, or NULL: then that '['
- * is a plain character. A ']' that comes first is a member. `last` is the last ']' of the pattern:
- * with it a row of open brackets is not searched again and again. */
+/* Finds the bracket that closes the set which begins behind the '[' before `at`, or NULL: then that
+ * '[' is a plain character. A ']' that comes first is a member. `last` is the last ']' of the
+ * pattern: with it a row of open brackets is not searched again and again. */
 static const char *set_close(const char *at, const char *last) {
   if (*at == '!') at++;
   if (*at == ']') at++;
   return last && at <= last ? strchr(at, ']') : NULL;
 }
 
-/* Is `c` in the set between the brackets? A range that runs backwards is empty. */
+/* True if `c` is in the set between the brackets. A range that runs backwards is empty. */
 static bool set_has(const char *at, const char *close, uint32_t c) {
   bool negated = *at == '!', found = false;
   if (negated) at++;
@@ -80,7 +80,7 @@ static void go_on(subject *s, size_t len) {
     s->at += len;
 }
 
-/* As in match.c: on a mismatch the last star takes one character more; so each pair of an element
+/* On a mismatch the last star takes one character more, as in match.c; so each pair of an element
  * and a character meets at most once for each star. */
 static bool match_subject(const char *pattern, subject s) {
   const char *last = strrchr(pattern, ']'), *end = pattern + strlen(pattern), *star = NULL;

@@ -12,8 +12,8 @@ typedef struct task {
   void *arg;
 } task;
 
-/* One pool_each that runs. It lives on its caller's stack and not in the queue: a helper that
- * waited in the queue behind tasks which themselves wait for their helpers would never come. */
+/* A pool_each that runs. It lives on its caller's stack and not in the queue: a helper that waited
+ * in the queue behind tasks which themselves wait for their helpers would never come. */
 typedef struct each {
   struct each *next;
   int (*fn)(void *ctx, size_t i);
@@ -57,7 +57,8 @@ static void run_task(pool *p) {
   task t = p->queue[p->first];
   p->first = (p->first + 1) % p->depth;
   p->waiting--;
-  /* This worker may just have left a pool_each: its place there is free for one that sleeps. */
+  /* This worker may just have left a pool_each: its place there is free for a worker that
+   * sleeps. */
   if (each_that_wants(p)) pthread_cond_signal(&p->work);
   pthread_mutex_unlock(&p->lock);
   t.fn(t.arg);
@@ -153,7 +154,7 @@ int pool_each(pool *p, size_t n, unsigned width, int (*fn)(void *ctx, size_t i),
   if (n > 1 && width > 1) pthread_cond_broadcast(&p->work);
   while (self.at < self.n) run_item(p, &self);
   self.active--;
-  /* Who still works on it is inside an item: this wait ends when that item does. */
+  /* A thread that still works on it is inside an item: this wait ends when that item does. */
   while (self.active > 0) pthread_cond_wait(&self.idle, &p->lock);
   for (link = &p->eachs; *link != &self;) link = &(*link)->next;
   *link = self.next;

@@ -13,7 +13,7 @@
 typedef struct pool pool;
 typedef void pool_fn(void *arg);
 
-/* `workers` 1 to 64, `depth` the most tasks that may wait (1 to 2^20). */
+/* `workers` is 1 to 64, `depth` the most tasks that may wait (1 to 2^20). */
 int pool_open(pool **out, unsigned workers, size_t depth, err *e);
 
 /* Puts a task in the queue. ERR_LIMIT at once if it is full (never blocks: the caller may be the

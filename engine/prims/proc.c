@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names.h"
+#include "base/vec.h"
 
 enum {
   STAT_MAX = 4096,
@@ -22,7 +23,7 @@ enum {
 };
 
 /* Processes end while they are looked at, and those of others do not open: neither is a failure of
- * the walk. All else (no descriptors, no memory) is: "nobody found" would be a lie. */
+ * the walk. Any other error (no descriptors, no memory) is: "nobody found" would be a lie. */
 static bool is_out_of_reach(int errnum) {
   return errnum == ENOENT || errnum == ESRCH || errnum == EACCES || errnum == EPERM;
 }
@@ -84,7 +85,8 @@ static bool parse_stat(const char *text, stat_line *out) {
   int n = PPID;
   for (; n <= ARG_END; n++) {
     char *end;
-    field[n] = strtoull(at, &end, 10); /* a negative one wraps; none of ours is */
+    field[n] = strtoull(at, &end, 10); /* a negative number wraps; the fields that we read are not
+                                        * negative */
     if (end == at) break;
     at = end;
   }
@@ -113,7 +115,8 @@ static int look(pid_t pid, stat_line *out, err *e) {
   return 0;
 }
 
-/* The same in a walk over all: 1 if it lives, 0 if it has ended or is out of reach, or ERR_*. */
+/* Looks as a walk over all processes does: 1 if it lives, 0 if it has ended or is out of reach, or
+ * ERR_*. */
 static int glance(pid_t pid, stat_line *out, err *e) {
   err own = {0};
   int rc = look(pid, out, &own);
@@ -136,12 +139,13 @@ int proc_alive(pid_t pid, uint64_t start) {
   uint64_t now = 0;
   int rc = proc_identity(pid, &now, NULL, NULL);
   if (rc == ERR_NOENT) return 0;
-  /* When we cannot look, it lives: taking what a live process holds does more harm than waiting. */
+  /* A process that we cannot look at counts as alive: taking what a live process holds does more
+   * harm than waiting. */
   return rc < 0 || now == start;
 }
 
-/* Its argv. A process that wrote over the end of it makes the kernel go on into the environment,
- * where the secrets are: so no more than the argv it was started with. */
+/* Reads its argv. If a process wrote over the end of it, the kernel goes on into the environment,
+ * where the secrets are: so no more is read than the argv it was started with. */
 static void read_command(pid_t pid, const stat_line *line, char out[PROC_NAME_MAX]) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
@@ -154,8 +158,8 @@ static void read_command(pid_t pid, const stat_line *line, char out[PROC_NAME_MA
   out[len] = 0;
 }
 
-/* The owner of /proc/PID says it for most; for one that may not be looked into (setuid, setcap)
- * that is root. */
+/* The owner of /proc/PID tells it for most; for a process that may not be looked into (setuid,
+ * setcap) that is root. */
 static uid_t uid_of(pid_t pid) {
   char path[64], text[STAT_MAX];
   unsigned long uid;
@@ -177,14 +181,14 @@ static int tell(pid_t pid, uint64_t start, proc_found *found, void *ctx, int *co
   return found(ctx, &info);
 }
 
-/* All processes. */
+/* Opens the list of all processes. */
 
 static int open_proc(DIR **out, err *e) {
   *out = opendir("/proc");
   return *out ? 0 : err_sys(e, errno, "cannot list /proc");
 }
 
-/* The next process but our own, 0 at the end, or -errno. */
+/* Returns the next process but our own, 0 at the end, or -errno. */
 static pid_t next_pid(DIR *proc) {
   for (;;) {
     errno = 0;
@@ -291,7 +295,8 @@ static int add_member(members *m, member one, err *e) {
   return 0;
 }
 
-/* Our own process is in it: the root may be our ancestor, and our children are its too. */
+/* Lists all processes, our own too: the root may be our ancestor, and our children are its
+ * descendants too. */
 static int all_members(members *m, err *e) {
   DIR *proc = NULL;
   int rc = open_proc(&proc, e);
@@ -328,8 +333,8 @@ int proc_descendants(pid_t root, proc_found *found, void *ctx, err *e) {
   members all = {0}, family = {0};
   int count = 0, rc = all_members(&all, e);
   if (rc == 0) rc = add_children(&all, root, &family, e);
-  /* A list that was not taken in one moment may show a circle, when pids are used again: nobody
-   * has more descendants than there are processes. */
+  /* A list that was not taken in one moment may show a circle, when pids are used again: the loop
+   * ends, since nobody has more descendants than there are processes. */
   for (size_t i = 0; rc == 0 && i < family.len && family.len <= all.len; i++)
     rc = add_children(&all, family.at[i].pid, &family, e);
   for (size_t i = 0; rc == 0 && i < family.len; i++)
@@ -366,26 +371,9 @@ static bool is_for_writing(const char *info_path) {
 }
 
 struct proc_writers {
-  char **paths; /* sorted */
-  size_t count, room;
+  names paths;  /* sorted */
   bool unknown; /* no descriptor or memory was left: there may be any */
 };
-
-static void add_path(proc_writers *w, const char *path) {
-  if (w->count == w->room) {
-    size_t room = w->room ? w->room * 2 : 64;
-    char **more = realloc(w->paths, room * sizeof *more);
-    if (more) {
-      w->paths = more;
-      w->room = room;
-    }
-  }
-  char *copy = w->count < w->room ? strdup(path) : NULL;
-  if (copy)
-    w->paths[w->count++] = copy;
-  else
-    w->unknown = true;
-}
 
 /* Adds what the process has open for writing at or below `top`; one that is out of reach has
  * nothing. */
@@ -406,13 +394,9 @@ static void add_writes(proc_writers *w, pid_t pid, const char *top, size_t top_l
     target[len] = 0;
     if (!is_below(target, top, top_len) || is_deleted(path, target)) continue;
     snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", (int)pid, entry->d_name);
-    if (is_for_writing(path)) add_path(w, target);
+    if (is_for_writing(path) && !names_add(&w->paths, target)) w->unknown = true;
   }
   closedir(dir);
-}
-
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Without the slash at its end; "/" becomes "": all absolute paths. */
@@ -426,8 +410,8 @@ proc_writers *proc_writers_take(const char *top) {
   proc_writers *w = calloc(1, sizeof *w);
   if (!w) return NULL;
   DIR *proc = opendir("/proc");
-  /* Out of descriptors or memory, nobody can say that there is no writer; asked again later, we
-   * can. A machine without /proc never can, and would wait for ever. */
+  /* Out of descriptors or memory, nobody can say that there is no writer; a later try may. A
+   * machine without /proc never can, and its callers would wait for ever. */
   if (!proc) {
     w->unknown = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
     return w;
@@ -436,42 +420,36 @@ proc_writers *proc_writers_take(const char *top) {
   while (!w->unknown && (pid = next_pid(proc)) > 0) add_writes(w, pid, top, length_of(top));
   w->unknown = w->unknown || pid < 0;
   closedir(proc);
-  if (w->count > 0) qsort(w->paths, w->count, sizeof *w->paths, by_name);
+  names_sort(&w->paths);
   return w;
 }
 
 void proc_writers_free(proc_writers *w) {
   if (!w) return;
-  for (size_t i = 0; i < w->count; i++) free(w->paths[i]);
-  free(w->paths);
+  names_free(&w->paths);
   free(w);
 }
 
-/* Does one begin with these bytes, and is `end` the byte behind them? */
+/* A path's first bytes, and the one behind them. */
+typedef struct beginning {
+  const char *path;
+  size_t len;
+  char end;
+} beginning;
+
+static int against(const void *key, const void *item) {
+  const beginning *b = key;
+  const char *at = *(char *const *)item;
+  int order = strncmp(b->path, at, b->len);
+  return order ? order : (unsigned char)b->end - (unsigned char)at[b->len];
+}
+
 static bool has_path(const proc_writers *w, const char *path, size_t len, char end) {
-  size_t low = 0, high = w->count;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    const char *at = w->paths[mid];
-    int order = strncmp(at, path, len);
-    if (order == 0) order = (unsigned char)at[len] - (unsigned char)end;
-    if (order == 0) return true;
-    if (order < 0)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return false;
+  const beginning wanted = {path, len, end};
+  return vec_find(&wanted, (const void *)w->paths.at, w->paths.count, sizeof(char *), against);
 }
 
 bool proc_writers_has(const proc_writers *w, const char *path) {
   size_t len = length_of(path);
   return w->unknown || has_path(w, path, len, 0) || has_path(w, path, len, '/');
-}
-
-bool proc_has_writer(const char *path) {
-  proc_writers *w = proc_writers_take(path);
-  bool has = !w || proc_writers_has(w, path);
-  proc_writers_free(w);
-  return has;
 }

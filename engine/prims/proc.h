@@ -1,4 +1,4 @@
-/* proc: what /proc tells about processes: who they are, what they carry, what they have open.
+/* proc: tells what /proc says about processes: who they are, what they carry, what they have open.
  *
  * A pid alone names nobody: it is used again. A process is (boot id, pid, start time). Processes of
  * other users cannot be looked into; they are passed over, and the functions say so where it
@@ -14,19 +14,20 @@
 
 enum { PROC_BOOT_MAX = 64, PROC_MACHINE_MAX = 64, PROC_NAME_MAX = 256 };
 
-/* The id of this boot of the machine (/proc/sys/kernel/random/boot_id). */
+/* Reads the id of this boot of the machine (/proc/sys/kernel/random/boot_id). */
 int proc_boot_id(char out[PROC_BOOT_MAX], err *e);
 
-/* Start time in clock ticks since boot, and session id (either may be NULL). ERR_NOENT if there is
- * no such process; a zombie counts as none, unless threads of it still run. */
+/* Tells the start time in clock ticks since boot, and the session id (either may be NULL).
+ * ERR_NOENT if there is no such process; a zombie counts as none, unless threads of it still
+ * run. */
 int proc_identity(pid_t pid, uint64_t *start, pid_t *sid, err *e);
 
-/* 1 if this very process (same start time) lives, else 0. 1 also when it cannot be looked up (no
- * descriptor left, no /proc). */
+/* Returns 1 if this very process (same start time) lives, else 0. It is 1 also when it cannot be
+ * looked up (no descriptor left, no /proc). */
 int proc_alive(pid_t pid, uint64_t start);
 
-/* The id of this machine (/etc/machine-id), not to be shown to others as it is: 1; 0 and "" if it
- * has none, as many containers. */
+/* Reads the id of this machine (/etc/machine-id), not to be shown to others as it is: 1; 0 and ""
+ * if it has none, as many containers. */
 int proc_machine(char out[PROC_MACHINE_MAX]);
 
 /* Calls `found` for each live process but our own whose environment has `name` with this value. The
@@ -42,14 +43,14 @@ typedef struct proc_info {
 typedef int proc_found(void *ctx, const proc_info *info);
 int proc_find_env(const char *name, const char *value, proc_found *found, void *ctx, err *e);
 
-/* The same for all descendants of `root` (children, their children, ...), parents first. One whose
- * parent has ended belongs to the parent's subreaper, or to nobody here. */
+/* Does as the walk above for all descendants of `root` (children, their children, ...), parents
+ * first. A process whose parent has ended belongs to the parent's subreaper, or to nobody here. */
 int proc_descendants(pid_t root, proc_found *found, void *ctx, err *e);
 
-/* What the processes that we may look into, our own excepted, have open for writing now, at or
- * below `top`: one walk over /proc, for as many questions as there are. Paths are absolute and
- * without links. A removed file does not count, nor does a file that is only mapped. NULL: no
- * memory. */
+/* Lists the files at or below `top` that the processes which we may look into, our own excepted,
+ * have open for writing now: one walk over /proc, for as many questions as there are. Paths are
+ * absolute and without links. A removed file does not count, nor does a file that is only mapped.
+ * NULL: no memory. */
 typedef struct proc_writers proc_writers;
 proc_writers *proc_writers_take(const char *top);
 void proc_writers_free(proc_writers *w); /* NULL is fine */
@@ -57,8 +58,5 @@ void proc_writers_free(proc_writers *w); /* NULL is fine */
 /* True if `path`, or something below it, was open for writing then. True also if no descriptor or
  * memory was left to look. */
 bool proc_writers_has(const proc_writers *w, const char *path);
-
-/* The same for one question. */
-bool proc_has_writer(const char *path);
 
 #endif

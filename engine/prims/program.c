@@ -18,7 +18,8 @@
 enum { STEP_MS = 20, BLOCK = 64 * 1024 };
 static const int64_t ms = 1000000;
 
-/* One of its outputs. Between `keep` and twice that are held, so that bytes are seldom moved. */
+/* An output of the program. It holds between `keep` and twice that, so that bytes are seldom
+ * moved. */
 typedef struct output {
   int fd; /* -1: at its end */
   char *data;
@@ -33,7 +34,7 @@ struct program {
   output outputs[2];
   reports *reports; /* NULL: none */
   bool ended;       /* it is a zombie of ours from then on, unless `lost` */
-  bool drained;     /* what it left in the pipes and the socket is taken in */
+  bool drained;     /* the rest in the pipes and the socket is taken in */
   bool lost;        /* somebody else reaped it */
   siginfo_t last;
 };
@@ -60,7 +61,7 @@ static int make_pipe(const io *io, int ends[2]) {
   return rc;
 }
 
-/* The input as a file without a name: nobody has to feed the program. */
+/* Offers the input as a file without a name: so nobody has to feed the program. */
 static int make_input(const io *io, const program_plan *plan) {
   int fd = memfd_create("input", MFD_CLOEXEC);
   if (fd < 0) return -errno;
@@ -119,7 +120,7 @@ static int spawn(const program_plan *plan, const int fds[3], pid_t *pid) {
   return -rc;
 }
 
-/* A directory that is not there makes the same error as a program that is not. */
+/* A missing directory makes the same error as a missing program; the text tells which it is. */
 static int say_failure(const io *io, const program_plan *plan, int rc, err *e) {
   struct stat st;
   if (plan->dir) {
@@ -216,7 +217,7 @@ static bool look_ended(program *c) {
   int rc = -1;
   errno = EINVAL;
   if (c->pidfd >= 0) rc = waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
-  /* Linux 5.3 has such descriptors, and cannot wait for them. */
+  /* Linux 5.3 has pidfds, but cannot wait for them. */
   if (rc < 0 && errno == EINVAL)
     rc = waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT);
   c->lost = rc < 0 && errno == ECHILD;
@@ -232,8 +233,8 @@ bool program_ended(const program *c, int *code, int *signal) {
   return c->drained;
 }
 
-/* What it left in the pipes and in the socket's queue. A pipe holds no more than this; what others
- * go on to print is not waited for. */
+/* Takes in what it left in the pipes and in the socket's queue. A pipe holds no more than this; the
+ * output that others go on to print is not waited for. */
 static int take_rest(program *c, err *e) {
   enum { READS = 2 + (1 << 20) / BLOCK, ROUNDS = 2 * PROGRAM_CLIENTS };
   int rc = 1;
@@ -262,7 +263,7 @@ int program_turn(program *c, int timeout_ms, err *e) {
   size_t first = count;
   if (c->reports) heard = reports_fds(c->reports, fds + first);
   count += heard;
-  /* Without such a descriptor its end is seen by looking. */
+  /* Without a pidfd its end is seen only by looking. */
   bool blind = !c->ended && c->pidfd < 0;
   if (blind && (timeout_ms < 0 || timeout_ms > STEP_MS)) timeout_ms = STEP_MS;
   if (c->ended && (timeout_ms < 0 || !c->drained)) timeout_ms = 0;
@@ -293,13 +294,14 @@ int program_answer(program *c, uint64_t from, const char *line, err *e) {
 
 /* ---- the end that we make ---- */
 
-void program_signal(program *c, int signal) {
+/* Sends a signal to its whole group; nothing happens if all of it is gone. */
+static void send_signal(program *c, int signal) {
   /* What somebody else reaped has no number any more. */
   if (!look_ended(c) || !c->lost) kill(-c->pid, signal);
 }
 
-/* Until it has ended, or also nobody has its outputs any more. They are taken in meanwhile: there
- * may be something to say before the end. */
+/* Waits until it has ended and, if `silent`, nobody has its outputs any more. They are taken in
+ * meanwhile: it may have something to say before the end. */
 static bool wait_end(program *c, int64_t ns, bool silent) {
   int64_t until = seconds_later(c->io->now(c->io, IO_MONO), ns);
   for (;;) {
@@ -311,20 +313,20 @@ static bool wait_end(program *c, int64_t ns, bool silent) {
   }
 }
 
-/* A shell ends at once, and what it has started may still save something: that it has ended is not
- * enough. Its children are known by the outputs that they have from it. */
+/* Waits for its children too: a shell ends at once, and the program that it started may still save
+ * something. They are known by the outputs that they have from it. */
 bool program_stop(program *c, int64_t patience_ns) {
   if (look_ended(c) && wait_end(c, 0, true)) return true;
-  program_signal(c, SIGTERM);
-  program_signal(c, SIGCONT); /* a stopped one would not hear it */
+  send_signal(c, SIGTERM);
+  send_signal(c, SIGCONT); /* a stopped one would not hear it */
   if (wait_end(c, patience_ns, true)) return true;
-  program_signal(c, SIGKILL);
+  send_signal(c, SIGKILL);
   return wait_end(c, 1000 * ms, false);
 }
 
 void program_close(program *c) {
   if (!c) return;
-  program_signal(c, SIGKILL);
+  send_signal(c, SIGKILL);
   if (!c->lost && wait_end(c, 1000 * ms, false) && !c->lost) {
     siginfo_t info;
     waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,7 +16,7 @@ typedef struct client {
   size_t line;  /* its length with its end */
   bool ready;   /* a line waits to be handed out */
   bool waiting; /* it was handed out, and waits for its answer */
-  bool closing; /* no more will come */
+  bool closing; /* the client sends no more */
 } client;
 
 struct reports {
@@ -91,7 +90,7 @@ size_t reports_fds(const reports *r, struct pollfd *fds) {
     if (is_heard(&r->clients[i]))
       fds[count++] = (struct pollfd){.fd = r->clients[i].fd, .events = POLLIN};
   }
-  /* When all places are taken, who comes next waits in the kernel's queue. */
+  /* When all places are taken, the next client waits in the kernel's queue. */
   if (r->fd >= 0 && free_places > 0) fds[count++] = (struct pollfd){.fd = r->fd, .events = POLLIN};
   return count;
 }
@@ -99,8 +98,8 @@ size_t reports_fds(const reports *r, struct pollfd *fds) {
 static void accept_client(reports *r) {
   int fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
-    /* Out of descriptors: the next poll would come back at once, for ever. Who reports from now on
-     * is refused by the kernel. */
+    /* Out of descriptors the next poll would come back at once, for ever. So we stop listening, and
+     * the kernel refuses later clients. */
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) stop_listening(r);
     return;
   }
@@ -132,7 +131,7 @@ static void skip_line(client *c) {
   c->line = 0;
 }
 
-/* Looks whether a line is whole. False when the client is to be dropped. */
+/* Looks whether a line is whole. Returns false when the client is to be dropped. */
 static bool find_line(client *c) {
   while (!c->ready) {
     char *end = c->used > 0 ? memchr(c->data, '\n', c->used) : NULL;

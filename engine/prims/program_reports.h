@@ -15,12 +15,13 @@ int reports_open(const io *io, const char *path, reports **out, err *e);
 /* Removes the socket as well. NULL is fine. */
 void reports_close(reports *r);
 
-/* What to poll for; room for REPORTS_FDS. Nobody whose line waits for an answer is in it. */
+/* Fills in the descriptors to poll; there is room for REPORTS_FDS. A client whose line waits for an
+ * answer is not among them. */
 size_t reports_fds(const reports *r, struct pollfd *fds);
-/* Reads what came, without blocking. 1 if it did anything. */
+/* Reads what came, without blocking. Returns 1 if it did anything. */
 int reports_serve(reports *r, const struct pollfd *fds, size_t count);
 
-/* As program_report() and program_answer(). */
+/* These do as program_report() and program_answer(). */
 bool reports_next(reports *r, uint64_t *from, const char **line, size_t *len);
 int reports_answer(reports *r, uint64_t from, const char *line, err *e);
 

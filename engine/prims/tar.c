@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a callback said goes around libarchive, which knows one number for all errors. */
+/* A callback's error goes around libarchive, which knows one number for all errors. */
 typedef struct passing {
   int rc;
   err e;
@@ -73,8 +73,8 @@ static bool is_cut_off(const tar_reader *r) {
   return at < RECORD;
 }
 
-/* The formats and filters are those that are named here: libarchive knows dozens, and each is code
- * that a stranger's bytes would reach. */
+/* Only the formats and filters that are named here are read: libarchive knows dozens, and each is
+ * code that a stranger's bytes would reach. */
 static int set_up_reader(tar_reader *r) {
   return archive_read_support_format_tar(r->a) == ARCHIVE_OK &&
          archive_read_support_filter_none(r->a) == ARCHIVE_OK &&
@@ -141,7 +141,8 @@ int tar_read_next(tar_reader *r, tar_entry *out, err *e) {
   struct archive_entry *entry;
   int rc = archive_read_next_header(r->a, &entry);
   if (r->failed.rc < 0) return read_failed(r->a, &r->failed, e);
-  /* A warning is a header of which a part was not understood: half a name is none. */
+  /* A warning is a header of which a part was not understood: it is refused, since half a name is
+   * none. */
   if (rc == ARCHIVE_EOF)
     return is_cut_off(r) ? err_set(e, ERR_FORMAT, "the archive is cut off: its end is missing") : 0;
   if (rc != ARCHIVE_OK) return read_failed(r->a, &r->failed, e);
@@ -186,13 +187,13 @@ struct tar_writer {
   void *ctx;
   passing failed;
   uint64_t left; /* of the file that is being written */
-  bool over;     /* what is still written goes nowhere */
+  bool over;     /* bytes that come from now on go nowhere */
 };
 
 static la_ssize_t on_write(struct archive *a, void *ctx, const void *data, size_t len) {
   tar_writer *w = ctx;
   (void)a;
-  /* libarchive, told of a failure, would never free what it writes with: it is told of none. */
+  /* libarchive, told of a failure, would never free its buffers: so it is told of none. */
   if (!w->over && w->failed.rc == 0) w->failed.rc = w->sink(w->ctx, data, len, &w->failed.e);
   return (la_ssize_t)len;
 }

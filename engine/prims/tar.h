@@ -26,19 +26,19 @@ typedef enum tar_filter { TAR_PLAIN, TAR_GZIP, TAR_ZSTD } tar_filter;
 
 /* ---- reading ---- */
 
-/* The next bytes of the archive: *block stays valid until the next call; 0 at the end, or a
+/* Gives the next bytes of the archive: *block stays valid until the next call; 0 at the end, or a
  * negative ERR_*. */
 typedef ssize_t tar_source(void *ctx, const void **block, err *e);
 
 typedef struct tar_reader tar_reader;
 int tar_read_open(tar_source *source, void *ctx, tar_reader **out, err *e);
-/* 1, 0 at the end, ERR_FORMAT: it is no tar, it is cut off or damaged, or it has something else in
- * it than files, directories and symbolic links. */
+/* Reads the next head: 1, 0 at the end, ERR_FORMAT if it is no tar, is cut off or damaged, or has
+ * something else in it than files, directories and symbolic links. */
 int tar_read_next(tar_reader *r, tar_entry *out, err *e);
-/* The next piece of the file: 1, or 0 at its end. Pieces come in order; what lies between two is a
- * hole. */
+/* Reads the next piece of the file: 1, or 0 at its end. Pieces come in order; a gap between two is
+ * a hole. */
 int tar_read_data(tar_reader *r, const void **data, size_t *len, uint64_t *at, err *e);
-/* Bytes of the archive so far, and of what was compressed in it. */
+/* Counts the bytes of the archive so far, and of what was compressed in it. */
 void tar_read_bytes(const tar_reader *r, uint64_t *packed, uint64_t *plain);
 void tar_read_close(tar_reader *r); /* NULL is fine */
 
@@ -50,7 +50,7 @@ typedef int tar_sink(void *ctx, const void *data, size_t len, err *e);
 typedef struct tar_writer tar_writer;
 int tar_write_open(tar_filter filter, tar_sink *sink, void *ctx, tar_writer **out, err *e);
 int tar_write_next(tar_writer *w, const tar_entry *entry, err *e);
-/* `size` bytes in all, else the next call fails. */
+/* Adds bytes of the file, `size` in all; the next call fails if they are fewer or more. */
 int tar_write_data(tar_writer *w, const void *data, size_t len, err *e);
 int tar_write_end(tar_writer *w, err *e); /* it is whole now */
 void tar_write_close(tar_writer *w);      /* NULL is fine */

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "base/vec.h"
 
 enum {
   BATCH = 64 * 1024,
@@ -146,13 +147,7 @@ static int depart(watch *w, const char *path, bool is_dir, uint32_t cookie) {
     node *n = &w->nodes[i];
     if (n->path && !n->away && is_below(n->path, path, len)) n->away = cookie;
   }
-  if (w->departed == w->departure_room) {
-    size_t room = w->departure_room ? w->departure_room * 2 : 16;
-    departure *more = realloc(w->departures, room * sizeof *more);
-    if (!more) return ERR_NOMEM;
-    w->departures = more;
-    w->departure_room = room;
-  }
+  if (!VEC_ROOM(w->departures, w->departed, w->departure_room)) return ERR_NOMEM;
   char *from = strdup(path);
   if (!from) return ERR_NOMEM;
   w->departures[w->departed++] = (departure){cookie, is_dir, from};
@@ -193,7 +188,8 @@ static int put_below(node *n, size_t from_len, const char *path, uint32_t into_a
   return 0;
 }
 
-/* `into_away` is the mark of the directory that it was moved into: it may be on its way itself. */
+/* Handles the second half. `into_away` is the mark of the directory that it was moved into, which
+ * may be on its way itself. */
 static int arrive(watch *w, watch_event *ev, uint32_t into_away) {
   size_t d = 0;
   int rc = 0;
@@ -253,7 +249,7 @@ static void forget_all(watch *w) {
     if (n->wd && n->wd != w->root_wd && n->path) doom(w, n);
   }
   /* The IN_IGNORED of these may be among the lost events: the kernel does not know them any more.
-   * Erasing moves others into the slot, so it is looked at again. */
+   * Erasing moves others into the slot, so the slot is looked at again. */
   for (size_t i = 0; i < w->room;)
     if (w->nodes[i].wd && w->nodes[i].removed)
       erase(w, &w->nodes[i]);
@@ -331,14 +327,14 @@ static int entry_event(watch *w, const node *dir, const struct inotify_event *ev
   bool away = dir->away != 0;
   if (kind == WATCH_MOVED_FROM) rc = depart(w, out.path, out.is_dir, ev->cookie);
   if (kind == WATCH_MOVED_TO) rc = arrive(w, &out, dir->away);
-  /* In a directory that is on its way the path is not true: what is listed at the end of the way
-   * is. If the way ends outside the tree, it is nobody's business. */
+  /* The path of a directory that is on its way is not true: the listing at the end of the way is.
+   * If the way ends outside the tree, nobody needs to know. */
   if (rc < 0 || away) return rc;
   fn(ctx, &out);
   return 1;
 }
 
-/* The same for any event. The node is not used after a report: watch_add in it may move it. */
+/* Handles any event. The node is not used after a report: a watch_add in it may move the node. */
 static int one_event(watch *w, const struct inotify_event *ev, watch_fn *fn, void *ctx) {
   if (w->gone) return 0;
   if (ev->mask & IN_Q_OVERFLOW) {

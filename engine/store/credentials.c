@@ -15,9 +15,9 @@ typedef struct reader {
   const char *path;
   unsigned line;
   const char *profile;
-  bool optional;  /* one that we may not read counts as none: the home may be another user's */
+  bool optional;  /* if we may not read it, it counts as absent: the home may be another user's */
   bool prefixed;  /* ~/.aws/config: sections are called "profile NAME", but for "default" */
-  bool inside;    /* in the section that is wanted */
+  bool inside;    /* the line is in the wanted section */
   bool seen;      /* such a section is there */
   char nested[8]; /* "s3" while in its indented settings, "?" in those of others */
   credentials *to;
@@ -109,7 +109,7 @@ static int take_setting(reader *r, const char *key, const char *value, err *e) {
   char full[64], where[PATH_ROOM + 128];
   if ((size_t)snprintf(full, sizeof full, "%s%s%s", r->nested, *r->nested ? "." : "", key) >=
       sizeof full)
-    return 0; /* longer than any that is known */
+    return 0; /* longer than any known key */
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
     if (strcasecmp(full, known[i].key) != 0) continue;
     snprintf(where, sizeof where, "%s, line %u: %s", r->path, r->line, known[i].key);
@@ -124,7 +124,7 @@ static int take_line(reader *r, char *line, err *e) {
   if (!*text || *text == '#' || *text == ';') return 0;
   if (*text == '[') return take_section(r, text, e);
   char *equal = strchr(text, '=');
-  /* An indented line that is no setting goes on with the one before, which is none of ours. */
+  /* An indented line that is no setting continues the one before, which is none that we read. */
   if (!equal && indented && r->inside) return 0;
   if (!equal || equal == text) return malformed(r, "neither a section nor \"name = value\"", e);
   *equal = 0;
@@ -148,7 +148,7 @@ static int take_line(reader *r, char *line, err *e) {
 
 static int take_text(reader *r, char *text, err *e) {
   int rc = 0;
-  if (strncmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* what some editors put first */
+  if (strncmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* some editors put this mark first */
   while (text && rc == 0) {
     char *end = strchr(text, '\n');
     if (end) *end = 0;
@@ -159,7 +159,7 @@ static int take_text(reader *r, char *text, err *e) {
   return rc;
 }
 
-/* What is not there is no error: `seen` tells. */
+/* Reads the profiles of one file. A file that is not there is no error: `seen` tells. */
 static int read_profiles(const io *io, reader *r, err *e) {
   buf text;
   buf_init(&text, FILE_MAX);
@@ -180,7 +180,8 @@ static int read_profiles(const io *io, reader *r, err *e) {
   return rc;
 }
 
-/* The variable's path, with "~/" spelled out, else the one below the home; "" without a home. */
+/* Takes the path of the variable, with "~/" spelled out, else the one below the home; "" without a
+ * home. */
 static int file_path(const char *variable, const char *otherwise, char out[PATH_ROOM], err *e) {
   const char *given = getenv(variable), *home = getenv("HOME");
   out[0] = 0;
@@ -197,7 +198,7 @@ static int file_path(const char *variable, const char *otherwise, char out[PATH_
 
 /* ---- all together ---- */
 
-/* What is in use is a pair: half of it from here and half from there would sign wrongly. */
+/* Keys are used as a pair: half of it from here and half from there would sign wrongly. */
 static int check_pair(const credentials *c, const char *where, err *e) {
   if (*c->access && !*c->secret)
     return err_set(e, ERR_ACCESS, "%s: there is an access key but no secret key", where);
@@ -247,7 +248,8 @@ static int no_keys(credentials *c, const reader *keys, const reader *config, err
                  *config->path ? config->path : "~/.aws/config");
 }
 
-/* Region, endpoint, certificates: the environment, then the files, then what stands for nothing. */
+/* Finds region, endpoint and certificates: in the environment, then in the files, then the
+ * default. */
 static int places(credentials *c, const credentials *keys, const credentials *config, err *e) {
   static const char *const region[] = {"AWS_REGION", "AWS_DEFAULT_REGION", NULL};
   static const char *const endpoint[] = {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", NULL};

@@ -8,7 +8,7 @@
 
 enum { ITEMS_MAX = 64, TEXT_MAX = 64 << 10, DATE = 8 };
 
-/* Names with values, in the order of the names' bytes, then of the values'. */
+/* Names with values, sorted by the bytes of the names, then of the values. */
 typedef struct items {
   buf text; /* each name and each value, ended by NUL */
   struct item {
@@ -56,7 +56,7 @@ static void item_end(items *s) {
 void sigv4_encode(const char *text, int slash, buf *out) {
   static const char digits[] = "0123456789ABCDEF";
   for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    /* Not isalnum: the locale has no say in it. */
+    /* isalnum() is not used: the locale has no say in it. */
     bool plain = (*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') ||
                  strchr("-_.~", *c) || (*c == '/' && !slash);
     if (plain)
@@ -76,8 +76,8 @@ static void add_query(items *s, const char *const *query) {
   }
 }
 
-/* A header for the signature: without spaces around the value, and with one where there are more.
- */
+/* Adds a header to the signature: without spaces around the value, and with one where there are
+ * more. */
 static void add_header(items *s, const char *name, size_t name_len, const char *value) {
   item_begin(s);
   buf_add(&s->text, name, name_len);
@@ -96,7 +96,7 @@ static void add_header(items *s, const char *name, size_t name_len, const char *
   item_end(s);
 }
 
-/* A header that we add: for the signature, and to be sent. */
+/* Adds a header of our own: to the signature, and to be sent. */
 static void send_header(items *s, const char *name, const char *value, buf *headers) {
   add_header(s, name, strlen(name), value);
   buf_fmt(headers, "%s: %s\n", name, value);
@@ -112,7 +112,7 @@ static void print_names(const items *headers, buf *out) {
     buf_fmt(out, "%s%s", i ? ";" : "", name_of(headers, i));
 }
 
-/* The hex SHA-256 of the request in its canonical form. */
+/* Makes the hex SHA-256 of the request in its canonical form. */
 static int digest_request(const sigv4_request *r, const items *query, const items *headers,
                           char out[HASH_HEX_MAX], err *e) {
   buf text;
@@ -136,7 +136,7 @@ static int digest_request(const sigv4_request *r, const items *query, const item
   return rc;
 }
 
-/* secret -> day -> region -> service -> signature */
+/* Derives the signature: secret -> day -> region -> service -> signature. */
 static int derive(const sigv4_key *key, const char *stamp, const char *text, digest *out, err *e) {
   char first[4 + 256];
   size_t len = strlen(key->secret);
@@ -187,7 +187,7 @@ out:
   return rc;
 }
 
-/* "20130524T000000Z" */
+/* Prints a time as "20130524T000000Z". */
 static void print_stamp(int64_t time_ns, char out[17]) {
   time_t seconds = (time_t)(time_ns / 1000000000);
   struct tm t;

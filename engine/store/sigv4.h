@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* A body that is not hashed: allowed over TLS. */
+/* Stands for a body that is not hashed, which is allowed over TLS. */
 #define SIGV4_UNSIGNED "UNSIGNED-PAYLOAD"
 
 typedef struct sigv4_key {
@@ -35,7 +35,7 @@ typedef struct sigv4_request {
 int sigv4_sign(const sigv4_key *key, const sigv4_request *request, buf *target, buf *headers,
                err *e);
 
-/* Percent-encodes all but A-Za-z0-9-_.~ (and the slash too if `slash`, else it stays). */
+/* Percent-encodes all bytes but A-Za-z0-9-_.~ (and the slash too if `slash`, else it stays). */
 void sigv4_encode(const char *text, int slash, buf *out);
 
 #endif

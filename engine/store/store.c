@@ -1,6 +1,9 @@
 #include "store.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
 
 static const store_ops *const stores[] = {&store_file_ops, &store_mem_ops, &store_s3_ops};
 
@@ -18,6 +21,10 @@ int store_open(const uri *where, const io *io, const log_sink *log, store **out,
                    known.data ? known.data : "others");
   buf_free(&known);
   return rc;
+}
+
+const char *store_scheme(size_t i) {
+  return i < STORES ? stores[i]->scheme : NULL;
 }
 
 void store_close(store *s) {
@@ -39,8 +46,35 @@ void store_write_mark(store_writer *w, const char *mark) {
   if (w->store->ops->write_mark && mark && *mark) w->store->ops->write_mark(w, mark);
 }
 
+bool store_write_tally(store_writer *w, const store_tally *tally) {
+  if (!w->store->ops->write_tally) return false;
+  w->store->ops->write_tally(w, tally);
+  return true;
+}
+
 void store_write_since(store_writer *w, int64_t ns) {
   if (w->store->ops->write_since && ns > 0) w->store->ops->write_since(w, ns);
+}
+
+int store_spell(store *s, const char *prefix, store_spelling how, err *e) {
+  return s->ops->spell ? s->ops->spell(s, prefix, how, e) : 0;
+}
+
+int store_keys_add(void *keys, const char *key, bool is_prefix, const store_object *object) {
+  store_keys *l = keys;
+  if (!VEC_ROOM(l->at, l->count, l->room)) return ERR_NOMEM;
+  store_found *found = &l->at[l->count];
+  *found = (store_found){.key = strdup(key), .is_prefix = is_prefix};
+  if (!found->key) return ERR_NOMEM;
+  if (object) found->object = *object;
+  l->count++;
+  return 0;
+}
+
+void store_keys_free(store_keys *l) {
+  for (size_t i = 0; i < l->count; i++) free(l->at[i].key);
+  free(l->at);
+  *l = (store_keys){0};
 }
 
 typedef struct prefixes {
@@ -65,37 +99,4 @@ int store_remove_below(store *s, const char *prefix, const char *const *keys, si
   if (s->ops->remove_below) return s->ops->remove_below(s, prefix, keys, count, e);
   for (size_t i = 0; rc == 0 && i < count; i++) rc = s->ops->remove(s, keys[i], e);
   return rc;
-}
-
-/* One rule for all stores, or a checkpoint could be put into one and not be copied to another. "."
- * and ".." would leave the root of a file store; an empty component is one name on a disk and
- * another one in a bucket. */
-int store_key_check(const char *key, err *e) {
-  if (!key || !*key) return err_set(e, ERR_INVAL, "an empty key names no object");
-  if (strnlen(key, STORE_KEY_MAX + 1) > STORE_KEY_MAX)
-    return err_set(e, ERR_LIMIT, "the key \"%.60s...\" is longer than %d bytes", key,
-                   STORE_KEY_MAX);
-  for (const char *at = key;; at++) {
-    size_t len = strcspn(at, "/");
-    if (len == 0)
-      return err_set(e, ERR_INVAL,
-                     "the key \"%.200s\" has an empty component: no slash may lead, "
-                     "trail or be doubled",
-                     key);
-    if (at[0] == '.' && (len == 1 || (len == 2 && at[1] == '.')))
-      return err_set(e, ERR_INVAL, "the key \"%.200s\" has a component \"%.*s\"", key, (int)len,
-                     at);
-    at += len;
-    if (!*at) return 0;
-  }
-}
-
-/* The slash ranks below every byte, and the end of a key below the slash. */
-static int rank_of(char c) {
-  return c == 0 ? 0 : c == '/' ? 1 : 2 + (unsigned char)c;
-}
-
-int store_key_order(const char *a, const char *b) {
-  while (*a && *a == *b) a++, b++;
-  return rank_of(*a) - rank_of(*b);
 }

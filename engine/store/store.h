@@ -18,8 +18,9 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/uri.h"
+#include "store_key.h"
 
-enum { STORE_KEY_MAX = 1024, STORE_TAG_MAX = 160, STORE_MARK_MAX = 64 };
+enum { STORE_TAG_MAX = 160, STORE_MARK_MAX = 64 };
 
 typedef enum store_cap {
   STORE_CAP_IF_ABSENT = 1, /* put with STORE_IF_ABSENT: exactly one of many racers wins */
@@ -32,18 +33,30 @@ typedef enum store_how {
   STORE_REPLACE,   /* a reader sees the old object or the new one */
 } store_how;
 
-/* How a large object is written. */
+/* These say how a large object is written. */
 enum {
   STORE_STAGED = 1, /* the key lies in a prefix that publish() will show */
   STORE_RESUME = 2, /* an earlier try may have sent a part of it, or all of it */
-  STORE_OVER = 4,   /* it replaces what is there, in one step; with neither of the others */
+  STORE_OVER = 4,   /* it replaces the object that is there, in one step; with neither of the
+                     * others */
 };
 
 typedef struct store_object {
   uint64_t size;
   int64_t mtime_ns;          /* by the store's own clock */
-  char mark[STORE_MARK_MAX]; /* what put_marked() or write_mark() gave it; only head() tells it */
+  char mark[STORE_MARK_MAX]; /* given by put_marked() or write_mark(); only head() tells it */
 } store_object;
+
+/* These say how the names below a directory are spelt in the bucket. A bucket's keys are UTF-8 and
+ * pass through XML, so no store can have them all as they are. */
+typedef enum store_spelling {
+  STORE_SPELT_1,     /* as by 1.0, and wherever nothing else was said: '%', control characters and
+                      * bytes that are not UTF-8 are %XX */
+  STORE_SPELT_PLAIN, /* as they are; a component that cannot be, and one that begins as such a one
+                      * does, is "%~" and then as by 1.0 */
+  STORE_SPELT_RAW,   /* the keys of another tool, to be read: as they are, all of them. From now on
+                      * a listing refuses (ERR_INVAL) a key that cannot be a name */
+} store_spelling;
 
 typedef struct store store;
 typedef struct store_writer store_writer;
@@ -54,14 +67,20 @@ struct store {
   const store_ops *ops;
   const io *io;
   log_sink log;
-  /* The user's word that nobody else writes here: where IF_ABSENT cannot be relied on, it is a look
-   * before the put. Set once, before the first write. */
+  /* The user's word that nobody else writes here: where IF_ABSENT cannot be relied on, the key is
+   * looked up before the put. Set once, before the first write. */
   bool single_writer;
-  /* May be NULL. Not 0: calls of this store give up soon with ERR_CANCELED, but those that were
-   * handed a flag of their own. */
+  /* If it becomes not 0, calls of this store give up soon with ERR_CANCELED, except calls that were
+   * handed a flag of their own. May be NULL. */
   atomic_int *cancel;
-  /* The user's word that no checkpoint's data is removed here, by settle.h. Set once, too. */
+  /* The user's word that no checkpoint's data is removed here (settle.h). Set once, too. */
   bool no_delete;
+  /* While this is not 0, calls to a server that does not answer go on until it has been silent for
+   * so long, and a host's name that nobody knows is ERR_INVAL at once. Else each call has a limit of
+   * its own, and the name is asked for again. Any thread. */
+  _Atomic int64_t patience_ns;
+  /* IO_MONO: since when nothing that was asked has been answered; 0: all was. The store sets it. */
+  _Atomic int64_t silent_ns;
 };
 struct store_writer {
   store *store;
@@ -69,18 +88,42 @@ struct store_writer {
 
 /* Called for each object (is_prefix false) or, with a delimited list, for each "directory" below
  * the prefix (is_prefix true, key without the trailing slash, object NULL). Keys come in byte order
- * of their components. Return 0 to go on; another value stops the listing and is returned. */
+ * of their components. Returns 0 to go on; another value stops the listing and is returned. */
 typedef int store_list_fn(void *ctx, const char *key, bool is_prefix, const store_object *object);
+
+/* What a listing told, kept for when it is over: no listing is held open while another request
+ * runs. store_keys_add() is a store_list_fn, and its `ctx` a store_keys. */
+typedef struct store_found {
+  char *key;
+  bool is_prefix;
+  store_object object; /* of a prefix with no object zeros */
+} store_found;
+typedef struct store_keys {
+  store_found *at;
+  size_t count, room;
+} store_keys;
+int store_keys_add(void *keys, const char *key, bool is_prefix, const store_object *object);
+void store_keys_free(store_keys *l); /* it is empty afterwards */
 
 /* An object that was begun, and of which nothing shows yet: an upload in parts, a temporary file.
  */
 typedef struct store_unfinished {
   const char *key;  /* of the object; of a temporary file its own name */
-  const char *id;   /* which one, of several of the same key */
+  const char *id;   /* tells several of the same key apart */
   int64_t begun_ns; /* or last written to, by the store's own clock; 0: not known */
   uint64_t bytes;   /* 0: not known */
+  bool raw;         /* the key is as the store has it: as names are spelt there, no name has it, and
+                     * only discard() takes it */
 } store_unfinished;
 typedef int store_unfinished_fn(void *ctx, const store_unfinished *what);
+
+/* Where a writer counts; each may be NULL. */
+typedef struct store_tally {
+  _Atomic uint64_t
+      *stored;            /* bytes of the object that the store has said it has, those of an earlier
+                             * try too; taken back when the writer ends without the object */
+  _Atomic uint64_t *sent; /* bytes that went out, also those that are sent again */
+} store_tally;
 
 struct store_ops {
   uint32_t version; /* of this struct: 1 */
@@ -90,31 +133,36 @@ struct store_ops {
   void (*close)(store *);
   /* ERR_NOSTORE if nothing is at the store's own root yet (put makes it). */
   int (*exists)(store *, err *e);
-  /* Small objects, whole, appended to `out`. ERR_NOENT; ERR_LIMIT if it is larger than the buffer's
-   * cap allows; ERR_CORRUPT, as with read(), if something that is no object stands there (on a disk
-   * a link, a device). On failure `out` holds what it held before. */
+  /* Reads a small object whole and appends it to `out`. ERR_NOENT; ERR_LIMIT if it is larger than
+   * the buffer's cap allows; ERR_CORRUPT, as with read(), if something that is no object stands
+   * there (on a disk a link, a device). On failure `out` is as it was before. */
   int (*get)(store *, const char *key, buf *out, err *e);
   /* Fills `to` from offset `at`; returns the number of bytes, short only at the object's end. */
   ssize_t (*read)(store *, const char *key, uint64_t at, void *to, size_t len, err *e);
   int (*head)(store *, const char *key, store_object *out, err *e);
-  /* ERR_CONFLICT: the key's prefix is being removed at the same time. */
+  /* Writes a small object. ERR_CONFLICT: the key's prefix is being removed at the same time. */
   int (*put)(store *, const char *key, const void *data, size_t len, store_how how, err *e);
-  /* All objects whose key begins with prefix + "/" ("" for all), each at any depth, or with
+  /* Lists all objects whose key begins with prefix + "/" ("" for all), at any depth, or with
    * `delimited` only one level. A prefix with nothing below it lists nothing. */
   int (*list)(store *, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e);
-  /* What is absent already is no error. remove_prefix: ERR_CONFLICT if somebody goes on making
-   * objects below it. */
+  /* These remove an object, or all below a prefix. If it is absent already, that is no error.
+   * remove_prefix: ERR_CONFLICT if somebody goes on making objects below it. */
   int (*remove)(store *, const char *key, err *e);
   int (*remove_prefix)(store *, const char *prefix, err *e);
-  /* A large object, streamed, of a size known before; if-absent, or with STORE_OVER not. Nothing
-   * shows under the key before write_close returned 0; that refuses (ERR_INVAL) another number of
-   * bytes, and any object that a write failed for. write_close and write_abort free the writer, on
-   * failure too. STORE_STAGED: it is durable only after the publish(), and may show, half written,
-   * until then. Only where STORE_CAP_PUBLISH. STORE_RESUME: what an earlier try of the same bytes
-   * left is not sent again; an object that is there already with equal bytes is success, with
-   * others ERR_EXISTS. Only where STORE_CAP_RESUME. A write that failed or was aborted leaves what
-   * a resume can use, but with STORE_OVER nothing; remove_prefix() takes that away too. `cancel`
-   * (may be NULL): when it becomes not 0, this writer's calls end soon with ERR_CANCELED. */
+  /* Writes a large object as a stream, of a size known before; if-absent, unless STORE_OVER is
+   * given. Nothing shows under the key before write_close returned 0; that refuses (ERR_INVAL)
+   * another number of bytes, and any object that a write failed for. write_close and write_abort
+   * free the writer, on failure too.
+   *
+   * STORE_STAGED, only where STORE_CAP_PUBLISH: the object is durable only after the publish(), and
+   * may show, half written, until then.
+   *
+   * STORE_RESUME, only where STORE_CAP_RESUME: the parts that an earlier try of the same bytes sent
+   * are not sent again; an object that is there already with equal bytes is success, with others
+   * ERR_EXISTS. A write that failed or was aborted leaves its parts for a resume, but none with
+   * STORE_OVER; remove_prefix() takes them away too.
+   *
+   * When `cancel` (may be NULL) becomes not 0, this writer's calls end soon with ERR_CANCELED. */
   int (*write_open)(store *, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                     store_writer **out, err *e);
   int (*write)(store_writer *, const void *data, size_t len, err *e);
@@ -124,80 +172,88 @@ struct store_ops {
    * one step. ERR_EXISTS if it does. After another failure all of it is at `from`, or all of it at
    * `to`. NULL where the capability is missing. */
   int (*publish)(store *, const char *from, const char *to, err *e);
-  /* Whether IF_ABSENT holds at this very place: 16 racers at once, 5 rounds, below ".ckpt/tmp". 0:
-   * one winner each time. ERR_UNSUPPORTED, with what was seen and --single-writer: not so. NULL: it
-   * holds by construction. */
+  /* Tests whether IF_ABSENT holds at this very place: 16 racers at once, 5 rounds, below
+   * ".ckpt/tmp". 0: one winner each time. ERR_UNSUPPORTED, with what was seen and --single-writer:
+   * it does not hold. NULL: it holds by construction. */
   int (*race)(store *, err *e);
-  /* What was begun below the prefix ("": all) and neither finished nor aborted, in any order; `fn`
-   * as in list(). It may be somebody's at work. NULL: nothing is ever left, or it cannot be told.
-   */
+  /* Tells each object that was begun below the prefix ("": all) and neither finished nor aborted,
+   * in any order; `fn` as in list(). Somebody may be at work on it. NULL: nothing is ever left, or
+   * it cannot be told. */
   int (*unfinished)(store *, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
-  /* Does away with one of them. One that is gone already is no error; whoever is at work on it
-   * fails. */
+  /* Removes an unfinished object. If it is gone already, that is no error; a writer that is at work
+   * on it fails. */
   int (*discard)(store *, const store_unfinished *what, err *e);
-  /* As get(), and what tells this content from others of the same key. NULL: the store has no tags.
-   */
+  /* Does as get(), and gives a tag that tells this content from others of the same key. NULL: the
+   * store has no tags. */
   int (*get_tagged)(store *, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
-  /* As put(), with a mark: a short text of letters and digits that stays with the object, in its
-   * metadata, and tells whose it is. NULL: the store keeps no marks. */
+  /* Does as put(), with a mark: a short text of letters and digits that stays with the object, in
+   * its metadata, and tells whose it is. NULL: the store keeps no marks. */
   int (*put_marked)(store *, const char *key, const void *data, size_t len, store_how how,
                     const char *mark, err *e);
-  /* The same for a large object, before its first byte. What an earlier try began has that one's.
-   * NULL together with put_marked. */
+  /* Marks a large object, before its first byte. An object that an earlier try began keeps that
+   * try's mark. NULL together with put_marked. */
   void (*write_mark)(store_writer *, const char *mark);
-  /* Removes these objects, all of which lie below the prefix. What is absent already is no error.
-   * On a disk the directories there that hold nothing any more go too. NULL: one after the other.
-   */
+  /* Removes these objects, all of which lie below the prefix. If one is absent already, that is no
+   * error. On a disk the directories there that hold nothing any more go too. NULL: they are
+   * removed one after the other. */
   int (*remove_below)(store *, const char *prefix, const char *const *keys, size_t count, err *e);
-  /* Replaces the object whose content has this tag: of several who come with one tag, one wins.
-   * ERR_CONFLICT: it has another content by now; ERR_NOENT. Holds among those who use it, not
-   * against a put(). NULL together with get_tagged. */
+  /* Replaces the object whose content has this tag (compare-and-swap): of several who come with one
+   * tag, one wins. ERR_CONFLICT: it has another content by now; ERR_NOENT. It guards only against
+   * other replace_if() calls, not against a put(). NULL together with get_tagged. */
   int (*replace_if)(store *, const char *key, const void *data, size_t len, const char *tag,
                     err *e);
   /* Makes everything below the prefix durable where it is, as publish() does before it renames.
    * NULL where that capability is missing. */
   int (*flush)(store *, const char *prefix, err *e);
-  /* 0 if this user made everything below the prefix, and all of it is directories and plain files;
-   * else ERR_ACCESS, which names what is not. NULL: whoever may write to the store is one. */
+  /* Returns 0 if this user made everything below the prefix, and all of it is directories and plain
+   * files; else ERR_ACCESS, which names the offender. NULL: the store has no owners, whoever may
+   * write to it counts as one. */
   int (*check_owner)(store *, const char *prefix, err *e);
-  /* The directories right below the prefix, with or without objects in them, as list() tells
-   * prefixes, but each with its own time. NULL: what holds no object is not there. */
+  /* Lists the directories right below the prefix, with or without objects in them, as list() tells
+   * prefixes, but each with its own time. NULL: a directory without an object does not exist
+   * there. */
   int (*list_dirs)(store *, const char *prefix, store_list_fn *fn, void *ctx, err *e);
-  /* Of a writer with STORE_RESUME, before its first byte: what was begun before that time, by the
-   * store's own clock, or at a time that it does not tell, is somebody else's. It is left alone.
-   * NULL: what a resume finds can be nobody else's. */
+  /* Called for a writer with STORE_RESUME, before its first byte: an upload that was begun before
+   * that time, by the store's own clock, or at a time that it does not tell, is somebody else's,
+   * and is left alone. NULL: a resume can find nobody else's. */
   void (*write_since)(store_writer *, int64_t ns);
+  /* Says how all that is below the prefix ("": all) is spelt from now on, by this handle; the prefix
+   * itself is spelt as it was. What was said of a prefix below that one stays. NULL: the store has
+   * every name as it is. */
+  int (*spell)(store *, const char *prefix, store_spelling how, err *e);
+  /* Called before the first byte: from then on the writer counts there. NULL: write() returns when
+   * the store has the bytes. */
+  void (*write_tally)(store_writer *, const store_tally *tally);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
  * are. Close it with store_close; NULL is fine there. */
 int store_open(const uri *where, const io *io, const log_sink *log, store **out, err *e);
 void store_close(store *s);
-
-/* 0, or ERR_INVAL / ERR_LIMIT for what cannot be a key. Every store calls it at its door. */
-int store_key_check(const char *key, err *e);
-
-/* The order of listings: byte order of components, as a walk over directories gives it ("a/z" comes
- * before "a-b"). Less than, equal to or greater than 0. */
-int store_key_order(const char *a, const char *b);
+/* The schemes that it knows, one after the other from 0; NULL after the last. */
+const char *store_scheme(size_t i);
 
 bool store_can(const store *s, store_cap cap);
 
-/* put_marked() and write_mark() where the store keeps marks; elsewhere put(), and nothing. `mark`
- * "" or NULL: none. */
+/* Calls put_marked() or write_mark() where the store keeps marks; elsewhere put(), or nothing.
+ * `mark` "" or NULL: none. */
 int store_put_marked(store *s, const char *key, const void *data, size_t len, store_how how,
                      const char *mark, err *e);
 void store_write_mark(store_writer *w, const char *mark);
-/* write_since(), where there is that. 0: whatever is there is ours. */
+/* Calls write_tally(); false where the store has none, and the caller counts by write(). */
+bool store_write_tally(store_writer *w, const store_tally *tally);
+/* Calls write_since(), where the store has it. 0: any upload that is there is ours. */
 void store_write_since(store_writer *w, int64_t ns);
-/* list_dirs(), or the prefixes among what list() tells; those have no `object`. */
+/* Calls spell(), where the store has it. */
+int store_spell(store *s, const char *prefix, store_spelling how, err *e);
+/* Calls list_dirs(), or tells the prefixes that list() finds; those have no `object`. */
 int store_list_dirs(store *s, const char *prefix, store_list_fn *fn, void *ctx, err *e);
-/* remove_below(), or remove() for each. */
+/* Calls remove_below(), or remove() for each. */
 int store_remove_below(store *s, const char *prefix, const char *const *keys, size_t count, err *e);
 
-/* The stores there are. */
+/* These are all the stores. */
 extern const store_ops store_file_ops; /* file:///abs/path: a directory */
 extern const store_ops store_mem_ops;  /* mem://name: in this process, shared by name, for tests */
-extern const store_ops store_s3_ops;   /* s3://bucket/prefix: AWS, or what speaks its protocol */
+extern const store_ops store_s3_ops;   /* s3://bucket/prefix: AWS, or a server of its protocol */
 
 #endif

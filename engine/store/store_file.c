@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* fs_walk goes no deeper, and what cannot be listed must not be put. */
+/* fs_walk goes no deeper, and an object that cannot be listed must not be put. */
 enum { DEPTH_MAX = 64 };
 
 static bool is_tmp(const char *key) {
@@ -55,7 +55,6 @@ static int look(const file_store *s, spot *at, err *e) {
   return 0;
 }
 
-/* The door of every call: refuses what is no key, and finds what lies there. */
 int file_locate(store *base, const char *key, spot *at, err *e) {
   const file_store *s = (const file_store *)base;
   int rc = key_check(key, e);
@@ -81,8 +80,8 @@ static int locate_object(store *base, const char *key, spot *at, err *e) {
   return 0;
 }
 
-/* For who reads the data: where a link, or a device, has taken an object's place, what was put
- * there is damaged, whatever that leads to. */
+/* Finds an object for those who read its data: where a link, or a device, has taken an object's
+ * place, the object is damaged, whatever the link leads to. */
 static int locate_data(store *base, const char *key, spot *at, err *e) {
   at->st = (struct stat){0};
   int rc = locate_object(base, key, at, e);
@@ -146,7 +145,7 @@ typedef struct listing {
   file_store *store;
   const char *prefix;
   bool delimited;
-  bool dirs; /* these alone, empty ones too */
+  bool dirs; /* only directories are told, empty ones too */
   store_list_fn *fn;
   void *ctx;
   int stopped; /* what fn returned */
@@ -159,8 +158,8 @@ static int stop_at_once(void *ctx, const char *key, bool is_prefix, const store_
   return 1;
 }
 
-/* A directory without an object in it is no prefix: a bucket would not know of it. One that we may
- * not look into counts as full. */
+/* A directory without an object in it is no prefix: a bucket would not know of it. A directory that
+ * we may not look into counts as full. */
 static int has_objects(const listing *l, const char *key, err *e) {
   char path[FS_PATH_MAX];
   listing any = {.store = l->store, .prefix = key, .fn = stop_at_once};
@@ -224,7 +223,7 @@ static int file_list_dirs(store *base, const char *prefix, store_list_fn *fn, vo
 
 /* ---- whose it is ---- */
 
-/* The owner is ours, or what the file system gives to all that is made where it lies. */
+/* The owner must be us, or the one that the file system gives to all files that are made there. */
 typedef struct asked {
   const io *io;
   char dir[FS_PATH_MAX];
@@ -257,7 +256,7 @@ static int file_check_owner(store *base, const char *prefix, err *e) {
 
 /* ---- removing ---- */
 
-/* Makes a removal durable; also one that somebody else began and did not live to flush. */
+/* Makes a removal durable; also a removal that somebody else began and did not live to flush. */
 static int flush_removal(store *base, const spot *at, err *e) {
   char dir[FS_PATH_MAX];
   fs_parent(at->path, dir);
@@ -289,7 +288,7 @@ static int file_remove_prefix(store *base, const char *prefix, err *e) {
   return rc == 0 ? flush_removal(base, &at, e) : rc;
 }
 
-/* The directories from `dir` up to `top` that hold nothing any more. */
+/* Removes the directories from `dir` up to `top` that hold nothing any more. */
 static void remove_empty(const io *io, const char *dir, const char *top) {
   char path[FS_PATH_MAX], up[FS_PATH_MAX];
   memcpy(path, dir, strlen(dir) + 1);
@@ -300,7 +299,8 @@ static void remove_empty(const io *io, const char *dir, const char *top) {
   }
 }
 
-/* Not flushed one by one: who removes many has written down that they are to go. */
+/* The removals are not flushed one by one: a caller that removes many has written down that they
+ * are to go. */
 static int file_remove_below(store *base, const char *prefix, const char *const *keys, size_t count,
                              err *e) {
   file_store *s = (file_store *)base;
@@ -332,7 +332,7 @@ static int file_open(const uri *where, const io *io, const log_sink *log, store 
   int rc = fs_join(s->root, where->path, "", e);
   if (rc == 0) rc = fs_check_way(io, s->root, e);
   if (rc == 0) rc = fs_held_new(io, &s->held, e);
-  /* By its name: a store may be made, removed and made again while it is open. */
+  /* The root is held by its name: a store may be made, removed and made again while it is open. */
   if (rc == 0) rc = fs_hold_by_name(s->held, s->root, e);
   if (rc < 0) {
     fs_held_free(s->held);

@@ -1,14 +1,14 @@
-/* store_file: how objects are made.
+/* store_file: makes objects.
  *
  * Nothing is written under its final name: data goes to <root>/.ckpt/tmp/<nonce>, is flushed, and
  * gets its name by link(2), which exactly one of many racers wins, or by rename(2) where it
- * replaces. A writer that dies leaves its temporary file there, where it does no harm. What is
- * staged is made in the same way, below .ckpt/tmp/<its directory>, and becomes visible and durable
- * by publish().
+ * replaces. A writer that dies leaves its temporary file there, where it does no harm. Staged
+ * objects are made in the same way, below .ckpt/tmp/<their directory>, and become visible and
+ * durable by publish().
  *
- * So a file that has its name is whole, and was flushed. That is what a resume relies on: such a
- * file is compared, not written; one that was cut is written anew from its start, since a writer
- * that was only paused may still hold it open, and would write into what we had gone on with. */
+ * So a file that has its name is whole, and was flushed. A resume relies on that: such a file is
+ * compared, not written. An unfinished file is written anew from its start, since a writer that was
+ * only paused may still hold it open, and would write into the file that we had gone on with. */
 #include "store_file.h"
 
 #include <errno.h>
@@ -24,16 +24,16 @@ typedef struct file_writer {
   uint64_t size, done;
   bool staged;
   bool resume;  /* an object of the same bytes is as good as ours */
-  bool over;    /* it replaces what is there */
-  bool compare; /* one stands already: `fd` reads it, and nothing is written */
-  int failure;  /* sticky: after a failed write nothing may be made of what is there */
+  bool over;    /* it replaces the object that is there */
+  bool compare; /* an object stands already: `fd` reads it, and nothing is written */
+  int failure;  /* sticky: after a failed write no object may be made */
   char path[FS_PATH_MAX];
   char key[STORE_KEY_MAX + 1];
 } file_writer;
 
-/* Flushes the entries of all directories on the way to `dir`. That they exist proves nothing: a
- * process killed between mkdir and fsync leaves a directory that the next power loss takes away,
- * with all that was acknowledged in it. */
+/* Flushes the entries of all directories on the way to `dir`. An existing directory proves nothing:
+ * a process killed between mkdir and fsync leaves one that the next power loss takes away, with all
+ * acknowledged objects in it. */
 static int flush_way_to(file_store *s, const char *dir, err *e) {
   const io *io = s->base.io;
   char path[FS_PATH_MAX], up[FS_PATH_MAX];
@@ -52,7 +52,8 @@ static int flush_way_to(file_store *s, const char *dir, err *e) {
   return rc == ERR_ACCESS ? 0 : rc;
 }
 
-/* Makes the directory that `path` lies in, and makes it durable. Done once for many objects. */
+/* Makes the directory that `path` lies in, and makes it durable. This is done once for many
+ * objects. */
 static int make_parent(file_store *s, const char *path, err *e) {
   char dir[FS_PATH_MAX];
   fs_parent(path, dir);
@@ -83,18 +84,26 @@ static int tmp_refused(const file_store *s, int rc, err *e) {
                    " is, or lies below, a symbolic link or a file, and nothing "
                    "is written through one: remove it, the store makes its own directory",
                    s->root);
+  if (rc == -EACCES)
+    return err_set(e, ERR_ACCESS,
+                   "cannot create a file in %s/" FILE_STORE_TMP
+                   ": Permission denied. A target that a group shares needs it writable for the "
+                   "group; what 1.0 made is its owner's alone: he can chmod 2770 it",
+                   s->root);
   return err_sys(e, rc, "cannot create a file in %s/" FILE_STORE_TMP, s->root);
 }
 
+/* The umask and the set-group-ID bit of the directories above say who may write to the target: so
+ * they do here, and below. */
 static int make_tmp_dir(file_store *s, err *e) {
   char own[FS_PATH_MAX], tmp[FS_PATH_MAX];
   int rc = fs_join(own, s->root, ".ckpt", e);
   if (rc == 0) rc = fs_join(tmp, s->root, FILE_STORE_TMP, e);
   if (rc == 0) rc = fs_mkdirs(s->base.io, own, DIR_MODE, e);
-  return rc == 0 ? fs_mkdirs(s->base.io, tmp, 0700, e) : rc;
+  return rc == 0 ? fs_mkdirs(s->base.io, tmp, DIR_MODE, e) : rc;
 }
 
-/* The name of a temporary file that nobody else has, on no host. */
+/* Makes up the name of a temporary file that nobody else has, on any host. */
 static int tmp_name(const file_store *s, char out[FS_PATH_MAX], err *e) {
   char dir[FS_PATH_MAX], nonce[33];
   int rc = io_nonce(s->base.io, nonce);
@@ -103,8 +112,8 @@ static int tmp_name(const file_store *s, char out[FS_PATH_MAX], err *e) {
   return rc == 0 ? fs_join(out, dir, nonce, e) : rc;
 }
 
-/* What cannot be removed stays in the hidden directory and does no harm; the failure that led here
- * is the one to tell. */
+/* A file that cannot be removed stays in the hidden directory and does no harm; the failure that
+ * led here is the one to tell. */
 static void discard(const file_store *s, const char *path) {
   s->base.io->unlink(s->base.io, AT_FDCWD, path, 0);
 }
@@ -115,14 +124,14 @@ static int flush_name(const file_store *s, const spot *at, err *e) {
   return fs_sync_dir(s->base.io, dir, e);
 }
 
-/* The answer of an if-absent whose name is taken. The directory is flushed first: who made the
- * entry may have died before it was durable, and the caller is about to rely on it. */
+/* Answers an if-absent whose name is taken. The directory is flushed first: the maker of the entry
+ * may have died before it was durable, and the caller is about to rely on it. */
 static int taken(const file_store *s, const spot *at, err *e) {
   int rc = flush_name(s, at, e);
   return rc < 0 ? rc : err_set(e, ERR_EXISTS, "%s is there already", at->path);
 }
 
-/* Whether an object can be made there. */
+/* Checks that an object can be made there. */
 static int may_make(const file_store *s, const spot *at, store_how how, err *e) {
   if (at->blocked)
     return err_set(e, ERR_INVAL,
@@ -135,8 +144,8 @@ static int may_make(const file_store *s, const spot *at, store_how how, err *e) 
   return at->st.st_mode && how == STORE_IF_ABSENT ? taken(s, at, e) : 0;
 }
 
-/* A name that nobody has yet. Where there are no hard links, and by the user's word nobody else
- * writes, a look and a rename do as well. `staged`: its directory is flushed later. */
+/* Gives `tmp` a name that nobody has yet. Where there are no hard links, and by the user's word
+ * nobody else writes, a look and a rename do as well. `staged`: its directory is flushed later. */
 static int name_new(const file_store *s, const char *tmp, const char *path, bool staged, err *e) {
   const io *io = s->base.io;
   err why = {0};
@@ -158,14 +167,15 @@ static int name_once(file_store *s, const char *tmp, const char *path, store_how
   return fs_sync_dir(io, dir, e);
 }
 
-/* Why no name was given. The look before was a hint: somebody may have taken the name since, or
- * removed its directory after the link was made, and then the object was made and removed. */
+/* Finds out why no name was given. The look before was a hint: somebody may have taken the name
+ * since, or removed its directory after the link was made, and then the object was made and
+ * removed. */
 static int explain(file_store *s, int rc, spot *at, const char *key, store_how how, err *e) {
   if (rc == ERR_UNSUPPORTED && e)
     err_wrap(
         e,
         "the store %s must lie on one file system with hard links (a local disk, NFS, "
-        "Lustre); point the target to one, or give --single-writer if nobody else writes there",
+        "Lustre); point the target to one, or give `single_writer` if nobody else writes there",
         s->root);
   if (rc != ERR_EXISTS && rc != ERR_INVAL && rc != ERR_NOENT) return rc;
   int now = file_locate(&s->base, key, at, e);
@@ -176,7 +186,7 @@ static int explain(file_store *s, int rc, spot *at, const char *key, store_how h
   return now < 0 ? now : rc;
 }
 
-/* What is staged: publish() makes all names of the prefix durable at once. */
+/* A staged name is not flushed: publish() makes all names of the prefix durable at once. */
 static int name_staged(const file_store *s, const char *tmp, const char *path, bool make_dir,
                        err *e) {
   char dir[FS_PATH_MAX];
@@ -185,7 +195,7 @@ static int name_staged(const file_store *s, const char *tmp, const char *path, b
   return rc == 0 ? name_new(s, tmp, path, true, e) : rc;
 }
 
-/* Gives the flushed file `tmp` its name. Nothing of `tmp` is left, on failure too. */
+/* Gives the flushed file `tmp` its name. No `tmp` is left, on failure too. */
 static int give_name(file_store *s, const char *tmp, spot *at, const char *key, store_how how,
                      bool staged, err *e) {
   int rc = ERR_NOENT;
@@ -210,8 +220,9 @@ int file_put(store *base, const char *key, const void *data, size_t len, store_h
   for (int i = 0; i < TRIES && rc == ERR_NOENT; i++)
     if ((rc = make_tmp_dir(s, e)) == 0) rc = fs_write_new(base->io, tmp, data, len, FILE_MODE, e);
   if (rc == 0) return give_name(s, tmp, &at, key, how, false, e);
-  if (e && (e->sys == ELOOP || e->sys == ENOTDIR)) rc = tmp_refused(s, -e->sys, e);
-  discard(s, tmp); /* a lost reply: it may have been made all the same */
+  if (e && (e->sys == ELOOP || e->sys == ENOTDIR || e->sys == EACCES))
+    rc = tmp_refused(s, -e->sys, e);
+  discard(s, tmp); /* its reply may be lost, and the file made all the same */
   return rc;
 }
 
@@ -221,7 +232,7 @@ static int create(const io *io, const char *path) {
   return io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
 }
 
-/* Where the unfinished objects of a prefix lie, so that they go with it. */
+/* Unfinished objects of a prefix lie together, so that they go with it. */
 static int tmp_of_prefix(const file_store *s, const char *prefix, char out[FS_PATH_MAX], err *e) {
   char tmp[FS_PATH_MAX];
   int rc = fs_join(tmp, s->root, FILE_STORE_TMP, e);
@@ -249,15 +260,16 @@ static int create_tmp(file_store *s, file_writer *w, err *e) {
   int rc = w->staged ? staged_tmp_name(s, w->key, dir, w->path, e) : tmp_name(s, w->path, e);
   if (rc < 0) return rc;
   w->fd = create(s->base.io, w->path);
-  /* More than once: whoever publishes or removes the prefix takes its empty directory away. */
+  /* It is tried more than once: whoever publishes or removes the prefix takes its empty directory
+   * away. */
   for (int i = 0; i < TRIES && w->fd == -ENOENT; i++) {
     rc = make_tmp_dir(s, e);
-    if (rc == 0 && w->staged) rc = fs_mkdirs(s->base.io, dir, 0700, e);
+    if (rc == 0 && w->staged) rc = fs_mkdirs(s->base.io, dir, DIR_MODE, e);
     if (rc < 0) return rc;
     w->fd = create(s->base.io, w->path);
   }
   if (w->fd >= 0) return 0;
-  discard(s, w->path); /* a lost reply: it may have been made all the same */
+  discard(s, w->path); /* its reply may be lost, and the file made all the same */
   return tmp_refused(s, w->fd, e);
 }
 
@@ -265,15 +277,14 @@ static int has_other_bytes(const char *path, err *e) {
   return err_set(e, ERR_EXISTS, "%s is there already, with other bytes", path);
 }
 
-/* An earlier try has made it, or somebody else has made something else. */
+/* Opens an object that is there: an earlier try has made it, or somebody else has made something
+ * else. */
 static int open_to_compare(file_store *s, file_writer *w, const spot *at, err *e) {
   const io *io = s->base.io;
   if ((uint64_t)at->st.st_size != w->size) return has_other_bytes(at->path, e);
   w->compare = true;
   memcpy(w->path, at->path, sizeof w->path);
-  /* It may be somebody else's by now: what is found is compared, and nothing leads out of the
-   * store.
-   */
+  /* It may be somebody else's by now: it is only compared, and no link leads out of the store. */
   int root = io->open(io, AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
   if (root < 0) return err_sys(e, root, "cannot open %s", s->root);
   w->fd = fs_open_beneath(io, root, w->key, O_RDONLY | O_NONBLOCK, 0);
@@ -289,7 +300,7 @@ int file_write_open(store *base, const char *key, uint64_t size, unsigned how, a
   *out = NULL;
   spot at;
   int rc = file_locate(base, key, &at, e);
-  /* That it is there is no hindrance then. */
+  /* An existing object is no hindrance to a resume or a replacement. */
   if (rc == 0) rc = may_make(s, &at, resume || over ? STORE_REPLACE : STORE_IF_ABSENT, e);
   if (rc < 0) return rc;
   file_writer *w = malloc(sizeof *w);
@@ -311,7 +322,7 @@ int file_write_open(store *base, const char *key, uint64_t size, unsigned how, a
   return rc;
 }
 
-/* Are the next bytes of the object that stands there these? */
+/* True if the next bytes of the existing object are these. */
 static int compare_next(file_writer *w, const char *data, size_t len, err *e) {
   const io *io = w->base.store->io;
   char there[1 << 14];
@@ -364,8 +375,9 @@ static int close_compared(file_writer *w, err *e) {
   return check_whole(w, e);
 }
 
-/* Flushes and closes. A full disk or quota may show only here, so both are looked at; and a
- * descriptor whose flush failed is never flushed again, the kernel may report success then. */
+/* Flushes and closes. A full disk or quota may show only here, so both results are looked at; and a
+ * descriptor whose flush failed is never flushed again, since the kernel may report success
+ * then. */
 static int finish_data(file_writer *w, err *e) {
   const io *io = w->base.store->io;
   int done, rc = check_whole(w, e);
@@ -380,7 +392,8 @@ int file_write_close(store_writer *writer, err *e) {
   file_writer *w = (file_writer *)writer;
   file_store *s = (file_store *)writer->store;
   spot at = {0};
-  /* What is compared was flushed before it had its name; its name may not be durable yet. */
+  /* An object that was compared was flushed before it had its name; its name may not be durable
+   * yet. */
   int rc = w->compare ? close_compared(w, e) : finish_data(w, e);
   if (rc == 0) rc = fs_join(at.path, s->root, w->key, e);
   if (rc < 0 && !w->compare)

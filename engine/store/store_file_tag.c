@@ -1,8 +1,9 @@
-/* store_file: objects that are replaced by one of several who all saw the same content.
+/* store_file: compare-and-swap, for objects that one of several replaces who all saw the same
+ * content.
  *
- * A rename replaces whatever stands there. So those who compare first hold a lock on the directory
- * meanwhile: on the directory itself, which leaves nothing behind and is the same one for everybody
- * who reaches it through another root. */
+ * A rename replaces whatever stands there. So a writer that compares first holds a lock meanwhile:
+ * on the directory itself, which leaves nothing behind and is the same one for everybody who
+ * reaches it through another root. */
 #include "store_file.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "prims/hash.h"
 #include "prims/lock.h"
 
-/* Held for the time of one small write; whoever has it for longer hangs on its disk. */
+/* The lock is held for the time of one small write; a holder that takes longer hangs on its
+ * disk. */
 enum { WAIT_MS = 10000, STEP_MS = 5 };
 
 static int tag_of(const buf *text, size_t from, char tag[STORE_TAG_MAX], err *e) {

@@ -1,5 +1,6 @@
-/* store_file: what killed writers left in the hidden directory of temporary files. A file there has
- * no name yet, so nobody can say whose it is: only its age tells that nobody is at work on it. */
+/* store_file: the files that killed writers left in the hidden directory of temporary files. A file
+ * there has no name yet, so nobody can say whose it is: only its age tells that nobody is at work
+ * on it. */
 #include "store_file.h"
 
 #include <errno.h>

@@ -1,11 +1,13 @@
-/* store_mem: objects in this process, shared by all who open the same name. It can no more than an
- * object store can (no publish), so that what is written for those is tested without a server. */
+/* store_mem: objects in this process, shared by all who open the same name. It can do no more than
+ * an object store can (no publish), so that the code for those is tested without a server. */
 #include "store.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
 
 typedef struct object {
   char *key; /* with the prefix of the store that put it */
@@ -37,7 +39,7 @@ typedef struct mem_writer {
   uint64_t size;
   bool resume; /* an object of the same bytes is as good as ours */
   bool over;
-  int failure; /* sticky: after a failed write nothing may be made of what is there */
+  int failure; /* sticky: after a failed write no object may be made */
   buf data;
   char mark[STORE_MARK_MAX];
   char key[STORE_KEY_MAX + 1];
@@ -55,22 +57,17 @@ static bool below(const char *key, const char *prefix) {
   return len == 0 || (strncmp(key, prefix, len) == 0 && key[len] == '/');
 }
 
+static int by_key(const void *key, const void *item) {
+  return store_key_order(key, ((const object *)item)->key);
+}
+
 /* The first place whose key is not before `key`. */
 static size_t place_of(const space *s, const char *key) {
-  size_t from = 0, to = s->count;
-  while (from < to) {
-    size_t mid = from + (to - from) / 2;
-    if (store_key_order(s->objects[mid].key, key) < 0)
-      from = mid + 1;
-    else
-      to = mid;
-  }
-  return from;
+  return vec_place(key, s->objects, s->count, sizeof(object), by_key, NULL);
 }
 
 static object *find(const space *s, const char *key) {
-  size_t at = place_of(s, key);
-  return at < s->count && strcmp(s->objects[at].key, key) == 0 ? &s->objects[at] : NULL;
+  return vec_find(key, s->objects, s->count, sizeof(object), by_key);
 }
 
 static void object_free(object *o) {
@@ -91,7 +88,7 @@ static void full_key(const mem_store *m, const char *key, char out[FULL_MAX]) {
   memcpy(out + len, key, strlen(key) + 1);
 }
 
-/* The door of every call: refuses what is no key, and spells out where it lies. */
+/* Begins every call: refuses a text that is no key, and puts the store's prefix before it. */
 static int enter(store *s, const char *key, char full[FULL_MAX], err *e) {
   int rc = store_key_check(key, e);
   if (rc == 0) full_key((mem_store *)s, key, full);
@@ -158,7 +155,8 @@ static int mem_exists(store *s, err *e) {
   mem_store *m = (mem_store *)s;
   pthread_mutex_lock(&guard);
   size_t at = place_of(m->space, m->prefix);
-  /* An object whose key is the prefix itself is not below it, and sorts just before what is. */
+  /* An object whose key is the prefix itself is not below it, and sorts just before the first that
+   * is. */
   if (at < m->space->count && strcmp(m->space->objects[at].key, m->prefix) == 0) at++;
   bool found = at < m->space->count && below(m->space->objects[at].key, m->prefix);
   pthread_mutex_unlock(&guard);
@@ -180,7 +178,7 @@ static void tag_of(const object *o, char tag[STORE_TAG_MAX]) {
 }
 
 /* `tag` may be NULL. */
-static int get_with_tag(store *s, const char *key, buf *out, char *tag, err *e) {
+static int mem_get_tagged(store *s, const char *key, buf *out, char *tag, err *e) {
   char full[FULL_MAX];
   int rc = enter(s, key, full, e);
   if (rc < 0) return rc;
@@ -193,7 +191,7 @@ static int get_with_tag(store *s, const char *key, buf *out, char *tag, err *e) 
 }
 
 static int mem_get(store *s, const char *key, buf *out, err *e) {
-  return get_with_tag(s, key, out, NULL, e);
+  return mem_get_tagged(s, key, out, NULL, e);
 }
 
 static ssize_t mem_read(store *s, const char *key, uint64_t at, void *to, size_t len, err *e) {
@@ -228,16 +226,6 @@ static int mem_head(store *s, const char *key, store_object *out, err *e) {
   return rc;
 }
 
-static bool make_room(space *s) {
-  if (s->count < s->room) return true;
-  size_t room = s->room ? 2 * s->room : 16;
-  object *objects = realloc(s->objects, room * sizeof *objects);
-  if (!objects) return false;
-  s->objects = objects;
-  s->room = room;
-  return true;
-}
-
 /* Makes `data` (malloced, owned from here on) the content of `key`, in one step. */
 static int insert(store *s, const char *key, char *data, size_t len, store_how how,
                   const char *mark, err *e) {
@@ -259,7 +247,7 @@ static int insert(store *s, const char *key, char *data, size_t len, store_how h
     object keep = *old;
     *old = made;
     made = keep;
-  } else if (!make_room(home))
+  } else if (!VEC_ROOM(home->objects, home->count, home->room))
     rc = no_memory(e, key);
   else {
     size_t at = place_of(home, full);
@@ -287,7 +275,7 @@ static int mem_put(store *s, const char *key, const void *data, size_t len, stor
   return mem_put_marked(s, key, data, len, how, "", e);
 }
 
-/* The first place behind `last`, and behind all that is below it if `whole`. */
+/* Returns the first place behind `last`, and behind all keys below it if `whole`. */
 static size_t place_after(const space *s, const char *last, bool whole) {
   size_t at = place_of(s, last);
   if (at < s->count && strcmp(s->objects[at].key, last) == 0) at++;
@@ -295,8 +283,8 @@ static size_t place_after(const space *s, const char *last, bool whole) {
   return at;
 }
 
-/* One step of a listing: what comes behind `cursor`, written there. `whole` says that the cursor
- * stands for all that is below it too. Returns 1 if there was something. */
+/* Takes one step of a listing: finds the key behind `cursor`, and writes it there. `whole` says
+ * that the cursor stands for all keys below it too. Returns 1 if there was one. */
 static int list_step(const space *s, const char *prefix, bool delimited, char cursor[FULL_MAX],
                      bool *whole, store_object *out) {
   size_t at = place_after(s, cursor, *whole);
@@ -434,10 +422,6 @@ static int mem_write_close(store_writer *writer, err *e) {
 }
 
 /* ---- tags ---- */
-
-static int mem_get_tagged(store *s, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e) {
-  return get_with_tag(s, key, out, tag, e);
-}
 
 static int mem_replace_if(store *s, const char *key, const void *data, size_t len, const char *tag,
                           err *e) {

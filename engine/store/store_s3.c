@@ -7,42 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-
-/* ---- keys ---- */
-
-static int too_long(const char *key, err *e) {
-  return err_set(e, ERR_LIMIT, "the key \"%.60s...\" is too long for a bucket", key);
-}
-
-int s3_path(const s3_store *s, const char *key, char out[S3_PATH_MAX], err *e) {
-  size_t len = strlen(s->prefix);
-  int rc = *key ? store_key_check(key, e) : 0;
-  if (rc < 0) return rc;
-  memcpy(out, s->prefix, len + 1);
-  if (!*key) return 0;
-  buf text;
-  buf_init(&text, S3_PATH_MAX - len - 2);
-  js_name_escape(key, &text);
-  rc = buf_failed(&text) ? too_long(key, e) : 0;
-  if (rc == 0) snprintf(out + len, S3_PATH_MAX - len, "%s%s", len ? "/" : "", text.data);
-  buf_free(&text);
-  return rc;
-}
-
-bool s3_key_of(const s3_store *s, const char *path, char out[STORE_KEY_MAX + 1]) {
-  size_t len = strlen(s->prefix);
-  char back[S3_PATH_MAX];
-  buf text;
-  if (len && (strncmp(path, s->prefix, len) != 0 || path[len++] != '/')) return false;
-  buf_init(&text, STORE_KEY_MAX);
-  bool ours = js_name_unescape(path + len, &text, NULL) == 0 && !buf_failed(&text) && text.len > 0;
-  if (ours) memcpy(out, text.data, strlen(text.data) + 1);
-  buf_free(&text);
-  /* One key has one name: "%41", made by another tool, is not the object that "A" is. */
-  return ours && s3_path(s, out, back, NULL) == 0 && strcmp(back, path) == 0;
-}
-
 /* ---- the handle ---- */
 
 static int check_bucket(const uri *where, err *e) {
@@ -62,6 +26,7 @@ static void s3_close(store *base) {
   s3_store *s = (s3_store *)base;
   http_close(s->net);
   credentials_forget(&s->who);
+  s3_forget_spelling(s);
   pthread_mutex_destroy(&s->mutex);
   free(s);
 }
@@ -77,6 +42,7 @@ static int s3_open(const uri *where, const io *io, const log_sink *log, store **
   memcpy(s->bucket, where->host, strlen(where->host) + 1);
   memcpy(s->prefix, where->path, strlen(where->path) + 1);
   pthread_mutex_init(&s->mutex, NULL);
+  pthread_mutex_init(&s->spelling, NULL);
   rc = credentials_find(io, &s->who, e);
   if (rc == 0) rc = http_open(&s->net, e);
   if (rc < 0)
@@ -175,7 +141,7 @@ static int s3_get(store *base, const char *key, buf *out, err *e) {
   return rc;
 }
 
-/* A server that has never heard of ranges sends it all, from its beginning. */
+/* A server that does not know ranges sends the whole object, from its beginning. */
 static int check_range(const s3_call *c, uint64_t at, err *e) {
   if (c->answer.status == 206 || at == 0) return 0;
   return err_set(e, ERR_UNSUPPORTED, "s3://%s/%.400s: the server does not send parts of an object",
@@ -222,6 +188,7 @@ const store_ops store_s3_ops = {
     .put_marked = s3_put_marked,
     .write_mark = s3_write_mark,
     .write_since = s3_write_since,
+    .write_tally = s3_write_tally,
     .list = s3_list,
     .remove = s3_remove,
     .remove_prefix = s3_remove_prefix,
@@ -236,4 +203,5 @@ const store_ops store_s3_ops = {
     .discard = s3_discard,
     .get_tagged = s3_get_tagged,
     .replace_if = s3_replace_if,
+    .spell = s3_spell,
 };

@@ -1,17 +1,18 @@
-/* store_s3: what the parts of the S3 store share. Nobody else includes this.
+/* store_s3: declarations that the parts of the S3 store share. Nobody else includes this.
  *
- *   store_s3.c          the handle, reading, the vtable
- *   store_s3_request.c  one request: addressed, signed, sent, sent again, its errors
- *   store_s3_error.c    what an answer that is no success means
- *   store_s3_page.c     listings, page by page
- *   store_s3_list.c     list(), exists(), in the order of the vtable
- *   store_s3_put.c      small objects, and the race
- *   store_s3_write.c    large objects in parts
- *   store_s3_resume.c   what an earlier try left of them
- *   store_s3_buffers.c  the part buffers of the process
- *   store_s3_uploads.c  unfinished uploads: found, aborted
- *   store_s3_remove.c   objects
- *   store_s3_tag.c      ETags */
+ *    store_s3.c          the handle, reading, the vtable
+ *    store_s3_spell.c    names as keys of the bucket, and back
+ *    store_s3_request.c  one request: addressed, signed, sent, sent again, its errors
+ *    store_s3_error.c    the meaning of an answer that is no success
+ *    store_s3_page.c     listings, page by page
+ *    store_s3_list.c     list(), exists(), in the order of the vtable
+ *    store_s3_put.c      small objects, and the race
+ *    store_s3_write.c    large objects in parts
+ *    store_s3_resume.c   the parts that an earlier try sent
+ *    store_s3_buffers.c  the part buffers of the process
+ *    store_s3_uploads.c  unfinished uploads: found, aborted
+ *    store_s3_remove.c   objects removed
+ *    store_s3_tag.c      ETags */
 #ifndef STORE_STORE_S3_H
 #define STORE_STORE_S3_H
 
@@ -22,9 +23,10 @@
 #include "store.h"
 
 enum {
-  S3_PATH_MAX = URI_MAX + 3 * STORE_KEY_MAX + 2, /* a key in the bucket: bytes may become %XX */
-  S3_PAGE = 1000,                                /* keys of a listing, and of a bulk delete */
-  S3_ANSWER_MAX = 16 << 20,                      /* of a page: 1,000 keys, encoded */
+  /* A key in the bucket: bytes may become %XX, and components get a mark of two bytes. */
+  S3_PATH_MAX = URI_MAX + 4 * STORE_KEY_MAX + 4,
+  S3_PAGE = 1000,           /* keys of a listing, and of a bulk delete */
+  S3_ANSWER_MAX = 16 << 20, /* of a page: 1,000 keys, encoded */
   S3_ERROR_MAX = 64 << 10,
   S3_ETAG_MAX = 128,
   S3_UPLOAD_MAX = 1024, /* an upload's id */
@@ -36,7 +38,7 @@ enum {
 
 /* The metadata by which a writer knows an object as its own when the answer to its put was lost. */
 #define S3_NONCE "x-amz-meta-ckpt-nonce"
-/* And the mark: whose it is. */
+/* The mark is kept in this metadata: it tells whose the object is. */
 #define S3_MARK "x-amz-meta-ckpt-attempt"
 enum { S3_MARK_LINE = sizeof S3_MARK + 2 + STORE_MARK_MAX };
 
@@ -48,16 +50,28 @@ typedef struct s3_store {
   pthread_mutex_t mutex;
   credentials who;  /* under mutex: the region may turn out to be another one, keys expire */
   unsigned changes; /* of them so far; under mutex */
+  int64_t ahead_ns; /* so far is the server's clock ahead of ours; under mutex */
+  /* How what is below these is spelt; under `spelling`. `spelt_count` alone is read without it. */
+  pthread_mutex_t spelling;
+  struct s3_spelt *spelt;
+  _Atomic size_t spelt_count;
+  size_t spelt_room;
 } s3_store;
 
 /* ---- keys ---- */
 
-/* A key as it stands in the bucket. A bucket's keys are UTF-8 and pass through XML, so other bytes,
- * control characters and '%' become %XX. ERR_INVAL, ERR_LIMIT for what is no key; "" is the
- * prefix of the store itself. */
-int s3_path(const s3_store *s, const char *key, char out[S3_PATH_MAX], err *e);
-/* The other way round. False for a key in the bucket that none of ours could be. */
-bool s3_key_of(const s3_store *s, const char *path, char out[STORE_KEY_MAX + 1]);
+/* Makes the path of a key in the bucket, spelt as s3_spell() was told. ERR_INVAL, ERR_LIMIT for a
+ * text that is no key; "" is the prefix of the store itself. */
+int s3_path(s3_store *s, const char *key, char out[S3_PATH_MAX], err *e);
+/* Turns a path back into a key. False for a path in the bucket that no key of ours could have. */
+bool s3_key_of(s3_store *s, const char *path, char out[STORE_KEY_MAX + 1]);
+/* The same of a key that is the path below the store's prefix, as it stands. */
+int s3_raw_path(const s3_store *s, const char *key, char out[S3_PATH_MAX], err *e);
+bool s3_raw_key(const s3_store *s, const char *path, char out[STORE_KEY_MAX + 1]);
+/* True if a listing may not leave out what s3_key_of() has no key for. */
+bool s3_tells_all(s3_store *s, const char *prefix);
+int s3_spell(store *base, const char *prefix, store_spelling how, err *e);
+void s3_forget_spelling(s3_store *s);
 
 /* ---- one request ---- */
 
@@ -74,11 +88,12 @@ typedef struct s3_request {
   size_t room;        /* of `into`, or the most that the answer's body may have; 0: S3_ERROR_MAX */
   bool may_fail_late; /* a success may turn out to be an error in the body */
   atomic_int *cancel; /* NULL: the store's */
+  _Atomic uint64_t *sent; /* grows as the body goes out; may be NULL */
 } s3_request;
 
 typedef struct s3_call {
   s3_store *s;
-  s3_request r; /* what it points to stays the caller's */
+  s3_request r; /* the memory that it points to stays the caller's */
   http_request sent;
   http_response answer;   /* after s3_finish() */
   char code[S3_CODE_MAX]; /* the server's word for what is wrong, or "" */
@@ -88,27 +103,30 @@ typedef struct s3_call {
   err trouble; /* it could not even be sent */
   int64_t begun;
   bool moved, renewed; /* the region was corrected, the credentials were read again */
+  bool clocked;        /* the server's clock was taken over */
   unsigned changes;    /* of the store's credentials when this was signed */
-  atomic_int stop;     /* s3_end() */
-  buf url, lines;      /* lines: of the signature */
+  int64_t ahead_ns;    /* as the store had it then */
+  int64_t sent_ns;     /* IO_MONO of the last sending */
+  atomic_int stop;     /* set by s3_end() */
+  buf url, lines;      /* `lines`: the headers of the signature */
   char md5[64], payload[72];
   const char *headers[HTTP_HEADERS_MAX];
 } s3_call;
 
-/* Sends it; a failure shows in s3_finish(). */
+/* Sends the request; a failure shows in s3_finish(). */
 void s3_start(s3_call *c, s3_store *s, const s3_request *r);
 /* Waits, and sends it again where that makes sense. 0: a status of 2xx. ERR_*: `e` has the story,
  * and c->answer.status and c->code what the server said (0, "": nothing). */
 int s3_finish(s3_call *c, err *e);
 void s3_end(s3_call *c); /* stops it if it still runs; a zeroed one is fine */
-/* All but s3_end(), which is due. */
+/* Starts and finishes a request; the caller still owes an s3_end(). */
 int s3_do(s3_call *c, s3_store *s, const s3_request *r, err *e);
-/* The bare outcome of one sending, without a second one. */
+/* Waits for the bare outcome of one sending, without a second one. */
 int s3_once(s3_call *c, err *e);
 
-/* The code and the text for an answer that is no success. */
+/* Gives the code and the text for an answer that is no success. */
 int s3_refused(const s3_call *c, err *e);
-/* Reads status and body into c->code; also of a late error in a body of a 200. */
+/* Reads status and body into c->code; also a late error in the body of a 200. */
 void s3_read_code(s3_call *c);
 
 /* ---- objects ---- */
@@ -118,7 +136,7 @@ typedef struct s3_head {
   char etag[S3_ETAG_MAX]; /* without its quotes */
   char nonce[40];
 } s3_head;
-/* ERR_NOENT. */
+/* Asks for an object's head. ERR_NOENT. */
 int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e);
 
 /* Puts an object. With `if_absent` a put whose answer was lost is known by its nonce, which is of
@@ -131,12 +149,17 @@ typedef struct s3_object {
   const char *mark;     /* may be NULL */
   const char *if_match; /* the header "if-match: ...": ERR_CONFLICT if it does not; may be NULL */
   atomic_int *cancel;
+  _Atomic uint64_t *sent; /* as in s3_request */
 } s3_object;
 int s3_put_object(s3_store *s, const s3_object *o, err *e);
-/* "name: value" of a nonce, made anew. */
+/* True if nothing stands there; false if something does, or nobody can tell. So often is an object
+ * made again that was refused as being there, and is not. */
+enum { S3_REFUSALS = 2 };
+bool s3_is_absent(s3_store *s, const char *path, atomic_int *cancel);
+/* Makes the header "name: value" of a new nonce. */
 int s3_nonce_header(const s3_store *s, char out[64], err *e);
 const char *s3_nonce_of(const char header[64]);
-/* "name: value" of a mark; NULL for none. */
+/* Makes the header "name: value" of a mark; NULL for none. */
 const char *s3_mark_header(const char *mark, char out[S3_MARK_LINE]);
 
 /* ---- listings ---- */
@@ -148,18 +171,18 @@ typedef struct s3_entry {
 } s3_entry;
 typedef struct s3_page {
   s3_entry *entries;
-  size_t count;
+  size_t count, room;
   char *next; /* what the next page is asked with; NULL: this was the last */
 } s3_page;
-/* Objects below `path` + "/" ("": all), at most `max` of a page. `next` NULL: from the beginning.
- * Free it, on failure too. */
 /* A server that says again and again that there is more, and gives nothing, would hold us for ever:
- * after so many empty pages in a row this is the error. */
+ * more empty pages in a row are an error. */
 enum { S3_EMPTY_MAX = 500 };
 int s3_endless(const s3_store *s, err *e);
-int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
-                s3_page *out, err *e);
-void s3_page_free(s3_page *p);
+/* Calls `fn` for each page, at most `max` in one, of the objects below `path` + "/" ("": all), but
+ * not for empty ones. Return 0 to go on; another value ends the walk and is returned. */
+typedef int s3_page_fn(void *ctx, const s3_page *page, err *e);
+int s3_pages(s3_store *s, const char *path, bool delimited, unsigned max, s3_page_fn *fn, void *ctx,
+             err *e);
 /* Undoes the encoding "url" of a listing, in place. A space comes as a plus. */
 void s3_decode(char *text);
 
@@ -176,13 +199,13 @@ typedef struct s3_upload {
 typedef int s3_upload_fn(void *ctx, const s3_upload *upload);
 int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
                err *e);
-/* Aborts all of them below `path`. How many there were. */
+/* Aborts all uploads below `path`. Returns how many there were. */
 long s3_uploads_abort(s3_store *s, const char *path, err *e);
 
-/* Aborts one, if that can be had at once. */
+/* Aborts one upload, if that can be done at once. */
 void s3_upload_drop(s3_store *s, const char *path, const char *id);
 
-/* What an earlier try left: parts by their number, from 1. */
+/* The parts that an earlier try sent, by their number, from 1. */
 typedef struct s3_part {
   uint64_t size;
   char etag[S3_ETAG_MAX];
@@ -195,18 +218,19 @@ typedef struct s3_left {
 } s3_left;
 int s3_left_find(s3_store *s, const char *path, atomic_int *cancel, s3_left *out, err *e);
 void s3_left_free(s3_left *l);
-/* The size that its parts have; 0: nothing tells, or none that can be gone on with. */
+/* Returns the size of its parts; 0: nothing tells, or it is none that can be gone on with. */
 size_t s3_left_part_size(const s3_left *l, uint64_t size);
 
 /* ---- part buffers ---- */
 
-/* The process has S3_BUFFERS of S3_PART bytes for all its writers. One that has none is never kept
- * waiting for those of others, which may be held by its own thread: it gets one more than there
- * are. */
+/* The process has S3_BUFFERS of S3_PART bytes for all its writers. A writer that has none is never
+ * kept waiting for those of others, which may be held by its own thread: it gets one more than
+ * there are. */
 enum { S3_BUFFERS = 8 };
 void s3_buffers_join(void);  /* a writer comes */
 void s3_buffers_leave(void); /* the last one gives the memory back to the kernel */
-/* `size` up to any number of buffers in one piece. NULL: none is free, or with `need` no memory. */
+/* Takes one piece of memory of `size` bytes, which counts as so many buffers, at most as all. NULL:
+ * so many are not free, or with `need` there is no memory. */
 void *s3_buffer_take(size_t size, bool need);
 void s3_buffer_give(void *buffer, size_t size);
 
@@ -228,13 +252,15 @@ int s3_write(store_writer *writer, const void *data, size_t len, err *e);
 int s3_write_close(store_writer *writer, err *e);
 void s3_write_mark(store_writer *writer, const char *mark);
 void s3_write_since(store_writer *writer, int64_t ns);
+void s3_write_tally(store_writer *writer, const store_tally *tally);
 void s3_write_abort(store_writer *writer);
 int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
 int s3_discard(store *base, const store_unfinished *what, err *e);
 
-/* "2009-10-12T17:50:30.000Z" or "Mon, 12 Oct 2009 17:50:30 GMT", in ns since 1970; 0 for others. */
+/* Reads "2009-10-12T17:50:30.000Z" or "Mon, 12 Oct 2009 17:50:30 GMT", in ns since 1970; 0 for
+ * others. */
 int64_t s3_time(const char *text);
-/* An ETag without quotes into `out`; "" if it does not fit. */
+/* Puts an ETag without quotes into `out`; "" if it does not fit. */
 void s3_etag(const char *text, char out[S3_ETAG_MAX]);
 
 #endif

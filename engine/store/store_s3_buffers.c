@@ -1,5 +1,5 @@
-/* The part buffers of the process: memory straight from the kernel, kept while there are writers.
- */
+/* store_s3: the part buffers of the process, memory straight from the kernel, kept while there are
+ * writers. */
 #include <sys/mman.h>
 
 #include "store_s3.h"
@@ -14,7 +14,7 @@ static void *from_kernel(size_t size) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-/* Objects so large that their parts are larger than all buffers together are allowed their part. */
+/* An object so large that one part exceeds all buffers together is still allowed that part. */
 static unsigned share_of(size_t size) {
   size_t n = (size + S3_PART - 1) / S3_PART;
   return n < S3_BUFFERS ? (unsigned)n : S3_BUFFERS;

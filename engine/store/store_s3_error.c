@@ -1,6 +1,6 @@
-/* What an answer of an S3 server that is no success means: one code of ours, and a text that says
- * what was asked, of what, what the server said, and what to look at. Nothing of the request's
- * headers, and no free text of the server's, which may repeat them. */
+/* store_s3: gives an answer of an S3 server that is no success its meaning: one code of ours, and a
+ * text that says what was asked, of what, what the server said, and what to look at. It shows no
+ * header of the request, and no free text of the server's, which may repeat them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "store_s3.h"
 #include "xml.h"
 
-/* By the server's word; a NULL word: by the status. The first that fits. */
+/* The first row that fits counts: by the server's word, or if the word is NULL, by the status. */
 static const struct meaning {
   const char *code;
   int status;
@@ -75,7 +75,7 @@ static int find_code(void *ctx, const char *path, const char *text) {
   return 0;
 }
 
-/* A word, or it is not shown: it comes from who knows where. */
+/* Only a plain word is shown: it comes from an unknown server. */
 static bool is_word(const char *text) {
   for (; *text; text++)
     if (!isalnum((unsigned char)*text) && !strchr("-_./+=", *text)) return false;
@@ -86,7 +86,7 @@ void s3_read_code(s3_call *c) {
   const http_response *a = &c->answer;
   bool late = a->status / 100 == 2;
   if ((late && !c->r.may_fail_late) || a->body.len == 0) return;
-  /* What a proxy on the way says is no XML, perhaps; the status tells enough. */
+  /* The answer of a proxy on the way may be no XML; the status tells enough. */
   int rc = xml_walk(a->body.data, a->body.len, "an answer", find_code, c->code, NULL);
   if (rc < 0 && late) snprintf(c->code, sizeof c->code, "InternalError"); /* it was cut off */
   if (!is_word(c->code)) c->code[0] = 0;

@@ -1,6 +1,5 @@
 /* list() and exists(): the bucket's keys as the vtable promises them, in byte order of components.
  * A bucket has another order ("a-b" before "a/b"), so a listing is collected and then told. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,111 +7,77 @@
 
 enum { KEYS_MAX = 4 << 20 }; /* of one listing: bounded memory */
 
+static int found_some(void *ctx, const s3_page *page, err *e) {
+  (void)ctx, (void)page, (void)e;
+  return 1;
+}
+
 int s3_exists(store *base, err *e) {
   s3_store *s = (s3_store *)base;
-  s3_page page;
-  char *next = NULL;
-  bool found = false;
-  unsigned empty = 0;
-  int rc;
-  do { /* a page may be empty and not the last */
-    rc = s3_page_get(s, s->prefix, false, 1, next, &page, e);
-    found = page.count > 0;
-    if (rc == 0 && !found && page.next && ++empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
-    free(next);
-    next = page.next;
-    page.next = NULL;
-    s3_page_free(&page);
-  } while (rc == 0 && !found && next);
-  free(next);
-  if (rc == 0 && !found)
-    rc = err_set(e, ERR_NOSTORE, "nothing is at s3://%s%s%s yet", s->bucket, *s->prefix ? "/" : "",
+  int rc = s3_pages(s, s->prefix, false, 1, found_some, NULL, e);
+  if (rc != 0) return rc < 0 ? rc : 0;
+  return err_set(e, ERR_NOSTORE, "nothing is at s3://%s%s%s yet", s->bucket, *s->prefix ? "/" : "",
                  s->prefix);
-  return rc;
 }
 
-typedef struct item {
-  char *key;
-  bool is_prefix;
-  store_object object;
-} item;
+typedef struct listing {
+  s3_store *s;
+  bool all; /* nothing may be left out */
+  store_keys keys;
+} listing;
 
-typedef struct items {
-  item *all;
-  size_t count, room;
-} items;
-
-static void items_free(items *l) {
-  for (size_t i = 0; i < l->count; i++) free(l->all[i].key);
-  free(l->all);
-}
-
-static int add(items *l, const char *key, const s3_entry *from, err *e) {
+static int add(store_keys *l, const char *key, const s3_entry *from, err *e) {
   if (l->count == KEYS_MAX)
     return err_set(e, ERR_LIMIT, "a listing with more than %d keys", KEYS_MAX);
-  if (l->count == l->room) {
-    size_t room = l->room ? 2 * l->room : 64;
-    item *made = realloc(l->all, room * sizeof *made);
-    if (!made) return err_set(e, ERR_NOMEM, "no memory for a listing");
-    l->all = made;
-    l->room = room;
-  }
-  char *copy = strdup(key);
-  if (!copy) return err_set(e, ERR_NOMEM, "no memory for a listing");
-  l->all[l->count++] = (item){copy, from->is_prefix, from->object};
-  return 0;
+  int rc = store_keys_add(l, key, from->is_prefix, &from->object);
+  return rc < 0 ? err_set(e, rc, "no memory for a listing") : 0;
 }
 
-/* Keys that none of ours could be, made by other tools ("dir/", "a//b"), are not told: no call of
- * the vtable could be given them. */
-static int add_page(const s3_store *s, const s3_page *page, items *l, err *e) {
+/* Among ours, keys that none of ours could be, made by other tools ("dir/", "a//b"), are not told: no
+ * call of the vtable could be given them. Of another tool's nothing may be left out, but for the
+ * empty objects by which some show a directory. */
+static int pass_over(const listing *l, const s3_entry *entry, err *e) {
+  size_t len = strlen(entry->path);
+  bool folder = len == 0 || (entry->path[len - 1] == '/' && entry->object.size == 0);
+  if (!l->all || entry->is_prefix || folder) return 0;
+  return err_set(e, ERR_INVAL,
+                 "s3://%s/%s: this key cannot be the name of a file: it has an empty component, "
+                 "\".\" or \"..\" in it, or more than %d bytes",
+                 l->s->bucket, entry->path, STORE_KEY_MAX);
+}
+
+static int add_page(void *ctx, const s3_page *page, err *e) {
+  listing *l = ctx;
   int rc = 0;
   char key[STORE_KEY_MAX + 1];
   for (size_t i = 0; rc == 0 && i < page->count; i++) {
     char *path = page->entries[i].path;
     size_t len = strlen(path);
     if (page->entries[i].is_prefix && len && path[len - 1] == '/') path[len - 1] = 0;
-    if (s3_key_of(s, path, key)) rc = add(l, key, &page->entries[i], e);
+    rc = s3_key_of(l->s, path, key) ? add(&l->keys, key, &page->entries[i], e)
+                                    : pass_over(l, &page->entries[i], e);
   }
   return rc;
 }
 
 /* An object comes before the prefix of its name. */
 static int order(const void *x, const void *y) {
-  const item *a = x, *b = y;
+  const store_found *a = x, *b = y;
   int by_key = store_key_order(a->key, b->key);
   return by_key ? by_key : a->is_prefix - b->is_prefix;
-}
-
-static int collect(s3_store *s, const char *path, bool delimited, items *l, err *e) {
-  char *next = NULL;
-  unsigned empty = 0;
-  int rc;
-  do {
-    s3_page page;
-    rc = s3_page_get(s, path, delimited, S3_PAGE, next, &page, e);
-    if (rc == 0) rc = add_page(s, &page, l, e);
-    empty = page.count > 0 ? 0 : empty + 1;
-    if (rc == 0 && page.next && empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
-    free(next);
-    next = page.next;
-    page.next = NULL;
-    s3_page_free(&page);
-  } while (rc == 0 && next);
-  free(next);
-  return rc;
 }
 
 int s3_list(store *base, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
-  items found = {0};
+  listing l = {.s = s, .all = s3_tells_all(s, prefix)};
   int rc = s3_path(s, prefix, path, e);
-  if (rc == 0) rc = collect(s, path, delimited, &found, e);
-  if (rc == 0 && found.count) qsort(found.all, found.count, sizeof *found.all, order);
-  for (size_t i = 0; rc == 0 && i < found.count; i++)
-    rc = fn(ctx, found.all[i].key, found.all[i].is_prefix,
-            found.all[i].is_prefix ? NULL : &found.all[i].object);
-  items_free(&found);
+  if (rc == 0) rc = s3_pages(s, path, delimited, S3_PAGE, add_page, &l, e);
+  const store_keys *found = &l.keys;
+  if (rc == 0 && found->count) qsort(found->at, found->count, sizeof *found->at, order);
+  for (size_t i = 0; rc == 0 && i < found->count; i++)
+    rc = fn(ctx, found->at[i].key, found->at[i].is_prefix,
+            found->at[i].is_prefix ? NULL : &found->at[i].object);
+  store_keys_free(&l.keys);
   return rc;
 }

@@ -1,19 +1,20 @@
-/* Listings of a bucket, page by page. */
+/* store_s3: reads listings of a bucket, page by page. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "store_s3.h"
 #include "xml.h"
 
-void s3_page_free(s3_page *p) {
+static void page_free(s3_page *p) {
   for (size_t i = 0; i < p->count; i++) free(p->entries[i].path);
   free(p->entries);
   free(p->next);
   *p = (s3_page){0};
 }
 
-/* What is known of the page while its XML is walked. The encoding may be told behind the keys. */
+/* The state while the XML of a page is walked. The encoding may be told behind the keys. */
 typedef struct reading {
   s3_page *page;
   s3_entry open; /* the entry whose elements come just now */
@@ -29,15 +30,13 @@ static void keep(reading *r, char **to, const char *text) {
 
 /* The elements of an entry may come in any order, and one may be missing. */
 static int end_entry(reading *r, bool is_prefix) {
-  s3_entry *made =
-      r->open.path ? realloc(r->page->entries, (r->page->count + 1) * sizeof *made) : NULL;
-  if (!made) {
+  s3_page *page = r->page;
+  if (r->open.path && VEC_ROOM(page->entries, page->count, page->room)) {
+    r->open.is_prefix = is_prefix;
+    page->entries[page->count++] = r->open;
+  } else {
     r->failed |= r->open.path != NULL;
     free(r->open.path);
-  } else {
-    r->open.is_prefix = is_prefix;
-    r->page->entries = made;
-    made[r->page->count++] = r->open;
   }
   r->open = (s3_entry){0};
   return r->failed ? ERR_NOMEM : 0;
@@ -87,7 +86,8 @@ static int read_page(reading *r, const buf *body, const char *what, err *e) {
   int rc = xml_walk(body->data ? body->data : "", body->len, what, on_element, r, e);
   if (rc == ERR_NOMEM) return err_set(e, rc, "%s: no memory for a listing", what);
   if (rc < 0) return rc;
-  /* What a gateway says in good XML is no empty bucket. */
+  /* The answer of a gateway may be good XML, and yet no listing: it must not pass for an empty
+   * bucket. */
   if (!r->seen) return err_set(e, ERR_FORMAT, "%s: the answer is no listing", what);
   for (size_t i = 0; r->encoded && i < r->page->count; i++) s3_decode(r->page->entries[i].path);
   if (r->truncated && (!r->next || !*r->next))
@@ -107,8 +107,19 @@ int s3_endless(const s3_store *s, err *e) {
                  s->bucket);
 }
 
-int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
-                s3_page *out, err *e) {
+/* What lies elsewhere would be read, or removed, by a name that is not its own. */
+static int check_below(const s3_store *s, const s3_page *page, const char *start, const char *what,
+                       err *e) {
+  size_t len = strlen(start);
+  for (size_t i = 0; i < page->count; i++)
+    if (strncmp(page->entries[i].path, start, len) != 0)
+      return err_set(e, ERR_FORMAT, "%s: the server names s3://%s/%.400s, which does not lie there",
+                     what, s->bucket, page->entries[i].path);
+  return 0;
+}
+
+static int get_page(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
+                    s3_page *out, err *e) {
   char start[S3_PATH_MAX + 1], most[16], what[S3_PATH_MAX];
   const char *query[16];
   size_t n = 0;
@@ -131,10 +142,31 @@ int s3_page_get(s3_store *s, const char *path, bool delimited, unsigned max, con
             e);
   reading r = {.page = out};
   if (rc == 0) rc = read_page(&r, &c.answer.body, what, e);
+  if (rc == 0) rc = check_below(s, out, start, what, e);
   if (rc == 0 && next && out->next && strcmp(out->next, next) == 0)
     rc = err_set(e, ERR_FORMAT, "%s: the server goes on from the same place again", what);
   free(r.open.path);
   free(r.next);
   s3_end(&c);
+  return rc;
+}
+
+int s3_pages(s3_store *s, const char *path, bool delimited, unsigned max, s3_page_fn *fn, void *ctx,
+             err *e) {
+  char *next = NULL;
+  unsigned empty = 0;
+  int rc;
+  do { /* a page may be empty and not the last */
+    s3_page page;
+    rc = get_page(s, path, delimited, max, next, &page, e);
+    if (rc == 0 && page.count > 0) rc = fn(ctx, &page, e);
+    empty = page.count > 0 ? 0 : empty + 1;
+    if (rc == 0 && page.next && empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
+    free(next);
+    next = page.next;
+    page.next = NULL;
+    page_free(&page);
+  } while (rc == 0 && next);
+  free(next);
   return rc;
 }

@@ -1,4 +1,5 @@
-/* Small objects in one request, and the race that shows whether put-if-absent holds here. */
+/* store_s3: puts small objects in one request, and runs the race that shows whether put-if-absent
+ * holds here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static int taken(const s3_store *s, const char *path, err *e) {
   return err_set(e, ERR_EXISTS, "s3://%s/%.400s is there already", s->bucket, path);
 }
 
-/* Where the server does not arbitrate, by the user's word nobody else comes in between. */
+/* Looks before the put where the server does not arbitrate: by the user's word nobody else comes in
+ * between. */
 static int look_first(s3_store *s, const s3_object *o, err *e) {
   s3_head head;
   err why = {0};
@@ -63,12 +65,13 @@ static int put_start(put *p, s3_store *s, const s3_object *o, err *e) {
                          .body = o->data,
                          .len = o->len,
                          .md5 = true,
-                         .cancel = o->cancel});
+                         .cancel = o->cancel,
+                         .sent = o->sent});
   return 0;
 }
 
-/* Refused, as it seems, because of an object that may be the one that we made ourselves, by a try
- * whose answer was lost. */
+/* True if the put was refused because of an object that we made ourselves, by a try whose answer
+ * was lost. */
 static bool ours_after_all(put *p, int rc) {
   s3_head head;
   return (rc == ERR_EXISTS || rc == ERR_CONFLICT) && p->call.doubtful &&
@@ -87,12 +90,30 @@ static int put_finish(put *p, err *e) {
   return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }
 
-int s3_put_object(s3_store *s, const s3_object *o, err *e) {
+static int put_once(s3_store *s, const s3_object *o, err *e) {
   put p = {0};
-  int rc = o->if_absent && s->base.single_writer ? look_first(s, o, e) : 0;
-  if (rc == 0) rc = put_start(&p, s, o, e);
+  int rc = put_start(&p, s, o, e);
   if (rc == 0) rc = put_finish(&p, e);
   s3_end(&p.call);
+  return rc;
+}
+
+bool s3_is_absent(s3_store *s, const char *path, atomic_int *cancel) {
+  s3_head head;
+  return s3_look(s, path, cancel, &head, NULL) == ERR_NOENT;
+}
+
+/* A server that says that the object is there is not taken at its word once: where nothing stands,
+ * it is put again. */
+int s3_put_object(s3_store *s, const s3_object *o, err *e) {
+  if (!o->if_absent) return put_once(s, o, e);
+  if (s->base.single_writer) {
+    int there = look_first(s, o, e);
+    return there < 0 ? there : put_once(s, o, e);
+  }
+  int rc = put_once(s, o, e);
+  for (int i = 0; i < S3_REFUSALS && rc == ERR_EXISTS && s3_is_absent(s, o->path, o->cancel); i++)
+    rc = put_once(s, o, e);
   return rc;
 }
 
@@ -126,7 +147,7 @@ typedef struct racer {
   int rc;
 } racer;
 
-/* What is there must be what the one winner put. */
+/* Checks that the object is the one that the one winner put. */
 static int check_winner(s3_store *s, const char *path, const racer *racers, err *e) {
   s3_call c;
   int winners = 0, winner = 0;
@@ -136,7 +157,7 @@ static int check_winner(s3_store *s, const char *path, const racer *racers, err 
     return err_set(e, ERR_UNSUPPORTED,
                    "s3://%s: of %d who made one object at once, each only if it is absent, %d were "
                    "told that they made it. This server cannot arbitrate between writers: where no "
-                   "other one writes to this target, --single-writer goes on without",
+                   "other one writes to this target, `single_writer` goes on without",
                    s->bucket, RACERS, winners);
   int rc = s3_do(&c, s, &(s3_request){.verb = "get", .method = "GET", .path = path}, e);
   const char *text = racers[winner].text;
@@ -144,7 +165,7 @@ static int check_winner(s3_store *s, const char *path, const racer *racers, err 
       (c.answer.body.len != strlen(text) || memcmp(c.answer.body.data, text, strlen(text)) != 0))
     rc = err_set(e, ERR_UNSUPPORTED,
                  "s3://%s: of %d who made one object at once another one won than the one who was "
-                 "told so. Where no other one writes to this target, --single-writer goes on "
+                 "told so. Where no other one writes to this target, `single_writer` goes on "
                  "without",
                  s->bucket, RACERS);
   s3_end(&c);
@@ -166,8 +187,8 @@ static int run_round(s3_store *s, const char *key, racer *racers, err *e) {
   }
   for (int i = 0; i < RACERS; i++) {
     err why = {0};
-    /* One that fails for another reason than the race ends it: each of the others would try for as
-     * long again, one after the other. */
+    /* The first failure for another reason than the race ends it: each of the other racers would
+     * try for as long again, one after the other. */
     if (racers[i].rc == 0 && first.code == 0) racers[i].rc = put_finish(&racers[i].put, &why);
     s3_end(&racers[i].put.call);
     bool lost = racers[i].rc == ERR_EXISTS || racers[i].rc == ERR_CONFLICT;
@@ -177,14 +198,15 @@ static int run_round(s3_store *s, const char *key, racer *racers, err *e) {
     rc =
         err_set(e, ERR_UNSUPPORTED,
                 "s3://%s: the server does not know a put that is made only if the object is absent "
-                "(%s). Where no other one writes to this target, --single-writer goes on without",
+                "(%s). Where no other one writes to this target, `single_writer` goes on without",
                 s->bucket, first.text);
   else if (first.code)
     rc = err_set(e, first.code, "%s", first.text);
   else
     rc = check_winner(s, path, racers, e);
   int gone = s3_remove(&s->base, key, rc == 0 ? e : NULL);
-  /* Who may not delete (--no-delete) leaves the object there: it lies where the store's own go. */
+  /* A user who may not delete (--no-delete) leaves the object there: it lies below the store's own
+   * prefix. */
   return rc < 0 ? rc : gone == ERR_ACCESS ? 0 : gone;
 }
 

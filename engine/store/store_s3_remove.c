@@ -1,4 +1,4 @@
-/* Removing objects, one or a thousand in a request. */
+/* store_s3: removes objects, one or a thousand in a request. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static bool fits_xml(const char *path) {
   return true;
 }
 
-/* At most a page of them. */
+/* Removes at most a page of them. */
 static int remove_paths(s3_store *s, const char *const *paths, size_t count, err *e) {
   buf body;
   size_t listed = 0;
@@ -112,11 +112,18 @@ static int remove_paths(s3_store *s, const char *const *paths, size_t count, err
   return rc;
 }
 
-static int remove_page(s3_store *s, const s3_page *page, err *e) {
+typedef struct removal {
+  s3_store *s;
+  long found;
+} removal;
+
+static int remove_page(void *ctx, const s3_page *page, err *e) {
+  removal *r = ctx;
   const char **paths = calloc(page->count, sizeof(char *));
   if (!paths) return err_set(e, ERR_NOMEM, "no memory for a delete");
   for (size_t i = 0; i < page->count; i++) paths[i] = page->entries[i].path;
-  int rc = remove_paths(s, paths, page->count, e);
+  int rc = remove_paths(r->s, paths, page->count, e);
+  r->found += (long)page->count;
   free(paths);
   return rc;
 }
@@ -140,29 +147,14 @@ int s3_remove_below(store *base, const char *prefix, const char *const *keys, si
   return rc;
 }
 
-/* One walk over what is below the path. Returns how many objects there were. */
+/* Walks once over the objects below the path. Returns how many there were. */
 static long remove_objects(s3_store *s, const char *path, err *e) {
-  char *next = NULL;
-  long found = 0;
-  unsigned empty = 0;
-  int rc;
-  do {
-    s3_page page;
-    rc = s3_page_get(s, path, false, S3_PAGE, next, &page, e);
-    if (rc == 0 && page.count) rc = remove_page(s, &page, e);
-    found += (long)page.count;
-    empty = page.count > 0 ? 0 : empty + 1;
-    if (rc == 0 && page.next && empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
-    free(next);
-    next = page.next;
-    page.next = NULL;
-    s3_page_free(&page);
-  } while (rc == 0 && next);
-  free(next);
-  return rc < 0 ? rc : found;
+  removal r = {.s = s};
+  int rc = s3_pages(s, path, false, S3_PAGE, remove_page, &r, e);
+  return rc < 0 ? rc : r.found;
 }
 
-/* Uploads first: one that is completed meanwhile is an object, which the next walk finds. */
+/* Uploads go first: one that is completed meanwhile is an object, which the next walk finds. */
 int s3_remove_prefix(store *base, const char *prefix, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX] = "";

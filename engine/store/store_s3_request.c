@@ -1,7 +1,6 @@
 /* One request to S3: where it goes, who signs it, and when it is sent once more. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "prims/hash.h"
@@ -12,7 +11,8 @@
 enum {
   TRIES = 6,
   PATIENCE_S = 60,   /* after this no other try begins */
-  FIRST_PAUSE = 200, /* ms; each further one is twice as long */
+  FIRST_PAUSE = 200, /* ms; each further one is twice as long, */
+  DOUBLED = 4,       /* so many times at most */
   NAP_MS = 50,       /* how soon a pause sees that it is cancelled */
   LINES_MAX = 32 << 10,
   URL_MAX = 128 << 10,
@@ -24,11 +24,12 @@ static const int64_t SECOND = 1000000000;
 
 typedef struct target {
   bool https;
-  char host[512]; /* with a port that is not the default one */
+  char host[512]; /* with the port, unless it is the default one */
   buf path;       /* not encoded */
 } target;
 
-/* AWS itself, or the user's endpoint: scheme, host and the path that goes before all others. */
+/* Splits the endpoint, AWS's own or the user's: scheme, host and the path that goes before all
+ * others. */
 static int split_endpoint(const credentials *who, target *t, err *e) {
   const char *at = who->endpoint;
   if (!*at) {
@@ -74,7 +75,7 @@ static int find_target(const s3_store *s, const credentials *who, const char *pa
 
 static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* "content-md5: " and the 24 characters for 16 bytes. */
+/* Makes "content-md5: " and the 24 characters for 16 bytes. */
 static void md5_header(const unsigned char bytes[16], char out[64]) {
   size_t n = (size_t)snprintf(out, 64, "content-md5: ");
   for (int i = 0; i < 16; i += 3) {
@@ -86,7 +87,8 @@ static void md5_header(const unsigned char bytes[16], char out[64]) {
   out[n] = 0;
 }
 
-/* Over TLS nobody can change the body on its way, and hashing it would cost more than all else. */
+/* Over TLS nobody can change the body on its way, and hashing it would cost more than everything
+ * else. */
 static int digest_body(s3_call *c, bool https, err *e) {
   unsigned char md5[16];
   int rc = 0;
@@ -101,7 +103,8 @@ static int digest_body(s3_call *c, bool https, err *e) {
   return rc;
 }
 
-/* The headers that are signed beside those of the signature itself, then its lines, cut apart. */
+/* Gathers the headers that are signed beside those of the signature itself, then its lines, cut
+ * apart. */
 static int gather(s3_call *c, size_t *count, err *e) {
   size_t n = 0;
   for (size_t i = 0; c->r.headers && c->r.headers[i] && n < HTTP_HEADERS_MAX - 2; i++)
@@ -144,7 +147,7 @@ static int sign(s3_call *c, const credentials *who, err *e) {
                        .query = c->r.query,
                        .headers = c->headers,
                        .payload = c->payload,
-                       .time_ns = c->s->base.io->now(c->s->base.io, IO_WALL)};
+                       .time_ns = c->s->base.io->now(c->s->base.io, IO_WALL) + c->ahead_ns};
     buf_fmt(&c->url, "http%s://%s", t.https ? "s" : "", t.host);
     rc = sigv4_sign(&key, &r, &c->url, &c->lines, e);
   }
@@ -175,6 +178,21 @@ static void prepare_answer(s3_call *c) {
   buf_init(&c->answer.body, most);
 }
 
+/* How much longer silence is borne; INT64_MAX: by the call's own limits. */
+static int64_t patience_left(const s3_call *c) {
+  const store *s = &c->s->base;
+  int64_t patience = atomic_load(&s->patience_ns), since = atomic_load(&s->silent_ns);
+  if (patience == 0) return INT64_MAX;
+  return since ? patience - (s->io->now(s->io, IO_MONO) - since) : patience;
+}
+
+/* A request that is never answered must leave time for another one. */
+static unsigned stall_of(const s3_call *c) {
+  int64_t half = patience_left(c) / 2;
+  if (half >= HTTP_STALL_S * SECOND) return 0;
+  return half < SECOND ? 1 : (unsigned)(half / SECOND);
+}
+
 static void send_it(s3_call *c) {
   s3_store *s = c->s;
   credentials who;
@@ -185,7 +203,11 @@ static void send_it(s3_call *c) {
   pthread_mutex_lock(&s->mutex);
   who = s->who;
   c->changes = s->changes;
+  c->ahead_ns = s->ahead_ns;
   pthread_mutex_unlock(&s->mutex);
+  c->sent_ns = s->base.io->now(s->base.io, IO_MONO);
+  int64_t answered = 0;
+  atomic_compare_exchange_strong(&s->base.silent_ns, &answered, c->sent_ns);
   int rc = sign(c, &who, &c->trouble);
   c->sent = (http_request){.method = c->r.method,
                            .url = c->url.data,
@@ -194,7 +216,9 @@ static void send_it(s3_call *c) {
                            .len = c->r.len,
                            .ca_file = *s->who.ca_file ? s->who.ca_file : NULL,
                            .cancel = (atomic_int *)flag_of(c),
-                           .stop = &c->stop};
+                           .stop = &c->stop,
+                           .stall_s = stall_of(c),
+                           .moved = c->r.sent};
   credentials_forget(&who);
   if (rc == 0) http_start(s->net, &c->sent, &c->answer, &c->running, &c->trouble);
 }
@@ -217,6 +241,19 @@ void s3_end(s3_call *c) {
   buf_free(&c->lines);
 }
 
+static bool passes(const s3_call *c);
+
+/* An answer of any other kind than "not now" says that the server is there. */
+static void note_answer(s3_call *c) {
+  store *s = &c->s->base;
+  int64_t none = 0;
+  if (c->trouble.code == ERR_CANCELED) return;
+  if (!passes(c))
+    atomic_store(&s->silent_ns, 0);
+  else /* another call was answered meanwhile */
+    atomic_compare_exchange_strong(&s->silent_ns, &none, c->sent_ns);
+}
+
 int s3_once(s3_call *c, err *e) {
   int rc = c->trouble.code;
   if (c->running) {
@@ -224,6 +261,7 @@ int s3_once(s3_call *c, err *e) {
     c->running = NULL;
     c->doubtful |= c->answer.resent;
     if (rc == 0) s3_read_code(c);
+    note_answer(c);
   }
   if (rc == 0 && c->answer.status / 100 == 2 && !*c->code) return 0;
   return s3_refused(c, e);
@@ -237,8 +275,8 @@ static bool one_of(const char *code, const char *const *codes) {
   return false;
 }
 
-/* The server or the way to it was the cause, not the request. versitygw says that a key is a
- * directory where another request removed the directory that it put into, too. */
+/* True if the server or the way to it was the cause, not the request. versitygw says that a key is
+ * a directory also where another request removed the directory that it was putting into. */
 static bool passes(const s3_call *c) {
   static const char *const codes[] = {"RequestTimeout",
                                       "SlowDown",
@@ -272,7 +310,7 @@ static bool good_region(const char *name) {
   return len > 0 && name[len] == 0;
 }
 
-/* The bucket lives in another region, and the answer names it. */
+/* Goes to the other region, if the bucket lives in one and the answer names it. */
 static bool other_region(s3_call *c) {
   char region[64] = "";
   int status = c->answer.status;
@@ -284,7 +322,8 @@ static bool other_region(s3_call *c) {
   s3_store *s = c->s;
   pthread_mutex_lock(&s->mutex);
   bool other = strcmp(s->who.region, region) != 0;
-  /* Of many that were under way the first one corrects it, and all are sent again. */
+  /* Of many requests that were under way the first one corrects the region, and all are sent
+   * again. */
   c->moved = other || s->changes != c->changes;
   s->changes += other;
   memcpy(s->who.region, region, sizeof region);
@@ -298,7 +337,7 @@ static bool says_nothing(const s3_call *c) {
   return strcmp(c->r.method, "HEAD") == 0 && (status == 400 || status == 403);
 }
 
-/* Keys that are lent for some hours may stand anew in their file. */
+/* Reads the keys again: keys that are lent for some hours may have been renewed in their file. */
 static bool fresh_keys(s3_call *c) {
   static const char *const codes[] = {"ExpiredToken", "TokenRefreshRequired", "InvalidToken", NULL};
   credentials now;
@@ -318,13 +357,41 @@ static bool fresh_keys(s3_call *c) {
   return other;
 }
 
-/* 0.2 s, 0.4 s, ... less up to a half by lot, so that many who failed at once do not come back at
- * once. False: cancelled meanwhile. */
+/* Signs by the server's clock from here on, where the server refuses ours: its answer says what time
+ * it is. Only signatures go by that; all else goes by the times that the store gives its objects, or
+ * by our own clock. */
+static bool other_clock(s3_call *c) {
+  enum { OFF_S = 240 }; /* servers take 5 to 15 minutes for the same time */
+  static const char *const codes[] = {"RequestTimeTooSkewed", "RequestExpired",
+                                      "RequestInTheFuture", NULL};
+  char text[64];
+  s3_store *s = c->s;
+  if (c->clocked || c->trouble.code || (!one_of(c->code, codes) && !says_nothing(c))) return false;
+  if (!http_header(&c->answer, "date", text, sizeof text)) return false;
+  int64_t theirs = s3_time(text), ours = s->base.io->now(s->base.io, IO_WALL);
+  if (theirs == 0) return false;
+  int64_t ahead = theirs - ours, off = ahead - c->ahead_ns;
+  if (off > -OFF_S * SECOND && off < OFF_S * SECOND) return false;
+  c->clocked = true;
+  pthread_mutex_lock(&s->mutex);
+  bool first = s->ahead_ns == c->ahead_ns; /* of many that were under way */
+  s->ahead_ns = ahead;
+  pthread_mutex_unlock(&s->mutex);
+  if (first)
+    log_say(&s->base.log, LOG_WARN,
+            "the clock of this machine is %" PRId64 " s %s that of s3://%s: requests are signed by "
+            "the server's; set this machine's",
+            (ahead < 0 ? -ahead : ahead) / SECOND, ahead < 0 ? "ahead of" : "behind", s->bucket);
+  return true;
+}
+
+/* Sleeps 0.2 s, 0.4 s, ... less a random part of up to a half, so that many who failed at once do
+ * not come back at once. False: it was cancelled meanwhile. */
 static bool pause_before(const s3_call *c) {
   const io *io = c->s->base.io;
   uint32_t lot = 0;
   if (io->random(io, &lot, sizeof lot) < 0) lot = 0;
-  int64_t whole = (int64_t)FIRST_PAUSE << (c->tries - 1);
+  int64_t whole = (int64_t)FIRST_PAUSE << (c->tries <= DOUBLED ? c->tries - 1 : DOUBLED);
   for (int64_t left = whole - (int64_t)(lot % (uint32_t)whole) / 2; left > 0; left -= NAP_MS) {
     if (canceled(c)) return false;
     io->sleep(io, (left < NAP_MS ? left : NAP_MS) * 1000000);
@@ -332,18 +399,46 @@ static bool pause_before(const s3_call *c) {
   return !canceled(c);
 }
 
-static bool again(s3_call *c) {
+/* Where an outage is waited out, the user sees at once what is wrong. */
+static void say_silence(const s3_call *c, const err *e) {
+  enum { SECOND_TIME = 2 };
+  const store *s = &c->s->base;
+  if (c->tries == SECOND_TIME)
+    log_say(&s->log, LOG_WARN, "%s; trying again for up to %" PRId64 " s", e->text,
+            patience_left(c) / SECOND + 1);
+}
+
+static bool again(s3_call *c, const err *e) {
   const io *io = c->s->base.io;
-  if (other_region(c) || fresh_keys(c)) return true;
-  if (!passes(c) || c->tries >= TRIES) return false;
-  if (io->now(io, IO_MONO) - c->begun > PATIENCE_S * SECOND) return false;
+  if (other_region(c) || other_clock(c) || fresh_keys(c)) return true;
+  if (!passes(c)) return false;
+  int64_t left = patience_left(c);
+  if (left != INT64_MAX) {
+    if (left <= 0) return false;
+    say_silence(c, e);
+    return pause_before(c);
+  }
+  if (c->tries >= TRIES || io->now(io, IO_MONO) - c->begun > PATIENCE_S * SECOND) return false;
   return pause_before(c);
 }
 
+/* While a run begins, a name that nobody knows is the user's mistake, and no outage. */
+static bool is_no_host(const s3_call *c) {
+  return c->trouble.sys == HTTP_UNRESOLVED && atomic_load(&c->s->base.patience_ns) &&
+         http_no_such_host(c->url.data);
+}
+
 int s3_finish(s3_call *c, err *e) {
+  err why = {0};
+  bool unknown = false;
   int rc;
-  while ((rc = s3_once(c, e)) < 0 && again(c)) send_it(c);
-  if (rc < 0 && canceled(c)) return err_set(e, ERR_CANCELED, "%s: cancelled", c->r.verb);
+  while ((rc = s3_once(c, &why)) < 0 && !(unknown = is_no_host(c)) && again(c, &why)) send_it(c);
+  if (unknown)
+    rc = err_set(&why, ERR_INVAL, "%s s3://%s: %.600s; nobody knows a host of this name", c->r.verb,
+                 c->s->bucket, c->trouble.text);
+  else if (rc < 0 && canceled(c))
+    rc = err_set(&why, ERR_CANCELED, "%s: cancelled", c->r.verb);
+  if (rc < 0 && e) *e = why;
   return rc;
 }
 

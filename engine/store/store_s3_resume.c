@@ -1,4 +1,5 @@
-/* What an earlier try left of a large object: an unfinished upload, and the parts that it has. */
+/* store_s3: finds the unfinished upload of a large object that an earlier try began, and the parts
+ * that it has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,8 @@ typedef struct search {
   s3_left *left;
 } search;
 
-/* Of several uploads of one key the newest; where the server tells no times, the last one listed.
- */
+/* Of several uploads of one key the newest is taken; where the server tells no times, the last one
+ * listed. */
 static int take_upload(void *ctx, const s3_upload *u) {
   search *f = ctx;
   if (strcmp(u->path, f->path) != 0 || strlen(u->id) >= S3_UPLOAD_MAX ||
@@ -30,7 +31,7 @@ static int take_upload(void *ctx, const s3_upload *u) {
   return 0;
 }
 
-/* A page of parts. */
+/* State while a page of parts is read. */
 typedef struct reading {
   s3_left *left;
   unsigned long number;
@@ -77,7 +78,7 @@ static int on_part(void *ctx, const char *path, const char *text) {
   return r->failed ? ERR_NOMEM : 0;
 }
 
-/* True while there may be more. */
+/* Reads one page; 1 while there may be more. */
 static int parts_page(s3_store *s, const char *path, atomic_int *cancel, reading *r, err *e) {
   char from[16];
   snprintf(from, sizeof from, "%s", *r->next ? r->next : "0");
@@ -121,7 +122,7 @@ size_t s3_left_part_size(const s3_left *l, uint64_t size) {
   uint64_t part = 0;
   for (size_t i = 0; i < l->count; i++) {
     const s3_part *p = &l->parts[i];
-    /* The last one may be shorter, and is no measure. */
+    /* The last part may be shorter, and is no measure. */
     if (!*p->etag || (uint64_t)i * part + p->size == size) continue;
     if (part && p->size != part) return 0;
     part = p->size;

@@ -1,5 +1,5 @@
-/* Objects that are replaced by one of several who all saw the same content: the server compares the
- * ETag. */
+/* store_s3: compare-and-swap, for objects that one of several replaces who all saw the same
+ * content: the server compares the ETag. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,20 +1,19 @@
-/* Uploads that were begun and neither completed nor aborted: listing them, and doing away with
- * them.
- */
+/* store_s3: lists and aborts uploads that were begun and neither completed nor aborted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "store_s3.h"
 #include "xml.h"
 
 typedef struct uploads {
   s3_upload_fn *fn;
   void *ctx;
-  s3_upload open;           /* the one whose elements come just now */
+  s3_upload open;           /* the upload whose elements come just now */
   char *next_key, *next_id; /* where the next page begins */
   s3_upload *page;
-  size_t count;
+  size_t count, room;
   bool encoded, truncated, failed;
 } uploads;
 
@@ -26,11 +25,10 @@ static void take_text(uploads *u, char **to, const char *text) {
 
 static void end_upload(uploads *u) {
   bool whole = u->open.path && u->open.id;
-  s3_upload *made = whole ? realloc(u->page, (u->count + 1) * sizeof *made) : NULL;
-  u->failed |= whole && !made;
-  if (!made) return;
-  u->page = made;
-  made[u->count++] = u->open;
+  if (!whole) return;
+  u->failed |= !VEC_ROOM(u->page, u->count, u->room);
+  if (u->failed) return;
+  u->page[u->count++] = u->open;
   u->open = (s3_upload){0};
 }
 
@@ -67,8 +65,8 @@ static void forget_page(uploads *u) {
   *u = (uploads){.fn = u->fn, .ctx = u->ctx, .next_key = u->next_key, .next_id = u->next_id};
 }
 
-/* Asks for one page and hands it on. Some servers take the prefix for a directory, so what does not
- * begin with it is left out here. */
+/* Asks for one page and hands it on. Some servers take the prefix for a directory, so uploads that
+ * do not begin with it are left out here. */
 static int one_page(s3_store *s, const char *start, atomic_int *cancel, uploads *u, err *e) {
   const char *query[] = {"uploads", "",  "encoding-type", "url", "prefix", start, NULL, NULL, NULL,
                          NULL,      NULL};
@@ -102,7 +100,8 @@ static bool is_same(const char *a, const char *b) {
   return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-/* One page, unless the server goes on from where this one began: that would never end. */
+/* Reads one page, and fails if the server goes on from where this one began: that would never
+ * end. */
 static int next_page(s3_store *s, const char *start, atomic_int *cancel, uploads *u, err *e) {
   char *key = u->next_key ? strdup(u->next_key) : NULL;
   char *id = u->next_id ? strdup(u->next_id) : NULL;
@@ -146,7 +145,8 @@ static int abort_path(s3_store *s, const s3_upload *u, err *e) {
   return rc == 0 || gone ? 0 : err_set(e, rc, "%s", why.text);
 }
 
-/* Sent once, and cancelled or not: whoever gives up does not wait for a server that is gone. */
+/* The request is sent once, whether or not we are cancelled: it must not wait for a server that is
+ * gone. */
 void s3_upload_drop(s3_store *s, const char *path, const char *id) {
   const char *query[] = {"uploadId", id, NULL};
   atomic_int never = 0;
@@ -186,17 +186,20 @@ long s3_uploads_abort(s3_store *s, const char *path, err *e) {
 /* ---- of the vtable ---- */
 
 typedef struct telling {
-  const s3_store *s;
+  s3_store *s;
   store_unfinished_fn *fn;
   void *ctx;
 } telling;
 
-/* A key in the bucket that none of ours could be is somebody else's. */
+/* A key in the bucket that no key of ours could be is somebody else's, or of a directory of which
+ * nobody said how it is spelt. */
 static int tell_one(void *ctx, const s3_upload *u) {
-  const telling *t = ctx;
+  telling *t = ctx;
   char key[STORE_KEY_MAX + 1];
-  if (!s3_key_of(t->s, u->path, key)) return 0;
-  return t->fn(t->ctx, &(store_unfinished){.key = key, .id = u->id, .begun_ns = u->begun_ns});
+  bool raw = !s3_key_of(t->s, u->path, key);
+  if (raw && !s3_raw_key(t->s, u->path, key)) return 0;
+  return t->fn(t->ctx,
+               &(store_unfinished){.key = key, .id = u->id, .begun_ns = u->begun_ns, .raw = raw});
 }
 
 int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e) {
@@ -212,6 +215,6 @@ int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void
 int s3_discard(store *base, const store_unfinished *what, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
-  int rc = s3_path(s, what->key, path, e);
+  int rc = what->raw ? s3_raw_path(s, what->key, path, e) : s3_path(s, what->key, path, e);
   return rc < 0 ? rc : abort_path(s, &(s3_upload){.path = path, .id = (char *)what->id}, e);
 }

@@ -1,9 +1,9 @@
-/* Large objects: what write() is handed goes into a part buffer, a full one is sent in the
- * background while the next is filled, and the last request makes the object. What fits into one
- * part is one put.
+/* store_s3: writes large objects. The bytes of write() go into a part buffer, a full one is sent in
+ * the background while the next is filled, and the last request makes the object. An object that
+ * fits into one part is one put.
  *
  * An upload is never aborted here: a later try goes on with it (STORE_RESUME), or a removal of the
- * prefix takes it away. */
+ * prefix takes it away. Only one with STORE_OVER is, since no resume looks for it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +30,11 @@ typedef struct s3_writer {
   char path[S3_PATH_MAX];
   char nonce[64], mark[STORE_MARK_MAX];
   uint64_t size, taken; /* announced; handed over so far */
-  size_t part;          /* bytes of each part but the last */
+  store_tally tally;
+  uint64_t stored; /* of what was counted there: ours */
+  size_t part;     /* bytes of each part but the last */
   size_t parts;
-  int failure; /* sticky: after a failed write nothing may be made of what is there */
+  int failure; /* sticky: after a failed write no object may be made */
   err why;
   char *filling; /* NULL: none */
   size_t filled;
@@ -42,7 +44,7 @@ typedef struct s3_writer {
   char (*etags)[S3_ETAG_MAX]; /* of all parts, as the server gave them */
   unsigned char (*md5s)[16];  /* of all parts, as they are here */
   s3_left left;               /* of an earlier try; its upload is the one that is used */
-  bool over;                  /* it replaces what is there */
+  bool over;                  /* it replaces the object that is there */
   bool compare;               /* an object stands already: nothing is sent */
   char there[S3_ETAG_MAX];    /* its ETag */
 } s3_writer;
@@ -87,13 +89,14 @@ static void set_part_size(s3_writer *w, size_t part) {
   w->parts = w->size ? (size_t)((w->size + part - 1) / part) : 1;
 }
 
-/* Another version of this program may have cut it into other parts. */
+/* Goes on with the earlier try's part size: another version of this program may have cut the object
+ * into other parts. */
 static void take_part_size(s3_writer *w) {
   size_t part = s3_left_part_size(&w->left, w->size);
   if (part) set_part_size(w, part);
 }
 
-/* Is the object there already, or a part of it? */
+/* Looks for an object that is there already, or the parts of one. */
 static int look_back(s3_writer *w, err *e) {
   s3_head head;
   err why = {0};
@@ -161,11 +164,27 @@ void s3_write_mark(store_writer *writer, const char *mark) {
   snprintf(w->mark, sizeof w->mark, "%s", mark);
 }
 
-/* An upload tells its metadata to nobody, so its time has to tell whose it is. It was the newest:
- * there is no other one to go on with. The size of its parts is as good as another. */
+/* An upload does not tell its metadata, so its time has to tell whose it is. It was the newest:
+ * there is no other one to go on with. The size of its parts stays in use, which does no harm. */
 void s3_write_since(store_writer *writer, int64_t ns) {
   s3_writer *w = (s3_writer *)writer;
   if (w->left.begun_ns < ns) s3_left_free(&w->left);
+}
+
+void s3_write_tally(store_writer *writer, const store_tally *tally) {
+  ((s3_writer *)writer)->tally = *tally;
+}
+
+/* Counts bytes of which the server has said that it has them. What was handed to write() may be in
+ * our buffers, the kernel's, or a proxy's for long. */
+static void count_stored(s3_writer *w, uint64_t bytes) {
+  w->stored += bytes;
+  if (w->tally.stored) atomic_fetch_add(w->tally.stored, bytes);
+}
+
+static void uncount_stored(s3_writer *w) {
+  if (w->tally.stored) atomic_fetch_sub(w->tally.stored, w->stored);
+  w->stored = 0;
 }
 
 /* ---- parts ---- */
@@ -206,7 +225,7 @@ static void hex_of(const unsigned char *bytes, char out[33]) {
   for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Did an earlier try send this very part? */
+/* True if an earlier try sent this very part. */
 static bool sent_before(const s3_writer *w, size_t number) {
   char hex[33];
   if (number >= w->left.count || w->left.parts[number].size != w->filled) return false;
@@ -223,6 +242,7 @@ static int land(s3_writer *w, char **data, err *e) {
     rc = err_set(e, ERR_FORMAT, "s3://%s/%.400s: the server gave a part no ETag",
                  store_of(w)->bucket, w->path);
   if (rc == 0) s3_etag(etag, w->etags[f->number]);
+  if (rc == 0) count_stored(w, f->call.r.len);
   *data = f->data;
   s3_end(&f->call);
   free(f);
@@ -249,7 +269,8 @@ static int launch(s3_writer *w, size_t number, err *e) {
                          .body = f->data,
                          .len = w->filled,
                          .md5 = true,
-                         .cancel = w->cancel});
+                         .cancel = w->cancel,
+                         .sent = w->tally.sent});
   w->filled = 0;
   return 0;
 }
@@ -261,11 +282,13 @@ static int part_done(s3_writer *w, err *e) {
   if (rc < 0) return rc;
   w->sent++;
   if (w->compare) {
+    count_stored(w, w->filled);
     w->filled = 0;
     return 0;
   }
   if (sent_before(w, number)) {
     memcpy(w->etags[number], w->left.parts[number].etag, S3_ETAG_MAX);
+    count_stored(w, w->filled);
     w->filled = 0;
     return 0;
   }
@@ -273,7 +296,7 @@ static int part_done(s3_writer *w, err *e) {
   return rc < 0 ? rc : launch(w, number, e);
 }
 
-/* A buffer to fill. While there is none, the oldest part that is under way is waited for: its
+/* Finds a buffer to fill. While there is none, the oldest part that is under way is waited for: its
  * buffer is the next. Only a writer that has none at all may take one more than there are. */
 static int find_buffer(s3_writer *w, err *e) {
   int rc = 0;
@@ -320,7 +343,8 @@ int s3_write(store_writer *writer, const void *data, size_t len, err *e) {
 
 /* ---- the end ---- */
 
-/* The ETag that the whole has where ETags are digests: of the one, or of the digests of all. */
+/* Makes the ETag that the whole object has where ETags are digests: of the one part, or of the
+ * digests of all. */
 static int whole_etag(const s3_writer *w, char out[S3_ETAG_MAX], err *e) {
   unsigned char md5[16];
   char hex[33];
@@ -350,12 +374,13 @@ static int put_small(s3_writer *w, err *e) {
                  .len = w->filled,
                  .if_absent = !w->over,
                  .mark = w->mark,
-                 .cancel = w->cancel};
+                 .cancel = w->cancel,
+                 .sent = w->tally.sent};
   return s3_put_object(store_of(w), &o, e);
 }
 
-/* Refused, as it seems, because a try whose answer was lost has made it; or the upload is gone,
- * since the run that began it was only paused, and has completed it. */
+/* True if the refused request did make the object: a try whose answer was lost has made it, or the
+ * upload is gone because the run that began it was only paused, and has completed it. */
 static bool made_after_all(s3_writer *w, const s3_call *c) {
   s3_head head;
   char etag[S3_ETAG_MAX];
@@ -363,7 +388,7 @@ static bool made_after_all(s3_writer *w, const s3_call *c) {
   if ((!c->doubtful && !gone) || s3_look(store_of(w), w->path, w->cancel, &head, NULL) < 0)
     return false;
   if (strcmp(head.nonce, s3_nonce_of(w->nonce)) == 0) return true;
-  /* The upload of an earlier try has that one's nonce. */
+  /* The upload of an earlier try carries that try's nonce. */
   return w->left.count && whole_etag(w, etag, NULL) == 0 && strcmp(head.etag, etag) == 0;
 }
 
@@ -376,7 +401,7 @@ static int look_first(s3_writer *w, err *e) {
                  rc == 0 ? "the object is there already" : why.text);
 }
 
-static int send_complete(s3_writer *w, const buf *body, err *e) {
+static int complete_once(s3_writer *w, const buf *body, err *e) {
   s3_store *s = store_of(w);
   bool alone = s->base.single_writer;
   const char *query[] = {"uploadId", w->left.upload, NULL};
@@ -403,6 +428,17 @@ static int send_complete(s3_writer *w, const buf *body, err *e) {
   return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }
 
+/* As s3_put_object(): a refusal counts where something stands. */
+static int send_complete(s3_writer *w, const buf *body, err *e) {
+  s3_store *s = store_of(w);
+  int rc = complete_once(w, body, e);
+  for (int i = 0; i < S3_REFUSALS && rc == ERR_EXISTS && !w->over && !s->base.single_writer &&
+                  s3_is_absent(s, w->path, w->cancel);
+       i++)
+    rc = complete_once(w, body, e);
+  return rc;
+}
+
 static int complete(s3_writer *w, err *e) {
   buf body;
   int rc = 0;
@@ -426,15 +462,17 @@ static int complete(s3_writer *w, err *e) {
   return rc;
 }
 
-/* Stops what is under way. */
+/* Stops the parts that are under way. */
 static void leave(s3_writer *w, bool made) {
+  if (made) count_stored(w, w->size - w->stored); /* an object of one part is counted here */
+  if (!made) uncount_stored(w);
   for (size_t i = 0; i < w->flying; i++) atomic_store(&w->flights[i]->call.stop, 1);
   for (size_t i = 0; i < w->flying; i++) {
     s3_end(&w->flights[i]->call);
     give_back(w, w->flights[i]->data);
     free(w->flights[i]);
   }
-  /* No resume will look for its parts, which the bucket would keep, and charge for. */
+  /* No resume will look for these parts, which the bucket would keep, and charge for. */
   if (!made && w->over && *w->left.upload) s3_upload_drop(store_of(w), w->path, w->left.upload);
   free_writer(w);
 }

@@ -73,7 +73,7 @@ static void on_text(void *arg, const char *text, int len) {
   if (buf_failed(&w->text) == ERR_NOMEM) refuse(w, ERR_NOMEM, "no memory for a text in it");
 }
 
-/* A DTD is where entities come from, which grow a kilobyte into a gigabyte or name files. */
+/* A DTD is refused: entities come from it, which grow a kilobyte into a gigabyte or name files. */
 static void on_dtd(void *arg, const char *name, const char *system, const char *public, int own) {
   (void)name, (void)system, (void)public, (void)own;
   refuse(arg, ERR_FORMAT, "it has a DTD");
@@ -111,7 +111,7 @@ void xml_escape(const char *text, buf *out) {
     case '<': buf_str(out, "&lt;"); break;
     case '>': buf_str(out, "&gt;"); break;
     case '"': buf_str(out, "&quot;"); break;
-    /* Raw, a reader would make a line feed or a space of it. */
+    /* A reader would make a line feed or a space of a raw one. */
     case '\r': buf_str(out, "&#13;"); break;
     case '\n': buf_str(out, "&#10;"); break;
     case '\t': buf_str(out, "&#9;"); break;

@@ -29,6 +29,8 @@
 ---@field status string "OK", "ECORRUPT", ...
 ---@field finding? string the first one
 ---@field findings integer
+---@field links string those that lead out of it or nowhere, as JSON: what is there was not saved
+---@field link_count integer
 
 ---@class ckpt.Finding
 ---@field topic string
@@ -54,28 +56,78 @@
 ---@field state? string
 ---@field run_id? string
 ---@field command? string
+---@field program? string what `command` runs, without its flags
 ---@field launch? string
 ---@field units? string[]
 ---@field excludes? string[]
 ---@field markers? string[]
 ---@field quiet? number seconds; negative: none; math.huge: without end
----@field tries? integer
+---@field tries? integer of a save that fails for now; math.huge: without end
 ---@field policies? string[] names or paths
 ---@field settings? table<string, string|number|boolean>
 ---@field policy_dir? string
 ---@field max_delete? number
 ---@field grace_delete? number seconds; negative: none; math.huge: nothing is deleted
+---@field rank? integer of the `world` that save together, from 0; `launch` is then needed
+---@field world? integer
+---@field rank_wait? number seconds that one waits for the others
+---@field bad_after? integer starts that failed until a checkpoint is marked bad; math.huge: never
+---@field stall? number seconds until a save that waits for one thing is named
+---@field start_wait? number seconds that a store which does not answer is waited for; negative: none
+---@field wait_lease? number seconds that another live writer is waited for
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean
 ---@field no_delete? boolean
 ---@field single_writer? boolean
+---@field start_anyway? boolean begin though the store does not answer
+---@field trust? boolean
+---@field beside? boolean
+---@field owns_dir? boolean
+
+---@class ckpt.Prepared
+---@field resume? string path to resume from
+---@field restored_from? string URI
+---@field restored integer fetched
+---@field quarantined integer moved away
+---@field found integer complete, and here
+
+---@class ckpt.RunStatus
+---@field committed integer since the run was opened, as the next three
+---@field dropped integer
+---@field retired integer
+---@field failed integer
+---@field pending integer wanted and not durable yet
+---@field settling integer those of them that are not known to be complete
+---@field unproven integer
+---@field standing? "durable"|"nothing_to_save"|"not_wanted"|"not_proven"|"not_durable"
+---@field unproven_unit? string newer than all of its kind that are whole, as the next one
+---@field unproven_reason? string
+---@field unwanted_unit? string newer than all that the policies wanted, as the next two
+---@field unwanted_policy? string
+---@field unwanted_reason? string
+---@field bytes_committed number
+---@field bytes_left number of the complete ones
+---@field newest_step? integer of the newest commit, as the next two
+---@field newest_age? number seconds
+---@field newest_unit? string
+---@field newest_status string of the newest complete one: "OK", "EIO", ...
+---@field fenced boolean
+---@field unmatched integer files that belong to no unit
+---@field unmatched_example? string
+
+---@class ckpt.Event
+---@field kind "child"|"exit"|"result"|"preempt"|"list"
+---@field pid? integer
+---@field clean? boolean
+---@field grace? number seconds
+---@field json? string an object
 
 ---@class ckpt.Run
----@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): table?, string?, string?
+---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): ckpt.Prepared?, string?, string?
 ---@field start fun(self): true?, string?, string?
----@field notify fun(self, event: { kind: "child"|"exit"|"result"|"preempt"|"list", pid?: integer, clean?: boolean, grace?: number, json?: string }): true?, string?, string?
----@field status fun(self): table?, string?, string?
+---@field notify fun(self, event: ckpt.Event): true?, string?, string?
+---@field status fun(self): ckpt.RunStatus?, string?, string?
 ---@field why fun(self, name: string): string?, string?, ckpt.Finding[]|string
 ---@field place fun(self): { dir: string, state: string, target: string, id: string, socket: string }
 ---@field close fun(self)
@@ -137,44 +189,63 @@
 ---@field wrap_function fun(train_func: function|table, options?: ckpt.WrapOptions): ckpt.FunctionRunner
 ---@field wrap_command fun(argv: string[], options?: ckpt.WrapCommandOptions): ckpt.FunctionRunner
 
+-- The library is never compiled: each of its modules begins with this line. LuaJIT 2.1.0-beta3, which
+-- Debian 12 has, now and then makes code of calls between a module here and a store written in Lua
+-- that loses entries of a list: a download then fails, or a sync takes a file for absent. What a
+-- script itself does stays compiled, and the modules ask this for themselves alone: the host's own
+-- loaders are left as they are.
+jit.off(true, true)
+
 local core = require "ckpt.core"
 
--- The library is never compiled. LuaJIT 2.1.0-beta3, which Debian 12 has, now and then makes code of
--- calls between a module here and a store written in Lua that loses entries of a list: a download then
--- fails, or a sync takes a file for absent. What a script itself does stays compiled.
-table.insert(package.loaders, 2, function(name)
-  local path = name:find("^ckpt%.") and package.searchpath(name, package.path)
-  local chunk = path and loadfile(path)
-  if not chunk then return nil end
-  jit.off(chunk, true)
-  return chunk
-end)
+-- A state that is closed unloads the C modules in the order opposite to that in which they came, and
+-- finalizers of ours (what as_directory left open) read JSON: cjson has to be older than they are.
+-- Who needs it (ckpt.base.need_cjson) says so if it is missing.
+pcall(require, "cjson")
 
 -- A module is read when its name is first used: a script that only lists a store needs none.
 local MODULES = {
-  fs = "ckpt.fs", lock = "ckpt.lock", digest = "ckpt.digest", clock = "ckpt.clock",
-  log = "ckpt.log", store = "ckpt.store", job = "ckpt.job", tar = "ckpt.tar",
-  testing = "ckpt.testing", class = "ckpt.class", json = "ckpt.json",
-  Checkpoint = "ckpt.checkpoint",
-  State = "ckpt.state", Registry = "ckpt.registry", RayRegistry = "ckpt.ray_registry",
-  CheckpointManager = "ckpt.checkpoint_manager",
-  SyncConfig = "ckpt.sync_config", BackgroundProcess = "ckpt.background_process",
-  Syncer = "ckpt.syncer", BackgroundSyncer = "ckpt.background_syncer",
-  DefaultSyncer = "ckpt.default_syncer", ArtifactSync = "ckpt.artifact_sync",
-  file_transfer = "ckpt.file_transfer",
-  SyncerCallback = "ckpt.syncer_callback",
-  DurableTrainable = "ckpt.durable_trainable", Trainable = "ckpt.trainable",
-  TrainableUtil = "ckpt.trainable_util", FuncCheckpointUtil = "ckpt.func_checkpoint_util",
-  StatusReporter = "ckpt.status_reporter", FunctionRunner = "ckpt.function_runner",
-  session = "ckpt.session",
+  fs = "ckpt.prims.fs",
+  lock = "ckpt.job.lock",
+  digest = "ckpt.prims.digest",
+  clock = "ckpt.base.clock",
+  log = "ckpt.base.log",
+  store = "ckpt.store.store",
+  job = "ckpt.job.job",
+  tar = "ckpt.prims.tar",
+  testing = "ckpt.testing.testing",
+  class = "ckpt.base.class",
+  json = "ckpt.base.json",
+  Checkpoint = "ckpt.ray.checkpoint.checkpoint",
+  State = "ckpt.adaptdl.state",
+  Registry = "ckpt.adaptdl.registry",
+  RayRegistry = "ckpt.adaptdl.ray_registry",
+  CheckpointManager = "ckpt.ray.checkpoint.checkpoint_manager",
+  SyncConfig = "ckpt.ray.sync.sync_config",
+  BackgroundProcess = "ckpt.ray.sync.background_process",
+  Syncer = "ckpt.ray.sync.syncer",
+  BackgroundSyncer = "ckpt.ray.sync.background_syncer",
+  DefaultSyncer = "ckpt.ray.sync.default_syncer",
+  ArtifactSync = "ckpt.ray.sync.artifact_sync",
+  file_transfer = "ckpt.store.file_transfer",
+  SyncerCallback = "ckpt.ray.sync.syncer_callback",
+  DurableTrainable = "ckpt.ray.train.durable_trainable",
+  Trainable = "ckpt.ray.train.trainable",
+  TrainableUtil = "ckpt.ray.train.trainable_util",
+  FuncCheckpointUtil = "ckpt.ray.train.func_checkpoint_util",
+  StatusReporter = "ckpt.ray.train.status_reporter",
+  FunctionRunner = "ckpt.ray.train.function_runner",
+  session = "ckpt.ray.train.session",
 }
 
 -- Functions that are one module's.
 local FUNCTIONS = {
-  save_all_states = "ckpt.default_registry", save_state = "ckpt.default_registry",
-  load_state = "ckpt.default_registry",
-  get_node_to_storage_syncer = "ckpt.default_syncer", wrap_function = "ckpt.wrap_function",
-  wrap_command = "ckpt.wrap_function",
+  save_all_states = "ckpt.adaptdl.default_registry",
+  save_state = "ckpt.adaptdl.default_registry",
+  load_state = "ckpt.adaptdl.default_registry",
+  get_node_to_storage_syncer = "ckpt.ray.sync.default_syncer",
+  wrap_function = "ckpt.ray.train.wrap_function",
+  wrap_command = "ckpt.ray.train.wrap_function",
 }
 
 ---@type ckpt

@@ -1,16 +1,16 @@
 ---@meta
 -- luacheck: ignore 212 241
 
--- Types of what is written in C, for editors. Nothing here is ever run; each section describes one
--- part of `ckpt.core`, which a module of the same name hands on.
+-- Types of the functions that are written in C, for editors. Nothing here is ever run; each section
+-- describes one part of `ckpt.core`, which a module of the same name hands on.
 
 -- ---- fs ----
 
---- What `ckpt.fs` has from C.
+--- The part of `ckpt.fs` that comes from C.
 ---@class ckpt.core.fs
 local fs = {}
 
---- The content of a file.
+--- Returns the content of a file.
 ---@param path string
 ---@param max? integer bytes; 64 MiB; more is "ELIMIT", never a cut
 ---@return string? data
@@ -36,21 +36,21 @@ function fs.write(path, data, mode) end
 ---@return string? name "EEXISTS"
 function fs.write_new(path, data, mode) end
 
---- What a path leads to.
+--- Looks at the file that a path leads to.
 ---@param path string
 ---@return ckpt.Stat?
 ---@return string? text
 ---@return string? name
 function fs.stat(path) end
 
---- What a path is; of a link, the link.
+--- Looks at the path itself; of a link, the link.
 ---@param path string
 ---@return ckpt.Stat?
 ---@return string? text
 ---@return string? name
 function fs.lstat(path) end
 
---- Whether it leads to something that can be looked at.
+--- Tells whether it leads to something that can be looked at.
 ---@param path string
 ---@return boolean
 function fs.exists(path) end
@@ -98,14 +98,14 @@ function fs.remove(path) end
 ---@return string? name
 function fs.mkdirs(path, mode) end
 
---- The names in a directory, by bytes.
+--- Lists the names in a directory, by bytes.
 ---@param dir string
 ---@return string[]?
 ---@return string? text
 ---@return string? name
 function fs.list(dir) end
 
---- As rename(2): a file, or an empty directory, that is at `to` is replaced. Not flushed.
+--- Renames as rename(2): a file, or an empty directory, that is at `to` is replaced. Not flushed.
 ---@param from string
 ---@param to string
 ---@return true?
@@ -121,7 +121,7 @@ function fs.rename(from, to) end
 ---@return string? name "EEXISTS"; "EUNSUPPORTED": another file system
 function fs.publish(from, to) end
 
---- Puts a finished file or tree in the place of what is at `to`, and removes that.
+--- Puts a finished file or tree in the place of the one at `to`, and removes that.
 ---@param from string flushed by its maker
 ---@param to string
 ---@return true?
@@ -129,16 +129,18 @@ function fs.publish(from, to) end
 ---@return string? name
 function fs.replace_tree(from, to) end
 
---- Removes a file or a tree. What is gone already is no error.
+--- Removes a file or a tree. If it is gone already, that is no error.
 ---@param path string
 ---@return true?
 ---@return string? text
 ---@return string? name
 function fs.remove_tree(path) end
 
+--- Copies a file. One that is written meanwhile gives a mixture; with `live`, what it had when it
+--- was opened (it may grow), or ERETIRED if that was rewritten.
 ---@param from string a regular file, not a link
 ---@param to string absent
----@param options? { flush?: boolean }
+---@param options? { flush?: boolean, live?: boolean }
 ---@return true?
 ---@return string? text
 ---@return string? name
@@ -167,20 +169,20 @@ function fs.sync(path) end
 ---@return string? name
 function fs.sync_tree(dir) end
 
---- The path without links.
+--- Returns the path without links.
 ---@param path string
 ---@return string?
 ---@return string? text
 ---@return string? name
 function fs.real(path) end
 
---- The working directory.
+--- Returns the working directory.
 ---@return string?
 ---@return string? text
 ---@return string? name
 function fs.cwd() end
 
---- Bytes of the file system that a path is on; `available`: to this user.
+--- Returns the bytes of the file system that a path is on; `available`: to this user.
 ---@param path string
 ---@return { total: number, free: number, available: number }?
 ---@return string? text
@@ -210,6 +212,7 @@ function fs.space(path) end
 -- ---- store ----
 
 ---@class ckpt.core.store
+---@field schemes string[] those of the engine
 ---@field open fun(uri: string): userdata?, string?, string? with the methods of ckpt.Store
 
 -- ---- job ----

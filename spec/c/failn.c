@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <malloc.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +27,11 @@ static int64_t ahead;
 static io clocked;
 
 static int64_t clocked_now(const io *io, io_clock clock) {
-  (void)io;
   int64_t now = world_io()->now(world_io(), clock);
   return clock == IO_WALL ? now + ahead : now * FASTER;
 }
 
 static void clocked_sleep(const io *io, int64_t ns) {
-  (void)io;
   struct timespec nap = {.tv_nsec = ns / FASTER < NAP_NS ? ns / FASTER : NAP_NS};
   nanosleep(&nap, NULL);
 }
@@ -50,7 +46,6 @@ static const io *clocked_io(void) {
 
 static int make_older(const char *path, const struct stat *st, int type, struct FTW *ftw) {
   struct timespec when[2] = {st->st_mtim, st->st_mtim};
-  (void)type, (void)ftw;
   when[0].tv_sec = when[1].tv_sec -= 48L * 3600;
   return utimensat(AT_FDCWD, path, when, AT_SYMLINK_NOFOLLOW);
 }
@@ -66,8 +61,8 @@ void failn_two_days(failn_scene *s) {
 
 /* ---- what fails ---- */
 
-/* What each call may answer on some file system. ENOENT, which says that something is not there, is
- * for calls that follow a look: what was seen may be gone by then. */
+/* The errors that each call may answer on some file system. ENOENT, which says that something is
+ * not there, is for calls that follow a look: the thing seen may be gone by then. */
 static const struct {
   io_call kind;
   const char *name;
@@ -210,7 +205,7 @@ static bool play(stage *g, bool must) {
   return failed;
 }
 
-/* What the first process left on this machine goes at the start of the next one. */
+/* Removes what the first process left on this machine, as the start of the next one does. */
 static void start_anew(world *w) {
   char path[4096];
   snprintf(path, sizeof path, "%s", w->staging);
@@ -262,7 +257,7 @@ static bool measure(const failn_scenario *what, const point *p, failn_sum *sum) 
   bool leaks = false, failed = false;
   int fds = 0;
   size_t bytes = 0;
-  /* What is made once for all, as libraries do, is there the second time. */
+  /* Things made once for all, as libraries do, are there from the second round on. */
   for (int i = 0; i == 0 || (leaks && i < 3); i++) {
     fds = count_fds();
     bytes = allocated();

@@ -29,8 +29,8 @@ typedef struct failn_scenario {
   const char *scheme; /* of the store */
   /* Makes what was there before; nothing fails. */
   void (*before)(failn_scene *s);
-  /* What one process does, from its start to its end. It is an error if it reports success and did
-   * not do it, which `after` can tell. */
+  /* Does the work of one process, from its start to its end. It is an error if it reports success
+   * and did not do it, which `after` can tell. */
   int (*act)(failn_scene *s, err *e);
   /* Looks at what only this scenario knows; NULL: all is well, else what is wrong (static). Called
    * after each act, `done` if that said 0. `s->w` has a store that works. May be NULL. */

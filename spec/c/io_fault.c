@@ -45,7 +45,7 @@ struct io_fault {
   int line_count;
 };
 
-/* What is to become of one call. */
+/* Says what is done with one call. */
 typedef struct verdict {
   int rc;    /* 0, or what to answer */
   bool done; /* carry it out, then answer so */

@@ -44,7 +44,7 @@ typedef enum io_call {
   CALLS,
 } io_call;
 
-/* What is to fail. Zero: nothing. */
+/* Says which calls fail. Zero: none. */
 typedef struct io_fault_plan {
   io_call kind;
   long nth;      /* the first call of this kind that fails, counted from 1; 0: none */
@@ -61,9 +61,9 @@ const io *io_fault_io(io_fault *f); /* good until io_fault_free */
 
 /* Sets the plan and starts all counters and the log anew. A failing close does close. */
 void io_fault_set(io_fault *f, io_fault_plan plan);
-/* The same for the usual case: one call fails, and is not carried out. */
+/* Sets the plan of the usual case: one call fails, and is not carried out. */
 void io_fault_once(io_fault *f, io_call kind, long nth, int errnum);
-/* How many calls of this kind came since then, and how many of those were failed. */
+/* Return the number of calls of this kind since then, and of those that were failed. */
 long io_fault_count(io_fault *f, io_call kind);
 long io_fault_failed(io_fault *f, io_call kind);
 /* write() takes at most this many bytes at a time; 0: all. */

@@ -23,6 +23,11 @@ static ssize_t hook_read(const io *io, int fd, void *to, size_t len) {
   return inner()->read(io_unflushed(), fd, to, len);
 }
 
+static ssize_t hook_pread(const io *io, int fd, void *to, size_t len, off_t at) {
+  (void)io;
+  return inner()->pread(io_unflushed(), fd, to, len, at);
+}
+
 static int hook_fstat(const io *io, int fd, struct stat *out) {
   (void)io;
   return inner()->fstat(io_unflushed(), fd, out);
@@ -50,6 +55,7 @@ const io *io_hook_set(io_hook_fn *fn, void *ctx) {
   hooked = *io_unflushed();
   hooked.open = hook_open;
   hooked.read = hook_read;
+  hooked.pread = hook_pread;
   hooked.fstat = hook_fstat;
   hooked.lstat = hook_lstat;
   hooked.readlink = hook_readlink;

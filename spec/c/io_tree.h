@@ -41,7 +41,7 @@ void io_tree_remove(io_tree *t, const char *path);                   /* with all
 void io_tree_touch(io_tree *t, const char *path, int64_t mtime_wall_ns);
 bool io_tree_has(io_tree *t, const char *path);
 bool io_tree_is_dir(io_tree *t, const char *path);
-/* How many calls came through io since the last time this was asked, `now` left out. */
+/* Returns the number of calls through io since this was last asked, `now` left out. */
 long io_tree_calls(io_tree *t);
 
 #endif

@@ -7,8 +7,8 @@
 
 typedef struct entry {
   char type[16], nonce[64], unit[300], dir[300];
-  long long n, term, attempt, commit; /* -1: absent */
-  long long owner;                    /* of an attempt */
+  long long n, term, attempt, commit, reader; /* -1: absent */
+  long long owner;                            /* of an attempt */
   bool closed, dropped, deleted, bad, good;
   long long through;
   bool names_run;
@@ -44,6 +44,7 @@ static int load(store *s, const char *prefix, size_t n, entry *out) {
   if (!object) return -1;
   *out = (entry){.n = number(object, "n"), .owner = -1};
   out->term = number(object, "term");
+  out->reader = number(object, "reader");
   out->attempt = number(object, "attempt");
   out->commit = number(object, "commit");
   out->through = number(object, "through");
@@ -61,11 +62,23 @@ static bool is(const entry *at, const char *type) {
   return strcmp(at->type, type) == 0;
 }
 
+/* True for the name of a generation that has no room for all of it. */
+static bool is_cut(const entry *at, const char *later, size_t n) {
+  char end[40];
+  size_t len = strlen(at->dir);
+  size_t tail = (size_t)snprintf(end, sizeof end, ".~%zu", n), digits = 16;
+  if (strlen(later) <= 255 || at->reader < 2 || len > 255 || len < 255 - 3) return false;
+  const char *mark = at->dir + len - tail - digits - 1;
+  return strcmp(at->dir + len - tail, end) == 0 && *mark == '~' &&
+         strspn(mark + 1, "0123456789abcdef") == digits &&
+         strncmp(at->dir, at->unit, (size_t)(mark - at->dir)) == 0;
+}
+
 static const char *check_attempt(entry *all, size_t n) {
   entry *at = &all[n];
   char later[400];
   snprintf(later, sizeof later, "%s.~%zu", at->unit, n);
-  if (strcmp(at->dir, at->unit) != 0 && strcmp(at->dir, later) != 0)
+  if (strcmp(at->dir, at->unit) != 0 && strcmp(at->dir, later) != 0 && !is_cut(at, later, n))
     return bad(n, "its directory has another unit's name");
   const char *mark = strrchr(at->unit, '~');
   bool later_like = mark && mark > at->unit && mark[-1] == '.' && mark[1] &&
@@ -116,7 +129,7 @@ static const char *check_mark(entry *all, size_t n) {
   return NULL;
 }
 
-/* Nothing that was there can be spoken of any more. */
+/* Closes, drops and deletes all: an end leaves nothing that a later entry may name. */
 static void end_all(entry *all, size_t n) {
   for (size_t i = 0; i < n; i++) all[i].closed = all[i].dropped = all[i].deleted = true;
 }
@@ -164,7 +177,7 @@ static const char *check_one(entry *all, size_t n, long long *newest, bool *ende
   return bad(n, "its type is unknown");
 }
 
-/* Nothing stands behind the end. */
+/* Checks that no entry stands behind the end. */
 static const char *check_gap(store *s, const char *prefix, size_t n) {
   entry beyond;
   for (size_t i = n; i < n + 20; i++)

@@ -1,4 +1,5 @@
-/* log_check: a second reading of the rules of a run's log, that shares no code with core/runlog.
+/* log_check: a second reading of the rules of a run's log, that shares no code with
+ * engine/commit/log.
  *
  * It reads the entries themselves and is strict: writers that follow the rules never make an entry
  * that readers would have to ignore. */

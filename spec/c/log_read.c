@@ -1,13 +1,10 @@
 #include "log_read.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
+
 #include <stdlib.h>
 
-#include "core/runlog_impl.h"
+#include "commit/log/runlog_impl.h"
 
 runlog_state log_read(store *s, const char *prefix) {
   runlog_state st = {.term.n = RUNLOG_NONE, .snapshot = RUNLOG_NONE};
@@ -30,7 +27,7 @@ runlog_state log_read(store *s, const char *prefix) {
   }
 }
 
-char *log_text(const runlog_state *s) {
+static char *log_text(const runlog_state *s) {
   json_t *state = runlog_state_new(s);
   assert_non_null(state);
   char *text = json_dumps(state, JSON_SORT_KEYS | JSON_INDENT(1));

@@ -3,12 +3,10 @@
 #ifndef SPEC_LOG_READ_H
 #define SPEC_LOG_READ_H
 
-#include "core/runlog.h"
+#include "commit/log/runlog.h"
 
 /* Free it with runlog_state_free(). */
 runlog_state log_read(store *s, const char *prefix);
-/* All of a state as a text; free() it. */
-char *log_text(const runlog_state *s);
 /* Fails the test if they are not the same to the last member. */
 void log_must_equal(const runlog_state *got, const runlog_state *want);
 

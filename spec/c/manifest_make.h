@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "core/manifest.h"
-#include "core/runlog.h"
+#include "commit/manifest/manifest.h"
+#include "commit/log/runlog.h"
 
 /* A number that follows from `state` alone, which moves on. */
 uint64_t next_random(uint64_t *state);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "core/policy_link.h"
+#include "decision/policy_link.h"
 #include "tmpdir.h"
 
 bool policy_helper_is_meant(char **argv) {
@@ -126,7 +126,7 @@ static void obey(const char *order, json_t *request) {
                         json_object_get(request, "event")));
 }
 
-/* Of what it says it dies of, it dies. */
+/* True if the helper dies of the error that this answer names. */
 static bool is_deadly(const char *said) {
   json_t *answer = json_loads(said, 0, NULL);
   const char *kind = json_string_value(json_object_get(answer, "kind"));
@@ -194,10 +194,21 @@ policy_world *policy_world_new(void) {
 }
 
 void policy_world_free(policy_world *w) {
+  for (size_t i = 0; i < w->count; i++) policy_close(w->opened[i]);
   policy_link_close(w->link);
   tmpdir_remove(w->dir);
   buf_free(&w->lines);
   free(w);
+}
+
+int policy_world_set_up(void **state) {
+  *state = policy_world_new();
+  return 0;
+}
+
+int policy_world_tear_down(void **state) {
+  policy_world_free(*state);
+  return 0;
 }
 
 int policy_world_open(policy_world *w, const char *text, const policy_options *more, policy **out,
@@ -214,12 +225,18 @@ int policy_world_open(policy_world *w, const char *text, const policy_options *m
   return policy_open(&options, out, e);
 }
 
-policy *policy_world_must(policy_world *w, const char *text) {
+policy *policy_world_with(policy_world *w, const char *text, const policy_options *more) {
   policy *p;
   err e = {0};
-  if (policy_world_open(w, text, NULL, &p, &e) == 0) return p;
-  fprintf(stderr, "%s: %s\n", text, e.text);
-  abort();
+  if (policy_world_open(w, text, more, &p, &e) < 0 || w->count == POLICY_WORLD_MAX) {
+    fprintf(stderr, "%s: %s\n", text ? text : "(options)", e.text);
+    abort();
+  }
+  return w->opened[w->count++] = p;
+}
+
+policy *policy_world_must(policy_world *w, const char *text) {
+  return policy_world_with(w, text, NULL);
 }
 
 char *policy_world_memory(const char *text) {

@@ -18,12 +18,14 @@
 
 #include <stdbool.h>
 
-#include "core/policy.h"
+#include "decision/policy.h"
 
 bool policy_helper_is_meant(char **argv);
 int policy_helper_run(void);
 /* Makes DIR/ckpt-policy, which is this program. */
 void policy_helper_install(const char *dir);
+
+enum { POLICY_WORLD_MAX = 64 };
 
 /* A link to such a helper, and what was logged (each line ends with a line end). */
 typedef struct policy_world {
@@ -32,16 +34,24 @@ typedef struct policy_world {
   log_sink log;
   buf lines;
   unsigned warnings;
+  policy *opened[POLICY_WORLD_MAX]; /* by policy_world_must */
+  size_t count;
 } policy_world;
 policy_world *policy_world_new(void);
 void policy_world_free(policy_world *w);
+/* The fixture of a test whose state is such a world. */
+int policy_world_set_up(void **state);
+int policy_world_tear_down(void **state);
+#define IN_POLICY_WORLD(test)                                                                      \
+  cmocka_unit_test_setup_teardown(test, policy_world_set_up, policy_world_tear_down)
 
 /* Opens a chain of one file, "p.lua", with this text: what the helper answers to "load". `more`
  * (may be NULL) has the rest of the options. */
 int policy_world_open(policy_world *w, const char *text, const policy_options *more, policy **out,
                       err *e);
-/* The same where failing is out of the question. */
+/* Open a policy and fail the test if that fails. The world closes it. */
 policy *policy_world_must(policy_world *w, const char *text);
+policy *policy_world_with(policy_world *w, const char *text, const policy_options *more);
 /* {"answer":TEXT}: a memory by which the helper answers just this. The caller frees it. */
 char *policy_world_memory(const char *text);
 

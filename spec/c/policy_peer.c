@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lua/policy_json.h"
+#include "lua/policy/policy_json.h"
 #include "tmpdir.h"
 
 char *peer_load(const char *id, const char *text, size_t len) {
@@ -46,10 +46,43 @@ const char *peer_kind(const char *answer, size_t len) {
   return kind;
 }
 
+/* A line "-- 300 times: local v% = %" stands for so many lines, numbered from 0 where a percent
+ * sign is. */
+static void read_line(const char *line, size_t len, buf *out) {
+  unsigned times = 0;
+  int skip = 0; /* stays 0 unless all of it was there */
+  sscanf(line, "-- %u times: %n", &times, &skip);
+  if (skip == 0) {
+    buf_add(out, line, len);
+    return;
+  }
+  for (unsigned i = 0; i < times; i++)
+    for (const char *at = line + skip; at < line + len; at++)
+      if (*at == '%')
+        buf_fmt(out, "%u", i);
+      else
+        buf_add(out, at, 1);
+}
+
+static char *read_lines(const char *path, size_t *len) {
+  char *text = read_file(path, len);
+  buf out;
+  buf_init(&out, 16 << 20);
+  buf_str(&out, ""); /* a file may be empty */
+  for (const char *line = text, *end = text + *len, *next; line < end; line = next) {
+    const char *stop = memchr(line, '\n', (size_t)(end - line));
+    next = stop ? stop + 1 : end;
+    read_line(line, (size_t)(next - line), &out);
+  }
+  free(text);
+  *len = out.len;
+  return buf_take(&out);
+}
+
 /* The first line says it, "-- sync: budget"; a file that cannot have one is not to be loaded. */
 static void read_hostile(const char *path, hostile *h) {
   snprintf(h->name, sizeof h->name, "%s", strrchr(path, '/') + 1);
-  h->text = read_file(path, &h->len);
+  h->text = read_lines(path, &h->len);
   if (sscanf(h->text, "-- %31[a-z_]: %63[a-z ]\n", h->hook, h->kinds) != 2) {
     strcpy(h->hook, "load");
     strcpy(h->kinds, "syntax");

@@ -24,7 +24,7 @@ typedef struct hostile {
   char kinds[64]; /* which ends are right: "budget memory" */
 } hostile;
 
-/* All of them, in order; ended by one without a text. */
+/* Returns all of them, in order; an item without a text ends them. */
 hostile *hostile_all(void);
 void hostile_free(hostile *all);
 /* True if `kind` is one of its ends. */

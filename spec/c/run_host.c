@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/catalog.h"
+#include "catalog/catalog.h"
 #include "io_fault.h"
 #include "tmpdir.h"
 
@@ -219,6 +219,29 @@ void run_host_free(run_host *h) {
   free(h);
 }
 
+run_host *run_host_elsewhere(run_host *h) {
+  run_host *other = run_host_new(h->top);
+  snprintf(other->dir, sizeof other->dir, "%s/dir2", h->top);
+  snprintf(other->state, sizeof other->state, "%s/state2", h->top);
+  return other;
+}
+
+int run_host_set_up(void **state) {
+  *state = run_host_new(NULL);
+  return 0;
+}
+
+int run_host_set_up_run(void **state) {
+  run_host_set_up(state);
+  run_host_begin(*state);
+  return 0;
+}
+
+int run_host_tear_down(void **state) {
+  run_host_free(*state);
+  return 0;
+}
+
 const char *run_host_top(run_host *h) {
   return h->top;
 }
@@ -315,6 +338,11 @@ void run_host_until(run_host *h, run_kind kind, const char *unit) {
   must(drive(h, was_told, &w), h, what);
 }
 
+void run_host_write(run_host *h, const char *name, const char *text, run_kind until) {
+  write_file(run_host_dir(h, name), text);
+  run_host_until(h, until, name);
+}
+
 static bool is_idle(run_host *h, const void *ctx) {
   (void)ctx;
   run_status s = run_host_status(h);
@@ -339,20 +367,18 @@ void run_host_held(run_host *h) {
   must(drive(h, is_held, NULL), h, "no worker came to the store");
 }
 
+void run_host_hold_save(run_host *h, const char *name, const char *text) {
+  run_host_hold(h, true);
+  write_file(run_host_dir(h, name), text);
+  run_host_held(h);
+}
+
 void run_host_for(run_host *h, double seconds) {
   int64_t end = real_now() + (int64_t)(seconds * 1e9);
   while (real_now() < end) step_and_wait(h, 5);
 }
 
 /* ---- what was told ---- */
-
-size_t run_host_told(run_host *h) {
-  return h->told;
-}
-const run_seen *run_host_seen(run_host *h, size_t i) {
-  must(i < h->told, h, "that much was not told");
-  return &h->news[i];
-}
 
 const run_seen *run_host_last(run_host *h, run_kind kind, const char *unit) {
   for (size_t i = h->told; i-- > 0;)

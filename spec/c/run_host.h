@@ -1,14 +1,14 @@
-/* run_host: what an engine is to its runs, for tests of core/run*.c: a pool, a queue of what the
- * workers have done, and everything that a run tells, kept in order. Its `io` is the real one, but
- * the test moves the monotonic clock, makes the store fail, and stops a save in the middle of its
- * upload. Scratch directories: <top>/dir is watched, <top>/state, <top>/store. Misuse and waiting
- * for more than 10 s abort. */
+/* run_host: stands in for the engine in tests of engine/run: a pool, a queue of what the workers
+ * have done, and everything that a run tells, kept in order. Its `io` is the real one, but the test
+ * moves the monotonic clock, makes the store fail, and stops a save in the middle of its upload.
+ * Scratch directories: <top>/dir is watched, <top>/state, <top>/store. Misuse and waiting for more
+ * than 10 s abort. */
 #ifndef SPEC_RUN_HOST_H
 #define SPEC_RUN_HOST_H
 
 #include <stdatomic.h>
 
-#include "core/run.h"
+#include "run/run.h"
 
 typedef struct run_seen {
   run_kind kind;
@@ -25,8 +25,19 @@ typedef struct run_host run_host;
 /* `top` NULL: a new one that run_host_free removes; else that of another host, which shares all
  * three places. */
 run_host *run_host_new(const char *top);
+/* Makes a host of the same target on another machine: with directories of its own, which a run
+ * makes. */
+run_host *run_host_elsewhere(run_host *h);
 void run_host_free(run_host *h);       /* closes the run */
 const char *run_host_top(run_host *h); /* static memory, as tmpdir_path() */
+
+/* The fixtures of a test whose state is a host: one without a run, or one whose run has begun. */
+int run_host_set_up(void **state);
+int run_host_set_up_run(void **state);
+int run_host_tear_down(void **state);
+#define WITH_HOST(test) cmocka_unit_test_setup_teardown(test, run_host_set_up, run_host_tear_down)
+#define WITH_RUN(test)                                                                             \
+  cmocka_unit_test_setup_teardown(test, run_host_set_up_run, run_host_tear_down)
 
 /* Its options: set before run_host_open. Units are complete as soon as they are closed. */
 run_options *run_host_options(run_host *h);
@@ -47,6 +58,8 @@ const char *run_host_store(run_host *h, const char *name);
 
 /* Does what is due, and waits for events, until... */
 void run_host_until(run_host *h, run_kind kind, const char *unit); /* ...this was told once more */
+/* Writes a watched file, and waits until that is told of it. */
+void run_host_write(run_host *h, const char *name, const char *text, run_kind until);
 void run_host_idle(run_host *h); /* ...nothing is pending or settling, no worker is busy */
 void run_host_held(run_host *h); /* ...a worker stands still in the store */
 void run_host_for(run_host *h, double seconds);
@@ -54,16 +67,15 @@ void run_host_for(run_host *h, double seconds);
 int run_host_step(run_host *h, err *e);
 int64_t run_host_due(run_host *h); /* what the last run_step said, less now; INT64_MAX: never */
 
-size_t run_host_told(run_host *h);
-const run_seen *run_host_seen(run_host *h, size_t i);
-/* How often; unit NULL: any. */
+/* Returns how often the run told this; unit NULL: of any unit. */
 unsigned run_host_count(run_host *h, run_kind kind, const char *unit);
 const run_seen *run_host_last(run_host *h, run_kind kind, const char *unit); /* NULL: never */
 /* "COMMITTED a.pt,DROPPED b.pt": all that was told. Static memory. */
 const char *run_host_story(run_host *h);
 
 run_status run_host_status(run_host *h);
-/* What the target holds, as "dir dir", oldest commit first, of all groups. Static memory. */
+/* Lists the commits that the target holds, as "dir dir", oldest first, of all groups. Static
+ * memory. */
 const char *run_host_commits(run_host *h);
 /* Restores a commit's directory and compares its only file's text. */
 bool run_host_holds(run_host *h, const char *dir, const char *text);
@@ -72,6 +84,8 @@ void run_host_skip(run_host *h, double seconds);   /* the monotonic clock alone 
 void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works again */
 /* Workers stop before they make a file of a checkpoint there: its attempt is announced by then. */
 void run_host_hold(run_host *h, bool hold);
+/* Writes a watched file, and waits until its save stands still there. */
+void run_host_hold_save(run_host *h, const char *name, const char *text);
 bool run_host_logged(run_host *h, const char *text);
 
 #endif

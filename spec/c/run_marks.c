@@ -1,21 +1,17 @@
 #include "run_marks.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/runlog.h"
+#include "commit/log/runlog.h"
 #include "tmpdir.h"
 
 void commit_file(run_host *h, const char *name, const char *text) {
   run_host_begin(h);
-  write_file(run_host_dir(h, name), text);
-  run_host_until(h, RUN_COMMITTED, name);
+  run_host_write(h, name, text, RUN_COMMITTED);
   run_host_idle(h);
   run_host_close(h);
 }

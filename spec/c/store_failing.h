@@ -7,7 +7,7 @@
 
 #include "store/store.h"
 
-/* What is to fail. Zero: nothing. */
+/* Says which requests fail. Zero: none. */
 typedef struct store_failing_plan {
   long nth;      /* the first request that fails, counted from 1; 0: none */
   int code;      /* an ERR_*: what it answers */

@@ -110,26 +110,7 @@ static int lossy_remove_prefix(store *base, const char *prefix, err *e) {
   return in->ops->remove_prefix(in, prefix, e);
 }
 
-static const store_ops proof_ops = {
-    .version = 1,
-    .scheme = "lossy",
-    .caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME,
-    .exists = lossy_exists,
-    .get = lossy_get,
-    .read = lossy_read,
-    .head = lossy_head,
-    .put = lossy_put,
-    .list = lossy_list,
-    .remove = lossy_remove,
-    .remove_prefix = lossy_remove_prefix,
-    .write_open = lossy_write_open,
-    .write = lossy_write,
-    .write_close = lossy_write_close,
-    .write_abort = lossy_write_abort,
-    .put_marked = lossy_put_marked,
-};
-
-static const store_ops plain_ops = {
+static const store_ops lossy_ops = {
     .version = 1,
     .scheme = "lossy",
     .exists = lossy_exists,
@@ -150,7 +131,9 @@ static const store_ops plain_ops = {
 store_lossy *store_lossy_new(store *inner, uint64_t seed, bool proof) {
   store_lossy *s = calloc(1, sizeof *s);
   if (!s) abort();
-  s->base = (store){.ops = proof ? &proof_ops : &plain_ops, .io = inner->io};
+  s->ops = lossy_ops;
+  if (proof) s->ops.caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME;
+  s->base = (store){.ops = &s->ops, .io = inner->io};
   s->inner = inner;
   s->random = seed;
   return s;

@@ -11,6 +11,7 @@
 typedef struct store_lossy {
   store base; /* hand &base to the code under test */
   store *inner;
+  store_ops ops;
   uint64_t random;                  /* the state of the seeded choices */
   unsigned lost, never, late, deaf; /* of 1000 puts: done but not answered; not done; done later;
                                        of 1000 gets: failed */

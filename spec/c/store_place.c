@@ -1,9 +1,7 @@
 #include "store_place.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,8 @@ typedef struct store_place {
 /* The scheme that the next stores have: "file", "mem", or "s3" (of the server that the AWS_*
  * variables name, in its bucket "ckpt-test"). */
 extern const char *store_place_scheme;
-/* Where their scratch directories are made; NULL: where tmpdir_new() does. */
+/* The directory under which their scratch directories are made; NULL: where tmpdir_new() makes
+ * them. */
 extern const char *store_place_parent;
 
 /* Opens one with `io` at a place where nothing is yet (a file store's root is not there). */

@@ -1,10 +1,7 @@
 #include "store_replace.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

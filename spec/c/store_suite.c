@@ -1,10 +1,7 @@
 #include "store_suite.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -395,7 +392,6 @@ static void a_callback_can_stop_a_listing(void **state) {
 }
 
 static int remove_it(void *ctx, const char *key, bool is_prefix, const store_object *object) {
-  (void)is_prefix, (void)object;
   store *s = ctx;
   return s->ops->remove(s, key, NULL);
 }
@@ -563,7 +559,8 @@ static void a_deeper_uri_is_a_store_of_its_own(void **state) {
   store_place *p = *state;
   uri deeper = p->where;
   store *inner;
-  assert_int_equal(uri_join(&deeper, "exp/1", NULL), 0);
+  size_t len = strlen(deeper.path);
+  snprintf(deeper.path + len, sizeof deeper.path - len, "%sexp/1", len ? "/" : "");
   assert_int_equal(store_open(&deeper, p->s->io, NULL, &inner, NULL), 0);
   assert_int_equal(store_put_text(p->s, "exp/10/k", "x", STORE_IF_ABSENT), 0);
   assert_int_equal(inner->ops->exists(inner, NULL), ERR_NOSTORE);
@@ -586,7 +583,6 @@ static void what_a_store_can_do_is_told(void **state) {
 }
 
 static void an_unknown_scheme_is_told_which_ones_there_are(void **state) {
-  (void)state;
   uri where;
   store *s = (store *)&where;
   err e = {0};
@@ -600,7 +596,6 @@ static void an_unknown_scheme_is_told_which_ones_there_are(void **state) {
 }
 
 static int count(void *ctx, const char *key, bool is_prefix, const store_object *object) {
-  (void)key, (void)is_prefix, (void)object;
   ++*(int *)ctx;
   return 0;
 }

@@ -46,6 +46,16 @@ void tmpdir_remove(char *dir) {
   free(dir);
 }
 
+int tmpdir_set_up(void **state) {
+  *state = tmpdir_new();
+  return 0;
+}
+
+int tmpdir_tear_down(void **state) {
+  tmpdir_remove(*state);
+  return 0;
+}
+
 const char *tmpdir_path(const char *dir, const char *name) {
   static _Thread_local char paths[8][4096];
   static _Thread_local unsigned next;

@@ -13,6 +13,11 @@ char *tmpdir_new_in(const char *where);
 /* Removes it with everything in it, read-only directories too, and frees the name. NULL is fine. */
 void tmpdir_remove(char *dir);
 
+/* The fixture of a test whose state is such a directory. */
+int tmpdir_set_up(void **state);
+int tmpdir_tear_down(void **state);
+#define IN_A_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, tmpdir_set_up, tmpdir_tear_down)
+
 /* dir + "/" + name. Static memory: the last 8 results are good, in each thread. */
 const char *tmpdir_path(const char *dir, const char *name);
 
@@ -29,9 +34,9 @@ bool files_equal(const char *a, const char *b);
 bool path_exists(const char *path); /* a dangling link exists */
 mode_t path_mode(const char *path); /* permission bits, of a link itself */
 
-/* How many entries a directory has, without "." and "..". */
+/* Counts the entries of a directory, without "." and "..". */
 int count_entries(const char *dir);
-/* How many descriptors this process has open. */
+/* Counts the descriptors that this process has open. */
 int count_fds(void);
 
 #endif

@@ -1,9 +1,7 @@
 #include "world.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "with_cmocka.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/removal.h"
-#include "core/restore.h"
+#include "commit/removal.h"
+#include "job/restore/restore.h"
 #include "io_fault.h"
 #include "tmpdir.h"
 
@@ -32,9 +30,7 @@ static char *sub_dir(const char *dir, const char *name) {
   return path;
 }
 
-static void no_sleep(const io *io, int64_t ns) {
-  (void)io, (void)ns;
-}
+static void no_sleep(const io *io, int64_t ns) {}
 
 static pthread_once_t quick_once = PTHREAD_ONCE_INIT;
 static io quick;
@@ -72,6 +68,8 @@ world *world_new(const char *scheme, const io *io) {
 }
 
 void world_free(world *w) {
+  for (size_t i = 0; i < w->log_count; i++) runlog_close(w->logs[i]);
+  store_lossy_free(w->lossy);
   pool_close(w->pool);
   store_place_remove(&w->place);
   free(w->dir);
@@ -81,11 +79,41 @@ void world_free(world *w) {
   free(w);
 }
 
+int world_set_up_file(void **state) {
+  *state = world_new("file", world_io());
+  return 0;
+}
+
+int world_set_up_mem(void **state) {
+  *state = world_new("mem", world_io());
+  return 0;
+}
+
+int world_tear_down(void **state) {
+  world_free(*state);
+  return 0;
+}
+
+world *world_next(world *w, const io *io) {
+  size_t scheme = w ? w->scheme + 1 : 0;
+  if (w) world_free(w);
+  if (scheme == sizeof world_schemes / sizeof world_schemes[0]) return NULL;
+  w = world_new(world_schemes[scheme], io);
+  w->scheme = scheme;
+  return w;
+}
+
 store *world_store(const world *w) {
   store *s;
   err e = {0};
   if (store_open(&w->place.where, world_io(), NULL, &s, &e) < 0) fail_msg("%s", e.text);
   return s;
+}
+
+store_lossy *world_lossy(world *w, bool proof) {
+  w->lossy = store_lossy_new(w->place.s, 1, proof);
+  w->env.store = &w->lossy->base;
+  return w->lossy;
 }
 
 runlog *world_begin(store *s, const char *prefix, const char *launch) {
@@ -96,6 +124,15 @@ runlog *world_begin(store *s, const char *prefix, const char *launch) {
   if (runlog_open(s, prefix, &log, &e) < 0 || runlog_begin(log, "run", &who, false, &e) < 0)
     fail_msg("%s", e.text);
   return log;
+}
+
+runlog *world_keep(world *w, runlog *log) {
+  if (w->log_count == sizeof w->logs / sizeof w->logs[0]) abort();
+  return w->logs[w->log_count++] = log;
+}
+
+runlog *world_log(world *w, const char *prefix, const char *launch) {
+  return world_keep(w, world_begin(w->env.store, prefix, launch));
 }
 
 /* ---- units ---- */
@@ -328,7 +365,8 @@ static bool beside_a_commit(const runlog_state *state, const char *name) {
   return false;
 }
 
-/* What a rank was still sending when rank 0 gave the save up stays: gc names it. */
+/* True for objects that a rank was still sending when rank 0 gave the save up: they stay until gc
+ * names them. */
 static bool came_late(const struct litter *l, const char *name) {
   for (size_t i = 0; i < l->state->attempt_count; i++) {
     size_t len = strlen(l->state->attempts[i].dir);
@@ -355,7 +393,6 @@ static bool *find_cleared(store *s, runlog *log) {
 
 static int judge_key(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   struct litter *l = ctx;
-  (void)is_prefix, (void)object;
   const char *name = key + l->skip;
   if (strncmp(name, ".ckpt/log/", 10) == 0 || strcmp(name, ".ckpt/lease") == 0) return 0;
   if (strcmp(name, ".ckpt/head") == 0) return 0;
@@ -417,14 +454,12 @@ static void see_open(const char *path) {
 }
 
 static int hooked_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
-  (void)io;
   see_open(path);
   return hooks.inner->open(hooks.inner, dirfd, path, flags, mode);
 }
 
 /* Below a held directory. One that is opened only to name what is in it (O_PATH) is no open. */
 static int hooked_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
-  (void)io;
   if (!(flags & O_PATH)) see_open(path);
   return hooks.inner->open_beneath(hooks.inner, dirfd, path, flags, mode);
 }

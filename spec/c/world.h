@@ -3,8 +3,9 @@
 #ifndef SPEC_WORLD_H
 #define SPEC_WORLD_H
 
-#include "core/job.h"
-#include "core/runlog.h"
+#include "job/save/job.h"
+#include "commit/log/runlog.h"
+#include "store_lossy.h"
 #include "store_place.h"
 
 typedef struct world {
@@ -15,6 +16,10 @@ typedef struct world {
   char *out;     /* restores go here */
   pool *pool;
   job_env env; /* its store may be exchanged */
+  size_t scheme;
+  runlog *logs[8]; /* of world_log */
+  size_t log_count;
+  store_lossy *lossy;
 } world;
 
 extern const char *const world_schemes[2]; /* "file" and "mem" */
@@ -27,11 +32,31 @@ const io *world_io(void);
 world *world_new(const char *scheme, const io *io);
 void world_free(world *w);
 
-/* The same store through another handle, with world_io(). Close it. */
+/* The fixtures of a test whose state is a world with world_io() and a store of that kind. */
+int world_set_up_file(void **state);
+int world_set_up_mem(void **state);
+int world_tear_down(void **state);
+#define IN_A_FILE_WORLD(test)                                                                      \
+  cmocka_unit_test_setup_teardown(test, world_set_up_file, world_tear_down)
+#define IN_A_MEM_WORLD(test)                                                                       \
+  cmocka_unit_test_setup_teardown(test, world_set_up_mem, world_tear_down)
+
+/* For a test in each scheme: a world of the first one for NULL, then the next, with the one before
+ * freed; NULL at the end. */
+world *world_next(world *w, const io *io);
+
+/* Opens the same store through another handle, with world_io(). Close it. */
 store *world_store(const world *w);
+
+/* Makes the store of the jobs one that loses what it is told to lose. The world frees it. */
+store_lossy *world_lossy(world *w, bool proof);
 
 /* A log at `prefix` with a new term by a writer of that launch name. Close it. */
 runlog *world_begin(store *s, const char *prefix, const char *launch);
+/* Opens such a log in the store of the jobs; the world closes it. */
+runlog *world_log(world *w, const char *prefix, const char *launch);
+/* The world closes this one too. */
+runlog *world_keep(world *w, runlog *log);
 
 /* A unit with odd things in it: an empty file, nested and empty directories, links, modes, a name
  * that is no UTF-8. `seed` decides the bytes. Whatever is there goes first. */
@@ -54,7 +79,7 @@ const char *tree_differs(const char *a, const char *b);
  * `path` in the watched directory; else why not (static). */
 const char *restored_differs(const world *w, const char *prefix, const runlog_commit *c,
                              const char *path);
-/* The same; fails the test if it differs. */
+/* Restores as restored_differs() does, and fails the test if it differs. */
 void must_restore(const world *w, const char *prefix, const runlog_commit *c, const char *path);
 
 /* NULL, or the first key in the store that belongs neither to a log, a lease nor a listed commit,

@@ -1,10 +1,9 @@
 -- Checkpoint: as_directory, and where things are (items 51-68, 70-72).
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
-local locks = require "ckpt.checkpoint_locks"
-local process = require "ckpt.process"
-local readers = require "ckpt.checkpoint_readers"
+local locks = require "ckpt.ray.checkpoint.checkpoint_locks"
+local process = require "ckpt.prims.process"
+local readers = require "ckpt.ray.checkpoint.checkpoint_readers"
 local shelf = require "contract.shelf"
 local support = require "support"
 local world = require "contract.checkpoint_world"
@@ -292,9 +291,41 @@ describe("Checkpoint, as_directory", function()
     assert.are.equal(6, (w:fetched()))
   end)
 
+  it("fetches by the object's own to_directory, and is still the one who removes", function()
+    local original, calls = checkpoint.to_directory, 0
+    checkpoint.to_directory = function(...)
+      calls = calls + 1
+      return original(...)
+    end
+    assert.is_true(checkpoint:as_directory(function(path)
+      is_whole(path)
+      return true
+    end))
+    assert.are.equal(1, calls)
+    is_gone()
+    -- Another task that asks for the directory meanwhile keeps it.
+    local kept
+    checkpoint.to_directory = function(...)
+      kept = kept or ckpt.job.task(function() return original(checkpoint) end)
+      assert(kept:wait())
+      return original(...)
+    end
+    assert(checkpoint:as_directory(function() return true end))
+    is_whole(dir)
+    assert(fs.remove_tree(dir))
+    checkpoint.to_directory = function() return nil, "no route", "EIO" end
+    assert.are.same({ nil, "no route", "EIO" },
+      { checkpoint:as_directory(function() error "called" end) })
+    checkpoint.to_directory = function() error("no route", 0) end
+    local fine, why = pcall(checkpoint.as_directory, checkpoint, print)
+    assert.are.same({ false, "no route" }, { fine, why })
+    checkpoint.to_directory = nil
+    is_gone()
+  end)
+
   it("[64 G] lets nobody begin to read while it is removed", function()
     local handle = open()
-    local place = require "ckpt.checkpoint_place"
+    local place = require "ckpt.ray.checkpoint.checkpoint_place"
     local remove, seen = place.remove, nil
     place.remove = function(path)
       local _, _, name = locks.try(w.lock_names(path).readers, true)
@@ -308,23 +339,16 @@ describe("Checkpoint, as_directory", function()
   end)
 
   it("[64 G] reads what is whole, however readers come and go", function()
-    local ends = {}
-    for i = 1, 4 do
-      ends[i] = w:start(checkpoint, [[
-        for _ = 1, 25 do
-          assert(checkpoint:as_directory(function(path)
-            assert(ckpt.fs.read(path .. "/a.txt") == "data:a")
-            assert(ckpt.fs.read(path .. "/sub/b.txt") == "data:b")
-            assert(ckpt.fs.read(path .. "/sub/deep/c.bin") == "data:c")
-            return true
-          end))
-        end]])
-    end
-    for i = 1, 4 do
-      local said, code = ends[i]()
-      assert(code == 0, said)
-      assert.are.equal("", said)
-    end
+    local said = w:together(4, checkpoint, [[
+      for _ = 1, 25 do
+        assert(checkpoint:as_directory(function(path)
+          assert(ckpt.fs.read(path .. "/a.txt") == "data:a")
+          assert(ckpt.fs.read(path .. "/sub/b.txt") == "data:b")
+          assert(ckpt.fs.read(path .. "/sub/deep/c.bin") == "data:c")
+          return true
+        end))
+      end]])
+    assert.are.same({ "", "", "", "" }, said)
     is_gone()
   end)
 
@@ -427,7 +451,7 @@ describe("Checkpoint, its locks", function()
   end)
   after_each(function() w:close() end)
 
-  it("[70] are in a private directory, named by the SHA-256 of the resolved target", function()
+  it("[70 G] are in a private directory, named by the SHA-256 of the resolved target", function()
     local seen = {}
     shelf.on_get = function()
       for _, path in ipairs(w:lock_files()) do seen[path] = true end
@@ -442,7 +466,7 @@ describe("Checkpoint, its locks", function()
     assert.are.same({}, w:lock_files())
   end)
 
-  it("[70] are not put where somebody else could take them", function()
+  it("[70 G] are not put where somebody else could take them", function()
     local private = w.tmp .. ("/ckpt-%d"):format(process.user())
     assert(fs.mkdirs(private))
     assert(fs.chmod(private, tonumber("777", 8)))

@@ -1,7 +1,6 @@
 -- A process is killed at each of its steps, one after the other, on the way through a download: the
 -- next one finds what it needs, and nothing is left in the end.
 
-package.path = "./spec/?.lua;" .. package.path
 local world = require "contract.checkpoint_world"
 
 -- Runs in a process of its own, which has no threads, and forks for each step: the child kills

@@ -1,9 +1,8 @@
 -- 64 processes ask for one remote checkpoint at once, and some are killed: one download, nobody
 -- reads a part of it, nothing is left behind.
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
-local readers = require "ckpt.checkpoint_readers"
+local readers = require "ckpt.ray.checkpoint.checkpoint_readers"
 local shelf = require "contract.shelf"
 local support = require "support"
 local world = require "contract.checkpoint_world"

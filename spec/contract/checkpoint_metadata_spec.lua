@@ -1,6 +1,5 @@
 -- Checkpoint: metadata (items 18-32).
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
 local shelf = require "contract.shelf"
 local world = require "contract.checkpoint_world"
@@ -58,16 +57,8 @@ describe("Checkpoint, metadata", function()
   end)
 
   it("[22 G] loses no key when many update at once, in a directory", function()
-    local ends = {}
-    for i = 1, 6 do
-      ends[i] = w:start(checkpoint, ([[
-        for n = 1, 10 do assert(checkpoint:update_metadata { ["k%d_" .. n] = n }) end
-      ]]):format(i))
-    end
-    for i = 1, 6 do
-      local said, code = ends[i]()
-      assert(code == 0, said)
-    end
+    w:together(6, checkpoint, [[
+      for n = 1, 10 do assert(checkpoint:update_metadata { ["kNUMBER_" .. n] = n }) end]])
     local metadata, count = checkpoint:get_metadata(), 0
     for i = 1, 6 do
       for n = 1, 10 do

@@ -1,6 +1,5 @@
 -- Checkpoint: what an object is (items 1-17).
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
 local world = require "contract.checkpoint_world"
 

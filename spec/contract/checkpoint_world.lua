@@ -4,10 +4,11 @@
 
 local ffi = require "ffi"
 local ckpt = require "ckpt"
-local locks = require "ckpt.checkpoint_locks"
-local records = require "ckpt.checkpoint_records"
+local put = require("contract.files").put
+local locks = require "ckpt.ray.checkpoint.checkpoint_locks"
+local records = require "ckpt.ray.checkpoint.checkpoint_records"
 local shelf = require "contract.shelf"
-local source = require "ckpt.checkpoint_source"
+local source = require "ckpt.ray.checkpoint.checkpoint_source"
 local support = require "support"
 
 ffi.cdef "int setenv(const char *, const char *, int);"
@@ -57,10 +58,7 @@ end
 function World:tree(name, files)
   local root = self.dir .. "/" .. name
   assert(fs.mkdirs(root))
-  for path, data in pairs(files or FILES) do
-    assert(fs.mkdirs(fs.parent(root .. "/" .. path)))
-    assert(fs.write(root .. "/" .. path, data))
-  end
+  for path, data in pairs(files or FILES) do put(root, path, data) end
   return root
 end
 
@@ -74,8 +72,7 @@ end
 --- How often objects of a remote checkpoint were fetched.
 function World:fetched(name)
   local text = fs.read(shelf.log(self.dir .. "/" .. (name or "remote"))) or ""
-  local lines = {}
-  for line in text:gmatch("[^\n]+") do lines[#lines + 1] = line end
+  local lines = support.lines(text)
   return #lines, lines
 end
 
@@ -125,10 +122,7 @@ end
 
 --- Does what another process does that has fetched a checkpoint into a directory.
 function World.fake_fetch(checkpoint, target, files)
-  for path, data in pairs(files or FILES) do
-    assert(fs.mkdirs(fs.parent(target .. "/" .. path)))
-    assert(fs.write(target .. "/" .. path, data))
-  end
+  for path, data in pairs(files or FILES) do put(target, path, data) end
   local record = assert(records.of(target, {
     source = source.name(checkpoint), listing = source.listing(checkpoint), handed = true,
   }))
@@ -165,6 +159,19 @@ function World:start(checkpoint, text)
     local said, code = out:match("^(.*)\n(%d+)$")
     return said, tonumber(code)
   end
+end
+
+--- Starts so many scripts at once, and waits for their ends, which have to be good. Returns what
+--- each printed. NUMBER in the text is the script's own.
+function World:together(count, checkpoint, text)
+  local ends = {}
+  for i = 1, count do ends[i] = self:start(checkpoint, (text:gsub("NUMBER", i))) end
+  for i = 1, count do
+    local said, code = ends[i]()
+    assert(code == 0, said)
+    ends[i] = said
+  end
+  return ends
 end
 
 return world

@@ -1,6 +1,7 @@
 -- ckpt.DefaultSyncer on real transfers, its retries, and the other files of a trial.
 
 local ckpt = require "ckpt"
+local files = require "contract.files"
 local support = require "support"
 local fs, store = ckpt.fs, ckpt.store
 
@@ -19,16 +20,8 @@ describe("the default syncer", function()
     os.execute("rm -rf '" .. dir .. "'")
   end)
 
-  local function put(path, text)
-    assert(fs.mkdirs(fs.parent(dir .. "/" .. path)))
-    assert(fs.write(dir .. "/" .. path, text or path))
-  end
-
-  local function names(path)
-    local list = {}
-    for i, entry in ipairs(fs.walk(dir .. "/" .. path) or {}) do list[i] = entry.path end
-    return list
-  end
+  local function put(path, text) files.put(dir, path, text) end
+  local function names(path) return files.paths(dir .. "/" .. path) end
 
   local function done(syncer)
     local _, text = syncer:wait()
@@ -111,11 +104,11 @@ describe("the default syncer", function()
     put("a/newer")
     s:sync_up(dir .. "/a", place)
     done(s)
-    local files = {}
-    for _, entry in ipairs(assert(store.open(place)):list("")) do files[entry.key] = true end
-    assert.is_true(files["old"])
-    assert.is_true(files["new"])
-    assert.is_true(files["newer"])
+    local there = {}
+    for _, entry in ipairs(assert(store.open(place)):list("")) do there[entry.key] = true end
+    assert.is_true(there["old"])
+    assert.is_true(there["new"])
+    assert.is_true(there["newer"])
   end)
 
   it("[184 G] keeps directories that are empty, with patterns too", function()

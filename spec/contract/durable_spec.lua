@@ -1,18 +1,11 @@
 -- ckpt.DurableTrainable: what is in the store when, and what never happens there.
 local ckpt = require "ckpt"
+local names = require("contract.files").names
 local support = require "support"
 
 require "contract.shelf"
 
 local fs = ckpt.fs
-
-local function names(dir)
-  local list = {}
-  for i, entry in ipairs(assert(fs.walk(dir))) do
-    list[i] = entry.path .. (entry.type == "directory" and "/" or "")
-  end
-  return list
-end
 
 describe("ckpt.DurableTrainable", function()
   local dir, events, answers, Mine, mine
@@ -33,8 +26,8 @@ describe("ckpt.DurableTrainable", function()
 
   local function said(method, ...) answers[method] = { ... } end
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     events, answers = {}, {}
     Mine = ckpt.DurableTrainable:extend "Mine"
     function Mine:setup(config)
@@ -61,8 +54,6 @@ describe("ckpt.DurableTrainable", function()
     end
     mine = Mine("s3://b/trial", { x = 5 }, { logdir = dir .. "/log", trial_id = "t7" })
   end)
-
-  after_each(function() support.sh("rm -rf " .. dir) end)
 
   local function take()
     local list = events
@@ -162,6 +153,32 @@ describe("ckpt.DurableTrainable", function()
     said("wait", { nil, "no route", "EIO" })
     assert.equal("EIO", (select(3, mine:restore(path))))
     assert.same({ down, "wait" }, take())
+  end)
+
+  it("restores no path of another log directory, and says so before it downloads", function()
+    local path = assert(mine:save())
+    take()
+    local other = path:gsub("/log/", "/old/")
+    local done, text, name = mine:restore(other)
+    assert.same({ nil, "EINVAL" }, { done, name })
+    assert.is_truthy(text:find(other .. " is not in the log directory", 1, true), text)
+    assert.is_truthy(text:find("s3://b/trial", 1, true), text)
+    assert.same({}, take())
+    -- One that is there is restored from, wherever it is.
+    assert(fs.copy_tree(dir .. "/log", dir .. "/old"))
+    assert.is_true(mine:restore(other))
+    assert.same({ down, "wait", "local restore" }, take())
+  end)
+
+  it("takes an object and gives one without a word to the store", function()
+    mine.x = 7
+    take()
+    local object = assert(mine:save_to_object())
+    mine.x = 0
+    assert.is_true(mine:restore_from_object(object))
+    assert.equal(7, mine.x)
+    assert.same({ "local save", "local restore" }, take())
+    assert.same({}, names(dir .. "/log"))
   end)
 
   it("[126] downloads everything at each restore", function()
@@ -295,8 +312,8 @@ end)
 describe("ckpt.DurableTrainable over a store", function()
   local dir, Mine
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     Mine = ckpt.DurableTrainable:extend "Mine"
     function Mine:setup() self.x = 0 end
     function Mine:step()
@@ -309,8 +326,6 @@ describe("ckpt.DurableTrainable over a store", function()
     end
     function Mine:load_checkpoint(path) self.x = tonumber((fs.read(path .. "m 50%"))) end
   end)
-
-  after_each(function() support.sh("rm -rf " .. dir) end)
 
   local function start(remote) return Mine(remote, {}, { logdir = dir .. "/log" }) end
 
@@ -328,6 +343,46 @@ describe("ckpt.DurableTrainable over a store", function()
       assert(mine:restore(last))
       assert.equal(2, mine.x)
     end
+  end)
+
+  it("[121 G] leaves nothing of an object in the store, nor what a killed one left here", function()
+    local mine = start("mem://durable/objects")
+    local path = assert(mine:save())
+    local function stored()
+      local keys = {}
+      for _, object in ipairs(ckpt.store.open("mem://durable/objects"):list()) do
+        keys[#keys + 1] = object.key
+      end
+      return keys
+    end
+    local before = stored()
+    for _ = 1, 3 do
+      mine:train()
+      assert(mine:restore_from_object(assert(mine:save_to_object())))
+    end
+    assert.same(before, stored())
+    assert(fs.mkdirs(mine.logdir .. "save_to_object7adf/checkpoint_000001"))
+    assert(fs.mkdirs(mine.logdir .. "checkpoint_tmp123456"))
+    assert(fs.write(mine.logdir .. "checkpoint_tmp123456/.temp_marker", ""))
+    assert(mine:save(mine.logdir))
+    assert(ckpt.store.delete { uri = "mem://durable/objects" }:wait())
+    assert(mine:save())
+    support.sh("rm -rf " .. dir .. "/log")
+    assert(mine:restore(path))
+    for _, name in ipairs(names(dir .. "/log")) do
+      assert.is_nil(name:match("save_to_object") or name:match("tmp"), name)
+    end
+  end)
+
+  it("counts its iterations by their name in the results, too", function()
+    local mine = start("mem://durable/count")
+    assert.equal(0, mine.training_iteration)
+    assert.equal(mine:train().training_iteration, mine.training_iteration)
+    local path = assert(mine:save())
+    mine:train()
+    assert.equal(2, mine.training_iteration)
+    assert(mine:restore(path))
+    assert.equal(1, mine.training_iteration)
   end)
 
   it("[126] keeps files that the store does not have", function()

@@ -1,30 +1,22 @@
 -- What a copy leaves out, and what it sends: one rule for every way of copying.
 
 local ckpt = require "ckpt"
+local files = require "contract.files"
 local support = require "support"
-local trial_transfer = require "ckpt.trial_transfer"
+local trial_transfer = require "ckpt.ray.sync.trial_transfer"
 local fs, store, file_transfer = ckpt.fs, ckpt.store, ckpt.file_transfer
 
 describe("a copy", function()
   local dir, memory
   memory = 0
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     memory = memory + 1
   end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
 
-  local function put(path, text)
-    assert(fs.mkdirs(fs.parent(dir .. "/" .. path)))
-    assert(fs.write(dir .. "/" .. path, text or path))
-  end
-
-  local function names(path)
-    local list = {}
-    for i, entry in ipairs(fs.walk(dir .. "/" .. path) or {}) do list[i] = entry.path end
-    return list
-  end
+  local function put(path, text) files.put(dir, path, text) end
+  local function names(path) return files.paths(dir .. "/" .. path) end
 
   -- Each brings dir/from to dir/to.
   local ways = {
@@ -218,8 +210,8 @@ describe("a copy", function()
   -- Packs while `vanishing` is removed as soon as one of its files was copied.
   local function pack_while(vanishing)
     local copy_file = fs.copy_file
-    fs.copy_file = function(from, to)
-      local done, text, name = copy_file(from, to)
+    fs.copy_file = function(from, ...)
+      local done, text, name = copy_file(from, ...)
       if from:find(vanishing, 1, true) then fs.remove_tree(dir .. "/from/" .. vanishing) end
       return done, text, name
     end

@@ -145,6 +145,25 @@ report(first=first["error"], second=second["ok"])
     assert.equal("error", t.said "make_checkpoint_dir")
   end))
 
+  it("[249] is told what to give by what it has: directories, and no function", trial(function(t)
+    local runner = python(t, [[
+where = os.environ["CKPT_DIR"]
+open(where + "/model", "w").write("m")
+for i, path in enumerate([where + "/model", where, "/etc", "/etc/hostname"]):
+    open(where + "/said", "a").write(report(i=i, checkpoint=path)["error"] + "\n")
+]])
+    runner:train()
+    local said = assert(support.read(t.dir .. "/said"))
+    local lines = 0
+    for line in said:gmatch "[^\n]+" do
+      lines = lines + 1
+      assert.truthy(line:find("is no checkpoint: give the path of a directory below $CKPT_DIR", 1,
+        true), line)
+      assert.is_nil(line:match "make_checkpoint_dir")
+    end
+    assert.equal(4, lines)
+  end))
+
   it("[252] counts a checkpoint as set with the result that names it", trial(function(t)
     local runner = shell(t, [[
       mkdir $CKPT_DIR/a
@@ -346,6 +365,6 @@ report(all=all(answers), none=None, list=[1, {"a": None}])
       assert.error_matches(function() ckpt.wrap_command(wrong) end, "no list of texts")
     end
     assert.error_matches(function() ckpt.wrap_command({ "true" }, { stdin = "x" }) end,
-      "unknown option stdin")
+      "no option `stdin`")
   end)
 end)

@@ -27,6 +27,28 @@ local function class_of(fn)
   return Class
 end
 
+-- A runner of `counting` that has made its first step.
+local function trained(t, options)
+  local runner = t.make(class_of(counting), nil, options)
+  runner:train()
+  return runner
+end
+
+-- A runner in t.dir/other that takes up an object; of `counting`, or of another function.
+local function taking_up(t, object, fn)
+  local runner = t.make(class_of(fn or counting), nil, { logdir = t.dir .. "/other" })
+  assert(runner:restore_from_object(object))
+  return runner
+end
+
+-- Another runner of the function that takes up what this one has saved.
+local function following(t, runner, fn, options)
+  local path = assert(runner:save())
+  local other = t.make(class_of(fn), nil, options)
+  assert(other:restore(path))
+  return other
+end
+
 describe("ckpt.FunctionRunner, step by step", function()
   it("[231] has the limits of its peer, in seconds", function()
     local Runner = ckpt.FunctionRunner
@@ -244,8 +266,7 @@ end)
 
 describe("ckpt.FunctionRunner's checkpoints", function()
   it("[261] decides itself where it saves", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
+    local runner = trained(t)
     assert.error_matches(function() runner:save(t.dir) end, "leave out the path")
     assert.equal(t.dir .. "/checkpoint_000000/", (runner:save()))
   end))
@@ -310,9 +331,7 @@ describe("ckpt.FunctionRunner's checkpoints", function()
   it("[266] makes a temporary one permanent under the current iteration", trial(function(t)
     local runner = t.make(class_of(counting))
     for _ = 1, 3 do runner:train() end
-    local object = assert(runner:save_to_object())
-    local other = t.make(class_of(counting), nil, { logdir = t.dir .. "/other" })
-    assert(other:restore_from_object(object))
+    local other = taking_up(t, assert(runner:save_to_object()))
     assert.equal(t.dir .. "/other/checkpoint_000003/", (other:save()))
     assert.same({ ".is_checkpoint=", ".tune_metadata", "c=2" },
       functions.tree(t.dir .. "/other/checkpoint_000003"))
@@ -337,8 +356,7 @@ describe("ckpt.FunctionRunner's checkpoints", function()
   end))
 
   it("[268] returns a directory's path with a slash at its end", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
+    local runner = trained(t)
     assert.equal(t.dir .. "/checkpoint_000000/", (runner:save()))
     -- Spelled in another way than its directory is: the text of the path decides.
     local odd = fs.join(t.dir, "checkpoint_000000/a/../c")
@@ -356,8 +374,7 @@ describe("ckpt.FunctionRunner's checkpoints", function()
   end))
 
   it("[270] hands out the whole directory as an object", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
+    local runner = trained(t)
     local object = assert(runner:save_to_object())
     assert.equal("./", object.checkpoint_name)
     assert(ckpt.tar.unpack_text(object.data, t.dir .. "/out"))
@@ -369,11 +386,7 @@ describe("ckpt.FunctionRunner's checkpoints", function()
   end))
 
   it("[271] takes up a checkpoint as one that is not new", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
-    local path = assert(runner:save())
-    local other = t.make(class_of(counting))
-    assert(other:restore(path))
+    local other = following(t, trained(t), counting)
     assert.is_false(other._status_reporter:has_new_checkpoint())
     assert.equal(1, other:train().count)
   end))
@@ -385,18 +398,14 @@ describe("ckpt.FunctionRunner's checkpoints", function()
     end
     local runner = t.make(class_of(remembering))
     runner:train()
-    local path = assert(runner:save())
-    local other = t.make(class_of(remembering))
-    assert(other:restore(path))
+    local other = following(t, runner, remembering)
     assert.same({ w = 5 }, other:train().seen)
   end))
 
   it("[271] takes up nothing of a null checkpoint", trial(function(t)
     local function seeing(_, reporter, checkpoint) reporter { seen = checkpoint or "nothing" } end
     local runner = t.make(class_of(seeing))
-    local path = assert(runner:save())
-    local other = t.make(class_of(seeing))
-    assert(other:restore(path))
+    local other = following(t, runner, seeing)
     assert.equal("nothing", other:train().seen)
   end))
 
@@ -408,20 +417,12 @@ describe("ckpt.FunctionRunner's checkpoints", function()
 
   it("[286 G] takes a path with `tune_checkpoint_path` in its name", trial(function(t)
     local logdir = t.dir .. "/my_tune_checkpoint_path_x"
-    local runner = t.make(class_of(counting), nil, { logdir = logdir })
-    runner:train()
-    local path = assert(runner:save())
-    local other = t.make(class_of(counting), nil, { logdir = logdir })
-    assert(other:restore(path))
+    local other = following(t, trained(t, { logdir = logdir }), counting, { logdir = logdir })
     assert.equal(1, other:train().count)
   end))
 
   it("[273] restores an object by way of a new temporary directory", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
-    local object = assert(runner:save_to_object())
-    local other = t.make(class_of(counting), nil, { logdir = t.dir .. "/other" })
-    assert(other:restore_from_object(object))
+    local other = taking_up(t, assert(trained(t):save_to_object()))
     local dir = other.temp_checkpoint_dir
     assert.is_truthy(dir:find "/other/checkpoint_tmp%x%x%x%x%x%x$")
     assert.same({ ".is_checkpoint=", ".temp_marker=", ".tune_metadata", "c=0" },
@@ -433,19 +434,15 @@ describe("ckpt.FunctionRunner's checkpoints", function()
   it("[274] brings the marks of its origin with it: null stays null", trial(function(t)
     local function seeing(_, reporter, checkpoint) reporter { seen = checkpoint or "nothing" } end
     local runner = t.make(class_of(seeing))
-    local object = assert(runner:save_to_object())
-    local other = t.make(class_of(seeing), nil, { logdir = t.dir .. "/other" })
-    assert(other:restore_from_object(object))
+    local other = taking_up(t, assert(runner:save_to_object()), seeing)
     assert.is_true(ckpt.FuncCheckpointUtil.is_null_checkpoint(other.temp_checkpoint_dir))
     assert.equal("nothing", other:train().seen)
   end))
 
   it("[275 G] removes every temporary directory of its life", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
-    local object = assert(runner:save_to_object())
-    local other = t.make(class_of(counting), nil, { logdir = t.dir .. "/other" })
-    for _ = 1, 3 do assert(other:restore_from_object(object)) end
+    local object = assert(trained(t):save_to_object())
+    local other = taking_up(t, object)
+    for _ = 1, 2 do assert(other:restore_from_object(object)) end
     assert.equal(3, #fs.glob(t.dir .. "/other/checkpoint_tmp*"))
     assert.is_true(other:stop())
     assert.same({}, functions.tree(t.dir .. "/other"))
@@ -469,19 +466,14 @@ describe("ckpt.FunctionRunner's checkpoints", function()
     end))
 
   it("[276] removes the temporary directory if it is there", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
-    local object = assert(runner:save_to_object())
-    local other = t.make(class_of(counting), nil, { logdir = t.dir .. "/other" })
-    assert(other:restore_from_object(object))
+    local other = taking_up(t, assert(trained(t):save_to_object()))
     assert(fs.remove_tree(other.temp_checkpoint_dir))
     assert.is_true(other:stop())
   end))
 
   it("[277 G] ends the session and removes what is temporary when an error waits, too",
     trial(function(t)
-      local runner = t.make(class_of(counting))
-      runner:train()
+      local runner = trained(t)
       local object = assert(runner:save_to_object())
       runner:stop()
       local other = t.wrap(function(_, reporter)
@@ -496,14 +488,10 @@ describe("ckpt.FunctionRunner's checkpoints", function()
     end))
 
   it("[278] keeps a temporary directory while the function may load it", trial(function(t)
-    local runner = t.make(class_of(counting))
-    runner:train()
-    local object = assert(runner:save_to_object())
-    local late = t.make(class_of(function(_, reporter, checkpoint)
+    local late = taking_up(t, assert(trained(t):save_to_object()), function(_, reporter, checkpoint)
       reporter {}
       reporter { c = support.read(checkpoint .. "/c") }
-    end), nil, { logdir = t.dir .. "/other" })
-    assert(late:restore_from_object(object))
+    end)
     late:train()
     assert(late:save())
     assert.equal("0", late:train().c)

@@ -3,6 +3,8 @@
 ---
 --- A test names its items at the beginning of its own name: "[73, 74] ..." or "[92 G] ...".
 
+local support = require "support"
+
 local items = { COUNT = 300 }
 
 --- Items that are about a host that is not here.
@@ -14,12 +16,10 @@ items.HOST = {
   [218] = "where Ray puts the callback among its loggers",
 }
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("*a")
-  file:close()
-  return text
-end
+--- Items whose words are void, and why. What holds instead has its tests and mutants all the same.
+items.VOID = {
+  [290] = "of equal scores the older stays, as recorded; the words said the newer",
+}
 
 --- The numbers that a test's name begins with (anywhere in it: TAP puts the describe's before).
 ---@param name string
@@ -46,7 +46,7 @@ end
 ---@return { name: string, items: integer[], better: boolean }[]
 function items.tests_in(path)
   local tests = {}
-  for quote, name in read(path):gmatch('%f[%w]it%(%s*(["\'])(.-)%1') do
+  for quote, name in support.read(path):gmatch('%f[%w]it%(%s*(["\'])(.-)%1') do
     local numbers, better = items.named(name)
     if quote and #numbers > 0 then
       tests[#tests + 1] = { name = name, items = numbers, better = better }
@@ -59,13 +59,14 @@ end
 ---@return table<integer, string> # item -> what is done instead
 function items.better()
   local rows = {}
-  for numbers, text in read("docs/contract.md"):gmatch("\n| ([%d, ]+) | ([^\n]-) |%f[\n]") do
+  local contract = support.read "docs/contract.md"
+  for numbers, text in contract:gmatch("\n| ([%d, ]+) | ([^\n]-) |%f[\n]") do
     for number in numbers:gmatch("%d+") do rows[tonumber(number)] = text end
   end
   return rows
 end
 
---- The command that runs a spec of the library, as spec/run does.
+--- The command that runs a spec of the library, as spec/run_tests does.
 ---@param path string
 ---@param filter? string a Lua pattern for the names of tests
 ---@return string

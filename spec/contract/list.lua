@@ -38,7 +38,7 @@ local is_whole = true
 for _, path in ipairs(items.specs()) do is_whole = run(path) and is_whole end
 
 local better = items.better()
-local count = { shown = 0, better = 0, host = 0, missing = 0, failed = 0 }
+local count = { shown = 0, better = 0, void = 0, host = 0, missing = 0, failed = 0 }
 for item = 1, items.COUNT do
   local word, text
   if items.HOST[item] then
@@ -47,6 +47,8 @@ for item = 1, items.COUNT do
     word, text = "failed", failed[item][1]
   elseif not shown[item] then
     word, text = "missing", "no test names it"
+  elseif items.VOID[item] then
+    word, text = "void", ("%s -- %s"):format(items.VOID[item], shown[item][1])
   elseif better[item] then
     word, text = "better", better[item] .. " -- " .. shown[item][1]
   else
@@ -56,8 +58,8 @@ for item = 1, items.COUNT do
   print(("%3d %-8s %s"):format(item, word, text))
 end
 
-print(("%d items: %d shown, %d better on purpose, %d not of this host%s%s"):format(items.COUNT,
-  count.shown, count.better, count.host,
+print(("%d items: %d shown, %d better on purpose, %d void, %d not of this host%s%s"):format(
+  items.COUNT, count.shown, count.better, count.void, count.host,
   count.failed > 0 and (", %d failed"):format(count.failed) or "",
   count.missing > 0 and (", %d missing"):format(count.missing) or ""))
 os.exit(is_whole and count.missing + count.failed == 0)

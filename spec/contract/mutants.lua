@@ -8,6 +8,7 @@
 package.path = "spec/?.lua;" .. package.path
 local items = require "contract.items"
 local mutation = require "contract.mutation"
+local support = require "support"
 
 local options = { count = 60, seed = os.time() }
 do
@@ -35,13 +36,6 @@ local function sh(command)
   pipe:close()
   local out, status = text:match("^(.*)\n(%d+)$")
   return out, tonumber(status)
-end
-
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("*a")
-  file:close()
-  return text
 end
 
 local function write(path, text)
@@ -137,7 +131,7 @@ for _, item in ipairs(drawn) do
         verdict = "REFUSED: " .. why
       else
         local copy = root .. "/" .. mutant.file
-        local original = read(mutant.file)
+        local original = support.read(mutant.file)
         write(copy, text)
         verdict = outcome(root, item) == "failed" and "caught" or "NOT CAUGHT"
         write(copy, original)

@@ -2,6 +2,8 @@
 --- { item, file, from, to }: in `file`, where `from` stands exactly once, `to` in its place breaks
 --- the behaviour that the item names.
 
+local support = require "support"
+
 local mutation = {}
 
 ---@class Mutant
@@ -10,13 +12,6 @@ local mutation = {}
 ---@field from string
 ---@field to string
 ---@field name string where it is written down
-
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("*a")
-  file:close()
-  return text
-end
 
 --- All mutants, or those of one part.
 ---@param part? string
@@ -40,7 +35,7 @@ end
 ---@param mutant Mutant
 ---@return string?, string?
 function mutation.apply(mutant)
-  local text = read(mutant.file)
+  local text = support.read(mutant.file)
   local from, to = text:find(mutant.from, 1, true)
   if not from then return nil, "its text is not in " .. mutant.file end
   if text:find(mutant.from, to + 1, true) then return nil, "its text is there twice" end

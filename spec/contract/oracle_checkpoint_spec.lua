@@ -1,23 +1,57 @@
 -- What Ray 2.10.0 did with its Checkpoint, row by row, and that this one does the same; where it
 -- does better on purpose the row names the item, and our answer is checked.
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
-local readers = require "ckpt.checkpoint_readers"
+local peer_words = require "contract.peer_words"
+local readers = require "ckpt.ray.checkpoint.checkpoint_readers"
+local recording = require "recording"
 local shelf = require "contract.shelf"
 local support = require "support"
 local world = require "contract.checkpoint_world"
 
 local fs, json = ckpt.fs, ckpt.json
 
-local oracle = assert(json.decode(assert(support.read("spec/data/oracle/"
-  .. "train_checkpoint_2.10.0.json"))))
+local oracle = recording.read "train_checkpoint_2.10.0"
 
 -- How an error of Python comes out here: it is raised, or returned with this name.
 local RAISED = { ArrowInvalid = true, AttributeError = true, TypeError = true }
 local RETURNED = {
   FileNotFoundError = "ENOENT", JSONDecodeError = "EFORMAT", FileExistsError = "EEXISTS",
   IsADirectoryError = "EINVAL", RuntimeError = "EINTERNAL",
+}
+
+-- What Ray answers where ours answers something else, or where a row compares less than all of it:
+-- the record has to have it.
+local PEER = {
+  ["construct ''"] = { "", recording.null },
+  ["construct Path"] = { "/abs/x" },
+  ["construct uri with filesystem (not stripped)"] = { "file:///abs/x" },
+  ["from_directory relative kept as is"] = { "rel/x" },
+  ["from_directory tilde kept as is"] = { "~/x" },
+  ["from_directory missing dir is accepted"] = { "/no/such" },
+  ["set_metadata with unserialisable value destroys the old metadata"] = {
+    "Object of type object is not JSON serializable", 0,
+    { "JSONDecodeError", "Expecting value: line 1 column 1 (char 0)" },
+  },
+  ["locked by another: waits, copies nothing, returns the dir as it is"] = {
+    true, { "$B/t5" }, {} },
+  ["locked by another and dir gone afterwards"] = { { "RuntimeError",
+    "Checkpoint directory $B/t6 does not exist, even though it should h" } },
+  ["source missing: error, target dir left empty"] = { "FileNotFoundError",
+    "Path not found: (<pyarrow._fs.LocalFileSystem object at 0x7f", true, {} },
+  ["links, dangling link, empty dir, mode, mtime"] = {
+    recording.null, { "a.txt", "lnk", "sub/b.txt", "sub/deep/c.bin" }, false, true, "0o644",
+    false },
+  ["link (not dangling), empty dir, mode, mtime"] = {
+    { "a.txt", "lnk", "sub/b.txt", "sub/deep/c.bin" }, false, true, "0o644", false },
+  ["... and the outer exit logs a warning"] = { false },
+  ["two readers (two pids): last one removes"] = {
+    true, { "del_lock_11", "del_lock_22" }, { true, 1 }, false },
+  ["as_directory when the download fails: lock and empty dir are left behind"] = {
+    { "FileNotFoundError", "Path not found: (<pyarrow._fs.PyFileSyst" },
+    { "$B/tmp/checkpoint_tmp_$UUID", "$B/tmp/checkpoint_tmp_$UUID.del_lock_$PID" } },
+  ["as_directory after to_directory(): removes the dir to_directory() gave out"] = { true, false },
+  ["lock listing is a glob: brackets in the path hide locks"] = { true, {} },
 }
 
 describe("Ray 2.10.0's Checkpoint", function()
@@ -33,7 +67,11 @@ describe("Ray 2.10.0's Checkpoint", function()
   local function row(name, title, check)
     assert(rows[name], name)
     shown[name] = (shown[name] or 0) + 1
-    it(title .. ": " .. name, function() check(rows[name]) end)
+    it(title .. ": " .. name, function()
+      peer_words.check_checkpoint(rows[name])
+      if PEER[name] then assert.same(PEER[name], rows[name].ret) end
+      check(rows[name])
+    end)
   end
 
   local function raises(recorded, fn, ...)
@@ -85,19 +123,18 @@ describe("Ray 2.10.0's Checkpoint", function()
 
   row("construct ''", "[6 G]", function() assert.is_false(pcall(ckpt.Checkpoint, "")) end)
 
-  -- Arrow's own file system for tests drops the host. A scheme here keeps all behind its "://".
-  row("construct 'mock://b/k'", "[4]", function(recorded)
-    assert.are.same({ "k", "mock" }, recorded.ret)
-    ckpt.store.register("mock", { open = function() return nil, "closed", "EIO" end })
-    local made = ckpt.Checkpoint("mock://b/k")
-    assert.are.same({ "b/k", "mock" }, { made.path, made.filesystem.type_name })
-  end)
-  row("construct 'mock:///b/k'", "[4]", function(recorded)
-    assert.are.same({ "b/k", "mock" }, recorded.ret)
-    local made = ckpt.Checkpoint("mock://b/k/")
-    assert.are.same({ "b/k", "mock" }, { made.path, made.filesystem.type_name })
-    assert.is_false(pcall(ckpt.Checkpoint, "mock:///b/k"))
-  end)
+  -- Arrow's own file system for tests, in which a URI has no host.
+  for _, uri in ipairs { "mock://b/k", "mock:///b/k" } do
+    row(("construct '%s'"):format(uri), "[4]", function(recorded)
+      ckpt.store.register("mock", {
+        no_host = true, open = function() return nil, "closed", "EIO" end,
+      })
+      local made = ckpt.Checkpoint(uri)
+      assert.are.same(recorded.ret, { made.path, made.filesystem.type_name })
+      local copy = ckpt.Checkpoint.deserialize(made:serialize())
+      assert.are.same({ made.path, made.filesystem }, { copy.path, copy.filesystem })
+    end)
+  end
 
   row("construct Path", "[3]", function(recorded)
     local path = setmetatable({}, { __tostring = function() return "/abs/x" end })
@@ -309,7 +346,7 @@ describe("Ray 2.10.0's Checkpoint", function()
       assert.are.equal(link == "nowhere" and "nowhere" or nil,
         (fs.readlink(target .. "/dangling")))
       local said = table.concat(w.lines)
-      assert.are.equal(link == "nowhere", said:find("leads nowhere", 1, true) ~= nil)
+      assert.are.equal(link == "nowhere", said:find('to "nowhere"', 1, true) ~= nil)
     end)
   end
 
@@ -427,7 +464,7 @@ describe("Ray 2.10.0's Checkpoint", function()
     assert.are.same(recorded.ret,
       { path("/a/b", "s"), path("/a/b/", "s"), path("/a/b.txt", "*"), path("", "x") })
   end)
-  row("lock file location", "[70]", function(recorded)
+  row("lock file location", "[70 G]", function(recorded)
     -- 40 digits of SHA-1 there, 64 of SHA-256 (as later releases have it) here.
     local file = w.lock_names(w.dir .. "/target").target
     assert.are.same({ "_ray_lockfiles", 40 + 5, ".lock", false }, recorded.ret)

@@ -1,23 +1,24 @@
 -- What was recorded of Ray 1.0.0's DurableTrainable, through ours: each call of its client, the
 -- tree after each step, the mapping of paths. Where we are better on purpose the row here says
--- which item of docs/contract.md it is, and what our answer is.
+-- which item of docs/contract.md it is, what our answer is, and what the contract says of Ray's,
+-- which the record has to have.
 local ckpt = require "ckpt"
-local json = require "cjson"
+local recording = require "recording"
 local support = require "support"
 
-local recorded = json.decode(support.read(support.root .. "/spec/data/oracle/durable.json"))
+local recorded = recording.read "durable"
 local fs = ckpt.fs
 
 -- A name of the later releases, as the recording has it (item 233 of docs/contract.md).
 local function short(text) return (text:gsub("checkpoint_0+(%d)", "checkpoint_%1")) end
 
-local function plain(value) return value ~= json.null and value or nil end
+local function plain(value) return value ~= recording.null and value or nil end
 
 describe("the recorded DurableTrainable", function()
   local dir, log_dir, outside, client, mine
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     log_dir, outside = dir .. "/log/", dir .. "/out"
     local Mine = ckpt.DurableTrainable:extend "Mine"
     function Mine.create_storage_client()
@@ -39,8 +40,6 @@ describe("the recorded DurableTrainable", function()
     mine = Mine("s3://bkt/exp/trial", {}, { logdir = log_dir })
     mine.iteration = 1
   end)
-
-  after_each(function() support.sh("rm -rf " .. dir) end)
 
   -- With the names of the recording for our directories.
   local function named(text)
@@ -89,6 +88,12 @@ describe("the recorded DurableTrainable", function()
 
   -- The log directory as it is with what a refused save would have left.
   local UPLOAD = { { "sync_up", "$L/", "s3://bkt/exp/trial" }, { "wait" } }
+  local DELETE = { "delete", "s3://bkt/exp/trial/checkpoint_1" }
+  -- The log directory after the first save.
+  local SAVED = {
+    "checkpoint_1/", "checkpoint_1/.is_checkpoint", "checkpoint_1/m",
+    "checkpoint_1/m.tune_metadata",
+  }
 
   it("[119, 121, 125, 127, 130, 132] is answered in the same order, row by row", function()
     local path = nil
@@ -107,10 +112,13 @@ describe("the recorded DurableTrainable", function()
       delete = function() return outcome(mine.delete_checkpoint, path) end,
       ["delete again"] = function() return outcome(mine.delete_checkpoint, path) end,
     }
-    -- The items that make our answer another one, and that answer.
+    -- The items that make our answer another one: our answer, and what Ray's is.
+    local INSIDE = { error = { "ValueError",
+      "`checkpoint_dir` must be `self.logdir`, or a sub-directory." }, client = {}, tree = SAVED }
+    local function saved_at(place) return { ret = place, client = UPLOAD, tree = SAVED } end
     local BETTER = {
       ["save(logdir)"] = function(row) -- 122
-        return { ret = "$L/checkpoint_1/m", client = UPLOAD, tree = expected(row).tree }
+        return { ret = "$L/checkpoint_1/m", client = UPLOAD, tree = expected(row).tree }, INSIDE
       end,
       ["save(logdir/sub)"] = function(row) -- 122
         local list = expected(row).tree
@@ -119,29 +127,38 @@ describe("the recorded DurableTrainable", function()
           list[#list + 1] = "sub/" .. entry
         end
         table.sort(list)
-        return { ret = "$L/sub/checkpoint_1/m", client = UPLOAD, tree = list }
+        return { ret = "$L/sub/checkpoint_1/m", client = UPLOAD, tree = list }, INSIDE
       end,
       ["save(outside)"] = function(row) -- 122, 124
-        return { error = "is not in the log directory", client = {}, tree = expected(row).tree }
+        return { error = "is not in the log directory", client = {}, tree = expected(row).tree },
+          saved_at "$O/checkpoint_1/m"
       end,
       ["save('rel')"] = function(row) -- 123, 124
-        return { error = "is not in the log directory", client = {}, tree = expected(row).tree }
+        return { error = "is not in the log directory", client = {}, tree = expected(row).tree },
+          saved_at "relx/checkpoint_1/m"
       end,
       ["delete"] = function(row) -- 129: it waits
         local wanted = expected(row)
         wanted.client = { row.client[1], { "wait" } }
-        return wanted
+        return wanted, { client = { DELETE }, tree = {} }
       end,
       ["delete again"] = function(row) -- 128: the remote twin is deleted all the same
         local wanted = expected(row)
-        wanted.client = { { "delete", "s3://bkt/exp/trial/checkpoint_1" }, { "wait" } }
-        return wanted
+        wanted.client = { DELETE, { "wait" } }
+        return wanted, { client = {}, tree = {} }
       end,
     }
     local _, restore_log = ckpt.testing.capture_log()
     for _, row in ipairs(rows_of "save dir rule, order of operations, delete") do
       local got = steps[row.step]()
-      local wanted = (BETTER[row.step] or expected)(row)
+      local wanted, peer = (BETTER[row.step] or expected)(row)
+      if peer then
+        local recorded_one = expected(row)
+        recorded_one.error = plain(row.error)
+        assert.same(peer, recorded_one, row.step)
+      else
+        assert.is_nil(plain(row.error), row.step)
+      end
       if wanted.error then
         assert.is_truthy(got.error:find(wanted.error, 1, true), row.step)
         got.error = wanted.error
@@ -155,40 +172,52 @@ describe("the recorded DurableTrainable", function()
     assert.same({ 8, 6 }, { compared, better })
   end)
 
-  it("[130, 132] maps paths in the log directory as the peer did", function()
-    local compared = 0
-    for _, row in ipairs(rows_of "_storage_path") do
-      local inside = row.step:match("^_storage_path %$L/([^.].*)$")
-      if inside then
-        assert.equal(row.ret, (mine:storage_path(log_dir .. inside)), row.step)
-        compared = compared + 1
-      end
-    end
-    assert.equal(2, compared)
-  end)
+  -- os.path.relpath() of Python, from the log directory /L.
+  local function relative(path)
+    local rest = path:gsub("^%$L", "/L"):gsub("/+$", "")
+    if rest == "/L" then return "." end
+    if rest:sub(1, 6) == "/L/../" then return "../" .. rest:sub(7) end
+    if rest:sub(1, 3) == "/L/" then return rest:sub(4) end
+    return "../../" .. rest:sub(2) -- it stood two levels deep when it was recorded
+  end
 
-  it("[131 G] maps the log directory without a dot, and refuses what the peer let out", function()
-    local compared = 0
+  it("[130, 131 G, 132] maps each path as the peer did, or refuses it", function()
+    local compared = { same = 0, better = 0 }
     for _, row in ipairs(rows_of "_storage_path") do
-      local path = row.step:match("^_storage_path (.*)$"):gsub("^%$L", dir .. "/log")
-      local uri, _, name = mine:storage_path(path)
-      if row.ret == "s3://bkt/exp/trial/." then
+      local path = row.step:match "^_storage_path (.*)$"
+      assert.same({ ret = "s3://bkt/exp/trial/" .. relative(path), client = {}, tree = {} },
+        expected(row), row.step)
+      assert.is_nil(plain(row.error), row.step)
+      local uri, _, name = mine:storage_path((path:gsub("^%$L", dir .. "/log")))
+      if path == "$L" then -- without a dot
         assert.equal("s3://bkt/exp/trial", uri)
-        compared = compared + 1
-      elseif row.ret:find("/../", 1, true) then
-        assert.is_nil(uri, row.step)
-        assert.equal("EINVAL", name)
-        compared = compared + 1
+      elseif relative(path):find("..", 1, true) then
+        assert.same({ nil, "EINVAL" }, { uri, name })
+      else
+        assert.equal(row.ret, uri, row.step)
       end
+      local is_same = uri == row.ret
+      compared[is_same and "same" or "better"] = compared[is_same and "same" or "better"] + 1
     end
-    assert.equal(3, compared)
+    assert.same({ same = 2, better = 3 }, compared)
   end)
 
+  -- Items 117, 118: of the programs aws and gsutil, which are not here. A trial's client is any
+  -- store's, and takes what the store takes.
   it("has, beside these rows, only what is about the programs aws and gsutil", function()
+    local COMMANDS = {
+      ["s3://b/p"] = { "aws s3 sync {source} {target} --only-show-errors",
+        "aws s3 rm {target} --recursive --only-show-errors" },
+      ["gs://b/p"] = { "gsutil rsync -r {source} {target}", "gsutil rm -r {target}" },
+    }
+    local REFUSAL = { "ValueError", "Upload uri must start with one of: ('s3://', 'gs://')" }
     local others = 0
     for _, case in ipairs(recorded.cases) do
-      if not case.rows then
-        assert.is_truthy(case.name:find("^client "), case.name) -- items 117, 118
+      local uri = case.name:match "^client (.*)$"
+      if uri then
+        local wanted = { name = case.name, ok = COMMANDS[uri],
+          error = not COMMANDS[uri] and REFUSAL or nil }
+        assert.same(wanted, case)
         others = others + 1
       end
     end

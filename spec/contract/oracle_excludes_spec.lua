@@ -3,12 +3,12 @@
 -- it is Ray's for copies on one node, and the others follow it.
 
 local ckpt = require "ckpt"
-local json = require "ckpt.json"
+local recording = require "recording"
 local support = require "support"
-local trial_transfer = require "ckpt.trial_transfer"
+local trial_transfer = require "ckpt.ray.sync.trial_transfer"
 local fs, store, file_transfer = ckpt.fs, ckpt.store, ckpt.file_transfer
 
-local recorded = json.decode(support.read("spec/data/oracle/exclude_ray24.json"))
+local recorded = recording.read "exclude_ray24"
 
 -- The rule in other words than the library's: with the wildcards alone, which are tested here too.
 local function left_out(patterns, path)

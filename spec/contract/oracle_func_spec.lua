@@ -6,16 +6,17 @@
 
 local ckpt = require "ckpt"
 local functions = require "contract.function_support"
-local json = require "ckpt.json"
+local peer_words = require "contract.peer_words"
+local recording = require "recording"
 local support = require "support"
 
 local util, TrainableUtil, fs = ckpt.FuncCheckpointUtil, ckpt.TrainableUtil, ckpt.fs
 local trial = functions.trial
 
-local recorded = assert(json.decode(support.read "spec/data/oracle/func_checkpoint.json"))
+local recorded = recording.read "func_checkpoint"
 
 local function value(of)
-  if of == json.null then return nil end
+  if of == recording.null then return nil end
   return of
 end
 
@@ -63,14 +64,17 @@ describe("the recorded operations on checkpoint directories", function()
 
   -- Files f0, f1, ...: those with an even number in a/b, but only the first and third of them.
   function operations.fill(_, path, args, tree)
+    local numbers, wanted = {}, args.n
     for _, line in ipairs(tree) do
       local inside, data = line:match("^" .. fs.base(path):gsub("%p", "%%%0") .. "/(.-f%d)=(.*)$")
       if inside then
+        numbers[inside:match "%d$"] = true
         assert(fs.mkdirs(fs.parent(path .. "/" .. inside)))
         support.write(path .. "/" .. inside, data)
         args.n = args.n - 1
       end
     end
+    for i = 0, wanted - 1 do assert(numbers[tostring(i)], "fill: no file f" .. i) end
   end
 
   local errors = { AssertionError = "raises", FileNotFoundError = "ENOENT" }
@@ -86,6 +90,11 @@ describe("the recorded operations on checkpoint directories", function()
         local fine, got, _, name = pcall(operations[step.op], t.dir, path, step.args, tree)
         local failed = not fine and "raises" or got == nil and name or nil
         local wanted = value(step.error) and errors[step.error[1]]
+        local is_said = not value(step.error)
+        for _, each in ipairs(peer_words.of_step(step.op, step.args.path or "")) do
+          is_said = is_said or table.concat(each, ": ") == table.concat(step.error, ": ")
+        end
+        assert(is_said, where)
         -- Nothing is there to be removed: the recorder's own rmtree failed, ours is done already.
         if step.op == "rm" then wanted, got = nil, nil end
         assert.equal(wanted, failed, where)
@@ -123,6 +132,10 @@ describe("the recorded lives of function runners", function()
     local function event(expected, ours)
       at = at + 1
       assert.equal(events[at][1], expected)
+      local error_of = peer_words.EVENTS[expected]
+      local told = value(events[at][2])
+      -- A step after the error: it is told anew.
+      if error_of then assert.same(told == "False" and told or error_of, told, expected) end
       for _, line in ipairs(events[at][3]) do
         local theirs = line:match "^checkpoint_tmp%x+"
         if theirs and ours then mine.bind(theirs, ours) end
@@ -326,7 +339,9 @@ describe("the recorded lives of function runners", function()
     local count = 0
     for shape, fn in pairs(SHAPES) do
       local fine = pcall(ckpt.wrap_function, fn, { warn = false })
-      assert.equal(assert(lives["wrap " .. shape]).ok, fine, shape)
+      local life = assert(lives["wrap " .. shape])
+      assert.equal(life.ok, fine, shape)
+      assert.same(peer_words.WRAP[life.name], life.error, shape)
       count = count + 1
     end
     assert.equal(10, count)

@@ -1,16 +1,9 @@
 -- That no recording of the five systems is left out: each is replayed by one of oracle_*_spec.lua
 -- beside this one, which count what they compare.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
-local function lines(command)
-  local list = {}
-  local pipe = assert(io.popen(command))
-  for line in pipe:lines() do list[#list + 1] = line end
-  pipe:close()
-  return list
-end
+local function lines(command) return support.lines((support.sh(command))) end
 
 describe("the recordings", function()
   it("are each replayed by a spec", function()

@@ -3,16 +3,27 @@
 -- must answer, item by item.
 
 local ckpt = require "ckpt"
-local json = require "ckpt.json"
 local model = require "contract.syncer_model"
-local source = require "ckpt.clock"
-local support = require "support"
+local peer_words = require "contract.peer_words"
+local recording = require "recording"
+local source = require "ckpt.base.clock"
+
+-- A launch has three parts, other lines have two; what is null there is taken out below.
+local function has_all_parts(traces)
+  for _, trace in ipairs(traces) do
+    for _, step in ipairs(trace.oracle) do
+      for _, entry in ipairs(step.trace) do
+        if #entry ~= (entry[1] == "launch" and 3 or 2) then return false end
+      end
+    end
+  end
+  return true
+end
 
 local function load(name)
-  local value = assert(json.decode(support.read("spec/data/oracle/" .. name .. ".json")))
   local function plain(part)
     for key, member in pairs(part) do
-      if member == json.null then
+      if member == recording.null then
         part[key] = nil
       elseif type(member) == "table" then
         plain(member)
@@ -20,7 +31,9 @@ local function load(name)
     end
     return part
   end
-  return plain(value)
+  local recorded = recording.read(name)
+  assert(has_all_parts(recorded.traces) and has_all_parts(recorded.named), name)
+  return plain(recorded)
 end
 
 -- Everything of a step as one text.
@@ -240,17 +253,19 @@ end)
 
 describe("recorded configurations", function()
   it("[140, 141, 142, 143, 144] are accepted, refused and served as recorded", function()
-    local rows = json.decode(support.read("spec/data/oracle/syncconfig.json"))
+    local rows = recording.read "syncconfig"
     local custom = ckpt.Syncer {
       sync_up = function() return true end, sync_down = function() return true end,
       delete = function() return true end,
     }
     for i, row in ipairs(rows) do
       local syncer = row.syncer
-      if syncer == json.null then syncer = false end
+      if syncer == recording.null then syncer = false end
       if syncer == "SYNCER" then syncer = custom end
       local upload_dir = row.upload_dir
-      if upload_dir == json.null then upload_dir = nil end
+      if upload_dir == recording.null then upload_dir = nil end
+      assert.same(peer_words.of_sync_config(upload_dir, syncer == custom and "SYNCER" or syncer),
+        row.error, "row " .. i)
       local made, config = pcall(ckpt.SyncConfig, { upload_dir = upload_dir, syncer = syncer })
       local fine, found = made, config
       if made then
@@ -262,7 +277,7 @@ describe("recorded configurations", function()
         local kind = row.error[2]:match("<class '(%a+)'>")
         local ours = { str = "string", int = "number" }
         if kind then assert.matches("unknown syncer type `" .. ours[kind], found, 1, true) end
-      elseif row.node_to_storage == json.null then
+      elseif row.node_to_storage == recording.null then
         assert.is_true(fine)
         assert.is_nil(found)
       elseif row.node_to_storage == "same object" then

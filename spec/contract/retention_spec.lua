@@ -1,8 +1,7 @@
 -- Keeping the best and the newest: items 287-292, by the object and by the rules of policies.
 
-package.path = "./spec/policy/?.lua;" .. package.path
 local ckpt = require "ckpt"
-local library = require "library"
+local library = require "policy.rules"
 
 describe("ckpt.CheckpointManager", function()
   local log, stop
@@ -100,14 +99,20 @@ describe("ckpt.CheckpointManager", function()
     assert.same({ 4 }, best(self))
   end)
 
-  it("[290 G] of equal scores the newer one is better", function()
+  it("[290] of equal scores the older ones stay; which of them goes is as in Ray's heap", function()
     local self, report = keeper(2)
-    assert.same({ 1 }, report(3, 3, 3))
-    assert.same({ 2, 3 }, best(self))
-    assert.same({ 1, 2, 3, 5 }, report(9, 3, 9))
+    assert.same({}, report(3, 3, 3))
+    assert.same({ 1, 2 }, best(self))
+    assert.same({ 3, 1 }, report(9))
+    assert.same({ 2, 4 }, best(self))
+    assert.same({ 3, 1, 5, 2 }, report(3, 9, 9))
     assert.same({ 4, 6 }, best(self))
-    assert.same({ 1, 2, 3, 5, 4 }, report(9))
-    assert.same({ 6, 7 }, best(self))
+    -- A better one than several equal ones: the one at the heap's root goes, here the oldest.
+    self, report = keeper(3)
+    assert.same({ 1 }, report(3, 3, 3, 5))
+    assert.same({ 3, 2, 4 }, best(self))
+    assert.same({ 1, 3 }, report(4))
+    assert.same({ 2, 5, 4 }, best(self))
   end)
 
   it("[291] the same path twice in a row changes nothing", function()
@@ -120,9 +125,58 @@ describe("ckpt.CheckpointManager", function()
     assert.same({}, deleted)
     assert.same({ 1 }, best(self))
     assert.equal(2, self:newest_checkpoint().result.training_iteration)
-    -- Not in a row: it is taken for another one.
+    -- Not in a row: it takes its own place, and what was just saved there stays.
     self:on_checkpoint { value = 1, result = { training_iteration = 10, acc = 7 } }
-    assert.same({ 2, 1 }, deleted)
+    assert.same({ 2 }, deleted)
+    assert.same({ 1 }, best(self))
+  end)
+
+  -- What Ray 1.0.0 does, in its own words: a heap of the best, and a set of those in it.
+  local function model(keep)
+    local heap, members, newest = {}, {}, nil
+    return function(checkpoint)
+      local gone = {}
+      if newest and newest.value == checkpoint.value then return gone end
+      if newest and not members[newest] then gone[#gone + 1] = newest.value end
+      newest = checkpoint
+      if #heap < keep or checkpoint.result.acc >= heap[1].result.acc then
+        heap[#heap + 1], members[checkpoint] = checkpoint, true
+        table.sort(heap, function(a, b) return a.result.acc < b.result.acc end)
+      end
+      if #heap > keep then
+        local worst = table.remove(heap, 1)
+        members[worst] = nil
+        if worst.value ~= checkpoint.value then gone[#gone + 1] = worst.value end
+      end
+      return gone, heap
+    end
+  end
+
+  it("[289, 291] a trial that goes back, and saves a path again, never loses that", function()
+    local state = 77
+    local function random(n)
+      state = state * 48271 % 2147483647
+      return state % n
+    end
+    for _ = 1, 300 do
+      local keep = 1 + random(3)
+      local deleted, decide = {}, model(keep)
+      local self = ckpt.CheckpointManager(keep, "acc", function(checkpoint)
+        deleted[#deleted + 1] = checkpoint.value
+      end)
+      local step = 0
+      for i = 1, 15 do
+        step = random(4) == 0 and random(step + 1) or step + 1
+        -- No two scores are equal.
+        local checkpoint = { value = "f" .. step, result = { acc = random(50) + i / 100 } }
+        local gone, heap = decide(checkpoint)
+        deleted = {}
+        self:on_checkpoint(checkpoint)
+        assert.same(gone, deleted)
+        for _, path in ipairs(deleted) do assert.not_equal(checkpoint.value, path) end
+        for k, kept in ipairs(heap or {}) do assert.equal(kept, self:best_checkpoints()[k]) end
+      end
+    end
   end)
 
   it("[292] one in memory is the newest in memory, and nothing is deleted", function()
@@ -196,12 +250,13 @@ describe("the rules of policies", function()
     assert.equal("c4", kept(rules(1), list(5, 1, 2, 7)))
   end)
 
-  it("[290 G] of equal scores the newer one is better", function()
+  -- On purpose other than the object (docs/decisions.md).
+  it("keep the newer of equal scores", function()
     assert.equal("c2 c3", kept(rules(2), list(3, 3, 3)))
     assert.equal("c4 c6", kept(rules(2), list(3, 3, 3, 9, 3, 9)))
   end)
 
-  it("[287, 288, 289, 290] decide as the object does, whatever is reported", function()
+  it("[287, 288, 289] decide as the object does, whatever is reported, but equal scores", function()
     local state = 5150
     local function random(n)
       state = state * 48271 % 2147483647
@@ -214,7 +269,7 @@ describe("the rules of policies", function()
       local object = ckpt.CheckpointManager(keep, (mode == "min" and "min-" or "") .. "acc",
         function(checkpoint) there[checkpoint.value] = nil end)
       for i = 1, 12 do
-        local acc = random(5)
+        local acc = random(5) + i / 100
         there["c" .. i] = { step = i, acc = acc }
         local before = library.items(i, function(item) item.metrics.acc = nil end)
         local items = {}

@@ -3,6 +3,8 @@
 local ckpt = require "ckpt"
 local states = require "contract.state_support"
 
+local rooted = states.rooted
+
 describe("ckpt.State", function()
   local registry
 
@@ -47,18 +49,16 @@ describe("ckpt.State", function()
     ckpt.Registry.default():close()
   end)
 
-  it("[78] leaves the registry as it was if the second one is refused", function()
-    states.with_root(function(root)
-      local log = {}
-      states.Text("a", "first", registry, log)
-      assert.is_false((pcall(states.Text, "a", "second", registry, log)))
-      states.Text("b", "third", registry, log)
-      assert.equal(root, registry:save_all_states())
-      assert.same({ ["checkpoint-0/"] = true, ["checkpoint-0/a"] = "first",
-        ["checkpoint-0/b"] = "third" }, states.tree(root))
-      assert.same({ "sync", "save", "sync", "save" }, log)
-    end)
-  end)
+  it("[78] leaves the registry as it was if the second one is refused", rooted(function(root)
+    local log = {}
+    states.Text("a", "first", registry, log)
+    assert.is_false((pcall(states.Text, "a", "second", registry, log)))
+    states.Text("b", "third", registry, log)
+    assert.equal(root, registry:save_all_states())
+    assert.same({ ["checkpoint-0/"] = true, ["checkpoint-0/a"] = "first",
+      ["checkpoint-0/b"] = "third" }, states.tree(root))
+    assert.same({ "sync", "save", "sync", "save" }, log)
+  end))
 
   it("[79 G] is forgotten with its registry, which can be closed", function()
     ckpt.State("model", registry)
@@ -91,8 +91,8 @@ describe("ckpt.State", function()
     ckpt.Registry.default():close()
   end)
 
-  it("[79 G] closing removes what was staged and not committed, and nothing else", function()
-    states.with_root(function(root)
+  it("[79 G] closing removes what was staged and not committed, and nothing else",
+    rooted(function(root)
       states.lay(root, { ["checkpoint-0/model"] = "old" })
       local state = states.Text("model", "new", registry)
       assert.is_true(registry:save_state(state, root))
@@ -104,20 +104,17 @@ describe("ckpt.State", function()
         assert.is_false(fine)
         assert.truthy(why:find "closed", why)
       end
-    end)
-  end)
+    end))
 
-  it("[80] saves, loads and syncs nothing of its own", function()
-    states.with_root(function(root)
-      local state = ckpt.State("plain", registry)
-      assert.is_nil((state:sync()))
-      assert.is_nil((state:save(nil)))
-      assert.is_nil((state:load(nil)))
-      assert.equal(root, registry:save_all_states())
-      assert.equal("", states.tree(root)["checkpoint-0/plain"])
-      assert.is_true(registry:load_state(state))
-    end)
-  end)
+  it("[80] saves, loads and syncs nothing of its own", rooted(function(root)
+    local state = ckpt.State("plain", registry)
+    assert.is_nil((state:sync()))
+    assert.is_nil((state:save(nil)))
+    assert.is_nil((state:load(nil)))
+    assert.equal(root, registry:save_all_states())
+    assert.equal("", states.tree(root)["checkpoint-0/plain"])
+    assert.is_true(registry:load_state(state))
+  end))
 
   it("[85 G] refuses a name that is empty or leads elsewhere", function()
     for _, name in ipairs { "", "a/b", "/", "../evil", "..", ".", "a..b", "a\0b", ("x"):rep(256),
@@ -162,8 +159,8 @@ describe("the place of a job", function()
     states.job(nil)
   end)
 
-  it("[74] no ADAPTDL_CHECKPOINT_PATH: nothing is written or read, states are synced", function()
-    states.with_root(function(root)
+  it("[74] no ADAPTDL_CHECKPOINT_PATH: nothing is written or read, states are synced",
+    rooted(function(root)
       local state = states.Text("model", "m", registry)
       states.job(nil)
       assert.is_nil((registry:save_all_states()))
@@ -177,60 +174,53 @@ describe("the place of a job", function()
       local fine, why = pcall(registry.save_all_states, registry)
       assert.is_false(fine)
       assert.truthy(why:find "ADAPTDL_CHECKPOINT_PATH")
-    end)
-  end)
+    end))
 
-  it("[75] restarts and rank are integers, 0 by default", function()
-    states.with_root(function(root)
-      states.Text("model", "m", registry)
+  it("[75] restarts and rank are integers, 0 by default", rooted(function(root)
+    states.Text("model", "m", registry)
+    assert.equal(root, registry:save_all_states())
+    assert.truthy(states.tree(root)["checkpoint-0/"])
+    for text, name in pairs { ["7"] = 7, [" 12 "] = 12, ["+5"] = 5, ["007"] = 7 } do
+      states.job(root, text, " +0")
       assert.equal(root, registry:save_all_states())
-      assert.truthy(states.tree(root)["checkpoint-0/"])
-      for text, name in pairs { ["7"] = 7, [" 12 "] = 12, ["+5"] = 5, ["007"] = 7 } do
-        states.job(root, text, " +0")
-        assert.equal(root, registry:save_all_states())
-        assert.truthy(states.tree(root)["checkpoint-" .. name .. "/"], text)
-      end
-      for _, text in ipairs { "", "x", "1.5", "0x10", "1e3", "inf", "nan", "9007199254740993" } do
-        states.job(root, text)
-        local fine, why = pcall(registry.save_all_states, registry)
-        assert.is_false(fine, text)
-        assert.truthy(why:find("ADAPTDL_NUM_RESTARTS", 1, true), why)
-        assert.is_false((pcall(registry.place)))
-        states.job(root, 0, text)
-        fine, why = pcall(registry.save_all_states, registry)
-        assert.is_false(fine, text)
-        assert.truthy(why:find("ADAPTDL_REPLICA_RANK", 1, true), why)
-      end
-      states.job(root, -1)
-      assert.is_false((pcall(registry.save_all_states, registry)))
-    end)
-  end)
+      assert.truthy(states.tree(root)["checkpoint-" .. name .. "/"], text)
+    end
+    for _, text in ipairs { "", "x", "1.5", "0x10", "1e3", "inf", "nan", "9007199254740993" } do
+      states.job(root, text)
+      local fine, why = pcall(registry.save_all_states, registry)
+      assert.is_false(fine, text)
+      assert.truthy(why:find("ADAPTDL_NUM_RESTARTS", 1, true), why)
+      assert.is_false((pcall(registry.place)))
+      states.job(root, 0, text)
+      fine, why = pcall(registry.save_all_states, registry)
+      assert.is_false(fine, text)
+      assert.truthy(why:find("ADAPTDL_REPLICA_RANK", 1, true), why)
+    end
+    states.job(root, -1)
+    assert.is_false((pcall(registry.save_all_states, registry)))
+  end))
 
-  it("[76] the environment is read at every call", function()
-    states.with_root(function(root)
-      local state = states.Text("model", "one", registry)
-      registry:save_all_states()
-      states.job(root .. "/other", 4)
-      state.value = "two"
-      assert.equal(root .. "/other", registry:save_all_states())
-      states.job(root .. "/other", 5, 1)
-      assert.is_nil((registry:save_all_states()))
-      assert.same({ ["checkpoint-0/"] = true, ["checkpoint-0/model"] = "one", ["other/"] = true,
-        ["other/checkpoint-4/"] = true, ["other/checkpoint-4/model"] = "two" }, states.tree(root))
-      states.job(root, 1)
-      assert.is_true(registry:load_state(state))
-      assert.equal("one", state.value)
-    end)
-  end)
+  it("[76] the environment is read at every call", rooted(function(root)
+    local state = states.Text("model", "one", registry)
+    registry:save_all_states()
+    states.job(root .. "/other", 4)
+    state.value = "two"
+    assert.equal(root .. "/other", registry:save_all_states())
+    states.job(root .. "/other", 5, 1)
+    assert.is_nil((registry:save_all_states()))
+    assert.same({ ["checkpoint-0/"] = true, ["checkpoint-0/model"] = "one", ["other/"] = true,
+      ["other/checkpoint-4/"] = true, ["other/checkpoint-4/model"] = "two" }, states.tree(root))
+    states.job(root, 1)
+    assert.is_true(registry:load_state(state))
+    assert.equal("one", state.value)
+  end))
 
-  it("[76] options of a registry go before the environment", function()
-    states.with_root(function(root)
-      states.job("/nowhere/at/all", 9, 1)
-      local mine = ckpt.Registry { path = root, restarts = 3, rank = 0 }
-      states.Text("model", "m", mine)
-      assert.equal(root, mine:save_all_states())
-      assert.truthy(states.tree(root)["checkpoint-3/"])
-      mine:close()
-    end)
-  end)
+  it("[76] options of a registry go before the environment", rooted(function(root)
+    states.job("/nowhere/at/all", 9, 1)
+    local mine = ckpt.Registry { path = root, restarts = 3, rank = 0 }
+    states.Text("model", "m", mine)
+    assert.equal(root, mine:save_all_states())
+    assert.truthy(states.tree(root)["checkpoint-3/"])
+    mine:close()
+  end))
 end)

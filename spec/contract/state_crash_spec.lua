@@ -4,6 +4,8 @@ local ckpt = require "ckpt"
 local states = require "contract.state_support"
 local support = require "support"
 
+local rooted = states.rooted
+
 -- A job that saves over and over: two states with one number, which never may differ. Its
 -- arguments: how many numbers of restarts it uses, and a file that makes it stop.
 local JOB = [[
@@ -64,8 +66,8 @@ describe("saving states", function()
     return values[1], values[2]
   end
 
-  it("[87] a kill at any moment leaves a whole checkpoint, the one told of or newer", function()
-    states.with_root(function(root)
+  it("[87] a kill at any moment leaves a whole checkpoint, the one told of or newer",
+    rooted(function(root)
       local last = 0
       for round = 1, 8 do
         local out = killed(root, round % 2 == 0 and 3 or 1, moments(0.5 + round / 2))
@@ -79,30 +81,27 @@ describe("saving states", function()
         last = last + told
       end
       assert.is_true(last > 0)
-    end)
-  end)
+    end))
 
-  it("[97 G] what the killed have left is removed by the next save", function()
-    states.with_root(function(root)
-      for _ = 1, 3 do
-        killed(root, 2, moments(2))
-      end
-      states.lay(root, { ["_checkpoint.abcdef/states/x"] = "left", ["_checkpoint.ghijkl/"] = true,
-        ["_checkpoint.ghijkl/lock"] = "", ["_checkpoint.mnopqr/"] = true })
-      -- A directory of somebody's own is none of that.
-      states.lay(root, { ["_checkpoint.bak/model"] = "kept" })
-      local registry = ckpt.Registry()
-      states.Text("only", "1", registry)
-      states.job(root, 7)
-      assert.equal(root, registry:save_all_states())
-      assert.same({ ["checkpoint-7/"] = true, ["checkpoint-7/only"] = "1",
-        ["_checkpoint.?/"] = true, ["_checkpoint.?/model"] = "kept" }, states.tree(root))
-      registry:close()
-    end)
-  end)
+  it("[97 G] what the killed have left is removed by the next save", rooted(function(root)
+    for _ = 1, 3 do
+      killed(root, 2, moments(2))
+    end
+    states.lay(root, { ["_checkpoint.abcdef/states/x"] = "left", ["_checkpoint.ghijkl/"] = true,
+      ["_checkpoint.ghijkl/lock"] = "", ["_checkpoint.mnopqr/"] = true })
+    -- A directory of somebody's own is none of that.
+    states.lay(root, { ["_checkpoint.bak/model"] = "kept" })
+    local registry = ckpt.Registry()
+    states.Text("only", "1", registry)
+    states.job(root, 7)
+    assert.equal(root, registry:save_all_states())
+    assert.same({ ["checkpoint-7/"] = true, ["checkpoint-7/only"] = "1",
+      ["_checkpoint.?/"] = true, ["_checkpoint.?/model"] = "kept" }, states.tree(root))
+    registry:close()
+  end))
 
-  it("[95 G] processes that save side by side never mix, whatever numbers they have", function()
-    states.with_root(function(root)
+  it("[95 G] processes that save side by side never mix, whatever numbers they have",
+    rooted(function(root)
       local out = killed(root, 2, moments(8), 3)
       assert.is_nil(out:find("error", 1, true), out)
       local a, b = load(root)
@@ -116,21 +115,18 @@ describe("saving states", function()
       assert.same({ ["checkpoint-3/"] = true, ["checkpoint-3/a"] = "5",
         ["checkpoint-3/b"] = "5" }, states.tree(root))
       registry:close()
-    end)
-  end)
+    end))
 
-  it("[111] a state is found at any moment while another replica saves", function()
-    states.with_root(function(root)
-      local saver = io.popen(("timeout -s KILL 60 %s 2>&1"):format(command(root, 4)))
-      assert.equal("1", saver:read "*l")
-      for _ = 1, 100 do
-        local a, b = load(root)
-        assert.truthy(a and b)
-        assert.is_true(b >= a)
-      end
-      support.write(root .. ".stop", "")
-      saver:close()
-      os.remove(root .. ".stop")
-    end)
-  end)
+  it("[111] a state is found at any moment while another replica saves", rooted(function(root)
+    local saver = io.popen(("timeout -s KILL 60 %s 2>&1"):format(command(root, 4)))
+    assert.equal("1", saver:read "*l")
+    for _ = 1, 100 do
+      local a, b = load(root)
+      assert.truthy(a and b)
+      assert.is_true(b >= a)
+    end
+    support.write(root .. ".stop", "")
+    saver:close()
+    os.remove(root .. ".stop")
+  end))
 end)

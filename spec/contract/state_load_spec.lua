@@ -3,6 +3,8 @@
 local ckpt = require "ckpt"
 local states = require "contract.state_support"
 
+local rooted = states.rooted
+
 describe("loading", function()
   local registry
 
@@ -26,19 +28,17 @@ describe("loading", function()
 
   local function absent(path) return "warning: there is no state file $ROOT/" .. path end
 
-  it("[101] without a path the answer is false, and nothing is logged", function()
-    states.with_root(function(_, log)
-      states.job(nil, 3)
-      local state = states.Text("model", "unset", registry)
-      assert.is_false(registry:load_state(state))
-      assert.is_false(ckpt.load_state(state))
-      assert.same({}, state.calls)
-      assert.same({}, log)
-    end)
-  end)
+  it("[101] without a path the answer is false, and nothing is logged", rooted(function(_, log)
+    states.job(nil, 3)
+    local state = states.Text("model", "unset", registry)
+    assert.is_false(registry:load_state(state))
+    assert.is_false(ckpt.load_state(state))
+    assert.same({}, state.calls)
+    assert.same({}, log)
+  end))
 
-  it("[102] an empty path is said at level info; one that does not exist is an error", function()
-    states.with_root(function(root, log)
+  it("[102] an empty path is said at level info; one that does not exist is an error",
+    rooted(function(root, log)
       local loaded, _, calls, lines = load(root, log, {}, 0)
       assert.is_false(loaded)
       assert.same({}, calls)
@@ -51,11 +51,10 @@ describe("loading", function()
       assert.truthy(why:find(root .. "/absent", 1, true), why)
       assert.truthy(why:find("state_load_spec.lua:" .. line .. ":", 1, true), why)
       assert.equal(1, #log)
-    end)
-  end)
+    end))
 
-  it("[103] takes the greatest number, as a number, of all that have the prefix", function()
-    states.with_root(function(root, log)
+  it("[103] takes the greatest number, as a number, of all that have the prefix",
+    rooted(function(root, log)
       local loaded, value, _, lines = load(root, log, { ["checkpoint-9/model"] = "9",
         ["checkpoint-10/model"] = "10", ["checkpoint-2/model"] = "2",
         ["checkpoint_11/model"] = "11" }, 11)
@@ -68,11 +67,10 @@ describe("loading", function()
         ["checkpoint-9007199254740993/model"] = "3" }, 11)
       assert.is_true(loaded)
       assert.equal("9", value)
-    end)
-  end)
+    end))
 
-  it("[104, 105 G] passes over what is no plain decimal number, with one warning", function()
-    states.with_root(function(root, log)
+  it("[104, 105 G] passes over what is no plain decimal number, with one warning",
+    rooted(function(root, log)
       local loaded, value, _, lines = load(root, log, { ["checkpoint-1/model"] = "1",
         ["checkpoint-best/"] = true, ["checkpoint-03/model"] = "3", ["checkpoint-+5/model"] = "5",
         ["checkpoint- 7/model"] = "7", ["checkpoint-1_0/model"] = "10", ["checkpoint-1e3/x"] = "",
@@ -84,17 +82,15 @@ describe("loading", function()
       for _, name in ipairs { "best", "03", "+5", " 7", "1_0", "1e3", "0x10", "\217\163", "2.0" } do
         assert.truthy(lines[1]:find("checkpoint-" .. name, 1, true), name)
       end
-    end)
-  end)
+    end))
 
-  it("[104, 105 G] junk alone is no checkpoint: 03 is not looked up as 3", function()
-    states.with_root(function(root, log)
+  it("[104, 105 G] junk alone is no checkpoint: 03 is not looked up as 3",
+    rooted(function(root, log)
       local loaded, _, calls, lines = load(root, log, { ["checkpoint-03/model"] = "3" }, 4)
       assert.is_false(loaded)
       assert.same({}, calls)
       assert.equal(absent "checkpoint-0/model", lines[3])
-    end)
-  end)
+    end))
 
   it("[106] a negative number never beats 0, where the choice starts", function()
     states.with_root(function(root, log)
@@ -112,15 +108,13 @@ describe("loading", function()
     end)
   end)
 
-  it("[107] files count like directories in the choice", function()
-    states.with_root(function(root, log)
-      local loaded, _, calls, lines = load(root, log, { ["checkpoint-4"] = "file",
-        ["checkpoint-1/model"] = "v1" }, 2)
-      assert.is_false(loaded)
-      assert.same({}, calls)
-      assert.same({ gap "1; loading that of restart 4", absent "checkpoint-4/model" }, lines)
-    end)
-  end)
+  it("[107] files count like directories in the choice", rooted(function(root, log)
+    local loaded, _, calls, lines = load(root, log, { ["checkpoint-4"] = "file",
+      ["checkpoint-1/model"] = "v1" }, 2)
+    assert.is_false(loaded)
+    assert.same({}, calls)
+    assert.same({ gap "1; loading that of restart 4", absent "checkpoint-4/model" }, lines)
+  end))
 
   it("[108] warns if it is not the last restart's, names what is loaded instead", function()
     local cases = {
@@ -164,8 +158,8 @@ describe("loading", function()
     end)
   end)
 
-  it("[110] does not fall back to an older one, for no state and no load that fails", function()
-    states.with_root(function(root, log)
+  it("[110] does not fall back to an older one, for no state and no load that fails",
+    rooted(function(root, log)
       local loaded, _, calls, lines = load(root, log, { ["checkpoint-1/model"] = "v1",
         ["checkpoint-2/"] = true }, 3)
       assert.is_false(loaded)
@@ -180,101 +174,92 @@ describe("loading", function()
       end
       assert.is_false((pcall(registry.load_state, registry, state)))
       assert.same({ "bad" }, tried)
-    end)
-  end)
+    end))
 
-  it("[110 G] tries older ones if told to, and says so", function()
-    states.with_root(function(root, log)
-      states.lay(root, { ["checkpoint-1/model"] = "v1", ["checkpoint-2/model"] = "bad",
-        ["checkpoint-3/model"] = "nil", ["checkpoint-10/"] = true })
-      states.job(root, 11)
-      local state = states.Text("model", "unset", registry)
-      local tried = {}
-      function state:load(file)
-        local text = file:read "*a"
-        tried[#tried + 1] = text
-        if text == "bad" then error "torn" end
-        if text == "nil" then return nil, "no magic", "EFORMAT" end
-        self.value = text
-      end
-      assert.is_true(registry:load_state(state, { fallback = true }))
-      assert.equal("v1", state.value)
-      assert.same({ "nil", "bad", "v1" }, tried)
-      local said = {}
-      for i, line in ipairs(states.lines(log, root)) do said[i] = line:match "^%w+: .-%f[%d]%d+" end
-      assert.same({ "warning: there is no state file $ROOT/checkpoint-10",
-        "warning: falling back to the checkpoint of restart 3",
-        "warning: $ROOT/checkpoint-3",
-        "warning: falling back to the checkpoint of restart 2",
-        "warning: $ROOT/checkpoint-2",
-        "warning: falling back to the checkpoint of restart 1" }, said)
-    end)
-  end)
+  it("[110 G] tries older ones if told to, and says so", rooted(function(root, log)
+    states.lay(root, { ["checkpoint-1/model"] = "v1", ["checkpoint-2/model"] = "bad",
+      ["checkpoint-3/model"] = "nil", ["checkpoint-10/"] = true })
+    states.job(root, 11)
+    local state = states.Text("model", "unset", registry)
+    local tried = {}
+    function state:load(file)
+      local text = file:read "*a"
+      tried[#tried + 1] = text
+      if text == "bad" then error "torn" end
+      if text == "nil" then return nil, "no magic", "EFORMAT" end
+      self.value = text
+    end
+    assert.is_true(registry:load_state(state, { fallback = true }))
+    assert.equal("v1", state.value)
+    assert.same({ "nil", "bad", "v1" }, tried)
+    local said = {}
+    for i, line in ipairs(states.lines(log, root)) do said[i] = line:match "^%w+: .-%f[%d]%d+" end
+    assert.same({ "warning: there is no state file $ROOT/checkpoint-10",
+      "warning: falling back to the checkpoint of restart 3",
+      "warning: $ROOT/checkpoint-3",
+      "warning: falling back to the checkpoint of restart 2",
+      "warning: $ROOT/checkpoint-2",
+      "warning: falling back to the checkpoint of restart 1" }, said)
+  end))
 
-  it("[110 G] if all fail it is the newest one's failure that is reported", function()
-    states.with_root(function(root)
-      states.lay(root, { ["checkpoint-1/model"] = "one", ["checkpoint-2/model"] = "two" })
-      states.job(root, 3)
-      local state = states.Text("model", "unset", registry)
-      function state:load(file) error({ file:read "*a" }) end -- luacheck: no unused args
-      local fine, why = pcall(registry.load_state, registry, state, { fallback = true })
-      assert.is_false(fine)
-      assert.same({ "two" }, why)
-      state.load = function(_, file) return nil, file:read "*a", "EFORMAT" end
-      assert.same({ nil, "two", "EFORMAT" }, { registry:load_state(state, { fallback = true }) })
-      assert.same({ nil, "two", "EFORMAT" }, { registry:load_state(state) })
-      assert.is_false(registry:load_state(states.Text("opt", "", registry), { fallback = true }))
-    end)
-  end)
+  it("[110 G] if all fail it is the newest one's failure that is reported", rooted(function(root)
+    states.lay(root, { ["checkpoint-1/model"] = "one", ["checkpoint-2/model"] = "two" })
+    states.job(root, 3)
+    local state = states.Text("model", "unset", registry)
+    function state:load(file) error({ file:read "*a" }) end -- luacheck: no unused args
+    local fine, why = pcall(registry.load_state, registry, state, { fallback = true })
+    assert.is_false(fine)
+    assert.same({ "two" }, why)
+    state.load = function(_, file) return nil, file:read "*a", "EFORMAT" end
+    assert.same({ nil, "two", "EFORMAT" }, { registry:load_state(state, { fallback = true }) })
+    assert.same({ nil, "two", "EFORMAT" }, { registry:load_state(state) })
+    assert.is_false(registry:load_state(states.Text("opt", "", registry), { fallback = true }))
+  end))
 
-  it("[111] calls load with the open file; what it raises reaches the caller", function()
-    states.with_root(function(root)
-      local bytes = "\0\r\n\255\26text"
-      states.lay(root, { ["checkpoint-1/model"] = bytes })
-      states.job(root, 2)
-      local state = states.Text("model", "unset", registry)
-      local kept
-      function state:load(file)
-        kept = file
-        return states.Text.load(self, file)
-      end
-      assert.is_true(ckpt.load_state(state))
-      assert.equal(bytes, state.value)
-      assert.equal("closed file", io.type(kept))
-      assert.is_true(registry:load_state(state))
-      local what = { "the user's" }
-      function state:load(file) -- luacheck: no unused args
-        kept = file
-        error(what)
-      end
-      local fine, why = pcall(registry.load_state, registry, state)
-      assert.is_false(fine)
-      assert.equal(what, why)
-      assert.equal("closed file", io.type(kept))
-    end)
-  end)
+  it("[111] calls load with the open file; what it raises reaches the caller", rooted(function(root)
+    local bytes = "\0\r\n\255\26text"
+    states.lay(root, { ["checkpoint-1/model"] = bytes })
+    states.job(root, 2)
+    local state = states.Text("model", "unset", registry)
+    local kept
+    function state:load(file)
+      kept = file
+      return states.Text.load(self, file)
+    end
+    assert.is_true(ckpt.load_state(state))
+    assert.equal(bytes, state.value)
+    assert.equal("closed file", io.type(kept))
+    assert.is_true(registry:load_state(state))
+    local what = { "the user's" }
+    function state:load(file) -- luacheck: no unused args
+      kept = file
+      error(what)
+    end
+    local fine, why = pcall(registry.load_state, registry, state)
+    assert.is_false(fine)
+    assert.equal(what, why)
+    assert.equal("closed file", io.type(kept))
+  end))
 
-  it("[111] looks again if another replica's save removed what it chose", function()
-    states.with_root(function(root)
-      states.lay(root, { ["checkpoint-0/model"] = "old", ["new/model"] = "new" })
-      states.job(root, 1, 1)
-      local state = states.Text("model", "unset", registry)
-      local list, calls = ckpt.fs.list, 0
-      ckpt.fs.list = function(path)
-        local names = list(path)
-        calls = calls + 1
-        if calls == 1 then
-          assert(ckpt.fs.rename(root .. "/new", root .. "/checkpoint-1"))
-          assert(ckpt.fs.remove_tree(root .. "/checkpoint-0"))
-        end
-        return names
+  it("[111] looks again if another replica's save removed what it chose", rooted(function(root)
+    states.lay(root, { ["checkpoint-0/model"] = "old", ["new/model"] = "new" })
+    states.job(root, 1, 1)
+    local state = states.Text("model", "unset", registry)
+    local list, calls = ckpt.fs.list, 0
+    ckpt.fs.list = function(path)
+      local names = list(path)
+      calls = calls + 1
+      if calls == 1 then
+        assert(ckpt.fs.rename(root .. "/new", root .. "/checkpoint-1"))
+        assert(ckpt.fs.remove_tree(root .. "/checkpoint-0"))
       end
-      local fine, loaded = pcall(registry.load_state, registry, state)
-      ckpt.fs.list = list
-      assert.is_true(fine and loaded)
-      assert.equal("new", state.value)
-    end)
-  end)
+      return names
+    end
+    local fine, loaded = pcall(registry.load_state, registry, state)
+    ckpt.fs.list = list
+    assert.is_true(fine and loaded)
+    assert.equal("new", state.value)
+  end))
 
   it("[112] never looks at a staging directory", function()
     for _, name in ipairs { "_checkpoint/", "_checkpoint.Ab3xYz/states/" } do
@@ -289,26 +274,24 @@ describe("loading", function()
     end
   end)
 
-  it("[114] loads on every replica of another number of them", function()
-    states.with_root(function(root)
-      states.Text("model", "from one", registry)
-      states.job(root, 0, 0)
-      assert.equal(root, registry:save_all_states())
-      for rank = 0, 1 do
-        states.job(root, 1, rank)
-        local mine = ckpt.Registry()
-        local state = states.Text("model", "unset", mine)
-        assert.is_true(mine:load_state(state))
-        assert.equal("from one", state.value)
-        mine:close()
-      end
-    end)
-  end)
+  it("[114] loads on every replica of another number of them", rooted(function(root)
+    states.Text("model", "from one", registry)
+    states.job(root, 0, 0)
+    assert.equal(root, registry:save_all_states())
+    for rank = 0, 1 do
+      states.job(root, 1, rank)
+      local mine = ckpt.Registry()
+      local state = states.Text("model", "unset", mine)
+      assert.is_true(mine:load_state(state))
+      assert.equal("from one", state.value)
+      mine:close()
+    end
+  end))
 end)
 
 describe("ckpt.RayRegistry", function()
-  it("[113] saves afresh into `checkpoint`, with the mark, and loads from the session", function()
-    states.with_root(function(root)
+  it("[113] saves afresh into `checkpoint`, with the mark, and loads from the session",
+    rooted(function(root)
       states.job(nil, 2)
       local session = { at = nil }
       function session:get_checkpoint() return self.at end
@@ -328,11 +311,10 @@ describe("ckpt.RayRegistry", function()
       assert.is_true(registry:load_state(model))
       assert.equal("M", model.value)
       registry:close()
-    end)
-  end)
+    end))
 
-  it("[113] other ranks make nothing; the directory is the system's temporary one", function()
-    states.with_root(function(root)
+  it("[113] other ranks make nothing; the directory is the system's temporary one",
+    rooted(function(root)
       states.job(nil, 0, 1)
       local registry = ckpt.RayRegistry { directory = root }
       local model = states.Text("model", "M", registry)
@@ -350,34 +332,29 @@ describe("ckpt.RayRegistry", function()
       registry:close()
       assert.is_false((pcall(ckpt.RayRegistry, { session = 7 })))
       assert.is_false((pcall(ckpt.RayRegistry, { session = {} })))
-    end)
-  end)
+    end))
 
-  it("[113] refuses to save no state before anything is deleted", function()
-    states.with_root(function(root)
-      states.job(nil, 2)
-      local registry = ckpt.RayRegistry { directory = root }
-      states.lay(root, { ["checkpoint/checkpoint-1/model"] = "earlier" })
-      local path, text, name = registry:save_all_states()
-      assert.same({ nil, "EINVAL" }, { path, name })
-      assert.truthy(text)
-      assert.equal("earlier", states.tree(root)["checkpoint/checkpoint-1/model"])
-      registry:close()
-    end)
-  end)
+  it("[113] refuses to save no state before anything is deleted", rooted(function(root)
+    states.job(nil, 2)
+    local registry = ckpt.RayRegistry { directory = root }
+    states.lay(root, { ["checkpoint/checkpoint-1/model"] = "earlier" })
+    local path, text, name = registry:save_all_states()
+    assert.same({ nil, "EINVAL" }, { path, name })
+    assert.truthy(text)
+    assert.equal("earlier", states.tree(root)["checkpoint/checkpoint-1/model"])
+    registry:close()
+  end))
 
-  it("[113] without a session of its own asks that of the function that runs", function()
-    states.with_root(function(root)
-      states.lay(root, { ["checkpoint-4/model"] = "M" })
-      states.job(nil, 5)
-      local session = require "ckpt.session"
-      local registry = ckpt.RayRegistry()
-      local model = states.Text("model", "?", registry)
-      assert.is_false((pcall(registry.load_state, registry, model)))
-      local reporter = { get_checkpoint = function() return root end }
-      assert.is_true(session.within(reporter, registry.load_state, registry, model))
-      assert.equal("M", model.value)
-      registry:close()
-    end)
-  end)
+  it("[113] without a session of its own asks that of the function that runs", rooted(function(root)
+    states.lay(root, { ["checkpoint-4/model"] = "M" })
+    states.job(nil, 5)
+    local session = require "ckpt.ray.train.session"
+    local registry = ckpt.RayRegistry()
+    local model = states.Text("model", "?", registry)
+    assert.is_false((pcall(registry.load_state, registry, model)))
+    local reporter = { get_checkpoint = function() return root end }
+    assert.is_true(session.within(reporter, registry.load_state, registry, model))
+    assert.equal("M", model.value)
+    registry:close()
+  end))
 end)

@@ -115,4 +115,10 @@ function states.with_root(body)
   if not fine then error(why, 0) end
 end
 
+--- A test: its body gets the root and what is logged.
+---@param body fun(root: string, log: table)
+function states.rooted(body)
+  return function() states.with_root(body) end
+end
+
 return states

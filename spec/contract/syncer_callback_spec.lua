@@ -1,6 +1,7 @@
 -- ckpt.SyncerCallback: when a trial's directory is fetched, and what becomes of failures.
 local ckpt = require "ckpt"
 local ffi = require "ffi"
+local files = require "contract.files"
 local support = require "support"
 
 ffi.cdef [[
@@ -475,9 +476,51 @@ describe("ckpt.SyncerCallback", function()
     assert.same({}, callback:status().processes)
   end)
 
+  it("[199] starts nothing where the address is empty, and asks again", function()
+    local address = ""
+    callback = new { source = function() return address end }
+    for _ = 1, 2 do
+      assert.is_false(callback:on_trial_result(trial, result(5, 50)))
+      assert.is_false(callback:on_checkpoint(trial, { path = dir .. "/nowhere" }))
+      assert.same({}, callback:status().sources)
+    end
+    assert.equal("", logged())
+    address = "node7"
+    assert.is_true(callback:on_trial_result(trial, result(6, 60)))
+    assert.same({ [trial.id] = "node7" }, callback:status().sources)
+    trial.uri = ""
+    local by_default = ckpt.SyncerCallback {}
+    assert.is_false(by_default:on_trial_result(trial, result(5, 50)))
+    assert.is_true(by_default:wait_for_all())
+    assert.equal("", logged())
+  end)
+
+  it("[199] logs why nobody can tell where a trial is, if the function raises too", function()
+    for _, source in ipairs { function() return nil, "the node is gone" end,
+      function() error("the node is gone", 0) end } do
+      callback = new { source = source }
+      assert.is_false(callback:on_checkpoint(trial, { path = dir .. "/nowhere" }))
+      assert.equal(("Trial %s: cannot tell where it runs: the node is gone"):format(trial.id),
+        log[#log].text)
+      assert.equal("error", log[#log].level)
+    end
+  end)
+
+  it("tells of failed transfers in the order in which the trials were first seen", function()
+    callback = new {
+      transfer = function() return ckpt.job.task(function() return nil, "no route", "EIO" end) end,
+    }
+    for _, id in ipairs { "t2", "t10", "t1" } do
+      callback:on_trial_result({ id = id, logdir = dir .. "/" .. id, uri = "x" }, result(5, 50))
+    end
+    local _, text = callback:wait_for_all()
+    assert.matches("t2: .*\n  t10: .*\n  t1: ", text)
+  end)
+
   it("refuses options that it does not know, and values of another kind", function()
     for text, options in pairs {
       ["no option `period`"] = { period = 3 },
+      ["no option `sync_perod` (did you mean `sync_period`?)"] = { sync_perod = 3 },
       ["`sync_period` is a string, not a number"] = { sync_period = "5m" },
       ["`source` is a string, not a function"] = { source = "node7" },
     } do
@@ -506,10 +549,7 @@ end)
 describe("the way of a ckpt.SyncerCallback without one of its own", function()
   local dir, callback
 
-  local function write(path, text)
-    assert(ckpt.fs.mkdirs(ckpt.fs.parent(dir .. "/" .. path)))
-    assert(ckpt.fs.write(dir .. "/" .. path, text))
-  end
+  local function write(path, text) files.put(dir, path, text) end
 
   local function tree(path)
     local names = {}
@@ -522,16 +562,14 @@ describe("the way of a ckpt.SyncerCallback without one of its own", function()
     return table.concat(names, " ")
   end
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     callback = ckpt.SyncerCallback()
     write("node/result.json", "1")
     write("node/checkpoint_000001/model", "m")
     write("node/checkpoint_tmpabc/model", "t")
     write("node/rank_0/log", "l")
   end)
-
-  after_each(function() support.sh("rm -rf " .. dir) end)
 
   local function fetch(source)
     local trial = { id = "a", logdir = dir .. "/here", uri = source }

@@ -189,6 +189,44 @@ describe("a syncer", function()
     }, logged)
   end)
 
+  it("[169] takes a wait that raises, or answers false, for one that failed", function()
+    local raised = { "network is down", { code = 7 },
+      setmetatable({}, { __tostring = function() error "no text" end }) }
+    local waits, retries = 0, 0
+    local s = syncer {
+      wait = function()
+        waits = waits + 1
+        if raised[waits] then error(raised[waits], 0) end
+        if waits == 4 then return false end
+        return true
+      end,
+      retry = function() retries = retries + 1 end,
+    }
+    assert.is_true(s:wait_or_retry(5, 7))
+    assert.same({ 5, 4 }, { waits, retries })
+    assert.same({ 7, 7, 7, 7 }, clock.slept)
+    assert.equal("Caught sync error: network is down. Retrying after sleeping for 7 seconds...",
+      logged[1].text)
+    assert.same({ "error", "error", "error", "error" },
+      { logged[1].level, logged[2].level, logged[3].level, logged[4].level })
+    waits = 0
+    local done, text, name = s:wait_or_retry(1)
+    assert.same({ nil, "Failed sync even after 1 retries: network is down", "EINTERNAL" },
+      { done, text, name })
+  end)
+
+  it("[169] lets a task end that was cancelled while it waited", function()
+    local waits = 0
+    local s = syncer { wait = function()
+      waits = waits + 1
+      ckpt.job.yield(math.huge)
+    end }
+    local task = ckpt.job.task(function() return s:wait_or_retry(3, 0) end)
+    task:cancel()
+    assert.same({ nil, "cancelled", "ECANCELED" }, { task:wait() })
+    assert.equal(1, waits)
+  end)
+
   it("[169] returns at once when all is well", function()
     local s, counts = failing {}
     assert.is_true(s:wait_or_retry())
@@ -215,6 +253,12 @@ describe("a syncer", function()
       assert.same({ 1, 0 }, { counts() })
     end
     assert.same({}, clock.slept)
+  end)
+
+  it("[169] tries again where room may be made meanwhile", function()
+    local s, counts = failing { { "no space", "ENOSPACE" } }
+    assert.is_true(s:wait_or_retry(3, 5))
+    assert.same({ 2, 1 }, { counts() })
   end)
 
   it("[171] retries what timed out as what failed", function()

@@ -1,23 +1,14 @@
 -- ckpt.TrainableUtil: checkpoint directories, their names and markers; and ckpt.Trainable on them.
 local ckpt = require "ckpt"
+local names = require("contract.files").names
 local support = require "support"
 
 local util, fs = ckpt.TrainableUtil, ckpt.fs
 
--- The names below a directory, those of directories with a slash.
-local function names(dir)
-  local list = {}
-  for i, entry in ipairs(assert(fs.walk(dir))) do
-    list[i] = entry.path .. (entry.type == "directory" and "/" or "")
-  end
-  return list
-end
-
 describe("ckpt.TrainableUtil", function()
   local dir
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() support.sh("rm -rf " .. dir) end)
+  support.with_directory(function(made) dir = made end)
 
   it("[233 G] names a checkpoint directory as the later releases do, and marks it", function()
     for index, name in pairs {
@@ -170,8 +161,8 @@ end)
 describe("ckpt.Trainable", function()
   local dir, Counter, counter
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     Counter = ckpt.Trainable:extend "Counter"
     function Counter:setup(config) self.x = config.x end
     function Counter:step()
@@ -184,7 +175,6 @@ describe("ckpt.Trainable", function()
     end
     counter = Counter({ x = 5 }, { logdir = dir .. "/trial" })
   end)
-  after_each(function() support.sh("rm -rf " .. dir) end)
 
   it("[133] has a log directory that ends in a slash, however it was given", function()
     assert.equal(dir .. "/trial/", counter.logdir)

@@ -83,8 +83,8 @@ describe("ckpt.wrap_function", function()
 
   it("[282] warns once that checkpointing is off, unless it is told not to", trial(function(t)
     -- Whether it has warned is known to the process: a fresh copy of the module has not.
-    package.loaded["ckpt.wrap_function"] = nil
-    local wrap = require "ckpt.wrap_function"
+    package.loaded["ckpt.ray.train.wrap_function"] = nil
+    local wrap = require "ckpt.ray.train.wrap_function"
     local function count()
       local found = 0
       for _, line in ipairs(t.log) do

@@ -89,7 +89,7 @@ start() { # [STRACE...]
   local last
   last=$(reported | tail -n 1)
   last=${last#checkpoint-}
-  setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "$TO" --quiet 0.5 \
+  setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "$TO" --settle 0.5 \
     --marker DONE --resume-arg '{}' -- \
     "$HERE/trainer.py" train "$W/out" "$size" "$pause" $((${last:-0} + 2)) >>"$W/log" 2>&1 &
   session=$!

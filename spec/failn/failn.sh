@@ -6,7 +6,7 @@
 # A scenario that has no point at that stride was not played: it is skipped, and with every point a failure.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-test=${CKPT_BUILD:-build}/spec/c/test_failn
+test=${CKPT_BUILD:-build}/spec/failn/test_failn
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 trap 'exit 130' INT TERM

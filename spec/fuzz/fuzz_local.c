@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/journal.h"
-#include "core/structure.h"
-#include "core/trail.h"
+#include "run/journal.h"
+#include "event/structure.h"
+#include "why/trail.h"
 
 /* Whatever is in it, it opens unless a newer version wrote it, and what was read is read again. */
 void fuzz_journal(const uint8_t *data, size_t size) {

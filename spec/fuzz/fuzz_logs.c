@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "core/lease.h"
-#include "core/manifest.h"
-#include "core/parts.h"
-#include "core/pins.h"
-#include "core/runlog.h"
-#include "core/runlog_impl.h"
+#include "commit/lease.h"
+#include "commit/manifest/manifest.h"
+#include "commit/parts.h"
+#include "commit/pins.h"
+#include "commit/log/runlog.h"
+#include "commit/log/runlog_impl.h"
 
 /* No name of a manifest may lead out of the directory that it is restored into. */
 static void check_name(const char *name) {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/policy_impl.h"
-#include "lua/policy_serve.h"
+#include "decision/policy_impl.h"
+#include "lua/policy/policy_serve.h"
 
 /* An answer of the policies' helper, of which each hook makes what it can. */
 void fuzz_answers(const uint8_t *data, size_t size) {

@@ -7,13 +7,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runner/durations.h"
-#include "runner/flat.h"
-#include "runner/listener.h"
-#include "runner/options.h"
-#include "runner/question.h"
-#include "runner/text.h"
-#include "runner/words.h"
+#include "runner/cli/durations.h"
+#include "runner/job/listener.h"
+#include "runner/job/question.h"
+#include "runner/cli/text.h"
+#include "runner/cli/words.h"
+#include "runner/verbs/verbs.h"
 
 /* ---- the socket ---- */
 
@@ -61,19 +60,6 @@ void fuzz_notify(const uint8_t *data, size_t size) {
     listener_serve(l, fds, count, take_line, NULL);
 }
 
-void fuzz_flat(const uint8_t *data, size_t size) {
-  flat f;
-  char *own = fuzz_text(data, size), *name = fuzz_text(data, size);
-  if (!flat_read(own, &f)) {
-    must(f.count <= FLAT_MEMBERS);
-    for (int i = 0; i < f.count; i++) must(f.members[i].key && f.members[i].text);
-  }
-  flat_decode_name(name);
-  must(strlen(name) <= size);
-  free(own);
-  free(name);
-}
-
 /* ---- the command line ---- */
 
 /* The first byte is the verb; then the words, with a NUL or a line end between two. */
@@ -91,9 +77,11 @@ void fuzz_options(const uint8_t *data, size_t size) {
     argv[argc++] = fuzz_text(piece, len);
   char *own[WORDS + 2];
   memcpy(own, argv, sizeof own); /* getopt moves them about */
-  int rc = options_parse(&o, 1U << data[0] % 23, argc, argv, error);
+  size_t count = 1;
+  while (verbs[count]) count++;
+  int rc = verb_parse(verbs[data[0] % count], &o, argc, argv, error);
   must(rc == 0 || (rc == -1 && *error));
-  if (rc == 0 && !o.help) must(isfinite(o.quiet_s) && isfinite(o.grace_s) && isfinite(o.pin_s));
+  if (rc == 0 && !o.help) must(isfinite(o.run.quiet_s) && isfinite(o.grace_s) && isfinite(o.pin_s));
   options_free(&o);
   for (int i = 1; i < argc; i++) free(own[i]);
 }

@@ -25,7 +25,6 @@ int __wrap_http_start(http *h, const http_request *request, http_response *respo
                       http_call **out, err *e);
 int __wrap_http_wait(http_call *call, err *e);
 bool __wrap_http_done(const http_call *call);
-int __wrap_http_do(http *h, const http_request *request, http_response *response, err *e);
 
 static int refused(err *e) {
   return err_set(e, ERR_IO, "the connection is refused");
@@ -100,10 +99,6 @@ bool __wrap_http_done(const http_call *call) {
   return true;
 }
 
-int __wrap_http_do(http *h, const http_request *request, http_response *response, err *e) {
-  (void)h;
-  return answer(request, response, e);
-}
 // NOLINTEND(bugprone-reserved-identifier)
 
 /* ---- the client ---- */

@@ -5,8 +5,7 @@
 
 #include "base/json.h"
 #include "base/uri.h"
-#include "core/plan.h"
-#include "core/policy_impl.h"
+#include "decision/policy_impl.h"
 #include "prims/match.h"
 
 void fuzz_json(const uint8_t *data, size_t size) {
@@ -63,32 +62,12 @@ void fuzz_uri(const uint8_t *data, size_t size) {
       must(strcmp(u.scheme, again.scheme) == 0 && strcmp(u.host, again.host) == 0);
       must(strcmp(u.path, again.path) == 0);
     }
-    uri_join(&u, "name", NULL);
   } else {
     must(e.code < 0 && *e.text);
   }
   buf_clear(&text);
   uri_expand(own, &text, &e);
   buf_free(&text);
-  free(own);
-}
-
-void fuzz_plan(const uint8_t *data, size_t size) {
-  static plan p, again;
-  buf text, twice;
-  char *own = fuzz_text(data, size);
-  buf_init(&text, 64 << 10);
-  buf_init(&twice, 64 << 10);
-  if (plan_parse(own, size, &p, NULL) == 0) {
-    must(plan_check(&p, NULL) == 0 && p.count <= PLAN_OPS_MAX);
-    must(plan_print(&p, &text, NULL) == 0);
-    must(plan_parse(text.data, text.len, &again, NULL) == 0);
-    must(plan_print(&again, &twice, NULL) == 0 && strcmp(text.data, twice.data) == 0);
-  } else {
-    must(p.count == 0);
-  }
-  buf_free(&text);
-  buf_free(&twice);
   free(own);
 }
 

@@ -73,7 +73,7 @@ def fresh(name, unit="checkpoint-3", files=("weights.bin",)):
 
 def saved(name, **more):
     job, to = fresh(name, **more)
-    code, text = run("sync", job, "--to", to, "--unit", "checkpoint-{*}/", "--quiet", "0s",
+    code, text = run("sync", job, "--to", to, "--unit", "checkpoint-{*}/", "--settle", "0s",
                      "--marker", "trainer_state.json")
     if code != 0:
         raise RuntimeError(f"cannot save: {code}: {text}")
@@ -283,7 +283,7 @@ def environment():
         job, to = fresh(name)
         os.makedirs(f"{BASE}/deep/er", exist_ok=True)
         code, said = run("sync", job, "--to", f"{BASE}/deep/er/{{NAME}}/t", "--unit",
-                         "checkpoint-{*}/", "--quiet", "0s", env={"NAME": value})
+                         "checkpoint-{*}/", "--settle", "0s", env={"NAME": value})
         why = None
         if code in (124, 134, 139) or code < 0 or not is_clean(said):
             why = f"exit code {code}: {said}"
@@ -303,7 +303,7 @@ def environment():
                   {"RANK": "1", "WORLD_SIZE": "1"}, {"WORLD_SIZE": "0", "RANK": "0"}):
         name = f"slurm{count}"
         job, to = fresh(name)
-        code, said = run("run", "--dir", job, "--to", to, "--quiet", "0s", "--", "true", env=slurm)
+        code, said = run("run", "--dir", job, "--to", to, "--settle", "0s", "--", "true", env=slurm)
         bad = code in (124, 134, 139) or code < 0 or not is_clean(said)
         told(f"a launcher that says {slurm}", f"{code}: {said}" if bad else None)
 
@@ -331,7 +331,7 @@ def names():
 
 def results():
     job, to = fresh("notify")
-    p = subprocess.Popen([PROGRAM, "run", "--dir", job, "--to", to, "--quiet", "0s", "--", "sh", "-c",
+    p = subprocess.Popen([PROGRAM, "run", "--dir", job, "--to", to, "--settle", "0s", "--", "sh", "-c",
                           f"echo $CKPT_SOCKET >{BASE}/sock.new && mv {BASE}/sock.new {BASE}/sock;"
                           f" while ! test -e {BASE}/end; do sleep 0.1; done"],
                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=bounded)
@@ -386,7 +386,7 @@ def results():
 
 def modes():
     job, to = fresh("modes")
-    code, said = run("sync", job, "--to", to, "--unit", "checkpoint-{*}/", "--quiet", "0s",
+    code, said = run("sync", job, "--to", to, "--unit", "checkpoint-{*}/", "--settle", "0s",
                      "--marker", "trainer_state.json", umask=0)
     why = None if code == 0 else f"{code}: {said}"
     state = f"{job}.ckpt"

@@ -1,7 +1,8 @@
 -- Names that would speak to a terminal, or show as others: no verb lets them through.
 
-package.path = "./spec/?.lua;" .. package.path
+local place = require "place"
 local support = require "support"
+local sh, ckpt = place.sh, place.ckpt
 
 -- C1's CSI, raw and in UTF-8; ESC; a line's end; overrides and isolates of direction.
 local NAMES = {
@@ -9,14 +10,12 @@ local NAMES = {
   "checkpoint-4-\nforged line", "checkpoint-5-\226\128\174gpj.exe", "checkpoint-6-\226\129\166x",
   "checkpoint-7-\216\156y", "checkpoint-8-\226\128\143z", "checkpoint-9-\194\133w",
 }
-local UNITS = " --unit 'checkpoint-*/' --quiet 0 --marker model.bin"
+local UNITS = " --unit 'checkpoint-*/' --settle 0 --marker model.bin"
 -- This one is harmless, and is shown as it is.
 local FINE = "checkpoint-10-gr\195\188\195\159e-\230\151\165"
 
 local dir
 
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-local function ckpt(args) return sh(("'%s' %s"):format(support.runner, args)) end
 local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 -- What of a text a terminal would obey, or would show elsewhere than it stands.
@@ -48,7 +47,7 @@ end
 
 describe("a name that would speak to a terminal", function()
   setup(function()
-    dir = support.directory()
+    dir = place.begin()
     make "out"
     support.write(dir .. "/all.lua", 'return { api = 1, queue = "all", keep = keep.all() }')
     support.write(dir .. "/policy.lua", 'return { api = 1, queue = "all", keep = keep.last(3) }')
@@ -104,7 +103,7 @@ describe("a name that would speak to a terminal", function()
 
   it("is quoted by no error or log line of the Lua library as it is", function()
     support.write(dir .. "/script.lua", [[
-      local ckpt, log = require "ckpt", require "ckpt.log"
+      local ckpt, log = require "ckpt", require "ckpt.base.log"
       local bad = "checkpoint-\194\155m \155 \27[3m \226\128\174x \216\156 \194\133"
       log.warn("it is " .. bad)
       log.error("%s", ("x"):rep(3) .. "\0\127" .. bad)

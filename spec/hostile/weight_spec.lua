@@ -1,25 +1,12 @@
 -- JSON that others wrote, small as a text and huge as a tree: it is weighed before it is one.
 -- Measured on the real programs; the limit of address space keeps a failure from taking the
 -- machine.
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
+local place = require "place"
+local sh, measured = place.sh, place.measured
+
 local dir
-
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
--- Output, exit code, and the largest that any process of it was, in MiB.
-local function measured(args, environment)
-  local out = sh(("%s python3 -c '%s' '%s' %s"):format(environment or "", [[
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:], preexec_fn=lambda: resource.setrlimit(
-    resource.RLIMIT_AS, (6 << 30, 6 << 30)))
-print("\nmeasured", code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)]],
-    support.runner, args))
-  local text, code, mib = out:match "^(.*)\nmeasured (%d+) (%d+)"
-  assert(text, out)
-  return text, tonumber(code), tonumber(mib)
-end
 
 local MiB = 2 ^ 20
 
@@ -38,11 +25,10 @@ local MOST = 200
 local test = support.sanitized and pending or it
 
 describe("JSON of others", function()
-  before_each(function()
-    dir = support.directory()
+  place.with_directory(function(made)
+    dir = made
     sh "mkdir -p out/checkpoint-1; echo '{}' >out/checkpoint-1/trainer_state.json"
   end)
-  after_each(function() os.execute("rm -rf " .. dir) end)
 
   for what, part in pairs { objects = "{},", lists = "[],", numbers = "0,", texts = '"",' } do
     test("is not made a tree of from a safetensors header of " .. what, function()
@@ -50,7 +36,7 @@ describe("JSON of others", function()
         local header = bomb('{"a":[', part, "]}", size)
         support.write(dir .. "/out/checkpoint-1/model.safetensors",
           little_endian(#header) .. header)
-        local out, code, mib = measured "sync out --to store --quiet 0"
+        local out, code, mib = measured "sync out --to store --settle 0"
         assert(mib < MOST, mib .. " MiB: " .. out)
         assert(code == 0 or code == 3, code .. ": " .. out)
       end
@@ -66,10 +52,10 @@ describe("JSON of others", function()
     local header = table.concat(tensors) .. "}"
     local whole = little_endian(#header) .. header .. ("x"):rep(80000)
     support.write(dir .. "/out/checkpoint-1/model.safetensors", whole:sub(1, -2))
-    local out, refused = measured "sync out --to store --quiet 0"
+    local out, refused = measured "sync out --to store --settle 0"
     assert(refused ~= 0 and out:find("0 committed", 1, true), out)
     support.write(dir .. "/out/checkpoint-1/model.safetensors", whole)
-    local text, code, mib = measured "sync out --to store --quiet 0"
+    local text, code, mib = measured "sync out --to store --settle 0"
     assert(code == 0 and text:find "1 committed", text)
     assert(mib < MOST, mib)
   end)
@@ -80,7 +66,7 @@ describe("JSON of others", function()
     support.write(dir .. "/out/checkpoint-1/model.bin", "x")
     support.write(dir .. "/p.lua",
       'return { api = 1, metrics = { from.json("trainer_state.json", "log_history[-1]") } }')
-    local out, code, mib = measured "sync out --to store -p p.lua --quiet 0"
+    local out, code, mib = measured "sync out --to store -p p.lua --settle 0"
     assert(code == 0, out)
     assert(mib < MOST, mib .. " MiB: " .. out)
     assert(out:find("more values than such a document may have", 1, true), out)
@@ -88,7 +74,7 @@ describe("JSON of others", function()
 
   test("is not made a tree of from what a policies' helper answers", function()
     support.write(dir .. "/out/checkpoint-1/model.bin", "x")
-    assert(select(2, sh(("'%s' sync out --to store --quiet 0"):format(support.runner))) == 0)
+    assert(select(2, sh(("'%s' sync out --to store --settle 0"):format(support.runner))) == 0)
     sh "mkdir libexec"
     for what, part in pairs { objects = "{},", numbers = "0," } do
       support.write(dir .. "/libexec/ckpt-policy", ([[#!/usr/bin/env python3
@@ -117,7 +103,7 @@ while True:
 
   test("is not made a tree of from a store: log entries, pins, leases, heads, manifests", function()
     support.write(dir .. "/out/checkpoint-1/model.bin", "x")
-    assert(select(2, sh(("'%s' sync out --to store --quiet 0"):format(support.runner))) == 0)
+    assert(select(2, sh(("'%s' sync out --to store --settle 0"):format(support.runner))) == 0)
     for i, size in ipairs { MiB - 10, 15 * MiB } do
       support.write(dir .. "/bomb" .. i, bomb('{"type":"snapshot","a":[', "{},", "]}", size))
     end

@@ -1,7 +1,6 @@
 -- That editors know every name that `require "ckpt"` gives: each is a field of the class `ckpt`,
 -- and the type of that field is a class which is written down.
 
-package.path = "./spec/?.lua;" .. package.path
 local core = require "ckpt.core"
 local support = require "support"
 
@@ -10,7 +9,7 @@ describe("the annotations", function()
   local init = support.read("lua/ckpt/init.lua")
 
   setup(function()
-    local pipe = assert(io.popen("cat lua/ckpt/*.lua"))
+    local pipe = assert(io.popen("find lua/ckpt -name '*.lua' -exec cat {} +"))
     for line in pipe:lines() do
       local name = line:match("^%-%-%-@class ([%w_.]+)")
       if name then classes[name] = true end

@@ -1,7 +1,6 @@
 -- require "ckpt": a run from Lua, and what is done with what it saved. Each script runs in a
 -- process of its own, by ckpt-script, as a user's would.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
 local SCRIPT = support.build .. "/libexec/ckpt-script"
@@ -9,8 +8,7 @@ local SCRIPT = support.build .. "/libexec/ckpt-script"
 describe("require 'ckpt'", function()
   local dir
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+  support.with_directory(function(made) dir = made end)
 
   -- Runs a script that has `ckpt`, `DIR`, `write(path, text)` and a run's helper `saved(run, n)`.
   local function run(text)
@@ -107,6 +105,30 @@ describe("require 'ckpt'", function()
     assert.is_truthy(out:match("^E%u+$"))
   end)
 
+  it("hands each option of a run to the engine", function()
+    local out = run([[
+      local function try(options)
+        options.dir, options.to = DIR .. "/out", DIR .. "/store"
+        local engine = assert(ckpt.open())
+        local r, text = engine:run(options)
+        if r then r:close() end
+        engine:close()
+        print(text or "opened")
+      end
+      try { rank = 2, world = 2, launch = "l" }
+      try { rank = 0, world = 2 }
+      try { rank_wait = -1 }
+      try { stall = -1 }
+      try { rank = 0, world = 1, rank_wait = 0.5, stall = 5, bad_after = 2, tries = 3 }
+      try { bad_after = math.huge, rank_wait = math.huge }]])
+    local lines = {}
+    for line in out:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    for i, part in ipairs { "rank 2 of 2", "rank 0 of 2", "rank_wait: -1", "stall: -1", "opened",
+      "opened" } do
+      assert.is_truthy((lines[i] or ""):find(part, 1, true), out)
+    end
+  end)
+
   it("raises at the caller's line when it is misused", function()
     local out = run([[
       local function misuse(fn, ...)
@@ -122,15 +144,19 @@ describe("require 'ckpt'", function()
       local engine = assert(ckpt.open())
       misuse(function() local _ = engine:run { dir = DIR } end)
       misuse(function() local _ = engine:run { dir = DIR, to = DIR, units = { 7 } } end)
+      misuse(function() local _ = engine:run { dir = DIR, to = DIR, bad_after = -1 } end)
+      misuse(function() local _ = engine:run { dir = DIR, to = DIR, world = 1.5 } end)
+      misuse(function() local _ = engine:run { dir = DIR, to = DIR, tries = 0 / 0 } end)
       engine:close()
       misuse(function() local _ = engine:dispatch() end)
       misuse(function() local _ = engine.dispatch(io.stdout) end)]])
     local lines = {}
     for line in out:gmatch("[^\n]+") do lines[#lines + 1] = line:match("t%.lua:%d+: (.*)") end
-    assert.are.equal(9, #lines)
+    assert.are.equal(12, #lines)
     for i, part in ipairs {
       "string expected", "`dir` is missing", "unknown option into", "`uri` is a number",
       "`workers` is a string", "`to` is missing", "`units` is not a list of texts",
+      "`bad_after` is -1", "`world` is 1.5", "`tries` is ",
       "this engine is closed", "ckpt.engine expected",
     } do
       assert.is_truthy(lines[i]:find(part, 1, true), lines[i])

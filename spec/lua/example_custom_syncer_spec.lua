@@ -5,8 +5,8 @@ local support = require "support"
 describe("examples/custom_syncer.lua", function()
   local dir
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     -- Called as ssh is: host, command.
     support.write(dir .. "/rsh", '#!/bin/sh\necho "$@" >>"$LOG"\nshift\nexec sh -c "$1"\n')
     os.execute(("chmod +x '%s/rsh'; mkdir -p '%s/out/logs' '%s/out/empty'"):format(dir, dir, dir))
@@ -14,7 +14,6 @@ describe("examples/custom_syncer.lua", function()
     support.write(dir .. "/out/logs/it's a log", "step 1\n")
     support.write(dir .. "/out/half.tmp", "x")
   end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
 
   local function run(uri)
     return support.sh(("cd '%s' && LOG='%s/log' RSH='%s/rsh' CKPT_LUADIR='%s/lua' "

@@ -5,8 +5,7 @@ local support = require "support"
 describe("examples/function_trainable.lua", function()
   local dir
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+  support.with_directory(function(made) dir = made end)
 
   local function start()
     return support.sh(("cd '%s' && CKPT_LUADIR='%s/lua' '%s/libexec/ckpt-script' " ..

@@ -5,8 +5,7 @@ local support = require "support"
 describe("examples/state_registry.lua", function()
   local dir
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+  support.with_directory(function(made) dir = made end)
 
   local function start(path, restart, steps, more)
     assert(os.execute(("mkdir -p '%s/%s'"):format(dir, path)) == 0)

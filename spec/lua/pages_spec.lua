@@ -15,8 +15,7 @@ for path in io.popen("ls docs/library/*.md"):lines() do pages[#pages + 1] = path
 describe("the programs shown in the library's pages", function()
   local dir
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+  support.with_directory(function(made) dir = made end)
 
   for _, page in ipairs(pages) do
     for number, block in ipairs(blocks(page)) do

@@ -1,6 +1,5 @@
 -- libexec/ckpt-script: how a script is run.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
 local SCRIPT = support.build .. "/libexec/ckpt-script"

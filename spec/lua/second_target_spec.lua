@@ -1,6 +1,5 @@
 -- What the library knows of one target says nothing of another one, nor of one that was emptied.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local ckpt = require "ckpt"
 local sh, read, write = support.sh, support.read, support.write
@@ -12,12 +11,11 @@ describe("a second target", function()
   local function uri(name) return "file://" .. path(name) end
   local function has(name, text) assert.equal(text, read(path(name))) end
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     sh("mkdir " .. path "out")
     write(path "out/a", "one")
   end)
-  after_each(function() os.execute("rm -rf " .. dir) end)
 
   it("of a syncer gets all, as does one that was emptied", function()
     local syncer = ckpt.DefaultSyncer()

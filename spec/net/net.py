@@ -201,7 +201,7 @@ class Scenario:
 
     def sync(self, run):
         return run("sync", self.tree, "--to", "s3://ckpt-test/" + self.place, "--unit", "left-{step}/", "--unit", "right-{step}/",
-                   "--marker", "DONE", "--quiet", "0s", "--run", "net", "--grace", "5s")
+                   "--marker", "DONE", "--settle", "0s", "--run", "net", "--grace", "5s")
 
     def clear(self, *words):
         return self.ckpt(self.direct, *words)

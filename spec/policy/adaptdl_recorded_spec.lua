@@ -2,15 +2,10 @@
 -- and as ckpt.Registry does, which spec/contract/oracle_adaptdl_spec.lua holds to the same records:
 -- which checkpoint a restart goes on from, what is kept after a save, who writes.
 
-package.path = "./spec/?.lua;./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
+local place = require "place"
+local recording = require "recording"
 local support = require "support"
-local decode = require "ckpt.json_decode"
-local null = require("ckpt.json_marks").null
-
-local function read(name)
-  return assert(decode(support.read("spec/data/oracle/" .. name), nil, 100))
-end
 
 -- The directories of a tree that the policy's unit takes for checkpoints, in the order of their
 -- numbers; and whether AdaptDL, which reads numbers differently, sees others.
@@ -42,13 +37,13 @@ end
 describe("policies/adaptdl.lua and the recordings", function()
   it("brings back what AdaptDL loads from", function()
     local M = library.shipped "adaptdl"
-    local select = read "adaptdl_select.json"
+    local select = recording.read "adaptdl_select"
     local count = { compared = 0, nothing = 0, other = 0 }
     for _, group in ipairs { select.random, select.named } do
       for _, case in ipairs(group) do
         local units, has_other = units_of(case.entries)
         local result = case.results[1]
-        local text = result.value ~= null and result.value or ""
+        local text = result.value ~= recording.null and result.value or ""
         for _, line in ipairs(result.log) do text = text .. " " .. line[2] end
         local chosen = text:match "restart (%d+)%." or text:match "checkpoint%-(%d+)"
           or text:match "^v(%d+)"
@@ -69,7 +64,7 @@ describe("policies/adaptdl.lua and the recordings", function()
   it("keeps what AdaptDL leaves: the one that was just saved, whatever the numbers", function()
     local M = library.shipped("adaptdl", { keep = "1" })
     local compared = 0
-    for _, case in ipairs(read("adaptdl_save.json").cases) do
+    for _, case in ipairs(recording.read("adaptdl_save").cases) do
       local name = "checkpoint-" .. case.num_restarts
       local left, is_written = {}, false
       for _, row in ipairs(case.tree) do
@@ -94,9 +89,9 @@ end)
 describe("a job with states under policies/adaptdl.lua", function()
   local dir
 
-  before_each(function()
-    dir = support.directory()
-    assert(os.execute(("mkdir '%s/out'"):format(dir)) == 0)
+  place.with_directory(function(made)
+    dir = made
+    place.must_sh "mkdir out"
     support.write(dir .. "/job.lua", [[
       local ckpt = require "ckpt"
       local Count = ckpt.State:extend("Count")
@@ -108,7 +103,6 @@ describe("a job with states under policies/adaptdl.lua", function()
       count.n = count.n + 1
       print("path", ckpt.save_all_states(), "n", count.n)]])
   end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
 
   -- The command of one replica.
   local function replica(restart, rank, world)
@@ -128,26 +122,23 @@ describe("a job with states under policies/adaptdl.lua", function()
 
   it("goes on from restart to restart, on an empty disk each time", function()
     for restart = 0, 2 do
-      os.execute(("rm -rf '%s/out'; mkdir '%s/out'"):format(dir, dir))
-      local text, code = support.sh(replica(restart, 0, 1))
-      assert.equal(0, code, text)
+      place.sh "rm -rf out; mkdir out"
+      local text = place.sh_ends(0, replica(restart, 0, 1))
       assert.truthy(text:find("n\t" .. restart + 1, 1, true), text)
       assert.equal("checkpoint-" .. restart, committed():match "%S+$")
     end
     assert.equal("checkpoint-1 checkpoint-2", committed())
     -- A counter that goes back: what was saved last is what comes back.
     for restart = 0, 1 do
-      os.execute(("rm -rf '%s/out'; mkdir '%s/out'"):format(dir, dir))
-      local text, code = support.sh(replica(restart, 0, 1))
-      assert.equal(0, code, text)
+      place.sh "rm -rf out; mkdir out"
+      local text = place.sh_ends(0, replica(restart, 0, 1))
       assert.truthy(text:find("n\t" .. restart + 4, 1, true), text)
     end
   end)
 
   it("is written by rank 0 alone", function()
-    local text, code = support.sh(("(%s) >'%s/one' 2>&1 & (%s); wait"):format(replica(0, 1, 2), dir,
+    local text = place.sh_ends(0, ("(%s) >'%s/one' 2>&1 & (%s); wait"):format(replica(0, 1, 2), dir,
       replica(0, 0, 2)))
-    assert.equal(0, code, text)
     assert.truthy(text:find("path\t" .. dir, 1, true), text)
     local other = support.read(dir .. "/one")
     assert.truthy(other:find("path\tnil", 1, true), other)

@@ -1,5 +1,4 @@
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 
 describe("policies/adaptdl.lua", function()
   it("takes what was renamed to checkpoint-N, and never what is still written", function()

@@ -1,5 +1,4 @@
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 local event, items = library.event, library.items
 
 local function chain(a, b, settings)

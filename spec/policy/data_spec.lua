@@ -1,5 +1,4 @@
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 
 --- What the engine is told of a policy with these keys.
 local function data(text)

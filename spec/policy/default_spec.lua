@@ -1,10 +1,9 @@
 --- policies/default.lua says what the engine does by itself, written out.
-package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 local support = require "support"
 
---- engine/core/rules.c as the compiler sees it: macros replaced, comments gone.
-local source = support.sh("cc -E -P -std=c11 -Iengine engine/core/rules.c")
+--- engine/event/rules.c as the compiler sees it: macros replaced, comments gone.
+local source = support.sh("cc -E -P -std=c11 -Iengine engine/event/rules.c")
 
 --- The initializer of an array, as a list of lists of its rows' texts; false stands for NULL.
 local function rows_of(array)

@@ -1,5 +1,4 @@
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 
 describe("policies/excludes.lua", function()
   local _, data = library.shipped "excludes"

@@ -1,6 +1,5 @@
 --- Each Lua block of docs/policies.md is a policy, or keys of one, and loads.
-package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 local support = require "support"
 
 local page = support.read(support.root .. "/docs/policies.md")

@@ -1,6 +1,5 @@
 --- What a policy file may say, and what it is told when it says something else.
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 
 describe("a policy file", function()
   for text, message in pairs {

@@ -1,5 +1,5 @@
-package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
+local place = require "place"
 local support = require "support"
 
 -- Lays out a trial's directory by ckpt.FuncCheckpointUtil, and says of each checkpoint what it is.
@@ -31,23 +31,19 @@ describe("policies/markers.lua", function()
   end)
 
   it("tells the checkpoints of a trial as ckpt.FuncCheckpointUtil does", function()
-    local dir = support.directory()
+    local dir = place.begin()
     support.write(dir .. "/trial.lua", TRIAL)
     support.write(dir .. "/rule.lua",
       'return { api = 1, unit = "checkpoint_*/", queue = "all", '
       .. 'complete = done.marker ".is_checkpoint" }')
-    local function sh(command)
-      return support.sh(("cd '%s' && { %s\n}"):format(dir, command))
-    end
-    local told = sh(("mkdir out; CKPT_LUADIR='%s/lua' '%s/libexec/ckpt-script' trial.lua '%s/out'")
+    place.sh "mkdir out"
+    local told = place.sh(("CKPT_LUADIR='%s/lua' '%s/libexec/ckpt-script' trial.lua '%s/out'")
       :format(support.root, support.build, dir))
-    local text, code = sh(("'%s' sync out --to store -p ./rule.lua -p markers")
-      :format(support.runner))
-    assert.equal(0, code, text)
+    place.must "sync out --to store -p ./rule.lua -p markers"
     local kinds = { null = 0, temp = 0, perm = 0 }
     for kind, name in told:gmatch "(%a+)\t(%S+)" do
       kinds[kind] = kinds[kind] + 1
-      local why = sh(("'%s' why %s --dir out"):format(support.runner, name))
+      local why = place.ckpt(("why %s --dir out"):format(name))
       local expected = kind == "perm" and "committed" or kind .. "-marker"
       assert.equal(name .. ": " .. expected, why:match "^[^\n]*")
       local saved = support.read(dir .. "/store/" .. name .. "/model.bin")

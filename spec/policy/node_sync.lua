@@ -1,8 +1,8 @@
 --- Replays the recorded traces of Ray's node sync through a policy: it decides, the rest of a run
 --- (one transfer at a time for each trial, a forced one waits) is the model's.
-local library = require "library"
+local library = require "policy.rules"
 local model = require "sync_model"
-local support = require "support"
+local recording = require "recording"
 
 local node_sync = {}
 
@@ -40,7 +40,7 @@ end
 ---@return table[] # traces that were left out
 function node_sync.replay(policy, better, each)
   local left_out = {}
-  for _, trace in ipairs(model.traces(support.root .. "/spec/data/oracle/syncer_traces.json")) do
+  for _, trace in ipairs(model.traces(recording.read "syncer_traces")) do
     if can_be_set(trace) then
       local run, policies = model.run(trace, better), policies_of(policy, trace.config)
       local results, at = {}, nil

@@ -1,9 +1,10 @@
 -- policies/ray_tune.lua: a run with it decides as ckpt.SyncerCallback does. Both are held against
 -- one model (spec/sync_model.lua); the object's side is spec/contract/oracle_callback_spec.lua.
-package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 local model = require "sync_model"
-local node_sync = require "node_sync"
+local node_sync = require "policy.node_sync"
+local place = require "place"
+local recording = require "recording"
 local support = require "support"
 
 describe("policies/ray_tune.lua", function()
@@ -46,8 +47,7 @@ describe("policies/ray_tune.lua", function()
 
   it("leaves out what the object leaves out, in the same order", function()
     local _, data = library.shipped "ray_tune"
-    local _, recorded = model.traces(support.root .. "/spec/data/oracle/syncer_traces.json")
-    assert.same(recorded.exclude, data.exclude)
+    assert.same(recording.read("syncer_traces").exclude, data.exclude)
   end)
 
   -- What a run commits of a job that makes directories of all kinds, each of which may be one.
@@ -63,20 +63,16 @@ describe("policies/ray_tune.lua", function()
         mv out/.new out/$name
         sleep 0.4
       done]])
-    local text, code = support.sh(("cd '%s' && rm -rf out store && mkdir out && '%s' run --dir out "
-      .. "--to store %s -p ./names.lua -- sh job.sh"):format(dir, support.runner, policies))
-    assert.equal(0, code, text)
-    local names = {}
-    for name in support.sh(("'%s' ls '%s/store' --json"):format(support.runner, dir))
-      :gmatch('"name":"([^"]+)"') do
-      names[#names + 1] = name
-    end
+    place.sh "rm -rf out store && mkdir out"
+    place.must(("run --dir out --to store %s -p ./names.lua -- sh job.sh"):format(policies))
+    local names = place.objects((place.ckpt "ls store --json"))
+    for i, row in ipairs(names) do names[i] = row.name end
     table.sort(names)
     return names
   end
 
   it("leaves these out in a run, at the top and nowhere else", function()
-    local dir = support.directory()
+    local dir = place.begin()
     assert.same({ "checkpoint_-00001", "checkpoint_000002", "checkpoint_tmp1a2b3c", "rank_0" },
       committed_with(dir, ""))
     assert.same({ "checkpoint_000002" },

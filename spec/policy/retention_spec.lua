@@ -1,5 +1,4 @@
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 
 describe("policies/retention.lua", function()
   --- Two a day, the loss best in the middle.

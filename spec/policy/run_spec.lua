@@ -1,17 +1,11 @@
 -- What a policy does to a real run: what is saved, what is kept, what happens when it is broken.
 
-package.path = "./spec/?.lua;" .. package.path
+local place = require "place"
 local support = require "support"
+local sh, has = place.sh, place.has
 local CKPT = support.runner
 
 local dir
-
--- Both streams, and the exit code, from the test's directory.
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("no %q in:\n%s"):format(part, text))
-end
 
 -- A job of so many steps. Each makes a checkpoint with one rename, then runs `each`.
 local function job(steps, each)
@@ -26,31 +20,29 @@ end
 
 local function policy(name, text) support.write(dir .. "/" .. name .. ".lua", text) end
 
-local function run(options)
-  return sh(("'%s' run --dir out --to store %s -- sh job.sh"):format(CKPT, options or ""))
+local function run(code, options)
+  return place.says(code, ("run --dir out --to store %s -- sh job.sh"):format(options or ""))
 end
 
 -- Names of what is committed and not dropped, in the order of the log.
 local function committed()
   local names = {}
-  for name in sh(("'%s' ls store --json"):format(CKPT)):gmatch('"name":"([^"]+)"') do
+  for name in place.ckpt("ls store --json"):gmatch('"name":"([^"]+)"') do
     names[#names + 1] = name
   end
   return table.concat(names, " ")
 end
 
-before_each(function()
-  dir = support.directory()
+place.with_directory(function(made)
+  dir = made
   sh("mkdir out")
 end)
-after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
 
 describe("a policy in a run", function()
   it("skips what its thresholds do not let through, but for the last", function()
     policy("slow", [[return { api = 1, sync = when.at_most_every "1h" }]])
     job(4)
-    local text, code = run("-p ./slow.lua")
-    assert.are.equal(0, code, text)
+    run(0, "-p ./slow.lua")
     -- The first is due, and the end of the job forces the last.
     assert.are.equal("checkpoint-1 checkpoint-4", committed())
   end)
@@ -66,11 +58,10 @@ describe("a policy in a run", function()
       [ $n = 1 ] || exit 0
       '%s' notify loss=0.25 epoch=$n
       sleep 0.5]]):format(CKPT))
-    local text, code = run("-p ./loss.lua")
-    assert.are.equal(0, code, text)
+    local text = run(0, "-p ./loss.lua")
     has(text, "loss is not below 0.5")
     has(committed(), "checkpoint-1")
-    local shown = sh(("'%s' show store checkpoint-1 --json"):format(CKPT))
+    local shown = place.ckpt("show store checkpoint-1 --json")
     has(shown, '"loss"')
     has(shown, "good loss")
   end)
@@ -78,24 +69,21 @@ describe("a policy in a run", function()
   it("keeps what its rules keep: the others are dropped, and deleted after the grace", function()
     policy("keep", [[return { api = 1, keep = keep.last(2) }]])
     job(6, "sleep 0.6")
-    local text, code = run("-p ./keep.lua --grace-delete 0s --max-delete 100%")
-    assert.are.equal(0, code, text)
+    run(0, "-p ./keep.lua --grace-delete 0s --max-delete 100%")
     assert.are.equal("checkpoint-5 checkpoint-6", committed())
     assert.is_nil(support.read(dir .. "/store/checkpoint-1/model.bin"))
     assert.is_truthy(support.read(dir .. "/store/checkpoint-6/model.bin"))
-    assert.are.equal(0, select(2, sh(("'%s' verify store"):format(CKPT))))
+    place.must("verify store")
   end)
 
   it("deletes nothing with --no-delete, and nothing within the grace", function()
     policy("keep", [[return { api = 1, keep = keep.last(1) }]])
     job(4)
-    local text, code = run("-p ./keep.lua --no-delete --max-delete 100% --grace-delete 0s")
-    assert.are.equal(0, code, text)
+    run(0, "-p ./keep.lua --no-delete --max-delete 100% --grace-delete 0s")
     assert.are.equal("checkpoint-4", committed())
     assert.is_truthy(support.read(dir .. "/store/checkpoint-1/model.bin"))
     sh("rm -rf out store out.ckpt; mkdir out")
-    text, code = run("-p ./keep.lua --max-delete 100%")
-    assert.are.equal(0, code, text)
+    run(0, "-p ./keep.lua --max-delete 100%")
     assert.are.equal("checkpoint-4", committed())
     assert.is_truthy(support.read(dir .. "/store/checkpoint-1/model.bin"))
   end)
@@ -111,8 +99,7 @@ describe("a policy in a run", function()
       sleep 0.7
       '%s' notify checkpoint=checkpoint-8
       sleep 0.7]]):format(CKPT))
-    local text, code = run()
-    assert.are.equal(0, code, text)
+    run(0)
     assert.are.equal("checkpoint-1 checkpoint-8", committed())
     -- It is permanent there, and gone here; so is the other one. The null one is the job's.
     assert.is_nil(support.read(dir .. "/store/checkpoint-8/.temp_marker"))
@@ -127,8 +114,7 @@ describe("a policy in a run", function()
       mkdir out/checkpoint-6; touch out/checkpoint-6/.temp_marker; echo w >out/checkpoint-6/w
       '%s' notify checkpoint=checkpoint-6
       sleep 0.5]]):format(CKPT))
-    local text, code = run()
-    assert.are.equal(0, code, text)
+    run(0)
     assert.are.equal("checkpoint-6", committed())
     assert.is_truthy(support.read(dir .. "/out/checkpoint-5/w"))
   end)
@@ -138,8 +124,7 @@ describe("a policy in a run", function()
       local function forever() while true do end end
       return { api = 1, sync = forever, keep = forever }]])
     job(2)
-    local text, code = run("-p ./loop.lua")
-    assert.are.equal(0, code, text)
+    local text = run(0, "-p ./loop.lua")
     has(text, "loop")
     assert.are.equal("checkpoint-1 checkpoint-2", committed())
     local outcome = support.read(dir .. "/out.ckpt/exit.json")
@@ -150,8 +135,7 @@ describe("a policy in a run", function()
   it("that does not load ends the run before the job starts, with 2 and the line", function()
     policy("broken", "return {\n  api = 1,\n  keeep = keep.last(1),\n}")
     job(1)
-    local text, code = run("-p ./broken.lua")
-    assert.are.equal(2, code, text)
+    local text = run(2, "-p ./broken.lua")
     has(text, "broken")
     has(text, "keep")
     assert.is_nil(support.read(dir .. "/out/checkpoint-1/model.bin"))
@@ -164,20 +148,18 @@ describe("a policy in a run", function()
         return "sync", "number " .. memory.count
       end }]])
     job(1)
-    assert.are.equal(0, select(2, run("-p ./count.lua --run me")))
+    run(0, "-p ./count.lua --run me")
     sh("rm -rf out out.ckpt; mkdir out")
     job(2)
-    local text, code = run("-p ./count.lua --run me")
-    assert.are.equal(0, code, text)
-    local shown = sh(("'%s' show store checkpoint-2 --json"):format(CKPT))
+    run(0, "-p ./count.lua --run me")
+    local shown = place.ckpt("show store checkpoint-2 --json")
     has(shown, "number 2")
   end)
 
   it("lets go here what `keep_local` does not keep, once it is in the store", function()
     policy("small", [[return { api = 1, keep_local = keep.last(1) }]])
     job(3, "sleep 0.6")
-    local text, code = run("-p ./small.lua")
-    assert.are.equal(0, code, text)
+    run(0, "-p ./small.lua")
     assert.are.equal("checkpoint-1 checkpoint-2 checkpoint-3", committed())
     assert.is_nil(support.read(dir .. "/out/checkpoint-1/model.bin"))
     assert.is_truthy(support.read(dir .. "/out/checkpoint-3/model.bin"))
@@ -186,11 +168,10 @@ describe("a policy in a run", function()
   it("brings back what its `restore` rule wants", function()
     policy("two", [[return { api = 1, restore = keep.last(2) }]])
     job(3)
-    assert.are.equal(0, select(2, run("-p ./two.lua --run me")))
+    run(0, "-p ./two.lua --run me")
     sh("rm -rf out; mkdir out")
     support.write(dir .. "/job.sh", "ls out >seen")
-    local text, code = run("-p ./two.lua --run me")
-    assert.are.equal(0, code, text)
+    run(0, "-p ./two.lua --run me")
     assert.are.equal("checkpoint-2\ncheckpoint-3\n", support.read(dir .. "/seen"))
   end)
 end)

@@ -1,7 +1,6 @@
 --- The shipped policies in the sandbox itself: the library there runs behind its own bounds.
-package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
 local json = require "cjson"
-local library = require "library"
+local library = require "policy.rules"
 local support = require "support"
 
 local function little_endian(n)

@@ -1,8 +1,7 @@
 --- policies/sync_thresholds.lua against what Ray's node sync decided (its thresholds, its period,
 --- when it is forced), and by hand at the edges.
-package.path = "./spec/policy/?.lua;./spec/?.lua;" .. package.path
-local library = require "library"
-local node_sync = require "node_sync"
+local library = require "policy.rules"
+local node_sync = require "policy.node_sync"
 
 describe("policies/sync_thresholds.lua", function()
   it("decides as Ray did, trace by trace", function()

@@ -1,5 +1,4 @@
-package.path = "./spec/policy/?.lua;" .. package.path
-local library = require "library"
+local library = require "policy.rules"
 local event = library.event
 
 --- What `sync = RULE` answers to an event.

@@ -13,7 +13,7 @@ mount -t "$POWER_FS" /dev/ubda /mnt/disk || echo "POWER: the disk cannot be moun
 
 # Time goes on while the guest is dead: whoever holds the lease is never seen again.
 args=(run --dir /mnt/dir --state /mnt/state --to file:///mnt/disk/store --run power --take-over
-  --unit 'checkpoint-{step}/' --marker DONE --quiet 0s
+  --unit 'checkpoint-{step}/' --marker DONE --settle 0s
   -p "$here/keep.lua" --max-delete 100% --grace-delete 0s)
 echo "POWER: on"
 LD_PRELOAD=$POWER_PRELOAD CKPT_BUILD=$POWER_BUILD "$POWER_LUA" "${args[@]}" -- \

@@ -79,7 +79,7 @@ end_guest() { # PID
 
 # What the console acknowledged, a line each; the last one may be cut off.
 acked() { # CONSOLE
-  tr -d '\r' <"$1" | sed -nE 's/^ckpt-lua: (committed checkpoint-[0-9]+) \(.*\)$/\1/p'
+  tr -d '\r' <"$1" | sed -nE 's/^.*ckpt-lua: (committed checkpoint-[0-9]+) \(.*\)$/\1/p'
 }
 
 look() { # IMAGE ACKED: findings on stdout

@@ -1,13 +1,11 @@
 --- Several tasks of one launcher whose directory is one: the first watches it, the others stand by.
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local sh, await = support.sh, support.await
 
 describe("tasks that share a directory", function()
   local dir
 
-  before_each(function() dir = support.directory() end)
-  after_each(function() os.execute("rm -rf " .. dir) end)
+  support.with_directory(function(made) dir = made end)
 
   --- The command of task `rank` of `world` on this host, as torchrun would start it.
   local function task(rank, world, more, script, id)

@@ -13,6 +13,9 @@ all) is obeyed, COUNT times. Actions:
   lose             the request is carried out, and the connection closed instead of an answer
   cut BYTES        so many bytes of the body go on to the server, then both connections are closed
   short BYTES      the answer ends after so many bytes of its body
+  bare BYTES       the answer says no length, and ends after so many bytes of its body
+  flip BYTE        that byte of the answer's body, from 0, has another bit
+  swap OLD NEW     where the answer's body has OLD it has NEW, which is as long
   status CODE[/WORD]   the proxy answers so itself; WORD is S3's <Code>
   region NAME      the proxy answers 301, the bucket is in that region
   hang             nothing more happens on this connection
@@ -184,15 +187,24 @@ def one(client, back, server, upstream, rules, rate):
         status = int(reply.split(b" ")[1])
         if status >= 200:
             break
+    head_read = reply
     if do == "late":
         time.sleep(float(arg))
+    if do == "bare":
+        kept = [line for line in reply.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
+        reply = b"\r\n".join([kept[0], b"Connection: close"] + kept[1:])
     if do != "lose":
         back.sendall(reply)
     sent = 0
-    for piece in body_of(server, reply, status, method):
-        if do == "short" and sent + len(piece) > int(arg):
+    for piece in body_of(server, head_read, status, method):
+        if do in ("short", "bare") and sent + len(piece) > int(arg):
             back.sendall(piece[: int(arg) - sent])
             return False
+        if do == "flip" and sent <= int(arg) < sent + len(piece):
+            at = int(arg) - sent
+            piece = piece[:at] + bytes([piece[at] ^ 4]) + piece[at + 1 :]
+        if do == "swap":
+            piece = piece.replace(arg.encode(), action[2].encode())
         if do != "lose":
             back.sendall(piece)
         sent += len(piece)
@@ -203,6 +215,9 @@ def serve(sock, upstream, rules, rate):
     server = None
     try:
         server = socket.create_connection(("127.0.0.1", upstream))
+        # A head and its body are two sends: else the second one waits 40 ms for the first one's acknowledgement.
+        for one_way in (sock, server):
+            one_way.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client, remote = Stream(sock), Stream(server)
         while one(client, sock, remote, upstream, rules, rate):
             pass

@@ -3,6 +3,9 @@
 #
 #   s3_begin           starts one on fresh data; sets S3_DIR (a scratch directory), S3_DATA (what its
 #                      bucket "ckpt-test" holds) and the AWS_* variables. Fails, and has said so in TAP, where there is none.
+#   s3_tests           the same for a spec that tells TAP itself: takes spec/tap.sh, whose TELL_LOG
+#                      is $S3_DIR/log, and ends the spec where there is no server
+#   ckpt ARG...        ckpt-lua, which is CKPT; what it says goes to that log
 #   s3_proxy RATE      starts spec/servers/proxy.py before it: PROXY is its endpoint, RULES its file
 #   rules TEXT         what that proxy does from here on; its log begins anew
 #
@@ -32,6 +35,16 @@ s3_begin() {
   fi
   export AWS_ENDPOINT_URL S3_DATA
 }
+
+s3_tests() {
+  CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
+  s3_begin || exit 0
+  # shellcheck source=spec/tap.sh
+  . spec/tap.sh
+  TELL_LOG=$S3_DIR/log
+}
+
+ckpt() { "$CKPT" "$@" >"$S3_DIR/log" 2>&1; }
 
 s3_proxy() { # RATE
   RULES=$S3_DIR/rules

@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/collect.h"
-#include "core/group.h"
-#include "core/job.h"
-#include "core/pinned.h"
-#include "core/prune.h"
-#include "core/restore.h"
-#include "core/runlog_impl.h"
-#include "core/settle.h"
-#include "core/transfer.h"
+#include "job/keep/collect.h"
+#include "commit/group.h"
+#include "job/save/job.h"
+#include "job/restore/pinned.h"
+#include "job/keep/prune.h"
+#include "job/restore/restore.h"
+#include "commit/log/runlog_impl.h"
+#include "commit/settle.h"
+#include "job/move/transfer.h"
 #include "sim.h"
 
 enum { TRIES = 3, BEGIN_TRIES = 8, KEEP = 2 };
@@ -58,6 +58,9 @@ static void writer_open(writer *w, actor *a) {
   snprintf(who->job, sizeof who->job, "%s", p->job);
   snprintf(who->host, sizeof who->host, "%s", p->host);
   snprintf(who->state, sizeof who->state, "/state");
+  /* Now and then a job comes with another command line. */
+  memset(who->flags, a->launch % 4 == 3 ? 'b' : 'a', sizeof who->flags - 1);
+  who->any_flags = p->continue_run;
   who->pid = a->id;
   who->world = p->world;
   group_open(&w->env, "", &w->group, NULL);
@@ -98,7 +101,7 @@ static int save(writer *w, const saved_unit *u, unsigned version) {
                  .staging = units_staging(),
                  .grace_ns = GRACE,
                  .ranks = w->env.ranks,
-                 .with = a->rank == 0 && version % 2 ? with : NULL};
+                 .companions = a->rank == 0 && version % 2 ? with : NULL};
   uint64_t attempt = 0, shape = 0;
   char staging[RUNLOG_NONCE_MAX] = "";
   int rc = ERR_IO;
@@ -108,7 +111,7 @@ static int save(writer *w, const saved_unit *u, unsigned version) {
     job j = {.id = 1, .env = &env, .log = w->group.log, .policy = "sim", .reason = "because"};
     unsigned flags = sim_weather.files ? PLAN_CAN_PUBLISH : 0;
     if (w->plan->world > 1) flags |= PLAN_HAS_RANKS;
-    if (env.with) flags |= PLAN_HAS_WITH;
+    if (env.companions) flags |= PLAN_HAS_COMPANIONS;
     plan_save(&facts, &want, flags, &j.plan, NULL);
     j.keep = i + 1 < TRIES;
     j.attempt = attempt;
@@ -326,21 +329,26 @@ void gc_main(actor *a) {
   runlog_close(log);
 }
 
+static void take_pin_and_prune(actor *a, runlog *log, const char *pin, const prune_wish *wish) {
+  err e = {0};
+  pins_remove(&a->store, "", pin, &e);
+  guest_prune(a, log, wish, 1);
+  actor_sleep(a, GRACE + SECOND);
+  guest_prune(a, log, NULL, 0);
+}
+
 /* Somebody removes the pin of a reader that sleeps for too long, as whoever deletes does, and then
  * what it reads. */
 void rob_main(actor *a) {
   const actor *reader = actor_at(a->rank);
-  err e = {0};
   if (!reader || !reader->pin[0] || sim_now <= reader->pin_until) return;
   prune_wish wish = {reader->reads, "rm", "by hand"};
   char pin[STORE_KEY_MAX];
   snprintf(pin, sizeof pin, "%s", strrchr(reader->pin, '/') + 1);
   runlog *log = guest_open(a);
   if (!log) return;
-  pins_remove(&a->store, "", pin, &e);
-  guest_prune(a, log, &wish, 1);
-  actor_sleep(a, GRACE + SECOND);
-  guest_prune(a, log, NULL, 0);
+  /* It may have woken while the log was read, and renewed its pin. */
+  if (sim_now > reader->pin_until) take_pin_and_prune(a, log, pin, &wish);
   runlog_close(log);
 }
 

@@ -17,7 +17,7 @@ how=$(luajit spec/sim/faults.lua "$name" "$dir") || fail "it cannot be put back"
 objects=()
 for source in "$dir"/*.c; do
   # shellcheck disable=SC2086 # the compiler and its flags are words
-  $SIM_COMPILE -iquote "$dir" -iquote engine/core -iquote spec/sim -c -o "${source%.c}.o" "$source" ||
+  $SIM_COMPILE -iquote "$dir" -iquote spec/sim -c -o "${source%.c}.o" "$source" ||
     fail "it does not compile"
   objects+=("${source%.c}.o")
 done
@@ -26,7 +26,7 @@ for object in "$CKPT_BUILD"/sim/scaled/*.o "$CKPT_BUILD"/spec/sim/*.o; do
   [[ -e $dir/${object##*/} ]] || objects+=("$object")
 done
 # shellcheck disable=SC2086
-$SIM_LINK -o "$dir/sim" "${objects[@]}" "$CKPT_BUILD/libckpt.a" $SIM_LIBS || fail "it does not link"
+$SIM_LINK -o "$dir/sim" "${objects[@]}" "$CKPT_BUILD/engine.a" $SIM_LIBS || fail "it does not link"
 # shellcheck disable=SC2086
 "$dir/sim" $how 1 "$most" >"$dir/out"
 case $? in

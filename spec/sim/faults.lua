@@ -11,17 +11,18 @@
 
 -- Logs of some twenty entries must have snapshots, and readers that begin at them.
 local scaled = {
-  { "engine/core/runlog_impl.h", "RUNLOG_SNAPSHOT_EACH = 256", "RUNLOG_SNAPSHOT_EACH = 6" },
-  { "engine/core/runlog_impl.h", "RUNLOG_SHORT = %d+", "RUNLOG_SHORT = 3", pattern = true },
+  { "engine/commit/log/runlog_impl.h", "RUNLOG_SNAPSHOT_EACH = 256", "RUNLOG_SNAPSHOT_EACH = 6" },
+  { "engine/commit/log/runlog_impl.h", "RUNLOG_SHORT = %d+", "RUNLOG_SHORT = 3", pattern = true },
 }
 
-local entries, state, fold = "engine/core/runlog_entries.c", "engine/core/runlog_state.c",
-  "engine/core/runlog_fold.c"
-local log, prune, link = "engine/core/runlog.c", "engine/core/prune.c", "spec/sim/link.c"
-local settle, ranks = "engine/core/settle.c", "engine/core/job_ranks.c"
-local removal = "engine/core/removal.c"
-local staging, begin = "engine/core/staging.c", "engine/core/staging_begin.c"
-local attempt = "engine/core/job_attempt.c"
+local entries = "engine/commit/log/runlog_entries.c"
+local state = "engine/commit/log/runlog_state.c"
+local fold = "engine/commit/log/runlog_fold.c"
+local log, prune, link = "engine/commit/log/runlog.c", "engine/job/keep/prune.c", "spec/sim/link.c"
+local settle, ranks = "engine/commit/settle.c", "engine/job/save/job_ranks.c"
+local removal = "engine/commit/removal.c"
+local staging, begin = "engine/commit/staging.c", "engine/commit/staging_begin.c"
+local attempt = "engine/job/save/job_attempt.c"
 
 -- Directories that are chosen by the name alone, and whose content alone says whose they are.
 local always_plain = {
@@ -29,8 +30,8 @@ local always_plain = {
     "int rc = PLAIN ? runlog_key_dir(log, unit, key, e) : 1;" },
   { entries, "if (rc == 0) rc = occupied(log->s, key, e);", "(void)occupied;" },
   { fold, "return runlog_plain_free(s, unit) ? NULL :", "return 1 ? NULL :" },
-  { "engine/core/job.c", "(w->resumed || shared ? STORE_RESUME : 0)", "STORE_RESUME" },
-  { "engine/core/job_seal.c",
+  { "engine/job/save/job.c", "(w->resumed || shared ? STORE_RESUME : 0)", "STORE_RESUME" },
+  { "engine/job/save/job_seal.c",
     "if (rc == ERR_EXISTS && !w->ahead && (w->resumed || w->env->ranks))",
     "if (rc == ERR_EXISTS)" },
 }
@@ -49,10 +50,10 @@ local faults = {
   dropped_name_saved_again = { results = true, edits = plain_if(
     "(!runlog_newest_ever(&log->st, unit) || !runlog_newest(&log->st, unit))") },
   no_third_name = { results = true, edits = {
-    { entries, 'snprintf(out, STORE_KEY_MAX, "%s.~%" PRIu64, unit, log->st.next);',
-      'snprintf(out, STORE_KEY_MAX, "%s.~%" PRIu64, unit, log->term);' },
-    { fold, 'if (strcmp(dir, later) == 0) return NULL;',
-      'if (strncmp(dir, later, strlen(unit) + 2) == 0) return NULL;' },
+    { entries, "rc = runlog_later_dir(unit, log->st.next, out, e);",
+      "rc = runlog_later_dir(unit, log->term, out, e);" },
+    { fold, "&& strcmp(dir, later) == 0) return NULL;",
+      "&& strncmp(dir, later, strlen(unit) + 2) == 0) return NULL;" },
   } },
   ranks_choose_for_themselves = { results = true, edits = {
     { attempt, "rc = runlog_key_dir(log, a->dir, w->dir, e);\n  if (rc == 0) rc = runlog_attempt",
@@ -75,7 +76,7 @@ local faults = {
       "if (done) json_decref(kept);\n    if (done) return rc < 0 ? rc : 0;" },
   } },
   old_parts_count = { results = true, edits = {
-    { "engine/core/job_ranks.c", ".term = runlog_view(w->job->log)->term.n,", ".term = 0," },
+    { "engine/job/save/job_ranks.c", ".term = runlog_view(w->job->log)->term.n,", ".term = 0," },
   } },
   exists_is_done = { edits = {
     { link, "there->len == len &&\n        memcmp(there->data, data, len) == 0) {", "true) {" },
@@ -90,7 +91,7 @@ local faults = {
     { entries, "if (!r->may || r->may(r->ctx, &log->st, c)) return 0;", "return 0;" },
   } },
   bad_counts_as_kept = { edits = {
-    { "engine/core/retention.c", "return c->life == RUNLOG_LIVE && !c->bad;",
+    { "engine/plan/retention.c", "return c->life == RUNLOG_LIVE && !c->bad;",
       "return c->life == RUNLOG_LIVE;" },
   } },
   save_waits_for_the_grace = { edits = {
@@ -99,17 +100,17 @@ local faults = {
   if (rc == 0 && rest->wait_ns < INT64_MAX) p->store->io->sleep(p->store->io, rest->wait_ns);]] },
   } },
   loser_goes_on_in_the_others_log = { edits = {
-    { entries, "int bad = 0, rc = runlog_check_run(log, r->text, r->continue_run, e);",
+    { entries, "int bad = 0, rc = runlog_check_run(log, r->title, e);",
       "int bad = 0, rc = 0;" },
   } },
   hint_is_believed = { edits = {
-    { "engine/core/runlog_snapshot.c",
+    { "engine/commit/log/runlog_snapshot.c",
       "if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);", [[
   if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);
   if (rc == ERR_NOENT) log->st.next = n + 1;]] },
   } },
   expired_pin_renewed_blindly = { edits = {
-    { "engine/core/pinned.c", "int rc = runlog_refresh(p->log, why);", "int rc = 0;" },
+    { "engine/job/restore/pinned.c", "int rc = runlog_refresh(p->log, why);", "int rc = 0;" },
   } },
   removed_run_comes_back = { results = true, edits = {
     { fold, "s->ended = true;", "s->ended = true; s->plain_room = s->plain_count = 0;" },
@@ -134,7 +135,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
 
   -- What this simulator found in the engine.
   companions_make_room = { edits = {
-    { "engine/core/job_companions.c", "  rc = save(w, term, prefix, e);", [[
+    { "engine/job/save/job_companions.c", "  rc = save(w, term, prefix, e);", [[
   if (w->resumed) rc = s->ops->remove_prefix(s, prefix, e);
   if (rc == 0) rc = save(w, term, prefix, e);]] },
   } },
@@ -144,7 +145,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
       "a->owner != state->term.n ||" },
   } },
   expired_pin_keeps_its_name = { edits = {
-    { "engine/core/pinned.c", "if (!renew || mono(p) >= until) return put_once(p, false, e);",
+    { "engine/job/restore/pinned.c",
+      "if (!renew || mono(p) >= until) return put_once(p, false, e);",
       "if (until) return put_once(p, renew, e);" },
   } },
 
@@ -156,7 +158,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   } },
   no_grace = { edits = {
     { prune, "*rest = end == SECONDS_FOREVER ? end : end > now ? end - now : 0;", "*rest = 0;" },
-    { "engine/core/retention.c", "if (grace == 0) return 0;", "return 0;" },
+    { "engine/plan/retention.c", "if (grace == 0) return 0;", "return 0;" },
   } },
   fence_is_not_seen = { edits = {
     { log, "if (log->term == RUNLOG_NONE) return 0;", "return 0;" },
@@ -171,7 +173,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     rc = runlog_attempt_staged(j->log, job_unit(j), w->place.nonce, &early, e);]] },
   } },
   entry_has_another_nonce = { edits = {
-    { entries, 'if (r->nonce) runlog_set(entry, "nonce", json_string(r->nonce), &bad);', "" },
+    { entries, 'if (r->nonce) js_set(entry, "nonce", json_string(r->nonce), &bad);', "" },
   } },
   staging_is_removed_in_place = { edits = {
     { staging, "int rc = s->ops->publish(s, key, gone, &why);",
@@ -191,13 +193,13 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { staging, "if (a && a->fate == RUNLOG_OPEN) return NULL;", "" },
   } },
   staged_with_its_old_manifest = { edits = {
-    { begin, "if (!f && strcmp(key + l->skip, label) == 0) return 0;", "if (!f) return 0;" },
-    { "engine/core/job_seal.c", "if (rc == ERR_EXISTS && !w->ahead &&",
+    { begin, "if (!wanted && strcmp(name, label) == 0) return 0;", "if (!wanted) return 0;" },
+    { "engine/job/save/job_seal.c", "if (rc == ERR_EXISTS && !w->ahead &&",
       "if (rc == ERR_EXISTS && w->ahead) rc = 0;\n  if (rc == ERR_EXISTS &&" },
   } },
 
   commit_before_the_manifest = { edits = {
-    { "engine/core/job_seal.c", "if (rc == 0)\n    rc = store_put_marked(", [[
+    { "engine/job/save/job_seal.c", "if (rc == 0)\n    rc = store_put_marked(", [[
   if (rc == 0) rc = job_commit(w, e);
   if (rc == 0)
     rc = store_put_marked(]] },
@@ -233,7 +235,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
       "if (rc == 0) return 1;\n" },
     { removal, "int rc = read_dir(r, r->gone, key, &text, &m, e);\n", [[
   int rc = manifest_key(r->gone, key, e);
-  if (rc == 0) rc = settle_read_manifest(r->s, r->gone, &m, NULL) == 0;
+  if (rc == 0) rc = manifest_read(r->s, r->gone, &m, NULL) == 0;
 ]] },
   } },
   nothing_is_put_back = { edits = {
@@ -302,12 +304,12 @@ if not name then
   print(table.concat(names, "\n"))
 elseif name == "--scaled" then
   local texts = {}
-  for _, path in ipairs(sources("engine/core/runlog*.[ch]")) do texts[path] = read(path) end
+  for _, path in ipairs(sources("engine/commit/log/runlog*.[ch]")) do texts[path] = read(path) end
   write_all(apply(name, scaled, texts), dir)
 else
   local fault = assert(faults[name], "there is no such fault")
   local texts = {}
-  for _, path in ipairs(sources("engine/core/runlog*.h")) do texts[path] = read(path) end
+  for _, path in ipairs(sources("engine/commit/log/runlog*.h")) do texts[path] = read(path) end
   apply(name, scaled, texts)
   apply(name, fault.edits, texts)
   write_all(texts, dir)

@@ -1,7 +1,6 @@
 --- The faults that `make test-sim` puts back into the engine: each still finds the text that it
 --- edits, and the pages tell how many they are.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
 local names = {}

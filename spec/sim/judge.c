@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/manifest.h"
+#include "commit/lease.h"
+#include "commit/manifest/manifest.h"
 #include "sim.h"
 
 enum { ENTRIES_MAX = 4096 };
@@ -22,6 +23,10 @@ static long long entries, newest_term;
 static int openers[ENTRIES_MAX]; /* of each entry that is a term: who made it */
 static bool ended;
 static char run_id[32];
+static char joined[4][32]; /* other runs that may go on here */
+static int64_t attempted_at;
+static char flags[40]; /* of the newest term that says them */
+static long long flags_since;
 static runlog_state shadow; /* the same, by the engine's own fold */
 
 /* Whether only results count: what is committed is whole, and can be read. A seeded fault that
@@ -39,6 +44,10 @@ void judge_clear(void) {
   entries = 0;
   newest_term = -1;
   ended = false;
+  memset(joined, 0, sizeof joined);
+  attempted_at = INT64_MIN;
+  *flags = 0;
+  flags_since = 0;
   runlog_state_free(&shadow);
 }
 
@@ -254,6 +263,7 @@ static void fold_attempt(const json_t *entry, long long n) {
   if (there && space_below(there->key, a->dir))
     BROKEN_RULE("entry %lld: %s is there already", n, there->key);
   if (sim_weather.files && a->world == 1 && !judge_results_only) check_staged(a);
+  attempted_at = sim_now;
   attempt_count++;
 }
 
@@ -295,6 +305,8 @@ static void fold_removal(const json_t *entry, enum type type, long long n) {
     return;
   }
   if (type == DROP) {
+    if (number(entry, "term") >= 0 && c->n < flags_since)
+      sim_violation("entry %lld drops what was saved under other flags", n);
     if (c->dropped) sim_violation("entry %lld drops it again", n);
     if (judge_newest() == c) sim_violation("entry %lld drops the newest that is not bad", n);
     c->dropped = true;
@@ -306,12 +318,46 @@ static void fold_removal(const json_t *entry, enum type type, long long n) {
   c->deleted = true;
 }
 
+static bool has_joined(const char *id) {
+  for (size_t i = 0; i < sizeof joined / sizeof *joined; i++)
+    if (strcmp(joined[i], id) == 0) return true;
+  return false;
+}
+
+/* A place in which nothing was committed, nor announced for the life of a lease, is nobody's. */
+static bool is_vacant(void) {
+  for (size_t i = 0; i < commit_count; i++)
+    if (!commits[i].ended) return false;
+  return attempted_at < sim_now - LEASE_LIFE_S * SECOND;
+}
+
+static void fold_term(const json_t *entry, const actor *by, long long n) {
+  char said[40];
+  copy_text(entry, "flags", said, sizeof said);
+  if (json_is_true(json_object_get(entry, "any_flags")))
+    flags_since = 0;
+  else if (*said && *flags && strcmp(said, flags) != 0)
+    flags_since = n;
+  if (*said) memcpy(flags, said, sizeof flags);
+  if (ended) memset(joined, 0, sizeof joined);
+  for (size_t i = 0; json_object_get(entry, "joins") && i < sizeof joined / sizeof *joined; i++)
+    if (!*joined[i]) {
+      copy_text(entry, "joins", joined[i], sizeof joined[i]);
+      break;
+    }
+  openers[n] = by->id;
+  newest_term = n;
+  if (ended) copy_text(entry, "run", run_id, sizeof run_id); /* of a late request, too */
+  ended = false;
+}
+
 /* Who did not ask for it stays out of another run's log. (Of a late request nobody knows any more
  * whose it is; after an end the place is free.) */
 static void check_run(const actor *by, long long n) {
   const launch_plan *p = by->used && by->launch >= 0 ? &launches[by->launch] : NULL;
   if (!p) return;
-  if (!ended && !p->continue_run && strcmp(p->run, run_id) != 0)
+  if (!ended && !p->continue_run && strcmp(p->run, run_id) != 0 && !has_joined(p->run) &&
+      !is_vacant())
     sim_violation("entry %lld: a term of run %s in the log of run %s", n, p->run, run_id);
 }
 
@@ -337,10 +383,7 @@ static void fold(const actor *by, const json_t *entry, enum type type, long long
     if (term != n) sim_violation("entry %lld: a term has another number", n);
     sim_count->takeovers += newest_term >= 0 && !ended;
     check_run(by, n);
-    openers[n] = by->id;
-    newest_term = n;
-    if (ended) copy_text(entry, "run", run_id, sizeof run_id); /* of a late request, too */
-    ended = false;
+    fold_term(entry, by, n);
     return;
   }
   if (term < 0 && !by_guest) sim_violation("entry %lld has no term", n);
@@ -382,7 +425,9 @@ static void on_entry(const actor *by, const object *o) {
 /* A reader that came by a snapshot must know the same. */
 void judge_compare(const runlog_state *s) {
   if (s->next != shadow.next || s->term.n != shadow.term.n || s->ended != shadow.ended ||
-      s->attempt_count != shadow.attempt_count || s->commit_count != shadow.commit_count)
+      s->joined_count != shadow.joined_count || s->flags_since != shadow.flags_since ||
+      strcmp(s->flags, shadow.flags) != 0 || s->attempt_count != shadow.attempt_count ||
+      s->commit_count != shadow.commit_count)
     sim_violation("a reader sees another state than who read all entries");
   for (size_t i = 0; i < s->attempt_count; i++) {
     const runlog_attempt *a = &s->attempts[i], *b = &shadow.attempts[i];

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/io.h"
-#include "core/ranks.h"
-#include "core/runlog.h"
+#include "commit/ranks.h"
+#include "commit/log/runlog.h"
 #include "store/store.h"
 
 enum { ACTORS_MAX = 24, RANKS = 3, VERSIONS = 4, LATE_MAX = 64 };

@@ -1,7 +1,6 @@
 -- luacheck: std +busted
 -- Checkpoint in a bucket of a real server; checkpoint_s3_spec.sh starts that.
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
 local world = require "contract.checkpoint_world"
 
@@ -57,16 +56,10 @@ describe("Checkpoint in a bucket", function()
     local checkpoint = upload()
     assert.are.same({}, checkpoint:get_metadata())
     assert(checkpoint:set_metadata { start = 1 })
-    local ends = {}
-    for i = 1, 5 do
-      ends[i] = w:start(checkpoint, ([[
-        for n = 1, 6 do assert(checkpoint:update_metadata { ["k%d_" .. n] = n }) end
-      ]]):format(i))
-    end
+    w:together(5, checkpoint, [[
+      for n = 1, 6 do assert(checkpoint:update_metadata { ["kNUMBER_" .. n] = n }) end]])
     local expected = { start = 1 }
     for i = 1, 5 do
-      local said, code = ends[i]()
-      assert(code == 0, said)
       for n = 1, 6 do expected[("k%d_%d"):format(i, n)] = n end
     end
     assert.are.same(expected, checkpoint:get_metadata())
@@ -77,18 +70,11 @@ describe("Checkpoint in a bucket", function()
 
   it("is shared by 8 processes", function()
     local checkpoint = upload { ["model.bin"] = ("x"):rep(3000000) }
-    local ends = {}
-    for i = 1, 8 do
-      ends[i] = w:start(checkpoint, [[
-        assert(checkpoint:as_directory(function(path)
-          ckpt.clock.sleep(0.5)
-          return #assert(ckpt.fs.read(path .. "/model.bin")) == 3000000
-        end))]])
-    end
-    for i = 1, 8 do
-      local said, code = ends[i]()
-      assert(code == 0, said)
-    end
+    w:together(8, checkpoint, [[
+      assert(checkpoint:as_directory(function(path)
+        ckpt.clock.sleep(0.5)
+        return #assert(ckpt.fs.read(path .. "/model.bin")) == 3000000
+      end))]])
     assert.are.same({}, w:left())
   end)
 end)

@@ -2,19 +2,15 @@
 # gc with a bucket: after a job that may not delete, and after one that was killed in its upload.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 s3_proxy 0
 direct=$AWS_ENDPOINT_URL
 out=$S3_DIR/out to=s3://ckpt-test/exp store=$S3_DATA/exp
 mkdir "$out"
 
-# shellcheck source=spec/tap.sh
-. spec/tap.sh
-TELL_LOG=$S3_DIR/log
-run() { AWS_ENDPOINT_URL=$PROXY "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE "$@" >"$S3_DIR/log" 2>&1; }
+run() { AWS_ENDPOINT_URL=$PROXY "$CKPT" run --run one --dir "$out" --to "$to" --settle 0.2 --marker DONE "$@" >"$S3_DIR/log" 2>&1; }
 gc() { AWS_ENDPOINT_URL=$direct "$CKPT" gc "$to" "$@" >"$S3_DIR/log" 2>&1; }
 age() { find "$store/.ckpt" -exec touch -d "$1 hours ago" {} +; }
 cat >"$S3_DIR/job" <<'JOB'

@@ -8,30 +8,15 @@
 # Environment: SIZE (1GiB), RATE (20971520 bytes a second), GRACE (30), CKPT_LUA (./ckpt-lua).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 SIZE=$(numfmt --from=auto "${SIZE:-1Gi}") || exit 2
 GRACE=${GRACE:-30}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 s3_proxy "${RATE:-20971520}"
 direct=$AWS_ENDPOINT_URL
 out=$S3_DIR/out
 mkdir "$out"
-
-# shellcheck source=spec/tap.sh
-. spec/tap.sh
-wait_for() { # SECONDS TEXT COMMAND...
-  local until=$((SECONDS + $1))
-  until "${@:3}" >/dev/null 2>&1; do
-    if ((SECONDS >= until)); then
-      echo "Bail out! $2 did not come"
-      sed 's/^/# /' "$S3_DIR/log"
-      exit 1
-    fi
-    sleep 0.1
-  done
-}
 
 cat >"$S3_DIR/job" <<'JOB'
 trap 'exit 0' TERM
@@ -41,7 +26,7 @@ mkdir checkpoint-2 && head -c "$1" /dev/zero >checkpoint-2/model.bin && touch ch
 while :; do sleep 0.1; done
 JOB
 
-run=("$CKPT" run --run grace --dir "$out" --to s3://ckpt-test/run --quiet 0.2 --marker DONE --grace "$GRACE" --)
+run=("$CKPT" run --run grace --dir "$out" --to s3://ckpt-test/run --settle 0.2 --marker DONE --grace "$GRACE" --)
 
 (
   cd "$out" || exit 1

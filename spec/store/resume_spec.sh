@@ -5,42 +5,27 @@
 # Environment: PARTS (20, of 8 MiB), RATE (80 MiB a second), CKPT_LUA (./ckpt-lua).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 MIB=1048576
 PARTS=${PARTS:-20}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 cat >"$S3_DIR/job" <<'JOB'
 cd "$1" && mkdir "$2" && head -c "$3" /dev/urandom >"$2/model.bin" &&
   for i in 1 2 3; do head -c 3000000 /dev/urandom >"$2/$i.bin"; done && touch "$2/DONE"
 sleep 600
 JOB
 
-# shellcheck source=spec/tap.sh
-. spec/tap.sh
-TELL_LOG=$S3_DIR/log
-wait_for() { # TEXT COMMAND...
-  local until=$((SECONDS + 60))
-  until "${@:2}" >/dev/null 2>&1; do
-    if ((SECONDS >= until)); then
-      echo "Bail out! $1 did not come"
-      sed 's/^/# /' "$S3_DIR/log"
-      exit 1
-    fi
-    sleep 0.05
-  done
-}
-run() { "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE "$@" >"$S3_DIR/log" 2>&1; }
+run() { "$CKPT" run --run one --dir "$out" --to "$to" --settle 0.2 --marker DONE "$@" >"$S3_DIR/log" 2>&1; }
 # A run with its job in a session of their own, which are killed when COMMAND holds.
 killed_when() { # COMMAND...
-  setsid "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE -- \
+  setsid "$CKPT" run --run one --dir "$out" --to "$to" --settle 0.2 --marker DONE -- \
     bash "$S3_DIR/job" "$out" "$unit" $((PARTS * 8 * MIB)) >"$S3_DIR/log" 2>&1 &
   local runner=$!
   disown
-  wait_for "what it is killed for" "$@"
+  wait_for 60 "what it is killed for" "$@"
   kill -9 -- "-$runner"
-  wait_for "its end" bash -c "! pgrep -s $runner"
+  wait_for 60 "its end" bash -c "! pgrep -s $runner"
 }
 restored() { # NAME
   rm -rf "$S3_DIR/restored"

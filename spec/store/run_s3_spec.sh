@@ -2,20 +2,16 @@
 # The runner with a bucket as its target.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 s3_proxy 0
 export AWS_ENDPOINT_URL=$PROXY
 out=$S3_DIR/out to=s3://ckpt-test/team/exp
 mkdir "$out"
 
-# shellcheck source=spec/tap.sh
-. spec/tap.sh
-TELL_LOG=$S3_DIR/log
 asked() { grep -c "$1" "$RULES.log"; }
-run() { "$CKPT" run --run one --dir "$out" --to "$to" --quiet 0.2 --marker DONE -- "$@" >"$S3_DIR/log" 2>&1; }
+run() { "$CKPT" run --run one --dir "$out" --to "$to" --settle 0.2 --marker DONE -- "$@" >"$S3_DIR/log" 2>&1; }
 restored() { # NAME: is the newest that one, and as it was?
   rm -rf "$S3_DIR/restored"
   "$CKPT" restore "$to" --dir "$S3_DIR/restored" >>"$S3_DIR/log" 2>&1 &&

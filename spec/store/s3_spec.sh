@@ -6,5 +6,5 @@ cd "$(dirname "$0")/../.." || exit 1
 . spec/servers/s3.sh
 s3_begin || exit 0
 s3_proxy 0
-exec_test=${CKPT_BUILD:-build}/spec/c/test_store_s3
+exec_test=${CKPT_BUILD:-build}/spec/store/test_store_s3
 CKPT_TEST_S3=$AWS_ENDPOINT_URL CKPT_TEST_S3_PROXY=$PROXY CKPT_TEST_S3_RULES=$RULES "$exec_test"

@@ -1,8 +1,8 @@
 -- luacheck: std +busted
 -- Trials whose directories are in a bucket of a real server; trials_s3_spec.sh starts that.
 
-package.path = "./spec/?.lua;" .. package.path
 local ckpt = require "ckpt"
+local files = require "contract.files"
 local support = require "support"
 
 local fs = ckpt.fs
@@ -11,8 +11,8 @@ local data = assert(os.getenv("S3_DATA"))
 describe("trials and a bucket", function()
   local dir, Mine
 
-  before_each(function()
-    dir = support.directory()
+  support.with_directory(function(made)
+    dir = made
     Mine = ckpt.DurableTrainable:extend "Mine"
     function Mine:setup() self.x = 0 end
     function Mine:step()
@@ -25,7 +25,6 @@ describe("trials and a bucket", function()
     end
     function Mine:load_checkpoint(path) self.x = tonumber((fs.read(path))) end
   end)
-  after_each(function() support.sh("rm -rf " .. dir) end)
 
   local function start(place)
     return Mine("s3://ckpt-test/" .. place, {}, { logdir = dir .. "/log" })
@@ -47,6 +46,24 @@ describe("trials and a bucket", function()
     assert.is_nil(fs.stat(first))
   end)
 
+  it("are saved while their logs grow, at the first attempt", function()
+    assert(fs.mkdirs(dir .. "/log"))
+    local program = assert(ckpt.job.command { "sh", "-c",
+      "while :; do echo step; sleep 0.001; done >> " .. dir .. "/log/train.log" })
+    support.await("the log", function() return fs.exists(dir .. "/log/train.log") end)
+    local mine, path = start "durable/live", nil
+    for _ = 1, 3 do
+      mine:train()
+      path = assert(mine:save())
+    end
+    program:cancel()
+    support.sh("rm -rf " .. dir .. "/log")
+    mine = start "durable/live"
+    assert.is_true(mine:restore(path))
+    assert.equal(3, mine.x)
+    assert.matches("^[step\n]+$", fs.read(dir .. "/log/train.log"))
+  end)
+
   it("save nothing into a bucket that is not there, and say so", function()
     local mine = Mine("s3://no-such-bucket/trial", {}, { logdir = dir .. "/log" })
     local path, text = mine:save()
@@ -56,8 +73,7 @@ describe("trials and a bucket", function()
 
   it("are fetched from it, without what is left out", function()
     for _, name in ipairs { "checkpoint_000003/model", "checkpoint_tmp1/model", "rank_0/log" } do
-      assert(fs.mkdirs(fs.parent(dir .. "/node/" .. name)))
-      assert(fs.write(dir .. "/node/" .. name, name))
+      files.put(dir .. "/node", name, name)
     end
     local uri = "s3://ckpt-test/fetched/a"
     assert(assert(ckpt.store.upload { dir = dir .. "/node", uri = uri }):wait())

@@ -5,4 +5,4 @@ cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
 s3_begin || exit 0
-CKPT_TEST_S3=$AWS_ENDPOINT_URL "${CKPT_BUILD:-build}/spec/c/test_store_s3_ways"
+CKPT_TEST_S3=$AWS_ENDPOINT_URL "${CKPT_BUILD:-build}/spec/store/test_store_s3_ways"

@@ -1,7 +1,6 @@
 -- The watched directory, the state and the target never lie in one another, by whatever mounts they
 -- are named: a target that is saved would be saved again, for ever.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local CKPT, sh = support.runner, support.sh
 
@@ -35,13 +34,12 @@ local function test(what, fn)
   end)
 end
 
-before_each(function()
-  dir = support.directory()
+support.with_directory(function(made)
+  dir = made
   sh(([[cd '%s' && mkdir -p w/out/sub/deep w/out/checkpoint-1 w/beside alias away "sp ace" &&
     echo x >w/out/checkpoint-1/model.bin && echo '{}' >w/out/checkpoint-1/trainer_state.json]])
     :format(dir))
 end)
-after_each(function() os.execute("rm -rf " .. dir) end)
 
 describe("a target in the watched directory", function()
   test("is refused where that is mounted elsewhere, too", function()
@@ -88,11 +86,11 @@ end)
 
 describe("what lies beside one another", function()
   test("stays allowed through mounts", function()
-    taken("mount --bind w alias", "sync w/out --to alias/store --quiet 0")
-    taken("mount --bind w/beside alias", "sync w/out --to alias/store2 --quiet 0")
-    taken("mount -t tmpfs none alias && mkdir -p alias/out", "sync w/out --to alias/out --quiet 0")
+    taken("mount --bind w alias", "sync w/out --to alias/store --settle 0")
+    taken("mount --bind w/beside alias", "sync w/out --to alias/store2 --settle 0")
+    taken("mount -t tmpfs none alias && mkdir -p alias/out", "sync w/out --to alias/out --settle 0")
     -- What is mounted over it hides it.
     taken("mkdir w/out/over && mount -t tmpfs none away && mount --bind away alias",
-      "sync w/out --to alias/store --quiet 0")
+      "sync w/out --to alias/store --settle 0")
   end)
 end)

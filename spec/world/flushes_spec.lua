@@ -1,18 +1,11 @@
 -- How often the disk is waited for: by what a command does, not by how many files it does it to.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
+local place = require "place"
+local must = place.must_sh
 local CKPT = support.runner
 
 local dir
-
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
-local function must(command)
-  local text, code = sh(command)
-  assert.are.equal(0, code, command .. "\n" .. text)
-  return text
-end
 
 local function can_trace()
   local _, code = support.sh("strace -f -e trace=fsync -o /dev/null true")
@@ -28,8 +21,7 @@ local function flushes(args)
   return count, calls
 end
 
-before_each(function() dir = support.directory() end)
-after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+place.with_directory(function(made) dir = made end)
 
 describe("unpack", function()
   it("flushes all of it at once, however many files there are", function()

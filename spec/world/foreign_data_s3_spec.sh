@@ -3,17 +3,13 @@
 # late writes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 s3_proxy 0
 out=$S3_DIR/out to=s3://ckpt-test/exp store=$S3_DATA/exp
 mkdir "$out"
 
-# shellcheck source=spec/tap.sh
-. spec/tap.sh
-TELL_LOG=$S3_DIR/log
 save() {
   for n; do
     mkdir -p "$out/checkpoint-$n"
@@ -22,8 +18,7 @@ save() {
     sleep 0.02
   done
 }
-ckpt() { "$CKPT" "$@" >"$S3_DIR/log" 2>&1; }
-sync() { ckpt sync "$out" --to "$to" --quiet 0; }
+sync() { ckpt sync "$out" --to "$to" --settle 0; }
 gc() { ckpt gc "$to" --grace-delete 0; }
 cleared() { find "$store/.ckpt/cleared" -type f 2>/dev/null | wc -l; }
 
@@ -43,7 +38,7 @@ save 3
 sync && gc && [[ -e $store/checkpoint-1/thesis.bin && -e $store/checkpoint-1/model.bin ]] &&
   grep -q 'left checkpoint-1' "$S3_DIR/log"
 tell $? "what another tool puts there stays, whatever it is called, and gc names it"
-ckpt run --dir "$out" --to "$to" --continue-run --quiet 0 -- true && [[ -e $store/checkpoint-1/thesis.bin ]]
+ckpt run --dir "$out" --to "$to" --continue-run --settle 0 -- true && [[ -e $store/checkpoint-1/thesis.bin ]]
 tell $? "a run leaves it too"
 rm -r "$store/checkpoint-1"
 cp -a "$S3_DIR/backup" "$store/checkpoint-1"
@@ -66,7 +61,7 @@ tell $? "gc names them"
 
 printf '9999 PUT checkpoint-4/.ckpt-manifest status 403/AccessDenied\n' >"$RULES"
 save 4
-AWS_ENDPOINT_URL=$PROXY "$CKPT" run --dir "$out" --to "$to" --continue-run --quiet 0 -- true >"$S3_DIR/log" 2>&1
+AWS_ENDPOINT_URL=$PROXY "$CKPT" run --dir "$out" --to "$to" --continue-run --settle 0 -- true >"$S3_DIR/log" 2>&1
 : >"$RULES"
 # A guard: removals did that before they asked for marks.
 tell "$(find "$store/checkpoint-4" -type f 2>/dev/null | wc -l)" "of a save that was given up nothing is left"
@@ -87,7 +82,7 @@ begin_upload checkpoint-3/beside # a live one
 sleep 1.1 # a server's times have no fractions
 printf '9999 PUT checkpoint-5/.ckpt-manifest status 403/AccessDenied\n' >"$RULES"
 save 5
-AWS_ENDPOINT_URL=$PROXY "$CKPT" run --dir "$out" --to "$to" --continue-run --quiet 0 -- true >"$S3_DIR/log" 2>&1
+AWS_ENDPOINT_URL=$PROXY "$CKPT" run --dir "$out" --to "$to" --continue-run --settle 0 -- true >"$S3_DIR/log" 2>&1
 : >"$RULES"
 grep -q checkpoint-5 "$S3_DIR/log" && [[ ! -e $store/checkpoint-5/model.bin ]] && has_upload checkpoint-5/before
 tell $? "what was begun under the name of a save before it was announced stays when that is given up"

@@ -1,14 +1,11 @@
 --- What others put under a name that was ours once stays, on a disk: a live checkpoint that its
 --- user renamed, a backup, another run's tree, a file among those of a checkpoint that is deleted.
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local place = require "place"
 local sh, ckpt, must, there = place.sh, place.ckpt, place.must, place.there
 local has, lacks, save = place.has, place.lacks, place.save
 
-local dir
-
-local function sync(args) return must("sync out --to store --quiet 0 " .. (args or "")) end
+local function sync(args) return must("sync out --to store --settle 0 " .. (args or "")) end
 
 --- checkpoint-1 deleted, checkpoint-2 kept.
 local function delete_one()
@@ -23,29 +20,14 @@ local function count(pattern)
   return tonumber((sh(("find store -path '%s' | wc -l"):format(pattern))))
 end
 
---- The next entry of the log: that attempt is given up.
-local function sweep(attempt, term)
-  local n = tonumber((sh("ls store/.ckpt/log | wc -l")))
-  support.write(("%s/store/.ckpt/log/%020d.json"):format(dir, n),
-    ('{"type":"sweep","term":%d,"attempt":%d,"format":1,"reader":1,"n":%d,"nonce":"%032x",' ..
-    '"time_ns":1}'):format(term, attempt, n, n))
-end
-
 --- An attempt at `unit` under its plain name by the newest term, that is given up at once.
 local function give_up(unit)
-  local n = tonumber((sh("ls store/.ckpt/log | wc -l")))
-  local term = sh("grep -l '\"type\":\"term\"' store/.ckpt/log/* | tail -n 1"):match("(%d+)%.json")
-  support.write(("%s/store/.ckpt/log/%020d.json"):format(dir, n),
-    ('{"type":"attempt","term":%d,"unit":"%s","dir":"%s","format":1,"reader":1,"n":%d,' ..
-    '"nonce":"%032x","time_ns":1}'):format(tonumber(term), unit, unit, n, n))
-  sweep(n, tonumber(term))
+  local attempt = place.leave_entry("store", "attempt",
+    ('"unit":"%s","dir":"%s","format":1,"reader":1'):format(unit, unit))
+  place.leave_entry("store", "sweep", ('"attempt":%d,"format":1,"reader":1'):format(attempt))
 end
 
-before_each(function()
-  dir = place.begin()
-  sh("mkdir out")
-end)
-after_each(function() os.execute("chmod -R u+w '" .. dir .. "'; rm -rf '" .. dir .. "'") end)
+place.with_directory(function() sh("mkdir out") end)
 
 describe("foreign data on a disk", function()
   it("stays: a live checkpoint that was renamed to a name that a given-up save had", function()
@@ -66,7 +48,7 @@ describe("foreign data on a disk", function()
     has(text, "left checkpoint-2")
     -- Where it belongs: the commit whose name it lost was saved again meanwhile.
     has(text, "which is committed: its place is checkpoint-2.~")
-    must("run --dir out --to store --quiet 0 --continue-run -- true")
+    must("run --dir out --to store --settle 0 --continue-run -- true")
     assert.is_true(there("store/checkpoint-2/model.bin"))
     sh(("mv store/checkpoint-2 store/%s"):format(odd))
     must("verify store")
@@ -78,7 +60,7 @@ describe("foreign data on a disk", function()
       "echo mine >store/checkpoint-1/model.bin")
     save("out", 3)
     sync()
-    must("run --dir out --to store --quiet 0 --continue-run -- true")
+    must("run --dir out --to store --settle 0 --continue-run -- true")
     local text = must("gc store --grace-delete 0")
     assert.is_true(there("store/checkpoint-1/thesis.bin"))
     assert.is_true(there("store/checkpoint-1/model.bin"))
@@ -118,7 +100,7 @@ describe("foreign data on a disk", function()
     sh("cp -a backup store/checkpoint-1")
     save("out", 3)
     sync()
-    must("run --dir out --to store --quiet 0 --continue-run -- true")
+    must("run --dir out --to store --settle 0 --continue-run -- true")
     local text = must("gc store --grace-delete 0")
     assert.are.equal(0, select(2, sh("diff -r backup store/checkpoint-1")))
     has(text, "left checkpoint-1")
@@ -127,9 +109,9 @@ describe("foreign data on a disk", function()
   it("stays: another run's tree", function()
     delete_one()
     save("other", 1)
-    must("sync other --to elsewhere --quiet 0")
+    must("sync other --to elsewhere --settle 0")
     sh("cp -a elsewhere/checkpoint-1 store/checkpoint-1")
-    must("run --dir out --to store --quiet 0 --continue-run -- true")
+    must("run --dir out --to store --settle 0 --continue-run -- true")
     local text = must("gc store --grace-delete 0")
     assert.are.equal(0, select(2, sh("diff -r elsewhere/checkpoint-1 store/checkpoint-1")))
     has(text, "left checkpoint-1")
@@ -181,7 +163,7 @@ describe("foreign data on a disk", function()
     save("out", 1, 2)
     sync()
     save("other", 1)
-    must("sync other --to elsewhere --quiet 0")
+    must("sync other --to elsewhere --settle 0")
     sh("rm -r store/checkpoint-1; cp -a elsewhere/checkpoint-1 store/")
     lacks(must("rm store checkpoint-1 --grace-delete 0"), "gone.")
     assert.are.equal(0, select(2, sh("diff -r elsewhere/checkpoint-1 store/checkpoint-1")))
@@ -195,7 +177,7 @@ describe("foreign data on a disk", function()
       assert.is_true(there("store/checkpoint-1/thesis.bin"))
       has(text, '"what":"left"')
     end
-    lacks(must("run --dir out --to store --quiet 0 --continue-run -- true"), "thesis.bin")
+    lacks(must("run --dir out --to store --settle 0 --continue-run -- true"), "thesis.bin")
   end)
 
   it("is left alone by who finishes a removal that was cut short", function()
@@ -214,7 +196,7 @@ describe("foreign data on a disk", function()
     -- And behind that.
     sh(("cp -a backup store/.ckpt/staging/gone.%s; rm store/.ckpt/staging/gone.%s/model.bin")
       :format(id, id))
-    must("run --dir out --to store --quiet 0 --continue-run -- true")
+    must("run --dir out --to store --settle 0 --continue-run -- true")
     assert.are.equal(0, count("*/gone.*"))
     assert.are.equal(0, select(2, sh("diff -r backup store/checkpoint-1")))
   end)
@@ -227,9 +209,9 @@ describe("foreign data on a disk", function()
     sh("rm store/.ckpt/cleared/*; mv backup store/checkpoint-1") -- as if it had died before
     sync()
     assert.is_true(there("store/checkpoint-1/model.bin"))
-    must("run --dir out --to store --quiet 0 --continue-run --no-delete -- true")
+    must("run --dir out --to store --settle 0 --continue-run --no-delete -- true")
     assert.is_true(there("store/checkpoint-1/model.bin"))
-    must("run --dir out --to store --quiet 0 --continue-run -- true")
+    must("run --dir out --to store --settle 0 --continue-run -- true")
     assert.is_false(there("store/checkpoint-1/model.bin"))
   end)
 end)

@@ -1,20 +1,12 @@
 --- A save stands whole in the staging before its name is taken: what a full disk or a kill does to
 --- it on the way costs no name and no checkpoint. By the real program, on a small file system.
 
-package.path = "./spec/?.lua;" .. package.path
-local cjson = require "cjson"
 local support = require "support"
 local place = require "place"
-local sh, ckpt = place.sh, place.ckpt
+local sh, ckpt, must, listed = place.sh, place.ckpt, place.must_sh, place.listed
 local CKPT = support.runner
 
 local dir, mounted
-
-local function must(command)
-  local text, code = sh(command)
-  assert.are.equal(0, code, command .. "\n" .. text)
-  return text
-end
 
 local function save(n, mib)
   must(("mkdir -p out/checkpoint-%d && head -c %dM /dev/urandom >out/checkpoint-%d/model.bin && " ..
@@ -22,28 +14,13 @@ local function save(n, mib)
 end
 
 local function sync(args)
-  return ckpt(("sync out --to %s --quiet 0 %s"):format(mounted and "small/st" or "st", args or ""))
+  return ckpt(("sync out --to %s --settle 0 %s"):format(mounted and "small/st" or "st", args or ""))
 end
 
 local function must_sync(args)
   local text, code = sync(args)
   assert.are.equal(0, code, text)
   return text
-end
-
-local function lines(text)
-  local list = {}
-  for line in text:gmatch("[^\n]+") do list[#list + 1] = line end
-  return list
-end
-
-local function listed(store)
-  local names = {}
-  for _, line in ipairs(lines((ckpt("ls " .. store .. " --json")))) do
-    names[#names + 1] = cjson.decode(line).dir
-  end
-  table.sort(names)
-  return table.concat(names, " ")
 end
 
 --- What lies in the staging, one name a line.
@@ -97,12 +74,16 @@ describe("a disk that fills up in the middle of a save", function()
   end)
 end)
 
+-- The disk gets stuck in the middle of the second file, so that the kill meets just that.
+local STUCK_AT = 64 * 2 ^ 20
+
 --- Kills a sync of checkpoint-1 when its first file stands in the staging and its second does not.
 local function killed_in_the_middle()
   must "mkdir -p out/checkpoint-1; head -c 10M /dev/urandom >out/checkpoint-1/a.bin"
   must "truncate -s 160M out/checkpoint-1/b.bin"
   must "echo '{}' >out/checkpoint-1/trainer_state.json"
-  local script = ("'%s' sync out --to st --quiet 0 >said 2>&1 & echo $!"):format(CKPT)
+  local script = ("STUCK_AT=%d %s '%s' sync out --to st --settle 0 >said 2>&1 & echo $!")
+    :format(STUCK_AT, place.preload "spec/world/stuck_write.c", CKPT)
   local pid = must(script):match("%d+")
   support.await("the first file", function()
     local bytes = sh("cat st/.ckpt/staging/*/a.bin 2>/dev/null | wc -c"):match("%d+")
@@ -174,9 +155,9 @@ describe("a save that was killed while it was staged", function()
     must "rm -rf out/checkpoint-1; find st/.ckpt/staging -type f -delete"
     save(2, 1)
     must_sync()
-    assert.are.equal(1, #lines(staged "st")) -- within the grace, it stays
+    assert.are.equal(1, #support.lines(staged "st")) -- within the grace, it stays
     ckpt "gc st"
-    assert.are.equal(1, #lines(staged "st"))
+    assert.are.equal(1, #support.lines(staged "st"))
     must "find st/.ckpt/staging -mindepth 1 -exec touch -d '3 hours ago' {} +"
     ckpt "gc st --grace-delete 1h"
     assert.are.equal("", staged "st")
@@ -187,9 +168,9 @@ describe("a save that was killed while it was staged", function()
     must "rm -rf out/checkpoint-1"
     save(2, 1)
     must_sync()
-    assert.are.equal(1, #lines(staged "st")) -- within it, it stays
+    assert.are.equal(1, #support.lines(staged "st")) -- within it, it stays
     ckpt "gc st"
-    assert.are.equal(1, #lines(staged "st"))
+    assert.are.equal(1, #support.lines(staged "st"))
     must "find st/.ckpt/staging -type f -exec touch -d '3 hours ago' {} +"
     ckpt "gc st --grace-delete 1h"
     assert.are.equal("", staged "st")
@@ -201,7 +182,7 @@ describe("a save that was killed while it was staged", function()
     must "rm -rf out/checkpoint-1"
     must "find st/.ckpt/staging -type f -exec touch -d '3 hours ago' {} +"
     save(2, 1)
-    must(("'%s' run --dir out --to st --quiet 0 --continue-run --grace-delete 1h -- true")
+    must(("'%s' run --dir out --to st --settle 0 --continue-run --grace-delete 1h -- true")
       :format(CKPT))
     assert.are.equal("", staged "st")
   end)

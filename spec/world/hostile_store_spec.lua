@@ -1,18 +1,12 @@
 -- A store that somebody else can write to, and a directory in which links stand: a restore and a
 -- start write nothing outside of the directory that was named.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local place = require "place"
-local sh, must, has = place.sh, place.must, place.has
-local CKPT = support.runner
+local sh, sh_ends, must, has = place.sh, place.sh_ends, place.must, place.has
+local ckpt, says = place.ckpt, place.says
 
 local dir
-
-local function ckpt(args)
-  local text, code = sh(("'%s' %s"):format(CKPT, args))
-  return code, text
-end
 
 local function write(path, text)
   sh(("mkdir -p \"$(dirname '%s')\""):format(path))
@@ -33,12 +27,12 @@ local function forge(path, text)
   sh("mkdir -p home/.ssh && ln -s \"$PWD/home/.ssh\" A/checkpoint-1/logs")
   write("A/latest", "checkpoint-1")
   write("a.lua", "return {api=1, with={'latest'}}")
-  must("sync A --to evil --marker DONE --quiet 0 -p ./a.lua -q")
+  must("sync A --to evil --marker DONE --settle 0 -p ./a.lua -q")
   write("B/zz-1/DONE", "x")
   write("B/" .. path, text)
   write("b.lua", ("return {api=1, unit={'zz-{step}/'}, with={'%s'}}"):format(path))
-  must("sync B --to other --marker DONE --quiet 0 -p ./b.lua -q")
-  local _, code = sh([[
+  must("sync B --to other --marker DONE --settle 0 -p ./b.lua -q")
+  sh_ends(0, [[
     set -e
     with() { grep -o '"with":{[^}]*}' "$1"/.ckpt/log/*.json | grep -v '"files":0' | tail -n 1; }
     entry() { grep -l '"with":{' "$1"/.ckpt/log/*.json | tail -n 1; }
@@ -49,11 +43,9 @@ local function forge(path, text)
     rm -rf evil/.ckpt/with; cp -a other/.ckpt/with evil/.ckpt/with
     sed -i "s#\"with\":{[^}]*}#$record#" "$(entry evil)"
   ]])
-  assert.are.equal(0, code)
 end
 
-before_each(function() dir = place.begin() end)
-after_each(function() os.execute("chmod -R u+rwx '" .. dir .. "' && rm -rf '" .. dir .. "'") end)
+place.with_directory(function(made) dir = made end)
 
 describe("a record of a store that puts a file", function()
   local outside
@@ -61,14 +53,12 @@ describe("a record of a store that puts a file", function()
   --- verify calls it damage, and neither a restore nor a start writes anything of it.
   local function held(why)
     outside = listing("home")
-    local code, text = ckpt("verify evil")
-    assert.are.equal(5, code, text)
+    local text = says(5, "verify evil")
     has(text, why)
-    code, text = ckpt("restore evil --dir new")
-    assert.are.equal(5, code, text)
+    text = says(5, "restore evil --dir new")
     has(text, why)
-    code, text = ckpt("run --dir out --to evil --continue-run -- true")
-    assert.are.equal(0, code, text) -- the checkpoint itself is whole
+    -- The checkpoint itself is whole.
+    text = says(0, "run --dir out --to evil --continue-run -- true")
     has(text, "NOT put back")
     assert.are.equal(outside, listing("home"))
     local _, found = sh("find new out -name planted | grep -q .")
@@ -93,15 +83,13 @@ describe("a record of a store that puts a file into another checkpoint", functio
   it("is damage to who verifies it, too", function()
     forge("checkpoint-2/planted", "x")
     write("A/checkpoint-2/DONE", "x")
-    must("sync A --to evil --marker DONE --quiet 0 -p ./a.lua -q")
+    must("sync A --to evil --marker DONE --settle 0 -p ./a.lua -q")
     for _, args in ipairs { "verify evil", "verify evil checkpoint-1",
       "restore evil checkpoint-1 --dir new" } do
-      local code, text = ckpt(args)
-      assert.are.equal(5, code, text)
+      local text = says(5, args)
       has(text, "lies in checkpoint-2")
     end
-    local code, text = ckpt("verify evil checkpoint-2")
-    assert.are.equal(0, code, text)
+    says(0, "verify evil checkpoint-2")
   end)
 end)
 
@@ -113,7 +101,7 @@ describe("what a policy wants saved beside a checkpoint", function()
     write("out/notes", "of the run")
     sh("ln -s ../secret out/runs")
     write("p.lua", "return {api=1, with={'runs/key', 'runs/sub/key', 'runs/sub/**', 'notes'}}")
-    local text = must("sync out --to store --marker DONE --quiet 0 -p ./p.lua")
+    local text = must("sync out --to store --marker DONE --settle 0 -p ./p.lua")
     has(text, "runs/key is not saved")
     has(text, "runs/sub is not saved")
     local _, found = sh("grep -rq 'the secret' store")
@@ -128,13 +116,12 @@ describe("a file saved beside a checkpoint", function()
     write("out/checkpoint-1/DONE", "x")
     write("out/runs/sub/events", "of the run")
     write("p.lua", "return {api=1, with={'runs/**'}}")
-    must("sync out --to store --marker DONE --quiet 0 -p ./p.lua -q")
+    must("sync out --to store --marker DONE --settle 0 -p ./p.lua -q")
     sh("mkdir -p victim/sub new/runs && ln -s ../../victim/sub new/runs/sub")
   end)
 
   it("is not restored through a link that stands in the directory", function()
-    local code, text = ckpt("restore store --dir new")
-    assert.are.equal(1, code, text)
+    local text = says(1, "restore store --dir new")
     has(text, "runs/sub/events")
     has(text, "symbolic link")
     assert.are.equal("", (sh("find victim -type f")))
@@ -145,8 +132,7 @@ describe("a file saved beside a checkpoint", function()
   end)
 
   it("is not put back through one at a start, and the job starts", function()
-    local code, text = ckpt("run --dir new --to store --continue-run -- true")
-    assert.are.equal(0, code, text)
+    local text = says(0, "run --dir new --to store --continue-run -- true")
     has(text, "runs/sub/events")
     has(text, "NOT put back")
     assert.are.equal("", (sh("find victim -type f")))
@@ -165,7 +151,7 @@ describe("a store in the file system", function()
       sh(("rm -rf store victim; mkdir -p store/.ckpt victim; rm -rf store/%s; " ..
         "ln -s \"$PWD/victim\" store/%s"):format(name, name))
       sh("touch -d 2001-01-01 victim")
-      local code, text = ckpt("sync src --to store --marker DONE --quiet 0 -q")
+      local text, code = ckpt("sync src --to store --marker DONE --settle 0 -q")
       assert.are_not.equal(0, code, text)
       has(text, "symbolic link")
       assert.are.equal("", (sh("find victim -mindepth 1; find victim -newermt 2002-01-01")))
@@ -177,7 +163,7 @@ describe("a store in the file system", function()
     write("src/notes", "x")
     local names = { "tmp", "staging", "log", "with", "parts", "pins", "clearing", "cleared",
       "lease", "head", "../checkpoint-2" }
-    local save = "sync src --to store --marker DONE --quiet 0 -p ./p.lua -q"
+    local save = "sync src --to store --marker DONE --settle 0 -p ./p.lua -q"
     for _, name in ipairs(names) do
       sh("rm -rf store victim src/checkpoint-2; mkdir victim; echo theirs >victim/file")
       must(save)
@@ -188,7 +174,7 @@ describe("a store in the file system", function()
       local said = ""
       for _, args in ipairs { save, "rm store checkpoint-1", "pin store checkpoint-1",
         "gc store --grace-delete 0s", "restore store --dir new" } do
-        local code, text = ckpt(args)
+        local text, code = ckpt(args)
         said = said .. ("%s: %d %s\n"):format(args, code, text)
         assert.is_true(code < 126, said)
       end
@@ -202,29 +188,25 @@ describe("a store in the file system", function()
   it("may itself be reached through links", function()
     sh("mkdir -p data/home/store; ln -s data/home home; ln -s home/store named")
     for _, where in ipairs { "home/new", "named" } do
-      must(("sync src --to %s --marker DONE --quiet 0 -q"):format(where))
+      must(("sync src --to %s --marker DONE --settle 0 -q"):format(where))
       must("verify " .. where)
       sh("rm -rf out")
       must(("restore %s --dir out"):format(where))
       assert.are.equal("weights", support.read(dir .. "/out/checkpoint-1/model"))
     end
-    local _, code = sh("[ -L named ] && [ -d data/home/new/checkpoint-1 ]")
-    assert.are.equal(0, code)
+    sh_ends(0, "[ -L named ] && [ -d data/home/new/checkpoint-1 ]")
   end)
 end)
 
 describe("a manifest that is too large to be read", function()
   it("is a damaged checkpoint: the one before it is taken", function()
     sh("mkdir -p A/checkpoint-1 A/checkpoint-2 && touch A/checkpoint-1/DONE A/checkpoint-2/DONE")
-    must("sync A --to store --marker DONE --quiet 0 --run r -q")
+    must("sync A --to store --marker DONE --settle 0 --run r -q")
     sh("truncate -s 1G store/checkpoint-2/.ckpt-manifest.json")
-    local code, text = ckpt("verify store")
-    assert.are.equal(5, code, text)
+    local text = says(5, "verify store")
     has(text, "ok   checkpoint-1")
     has(text, "BAD  checkpoint-2")
-    code, text = ckpt("restore store --dir B")
-    assert.are.equal(5, code, text)
-    code, text = ckpt("run --dir C --to store --run r -- test -d C/checkpoint-1")
-    assert.are.equal(0, code, text)
+    says(5, "restore store --dir B")
+    says(0, "run --dir C --to store --run r -- test -d C/checkpoint-1")
   end)
 end)

@@ -4,28 +4,18 @@
 # removes it. And where another writer has gone on with the save, its commit stays what it is.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 s3_proxy 0
-tests=0 failures=0 zombie=""
+TELL_LOG=("$S3_DIR/log" "$S3_DIR/zombie.log")
+zombie=""
 # shellcheck disable=SC2317 # the trap below calls it
 clean_up() {
   [[ -z $zombie ]] || kill -KILL "$zombie" 2>/dev/null
   s3_end
 }
 trap clean_up EXIT
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-  (($1 == 0)) || tail -n 20 "$S3_DIR/log" "$S3_DIR/zombie.log" | sed 's/^/# /'
-}
-ckpt() { "$CKPT" "$@" >"$S3_DIR/log" 2>&1; }
 make() { # DIR NUMBER FILE...
   local name
   mkdir -p "$1/checkpoint-$2"
@@ -33,7 +23,7 @@ make() { # DIR NUMBER FILE...
   echo '{}' >"$1/checkpoint-$2/trainer_state.json"
 }
 run() { # DIR OPTION...
-  ckpt run --run one --dir "$1" --state "$1.state" --to "$to" --quiet 0 "${@:2}" -- true
+  ckpt run --run one --dir "$1" --state "$1.state" --to "$to" --settle 0 "${@:2}" -- true
 }
 place() { # NAME
   to=s3://ckpt-test/$1 store=$S3_DATA/$1 old=$S3_DIR/$1.old new=$S3_DIR/$1.new
@@ -46,7 +36,7 @@ stop_in_upload() {
   make "$old" 1 model.bin
   rm -f "$RULES.log"
   printf '9999 PUT checkpoint-1/model.bin status 503/SlowDown\n' >"$RULES"
-  AWS_ENDPOINT_URL=$PROXY "$CKPT" run --run one --dir "$old" --state "$old.state" --to "$to" --quiet 0 -- true \
+  AWS_ENDPOINT_URL=$PROXY "$CKPT" run --run one --dir "$old" --state "$old.state" --to "$to" --settle 0 -- true \
     >"$S3_DIR/zombie.log" 2>&1 &
   zombie=$!
   for _ in {1..1000}; do

@@ -1,7 +1,6 @@
 --- A locale that writes 1,5 for 1.5, and a path with a space: neither changes a number that we read
 --- or write, nor a test.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 
 local LOCALE = "de_DE.UTF-8"
@@ -56,7 +55,7 @@ describe("where a decimal point is a comma", function()
       "$CKPT" notify accuracy=0.75 "checkpoint=$unit" --wait
     ]])
     sh(("export CKPT='%s'; mkdir -p out && cd out && \"$CKPT\" run --dir . --to ../store "
-      .. "--state ../state --unit 'checkpoint-{step}-loss={*}/' --quiet 0.25 --grace 2.5s "
+      .. "--state ../state --unit 'checkpoint-{step}-loss={*}/' --settle 0.25 --grace 2.5s "
       .. "-p ../p.lua -- bash ../job.sh"):format(support.runner))
     local list = sh(("'%s' ls --json store"):format(support.runner))
     has(list, '"loss":0.126')
@@ -95,12 +94,34 @@ describe("where a decimal point is a comma", function()
     has(sh(("'%s' ls --json hosts"):format(support.runner)), '"loss":0.25')
   end)
 
+  it("a script that sets its locale later reads what programs report", function()
+    if missing then return pending(missing) end
+    support.write(dir .. "/later.lua", [[
+      local ckpt = require "ckpt"
+      local seen
+      local function half()
+        local job = assert(ckpt.job.command({ os.getenv "CKPT", "notify", "loss=0.5" }, {
+          report = function(report)
+            seen = report.values.loss
+            report:answer()
+          end }))
+        assert(job:wait())
+        assert(seen == 0.5, tostring(seen))
+      end
+      assert(os.setlocale "C")
+      half()
+      assert(os.setlocale "")
+      half()
+    ]])
+    sh(("CKPT='%s' '%s' exec later.lua"):format(support.runner, support.runner))
+  end)
+
   it("the tests count as elsewhere", function()
     if missing then return pending(missing) end
     -- The project itself in a path with a space, but for what was built.
     sh(("mkdir tree && ln -s '%s'/[!b]* tree/"):format(support.root))
-    local said = sh(("cd tree && CKPT_BUILD='%s' CKPT_LUA='%s' spec/run spec/lua/json_spec.lua "
-      .. "spec/layers_spec.lua"):format(support.build, support.runner))
+    local said = sh(("cd tree && CKPT_BUILD='%s' CKPT_LUA='%s' spec/run_tests "):format(
+      support.build, support.runner) .. "spec/lua/base/json_spec.lua spec/layers_spec.lua")
     assert.truthy(said:match("\n%d+ passed, 0 failed, 0 skipped\n*$"), said)
     local recipe = sh("unset MAKEFLAGS MAKELEVEL SANITIZE BUILD; cd tree && "
       .. "make -n SETUP=no test-kill demo")

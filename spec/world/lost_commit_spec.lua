@@ -1,7 +1,6 @@
 -- A commit whose data somebody removed from the store: the run that finds it so, and has it whole
 -- here, saves it again; without a whole copy nothing is called durable.
 
-package.path = "./spec/?.lua;" .. package.path
 local cjson = require "cjson"
 local support = require "support"
 local targets = require "world.targets"
@@ -30,7 +29,7 @@ describe("a newest commit that the store has lost", function()
     must_sync("A", 0, 1, 2)
   end
 
-  local sync_a = "sync out --quiet 0 --to '%s'"
+  local sync_a = "sync out --settle 0 --to '%s'"
   local run_a = "run --dir out --to '%s' --continue-run -- true"
 
   it("is saved again by sync", function()

@@ -4,24 +4,11 @@
 # process is killed; then another gc comes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CKPT=${CKPT_LUA:-$PWD/ckpt-lua}
 # shellcheck source=spec/servers/s3.sh
 . spec/servers/s3.sh
-s3_begin || exit 0
+s3_tests
 s3_proxy 0
 direct=$AWS_ENDPOINT_URL
-
-tests=0 failures=0
-tell() { # RC TEXT
-  tests=$((tests + 1))
-  if (($1)); then
-    failures=$((failures + 1))
-    printf 'not '
-  fi
-  printf 'ok %d - %s\n' "$tests" "$2"
-  (($1 == 0)) || tail -n 20 "$S3_DIR/log" | sed 's/^/# /'
-}
-ckpt() { "$CKPT" "$@" >"$S3_DIR/log" 2>&1; }
 
 # --- what there is to remove ----------------------------------------------------------------
 
@@ -33,7 +20,7 @@ make_one() {
 }
 make_one 1
 make_one 2
-ckpt sync "$one" --to "$kill_to" --quiet 0
+ckpt sync "$one" --to "$kill_to" --settle 0
 cp -a "$kill_store" "$S3_DIR/saved"
 ckpt rm "$kill_to" checkpoint-1
 mv "$kill_store" "$S3_DIR/deleted"
@@ -42,7 +29,7 @@ echo mine >"$S3_DIR/deleted/checkpoint-1/notes.txt"
 # A save that was given up, and whose clean-up was not allowed.
 printf '9999 PUT checkpoint-3/.ckpt-manifest status 403/AccessDenied\n9999 POST ?delete status 403/AccessDenied\n' >"$RULES"
 make_one 3
-AWS_ENDPOINT_URL=$PROXY ckpt run --dir "$one" --to "$kill_to" --continue-run --quiet 0 -- true
+AWS_ENDPOINT_URL=$PROXY ckpt run --dir "$one" --to "$kill_to" --continue-run --settle 0 -- true
 : >"$RULES"
 mv "$kill_store" "$S3_DIR/swept"
 echo mine >"$S3_DIR/swept/checkpoint-3/notes.txt"

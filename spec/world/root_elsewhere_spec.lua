@@ -1,31 +1,21 @@
 -- Root restores and unpacks in a directory that belongs to somebody else, who moves things about
 -- meanwhile: nothing that root makes lands where that user may not write. swapper.c is that user.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
+local place = require "place"
+local sh, must, ckpt, says = place.sh, place.must_sh, place.ckpt, place.says
 local CKPT = support.runner
 
 -- Each call at the beginning, where directories are made and opened; then these many are left out.
 local EACH, STEP, MOST = 24, 89, 3000
 local NOT_STARTED = 125
-local dir
+local dir, swapped
 
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
-
-local function must(command)
-  local text, code = sh(command)
-  assert.are.equal(0, code, command .. "\n" .. text)
-  return text
-end
-
-local function ckpt(args)
-  local text, code = sh(("'%s' %s"):format(CKPT, args))
-  return code, text
-end
-
-local function is_root()
-  local _, code = support.sh("[ \"$(id -u)\" = 0 ] && setpriv --reuid 1234 --clear-groups true")
-  return code == 0
+-- A test that needs root, and a program for being another user.
+local function test(what, body)
+  it(what, function()
+    if place.needs "test $(id -u) = 0 && setpriv --reuid 1234 --clear-groups true" then body() end
+  end)
 end
 
 local function nothing_elsewhere(text)
@@ -53,12 +43,11 @@ local function attack(where, prepare, args)
       export SWAP_UID=1234 SWAP_IN="$PWD/%s" SWAP_NAME='%s' SWAP_AT=%d
       export SWAP_TO="$PWD/victim" SWAP_SAY="$PWD/said"
       export SWAP_OF='%s' CKPT_LUADIR='%s/lua' %s
-      export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"
-      LD_PRELOAD="$PWD/swapper.so" timeout 60 '%s' %s
+      %s timeout 60 '%s' %s
     ]]):format(where[1], where[2], k,
       program:match("[^/]+$"), support.root,
       where.after and ("SWAP_AFTER='%s/%s'"):format(dir, where.after) or where.env or "",
-      program, args))
+      swapped, program, args))
     local story = ("call %d: %s ended with %s\n%s"):format(k, args, code, text)
     assert.are.equal(before, victim(), story)
     assert.is_true(code < 100 or code == NOT_STARTED, story)
@@ -78,7 +67,7 @@ local function other_device()
 end
 
 before_each(function()
-  dir = support.directory()
+  dir = place.begin()
   must([[mkdir -p src/checkpoint-1/sub home
     echo planted >src/checkpoint-1/zz; echo deep >src/checkpoint-1/sub/a
     ln -s zz src/checkpoint-1/link; ln -s checkpoint-1 src/newest; echo x >src/checkpoint-1/DONE
@@ -88,18 +77,14 @@ after_each(function()
   os.execute(("rm -rf '%s' '/dev/shm/%s'"):format(dir, dir:match("[^/]+$")))
 end)
 
-local function build()
-  must(("cc -shared -fPIC -D_GNU_SOURCE -o swapper.so '%s/spec/world/swapper.c' -ldl")
-    :format(support.root))
-end
+local function build() swapped = place.preload "spec/world/swapper.c" end
 
 local function save(to)
-  must(("'%s' sync src --to %s --marker DONE --quiet 0 -q"):format(CKPT, to or "store"))
+  must(("'%s' sync src --to %s --marker DONE --settle 0 -q"):format(CKPT, to or "store"))
 end
 
 describe("root, in the directory of another user,", function()
-  it("restores into what it made itself, whatever takes its name", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("restores into what it made itself, whatever takes its name", function()
     build()
     save()
     local args = "restore store --dir home/out"
@@ -107,8 +92,7 @@ describe("root, in the directory of another user,", function()
     assert.is_true(attack({ "home", "out" }, "", args) > 20)
   end)
 
-  it("uses no staging that stands there: a directory of theirs, or a link", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("uses no staging that stands there: a directory of theirs, or a link", function()
     build()
     save()
     local args = "restore store --dir home/out"
@@ -117,16 +101,14 @@ describe("root, in the directory of another user,", function()
       must("rm -rf home/out victim; mkdir home/out victim; chmod 755 . home; chown 1234 home/out")
       must(("setpriv --reuid 1234 --clear-groups sh -c '%s'")
         :format(plant:format("home/out/.ckpt-restore")))
-      local code, text = ckpt(args)
-      assert.are.equal(0, code, text)
+      local text = says(0, args)
       nothing_elsewhere(text)
       assert.are.equal("planted\n", support.read(dir .. "/home/out/checkpoint-1/zz"))
       must("[ \"$(stat -c %u home/out/.ckpt-restore)\" = 1234 ]") -- and it is left alone
     end
   end)
 
-  it("unpacks into what it made itself", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("unpacks into what it made itself", function()
     build()
     must(("'%s' pack src a.tar"):format(CKPT))
     local args = "unpack a.tar --dir home/deep/o"
@@ -134,26 +116,23 @@ describe("root, in the directory of another user,", function()
     assert.is_true(attack({ "home", "deep" }, "mkdir home/deep", args) > 20)
   end)
 
-  it("is not sent elsewhere by a link of that user: it is told, and what to do", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
-    ckpt("sync src --to store --marker DONE --quiet 0 -q")
+  test("is not sent elsewhere by a link of that user: it is told, and what to do", function()
+    ckpt("sync src --to store --marker DONE --settle 0 -q")
     ckpt("pack src a.tar")
     sh([[mkdir -p victim; ln -s ../victim home/out; chown -h 1234 home/out]])
     for _, args in ipairs { "restore store --dir home/out", "restore store --dir home/out/deeper",
       "run --dir home/out --to store --continue-run -- true", "unpack a.tar --dir home/out/o" } do
-      local code, text = ckpt(args)
+      local text, code = ckpt(args)
       assert.are_not.equal(0, code, text)
       assert.is_truthy(text:find("user 1234", 1, true), text)
       nothing_elsewhere(text)
     end
     sh("rm home/out; ln -s ../victim home/out") -- a link of its own leads where it leads
-    local code, text = ckpt("restore store --dir home/out")
-    assert.are.equal(0, code, text)
+    says(0, "restore store --dir home/out")
     assert.are.equal("planted\n", support.read(dir .. "/victim/checkpoint-1/zz"))
   end)
 
-  it("follows links of who is outside of its user namespace, where it is that user", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("follows links of who is outside of its user namespace, where it is that user", function()
     local text, code = sh(("setpriv --reuid 1234 --regid 1234 --clear-groups " ..
       "unshare -r test -x '%s'"):format(CKPT))
     if code ~= 0 then return pending("no user namespaces: " .. text) end
@@ -164,15 +143,14 @@ describe("root, in the directory of another user,", function()
     assert.are.equal("planted\n", support.read(dir .. "/home/out/checkpoint-1/zz"), text)
   end)
 
-  it("keeps nothing in a store or a state that a link of that user leads to", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("keeps nothing in a store or a state that a link of that user leads to", function()
     must([[mkdir victim home/out; ln -s ../victim home/to; ln -s ../victim home/out.ckpt
       chown -h 1234 home home/*]])
-    for _, args in ipairs { "sync src --to home/to --marker DONE --quiet 0",
-      "sync src --to home/to/deeper --marker DONE --quiet 0", "gc home/to",
+    for _, args in ipairs { "sync src --to home/to --marker DONE --settle 0",
+      "sync src --to home/to/deeper --marker DONE --settle 0", "gc home/to",
       "rm home/to checkpoint-1", "verify home/to/deeper",
       "run --dir home/out --to store -- true" } do
-      local code, text = ckpt(args)
+      local text, code = ckpt(args)
       assert.are_not.equal(0, code, args .. "\n" .. text)
       assert.is_truthy(text:find("user 1234", 1, true), args .. "\n" .. text)
       nothing_elsewhere(args .. "\n" .. text)
@@ -182,10 +160,9 @@ describe("root, in the directory of another user,", function()
     must("[ -f victim/checkpoint-1/zz ]")
   end)
 
-  it("saves into the store that it found, whatever takes its name", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("saves into the store that it found, whatever takes its name", function()
     build()
-    local args = "sync src --to home/out/store --marker DONE --quiet 0"
+    local args = "sync src --to home/out/store --marker DONE --settle 0"
     local made = "mkdir -p home/out/store"
     assert.is_true(attack({ "home/out", "store" }, made, args) > 20)
     assert.is_true(attack({ "home", "out" }, made, args) > 20)
@@ -193,8 +170,7 @@ describe("root, in the directory of another user,", function()
     assert.is_true(attack({ "home/out/store/.ckpt", "tmp" }, made, args) > 20)
   end)
 
-  it("keeps its state in the directory that it found", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("keeps its state in the directory that it found", function()
     build()
     save()
     local args = "run --dir home/out --to store --continue-run -- true"
@@ -205,8 +181,7 @@ describe("root, in the directory of another user,", function()
   end)
 
   -- The trainer makes a temporary one, waits till it is known as that, and ends: then it goes.
-  it("removes in the directory that it found, whatever takes its name", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("removes in the directory that it found, whatever takes its name", function()
     build()
     support.write(dir .. "/temp.lua", "return { api = 1, markers = { temp = 'TEMP' } }")
     support.write(dir .. "/train.sh", [[
@@ -216,7 +191,7 @@ describe("root, in the directory of another user,", function()
       until grep -q temporary "$1"/why.jsonl; do sleep 0.01; done
       touch home/end
     ]])
-    local args = "run --dir home/out --to store --policy temp.lua --marker DONE --quiet 0" ..
+    local args = "run --dir home/out --to store --policy temp.lua --marker DONE --settle 0" ..
       " --state %s -- sh train.sh %s"
     local made = "rm -rf store %s; mkdir -p victim/checkpoint-1 victim/sub/checkpoint-1" ..
       "; touch victim/checkpoint-1/a victim/sub/checkpoint-1/a"
@@ -230,8 +205,7 @@ describe("root, in the directory of another user,", function()
     if other then removes({ "home/out", "sub" }, other) end
   end)
 
-  it("brings and copies trees into the directory that it found, whatever takes a name", function()
-    if not is_root() then return pending("needs root, and setpriv for a second user") end
+  test("brings and copies trees into the directory that it found, whatever takes a name", function()
     build()
     support.write(dir .. "/tree.lua", [[
       local store, how = require("ckpt").store, arg[1]

@@ -1,16 +1,10 @@
 -- One launch id used twice by mistake, where two tasks share a directory: the second start ends no
 -- task of its own launch, and does not take what the first left for its own.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
-local sh, read, await = support.sh, support.read, support.await
+local alive, sh, read, await = support.alive, support.sh, support.read, support.await
 
 local dir
-
-local function alive(pid)
-  local stat = read("/proc/" .. pid .. "/stat")
-  return stat ~= nil and not stat:find(") Z ", 1, true)
-end
 
 -- Task `rank` of two of the launch `id` ("twice"), in the background; `as` names what it leaves in
 -- the test's directory: as.pid (of its job), as.log, as.code. Its job stays until `as`.go is there.

@@ -1,7 +1,6 @@
 -- One directory and more than one target: what is "committed" is asked of the target at hand, never
 -- of what this machine remembers of another one.
 
-package.path = "./spec/?.lua;" .. package.path
 local cjson = require "cjson"
 local support = require "support"
 local targets = require "world.targets"
@@ -39,7 +38,7 @@ describe("a second target", function()
     save(1)
     must_sync("A", 1, 1)
     local text, code = targets.sh((
-      "'%s' watch --dir out --to '%s' --quiet 0 2>watch.txt & pid=$!\n" ..
+      "'%s' watch --dir out --to '%s' --settle 0 2>watch.txt & pid=$!\n" ..
       "for _ in $(seq 200); do grep -q 'committed checkpoint-1' watch.txt && break; sleep 0.05\n" ..
       "done; kill -TERM $pid; wait $pid; code=$?; cat watch.txt; exit $code"):format(
       support.runner, uri("B")))
@@ -51,12 +50,12 @@ describe("a second target", function()
   it("gets it by run", function()
     save(1)
     must_sync("A", 1, 1)
-    local made, code, text = committed("run --dir out --to '%s' --quiet 0 -- true", uri("B"))
+    local made, code, text = committed("run --dir out --to '%s' --settle 0 -- true", uri("B"))
     assert.are.equal(1, made, text)
     assert.are.equal(0, code, text)
     must_hold("B", 1)
     made, code, text = committed(
-      "run --dir out --to '%s' --continue-run --quiet 0 -- true", uri("A"))
+      "run --dir out --to '%s' --continue-run --settle 0 -- true", uri("A"))
     assert.are.equal(0, made, text)
     assert.are.equal(0, code, text)
   end)
@@ -88,7 +87,7 @@ describe("what why says of a second target", function()
 
   local function save_another(to)
     must("rm -rf other && cp -r out other && echo else >other/checkpoint-1/model.bin")
-    committed("sync other --quiet 0 --to '%s' --continue-run", uri(to))
+    committed("sync other --settle 0 --to '%s' --continue-run", uri(to))
   end
 
   before_each(function() save(1) end)
@@ -144,7 +143,7 @@ describe("a second target that cannot be opened", function()
     must_sync("A", 1, 1)
     must("echo >plain")
     local wrong = "file://" .. dir .. "/plain/B"
-    must_fail(("sync out --quiet 0 --to '%s'"):format(wrong))
+    must_fail(("sync out --settle 0 --to '%s'"):format(wrong))
     local ended = cjson.decode(support.read(dir .. "/out.ckpt/exit.json"))
     assert.are.equal(wrong, ended.target)
     assert.are.equal("start", ended.reason)
@@ -162,11 +161,11 @@ describe("a second target that cannot be opened", function()
     save(1)
     must_sync("A", 1, 1)
     must("mkdir foreign && echo theirs >foreign/exit.json")
-    must_fail(("sync out --quiet 0 --state foreign --to '%s'"):format(uri("B")))
+    must_fail(("sync out --settle 0 --state foreign --to '%s'"):format(uri("B")))
     assert.are.equal("theirs\n", support.read(dir .. "/foreign/exit.json"))
     local held = targets.sh((
       "'%s' run --dir out --to '%s' --continue-run -- sh -c \"" ..
-      "'%s' sync out --quiet 0 --to '%s'; test ! -e out.ckpt/exit.json && echo none-was-left\""
+      "'%s' sync out --settle 0 --to '%s'; test ! -e out.ckpt/exit.json && echo none-was-left\""
     ):format(support.runner, uri("A"), support.runner, uri("B")))
     has(held, "none-was-left")
   end)
@@ -203,7 +202,7 @@ describe("a target that is not what it was", function()
     change("A", "rm -rf DATA && cp -a backup DATA")
     -- The number of the lost commit is taken: by another one of the same name, from elsewhere.
     must("cp -r out other && echo else >other/checkpoint-3/model.bin")
-    committed("sync other --quiet 0 --to '%s' --continue-run", uri("A"))
+    committed("sync other --settle 0 --to '%s' --continue-run", uri("A"))
     local made, code, text = sync("A", "--continue-run")
     assert.are.equal(1, made, text)
     assert.are.equal(0, code, text)

@@ -2,10 +2,9 @@
 -- environment is; a run that can have none trains and saves all the same; what is alive, or
 -- somebody else's, is never removed; and every wait of the asking side has an end.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local test = require "place"
-local at, has, needs = test.at, test.has, test.needs
+local at, has, needs, sh_ends = test.at, test.has, test.needs, test.sh_ends
 local sh, read, write, await = support.sh, support.read, support.write, support.await
 
 local dir
@@ -27,7 +26,7 @@ local function start(before, as, dirs)
     echo $PPID >@/runner.new; mv @/runner.new @/runner
     until [ -e @/go ]; do sleep 0.05; done]]))
   write(at("@/start.sh"), at((before or "") .. "\n" .. (as or "") .. " CKPT run " ..
-    (dirs or "--dir @/out --to @/store") .. [[ --quiet 0 --grace 5 -- sh @/job.sh >@/run.txt 2>&1
+    (dirs or "--dir @/out --to @/store") .. [[ --settle 0 --grace 5 -- sh @/job.sh >@/run.txt 2>&1
     echo $? >@/rc.new; mv @/rc.new @/rc]]))
   os.execute(at("sh @/start.sh </dev/null >/dev/null 2>&1 &"))
   await("the job", function() return read(at("@/runner")) or read(at("@/rc")) end)
@@ -44,8 +43,7 @@ end
 
 local function must_have_saved()
   assert.are.equal(0, finish(), said())
-  local text, code = sh(at("CKPT ls @/store"))
-  assert.are.equal(0, code, text)
+  local text = sh_ends(0, at("CKPT ls @/store"))
   has(text, "checkpoint-1")
 end
 
@@ -68,10 +66,8 @@ describe("a run is found through its state directory", function()
     start(at("export XDG_RUNTIME_DIR=@/one"))
     local theirs = { "XDG_RUNTIME_DIR=@/two", "-u XDG_RUNTIME_DIR", "XDG_RUNTIME_DIR=/nowhere" }
     for _, env in ipairs(theirs) do
-      local text, code = sh(at("env -u CKPT_SOCKET " .. env .. " CKPT notify --dir @/out loss=1"))
-      assert.are.equal(0, code, text)
-      text, code = sh(at("env " .. env .. " CKPT status @/out"))
-      assert.are.equal(0, code, text)
+      sh_ends(0, at("env -u CKPT_SOCKET " .. env .. " CKPT notify --dir @/out loss=1"))
+      local text = sh_ends(0, at("env " .. env .. " CKPT status @/out"))
       has(text, "newest")
     end
     assert.are.equal("", (sh(at("ls -A @/two"))), "who asks makes nothing")
@@ -82,13 +78,10 @@ describe("a run is found through its state directory", function()
     if not has_user() then return end
     sh(at("chown -R 61234 @/"))
     start("", AS_USER)
-    local text, code = sh(at("CKPT status @/out"))
-    assert.are.equal(0, code, text)
+    local text = sh_ends(0, at("CKPT status @/out"))
     has(text, "directory")
-    text, code = sh(at("CKPT notify --dir @/out loss=1"))
-    assert.are.equal(0, code, text)
-    text, code = sh(at("setpriv --reuid 61235 --regid 61235 --clear-groups CKPT status @/out"))
-    assert.are.equal(1, code, text)
+    sh_ends(0, at("CKPT notify --dir @/out loss=1"))
+    text = sh_ends(1, at("setpriv --reuid 61235 --regid 61235 --clear-groups CKPT status @/out"))
     has(text, "another user")
     must_have_saved()
   end)
@@ -135,15 +128,12 @@ open(sys.argv[2], "w").write("up")
 time.sleep(20)]])
     os.execute(at("python3 @/hold.py @/out.ckpt/lock @/held & echo $! >@/hold.pid"))
     await("the lock", function() return read(at("@/held")) end)
-    local text, code = sh(at("CKPT status @/out"))
-    assert.are.equal(0, code, text)
+    local text = sh_ends(0, at("CKPT status @/out"))
     has(text, "the last one ended with")
     sh(at("rm @/out.ckpt/exit.json"))
-    text, code = sh(at("CKPT status @/out"))
-    assert.are.equal(0, code, text)
+    text = sh_ends(0, at("CKPT status @/out"))
     has(text, "starting")
-    text, code = sh(at("CKPT status --json @/out"))
-    assert.are.equal(0, code, text)
+    text = sh_ends(0, at("CKPT status --json @/out"))
     assert.are.equal('{"starting":true,"waits":""}\n', text) -- and not yet alive
     sh("kill " .. read(at("@/hold.pid")))
     await("its end", function() return select(2, sh(at("CKPT status @/out"))) == 4 end)
@@ -152,8 +142,7 @@ time.sleep(20)]])
   it("and not through a copy of it", function()
     start()
     sh(at("cp -a @/out @/copy; cp -a @/out.ckpt @/copy.ckpt"))
-    local text, code = sh(at("env -u CKPT_SOCKET CKPT notify --dir @/copy loss=1"))
-    assert.are.equal(4, code, text)
+    local text = sh_ends(4, at("env -u CKPT_SOCKET CKPT notify --dir @/copy loss=1"))
     has(text, "no run is alive")
     must_have_saved()
   end)
@@ -172,8 +161,7 @@ describe("a run trains and saves all the same", function()
     sh(at("chown -R 61234 @/; mkdir -m 777 " .. IN_TMP))
     start("", AS_USER)
     has(address(), dir .. "/out.ckpt/socket.")
-    local text, code = sh(at(AS_USER .. " CKPT notify --dir @/out loss=1"))
-    assert.are.equal(0, code, text)
+    sh_ends(0, at(AS_USER .. " CKPT notify --dir @/out loss=1"))
     must_have_saved()
     assert.are.equal("", (sh("ls -A " .. IN_TMP)))
     assert.are.equal("", (sh(at("ls -A @/out.ckpt | grep socket"))))
@@ -199,9 +187,9 @@ describe("a run trains and saves all the same", function()
     start("", AS_USER, "--dir @/" .. LONG .. "/out --to @/store")
     assert.are.equal("none", address())
     has(said(), "has no socket")
+    has(said(), "XDG_RUNTIME_DIR")
     has(said(), IN_TMP)
-    local text, code = sh(at("CKPT status @/" .. LONG .. "/out"))
-    assert.are.equal(1, code, text)
+    local text = sh_ends(1, at("CKPT status @/" .. LONG .. "/out"))
     has(text, "has no socket")
     must_have_saved()
   end)
@@ -220,6 +208,7 @@ describe("a run trains and saves all the same", function()
       "--dir @/" .. LONG .. "/out --to @/store")
     assert.are.equal("none", address())
     has(said(), "has no socket")
+    has(said(), "XDG_RUNTIME_DIR")
     must_have_saved()
   end)
 
@@ -306,8 +295,8 @@ open(sys.argv[2], "w").write("up")
 time.sleep(8)]])
     os.execute(at("python3 @/full.py @/full @/listens &"))
     await("the listener", function() return read(at("@/listens")) end)
-    local text, code = sh(at("CKPT_SOCKET=@/full CKPT_ANSWER_WAIT=1 timeout 6 CKPT notify loss=1"))
-    assert.are.equal(1, code, text)
+    local asked = at("CKPT_SOCKET=@/full CKPT_ANSWER_WAIT=1 timeout 6 CKPT notify loss=1")
+    local text = sh_ends(1, asked)
     has(text, "does not answer")
   end)
 
@@ -323,8 +312,7 @@ while True: time.sleep(1)]])
     os.execute(at("timeout 60 python3 @/idle.py " .. address() .. " @/idles & echo $! >@/idle.pid"))
     await("the idle ones", function() return read(at("@/idles")) end)
     for _ = 1, 5 do
-      local text, code = sh(at("timeout 9 CKPT notify --dir @/out loss=1"))
-      assert.are.equal(0, code, text)
+      sh_ends(0, at("timeout 9 CKPT notify --dir @/out loss=1"))
     end
     sh("kill " .. read(at("@/idle.pid")))
     must_have_saved()

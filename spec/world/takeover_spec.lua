@@ -2,15 +2,12 @@
 -- boot at once; the same machine after a reboot when the lease is over; another container with
 -- equal host name and path not at all, unless it is told to take over.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local place = require "place"
-local at, has, needs = place.at, place.has, place.needs
+local at, has, needs, sh_ends = place.at, place.has, place.needs, place.sh_ends
 local sh, read, write, await = support.sh, support.read, support.write, support.await
 
-local dir
-
-local RUN = " CKPT run --run one --dir @/w/out --to @/store --quiet 0 --grace 1 "
+local RUN = " CKPT run --run one --dir @/w/out --to @/store --settle 0 --grace 1 "
 
 -- A run that commits a checkpoint and is killed with its job: its lease stays.
 local function kill_one()
@@ -44,8 +41,7 @@ local function renewed(seconds)
   sh(at("touch -d '" .. seconds .. " seconds ago' @/store/.ckpt/lease"))
 end
 
-before_each(function() dir = place.begin() end)
-after_each(function() sh("rm -rf '" .. dir .. "'") end)
+place.with_directory()
 
 describe("the target of a run that was killed", function()
   it("is gone on with at once by the same state directory", function()
@@ -99,7 +95,7 @@ describe("the target of a run that was killed", function()
     -- Task n of four on two nodes: 0 and 2 watch, 1 stands by.
     local function start(n, out)
       os.execute(at(("{ env -u SLURM_STEP_ID TORCHELASTIC_RUN_ID=again RANK=%d WORLD_SIZE=4 " ..
-        "LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 %s CKPT run --run one --to @/store --quiet 0 " ..
+        "LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 %s CKPT run --run one --to @/store --settle 0 " ..
         "--rank-wait 6s --dir-is local --dir @/%s -- sh @/all.sh %d; " ..
         "echo $? >@/%d.code; } </dev/null >@/%d.txt 2>&1 &"):format(n, n % 2, REBOOTED, out,
         n, n, n)))
@@ -121,11 +117,9 @@ describe("the target of a run that was killed", function()
     start(2, "other")
     await_said(1, "the first one waits for the lease")
     await_said(2, "rank 0 waits for the lease")
-    local text, code = sh(at(REBOOTED .. "CKPT status @/w/out"))
-    assert.are.equal(0, code, text)
+    local text = sh_ends(0, at(REBOOTED .. "CKPT status @/w/out"))
     has(text, "waits for the lease")
-    text, code = sh(at(REBOOTED .. "CKPT status --json @/w/out"))
-    assert.are.equal(0, code, text)
+    text = sh_ends(0, at(REBOOTED .. "CKPT status --json @/w/out"))
     has(text, '"waits":"the lease')
     for n = 0, 2 do
       local ended = function() return read(at("@/" .. n .. ".code")) end

@@ -7,14 +7,14 @@ local support = require "support"
 local place = require "place"
 local CKPT = support.runner
 
-local targets = { has = place.has, lacks = place.lacks }
+local targets = { has = place.has, lacks = place.lacks, must = place.must_sh }
 
 local bucket = os.getenv("S3_DATA")
 local dir, tag
 
 --- Makes the test's directory, and returns it.
 function targets.begin()
-  dir = support.directory()
+  dir = place.begin()
   tag = dir:match("[^/]+$")
   return dir
 end
@@ -31,25 +31,17 @@ end
 
 function targets.data(name) return (bucket and bucket .. "/" .. tag or dir) .. "/" .. name end
 
---- In the test's directory: a shell command, and one that has to work.
-function targets.sh(command)
-  return support.sh(("cd '%s' && ( %s\n)"):format(dir, command))
-end
+--- In the test's directory, as a shell of its own, which may exit.
+function targets.sh(command) return place.sh("( " .. command .. "\n)") end
 
-function targets.must(command)
-  local text, code = targets.sh(command)
-  assert.are.equal(0, code, command .. ":\n" .. text)
-  return text
-end
-
---- The same with a target's data: DATA in the command.
+--- A command that has to work, with a target's data: DATA in the command.
 function targets.change(name, command)
   return targets.must((command:gsub("DATA", (targets.data(name):gsub("%%", "%%%%")))))
 end
 
 --- All that ckpt-lua said, and how it ended.
 function targets.ckpt(args, ...)
-  return targets.sh(("'%s' %s"):format(CKPT, args:format(...)))
+  return place.ckpt(args:format(...))
 end
 
 --- Complete checkpoints as a framework leaves them.
@@ -70,7 +62,7 @@ function targets.committed(args, ...)
 end
 
 function targets.sync(to, more)
-  return targets.committed("sync out --quiet 0 --to '%s' %s", targets.uri(to), more or "")
+  return targets.committed("sync out --settle 0 --to '%s' %s", targets.uri(to), more or "")
 end
 
 --- The target itself has each of them, byte for byte.

@@ -2,7 +2,6 @@
 -- paths, mounts, containers and host names say. What a killed run of the very same state directory
 -- left alive is ended.
 
-package.path = "./spec/?.lua;" .. package.path
 local support = require "support"
 local place = require "place"
 local at, has, has_not, needs = place.at, place.has, place.lacks, place.needs
@@ -62,7 +61,7 @@ local function start(name, wrap, before, args)
   local text = at([[
     export CKPT=$RUNNER CTL=@/ctl
     $BEFORE
-    "$CKPT" run $ARGS -p @/tells.lua --quiet 0 -- sh @/job.sh $NAME $LOSS >@/ctl/$NAME.out 2>&1
+    "$CKPT" run $ARGS -p @/tells.lua --settle 0 -- sh @/job.sh $NAME $LOSS >@/ctl/$NAME.out 2>&1
     echo $? >@/ctl/$NAME.new; mv @/ctl/$NAME.new @/ctl/$NAME.rc]])
   local values = { RUNNER = CKPT, BEFORE = at(before), ARGS = at(args), NAME = name,
     LOSS = name == "A" and "1" or "2" }
@@ -95,8 +94,7 @@ local function must_both_live(store_a, store_b)
   for name, store in pairs { A = store_a, B = store_b } do
     assert.are.equal("finished\n", read(dir .. "/ctl/" .. name .. ".end"))
     assert.are.equal("0\n0\n", read(dir .. "/ctl/" .. name .. ".notify"))
-    local text, code = sh(("'%s' show '%s'"):format(CKPT, store))
-    assert.are.equal(0, code, text)
+    local text = place.sh_ends(0, ("'%s' show '%s'"):format(CKPT, store))
     has(text, "told by " .. name)
   end
 end
@@ -158,11 +156,6 @@ describe("what a killed run left alive", function()
     echo $$ >"$CTL/stays.new"; mv "$CTL/stays.new" "$CTL/stays"
     while :; do sleep 0.1; done]]
 
-  local function alive(pid)
-    local stat = read("/proc/" .. pid .. "/stat")
-    return stat ~= nil and not stat:find(") Z ", 1, true)
-  end
-
   -- A run that is killed with SIGKILL; its job stays. Returns the job's pid.
   local function leave_one(wrap)
     sh(at("mkdir -p @/w/out"))
@@ -178,9 +171,9 @@ describe("what a killed run left alive", function()
     -- Its first thread may be a zombie while others still hold the lock.
     await("the runner's end", function()
       local threads = sh("ls /proc/" .. runner .. "/task 2>&- | wc -l")
-      return not alive(runner) and tonumber(threads) <= 1
+      return not support.alive(runner) and tonumber(threads) <= 1
     end)
-    assert.is_true(alive(pid))
+    assert.is_true(support.alive(pid))
     return pid
   end
 
@@ -195,7 +188,7 @@ describe("what a killed run left alive", function()
     assert.are.equal(0, code, text)
     has(text, "process " .. pid)
     has(text, "ending it")
-    assert.is_false(alive(pid))
+    assert.is_false(support.alive(pid))
   end)
 
   it("is ended though the directory was renamed, or is reached by another path", function()
@@ -203,44 +196,38 @@ describe("what a killed run left alive", function()
     sh(at("mv @/w @/moved && ln -s moved @/w"))
     local text, code = run_again("--take-over")
     assert.are.equal(0, code, text)
-    assert.is_false(alive(pid), text)
+    assert.is_false(support.alive(pid), text)
   end)
+
+  -- The next run ends well and leaves the job alone. Returns what it said.
+  local function must_leave(pid, ...)
+    local text, code = run_again(...)
+    local lives = support.alive(pid)
+    sh("kill -9 " .. pid)
+    assert.are.equal(0, code, text)
+    assert.is_true(lives, text)
+    has(text, "left alone")
+    return text
+  end
 
   it("is left, and named, when the state is a copy", function()
     local pid = leave_one()
     sh(at("mv @/w/out.ckpt @/first && cp -a @/first @/w/out.ckpt"))
-    local text, code = run_again("--take-over")
-    local lives = alive(pid)
-    sh("kill -9 " .. pid)
-    assert.are.equal(0, code, text)
-    assert.is_true(lives, text)
-    has(text, "process " .. pid)
-    has(text, "left alone")
+    has(must_leave(pid, "--take-over"), "process " .. pid)
   end)
 
   it("is left, and named, when it is another user's", function()
     if not needs("setpriv --reuid 1234 --clear-groups true") then return end
     sh(at("chmod 755 @/; chmod 777 @/ctl"))
     local pid = leave_one("setpriv --reuid 1234 --clear-groups")
-    local text, code = run_again()
-    local lives = alive(pid)
-    sh("kill -9 " .. pid)
-    assert.are.equal(0, code, text)
-    assert.is_true(lives, text)
-    has(text, "process " .. pid)
-    has(text, "left alone")
+    has(must_leave(pid), "process " .. pid)
   end)
 
   it("is left on another boot of the machine", function()
     if not needs("unshare -m true") then return end
     local pid = leave_one()
     write(dir .. "/boot", "11111111-2222-4333-8444-555555555555\n")
-    local text, code = run_again("--take-over", [[unshare -m sh -c '
+    must_leave(pid, "--take-over", [[unshare -m sh -c '
       mount --bind @/boot /proc/sys/kernel/random/boot_id && exec "$@"' sh]])
-    local lives = alive(pid)
-    sh("kill -9 " .. pid)
-    assert.are.equal(0, code, text)
-    assert.is_true(lives, text)
-    has(text, "left alone")
   end)
 end)

@@ -1,13 +1,10 @@
 -- Who names a wrong place, a home directory or a whole disk, learns it soon: it is not walked to
 -- its end. What lies beside the runs of a place does not hide them.
 
-package.path = "./spec/?.lua;" .. package.path
+local place = require "place"
 local support = require "support"
+local sh, sh_ends = place.sh, place.sh_ends
 local CKPT = support.runner
-
-local dir
-
-local function sh(command) return support.sh(("cd '%s' && { %s\n}"):format(dir, command)) end
 
 -- Directories `count` x 40 x 50 below `top`, with a file in each of the last ones.
 local function forest(top, count)
@@ -27,11 +24,7 @@ local function traced(args)
 end
 
 describe("a place that is no target", function()
-  -- In memory, where there is such a place: ten thousand files are too much for a slow disk.
-  before_each(function()
-    dir = support.sh("mktemp -d -p /dev/shm 2>/dev/null || mktemp -d"):match "%S+"
-  end)
-  after_each(function() os.execute("rm -rf '" .. dir .. "'") end)
+  support.with_directory(nil, place.begin_in_memory)
 
   it("is not walked to its end", function()
     if support.sh "command -v strace" == "" then return pending "strace is not there" end
@@ -48,8 +41,7 @@ describe("a place that is no target", function()
 
   it("is searched as far as it takes where it is small", function()
     sh "mkdir -p place/a/b/c/d/e; echo x >place/a/notes"
-    local out, code = sh(("'%s' ls place"):format(CKPT))
-    assert.are.equal(4, code, out)
+    local out = sh_ends(4, ("'%s' ls place"):format(CKPT))
     assert.is_truthy(out:find("holds no run: nothing was ever committed there", 1, true), out)
   end)
 
@@ -57,13 +49,11 @@ describe("a place that is no target", function()
     sh("mkdir -p out/checkpoint-1 && echo x >out/checkpoint-1/model.bin && " ..
       "echo '{}' >out/checkpoint-1/trainer_state.json")
     for _, target in ipairs { "place", "place/exp/b", "place/exp/a" } do
-      local out, code = sh(("'%s' sync out --to %s --quiet 0 --state state/$(basename %s)")
+      sh_ends(0, ("'%s' sync out --to %s --settle 0 --state state/$(basename %s)")
         :format(CKPT, target, target))
-      assert.are.equal(0, code, out)
     end
     forest("place/foreign", 3)
-    local out, code = sh(("'%s' ls place"):format(CKPT))
-    assert.are.equal(0, code, out)
+    local out = sh_ends(0, ("'%s' ls place"):format(CKPT))
     for _, name in ipairs { "exp/a/checkpoint%-1", "exp/b/checkpoint%-1", "\ncheckpoint%-1" } do
       assert.is_truthy(("\n" .. out):find(name), name .. ": " .. out)
     end

@@ -87,7 +87,7 @@ run_on() { # HOST DIR OPTIONS... -- WORDS...
   while [[ $1 != -- ]]; do options+=("$1") && shift; done
   # shellcheck disable=SC2016 # for the shell within
   unshare --uts sh -c 'hostname "$0" && echo $$ >"$1" && shift && exec "$@"' "$host" "$W/$host.pid" \
-    "$CKPT" run --run one --dir "$dir" --to "$TO" --quiet 0.1 --marker DONE --grace 5 "${options[@]}" -- \
+    "$CKPT" run --run one --dir "$dir" --to "$TO" --settle 0.1 --marker DONE --grace 5 "${options[@]}" -- \
     bash "$ROOT/job" "$host" "${@:2}" >"$W/$host.log" 2>&1
   local rc=$?
   rm -f "$W/$host.pid" # another process may get this number, and the end kills what is in these files
@@ -185,7 +185,7 @@ check_winner() {
 
 # Begins the run that will be stopped; sets `tracer`.
 begin_old() { # CALL NUMBER
-  local job=("$CKPT" run --run one --dir "$W/out" --to "$TO" --quiet 0.1 --marker DONE --grace 5 --
+  local job=("$CKPT" run --run one --dir "$W/out" --to "$TO" --settle 0.1 --marker DONE --grace 5 --
     bash "$ROOT/job" old 1 2 "$W/all" "$W/go" 9)
   local host=(unshare --uts sh -c "hostname old; echo \$\$ >'$W/old.pid'; exec \"\$@\"" sh)
   if [[ $1 == request ]]; then
@@ -309,13 +309,13 @@ clone() {
   tell "$(wrong)" "of a machine and its clone the one that began later goes on, the other one stops"
 }
 
-# It sees none of the other machine's processes.
+# It sees none of the other machine's processes. A clone is no mount, as its directory is here.
 run_clone() { # [OPTION]
   # shellcheck disable=SC2016 # for the shell within
   unshare --uts --mount --pid --fork --mount-proc sh -c 'hostname twin && mount --bind "$0/copy/out" "$0/out" &&
     mount --bind "$0/copy/state" "$0/state" && exec "$@"' "$W" \
-    "$CKPT" run --run one --dir "$W/out" --state "$W/state" --to "$TO" --quiet 0.1 --marker DONE --grace 5 \
-    "$@" -- bash "$ROOT/job" clone 2 >"$W/clone.log" 2>&1
+    "$CKPT" run --run one --dir "$W/out" --state "$W/state" --to "$TO" --settle 0.1 --marker DONE --grace 5 \
+    --owns-dir "$@" -- bash "$ROOT/job" clone 2 >"$W/clone.log" 2>&1
 }
 
 # --- two launches of one job ----------------------------------------------------------------

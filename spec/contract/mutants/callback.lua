@@ -1,21 +1,21 @@
 -- What breaks SyncerCallback, DurableTrainable and TrainableUtil, one item at a time.
 
-local CALLBACK = "lua/ckpt/syncer_callback.lua"
-local TRANSFER = "lua/ckpt/trial_transfer.lua"
-local DURABLE = "lua/ckpt/durable_trainable.lua"
-local TRAINABLE = "lua/ckpt/trainable.lua"
-local UTIL = "lua/ckpt/trainable_util.lua"
+local CALLBACK = "lua/ckpt/ray/sync/syncer_callback.lua"
+local TRANSFER = "lua/ckpt/ray/sync/trial_transfer.lua"
+local DURABLE = "lua/ckpt/ray/train/durable_trainable.lua"
+local TRAINABLE = "lua/ckpt/ray/train/trainable.lua"
+local UTIL = "lua/ckpt/ray/train/trainable_util.lua"
 
 return {
   -- DurableTrainable
   {
     item = 115, file = DURABLE,
-    from = "  Trainable.init(self, config, options)\n"
+    from = "  self._local.init(self, config, options)\n"
       .. "  self.remote_checkpoint_dir = remote_checkpoint_dir\n"
       .. "  self.storage_client = self:create_storage_client(remote_checkpoint_dir)\n",
     to = "  self.remote_checkpoint_dir = remote_checkpoint_dir\n"
       .. "  self.storage_client = self:create_storage_client(remote_checkpoint_dir)\n"
-      .. "  Trainable.init(self, config, options)\n",
+      .. "  self._local.init(self, config, options)\n",
   },
   {
     item = 116, file = DURABLE,
@@ -25,7 +25,7 @@ return {
   },
   {
     item = 119, file = DURABLE,
-    from = [[  local path, text, name = Trainable.save(self, checkpoint_dir)
+    from = [[  local path, text, name = self._local.save(self, checkpoint_dir)
   if not path then return nil, text, name end
   local done
   done, text, name = carry_out(self, "sync_up", self.logdir, self.remote_checkpoint_dir)
@@ -35,7 +35,7 @@ return {
     to = [[  local done, text, name =
     carry_out(self, "sync_up", self.logdir, self.remote_checkpoint_dir)
   if not done then return nil, text, name end
-  return Trainable.save(self, checkpoint_dir)
+  return self._local.save(self, checkpoint_dir)
 ]],
   },
   {
@@ -69,9 +69,9 @@ return {
     from = [[  local done, text, name =
     carry_out(self, "sync_down", self.remote_checkpoint_dir, self.logdir)
   if not done then return nil, text, name end
-  return Trainable.restore(self, checkpoint_path)
+  return self._local.restore(self, checkpoint_path)
 ]],
-    to = [[  local done, text, name = Trainable.restore(self, checkpoint_path)
+    to = [[  local done, text, name = self._local.restore(self, checkpoint_path)
   if not done then return nil, text, name end
   return carry_out(self, "sync_down", self.remote_checkpoint_dir, self.logdir)
 ]],
@@ -81,14 +81,16 @@ return {
     from = [[  local done, text, name =
     carry_out(self, "sync_down", self.remote_checkpoint_dir, self.logdir)
 ]],
-    to = [[  if fs.exists(checkpoint_path) then return Trainable.restore(self, checkpoint_path) end
+    to = [[  if fs.exists(checkpoint_path) then
+    return self._local.restore(self, checkpoint_path)
+  end
   local done, text, name =
     carry_out(self, "sync_down", self.remote_checkpoint_dir, self.logdir)
 ]],
   },
   {
     item = 127, file = DURABLE,
-    from = "  return Trainable.delete_checkpoint(self, checkpoint_path)\n",
+    from = "  return self._local.delete_checkpoint(self, checkpoint_path)\n",
     to = "  return true\n",
   },
   {
@@ -170,7 +172,7 @@ return {
 ]],
   },
   {
-    item = 189, file = CALLBACK,
+    item = 189, file = "lua/ckpt/ray/sync/sync_defaults.lua",
     from = "  if number then return number end\n",
     to = "  if true then return number or default end\n",
   },
@@ -361,8 +363,8 @@ return {
   },
   {
     item = 219, file = TRANSFER,
-    from = "    done, text, name = fs.replace_tree(copy, to)\n",
-    to = "    done, text, name = store.copy({ from = copy, to = to, merge = true }):wait()\n",
+    from = "    return fs.replace_tree(copy, to)\n",
+    to = "    return store.copy({ from = copy, to = to, merge = true }):wait()\n",
   },
 
   -- TrainableUtil

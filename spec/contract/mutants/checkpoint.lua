@@ -1,15 +1,15 @@
 -- Mutants of Checkpoint: items 1-68 and 70-72.
 
-local OBJECT = "lua/ckpt/checkpoint.lua"
-local METADATA = "lua/ckpt/checkpoint_metadata.lua"
-local DIRECTORY = "lua/ckpt/checkpoint_directory.lua"
-local PLACE = "lua/ckpt/checkpoint_place.lua"
-local READERS = "lua/ckpt/checkpoint_readers.lua"
-local LOCKS = "lua/ckpt/checkpoint_locks.lua"
-local SOURCE = "lua/ckpt/checkpoint_source.lua"
-local MIGRATION = "lua/ckpt/checkpoint_migration.lua"
-local JSON = "lua/ckpt/json.lua"
-local DECODE = "lua/ckpt/json_decode.lua"
+local OBJECT = "lua/ckpt/ray/checkpoint/checkpoint.lua"
+local METADATA = "lua/ckpt/ray/checkpoint/checkpoint_metadata.lua"
+local DIRECTORY = "lua/ckpt/ray/checkpoint/checkpoint_directory.lua"
+local PLACE = "lua/ckpt/ray/checkpoint/checkpoint_place.lua"
+local READERS = "lua/ckpt/ray/checkpoint/checkpoint_readers.lua"
+local LOCKS = "lua/ckpt/ray/checkpoint/checkpoint_locks.lua"
+local SOURCE = "lua/ckpt/ray/checkpoint/checkpoint_source.lua"
+local MIGRATION = "lua/ckpt/ray/checkpoint/checkpoint_migration.lua"
+local JSON = "lua/ckpt/base/json.lua"
+local DECODE = "lua/ckpt/base/json_decode.lua"
 
 return {
   { item = 1, file = METADATA, from = [[local FILE = ".metadata.json"]],
@@ -19,18 +19,18 @@ return {
   { item = 3, file = OBJECT, from = [[meta and meta.__tostring and tostring(value) or value]],
     to = [[value]] },
   { item = 4, file = OBJECT, from = [[filesystem, path = found, at]], to = [[filesystem = found]] },
-  { item = 5, file = OBJECT, from = [[    check_filesystem(filesystem, 3)
-]], to = [[    check_filesystem(filesystem, 3)
+  { item = 5, file = OBJECT, from = [[    check_filesystem(filesystem)
+]], to = [[    check_filesystem(filesystem)
     path = select(2, store.resolve(path)) or path
 ]] },
   { item = 6, file = OBJECT, from = [[  if path == "" then
-    error("Checkpoint: the path]], to = [[  if false then
-    error("Checkpoint: the path]] },
+    misuse("Checkpoint: the path]], to = [[  if false then
+    misuse("Checkpoint: the path]] },
   { item = 7, file = OBJECT, from = [[filesystem, path = found, at]],
     to = [[filesystem, path = found, found.is_local and fs.normalize(at) or at]] },
   { item = 8, file = OBJECT, from = [[local found, at = store.resolve(path)]],
     to = [[local found, at = store.resolve((path:gsub("%%20", " ")))]] },
-  { item = 9, file = OBJECT, from = [[    if not found then error("Checkpoint: " .. at, 3) end
+  { item = 9, file = OBJECT, from = [[    if not found then misuse("Checkpoint: " .. at) end
 ]], to = [[    if not found then found, at = store.resolve("/"), path end
 ]] },
   { item = 10, file = OBJECT, from = [[return Checkpoint(path, assert(store.resolve("/")))]],
@@ -40,14 +40,14 @@ return {
   { item = 12, file = OBJECT, from = [[  checkpoint.id = id
 ]], to = [[]] },
   { item = 13, file = OBJECT,
-    from = [[function Checkpoint.__concat() error(NOT_A_PATH, 2) end]],
+    from = [[function Checkpoint.__concat() misuse(NOT_A_PATH) end]],
     to = [[function Checkpoint.__concat(a, b) return (a.path or a) .. (b.path or b) end]] },
   { item = 14, file = MIGRATION, from = [[from_dict = DIRECTORIES,]], to = [[from_dict = URIS,]] },
   { item = 15, file = MIGRATION, from = [[to_uri = URIS,]], to = [[to_uri = DIRECTORIES,]] },
   { item = 16, file = MIGRATION, from = [[, set_preprocessor = PREPROCESSORS]], to = [[]] },
   { item = 17, file = OBJECT,
-    from = [[function(_, name) migration.refuse(name, 2) end]],
-    to = [[function(_, name) if name == "nonsense" then migration.refuse(name, 2) end end]] },
+    from = [[function(_, name) migration.refuse(name) end]],
+    to = [[function(_, name) if name == "nonsense" then migration.refuse(name) end end]] },
 
   { item = 18, file = METADATA, from = [[  if not text then return {} end
 ]], to = [[  if not text then
@@ -117,11 +117,11 @@ return {
   return nil, why, name
 end
 
--- A process]], to = [[  if why and name then return false end
+-- Removes leftovers]], to = [[  if why and name then return false end
   return nil, why, name
 end
 
--- A process]] },
+-- Removes leftovers]] },
   { item = 32, file = METADATA, from = [[  return file_in_store(filesystem:uri(checkpoint.path))
 ]], to = [[  return file_in_directory(checkpoint.path)
 ]] },
@@ -129,11 +129,11 @@ end
   { item = 33, file = DIRECTORY, from = [[return fs.join(fs.temp(), PREFIX .. id)]],
     to = [[return fs.join(fs.temp(), "x", PREFIX .. id)]] },
   { item = 34, file = OBJECT,
-    from = [[fs.normalize(fs.expand(text_of(path, "Checkpoint:to_directory: the path", 2)))]],
-    to = [[fs.expand(text_of(path, "Checkpoint:to_directory: the path", 2))]] },
+    from = [[fs.normalize(fs.expand(text_of(path, "Checkpoint:to_directory: the path")))]],
+    to = [[fs.expand(text_of(path, "Checkpoint:to_directory: the path"))]] },
   { item = 34, file = OBJECT,
-    from = [[fs.normalize(fs.expand(text_of(path, "Checkpoint:to_directory: the path", 2)))]],
-    to = [[fs.normalize(text_of(path, "Checkpoint:to_directory: the path", 2))]] },
+    from = [[fs.normalize(fs.expand(text_of(path, "Checkpoint:to_directory: the path")))]],
+    to = [[fs.normalize(text_of(path, "Checkpoint:to_directory: the path"))]] },
   { item = 35, file = DIRECTORY,
     from = [[  local made, why, code = fs.mkdirs(target, mode)
   if not made then return nil, why, code end
@@ -159,11 +159,13 @@ end
   { item = 39, file = OBJECT,
     from = [[self.path, self.filesystem, self.id = path, filesystem, nonce()]],
     to = [[self.path, self.filesystem = path, filesystem
-  self.id = require("ckpt.digest").xxh3(path)]] },
+  self.id = require("ckpt.prims.digest").xxh3(path)]] },
   { item = 40, file = OBJECT,
-    from = [[  if path == nil then return directory.provide_temporary(self, true) end
+    from = [[  if path == nil then
+    return directory.provide_temporary(self, fetching[thread()] ~= self)
 ]], to = [[  if self.filesystem.is_local then return self.path end
-  if path == nil then return directory.provide_temporary(self, true) end
+  if path == nil then
+    return directory.provide_temporary(self, fetching[thread()] ~= self)
 ]] },
   { item = 41, file = DIRECTORY,
     from = [[  return known.listing ~= nil and known.listing == record.listing
@@ -230,11 +232,9 @@ end
 ]] },
   { item = 57, file = READERS, from = [[  place.remove(dir)
 ]], to = [[]] },
-  { item = 58, file = OBJECT, from = [[  handle:close()
-  if not fine then error((...), 0) end
-]], to = [[  if not fine then error((...), 0) end
-  handle:close()
-]] },
+  { item = 58, file = OBJECT,
+    from = "return finally(function() handle:close() end, fn, handle.path)",
+    to = "return (function(...) handle:close() return ... end)(fn(handle.path))" },
   { item = 59, file = OBJECT, from = [[  if not fine then error(path, 0) end
   return nil, why, code
 ]], to = [[  if not fine then error(path, 0) end
@@ -274,10 +274,7 @@ end
   { item = 70, file = LOCKS,
     from = [[digest.sha256(resolved .. suffix)]], to = [[digest.xxh3(resolved .. suffix)]] },
   { item = 71, file = LOCKS,
-    from = [[    nap = math.min(2 * nap, LONGEST_NAP)
-]], to = [[    nap = 2 * nap
-    if nap > 1 then return nil, text, "ETIMEOUT" end
-]] },
+    from = "shared = shared, timeout = math.huge", to = "shared = shared, timeout = 1" },
   { item = 72, file = LOCKS, from = [[  local resolved, why, code = locks.resolve(path)
 ]], to = [[  local resolved, why, code = fs.absolute(path)
 ]] },

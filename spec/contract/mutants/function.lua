@@ -10,7 +10,7 @@ end
 
 -- The directories of trainables.
 
-local util = mutants_of "trainable_util"
+local util = mutants_of "ray/train/trainable_util"
 util(233, [[("%06d"):format(index)]], [[("%d"):format(index)]])
 util(234, "  if override then", "  if false then")
 util(235, [[local METADATA = ".tune_metadata"]], [[local METADATA = ".metadata"]])
@@ -19,7 +19,7 @@ util(236, "if fs.exists(fs.join(directory, TrainableUtil.MARKER)) then return di
 util(268, "path = TrainableUtil.with_slash(checkpoint)", "path = checkpoint")
 util(270, "local LARGE = 10e6", "local LARGE = 10e9")
 
-local func = mutants_of "func_checkpoint_util"
+local func = mutants_of "ray/train/func_checkpoint_util"
 func(232, [[TEMP_MARKER = ".temp_marker"]], [[TEMP_MARKER = ".tmp_marker"]])
 func(237, "TrainableUtil.make_checkpoint_dir(logdir, index, true)",
   "TrainableUtil.make_checkpoint_dir(logdir, index)")
@@ -35,13 +35,13 @@ func(244, "follow = true", "follow = false")
 
 -- Reports.
 
-local reporter = mutants_of "status_reporter"
+local reporter = mutants_of "ray/train/status_reporter"
 reporter(245, "  if not self._reported then", "  if false then")
 reporter(246, "  self._reported = now\n", "")
 reporter(247, "for key, value in pairs(values) do result[key] = value end", "result = values")
 reporter(248, "TrainableUtil.make_checkpoint_dir(self.logdir, step)",
   "TrainableUtil.make_checkpoint_dir(self.logdir, step, true)")
-reporter(249, "      error(text, 2)\n", "")
+reporter(249, "      misuse(text)\n", "")
 reporter(250, "if is_new ~= false then", "if is_new then")
 reporter(251, "  self._fresh = false\n  return", "  return")
 reporter(279, "TrainableUtil.make_checkpoint_dir(self.logdir, step)",
@@ -50,13 +50,13 @@ reporter(295, "self.trial_name, self.trial_id = options.trial_name, options.tria
   "self.trial_name, self.trial_id = options.trial_id, options.trial_name")
 reporter(296, "  local now =", "  result.done = nil\n  local now =")
 
-local worker = mutants_of "function_worker"
+local worker = mutants_of "ray/train/function_worker"
 worker(255, "if not fine and value ~= StatusReporter.STOP then", "if not fine then")
 worker(297, "return self._stopping == true", "return false")
 
 -- Steps.
 
-local runner = mutants_of "function_runner"
+local runner = mutants_of "ray/train/function_runner"
 runner(231, "RESULT_FETCH_TIMEOUT = 0.2", "RESULT_FETCH_TIMEOUT = 2")
 runner(252, "if self._status_reporter:has_new_checkpoint() then", "if false then")
 runner(253, "  session.init(self._status_reporter)\n", [[
@@ -78,15 +78,15 @@ runner(294, [[  error("not implemented: give your class a method _trainable_func
 
 -- Programs.
 
-local program = mutants_of "program_worker"
+local program = mutants_of "ray/train/program_worker"
 program(247, "    self._report, self._waits = report, true\n",
   "    self._report, self._waits = report, true\n    report:answer()\n")
 program(252, "until not report or accept(self, report)", "until true")
 program(231, "linger = limits.error", "linger = 0")
 program(276, "    left = left + refuse(self)\n    look", "    refuse(self)\n    look")
 program(297, "report:answer(tostring(StatusReporter.STOP), { stop = true })", "report:answer()")
-mutants_of "program_runner" (254, "CKPT_RESUME = resume", "CKPT_RESUME = false")
-mutants_of "job_command" (255, "if code == 0 then return { result } end",
+mutants_of "ray/train/program_runner" (254, "CKPT_RESUME = resume", "CKPT_RESUME = false")
+mutants_of "job/job_command" (255, "if code == 0 then return { result } end",
   "do return { result } end")
 
 -- Checkpoints.
@@ -104,7 +104,7 @@ runner(265, "parent, text, name = TrainableUtil.make_checkpoint_dir(self.logdir,
 runner(266,
   "if not FuncCheckpointUtil.is_temp_checkpoint_dir(parent) then return checkpoint, parent end",
   "do return checkpoint, parent end")
-runner(267, ":format(kind), 2)", [[:format("value"), 2)]])
+runner(267, ":format(kind))", [[:format("value"))]])
 runner(269, "local checkpoint, state = self._status_reporter:get_checkpoint(), self:get_state()",
   "local checkpoint, state = self._status_reporter._checkpoint, self:get_state()")
 runner(271, "    own.tune_checkpoint_path = nil\n", "")
@@ -121,7 +121,7 @@ runner(277, "  local done, text, name = remove_temporary(self)\n", [[
   if failure then return nil, trial_error(failure) end
   local done, text, name = remove_temporary(self)
 ]])
-runner(278, "  return self:restore(path)\n", [[
+runner(278, "  return self:_restore_here(path)\n", [[
   local done, why, cause = self:restore(path)
   fs.remove_tree(directory)
   return done, why, cause
@@ -132,7 +132,7 @@ runner(298, "  session.shutdown(self._status_reporter)\n", "")
 
 -- Wrapping.
 
-local wrap = mutants_of "wrap_function"
+local wrap = mutants_of "ray/train/wrap_function"
 wrap(280, [[return second == "reporter" and "reporter" or nil]], [[return "reporter"]])
 wrap(281, [[if second == "checkpoint_dir" or second == "..." then return "checkpoint" end]], [[
   if second == "checkpoint_dir" then return "checkpoint" end

@@ -1,11 +1,12 @@
 -- Mutants of states, registries and the checkpoint manager: items 73-114, 287-292, 299.
 
-local REGISTRY = "lua/ckpt/registry.lua"
-local LISTING = "lua/ckpt/restart_listing.lua"
-local RESTARTS = "lua/ckpt/restarts.lua"
-local STAGING = "lua/ckpt/staging.lua"
-local FILE = "lua/ckpt/state_file.lua"
-local MANAGER = "lua/ckpt/checkpoint_manager.lua"
+local REGISTRY = "lua/ckpt/adaptdl/registry.lua"
+local LISTING = "lua/ckpt/adaptdl/restart_listing.lua"
+local RESTARTS = "lua/ckpt/adaptdl/restarts.lua"
+local STAGING = "lua/ckpt/adaptdl/staging.lua"
+local FILE = "lua/ckpt/adaptdl/state_file.lua"
+local MANAGER = "lua/ckpt/ray/checkpoint/checkpoint_manager.lua"
+local HEAP = "lua/ckpt/ray/checkpoint/score_heap.lua"
 
 return {
   { item = 73, file = RESTARTS,
@@ -25,7 +26,7 @@ return {
   { item = 79, file = REGISTRY,
     from = [[self.states, self.names, self.taken, self.stages = nil, {}, {}, {}]],
     to = [[self.stages = {}]] },
-  { item = 80, file = "lua/ckpt/state.lua", from = [[function State:sync() end]],
+  { item = 80, file = "lua/ckpt/adaptdl/state.lua", from = [[function State:sync() end]],
     to = [[function State:sync() error "nothing to sync" end]] },
   { item = 81, file = REGISTRY,
     from = [[  if sync then]], to = [[  if sync or sync == false then]] },
@@ -99,7 +100,7 @@ return {
   { item = 112, file = FILE, from = [[    local found, text, kind = fs.stat(path)]],
     to = [[    if not fs.exists(path) then path = fs.join(root, "_checkpoint", name) end
     local found, text, kind = fs.stat(path)]] },
-  { item = 113, file = "lua/ckpt/ray_registry.lua",
+  { item = 113, file = "lua/ckpt/adaptdl/ray_registry.lua",
     from = [[make_checkpoint_dir(fs.parent(directory), nil, true)]],
     to = [[make_checkpoint_dir(fs.parent(directory), nil, false)]] },
   { item = 114, file = REGISTRY, from = [[local path = self:load_directory(place)]],
@@ -107,10 +108,10 @@ return {
   { item = 287, file = MANAGER, from = [[self.keep = keep == 0 and math.huge or keep]],
     to = [[self.keep = math.max(keep, 1)]] },
   { item = 288, file = MANAGER, from = [[== "min-" and -1 or 1]], to = [[== "max-" and -1 or 1]] },
-  { item = 289, file = MANAGER, from = [[if worst and worst ~= checkpoint then]],
+  { item = 289, file = MANAGER, from = [[if worst and worst.value ~= checkpoint.value then]],
     to = [[if worst then]] },
-  { item = 290, file = MANAGER, from = [[self.best[at].priority <= priority]],
-    to = [[self.best[at].priority < priority]] },
+  { item = 290, file = HEAP, from = [[worst.priority >= row.priority]],
+    to = [[worst.priority > row.priority]] },
   { item = 291, file = MANAGER,
     from = [[if before and before.value == checkpoint.value then return true end]],
     to = [[if before and before == checkpoint then return true end]] },

@@ -1,16 +1,16 @@
 -- What breaks SyncConfig, the syncers and the rules of copying, one item at a time.
 
-local DEFAULTS = "lua/ckpt/sync_defaults.lua"
-local CONFIG = "lua/ckpt/sync_config.lua"
-local PROCESS = "lua/ckpt/background_process.lua"
-local BASE = "lua/ckpt/syncer.lua"
-local BACKGROUND = "lua/ckpt/background_syncer.lua"
-local DEFAULT = "lua/ckpt/default_syncer.lua"
-local ARTIFACTS = "lua/ckpt/artifact_sync.lua"
-local FILES = "lua/ckpt/file_transfer.lua"
-local LOCK = "lua/ckpt/target_lock.lua"
-local TRIAL = "lua/ckpt/trial_transfer.lua"
-local FS = "lua/ckpt/fs.lua"
+local DEFAULTS = "lua/ckpt/ray/sync/sync_defaults.lua"
+local CONFIG = "lua/ckpt/ray/sync/sync_config.lua"
+local PROCESS = "lua/ckpt/ray/sync/background_process.lua"
+local BASE = "lua/ckpt/ray/sync/syncer.lua"
+local BACKGROUND = "lua/ckpt/ray/sync/background_syncer.lua"
+local DEFAULT = "lua/ckpt/ray/sync/default_syncer.lua"
+local ARTIFACTS = "lua/ckpt/ray/sync/artifact_sync.lua"
+local FILES = "lua/ckpt/store/file_transfer.lua"
+local LOCK = "lua/ckpt/job/target_lock.lua"
+local TRIAL = "lua/ckpt/ray/sync/trial_transfer.lua"
+local FS = "lua/ckpt/prims/fs.lua"
 
 local EXCLUDED = "return core.fs.excluded(patterns, relative_path)"
 local UPLOAD = "return store.upload { dir = local_dir, uri = remote_dir, exclude = exclude }"
@@ -164,8 +164,8 @@ return {
   },
   {
     item = 171, file = BASE,
-    from = "if done ~= nil or text == nil then return true end",
-    to = "if done ~= nil or text == nil then return true end\n"
+    from = "if done or text == nil then return true end",
+    to = "if done or text == nil then return true end\n"
       .. "    if name == 'ETIMEOUT' then return nil, text, name end",
   },
   { item = 172, file = BASE, from = "  self.last_sync_down_time = -math.huge\n", to = "" },
@@ -252,7 +252,8 @@ return {
   },
   {
     item = 187, file = DEFAULT,
-    from = [[RETRY_WAIT_TIME_S", 1)]], to = [[RETRY_WAIT_TIME_S", 5)]],
+    from = [[RETRY_WAIT_TIME_S", "%d+", "a whole number", 1)]],
+    to = [[RETRY_WAIT_TIME_S", "%d+", "a whole number", 5)]],
   },
   {
     item = 188, file = ARTIFACTS,

@@ -4,5 +4,5 @@
 # never written over; the next one gets a folder of its own.
 cd "$(dirname "$0")/../../.."
 build=${BUILD:-build}
-make test-c BUILD="$build" ONLY=spec/c/test_fixtures >/dev/null 2>&1 || : # without a store it fails
-"$build/spec/c/test_fixtures" make spec/data/format1/store
+make test-c BUILD="$build" ONLY=spec/commit/test_fixtures >/dev/null 2>&1 || : # without a store it fails
+"$build/spec/commit/test_fixtures" make spec/data/format1/store

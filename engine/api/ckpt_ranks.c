@@ -1,0 +1,48 @@
+/* ckpt_ranks: the part of the public API about ranks: what the environment says of a launcher, and
+ * whether a directory is one that other hosts see too. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ckpt_state.h"
+#include "commit/ranks.h"
+#include "prims/fs.h"
+
+static const char *from_environment(void *ctx, const char *name) {
+  (void)ctx;
+  return getenv(name);
+}
+
+int ckpt_ranks_detect(ckpt *c, ckpt_ranks *out) {
+  ranks_found found;
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_need(c, out, "out");
+  if (rc == 0) rc = ranks_detect(from_environment, NULL, &found, &c->error);
+  if (rc < 0) return rc;
+  ckpt_ranks made = {.rank = found.rank,
+                     .world = found.world,
+                     .local_rank = found.local_rank,
+                     .local_world = found.local_world,
+                     .node = found.node,
+                     .nodes = found.nodes};
+  snprintf(made.launch, sizeof made.launch, "%s", found.launch);
+  snprintf(made.source, sizeof made.source, "%s", found.source);
+  ckpt_give(out, out->size, &made, sizeof made);
+  return 0;
+}
+
+int ckpt_dir_is_shared(ckpt *c, const char *dir) {
+  char path[FS_PATH_MAX], up[FS_PATH_MAX];
+  fs_kind kind;
+  int entered = ckpt_enter(c);
+  if (entered == 0) entered = ckpt_need(c, dir, "dir");
+  if (entered < 0) return entered;
+  if (snprintf(path, sizeof path, "%s", dir) >= (int)sizeof path)
+    return err_set(&c->error, ERR_LIMIT, "%.100s...: the path is too long", dir);
+  for (;;) {
+    int rc = fs_kind_of(path, &kind, &c->error);
+    if (rc == 0) return kind.remote_writers;
+    if (rc != ERR_NOENT) return rc;
+    fs_parent(path, up);
+    snprintf(path, sizeof path, "%s", up);
+  }
+}

@@ -1,0 +1,136 @@
+/* catalog_verify: reads every byte of the checkpoints of a target, and compares. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "catalog_impl.h"
+#include "catalog/show.h"
+#include "commit/companions_stored.h"
+#include "job/restore/restore.h"
+#include "job/move/transfer.h"
+#include "commit/verified.h"
+
+struct verifying {
+  const io *io;
+  const log_sink *log;
+  pool *pool;
+  const progress_sink *progress;
+  const char *name;
+  catalog_verified *fn;
+  void *ctx;
+  int seen, bad;
+  char first[ERR_TEXT_MAX];
+};
+
+static void on_finding(void *ctx, const char *name, const char *text) {
+  struct verifying *v = ctx;
+  if (!*v->first) snprintf(v->first, sizeof v->first, "%.400s: %.600s", name, text);
+}
+
+/* Remembers the commit in the store. A user who may only read cannot; that is no fault of the
+ * checkpoint. */
+static void note_verified(const struct verifying *v, store *s, const catalog_item *item) {
+  err why = {0};
+  if (verified_note(s, item->group, item->commit->n, &why) < 0)
+    log_say(v->log, LOG_DEBUG, "that %s verified is not remembered: %s", item->uri, why.text);
+}
+
+static int tell(struct verifying *v, store *s, const catalog_item *item, const manifest *m,
+                const char *first, int findings, err *e) {
+  enum { LINKS_MOST = 1000 };
+  char *links = NULL;
+  uint64_t count = 0;
+  int rc = m ? show_links(m, LINKS_MOST, &count, &links, e) : 0;
+  if (rc < 0) return rc;
+  v->seen++;
+  v->bad += findings > 0;
+  if (findings == 0 && item->commit->n > 0) /* a copy has no entry in a log */
+    note_verified(v, s, item);
+  rc = v->fn(v->ctx, item, findings ? ERR_CORRUPT : 0, first, (unsigned)findings, links, count);
+  free(links);
+  return rc;
+}
+
+/* True if it was dropped while it was read: it may be half deleted, and that is no finding. */
+static bool dropped_meanwhile(const struct verifying *v, store *s, const catalog_item *item) {
+  runlog *log = NULL;
+  if (runlog_open(s, item->group, &log, NULL) < 0) return false;
+  const runlog_commit *c = runlog_find_commit(runlog_view(log), item->commit->n);
+  bool dropped = c && c->life != RUNLOG_LIVE;
+  if (dropped) log_say(v->log, LOG_INFO, "%s was dropped while it was verified", item->uri);
+  runlog_close(log);
+  return dropped;
+}
+
+/* Verifies the companions: they are put back with the checkpoint, so they have to be right, too.
+ * Returns how many findings there were. */
+static int verify_companions(struct verifying *v, const transfer *t, const manifest *unit,
+                             const catalog_item *item, err *e) {
+  const runlog_commit *c = item->commit;
+  manifest m = {0};
+  char key[STORE_KEY_MAX];
+  err why = {0};
+  if (c->companions.files == 0) return 0;
+  const companions_units units = {unit, item->state};
+  int rc =
+      companions_manifest(t->store, item->group, c->attempt, &c->companions, &units, &m, key, &why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT || rc == ERR_NOENT) {
+    on_finding(v, "what was saved beside it", why.text);
+    return 1;
+  }
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  rc = transfer_verify(t, &m, key, on_finding, v, e);
+  manifest_free(&m);
+  return rc;
+}
+
+static int verify_files(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
+                        err *e) {
+  transfer t = {.io = v->io, .store = s, .pool = v->pool, .progress = v->progress};
+  *v->first = 0;
+  int found = transfer_verify(&t, m, item->key, on_finding, v, e);
+  int beside = found < 0 ? 0 : verify_companions(v, &t, m, item, e);
+  found = beside < 0 ? beside : found + beside;
+  if (found > 0 && dropped_meanwhile(v, s, item)) return v->seen++, 0;
+  return found < 0 ? found : tell(v, s, item, m, v->first, found, e);
+}
+
+static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
+  struct verifying *v = ctx;
+  manifest m = {0};
+  err why = {0};
+  if (!catalog_is_asked(v->name, item->group, item->commit)) return 0;
+  int rc = restore_manifest(s, item->group, item->commit, &m, &why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT)
+    return dropped_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, s, item, NULL, why.text, 1, e);
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  rc = verify_files(v, s, &m, item, e);
+  manifest_free(&m);
+  return rc;
+}
+
+/* Verifies a checkpoint that was named itself, or a copy of one. */
+static int verify_pick(struct verifying *v, const log_sink *log, const char *where, err *e) {
+  catalog_pick pick;
+  runlog_commit c;
+  int rc = catalog_find(v->io, log, where, &pick, e);
+  if (rc == 0) {
+    catalog_item item = catalog_item_of(&pick, &c);
+    rc = verify_files(v, pick.store, &pick.manifest, &item, e);
+  }
+  catalog_drop(&pick);
+  return rc;
+}
+
+int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
+                   const char *where, const char *name, catalog_verified *fn, void *ctx, err *e) {
+  struct verifying v = {
+      .io = io, .log = log, .pool = pool, .progress = progress, .name = name, .fn = fn, .ctx = ctx};
+  int rc = catalog_each(io, log, where, verify_item, &v, e);
+  if (v.seen == 0 && (rc == 0 || catalog_is_absent(rc))) {
+    if (!name)
+      rc = verify_pick(&v, log, where, e);
+    else if (rc == 0)
+      rc = catalog_nothing_found(where, name, e);
+  }
+  return rc < 0 ? rc : v.bad;
+}

@@ -1,0 +1,77 @@
+/* runlog_impl: declarations that runlog.c and runlog_*.c share. */
+#ifndef COMMIT_LOG_RUNLOG_IMPL_H
+#define COMMIT_LOG_RUNLOG_IMPL_H
+
+#include "runlog.h"
+
+enum { RUNLOG_UNIT_MAX = 255 };
+/* The bytes of an entry, and of a snapshot: some 30,000 checkpoints. A state that does not fit in
+ * has no snapshot, and is read from the last one that did. */
+enum { RUNLOG_ENTRY_MAX = 1 << 20, RUNLOG_SNAPSHOT_MAX = 16 << 20 };
+/* A log of up to so many entries is read from its beginning without a look at the hint. */
+enum { RUNLOG_SHORT = 8 };
+/* A snapshot is made when so many entries, and a 32nd of all, came since the last one: so a reader
+ * of a run of weeks asks for a few hundred entries at most, and all snapshots together stay smaller
+ * than 4 KiB for each entry. */
+enum { RUNLOG_SNAPSHOT_EACH = 256, RUNLOG_SNAPSHOT_PART = 32 };
+
+struct runlog {
+  store *s;
+  char prefix[STORE_KEY_MAX];
+  runlog_state st;
+  uint64_t term;     /* ours, or RUNLOG_NONE */
+  bool no_snapshots; /* the state has outgrown them */
+  bool hint_due;     /* the hint does not name our newest snapshot yet */
+};
+
+/* An operation is planned on the log as it is known: the plan gives an entry in *out (a new
+ * reference), NULL there if nothing is left to do, or an error. */
+typedef struct runlog_request {
+  const char *text;  /* the run's id, or the unit */
+  const char *nonce; /* of the entry, drawn before; NULL: one is drawn for it */
+  uint64_t number;   /* of the attempt, or of the commit */
+  const runlog_writer *who;
+  const manifest *m;
+  const char *policy, *reason;
+  runlog_companions companions;
+  const runlog_title *title;
+  bool bad;
+  runlog_may_fn *may;
+  void *ctx;
+} runlog_request;
+typedef int runlog_plan_fn(const runlog *log, const runlog_request *r, json_t **out, err *e);
+
+int runlog_need_term(const runlog *log, err *e); /* ERR_INVAL if none is ours */
+/* Plans and appends until the entry stands. */
+int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r, err *e);
+int runlog_catch_up(runlog *log, err *e); /* reads to the end */
+/* ERR_CORRUPT if there is an entry behind the end that was read. It takes one request where there
+ * is none. */
+int runlog_prove_end(runlog *log, err *e);
+int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
+/* Parses an entry, and refuses one that is larger than its type may be. */
+int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);
+
+/* Goes on from the snapshot that the hint names, if it is further on than the entries read so far,
+ * stands in the log, and is whole. Otherwise nothing happens: the log says it all. */
+void runlog_jump(runlog *log);
+/* Does as runlog_snapshot(), due or not. */
+int runlog_snapshot_now(runlog *log, err *e);
+
+/* These make JSON of the state (NULL when out of memory), and read it back: ERR_FORMAT if it is no
+ * state after entry `through`. *out is freed by runlog_state_free(), on failure too. */
+json_t *runlog_state_new(const runlog_state *s);
+int runlog_state_load(const json_t *state, uint64_t through, const char *what, runlog_state *out,
+                      err *e);
+
+/* The fold finds what it changes by these: see runlog_find_attempt and runlog_find_commit. */
+runlog_attempt *runlog_attempt_at(const runlog_state *s, uint64_t n);
+runlog_commit *runlog_commit_at(const runlog_state *s, uint64_t n);
+void runlog_free_texts(runlog_commit *c);
+
+/* Makes a new entry; `term` RUNLOG_NONE: a guest's. Failures add up in `bad`. */
+json_t *runlog_new_entry(const char *type, uint64_t term, int *bad);
+/* The entry into *out, or, if anything was `bad`, ERR_NOMEM. */
+int runlog_hand_over(json_t *entry, int bad, json_t **out, err *e);
+
+#endif

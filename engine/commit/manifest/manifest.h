@@ -1,0 +1,128 @@
+/* manifest: the table of contents of one checkpoint, with digests; pure data.
+ *
+ * It stands beside the files as MANIFEST_NAME, is written after them, and is never restored into a
+ * watched tree. A checkpoint that was copied with any tool still verifies by it. */
+#ifndef COMMIT_MANIFEST_MANIFEST_H
+#define COMMIT_MANIFEST_MANIFEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "prims/hash.h"
+#include "prims/match.h"
+
+#define MANIFEST_NAME ".ckpt-manifest.json"
+/* The user's own words about a checkpoint, in a file at the top of its directory, which may be
+ * replaced in the store later. So it is outside of the root digest, if it is not larger than
+ * this. */
+#define MANIFEST_METADATA ".metadata.json"
+enum { MANIFEST_METADATA_MAX = HASH_BLOCK };
+
+/* A reader refuses a manifest that asks for a higher one. It reads format 0, too. 1.0 is reader 1;
+ * only what it would look for under another key asks for 2. */
+enum { MANIFEST_FORMAT = 1, MANIFEST_READER = 2 };
+/* These are caps against hostile or broken input. */
+enum { MANIFEST_BYTES_MAX = 256 << 20, MANIFEST_ENTRIES_MAX = 4 << 20 };
+
+typedef enum manifest_type { MANIFEST_FILE, MANIFEST_DIR, MANIFEST_LINK } manifest_type;
+
+typedef struct manifest_entry {
+  char *name; /* relative, any bytes; safe: no "..", no leading slash, no empty component */
+  manifest_type type;
+  mode_t mode;      /* permission bits */
+  int64_t mtime_ns; /* since 1970 */
+  uint64_t size;    /* of a file */
+  digest file;      /* of a file: the digest over its blocks */
+  digest *blocks;   /* of a file: hash_block_count(size) of them */
+  char *target;     /* of a link */
+  bool outside;     /* of the root digest, as MANIFEST_METADATA is; manifest_seal and a parse set
+                     * it */
+} manifest_entry;
+
+typedef struct manifest {
+  char *unit;      /* its own name: "checkpoint-3" */
+  match_kind kind; /* directory, single file (its one entry is `unit`), group of files */
+  int64_t step;    /* or MATCH_NO_STEP */
+  int64_t created_ns;
+  int64_t mtime_ns; /* of the unit's directory itself; of the newest file otherwise */
+  mode_t mode;      /* of the unit's directory */
+  char *policy;     /* the name of the policy that wanted it */
+  char *metrics;    /* a JSON object as text, or NULL */
+  char *attempt;    /* the attempt that made it (runlog_attempt_id); NULL in manifests of 1.0, or if
+                     * no attempt did */
+  uint64_t left_out; /* files that excludes have left out; 0: none, or of 1.0 */
+  hash_kind hash;
+  bool
+      plain_keys; /* in a bucket its names are keys as they are; else they are spelt as by 1.0. It is
+                    * told only if that is a difference (manifest_is_odd) */
+  bool in_bucket; /* it was made for one, so 1.0 must not read it if that is a difference */
+  bool old;       /* read from format 0, in which nothing is outside */
+  manifest_entry *entries; /* sorted by name, bytewise; unique */
+  size_t count, room;
+  digest root; /* over the sorted table; set by manifest_seal and by a successful parse */
+} manifest;
+
+void manifest_init(manifest *m); /* step MATCH_NO_STEP, all else empty */
+void manifest_free(manifest *m); /* a zeroed one is fine */
+
+/* Appends an entry (name and target are copied) and returns it, or NULL when out of memory. The
+ * pointer is valid until the next call. Parents need not be listed; empty directories are. */
+manifest_entry *manifest_add(manifest *m, manifest_type type, const char *name, const char *target);
+
+/* Sorts, checks every name, number and digest (ERR_FORMAT, ERR_CORRUPT, ERR_LIMIT), and computes
+ * the root digest. After this the entries do not change. A single file has one entry, itself; the
+ * entries of a group are all named "<unit>.<something>", without a slash.
+ *
+ * The root digest is over this text, in which a number is 8 bytes, least significant first, and a
+ * string is its length as a number, then its bytes, so that no two tables give the same text:
+ *   the string "ckpt-manifest-root-0", the unit's name, the kind (0 directory, 1 file, 2 group),
+ *   the step (-1 for none), the count of entries; then for each, in the order of the names' bytes:
+ *   its type (0 file, 1 directory, 2 link), name, mode, mtime_ns, and
+ *     of a file: its size, and its digest as a string (which stands for its blocks);
+ *     of a link: its target.
+ * What is `outside` is neither among them nor counted.
+ * When it was saved, the unit's own mtime and mode, the policy and the metrics are not in it: equal
+ * files of equal units have equal roots. */
+int manifest_seal(manifest *m, err *e);
+
+/* Appends the text, ending in a line end. The manifest must be sealed. */
+int manifest_print(const manifest *m, buf *out, err *e);
+
+/* Reads a manifest, and checks all of it: format number (ERR_VERSION), names (nothing that could
+ * leave the directory it is restored into, no entry below a file or a link), counts, digests of
+ * blocks against files, and the root digest (ERR_CORRUPT). `what` names it in errors. */
+int manifest_parse(const char *text, size_t len, const char *what, manifest *out, err *e);
+
+/* Finds the entry of that name in a sealed manifest; NULL if there is none. */
+const manifest_entry *manifest_find(const manifest *m, const char *name);
+
+/* Where a link of a sealed manifest leads, as far as its names tell: what is there, if it is not in
+ * the manifest, was not saved. */
+typedef enum manifest_lead {
+  MANIFEST_LEADS_WITHIN, /* to an entry, or to another link, which has a lead of its own */
+  MANIFEST_LEADS_OUT,
+  MANIFEST_LEADS_NOWHERE /* to a name that no entry has, or in a circle */
+} manifest_lead;
+manifest_lead manifest_link_leads(const manifest *m, const manifest_entry *link);
+
+uint64_t manifest_bytes(const manifest *m); /* the sum of the files' sizes */
+size_t manifest_files(const manifest *m);
+
+/* True if both, sealed, have the same names with the same bytes and link targets. Times and modes may
+ * differ, as they do in a copy; what is `outside` does not count. */
+bool manifest_same_bytes(const manifest *a, const manifest *b);
+
+/* True if 1.0 had another key for one of its names: there is a '%' in it, or what no bucket can
+ * have. */
+bool manifest_is_odd(const manifest *m);
+bool manifest_name_is_odd(const char *name);
+
+const char *manifest_kind_name(match_kind kind); /* "dir", "file", "group" */
+/* The member "kind" of an object. */
+int manifest_kind_get(const json_t *object, const char *what, match_kind *out, err *e);
+
+#endif

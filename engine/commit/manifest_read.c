@@ -1,0 +1,61 @@
+#include "manifest_read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
+  if (snprintf(out, STORE_KEY_MAX, "%s%s%s", dir_key, *dir_key ? "/" : "", MANIFEST_NAME) <
+      STORE_KEY_MAX)
+    return 0;
+  return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", dir_key);
+}
+
+int manifest_read(store *s, const char *dir_key, manifest *out, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = manifest_key(dir_key, key, e);
+  return rc < 0 ? rc : manifest_read_at(s, key, out, e);
+}
+
+/* One answer may be cut, or of another moment: the second one is believed. */
+int manifest_read_committed(store *s, const char *dir_key, const digest *root, manifest *out,
+                            err *e) {
+  enum { READINGS = 2 };
+  err why = {0};
+  int rc = 0;
+  for (int i = 0; i < READINGS; i++) {
+    rc = manifest_read(s, dir_key, out, &why);
+    if (rc == 0 && digest_equal(&out->root, root)) return 0;
+    if (rc == 0) {
+      manifest_free(out);
+      rc =
+          err_set(&why, ERR_CORRUPT, "%s: its manifest is not the one that was committed", dir_key);
+    }
+    if (rc != ERR_NOENT && rc != ERR_CORRUPT && rc != ERR_FORMAT) break;
+  }
+  if (e) *e = why;
+  return rc;
+}
+
+int manifest_spell(store *s, const char *dir_key, const manifest *m, err *e) {
+  if (!manifest_is_odd(m)) return 0;
+  return store_spell(s, dir_key, m->plain_keys ? STORE_SPELT_PLAIN : STORE_SPELT_1, e);
+}
+
+static int spell_below(store *s, const char *key, const manifest *m, err *e) {
+  char dir[STORE_KEY_MAX + 1];
+  const char *slash = strrchr(key, '/');
+  snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - key) : 0, key);
+  return manifest_spell(s, dir, m, e);
+}
+
+int manifest_read_at(store *s, const char *key, manifest *out, err *e) {
+  buf text;
+  buf_init(&text, MANIFEST_BYTES_MAX);
+  int rc = s->ops->get(s, key, &text, e);
+  if (rc == 0) rc = manifest_parse(text.data ? text.data : "", text.len, key, out, e);
+  buf_free(&text);
+  if (rc < 0) return rc;
+  rc = spell_below(s, key, out, e);
+  if (rc < 0) manifest_free(out);
+  return rc;
+}

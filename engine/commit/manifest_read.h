@@ -1,0 +1,24 @@
+/* manifest_read: reads a manifest as it stands in a store. */
+#ifndef COMMIT_MANIFEST_READ_H
+#define COMMIT_MANIFEST_READ_H
+
+#include "commit/manifest/manifest.h"
+#include "store/store.h"
+
+/* Makes its key in the directory of a checkpoint ("": at the store's own root). */
+int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e);
+
+/* Reads and checks the manifest of a checkpoint directory ("<prefix>/<dir>"; "": the store's own
+ * root). ERR_NOENT if there is none. */
+int manifest_read(store *s, const char *dir_key, manifest *out, err *e);
+/* The same of a checkpoint that was committed with this root: what is absent, cut or another one is
+ * read once more before it is believed. ERR_CORRUPT if it is not that one. */
+int manifest_read_committed(store *s, const char *dir_key, const digest *root, manifest *out,
+                            err *e);
+/* Says to the store how the names of this manifest, which stands in that directory, are spelt. Both
+ * of the readers do it. */
+int manifest_spell(store *s, const char *dir_key, const manifest *m, err *e);
+/* The same as manifest_read() of the manifest's own key. */
+int manifest_read_at(store *s, const char *key, manifest *out, err *e);
+
+#endif

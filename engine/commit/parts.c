@@ -1,0 +1,402 @@
+/* parts: a record is one line of JSON that says whose it is, and behind it the text of a manifest:
+ * so that a table is printed, checked and bounded by one code, wherever it stands. */
+#include "parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "prims/fs.h"
+
+enum { HEAD_MAX = 8192 };
+
+static int key_of(const runlog *log, const part *p, uint32_t rank, const char *end,
+                  char out[STORE_KEY_MAX], err *e) {
+  char place[STORE_KEY_MAX];
+  int rc = runlog_key_parts(log, p->attempt, p->term, place, e);
+  if (rc < 0) return rc;
+  if (snprintf(out, STORE_KEY_MAX, "%s/%" PRIu32 "%s", place, rank, end) < STORE_KEY_MAX) return 0;
+  return err_set(e, ERR_LIMIT, "%s: the store's name for a part record is too long", place);
+}
+
+/* ---- the text ---- */
+
+static json_t *head_new(const part *p, bool conflict, const char *why) {
+  json_t *head = json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:o}", "format", PARTS_FORMAT, "reader",
+                           PARTS_READER, "attempt", (json_int_t)p->attempt, "term",
+                           (json_int_t)p->term, "rank", (json_int_t)p->ranks->rank, "world",
+                           (json_int_t)p->ranks->world, "launch", js_name_new(p->ranks->launch));
+  if (!head || !why) return head;
+  buf plain;
+  buf_init(&plain, PARTS_REASON_MAX);
+  js_plain(*why ? why : "it gave no reason", PARTS_REASON_MAX - 1, &plain);
+  int bad = buf_failed(&plain);
+  if (!bad) bad = json_object_set_new(head, "failed", json_stringn(plain.data, plain.len));
+  if (!bad) bad = json_object_set_new(head, "conflict", json_boolean(conflict));
+  buf_free(&plain);
+  if (!bad) return head;
+  json_decref(head);
+  return NULL;
+}
+
+int parts_print(const part *p, const manifest *table, bool conflict, const char *why, buf *out,
+                err *e) {
+  json_t *head = head_new(p, conflict, why);
+  int rc =
+      head ? js_print(head, out, e) : err_set(e, ERR_NOMEM, "print a part record: out of memory");
+  json_decref(head);
+  if (rc == 0) buf_str(out, "\n");
+  if (rc == 0 && !why) rc = manifest_print(table, out, e);
+  if (rc == 0 && buf_failed(out))
+    rc = err_set(e, buf_failed(out), "print a part record: %s", err_text(buf_failed(out)));
+  return rc;
+}
+
+static int must_be(const json_t *head, const char *key, const char *what, uint64_t expected,
+                   err *e) {
+  int64_t found;
+  int rc = js_get_int(head, key, what, &found, e);
+  if (rc < 0 || (found >= 0 && (uint64_t)found == expected)) return rc;
+  return err_set(e, ERR_CORRUPT, "%s: its %s is %lld, not %llu", what, key, (long long)found,
+                 (unsigned long long)expected);
+}
+
+static int check_head(const json_t *head, const char *what, const part *p, uint32_t rank, err *e) {
+  char *launch = NULL;
+  int rc = js_check_reader(head, what, PARTS_READER, e);
+  if (rc == 0) rc = must_be(head, "attempt", what, p->attempt, e);
+  if (rc == 0) rc = must_be(head, "term", what, p->term, e);
+  if (rc == 0) rc = must_be(head, "rank", what, rank, e);
+  if (rc == 0) rc = must_be(head, "world", what, p->ranks->world, e);
+  if (rc == 0) rc = js_get_name(head, "launch", what, &launch, e);
+  if (rc == 0 && strcmp(launch, p->ranks->launch) != 0)
+    rc = err_set(e, ERR_CORRUPT, "%s: it is of another launch", what);
+  free(launch);
+  return rc;
+}
+
+static int take_reason(const json_t *head, const char *what, bool *conflict,
+                       char why[PARTS_REASON_MAX], err *e) {
+  const char *text;
+  buf plain;
+  int rc = js_opt_str(head, "failed", what, "", &text, e);
+  if (rc == 0) rc = js_opt_bool(head, "conflict", what, false, conflict, e);
+  if (rc < 0) return rc;
+  buf_init(&plain, PARTS_REASON_MAX);
+  js_plain(text, PARTS_REASON_MAX - 1, &plain);
+  snprintf(why, PARTS_REASON_MAX, "%s", buf_failed(&plain) || !plain.data ? "" : plain.data);
+  buf_free(&plain);
+  return 0;
+}
+
+int parts_parse(const char *text, size_t len, const char *what, const part *p, uint32_t rank,
+                manifest *table, bool *conflict, char why[PARTS_REASON_MAX], err *e) {
+  const char *end = len ? memchr(text, '\n', len < HEAD_MAX ? len : HEAD_MAX) : NULL;
+  json_t *head = NULL;
+  manifest_init(table);
+  *conflict = false;
+  *why = 0;
+  if (!end) return err_set(e, ERR_FORMAT, "%s: no part record", what);
+  size_t first = (size_t)(end - text);
+  int rc = js_parse(text, first, what, &head, e);
+  if (rc == 0) rc = check_head(head, what, p, rank, e);
+  if (rc == 0) rc = take_reason(head, what, conflict, why, e);
+  if (rc == 0 && *why && len > first + 1)
+    rc = err_set(e, ERR_FORMAT, "%s: it gave up, and has a table all the same", what);
+  if (rc == 0 && !*why) rc = manifest_parse(end + 1, len - first - 1, what, table, e);
+  json_decref(head);
+  return rc;
+}
+
+/* ---- one record ---- */
+
+static int read_part(store *s, const runlog *log, const part *p, uint32_t rank, const char *end,
+                     manifest *table, bool *conflict, char why[PARTS_REASON_MAX], err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  manifest_init(table);
+  buf_init(&text, (size_t)MANIFEST_BYTES_MAX + HEAD_MAX);
+  int rc = key_of(log, p, rank, end, key, e);
+  if (rc == 0) rc = s->ops->get(s, key, &text, e);
+  if (rc == 0)
+    rc = parts_parse(text.data ? text.data : "", text.len, key, p, rank, table, conflict, why, e);
+  buf_free(&text);
+  return rc;
+}
+
+static int put(store *s, const char *key, const part *p, const manifest *table, bool conflict,
+               const char *why, err *e) {
+  buf text;
+  buf_init(&text, (size_t)MANIFEST_BYTES_MAX + HEAD_MAX);
+  int rc = parts_print(p, table, conflict, why, &text, e);
+  if (rc == 0) rc = store_put_marked(s, key, text.data, text.len, STORE_IF_ABSENT, p->mark, e);
+  buf_free(&text);
+  return rc;
+}
+
+/* Checks the record that is there already: an earlier try's answer may have been lost, and the same
+ * table is the same part. */
+static int ours_is_there(store *s, const runlog *log, const part *p, const manifest *table,
+                         err *e) {
+  manifest there;
+  bool conflict;
+  char why[PARTS_REASON_MAX];
+  int rc = read_part(s, log, p, p->ranks->rank, "", &there, &conflict, why, e);
+  if (rc == 0 && (*why || !digest_equal(&there.root, &table->root)))
+    rc = err_set(e, ERR_EXISTS,
+                 "rank %" PRIu32 " has put other files of \"%.200s\" before: is there another "
+                 "process of this rank?",
+                 p->ranks->rank, table->unit);
+  manifest_free(&there);
+  return rc;
+}
+
+int parts_put(store *s, const runlog *log, const part *p, const manifest *table, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = key_of(log, p, p->ranks->rank, "", key, e);
+  if (rc == 0) rc = put(s, key, p, table, false, NULL, e);
+  return rc == ERR_EXISTS ? ours_is_there(s, log, p, table, e) : rc;
+}
+
+int parts_put_failed(store *s, const runlog *log, const part *p, bool conflict, const char *why,
+                     err *e) {
+  char key[STORE_KEY_MAX];
+  err gone = {0};
+  int rc = key_of(log, p, p->ranks->rank, ".failed", key, e);
+  if (rc == 0) rc = put(s, key, p, NULL, conflict, why, &gone);
+  if (rc == ERR_EXISTS) return 0;
+  return rc < 0 && gone.code ? err_set(e, rc, "%s", gone.text) : rc;
+}
+
+int parts_get(store *s, const runlog *log, const part *p, uint32_t rank, manifest *out, err *e) {
+  bool conflict;
+  char why[PARTS_REASON_MAX];
+  int rc = read_part(s, log, p, rank, "", out, &conflict, why, e);
+  if (rc == 0 && *why)
+    rc = err_set(e, ERR_CORRUPT, "the part of rank %" PRIu32 " has no table", rank);
+  if (rc < 0) manifest_free(out);
+  return rc;
+}
+
+int parts_failed(store *s, const runlog *log, const part *p, uint32_t rank, bool *conflict,
+                 char why[PARTS_REASON_MAX], err *e) {
+  manifest table;
+  int rc = read_part(s, log, p, rank, ".failed", &table, conflict, why, e);
+  if (rc == 0 && !*why) snprintf(why, PARTS_REASON_MAX, "it gave no reason");
+  manifest_free(&table);
+  return rc;
+}
+
+int parts_spoken(store *s, const runlog *log, const part *p, bool *out, err *e) {
+  static const char *const ends[] = {"", ".failed"};
+  char key[STORE_KEY_MAX];
+  store_object object;
+  int rc = ERR_NOENT;
+  for (int i = 0; rc == ERR_NOENT && i < 2; i++) {
+    err why = {0};
+    rc = key_of(log, p, p->ranks->rank, ends[i], key, e);
+    if (rc < 0) return rc;
+    rc = s->ops->head(s, key, &object, &why);
+    if (rc < 0 && rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
+  }
+  *out = rc == 0;
+  return 0;
+}
+
+/* ---- which are there ---- */
+
+struct look {
+  parts_seen *seen;
+  uint32_t world;
+  bool *failed;
+};
+
+/* Reads a name "12" or "12.failed"; any other name there is not ours. */
+static int on_key(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  struct look *l = ctx;
+  const char *name = fs_base(key);
+  uint64_t rank = 0;
+  (void)object;
+  size_t len = strspn(name, "0123456789");
+  if (is_prefix || len == 0 || len > 9 || (len > 1 && *name == '0')) return 0;
+  for (size_t i = 0; i < len; i++) rank = rank * 10 + (uint64_t)(name[i] - '0');
+  if (rank >= l->world) return 0;
+  if (strcmp(name + len, ".failed") == 0) l->failed[rank] = true;
+  if (name[len]) return 0;
+  l->seen->count += !l->seen->there[rank];
+  l->seen->there[rank] = true;
+  return 0;
+}
+
+int parts_look(store *s, const runlog *log, const part *p, parts_seen *out, err *e) {
+  char place[STORE_KEY_MAX];
+  uint32_t world = p->ranks->world;
+  *out = (parts_seen){.there = calloc(world, sizeof *out->there), .failed = world};
+  struct look l = {.seen = out, .world = world, .failed = calloc(world, sizeof *l.failed)};
+  int rc = out->there && l.failed ? runlog_key_parts(log, p->attempt, p->term, place, e)
+                                  : err_set(e, ERR_NOMEM, "look for parts: out of memory");
+  if (rc == 0) rc = s->ops->list(s, place, true, on_key, &l, e);
+  /* A rank may have put its part, lost the answer, and then have given up: the part is whole. */
+  for (uint32_t i = world; rc == 0 && i-- > 0;)
+    if (l.failed[i] && !out->there[i]) out->failed = i;
+  free(l.failed);
+  if (rc < 0) parts_seen_free(out);
+  return rc;
+}
+
+void parts_seen_free(parts_seen *seen) {
+  free(seen->there);
+  *seen = (parts_seen){0};
+}
+
+void parts_missing(const parts_seen *seen, uint32_t world, char *out, size_t room) {
+  enum { SOME = 64 };
+  uint32_t numbers[SOME];
+  size_t count = 0;
+  for (uint32_t i = 0; i < world && count < SOME; i++)
+    if (!seen->there[i]) numbers[count++] = i;
+  ranks_list(numbers, count, world - seen->count, out, room);
+}
+
+/* ---- all of them ---- */
+
+typedef struct owned {
+  manifest_entry entry;
+  uint32_t rank;
+} owned;
+
+typedef struct heap {
+  owned *items;
+  size_t count, room;
+} heap;
+
+static void entry_free(manifest_entry *at) {
+  free(at->name);
+  free(at->blocks);
+  free(at->target);
+}
+
+static void heap_free(heap *h) {
+  for (size_t i = 0; i < h->count; i++) entry_free(&h->items[i].entry);
+  free(h->items);
+}
+
+/* Takes the entries out of `from`. */
+static int add_all(heap *h, manifest *from, uint32_t rank, err *e) {
+  if (from->count > MANIFEST_ENTRIES_MAX - h->count)
+    return err_set(e, ERR_LIMIT, "the parts of the ranks have more than %d entries",
+                   MANIFEST_ENTRIES_MAX);
+  while (from->count > 0) {
+    if (!VEC_ROOM(h->items, h->count, h->room))
+      return err_set(e, ERR_NOMEM, "merge the parts of the ranks: out of memory");
+    h->items[h->count++] = (owned){.entry = from->entries[--from->count], .rank = rank};
+  }
+  return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+  const owned *x = a, *y = b;
+  int order = strcmp(x->entry.name, y->entry.name);
+  if (order != 0) return order;
+  if (x->entry.type != y->entry.type) return x->entry.type < y->entry.type ? -1 : 1;
+  return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static bool same(const manifest_entry *a, const manifest_entry *b) {
+  if (a->type != b->type) return false;
+  if (a->type == MANIFEST_FILE) return a->size == b->size && digest_equal(&a->file, &b->file);
+  return a->type == MANIFEST_DIR || strcmp(a->target, b->target) == 0;
+}
+
+/* A rank that could not follow a link out of the checkpoint has the link, where another rank has the
+ * file that it leads to. */
+static bool is_link_out(const manifest_entry *link, const manifest_entry *file) {
+  const manifest none = {.kind = MATCH_DIR};
+  return link->type == MANIFEST_LINK && file->type == MANIFEST_FILE &&
+         manifest_link_leads(&none, link) == MANIFEST_LEADS_OUT;
+}
+
+static int differ(const owned *a, const owned *b, err *e) {
+  buf name;
+  buf_init(&name, ERR_TEXT_MAX);
+  js_name_escape(a->entry.name, &name);
+  err_set(e, ERR_EXISTS,
+          "rank %" PRIu32 " and rank %" PRIu32 " have different files under the name \"%.300s\": "
+          "ranks that save together write files of different names, or equal ones",
+          a->rank, b->rank, buf_failed(&name) ? "?" : name.data);
+  buf_free(&name);
+  return ERR_EXISTS;
+}
+
+/* Checks that of each name all entries can stand for one. Files come before links. */
+static int check_names(const heap *h, err *e) {
+  for (size_t i = 1, first = 0; i < h->count; i++) {
+    const manifest_entry *at = &h->items[i].entry;
+    if (strcmp(h->items[first].entry.name, at->name) != 0)
+      first = i;
+    else if (!same(&h->items[i - 1].entry, at) && !is_link_out(at, &h->items[first].entry))
+      return differ(&h->items[i - 1], &h->items[i], e);
+  }
+  return 0;
+}
+
+/* Of equal entries the lowest rank's stays, with its time and mode. The entries move into `out`. */
+static int unite(heap *h, manifest *out, err *e) {
+  size_t kept = 0;
+  if (h->count > 1) qsort(h->items, h->count, sizeof *h->items, by_name);
+  int rc = check_names(h, e);
+  if (rc < 0) return rc;
+  out->entries = calloc(h->count ? h->count : 1, sizeof *out->entries);
+  if (!out->entries) return err_set(e, ERR_NOMEM, "merge the parts of the ranks: out of memory");
+  out->room = h->count;
+  for (size_t i = 0; i < h->count; i++) {
+    manifest_entry *at = &h->items[i].entry;
+    if (kept && strcmp(out->entries[kept - 1].name, at->name) == 0)
+      entry_free(at);
+    else
+      out->entries[kept++] = *at;
+  }
+  out->count = kept;
+  h->count = 0;
+  return 0;
+}
+
+/* Moves everything but the entries. */
+static void move_head(manifest *from, manifest *out) {
+  *out = *from;
+  out->entries = NULL;
+  out->count = out->room = 0;
+  free(from->entries);
+  manifest_init(from);
+}
+
+static int one_more(store *s, const runlog *log, const part *p, uint32_t rank, heap *h,
+                    manifest *out, err *e) {
+  manifest table;
+  int rc = parts_get(s, log, p, rank, &table, e);
+  if (rc == 0 && rank > 0 &&
+      (strcmp(table.unit, out->unit) != 0 || table.kind != out->kind || table.hash != out->hash))
+    rc = err_set(e, ERR_CORRUPT,
+                 "rank %" PRIu32 " has put a part of \"%.200s\" (%s), rank 0 of \"%.200s\" (%s)",
+                 rank, table.unit, manifest_kind_name(table.kind), out->unit,
+                 manifest_kind_name(out->kind));
+  if (rc == 0) rc = add_all(h, &table, rank, e);
+  if (rc == 0 && rank == 0) move_head(&table, out);
+  manifest_free(&table);
+  return rc;
+}
+
+int parts_gather(store *s, const runlog *log, const part *p, manifest *out, err *e) {
+  heap h = {0};
+  int rc = 0;
+  manifest_init(out);
+  for (uint32_t i = 0; rc == 0 && i < p->ranks->world; i++) rc = one_more(s, log, p, i, &h, out, e);
+  if (rc == 0) rc = unite(&h, out, e);
+  if (rc == 0) rc = manifest_seal(out, e);
+  heap_free(&h);
+  if (rc < 0) manifest_free(out);
+  return rc;
+}

@@ -1,0 +1,188 @@
+/* policy: decides what a run does with a unit, as data. Pure: facts in, decision out; it never sees
+ * a store.
+ *
+ * It has two parts. The built-in safe decision saves what is complete, and keeps everything. The
+ * chain of policies that governs a run is evaluated by the other side of a policy_link: each answer
+ * is checked against the vocabulary here. If anything goes wrong with it (an error, a timeout, a
+ * dead helper, nonsense), that gives the safe decision, a warning in the log, and one more in
+ * policy_fallbacks(). */
+#ifndef DECISION_POLICY_H
+#define DECISION_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/io.h"
+#include "base/log.h"
+#include "event/detect.h"
+#include "decision/policy_link.h"
+#include "event/rules.h"
+
+enum { POLICY_NAME_MAX = 64, POLICY_REASON_MAX = 256, POLICY_MEMORY_MAX = 64 << 10 };
+
+typedef enum policy_action {
+  POLICY_WAIT, /* not now; asked again when the unit changes its state */
+  POLICY_SAVE,
+  POLICY_SAVE_IF_SOUND, /* save it if a structural check passes */
+  POLICY_SKIP,          /* complete, and not wanted now; a later event may want it */
+} policy_action;
+
+typedef enum policy_queue {
+  POLICY_NEWEST,   /* a waiting older save of the same kind is dropped from the queue */
+  POLICY_ALL,      /* each one has its turn */
+  POLICY_NO_QUEUE, /* "skip": not saved if another save of its group runs or waits */
+  POLICY_BLOCK,    /* as all; whoever reported it waits for it (`notify --wait`) */
+} policy_queue;
+
+typedef struct decision {
+  policy_action action;
+  policy_queue queue;
+  char policy[POLICY_NAME_MAX];
+  char reason[POLICY_REASON_MAX];
+} decision;
+
+/* Makes the safe decision. */
+decision policy_builtin(const detect_unit *facts);
+
+/* ---- the chain of a run ---- */
+
+typedef struct policy policy;
+
+typedef struct policy_options {
+  const io *io;
+  const log_sink *log;
+  policy_link *link;           /* borrowed; may be NULL without names */
+  const char *id;              /* the run's, unique on the link */
+  const char *const *names;    /* "default", or a path (has a slash, or ends in .lua); asked in this
+                                  order; NULL: the built-in rule alone */
+  const char *const *settings; /* "NAME=VALUE"; the environment's CKPT_O_<NAME> stand behind them */
+  const char *dir; /* where names are looked up; NULL: $CKPT_POLICIES, else `policies` or
+                      `../share/ckpt-lua/policies` beside the program, else as installed */
+  /* These come from the command line, before the policies' own: as rules_custom() takes them. */
+  const char *const *units, *const *excludes, *const *markers;
+  int64_t quiet_ns; /* < 0: not given */
+} policy_options;
+
+/* Reads and loads the chain. A file that is not there, does not load, or a setting that no policy
+ * has or that is of the wrong type is an error (ERR_INVAL, ERR_POLICY: a usage error),
+ * as is a helper that cannot be started: a run does not begin under another rule than the user's.
+ */
+int policy_open(const policy_options *options, policy **out, err *e);
+void policy_close(policy *p); /* NULL is fine */
+
+const rules *policy_rules(const policy *p); /* valid for p's life */
+const char *policy_names(const policy *p);  /* "mine, default"; "builtin" */
+/* Returns the i-th thing that the chain has to say at the start; NULL after the last. */
+const char *policy_note(const policy *p, size_t i);
+uint64_t policy_fallbacks(const policy *p);
+
+/* These return the names of marker files (`markers = {...}`); NULL: none. */
+const char *policy_null_marker(const policy *p);
+const char *policy_temp_marker(const policy *p);
+
+/* Returns the globs of companions (`with = {...}`), ended by NULL; NULL: none. */
+const char *const *policy_companions(const policy *p);
+
+typedef enum policy_hook {
+  POLICY_READY,
+  POLICY_SYNC,
+  POLICY_QUEUE,
+  POLICY_KEEP,
+  POLICY_KEEP_LOCAL,
+  POLICY_RESTORE,
+  POLICY_ON_ERROR,
+  POLICY_ON_PREEMPT,
+  POLICY_ON_COMMITTED,
+  POLICY_ON_FAILED,
+  POLICY_HOOKS
+} policy_hook;
+bool policy_has(const policy *p, policy_hook hook);
+
+/* The facts of an event, for a policy to see. Zeroed members are unknown. In Lua
+ * (docs/policies.md):
+ *   e.event e.now e.run e.group e.grace
+ *   e.checkpoint { name path step bytes files kind names age metrics in_place generation reason }
+ *   e.result e.results e.since { results seconds checkpoints bytes }
+ *   e.queue { waiting running }  e.store { commits }  e.error { code class text tries }
+ * and in e.list of keep, keep_local and restore, oldest first:
+ *   { number name dir step time age files bytes metrics kind newest pinned durable } */
+typedef struct policy_facts {
+  const char *event; /* "complete" "result" "end" "preempt" "error" "committed" "failed" */
+  const char *group;
+  const detect_unit *unit;  /* NULL: none is meant */
+  const char *kind;         /* "perm", "null", "temp" */
+  const char *const *names; /* of files at the top of the unit, sorted; the first 256 */
+  size_t name_count;
+  const char *metrics, *result; /* JSON objects as texts, or NULL */
+  uint64_t results;             /* how many came in this run */
+  struct {                      /* since the last save of the group was begun */
+    uint64_t results, checkpoints, bytes;
+    double seconds; /* negative: there was none */
+  } since;
+  unsigned waiting;
+  bool running;
+  uint64_t commits;
+  double grace_s; /* of a preemption */
+  int status;     /* of an error */
+  const char *text;
+  unsigned tries;
+} policy_facts;
+
+/* `memory` below is a group's memory table, as JSON text; NULL: empty. The policy may replace
+ * *memory (malloced). */
+
+/* Decides whether this unit is saved now, and how it queues. Asks ready, sync and queue; a unit
+ * that the built-in rule calls not complete is never asked about. */
+void policy_decide(policy *p, const policy_facts *facts, char **memory, decision *out);
+
+typedef enum policy_rest { POLICY_REST_NEWEST, POLICY_REST_ALL, POLICY_REST_NONE } policy_rest;
+/* Decides which checkpoints are still saved when time is short. */
+policy_rest policy_preempt(policy *p, const policy_facts *facts, char **memory);
+
+typedef enum policy_remedy {
+  POLICY_BY_CLASS,
+  POLICY_RETRY,
+  POLICY_GIVE_UP,
+  POLICY_ABORT
+} policy_remedy;
+/* Decides what follows after a save failed. *seconds is set with POLICY_RETRY. ABORT: this run
+ * saves no more. */
+policy_remedy policy_on_error(policy *p, const policy_facts *facts, char **memory, double *seconds);
+
+/* Calls on_committed or on_failed, for a policy that wants to remember the event. */
+void policy_tell(policy *p, policy_hook hook, const policy_facts *facts, char **memory);
+
+/* One item of a list that is judged as a whole. */
+typedef struct policy_item {
+  uint64_t number; /* of its commit; 0 for a local one */
+  const char *name, *dir;
+  int64_t step;    /* or MATCH_NO_STEP */
+  int64_t time_ns; /* of the commit, or of the newest change */
+  uint64_t files, bytes;
+  const char *metrics; /* JSON object as text, or NULL */
+  const char *kind;    /* "perm", "null", "temp"; NULL: perm */
+  bool newest, pinned, durable;
+} policy_item;
+
+typedef struct policy_kept {
+  bool keep;
+  char policy[POLICY_NAME_MAX];
+  char reason[POLICY_REASON_MAX];
+} policy_kept;
+
+/* Decides which items of a list stay (POLICY_KEEP, POLICY_KEEP_LOCAL) or are restored
+ * (POLICY_RESTORE). Without a rule for it, and whenever something goes wrong, all stay, nothing
+ * local goes, only the newest is restored. `items` come oldest first. Returns false if it was such
+ * a safe answer. */
+bool policy_select(policy *p, policy_hook hook, const char *group, const policy_item *items,
+                   size_t count, char **memory, policy_kept *out);
+
+/* Gathers the metrics of a complete unit, by the policy's `metrics`: a flat JSON object as text
+ * (malloced), or NULL if there are none. If no policy names sources, they are the last result. A
+ * unit that is no directory has its files beside it. Reads files below `root`; a file that cannot
+ * be read is left out, with *warning set to why (may be NULL); so is a missing one, if it is the
+ * only source. */
+char *policy_metrics(const policy *p, const char *root, const detect_unit *unit, const char *result,
+                     char warning[POLICY_REASON_MAX]);
+
+#endif

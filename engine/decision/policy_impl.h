@@ -1,0 +1,109 @@
+/* policy_impl: declarations that the files of `policy` share: the chain of a run and its parts. For
+ * policy*.c only. */
+#ifndef DECISION_POLICY_IMPL_H
+#define DECISION_POLICY_IMPL_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "decision/policy.h"
+#include "prims/hash.h"
+
+struct policy {
+  const io *io;
+  const log_sink *log;
+  policy_link *link;
+  char *run; /* the run's id, for people */
+  char *id;  /* the chain's on the link; no other chain of this process has it */
+  char *names;
+  buf request;         /* loads the chain; empty: there is none */
+  uint64_t generation; /* of the helper that has it loaded; 0: none */
+  rules *rules;
+  json_t *data;            /* the answer to its loading; NULL: no chain */
+  const char **companions; /* the globs in it, ended by NULL; NULL: none */
+  policy_queue queue;
+  bool has[POLICY_HOOKS];
+  char who[POLICY_HOOKS][POLICY_NAME_MAX]; /* the policies that have to be asked, by hook */
+  uint64_t fallbacks, failed[POLICY_HOOKS];
+  json_t *told; /* warnings that were logged: an object with them as keys */
+};
+
+/* ---- small things ---- */
+
+/* Makes a text for people, cut to the room. NULL: "". */
+void policy_plain(const char *text, char *to, size_t room);
+/* Counts the elements of a JSON array. Lua has one empty table: an empty object is an empty list
+ * too, as is NULL. -1: it is no list. */
+ssize_t policy_list(const json_t *value);
+/* Reads a whole number however it was printed (5e9): true if it is one from `min` to `max`. */
+bool policy_whole(const json_t *value, int64_t min, int64_t max, int64_t *out);
+
+/* ---- policy_load.c: at the start ---- */
+
+/* Sends the chain to the helper; *answer is a new reference. ERR_INVAL: the settings are wrong;
+ * ERR_POLICY: the files are, or the helper died. */
+int policy_load(policy *p, json_t **answer, err *e);
+
+/* These are in policy_rules.c. */
+int policy_make_rules(const policy_options *options, const json_t *data, rules **out, err *e);
+
+/* Makes the list of `with`, whose strings stay those of the data; NULL: it is empty. */
+int policy_make_companions(const json_t *data, const char ***out, err *e);
+
+/* Checks that policy_metrics() understands these sources (policy_metrics.c). */
+int policy_metrics_check(const json_t *sources, err *e);
+
+/* ---- policy_ask.c: one question ---- */
+
+typedef struct policy_reply {
+  json_t *whole;
+  const json_t *answer; /* points into it; NULL: no policy had an answer */
+  char by[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
+  char *memory; /* the new one as text, NULL if it is empty; only if has_memory */
+  bool has_memory;
+} policy_reply;
+
+const char *policy_hook_name(policy_hook hook);
+
+/* Says what became of the helper's chain by a request. */
+typedef enum policy_standing {
+  POLICY_STANDS,
+  POLICY_DEAD,    /* it died of the request, alone or with the helper */
+  POLICY_UNKNOWN, /* it was not there: nothing was asked of it */
+} policy_standing;
+
+/* Sends a request and looks whether it was carried out; *answer is a new reference. ERR_POLICY, or
+ * ERR_INVAL: the settings are wrong; or the helper cannot be started. */
+int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
+                    policy_standing *state, err *e);
+
+/* Asks the chain, which is loaded first where the helper does not have it. `event` is borrowed,
+ * `memory` a text or NULL. On success (0) end with policy_accept() or policy_refuse(); a failure is
+ * counted and told already. */
+int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory, policy_reply *out);
+/* Accepts a good answer: takes the memory over (may be NULL), logs its warnings, frees all but `by`
+ * and `reason`. */
+void policy_accept(policy *p, policy_reply *reply, char **memory);
+/* Refuses an answer: counts and tells it, frees it. */
+void policy_refuse(policy *p, policy_hook hook, policy_reply *reply, const char *why);
+/* Logs warnings of policies, each once. */
+void policy_warn(policy *p, const json_t *warnings);
+
+/* ---- policy_facts.c: what a policy sees; new references, NULL when out of memory ---- */
+
+json_t *policy_event(const policy *p, const policy_facts *facts);
+json_t *policy_list_event(const policy *p, policy_hook hook, const char *group,
+                          const policy_item *items, size_t count);
+
+/* ---- policy_answer.c: what a policy said, against the vocabulary. ERR_POLICY: it is not in it.
+ * NULL, no answer, is 0 and leaves *out as it is. ---- */
+
+int answer_ready(const json_t *answer, bool *out, err *e);
+/* Finds the place of the answer in `words` (NULL ends). */
+int answer_word(const json_t *answer, const char *const *words, int *out, err *e);
+int answer_remedy(const json_t *answer, policy_remedy *out, double *seconds, err *e);
+int answer_names(const json_t *answer, err *e);
+/* Fills in keep and reason of each. */
+int answer_kept(const json_t *answer, size_t count, policy_kept *out, err *e);
+extern const char *const answer_queues[], *const answer_syncs[], *const answer_rests[];
+
+#endif

@@ -1,0 +1,382 @@
+/* policy_load: loads a chain at its start: its files, its settings, and its data. */
+#include <ctype.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prims/fs_find.h"
+#include "decision/policy_impl.h"
+
+enum {
+  FILE_BYTES_MAX = 256 << 10, /* the helper takes no longer ones */
+  CHAIN_MAX = 16,
+  SETTING_MAX = 64 << 10,
+  NOTES_MAX = 64,
+  NOTE_BYTES_MAX = 1000,
+};
+
+/* ---- settings ---- */
+
+static bool is_option_name(const char *name, size_t len) {
+  bool good = len > 0 && len < POLICY_NAME_MAX && !isdigit((unsigned char)*name);
+  for (size_t i = 0; good && i < len; i++) good = isalnum((unsigned char)name[i]) || name[i] == '_';
+  return good;
+}
+
+static int add_setting(json_t *settings, const char *text, err *e) {
+  const char *equals = strchr(text, '=');
+  size_t len = equals ? (size_t)(equals - text) : 0;
+  if (!equals || !is_option_name(text, len))
+    return err_set(e, ERR_INVAL, "\"%.100s\" is no setting: NAME=VALUE, the name in letters", text);
+  if (strlen(equals + 1) > SETTING_MAX)
+    return err_set(e, ERR_INVAL, "the setting %.*s is too long", (int)len, text);
+  json_t *value = json_string(equals + 1);
+  if (!value) return err_set(e, ERR_INVAL, "the setting %.*s is not UTF-8", (int)len, text);
+  char name[POLICY_NAME_MAX];
+  snprintf(name, sizeof name, "%.*s", (int)len, text);
+  if (json_object_set_new(settings, name, value) < 0)
+    return err_set(e, ERR_NOMEM, "out of memory for settings");
+  return 0;
+}
+
+/* The environment is for all commands of a job: only options that this chain has are looked for, so
+ * that one which belongs to another policy is no error. Returns how many were found, or ERR_*. */
+static int add_environment(json_t *settings, const json_t *options, err *e) {
+  int found = 0;
+  size_t count = json_array_size(options);
+  for (size_t i = 0; i < count; i++) {
+    const char *name = json_string_value(json_object_get(json_array_get(options, i), "name"));
+    char variable[POLICY_NAME_MAX + 8];
+    if (!name || !is_option_name(name, strlen(name)) || json_object_get(settings, name)) continue;
+    snprintf(variable, sizeof variable, "CKPT_O_%s", name);
+    for (char *at = variable; *at; at++) *at = (char)toupper((unsigned char)*at);
+    const char *value = getenv(variable);
+    if (!value) continue;
+    if (json_object_set_new(settings, name, json_string(value)) < 0)
+      return err_set(e, ERR_INVAL, "the environment's %s is not UTF-8", variable);
+    found++;
+  }
+  return found;
+}
+
+/* ---- files ---- */
+
+static bool is_path(const char *name) {
+  size_t len = strlen(name);
+  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
+}
+
+static int list_policy(void *ctx, const fs_entry *entry, err *e) {
+  size_t len = strlen(entry->name);
+  (void)e;
+  if (len > 4 && strcmp(entry->name + len - 4, ".lua") == 0)
+    buf_fmt(ctx, " %.*s", (int)(len - 4), entry->name);
+  return 0;
+}
+
+static int no_such(const io *io, const char *dir, const char *name, err *e) {
+  buf names;
+  buf_init(&names, 400);
+  fs_list(io, dir, list_policy, &names, NULL); /* no directory has no policy */
+  int rc = err_set(e, ERR_INVAL, "there is no policy \"%s\" in %s%s%s; a path has a slash", name,
+                   dir, names.len ? ", which has" : "", names.len ? names.data : "");
+  buf_free(&names);
+  return rc;
+}
+
+static int read_policy(const policy_options *o, const char *dir, const char *name, buf *text,
+                       err *e) {
+  char path[FS_PATH_MAX], file[FS_PATH_MAX];
+  if (is_path(name)) {
+    int rc = fs_read(o->io, name, FILE_BYTES_MAX, text, e);
+    if (rc == ERR_LIMIT)
+      return err_set(e, ERR_INVAL, "the policy %s is over %d KiB", name, FILE_BYTES_MAX >> 10);
+    return rc == ERR_NOENT ? err_set(e, ERR_INVAL, "there is no policy file %s", name) : rc;
+  }
+  int n = snprintf(file, sizeof file, "%s.lua", name);
+  if (n >= FS_PATH_MAX || *name == '\0')
+    return err_set(e, ERR_INVAL, "\"%.100s\" is no name of a policy", name);
+  int rc = fs_join(path, dir, file, e);
+  if (rc == 0) rc = fs_read(o->io, path, FILE_BYTES_MAX, text, e);
+  return rc == ERR_NOENT ? no_such(o->io, dir, name, e) : rc;
+}
+
+/* Makes the short name of a policy: "dir/mine.lua" is called "mine". */
+static json_t *short_name(const char *name, err *e) {
+  char text[POLICY_NAME_MAX];
+  const char *base = fs_base(name);
+  size_t len = strlen(base);
+  if (len > 4 && strcmp(base + len - 4, ".lua") == 0) len -= 4;
+  if (len >= sizeof text) {
+    err_set(e, ERR_INVAL, "the name of the policy %s is longer than %zu bytes", name,
+            sizeof text - 1);
+    return NULL;
+  }
+  snprintf(text, sizeof text, "%.*s", (int)len, base);
+  json_t *value = js_name_new(text);
+  if (!value) err_set(e, ERR_NOMEM, "out of memory for a policy");
+  return value;
+}
+
+static int add_file(const policy_options *o, const char *dir, const char *name, json_t *chain,
+                    err *e) {
+  buf text;
+  json_t *called = NULL, *content = NULL;
+  buf_init(&text, FILE_BYTES_MAX);
+  int rc = read_policy(o, dir, name, &text, e);
+  if (rc == 0 && !(called = short_name(name, e))) rc = ERR_INVAL;
+  if (rc == 0) {
+    content = json_stringn(text.data ? text.data : "", text.len);
+    if (!content) rc = err_set(e, ERR_POLICY, "the policy %s is not UTF-8 text", name);
+  }
+  if (rc == 0 &&
+      json_array_append_new(chain, json_pack("{s:O, s:O}", "name", called, "text", content)) < 0)
+    rc = err_set(e, ERR_NOMEM, "out of memory for the policy %s", name);
+  json_decref(called);
+  json_decref(content);
+  buf_free(&text);
+  return rc;
+}
+
+static int read_chain(const policy_options *o, json_t *chain, err *e) {
+  /* Beside the runner or the library, beside the program of scripts in libexec/ckpt-lua, and beside
+   * the Lua module in lib/lua/5.1/ckpt. */
+  const fs_find_place place = {.given = o->dir,
+                               .variable = "CKPT_POLICIES",
+                               .file = "default.lua",
+                               .beside = {"policies", "../share/ckpt-lua/policies",
+                                          "../../share/ckpt-lua/policies",
+                                          "../../../../share/ckpt-lua/policies"},
+                               .installed = CKPT_PREFIX "/share/ckpt-lua/policies"};
+  char dir[FS_PATH_MAX];
+  int rc = fs_find(o->io, &place, dir, e);
+  for (size_t i = 0; rc == 0 && o->names[i]; i++)
+    rc = i == CHAIN_MAX ? err_set(e, ERR_INVAL, "more than %d policies", CHAIN_MAX)
+                        : add_file(o, dir, o->names[i], chain, e);
+  return rc;
+}
+
+/* ---- the request ---- */
+
+static int make_request(policy *p, json_t *chain, json_t *settings, err *e) {
+  buf_clear(&p->request);
+  json_t *all = json_pack("{s:s, s:s, s:O, s:O}", "op", "load", "id", p->id, "chain", chain,
+                          "settings", settings);
+  int rc =
+      all ? js_print(all, &p->request, e) : err_set(e, ERR_NOMEM, "out of memory for a policy");
+  json_decref(all);
+  return rc;
+}
+
+int policy_load(policy *p, json_t **answer, err *e) {
+  json_t *value = NULL;
+  policy_standing state;
+  p->generation = 0;
+  int rc = policy_exchange(p, p->request.data, p->request.len, &value, &state, e);
+  if (rc < 0) return rc;
+  p->generation = policy_link_generation(p->link);
+  if (answer)
+    *answer = value;
+  else
+    json_decref(value);
+  return 0;
+}
+
+/* ---- what it says about itself ---- */
+
+static int take_notes(policy *p, err *e) {
+  const json_t *said = json_object_get(p->data, "notes");
+  ssize_t count = policy_list(said);
+  json_t *notes = json_array();
+  bool whole = notes != NULL;
+  for (ssize_t i = 0; whole && i < count && i < NOTES_MAX; i++) {
+    char plain[NOTE_BYTES_MAX];
+    policy_plain(json_string_value(json_array_get(said, (size_t)i)), plain, sizeof plain);
+    whole = !*plain || json_array_append_new(notes, json_string(plain)) == 0;
+  }
+  if (json_object_set_new(p->data, "notes", notes) < 0) whole = false;
+  return whole ? 0 : err_set(e, ERR_NOMEM, "out of memory for a policy's notes");
+}
+
+static int take_hooks(policy *p, err *e) {
+  const json_t *has = json_object_get(p->data, "has");
+  for (int hook = 0; hook < POLICY_HOOKS; hook++) {
+    const json_t *names = json_object_get(has, policy_hook_name(hook));
+    ssize_t count = policy_list(names);
+    if (count < 0) return err_set(e, ERR_POLICY, "has: this is no list");
+    buf who;
+    buf_init(&who, FILE_BYTES_MAX);
+    for (ssize_t i = 0; i < count && i < CHAIN_MAX; i++) {
+      const char *name = json_string_value(json_array_get(names, (size_t)i));
+      buf_fmt(&who, "%s%s", i ? ", " : "", name ? name : "?");
+    }
+    policy_plain(who.data, p->who[hook], sizeof p->who[hook]);
+    p->has[hook] = count > 0;
+    buf_free(&who);
+  }
+  return 0;
+}
+
+static int check_marker(const policy *p, const char *key, err *e) {
+  const json_t *marker = json_object_get(json_object_get(p->data, "markers"), key);
+  const char *name = json_string_value(marker);
+  if (!marker || json_is_null(marker)) return 0;
+  if (!name || !*name || strlen(name) > 255 || strchr(name, '/'))
+    return err_set(e, ERR_POLICY, "markers: \"%s\" is no name of a file at the top of a checkpoint",
+                   key);
+  return 0;
+}
+
+static int take_names(policy *p, const json_t *chain, err *e) {
+  buf names;
+  buf_init(&names, (CHAIN_MAX + 1) * 4 * POLICY_NAME_MAX);
+  for (size_t i = 0; i < json_array_size(chain); i++)
+    buf_fmt(&names, "%s%s", i ? ", " : "",
+            json_string_value(json_object_get(json_array_get(chain, i), "name")));
+  if (names.len == 0) buf_str(&names, "builtin");
+  p->names = buf_take(&names);
+  buf_free(&names);
+  return p->names ? 0 : err_set(e, ERR_NOMEM, "out of memory for a policy");
+}
+
+static int take_data(policy *p, const policy_options *o, err *e) {
+  int queue = POLICY_NEWEST;
+  const json_t *word = json_object_get(p->data, "queue");
+  int rc = answer_word(json_is_null(word) ? NULL : word, answer_queues, &queue, e);
+  p->queue = (policy_queue)queue;
+  if (rc == 0) rc = take_hooks(p, e);
+  if (rc == 0) rc = take_notes(p, e);
+  if (rc == 0) rc = check_marker(p, "null", e);
+  if (rc == 0) rc = check_marker(p, "temp", e);
+  if (rc == 0) rc = policy_metrics_check(json_object_get(p->data, "metrics"), e);
+  if (rc == 0) rc = policy_make_rules(o, p->data, &p->rules, e);
+  if (rc == 0) rc = policy_make_companions(p->data, &p->companions, e);
+  if (rc == 0) policy_warn(p, json_object_get(p->data, "warnings"));
+  return rc;
+}
+
+/* Loads the chain, and twice where the environment has settings: its options are known after the
+ * first time. */
+static int load_chain(policy *p, json_t *chain, json_t *settings, err *e) {
+  int rc = make_request(p, chain, settings, e);
+  if (rc == 0) rc = policy_load(p, &p->data, e);
+  int more = rc < 0 ? rc : add_environment(settings, json_object_get(p->data, "options"), e);
+  if (more <= 0) return more;
+  json_decref(p->data);
+  p->data = NULL;
+  rc = make_request(p, chain, settings, e);
+  return rc < 0 ? rc : policy_load(p, &p->data, e);
+}
+
+static int open_chain(policy *p, const policy_options *o, err *e) {
+  json_t *chain = json_array(), *settings = json_object();
+  bool any = o->names && o->names[0];
+  int rc = chain && settings ? 0 : err_set(e, ERR_NOMEM, "out of memory for a policy");
+  for (size_t i = 0; rc == 0 && o->settings && o->settings[i]; i++)
+    rc = any ? add_setting(settings, o->settings[i], e)
+             : err_set(e, ERR_INVAL, "there is no policy for the setting %.100s", o->settings[i]);
+  if (rc == 0 && any && !o->link) rc = err_set(e, ERR_INVAL, "there is no way to run policies");
+  if (rc == 0 && any) rc = read_chain(o, chain, e);
+  if (rc == 0) rc = take_names(p, chain, e);
+  if (rc == 0 && any) {
+    rc = load_chain(p, chain, settings, e);
+    if (rc == 0) rc = take_data(p, o, e);
+    if (rc < 0 && e) {
+      err_wrap(e, "policy %s", p->names);
+      e->code = rc;
+    }
+  } else if (rc == 0) {
+    rc = rules_custom(o->units, o->excludes, o->markers, o->quiet_ns, &p->rules, e);
+  }
+  json_decref(chain);
+  json_decref(settings);
+  return rc;
+}
+
+int policy_open(const policy_options *o, policy **out, err *e) {
+  static atomic_ulong last;
+  *out = NULL;
+  policy *p = calloc(1, sizeof *p);
+  if (!p) return err_set(e, ERR_NOMEM, "out of memory for a policy");
+  buf id;
+  buf_init(&id, FILE_BYTES_MAX);
+  buf_init(&p->request, POLICY_FRAME_MAX);
+  /* In-process states are shared by all engines: the run's id is not enough. */
+  js_name_escape(o->id ? o->id : "", &id);
+  buf_fmt(&id, "#%lu", atomic_fetch_add(&last, 1));
+  p->io = o->io;
+  p->log = o->log;
+  p->link = o->link;
+  p->run = strdup(o->id ? o->id : "");
+  p->id = buf_take(&id);
+  p->told = json_object();
+  int rc = p->run && p->id && p->told ? open_chain(p, o, e)
+                                      : err_set(e, ERR_NOMEM, "out of memory for a policy");
+  buf_free(&id);
+  if (rc < 0) {
+    policy_close(p);
+    return rc;
+  }
+  *out = p;
+  return 0;
+}
+
+/* Drops this chain on the other side, if it is there. */
+static void drop(policy *p) {
+  buf answer;
+  if (p->generation == 0 || p->generation != policy_link_generation(p->link)) return;
+  json_t *request = json_pack("{s:s, s:s}", "op", "drop", "id", p->id);
+  buf_init(&answer, FILE_BYTES_MAX);
+  buf_clear(&p->request);
+  if (request && js_print(request, &p->request, NULL) == 0)
+    policy_link_call(p->link, p->request.data, p->request.len, &answer, NULL);
+  json_decref(request);
+  buf_free(&answer);
+}
+
+void policy_close(policy *p) {
+  if (!p) return;
+  drop(p);
+  rules_free(p->rules);
+  free(p->companions);
+  json_decref(p->data);
+  json_decref(p->told);
+  buf_free(&p->request);
+  free(p->run);
+  free(p->id);
+  free(p->names);
+  free(p);
+}
+
+const rules *policy_rules(const policy *p) {
+  return p->rules;
+}
+
+const char *policy_names(const policy *p) {
+  return p->names;
+}
+
+const char *policy_note(const policy *p, size_t i) {
+  return json_string_value(json_array_get(json_object_get(p->data, "notes"), i));
+}
+
+uint64_t policy_fallbacks(const policy *p) {
+  return p->fallbacks;
+}
+
+static const char *marker(const policy *p, const char *key) {
+  return json_string_value(json_object_get(json_object_get(p->data, "markers"), key));
+}
+
+const char *policy_null_marker(const policy *p) {
+  return marker(p, "null");
+}
+
+const char *policy_temp_marker(const policy *p) {
+  return marker(p, "temp");
+}
+
+bool policy_has(const policy *p, policy_hook hook) {
+  return p->has[hook];
+}

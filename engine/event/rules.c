@@ -1,0 +1,354 @@
+#include "rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/names.h"
+
+/* Apart from what follows: "??" and a dash is a trigraph in C11. */
+#define Q4 "????"
+/* One character of Python's tempfile names. */
+#define T1 "[a-z0-9_]"
+#define T4 T1 T1 T1 T1
+
+/* If the last number of a name is not its step (but a loss, or a rank), a row of its own says which
+ * number is; it stands before the general one. */
+static const char *const units[] = {
+    "checkpoint-{step}/",
+    "checkpoint_{step}/",
+    "step-{step}/",
+    "step_{step}/",
+    "global_step{step}/",
+    "epoch-{step}/",
+    "epoch_{step}/",
+    "iter_{step}/",
+    "ckpt-{step}/",
+    "ckpt_{step}/",
+    "checkpoint_[0-9]{*}/", /* Ray: the time of day */
+    "*step={step}-*.ckpt/",
+    "*step={step}.ckpt/",
+    "*.ckpt/", /* Lightning, sharded */
+    "{step}/",
+    "*step={step}-*.ckpt",
+    "*step={step}.ckpt",
+    "ep*-ba{step}-rank*.pt", /* composer */
+    "*.pt",
+    "*.pth",
+    "*.ckpt",
+    "*.safetensors",
+    "*.keras",
+    "*.h5",
+    "*.ubj",
+    "*.npz",
+    "*.joblib",
+    "*.cbm",
+    "*.cbsnapshot",
+    "*.pdparams",
+    "*.msgpack",
+    "checkpoint_{step}", /* flax */
+    "ckpt-{step}.*",     /* TensorFlow */
+    NULL,
+};
+
+static const char *const proven[] = {"{step}/", NULL};
+
+/* ".*" is never excluded: .metadata and its kind are data. */
+static const char *const excludes[] = {
+    ".tmp??????",               /* safetensors, inside a checkpoint */
+    "*.tmp",                    /* DCP, CatBoost, and most that people write */
+    "tmp-checkpoint-*",         /* transformers 4.36 and 4.37 */
+    "*.orbax-checkpoint-tmp*",  /* Orbax */
+    "*.__lock",                 /* tensorstore */
+    "checkpoint_tmp",           /* flax */
+    ".validate_storage_marker", /* Ray */
+    "." Q4 Q4 "-" Q4 "-" Q4 "-" Q4 "-" Q4 Q4 Q4 "-*", /* Ray Tune: a UUID */
+    "*_temp/",                                        /* TensorFlow */
+    "*.tempstate*",
+    "checkpoint.tmp*",
+    "*.symlink",   /* composer */
+    "tmp" T4 T4,   /* ignite */
+    "*.bak",       /* CatBoost */
+    "tmp/",        /* CatBoost */
+    "_checkpoint", /* AdaptDL */
+    NULL,
+};
+
+static const rules_marker markers[] = {
+    {"trainer_state.json", "training_args.bin", false},
+    {".metadata", "__*_*.distcp", true},
+    {".snapshot_metadata", NULL, true},
+    {"commit_success.txt", NULL, false},
+    /* Orbax writes it first and again at the end. */
+    {"_CHECKPOINT_METADATA", NULL, true},
+    {"training_metadata.json", NULL, true},
+};
+
+static const int64_t second = 1000000000;
+
+static const rules builtin = {
+    .units = units,
+    .proven = proven,
+    .excludes = excludes,
+    .markers = markers,
+    .marker_count = sizeof markers / sizeof *markers,
+    .quiet_ns = 30 * second,
+    .marked_ns = 5 * second,
+    .settled_ns = second / 10,
+};
+
+const rules *rules_builtin(void) {
+  return &builtin;
+}
+
+bool rules_excludes_builtin(const char *pattern) {
+  return excludes[names_index(excludes, pattern)] != NULL;
+}
+
+static size_t count_of(const char *const *list) {
+  size_t n = 0;
+  while (list && list[n]) n++;
+  return n;
+}
+
+static void free_list(const char *const *list) {
+  for (size_t i = 0; list && list[i]; i++) free((char *)list[i]);
+  free((void *)list);
+}
+
+/* Copies both lists, one after the other. */
+static const char *const *copy_lists(const char *const *a, const char *const *b) {
+  const char **out = calloc(count_of(a) + count_of(b) + 1, sizeof *out);
+  size_t n = 0;
+  bool whole = out != NULL;
+  for (; whole && a && *a; a++) whole = (out[n++] = strdup(*a)) != NULL;
+  for (; whole && b && *b; b++) whole = (out[n++] = strdup(*b)) != NULL;
+  if (whole) return (const char *const *)out;
+  free_list((const char *const *)out);
+  return NULL;
+}
+
+static int check_marker(const char *name, err *e) {
+  if (*name == '\0') return err_set(e, ERR_INVAL, "a marker's name is empty");
+  if (strlen(name) > 255) return err_set(e, ERR_INVAL, "marker \"%.40s...\" is too long", name);
+  if (strchr(name, '/'))
+    return err_set(e, ERR_INVAL, "marker \"%s\": a file at the top of the checkpoint, no slash",
+                   name);
+  return 0;
+}
+
+static int check_list(const char *const *list, int (*check)(const char *, err *), err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && list && list[i]; i++) rc = check(list[i], e);
+  return rc;
+}
+
+static int check_unit(const char *pattern, err *e) {
+  return match_unit_check(pattern, NULL, e);
+}
+
+static int check_known(const rules_marker *m, err *e) {
+  int rc = check_marker(m->name, e);
+  if (rc < 0 || !m->signature) return rc;
+  if (strchr(m->signature, '/'))
+    return err_set(e, ERR_INVAL, "marker \"%s\": \"%s\" is a name at the top, without a slash",
+                   m->name, m->signature);
+  return match_exclude_check(m->signature, e);
+}
+
+static bool is_branch(rules_op op) {
+  return op == RULES_ALL || op == RULES_ANY || op == RULES_NONE;
+}
+
+/* Checks one test by itself; a branch also counts how often each of its parts is used. */
+static int check_test(const rules_spec *s, size_t at, unsigned *used, err *e) {
+  const rules_test *t = &s->tests[at];
+  if ((unsigned)t->op > RULES_KNOWN)
+    return err_set(e, ERR_INVAL, "condition %zu is of no known kind", at + 1);
+  if (t->op == RULES_MARKER && !t->name)
+    return err_set(e, ERR_INVAL, "condition %zu: the marker has no name", at + 1);
+  if (t->op == RULES_MARKER) return check_marker(t->name, e);
+  if (t->op == RULES_QUIET && t->ns < 0)
+    return err_set(e, ERR_INVAL, "condition %zu: a quiet time cannot be negative", at + 1);
+  if (!is_branch(t->op)) return 0;
+  /* Parts stand behind their branch, so nothing can be a part of itself. */
+  if (t->count == 0 || t->first <= at || t->first > s->test_count ||
+      t->count > s->test_count - t->first)
+    return err_set(e, ERR_INVAL, "condition %zu: all, any and none need something in them", at + 1);
+  for (size_t i = 0; i < t->count; i++) used[t->first + i]++;
+  return 0;
+}
+
+/* Checks that the tests are a tree: each part has one place, or looking at it could take for
+ * ever. */
+static int check_tests(const rules_spec *s, err *e) {
+  unsigned used[RULES_TESTS_MAX] = {1};
+  int rc = 0;
+  if (s->test_count > RULES_TESTS_MAX)
+    return err_set(e, ERR_LIMIT, "at most %d conditions of completeness", RULES_TESTS_MAX);
+  for (size_t i = 0; rc == 0 && i < s->test_count; i++) rc = check_test(s, i, used, e);
+  for (size_t i = 0; rc == 0 && i < s->test_count; i++)
+    if (used[i] != 1) rc = err_set(e, ERR_INVAL, "condition %zu is not in one place", i + 1);
+  return rc;
+}
+
+static int check_spec(const rules_spec *s, err *e) {
+  int rc = check_list(s->units, check_unit, e);
+  if (rc == 0) rc = check_list(s->proven, check_unit, e);
+  if (rc == 0) rc = check_list(s->excludes, match_exclude_check, e);
+  if (rc == 0) rc = check_list(s->markers, check_marker, e);
+  for (size_t i = 0; rc == 0 && s->known && i < s->known_count; i++)
+    rc = check_known(&s->known[i], e);
+  if (rc == 0) rc = check_tests(s, e);
+  if (rc == 0 && s->units && !*s->units) rc = err_set(e, ERR_INVAL, "the list of units is empty");
+  return rc;
+}
+
+/* Copies a whole row: half of it would turn a required marker into one that only helps. */
+static bool copy_marker(const rules_marker *from, rules_marker *to) {
+  to->name = strdup(from->name);
+  to->signature = from->signature ? strdup(from->signature) : NULL;
+  to->newest = from->newest;
+  return to->name && (to->signature || !from->signature);
+}
+
+/* Copies the markers; those that a user asks for by name stand in place of all others. */
+static bool copy_markers(const rules_spec *s, rules *r) {
+  const rules_marker *known = s->known ? s->known : builtin.markers;
+  size_t count = s->markers ? count_of(s->markers)
+                 : s->known ? s->known_count
+                            : builtin.marker_count;
+  rules_marker *out = calloc(count + 1, sizeof *out);
+  bool whole = out != NULL;
+  r->markers = out;
+  r->marker_count = whole ? count : 0;
+  for (size_t i = 0; whole && i < count; i++) {
+    rules_marker by_user = {.name = s->markers ? s->markers[i] : NULL, .signature = RULES_ALWAYS};
+    whole = copy_marker(s->markers ? &by_user : &known[i], &out[i]);
+  }
+  return whole;
+}
+
+static bool copy_tests(const rules_spec *s, rules *r) {
+  rules_test *out = calloc(s->test_count + 1, sizeof *out);
+  bool whole = out != NULL;
+  r->tests = out;
+  r->test_count = whole ? s->test_count : 0;
+  for (size_t i = 0; whole && i < s->test_count; i++) {
+    out[i] = s->tests[i];
+    out[i].name = s->tests[i].op == RULES_MARKER ? strdup(s->tests[i].name) : NULL;
+    whole = out[i].name || s->tests[i].op != RULES_MARKER;
+  }
+  return whole;
+}
+
+static int64_t time_or(int64_t ns, int64_t otherwise) {
+  return ns > 0 ? ns : otherwise;
+}
+
+int rules_make(const rules_spec *s, rules **out, err *e) {
+  *out = NULL;
+  int rc = check_spec(s, e);
+  if (rc < 0) return rc;
+  rules *r = calloc(1, sizeof *r);
+  if (!r) return err_set(e, ERR_NOMEM, "rules: out of memory");
+  r->units = copy_lists(s->units ? s->units : units, NULL);
+  /* A user who writes a pattern means it: only patterns of the default list ask for a proof by
+   * themselves. */
+  r->proven = copy_lists(s->proven ? s->proven : s->units ? NULL : proven, NULL);
+  r->excludes = copy_lists(excludes, s->excludes);
+  r->quiet_ns = time_or(s->quiet_ns, builtin.quiet_ns);
+  r->marked_ns = time_or(s->marked_ns, builtin.marked_ns);
+  r->settled_ns = time_or(s->settled_ns, builtin.settled_ns);
+  /* A marker is more proof than silence: it never waits longer. */
+  if (r->marked_ns > r->quiet_ns) r->marked_ns = r->quiet_ns;
+  bool copied = copy_markers(s, r);
+  copied = copy_tests(s, r) && copied;
+  if (!copied || !r->units || !r->proven || !r->excludes) {
+    rules_free(r);
+    return err_set(e, ERR_NOMEM, "rules: out of memory");
+  }
+  *out = r;
+  return 0;
+}
+
+int rules_custom(const char *const *user_units, const char *const *user_excludes,
+                 const char *const *user_markers, int64_t quiet_ns, rules **out, err *e) {
+  return rules_make(&(rules_spec){.units = user_units,
+                                  .excludes = user_excludes,
+                                  .markers = user_markers,
+                                  .quiet_ns = quiet_ns == 0 ? RULES_NO_TIME : quiet_ns},
+                    out, e);
+}
+
+void rules_free(rules *r) {
+  if (!r || r == &builtin) return;
+  free_list(r->units);
+  free_list(r->proven);
+  free_list(r->excludes);
+  for (size_t i = 0; i < r->marker_count; i++) {
+    free((char *)r->markers[i].name);
+    free((char *)r->markers[i].signature);
+  }
+  for (size_t i = 0; i < r->test_count; i++) free((char *)r->tests[i].name);
+  free((void *)r->markers);
+  free((void *)r->tests);
+  free(r);
+}
+
+const char *rules_match(const rules *r, const char *path, bool is_dir, match_unit *out) {
+  for (size_t i = 0; r->units[i]; i++)
+    if (match_unit_path(r->units[i], path, is_dir, out)) return r->units[i];
+  return NULL;
+}
+
+bool rules_needs_proof(const rules *r, const char *pattern) {
+  for (size_t i = 0; r->proven[i]; i++)
+    if (strcmp(r->proven[i], pattern) == 0) return true;
+  return false;
+}
+
+bool rules_excluded(const rules *r, const char *path, bool is_dir) {
+  if (r->shell && match_excluded(r->shell, path)) return true;
+  for (size_t i = 0; r->excludes[i]; i++)
+    if (match_exclude(r->excludes[i], path, is_dir)) return true;
+  return false;
+}
+
+bool rules_excluded_by_wish(const rules *r, const char *path, bool is_dir) {
+  for (size_t i = 0; r->excludes[i]; i++)
+    if (!rules_excludes_builtin(r->excludes[i]) && match_exclude(r->excludes[i], path, is_dir))
+      return true;
+  return false;
+}
+
+const rules_marker *rules_marker_named(const rules *r, const char *name) {
+  for (size_t i = 0; i < r->marker_count; i++)
+    if (strcmp(r->markers[i].name, name) == 0) return &r->markers[i];
+  return NULL;
+}
+
+bool rules_marker_by_user(const rules_marker *m) {
+  return m->signature && strcmp(m->signature, RULES_ALWAYS) == 0;
+}
+
+bool rules_is_marker(const rules *r, const char *name) {
+  if (rules_marker_named(r, name)) return true;
+  for (size_t i = 0; i < r->test_count; i++)
+    if (r->tests[i].op == RULES_MARKER && strcmp(r->tests[i].name, name) == 0) return true;
+  return false;
+}
+
+bool rules_is_contents(const char *name) {
+  return strcmp(name, ".ckpt-manifest.json") == 0;
+}
+
+static bool needs(const rules *r, const rules_test *t, rules_op op, const char *name) {
+  if (t->op == op) return !name || strcmp(t->name, name) == 0;
+  for (size_t i = 0; t->op == RULES_ALL && i < t->count; i++)
+    if (needs(r, &r->tests[t->first + i], op, name)) return true;
+  return false;
+}
+
+bool rules_needs(const rules *r, rules_op op, const char *name) {
+  return r->test_count > 0 ? needs(r, &r->tests[0], op, name) : op == RULES_KNOWN;
+}

@@ -1,0 +1,33 @@
+/* structure: tells whether a file can be whole, to its last byte, by its format.
+ *
+ * It is a cheap look at the ends of a file (never at all of it) that finds a torn write where no
+ * event can: after a crash, or for a unit that was first seen by a listing. It knows zip
+ * (torch.save, npz, keras: the central directory at the end), safetensors (the header's offsets
+ * against the size), HDF5 (the superblock's end of file), JSON (parses) and pickle (ends with
+ * STOP). */
+#ifndef EVENT_STRUCTURE_H
+#define EVENT_STRUCTURE_H
+
+#include "base/err.h"
+#include "base/io.h"
+#include "event/rules.h"
+
+typedef enum structure {
+  STRUCTURE_SOUND,   /* whole, as far as its format tells */
+  STRUCTURE_TORN,    /* cannot be whole */
+  STRUCTURE_UNKNOWN, /* no format we know */
+} structure;
+
+/* Looks at one file. `why` (may be NULL, room `len`) gets a short text: "zip: no central
+ * directory". A negative ERR_* only if it cannot be read; ERR_NOENT if it vanished. */
+int structure_of_file(const io *io, const char *path, structure *out, char *why, size_t len,
+                      err *e);
+
+/* Looks at a unit (file, directory, or `stem` of a group: every file `stem`.*) under `root`: TORN
+ * if one of its files is, or a required marker is missing; SOUND if there are files and all are;
+ * else UNKNOWN. Excluded names are passed over; an excluded temporary name inside alone proves
+ * nothing. */
+int structure_of_unit(const io *io, const char *root, const char *path, match_kind kind,
+                      const rules *rules, structure *out, char *why, size_t len, err *e);
+
+#endif

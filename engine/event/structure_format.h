@@ -1,0 +1,31 @@
+/* structure_format: one check for each file format that can tell whether a file is whole.
+ *
+ * Private to structure.c. A check reads the ends of the file and gives its verdict by
+ * format_says(): SOUND only where no shorter beginning of a file could look the same. */
+#ifndef EVENT_STRUCTURE_FORMAT_H
+#define EVENT_STRUCTURE_FORMAT_H
+
+#include "event/structure.h"
+
+typedef struct format_file {
+  const io *io;
+  int fd;
+  uint64_t size;
+  const char *path; /* for errors */
+  structure verdict;
+  const char *why; /* static */
+  err *e;
+} format_file;
+
+/* Sets the verdict; returns 0. */
+int format_says(format_file *f, structure verdict, const char *why);
+/* Reads all of `len` bytes from `at`; ERR_RETIRED if the file is shorter by now. */
+int format_read(format_file *f, uint64_t at, void *to, size_t len);
+
+int format_zip(format_file *f);         /* torch.save, npz, keras */
+int format_safetensors(format_file *f); /* the header's offsets against the size */
+int format_hdf5(format_file *f);        /* the superblock's end of file */
+int format_json(format_file *f);        /* brackets and strings are closed; NaN is fine */
+int format_pickle(format_file *f);      /* ends with STOP */
+
+#endif

@@ -1,0 +1,107 @@
+#include "judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commit/pins.h"
+#include "commit/verified.h"
+
+struct judging {
+  const judge *how;
+  judge_fn *fn;
+  void *ctx;
+};
+
+/* The facts of one log; `keep` and `kept` go with its commits. */
+typedef struct sheet {
+  policy_item *items;
+  policy_kept *said, *kept;
+  bool *keep;
+  uint64_t *pinned;
+  retention_item *plan;
+  pins pins;
+} sheet;
+
+static void sheet_free(sheet *j) {
+  free(j->items);
+  free(j->said);
+  free(j->kept);
+  free(j->keep);
+  free(j->pinned);
+  free(j->plan);
+  pins_free(&j->pins);
+}
+
+static int sheet_new(sheet *j, size_t commits, err *e) {
+  size_t room = commits + 1;
+  j->items = calloc(room, sizeof *j->items);
+  j->said = calloc(room, sizeof *j->said);
+  j->kept = calloc(room, sizeof *j->kept);
+  j->keep = calloc(room, sizeof *j->keep);
+  j->plan = calloc(room, sizeof *j->plan);
+  if (j->items && j->said && j->kept && j->keep && j->plan) return 0;
+  return err_set(e, ERR_NOMEM, "plan: out of memory");
+}
+
+static void ask_policy(struct judging *p, const runlog *log, sheet *j) {
+  const runlog_state *state = runlog_view(log);
+  char *memory = NULL; /* changes of the memory are forgotten: nothing is written */
+  size_t count = retention_items(state, j->items);
+  bool chosen = policy_has(p->how->policy, POLICY_KEEP) &&
+                policy_select(p->how->policy, POLICY_KEEP, runlog_prefix(log), j->items, count,
+                              &memory, j->said);
+  free(memory);
+  retention_spread(state, chosen ? j->said : NULL, j->kept);
+  for (size_t i = 0; i < state->commit_count; i++) j->keep[i] = j->kept[i].keep;
+}
+
+static int tell_verdict(struct judging *p, const catalog_place *at, const runlog *log,
+                        const sheet *j, size_t i, err *e) {
+  const retention_item *item = &j->plan[i];
+  const runlog_commit *c = item->commit;
+  catalog_told t;
+  char reason[2 * POLICY_REASON_MAX + 16];
+  bool live = c->life == RUNLOG_LIVE;
+  const char *said = live ? j->kept[i].reason : c->drop_reason ? c->drop_reason : "";
+  bool own = item->verdict == RETENTION_KEEP || item->verdict == RETENTION_DROP;
+  if (own)
+    snprintf(reason, sizeof reason, "%s", *said ? said : item->reason);
+  else
+    snprintf(reason, sizeof reason, "%s%s%s", item->reason, *said ? "; " : "", said);
+  int rc = catalog_describe(at, log, c, &t, e);
+  if (rc < 0) return rc;
+  judged one = {.item = &t.item,
+                .verdict = item->verdict,
+                .policy = live             ? j->kept[i].policy
+                          : c->drop_policy ? c->drop_policy
+                                           : "",
+                .reason = reason,
+                .wait_ns = item->wait_ns};
+  return p->fn(p->ctx, &one);
+}
+
+static int judge_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  struct judging *p = ctx;
+  const runlog_state *state = runlog_view(log);
+  sheet j = {0};
+  retention_guard guard = {.resumed = RUNLOG_NONE};
+  int rc = verified_read(at->store, runlog_prefix(log), &guard.verified, e);
+  if (rc == 0) rc = pins_list(at->store, runlog_prefix(log), &j.pins, e);
+  if (rc == 0) rc = sheet_new(&j, state->commit_count, e);
+  if (rc == 0 && !(j.pinned = pins_held(&j.pins, p->how->limits.now_ns, &guard.pinned_count)))
+    rc = err_set(e, ERR_NOMEM, "plan: out of memory");
+  if (rc == 0) {
+    guard.pinned = j.pinned;
+    ask_policy(p, log, &j);
+    retention_plan(state, j.keep, &guard, &p->how->limits, j.plan);
+  }
+  for (size_t i = 0; rc == 0 && i < state->commit_count; i++)
+    if (j.plan[i].verdict != RETENTION_GONE) rc = tell_verdict(p, at, log, &j, i, e);
+  sheet_free(&j);
+  return rc;
+}
+
+int judge_target(const judge *how, const char *where, judge_fn *fn, void *ctx, err *e) {
+  struct judging j = {.how = how, .fn = fn, .ctx = ctx};
+  return catalog_logs(how->io, how->log, where, judge_in, &j, e);
+}

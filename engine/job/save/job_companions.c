@@ -1,0 +1,496 @@
+/* What is saved beside a unit: files outside of it that a resume needs. Only rank 0 does; the
+ * others find what it put. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/save/companions.h"
+#include "job_impl.h"
+
+enum { EARLY_MAX = 64 };
+
+/* A small file, or a link, as it was when the job began: by the time that the unit is sent, a
+ * pointer may name the next one already. */
+struct job_early {
+  char *name, *text;
+  size_t len;
+  struct stat st; /* of a file */
+  bool link;      /* `text` is its target */
+};
+
+void job_early_free(job_work *w) {
+  for (size_t i = 0; i < w->early_count; i++) {
+    free(w->early[i].name);
+    free(w->early[i].text);
+  }
+  free(w->early);
+  w->early = NULL;
+  w->early_count = 0;
+  fs_held_free(w->held);
+  w->held = NULL;
+}
+
+/* Companions are read below the watched directory only: a link in it would let somebody else say
+ * which files are taken in, and a save by root may read more than that user. */
+static int hold_root(job_work *w, err *e) {
+  if (w->held) return 0;
+  int rc = fs_held_new(w->env->io, &w->held, e);
+  return rc < 0 ? rc : fs_hold_by_name(w->held, w->env->root, e);
+}
+
+static const io *reading(const job_work *w) {
+  return fs_held_io(w->held);
+}
+
+static bool takes_companions(const job_work *w) {
+  return w->env->companions && (!w->env->ranks || w->env->ranks->rank == 0);
+}
+
+static companions_place place_of(const job_work *w, char group[FS_PATH_MAX]) {
+  fs_parent(w->job->plan.unit, group);
+  return (companions_place){.io = reading(w),
+                            .log = w->env->log,
+                            .rules = w->env->rules,
+                            .root = w->env->root,
+                            .group = strcmp(group, ".") == 0 ? "" : group};
+}
+
+static int find(const job_work *w, companions *out, err *e) {
+  char group[FS_PATH_MAX];
+  companions_place at = place_of(w, group);
+  return companions_find(&at, w->env->companions, out, e);
+}
+
+static bool names_it(const job_work *w, const char *text, size_t len) {
+  return companions_name_unit(text, len, job_unit(w->job), w->job->plan.step);
+}
+
+/* Warns of a pointer to another unit: a restore of this unit alone brings the pointer, and not that
+ * unit. */
+static void check_pointer(const job_work *w, const char *name, const char *text, size_t len) {
+  char group[FS_PATH_MAX], other[256];
+  companions_place at = place_of(w, group);
+  if (names_it(w, text, len) || !companions_name_another(&at, text, len, job_unit(w->job), other))
+    return;
+  log_say(
+      w->env->log, LOG_WARN,
+      "%s is saved beside %s, and names %s: it was written anew before this save could read it, "
+      "and where %s alone is restored it will lead nowhere",
+      name, w->job->plan.unit, other, job_unit(w->job));
+}
+
+static int path_of(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e) {
+  char group[FS_PATH_MAX], dir[FS_PATH_MAX];
+  fs_parent(w->job->plan.unit, group);
+  int rc = fs_join(dir, w->env->root, strcmp(group, ".") == 0 ? "" : group, e);
+  return rc < 0 ? rc : fs_join(path, dir, name, e);
+}
+
+/* ---- reading ---- */
+
+/* An open file, as it was when it was opened: a log that grows is cut off there. */
+struct source {
+  const io *io;
+  const char *path;
+  int fd;
+  struct stat st;
+};
+
+static int source_open(struct source *s, err *e) {
+  s->fd = s->io->open(s->io, AT_FDCWD, s->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (s->fd < 0) return err_sys(e, s->fd, "open %s", s->path);
+  int rc = s->io->fstat(s->io, s->fd, &s->st);
+  if (rc < 0)
+    rc = err_sys(e, rc, "look at %s", s->path);
+  else if (!S_ISREG(s->st.st_mode))
+    rc = err_set(e, ERR_RETIRED, "%s is no file any more", s->path);
+  if (rc < 0) s->io->close(s->io, s->fd);
+  return rc;
+}
+
+/* Checks that the bytes that were read are of one moment: nothing was written meanwhile, or only
+ * behind them. */
+static int source_unchanged(const struct source *s, err *e) {
+  struct stat now;
+  int rc = s->io->fstat(s->io, s->fd, &now);
+  if (rc < 0) return err_sys(e, rc, "look at %s", s->path);
+  bool same = now.st_size == s->st.st_size && io_time_ns(now.st_mtim) == io_time_ns(s->st.st_mtim);
+  if (same || now.st_size > s->st.st_size) return 0;
+  return err_set(e, ERR_RETIRED, "%s is being written", s->path);
+}
+
+/* Reads a small file whole, into malloced memory; *st is of the same moment. */
+static int read_small(const io *io, const char *path, char **text, size_t *len, struct stat *st,
+                      err *e) {
+  struct source s = {.io = io, .path = path};
+  char *data = NULL;
+  int rc = source_open(&s, e);
+  if (rc < 0) return rc;
+  *len = (size_t)s.st.st_size;
+  if (s.st.st_size > COMPANIONS_POINTER_MAX)
+    rc = err_set(e, ERR_LIMIT, "%s is too large for a pointer", path);
+  else if (!(data = malloc(*len + 1)))
+    rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
+  ssize_t got = rc == 0 ? fs_fill(io, s.fd, data, *len) : 0;
+  if (got < 0) rc = err_sys(e, (int)got, "read %s", path);
+  if (rc == 0 && (size_t)got < *len) rc = err_set(e, ERR_RETIRED, "%s is being written", path);
+  if (rc == 0) rc = source_unchanged(&s, e);
+  io->close(io, s.fd);
+  if (rc < 0) {
+    free(data);
+    return rc;
+  }
+  *text = data;
+  *st = s.st;
+  return 0;
+}
+
+/* Reads the target of a link, into malloced memory. */
+static int read_target(const io *io, const char *path, char **text, size_t *len, err *e) {
+  char target[FS_PATH_MAX];
+  ssize_t got = io->readlink(io, AT_FDCWD, path, target, sizeof target - 1);
+  if (got < 0) return err_sys(e, (int)got, "read the link %s", path);
+  if (!(*text = malloc((size_t)got + 1)))
+    return err_set(e, ERR_NOMEM, "read the link %s: out of memory", path);
+  memcpy(*text, target, (size_t)got);
+  (*text)[got] = 0;
+  *len = (size_t)got;
+  return 0;
+}
+
+static struct job_early *early_of(const job_work *w, const char *name, bool link) {
+  for (size_t i = 0; i < w->early_count; i++)
+    if (w->early[i].link == link && strcmp(w->early[i].name, name) == 0) return &w->early[i];
+  return NULL;
+}
+
+/* Keeps the last reading, or the first one that names this unit. */
+static int look_at_one(job_work *w, const companion *c, err *e) {
+  const io *io = reading(w);
+  char path[FS_PATH_MAX];
+  bool link = c->type == MANIFEST_LINK;
+  struct job_early now = {.link = link}, *known = early_of(w, c->name, link);
+  if ((!link && (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX)) ||
+      strchr(c->name, '/') ||
+      (known ? names_it(w, known->text, known->len) : w->early_count == EARLY_MAX) ||
+      path_of(w, c->name, path, NULL) < 0 ||
+      (link ? read_target(io, path, &now.text, &now.len, NULL)
+            : read_small(io, path, &now.text, &now.len, &now.st, NULL)) < 0)
+    return 0;
+  if (!known) {
+    known = &w->early[w->early_count];
+    if ((now.name = strdup(c->name))) w->early_count++;
+  } else {
+    now.name = known->name;
+    free(known->text);
+  }
+  *known = now;
+  if (now.name) return 0;
+  free(now.text);
+  return err_set(e, ERR_NOMEM, "read %s: out of memory", path);
+}
+
+/* Reads pointers early. A file that cannot be read now is read later, or left out. */
+int job_look_companions(job_work *w, err *e) {
+  companions all;
+  if (!takes_companions(w)) return 0;
+  int rc = hold_root(w, e);
+  if (rc == 0) rc = find(w, &all, e);
+  if (rc < 0) return rc;
+  if (!w->early) w->early = calloc(EARLY_MAX, sizeof *w->early);
+  if (!w->early) rc = err_set(e, ERR_NOMEM, "read what is saved beside a unit: out of memory");
+  for (size_t i = 0; rc == 0 && i < all.count; i++) rc = look_at_one(w, &all.items[i], e);
+  companions_free(&all);
+  return rc;
+}
+
+/* ---- sending ---- */
+
+/* One file on its way. */
+struct sending {
+  job_work *w;
+  manifest *m;
+  const char *prefix, *name, *path;
+};
+
+static int add_entry(const struct sending *s, const struct stat *st, uint64_t size,
+                     const digest *blocks, err *e) {
+  size_t count = hash_block_count(size);
+  manifest_entry *entry = manifest_add(s->m, MANIFEST_FILE, s->name, NULL);
+  if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  entry->mode = st->st_mode & 0777;
+  entry->mtime_ns = io_time_ns(st->st_mtim);
+  entry->size = size;
+  entry->blocks = calloc(count ? count : 1, sizeof *entry->blocks);
+  if (!entry->blocks) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  if (count) memcpy(entry->blocks, blocks, count * sizeof *blocks);
+  return hash_of_blocks(s->m->hash, entry->blocks, count, &entry->file, e);
+}
+
+static int key_of(const struct sending *s, char key[STORE_KEY_MAX], err *e) {
+  if (snprintf(key, STORE_KEY_MAX, "%s/%s", s->prefix, s->name) < STORE_KEY_MAX) return 0;
+  return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", s->name);
+}
+
+static int read_blocks(const struct sending *s, const char *key, uint64_t size, char *data,
+                       digest *blocks, err *e) {
+  store *from = s->w->env->store;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < hash_block_count(size); i++) {
+    uint64_t at = (uint64_t)i * HASH_BLOCK;
+    size_t want = size - at < HASH_BLOCK ? (size_t)(size - at) : HASH_BLOCK;
+    ssize_t got = from->ops->read(from, key, at, data, want, e);
+    if (got < 0) return (int)got;
+    if ((size_t)got < want) return err_set(e, ERR_IO, "%s ends too soon", key);
+    rc = hash_bytes(s->m->hash, data, want, &blocks[i], e);
+  }
+  return rc;
+}
+
+/* Takes a file as an earlier try of ours has put it: it is whole, and its bytes may be that old. It
+ * must not be removed to make room: a removal whose answer is lost may be done later, behind the
+ * commit. */
+static int take_there(const struct sending *s, const char *key, const struct stat *st, err *e) {
+  store *from = s->w->env->store;
+  store_object there;
+  int rc = from->ops->head(from, key, &there, e);
+  if (rc < 0) return rc;
+  char *data = malloc(there.size < HASH_BLOCK ? (size_t)there.size + 1 : HASH_BLOCK);
+  digest *blocks = calloc(hash_block_count(there.size) + 1, sizeof *blocks);
+  rc = data && blocks ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  if (rc == 0) rc = read_blocks(s, key, there.size, data, blocks, e);
+  if (rc == 0) rc = add_entry(s, st, there.size, blocks, e);
+  free(data);
+  free(blocks);
+  return rc;
+}
+
+/* Sends the reading of a small file that names this unit, the first if both do. */
+static int send_small(const struct sending *s, err *e, bool *ours) {
+  job_work *w = s->w;
+  store *to = w->env->store;
+  const struct job_early *early = early_of(w, s->name, false);
+  char key[STORE_KEY_MAX], *text = NULL;
+  struct stat st = {0};
+  digest block = {0};
+  size_t len = 0;
+  *ours = true;
+  int rc = read_small(reading(w), s->path, &text, &len, &st, e);
+  if (rc < 0 && rc != ERR_NOMEM && early) rc = 0; /* the early reading is better than nothing */
+  if (rc < 0) goto out;
+  bool then = early && (!text || names_it(w, early->text, early->len));
+  const char *from = then ? early->text : text;
+  if (then) {
+    len = early->len;
+    st = early->st;
+  }
+  check_pointer(w, s->name, from, len);
+  rc = key_of(s, key, e);
+  if (rc == 0 && len) rc = hash_bytes(s->m->hash, from, len, &block, e);
+  if (rc < 0) goto out;
+  *ours = false;
+  rc = store_put_marked(to, key, from, len, STORE_IF_ABSENT, w->mark, e);
+  if (rc == 0)
+    rc = add_entry(s, &st, len, &block, e);
+  else if (rc == ERR_EXISTS)
+    rc = take_there(s, key, &st, e);
+out:
+  free(text);
+  return rc;
+}
+
+static int copy_blocks(const struct sending *s, const struct source *from, digest *blocks,
+                       store_writer *to, bool *ours, err *e) {
+  uint64_t size = (uint64_t)from->st.st_size;
+  size_t count = hash_block_count(size);
+  char *data = malloc(size < HASH_BLOCK ? (size_t)size + 1 : HASH_BLOCK);
+  int rc = data ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    uint64_t left = size - (uint64_t)i * HASH_BLOCK;
+    size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
+    if (atomic_load(&s->w->job->cancel)) {
+      *ours = false;
+      rc = err_set(e, ERR_CANCELED, "cancelled");
+      break;
+    }
+    ssize_t got = fs_fill(from->io, from->fd, data, want);
+    if (got < 0)
+      rc = err_sys(e, (int)got, "read %s", s->path);
+    else if ((size_t)got < want)
+      rc = err_set(e, ERR_RETIRED, "%s is being written", s->path);
+    if (rc == 0) rc = hash_bytes(s->m->hash, data, want, &blocks[i], e);
+    if (rc < 0) break;
+    rc = to->store->ops->write(to, data, want, e);
+    if (rc < 0) *ours = false;
+  }
+  free(data);
+  return rc;
+}
+
+static int send_large(const struct sending *s, err *e, bool *ours) {
+  store *to = s->w->env->store;
+  struct source from = {.io = reading(s->w), .path = s->path};
+  store_writer *writer = NULL;
+  char key[STORE_KEY_MAX];
+  digest *blocks = NULL;
+  *ours = true;
+  int rc = source_open(&from, e);
+  if (rc < 0) return rc;
+  uint64_t size = (uint64_t)from.st.st_size;
+  rc = key_of(s, key, e);
+  if (rc == 0 && !(blocks = calloc(hash_block_count(size) + 1, sizeof *blocks)))
+    rc = err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  if (rc == 0 && (rc = to->ops->write_open(to, key, size, 0, &s->w->job->cancel, &writer, e)) < 0)
+    *ours = false;
+  if (rc == 0) store_write_mark(writer, s->w->mark);
+  if (rc == 0) rc = copy_blocks(s, &from, blocks, writer, ours, e);
+  if (rc == 0) rc = source_unchanged(&from, e);
+  if (writer && rc == 0) {
+    rc = to->ops->write_close(writer, e);
+    *ours = rc == 0;
+  } else if (writer) {
+    to->ops->write_abort(writer);
+  }
+  if (rc == 0)
+    rc = add_entry(s, &from.st, size, blocks, e);
+  else if (rc == ERR_EXISTS)
+    rc = take_there(s, key, &from.st, e);
+  free(blocks);
+  from.io->close(from.io, from.fd);
+  return rc;
+}
+
+/* Sends a file. If it is not there any more, or does not hold still, it is left out; an error of
+ * the store is the job's business. */
+static int send_file(const struct sending *s, uint64_t size, err *e) {
+  enum { TRIES = 2 };
+  err why = {0};
+  bool ours = true;
+  int rc = 0;
+  for (int i = 0; i < TRIES; i++) {
+    why = (err){0};
+    rc = size > COMPANIONS_POINTER_MAX ? send_large(s, &why, &ours) : send_small(s, &why, &ours);
+    if (rc == 0 || !ours || rc == ERR_NOMEM) break;
+    if (rc == ERR_LIMIT) size = COMPANIONS_POINTER_MAX + 1; /* it has grown */
+  }
+  if (rc == 0) return 0;
+  if (!ours || rc == ERR_NOMEM) {
+    if (e) *e = why;
+    return rc;
+  }
+  log_say(s->w->env->log, LOG_WARN, "%s is not saved beside %s: %s", s->path, s->w->job->plan.unit,
+          why.text);
+  return 0;
+}
+
+/* Adds the reading of a link that names this unit, as with small files. */
+static int add_link(const struct sending *s, err *e) {
+  const io *io = reading(s->w);
+  const struct job_early *early = early_of(s->w, s->name, true);
+  char target[FS_PATH_MAX];
+  struct stat st;
+  ssize_t len = io->readlink(io, AT_FDCWD, s->path, target, sizeof target - 1);
+  if (len <= 0 || io->lstat(io, AT_FDCWD, s->path, &st) < 0) return 0; /* it has gone */
+  target[len] = 0;
+  bool then = early && names_it(s->w, early->text, early->len);
+  check_pointer(s->w, s->name, then ? early->text : target, then ? early->len : (size_t)len);
+  manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, then ? early->text : target);
+  if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  entry->mode = 0777;
+  entry->mtime_ns = io_time_ns(st.st_mtim);
+  return 0;
+}
+
+/* Says how they are spelt, if that is a difference. */
+static int spell(const job_work *w, const companions *all, const char *prefix, err *e) {
+  store_spelling how = w->plain_keys ? STORE_SPELT_PLAIN : STORE_SPELT_1;
+  for (size_t i = 0; i < all->count; i++)
+    if (manifest_name_is_odd(all->items[i].name)) return store_spell(w->env->store, prefix, how, e);
+  return 0;
+}
+
+static int send_all(job_work *w, const companions *all, const char *prefix, manifest *m, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < all->count; i++) {
+    const companion *c = &all->items[i];
+    char path[FS_PATH_MAX];
+    struct sending s = {.w = w, .m = m, .prefix = prefix, .name = c->name, .path = path};
+    if (path_of(w, c->name, path, NULL) < 0) continue;
+    rc = c->type == MANIFEST_LINK ? add_link(&s, e) : send_file(&s, c->size, e);
+  }
+  return rc;
+}
+
+static int put_manifest(const job_work *w, const char *prefix, const manifest *m, err *e) {
+  store *to = w->env->store;
+  char key[STORE_KEY_MAX];
+  buf text;
+  buf_init(&text, MANIFEST_BYTES_MAX);
+  int rc = manifest_print(m, &text, e);
+  if (rc == 0 && snprintf(key, sizeof key, "%s/%s", prefix, MANIFEST_NAME) >= (int)sizeof key)
+    rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", prefix);
+  if (rc == 0) rc = store_put_marked(to, key, text.data, text.len, STORE_IF_ABSENT, w->mark, e);
+  buf_free(&text);
+  return rc;
+}
+
+static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
+  companions all;
+  manifest m;
+  err why = {0};
+  manifest_init(&m);
+  int rc = hold_root(w, e);
+  if (rc == 0) rc = find(w, &all, e);
+  if (rc < 0) return rc;
+  m.kind = MATCH_DIR;
+  m.step = w->job->plan.step;
+  m.mode = 0755;
+  m.hash = HASH_XXH3_128;
+  m.created_ns = m.mtime_ns = w->env->io->now(w->env->io, IO_WALL);
+  m.unit = strdup(job_unit(w->job));
+  if (!m.unit) rc = err_set(e, ERR_NOMEM, "save what is beside a unit: out of memory");
+  job_set_keys(w, &m);
+  if (rc == 0) rc = spell(w, &all, prefix, e);
+  if (rc == 0) rc = send_all(w, &all, prefix, &m, e);
+  if (rc == 0 && m.count > 0 && manifest_seal(&m, &why) < 0) {
+    log_say(w->env->log, LOG_WARN, "nothing is saved beside %s: %s", w->job->plan.unit, why.text);
+  } else if (rc == 0 && m.count > 0) {
+    rc = put_manifest(w, prefix, &m, e);
+    if (rc == 0)
+      w->companions = (runlog_companions){
+          .term = term, .files = m.count, .bytes = manifest_bytes(&m), .root = m.root};
+  }
+  companions_free(&all);
+  manifest_free(&m);
+  return rc;
+}
+
+/* Gives the place of the companions: beside the staging, or, once there is an attempt, where its
+ * commit names them. */
+static int find_place(const job_work *w, uint64_t term, char out[STORE_KEY_MAX], err *e) {
+  if (!w->ahead) return runlog_key_companions(runlog_prefix(w->job->log), w->attempt, term, out, e);
+  memcpy(out, w->place.companions, STORE_KEY_MAX);
+  return 0;
+}
+
+/* Saves the companions. If an earlier try of ours has put them, or a part of them, those are taken:
+ * they may be that old. */
+int job_companions(job_work *w, err *e) {
+  store *s = w->env->store;
+  uint64_t term = runlog_view(w->job->log)->term.n;
+  char prefix[STORE_KEY_MAX];
+  w->companions = (runlog_companions){0}; /* it may be of an attempt that was given up */
+  if (!w->env->companions) return 0;
+  int rc = find_place(w, term, prefix, e);
+  if (rc == 0 && (w->resumed || !takes_companions(w)))
+    rc = companions_look_at(s, prefix, term, &w->companions, e);
+  if (rc < 0 || w->companions.files || !takes_companions(w)) return rc;
+  job_at(w->job, "saving what is beside it");
+  rc = save(w, term, prefix, e);
+  if (rc != ERR_EXISTS) return rc;
+  /* The manifest of an earlier try came late. */
+  rc = companions_look_at(s, prefix, term, &w->companions, e);
+  return rc < 0 || w->companions.files ? rc
+                                       : err_set(e, ERR_EXISTS, "%s: it cannot be read", prefix);
+}

@@ -1,0 +1,103 @@
+/* job_impl: declarations that job.c and job_*.c share: the work of one job, and the operations of a
+ * plan. */
+#ifndef JOB_SAVE_JOB_IMPL_H
+#define JOB_SAVE_JOB_IMPL_H
+
+#include "commit/staging.h"
+#include "job/move/unit_files.h"
+#include "job.h"
+#include "prims/fs.h"
+#include "prims/fs_held.h"
+
+/* The operations of one job hand these to one another. */
+typedef struct job_work {
+  job *job;
+  const job_env *env;
+  unit_files source; /* the unit as it stood when the job began */
+  unit_files copy;   /* the files of its snapshot, if there is one */
+  unit_files *from;  /* the files that are sent: one of the two */
+  manifest manifest;
+  manifest came_with; /* the table of contents that lies beside the files, if they came out of a
+                       * store... */
+  bool came_back;     /* ...and by their names and sizes it is theirs */
+  runlog_companions companions; /* the companions, for the commit */
+  struct job_early *early;      /* small companions, as they were when the job began */
+  size_t early_count;
+  fs_held *held; /* the watched directory, through which companions are read; NULL: not yet */
+  char snapshot[FS_PATH_MAX];  /* removed at the end; "": nothing */
+  uint64_t attempt;            /* RUNLOG_NONE: not announced yet */
+  uint64_t term;               /* ours, which owns the attempt */
+  char mark[RUNLOG_NONCE_MAX]; /* of the attempt: runlog_attempt_id() */
+  uint64_t shape;              /* of the source: its names and their stamps */
+  bool resumed;                /* the attempt is the one of an earlier try, or run */
+  bool adopted;                /* the attempt is of an earlier run; stays so when another one is
+                                * begun */
+  bool over;                   /* the attempt was committed, only the answer was lost */
+  bool staged;                 /* the files go to the staging, and publish() shows them */
+  bool shown;                  /* an earlier try has published all of it already */
+  bool ahead;                  /* the save is staged before its attempt is announced, in: */
+  staging place;
+  char prefix[STORE_KEY_MAX]; /* the files are sent here */
+  char dir[STORE_KEY_MAX];    /* the directory in which they will stand */
+  unsigned lacks;             /* what of the unit is not kept: unit_kept.h */
+  bool twice;                 /* times prove nothing: contents are read twice */
+  bool plain_keys;            /* names are keys as they are: not in an attempt that 1.0 began */
+  bool spoiled;               /* a rank gave up: this attempt can never be committed */
+} job_work;
+
+const char *job_unit(const job *j); /* its own name, without the path */
+
+/* job_look.c: looks at the files, before anything is announced. */
+int job_look(job_work *w, err *e);
+int job_check_touched(job_work *w, err *e);
+int job_prove(job_work *w, err *e);
+int job_snapshot(job_work *w, err *e);
+
+/* job_copy.c: knows a unit that came out of a store with its table of contents. job_look_copy() is
+ * ERR_RETIRED, with job.touched, if our log has that very commit: then it is no other checkpoint.
+ * job_name_copy() makes the reason of the commit say of what it is a copy. */
+int job_look_copy(job_work *w, err *e);
+void job_name_copy(job_work *w);
+
+/* job_attempt.c: decides whose directory it is, and ends the attempt after a failure. */
+int job_attempt_begin(job_work *w, err *e);
+/* Fills the result in from the log, if our attempt is committed there, and by our term: a newer one
+ * may have adopted it, and other files with it. */
+bool job_committed(job_work *w);
+/* Announces the save that stands whole in w->place. */
+int job_announce(job_work *w, err *e);
+/* Gives the job up after a failure, and returns its status. */
+int job_give_up(job_work *w, int rc);
+
+/* job_companions.c: saves the companions that the policy wants (env->with). Pointers are read when
+ * the job begins, for they may name the next unit by the time that this one is sent. */
+int job_look_companions(job_work *w, err *e);
+void job_early_free(job_work *w);
+int job_companions(job_work *w, err *e);
+
+/* job_ranks.c: the ranks of a launch save together (env->ranks). Rank 0 announces the attempt; the
+ * others wait for it. job_gather puts our part record, waits for all of them, and makes
+ * w->manifest of them. */
+int job_follow(job_work *w, err *e); /* sets w->attempt, on a rank but the first */
+int job_gather(job_work *w, err *e);
+bool job_follows(const job_work *w); /* true for every rank but the first */
+/* Does as job_give_up() for such a rank: tells the others, if there will be no part of ours. The
+ * attempt is rank 0's to sweep. */
+int job_give_up_part(job_work *w, int rc);
+/* Called after a commit: rank 0 removes the part records of the one before it. */
+void job_forget_parts(job_work *w);
+/* Called after ERR_EXISTS among ranks: puts into the job's error which rank has that file, too, if
+ * it is known. */
+void job_name_other_rank(job_work *w);
+
+/* Says what the job begins to wait for. `what` is static. */
+void job_at(job *j, const char *what);
+
+/* job_seal.c: goes from the files in the store to the commit. */
+int job_describe(job_work *w, err *e);             /* makes w->manifest of what we sent */
+void job_set_keys(const job_work *w, manifest *m); /* how its names are spelt */
+int job_manifest(job_work *w, err *e);
+int job_publish(job_work *w, err *e);
+int job_commit(job_work *w, err *e);
+
+#endif

@@ -1,0 +1,457 @@
+/* job_ranks: the ranks of one launch save one checkpoint together.
+ *
+ * Rank 0 decides what is saved, and in which order: the others look in the log for its attempts.
+ * Nobody waits at a barrier; everything shared is in the store, so a rank that is gone is only a
+ * record that does not come, until a deadline that names it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "prims/match_series.h"
+#include "commit/lease.h"
+#include "commit/parts.h"
+#include "commit/manifest_read.h"
+#include "job_impl.h"
+
+#define SECOND INT64_C(1000000000)
+#define PAUSE_FIRST (SECOND / 5)
+#define PAUSE_LAST (5 * SECOND)
+#define LEASE_LATE (10 * SECOND) /* a lease that is not there by then was taken away */
+#define RECORD_LATE (5 * SECOND) /* a rank without a record by then is named as missing */
+#define HEAD_START (3 * SECOND)  /* the lead of rank 0, before another rank commits for it */
+
+bool job_follows(const job_work *w) {
+  return w->env->ranks && w->env->ranks->rank > 0;
+}
+
+/* ---- waiting ---- */
+
+typedef struct vigil {
+  job_work *w;
+  int64_t begun, until, pause;
+} vigil;
+
+static int64_t now_of(const job_work *w) {
+  return w->env->io->now(w->env->io, IO_MONO);
+}
+
+static vigil vigil_begin(job_work *w, const char *what, int64_t longest) {
+  job_at(w->job, what);
+  int64_t now = now_of(w);
+  return (vigil){.w = w, .begun = now, .until = seconds_later(now, longest), .pause = PAUSE_FIRST};
+}
+
+static bool is_over(const vigil *v) {
+  return now_of(v->w) >= v->until;
+}
+
+static long long seconds(int64_t ns) {
+  return (long long)(seconds_later(ns, SECOND - 1) / SECOND);
+}
+
+static int canceled(const job_work *w, err *e) {
+  if (!atomic_load(&w->job->cancel)) return 0;
+  return err_set(e, ERR_CANCELED, "%s: cancelled", w->job->plan.unit);
+}
+
+/* A cancel is heard within a quarter of a second. */
+static int nap(vigil *v, err *e) {
+  const io *io = v->w->env->io;
+  int64_t left = v->until - now_of(v->w);
+  if (left > v->pause) left = v->pause;
+  int rc = canceled(v->w, e);
+  for (; rc == 0 && left > 0; left -= SECOND / 4) {
+    io->sleep(io, left < SECOND / 4 ? left : SECOND / 4);
+    rc = canceled(v->w, e);
+  }
+  if (v->pause < PAUSE_LAST) v->pause += v->pause / 2;
+  return rc;
+}
+
+static part part_of(const job_work *w) {
+  return (part){.mark = w->mark,
+                .attempt = w->attempt,
+                .term = runlog_view(w->job->log)->term.n,
+                .ranks = w->env->ranks};
+}
+
+static void show_missing(job_work *w, const parts_seen *seen) {
+  uint64_t bits[RANKS_WORDS] = {0};
+  for (uint32_t i = 0; seen && i < w->env->ranks->world && i < 64 * RANKS_WORDS; i++)
+    if (!seen->there[i]) bits[i / 64] |= UINT64_C(1) << (i % 64);
+  for (int i = 0; i < RANKS_WORDS; i++) atomic_store(&w->job->doing.ranks[i], bits[i]);
+}
+
+static void show_rank_0(job_work *w, bool missing) {
+  atomic_store(&w->job->doing.ranks[0], missing ? 1 : 0);
+}
+
+/* ---- a rank finds the attempt ---- */
+
+/* Returns 1 if we are to take part in that attempt. */
+static int is_for_us(job_work *w, const runlog_attempt *a, err *e) {
+  bool spoken = false;
+  part p = part_of(w);
+  p.attempt = a->n;
+  if (a->n == w->job->attempt && w->job->attempt_shape == w->shape) return 1;
+  int rc = parts_spoken(w->env->store, w->job->log, &p, &spoken, e);
+  return rc < 0 ? rc : !spoken;
+}
+
+static bool is_newer(const runlog_attempt *a, const job *j) {
+  return match_same_series(a->unit, job_unit(j)) &&
+         match_last_number(a->unit) > match_last_number(job_unit(j));
+}
+
+/* Tells whether rank 0 passes this unit over. It saves one unit of a group at a time. If it is at a
+ * newer one of this series, or was since we wait, it will not come back to this one; if it is at
+ * another unit, that one's turn is first. */
+static int passed_over(job_work *w, uint64_t since, err *e) {
+  job *j = w->job;
+  const runlog_state *state = runlog_view(j->log);
+  for (size_t i = state->attempt_count; i-- > 0;) {
+    const runlog_attempt *a = &state->attempts[i];
+    bool open = a->fate == RUNLOG_OPEN && a->owner == state->term.n;
+    if ((open || (a->n >= since && a->n > state->term.n)) && is_newer(a, j)) {
+      j->let_go = j->passed_over = true;
+      return err_set(e, ERR_RETIRED, "rank 0 saves %s instead", a->unit);
+    }
+    if (open && strcmp(a->unit, job_unit(j)) != 0) {
+      int mine = is_for_us(w, a, e);
+      if (mine <= 0) return mine;
+      j->yielded = true;
+      return err_set(e, ERR_RETIRED, "rank 0 saves %s first", a->unit);
+    }
+  }
+  return 0;
+}
+
+/* True if this table has our files: by their digests, where they were sent; before that by names
+ * and sizes, and the time of at least one of them, since a file that several ranks have may carry
+ * another rank's time. */
+static bool has_ours(const unit_files *ours, const manifest *m) {
+  bool told = ours->bytes == 0;
+  for (size_t i = 0; i < ours->count; i++) {
+    const unit_file *f = &ours->files[i];
+    const manifest_entry *there = manifest_find(m, f->name);
+    if (!there || there->type != f->type) return false;
+    if (f->type != MANIFEST_FILE) continue;
+    if (there->size != f->size || (f->file.len && !digest_equal(&there->file, &f->file)))
+      return false;
+    told |= f->file.len || there->mtime_ns == f->mtime_ns;
+  }
+  return told;
+}
+
+/* True if the attempt is committed with our files. An attempt of an older term may be committed as
+ * that term had left it, whatever we have put there meanwhile, so its manifest is compared. */
+static bool committed_with_us(job_work *w) {
+  manifest m = {0};
+  if (!job_committed(w)) return false;
+  if (w->attempt > runlog_view(w->job->log)->term.n) return true;
+  if (manifest_read(w->env->store, w->dir, &m, NULL) < 0) return false;
+  bool ours = has_ours(w->from, &m);
+  manifest_free(&m);
+  return ours;
+}
+
+/* Returns 1 if an attempt was found, or is committed already. */
+static int find_attempt(job_work *w, uint64_t since, err *e) {
+  job *j = w->job;
+  const runlog_state *state = runlog_view(j->log);
+  for (size_t i = state->attempt_count; i-- > 0;) {
+    const runlog_attempt *a = &state->attempts[i];
+    if (a->owner != state->term.n || a->world != w->env->ranks->world ||
+        strcmp(a->unit, job_unit(j)) != 0)
+      continue;
+    bool again = a->n == j->attempt && j->attempt_shape == w->shape;
+    if (a->fate == RUNLOG_SWEPT || (a->fate == RUNLOG_COMMITTED && !again)) continue;
+    int mine = is_for_us(w, a, e);
+    if (mine < 0) return mine;
+    if (!mine) continue;
+    w->attempt = a->n;
+    w->term = a->owner;
+    mine = runlog_key_dir(j->log, a->dir, w->dir, e);
+    if (mine < 0) return mine;
+    w->over = committed_with_us(w);
+    if (w->over || a->fate == RUNLOG_OPEN) return 1;
+    w->attempt = RUNLOG_NONE;
+  }
+  return passed_over(w, since, e);
+}
+
+/* Tells whether rank 0 has ended well: its lease says so, and then nobody announces anything any
+ * more. The lease is written just after the term. */
+static int rank_0_has_ended(const vigil *v, bool *seen, err *e) {
+  job_work *w = v->w;
+  lease_seen lease;
+  const runlog *log = w->job->log;
+  if (lease_look(w->env->store, runlog_prefix(log), runlog_view(log)->term.n, &lease, NULL) < 0)
+    return 0;
+  *seen |= lease.present;
+  bool taken = !lease.present && (*seen || now_of(w) - v->begun >= LEASE_LATE);
+  if (!lease.released && !taken) return 0;
+  w->job->let_go = true;
+  return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
+}
+
+int job_follow(job_work *w, err *e) {
+  const ranks *us = w->env->ranks;
+  job *j = w->job;
+  uint64_t since = RUNLOG_NONE;
+  bool leased = false;
+  vigil v = vigil_begin(w, "waiting for rank 0", us->wait_ns);
+  int rc;
+  for (;;) {
+    err why = {0};
+    rc = runlog_follow(j->log, us->launch, us->world, &why);
+    if (rc == 0 && since == RUNLOG_NONE) since = runlog_view(j->log)->next;
+    if (rc == 0) rc = find_attempt(w, since, &why);
+    if (rc == 0) rc = rank_0_has_ended(&v, &leased, &why);
+    if (rc == ERR_NOENT) rc = 0;
+    show_rank_0(w, rc == 0);
+    j->waited = rc == 0 && is_over(&v);
+    if (j->waited)
+      rc = err_set(&why, ERR_TIMEOUT,
+                   "%s: rank 0 of %u has not announced it within %lld s (`rank_wait`)%s%s",
+                   j->plan.unit, us->world, seconds(us->wait_ns), *why.text ? ": " : "", why.text);
+    if (rc == 0) rc = nap(&v, &why);
+    if (rc == 0) continue;
+    show_rank_0(w, false);
+    if (rc < 0 && e) *e = why;
+    return rc < 0 ? rc : 0;
+  }
+}
+
+/* ---- all parts ---- */
+
+/* Returns 1 if another rank has committed the save: nothing is left to do. */
+static int look_at_log(job_work *w, err *e) {
+  runlog *log = w->job->log;
+  int rc = runlog_refresh(log, e);
+  if (rc < 0) return rc;
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
+  w->over = committed_with_us(w);
+  if (w->over) return 1;
+  if (a && a->fate == RUNLOG_OPEN) return 0;
+  if (a && a->fate == RUNLOG_COMMITTED)
+    return err_set(e, ERR_CONFLICT, "%s: rank 0 committed what an earlier launch had saved of it",
+                   w->job->plan.unit);
+  return err_set(e, ERR_CONFLICT, "%s: rank 0 gave this try of it up", w->job->plan.unit);
+}
+
+/* Tells whether a rank gave up. Only rank 0 acts on it: the others see its sweep. */
+static int is_spoiled(job_work *w, const part *p, const parts_seen *seen, err *e) {
+  bool conflict;
+  char why[PARTS_REASON_MAX];
+  if (seen->failed >= p->ranks->world || job_follows(w)) return 0;
+  int rc = parts_failed(w->env->store, w->job->log, p, seen->failed, &conflict, why, e);
+  if (rc < 0) return rc;
+  w->spoiled = true;
+  return err_set(e, conflict ? ERR_EXISTS : ERR_CONFLICT,
+                 "%s: rank %" PRIu32 " has no part of it: %s", w->job->plan.unit, seen->failed,
+                 why);
+}
+
+static int too_late(job_work *w, const parts_seen *seen, err *e) {
+  const ranks *us = w->env->ranks;
+  char missing[200];
+  parts_missing(seen, us->world, missing, sizeof missing);
+  w->spoiled = w->job->waited = true;
+  return err_set(
+      e, ERR_TIMEOUT,
+      "%s: no part of it came from rank%s %s within %lld s (%u of %u are there): are they "
+      "alive? (`rank_wait`)",
+      w->job->plan.unit, us->world - seen->count == 1 ? "" : "s", missing, seconds(us->wait_ns),
+      seen->count, us->world);
+}
+
+/* Returns 1 if the save is over, 0 if all parts are there. */
+static int await_parts(job_work *w, const part *p, err *e) {
+  vigil v = vigil_begin(w, "waiting for ranks", p->ranks->wait_ns);
+  for (;;) {
+    parts_seen seen = {0};
+    int rc = look_at_log(w, e);
+    if (rc == 0) rc = parts_look(w->env->store, w->job->log, p, &seen, e);
+    bool all = rc == 0 && seen.count == p->ranks->world;
+    if (rc == 0) show_missing(w, &seen);
+    if (rc == 0 && !all) rc = is_spoiled(w, p, &seen, e);
+    if (rc == 0 && !all && is_over(&v)) rc = too_late(w, &seen, e);
+    parts_seen_free(&seen);
+    if (rc == 0 && !all) rc = nap(&v, e);
+    if (rc != 0 || all) {
+      show_missing(w, NULL);
+      return rc;
+    }
+  }
+}
+
+/* Waits for the commit of rank 0. If it does not come, another rank commits, each a little later
+ * than the one before. Only rank 0 has the companions: where there are some, nobody else can. */
+static int await_commit(job_work *w, err *e) {
+  const ranks *us = w->env->ranks;
+  uint32_t turn = us->rank < 30 ? us->rank : 30;
+  vigil v = vigil_begin(w, "waiting for the commit of rank 0",
+                        w->env->companions ? us->wait_ns : HEAD_START + turn * SECOND / 2);
+  show_rank_0(w, true);
+  int rc;
+  while ((rc = look_at_log(w, e)) == 0 && !is_over(&v) && (rc = nap(&v, e)) == 0) {
+  }
+  show_rank_0(w, false);
+  if (rc == 0 && w->env->companions)
+    rc = err_set(e, ERR_TIMEOUT, "%s: all parts are there, and rank 0 did not commit within %lld s",
+                 w->job->plan.unit, seconds(us->wait_ns));
+  return rc;
+}
+
+int job_gather(job_work *w, err *e) {
+  job *j = w->job;
+  if (!w->env->ranks) return err_set(e, ERR_INVAL, "%s: there are no other ranks", j->plan.unit);
+  const part p = part_of(w);
+  int rc = job_describe(w, e);
+  if (rc == 0) rc = parts_put(w->env->store, j->log, &p, &w->manifest, e);
+  manifest_free(&w->manifest);
+  if (rc == 0) rc = await_parts(w, &p, e);
+  if (rc == 0 && job_follows(w)) rc = await_commit(w, e);
+  if (rc == 0) {
+    job_at(j, "reading the parts of the ranks");
+    rc = parts_gather(w->env->store, j->log, &p, &w->manifest, e);
+    w->spoiled |= rc == ERR_EXISTS;
+    /* Once the save is committed its records may go: that is no failure of ours. */
+    if (rc == ERR_NOENT && look_at_log(w, NULL) == 1) rc = 0;
+  }
+  return rc < 0 ? rc : 0;
+}
+
+/* The manifest has everything that the records of the commit before this one said. The records of
+ * this one stay a while longer: other ranks may be reading them. */
+void job_forget_parts(job_work *w) {
+  runlog *log = w->job->log;
+  const runlog_state *state = runlog_view(log);
+  char key[STORE_KEY_MAX];
+  err why = {0};
+  if (!w->env->ranks || job_follows(w) || state->commit_count < 2) return;
+  const runlog_commit *before = &state->commits[state->commit_count - 2];
+  int rc = runlog_key_parts(log, before->attempt, RUNLOG_NONE, key, &why);
+  if (rc == 0) rc = w->env->store->ops->remove_prefix(w->env->store, key, &why);
+  if (rc < 0)
+    log_say(w->env->log, LOG_DEBUG, "%s: part records stay until gc comes: %s", before->dir,
+            why.text);
+}
+
+/* ---- after a failure ---- */
+
+/* Finds the longest name of ours that the error's text has, among those of a table (NULL: all). */
+static const char *named_file(const job_work *w, const manifest *m) {
+  const char *name = NULL;
+  size_t longest = 0;
+  for (size_t i = 0; i < w->from->count; i++) {
+    const char *own = w->from->files[i].name;
+    if (strlen(own) <= longest || !strstr(w->job->error.text, own) || (m && !manifest_find(m, own)))
+      continue;
+    longest = strlen(own);
+    name = own;
+  }
+  return name;
+}
+
+static void name_rank(job_work *w, const char *name, const char *both) {
+  err_set(&w->job->error, ERR_EXISTS,
+          "%s: %s have different files under the name \"%s\": ranks that save together write files "
+          "of different names, or equal ones",
+          w->job->plan.unit, both, name);
+}
+
+static void name_one(job_work *w, const char *name, uint32_t other) {
+  uint32_t own = w->env->ranks->rank;
+  char both[60];
+  snprintf(both, sizeof both, "rank %" PRIu32 " and rank %" PRIu32, other < own ? other : own,
+           other < own ? own : other);
+  name_rank(w, name, both);
+}
+
+/* Names the rank whose record has the file. */
+static bool name_by_record(job_work *w, const part *p, const parts_seen *seen) {
+  enum { LOOKED_AT = 64 };
+  const char *name = NULL;
+  for (uint32_t i = 0; !name && i < p->ranks->world && i < LOOKED_AT; i++) {
+    manifest m;
+    if (!seen->there[i] || i == p->ranks->rank ||
+        parts_get(w->env->store, w->job->log, p, i, &m, NULL) < 0)
+      continue;
+    name = named_file(w, &m);
+    if (name) name_one(w, name, i);
+    manifest_free(&m);
+  }
+  return name != NULL;
+}
+
+/* Names a rank that has not put a record yet, since files are sent before that. If only one is
+ * missing, it is that one; of several, `late`, it is one of them. */
+static bool name_by_absence(job_work *w, const parts_seen *seen, bool late) {
+  const ranks *us = w->env->ranks;
+  const char *name = named_file(w, NULL);
+  uint32_t missing = us->world - seen->count, other = 0;
+  char list[160], both[240];
+  if (missing == 0 || !name) return true;
+  while (seen->there[other]) other++;
+  if (missing > 1 && !late) return false;
+  parts_missing(seen, us->world, list, sizeof list);
+  snprintf(both, sizeof both, "rank %" PRIu32 " and one of ranks %s", us->rank, list);
+  if (missing == 1)
+    name_one(w, name, other);
+  else
+    name_rank(w, name, both);
+  return true;
+}
+
+/* True if only ranks of ours can have written to the attempt: this term has announced it, and we
+ * try it for the first time. */
+static bool is_only_ours(const job_work *w) {
+  return !w->resumed && !w->adopted && w->job->attempt != w->attempt &&
+         w->attempt > runlog_view(w->job->log)->term.n;
+}
+
+void job_name_other_rank(job_work *w) {
+  const part p = part_of(w);
+  vigil v = vigil_begin(w, "looking for who has another file", RECORD_LATE);
+  bool done = false;
+  while (!done) {
+    parts_seen seen = {0};
+    if (parts_look(w->env->store, w->job->log, &p, &seen, NULL) < 0) return;
+    done = name_by_record(w, &p, &seen) || !is_only_ours(w);
+    seen.count += !seen.there[p.ranks->rank];
+    seen.there[p.ranks->rank] = true;
+    if (!done) done = name_by_absence(w, &seen, is_over(&v));
+    parts_seen_free(&seen);
+    if (!done && nap(&v, NULL) < 0) return;
+  }
+}
+
+int job_give_up_part(job_work *w, int rc) {
+  job *j = w->job;
+  const part p = part_of(w);
+  err why = {0};
+  if (rc == ERR_FENCED) return rc;
+  if (committed_with_us(w)) {
+    j->error = (err){0};
+    return 0;
+  }
+  bool later = rc == ERR_CANCELED && atomic_load(&j->cancel) == JOB_LEAVE;
+  if (later || (j->keep && err_class_of(rc) == ERR_CLASS_RETRYABLE)) {
+    j->attempt = w->attempt;
+    j->attempt_shape = w->shape;
+    return rc;
+  }
+  j->attempt = 0;
+  if (parts_put_failed(w->env->store, j->log, &p, rc == ERR_EXISTS, j->error.text, &why) < 0)
+    log_say(w->env->log, LOG_WARN,
+            "%s: the other ranks could not be told that there is no part of "
+            "ours: %s",
+            j->plan.unit, why.text);
+  if (rc != ERR_EXISTS) return rc;
+  /* Rank 0 says whether it is tried again, under another name. */
+  j->error.code = ERR_CONFLICT;
+  return ERR_CONFLICT;
+}

@@ -1,0 +1,95 @@
+#include "policy_bounds.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LEVELS_MAX = 40 };
+
+/* CPU time is taken, not the time of day: on a busy machine a good policy must not fail because
+ * others ran. */
+static int64_t cpu_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void *allocate(void *ud, void *block, size_t old, size_t size) {
+  policy_bounds *b = ud;
+  if (size == 0) {
+    free(block);
+    b->used -= old;
+    return NULL;
+  }
+  /* A block that shrinks is never refused: Lua takes that for granted. */
+  if (b->cap && size > old && size - old > b->cap - (b->used < b->cap ? b->used : b->cap))
+    return NULL;
+  void *moved = realloc(block, size);
+  if (moved) b->used = b->used - old + size;
+  return moved;
+}
+
+lua_State *bounds_state(policy_bounds *b) {
+  *b = (policy_bounds){0};
+  return lua_newstate(allocate, b);
+}
+
+void bounds_push_where(lua_State *L) {
+  lua_Debug at;
+  for (int level = 0; level < LEVELS_MAX && lua_getstack(L, level, &at); level++) {
+    lua_getinfo(L, "Sl", &at);
+    size_t len = strlen(at.short_src);
+    if (len > 4 && strcmp(at.short_src + len - 4, ".lua") == 0 && at.currentline > 0) {
+      lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
+      return;
+    }
+  }
+  lua_pushliteral(L, "");
+}
+
+static policy_bounds *bounds_of(lua_State *L) {
+  void *ud;
+  lua_getallocf(L, &ud);
+  return ud;
+}
+
+static void l_over(lua_State *L, const policy_bounds *b) {
+  bounds_push_where(L);
+  if (b->over == BOUNDS_OVER_COUNT)
+    lua_pushfstring(L, "used up its %d instructions", BOUNDS_INSTRUCTIONS);
+  else
+    lua_pushfstring(L, "used up its %d ms of CPU time", BOUNDS_CPU_MS);
+  lua_concat(L, 2);
+  lua_error(L);
+}
+
+static void hook(lua_State *L, lua_Debug *unused) {
+  (void)unused;
+  policy_bounds *b = bounds_of(L);
+  b->instructions += BOUNDS_STEP;
+  if (b->over == BOUNDS_KEPT && b->instructions >= BOUNDS_INSTRUCTIONS) b->over = BOUNDS_OVER_COUNT;
+  if (b->over != BOUNDS_KEPT || bounds_late(b)) l_over(L, b);
+}
+
+void bounds_look(lua_State *L) {
+  policy_bounds *b = bounds_of(L);
+  if (b->cap && bounds_late(b)) l_over(L, b);
+}
+
+void bounds_arm(policy_bounds *b, lua_State *L, size_t cap) {
+  b->cap = cap;
+  b->instructions = 0;
+  b->over = BOUNDS_KEPT;
+  b->cpu_end = cpu_now() + (int64_t)BOUNDS_CPU_MS * 1000000;
+  lua_sethook(L, hook, LUA_MASKCOUNT, BOUNDS_STEP);
+}
+
+void bounds_disarm(policy_bounds *b, lua_State *L) {
+  b->cap = 0;
+  lua_sethook(L, NULL, 0, 0);
+}
+
+bool bounds_late(policy_bounds *b) {
+  if (b->over == BOUNDS_KEPT && cpu_now() >= b->cpu_end) b->over = BOUNDS_OVER_CPU;
+  return b->over != BOUNDS_KEPT;
+}

@@ -1,0 +1,82 @@
+/* libexec/ckpt-policy: the process in which policies run. Frames on descriptors 0 and 1
+ * (decision/policy_link.h); it ends when its input does. */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "prims/lockdown.h"
+#include "policy_serve.h"
+
+enum { FRAME_MAX = 64 << 20, CHUNK = 64 << 10 };
+
+/* False: the other side is gone. */
+static bool read_all(char *to, size_t len) {
+  while (len > 0) {
+    ssize_t n = read(0, to, len);
+    if (n == 0 || (n < 0 && errno != EINTR)) return false;
+    if (n < 0) continue;
+    to += n;
+    len -= (size_t)n;
+  }
+  return true;
+}
+
+static bool write_all(const char *from, size_t len) {
+  while (len > 0) {
+    ssize_t n = write(1, from, len);
+    if (n < 0 && errno != EINTR) return false;
+    if (n < 0) continue;
+    from += n;
+    len -= (size_t)n;
+  }
+  return true;
+}
+
+static size_t frame_length(const unsigned char at[4]) {
+  return (size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
+}
+
+/* Memory comes with the bytes, not with the length that was announced. */
+static bool read_frame(const policy_serve *p, buf *request) {
+  unsigned char head[4];
+  if (!read_all((char *)head, sizeof head)) return false;
+  size_t left = frame_length(head);
+  if (left > FRAME_MAX) return false;
+  lockdown_allow(left, policy_serve_states(p));
+  buf_init(request, FRAME_MAX);
+  while (left > 0) {
+    size_t n = left < CHUNK ? left : CHUNK;
+    char *to = buf_reserve(request, n);
+    if (!to || !read_all(to, n)) return false;
+    buf_grown(request, n);
+    left -= n;
+  }
+  return true;
+}
+
+static bool write_frame(const buf *answer) {
+  size_t len = answer->len;
+  const char head[4] = {(char)(len & 0xff), (char)(len >> 8 & 0xff), (char)(len >> 16 & 0xff),
+                        (char)(len >> 24 & 0xff)};
+  return len <= FRAME_MAX && write_all(head, sizeof head) && write_all(answer->data, len);
+}
+
+static bool serve_one(policy_serve *p) {
+  buf request = {0}, answer = {0};
+  bool ok = read_frame(p, &request) &&
+            policy_serve_call(p, request.data ? request.data : "", request.len, &answer) == 0 &&
+            write_frame(&answer);
+  buf_free(&request);
+  buf_free(&answer);
+  return ok;
+}
+
+int main(void) {
+  json_object_seed(0); /* reads /dev/urandom, which is out of reach in a moment */
+  policy_serve *p = policy_serve_new(lockdown());
+  while (p && serve_one(p)) continue;
+  policy_serve_free(p);
+  return 0;
+}

@@ -1,0 +1,191 @@
+#include "policy_json.h"
+
+#include <lauxlib.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/shown.h"
+
+/* JSON has no NaN: in results and metrics it is written as a text. */
+static void push_members(lua_State *L, const json_t *object) {
+  const char *key;
+  json_t *member;
+  double number;
+  luaL_checkstack(L, 4, "JSON is nested too deep");
+  lua_createtable(L, 0, (int)json_object_size(object));
+  json_object_foreach((json_t *)object, key, member) {
+    lua_pushstring(L, key);
+    if (json_is_string(member) && number_spelt(json_string_value(member), &number))
+      lua_pushnumber(L, number);
+    else
+      policy_push_json(L, member);
+    lua_rawset(L, -3);
+  }
+}
+
+void policy_push_json(lua_State *L, const json_t *value) {
+  luaL_checkstack(L, 4, "JSON is nested too deep");
+  switch (json_typeof(value)) {
+  case JSON_OBJECT: {
+    const char *key;
+    json_t *member;
+    lua_createtable(L, 0, (int)json_object_size(value));
+    json_object_foreach((json_t *)value, key, member) {
+      lua_pushstring(L, key);
+      bool numbers = strcmp(key, "metrics") == 0 || strcmp(key, "result") == 0;
+      if (numbers && json_is_object(member))
+        push_members(L, member);
+      else
+        policy_push_json(L, member);
+      lua_rawset(L, -3);
+    }
+    break;
+  }
+  case JSON_ARRAY:
+    lua_createtable(L, (int)json_array_size(value), 0);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+      policy_push_json(L, json_array_get(value, i));
+      lua_rawseti(L, -2, (int)i + 1);
+    }
+    break;
+  case JSON_STRING: lua_pushlstring(L, json_string_value(value), json_string_length(value)); break;
+  case JSON_INTEGER:
+  case JSON_REAL: lua_pushnumber(L, json_number_value(value)); break;
+  case JSON_TRUE:
+  case JSON_FALSE: lua_pushboolean(L, json_is_true(value)); break;
+  case JSON_NULL: lua_pushnil(L); break;
+  }
+}
+
+void policy_print_text(const char *text, size_t len, buf *out) {
+  const unsigned char *at = (const unsigned char *)text, *end = at + len;
+  buf_add(out, "\"", 1);
+  while (at < end && buf_failed(out) == 0) {
+    size_t n = shown_utf8_len(at);
+    if (n == 0 || *at == 0) {
+      buf_str(out, "\xef\xbf\xbd");
+      n = 1;
+    } else if (*at == '"' || *at == '\\') {
+      buf_fmt(out, "\\%c", *at);
+    } else if (*at < 0x20) {
+      buf_fmt(out, "\\u%04x", *at);
+    } else {
+      buf_add(out, at, n);
+    }
+    at += n;
+  }
+  buf_add(out, "\"", 1);
+}
+
+typedef struct printer {
+  lua_State *L;
+  policy_bounds *bounds;
+  buf *out;
+} printer;
+
+static const char *print(const printer *p, int depth);
+
+static const char *print_number(double v, buf *out) {
+  if (!isfinite(v)) return "a number is NaN or infinite";
+  if (v == floor(v) && fabs(v) < 9007199254740992.0)
+    buf_fmt(out, "%.0f", v == 0 ? 0.0 : v); /* "-0" is no integer to some readers */
+  else {
+    char text[NUMBER_MAX];
+    number_print(v, text);
+    buf_str(out, text);
+  }
+  return NULL;
+}
+
+/* Returns n if the keys of the table on top are exactly 1..n; 0 if all are texts (or there are
+ * none); -1 else. */
+static double list_length(lua_State *L) {
+  double count = 0, top = 0;
+  bool texts = false;
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    if (lua_type(L, -2) == LUA_TSTRING) {
+      texts = true;
+      continue;
+    }
+    double key = lua_type(L, -2) == LUA_TNUMBER ? lua_tonumber(L, -2) : 0;
+    if (key < 1 || key != floor(key)) {
+      lua_pop(L, 2);
+      return -1;
+    }
+    count++;
+    if (key > top) top = key;
+  }
+  return count == top && !(texts && count > 0) ? count : -1;
+}
+
+static const char *print_list(const printer *p, double length, int depth) {
+  const char *why = NULL;
+  for (int i = 1; !why && i <= length; i++) {
+    buf_add(p->out, i == 1 ? "[" : ",", 1);
+    lua_rawgeti(p->L, -1, i);
+    why = print(p, depth - 1);
+    lua_pop(p->L, 1);
+  }
+  buf_add(p->out, "]", 1);
+  return why;
+}
+
+static const char *print_object(const printer *p, int depth) {
+  bool first = true;
+  buf_add(p->out, "{", 1);
+  for (lua_pushnil(p->L); lua_next(p->L, -2); lua_pop(p->L, 1)) {
+    size_t len;
+    const char *key = lua_tolstring(p->L, -2, &len);
+    if (!first) buf_add(p->out, ",", 1);
+    first = false;
+    policy_print_text(key, len, p->out);
+    buf_add(p->out, ":", 1);
+    const char *why = print(p, depth - 1);
+    if (why) {
+      lua_pop(p->L, 2);
+      return why;
+    }
+  }
+  buf_add(p->out, "}", 1);
+  return NULL;
+}
+
+/* A table may be small and be reached in a million ways, and an empty one take long to walk. */
+static const char *print_table(const printer *p, int depth) {
+  if (bounds_late(p->bounds)) return "it takes too long to read";
+  if (depth == 0) return "it is nested too deep";
+  double length = list_length(p->L);
+  if (length < 0) return "a table has neither the keys 1..n nor texts alone";
+  return length > 0 ? print_list(p, length, depth) : print_object(p, depth);
+}
+
+/* Prints the value on top of the stack. */
+static const char *print(const printer *p, int depth) {
+  lua_State *L = p->L;
+  const char *why = NULL;
+  size_t len;
+  if (!lua_checkstack(L, 4)) return "it is nested too deep";
+  switch (lua_type(L, -1)) {
+  case LUA_TNIL: buf_str(p->out, "null"); break;
+  case LUA_TBOOLEAN: buf_str(p->out, lua_toboolean(L, -1) ? "true" : "false"); break;
+  case LUA_TNUMBER: why = print_number(lua_tonumber(L, -1), p->out); break;
+  case LUA_TSTRING: {
+    const char *text = lua_tolstring(L, -1, &len);
+    policy_print_text(text, len, p->out);
+    break;
+  }
+  case LUA_TTABLE: why = print_table(p, depth); break;
+  default: why = "it has a function, or another thing that is no data"; break;
+  }
+  return why || buf_failed(p->out) == 0 ? why : "it is too large";
+}
+
+const char *policy_print_json(lua_State *L, int index, policy_bounds *b, buf *out) {
+  printer p = {L, b, out};
+  lua_pushvalue(L, index);
+  const char *why = print(&p, POLICY_DEPTH_MAX);
+  lua_pop(L, 1);
+  return why;
+}

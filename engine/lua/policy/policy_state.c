@@ -1,0 +1,357 @@
+#include "policy_state.h"
+
+#include <lauxlib.h>
+#include <luajit.h>
+#include <lualib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy_bounds.h"
+#include "policy_guard.h"
+#include "policy_json.h"
+#include "policy_text.h"
+
+enum { FAILURE_MAX = 2000, GARBAGE_MAX = 1 << 20 };
+
+struct policy_state {
+  lua_State *L;
+  policy_bounds bounds;
+  size_t bare; /* heap of a state without a policy */
+  int library; /* reference to the rule library's table M */
+};
+
+/* The argument of one protected call. */
+typedef struct work {
+  policy_state *s;
+  const json_t *request;
+  size_t heap; /* what may be held beyond the bare state, from one request to the next too */
+} work;
+
+int policy_state_refuse(buf *answer, const char *kind, const char *text) {
+  buf_clear(answer);
+  buf_fmt(answer, "{\"ok\":false,\"kind\":\"%s\",\"text\":", kind);
+  policy_print_text(text, strnlen(text, FAILURE_MAX), answer);
+  buf_str(answer, "}");
+  return buf_failed(answer);
+}
+
+/* ---- making a state; what is named l_ may raise ---- */
+
+static void l_run(lua_State *L, const policy_text *part, int results) {
+  if (luaL_loadbufferx(L, part->text, part->len, part->name, "t") != 0) lua_error(L);
+  lua_insert(L, -2);
+  lua_call(L, 1, results);
+}
+
+/* Empties the table on top. */
+static void l_wipe(lua_State *L) {
+  for (lua_pushnil(L); lua_next(L, -2); lua_pushnil(L)) {
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_rawset(L, -3);
+  }
+}
+
+/* Forgets all globals, loaded and preloaded modules. The rule library has in locals what it needs;
+ * a policy must not find the rest, by whatever hole. */
+static void l_forget(lua_State *L) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "package");
+  lua_getfield(L, -1, "preload");
+  l_wipe(L);
+  lua_pop(L, 1);
+  l_wipe(L);
+  lua_pop(L, 1);
+  l_wipe(L);
+  lua_pushvalue(L, LUA_GLOBALSINDEX);
+  l_wipe(L);
+  lua_pop(L, 2);
+}
+
+static int l_build(lua_State *L) {
+  policy_state *s = lua_touserdata(L, 1);
+  luaL_openlibs(L);
+  luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF); /* openlibs turns it on */
+  lua_gc(L, LUA_GCSETPAUSE, 120); /* no collection is tried when the cap refuses: keep near it */
+  guard_push(L);
+  l_run(L, &policy_texts[0], 1); /* the sandbox: takes the guards, returns what is allowed */
+  lua_newtable(L);               /* M */
+  for (const policy_text *part = &policy_texts[1]; part->name; part++) {
+    lua_pushvalue(L, -1);
+    l_run(L, part, 0);
+  }
+  lua_insert(L, -2);
+  lua_setfield(L, -2, "base");
+  s->library = luaL_ref(L, LUA_REGISTRYINDEX);
+  l_forget(L);
+  return 0;
+}
+
+static policy_state *state_new(const char **why) {
+  *why = "out of memory";
+  policy_state *s = calloc(1, sizeof *s);
+  if (!s) return NULL;
+  s->L = bounds_state(&s->bounds);
+  if (!s->L) {
+    free(s);
+    return NULL;
+  }
+  if (lua_cpcall(s->L, l_build, s) == 0) {
+    lua_gc(s->L, LUA_GCCOLLECT, 0);
+    s->bare = s->bounds.used;
+    return s;
+  }
+  *why = "the rule library is broken"; /* an error of ours: the specs see it first */
+  policy_state_close(s);
+  return NULL;
+}
+
+void policy_state_close(policy_state *s) {
+  if (!s) return;
+  lua_close(s->L);
+  free(s);
+}
+
+/* ---- calls into it ---- */
+
+static void l_library(lua_State *L, const policy_state *s, const char *name) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, s->library);
+  lua_getfield(L, -1, name);
+  lua_remove(L, -2);
+}
+
+static int l_syntax(lua_State *L) {
+  lua_createtable(L, 0, 2);
+  lua_insert(L, -2);
+  lua_setfield(L, -2, "text");
+  lua_pushliteral(L, "syntax");
+  lua_setfield(L, -2, "kind");
+  return lua_error(L);
+}
+
+/* Adds one policy of the chain; the settings are at index 1. */
+static void l_add(lua_State *L, const policy_state *s, const json_t *policy) {
+  const json_t *text = json_object_get(policy, "text");
+  const char *name = json_string_value(json_object_get(policy, "name"));
+  l_library(L, s, "environment");
+  lua_pushstring(L, name);
+  lua_pushvalue(L, 1);
+  lua_pushlstring(L, json_string_value(text), json_string_length(text)); /* for a look at it */
+  lua_call(L, 3, 1);
+  const char *chunk = lua_pushfstring(L, "=%s.lua", name);
+  if (luaL_loadbufferx(L, json_string_value(text), json_string_length(text), chunk, "t") != 0)
+    l_syntax(L);
+  lua_pushvalue(L, -3); /* environment, chunk name, function, environment */
+  lua_setfenv(L, -2);
+  lua_call(L, 0, 1);
+  l_library(L, s, "add");
+  lua_pushstring(L, name);
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, 4);
+  lua_call(L, 3, 0);
+  lua_settop(L, 1);
+}
+
+/* Pushes a member of the request, or an empty table. */
+static void l_member(lua_State *L, const json_t *request, const char *name) {
+  const json_t *value = json_object_get(request, name);
+  if (value)
+    policy_push_json(L, value);
+  else
+    lua_newtable(L);
+}
+
+static int l_load(lua_State *L) {
+  work *w = lua_touserdata(L, 1);
+  size_t i;
+  json_t *policy;
+  bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
+  lua_settop(L, 0);
+  l_member(L, w->request, "settings");
+  json_array_foreach(json_object_get(w->request, "chain"), i, policy) l_add(L, w->s, policy);
+  l_library(L, w->s, "finish");
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 1);
+  if (!lua_istable(L, -1)) luaL_error(L, "the rule library answers no table");
+  return 1;
+}
+
+static int l_ask(lua_State *L) {
+  static const char *const given[] = {"hook", "event", "memory"};
+  work *w = lua_touserdata(L, 1);
+  bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
+  l_library(L, w->s, "ask");
+  for (int i = 0; i < 3; i++) l_member(L, w->request, given[i]);
+  lua_call(L, 3, 5);
+  return 5;
+}
+
+/* Runs `fn` within the bounds; its results are the stack. 0, or a LUA_ERR* with the error on top.
+ */
+static int enter(policy_state *s, lua_CFunction fn, work *w) {
+  lua_settop(s->L, 0);
+  lua_pushcfunction(s->L, fn);
+  lua_pushlightuserdata(s->L, w);
+  int rc = lua_pcall(s->L, 1, LUA_MULTRET, 0);
+  bounds_disarm(&s->bounds, s->L);
+  return rc;
+}
+
+/* Garbage counts in the cap, and Lua does not collect when the cap refuses. */
+static void leave(policy_state *s) {
+  lua_settop(s->L, 0);
+  if (s->bounds.used > s->bare + GARBAGE_MAX) lua_gc(s->L, LUA_GCCOLLECT, 0);
+}
+
+/* Reads a member of the error object on top, if that is a table with such a text: raw, since
+ * nothing of the policy may run any more. */
+static const char *member(lua_State *L, const char *name) {
+  if (!lua_istable(L, -1)) return NULL;
+  lua_pushstring(L, name);
+  lua_rawget(L, -2);
+  const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_pop(L, 1); /* the table still holds it */
+  return text;
+}
+
+/* Writes down why enter() failed. Only an answer that is wrong leaves the state alive. */
+static int refuse(policy_state *s, int rc, buf *answer, bool *dead) {
+  static const char *const kinds[] = {"syntax", "setting", "answer"};
+  lua_State *L = s->L;
+  const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : member(L, "text");
+  const char *kind = member(L, "kind"), *said = "error";
+  for (size_t i = 0; kind && i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(kind, kinds[i]) == 0) said = kinds[i];
+  if (rc == LUA_ERRMEM) {
+    said = "memory";
+    text = "it holds more memory than it may";
+  } else if (s->bounds.over != BOUNDS_KEPT) {
+    said = "budget";
+  }
+  if (!text) text = "it raised an error that is no text";
+  *dead = strcmp(said, "answer") != 0;
+  return policy_state_refuse(answer, said, text);
+}
+
+/* ---- answers ---- */
+
+/* Appends ,"NAME":VALUE for the value at `index`; false: `answer` is a refusal. */
+static bool put(policy_state *s, const char *name, int index, buf *answer) {
+  buf_fmt(answer, ",\"%s\":", name);
+  const char *why = policy_print_json(s->L, index, &s->bounds, answer);
+  if (!why) return true;
+  char text[200];
+  buf said;
+  buf_init(&said, sizeof text);
+  buf_fmt(&said, "its %s cannot be taken: %s", name, why);
+  const char *kind = s->bounds.over == BOUNDS_KEPT ? "answer" : "budget";
+  policy_state_refuse(answer, kind, said.data ? said.data : why);
+  buf_free(&said);
+  return false;
+}
+
+static bool is_empty(lua_State *L, int index) {
+  if (lua_isnil(L, index)) return true;
+  if (!lua_istable(L, index)) return false;
+  lua_pushvalue(L, index);
+  lua_pushnil(L);
+  bool empty = !lua_next(L, -2);
+  lua_pop(L, empty ? 1 : 3);
+  return empty;
+}
+
+/* Adds the warning to those of the table on top. It works outside of the bounds. */
+static void warn(lua_State *L, const char *warning) {
+  lua_pushliteral(L, "warnings");
+  lua_rawget(L, -2);
+  if (!lua_istable(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushliteral(L, "warnings");
+    lua_pushvalue(L, -2);
+    lua_rawset(L, -4);
+  }
+  lua_pushstring(L, warning);
+  lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);
+  lua_pop(L, 1);
+}
+
+/* Makes the members of the table on top members of the answer. False: it is a refusal. */
+static bool answer_load(policy_state *s, const char *warning, buf *answer) {
+  lua_State *L = s->L;
+  if (warning) warn(L, warning);
+  buf_str(answer, "{\"ok\":true");
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    if (lua_type(L, -2) == LUA_TSTRING && !put(s, lua_tostring(L, -2), -1, answer)) return false;
+  }
+  buf_str(answer, "}");
+  return true;
+}
+
+static void answer_ask(policy_state *s, buf *answer) {
+  static const char *const names[] = {"answer", "reason", "by", "memory", "warnings"};
+  buf_str(answer, "{\"ok\":true");
+  for (int i = 0; i < 5; i++) {
+    bool shown = i == 0 || (i < 4 ? !lua_isnil(s->L, i + 1) : !is_empty(s->L, i + 1));
+    if (shown && !put(s, names[i], i + 1, answer)) return;
+  }
+  buf_str(answer, "}");
+}
+
+static bool is_request(const json_t *request, const char **why) {
+  size_t i;
+  json_t *policy;
+  const json_t *settings = json_object_get(request, "settings");
+  *why = "load: wrong request";
+  if (!json_is_array(json_object_get(request, "chain")) || (settings && !json_is_object(settings)))
+    return false;
+  json_array_foreach(json_object_get(request, "chain"), i, policy) {
+    const json_t *text = json_object_get(policy, "text");
+    if (!json_is_string(json_object_get(policy, "name")) || !json_is_string(text)) return false;
+    *why = "a policy is longer than 256 KiB";
+    if (json_string_length(text) > POLICY_TEXT_MAX) return false;
+    *why = "load: wrong request";
+  }
+  return true;
+}
+
+int policy_state_load(const json_t *request, size_t size, const char *warning, policy_state **out,
+                      buf *answer) {
+  const char *why;
+  bool dead = false;
+  *out = NULL;
+  if (!is_request(request, &why)) return policy_state_refuse(answer, "error", why);
+  policy_state *s = state_new(&why);
+  if (!s) return policy_state_refuse(answer, "memory", why);
+  work w = {s, request, BOUNDS_HEAP + POLICY_INPUT_TIMES * size};
+  int rc = enter(s, l_load, &w);
+  if (rc != 0) {
+    rc = refuse(s, rc, answer, &dead);
+    policy_state_close(s);
+    return rc;
+  }
+  if (answer_load(s, warning, answer)) {
+    leave(s);
+    *out = s;
+  } else {
+    policy_state_close(s);
+  }
+  return buf_failed(answer);
+}
+
+int policy_state_ask(policy_state *s, const json_t *request, size_t size, buf *answer, bool *dead) {
+  *dead = false;
+  if (!json_is_string(json_object_get(request, "hook")))
+    return policy_state_refuse(answer, "error", "ask: wrong request");
+  work w = {s, request, BOUNDS_HEAP + POLICY_INPUT_TIMES * size};
+  int rc = enter(s, l_ask, &w);
+  if (rc != 0) {
+    rc = refuse(s, rc, answer, dead);
+    if (!*dead) leave(s);
+    return rc;
+  }
+  answer_ask(s, answer);
+  if (s->bounds.over != BOUNDS_KEPT) *dead = true;
+  leave(s);
+  return buf_failed(answer);
+}

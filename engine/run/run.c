@@ -1,0 +1,646 @@
+#include "run.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "commit/lease.h"
+#include "run/run_state.h"
+#include "waiting.h"
+#include "prims/fs.h"
+
+/* ---- open and close ---- */
+
+/* Reads the policies first of all: nothing is made for a run whose rules are wrong. */
+int run_open_policy(run *r, const run_options *o, err *e) {
+  char id[33];
+  int rc = io_nonce(r->env->io, id);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  policy_options options = {.io = r->env->io,
+                            .log = r->env->log,
+                            .link = r->env->policies,
+                            .id = id,
+                            .names = o->policies,
+                            .settings = o->settings,
+                            .dir = o->policy_dir,
+                            .units = o->units,
+                            .excludes = o->excludes,
+                            .markers = o->markers,
+                            .quiet_ns = o->quiet_ns};
+  rc = policy_open(&options, &r->policy, e);
+  if (rc < 0) return rc;
+  r->rules = policy_rules(r->policy);
+  const char *note;
+  for (size_t i = 0; (note = policy_note(r->policy, i)); i++)
+    log_say(r->env->log, LOG_INFO, "policy %s: %s", policy_names(r->policy), note);
+  return 0;
+}
+
+/* Checks the target. A store that does not arbitrate needs the user's word before anything is
+ * written; one that is relied on has to prove that it does. If there is a log, an earlier run has
+ * proved it. */
+static int check_store(run *r, const run_options *o, err *e) {
+  store *s = r->store;
+  s->single_writer = o->single_writer;
+  s->no_delete = o->no_delete || o->keep_all;
+  s->cancel = &r->stop;
+  if (!s->ops->race || o->single_writer) return 0;
+  char key[STORE_KEY_MAX];
+  store_object first;
+  err why = {0};
+  int rc = runlog_key_entry("", 0, key, e);
+  if (rc < 0 || s->ops->head(s, key, &first, &why) == 0) return rc;
+  if (err_class_of(why.code) == ERR_CLASS_RETRYABLE) return err_set(e, why.code, "%s", why.text);
+  return s->ops->race(s, e);
+}
+
+/* Results are an extra: a run that cannot listen trains and saves all the same. */
+static int take_identity(run *r, err *e) {
+  const run_env *env = r->env;
+  const char *boot = r->group_env.writer.boot;
+  places *p = &r->places;
+  err why = {0};
+  int rc = identity_take(env->io, p->state, &r->lock, boot, &r->identity, e);
+  if (rc < 0) return rc;
+  if (places_socket(env->io, &r->identity, p, &why) < 0)
+    log_say(env->log, LOG_WARN,
+            "this run has no socket, so it cannot be asked or told results: %s; an XDG_RUNTIME_DIR "
+            "that is there, writable and private to this user, or a shorter `state`, gives it one",
+            why.text);
+  memcpy(r->identity.socket, p->socket, sizeof r->identity.socket);
+  memcpy(p->state_id, r->identity.id, sizeof p->state_id);
+  memcpy(r->identity.launch, r->group_env.writer.launch, sizeof r->identity.launch);
+  memcpy(r->identity.host, r->group_env.writer.host, sizeof r->identity.host);
+  rc = places_name_writer(p, &r->group_env.writer, e);
+  return rc < 0 ? rc : identity_write(env->io, p->state, boot, &r->identity, e);
+}
+
+/* Holds the state directory that was found, so that its files stay in it, whoever moves it away and
+ * puts a link in its place: if it stands beside a user's directory, that user may move it. */
+static int find_places(run *r, const run_options *o, err *e) {
+  int rc = fs_held_new(r->env->io, &r->held, e);
+  if (rc < 0) return rc;
+  r->own = *r->env;
+  r->own.io = fs_held_io(r->held);
+  r->env = &r->own;
+  rc = places_open(r->env->io, &o->places, &r->places, e);
+  if (rc == 0) rc = fs_hold(r->held, r->places.state, e);
+  if (rc == 0) run_find_home(r);
+  return rc;
+}
+
+static int take_lock(run *r, err *e) {
+  const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+  const char *path = r->places.lock;
+  int fd = r->env->io->open(r->env->io, AT_FDCWD, path, flags, 0600);
+  if (fd < 0) return err_sys(e, fd, "cannot open the lock file %s", path);
+  int rc = lock_take_open(fd, path, &r->lock, e);
+  if (rc != ERR_HELD) return rc;
+  return err_set(e, ERR_HELD,
+                 "another ckpt-lua has the state directory %s: wait for its end, or stop it%s",
+                 r->places.state,
+                 r->beside ? "; to save to another target beside it, name another `state`" : "");
+}
+
+static int open_parts(run *r, const run_options *o, err *e) {
+  int rc = run_open_policy(r, o, e);
+  if (rc == 0) rc = find_places(r, o, e);
+  const run_env *env = r->env;
+  if (rc == 0 && places_shared(env->io, &r->places))
+    log_say(env->log, LOG_WARN,
+            "others may write in the state directory %s: what is restored and saved depends on it "
+            "(chmod 700)",
+            r->places.state);
+  if (rc == 0) rc = take_lock(r, e);
+  if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
+  if (rc == 0) rc = take_identity(r, e);
+  if (rc == 0)
+    rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
+  if (rc == 0) rc = run_own(r, e);
+  if (rc == 0) rc = trail_open(env->io, env->log, r->places.state, &r->trail, e);
+  if (rc == 0) rc = store_open(&r->places.target, r->outer, env->log, &r->store, e);
+  return rc;
+}
+
+/* All that asks the store: with patience, since the job of a scheduler that waited for days must not
+ * die of a hiccup. */
+static int meet_store(run *r, const run_options *o, err *e) {
+  run_patience_begin(r, o->start_wait_ns);
+  int rc = check_store(r, o, e);
+  if (rc == 0) rc = run_ranks_await(r, e);
+  if (rc == 0) rc = run_leases_await(r, e);
+  if (rc < 0) run_patience_explain(r, e);
+  return rc;
+}
+
+/* Ranks save together, so each must know the others' launch. */
+static int take_ranks(run *r, const run_options *o, err *e) {
+  uint32_t world = o->world > 1 ? o->world : 1;
+  r->ranks = (ranks){.rank = o->rank,
+                     .world = world,
+                     .wait_ns = o->rank_wait_ns > 0 ? o->rank_wait_ns : (int64_t)600 * 1000000000};
+  if (o->rank >= world || world > RANKS_MAX)
+    return err_set(e, ERR_INVAL, "rank %u of %u: ranks count from 0, at most %d", o->rank, world,
+                   RANKS_MAX);
+  if (world == 1) return 0;
+  if (!o->launch || !*o->launch)
+    return err_set(e, ERR_INVAL,
+                   "rank %u of %u: ranks that save together need an id that they share and that no "
+                   "other launch has (`launch`)",
+                   o->rank, world);
+  snprintf(r->ranks.launch, sizeof r->ranks.launch, "%s", o->launch);
+  r->group_env.writer.world = world;
+  r->group_env.ranks = r->job_env.ranks = &r->ranks;
+  r->plan_flags |= PLAN_HAS_RANKS;
+  return 0;
+}
+
+/* Clears the staging of this machine: the files that a dead run left in it are nobody's, as we hold
+ * the lock. */
+static int clear_staging(run *r, err *e) {
+  int rc = fs_remove_tree(r->env->io, r->places.staging, e);
+  return rc < 0 ? rc : fs_mkdirs(r->env->io, r->places.staging, 0700, e);
+}
+
+run *run_new(const run_env *given, const run_options *o) {
+  run *r = calloc(1, sizeof *r);
+  if (!r) return NULL;
+  r->env = given;
+  r->outer = given->io;
+  r->lock.fd = r->watcher.file.fd = r->owner.file.fd = r->owner.dir.fd = -1;
+  r->beside = o->beside;
+  r->owns_dir = o->owns_dir;
+  r->tries = o->tries ? o->tries : 8;
+  r->bad_after = o->bad_after ? o->bad_after : 3;
+  r->wait_lease_ns = o->wait_lease_ns;
+  r->stall_ns = o->stall_ns > 0 ? o->stall_ns : (int64_t)60 * 1000000000;
+  r->poll = o->poll;
+  r->keep_all = o->keep_all;
+  r->trust = o->trust;
+  r->lease_at = INT64_MAX;
+  r->limits = (retention_limits){
+      .max_drop = o->max_delete > 0 ? o->max_delete : 0.25,
+      .grace_ns = o->grace_delete_ns >= 0 ? o->grace_delete_ns : (int64_t)24 * 3600 * 1000000000,
+      .no_delete = o->no_delete};
+  return r;
+}
+
+/* Fills in what the groups and the saves share, once the parts are open. */
+static void share_parts(run *r, const run_options *o) {
+  const run_env *env = r->env;
+  r->group_env.store = r->store;
+  r->group_env.log = env->log;
+  r->group_env.run_id = r->places.run_id;
+  r->group_env.former = r->places.former;
+  r->group_env.writer.any_flags = o->continue_run || o->places.run_id;
+  r->group_env.continue_run = o->continue_run;
+  r->group_env.take_over = o->take_over;
+  r->job_env = (job_env){.io = env->io,
+                         .log = env->log,
+                         .pool = env->pool,
+                         .store = r->store,
+                         .rules = r->rules,
+                         .grace_ns = o->no_delete ? INT64_MAX : r->limits.grace_ns,
+                         .root = r->places.dir,
+                         .staging = r->places.staging};
+}
+
+int run_open(const run_env *given, const run_options *o, run **out, err *e) {
+  *out = NULL;
+  run *r = run_new(given, o);
+  if (!r) return err_set(e, ERR_NOMEM, "open a run: out of memory");
+  waiting *slow = waiting_begin(given->log, r->stall_ns, "locks, logs and leases of the run");
+  int rc = open_parts(r, o, e);
+  if (rc == 0) rc = clear_staging(r, e);
+  share_parts(r, o);
+  if (rc == 0) rc = take_ranks(r, o, e);
+  if (rc == 0 && store_can(r->store, STORE_CAP_PUBLISH)) r->plan_flags |= PLAN_CAN_PUBLISH;
+  if (rc == 0) r->job_env.companions = policy_companions(r->policy);
+  if (r->job_env.companions) r->plan_flags |= PLAN_HAS_COMPANIONS;
+  if (rc == 0) {
+    rc = meet_store(r, o, e);
+    if (rc < 0 && run_anyway_begin(r, o->start_anyway, e)) rc = 0;
+  }
+  if (rc == 0) run_join(r);
+  if (rc == 0) rc = run_own_by_term(r, e);
+  if (rc == 0) rc = run_ranks_begun(r, e);
+  if (rc < 0) {
+    run_ranks_failed(r, e);
+    run_close(r);
+  } else {
+    *out = r;
+  }
+  waiting_end(slow);
+  return rc;
+}
+
+/* A lease that stays would keep a restart on another machine out for its whole life. */
+struct patience {
+  run_task task;
+  atomic_bool over;
+};
+
+static void patience_on_worker(void *arg) {
+  enum { STEPS = 20, NAP_NS = 50000000 };
+  struct patience *w = arg;
+  run *r = w->task.run;
+  for (int i = 0; i < STEPS && !atomic_load(&w->over); i++) r->env->io->sleep(r->env->io, NAP_NS);
+  atomic_store(&r->stop, 1);
+  r->env->finished(r->env->ctx, &w->task);
+}
+
+static void patience_done(run_task *task) {
+  (void)task; /* its owner's */
+}
+
+/* Releases the leases. The store's calls were cut off before: it gets one second to answer. */
+static void release_leases(run *r) {
+  struct patience w = {.task = {.run = r, .done = patience_done}};
+  err full = {0};
+  if (!atomic_load(&r->stop) || pool_submit(r->env->pool, patience_on_worker, &w, &full) < 0)
+    return;
+  r->tasks++;
+  atomic_store(&r->stop, 0);
+  for (size_t i = 0; i < r->group_count; i++) group_release(&r->groups[i]->group);
+  run_ranks_close(r);
+  atomic_store(&w.over, true);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+}
+
+/* Keeps the memories that the hooks after the last commit have changed. It does so neither where
+ * another writer is by now, nor when there is no time to ask. */
+static void keep_memories(run *r) {
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    err e = {0};
+    if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
+        run_follows(r))
+      continue;
+    int rc = runlog_refresh(g->group.log, &e);
+    if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, g->memory ? g->memory : "{}", &e);
+    if (rc < 0)
+      log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
+  }
+}
+
+void run_close(run *r) {
+  if (!r) return;
+  const bool has_all = run_has_all(r); /* what is cut off now is not saved */
+  r->closing = true;
+  run_patience_end(r);
+  for (size_t i = 0; i < r->group_count; i++) {
+    if (!r->groups[i]->save) continue;
+    atomic_store(&r->groups[i]->save->job.cancel, JOB_LEAVE);
+    /* A save that gives up just now may be asking a store that does not answer. */
+    if (store_can(r->store, STORE_CAP_RESUME)) atomic_store(&r->stop, 1);
+  }
+  if (r->meeting) atomic_store(&r->stop, 1);
+  run_keep_stop(r);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+  keep_memories(r);
+  release_leases(r);
+  run_ranks_close(r);
+  run_note_end(r);
+  while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
+  free(r->units);
+  detect_close(r->detect);
+  run_manifests_drop(r);
+  run_groups_close(r);
+  store_close(r->store);
+  journal_close(r->journal);
+  trail_close(r->trail);
+  run_leave(r, has_all);
+  lock_drop(&r->lock);
+  policy_close(r->policy);
+  run_anyway_free(r);
+  free(r->metrics);
+  run_status_free(r);
+  free(r->resume);
+  free(r->restored_from);
+  fs_held_free(r->held);
+  free(r);
+}
+
+void run_abandon(run *r) {
+  lock *locks[] = {&r->lock, &r->owner.file, &r->owner.dir, &r->watcher.file};
+  for (size_t i = 0; i < sizeof locks / sizeof(void *); i++) {
+    if (locks[i]->fd >= 0) close(locks[i]->fd); /* nothing was written */
+    locks[i]->fd = -1;
+  }
+}
+
+const places *run_places(const run *r) {
+  return &r->places;
+}
+
+/* ---- what the detector says ---- */
+
+/* Stops a save, unless it sends a snapshot: a change of the original does not matter to that. */
+static void stop_save(run_unit *u) {
+  if (u->save && !u->save->copied) atomic_store(&u->save->job.cancel, JOB_CANCEL);
+}
+
+static int on_open(run *r, run_unit *u, err *e) {
+  stop_save(u);
+  /* A result may name the unit before all events of its making were read: that is the same
+   * content. */
+  if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = false;
+  if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
+  u->counted = false;
+  run_note(r, u, TRAIL_OPEN, NULL);
+  journal_unit known = journal_find(r->journal, u->path);
+  if (known.state == JOURNAL_OPEN) return 0;
+  return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, NULL, e);
+}
+
+/* A journal that cannot be written stops no save: the missing records have to be proven again, no
+ * more. */
+static int on_complete(run *r, run_unit *u, err *e) {
+  journal_unit known = journal_find(r->journal, u->path);
+  bool same = digest_equal(&known.fingerprint, &u->fingerprint);
+  u->retired = 0;
+  run_note(r, u, TRAIL_COMPLETE, NULL);
+  /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
+  if (u->phase != UNIT_RUNNING) {
+    if (same && known.state == JOURNAL_COMMITTED)
+      run_unit_durable(r, u);
+    else
+      run_consider(r, u, NULL);
+  }
+  if (same && known.state >= JOURNAL_COMPLETE) return 0;
+  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
+}
+
+static void on_unproven(run *r, run_unit *u, detect_state state) {
+  if (u->phase == UNIT_RUNNING) {
+    stop_save(u);
+    return;
+  }
+  if (state == DETECT_UNPROVEN && u->want.action != POLICY_WAIT) {
+    run_consider(r, u, NULL);
+    return;
+  }
+  u->phase = UNIT_UNPROVEN;
+  run_note(r, u, TRAIL_UNPROVEN, NULL);
+  run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
+}
+
+static int on_gone(run *r, run_unit *u, err *e) {
+  int rc = journal_forget(r->journal, u->path, e);
+  run_note(r, u, TRAIL_GONE, "it was removed from the directory");
+  if (u->phase == UNIT_RUNNING) { /* it is removed when its save has ended */
+    u->gone = true;
+    stop_save(u);
+    return rc;
+  }
+  if (run_unit_queued(u)) {
+    r->retired++;
+    run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, "it was removed before it was saved");
+  }
+  run_unit_remove(r, u);
+  return rc;
+}
+
+static int on_unit(run *r, const detect_unit *facts, err *e) {
+  run_unit *u = run_unit_find(r, facts->path);
+  if (facts->state == DETECT_GONE) return u ? on_gone(r, u, e) : 0;
+  if (!u && run_dir_inside(r, facts->path)) return 0;
+  int rc = run_unit_take(r, facts, &u, e);
+  if (rc < 0) return rc;
+  switch (facts->state) {
+  case DETECT_OPEN: return on_open(r, u, e);
+  case DETECT_COMPLETE: return on_complete(r, u, e);
+  case DETECT_UNPROVEN:
+  case DETECT_BROKEN: on_unproven(r, u, facts->state); return 0;
+  case DETECT_GONE: break;
+  }
+  return 0;
+}
+
+/* Takes in the news of all units: an error with one must not lose the others, whose news come only
+ * once. */
+static int take_units(run *r, err *e) {
+  detect_unit facts;
+  int first = 0;
+  while (detect_next(r->detect, &facts)) {
+    int rc = on_unit(r, &facts, first == 0 ? e : NULL);
+    if (first == 0) first = rc;
+  }
+  run_take_back(r);
+  return first;
+}
+
+/* ---- events ---- */
+
+int run_fd(const run *r) {
+  return r->detect ? detect_fd(r->detect) : -1;
+}
+
+static int take_known(void *ctx, const detect_unit *unit) {
+  run *r = ctx;
+  if (unit->state != DETECT_UNPROVEN && unit->state != DETECT_OPEN) return 0;
+  if (run_dir_inside(r, unit->path)) return 0;
+  journal_unit known = journal_find(r->journal, unit->path);
+  bool seen = known.state == JOURNAL_COMPLETE || known.state == JOURNAL_COMMITTED;
+  if (!seen && !(r->trust && unit->state == DETECT_UNPROVEN)) return 0;
+  run_unit *u;
+  return run_unit_take(r, unit, &u, NULL);
+}
+
+/* Tells the detector, which has only seen a listing, which units are whole by the journal or the
+ * log. The paths are collected first: proving one changes the list that is walked. */
+static int prove_known(run *r, err *e) {
+  int rc = detect_each(r->detect, take_known, r);
+  if (rc < 0) return err_set(e, rc, "list %s: out of memory", r->places.dir);
+  for (size_t i = 0; rc >= 0 && i < r->unit_count; i++) {
+    const char *path = r->units[i]->path;
+    journal_unit known = journal_find(r->journal, path);
+    bool seen = known.state == JOURNAL_COMPLETE || known.state == JOURNAL_COMMITTED;
+    rc = seen ? detect_prove(r->detect, path, &known.fingerprint, "whole when it was last seen", e)
+              : 0;
+    if (rc == 0 && r->trust) rc = detect_prove(r->detect, path, NULL, RUN_TRUSTED, e);
+  }
+  return rc < 0 ? rc : 0;
+}
+
+int run_start(run *r, err *e) {
+  if (r->started) return err_set(e, ERR_INVAL, "the run is started already");
+  if (!r->prepared) {
+    run_prepared ignored;
+    int rc = run_prepare(r, RUN_NEVER, NULL, &ignored, e);
+    if (rc < 0) return rc;
+  }
+  names known;
+  int rc = run_known_paths(r, &known, e);
+  if (rc < 0) return rc;
+  detect_options o = {.io = r->env->io,
+                      .log = r->env->log,
+                      .root = r->places.dir,
+                      .rules = r->rules,
+                      .mode = r->poll ? DETECT_POLL : DETECT_AUTO,
+                      .known = (const char *const *)known.at,
+                      .known_count = known.count};
+  rc = detect_open(&o, &r->detect, e);
+  names_free(&known);
+  if (rc == 0) rc = run_survey_learn(r, r->detect, e);
+  if (rc == 0) rc = prove_known(r, e);
+  run_manifests_drop(r);
+  if (rc < 0) {
+    detect_close(r->detect);
+    r->detect = NULL;
+    return rc;
+  }
+  r->lease_at = r->env->io->now(r->env->io, IO_MONO) + (int64_t)LEASE_RENEW_S * 1000000000;
+  r->started = true;
+  run_patience_end(r);
+  run_note_start(r);
+  return 0;
+}
+
+static int check_started(const run *r, err *e) {
+  return r->started ? 0 : err_set(e, ERR_INVAL, "the run is not started yet");
+}
+
+int run_child(run *r, pid_t pid, err *e) {
+  uint64_t start;
+  pid_t sid;
+  int rc = check_started(r, e);
+  if (rc == 0 && pid <= 0) rc = err_set(e, ERR_INVAL, "a trainer's pid cannot be %ld", (long)pid);
+  if (rc == 0) r->writer_gone = false;
+  if (rc == 0) detect_writer_new(r->detect);
+  if (rc == 0) rc = proc_identity(pid, &start, &sid, e);
+  if (rc == ERR_NOENT) return 0; /* it was quick: there is nobody to remember */
+  return rc < 0 ? rc : journal_note_child(r->journal, pid, start, sid, e);
+}
+
+int run_child_exit(run *r, bool clean, err *e) {
+  int rc = check_started(r, e);
+  if (rc < 0) return rc;
+  rc = detect_run(r->detect, e); /* changes that it made before its end count as its own */
+  detect_writer_gone(r->detect, clean);
+  r->writer_gone = true;
+  r->meet_at = 0; /* the last chance to learn what is there */
+  run_no_writer(r);
+  run_keep_ask_all(r);
+  run_reconsider(r, "end");
+  if (clean) run_local_end(r);
+  int noted = journal_note_child_end(r->journal, rc < 0 ? NULL : e);
+  return rc < 0 ? rc : noted;
+}
+
+static int look(run *r, err *e) {
+  return detect_run(r->detect, e);
+}
+
+static bool ends_in(const char *path, const char *end) {
+  size_t len = strlen(path), tail = strlen(end);
+  return tail <= len && strcmp(path + len - tail, end) == 0 &&
+         (tail == len || path[len - tail - 1] == '/');
+}
+
+/* A result may name a unit ("checkpoint"): by its path below the directory, or below the working
+ * directory, or by its name alone. Files that were written before the result was sent count as
+ * written. */
+static void ask_for(run *r, const char *name) {
+  err e = {0};
+  int rc = detect_polling(r->detect) ? detect_list(r->detect, &e) : look(r, &e);
+  if (rc < 0 || take_units(r, &e) < 0) log_say(r->env->log, LOG_WARN, "%s", e.text);
+  size_t len = strlen(r->places.dir);
+  if (strncmp(name, r->places.dir, len) == 0 && name[len] == '/') name += len + 1;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (ends_in(u->path, name) || ends_in(name, u->path)) u->asked_for = true;
+  }
+}
+
+static void take_result(run *r, const json_t *value) {
+  const char *named = json_string_value(json_object_get(value, "checkpoint"));
+  r->results++;
+  for (size_t i = 0; i < r->group_count; i++) r->groups[i]->results++;
+  if (named) ask_for(r, named);
+  run_reconsider(r, "result");
+}
+
+int run_result(run *r, const char *json, err *e) {
+  enum { RESULT_MAX = 64 << 10 };
+  json_t *value = NULL;
+  buf text;
+  int rc = check_started(r, e);
+  if (rc == 0 && strlen(json) > RESULT_MAX)
+    rc = err_set(e, ERR_LIMIT, "a result has at most %d bytes", RESULT_MAX);
+  if (rc < 0) return rc;
+  buf spelt;
+  buf_init(&text, 2 * RESULT_MAX);
+  buf_init(&spelt, 2 * RESULT_MAX);
+  number_spell(json, strlen(json), &spelt); /* a run that diverges reports NaN */
+  rc = buf_failed(&spelt) ? err_set(e, buf_failed(&spelt), "a result is too long")
+                          : js_parse(spelt.data ? spelt.data : "", spelt.len, "result", &value, e);
+  buf_free(&spelt);
+  if (rc == 0 && !json_is_object(value))
+    rc = err_set(e, ERR_FORMAT, "a result is a JSON object, as in {\"loss\": 0.5}");
+  if (rc == 0) rc = js_print(value, &text, e);
+  if (rc == 0) {
+    free(r->metrics);
+    r->metrics = buf_take(&text);
+    take_result(r, value);
+  }
+  buf_free(&text);
+  json_decref(value);
+  return rc;
+}
+
+int run_preempt(run *r, double grace_s, err *e) {
+  int rc = check_started(r, e);
+  if (rc < 0) return rc;
+  r->grace_s = grace_s;
+  r->rest = run_policy_rest(r);
+  r->preempted = true;
+  run_reconsider(r, "preempt");
+  run_hurry(r);
+  return 0;
+}
+
+int run_list(run *r, err *e) {
+  int rc = check_started(r, e);
+  return rc < 0 ? rc : detect_list(r->detect, e);
+}
+
+static int64_t next_save(const run *r) {
+  int64_t due = INT64_MAX;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i]) && !r->units[i]->group->save &&
+        !run_anyway_holds(r, r->units[i]->group) && r->units[i]->next_try < due)
+      due = r->units[i]->next_try;
+  return due;
+}
+
+/* A directory that cannot be listed now must not keep known units waiting: each part has its turn,
+ * and the first error is told. */
+int run_step(run *r, int64_t *due, err *e) {
+  static int (*const parts[])(run *, err *) = {look, take_units, run_start_saves, run_keep_step};
+  *due = INT64_MAX;
+  if (!r->started) return 0;
+  int first = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    int rc = parts[i](r, first == 0 ? e : NULL);
+    if (first == 0) first = rc;
+  }
+  run_note_open(r);
+  int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));
+  int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
+  int64_t save = r->fenced ? INT64_MAX : next_save(r), next_look = detect_due(r->detect);
+  *due = lease < save ? lease : save;
+  if (next_look < *due) *due = next_look;
+  if (meet < *due) *due = meet;
+  int64_t keep = r->fenced ? INT64_MAX : run_keep_due(r);
+  if (keep < *due) *due = keep;
+  int64_t stall = run_watch_stalls(r, r->env->io->now(r->env->io, IO_MONO));
+  if (stall < *due) *due = stall;
+  int64_t local = run_local_again(r, r->env->io->now(r->env->io, IO_MONO));
+  if (local < *due) *due = local;
+  return first;
+}

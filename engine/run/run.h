@@ -1,0 +1,195 @@
+/* run: one watched directory and its target, on the owner's thread: events come in, decisions are
+ * taken, jobs are started and their results told.
+ *
+ * run_step() does what is due and says when to call it again; jobs run on the pool's workers and
+ * come back through env.finished, which hands them to run_finished() on the owner's thread. */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "run/places.h"
+#include "decision/policy_link.h"
+#include "job/move/progress_sink.h"
+#include "event/rules.h"
+#include "plan/standing.h"
+#include "prims/pool.h"
+#include "prims/proc.h"
+
+typedef struct run run;
+
+/* A task for a worker. */
+typedef struct run_task run_task;
+struct run_task {
+  run *run;
+  void (*done)(run_task *task); /* on the owner's thread; frees it */
+  run_task *next;               /* for the queue of the one that carries it back */
+};
+
+typedef enum run_kind {
+  RUN_COMMITTED = 1,
+  RUN_DROPPED,
+  RUN_RETIRED,
+  RUN_FAILED,
+  RUN_RETRYING,
+  RUN_FENCED,
+  RUN_UNPROVEN,
+  RUN_SKIPPED,
+  RUN_EXPIRED,
+  RUN_DELETED,
+} run_kind;
+
+/* A piece of news; the strings are valid during the call. */
+typedef struct run_news {
+  run_kind kind;
+  int status;
+  uint64_t job;
+  int64_t step;
+  uint64_t files, bytes;
+  double seconds;
+  const char *unit, *reason;
+  bool is_copy;
+} run_news;
+
+/* The engine gives this to its runs, and it outlives them. */
+typedef struct run_env {
+  const io *io;
+  const log_sink *log;
+  pool *pool;
+  policy_link *policies; /* may be NULL where no run has a policy */
+  void *ctx;
+  void (*finished)(void *ctx, run_task *task); /* on a worker: carry it to the owner's thread */
+  void (*wait)(void *ctx, run *r);             /* on the owner's: blocks until one is carried, and
+                                                * hands those that came to run_finished() */
+  void (*tell)(void *ctx, run *r, const run_news *news); /* on the owner's */
+  uint64_t (*next_job)(void *ctx);                       /* a fresh job number */
+  const progress_sink *progress; /* of run_prepare and run_foresee; may be NULL */
+} run_env;
+
+typedef struct run_options {
+  places_options places;
+  const char *launch;
+  const char *const *units, *const *excludes, *const *markers; /* see rules_custom */
+  int64_t quiet_ns;                                            /* < 0: built-in */
+  bool poll, continue_run, take_over, no_delete, single_writer, keep_all, trust;
+  unsigned tries;                                /* 0: 8 */
+  const char *const *policies, *const *settings; /* see policy_options */
+  const char *policy_dir;
+  double max_delete;       /* 0: 0.25 */
+  int64_t grace_delete_ns; /* < 0: 24 h */
+  uint32_t rank, world;    /* world 0 and 1: alone */
+  int64_t rank_wait_ns;    /* 0: 10 minutes */
+  unsigned bad_after;      /* 0: 3; UINT_MAX: never */
+  int64_t stall_ns;        /* 0: 1 minute */
+  int64_t start_wait_ns;   /* see start_patience() */
+  int64_t wait_lease_ns;   /* 0: another live writer is not waited for */
+  bool start_anyway;       /* see start_refusal() */
+  bool beside;             /* it watches and saves; others may own the directory */
+  bool owns_dir;           /* the user's word, where `dir` can have no home */
+} run_options;
+
+/* A forecast for a unit, by a run over a directory in which nobody writes. */
+typedef enum run_foreseen {
+  RUN_WOULD_SAVE,
+  RUN_IS_THERE,     /* this very content is committed */
+  RUN_IS_OLDER,     /* it is an older commit of its name */
+  RUN_IS_NOT_PROVEN /* nothing proves it whole, or it is torn */
+} run_foreseen;
+typedef int run_foresee_fn(void *ctx, const char *unit, int64_t step, run_foreseen what,
+                           const char *reason);
+/* Reads directory, rules and target, and writes nothing. Units come in byte order of their paths;
+ * `fn` returns 0 to go on. Returns ERR_NOENT if there is no such directory, ERR_OTHER_RUN as
+ * run_open does; whether a policy's `sync` wants a unit is not asked. Blocks. */
+int run_foresee(const run_env *env, const run_options *options, run_foresee_fn *fn, void *ctx,
+                err *e);
+
+/* The functions below do as those of ckpt.h, with the texts in *e. */
+int run_open(const run_env *env, const run_options *options, run **out, err *e);
+void run_close(run *r); /* waits for its tasks */
+/* In a forked child: lets go of the locks that it shares with its parent, who keeps them. Frees
+ * nothing. */
+void run_abandon(run *r);
+
+const places *run_places(const run *r);
+
+typedef enum run_restore { RUN_AUTO, RUN_NEVER, RUN_REQUIRED, RUN_NAMED } run_restore;
+typedef struct run_prepared {
+  const char *resume, *restored_from; /* valid for the run's life; NULL: none */
+  uint32_t restored, quarantined, found;
+} run_prepared;
+int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e);
+
+/* The processes of a run carry the id of its state directory in this variable of their
+ * environment. */
+#define RUN_ID_VARIABLE "CKPT_STATE_ID"
+#define RUN_LEFT_COPY                                                                              \
+  "the state directory is a copy, or was written on another boot: it is the other run's"
+#define RUN_LEFT_UNPROVEN "it does not carry this run's " RUN_ID_VARIABLE
+
+/* Tells live processes of an earlier run, each with the reason why it is not ours to end (NULL: it
+ * is). Returns how many are to be ended; `fn` may be NULL. See ckpt_run_trainers. */
+typedef int run_trainer_fn(void *ctx, const proc_info *info, const char *left);
+int run_trainers(run *r, run_trainer_fn *fn, void *ctx, err *e);
+
+/* run_watchers.c: tells who watches a directory. */
+struct watcher_seen;
+typedef void run_watcher_fn(void *ctx, const struct watcher_seen *watcher);
+int run_watchers_of(const io *io, const char *dir, run_watcher_fn *fn, void *ctx, err *e);
+
+int run_start(run *r, err *e);
+int run_fd(const run *r); /* to be polled, or -1 */
+
+int run_child(run *r, pid_t pid, err *e);
+int run_child_exit(run *r, bool clean, err *e);
+/* Takes in that the job has ended, however it did; `outside`: by somebody's signal, which says
+ * nothing about the checkpoint that it went on from. Counts the starts from one commit that fail.
+ * Call it before run_child_exit(). */
+int run_start_over(run *r, bool clean, bool outside, err *e);
+int run_result(run *r, const char *json, err *e);
+int run_preempt(run *r, double grace_s, err *e);
+int run_list(run *r, err *e);
+int run_cancel(run *r, uint64_t job); /* 1 if it was ours */
+
+/* Does what is due. *due is the IO_MONO time at which to call again; INT64_MAX: only for events. */
+int run_step(run *r, int64_t *due, err *e);
+/* Takes a task back; on the owner's thread. Frees it. */
+void run_finished(run_task *task);
+
+/* For the end: asks the target whether it still has the newest commits, if all is durable; what is
+ * gone is no longer. Blocks, for a second where the target does not answer. */
+int run_prove(run *r, err *e);
+
+typedef struct run_status {
+  uint32_t committed, dropped, retired, failed, skipped, pending, settling, unproven;
+  const char *policies;
+  uint64_t fallbacks; /* times that a policy could not be asked */
+  uint64_t bytes_committed, bytes_left;
+  int64_t newest_step, newest_time_ns; /* newest_time_ns 0: there is none */
+  const char *newest_unit;
+  int newest_status;
+  bool fenced;
+  bool keeping; /* retention is at work, or due now */
+  uint64_t unmatched;
+  const char *unmatched_example;
+  bool saw_file;          /* the directory had a file at some time */
+  standing_word standing; /* STANDING_UNKNOWN before the start */
+  /* These are NULL where there is none. */
+  const char *unproven_unit, *unproven_reason;                   /* STANDING_NOT_PROVEN */
+  const char *unwanted_unit, *unwanted_policy, *unwanted_reason; /* newer than all wanted ones */
+} run_status;
+void run_get_status(run *r, run_status *out); /* the strings are valid until something happens */
+
+/* run_why.c: explains a name or path; see inquiry.h. explain_free() *out, on failure too. */
+struct explain;
+int run_why(run *r, const char *name, struct explain *out, err *e);
+
+typedef void run_pending_fn(void *ctx, const char *unit, const char *reason, uint64_t bytes,
+                            uint64_t left, bool begun);
+int run_pending(run *r, run_pending_fn *fn, void *ctx);
+
+#endif

@@ -1,0 +1,330 @@
+/* run_done: takes in the end of a save: the unit's new standing, and the next try. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "run/run_state.h"
+
+/* True if the unit is another one than when this save began. */
+static bool changed_since(run *r, const run_save *s, detect_unit *now) {
+  return s->unit->gone || !detect_find(r->detect, s->unit->path, now) ||
+         (now->state != DETECT_COMPLETE && now->state != DETECT_UNPROVEN) ||
+         !digest_equal(&now->fingerprint, &s->fingerprint);
+}
+
+static void fail(run *r, run_unit *u, int status, const char *reason) {
+  u->phase = UNIT_FAILED;
+  u->status = status;
+  r->failed++;
+  run_note(r, u, TRAIL_FAILED, reason);
+  run_policy_tell(r, u, POLICY_ON_FAILED, status, reason);
+  run_tell(r, u, RUN_FAILED, NULL, status, reason);
+}
+
+static void give_up(run *r, run_unit *u, detect_state state) {
+  static const char why[] = "it changed each time it was read";
+  if (state == DETECT_COMPLETE) {
+    fail(r, u, ERR_RETIRED, why);
+  } else {
+    u->phase = UNIT_UNPROVEN;
+    run_note(r, u, TRAIL_UNPROVEN, why);
+    run_tell(r, u, RUN_UNPROVEN, NULL, 0, why);
+  }
+}
+
+/* Gives a unit its standing when a save of it is over and its content was not saved: news of the
+ * detector were put off meanwhile. A unit that is retired again and again, though it looks
+ * unchanged, is not tried for ever. */
+static void stand(run *r, run_unit *u, bool changed) {
+  enum { RETIRED_MAX = 3 };
+  detect_unit now;
+  u->phase = UNIT_RETIRED;
+  if (changed) u->retired = 0;
+  if (r->closing || u->gone || !detect_find(r->detect, u->path, &now)) return;
+  run_unit_take(r, &now, &u, NULL); /* it is known already: nothing is made */
+  switch (now.state) {
+  case DETECT_OPEN:
+    u->phase = UNIT_SETTLING;
+    run_note(r, u, TRAIL_OPEN, NULL);
+    break;
+  case DETECT_BROKEN:
+    u->phase = UNIT_UNPROVEN;
+    run_note(r, u, TRAIL_UNPROVEN, NULL);
+    run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
+    break;
+  case DETECT_COMPLETE:
+  case DETECT_UNPROVEN:
+    if (u->retired > RETIRED_MAX) {
+      give_up(r, u, now.state);
+      break;
+    }
+    run_consider(r, u, NULL);
+    /* Where the tree is polled, a change that the save saw may not be known here yet. */
+    if (!changed && u->phase == UNIT_WAITING) u->next_try += (int64_t)u->retired * 1000000000;
+    break;
+  case DETECT_GONE: break;
+  }
+}
+
+static void on_committed(run *r, run_save *s) {
+  err e = {0};
+  detect_unit now;
+  run_unit *u = s->unit;
+  r->committed++;
+  r->bytes_committed += s->job.bytes;
+  u->retired = 0;
+  run_group_note_newest(s->group);
+  run_group_note_log(r, s->group, &s->job.commit);
+  run_group_name_log(r, s->group);
+  run_lost_forget(s->group, u);
+  run_keep_ask(r, s->group);
+  const char *why = *s->job.copy_of ? s->job.copy_of : s->reason;
+  run_note_saved(r, s, why);
+  run_tell(r, u, RUN_COMMITTED, &s->job, 0, why);
+  run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
+  run_made_it(r, u);
+  if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "%s", e.text);
+  if (!changed_since(r, s, &now)) {
+    run_unit_durable(r, u);
+    if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) <
+        0)
+      log_say(r->env->log, LOG_WARN, "%s", e.text);
+  } else {
+    stand(r, u, true);
+  }
+  run_local_sweep(r, s->group);
+}
+
+static void on_retired(run *r, run_save *s) {
+  detect_unit now;
+  run_unit *u = s->unit;
+  bool changed = changed_since(r, s, &now);
+  const char *why = s->job.status == ERR_RETIRED ? s->job.error.text
+                    : u->gone                    ? "it was removed while it was saved"
+                                                 : "it was written again while it was saved";
+  r->retired++;
+  u->retired++;
+  run_note(r, u, TRAIL_RETIRED, why);
+  run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, why);
+  stand(r, u, changed);
+}
+
+static void on_unproven(run *r, run_save *s) {
+  detect_unit now;
+  run_unit *u = s->unit;
+  if (changed_since(r, s, &now)) {
+    stand(r, u, true);
+    return;
+  }
+  u->phase = UNIT_UNPROVEN;
+  run_note(r, u, TRAIL_UNPROVEN, s->job.error.text);
+  run_tell(r, u, RUN_UNPROVEN, NULL, 0, s->job.error.text);
+}
+
+/* Rank 0 does not save it: nobody will. */
+static void on_let_go(run *r, run_save *s) {
+  detect_unit now;
+  run_unit *u = s->unit;
+  if (changed_since(r, s, &now)) {
+    stand(r, u, true);
+  } else if (s->job.passed_over) {
+    run_drop_passed_over(r, u, s->job.error.text);
+  } else {
+    snprintf(u->want.policy, sizeof u->want.policy, "rank 0");
+    run_drop_unwanted(r, u, s->job.error.text);
+  }
+}
+
+/* Rank 0 saves another unit of the group first: that one has its turn, if it is here already. */
+static void on_yielded(run *r, run_save *s) {
+  enum { LAST_S = 16 };
+  detect_unit now;
+  run_unit *u = s->unit;
+  if (changed_since(r, s, &now)) {
+    stand(r, u, true);
+    return;
+  }
+  int64_t pause = u->yields < 4 ? (int64_t)1 << u->yields : LAST_S;
+  u->yields++;
+  u->phase = UNIT_WAITING;
+  u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause * 1000000000;
+}
+
+static void on_touched(run *r, run_save *s) {
+  err e = {0};
+  detect_unit now;
+  run_unit *u = s->unit;
+  bool copy = *s->job.copy_of;
+  if (!copy) r->retired++;
+  run_tell(r, u, RUN_RETIRED, copy ? &s->job : NULL, ERR_RETIRED, s->job.error.text);
+  if (changed_since(r, s, &now)) {
+    stand(r, u, true);
+    return;
+  }
+  run_unit_durable(r, u);
+  run_note_saved(r, s, s->job.error.text);
+  if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "%s", e.text);
+}
+
+void run_end_saving(run *r, const char *where, int status, const char *reason) {
+  if (r->fenced) return;
+  r->fenced = true;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i])) run_note(r, r->units[i], TRAIL_FENCED, reason);
+  run_news news = {
+      .kind = RUN_FENCED, .status = status, .step = MATCH_NO_STEP, .unit = where, .reason = reason};
+  r->env->tell(r->env->ctx, r, &news);
+}
+
+void run_fenced(run *r, const char *where, const char *reason) {
+  run_end_saving(r, where, ERR_FENCED, reason);
+}
+
+static void on_fenced(run *r, run_save *s) {
+  run_unit *u = s->unit;
+  u->phase = UNIT_FAILED;
+  u->status = s->job.status;
+  r->failed++;
+  run_note(r, u, TRAIL_FENCED, s->job.error.text);
+  run_end_saving(r, u->path, s->job.status, s->job.error.text);
+}
+
+/* Returns 1, 2, 4, ... 60 s; when time is short, each second counts. */
+static int64_t pause_before(const run *r, unsigned tries) {
+  enum { LAST_S = 60 };
+  int64_t s = r->preempted ? 1 : tries > 6 ? LAST_S : (int64_t)1 << (tries - 1);
+  return s * 1000000000;
+}
+
+/* Lets all waiting units go, since a policy wants nothing saved any more: otherwise they would wait
+ * for ever. */
+static void stop_saving(run *r) {
+  r->aborted = true;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i]))
+      run_drop_unwanted(r, r->units[i], "after an error the policy wanted nothing saved any more");
+}
+
+/* Decides whether to try again. A policy may overrule the error's class, within the bounds: nothing
+ * is tried for ever. */
+static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
+  enum { LONGEST_S = 3600 };
+  double seconds = 0;
+  bool again = err_class_of(j->status) == ERR_CLASS_RETRYABLE;
+  u->tries++;
+  policy_remedy remedy = run_policy_error(r, u, j->status, j->error.text, &seconds);
+  *pause = pause_before(r, u->tries);
+  if (remedy == POLICY_RETRY) {
+    again = err_class_of(j->status) != ERR_CLASS_FATAL;
+    if (seconds_to_ns(seconds, "retry", pause, NULL) < 0 || *pause > LONGEST_S * SECOND_NS)
+      *pause = LONGEST_S * SECOND_NS;
+  }
+  /* The job has ended here, and a rank did not come for the whole of its wait: it will not come. To
+   * wait again and again, and for each older checkpoint too, would hold the others' nodes for
+   * hours. */
+  if (j->waited && r->writer_gone) {
+    again = false;
+    r->forsaken = true;
+  }
+  if (remedy == POLICY_ABORT) stop_saving(r);
+  return again && remedy != POLICY_GIVE_UP && remedy != POLICY_ABORT && u->tries < r->tries;
+}
+
+static void on_error(run *r, run_save *s) {
+  int64_t pause;
+  detect_unit now;
+  run_unit *u = s->unit;
+  const job *j = &s->job;
+  if (u->gone) {
+    on_retired(r, s);
+  } else if (changed_since(r, s, &now)) {
+    /* Another try would save content that was never called complete: its turn comes when it is. */
+    run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
+    stand(r, u, true);
+  } else if (tries_again(r, u, j, &pause)) {
+    u->phase = UNIT_RETRYING;
+    u->status = j->status;
+    u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause;
+    run_note(r, u, TRAIL_RETRYING, j->error.text);
+    run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
+  } else {
+    fail(r, u, j->status, j->error.text);
+  }
+}
+
+static void on_given_up(run *r, run_save *s) {
+  detect_unit now;
+  fail(r, s->unit, ERR_CANCELED, "it was cancelled");
+  if (changed_since(r, s, &now)) stand(r, s->unit, true);
+}
+
+static void on_stalled(run *r, run_save *s) {
+  const char *what = atomic_load(&s->job.doing.what);
+  s->job.status = err_set(&s->job.error, ERR_TIMEOUT, "stopped, since nothing moved any more: %s",
+                          what ? what : "at its beginning");
+  on_error(r, s);
+}
+
+void run_save_done(run_task *task) {
+  run_save *s = (run_save *)task; /* the task is its first member */
+  run *r = task->run;
+  run_unit *u = s->unit;
+  int status = s->job.status;
+  u->save = s->group->save = NULL;
+  if (!s->job.yielded) u->yields = 0;
+  u->attempt = s->job.attempt;
+  u->attempt_shape = s->job.attempt_shape;
+  memcpy(u->staging, s->job.staging, sizeof u->staging);
+  if (s->term != RUNLOG_NONE) s->group->term = s->term;
+  if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
+  if (status == 0)
+    on_committed(r, s);
+  else if (status == ERR_FENCED || s->group->group.turned_away)
+    on_fenced(r, s);
+  else if (status == ERR_CANCELED && s->given_up)
+    on_given_up(r, s);
+  else if (status == ERR_CANCELED && s->stalled)
+    on_stalled(r, s);
+  else if (status == ERR_RETIRED && s->job.unproven)
+    on_unproven(r, s);
+  else if (status == ERR_RETIRED && s->job.touched)
+    on_touched(r, s);
+  else if (status == ERR_RETIRED && s->job.let_go)
+    on_let_go(r, s);
+  else if (status == ERR_RETIRED && s->job.yielded)
+    on_yielded(r, s);
+  else if (status == ERR_RETIRED || status == ERR_CANCELED)
+    on_retired(r, s);
+  else
+    on_error(r, s);
+  if (!run_unit_queued(u)) u->job = 0;
+  if (u->gone) run_unit_remove(r, u);
+  run_save_free(s);
+  run_take_back(r);
+}
+
+int run_cancel(run *r, uint64_t job) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (u->job != job || job == 0) continue;
+    if (u->phase == UNIT_RUNNING) {
+      u->save->given_up = true;
+      atomic_store(&u->save->job.cancel, JOB_CANCEL);
+      return 1;
+    }
+    if (u->phase == UNIT_RETRYING) {
+      fail(r, u, ERR_CANCELED, "it was cancelled");
+      u->job = 0;
+      run_take_back(r);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+void run_finished(run_task *task) {
+  task->run->tasks--;
+  task->done(task);
+}

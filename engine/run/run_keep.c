@@ -1,0 +1,277 @@
+/* run_keep: retention of a run, group by group: the policy says which commits to keep, a worker
+ * drops the rest, and deletes those that were dropped long enough ago. No save waits for it: a pass
+ * begins when none is due, and stops after the present step as soon as one is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "base/vec.h"
+#include "job/keep/prune.h"
+#include "run/run_state.h"
+#include "commit/settle.h"
+#include "prims/fs.h"
+
+enum { RETRY_S = 60 };
+
+/* A step of a pass with one commit, for the owner to tell. */
+struct done {
+  retention_verdict what;
+  char *unit; /* below the watched directory */
+  char policy[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
+  uint64_t commit, files, bytes;
+  int64_t step;
+};
+
+/* One pass over the log of a group. */
+struct run_keeping {
+  run_task task;
+  run_group *group;
+  prune prune;
+  atomic_int stop;
+  policy_kept *kept; /* the policy's answer; the wishes point into it */
+  prune_wish *wishes;
+  size_t wish_count;
+  bool litter;
+  struct done *done;
+  size_t done_count, done_room;
+  prune_rest rest;
+  int status;
+  err error;
+};
+
+static void keeping_free(run_keeping *k) {
+  if (!k) return;
+  for (size_t i = 0; i < k->done_count; i++) free(k->done[i].unit);
+  free(k->done);
+  free(k->wishes);
+  free(k->kept);
+  free(k);
+}
+
+void run_keep_close(run_group *g) {
+  keeping_free(g->keeping);
+  g->keeping = NULL;
+}
+
+bool run_keep_busy(const run_group *g) {
+  return g->keeping != NULL;
+}
+
+void run_keep_stop(run *r) {
+  for (size_t i = 0; i < r->group_count; i++)
+    if (r->groups[i]->keeping) atomic_store(&r->groups[i]->keeping->stop, 1);
+}
+
+/* ---- on a worker ---- */
+
+/* Out of memory a message is lost here, no more: the log has the step. */
+static void on_step(void *ctx, const runlog_commit *c, retention_verdict what) {
+  run_keeping *k = ctx;
+  char path[FS_PATH_MAX];
+  if (!VEC_ROOM(k->done, k->done_count, k->done_room)) return;
+  struct done *d = &k->done[k->done_count];
+  *d = (struct done){
+      .what = what, .commit = c->n, .files = c->files, .bytes = c->bytes, .step = c->step};
+  snprintf(d->policy, sizeof d->policy, "%s", c->drop_policy ? c->drop_policy : "");
+  snprintf(d->reason, sizeof d->reason, "%s", c->drop_reason ? c->drop_reason : "");
+  if (fs_join(path, k->group->group.prefix, c->unit, NULL) < 0) return;
+  d->unit = strdup(path);
+  if (d->unit) k->done_count++;
+}
+
+/* Removes one commit at a time: a save that waits has its turn before the next. */
+static void keep_on_worker(void *arg) {
+  run_keeping *k = arg;
+  run *r = k->task.run;
+  k->rest.wait_ns = INT64_MAX;
+  k->status = prune_drop(&k->prune, k->wishes, k->wish_count, &k->error);
+  if (k->status == 0 && k->litter && !atomic_load(&k->stop))
+    settle_litter(r->store, k->prune.log, r->env->log);
+  if (k->status == 0 && !atomic_load(&k->stop))
+    k->status = prune_delete(&k->prune, 1, &k->rest, &k->error);
+  else if (k->status == 0)
+    k->rest.more = true;
+  r->env->finished(r->env->ctx, &k->task);
+}
+
+/* ---- on the owner's thread ---- */
+
+static int64_t now_of(const run *r) {
+  return r->env->io->now(r->env->io, IO_MONO);
+}
+
+static void tell(run *r, const struct done *d) {
+  bool deleted = d->what == RETENTION_DELETE;
+  trail_note(r->trail, &(trail_record){.what = deleted ? TRAIL_DELETED : TRAIL_DROPPED,
+                                       .unit = d->unit,
+                                       .policy = *d->policy ? d->policy : NULL,
+                                       .reason = d->reason,
+                                       .commit = d->commit});
+  r->env->tell(r->env->ctx, r,
+               &(run_news){.kind = deleted ? RUN_DELETED : RUN_EXPIRED,
+                           .step = d->step,
+                           .files = d->files,
+                           .bytes = d->bytes,
+                           .unit = d->unit,
+                           .reason = d->reason});
+}
+
+/* Schedules the next pass. One that failed costs disk, no more. */
+static void schedule(run *r, run_group *g, const run_keeping *k) {
+  int64_t now = now_of(r);
+  g->keep_litter = k->rest.litter || (k->litter && k->status < 0);
+  g->keep_at = k->rest.more ? now : seconds_later(now, k->rest.wait_ns);
+  if (k->status == ERR_FENCED) {
+    run_fenced(r, g->group.prefix, k->error.text);
+  } else if (k->status < 0) {
+    bool again = err_class_of(k->status) == ERR_CLASS_RETRYABLE;
+    g->keep_at = again ? seconds_later(now, RETRY_S * SECOND_NS) : INT64_MAX;
+    log_say(r->env->log, LOG_WARN, "what is no longer kept could not be removed%s: %s",
+            again ? " yet" : "", k->error.text);
+  } else if (g->keep_litter && g->keep_at > seconds_later(now, RETRY_S * SECOND_NS)) {
+    g->keep_at = seconds_later(now, RETRY_S * SECOND_NS);
+  }
+}
+
+static void keep_done(run_task *task) {
+  run_keeping *k = (run_keeping *)task; /* the task is its first member */
+  run *r = task->run;
+  run_group *g = k->group;
+  g->keeping = NULL;
+  for (size_t i = 0; i < k->done_count; i++) tell(r, &k->done[i]);
+  schedule(r, g, k);
+  run_group_note_newest(g);
+  keeping_free(k);
+}
+
+/* Asks the policy which commits it does not want to keep. Whatever goes wrong, it keeps all. */
+static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
+  const runlog_state *state = runlog_view(g->group.log);
+  size_t room = state->commit_count + 1;
+  policy_item *items = calloc(room, sizeof *items);
+  policy_kept *said = calloc(room, sizeof *said);
+  k->kept = calloc(room, sizeof *k->kept);
+  k->wishes = calloc(room, sizeof *k->wishes);
+  int rc = items && said && k->kept && k->wishes
+               ? 0
+               : err_set(e, ERR_NOMEM, "ask what is kept: out of memory");
+  size_t count = rc == 0 ? retention_items(state, items) : 0;
+  if (rc == 0 && run_policy_select(r, g, POLICY_KEEP, items, count, said)) {
+    retention_spread(state, said, k->kept);
+    for (size_t i = 0; i < state->commit_count; i++)
+      if (!k->kept[i].keep)
+        k->wishes[k->wish_count++] =
+            (prune_wish){state->commits[i].n, k->kept[i].policy, k->kept[i].reason};
+  }
+  free(items);
+  free(said);
+  return rc;
+}
+
+static bool any_dropped(const run_group *g) {
+  const runlog_state *state = runlog_view(g->group.log);
+  for (size_t i = 0; i < state->commit_count; i++)
+    if (state->commits[i].life == RUNLOG_DROPPED) return true;
+  return false;
+}
+
+/* Begins a pass. If the pool is full, it is tried a second later. */
+static int begin(run *r, run_group *g, bool ask, err *e) {
+  err full = {0};
+  run_keeping *k = calloc(1, sizeof *k);
+  if (!k) return err_set(e, ERR_NOMEM, "a pass of retention: out of memory");
+  k->task = (run_task){.run = r, .done = keep_done};
+  k->group = g;
+  k->litter = g->keep_litter;
+  k->prune = (prune){.store = r->store,
+                     .log = g->group.log,
+                     .sink = r->env->log,
+                     .limits = r->limits,
+                     .resumed = g->resumed,
+                     .stop = &k->stop,
+                     .told = on_step,
+                     .ctx = k};
+  int rc = ask ? ask_policy(r, g, k, e) : 0;
+  g->keep_asked = false;
+  g->keep_at = INT64_MAX;
+  if (rc == 0 && k->wish_count == 0 && !k->litter && !any_dropped(g)) {
+    keeping_free(k);
+    return 0;
+  }
+  if (rc == 0 && pool_submit(r->env->pool, keep_on_worker, k, &full) < 0) {
+    g->keep_asked = ask;
+    g->keep_at = seconds_later(now_of(r), 1000000000);
+    rc = 1;
+  }
+  if (rc != 0) {
+    keeping_free(k);
+    return rc < 0 ? rc : 0;
+  }
+  g->keeping = k;
+  r->tasks++;
+  return 0;
+}
+
+/* True if its log may be used for a pass at all. When time is short, disk can wait. */
+static bool is_free(const run *r, const run_group *g) {
+  /* A save comes before the first pass: it begins the group, and so makes its log. */
+  return !g->save && !g->keeping && !r->closing && !r->keep_all && !r->fenced && !r->preempted &&
+         !g->foreign && g->term != RUNLOG_NONE && g->group.log && !run_follows(r);
+}
+
+static bool is_asked(const run *r, const run_group *g) {
+  return g->keep_asked && (policy_has(r->policy, POLICY_KEEP) || any_dropped(g));
+}
+
+/* True if a save of this group waits for the pass to end. */
+static bool is_awaited(const run *r, const run_group *g, int64_t now) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->group == g && run_unit_queued(r->units[i]) && r->units[i]->next_try <= now)
+      return true;
+  return false;
+}
+
+void run_keep_ask(run *r, run_group *g) {
+  (void)r;
+  g->keep_asked = true;
+}
+
+void run_keep_ask_all(run *r) {
+  for (size_t i = 0; i < r->group_count; i++) run_keep_ask(r, r->groups[i]);
+}
+
+int run_keep_step(run *r, err *e) {
+  int64_t now = now_of(r);
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (g->keeping && (r->preempted || is_awaited(r, g, now))) atomic_store(&g->keeping->stop, 1);
+    if (!is_free(r, g) || is_awaited(r, g, now)) continue;
+    bool asked = is_asked(r, g);
+    g->keep_asked = asked; /* nothing is asked, and nothing was dropped: it rests until the next
+                            * commit */
+    if (asked || g->keep_at <= now)
+      rc = begin(r, g, asked && policy_has(r->policy, POLICY_KEEP), e);
+  }
+  return rc;
+}
+
+int64_t run_keep_due(const run *r) {
+  int64_t due = INT64_MAX;
+  for (size_t i = 0; i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    if (!is_free(r, g)) continue;
+    if (g->keep_at < due) due = g->keep_at;
+  }
+  return due;
+}
+
+bool run_keep_pending(const run *r) {
+  int64_t now = now_of(r);
+  for (size_t i = 0; i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    if (g->keeping || (is_free(r, g) && (is_asked(r, g) || g->keep_at <= now))) return true;
+  }
+  return false;
+}

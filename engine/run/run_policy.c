@@ -1,0 +1,304 @@
+/* run_policy: asks the policies of a run about its units. The built-in rule comes first: a unit
+ * that it does not call complete is never asked about, and where a policy cannot be asked it is the
+ * answer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/run_state.h"
+#include "prims/fs.h"
+
+enum { NAMES_MAX = 256 };
+
+/* ---- facts ---- */
+
+/* The names at the top of a directory, for a policy to look at. */
+static int take_name(void *ctx, const fs_entry *entry, err *e) {
+  names *n = ctx;
+  (void)e;
+  if (n->count < NAMES_MAX) names_add(n, entry->name); /* out of memory: a policy sees fewer */
+  return 0;
+}
+
+static void names_take(const run *r, const run_unit *u, names *n) {
+  char path[FS_PATH_MAX];
+  if (u->kind != MATCH_DIR || fs_join(path, r->places.dir, u->path, NULL) < 0) return;
+  fs_list(r->env->io, path, take_name, n, NULL); /* a directory that is gone has no names */
+}
+
+static void group_facts(const run *r, const run_group *g, const char *event, policy_facts *f) {
+  const io *io = r->env->io;
+  *f = (policy_facts){.event = event,
+                      .group = g->group.prefix,
+                      .result = r->metrics,
+                      .results = r->results,
+                      .running = g->save != NULL,
+                      .grace_s = r->grace_s};
+  f->since.results = g->results;
+  f->since.checkpoints = g->checkpoints;
+  f->since.bytes = g->bytes;
+  f->since.seconds = g->saved_ns ? (double)(io->now(io, IO_WALL) - g->saved_ns) / 1e9 : -1;
+  if (g->saved_ns && f->since.seconds < 0) f->since.seconds = 0; /* the clock was set back */
+  for (size_t i = 0; i < r->unit_count; i++)
+    f->waiting += r->units[i]->group == g && run_unit_queued(r->units[i]);
+  f->commits = g->commits;
+}
+
+/* Notes whether a policy has changed the table that it was handed. */
+static void note_memory(run_group *g, const char *before) {
+  if (g->memory != before) g->memory_changed = true;
+}
+
+bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
+                       size_t count, policy_kept *kept) {
+  char *before = g->memory;
+  bool chosen = policy_select(r->policy, hook, g->group.prefix, items, count, &g->memory, kept);
+  note_memory(g, before);
+  return chosen;
+}
+
+/* ---- decisions ---- */
+
+static void core_skips(decision *want, const char *reason) {
+  want->action = POLICY_SKIP;
+  snprintf(want->policy, sizeof want->policy, "builtin");
+  snprintf(want->reason, sizeof want->reason, "%s", reason);
+}
+
+/* True if a policy has to be asked: gathering the facts for it costs some reading of files. */
+static bool is_asked(const policy *p) {
+  return policy_has(p, POLICY_READY) || policy_has(p, POLICY_SYNC) || policy_has(p, POLICY_QUEUE);
+}
+
+static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit, unit_sort sort) {
+  char warning[POLICY_REASON_MAX] = "";
+  names n = {0};
+  policy_facts f;
+  char *before = u->group->memory;
+  char *metrics = policy_metrics(r->policy, r->places.dir, unit, r->metrics, warning);
+  names_take(r, u, &n);
+  group_facts(r, u->group, event, &f);
+  f.unit = unit;
+  f.kind = run_sort_name(sort);
+  f.names = (const char *const *)n.at;
+  f.name_count = n.count;
+  f.metrics = metrics;
+  policy_decide(r->policy, &f, &u->group->memory, &u->want);
+  note_memory(u->group, before);
+  names_free(&n);
+  free(metrics);
+}
+
+static void decide(run *r, run_unit *u, const char *event, const detect_unit *unit) {
+  policy_action sound = u->want.action;
+  unit_sort sort = run_unit_sort(r, u->path, u->kind);
+  if (run_follows(r) && sort != SORT_NULL)
+    return; /* rank 0 asks the policies; units that it does not save are let go here too */
+  if (r->aborted)
+    core_skips(&u->want, "after an error the policy wanted nothing saved any more");
+  else if (sort == SORT_NULL)
+    core_skips(&u->want, TRAIL_SAYS_NULL);
+  else if (sort == SORT_TEMP && !u->asked_for)
+    core_skips(&u->want, TRAIL_SAYS_TEMP);
+  else if (r->preempted && r->rest == POLICY_REST_NONE)
+    core_skips(&u->want, "the policy wants nothing saved when time is short");
+  else if (is_asked(r->policy))
+    ask(r, u, event, unit, sort);
+  else
+    policy_decide(r->policy, &(policy_facts){.event = event, .unit = unit}, NULL, &u->want);
+  /* A policy cannot waive the structural check. */
+  if (u->want.action == POLICY_SAVE) u->want.action = sound;
+}
+
+static bool same_decision(const decision *a, const decision *b) {
+  return a->action == b->action && strcmp(a->policy, b->policy) == 0 &&
+         strcmp(a->reason, b->reason) == 0;
+}
+
+static void skip(run *r, run_unit *u, const decision *before, trail_what what) {
+  bool told = u->phase == UNIT_SKIPPED && same_decision(before, &u->want);
+  u->phase = UNIT_SKIPPED;
+  run_note_refused(r, u);
+  if (told) return;
+  r->skipped++;
+  run_note(r, u, what, u->want.reason);
+  run_tell(r, u, RUN_SKIPPED, NULL, 0, u->want.reason);
+}
+
+void run_consider(run *r, run_unit *u, const char *event) {
+  detect_unit unit;
+  decision before = u->want;
+  if (!detect_find(r->detect, u->path, &unit)) return;
+  u->want = policy_builtin(&unit);
+  if (u->want.action == POLICY_WAIT) return;
+  if (!event) event = r->writer_gone ? "end" : r->preempted ? "preempt" : "complete";
+  if (!u->counted) {
+    u->counted = true;
+    u->group->checkpoints++;
+    u->group->bytes += u->bytes;
+  }
+  decide(r, u, event, &unit);
+  switch (u->want.action) {
+  case POLICY_SKIP: skip(r, u, &before, TRAIL_SKIPPED); break;
+  case POLICY_WAIT:
+    if (r->writer_gone || r->preempted) { /* nothing will change it any more */
+      skip(r, u, &before, TRAIL_OPEN);
+      break;
+    }
+    u->phase = UNIT_SETTLING;
+    run_note(r, u, TRAIL_OPEN, u->want.reason);
+    break;
+  case POLICY_SAVE:
+  case POLICY_SAVE_IF_SOUND: run_enqueue(r, u); break;
+  }
+}
+
+/* Complete, and held back by a policy alone. */
+static bool held_back(run *r, const run_unit *u) {
+  detect_unit unit;
+  if (u->phase == UNIT_SKIPPED) return true;
+  return u->phase == UNIT_SETTLING && u->want.action == POLICY_WAIT && u->counted &&
+         detect_find(r->detect, u->path, &unit) && unit.state == DETECT_COMPLETE;
+}
+
+static bool has_newer(const run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *other = r->units[i];
+    if (other != u && other->group == u->group && strcmp(other->series, u->series) == 0 &&
+        other->made_ns > u->made_ns &&
+        (run_unit_sure(other) || other->phase == UNIT_SKIPPED || other->phase == UNIT_FAILED))
+      return true;
+  }
+  return false;
+}
+
+void run_reconsider(run *r, const char *event) {
+  bool all = r->preempted && r->rest == POLICY_REST_ALL;
+  if (r->closing || r->fenced || !r->detect) return;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (held_back(r, u) && (all || u->asked_for || !has_newer(r, u))) run_consider(r, u, event);
+  }
+}
+
+void run_policy_begun(run *r, run_group *g) {
+  g->results = g->checkpoints = g->bytes = 0;
+  g->saved_ns = r->env->io->now(r->env->io, IO_WALL);
+}
+
+policy_rest run_policy_rest(run *r) {
+  policy_facts facts;
+  run_group *g = r->group_count ? r->groups[0] : NULL;
+  if (!g || !policy_has(r->policy, POLICY_ON_PREEMPT)) return POLICY_REST_NEWEST;
+  char *before = g->memory;
+  group_facts(r, g, "preempt", &facts);
+  policy_rest rest = policy_preempt(r->policy, &facts, &g->memory);
+  note_memory(g, before);
+  return rest;
+}
+
+/* Gathers the facts of a unit whose save is over; it may be gone from the directory. */
+static void after_facts(run *r, const run_unit *u, const char *event, int status, const char *text,
+                        detect_unit *unit, policy_facts *f) {
+  group_facts(r, u->group, event, f);
+  *unit = (detect_unit){.path = u->path,
+                        .group = u->group->group.prefix,
+                        .name = fs_base(u->path),
+                        .kind = u->kind,
+                        .step = u->step,
+                        .reason = u->reason,
+                        .bytes = u->bytes,
+                        .changed_ns = u->changed_ns};
+  f->unit = unit;
+  f->kind = "perm";
+  f->status = status;
+  f->text = text;
+  f->tries = u->tries;
+}
+
+policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text, double *seconds) {
+  policy_facts facts;
+  detect_unit unit;
+  if (!policy_has(r->policy, POLICY_ON_ERROR)) return POLICY_BY_CLASS;
+  char *before = u->group->memory;
+  after_facts(r, u, "error", status, text, &unit, &facts);
+  policy_remedy remedy = policy_on_error(r->policy, &facts, &u->group->memory, seconds);
+  note_memory(u->group, before);
+  return remedy;
+}
+
+void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const char *text) {
+  policy_facts facts;
+  detect_unit unit;
+  if (!policy_has(r->policy, hook)) return;
+  char *before = u->group->memory;
+  after_facts(r, u, hook == POLICY_ON_COMMITTED ? "committed" : "failed", status, text, &unit,
+              &facts);
+  policy_tell(r->policy, hook, &facts, &u->group->memory);
+  note_memory(u->group, before);
+}
+
+char *run_policy_metrics(run *r, const run_unit *u) {
+  detect_unit unit;
+  char warning[POLICY_REASON_MAX] = "";
+  if (!detect_find(r->detect, u->path, &unit)) return NULL;
+  char *metrics = policy_metrics(r->policy, r->places.dir, &unit, r->metrics, warning);
+  if (*warning) log_say(r->env->log, LOG_WARN, "%s: metrics: %s", u->path, warning);
+  return metrics;
+}
+
+/* ---- what the policies remember ---- */
+
+static const char memory_name[] = ".ckpt/memory";
+
+enum {
+  MEMORY_FORMAT = 1,
+  MEMORY_READER = 1,
+  MEMORY_ROOM = 100 /* room for the members around it */
+};
+
+/* Takes the memory out of its document. A text from before format 1 is the memory itself. */
+static int unwrap(const buf *text, char **out, err *e) {
+  json_t *doc = NULL;
+  buf inner;
+  int rc = js_parse(text->data ? text->data : "", text->len, memory_name, &doc, e);
+  const json_t *memory = json_object_get(doc, "memory");
+  bool wrapped = memory && json_object_get(doc, "reader");
+  if (rc == 0 && wrapped) rc = js_check_reader(doc, memory_name, MEMORY_READER, e);
+  buf_init(&inner, POLICY_MEMORY_MAX);
+  if (rc == 0) rc = js_print(wrapped ? memory : doc, &inner, e);
+  if (rc == 0) *out = buf_take(&inner);
+  buf_free(&inner);
+  json_decref(doc);
+  return rc;
+}
+
+int run_memory_load(run *r, run_group *g, err *e) {
+  char key[STORE_KEY_MAX];
+  err why = {0};
+  buf text;
+  if (strcmp(policy_names(r->policy), "builtin") == 0 || g->memory) return 0;
+  int rc = runlog_join(g->group.prefix, memory_name, key, e);
+  if (rc < 0) return rc;
+  buf_init(&text, POLICY_MEMORY_MAX + MEMORY_ROOM);
+  rc = r->store->ops->get(r->store, key, &text, &why);
+  if (rc == 0) rc = unwrap(&text, &g->memory, &why);
+  if (rc < 0 && rc != ERR_NOENT) /* a policy that forgets is no reason not to save */
+    log_say(r->env->log, LOG_WARN, "what the policies remembered cannot be read: %s", why.text);
+  buf_free(&text);
+  return 0;
+}
+
+int run_memory_write(store *s, const char *prefix, const char *memory, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  buf_init(&text, POLICY_MEMORY_MAX + MEMORY_ROOM);
+  buf_fmt(&text, "{\"format\":%d,\"reader\":%d,\"memory\":%s}\n", MEMORY_FORMAT, MEMORY_READER,
+          memory);
+  int rc = buf_failed(&text);
+  if (rc < 0) err_set(e, rc, "write what the policies remember: %s", err_text(rc));
+  if (rc == 0) rc = runlog_join(prefix, memory_name, key, e);
+  if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_REPLACE, e);
+  buf_free(&text);
+  return rc;
+}

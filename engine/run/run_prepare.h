@@ -1,0 +1,89 @@
+/* run_prepare: declarations that the files share which make a directory ready for a trainer. For
+ * run_prepare.c, run_restore.c, run_companions.c, run_damage.c, run_starts.c and run_quarantine.c
+ * only. */
+#ifndef RUN_RUN_PREPARE_H
+#define RUN_RUN_PREPARE_H
+
+#include "job/restore/restore.h"
+#include "run/run_state.h"
+#include "prims/fs.h"
+
+/* A restored unit: where it is, and where it came from. */
+struct restored {
+  char *path, *uri;
+};
+
+/* One file or directory in quarantine: where it was, and where it is. */
+struct moved {
+  char *from, *to;
+};
+
+/* A commit that turned out to be damaged: another one is taken. */
+struct damaged {
+  const run_group *group;
+  uint64_t commit;
+};
+
+struct prepare {
+  run *run;
+  run_prepared *out;
+  fs_held *held; /* the watched and the state directory, and the staging while it is open */
+  const io *io;  /* everything in them is made, moved or looked at through it */
+  restore_staging staging;
+  bool moved; /* something was moved or restored: the directory has to be surveyed again */
+  char named[FS_PATH_MAX]; /* path of the unit that was asked for by name; "": none */
+  struct restored *restored;
+  size_t restored_count, restored_room;
+  struct moved *moves; /* what went to quarantine */
+  size_t move_count, move_room;
+  bool back; /* what is newer was marked bad, and went: the run goes back */
+  struct damaged *damaged;
+  size_t damaged_count, damaged_room;
+  const run_group *named_group; /* of the own commit that was asked for by name, and */
+  uint64_t named_commit;        /* its number; RUNLOG_NONE: none was */
+};
+
+/* run_quarantine.c: moves units out of the way, and opens the staging of restores. */
+int prepare_hold(struct prepare *p, err *e); /* p->held and p->io; the caller frees p->held */
+/* Asks right before something in the directory is moved or put there: ERR_FENCED, ERR_HELD. */
+int prepare_may_change(const struct prepare *p, const char *prefix, err *e);
+int prepare_need_staging(struct prepare *p, err *e); /* p->staging, if it is not open yet */
+int prepare_close_staging(struct prepare *p, int rc, err *e); /* rc, or its own failure */
+/* Moves a unit to <state>/quarantine/<time>-<nonce>/<path>. */
+int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                       err *e);
+/* Called after a restore that made room and then failed: puts the directory back as it was. *e has
+ * the failure's text, and gets the fate of the copy. */
+void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e);
+
+/* run_restore.c */
+int prepare_restore_all(struct prepare *p, const survey *s, err *e); /* by the rule */
+/* Restores what the policies' `restore` rule wants beside those; `s` is as surveyed after them. */
+int prepare_restore_more(struct prepare *p, const survey *s, err *e);
+int prepare_restore_named(struct prepare *p, const survey *s, const char *named, err *e);
+
+/* run_companions.c: puts back the companions of the commits that the job goes on from, last of all. `s`
+ * is as surveyed after the restores. */
+int prepare_restore_companions(struct prepare *p, const survey *s, err *e);
+/* Does the same for a checkpoint that was found elsewhere (restore_other). */
+typedef struct catalog_pick catalog_pick;
+int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e);
+
+/* run_damage.c: a commit whose data is damaged is not the end, if there is another one. */
+bool prepare_is_damage(int rc);
+bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlog_commit *c);
+/* Finds the newest other good commit of its kind, which is taken in its place; NULL: there is none.
+ * prepare_age() says how to call that one. */
+const runlog_commit *prepare_other(const struct prepare *p, const run_group *g,
+                                   const runlog_commit *than);
+const char *prepare_age(const runlog_commit *c, const runlog_commit *than);
+/* Marks the commit bad, and passes it over from now on. Returns false, and does nothing, if there
+ * is no other of its kind. */
+bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why);
+
+/* run_starts.c: marks a commit bad from which too many starts failed. */
+void prepare_judge_starts(struct prepare *p);
+/* Notes that the job will go on from this commit. */
+void prepare_note_start(struct prepare *p, run_group *g, uint64_t commit);
+
+#endif

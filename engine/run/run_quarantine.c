@@ -1,0 +1,145 @@
+/* run_quarantine: moves units that are in the way of a trainer to quarantine: nothing is ever
+ * removed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "run/run_prepare.h"
+
+/* ---- staging ---- */
+
+int prepare_hold(struct prepare *p, err *e) {
+  const run *r = p->run;
+  int rc = fs_held_new(r->env->io, &p->held, e);
+  if (rc == 0) rc = fs_hold(p->held, r->places.dir, e);
+  if (rc == 0) rc = fs_hold(p->held, r->places.state, e);
+  if (rc < 0) return rc;
+  p->io = fs_held_io(p->held);
+  return r->beside ? 0 : restore_remove_dead(p->io, r->places.dir, e);
+}
+
+/* A group of which nothing is saved yet has no term: that of another one tells as much. */
+int prepare_may_change(const struct prepare *p, const char *prefix, err *e) {
+  run *r = p->run;
+  run_group *g = run_group_find(r, strcmp(prefix, ".") == 0 ? "" : prefix);
+  for (size_t i = 0; (!g || g->term == RUNLOG_NONE) && i < r->group_count; i++) g = r->groups[i];
+  return run_may_change(r, &r->owner, g ? &g->group : NULL, g ? g->term : RUNLOG_NONE, e);
+}
+
+/* Opens the staging. A restore ends in a rename, so it is staged on the file system of the watched
+ * directory: in the state directory if that is there too, else inside, where nothing of ours may
+ * stay. */
+int prepare_need_staging(struct prepare *p, err *e) {
+  const places *at = &p->run->places;
+  if (*p->staging.path) return 0;
+  int same = fs_same_device(p->run->env->io, at->dir, at->state, e);
+  if (same < 0) return same;
+  return restore_open_staging(p->held, same ? at->staging : at->dir, &p->staging, e);
+}
+
+int prepare_close_staging(struct prepare *p, int rc, err *e) {
+  return restore_close_staging(p->held, &p->staging, rc, e);
+}
+
+/* ---- quarantine ---- */
+
+static int note_move(struct prepare *p, const char *from, const char *to, err *e) {
+  struct moved now = {strdup(from), strdup(to)};
+  if (!now.from || !now.to || !VEC_ROOM(p->moves, p->move_count, p->move_room)) {
+    free(now.from);
+    free(now.to);
+    return err_set(e, ERR_NOMEM, "quarantine %s: out of memory", from);
+  }
+  p->moves[p->move_count++] = now;
+  return 0;
+}
+
+static int move_file(struct prepare *p, const char *from, const char *to, err *e) {
+  char parent[FS_PATH_MAX];
+  const io *io = p->io;
+  fs_parent(to, parent);
+  int rc = fs_mkdirs(io, parent, 0700, e);
+  if (rc == 0) rc = note_move(p, from, to, e);
+  if (rc == 0 && (rc = fs_move(io, from, to, e)) < 0) {
+    p->move_count--;
+    free(p->moves[p->move_count].from);
+    free(p->moves[p->move_count].to);
+  }
+  return rc;
+}
+
+/* Leaves the directory as it was when a restore made room and then failed: an unproven copy is more
+ * than nothing. *e has the failure's text, and gets the fate of the copy. */
+void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e) {
+  run *r = p->run;
+  char full[FS_PATH_MAX];
+  if (fs_join(full, r->places.dir, path, NULL) < 0) return;
+  size_t len = strlen(full), back = 0, kept = 0;
+  for (size_t i = p->move_count; i-- > 0;) {
+    const struct moved *m = &p->moves[i];
+    struct stat st;
+    bool mine = strncmp(m->from, full, len) == 0 &&
+                (m->from[len] == 0 || (kind == MATCH_GROUP && m->from[len] == '.'));
+    if (!mine) continue;
+    bool done = p->io->lstat(p->io, AT_FDCWD, m->from, &st) == -ENOENT &&
+                fs_move(p->io, m->to, m->from, NULL) == 0;
+    *(done ? &back : &kept) += 1;
+  }
+  if (!e || back + kept == 0) return;
+  int code = e->code, sys = e->sys;
+  err_set(e, code, "%s; what stood under that name was moved to quarantine and %s", e->text,
+          kept ? "is still there" : "is back in its place");
+  e->sys = sys;
+}
+
+struct group_move {
+  struct prepare *prepare;
+  const char *stem, *from, *to; /* base name of the stem; directories */
+};
+
+static int move_member(void *ctx, const fs_entry *entry, err *e) {
+  struct group_move *g = ctx;
+  size_t len = strlen(g->stem);
+  char from[FS_PATH_MAX], to[FS_PATH_MAX];
+  if (strncmp(entry->name, g->stem, len) != 0 || entry->name[len] != '.') return 0;
+  int rc = fs_join(from, g->from, entry->name, e);
+  if (rc == 0) rc = fs_join(to, g->to, entry->name, e);
+  return rc < 0 ? rc : move_file(g->prepare, from, to, e);
+}
+
+/* Moves it to <state>/quarantine/<time>-<nonce>/<path>. */
+int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                       err *e) {
+  run *r = p->run;
+  const io *io = p->io;
+  char nonce[33], name[64], root[FS_PATH_MAX], from[FS_PATH_MAX], to[FS_PATH_MAX];
+  fs_parent(path, from);
+  int rc = prepare_may_change(p, from, e);
+  if (rc < 0) return rc;
+  rc = io_nonce(io, nonce);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  snprintf(name, sizeof name, "%lld-%.8s", (long long)(io->now(io, IO_WALL) / 1000000000), nonce);
+  rc = fs_join(root, r->places.quarantine, name, e);
+  if (rc == 0) rc = fs_join(to, root, path, e);
+  if (rc == 0) rc = fs_join(from, r->places.dir, path, e);
+  if (rc == 0 && kind == MATCH_GROUP) {
+    char from_dir[FS_PATH_MAX], to_dir[FS_PATH_MAX];
+    fs_parent(from, from_dir);
+    fs_parent(to, to_dir);
+    struct group_move g = {p, fs_base(path), from_dir, to_dir};
+    rc = fs_list(io, from_dir, move_member, &g, e);
+  } else if (rc == 0) {
+    rc = move_file(p, from, to, e);
+  }
+  if (rc < 0) return rc;
+  log_say(r->env->log, LOG_WARN, "%s was moved to %s: %s", path, to, reason);
+  p->out->quarantined++;
+  trail_note(
+      r->trail,
+      &(trail_record){.what = TRAIL_GONE, .unit = path, .cause = "quarantined", .reason = reason});
+  p->moved = true;
+  return journal_forget(r->journal, path, e);
+}

@@ -1,0 +1,303 @@
+/* run_queue: the queue of saves of a run: their order, their end, their next try. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "run/run_state.h"
+
+bool run_unit_queued(const run_unit *u) {
+  return u->phase == UNIT_WAITING || u->phase == UNIT_RETRYING;
+}
+
+bool run_unit_sure(const run_unit *u) {
+  if (u->phase == UNIT_RUNNING) return u->save->sure;
+  return u->phase == UNIT_DURABLE || (run_unit_queued(u) && u->want.action == POLICY_SAVE);
+}
+
+static bool is_newer(const run_unit *a, const run_unit *b) {
+  if (a->made_ns != b->made_ns) return a->made_ns > b->made_ns;
+  return a->step > b->step;
+}
+
+/* True if `newer` would serve a restart better in every way. Time alone does not tell: an older
+ * step that was restored by name just now has the newest times. */
+bool run_supersedes(const run_unit *newer, const run_unit *u) {
+  bool steps = newer->step != MATCH_NO_STEP && u->step != MATCH_NO_STEP;
+  return newer != u && newer->group == u->group && strcmp(newer->series, u->series) == 0 &&
+         is_newer(newer, u) && !(steps && newer->step < u->step);
+}
+
+static void drop(run *r, run_unit *u, const char *reason) {
+  u->phase = UNIT_DROPPED;
+  r->dropped++;
+  run_note(r, u, TRAIL_LET_GO, reason);
+  run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
+}
+
+/* Drops a unit by the policy's word: it is not taken back, since it does not wait for a newer one
+ * that could fail. */
+void run_drop_unwanted(run *r, run_unit *u, const char *reason) {
+  drop(r, u, reason);
+  u->unwanted = true;
+  snprintf(u->want.reason, sizeof u->want.reason, "%s", reason);
+  run_note_refused(r, u);
+}
+
+/* Drops a unit on a rank but the first, since rank 0 saves a newer one. The newer one needs our part,
+ * too: until it is in the store, this one is missed. */
+void run_drop_passed_over(run *r, run_unit *u, const char *reason) {
+  drop(r, u, reason);
+  u->unwanted = u->passed_over = true;
+  snprintf(u->want.reason, sizeof u->want.reason, "%s", reason);
+}
+
+/* Drops units that are older than this one, which must be known to be whole. */
+static void drop_older(run *r, const run_unit *newer) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_queued(r->units[i]) && run_supersedes(newer, r->units[i]))
+      drop(r, r->units[i], "a newer one was complete before this one's turn");
+}
+
+/* True if a newer one comes first. A restore takes the last commit of the log for the newest: an
+ * older one never follows a newer one. */
+static bool too_late(const run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_unit_sure(r->units[i]) && run_supersedes(r->units[i], u) &&
+        !(r->keep_all && run_unit_queued(r->units[i])))
+      return true;
+  return false;
+}
+
+/* Makes the drop of older units final, now that this one is in the store. */
+void run_made_it(run *r, const run_unit *newer) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->phase == UNIT_DROPPED && run_supersedes(newer, r->units[i]))
+      r->units[i]->phase = UNIT_RETIRED;
+}
+
+void run_unit_durable(run *r, run_unit *u) {
+  u->phase = UNIT_DURABLE;
+  drop_older(r, u);
+  run_made_it(r, u);
+  run_tell_watchers(r, u);
+}
+
+/* Returns the rest of the quiet time, for a unit that has only passed a structural check: its
+ * writer may be between two files just now. */
+static int64_t rest_of_quiet(const run *r, const run_unit *u) {
+  const io *io = r->env->io;
+  if (u->want.action == POLICY_SAVE || r->writer_gone) return 0;
+  int64_t age = io->now(io, IO_WALL) - u->changed_ns, quiet = r->rules->quiet_ns;
+  return age < 0 ? quiet : age < quiet ? quiet - age : 0;
+}
+
+static bool others_first(const run *r, const run_unit *u) {
+  if (u->group->save) return true;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i] != u && r->units[i]->group == u->group && run_unit_queued(r->units[i]))
+      return true;
+  return false;
+}
+
+void run_enqueue(run *r, run_unit *u) {
+  u->phase = UNIT_WAITING;
+  u->unwanted = u->passed_over = false;
+  u->tries = 0;
+  u->job = 0;
+  u->complete_at = r->env->io->now(r->env->io, IO_MONO);
+  u->next_try = seconds_later(u->complete_at, rest_of_quiet(r, u));
+  run_note(r, u, TRAIL_WAITING, NULL);
+  if (run_follows(r)) return; /* rank 0 says which unit is let go */
+  if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))
+    run_drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
+  if (u->want.queue != POLICY_NEWEST && !r->keep_all) return;
+  if (too_late(r, u))
+    drop(r, u, "a newer one is saved or waits already");
+  else if (u->want.action == POLICY_SAVE && !r->keep_all)
+    drop_older(r, u);
+}
+
+/* True if a dropped unit may be saved after all, by the detector's present word. */
+static bool still_stands(const run *r, const run_unit *u) {
+  detect_unit now;
+  return u->phase == UNIT_DROPPED && !u->unwanted && detect_find(r->detect, u->path, &now) &&
+         now.state == DETECT_COMPLETE && digest_equal(&now.fingerprint, &u->fingerprint);
+}
+
+static bool dropped_after(const run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (run_supersedes(r->units[i], u) && still_stands(r, r->units[i])) return true;
+  return false;
+}
+
+/* Takes dropped units back, if the one that they were dropped for was removed, failed, or is being
+ * written again: the newest of them is the best checkpoint that there is. */
+void run_take_back(run *r) {
+  if (r->closing || r->fenced || r->aborted || r->forsaken || !r->detect) return;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (!still_stands(r, u) || too_late(r, u) || dropped_after(r, u)) continue;
+    r->dropped--;
+    run_enqueue(r, u);
+  }
+}
+
+/* Writes the policies' memory with the commit: a run that goes on elsewhere finds it there. */
+static void keep_memory(run_save *s) {
+  const run *r = s->task.run;
+  err e = {0};
+  if (s->job.status != 0 || !s->memory || run_follows(r)) return;
+  s->memory_kept = run_memory_write(r->store, s->group->group.prefix, s->memory, &e) == 0;
+  if (!s->memory_kept)
+    log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
+}
+
+/* Marks a lost commit bad, which cannot be loaded any more: no restore shall choose it, should the
+ * new one go. */
+static void mark_lost(const run_save *s) {
+  err e = {0};
+  if (s->job.status != 0 || s->job.lost == 0) return;
+  if (runlog_mark(s->job.log, s->job.lost, true, "its data is gone from the store", &e) < 0)
+    log_say(s->task.run->env->log, LOG_WARN, "what is lost could not be marked bad: %s", e.text);
+}
+
+static void save_on_worker(void *arg) {
+  run_save *s = arg;
+  run *r = s->task.run;
+  err *e = &s->job.error;
+  int rc = atomic_load(&s->job.cancel) ? err_set(e, ERR_CANCELED, "cancelled before it was begun")
+                                       : group_begin(&s->group->group, e);
+  if (rc == 0) {
+    s->job.log = s->group->group.log;
+    atomic_store(&s->term, runlog_view(s->job.log)->term.n);
+    job_run(&s->job);
+    mark_lost(s);
+    keep_memory(s);
+  } else {
+    s->job.status = rc;
+  }
+  r->env->finished(r->env->ctx, &s->task);
+}
+
+void run_save_free(run_save *s) {
+  free(s->job.metrics);
+  free(s->memory);
+  free(s);
+}
+
+/* Hands the unit's save to the pool; a full pool leaves it waiting for a second. */
+static int start_save(run *r, run_unit *u, err *e) {
+  detect_unit facts = {.path = u->path, .kind = u->kind, .step = u->step, .in_place = u->in_place};
+  run_save *s = calloc(1, sizeof *s);
+  if (!s) return err_set(e, ERR_NOMEM, "save %s: out of memory", u->path);
+  *s = (run_save){.task = {.run = r, .done = run_save_done},
+                  .unit = u,
+                  .group = u->group,
+                  .term = RUNLOG_NONE,
+                  .fingerprint = u->fingerprint,
+                  .sure = u->want.action == POLICY_SAVE,
+                  .copied = u->in_place};
+  snprintf(s->reason, sizeof s->reason, "%s", u->reason);
+  if (u->job == 0) u->job = r->env->next_job(r->env->ctx);
+  s->job.id = u->job;
+  s->job.env = &r->job_env;
+  s->job.stamp = u->stamp;
+  const run_lost *lost = run_follows(r) ? NULL : run_lost_find(u->group, u->path);
+  s->job.lost = lost ? lost->n : 0;
+  s->job.keep = u->tries + 1 < r->tries;
+  s->job.attempt = u->attempt;
+  s->job.attempt_shape = u->attempt_shape;
+  memcpy(s->job.staging, u->staging, sizeof s->job.staging);
+  snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
+  snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
+  s->job.metrics = run_policy_metrics(r, u);
+  /* An empty table is written, too: an older one must not come back. */
+  if (u->group->memory_changed) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
+  atomic_store(&s->job.total, u->bytes);
+  int rc = plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e);
+  err full = {0};
+  if (rc == 0 && pool_submit(r->env->pool, save_on_worker, s, &full) < 0) {
+    u->next_try = r->env->io->now(r->env->io, IO_MONO) + 1000000000;
+    run_save_free(s);
+    return 0;
+  }
+  if (rc < 0) {
+    run_save_free(s);
+    return rc;
+  }
+  r->tasks++;
+  if (s->memory) u->group->memory_changed = false;
+  run_policy_begun(r, u->group);
+  run_note(r, u, TRAIL_BEGUN, NULL);
+  u->phase = UNIT_RUNNING;
+  u->save = u->group->save = s;
+  /* The other ranks let older units go when this one is announced (passed_over() in job_ranks.c):
+   * an older one that waits for its next try would wait for parts that do not come. */
+  if (r->ranks.world > 1 && !run_follows(r) && !r->keep_all && u->want.action == POLICY_SAVE)
+    drop_older(r, u);
+  return 0;
+}
+
+/* Chooses the unit of this group whose turn it is: the oldest, or when time is short the newest. */
+static run_unit *next_of(run *r, const run_group *g, int64_t now) {
+  /* If each unit is wanted, one that waits for its next try keeps the newer ones waiting: after
+   * them it would be too late. */
+  bool in_order = r->keep_all && !r->preempted;
+  run_unit *next = NULL;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (u->group != g || !run_unit_queued(u) || (u->next_try > now && !in_order)) continue;
+    if (!next || is_newer(u, next) == r->preempted) next = u;
+  }
+  return next && next->next_try <= now ? next : NULL;
+}
+
+/* True if a unit still settles. If each is wanted, saves go by age, so all have to be known
+ * first. */
+static bool any_settling(const run *r) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->phase == UNIT_SETTLING) return true;
+  return false;
+}
+
+int run_start_saves(run *r, err *e) {
+  int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  int rc = 0;
+  if (r->keep_all && any_settling(r)) return 0;
+  for (size_t i = 0; rc == 0 && !r->fenced && i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    bool busy = g->save || run_keep_busy(g) || run_anyway_holds(r, g);
+    run_unit *u = busy ? NULL : next_of(r, g, now);
+    if (u) rc = start_save(r, u, e);
+  }
+  return rc;
+}
+
+void run_hurry(run *r) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (run_unit_queued(u) && r->rest == POLICY_REST_NONE && !run_follows(r))
+      run_drop_unwanted(r, u, "the policy wants nothing saved when time is short");
+    if (run_unit_queued(u) && u->want.action == POLICY_SAVE && r->rest == POLICY_REST_NEWEST &&
+        !run_follows(r))
+      drop_older(r, u);
+    if (u->phase == UNIT_RETRYING) u->next_try = 0;
+  }
+}
+
+/* Tries the last checkpoint of a job once more: somebody may have made room since. */
+static void try_once_more(run *r, run_unit *u) {
+  if (u->phase != UNIT_FAILED || u->status != ERR_NOSPACE || u->last_tried || too_late(r, u))
+    return;
+  u->last_tried = true;
+  r->failed--;
+  run_enqueue(r, u);
+}
+
+void run_no_writer(run *r) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    if (r->units[i]->phase == UNIT_WAITING) r->units[i]->next_try = 0;
+    if (!r->fenced && !r->aborted) try_once_more(r, r->units[i]);
+  }
+}

@@ -1,0 +1,275 @@
+/* run_ranks: the ranks of one launch start together: rank 0 first, since it settles, marks and
+ * restores, and that decides which checkpoint all of them resume from.
+ *
+ * It says so in one small object for each launch, <target>/.ckpt/ranks/<digest of the launch id>;
+ * the others wait for that. When it has failed, or has ended, it says that there, too: nobody waits
+ * for a rank that will not come. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/seconds.h"
+#include "commit/lease.h"
+#include "run/run_state.h"
+#include "prims/fs.h"
+#include "prims/hash.h"
+
+enum { RECORD_FORMAT = 1, RECORD_READER = 1, RECORD_MAX = 64 << 10 };
+
+typedef struct record {
+  bool ready;
+  bool over;                     /* rank 0 has ended */
+  char why[1000];                /* why it has ended; "": it has ended well */
+  char resume[FS_PATH_MAX];      /* below the watched directory; "": from nothing */
+  char waits[IDENTITY_TEXT_MAX]; /* the reason why it waits before it begins; "": it does not */
+} record;
+
+static int key_of(const run *r, char out[STORE_KEY_MAX], err *e) {
+  digest d;
+  char hex[HASH_HEX_MAX], name[HASH_HEX_MAX + 16];
+  const char *launch = r->ranks.launch;
+  int rc = hash_bytes(HASH_XXH3_128, launch, strlen(launch), &d, e);
+  if (rc < 0) return rc;
+  digest_hex(&d, hex);
+  snprintf(name, sizeof name, ".ckpt/ranks/%s", hex);
+  return runlog_join("", name, out, e);
+}
+
+/* Names the checkpoint to resume from as every rank can say it: the directories have different
+ * names. */
+static const char *resume_of(const run *r) {
+  size_t len = strlen(r->places.dir);
+  if (!r->resume) return "";
+  return strncmp(r->resume, r->places.dir, len) == 0 && r->resume[len] == '/' ? r->resume + len + 1
+                                                                              : r->resume;
+}
+
+/* ---- rank 0 ---- */
+
+static bool add(json_t *top, const char *key, const char *text) {
+  return !text || json_object_set_new(top, key, js_name_new(text)) == 0;
+}
+
+/* `over`: NULL, or why rank 0 is not there any more; "": it has ended well. */
+static int put_record(const run *r, bool ready, const char *over, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  buf_init(&text, RECORD_MAX);
+  json_t *top =
+      json_pack("{s:i, s:i, s:o, s:I, s:b, s:o}", "format", RECORD_FORMAT, "reader", RECORD_READER,
+                "launch", js_name_new(r->ranks.launch), "world", (json_int_t)r->ranks.world,
+                "ready", ready, "resume", js_name_new(ready ? resume_of(r) : ""));
+  const char *waits = *r->identity.waits ? r->identity.waits : NULL;
+  if (top && !(add(top, "over", over) && add(top, "waits", waits))) {
+    json_decref(top);
+    top = NULL;
+  }
+  int rc = top ? js_print(top, &text, e) : err_set(e, ERR_NOMEM, "tell the ranks: out of memory");
+  if (rc == 0) rc = key_of(r, key, e);
+  if (rc == 0) rc = r->store->ops->put(r->store, key, text.data, text.len, STORE_REPLACE, e);
+  json_decref(top);
+  buf_free(&text);
+  return rc;
+}
+
+/* Records of launches that are over: after a day none of their ranks waits any more. */
+struct stale {
+  char keys[64][STORE_KEY_MAX]; /* the rest goes with the next launch, or with gc */
+  size_t count;
+  char own[STORE_KEY_MAX];
+  int64_t now;
+};
+
+static int on_record(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  struct stale *old = ctx;
+  const int64_t day = (int64_t)86400 * 1000000000;
+  if (is_prefix || strcmp(key, old->own) == 0 || old->now - object->mtime_ns < day) return 0;
+  snprintf(old->keys[old->count++], STORE_KEY_MAX, "%s", key);
+  return old->count == sizeof old->keys / sizeof *old->keys;
+}
+
+static void forget_old(const run *r) {
+  struct stale *old = calloc(1, sizeof *old);
+  store_object mine = {0};
+  store *s = r->store;
+  err why = {0};
+  int rc = old ? key_of(r, old->own, &why) : ERR_NOMEM;
+  if (rc == 0) rc = s->ops->head(s, old->own, &mine, &why);
+  if (rc == 0) old->now = mine.mtime_ns;
+  if (rc == 0) rc = s->ops->list(s, ".ckpt/ranks", false, on_record, old, &why);
+  for (size_t i = 0; rc >= 0 && i < old->count; i++) {
+    int gone = s->ops->remove(s, old->keys[i], &why);
+    if (gone < 0) rc = gone;
+  }
+  if (rc < 0) log_say(r->env->log, LOG_DEBUG, "records of old launches stay: %s", why.text);
+  free(old);
+}
+
+static void say_over(run *r, const char *over) {
+  err why = {0};
+  if (r->ranks.world < 2 || r->ranks.rank > 0 || !r->store || r->ranks_over) return;
+  r->ranks_over = true;
+  if (put_record(r, false, over, &why) < 0)
+    log_say(r->env->log, LOG_DEBUG, "the other ranks are not told of the end: %s", why.text);
+}
+
+void run_ranks_failed(run *r, const err *e) {
+  say_over(r, e && *e->text ? e->text : "it could not begin");
+}
+
+void run_ranks_wait(const run *r) {
+  err why = {0};
+  if (r->ranks.world < 2 || r->ranks.rank > 0) return;
+  if (put_record(r, false, NULL, &why) < 0)
+    log_say(r->env->log, LOG_WARN, "the other ranks are not told that a lease is waited for: %s",
+            why.text);
+}
+
+void run_ranks_close(run *r) {
+  if (r->ranks_begun && !atomic_load(&r->stop)) say_over(r, "");
+}
+
+/* ---- the others ---- */
+
+/* Reads a record. If it is another launch's, under the same digest, or no record at all, it is not
+ * there for us. */
+static int parse(const run *r, const buf *text, const char *key, record *out, err *e) {
+  json_t *top = NULL;
+  char *launch = NULL, *resume = NULL, *over = NULL, *waits = NULL;
+  int64_t world = 0;
+  int rc = js_read(text, key, RECORD_READER, &top, e);
+  if (rc == 0) rc = js_get_name(top, "launch", key, &launch, e);
+  if (rc == 0) rc = js_get_int(top, "world", key, &world, e);
+  if (rc == 0) rc = js_opt_bool(top, "ready", key, false, &out->ready, e);
+  if (rc == 0) rc = js_get_name(top, "resume", key, &resume, e);
+  if (rc == 0 && strcmp(launch, r->ranks.launch) != 0)
+    rc = err_set(e, ERR_CORRUPT, "%s: it is of another launch", key);
+  if (rc == 0 && world != r->ranks.world)
+    rc = err_set(e, ERR_INVAL,
+                 "rank 0 of this launch says that there are %" PRId64 " ranks, this one %" PRIu32,
+                 world, r->ranks.world);
+  out->over = json_object_get(top, "over") != NULL;
+  if (rc == 0 && out->over) rc = js_get_name(top, "over", key, &over, e);
+  if (rc == 0 && json_object_get(top, "waits")) rc = js_get_name(top, "waits", key, &waits, e);
+  if (rc == 0 && waits) snprintf(out->waits, sizeof out->waits, "%s", waits);
+  if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
+  if (rc == 0 && over) snprintf(out->why, sizeof out->why, "%s", over);
+  free(waits);
+  free(over);
+  free(launch);
+  free(resume);
+  json_decref(top);
+  return rc;
+}
+
+/* ERR_NOENT: the record is not there yet. */
+static int get_record(const run *r, record *out, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  *out = (record){0};
+  buf_init(&text, RECORD_MAX);
+  int rc = key_of(r, key, e);
+  if (rc == 0) rc = r->store->ops->get(r->store, key, &text, e);
+  if (rc == 0) rc = parse(r, &text, key, out, e);
+  buf_free(&text);
+  return rc == ERR_NOSTORE ? ERR_NOENT : rc;
+}
+
+static int has_ended(const run *r, const record *seen, err *e) {
+  return err_set(e, ERR_CONFLICT,
+                 "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" has ended%s%s: start "
+                 "all ranks anew, under a launch id of their own",
+                 r->ranks.rank, r->ranks.world, r->ranks.launch, *seen->why ? ": " : " already",
+                 seen->why);
+}
+
+/* Keeps how long rank 0 is waited for, and the signs of it so far. */
+typedef struct awaited {
+  int64_t until, over_since; /* IO_MONO; over_since 0: it is not over */
+  bool begun, waits;
+} awaited;
+
+/* Gives rank 0 more time once it is seen to have begun: it may have much to bring back. The time
+ * for which it has to wait for a lease first does not count either. */
+static void give_time(const run *r, const record *seen, awaited *a, int64_t now) {
+  enum { FOR_A_RESTORE = 6 };
+  const int64_t life = (int64_t)LEASE_LIFE_S * 1000000000;
+  if (*seen->waits && !a->waits) {
+    a->waits = true;
+    a->until = seconds_later(seconds_later(now, life), r->ranks.wait_ns);
+    log_say(r->env->log, LOG_WARN, "rank 0 waits for %s", seen->waits);
+  }
+  if (*seen->waits || a->begun) return;
+  a->begun = true;
+  if (a->waits) a->until = seconds_later(now, r->ranks.wait_ns);
+  for (int i = 0; i < FOR_A_RESTORE; i++) a->until = seconds_later(a->until, r->ranks.wait_ns);
+  log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
+}
+
+static int await_ready(run *r, err *e) {
+  enum { SECOND = 1000000000 };
+  const int64_t returns = 5 * (int64_t)SECOND; /* a launcher may start rank 0 alone once more */
+  const io *io = r->env->io;
+  awaited a = {.until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns)};
+  for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
+    record seen;
+    err why = {0};
+    int rc = get_record(r, &seen, &why);
+    if (rc == 0 && seen.ready) return 0;
+    int64_t now = io->now(io, IO_MONO);
+    if (rc != 0 || !seen.over)
+      a.over_since = 0;
+    else if (!a.over_since)
+      a.over_since = now;
+    if (a.over_since && now - a.over_since >= returns) return has_ended(r, &seen, e);
+    if (rc == 0 && !seen.over) give_time(r, &seen, &a, now);
+    if (rc < 0 && rc != ERR_NOENT && err_class_of(rc) != ERR_CLASS_RETRYABLE)
+      return err_set(e, rc, "%s", why.text);
+    if (now >= a.until)
+      return err_set(
+          e, ERR_TIMEOUT,
+          "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" %s: is it alive, and "
+          "has it the same target? (`rank_wait`)%s%s",
+          r->ranks.rank, r->ranks.world, r->ranks.launch,
+          a.begun ? "has begun, but does not become ready" : "did not begin",
+          rc < 0 && rc != ERR_NOENT ? ": " : "", rc < 0 && rc != ERR_NOENT ? why.text : "");
+    io->sleep(io, pause);
+  }
+}
+
+/* ---- both ---- */
+
+int run_ranks_await(run *r, err *e) {
+  return r->ranks.world > 1 && r->ranks.rank > 0 ? await_ready(r, e) : 0;
+}
+
+int run_ranks_begun(run *r, err *e) {
+  if (r->ranks.world < 2 || r->ranks.rank > 0) return 0;
+  int rc = put_record(r, false, NULL, e);
+  r->ranks_begun = rc == 0;
+  if (rc == 0) forget_old(r);
+  return rc;
+}
+
+/* A trainer whose ranks go on from different checkpoints computes nonsense, and nothing else would
+ * notice. */
+int run_ranks_ready(run *r, err *e) {
+  record seen;
+  if (r->ranks.world < 2) return 0;
+  if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
+  int rc = get_record(r, &seen, e);
+  if (rc == 0 && seen.over) return has_ended(r, &seen, e);
+  if (rc < 0 || strcmp(seen.resume, resume_of(r)) == 0) return rc;
+  return err_set(e, ERR_CONFLICT,
+                 "rank 0 resumes from %s, rank %" PRIu32
+                 " would from %s: start all ranks anew, with "
+                 "the same `restore`",
+                 *seen.resume ? seen.resume : "nothing", r->ranks.rank,
+                 *resume_of(r) ? resume_of(r) : "nothing");
+}
+
+bool run_follows(const run *r) {
+  return r->ranks.rank > 0;
+}

@@ -1,0 +1,443 @@
+/* run_state: declarations that the files of `run` share: the run's own struct and its parts. For
+ * run*.c only. */
+#ifndef RUN_RUN_STATE_H
+#define RUN_RUN_STATE_H
+
+#include "base/names.h"
+#include "event/detect.h"
+#include "commit/group.h"
+#include "job/save/job.h"
+#include "run/journal.h"
+#include "why/last_rules.h"
+#include "decision/policy.h"
+#include "plan/recover.h"
+#include "plan/retention.h"
+#include "run/run.h"
+#include "why/trail.h"
+#include "prims/fs_held.h"
+#include "prims/lock.h"
+#include "watchers/home.h"
+#include "watchers/owner.h"
+#include "watchers/watchers.h"
+
+typedef enum unit_phase {
+  UNIT_SETTLING, /* being written, or not yet quiet */
+  UNIT_WAITING,  /* wanted; its group saves another one */
+  UNIT_RUNNING,
+  UNIT_RETRYING, /* failed; waits for its next try */
+  UNIT_DURABLE,
+  UNIT_FAILED,   /* given up */
+  UNIT_UNPROVEN, /* nothing proves it whole, or it is torn */
+  UNIT_RETIRED,  /* changed or vanished, the detector will say more; or no longer wanted */
+  UNIT_DROPPED,  /* let go for a newer one, which is not in the store yet */
+  UNIT_SKIPPED,  /* complete, and the policy does not want it now */
+} unit_phase;
+
+typedef struct run_group run_group;
+typedef struct run_save run_save;
+typedef struct run_known run_known;
+typedef struct run_keeping run_keeping;
+typedef struct run_freeing run_freeing;
+
+/* One unit of the watched tree. */
+typedef struct run_unit {
+  char *path, *series;
+  run_group *group;
+  match_kind kind;
+  int64_t step;
+  bool in_place, gone;
+  uint64_t bytes, stamp;
+  digest fingerprint;
+  int64_t changed_ns, made_ns; /* as in detect_unit */
+  decision want;
+  char reason[256];
+  unit_phase phase;
+  uint64_t job;                    /* of its save, tries included; 0: none was begun */
+  unsigned tries, retired;         /* retired: in a row, though it looks unchanged */
+  unsigned yields;                 /* in a row, to another one that rank 0 saves first */
+  int64_t complete_at, next_try;   /* IO_MONO; next_try: not begun before */
+  int status;                      /* of the last try */
+  uint64_t attempt, attempt_shape; /* that the last try left for the next one, as in job.h */
+  char staging[RUNLOG_NONCE_MAX];  /* as in job.h, too */
+  run_save *save;                  /* while RUNNING */
+  bool counted;                    /* among its group's `since` */
+  bool asked_for;                  /* a result named it: a temporary one is saved then */
+  bool leaving;     /* it is being removed here, for the policy or as a temporary one */
+  bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
+  bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
+  bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
+  uint64_t told;    /* the stamp with which the other watchers were told of it; 0: they were not */
+} run_unit;
+
+/* The newest unit that the policy did not want, also when it is gone from the directory. */
+typedef struct run_refused {
+  char *unit, *series; /* NULL: none */
+  const run_group *group;
+  int64_t made_ns, step;
+  char policy[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
+} run_refused;
+
+/* A commit whose data is gone from the store. */
+typedef struct run_lost {
+  uint64_t n;
+  char *unit; /* its path below the watched directory */
+  int64_t step;
+  uint64_t bytes;
+  bool counts; /* it is the newest of its kind: the run's final status depends on it */
+  char why[256];
+} run_lost;
+
+struct run_group {
+  group group;
+  run_lost *lost; /* the owner's */
+  size_t lost_count, lost_room;
+  uint64_t term;                       /* once begun, as the owner knows it */
+  run_save *save;                      /* the one that runs */
+  bool foreign;                        /* another writer holds it, and nothing of it is here */
+  int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
+  char *newest_unit;
+  uint64_t commits;                     /* live ones, as the owner last saw its log */
+  char *memory;                         /* the policies' table, as JSON text; NULL: empty */
+  bool memory_changed;                  /* since it was last handed to a save */
+  uint64_t results, checkpoints, bytes; /* since its last save was begun */
+  int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
+  uint64_t resumed; /* the commit that the job goes on from; RUNLOG_NONE: none */
+  bool keep_asked;  /* its commits have changed since the policy was asked what to keep */
+  bool keep_litter; /* data of a deleted one could not be removed yet */
+  char log_name[RUNLOG_NONCE_MAX]; /* the nonce of entry 0; "": not known yet */
+  bool local_waits;                /* `keep_local` lets go what another watcher has not saved yet */
+  uint64_t local_sum;              /* watchers_sum() when that was seen */
+  int64_t keep_at; /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
+  run_keeping
+      *keeping; /* the commits of its log to be dropped or deleted; the worker's while it runs */
+};
+
+#define RUN_TRUSTED "taken as it stands, by the user's word (`trust`)"
+
+/* A log, and what this machine took for its newest commit when the job began without the store. */
+typedef struct run_came {
+  char *group;
+  runlog_ref newest;
+} run_came;
+
+struct run {
+  const run_env *env; /* `own`, once the state directory is held */
+  run_env own;
+  const io *outer; /* the engine's, below `held`: for copies of an io, and objects that outlive the
+                    * run */
+  fs_held *held;   /* the state directory, by whatever path below it it is asked for */
+  places places;
+  store *store;
+  policy *policy;
+  const rules *rules;    /* the policy's */
+  lock lock;             /* of the state directory */
+  home home;             /* of the watched one */
+  owner owner;           /* held unless `beside` */
+  bool beside, owns_dir; /* as in the options */
+  watcher watcher;       /* how the other watchers know of us */
+  names said;            /* warnings that need no second time */
+  journal *journal;
+  detect *detect;
+  group_env group_env;
+  job_env job_env;
+  ranks ranks;
+  bool ranks_begun, ranks_over; /* of rank 0: what the other ranks were told */
+  unsigned plan_flags,
+      bad_after; /* `bad_after`: failed starts from one commit before it is marked bad */
+  int64_t stall_ns;
+  run_group **groups;
+  size_t group_count, group_room;
+  run_known *known; /* manifests of commits */
+  size_t known_count, known_room;
+  names dirs;       /* paths of the committed directories, in byte order */
+  run_unit **units; /* sorted by path */
+  size_t unit_count, unit_room;
+  unsigned tries, tasks; /* tasks: on the workers now */
+  bool trust;            /* what nothing proves to be whole is taken as it stands */
+  bool keep_all;         /* none is let go for a newer one, none stops being kept */
+  bool poll, prepared, started, closing, fenced, preempted, writer_gone;
+  atomic_int stop;   /* the store's calls give up: the run is being closed while it saves */
+  bool aborted;      /* a policy wants nothing saved any more */
+  bool forsaken;     /* the job has ended, and another rank did not come: older units get no try */
+  policy_rest rest;  /* what is still saved, once preempted */
+  double grace_s;    /* of the preemption */
+  uint64_t results;  /* that came */
+  identity identity; /* its name on this machine */
+  int64_t lease_at;  /* IO_MONO */
+  lease_wait lease_wait;                   /* while the run opens */
+  int64_t wait_lease_ns, lease_wait_until; /* as asked for; IO_MONO, 0: it is not waited yet */
+  /* run_anyway.c: it began without its store, because of this; the store has answered since. */
+  bool anyway, answered, met; /* answered: for the first group; met: for all that are known */
+  err anyway_why;
+  run_came *came;
+  size_t came_count;
+  struct run_meeting *meeting; /* the store is being asked; NULL: it is not */
+  int64_t meet_at;             /* IO_MONO; when it is next */
+  struct ticker *silence;      /* of run_patience.c, while the run begins; */
+  int64_t silence_told_s;      /* its own */
+  char *metrics;               /* the last result, as JSON text */
+  trail *trail;                /* NULL: it could not be opened */
+  int64_t noted_at;            /* IO_MONO: when run_note_open() last looked */
+  retention_limits limits;
+  run_freeing *freeing; /* what is removed here: the first is at work, the others wait for it */
+  int64_t local_at;     /* IO_MONO: when to look again at what waits for other watchers */
+  char *resume, *restored_from;
+  const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */
+  runlog_ref resumed_commit;      /* the commit */
+  uint64_t resumed_newest;        /* and the newest of its log then */
+  uint32_t committed, dropped, retired, failed, skipped;
+  uint64_t bytes_committed;
+  run_refused refused;
+  standing_unit *facts; /* room for what is decided on; one more than there are units */
+  size_t facts_room;
+};
+
+/* A save on a worker. */
+struct run_save {
+  run_task task;
+  job job;
+  run_unit *unit;
+  run_group *group;
+  _Atomic uint64_t term; /* found by the worker; RUNLOG_NONE: none yet */
+  /* The unit as it was when the save began: it may be another one by now. */
+  digest fingerprint;
+  char reason[256];
+  bool sure;        /* it was known to be whole */
+  char *memory;     /* of the group, to be written with the commit; NULL: as it is there */
+  bool memory_kept; /* it was written */
+  bool copied;      /* it is sent from a snapshot: changes of the original do not matter */
+  bool given_up;    /* the host cancelled it */
+  /* These are the owner's, for run_stall.c; times are IO_MONO. */
+  uint64_t moved;            /* as last seen */
+  int64_t alive_at, said_at; /* of its last progress, and when that was last complained about */
+  bool stalled;              /* it was stopped for that */
+};
+
+/* run_groups.c */
+int run_group_look(run *r, run_group *g, err *e); /* reads its log, and writes nothing */
+int run_group_get(run *r, const char *prefix, run_group **out, err *e); /* touches no store */
+run_group *run_group_find(const run *r, const char *prefix);            /* NULL: there is none */
+int run_group_begin(run_group *g, err *e);
+/* Notes in the journal which log it is, and its newest commit; NULL: as the log has it. */
+void run_group_note_log(run *r, run_group *g, const runlog_ref *newest);
+void run_group_note_newest(run_group *g);
+int run_groups_open(run *r, err *e); /* those at the target */
+void run_groups_close(run *r);
+/* Remembers that `path` is a committed directory: its files are its content, never a unit or a
+ * group of its own. */
+int run_dir_note(run *r, const char *path, err *e);
+bool run_dir_inside(const run *r, const char *path); /* strictly below one of them? */
+/* The paths that logs and journal know as units, for detect_options.known. Before the run has
+ * started. */
+int run_known_paths(run *r, names *out, err *e);
+
+/* run_ranks.c: ranks that save together (r->ranks). All these return 0 for a run that is alone. */
+bool run_follows(const run *r);      /* true for every rank but the first: rank 0 decides for us
+                                      * then */
+int run_ranks_await(run *r, err *e); /* for the others: waits until rank 0 has made its directory
+                                      * ready */
+void run_ranks_wait(const run *r);   /* tells the others why rank 0 waits, as in its identity */
+int run_ranks_begun(run *r, err *e); /* tells the others, which wait for it, that rank 0 has opened
+                                      * its run */
+/* On rank 0: tells that it is ready. On the others: checks that we resume from the same checkpoint:
+ * ERR_CONFLICT. */
+int run_ranks_ready(run *r, err *e);
+void run_ranks_failed(run *r, const err *why); /* rank 0 cannot begin: the others need not wait */
+void run_ranks_close(run *r);
+
+/* run_units.c */
+run_unit *run_unit_find(run *r, const char *path);
+int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e);
+void run_unit_remove(run *r, run_unit *u);
+/* Tells a piece of news. For a commit `j` has the numbers; else it is NULL. */
+void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
+              const char *reason);
+
+/* run_policy.c: asks the policies. The event of a unit that was just found complete is NULL. */
+void run_consider(run *r, run_unit *u, const char *event); /* queues it, or not */
+/* Asks again about units that were skipped, or were not ready, and are the newest of their kind. */
+void run_reconsider(run *r, const char *event);
+void run_policy_begun(run *r, run_group *g); /* a save begins: counts start anew */
+policy_rest run_policy_rest(run *r);         /* at a preemption */
+policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text, double *seconds);
+void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const char *text);
+/* policy_select() for a group of the run, with its memory. */
+bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
+                       size_t count, policy_kept *kept);
+char *run_policy_metrics(run *r, const run_unit *u); /* for its commit; malloced, or NULL */
+int run_memory_load(run *r, run_group *g, err *e);   /* blocks on the store, as the next one */
+int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
+
+/* run_local.c: units of the watched directory that nobody needs any more. */
+typedef enum unit_sort { SORT_PERM, SORT_NULL, SORT_TEMP } unit_sort;
+/* Tells by the marker files at its top which sort a directory unit is. */
+unit_sort run_unit_sort(const run *r, const char *path, match_kind kind);
+const char *run_sort_name(unit_sort sort);
+void run_local_sweep(run *r, run_group *g); /* after a commit: removes units that `keep_local` lets
+                                             * go */
+void run_local_end(run *r);                 /* temporary ones go with a job that ended well */
+/* Looks again at what waits for another watcher; returns when to call it again. */
+int64_t run_local_again(run *r, int64_t now);
+
+/* run_watchers.c: the others that watch the same directory, and who owns it. */
+void run_find_home(run *r);
+int run_own(run *r, err *e);         /* takes the directory, or is refused; before any store */
+int run_own_by_term(run *r, err *e); /* when the terms are open; nothing was changed until then */
+/* Makes this a moment's owner, for a worker of one that watches beside others; `log` and `term` are
+ * ours. owner_drop() it. */
+int run_own_briefly(const run *r, const char *log, uint64_t term, owner *out, err *e);
+/* Asks, right before something is changed in the directory, whether it is still ours to change:
+ * ERR_FENCED if a newer term is there (RUNLOG_NONE: we have none), ERR_HELD if it is another's. One
+ * thread at a time for a group. */
+int run_may_change(const run *r, const owner *o, group *g, uint64_t term, err *e);
+void run_group_name_log(run *r, run_group *g); /* sets log_name; while no worker uses the log */
+void run_join(run *r);                         /* lets the other watchers know of us */
+/* Tells them that the unit, which is durable, need not stay here for us, nor what it supersedes. */
+void run_tell_watchers(run *r, const run_unit *u);
+void run_tell_group(run *r, const run_group *g); /* the same of all that is durable in it */
+bool run_has_all(const run *r);              /* nothing is left that this watcher wanted to save */
+void run_leave(run *r, bool has_all);        /* at the end of all tasks; gives the directory up */
+void run_say_once(run *r, const char *text); /* as a warning */
+
+/* run_trail.c: tells `why` the news. `reason` NULL: the unit's own. */
+void run_note(run *r, const run_unit *u, trail_what what, const char *reason);
+void run_note_saved(run *r, const run_save *s, const char *reason); /* a commit */
+void run_note_start(run *r); /* tells which rules hold, too: why/last_rules.h */
+void run_note_open(run *r);  /* tells what open units wait for now; not more than once a second */
+void run_note_end(run *r);
+last_rules run_last_rules(const run *r); /* all borrowed */
+
+/* run_keep.c: retention, group by group, when no save of the group waits or runs. */
+void run_keep_ask(run *r, run_group *g); /* its commits have changed: judge them anew */
+bool run_keep_busy(const run_group *g);  /* its log is used by a worker just now */
+int run_keep_step(run *r, err *e);       /* begins what is due */
+int64_t run_keep_due(const run *r);      /* IO_MONO; INT64_MAX: nothing */
+bool run_keep_pending(const run *r);     /* a pass is under way, or due now */
+void run_keep_ask_all(run *r);
+void run_keep_stop(run *r); /* passes end after the step that they are at */
+void run_keep_close(run_group *g);
+
+/* run.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
+run *run_new(const run_env *given, const run_options *o);
+/* Reads the rules of a run. */
+int run_open_policy(run *r, const run_options *o, err *e);
+
+/* run_queue.c */
+bool run_unit_queued(const run_unit *u); /* wanted, and not begun */
+bool run_unit_sure(const run_unit *u);   /* known to be whole: durable, or on its way */
+bool run_supersedes(const run_unit *newer,
+                    const run_unit *u); /* better for a restart in every way */
+void run_enqueue(run *r, run_unit *u);
+void run_unit_durable(run *r, run_unit *u); /* its content is in the store */
+/* Takes units back that were dropped for one that did not make it. */
+void run_take_back(run *r);
+/* Takes in that a newer writer is there: this run writes no more, which is told once. */
+void run_fenced(run *r, const char *where, const char *reason);
+/* Does the same with another reason to write no more: ERR_HELD or ERR_OTHER_RUN where another one
+ * has the place; the job may go on. */
+void run_end_saving(run *r, const char *where, int status, const char *reason);
+int run_start_saves(run *r, err *e);
+void run_hurry(run *r);     /* time is short: older ones go, the newest is next, retries come now */
+void run_no_writer(run *r); /* nobody writes any more: units that wait for quiet need not */
+/* Makes the drop of older units final, now that this one is in the store. */
+void run_made_it(run *r, const run_unit *newer);
+void run_drop_unwanted(run *r, run_unit *u, const char *reason);    /* by the policy's word */
+void run_drop_passed_over(run *r, run_unit *u, const char *reason); /* by rank 0's */
+void run_save_free(run_save *s);
+
+/* run_done.c */
+void run_save_done(run_task *task);
+
+/* run_status.c */
+void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */
+void run_status_free(run *r);
+
+/* run_lease.c */
+int64_t run_renew_leases(run *r, int64_t now); /* returns when to call it again */
+/* Renews them from a thread of its own, until it is told to stop, while the owner's thread is busy
+ * for long. NULL: it could not be started; a lease is only a hint. */
+typedef struct run_lease_keeper run_lease_keeper;
+run_lease_keeper *run_leases_keep(const run *r);
+int run_leases_await(run *r, err *e);
+void run_leases_may_wait(run *r, bool may); /* whether the next lease that is asked about may be
+                                             * waited for, as far as the user allows it */
+void run_leases_kept(run_lease_keeper *k);  /* ends it; NULL is fine */
+
+/* run_patience.c: while the run begins, a store that does not answer is waited for. */
+void run_patience_begin(run *r, int64_t wanted_ns);
+void run_patience_end(run *r); /* calls give up by themselves from here on; may be called again */
+void run_patience_explain(const run *r, err *e); /* adds to the text of a failure that it was */
+
+/* run_stall.c: names saves that make no progress. */
+int64_t run_watch_stalls(run *r, int64_t now); /* returns when to call it again */
+
+/* A local unit, held against the journal, the log and its own structure. */
+typedef struct survey_unit {
+  char *path, *series;
+  const char *name; /* in path */
+  char *group;
+  match_kind kind;
+  int64_t step, made_ns;
+  digest fingerprint;
+  recover_standing standing;
+  bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
+  uint64_t
+      commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
+  char reason[256];
+} survey_unit;
+
+typedef struct survey {
+  survey_unit *units; /* in byte order of their paths */
+  size_t count;
+} survey;
+
+/* run_survey.c: judges the units of the directory while nobody writes there. Blocks. */
+int run_survey(run *r, survey *out, err *e);
+void run_survey_free(survey *s);
+/* Tells the detector which files the newest commits have. */
+int run_survey_learn(run *r, detect *d, err *e);
+
+/* run_anyway.c: a run that begins without its store. */
+/* True if it may go on so far after run_open() failed with *e; else *e may say why not. */
+bool run_anyway_begin(run *r, bool wished, err *e);
+int run_anyway_may(run *r, const survey *s, run_restore how, err *e); /* once it is surveyed */
+/* The newest commit that is known of a group's log at this target; NULL: none is. */
+const runlog_ref *run_anyway_log(const run *r, const char *group);
+/* Returns 1, with its standing, if the journal ties a unit to that log, and it is whole. */
+int run_anyway_standing(run *r, survey_unit *u, const journal_unit *known, err *e);
+int run_anyway_admit(void *ctx, group *g, err *e); /* group_env.admit */
+bool run_anyway_unmet(const run *r);               /* the store has not answered yet */
+/* False while only the journal says what of the group is saved: its log was not seen. */
+bool run_anyway_sure(const run *r, const run_group *g);
+bool run_anyway_holds(const run *r, const run_group *g); /* saves of the group have to wait */
+int64_t run_anyway_step(run *r, int64_t now); /* asks the store; returns when to call it again */
+void run_anyway_free(run *r);
+
+/* run_here.c: holds the units that the journal calls committed against the target at hand, which
+ * may be another one than that of the run before. Called once, when the logs are read; may
+ * block. */
+int run_judge_journal(run *r, err *e);
+/* Returns the newest commit of a name that is no longer kept, if something newer of its kind is
+ * live, so that nobody needs this one. NULL: it is as good as never committed. */
+const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
+
+/* run_lost.c: finds commits whose data is gone from the store. Called once, when the logs are read,
+ * before the journal is judged; blocks. */
+int run_look_for_lost(run *r, err *e);
+bool run_is_lost(const run_group *g, uint64_t n);
+const run_lost *run_lost_find(const run_group *g, const char *path); /* NULL: it is not lost */
+void run_lost_forget(run_group *g, const run_unit *u);               /* after its commit */
+void run_lost_pass_over(run_group *g, uint64_t n); /* another commit is the newest now */
+void run_lost_free(run_group *g);
+int run_lost_note(run *r, run_group *g, const runlog_commit *c, const char *why,
+                  err *e);         /* of the newest of its kind */
+int run_lost_status(const run *r); /* ERR_CORRUPT: the newest of some kind is not in the store */
+bool run_newest_of_series(const runlog_state *state, const runlog_commit *c); /* looks at good
+                                                                               * commits only */
+
+/* run_manifests.c: reads the manifests of commits once, and keeps them until the run has
+ * started. */
+int run_manifest(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);
+void run_manifests_drop(run *r);
+
+#endif

@@ -1,0 +1,439 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "job/restore/restore.h"
+#include "run/run_state.h"
+#include "event/structure.h"
+#include "job/move/transfer.h"
+#include "job/move/unit_files.h"
+#include "prims/fs.h"
+#include "prims/proc.h"
+#include "prims/match_series.h"
+
+/* ---- what the commits look like ---- */
+
+static int learn(run *r, detect *d, run_group *g, const runlog_commit *c, err *e) {
+  const manifest *m;
+  err why = {0};
+  int rc = run_manifest(r, g, c, &m, &why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
+    if (!run_is_lost(g, c->n)) log_say(r->env->log, LOG_WARN, "%s", why.text);
+    return 0; /* nothing can be learnt from that one */
+  }
+  if (rc < 0) {
+    if (e) *e = why;
+    return rc;
+  }
+  const char **names = calloc(m->count ? m->count : 1, sizeof *names);
+  if (!names) return err_set(e, ERR_NOMEM, "read the manifest of %s: out of memory", c->dir);
+  size_t count = 0;
+  for (size_t i = 0; i < m->count; i++)
+    if (m->entries[i].type != MANIFEST_DIR) names[count++] = m->entries[i].name;
+  rc = detect_learn(d, g->group.prefix, m->unit, names, count, e);
+  free(names);
+  return rc;
+}
+
+int run_survey_learn(run *r, detect *d, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc >= 0 && i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (!g->group.log || g->foreign) continue;
+    const runlog_state *state = runlog_view(g->group.log);
+    for (size_t k = 0; rc >= 0 && k < state->commit_count; k++)
+      if (run_newest_of_series(state, &state->commits[k]))
+        rc = learn(r, d, g, &state->commits[k], e);
+  }
+  return rc < 0 ? rc : 0;
+}
+
+/* ---- one unit ---- */
+
+/* A local unit that is held against the commits of its name. */
+struct held {
+  run *run;
+  run_group *group;
+  survey_unit *unit;
+  unit_files local; /* once it was listed */
+  bool listed;
+  bool read_it; /* sizes and times are not enough */
+};
+
+/* Lists the unit when that is needed: most are known by the journal, and are never listed. */
+static int list_local(struct held *h, err *e) {
+  const run *r = h->run;
+  if (h->listed) return 0;
+  unsigned how = r->ranks.world > 1 ? UNIT_FILES_EACH : 0;
+  int rc = unit_files_scan_as(r->env->io, r->places.dir, h->unit->path, h->unit->kind, r->rules,
+                              how, &h->local, e);
+  h->listed = rc == 0;
+  return rc;
+}
+
+/* True if the journal saw it whole as it is now. */
+static bool seen_whole(const survey_unit *u, const journal_unit *known) {
+  return known->state >= JOURNAL_COMPLETE && digest_equal(&known->fingerprint, &u->fingerprint);
+}
+
+/* Its bytes were checked when it was restored; nobody has listed it since. */
+static bool just_restored(const journal_unit *known) {
+  return known->state == JOURNAL_COMMITTED && known->fingerprint.len == 0;
+}
+
+/* Compares the local copy with this commit: names, sizes and times first; the bytes too, where
+ * nothing but those speaks for it, since a crash may have lost some. If only the bytes differ, it
+ * is damaged. */
+static int compare(const struct held *h, const manifest *m, recover_standing standing, err *e) {
+  err why = {0};
+  survey_unit *u = h->unit;
+  const run_env *env = h->run->env;
+  transfer t = {
+      .io = env->io, .store = h->run->store, .pool = env->pool, .progress = env->progress};
+  if (!unit_files_matches(&h->local, m)) return 0;
+  int rc = h->read_it ? transfer_check_local(&t, &h->local, m, &why) : 0;
+  if (rc == ERR_CORRUPT) {
+    u->standing = RECOVER_TORN;
+    snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
+    return 1;
+  }
+  if (rc < 0 && e) *e = why;
+  if (rc == 0) u->standing = standing;
+  u->by_manifest = rc == 0;
+  return rc < 0 ? rc : 1;
+}
+
+static void supersede(survey_unit *u, uint64_t commit) {
+  u->commit = commit;
+  snprintf(u->reason, sizeof u->reason, "it is what commit %llu has", (unsigned long long)commit);
+}
+
+static int compare_with(struct held *h, const runlog_commit *c, recover_standing standing, err *e) {
+  const manifest *m = NULL;
+  err why = {0};
+  int rc = list_local(h, &why);
+  if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, &why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
+  if (rc < 0 && e) *e = why;
+  return rc < 0 || !m ? rc : compare(h, m, standing, e);
+}
+
+/* True if the commit can have these files, since it was made after them. It has a day of grace:
+ * clocks of hosts differ. */
+static bool can_hold(const runlog_commit *c, const unit_files *local) {
+  const int64_t day = (int64_t)86400 * 1000000000;
+  return c->files == local->regular && c->bytes == local->bytes &&
+         c->time_ns > local->mtime_ns - day;
+}
+
+/* Looks for an older commit of its name that it is. There may be many: the log alone excludes
+ * most. */
+static int compare_older(struct held *h, const runlog_commit *newest, err *e) {
+  const runlog_state *state = runlog_view(h->group->group.log);
+  int rc = list_local(h, e);
+  for (size_t i = state->commit_count; rc == 0 && i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->n >= newest->n || c->life == RUNLOG_DELETED || strcmp(c->unit, newest->unit) != 0 ||
+        !can_hold(c, &h->local))
+      continue;
+    manifest m;
+    err why = {0};
+    rc = restore_manifest(h->run->store, h->group->group.prefix, c, &m, &why);
+    if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
+      rc = 0;
+      continue;
+    }
+    if (rc < 0) {
+      if (e) *e = why;
+      break;
+    }
+    rc = compare(h, &m, RECOVER_SUPERSEDED, e);
+    manifest_free(&m);
+    if (rc == 1 && h->unit->standing == RECOVER_SUPERSEDED) supersede(h->unit, c->n);
+  }
+  return rc;
+}
+
+/* True if the journal knows which commit it is: the newest of its name, or one before. */
+static bool known_commit(survey_unit *u, const runlog_state *state, const journal_unit *known,
+                         const runlog_commit *newest) {
+  if (known->state != JOURNAL_COMMITTED || !seen_whole(u, known)) return false;
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->n != known->commit.n || strcmp(c->unit, newest->unit) != 0) continue;
+    bool same = c == newest || digest_equal(&c->root, &newest->root);
+    u->standing = same ? RECOVER_COMMITTED : RECOVER_SUPERSEDED;
+    if (!same) supersede(u, c->n);
+    return true;
+  }
+  return false;
+}
+
+/* Compares it with all commits of its name. If the store has lost the newest one, a whole copy here
+ * is saved again: it is as good as never committed. */
+static int compare_all(struct held *h, const runlog_commit *newest, bool lost, err *e) {
+  recover_standing standing = lost ? RECOVER_WHOLE : RECOVER_COMMITTED;
+  int rc = 0;
+  if (newest->life != RUNLOG_DELETED) rc = compare_with(h, newest, standing, e);
+  return rc == 0 ? compare_older(h, newest, e) : rc;
+}
+
+/* True if these are one rank's files of the commit: ranks with directories of their own have only
+ * their own files here. Times do not count: a file that several ranks have carries one rank's time
+ * in the manifest. */
+static bool is_part(const unit_files *local, const manifest *m) {
+  for (size_t i = 0; i < local->count; i++) {
+    const unit_file *f = &local->files[i];
+    const manifest_entry *entry = manifest_find(m, f->name);
+    if (!entry) return false;
+    if (unit_files_was_link(f, entry)) continue;
+    if (entry->type != f->type) return false;
+    if (f->type == MANIFEST_FILE && !entry->outside && f->size != entry->size) return false;
+  }
+  return local->count < m->count;
+}
+
+static int check_part(struct held *h, const runlog_commit *c, err *e) {
+  const manifest *m = NULL;
+  survey_unit *u = h->unit;
+  int rc = list_local(h, e);
+  if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, e);
+  if (rc < 0) return rc == ERR_CORRUPT || rc == ERR_FORMAT ? 0 : rc;
+  if (!m || !is_part(&h->local, m)) return 0;
+  u->standing = RECOVER_PART;
+  u->commit = c->n;
+  snprintf(u->reason, sizeof u->reason,
+           "it is the part of one rank; all of them have committed it");
+  return 1;
+}
+
+/* Returns 1 if it is a commit that was marked bad. A checkpoint that was saved anew under the name
+ * is another one, and so is equal content that was committed again. */
+static int check_bad(struct held *h, const runlog_state *state, const journal_unit *known,
+                     const runlog_commit *good, err *e) {
+  survey_unit *u = h->unit;
+  int rc = 0;
+  for (size_t i = state->commit_count; rc == 0 && i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (!c->bad || c->life != RUNLOG_LIVE || strcmp(c->unit, u->name) != 0 ||
+        (good && digest_equal(&good->root, &c->root)))
+      continue;
+    if (known->state == JOURNAL_COMMITTED && known->commit.n == c->n && seen_whole(u, known)) {
+      u->standing = RECOVER_BAD;
+      rc = 1;
+    } else {
+      rc = compare_with(h, c, RECOVER_BAD, e);
+    }
+    if (rc != 1 || u->standing != RECOVER_BAD) continue;
+    u->commit = c->n;
+    snprintf(u->reason, sizeof u->reason, "%.200s",
+             c->bad_reason ? c->bad_reason : "no reason was given");
+  }
+  return rc;
+}
+
+/* Compares it with `c`, the newest good commit of its name; NULL: there is none. */
+static int check_good(struct held *h, const runlog_state *state, const journal_unit *known,
+                      const runlog_commit *c, err *e) {
+  survey_unit *u = h->unit;
+  bool live = c != NULL;
+  if (!c) c = run_no_longer_kept(state, u->name);
+  if (!c) return 0;
+  u->commit = c->n;
+  /* The journal of a rank knows its own part alone, and the next launch may number ranks
+   * otherwise. */
+  bool alone = h->run->ranks.world < 2;
+  /* A single rank cannot save a lost commit either: it is restored, or passed over for the one
+   * before. */
+  bool lost = alone && run_is_lost(h->group, c->n);
+  int rc = alone && !lost && known_commit(u, state, known, c) ? 1 : compare_all(h, c, lost, e);
+  if (rc == 1 && !live && u->standing == RECOVER_COMMITTED) {
+    u->standing = RECOVER_SUPERSEDED;
+    supersede(u, c->n);
+  }
+  return rc == 0 && !alone && c->life != RUNLOG_DELETED ? check_part(h, c, e) : rc;
+}
+
+/* Returns 1 if the commits of its name tell its standing. */
+static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *e) {
+  run_group *g = run_group_find(r, u->group);
+  if (r->anyway) return run_anyway_standing(r, u, known, e);
+  if (!g || !g->group.log || g->foreign) return 0;
+  const runlog_state *state = runlog_view(g->group.log);
+  const runlog_commit *c = runlog_newest(state, u->name);
+  struct held h = {
+      .run = r, .group = g, .unit = u, .read_it = !seen_whole(u, known) && !just_restored(known)};
+  int rc = check_bad(&h, state, known, c, e);
+  if (rc == 0) rc = check_good(&h, state, known, c, e);
+  unit_files_free(&h.local);
+  return rc;
+}
+
+struct open_file {
+  const proc_writers *writers;
+  const char *dir, *stem;
+  bool found;
+};
+
+static int ask_member(void *ctx, const fs_entry *entry, err *e) {
+  struct open_file *f = ctx;
+  size_t len = strlen(f->stem);
+  char path[FS_PATH_MAX];
+  if (strncmp(entry->name, f->stem, len) != 0 || entry->name[len] != '.') return 0;
+  int rc = fs_join(path, f->dir, entry->name, e);
+  if (rc == 0) f->found = f->found || proc_writers_has(f->writers, path);
+  return rc;
+}
+
+/* Returns 1 if somebody has it open for writing. A group's own path names no file. The processes
+ * are looked at once, for all units: *writers, NULL before. */
+static int has_writer(run *r, const survey_unit *u, proc_writers **writers, err *e) {
+  char path[FS_PATH_MAX], dir[FS_PATH_MAX];
+  int rc = fs_join(path, r->places.dir, u->path, e);
+  if (rc < 0) return rc;
+  if (!*writers) *writers = proc_writers_take(r->places.dir);
+  if (!*writers)
+    return err_set(e, ERR_NOMEM, "look who writes below %s: out of memory", r->places.dir);
+  if (u->kind != MATCH_GROUP) return proc_writers_has(*writers, path);
+  fs_parent(path, dir);
+  struct open_file f = {.writers = *writers, .dir = dir, .stem = fs_base(path)};
+  rc = fs_list(r->env->io, dir, ask_member, &f, e);
+  return rc < 0 ? rc : f.found;
+}
+
+/* Judges a unit that is no commit of ours. */
+static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const journal_unit *known,
+                       proc_writers **writers, err *e) {
+  structure found;
+  if (seen_whole(u, known)) {
+    u->standing = RECOVER_WHOLE;
+    return 0;
+  }
+  int rc = structure_of_unit(r->env->io, r->places.dir, u->path, u->kind, r->rules, &found,
+                             u->reason, sizeof u->reason, e);
+  if (rc < 0) return rc;
+  bool torn = facts->state == DETECT_BROKEN || found == STRUCTURE_TORN;
+  int open = torn ? has_writer(r, u, writers, e) : 0;
+  if (open < 0) return open;
+  if (torn)
+    u->standing = open ? RECOVER_UNPROVEN : RECOVER_TORN;
+  else if (facts->state == DETECT_COMPLETE)
+    u->standing = RECOVER_WHOLE;
+  else if (found == STRUCTURE_SOUND && !facts->lacking && !facts->alone)
+    u->standing = RECOVER_WHOLE;
+  else
+    u->standing = r->trust && facts->state == DETECT_UNPROVEN ? RECOVER_WHOLE : RECOVER_UNPROVEN;
+  if (found != STRUCTURE_TORN) snprintf(u->reason, sizeof u->reason, "%s", facts->reason);
+  return 0;
+}
+
+static int examine(run *r, survey_unit *u, const detect_unit *facts, proc_writers **writers,
+                   err *e) {
+  err why = {0};
+  journal_unit known = journal_find(r->journal, u->path);
+  int rc = check_commit(r, u, &known, &why);
+  if (rc == 0) rc = check_alone(r, u, facts, &known, writers, &why);
+  if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
+    /* A job that resumed from it would have another state than the other ranks. */
+    u->standing = RECOVER_TORN;
+    snprintf(u->reason, sizeof u->reason, "it was not committed by all ranks");
+  }
+  /* Beside a job that runs (`watch`) a unit may go; one that is too deep to save stops no other. */
+  if (rc == ERR_RETIRED || rc == ERR_NOENT || rc == ERR_LIMIT) {
+    u->standing = RECOVER_UNPROVEN;
+    snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
+    rc = 0;
+  }
+  if (rc < 0 && e) *e = why;
+  return rc < 0 ? rc : 0;
+}
+
+/* ---- all of them ---- */
+
+struct collect {
+  run *run;
+  survey *survey;
+  proc_writers *writers;
+  size_t room;
+  err *e;
+};
+
+static int fill(survey_unit *u, const detect_unit *facts) {
+  char series[512];
+  match_series(facts->name, series, sizeof series);
+  *u = (survey_unit){.path = strdup(facts->path),
+                     .series = strdup(series),
+                     .group = strdup(facts->group),
+                     .kind = facts->kind,
+                     .step = facts->step,
+                     .made_ns = facts->made_ns,
+                     .fingerprint = facts->fingerprint,
+                     .commit = RUNLOG_NONE};
+  if (!u->path || !u->series || !u->group) return ERR_NOMEM;
+  u->name = fs_base(u->path);
+  return 0;
+}
+
+static int on_unit(void *ctx, const detect_unit *facts) {
+  struct collect *c = ctx;
+  survey *s = c->survey;
+  if (facts->state == DETECT_GONE || run_dir_inside(c->run, facts->path)) return 0;
+  if (!VEC_ROOM(s->units, s->count, c->room))
+    return err_set(c->e, ERR_NOMEM, "survey: out of memory");
+  survey_unit *u = &s->units[s->count++];
+  if (fill(u, facts) < 0) return err_set(c->e, ERR_NOMEM, "survey: out of memory");
+  return examine(c->run, u, facts, &c->writers, c->e);
+}
+
+/* Nobody writes here now, so no time has to pass before the files may be judged: the survey's
+ * clocks are an hour ahead. */
+struct later {
+  io io;
+  const io *real;
+};
+
+static int64_t later_now(const io *self, io_clock clock) {
+  const io *real = ((const struct later *)self)->real; /* the io is its first member */
+  return real->now(real, clock) + (int64_t)3600 * 1000000000;
+}
+
+int run_survey(run *r, survey *out, err *e) {
+  *out = (survey){0};
+  detect *d = NULL;
+  struct later later = {*r->outer, r->outer};
+  later.io.now = later_now;
+  struct collect c = {.run = r, .survey = out, .e = e};
+  names known;
+  int rc = run_known_paths(r, &known, e);
+  if (rc < 0) return rc;
+  detect_options o = {.io = &later.io,
+                      .log = r->env->log,
+                      .root = r->places.dir,
+                      .rules = r->rules,
+                      .mode = DETECT_FED,
+                      .known = (const char *const *)known.at,
+                      .known_count = known.count};
+  rc = detect_open(&o, &d, e);
+  names_free(&known);
+  if (rc == 0) rc = run_survey_learn(r, d, e);
+  if (rc == 0) {
+    detect_writer_gone(d, true);
+    rc = detect_run(d, e);
+  }
+  if (rc == 0) rc = detect_each(d, on_unit, &c);
+  detect_close(d);
+  proc_writers_free(c.writers);
+  if (rc < 0) run_survey_free(out);
+  return rc < 0 ? rc : 0;
+}
+
+void run_survey_free(survey *s) {
+  for (size_t i = 0; i < s->count; i++) {
+    free(s->units[i].path);
+    free(s->units[i].series);
+    free(s->units[i].group);
+  }
+  free(s->units);
+  *s = (survey){0};
+}

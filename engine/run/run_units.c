@@ -1,0 +1,107 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "run/run_state.h"
+#include "prims/match_series.h"
+
+static int by_path(const void *path, const void *unit) {
+  return strcmp(path, (*(run_unit *const *)unit)->path);
+}
+
+static size_t place_of(const run *r, const char *path, bool *there) {
+  return vec_place(path, (const void *)r->units, r->unit_count, sizeof(run_unit *), by_path, there);
+}
+
+run_unit *run_unit_find(run *r, const char *path) {
+  bool there;
+  size_t at = place_of(r, path, &there);
+  return there ? r->units[at] : NULL;
+}
+
+static void unit_free(run_unit *u) {
+  if (!u) return;
+  free(u->path);
+  free(u->series);
+  free(u);
+}
+
+static run_unit *unit_new(const detect_unit *facts) {
+  char series[512];
+  match_series(facts->name, series, sizeof series);
+  run_unit *u = calloc(1, sizeof *u);
+  if (!u) return NULL;
+  u->path = strdup(facts->path);
+  u->series = strdup(series);
+  if (u->path && u->series) return u;
+  unit_free(u);
+  return NULL;
+}
+
+static int insert(run *r, run_unit *u) {
+  if (!vec_grow((void *)&r->units, r->unit_count, &r->unit_room, sizeof(void *))) return ERR_NOMEM;
+  bool there;
+  size_t at = place_of(r, u->path, &there);
+  memmove(&r->units[at + 1], &r->units[at], (r->unit_count - at) * sizeof(run_unit *));
+  r->units[at] = u;
+  r->unit_count++;
+  return 0;
+}
+
+/* Finds the record of a unit, or makes it, and writes the present facts into it. */
+int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
+  run_unit *u = run_unit_find(r, facts->path);
+  if (!u) {
+    run_group *g;
+    int rc = run_group_get(r, facts->group, &g, e);
+    if (rc < 0) return rc;
+    u = unit_new(facts);
+    if (!u || insert(r, u) < 0) {
+      unit_free(u);
+      return err_set(e, ERR_NOMEM, "%s: out of memory", facts->path);
+    }
+    u->group = g;
+  }
+  u->gone = false; /* its name may be there again before the save of the old one has ended */
+  u->kind = facts->kind;
+  u->step = facts->step;
+  u->in_place = facts->in_place;
+  u->bytes = facts->bytes;
+  u->stamp = facts->stamp;
+  u->fingerprint = facts->fingerprint;
+  u->changed_ns = facts->changed_ns;
+  u->made_ns = facts->made_ns;
+  u->want = policy_builtin(facts);
+  snprintf(u->reason, sizeof u->reason, "%s", facts->reason ? facts->reason : "");
+  *out = u;
+  return 0;
+}
+
+void run_unit_remove(run *r, run_unit *u) {
+  bool there;
+  size_t at = place_of(r, u->path, &there);
+  if (there) {
+    memmove(&r->units[at], &r->units[at + 1], (r->unit_count - at - 1) * sizeof(run_unit *));
+    r->unit_count--;
+  }
+  unit_free(u);
+}
+
+void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
+              const char *reason) {
+  int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  run_news news = {
+      .kind = kind,
+      .status = status,
+      .job = u->job,
+      .step = j ? j->plan.step : u->step,
+      .files = j ? j->files : 0,
+      .bytes = j ? j->bytes : u->bytes,
+      .seconds = u->complete_at ? (double)(now - u->complete_at) / 1e9 : 0,
+      .unit = u->path,
+      .reason = reason,
+      .is_copy = j && *j->copy_of,
+  };
+  r->env->tell(r->env->ctx, r, &news);
+}

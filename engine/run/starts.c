@@ -1,0 +1,104 @@
+#include "starts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "prims/fs.h"
+
+enum { FORMAT = 1, TEXT_MAX = 16 << 10 };
+
+static int path_of(const char *state, char path[FS_PATH_MAX], err *e) {
+  return fs_join(path, state, "starts.json", e);
+}
+
+/* Reads both nonces, or neither. */
+static int parse_nonces(const char *path, const json_t *value, runlog_ref *out, err *e) {
+  const char *log = "", *entry = ""; /* clang-tidy does not see that they are set */
+  if (!json_object_get(value, "log") && !json_object_get(value, "entry")) return 0;
+  int rc = js_get_str(value, "log", path, &log, e);
+  if (rc == 0) rc = js_get_str(value, "entry", path, &entry, e);
+  if (rc < 0) return rc;
+  if (strlen(log) >= sizeof out->log || strlen(entry) >= sizeof out->entry)
+    return err_set(e, ERR_FORMAT, "%s: the log's names are too long", path);
+  snprintf(out->log, sizeof out->log, "%s", log);
+  snprintf(out->entry, sizeof out->entry, "%s", entry);
+  return 0;
+}
+
+static int parse(const char *path, const buf *text, starts *out, err *e) {
+  json_t *value = NULL;
+  char *group = NULL;
+  int64_t commit = 0, newest = 0, failed = 0;
+  int rc = js_read(text, path, FORMAT, &value, e);
+  if (rc == 0) rc = js_get_name(value, "group", path, &group, e);
+  if (rc == 0) rc = js_get_int(value, "commit", path, &commit, e);
+  if (rc == 0) rc = js_get_int(value, "newest", path, &newest, e);
+  if (rc == 0) rc = js_get_int(value, "failed", path, &failed, e);
+  if (rc == 0 && (commit < 0 || newest < commit || failed < 0 || failed > INT32_MAX ||
+                  strlen(group) >= sizeof out->group))
+    rc = err_set(e, ERR_FORMAT, "%s: the numbers cannot be", path);
+  runlog_ref ref = {.n = (uint64_t)commit};
+  if (rc == 0) rc = parse_nonces(path, value, &ref, e);
+  if (rc == 0) {
+    snprintf(out->group, sizeof out->group, "%s", group);
+    out->commit = ref;
+    out->newest = (uint64_t)newest;
+    out->failed = (uint32_t)failed;
+  }
+  free(group);
+  json_decref(value);
+  return rc;
+}
+
+int starts_read(const io *io, const char *state, starts *out, err *e) {
+  char path[FS_PATH_MAX];
+  buf text;
+  err why = {0};
+  *out = (starts){0};
+  int rc = path_of(state, path, e);
+  if (rc < 0) return rc;
+  buf_init(&text, TEXT_MAX);
+  rc = fs_read(io, path, TEXT_MAX, &text, &why);
+  if (rc == 0) rc = parse(path, &text, out, &why);
+  buf_free(&text);
+  if (rc == ERR_NOENT) return 0;
+  if (rc < 0 && e) *e = why;
+  return rc;
+}
+
+static int forget(const io *io, const char *path, err *e) {
+  int rc = io->unlink(io, AT_FDCWD, path, 0);
+  return rc == 0 || rc == -ENOENT ? 0 : err_sys(e, rc, "remove %s", path);
+}
+
+int starts_write(const io *io, const char *state, const starts *s, err *e) {
+  char path[FS_PATH_MAX];
+  buf text;
+  int rc = path_of(state, path, e);
+  if (rc < 0 || s->failed == 0) return rc < 0 ? rc : forget(io, path, e);
+  buf_init(&text, TEXT_MAX);
+  json_t *value = json_pack("{s:i, s:i, s:o, s:I, s:I, s:I}", "format", FORMAT, "reader", FORMAT,
+                            "group", js_name_new(s->group), "commit", (json_int_t)s->commit.n,
+                            "newest", (json_int_t)s->newest, "failed", (json_int_t)s->failed);
+  if (value && *s->commit.log) {
+    json_object_set_new(value, "log", json_string(s->commit.log));
+    json_object_set_new(value, "entry", json_string(s->commit.entry));
+  }
+  rc = value ? js_print(value, &text, e) : err_set(e, ERR_NOMEM, "write %s: out of memory", path);
+  if (rc == 0) rc = fs_replace(io, path, text.data, text.len, 0600, e);
+  json_decref(value);
+  buf_free(&text);
+  return rc;
+}
+
+void starts_count(starts *s, const starts *now) {
+  bool same = s->failed > 0 && runlog_ref_same(&s->commit, &now->commit) &&
+              s->newest == now->newest && strcmp(s->group, now->group) == 0;
+  uint32_t failed = same ? s->failed : 0;
+  *s = *now;
+  s->failed = failed + 1;
+}

@@ -1,0 +1,33 @@
+/* starts: this machine's memory of the starts from one checkpoint that ended badly, in
+ * <state>/starts.json.
+ *
+ * Only a commit after it says that a checkpoint is good to go on from; so failures are counted only
+ * in a row, from the same commit of the same log, and with no entry of a commit since. A record
+ * from before 1.1 names no log: it is read, and nobody's. */
+#ifndef RUN_STARTS_H
+#define RUN_STARTS_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "commit/log/runlog_ref.h"
+#include "store/store.h"
+
+typedef struct starts {
+  char group[STORE_KEY_MAX]; /* the group whose log it is */
+  runlog_ref commit;         /* the commit that was resumed from */
+  uint64_t newest;           /* the newest commit of that log then */
+  uint32_t failed;           /* so many starts in a row; 0: nothing is remembered */
+} starts;
+
+/* Reads the memory; a file that cannot be read counts as none (ERR_FORMAT), and no file is 0 with
+ * failed 0. */
+int starts_read(const io *io, const char *state, starts *out, err *e);
+/* Writes it in one step, durably. failed 0: forgets it. */
+int starts_write(const io *io, const char *state, const starts *s, err *e);
+
+/* Makes `s` the memory after another failed start from `now` (whose `failed` is not looked at). */
+void starts_count(starts *s, const starts *now);
+
+#endif

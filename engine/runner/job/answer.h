@@ -1,0 +1,18 @@
+/* answer: makes the answers about a run: of a live run that is asked over its socket, or from the
+ * files of one that has ended. */
+#ifndef RUNNER_JOB_ANSWER_H
+#define RUNNER_JOB_ANSWER_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "ckpt.h"
+
+/* Describes how a live run stands. 0, or negative: there is no answer. */
+int status_answer(ckpt_run *run, bool json, FILE *out);
+/* Explains a checkpoint or a file of a live run; returns the same. */
+int why_answer(ckpt_run *run, const char *name, bool json, FILE *out);
+/* Asks `run`, or if it is NULL the files that `o` names. 0, or a negative CKPT_* status. */
+int why_print(ckpt *engine, ckpt_run *run, const ckpt_why_options *o, bool json, FILE *out);
+
+#endif

@@ -1,0 +1,96 @@
+/* `show`: shows everything that is known of one checkpoint. */
+#include <string.h>
+
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
+#include "runner/cli/text.h"
+#include "links.h"
+#include "verbs.h"
+
+static void member(FILE *f, const char *key, const char *value) {
+  if (value && *value) text_member(f, key, value);
+}
+
+/* Which one was shown, for a second question. */
+struct shown {
+  char name[8192];
+};
+
+static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
+  struct shown *s = ctx;
+  const char *group = item->group ? item->group : "";
+  snprintf(s->name, sizeof s->name, "%s%s%s", group, *group ? "/" : "", item->dir);
+  fputs("checkpoint ", f);
+  item_name(f, item);
+  fputc('\n', f);
+  if (item->dir && item->name && strcmp(item->dir, item->name) != 0)
+    member(f, "saved as", item->name);
+  if (item->step >= 0) fprintf(f, "step       %lld\n", (long long)item->step);
+  fprintf(f, "files      %llu, ", (unsigned long long)item->files);
+  text_size(f, item->bytes);
+  fputc('\n', f);
+  if (item->left_out)
+    fprintf(f, "left out   %llu file%s, by excludes: a restore does not bring %s back\n",
+            (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s",
+            item->left_out == 1 ? "it" : "them");
+  fputs("committed  ", f);
+  text_time(f, item->time_ns);
+  fputs(", ", f);
+  text_age(f, (double)(command_wall_ns() - item->time_ns) / 1e9, 0);
+  fprintf(f, " ago, entry %llu of the log\n", (unsigned long long)item->number);
+  if (item->bad)
+    member(f, "bad", item->bad_reason && *item->bad_reason ? item->bad_reason : "no reason given");
+  member(f, "policy", item->policy);
+  member(f, "reason", item->reason);
+  member(f, "metrics", item->metrics);
+  member(f, "root", item->root);
+  member(f, "uri", item->uri);
+}
+
+/* Shows as --json everything that log and manifest say, each file included. */
+static int show_json(const options *o) {
+  ckpt *engine = NULL;
+  const char *json = NULL;
+  int rc = command_open(&engine, o);
+  if (rc == 0) rc = ckpt_show(engine, o->uri, o->name, &json);
+  if (rc >= 0) {
+    text_json_printed(stdout, json);
+    fputc('\n', stdout);
+  }
+  return command_close(engine, rc, EXIT_DONE);
+}
+
+/* Names its links that lead out, which only the manifest knows. */
+static int show_links(const options *o, const char *name) {
+  ckpt *engine = NULL;
+  const char *text = NULL;
+  json_t *json = NULL;
+  int rc = command_open(&engine, o);
+  if (rc == 0) rc = ckpt_show(engine, o->uri, name, &text);
+  if (rc == 0 && js_parse_large(text, strlen(text), "the checkpoint", &json, NULL) == 0) {
+    const json_t *links = json_object_get(json, "links");
+    links_write(stdout, "link       ", links, json_array_size(links));
+  }
+  json_decref(json);
+  return command_close(engine, rc, EXIT_DONE);
+}
+
+static int run(const options *o) {
+  struct shown s;
+  if (o->json) return show_json(o);
+  int code = command_newest(o, write_item, &s);
+  return code == EXIT_DONE ? show_links(o, s.name) : code;
+}
+
+static const char help[] =
+    "Without NAME the newest. With --json each of its files too. Exit code: 4 there is none.\n";
+
+const verb verb_show = {
+    .name = "show",
+    .synopsis = "show URI [NAME] [options]",
+    .summary = "tell all about one checkpoint: who wanted it saved, why, its metrics",
+    .text = help,
+    .options = (const option_spec *const[]){&option_json, NULL},
+    .words = {1, 2, "URI", {OF(uri), OF(name)}, 0, false},
+    .run = run,
+};

@@ -1,0 +1,250 @@
+--- Asks the policies of a chain, and unites their answers.
+local M = ...
+
+local ipairs, type = ipairs, type
+local format = string.format
+local concat = table.concat
+
+local table_at = M.table_at
+
+local REASON_MAX, MEMORY_MAX, SAID_MAX = 200, 64 * 1024, 100
+
+-- ---- answers ----
+
+--- Makes a reason that a policy gave fit to be shown.
+function M.reason(v, default)
+  if v == nil then return default end
+  if type(v) ~= "string" and type(v) ~= "number" then
+    M.fail("answer", format("a reason is %s: a text", M.show(v)))
+  end
+  return M.one_line(v .. "", REASON_MAX)
+end
+
+local function wrong_answer(ctx, v, expected)
+  M.fail("answer", format("%s: `%s` returned %s: %s", ctx.name, ctx.hook, M.show(v), expected))
+end
+
+local evaluate = {}
+
+function evaluate.ready(f, ctx)
+  local v, reason = f(M.copy(ctx.e), ctx.memory)
+  if v ~= nil and type(v) ~= "boolean" then wrong_answer(ctx, v, "true or false, and a reason") end
+  return v, M.reason(reason, "its function says so")
+end
+
+function evaluate.sync(v, ctx)
+  local yes, reason = M.judge_when(v, ctx, true)
+  if yes == nil then return nil end
+  if yes then
+    for k, item in M.each(ctx.remember) do ctx.rules[k] = item end
+  end
+  return yes and "sync" or "skip", M.one_line(reason, REASON_MAX)
+end
+
+local function evaluate_word(key)
+  evaluate[key] = function(v, ctx)
+    if type(v) == "string" then return v, "its setting" end
+    local word, reason = v(M.copy(ctx.e), ctx.memory)
+    local words, expected = M.words_of(key)
+    if word ~= nil and not words[word] then wrong_answer(ctx, word, expected) end
+    return word, M.reason(reason, "its function says so")
+  end
+end
+evaluate_word "queue"
+evaluate_word "on_preempt"
+
+function evaluate.on_error(f, ctx)
+  local action, seconds, reason = f(M.copy(ctx.e), ctx.memory)
+  if action == nil then return nil end
+  if action == "skip" or action == "abort" then
+    return { action = action }, M.reason(seconds, "its function says so")
+  end
+  local s = action == "retry" and M.seconds(seconds)
+  if not s then wrong_answer(ctx, action, '"retry" and seconds, "skip", or "abort"') end
+  return { action = "retry", seconds = s }, M.reason(reason, "its function says so")
+end
+
+local function evaluate_names(key)
+  evaluate[key] = function(f, ctx)
+    local v = f(M.copy(ctx.e), ctx.memory)
+    if v == nil then return nil end
+    local expected = "a list of names of hook programs"
+    if type(v) ~= "table" or not M.list_length(v) then wrong_answer(ctx, v, expected) end
+    local out = {}
+    for i, name in ipairs(v) do
+      if type(name) ~= "string" then wrong_answer(ctx, name, expected) end
+      out[i] = name
+    end
+    return out, ""
+  end
+end
+evaluate_names "on_committed"
+evaluate_names "on_failed"
+
+-- ---- what is remembered ----
+
+-- The memory table holds { user = { POLICY: ... }, rules = { POLICY: ... } }; none is empty.
+local function context(policy, hook, asking)
+  M.asking = policy.name
+  return {
+    e = asking.event,
+    name = policy.name,
+    hook = hook,
+    memory = table_at(table_at(asking.memory, "user"), policy.name),
+    rules = table_at(table_at(asking.memory, "rules"), policy.name),
+    remember = {},
+    warn = asking.warn,
+  }
+end
+
+local function store(memory, key, name, t)
+  local all = table_at(memory, key)
+  all[name] = not M.is_empty(t) and t or nil
+  memory[key] = not M.is_empty(all) and all or nil
+end
+
+-- Returns the tables of the memory that was handed back last: anybody may have written there since.
+local function known_memory(memory)
+  local known = {}
+  for _, key in ipairs { "user", "rules" } do
+    local t = table_at(memory or {}, key)
+    if not M.is_empty(t) then known[key] = t end
+  end
+  return known
+end
+
+local function put_back(asking, ctx)
+  store(asking.memory, "user", ctx.name, ctx.memory)
+  store(asking.memory, "rules", ctx.name, ctx.rules)
+end
+
+-- ---- asking ----
+
+local function ask_first(hook, asking)
+  for _, policy in ipairs(M.chain) do
+    local v = policy.hooks[hook]
+    if v ~= nil then
+      local ctx = context(policy, hook, asking)
+      local answer, reason = evaluate[hook](v, ctx)
+      put_back(asking, ctx)
+      if answer ~= nil then return answer, reason, policy.name end
+    end
+  end
+end
+
+local function checked_items(event)
+  local items = event.list
+  if type(items) ~= "table" or not M.list_length(items) then
+    M.fail("answer", "the event has no list")
+  end
+  return items
+end
+
+-- Tells what a rule would free that a policy has written out and not put in force: everything
+-- stays.
+local function advise(policy, items, asking)
+  local ctx = context(policy, "would_keep", asking)
+  local kept = M.judge_keep(policy.would_keep, items, ctx)
+  local count, bytes = 0, 0
+  for i, item in ipairs(kept and items or {}) do
+    if not kept[i] then
+      count = count + 1
+      bytes = bytes + (M.is_finite(item.bytes) and item.bytes or 0)
+    end
+  end
+  if count == 0 then return end
+  local text = "nothing is deleted; the keep rules in %s.lua would free %d of %d checkpoints (%s) "
+    .. "if they were in force"
+  local said_as = policy.name .. " would free"
+  asking.warn(format(text, policy.name, count, #items, M.show_bytes(bytes)), said_as)
+end
+
+-- Unites one more policy's word on the list: kept stays kept.
+local function unite(rows, kept, why, name)
+  for i = 1, #kept do
+    local row = rows[i]
+    if not row then
+      rows[i] = { keep = kept[i], reason = why[i], by = name }
+    elseif kept[i] and not row.keep then
+      row.keep, row.reason, row.by = true, why[i], name
+    elseif kept[i] == row.keep then
+      row.reason, row.by = M.join({ row.reason, why[i] }, ", "), row.by .. ", " .. name
+    end
+  end
+end
+
+local function ask_all(hook, asking)
+  local items, rows, by = checked_items(asking.event), nil, {}
+  for _, policy in ipairs(M.chain) do
+    local v = policy.hooks[hook]
+    if v ~= nil then
+      local ctx = context(policy, hook, asking)
+      local kept, why = M.judge_keep(v, items, ctx)
+      put_back(asking, ctx)
+      if kept then
+        rows = rows or {}
+        by[#by + 1] = policy.name
+        unite(rows, kept, why, policy.name)
+      end
+    end
+  end
+  if not rows then return nil end
+  for i = 1, #items do
+    rows[i].reason = M.one_line(rows[i].reason, REASON_MAX)
+  end
+  return rows, "", concat(by, ", ")
+end
+
+local function ask_keep(hook, asking)
+  local rows, reason, by = ask_all(hook, asking)
+  if rows or hook ~= "keep" then return rows, reason, by end
+  for _, policy in ipairs(M.chain) do
+    if policy.would_keep ~= nil then
+      advise(policy, checked_items(asking.event), asking)
+      return nil
+    end
+  end
+end
+
+local asks = {}
+for _, hook in ipairs(M.hooks) do asks[hook] = ask_first end
+asks.keep, asks.keep_local, asks.restore = ask_keep, ask_keep, ask_keep
+
+local said, said_count = {}, 0
+
+-- Warns once of each thing: the same question comes with every checkpoint.
+local function warner(warnings)
+  return function(text, key)
+    key = key or text
+    if said[key] or said_count >= SAID_MAX then return end
+    said[key], said_count = true, said_count + 1
+    warnings[#warnings + 1] = text
+  end
+end
+
+local function changed_memory(memory, before)
+  local after = M.canonical(memory, "memory")
+  if after == before then return nil end
+  if #after > MEMORY_MAX then
+    M.fail("answer", format("memory has grown to %d bytes: at most %d", #after, MEMORY_MAX))
+  end
+  return memory
+end
+
+--- Asks the policies about one event.
+---@param hook string
+---@param event table
+---@param memory? table what was handed back last, or nil
+---@return any answer nil: no policy has an opinion
+---@return string? reason
+---@return string? by name of the policy
+---@return table? memory nil: it was not changed
+---@return string[] warnings
+function M.ask(hook, event, memory)
+  local ask, warnings = asks[hook], {}
+  if not ask then M.fail("answer", format("there is no hook %s", M.show(hook))) end
+  local asking = { event = event, memory = known_memory(memory), warn = warner(warnings) }
+  local before = M.canonical(asking.memory, "memory")
+  local answer, reason, by = ask(hook, asking)
+  return answer, reason, by, changed_memory(asking.memory, before), warnings
+end

@@ -1,0 +1,241 @@
+--- when: rules that say whether this checkpoint is to be saved at this event.
+---
+--- A rule answers true, false or nil (no opinion), with a reason. Most are thresholds: "enough has
+--- happened since the last save". When the job ends or is told to end there is no later, so there
+--- a threshold never stands in the way: it answers `want`, which is true, and false below none{}.
+--- A rule that has nothing to judge by does the same: what is complete is rather saved than lost.
+local M = ...
+
+local ipairs, type = ipairs, type
+local format = string.format
+
+local when = {}
+M.when = when
+
+-- Tells whether the checks of a rule are to be asked at all, and its answer if not.
+local function threshold(name, judge)
+  return M.rule {
+    kind = "when",
+    name = name,
+    judge = function(ctx, want)
+      if ctx.e.event == "end" then return want, "the job has ended" end
+      if ctx.e.event == "preempt" then return want, "the job is about to end" end
+      return judge(ctx, want)
+    end,
+  }
+end
+
+local table_at = M.table_at
+
+-- Returns numbers "since the last save", or nil if they are not known.
+local function since(e, key)
+  local v = table_at(e, "since")[key]
+  return M.is_finite(v) and v or nil
+end
+
+--- Saves each checkpoint that is complete.
+function when.each_checkpoint()
+  return M.rule {
+    kind = "when",
+    name = "when.each_checkpoint",
+    judge = function() return true, "each checkpoint" end,
+  }
+end
+
+--- Saves after at least n results (training iterations) since the last save.
+---@param n integer
+function when.iterations(n)
+  M.need_count(n, 0, "when.iterations")
+  return threshold("when.iterations", function(ctx, want)
+    local seen, e = since(ctx.e, "results"), ctx.e
+    if n > 0 and (not seen or (e.results or 0) == 0) then
+      return want, "no result was reported to count iterations by"
+    end
+    return (seen or 0) >= n, format("%d of %d results since the last save", seen or 0, n)
+  end)
+end
+
+--- Saves after at least s seconds since the last save; before the first one, s seconds of training
+--- by the last result (time_total_s).
+---@param s number|string
+function when.seconds(s)
+  s = M.need_seconds(s, "when.seconds")
+  return threshold("when.seconds", function(ctx, want)
+    local passed, what = since(ctx.e, "seconds"), "since the last save"
+    if not passed then
+      passed, what = table_at(ctx.e, "result").time_total_s, "of training"
+    end
+    if not M.is_finite(passed) then return want, "nothing was saved yet" end
+    return passed >= s, format("%.1f of %g s %s", passed, s, what)
+  end)
+end
+
+--- Saves the first checkpoint, then one if the last save was begun at least this long ago.
+---@param period number|string
+function when.at_most_every(period)
+  local s = M.need_seconds(period, "when.at_most_every")
+  return threshold("when.at_most_every", function(ctx)
+    local passed = since(ctx.e, "seconds")
+    if not passed then return true, "nothing was saved yet" end
+    return passed >= s, format("%.1f of %g s since the last save", passed, s)
+  end)
+end
+
+--- Saves when at least n bytes of checkpoints were written since the last save, this one counted.
+---@param n number|string
+function when.bytes(n)
+  local least = M.bytes(n)
+  if not least then
+    M.misuse('when.bytes: a size as "10MB", "1GiB" or bytes, not %s', M.show(n))
+  end
+  return threshold("when.bytes", function(ctx, want)
+    local written = since(ctx.e, "bytes")
+    if not written then return want, "nobody counted the bytes" end
+    local text = "%s of %s since the last save"
+    return written >= least, format(text, M.show_bytes(written), M.show_bytes(least))
+  end)
+end
+
+-- ---- metric_improved ----
+
+local function better(a, b, mode)
+  if mode == "min" then return a < b end
+  return a > b
+end
+
+-- Returns the checkpoint's own number, else that of the last result; and all names, for the
+-- warning.
+local function metric_of(e, name)
+  local own, result = table_at(table_at(e, "checkpoint"), "metrics"), table_at(e, "result")
+  local v = own[name]
+  if v == nil then v = result[name] end
+  local seen = {}
+  for _, t in ipairs { own, result } do
+    for _, k in ipairs(M.sorted_keys(t)) do seen[#seen + 1] = M.show(k) end
+  end
+  return v, M.join(seen, ", ")
+end
+
+--- Saves if the metric is better than that of all checkpoints that were saved before for this
+--- reason. Equal is no improvement. A checkpoint without the metric is saved, as nothing can be
+--- said of it.
+---@param name string
+---@param mode "min"|"max"
+function when.metric_improved(name, mode)
+  local title = "when.metric_improved"
+  M.need_text(name, title)
+  M.need_mode(mode, title)
+  local key = format("improved %s %s", mode, name)
+  local function judge(ctx, want)
+    local v, seen = metric_of(ctx.e, name)
+    local best, unit = table_at(ctx.rules, key), table_at(ctx.e, "checkpoint")
+    if v == nil then
+      local others = seen == "" and "no metric at all" or "only " .. seen
+      ctx.warn(format("%s(%q): there is %s: saved all the same", title, name, others))
+      return want, format("no %s to judge by", name)
+    end
+    if not M.is_finite(v) then return false, format("%s is no number", name) end
+    -- Asked again about the same one, it is still the best.
+    local known = M.is_finite(best.value) and best.value or nil
+    local same = known == v and best.unit == unit.name and best.generation == unit.generation
+    if known and not same and not better(v, known, mode) then
+      return false, format("%s %g is not better than %g", name, v, known)
+    end
+    ctx.remember[key] = { value = v, unit = unit.name, generation = unit.generation }
+    return true, format("%s improved to %g", name, v)
+  end
+  return M.rule { kind = "when", name = title, judge = judge }
+end
+
+-- ---- node_sync ----
+
+-- Takes a number of the last result. One that the result lacks counts as reached.
+local function reported(result, key, least)
+  if not result then return 0 end
+  local v = result[key]
+  return M.is_finite(v) and v or least
+end
+
+local node_sync_keys = { period = true, min_iter = true, min_time_s = true, on_checkpoint = true }
+
+---@class ckpt.node_sync
+---@field period? number|string 300 s
+---@field min_iter? integer 2
+---@field min_time_s? number|string 10 s
+---@field on_checkpoint? boolean a checkpoint that was just completed is saved without these
+
+--- Makes the thresholds of Ray's node sync. Nothing is saved while the last result says that both
+--- training_iteration < min_iter and time_total_s < min_time_s: one of them reached is enough.
+--- Then, not before `period` after the last save; equal is enough.
+---@param t ckpt.node_sync
+function when.node_sync(t)
+  local title = "when.node_sync"
+  M.need_keys(t, node_sync_keys, title)
+  local period = M.need_seconds(t.period == nil and 300 or t.period, title .. ": period")
+  local min_iter = M.need_count(t.min_iter == nil and 2 or t.min_iter, 0, title .. ": min_iter")
+  local min_time = t.min_time_s == nil and 10 or t.min_time_s
+  min_time = M.need_seconds(min_time, title .. ": min_time_s")
+  local forced = t.on_checkpoint
+  if period == 0 and min_iter == 0 and min_time == 0 then return when.each_checkpoint() end
+  if forced ~= nil and type(forced) ~= "boolean" then
+    M.misuse("%s: on_checkpoint: true or false, not %s", title, M.show(forced))
+  end
+  return threshold(title, function(ctx)
+    local e = ctx.e
+    if forced and e.event == "complete" then return true, "each checkpoint" end
+    local result = type(e.result) == "table" and e.result or nil
+    local iteration = reported(result, "training_iteration", min_iter)
+    local time = reported(result, "time_total_s", min_time)
+    if iteration < min_iter and time < min_time then
+      local text = "iteration %g of %d, and %.1f of %g s of training"
+      return false, format(text, iteration, min_iter, time, min_time)
+    end
+    local passed = since(e, "seconds")
+    if not passed then return true, "nothing was saved yet" end
+    return passed >= period, format("%.1f of %g s since the last save", passed, period)
+  end)
+end
+
+-- ---- evaluation ----
+
+local answers = { sync = true, skip = false }
+
+local function ask_function(f, ctx)
+  local v, reason = f(M.copy(ctx.e), ctx.memory)
+  if v == nil or type(v) == "boolean" then return v, M.reason(reason, "its function says so") end
+  if type(v) ~= "string" or answers[v] == nil then
+    local text = '%s: `sync` returned %s: "sync", "skip" or nothing'
+    M.fail("answer", format(text, ctx.name, M.show(v)))
+  end
+  return answers[v], M.reason(reason, "its function says so")
+end
+
+-- any: one true is enough; all: one false is enough. Parts without an opinion do not count.
+local function judge_parts(body, ctx, want)
+  local decisive = body.op ~= "all"
+  local reasons = { [true] = {}, [false] = {} }
+  for _, part in ipairs(body.parts) do
+    local v, reason = M.judge_when(part, ctx, want)
+    if v ~= nil then
+      local list = reasons[v]
+      list[#list + 1] = reason
+    end
+  end
+  if #reasons[decisive] > 0 then return decisive, M.join(reasons[decisive], ", ") end
+  if #reasons[not decisive] > 0 then return not decisive, M.join(reasons[not decisive], ", ") end
+  return nil
+end
+
+--- Evaluates a rule or a function.
+---@param ctx table of one question: e, memory, rules, remember, name, warn
+---@param want boolean what a rule says that cannot judge
+---@return boolean|nil, string|nil
+function M.judge_when(rule, ctx, want)
+  if type(rule) == "function" then return ask_function(rule, ctx) end
+  local body = M.body(rule)
+  if body.judge then return body.judge(ctx, want) end
+  if body.op ~= "none" then return judge_parts(body, ctx, want) end
+  local v, reason = judge_parts(body, ctx, not want)
+  if v == nil then return nil end
+  return not v, v and "not wanted: " .. reason or reason
+end

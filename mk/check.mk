@@ -1,0 +1,48 @@
+# The checks: one line for each step; each can be made alone.
+
+STEPS := layers words paths gcc hardened clang tidy format lua shell
+.PHONY: check $(STEPS:%=check-%)
+
+## check: layer order, names of files in comments, warnings of gcc and clang, hardened binaries, clang-tidy, format, luacheck, shellcheck
+check: $(STEPS:%=check-%)
+
+check-layers: | setup
+	@luajit spec/check_layers.lua engine && luajit spec/check_layers.lua lua && echo "layers: in order"
+
+check-words: | setup
+	@! grep -rnwE 'TODO|FIXME|XXX' $(wildcard engine $(LUA)) && echo "words: nothing left to do"
+
+check-paths: | setup
+	@luajit spec/check_paths.lua && echo "paths: what comments and pages name is there"
+
+check-gcc: $(call obj,$(SRC))
+	@echo "gcc: $(words $(SRC)) files without a warning"
+
+check-hardened: all
+	@spec/check_hardened.sh '$(SANITIZE)' $(RUNNER) $(BUILD)/libckpt.so $(LIBEXEC)
+
+# The object stands for the headers that its source includes: what did not change is not read again.
+$(BUILD)/%.clang: %.c $(BUILD)/%.o
+	@clang -fsyntax-only $(LANG_FLAGS) $< && touch $@
+
+$(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
+	@clang-tidy --quiet $< -- $(LANG_FLAGS) 2>$@.log || { cat $@.log >&2; exit 1; }
+	@touch $@
+
+check-clang: $(SRC:%.c=$(BUILD)/%.clang)
+	@echo "clang: $(words $^) files without a warning"
+
+check-tidy: $(SRC:%.c=$(BUILD)/%.tidy)
+	@echo "clang-tidy: $(words $^) files without a finding"
+
+check-format: | setup
+	@find engine spec -path spec/fuzz -prune -o -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@echo "clang-format: nothing to change"
+
+check-lua: | setup
+	@luacheck -q --no-color $(LUA) | sed 's/^Total:/luacheck:/'; exit $${PIPESTATUS[0]}
+
+check-shell: | setup
+	@find . -name .git -prune -o -path ./build -prune -o -type f -exec \
+	  awk 'FNR == 1 && (FILENAME ~ /\.sh$$/ || /^#!.*[\/ ](ba|da)?sh( |$$)/) { print FILENAME } { nextfile }' {} + | \
+	  xargs shellcheck && echo "shellcheck: no finding"

@@ -1,0 +1,79 @@
+# The tests that take minutes, and are no part of `make test`.
+
+## test-hostile: policies that loop, grow, reach out and lie, in both tiers; archives, logs,
+##   manifests, listings, results, names and environments that somebody else chose
+HOSTILE := $(call tests,hook_probe policy_guard policy_serve policy_host)
+test-hostile: $(HOSTILE) all
+	@$(TEST_ENV) spec/run_tests $(HOSTILE) $(sort $(wildcard spec/hostile/*_spec.*) spec/hostile/inputs.sh)
+
+## test-world: what others do to a run: containers, users, full places, hostile stores, foreign data
+test-world: all servers
+	@$(TEST_ENV) TEST_TIMEOUT=$${TEST_TIMEOUT:-1200} spec/run_tests \
+	  $(call only,$(sort $(wildcard spec/world/*_spec.* spec/world/long/*_spec.*)))
+
+# Those that are shown as they go differ in what they play, with what, and what is made before.
+PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 zombie ranks grace net servers)
+$(PLAYED):
+	@$(TEST_ENV) $(WITH) spec/run_tests --shown $(PLAY)
+
+## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
+test-failn: private PLAY = spec/failn/failn.sh
+test-failn: $(call tests,failn)
+
+## test-power: ROUNDS=12: power losses of a machine in User-Mode Linux, on ext4 and xfs
+test-power: private PLAY = spec/power/power.sh
+test-power: private WITH = SETUP=$(SETUP)
+test-power: all
+
+## test-kill: SIGKILL at every system call of save, commit and restore
+test-kill: private PLAY = spec/crash/kill.sh
+test-kill: all
+
+## test-crash: SIZE=1GiB N=50: one run, killed N times, compared byte for byte
+test-crash: private PLAY = spec/crash/crash.sh
+test-crash: all
+
+## test-crash-s3: SIZE=1GiB N=50: the same with a bucket as its target
+test-crash-s3: private PLAY = spec/crash/crash.sh
+test-crash-s3: private WITH = TARGET=s3
+test-crash-s3: all servers
+
+## test-zombie: writers that are pushed aside and go on, clones, two launches of one job
+test-zombie: private PLAY = spec/zombie/zombie.sh spec/zombie/s3.sh
+test-zombie: all servers
+
+## test-ranks: RANKS=8 CHECKPOINTS=20: ranks that are killed at random, then fewer with a bucket
+test-ranks: private PLAY = spec/ranks/ranks.py spec/ranks/s3.sh
+test-ranks: all servers
+
+## test-grace: a grace that ends in the middle of an upload
+test-grace: private PLAY = spec/store/grace.sh
+test-grace: all servers
+
+## test-net: COUNT=200: saves, restores and removals over a network that toxiproxy spoils
+test-net: private PLAY = spec/net/net.sh
+test-net: private WITH = COUNT='$(COUNT)'
+test-net: all servers
+
+## test-servers: other tools read and write the bucket (boto3, pyarrow, s3fs, s5cmd, rclone, Ray), and
+##   the life of a target on a server; installs what that takes, about 1 GB
+test-servers: private PLAY = spec/servers/interop.sh spec/servers/cycle.sh
+test-servers: private WITH = SETUP=$(SETUP)
+test-servers: all servers
+
+## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
+LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3 servers
+test-long: all servers
+	@bad=; for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || bad="$$bad test-$$t"; done; \
+	  [ -z "$$bad" ] || { echo "failed, or played nothing:$$bad"; exit 1; }
+
+## contract: each of the 300 behaviours of the object library, and the test that shows it
+contract: all servers
+	@$(TEST_ENV) luajit spec/contract/list.lua
+
+## contract-mutants: SEED=n COUNT=60: breaks so many of them, one at a time; a test must fail each time
+contract-mutants: all servers
+	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
+	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
+
+.PHONY: $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants

@@ -1,0 +1,62 @@
+--- What each of several ranks says at its end of what it has, and the target has not.
+local json = require "cjson"
+local place = require "place"
+local support = require "support"
+local await = support.await
+
+describe("a rank", function()
+  local dir
+
+  place.with_directory(function(made) dir = made end)
+
+  --- Rank `rank` of two, each with a directory of its own, with this job, in the background.
+  local function start(rank, job)
+    support.write(("%s/job-%d.sh"):format(dir, rank), [[
+save() {
+  mkdir $CKPT_DIR/.new && echo "weights $1" >$CKPT_DIR/.new/model-$RANK.bin &&
+  mv $CKPT_DIR/.new $CKPT_DIR/checkpoint-$1
+}
+await() { until [ -e "$1" ]; do sleep 0.02; done; }
+]] .. job)
+    os.execute(("cd '%s' && { RANK=%d '%s' run --dir out-%d --to store --run r --launch-id spec " ..
+      "--rank %d --world 2 --rank-wait 3s -p builtin --settle 0.2 -- sh job-%d.sh >%d.log 2>&1; " ..
+      "echo $? >%d.code; } &"):format(dir, rank, support.runner, rank, rank, rank, rank, rank))
+  end
+
+  --- How it ended: its code, its exit.json, and all that it said.
+  local function ended(rank)
+    local code = await("the end of rank " .. rank, function()
+      return tonumber(support.read(("%s/%d.code"):format(dir, rank)) or "")
+    end, 60)
+    local all = json.decode(support.read(("%s/out-%d.ckpt/exit.json"):format(dir, rank)))
+    assert.are.equal(rank, all.rank)
+    assert.are.equal(2, all.world)
+    return code, all, support.read(("%s/%d.log"):format(dir, rank))
+  end
+
+  it("is durable where all of the newest checkpoint is in the target", function()
+    start(0, "save 1")
+    start(1, "save 1")
+    for rank = 0, 1 do
+      local code, all, text = ended(rank)
+      assert.are.equal(0, code, text)
+      assert.are.equal("durable", all.standing, text)
+    end
+  end)
+
+  it("names what rank 0 passed over for one that never gets there", function()
+    local first = "save 1; await store/checkpoint-1/.ckpt-manifest.json; "
+    start(0, first .. "save 3")
+    start(1, first .. "save 2; touch two")
+    local code, all, text = ended(1)
+    place.has(text, "NOT durable: checkpoint-2 (")
+    assert.are.equal(6, code, text)
+    assert.are.equal("not_durable", all.standing)
+    assert.is_false(all.durable)
+    assert.are.equal("checkpoint-2", all.not_durable[1].unit)
+    assert.are.equal("rank 0 saves checkpoint-3 instead", all.not_durable[1].reason)
+    code, all, text = ended(0)
+    assert.are_not.equal(0, code, text)
+    assert.are.equal("not_durable", all.standing)
+  end)
+end)

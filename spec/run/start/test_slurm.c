@@ -1,0 +1,70 @@
+#include "with_cmocka.h"
+
+#include <string.h>
+
+#include "run/start/slurm.h"
+
+static void a_job_is_named_with_its_cluster(void **unused) {
+  char job[128];
+  slurm_name_job("alpha", "123", job, sizeof job);
+  assert_string_equal(job, "slurm:alpha/123");
+  slurm_name_job("", "123", job, sizeof job);
+  assert_string_equal(job, "slurm:123");
+  slurm_name_job(NULL, "123", job, sizeof job);
+  assert_string_equal(job, "slurm:123");
+  slurm_name_job("alpha", NULL, job, sizeof job);
+  assert_string_equal(job, "");
+}
+
+static void only_a_job_of_the_same_named_cluster_is_asked_about(void **unused) {
+  static const struct {
+    const char *ours, *job, *number; /* NULL: it is not asked about */
+  } rows[] = {
+      {"slurm:alpha/7", "slurm:alpha/123", "123"},
+      {"slurm:alpha/7", "slurm:beta/123", NULL},
+      {"slurm:alpha/7", "slurm:alph/123", NULL},
+      {"slurm:7", "slurm:123", NULL},
+      {"slurm:alpha/7", "slurm:123", NULL},
+      {"", "slurm:alpha/123", NULL},
+      {"slurm:alpha/7", "", NULL},
+      {"slurm:alpha/7", "slurm:alpha/", NULL},
+      {"slurm:alpha/7", "slurm:alpha/1 --me", NULL},
+      {"slurm:alpha/7", "slurm:alpha/-1", NULL},
+      {"slurm:alpha/7", "slurm:alpha/123456789012345678901234567890", NULL},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char number[SLURM_NUMBER_MAX] = "";
+    bool asked = slurm_same_cluster(rows[i].ours, rows[i].job, number);
+    if (asked != (rows[i].number != NULL) || (asked && strcmp(number, rows[i].number) != 0))
+      fail_msg("row %zu: %d %s", i, asked, number);
+  }
+}
+
+static void only_a_state_that_is_an_end_is_over(void **unused) {
+  static const char *const over[] = {"COMPLETED\n",    "CANCELLED\n", "CANCELLED by 1000\n",
+                                     "CANCELLED+\n",   "FAILED",      "TIMEOUT\n",
+                                     "OUT_OF_MEMORY\n"};
+  static const char *const not_over[] = {"",
+                                         "\n",
+                                         "RUNNING\n",
+                                         "PENDING\n",
+                                         "COMPLETING\n",
+                                         "SUSPENDED\n",
+                                         "REQUEUED\n",
+                                         "COMPLETEDX\n",
+                                         "COMPLETED\nRUNNING\n",
+                                         "slurm_load_jobs error: Invalid job id specified\n"};
+  for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+    if (!slurm_ended(over[i])) fail_msg("not over: %s", over[i]);
+  for (size_t i = 0; i < sizeof not_over / sizeof *not_over; i++)
+    if (slurm_ended(not_over[i])) fail_msg("over: %s", not_over[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest promises[] = {
+      cmocka_unit_test(a_job_is_named_with_its_cluster),
+      cmocka_unit_test(only_a_job_of_the_same_named_cluster_is_asked_about),
+      cmocka_unit_test(only_a_state_that_is_an_end_is_over),
+  };
+  return cmocka_run_group_tests(promises, NULL, NULL);
+}

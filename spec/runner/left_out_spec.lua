@@ -1,0 +1,39 @@
+-- A checkpoint that is not all of what the framework wrote says so.
+
+local cjson = require "cjson"
+local place = require "place"
+local support = require "support"
+local has, lacks, ends, must = place.has, place.lacks, place.ends, place.must
+
+local dir
+
+local function save(...)
+  for _, name in ipairs { ... } do support.write(dir .. "/out/checkpoint-1/" .. name, name) end
+end
+
+place.with_directory(function(made)
+  dir = made
+  place.sh "mkdir -p out/checkpoint-1/states"
+end)
+
+describe("files that excludes leave out", function()
+  it("are counted by show, and told when a run resumes from what was restored", function()
+    save("model.bin", "optimizer.pt", "states/a", "states/b", "trainer_state.json")
+    must "sync out --to store --settle 0 --exclude optimizer.pt --exclude states/"
+    has(must "show store", "left out   2 files, by excludes")
+    assert.are.equal(2, cjson.decode(must "show store --json").left_out)
+    assert.are.equal(2, cjson.decode(must "ls store --json").left_out)
+    place.sh "rm -rf out out.ckpt"
+    local _, err = ends(0, "run --dir out --to store --continue-run -- true")
+    has(err, "checkpoint-1 was saved without 2 files that --exclude or a policy leave out")
+    _, err = ends(0, "run --dir out --to store -- true")
+    lacks(err, "without 2 files") -- it is the one that is here
+  end)
+
+  it("are none where the framework's own temporary files are left out", function()
+    save("model.bin", ".tmp123456", "trainer_state.json")
+    must "sync out --to store --settle 0"
+    assert.is_nil(cjson.decode(must "show store --json").left_out)
+    lacks(must "show store", "left out")
+  end)
+end)
