@@ -57,9 +57,11 @@ static double now_s(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The runner's clock is a minute ahead once the job says so. */
+/* The runner's clock is a minute ahead once the job says so. Not before the loop asked the engine for
+ * the first time: a minute that ended before the loop began to count is none to it. */
 double clock_s(void) {
-  return now_s() + (path_exists(tmpdir_path(dir, "a minute later")) ? 60 : 0);
+  bool later = fake->dispatches > 0 && path_exists(tmpdir_path(dir, "a minute later"));
+  return now_s() + (later ? 60 : 0);
 }
 
 const char *ckpt_version(void) {
