@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prims/crc.h"
+#include "prims/crc/crc.h"
 
 /* ---- the slow way, as the definition says it ---- */
 

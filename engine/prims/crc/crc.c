@@ -78,8 +78,8 @@ static void make_tables(void) {
   }
 #if defined __x86_64__
   has_product = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse2");
-  has_wide_product = has_product && __builtin_cpu_supports("avx512f") &&
-                     __builtin_cpu_supports("vpclmulqdq");
+  has_wide_product =
+      has_product && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
 #endif
 }
 
