@@ -4,6 +4,7 @@
 #
 #   SANITIZE=address,undefined   builds with sanitizers, in a folder of its own
 #   BUILD=DIR                    builds elsewhere; the runner is then DIR/ckpt-lua
+#   FAULTS=yes                   builds programs that leave a rule out when told to, for `make judge-faults`
 #   ONLY=text                    tests only the files whose path has this text
 #   V=1                          shows the whole commands
 #   PREFIX=/usr/local DESTDIR=   where make install puts it
@@ -11,7 +12,8 @@
 comma := ,
 Q := $(if $(V),,@)
 SANITIZE ?=
-BUILD := build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))
+FAULTS ?=
+BUILD := build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(FAULTS),/faults)
 RUNNER := $(if $(filter build,$(BUILD)),ckpt-lua,$(BUILD)/ckpt-lua)
 CC := gcc
 CFLAGS := -O2 -g

@@ -19,6 +19,8 @@ HARDEN := $(if $(SANITIZE),,-fstack-protector-strong $(if $(filter -O1 -O2 -O3,$
 HARD_LINK := $(if $(SANITIZE),,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 PROGRAM = $(CC) $(SAN) $(if $(SANITIZE),,-pie) $(HARD_LINK)
 MODULE = $(CC) -shared $(SAN) $(HARD_LINK)
+# Rules that a test leaves out, each by its name (engine/base/fault.h).
+LANG_FLAGS += $(if $(FAULTS),-DCKPT_FAULTS)
 COMPILE = $(CC) $(LANG_FLAGS) -fPIC -fvisibility=hidden -MMD -MP $(HARDEN) $(CFLAGS) $(SAN)
 # What is installed tells nobody where it was made; a debugger finds sources from the project's root.
 HERE := '-ffile-prefix-map=$(CURDIR)=.'

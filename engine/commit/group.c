@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "commit/lease.h"
 #include "commit/settle.h"
 
@@ -125,7 +126,7 @@ int group_look(group *g, err *e) {
 
 static int may_begin(group *g, claim *c, err *e) {
   int rc = look(g, true, c, e);
-  if (rc < 0 || follows(g)) return rc;
+  if (rc < 0 || follows(g) || FAULT("lease-not-asked")) return rc;
   return lease_check(g->env->store, g->prefix, &runlog_view(g->log)->term, &g->env->writer,
                      g->env->take_over, g->env->wait, e);
 }

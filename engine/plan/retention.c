@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/seconds.h"
 #include "prims/match_series.h"
 
@@ -69,7 +70,8 @@ const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
                               const retention_guard *guard, retention_word word) {
   const char *why = always_guarded(c, guard);
   if (why || word == RETENTION_ALL) return why;
-  if (!has_better(state, c) && (c->life == RUNLOG_LIVE || !has_newer_dropped(state, c)))
+  if (!FAULT("newest-may-go") && !has_better(state, c) &&
+      (c->life == RUNLOG_LIVE || !has_newer_dropped(state, c)))
     return c->life == RUNLOG_LIVE ? "it is the newest of its kind"
                                   : "nothing of its kind is kept, and it is the newest that was";
   if (word != RETENTION_POLICY) return NULL;
@@ -142,6 +144,7 @@ static int64_t rest_of_grace(const runlog_commit *c, const retention_limits *lim
   int64_t end, rest, grace = limits->grace_ns > 0 ? limits->grace_ns : 0;
   /* A grace period of 0 needs no clock; those of file systems lag some milliseconds behind. */
   if (grace == 0) return 0;
+  if (FAULT("grace-not-waited")) return 0;
   if (grace == SECONDS_FOREVER) return SECONDS_FOREVER;
   if (__builtin_add_overflow(c->drop_ns, grace, &end)) return INT64_MAX;
   if (__builtin_sub_overflow(end, limits->now_ns, &rest)) return limits->now_ns < 0 ? INT64_MAX : 0;

@@ -10,6 +10,7 @@
  * compared, not written. An unfinished file is written anew from its start, since a writer that was
  * only paused may still hold it open, and would write into the file that we had gone on with. */
 #include "store_file.h"
+#include "base/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -381,7 +382,7 @@ static int close_compared(file_writer *w, err *e) {
 static int finish_data(file_writer *w, err *e) {
   const io *io = w->base.store->io;
   int done, rc = check_whole(w, e);
-  if (rc == 0 && (done = io->fsync(io, w->fd)) < 0)
+  if (rc == 0 && !FAULT("file-not-flushed") && (done = io->fsync(io, w->fd)) < 0)
     rc = err_sys(e, done, "cannot flush %s", w->path);
   done = io->close(io, w->fd);
   if (rc == 0 && done < 0) rc = err_sys(e, done, "cannot close %s", w->path);

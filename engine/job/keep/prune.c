@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "base/seconds.h"
 #include "base/vec.h"
 #include "commit/lease.h"
@@ -43,6 +44,7 @@ static int take_pins(pass *a, int64_t now, err *e) {
   if (rc < 0) return rc;
   a->pinned = pins_held(&a->pins, now, &a->guard.pinned_count);
   if (!a->pinned) return err_set(e, ERR_NOMEM, "read the pins: out of memory");
+  if (FAULT("pins-not-asked")) a->guard.pinned_count = 0;
   a->guard.pinned = a->pinned;
   return 0;
 }
@@ -149,7 +151,7 @@ static int rest_of(const prune *p, uint64_t drop, int64_t now, int64_t *rest, er
   int64_t at, end, grace = p->limits.grace_ns > 0 ? p->limits.grace_ns : 0;
   int rc = runlog_entry_time(p->log, drop, &at, e);
   if (rc < 0) return rc;
-  end = seconds_later(at, grace);
+  end = FAULT("grace-not-waited") ? 0 : seconds_later(at, grace);
   *rest = end == SECONDS_FOREVER ? end : end > now ? end - now : 0;
   return 0;
 }

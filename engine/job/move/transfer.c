@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/fault.h"
 #include "commit/metadata.h"
 #include "live_file.h"
 #include "prims/fs.h"
@@ -285,7 +286,7 @@ static int fetch_block(const transfer *t, const manifest *m, const manifest_entr
     return err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", key,
                    (unsigned long long)(at + (uint64_t)got), (unsigned long long)entry->size);
   int rc = hash_bytes(m->hash, to, want, &found, e);
-  if (rc < 0 || digest_equal(&found, &entry->blocks[i])) return rc;
+  if (rc < 0 || digest_equal(&found, &entry->blocks[i]) || FAULT("bytes-not-compared")) return rc;
   return err_set(e, ERR_CORRUPT, "%s: block %zu (bytes %llu to %llu) is not what was saved", key, i,
                  (unsigned long long)at, (unsigned long long)(at + want - 1));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commit/settle.h"
+#include "base/fault.h"
 #include "job_impl.h"
 #include "commit/manifest_read.h"
 
@@ -55,6 +56,7 @@ int job_manifest(job_work *w, err *e) {
   if (rc == 0) rc = manifest_print(&w->manifest, &text, e);
   if (rc == 0 && snprintf(key, sizeof key, "%s/%s", w->prefix, MANIFEST_NAME) >= (int)sizeof key)
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", w->prefix);
+  if (rc == 0 && !w->staged && FAULT("commit-before-manifest")) rc = job_commit(w, e);
   if (rc == 0)
     rc = store_put_marked(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, w->mark, e);
   if (rc == ERR_EXISTS && !w->ahead && (w->resumed || w->env->ranks)) rc = take_manifest(w, e);
@@ -78,6 +80,7 @@ int job_publish(job_work *w, err *e) {
   err why = {0};
   if (w->shown) return settle_flush_shown(w->env->store, w->job->log, w->attempt, e);
   int rc = w->ahead ? job_announce(w, e) : 0;
+  if (rc == 0 && FAULT("commit-before-manifest")) rc = job_commit(w, e);
   if (rc < 0) return rc;
   rc = w->env->store->ops->publish(w->env->store, w->prefix, w->dir, &why);
   if (w->env->ranks && (rc == ERR_EXISTS || rc == ERR_NOENT)) return shown_by_another(w, e);
