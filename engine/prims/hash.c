@@ -9,6 +9,8 @@
 #include <openssl/hmac.h>
 #include <xxhash.h>
 
+#include "prims/crc/crc.h"
+
 struct hash {
   hash_kind kind;
   bool failed; /* a piece is missing: hash_end must not give a digest */
@@ -123,6 +125,30 @@ end:
   return rc;
 }
 
+/* A piece of a block stays in the processor's cache for all sums. */
+enum { PIECE = 64 << 10 };
+
+int hash_block(hash_kind kind, const void *data, size_t len, digest *out, uint64_t *crc64, err *e) {
+  hash *h = NULL;
+  uint32_t crc = 0;
+  uint64_t sum = 0;
+  int rc = len > PIECE ? hash_begin(kind, &h, e) : hash_bytes(kind, data, len, out, e);
+  for (size_t at = 0; rc == 0 && at < len; at += PIECE) {
+    const char *piece = (const char *)data + at;
+    size_t n = len - at < PIECE ? len - at : PIECE;
+    crc = crc32c(crc, piece, n);
+    if (crc64) sum = crc64nvme(sum, piece, n);
+    if (h) rc = hash_add(h, piece, n, e);
+  }
+  int ended = hash_end(h, rc == 0 ? out : NULL, e);
+  if (rc == 0) rc = ended;
+  if (rc < 0) return rc;
+  out->summed = true;
+  out->crc = crc;
+  if (crc64) *crc64 = sum;
+  return 0;
+}
+
 int hash_of_blocks(hash_kind kind, const digest *blocks, size_t count, digest *out, err *e) {
   hash *h = NULL;
   int rc = hash_begin(kind, &h, e);
@@ -143,6 +169,10 @@ size_t hash_block_count(uint64_t size) {
 
 int digest_equal(const digest *a, const digest *b) {
   return a->len > 0 && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+int hash_block_equal(const digest *a, const digest *b) {
+  return digest_equal(a, b) && (!a->summed || !b->summed || a->crc == b->crc);
 }
 
 void digest_hex(const digest *d, char out[HASH_HEX_MAX]) {

@@ -6,6 +6,7 @@
 #ifndef PRIMS_HASH_H
 #define PRIMS_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ typedef enum hash_kind { HASH_XXH3_128, HASH_SHA256 } hash_kind;
 typedef struct digest {
   uint8_t len; /* 16 or 32; 0: none */
   uint8_t bytes[HASH_BYTES_MAX];
+  bool summed; /* of a block: `crc` is the CRC-32C of the same bytes; no part of the digest */
+  uint32_t crc;
 } digest;
 
 const char *hash_name(hash_kind kind);                      /* "xxh3-128", "sha256" */
@@ -25,6 +28,9 @@ int hash_kind_of(const char *name, hash_kind *out, err *e); /* ERR_UNSUPPORTED f
 
 /* Makes the digest of some bytes, at once. */
 int hash_bytes(hash_kind kind, const void *data, size_t len, digest *out, err *e);
+
+/* Makes digest and CRC-32C of a block, and its CRC64NVME (may be NULL), in one pass over its bytes. */
+int hash_block(hash_kind kind, const void *data, size_t len, digest *out, uint64_t *crc64, err *e);
 
 /* A digest over bytes that come in pieces. hash_end frees the state, on failure too. */
 typedef struct hash hash;
@@ -46,7 +52,8 @@ int hash_hmac_sha256(const void *key, size_t key_len, const void *data, size_t l
 enum { HASH_MD5_BYTES = 16 };
 int hash_md5(const void *data, size_t len, uint8_t out[HASH_MD5_BYTES], err *e);
 
-int digest_equal(const digest *a, const digest *b); /* 1 or 0; two empty ones are not equal */
+int digest_equal(const digest *a, const digest *b);     /* 1 or 0; two empty ones are not equal */
+int hash_block_equal(const digest *a, const digest *b); /* the CRC-32C too, where both have it */
 void digest_hex(const digest *d, char out[HASH_HEX_MAX]);
 int digest_parse(hash_kind kind, const char *hex, digest *out, err *e); /* ERR_FORMAT */
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "prims/crc/crc.h"
 #include "prims/hash.h"
 
 static void digest_is(hash_kind kind, const void *data, size_t len, const char *want) {
@@ -73,6 +74,30 @@ static void any_split_of_the_data_gives_the_same_digest(void **unused) {
     assert_int_equal(hash_end(h, &pieces, NULL), 0);
     assert_true(digest_equal(&whole, &pieces));
   }
+}
+
+static void a_block_has_the_same_digest_and_all_sums(void **unused) {
+  static const size_t lens[] = {0, 1, 65536, 65537, 200000};
+  unsigned char *bytes = malloc(200000);
+  assert_non_null(bytes);
+  fill(bytes, 200000);
+  for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+    for (hash_kind kind = HASH_XXH3_128; kind <= HASH_SHA256; kind++) {
+      digest plain, block, other;
+      uint64_t crc64 = 1;
+      assert_int_equal(hash_bytes(kind, bytes, lens[i], &plain, NULL), 0);
+      assert_int_equal(hash_block(kind, bytes, lens[i], &block, &crc64, NULL), 0);
+      assert_true(lens[i] == 0 || digest_equal(&plain, &block));
+      assert_true(block.crc == crc32c(0, bytes, lens[i]));
+      assert_true(crc64 == crc64nvme(0, bytes, lens[i]));
+      assert_false(plain.summed);
+      assert_true(hash_block_equal(&plain, &block)); /* what has none cannot differ in it */
+      other = block;
+      other.crc ^= 1;
+      assert_false(hash_block_equal(&other, &block));
+    }
+  }
+  free(bytes);
 }
 
 static void a_digest_that_is_given_up_frees_its_state(void **unused) {
@@ -236,6 +261,7 @@ int main(void) {
       cmocka_unit_test(xxh3_128_gives_the_published_values),
       cmocka_unit_test(sha256_gives_the_published_values),
       cmocka_unit_test(any_split_of_the_data_gives_the_same_digest),
+      cmocka_unit_test(a_block_has_the_same_digest_and_all_sums),
       cmocka_unit_test(a_digest_that_is_given_up_frees_its_state),
       cmocka_unit_test(a_files_digest_is_that_of_its_blocks_digests),
       cmocka_unit_test(a_block_without_a_digest_is_refused),

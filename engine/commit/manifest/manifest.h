@@ -37,7 +37,8 @@ typedef struct manifest_entry {
   int64_t mtime_ns; /* since 1970 */
   uint64_t size;    /* of a file */
   digest file;      /* of a file: the digest over its blocks */
-  digest *blocks;   /* of a file: hash_block_count(size) of them */
+  digest *blocks;   /* of a file: hash_block_count(size) of them, with their CRC-32C unless 1.0 has
+                     * written it */
   char *target;     /* of a link */
   bool outside;     /* of the root digest, as MANIFEST_METADATA is; manifest_seal and a parse set
                      * it */

@@ -3,11 +3,15 @@
  * tools. */
 #include "manifest.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/names.h"
+
+enum { CRC_HEX = 8 };
 
 static const char *const type_names[] = {"file", "dir", "link", NULL};
 
@@ -34,6 +38,26 @@ static json_t *blocks_new(const manifest_entry *at) {
   return NULL;
 }
 
+/* The sums stand in one text, eight digits each: 1.0, which passes over them, counts the arrays that
+ * a manifest has. */
+static json_t *crcs_new(const manifest_entry *at) {
+  size_t count = hash_block_count(at->size);
+  char *text = malloc(CRC_HEX * count + 1);
+  for (size_t i = 0; text && i < count; i++)
+    snprintf(text + CRC_HEX * i, CRC_HEX + 1, "%08" PRIx32, at->blocks[i].crc);
+  json_t *value = text ? json_stringn(text, CRC_HEX * count) : NULL;
+  free(text);
+  return value;
+}
+
+/* Blocks that 1.0 has read have none. */
+static bool all_summed(const manifest_entry *at) {
+  size_t count = hash_block_count(at->size);
+  for (size_t i = 0; i < count; i++)
+    if (!at->blocks[i].summed) return false;
+  return count > 0;
+}
+
 static int print_entry(const manifest_entry *at, buf *out, err *e) {
   json_t *object = json_object();
   int bad = 0;
@@ -45,6 +69,7 @@ static int print_entry(const manifest_entry *at, buf *out, err *e) {
     js_set(object, "size", json_integer((json_int_t)at->size), &bad);
     js_set(object, "digest", digest_new(&at->file), &bad);
     js_set(object, "blocks", blocks_new(at), &bad);
+    if (all_summed(at)) js_set(object, "crc32c", crcs_new(at), &bad);
   } else if (at->type == MANIFEST_LINK) {
     js_set(object, "target", js_name_new(at->target), &bad);
   }
@@ -181,6 +206,25 @@ static int get_blocks(const json_t *object, hash_kind kind, const char *what, ma
   return rc;
 }
 
+/* Reads the CRC-32C of each block, if they are told. */
+static int get_crcs(const json_t *object, const char *what, manifest_entry *to, err *e) {
+  const json_t *value = json_object_get(object, "crc32c");
+  const char *text = json_string_value(value);
+  size_t count = hash_block_count(to->size);
+  if (!value) return 0;
+  if (!text || json_string_length(value) != CRC_HEX * count ||
+      strspn(text, "0123456789abcdef") != CRC_HEX * count)
+    return err_set(e, ERR_FORMAT, "%s: \"crc32c\" is not %d lower-case hex digits for each block",
+                   what, CRC_HEX);
+  for (size_t i = 0; i < count; i++) {
+    char one[CRC_HEX + 1] = "";
+    memcpy(one, text + CRC_HEX * i, CRC_HEX);
+    to->blocks[i].crc = (uint32_t)strtoul(one, NULL, 16);
+    to->blocks[i].summed = true;
+  }
+  return 0;
+}
+
 static int get_type(const json_t *object, const char *what, manifest_type *out, err *e) {
   const char *text;
   int rc = js_get_str(object, "type", what, &text, e);
@@ -211,6 +255,7 @@ static int parse_entry(const json_t *object, const char *what, manifest *m, err 
   to->size = rc == 0 ? (uint64_t)size : 0;
   if (rc == 0) rc = get_digest(json_object_get(object, "digest"), m->hash, what, &to->file, e);
   if (rc == 0) rc = get_blocks(object, m->hash, what, to, e);
+  if (rc == 0) rc = get_crcs(object, what, to, e);
 out:
   free(name);
   free(target);

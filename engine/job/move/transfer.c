@@ -150,7 +150,7 @@ static int read_blocks(const transfer *t, const unit_file *f, int fd, const char
       rc = err_sys(e, (int)got, "read %s", path);
     else if ((size_t)got < want)
       rc = err_set(e, ERR_RETIRED, "%s shrank while it was read", path);
-    if (rc == 0) rc = hash_bytes(t->hash, b.data, want, &blocks[i], e);
+    if (rc == 0) rc = hash_block(t->hash, b.data, want, &blocks[i], NULL, e);
     if (rc == 0 && to) rc = to->store->ops->write(to, b.data, want, e);
     if (rc == 0 && !tallied) moved(t, want);
   }
@@ -285,8 +285,9 @@ static int fetch_block(const transfer *t, const manifest *m, const manifest_entr
   if ((size_t)got < want)
     return err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", key,
                    (unsigned long long)(at + (uint64_t)got), (unsigned long long)entry->size);
-  int rc = hash_bytes(m->hash, to, want, &found, e);
-  if (rc < 0 || digest_equal(&found, &entry->blocks[i]) || FAULT("bytes-not-compared")) return rc;
+  int rc = hash_block(m->hash, to, want, &found, NULL, e);
+  if (rc < 0 || hash_block_equal(&found, &entry->blocks[i]) || FAULT("bytes-not-compared"))
+    return rc;
   return err_set(e, ERR_CORRUPT, "%s: block %zu (bytes %llu to %llu) is not what was saved", key, i,
                  (unsigned long long)at, (unsigned long long)(at + want - 1));
 }

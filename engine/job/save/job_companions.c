@@ -243,7 +243,7 @@ static int read_blocks(const struct sending *s, const char *key, uint64_t size, 
     ssize_t got = from->ops->read(from, key, at, data, want, e);
     if (got < 0) return (int)got;
     if ((size_t)got < want) return err_set(e, ERR_IO, "%s ends too soon", key);
-    rc = hash_bytes(s->m->hash, data, want, &blocks[i], e);
+    rc = hash_block(s->m->hash, data, want, &blocks[i], NULL, e);
   }
   return rc;
 }
@@ -287,7 +287,7 @@ static int send_small(const struct sending *s, err *e, bool *ours) {
   }
   check_pointer(w, s->name, from, len);
   rc = key_of(s, key, e);
-  if (rc == 0 && len) rc = hash_bytes(s->m->hash, from, len, &block, e);
+  if (rc == 0 && len) rc = hash_block(s->m->hash, from, len, &block, NULL, e);
   if (rc < 0) goto out;
   *ours = false;
   rc = store_put_marked(to, key, from, len, STORE_IF_ABSENT, w->mark, e);
@@ -319,7 +319,7 @@ static int copy_blocks(const struct sending *s, const struct source *from, diges
       rc = err_sys(e, (int)got, "read %s", s->path);
     else if ((size_t)got < want)
       rc = err_set(e, ERR_RETIRED, "%s is being written", s->path);
-    if (rc == 0) rc = hash_bytes(s->m->hash, data, want, &blocks[i], e);
+    if (rc == 0) rc = hash_block(s->m->hash, data, want, &blocks[i], NULL, e);
     if (rc < 0) break;
     rc = to->store->ops->write(to, data, want, e);
     if (rc < 0) *ours = false;

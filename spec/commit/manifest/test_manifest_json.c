@@ -40,6 +40,33 @@ static void a_manifest_survives_the_trip_byte_for_byte(void **state) {
   }
 }
 
+static void each_block_has_its_crc_beside_its_digest(void **state) {
+  const uint64_t size = 2 * (uint64_t)HASH_BLOCK + 5;
+  manifest m, back;
+  buf text;
+  manifest_init(&m);
+  m.unit = strdup("u");
+  manifest_entry *made = add_file(&m, "a", size, 3);
+  uint32_t crcs[3];
+  for (int i = 0; i < 3; i++) crcs[i] = made->blocks[i].crc;
+  assert_int_equal(manifest_seal(&m, NULL), 0);
+  print(&m, &text);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  for (int i = 0; i < 3; i++) {
+    assert_true(back.entries[0].blocks[i].summed);
+    assert_true(back.entries[0].blocks[i].crc == crcs[i]);
+  }
+  buf_free(&text);
+  m.entries[0].blocks[1].summed = false; /* one without: none is told */
+  print(&m, &text);
+  manifest_free(&back);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  for (int i = 0; i < 3; i++) assert_false(back.entries[0].blocks[i].summed);
+  buf_free(&text);
+  manifest_free(&m);
+  manifest_free(&back);
+}
+
 /* Small ones, so that each place can be tried. */
 static void every_flipped_byte_is_seen_or_harmless(void **state) {
   long refused = 0, harmless = 0;
@@ -154,6 +181,10 @@ static void each_fault_has_its_code(void **state) {
       {"the-target", "/etc/passwd", ERR_CORRUPT},
       {"\"target\":\"the-target\"", "\"target\":\"\"", ERR_FORMAT},
       {"\"blocks\":[", "\"blocks\":[1,", ERR_FORMAT},
+      {"\"crc32c\":\"", "\"crc32c\":\"0", ERR_FORMAT},
+      {"\"crc32c\":\"", "\"crc32c\":[],\"x\":\"", ERR_FORMAT},
+      {"\"crc32c\":\"", "\"crc32c\":\"\",\"x\":\"", ERR_FORMAT},
+      {"\"crc32c\":\"", "\"other\":\"", 0}, /* as 1.0 wrote it */
       {"\"unit\":\"u\"", "\"unit\":\"../u\"", ERR_FORMAT},
       {"\"files\":[", "\"files\":[[],", ERR_FORMAT},
       {"\"files\":[", "\"files\":[null,", ERR_FORMAT},
@@ -454,6 +485,7 @@ static void ten_terabytes_survive_the_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_manifest_survives_the_trip_byte_for_byte),
+      cmocka_unit_test(each_block_has_its_crc_beside_its_digest),
       cmocka_unit_test(every_flipped_byte_is_seen_or_harmless),
       cmocka_unit_test(every_truncated_text_is_refused),
       cmocka_unit_test(each_fault_has_its_code),

@@ -467,6 +467,28 @@ static void verify_counts_and_names_each_thing_that_is_wrong(void **unused) {
   manifest_free(&m);
 }
 
+/* The sum of each block is checked beside its digest, so it cannot be wrong for years. */
+static void a_crc_that_is_not_that_of_its_block_is_found(void **unused) {
+  err e = {0};
+  manifest m;
+  struct findings found = {0};
+  transfer t = with(io_unflushed(), workers);
+  make_unit();
+  write_file(in("ck-3/b"), "123456789");
+  save(&t, "ck-3", MATCH_DIR, &m);
+  for (size_t i = 0; i < m.count; i++)
+    if (m.entries[i].type == MANIFEST_FILE && m.entries[i].size)
+      assert_true(m.entries[i].blocks[0].summed);
+  digest *block = manifest_find(&m, "b")->blocks;
+  assert_true(block->crc == 0xe3069283);
+  block->crc ^= 1;
+  assert_int_equal(transfer_verify(&t, &m, "u", on_finding, &found, &e), 1);
+  if (!strstr(found.text, "[b: ")) fail_msg("%s", found.text);
+  block->summed = false; /* as 1.0 has saved it */
+  assert_int_equal(transfer_verify(&t, &m, "u", NULL, NULL, &e), 0);
+  manifest_free(&m);
+}
+
 static void a_local_copy_with_other_bytes_is_found_though_its_time_is_right(void **unused) {
   err e = {0};
   manifest m;
@@ -766,6 +788,7 @@ int main(void) {
       T(with_times_that_prove_nothing_a_second_reading_finds_the_change),
       LARGE(damaged_bytes_are_never_restored_and_the_error_names_file_and_block),
       T(verify_counts_and_names_each_thing_that_is_wrong),
+      T(a_crc_that_is_not_that_of_its_block_is_found),
       T(a_local_copy_with_other_bytes_is_found_though_its_time_is_right),
       T(a_cancelled_save_shows_nothing),
       T(a_cancelled_restore_ends_without_an_open_file),
