@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "commit/arbiter.h"
+
 struct marking {
   const asked *asked;
   const mark_wish *wish;
@@ -51,7 +53,9 @@ static int choose_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
 static int mark_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
   struct marking *m = ctx;
   catalog_told t;
-  int rc = m->wish->dry ? 0 : runlog_mark(log, m->number, !m->wish->good, m->wish->reason, e);
+  int rc = m->wish->dry ? 0 : arbiter_check_guest(at->store, runlog_prefix(log), e);
+  if (rc == 0 && !m->wish->dry)
+    rc = runlog_mark(log, m->number, !m->wish->good, m->wish->reason, e);
   const runlog_commit *c = rc == 0 ? runlog_find_commit(runlog_view(log), m->number) : NULL;
   if (rc < 0 || !c || !m->told) return rc;
   rc = catalog_describe(at, log, c, &t, e);

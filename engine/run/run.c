@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "commit/arbiter.h"
 #include "commit/lease.h"
 #include "run/run_state.h"
 #include "waiting.h"
@@ -41,21 +42,13 @@ int run_open_policy(run *r, const run_options *o, err *e) {
 }
 
 /* Checks the target. A store that does not arbitrate needs the user's word before anything is
- * written; one that is relied on has to prove that it does. If there is a log, an earlier run has
- * proved it. */
-static int check_store(run *r, const run_options *o, err *e) {
+ * written; one that is relied on has to prove that it does. */
+static int check_store(run *r, const run_options *o, bool *due, err *e) {
   store *s = r->store;
   s->single_writer = o->single_writer;
   s->no_delete = o->no_delete || o->keep_all;
   s->cancel = &r->stop;
-  if (!s->ops->race || o->single_writer) return 0;
-  char key[STORE_KEY_MAX];
-  store_object first;
-  err why = {0};
-  int rc = runlog_key_entry("", 0, key, e);
-  if (rc < 0 || s->ops->head(s, key, &first, &why) == 0) return rc;
-  if (err_class_of(why.code) == ERR_CLASS_RETRYABLE) return err_set(e, why.code, "%s", why.text);
-  return s->ops->race(s, e);
+  return arbiter_check(s, "", due, e);
 }
 
 /* Results are an extra: a run that cannot listen trains and saves all the same. */
@@ -129,10 +122,12 @@ static int open_parts(run *r, const run_options *o, err *e) {
 /* All that asks the store: with patience, since the job of a scheduler that waited for days must not
  * die of a hiccup. */
 static int meet_store(run *r, const run_options *o, err *e) {
+  bool due;
   run_patience_begin(r, o->start_wait_ns);
-  int rc = check_store(r, o, e);
+  int rc = check_store(r, o, &due, e);
   if (rc == 0) rc = run_ranks_await(r, e);
   if (rc == 0) rc = run_leases_await(r, e);
+  if (rc == 0 && due) arbiter_note(r->store, "");
   if (rc < 0) run_patience_explain(r, e);
   return rc;
 }

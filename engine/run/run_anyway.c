@@ -10,6 +10,7 @@
 #include "base/seconds.h"
 #include "run/run_state.h"
 #include "run/start/start_rule.h"
+#include "commit/arbiter.h"
 #include "event/structure.h"
 
 /* ---- may it begin? ---- */
@@ -139,7 +140,6 @@ static void fill(const run *r, group *g, start_answer *a, err *e) {
 /* Asked, on a worker, of each log before this run's first term on it. */
 int run_anyway_admit(void *ctx, group *g, err *e) {
   run *r = ctx;
-  store *s = r->store;
   err why = {0};
   start_answer answer = {0};
   int rc = group_may_begin(g, &why);
@@ -153,9 +153,10 @@ int run_anyway_admit(void *ctx, group *g, err *e) {
   if (end)
     return err_set(e, answer.other_run ? ERR_OTHER_RUN : ERR_HELD, "%s%s%.700s", end,
                    *why.text ? ": " : "", why.text);
-  /* A new place was never tried out. */
-  if (!answer.has_log && s->ops->race && !s->single_writer) return s->ops->race(s, e);
-  return 0;
+  bool due; /* at the start nobody answered */
+  rc = arbiter_check(r->store, "", &due, e);
+  if (rc == 0 && due) arbiter_note(r->store, "");
+  return rc;
 }
 
 struct run_meeting {

@@ -20,7 +20,7 @@
 #include "base/uri.h"
 #include "store_key.h"
 
-enum { STORE_TAG_MAX = 160, STORE_MARK_MAX = 64 };
+enum { STORE_TAG_MAX = 160, STORE_MARK_MAX = 64, STORE_SERVER_MAX = 512 };
 
 typedef enum store_cap {
   STORE_CAP_IF_ABSENT = 1, /* put with STORE_IF_ABSENT: exactly one of many racers wins */
@@ -79,6 +79,8 @@ struct store {
    * so long, and a host's name that nobody knows is ERR_INVAL at once. Else each call has a limit of
    * its own, and the name is asked for again. Any thread. */
   _Atomic int64_t patience_ns;
+  /* The race was run by this handle, or need not be (commit/arbiter.h). */
+  atomic_bool arbitrates;
   /* IO_MONO: since when nothing that was asked has been answered; 0: all was. The store sets it. */
   _Atomic int64_t silent_ns;
 };
@@ -176,6 +178,9 @@ struct store_ops {
    * ".ckpt/tmp". 0: one winner each time. ERR_UNSUPPORTED, with what was seen and --single-writer:
    * it does not hold. NULL: it holds by construction. */
   int (*race)(store *, err *e);
+  /* Tells which server gave the last answer: its address, and what it calls itself, in printable
+   * ASCII; "" if there was none. NULL together with race. */
+  void (*server)(store *, char out[STORE_SERVER_MAX]);
   /* Tells each object that was begun below the prefix ("": all) and neither finished nor aborted,
    * in any order; `fn` as in list(). Somebody may be at work on it. NULL: nothing is ever left, or
    * it cannot be told. */

@@ -199,6 +199,7 @@ const store_ops store_s3_ops = {
     .write_abort = s3_write_abort,
     .publish = NULL,
     .race = s3_race,
+    .server = s3_server,
     .unfinished = s3_unfinished,
     .discard = s3_discard,
     .get_tagged = s3_get_tagged,

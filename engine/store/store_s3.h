@@ -50,7 +50,8 @@ typedef struct s3_store {
   pthread_mutex_t mutex;
   credentials who;  /* under mutex: the region may turn out to be another one, keys expire */
   unsigned changes; /* of them so far; under mutex */
-  int64_t ahead_ns; /* so far is the server's clock ahead of ours; under mutex */
+  char server[STORE_SERVER_MAX]; /* who gave the last answer; under mutex */
+  int64_t ahead_ns;              /* so far is the server's clock ahead of ours; under mutex */
   /* How what is below these is spelt; under `spelling`. `spelt_count` alone is read without it. */
   pthread_mutex_t spelling;
   struct s3_spelt *spelt;
@@ -240,6 +241,7 @@ int s3_put(store *base, const char *key, const void *data, size_t len, store_how
 int s3_put_marked(store *base, const char *key, const void *data, size_t len, store_how how,
                   const char *mark, err *e);
 int s3_race(store *base, err *e);
+void s3_server(store *base, char out[STORE_SERVER_MAX]);
 int s3_get_tagged(store *base, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e);
 int s3_replace_if(store *base, const char *key, const void *data, size_t len, const char *tag,
                   err *e);

@@ -254,6 +254,29 @@ static void note_answer(s3_call *c) {
     atomic_compare_exchange_strong(&s->silent_ns, &none, c->sent_ns);
 }
 
+/* Remembers who answered. What passes may come from a gateway on the way. */
+static void note_server(s3_call *c) {
+  s3_store *s = c->s;
+  const char *url = c->url.data, *authority = strstr(url, "://");
+  char word[128], server[STORE_SERVER_MAX];
+  if (!authority || passes(c)) return;
+  int len = (int)(authority + 3 - url) + (int)strcspn(authority + 3, "/");
+  http_header(&c->answer, "server", word, sizeof word);
+  snprintf(server, sizeof server, "%.*s %s", len < 380 ? len : 380, url, word);
+  for (char *at = server; *at; at++)
+    if (*at < ' ' || *at > '~') *at = '?';
+  pthread_mutex_lock(&s->mutex);
+  memcpy(s->server, server, sizeof server);
+  pthread_mutex_unlock(&s->mutex);
+}
+
+void s3_server(store *base, char out[STORE_SERVER_MAX]) {
+  s3_store *s = (s3_store *)base;
+  pthread_mutex_lock(&s->mutex);
+  memcpy(out, s->server, STORE_SERVER_MAX);
+  pthread_mutex_unlock(&s->mutex);
+}
+
 int s3_once(s3_call *c, err *e) {
   int rc = c->trouble.code;
   if (c->running) {
@@ -261,6 +284,7 @@ int s3_once(s3_call *c, err *e) {
     c->running = NULL;
     c->doubtful |= c->answer.resent;
     if (rc == 0) s3_read_code(c);
+    if (rc == 0) note_server(c);
     note_answer(c);
   }
   if (rc == 0 && c->answer.status / 100 == 2 && !*c->code) return 0;

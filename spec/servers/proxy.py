@@ -18,12 +18,16 @@ all) is obeyed, COUNT times. Actions:
   swap OLD NEW     where the answer's body has OLD it has NEW, which is as long
   status CODE[/WORD]   the proxy answers so itself; WORD is S3's <Code>
   region NAME      the proxy answers 301, the bucket is in that region
+  strip NAME [SERVER]  the request goes on without that header, signed anew by AWS_SECRET_ACCESS_KEY; SERVER is
+                   how the server calls itself then
   hang             nothing more happens on this connection
   late SECONDS     the answer comes so much later
 
 What was asked is noted in RULES.log, a line "METHOD TARGET ACTION" for each request. RATE: bytes a second
 that go through, of all connections together, counted as the client sends them.
 """
+import hashlib
+import hmac
 import os
 import socket
 import sys
@@ -124,6 +128,34 @@ def field(head, name):
     return b""
 
 
+def without(head, name):
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(name.lower().encode() + b":")]
+    return b"\r\n".join(kept)
+
+
+def signed_anew(head, name):
+    """The head with a signature that does not count on that header."""
+    said = field(head, b"authorization").decode()
+    words = dict(word.strip().split("=", 1) for word in said.partition(" ")[2].split(",") if "=" in word)
+    names = [word for word in words.get("SignedHeaders", "").split(";") if word and word != name.lower()]
+    if not names:
+        return head
+    method, target = head.decode("latin-1").split(" ")[:2]
+    path, _, query = target.partition("?")
+    scope = words["Credential"].partition("/")[2]
+    lines = "".join(f"{word}:{field(head, word.encode()).decode('latin-1')}\n" for word in names)
+    digest = field(head, b"x-amz-content-sha256").decode()
+    request = f"{method}\n{path}\n{query}\n{lines}\n{';'.join(names)}\n{digest}".encode("latin-1")
+    text = f"AWS4-HMAC-SHA256\n{field(head, b'x-amz-date').decode()}\n{scope}\n{hashlib.sha256(request).hexdigest()}"
+    key = ("AWS4" + os.environ["AWS_SECRET_ACCESS_KEY"]).encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    line = (f"Authorization: AWS4-HMAC-SHA256 Credential={words['Credential']}, "
+            f"SignedHeaders={';'.join(names)}, Signature={signature}\r\n\r\n")
+    return without(head, "authorization")[:-2] + line.encode()
+
+
 def body_of(stream, head, status=0, method=b""):
     """The pieces of a body, as they come, framing included."""
     if method == b"HEAD" or status in (204, 304) or 100 <= status < 200:
@@ -171,7 +203,7 @@ def one(client, back, server, upstream, rules, rate):
         else:
             answer(back, *arg.split("/"))
         return True
-    server.sock.sendall(head)
+    server.sock.sendall(signed_anew(without(head, arg), arg) if do == "strip" else head)
     sent = 0
     for piece in body_of(client, head):
         rate.wait(len(piece))
@@ -193,6 +225,8 @@ def one(client, back, server, upstream, rules, rate):
     if do == "bare":
         kept = [line for line in reply.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
         reply = b"\r\n".join([kept[0], b"Connection: close"] + kept[1:])
+    if do == "strip" and len(action) > 2:
+        reply = without(reply, "server")[:-2] + f"Server: {action[2]}\r\n\r\n".encode()
     if do != "lose":
         back.sendall(reply)
     sent = 0

@@ -70,7 +70,8 @@ static uint64_t measure_live(const runlog_state *state) {
 /* Removes the hints. Once a new run has begun here they are its own: the log is asked before each
  * removal. */
 static void remove_hints(collecting *g) {
-  static const char *const hints[] = {".ckpt/lease", ".ckpt/memory", ".ckpt/verified"};
+  static const char *const hints[] = {".ckpt/lease", ".ckpt/memory", ".ckpt/verified",
+                                      ".ckpt/race"};
   store *s = g->c->store;
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
     char key[STORE_KEY_MAX];

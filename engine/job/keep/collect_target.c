@@ -1,5 +1,7 @@
 #include "collect_target.h"
 
+#include "commit/arbiter.h"
+
 struct collection {
   const collect_target *t;
   collect how; /* store and log are those of the present log */
@@ -44,12 +46,18 @@ static int end_of(struct collection *n, const runlog *log, int rc, const err *wh
   return rc > 0 ? rc : 0;
 }
 
+static int check_arbiter(const struct collection *n, const runlog *log, err *e) {
+  return n->how.dry ? 0 : arbiter_check_guest(n->how.store, runlog_prefix(log), e);
+}
+
 static int collect_in(void *ctx, const catalog_place *place, runlog *log, err *e) {
   struct collection *n = ctx;
   err why = {0};
   (void)e;
   at(n, place, log);
-  return end_of(n, log, collect_log(&n->how, &why), &why);
+  int rc = check_arbiter(n, log, &why);
+  if (rc == 0) rc = collect_log(&n->how, &why);
+  return end_of(n, log, rc, &why);
 }
 
 static int check_in(void *ctx, const catalog_place *place, runlog *log, err *e) {
@@ -63,7 +71,9 @@ static int remove_in(void *ctx, const catalog_place *place, runlog *log, err *e)
   err why = {0};
   (void)e;
   at(n, place, log);
-  return end_of(n, log, collect_run(&n->how, &why), &why);
+  int rc = check_arbiter(n, log, &why);
+  if (rc == 0) rc = collect_run(&n->how, &why);
+  return end_of(n, log, rc, &why);
 }
 
 static int key_in(void *ctx, const catalog_place *place, runlog *log, err *e) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commit/arbiter.h"
 #include "commit/pins.h"
 #include "commit/verified.h"
 #include "plan/retention.h"
@@ -149,7 +150,8 @@ static int remove_one(struct removing *r, runlog *log, const prune_wish *wishes,
              .only = may_go,
              .told = on_removed,
              .ctx = r};
-  int rc = prune_drop(&p, wishes, count, e);
+  int rc = arbiter_check_guest(p.store, runlog_prefix(log), e);
+  if (rc == 0) rc = prune_drop(&p, wishes, count, e);
   if (rc == 0) rc = prune_delete(&p, SIZE_MAX, &rest, e);
   return rc < 0 ? rc : r->status;
 }
