@@ -60,6 +60,15 @@ int store_spell(store *s, const char *prefix, store_spelling how, err *e) {
   return s->ops->spell ? s->ops->spell(s, prefix, how, e) : 0;
 }
 
+void store_get_many(store *s, store_ask *asks, size_t count) {
+  if (s->ops->get_many && count > 1) {
+    s->ops->get_many(s, asks, count);
+    return;
+  }
+  for (size_t i = 0; i < count; i++)
+    asks[i].rc = s->ops->get(s, asks[i].key, &asks[i].out, &asks[i].why);
+}
+
 int store_keys_add(void *keys, const char *key, bool is_prefix, const store_object *object) {
   store_keys *l = keys;
   if (!VEC_ROOM(l->at, l->count, l->room)) return ERR_NOMEM;

@@ -119,6 +119,14 @@ typedef struct store_unfinished {
 } store_unfinished;
 typedef int store_unfinished_fn(void *ctx, const store_unfinished *what);
 
+/* One object of many that are asked for at once: what get() would be given, and would return. */
+typedef struct store_ask {
+  const char *key;
+  buf out;
+  int rc;
+  err why;
+} store_ask;
+
 /* Where a writer counts; each may be NULL. */
 typedef struct store_tally {
   _Atomic uint64_t
@@ -229,6 +237,9 @@ struct store_ops {
   /* Called before the first byte: from then on the writer counts there. NULL: write() returns when
    * the store has the bytes. */
   void (*write_tally)(store_writer *, const store_tally *tally);
+  /* Does as get() for each, side by side and in any order: many cost little more time than one. It
+   * waits until all are answered. NULL: asking for more than is needed costs as much as ever. */
+  void (*get_many)(store *, store_ask *asks, size_t count);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
@@ -251,6 +262,8 @@ bool store_write_tally(store_writer *w, const store_tally *tally);
 void store_write_since(store_writer *w, int64_t ns);
 /* Calls spell(), where the store has it. */
 int store_spell(store *s, const char *prefix, store_spelling how, err *e);
+/* Calls get_many(), or get() for each. */
+void store_get_many(store *s, store_ask *asks, size_t count);
 /* Calls list_dirs(), or tells the prefixes that list() finds; those have no `object`. */
 int store_list_dirs(store *s, const char *prefix, store_list_fn *fn, void *ctx, err *e);
 /* Calls remove_below(), or remove() for each. */

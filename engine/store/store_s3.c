@@ -123,6 +123,25 @@ static int s3_head_key(store *base, const char *key, store_object *out, err *e) 
   return rc;
 }
 
+/* The body of a large answer is handed over as it is, where it can be: it would be there twice. */
+int s3_body(const s3_store *s, s3_call *c, buf *out, err *e) {
+  buf *body = &c->answer.body;
+  size_t room = out->max - out->len;
+  if (body->len > room)
+    return err_set(e, ERR_LIMIT, "s3://%s/%.400s has %zu bytes, over the limit of %zu", s->bucket,
+                   c->r.path, body->len, room);
+  if (!out->data && body->len) {
+    out->len = body->len;
+    out->room = body->room;
+    out->data = buf_take(body);
+  } else if (body->len) {
+    buf_add(out, body->data, body->len);
+  }
+  return buf_failed(out) ? err_set(e, ERR_NOMEM, "no memory for s3://%s/%.400s", s->bucket,
+                                   c->r.path)
+                         : 0;
+}
+
 static int s3_get(store *base, const char *key, buf *out, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
@@ -131,12 +150,7 @@ static int s3_get(store *base, const char *key, buf *out, err *e) {
   if (rc < 0) return rc;
   s3_call c;
   rc = s3_do(&c, s, &(s3_request){.verb = "get", .method = "GET", .path = path, .room = room}, e);
-  if (rc == 0 && c.answer.body.len > room)
-    rc = err_set(e, ERR_LIMIT, "s3://%s/%.400s has %zu bytes, over the limit of %zu", s->bucket,
-                 path, c.answer.body.len, room);
-  if (rc == 0 && c.answer.body.len) buf_add(out, c.answer.body.data, c.answer.body.len);
-  if (rc == 0 && buf_failed(out))
-    rc = err_set(e, ERR_NOMEM, "no memory for s3://%s/%.400s", s->bucket, path);
+  if (rc == 0) rc = s3_body(s, &c, out, e);
   s3_end(&c);
   return rc;
 }
@@ -182,6 +196,7 @@ const store_ops store_s3_ops = {
     .close = s3_close,
     .exists = s3_exists,
     .get = s3_get,
+    .get_many = s3_get_many,
     .read = s3_read,
     .head = s3_head_key,
     .put = s3_put,

@@ -6,6 +6,7 @@
  *    store_s3_error.c    the meaning of an answer that is no success
  *    store_s3_page.c     listings, page by page
  *    store_s3_list.c     list(), exists(), in the order of the vtable
+ *    store_s3_many.c     many small objects at once
  *    store_s3_put.c      small objects, and the race
  *    store_s3_write.c    large objects in parts
  *    store_s3_resume.c   the parts that an earlier try sent
@@ -153,6 +154,11 @@ typedef struct s3_object {
   _Atomic uint64_t *sent; /* as in s3_request */
 } s3_object;
 int s3_put_object(s3_store *s, const s3_object *o, err *e);
+/* Appends the body of an answer to `out`. ERR_LIMIT if it does not fit in. */
+int s3_body(const s3_store *s, s3_call *c, buf *out, err *e);
+/* So many objects are asked for at once. */
+enum { S3_WIDE = 64 };
+void s3_get_many(store *base, store_ask *asks, size_t count);
 /* True if nothing stands there; false if something does, or nobody can tell. So often is an object
  * made again that was refused as being there, and is not. */
 enum { S3_REFUSALS = 2 };

@@ -119,6 +119,46 @@ static void a_get_over_the_cap_is_refused_and_the_buffer_is_as_before(void **sta
   buf_free(&b);
 }
 
+static void many_objects_are_told_each_for_itself(void **state) {
+  enum { MANY = 200, LARGE = 3 << 20 };
+  store *s = store_of(state);
+  static store_ask asks[MANY];
+  static char keys[MANY][32];
+  char *large = calloc(1, LARGE + 1);
+  assert_non_null(large);
+  memset(large, 'x', LARGE);
+  for (int i = 0; i < MANY; i++) {
+    snprintf(keys[i], sizeof keys[i], "d/%d", i);
+    asks[i] = (store_ask){.key = keys[i]};
+    buf_init(&asks[i].out, i == 7 ? 3 : LARGE);
+    if (i % 3 != 2) assert_int_equal(store_put_text(s, keys[i], keys[i], STORE_IF_ABSENT), 0);
+  }
+  assert_int_equal(s->ops->put(s, "d/9", large, LARGE, STORE_REPLACE, NULL), 0);
+  asks[10].key = "a//b";
+  buf_str(&asks[12].out, "before ");
+  store_get_many(s, asks, MANY);
+  for (int i = 0; i < MANY; i++) {
+    int want = i == 7 ? 0 : i == 10 ? ERR_INVAL : i % 3 == 2 ? ERR_NOENT : 0;
+    if (asks[i].rc != want) fail_msg("object %d: %d, %s", i, asks[i].rc, asks[i].why.text);
+    if (want == 0 && i != 9 && i != 12) assert_string_equal(asks[i].out.data, keys[i]);
+    if (i == 9) assert_int_equal(asks[i].out.len, LARGE);
+    if (i == 12) assert_string_equal(asks[i].out.data, "before d/12");
+    if (want != 0) assert_int_equal(asks[i].out.len, 0);
+    buf_free(&asks[i].out);
+  }
+  assert_int_equal(s->ops->remove(s, "d/9", NULL), 0);
+  asks[0] = (store_ask){.key = "d/16"};
+  asks[1] = (store_ask){.key = "d/13"};
+  buf_init(&asks[0].out, 3);
+  buf_init(&asks[1].out, 4);
+  store_get_many(s, asks, 2);
+  assert_int_equal(asks[0].rc, ERR_LIMIT);
+  assert_int_equal(asks[1].rc, 0);
+  buf_free(&asks[0].out);
+  buf_free(&asks[1].out);
+  free(large);
+}
+
 static void what_is_absent_is_noent(void **state) {
   store *s = store_of(state);
   assert_false(store_holds(s, "x"));
@@ -645,6 +685,7 @@ int store_suite(const char *scheme) {
       PROMISE(a_mark_stays_with_its_object),
       PROMISE(a_read_is_short_only_at_the_end),
       PROMISE(a_get_over_the_cap_is_refused_and_the_buffer_is_as_before),
+      PROMISE(many_objects_are_told_each_for_itself),
       PROMISE(what_is_absent_is_noent),
       PROMISE(a_head_tells_the_time_of_the_write),
       PROMISE(a_put_if_absent_never_replaces),
