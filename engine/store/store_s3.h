@@ -53,6 +53,7 @@ typedef struct s3_store {
   unsigned changes; /* of them so far; under mutex */
   char server[STORE_SERVER_MAX]; /* who gave the last answer; under mutex */
   int64_t ahead_ns;              /* so far is the server's clock ahead of ours; under mutex */
+  atomic_bool lists_uploads;     /* the server has told an upload below a prefix */
   /* How what is below these is spelt; under `spelling`. `spelt_count` alone is read without it. */
   pthread_mutex_t spelling;
   struct s3_spelt *spelt;
@@ -206,6 +207,9 @@ typedef struct s3_upload {
 typedef int s3_upload_fn(void *ctx, const s3_upload *upload);
 int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
                err *e);
+/* Does so for a directory, whose `start` ends in a slash ("": the bucket), also where the server
+ * does not know prefixes. */
+int s3_uploads_below(s3_store *s, const char *start, s3_upload_fn *fn, void *ctx, err *e);
 /* Aborts all uploads below `path`. Returns how many there were. */
 long s3_uploads_abort(s3_store *s, const char *path, err *e);
 

@@ -10,6 +10,8 @@
 typedef struct uploads {
   s3_upload_fn *fn;
   void *ctx;
+  const char *asked;        /* the prefix that the server is asked for */
+  unsigned pages;           /* no more than so many; 0: all */
   s3_upload open;           /* the upload whose elements come just now */
   char *next_key, *next_id; /* where the next page begins */
   s3_upload *page;
@@ -62,14 +64,19 @@ static void forget_page(uploads *u) {
   free(u->page);
   free(u->open.path);
   free(u->open.id);
-  *u = (uploads){.fn = u->fn, .ctx = u->ctx, .next_key = u->next_key, .next_id = u->next_id};
+  *u = (uploads){.fn = u->fn,
+                 .ctx = u->ctx,
+                 .asked = u->asked,
+                 .pages = u->pages,
+                 .next_key = u->next_key,
+                 .next_id = u->next_id};
 }
 
 /* Asks for one page and hands it on. Some servers take the prefix for a directory, so uploads that
  * do not begin with it are left out here. */
 static int one_page(s3_store *s, const char *start, atomic_int *cancel, uploads *u, err *e) {
-  const char *query[] = {"uploads", "",  "encoding-type", "url", "prefix", start, NULL, NULL, NULL,
-                         NULL,      NULL};
+  const char *query[] = {
+      "uploads", "", "encoding-type", "url", "prefix", u->asked, NULL, NULL, NULL, NULL, NULL};
   char what[300];
   if (u->next_key && *u->next_key) query[6] = "key-marker", query[7] = u->next_key;
   if (query[6] && u->next_id && *u->next_id) query[8] = "upload-id-marker", query[9] = u->next_id;
@@ -113,22 +120,54 @@ static int next_page(s3_store *s, const char *start, atomic_int *cancel, uploads
   return rc;
 }
 
-int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
-               err *e) {
-  uploads u = {.fn = fn, .ctx = ctx};
+static int list_uploads(s3_store *s, const char *start, atomic_int *cancel, uploads *u, err *e) {
   int rc = 0;
-  unsigned empty = 0;
+  unsigned empty = 0, pages = 0;
   bool more = true;
   while (rc == 0 && more) {
-    rc = next_page(s, start, cancel, &u, e);
-    more = u.truncated && u.next_key && *u.next_key;
-    empty = u.count > 0 ? 0 : empty + 1;
+    rc = next_page(s, start, cancel, u, e);
+    more = u->truncated && u->next_key && *u->next_key && ++pages != u->pages;
+    empty = u->count > 0 ? 0 : empty + 1;
     if (rc == 0 && more && empty > S3_EMPTY_MAX) rc = s3_endless(s, e);
-    forget_page(&u);
+    forget_page(u);
   }
-  free(u.next_key);
-  free(u.next_id);
+  free(u->next_key);
+  free(u->next_id);
   return rc;
+}
+
+int s3_uploads(s3_store *s, const char *start, atomic_int *cancel, s3_upload_fn *fn, void *ctx,
+               err *e) {
+  uploads u = {.fn = fn, .ctx = ctx, .asked = start};
+  return list_uploads(s, start, cancel, &u, e);
+}
+
+/* ---- below a directory ---- */
+
+typedef struct counting {
+  s3_upload_fn *fn;
+  void *ctx;
+  bool any;
+} counting;
+
+static int count_one(void *ctx, const s3_upload *u) {
+  counting *c = ctx;
+  c->any = true;
+  return c->fn(c->ctx, u);
+}
+
+/* MinIO answers with the uploads of one key, or with those of the whole bucket that the server at
+ * hand has begun, but never with those below a prefix: it says that there are none. So a server
+ * that has not shown yet that it knows prefixes is asked for the bucket's, of which others may have
+ * very many. AWS knows them. */
+int s3_uploads_below(s3_store *s, const char *start, s3_upload_fn *fn, void *ctx, err *e) {
+  enum { PAGES = 20 };
+  counting c = {.fn = fn, .ctx = ctx};
+  uploads all = {.fn = fn, .ctx = ctx, .asked = "", .pages = PAGES};
+  int rc = s3_uploads(s, start, NULL, count_one, &c, e);
+  if (c.any) atomic_store(&s->lists_uploads, true);
+  if (rc != 0 || !*start || !*s->who.endpoint || atomic_load(&s->lists_uploads)) return rc;
+  return list_uploads(s, start, NULL, &all, e);
 }
 
 static int abort_path(s3_store *s, const s3_upload *u, err *e) {
@@ -178,7 +217,7 @@ long s3_uploads_abort(s3_store *s, const char *path, err *e) {
   err why = {0};
   aborting a = {.s = s, .e = &why};
   snprintf(start, sizeof start, "%s%s", path, *path ? "/" : "");
-  int rc = s3_uploads(s, start, NULL, abort_one, &a, &why);
+  int rc = s3_uploads_below(s, start, abort_one, &a, &why);
   if (rc == 0) return a.count;
   return err_set(e, rc, "%s", why.text);
 }
@@ -209,7 +248,7 @@ int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void
   int rc = s3_path(s, prefix, path, e);
   if (rc < 0) return rc;
   snprintf(start, sizeof start, "%s%s", path, *path ? "/" : "");
-  return s3_uploads(s, start, NULL, tell_one, &t, e);
+  return s3_uploads_below(s, start, tell_one, &t, e);
 }
 
 int s3_discard(store *base, const store_unfinished *what, err *e) {

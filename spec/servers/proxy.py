@@ -17,6 +17,7 @@ all) is obeyed, COUNT times. Actions:
   flip BYTE        that byte of the answer's body, from 0, has another bit
   swap OLD NEW     where the answer's body has OLD it has NEW, which is as long
   status CODE[/WORD]   the proxy answers so itself; WORD is S3's <Code>
+  say BODY         the proxy answers so itself, with 200
   region NAME      the proxy answers 301, the bucket is in that region
   strip NAME [SERVER]  the request goes on without that header, signed anew by AWS_SECRET_ACCESS_KEY; SERVER is
                    how the server calls itself then
@@ -180,7 +181,10 @@ def body_of(stream, head, status=0, method=b""):
 
 
 def answer(client, status, word="", extra=""):
-    body = f"<Error><Code>{word or 'Made'}</Code><RequestId>PROXY</RequestId></Error>"
+    tell(client, status, f"<Error><Code>{word or 'Made'}</Code><RequestId>PROXY</RequestId></Error>", extra)
+
+
+def tell(client, status, body, extra=""):
     client.sendall(
         f"HTTP/1.1 {status} Made\r\nX-Amz-Request-Id: PROXY\r\nContent-Length: {len(body)}\r\nContent-Type: application/xml\r\n"
         f"{extra}\r\n{body}".encode()
@@ -195,11 +199,13 @@ def one(client, back, server, upstream, rules, rate):
     do, arg = (action + ["", ""])[:2]
     if do == "hang":
         time.sleep(3600)
-    if do in ("status", "region"):
+    if do in ("status", "region", "say"):
         for piece in body_of(client, head):
             rate.wait(len(piece))
         if do == "region":
             answer(back, 301, "PermanentRedirect", f"x-amz-bucket-region: {arg}\r\n")
+        elif do == "say":
+            tell(back, 200, arg)
         else:
             answer(back, *arg.split("/"))
         return True

@@ -1,8 +1,10 @@
 # shellcheck shell=bash
 # For specs that need an S3 server: to be sourced.
 #
-#   s3_begin           starts one on fresh data; sets S3_DIR (a scratch directory), S3_DATA (what its
-#                      bucket "ckpt-test" holds) and the AWS_* variables. Fails, and has said so in TAP, where there is none.
+#   s3_begin           starts one on fresh data; sets S3_DIR (a scratch directory), S3_BUCKET, the AWS_* variables, and,
+#                      of versitygw, S3_DATA (what that bucket, "ckpt-test", holds). Fails, and has said so in TAP,
+#                      where there is none. SERVER in the environment names another one than versitygw: minio,
+#                      minio-versioned, minio-locked, minio-kms (buckets of it), moto, s3proxy.
 #   s3_tests           the same for a spec that tells TAP itself: takes spec/tap.sh, whose TELL_LOG
 #                      is $S3_DIR/log, and ends the spec where there is no server
 #   ckpt ARG...        ckpt-lua, which is CKPT; what it says goes to that log
@@ -15,13 +17,18 @@ proxy_pid=""
 
 s3_end() {
   [[ -z $proxy_pid ]] || kill "$proxy_pid" 2>/dev/null
-  "$SERVERS/versitygw.sh" stop "$S3_DIR/server"
+  "$SERVERS/$s3_program.sh" stop "$S3_DIR/server"
   rm -rf "$S3_DIR"
 }
 
 s3_begin() {
   S3_DIR=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-s3.XXXXXX") || exit 1
-  S3_DATA=$S3_DIR/server/data/ckpt-test
+  local server=${SERVER:-versitygw} bucket=
+  s3_program=${server%%-*}
+  [[ $server == "$s3_program" ]] || bucket=${server#*-}
+  S3_BUCKET=ckpt-${bucket:-test}
+  S3_DATA=""
+  [[ $s3_program != versitygw ]] || S3_DATA=$S3_DIR/server/data/$S3_BUCKET
   trap s3_end EXIT
   trap 'exit 130' INT TERM
   # It is on loopback, and no proxy of this machine's knows the way there.
@@ -29,11 +36,11 @@ s3_begin() {
   unset AWS_PROFILE AWS_SESSION_TOKEN AWS_DEFAULT_REGION AWS_ENDPOINT_URL_S3 AWS_CA_BUNDLE
   export AWS_ACCESS_KEY_ID=testkey AWS_SECRET_ACCESS_KEY=testsecret AWS_REGION=us-east-1
   export AWS_SHARED_CREDENTIALS_FILE=$S3_DIR/none AWS_CONFIG_FILE=$S3_DIR/none
-  if ! AWS_ENDPOINT_URL=$("$SERVERS/versitygw.sh" start "$S3_DIR/server" 2>"$S3_DIR/why"); then
+  if ! AWS_ENDPOINT_URL=$("$SERVERS/$s3_program.sh" start "$S3_DIR/server" 2>"$S3_DIR/why"); then
     echo "1..0 # SKIP $(tail -n 1 "$S3_DIR/why")"
     return 1
   fi
-  export AWS_ENDPOINT_URL S3_DATA
+  export AWS_ENDPOINT_URL S3_DATA S3_BUCKET
 }
 
 s3_tests() {
