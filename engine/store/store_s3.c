@@ -137,9 +137,9 @@ int s3_body(const s3_store *s, s3_call *c, buf *out, err *e) {
   } else if (body->len) {
     buf_add(out, body->data, body->len);
   }
-  return buf_failed(out) ? err_set(e, ERR_NOMEM, "no memory for s3://%s/%.400s", s->bucket,
-                                   c->r.path)
-                         : 0;
+  return buf_failed(out)
+             ? err_set(e, ERR_NOMEM, "no memory for s3://%s/%.400s", s->bucket, c->r.path)
+             : 0;
 }
 
 static int s3_get(store *base, const char *key, buf *out, err *e) {

@@ -12,15 +12,14 @@ typedef struct slot {
 
 static void start(s3_store *s, slot *at, store_ask *ask) {
   at->ask = ask;
-  ask->rc = *ask->key ? s3_path(s, ask->key, at->path, &ask->why)
-                      : store_key_check(ask->key, &ask->why);
+  ask->rc =
+      *ask->key ? s3_path(s, ask->key, at->path, &ask->why) : store_key_check(ask->key, &ask->why);
   at->call = (s3_call){0};
   if (ask->rc < 0) return;
-  s3_start(&at->call, s,
-           &(s3_request){.verb = "get",
-                         .method = "GET",
-                         .path = at->path,
-                         .room = ask->out.max - ask->out.len});
+  s3_start(
+      &at->call, s,
+      &(s3_request){
+          .verb = "get", .method = "GET", .path = at->path, .room = ask->out.max - ask->out.len});
 }
 
 static void finish(s3_store *s, slot *at) {

@@ -203,33 +203,49 @@ int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e) 
   return rc;
 }
 
-static int read_once(const runlog *log, uint64_t n, json_t **out, err *e) {
+/* `text` gets the raw bytes, which are there on failure too if they could be read. */
+static int read_once(const runlog *log, uint64_t n, buf *text, json_t **out, err *e) {
   char key[STORE_KEY_MAX];
-  buf text;
-  buf_init(&text, RUNLOG_SNAPSHOT_MAX);
+  buf_free(text);
+  buf_init(text, RUNLOG_SNAPSHOT_MAX);
   int rc = runlog_key_entry(log->prefix, n, key, e);
-  if (rc == 0) rc = log->s->ops->get(log->s, key, &text, e);
+  if (rc == 0) rc = log->s->ops->get(log->s, key, text, e);
   if (rc == 0)
-    rc = runlog_parse_entry(&text, key, out, e);
+    rc = runlog_parse_entry(text, key, out, e);
   else if (rc == ERR_LIMIT)
     err_set(e, rc, "%s: a log entry is larger than %d bytes", key, RUNLOG_SNAPSHOT_MAX);
-  buf_free(&text);
   return rc;
 }
 
-/* An answer may be cut: what no entry is is asked for once more. */
-int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
+/* An answer may be cut, or have another byte: what no entry is, or none that was made so, is asked
+ * for once more. */
+int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e) {
   err why = {0};
-  int rc = read_once(log, n, out, &why);
-  if (rc == ERR_FORMAT) rc = read_once(log, n, out, &why);
+  int rc = read_once(log, n, text, out, &why);
+  if (rc == ERR_FORMAT || (rc == 0 && !runlog_sum_holds(*out, text))) {
+    json_decref(*out);
+    *out = NULL;
+    rc = read_once(log, n, text, out, &why);
+  }
   if (rc < 0 && e) *e = why;
   return rc;
 }
 
-static int fold(runlog *log, const json_t *entry, err *e) {
+int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
+  buf text = {0};
+  *out = NULL;
+  int rc = runlog_read_raw(log, n, &text, out, e);
+  buf_free(&text);
+  return rc;
+}
+
+static int fold(runlog *log, const json_t *entry, const buf *text, err *e) {
   const char *ignored = NULL;
   uint64_t n = log->st.next;
+  bool holds = runlog_sum_holds(entry, text);
+  runlog_prove(log, entry, text);
   int rc = runlog_apply(&log->st, entry, &ignored, e);
+  if (rc < 0 && !holds) return runlog_check_damage(log, e);
   if (rc == 0 && ignored)
     log_say(&log->s->log, LOG_WARN, "%s: log entry %" PRIu64 " is ignored: %s", log->prefix, n,
             ignored);
@@ -240,11 +256,14 @@ static int fold(runlog *log, const json_t *entry, err *e) {
 static int read_on(runlog *log, uint64_t to, err *e) {
   while (log->st.next < to) {
     json_t *entry = NULL;
+    buf text = {0};
     err why = {0};
-    int rc = runlog_read_entry(log, log->st.next, &entry, &why);
-    if (rc == ERR_NOENT) return 1;
-    if (rc == 0) rc = fold(log, entry, &why);
+    int rc = runlog_read_raw(log, log->st.next, &text, &entry, &why);
+    bool end = rc == ERR_NOENT;
+    if (rc == 0) rc = fold(log, entry, &text, &why);
+    buf_free(&text);
     json_decref(entry);
+    if (end) return 1;
     if (rc < 0) return err_set(e, rc, "%s", why.text);
   }
   return 0;
@@ -279,6 +298,7 @@ int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
 void runlog_close(runlog *log) {
   if (!log) return;
   runlog_state_free(&log->st);
+  free(log->damage);
   free(log);
 }
 
@@ -313,7 +333,14 @@ int runlog_follow(runlog *log, const char *launch, uint32_t world, err *e) {
 
 /* ---- appending ---- */
 
-/* Completes an entry for the log's end and prints it. */
+static json_t *digest_new(const digest *d) {
+  char hex[HASH_HEX_MAX];
+  digest_hex(d, hex);
+  return json_string(hex);
+}
+
+/* Completes an entry for the log's end and prints it. It is made anew for each place in the log, so
+ * `prev` is of what stands before it there. */
 static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out, err *e) {
   const io *io = log->s->io;
   int bad = 0;
@@ -323,8 +350,10 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
   runlog_set_number(entry, "n", log->st.next, &bad);
   js_set(entry, "nonce", json_string(nonce), &bad);
   js_set(entry, "time_ns", json_integer(io->now(io, IO_WALL)), &bad);
+  if (log->last.len) js_set(entry, "prev", digest_new(&log->last), &bad);
   if (bad) return err_set(e, ERR_NOMEM, "append to the log: out of memory");
   int rc = js_print(entry, out, e);
+  if (rc == 0) rc = runlog_seal(out, e);
   return rc < 0 ? rc : check_size(entry, out->len, "append to the log", e);
 }
 
@@ -395,6 +424,7 @@ static int append(runlog *log, json_t *entry, err *e) {
   if (rc == 1) {
     const char *ignored = NULL;
     rc = runlog_apply(&log->st, entry, &ignored, e);
+    if (rc == 0) runlog_take_last(log, &text);
     if (rc == 0) rc = 1;
     if (ignored) rc = err_set(e, ERR_INTERNAL, "our own log entry breaks a rule: %s", ignored);
   }
@@ -407,6 +437,7 @@ int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r,
   for (int i = 0; i < COLLISIONS_MAX; i++) {
     json_t *entry = NULL;
     int rc = check_fence(log, e);
+    if (rc == 0) rc = runlog_check_damage(log, e);
     if (rc == 0) rc = plan(log, r, &entry, e);
     if (rc == 0 && entry) rc = append(log, entry, e);
     bool done = rc != 0 || !entry;

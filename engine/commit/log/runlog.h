@@ -161,6 +161,11 @@ void runlog_close(runlog *log); /* NULL is fine */
 /* Returns the state as it is known; it is valid until the next call on this handle. */
 const runlog_state *runlog_view(const runlog *log);
 
+/* Returns ERR_CORRUPT, with what was noticed, if what was read of the log contradicts itself: a text
+ * is not that of its sum, an entry follows another one than its writer had read. Who only reads
+ * has been warned, and goes on; everything that appends fails so, and nothing may be removed. */
+int runlog_check_damage(const runlog *log, err *e);
+
 /* Reads the entries that were appended since. ERR_FENCED if this handle opened a term and a newer
  * one is there. */
 int runlog_refresh(runlog *log, err *e);

@@ -22,6 +22,11 @@ struct runlog {
   uint64_t term;     /* ours, or RUNLOG_NONE */
   bool no_snapshots; /* the state has outgrown them */
   bool hint_due;     /* the hint does not name our newest snapshot yet */
+  digest last;       /* of the raw text of the entry that was read or made last; empty: not known */
+  bool loose;   /* that one was passed over: what its follower read may have been another text */
+  bool damaged; /* what was read contradicts itself: nothing may be appended */
+  char *damage; /* what was noticed first; may be NULL where there was no memory */
+  uint64_t unproven; /* entries that were read and have no sum: another version's */
 };
 
 /* An operation is planned on the log as it is known: the plan gives an entry in *out (a new
@@ -49,8 +54,23 @@ int runlog_catch_up(runlog *log, err *e); /* reads to the end */
  * is none. */
 int runlog_prove_end(runlog *log, err *e);
 int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
+/* Does the same, and gives its raw text. */
+int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e);
 /* Parses an entry, and refuses one that is larger than its type may be. */
 int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);
+
+/* runlog_proof.c: an entry's `sum` and `prev`. Makes the digest of a raw text. */
+int runlog_digest(const char *text, size_t len, digest *out, err *e);
+/* Adds the member `sum` to the text of an object. */
+int runlog_seal(buf *text, err *e);
+/* False if an object has a sum that is not that of its text. */
+bool runlog_sum_holds(const json_t *object, const buf *text);
+/* Looks whether the next entry is what its writer made, behind what its writer read; it is the last
+ * one from here on. */
+void runlog_prove(runlog *log, const json_t *entry, const buf *text);
+void runlog_take_last(runlog *log, const buf *text);
+/* Warns of it, and keeps the handle from appending. */
+void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Goes on from the snapshot that the hint names, if it is further on than the entries read so far,
  * stands in the log, and is whole. Otherwise nothing happens: the log says it all. */

@@ -92,11 +92,15 @@ static int read_hint(const runlog *log, uint64_t *out, err *e) {
 void runlog_jump(runlog *log) {
   runlog_state later = {0};
   json_t *entry = NULL;
+  buf text = {0};
   uint64_t n = 0;
   err why = {0};
   int rc = read_hint(log, &n, &why);
   if (rc == ERR_NOENT || (rc == 0 && n < log->st.next)) return;
-  if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);
+  if (rc == 0) rc = runlog_read_raw(log, n, &text, &entry, &why);
+  if (rc == 0 && !runlog_sum_holds(entry, &text))
+    rc = err_set(&why, ERR_CORRUPT, "the snapshot in log entry %llu does not match its sum",
+                 (unsigned long long)n);
   if (rc == 0) rc = take(entry, n, &later, &why);
   if (rc == 0 && !continues(&later, &log->st))
     rc = err_set(&why, ERR_FORMAT, "the snapshot in log entry %llu is of another log",
@@ -106,12 +110,15 @@ void runlog_jump(runlog *log) {
     memcpy(later.nonce, read.nonce, sizeof later.nonce); /* entry 0 was read itself */
     log->st = later;
     later = read;
+    log->last.len = 0; /* what was read itself lies far before it */
+    runlog_prove(log, entry, &text);
   } else {
     log_say(&log->s->log, LOG_DEBUG, "%s: the log is read from its beginning: %s", log->prefix,
             why.text);
   }
   runlog_state_free(&later);
   json_decref(entry);
+  buf_free(&text);
 }
 
 /* ---- writing ---- */
