@@ -1,6 +1,7 @@
 #!/bin/bash
 # One run that is killed again and again: spec/crash/crash.sh, or make test-crash SIZE=1GiB N=50; with
-# TARGET=s3 (make test-crash-s3) its target is a bucket, of a server of its own, whose files are read.
+# TARGET=s3 (make test-crash-s3) its target is a bucket, of a server of its own. The files of versitygw are read;
+# SERVER=minio-kms and the others of spec/servers/s3.sh are asked, by a client of its own.
 #
 # A trainer (trainer.py) writes checkpoints of 40 files under `ckpt-lua run`. It is killed with SIGKILL N
 # times in a row: each second time as the runner enters a system call (strace, a call and a number by
@@ -12,7 +13,7 @@
 #   - the next start resumes; the trainer compares what it is given before it goes on.
 # Each third time the trainer's directory is lost too, so the next start must restore.
 #
-# Environment: TARGET (file), SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
+# Environment: TARGET (file), SERVER (versitygw), SETUP (no: nothing is installed), SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
 # 8 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -34,6 +35,7 @@ TARGET=${TARGET:-file}
 if [[ $TARGET == s3 ]]; then
   # shellcheck source=spec/servers/s3.sh
   . spec/servers/s3.sh
+  [[ ${SETUP-} == no || ${SERVER:-versitygw} == versitygw ]] || "spec/servers/${SERVER%%-*}.sh" install
   s3_begin || exit 0
   calls=fsync,fdatasync,renameat2,mkdirat,fchmod,utimensat,sendto,connect
   pause=$(LC_ALL=C awk -v s="$size" 'BEGIN { printf "%.1f", 1 + s / 5e7 }')
@@ -66,7 +68,7 @@ fresh_place() { # [STRACE...]
   places=$((places + 1))
   W=$ROOT/$places acked=""
   STORE=$W/store TO=file://$W/store
-  [[ $TARGET != s3 ]] || STORE=$S3_DATA/$places TO=s3://ckpt-test/$places
+  [[ $TARGET != s3 ]] || STORE=${S3_DATA:-$W}/$places TO=s3://$S3_BUCKET/$places
   mkdir -p "$W/out"
   : >"$W/seen" && : >"$W/log"
   local until=$((SECONDS + 300))
@@ -200,10 +202,19 @@ compare_restored() {
   rm -rf "$W/restored"
 }
 
+has_parts() {
+  if [[ -n $S3_DATA ]]; then
+    [[ -n $(find "$S3_DATA/.sgwtmp" -type f 2>/dev/null | head -n 1) ]]
+  else
+    spec/servers/ask.py GET "/$S3_BUCKET" uploads= | grep -q "<Key>$places/"
+  fi
+}
+
 # What of the save that was killed had arrived.
 look_at_server() {
   sleep 0.3 # it may be carrying out what it has whole
-  if [[ -n $(find "$S3_DATA/.sgwtmp" -type f 2>/dev/null | head -n 1) ]]; then
+  [[ -n $S3_DATA ]] || spec/servers/mirror.py "$S3_BUCKET" "$places" "$STORE" || wrong differences "the bucket cannot be read"
+  if has_parts; then
     in_parts=$((in_parts + 1))
   elif ((round && $(find "$STORE" -name .ckpt-manifest.json | wc -l) != $(grep -l '"commit"' "$STORE"/.ckpt/log/* | wc -l))); then
     in_object=$((in_object + 1))
@@ -230,7 +241,7 @@ after_kill() {
 # --- main -----------------------------------------------------------------------------------
 
 command -v strace >/dev/null || { echo "crash.sh: strace is needed"; exit 1; }
-say "$N kills, checkpoints of 40 files and $size bytes, SEED=$SEED"
+say "$N kills, checkpoints of 40 files and $size bytes, target $TARGET ${SERVER-}, SEED=$SEED"
 round=0
 begin=${EPOCHREALTIME/[.,]/} # a comma in some locales
 fresh_place strace -f --seccomp-bpf -o "$ROOT/trace" -e "trace=$calls"
