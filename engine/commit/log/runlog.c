@@ -97,8 +97,9 @@ int runlog_attempt_id(runlog *log, uint64_t n, char out[RUNLOG_NONCE_MAX], err *
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
-  int rc = runlog_key_entry(log->prefix, n, key, e);
+  int rc = runlog_key_at(log, n, key, e);
   if (rc == 0) rc = log->s->ops->head(log->s, key, &object, e);
+  if (rc == ERR_NOENT && n < log->at.first) return runlog_entry_time(log, log->at.first, out, e);
   if (rc == 0) *out = object.mtime_ns;
   return rc;
 }
@@ -130,6 +131,8 @@ static int check_ended(const runlog *log, err *e) {
 /* Fails with ERR_FENCED, and names the writer: somebody will have to find that process. */
 static int check_fence(const runlog *log, err *e) {
   const runlog_term *now = &log->st.term;
+  int rc = runlog_epoch_open(log, e);
+  if (rc < 0) return rc;
   if (log->term == RUNLOG_NONE) return 0;
   if (FAULT("fence-not-checked")) return 0;
   if (now->n == log->term) return check_ended(log, e);
@@ -204,12 +207,10 @@ int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e) 
 }
 
 /* `text` gets the raw bytes, which are there on failure too if they could be read. */
-static int read_once(const runlog *log, uint64_t n, buf *text, json_t **out, err *e) {
-  char key[STORE_KEY_MAX];
+static int read_once(const runlog *log, const char *key, buf *text, json_t **out, err *e) {
   buf_free(text);
   buf_init(text, RUNLOG_SNAPSHOT_MAX);
-  int rc = runlog_key_entry(log->prefix, n, key, e);
-  if (rc == 0) rc = log->s->ops->get(log->s, key, text, e);
+  int rc = log->s->ops->get(log->s, key, text, e);
   if (rc == 0)
     rc = runlog_parse_entry(text, key, out, e);
   else if (rc == ERR_LIMIT)
@@ -219,22 +220,38 @@ static int read_once(const runlog *log, uint64_t n, buf *text, json_t **out, err
 
 /* An answer may be cut, or have another byte: what no entry is, or none that was made so, is asked
  * for once more. */
-int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e) {
+static int read_key(const runlog *log, const char *key, buf *text, json_t **out, err *e) {
   err why = {0};
-  int rc = read_once(log, n, text, out, &why);
+  int rc = read_once(log, key, text, out, &why);
   if (rc == ERR_FORMAT || (rc == 0 && !runlog_sum_holds(*out, text))) {
     json_decref(*out);
     *out = NULL;
-    rc = read_once(log, n, text, out, &why);
+    rc = read_once(log, key, text, out, &why);
   }
   if (rc < 0 && e) *e = why;
   return rc;
+}
+
+int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = runlog_key_at(log, n, key, e);
+  return rc < 0 ? rc : read_key(log, key, text, out, e);
 }
 
 int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
   buf text = {0};
   *out = NULL;
   int rc = runlog_read_raw(log, n, &text, out, e);
+  buf_free(&text);
+  return rc;
+}
+
+int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, json_t **out, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text = {0};
+  *out = NULL;
+  int rc = runlog_key_place(log->prefix, epoch, place, key, e);
+  if (rc == 0) rc = read_key(log, key, &text, out, e);
   buf_free(&text);
   return rc;
 }
@@ -274,6 +291,14 @@ int runlog_catch_up(runlog *log, err *e) {
   return rc < 0 ? rc : 0;
 }
 
+static int read_whole(runlog *log, err *e) {
+  int rc = runlog_epoch_enter(log, e);
+  if (rc == 0) rc = read_on(log, log->at.first + RUNLOG_SHORT, e);
+  if (rc == 0) runlog_jump(log);
+  if (rc == 0) rc = runlog_catch_up(log, e);
+  return rc >= 0 ? runlog_prove_end(log, e) : rc;
+}
+
 int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
   char key[STORE_KEY_MAX];
   *out = NULL;
@@ -282,12 +307,10 @@ int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
   runlog *log = calloc(1, sizeof *log);
   if (!log) return err_set(e, ERR_NOMEM, "open a log: out of memory");
   log->s = s;
-  log->term = log->st.term.n = log->st.snapshot = RUNLOG_NONE;
+  log->term = RUNLOG_NONE;
   memcpy(log->prefix, prefix, strlen(prefix) + 1);
-  rc = read_on(log, RUNLOG_SHORT, e);
-  if (rc == 0) runlog_jump(log);
-  if (rc == 0) rc = runlog_catch_up(log, e);
-  if (rc >= 0) rc = runlog_prove_end(log, e);
+  rc = read_whole(log, e);
+  if (runlog_epoch_again(log, rc)) rc = read_whole(log, e);
   if (rc < 0)
     runlog_close(log);
   else
@@ -299,6 +322,7 @@ void runlog_close(runlog *log) {
   if (!log) return;
   runlog_state_free(&log->st);
   free(log->damage);
+  runlog_epochs_free(&log->at);
   free(log);
 }
 
@@ -306,9 +330,18 @@ const runlog_state *runlog_view(const runlog *log) {
   return &log->st;
 }
 
+/* What was read may be of another rank of ours, who acts on it only when he knows that no repair was
+ * begun: so do we. */
 int runlog_refresh(runlog *log, err *e) {
-  int rc = runlog_catch_up(log, e);
-  return rc < 0 ? rc : check_fence(log, e);
+  uint64_t known = log->st.next;
+  err why = {0};
+  int rc = runlog_catch_up(log, &why);
+  if (log->term == RUNLOG_NONE && (rc == 0 || rc == ERR_CORRUPT))
+    return runlog_epoch_follow(log, e);
+  if (rc < 0 && !log->st.moved) return err_set(e, rc, "%s", why.text);
+  rc = check_fence(log, e);
+  log->due |= log->st.next > known;
+  return rc < 0 ? rc : runlog_epoch_check(log, e);
 }
 
 void runlog_claim(runlog *log, uint64_t term) {
@@ -364,7 +397,7 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
  * merely can be read need not be. */
 static int settle(const runlog *log, uint64_t n, const char *nonce, const buf *text, err *e) {
   char key[STORE_KEY_MAX];
-  int rc = runlog_key_entry(log->prefix, n, key, e);
+  int rc = runlog_key_at(log, n, key, e);
   for (int tries = 0; rc >= 0 && tries < PUT_TRIES; tries++) {
     err why = {0}, unread = {0};
     json_t *there = NULL;
@@ -394,7 +427,7 @@ static int check_ground(runlog *log, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
   if (log->st.next == 0) return 0;
-  int rc = runlog_key_entry(log->prefix, log->st.next - 1, key, e);
+  int rc = runlog_key_at(log, log->st.next - 1, key, e);
   if (rc == 0) rc = log->s->ops->head(log->s, key, &object, e);
   if (rc != ERR_NOENT) return rc;
   return err_set(e, ERR_NOSTORE,
@@ -419,6 +452,7 @@ static int append(runlog *log, json_t *entry, err *e) {
   int rc = take_nonce(log, entry, nonce, e);
   if (rc == 0) rc = finish(log, entry, nonce, &text, e);
   if (rc == 0) rc = check_ground(log, e);
+  log->due |= rc == 0;
   if (rc == 0) rc = settle(log, log->st.next, nonce, &text, e);
   if (rc == 0) rc = runlog_catch_up(log, e);
   if (rc == 1) {
@@ -442,7 +476,10 @@ int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r,
     if (rc == 0 && entry) rc = append(log, entry, e);
     bool done = rc != 0 || !entry;
     json_decref(entry);
-    if (done) return rc < 0 ? rc : 0;
+    if (rc == ERR_CORRUPT && log->st.moved) rc = runlog_epoch_open(log, e);
+    if (!done) continue;
+    int asked = runlog_epoch_check(log, rc < 0 ? NULL : e);
+    return rc < 0 ? rc : asked;
   }
   return err_set(e, ERR_CONFLICT, "append to the log: lost %d races in a row", COLLISIONS_MAX);
 }

@@ -15,6 +15,8 @@
  *   bad      a commit does not load: restores choose another one (or it is taken back)
  *   end      the run was removed: nothing of it is kept but its log
  *   snapshot the state after entry `through`: a reader may begin there
+ *   moved    a repair has put it where an entry was lost, or behind the end: the log goes on in
+ *            another epoch (runlog_epoch.h)
  *
  * The state is plain data made by folding entries (runlog_apply); effects are the get and put of
  * one small object. A handle is used by one thread at a time. */
@@ -125,6 +127,7 @@ typedef struct runlog_state {
   char *end_reason;  /* NULL: not stated */
   uint64_t since;    /* the term with which this run followed a removed one; 0: it is the first */
   uint64_t snapshot; /* the newest snapshot's entry; RUNLOG_NONE: none */
+  uint64_t moved;    /* a repair has closed the log, which goes on in that epoch; 0: it has not */
   runlog_term term;  /* the newest */
   runlog_attempt *attempts;
   size_t attempt_count, attempt_room;
@@ -167,8 +170,12 @@ const runlog_state *runlog_view(const runlog *log);
 int runlog_check_damage(const runlog *log, err *e);
 
 /* Reads the entries that were appended since. ERR_FENCED if this handle opened a term and a newer
- * one is there. */
+ * one is there, or the log was repaired. Without a term the handle goes on in the repaired log. */
 int runlog_refresh(runlog *log, err *e);
+
+/* True while nobody has asked, since the last entry of ours was put, whether a repair was begun
+ * meanwhile: then what the log says may be forgotten. runlog_refresh() asks. */
+bool runlog_in_doubt(const runlog *log);
 
 /* Makes `term` ours here, too: for a second handle of the writer that opened it by another one, so
  * that runlog_refresh() tells when it is over. */
@@ -286,7 +293,7 @@ int runlog_nonce(runlog *log, uint64_t n, const char **out, err *e);
 int runlog_attempt_id(runlog *log, uint64_t n, char out[RUNLOG_NONCE_MAX], err *e);
 
 /* Tells when entry `n` came into being by the store's own clock, which no writer's clock can
- * shorten. */
+ * shorten. Of one that was lost: when the log was repaired, which was later. */
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e);
 
 /* Returns the prefix that it was opened at. */

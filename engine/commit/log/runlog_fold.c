@@ -226,6 +226,16 @@ static int fold_snapshot(runlog_state *s, const json_t *entry, const runlog_head
   return 0;
 }
 
+/* A repair puts it where an entry was lost, and behind the last one. */
+static int fold_moved(runlog_state *s, const json_t *entry, const runlog_head *h, const char **why,
+                      err *e) {
+  uint64_t epoch;
+  (void)why;
+  int rc = runlog_get_number(entry, "epoch", h->what, &epoch, e);
+  if (rc == 0 && epoch > s->moved) s->moved = epoch;
+  return rc;
+}
+
 static const struct {
   const char *type;
   runlog_fold_fn *fold;
@@ -235,7 +245,7 @@ static const struct {
     {"sweep", fold_sweep},       {"commit", runlog_fold_commit},
     {"drop", runlog_fold_drop},  {"delete", runlog_fold_delete},
     {"bad", runlog_fold_bad},    {"end", fold_end},
-    {"snapshot", fold_snapshot},
+    {"snapshot", fold_snapshot}, {"moved", fold_moved},
 };
 
 static int get_head(const json_t *entry, runlog_head *h, uint64_t *stated, runlog_fold_fn **fold,
@@ -268,8 +278,15 @@ int runlog_apply(runlog_state *s, const json_t *entry, const char **ignored, err
   if (rc != 0) return rc;
   /* A zeroed state would name entry 0 as its term. */
   if (s->next == 0) s->term.n = s->snapshot = RUNLOG_NONE;
+  if (s->moved && fold != fold_moved)
+    return err_set(e, ERR_CORRUPT,
+                   "%s stands behind one that was lost, and the repair of the log has not ended: "
+                   "`repair` begins it anew",
+                   h.what);
   if (stated != s->next)
     why = "its number is not that of its place";
+  else if (fold == fold_moved)
+    rc = fold(s, entry, &h, &why, e);
   else if (s->next > 0 && s->run_id[0] == 0)
     why = "the log's first entry names no run";
   else if (s->next == 0 && fold != fold_run)

@@ -29,13 +29,13 @@ int runlog_prove_end(runlog *log, err *e) {
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   rc = look_again(log, end, e);
   if (rc < 0 || log->st.next != end) return rc;
-  rc = runlog_key_entry(log->prefix, end, key, e);
+  rc = runlog_key_at(log, end, key, e);
   return rc < 0 ? rc
                 : err_set(e, ERR_CORRUPT,
                           "hole in the log at entry %" PRIu64
                           ": %s is not there, but the one after it is. Nothing is done with this "
-                          "log until it is put back, from a copy or an older version of the store; "
-                          "the checkpoints themselves stand where they were, and can be copied "
-                          "with any tool",
+                          "log until it is put back, from a copy or an older version of the store, "
+                          "or `repair` has made a new one of what is left; the checkpoints "
+                          "themselves stand where they were, and can be copied with any tool",
                           end, key);
 }

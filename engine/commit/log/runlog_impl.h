@@ -3,6 +3,7 @@
 #define COMMIT_LOG_RUNLOG_IMPL_H
 
 #include "runlog.h"
+#include "runlog_epoch.h"
 
 enum { RUNLOG_UNIT_MAX = 255 };
 /* The bytes of an entry, and of a snapshot: some 30,000 checkpoints. A state that does not fit in
@@ -19,7 +20,9 @@ struct runlog {
   store *s;
   char prefix[STORE_KEY_MAX];
   runlog_state st;
+  runlog_epochs at;
   uint64_t term;     /* ours, or RUNLOG_NONE */
+  bool due;          /* an entry was put since it was asked whether a later epoch was begun */
   bool no_snapshots; /* the state has outgrown them */
   bool hint_due;     /* the hint does not name our newest snapshot yet */
   digest last;       /* of the raw text of the entry that was read or made last; empty: not known */
@@ -56,6 +59,10 @@ int runlog_prove_end(runlog *log, err *e);
 int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
 /* Does the same, and gives its raw text. */
 int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e);
+/* Reads what stands under that number in the log of an epoch. */
+int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, json_t **out, err *e);
+/* Gives the newest epoch that was begun, whether it counts or not; 0: none. */
+int runlog_epoch_newest(store *s, const char *prefix, uint64_t *out, err *e);
 /* Parses an entry, and refuses one that is larger than its type may be. */
 int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);
 
@@ -75,6 +82,8 @@ void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format
 /* Goes on from the snapshot that the hint names, if it is further on than the entries read so far,
  * stands in the log, and is whole. Otherwise nothing happens: the log says it all. */
 void runlog_jump(runlog *log);
+/* Reads the state that snapshot `n` holds, with that entry folded in. Free it, on failure too. */
+int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err *e);
 /* Does as runlog_snapshot(), due or not. */
 int runlog_snapshot_now(runlog *log, err *e);
 

@@ -29,7 +29,7 @@ static int add_digest(const json_t *state, char out[HASH_HEX_MAX], err *e) {
 /* ---- reading ---- */
 
 /* Reads the state that a snapshot entry holds, with the entry itself folded in. */
-static int take(const json_t *entry, uint64_t n, runlog_state *out, err *e) {
+int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err *e) {
   const char *said = NULL, *ignored = NULL;
   char what[48], sum[HASH_HEX_MAX];
   uint64_t through = 0;
@@ -101,7 +101,7 @@ void runlog_jump(runlog *log) {
   if (rc == 0 && !runlog_sum_holds(entry, &text))
     rc = err_set(&why, ERR_CORRUPT, "the snapshot in log entry %llu does not match its sum",
                  (unsigned long long)n);
-  if (rc == 0) rc = take(entry, n, &later, &why);
+  if (rc == 0) rc = runlog_take_snapshot(entry, n, &later, &why);
   if (rc == 0 && !continues(&later, &log->st))
     rc = err_set(&why, ERR_FORMAT, "the snapshot in log entry %llu is of another log",
                  (unsigned long long)n);
@@ -216,9 +216,11 @@ static int put_hint(runlog *log, err *e) {
 }
 
 int runlog_snapshot_now(runlog *log, err *e) {
+  const uint64_t before = log->st.snapshot;
   int rc = runlog_need_term(log, e);
   if (rc == 0) rc = runlog_carry_out(log, plan_snapshot, &(runlog_request){0}, e);
   if (rc == ERR_LIMIT || rc == ERR_INTERNAL) log->no_snapshots = true;
+  if (rc < 0 && log->st.snapshot != before) log->hint_due = true; /* it stands all the same */
   return rc < 0 ? rc : put_hint(log, e);
 }
 

@@ -11,7 +11,7 @@ bool job_committed(job_work *w) {
   const runlog_state *state = runlog_view(j->log);
   const runlog_attempt *a = runlog_find_attempt(state, w->attempt);
   const runlog_commit *c = runlog_commit_of(state, w->attempt);
-  if (!c || a->owner != w->term) return false;
+  if (!c || a->owner != w->term || runlog_in_doubt(j->log)) return false;
   runlog_ref_of(j->log, c->n, &j->commit, NULL); /* its nonces are known: it was just read */
   j->time_ns = c->time_ns;
   j->files = c->files;
