@@ -130,8 +130,8 @@ describe("the tally of the tests", function()
   -- Fails until it has run N times.
   local function fails(times, how)
     local seen = dir .. "/seen"
-    return script("test_late", ("echo x >>%s; echo 1..1; [ $(wc -l <%s) -le %d ] || { echo ok 1 - x; "
-      .. "exit 0; }\n%s"):format(seen, seen, times, how or "echo 'not ok 1 - x'; exit 1"))
+    return script("test_late", ("echo x >>%s; echo 1..1; [ $(wc -l <%s) -le %d ] || "
+      .. "{ echo ok 1 - x; exit 0; }\n%s"):format(seen, seen, times, how or "echo 'not ok 1 - x'; exit 1"))
   end
 
   it("runs what failed once more, alone, where it is told to, and names it", function()
@@ -140,13 +140,14 @@ describe("the tally of the tests", function()
     assert.same({ "0 passed, 1 failed, 0 skipped", 1 }, { last, status })
     sh("rm " .. dir .. "/seen")
     local out
-    out, status = sh("AGAIN=1 spec/run_tests " .. path .. " " .. script("b_spec.sh", "echo ok 1; echo 1..1"))
+    out, status = sh(("AGAIN=1 spec/run_tests %s %s"):format(path,
+      script("b_spec.sh", "echo ok 1; echo 1..1")))
     assert.truthy(out:find("2 passed, 0 failed, 0 skipped\n$"), out)
     assert.truthy(out:find("passed only when it ran again: " .. path, 1, true), out)
     assert.equal(0, status)
   end)
 
-  it("believes a file that fails twice, one that crashes, and more files than it may run again", function()
+  it("believes a second failure, a crash, and more files than it may run again", function()
     local function red(command)
       local out, status = sh("rm -f " .. dir .. "/seen; AGAIN=1 " .. command)
       assert.equal(1, status, out)
