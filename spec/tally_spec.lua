@@ -130,8 +130,9 @@ describe("the tally of the tests", function()
   -- Fails until it has run N times.
   local function fails(times, how)
     local seen = dir .. "/seen"
-    return script("test_late", ("echo x >>%s; echo 1..1; [ $(wc -l <%s) -le %d ] || "
-      .. "{ echo ok 1 - x; exit 0; }\n%s"):format(seen, seen, times, how or "echo 'not ok 1 - x'; exit 1"))
+    return script("test_late", ("echo x >>%s; echo 1..1\n"
+      .. "[ $(wc -l <%s) -le %d ] || { echo ok 1 - x; exit 0; }\n%s")
+      :format(seen, seen, times, how or "echo 'not ok 1 - x'; exit 1"))
   end
 
   it("runs what failed once more, alone, where it is told to, and names it", function()
