@@ -10,7 +10,7 @@
       "removed UNIT", of which nothing may be kept.
       --final: the newest commit of each UNIT is its last PATH, and nothing unfinished is left.
   check.py tree PATH SOURCE     PATH is absent, or equal to SOURCE
-  check.py commits STORE        prints the commits, oldest first: number, unit, directory
+  check.py commits STORE        prints what is kept, oldest first: number, unit, directory
   check.py make DIR             makes the sources of the walk in DIR
   check.py train DIR [STEP]     makes the checkpoint of that step in DIR; or one after the other until
                                 it is killed, and keeps the newest five
@@ -428,7 +428,8 @@ def main(args):
             found("torn", f"{args[0]}: {why}")
     elif verb == "commits" and len(args) == 1:
         for c in read_commits(os.fsencode(args[0]))[0]:
-            print(c["n"], shown(c["unit"]), shown(c["dir"]))
+            if c["life"] == "live":
+                print(c["n"], shown(c["unit"]), shown(c["dir"]))
     elif verb == "make" and len(args) == 1:
         make(args[0])
     elif verb == "train" and len(args) == 1:

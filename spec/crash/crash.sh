@@ -13,8 +13,9 @@
 #   - the next start resumes; the trainer compares what it is given before it goes on.
 # Each third time the trainer's directory is lost too, so the next start must restore.
 #
-# Environment: TARGET (file), SERVER (versitygw), SETUP (no: nothing is installed), SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory below /tmp; up to
-# 8 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
+# Environment: TARGET (file), SERVER (versitygw), SETUP (no: nothing is installed), KEEP (with a number only so many
+# are kept, and the others deleted at once), SIZE of a checkpoint (64MiB), N kills (20), CRASH_DIR (a fresh directory
+# below /tmp; up to 8 x SIZE), SEED of the lots (the time; it is printed), CKPT_LUA (./ckpt-lua).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 HERE=$PWD/spec/crash
@@ -42,6 +43,11 @@ if [[ $TARGET == s3 ]]; then
 fi
 
 ROOT=$(mktemp -d "${CRASH_DIR:-/tmp}/ckpt-crash.XXXXXX") || exit 1
+retention=()
+if [[ -n ${KEEP-} ]]; then
+  echo "return { api = 1, keep = keep.last($KEEP) }" >"$ROOT/keep.lua"
+  retention=(-p "$ROOT/keep.lua" --grace-delete 0 --max-delete "100%")
+fi
 session=""
 # shellcheck disable=SC2317 # the trap below calls it
 clean_up() {
@@ -92,7 +98,7 @@ start() { # [STRACE...]
   last=$(reported | tail -n 1)
   last=${last#checkpoint-}
   setsid "$@" "$CKPT" run --run crash --dir "$W/out" --to "$TO" --settle 0.5 \
-    --marker DONE --resume-arg '{}' -- \
+    --marker DONE --resume-arg '{}' "${retention[@]}" -- \
     "$HERE/trainer.py" train "$W/out" "$size" "$pause" $((${last:-0} + 2)) >>"$W/log" 2>&1 &
   session=$!
   disown # the shell would report each kill
@@ -216,7 +222,7 @@ look_at_server() {
   [[ -n $S3_DATA ]] || spec/servers/mirror.py "$S3_BUCKET" "$places" "$STORE" || wrong differences "the bucket cannot be read"
   if has_parts; then
     in_parts=$((in_parts + 1))
-  elif ((round && $(find "$STORE" -name .ckpt-manifest.json | wc -l) != $(grep -l '"commit"' "$STORE"/.ckpt/log/* | wc -l))); then
+  elif ((round && $(find "$STORE" -name .ckpt-manifest.json | wc -l) > $("$HERE/check.py" commits "$STORE" | wc -l))); then
     in_object=$((in_object + 1))
   fi
 }
