@@ -1,6 +1,7 @@
 #include "uri.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,19 +74,112 @@ static int refuse_home(const char *text, err *e) {
                  shown, text, shown - 1, text + 1, shown, text);
 }
 
-/* What stands behind a "?" of the form NAME= would become part of every key. A question mark alone
- * is a character like others. */
-static int refuse_query(const char *scheme, const char *rest, err *e) {
-  const char *at = rest;
-  while ((at = strchr(at, '?'))) {
-    size_t name = strspn(++at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-");
-    if (name == 0 || at[name] != '=') continue;
-    return err_set(e, ERR_INVAL,
-                   "a %s:// target has no query: leave out \"?%.*s=...\"; a region, an endpoint "
-                   "and keys are given by the environment (AWS_REGION, AWS_ENDPOINT_URL)",
-                   scheme, name < 60 ? (int)name : 60, at);
+/* ---- queries ---- */
+
+enum { SHOWN_MAX = 60 };
+
+static const char name_bytes[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+/* Returns where a query begins, at a "?" with NAME= behind it; NULL: there is none. A question mark
+ * alone is a character like others. */
+static const char *find_query(const char *rest) {
+  for (const char *at = strchr(rest, '?'); at; at = strchr(at + 1, '?')) {
+    size_t name = strspn(at + 1, name_bytes);
+    if (name > 0 && at[1 + name] == '=') return at + 1;
   }
-  return 0;
+  return NULL;
+}
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c = (char)tolower((unsigned char)c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Decodes `len` bytes. False: a broken escape, or one of a control character. */
+static bool decode(const char *from, size_t len, char *out) {
+  for (size_t i = 0; i < len; i++) {
+    char c = from[i] == '+' ? ' ' : from[i];
+    if (c == '%') {
+      int high = i + 2 < len ? hex_digit(from[i + 1]) : -1;
+      int low = high >= 0 ? hex_digit(from[i + 2]) : -1;
+      if (low < 0) return false;
+      c = (char)(high << 4 | low);
+      i += 2;
+    }
+    if ((unsigned char)c < 0x20 || c == 0x7f) return false;
+    *out++ = c;
+  }
+  *out = 0;
+  return true;
+}
+
+int uri_query_next(const char **at, char name[URI_NAME_MAX], char value[URI_QUERY_MAX], err *e) {
+  *at += strspn(*at, "&");
+  if (!**at) return 0;
+  size_t len = strcspn(*at, "&"), head = strspn(*at, name_bytes);
+  if (head == 0 || head >= URI_NAME_MAX || (*at)[head] != '=' || len - head > URI_QUERY_MAX)
+    return err_set(e, ERR_INVAL, "the query of the target is no NAME=VALUE&NAME=VALUE");
+  memcpy(name, *at, head);
+  name[head] = 0;
+  if (!decode(*at + head + 1, len - head - 1, value))
+    return err_set(e, ERR_INVAL, "\"%s=\" in the query of the target: broken %%XX", name);
+  *at += len;
+  return 1;
+}
+
+/* A command line is seen by all users of the machine, and a target stands in logs. */
+static int refuse_secrets(const char *query, err *e) {
+  static const char *const words[] = {"secret",     "password",     "token",
+                                      "access_key", "customer_key", "credential"};
+  char name[URI_NAME_MAX], value[URI_QUERY_MAX];
+  int rc;
+  while ((rc = uri_query_next(&query, name, value, e)) > 0)
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+      if (strcasestr(name, words[i]))
+        return err_set(e, ERR_INVAL,
+                       "\"%s=...\" in a target would be seen by others: give it by the "
+                       "environment or a file",
+                       name);
+  return rc;
+}
+
+static int take_query(uri *out, const char *query, err *e) {
+  bool bucket = strcmp(out->scheme, "s3") == 0 || strcmp(out->scheme, "gs") == 0;
+  size_t len = strlen(query), name = strcspn(query, "=");
+  if (!bucket)
+    return err_set(e, ERR_INVAL, "a %s:// target has no query: leave out \"?%.*s=...\"",
+                   out->scheme, name < SHOWN_MAX ? (int)name : SHOWN_MAX, query);
+  if (len >= sizeof out->query)
+    return err_set(e, ERR_LIMIT, "the query of the target is longer than %zu bytes",
+                   sizeof out->query - 1);
+  memcpy(out->query, query, len + 1);
+  return refuse_secrets(query, e);
+}
+
+/* `rest` is what stands behind "://". */
+static int parse_bucket(const char *rest, uri *out, err *e) {
+  int rc = 0;
+  const char *query = find_query(rest);
+  size_t whole = query ? (size_t)(query - rest) - 1 : strlen(rest), host = strcspn(rest, "/");
+  if (host > whole) host = whole;
+  if (memchr(rest, '@', host))
+    return err_set(e, ERR_INVAL,
+                   "a %s:// target with a user or password before @ is refused: give credentials "
+                   "by the environment",
+                   out->scheme);
+  if (host == 0 || host >= sizeof out->host)
+    return err_set(e, ERR_INVAL, "%s://: the bucket or name that follows is %s", out->scheme,
+                   host ? "too long" : "missing");
+  memcpy(out->host, rest, host);
+  if (query && (rc = take_query(out, query, e)) < 0) return rc;
+  char path[URI_MAX], behind[URI_MAX];
+  memcpy(behind, rest + host, whole - host);
+  behind[whole - host] = 0;
+  rc = normalise("/", behind, path, sizeof path, e);
+  if (rc == 0) memcpy(out->path, path + 1, strlen(path)); /* the NUL too */
+  return rc;
 }
 
 int uri_parse(const char *text, uri *out, err *e) {
@@ -118,21 +212,7 @@ int uri_parse(const char *text, uri *out, err *e) {
                      "a file URI names no host and has three slashes, as in file:///data/run");
     return parse_file(rest, out, e);
   }
-  if (refuse_query(out->scheme, rest, e) < 0) return ERR_INVAL;
-  size_t host = strcspn(rest, "/");
-  if (memchr(rest, '@', host))
-    return err_set(e, ERR_INVAL,
-                   "a %s:// target with a user or password before @ is refused: give credentials "
-                   "by the environment",
-                   out->scheme);
-  if (host == 0 || host >= sizeof out->host)
-    return err_set(e, ERR_INVAL, "%s://: the bucket or name that follows is %s", out->scheme,
-                   host ? "too long" : "missing");
-  memcpy(out->host, rest, host);
-  char path[URI_MAX];
-  int rc = normalise("/", rest + host, path, sizeof path, e);
-  if (rc == 0) memcpy(out->path, path + 1, strlen(path)); /* the NUL too */
-  return rc;
+  return parse_bucket(rest, out, e);
 }
 
 const char *uri_dir(const uri *u) {
@@ -142,6 +222,19 @@ const char *uri_dir(const uri *u) {
 void uri_print(const uri *u, buf *out) {
   int file = strcmp(u->scheme, "file") == 0;
   buf_fmt(out, "%s://%s%s%s", u->scheme, u->host, file || !*u->path ? "" : "/", u->path);
+}
+
+void uri_print_below(const uri *u, const char *key, buf *out) {
+  uri_print(u, out);
+  buf_fmt(out, "%s%s", *key ? "/" : "", key);
+  if (*u->query) buf_fmt(out, "?%s", u->query);
+}
+
+bool uri_same_place(const char *a, const char *b) {
+  uri one, other;
+  if (uri_parse(a, &one, NULL) < 0 || uri_parse(b, &other, NULL) < 0) return strcmp(a, b) == 0;
+  return strcmp(one.scheme, other.scheme) == 0 && strcmp(one.host, other.host) == 0 &&
+         strcmp(one.path, other.path) == 0;
 }
 
 int uri_expand(const char *text, buf *out, err *e) {

@@ -25,13 +25,12 @@ static int parse_place(const char *where, uri *out, err *e) {
 /* Makes the URI of a directory of the place, or with "" of the place itself. */
 static int print_place(const uri *u, const char *key, char *out, size_t room, err *e) {
   buf text;
-  buf_init(&text, URI_MAX + 512);
-  uri_print(u, &text);
-  int len = buf_failed(&text)
-                ? -1
-                : snprintf(out, room, "%s%s%s", text.data ? text.data : "", *key ? "/" : "", key);
+  buf_init(&text, URI_MAX + URI_QUERY_MAX + STORE_KEY_MAX);
+  uri_print_below(u, key, &text);
+  size_t len = buf_failed(&text) ? room : text.len;
+  if (len < room) memcpy(out, text.data, len + 1);
   buf_free(&text);
-  if (len >= 0 && (size_t)len < room) return 0;
+  if (len < room) return 0;
   return err_set(e, ERR_LIMIT, "the URI of %.200s/%.200s is too long", u->path, key);
 }
 

@@ -128,6 +128,25 @@ static int all_apart(const io *io, const places *p, err *e) {
   return rc;
 }
 
+/* Prints the target without and with its query. */
+static int print_target(places *p, err *e) {
+  buf text, way;
+  buf_init(&text, sizeof p->target_text - 1);
+  buf_init(&way, sizeof p->target_way - 1);
+  uri_print(&p->target, &text);
+  uri_print_below(&p->target, "", &way);
+  int rc = buf_failed(&text) ? buf_failed(&text) : buf_failed(&way);
+  if (rc < 0) {
+    rc = err_set(e, rc, "the target's name is too long");
+  } else {
+    memcpy(p->target_text, text.data, text.len + 1);
+    memcpy(p->target_way, way.data, way.len + 1);
+  }
+  buf_free(&text);
+  buf_free(&way);
+  return rc;
+}
+
 static int place_target(const io *io, const places_options *o, places *p, err *e) {
   buf text;
   buf_init(&text, URI_MAX);
@@ -140,15 +159,7 @@ static int place_target(const io *io, const places_options *o, places *p, err *e
     rc = resolve(io, p->target.path, real, e);
     if (rc == 0) memcpy(p->target.path, real, strlen(real) + 1);
   }
-  if (rc < 0) return rc;
-  buf_init(&text, sizeof p->target_text - 1);
-  uri_print(&p->target, &text);
-  if (buf_failed(&text))
-    rc = err_set(e, buf_failed(&text), "the target's name is too long");
-  else
-    memcpy(p->target_text, text.data, text.len + 1);
-  buf_free(&text);
-  return rc;
+  return rc < 0 ? rc : print_target(p, e);
 }
 
 static int digest_of(const char *a, const char *b, char hex[HASH_HEX_MAX], err *e) {

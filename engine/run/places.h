@@ -35,7 +35,8 @@ typedef struct places {
   char former[RUNLOG_ID_MAX];    /* the run's id as 1.0 made it, with the flags; "": it is that */
   char flags[RUNLOG_DIGEST_MAX]; /* digest of the command; "": the id says as much */
   uri target;
-  char target_text[URI_MAX + 300];
+  char target_text[URI_MAX + 300];                /* the place: what is compared */
+  char target_way[URI_MAX + URI_QUERY_MAX + 300]; /* with its query: what opens it */
 } places;
 
 typedef struct places_options {

@@ -70,7 +70,7 @@ void run_note_saved(run *r, const run_save *s, const char *reason) {
 last_rules run_last_rules(const run *r) {
   return (last_rules){.rules = (rules *)r->rules,
                       .dir = (char *)r->places.dir,
-                      .target = (char *)r->places.target_text,
+                      .target = (char *)r->places.target_way,
                       .policies = (char *)policy_names(r->policy),
                       .null_marker = (char *)policy_null_marker(r->policy),
                       .temp_marker = (char *)policy_temp_marker(r->policy),

@@ -26,6 +26,7 @@ static void s3_close(store *base) {
   s3_store *s = (s3_store *)base;
   http_close(s->net);
   credentials_forget(&s->who);
+  s3_options_forget(&s->options);
   s3_forget_spelling(s);
   pthread_mutex_destroy(&s->mutex);
   free(s);
@@ -44,6 +45,7 @@ static int s3_open(const uri *where, const io *io, const log_sink *log, store **
   pthread_mutex_init(&s->mutex, NULL);
   pthread_mutex_init(&s->spelling, NULL);
   rc = credentials_find(io, &s->who, e);
+  if (rc == 0) rc = s3_options_open(s, where, e);
   if (rc == 0) rc = http_open(&s->net, e);
   if (rc < 0)
     s3_close(&s->base);

@@ -1,6 +1,7 @@
 /* store_s3: declarations that the parts of the S3 store share. Nobody else includes this.
  *
  *    store_s3.c          the handle, reading, the vtable
+ *    store_s3_options.c  what the URI and the environment say of encryption, cost and the way there
  *    store_s3_spell.c    names as keys of the bucket, and back
  *    store_s3_request.c  one request: addressed, signed, sent, sent again, its errors
  *    store_s3_error.c    the meaning of an answer that is no success
@@ -43,8 +44,20 @@ enum {
 #define S3_MARK "x-amz-meta-ckpt-attempt"
 enum { S3_MARK_LINE = sizeof S3_MARK + 2 + STORE_MARK_MAX };
 
+/* How objects are made and requests are sent, beside keys and places: set when the store is opened,
+ * and never changed. Lines are whole headers, "name: value"; "": none. */
+enum { S3_LINE_MAX = 2200 };
+typedef struct s3_options {
+  char sse[64], kms_key[S3_LINE_MAX], bucket_key[80]; /* of requests that make an object */
+  char storage_class[64];                             /* the same, but for our own records */
+  char customer[3][160];                              /* SSE-C: a secret */
+  bool requester_pays;
+  bool body_unsigned; /* the network is trusted: over plain HTTP, too, the body is not hashed */
+} s3_options;
+
 typedef struct s3_store {
   store base;
+  s3_options options;
   http *net;
   char bucket[64];
   char prefix[URI_MAX]; /* of the URI, as it stands in the bucket: "" or "a/b" */
@@ -60,6 +73,18 @@ typedef struct s3_store {
   _Atomic size_t spelt_count;
   size_t spelt_room;
 } s3_store;
+
+/* ---- options ---- */
+
+/* Reads them from the environment, then from the query of the URI, which also may name region and
+ * endpoint: those go to s->who. ERR_INVAL names what is not known. */
+int s3_options_open(s3_store *s, const uri *where, err *e);
+void s3_options_forget(s3_options *o);
+struct s3_request;
+/* Adds the headers that this request has to have to `lines`, from *count on; they stay where they
+ * are as long as the store. ERR_ACCESS: a key of the customer's would go over plain HTTP. */
+int s3_options_headers(const s3_store *s, const struct s3_request *r, bool https,
+                       const char **lines, size_t *count, err *e);
 
 /* ---- keys ---- */
 

@@ -103,7 +103,12 @@ int s3_refused(const s3_call *c, err *e) {
   struct meaning m = meaning_of(c);
   if (c->answer.status == 400 && strcmp(c->r.method, "HEAD") == 0) /* it has no room for a word */
     m = (struct meaning){.rc = ERR_ACCESS,
-                         .hint = "have the credentials expired, or is the region another one?"};
+                         .hint = *c->s->options.customer[0]
+                                     ? "is the object encrypted by another key than "
+                                       "AWS_SSE_CUSTOMER_KEY_..., or by none? Else have the "
+                                       "credentials expired, or is the region another one?"
+                                     : "have the credentials expired, or is the region another "
+                                       "one?"};
   if (!http_header(&c->answer, "x-amz-request-id", id, sizeof id) || !is_word(id)) id[0] = 0;
   return err_set(e, m.rc, "%s s3://%s%s%.400s%s: the server answered %d%s%s%s%s%s%s", c->r.verb,
                  bucket, slash, c->r.path, tries, c->answer.status, *c->code ? " " : "", c->code,

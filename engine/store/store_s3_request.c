@@ -96,7 +96,7 @@ static int digest_body(s3_call *c, bool https, err *e) {
     rc = hash_md5(c->r.body, c->r.len, md5, e);
     if (rc == 0) md5_header(md5, c->md5);
   }
-  if (rc == 0 && https)
+  if (rc == 0 && (https || c->s->options.body_unsigned))
     snprintf(c->payload, sizeof c->payload, "%s", SIGV4_UNSIGNED);
   else if (rc == 0 && (!*c->payload || strcmp(c->payload, SIGV4_UNSIGNED) == 0))
     rc = hash_sha256_hex(c->r.body, c->r.len, c->payload, e);
@@ -105,14 +105,16 @@ static int digest_body(s3_call *c, bool https, err *e) {
 
 /* Gathers the headers that are signed beside those of the signature itself, then its lines, cut
  * apart. */
-static int gather(s3_call *c, size_t *count, err *e) {
+static int gather(s3_call *c, bool https, size_t *count, err *e) {
   size_t n = 0;
   for (size_t i = 0; c->r.headers && c->r.headers[i] && n < HTTP_HEADERS_MAX - 2; i++)
     c->headers[n++] = c->r.headers[i];
   if (*c->md5) c->headers[n++] = c->md5;
+  if (n >= HTTP_HEADERS_MAX - 24) return err_set(e, ERR_INTERNAL, "too many headers");
+  int rc = s3_options_headers(c->s, &c->r, https, c->headers, &n, e);
   c->headers[n] = NULL;
   *count = n;
-  return n < HTTP_HEADERS_MAX - 12 ? 0 : err_set(e, ERR_INTERNAL, "too many headers");
+  return rc;
 }
 
 static void add_lines(s3_call *c, size_t n) {
@@ -135,7 +137,7 @@ static int sign(s3_call *c, const credentials *who, err *e) {
   buf_clear(&c->url);
   int rc = find_target(c->s, who, c->r.path, &t, e);
   if (rc == 0) rc = digest_body(c, t.https, e);
-  if (rc == 0) rc = gather(c, &own, e);
+  if (rc == 0) rc = gather(c, t.https, &own, e);
   if (rc == 0) {
     sigv4_key key = {.access = who->anonymous ? "" : who->access,
                      .secret = who->secret,
@@ -334,6 +336,18 @@ static bool good_region(const char *name) {
   return len > 0 && name[len] == 0;
 }
 
+/* The answer to the HEAD of an object has no room for a region, and its headers may lack it. That to
+ * the HEAD of the bucket has it, whoever asks. */
+static void ask_region(const s3_call *c, char *region, size_t room) {
+  s3_call asked;
+  if (strcmp(c->r.method, "HEAD") != 0 || !*c->r.path) return;
+  s3_start(&asked, c->s,
+           &(s3_request){.verb = "head", .method = "HEAD", .path = "", .cancel = c->r.cancel});
+  s3_once(&asked, NULL);
+  http_header(&asked.answer, "x-amz-bucket-region", region, room);
+  s3_end(&asked);
+}
+
 /* Goes to the other region, if the bucket lives in one and the answer names it. */
 static bool other_region(s3_call *c) {
   char region[64] = "";
@@ -342,6 +356,7 @@ static bool other_region(s3_call *c) {
     return false;
   if (!http_header(&c->answer, "x-amz-bucket-region", region, sizeof region) && c->answer.body.len)
     xml_walk(c->answer.body.data, c->answer.body.len, "an answer", find_region, region, NULL);
+  if (!*region) ask_region(c, region, sizeof region);
   if (!good_region(region)) return false;
   s3_store *s = c->s;
   pthread_mutex_lock(&s->mutex);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/seconds.h"
+#include "base/uri.h"
 #include "base/vec.h"
 #include "plan/standing.h"
 
@@ -371,7 +372,7 @@ static bool is_older(const fate *f, const runlog_ref *commit) {
 }
 
 static void judge_others(explain *x, const fate *f, const explain_stored *s, const char *what) {
-  bool other = f->last && f->last->target && strcmp(f->last->target, s->where) != 0;
+  bool other = f->last && f->last->target && !uri_same_place(f->last->target, s->where);
   explain_add(x, "store", s->time_ns, "%s has %s under this name, as entry %" PRIu64 " of its log",
               s->where, what, s->commit.n);
   if (other)
@@ -393,7 +394,7 @@ static void judge_store(explain *x, const fate *f, const explain_stored *s) {
   } else if (s->found) {
     explain_add(x, "store", s->time_ns, "%s has an older content of it, as %s", s->where, s->dir);
   } else if (s->asked && strcmp(x->cause, "committed") == 0) {
-    bool other = f->last && f->last->target && strcmp(f->last->target, s->where) != 0;
+    bool other = f->last && f->last->target && !uri_same_place(f->last->target, s->where);
     if (other)
       explain_cause(x, "other-store", "it was saved to %s; %s does not have it", f->last->target,
                     s->where);

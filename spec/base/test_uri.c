@@ -65,12 +65,72 @@ static void a_colon_is_a_character_of_a_path_that_says_it_is_one(void **state) {
   parses_to("out/a:b", "file", "", want);
 }
 
-static void a_query_is_refused_and_a_question_mark_is_not(void **state) {
-  is_refused("s3://b/x?region=us-east-1&scheme=http", ERR_INVAL, "?region=...");
-  is_refused("s3://b?endpoint_override=h", ERR_INVAL, "AWS_ENDPOINT_URL");
+static void has_query(const char *text, const char *path, const char *query) {
+  uri u;
+  err e = {0};
+  if (uri_parse(text, &u, &e) < 0) fail_msg("%s: %s", text, e.text);
+  assert_string_equal(u.path, path);
+  assert_string_equal(u.query, query);
+}
+
+static void a_bucket_has_a_query_and_other_places_have_none(void **state) {
+  has_query("s3://b/x?region=us-east-1&scheme=http", "x", "region=us-east-1&scheme=http");
+  has_query("s3://b?endpoint_override=h:1", "", "endpoint_override=h:1");
+  has_query("gs://b/a//b/?scheme=http", "a/b", "scheme=http");
+  has_query("s3://b/what?/x", "what?/x", "");
+  has_query("s3://b/what?/x?region=r", "what?/x", "region=r");
   is_refused("mem://b/x?a=b", ERR_INVAL, "has no query");
-  parses_to("s3://b/what?/x", "s3", "b", "what?/x");
   parses_to("file:///a/x?a=b", "file", "", "/a/x?a=b");
+}
+
+static void a_query_is_taken_apart_and_decoded(void **state) {
+  const char *at = "&region=eu-west-1&&endpoint_override=http%3A%2F%2Fh:1%2fx&empty=";
+  char name[URI_NAME_MAX], value[URI_QUERY_MAX];
+  assert_int_equal(uri_query_next(&at, name, value, NULL), 1);
+  assert_string_equal(name, "region");
+  assert_string_equal(value, "eu-west-1");
+  assert_int_equal(uri_query_next(&at, name, value, NULL), 1);
+  assert_string_equal(value, "http://h:1/x");
+  assert_int_equal(uri_query_next(&at, name, value, NULL), 1);
+  assert_string_equal(value, "");
+  assert_int_equal(uri_query_next(&at, name, value, NULL), 0);
+  static const char *const bad[] = {"a=%",   "a=%2", "a=%2&b=x", "a=%zz",
+                                    "a=%0a", "a",    "=x",       "a=b&c"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    int rc;
+    at = bad[i];
+    while ((rc = uri_query_next(&at, name, value, NULL)) > 0) {
+    }
+    assert_int_equal(rc, ERR_INVAL);
+  }
+}
+
+/* A command line is seen by every user of the machine. */
+static void secrets_in_a_query_are_refused_unseen(void **state) {
+  is_refused("s3://b?aws_session_token=hidden", ERR_INVAL, "environment");
+  is_refused("s3://b/x?region=r&Session_Token=hidden", ERR_INVAL, "Session_Token=...");
+  uri u;
+  err e = {0};
+  assert_int_equal(uri_parse("s3://b?access_key=hidden", &u, &e), ERR_INVAL);
+  assert_null(strstr(e.text, "hidden"));
+}
+
+static void what_differs_in_the_query_alone_is_one_place(void **state) {
+  assert_true(uri_same_place("s3://b/x?region=r", "s3://b/x/"));
+  assert_true(uri_same_place("s3://b/x?region=r", "s3://b/x?region=q"));
+  assert_false(uri_same_place("s3://b/x?region=r", "gs://b/x?region=r"));
+  assert_false(uri_same_place("s3://b/x", "s3://b/y"));
+  assert_true(uri_same_place("/a/x", "file:///a//x"));
+  uri u;
+  buf b;
+  buf_init(&b, 100);
+  assert_int_equal(uri_parse("s3://b/x?region=r", &u, NULL), 0);
+  uri_print(&u, &b);
+  assert_string_equal(b.data, "s3://b/x");
+  buf_clear(&b);
+  uri_print_below(&u, "c-1", &b);
+  assert_string_equal(b.data, "s3://b/x/c-1?region=r");
+  buf_free(&b);
 }
 
 static void a_path_may_hold_anything_but_a_scheme(void **state) {
@@ -224,7 +284,10 @@ int main(void) {
       cmocka_unit_test(dots_and_slashes_are_resolved_by_name),
       cmocka_unit_test(other_tools_spellings_are_refused_with_the_right_one),
       cmocka_unit_test(a_colon_is_a_character_of_a_path_that_says_it_is_one),
-      cmocka_unit_test(a_query_is_refused_and_a_question_mark_is_not),
+      cmocka_unit_test(a_bucket_has_a_query_and_other_places_have_none),
+      cmocka_unit_test(a_query_is_taken_apart_and_decoded),
+      cmocka_unit_test(secrets_in_a_query_are_refused_unseen),
+      cmocka_unit_test(what_differs_in_the_query_alone_is_one_place),
       cmocka_unit_test(a_path_may_hold_anything_but_a_scheme),
       cmocka_unit_test(file_uris_have_three_slashes),
       cmocka_unit_test(other_stores_have_a_name_and_a_path),

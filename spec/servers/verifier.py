@@ -2,17 +2,22 @@
 """Verifies the signatures of S3 requests, AWS Signature Version 4, from the published rule alone.
 
     verifier.py SECRET [--token TOKEN] [--tls CERTIFICATE.pem] [--forward PORT] [--domain DOMAIN]
+                [--region REGION] [--note FILE]
 
 It prints its port, answers on 127.0.0.1, and ends when its standard input does. A request that is
 signed as the rule wants it gets 200 "good", any other one 403 and what is wrong with it. With
 --forward a good one goes on to the S3 server at that port (whose keys are "testkey" and
 "testsecret"), signed anew, and gets that server's answer. --domain: the host has to be
-BUCKET.DOMAIN, as virtual-host style wants it."""
+BUCKET.DOMAIN, as virtual-host style wants it. --region: the bucket lives there, and a request that is
+signed for another region is answered as AWS answers it: only what has a body, or is about the bucket,
+says where. --note: each request that is signed well is noted in that file, as a line of JSON with its
+method, target and headers; what is about encryption, storage class and payer then goes no further."""
 import argparse
 import datetime
 import hashlib
 import hmac
 import http.client
+import json
 import re
 import ssl
 import sys
@@ -26,6 +31,8 @@ parser.add_argument("--token")
 parser.add_argument("--tls")
 parser.add_argument("--forward", type=int)
 parser.add_argument("--domain")
+parser.add_argument("--region")
+parser.add_argument("--note")
 ARGS = parser.parse_args()
 CREDENTIAL = re.compile(
     r"^AWS4-HMAC-SHA256 Credential=([^/,]+)/(\d{8})/([a-z0-9-]+)/s3/aws4_request,\s*"
@@ -64,6 +71,10 @@ def canonical(method, path, query, headers, payload):
     lines += ["", ";".join(name for name, _ in headers), payload]
     text = "\n".join(lines)
     return hashlib.sha256(text.encode("latin-1")).hexdigest(), text
+
+
+OPTIONS = ("x-amz-server-side-encryption", "x-amz-storage-class", "x-amz-request-payer")
+NOTED = threading.Lock()
 
 
 class Verifier(BaseHTTPRequestHandler):
@@ -125,6 +136,8 @@ class Verifier(BaseHTTPRequestHandler):
             lower = name.lower()
             if lower in ("connection", "authorization", "x-amz-security-token") or lower in mine:
                 continue
+            if ARGS.note and lower.startswith(OPTIONS):
+                continue
             out[lower] = self.headers[name]
             if lower.startswith("x-amz-"):
                 mine[lower] = self.headers_of(name)
@@ -157,9 +170,34 @@ class Verifier(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
+    def note(self):
+        line = json.dumps([self.command, self.path, {k.lower(): v for k, v in self.headers.items()}])
+        with NOTED, open(ARGS.note, "a", encoding="utf-8") as out:
+            out.write(line + "\n")
+
+    def elsewhere(self):
+        """Says, as AWS does, that the bucket is in another region than the signature's."""
+        code = "AuthorizationHeaderMalformed"
+        text = f"<Error><Code>{code}</Code><Region>{ARGS.region}</Region></Error>".encode()
+        path = self.path.partition("?")[0].strip("/")
+        of_bucket = not path if ARGS.domain else "/" not in path
+        self.send_response(400)
+        if of_bucket:
+            self.send_header("x-amz-bucket-region", ARGS.region)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
     def verify(self):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         wrong = self.complaint(body)
+        if not wrong and ARGS.note:
+            self.note()
+        if ARGS.region and not wrong:
+            if CREDENTIAL.match(self.headers["authorization"]).group(3) != ARGS.region:
+                self.elsewhere()
+                return
         if ARGS.forward and not wrong:
             self.pass_on(body)
             return

@@ -8,13 +8,15 @@ local octets = require "ckpt.base.octets"
 ---@field type_name string "local", or the scheme: "s3", "mem", one that was registered
 ---@field is_local boolean
 ---@field no_host boolean its URIs are those of files: scheme:///path
+---@field query? string how a bucket is reached: "region=eu-west-1"
 ---@field uri fun(self: ckpt.Filesystem, path: string): string what ckpt.store takes for this path
 local Filesystem = {}
 Filesystem.__index = Filesystem
 
 function Filesystem:uri(path)
   if self.is_local then return path end
-  return self.type_name .. (self.no_host and ":///" or "://") .. path
+  local uri = self.type_name .. (self.no_host and ":///" or "://") .. path
+  return self.query and uri .. "?" .. self.query or uri
 end
 
 function Filesystem.__tostring(self) return "filesystem " .. self.type_name end
@@ -22,10 +24,11 @@ function Filesystem.__tostring(self) return "filesystem " .. self.type_name end
 -- Equal ones are one object, so that they can be compared.
 local known = {}
 
-local function filesystem(type_name, no_host)
-  local key = type_name .. (no_host and ":///" or "://")
+local function filesystem(type_name, no_host, query)
+  local key = type_name .. (no_host and ":///" or "://") .. (query and "?" .. query or "")
   known[key] = known[key] or setmetatable({
     type_name = type_name, is_local = type_name == "local", no_host = no_host or false,
+    query = query,
   }, Filesystem)
   return known[key]
 end
@@ -59,6 +62,17 @@ function resolve.split(text)
   return scheme:lower(), rest
 end
 
+--- Cuts the query off what stands behind "://" of a bucket's URI, as the engine does.
+---@param scheme string
+---@param rest string
+---@return string path
+---@return string? query
+function resolve.cut(scheme, rest)
+  if scheme ~= "s3" and scheme ~= "gs" then return rest end
+  local path, query = rest:match("^(.-)%?([%w_.-]+=.*)$")
+  return path or rest, query
+end
+
 --- A path is absolute, or begins with "~/". A URI has one of the `schemes`.
 ---@param text string
 ---@param schemes table<string, ckpt.StoreType|false> those that are known
@@ -84,7 +98,8 @@ function resolve.resolve(text, schemes)
       return nil, ("%q: after %s a %s is missing"):format(text, scheme .. (no_host and ":///"
         or "://"), no_host and "path" or "bucket or name"), "EINVAL"
     end
-    return filesystem(scheme, no_host), (trim(rest))
+    local path, query = resolve.cut(scheme, rest)
+    return filesystem(scheme, no_host, query), (trim(path))
   end
   if text == "~" or text:sub(1, 2) == "~/" then
     local home, why, name = fs.expand(text)
