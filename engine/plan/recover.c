@@ -13,7 +13,14 @@ static const recover_commit *newest_of(const recover_commit *commits, size_t cou
   return NULL;
 }
 
-static bool is_newer(const recover_unit *u, const recover_commit *c) {
+bool recover_is_newer(const recover_unit *u, const recover_commit *c) {
+  const bool steps = u->step != MATCH_NO_STEP && c->step != MATCH_NO_STEP;
+  if (u->made_ns == 0 || c->made_ns == 0) return steps && u->step > c->step;
+  return u->made_ns > c->made_ns && (u->seen || !steps || u->step > c->step);
+}
+
+/* Of one that is torn the times say nothing. */
+static bool is_beyond(const recover_unit *u, const recover_commit *c) {
   return !c || (u->step != MATCH_NO_STEP && c->step != MATCH_NO_STEP && u->step > c->step);
 }
 
@@ -28,7 +35,7 @@ static bool served_locally(const recover_unit *units, size_t count, const recove
     if (strcmp(units[i].name, c->unit) == 0) return true;
     /* A committed unit has its place in the log, and that is before `c`, whatever its step: when a
      * run has gone back, higher steps are older. */
-    if (units[i].standing == RECOVER_WHOLE && is_newer(&units[i], c)) return true;
+    if (units[i].standing == RECOVER_WHOLE && recover_is_newer(&units[i], c)) return true;
   }
   return false;
 }
@@ -46,7 +53,7 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
            : u->standing == RECOVER_SUPERSEDED
                ? "a newer one was committed under its name, and is restored"
                : "nothing proves it whole, and a committed copy is restored";
-  if (!torn || !is_newer(u, c)) return NULL;
+  if (!torn || !is_beyond(u, c)) return NULL;
   return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";
 }
 

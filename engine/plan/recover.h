@@ -31,14 +31,24 @@ typedef struct recover_unit {
   const char *series; /* match_series() of it */
   int64_t step;       /* MATCH_NO_STEP: none */
   recover_standing standing;
+  int64_t made_ns; /* when its content was written, as far as its files tell; 0: not known */
+  bool seen; /* it was complete before the eyes of a run of this directory: no copy of it was put
+                    * here, so its files tell the truth */
 } recover_unit;
 
 typedef struct recover_commit {
   const char *unit;
   const char *series;
   int64_t step;
-  size_t index; /* into the log's commits */
+  size_t index;    /* into the log's commits */
+  int64_t made_ns; /* when its content was written; 0: not known */
 } recover_commit;
+
+/* True if a unit that was never committed is newer than this commit: if it was complete after it. One
+ * with a lower step may be an old one that somebody has put back, unless a run saw it made; a higher
+ * step that is older was left for a restart from an earlier one. Where times are not known, the step
+ * tells. */
+bool recover_is_newer(const recover_unit *u, const recover_commit *c);
 
 typedef enum recover_what { RECOVER_QUARANTINE, RECOVER_RESTORE } recover_what;
 
@@ -54,8 +64,7 @@ typedef struct recover_plan {
 } recover_plan;
 
 /* `commits` are in the order of the log. Nothing is restored of a series of which a proven newer
- * unit is there: the trainer will find that one. A later commit of the log is newer; a unit that
- * was never committed is newer if its step is. */
+ * unit is there: the trainer will find that one. A later commit of the log is newer. */
 int recover_plan_group(const recover_unit *units, size_t unit_count, const recover_commit *commits,
                        size_t commit_count, recover_plan *out, err *e);
 

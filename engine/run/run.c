@@ -482,6 +482,7 @@ int run_start(run *r, err *e) {
   rc = detect_open(&o, &r->detect, e);
   names_free(&known);
   if (rc == 0) rc = run_survey_learn(r, r->detect, e);
+  if (rc == 0) run_order_begin(r);
   if (rc == 0) rc = prove_known(r, e);
   run_manifests_drop(r);
   if (rc < 0) {
@@ -515,6 +516,7 @@ int run_child(run *r, pid_t pid, err *e) {
 int run_child_exit(run *r, bool clean, err *e) {
   int rc = check_started(r, e);
   if (rc < 0) return rc;
+  run_order_now(r);
   rc = detect_run(r->detect, e); /* changes that it made before its end count as its own */
   detect_writer_gone(r->detect, clean);
   r->writer_gone = true;
@@ -554,6 +556,7 @@ static void ask_for(run *r, const char *name) {
 
 static void take_result(run *r, const json_t *value) {
   const char *named = json_string_value(json_object_get(value, "checkpoint"));
+  run_order_now(r);
   r->results++;
   for (size_t i = 0; i < r->group_count; i++) r->groups[i]->results++;
   if (named) ask_for(r, named);
@@ -591,6 +594,7 @@ int run_result(run *r, const char *json, err *e) {
 int run_preempt(run *r, double grace_s, err *e) {
   int rc = check_started(r, e);
   if (rc < 0) return rc;
+  run_order_now(r);
   r->grace_s = grace_s;
   r->rest = run_policy_rest(r);
   r->preempted = true;
@@ -604,21 +608,13 @@ int run_list(run *r, err *e) {
   return rc < 0 ? rc : detect_list(r->detect, e);
 }
 
-static int64_t next_save(const run *r) {
-  int64_t due = INT64_MAX;
-  for (size_t i = 0; i < r->unit_count; i++)
-    if (run_unit_queued(r->units[i]) && !r->units[i]->group->save &&
-        !run_anyway_holds(r, r->units[i]->group) && r->units[i]->next_try < due)
-      due = r->units[i]->next_try;
-  return due;
-}
-
 /* A directory that cannot be listed now must not keep known units waiting: each part has its turn,
  * and the first error is told. */
 int run_step(run *r, int64_t *due, err *e) {
   static int (*const parts[])(run *, err *) = {look, take_units, run_start_saves, run_keep_step};
   *due = INT64_MAX;
   if (!r->started) return 0;
+  run_order_now(r);
   int first = 0;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     int rc = parts[i](r, first == 0 ? e : NULL);
@@ -627,7 +623,7 @@ int run_step(run *r, int64_t *due, err *e) {
   run_note_open(r);
   int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
-  int64_t save = r->fenced ? INT64_MAX : next_save(r), next_look = detect_due(r->detect);
+  int64_t save = r->fenced ? INT64_MAX : run_next_save(r), next_look = detect_due(r->detect);
   *due = lease < save ? lease : save;
   if (next_look < *due) *due = next_look;
   if (meet < *due) *due = meet;

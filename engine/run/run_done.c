@@ -83,6 +83,7 @@ static void on_committed(run *r, run_save *s) {
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, why);
   run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
   run_made_it(r, u);
+  if (!run_follows(r)) run_order_committed(r, s->group, s->place);
   if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
   if (!changed_since(r, s, &now)) {

@@ -2,6 +2,7 @@
  * run, on a target that is only read. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -42,12 +43,26 @@ static run_foreseen what_of(recover_standing standing) {
   return RUN_IS_NOT_PROVEN;
 }
 
+/* True if it was complete before the newest commit of its group, as run_is_late() will find. */
+static bool comes_late(const run *r, const survey_unit *u, char *why, size_t room) {
+  const run_group *g = run_group_find(r, u->group);
+  if (u->standing != RECOVER_WHOLE || !g || u->made_ns >= g->newest_place.made_ns) return false;
+  if (run_lost_find(g, u->path)) return false;
+  const runlog_commit *c = runlog_newest(runlog_view(g->group.log), NULL);
+  snprintf(why, room, RUN_LATE "%.200s", c ? c->unit : "?");
+  return true;
+}
+
 static int tell(run *r, run_foresee_fn *fn, void *ctx, err *e) {
   survey s = {0};
   int rc = run_survey(r, &s, e);
+  if (rc == 0) run_order_begin(r);
   for (size_t i = 0; rc == 0 && i < s.count; i++) {
     const survey_unit *u = &s.units[i];
-    rc = fn(ctx, u->path, u->step, what_of(u->standing), u->reason);
+    char why[256];
+    rc = comes_late(r, u, why, sizeof why)
+             ? fn(ctx, u->path, u->step, RUN_IS_OLDER, why)
+             : fn(ctx, u->path, u->step, what_of(u->standing), u->reason);
   }
   run_survey_free(&s);
   return rc;

@@ -24,16 +24,24 @@ static int64_t made_at(run *r, const survey_unit *u) {
   return newest ? newest : u->made_ns;
 }
 
+/* True if `u`, which was not committed, is newer than the commit `c`. */
+static bool is_beyond(run *r, const survey_unit *u, const survey_unit *c) {
+  recover_unit unit = {u->name, u->series, u->step, u->standing, u->made_ns, u->seen};
+  recover_commit commit = {c->name, c->series, c->step, 0, made_at(r, c)};
+  return recover_is_newer(&unit, &commit);
+}
+
 /* Compares two units. Of two commits the later one is where the run came to last: after a way back
- * to step 100 it has the lower step. A unit that was not committed has only its step. */
+ * to step 100 it has the lower step. */
 static bool newer(run *r, const survey_unit *a, const survey_unit *b) {
   if (!b) return true;
   bool group = strcmp(a->group, b->group) == 0;
   if (group && a->standing == RECOVER_COMMITTED && b->standing == RECOVER_COMMITTED)
     return a->commit > b->commit;
-  if (group && strcmp(a->series, b->series) == 0 && a->step != MATCH_NO_STEP &&
-      b->step != MATCH_NO_STEP)
-    return a->step > b->step;
+  bool alike = group && strcmp(a->series, b->series) == 0;
+  if (alike && a->standing == RECOVER_WHOLE && b->standing == RECOVER_COMMITTED)
+    return is_beyond(r, a, b);
+  if (alike && a->step != MATCH_NO_STEP && b->step != MATCH_NO_STEP) return a->step > b->step;
   return made_at(r, a) > made_at(r, b);
 }
 

@@ -52,6 +52,14 @@ void run_drop_passed_over(run *r, run_unit *u, const char *reason) {
   snprintf(u->want.reason, sizeof u->want.reason, "%s", reason);
 }
 
+/* A newer one is committed: this one stays here, and is named in the end. */
+void run_drop_late(run *r, run_unit *u) {
+  const char *newer = u->group->newest_unit ? u->group->newest_unit : "?";
+  snprintf(u->want.reason, sizeof u->want.reason, RUN_LATE "%.200s", newer);
+  drop(r, u, u->want.reason);
+  u->late = true;
+}
+
 /* Drops units that are older than this one, which must be known to be whole. */
 static void drop_older(run *r, const run_unit *newer) {
   for (size_t i = 0; i < r->unit_count; i++)
@@ -72,7 +80,8 @@ static bool too_late(const run *r, const run_unit *u) {
 /* Makes the drop of older units final, now that this one is in the store. */
 void run_made_it(run *r, const run_unit *newer) {
   for (size_t i = 0; i < r->unit_count; i++)
-    if (r->units[i]->phase == UNIT_DROPPED && run_supersedes(newer, r->units[i]))
+    if (r->units[i]->phase == UNIT_DROPPED && !r->units[i]->late &&
+        run_supersedes(newer, r->units[i]))
       r->units[i]->phase = UNIT_RETIRED;
 }
 
@@ -102,13 +111,18 @@ static bool others_first(const run *r, const run_unit *u) {
 
 void run_enqueue(run *r, run_unit *u) {
   u->phase = UNIT_WAITING;
-  u->unwanted = u->passed_over = false;
+  u->unwanted = u->passed_over = u->late = false;
   u->tries = 0;
   u->job = 0;
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
   u->next_try = seconds_later(u->complete_at, rest_of_quiet(r, u));
+  run_order_note(r, u);
   run_note(r, u, TRAIL_WAITING, NULL);
   if (run_follows(r)) return; /* rank 0 says which unit is let go */
+  if (run_is_late(r, u)) {
+    run_drop_late(r, u);
+    return;
+  }
   if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))
     run_drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
   if (u->want.queue != POLICY_NEWEST && !r->keep_all) return;
@@ -121,8 +135,9 @@ void run_enqueue(run *r, run_unit *u) {
 /* True if a dropped unit may be saved after all, by the detector's present word. */
 static bool still_stands(const run *r, const run_unit *u) {
   detect_unit now;
-  return u->phase == UNIT_DROPPED && !u->unwanted && detect_find(r->detect, u->path, &now) &&
-         now.state == DETECT_COMPLETE && digest_equal(&now.fingerprint, &u->fingerprint);
+  return u->phase == UNIT_DROPPED && !u->unwanted && !u->late &&
+         detect_find(r->detect, u->path, &now) && now.state == DETECT_COMPLETE &&
+         digest_equal(&now.fingerprint, &u->fingerprint);
 }
 
 static bool dropped_after(const run *r, const run_unit *u) {
@@ -197,6 +212,7 @@ static int start_save(run *r, run_unit *u, err *e) {
                   .term = RUNLOG_NONE,
                   .fingerprint = u->fingerprint,
                   .sure = u->want.action == POLICY_SAVE,
+                  .place = u->place,
                   .copied = u->in_place};
   snprintf(s->reason, sizeof s->reason, "%s", u->reason);
   if (u->job == 0) u->job = r->env->next_job(r->env->ctx);
@@ -239,18 +255,75 @@ static int start_save(run *r, run_unit *u, err *e) {
   return 0;
 }
 
-/* Chooses the unit of this group whose turn it is: the oldest, or when time is short the newest. */
-static run_unit *next_of(run *r, const run_group *g, int64_t now) {
-  /* If each unit is wanted, one that waits for its next try keeps the newer ones waiting: after
-   * them it would be too late. */
-  bool in_order = r->keep_all && !r->preempted;
-  run_unit *next = NULL;
+/* ---- whose turn it is ---- */
+
+/* When time is short, the newest is first, and what belongs to its step before it, since a restart may
+ * need both. What is older comes too late then. */
+static run_unit *newest_of(const run *r, const run_group *g, int64_t now) {
+  run_unit *newest = NULL, *first;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (u->group != g || !run_unit_queued(u) || (u->next_try > now && !in_order)) continue;
-    if (!next || is_newer(u, next) == r->preempted) next = u;
+    if (u->group != g || !run_unit_queued(u) || u->next_try > now) continue;
+    if (!newest || run_order_before(newest, u)) newest = u;
   }
-  return next && next->next_try <= now ? next : NULL;
+  first = newest;
+  for (size_t i = 0; newest && newest->step != MATCH_NO_STEP && i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (u->group == g && run_unit_queued(u) && u->next_try <= now && u->step == newest->step &&
+        run_order_before(u, first))
+      first = u;
+  }
+  return first;
+}
+
+/* An older one that waits for its next try keeps the newer ones waiting, for after them it would be too
+ * late; but not those of which nobody said that each is wanted, and not for long. */
+static bool is_passed(const run *r, const run_unit *u, int64_t now) {
+  enum { LONGEST_S = 60 };
+  if (run_follows(r)) return u->next_try > now;
+  return !r->keep_all && u->next_try - now > (int64_t)LONGEST_S * 1000000000;
+}
+
+static run_unit *oldest_of(const run *r, const run_group *g, int64_t now) {
+  run_unit *oldest = NULL;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (u->group != g || !run_unit_queued(u) || is_passed(r, u, now)) continue;
+    if (!oldest || run_order_before(u, oldest)) oldest = u;
+  }
+  return oldest;
+}
+
+/* Finds the unit of this group whose turn it is, now or at its next try; NULL: all wait for long. */
+static run_unit *next_of(const run *r, const run_group *g, int64_t now) {
+  return r->preempted ? newest_of(r, g, now) : oldest_of(r, g, now);
+}
+
+static bool holds(const run *r, const run_group *g) {
+  return g->save || run_anyway_holds(r, g);
+}
+
+/* IO_MONO time of the first try of a group, which nobody but time holds back. */
+static int64_t due_of(const run *r, const run_group *g, int64_t now) {
+  enum { LOOK_NS = 50000000 };
+  const run_unit *next = next_of(r, g, now);
+  int64_t due = INT64_MAX;
+  if (next && run_order_awaits(r, next, now)) return now + LOOK_NS;
+  if (next) return next->next_try;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    if (u->group == g && run_unit_queued(u) && u->next_try < due) due = u->next_try;
+  }
+  return due;
+}
+
+int64_t run_next_save(const run *r) {
+  int64_t now = r->env->io->now(r->env->io, IO_MONO), due = INT64_MAX;
+  for (size_t i = 0; i < r->group_count; i++) {
+    int64_t one = holds(r, r->groups[i]) ? INT64_MAX : due_of(r, r->groups[i], now);
+    if (one < due) due = one;
+  }
+  return due;
 }
 
 /* True if a unit still settles. If each is wanted, saves go by age, so all have to be known
@@ -267,9 +340,8 @@ int run_start_saves(run *r, err *e) {
   if (r->keep_all && any_settling(r)) return 0;
   for (size_t i = 0; rc == 0 && !r->fenced && i < r->group_count; i++) {
     run_group *g = r->groups[i];
-    bool busy = g->save || run_keep_busy(g) || run_anyway_holds(r, g);
-    run_unit *u = busy ? NULL : next_of(r, g, now);
-    if (u) rc = start_save(r, u, e);
+    run_unit *u = holds(r, g) || run_keep_busy(g) ? NULL : next_of(r, g, now);
+    if (u && u->next_try <= now && !run_order_awaits(r, u, now)) rc = start_save(r, u, e);
   }
   return rc;
 }
@@ -288,7 +360,8 @@ void run_hurry(run *r) {
 
 /* Tries the last checkpoint of a job once more: somebody may have made room since. */
 static void try_once_more(run *r, run_unit *u) {
-  if (u->phase != UNIT_FAILED || u->status != ERR_NOSPACE || u->last_tried || too_late(r, u))
+  if (u->phase != UNIT_FAILED || u->status != ERR_NOSPACE || u->last_tried || too_late(r, u) ||
+      run_is_late(r, u))
     return;
   u->last_tried = true;
   r->failed--;

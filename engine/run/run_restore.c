@@ -119,19 +119,21 @@ static size_t units_of(const survey *s, const char *group, recover_unit *out, si
     const survey_unit *u = &s->units[i];
     if (strcmp(u->group, group) != 0) continue;
     index[count] = i;
-    out[count++] = (recover_unit){u->name, u->series, u->step, u->standing};
+    out[count++] = (recover_unit){u->name, u->series, u->step, u->standing, u->made_ns, u->seen};
   }
   return count;
 }
 
-static size_t commits_of(const struct prepare *p, const run_group *g, const runlog_state *state,
+/* Of the newest of each kind it is told when they were written: no other counts. */
+static size_t commits_of(const struct prepare *p, run_group *g, const runlog_state *state,
                          recover_commit *out, char (*series)[512]) {
   size_t count = 0;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
     if (c->life != RUNLOG_LIVE || c->bad || (g && prepare_is_damaged(p, g, c))) continue;
     match_series(c->unit, series[count], sizeof series[count]);
-    out[count] = (recover_commit){c->unit, series[count], c->step, i};
+    int64_t made = run_newest_of_series(state, c) ? run_order_of_commit(p->run, g, c) : 0;
+    out[count] = (recover_commit){c->unit, series[count], c->step, i, made};
     count++;
   }
   return count;

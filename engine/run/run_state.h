@@ -39,6 +39,12 @@ typedef struct run_known run_known;
 typedef struct run_keeping run_keeping;
 typedef struct run_freeing run_freeing;
 
+/* A place in the line of a group: when it was complete; of those that became known together, when its
+ * files were written. Zero: none. */
+typedef struct run_place {
+  int64_t at_ns, made_ns;
+} run_place;
+
 /* One unit of the watched tree. */
 typedef struct run_unit {
   char *path, *series;
@@ -49,6 +55,8 @@ typedef struct run_unit {
   uint64_t bytes, stamp;
   digest fingerprint;
   int64_t changed_ns, made_ns; /* as in detect_unit */
+  run_place place;             /* in its group's line, as run_order.c says */
+  digest place_of;             /* the content that has it */
   decision want;
   char reason[256];
   unit_phase phase;
@@ -66,6 +74,7 @@ typedef struct run_unit {
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
+  bool late;        /* DROPPED since a newer one is committed: it stays here, and is named */
   uint64_t told;    /* the stamp with which the other watchers were told of it; 0: they were not */
 } run_unit;
 
@@ -96,6 +105,7 @@ struct run_group {
   bool foreign;                        /* another writer holds it, and nothing of it is here */
   int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
   char *newest_unit;
+  run_place newest_place;               /* of its newest good commit */
   uint64_t commits;                     /* live ones, as the owner last saw its log */
   char *memory;                         /* the policies' table, as JSON text; NULL: empty */
   bool memory_changed;                  /* since it was last handed to a save */
@@ -111,6 +121,9 @@ struct run_group {
   run_keeping
       *keeping; /* the commits of its log to be dropped or deleted; the worker's while it runs */
 };
+
+/* With the newer one's name behind it; the last line and others know it by these words. */
+#define RUN_LATE "not saved: newer is committed: "
 
 #define RUN_TRUSTED "taken as it stands, by the user's word (`trust`)"
 
@@ -156,15 +169,17 @@ struct run {
   bool trust;            /* what nothing proves to be whole is taken as it stands */
   bool keep_all;         /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
-  atomic_int stop;   /* the store's calls give up: the run is being closed while it saves */
-  bool aborted;      /* a policy wants nothing saved any more */
-  bool forsaken;     /* the job has ended, and another rank did not come: older units get no try */
-  policy_rest rest;  /* what is still saved, once preempted */
-  double grace_s;    /* of the preemption */
-  uint64_t results;  /* that came */
-  identity identity; /* its name on this machine */
-  int64_t lease_at;  /* IO_MONO */
-  lease_wait lease_wait;                   /* while the run opens */
+  atomic_int stop;  /* the store's calls give up: the run is being closed while it saves */
+  bool aborted;     /* a policy wants nothing saved any more */
+  bool forsaken;    /* the job has ended, and another rank did not come: older units get no try */
+  policy_rest rest; /* what is still saved, once preempted */
+  double grace_s;   /* of the preemption */
+  uint64_t results; /* that came */
+  int64_t started_ns, started_at; /* IO_WALL, IO_MONO */
+  int64_t moment_ns;     /* IO_WALL, never set back: what becomes known has its place now */
+  identity identity;     /* its name on this machine */
+  int64_t lease_at;      /* IO_MONO */
+  lease_wait lease_wait; /* while the run opens */
   int64_t wait_lease_ns, lease_wait_until; /* as asked for; IO_MONO, 0: it is not waited yet */
   /* run_anyway.c: it began without its store, because of this; the store has answered since. */
   bool anyway, answered, met; /* answered: for the first group; met: for all that are known */
@@ -203,6 +218,7 @@ struct run_save {
   digest fingerprint;
   char reason[256];
   bool sure;        /* it was known to be whole */
+  run_place place;  /* its own in the line */
   char *memory;     /* of the group, to be written with the commit; NULL: as it is there */
   bool memory_kept; /* it was written */
   bool copied;      /* it is sent from a snapshot: changes of the original do not matter */
@@ -322,6 +338,19 @@ run *run_new(const run_env *given, const run_options *o);
 /* Reads the rules of a run. */
 int run_open_policy(run *r, const run_options *o, err *e);
 
+/* run_order.c: the order of commits within a group */
+void run_order_begin(run *r); /* while the manifests are at hand */
+/* When the content of a commit was written; 0: not known. */
+int64_t run_order_of_commit(run *r, run_group *g, const runlog_commit *c);
+void run_order_now(run *r);               /* what comes next becomes known now */
+void run_order_note(run *r, run_unit *u); /* gives its content a place, when it is first queued */
+bool run_order_before(const run_unit *a, const run_unit *b);
+bool run_order_at_start(const run *r, const run_unit *u); /* it stood there when the run began */
+bool run_is_late(const run *r, const run_unit *u);        /* a newer one is committed already */
+/* Takes in a commit: what was complete before it, and is still queued, is late. */
+void run_order_committed(run *r, run_group *g, run_place place);
+bool run_order_awaits(const run *r, const run_unit *u, int64_t now); /* an older one settles */
+
 /* run_queue.c */
 bool run_unit_queued(const run_unit *u); /* wanted, and not begun */
 bool run_unit_sure(const run_unit *u);   /* known to be whole: durable, or on its way */
@@ -343,6 +372,9 @@ void run_no_writer(run *r); /* nobody writes any more: units that wait for quiet
 void run_made_it(run *r, const run_unit *newer);
 void run_drop_unwanted(run *r, run_unit *u, const char *reason);    /* by the policy's word */
 void run_drop_passed_over(run *r, run_unit *u, const char *reason); /* by rank 0's */
+void run_drop_late(run *r, run_unit *u);
+int64_t
+run_next_save(const run *r); /* IO_MONO, when the next save may begin; INT64_MAX: none waits */
 void run_save_free(run_save *s);
 
 /* run_done.c */
@@ -381,6 +413,7 @@ typedef struct survey_unit {
   digest fingerprint;
   recover_standing standing;
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
+  bool seen;        /* the journal has it as whole, as it is now */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];

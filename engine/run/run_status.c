@@ -14,7 +14,7 @@ static uint64_t left_of(const run_unit *u) {
 
 /* ---- the standing ---- */
 
-static standing_is fact_of(const run_unit *u) {
+static standing_is fact_of(const run *r, const run_unit *u) {
   switch (u->phase) {
   case UNIT_SETTLING: return STANDING_IS_OPEN;
   case UNIT_WAITING:
@@ -25,6 +25,8 @@ static standing_is fact_of(const run_unit *u) {
   case UNIT_UNPROVEN: return STANDING_IS_UNPROVEN;
   case UNIT_SKIPPED: return STANDING_IS_UNWANTED;
   case UNIT_DROPPED:
+    /* What was there before this run, and older than what the store had, decides nothing. */
+    if (u->late) return run_order_at_start(r, u) ? STANDING_IS_ASIDE : STANDING_IS_FAILED;
     return u->passed_over ? STANDING_IS_FAILED
            : u->unwanted  ? STANDING_IS_UNWANTED
                           : STANDING_IS_ASIDE;
@@ -60,7 +62,7 @@ static standing_facts gather(run *r) {
                       .fenced = r->fenced};
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
-    r->facts[f.count++] = (standing_unit){.is = fact_of(u),
+    r->facts[f.count++] = (standing_unit){.is = fact_of(r, u),
                                           .group = u->group,
                                           .series = u->series,
                                           .made_ns = u->made_ns,
@@ -210,7 +212,7 @@ static const char *why_pending(const run *r, const run_unit *u, char *text, size
   case UNIT_RETRYING: return "waiting for the next try";
   case UNIT_SETTLING: return why_settling(r, u, text, room);
   case UNIT_FAILED: return err_text(u->status);
-  case UNIT_DROPPED: return u->passed_over ? u->want.reason : NULL;
+  case UNIT_DROPPED: return u->passed_over || u->late ? u->want.reason : NULL;
   case UNIT_DURABLE:
   case UNIT_UNPROVEN:
   case UNIT_RETIRED:

@@ -332,6 +332,7 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, proc_writer
                    err *e) {
   err why = {0};
   journal_unit known = journal_find(r->journal, u->path);
+  u->seen = seen_whole(u, &known);
   int rc = check_commit(r, u, &known, &why);
   if (rc == 0) rc = check_alone(r, u, facts, &known, writers, &why);
   if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {

@@ -35,7 +35,7 @@ static void add_unit(world *w, const char *name, recover_standing standing) {
 
 static void add_commit(world *w, const char *name) {
   w->commits[w->commit_count] =
-      (recover_commit){name, series_of(name), step_of(name), w->commit_count};
+      (recover_commit){name, series_of(name), step_of(name), w->commit_count, 0};
   w->commit_count++;
 }
 
@@ -254,6 +254,40 @@ static void one_ranks_part_of_a_commit_is_neither_torn_nor_a_place_to_go_on_from
   free(p.actions);
 }
 
+/* ---- times ---- */
+
+static bool is_newer(int64_t unit_step, int64_t unit_ns, bool seen, int64_t step, int64_t ns) {
+  recover_unit u = {.step = unit_step, .made_ns = unit_ns, .seen = seen};
+  recover_commit c = {.step = step, .made_ns = ns};
+  return recover_is_newer(&u, &c);
+}
+
+static void
+what_was_complete_later_is_newer_and_a_step_alone_tells_only_without_times(void **unused) {
+  assert_true(is_newer(50, 9, false, 40, 5));
+  assert_false(is_newer(50, 3, false, 40, 5));
+  assert_false(is_newer(50, 3, true, 40, 5));
+  assert_true(is_newer(50, 0, false, 40, 5));
+  assert_true(is_newer(50, 9, false, 40, 0));
+  assert_false(is_newer(30, 0, true, 40, 5));
+  /* A lower step may be a copy that somebody has put there. */
+  assert_false(is_newer(30, 9, false, 40, 5));
+  assert_true(is_newer(30, 9, true, 40, 5));
+  assert_true(is_newer(MATCH_NO_STEP, 9, false, 40, 5));
+  assert_false(is_newer(MATCH_NO_STEP, 3, false, 40, 5));
+}
+
+static void a_higher_step_that_was_left_serves_nobody(void **unused) {
+  world w = {0};
+  add_commit(&w, "c-4");
+  add_unit(&w, "c-5", RECOVER_WHOLE);
+  w.commits[0].made_ns = 9;
+  w.units[0].made_ns = 7;
+  must_plan(&w, "+c-4");
+  w.units[0].made_ns = 11;
+  must_plan(&w, "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_ranks_part_of_a_commit_is_neither_torn_nor_a_place_to_go_on_from),
@@ -273,6 +307,8 @@ int main(void) {
       cmocka_unit_test(an_older_commit_under_the_name_of_the_newest_makes_room_for_it),
       cmocka_unit_test(a_superseded_unit_that_is_not_the_newest_name_stays),
       cmocka_unit_test(after_a_way_back_a_higher_step_that_was_committed_before_serves_nobody),
+      cmocka_unit_test(what_was_complete_later_is_newer_and_a_step_alone_tells_only_without_times),
+      cmocka_unit_test(a_higher_step_that_was_left_serves_nobody),
       cmocka_unit_test(in_any_small_world_all_promises_hold),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

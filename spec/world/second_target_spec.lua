@@ -86,7 +86,8 @@ describe("what why says of a second target", function()
   end
 
   local function save_another(to)
-    must("rm -rf other && cp -r out other && echo else >other/checkpoint-1/model.bin")
+    must("rm -rf other && cp -r out other && echo else >other/checkpoint-1/model.bin && " ..
+      "find other -exec touch -d '1 hour ago' {} +")
     committed("sync other --settle 0 --to '%s' --continue-run", uri(to))
   end
 
@@ -201,7 +202,8 @@ describe("a target that is not what it was", function()
     must_sync("A", 1, 1, 2, 3)
     change("A", "rm -rf DATA && cp -a backup DATA")
     -- The number of the lost commit is taken: by another one of the same name, from elsewhere.
-    must("cp -r out other && echo else >other/checkpoint-3/model.bin")
+    must("cp -r out other && echo else >other/checkpoint-3/model.bin && " ..
+      "find other -exec touch -d '1 hour ago' {} +")
     committed("sync other --settle 0 --to '%s' --continue-run", uri("A"))
     local made, code, text = sync("A", "--continue-run")
     assert.are.equal(1, made, text)

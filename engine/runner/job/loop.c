@@ -175,7 +175,7 @@ static void take_engine(loop *l) {
     if (outage_take(&l->outage, &c, clock_s(), &after) || l->s->o->level > 0) report_completion(&c);
     if (after > 0) outage_say_over(after);
     if (l->s->kind == SESSION_SYNC && c.kind == CKPT_DROPPED)
-      report_info("%s is not saved: a newer one of its kind is in the store", c.unit);
+      report_info("%s: %s", c.unit, c.reason);
     if (l->s->o->json) completion_json(stdout, &c);
     if (c.kind == CKPT_FENCED) on_fenced(l, c.status);
   }

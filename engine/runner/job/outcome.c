@@ -125,13 +125,24 @@ static void say_count(FILE *f, uint32_t n, const char *what) {
   if (n > 0) fprintf(f, ", %u %s", n, what);
 }
 
+/* Of what is not waited for, the reason; of the rest, how much it is. */
+static void say_left(FILE *f, const ckpt_pending *p) {
+  static const char late[] = "not saved: ";
+  if (p->reason && strncmp(p->reason, late, sizeof late - 1) == 0) {
+    fputs(p->reason + sizeof late - 1, f);
+  } else {
+    text_size(f, p->bytes_left);
+    fputs(" left", f);
+  }
+}
+
 static void say_pending(FILE *f, const outcome *o) {
   enum { NAMED = 10 }; /* a line is read by people */
   for (size_t i = 0; i < o->pending_count && i < NAMED; i++) {
     const ckpt_pending *p = &o->pending[i];
     fprintf(f, "%s%s (", i == 0 ? "" : ", ", p->unit ? p->unit : "?");
-    text_size(f, p->bytes_left);
-    fputs(" left)", f);
+    say_left(f, p);
+    fputc(')', f);
   }
   if (o->pending_count > NAMED) fprintf(f, " and %zu more", o->pending_count - NAMED);
 }

@@ -82,7 +82,9 @@ static const char *answer_wait(ckpt_run *run, const char *name, FILE *out) {
   ckpt_run_pending(run, take_pending, &w);
   bool whole = fclose(w.out) == 0;
   bool waiting = s.pending > 0 && !s.fenced && (w.found || !name);
-  bool failed = w.found || (!name && s.newest_status != CKPT_OK) || s.fenced;
+  /* An older one that was left for a newer one is no failure of the run. */
+  bool left = !name && s.standing == CKPT_DURABLE;
+  bool failed = (w.found && !left) || (!name && s.newest_status != CKPT_OK) || s.fenced;
   if (whole && rc >= 0 && name && !w.found && !s.fenced) {
     judge_named(run, name, out);
   } else if (whole && rc >= 0) {
