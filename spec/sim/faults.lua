@@ -104,10 +104,10 @@ local faults = {
       "int bad = 0, rc = 0;" },
   } },
   hint_is_believed = { edits = {
-    { "engine/commit/log/runlog_snapshot.c",
-      "if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);", [[
-  if (rc == 0) rc = runlog_read_entry(log, n, &entry, &why);
-  if (rc == ERR_NOENT) log->st.next = n + 1;]] },
+    { "engine/commit/log/runlog_read.c",
+      "int rc = batch_ask(log, n, 1 + behind, false, &b, e);", [[
+  int rc = batch_ask(log, n, 1 + behind, false, &b, e);
+  if (rc == 0 && b.asks[0].rc == ERR_NOENT) log->st.next = n + 1;]] },
   } },
   expired_pin_renewed_blindly = { edits = {
     { "engine/job/restore/pinned.c", "int rc = runlog_refresh(p->log, why);", "int rc = 0;" },

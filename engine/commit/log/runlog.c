@@ -1,4 +1,4 @@
-/* runlog: the half of the log that speaks to a store: reading to the end, and appending one entry.
+/* runlog: the half of the log that writes to a store: appending one entry. runlog_read.c reads,
  * runlog_entries.c says what each operation appends. */
 #include "runlog_fold.h"
 #include "base/fault.h"
@@ -10,8 +10,6 @@
 #include <time.h>
 
 enum {
-  NESTS_MAX = 400000, /* in a snapshot: as many as the largest one of short names has */
-  VALUES_MAX = 4000000,
   PUT_TRIES = 3,         /* of one entry whose fate is unknown */
   COLLISIONS_MAX = 1000, /* of one operation with other writers */
 };
@@ -182,142 +180,6 @@ int runlog_check_run(const runlog *log, const runlog_title *title, err *e) {
   return ERR_OTHER_RUN;
 }
 
-/* ---- reading ---- */
-
-/* An entry of more than RUNLOG_ENTRY_MAX bytes must be a snapshot. */
-static int check_size(const json_t *entry, size_t len, const char *what, err *e) {
-  const char *type = json_string_value(json_object_get(entry, "type"));
-  if (len <= RUNLOG_ENTRY_MAX || (type && strcmp(type, "snapshot") == 0)) return 0;
-  return err_set(e, ERR_LIMIT, "%s: a log entry is larger than %d bytes", what, RUNLOG_ENTRY_MAX);
-}
-
-int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e) {
-  const char *at = text->data ? text->data : "";
-  bool large = text->len > RUNLOG_ENTRY_MAX;
-  json_t *entry = NULL;
-  int rc = large ? js_check_weight(at, text->len, NESTS_MAX, VALUES_MAX, what, e)
-                 : js_weigh(at, text->len, what, e);
-  if (rc == 0) rc = js_parse_large(at, text->len, what, &entry, e);
-  if (rc == 0) rc = check_size(entry, text->len, what, e);
-  if (rc == 0)
-    *out = entry;
-  else
-    json_decref(entry);
-  return rc;
-}
-
-/* `text` gets the raw bytes, which are there on failure too if they could be read. */
-static int read_once(const runlog *log, const char *key, buf *text, json_t **out, err *e) {
-  buf_free(text);
-  buf_init(text, RUNLOG_SNAPSHOT_MAX);
-  int rc = log->s->ops->get(log->s, key, text, e);
-  if (rc == 0)
-    rc = runlog_parse_entry(text, key, out, e);
-  else if (rc == ERR_LIMIT)
-    err_set(e, rc, "%s: a log entry is larger than %d bytes", key, RUNLOG_SNAPSHOT_MAX);
-  return rc;
-}
-
-/* An answer may be cut, or have another byte: what no entry is, or none that was made so, is asked
- * for once more. */
-static int read_key(const runlog *log, const char *key, buf *text, json_t **out, err *e) {
-  err why = {0};
-  int rc = read_once(log, key, text, out, &why);
-  if (rc == ERR_FORMAT || (rc == 0 && !runlog_sum_holds(*out, text))) {
-    json_decref(*out);
-    *out = NULL;
-    rc = read_once(log, key, text, out, &why);
-  }
-  if (rc < 0 && e) *e = why;
-  return rc;
-}
-
-int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e) {
-  char key[STORE_KEY_MAX];
-  int rc = runlog_key_at(log, n, key, e);
-  return rc < 0 ? rc : read_key(log, key, text, out, e);
-}
-
-int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e) {
-  buf text = {0};
-  *out = NULL;
-  int rc = runlog_read_raw(log, n, &text, out, e);
-  buf_free(&text);
-  return rc;
-}
-
-int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, json_t **out, err *e) {
-  char key[STORE_KEY_MAX];
-  buf text = {0};
-  *out = NULL;
-  int rc = runlog_key_place(log->prefix, epoch, place, key, e);
-  if (rc == 0) rc = read_key(log, key, &text, out, e);
-  buf_free(&text);
-  return rc;
-}
-
-static int fold(runlog *log, const json_t *entry, const buf *text, err *e) {
-  const char *ignored = NULL;
-  uint64_t n = log->st.next;
-  bool holds = runlog_sum_holds(entry, text);
-  runlog_prove(log, entry, text);
-  int rc = runlog_apply(&log->st, entry, &ignored, e);
-  if (rc < 0 && !holds) return runlog_check_damage(log, e);
-  if (rc == 0 && ignored)
-    log_say(&log->s->log, LOG_WARN, "%s: log entry %" PRIu64 " is ignored: %s", log->prefix, n,
-            ignored);
-  return rc;
-}
-
-/* Reads to the end, or to entry `to`. Returns 1 at the end. */
-static int read_on(runlog *log, uint64_t to, err *e) {
-  while (log->st.next < to) {
-    json_t *entry = NULL;
-    buf text = {0};
-    err why = {0};
-    int rc = runlog_read_raw(log, log->st.next, &text, &entry, &why);
-    bool end = rc == ERR_NOENT;
-    if (rc == 0) rc = fold(log, entry, &text, &why);
-    buf_free(&text);
-    json_decref(entry);
-    if (end) return 1;
-    if (rc < 0) return err_set(e, rc, "%s", why.text);
-  }
-  return 0;
-}
-
-int runlog_catch_up(runlog *log, err *e) {
-  int rc = read_on(log, RUNLOG_NONE, e);
-  return rc < 0 ? rc : 0;
-}
-
-static int read_whole(runlog *log, err *e) {
-  int rc = runlog_epoch_enter(log, e);
-  if (rc == 0) rc = read_on(log, log->at.first + RUNLOG_SHORT, e);
-  if (rc == 0) runlog_jump(log);
-  if (rc == 0) rc = runlog_catch_up(log, e);
-  return rc >= 0 ? runlog_prove_end(log, e) : rc;
-}
-
-int runlog_open(store *s, const char *prefix, runlog **out, err *e) {
-  char key[STORE_KEY_MAX];
-  *out = NULL;
-  int rc = runlog_key_entry(prefix, 0, key, e);
-  if (rc < 0) return rc;
-  runlog *log = calloc(1, sizeof *log);
-  if (!log) return err_set(e, ERR_NOMEM, "open a log: out of memory");
-  log->s = s;
-  log->term = RUNLOG_NONE;
-  memcpy(log->prefix, prefix, strlen(prefix) + 1);
-  rc = read_whole(log, e);
-  if (runlog_epoch_again(log, rc)) rc = read_whole(log, e);
-  if (rc < 0)
-    runlog_close(log);
-  else
-    *out = log;
-  return rc < 0 ? rc : 0;
-}
-
 void runlog_close(runlog *log) {
   if (!log) return;
   runlog_state_free(&log->st);
@@ -384,10 +246,12 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
   js_set(entry, "nonce", json_string(nonce), &bad);
   js_set(entry, "time_ns", json_integer(io->now(io, IO_WALL)), &bad);
   if (log->last.len) js_set(entry, "prev", digest_new(&log->last), &bad);
+  if (log->st.next > 0 && log->st.snapshot == log->st.next - 1)
+    js_set(entry, "behind_snapshot", json_true(), &bad);
   if (bad) return err_set(e, ERR_NOMEM, "append to the log: out of memory");
   int rc = js_print(entry, out, e);
   if (rc == 0) rc = runlog_seal(out, e);
-  return rc < 0 ? rc : check_size(entry, out->len, "append to the log", e);
+  return rc < 0 ? rc : runlog_check_size(entry, out->len, "append to the log", e);
 }
 
 /* Puts `text` as entry n until it is known whose entry stands there: 1 ours, 0 another's. A put

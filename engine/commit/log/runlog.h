@@ -159,6 +159,8 @@ typedef struct runlog runlog;
  * end. A place without a log has an empty state. ERR_CORRUPT if an entry is missing before that
  * end. The store is borrowed. */
 int runlog_open(store *s, const char *prefix, runlog **out, err *e);
+/* Does the same, and goes by no snapshot: each entry is read, and proven as far as it can be. */
+int runlog_open_whole(store *s, const char *prefix, runlog **out, err *e);
 void runlog_close(runlog *log); /* NULL is fine */
 
 /* Returns the state as it is known; it is valid until the next call on this handle. */

@@ -191,13 +191,17 @@ int runlog_eras_get(const json_t *entry, const char *what, runlog_epochs *out, e
 static int try_epoch(runlog *log, uint64_t epoch, err *e) {
   char key[STORE_KEY_MAX];
   json_t *entry = NULL;
+  buf text = {0};
   runlog_state st = {0};
   runlog_epochs at = {0};
   err why = {0};
   int rc = runlog_key_place(log->prefix, epoch, 0, key, e);
   if (rc < 0) return rc;
-  rc = runlog_read_place(log, epoch, 0, &entry, &why);
-  if (rc == ERR_NOENT) return 0;
+  rc = runlog_read_place(log, epoch, 0, &text, &entry, &why);
+  if (rc == ERR_NOENT) {
+    buf_free(&text);
+    return 0;
+  }
   const char *type = json_string_value(json_object_get(entry, "type"));
   bool closed = rc == 0 && type && strcmp(type, "moved") == 0;
   if (rc == 0 && !closed) rc = runlog_eras_get(entry, key, &at, &why);
@@ -208,8 +212,10 @@ static int try_epoch(runlog *log, uint64_t epoch, err *e) {
   if (rc == 0 && !closed) {
     log->st = st;
     log->at = at;
-    return 1;
+    runlog_take_last(log, &text);
   }
+  buf_free(&text);
+  if (rc == 0 && !closed) return 1;
   runlog_state_free(&st);
   runlog_epochs_free(&at);
   return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
@@ -242,6 +248,9 @@ static void become(runlog *log, runlog *fresh) {
   log->st = fresh->st;
   log->at = fresh->at;
   log->due = false;
+  log->last = fresh->last;
+  log->loose = fresh->loose;
+  log->hint = fresh->hint;
   fresh->st = was.st;
   fresh->at = was.at;
 }

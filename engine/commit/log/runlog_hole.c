@@ -8,28 +8,19 @@
  * store, or a cache of file names between it and us, may show them in another order for a
  * moment. */
 static int look_again(runlog *log, uint64_t hole, err *e) {
-  enum { TRIES = 3, PAUSE_NS = 500000000 };
   const io *io = log->s->io;
   int rc = runlog_catch_up(log, e);
-  for (int i = 1; rc == 0 && log->st.next == hole && i < TRIES; i++) {
-    io->sleep(io, PAUSE_NS);
+  for (int i = 1; rc == 0 && log->st.next == hole && i < RUNLOG_LOOKS; i++) {
+    io->sleep(io, RUNLOG_LOOK_PAUSE_NS);
     rc = runlog_catch_up(log, e);
   }
   return rc;
 }
 
-int runlog_prove_end(runlog *log, err *e) {
-  const uint64_t end = log->st.next;
-  int64_t ignored;
+int runlog_hole(runlog *log, err *e) {
   char key[STORE_KEY_MAX];
-  err why = {0};
-  int rc = runlog_entry_time(log, end + 1, &ignored, &why);
-  /* That there is nothing at all is not concluded from one answer. */
-  if (rc == ERR_NOENT || rc == ERR_NOSTORE) return end == 0 ? runlog_catch_up(log, e) : 0;
-  if (rc < 0) return err_set(e, rc, "%s", why.text);
-  rc = look_again(log, end, e);
-  if (rc < 0 || log->st.next != end) return rc;
-  rc = runlog_key_at(log, end, key, e);
+  if (runlog_pass_over_lost(log)) return 0;
+  int rc = runlog_key_at(log, log->st.next, key, e);
   return rc < 0 ? rc
                 : err_set(e, ERR_CORRUPT,
                           "hole in the log at entry %" PRIu64
@@ -37,5 +28,22 @@ int runlog_prove_end(runlog *log, err *e) {
                           "log until it is put back, from a copy or an older version of the store, "
                           "or `repair` has made a new one of what is left; the checkpoints "
                           "themselves stand where they were, and can be copied with any tool",
-                          end, key);
+                          log->st.next, key);
+}
+
+int runlog_prove_end(runlog *log, err *e) {
+  for (;;) {
+    const uint64_t end = log->st.next;
+    int64_t ignored;
+    err why = {0};
+    int rc = runlog_entry_time(log, end + 1, &ignored, &why);
+    /* That there is nothing at all is not concluded from one answer. */
+    if (rc == ERR_NOENT || rc == ERR_NOSTORE) return end == 0 ? runlog_catch_up(log, e) : 0;
+    if (rc < 0) return err_set(e, rc, "%s", why.text);
+    rc = look_again(log, end, e);
+    if (rc < 0 || log->st.next != end) return rc;
+    rc = runlog_hole(log, e);
+    if (rc == 0) rc = runlog_catch_up(log, e);
+    if (rc < 0) return rc;
+  }
 }

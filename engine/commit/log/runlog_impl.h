@@ -16,6 +16,16 @@ enum { RUNLOG_SHORT = 8 };
  * than 4 KiB for each entry. */
 enum { RUNLOG_SNAPSHOT_EACH = 256, RUNLOG_SNAPSHOT_PART = 32 };
 
+/* An absent entry with one behind it is looked for so often, with pauses. */
+enum { RUNLOG_LOOKS = 3, RUNLOG_LOOK_PAUSE_NS = 500000000 };
+enum { RUNLOG_HEAD_MAX = 4096 };
+
+/* What the head says: RUNLOG_NONE where it says nothing. */
+typedef struct runlog_hint {
+  uint64_t snapshot;
+  uint64_t commit;
+} runlog_hint;
+
 struct runlog {
   store *s;
   char prefix[STORE_KEY_MAX];
@@ -25,6 +35,7 @@ struct runlog {
   bool due;          /* an entry was put since it was asked whether a later epoch was begun */
   bool no_snapshots; /* the state has outgrown them */
   bool hint_due;     /* the hint does not name our newest snapshot yet */
+  runlog_hint hint;  /* as it was when the log was opened */
   digest last;       /* of the raw text of the entry that was read or made last; empty: not known */
   bool loose;   /* that one was passed over: what its follower read may have been another text */
   bool damaged; /* what was read contradicts itself: nothing may be appended */
@@ -53,16 +64,27 @@ int runlog_need_term(const runlog *log, err *e); /* ERR_INVAL if none is ours */
 /* Plans and appends until the entry stands. */
 int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r, err *e);
 int runlog_catch_up(runlog *log, err *e); /* reads to the end */
+/* runlog_head.c: takes what the head says, if it can be read; puts it. */
+int runlog_key_head(const runlog *log, char out[STORE_KEY_MAX], err *e);
+int runlog_take_hint(runlog *log, const store_ask *ask, err *e);
+int runlog_put_head(runlog *log, err *e);
+/* The next entry is absent, and one behind it is not: 0 if it was a snapshot, which is passed over,
+ * else ERR_CORRUPT. */
+int runlog_hole(runlog *log, err *e);
+int runlog_pass_over_lost(runlog *log); /* returns 1 if it was */
 /* ERR_CORRUPT if there is an entry behind the end that was read. It takes one request where there
  * is none. */
 int runlog_prove_end(runlog *log, err *e);
 int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
-/* Does the same, and gives its raw text. */
+/* Does the same, and gives its raw text, on failure too if there is one; `text` may be NULL. */
 int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e);
-/* Reads what stands under that number in the log of an epoch. */
-int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, json_t **out, err *e);
+/* Does the same with what stands under that number in the log of an epoch. */
+int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, buf *text,
+                      json_t **out, err *e);
 /* Gives the newest epoch that was begun, whether it counts or not; 0: none. */
 int runlog_epoch_newest(store *s, const char *prefix, uint64_t *out, err *e);
+bool runlog_is_snapshot(const json_t *entry);
+int runlog_check_size(const json_t *entry, size_t len, const char *what, err *e);
 /* Parses an entry, and refuses one that is larger than its type may be. */
 int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);
 
@@ -72,18 +94,19 @@ int runlog_digest(const char *text, size_t len, digest *out, err *e);
 int runlog_seal(buf *text, err *e);
 /* False if an object has a sum that is not that of its text. */
 bool runlog_sum_holds(const json_t *object, const buf *text);
-/* Looks whether the next entry is what its writer made, behind what its writer read; it is the last
- * one from here on. */
-void runlog_prove(runlog *log, const json_t *entry, const buf *text);
+/* Returns NULL, or why the text of entry `n` is not the one that its writer made. */
+const char *runlog_judge_text(uint64_t n, const json_t *entry, const buf *text);
+/* Looks whether entry `n` is what its writer made, behind what its writer read; it is the last one
+ * from here on. */
+void runlog_prove(runlog *log, uint64_t n, const json_t *entry, const buf *text);
 void runlog_take_last(runlog *log, const buf *text);
 /* Warns of it, and keeps the handle from appending. */
 void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Goes on from the snapshot that the hint names, if it is further on than the entries read so far,
- * stands in the log, and is whole. Otherwise nothing happens: the log says it all. */
-void runlog_jump(runlog *log);
 /* Reads the state that snapshot `n` holds, with that entry folded in. Free it, on failure too. */
 int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err *e);
+/* Goes on from the snapshot in entry `n`, if it is whole and of this log. */
+int runlog_begin_at(runlog *log, uint64_t n, const json_t *entry, const buf *text, err *e);
 /* Does as runlog_snapshot(), due or not. */
 int runlog_snapshot_now(runlog *log, err *e);
 

@@ -75,22 +75,26 @@ int runlog_check_damage(const runlog *log, err *e) {
 /* ---- reading ---- */
 
 /* Both came with 1.1, and only the first entry has none before it. */
-static const char *judge(const runlog *log, const json_t *entry, const buf *text) {
-  const char *prev = json_string_value(json_object_get(entry, "prev"));
+const char *runlog_judge_text(uint64_t n, const json_t *entry, const buf *text) {
+  bool prev = json_is_string(json_object_get(entry, "prev"));
   bool sum = json_object_get(entry, "sum") != NULL;
-  digest before;
   if (!runlog_sum_holds(entry, text)) return "its text is not the one that its sum was made of";
-  if (sum != (prev != NULL) && log->st.next > 0)
-    return "its sum, or its word of the one before, is gone";
-  if (!prev || log->last.len == 0 || log->loose) return NULL;
+  return sum != prev && n > 0 ? "its sum, or its word of the one before, is gone" : NULL;
+}
+
+static const char *judge(const runlog *log, uint64_t n, const json_t *entry, const buf *text) {
+  const char *prev = json_string_value(json_object_get(entry, "prev"));
+  const char *why = runlog_judge_text(n, entry, text);
+  digest before;
+  if (why || !prev || log->last.len == 0 || log->loose) return why;
   if (digest_parse(HASH_XXH3_128, prev, &before, NULL) == 0 && digest_equal(&before, &log->last))
     return NULL;
   return "the entry before it is not the one that its writer had read";
 }
 
-void runlog_prove(runlog *log, const json_t *entry, const buf *text) {
-  const char *why = judge(log, entry, text);
-  if (why) runlog_note_damage(log, "entry %" PRIu64 ": %s", log->st.next, why);
+void runlog_prove(runlog *log, uint64_t n, const json_t *entry, const buf *text) {
+  const char *why = judge(log, n, entry, text);
+  if (why) runlog_note_damage(log, "entry %" PRIu64 ": %s", n, why);
   log->unproven += json_object_get(entry, "sum") == NULL;
   runlog_take_last(log, text);
   log->loose = false;

@@ -8,8 +8,7 @@
 
 #include "runlog_fold.h"
 
-enum { HINT_BYTES_MAX = 4096, HEAD_ROOM = 512 /* room for the members of every entry */ };
-static const char hint_name[] = ".ckpt/head";
+enum { HEAD_ROOM = 512 /* room for the members of every entry */ };
 
 /* ---- the digest of a state ---- */
 
@@ -73,37 +72,15 @@ static bool continues(const runlog_state *later, const runlog_state *read) {
   return true;
 }
 
-static int read_hint(const runlog *log, uint64_t *out, err *e) {
-  char key[STORE_KEY_MAX];
-  buf text;
-  json_t *hint = NULL;
-  buf_init(&text, HINT_BYTES_MAX);
-  int rc = runlog_join(log->prefix, hint_name, key, e);
-  if (rc == 0) rc = log->s->ops->get(log->s, key, &text, e);
-  if (rc == 0) rc = js_read(&text, key, RUNLOG_READER, &hint, e);
-  if (rc == 0) rc = runlog_get_number(hint, "snapshot", key, out, e);
-  json_decref(hint);
-  buf_free(&text);
-  return rc;
-}
-
-/* The hint may be absent, torn, of another log, or point past the end: whatever is wrong, the
- * entries after the known ones are read one by one, and no hole can be passed over. */
-void runlog_jump(runlog *log) {
+int runlog_begin_at(runlog *log, uint64_t n, const json_t *entry, const buf *text, err *e) {
   runlog_state later = {0};
-  json_t *entry = NULL;
-  buf text = {0};
-  uint64_t n = 0;
-  err why = {0};
-  int rc = read_hint(log, &n, &why);
-  if (rc == ERR_NOENT || (rc == 0 && n < log->st.next)) return;
-  if (rc == 0) rc = runlog_read_raw(log, n, &text, &entry, &why);
-  if (rc == 0 && !runlog_sum_holds(entry, &text))
-    rc = err_set(&why, ERR_CORRUPT, "the snapshot in log entry %llu does not match its sum",
-                 (unsigned long long)n);
-  if (rc == 0) rc = runlog_take_snapshot(entry, n, &later, &why);
+  const char *why = runlog_judge_text(n, entry, text);
+  int rc = why ? err_set(e, ERR_CORRUPT, "the snapshot in log entry %llu: %s",
+                         (unsigned long long)n, why)
+               : 0;
+  if (rc == 0) rc = runlog_take_snapshot(entry, n, &later, e);
   if (rc == 0 && !continues(&later, &log->st))
-    rc = err_set(&why, ERR_FORMAT, "the snapshot in log entry %llu is of another log",
+    rc = err_set(e, ERR_FORMAT, "the snapshot in log entry %llu is of another log",
                  (unsigned long long)n);
   if (rc == 0) {
     runlog_state read = log->st;
@@ -111,14 +88,10 @@ void runlog_jump(runlog *log) {
     log->st = later;
     later = read;
     log->last.len = 0; /* what was read itself lies far before it */
-    runlog_prove(log, entry, &text);
-  } else {
-    log_say(&log->s->log, LOG_DEBUG, "%s: the log is read from its beginning: %s", log->prefix,
-            why.text);
+    runlog_prove(log, n, entry, text);
   }
   runlog_state_free(&later);
-  json_decref(entry);
-  buf_free(&text);
+  return rc;
 }
 
 /* ---- writing ---- */
@@ -196,32 +169,13 @@ static int plan_snapshot(const runlog *log, const runlog_request *r, json_t **ou
   return rc;
 }
 
-static int put_hint(runlog *log, err *e) {
-  char key[STORE_KEY_MAX];
-  json_t *hint = json_object();
-  buf text;
-  int bad = 0;
-  buf_init(&text, HINT_BYTES_MAX);
-  runlog_set_number(hint, "format", RUNLOG_FORMAT, &bad);
-  runlog_set_number(hint, "reader", RUNLOG_READER_1, &bad);
-  runlog_set_number(hint, "snapshot", log->st.snapshot, &bad);
-  int rc = bad ? err_set(e, ERR_NOMEM, "the hint of the log: out of memory") : 0;
-  if (rc == 0) rc = js_print(hint, &text, e);
-  if (rc == 0) rc = runlog_join(log->prefix, hint_name, key, e);
-  if (rc == 0) rc = log->s->ops->put(log->s, key, text.data, text.len, STORE_REPLACE, e);
-  log->hint_due = rc < 0;
-  buf_free(&text);
-  json_decref(hint);
-  return rc;
-}
-
 int runlog_snapshot_now(runlog *log, err *e) {
   const uint64_t before = log->st.snapshot;
   int rc = runlog_need_term(log, e);
   if (rc == 0) rc = runlog_carry_out(log, plan_snapshot, &(runlog_request){0}, e);
   if (rc == ERR_LIMIT || rc == ERR_INTERNAL) log->no_snapshots = true;
   if (rc < 0 && log->st.snapshot != before) log->hint_due = true; /* it stands all the same */
-  return rc < 0 ? rc : put_hint(log, e);
+  return rc < 0 ? rc : runlog_put_head(log, e);
 }
 
 static bool is_due(const runlog *log) {
@@ -231,6 +185,6 @@ static bool is_due(const runlog *log) {
 }
 
 int runlog_snapshot(runlog *log, err *e) {
-  if (log->hint_due) return put_hint(log, e);
+  if (log->hint_due) return runlog_put_head(log, e);
   return log->no_snapshots || !is_due(log) ? 0 : runlog_snapshot_now(log, e);
 }
