@@ -12,7 +12,7 @@ test-world: all servers
 	  $(call only,$(sort $(wildcard spec/world/*_spec.* spec/world/long/*_spec.*)))
 
 # Those that are shown as they go differ in what they play, with what, and what is made before.
-PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 zombie ranks grace net servers)
+PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks grace net servers)
 $(PLAYED):
 	@$(TEST_ENV) $(WITH) spec/run_tests --shown $(PLAY)
 
@@ -33,9 +33,9 @@ test-kill: all
 test-crash: private PLAY = spec/crash/crash.sh
 test-crash: all
 
-## test-crash-s3: SIZE=1GiB N=50: the same with a bucket as its target
+## test-crash-s3: SIZE=1GiB N=50: the same with a bucket as its target; SERVER=minio-kms and others
 test-crash-s3: private PLAY = spec/crash/crash.sh
-test-crash-s3: private WITH = TARGET=s3
+test-crash-s3: private WITH = TARGET=s3 SETUP=$(SETUP)
 test-crash-s3: all servers
 
 ## test-zombie: writers that are pushed aside and go on, clones, two launches of one job
@@ -56,13 +56,19 @@ test-net: private WITH = COUNT='$(COUNT)'
 test-net: all servers
 
 ## test-servers: other tools read and write the bucket (boto3, pyarrow, s3fs, s5cmd, rclone, Ray), and
-##   the life of a target on a server; installs what that takes, about 1 GB
-test-servers: private PLAY = spec/servers/interop.sh spec/servers/cycle.sh
+##   the life of a target with a directory, versitygw, MinIO (plain, versions, object lock, KMS), moto and
+##   S3Proxy; installs what that takes, about 1.6 GB
+test-servers: private PLAY = spec/servers/interop.sh spec/servers/cycle.sh spec/servers/minio_uploads.sh
 test-servers: private WITH = SETUP=$(SETUP)
 test-servers: all servers
 
+## test-crash-kms: N=60: the crash loop on MinIO with SSE-KMS, without retention and with it
+test-crash-kms: private PLAY = spec/crash/kms.sh spec/crash/kms_keep.sh
+test-crash-kms: private WITH = SETUP=$(SETUP)
+test-crash-kms: all servers
+
 ## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
-LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3 servers
+LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3 crash-kms servers
 test-long: all servers
 	@bad=; for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || bad="$$bad test-$$t"; done; \
 	  [ -z "$$bad" ] || { echo "failed, or played nothing:$$bad"; exit 1; }
