@@ -6,18 +6,27 @@
 #include <string.h>
 
 #include "err.h"
+#include "secret.h"
 
 void buf_init(buf *b, size_t max) {
   *b = (buf){.max = max};
 }
 
+void buf_init_secret(buf *b, size_t max) {
+  *b = (buf){.max = max, .secret = true};
+}
+
 void buf_free(buf *b) {
-  free(b->data);
+  if (b->secret)
+    secret_free(b->data);
+  else
+    free(b->data);
   b->data = NULL;
   b->len = b->room = 0;
 }
 
 void buf_clear(buf *b) {
+  if (b->secret && b->data) explicit_bzero(b->data, b->len);
   b->len = 0;
   b->failure = 0;
   if (b->data) b->data[0] = 0;
@@ -34,7 +43,7 @@ char *buf_reserve(buf *b, size_t len) {
     size_t room = b->room ? b->room : 64;
     while (room < need) room += room / 2;
     if (room > b->max) room = b->max + 1; /* the cap holds for the memory too */
-    char *data = realloc(b->data, room);
+    char *data = b->secret ? secret_resize(b->data, room) : realloc(b->data, room);
     if (!data) {
       b->failure = ERR_NOMEM;
       return NULL;
@@ -81,7 +90,7 @@ int buf_failed(const buf *b) {
 }
 
 char *buf_take(buf *b) {
-  if (b->failure) return NULL;
+  if (b->failure || b->secret) return NULL;
   char *data = b->data;
   buf_init(b, b->max);
   return data;

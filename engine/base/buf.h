@@ -5,6 +5,7 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct buf {
@@ -13,9 +14,13 @@ typedef struct buf {
   size_t room;
   size_t max;  /* the most bytes it may ever hold */
   int failure; /* 0, ERR_LIMIT or ERR_NOMEM; sticky */
+  bool secret; /* its memory is that of secret.h */
 } buf;
 
 void buf_init(buf *b, size_t max);
+/* For what has keys or tokens in it: it is wiped when it is freed, cleared, or moves as it grows,
+ * and buf_take() gives nothing. */
+void buf_init_secret(buf *b, size_t max);
 void buf_free(buf *b); /* may be called twice, and on a zeroed struct */
 void buf_clear(buf *b);
 

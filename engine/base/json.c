@@ -1,8 +1,10 @@
 #include "json.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "number.h"
+#include "secret.h"
 #include "shown.h"
 
 enum { DEPTH_MAX = 64 };
@@ -70,6 +72,55 @@ int js_parse_large(const char *text, size_t len, const char *what, json_t **out,
   }
   *out = value;
   return 0;
+}
+
+/* ---- secret ones ---- */
+
+/* jansson has one pair of functions for the memory of all, the host's values too. Ours go on to
+ * those that were there, but for a thread that is at a secret, and for what is a secret's. */
+static json_malloc_t common_malloc;
+static json_free_t common_free;
+static _Thread_local bool at_a_secret;
+
+static void *any_malloc(size_t size) {
+  return at_a_secret && size <= SECRET_PIECE_MAX ? secret_alloc(size) : common_malloc(size);
+}
+
+static void any_free(void *p) {
+  if (secret_owns(p))
+    secret_free(p);
+  else
+    common_free(p);
+}
+
+static void take_memory(void) {
+  json_get_alloc_funcs(&common_malloc, &common_free);
+  json_set_alloc_funcs(any_malloc, any_free);
+}
+
+static void secret_begins(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, take_memory);
+  at_a_secret = true;
+}
+
+int js_parse_secret(const char *text, size_t len, const char *what, json_t **out, err *e) {
+  if (len > JS_SECRET_MAX)
+    return err_set(e, ERR_LIMIT, "%s has %zu bytes, over the limit of %d", what, len,
+                   JS_SECRET_MAX);
+  err why = {0};
+  secret_begins();
+  int rc = js_parse(text, len, what, out, &why);
+  at_a_secret = false;
+  /* jansson's own word repeats what stands near the fault. */
+  return rc < 0 ? err_set(e, why.code, "%s is no JSON, or has more in it than it may", what) : 0;
+}
+
+int js_print_secret(const json_t *value, buf *out, err *e) {
+  secret_begins();
+  int rc = js_print_in_full(value, out, e);
+  at_a_secret = false;
+  return rc;
 }
 
 int js_read(const buf *text, const char *what, int64_t known, json_t **out, err *e) {

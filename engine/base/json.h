@@ -19,6 +19,14 @@
 #define JS_WEIGHT_MAX ((size_t)64 << 20)
 int js_parse(const char *text, size_t len, const char *what, json_t **out, err *e);
 
+/* js_parse() of a text with keys or tokens in it, of at most JS_SECRET_MAX bytes (ERR_LIMIT): the tree
+ * is in the memory of secret.h, and so is what jansson needs on its way. The error shows nothing of
+ * the text. */
+enum { JS_SECRET_MAX = 32 << 10 };
+int js_parse_secret(const char *text, size_t len, const char *what, json_t **out, err *e);
+/* js_print() of such a tree, into a secret buffer. */
+int js_print_secret(const json_t *value, buf *out, err *e);
+
 /* Makes the first check of js_parse() alone, for callers that parse in another way. */
 int js_weigh(const char *text, size_t len, const char *what, err *e);
 

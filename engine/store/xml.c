@@ -5,7 +5,15 @@
 
 #include <expat.h>
 
-enum { DEPTH_MAX = 16, PATH_ROOM = 1024, TEXT_MAX = 1 << 20, ANSWER_MAX = 64 << 20 };
+#include "base/secret.h"
+
+enum {
+  DEPTH_MAX = 16,
+  PATH_ROOM = 1024,
+  TEXT_MAX = 1 << 20,
+  ANSWER_MAX = 64 << 20,
+  SECRET_MAX = 64 << 10
+};
 
 typedef struct walk {
   XML_Parser parser;
@@ -79,12 +87,8 @@ static void on_dtd(void *arg, const char *name, const char *system, const char *
   refuse(arg, ERR_FORMAT, "it has a DTD");
 }
 
-int xml_walk(const char *text, size_t len, const char *what, xml_fn *fn, void *ctx, err *e) {
-  if (len > ANSWER_MAX)
-    return err_set(e, ERR_LIMIT, "%s: %zu bytes of XML are more than are read", what, len);
-  walk w = {.parser = XML_ParserCreate(NULL), .fn = fn, .ctx = ctx};
+static int walk_text(walk w, const char *text, size_t len, const char *what, err *e) {
   if (!w.parser) return err_set(e, ERR_NOMEM, "%s: no memory to read XML", what);
-  buf_init(&w.text, TEXT_MAX);
   XML_SetUserData(w.parser, &w);
   XML_SetElementHandler(w.parser, on_start, on_end);
   XML_SetCharacterDataHandler(w.parser, on_text);
@@ -102,6 +106,23 @@ int xml_walk(const char *text, size_t len, const char *what, xml_fn *fn, void *c
   buf_free(&w.text);
   XML_ParserFree(w.parser);
   return rc;
+}
+
+int xml_walk(const char *text, size_t len, const char *what, xml_fn *fn, void *ctx, err *e) {
+  if (len > ANSWER_MAX)
+    return err_set(e, ERR_LIMIT, "%s: %zu bytes of XML are more than are read", what, len);
+  walk w = {.parser = XML_ParserCreate(NULL), .fn = fn, .ctx = ctx};
+  buf_init(&w.text, TEXT_MAX);
+  return walk_text(w, text, len, what, e);
+}
+
+int xml_walk_secret(const char *text, size_t len, const char *what, xml_fn *fn, void *ctx, err *e) {
+  static const XML_Memory_Handling_Suite memory = {secret_alloc, secret_resize, secret_free};
+  if (len > SECRET_MAX)
+    return err_set(e, ERR_LIMIT, "%s: %zu bytes of XML are more than are read", what, len);
+  walk w = {.parser = XML_ParserCreate_MM(NULL, &memory, NULL), .fn = fn, .ctx = ctx};
+  buf_init_secret(&w.text, SECRET_MAX);
+  return walk_text(w, text, len, what, e);
 }
 
 void xml_escape(const char *text, buf *out) {

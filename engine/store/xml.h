@@ -16,6 +16,8 @@ typedef int xml_fn(void *ctx, const char *path, const char *text);
 /* Walks a document. ERR_FORMAT with the line, for a text that is no XML, is nested deeper than 16,
  * or has a DTD. `what` names it in errors. */
 int xml_walk(const char *text, size_t len, const char *what, xml_fn *fn, void *ctx, err *e);
+/* The same of a text with keys in it: it all happens in the memory of base/secret.h. */
+int xml_walk_secret(const char *text, size_t len, const char *what, xml_fn *fn, void *ctx, err *e);
 
 /* Appends `text` with & < > " escaped. */
 void xml_escape(const char *text, buf *out);

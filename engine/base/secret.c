@@ -1,0 +1,121 @@
+#include "secret.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Pieces come in powers of two, each behind a head. Those that were given back wait in a list for
+ * the next of their size: their memory stays here. */
+enum {
+  LEAST = 7,  /* bits: 128 bytes */
+  MOST = 17,  /* 128 KiB: a piece of SECRET_PIECE_MAX and its head */
+  SLAB = 17,  /* what is opened for use at a time */
+  REGION = 25 /* addresses alone are reserved: 32 MiB */
+};
+
+typedef struct piece {
+  uint64_t bits; /* of its size; 0: it has pages of its own, `size` bytes */
+  union {
+    struct piece *next; /* while it waits */
+    uint64_t size;
+  };
+} piece;
+
+static struct {
+  pthread_mutex_t lock;
+  piece *waiting[MOST + 1];
+  char *at, *end; /* of the region what was not used yet */
+} the = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char *_Atomic region; /* for secret_owns(), which takes no lock */
+
+static void *map(size_t size, int protection) {
+  void *p = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return NULL;
+  if (madvise(p, size, MADV_DONTDUMP) == 0) return p;
+  munmap(p, size);
+  return NULL;
+}
+
+/* Opens the next slab and cuts it into pieces of that size. The lock is held. */
+static bool open_slab(unsigned bits) {
+  const size_t slab = (size_t)1 << SLAB, size = (size_t)1 << bits;
+  if (!the.at) {
+    the.at = map((size_t)1 << REGION, PROT_NONE);
+    if (!the.at) return false;
+    the.end = the.at + ((size_t)1 << REGION);
+    region = the.at;
+  }
+  if (the.at == the.end || mprotect(the.at, slab, PROT_READ | PROT_WRITE) != 0) return false;
+  mlock(the.at, slab); /* beyond the limit it may be swapped out */
+  for (size_t i = 0; i < slab; i += size) {
+    piece *p = (piece *)(void *)(the.at + i);
+    *p = (piece){.bits = bits, .next = the.waiting[bits]};
+    the.waiting[bits] = p;
+  }
+  the.at += slab;
+  return true;
+}
+
+static void *take_pages(size_t size) {
+  if (size > SIZE_MAX / 2) return NULL;
+  piece *p = map(size + sizeof *p, PROT_READ | PROT_WRITE);
+  if (!p) return NULL;
+  *p = (piece){.size = size};
+  return p + 1;
+}
+
+void *secret_alloc(size_t size) {
+  if (size > SECRET_PIECE_MAX) return take_pages(size);
+  unsigned bits = LEAST;
+  while (((size_t)1 << bits) < size + sizeof(piece)) bits++;
+  pthread_mutex_lock(&the.lock);
+  piece *p = the.waiting[bits] || open_slab(bits) ? the.waiting[bits] : NULL;
+  if (p) the.waiting[bits] = p->next;
+  pthread_mutex_unlock(&the.lock);
+  if (!p) return take_pages(size);
+  p->size = size;
+  return p + 1;
+}
+
+void secret_free(void *mine) {
+  if (!mine) return;
+  piece *p = (piece *)mine - 1;
+  if (p->bits == 0) {
+    munmap(p, p->size + sizeof *p);
+    return;
+  }
+  explicit_bzero(mine, ((size_t)1 << p->bits) - sizeof *p);
+  pthread_mutex_lock(&the.lock);
+  p->next = the.waiting[p->bits];
+  the.waiting[p->bits] = p;
+  pthread_mutex_unlock(&the.lock);
+}
+
+void *secret_resize(void *old, size_t size) {
+  if (!old) return secret_alloc(size);
+  piece *p = (piece *)old - 1;
+  if (p->bits && size <= ((size_t)1 << p->bits) - sizeof *p) {
+    if (size < p->size) explicit_bzero((char *)old + size, p->size - size);
+    p->size = size;
+    return old;
+  }
+  void *fresh = secret_alloc(size);
+  if (!fresh) return NULL;
+  memcpy(fresh, old, size < p->size ? size : p->size);
+  secret_free(old);
+  return fresh;
+}
+
+char *secret_copy(const char *text) {
+  size_t size = strlen(text) + 1;
+  char *copy = secret_alloc(size);
+  if (copy) memcpy(copy, text, size);
+  return copy;
+}
+
+bool secret_owns(const void *p) {
+  uintptr_t from = (uintptr_t)region, at = (uintptr_t)p;
+  return from && at >= from && at < from + ((uintptr_t)1 << REGION);
+}
