@@ -93,24 +93,22 @@ void s3_read_code(s3_call *c) {
 }
 
 int s3_refused(const s3_call *c, err *e) {
-  const char *bucket = c->s->bucket;
+  const char *bucket = c->s->bucket, *scheme = c->s->base.ops->scheme;
   char tries[32] = "", id[80] = "";
   if (c->tries > 1) snprintf(tries, sizeof tries, " (try %u)", c->tries);
   const char *slash = *c->r.path ? "/" : "";
   if (c->trouble.code)
-    return err_set(e, c->trouble.code, "%s s3://%s%s%.400s%s: %.400s", c->r.verb, bucket, slash,
-                   c->r.path, tries, c->trouble.text);
+    return err_set(e, c->trouble.code, "%s %s://%s%s%.400s%s: %.400s", c->r.verb, scheme, bucket,
+                   slash, c->r.path, tries, c->trouble.text);
   struct meaning m = meaning_of(c);
   if (c->answer.status == 400 && strcmp(c->r.method, "HEAD") == 0) /* it has no room for a word */
     m = (struct meaning){.rc = ERR_ACCESS,
-                         .hint = *c->s->options.customer[0]
-                                     ? "is the object encrypted by another key than "
-                                       "AWS_SSE_CUSTOMER_KEY_..., or by none? Else have the "
-                                       "credentials expired, or is the region another one?"
-                                     : "have the credentials expired, or is the region another "
-                                       "one?"};
+                         .hint = "have the credentials expired, or is the region another one?"};
+  if (m.rc == ERR_ACCESS && *c->s->options.customer[0])
+    m.hint = "is the object encrypted by another key than AWS_SSE_CUSTOMER_KEY_..., or by none? "
+             "Else check the credentials, the bucket's policy and the region";
   if (!http_header(&c->answer, "x-amz-request-id", id, sizeof id) || !is_word(id)) id[0] = 0;
-  return err_set(e, m.rc, "%s s3://%s%s%.400s%s: the server answered %d%s%s%s%s%s%s", c->r.verb,
-                 bucket, slash, c->r.path, tries, c->answer.status, *c->code ? " " : "", c->code,
-                 *id ? ", request id " : "", id, m.hint ? ": " : "", m.hint ? m.hint : "");
+  return err_set(e, m.rc, "%s %s://%s%s%.400s%s: the server answered %d%s%s%s%s%s%s", c->r.verb,
+                 scheme, bucket, slash, c->r.path, tries, c->answer.status, *c->code ? " " : "",
+                 c->code, *id ? ", request id " : "", id, m.hint ? ": " : "", m.hint ? m.hint : "");
 }

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 s3_tests
 HOST=${AWS_ENDPOINT_URL#http://}
 QUERY="scheme=http&endpoint_override=$HOST&region=us-east-1&allow_bucket_creation=true"
-PLAIN=s3://ckpt-test/run WAY=$PLAIN?$QUERY
+PLAIN=s3://ckpt-test/run WAY="s3://ckpt-test/run?$QUERY"
 endpoint=$AWS_ENDPOINT_URL
 unset AWS_ENDPOINT_URL AWS_REGION
 cd "$S3_DIR" || exit 1

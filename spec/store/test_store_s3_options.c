@@ -1,7 +1,9 @@
 /* What a user says of encryption, storage class, who pays, region and endpoint, and what then goes
  * out with each kind of request: spec/servers/verifier.py notes it, between the store and a server.
  * spec/store/options_spec.sh starts the server and runs this with
- *   CKPT_TEST_S3  the server's endpoint */
+ *   CKPT_TEST_S3  the server's endpoint
+ * and spec/store/sse_spec.sh with
+ *   CKPT_TEST_S3_KMS  that of a server which encrypts, over TLS */
 #include "with_cmocka.h"
 
 #include <stdio.h>
@@ -23,6 +25,8 @@
 #define KMS_LINE "x-amz-server-side-encryption-aws-kms-key-id"
 #define SSE_LINE "\"x-amz-server-side-encryption\""
 #define CUSTOMER_LINE "x-amz-server-side-encryption-customer-key\": \"" KEY64
+
+#define SAID(f) cmocka_unit_test_setup_teardown(f, forget, forget)
 
 static server plain, tls, region;
 static char port[16], notes[256];
@@ -360,12 +364,83 @@ static void a_host_that_no_proxy_names_is_asked_directly(void **unused) {
   store_close(s);
 }
 
+/* ---- a server that encrypts ---- */
+
+static const char *encrypting;
+
+static void at_server(void) {
+  forget(NULL);
+  setenv("AWS_ENDPOINT_URL", encrypting, 1);
+  setenv("AWS_CA_BUNDLE", CA, 1);
+  setenv("AWS_ACCESS_KEY_ID", "testkey", 1);
+  setenv("AWS_SECRET_ACCESS_KEY", "testsecret", 1);
+}
+
+static void objects_encrypted_by_the_server_are_made_and_read(void **unused) {
+  static const char *const kinds[] = {"AES256", "aws:kms"};
+  for (int i = 0; i < 2; i++) {
+    at_server();
+    setenv("AWS_SERVER_SIDE_ENCRYPTION", kinds[i], 1);
+    if (i) setenv("AWS_SSE_KMS_KEY_ID", "ckpt-key", 1);
+    store *s = open_new("");
+    all_requests(s);
+    store_close(s);
+  }
+}
+
+/* It has one key: another name shows that ours really reached it. */
+static void the_named_key_is_the_one_that_is_used(void **unused) {
+  err e = {0};
+  at_server();
+  setenv("AWS_SSE_KMS_KEY_ID", "no-such-key", 1);
+  store *s = open_new("");
+  assert_true(s->ops->put(s, "k", "x", 1, STORE_REPLACE, &e) < 0);
+  store_close(s);
+}
+
+static void what_a_customers_key_encrypts_is_read_by_it_alone(void **unused) {
+  at_server();
+  setenv("AWS_SSE_CUSTOMER_KEY_BASE64", KEY64, 1);
+  store *s = open_new("");
+  all_requests(s);
+  store_close(s);
+  const char *uri = "s3://ckpt-test/customer";
+  assert_int_equal(open_as(uri, &s, NULL), 0);
+  assert_int_equal(store_put_text(s, "k", "mine", STORE_REPLACE), 0);
+  store_must_hold(s, "k", "mine");
+  store_close(s);
+  for (int i = 0; i < 2; i++) {
+    store_object o;
+    buf b;
+    err e = {0};
+    if (i)
+      setenv("AWS_SSE_CUSTOMER_KEY_BASE64", "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHg=", 1);
+    else
+      unsetenv("AWS_SSE_CUSTOMER_KEY_BASE64");
+    assert_int_equal(open_as(uri, &s, NULL), 0);
+    buf_init(&b, 100);
+    assert_true(s->ops->get(s, "k", &b, &e) < 0);
+    assert_true(s->ops->head(s, "k", &o, &e) < 0);
+    if (i) assert_null(strstr(e.text, "eHh4"));
+    if (i && !strstr(e.text, "AWS_SSE_CUSTOMER_KEY")) fail_msg("%s", e.text);
+    buf_free(&b);
+    store_close(s);
+  }
+}
+
+static int at_an_encrypting_server(void) {
+  const struct CMUnitTest tests[] = {
+      SAID(objects_encrypted_by_the_server_are_made_and_read),
+      SAID(the_named_key_is_the_one_that_is_used),
+      SAID(what_a_customers_key_encrypts_is_read_by_it_alone),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 static server gate(const char *a, const char *b, const char *c, const char *d) {
   const char *arguments[] = {SECRET, "--forward", port, "--note", notes, a, b, c, d, NULL, NULL};
   return server_start("verifier.py", arguments);
 }
-
-#define SAID(f) cmocka_unit_test_setup_teardown(f, forget, forget)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -382,6 +457,8 @@ int main(void) {
       SAID(a_host_that_no_proxy_names_is_asked_directly),
   };
   const char *at = getenv("CKPT_TEST_S3");
+  encrypting = getenv("CKPT_TEST_S3_KMS");
+  if (encrypting) return at_an_encrypting_server();
   if (!at) {
     puts("1..0 # SKIP spec/store/options_spec.sh runs it, against a server");
     return 0;
