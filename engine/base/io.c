@@ -5,6 +5,8 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -227,6 +229,19 @@ static const io system_io = {
 
 const io *io_system(void) {
   return &system_io;
+}
+
+const char *io_variable_laid(const io *io, const char *name) {
+  size_t len = strlen(name);
+  const char *value = NULL; /* of several the last one counts */
+  for (const char *const *at = io->environment; at && *at; at++)
+    if (strncmp(*at, name, len) == 0 && (*at)[len] == '=') value = *at + len + 1;
+  return value;
+}
+
+const char *io_variable(const io *io, const char *name) {
+  const char *laid = io_variable_laid(io, name);
+  return laid ? laid : getenv(name);
 }
 
 int io_move_up(const io *io, int fd) {

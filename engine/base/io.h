@@ -58,10 +58,19 @@ struct io {
   int64_t (*now)(const io *, io_clock clock); /* nanoseconds */
   void (*sleep)(const io *, int64_t ns);
   int (*random)(const io *, void *to, size_t len);
+  /* "NAME=VALUE", ended by NULL: laid over the environment of the process for what is opened with
+   * this io. NULL: nothing is. */
+  const char *const *environment;
 };
 
 /* The io of the running system. It repeats calls that a signal interrupts, but not close. */
 const io *io_system(void);
+
+/* Returns the value of a variable, in what is laid over the environment or else in that; NULL: it is
+ * not set. */
+const char *io_variable(const io *io, const char *name);
+/* The same of what is laid over it alone. */
+const char *io_variable_laid(const io *io, const char *name);
 
 /* Gives a descriptor another number if it has 0, 1 or 2. A host may have closed its standard
  * streams: a file that got such a number would receive what everybody prints, or be in the way of a

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,4 +228,13 @@ int hash_hmac_sha256(const void *key, size_t key_len, const void *data, size_t l
 int hash_md5(const void *data, size_t len, uint8_t out[HASH_MD5_BYTES], err *e) {
   if (EVP_Digest(data ? data : "", len, out, NULL, EVP_md5(), NULL)) return 0;
   return err_set(e, ERR_UNSUPPORTED, "OpenSSL computes no MD5 here: is it in FIPS mode?");
+}
+
+int hash_sha1_hex(const void *data, size_t len, char out[HASH_SHA1_HEX], err *e) {
+  unsigned char bytes[20];
+  out[0] = 0;
+  if (!EVP_Digest(data ? data : "", len, bytes, NULL, EVP_sha1(), NULL))
+    return err_set(e, ERR_UNSUPPORTED, "OpenSSL computes no SHA-1 here: is it in FIPS mode?");
+  for (size_t i = 0; i < sizeof bytes; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+  return 0;
 }

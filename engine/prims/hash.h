@@ -57,4 +57,8 @@ int hash_block_equal(const digest *a, const digest *b); /* the CRC-32C too, wher
 void digest_hex(const digest *d, char out[HASH_HEX_MAX]);
 int digest_parse(hash_kind kind, const char *hex, digest *out, err *e); /* ERR_FORMAT */
 
+/* SHA-1, for names of files that others chose so, in hex. It protects nothing. */
+enum { HASH_SHA1_HEX = 41 };
+int hash_sha1_hex(const void *data, size_t len, char out[HASH_SHA1_HEX], err *e);
+
 #endif

@@ -50,6 +50,7 @@ typedef struct http_request {
   atomic_int *cancel;      /* may be NULL */
   atomic_int *stop;        /* as `cancel`, for another who may end it; may be NULL */
   _Atomic uint64_t *moved; /* grows as the body is sent or received into `into`; may be NULL */
+  bool direct;             /* past any proxy of the environment */
   unsigned stall_s; /* 0: HTTP_STALL_S; if less than HTTP_CONNECT_S, it is the limit of the connect
                      * too; five times as long is the limit of the whole, beside the time for the
                      * bytes */

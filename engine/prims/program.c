@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/seconds.h"
+#include "base/secret.h"
 #include "program_reports.h"
 
 enum { STEP_MS = 20, BLOCK = 64 * 1024 };
@@ -25,6 +26,7 @@ typedef struct output {
   char *data;
   size_t used, room, keep;
   uint64_t dropped;
+  bool secret;
 } output;
 
 struct program {
@@ -137,7 +139,8 @@ int program_start(const io *io, const program_plan *plan, program **out, err *e)
   if (!c) return err_set(e, ERR_NOMEM, "cannot run %s: out of memory", plan->argv[0]);
   c->io = io;
   c->pidfd = -1;
-  for (int i = 0; i < 2; i++) c->outputs[i] = (output){.fd = -1, .keep = plan->keep};
+  for (int i = 0; i < 2; i++)
+    c->outputs[i] = (output){.fd = -1, .keep = plan->keep, .secret = plan->secret};
   if (plan->socket) rc = reports_open(io, plan->socket, &c->reports, e);
   if (rc < 0) goto failed;
   if (plan->input) rc = fds[0] = make_input(io, plan);
@@ -176,10 +179,11 @@ static bool make_room(output *o) {
     o->dropped += old;
   }
   if (o->room - o->used >= BLOCK) return true;
-  char *data = realloc(o->data, o->used + 2 * (size_t)BLOCK);
+  size_t room = o->used + 2 * (size_t)BLOCK;
+  char *data = o->secret ? secret_resize(o->data, room) : realloc(o->data, room);
   if (!data) return false;
   o->data = data;
-  o->room = o->used + 2 * (size_t)BLOCK;
+  o->room = room;
   return true;
 }
 
@@ -333,7 +337,10 @@ void program_close(program *c) {
   }
   for (int i = 0; i < 2; i++) {
     shut(c->io, &c->outputs[i].fd);
-    free(c->outputs[i].data);
+    if (c->outputs[i].secret)
+      secret_free(c->outputs[i].data);
+    else
+      free(c->outputs[i].data);
   }
   shut(c->io, &c->pidfd);
   reports_close(c->reports);

@@ -24,6 +24,7 @@ typedef struct program_plan {
   const char *input; /* what it can read as its standard input; NULL: nothing */
   size_t input_len;
   size_t keep;        /* of each of its two outputs the last `keep` bytes are kept */
+  bool secret;        /* in the memory of base/secret.h */
   const char *socket; /* path of the socket that it may report on, made here; NULL: none */
 } program_plan;
 

@@ -4,9 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/secret.h"
 #include "prims/hash.h"
 
-enum { ITEMS_MAX = 64, TEXT_MAX = 64 << 10, DATE = 8 };
+enum { ITEMS_MAX = 64, TEXT_MAX = 64 << 10, DATE = 8, SECRET_KEY_MAX = 256 };
 
 /* Names with values, sorted by the bytes of the names, then of the values. */
 typedef struct items {
@@ -99,7 +100,9 @@ static void add_header(items *s, const char *name, size_t name_len, const char *
 /* Adds a header of our own: to the signature, and to be sent. */
 static void send_header(items *s, const char *name, const char *value, buf *headers) {
   add_header(s, name, strlen(name), value);
-  buf_fmt(headers, "%s: %s\n", name, value);
+  /* Not buf_fmt(): what prints would leave a piece of the token on the stack. */
+  const char *const pieces[] = {name, ": ", value, "\n"};
+  for (int i = 0; i < 4; i++) buf_str(headers, pieces[i]);
 }
 
 static void print_query(const items *query, buf *out) {
@@ -116,14 +119,16 @@ static void print_names(const items *headers, buf *out) {
 static int digest_request(const sigv4_request *r, const items *query, const items *headers,
                           char out[HASH_HEX_MAX], err *e) {
   buf text;
-  buf_init(&text, 2 * TEXT_MAX);
+  buf_init_secret(&text, 2 * TEXT_MAX); /* the token is in it */
   buf_fmt(&text, "%s\n", r->method);
   sigv4_encode(r->path, 0, &text);
   buf_str(&text, "\n");
   print_query(query, &text);
   buf_str(&text, "\n");
-  for (size_t i = 0; i < headers->count; i++)
-    buf_fmt(&text, "%s:%s\n", name_of(headers, i), value_of(headers, i));
+  for (size_t i = 0; i < headers->count; i++) {
+    const char *const pieces[] = {name_of(headers, i), ":", value_of(headers, i), "\n"};
+    for (int k = 0; k < 4; k++) buf_str(&text, pieces[k]);
+  }
   buf_str(&text, "\n");
   print_names(headers, &text);
   buf_fmt(&text, "\n%s", r->payload);
@@ -136,14 +141,19 @@ static int digest_request(const sigv4_request *r, const items *query, const item
   return rc;
 }
 
+static const char *service_of(const sigv4_key *key) {
+  return key->service ? key->service : "s3";
+}
+
 /* Derives the signature: secret -> day -> region -> service -> signature. */
 static int derive(const sigv4_key *key, const char *stamp, const char *text, digest *out, err *e) {
-  char first[4 + 256];
   size_t len = strlen(key->secret);
-  if (len > sizeof first - 4) return err_set(e, ERR_LIMIT, "the secret key is too long");
+  if (len > SECRET_KEY_MAX) return err_set(e, ERR_LIMIT, "the secret key is too long");
+  char *first = secret_alloc(len + 4);
+  if (!first) return err_set(e, ERR_NOMEM, "no memory for a signature");
   memcpy(first, "AWS4", 4);
   memcpy(first + 4, key->secret, len);
-  const char *steps[] = {stamp, key->region, "s3", "aws4_request", text};
+  const char *steps[] = {stamp, key->region, service_of(key), "aws4_request", text};
   const void *with = first;
   size_t with_len = len + 4;
   int rc = 0;
@@ -154,7 +164,8 @@ static int derive(const sigv4_key *key, const char *stamp, const char *text, dig
     with = out->bytes;
     with_len = out->len = sizeof next;
   }
-  explicit_bzero(first, sizeof first);
+  explicit_bzero(next, sizeof next);
+  secret_free(first);
   return rc;
 }
 
@@ -166,8 +177,8 @@ static int authorize(const sigv4_key *key, const sigv4_request *r, const char *s
   buf_init(&text, 4096);
   int rc = digest_request(r, query, signed_headers, request, e);
   if (rc < 0) goto out;
-  buf_fmt(&text, "AWS4-HMAC-SHA256\n%s\n%.8s/%s/s3/aws4_request\n%s", stamp, stamp, key->region,
-          request);
+  buf_fmt(&text, "AWS4-HMAC-SHA256\n%s\n%.8s/%s/%s/aws4_request\n%s", stamp, stamp, key->region,
+          service_of(key), request);
   rc = buf_failed(&text);
   if (rc < 0) {
     err_set(e, rc, "the name of the region is too long, or memory ran out");
@@ -177,9 +188,9 @@ static int authorize(const sigv4_key *key, const sigv4_request *r, const char *s
   if (rc < 0) goto out;
   digest_hex(&d, signature);
   buf_fmt(headers,
-          "authorization: AWS4-HMAC-SHA256 Credential=%s/%.8s/%s/s3/aws4_request,"
+          "authorization: AWS4-HMAC-SHA256 Credential=%s/%.8s/%s/%s/aws4_request,"
           "SignedHeaders=",
-          key->access, stamp, key->region);
+          key->access, stamp, key->region, service_of(key));
   print_names(signed_headers, headers);
   buf_fmt(headers, ",Signature=%s\n", signature);
 out:
@@ -198,7 +209,7 @@ static void print_stamp(int64_t time_ns, char out[17]) {
 int sigv4_sign(const sigv4_key *key, const sigv4_request *r, buf *target, buf *headers, err *e) {
   items query = {.count = 0}, names = {.count = 0};
   buf_init(&query.text, TEXT_MAX);
-  buf_init(&names.text, TEXT_MAX);
+  buf_init_secret(&names.text, TEXT_MAX);
   int rc = 0;
   bool anonymous = !key->access || !*key->access;
   char stamp[17];

@@ -15,6 +15,7 @@
 typedef struct sigv4_key {
   const char *access, *secret, *token; /* token NULL or "": none */
   const char *region;
+  const char *service; /* NULL: "s3" */
 } sigv4_key;
 
 typedef struct sigv4_request {

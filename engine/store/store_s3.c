@@ -25,7 +25,7 @@ static int check_bucket(const uri *where, err *e) {
 static void s3_close(store *base) {
   s3_store *s = (s3_store *)base;
   http_close(s->net);
-  credentials_forget(&s->who);
+  credentials_close(s->keys);
   s3_options_forget(&s->options);
   s3_forget_spelling(s);
   pthread_mutex_destroy(&s->mutex);
@@ -44,7 +44,7 @@ static int s3_open(const uri *where, const io *io, const log_sink *log, store **
   memcpy(s->prefix, where->path, strlen(where->path) + 1);
   pthread_mutex_init(&s->mutex, NULL);
   pthread_mutex_init(&s->spelling, NULL);
-  rc = credentials_find(io, &s->who, e);
+  rc = credentials_open(io, log, &s->who, &s->keys, e);
   if (rc == 0) rc = s3_options_open(s, where, e);
   if (rc == 0) rc = http_open(&s->net, e);
   if (rc < 0)

@@ -62,8 +62,9 @@ typedef struct s3_store {
   char bucket[64];
   char prefix[URI_MAX]; /* of the URI, as it stands in the bucket: "" or "a/b" */
   pthread_mutex_t mutex;
-  credentials who;  /* under mutex: the region may turn out to be another one, keys expire */
-  unsigned changes; /* of them so far; under mutex */
+  credentials who;  /* all but the keys; under mutex: the region may turn out to be another one */
+  unsigned changes; /* of it so far; under mutex */
+  credentials_source *keys;
   char server[STORE_SERVER_MAX]; /* who gave the last answer; under mutex */
   int64_t ahead_ns;              /* so far is the server's clock ahead of ours; under mutex */
   atomic_bool lists_uploads;     /* the server has told an upload below a prefix */
@@ -130,9 +131,11 @@ typedef struct s3_call {
   http_call *running;
   err trouble; /* it could not even be sent */
   int64_t begun;
-  bool moved, renewed; /* the region was corrected, the credentials were read again */
+  bool moved, renewed; /* the region was corrected, the keys were fetched again */
+  uint64_t print;      /* credentials_print() of those that it was signed with */
+  err unrenewed;       /* why there are no others */
   bool clocked;        /* the server's clock was taken over */
-  unsigned changes;    /* of the store's credentials when this was signed */
+  unsigned changes;    /* of the store's region when this was signed */
   int64_t ahead_ns;    /* as the store had it then */
   int64_t sent_ns;     /* IO_MONO of the last sending */
   atomic_int stop;     /* set by s3_end() */

@@ -129,7 +129,7 @@ static void add_lines(s3_call *c, size_t n) {
   c->headers[n] = NULL;
 }
 
-static int sign(s3_call *c, const credentials *who, err *e) {
+static int sign(s3_call *c, const credentials *who, const credentials *keys, err *e) {
   target t = {0};
   size_t own = 0;
   buf_init(&t.path, URL_MAX);
@@ -139,9 +139,9 @@ static int sign(s3_call *c, const credentials *who, err *e) {
   if (rc == 0) rc = digest_body(c, t.https, e);
   if (rc == 0) rc = gather(c, t.https, &own, e);
   if (rc == 0) {
-    sigv4_key key = {.access = who->anonymous ? "" : who->access,
-                     .secret = who->secret,
-                     .token = who->token,
+    sigv4_key key = {.access = keys->anonymous ? "" : keys->access,
+                     .secret = keys->secret,
+                     .token = keys->token,
                      .region = who->region};
     sigv4_request r = {.method = c->r.method,
                        .host = t.host,
@@ -195,6 +195,17 @@ static unsigned stall_of(const s3_call *c) {
   return half < SECOND ? 1 : (unsigned)(half / SECOND);
 }
 
+/* Signs with keys that are good now: it may take a while to get some. */
+static int sign_with(s3_call *c, const credentials *who, err *e) {
+  credentials_source *source = c->s->keys;
+  const credentials *keys = credentials_take(source, c->ahead_ns, (atomic_int *)flag_of(c), e);
+  if (!keys) return c->trouble.code;
+  c->print = credentials_print(keys);
+  int rc = sign(c, who, keys, e);
+  credentials_give(source, keys);
+  return rc;
+}
+
 static void send_it(s3_call *c) {
   s3_store *s = c->s;
   credentials who;
@@ -210,7 +221,7 @@ static void send_it(s3_call *c) {
   c->sent_ns = s->base.io->now(s->base.io, IO_MONO);
   int64_t answered = 0;
   atomic_compare_exchange_strong(&s->base.silent_ns, &answered, c->sent_ns);
-  int rc = sign(c, &who, &c->trouble);
+  int rc = sign_with(c, &who, &c->trouble);
   c->sent = (http_request){.method = c->r.method,
                            .url = c->url.data,
                            .headers = c->headers,
@@ -221,14 +232,13 @@ static void send_it(s3_call *c) {
                            .stop = &c->stop,
                            .stall_s = stall_of(c),
                            .moved = c->r.sent};
-  credentials_forget(&who);
   if (rc == 0) http_start(s->net, &c->sent, &c->answer, &c->running, &c->trouble);
 }
 
 void s3_start(s3_call *c, s3_store *s, const s3_request *r) {
   *c = (s3_call){.s = s, .r = *r, .begun = s->base.io->now(s->base.io, IO_MONO)};
   buf_init(&c->url, URL_MAX);
-  buf_init(&c->lines, LINES_MAX);
+  buf_init_secret(&c->lines, LINES_MAX); /* the token is in it */
   send_it(c);
 }
 
@@ -376,24 +386,15 @@ static bool says_nothing(const s3_call *c) {
   return strcmp(c->r.method, "HEAD") == 0 && (status == 400 || status == 403);
 }
 
-/* Reads the keys again: keys that are lent for some hours may have been renewed in their file. */
+/* Looks for other keys, once, where the server refuses these. */
 static bool fresh_keys(s3_call *c) {
-  static const char *const codes[] = {"ExpiredToken", "TokenRefreshRequired", "InvalidToken", NULL};
-  credentials now;
-  s3_store *s = c->s;
-  if (c->renewed || c->trouble.code || (!one_of(c->code, codes) && !says_nothing(c))) return false;
+  static const char *const codes[] = {
+      "ExpiredToken",       "ExpiredTokenException", "TokenRefreshRequired",  "InvalidToken",
+      "InvalidAccessKeyId", "InvalidSecurity",       "SignatureDoesNotMatch", NULL};
+  bool refused = one_of(c->code, codes) || c->answer.status == 401 || says_nothing(c);
+  if (c->renewed || c->trouble.code || !refused) return false;
   c->renewed = true;
-  if (credentials_find(s->base.io, &now, NULL) < 0) return false;
-  pthread_mutex_lock(&s->mutex);
-  bool other = strcmp(now.access, s->who.access) != 0 || strcmp(now.token, s->who.token) != 0;
-  memcpy(s->who.access, now.access, sizeof now.access);
-  memcpy(s->who.secret, now.secret, sizeof now.secret);
-  memcpy(s->who.token, now.token, sizeof now.token);
-  s->changes += other;
-  other = s->changes != c->changes; /* another request may have found them first */
-  pthread_mutex_unlock(&s->mutex);
-  credentials_forget(&now);
-  return other;
+  return credentials_renew(c->s->keys, c->print, (atomic_int *)flag_of(c), &c->unrenewed);
 }
 
 /* Signs by the server's clock from here on, where the server refuses ours: its answer says what time
@@ -467,6 +468,14 @@ static bool is_no_host(const s3_call *c) {
          http_no_such_host(c->url.data);
 }
 
+/* The server's word says what became of the keys; why there are no others is the user's to mend. */
+static int say_unrenewed(const s3_call *c, err *why) {
+  err said = *why;
+  err_set(why, said.code, "%.500s; other keys: %.450s", said.text, c->unrenewed.text);
+  why->sys = said.sys;
+  return said.code;
+}
+
 int s3_finish(s3_call *c, err *e) {
   err why = {0};
   bool unknown = false;
@@ -475,6 +484,8 @@ int s3_finish(s3_call *c, err *e) {
   if (unknown)
     rc = err_set(&why, ERR_INVAL, "%s s3://%s: %.600s; nobody knows a host of this name", c->r.verb,
                  c->s->bucket, c->trouble.text);
+  else if (rc < 0 && c->unrenewed.code && !canceled(c) && c->unrenewed.code != ERR_CANCELED)
+    rc = say_unrenewed(c, &why);
   else if (rc < 0 && canceled(c))
     rc = err_set(&why, ERR_CANCELED, "%s: cancelled", c->r.verb);
   if (rc < 0 && e) *e = why;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "prims/http.h"
+#include "prims/program.h"
 #include "store/sigv4.h"
 #include "store/store_s3.h"
 #include "store/xml.h"
@@ -25,6 +26,7 @@ int __wrap_http_start(http *h, const http_request *request, http_response *respo
                       http_call **out, err *e);
 int __wrap_http_wait(http_call *call, err *e);
 bool __wrap_http_done(const http_call *call);
+int __wrap_program_start(const io *io, const program_plan *plan, program **out, err *e);
 
 static int refused(err *e) {
   return err_set(e, ERR_IO, "the connection is refused");
@@ -97,6 +99,14 @@ int __wrap_http_wait(http_call *call, err *e) {
 bool __wrap_http_done(const http_call *call) {
   (void)call;
   return true;
+}
+
+/* A file of profiles names a program to be run. */
+int __wrap_program_start(const io *io, const program_plan *plan, program **out, err *e) {
+  (void)io;
+  must(plan->argv[0]);
+  *out = NULL;
+  return err_set(e, ERR_ACCESS, "nothing is run here");
 }
 
 // NOLINTEND(bugprone-reserved-identifier)
@@ -193,6 +203,8 @@ void fuzz_credentials(const uint8_t *data, size_t size) {
   unsetenv("AWS_ACCESS_KEY_ID");
   unsetenv("AWS_SECRET_ACCESS_KEY");
   unsetenv("AWS_ENDPOINT_URL");
+  answers = NULL; /* nobody answers */
+  answers_left = 0;
   setenv("AWS_SHARED_CREDENTIALS_FILE", keys_path, 1);
   setenv("AWS_CONFIG_FILE", config_path, 1);
   err e = {0};

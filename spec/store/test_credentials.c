@@ -28,8 +28,13 @@ static int set_up(void **unused) {
                                       "AWS_ENDPOINT_URL_S3",
                                       "AWS_ENDPOINT_URL",
                                       "AWS_CA_BUNDLE",
-                                      "AWS_S3_ADDRESSING_STYLE"};
+                                      "AWS_S3_ADDRESSING_STYLE",
+                                      "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                      "AWS_ROLE_ARN",
+                                      "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                      "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unsetenv(names[i]);
+  setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
   home = tmpdir_new();
   make_dir(tmpdir_path(home, ".aws"));
   setenv("HOME", home, 1);
@@ -143,7 +148,9 @@ static void without_keys_it_says_what_was_looked_at(void **unused) {
 static void another_way_to_keys_is_named(void **unused) {
   config_file("[profile x]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = y\n");
   setenv("AWS_PROFILE", "x", 1);
-  fails(ERR_ACCESS, "role_arn");
+  fails(ERR_ACCESS, "source_profile \"y\" is not there");
+  config_file("[profile x]\nlogin_session = me\n");
+  fails(ERR_ACCESS, "login_session");
 }
 
 static void region_endpoint_and_ca_come_from_the_environment_first(void **unused) {
@@ -258,7 +265,7 @@ static void malformed_lines_are_named_and_not_shown(void **unused) {
 }
 
 static void what_is_too_long_is_refused(void **unused) {
-  char *text = malloc(6000);
+  char *text = malloc(CREDENTIALS_TOKEN_MAX + 1);
   assert_non_null(text);
   for (int len = 255; len <= 256; len++) {
     snprintf(text, 6000, "[default]\naws_access_key_id = a\naws_secret_access_key = %0*d\n", len,
@@ -268,7 +275,8 @@ static void what_is_too_long_is_refused(void **unused) {
     assert_int_equal(credentials_find(io_system(), &c, &e), len == 255 ? 0 : ERR_FORMAT);
     assert_null(strstr(e.text, "000"));
   }
-  snprintf(text, 6000, "%05000d", 0);
+  memset(text, '0', CREDENTIALS_TOKEN_MAX);
+  text[CREDENTIALS_TOKEN_MAX] = 0;
   env_keys();
   keys_file("");
   setenv("AWS_SESSION_TOKEN", text, 1);
