@@ -67,6 +67,17 @@ test-crash-kms: private PLAY = spec/crash/kms.sh spec/crash/kms_keep.sh
 test-crash-kms: private WITH = SETUP=$(SETUP)
 test-crash-kms: all servers
 
+## judge: SEED=n COUNT=1000 STORES=dir,versitygw,minio: real processes by lot, killed, stopped and lied to, and
+##   a judge that knows only the promises; a byte flipped everywhere
+judge: all servers
+	@$(TEST_ENV) SEED='$(SEED)' COUNT='$(COUNT)' STORES='$(STORES)' spec/run_tests --shown spec/judge/judge.sh
+
+## judge-faults: ONLY=name: programs that leave out one rule each, which the judge has to notice
+judge-faults: all servers
+	@$(MAKE) --no-print-directory SETUP=no FAULTS=yes BUILD=$(BUILD)/faults RUNNER=$(BUILD)/faults/ckpt-lua all
+	@$(TEST_ENV) CKPT_SOUND='$(abspath $(RUNNER))' CKPT_LUA='$(abspath $(BUILD)/faults/ckpt-lua)' ONLY='$(ONLY)' SEED='$(SEED)' \
+	  spec/run_tests --shown spec/judge/faults.sh
+
 ## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
 LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3 crash-kms servers
 test-long: all servers
@@ -82,4 +93,4 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants
+.PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants
