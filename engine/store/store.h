@@ -75,6 +75,8 @@ struct store {
   atomic_int *cancel;
   /* The user's word that no checkpoint's data is removed here (settle.h). Set once, too. */
   bool no_delete;
+  /* So long a name that another machine made may stay unseen here. 0: no longer than a moment. */
+  int64_t lag_ns;
   /* While this is not 0, calls to a server that does not answer go on until it has been silent for
    * so long, and a host's name that nobody knows is ERR_INVAL at once. Else each call has a limit of
    * its own, and the name is asked for again. Any thread. */

@@ -323,7 +323,10 @@ static int file_remove_below(store *base, const char *prefix, const char *const 
 
 /* ---- the handle ---- */
 
+static const int64_t LAG_NS = INT64_C(120000000000);
+
 static int file_open(const uri *where, const io *io, const log_sink *log, store **out, err *e) {
+  fs_kind kind;
   *out = NULL;
   if (where->path[0] != '/')
     return err_set(e, ERR_INVAL, "\"%.200s\": a file store needs an absolute path", where->path);
@@ -340,6 +343,8 @@ static int file_open(const uri *where, const io *io, const log_sink *log, store 
     return rc;
   }
   s->base = (store){.ops = &store_file_ops, .io = fs_held_io(s->held)};
+  /* A client keeps in mind which names a directory does not have. */
+  if (fs_kind_of(s->root, &kind, NULL) == 0 && kind.remote_writers) s->base.lag_ns = LAG_NS;
   if (log) s->base.log = *log;
   pthread_mutex_init(&s->guard, NULL);
   *out = &s->base;

@@ -322,7 +322,10 @@ static int append(runlog *log, json_t *entry, err *e) {
   if (rc == 1) {
     const char *ignored = NULL;
     rc = runlog_apply(&log->st, entry, &ignored, e);
-    if (rc == 0) runlog_take_last(log, &text);
+    if (rc == 0) {
+      runlog_take_last(log, &text);
+      runlog_note_commit(log, log->st.next - 1, entry);
+    }
     if (rc == 0) rc = 1;
     if (ignored) rc = err_set(e, ERR_INTERNAL, "our own log entry breaks a rule: %s", ignored);
   }

@@ -254,6 +254,7 @@ int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, cons
   int rc = runlog_need_term(log, e);
   if (rc == 0 && m->root.len == 0) rc = err_set(e, ERR_INVAL, "the manifest is not sealed");
   if (rc == 0) rc = runlog_carry_out(log, plan_commit, &r, e);
+  if (rc == 0) runlog_point_at_commit(log);
   if (rc == 0 && out) *out = runlog_commit_of(&log->st, attempt)->n;
   return rc;
 }

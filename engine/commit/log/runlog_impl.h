@@ -24,6 +24,7 @@ enum { RUNLOG_HEAD_MAX = 4096 };
 typedef struct runlog_hint {
   uint64_t snapshot;
   uint64_t commit;
+  digest digest; /* of the raw text of that commit's entry */
 } runlog_hint;
 
 struct runlog {
@@ -37,6 +38,7 @@ struct runlog {
   bool hint_due;     /* the hint does not name our newest snapshot yet */
   runlog_hint hint;  /* as it was when the log was opened */
   digest last;       /* of the raw text of the entry that was read or made last; empty: not known */
+  runlog_hint newest; /* `commit` alone: the newest that was read or made */
   bool loose;   /* that one was passed over: what its follower read may have been another text */
   bool damaged; /* what was read contradicts itself: nothing may be appended */
   char *damage; /* what was noticed first; may be NULL where there was no memory */
@@ -67,7 +69,12 @@ int runlog_catch_up(runlog *log, err *e); /* reads to the end */
 /* runlog_head.c: takes what the head says, if it can be read; puts it. */
 int runlog_key_head(const runlog *log, char out[STORE_KEY_MAX], err *e);
 int runlog_take_hint(runlog *log, const store_ask *ask, err *e);
+int runlog_hint_parse(const buf *text, const char *what, runlog_hint *out, err *e);
 int runlog_put_head(runlog *log, err *e);
+/* Puts it after a commit, if it can. */
+void runlog_point_at_commit(runlog *log);
+/* Notes damage if the log ends before the commit that the head names. */
+int runlog_check_end(runlog *log, err *e);
 /* The next entry is absent, and one behind it is not: 0 if it was a snapshot, which is passed over,
  * else ERR_CORRUPT. */
 int runlog_hole(runlog *log, err *e);
@@ -79,8 +86,8 @@ int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
 /* Does the same, and gives its raw text, on failure too if there is one; `text` may be NULL. */
 int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e);
 /* Does the same with what stands under that number in the log of an epoch. */
-int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, buf *text,
-                      json_t **out, err *e);
+int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, buf *text, json_t **out,
+                      err *e);
 /* Gives the newest epoch that was begun, whether it counts or not; 0: none. */
 int runlog_epoch_newest(store *s, const char *prefix, uint64_t *out, err *e);
 bool runlog_is_snapshot(const json_t *entry);
@@ -100,6 +107,8 @@ const char *runlog_judge_text(uint64_t n, const json_t *entry, const buf *text);
  * from here on. */
 void runlog_prove(runlog *log, uint64_t n, const json_t *entry, const buf *text);
 void runlog_take_last(runlog *log, const buf *text);
+/* Remembers entry `n`, which was read or made just now, if it is a commit. */
+void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry);
 /* Warns of it, and keeps the handle from appending. */
 void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

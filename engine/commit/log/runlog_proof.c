@@ -98,6 +98,16 @@ void runlog_prove(runlog *log, uint64_t n, const json_t *entry, const buf *text)
   log->unproven += json_object_get(entry, "sum") == NULL;
   runlog_take_last(log, text);
   log->loose = false;
+  runlog_note_commit(log, n, entry);
+  if (n == log->hint.commit && !digest_equal(&log->last, &log->hint.digest))
+    runlog_note_damage(log, "entry %" PRIu64 ": it is not the commit that the head names", n);
+}
+
+void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry) {
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  if (!type || strcmp(type, "commit") != 0) return;
+  log->newest.commit = n;
+  log->newest.digest = log->last;
 }
 
 void runlog_take_last(runlog *log, const buf *text) {

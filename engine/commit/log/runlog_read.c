@@ -329,7 +329,8 @@ static int read_all(runlog *log, bool whole, err *e) {
   if (rc == 0 && !whole) rc = jump(log, e);
   if (rc == 0) rc = read_on(log, whole ? BATCH_MAX : likely_behind(log, log->st.next, AHEAD), e);
   if (rc < 0) return rc;
-  return is_wide(log) && log->st.next > 0 ? 0 : runlog_prove_end(log, e);
+  rc = is_wide(log) && log->st.next > 0 ? 0 : runlog_prove_end(log, e);
+  return rc < 0 ? rc : runlog_check_end(log, e);
 }
 
 static int open_as(store *s, const char *prefix, bool whole, runlog **out, err *e) {
@@ -340,7 +341,7 @@ static int open_as(store *s, const char *prefix, bool whole, runlog **out, err *
   runlog *log = calloc(1, sizeof *log);
   if (!log) return err_set(e, ERR_NOMEM, "open a log: out of memory");
   log->s = s;
-  log->term = RUNLOG_NONE;
+  log->term = log->newest.commit = RUNLOG_NONE;
   memcpy(log->prefix, prefix, strlen(prefix) + 1);
   rc = read_all(log, whole, e);
   if (runlog_epoch_again(log, rc)) rc = read_all(log, whole, e);

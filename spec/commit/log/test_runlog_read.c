@@ -118,8 +118,8 @@ static void a_log_of_any_length_is_read_in_few_rounds(void **state) {
     for (; made < lengths[i]; made++) commit(p.log, "last.ckpt");
     p.count.rounds = p.count.asked = 0;
     must_be_whole(&p.count.base, &p);
-    if (p.count.rounds > 5) fail_msg("%d commits: %ld rounds", made, p.count.rounds);
-    if (p.count.asked > 700) fail_msg("%d commits: %ld requests", made, p.count.asked);
+    if (p.count.rounds > 3) fail_msg("%d commits: %ld rounds", made, p.count.rounds);
+    if (p.count.asked > 330) fail_msg("%d commits: %ld requests", made, p.count.asked);
   }
   place_free(&p);
 }
@@ -224,7 +224,7 @@ static void a_torn_or_lost_snapshot_costs_requests_and_nothing_else(void **state
         commit(p.log, "d");
         p.count.rounds = 0;
         runlog_close(opened(&p.count.base, &p));
-        assert_true(p.count.rounds <= 5);
+        assert_true(p.count.rounds <= 3);
         /* One that reads all of it passes over it, too. */
         assert_int_equal(runlog_open_whole(p.s, "g", &later, NULL), 0);
         assert_int_equal(runlog_check_damage(later, NULL), 0);
