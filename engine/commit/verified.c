@@ -51,6 +51,6 @@ int verified_note(store *s, const char *prefix, uint64_t commit, err *e) {
   rc = runlog_join(prefix, name, key, e);
   if (rc < 0) return rc;
   int len = snprintf(text, sizeof text, "{\"format\":%d,\"reader\":%d,\"commit\":%" PRIu64 "}\n",
-                     RUNLOG_FORMAT, RUNLOG_READER, commit);
+                     RUNLOG_FORMAT, RUNLOG_READER_1, commit);
   return s->ops->put(s, key, text, (size_t)len, STORE_REPLACE, e);
 }
