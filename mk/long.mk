@@ -69,8 +69,9 @@ test-crash-kms: all servers
 
 ## judge: SEED=n COUNT=1000 STORES=dir,versitygw,minio: real processes by lot, killed, stopped and lied to, and
 ##   a judge that knows only the promises; a byte flipped everywhere
+judge: private PLAY = spec/judge/judge.sh spec/judge/flip.sh
 judge: all servers
-	@$(TEST_ENV) SEED='$(SEED)' COUNT='$(COUNT)' STORES='$(STORES)' spec/run_tests --shown spec/judge/judge.sh
+	@$(TEST_ENV) SEED='$(SEED)' COUNT='$(COUNT)' STORES='$(STORES)' spec/run_tests --shown $(PLAY)
 
 ## judge-faults: ONLY=name: programs that leave out one rule each, which the judge has to notice
 judge-faults: all servers

@@ -214,6 +214,11 @@ class Judgement:
                 self.say(5, f"a restore finds nothing; {asked or 'the newest'} was there all the time", e)
 
     def check_restored(self, e):
+        if "another tool wrote it" in e["err"]:
+            # What others put there before the first entry of the log.
+            if self.window(e)[0] >= 0:
+                self.say(6, "a target with a log was restored as what another tool wrote", e)
+            return
         for name, files in e["restored"].items():
             if files not in [w["files"] for w in self.wrote if w["wrote"] == name]:
                 self.say(1, f"{name} was restored with bytes that nobody saved", e)
@@ -305,9 +310,11 @@ class Judgement:
             other = next((o for o in self.h.ops if o.get("pid") == last.get("pid") and "args" in o), None)
             if not other or other["actor"] == e["actor"] or "fail=" in other["op"].get("disk", "") + e["op"].get("disk", ""):
                 continue
-            had = [c for c in self.log.commits.values() if c["term"] == last["n"] and c["time"] < e["t0"]]
-            if had and other["t0"] < e["t0"] and other["t1"] > e["t1"] + SLACK:
-                self.say(2, f"term {n} was opened without --take-over beside {other['actor']}, who was alive and had committed", e, other)
+            # Who has announced a save has a lease, and gives it back when it ends by itself.
+            had = [a for a in self.log.attempts.values() if a["by"] == last["n"] and self.log.times[a["n"]] < e["t0"]]
+            there = other["t1"] > term["time_ns"] / 1e9 + SLACK or "killed" in other
+            if had and other["t0"] < e["t0"] and there:
+                self.say(2, f"term {n} was opened without --take-over while the lease of {other['actor']} stood", e, other)
 
     # -- the end of it --
 
@@ -324,6 +331,7 @@ class Judgement:
         live = [c for c in live if self.plain(c)]
         for c in {c["n"]: c for c in lot.sample(live, min(2, len(live))) + live[-1:]}.values():
             self.restore_one(c)
+        self.h.guest_back("judge", {}, all_of_them=True)
         self.last_save()
 
     def restore_one(self, c, damaged=False):

@@ -19,7 +19,7 @@ faults=(
   "nonce-not-compared 100 dir"
   "newest-may-go 60 dir"
   "pins-not-asked 150 dir"
-  "pin-not-reread 400 dir"
+  "pin-not-reread 200 dir"
   "grace-not-waited 150 dir"
   "lease-not-asked 100 dir"
   "marks-not-asked 400 versitygw"

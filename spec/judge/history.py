@@ -51,14 +51,14 @@ def kill_session(session):
 # ---- the plan ----
 
 
-def chaos(lot, kind, wild, calls=420):
+def chaos(lot, kind, wild, calls=800):
     """What is done to a process: killed or stopped after a time or at a call, a disk that fails."""
     out = {}
     at = lot.random()
-    if at < 0.16 * wild:
+    if at < (0.16 if kind == "dir" else 0.4) * wild:
         out["kill"] = round(lot.uniform(0.02, 1.2), 3)
         out["alone"] = lot.random() < 0.3
-    elif at < 0.36 * wild:
+    elif at < (0.36 if kind == "dir" else 0.55) * wild:
         out["stop"] = (round(lot.uniform(0.05, 0.8), 3), round(lot.uniform(0.3, 1.6), 3))
     if kind == "dir" and lot.random() < 0.75 * wild:
         spoiled = lot.random() < 0.4
@@ -371,6 +371,8 @@ class History:
         return event, c
 
     def guest_rm(self, actor, op):
+        if op["which"] * 100 % 1 < 0.5:
+            self.guest_backup(actor, op)
         self.about_one(actor, op, ["rm"], *self.grace())
 
     def guest_gc(self, actor, op):
@@ -427,7 +429,8 @@ class History:
 
     def guest_notes(self, actor, op):
         """A file of its own among those of a save, whatever became of that."""
-        attempts = list(self.known().attempts.values())
+        known = list(self.known().attempts.values())
+        attempts = [a for a in known if a["fate"] != "committed"] or known
         if not attempts:
             return
         a = attempts[int(op["which"] * len(attempts))]
@@ -449,7 +452,7 @@ class History:
                 with self.guard:
                     self.backups[c["n"]] = copy
 
-    def guest_back(self, actor, op):
+    def guest_back(self, actor, op, all_of_them=False):
         """Copies a backup back under a name whose data is deleted, when nobody removes there any more."""
         known = self.known()
         for n, copy in sorted(self.backups.items()):
@@ -460,7 +463,8 @@ class History:
                 continue
             for key, data in copy.items():
                 self.put_foreign(actor, key, data)
-            return
+            if not all_of_them:
+                return
 
     def guest_over(self, actor, op):
         """Writes over a file of a checkpoint that is no longer kept."""
