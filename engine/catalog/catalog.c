@@ -50,17 +50,10 @@ static int on_unread(void *ctx, const char *prefix, int status, const char *why)
   return w->unread(w->ctx, prefix, status, why);
 }
 
-static int on_group(void *ctx, const char *prefix, err *e) {
+static int on_group(void *ctx, runlog *log, err *e) {
   struct walk *w = ctx;
-  runlog *log;
-  err why = {0};
-  int rc = runlog_open(w->at.store, prefix, &log, &why);
-  if (rc < 0 && w->unread) return on_unread(w, prefix, rc, why.text);
-  if (rc < 0) return err_set(e, rc, "%s", why.text);
   w->logs++;
-  rc = w->fn(w->ctx, &w->at, log, e);
-  runlog_close(log);
-  return rc;
+  return w->fn(w->ctx, &w->at, log, e);
 }
 
 static int walk_logs(struct walk *w, const io *io, const log_sink *log, const char *where, err *e) {
@@ -96,9 +89,12 @@ int catalog_logs_all(const io *io, const log_sink *log, const char *where, catal
 int catalog_log_at(const io *io, const log_sink *log, const char *where, const char *prefix,
                    catalog_log_fn *fn, void *ctx, err *e) {
   struct walk w = {.fn = fn, .ctx = ctx};
+  runlog *opened = NULL;
   int rc = parse_place(where, &w.at.where, e);
   if (rc == 0) rc = store_open(&w.at.where, io, log, &w.at.store, e);
-  if (rc == 0) rc = on_group(&w, prefix, e);
+  if (rc == 0) rc = runlog_open(w.at.store, prefix, &opened, e);
+  if (rc == 0) rc = on_group(&w, opened, e);
+  runlog_close(opened);
   store_close(w.at.store);
   return rc;
 }
@@ -362,10 +358,9 @@ static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
 }
 
 /* Restores with a pin, so that nobody deletes the data meanwhile. */
-static int restore_pinned(struct restoring *r, const catalog_place *at, const catalog_item *item,
-                          err *e) {
-  int rc = pinned_open(at->store, item->group, item->commit->dir, item->commit->n, "restore",
-                       &r->how.store, e);
+static int restore_pinned(struct restoring *r, const catalog_place *at, const runlog *log,
+                          const catalog_item *item, err *e) {
+  int rc = pinned_open_read(at->store, log, item->commit, "restore", &r->how.store, e);
   if (rc == 0) rc = restore_item(r, item, e);
   store_close(r->how.store);
   r->how.store = NULL;
@@ -385,7 +380,7 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
     if (rc < 0 || !c) return rc;
     rc = catalog_describe(at, log, c, &t, e);
     r->state = runlog_view(log);
-    if (rc == 0 && r->dir) rc = restore_pinned(r, at, &t.item, e);
+    if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
   }
   r->found++;
   return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;

@@ -15,9 +15,9 @@ static int look_at_dir(const run *r, err *e) {
   return S_ISDIR(st.st_mode) ? 0 : err_sys(e, ENOTDIR, "look at %s", r->places.dir);
 }
 
-static int on_prefix(void *ctx, const char *prefix, err *e) {
+static int on_log(void *ctx, runlog *log, err *e) {
   run_group *ignored;
-  return run_group_get(ctx, prefix, &ignored, e);
+  return run_group_get(ctx, runlog_prefix(log), &ignored, e);
 }
 
 /* Reads the logs as they are: nobody's lease is asked for, no term begins. */
@@ -25,7 +25,7 @@ static int read_groups(run *r, err *e) {
   run_group *root;
   int rc = run_group_get(r, "", &root, e);
   if (rc < 0 || r->store->ops->exists(r->store, NULL) != 0) return rc;
-  rc = runlog_groups(r->store, "", on_prefix, r, e);
+  rc = runlog_groups(r->store, "", on_log, r, e);
   for (size_t i = 0; rc == 0 && i < r->group_count; i++) rc = run_group_look(r, r->groups[i], e);
   return rc;
 }

@@ -143,9 +143,9 @@ int run_group_begin(run_group *g, err *e) {
   return 0;
 }
 
-static int on_prefix(void *ctx, const char *prefix, err *e) {
+static int on_log(void *ctx, runlog *log, err *e) {
   run_group *ignored;
-  return run_group_get(ctx, prefix, &ignored, e);
+  return run_group_get(ctx, runlog_prefix(log), &ignored, e);
 }
 
 /* Trials of one experiment may run on several hosts with one target: a group that another writer
@@ -228,7 +228,7 @@ int run_groups_open(run *r, err *e) {
   run_group *root;
   int rc = run_group_get(r, "", &root, e);
   if (rc == 0 && r->store->ops->exists(r->store, NULL) == 0)
-    rc = runlog_groups(r->store, "", on_prefix, r, e);
+    rc = runlog_groups(r->store, "", on_log, r, e);
   int64_t renewed_at = r->env->io->now(r->env->io, IO_MONO);
   for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
     rc = claim(r, r->groups[i], e);

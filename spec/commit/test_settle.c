@@ -299,8 +299,8 @@ static void what_is_shown_after_a_removal_stays(void **state) {
   }
 }
 
-static int see_group(void *ctx, const char *prefix, err *e) {
-  if (strcmp(prefix, "a") == 0) ++*(int *)ctx;
+static int see_group(void *ctx, runlog *log, err *e) {
+  if (strcmp(runlog_prefix(log), "a") == 0) ++*(int *)ctx;
   return 0;
 }
 

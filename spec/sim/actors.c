@@ -273,7 +273,10 @@ void reader_main(actor *a) {
   runlog *log = NULL;
   err e = {0};
   sim_count->readers++;
-  if (runlog_open(&a->store, "", &log, &e) < 0) return;
+  int opened = runlog_open(&a->store, "", &log, &e);
+  if (opened == 0) opened = runlog_check_damage(log, &e);
+  if (opened == ERR_CORRUPT || opened == ERR_FORMAT) sim_violation("%s: %s", a->name, e.text);
+  if (!log) return;
   const runlog_state *s = runlog_view(log);
   const runlog_commit *c = runlog_newest(s, NULL);
   if (s->commit_count && sim_chance(700)) c = &s->commits[sim_roll(s->commit_count)];

@@ -78,7 +78,9 @@ static void spoil_the_hint(void) {
   char text[80];
   int len = snprintf(text, sizeof text, "{\"format\":1,\"reader\":1,\"snapshot\":%lld}",
                      judge_entries() - 4 + (long long)sim_roll(8));
-  if (judge_entries() > 4) space_put(".ckpt/head", text, sim_chance(100) ? 9 : (size_t)len, "");
+  if (judge_entries() <= 4) return;
+  space_put(".ckpt/head", text, sim_chance(100) ? 9 : (size_t)len, "");
+  judge_forget_head();
 }
 
 /* Where everybody acts at once, nobody comes to an end. */

@@ -21,6 +21,7 @@ local fold = "engine/commit/log/runlog_fold.c"
 local log, prune, link = "engine/commit/log/runlog.c", "engine/job/keep/prune.c", "spec/sim/link.c"
 local settle, ranks = "engine/commit/settle.c", "engine/job/save/job_ranks.c"
 local removal = "engine/commit/removal.c"
+local read_c, head_c = "engine/commit/log/runlog_read.c", "engine/commit/log/runlog_head.c"
 local staging, begin = "engine/commit/staging.c", "engine/commit/staging_begin.c"
 local attempt = "engine/job/save/job_attempt.c"
 
@@ -99,6 +100,41 @@ local faults = {
   if (rc == 0) rc = delete_planned(&a, now, most, rest, e);
   if (rc == 0 && rest->wait_ns < INT64_MAX) p->store->io->sleep(p->store->io, rest->wait_ns);]] },
   } },
+  -- Entries prove each other, and the head proves the end.
+  prev_is_not_made_anew = { edits = {
+    { log, "for (int i = 0; i < COLLISIONS_MAX; i++) {\n    json_t *entry = NULL;", [[
+  json_t *before = NULL;
+  for (int i = 0; i < COLLISIONS_MAX; i++) {
+    json_t *entry = NULL;]] },
+    { log, "if (rc == 0 && entry) rc = append(log, entry, e);", [[
+    if (rc == 0 && entry && before) json_object_set(entry, "prev", before);
+    if (rc == 0 && entry) rc = append(log, entry, e);
+    if (!before) before = json_incref(json_object_get(entry, "prev"));]] },
+    { log, "if (log->last.len) js_set(entry,",
+      'if (log->last.len && !json_object_get(entry, "prev")) js_set(entry,' },
+  } },
+  absent_in_front_is_not_asked_again = { edits = {
+    { read_c, "  ask_again(log, ask);\n  for (int i = 1; ask->rc == ERR_NOENT && i < RUNLOG_LOOKS; i++) {",
+      "  for (int i = 0; i < 0; i++) {" },
+  } },
+  head_is_put_before_its_commit = { edits = {
+    { log, "if (rc == 0) rc = check_ground(log, e);", [[
+  if (rc == 0) rc = check_ground(log, e);
+  const char *kind = json_string_value(json_object_get(entry, "type"));
+  const digest known = log->last;
+  const runlog_hint newest = log->newest;
+  if (rc == 0 && kind && strcmp(kind, "commit") == 0) {
+    runlog_take_last(log, &text);
+    runlog_note_commit(log, log->st.next, entry);
+    runlog_put_head(log, NULL);
+    log->last = known;
+    log->newest = newest;
+  }]] },
+  } },
+  head_is_put_to_a_lower_number = { edits = {
+    { head_c, "there->commit > h.commit))", "false))" },
+  } },
+
   loser_goes_on_in_the_others_log = { edits = {
     { entries, "int bad = 0, rc = runlog_check_run(log, r->title, e);",
       "int bad = 0, rc = 0;" },

@@ -38,7 +38,10 @@ bool judge_results_only;
     if (!judge_results_only) sim_violation(__VA_ARGS__);                                           \
   } while (0)
 
+static long long head_commit; /* the highest number that the head has named; 0: none yet */
+
 void judge_clear(void) {
+  head_commit = 0;
   for (size_t i = 0; i < commit_count; i++) free(commits[i].manifest);
   attempt_count = commit_count = 0;
   entries = 0;
@@ -49,6 +52,10 @@ void judge_clear(void) {
   *flags = 0;
   flags_since = 0;
   runlog_state_free(&shadow);
+}
+
+void judge_forget_head(void) {
+  head_commit = 0;
 }
 
 long long judge_entries(void) {
@@ -500,7 +507,30 @@ static void may_touch(const actor *by, const staged *s, const char *key) {
     BROKEN_RULE("%s is the newest term's own, and %s comes for it", key, by->name);
 }
 
+/* What the head names stands, as it says, and nobody takes a number back. */
+static void check_head(void) {
+  char key[64], hex[HASH_HEX_MAX];
+  digest sum;
+  const object *head = space_find(".ckpt/head");
+  json_t *top = json_loadb(head->data, head->len, 0, NULL);
+  const json_t *commit = json_object_get(top, "commit");
+  const char *said = json_string_value(json_object_get(commit, "digest"));
+  long long n = number(commit, "n");
+  if (!top) sim_violation("the head is no object");
+  if (n < 0) n = 0;
+  if (n < head_commit) sim_violation("the head names commit %lld after %lld", n, head_commit);
+  head_commit = n;
+  snprintf(key, sizeof key, ".ckpt/log/%020lld.json", n);
+  const object *entry = n ? space_find(key) : NULL;
+  if (n && (!entry || !commit_at(n))) sim_violation("the head names %lld, which is no commit", n);
+  if (entry) hash_bytes(HASH_XXH3_128, entry->data, entry->len, &sum, NULL);
+  if (entry) digest_hex(&sum, hex);
+  if (entry && (!said || strcmp(said, hex) != 0)) sim_violation("the head names another %lld", n);
+  json_decref(top);
+}
+
 void judge_put(const actor *by, const char *key, bool replaced) {
+  if (strcmp(key, ".ckpt/head") == 0) check_head();
   if (at(key, ".ckpt/log/")) {
     if (replaced) sim_violation("%s was overwritten", key);
     on_entry(by, space_find(key));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "prims/hash.h"
 #include "sim.h"
 
 typedef enum fate { DONE, LOST, LOST_REPLY, LATE, REFUSED, DEAD } fate;
@@ -166,6 +167,36 @@ static int link_get(store *s, const char *key, buf *out, err *e) {
   return rc;
 }
 
+/* They are on their way side by side: any of them is answered first, and others act in between. */
+static void link_get_many(store *s, store_ask *asks, size_t count) {
+  size_t *order = calloc(count + 1, sizeof *order);
+  if (!order) abort();
+  for (size_t i = 0; i < count; i++) {
+    size_t at = (size_t)sim_roll(i + 1);
+    order[i] = order[at];
+    order[at] = i;
+  }
+  for (size_t i = 0; i < count; i++) {
+    store_ask *ask = &asks[order[i]];
+    ask->rc = link_get(s, ask->key, &ask->out, &ask->why);
+  }
+  free(order);
+}
+
+/* What tells contents apart here is the content itself. */
+static void tag_of(const object *o, char tag[STORE_TAG_MAX]) {
+  digest d;
+  hash_bytes(HASH_XXH3_128, o->data, o->len, &d, NULL);
+  digest_hex(&d, tag);
+}
+
+static int link_get_tagged(store *s, const char *key, buf *out, char tag[STORE_TAG_MAX], err *e) {
+  int rc = link_get(s, key, out, e);
+  object o = {.data = out->data ? out->data : "", .len = out->len};
+  if (rc == 0) tag_of(&o, tag);
+  return rc;
+}
+
 static ssize_t link_read(store *s, const char *key, uint64_t at, void *to, size_t len, err *e) {
   actor *a = of(s);
   int rc = store_key_check(key, e);
@@ -226,6 +257,24 @@ static int link_put_marked(store *s, const char *key, const void *data, size_t l
 static int link_put(store *s, const char *key, const void *data, size_t len, store_how how,
                     err *e) {
   return link_put_marked(s, key, data, len, how, "", e);
+}
+
+/* It is never late: who comes with an old tag is refused whenever he comes. */
+static int link_replace_if(store *s, const char *key, const void *data, size_t len, const char *tag,
+                           err *e) {
+  actor *a = of(s);
+  char now[STORE_TAG_MAX] = "";
+  int rc = store_key_check(key, e);
+  if (rc < 0) return rc;
+  fate f = begin(a, true);
+  if (f == LATE) f = LOST;
+  if (f == DONE || f == LOST_REPLY) {
+    const object *there = space_find(key);
+    if (there) tag_of(there, now);
+    rc = !there ? ERR_NOENT : strcmp(now, tag) != 0 ? ERR_CONFLICT : 0;
+    if (rc == 0) rc = put_now(a, key, data, len, PUT_REPLACE, "");
+  }
+  return end(a, f, rc, "replace", key, e);
 }
 
 static int link_remove(store *s, const char *key, err *e) {
@@ -390,6 +439,9 @@ static const store_ops object_ops = {
     .caps = STORE_CAP_IF_ABSENT | STORE_CAP_RESUME,
     .exists = link_exists,
     .get = link_get,
+    .get_many = link_get_many,
+    .get_tagged = link_get_tagged,
+    .replace_if = link_replace_if,
     .read = link_read,
     .head = link_head,
     .put = link_put,
@@ -411,6 +463,7 @@ void link_open(actor *a) {
   file_ops.caps =
       STORE_CAP_IF_ABSENT | STORE_CAP_PUBLISH | (store_file_ops.caps & STORE_CAP_RESUME);
   file_ops.publish = link_publish;
+  file_ops.get_many = NULL;
   file_ops.put_marked = NULL; /* files have no metadata of ours */
   file_ops.write_mark = NULL;
   a->store = (store){.ops = sim_weather.files ? &file_ops : &object_ops, .io = &a->io};

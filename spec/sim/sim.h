@@ -149,6 +149,7 @@ void judge_told(const actor *by, uint64_t n, const char *unit, unsigned version)
 void judge_all(void);
 const judge_commit *judge_newest(void); /* live and not bad; NULL: none */
 long long judge_entries(void);
+void judge_forget_head(void); /* somebody else has put another one */
 bool judge_any_dropped(void); /* does a grace run? */
 bool judge_has_deleted(uint64_t commit);
 /* Was it still there when its run was removed, which waits for nobody? */

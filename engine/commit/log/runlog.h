@@ -162,6 +162,8 @@ int runlog_open(store *s, const char *prefix, runlog **out, err *e);
 /* Does the same, and goes by no snapshot: each entry is read, and proven as far as it can be. */
 int runlog_open_whole(store *s, const char *prefix, runlog **out, err *e);
 void runlog_close(runlog *log); /* NULL is fine */
+/* Makes a handle of its own, without a term, that knows what `log` knows; nothing is read. */
+int runlog_copy(const runlog *log, runlog **out, err *e);
 
 /* Returns the state as it is known; it is valid until the next call on this handle. */
 const runlog_state *runlog_view(const runlog *log);
@@ -316,10 +318,10 @@ int runlog_key_companions(const char *prefix, uint64_t attempt, uint64_t term,
 int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char out[STORE_KEY_MAX],
                      err *e);
 
-/* Calls `fn` with the prefix of each log below `prefix` (itself included), in byte order: the
- * groups of a target. A directory that a log names as a checkpoint's is not entered. The depth is
+/* Calls `fn` with each log below `prefix` (itself included), in byte order: the groups of a target.
+ * The log is open during the call, and nobody has to read it once more. A directory that a log names as a checkpoint's is not entered. The depth is
  * at most 16. If `fn` returns other than 0, that ends the walk and is returned. */
-typedef int runlog_group_fn(void *ctx, const char *prefix, err *e);
+typedef int runlog_group_fn(void *ctx, runlog *log, err *e);
 int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e);
 /* Does the same for a place that somebody named, and that may be a whole disk: it ends after so
  * many directories without a log, with ERR_NOENT where it found none, else with a warning. Logs

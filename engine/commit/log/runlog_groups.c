@@ -86,7 +86,7 @@ static int report(walk *w, const char *prefix, names *owned, place_kind *kind, e
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   if (*kind == A_LOG) {
     rc = owned_dirs(log, owned, e);
-    if (rc == 0) rc = w->fn(w->ctx, prefix, e);
+    if (rc == 0) rc = w->fn(w->ctx, log, e);
   }
   runlog_close(log);
   return rc;

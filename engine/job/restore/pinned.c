@@ -144,20 +144,23 @@ static const store_ops pinned_ops = {
     .spell = pinned_spell,
 };
 
-int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, const char *by,
-                store **out, err *e) {
+static int open_with(store *inner, runlog *log, const char *dir, uint64_t n, const char *by,
+                     store **out, err *e) {
   err why = {0};
   *out = NULL;
   pinned *p = calloc(1, sizeof *p);
-  if (!p) return err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
+  if (!p) {
+    runlog_close(log);
+    return err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
+  }
   p->base = (store){.ops = &pinned_ops, .io = inner->io, .log = inner->log};
   p->inner = inner;
+  p->log = log;
   p->commit = n;
   p->dir = strdup(dir);
   p->by = strdup(by);
   pthread_mutex_init(&p->mutex, NULL);
   int rc = p->dir && p->by ? 0 : err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
-  if (rc == 0) rc = runlog_open(inner, prefix, &p->log, e);
   if (rc == 0 && put(p, false, &why) < 0) without_pin(p, &why);
   if (rc == 0) rc = runlog_refresh(p->log, e);
   if (rc == 0) rc = check_kept(p, e);
@@ -166,4 +169,20 @@ int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, c
   else
     *out = &p->base;
   return rc;
+}
+
+int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, const char *by,
+                store **out, err *e) {
+  runlog *log = NULL;
+  *out = NULL;
+  int rc = runlog_open(inner, prefix, &log, e);
+  return rc < 0 ? rc : open_with(inner, log, dir, n, by, out, e);
+}
+
+int pinned_open_read(store *inner, const runlog *log, const runlog_commit *c, const char *by,
+                     store **out, err *e) {
+  runlog *own = NULL;
+  *out = NULL;
+  int rc = runlog_copy(log, &own, e);
+  return rc < 0 ? rc : open_with(inner, own, c->dir, c->n, by, out, e);
 }

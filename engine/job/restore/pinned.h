@@ -12,5 +12,8 @@
  * store_close(*out) removes the pin; `inner` is borrowed. */
 int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, const char *by,
                 store **out, err *e);
+/* Does the same of a log that was read: what was appended since is read alone. */
+int pinned_open_read(store *inner, const runlog *log, const runlog_commit *c, const char *by,
+                     store **out, err *e);
 
 #endif
