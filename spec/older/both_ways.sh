@@ -88,10 +88,10 @@ scene_beside() {
   save -p with.lua
 }
 scene_ranks() {
-  local n pids=()
+  local n pids=() launch=L$RANDOM
   for n in 0 1; do
     mkdir -p "o/checkpoint-1" "k$n"
-    "$C" run --rank "$n" --world 2 --launch-id "L$RANDOM" --dir "k$n" --to "$to" --run one --marker DONE -- bash -c "
+    timeout 200 "$C" run --rank "$n" --world 2 --launch-id "$launch" --dir "k$n" --to "$to" --run one --marker DONE -- bash -c "
       mkdir k$n/.x; head -c 100000 /dev/urandom >k$n/.x/shard-$n; echo same >k$n/.x/equal; touch k$n/.x/DONE; mv k$n/.x k$n/checkpoint-1
       for i in {1..300}; do [ -z \"\$('$C' ls '$to' --json 2>/dev/null)\" ] || exit 0; sleep 0.1; done; exit 1" >>"log.$n" 2>&1 &
     pids+=($!)
