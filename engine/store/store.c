@@ -52,6 +52,10 @@ bool store_write_tally(store_writer *w, const store_tally *tally) {
   return true;
 }
 
+void store_write_digest(store_writer *w, hash_kind kind, const digest *of) {
+  if (w->store->ops->write_digest) w->store->ops->write_digest(w, kind, of);
+}
+
 void store_write_since(store_writer *w, int64_t ns) {
   if (w->store->ops->write_since && ns > 0) w->store->ops->write_since(w, ns);
 }

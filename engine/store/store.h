@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/uri.h"
+#include "prims/hash.h"
 #include "store_key.h"
 
 enum { STORE_TAG_MAX = 160, STORE_MARK_MAX = 64, STORE_SERVER_MAX = 512 };
@@ -242,6 +243,14 @@ struct store_ops {
   /* Does as get() for each, side by side and in any order: many cost little more time than one. It
    * waits until all are answered. NULL: asking for more than is needed costs as much as ever. */
   void (*get_many)(store *, store_ask *asks, size_t count);
+  /* Called right before write_close(): the object's hash_of_blocks(), which tells equal bytes that
+   * are there already. NULL: the store compares in another way. */
+  void (*write_digest)(store_writer *, hash_kind kind, const digest *of);
+  /* Lends memory for the next bytes of the object: who has filled it, all of it, hands it back with
+   * write_lent() and its CRC64NVME, and write() has nothing to copy. NULL: write() it is, which
+   * tells what is wrong, if something is. Both are NULL where there is nothing to be saved. */
+  void *(*write_lend)(store_writer *, size_t len);
+  int (*write_lent)(store_writer *, size_t len, uint64_t crc64, err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there
@@ -260,6 +269,8 @@ int store_put_marked(store *s, const char *key, const void *data, size_t len, st
 void store_write_mark(store_writer *w, const char *mark);
 /* Calls write_tally(); false where the store has none, and the caller counts by write(). */
 bool store_write_tally(store_writer *w, const store_tally *tally);
+/* Calls write_digest(), where the store has it. */
+void store_write_digest(store_writer *w, hash_kind kind, const digest *of);
 /* Calls write_since(), where the store has it. 0: any upload that is there is ours. */
 void store_write_since(store_writer *w, int64_t ns);
 /* Calls spell(), where the store has it. */

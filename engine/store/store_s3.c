@@ -94,25 +94,41 @@ void s3_etag(const char *text, char out[S3_ETAG_MAX]) {
   out[len] = 0;
 }
 
-int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e) {
+static void read_head(const http_response *answer, s3_head *out) {
+  char text[S3_ETAG_MAX] = "";
+  if (http_header(answer, "last-modified", text, sizeof text)) out->object.mtime_ns = s3_time(text);
+  if (!http_header(answer, S3_NONCE, out->nonce, sizeof out->nonce)) out->nonce[0] = 0;
+  if (!http_header(answer, S3_DIGEST, out->digest, sizeof out->digest)) out->digest[0] = 0;
+  char *mark = out->object.mark;
+  if (!http_header(answer, S3_MARK, mark, sizeof out->object.mark)) mark[0] = 0;
+  out->summed = http_header(answer, "x-amz-checksum-crc64nvme", text, sizeof text) &&
+                s3_crc_parse(text, &out->crc);
+}
+
+static int look(s3_store *s, const char *path, s3_sum sum, atomic_int *cancel, s3_head *out,
+                err *e) {
   s3_call c;
-  char text[S3_ETAG_MAX + 2] = "";
-  int rc = s3_do(
-      &c, s, &(s3_request){.verb = "head", .method = "HEAD", .path = path, .cancel = cancel}, e);
+  char text[64] = "";
+  const s3_request r = {
+      .verb = "head", .method = "HEAD", .path = path, .sum = sum, .cancel = cancel};
+  int rc = s3_do(&c, s, &r, e);
   *out = (s3_head){0};
   if (rc == 0 && !http_header(&c.answer, "content-length", text, sizeof text))
     rc = err_set(e, ERR_IO, "head s3://%s/%.400s: the server tells no size", s->bucket, path);
   if (rc == 0) {
     out->object.size = strtoull(text, NULL, 10);
-    if (http_header(&c.answer, "last-modified", text, sizeof text))
-      out->object.mtime_ns = s3_time(text);
-    if (http_header(&c.answer, "etag", text, sizeof text)) s3_etag(text, out->etag);
-    if (!http_header(&c.answer, S3_NONCE, out->nonce, sizeof out->nonce)) out->nonce[0] = 0;
-    char *mark = out->object.mark;
-    if (!http_header(&c.answer, S3_MARK, mark, sizeof out->object.mark)) mark[0] = 0;
+    read_head(&c.answer, out);
   }
   s3_end(&c);
   return rc;
+}
+
+int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e) {
+  return look(s, path, S3_SUM_NONE, cancel, out, e);
+}
+
+int s3_look_sum(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e) {
+  return look(s, path, S3_SUM_ASK, cancel, out, e);
 }
 
 static int s3_head_key(store *base, const char *key, store_object *out, err *e) {
@@ -164,30 +180,37 @@ static int check_range(const s3_call *c, uint64_t at, err *e) {
                  c->s->bucket, c->r.path);
 }
 
-static ssize_t s3_read(store *base, const char *key, uint64_t at, void *to, size_t len, err *e) {
-  s3_store *s = (s3_store *)base;
-  char path[S3_PATH_MAX], range[64];
-  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
-  if (rc < 0) return rc;
-  s3_head head;
-  if (len == 0 || at > INT64_MAX / 2) return s3_look(s, path, NULL, &head, e); /* is it there? */
+ssize_t s3_read_path(s3_store *s, const char *path, uint64_t at, void *to, size_t len,
+                     atomic_int *cancel, err *e) {
+  char range[64];
   snprintf(range, sizeof range, "range: bytes=%" PRIu64 "-%" PRIu64, at, at + len - 1);
   const char *headers[] = {range, NULL};
   err why = {0};
   s3_call c;
-  rc = s3_do(&c, s,
-             &(s3_request){.verb = "read",
-                           .method = "GET",
-                           .path = path,
-                           .headers = headers,
-                           .into = to,
-                           .room = len},
-             &why);
+  int rc = s3_do(&c, s,
+                 &(s3_request){.verb = "read",
+                               .method = "GET",
+                               .path = path,
+                               .headers = headers,
+                               .into = to,
+                               .room = len,
+                               .cancel = cancel},
+                 &why);
   if (rc == 0) rc = check_range(&c, at, &why);
   ssize_t got = rc < 0 ? rc : (ssize_t)c.answer.got;
   if (rc < 0 && c.answer.status == 416) got = 0; /* it ends before that */
   s3_end(&c);
   return got < 0 ? err_set(e, rc, "%s", why.text) : got;
+}
+
+static ssize_t s3_read(store *base, const char *key, uint64_t at, void *to, size_t len, err *e) {
+  s3_store *s = (s3_store *)base;
+  char path[S3_PATH_MAX];
+  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
+  if (rc < 0) return rc;
+  s3_head head;
+  if (len == 0 || at > INT64_MAX / 2) return s3_look(s, path, NULL, &head, e); /* is it there? */
+  return s3_read_path(s, path, at, to, len, NULL, e);
 }
 
 const store_ops store_s3_ops = {
@@ -222,4 +245,7 @@ const store_ops store_s3_ops = {
     .get_tagged = s3_get_tagged,
     .replace_if = s3_replace_if,
     .spell = s3_spell,
+    .write_digest = s3_write_digest,
+    .write_lend = s3_write_lend,
+    .write_lent = s3_write_lent,
 };

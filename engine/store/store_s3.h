@@ -10,17 +10,21 @@
  *    store_s3_many.c     many small objects at once
  *    store_s3_put.c      small objects, and the race
  *    store_s3_write.c    large objects in parts
+ *    store_s3_write_end.c  the last request, and what came of it
  *    store_s3_resume.c   the parts that an earlier try sent
  *    store_s3_buffers.c  the part buffers of the process
  *    store_s3_uploads.c  unfinished uploads: found, aborted
  *    store_s3_remove.c   objects removed
- *    store_s3_tag.c      ETags */
+ *    store_s3_sum.c      checksums that the server makes, too
+ *    store_s3_same.c     what stands already: is it the same?
+ *    store_s3_tag.c      ETags, which tell contents apart and say nothing of them */
 #ifndef STORE_STORE_S3_H
 #define STORE_STORE_S3_H
 
 #include <pthread.h>
 
 #include "credentials.h"
+#include "prims/hash.h"
 #include "prims/http.h"
 #include "store.h"
 
@@ -43,6 +47,9 @@ enum {
 /* The mark is kept in this metadata: it tells whose the object is. */
 #define S3_MARK "x-amz-meta-ckpt-attempt"
 enum { S3_MARK_LINE = sizeof S3_MARK + 2 + STORE_MARK_MAX };
+/* Of an object of one put, our digest: "xxh3-128:0123...". */
+#define S3_DIGEST "x-amz-meta-ckpt-digest"
+enum { S3_DIGEST_MAX = 16 + HASH_HEX_MAX, S3_DIGEST_LINE = sizeof S3_DIGEST + 2 + S3_DIGEST_MAX };
 
 /* How objects are made and requests are sent, beside keys and places: set when the store is opened,
  * and never changed. Lines are whole headers, "name: value"; "": none. */
@@ -68,6 +75,7 @@ typedef struct s3_store {
   char server[STORE_SERVER_MAX]; /* who gave the last answer; under mutex */
   int64_t ahead_ns;              /* so far is the server's clock ahead of ours; under mutex */
   atomic_bool lists_uploads;     /* the server has told an upload below a prefix */
+  atomic_bool no_sums;           /* the server refuses what it is told of checksums */
   /* How what is below these is spelt; under `spelling`. `spelt_count` alone is read without it. */
   pthread_mutex_t spelling;
   struct s3_spelt *spelt;
@@ -104,6 +112,16 @@ void s3_forget_spelling(s3_store *s);
 
 /* ---- one request ---- */
 
+/* What is said of CRC64NVME. A server that refuses to hear of it is asked again without. */
+typedef enum s3_sum {
+  S3_SUM_NONE,
+  S3_SUM_BODY,   /* that of the body */
+  S3_SUM_DEMAND, /* that of the body, where S3 demands a sum: else its MD5 */
+  S3_SUM_BEGIN,  /* the parts of the upload that begins will have it */
+  S3_SUM_ASK,    /* the server is to tell it */
+} s3_sum;
+enum { S3_SUM_LINES = 2, S3_SUM_LINE = 64, S3_CRC_TEXT = 13 };
+
 typedef struct s3_request {
   const char *verb;           /* for errors: "put", "list", ... */
   const char *method;         /* GET, ... */
@@ -112,11 +130,12 @@ typedef struct s3_request {
   const char *const *headers; /* "name: value", in lower case; NULL ends; may be NULL */
   const void *body;
   size_t len;
-  bool md5;           /* Content-MD5 goes along */
-  void *into;         /* as in http_response */
-  size_t room;        /* of `into`, or the most that the answer's body may have; 0: S3_ERROR_MAX */
-  bool may_fail_late; /* a success may turn out to be an error in the body */
-  atomic_int *cancel; /* NULL: the store's */
+  s3_sum sum;
+  const uint64_t *crc; /* of the body, if it is known already */
+  void *into;          /* as in http_response */
+  size_t room;         /* of `into`, or the most that the answer's body may have; 0: S3_ERROR_MAX */
+  bool may_fail_late;  /* a success may turn out to be an error in the body */
+  atomic_int *cancel;  /* NULL: the store's */
   _Atomic uint64_t *sent; /* grows as the body goes out; may be NULL */
 } s3_request;
 
@@ -140,7 +159,8 @@ typedef struct s3_call {
   int64_t sent_ns;     /* IO_MONO of the last sending */
   atomic_int stop;     /* set by s3_end() */
   buf url, lines;      /* `lines`: the headers of the signature */
-  char md5[64], payload[72];
+  char sums[S3_SUM_LINES][S3_SUM_LINE], payload[72];
+  bool bare; /* it is sent once more without them */
   const char *headers[HTTP_HEADERS_MAX];
 } s3_call;
 
@@ -155,6 +175,16 @@ int s3_do(s3_call *c, s3_store *s, const s3_request *r, err *e);
 /* Waits for the bare outcome of one sending, without a second one. */
 int s3_once(s3_call *c, err *e);
 
+/* Makes the headers of its sums. */
+int s3_sum_lines(s3_call *c, err *e);
+/* True if the answer may be about its sums, and it is worth another try without. */
+bool s3_without_sums(s3_call *c);
+/* Remembers that the server has taken without sums what it had refused with them. */
+void s3_sums_settled(const s3_call *c);
+/* CRC64NVME as S3 writes it: 12 characters for 8 bytes. */
+void s3_crc_print(uint64_t crc, char out[S3_CRC_TEXT]);
+bool s3_crc_parse(const char *text, uint64_t *out);
+
 /* Gives the code and the text for an answer that is no success. */
 int s3_refused(const s3_call *c, err *e);
 /* Reads status and body into c->code; also a late error in the body of a 200. */
@@ -163,21 +193,43 @@ void s3_read_code(s3_call *c);
 /* ---- objects ---- */
 
 typedef struct s3_head {
-  store_object object;    /* with its mark */
-  char etag[S3_ETAG_MAX]; /* without its quotes */
+  store_object object; /* with its mark */
   char nonce[40];
+  char digest[S3_DIGEST_MAX]; /* "": none */
+  bool summed;                /* the server told `crc`, its CRC64NVME of the whole object */
+  uint64_t crc;
 } s3_head;
 /* Asks for an object's head. ERR_NOENT. */
 int s3_look(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e);
+/* The same, and for its sum: a bucket that encrypts has to decrypt it for that. */
+int s3_look_sum(s3_store *s, const char *path, atomic_int *cancel, s3_head *out, err *e);
+
+/* What an object has to be, for s3_is_same(). */
+typedef struct s3_wanted {
+  const char *path, *mark;
+  uint64_t size, crc;
+  bool one_put;     /* the digest in its metadata, if there is one, is that of its bytes */
+  hash_kind hash;   /* of... */
+  const digest *of; /* ...hash_of_blocks(); `len` 0: not known */
+  atomic_int *cancel;
+} s3_wanted;
+/* Returns 1 if the object that the head was told of is this one: of this attempt, or of none, and
+ * with these bytes. What the server cannot tell is read back. */
+int s3_is_same(s3_store *s, const s3_wanted *w, const s3_head *head, err *e);
+/* Reads a piece of an object, short at its end. */
+ssize_t s3_read_path(s3_store *s, const char *path, uint64_t at, void *to, size_t len,
+                     atomic_int *cancel, err *e);
 
 /* Puts an object. With `if_absent` a put whose answer was lost is known by its nonce, which is of
- * 32 digits and a NUL. `etag` (of S3_ETAG_MAX bytes, may be NULL) gets the object's. */
+ * 32 digits and a NUL. */
 typedef struct s3_object {
   const char *path;
   const void *data;
   size_t len;
   bool if_absent;
   const char *mark;     /* may be NULL */
+  const char *digest;   /* the header "x-amz-meta-ckpt-digest: ..."; may be NULL */
+  const uint64_t *crc;  /* as in s3_request */
   const char *if_match; /* the header "if-match: ...": ERR_CONFLICT if it does not; may be NULL */
   atomic_int *cancel;
   _Atomic uint64_t *sent; /* as in s3_request */
@@ -247,10 +299,13 @@ void s3_upload_drop(s3_store *s, const char *path, const char *id);
 /* The parts that an earlier try sent, by their number, from 1. */
 typedef struct s3_part {
   uint64_t size;
-  char etag[S3_ETAG_MAX];
+  char etag[S3_ETAG_MAX]; /* by which the upload's end names it */
+  bool summed;
+  uint64_t crc; /* by the server's word */
 } s3_part;
 typedef struct s3_left {
   char upload[S3_UPLOAD_MAX]; /* "": none */
+  bool summed;                /* what its parts hold can be told by their sums */
   int64_t begun_ns;
   s3_part *parts;
   size_t count;
@@ -294,6 +349,9 @@ void s3_write_mark(store_writer *writer, const char *mark);
 void s3_write_since(store_writer *writer, int64_t ns);
 void s3_write_tally(store_writer *writer, const store_tally *tally);
 void s3_write_abort(store_writer *writer);
+void s3_write_digest(store_writer *writer, hash_kind kind, const digest *of);
+void *s3_write_lend(store_writer *writer, size_t len);
+int s3_write_lent(store_writer *writer, size_t len, uint64_t crc64, err *e);
 int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
 int s3_discard(store *base, const store_unfinished *what, err *e);
 

@@ -44,7 +44,7 @@ typedef struct put {
   s3_call call;
   const s3_object *o;
   char nonce[64], mark[S3_MARK_LINE];
-  const char *headers[4];
+  const char *headers[5];
 } put;
 
 static int put_start(put *p, s3_store *s, const s3_object *o, err *e) {
@@ -56,6 +56,7 @@ static int put_start(put *p, s3_store *s, const s3_object *o, err *e) {
   size_t n = 0;
   p->headers[n++] = p->nonce;
   if (mark) p->headers[n++] = mark;
+  if (o->digest) p->headers[n++] = o->digest;
   if (only) p->headers[n++] = only;
   s3_start(&p->call, s,
            &(s3_request){.verb = "put",
@@ -64,7 +65,8 @@ static int put_start(put *p, s3_store *s, const s3_object *o, err *e) {
                          .headers = p->headers,
                          .body = o->data,
                          .len = o->len,
-                         .md5 = true,
+                         .sum = S3_SUM_BODY,
+                         .crc = o->crc,
                          .cancel = o->cancel,
                          .sent = o->sent});
   return 0;

@@ -70,7 +70,7 @@ static int send_list(s3_store *s, const buf *body, err *e) {
                                .query = query,
                                .body = body->data,
                                .len = body->len,
-                               .md5 = true,
+                               .sum = S3_SUM_DEMAND,
                                .may_fail_late = true,
                                .room = S3_ANSWER_MAX},
                  e);

@@ -73,43 +73,25 @@ static int find_target(const s3_store *s, const credentials *who, const char *pa
 
 /* ---- signing ---- */
 
-static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/* Makes "content-md5: " and the 24 characters for 16 bytes. */
-static void md5_header(const unsigned char bytes[16], char out[64]) {
-  size_t n = (size_t)snprintf(out, 64, "content-md5: ");
-  for (int i = 0; i < 16; i += 3) {
-    uint32_t three = (uint32_t)bytes[i] << 16;
-    if (i + 1 < 16) three |= (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
-    for (int k = 0; k < 4; k++) out[n++] = base64[three >> (18 - 6 * k) & 63];
-  }
-  out[n - 2] = out[n - 1] = '='; /* 16 bytes are five threes and one */
-  out[n] = 0;
-}
-
 /* Over TLS nobody can change the body on its way, and hashing it would cost more than everything
- * else. */
+ * else. Without TLS it is the user's word that nobody does. */
 static int digest_body(s3_call *c, bool https, err *e) {
-  unsigned char md5[16];
-  int rc = 0;
-  if (c->r.md5 && !*c->md5) {
-    rc = hash_md5(c->r.body, c->r.len, md5, e);
-    if (rc == 0) md5_header(md5, c->md5);
-  }
-  if (rc == 0 && (https || c->s->options.body_unsigned))
+  if (https || c->s->options.body_unsigned) {
     snprintf(c->payload, sizeof c->payload, "%s", SIGV4_UNSIGNED);
-  else if (rc == 0 && (!*c->payload || strcmp(c->payload, SIGV4_UNSIGNED) == 0))
-    rc = hash_sha256_hex(c->r.body, c->r.len, c->payload, e);
-  return rc;
+    return 0;
+  }
+  if (*c->payload && strcmp(c->payload, SIGV4_UNSIGNED) != 0) return 0;
+  return hash_sha256_hex(c->r.body, c->r.len, c->payload, e);
 }
 
 /* Gathers the headers that are signed beside those of the signature itself, then its lines, cut
  * apart. */
 static int gather(s3_call *c, bool https, size_t *count, err *e) {
   size_t n = 0;
-  for (size_t i = 0; c->r.headers && c->r.headers[i] && n < HTTP_HEADERS_MAX - 2; i++)
+  for (size_t i = 0; c->r.headers && c->r.headers[i] && n < HTTP_HEADERS_MAX - 2 - S3_SUM_LINES;
+       i++)
     c->headers[n++] = c->r.headers[i];
-  if (*c->md5) c->headers[n++] = c->md5;
+  for (size_t i = 0; i < S3_SUM_LINES && *c->sums[i]; i++) c->headers[n++] = c->sums[i];
   if (n >= HTTP_HEADERS_MAX - 24) return err_set(e, ERR_INTERNAL, "too many headers");
   int rc = s3_options_headers(c->s, &c->r, https, c->headers, &n, e);
   c->headers[n] = NULL;
@@ -137,6 +119,7 @@ static int sign(s3_call *c, const credentials *who, const credentials *keys, err
   buf_clear(&c->url);
   int rc = find_target(c->s, who, c->r.path, &t, e);
   if (rc == 0) rc = digest_body(c, t.https, e);
+  if (rc == 0) rc = s3_sum_lines(c, e);
   if (rc == 0) rc = gather(c, t.https, &own, e);
   if (rc == 0) {
     sigv4_key key = {.access = keys->anonymous ? "" : keys->access,
@@ -299,7 +282,10 @@ int s3_once(s3_call *c, err *e) {
     if (rc == 0) note_server(c);
     note_answer(c);
   }
-  if (rc == 0 && c->answer.status / 100 == 2 && !*c->code) return 0;
+  if (rc == 0 && c->answer.status / 100 == 2 && !*c->code) {
+    s3_sums_settled(c);
+    return 0;
+  }
   return s3_refused(c, e);
 }
 
@@ -318,6 +304,7 @@ static bool passes(const s3_call *c) {
                                       "SlowDown",
                                       "InternalError",
                                       "BadDigest",
+                                      "XAmzContentSHA256Mismatch",
                                       "Throttling",
                                       "ServiceUnavailable",
                                       "ConditionalRequestConflict",
@@ -450,7 +437,7 @@ static void say_silence(const s3_call *c, const err *e) {
 
 static bool again(s3_call *c, const err *e) {
   const io *io = c->s->base.io;
-  if (other_region(c) || other_clock(c) || fresh_keys(c)) return true;
+  if (other_region(c) || other_clock(c) || fresh_keys(c) || s3_without_sums(c)) return true;
   if (!passes(c)) return false;
   int64_t left = patience_left(c);
   if (left != INT64_MAX) {

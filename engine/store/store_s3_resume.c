@@ -52,6 +52,7 @@ static void end_part(reading *r) {
       l->count = r->number;
     }
     l->parts[r->number - 1] = r->open;
+    l->summed |= r->open.summed;
   }
   r->number = 0;
   r->open = (s3_part){0};
@@ -70,6 +71,8 @@ static int on_part(void *ctx, const char *path, const char *text) {
     r->open.size = strtoull(text, NULL, 10);
   } else if (strcmp(path, "Part/ETag") == 0) {
     s3_etag(text, r->open.etag);
+  } else if (strcmp(path, "Part/ChecksumCRC64NVME") == 0) {
+    r->open.summed = s3_crc_parse(text, &r->open.crc);
   } else if (strcmp(path, "IsTruncated") == 0) {
     r->truncated = strcmp(text, "true") == 0;
   } else if (strcmp(path, "NextPartNumberMarker") == 0) {

@@ -9,49 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prims/hash.h"
-#include "store_s3.h"
+#include "prims/crc/crc.h"
+#include "store_s3_write.h"
 #include "xml.h"
 
-enum { PARTS_MAX = 10000, SMALL = 1 << 20, IN_FLIGHT = S3_BUFFERS };
-
-/* A part under way. */
-typedef struct flight {
-  s3_call call;
-  char *data;
-  size_t number; /* from 0 */
-  char text[16];
-  const char *query[5];
-} flight;
-
-typedef struct s3_writer {
-  store_writer base;
-  atomic_int *cancel;
-  char path[S3_PATH_MAX];
-  char nonce[64], mark[STORE_MARK_MAX];
-  uint64_t size, taken; /* announced; handed over so far */
-  store_tally tally;
-  uint64_t stored; /* of what was counted there: ours */
-  size_t part;     /* bytes of each part but the last */
-  size_t parts;
-  int failure; /* sticky: after a failed write no object may be made */
-  err why;
-  char *filling; /* NULL: none */
-  size_t filled;
-  flight *flights[IN_FLIGHT]; /* the oldest first */
-  size_t flying;
-  size_t sent;                /* parts that were sent, skipped or compared */
-  char (*etags)[S3_ETAG_MAX]; /* of all parts, as the server gave them */
-  unsigned char (*md5s)[16];  /* of all parts, as they are here */
-  s3_left left;               /* of an earlier try; its upload is the one that is used */
-  bool over;                  /* it replaces the object that is there */
-  bool compare;               /* an object stands already: nothing is sent */
-  char there[S3_ETAG_MAX];    /* its ETag */
-} s3_writer;
-
-static s3_store *store_of(const s3_writer *w) {
-  return (s3_store *)w->base.store;
-}
+enum { PARTS_MAX = 10000, SMALL = 1 << 20 };
 
 static int fail(s3_writer *w, int rc, err *e) {
   w->failure = rc;
@@ -65,7 +27,7 @@ static size_t room_of(const s3_writer *w) {
   return w->size < w->part ? (size_t)w->size : w->part;
 }
 
-static void give_back(const s3_writer *w, char *data) {
+void s3_writer_give_back(const s3_writer *w, char *data) {
   if (room_of(w) <= SMALL)
     free(data);
   else
@@ -101,26 +63,26 @@ static int look_back(s3_writer *w, err *e) {
   s3_head head;
   err why = {0};
   s3_store *s = store_of(w);
-  int rc = s3_look(s, w->path, w->cancel, &head, &why);
+  int rc = s3_look_sum(s, w->path, w->cancel, &head, &why);
   if (rc == 0 && head.object.size != w->size)
     return err_set(e, ERR_EXISTS, "s3://%s/%.400s is there already, with another size", s->bucket,
                    w->path);
   if (rc == 0) {
     w->compare = true;
-    memcpy(w->there, head.etag, sizeof w->there);
+    w->there = head;
     return 0;
   }
   if (rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
   rc = w->parts > 1 ? s3_left_find(s, w->path, w->cancel, &w->left, e) : 0;
-  if (rc == 0 && w->left.count) take_part_size(w);
+  if (rc == 0 && w->left.summed) take_part_size(w);
   return rc;
 }
 
-static void free_writer(s3_writer *w) {
+void s3_writer_free(s3_writer *w) {
   s3_left_free(&w->left);
-  if (w->filling) give_back(w, w->filling);
+  if (w->filling) s3_writer_give_back(w, w->filling);
   free(w->etags);
-  free(w->md5s);
+  free(w->crcs);
   free(w);
   s3_buffers_leave();
 }
@@ -149,11 +111,11 @@ int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
   if (rc == 0 && how & STORE_RESUME) rc = look_back(w, e);
   if (rc == 0) {
     w->etags = calloc(w->parts, sizeof *w->etags);
-    w->md5s = calloc(w->parts, sizeof *w->md5s);
-    if (!w->etags || !w->md5s) rc = err_set(e, ERR_NOMEM, "no memory to write \"%.200s\"", key);
+    w->crcs = calloc(w->parts, sizeof *w->crcs);
+    if (!w->etags || !w->crcs) rc = err_set(e, ERR_NOMEM, "no memory to write \"%.200s\"", key);
   }
   if (rc < 0)
-    free_writer(w);
+    s3_writer_free(w);
   else
     *out = &w->base;
   return rc;
@@ -171,18 +133,22 @@ void s3_write_since(store_writer *writer, int64_t ns) {
   if (w->left.begun_ns < ns) s3_left_free(&w->left);
 }
 
+void s3_write_digest(store_writer *writer, hash_kind kind, const digest *of) {
+  s3_writer *w = (s3_writer *)writer;
+  w->hash = kind;
+  w->whole = *of;
+}
+
 void s3_write_tally(store_writer *writer, const store_tally *tally) {
   ((s3_writer *)writer)->tally = *tally;
 }
 
-/* Counts bytes of which the server has said that it has them. What was handed to write() may be in
- * our buffers, the kernel's, or a proxy's for long. */
-static void count_stored(s3_writer *w, uint64_t bytes) {
+void s3_writer_count(s3_writer *w, uint64_t bytes) {
   w->stored += bytes;
   if (w->tally.stored) atomic_fetch_add(w->tally.stored, bytes);
 }
 
-static void uncount_stored(s3_writer *w) {
+void s3_writer_uncount(s3_writer *w) {
   if (w->tally.stored) atomic_fetch_sub(w->tally.stored, w->stored);
   w->stored = 0;
 }
@@ -209,8 +175,12 @@ static int begin_upload(s3_writer *w, err *e) {
                                .path = w->path,
                                .query = query,
                                .headers = headers,
+                               .sum = S3_SUM_BEGIN,
                                .cancel = w->cancel},
                  e);
+  char sums[32];
+  w->sums = rc == 0 && http_header(&c.answer, "x-amz-checksum-algorithm", sums, sizeof sums) &&
+            strcmp(sums, "CRC64NVME") == 0;
   if (rc == 0)
     rc = xml_walk(c.answer.body.data ? c.answer.body.data : "", c.answer.body.len,
                   "the answer to an upload's begin", on_upload_id, w, e);
@@ -221,20 +191,26 @@ static int begin_upload(s3_writer *w, err *e) {
   return rc;
 }
 
-static void hex_of(const unsigned char *bytes, char out[33]) {
-  for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+/* Goes on with the upload that an earlier try has left, or begins one. What the parts hold of one
+ * without sums, as 1.0 began it, nobody can tell: it is left to a clean-up, since another rank may be
+ * at work on it. */
+static int find_upload(s3_writer *w, err *e) {
+  if (w->begun) return 0;
+  w->resumed = w->sums = *w->left.upload && w->left.summed;
+  if (!w->resumed) s3_left_free(&w->left);
+  int rc = w->resumed ? 0 : begin_upload(w, e);
+  w->begun = rc == 0;
+  return rc;
 }
 
 /* True if an earlier try sent this very part. */
 static bool sent_before(const s3_writer *w, size_t number) {
-  char hex[33];
-  if (number >= w->left.count || w->left.parts[number].size != w->filled) return false;
-  hex_of(w->md5s[number], hex);
-  return strcmp(w->left.parts[number].etag, hex) == 0;
+  if (!w->resumed || number >= w->left.count) return false;
+  const s3_part *part = &w->left.parts[number];
+  return part->summed && part->size == w->filled && part->crc == w->crcs[number];
 }
 
-/* Waits for the oldest part. *data gets its buffer. */
-static int land(s3_writer *w, char **data, err *e) {
+int s3_writer_land(s3_writer *w, char **data, err *e) {
   flight *f = w->flights[0];
   char etag[S3_ETAG_MAX + 2] = "";
   int rc = s3_finish(&f->call, e);
@@ -242,7 +218,7 @@ static int land(s3_writer *w, char **data, err *e) {
     rc = err_set(e, ERR_FORMAT, "s3://%s/%.400s: the server gave a part no ETag",
                  store_of(w)->bucket, w->path);
   if (rc == 0) s3_etag(etag, w->etags[f->number]);
-  if (rc == 0) count_stored(w, f->call.r.len);
+  if (rc == 0) s3_writer_count(w, f->call.r.len);
   *data = f->data;
   s3_end(&f->call);
   free(f);
@@ -268,32 +244,38 @@ static int launch(s3_writer *w, size_t number, err *e) {
                          .query = f->query,
                          .body = f->data,
                          .len = w->filled,
-                         .md5 = true,
+                         .sum = w->sums ? S3_SUM_BODY : S3_SUM_NONE,
+                         .crc = &w->crcs[number],
                          .cancel = w->cancel,
                          .sent = w->tally.sent});
-  w->filled = 0;
   return 0;
+}
+
+void s3_writer_sum_up(s3_writer *w) {
+  w->crc = crc64nvme(w->crc, w->filling + w->summed, w->filled - w->summed);
+  w->summed = w->filled;
+}
+
+static void next_part(s3_writer *w) {
+  w->filled = w->summed = 0;
+  w->crc = 0;
 }
 
 /* The buffer is full, or holds the object's end. */
 static int part_done(s3_writer *w, err *e) {
-  size_t number = w->sent;
-  int rc = hash_md5(w->filling, w->filled, w->md5s[number], e);
+  size_t number = w->sent++;
+  s3_writer_sum_up(w);
+  w->crcs[number] = w->crc;
+  int rc = w->compare ? 0 : find_upload(w, e);
   if (rc < 0) return rc;
-  w->sent++;
-  if (w->compare) {
-    count_stored(w, w->filled);
-    w->filled = 0;
-    return 0;
-  }
-  if (sent_before(w, number)) {
-    memcpy(w->etags[number], w->left.parts[number].etag, S3_ETAG_MAX);
-    count_stored(w, w->filled);
-    w->filled = 0;
-    return 0;
-  }
-  if (!*w->left.upload) rc = begin_upload(w, e);
-  return rc < 0 ? rc : launch(w, number, e);
+  bool there = w->compare || sent_before(w, number);
+  if (there && !w->compare) memcpy(w->etags[number], w->left.parts[number].etag, S3_ETAG_MAX);
+  if (there)
+    s3_writer_count(w, w->filled);
+  else
+    rc = launch(w, number, e);
+  next_part(w);
+  return rc;
 }
 
 /* Finds a buffer to fill. While there is none, the oldest part that is under way is waited for: its
@@ -306,12 +288,12 @@ static int find_buffer(s3_writer *w, err *e) {
     if (!landed && w->flying < IN_FLIGHT) w->filling = take(w, w->flying == 0);
     if (!w->filling && w->flying == 0)
       return err_set(e, ERR_NOMEM, "no memory for a part of %zu bytes", room_of(w));
-    if (!w->filling) rc = land(w, &w->filling, e);
+    if (!w->filling) rc = s3_writer_land(w, &w->filling, e);
   }
   return rc;
 }
 
-static int check_room(const s3_writer *w, size_t len, err *e) {
+int s3_writer_check(const s3_writer *w, size_t len, err *e) {
   if (w->failure)
     return err_set(e, w->failure, "%s",
                    *w->why.text ? w->why.text : "a write failed before, so nothing was made");
@@ -323,175 +305,43 @@ static int check_room(const s3_writer *w, size_t len, err *e) {
   return 0;
 }
 
+static int have_more(s3_writer *w, size_t len, err *e) {
+  w->filled += len, w->taken += len;
+  bool full = w->filled == w->part || w->taken == w->size;
+  return w->parts > 1 && full ? part_done(w, e) : 0;
+}
+
 int s3_write(store_writer *writer, const void *data, size_t len, err *e) {
   s3_writer *w = (s3_writer *)writer;
   const char *from = data;
   err why = {0};
-  int rc = check_room(w, len, &why);
+  int rc = s3_writer_check(w, len, &why);
   while (rc == 0 && len > 0) {
     rc = find_buffer(w, &why);
     if (rc < 0) break;
     size_t room = room_of(w) - w->filled, n = len < room ? len : room;
     memcpy(w->filling + w->filled, from, n);
-    w->filled += n, w->taken += n;
     from += n, len -= n;
-    bool full = w->filled == w->part || w->taken == w->size;
-    if (w->parts > 1 && full) rc = part_done(w, &why);
+    rc = have_more(w, n, &why);
   }
   return rc < 0 ? err_set(e, fail(w, rc, &why), "%s", why.text) : 0;
 }
 
-/* ---- the end ---- */
-
-/* Makes the ETag that the whole object has where ETags are digests: of the one part, or of the
- * digests of all. */
-static int whole_etag(const s3_writer *w, char out[S3_ETAG_MAX], err *e) {
-  unsigned char md5[16];
-  char hex[33];
-  if (w->parts == 1) {
-    hex_of(w->md5s[0], out);
-    return 0;
-  }
-  int rc = hash_md5(w->md5s, w->parts * sizeof *w->md5s, md5, e);
-  if (rc < 0) return rc;
-  hex_of(md5, hex);
-  snprintf(out, S3_ETAG_MAX, "%s-%zu", hex, w->parts);
-  return 0;
-}
-
-static int compare(s3_writer *w, err *e) {
-  char etag[S3_ETAG_MAX];
-  int rc = w->parts == 1 ? hash_md5(w->filling ? w->filling : "", w->filled, w->md5s[0], e) : 0;
-  if (rc == 0) rc = whole_etag(w, etag, e);
-  if (rc < 0 || strcmp(etag, w->there) == 0) return rc;
-  return err_set(e, ERR_EXISTS, "s3://%s/%.400s is there already, with other bytes",
-                 store_of(w)->bucket, w->path);
-}
-
-static int put_small(s3_writer *w, err *e) {
-  s3_object o = {.path = w->path,
-                 .data = w->filling ? w->filling : "",
-                 .len = w->filled,
-                 .if_absent = !w->over,
-                 .mark = w->mark,
-                 .cancel = w->cancel,
-                 .sent = w->tally.sent};
-  return s3_put_object(store_of(w), &o, e);
-}
-
-/* True if the refused request did make the object: a try whose answer was lost has made it, or the
- * upload is gone because the run that began it was only paused, and has completed it. */
-static bool made_after_all(s3_writer *w, const s3_call *c) {
-  s3_head head;
-  char etag[S3_ETAG_MAX];
-  bool gone = strcmp(c->code, "NoSuchUpload") == 0;
-  if ((!c->doubtful && !gone) || s3_look(store_of(w), w->path, w->cancel, &head, NULL) < 0)
-    return false;
-  if (strcmp(head.nonce, s3_nonce_of(w->nonce)) == 0) return true;
-  /* The upload of an earlier try carries that try's nonce. */
-  return w->left.count && whole_etag(w, etag, NULL) == 0 && strcmp(head.etag, etag) == 0;
-}
-
-static int look_first(s3_writer *w, err *e) {
-  s3_head head;
-  err why = {0};
-  int rc = s3_look(store_of(w), w->path, w->cancel, &head, &why);
-  if (rc == ERR_NOENT) return 0;
-  return err_set(e, rc == 0 ? ERR_EXISTS : rc, "%s",
-                 rc == 0 ? "the object is there already" : why.text);
-}
-
-static int complete_once(s3_writer *w, const buf *body, err *e) {
-  s3_store *s = store_of(w);
-  bool alone = s->base.single_writer;
-  const char *query[] = {"uploadId", w->left.upload, NULL};
-  const char *headers[] = {alone || w->over ? NULL : "if-none-match: *", NULL};
-  err why = {0};
-  s3_call c = {0};
-  int rc = alone && !w->over ? look_first(w, &why) : 0;
-  if (rc == 0)
-    rc = s3_do(&c, s,
-               &(s3_request){.verb = "complete",
-                             .method = "POST",
-                             .path = w->path,
-                             .query = query,
-                             .headers = headers,
-                             .body = body->data,
-                             .len = body->len,
-                             .may_fail_late = true,
-                             .cancel = w->cancel},
-               &why);
-  if (rc < 0 && rc != ERR_CANCELED && c.s && made_after_all(w, &c)) rc = 0;
-  s3_end(&c);
-  if (rc == ERR_EXISTS)
-    return err_set(e, rc, "s3://%s/%.400s is there already", s->bucket, w->path);
-  return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
-}
-
-/* As s3_put_object(): a refusal counts where something stands. */
-static int send_complete(s3_writer *w, const buf *body, err *e) {
-  s3_store *s = store_of(w);
-  int rc = complete_once(w, body, e);
-  for (int i = 0; i < S3_REFUSALS && rc == ERR_EXISTS && !w->over && !s->base.single_writer &&
-                  s3_is_absent(s, w->path, w->cancel);
-       i++)
-    rc = complete_once(w, body, e);
-  return rc;
-}
-
-static int complete(s3_writer *w, err *e) {
-  buf body;
-  int rc = 0;
-  while (rc == 0 && w->flying) {
-    char *data = NULL;
-    rc = land(w, &data, e);
-    give_back(w, data);
-  }
-  if (rc < 0) return rc;
-  buf_init(&body, w->parts * (S3_ETAG_MAX + 100) + 100);
-  buf_str(&body, "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-  for (size_t i = 0; i < w->parts; i++) {
-    buf_fmt(&body, "<Part><PartNumber>%zu</PartNumber><ETag>&quot;", i + 1);
-    xml_escape(w->etags[i], &body);
-    buf_str(&body, "&quot;</ETag></Part>");
-  }
-  buf_str(&body, "</CompleteMultipartUpload>");
-  rc = buf_failed(&body) < 0 ? err_set(e, buf_failed(&body), "too many parts")
-                             : send_complete(w, &body, e);
-  buf_free(&body);
-  return rc;
-}
-
-/* Stops the parts that are under way. */
-static void leave(s3_writer *w, bool made) {
-  if (made) count_stored(w, w->size - w->stored); /* an object of one part is counted here */
-  if (!made) uncount_stored(w);
-  for (size_t i = 0; i < w->flying; i++) atomic_store(&w->flights[i]->call.stop, 1);
-  for (size_t i = 0; i < w->flying; i++) {
-    s3_end(&w->flights[i]->call);
-    give_back(w, w->flights[i]->data);
-    free(w->flights[i]);
-  }
-  /* No resume will look for these parts, which the bucket would keep, and charge for. */
-  if (!made && w->over && *w->left.upload) s3_upload_drop(store_of(w), w->path, w->left.upload);
-  free_writer(w);
-}
-
-void s3_write_abort(store_writer *writer) {
-  leave((s3_writer *)writer, false);
-}
-
-int s3_write_close(store_writer *writer, err *e) {
+void *s3_write_lend(store_writer *writer, size_t len) {
   s3_writer *w = (s3_writer *)writer;
-  int rc = check_room(w, 0, e);
-  if (rc == 0 && w->taken != w->size)
-    rc = err_set(e, ERR_INVAL,
-                 "\"%.200s\": %" PRIu64 " bytes were written, %" PRIu64 " were announced", w->path,
-                 w->taken, w->size);
-  if (rc == 0 && w->compare)
-    rc = compare(w, e);
-  else if (rc == 0)
-    rc = w->parts > 1 ? complete(w, e) : put_small(w, e);
-  leave(w, rc == 0);
-  return rc;
+  err why = {0};
+  if (s3_writer_check(w, len, NULL) < 0) return NULL;
+  int rc = find_buffer(w, &why);
+  if (rc < 0) fail(w, rc, &why);
+  return rc == 0 && len <= room_of(w) - w->filled ? w->filling + w->filled : NULL;
+}
+
+int s3_write_lent(store_writer *writer, size_t len, uint64_t crc64, err *e) {
+  s3_writer *w = (s3_writer *)writer;
+  err why = {0};
+  s3_writer_sum_up(w);
+  w->crc = crc64nvme_join(w->crc, crc64, len);
+  w->summed += len;
+  int rc = have_more(w, len, &why);
+  return rc < 0 ? err_set(e, fail(w, rc, &why), "%s", why.text) : 0;
 }

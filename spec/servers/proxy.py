@@ -14,6 +14,7 @@ all) is obeyed, COUNT times. Actions:
   cut BYTES        so many bytes of the body go on to the server, then both connections are closed
   short BYTES      the answer ends after so many bytes of its body
   bare BYTES       the answer says no length, and ends after so many bytes of its body
+  spoil BYTE       that byte of the request's body, from 0, has another bit when the server gets it
   flip BYTE        that byte of the answer's body, from 0, has another bit
   swap OLD NEW     where the answer's body has OLD it has NEW, which is as long
   status CODE[/WORD]   the proxy answers so itself; WORD is S3's <Code>
@@ -191,6 +192,10 @@ def tell(client, status, body, extra=""):
     )
 
 
+def flipped(piece, at):
+    return piece[:at] + bytes([piece[at] ^ 4]) + piece[at + 1 :]
+
+
 def one(client, back, server, upstream, rules, rate):
     """One request and its answer; False: the connection is over."""
     head = client.head()
@@ -216,6 +221,8 @@ def one(client, back, server, upstream, rules, rate):
         if do == "cut" and sent + len(piece) >= int(arg):
             server.sock.sendall(piece[: int(arg) - sent])
             return False
+        if do == "spoil" and sent <= int(arg) < sent + len(piece):
+            piece = flipped(piece, int(arg) - sent)
         server.sock.sendall(piece)
         sent += len(piece)
     if do == "cut":
@@ -241,8 +248,7 @@ def one(client, back, server, upstream, rules, rate):
             back.sendall(piece[: int(arg) - sent])
             return False
         if do == "flip" and sent <= int(arg) < sent + len(piece):
-            at = int(arg) - sent
-            piece = piece[:at] + bytes([piece[at] ^ 4]) + piece[at + 1 :]
+            piece = flipped(piece, int(arg) - sent)
         if do == "swap":
             piece = piece.replace(arg.encode(), action[2].encode())
         if do != "lose":

@@ -9,14 +9,17 @@
 #                      is $S3_DIR/log, and ends the spec where there is no server
 #   ckpt ARG...        ckpt-lua, which is CKPT; what it says goes to that log
 #   s3_proxy RATE      starts spec/servers/proxy.py before it: PROXY is its endpoint, RULES its file
+#   s3_disguise WHAT.. starts spec/servers/disguise.py before it: DISGUISE is its endpoint
 #   rules TEXT         what that proxy does from here on; its log begins anew
 #
 # All of it ends with the shell, or s3_end, which a trap of its own has to call.
 SERVERS=$PWD/spec/servers
 proxy_pid=""
+disguise_pids=()
 
 s3_end() {
   [[ -z $proxy_pid ]] || kill "$proxy_pid" 2>/dev/null
+  ((${#disguise_pids[@]} == 0)) || kill "${disguise_pids[@]}" 2>/dev/null
   proxy_pid=""
   "$SERVERS/$s3_program.sh" stop "$S3_DIR/server"
   rm -rf "$S3_DIR"
@@ -72,6 +75,18 @@ s3_proxy() { # RATE
   read -r PROXY <"$S3_DIR/port"
   PROXY=http://127.0.0.1:$PROXY
   export PROXY RULES
+}
+
+s3_disguise() { # WHAT...
+  local port
+  rm -f "$S3_DIR/disguised"
+  mkfifo "$S3_DIR/disguised"
+  "$SERVERS/disguise.py" "${AWS_ENDPOINT_URL##*:}" "$AWS_SECRET_ACCESS_KEY" "$@" >"$S3_DIR/disguised" 2>"$S3_DIR/disguise.err" &
+  disguise_pids+=($!)
+  disown
+  read -r port <"$S3_DIR/disguised"
+  DISGUISE=http://127.0.0.1:$port
+  export DISGUISE
 }
 
 rules() {

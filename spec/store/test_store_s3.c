@@ -309,8 +309,8 @@ static void what_is_refused_is_not_asked_twice(void **state) {
                {"status 404/NoSuchBucket", ERR_NOSTORE},
                {"status 507", ERR_NOSPACE},
                {"status 403/QuotaExceeded", ERR_NOSPACE},
-               {"status 400/InvalidArgument", ERR_INVAL},
-               {"status 501/NotImplemented", ERR_UNSUPPORTED}};
+               {"status 400/InvalidPartOrder", ERR_INVAL},
+               {"status 501/Other", ERR_UNSUPPORTED}};
   store *s = proxied(state);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[100];
@@ -461,7 +461,7 @@ static void only_what_the_server_has_is_counted_as_stored(void **state) {
   char *data = pattern(len, 21);
   counted c = {.s = proxied(state), .data = data, .len = len, .how = STORE_RESUME};
   pthread_t thread;
-  rules("9 PUT partNumber=3 hang\n");
+  rules("9 PUT partNumber=3 hang\n9 PUT partNumber=4 hang\n");
   pthread_create(&thread, NULL, stream_counted, &c);
   await_stored(&c, 2 * PART);
   assert_true(atomic_load(&c.sent) >= 2 * PART);
@@ -470,7 +470,7 @@ static void only_what_the_server_has_is_counted_as_stored(void **state) {
   pthread_join(thread, NULL);
   assert_int_equal(c.rc, ERR_CANCELED);
   assert_int_equal(atomic_load(&c.stored), 0); /* there is no object */
-  rules("9 PUT partNumber=3 hang\n");
+  rules("9 PUT partNumber=3 hang\n9 PUT partNumber=4 hang\n");
   atomic_store(&c.cancel, 0);
   pthread_create(&thread, NULL, stream_counted, &c);
   await_stored(&c, 2 * PART); /* those of the earlier try */

@@ -130,28 +130,43 @@ static int open_source(const io *io, const unit_file *f, const char *path, err *
   return rc;
 }
 
+static int fill(const transfer *t, int fd, const char *path, void *data, size_t want, err *e) {
+  ssize_t got = fs_fill(t->io, fd, data, want);
+  if (unit_files_gone((int)got))
+    return err_set(e, ERR_RETIRED, "%s vanished while it was read", path);
+  if (got < 0) return err_sys(e, (int)got, "read %s", path);
+  if ((size_t)got < want) return err_set(e, ERR_RETIRED, "%s shrank while it was read", path);
+  return 0;
+}
+
+/* Reads one block into memory that the store lends, if it does, or else into ours. */
+static int read_block(const transfer *t, const unit_file *f, int fd, const char *path, block *b,
+                      size_t want, digest *sums, store_writer *to, err *e) {
+  const store_ops *ops = to ? to->store->ops : NULL;
+  char *data = ops && ops->write_lend ? ops->write_lend(to, want) : NULL;
+  bool lent = data != NULL;
+  uint64_t crc64 = 0;
+  int rc = lent || b->data ? 0 : block_open(b, f->size, e);
+  if (!lent) data = b->data;
+  if (rc == 0) rc = fill(t, fd, path, data, want, e);
+  if (rc == 0) rc = hash_block(t->hash, data, want, sums, lent ? &crc64 : NULL, e);
+  if (rc < 0 || !ops) return rc;
+  return lent ? ops->write_lent(to, want, crc64, e) : ops->write(to, data, want, e);
+}
+
 /* Reads the file block by block into its digests, and into the writer if there is one, which may
  * count by itself what has arrived. */
 static int read_blocks(const transfer *t, const unit_file *f, int fd, const char *path,
                        digest *blocks, store_writer *to, err *e) {
-  block b;
-  int rc = block_open(&b, f->size, e);
+  block b = {0};
+  int rc = 0;
   size_t count = hash_block_count(f->size);
   bool tallied = to && store_write_tally(to, &(store_tally){.stored = t->done, .sent = t->sent});
   for (size_t i = 0; rc == 0 && i < count; i++) {
     uint64_t left = f->size - (uint64_t)i * HASH_BLOCK;
     size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
     rc = canceled(t, e);
-    if (rc < 0) break;
-    ssize_t got = fs_fill(t->io, fd, b.data, want);
-    if (unit_files_gone((int)got))
-      rc = err_set(e, ERR_RETIRED, "%s vanished while it was read", path);
-    else if (got < 0)
-      rc = err_sys(e, (int)got, "read %s", path);
-    else if ((size_t)got < want)
-      rc = err_set(e, ERR_RETIRED, "%s shrank while it was read", path);
-    if (rc == 0) rc = hash_block(t->hash, b.data, want, &blocks[i], NULL, e);
-    if (rc == 0 && to) rc = to->store->ops->write(to, b.data, want, e);
+    if (rc == 0) rc = read_block(t, f, fd, path, &b, want, &blocks[i], to, e);
     if (rc == 0 && !tallied) moved(t, want);
   }
   block_close(&b);
@@ -209,6 +224,7 @@ static int stream_file(const struct batch *b, unit_file *f, int fd, const char *
   if (rc == 0) rc = read_blocks(t, f, fd, path, f->blocks, to, e);
   if (rc == 0) rc = prove_read(b, f, fd, path, prove, e);
   if (rc == 0) rc = hash_of_blocks(t->hash, f->blocks, hash_block_count(f->size), &f->file, e);
+  if (to && rc == 0) store_write_digest(to, t->hash, &f->file);
   if (to && rc == 0)
     rc = ops->write_close(to, e);
   else if (to)
