@@ -16,24 +16,39 @@ int manifest_read(store *s, const char *dir_key, manifest *out, err *e) {
   return rc < 0 ? rc : manifest_read_at(s, key, out, e);
 }
 
+static int check_committed(const char *dir_key, const manifest *m, const digest *root,
+                           const digest *text, err *e) {
+  if (!digest_equal(&m->root, root))
+    return err_set(e, ERR_CORRUPT, "%s: its manifest is not the one that was committed", dir_key);
+  if (text->len == 0 || digest_equal(&m->text, text)) return 0;
+  return err_set(e, ERR_CORRUPT,
+                 "%s: its manifest lists the files that were committed, but its text is not the "
+                 "one that was (the digest in the log is another)",
+                 dir_key);
+}
+
 /* One answer may be cut, or of another moment: the second one is believed. */
-int manifest_read_committed(store *s, const char *dir_key, const digest *root, manifest *out,
-                            err *e) {
+int manifest_read_proven(store *s, const char *dir_key, const digest *root, const digest *text,
+                         manifest *out, err *e) {
   enum { READINGS = 2 };
   err why = {0};
   int rc = 0;
   for (int i = 0; i < READINGS; i++) {
     rc = manifest_read(s, dir_key, out, &why);
-    if (rc == 0 && digest_equal(&out->root, root)) return 0;
     if (rc == 0) {
+      rc = check_committed(dir_key, out, root, text, &why);
+      if (rc == 0) return 0;
       manifest_free(out);
-      rc =
-          err_set(&why, ERR_CORRUPT, "%s: its manifest is not the one that was committed", dir_key);
     }
     if (rc != ERR_NOENT && rc != ERR_CORRUPT && rc != ERR_FORMAT) break;
   }
   if (e) *e = why;
   return rc;
+}
+
+int manifest_read_committed(store *s, const char *dir_key, const digest *root, manifest *out,
+                            err *e) {
+  return manifest_read_proven(s, dir_key, root, &(digest){0}, out, e);
 }
 
 int manifest_spell(store *s, const char *dir_key, const manifest *m, err *e) {

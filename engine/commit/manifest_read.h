@@ -15,6 +15,10 @@ int manifest_read(store *s, const char *dir_key, manifest *out, err *e);
  * read once more before it is believed. ERR_CORRUPT if it is not that one. */
 int manifest_read_committed(store *s, const char *dir_key, const digest *root, manifest *out,
                             err *e);
+/* The same where the commit knows the digest of the manifest's whole text, too (`text` empty: it
+ * does not, it is of 1.0). */
+int manifest_read_proven(store *s, const char *dir_key, const digest *root, const digest *text,
+                         manifest *out, err *e);
 /* Says to the store how the names of this manifest, which stands in that directory, are spelt. Both
  * of the readers do it. */
 int manifest_spell(store *s, const char *dir_key, const manifest *m, err *e);

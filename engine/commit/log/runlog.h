@@ -97,6 +97,7 @@ typedef struct runlog_commit {
   uint64_t files, bytes;
   uint64_t left_out;     /* files that excludes have left out of it; 0: none, or not known (1.0) */
   digest root;           /* of the manifest's table */
+  digest manifest;       /* of its whole text; empty: not known (1.0) */
   char *metrics;         /* a JSON object as text, at most RUNLOG_METRICS_MAX bytes, or NULL */
   char *policy, *reason; /* who wanted it, and why; NULL: not stated */
   runlog_companions companions;

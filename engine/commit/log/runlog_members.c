@@ -117,6 +117,17 @@ static int get_root(const json_t *object, hash_kind hash, const char *what, dige
   return rc;
 }
 
+/* 1.0 has none. */
+static int get_manifest(const json_t *object, hash_kind hash, const char *what, digest *out,
+                        err *e) {
+  const char *hex = NULL;
+  if (!json_object_get(object, "manifest")) return 0;
+  int rc = js_get_str(object, "manifest", what, &hex, e);
+  if (rc == 0 && digest_parse(hash, hex, out, NULL) < 0)
+    rc = err_set(e, ERR_FORMAT, "%s: \"%.80s\" is no digest", what, hex);
+  return rc;
+}
+
 static int get_with(const json_t *object, hash_kind hash, const char *what, runlog_companions *out,
                     err *e) {
   const json_t *with = json_object_get(object, "with");
@@ -152,6 +163,7 @@ int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out,
   if (rc == 0) rc = js_get_str(object, "digest", what, &name, e);
   if (rc == 0) rc = hash_kind_of(name, &hash, e);
   if (rc == 0) rc = get_root(object, hash, what, &out->root, e);
+  if (rc == 0) rc = get_manifest(object, hash, what, &out->manifest, e);
   if (rc == 0) rc = get_with(object, hash, what, &out->companions, e);
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   out->left_out = left_out > 0 ? (uint64_t)left_out : 0;
@@ -215,6 +227,13 @@ static void set_root(json_t *object, const digest *root, int *bad) {
   js_set(object, "root", json_string(hex), bad);
 }
 
+static void set_manifest(json_t *object, const digest *text, int *bad) {
+  char hex[HASH_HEX_MAX];
+  if (text->len == 0) return;
+  digest_hex(text, hex);
+  js_set(object, "manifest", json_string(hex), bad);
+}
+
 static void set_with(json_t *object, const runlog_companions *with, int *bad) {
   if (with->files == 0) return;
   json_t *value = json_object();
@@ -234,6 +253,7 @@ void runlog_set_facts(json_t *object, const runlog_commit *c, int *bad) {
   if (c->left_out) runlog_set_number(object, "left_out", c->left_out, bad);
   js_set(object, "digest", json_string(hash), bad);
   set_root(object, &c->root, bad);
+  set_manifest(object, &c->manifest, bad);
   set_with(object, &c->companions, bad);
   set_metrics(object, c->metrics, bad);
   runlog_set_text(object, "policy", c->policy, bad);

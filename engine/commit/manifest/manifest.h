@@ -65,6 +65,7 @@ typedef struct manifest {
   manifest_entry *entries; /* sorted by name, bytewise; unique */
   size_t count, room;
   digest root; /* over the sorted table; set by manifest_seal and by a successful parse */
+  digest text; /* of the whole text that was parsed; empty: of none (manifest_text_digest) */
 } manifest;
 
 void manifest_init(manifest *m); /* step MATCH_NO_STEP, all else empty */
@@ -92,6 +93,10 @@ int manifest_seal(manifest *m, err *e);
 
 /* Appends the text, ending in a line end. The manifest must be sealed. */
 int manifest_print(const manifest *m, buf *out, err *e);
+
+/* Makes the digest of a manifest's whole text, in the kind that its files have: what a commit
+ * remembers of it. */
+int manifest_text_digest(hash_kind kind, const char *text, size_t len, digest *out, err *e);
 
 /* Reads a manifest, and checks all of it: format number (ERR_VERSION), names (nothing that could
  * leave the directory it is restored into, no entry below a file or a link), counts, digests of

@@ -348,6 +348,10 @@ static int parse_body(const json_t *object, const char *what, manifest *m, err *
   return rc < 0 ? rc : parse_metadata(object, what, m, e);
 }
 
+int manifest_text_digest(hash_kind kind, const char *text, size_t len, digest *out, err *e) {
+  return hash_bytes(kind, text ? text : "", len, out, e);
+}
+
 int manifest_parse(const char *text, size_t len, const char *what, manifest *out, err *e) {
   json_t *object = NULL;
   digest stated;
@@ -363,6 +367,7 @@ int manifest_parse(const char *text, size_t len, const char *what, manifest *out
     err_set(e, rc, "%s: %s", what, why.text);
   else if (!digest_equal(&stated, &out->root))
     rc = err_set(e, ERR_CORRUPT, "%s: the table does not match its root digest", what);
+  if (rc == 0) rc = manifest_text_digest(out->hash, text, len, &out->text, e);
 out:
   json_decref(object);
   if (rc < 0) manifest_free(out);

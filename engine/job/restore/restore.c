@@ -14,7 +14,8 @@ int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manif
   err why = {0};
   if (snprintf(key, sizeof key, "%s%s%s", prefix, *prefix ? "/" : "", c->dir) >= (int)sizeof key)
     return err_set(e, ERR_LIMIT, "%s/%s: the name is too long", prefix, c->dir);
-  int rc = manifest_read_committed(s, key, &c->root, out, &why); /* it covers the unit's name */
+  int rc = manifest_read_proven(s, key, &c->root, &c->manifest, out,
+                                &why); /* it covers the unit's name */
   if (rc == ERR_LIMIT)
     return err_set(e, ERR_FORMAT, "%s", why.text); /* no saved manifest is as large */
   if (rc < 0 && e) *e = why;

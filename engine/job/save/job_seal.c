@@ -58,6 +58,8 @@ int job_manifest(job_work *w, err *e) {
     rc = err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", w->prefix);
   if (rc == 0 && !w->staged && FAULT("commit-before-manifest")) rc = job_commit(w, e);
   if (rc == 0)
+    rc = manifest_text_digest(w->manifest.hash, text.data, text.len, &w->manifest.text, e);
+  if (rc == 0)
     rc = store_put_marked(w->env->store, key, text.data, text.len, STORE_IF_ABSENT, w->mark, e);
   if (rc == ERR_EXISTS && !w->ahead && (w->resumed || w->env->ranks)) rc = take_manifest(w, e);
   buf_free(&text);
@@ -72,6 +74,7 @@ static int shown_by_another(job_work *w, err *e) {
   int rc = manifest_read(s, w->dir, &there, e);
   if (rc == 0 && !digest_equal(&there.root, &w->manifest.root))
     rc = err_set(e, ERR_EXISTS, "%s: something else is there already", w->dir);
+  if (rc == 0) w->manifest.text = there.text; /* that one stands */
   manifest_free(&there);
   return rc < 0 ? rc : s->ops->remove_prefix(s, w->prefix, e);
 }
