@@ -183,6 +183,11 @@ typedef struct ckpt_run_options {
                             makes its directory ready; 0: 2 minutes where this place has committed to
                             it before, else 15 s; negative: a second */
   double wait_lease_s; /* how long another writer that is alive is waited for; 0: not at all */
+  const char *const *environment; /* "NAME=VALUE", ended by NULL: laid over the process's environment
+                            where the target's keys, region and endpoint are looked for: two runs of
+                            a process may have two accounts. Where one names keys, AWS_PROFILE or a
+                            token file, those of the process are passed over. Copied into memory that
+                            no core file has; NULL: none */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */
@@ -442,6 +447,7 @@ typedef struct ckpt_tree_options {
   const char *const *excludes; /* shell patterns against paths relative to the top, as Ray's syncers
                                   have them; `*` crosses slashes, what is below a directory that
                                   matches is excluded too; ended by NULL, may be NULL */
+  const char *const *environment; /* as of ckpt_run_options */
 } ckpt_tree_options;
 /* Starts a transfer and returns at once; *job is its name. Its end is a completion CKPT_TREE (files
  * and bytes: those that had to be moved), and ckpt_cancel() ends it early. An upload overwrites and

@@ -35,6 +35,7 @@ static int take_options(const ckpt_run_options *o, run_options *out, err *e) {
                  .command = o->command,
                  .program = o->program},
       .launch = o->launch,
+      .environment = o->environment,
       .units = o->units,
       .excludes = o->excludes,
       .markers = o->markers,
@@ -56,6 +57,10 @@ static int take_options(const ckpt_run_options *o, run_options *out, err *e) {
       .world = o->world,
       .bad_after = o->bad_after,
   };
+  for (const char *const *at = o->environment; at && *at; at++)
+    if (**at == '=' || !strchr(*at, '='))
+      return err_set(e, ERR_INVAL, "`environment`: number %zu is no NAME=VALUE",
+                     (size_t)(at - o->environment) + 1);
   int rc = ckpt_share(o->max_delete, &out->max_delete, e);
   return rc < 0 ? rc : take_times(o, out, e);
 }

@@ -15,6 +15,7 @@ struct ckpt_tree_job {
   uint32_t kind;
   char *dir, *place; /* place: a URI, or where a copy goes */
   names excludes;
+  io io; /* the engine's, with the environment of this transfer */
   bool merge, unfinished;
   int64_t begun;
   atomic_int cancel;
@@ -28,6 +29,7 @@ struct ckpt_tree_job {
 
 static void job_free(ckpt_tree_job *j) {
   names_free(&j->excludes);
+  io_lay_free(&j->io);
   free(j->dir);
   free(j->place);
   free(j);
@@ -37,7 +39,7 @@ static void job_free(ckpt_tree_job *j) {
 
 static int carry_out(ckpt_tree_job *j, tree_moved *moved, err *e) {
   ckpt *c = j->engine;
-  const tree_job p = {.io = c->env.io,
+  const tree_job p = {.io = &j->io,
                       .log = &c->log,
                       .pool = c->pool,
                       .excludes = names_list(&j->excludes),
@@ -83,6 +85,10 @@ static char *copy_path(const char *path) {
 static int check(const ckpt_tree_options *o, err *e) {
   static const char *const needs[] = {"dir and uri", "dir and uri", "uri", "dir and to"};
   if (o->kind > CKPT_TREE_COPY) return err_set(e, ERR_INVAL, "tree: kind %u is unknown", o->kind);
+  for (const char *const *at = o->environment; at && *at; at++)
+    if (**at == '=' || !strchr(*at, '='))
+      return err_set(e, ERR_INVAL, "tree: `environment`: number %zu is no NAME=VALUE",
+                     (size_t)(at - o->environment) + 1);
   bool copy = o->kind == CKPT_TREE_COPY, removal = o->kind == CKPT_TREE_DELETE;
   const char *place = copy ? o->to : o->uri;
   if (place && *place && (removal || (o->dir && *o->dir))) return 0;
@@ -99,7 +105,9 @@ static ckpt_tree_job *job_new(ckpt *c, const ckpt_tree_options *o) {
   j->dir = copy_path(o->dir ? o->dir : "");
   j->place = o->kind == CKPT_TREE_COPY ? copy_path(o->to) : strdup(o->uri);
   j->begun = c->env.io->now(c->env.io, IO_MONO);
-  if (j->dir && j->place && names_add_all(&j->excludes, o->excludes)) return j;
+  if (j->dir && j->place && names_add_all(&j->excludes, o->excludes) &&
+      io_lay(c->env.io, o->environment, &j->io) == 0)
+    return j;
   job_free(j);
   return NULL;
 }

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "secret.h"
+
 static int result(int rc) {
   return rc < 0 ? -errno : rc;
 }
@@ -237,6 +239,20 @@ const char *io_variable_laid(const io *io, const char *name) {
   for (const char *const *at = io->environment; at && *at; at++)
     if (strncmp(*at, name, len) == 0 && (*at)[len] == '=') value = *at + len + 1;
   return value;
+}
+
+int io_lay(const io *base, const char *const *environment, io *out) {
+  *out = *base;
+  out->environment = NULL;
+  for (const char *const *at = environment; at && *at; at++)
+    if (**at == '=' || !strchr(*at, '=')) return -EINVAL;
+  if (environment) out->environment = (const char *const *)secret_copy_list(environment);
+  return environment && !out->environment ? -ENOMEM : 0;
+}
+
+void io_lay_free(io *laid) {
+  secret_free((void *)laid->environment);
+  laid->environment = NULL;
 }
 
 const char *io_variable(const io *io, const char *name) {

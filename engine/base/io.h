@@ -69,6 +69,10 @@ const io *io_system(void);
 /* Returns the value of a variable, in what is laid over the environment or else in that; NULL: it is
  * not set. */
 const char *io_variable(const io *io, const char *name);
+/* Makes a copy of an io with this laid over the environment, in memory for secrets; give it back with
+ * io_lay_free(). -EINVAL: one has no "NAME="; -ENOMEM. */
+int io_lay(const io *base, const char *const *environment, io *out);
+void io_lay_free(io *laid); /* also of one that is all zeros */
 /* The same of what is laid over it alone. */
 const char *io_variable_laid(const io *io, const char *name);
 

@@ -115,6 +115,19 @@ char *secret_copy(const char *text) {
   return copy;
 }
 
+char **secret_copy_list(const char *const *list) {
+  size_t count = 0, size = sizeof(char *);
+  for (; list[count]; count++) size += sizeof(char *) + strlen(list[count]) + 1;
+  char **copy = secret_alloc(size);
+  if (!copy) return NULL;
+  char *at = (char *)(copy + count + 1);
+  for (size_t i = 0; i < count; i++) {
+    copy[i] = at;
+    at = stpcpy(at, list[i]) + 1;
+  }
+  return copy;
+}
+
 bool secret_owns(const void *p) {
   uintptr_t from = (uintptr_t)region, at = (uintptr_t)p;
   return from && at >= from && at < from + ((uintptr_t)1 << REGION);

@@ -16,6 +16,8 @@ void *secret_alloc(size_t size);
  * and the old one is as it was. */
 void *secret_resize(void *old, size_t size);
 char *secret_copy(const char *text);
+/* Copies a list that ends with NULL, in one piece. */
+char **secret_copy_list(const char *const *list);
 void secret_free(void *p); /* NULL is fine */
 
 /* True if this is a piece of this memory, of up to SECRET_PIECE_MAX bytes. */

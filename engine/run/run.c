@@ -77,7 +77,7 @@ static int take_identity(run *r, err *e) {
 static int find_places(run *r, const run_options *o, err *e) {
   int rc = fs_held_new(r->env->io, &r->held, e);
   if (rc < 0) return rc;
-  r->own = *r->env;
+  if (r->env != &r->own) r->own = *r->env;
   r->own.io = fs_held_io(r->held);
   r->env = &r->own;
   rc = places_open(r->env->io, &o->places, &r->places, e);
@@ -166,6 +166,15 @@ run *run_new(const run_env *given, const run_options *o) {
   if (!r) return NULL;
   r->env = given;
   r->outer = given->io;
+  if (o->environment) {
+    if (io_lay(given->io, o->environment, &r->laid) < 0) {
+      free(r);
+      return NULL;
+    }
+    r->own = *given;
+    r->outer = r->own.io = &r->laid;
+    r->env = &r->own;
+  }
   r->lock.fd = r->watcher.file.fd = r->owner.file.fd = r->owner.dir.fd = -1;
   r->beside = o->beside;
   r->owns_dir = o->owns_dir;
@@ -314,6 +323,7 @@ void run_close(run *r) {
   run_anyway_free(r);
   free(r->metrics);
   run_status_free(r);
+  io_lay_free(&r->laid);
   free(r->resume);
   free(r->restored_from);
   fs_held_free(r->held);

@@ -74,6 +74,7 @@ typedef struct run_env {
 typedef struct run_options {
   places_options places;
   const char *launch;
+  const char *const *environment; /* laid over the process's for the target; may be NULL */
   const char *const *units, *const *excludes, *const *markers; /* see rules_custom */
   int64_t quiet_ns;                                            /* < 0: built-in */
   bool poll, continue_run, take_over, no_delete, single_writer, keep_all, trust;

@@ -74,7 +74,7 @@ int run_foresee(const run_env *env, const run_options *o, run_foresee_fn *fn, vo
   int rc = run_open_policy(r, o, e);
   if (rc == 0) rc = places_look(env->io, &o->places, &r->places, e);
   if (rc == 0) rc = look_at_dir(r, e);
-  if (rc == 0) rc = store_open(&r->places.target, env->io, env->log, &r->store, e);
+  if (rc == 0) rc = store_open(&r->places.target, r->env->io, env->log, &r->store, e);
   r->group_env = (group_env){.store = r->store,
                              .log = env->log,
                              .run_id = r->places.run_id,

@@ -138,6 +138,7 @@ struct run {
   run_env own;
   const io *outer; /* the engine's, below `held`: for copies of an io, and objects that outlive the
                     * run */
+  io laid;         /* the given one with the environment of this run; all zeros: it has none */
   fs_held *held;   /* the state directory, by whatever path below it it is asked for */
   places places;
   store *store;

@@ -75,6 +75,7 @@
 ---@field stall? number seconds until a save that waits for one thing is named
 ---@field start_wait? number seconds that a store which does not answer is waited for; negative: none
 ---@field wait_lease? number seconds that another live writer is waited for
+---@field environment? string[] "NAME=VALUE", laid over the process's where the target's keys are looked for
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean

@@ -52,7 +52,7 @@ static int made(const place *p, const char *name, const char *bytes) {
 static void the_table_has_no_hole(void **state) {
   const io *io = io_system();
   void (*const *fn)(void) = (void (*const *)(void)) & io->open;
-  void (*const *end)(void) = (void (*const *)(void))(io + 1);
+  void (*const *end)(void) = (void (*const *)(void)) & io->environment; /* the last, and no call */
   for (; fn < end; fn++) assert_true(*fn != NULL);
 }
 

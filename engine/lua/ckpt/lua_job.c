@@ -8,10 +8,10 @@ static int fail(lua_State *L, ckpt *engine, int code) {
   return l_ckpt_fail(L, ckpt_error(engine), code);
 }
 
-/* start{kind=, dir=, uri=, to=, exclude=, merge=, unfinished=} -> number */
+/* start{kind=, dir=, uri=, to=, exclude=, merge=, unfinished=, environment=} -> number */
 static int l_start(lua_State *L) {
-  static const char *const keys[] = {"kind",    "dir",   "uri",        "to",
-                                     "exclude", "merge", "unfinished", NULL};
+  static const char *const keys[] = {"kind",  "dir",        "uri",         "to", "exclude",
+                                     "merge", "unfinished", "environment", NULL};
   static const char *const kinds[] = {"upload", "download", "delete", "copy", NULL};
   l_ckpt_check_keys(L, 1, keys);
   lua_settop(L, 1);
@@ -23,7 +23,8 @@ static int l_start(lua_State *L) {
                          .dir = l_ckpt_text(L, 1, "dir"),
                          .to = l_ckpt_text(L, 1, "to"),
                          .uri = l_ckpt_text(L, 1, "uri"),
-                         .excludes = l_ckpt_texts(L, 1, "exclude")};
+                         .excludes = l_ckpt_texts(L, 1, "exclude"),
+                         .environment = l_ckpt_texts(L, 1, "environment")};
   ckpt *engine = l_ckpt_engine(L);
   uint64_t job;
   int rc = ckpt_tree(engine, &o, &job);

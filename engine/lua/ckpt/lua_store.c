@@ -1,5 +1,6 @@
 /* For trusted Lua: places where checkpoints live (`require "ckpt.core".store`). Calls block. What
  * lua/ckpt/store/store.lua hands out has these methods. */
+#include <errno.h>
 #include <lauxlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ enum { GET_MAX = 1 << 30 };
 
 typedef struct store_box {
   store *store; /* NULL: closed */
+  io io;        /* with the environment of this store */
 } store_box;
 
 static store *l_store(lua_State *L) {
@@ -36,17 +38,27 @@ static int l_done(lua_State *L, int rc, const err *e) {
   return 1;
 }
 
-/* open(uri) -> store */
+/* open(uri[, { environment= }]) -> store */
 static int l_open(lua_State *L) {
   uri where;
   err e = {0};
   const char *text = l_key(L, 1);
+  static const char *const keys[] = {"environment", NULL};
+  const char *const *laid = NULL;
+  if (!lua_isnoneornil(L, 2)) {
+    l_ckpt_check_keys(L, 2, keys);
+    laid = l_ckpt_texts(L, 2, "environment");
+  }
   store_box *box = lua_newuserdata(L, sizeof *box);
-  box->store = NULL;
+  *box = (store_box){0};
   luaL_getmetatable(L, type_name);
   lua_setmetatable(L, -2);
-  int rc = uri_parse(text, &where, &e);
-  if (rc == 0) rc = store_open(&where, io_system(), NULL, &box->store, &e);
+  int rc = io_lay(io_system(), laid, &box->io);
+  if (rc == -EINVAL)
+    return l_ckpt_fail(L, "open: `environment` is a list of NAME=VALUE", CKPT_EINVAL);
+  if (rc < 0) return l_ckpt_fail(L, "open: out of memory", CKPT_ENOMEM);
+  rc = uri_parse(text, &where, &e);
+  if (rc == 0) rc = store_open(&where, &box->io, NULL, &box->store, &e);
   if (rc == 0) rc = store_spell(box->store, "", STORE_SPELT_PLAIN, &e);
   return rc < 0 ? l_ckpt_err(L, &e) : 1;
 }
@@ -55,6 +67,7 @@ static int l_close(lua_State *L) {
   store_box *box = luaL_checkudata(L, 1, type_name);
   store_close(box->store);
   box->store = NULL;
+  io_lay_free(&box->io);
   return 0;
 }
 

@@ -80,14 +80,14 @@ local function address(uri)
   return filesystem:uri(path), schemes[filesystem.type_name] or nil
 end
 
-local function open(uri)
+local function open(uri, environment)
   local where, kind, name = address(uri)
   if not where then return nil, kind, name end
   local inner, text
   if kind then
     inner, text, name = kind.open(where)
   else
-    inner, text, name = core.store.open(where)
+    inner, text, name = core.store.open(where, environment and { environment = environment })
   end
   if kind and type(inner) ~= "table" and (inner or type(text) ~= "string") then
     return nil, ("the scheme of %s: its open returned a %s, not a store"):format(uri, type(inner)),
@@ -97,16 +97,27 @@ local function open(uri)
   return Store(inner, uri)
 end
 
+local function check_open(options)
+  if type(options) ~= "table" then misuse("store.open: options are a table") end
+  for key, value in pairs(options) do
+    if key ~= "environment" then misuse("store.open: unknown option " .. tostring(key)) end
+    if type(value) ~= "table" then misuse("store.open: `environment` is a list of NAME=VALUE") end
+  end
+end
+
 --- Opens a store. Nothing is created, and nothing has to be there.
 ---@param uri string as for resolve
+---@param options? { environment?: string[] } "NAME=VALUE" texts, laid over the process's
+---  environment where the keys, the region and the endpoint are looked for
 ---@return ckpt.Store?
 ---@return string? text
 ---@return string? name
-function store.open(uri)
+function store.open(uri, options)
   if type(uri) ~= "string" then
     misuse("store.open: a path or URI is a text, not a " .. type(uri))
   end
-  return open(uri)
+  if options ~= nil then check_open(options) end
+  return open(uri, options and options.environment)
 end
 
 -- ---- trees ----
@@ -115,7 +126,9 @@ local function check(what, options, needed)
   if type(options) ~= "table" then
     misuse(("store.%s: it takes a table of options"):format(what))
   end
-  local known = { exclude = "table", merge = "boolean", unfinished = "boolean" }
+  local known = {
+    exclude = "table", merge = "boolean", unfinished = "boolean", environment = "table",
+  }
   for key, kind in pairs(needed) do known[key] = kind end
   for key, value in pairs(options) do
     local kind = known[key]
@@ -149,7 +162,7 @@ local function start(what, options)
   end
   return job.transfer({
     kind = what, dir = options.dir, uri = where, exclude = options.exclude, merge = options.merge,
-    unfinished = options.unfinished,
+    unfinished = options.unfinished, environment = options.environment,
   }, ("the %s of %s"):format(what, options.uri))
 end
 
@@ -159,6 +172,7 @@ end
 ---@field exclude? string[] patterns, as ckpt.fs.excluded has them
 ---@field merge? boolean of a download: into a directory that may be there
 ---@field unfinished? boolean of a download: what an upload that was cut off has sent, too
+---@field environment? string[] "NAME=VALUE", as for open
 
 --- Starts to bring a place up to a directory: each file that is not there with the same size and
 --- time is sent. Nothing is removed there. An upload that was cut off goes on where it was. The job
@@ -188,7 +202,7 @@ function store.download(options)
 end
 
 --- Starts to remove all files of a place; if there are none, that is no error.
----@param options { uri: string }
+---@param options { uri: string, environment?: string[] }
 ---@return ckpt.Job?
 ---@return string? text
 ---@return string? name
