@@ -183,7 +183,8 @@ typedef struct ckpt_run_options {
                             makes its directory ready; 0: 2 minutes where this place has committed to
                             it before, else 15 s; negative: a second */
   double wait_lease_s; /* how long another writer that is alive is waited for; 0: not at all */
-  const char *const *environment; /* "NAME=VALUE", ended by NULL: laid over the process's environment
+  const char *const
+      *environment; /* "NAME=VALUE", ended by NULL: laid over the process's environment
                             where the target's keys, region and endpoint are looked for: two runs of
                             a process may have two accounts. Where one names keys, AWS_PROFILE or a
                             token file, those of the process are passed over. Copied into memory that
