@@ -7,6 +7,7 @@
  *                             POSIX has it); are carried out, and say EIO; read or write less
  *   kill=N                    the process is killed before its N-th call
  *   stop=N                    it is stopped (SIGSTOP) before its N-th call
+ *   die=N, halt=N             the same, of the calls that make, change or remove a name alone
  *   power=1                   what it has written and not flushed is gone with the kill
  */
 #include <dirent.h>
@@ -33,12 +34,12 @@ enum { READS = 1, WRITES = 2, MAY_INTR = 4, LOSES = 8 };
 
 static struct {
   bool on, ready;
-  unsigned long seed, slow, fail, lost, cut, kill, stop, power;
+  unsigned long seed, slow, fail, lost, cut, kill, stop, die, halt, power;
   char root[PATH_MAX];
   size_t len;
 } world;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static unsigned long calls;
+static unsigned long calls, changes;
 static uint64_t lots;
 
 /* Files that were written to and not flushed since, each by a descriptor of our own. */
@@ -62,6 +63,7 @@ static void begin(void) {
   world.fail = word(text, "fail="), world.lost = word(text, "lost=");
   world.cut = word(text, "short="), world.kill = word(text, "kill=");
   world.stop = word(text, "stop="), world.power = word(text, "power=");
+  world.die = word(text, "die="), world.halt = word(text, "halt=");
   snprintf(world.root, sizeof world.root, "%s", root);
   world.len = strlen(world.root);
   lots = world.seed * 0x9E3779B97F4A7C15u + 1;
@@ -109,8 +111,10 @@ static int fate(bool ours, int what) {
   int saved = errno, out = 0;
   pthread_mutex_lock(&guard);
   calls++;
-  bool stops = calls == world.stop;
-  if (calls == world.kill) {
+  bool names = (what & LOSES) != 0;
+  changes += names;
+  bool stops = calls == world.stop || (names && changes == world.halt);
+  if (calls == world.kill || (names && changes == world.die)) {
     if (world.power) lose_power();
     kill(getpid(), SIGKILL);
     for (;;) pause();

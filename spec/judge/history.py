@@ -19,7 +19,7 @@ import trainer
 import weather
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PATIENCE = 9  # seconds until an operation is asked to end, as a scheduler asks; then a few more
+PATIENCE = 7  # seconds until an operation is asked to end, as a scheduler asks; then a few more
 POLL = 0.1
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "CKPT_LIBEXEC", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")
 
@@ -66,10 +66,13 @@ def chaos(lot, kind, wild, calls=800):
         if spoiled:
             words.update(fail=lot.choice((2, 8, 25)), lost=lot.choice((0, 10, 60)), short=lot.choice((0, 50)))
         at = lot.random()
-        if at < 0.35:
-            words["kill"], words["power"] = lot.randrange(5, calls), int(lot.random() < 0.7)
-        elif at < 0.65:
-            words["stop"] = lot.randrange(5, calls * 3 // 4)
+        # Half of them where it matters most: before a name is made or goes.
+        names = lot.random() < 0.5
+        if at < 0.3:
+            words["die" if names else "kill"] = lot.randrange(1, calls // 16) if names else lot.randrange(5, calls)
+            words["power"] = int(lot.random() < 0.7)
+        elif at < 0.7:
+            words["halt" if names else "stop"] = lot.randrange(1, calls // 16) if names else lot.randrange(5, calls)
             out["rest"] = round(lot.uniform(0.2, 1.6), 3)
         out["disk"] = " ".join(f"{k}={v}" for k, v in words.items())
     return out
@@ -91,22 +94,24 @@ def writer_op(lot, kind, wild):
 
 GUESTS = {
     "restore": 5, "rm": 4, "gc": 3, "pin": 3, "unpin": 1, "bad": 1, "good": 1, "ls": 2, "latest": 2, "verify": 1,
-    "repair": 1, "beside": 1, "notes": 3, "backup": 2, "back": 2, "over": 1, "pause": 2,
+    "repair": 1, "beside": 1, "notes": 3, "backup": 2, "back": 2, "over": 1, "pause": 2, "meet": 2,
 }
 
 
 # Where what is removed meets who reads and pins it.
-CROWD = {"restore": 4, "rm": 6, "gc": 2, "pin": 6, "unpin": 2}
+CROWD = {"restore": 4, "rm": 6, "gc": 2, "pin": 6, "unpin": 2, "meet": 4}
 
 
 def guest_op(lot, kind, wild, crowd):
     of = CROWD if crowd else GUESTS
-    op = {"do": lot.choices(list(of), list(of.values()))[0], "which": lot.random(), "after": lot.uniform(0, 0.3)}
+    op = {"do": lot.choices(list(of), list(of.values()))[0], "which": lot.random() * (0.3 if crowd else 1), "after": lot.uniform(0, 0.3)}
+    if op["do"] == "meet":
+        op.update(verb=lot.choice(("pin", "restore")), halt=lot.randint(1, 4), newest=False)
     if op["do"] == "restore":
         op["newest"] = lot.random() < 0.6
     if op["do"] in ("restore", "rm", "gc", "pin", "bad", "verify", "repair"):
-        # A command of theirs makes some ninety calls.
-        op.update(chaos(lot, kind, wild * 0.6, 110))
+        # A command of theirs makes some 130 calls, few of which make a name.
+        op.update(chaos(lot, kind, wild if crowd else wild * 0.6, 130))
     return op
 
 
@@ -119,7 +124,8 @@ def draw(seed, kind):
     }
     plan["writers"] = [[writer_op(lot, kind, wild) for _ in range(lot.randint(2, 3))] for _ in range(lot.randint(1, 3))]
     plan["guests"] = [[guest_op(lot, kind, wild, False) for _ in range(lot.randint(3, 7))] for _ in range(lot.randint(1, 4))]
-    if lot.random() < 0.25:
+    plan["crowd"] = lot.random() < 0.25
+    if plan["crowd"]:
         plan["guests"] = [[guest_op(lot, kind, 1.0, True) for _ in range(lot.randint(5, 8))] for _ in range(5)]
     return plan
 
@@ -340,6 +346,9 @@ class History:
 
     def guest(self, number):
         actor = f"guest{number}"
+        until = time.time() + 2
+        while self.plan["crowd"] and len(self.known().live()) < 3 and time.time() < until:
+            time.sleep(0.1)
         for op in self.plan["guests"][number]:
             time.sleep(op["after"])
             getattr(self, "guest_" + op["do"])(actor, op)
@@ -395,6 +404,17 @@ class History:
             name = held[int(op["which"] * len(held))]
             self.pins[name]["to"] = time.time()
         self.client(actor, ["unpin", self.uri, name], {})
+
+    def guest_meet(self, actor, op):
+        """One who pins or restores stands still before it makes a name; who removes comes in between."""
+        spoiled = {"disk": f"seed=1 halt={op['halt']}", "rest": 1.5} if self.plan["store"] == "dir" else {"stop": (0.1, 0.8)}
+        slow = dict(op, do=op["verb"], **spoiled)
+        waiter = threading.Thread(target=self.guarded, args=(getattr(self, "guest_" + op["verb"]), actor, slow))
+        waiter.start()
+        time.sleep(0.4)
+        self.guest_rm(actor, dict(op, which=op["which"]))
+        self.guest_gc(actor, {})
+        waiter.join()
 
     def guest_bad(self, actor, op):
         self.about_one(actor, op, ["mark", "bad"])

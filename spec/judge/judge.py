@@ -10,7 +10,7 @@ test for each store. A broken promise is told as a story: who did what when, and
   --show      the story of each history, also of one in which nothing is wrong
   --minutes M no history begins later
 
-Environment: CKPT_LUA, the program (./ckpt-lua).
+Environment: CKPT_LUA, the program (./ckpt-lua); JUDGE_SERVERS, where the scripts of the servers are.
 """
 import argparse
 import collections
@@ -32,6 +32,7 @@ import history  # noqa: E402
 import places  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
+SERVERS = os.environ.get("JUDGE_SERVERS", ROOT + "/spec/servers")
 
 
 class World:
@@ -57,9 +58,9 @@ class World:
         """None, or why there is none."""
         if kind == "dir":
             return None
-        script = f"{ROOT}/spec/servers/{kind}.sh"
+        script = f"{SERVERS}/{kind}.sh"
         if not os.path.exists(script):
-            return f"there is no spec/servers/{kind}.sh"
+            return f"there is no {script}"
         done = subprocess.run([script, "start", f"{self.top}/server-{kind}"], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             return (done.stderr.strip().splitlines() or ["it does not start"])[-1]
@@ -68,7 +69,7 @@ class World:
 
     def stop(self):
         for kind in self.endpoints:
-            subprocess.run([f"{ROOT}/spec/servers/{kind}.sh", "stop", f"{self.top}/server-{kind}"], check=False)
+            subprocess.run([f"{SERVERS}/{kind}.sh", "stop", f"{self.top}/server-{kind}"], check=False)
 
     def place(self, top, plan):
         if plan["store"] == "dir":
@@ -91,7 +92,7 @@ class World:
     def forget(self, h):
         """The bucket's files of a history that is over: so many would fill the disk."""
         shutil.rmtree(h.top, ignore_errors=True)
-        if h.endpoint is not None:
+        if h.plan["store"] == "versitygw":
             shutil.rmtree(f"{self.top}/server-{h.plan['store']}/data/ckpt-test/h{h.plan['seed']}", ignore_errors=True)
 
 

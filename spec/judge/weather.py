@@ -27,8 +27,8 @@ SKIES = {
     "calm": {},
     "windy": {"delay": 120, "late_answer": 60, "lose": 6, "lose_answer": 10, "again": 15, "late": 20, "busy": 8},
     "storm": {
-        "delay": 200, "late_answer": 100, "lose": 25, "lose_answer": 35, "again": 40, "late": 50, "busy": 30,
-        "busy_done": 15, "cut": 15,
+        "delay": 120, "late_answer": 60, "lose": 12, "lose_answer": 25, "again": 40, "late": 50, "busy": 15,
+        "busy_done": 10, "cut": 10,
     },
 }
 
