@@ -529,6 +529,29 @@ typedef int ckpt_verified_fn(void *ctx, const ckpt_verified *verified);
  * CKPT_ECORRUPT if any was bad. */
 int ckpt_verify(ckpt *engine, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx);
 
+/* ---- a place, before it is relied on ---- */
+
+enum {
+  CKPT_FINE,
+  CKPT_NOTE,    /* worth knowing */
+  CKPT_WARNING, /* something will not work, or not as well as it could */
+  CKPT_FAULT    /* saving would fail */
+};
+typedef struct ckpt_examined {
+  size_t size;
+  const char *topic;  /* one word: "write", "race", "clock", "log", ... */
+  uint32_t word;      /* CKPT_FINE, ... */
+  int32_t status;     /* of a fault: CKPT_E* */
+  const char *text;   /* what was seen, and what it means; valid during the call, as all of it */
+  const char *advice; /* what to do about it; "": nothing */
+} ckpt_examined;
+typedef void ckpt_examined_fn(void *ctx, const ckpt_examined *examined);
+/* Tries out whether checkpoints can be saved at a target: writes, reads, lists, replaces, races and
+ * deletes below its .ckpt, looks whose credentials, which server or disk that is, and reads the logs that
+ * stand there. `fn` (may be NULL) is told each finding. What was made is removed again, or named. Returns
+ * CKPT_OK where all that a save needs is there, else the status of the first fault. Blocks. */
+int ckpt_doctor(ckpt *engine, const char *uri, ckpt_examined_fn *fn, void *ctx);
+
 /* ---- retention by hand ---- */
 
 /* Describes the newest live checkpoint of `name` (NULL: of all; in each group), with all that log

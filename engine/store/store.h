@@ -138,6 +138,22 @@ typedef struct store_tally {
   _Atomic uint64_t *sent; /* bytes that went out, also those that are sent again */
 } store_tally;
 
+/* What a look at a place found, for who wants to save there. */
+typedef enum store_word {
+  STORE_FINE,
+  STORE_NOTE,    /* worth knowing */
+  STORE_WARNING, /* something will not work, or not as well as it could */
+  STORE_FAULT,   /* saving would fail */
+} store_word;
+typedef struct store_finding {
+  const char *topic; /* one word: "clock" */
+  store_word word;
+  int status;         /* of a fault: ERR_* */
+  const char *text;   /* what was seen, and what it means */
+  const char *advice; /* what to do; "": nothing */
+} store_finding;
+typedef void store_finding_fn(void *ctx, const store_finding *finding);
+
 struct store_ops {
   uint32_t version; /* of this struct: 1 */
   const char *scheme;
@@ -251,6 +267,9 @@ struct store_ops {
    * tells what is wrong, if something is. Both are NULL where there is nothing to be saved. */
   void *(*write_lend)(store_writer *, size_t len);
   int (*write_lent)(store_writer *, size_t len, uint64_t crc64, err *e);
+  /* Tells what is particular to this place: whose credentials, which server, what it checks. It makes an
+   * object of this key, and removes it. NULL: nothing is. */
+  int (*examine)(store *, const char *key, store_finding_fn *fn, void *ctx, err *e);
 };
 
 /* Opens the store that a URI names. Nothing is created. ERR_UNSUPPORTED names the schemes there

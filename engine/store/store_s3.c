@@ -248,4 +248,5 @@ const store_ops store_s3_ops = {
     .write_digest = s3_write_digest,
     .write_lend = s3_write_lend,
     .write_lent = s3_write_lent,
+    .examine = s3_examine,
 };

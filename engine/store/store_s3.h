@@ -17,7 +17,8 @@
  *    store_s3_remove.c   objects removed
  *    store_s3_sum.c      checksums that the server makes, too
  *    store_s3_same.c     what stands already: is it the same?
- *    store_s3_tag.c      ETags, which tell contents apart and say nothing of them */
+ *    store_s3_tag.c      ETags, which tell contents apart and say nothing of them
+ *    store_s3_examine.c  what a server is, and can do */
 #ifndef STORE_STORE_S3_H
 #define STORE_STORE_S3_H
 
@@ -354,6 +355,7 @@ void *s3_write_lend(store_writer *writer, size_t len);
 int s3_write_lent(store_writer *writer, size_t len, uint64_t crc64, err *e);
 int s3_unfinished(store *base, const char *prefix, store_unfinished_fn *fn, void *ctx, err *e);
 int s3_discard(store *base, const store_unfinished *what, err *e);
+int s3_examine(store *base, const char *key, store_finding_fn *fn, void *ctx, err *e);
 
 /* Reads "2009-10-12T17:50:30.000Z" or "Mon, 12 Oct 2009 17:50:30 GMT", in ns since 1970; 0 for
  * others. */

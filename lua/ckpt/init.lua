@@ -37,6 +37,13 @@
 ---@field text string
 ---@field time? number
 
+---@class ckpt.Examined
+---@field topic string
+---@field word "fine"|"note"|"warning"|"fault"
+---@field status? string of a fault: "EACCESS", ...
+---@field text string
+---@field advice string "": nothing is to be done
+
 ---@class ckpt.Completion
 ---@field run ckpt.Run
 ---@field job integer 0 if none was begun
@@ -146,6 +153,7 @@
 ---@field list fun(uri: string): ckpt.Item[]?, string?, string?
 ---@field restore fun(options: { uri: string, dir: string, name?: string, dry_run?: boolean }): ckpt.Item[]?, string?, string?
 ---@field verify fun(uri: string, name?: string, fn?: fun(record: ckpt.Verified)): ckpt.Verified[]|true|nil, string?, string?, ckpt.Verified[]?
+---@field doctor fun(uri: string): ckpt.Examined[]?, string?, string?, ckpt.Examined[]?
 ---@field show fun(uri: string, name?: string): string?, string?, string? a JSON text
 ---@field pin fun(uri: string, name: string, seconds?: number): string?, string?, string? the pin's id
 ---@field unpin fun(uri: string, name_or_id: string): integer?, string?, string?

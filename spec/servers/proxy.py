@@ -24,13 +24,17 @@ all) is obeyed, COUNT times. Actions:
                    how the server calls itself then
   hang             nothing more happens on this connection
   late SECONDS     the answer comes so much later
+  says OLD NEW     where the answer's status is OLD it is NEW
+  date SECONDS     the server's clock is so far ahead of its own
 
 What was asked is noted in RULES.log, a line "METHOD TARGET ACTION" for each request. RATE: bytes a second
 that go through, of all connections together, counted as the client sends them.
 """
+import email.utils
 import hashlib
 import hmac
 import os
+import re
 import socket
 import sys
 import threading
@@ -233,6 +237,11 @@ def one(client, back, server, upstream, rules, rate):
         if status >= 200:
             break
     head_read = reply
+    if do == "says":
+        reply = reply.replace(f" {arg} ".encode(), f" {action[2]} ".encode(), 1)
+    if do == "date":
+        then = email.utils.formatdate(time.time() + float(arg), usegmt=True).encode()
+        reply = re.sub(rb"(?i)(\r\ndate: )[^\r]*", rb"\g<1>" + then, reply)
     if do == "late":
         time.sleep(float(arg))
     if do == "bare":

@@ -323,6 +323,36 @@ static int l_verify(lua_State *L) {
   return 4;
 }
 
+static void l_push_examined(lua_State *L, const void *record) {
+  static const char *const words[] = {"fine", "note", "warning", "fault"};
+  const ckpt_examined *x = record;
+  lua_createtable(L, 0, 5);
+  l_ckpt_set_text(L, "topic", x->topic);
+  l_ckpt_set_text(L, "word", words[x->word]);
+  if (x->status) l_ckpt_set_text(L, "status", ckpt_status_name(x->status));
+  l_ckpt_set_text(L, "text", x->text);
+  l_ckpt_set_text(L, "advice", x->advice);
+}
+
+static void on_examined(void *ctx, const ckpt_examined *examined) {
+  ckpt_relay_send(ctx, examined);
+}
+
+/* doctor(uri) -> { record, ... }; where saving would fail: nil, text, the error's name, records */
+static int l_doctor(lua_State *L) {
+  const char *uri = luaL_checkstring(L, 1);
+  ckpt *engine = l_ckpt_engine(L);
+  ckpt_relay r;
+  lua_settop(L, 3);
+  l_ckpt_begin(&r, L, 2, l_push_examined);
+  int rc = ckpt_doctor(engine, uri, on_examined, &r);
+  l_ckpt_end(&r);
+  if (rc >= 0) return 1;
+  fail(L, engine, rc);
+  lua_pushvalue(L, 4);
+  return 4;
+}
+
 /* show(uri[, name]) -> a JSON text */
 static int l_show(lua_State *L) {
   const char *json, *uri = luaL_checkstring(L, 1), *name = luaL_optstring(L, 2, NULL);
@@ -425,7 +455,7 @@ __attribute__((visibility("default"))) int luaopen_ckpt_core(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"version", l_version}, {"list", l_list},   {"restore", l_restore}, {"verify", l_verify},
       {"show", l_show},       {"pin", l_pin},     {"unpin", l_unpin},     {"remove", l_remove},
-      {"why", l_why},         {"weigh", l_weigh}, {NULL, NULL},
+      {"why", l_why},         {"weigh", l_weigh}, {"doctor", l_doctor},   {NULL, NULL},
   };
   find_helpers();
   lua_newtable(L);
