@@ -12,6 +12,7 @@ typedef struct holder {
   bool present;
   bool known; /* the text could be read; else only the time counts */
   bool released;
+  bool epochs;
   uint64_t term;
   int64_t pid;
   char *host, *launch, *job;
@@ -41,6 +42,7 @@ static int parse(const buf *text, holder *h) {
   if (rc == 0) rc = js_get_name(object, "launch", "lease", &h->launch, NULL);
   if (rc == 0) rc = js_get_name(object, "job", "lease", &h->job, NULL);
   if (rc == 0) rc = js_opt_bool(object, "released", "lease", false, &h->released, NULL);
+  h->epochs = json_is_true(json_object_get(object, "epochs"));
   h->term = (uint64_t)term;
   h->known = rc == 0 && term >= 0;
   json_decref(object);
@@ -92,15 +94,19 @@ int lease_look(store *s, const char *prefix, uint64_t term, lease_seen *out, err
   holder h = {0};
   store_object lease;
   err why = {0};
-  *out = (lease_seen){0};
+  *out = (lease_seen){.term = RUNLOG_NONE};
   int rc = key_of(prefix, "lease", key, e);
   if (rc == 0) rc = read_lease(s, key, &h, e);
   if (rc == 0 && h.present) {
     rc = s->ops->head(s, key, &lease, &why);
     if (rc < 0 && rc != ERR_NOENT) err_set(e, rc, "look at the lease: %s", why.text);
     if (rc == 0)
-      *out = (lease_seen){
-          .present = true, .released = is_released(&h, term), .renewed_ns = lease.mtime_ns};
+      *out = (lease_seen){.present = true,
+                          .released = is_released(&h, term),
+                          .renewed_ns = lease.mtime_ns,
+                          .term = h.known ? h.term : RUNLOG_NONE,
+                          .says_over = h.known && h.released,
+                          .epochs = h.known && h.epochs};
   }
   holder_free(&h);
   return rc == ERR_NOENT ? 0 : rc;
@@ -274,6 +280,7 @@ static int write_lease(store *s, const char *key, uint64_t n, const runlog_write
   js_set(object, "pid", json_integer(who->pid), &bad);
   js_set(object, "launch", js_name_new(who->launch), &bad);
   js_set(object, "job", js_name_new(who->job), &bad);
+  js_set(object, "epochs", json_true(), &bad);
   if (released) js_set(object, "released", json_true(), &bad);
   int rc = bad ? err_set(e, ERR_NOMEM, "write the lease: out of memory") : 0;
   if (rc == 0) rc = js_print(object, &text, e);

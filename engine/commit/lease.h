@@ -46,6 +46,9 @@ typedef struct lease_seen {
   bool present;
   bool released;      /* the writer of that term has ended well */
   int64_t renewed_ns; /* or released, by the store's own clock */
+  uint64_t term;      /* that it names; RUNLOG_NONE: it cannot be read */
+  bool says_over;     /* it is released, of whichever term it is */
+  bool epochs;        /* its writer asks for later epochs of the log */
 } lease_seen;
 
 /* Tells what the lease says of term `term`, which is the newest. */

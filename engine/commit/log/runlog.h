@@ -52,7 +52,9 @@ typedef struct runlog_writer {
    * 1.0 has neither. */
   char machine[RUNLOG_DIGEST_MAX], place[RUNLOG_DIGEST_MAX];
   char flags[RUNLOG_DIGEST_MAX]; /* digest of the job's command with its flags; "": not known */
-  bool any_flags;                /* the user said that other flags are the same run all the same */
+  bool epochs;    /* it asks for a later epoch after each entry (runlog_epoch.h); set by who opens a
+                * term */
+  bool any_flags; /* the user said that other flags are the same run all the same */
   int64_t pid;
   uint64_t start; /* of that process, in clock ticks since boot */
   uint32_t world; /* how many ranks save together; 0 and 1: one writer does all */
@@ -181,6 +183,9 @@ int runlog_refresh(runlog *log, err *e);
 /* True while nobody has asked, since the last entry of ours was put, whether a repair was begun
  * meanwhile: then what the log says may be forgotten. runlog_refresh() asks. */
 bool runlog_in_doubt(const runlog *log);
+
+/* Asks now: ERR_FENCED. For who is about to remove what the log has let go. */
+int runlog_ask_epoch(runlog *log, err *e);
 
 /* Makes `term` ours here, too: for a second handle of the writer that opened it by another one, so
  * that runlog_refresh() tells when it is over. */

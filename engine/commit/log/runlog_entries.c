@@ -23,6 +23,7 @@ static int plan_term(const runlog *log, const runlog_request *r, json_t **out, e
   if (rc < 0) return rc;
   json_t *entry = runlog_new_entry("term", log->st.next, &bad);
   runlog_set_writer(entry, r->who, &bad);
+  js_set(entry, "epochs", json_true(), &bad);
   if (log->st.ended)
     js_set(entry, "run", js_name_new(r->title->id), &bad);
   else if (!runlog_admits(&log->st, r->title->id))

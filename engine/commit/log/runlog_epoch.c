@@ -113,6 +113,11 @@ int runlog_epoch_check(runlog *log, err *e) {
   return rc == 0 ? fenced(log, log->at.epoch + 1, e) : rc;
 }
 
+int runlog_ask_epoch(runlog *log, err *e) {
+  log->due = true;
+  return runlog_epoch_check(log, e);
+}
+
 bool runlog_in_doubt(const runlog *log) {
   return log->due;
 }
@@ -186,9 +191,7 @@ int runlog_eras_get(const json_t *entry, const char *what, runlog_epochs *out, e
   return 0;
 }
 
-/* Reads the first entry of that epoch's log. Returns 1 if it counts; 0 if it was never begun, or
- * another repair has closed it. */
-static int try_epoch(runlog *log, uint64_t epoch, err *e) {
+int runlog_epoch_try(runlog *log, uint64_t epoch, err *e) {
   char key[STORE_KEY_MAX];
   json_t *entry = NULL;
   buf text = {0};
@@ -227,7 +230,7 @@ int runlog_epoch_enter(runlog *log, err *e) {
   int rc = runlog_epoch_newest(log->s, log->prefix, &newest, e);
   if (newest < log->at.begun) newest = log->at.begun; /* a `moved` has told of it */
   if (newest > RUNLOG_EPOCHS_MAX) newest = RUNLOG_EPOCHS_MAX;
-  for (uint64_t epoch = newest; rc == 0 && epoch > 0; epoch--) rc = try_epoch(log, epoch, e);
+  for (uint64_t epoch = newest; rc == 0 && epoch > 0; epoch--) rc = runlog_epoch_try(log, epoch, e);
   if (rc >= 0 && newest > log->at.epoch) log->at.begun = newest;
   return rc < 0 ? rc : 0;
 }

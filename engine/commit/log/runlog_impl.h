@@ -88,6 +88,9 @@ int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err 
 /* Does the same with what stands under that number in the log of an epoch. */
 int runlog_read_place(const runlog *log, uint64_t epoch, uint64_t place, buf *text, json_t **out,
                       err *e);
+/* Reads the first entry of that epoch's log into one that was not read yet. Returns 1 if it counts;
+ * 0 if it was never begun, or another repair has closed it. */
+int runlog_epoch_try(runlog *log, uint64_t epoch, err *e);
 /* Gives the newest epoch that was begun, whether it counts or not; 0: none. */
 int runlog_epoch_newest(store *s, const char *prefix, uint64_t *out, err *e);
 bool runlog_is_snapshot(const json_t *entry);
@@ -112,6 +115,8 @@ void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry);
 /* Warns of it, and keeps the handle from appending. */
 void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Makes the digest that a snapshot has of its state. */
+int runlog_state_digest(const json_t *state, char out[HASH_HEX_MAX], err *e);
 /* Reads the state that snapshot `n` holds, with that entry folded in. Free it, on failure too. */
 int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err *e);
 /* Goes on from the snapshot in entry `n`, if it is whole and of this log. */

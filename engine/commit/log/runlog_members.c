@@ -105,6 +105,7 @@ int runlog_get_writer(const json_t *object, const char *what, runlog_writer *w, 
   runlog_opt_digest(object, "place", w->place);
   runlog_opt_digest(object, "flags", w->flags);
   w->any_flags = json_is_true(json_object_get(object, "any_flags"));
+  w->epochs = json_is_true(json_object_get(object, "epochs"));
   w->pid = (int64_t)pid;
   return rc;
 }
@@ -200,6 +201,7 @@ void runlog_set_writer(json_t *object, const runlog_writer *w, int *bad) {
   if (*w->place) js_set(object, "place", json_string(w->place), bad);
   if (*w->flags) js_set(object, "flags", json_string(w->flags), bad);
   if (w->any_flags) js_set(object, "any_flags", json_true(), bad);
+  if (w->epochs) js_set(object, "epochs", json_true(), bad);
   runlog_set_number(object, "pid", (uint64_t)w->pid, bad);
   runlog_set_number(object, "start", w->start, bad);
   runlog_set_number(object, "world", w->world > 1 ? w->world : 1, bad);

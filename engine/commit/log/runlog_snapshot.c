@@ -14,7 +14,7 @@ enum { HEAD_ROOM = 512 /* room for the members of every entry */ };
 
 /* Makes the digest of the text that js_print_in_full() gives, which is the same for the same values,
  * and for 1.0. */
-static int add_digest(const json_t *state, char out[HASH_HEX_MAX], err *e) {
+int runlog_state_digest(const json_t *state, char out[HASH_HEX_MAX], err *e) {
   buf text;
   digest sum;
   buf_init(&text, RUNLOG_SNAPSHOT_MAX);
@@ -39,7 +39,7 @@ int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err
   if (rc == 0) rc = runlog_get_number(entry, "through", what, &through, e);
   if (rc == 0 && (through + 1 != n || !state))
     rc = err_set(e, ERR_FORMAT, "%s is not of the state before it", what);
-  if (rc == 0) rc = add_digest(state, sum, e);
+  if (rc == 0) rc = runlog_state_digest(state, sum, e);
   if (rc == 0 && strcmp(said, sum) != 0)
     rc = err_set(e, ERR_CORRUPT, "%s does not match its digest", what);
   if (rc == 0) rc = runlog_state_load(state, through, what, out, e);
@@ -123,7 +123,7 @@ static int build(const runlog *log, const runlog_state *st, char sum[HASH_HEX_MA
   json_t *state = runlog_state_new(st);
   if (!state) return err_set(e, ERR_NOMEM, "a snapshot of the log: out of memory");
   json_t *entry = runlog_new_entry("snapshot", log->term, &bad);
-  int rc = add_digest(state, sum, e);
+  int rc = runlog_state_digest(state, sum, e);
   runlog_set_number(entry, "through", log->st.next - 1, &bad);
   js_set(entry, "digest", json_string(rc == 0 ? sum : ""), &bad);
   js_set(entry, "state", state, &bad);
