@@ -640,6 +640,28 @@ typedef int ckpt_collected_fn(void *ctx, const ckpt_collected *collected);
 int ckpt_collect(ckpt *engine, const ckpt_collect_options *options, ckpt_collected_fn *fn,
                  void *ctx);
 
+enum { CKPT_REPAIR_TAKE_OVER = 4 /* nobody is at work, or is to be stopped (`take_over`) */ };
+typedef struct ckpt_repair_options {
+  size_t size;
+  const char *uri; /* a target, or a place above several: every log below it */
+  uint32_t flags;  /* CKPT_DRY_RUN | CKPT_REPAIR_TAKE_OVER */
+} ckpt_repair_options;
+typedef struct ckpt_repaired {
+  size_t size;
+  const char *log;  /* the place of the log; strings are valid during the call */
+  const char *what; /* "log": its summary, which comes last; "commit": a save whose entries were
+                       lost, and that is a checkpoint; "bad": a checkpoint that is not whole; "left":
+                       what nothing proves, which stays where it is */
+  const char *name; /* its directory; of a log "" */
+  const char *reason;
+  uint64_t lost, torn; /* of a log: entries that are absent, or no entries */
+  uint64_t epoch;      /* of a log: in which it goes on; 0: nothing is missing, or a dry run */
+} ckpt_repaired;
+typedef int ckpt_repaired_fn(void *ctx, const ckpt_repaired *repaired);
+/* Makes a new log of what is left, where entries of one were lost, and nothing is done with it any
+ * more. Nothing is removed. CKPT_EHELD: a writer is alive, or may be. */
+int ckpt_repair(ckpt *engine, const ckpt_repair_options *options, ckpt_repaired_fn *fn, void *ctx);
+
 /* ---- archives ---- */
 
 typedef struct ckpt_archive_options {

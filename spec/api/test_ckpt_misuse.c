@@ -40,7 +40,8 @@
       {"ckpt_plan", ckpt_plan(c, NULL, NULL, NULL)},                                               \
       {"ckpt_mark", ckpt_mark(c, NULL, NULL, NULL)},                                               \
       {"ckpt_collect", ckpt_collect(c, NULL, NULL, NULL)}, {"ckpt_pack", ckpt_pack(c, NULL)},      \
-      {"ckpt_unpack", ckpt_unpack(c, NULL)}, {"ckpt_helper", ckpt_helper(c, NULL, NULL, 0)},       \
+      {"ckpt_repair", ckpt_repair(c, NULL, NULL, NULL)}, {"ckpt_unpack", ckpt_unpack(c, NULL)},    \
+      {"ckpt_helper", ckpt_helper(c, NULL, NULL, 0)},                                              \
       {"ckpt_helper", ckpt_helper(c, "ckpt-policy", NULL, 0)},                                     \
       {"ckpt_why", ckpt_why(c, NULL, NULL, NULL, NULL, NULL)},                                     \
       {"ckpt_find_dir", ckpt_find_dir(c, NULL, NULL, 0)}, {                                        \

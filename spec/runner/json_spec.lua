@@ -107,6 +107,8 @@ describe("docs/json.md", function()
     says("restore", "restore store --dir back")
     says("bisect", "bisect store --json -- true; : ")
     says("gc", "gc store --grace-delete 0")
+    sh "rm store/.ckpt/log/*2.json"
+    says("repair", "repair store", 3) -- what a removal left is named
     says("why", "why checkpoint-3 --dir out")
     says("exit.json", "status out")
     says("version", "version")

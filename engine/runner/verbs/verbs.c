@@ -24,6 +24,7 @@ const verb *const verbs[] = {
   &verb_plan,
   &verb_rm,
   &verb_gc,
+  &verb_repair,
   &verb_pin,
   &verb_unpin,
   &verb_mark,

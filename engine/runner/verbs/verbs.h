@@ -18,6 +18,7 @@ extern const verb verb_why;
 extern const verb verb_plan;
 extern const verb verb_rm;
 extern const verb verb_gc;
+extern const verb verb_repair;
 extern const verb verb_pin;
 extern const verb verb_unpin;
 extern const verb verb_mark;
