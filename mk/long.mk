@@ -11,6 +11,11 @@ test-world: all servers
 	@$(TEST_ENV) TEST_TIMEOUT=$${TEST_TIMEOUT:-1200} spec/run_tests \
 	  $(call only,$(sort $(wildcard spec/world/*_spec.* spec/world/long/*_spec.*)))
 
+## bench-log: DELAY_MS=40 COMMITS='1 80 300 10000': requests, rounds, time and memory to list logs of that length
+.PHONY: bench-log
+bench-log: all servers $(call tests,log_made)
+	@$(TEST_ENV) spec/commit/log/bench_log.sh
+
 # Those that are shown as they go differ in what they play, with what, and what is made before.
 PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks grace net servers)
 $(PLAYED):

@@ -11,7 +11,7 @@
 
 -- Logs of some twenty entries must have snapshots, and readers that begin at them.
 local scaled = {
-  { "engine/commit/log/runlog_impl.h", "RUNLOG_SNAPSHOT_EACH = 256", "RUNLOG_SNAPSHOT_EACH = 6" },
+  { "engine/commit/log/runlog_impl.h", "RUNLOG_SNAPSHOT_EACH = 128", "RUNLOG_SNAPSHOT_EACH = 6" },
   { "engine/commit/log/runlog_impl.h", "RUNLOG_SHORT = %d+", "RUNLOG_SHORT = 3", pattern = true },
 }
 

@@ -11,10 +11,10 @@ enum { RUNLOG_UNIT_MAX = 255 };
 enum { RUNLOG_ENTRY_MAX = 1 << 20, RUNLOG_SNAPSHOT_MAX = 16 << 20 };
 /* A log of up to so many entries is read from its beginning without a look at the hint. */
 enum { RUNLOG_SHORT = 8 };
-/* A snapshot is made when so many entries, and a 32nd of all, came since the last one: so a reader
- * of a run of weeks asks for a few hundred entries at most, and all snapshots together stay smaller
- * than 4 KiB for each entry. */
-enum { RUNLOG_SNAPSHOT_EACH = 256, RUNLOG_SNAPSHOT_PART = 32 };
+/* A snapshot is made when so many entries, and a 64th of all, came since the last one, at most so
+ * many: what is behind the newest one is asked for in five rounds of requests at most, whatever the
+ * length of the log. */
+enum { RUNLOG_SNAPSHOT_EACH = 128, RUNLOG_SNAPSHOT_PART = 64, RUNLOG_SNAPSHOT_MOST = 300 };
 
 /* An absent entry with one behind it is looked for so often, with pauses. */
 enum { RUNLOG_LOOKS = 3, RUNLOG_LOOK_PAUSE_NS = 500000000 };

@@ -181,7 +181,9 @@ int runlog_snapshot_now(runlog *log, err *e) {
 static bool is_due(const runlog *log) {
   const runlog_state *st = &log->st;
   uint64_t since = st->snapshot == RUNLOG_NONE ? st->next : st->next - st->snapshot - 1;
-  return since >= RUNLOG_SNAPSHOT_EACH && since >= st->next / RUNLOG_SNAPSHOT_PART;
+  uint64_t part = st->next / RUNLOG_SNAPSHOT_PART;
+  if (part > RUNLOG_SNAPSHOT_MOST) part = RUNLOG_SNAPSHOT_MOST;
+  return since >= RUNLOG_SNAPSHOT_EACH && since >= part;
 }
 
 int runlog_snapshot(runlog *log, err *e) {
