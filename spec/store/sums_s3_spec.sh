@@ -82,7 +82,32 @@ cut_and_on() { # NAME PARTS-OF-THE-NEXT-TRY
   tell $? "$1: and restored byte for byte"
 }
 
+# A file goes behind our back before the save is committed: that try fails, and the next one sends it again.
+taken_away() {
+  local to=s3://ckpt-test/taken dir=$S3_DIR/taken
+  TELL_LOG=("$S3_DIR/log")
+  mkdir -p "$dir/checkpoint-1"
+  head -c 20000000 /dev/urandom >"$dir/checkpoint-1/model.bin"
+  head -c 5000 /dev/urandom >"$dir/checkpoint-1/a.bin"
+  touch "$dir/checkpoint-1/DONE"
+  rules '1 POST model.bin?uploadId= late 4\n'
+  "$CKPT" run --run one --dir "$dir" --to "$to" --settle 0.2 --marker DONE -- true >"$S3_DIR/log" 2>&1 &
+  local runner=$!
+  wait_for 60 "the end of the upload" grep -q 'POST .*model.bin?uploadId=' "$RULES.log"
+  wait_for 60 "the small file" test -e "$S3_DATA/taken/checkpoint-1/a.bin"
+  rm "$S3_DATA/taken/checkpoint-1/a.bin"
+  wait "$runner"
+  tell $? "a save that loses a file before its commit ends well"
+  grep -q 'a.bin was sent, and is not there any more' "$S3_DIR/log"
+  tell $? "it says so"
+  tell "$(($(grep -c 'PUT .*a.bin ' "$RULES.log") != 2))" "it sends that one again"
+  tell "$(($(grep -c 'PUT .*model.bin' "$RULES.log") != 3))" "and nothing else"
+  ckpt restore "$to" --dir "$dir.back" && diff -r "$dir/checkpoint-1" "$dir.back/checkpoint-1" >>"$S3_DIR/log"
+  tell $? "it is restored byte for byte"
+}
+
 look_like yes "as it is" as-it-is
+taken_away
 look_like yes "bulk delete with MD5" md5
 look_like yes "ETags that are no MD5" etags
 together etags

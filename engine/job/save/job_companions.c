@@ -456,7 +456,8 @@ static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
   if (rc == 0 && m.count > 0 && manifest_seal(&m, &why) < 0) {
     log_say(w->env->log, LOG_WARN, "nothing is saved beside %s: %s", w->job->plan.unit, why.text);
   } else if (rc == 0 && m.count > 0) {
-    rc = put_manifest(w, prefix, &m, e);
+    rc = job_check_stands(w, prefix, &m, e);
+    if (rc == 0) rc = put_manifest(w, prefix, &m, e);
     if (rc == 0)
       w->companions = (runlog_companions){
           .term = term, .files = m.count, .bytes = manifest_bytes(&m), .root = m.root};

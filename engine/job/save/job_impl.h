@@ -93,6 +93,10 @@ void job_name_other_rank(job_work *w);
 /* Says what the job begins to wait for. `what` is static. */
 void job_at(job *j, const char *what);
 
+/* job_stands.c: sees that each file of the table stands below the prefix, with its size, where the
+ * store is no directory: else ERR_IO, and the next try sends it again. */
+int job_check_stands(const job_work *w, const char *prefix, const manifest *m, err *e);
+
 /* job_seal.c: goes from the files in the store to the commit. */
 int job_describe(job_work *w, err *e);             /* makes w->manifest of what we sent */
 void job_set_keys(const job_work *w, manifest *m); /* how its names are spelt */

@@ -46,6 +46,7 @@ int job_manifest(job_work *w, err *e) {
   char key[STORE_KEY_MAX];
   buf_init(&text, MANIFEST_BYTES_MAX);
   int rc = w->env->ranks ? 0 : job_describe(w, e); /* ranks make it of their parts */
+  if (rc == 0) rc = job_check_stands(w, w->prefix, &w->manifest, e);
   if (rc == 0) {
     job_set_keys(w, &w->manifest);
     free(w->manifest.attempt); /* it may be of an earlier try */
