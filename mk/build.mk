@@ -21,9 +21,10 @@ $(BUILD)/libckpt.a: $(call obj,$(LIB_SRC)) $(BUILD)/sources
 	$(Q)ld -r -o $(@:.a=.o) $(filter %.o,$^) && objcopy --localize-hidden $(@:.a=.o)
 	$(Q)ar rcs $@ $(@:.a=.o)
 
+# It stays loaded: libcurl and jansson have their memory from it.
 $(BUILD)/libckpt.so: $(call obj,$(LIB_SRC)) $(BUILD)/sources
 	@echo "link $@"
-	$(Q)$(MODULE) -Wl,-soname,libckpt.so.0 $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
+	$(Q)$(MODULE) -Wl,-soname,libckpt.so.0 -Wl,-z,nodelete $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 	  -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf libckpt.so $@.0
 

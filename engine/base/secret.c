@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* Pieces come in powers of two, each behind a head. Those that were given back wait in a list for
  * the next of their size: their memory stays here. */
@@ -38,6 +39,24 @@ static void *map(size_t size, int protection) {
   return NULL;
 }
 
+/* A thread may hold the lock while another one forks. */
+static void before_fork(void) {
+  pthread_mutex_lock(&the.lock);
+}
+static void after_fork(void) {
+  pthread_mutex_unlock(&the.lock);
+}
+
+/* Locks it, unless that would take much of what the host may lock. */
+static void keep_from_swap(void *slab) {
+  enum { SHARE = 8 };
+  struct rlimit most;
+  if (getrlimit(RLIMIT_MEMLOCK, &most) != 0) return;
+  size_t used = (size_t)(the.at - region) + ((size_t)1 << SLAB);
+  if (most.rlim_cur == RLIM_INFINITY || used <= most.rlim_cur / SHARE)
+    mlock(slab, (size_t)1 << SLAB);
+}
+
 /* Opens the next slab and cuts it into pieces of that size. The lock is held. */
 static bool open_slab(unsigned bits) {
   const size_t slab = (size_t)1 << SLAB, size = (size_t)1 << bits;
@@ -46,9 +65,10 @@ static bool open_slab(unsigned bits) {
     if (!the.at) return false;
     the.end = the.at + ((size_t)1 << REGION);
     region = the.at;
+    pthread_atfork(before_fork, after_fork, after_fork);
   }
   if (the.at == the.end || mprotect(the.at, slab, PROT_READ | PROT_WRITE) != 0) return false;
-  mlock(the.at, slab); /* beyond the limit it may be swapped out */
+  keep_from_swap(the.at);
   for (size_t i = 0; i < slab; i += size) {
     piece *p = (piece *)(void *)(the.at + i);
     *p = (piece){.bits = bits, .next = the.waiting[bits]};

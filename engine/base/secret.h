@@ -1,5 +1,5 @@
 /* secret: memory that holds keys and tokens: no core file has it, it is wiped when it is given back,
- * and it stays out of the swap as far as the limit on locked memory (ulimit -l) allows.
+ * and it stays out of the swap as far as an eighth of the limit on locked memory (ulimit -l) allows.
  *
  * Any thread. What is larger than SECRET_PIECE_MAX gets pages of its own. */
 #ifndef BASE_SECRET_H

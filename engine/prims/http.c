@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/secret.h"
 #include "http_call.h"
 
 enum { TICK_MS = 50 }; /* how often a cancel is looked for */
@@ -212,10 +213,21 @@ static int spawn(err *e) {
   return 0;
 }
 
+static void *many(size_t count, size_t size) {
+  return size && count > SIZE_MAX / size ? NULL : secret_alloc(count * size);
+}
+
+/* What libcurl holds of requests and answers has tokens in it, and keys: its strings, its buffers.
+ * Where the host has set it up before us, this changes nothing, and its memory is common. */
+static CURLcode set_up(void) {
+  return curl_global_init_mem(CURL_GLOBAL_DEFAULT, secret_alloc, secret_free, secret_resize,
+                              secret_copy, many);
+}
+
 static int run(err *e) {
   reap();
   if (the.state == RUNS) return 0;
-  if (!the.ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+  if (!the.ready && set_up() != CURLE_OK)
     return err_set(e, ERR_NOMEM, "libcurl cannot be set up: no memory?");
   the.ready = true;
   the.multi = curl_multi_init();

@@ -228,7 +228,7 @@ static int fetch_keys(const credentials_ask *a, const instance *m, credentials *
   if (rc < 0) return rc;
   /* While it cannot get new ones it goes on giving the old ones, which AWS then honours longer. */
   int64_t now = a->io->now(a->io, IO_WALL);
-  if (out->expires_ns <= now + minute) out->expires_ns = now + 10 * minute;
+  if (out->expires_ns <= now) out->expires_ns = now + 10 * minute;
   snprintf(out->from, sizeof out->from, "the instance's metadata");
   return 0;
 }
