@@ -496,14 +496,19 @@ typedef int ckpt_item_fn(void *ctx, const ckpt_item *item);
  * CKPT_ENOSTORE, CKPT_ENOENT (no log). */
 int ckpt_list(ckpt *engine, const char *uri, ckpt_item_fn *fn, void *ctx);
 
-enum { CKPT_RESTORE_ALONE = 8 /* without the files that were saved beside it (`with`) */ };
+enum {
+  CKPT_RESTORE_ALONE = 8, /* without the files that were saved beside it (`with`) */
+  CKPT_RESTORE_RECORD =
+      16, /* its bytes were all compared: the target remembers it as verified, as after
+                             * ckpt_verify() */
+};
 typedef struct ckpt_restore_options {
   size_t size;
   const char *uri;  /* a target, or a checkpoint in it (<target>/<name>) */
   const char *name; /* a unit's name or directory; NULL: the newest of each group */
   const char *dir;  /* where to; made if absent. A name that exists there is CKPT_EEXISTS */
   uint32_t flags;   /* CKPT_DRY_RUN: nothing is written; fn is told what would be restored.
-                       CKPT_RESTORE_ALONE */
+                       CKPT_RESTORE_ALONE, CKPT_RESTORE_RECORD */
 } ckpt_restore_options;
 /* Restores, verified block by block, each unit in one step (staged beside `dir` or in it, renamed).
  * A place that another tool wrote, if `uri` names it and there is no `name`, comes as it is, into a

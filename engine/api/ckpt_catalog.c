@@ -116,7 +116,8 @@ int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn,
                        .foreign = foreign,
                        .name = taken.name,
                        .dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir,
-                       .alone = taken.flags & CKPT_RESTORE_ALONE};
+                       .alone = taken.flags & CKPT_RESTORE_ALONE,
+                       .record = taken.flags & CKPT_RESTORE_RECORD};
   rc = catalog_restore(c->env.io, &c->log, c->pool, c->env.progress, &wish, ckpt_on_item, &i,
                        &c->error);
   return rc == ERR_NOENT && *foreign ? restore_foreign(c, foreign, wish.dir, &i) : rc;

@@ -8,6 +8,7 @@
 #include "job/restore/pinned.h"
 #include "job/restore/restore.h"
 #include "commit/manifest_read.h"
+#include "commit/verified.h"
 #include "job/move/transfer.h"
 #include "prims/fs.h"
 
@@ -306,6 +307,7 @@ catalog_item catalog_item_of(const catalog_pick *pick, runlog_commit *c) {
 struct restoring {
   const char *name, *dir; /* name NULL: the newest */
   bool alone;             /* without companions */
+  bool record;            /* as in the wish */
   const log_sink *log;
   const runlog_state *state; /* of the log that it is in; NULL: it is in none */
   restore how;
@@ -367,6 +369,14 @@ static int restore_pinned(struct restoring *r, const catalog_place *at, const ru
   return rc;
 }
 
+/* A user who may only read cannot note it; that is no fault of the checkpoint. */
+static void note_verified(const struct restoring *r, store *s, const char *prefix, uint64_t n) {
+  err why = {0};
+  if (verified_note(s, prefix, n, &why) < 0)
+    log_say(r->log, LOG_WARN, "that entry %llu was restored whole is not remembered: %s",
+            (unsigned long long)n, why.text);
+}
+
 /* Restores the newest of a group that was asked for; one that is dropped just now is passed
  * over. */
 static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e) {
@@ -382,6 +392,7 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
     r->state = runlog_view(log);
     if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
   }
+  if (rc == 0 && r->dir && r->record) note_verified(r, at->store, t.item.group, t.item.commit->n);
   r->found++;
   return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;
 }
@@ -398,6 +409,8 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
     rc = restore_wanted(
         r, &(struct wanted){&pick.manifest, pick.key, "", r->dir, pick.attempt, &pick.companions},
         e);
+  if (rc == 0 && r->dir && r->record && pick.committed)
+    note_verified(r, pick.under ? pick.under : pick.store, "", pick.number);
   if (rc == 0 && r->told) {
     catalog_item item = catalog_item_of(&pick, &c);
     rc = r->told(r->ctx, pick.store, &item, e);
@@ -431,6 +444,7 @@ int catalog_restore(const io *io, const log_sink *log, pool *pool, const progres
   struct restoring r = {.name = wish->name,
                         .dir = dir,
                         .alone = wish->alone,
+                        .record = wish->record,
                         .log = log,
                         .foreign = wish->foreign,
                         .how = {.io = io, .pool = pool, .progress = progress},

@@ -19,6 +19,7 @@ const verb *const verbs[] = {
   &verb_show,
   &verb_latest,
   &verb_verify,
+  &verb_drill,
   &verb_doctor,
   &verb_why,
   &verb_plan,

@@ -13,6 +13,7 @@ extern const verb verb_ls;
 extern const verb verb_show;
 extern const verb verb_latest;
 extern const verb verb_verify;
+extern const verb verb_drill;
 extern const verb verb_doctor;
 extern const verb verb_why;
 extern const verb verb_plan;
