@@ -21,6 +21,14 @@ PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie r
 $(PLAYED):
 	@$(TEST_ENV) $(WITH) spec/run_tests --shown $(PLAY)
 
+## bench-put: GIB=2 FILES=10000 RUNS=5: what a transfer to a bucket costs, beside obstore and pyarrow;
+##   figures in build/bench/put.txt
+bench-put: all servers
+	@$(TEST_ENV) spec/bench/put.sh
+
+## bench-log: what a bucket costs
+bench-log: bench-put
+
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: private PLAY = spec/failn/failn.sh
 test-failn: $(call tests,failn)
@@ -99,4 +107,4 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants
+.PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-log

@@ -325,8 +325,8 @@ int runlog_key_parts(const runlog *log, uint64_t attempt, uint64_t term, char ou
                      err *e);
 
 /* Calls `fn` with each log below `prefix` (itself included), in byte order: the groups of a target.
- * The log is open during the call, and nobody has to read it once more. A directory that a log names as a checkpoint's is not entered. The depth is
- * at most 16. If `fn` returns other than 0, that ends the walk and is returned. */
+ * The log is open during the call, and nobody has to read it once more. A directory that a log names
+ * as a checkpoint's is not entered. The depth is at most 16. If `fn` returns other than 0, that ends the walk and is returned. */
 typedef int runlog_group_fn(void *ctx, runlog *log, err *e);
 int runlog_groups(store *s, const char *prefix, runlog_group_fn *fn, void *ctx, err *e);
 /* Does the same for a place that somebody named, and that may be a whole disk: it ends after so

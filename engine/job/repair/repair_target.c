@@ -32,9 +32,9 @@ static int repair_one(struct target *t, const char *prefix, bool alone) {
   return rc > 0 ? rc : 0;
 }
 
-static int on_log(void *ctx, const char *prefix, err *e) {
+static int on_log(void *ctx, runlog *log, err *e) {
   (void)e;
-  return names_add(ctx, prefix) ? 0 : ERR_NOMEM;
+  return names_add(ctx, runlog_prefix(log)) ? 0 : ERR_NOMEM;
 }
 
 static int on_unread(void *ctx, const char *prefix, int status, const char *why) {
