@@ -8,6 +8,7 @@
 
 #include "prims/http.h"
 #include "prims/program.h"
+#include "store/credentials_parts.h"
 #include "store/sigv4.h"
 #include "store/store_s3.h"
 #include "store/xml.h"
@@ -212,6 +213,81 @@ void fuzz_credentials(const uint8_t *data, size_t size) {
   must(rc == 0 || (rc < 0 && *e.text && !*found.secret));
   if (rc == 0) must(strlen(found.secret) < sizeof found.secret && *found.region);
   credentials_forget(&found);
+}
+
+/* The config file, a byte 0x1e, and what the servers answer that it leads to. */
+static void find_keys(const uint8_t *data, size_t size, bool instance) {
+  static credentials found;
+  char config[128];
+  const uint8_t *at = data;
+  size_t left = size, len = 0;
+  err e = {0};
+  const uint8_t *piece = size ? fuzz_piece(&at, &left, 0x1e, &len) : (const uint8_t *)"";
+  snprintf(config, sizeof config, "%s", fuzz_file("config", piece, len));
+  answers = at && left ? at : NULL;
+  answers_left = left;
+  unsetenv("AWS_ACCESS_KEY_ID");
+  unsetenv("AWS_SECRET_ACCESS_KEY");
+  unsetenv("AWS_ENDPOINT_URL");
+  setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent", 1);
+  setenv("AWS_CONFIG_FILE", config, 1);
+  if (!instance) setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1/x", 1);
+  int rc = credentials_find(fuzz_io(), &found, &e);
+  unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  must(rc <= 0 && !strchr(e.text, '\n'));
+  must(rc == 0 ? found.anonymous || (*found.access && *found.secret) : *e.text && !*found.secret);
+  credentials_forget(&found);
+}
+
+static void split_line(const char *line) {
+  char *argv[8];
+  buf words;
+  buf_init(&words, 4096);
+  if (credentials_split(line, &words, argv, 8, NULL) == 0) {
+    size_t count = 0;
+    for (; argv[count]; count++) must(strlen(argv[count]) <= strlen(line));
+    must(count > 0 && count < 8);
+  }
+  buf_free(&words);
+}
+
+static void read_keys(const char *own, size_t size, unsigned how) {
+  static const credentials_names names = {"a", "s", "t", "e", true};
+  static credentials found;
+  json_t *value = NULL;
+  err e = {0};
+  buf text;
+  int rc;
+  found = (credentials){0};
+  buf_init_secret(&text, 1 << 20);
+  buf_add(&text, own, size);
+  if (how == 0)
+    rc = credentials_of_sts(&text, &found, &e);
+  else if (how == 1)
+    rc = credentials_of_output(own, size, "p", &found, &e);
+  else if ((rc = js_parse_secret(own, size, "input", &value, &e)) == 0)
+    rc = credentials_of_json(value, &names, "input", &found, &e);
+  must(rc == 0 ? *found.access && *found.secret : *e.text != 0);
+  if (rc == 0 && how != 1) must(*found.token && found.expires_ns > 0);
+  must(!strpbrk(found.token, "\r\n") && !strpbrk(found.secret, "\r\n"));
+  json_decref(value);
+  buf_free(&text);
+}
+
+/* What gives keys: the first byte says which of them. */
+void fuzz_keys(const uint8_t *data, size_t size) {
+  if (size == 0) return;
+  char *own = fuzz_text(data + 1, size - 1);
+  switch (data[0] % 7) {
+  case 0:
+  case 1:
+  case 2: read_keys(own, size - 1, data[0] % 7); break;
+  case 3: split_line(own); break;
+  case 4: must(credentials_time(own) >= 0); break;
+  case 5: find_keys(data + 1, size - 1, false); break;
+  default: find_keys(data + 1, size - 1, true); break;
+  }
+  free(own);
 }
 
 /* Path, query items and headers, a line each. */
