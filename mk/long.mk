@@ -13,7 +13,7 @@ test-world: all servers
 
 ## bench-log: DELAY_MS=40 COMMITS='1 80 300 10000': requests, rounds, time and memory to list logs of that length
 .PHONY: bench-log
-bench-log: all servers $(call tests,log_made)
+bench-log: bench-put all servers $(call tests,log_made)
 	@$(TEST_ENV) spec/commit/log/bench_log.sh
 
 # Those that are shown as they go differ in what they play, with what, and what is made before.
@@ -25,9 +25,6 @@ $(PLAYED):
 ##   figures in build/bench/put.txt
 bench-put: all servers
 	@$(TEST_ENV) spec/bench/put.sh
-
-## bench-log: what a bucket costs
-bench-log: bench-put
 
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: private PLAY = spec/failn/failn.sh
@@ -107,4 +104,4 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-log
+.PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put

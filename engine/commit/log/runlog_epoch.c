@@ -205,10 +205,12 @@ int runlog_epoch_try(runlog *log, uint64_t epoch, err *e) {
     buf_free(&text);
     return 0;
   }
+  if (rc == 0 && !runlog_sum_holds(entry, &text))
+    rc = err_set(&why, ERR_CORRUPT, "%s: its text is not the one that its sum was made of", key);
   const char *type = json_string_value(json_object_get(entry, "type"));
   bool closed = rc == 0 && type && strcmp(type, "moved") == 0;
   if (rc == 0 && !closed) rc = runlog_eras_get(entry, key, &at, &why);
-  if (rc == 0 && !closed) rc = runlog_take_snapshot(entry, at.first, &st, &why);
+  if (rc == 0 && !closed) rc = runlog_take_snapshot(entry, NULL, at.first, &st, &why);
   if (rc == 0 && !closed && at.epoch != epoch)
     rc = err_set(&why, ERR_FORMAT, "%s is of epoch %" PRIu64, key, at.epoch);
   json_decref(entry);

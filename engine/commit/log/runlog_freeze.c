@@ -242,6 +242,16 @@ out:
   return rc;
 }
 
+int runlog_load_attempt(const json_t *object, uint64_t through, const char *what, runlog_state *out,
+                        err *e) {
+  return load_attempt(object, &(frozen){.s = out, .through = through, .what = what}, e);
+}
+
+int runlog_load_commit(const json_t *object, uint64_t through, const char *what, runlog_state *out,
+                       err *e) {
+  return load_commit(object, &(frozen){.s = out, .through = through, .what = what}, e);
+}
+
 int runlog_state_load(const json_t *state, uint64_t through, const char *what, runlog_state *out,
                       err *e) {
   frozen f = {.s = out, .through = through, .what = what};

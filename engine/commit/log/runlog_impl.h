@@ -117,8 +117,10 @@ void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format
 
 /* Makes the digest that a snapshot has of its state. */
 int runlog_state_digest(const json_t *state, char out[HASH_HEX_MAX], err *e);
-/* Reads the state that snapshot `n` holds, with that entry folded in. Free it, on failure too. */
-int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err *e);
+/* Reads the state that snapshot `n` holds, with that entry folded in. `text` is its raw text, if its
+ * sum has proven that; else NULL. Free the state, on failure too. */
+int runlog_take_snapshot(const json_t *entry, const buf *text, uint64_t n, runlog_state *out,
+                         err *e);
 /* Goes on from the snapshot in entry `n`, if it is whole and of this log. */
 int runlog_begin_at(runlog *log, uint64_t n, const json_t *entry, const buf *text, err *e);
 /* Does as runlog_snapshot(), due or not. */
@@ -129,6 +131,17 @@ int runlog_snapshot_now(runlog *log, err *e);
 json_t *runlog_state_new(const runlog_state *s);
 int runlog_state_load(const json_t *state, uint64_t through, const char *what, runlog_state *out,
                       err *e);
+
+/* The same of one attempt or commit, which is behind those that were read. */
+int runlog_load_attempt(const json_t *object, uint64_t through, const char *what, runlog_state *out,
+                        err *e);
+int runlog_load_commit(const json_t *object, uint64_t through, const char *what, runlog_state *out,
+                       err *e);
+/* runlog_pieces.c: parses a snapshot's text without its state, which is null then; and loads the
+ * state of a text that its sum has proven. ERR_FORMAT if the text is not as ours are. */
+int runlog_parse_pieces(const buf *text, const char *what, json_t **out, err *e);
+int runlog_state_load_text(const buf *text, uint64_t through, const char *what, runlog_state *out,
+                           err *e);
 
 /* The fold finds what it changes by these: see runlog_find_attempt and runlog_find_commit. */
 runlog_attempt *runlog_attempt_at(const runlog_state *s, uint64_t n);

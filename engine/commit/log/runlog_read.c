@@ -299,6 +299,15 @@ static size_t likely_behind(const runlog *log, uint64_t n, size_t otherwise) {
   return commit - n < BATCH_MAX - AHEAD ? (size_t)(commit - n) + AHEAD : BATCH_MAX;
 }
 
+/* One that its sum proves is not made a tree of as a whole. */
+static int parse_snapshot(const runlog *log, store_ask *ask, json_t **out, err *e) {
+  if (ask->rc == 0 && runlog_parse_pieces(&ask->out, ask->key, out, NULL) == 0 &&
+      json_object_get(*out, "sum") && runlog_sum_holds(*out, &ask->out))
+    return 0;
+  json_decref(*out);
+  return parse_surely(log, ask, out, e);
+}
+
 /* Goes on from the snapshot that the head names, if it is further on than what was read, and behind
  * it. Returns 1 at the end. */
 static int jump(runlog *log, err *e) {
@@ -309,7 +318,7 @@ static int jump(runlog *log, err *e) {
   if (n == RUNLOG_NONE || n < log->st.next) return 0;
   size_t behind = is_wide(log) ? likely_behind(log, n, GUESS) : 0;
   int rc = batch_ask(log, n, 1 + behind, false, &b, e);
-  if (rc == 0 && parse_surely(log, &b.asks[0], &entry, &why) == 0 &&
+  if (rc == 0 && parse_snapshot(log, &b.asks[0], &entry, &why) == 0 &&
       runlog_begin_at(log, n, entry, &b.asks[0].out, &why) == 0) {
     buf_free(&b.asks[0].out);
     rc = behind ? batch_take(log, &b, 1, e) : 0;

@@ -142,7 +142,7 @@ static bool has_type(const json_t *entry, const char *type) {
 static void take_base(runlog_ruin *r, size_t at) {
   runlog_state st = {0};
   runlog_place *p = &r->places[at];
-  if (runlog_take_snapshot(p->entry, p->n, &st, NULL) < 0) {
+  if (runlog_take_snapshot(p->entry, NULL, p->n, &st, NULL) < 0) {
     runlog_state_free(&st);
     p->rest = RUNLOG_REST_TORN;
     return;

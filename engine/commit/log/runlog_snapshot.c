@@ -27,22 +27,27 @@ int runlog_state_digest(const json_t *state, char out[HASH_HEX_MAX], err *e) {
 
 /* ---- reading ---- */
 
-/* Reads the state that a snapshot entry holds, with the entry itself folded in. */
-int runlog_take_snapshot(const json_t *entry, uint64_t n, runlog_state *out, err *e) {
+/* Reads the state that a snapshot entry holds, with the entry itself folded in. Its sum proves all
+ * of the text; where it has none, it is of 1.0, and the digest of the state tells. */
+int runlog_take_snapshot(const json_t *entry, const buf *text, uint64_t n, runlog_state *out,
+                         err *e) {
   const char *said = NULL, *ignored = NULL;
   char what[48], sum[HASH_HEX_MAX];
   uint64_t through = 0;
   const json_t *state = json_object_get(entry, "state");
+  const bool proven = text && json_object_get(entry, "sum");
   snprintf(what, sizeof what, "the snapshot in log entry %llu", (unsigned long long)n);
   int rc = js_check_reader(entry, what, RUNLOG_READER, e);
   if (rc == 0) rc = js_get_str(entry, "digest", what, &said, e);
   if (rc == 0) rc = runlog_get_number(entry, "through", what, &through, e);
   if (rc == 0 && (through + 1 != n || !state))
     rc = err_set(e, ERR_FORMAT, "%s is not of the state before it", what);
-  if (rc == 0) rc = runlog_state_digest(state, sum, e);
-  if (rc == 0 && strcmp(said, sum) != 0)
+  if (rc == 0 && !proven) rc = runlog_state_digest(state, sum, e);
+  if (rc == 0 && !proven && strcmp(said, sum) != 0)
     rc = err_set(e, ERR_CORRUPT, "%s does not match its digest", what);
-  if (rc == 0) rc = runlog_state_load(state, through, what, out, e);
+  if (rc == 0)
+    rc = proven && json_is_null(state) ? runlog_state_load_text(text, through, what, out, e)
+                                       : runlog_state_load(state, through, what, out, e);
   if (rc == 0) rc = runlog_apply(out, entry, &ignored, e);
   if (rc == 0 && ignored) rc = err_set(e, ERR_FORMAT, "%s is ignored: %s", what, ignored);
   return rc;
@@ -78,7 +83,7 @@ int runlog_begin_at(runlog *log, uint64_t n, const json_t *entry, const buf *tex
   int rc = why ? err_set(e, ERR_CORRUPT, "the snapshot in log entry %llu: %s",
                          (unsigned long long)n, why)
                : 0;
-  if (rc == 0) rc = runlog_take_snapshot(entry, n, &later, e);
+  if (rc == 0) rc = runlog_take_snapshot(entry, text, n, &later, e);
   if (rc == 0 && !continues(&later, &log->st))
     rc = err_set(e, ERR_FORMAT, "the snapshot in log entry %llu is of another log",
                  (unsigned long long)n);
