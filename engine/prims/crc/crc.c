@@ -206,7 +206,7 @@ static uint64_t add(kind k, uint64_t before, const void *data, size_t len) {
 
 /* The ones at the beginning and at the end of each sum cancel out. */
 static uint64_t join(kind k, uint64_t first, uint64_t second, uint64_t len) {
-  return times(k, x_to(k, 8 * len), first) ^ second;
+  return first ? times(k, x_to(k, 8 * len), first) ^ second : second;
 }
 
 uint32_t crc32c(uint32_t before, const void *data, size_t len) {
