@@ -229,7 +229,7 @@ static int fetch_keys(const credentials_ask *a, const instance *m, credentials *
   /* While it cannot get new ones it goes on giving the old ones, which AWS then honours longer. */
   int64_t now = a->io->now(a->io, IO_WALL);
   if (out->expires_ns <= now) out->expires_ns = now + 10 * minute;
-  snprintf(out->from, sizeof out->from, "the instance's metadata");
+  snprintf(out->from, sizeof out->from, CREDENTIALS_INSTANCE);
   return 0;
 }
 

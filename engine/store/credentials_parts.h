@@ -114,6 +114,7 @@ int credentials_of_sso(const credentials_ask *a, const char *profile, credential
 int credentials_of_process(const credentials_ask *a, const char *profile, credentials *out, err *e);
 int credentials_of_container(const credentials_ask *a, credentials *out, err *e);
 enum { CREDENTIALS_WHY_MAX = 300 };
+#define CREDENTIALS_INSTANCE "the instance's metadata"
 int credentials_of_instance(const credentials_ask *a, credentials *out,
                             char looked[CREDENTIALS_WHY_MAX], err *e);
 int credentials_of_variables(const io *io, credentials *out, err *e);

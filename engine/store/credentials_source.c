@@ -74,8 +74,13 @@ static int fetch_again(credentials_source *s, atomic_int *cancel, err *e) {
   set *fresh = NULL;
   s->fetching = true;
   pthread_mutex_unlock(&s->lock);
-  int rc = fetch(s->io, cancel, &s->stop, &fresh, e);
+  err why = {0};
+  int rc = fetch(s->io, cancel, &s->stop, &fresh, &why);
   pthread_mutex_lock(&s->lock);
+  /* What gave keys before, and is now as if it were not there, is away for a while. */
+  if (rc == ERR_ACCESS && strcmp(s->now->keys.from, CREDENTIALS_INSTANCE) == 0)
+    why.code = rc = ERR_IO;
+  if (rc < 0 && e) *e = why;
   s->fetching = false;
   s->fetches++;
   if (rc == 0) {

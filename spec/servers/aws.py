@@ -250,9 +250,10 @@ class AWS(BaseHTTPRequestHandler):
         if path == "/latest/api/token":
             if self.command != "PUT" or self.headers.get("x-aws-ec2-metadata-token-ttl-seconds") != "21600":
                 return self.answer(400, "")
-            imds_tokens.add("hidden-imds-" + secrets.token_hex(8))
+            token = "hidden-imds-" + secrets.token_hex(8)
+            imds_tokens.add(token)
             self.note("imds token")
-            return self.answer(200, sorted(imds_tokens)[-1], "text/plain")
+            return self.answer(200, token, "text/plain")
         if self.headers.get("x-aws-ec2-metadata-token") not in imds_tokens:
             self.note("imds refused")
             return self.answer(401, "")

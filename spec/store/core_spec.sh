@@ -19,7 +19,7 @@ AWS=http://127.0.0.1:$port
 curl -sS "$AWS/_/set?life=8" >/dev/null
 
 home() { mkdir -p "$work/$1/.aws/sso/cache" && cat >"$work/$1/env"; }
-home imds <<<"AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS/"
+home imds <<<$'AWS_METADATA_SERVICE_TIMEOUT=5\nAWS_EC2_METADATA_SERVICE_ENDPOINT='"$AWS/"
 printf 'hidden-web-token' >"$work/web.token"
 home web <<<$'AWS_WEB_IDENTITY_TOKEN_FILE='"$work"$'/web.token\nAWS_ROLE_ARN=arn:aws:iam::1:role/irsa'
 printf 'hidden-eks-token' >"$work/eks.token"

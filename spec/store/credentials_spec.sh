@@ -59,7 +59,7 @@ printf '[profile outer]\nrole_arn = arn:aws:iam::1:role/second\nsource_profile =
   >"$work/chain/.aws/config"
 home environment <<<$'AWS_PROFILE=r\nAWS_CONTAINER_CREDENTIALS_FULL_URI='"$AWS"$'/container/ecs\nAWS_CONTAINER_AUTHORIZATION_TOKEN=hidden-ecs-token'
 printf '[profile r]\nrole_arn = arn:aws:iam::1:role/by-ecs\ncredential_source = EcsContainer\n' >"$work/environment/.aws/config"
-home on-ec2 <<<$'AWS_PROFILE=r\nAWS_EC2_METADATA_SERVICE_ENDPOINT='"$AWS/"
+home on-ec2 <<<$'AWS_PROFILE=r\nAWS_METADATA_SERVICE_TIMEOUT=5\nAWS_EC2_METADATA_SERVICE_ENDPOINT='"$AWS/"
 printf '[profile r]\nrole_arn = arn:aws:iam::1:role/by-ec2\ncredential_source = Ec2InstanceMetadata\n' >"$work/on-ec2/.aws/config"
 home web <<<$'AWS_WEB_IDENTITY_TOKEN_FILE='"$work"$'/web.token\nAWS_ROLE_ARN=arn:aws:iam::1:role/irsa\nAWS_ROLE_SESSION_NAME=pod'
 home web-profile <<<'AWS_PROFILE=w'
@@ -79,7 +79,7 @@ chmod +x "$work/give keys"
 printf '[profile p]\ncredential_process = "%s" "two words" '"'%s'"'\n' "$work/give keys" "$AWS" >"$work/process/.aws/config"
 home ecs <<<$'AWS_CONTAINER_CREDENTIALS_FULL_URI='"$AWS"$'/container/ecs\nAWS_CONTAINER_AUTHORIZATION_TOKEN=hidden-ecs-token'
 home eks <<<$'AWS_CONTAINER_CREDENTIALS_FULL_URI='"$AWS"$'/container/eks\nAWS_CONTAINER_AUTHORIZATION_TOKEN_FILE='"$work/eks.token"
-home imds <<<$'AWS_EC2_METADATA_SERVICE_ENDPOINT='"$AWS/"
+home imds <<<$'AWS_METADATA_SERVICE_TIMEOUT=5\nAWS_EC2_METADATA_SERVICE_ENDPOINT='"$AWS/"
 
 STATIC=(variables file config)
 LENT=(role external chain environment on-ec2 web web-profile sso sso-old process ecs eks imds)
