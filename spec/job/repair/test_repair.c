@@ -1,0 +1,188 @@
+/* What a repair does with writers, readers and other repairs around it, and when it is killed at
+ * each of its calls. What it makes of which loss: spec/runner/repair_spec.lua. */
+#include "with_cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "commit/log/runlog_ruin.h"
+#include "commit/removal.h"
+#include "commit/settle.h"
+#include "job/repair/repair.h"
+#include "store_failing.h"
+#include "world.h"
+
+enum { SAVES = 3 };
+
+static const char *const units[] = {"checkpoint-1", "checkpoint-2", "checkpoint-3"};
+
+/* A log of three saves, whose writer goes on. */
+static runlog *saved(world *w) {
+  runlog *log = world_log(w, "", "one");
+  for (int i = 0; i < SAVES; i++) {
+    make_unit(w, units[i], MATCH_DIR, (unsigned)i + 1);
+    save_unit(w, log, units[i], MATCH_DIR, i + 1);
+  }
+  return log;
+}
+
+static void lose(const world *w, uint64_t n) {
+  char key[STORE_KEY_MAX];
+  assert_int_equal(runlog_key_entry("", n, key, NULL), 0);
+  assert_int_equal(w->env.store->ops->remove(w->env.store, key, NULL), 0);
+}
+
+static int mend(store *s, err *e) {
+  const repair how = {.store = s, .prefix = "", .take_over = true};
+  return repair_log(&how, e);
+}
+
+static void all_are_there(const world *w, int count) {
+  runlog *log = NULL;
+  err e = {0};
+  if (runlog_open(w->env.store, "", &log, &e) < 0) fail_msg("%s", e.text);
+  const runlog_state *st = runlog_view(log);
+  assert_int_equal(st->commit_count, count);
+  for (int i = 0; i < count; i++) {
+    assert_string_equal(st->commits[i].unit, units[i]);
+    assert_int_equal(st->commits[i].life, RUNLOG_LIVE);
+    const char *why = restored_differs(w, "", &st->commits[i], units[i]);
+    if (why) fail_msg("%s: %s", units[i], why);
+  }
+  runlog_close(log);
+}
+
+/* (f): it has read what was lost since, and finds its place free. */
+static void a_writer_behind_a_lost_end_is_told_that_it_counts_for_nothing(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w);
+    err e = {0};
+    uint64_t n = 0, end = runlog_view(log)->next;
+    for (uint64_t i = end - 2; i < end; i++) lose(w, i);
+    lose(w, end - 3);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    /* Its ground is gone, so it would stop here; a ground that came back does not help it. */
+    assert_int_equal(runlog_attempt_begin(log, "late", &n, &e), ERR_NOSTORE);
+    char key[STORE_KEY_MAX];
+    assert_int_equal(runlog_key_entry("", end - 1, key, NULL), 0);
+    w->env.store->ops->put(w->env.store, key, "{}", 2, STORE_IF_ABSENT, NULL);
+    assert_int_equal(runlog_attempt_begin(log, "late", &n, &e), ERR_FENCED);
+    assert_non_null(strstr(e.text, "a repair of this log (epoch 1) was begun"));
+    all_are_there(w, SAVES);
+  }
+  (void)state;
+}
+
+static void who_puts_while_it_reads_is_read_or_fenced(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w);
+    runlog_ruin r = {0};
+    char digest[HASH_HEX_MAX];
+    uint64_t epoch = 0, n = 0;
+    lose(w, 2);
+    assert_int_equal(runlog_ruin_read(w->env.store, "", &r, NULL), 0);
+    assert_int_equal(runlog_ruin_claim(&r, "n", &epoch, digest, NULL), 0);
+    assert_int_equal(epoch, 1);
+    assert_int_equal(runlog_attempt_begin(log, "late", &n, NULL), ERR_FENCED);
+    /* It stands all the same, where the end would be put: all is read again. */
+    assert_int_equal(runlog_ruin_close(&r, epoch, NULL), 1);
+    runlog_ruin_free(&r);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    all_are_there(w, SAVES);
+  }
+  (void)state;
+}
+
+static void a_removal_that_was_begun_before_removes_nothing(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w);
+    err e = {0};
+    uint64_t first = runlog_view(log)->commits[0].n;
+    assert_int_equal(runlog_drop(log, first, NULL, NULL, NULL, NULL, NULL), 0);
+    assert_int_equal(runlog_delete(log, first, NULL, NULL, NULL), 0);
+    uint64_t end = runlog_view(log)->next;
+    lose(w, end - 1);
+    lose(w, end - 2);
+    lose(w, end - 3); /* so that something shows that the end is lost */
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    all_are_there(w, SAVES);
+    const runlog_commit *c = runlog_find_commit(runlog_view(log), first);
+    assert_int_equal(settle_remove(w->env.store, log, c, NULL, &e), ERR_FENCED);
+    all_are_there(w, SAVES);
+  }
+  (void)state;
+}
+
+static void a_reader_goes_on_in_the_new_log(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w), *reader = NULL;
+    (void)log;
+    assert_int_equal(runlog_open(w->env.store, "", &reader, NULL), 0);
+    lose(w, 2);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    uint64_t first = runlog_view(reader)->commits[0].n;
+    runlog *next = world_log(w, "", "two");
+    assert_int_equal(runlog_drop(next, first, NULL, NULL, NULL, NULL, NULL), 0);
+    assert_int_equal(runlog_refresh(reader, NULL), 0);
+    assert_int_equal(runlog_find_commit(runlog_view(reader), first)->life, RUNLOG_DROPPED);
+    runlog_close(reader);
+  }
+  (void)state;
+}
+
+/* Whatever it had done by then, readers read, and a second one mends it. */
+static void one_that_is_killed_at_any_call_is_mended_by_the_next(void **state) {
+  for (int tail = 0; tail < 2; tail++)
+    for (long nth = 1, more = 1; more; nth++) {
+      world *w = world_next(NULL, world_io());
+      for (; w && strcmp(w->env.store->ops->scheme, "mem") != 0; w = world_next(w, world_io()))
+        continue;
+      assert_non_null(w);
+      runlog *log = saved(w);
+      uint64_t end = runlog_view(log)->next;
+      lose(w, tail ? end - 1 : 3);
+      if (tail) lose(w, end - 2);
+      store_failing *f = store_failing_new(w->env.store);
+      store_failing_set(f,
+                        (store_failing_plan){
+                            .nth = nth, .code = ERR_CANCELED, .for_good = true, .done = nth % 2});
+      mend(store_failing_store(f), NULL);
+      more = store_failing_failed(f) > 0;
+      store_failing_free(f);
+      err e = {0};
+      int rc = mend(w->env.store, &e);
+      if (rc < 0) fail_msg("killed at call %ld: %s", nth, e.text);
+      all_are_there(w, SAVES);
+      world_log(w, "", "two");
+      assert_int_equal(mend(w->env.store, &e), 0);
+      all_are_there(w, SAVES);
+      while ((w = world_next(w, world_io()))) continue;
+    }
+  (void)state;
+}
+
+static void what_is_no_epoch_is_refused(void **state) {
+  runlog_epoch out;
+  static const char *const wrong[] = {"", "{", "[]", "{\"format\":1,\"reader\":9,\"epoch\":1}",
+                                      "{\"format\":1,\"reader\":2,\"epoch\":-1,\"host\":\"h\","
+                                      "\"pid\":1,\"time_ns\":1,\"nonce\":\"n\"}"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_true(runlog_epoch_parse(wrong[i], strlen(wrong[i]), "it", &out, NULL) < 0);
+  static const char good[] = "{\"format\":1,\"reader\":2,\"epoch\":3,\"host\":\"h\",\"pid\":1,"
+                             "\"time_ns\":1,\"nonce\":\"n\"}";
+  assert_int_equal(runlog_epoch_parse(good, strlen(good), "it", &out, NULL), 0);
+  assert_int_equal(out.epoch, 3);
+  (void)state;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_writer_behind_a_lost_end_is_told_that_it_counts_for_nothing),
+      cmocka_unit_test(who_puts_while_it_reads_is_read_or_fenced),
+      cmocka_unit_test(a_removal_that_was_begun_before_removes_nothing),
+      cmocka_unit_test(a_reader_goes_on_in_the_new_log),
+      cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
+      cmocka_unit_test(what_is_no_epoch_is_refused),
+  };
+  return cmocka_run_group_tests_name("repair", tests, NULL, NULL);
+}
