@@ -208,6 +208,17 @@ static int is_there(const removing *r, const char *key, err *e) {
   return rc == 0 ? 1 : rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);
 }
 
+/* Says that a removal begins, where none has said so, and only then asks for a repair of the log. A
+ * repair takes an epoch, and only then looks who has said so: one of the two sees the other, and
+ * what is removed is in no repaired log. Where a manifest proves what goes, its text was put. */
+static int announce(const removing *r, err *e) {
+  err why = {0};
+  if (r->dry) return 0;
+  int rc = r->s->ops->put(r->s, r->clearing, "{}", 2, STORE_IF_ABSENT, &why);
+  if (rc < 0 && rc != ERR_EXISTS) return err_set(e, rc, "%s", why.text);
+  return runlog_ask_epoch(r->log, e);
+}
+
 /* ---- in a bucket ---- */
 
 /* Returns 1 with the manifest of the deleted commit in *m and *text; it is kept where the next
@@ -313,11 +324,12 @@ static int clear_bucket(removing *r, err *e) {
   if (rc == 0 && r->c) rc = find_text(r, &text, &m, e);
   bool named = rc == 1;
   if (named) rc = manifest_spell(r->s, r->dir, &m, e);
-  if (rc >= 0) rc = look(r, r->dir, e);
+  if (rc >= 0) rc = announce(r, e);
+  if (rc == 0) rc = look(r, r->dir, e);
   if (rc == 0) rc = named ? remove_named(r, &m, text.len, e) : remove_marked(r, e);
   if (rc == 0 && !r->told) rc = drop_uploads(r, e);
   if (rc == 0) rc = put_cleared(r, e);
-  if (rc == 0 && named && !r->dry) rc = r->s->ops->remove(r->s, r->clearing, e);
+  if (rc == 0 && !r->dry) rc = r->s->ops->remove(r->s, r->clearing, e);
   if (rc == 0) tell_others(r, r->dir);
   manifest_free(&m);
   buf_free(&text);
@@ -443,7 +455,8 @@ static int clear_renamed(removing *r, err *e) {
     memcpy(r->gone, r->dir, sizeof r->gone); /* a dry run looks where the directory is still */
     return empty_gone(r, false, e);
   }
-  rc = rename_dir(r, e);
+  rc = announce(r, e);
+  if (rc == 0) rc = rename_dir(r, e);
   if (rc <= 0) return rc < 0 ? rc : leave_dir(r, e);
   rc = put_cleared(r, e);
   return rc < 0 ? rc : empty_gone(r, true, e);
@@ -495,7 +508,7 @@ int removal_clear(store *s, runlog *log, uint64_t attempt, bool dry, const log_s
       rc = clear_renamed(&r, e);
     else if (!r.found->cleared)
       rc = clear_bucket(&r, e);
-    else if (!dry) /* the removal that cleared it may have died before this */
+    if (rc == 0 && !dry && (renames || r.found->cleared)) /* one that cleared it may have died */
       rc = s->ops->remove(s, r.clearing, e);
     if (rc == 0 && found && r.found->cleared) rc = count_rest(&r, e);
   }

@@ -2,8 +2,11 @@
  * objects that are provably the attempt's own are removed, and only once: no name tells whose the
  * others are.
  *
- * In a bucket, for a deleted commit: its manifest's text is put at .ckpt/clearing/<attempt> before
- * the manifest goes; then the keys go that the manifest names, if they have that size, and are no
+ * Before anything goes, .ckpt/clearing/<attempt> is put, and then it is asked whether a repair of
+ * the log was begun (ERR_FENCED). A repair takes whatever has a `clearing` for let go, so what is
+ * being removed is in no repaired log.
+ *
+ * In a bucket, for a deleted commit: its manifest's text is what is put there; then the keys go that the manifest names, if they have that size, and are no
  * younger than the commit. For any other attempt: the objects that carry its mark.
  *
  * Where directories are renamed: the directory whose manifest says that it is the attempt's goes,

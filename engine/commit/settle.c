@@ -76,8 +76,8 @@ static int remove_all(store *s, runlog *log, const runlog_attempt *a, bool besid
     if (rc == 0) rc = staging_drop_of(s, log, at.nonce, e);
   }
   if (rc < 0 || s->no_delete) return rc;
-  if (beside) rc = remove_beside(s, &at, e);
-  return rc < 0 ? rc : removal_clear(s, log, a->n, false, sink, NULL, e);
+  rc = removal_clear(s, log, a->n, false, sink, NULL, e);
+  return rc < 0 || !beside ? rc : remove_beside(s, &at, e);
 }
 
 int settle_remove(store *s, runlog *log, const runlog_commit *c, const log_sink *sink, err *e) {

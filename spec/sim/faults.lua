@@ -73,8 +73,7 @@ local faults = {
   json_t *kept = NULL;
   for (int i = 0; i < COLLISIONS_MAX; i++) {
     json_t *entry = NULL;]] },
-    { log, "if (done) return rc < 0 ? rc : 0;",
-      "if (done) json_decref(kept);\n    if (done) return rc < 0 ? rc : 0;" },
+    { log, "if (!done) continue;", "if (done) json_decref(kept);\n    if (!done) continue;" },
   } },
   old_parts_count = { results = true, edits = {
     { "engine/job/save/job_ranks.c", ".term = runlog_view(w->job->log)->term.n,", ".term = 0," },

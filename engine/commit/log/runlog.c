@@ -192,14 +192,23 @@ const runlog_state *runlog_view(const runlog *log) {
   return &log->st;
 }
 
+/* Who has no term goes on in a later epoch. The end is looked at last: what follows is done on it. */
+static int refresh_reader(runlog *log, err *e) {
+  err why = {0};
+  int rc = runlog_epoch_follow(log, e);
+  if (rc < 0) return rc;
+  rc = runlog_catch_up(log, &why);
+  if (rc < 0 && !log->st.moved) return err_set(e, rc, "%s", why.text);
+  return log->st.moved > log->at.epoch ? runlog_epoch_follow(log, e) : rc;
+}
+
 /* What was read may be of another rank of ours, who acts on it only when he knows that no repair was
  * begun: so do we. */
 int runlog_refresh(runlog *log, err *e) {
   uint64_t known = log->st.next;
   err why = {0};
+  if (log->term == RUNLOG_NONE) return refresh_reader(log, e);
   int rc = runlog_catch_up(log, &why);
-  if (log->term == RUNLOG_NONE && (rc == 0 || rc == ERR_CORRUPT))
-    return runlog_epoch_follow(log, e);
   if (rc < 0 && !log->st.moved) return err_set(e, rc, "%s", why.text);
   rc = check_fence(log, e);
   log->due |= log->st.next > known;

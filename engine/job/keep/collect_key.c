@@ -57,6 +57,8 @@ static int remove_spelt(const collecting *g, const char *key, uint64_t *bytes, e
   int rc = s->ops->head(s, key, &object, &why);
   *bytes = rc == 0 ? object.size : collect_measure(g, key);
   if (g->c->dry) return 0;
+  int asked = runlog_ask_epoch(g->c->log, e);
+  if (asked < 0) return asked;
   if (rc == 0) return s->ops->remove(s, key, e);
   return rc == ERR_NOENT ? s->ops->remove_prefix(s, key, e) : err_set(e, rc, "%s", why.text);
 }
