@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "io_fault.h"
-#include "store/credentials.h"
+#include "store/credentials_parts.h"
 #include "tmpdir.h"
 
 static char *home;
@@ -397,6 +397,110 @@ static void what_is_forgotten_is_gone(void **unused) {
   assert_string_equal(c.token, "");
 }
 
+/* ---- what is laid over the environment ---- */
+
+static void keys_of_one_place_are_not_mixed_with_anothers(void **unused) {
+  static const char *const profile[] = {"AWS_PROFILE=mine", NULL};
+  static const char *const pair[] = {"AWS_ACCESS_KEY_ID=AKLAID", "AWS_SECRET_ACCESS_KEY=slaid",
+                                     "AWS_REGION=r2", NULL};
+  static const char *const region[] = {"AWS_REGION=r3", "AWS_CONFIG_FILE=", NULL};
+  static const char *const bad[] = {"AWS_PROFILE", NULL};
+  io laid;
+  env_keys();
+  setenv("AWS_SESSION_TOKEN", "tenv", 1);
+  setenv("AWS_REGION", "r1", 1);
+  keys_file("[mine]\naws_access_key_id = AKMINE\naws_secret_access_key = smine\n");
+  assert_int_equal(io_lay(io_system(), profile, &laid), 0);
+  assert_int_equal(credentials_find(&laid, &c, NULL), 0);
+  assert_string_equal(c.access, "AKMINE");
+  assert_string_equal(c.token, "");
+  assert_string_equal(c.region, "r1");
+  io_lay_free(&laid);
+  assert_int_equal(io_lay(io_system(), pair, &laid), 0);
+  assert_int_equal(credentials_find(&laid, &c, NULL), 0);
+  assert_string_equal(c.access, "AKLAID");
+  assert_string_equal(c.token, ""); /* it is that of the other keys */
+  assert_string_equal(c.region, "r2");
+  io_lay_free(&laid);
+  assert_int_equal(io_lay(io_system(), region, &laid), 0);
+  assert_int_equal(credentials_find(&laid, &c, NULL), 0);
+  assert_string_equal(c.access, "AKENV");
+  assert_string_equal(c.token, "tenv");
+  assert_string_equal(c.region, "r3");
+  io_lay_free(&laid);
+  assert_int_equal(io_lay(io_system(), bad, &laid), -EINVAL);
+  found("AKENV", "senv", "tenv");
+  unsetenv("AWS_SESSION_TOKEN");
+  unsetenv("AWS_REGION");
+}
+
+/* ---- pieces ---- */
+
+static void a_line_is_split_as_a_shell_does(void **unused) {
+  static const struct {
+    const char *line, *words[4];
+  } known[] = {{"a b", {"a", "b"}},
+               {"  a\t'b c'\"d\" ", {"a", "b cd"}},
+               {"'' \"\"", {"", ""}},
+               {"a\\ b \"c\\\"d\\e\"", {"a b", "c\"d\\e"}},
+               {"'a\\b' $HOME ;|&", {"a\\b", "$HOME", ";|&"}}};
+  char *argv[8];
+  buf text;
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    buf_init(&text, 1000);
+    assert_int_equal(credentials_split(known[i].line, &text, argv, 8, NULL), 0);
+    size_t n = 0;
+    for (; known[i].words[n]; n++) assert_string_equal(argv[n], known[i].words[n]);
+    assert_null(argv[n]);
+    buf_free(&text);
+  }
+  static const char *const bad[] = {"", "  ", "'a", "\"a", "a\\", "1 2 3 4 5 6 7 8"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    buf_init(&text, 1000);
+    assert_true(credentials_split(bad[i], &text, argv, 8, NULL) < 0);
+    buf_free(&text);
+  }
+}
+
+static void times_are_read_with_any_offset(void **unused) {
+  const int64_t ns = INT64_C(1767323045) * 1000000000; /* 2026-01-02T03:04:05Z */
+  static const char *const same[] = {"2026-01-02T03:04:05Z",      "2026-01-02T03:04:05.123456Z",
+                                     "2026-01-02T05:04:05+02:00", "2026-01-01T20:04:05-0700",
+                                     "2026-01-02 03:04:05+00:00", "2026-01-02T03:04:05",
+                                     "2026-01-02T03:04:05UTC"};
+  static const char *const none[] = {"",
+                                     "soon",
+                                     "2026-01-02",
+                                     "2026-13-02T03:04:05Z",
+                                     "2026-01-02T03:04:05X",
+                                     "2026-01-02T03:04:05+2",
+                                     "2026-01-02T03:04:05+02:00x",
+                                     "1-01-02T03:04:05Z"};
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    if (credentials_time(same[i]) != ns) fail_msg("%s", same[i]);
+  for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+    if (credentials_time(none[i]) != 0) fail_msg("%s", none[i]);
+}
+
+static void a_containers_keys_come_from_this_machine_or_over_tls(void **unused) {
+  static const char *const bad[] = {"http://10.0.0.1/x",       "http://127.0.0.1.evil.example/x",
+                                    "http://127.0.0.1@evil/x", "http://evil/127.0.0.1",
+                                    "http://169.254.170.22/x", "ftp://127.0.0.1/x",
+                                    "http://[fd00:ec2::24]/x", "http://localhost.evil/x"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", bad[i], 1);
+    fails(ERR_ACCESS, "AWS_CONTAINER_CREDENTIALS_FULL_URI names");
+  }
+  setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.3.2.1:1/x", 1); /* nobody is there */
+  setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hidden\r\nx: y", 1);
+  fails(ERR_FORMAT, "control character");
+  unsetenv("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "@evil/x", 1);
+  fails(ERR_INVAL, "slash");
+  unsetenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -419,6 +523,10 @@ int main(void) {
       TEST(hostile_files_do_no_harm),
       TEST(each_failing_call_is_an_error),
       TEST(what_is_forgotten_is_gone),
+      TEST(keys_of_one_place_are_not_mixed_with_anothers),
+      TEST(a_line_is_split_as_a_shell_does),
+      TEST(times_are_read_with_any_offset),
+      TEST(a_containers_keys_come_from_this_machine_or_over_tls),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
