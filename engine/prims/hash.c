@@ -8,6 +8,7 @@
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/pem.h>
 #include <xxhash.h>
 
 #include "prims/crc/crc.h"
@@ -237,4 +238,35 @@ int hash_sha1_hex(const void *data, size_t len, char out[HASH_SHA1_HEX], err *e)
     return err_set(e, ERR_UNSUPPORTED, "OpenSSL computes no SHA-1 here: is it in FIPS mode?");
   for (size_t i = 0; i < sizeof bytes; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
   return 0;
+}
+
+/* Without this OpenSSL would ask the terminal. */
+static int no_password(char *to, int room, int writing, void *ctx) {
+  (void)to, (void)room, (void)writing, (void)ctx;
+  return -1;
+}
+
+static EVP_PKEY *read_key(const char *pem) {
+  size_t len = strlen(pem);
+  BIO *from = len <= INT_MAX ? BIO_new_mem_buf(pem, (int)len) : NULL;
+  EVP_PKEY *key = from ? PEM_read_bio_PrivateKey(from, NULL, no_password, NULL) : NULL;
+  BIO_free(from);
+  return key;
+}
+
+int hash_sign_rs256(const char *pem, const void *data, size_t len, uint8_t out[HASH_SIGNATURE_MAX],
+                    size_t *out_len, err *e) {
+  EVP_PKEY *key = read_key(pem);
+  *out_len = HASH_SIGNATURE_MAX;
+  if (!key || EVP_PKEY_get_base_id(key) != EVP_PKEY_RSA ||
+      EVP_PKEY_get_size(key) > HASH_SIGNATURE_MAX) {
+    EVP_PKEY_free(key);
+    return err_set(e, ERR_FORMAT, "the private key is no RSA key in PEM without a password");
+  }
+  EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+  bool good = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
+              EVP_DigestSign(ctx, out, out_len, data, len) == 1;
+  EVP_MD_CTX_free(ctx);
+  EVP_PKEY_free(key);
+  return good ? 0 : openssl_failed(e);
 }

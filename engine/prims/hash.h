@@ -48,6 +48,11 @@ size_t hash_block_count(uint64_t size);
 int hash_sha256_hex(const void *data, size_t len, char out[HASH_HEX_MAX], err *e);
 int hash_hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
                      uint8_t out[HASH_BYTES_MAX], err *e);
+/* Signs by RSASSA-PKCS1-v1_5 with SHA-256 (RS256), with a private key in PEM. ERR_FORMAT: it is none, or
+ * needs a password. The text shows nothing of it. */
+enum { HASH_SIGNATURE_MAX = 1024 };
+int hash_sign_rs256(const char *pem, const void *data, size_t len, uint8_t out[HASH_SIGNATURE_MAX],
+                    size_t *out_len, err *e);
 /* MD5 finds damage on the way, no more. ERR_UNSUPPORTED where the system forbids it (FIPS). */
 enum { HASH_MD5_BYTES = 16 };
 int hash_md5(const void *data, size_t len, uint8_t out[HASH_MD5_BYTES], err *e);
