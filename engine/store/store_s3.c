@@ -18,35 +18,46 @@ static int check_bucket(const uri *where, err *e) {
     good &= isalnum((unsigned char)name[i]) || strchr("-._", name[i]) != NULL;
   if (good) return 0;
   return err_set(e, ERR_INVAL,
-                 "s3://%.100s: a bucket's name has 3 to 63 letters, digits, dots and hyphens",
-                 name);
+                 "%s://%.100s: a bucket's name has 3 to 63 letters, digits, dots and hyphens",
+                 where->scheme, name);
+}
+
+int s3_set_up(s3_store *s, const uri *where, const io *io, const log_sink *log, err *e) {
+  s->base.io = io;
+  if (log) s->base.log = *log;
+  pthread_mutex_init(&s->mutex, NULL);
+  pthread_mutex_init(&s->spelling, NULL);
+  int rc = check_bucket(where, e);
+  if (rc < 0) return rc;
+  memcpy(s->bucket, where->host, strlen(where->host) + 1);
+  memcpy(s->prefix, where->path, strlen(where->path) + 1);
+  snprintf(s->shown, sizeof s->shown, "%s://%s", where->scheme, s->bucket);
+  return http_open(&s->net, e);
+}
+
+void s3_take_down(s3_store *s) {
+  http_close(s->net);
+  s3_options_forget(&s->options);
+  s3_forget_spelling(s);
+  pthread_mutex_destroy(&s->mutex);
+  pthread_mutex_destroy(&s->spelling);
 }
 
 static void s3_close(store *base) {
   s3_store *s = (s3_store *)base;
-  http_close(s->net);
   credentials_close(s->keys);
-  s3_options_forget(&s->options);
-  s3_forget_spelling(s);
-  pthread_mutex_destroy(&s->mutex);
+  s3_take_down(s);
   free(s);
 }
 
 static int s3_open(const uri *where, const io *io, const log_sink *log, store **out, err *e) {
   *out = NULL;
-  int rc = check_bucket(where, e);
-  if (rc < 0) return rc;
   s3_store *s = calloc(1, sizeof *s);
   if (!s) return err_set(e, ERR_NOMEM, "no memory for a store");
-  s->base = (store){.ops = &store_s3_ops, .io = io};
-  if (log) s->base.log = *log;
-  memcpy(s->bucket, where->host, strlen(where->host) + 1);
-  memcpy(s->prefix, where->path, strlen(where->path) + 1);
-  pthread_mutex_init(&s->mutex, NULL);
-  pthread_mutex_init(&s->spelling, NULL);
-  rc = credentials_open(io, log, &s->who, &s->keys, e);
+  s->base.ops = &store_s3_ops;
+  int rc = s3_set_up(s, where, io, log, e);
+  if (rc == 0) rc = credentials_open(io, log, &s->who, &s->keys, e);
   if (rc == 0) rc = s3_options_open(s, where, e);
-  if (rc == 0) rc = http_open(&s->net, e);
   if (rc < 0)
     s3_close(&s->base);
   else
@@ -114,7 +125,7 @@ static int look(s3_store *s, const char *path, s3_sum sum, atomic_int *cancel, s
   int rc = s3_do(&c, s, &r, e);
   *out = (s3_head){0};
   if (rc == 0 && !http_header(&c.answer, "content-length", text, sizeof text))
-    rc = err_set(e, ERR_IO, "head s3://%s/%.400s: the server tells no size", s->bucket, path);
+    rc = err_set(e, ERR_IO, "head %s/%.400s: the server tells no size", s->shown, path);
   if (rc == 0) {
     out->object.size = strtoull(text, NULL, 10);
     read_head(&c.answer, out);
@@ -131,7 +142,7 @@ int s3_look_sum(s3_store *s, const char *path, atomic_int *cancel, s3_head *out,
   return look(s, path, S3_SUM_ASK, cancel, out, e);
 }
 
-static int s3_head_key(store *base, const char *key, store_object *out, err *e) {
+int s3_head_key(store *base, const char *key, store_object *out, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
   s3_head head;
@@ -146,7 +157,7 @@ int s3_body(const s3_store *s, s3_call *c, buf *out, err *e) {
   buf *body = &c->answer.body;
   size_t room = out->max - out->len;
   if (body->len > room)
-    return err_set(e, ERR_LIMIT, "s3://%s/%.400s has %zu bytes, over the limit of %zu", s->bucket,
+    return err_set(e, ERR_LIMIT, "%s/%.400s has %zu bytes, over the limit of %zu", s->shown,
                    c->r.path, body->len, room);
   if (!out->data && body->len) {
     out->len = body->len;
@@ -155,12 +166,11 @@ int s3_body(const s3_store *s, s3_call *c, buf *out, err *e) {
   } else if (body->len) {
     buf_add(out, body->data, body->len);
   }
-  return buf_failed(out)
-             ? err_set(e, ERR_NOMEM, "no memory for s3://%s/%.400s", s->bucket, c->r.path)
-             : 0;
+  return buf_failed(out) ? err_set(e, ERR_NOMEM, "no memory for %s/%.400s", s->shown, c->r.path)
+                         : 0;
 }
 
-static int s3_get(store *base, const char *key, buf *out, err *e) {
+int s3_get(store *base, const char *key, buf *out, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
   size_t room = out->max - out->len;
@@ -176,8 +186,8 @@ static int s3_get(store *base, const char *key, buf *out, err *e) {
 /* A server that does not know ranges sends the whole object, from its beginning. */
 static int check_range(const s3_call *c, uint64_t at, err *e) {
   if (c->answer.status == 206 || at == 0) return 0;
-  return err_set(e, ERR_UNSUPPORTED, "s3://%s/%.400s: the server does not send parts of an object",
-                 c->s->bucket, c->r.path);
+  return err_set(e, ERR_UNSUPPORTED, "%s/%.400s: the server does not send parts of an object",
+                 c->s->shown, c->r.path);
 }
 
 ssize_t s3_read_path(s3_store *s, const char *path, uint64_t at, void *to, size_t len,
@@ -203,7 +213,7 @@ ssize_t s3_read_path(s3_store *s, const char *path, uint64_t at, void *to, size_
   return got < 0 ? err_set(e, rc, "%s", why.text) : got;
 }
 
-static ssize_t s3_read(store *base, const char *key, uint64_t at, void *to, size_t len, err *e) {
+ssize_t s3_read(store *base, const char *key, uint64_t at, void *to, size_t len, err *e) {
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
   int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);

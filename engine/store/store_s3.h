@@ -65,9 +65,11 @@ typedef struct s3_options {
 
 typedef struct s3_store {
   store base;
+  const struct s3_dialect *dialect; /* NULL: S3 itself */
   s3_options options;
   http *net;
   char bucket[64];
+  char shown[80];       /* "s3://bucket" */
   char prefix[URI_MAX]; /* of the URI, as it stands in the bucket: "" or "a/b" */
   pthread_mutex_t mutex;
   credentials who;  /* all but the keys; under mutex: the region may turn out to be another one */
@@ -83,6 +85,10 @@ typedef struct s3_store {
   _Atomic size_t spelt_count;
   size_t spelt_room;
 } s3_store;
+
+/* What all dialects open and close; the second also after the first has failed. */
+int s3_set_up(s3_store *s, const uri *where, const io *io, const log_sink *log, err *e);
+void s3_take_down(s3_store *s);
 
 /* ---- options ---- */
 
@@ -162,8 +168,24 @@ typedef struct s3_call {
   buf url, lines;      /* `lines`: the headers of the signature */
   char sums[S3_SUM_LINES][S3_SUM_LINE], payload[72];
   bool bare; /* it is sent once more without them */
+  buf body;  /* what a dialect sends instead of the caller's */
   const char *headers[HTTP_HEADERS_MAX];
 } s3_call;
+
+struct s3_page;
+/* Another protocol for the same requests. What it is given is one of S3, and what S3 would have
+ * answered it has to make of its server's answer. */
+typedef struct s3_dialect {
+  /* Fills in c->url, c->headers and what of c->sent is another than S3's. */
+  int (*prepare)(s3_call *c, err *e);
+  /* Called when an answer came: translates it, and sets c->code. */
+  void (*answered)(s3_call *c);
+  /* True if the request is to be sent again, with other keys. */
+  bool (*renew)(s3_call *c);
+  /* Reads a page of the keys that begin with `start`. `what` names the listing in an error. */
+  int (*page)(s3_store *s, const char *start, bool delimited, unsigned max, const char *next,
+              const char *what, struct s3_page *out, err *e);
+} s3_dialect;
 
 /* Sends the request; a failure shows in s3_finish(). */
 void s3_start(s3_call *c, s3_store *s, const s3_request *r);
@@ -274,6 +296,8 @@ int s3_pages(s3_store *s, const char *path, bool delimited, unsigned max, s3_pag
              err *e);
 /* Undoes the encoding "url" of a listing, in place. A space comes as a plus. */
 void s3_decode(char *text);
+/* Adds an entry, whose path the page then owns. False: no memory, and `path` is freed. */
+bool s3_page_add(s3_page *page, char *path, bool is_prefix, const store_object *object);
 
 int s3_exists(store *base, err *e);
 int s3_list(store *base, const char *prefix, bool delimited, store_list_fn *fn, void *ctx, err *e);
@@ -331,6 +355,9 @@ void s3_buffer_give(void *buffer, size_t size);
 
 /* ---- the rest of the vtable ---- */
 
+int s3_head_key(store *base, const char *key, store_object *out, err *e);
+int s3_get(store *base, const char *key, buf *out, err *e);
+ssize_t s3_read(store *base, const char *key, uint64_t at, void *to, size_t len, err *e);
 int s3_put(store *base, const char *key, const void *data, size_t len, store_how how, err *e);
 int s3_put_marked(store *base, const char *key, const void *data, size_t len, store_how how,
                   const char *mark, err *e);

@@ -16,7 +16,7 @@ int s3_exists(store *base, err *e) {
   s3_store *s = (s3_store *)base;
   int rc = s3_pages(s, s->prefix, false, 1, found_some, NULL, e);
   if (rc != 0) return rc < 0 ? rc : 0;
-  return err_set(e, ERR_NOSTORE, "nothing is at s3://%s%s%s yet", s->bucket, *s->prefix ? "/" : "",
+  return err_set(e, ERR_NOSTORE, "nothing is at %s%s%s yet", s->shown, *s->prefix ? "/" : "",
                  s->prefix);
 }
 
@@ -41,9 +41,9 @@ static int pass_over(const listing *l, const s3_entry *entry, err *e) {
   bool folder = len == 0 || (entry->path[len - 1] == '/' && entry->object.size == 0);
   if (!l->all || entry->is_prefix || folder) return 0;
   return err_set(e, ERR_INVAL,
-                 "s3://%s/%s: this key cannot be the name of a file: it has an empty component, "
+                 "%s/%s: this key cannot be the name of a file: it has an empty component, "
                  "\".\" or \"..\" in it, or more than %d bytes",
-                 l->s->bucket, entry->path, STORE_KEY_MAX);
+                 l->s->shown, entry->path, STORE_KEY_MAX);
 }
 
 static int add_page(void *ctx, const s3_page *page, err *e) {

@@ -28,16 +28,18 @@ static void keep(reading *r, char **to, const char *text) {
   r->failed |= !*to;
 }
 
+bool s3_page_add(s3_page *page, char *path, bool is_prefix, const store_object *object) {
+  bool room = path && VEC_ROOM(page->entries, page->count, page->room);
+  if (!room) free(path);
+  if (room)
+    page->entries[page->count++] =
+        (s3_entry){.path = path, .is_prefix = is_prefix, .object = *object};
+  return room;
+}
+
 /* The elements of an entry may come in any order, and one may be missing. */
 static int end_entry(reading *r, bool is_prefix) {
-  s3_page *page = r->page;
-  if (r->open.path && VEC_ROOM(page->entries, page->count, page->room)) {
-    r->open.is_prefix = is_prefix;
-    page->entries[page->count++] = r->open;
-  } else {
-    r->failed |= r->open.path != NULL;
-    free(r->open.path);
-  }
+  if (r->open.path) r->failed |= !s3_page_add(r->page, r->open.path, is_prefix, &r->open.object);
   r->open = (s3_entry){0};
   return r->failed ? ERR_NOMEM : 0;
 }
@@ -102,9 +104,9 @@ static int read_page(reading *r, const buf *body, const char *what, err *e) {
 
 int s3_endless(const s3_store *s, err *e) {
   return err_set(e, ERR_FORMAT,
-                 "a listing of s3://%s does not end: the server goes on and on with "
+                 "a listing of %s does not end: the server goes on and on with "
                  "nothing new",
-                 s->bucket);
+                 s->shown);
 }
 
 /* What lies elsewhere would be read, or removed, by a name that is not its own. */
@@ -113,20 +115,17 @@ static int check_below(const s3_store *s, const s3_page *page, const char *start
   size_t len = strlen(start);
   for (size_t i = 0; i < page->count; i++)
     if (strncmp(page->entries[i].path, start, len) != 0)
-      return err_set(e, ERR_FORMAT, "%s: the server names s3://%s/%.400s, which does not lie there",
-                     what, s->bucket, page->entries[i].path);
+      return err_set(e, ERR_FORMAT, "%s: the server names %s/%.400s, which does not lie there",
+                     what, s->shown, page->entries[i].path);
   return 0;
 }
 
-static int get_page(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
-                    s3_page *out, err *e) {
-  char start[S3_PATH_MAX + 1], most[16], what[S3_PATH_MAX];
+static int ask_page(s3_store *s, const char *start, bool delimited, unsigned max, const char *next,
+                    const char *what, s3_page *out, err *e) {
+  char most[16];
   const char *query[16];
   size_t n = 0;
-  *out = (s3_page){0};
-  snprintf(start, sizeof start, "%s%s", path, *path ? "/" : "");
   snprintf(most, sizeof most, "%u", max);
-  snprintf(what, sizeof what, "the listing of s3://%s/%.400s", s->bucket, path);
   query[n++] = "list-type", query[n++] = "2";
   query[n++] = "encoding-type", query[n++] = "url";
   query[n++] = "max-keys", query[n++] = most;
@@ -142,12 +141,23 @@ static int get_page(s3_store *s, const char *path, bool delimited, unsigned max,
             e);
   reading r = {.page = out};
   if (rc == 0) rc = read_page(&r, &c.answer.body, what, e);
-  if (rc == 0) rc = check_below(s, out, start, what, e);
-  if (rc == 0 && next && out->next && strcmp(out->next, next) == 0)
-    rc = err_set(e, ERR_FORMAT, "%s: the server goes on from the same place again", what);
   free(r.open.path);
   free(r.next);
   s3_end(&c);
+  return rc;
+}
+
+static int get_page(s3_store *s, const char *path, bool delimited, unsigned max, const char *next,
+                    s3_page *out, err *e) {
+  char start[S3_PATH_MAX + 1], what[S3_PATH_MAX];
+  *out = (s3_page){0};
+  snprintf(start, sizeof start, "%s%s", path, *path ? "/" : "");
+  snprintf(what, sizeof what, "the listing of %s/%.400s", s->shown, path);
+  int rc = s->dialect ? s->dialect->page(s, start, delimited, max, next, what, out, e)
+                      : ask_page(s, start, delimited, max, next, what, out, e);
+  if (rc == 0) rc = check_below(s, out, start, what, e);
+  if (rc == 0 && next && out->next && strcmp(out->next, next) == 0)
+    rc = err_set(e, ERR_FORMAT, "%s: the server goes on from the same place again", what);
   return rc;
 }
 

@@ -25,7 +25,7 @@ const char *s3_mark_header(const char *mark, char out[S3_MARK_LINE]) {
 }
 
 static int taken(const s3_store *s, const char *path, err *e) {
-  return err_set(e, ERR_EXISTS, "s3://%s/%.400s is there already", s->bucket, path);
+  return err_set(e, ERR_EXISTS, "%s/%.400s is there already", s->shown, path);
 }
 
 /* Looks before the put where the server does not arbitrate: by the user's word nobody else comes in
@@ -86,8 +86,8 @@ static int put_finish(put *p, err *e) {
   int rc = s3_finish(&p->call, &why);
   if (rc < 0 && ours_after_all(p, rc)) rc = 0;
   if (rc == ERR_EXISTS && p->o->if_match)
-    return err_set(e, ERR_CONFLICT, "s3://%s/%.400s has been replaced by somebody else",
-                   p->call.s->bucket, p->o->path);
+    return err_set(e, ERR_CONFLICT, "%s/%.400s has been replaced by somebody else",
+                   p->call.s->shown, p->o->path);
   if (rc == ERR_EXISTS) return taken(p->call.s, p->o->path, e);
   return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }

@@ -16,6 +16,7 @@ enum {
   NAP_MS = 50,       /* how soon a pause sees that it is cancelled */
   LINES_MAX = 32 << 10,
   URL_MAX = 128 << 10,
+  BODY_MAX = S3_PART + (64 << 10),
 };
 
 static const int64_t SECOND = 1000000000;
@@ -204,7 +205,7 @@ static void send_it(s3_call *c) {
   c->sent_ns = s->base.io->now(s->base.io, IO_MONO);
   int64_t answered = 0;
   atomic_compare_exchange_strong(&s->base.silent_ns, &answered, c->sent_ns);
-  int rc = sign_with(c, &who, &c->trouble);
+  int rc = s->dialect ? 0 : sign_with(c, &who, &c->trouble);
   c->sent = (http_request){.method = c->r.method,
                            .url = c->url.data,
                            .headers = c->headers,
@@ -215,6 +216,7 @@ static void send_it(s3_call *c) {
                            .stop = &c->stop,
                            .stall_s = stall_of(c),
                            .moved = c->r.sent};
+  if (s->dialect) rc = s->dialect->prepare(c, &c->trouble);
   if (rc == 0) http_start(s->net, &c->sent, &c->answer, &c->running, &c->trouble);
 }
 
@@ -222,6 +224,7 @@ void s3_start(s3_call *c, s3_store *s, const s3_request *r) {
   *c = (s3_call){.s = s, .r = *r, .begun = s->base.io->now(s->base.io, IO_MONO)};
   buf_init(&c->url, URL_MAX);
   buf_init_secret(&c->lines, LINES_MAX); /* the token is in it */
+  buf_init(&c->body, BODY_MAX);
   send_it(c);
 }
 
@@ -234,6 +237,7 @@ void s3_end(s3_call *c) {
   buf_free(&c->answer.body);
   buf_free(&c->url);
   buf_free(&c->lines);
+  buf_free(&c->body);
 }
 
 static bool passes(const s3_call *c);
@@ -278,7 +282,10 @@ int s3_once(s3_call *c, err *e) {
     rc = http_wait(c->running, &c->trouble);
     c->running = NULL;
     c->doubtful |= c->answer.resent;
-    if (rc == 0) s3_read_code(c);
+    if (rc == 0 && c->s->dialect)
+      c->s->dialect->answered(c);
+    else if (rc == 0)
+      s3_read_code(c);
     if (rc == 0) note_server(c);
     note_answer(c);
   }
@@ -313,6 +320,7 @@ static bool passes(const s3_call *c) {
                                       NULL};
   if (c->trouble.code) return c->trouble.code == ERR_IO || c->trouble.code == ERR_TIMEOUT;
   switch (c->answer.status) {
+  case 408:
   case 429:
   case 500:
   case 502:
@@ -437,7 +445,9 @@ static void say_silence(const s3_call *c, const err *e) {
 
 static bool again(s3_call *c, const err *e) {
   const io *io = c->s->base.io;
-  if (other_region(c) || other_clock(c) || fresh_keys(c) || s3_without_sums(c)) return true;
+  if (c->s->dialect ? c->s->dialect->renew(c)
+                    : other_region(c) || other_clock(c) || fresh_keys(c) || s3_without_sums(c))
+    return true;
   if (!passes(c)) return false;
   int64_t left = patience_left(c);
   if (left != INT64_MAX) {
@@ -469,8 +479,8 @@ int s3_finish(s3_call *c, err *e) {
   int rc;
   while ((rc = s3_once(c, &why)) < 0 && !(unknown = is_no_host(c)) && again(c, &why)) send_it(c);
   if (unknown)
-    rc = err_set(&why, ERR_INVAL, "%s s3://%s: %.600s; nobody knows a host of this name", c->r.verb,
-                 c->s->bucket, c->trouble.text);
+    rc = err_set(&why, ERR_INVAL, "%s %s: %.600s; nobody knows a host of this name", c->r.verb,
+                 c->s->shown, c->trouble.text);
   else if (rc < 0 && c->unrenewed.code && !canceled(c) && c->unrenewed.code != ERR_CANCELED)
     rc = say_unrenewed(c, &why);
   else if (rc < 0 && canceled(c))

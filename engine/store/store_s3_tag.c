@@ -14,10 +14,10 @@ int s3_get_tagged(store *base, const char *key, buf *out, char tag[STORE_TAG_MAX
   s3_call c;
   rc = s3_do(&c, s, &(s3_request){.verb = "get", .method = "GET", .path = path, .room = room}, e);
   if (rc == 0 && (!http_header(&c.answer, "etag", etag, sizeof etag) || !*etag))
-    rc = err_set(e, ERR_UNSUPPORTED, "s3://%s/%.400s: the server gave no ETag", s->bucket, path);
+    rc = err_set(e, ERR_UNSUPPORTED, "%s/%.400s: the server gave no ETag", s->shown, path);
   if (rc == 0 && c.answer.body.len) buf_add(out, c.answer.body.data, c.answer.body.len);
   if (rc == 0 && buf_failed(out))
-    rc = err_set(e, buf_failed(out), "s3://%s/%.400s has %zu bytes: too many", s->bucket, path,
+    rc = err_set(e, buf_failed(out), "%s/%.400s has %zu bytes: too many", s->shown, path,
                  c.answer.body.len);
   if (rc == 0) s3_etag(etag, tag);
   s3_end(&c);
