@@ -5,7 +5,8 @@
 
 #include "base/vec.h"
 
-static const store_ops *const stores[] = {&store_file_ops, &store_mem_ops, &store_s3_ops};
+static const store_ops *const stores[] = {&store_file_ops, &store_mem_ops, &store_s3_ops,
+                                          &store_gs_ops};
 
 enum { STORES = sizeof stores / sizeof stores[0] };
 

@@ -305,5 +305,6 @@ int store_remove_below(store *s, const char *prefix, const char *const *keys, si
 extern const store_ops store_file_ops; /* file:///abs/path: a directory */
 extern const store_ops store_mem_ops;  /* mem://name: in this process, shared by name, for tests */
 extern const store_ops store_s3_ops;   /* s3://bucket/prefix: AWS, or a server of its protocol */
+extern const store_ops store_gs_ops;   /* gs://bucket/prefix: Google Cloud Storage */
 
 #endif

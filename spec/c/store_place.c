@@ -19,8 +19,8 @@ void store_place_make(store_place *p, const io *io) {
   p->dir = store_place_parent ? tmpdir_new_in(store_place_parent) : tmpdir_new();
   if (strcmp(store_place_scheme, "file") == 0)
     snprintf(text, sizeof text, "file://%s/root", p->dir);
-  else if (strcmp(store_place_scheme, "s3") == 0)
-    snprintf(text, sizeof text, "s3://ckpt-test/%d/%d", (int)getpid(), ++names);
+  else if (strcmp(store_place_scheme, "s3") == 0 || strcmp(store_place_scheme, "gs") == 0)
+    snprintf(text, sizeof text, "%s://ckpt-test/%d/%d", store_place_scheme, (int)getpid(), ++names);
   else
     snprintf(text, sizeof text, "%s://test-%d", store_place_scheme, ++names);
   if (uri_parse(text, &p->where, &e) < 0 || store_open(&p->where, io, NULL, &p->s, &e) < 0)

@@ -39,7 +39,7 @@ local function keep_memory(uri)
 end
 
 --- Makes a scheme of URIs known, which opens stores written in Lua. A scheme that was registered
---- before is replaced; those of the engine (file, s3, mem) cannot be.
+--- before is replaced; those of the engine (file, gs, s3, mem) cannot be.
 ---@param scheme string letters, digits, "+", "-", "."
 ---@param store_type ckpt.StoreType
 function store.register(scheme, store_type)

@@ -50,7 +50,7 @@ describe("store.resolve", function()
   it("refuses the rest, and says why", function()
     assert.matches("empty scheme", resolved("a/b"))
     assert.matches("the path is empty", resolved(""))
-    assert.matches("unrecognized scheme \"gopher\"; there are file, mem, s3, table",
+    assert.matches("unrecognized scheme \"gopher\"; there are file, gs, mem, s3, table",
       resolved("gopher://x"))
     assert.equal("EUNSUPPORTED", select(3, store.resolve("gopher://x")))
     assert.matches("bucket or name is missing", resolved("s3:///x"))
