@@ -18,6 +18,7 @@ struct verifying {
   catalog_verified *fn;
   void *ctx;
   int seen, bad;
+  bool in_logs; /* they are of a target, not a copy */
   char first[ERR_TEXT_MAX];
 };
 
@@ -121,16 +122,42 @@ static int verify_pick(struct verifying *v, const log_sink *log, const char *whe
   return rc;
 }
 
+/* Reads each entry of a log, also those before its snapshots, and says what nothing proves. */
+static int prove_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  const log_sink *sink = ctx;
+  const char *prefix = runlog_prefix(log);
+  runlog *whole = NULL;
+  int rc = runlog_open_whole(at->store, prefix, &whole, e);
+  if (rc < 0) return rc;
+  runlog_proven p = runlog_tell_proven(whole);
+  if (p.unproven > 0)
+    log_say(sink, LOG_WARN,
+            "%s%s%llu of the log's %llu entries are unproven: 1.0 wrote them, without digests",
+            prefix, *prefix ? ": " : "", (unsigned long long)p.unproven,
+            (unsigned long long)p.entries);
+  if (p.behind > 0)
+    log_say(sink, LOG_INFO,
+            "%s%sthe log's last %llu entries came after the commit that its head names: that no "
+            "later one was lost is unproven",
+            prefix, *prefix ? ": " : "", (unsigned long long)p.behind);
+  rc = runlog_check_damage(whole, e);
+  runlog_close(whole);
+  return rc;
+}
+
 int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
                    const char *where, const char *name, catalog_verified *fn, void *ctx, err *e) {
   struct verifying v = {
       .io = io, .log = log, .pool = pool, .progress = progress, .name = name, .fn = fn, .ctx = ctx};
   int rc = catalog_each(io, log, where, verify_item, &v, e);
+  v.in_logs = rc == 0;
   if (v.seen == 0 && (rc == 0 || catalog_is_absent(rc))) {
     if (!name)
       rc = verify_pick(&v, log, where, e);
     else if (rc == 0)
       rc = catalog_nothing_found(where, name, e);
   }
+  if (rc == 0 && v.bad == 0 && !name && v.in_logs)
+    rc = catalog_logs(io, log, where, prove_log, (void *)log, e);
   return rc < 0 ? rc : v.bad;
 }

@@ -105,6 +105,24 @@ static void clear(void) {
   must(place()->ops->remove_prefix(place(), ".ckpt", NULL) == 0);
 }
 
+/* Piece by piece it is what it is as a whole. */
+static void check_pieces(const uint8_t *text, size_t len, uint64_t through, const json_t *state) {
+  const buf raw = {.data = (char *)text, .len = len, .max = len};
+  json_t *rest = NULL;
+  runlog_state s = {0}, whole = {0};
+  if (through < INT64_MAX && runlog_parse_pieces(&raw, "input", &rest, NULL) == 0 &&
+      runlog_state_load_text(&raw, through, "input", &s, NULL) == 0) {
+    must(runlog_state_load(state, through, "input", &whole, NULL) == 0);
+    json_t *first = runlog_state_new(&s), *second = runlog_state_new(&whole);
+    must(first && second && json_equal(first, second));
+    json_decref(first);
+    json_decref(second);
+  }
+  runlog_state_free(&s);
+  runlog_state_free(&whole);
+  json_decref(rest);
+}
+
 /* A state that was taken is printed and read again as the same. */
 static void check_snapshot(const uint8_t *text, size_t len) {
   json_t *entry = NULL;
@@ -112,6 +130,7 @@ static void check_snapshot(const uint8_t *text, size_t len) {
   if (js_parse((const char *)text, len, "entry", &entry, NULL) < 0) return;
   const json_t *state = json_object_get(entry, "state");
   uint64_t through = (uint64_t)json_integer_value(json_object_get(entry, "through"));
+  check_pieces(text, len, through, state);
   if (state && through < INT64_MAX && runlog_state_load(state, through, "input", &s, NULL) == 0) {
     json_t *first = runlog_state_new(&s);
     check_state(&s);

@@ -176,6 +176,15 @@ const runlog_state *runlog_view(const runlog *log);
  * has been warned, and goes on; everything that appends fails so, and nothing may be removed. */
 int runlog_check_damage(const runlog *log, err *e);
 
+/* How much of a log that was opened as a whole is proven. */
+typedef struct runlog_proven {
+  uint64_t entries;
+  uint64_t unproven; /* of them without a digest of their own: 1.0 made them */
+  uint64_t
+      behind; /* came after the commit that the head names: that they are all nobody can tell */
+} runlog_proven;
+runlog_proven runlog_tell_proven(const runlog *log);
+
 /* Reads the entries that were appended since. ERR_FENCED if this handle opened a term and a newer
  * one is there, or the log was repaired. Without a term the handle goes on in the repaired log. */
 int runlog_refresh(runlog *log, err *e);

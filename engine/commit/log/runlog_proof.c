@@ -113,3 +113,12 @@ void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry) {
 void runlog_take_last(runlog *log, const buf *text) {
   if (runlog_digest(text->data, text->len, &log->last, NULL) < 0) log->last.len = 0;
 }
+
+runlog_proven runlog_tell_proven(const runlog *log) {
+  uint64_t commit = log->hint.commit, next = log->st.next;
+  return (runlog_proven){.entries = next,
+                         .unproven = log->unproven,
+                         .behind = commit == RUNLOG_NONE ? next
+                                   : next > commit       ? next - commit - 1
+                                                         : 0};
+}

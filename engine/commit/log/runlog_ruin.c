@@ -220,21 +220,6 @@ static void find_term(runlog_ruin *r) {
   }
 }
 
-/* The head names a commit that stood there, also where the log ends before it by now. */
-static void note_head(runlog_ruin *r) {
-  char key[STORE_KEY_MAX];
-  runlog log = {.s = r->s};
-  runlog_hint hint;
-  buf text;
-  memcpy(log.prefix, r->prefix, sizeof log.prefix);
-  buf_init(&text, RUNLOG_HEAD_MAX);
-  int rc = runlog_key_head(&log, key, NULL);
-  if (rc == 0) rc = r->s->ops->get(r->s, key, &text, NULL);
-  if (rc == 0 && runlog_hint_parse(&text, key, &hint, NULL) == 0 && hint.commit != RUNLOG_NONE)
-    runlog_ruin_saw(r, hint.commit);
-  buf_free(&text);
-}
-
 int runlog_ruin_read(store *s, const char *prefix, runlog_ruin *out, err *e) {
   *out = (runlog_ruin){.s = s, .seen = RUNLOG_NONE};
   int rc = runlog_join(prefix, ".ckpt/log", out->prefix, e);
@@ -248,7 +233,6 @@ int runlog_ruin_read(store *s, const char *prefix, runlog_ruin *out, err *e) {
   memcpy(log.prefix, out->prefix, sizeof log.prefix);
   for (size_t i = 0; rc == 0 && i < out->count; i++) rc = read_place(out, &log, i, e);
   if (rc == 0) count_lost(out);
-  if (rc == 0) note_head(out);
   if (rc == 0) find_term(out);
   return rc;
 }

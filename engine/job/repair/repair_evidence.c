@@ -67,7 +67,7 @@ static int see_hints(runlog_ruin *r, err *e) {
     int64_t n = -1;
     const json_t *commit = json_object_get(head, "commit");
     if (js_get_int(head, "snapshot", key, &n, NULL) == 0 && n >= 0) runlog_ruin_saw(r, (uint64_t)n);
-    if (json_is_object(commit) && js_get_int(commit, "number", key, &n, NULL) == 0 && n >= 0)
+    if (json_is_object(commit) && js_get_int(commit, "n", key, &n, NULL) == 0 && n >= 0)
       runlog_ruin_saw(r, (uint64_t)n);
   }
   json_decref(head);
