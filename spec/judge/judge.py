@@ -99,7 +99,7 @@ class World:
 
 def play_one(world, seed, kind, args):
     """(broken promises, story or None, what was counted)"""
-    plan = history.draw(seed, kind)
+    plan = history.draw(seed, kind, world.fault)
     began = time.time()
     h = history.History(plan, world)
     try:
