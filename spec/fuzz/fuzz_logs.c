@@ -259,6 +259,25 @@ void fuzz_head(const uint8_t *data, size_t size) {
   clear();
 }
 
+/* Whatever stands there, somebody repairs: writers are refused, and the text names nobody that it
+ * could not read. */
+void fuzz_epoch(const uint8_t *data, size_t size) {
+  char *own = fuzz_text(data, size);
+  runlog_epoch epoch;
+  runlog *log = NULL;
+  err e = {0};
+  if (runlog_epoch_parse(own, size, "input", &epoch, &e) < 0) must(*e.text);
+  must(strlen(epoch.host) < sizeof epoch.host && strlen(epoch.nonce) < sizeof epoch.nonce);
+  clear();
+  put(".ckpt/epoch/1", data, size);
+  must(runlog_open(place(), "", &log, NULL) == 0);
+  must(runlog_begin(log, "run", &(runlog_writer){.launch = "a"}, false, &e) == ERR_HELD);
+  for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
+  runlog_close(log);
+  clear();
+  free(own);
+}
+
 void fuzz_lease(const uint8_t *data, size_t size) {
   const runlog_term term = {.n = 1, .writer = {.launch = "a", .host = "other", .state = "/s"}};
   const runlog_writer me = {.launch = "b", .host = "here", .state = "/t"};

@@ -23,7 +23,8 @@
   X(head)                                                                                          \
   X(lease)                                                                                         \
   X(pins)                                                                                          \
-  X(journal) X(trail) X(match) X(rules) X(structure) X(xml) X(s3) X(gs) X(credentials) X(keys)     \
+  X(journal)                                                                                       \
+  X(trail) X(match) X(rules) X(structure) X(xml) X(s3) X(gs) X(credentials) X(keys) X(epoch)       \
       X(sigv4) X(notify) X(options) X(words) X(durations) X(answers) X(metrics) X(facts) X(memory) \
           X(tar) X(bundle) X(parts)
 
