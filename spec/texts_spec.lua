@@ -49,11 +49,12 @@ end
 -- A flag of another program is one.
 local function is_foreign(text)
   return text:find("aws configure export-credentials --format", 1, true)
+    or text:find("aws sso login --profile", 1, true)
 end
 
 -- Who types has these under the same name: words of a policy, `why`, and what only a program gives.
 local shared = { key = true, after = true, when = true, with = true, why = true, size = true,
-  unfinished = true }
+  unfinished = true, environment = true }
 
 describe("the library's texts", function()
   it("name no flag and no verb of the command line", function()
