@@ -370,11 +370,12 @@ static int on_complete(run *r, run_unit *u, err *e) {
   u->retired = 0;
   run_note(r, u, TRAIL_COMPLETE, NULL);
   /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
-  if (u->phase != UNIT_RUNNING) {
-    if (same && known.state == JOURNAL_COMMITTED)
-      run_unit_durable(r, u);
-    else
-      run_consider(r, u, NULL);
+  if (u->phase == UNIT_RUNNING) {
+    run_order_note(r, u); /* it is complete now, and not when that save has ended */
+  } else if (same && known.state == JOURNAL_COMMITTED) {
+    run_unit_durable(r, u);
+  } else {
+    run_consider(r, u, NULL);
   }
   if (same && known.state >= JOURNAL_COMPLETE) return 0;
   return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
