@@ -203,7 +203,8 @@ static size_t find_gone(const runlog_state *state, bool *gone) {
 void settle_litter(store *s, runlog *log, const log_sink *sink) {
   const runlog_state *state = runlog_view(log);
   err why = {0};
-  if (s->no_delete) return;
+  /* A log that contradicts itself does not say whose anything is. */
+  if (s->no_delete || runlog_check_damage(log, NULL) < 0) return;
   bool *gone = calloc(state->attempt_count + 1, sizeof *gone);
   bool *there = calloc(state->attempt_count + 1, sizeof *there);
   litter l = {.state = state, .gone = gone, .there = there};
