@@ -36,6 +36,7 @@ static const struct meaning {
     {"KeyTooLongError", 0, ERR_LIMIT, "use shorter names or a shorter prefix"},
     {"BadDigest", 0, ERR_IO, "the bytes changed on their way"},
     {"XAmzContentSHA256Mismatch", 0, ERR_IO, "the bytes changed on their way"},
+    {"XAmzContentChecksumMismatch", 0, ERR_IO, "the bytes changed on their way"},
     {"ObjectParentIsFile", 0, ERR_INVAL,
      "this server keeps objects as files: a key cannot lie below another object"},
     {"ExistingObjectIsDirectory", 0, ERR_INVAL,

@@ -312,6 +312,7 @@ static bool passes(const s3_call *c) {
                                       "InternalError",
                                       "BadDigest",
                                       "XAmzContentSHA256Mismatch",
+                                      "XAmzContentChecksumMismatch",
                                       "Throttling",
                                       "ServiceUnavailable",
                                       "ConditionalRequestConflict",
