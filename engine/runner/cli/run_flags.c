@@ -106,8 +106,8 @@ enum {
 const option_spec run_flags[RUN_FLAGS_MOST] = {
     {"dir", "DIR", "the directory in which the job writes its checkpoints", take_place,
      .at = OF(run.dir), .needed = true, .takers = SAVES},
-    {"to", "URI", "where they are kept: a path, file://..., s3://BUCKET/..., gs://BUCKET/...",
-     take_place, .at = OF(run.to), .needed = true, .takers = SAVES},
+    {"to", "URI", "where they are kept: a path, file://, s3:// or gs://...", take_place,
+     .at = OF(run.to), .needed = true, .takers = SAVES},
     {"state", "DIR", "for our own files (default: DIR.ckpt beside DIR)", take_place,
      .at = OF(run.state), .takers = SAVES},
     {"run", "ID", "name of the run (default: made of the program and DIR)", take_place,
