@@ -26,7 +26,7 @@ test-c: $(call only,$(TESTS)) $(LIBEXEC)
 
 # What a spec needs and no package has: servers, and the version before. Where it cannot be had, those specs are skipped.
 servers: | setup
-	@$(if $(filter no,$(SETUP)),:,for s in versitygw toxiproxy boto; do spec/servers/$$s.sh install || :; done; spec/older/v1.0.sh install || :)
+	@$(if $(filter no,$(SETUP)),:,for s in versitygw toxiproxy fakegcs boto google; do spec/servers/$$s.sh install || :; done; spec/older/v1.0.sh install || :)
 
 $(TEST_PROGRAMS): %: %.o $(call obj,$(TEST_HELP)) $(BUILD)/runner.a $(BUILD)/policy.a $(BUILD)/engine.a mk/test.mk
 	@echo "link $@"
