@@ -181,8 +181,8 @@ static int find_litter(store *s, runlog *log, litter *l, err *e) {
     rc = runlog_key_dir(log, numbered[i], key, e);
     if (rc == 0) rc = s->ops->list(s, key, true, on_number, l, e);
   }
-  if (rc == 0 && !stages) rc = runlog_key_dir(log, ".ckpt/clearing", key, e);
-  if (rc == 0 && !stages) rc = s->ops->list(s, key, true, on_clearing, l, e);
+  if (rc == 0) rc = runlog_key_dir(log, ".ckpt/clearing", key, e);
+  if (rc == 0) rc = s->ops->list(s, key, true, on_clearing, l, e);
   if (rc == 0) rc = find_begun(log, l, e);
   return rc < 0 ? rc : s->ops->list(s, runlog_prefix(log), true, on_dir, l, e);
 }

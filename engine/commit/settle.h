@@ -43,7 +43,7 @@ int settle_finish(store *s, runlog *log, uint64_t attempt, const log_sink *sink,
  * any other. */
 int settle_clear(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
-/* Removes the litter of swept attempts and deleted commits: four listings, whatever the log's
+/* Removes the litter of swept attempts and deleted commits: up to five listings, whatever the log's
  * length; none if there are no such attempts, nor with store.no_delete. Files that cannot be
  * removed are logged, no error. */
 void settle_litter(store *s, runlog *log, const log_sink *sink);
