@@ -24,7 +24,7 @@
 
 #include <pthread.h>
 
-#include "credentials.h"
+#include "store/aws/credentials.h"
 #include "prims/hash.h"
 #include "prims/http.h"
 #include "store.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "store_s3.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 /* The first row that fits counts: by the server's word, or if the word is NULL, by the status. */
 static const struct meaning {

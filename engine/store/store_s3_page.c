@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "store_s3.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 static void page_free(s3_page *p) {
   for (size_t i = 0; i < p->count; i++) free(p->entries[i].path);

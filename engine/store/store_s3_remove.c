@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "store_s3.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 enum { S3_BULK = S3_PAGE, ROUNDS = 8, BODY_MAX = S3_PAGE * (5 * S3_PATH_MAX + 64) };
 

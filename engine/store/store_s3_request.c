@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "prims/hash.h"
-#include "sigv4.h"
+#include "store/aws/sigv4.h"
 #include "store_s3.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 enum {
   TRIES = 6,

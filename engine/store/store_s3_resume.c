@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "store_s3.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 enum { PARTS_MAX = 10000 };
 

@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "store_s3.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 typedef struct uploads {
   s3_upload_fn *fn;

@@ -11,7 +11,7 @@
 
 #include "prims/crc/crc.h"
 #include "store_s3_write.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 enum { PARTS_MAX = 10000, SMALL = 1 << 20 };
 

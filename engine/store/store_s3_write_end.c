@@ -6,7 +6,7 @@
 
 #include "prims/crc/crc.h"
 #include "store_s3_write.h"
-#include "xml.h"
+#include "store/aws/xml.h"
 
 static size_t size_of(const s3_writer *w, size_t number) {
   uint64_t left = w->size - (uint64_t)number * w->part;

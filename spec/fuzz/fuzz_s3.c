@@ -8,10 +8,10 @@
 
 #include "prims/http.h"
 #include "prims/program.h"
-#include "store/credentials_parts.h"
-#include "store/sigv4.h"
+#include "store/aws/credentials_parts.h"
+#include "store/aws/sigv4.h"
 #include "store/store_s3.h"
-#include "store/xml.h"
+#include "store/aws/xml.h"
 
 /* ---- the server ---- */
 

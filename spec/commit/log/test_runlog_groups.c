@@ -40,10 +40,10 @@ typedef struct seen {
   int stop_at, count;
 } seen;
 
-static int note(void *ctx, const char *prefix, err *e) {
+static int note(void *ctx, runlog *log, err *e) {
   seen *s = ctx;
   size_t len = strlen(s->text);
-  snprintf(s->text + len, sizeof s->text - len, "[%s]", prefix);
+  snprintf(s->text + len, sizeof s->text - len, "[%s]", runlog_prefix(log));
   return ++s->count == s->stop_at ? err_set(e, ERR_CANCELED, "stopped") : 0;
 }
 

@@ -27,8 +27,8 @@
  *    credentials_metadata.c  a container's and an instance's keys
  *    credentials_ask.c       what these share: requests, answers, times
  *    credentials_source.c    the keys of a store, fetched again in time */
-#ifndef STORE_CREDENTIALS_H
-#define STORE_CREDENTIALS_H
+#ifndef STORE_AWS_CREDENTIALS_H
+#define STORE_AWS_CREDENTIALS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

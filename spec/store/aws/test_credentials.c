@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "io_fault.h"
-#include "store/credentials_parts.h"
+#include "store/aws/credentials_parts.h"
 #include "tmpdir.h"
 
 static char *home;

@@ -1,6 +1,6 @@
 /* credentials_parts: what the files credentials_*.c share. Nobody else includes this, but the fuzzers. */
-#ifndef STORE_CREDENTIALS_PARTS_H
-#define STORE_CREDENTIALS_PARTS_H
+#ifndef STORE_AWS_CREDENTIALS_PARTS_H
+#define STORE_AWS_CREDENTIALS_PARTS_H
 
 #include "base/buf.h"
 #include "base/json.h"

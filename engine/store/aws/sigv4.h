@@ -1,7 +1,7 @@
 /* sigv4: AWS Signature Version 4 for S3. Pure but for the digests. libcurl's own signing differs
  * from version to version and refuses what S3 allows, so it is not used. */
-#ifndef STORE_SIGV4_H
-#define STORE_SIGV4_H
+#ifndef STORE_AWS_SIGV4_H
+#define STORE_AWS_SIGV4_H
 
 #include <stddef.h>
 #include <stdint.h>

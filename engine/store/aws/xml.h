@@ -1,7 +1,7 @@
 /* xml: reads the answers of object stores, with expat: no entities, no external parts, bounded
  * depth and size. */
-#ifndef STORE_XML_H
-#define STORE_XML_H
+#ifndef STORE_AWS_XML_H
+#define STORE_AWS_XML_H
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/xml.h"
+#include "store/aws/xml.h"
 
 /* Notes each call as "PATH=TEXT;" or "PATH!;" for an element with children. */
 static int note(void *ctx, const char *path, const char *text) {

@@ -10,7 +10,7 @@
 #include "prims/hash.h"
 #include "prims/http.h"
 #include "server.h"
-#include "store/sigv4.h"
+#include "store/aws/sigv4.h"
 
 static const char empty[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
