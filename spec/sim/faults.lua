@@ -113,7 +113,8 @@ local faults = {
       'if (log->last.len && !json_object_get(entry, "prev")) js_set(entry,' },
   } },
   absent_in_front_is_not_asked_again = { edits = {
-    { read_c, "  ask_again(log, ask);\n  for (int i = 1; ask->rc == ERR_NOENT && i < RUNLOG_LOOKS; i++) {",
+    { read_c, "  ask_again(log, ask);\n"
+      .. "  for (int i = 1; ask->rc == ERR_NOENT && i < RUNLOG_LOOKS; i++) {",
       "  for (int i = 0; i < 0; i++) {" },
   } },
   head_is_put_before_its_commit = { edits = {
