@@ -14,10 +14,8 @@ static void take_later(int64_t *newest, int64_t time_ns) {
  * when it was sent, which may be days later. */
 int64_t run_order_of_commit(run *r, run_group *g, const runlog_commit *c) {
   const manifest *m = NULL;
-  int64_t newest = 0;
   if (run_is_lost(g, c->n) || run_manifest(r, g, c, &m, NULL) < 0 || !m) return 0;
-  for (size_t i = 0; i < m->count; i++) take_later(&newest, m->entries[i].mtime_ns);
-  return newest;
+  return manifest_made_ns(m);
 }
 
 /* What is bad or let go is no commit that a restore would take: the line goes on from the one before. */

@@ -18,8 +18,8 @@ static int64_t made_at(run *r, const survey_unit *u) {
     if (strcmp(g->group.prefix, u->group) != 0 || !g->group.log) continue;
     const runlog_commit *c = runlog_newest(runlog_view(g->group.log), u->name);
     if (!c || run_manifest(r, g, c, &m, NULL) < 0) continue;
-    for (size_t k = 0; k < m->count; k++)
-      if (m->entries[k].mtime_ns > newest) newest = m->entries[k].mtime_ns;
+    int64_t made = manifest_made_ns(m);
+    if (made > newest) newest = made;
   }
   return newest ? newest : u->made_ns;
 }

@@ -52,6 +52,16 @@ describe("what is older than the newest commit", function()
     assert.is_truthy(read(dir .. "/out/checkpoint-10/model.bin"))
   end)
 
+  it("is told by the times of files alone: a directory changes when a copy is made", function()
+    made("checkpoint-10", 100)
+    sh "mkdir out/checkpoint-10/parts"
+    sync(0)
+    sh "rm -r out/checkpoint-10"
+    made("checkpoint-20", 50)
+    sync(0)
+    assert.are.equal("checkpoint-20 checkpoint-10", log())
+  end)
+
   it("is not committed after one of another kind either", function()
     write(dir .. "/out/last.pt", "the last state")
     sh "touch -d '-50 seconds' out/last.pt"

@@ -229,6 +229,14 @@ const manifest_entry *manifest_find(const manifest *m, const char *name) {
   return vec_find(name, m->entries, m->count, sizeof *m->entries, vec_by_text);
 }
 
+int64_t manifest_made_ns(const manifest *m) {
+  int64_t newest = 0;
+  for (size_t i = 0; i < m->count; i++)
+    if (m->entries[i].type == MANIFEST_FILE && m->entries[i].mtime_ns > newest)
+      newest = m->entries[i].mtime_ns;
+  return newest;
+}
+
 uint64_t manifest_bytes(const manifest *m) {
   uint64_t sum = 0;
   for (size_t i = 0; i < m->count; i++)

@@ -116,6 +116,8 @@ typedef enum manifest_lead {
 manifest_lead manifest_link_leads(const manifest *m, const manifest_entry *link);
 
 uint64_t manifest_bytes(const manifest *m); /* the sum of the files' sizes */
+/* When its newest file was written; 0: it has none. Directories change when a copy is made. */
+int64_t manifest_made_ns(const manifest *m);
 size_t manifest_files(const manifest *m);
 
 /* True if both, sealed, have the same names with the same bytes and link targets. Times and modes may

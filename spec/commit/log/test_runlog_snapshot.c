@@ -103,11 +103,11 @@ static void a_reader_that_begins_at_a_snapshot_knows_all(void **state) {
   long before = gets_to_open(&p);
   err e = {0};
   if (runlog_snapshot_now(p.log, &e) < 0) fail_msg("%s", e.text);
-  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 3); /* the hint, the snapshot, the end */
-  assert_true(before > RUNLOG_SHORT + 3);
+  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 4); /* the hint, the epoch, the snapshot, the end */
+  assert_true(before > RUNLOG_SHORT + 4);
   commit(p.log, "a");
   commit(p.log, "new");
-  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 7);
+  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 8);
   assert_int_equal(runlog_end(p.log, NULL, NULL, NULL, NULL), 0);
   gets_to_open(&p);
   place_free(&p);
@@ -148,14 +148,14 @@ static void snapshots_come_as_the_log_grows_and_bound_what_is_asked_for(void **s
     last = runlog_view(p.log)->snapshot;
   }
   assert_int_equal(made, 2000 / (RUNLOG_SNAPSHOT_EACH + 1));
-  assert_true(gets_to_open(&p) <= RUNLOG_SHORT + 3 + RUNLOG_SNAPSHOT_EACH);
+  assert_true(gets_to_open(&p) <= RUNLOG_SHORT + 4 + RUNLOG_SNAPSHOT_EACH);
   place_free(&p);
 }
 
 static void a_short_log_is_read_with_a_look_at_the_hint(void **state) {
   place p = place_new(state);
   commit(p.log, "a");
-  assert_int_equal(gets_to_open(&p), 6);
+  assert_int_equal(gets_to_open(&p), 7);
   assert_int_equal(runlog_snapshot(p.log, NULL), 0);
   assert_int_equal(runlog_view(p.log)->snapshot, RUNLOG_NONE); /* not due */
   place_free(&p);
@@ -326,7 +326,7 @@ static void whoever_begins_at_a_snapshot_knows_the_nonces_without_the_entries(vo
   runlog *log = NULL;
   assert_int_equal(runlog_open(&link->base, "g", &log, NULL), 0);
   long gets = link->gets;
-  assert_int_equal(gets, RUNLOG_SHORT + 3);
+  assert_int_equal(gets, RUNLOG_SHORT + 4);
   const runlog_state *st = runlog_view(log);
   for (size_t i = 0; i < st->commit_count; i++) assert_true(*st->commits[i].nonce);
   const char *nonce = NULL;
@@ -393,7 +393,7 @@ static void a_snapshot_whose_hint_was_lost_is_pointed_at_later(void **state) {
   gets_to_open(&p);
   store_failing_set(f, (store_failing_plan){0});
   assert_int_equal(runlog_snapshot(log, NULL), 0);
-  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 3);
+  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 4);
   runlog_close(log);
   store_failing_free(f);
   place_free(&p);
