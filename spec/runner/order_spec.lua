@@ -59,7 +59,7 @@ describe("what is older than the newest commit", function()
     sh "rm -r out/checkpoint-10"
     made("checkpoint-20", 50)
     sync(0)
-    assert.are.equal("checkpoint-20 checkpoint-10", log())
+    assert.are.equal("checkpoint-10 checkpoint-20", log())
   end)
 
   it("is not committed after one of another kind either", function()
