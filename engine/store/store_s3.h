@@ -69,7 +69,7 @@ typedef struct s3_store {
   s3_options options;
   http *net;
   char bucket[64];
-  char shown[80];       /* "s3://bucket" */
+  char shown[88];       /* "s3://bucket" */
   char prefix[URI_MAX]; /* of the URI, as it stands in the bucket: "" or "a/b" */
   pthread_mutex_t mutex;
   credentials who;  /* all but the keys; under mutex: the region may turn out to be another one */

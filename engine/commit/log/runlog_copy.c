@@ -60,6 +60,17 @@ static bool copy_state(const runlog_state *from, runlog_state *to) {
   return good && copy_attempts(from, to) && copy_commits(from, to);
 }
 
+static bool copy_epochs(const runlog_epochs *from, runlog_epochs *to) {
+  to->old = NULL;
+  to->old_count = 0;
+  if (from->old_count == 0) return true;
+  to->old = malloc(from->old_count * sizeof *to->old);
+  if (!to->old) return false;
+  memcpy(to->old, from->old, from->old_count * sizeof *to->old);
+  to->old_count = from->old_count;
+  return true;
+}
+
 int runlog_copy(const runlog *log, runlog **out, err *e) {
   bool good = true;
   *out = NULL;
@@ -69,6 +80,7 @@ int runlog_copy(const runlog *log, runlog **out, err *e) {
   copy->term = RUNLOG_NONE;
   copy->damage = text_of(log->damage, &good);
   good = copy_state(&log->st, &copy->st) && good;
+  good = copy_epochs(&log->at, &copy->at) && good;
   if (good) {
     *out = copy;
     return 0;
