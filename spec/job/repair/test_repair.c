@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commit/log/runlog_impl.h"
 #include "commit/log/runlog_ruin.h"
 #include "commit/removal.h"
 #include "commit/settle.h"
@@ -175,6 +176,24 @@ static void what_is_no_epoch_is_refused(void **state) {
   (void)state;
 }
 
+/* A second handle has epochs of its own, which name where the older entries stand. */
+static void a_handle_on_a_repaired_log_is_copied(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w), *copy = NULL;
+    const char *nonce = NULL;
+    lose(w, 2);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    log = world_log(w, "", "two");
+    assert_int_equal(runlog_copy(log, &copy, NULL), 0);
+    uint64_t first = runlog_view(copy)->commits[0].n;
+    assert_int_equal(runlog_nonce(copy, first, &nonce, NULL), 0);
+    runlog_close(copy);
+    assert_int_equal(runlog_refresh(log, NULL), 0);
+    all_are_there(w, SAVES);
+  }
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_writer_behind_a_lost_end_is_told_that_it_counts_for_nothing),
@@ -182,6 +201,7 @@ int main(void) {
       cmocka_unit_test(a_removal_that_was_begun_before_removes_nothing),
       cmocka_unit_test(a_reader_goes_on_in_the_new_log),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
+      cmocka_unit_test(a_handle_on_a_repaired_log_is_copied),
       cmocka_unit_test(what_is_no_epoch_is_refused),
   };
   return cmocka_run_group_tests_name("repair", tests, NULL, NULL);
