@@ -243,21 +243,17 @@ bool runlog_epoch_again(runlog *log, int rc) {
     return false;
   runlog_state_free(&log->st);
   runlog_epochs_free(&log->at);
+  runlog_forget_proof(log);
   log->at.begun = moved;
   return true;
 }
 
-/* Takes the place of what a handle knows. */
+/* Takes the place of all that a handle knows; nobody's term goes on in another epoch. */
 static void become(runlog *log, runlog *fresh) {
   runlog was = *log;
-  log->st = fresh->st;
-  log->at = fresh->at;
-  log->due = false;
-  log->last = fresh->last;
-  log->loose = fresh->loose;
-  log->hint = fresh->hint;
-  fresh->st = was.st;
-  fresh->at = was.at;
+  *log = *fresh;
+  log->term = was.term;
+  *fresh = was;
 }
 
 int runlog_epoch_follow(runlog *log, err *e) {

@@ -112,6 +112,7 @@ void runlog_prove(runlog *log, uint64_t n, const json_t *entry, const buf *text)
 void runlog_take_last(runlog *log, const buf *text);
 /* Remembers entry `n`, which was read or made just now, if it is a commit. */
 void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry);
+void runlog_forget_proof(runlog *log);
 /* Warns of it, and keeps the handle from appending. */
 void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -63,12 +63,22 @@ void runlog_note_damage(runlog *log, const char *fmt, ...) {
   log->damaged = true;
 }
 
+/* What was read is forgotten, and what was noticed in it. */
+void runlog_forget_proof(runlog *log) {
+  free(log->damage);
+  log->damage = NULL;
+  log->damaged = log->loose = false;
+  log->unproven = 0;
+  log->last.len = 0;
+  log->newest = (runlog_hint){.snapshot = RUNLOG_NONE, .commit = RUNLOG_NONE};
+}
+
 int runlog_check_damage(const runlog *log, err *e) {
   if (!log->damaged) return 0;
   return err_set(e, ERR_CORRUPT,
                  "%s%sthe log is damaged: %s. Nothing is appended to it until that is put back, "
-                 "from a copy or an older version of the store; checkpoints can still be listed, "
-                 "verified and restored",
+                 "from a copy or an older version of the store, or `repair` has made a new one of "
+                 "what is left; checkpoints can still be listed, verified and restored",
                  log->prefix, *log->prefix ? ": " : "", log->damage ? log->damage : "");
 }
 

@@ -79,6 +79,7 @@ static int find_base(runlog_ruin *r, err *e) {
   }
   r->st = log.st;
   r->at = log.at;
+  r->base = log.last;
   return rc < 0 ? rc : 0;
 }
 
@@ -165,12 +166,18 @@ static void note_chain(runlog_place *p, const buf *text) {
 
 /* One that was exchanged for another, or put back from elsewhere. What follows a torn one, or a place
  * that a repair closed, had read another text there. */
-static bool is_unchained(const runlog_place *p, const runlog_place *before) {
+static bool is_behind_another(const runlog_place *p, const digest *before) {
   char hex[HASH_HEX_MAX];
-  if (!*p->prev || p->n != before->n + 1 || before->raw.len == 0) return false;
-  if (before->rest != RUNLOG_REST_ENTRY || p->rest != RUNLOG_REST_ENTRY) return false;
-  digest_hex(&before->raw, hex);
+  if (!*p->prev || before->len == 0 || p->rest != RUNLOG_REST_ENTRY) return false;
+  digest_hex(before, hex);
   return strcmp(p->prev, hex) != 0;
+}
+
+static bool is_unchained(const runlog_ruin *r, size_t i) {
+  const runlog_place *p = &r->places[i], *before = i ? p - 1 : NULL;
+  if (before && before->n + 1 == p->n)
+    return before->rest == RUNLOG_REST_ENTRY && is_behind_another(p, &before->raw);
+  return r->at.epoch && p->n == r->at.first + 1 && is_behind_another(p, &r->base);
 }
 
 static int read_place(runlog_ruin *r, const runlog *log, size_t at, err *e) {
@@ -204,11 +211,32 @@ static void count_lost(runlog_ruin *r) {
     if (p->n > next) r->lost += p->n - next;
     if (p->n >= next) next = p->n + 1;
     r->torn += p->rest == RUNLOG_REST_TORN;
-    r->unchained += i > 0 && is_unchained(p, p - 1);
+    r->unchained += is_unchained(r, i);
     if (p->rest == RUNLOG_REST_CLOSED) r->st.moved = r->newest ? r->newest : 1;
   }
   r->end = next;
   if (next > 0) runlog_ruin_saw(r, next - 1);
+}
+
+/* The newest commit has nothing behind it that tells whether it was exchanged, but the head. */
+static int compare_head(runlog_ruin *r, const runlog *log, err *e) {
+  runlog_hint head;
+  char key[STORE_KEY_MAX];
+  err why = {0};
+  buf text;
+  int rc = runlog_key_head(log, key, e);
+  if (rc < 0) return rc;
+  buf_init(&text, RUNLOG_HEAD_MAX);
+  rc = r->s->ops->get(r->s, key, &text, &why);
+  bool names = rc == 0 && runlog_hint_parse(&text, key, &head, NULL) == 0;
+  buf_free(&text);
+  for (size_t i = 0; names && i < r->count; i++) {
+    const runlog_place *p = &r->places[i];
+    r->unchained += p->n == head.commit && p->rest == RUNLOG_REST_ENTRY && p->raw.len &&
+                    !digest_equal(&p->raw, &head.digest);
+  }
+  /* Without a head nothing contradicts; one that cannot be asked for just now may. */
+  return rc < 0 && err_class_of(rc) == ERR_CLASS_RETRYABLE ? err_set(e, rc, "%s", why.text) : 0;
 }
 
 static void find_term(runlog_ruin *r) {
@@ -233,6 +261,7 @@ int runlog_ruin_read(store *s, const char *prefix, runlog_ruin *out, err *e) {
   memcpy(log.prefix, out->prefix, sizeof log.prefix);
   for (size_t i = 0; rc == 0 && i < out->count; i++) rc = read_place(out, &log, i, e);
   if (rc == 0) count_lost(out);
+  if (rc == 0) rc = compare_head(out, &log, e);
   if (rc == 0) find_term(out);
   return rc;
 }

@@ -26,13 +26,14 @@ typedef struct runlog_ruin {
   store *s;
   char prefix[STORE_KEY_MAX];
   runlog_epochs at; /* the one that counts; its first entry can be read, or it is epoch 0 */
+  digest base;      /* of that entry's text; empty: not known */
   uint64_t newest;  /* the newest epoch that was begun; 0: none */
   runlog_place *places;
   size_t count, room;
   runlog_state st; /* of the newest snapshot that can be read; later of all that is proven */
   uint64_t end;    /* behind the last number under which something stands */
   uint64_t lost, torn;
-  uint64_t unchained; /* entries whose writer had read another one before them */
+  uint64_t unchained; /* entries that were exchanged, by the word of the next one or of the head */
   runlog_term term;   /* the newest that was read; its number RUNLOG_NONE: none */
   uint64_t seen;      /* the highest number that was seen anywhere; RUNLOG_NONE: none */
 } runlog_ruin;
