@@ -342,8 +342,10 @@ static uint64_t older_commit(const rebuild *b, const runlog_trace *t) {
   return last;
 }
 
-/* Puts a save where it belongs: below `before` if that is a number. */
-static int place_save(rebuild *b, runlog_trace *t, uint64_t attempt, uint64_t before, err *e) {
+/* Puts a save where it belongs: below `before` if that is a number. `announced`: its attempt is in
+ * the state. */
+static int place_save(rebuild *b, runlog_trace *t, bool announced, uint64_t attempt,
+                      uint64_t before, err *e) {
   bool known = attempt != RUNLOG_NONE;
   uint64_t commit = RUNLOG_NONE;
   if (before != RUNLOG_NONE) {
@@ -357,7 +359,7 @@ static int place_save(rebuild *b, runlog_trace *t, uint64_t attempt, uint64_t be
   } else if (!known) {
     attempt = number_above_all(b);
   }
-  int rc = known ? 0 : add_attempt(b, t, attempt, e);
+  int rc = announced ? 0 : add_attempt(b, t, attempt, e);
   if (rc == 0 && commit != RUNLOG_NONE) rc = add_commit(b, t, attempt, commit, e);
   if (rc == 0) t->used = true;
   return rc;
@@ -388,10 +390,12 @@ static int place_saves(rebuild *b, err *e) {
     if (a && (a->fate != RUNLOG_OPEN || strcmp(a->dir, t->dir) != 0)) continue;
     if (!a && !*t->id) continue; /* what 1.0 saved says of no attempt that it is its own */
     uint64_t attempt = a ? a->n : t->number;
+    /* Its keys have that number: under another one they are not its own. */
+    if (!a && attempt != RUNLOG_NONE && !is_free(b, attempt)) continue;
     const runlog_commit *newer = newer_commit(b, t, attempt);
     uint64_t before = newer ? newer->n : RUNLOG_NONE, pinned = pinned_behind(b, i);
     if (pinned < before) before = pinned;
-    rc = place_save(b, t, a ? a->n : RUNLOG_NONE, before, e);
+    rc = place_save(b, t, a != NULL, attempt, before, e);
   }
   return rc;
 }

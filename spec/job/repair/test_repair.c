@@ -131,6 +131,28 @@ static void a_reader_goes_on_in_the_new_log(void **state) {
   (void)state;
 }
 
+/* A directory that is named by its attempt's number is that attempt's, wherever its entry was. */
+static void a_second_save_of_a_name_keeps_its_number_behind_a_lost_end(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w), *fresh = NULL;
+    err e = {0};
+    save_unit(w, log, units[SAVES - 1], MATCH_DIR, SAVES);
+    const runlog_state *st = runlog_view(log);
+    uint64_t n = st->attempts[SAVES].n;
+    assert_string_not_equal(st->attempts[SAVES].dir, units[SAVES - 1]);
+    for (uint64_t i = n; i < st->next; i++) lose(w, i);
+    lose(w, n - 2);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    if (runlog_open(w->env.store, "", &fresh, &e) < 0) fail_msg("%s", e.text);
+    st = runlog_view(fresh);
+    assert_int_equal(st->commit_count, SAVES + 1);
+    assert_int_equal(st->commits[SAVES].attempt, n);
+    assert_string_equal(st->commits[SAVES].unit, units[SAVES - 1]);
+    runlog_close(fresh);
+  }
+  (void)state;
+}
+
 /* Whatever it had done by then, readers read, and a second one mends it. */
 static void one_that_is_killed_at_any_call_is_mended_by_the_next(void **state) {
   for (int tail = 0; tail < 2; tail++)
@@ -200,6 +222,7 @@ int main(void) {
       cmocka_unit_test(who_puts_while_it_reads_is_read_or_fenced),
       cmocka_unit_test(a_removal_that_was_begun_before_removes_nothing),
       cmocka_unit_test(a_reader_goes_on_in_the_new_log),
+      cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
       cmocka_unit_test(a_handle_on_a_repaired_log_is_copied),
       cmocka_unit_test(what_is_no_epoch_is_refused),
