@@ -103,7 +103,8 @@ static void a_reader_that_begins_at_a_snapshot_knows_all(void **state) {
   long before = gets_to_open(&p);
   err e = {0};
   if (runlog_snapshot_now(p.log, &e) < 0) fail_msg("%s", e.text);
-  assert_int_equal(gets_to_open(&p), RUNLOG_SHORT + 4); /* the hint, the epoch, the snapshot, the end */
+  assert_int_equal(gets_to_open(&p),
+                   RUNLOG_SHORT + 4); /* the hint, the epoch, the snapshot, the end */
   assert_true(before > RUNLOG_SHORT + 4);
   commit(p.log, "a");
   commit(p.log, "new");
