@@ -101,6 +101,59 @@ static void all_requests(store *s) {
 
 /* ---- tokens ---- */
 
+/* Only what is no core file's may have it. The text is given with each byte changed, since it would be
+ * found in itself. */
+enum { CHANGED = 0x15 };
+
+static bool stands_at(const char *at, const char *text) {
+  while (*text && *at == (char)(*text ^ CHANGED)) at++, text++;
+  return !*text;
+}
+
+static int in_common_memory(const char *text) {
+  char line[1024], rights[8] = "";
+  unsigned long from = 0, to = 0, a, b;
+  size_t len = strlen(text);
+  int found = 0;
+  FILE *f = fopen("/proc/self/smaps", "r");
+  assert_non_null(f);
+  while (fgets(line, sizeof line, f)) {
+    char r[8];
+    if (sscanf(line, "%lx-%lx %4s", &a, &b, r) == 3) {
+      from = a, to = b;
+      memcpy(rights, r, sizeof r);
+    }
+    if (strncmp(line, "VmFlags:", 8) != 0 || strncmp(rights, "rw", 2) != 0) continue;
+    if (strstr(line, " dd") || to - from > 1UL << 30) continue;
+    for (const char *at = (const char *)from; at + len <= (const char *)to; at++)
+      found += *at == (char)(*text ^ CHANGED) && stands_at(at, text);
+  }
+  fclose(f);
+  return found;
+}
+
+static void no_core_file_has_keys_or_tokens(void **unused) {
+  static const char *const files[] = {"service.json", "user.json"};
+  static const char kept[] = "what this looks for, and has to find";
+  /* "Bearer ya29.", "BEGIN PRIVATE KEY-----\\n", "refresh+of", "refresh%2Bof", "secret &=" */
+  static const char *const secrets[] = {"Wptgpg5lt',;", "WPR\\[5EG\\CTAP5^PL88888I{", "gpsgpf}>zs",
+                                        "gpsgpf}0'Wzs", "fpvgpa53("};
+  char *here = strdup(kept);
+  assert_non_null(here);
+  for (char *c = here; *c; c++) *c ^= CHANGED;
+  for (int i = 0; i < 2; i++) {
+    forget(NULL);
+    credentials(files[i]);
+    store *s = gate();
+    all_requests(s);
+    assert_int_equal(in_common_memory(kept), 1); /* else it is blind */
+    for (size_t k = 0; k < sizeof secrets / sizeof *secrets; k++)
+      if (in_common_memory(secrets[k])) fail_msg("%s: secret %zu", files[i], k);
+    store_close(s);
+  }
+  free(here);
+}
+
 static void each_source_of_tokens_opens_the_gate(void **unused) {
   static const char *const files[] = {"service.json", "user.json"};
   for (int i = 0; i < 2; i++) {
@@ -122,6 +175,25 @@ static void each_source_of_tokens_opens_the_gate(void **unused) {
   setenv("GCE_METADATA_HOST", strstr(env("CKPT_TEST_GS_GATE"), "://") + 3, 1);
   s = gate();
   all_requests(s);
+  assert_int_equal(noted("token metadata"), 1);
+  store_close(s);
+}
+
+/* The machine's own server is asked past any proxy, which would see the token. */
+static void no_proxy_sees_the_token_of_the_machine(void **unused) {
+  char host[64];
+  store_object o;
+  err e = {0};
+  forget(NULL);
+  snprintf(host, sizeof host, "localhost:%s", strrchr(env("CKPT_TEST_GS_GATE"), ':') + 1);
+  setenv("GCE_METADATA_HOST", host, 1);
+  setenv("http_proxy", "http://127.0.0.1:9", 1);
+  setenv("no_proxy", "127.0.0.1", 1); /* the storage alone */
+  store *s = gate();
+  int rc = s->ops->head(s, "k", &o, &e);
+  unsetenv("http_proxy");
+  unsetenv("no_proxy");
+  if (rc != ERR_NOENT) fail_msg("%d: %s", rc, e.text);
   assert_int_equal(noted("token metadata"), 1);
   store_close(s);
 }
@@ -291,7 +363,9 @@ int main(void) {
       GS(bad_credentials_are_refused_by_name_and_not_shown),
   };
   const struct CMUnitTest tokens[] = {
+      GS(no_core_file_has_keys_or_tokens),
       GS(each_source_of_tokens_opens_the_gate),
+      GS(no_proxy_sees_the_token_of_the_machine),
       GS(a_token_is_fetched_again_before_it_expires),
       GS(a_token_that_is_refused_is_fetched_again_once),
       GS(without_a_token_the_gate_is_shut),

@@ -9,11 +9,12 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/secret.h"
 #include "prims/fs.h"
 #include "prims/hash.h"
 
 enum {
-  FILE_MAX = 1 << 20,
+  FILE_MAX = JS_SECRET_MAX,
   ANSWER_MAX = 64 << 10,
   LIFE_S = 3600, /* of what we sign: the most that Google takes */
   EARLY_S = 225, /* so long before its end a token is not used any more, as in google-auth */
@@ -41,23 +42,13 @@ struct gs_token {
   int64_t good_until; /* IO_MONO */
 };
 
-static void wipe(char *text) {
-  if (text) explicit_bzero(text, strlen(text));
-  free(text);
-}
-
-static void wipe_buf(buf *b) {
-  if (b->data) explicit_bzero(b->data, b->room);
-  buf_free(b);
-}
-
 /* ---- files ---- */
 
 static int take(const json_t *doc, const char *name, char **to, err *e) {
   const char *text;
   int rc = js_get_str(doc, name, "the credentials", &text, e);
   if (rc < 0) return rc;
-  *to = strdup(text);
+  *to = secret_copy(text);
   return *to ? 0 : err_set(e, ERR_NOMEM, "no memory for credentials");
 }
 
@@ -73,7 +64,8 @@ static int take_members(gs_token *t, const json_t *doc, const char *type, err *e
   const char *uri = TOKEN_URI;
   int rc = js_opt_str(doc, "token_uri", "the credentials", TOKEN_URI, &uri, e);
   if (rc == 0) rc = check_uri(uri, e);
-  if (rc == 0 && !(t->uri = strdup(uri))) rc = err_set(e, ERR_NOMEM, "no memory for credentials");
+  if (rc == 0 && !(t->uri = secret_copy(uri)))
+    rc = err_set(e, ERR_NOMEM, "no memory for credentials");
   if (rc < 0) return rc;
   if (strcmp(type, "service_account") == 0) {
     t->kind = SERVICE;
@@ -94,8 +86,7 @@ static int take_text(gs_token *t, const char *text, size_t len, err *e) {
                                        "impersonated_service_account", "gdch_service_account"};
   json_t *doc = NULL;
   const char *type;
-  /* The parser's text may repeat what it read. */
-  if (js_parse(text, len, "the credentials", &doc, NULL) < 0 || !json_is_object(doc)) {
+  if (js_parse_secret(text, len, "the credentials", &doc, NULL) < 0 || !json_is_object(doc)) {
     json_decref(doc);
     return err_set(e, ERR_FORMAT, "the credentials are no JSON object");
   }
@@ -120,14 +111,14 @@ static int take_text(gs_token *t, const char *text, size_t len, err *e) {
 static int take_file(gs_token *t, const char *path, bool optional, err *e) {
   buf text;
   err why = {0};
-  buf_init(&text, FILE_MAX);
+  buf_init_secret(&text, FILE_MAX);
   int rc = fs_read(t->io, path, FILE_MAX, &text, &why);
   if (rc == ERR_NOENT && optional) {
     buf_free(&text);
     return 0;
   }
   if (rc >= 0) rc = take_text(t, text.data ? text.data : "", text.len, &why);
-  wipe_buf(&text);
+  buf_free(&text);
   return rc < 0 ? err_set(e, rc, "%s: %.700s", path, why.text) : 1;
 }
 
@@ -166,7 +157,7 @@ int gs_token_open(const io *io, http *net, const char *ca_file, bool anonymous, 
   t->net = net;
   snprintf(t->ca_file, sizeof t->ca_file, "%s", ca_file);
   pthread_mutex_init(&t->lock, NULL);
-  buf_init(&t->token, GS_TOKEN_MAX);
+  buf_init_secret(&t->token, GS_TOKEN_MAX);
   int rc = anonymous ? 0 : find(t, e);
   if (rc < 0) {
     gs_token_close(t);
@@ -177,14 +168,9 @@ int gs_token_open(const io *io, http *net, const char *ca_file, bool anonymous, 
 
 void gs_token_close(gs_token *t) {
   if (!t) return;
-  free(t->email);
-  wipe(t->key);
-  free(t->key_id);
-  free(t->id);
-  wipe(t->secret);
-  wipe(t->refresh);
-  free(t->uri);
-  wipe_buf(&t->token);
+  char *texts[] = {t->email, t->key, t->key_id, t->id, t->secret, t->refresh, t->uri};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) secret_free(texts[i]);
+  buf_free(&t->token);
   pthread_mutex_destroy(&t->lock);
   free(t);
 }
@@ -268,7 +254,7 @@ static int take_token(gs_token *t, const buf *body, int64_t asked, err *e) {
   json_t *doc = NULL;
   const char *text = NULL;
   int64_t seconds = 0;
-  if (js_parse(body->data ? body->data : "", body->len, "the token", &doc, NULL) < 0 ||
+  if (js_parse_secret(body->data ? body->data : "", body->len, "the token", &doc, NULL) < 0 ||
       js_get_str(doc, "access_token", "the token", &text, NULL) < 0 ||
       js_opt_int(doc, "expires_in", "the token", LIFE_S, &seconds, NULL) < 0 ||
       strpbrk(text, "\r\n") || !*text) {
@@ -276,8 +262,8 @@ static int take_token(gs_token *t, const buf *body, int64_t asked, err *e) {
     return err_set(e, ERR_FORMAT, "the answer to the request for a token is none");
   }
   int64_t early = seconds / 4 < EARLY_S ? seconds / 4 : EARLY_S;
-  wipe_buf(&t->token);
-  buf_init(&t->token, GS_TOKEN_MAX);
+  buf_free(&t->token);
+  buf_init_secret(&t->token, GS_TOKEN_MAX);
   buf_fmt(&t->token, "authorization: Bearer %s", text);
   t->good_until = asked + (seconds - early) * SECOND;
   json_decref(doc);
@@ -290,7 +276,8 @@ static int take_token(gs_token *t, const buf *body, int64_t asked, err *e) {
 static int refused(const gs_token *t, const http_response *answer, const char *url, err *e) {
   json_t *doc = NULL;
   const char *word = "";
-  if (js_parse(answer->body.data ? answer->body.data : "", answer->body.len, "", &doc, NULL) == 0)
+  const buf *body = &answer->body;
+  if (js_parse_secret(body->data ? body->data : "", body->len, "", &doc, NULL) == 0)
     js_opt_str(doc, "error", "", "", &word, NULL);
   if (strspn(word, "abcdefghijklmnopqrstuvwxyz_") != strlen(word)) word = "";
   const char *hint = t->kind == USER ? "run gcloud auth application-default login again"
@@ -308,7 +295,7 @@ static int ask(gs_token *t, const http_request *r, err *e) {
   http_call *call = NULL;
   int64_t asked = t->io->now(t->io, IO_MONO);
   buf_init(&answer.headers, ANSWER_MAX);
-  buf_init(&answer.body, ANSWER_MAX);
+  buf_init_secret(&answer.body, ANSWER_MAX);
   int rc = http_start(t->net, r, &answer, &call, e);
   if (rc == 0) rc = http_wait(call, e);
   if (rc == 0 && answer.status == 200)
@@ -318,7 +305,7 @@ static int ask(gs_token *t, const http_request *r, err *e) {
   else if (rc == 0)
     rc = refused(t, &answer, r->url, e);
   buf_free(&answer.headers);
-  wipe_buf(&answer.body);
+  buf_free(&answer.body);
   return rc;
 }
 
@@ -328,10 +315,11 @@ static int fetch(gs_token *t, atomic_int *cancel, err *e) {
   const char *host = getenv("GCE_METADATA_HOST");
   char url[600];
   buf body;
-  buf_init(&body, ANSWER_MAX);
+  buf_init_secret(&body, ANSWER_MAX);
   snprintf(url, sizeof url, "http://%.500s" METADATA,
            host && *host ? host : "metadata.google.internal");
-  http_request r = {.method = "GET", .url = url, .headers = flavor, .cancel = cancel};
+  http_request r = {
+      .method = "GET", .url = url, .headers = flavor, .cancel = cancel, .direct = true};
   int rc = 0;
   if (t->kind == MACHINE)
     r.stall_s = METADATA_S;
@@ -346,7 +334,7 @@ static int fetch(gs_token *t, atomic_int *cancel, err *e) {
                        .ca_file = *t->ca_file ? t->ca_file : NULL,
                        .cancel = cancel};
   if (rc == 0) rc = ask(t, &r, e);
-  wipe_buf(&body);
+  buf_free(&body);
   return rc;
 }
 
