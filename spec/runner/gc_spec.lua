@@ -72,6 +72,7 @@ describe("gc", function()
     has((ckpt("gc store")), "done: 0 things")
     assert.is_true(there("store/checkpoint-1/model.bin"))
     age("store", 25)
+    sh("'" .. support.root .. "/spec/older/unsealed.sh' store")
     sh("for f in store/.ckpt/log/*; do sed -i 's/\"time_ns\":[0-9]*/\"time_ns\":1/' $f; " ..
       "touch -d '25 hours ago' $f; done")
     local text = ends(0, "gc store")
@@ -205,7 +206,8 @@ describe("gc --remove-run", function()
     ends(0, "gc store --remove-run --yes")
     -- Another run's files have these names meanwhile.
     save("other", 1, 2)
-    sh("echo others >other/checkpoint-2/model.bin")
+    sh("echo others >other/checkpoint-2/model.bin; " ..
+      "find other -exec touch -h -d '1 hour ago' {} +")
     ends(0, "sync other --to store --settle 0")
     sync("--continue-run")
     ckpt("restore store checkpoint-2 --dir back")

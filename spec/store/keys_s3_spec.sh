@@ -54,6 +54,7 @@ for at, dirs, files in os.walk(top, topdown=False):
         os.rename(at + b"/was " + one, at + b"/" + old(name_of(one)))
 PY
   local said
+  "$SERVERS/../older/unsealed.sh" "$place"
   said=$(grep -lr '"keys":"plain"' "$place/$1" "$log") &&
     xargs -d '\n' sed -i 's/"keys":"plain",//; s/"reader":2/"reader":1/' <<<"$said" &&
     xargs -d '\n' touch -d '1 hour ago' <<<"$said" # it is no younger than its commit
