@@ -40,26 +40,28 @@ static credentials who_now(s3_store *s) {
   return who;
 }
 
-/* The chain takes the variables first. */
-static const char *source_of(const credentials *who) {
-  const char *key = getenv("AWS_ACCESS_KEY_ID");
-  bool variables = key && strcmp(key, who->access) == 0;
-  return variables ? "the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-                   : "a profile of the AWS files";
+static void tell_key(const look *l, const credentials *keys) {
+  size_t len = strlen(keys->access);
+  bool said = strcmp(keys->from, CREDENTIALS_VARIABLES) == 0;
+  say(l, "credentials", STORE_FINE, "",
+      "the access key that ends in %s%s, from %s%s; whether it may do what a save needs is tried "
+      "below",
+      len > 8 ? keys->access + len - 4 : "?", *keys->token ? ", temporary" : "", keys->from,
+      said ? " (the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what the run has "
+             "been given)"
+           : "");
 }
 
+/* Where there are none just now, the first request tells why. */
 static void tell_who(const look *l) {
   credentials who = who_now(l->s);
-  size_t len = strlen(who.access);
   if (who.anonymous) {
     say(l, "credentials", STORE_NOTE, "", "requests are not signed (AWS_NO_SIGN_REQUEST)");
-  } else {
-    say(l, "credentials", STORE_FINE, "",
-        "the access key that ends in %s%s, from %s; whether it may do what a save needs is tried "
-        "below",
-        len > 8 ? who.access + len - 4 : "?", *who.token ? ", temporary" : "", source_of(&who));
+    return;
   }
-  credentials_forget(&who);
+  const credentials *keys = credentials_take(l->s->keys, 0, NULL, NULL);
+  if (keys) tell_key(l, keys);
+  credentials_give(l->s->keys, keys);
 }
 
 static void tell_server(const look *l, const http_response *answer) {
@@ -70,7 +72,6 @@ static void tell_server(const look *l, const http_response *answer) {
   say(l, "server", STORE_FINE, "", "%s at %s, region %s, bucket %s by its %s%s", server,
       *who.endpoint ? who.endpoint : "AWS's own endpoint", who.region, l->s->bucket,
       who.path_style ? "path" : "host name", plain ? "; what is sent can be read on the way" : "");
-  credentials_forget(&who);
 }
 
 static void tell_clock(const look *l, const http_response *answer, int64_t sent_ns) {

@@ -19,6 +19,10 @@ says '^ok +race ' && says '^ok +unfinished ' && says '^ok +large .* MB/s'
 tell $? "the race, a cut upload and a large object were tried"
 says '^ok +credentials .*variables AWS_ACCESS_KEY_ID' && ! says testsecret
 tell $? "it says whose credentials, and no secret"
+printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" >"$S3_DIR/keys"
+(unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY && AWS_SHARED_CREDENTIALS_FILE=$S3_DIR/keys ckpt doctor "$to") &&
+  says '^ok +credentials .*from a file of profiles;'
+tell $? "which source that is, if it is another one"
 says '^ok +server .*VERSITYGW.*us-east-1' && says '^ok +clock ' && says '^ok +checksums .*CRC64NVME and CRC-32C'
 tell $? "it says which server that is, its clock and its checksums"
 says '^ok +log .*nothing was ever committed' && nothing_left

@@ -74,7 +74,7 @@ int credentials_of_variables(const io *io, credentials *out, err *e) {
                    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: there is %s but no %s",
                    *out->access ? "an access key" : "a secret key",
                    *out->access ? "secret key" : "access key");
-  snprintf(out->from, sizeof out->from, "the environment");
+  snprintf(out->from, sizeof out->from, CREDENTIALS_VARIABLES);
   return *out->access != 0;
 }
 

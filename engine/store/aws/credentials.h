@@ -40,6 +40,9 @@
 
 enum { CREDENTIALS_TOKEN_MAX = 8192 }; /* S3 takes no more in all headers together */
 
+/* Its `from` where the variables have the keys. */
+#define CREDENTIALS_VARIABLES "the environment"
+
 typedef struct credentials {
   char access[256], secret[256], token[CREDENTIALS_TOKEN_MAX];
   int64_t expires_ns; /* IO_WALL; 0: they do not, as far as is known */
