@@ -17,7 +17,8 @@ typedef struct rebuild {
   runlog_ruin *r;
   runlog_evidence *v;
   runlog_state *st;
-  uint64_t from; /* numbers below it are in the snapshot */
+  uint64_t from;  /* numbers below it are in the snapshot */
+  bool tail_lost; /* something names an entry behind the last one */
   uint64_t *used;
   size_t used_count, used_room;
 } rebuild;
@@ -117,14 +118,19 @@ static int make_term(rebuild *b, uint64_t n, err *e) {
   return apply_made(b, entry, bad, e);
 }
 
-static runlog_trace *trace_of_root(const rebuild *b, const json_t *commit) {
+/* The save that attempt n made, by its commit: equal saves of one name have equal roots, so one that
+ * has the number comes first, and one that has another number is another's. */
+static runlog_trace *trace_of_root(const rebuild *b, const json_t *commit, uint64_t n) {
   const char *root = json_string_value(json_object_get(commit, "root"));
+  runlog_trace *found = NULL;
   for (size_t i = 0; root && i < b->v->count; i++) {
     char hex[HASH_HEX_MAX];
     digest_hex(&b->v->traces[i].facts.root, hex);
-    if (!b->v->traces[i].used && strcmp(hex, root) == 0) return &b->v->traces[i];
+    runlog_trace *t = &b->v->traces[i];
+    if (t->used || strcmp(hex, root) != 0 || (t->number != RUNLOG_NONE && t->number != n)) continue;
+    if (!found || t->number == n) found = t;
   }
-  return NULL;
+  return found;
 }
 
 static runlog_trace *trace_of_number(const rebuild *b, uint64_t n) {
@@ -195,7 +201,7 @@ static int conclude(rebuild *b, uint64_t n, const json_t *later, err *e) {
   if (number_in(later, "term") == n) {
     rc = make_term(b, n, e);
   } else if (number_in(later, "attempt") == n) {
-    t = is_type(later, "commit") ? trace_of_root(b, later) : trace_of_number(b, n);
+    t = is_type(later, "commit") ? trace_of_root(b, later, n) : trace_of_number(b, n);
     if (!t) return 0;
     rc = add_attempt(b, t, n, e);
     b->st->next++;
@@ -342,7 +348,17 @@ static uint64_t older_commit(const rebuild *b, const runlog_trace *t) {
   return last;
 }
 
-/* Puts a save where it belongs: below `before` if that is a number. `announced`: its attempt is in
+/* Its own number, as long as no other entry has it; else RUNLOG_NONE. One that is its own was passed
+ * over: somebody who had not read its term has put another entry in that one's place. */
+static uint64_t number_of_save(const rebuild *b, const runlog_trace *t) {
+  const runlog_place *p = t->number == RUNLOG_NONE ? NULL : place_at(b, t->number);
+  const char *nonce = json_string_value(json_object_get(p ? p->entry : NULL, "nonce"));
+  bool own = nonce && strcmp(nonce, t->id) == 0;
+  return t->number != RUNLOG_NONE && (own || is_free(b, t->number)) ? t->number : RUNLOG_NONE;
+}
+
+/* Puts a save where it belongs: below `before` if that is a number. Returns 1 if there is a place.
+ * `announced`: its attempt is in
  * the state. */
 static int place_save(rebuild *b, runlog_trace *t, bool announced, uint64_t attempt,
                       uint64_t before, err *e) {
@@ -350,6 +366,7 @@ static int place_save(rebuild *b, runlog_trace *t, bool announced, uint64_t atte
   uint64_t commit = RUNLOG_NONE;
   if (before != RUNLOG_NONE) {
     if (!known) attempt = free_between(b, older_commit(b, t), before);
+    if (!known && attempt == RUNLOG_NONE) attempt = free_between(b, RUNLOG_NONE, before);
     if (attempt == RUNLOG_NONE) return 0;
     commit = t->pinned != RUNLOG_NONE && t->pinned > attempt && t->pinned < before + 1 &&
                      is_free(b, t->pinned)
@@ -362,7 +379,23 @@ static int place_save(rebuild *b, runlog_trace *t, bool announced, uint64_t atte
   int rc = announced ? 0 : add_attempt(b, t, attempt, e);
   if (rc == 0 && commit != RUNLOG_NONE) rc = add_commit(b, t, attempt, commit, e);
   if (rc == 0) t->used = true;
-  return rc;
+  return rc < 0 ? rc : 1;
+}
+
+/* Clocks of hosts differ. A save whose entry was lost had a lost number: where none is left before a
+ * commit, it came behind that one, whatever the times say. */
+static int place_where_it_fits(rebuild *b, runlog_trace *t, bool announced, uint64_t attempt,
+                               uint64_t before, err *e) {
+  int rc = place_save(b, t, announced, attempt, before, e);
+  while (rc == 0 && !announced && before != RUNLOG_NONE) {
+    uint64_t next = RUNLOG_NONE;
+    for (size_t i = 0; i < b->st->commit_count; i++)
+      if (b->st->commits[i].n > before && b->st->commits[i].n < next) next = b->st->commits[i].n;
+    before = next;
+    if (before == RUNLOG_NONE && !b->tail_lost) break;
+    rc = place_save(b, t, announced, attempt, before, e);
+  }
+  return rc < 0 ? rc : 0;
 }
 
 /* A pin holds a commit by its number, so that number stays its own, and what is older comes before
@@ -389,13 +422,13 @@ static int place_saves(rebuild *b, err *e) {
       if (strcmp(b->st->attempts[k].dir, t->dir) == 0) a = &b->st->attempts[k];
     if (a && (a->fate != RUNLOG_OPEN || strcmp(a->dir, t->dir) != 0)) continue;
     if (!a && !*t->id) continue; /* what 1.0 saved says of no attempt that it is its own */
-    uint64_t attempt = a ? a->n : t->number;
-    /* Its keys have that number: under another one they are not its own. */
-    if (!a && attempt != RUNLOG_NONE && !is_free(b, attempt)) continue;
+    uint64_t attempt = a ? a->n : number_of_save(b, t);
+    /* A directory that is named by a number is no other attempt's. */
+    if (attempt == RUNLOG_NONE && strcmp(t->dir, t->unit) != 0) continue;
     const runlog_commit *newer = newer_commit(b, t, attempt);
     uint64_t before = newer ? newer->n : RUNLOG_NONE, pinned = pinned_behind(b, i);
     if (pinned < before) before = pinned;
-    rc = place_save(b, t, a != NULL, attempt, before, e);
+    rc = place_where_it_fits(b, t, a != NULL, attempt, before, e);
   }
   return rc;
 }
@@ -429,6 +462,7 @@ int runlog_ruin_fold(runlog_ruin *r, runlog_evidence *v, err *e) {
     if (v->traces[i].number != RUNLOG_NONE) runlog_ruin_saw(r, v->traces[i].number);
     if (v->traces[i].pinned != RUNLOG_NONE) runlog_ruin_saw(r, v->traces[i].pinned);
   }
+  b.tail_lost = r->seen != RUNLOG_NONE && r->seen >= r->end;
   note_used(&b);
   int rc = fold_places(&b, e);
   if (rc == 0 && !*r->st.run_id) {

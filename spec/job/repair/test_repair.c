@@ -153,6 +153,26 @@ static void a_second_save_of_a_name_keeps_its_number_behind_a_lost_end(void **st
   (void)state;
 }
 
+/* What they hold is the same, so their manifests' roots are. */
+static void of_two_equal_saves_each_keeps_its_own(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w), *fresh = NULL;
+    err e = {0};
+    save_unit(w, log, units[SAVES - 1], MATCH_DIR, SAVES);
+    save_unit(w, log, units[SAVES - 1], MATCH_DIR, SAVES);
+    const runlog_state *st = runlog_view(log);
+    lose(w, st->commits[SAVES].n);
+    lose(w, st->attempts[SAVES + 1].n);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    if (runlog_open(w->env.store, "", &fresh, &e) < 0) fail_msg("%s", e.text);
+    assert_int_equal(runlog_view(fresh)->commit_count, SAVES + 2);
+    for (int i = 0; i < SAVES + 2; i++)
+      assert_string_equal(runlog_view(fresh)->commits[i].dir, st->commits[i].dir);
+    runlog_close(fresh);
+  }
+  (void)state;
+}
+
 /* Whatever it had done by then, readers read, and a second one mends it. */
 static void one_that_is_killed_at_any_call_is_mended_by_the_next(void **state) {
   for (int tail = 0; tail < 2; tail++)
@@ -223,6 +243,7 @@ int main(void) {
       cmocka_unit_test(a_removal_that_was_begun_before_removes_nothing),
       cmocka_unit_test(a_reader_goes_on_in_the_new_log),
       cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
+      cmocka_unit_test(of_two_equal_saves_each_keeps_its_own),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
       cmocka_unit_test(a_handle_on_a_repaired_log_is_copied),
       cmocka_unit_test(what_is_no_epoch_is_refused),
