@@ -57,6 +57,11 @@ for verb in "rm $to checkpoint-1" "mark bad $to checkpoint-1" "gc $to --grace-de
   ckpt $verb
   is "${verb%% *} is refused, too" 2 $?
 done
+lost=$S3_DATA/team/moved/.ckpt/log/00000000000000000002.json
+cp -a "$lost" "$S3_DIR/lost" && rm "$lost" # versitygw keeps its attributes
+ckpt repair "$to" --take-over
+is "so is repair, of which two would both take one epoch" 2 $?
+cp -a "$S3_DIR/lost" "$lost"
 all | diff "$S3_DIR/before" - >"$S3_DIR/log"
 tell $? "and has written nothing"
 ckpt restore "$to" --dir "$S3_DIR/back"

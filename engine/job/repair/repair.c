@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commit/arbiter.h"
 #include "commit/lease.h"
 #include "commit/settle.h"
 #include "repair_impl.h"
@@ -268,7 +269,8 @@ static int make_log(repairing *r, err *e) {
 /* ---- the whole ---- */
 
 static int write_all(repairing *r, err *e) {
-  int rc = runlog_ruin_claim(&r->ruin, r->nonce, &r->epoch, r->digest, e);
+  int rc = arbiter_check_guest(r->how->store, r->how->prefix, e);
+  if (rc == 0) rc = runlog_ruin_claim(&r->ruin, r->nonce, &r->epoch, r->digest, e);
   if (rc == ERR_EXISTS)
     return err_set(e, ERR_HELD, "another repair of this log began just now: look what it says");
   if (rc == 0) rc = wait_for_names(r, e);
