@@ -38,11 +38,23 @@ for path in assert(io.popen("cd '" .. STORE .. "' && find . -type f | LC_ALL=C s
   files[#files + 1] = path:sub(3)
 end
 
+local attempt_dirs = {}
+for _, path in ipairs(files) do
+  local text = path:match "^%.ckpt/log" and read(STORE .. "/" .. path) or ""
+  if text:match '"type":"attempt"' then
+    attempt_dirs[text:match '"n":(%d+)'] = text:match '"dir":"([^"]+)"'
+  end
+end
+
 -- A kind says what the promises say of a file, and what an expectation may be told of.
 local function kind_of(path, text, kept)
   local entry = path:match "^%.ckpt/log[.%d]*/%d+%.json$"
   if entry then return "log:" .. (text:match '"type":"(%a+)"' or "?") end
-  if path:match "^%.ckpt/with/" then return path:match "manifest" and "with:manifest" or "with" end
+  local attempt = path:match "^%.ckpt/with/(%d+)/"
+  if attempt then
+    if not kept[attempt_dirs[attempt]] then return "dropped" end
+    return path:match "manifest" and "with:manifest" or "with"
+  end
   if path:match "^%.ckpt/" then return path:match "^%.ckpt/(%a+)" end
   if not kept[path:match "^[^/]*"] then return "dropped" end
   return path:match "%.ckpt%-manifest%.json$" and "manifest" or "data"
@@ -122,6 +134,13 @@ for name, got in pairs(truth.trees) do
   for path, text in pairs(got) do
     local below = path:match "^/checkpoint[^/]*(/.*)"
     if below then truth.plain[name][below] = text end
+  end
+end
+-- What a damaged entry no longer lets go comes back, with a warning: it was saved, too.
+for _, dir in pairs(attempt_dirs) do
+  if not truth.trees[dir] then
+    truth.plain[dir] = tree(STORE .. "/" .. dir, "", {})
+    truth.plain[dir]["/.ckpt-manifest.json"] = nil
   end
 end
 assert(not truth.told and #truth.listed > 1, "the store is not whole before a byte is flipped")
