@@ -16,13 +16,20 @@ end
 place.with_directory(function(made) dir = made end)
 
 describe("a target", function()
+  it("with a word in its query that nobody knows is refused, and nobody is asked for keys", function()
+    place.save("out", 1)
+    for _, command in ipairs { "sync out --to", "ls", "run --dir out --to" } do
+      says(2, ("%s 's3://bucket/x?regoin=us-east-1'%s"):format(command,
+        command:match "^run" and " -- true" or ""), "regoin")
+    end
+  end)
+
   it("in another tool's spelling is refused, and makes no directory", function()
     place.save("out", 1)
     for target, right in pairs {
       ["s3:bucket/x"] = "write s3://bucket/x", ["s3:/b/x"] = "write s3://b/x",
       ["user@host:/d"] = "./user@host:/d", ["host:/d"] = "./host:/d",
       ["file:x"] = "a path is written as it is (x)",
-      ["s3://b/x?region=us-east-1"] = "has no query",
       ["~/x"] = "write $HOME/x, or ./~/x",
     } do
       says(2, ("sync out --to '%s'"):format(target), right)

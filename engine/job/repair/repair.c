@@ -89,7 +89,7 @@ static int may_repair(const repairing *r, err *e) {
   return err_set(e, ERR_HELD,
                  "the newest writer of this log (host %.100s, pid %lld) was a ckpt-lua that knows "
                  "nothing of repairs, and would not stop: make sure that none runs any more, "
-                 "`gc` and `rm` elsewhere too, then `take_over`",
+                 "`collect` and `remove` elsewhere too, then `take_over`",
                  by_lease ? "of the lease" : term->writer.host, (long long)term->writer.pid);
 }
 

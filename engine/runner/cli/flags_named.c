@@ -23,6 +23,8 @@ static const struct {
     {"owns_dir", "--owns-dir"},
     {"rank", "--rank"},
     {"rank_wait", "--rank-wait"},
+    {"remove", "ckpt-lua rm"},
+    {"repair", "ckpt-lua repair"},
     {"restore", "--restore"},
     {"run_id", "--run"},
     {"single_writer", "--single-writer"},

@@ -92,6 +92,8 @@ static int add_resource(s3_call *c, const uint32_t *crc, err *e) {
                          record ? NULL : store_of(c)->storage_class, crc, &c->body, e);
 }
 
+static const char DASHES[] = "--", BOUNDARY[] = "ckpt-"; /* what they are joined to is no flag */
+
 /* A small object goes with its metadata and its sum in one request: the server refuses other bytes
  * than the sum's. The boundary has the nonce, so no content has it. */
 static int prepare_put(s3_call *c, err *e) {
@@ -101,11 +103,13 @@ static int prepare_put(s3_call *c, err *e) {
   if (rc < 0) return rc;
   nonce = nonce ? nonce : "";
   buf_fmt(&c->lines, "content-type: multipart/related; boundary=ckpt-%s\n", nonce);
-  buf_fmt(&c->body, "--ckpt-%s\r\ncontent-type: application/json; charset=UTF-8\r\n\r\n", nonce);
+  buf_fmt(&c->body, "%s%s%s\r\ncontent-type: application/json; charset=UTF-8\r\n\r\n", DASHES,
+          BOUNDARY, nonce);
   rc = add_resource(c, &crc, e);
-  buf_fmt(&c->body, "\r\n--ckpt-%s\r\ncontent-type: application/octet-stream\r\n\r\n", nonce);
+  buf_fmt(&c->body, "\r\n%s%s%s\r\ncontent-type: application/octet-stream\r\n\r\n", DASHES,
+          BOUNDARY, nonce);
   if (c->r.len) buf_add(&c->body, c->r.body, c->r.len);
-  buf_fmt(&c->body, "\r\n--ckpt-%s--\r\n", nonce);
+  buf_fmt(&c->body, "\r\n%s%s%s--\r\n", DASHES, BOUNDARY, nonce);
   c->sent.method = "POST";
   return rc;
 }
