@@ -383,16 +383,17 @@ static int place_save(rebuild *b, runlog_trace *t, bool announced, uint64_t atte
 }
 
 /* Clocks of hosts differ. A save whose entry was lost had a lost number: where none is left before a
- * commit, it came behind that one, whatever the times say. */
+ * commit, it came behind that one, whatever the times say; `newer` is the last it can be before, by
+ * its attempt's number. */
 static int place_where_it_fits(rebuild *b, runlog_trace *t, bool announced, uint64_t attempt,
-                               uint64_t before, err *e) {
+                               uint64_t before, uint64_t newer, err *e) {
   int rc = place_save(b, t, announced, attempt, before, e);
-  while (rc == 0 && !announced && before != RUNLOG_NONE) {
+  while (rc == 0 && before != RUNLOG_NONE && before < newer) {
     uint64_t next = RUNLOG_NONE;
     for (size_t i = 0; i < b->st->commit_count; i++)
       if (b->st->commits[i].n > before && b->st->commits[i].n < next) next = b->st->commits[i].n;
     before = next;
-    if (before == RUNLOG_NONE && !b->tail_lost) break;
+    if (before == RUNLOG_NONE && !b->tail_lost && !announced) break;
     rc = place_save(b, t, announced, attempt, before, e);
   }
   return rc < 0 ? rc : 0;
@@ -428,7 +429,8 @@ static int place_saves(rebuild *b, err *e) {
     const runlog_commit *newer = newer_commit(b, t, attempt);
     uint64_t before = newer ? newer->n : RUNLOG_NONE, pinned = pinned_behind(b, i);
     if (pinned < before) before = pinned;
-    rc = place_where_it_fits(b, t, a != NULL, attempt, before, e);
+    uint64_t last = newer && attempt != RUNLOG_NONE ? newer->n : RUNLOG_NONE;
+    rc = place_where_it_fits(b, t, a != NULL, attempt, before, last, e);
   }
   return rc;
 }

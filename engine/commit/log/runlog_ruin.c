@@ -404,6 +404,9 @@ static void open_term(runlog_ruin *r, const runlog_writer *who) {
   st->term.writer.epochs = true;
   st->next = n + 1;
   st->moved = 0;
+  /* What the repair is about to commit was perhaps committed before: no guest gives it up. */
+  for (size_t i = 0; i < st->attempt_count; i++)
+    if (st->attempts[i].fate == RUNLOG_OPEN) st->attempts[i].owner = n;
 }
 
 int runlog_ruin_begin(runlog_ruin *r, uint64_t epoch, const char *hex, const char *nonce,
