@@ -157,19 +157,19 @@ static int check_winner(s3_store *s, const char *path, const racer *racers, err 
     if (racers[i].rc == 0) winner = i, winners++;
   if (winners != 1)
     return err_set(e, ERR_UNSUPPORTED,
-                   "s3://%s: of %d who made one object at once, each only if it is absent, %d were "
+                   "%s: of %d who made one object at once, each only if it is absent, %d were "
                    "told that they made it. This server cannot arbitrate between writers: where no "
                    "other one writes to this target, `single_writer` goes on without",
-                   s->bucket, RACERS, winners);
+                   s->shown, RACERS, winners);
   int rc = s3_do(&c, s, &(s3_request){.verb = "get", .method = "GET", .path = path}, e);
   const char *text = racers[winner].text;
   if (rc == 0 &&
       (c.answer.body.len != strlen(text) || memcmp(c.answer.body.data, text, strlen(text)) != 0))
     rc = err_set(e, ERR_UNSUPPORTED,
-                 "s3://%s: of %d who made one object at once another one won than the one who was "
+                 "%s: of %d who made one object at once another one won than the one who was "
                  "told so. Where no other one writes to this target, `single_writer` goes on "
                  "without",
-                 s->bucket, RACERS);
+                 s->shown, RACERS);
   s3_end(&c);
   return rc;
 }
@@ -199,9 +199,9 @@ static int run_round(s3_store *s, const char *key, racer *racers, err *e) {
   if (first.code == ERR_UNSUPPORTED)
     rc =
         err_set(e, ERR_UNSUPPORTED,
-                "s3://%s: the server does not know a put that is made only if the object is absent "
+                "%s: the server does not know a put that is made only if the object is absent "
                 "(%s). Where no other one writes to this target, `single_writer` goes on without",
-                s->bucket, first.text);
+                s->shown, first.text);
   else if (first.code)
     rc = err_set(e, first.code, "%s", first.text);
   else

@@ -415,9 +415,9 @@ static bool other_clock(s3_call *c) {
   pthread_mutex_unlock(&s->mutex);
   if (first)
     log_say(&s->base.log, LOG_WARN,
-            "the clock of this machine is %" PRId64 " s %s that of s3://%s: requests are signed by "
+            "the clock of this machine is %" PRId64 " s %s that of %s: requests are signed by "
             "the server's; set this machine's",
-            (ahead < 0 ? -ahead : ahead) / SECOND, ahead < 0 ? "ahead of" : "behind", s->bucket);
+            (ahead < 0 ? -ahead : ahead) / SECOND, ahead < 0 ? "ahead of" : "behind", s->shown);
   return true;
 }
 

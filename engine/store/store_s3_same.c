@@ -36,7 +36,7 @@ static int read_back(s3_store *s, const s3_wanted *w, err *e) {
   digest *blocks = calloc(hash_block_count(w->size) + 1, sizeof *blocks);
   int rc = data && blocks
                ? read_all(s, w, data, blocks, e)
-               : err_set(e, ERR_NOMEM, "no memory to compare s3://%s/%.400s", s->bucket, w->path);
+               : err_set(e, ERR_NOMEM, "no memory to compare %s/%.400s", s->shown, w->path);
   free(blocks);
   s3_buffer_give(data, room);
   return rc;

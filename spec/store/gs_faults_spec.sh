@@ -39,5 +39,10 @@ cycle "a small object whose answer was lost" "1 POST uploadType=multipart lose"
 cycle "an upload whose beginning was lost" "1 POST uploadType=resumable lose"
 cycle "a server that is busy" "2 POST uploadType=resumable status 503"
 cycle "a read that was cut" "1 GET alt=media short 100"
+
+printf '9999 POST uploadType=multipart status 501\n' >rules.new && mv rules.new rules && rm -rf out.ckpt
+"$CKPT" sync out --to gs://ckpt-test/race --marker DONE >log 2>&1
+[[ $? == 2 ]] && grep -q '' gs://ckpt-test: the server does not know' log
+tell $? "a server that does not arbitrate is refused, and named as it is written"
 echo "1..$tests"
 exit "$((failures > 0))"
