@@ -197,11 +197,10 @@ static int run_round(s3_store *s, const char *key, racer *racers, err *e) {
     if (racers[i].rc < 0 && !lost && first.code == 0) first = why;
   }
   if (first.code == ERR_UNSUPPORTED)
-    rc =
-        err_set(e, ERR_UNSUPPORTED,
-                "%s: the server does not know a put that is made only if the object is absent "
-                "(%s). Where no other one writes to this target, `single_writer` goes on without",
-                s->shown, first.text);
+    rc = err_set(e, ERR_UNSUPPORTED,
+                 "%s: the server does not know a put that is made only if the object is absent "
+                 "(%s). Where no other one writes to this target, `single_writer` goes on without",
+                 s->shown, first.text);
   else if (first.code)
     rc = err_set(e, first.code, "%s", first.text);
   else

@@ -42,7 +42,7 @@ cycle "a read that was cut" "1 GET alt=media short 100"
 
 printf '9999 POST uploadType=multipart status 501\n' >rules.new && mv rules.new rules && rm -rf out.ckpt
 "$CKPT" sync out --to gs://ckpt-test/race --marker DONE >log 2>&1
-[[ $? == 2 ]] && grep -q '' gs://ckpt-test: the server does not know' log
+[[ $? == 2 ]] && grep -q ' gs://ckpt-test: the server does not know' log
 tell $? "a server that does not arbitrate is refused, and named as it is written"
 echo "1..$tests"
 exit "$((failures > 0))"
