@@ -17,6 +17,7 @@ import ledger
 import trainer
 
 LAST = 150  # seconds; on a machine that others load, too
+CLOSE = 0.1  # seconds; who is complete at the same time may come in any order
 SLACK = 0.02  # seconds; one machine has one clock, but two processes look at it
 
 
@@ -141,6 +142,24 @@ class Judgement:
         of = [c for c in self.log.commits.values() if c["unit"] == r["waited"] and self.actor_of(c) == r["actor"]]
         if not of:
             self.say(1, f"{r['actor']} was told that {r['waited']} is durable, and no commit names it")
+
+    def completed(self, c):
+        """When its trainer had it whole; None: several have that name, or nobody noted it."""
+        actor = self.actor_of(c)
+        times = [r["t"] for r in self.records if r.get("complete") == c["unit"] and r["actor"] == actor]
+        return times[0] if len(times) == 1 else None
+
+    def check_order(self):
+        """No older one follows a newer: of any two, which is committed later was complete later."""
+        last = None
+        for c in sorted(self.log.commits.values(), key=lambda c: c["n"]):
+            at = self.completed(c)
+            if at is None:
+                continue
+            if last and at < last[0] - CLOSE:
+                self.say(6, f"commit {c['n']}, {c['dir']}, was complete {last[0] - at:.2f} s before {last[1]['dir']}, "
+                         f"commit {last[1]['n']}, and follows it")
+            last = max(last or (at, c), (at, c), key=lambda x: x[0])
 
     def check_grace(self):
         if self.h.plan["patient"]:
@@ -285,15 +304,16 @@ class Judgement:
             self.say(5, "it ends with 14, and no newer term was opened", e)
         if e["rc"] == 0 and "NOT durable" in last:
             self.say(5, "it ends with 0, and its last line says: not durable", e)
-        if e["rc"] != 0 or not complete or "durable in" not in last:
+        if not complete or "; durable in" not in last:
             return
         newest = complete[-1]
         mine = [c for c in self.log.commits.values() if c["unit"] == newest["complete"] and self.actor_of(c) == e["actor"]]
         same = [c for c in mine if c["life"] == "deleted" or c["n"] in self.h.over or self.bytes_of(c) == newest["files"]]
         step = int(newest["complete"].rsplit("-", 1)[1])
-        newer = [c for c in self.log.commits.values() if (c["step"] or 0) >= step and c["time"] <= e["t1"] + SLACK]
+        before = [c for c in self.log.commits.values() if c["time"] <= e["t1"] + SLACK]
+        newer = [c for c in before if (c["step"] or 0) >= step or (self.completed(c) or 0) >= newest["t"] - CLOSE]
         if not same and not newer:
-            self.say(5, f"it ends with 0 and says: durable; but {newest['complete']}, which it had, is in no commit", e)
+            self.say(5, f"it ends with {e['rc']} and says: durable; but {newest['complete']}, which it had, is in no commit", e)
 
     def was_fenced(self, e, terms):
         if any(n > max([t["n"] for t in terms], default=-1) for n in self.log.terms):
@@ -387,6 +407,7 @@ class Judgement:
         self.check_log()
         self.check_commits()
         self.check_acknowledged()
+        self.check_order()
         self.check_grace()
         self.check_foreign("after the history")
         self.check_pins()
