@@ -8,6 +8,8 @@
  *   kill=N                    the process is killed before its N-th call
  *   stop=N                    it is stopped (SIGSTOP) before its N-th call
  *   die=N, halt=N             the same, of the calls that make, change or remove a name alone
+ *   place=P hold=N, fell=N    the same, before it gives something the N-th name that has P in its path
+ *   deaf=N                    each call from the N-th on fails
  *   power=1                   what it has written and not flushed is gone with the kill
  */
 #include <dirent.h>
@@ -34,12 +36,13 @@ enum { READS = 1, WRITES = 2, MAY_INTR = 4, LOSES = 8 };
 
 static struct {
   bool on, ready;
-  unsigned long seed, slow, fail, lost, cut, kill, stop, die, halt, power;
-  char root[PATH_MAX];
+  unsigned long seed, slow, fail, lost, cut, kill, stop, die, halt, power, hold, fell, deaf;
+  char root[PATH_MAX], place[64];
   size_t len;
 } world;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static unsigned long calls, changes;
+static unsigned long calls, changes, places;
+static _Thread_local bool in_place; /* this thread is about to give a name in world.place */
 static uint64_t lots;
 
 /* Files that were written to and not flushed since, each by a descriptor of our own. */
@@ -64,6 +67,10 @@ static void begin(void) {
   world.cut = word(text, "short="), world.kill = word(text, "kill=");
   world.stop = word(text, "stop="), world.power = word(text, "power=");
   world.die = word(text, "die="), world.halt = word(text, "halt=");
+  world.hold = word(text, "hold="), world.fell = word(text, "fell=");
+  world.deaf = word(text, "deaf=");
+  const char *place = strstr(text, "place=");
+  if (place) sscanf(place, "place=%63[^ ]", world.place);
   snprintf(world.root, sizeof world.root, "%s", root);
   world.len = strlen(world.root);
   lots = world.seed * 0x9E3779B97F4A7C15u + 1;
@@ -95,6 +102,22 @@ static bool at_below(int dir, const char *path) {
   return getcwd(cwd, sizeof cwd) && below(cwd);
 }
 
+/* Notes whether the name that is given now is in the place that is waited for. */
+static bool named_below(int dir, const char *name) {
+  char link[64], path[PATH_MAX + NAME_MAX + 2];
+  ssize_t len = 0;
+  if (!at_below(dir, name)) return false;
+  if (!*world.place) return true;
+  if (*name != '/' && dir != AT_FDCWD) {
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    len = readlink(link, path, PATH_MAX - 1);
+    if (len < 0) len = 0;
+  }
+  snprintf(path + len, sizeof path - (size_t)len, "/%s", name);
+  in_place = strstr(path, world.place) != NULL;
+  return true;
+}
+
 static void lose_power(void) {
   for (int i = 0; i < dirty_count; i++)
     if (ftruncate(dirty[i].fd, 0) != 0) continue;
@@ -113,15 +136,22 @@ static int fate(bool ours, int what) {
   calls++;
   bool names = (what & LOSES) != 0;
   changes += names;
-  bool stops = calls == world.stop || (names && changes == world.halt);
-  if (calls == world.kill || (names && changes == world.die)) {
+  places += in_place;
+  bool stops =
+      calls == world.stop || (names && changes == world.halt) || (in_place && places == world.hold);
+  bool dies =
+      calls == world.kill || (names && changes == world.die) || (in_place && places == world.fell);
+  in_place = false;
+  if (dies) {
     if (world.power) lose_power();
     kill(getpid(), SIGKILL);
     for (;;) pause();
   }
   bool slow = lot(1000) < world.slow;
   unsigned at = lot(1000);
-  if (at < world.fail) {
+  if (world.deaf && calls >= world.deaf) {
+    out = EIO;
+  } else if (at < world.fail) {
     unsigned kind = lot(3);
     out = kind == 0 && (what & MAY_INTR) ? EINTR : kind == 1 && (what & WRITES) ? ENOSPC : EIO;
   } else if (at < world.fail + world.lost && (what & LOSES)) {
@@ -261,13 +291,13 @@ typedef int mkdirat_fn(int, const char *, mode_t);
 
 int linkat(int from, const char *path, int to, const char *name, int flags) {
   NEXT(linkat_fn, "linkat");
-  MEET(at_below(to, name), WRITES | LOSES)
+  MEET(on() && named_below(to, name), WRITES | LOSES)
   ANSWER(next(from, path, to, name, flags));
 }
 
 int renameat(int from, const char *path, int to, const char *name) {
   NEXT(renameat_fn, "renameat");
-  MEET(at_below(to, name), WRITES | LOSES)
+  MEET(on() && named_below(to, name), WRITES | LOSES)
   ANSWER(next(from, path, to, name));
 }
 
@@ -296,7 +326,7 @@ long syscall(long number, ...) {
   bool ours = false;
   int what = READS;
   if (on() && number == SYS_renameat2) {
-    ours = at_below((int)a[2], (const char *)a[3]) || at_below((int)a[0], (const char *)a[1]);
+    ours = named_below((int)a[2], (const char *)a[3]) || at_below((int)a[0], (const char *)a[1]);
     what = WRITES | LOSES;
   } else if (on() && number == SYS_openat2) {
     ours = at_below((int)a[0], (const char *)a[1]);

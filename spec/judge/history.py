@@ -15,6 +15,7 @@ import threading
 import time
 
 import ledger
+import ruin
 import trainer
 import weather
 
@@ -118,7 +119,7 @@ def guest_op(lot, kind, wild, crowd):
 # Some faults show only where their rule is needed, which by lot is seldom: there more is drawn of that.
 FOCUS = {
     "pin-not-reread": "meet", "pins-not-asked": "meet", "cleared-not-asked": "removal", "names-not-asked": "removal",
-    "file-not-flushed": "power", "marks-not-asked": "killed", "lease-not-asked": "beside",
+    "file-not-flushed": "power", "marks-not-asked": "killed", "durable-not-proven": "deaf", "lease-not-asked": "beside",
 }
 
 
@@ -138,9 +139,12 @@ def focus(plan, lot, on):
         disk = f"seed={lot.randrange(1, 1 << 30)} power=1 kill={lot.randrange(300, 900)}"
         plan["writers"] = [[dict(plain, disk=disk)]]
     elif on == "killed":
-        cut = [dict(plain, kill=round(lot.uniform(0.3, 1.2), 2), alone=False) for _ in range(4)]
-        plan["writers"] = [cut + [dict(plain)]]
-        plan["guests"] = [[{"do": "notes", "after": 0.2, "which": lot.random()} for _ in range(15)]]
+        cut = dict(plain, do="cut", pause=round(lot.uniform(0.0, 0.3), 2))
+        plan["writers"] = [[dict(plain, do="sync", steps=1), cut, dict(plain, do="sync", steps=1), {"do": "gc"}]]
+    elif on == "deaf":
+        # The disk answers nothing any more, to the end.
+        disk = f"seed={lot.randrange(1, 1 << 30)} deaf={lot.randrange(60, 500)}"
+        plan["writers"] = [[dict(plain, pause=0.2, do="watch", disk=disk)]]
     else:
         slow = dict(plain, pause=0.5)
         plan["writers"] = [[slow], [dict(plain, take_over=False)] * 4]
@@ -160,6 +164,8 @@ def draw(seed, kind, fault=""):
         plan["guests"] = [[guest_op(lot, kind, 1.0, True) for _ in range(lot.randint(5, 8))] for _ in range(5)]
     if fault in FOCUS:
         focus(plan, lot, FOCUS[fault])
+    elif fault in ruin.NEEDED or (not fault and kind == "dir" and lot.random() < 0.15):
+        plan.update(focus="ruin", ruin=ruin.draw(lot, fault), writers=[], guests=[])
     return plan
 
 
@@ -184,7 +190,7 @@ class History:
 
     def look(self):
         """Reads what is new in the log. What was seen is told from then on by its first bytes."""
-        for key in self.eyes.list(".ckpt/log"):
+        for key in self.eyes.list_logs():
             if ledger.order(key) and key not in self.seen:
                 data = self.eyes.get(key)
                 if data is not None:
@@ -360,6 +366,31 @@ class History:
         self.signal(event, signal.SIGTERM)
         waiter.join()
 
+    def do_cut(self, actor, where, op, at):
+        """A save that is killed while its attempt stands and not all of it is there. Its directory is lost, so that
+        nobody goes on with it; what another tool puts among its objects stays when those go."""
+        os.makedirs(where + "/out", exist_ok=True)
+        self.save(actor, where, op, at)
+        self.proxy.trapped.clear()
+        self.proxy.trap = b"model.bin"
+        options = self.options(where, op)
+        event = self.begin(actor, ["sync", options[1]] + options[2:], op)
+        until = time.time() + 20
+        while event["process"].poll() is None and time.time() < until:
+            if self.proxy.trapped.wait(0.02):
+                time.sleep(op["pause"])
+                break
+        kill_session(event["pid"])
+        event["killed"] = "with its job"
+        self.wait(event)
+        self.proxy.trap = None
+        self.look()
+        self.guest_notes(actor, {"which": 0.0})
+        shutil.rmtree(where + "/out")
+
+    def do_gc(self, actor, where, op, at):
+        self.guest_gc(actor, op)
+
     def writer(self, number):
         actor = f"host{number}"
         where = f"{self.top}/{actor}"
@@ -530,6 +561,9 @@ class History:
     # -- all of it --
 
     def play(self):
+        if self.plan["focus"] == "ruin":
+            ruin.play(self)
+            return
         if self.plan["sky"]:
             self.proxy = weather.Proxy(int(self.endpoint.rsplit(":", 1)[1]), self.plan["sky"], self.plan["seed"])
         for name in ("beside.txt", "elsewhere/checkpoint-1/model.bin"):

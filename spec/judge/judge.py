@@ -31,6 +31,7 @@ sys.dont_write_bytecode = True
 import check  # noqa: E402
 import history  # noqa: E402
 import places  # noqa: E402
+import ruin  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SERVERS = os.environ.get("JUDGE_SERVERS", ROOT + "/spec/servers")
@@ -104,7 +105,7 @@ def play_one(world, seed, kind, args):
     h = history.History(plan, world)
     try:
         h.play()
-        found = check.Judgement(h).judge()
+        found = (ruin if plan["focus"] == "ruin" else check).Judgement(h).judge()
     finally:
         h.end_all()
     counts = collections.Counter(histories=1, seconds=time.time() - began)

@@ -36,6 +36,13 @@ class Dir:
                     pass  # it went while it was looked at
         return out
 
+    def list_logs(self):
+        """Of each epoch."""
+        out = {}
+        for epoch in range(len(os.listdir(self.path(".ckpt"))) if os.path.isdir(self.path(".ckpt")) else 0):
+            out.update(self.list(f".ckpt/log.{epoch}" if epoch else ".ckpt/log"))
+        return out
+
     def get(self, key):
         try:
             with open(self.path(key), "rb") as f:
@@ -128,6 +135,9 @@ class Bucket:
             more = root.findtext(space + "NextContinuationToken")
             if not more:
                 return out
+
+    def list_logs(self):
+        return self.list(".ckpt/log")
 
     def get(self, key):
         status, body = self.ask("GET", self.full(key))

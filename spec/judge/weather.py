@@ -39,6 +39,7 @@ class Proxy:
     def __init__(self, port, sky, seed):
         self.upstream, self.sky, self.lot = port, SKIES[sky], random.Random(seed)
         self.guard, self.threads, self.log, self.over = threading.Lock(), [], [], False
+        self.trap, self.trapped = None, threading.Event()  # a PUT with this in its name comes no further
         self.listener = socket.socket()
         self.listener.bind(("127.0.0.1", 0))
         self.listener.listen(128)
@@ -99,6 +100,9 @@ class Proxy:
             lines = head.split(b"\r\n")
             head = b"\r\n".join(line for line in lines if not line.lower().startswith(b"expect:"))
         body = b"".join(wire.body_of(client, head))
+        if self.trap and method == b"PUT" and self.trap in target:
+            self.trapped.set()
+            return False
         if what == "delay":
             time.sleep(pause * 0.3)
         if what == "lose":
