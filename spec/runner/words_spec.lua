@@ -16,7 +16,7 @@ end
 place.with_directory(function(made) dir = made end)
 
 describe("a target", function()
-  it("with a word in its query that nobody knows is refused, and nobody is asked for keys", function()
+  it("with an unknown word in its query is refused, and nobody is asked for keys", function()
     place.save("out", 1)
     for _, command in ipairs { "sync out --to", "ls", "run --dir out --to" } do
       says(2, ("%s 's3://bucket/x?regoin=us-east-1'%s"):format(command,
