@@ -185,7 +185,7 @@ static void a_key_of_the_customers_goes_with_every_touch_of_an_object(void **unu
   store *s = open_new("");
   all_requests(s);
   static const char *const lines[] = {"customer-algorithm\": \"AES256\"", CUSTOMER_LINE,
-                                      "customer-key-md5\": \"" KEY_MD5};
+                                      ("customer-key-md5\": \"" KEY_MD5)};
   for (int i = 0; i < 3; i++) {
     all_have("PUT", "", lines[i]);
     all_have("HEAD", "/options/", lines[i]);

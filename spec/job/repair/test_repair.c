@@ -207,8 +207,8 @@ static void one_that_is_killed_at_any_call_is_mended_by_the_next(void **state) {
 static void what_is_no_epoch_is_refused(void **state) {
   runlog_epoch out;
   static const char *const wrong[] = {"", "{", "[]", "{\"format\":1,\"reader\":9,\"epoch\":1}",
-                                      "{\"format\":1,\"reader\":2,\"epoch\":-1,\"host\":\"h\","
-                                      "\"pid\":1,\"time_ns\":1,\"nonce\":\"n\"}"};
+                                      ("{\"format\":1,\"reader\":2,\"epoch\":-1,\"host\":\"h\","
+                                       "\"pid\":1,\"time_ns\":1,\"nonce\":\"n\"}")};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     assert_true(runlog_epoch_parse(wrong[i], strlen(wrong[i]), "it", &out, NULL) < 0);
   static const char good[] = "{\"format\":1,\"reader\":2,\"epoch\":3,\"host\":\"h\",\"pid\":1,"
