@@ -61,7 +61,7 @@ int runlog_epoch_parse(const char *text, size_t len, const char *what, runlog_ep
 /* Appends " by host H, pid P, at T", as far as it is known: an object that cannot be read is an
  * epoch all the same. */
 static void add_repairer(const runlog *log, uint64_t epoch, buf *text) {
-  runlog_epoch by;
+  runlog_epoch by = {0};
   buf said;
   char key[STORE_KEY_MAX], when[32] = "";
   struct tm parts;
