@@ -58,7 +58,7 @@ enum { S3_LINE_MAX = 2200 };
 typedef struct s3_options {
   char sse[64], kms_key[S3_LINE_MAX], bucket_key[80]; /* of requests that make an object */
   char storage_class[64];                             /* the same, but for our own records */
-  char customer[3][160];                              /* SSE-C: a secret */
+  char *customer[3]; /* SSE-C: in the memory of base/secret.h; NULL: none */
   bool requester_pays;
   bool body_unsigned; /* the network is trusted: over plain HTTP, too, the body is not hashed */
 } s3_options;

@@ -106,7 +106,7 @@ int s3_refused(const s3_call *c, err *e) {
   if (c->answer.status == 400 && strcmp(c->r.method, "HEAD") == 0) /* it has no room for a word */
     m = (struct meaning){.rc = ERR_ACCESS,
                          .hint = "have the credentials expired, or is the region another one?"};
-  if (m.rc == ERR_ACCESS && *c->s->options.customer[0])
+  if (m.rc == ERR_ACCESS && c->s->options.customer[0])
     m.hint = "is the object encrypted by another key than AWS_SSE_CUSTOMER_KEY_..., or by none? "
              "Else check the credentials, the bucket's policy and the region";
   if (!http_header(&c->answer, "x-amz-request-id", id, sizeof id) || !is_word(id)) id[0] = 0;

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/base64.h"
+#include "base/secret.h"
 #include "prims/fs.h"
 #include "prims/hash.h"
 #include "store_s3.h"
@@ -176,7 +177,7 @@ static int set_sse(s3_options *o, const said *t, bool customer, err *e) {
 static int read_customer_key(const io *io, const char *path, uint8_t key[CUSTOMER_KEY], err *e) {
   buf text;
   size_t len = 0;
-  buf_init(&text, 4096);
+  buf_init_secret(&text, 4096);
   int rc = fs_read(io, path, 4096, &text, e);
   if (rc < 0) {
     err_wrap(e, "AWS_SSE_CUSTOMER_KEY_FILE");
@@ -187,19 +188,18 @@ static int read_customer_key(const io *io, const char *path, uint8_t key[CUSTOME
     rc = err_set(e, ERR_FORMAT,
                  "%s (AWS_SSE_CUSTOMER_KEY_FILE) has neither 32 bytes nor the base64 of 32", path);
   }
-  if (text.data) explicit_bzero(text.data, text.room);
   buf_free(&text);
   return rc;
 }
 
-static void customer_line(char line[160], const char *name, const void *bytes, size_t len) {
+static char *customer_line(const char *name, const void *bytes, size_t len) {
   buf text;
-  buf_init(&text, 128);
+  buf_init_secret(&text, 256);
+  buf_fmt(&text, "x-amz-server-side-encryption-customer-%s: ", name);
   base64_encode(bytes, len, false, &text);
-  snprintf(line, 160, "x-amz-server-side-encryption-customer-%s: %s", name,
-           text.data ? text.data : "");
-  if (text.data) explicit_bzero(text.data, text.room);
+  char *line = buf_failed(&text) ? NULL : secret_copy(text.data);
   buf_free(&text);
+  return line;
 }
 
 static int set_customer(s3_store *s, const said *t, err *e) {
@@ -217,10 +217,11 @@ static int set_customer(s3_store *s, const said *t, err *e) {
     rc = err_set(e, ERR_FORMAT, "AWS_SSE_CUSTOMER_KEY_BASE64 is not the base64 of 32 bytes");
   if (rc == 0) rc = hash_md5(key, sizeof key, md5, e);
   if (rc == 0) {
-    snprintf(s->options.customer[0], sizeof *s->options.customer, "%s",
-             "x-amz-server-side-encryption-customer-algorithm: AES256");
-    customer_line(s->options.customer[1], "key", key, sizeof key);
-    customer_line(s->options.customer[2], "key-md5", md5, sizeof md5);
+    char **lines = s->options.customer;
+    lines[0] = secret_copy("x-amz-server-side-encryption-customer-algorithm: AES256");
+    lines[1] = customer_line("key", key, sizeof key);
+    lines[2] = customer_line("key-md5", md5, sizeof md5);
+    if (!lines[0] || !lines[1] || !lines[2]) rc = err_set(e, ERR_NOMEM, "no memory for a key");
   }
   explicit_bzero(key, sizeof key);
   return rc;
@@ -309,22 +310,21 @@ static int set_way(credentials *who, const said *t, err *e) {
 }
 
 int s3_options_open(s3_store *s, const uri *where, err *e) {
-  said *t = calloc(1, sizeof *t);
+  said *t = secret_alloc(sizeof *t);
   if (!t) return err_set(e, ERR_NOMEM, "no memory for a store");
   int rc = of_environment(t, e);
   if (rc == 0) rc = of_query(t, where->query, e);
   if (rc == 0) rc = set_customer(s, t, e);
-  if (rc == 0) rc = set_sse(&s->options, t, *s->options.customer[0], e);
+  if (rc == 0) rc = set_sse(&s->options, t, s->options.customer[0], e);
   if (rc == 0) rc = set_class(&s->options, t, e);
   if (rc == 0) rc = set_flags(&s->options, t, e);
   if (rc == 0) rc = set_way(&s->who, t, e);
-  explicit_bzero(t, sizeof *t);
-  free(t);
+  secret_free(t);
   return rc;
 }
 
 void s3_options_forget(s3_options *o) {
-  explicit_bzero(o->customer, sizeof o->customer);
+  for (int i = 0; i < 3; i++) secret_free(o->customer[i]);
 }
 
 /* ---- of one request ---- */
@@ -354,7 +354,7 @@ int s3_options_headers(const s3_store *s, const s3_request *r, bool https, const
   if (object && makes && *o->kms_key) lines[n++] = o->kms_key;
   if (object && makes && *o->bucket_key) lines[n++] = o->bucket_key;
   if (object && makes && *o->storage_class && !is_record(r->path)) lines[n++] = o->storage_class;
-  if (object && *o->customer[0]) {
+  if (object && o->customer[0]) {
     if (!https)
       return err_set(e, ERR_ACCESS,
                      "a key of the customer's (AWS_SSE_CUSTOMER_KEY_...) goes over TLS alone: give "

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common_memory.h"
 #include "store/store.h"
 #include "store_place.h"
 #include "store_replace.h"
@@ -101,37 +102,6 @@ static void all_requests(store *s) {
 
 /* ---- tokens ---- */
 
-/* Only what is no core file's may have it. The text is given with each byte changed, since it would be
- * found in itself. */
-enum { CHANGED = 0x15 };
-
-static bool stands_at(const char *at, const char *text) {
-  while (*text && *at == (char)(*text ^ CHANGED)) at++, text++;
-  return !*text;
-}
-
-static int in_common_memory(const char *text) {
-  char line[1024], rights[8] = "";
-  unsigned long from = 0, to = 0, a, b;
-  size_t len = strlen(text);
-  int found = 0;
-  FILE *f = fopen("/proc/self/smaps", "r");
-  assert_non_null(f);
-  while (fgets(line, sizeof line, f)) {
-    char r[8];
-    if (sscanf(line, "%lx-%lx %4s", &a, &b, r) == 3) {
-      from = a, to = b;
-      memcpy(rights, r, sizeof r);
-    }
-    if (strncmp(line, "VmFlags:", 8) != 0 || strncmp(rights, "rw", 2) != 0) continue;
-    if (strstr(line, " dd") || to - from > 1UL << 30) continue;
-    for (const char *at = (const char *)from; at + len <= (const char *)to; at++)
-      found += *at == (char)(*text ^ CHANGED) && stands_at(at, text);
-  }
-  fclose(f);
-  return found;
-}
-
 static void no_core_file_has_keys_or_tokens(void **unused) {
   static const char *const files[] = {"service.json", "user.json"};
   static const char kept[] = "what this looks for, and has to find";
@@ -140,15 +110,15 @@ static void no_core_file_has_keys_or_tokens(void **unused) {
                                         "gpsgpf}0'Wzs", "fpvgpa53("};
   char *here = strdup(kept);
   assert_non_null(here);
-  for (char *c = here; *c; c++) *c ^= CHANGED;
+  for (char *c = here; *c; c++) *c ^= COMMON_MEMORY_CHANGED;
   for (int i = 0; i < 2; i++) {
     forget(NULL);
     credentials(files[i]);
     store *s = gate();
     all_requests(s);
-    assert_int_equal(in_common_memory(kept), 1); /* else it is blind */
+    assert_int_equal(common_memory_has(kept), 1); /* else it is blind */
     for (size_t k = 0; k < sizeof secrets / sizeof *secrets; k++)
-      if (in_common_memory(secrets[k])) fail_msg("%s: secret %zu", files[i], k);
+      if (common_memory_has(secrets[k])) fail_msg("%s: secret %zu", files[i], k);
     store_close(s);
   }
   free(here);

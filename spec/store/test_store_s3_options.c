@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common_memory.h"
 #include "server.h"
 #include "store/store.h"
 #include "store_place.h"
@@ -198,6 +199,24 @@ static void a_key_of_the_customers_goes_with_every_touch_of_an_object(void **unu
   }
   none_has("PUT", "", SSE_LINE);
   store_close(s);
+}
+
+/* It comes first: others read what went out. */
+static void no_core_file_has_a_key_of_the_customers(void **unused) {
+  static const char kept[] = "what this looks for, and has to find";
+  char *here = strdup(kept);
+  assert_non_null(here);
+  for (char *c = here; *c; c++) *c ^= COMMON_MEMORY_CHANGED;
+  over_tls();
+  write_file(tmpdir_path(dir, "key"), KEY);
+  setenv("AWS_SSE_CUSTOMER_KEY_FILE", tmpdir_path(dir, "key"), 1);
+  store *s = open_new("");
+  assert_int_equal(store_put_text(s, "k", "x", STORE_REPLACE), 0);
+  assert_int_equal(common_memory_has(kept), 1);             /* else it is blind */
+  assert_int_equal(common_memory_has("t'agt'agt'agt'"), 0); /* the beginning of its base64 */
+  store_close(s);
+  assert_int_equal(common_memory_has("t'agt'agt'agt'"), 0);
+  free(here);
 }
 
 static void the_key_may_stand_as_base64_in_file_or_variable(void **unused) {
@@ -445,6 +464,7 @@ static server gate(const char *a, const char *b, const char *c, const char *d) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SAID(kms_class_and_payer_go_with_the_requests_that_want_them),
+      SAID(no_core_file_has_a_key_of_the_customers),
       SAID(a_key_of_the_customers_goes_with_every_touch_of_an_object),
       SAID(the_key_may_stand_as_base64_in_file_or_variable),
       SAID(such_a_key_never_goes_over_plain_http),
