@@ -38,6 +38,18 @@ bool runlog_ruin_is_whole(const runlog_ruin *r) {
          (r->seen == RUNLOG_NONE || r->seen < r->end) && !r->st.moved;
 }
 
+/* Who had not read a lost entry puts another one in its place: then nothing is missing, and no writer
+ * goes on. */
+void runlog_ruin_saw_head(runlog_ruin *r, const buf *text) {
+  runlog_hint said;
+  if (runlog_hint_parse(text, "the head", &said, NULL) < 0 || said.commit == RUNLOG_NONE) return;
+  for (size_t i = 0; i < r->count; i++) {
+    const runlog_place *p = &r->places[i];
+    bool known = p->n == said.commit && p->rest == RUNLOG_REST_ENTRY && p->raw.len > 0;
+    r->unchained += known && !digest_equal(&p->raw, &said.digest);
+  }
+}
+
 bool runlog_ruin_heeds(const runlog_ruin *r) {
   return r->term.n == RUNLOG_NONE || r->term.writer.epochs;
 }

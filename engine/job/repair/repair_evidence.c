@@ -69,6 +69,7 @@ static int see_hints(runlog_ruin *r, err *e) {
     if (js_get_int(head, "snapshot", key, &n, NULL) == 0 && n >= 0) runlog_ruin_saw(r, (uint64_t)n);
     if (json_is_object(commit) && js_get_int(commit, "n", key, &n, NULL) == 0 && n >= 0)
       runlog_ruin_saw(r, (uint64_t)n);
+    runlog_ruin_saw_head(r, &text);
   }
   json_decref(head);
   buf_free(&text);

@@ -173,6 +173,31 @@ static void of_two_equal_saves_each_keeps_its_own(void **state) {
   (void)state;
 }
 
+/* Nothing is appended to such a log, so there must be a way out. */
+static void a_head_that_names_another_commit_is_mended(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved(w), *next = NULL;
+    runlog_writer who = {.launch = "two", .world = 1};
+    buf text;
+    buf_init(&text, 4096);
+    buf_fmt(&text, "{\"format\":1,\"reader\":1,\"commit\":{\"n\":%d,\"digest\":\"%032d\"}}",
+            (int)runlog_view(log)->commits[SAVES - 1].n, 0);
+    assert_int_equal(runlog_seal(&text, NULL), 0);
+    store *s = w->env.store;
+    assert_int_equal(s->ops->put(s, ".ckpt/head", text.data, text.len, STORE_REPLACE, NULL), 0);
+    buf_free(&text);
+    assert_int_equal(runlog_open(s, "", &next, NULL), 0);
+    assert_int_equal(runlog_begin(next, runlog_view(log)->run_id, &who, false, NULL), ERR_CORRUPT);
+    runlog_close(next);
+    assert_int_equal(mend(s, NULL), 0);
+    all_are_there(w, SAVES);
+    assert_int_equal(runlog_open(s, "", &next, NULL), 0);
+    assert_int_equal(runlog_begin(next, runlog_view(log)->run_id, &who, false, NULL), 0);
+    runlog_close(next);
+  }
+  (void)state;
+}
+
 /* Whatever it had done by then, readers read, and a second one mends it. */
 static void one_that_is_killed_at_any_call_is_mended_by_the_next(void **state) {
   for (int tail = 0; tail < 2; tail++)
@@ -244,6 +269,7 @@ int main(void) {
       cmocka_unit_test(a_reader_goes_on_in_the_new_log),
       cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
       cmocka_unit_test(of_two_equal_saves_each_keeps_its_own),
+      cmocka_unit_test(a_head_that_names_another_commit_is_mended),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
       cmocka_unit_test(a_handle_on_a_repaired_log_is_copied),
       cmocka_unit_test(what_is_no_epoch_is_refused),
