@@ -148,6 +148,13 @@ static void pick_weather(void) {
   sim_weather.jump = some_of(8);
 }
 
+/* Entries are lost now and then; repairs begin behind it, two at once, too. */
+static void lose_and_mend(void) {
+  if (sim_chance(lost_any() ? 2 : 8)) lost_disaster();
+  if (sim_chance(lost_since() ? 30 : lost_any() ? 3 : 1) && !is_crowded())
+    actor_start("repair", repair_main, -1, sim_chance(700));
+}
+
 /* What happens beside the processes. */
 static void pass_time(void) {
   sim_now += (int64_t)sim_roll(20000000);
@@ -160,7 +167,8 @@ static void pass_time(void) {
   if (sim_chance(30) && !is_crowded()) start_guest();
   if (judge_any_dropped() && sim_chance(12) && !is_crowded()) actor_start("gc", gc_main, -1, 0);
   if (sleeper() && sim_chance(25)) rob(sleeper());
-  if (sim_chance(3)) spoil_the_hint();
+  if (!sim_repairs && sim_chance(3)) spoil_the_hint();
+  if (sim_repairs) lose_and_mend();
   if (sim_chance(30)) judge_visit();
   if (!any_writer() ? sim_chance(100) : sim_chance(4)) start_launch();
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "commit/lease.h"
+#include "commit/log/runlog_impl.h"
 #include "commit/manifest/manifest.h"
 #include "sim.h"
 
@@ -28,6 +29,9 @@ static int64_t attempted_at;
 static char flags[40]; /* of the newest term that says them */
 static long long flags_since;
 static runlog_state shadow; /* the same, by the engine's own fold */
+static long long epoch;     /* the one that counts */
+static bool
+    rewritten; /* numbers that were lost have got other entries: what follows proves nothing */
 
 /* Whether only results count: what is committed is whole, and can be read. A seeded fault that
  * breaks a rule must show by what it does, not by the rule's own letters. */
@@ -35,16 +39,19 @@ bool judge_results_only;
 
 #define BROKEN_RULE(...)                                                                           \
   do {                                                                                             \
-    if (!judge_results_only) sim_violation(__VA_ARGS__);                                           \
+    if (!judge_results_only && !rewritten) sim_violation(__VA_ARGS__);                             \
   } while (0)
 
+static long long first;       /* number of the first entry of the epoch that counts */
 static long long head_commit; /* the highest number that the head has named; 0: none yet */
 
 void judge_clear(void) {
   head_commit = 0;
   for (size_t i = 0; i < commit_count; i++) free(commits[i].manifest);
   attempt_count = commit_count = 0;
-  entries = 0;
+  entries = epoch = first = 0;
+  rewritten = false;
+  lost_clear();
   newest_term = -1;
   ended = false;
   memset(joined, 0, sizeof joined);
@@ -93,13 +100,13 @@ static judge_attempt *attempt_of(long long n) {
 }
 
 static judge_attempt *attempt_named(const char *nonce) {
-  for (size_t i = 0; i < attempt_count; i++)
+  for (size_t i = attempt_count; i-- > 0;)
     if (strcmp(attempts[i].nonce, nonce) == 0) return &attempts[i];
   return NULL;
 }
 
 static judge_attempt *attempt_in(const char *dir) {
-  for (size_t i = 0; i < attempt_count; i++)
+  for (size_t i = attempt_count; i-- > 0;)
     if (strcmp(attempts[i].dir, dir) == 0) return &attempts[i];
   return NULL;
 }
@@ -110,9 +117,9 @@ static judge_commit *commit_at(long long n) {
   return NULL;
 }
 
-static judge_commit *commit_of(long long attempt) {
+static judge_commit *commit_of(const judge_attempt *a) {
   for (size_t i = commit_count; i-- > 0;)
-    if (commits[i].attempt == attempt) return &commits[i];
+    if (commits[i].of == a) return &commits[i];
   return NULL;
 }
 
@@ -174,7 +181,7 @@ static void check_with(const judge_commit *c) {
 }
 
 static void check_commit(judge_commit *c) {
-  const judge_attempt *a = attempt_of(c->attempt);
+  const judge_attempt *a = c->of;
   json_t *top = read_manifest(a), *table = json_object_get(top, "files"), *entry;
   const char *root = json_string_value(json_object_get(top, "root"));
   const char *unit = json_string_value(json_object_get(top, "unit"));
@@ -265,11 +272,12 @@ static void fold_attempt(const json_t *entry, long long n) {
     BROKEN_RULE("entry %lld: the directory %s does not follow from %s", n, a->dir, a->unit);
   if (strcmp(a->dir, a->unit) == 0 && later_like(a->unit))
     BROKEN_RULE("entry %lld: %s has its plain name", n, a->unit);
-  if (attempt_in(a->dir)) BROKEN_RULE("entry %lld: two attempts share %s", n, a->dir);
+  const judge_attempt *other = attempt_in(a->dir);
+  if (other && !other->forgotten) BROKEN_RULE("entry %lld: two attempts share %s", n, a->dir);
   const object *there = space_at(space_from(a->dir));
   if (there && space_below(there->key, a->dir))
     BROKEN_RULE("entry %lld: %s is there already", n, there->key);
-  if (sim_weather.files && a->world == 1 && !judge_results_only) check_staged(a);
+  if (sim_weather.files && a->world == 1 && !judge_results_only && !rewritten) check_staged(a);
   attempted_at = sim_now;
   attempt_count++;
 }
@@ -288,14 +296,15 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
     sim_count->swept_by_guests += term < 0;
   } else {
     judge_commit *c = &commits[commit_count++];
-    *c = (judge_commit){.n = n, .attempt = a->n};
+    *c = (judge_commit){.n = n, .attempt = a->n, .of = a};
     copy_text(entry, "root", c->root, sizeof c->root);
     const json_t *with = json_object_get(entry, "with");
     c->with_term = with ? number(with, "term") : -1;
     if (a->owner != term) sim_violation("entry %lld commits what it does not own", n);
     a->fate = FATE_COMMITTED;
-    check_parts(a);
+    if (a->n > first) check_parts(a); /* what was committed before has none any more */
     check_commit(c);
+    lost_commit(c);
     char key[256];
     snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
     c->manifest = strdup(space_find(key)->data);
@@ -309,6 +318,7 @@ static void fold_removal(const json_t *entry, enum type type, long long n) {
   if (type == BAD) {
     const json_t *good = json_object_get(entry, "good");
     c->bad = !json_is_true(good);
+    lost_bad(c);
     return;
   }
   if (type == DROP) {
@@ -318,6 +328,7 @@ static void fold_removal(const json_t *entry, enum type type, long long n) {
     if (judge_newest() == c) sim_violation("entry %lld drops the newest that is not bad", n);
     c->dropped = true;
     c->dropped_at = sim_now;
+    lost_drop(c);
     return;
   }
   if (!c->dropped || c->deleted) sim_violation("entry %lld deletes what is not dropped", n);
@@ -374,6 +385,7 @@ static void fold_end(void) {
   for (size_t i = 0; i < commit_count; i++) {
     commits[i].ended = commits[i].ended || !commits[i].deleted;
     commits[i].dropped = commits[i].deleted = true;
+    lost_drop(&commits[i]);
   }
   ended = true;
 }
@@ -411,9 +423,7 @@ static void same_fold(const json_t *entry, long long n) {
   if (ignored) sim_violation("entry %lld would be passed over: %s", n, ignored);
 }
 
-static void on_entry(const actor *by, const object *o) {
-  long long n = strtoll(o->key + strlen(".ckpt/log/"), NULL, 10);
-  json_t *entry = json_loadb(o->data, o->len, 0, NULL);
+static void on_next(const actor *by, const json_t *entry, long long n) {
   const char *type = json_string_value(json_object_get(entry, "type"));
   int t = 0;
   if (n != entries) sim_violation("entry %lld is made behind a hole: %lld is missing", n, entries);
@@ -421,12 +431,185 @@ static void on_entry(const actor *by, const object *o) {
   while (t < JUDGE_TYPES && strcmp(type, judge_types[t]) != 0) t++;
   if (t == JUDGE_TYPES) sim_violation("entry %lld has the type %s", n, type);
   if (entries + 1 >= ENTRIES_MAX) sim_violation("the log has %lld entries", entries);
-  if (sim_tracing) sim_trace("entry %.*s", (int)o->len, o->data);
   fold(by, entry, (enum type)t, n, number(entry, "term"));
   entries++;
   sim_count->entries[t]++;
   same_fold(entry, n);
+}
+
+/* ---- behind lost entries, and across epochs ---- */
+
+/* An entry that has the number of a lost one, by a writer who does not know that one. It may break
+ * rules, and what it says counts until a repair says what does. */
+static void fold_loosely(const actor *by, const json_t *entry, long long n) {
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  judge_attempt *a = attempt_of(number(entry, "attempt"));
+  judge_commit *c = commit_at(number(entry, "commit"));
+  int t = 0;
+  if (n < entries) lost_refilled();
+  while (type && t < JUDGE_TYPES && strcmp(type, judge_types[t]) != 0) t++;
+  if (t == TERM && n < ENTRIES_MAX) fold_term(entry, by, n);
+  if (t == ATTEMPT) fold_attempt(entry, n);
+  if (t == ADOPT && a && a->fate == FATE_OPEN) a->owner = number(entry, "term");
+  if (t == SWEEP && a && commit_of(a)) commit_of(a)->dropped = commit_of(a)->deleted = true;
+  if (t == SWEEP && a && a->fate != FATE_SWEPT) a->fate = FATE_SWEPT;
+  if (t == BAD && c) c->bad = !json_is_true(json_object_get(entry, "good")), lost_bad(c);
+  if (t == DROP && c && !c->dropped) c->dropped = true, c->dropped_at = sim_now, lost_drop(c);
+  if (t == DELETE && c) c->dropped = c->deleted = true, lost_drop(c);
+  if (t == END) fold_end();
+  if (t != COMMIT || !a) return;
+  if (a->fate != FATE_OPEN) {
+    lost_commit_again(n, a, commit_of(a));
+    return;
+  }
+  c = &commits[commit_count++];
+  *c = (judge_commit){.n = n, .attempt = a->n, .of = a, .with_term = -1};
+  copy_text(entry, "root", c->root, sizeof c->root);
+  a->fate = FATE_COMMITTED;
+  check_commit(c);
+  lost_commit(c);
+}
+
+static judge_attempt old_attempts[ENTRIES_MAX];
+static judge_commit old_commits[ENTRIES_MAX];
+
+static const judge_attempt *old_attempt(size_t count, const char *dir) {
+  for (size_t i = count; i-- > 0;)
+    if (strcmp(old_attempts[i].dir, dir) == 0) return &old_attempts[i];
+  return NULL;
+}
+
+static judge_commit *old_commit(size_t count, const char *dir) {
+  for (size_t i = count; i-- > 0;)
+    if (strcmp(old_attempts[old_commits[i].of - attempts].dir, dir) == 0) return &old_commits[i];
+  return NULL;
+}
+
+static void take_attempts(size_t count) {
+  /* What no entry tells of any more is nobody's: its files may stay, and go. */
+  for (size_t i = 0; i < count; i++) {
+    bool named = false;
+    for (size_t k = 0; k < shadow.attempt_count; k++)
+      named |= strcmp(shadow.attempts[k].dir, old_attempts[i].dir) == 0;
+    if (named) continue;
+    attempts[attempt_count] = old_attempts[i];
+    attempts[attempt_count].fate = FATE_SWEPT;
+    attempts[attempt_count++].forgotten = true;
+  }
+  for (size_t k = 0; k < shadow.attempt_count; k++) {
+    const runlog_attempt *s = &shadow.attempts[k];
+    const judge_attempt *old = old_attempt(count, s->dir);
+    judge_attempt *a = &attempts[attempt_count++];
+    if (!old) sim_violation("the repaired log has %s, which nobody announced", s->dir);
+    *a = *old;
+    a->n = (long long)s->n;
+    a->owner = (long long)s->owner;
+    a->fate = (judge_fate)s->fate;
+    a->forgotten = false;
+    if (*s->nonce && strcmp(s->nonce, old->nonce) != 0)
+      sim_violation("the repaired log has %s with another nonce", s->dir);
+  }
+}
+
+static void take_commits(size_t count) {
+  for (size_t k = 0; k < shadow.commit_count; k++) {
+    const runlog_commit *s = &shadow.commits[k];
+    judge_commit *old = old_commit(count, s->dir), *c = &commits[commit_count++];
+    *c = old ? *old : (judge_commit){0};
+    if (old) old->manifest = NULL;
+    c->n = (long long)s->n;
+    c->attempt = (long long)s->attempt;
+    c->of = attempt_in(s->dir);
+    c->bad = s->bad;
+    c->dropped = s->life != RUNLOG_LIVE;
+    c->deleted = s->life == RUNLOG_DELETED;
+    c->with_term = s->companions.files ? (long long)s->companions.term : -1;
+    digest_hex(&s->root, c->root);
+    if (!c->dropped && !c->bad) check_commit(c);
+  }
+  for (size_t i = 0; i < count; i++) free(old_commits[i].manifest);
+}
+
+static void take_state(const actor *by) {
+  size_t attempts_then = attempt_count, commits_then = commit_count;
+  memcpy(old_attempts, attempts, attempt_count * sizeof *attempts);
+  memcpy(old_commits, commits, commit_count * sizeof *commits);
+  attempt_count = commit_count = 0;
+  take_attempts(attempts_then);
+  take_commits(commits_then);
+  newest_term = (long long)shadow.term.n;
+  openers[newest_term] = by->id;
+  ended = shadow.ended;
+  snprintf(run_id, sizeof run_id, "%.31s", shadow.run_id);
+  memset(joined, 0, sizeof joined);
+  for (size_t i = 0; i < shadow.joined_count && i < sizeof joined / sizeof *joined; i++)
+    snprintf(joined[i], sizeof joined[i], "%.31s", shadow.joined[i]);
+  snprintf(flags, sizeof flags, "%.39s", shadow.flags);
+  flags_since = (long long)shadow.flags_since;
+}
+
+/* The first entry of an epoch: from here on that counts. */
+static void on_first(const actor *by, const json_t *entry, long long g) {
+  long long n = number(entry, "n");
+  err e = {0};
+  if (n >= ENTRIES_MAX) sim_violation("the log has %lld entries", n);
+  if (!judge_results_only) lost_check_closed(epoch, first, g);
+  lost_check_first(entry, g, epoch, first);
+  runlog_state_free(&shadow);
+  if (runlog_take_snapshot(entry, NULL, (uint64_t)n, &shadow, &e) < 0)
+    sim_violation("the first entry of epoch %lld: %s", g, e.text);
+  epoch = g;
+  first = n;
+  entries = n + 1;
+  rewritten = false;
+  take_state(by);
+  lost_promised("in the repaired log");
+  sim_count->epochs++;
+}
+
+static void on_entry(const actor *by, const object *o) {
+  long long g, place;
+  if (!lost_place(o->key, &g, &place)) sim_violation("%s is no entry", o->key);
+  json_t *entry = json_loadb(o->data, o->len, 0, NULL);
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  if (sim_tracing) sim_trace("entry %.*s", (int)o->len, o->data);
+  if (type && strcmp(type, "moved") == 0)
+    sim_count->plugs++;
+  else if (g > epoch && place > 0)
+    sim_violation("%s is made, and its epoch has not begun", o->key);
+  else if (g > epoch)
+    on_first(by, entry, g);
+  else if (g == epoch && !rewritten && place == entries)
+    on_next(by, entry, place);
+  else if (g == epoch && !lost_any())
+    on_next(by, entry, place); /* it is behind a hole */
+  else if (g == epoch)
+    rewritten = true, fold_loosely(by, entry, place);
   json_decref(entry);
+}
+
+bool judge_is_clear(void) {
+  return !rewritten;
+}
+
+judge_commit *judge_commit_in(const char *dir) {
+  for (size_t i = commit_count; i-- > 0;)
+    if (strcmp(commits[i].of->dir, dir) == 0) return &commits[i];
+  return NULL;
+}
+
+const judge_attempt *judge_attempt_in(const char *dir) {
+  return attempt_in(dir);
+}
+
+long long judge_epoch(long long *its_first) {
+  *its_first = first;
+  return epoch;
+}
+
+/* The tail is lost: who has read it goes on behind it, who has not makes other entries. */
+void judge_lost_tail(void) {
+  rewritten = true;
 }
 
 /* A reader that came by a snapshot must know the same. */
@@ -438,8 +621,8 @@ void judge_compare(const runlog_state *s) {
     sim_violation("a reader sees another state than who read all entries");
   for (size_t i = 0; i < s->attempt_count; i++) {
     const runlog_attempt *a = &s->attempts[i], *b = &shadow.attempts[i];
-    const judge_attempt *c = &attempts[i];
-    if (a->n != b->n || a->owner != b->owner || a->fate != b->fate || a->world != b->world ||
+    const judge_attempt *c = attempt_of((long long)a->n);
+    if (!c || a->n != b->n || a->owner != b->owner || a->fate != b->fate || a->world != b->world ||
         strcmp(a->dir, b->dir) != 0 || strcmp(a->unit, b->unit) != 0 || (long long)a->n != c->n ||
         (int)a->fate != (int)c->fate || strcmp(a->dir, c->dir) != 0 ||
         (c->fate == FATE_OPEN && (long long)a->owner != c->owner))
@@ -447,8 +630,8 @@ void judge_compare(const runlog_state *s) {
   }
   for (size_t i = 0; i < s->commit_count; i++) {
     const runlog_commit *a = &s->commits[i], *b = &shadow.commits[i];
-    const judge_commit *c = &commits[i];
-    if (a->n != b->n || a->attempt != b->attempt || a->life != b->life || a->bad != b->bad ||
+    const judge_commit *c = commit_at((long long)a->n);
+    if (!c || a->n != b->n || a->attempt != b->attempt || a->life != b->life || a->bad != b->bad ||
         !digest_equal(&a->root, &b->root) || (a->life == RUNLOG_LIVE) == c->dropped ||
         (a->life == RUNLOG_DELETED) != c->deleted || a->bad != c->bad)
       sim_violation("a reader sees commit %llu in another way", (unsigned long long)a->n);
@@ -518,6 +701,7 @@ static void check_head(void) {
   long long n = number(commit, "n");
   if (!top) sim_violation("the head is no object");
   if (n < 0) n = 0;
+  if (lost_any() || epoch > 0) return json_decref(top);
   if (n < head_commit) sim_violation("the head names commit %lld after %lld", n, head_commit);
   head_commit = n;
   snprintf(key, sizeof key, ".ckpt/log/%020lld.json", n);
@@ -531,7 +715,9 @@ static void check_head(void) {
 
 void judge_put(const actor *by, const char *key, bool replaced) {
   if (strcmp(key, ".ckpt/head") == 0) check_head();
-  if (at(key, ".ckpt/log/")) {
+  if (at(key, ".ckpt/epoch/") && replaced) sim_violation("%s was overwritten", key);
+  if (at(key, ".ckpt/epoch/")) lost_epoch_taken();
+  if (at(key, ".ckpt/log/") || at(key, ".ckpt/log.")) {
     if (replaced) sim_violation("%s was overwritten", key);
     on_entry(by, space_find(key));
     return;
@@ -545,7 +731,7 @@ void judge_put(const actor *by, const char *key, bool replaced) {
   }
   judge_attempt *a = attempt_for(key);
   if (!a) sim_violation("%s is made, and no attempt was announced there", key);
-  judge_commit *c = commit_of(a->n);
+  judge_commit *c = commit_of(a);
   if (replaced && c && !c->deleted && !at(key, ".ckpt/")) check_commit(c);
 }
 
@@ -554,7 +740,7 @@ static void needed_by(const char *key) {
   char dir[STORE_KEY_MAX];
   snprintf(dir, sizeof dir, "%.*s", (int)strcspn(key, "/"), key);
   for (size_t i = 0; i < commit_count; i++)
-    if (!commits[i].deleted && strcmp(attempt_of(commits[i].attempt)->dir, dir) == 0)
+    if (!commits[i].deleted && strcmp(commits[i].of->dir, dir) == 0)
       sim_violation("%s is removed, and commit %lld stands", key, commits[i].n);
 }
 
@@ -603,7 +789,7 @@ static void may_move_staging(const actor *by, const staged *s, const char *from,
 /* ---- somebody else's ---- */
 
 static bool is_over(const judge_attempt *a) {
-  const judge_commit *c = commit_of(a->n);
+  const judge_commit *c = commit_of(a);
   return a->fate == FATE_SWEPT || (c && c->deleted);
 }
 
@@ -659,7 +845,7 @@ static void restore_backup(judge_attempt *a, const judge_commit *c) {
 
 void judge_restore_backups(void) {
   for (size_t i = 0; i < attempt_count; i++)
-    if (is_over(&attempts[i])) restore_backup(&attempts[i], commit_of(attempts[i].n));
+    if (is_over(&attempts[i])) restore_backup(&attempts[i], commit_of(&attempts[i]));
 }
 
 static bool is_visitors(const char *key) {
@@ -703,7 +889,7 @@ static void may_go(const char *key) {
   if (is_visitors(key)) sim_violation("%s, which is somebody else's, is removed", key);
   const judge_attempt *a = attempt_for(key);
   if (!a) sim_violation("%s is removed, and nobody knows whose it is", key);
-  const judge_commit *c = commit_of(a->n);
+  const judge_commit *c = commit_of(a);
   if (is_over(a)) {
     if (c) keeps_text(a, key);
     needed_by(key);
@@ -718,7 +904,8 @@ static void may_go(const char *key) {
 }
 
 void judge_remove(const actor *by, const char *key) {
-  if (at(key, ".ckpt/log/")) sim_violation("%s is removed", key);
+  if (at(key, ".ckpt/log/") || at(key, ".ckpt/log.") || at(key, ".ckpt/epoch/"))
+    sim_violation("%s is removed", key);
   staged s;
   if (is_staged(key, &s))
     may_leave_staging(by, &s, key);
@@ -750,12 +937,13 @@ void judge_publish(const actor *by, const char *from, const char *to) {
 }
 
 void judge_told(const actor *by, uint64_t n, const char *unit, unsigned version) {
+  if (lost_told(by, (long long)n, unit, version)) return;
   const judge_commit *c = commit_at((long long)n);
   if (!c)
     sim_violation("%s was told of commit %llu, which is not there", by->name,
                   (unsigned long long)n);
-  const judge_attempt *a = attempt_of(c->attempt);
-  if (!a || strcmp(a->unit, unit) != 0 || c->version != version)
+  const judge_attempt *a = c->of;
+  if (strcmp(a->unit, unit) != 0 || c->version != version)
     sim_violation("%s saved %s version %u, and commit %llu is %s version %u", by->name, unit,
-                  version, (unsigned long long)n, a ? a->unit : "nothing,", c->version);
+                  version, (unsigned long long)n, a->unit, c->version);
 }

@@ -1,6 +1,6 @@
-/* sim [--trace] [--results] [FIRST [COUNT]]: runs that many schedules, and prints what was seen in
- * them. --trace: prints what happens, too. --results: only results are judged, not each rule. sim
- * --seeds N...: runs those. Exit 3: a violation, with its seed. */
+/* sim [--trace] [--results] [--repairs] [FIRST [COUNT]]: runs that many schedules, and prints what was seen in
+ * them. --trace: prints what happens, too. --results: only results are judged, not each rule.
+ * --repairs: entries of the log are lost, and repaired. sim --seeds N...: runs those. Exit 3: a violation, with its seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +46,14 @@ static void print_counts(void) {
   SHOW(read_gone);
   SHOW(pinned_reads);
   SHOW(robbed);
+  SHOW(disasters);
+  SHOW(lost);
+  SHOW(torn);
+  SHOW(repairs);
+  SHOW(mended);
+  SHOW(epochs);
+  SHOW(plugs);
+  SHOW(promised);
   for (int t = 0; t < JUDGE_TYPES; t++)
     printf("  entry %-10s %10llu\n", judge_types[t], (unsigned long long)c->entries[t]);
 }
@@ -75,7 +83,9 @@ static int run_batch(uint64_t first, uint64_t count) {
 
 /* Schedules in which nothing happens prove nothing. */
 static bool seen_all(void) {
-  bool all = sim_count->takeovers > 0 && sim_count->robbed > 0;
+  bool all = sim_count->takeovers > 0;
+  all &= sim_repairs ? sim_count->epochs > 0 && sim_count->plugs > 0 && sim_count->promised > 0
+                     : sim_count->robbed > 0;
   for (int t = 0; t < JUDGE_TYPES; t++) {
     if (sim_count->entries[t]) continue;
     printf("never seen: an entry %s\n", judge_types[t]);
@@ -108,6 +118,7 @@ int main(int argc, char **argv) {
   for (; at < argc && argv[at][0] == '-'; at++) {
     sim_tracing |= strcmp(argv[at], "--trace") == 0;
     judge_results_only |= strcmp(argv[at], "--results") == 0;
+    sim_repairs |= strcmp(argv[at], "--repairs") == 0;
     seeds |= strcmp(argv[at], "--seeds") == 0;
   }
   sim_count =

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The whole of `make test-sim`: SEED=n replays one schedule with what happens in it; else COUNT
-# schedules (20000) without a violation, the seeds that once found one, and every seeded fault.
+# schedules (20000) without a violation, 4000 with repairs, the seeds that once found one, and every seeded fault.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 sim=$CKPT_BUILD/sim/sim
@@ -20,6 +20,10 @@ tell $? "the ${#seeds[@]} seeds that once found something: 0 violations"
 echo "schedules with what the protocol must stand:"
 ((${COUNT:=20000} > 0)) && "$sim" 1 "$COUNT"
 tell $? "$COUNT schedules: 0 violations"
+
+echo "schedules with lost entries and repairs:"
+"$sim" --repairs 1 "${REPAIRS:=4000}"
+tell $? "$REPAIRS schedules with repairs: 0 violations"
 
 echo "seeded faults:"
 mapfile -t faults < <(luajit spec/sim/faults.lua)

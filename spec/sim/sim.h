@@ -7,6 +7,7 @@
 #ifndef SPEC_SIM_H
 #define SPEC_SIM_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +30,8 @@ typedef struct sim_counts {
   uint64_t schedules, steps, jobs, commits, failures, lost_requests, lost_replies, late, late_made,
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
       read_whole, read_gone, pinned_reads, resumed, rank_commits, swept_by_guests, snapshots_read,
-      stale_lists, visits, backups, swaps, robbed;
+      stale_lists, visits, backups, swaps, robbed, disasters, lost, torn, plugs, epochs, repairs,
+      mended, promised;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;
@@ -124,15 +126,17 @@ typedef struct judge_attempt {
   unsigned world;
   judge_fate fate;
   char unit[64], dir[96], nonce[40];
-  bool visited; /* somebody else has put something in its directory */
-  bool backup;  /* its manifest was copied back there */
-  bool swapped; /* another checkpoint's data was put in its place */
+  bool visited;   /* somebody else has put something in its directory */
+  bool backup;    /* its manifest was copied back there */
+  bool swapped;   /* another checkpoint's data was put in its place */
+  bool forgotten; /* its entry was lost, and nothing tells of it */
 } judge_attempt;
 typedef struct judge_commit {
   long long n, attempt, with_term;
   bool bad, dropped, deleted, ended;
   int64_t dropped_at; /* sim time of the entry's object */
   char root[80];
+  judge_attempt *of;
   unsigned version;
   char *manifest; /* as it stood at the commit */
 } judge_commit;
@@ -162,6 +166,34 @@ void judge_swap(const char *dir);
 /* Somebody copies the manifests of removed saves back from a backup. Nothing may be on its way. */
 void judge_restore_backups(void);
 void judge_compare(const runlog_state *s); /* what a fresh reader knows */
+/* Has no number that was lost another entry by now? */
+bool judge_is_clear(void);
+void judge_lost_tail(void);
+long long judge_epoch(long long *its_first);    /* the one that counts */
+judge_commit *judge_commit_in(const char *dir); /* NULL: none */
+const judge_attempt *judge_attempt_in(const char *dir);
+
+/* ---- lost entries, and what a repair promises (lost.c) ---- */
+extern bool sim_repairs; /* are there lost entries, and repairs? */
+void lost_clear(void);
+bool lost_any(void);   /* was any entry ever lost? */
+bool lost_since(void); /* and no repair begun since? */
+void lost_disaster(void);
+bool lost_place(const char *key, long long *epoch, long long *place);
+void lost_commit(const judge_commit *c);
+/* By somebody who does not know what became of the attempt; `c`: its commit, NULL: it was swept. */
+void lost_commit_again(long long n, const judge_attempt *a, const judge_commit *c);
+void lost_refilled(void);
+void lost_drop(const judge_commit *c);
+void lost_bad(const judge_commit *c);
+/* A job said so: false if no entry was ever lost, and the log alone tells. */
+bool lost_told(const actor *by, long long n, const char *unit, unsigned version);
+void lost_epoch_taken(void);
+void lost_check_closed(long long epoch, long long first, long long next);
+void lost_check_first(const json_t *entry, long long g, long long before, long long first);
+/* What a job was told of is named. */
+void lost_promised(const char *where);
+void lost_promised_at_the_end(void);
 
 /* ---- who acts (actors.c, director.c) ---- */
 typedef struct launch_plan {
@@ -186,6 +218,7 @@ void rob_main(actor *a); /* its rank: which actor it robs */
 void sweep_main(actor *a);
 void mark_main(actor *a);
 void end_main(actor *a);
+void repair_main(actor *a); /* its rank: whether somebody says that nobody is at work */
 void calm_main(actor *a);
 void schedule_run(uint64_t seed);
 

@@ -1,0 +1,243 @@
+/* Entries of the log that are lost or torn, and what a repair promises to who was told of a commit.
+ *
+ * What is lost shows: an entry stands behind it, the head names a commit behind it, or it is torn.
+ * The first entry of an epoch is never lost. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prims/hash.h"
+#include "sim.h"
+
+enum { RECORDS_MAX = 4096, NUMBERS_MAX = 4096 };
+
+/* Each commit that was ever made, in whichever epoch. */
+typedef struct record {
+  long long n, attempt;
+  char dir[96], unit[64];
+  unsigned version;
+  bool lost;         /* its entry, or that of its attempt */
+  bool told, let_go; /* let_go: dropped or bad since, so that nothing is promised */
+} record;
+
+bool sim_repairs;
+static record records[RECORDS_MAX];
+static size_t record_count;
+static bool any, since;
+
+void lost_clear(void) {
+  record_count = 0;
+  any = since = false;
+}
+
+bool lost_any(void) {
+  return any;
+}
+
+bool lost_since(void) {
+  return since;
+}
+
+bool lost_place(const char *key, long long *epoch, long long *place) {
+  int len = 0;
+  *epoch = 0;
+  if (sscanf(key, ".ckpt/log/%20lld.json%n", place, &len) == 1 && len && !key[len]) return true;
+  return sscanf(key, ".ckpt/log.%lld/%20lld.json%n", epoch, place, &len) == 2 && len && !key[len];
+}
+
+/* ---- what was promised ---- */
+
+void lost_commit_again(long long n, const judge_attempt *a, const judge_commit *c) {
+  if (record_count == RECORDS_MAX) sim_violation("%d commits", RECORDS_MAX);
+  record *r = &records[record_count++];
+  *r = (record){
+      .n = n, .attempt = a->n, .version = c ? c->version : 0, .let_go = !c || c->dropped || c->bad};
+  snprintf(r->dir, sizeof r->dir, "%s", a->dir);
+  snprintf(r->unit, sizeof r->unit, "%s", a->unit);
+}
+
+void lost_commit(const judge_commit *c) {
+  lost_commit_again(c->n, c->of, c);
+}
+
+static void let_go(const char *dir) {
+  for (size_t i = 0; i < record_count; i++)
+    if (strcmp(records[i].dir, dir) == 0) records[i].let_go = true;
+}
+
+void lost_drop(const judge_commit *c) {
+  let_go(c->of->dir);
+}
+
+void lost_bad(const judge_commit *c) {
+  let_go(c->of->dir);
+}
+
+/* Somebody who had not read a lost entry has put another one in its place: no number may be left for
+ * what was lost. */
+void lost_refilled(void) {
+  for (size_t i = 0; i < record_count; i++) records[i].let_go |= records[i].lost;
+}
+
+/* It is named, or it is an attempt which the repair is about to commit. */
+static void check_record(const record *r, const char *where, bool committed) {
+  const judge_commit *c = judge_commit_in(r->dir);
+  const judge_attempt *a = judge_attempt_in(r->dir);
+  if (!r->told || r->let_go) return;
+  if (c && !c->dropped && !c->bad) return;
+  if (!committed && !c && a && !a->forgotten && a->fate == FATE_OPEN) return;
+  sim_violation("commit %lld, %s, is promised, and %s it is %s", r->n, r->dir, where,
+                !c           ? "no commit"
+                : c->dropped ? "dropped"
+                             : "bad");
+}
+
+bool lost_told(const actor *by, long long n, const char *unit, unsigned version) {
+  for (size_t i = record_count; i-- > 0;) {
+    record *r = &records[i];
+    if (r->n != n || (r->version && r->version != version) || strcmp(r->unit, unit) != 0) continue;
+    r->told = true;
+    sim_count->promised += any;
+    if (judge_is_clear()) check_record(r, "when it was told", false);
+    return true;
+  }
+  if (any)
+    sim_violation("%s was told of commit %lld of %s, version %u, which nobody made", by->name, n,
+                  unit, version);
+  return false;
+}
+
+void lost_promised(const char *where) {
+  for (size_t i = 0; i < record_count; i++) check_record(&records[i], where, false);
+}
+
+void lost_promised_at_the_end(void) {
+  for (size_t i = 0; judge_is_clear() && i < record_count; i++)
+    check_record(&records[i], "at the end", true);
+}
+
+/* ---- epochs ---- */
+
+static const object *entry_of(long long epoch, long long place) {
+  char key[80];
+  if (epoch == 0)
+    snprintf(key, sizeof key, ".ckpt/log/%020lld.json", place);
+  else
+    snprintf(key, sizeof key, ".ckpt/log.%lld/%020lld.json", epoch, place);
+  return space_find(key);
+}
+
+void lost_epoch_taken(void) {
+  since = false;
+  any = true;
+}
+
+static bool is_moved(const object *o) {
+  json_t *entry = json_loadb(o->data, o->len, 0, NULL);
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  bool moved = type && strcmp(type, "moved") == 0;
+  json_decref(entry);
+  return moved;
+}
+
+/* Highest number that stands in the log of an epoch. */
+static long long last_of(long long epoch, long long first) {
+  long long last = first;
+  for (long long n = first; n < first + NUMBERS_MAX; n++)
+    if (entry_of(epoch, n)) last = n;
+  return last;
+}
+
+/* Nobody finds a free place in what was before. */
+void lost_check_closed(long long epoch, long long first, long long next) {
+  long long last = last_of(epoch, first), lost = -1;
+  for (long long n = epoch ? first + 1 : 0; n <= last; n++)
+    if (!entry_of(epoch, n)) lost = n;
+  if (since) return; /* what was lost meanwhile nobody has read */
+  if (lost >= 0) sim_violation("epoch %lld begins, and place %lld before it is free", next, lost);
+  bool closed = false;
+  for (long long n = epoch ? first + 1 : 0; n <= last; n++)
+    closed |= entry_of(epoch, n) && is_moved(entry_of(epoch, n));
+  if (!closed) sim_violation("epoch %lld begins, and the end before it is free", next);
+}
+
+static long long number(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+void lost_check_first(const json_t *entry, long long g, long long before, long long first) {
+  char key[64], hex[HASH_HEX_MAX];
+  digest sum;
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  const char *prev = json_string_value(json_object_get(entry, "prev"));
+  const json_t *older = json_object_get(entry, "older");
+  snprintf(key, sizeof key, ".ckpt/epoch/%lld", g);
+  const object *o = space_find(key);
+  if (!o) sim_violation("epoch %lld begins, and nobody took it", g);
+  if (!type || strcmp(type, "snapshot") != 0) sim_violation("epoch %lld begins with %s", g, type);
+  hash_bytes(HASH_XXH3_128, o->data, o->len, &sum, NULL);
+  digest_hex(&sum, hex);
+  if (!prev || strcmp(prev, hex) != 0) sim_violation("epoch %lld: prev is not of its object", g);
+  if (number(entry, "epoch") != g) sim_violation("epoch %lld: its first entry has another", g);
+  const json_t *era = json_array_get(older, 0);
+  for (size_t i = 0; i < json_array_size(older); i++)
+    if (number(json_array_get(older, i), "epoch") == before) era = json_array_get(older, i);
+  if (number(era, "epoch") != before || number(era, "first") != first)
+    sim_violation("epoch %lld does not name the one before it", g);
+  if (number(entry, "through") != number(entry, "n") - 1)
+    sim_violation("epoch %lld: a snapshot of another place", g);
+  if (number(entry, "n") <= last_of(before, first))
+    sim_violation("epoch %lld begins with number %lld, and there is %lld", g, number(entry, "n"),
+                  last_of(before, first));
+}
+
+/* ---- the disaster ---- */
+
+static long long named_by_head(void) {
+  const object *head = space_find(".ckpt/head");
+  json_t *top = head ? json_loadb(head->data, head->len, 0, NULL) : NULL;
+  long long n = number(json_object_get(top, "commit"), "n");
+  json_decref(top);
+  return n;
+}
+
+static void lose(long long epoch, long long n, bool tear) {
+  const object *o = entry_of(epoch, n);
+  if (!o) return;
+  char key[128];
+  snprintf(key, sizeof key, "%s", o->key);
+  sim_trace("%s is %s", key, tear ? "torn" : "lost");
+  if (tear) {
+    char half[64];
+    snprintf(half, sizeof half, "%.*s", (int)(o->len < 60 ? o->len / 2 : 50), o->data);
+    space_put(key, half, strlen(half), "");
+    sim_count->torn++;
+  } else {
+    space_remove(key);
+    sim_count->lost++;
+  }
+  for (size_t i = 0; i < record_count; i++)
+    records[i].lost |= records[i].n == n || records[i].attempt == n;
+  any = since = true;
+}
+
+void lost_disaster(void) {
+  long long first, epoch = judge_epoch(&first), from = first + 1, last = last_of(epoch, first);
+  long long named = named_by_head();
+  if (last < from + 4) return;
+  sim_count->disasters++;
+  if (named > from + 1 && sim_chance(400)) {
+    from = named - (long long)sim_roll(3);
+    if (from <= first) from = first + 1;
+    for (long long n = from; n <= last; n++) lose(epoch, n, n == last && sim_chance(200));
+    judge_lost_tail();
+  } else if (sim_chance(150)) {
+    lose(epoch, last, true);
+  } else {
+    int count = sim_chance(500) ? 1 : 2 + (int)sim_roll(4);
+    while (count-- > 0)
+      lose(epoch, from + (long long)sim_roll((uint64_t)(last - from)), sim_chance(300));
+  }
+}
