@@ -124,11 +124,14 @@ void runlog_take_last(runlog *log, const buf *text) {
   if (runlog_digest(text->data, text->len, &log->last, NULL) < 0) log->last.len = 0;
 }
 
+/* Behind a repair it is the new log, whose numbers begin where those of the old one end. */
 runlog_proven runlog_tell_proven(const runlog *log) {
   uint64_t commit = log->hint.commit, next = log->st.next;
-  return (runlog_proven){.entries = next,
+  uint64_t first = log->at.epoch ? log->at.first : 0;
+  bool named = commit != RUNLOG_NONE && commit >= first;
+  return (runlog_proven){.entries = next - first,
                          .unproven = log->unproven,
-                         .behind = commit == RUNLOG_NONE ? next
-                                   : next > commit       ? next - commit - 1
-                                                         : 0};
+                         .behind = !named          ? next - first
+                                   : next > commit ? next - commit - 1
+                                                   : 0};
 }

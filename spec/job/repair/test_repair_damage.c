@@ -131,10 +131,28 @@ static void a_reader_of_the_damage_writes_to_the_mended_log(void **state) {
   (void)state;
 }
 
+/* Numbers were passed over between the two logs. */
+static void what_is_proven_counts_the_new_log_alone(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = NULL;
+    exchange_last(w, saved(w));
+    mend(w);
+    world_log(w, "", "two");
+    assert_int_equal(runlog_open_whole(w->env.store, "", &log, NULL), 0);
+    runlog_proven p = runlog_tell_proven(log);
+    assert_int_equal(p.entries, 2); /* the snapshot of the repair, and the term */
+    assert_int_equal(p.unproven, 0);
+    assert_int_equal(p.behind, 2);
+    runlog_close(log);
+  }
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_that_is_not_the_one_of_the_head_is_mended),
       cmocka_unit_test(so_is_the_first_entry_of_an_epoch),
+      cmocka_unit_test(what_is_proven_counts_the_new_log_alone),
       cmocka_unit_test(a_reader_of_the_damage_writes_to_the_mended_log),
   };
   return cmocka_run_group_tests_name("repair of damage", tests, NULL, NULL);
