@@ -54,6 +54,7 @@ static int parse(const buf *text, const char *key, pin *out) {
   json_t *object = NULL;
   int64_t commit = 0;
   int rc = js_read(text, key, READER, &object, NULL);
+  if (rc == 0 && !runlog_sum_holds(object, text)) rc = ERR_FORMAT;
   if (rc == 0) rc = js_get_int(object, "commit", key, &commit, NULL);
   if (rc == 0) rc = js_get_int(object, "created_ns", key, &out->created_ns, NULL);
   if (rc == 0) rc = js_opt_int(object, "expires_ns", key, 0, &out->expires_ns, NULL);
@@ -140,7 +141,7 @@ static int print(const io *io, const pin_request *r, buf *out, err *e) {
   if (r->life_ns) js_set(object, "expires_ns", json_integer(end), &bad);
   int rc = bad ? err_set(e, ERR_NOMEM, "pin %s: out of memory", r->dir) : js_print(object, out, e);
   json_decref(object);
-  return rc;
+  return rc == 0 ? runlog_seal(out, e) : rc;
 }
 
 int pins_put(store *s, const char *prefix, const pin_request *request, char id[PINS_ID_MAX],

@@ -346,4 +346,9 @@ typedef int runlog_unread_fn(void *ctx, const char *prefix, int status, const ch
 int runlog_groups_all(store *s, const char *prefix, runlog_group_fn *fn, runlog_unread_fn *unread,
                       void *ctx, err *e);
 
+/* Adds the member `sum` to the text of an object; pins have one, too. */
+int runlog_seal(buf *text, err *e);
+/* False if an object has a sum that is not that of its text. */
+bool runlog_sum_holds(const json_t *object, const buf *text);
+
 #endif

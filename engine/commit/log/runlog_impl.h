@@ -100,10 +100,6 @@ int runlog_parse_entry(const buf *text, const char *what, json_t **out, err *e);
 
 /* runlog_proof.c: an entry's `sum` and `prev`. Makes the digest of a raw text. */
 int runlog_digest(const char *text, size_t len, digest *out, err *e);
-/* Adds the member `sum` to the text of an object. */
-int runlog_seal(buf *text, err *e);
-/* False if an object has a sum that is not that of its text. */
-bool runlog_sum_holds(const json_t *object, const buf *text);
 /* Returns NULL, or why the text of entry `n` is not the one that its writer made. */
 const char *runlog_judge_text(uint64_t n, const json_t *entry, const buf *text);
 /* Looks whether entry `n` is what its writer made, behind what its writer read; it is the last one
