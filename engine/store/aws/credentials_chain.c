@@ -158,8 +158,8 @@ static int assume(const credentials_ask *a, const char *profile, credentials *ou
 }
 
 static int of_role(const credentials_ask *a, const char *profile, credentials *out, err *e) {
-  const char *chain[ROLES_MAX], *last;
-  size_t count;
+  const char *chain[ROLES_MAX] = {""}, *last = NULL;
+  size_t count = 1;
   int rc = follow(a, profile, chain, &count, &last, e);
   if (rc < 0) return rc;
   const char *innermost = chain[count - 1];

@@ -207,7 +207,7 @@ static int add_json(buf *out, json_t *doc, int bad, err *e) {
 /* Makes the assertion of a service account: a JSON web token that its key has signed. */
 static int add_assertion(const gs_token *t, buf *out, err *e) {
   uint8_t signature[HASH_SIGNATURE_MAX];
-  size_t len;
+  size_t len = 0;
   int bad = 0;
   int64_t now = t->io->now(t->io, IO_WALL) / SECOND;
   json_t *head = json_object(), *claims = json_object();
