@@ -226,11 +226,9 @@ static void mend(actor *a) {
  */
 void calm_main(actor *a) {
   writer w;
+  if (lost_any()) mend(a);
   int64_t since = sim_now;
   uint64_t steps = a->steps;
-  if (lost_any()) mend(a);
-  since = sim_now;
-  steps = a->steps;
   writer_open(&w, a);
   if (writer_begin(&w) < 0) sim_violation("a calm launch cannot begin");
   if (lost_any()) lost_promised_at_the_end();

@@ -16,7 +16,7 @@
 
 enum { MIB = 1 << 20, PART = 8 * MIB };
 
-static const char *rules_file;
+static const char *rules_file, *direct, *through; /* the rules of the proxy; the server, and it */
 static char log_file[4096];
 static bool keeps_sums;
 
@@ -42,9 +42,9 @@ static store *proxied(void **state) {
   const store_place *p = *state;
   store *s;
   err e = {0};
-  setenv("AWS_ENDPOINT_URL", getenv("CKPT_TEST_S3_PROXY"), 1);
+  setenv("AWS_ENDPOINT_URL", through, 1);
   if (store_open(&p->where, io_system(), NULL, &s, &e) < 0) fail_msg("%s", e.text);
-  setenv("AWS_ENDPOINT_URL", getenv("CKPT_TEST_S3"), 1);
+  setenv("AWS_ENDPOINT_URL", direct, 1);
   return s;
 }
 
@@ -309,14 +309,17 @@ int main(void) {
       PROMISE(many_are_removed_at_once),
       PROMISE(a_document_is_replaced_by_its_tag),
   };
+  const char *sums = getenv("CKPT_TEST_S3_SUMS");
+  direct = getenv("CKPT_TEST_S3");
+  through = getenv("CKPT_TEST_S3_PROXY");
   rules_file = getenv("CKPT_TEST_S3_RULES");
-  if (!getenv("CKPT_TEST_S3") || !rules_file || !getenv("CKPT_TEST_S3_SUMS")) {
+  if (!direct || !through || !rules_file || !sums) {
     puts("1..0 # SKIP spec/store/sums_s3_spec.sh runs it, against a server");
     return 0;
   }
   store_place_scheme = "s3";
   snprintf(log_file, sizeof log_file, "%s.log", rules_file);
-  keeps_sums = strcmp(getenv("CKPT_TEST_S3_SUMS"), "yes") == 0;
-  setenv("AWS_ENDPOINT_URL", getenv("CKPT_TEST_S3"), 1);
+  keeps_sums = strcmp(sums, "yes") == 0;
+  setenv("AWS_ENDPOINT_URL", direct, 1);
   return cmocka_run_group_tests_name(getenv("CKPT_TEST_S3_AS"), promises, NULL, NULL);
 }
