@@ -213,6 +213,7 @@ static void without_a_token_the_gate_is_shut(void **unused) {
   store_close(s);
   forget(NULL);
   assert_int_equal(open_at(env("CKPT_TEST_GS_GATE"), "&anonymous=true", &s, &e), 0);
+  if (!s) abort();
   assert_int_equal(s->ops->head(s, "k", &o, &e), ERR_ACCESS);
   store_close(s);
   setenv("GCE_METADATA_HOST", "127.0.0.1:9", 1);

@@ -437,6 +437,7 @@ static void what_a_customers_key_encrypts_is_read_by_it_alone(void **unused) {
     else
       unsetenv("AWS_SSE_CUSTOMER_KEY_BASE64");
     assert_int_equal(open_as(uri, &s, NULL), 0);
+    if (!s) abort();
     buf_init(&b, 100);
     assert_true(s->ops->get(s, "k", &b, &e) < 0);
     assert_true(s->ops->head(s, "k", &o, &e) < 0);
