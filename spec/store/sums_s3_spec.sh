@@ -71,6 +71,7 @@ cut_and_on() { # NAME PARTS-OF-THE-NEXT-TRY
   wait_for 60 "part 5" grep -q 'partNumber=5&' "$RULES.log"
   sleep 1
   kill -9 "$runner"
+  wait_for 60 "its end" bash -c "! kill -0 $runner 2>/dev/null"
   rules ''
   ckpt run --run one --dir "$dir" --to "$to" --settle 0.2 --marker DONE -- true
   tell $? "$1: a save that was cut is gone on with"
