@@ -28,7 +28,7 @@ LOOKS_AT_ALL int common_memory_has(const char *text) {
       memcpy(rights, r, sizeof r);
     }
     if (strncmp(line, "VmFlags:", 8) != 0 || strncmp(rights, "rw", 2) != 0) continue;
-    if (strstr(line, " dd") || to - from > 1UL << 30) continue;
+    if (strstr(line, " dd") || from == 0 || to - from > 1UL << 30) continue;
     for (const char *at = (const char *)from; at + len <= (const char *)to; at++)
       found += *at == (char)(*text ^ COMMON_MEMORY_CHANGED) && stands_at(at, text);
   }
