@@ -56,11 +56,10 @@ static int s3_open(const uri *where, const io *io, const log_sink *log, store **
   if (!s) return err_set(e, ERR_NOMEM, "no memory for a store");
   s->base.ops = &store_s3_ops;
   int rc = s3_set_up(s, where, io, log, e);
-  /* What is written wrong is told before anybody is asked for keys; what is right wins over where
-   * those say that the bucket is. */
+  /* What is written wrong is told before anybody is asked for keys. */
   if (rc == 0) rc = s3_options_open(s, where, e);
   if (rc == 0) rc = credentials_open(io, log, &s->who, &s->keys, e);
-  if (rc == 0) rc = s3_options_open(s, where, e);
+  if (rc == 0) rc = s3_options_way(s, where, e);
   if (rc < 0)
     s3_close(&s->base);
   else

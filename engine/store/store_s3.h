@@ -92,9 +92,11 @@ void s3_take_down(s3_store *s);
 
 /* ---- options ---- */
 
-/* Reads them from the environment, then from the query of the URI, which also may name region and
- * endpoint: those go to s->who. ERR_INVAL names what is not known. */
+/* Reads them from the environment, then from the query of the URI. ERR_INVAL names what is not
+ * known. */
 int s3_options_open(s3_store *s, const uri *where, err *e);
+/* Puts what both say of region and endpoint over what s->who has from elsewhere. */
+int s3_options_way(s3_store *s, const uri *where, err *e);
 void s3_options_forget(s3_options *o);
 struct s3_request;
 /* Adds the headers that this request has to have to `lines`, from *count on; they stay where they

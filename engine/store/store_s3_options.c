@@ -309,15 +309,28 @@ static int set_way(credentials *who, const said *t, err *e) {
   return 0;
 }
 
+/* Gives what the environment and the query say; free it with secret_free(), on failure too. */
+static int hear(const uri *where, said **out, err *e) {
+  *out = secret_alloc(sizeof **out);
+  if (!*out) return err_set(e, ERR_NOMEM, "no memory for a store");
+  int rc = of_environment(*out, e);
+  return rc < 0 ? rc : of_query(*out, where->query, e);
+}
+
 int s3_options_open(s3_store *s, const uri *where, err *e) {
-  said *t = secret_alloc(sizeof *t);
-  if (!t) return err_set(e, ERR_NOMEM, "no memory for a store");
-  int rc = of_environment(t, e);
-  if (rc == 0) rc = of_query(t, where->query, e);
+  said *t;
+  int rc = hear(where, &t, e);
   if (rc == 0) rc = set_customer(s, t, e);
   if (rc == 0) rc = set_sse(&s->options, t, s->options.customer[0], e);
   if (rc == 0) rc = set_class(&s->options, t, e);
   if (rc == 0) rc = set_flags(&s->options, t, e);
+  secret_free(t);
+  return rc;
+}
+
+int s3_options_way(s3_store *s, const uri *where, err *e) {
+  said *t;
+  int rc = hear(where, &t, e);
   if (rc == 0) rc = set_way(&s->who, t, e);
   secret_free(t);
   return rc;
