@@ -38,60 +38,60 @@ return {
   -- What a checkpoint is called. {step} is a number; a slash at the end means a directory; the
   -- first name that fits counts.
   unit = {
-    "checkpoint-{step}/",
-    "checkpoint_{step}/",
-    "step-{step}/",
+    "checkpoint-{step}/", -- Hugging Face
+    "checkpoint_{step}/", -- accelerate
+    "step-{step}/", -- torch.distributed.checkpoint
     "step_{step}/",
-    "global_step{step}/",
-    "epoch-{step}/",
-    "epoch_{step}/",
-    "iter_{step}/",
-    "ckpt-{step}/",
-    "ckpt_{step}/",
+    "global_step{step}/", -- DeepSpeed
+    "iter_{step}/", -- Megatron
     "checkpoint_[0-9]{*}/", -- Ray: the time of day
-    "*step={step}-*.ckpt/",
+    "ep*-ba{step}-rank*.pt", -- composer
+    "*step={step}-*.ckpt/", -- Lightning: sharded, and files
     "*step={step}.ckpt/",
-    "*.ckpt/", -- Lightning, sharded
-    proven "{step}/", -- any directory may be a number: only if it was renamed or holds a marker
+    "*.ckpt/",
     "*step={step}-*.ckpt",
     "*step={step}.ckpt",
-    "ep*-ba{step}-rank*.pt", -- composer
-    "*.pt",
-    "*.pth",
     "*.ckpt",
-    "*.safetensors",
+    proven "{step}/", -- Orbax. Any directory may be a number: renamed, or with a marker in it
+    "checkpoint_{step}", -- Flax
+    "ckpt-{step}.*", -- TensorFlow: all files with this beginning
     "*.keras",
     "*.h5",
-    "*.ubj",
-    "*.npz",
-    "*.joblib",
-    "*.cbm",
+    "*.ubj", -- XGBoost
+    "*.cbm", -- CatBoost
     "*.cbsnapshot",
-    "*.pdparams",
+    "*.joblib",
+    "*.pdparams", -- PaddlePaddle
+    "epoch-{step}/", -- what many write by hand
+    "epoch_{step}/",
+    "ckpt-{step}/",
+    "ckpt_{step}/",
+    "*.pt",
+    "*.pth",
+    "*.safetensors",
+    "*.npz",
     "*.msgpack",
-    "checkpoint_{step}", -- flax
-    "ckpt-{step}.*", -- TensorFlow: all files with this beginning
   },
 
   -- Names that are no part of a checkpoint: what frameworks call a file while they write it. These
   -- are always left out, in any policy; the list stands here to be read.
   exclude = {
     ".tmp??????", -- safetensors, inside a checkpoint
-    "*.tmp", -- torch.distributed.checkpoint, CatBoost, and most that people write
     "tmp-checkpoint-*", -- transformers 4.36 and 4.37
-    "*.orbax-checkpoint-tmp*", -- Orbax
-    "*.__lock", -- tensorstore
-    "checkpoint_tmp", -- flax
+    "*.tmp", -- torch.distributed.checkpoint, CatBoost, and most that people write
     ".validate_storage_marker", -- Ray
     ".????????-????-????-????-????????????-*", -- Ray Tune
+    "*.symlink", -- composer
+    "*.orbax-checkpoint-tmp*", -- Orbax
+    "*.__lock", -- tensorstore
+    "checkpoint_tmp", -- Flax
     "*_temp/", -- TensorFlow
     "*.tempstate*",
     "checkpoint.tmp*",
-    "*.symlink", -- composer
+    "_checkpoint", -- AdaptDL
     "tmp[a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_]", -- ignite
     "*.bak", -- CatBoost
     "tmp/", -- CatBoost
-    "_checkpoint", -- AdaptDL
   },
 
   -- What is saved beside each checkpoint, from the directory that it is in: files that say which

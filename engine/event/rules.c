@@ -1,106 +1,55 @@
 #include "rules.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/names.h"
 
-/* Apart from what follows: "??" and a dash is a trigraph in C11. */
-#define Q4 "????"
-/* One character of Python's tempfile names. */
-#define T1 "[a-z0-9_]"
-#define T4 T1 T1 T1 T1
-
-/* If the last number of a name is not its step (but a loss, or a rank), a row of its own says which
- * number is; it stands before the general one. */
-static const char *const units[] = {
-    "checkpoint-{step}/",
-    "checkpoint_{step}/",
-    "step-{step}/",
-    "step_{step}/",
-    "global_step{step}/",
-    "epoch-{step}/",
-    "epoch_{step}/",
-    "iter_{step}/",
-    "ckpt-{step}/",
-    "ckpt_{step}/",
-    "checkpoint_[0-9]{*}/", /* Ray: the time of day */
-    "*step={step}-*.ckpt/",
-    "*step={step}.ckpt/",
-    "*.ckpt/", /* Lightning, sharded */
-    "{step}/",
-    "*step={step}-*.ckpt",
-    "*step={step}.ckpt",
-    "ep*-ba{step}-rank*.pt", /* composer */
-    "*.pt",
-    "*.pth",
-    "*.ckpt",
-    "*.safetensors",
-    "*.keras",
-    "*.h5",
-    "*.ubj",
-    "*.npz",
-    "*.joblib",
-    "*.cbm",
-    "*.cbsnapshot",
-    "*.pdparams",
-    "*.msgpack",
-    "checkpoint_{step}", /* flax */
-    "ckpt-{step}.*",     /* TensorFlow */
-    NULL,
-};
-
-static const char *const proven[] = {"{step}/", NULL};
-
-/* ".*" is never excluded: .metadata and its kind are data. */
-static const char *const excludes[] = {
-    ".tmp??????",               /* safetensors, inside a checkpoint */
-    "*.tmp",                    /* DCP, CatBoost, and most that people write */
-    "tmp-checkpoint-*",         /* transformers 4.36 and 4.37 */
-    "*.orbax-checkpoint-tmp*",  /* Orbax */
-    "*.__lock",                 /* tensorstore */
-    "checkpoint_tmp",           /* flax */
-    ".validate_storage_marker", /* Ray */
-    "." Q4 Q4 "-" Q4 "-" Q4 "-" Q4 "-" Q4 Q4 Q4 "-*", /* Ray Tune: a UUID */
-    "*_temp/",                                        /* TensorFlow */
-    "*.tempstate*",
-    "checkpoint.tmp*",
-    "*.symlink",   /* composer */
-    "tmp" T4 T4,   /* ignite */
-    "*.bak",       /* CatBoost */
-    "tmp/",        /* CatBoost */
-    "_checkpoint", /* AdaptDL */
-    NULL,
-};
-
-static const rules_marker markers[] = {
-    {"trainer_state.json", "training_args.bin", false},
-    {".metadata", "__*_*.distcp", true},
-    {".snapshot_metadata", NULL, true},
-    {"commit_success.txt", NULL, false},
-    /* Orbax writes it first and again at the end. */
-    {"_CHECKPOINT_METADATA", NULL, true},
-    {"training_metadata.json", NULL, true},
-};
+enum { NAMES_MAX = 128 }; /* a test holds that nothing is cut off */
 
 static const int64_t second = 1000000000;
 
-static const rules builtin = {
-    .units = units,
-    .proven = proven,
-    .excludes = excludes,
-    .markers = markers,
-    .marker_count = sizeof markers / sizeof *markers,
+/* The lists of all rows of the table, put together when they are first asked for. */
+static struct {
+  const char *units[NAMES_MAX], *proven[NAMES_MAX], *excludes[NAMES_MAX];
+  rules_marker markers[NAMES_MAX];
+} all;
+
+static rules builtin = {
+    .units = all.units,
+    .proven = all.proven,
+    .excludes = all.excludes,
+    .markers = all.markers,
     .quiet_ns = 30 * second,
     .marked_ns = 5 * second,
     .settled_ns = second / 10,
 };
 
+static void append(const char **to, const char *const *from) {
+  size_t n = 0;
+  while (to[n]) n++;
+  for (; *from && n + 1 < NAMES_MAX; from++) to[n++] = *from;
+}
+
+static void gather(void) {
+  for (const framework *f = frameworks(); f->name; f++) {
+    append(all.units, f->units);
+    append(all.proven, f->proven);
+    append(all.excludes, f->temporary);
+    for (const rules_marker *m = f->markers; m->name && builtin.marker_count < NAMES_MAX; m++)
+      all.markers[builtin.marker_count++] = *m;
+  }
+}
+
 const rules *rules_builtin(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, gather);
   return &builtin;
 }
 
 bool rules_excludes_builtin(const char *pattern) {
+  const char *const *excludes = rules_builtin()->excludes;
   return excludes[names_index(excludes, pattern)] != NULL;
 }
 
@@ -213,10 +162,9 @@ static bool copy_marker(const rules_marker *from, rules_marker *to) {
 
 /* Copies the markers; those that a user asks for by name stand in place of all others. */
 static bool copy_markers(const rules_spec *s, rules *r) {
-  const rules_marker *known = s->known ? s->known : builtin.markers;
-  size_t count = s->markers ? count_of(s->markers)
-                 : s->known ? s->known_count
-                            : builtin.marker_count;
+  const rules *ours = rules_builtin();
+  const rules_marker *known = s->known ? s->known : ours->markers;
+  size_t count = s->markers ? count_of(s->markers) : s->known ? s->known_count : ours->marker_count;
   rules_marker *out = calloc(count + 1, sizeof *out);
   bool whole = out != NULL;
   r->markers = out;
@@ -251,14 +199,15 @@ int rules_make(const rules_spec *s, rules **out, err *e) {
   if (rc < 0) return rc;
   rules *r = calloc(1, sizeof *r);
   if (!r) return err_set(e, ERR_NOMEM, "rules: out of memory");
-  r->units = copy_lists(s->units ? s->units : units, NULL);
+  const rules *ours = rules_builtin();
+  r->units = copy_lists(s->units ? s->units : ours->units, NULL);
   /* A user who writes a pattern means it: only patterns of the default list ask for a proof by
    * themselves. */
-  r->proven = copy_lists(s->proven ? s->proven : s->units ? NULL : proven, NULL);
-  r->excludes = copy_lists(excludes, s->excludes);
-  r->quiet_ns = time_or(s->quiet_ns, builtin.quiet_ns);
-  r->marked_ns = time_or(s->marked_ns, builtin.marked_ns);
-  r->settled_ns = time_or(s->settled_ns, builtin.settled_ns);
+  r->proven = copy_lists(s->proven ? s->proven : s->units ? NULL : ours->proven, NULL);
+  r->excludes = copy_lists(ours->excludes, s->excludes);
+  r->quiet_ns = time_or(s->quiet_ns, ours->quiet_ns);
+  r->marked_ns = time_or(s->marked_ns, ours->marked_ns);
+  r->settled_ns = time_or(s->settled_ns, ours->settled_ns);
   /* A marker is more proof than silence: it never waits longer. */
   if (r->marked_ns > r->quiet_ns) r->marked_ns = r->quiet_ns;
   bool copied = copy_markers(s, r);

@@ -1,8 +1,6 @@
-/* rules: the built-in rule of completeness, as data: the names of checkpoints, temporary names, the
- * files that prove that a save is over.
- *
- * It holds until a policy says more. Each row was measured on a real framework
- * (docs/detection.md). */
+/* rules: the rule of completeness, as data: the names of checkpoints, temporary names, the files that
+ * prove that a save is over. The built-in one is what frameworks.h knows; it holds until a policy says
+ * more. */
 #ifndef EVENT_RULES_H
 #define EVENT_RULES_H
 
@@ -11,20 +9,14 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "event/frameworks.h"
 #include "prims/match.h"
 
 /* The signature of a marker that the user named: required in each directory unit, and may be empty.
  */
 #define RULES_ALWAYS "*"
 
-/* A file that a framework writes when all the others are there. */
-typedef struct rules_marker {
-  const char *name;      /* exact base name, at the top of the unit */
-  const char *signature; /* glob of a base name at the top that only this framework writes: where
-                     one is found, the marker is required; NULL: the marker helps, nothing more */
-  bool newest;           /* an old one may be left over from the save before: it counts only if no
-                     data file is newer */
-} rules_marker;
+typedef framework_marker rules_marker;
 
 /* A condition of completeness, as a policy writes it (`complete = all { ... }`). */
 typedef enum rules_op {

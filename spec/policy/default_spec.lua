@@ -2,44 +2,47 @@
 local library = require "policy.rules"
 local support = require "support"
 
---- engine/event/rules.c as the compiler sees it: macros replaced, comments gone.
+--- The sources as the compiler sees them: macros replaced, comments gone.
 local source = support.sh("cc -E -P -std=c11 -Iengine engine/event/rules.c")
+local table_of = support.sh("cc -E -P -std=c11 -Iengine engine/event/frameworks.c")
 
---- The initializer of an array, as a list of lists of its rows' texts; false stands for NULL.
-local function rows_of(array)
-  local body, rows = source:match("const [%w_ *]-" .. array .. "%[%] = {(.-)};"), { {} }
-  local row, value, at = rows[1], nil, 1
-  body = body:gsub("%(%(void %*%)0%)", "NULL") .. ","
-  while at <= #body do
-    local text, after = body:match('^"([^"]*)"()', at)
-    local word, past = body:match("^([%w_]+)()", at)
-    local c = body:sub(at, at)
-    if text then
-      value, at = (value or "") .. text, after
-    elseif word then
-      if word == "NULL" or word == "false" or word == "0" then value = false end
-      if word == "true" or word == "1" then value = true end
-      at = past
-    else
-      if (c == "," or c == "}") and value ~= nil then
-        row[#row + 1] = value
-        value = nil
+--- What stands in one column of the table, row after row, as a list of lists of values; false
+--- stands for NULL. A column of names is one list, that of markers has one for each marker.
+local function column(name)
+  local out, body = {}, table_of:match("framework rows%[%] = (%b{})")
+  for cell in body:gmatch("%." .. name .. " = (%b{})") do
+    cell = cell:gsub("%(%(void %*%)0%)", "NULL")
+    local rows, row, value, at = {}, {}, nil, 2
+    while at <= #cell do
+      local text, after = cell:match('^"([^"]*)"()', at)
+      local word, past = cell:match("^([%w_]+)()", at)
+      local c = cell:sub(at, at)
+      if text then
+        value, at = (value or "") .. text, after
+      elseif word then
+        value, at = word == "true" or word == "1", past
+      else
+        if (c == "," or c == "}") and value ~= nil then
+          row[#row + 1] = value
+          value = nil
+        end
+        if c == "}" and #row > 0 then
+          rows[#rows + 1] = row
+          row = {}
+        end
+        at = at + 1
       end
-      if c == "}" then
-        row = {}
-        rows[#rows + 1] = row
-      end
-      at = at + 1
     end
+    for _, found in ipairs(rows) do out[#out + 1] = found end
   end
-  if #row == 0 then rows[#rows] = nil end
-  return rows
+  return out
 end
 
-local function strings_of(array)
-  local list = rows_of(array)[1]
-  assert(list[#list] == false)
-  list[#list] = nil
+local function strings_of(name)
+  local list = {}
+  for _, row in ipairs(column(name)) do
+    for _, text in ipairs(row) do list[#list + 1] = text end
+  end
   return list
 end
 
@@ -57,14 +60,14 @@ describe("policies/default.lua", function()
   end)
 
   it("names the excludes that the engine knows", function()
-    local named = strings_of "excludes"
+    local named = strings_of "temporary"
     assert.is_true(#named > 10)
     assert.same(named, data.exclude)
   end)
 
   it("names the markers and times that the engine knows", function()
     local markers = {}
-    for i, row in ipairs(rows_of "markers") do
+    for i, row in ipairs(column "markers") do
       markers[i] = { name = row[1], when = row[2] or nil, newer = row[3] }
     end
     local function ns(name)

@@ -1,0 +1,108 @@
+#include "frameworks.h"
+
+/* Apart from what follows: "??" and a dash is a trigraph in C11. */
+#define Q4 "????"
+/* One character of Python's tempfile names. */
+#define T1 "[a-z0-9_]"
+#define T4 T1 T1 T1 T1
+
+/* ".*" is never excluded: .metadata and its kind are data. */
+static const framework rows[] = {
+    {.name = "Hugging Face Trainer",
+     .units = {"checkpoint-{step}/"},
+     .temporary = {".tmp??????" /* safetensors */, "tmp-checkpoint-*" /* 4.36 and 4.37 */},
+     .markers = {{"trainer_state.json", "training_args.bin", false}},
+     .evidence = {"trainer_state.json", "training_args.bin"},
+     .lists = {"trainer_state.json"}},
+    {.name = "accelerate", .units = {"checkpoint_{step}/"}, .evidence = {"random_states_*.pkl"}},
+    {.name = "torch.distributed.checkpoint",
+     .units = {"step-{step}/", "step_{step}/"},
+     .temporary = {"*.tmp"},
+     .markers = {{".metadata", "__*_*.distcp", true}},
+     .evidence = {"__*_*.distcp"}},
+    {.name = "DeepSpeed",
+     .units = {"global_step{step}/"},
+     .evidence = {"*mp_rank_*_model_states.pt", "*zero_pp_rank_*_optim_states.pt"},
+     .pointers = {"latest"}},
+    {.name = "Megatron",
+     .units = {"iter_{step}/"},
+     .pointers = {"latest_checkpointed_iteration.txt"}},
+    {.name = "T5X", .pointers = {"latest_checkpoint.txt"}},
+    {.name = "Ray Tune and Ray Train",
+     .units = {"checkpoint_[0-9]{*}/"}, /* the time of day */
+     .temporary = {".validate_storage_marker", "." Q4 Q4 "-" Q4 "-" Q4 "-" Q4 "-" Q4 Q4 Q4 "-*"},
+     .lists = {"checkpoint_manager_snapshot.json"}},
+    {.name = "composer",
+     .units = {"ep*-ba{step}-rank*.pt"},
+     .temporary = {"*.symlink"},
+     .pointers = {"latest-rank*.pt"}},
+    {.name = "Lightning",
+     .units = {"*step={step}-*.ckpt/", "*step={step}.ckpt/", "*.ckpt/" /* sharded */,
+               "*step={step}-*.ckpt", "*step={step}.ckpt", "*.ckpt"},
+     .evidence = {"meta.pt"},
+     .pointers = {"last.ckpt"}},
+    {.name = "torchsnapshot",
+     .markers = {{".snapshot_metadata", NULL, true}},
+     .evidence = {".snapshot_metadata"},
+     .content_named = true},
+    {.name = "Orbax",
+     .units = {"{step}/"},
+     .proven = {"{step}/"}, /* any directory may be a number */
+     .temporary = {"*.orbax-checkpoint-tmp*", "*.__lock" /* tensorstore */},
+     /* _CHECKPOINT_METADATA is written first, and again at the end. */
+     .markers = {{"commit_success.txt", NULL, false}, {"_CHECKPOINT_METADATA", NULL, true}},
+     .evidence = {"_CHECKPOINT_METADATA", "commit_success.txt"},
+     .content_named = true},
+    {.name = "Flax", .units = {"checkpoint_{step}"}, .temporary = {"checkpoint_tmp"}},
+    {.name = "TensorFlow",
+     .units = {"ckpt-{step}.*"},
+     .temporary = {"*_temp/", "*.tempstate*", "checkpoint.tmp*"},
+     .pointers = {"checkpoint"}},
+    {.name = "Keras",
+     .units = {"*.keras", "*.h5"},
+     .markers = {{"training_metadata.json", NULL, true}},
+     .pointers = {"training_metadata.json"}},
+    {.name = "AdaptDL", .temporary = {"_checkpoint"}},
+    {.name = "ignite", .temporary = {"tmp" T4 T4}},
+    {.name = "mmengine", .pointers = {"last_checkpoint"}},
+    {.name = "XGBoost", .units = {"*.ubj"}},
+    {.name = "CatBoost", .units = {"*.cbm", "*.cbsnapshot"}, .temporary = {"*.bak", "tmp/"}},
+    {.name = "joblib", .units = {"*.joblib"}},
+    {.name = "PaddlePaddle", .units = {"*.pdparams"}},
+    /* What many loops write by hand. */
+    {.name = "a training loop",
+     .units = {"epoch-{step}/", "epoch_{step}/", "ckpt-{step}/", "ckpt_{step}/", "*.pt", "*.pth",
+               "*.safetensors", "*.npz", "*.msgpack"},
+     .by_hand = true},
+    {.name = NULL},
+};
+
+const framework *frameworks(void) {
+  return rows;
+}
+
+static bool shows(const framework *f, framework_has_fn *has, void *ctx) {
+  for (size_t i = 0; f->evidence[i]; i++)
+    if (has(ctx, f->evidence[i])) return true;
+  return false;
+}
+
+static bool called(const framework *f, const char *path, bool is_dir) {
+  match_unit m;
+  for (size_t i = 0; f->units[i]; i++)
+    if (match_unit_path(f->units[i], path, is_dir, &m)) return true;
+  return false;
+}
+
+const framework *framework_of(const char *path, bool is_dir, framework_has_fn *has, void *ctx) {
+  const framework *by_name = NULL;
+  size_t names = 0;
+  for (const framework *f = rows; f->name; f++) {
+    if (has && shows(f, has, ctx)) return f;
+    if (f->by_hand || !called(f, path, is_dir)) continue;
+    by_name = f;
+    names++;
+  }
+  bool unseen = by_name && is_dir && has && by_name->evidence[0];
+  return names == 1 && !unseen ? by_name : NULL;
+}
