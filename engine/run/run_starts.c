@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "run/run_prepare.h"
-#include "run/starts.h"
+#include "run/start/starts.h"
 #include "prims/match_series.h"
 
 /* Returns the newest commit of a log, in whatever state it is. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run/starts.h"
+#include "run/start/starts.h"
 #include "io_fault.h"
 #include "tmpdir.h"
 

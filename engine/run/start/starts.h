@@ -4,8 +4,8 @@
  * Only a commit after it says that a checkpoint is good to go on from; so failures are counted only
  * in a row, from the same commit of the same log, and with no entry of a commit since. A record
  * from before 1.1 names no log: it is read, and nobody's. */
-#ifndef RUN_STARTS_H
-#define RUN_STARTS_H
+#ifndef RUN_START_STARTS_H
+#define RUN_START_STARTS_H
 
 #include <stdint.h>
 
