@@ -268,6 +268,12 @@ int io_move_up(const io *io, int fd) {
   return rc;
 }
 
+int32_t io_utc_offset(int64_t wall_ns) {
+  time_t seconds = (time_t)(wall_ns / 1000000000);
+  struct tm local;
+  return localtime_r(&seconds, &local) ? (int32_t)local.tm_gmtoff : 0;
+}
+
 int io_nonce(const io *io, char out[33]) {
   unsigned char bytes[16];
   int rc = io->random(io, bytes, sizeof bytes);

@@ -82,6 +82,10 @@ const char *io_variable_laid(const io *io, const char *name);
  * comes back as it is. */
 int io_move_up(const io *io, int fd);
 
+/* Returns how far the clocks on this host's walls are ahead of UTC at a time (in ns since 1970), in
+ * seconds: by TZ, else by /etc/localtime. Summer time is in it. */
+int32_t io_utc_offset(int64_t wall_ns);
+
 /* A fresh random identifier: 32 lower-case hex digits and a NUL. Returns 0 or -errno. */
 int io_nonce(const io *io, char out[33]);
 

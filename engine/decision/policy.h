@@ -101,6 +101,7 @@ bool policy_has(const policy *p, policy_hook hook);
 /* The facts of an event, for a policy to see. Zeroed members are unknown. In Lua
  * (docs/policies.md):
  *   e.event e.now e.run e.group e.grace
+ *   e.localtime { year month day hour minute second weekday offset change { after offset } }
  *   e.checkpoint { name path step bytes files kind names age metrics in_place generation reason }
  *   e.result e.results e.since { results seconds checkpoints bytes }
  *   e.queue { waiting running }  e.store { commits }  e.error { code class text tries }

@@ -112,6 +112,7 @@ static json_t *begin(const policy *p, const char *event, const char *group, int6
   if (!e) *whole = false;
   put_name(e, "event", event, whole);
   put(e, "now", json_real((double)now / 1e9), whole);
+  put(e, "localtime", policy_localtime(now), whole);
   put_name(e, "run", p->run, whole);
   put_name(e, "group", group, whole);
   return e;

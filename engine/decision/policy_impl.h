@@ -94,6 +94,9 @@ json_t *policy_event(const policy *p, const policy_facts *facts);
 json_t *policy_list_event(const policy *p, policy_hook hook, const char *group,
                           const policy_item *items, size_t count);
 
+/* policy_localtime.c: the time on this host's wall; a new reference, or NULL. */
+json_t *policy_localtime(int64_t wall_ns);
+
 /* ---- policy_answer.c: what a policy said, against the vocabulary. ERR_POLICY: it is not in it.
  * NULL, no answer, is 0 and leaves *out as it is. ---- */
 

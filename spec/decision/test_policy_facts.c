@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/json.h"
-#include "decision/policy.h"
+#include "decision/policy_impl.h"
 #include "policy_helper.h"
 
 static const char hooks[] = "{\"ok\":true,\"has\":{\"sync\":[\"p\"],\"keep\":[\"p\"]}}";
@@ -92,6 +93,60 @@ static void a_policy_sees_what_is_known(void **state) {
   assert_true(age > 4.9 && age < 60);
   assert_true(json_number_value(json_object_get(e, "now")) > 1.7e9);
   json_decref(e);
+}
+
+/* ---- the clock on the wall ---- */
+
+static void at_time(const char *zone, int64_t seconds, const char *wanted) {
+  const char *before = getenv("TZ");
+  char *kept = before ? strdup(before) : NULL;
+  setenv("TZ", zone, 1);
+  tzset();
+  json_t *t = policy_localtime(seconds * INT64_C(1000000000) + 999999999);
+  char *text = t ? json_dumps(t, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+  if (kept)
+    setenv("TZ", kept, 1);
+  else
+    unsetenv("TZ");
+  tzset();
+  free(kept);
+  json_decref(t);
+  if (!text)
+    fail_msg("no time");
+  else
+    assert_string_equal(text, wanted);
+  free(text);
+}
+
+static void the_local_time_is_the_clock_on_the_wall(void **state) {
+  (void)state;
+  at_time("UTC0", 0,
+          "{\"day\":1,\"hour\":0,\"minute\":0,\"month\":1,\"offset\":0,\"second\":0,"
+          "\"weekday\":4,\"year\":1970}");
+  /* 18:30:05 on a Sunday, and already Monday in India. */
+  at_time("IST-5:30", 1795372205,
+          "{\"day\":23,\"hour\":0,\"minute\":0,\"month\":11,\"offset\":19800,\"second\":5,"
+          "\"weekday\":1,\"year\":2026}");
+}
+
+static void a_change_to_or_from_summer_time_is_told_a_day_before(void **state) {
+  (void)state;
+  static const char zone[] = "CET-1CEST,M3.5.0,M10.5.0/3";
+  /* 2026-10-25 00:30 in summer time, which ends at 01:00 UTC. */
+  at_time(zone, 1792881000,
+          "{\"change\":{\"after\":9000,\"offset\":3600},\"day\":25,\"hour\":0,\"minute\":30,"
+          "\"month\":10,\"offset\":7200,\"second\":0,\"weekday\":7,\"year\":2026}");
+  /* One second before and at the change: 02:59:59 is followed by 02:00:00. */
+  at_time(zone, 1792889999,
+          "{\"change\":{\"after\":1,\"offset\":3600},\"day\":25,\"hour\":2,\"minute\":59,"
+          "\"month\":10,\"offset\":7200,\"second\":59,\"weekday\":7,\"year\":2026}");
+  at_time(zone, 1792890000,
+          "{\"day\":25,\"hour\":2,\"minute\":0,\"month\":10,\"offset\":3600,\"second\":0,"
+          "\"weekday\":7,\"year\":2026}");
+  /* 2026-03-28 22:00, five hours before it begins. */
+  at_time(zone, 1774731600,
+          "{\"change\":{\"after\":14400,\"offset\":7200},\"day\":28,\"hour\":22,\"minute\":0,"
+          "\"month\":3,\"offset\":3600,\"second\":0,\"weekday\":6,\"year\":2026}");
 }
 
 static void what_is_not_known_is_not_there(void **state) {
@@ -186,6 +241,8 @@ int main(int argc, char **argv) {
   if (policy_helper_is_meant(argv)) return policy_helper_run();
   const struct CMUnitTest tests[] = {
       IN_POLICY_WORLD(a_policy_sees_what_is_known),
+      cmocka_unit_test(the_local_time_is_the_clock_on_the_wall),
+      cmocka_unit_test(a_change_to_or_from_summer_time_is_told_a_day_before),
       IN_POLICY_WORLD(what_is_not_known_is_not_there),
       IN_POLICY_WORLD(odd_values_cost_only_themselves),
       IN_POLICY_WORLD(a_list_is_handed_over_whole),
