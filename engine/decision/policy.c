@@ -34,6 +34,7 @@ typedef struct talk {
   json_t *event; /* NULL: out of memory */
   char *memory;
   bool changed;
+  policy_asked *asked; /* by hook; NULL: each question is the first */
 } talk;
 
 static void begin(talk *t, policy *p, json_t *event, char *const *memory) {
@@ -58,17 +59,34 @@ static void end(talk *t, char **memory) {
   json_decref(t->event);
 }
 
+/* Takes in that a hook was asked with this memory. Out of memory it counts as not asked. */
+static void note_asked(policy_asked *asked, const char *memory) {
+  asked->memory = memory ? strdup(memory) : NULL;
+  asked->yes = !memory || asked->memory;
+}
+
+void policy_asked_clear(policy_asked *asked) {
+  for (int i = 0; i < POLICY_DECIDING; i++) {
+    free(asked[i].memory);
+    asked[i] = (policy_asked){0};
+  }
+}
+
 typedef int judge_fn(const json_t *answer, void *out, err *e);
 
 /* True if a policy had an answer and it is a good one; the texts are then in `reply`. */
 static bool ask(talk *t, policy_hook hook, judge_fn *judge, void *out, policy_reply *reply) {
   err why = {0};
-  if (!t->p->has[hook] || policy_ask(t->p, hook, t->event, t->memory, reply) < 0) return false;
+  policy_asked *asked = t->asked ? &t->asked[hook] : NULL;
+  const policy_asked *before = asked && asked->yes ? asked : NULL;
+  if (!t->p->has[hook] || policy_ask(t->p, hook, t->event, t->memory, before, reply) < 0)
+    return false;
   if (judge(reply->answer, out, &why) < 0) {
     policy_refuse(t->p, hook, reply, why.text);
     return false;
   }
   bool answered = reply->answer != NULL;
+  if (asked && !before) note_asked(asked, t->memory);
   if (reply->has_memory) t->changed = true;
   policy_accept(t->p, reply, &t->memory);
   return answered;
@@ -91,6 +109,7 @@ static int judge_queue(const json_t *answer, void *out, err *e) {
 /* Writes the policy and its reason into the decision. `otherwise`: the reason if the policy gives
  * none; NULL: the reason that is there stays. */
 static void by_policy(decision *d, const policy_reply *r, const char *otherwise) {
+  d->again_s = r->again_s;
   memcpy(d->policy, r->by, sizeof d->policy);
   if (*r->reason)
     memcpy(d->reason, r->reason, sizeof d->reason);
@@ -109,6 +128,7 @@ void policy_decide(policy *p, const policy_facts *facts, char **memory, decision
   bool ready = true;
   int sync = 0, queue = (int)p->queue;
   begin(&t, p, policy_event(p, facts), memory);
+  t.asked = facts->asked;
   if (ask(&t, POLICY_READY, judge_ready, &ready, &r) && !ready) {
     out->action = POLICY_WAIT;
     by_policy(out, &r, "the policy says that it is not ready");

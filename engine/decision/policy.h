@@ -37,6 +37,7 @@ typedef enum policy_queue {
 typedef struct decision {
   policy_action action;
   policy_queue queue;
+  double again_s; /* when the policy may say otherwise though nothing happens; 0: it would not */
   char policy[POLICY_NAME_MAX];
   char reason[POLICY_REASON_MAX];
 } decision;
@@ -98,6 +99,19 @@ typedef enum policy_hook {
 } policy_hook;
 bool policy_has(const policy *p, policy_hook hook);
 
+/* The hooks of policy_decide(): those of a checkpoint that is complete. */
+enum { POLICY_DECIDING = POLICY_QUEUE + 1 };
+
+/* That a hook was asked about some content, and the memory that it was handed. Asked again it is
+ * handed that one, and what it remembers stays as it is: it counts one thing once. */
+typedef struct policy_asked {
+  bool yes;
+  char *memory; /* malloced; NULL: empty */
+} policy_asked;
+
+/* Frees and empties POLICY_DECIDING of them: the next question is about another content. */
+void policy_asked_clear(policy_asked *asked);
+
 /* The facts of an event, for a policy to see. Zeroed members are unknown. In Lua
  * (docs/policies.md):
  *   e.event e.now e.run e.group e.grace
@@ -108,7 +122,7 @@ bool policy_has(const policy *p, policy_hook hook);
  * and in e.list of keep, keep_local and restore, oldest first:
  *   { number name dir step time age files bytes metrics kind newest pinned durable } */
 typedef struct policy_facts {
-  const char *event; /* "complete" "result" "end" "preempt" "error" "committed" "failed" */
+  const char *event; /* "complete" "result" "time" "end" "preempt" "error" "committed" "failed" */
   const char *group;
   const detect_unit *unit;  /* NULL: none is meant */
   const char *kind;         /* "perm", "null", "temp" */
@@ -127,6 +141,8 @@ typedef struct policy_facts {
   int status;     /* of an error */
   const char *text;
   unsigned tries;
+  policy_asked *asked; /* POLICY_DECIDING of them, for policy_decide(), which fills them in; NULL:
+                          each question is the first */
 } policy_facts;
 
 /* `memory` below is a group's memory table, as JSON text; NULL: empty. The policy may replace

@@ -120,9 +120,13 @@ static json_t *memory_value(const char *memory) {
 }
 
 static int print_request(const policy *p, policy_hook hook, json_t *event, const char *memory,
-                         buf *out, err *e) {
+                         const policy_asked *before, buf *out, err *e) {
   json_t *request = json_pack("{s:s, s:s, s:s, s:O, s:o}", "op", "ask", "id", p->id, "hook",
                               hooks[hook].name, "event", event, "memory", memory_value(memory));
+  if (before && json_object_set_new(request, "before", memory_value(before->memory)) < 0) {
+    json_decref(request);
+    request = NULL;
+  }
   int rc =
       request ? js_print(request, out, e) : err_set(e, ERR_NOMEM, "out of memory for the question");
   json_decref(request);
@@ -149,7 +153,8 @@ static int ask(policy *p, const buf *request, json_t **answer, err *e) {
 static int open_reply(policy *p, policy_hook hook, policy_reply *r, err *e) {
   const json_t *answer = json_object_get(r->whole, "answer"), *by = json_object_get(r->whole, "by"),
                *reason = json_object_get(r->whole, "reason"),
-               *memory = json_object_get(r->whole, "memory");
+               *memory = json_object_get(r->whole, "memory"),
+               *again = json_object_get(r->whole, "again");
   r->answer = json_is_null(answer) ? NULL : answer;
   if ((by && !json_is_string(by) && !json_is_null(by)) ||
       (reason && !json_is_string(reason) && !json_is_null(reason)))
@@ -157,6 +162,7 @@ static int open_reply(policy *p, policy_hook hook, policy_reply *r, err *e) {
   policy_plain(json_string_value(by), r->by, sizeof r->by);
   policy_plain(json_string_value(reason), r->reason, sizeof r->reason);
   if (!*r->by) memcpy(r->by, p->who[hook], sizeof r->by);
+  if (json_number_value(again) > 0) r->again_s = json_number_value(again);
   if (!memory || json_is_null(memory)) return 0;
   if (!json_is_object(memory) && !json_is_array(memory))
     return err_set(e, ERR_POLICY, "its memory is no table");
@@ -180,12 +186,13 @@ static void reply_free(policy_reply *r) {
   r->memory = NULL;
 }
 
-int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory, policy_reply *out) {
+int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory,
+               const policy_asked *before, policy_reply *out) {
   err why = {0};
   buf request;
   *out = (policy_reply){0};
   buf_init(&request, POLICY_FRAME_MAX);
-  int rc = event ? print_request(p, hook, event, memory, &request, &why)
+  int rc = event ? print_request(p, hook, event, memory, before, &request, &why)
                  : err_set(&why, ERR_NOMEM, "out of memory for the question");
   if (rc == 0) rc = ask(p, &request, &out->whole, &why);
   if (rc == 0) rc = open_reply(p, hook, out, &why);

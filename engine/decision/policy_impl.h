@@ -60,6 +60,7 @@ typedef struct policy_reply {
   char by[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
   char *memory; /* the new one as text, NULL if it is empty; only if has_memory */
   bool has_memory;
+  double again_s; /* 0: time alone changes nothing */
 } policy_reply;
 
 const char *policy_hook_name(policy_hook hook);
@@ -77,9 +78,11 @@ int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
                     policy_standing *state, err *e);
 
 /* Asks the chain, which is loaded first where the helper does not have it. `event` is borrowed,
- * `memory` a text or NULL. On success (0) end with policy_accept() or policy_refuse(); a failure is
- * counted and told already. */
-int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory, policy_reply *out);
+ * `memory` a text or NULL; `before` is NULL for a first question, else what it was handed then.
+ * On success (0) end with policy_accept() or policy_refuse(); a failure is counted and told
+ * already. */
+int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory,
+               const policy_asked *before, policy_reply *out);
 /* Accepts a good answer: takes the memory over (may be NULL), logs its warnings, frees all but `by`
  * and `reason`. */
 void policy_accept(policy *p, policy_reply *reply, char **memory);

@@ -12,7 +12,7 @@
  * Requests:
  *
  *   {"op":"load", "id":I, "chain":[{"name":N,"text":T}, ...], "settings":{NAME:VALUE, ...}}
- *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}}
+ *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}, "before":{...}}
  *   {"op":"drop", "id":I}
  *
  * `load` replaces a chain of the same id; `drop` of an unknown id is fine. "settings" may be
@@ -68,8 +68,11 @@
  *
  * `ask` answers
  *
- *   {"ok":true, "answer":A, "reason":T, "by":NAME, "memory":{...}, "warnings":[TEXT, ...]}
+ *   {"ok":true, "answer":A, "reason":T, "by":NAME, "memory":{...}, "warnings":[TEXT, ...], "again":S}
  *
+ * "before" is there if the hook was asked about this content already, and is the memory that it was
+ * handed then: functions see that one, and what they remember is not changed. "again" is in how many
+ * seconds `ready` or `sync` may answer otherwise though nothing happens, if time has a part in it.
  * "answer" is null if no policy has one; "reason" and "by" are absent then. "memory" is there if it
  * was changed, "warnings" if there are any. A by hook:
  *

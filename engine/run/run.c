@@ -534,6 +534,7 @@ int run_child_exit(run *r, bool clean, err *e) {
   r->meet_at = 0; /* the last chance to learn what is there */
   run_no_writer(r);
   run_keep_ask_all(r);
+  run_event(r, true);
   run_reconsider(r, "end");
   if (clean) run_local_end(r);
   int noted = journal_note_child_end(r->journal, rc < 0 ? NULL : e);
@@ -571,6 +572,7 @@ static void take_result(run *r, const json_t *value) {
   r->results++;
   for (size_t i = 0; i < r->group_count; i++) r->groups[i]->results++;
   if (named) ask_for(r, named);
+  run_event(r, false);
   run_reconsider(r, "result");
 }
 
@@ -609,6 +611,7 @@ int run_preempt(run *r, double grace_s, err *e) {
   r->grace_s = grace_s;
   r->rest = run_policy_rest(r);
   r->preempted = true;
+  run_event(r, true);
   run_reconsider(r, "preempt");
   run_hurry(r);
   return 0;
@@ -622,7 +625,8 @@ int run_list(run *r, err *e) {
 /* A directory that cannot be listed now must not keep known units waiting: each part has its turn,
  * and the first error is told. */
 int run_step(run *r, int64_t *due, err *e) {
-  static int (*const parts[])(run *, err *) = {look, take_units, run_start_saves, run_keep_step};
+  static int (*const parts[])(run *, err *) = {look, take_units, run_ask_in_time, run_start_saves,
+                                               run_keep_step};
   *due = INT64_MAX;
   if (!r->started) return 0;
   run_order_now(r);
@@ -644,5 +648,6 @@ int run_step(run *r, int64_t *due, err *e) {
   if (stall < *due) *due = stall;
   int64_t local = run_local_again(r, r->env->io->now(r->env->io, IO_MONO));
   if (local < *due) *due = local;
+  if (r->ask_due < *due) *due = r->ask_due;
   return first;
 }

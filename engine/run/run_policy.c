@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "run/run_state.h"
 #include "prims/fs.h"
 
@@ -70,11 +71,45 @@ static bool is_asked(const policy *p) {
   return policy_has(p, POLICY_READY) || policy_has(p, POLICY_SYNC) || policy_has(p, POLICY_QUEUE);
 }
 
+void run_event(run *r, bool is_end) {
+  r->event++;
+  if (is_end) r->end_event = r->event;
+}
+
+/* A save that was put back, or a unit that is looked at again, is no event; the end of the job is one
+ * for each unit, whenever it is come to. */
+static uint64_t event_of(const run *r, const run_unit *u, bool is_news) {
+  if (is_news) return r->event;
+  if (r->writer_gone || r->preempted) return r->end_event;
+  return u->once.answered ? u->once.event : r->event;
+}
+
+/* Notes when time alone may change the answer. */
+static void ask_later(const run *r, run_unit *u) {
+  enum { GRAIN_NS = 1000000 };
+  const io *io = r->env->io;
+  bool held = u->want.action == POLICY_SKIP || u->want.action == POLICY_WAIT;
+  int64_t ns;
+  u->ask_at = 0;
+  if (!held || u->want.again_s <= 0 || seconds_to_ns(u->want.again_s, "again", &ns, NULL) < 0)
+    return;
+  /* The rule counts by the clock on the wall, which may be a little behind. */
+  u->ask_at = seconds_later(seconds_later(io->now(io, IO_MONO), ns), GRAIN_NS);
+}
+
+static const char *event_without_news(const run *r) {
+  return r->writer_gone ? "end" : r->preempted ? "preempt" : "complete";
+}
+
+/* `event` NULL: it is looked at without news. */
 static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit, unit_sort sort) {
   char warning[POLICY_REASON_MAX] = "";
   names n = {0};
   policy_facts f;
   char *before = u->group->memory;
+  const uint64_t number = event_of(r, u, event != NULL);
+  if (policy_once_stands(&u->once, &u->fingerprint, number, &u->want)) return;
+  if (!event) event = event_without_news(r);
   char *metrics = policy_metrics(r->policy, r->places.dir, unit, r->metrics, warning);
   names_take(r, u, &n);
   group_facts(r, u->group, event, &f);
@@ -83,7 +118,10 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
   f.names = (const char *const *)n.at;
   f.name_count = n.count;
   f.metrics = metrics;
+  f.asked = u->once.asked;
   policy_decide(r->policy, &f, &u->group->memory, &u->want);
+  policy_once_note(&u->once, &u->fingerprint, number, &u->want);
+  ask_later(r, u);
   note_memory(u->group, before);
   names_free(&n);
   free(metrics);
@@ -115,23 +153,27 @@ static bool same_decision(const decision *a, const decision *b) {
          strcmp(a->reason, b->reason) == 0;
 }
 
-static void skip(run *r, run_unit *u, const decision *before, trail_what what) {
-  bool told = u->phase == UNIT_SKIPPED && same_decision(before, &u->want);
+/* It counts once, and is told once; a reason that has another figure by now, as `why` shows it, is no
+ * news when nothing but time has passed. */
+static void skip(run *r, run_unit *u, const decision *before, trail_what what, bool by_time) {
+  bool already = u->phase == UNIT_SKIPPED;
+  bool told = already && same_decision(before, &u->want);
   u->phase = UNIT_SKIPPED;
   run_note_refused(r, u);
   if (told) return;
-  r->skipped++;
+  r->skipped += !already;
   run_note(r, u, what, u->want.reason);
+  if (already && by_time) return;
   run_tell(r, u, RUN_SKIPPED, NULL, 0, u->want.reason);
 }
 
 void run_consider(run *r, run_unit *u, const char *event) {
   detect_unit unit;
   decision before = u->want;
+  const bool by_time = event && strcmp(event, "time") == 0;
   if (!detect_find(r->detect, u->path, &unit)) return;
   u->want = policy_builtin(&unit);
   if (u->want.action == POLICY_WAIT) return;
-  if (!event) event = r->writer_gone ? "end" : r->preempted ? "preempt" : "complete";
   if (!u->counted) {
     u->counted = true;
     u->group->checkpoints++;
@@ -139,10 +181,10 @@ void run_consider(run *r, run_unit *u, const char *event) {
   }
   decide(r, u, event, &unit);
   switch (u->want.action) {
-  case POLICY_SKIP: skip(r, u, &before, TRAIL_SKIPPED); break;
+  case POLICY_SKIP: skip(r, u, &before, TRAIL_SKIPPED, by_time); break;
   case POLICY_WAIT:
     if (r->writer_gone || r->preempted) { /* nothing will change it any more */
-      skip(r, u, &before, TRAIL_OPEN);
+      skip(r, u, &before, TRAIL_OPEN, by_time);
       break;
     }
     u->phase = UNIT_SETTLING;
@@ -154,7 +196,7 @@ void run_consider(run *r, run_unit *u, const char *event) {
 }
 
 /* Complete, and held back by a policy alone. */
-static bool held_back(run *r, const run_unit *u) {
+static bool held_back(const run *r, const run_unit *u) {
   detect_unit unit;
   if (u->phase == UNIT_SKIPPED) return true;
   return u->phase == UNIT_SETTLING && u->want.action == POLICY_WAIT && u->counted &&
@@ -179,6 +221,25 @@ void run_reconsider(run *r, const char *event) {
     run_unit *u = r->units[i];
     if (held_back(r, u) && (all || u->asked_for || !has_newer(r, u))) run_consider(r, u, event);
   }
+}
+
+/* The run wakes up for the time at which a rule may say otherwise, though nothing happens. */
+int run_ask_in_time(run *r, err *e) {
+  const int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  (void)e;
+  r->ask_due = INT64_MAX;
+  if (r->closing || r->fenced || r->writer_gone || !r->detect) return 0;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (!u->ask_at || !held_back(r, u)) continue;
+    if (u->ask_at <= now) {
+      u->ask_at = 0;
+      run_event(r, false);
+      if (!has_newer(r, u)) run_consider(r, u, "time");
+    }
+    if (u->ask_at && u->ask_at < r->ask_due) r->ask_due = u->ask_at;
+  }
+  return 0;
 }
 
 void run_policy_begun(run *r, run_group *g) {

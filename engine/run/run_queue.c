@@ -87,6 +87,7 @@ void run_made_it(run *r, const run_unit *newer) {
 
 void run_unit_durable(run *r, run_unit *u) {
   u->phase = UNIT_DURABLE;
+  policy_once_clear(&u->once);
   drop_older(r, u);
   run_made_it(r, u);
   run_tell_watchers(r, u);

@@ -9,7 +9,7 @@
 #include "job/save/job.h"
 #include "run/journal.h"
 #include "why/last_rules.h"
-#include "decision/policy.h"
+#include "decision/policy_once.h"
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
@@ -58,6 +58,8 @@ typedef struct run_unit {
   run_place place;             /* in its group's line, as run_order.c says */
   digest place_of;             /* the content that has it */
   decision want;
+  policy_once once; /* what the policies were asked about it, and answered */
+  int64_t ask_at;   /* IO_MONO: when its rule may say otherwise; 0: time alone changes nothing */
   char reason[256];
   unit_phase phase;
   uint64_t job;                    /* of its save, tries included; 0: none was begun */
@@ -176,6 +178,8 @@ struct run {
   policy_rest rest; /* what is still saved, once preempted */
   double grace_s;   /* of the preemption */
   uint64_t results; /* that came */
+  uint64_t event, end_event;      /* number of the last event, and of the last end of the job */
+  int64_t ask_due;                /* IO_MONO: when the policies are next asked, by time alone */
   int64_t started_ns, started_at; /* IO_WALL, IO_MONO */
   int64_t moment_ns;     /* IO_WALL, never set back: what becomes known has its place now */
   identity identity;     /* its name on this machine */
@@ -284,6 +288,9 @@ bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item
 char *run_policy_metrics(run *r, const run_unit *u); /* for its commit; malloced, or NULL */
 int run_memory_load(run *r, run_group *g, err *e);   /* blocks on the store, as the next one */
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
+
+void run_event(run *r, bool is_end); /* something happens that units are asked about */
+int run_ask_in_time(run *r, err *e); /* asks those that it is time for; sets r->ask_due */
 
 /* run_local.c: units of the watched directory that nobody needs any more. */
 typedef enum unit_sort { SORT_PERM, SORT_NULL, SORT_TEMP } unit_sort;

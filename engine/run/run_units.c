@@ -22,6 +22,7 @@ run_unit *run_unit_find(run *r, const char *path) {
 
 static void unit_free(run_unit *u) {
   if (!u) return;
+  policy_once_clear(&u->once);
   free(u->path);
   free(u->series);
   free(u);

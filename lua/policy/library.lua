@@ -13,8 +13,10 @@
 ---                                       the file's own, for what only the text tells; or nil
 ---   M.add(name, env, result)            what the file returned; in the order of the chain
 ---   data = M.finish(settings)           what `load` answers (engine/decision/policy_link.h)
----   answer, reason, by, memory, warnings = M.ask(hook, event, memory)
----                                       memory: nil if it was not changed; warnings: a list
+---   answer, reason, by, memory, warnings, again = M.ask(hook, event, memory, before)
+---                                       memory: nil if it was not changed; warnings: a list;
+---                                       again: seconds, if time alone may change the answer;
+---                                       before: the memory of the first asking, if it is not that
 ---
 --- What is wrong is raised as { kind = "syntax" | "setting" | "answer", text = ... }, or, from a
 --- policy's own functions, as a string.

@@ -110,6 +110,132 @@ describe("when", function()
   end)
 end)
 
+describe("time", function()
+  local function again(keys, more, memory)
+    local M = library.keys(keys)
+    local answer, reason, _, _, _, seconds = M.ask("sync", event(more), memory)
+    return seconds, answer, reason
+  end
+
+  local function at(hour, minute, change, offset)
+    local t = { hour = hour, minute = minute, second = 0, offset = offset or 3600, change = change }
+    return { localtime = t, now = 1700000000 }
+  end
+
+  it("tells when a rule may say otherwise", function()
+    assert.equal(60, (again("sync = when.at_most_every '5m'", since { seconds = 240 })))
+    assert.equal(4, (again("sync = when.seconds(10)", since { seconds = 6 })))
+    local reported = { since = { seconds = 100 }, result = { training_iteration = 2 } }
+    assert.equal(200, (again("sync = when.node_sync {}", reported)))
+    assert.is_nil((again("sync = when.at_most_every '5m'", since { seconds = 300 })))
+    assert.is_nil((again("sync = when.iterations(3)", since { results = 1 })))
+    assert.is_nil((again "sync = when.each_checkpoint()"))
+  end)
+
+  it("takes the first that changes, in whatever combination", function()
+    local both = "{ when.at_most_every '5m', when.seconds '4m' }"
+    for _, op in ipairs { "any", "all", "none" } do
+      assert.equal(140, (again("sync = " .. op .. both, since { seconds = 100 })))
+    end
+  end)
+
+  it("does not count the time of training, which only results bring", function()
+    local few = { result = { time_total_s = 5 }, since = { results = 0 } }
+    assert.is_nil((again("sync = when.seconds(10)", few)))
+  end)
+
+  it("lets a function say it, and no sooner than in a second", function()
+    assert.equal(600, (again "sync = function() return false, 'no', '10m' end"))
+    assert.equal(1, (again "sync = function() return false, 'no', 0 end"))
+    local inside = "sync = all { when.at_most_every '5m', function() return false, nil, 7 end }"
+    assert.equal(7, (again(inside, since { seconds = 1 })))
+    local M = library.keys "sync = function() return false, 'no', 'soon' end"
+    local ok, why = pcall(M.ask, "sync", event())
+    assert.is_false(ok)
+    assert.equal('mine: `sync` says to ask again in "soon": a time as "10m", or seconds', why.text)
+  end)
+
+  for _, row in ipairs {
+    { "22:00", "06:00", at(21, 59), "skip", 60 },
+    { "22:00", "06:00", at(22, 0), "sync", 28800 },
+    { "22:00", "06:00", at(5, 59), "sync", 60 },
+    { "22:00", "06:00", at(6, 0), "skip", 57600 },
+    { "9:00", "17:30", at(9, 0), "sync", 30600 },
+    { "9:00", "17:30", at(17, 30), "skip", 55800 },
+    { "18:00", "24:00", at(23, 59), "sync", 60 },
+    { "00:00", "6:00", at(23, 59), "skip", 60 },
+    -- Summer time begins in two hours, at 02:00: the night is an hour shorter.
+    { "03:00", "06:00", at(0, 0, { after = 7200, offset = 7200 }), "skip", 7200 },
+    { "04:00", "06:00", at(0, 0, { after = 7200, offset = 7200 }), "skip", 10800 },
+    { "02:30", "06:00", at(0, 0, { after = 7200, offset = 7200 }), "skip", 7200 },
+    { "22:00", "06:00", at(23, 0, { after = 10800, offset = 7200 }), "sync", 21600 },
+    -- It ends in three hours, at 03:00, when the clock shows 02:00 again.
+    { "04:00", "06:00", at(0, 0, { after = 10800, offset = 0 }), "skip", 18000 },
+    { "02:30", "06:00", at(0, 0, { after = 10800, offset = 0 }), "skip", 9000 },
+    { "22:00", "06:00", at(23, 0, { after = 14400, offset = 0 }), "sync", 28800 },
+  } do
+    local from, to, now, said, seconds = unpack(row, 1, 5)
+    local title = "when.hours(%q, %q) says %s at %02d:%02d, and changes in %d s"
+    local t = now.localtime
+    it(title:format(from, to, said, t.hour, t.minute, seconds), function()
+      local rule = ("sync = when.hours(%q, %q)"):format(from, to)
+      local left, answer = again(rule, now)
+      assert.same({ said, seconds }, { answer, left })
+      -- What it says to `none` is the opposite, at the same time.
+      local _, opposite = again(rule:gsub("= ", "= none { ", 1) .. " }", now)
+      assert.not_equal(said, opposite)
+    end)
+  end
+
+  it("never keeps back the last one, and saves where no time is known", function()
+    local night = "sync = when.hours('22:00', '06:00')"
+    local noon = at(12, 0)
+    noon.event = "end"
+    assert.same({ nil, "sync", "the job has ended" }, { again(night, noon) })
+    assert.equal("sync", select(2, again(night, { localtime = {} })))
+    assert.equal("12:00 is not within 22:00 to 06:00", select(3, again(night, at(12, 0))))
+  end)
+
+  it("refuses hours that are none", function()
+    for _, args in ipairs { "", "'22'", "'22:00'", "'22:00', '25:00'", "'9:00', '9:00'", "9, 17" } do
+      local policy = "return { api = 1,\n sync = when.hours(" .. args .. ")\n}"
+      local kind, text = library.refusal(policy)
+      assert.equal("syntax", kind)
+      assert.truthy(text:find("^mine%.lua:2: when%.hours: "), text)
+    end
+  end)
+end)
+
+describe("asked again", function()
+  local counts = [[sync = function(e, memory)
+    memory.seen = (memory.seen or 0) + 1
+    return memory.seen % 2 == 0, "this is " .. memory.seen
+  end]]
+
+  it("sees what it saw first, and changes nothing", function()
+    local M = library.keys(counts)
+    -- The memory comes back as a text in between.
+    local function after(memory) return M.copy((select(4, M.ask("sync", event(), memory)))) end
+    local first = after {}
+    local second = after(M.copy(first))
+    local answer, reason, _, changed = M.ask("sync", event(), second, first)
+    assert.same({ "sync", "this is 2" }, { answer, reason })
+    assert.is_nil(changed)
+    answer, reason = M.ask("sync", event(), second, {})
+    assert.same({ "skip", "this is 1" }, { answer, reason })
+    answer, reason = M.ask("sync", event(), second)
+    assert.same({ "skip", "this is 3" }, { answer, reason })
+  end)
+
+  it("lets rules remember what they say yes to", function()
+    local M = library.keys "sync = when.metric_improved('loss', 'min')"
+    local e = event { checkpoint = { name = "a", generation = 0, metrics = { loss = 2 } } }
+    local _, _, _, kept = M.ask("sync", e, {}, {})
+    e.checkpoint = { name = "b", generation = 0, metrics = { loss = 3 } }
+    assert.equal("skip", (M.ask("sync", e, kept)))
+  end)
+end)
+
 describe("when.metric_improved", function()
   local memory, M
 

@@ -11,7 +11,7 @@
 #include "policy_json.h"
 #include "policy_text.h"
 
-enum { FAILURE_MAX = 2000, GARBAGE_MAX = 1 << 20 };
+enum { FAILURE_MAX = 2000, GARBAGE_MAX = 1 << 20, ANSWERS = 6 /* of M.ask */ };
 
 struct policy_state {
   lua_State *L;
@@ -182,8 +182,13 @@ static int l_ask(lua_State *L) {
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   l_library(L, w->s, "ask");
   for (int i = 0; i < 3; i++) l_member(L, w->request, given[i]);
-  lua_call(L, 3, 5);
-  return 5;
+  const json_t *before = json_object_get(w->request, "before");
+  if (before)
+    policy_push_json(L, before);
+  else
+    lua_pushnil(L);
+  lua_call(L, 4, ANSWERS);
+  return ANSWERS;
 }
 
 /* Runs `fn` within the bounds; its results are the stack. 0, or a LUA_ERR* with the error on top.
@@ -289,10 +294,11 @@ static bool answer_load(policy_state *s, const char *warning, buf *answer) {
 }
 
 static void answer_ask(policy_state *s, buf *answer) {
-  static const char *const names[] = {"answer", "reason", "by", "memory", "warnings"};
+  static const char *const names[ANSWERS] = {"answer", "reason",   "by",
+                                             "memory", "warnings", "again"};
   buf_str(answer, "{\"ok\":true");
-  for (int i = 0; i < 5; i++) {
-    bool shown = i == 0 || (i < 4 ? !lua_isnil(s->L, i + 1) : !is_empty(s->L, i + 1));
+  for (int i = 0; i < ANSWERS; i++) {
+    bool shown = i == 0 || (i == 4 ? !is_empty(s->L, i + 1) : !lua_isnil(s->L, i + 1));
     if (shown && !put(s, names[i], i + 1, answer)) return;
   }
   buf_str(answer, "}");

@@ -4,10 +4,12 @@ local M = ...
 local ipairs, type = ipairs, type
 local format = string.format
 local concat = table.concat
+local max, min = math.max, math.min
 
 local table_at = M.table_at
 
 local REASON_MAX, MEMORY_MAX, SAID_MAX = 200, 64 * 1024, 100
+local SOONEST = 1 -- second: a function that says "now" must not keep the run busy
 
 -- ---- answers ----
 
@@ -24,10 +26,22 @@ local function wrong_answer(ctx, v, expected)
   M.fail("answer", format("%s: `%s` returned %s: %s", ctx.name, ctx.hook, M.show(v), expected))
 end
 
+--- Takes the third value of a function: in how long it is to be asked again.
+function M.ask_again(ctx, v)
+  if v == nil then return end
+  local seconds = M.seconds(v)
+  if not seconds then
+    local text = '%s: `%s` says to ask again in %s: a time as "10m", or seconds'
+    M.fail("answer", format(text, ctx.name, ctx.hook, M.show(v)))
+  end
+  M.changes_in(ctx, max(seconds, SOONEST))
+end
+
 local evaluate = {}
 
 function evaluate.ready(f, ctx)
-  local v, reason = f(M.copy(ctx.e), ctx.memory)
+  local v, reason, again = f(M.copy(ctx.e), ctx.memory)
+  M.ask_again(ctx, again)
   if v ~= nil and type(v) ~= "boolean" then wrong_answer(ctx, v, "true or false, and a reason") end
   return v, M.reason(reason, "its function says so")
 end
@@ -83,14 +97,16 @@ evaluate_names "on_failed"
 
 -- ---- what is remembered ----
 
--- The memory table holds { user = { POLICY: ... }, rules = { POLICY: ... } }; none is empty.
+-- The memory table holds { user = { POLICY: ... }, rules = { POLICY: ... } }; none is empty. Asked
+-- again about the same checkpoint, a function is handed what it was handed first: it counts one
+-- thing once, and says of it what it said.
 local function context(policy, hook, asking)
   M.asking = policy.name
   return {
     e = asking.event,
     name = policy.name,
     hook = hook,
-    memory = table_at(table_at(asking.memory, "user"), policy.name),
+    memory = table_at(table_at(asking.before or asking.memory, "user"), policy.name),
     rules = table_at(table_at(asking.memory, "rules"), policy.name),
     remember = {},
     warn = asking.warn,
@@ -114,8 +130,9 @@ local function known_memory(memory)
 end
 
 local function put_back(asking, ctx)
-  store(asking.memory, "user", ctx.name, ctx.memory)
+  if not asking.before then store(asking.memory, "user", ctx.name, ctx.memory) end
   store(asking.memory, "rules", ctx.name, ctx.rules)
+  if ctx.again then asking.again = min(ctx.again, asking.again or ctx.again) end
 end
 
 -- ---- asking ----
@@ -235,16 +252,24 @@ end
 ---@param hook string
 ---@param event table
 ---@param memory? table what was handed back last, or nil
+---@param before? table the memory when this was asked first, if it is asked again: what functions
+--- remember is not changed then
 ---@return any answer nil: no policy has an opinion
 ---@return string? reason
 ---@return string? by name of the policy
 ---@return table? memory nil: it was not changed
 ---@return string[] warnings
-function M.ask(hook, event, memory)
+---@return number? again in how many seconds the answer may be another one
+function M.ask(hook, event, memory, before)
   local ask, warnings = asks[hook], {}
   if not ask then M.fail("answer", format("there is no hook %s", M.show(hook))) end
-  local asking = { event = event, memory = known_memory(memory), warn = warner(warnings) }
-  local before = M.canonical(asking.memory, "memory")
+  local asking = {
+    event = event,
+    memory = known_memory(memory),
+    before = before and known_memory(M.copy(before)),
+    warn = warner(warnings),
+  }
+  local was = M.canonical(asking.memory, "memory")
   local answer, reason, by = ask(hook, asking)
-  return answer, reason, by, changed_memory(asking.memory, before), warnings
+  return answer, reason, by, changed_memory(asking.memory, was), warnings, asking.again
 end

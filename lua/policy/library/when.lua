@@ -6,8 +6,9 @@
 --- A rule that has nothing to judge by does the same: what is complete is rather saved than lost.
 local M = ...
 
-local ipairs, type = ipairs, type
-local format = string.format
+local ipairs, tonumber, type = ipairs, tonumber, type
+local format, match = string.format, string.match
+local floor, huge = math.floor, math.huge
 
 local when = {}
 M.when = when
@@ -26,6 +27,14 @@ local function threshold(name, judge)
 end
 
 local table_at = M.table_at
+
+-- Notes in how many seconds a rule may answer otherwise, if nothing but time passes: the run asks
+-- again then. More than one may hold a checkpoint back; the first that changes counts.
+local function changes_in(ctx, seconds)
+  if seconds > 0 and seconds < (ctx.again or huge) then ctx.again = seconds end
+end
+
+M.changes_in = changes_in
 
 -- Returns numbers "since the last save", or nil if they are not known.
 local function since(e, key)
@@ -66,6 +75,7 @@ function when.seconds(s)
       passed, what = table_at(ctx.e, "result").time_total_s, "of training"
     end
     if not M.is_finite(passed) then return want, "nothing was saved yet" end
+    if since(ctx.e, "seconds") then changes_in(ctx, s - passed) end
     return passed >= s, format("%.1f of %g s %s", passed, s, what)
   end)
 end
@@ -77,6 +87,7 @@ function when.at_most_every(period)
   return threshold("when.at_most_every", function(ctx)
     local passed = since(ctx.e, "seconds")
     if not passed then return true, "nothing was saved yet" end
+    changes_in(ctx, s - passed)
     return passed >= s, format("%.1f of %g s since the last save", passed, s)
   end)
 end
@@ -93,6 +104,70 @@ function when.bytes(n)
     if not written then return want, "nobody counted the bytes" end
     local text = "%s of %s since the last save"
     return written >= least, format(text, M.show_bytes(written), M.show_bytes(least))
+  end)
+end
+
+-- ---- hours ----
+
+local DAY, HOUR = 86400, 3600
+
+-- Returns the seconds of "22:00" since midnight.
+local function time_of_day(v, title)
+  local hour, minute
+  if type(v) == "string" then hour, minute = match(v, "^(%d%d?):(%d%d)$") end
+  hour, minute = tonumber(hour), tonumber(minute)
+  if not hour or minute > 59 or hour * 60 + minute > 1440 then
+    M.misuse('%s: a time of day as "22:00", not %s', title, M.show(v))
+  end
+  return hour * HOUR + minute * 60
+end
+
+local function between(at, from, to)
+  if from < to then return at >= from and at < to end
+  return at >= from or at < to
+end
+
+-- Returns the seconds until the wall's clock shows `at`. Where it is set to another offset before
+-- that, it is told from then on; an hour that is left out begins what lies in it.
+local function until_time(now, at, change, holds)
+  local left = (at - now) % DAY
+  if left == 0 then left = DAY end
+  if not change or left <= change.after then return left end
+  local then_at = (now + change.after + change.by) % DAY
+  if holds(then_at) then return change.after end
+  return change.after + (at - then_at) % DAY
+end
+
+-- Returns the seconds since midnight on the wall, and when that clock is set anew; nil: not known.
+local function wall(e)
+  local t = table_at(e, "localtime")
+  for _, part in ipairs { "hour", "minute", "second" } do
+    if not M.is_finite(t[part]) then return nil end
+  end
+  local change = table_at(t, "change")
+  local known = M.is_finite(change.after) and M.is_finite(change.offset) and M.is_finite(t.offset)
+  local part = M.is_finite(e.now) and e.now - floor(e.now) or 0
+  return t.hour * HOUR + t.minute * 60 + t.second + part,
+    known and { after = change.after - part, by = change.offset - t.offset } or nil
+end
+
+--- Yes from one time of day to another, by the clock of this host; over midnight if the second is
+--- the earlier one.
+---@param from string "22:00"
+---@param to string "06:00"
+function when.hours(from, to)
+  local title = "when.hours"
+  local first, last = time_of_day(from, title) % DAY, time_of_day(to, title) % DAY
+  if first == last then M.misuse("%s: from %s to %s is no time at all", title, from, to) end
+  return threshold(title, function(ctx, want)
+    local now, change = wall(ctx.e)
+    if not now then return want, "the time of day is not known" end
+    local inside = between(now, first, last)
+    local function differs(at) return between(at, first, last) ~= inside end
+    changes_in(ctx, until_time(now, inside and last or first, change, differs))
+    local text = "%02d:%02d is %s %s to %s"
+    local hour, minute = floor(now / HOUR), floor(now / 60) % 60
+    return inside, format(text, hour, minute, inside and "within" or "not within", from, to)
   end)
 end
 
@@ -192,6 +267,7 @@ function when.node_sync(t)
     end
     local passed = since(e, "seconds")
     if not passed then return true, "nothing was saved yet" end
+    changes_in(ctx, period - passed)
     return passed >= period, format("%.1f of %g s since the last save", passed, period)
   end)
 end
@@ -201,7 +277,8 @@ end
 local answers = { sync = true, skip = false }
 
 local function ask_function(f, ctx)
-  local v, reason = f(M.copy(ctx.e), ctx.memory)
+  local v, reason, again = f(M.copy(ctx.e), ctx.memory)
+  M.ask_again(ctx, again)
   if v == nil or type(v) == "boolean" then return v, M.reason(reason, "its function says so") end
   if type(v) ~= "string" or answers[v] == nil then
     local text = '%s: `sync` returned %s: "sync", "skip" or nothing'
