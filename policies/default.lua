@@ -136,6 +136,12 @@ return {
   -- when a result names it (ckpt-lua notify checkpoint=NAME).
   markers = { null = ".null_marker", temp = ".temp_marker" },
 
-  -- Where the numbers come from that rules like keep.best look at: ckpt-lua notify loss=0.2
-  metrics = from.notify(),
+  -- Where the numbers come from that rules like keep.best look at. The first that has one counts.
+  -- `own`: only a file within the checkpoint.
+  metrics = {
+    from.json("trainer_state.json", "log_history[step=global_step]", { own = true }), -- Hugging Face
+    from.json("metrics/metrics", nil, { own = true }), -- Orbax, with best_fn
+    from.name(), -- Lightning: epoch=3-val_loss=0.126.ckpt
+    from.notify(), -- ckpt-lua notify loss=0.2
+  },
 }

@@ -195,11 +195,16 @@ bool policy_select(policy *p, policy_hook hook, const char *group, const policy_
                    size_t count, char **memory, policy_kept *out);
 
 /* Gathers the metrics of a complete unit, by the policy's `metrics`: a flat JSON object as text
- * (malloced), or NULL if there are none. If no policy names sources, they are the last result. A
- * unit that is no directory has its files beside it. Reads files below `root`; a file that cannot
- * be read is left out, with *warning set to why (may be NULL); so is a missing one, if it is the
- * only source. */
+ * (malloced), or NULL if there are none. `result` is the one that is the unit's (NULL: none). If no
+ * policy names sources, they are those of the known frameworks, and then the result. A unit that is
+ * no directory has its files beside it. Reads files below `root`; a file that cannot be read is left
+ * out, with *warning set to why (may be NULL); so is a missing one, if it is the only source. */
 char *policy_metrics(const policy *p, const char *root, const detect_unit *unit, const char *result,
                      char warning[POLICY_REASON_MAX]);
+
+/* Returns what a result has of numbers, flat and as small as a checkpoint may have them: JSON text
+ * (malloced), or NULL if there are none. Of `newer` (may be NULL), which tells of the same, the
+ * members count first. */
+char *policy_numbers(const char *result, const char *newer);
 
 #endif

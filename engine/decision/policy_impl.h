@@ -49,6 +49,12 @@ int policy_make_rules(const policy_options *options, const json_t *data, rules *
 /* Makes the list of `with`, whose strings stay those of the data; NULL: it is empty. */
 int policy_make_companions(const json_t *data, const char ***out, err *e);
 
+/* policy_path.c: returns what a path leads to (a new reference), or NULL; `key` is the last name in
+ * the path, or empty. */
+enum { POLICY_KEY_MAX = 256 };
+json_t *policy_path_find(json_t *top, const char *path, char key[POLICY_KEY_MAX]);
+bool policy_path_good(const char *path);
+
 /* Checks that policy_metrics() understands these sources (policy_metrics.c). */
 int policy_metrics_check(const json_t *sources, err *e);
 

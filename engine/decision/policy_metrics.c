@@ -153,57 +153,21 @@ static json_t *parse(char *text, size_t len, err *e) {
   return value;
 }
 
-/* ---- a path in it: log_history[-1].eval_loss ---- */
+/* ---- sources ---- */
 
-typedef struct step {
-  char name[256]; /* "": the index counts */
-  long index;
-} step;
-
-/* Takes the next step of the path; false at its end, or where it is malformed (*at stays there). */
-static bool next_step(const char **at, bool first, step *out) {
-  const char *from = *at;
-  *out = (step){0};
-  if (*from == '[') {
-    char *end;
-    out->index = strtol(from + 1, &end, 10);
-    if (end == from + 1 || *end != ']' || isspace((unsigned char)from[1])) return false;
-    *at = end + 1;
-    return true;
-  }
-  if (!first && *from++ != '.') return false;
-  size_t len = strcspn(from, ".[]");
-  if (len == 0 || len >= sizeof out->name) return false;
-  memcpy(out->name, from, len);
-  *at = from + len;
-  return true;
-}
-
-static const json_t *descend(const json_t *value, const step *s) {
-  if (*s->name) return json_object_get(value, s->name);
-  long count = (long)json_array_size(value), index = s->index < 0 ? count + s->index : s->index;
-  return index >= 0 && index < count ? json_array_get(value, (size_t)index) : NULL;
-}
-
-static void add_path(metrics *m, const json_t *value, const char *file, const char *path) {
-  char key[256] = "";
-  step s;
-  const char *at = path;
-  while (value && *at && next_step(&at, at == path, &s)) {
-    value = descend(value, &s);
-    if (*s.name) memcpy(key, s.name, sizeof key);
-  }
-  char why[POLICY_REASON_MAX];
+/* `quiet`: that it does not lead anywhere is told nobody, who did not ask for it. */
+static void add_path(metrics *m, json_t *top, const char *file, const char *path, bool quiet) {
+  char key[POLICY_KEY_MAX], why[POLICY_REASON_MAX];
+  json_t *value = policy_path_find(top, path, key);
   snprintf(why, sizeof why, "it has no %s", path);
-  if (!value)
+  if (!value && !quiet)
     warn(m, file, why);
   else if (json_is_object(value))
-    add_all(m, (json_t *)value);
-  else if (*key)
+    add_all(m, value);
+  else if (value && *key)
     add(m, key, value);
+  json_decref(value);
 }
-
-/* ---- sources ---- */
 
 /* A unit that is no directory has its files beside it. */
 static int find_file(const char *root, const detect_unit *u, const char *file, char *out, err *e) {
@@ -262,10 +226,12 @@ static void add_file(metrics *m, const io *io, const char *root, const detect_un
                      const json_t *source, bool lines, bool alone) {
   const char *file = json_string_value(json_object_get(source, "file")),
              *inner = json_string_value(json_object_get(source, "path"));
+  bool own = json_is_true(json_object_get(source, "own"));
   char path[FS_PATH_MAX];
   json_t *value = NULL;
   buf text;
   err why = {0};
+  if (own && u->kind != MATCH_DIR) return; /* what is beside it may be another one's */
   buf_init(&text, lines ? TAIL_MAX + 4096 : FILE_MAX);
   int rc = find_file(root, u, file, path, &why);
   if (rc == 0)
@@ -273,7 +239,7 @@ static void add_file(metrics *m, const io *io, const char *root, const detect_un
   if (rc == 0)
     value = lines ? parse_last(&text, &why) : parse(text.data ? text.data : "", text.len, &why);
   if (value)
-    add_path(m, value, file, inner ? inner : "");
+    add_path(m, value, file, inner ? inner : "", own);
   else if (rc != ERR_NOENT)
     warn(m, file, why.text);
   else if (alone) /* of several sources, any may be there */
@@ -296,6 +262,37 @@ static size_t number_len(const char *at) {
   return n;
 }
 
+/* Reads a number at the beginning of a text: its length, or 0. */
+static size_t add_number(metrics *m, const char *key, const char *at) {
+  size_t len = number_len(at);
+  char text[64];
+  if (len == 0 || len >= sizeof text) return 0;
+  memcpy(text, at, len);
+  text[len] = '\0';
+  json_t *value = json_real(number_of(text)); /* NULL: infinite */
+  add(m, key, value);
+  json_decref(value);
+  return len;
+}
+
+static bool is_name(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Each NAME=NUMBER, as Lightning writes them: "epoch=3-val_loss=0.126.ckpt". */
+static void add_names(metrics *m, const char *name) {
+  for (const char *at = strchr(name, '='); at; at = strchr(at + 1, '=')) {
+    const char *from = at;
+    char key[256];
+    while (from > name && is_name(from[-1])) from--;
+    size_t len = (size_t)(at - from);
+    if (len == 0 || len >= sizeof key) continue;
+    memcpy(key, from, len);
+    key[len] = '\0';
+    add_number(m, key, at + 1);
+  }
+}
+
 /* "loss=" is not found in "val_loss=". */
 static bool at_word(const char *name, const char *at, const char *after) {
   return at == name || !isalnum((unsigned char)*after) ||
@@ -305,18 +302,8 @@ static bool at_word(const char *name, const char *at, const char *after) {
 static void add_name(metrics *m, const char *name, const json_t *source) {
   const char *key = json_string_value(json_object_get(source, "key")),
              *after = json_string_value(json_object_get(source, "after"));
-  for (const char *at = strstr(name, after); at; at = strstr(at + 1, after)) {
-    const char *number = at + strlen(after);
-    size_t len = number_len(number);
-    char text[64];
-    if (len == 0 || len >= sizeof text || !at_word(name, at, after)) continue;
-    memcpy(text, number, len);
-    text[len] = '\0';
-    json_t *value = json_real(number_of(text)); /* NULL: infinite */
-    add(m, key, value);
-    json_decref(value);
-    return;
-  }
+  for (const char *at = strstr(name, after); at; at = strstr(at + 1, after))
+    if (at_word(name, at, after) && add_number(m, key, at + strlen(after)) > 0) return;
 }
 
 static void add_result(metrics *m, const char *result) {
@@ -330,30 +317,72 @@ static void add_result(metrics *m, const char *result) {
   buf_free(&text);
 }
 
-char *policy_metrics(const policy *p, const char *root, const detect_unit *unit, const char *result,
-                     char warning[POLICY_REASON_MAX]) {
-  const json_t *sources = json_object_get(p->data, "metrics");
-  size_t count = json_array_size(sources);
-  metrics m = {.flat = json_object(), .warning = warning};
+struct source {
+  const char *from, *file, *path;
+};
+
+/* Where the numbers are if no policy says it: what the known frameworks write into a checkpoint or
+ * its name, then what was reported. policies/default.lua says the same. */
+static const struct source known_sources[] = {
+    {"json", "trainer_state.json", "log_history[step=global_step]"}, /* Hugging Face Trainer */
+    {"json", "metrics/metrics", ""},                                 /* Orbax */
+    {"names", NULL, NULL},                                           /* Lightning */
+    {"notify", NULL, NULL},
+};
+
+static json_t *sources_of(const policy *p) {
+  json_t *named = json_object_get(p->data, "metrics");
+  if (json_array_size(named) > 0) return json_incref(named);
+  json_t *all = json_array();
+  for (size_t i = 0; i < sizeof known_sources / sizeof *known_sources; i++) {
+    const struct source *s = &known_sources[i];
+    json_array_append_new(all, s->file ? json_pack("{s:s, s:s, s:s, s:b}", "from", s->from, "file",
+                                                   s->file, "path", s->path, "own", 1)
+                                       : json_pack("{s:s}", "from", s->from));
+  }
+  return all;
+}
+
+static void add_source(metrics *m, const policy *p, const char *root, const detect_unit *unit,
+                       const json_t *source, const char *result, bool alone) {
+  const char *from = json_string_value(json_object_get(source, "from"));
+  if (strcmp(from, "notify") == 0)
+    add_result(m, result);
+  else if (strcmp(from, "name") == 0)
+    add_name(m, unit->name, source);
+  else if (strcmp(from, "names") == 0)
+    add_names(m, unit->name);
+  else
+    add_file(m, p->io, root, unit, source, strcmp(from, "jsonl") == 0, alone);
+}
+
+static char *print(metrics *m) {
   buf text;
   buf_init(&text, BYTES_MAX);
-  if (warning) *warning = '\0';
-  if (count == 0) add_result(&m, result);
-  for (size_t i = 0; i < count; i++) {
-    const json_t *source = json_array_get(sources, i);
-    const char *from = json_string_value(json_object_get(source, "from"));
-    if (strcmp(from, "notify") == 0)
-      add_result(&m, result);
-    else if (strcmp(from, "name") == 0)
-      add_name(&m, unit->name, source);
-    else
-      add_file(&m, p->io, root, unit, source, strcmp(from, "jsonl") == 0, count == 1);
-  }
-  if (json_object_size(m.flat) > 0) js_print(m.flat, &text, NULL);
-  json_decref(m.flat);
+  if (json_object_size(m->flat) > 0) js_print(m->flat, &text, NULL);
+  json_decref(m->flat);
   char *taken = buf_take(&text);
   buf_free(&text);
   return taken;
+}
+
+char *policy_metrics(const policy *p, const char *root, const detect_unit *unit, const char *result,
+                     char warning[POLICY_REASON_MAX]) {
+  json_t *sources = sources_of(p);
+  size_t count = json_array_size(sources);
+  metrics m = {.flat = json_object(), .warning = warning};
+  if (warning) *warning = '\0';
+  for (size_t i = 0; i < count; i++)
+    add_source(&m, p, root, unit, json_array_get(sources, i), result, count == 1);
+  json_decref(sources);
+  return print(&m);
+}
+
+char *policy_numbers(const char *result, const char *newer) {
+  metrics m = {.flat = json_object()};
+  add_result(&m, newer);
+  add_result(&m, result);
+  return print(&m);
 }
 
 /* ---- the check at the start ---- */
@@ -367,13 +396,6 @@ static bool is_inside(const char *file) {
   return true;
 }
 
-static bool is_good_path(const char *path) {
-  step s;
-  const char *at = path;
-  while (*at && next_step(&at, at == path, &s)) continue;
-  return *at == '\0';
-}
-
 static const char *text_of(const json_t *source, const char *key) {
   const char *text = json_string_value(json_object_get(source, key));
   return text && *text && strlen(text) < NAME_BYTES_MAX ? text : NULL;
@@ -382,7 +404,7 @@ static const char *text_of(const json_t *source, const char *key) {
 static int check_source(const json_t *source, err *e) {
   const char *from = json_string_value(json_object_get(source, "from"));
   if (!from) return err_set(e, ERR_POLICY, "metrics: a source is none");
-  if (strcmp(from, "notify") == 0) return 0;
+  if (strcmp(from, "notify") == 0 || strcmp(from, "names") == 0) return 0;
   if (strcmp(from, "name") == 0)
     return text_of(source, "key") && text_of(source, "after")
                ? 0
@@ -394,7 +416,7 @@ static int check_source(const json_t *source, err *e) {
   if (!file || !is_inside(file))
     return err_set(e, ERR_POLICY, "metrics: from.%s needs a file within the checkpoint", from);
   if (path && !json_is_null(path) &&
-      (!json_is_string(path) || !is_good_path(json_string_value(path))))
+      (!json_is_string(path) || !policy_path_good(json_string_value(path))))
     return err_set(e, ERR_POLICY,
                    "metrics: from.%s(\"%.100s\"): the path is none: "
                    "names with dots between them, and [n]",

@@ -90,9 +90,103 @@ static void a_path_leads_to_what_is_meant(void **state) {
   expect(f, FROM_JSON("[0][-1].a"), NULL, "{\"a\":1}", NULL);
 }
 
+/* Guards: with the last entry alone, a run that logs its loss after an evaluation had no eval_loss. */
+static void of_a_list_the_last_entry_that_has_it_counts(void **state) {
+  fixture *f = *state;
+  put(f, "s.json",
+      "{\"global_step\":20,\"log_history\":["
+      "{\"eval_loss\":1,\"step\":10},{\"loss\":4,\"step\":10},3,"
+      "{\"eval_acc\":0.5,\"eval_loss\":2,\"step\":20},{\"loss\":3,\"step\":20}]}");
+  expect(f, FROM_JSON("log_history[*]"), NULL,
+         "{\"eval_acc\":0.5,\"eval_loss\":2,\"loss\":3,\"step\":20}", NULL);
+  expect(f, FROM_JSON("log_history[*].eval_loss"), NULL, "{\"eval_loss\":2}", NULL);
+  expect(f, FROM_JSON("log_history[*].other"), NULL, NULL, "log_history[*].other");
+  expect(f, FROM_JSON("global_step[*]"), NULL, NULL, "global_step[*]");
+}
+
+/* What was measured of an older step is no number of this one: or a checkpoint that was never evaluated
+ * would be as good as the best. */
+static void entries_of_another_step_count_for_nothing(void **state) {
+  fixture *f = *state;
+  put(f, "s.json",
+      "{\"global_step\":20,\"log_history\":["
+      "{\"eval_loss\":1,\"step\":10},{\"loss\":3,\"step\":20},{\"lr\":0.5}]}");
+  expect(f, FROM_JSON("log_history[step=global_step]"), NULL, "{\"loss\":3,\"lr\":0.5,\"step\":20}",
+         NULL);
+  put(f, "s.json", "{\"log_history\":[{\"eval_loss\":1,\"step\":10},{\"loss\":3}]}");
+  expect(f, FROM_JSON("log_history[step=global_step]"), NULL,
+         "{\"eval_loss\":1,\"loss\":3,\"step\":10}", NULL);
+  /* A number that is none hides the older one: it did diverge. */
+  put(f, "s.json", "{\"l\":[{\"loss\":1},{\"loss\":NaN}]}");
+  expect(f, FROM_JSON("l[*]"), NULL, NULL, NULL);
+}
+
+static void a_name_tells_all_its_numbers(void **state) {
+  static const struct {
+    const char *name, *wanted;
+  } names[] = {
+      {"epoch=3-val_loss=0.126.ckpt", "{\"epoch\":3,\"val_loss\":0.126}"},
+      {"epoch=3-val_loss=-1.5e-3-v1.ckpt", "{\"epoch\":3,\"val_loss\":-0.0015}"},
+      {"m-epoch=07-step=400.ckpt", "{\"epoch\":7,\"step\":400}"},
+      {"a=b=4-=5-c=.ckpt", "{\"b\":4}"},
+      {"checkpoint-3", NULL},
+  };
+  fixture *f = *state;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    f->unit.name = names[i].name;
+    expect(f, "[{\"from\":\"names\"}]", NULL, names[i].wanted, NULL);
+  }
+}
+
+static char *by_itself(fixture *f, const char *result) {
+  policy *p;
+  assert_int_equal(policy_world_open(f->w, NULL, NULL, &p, NULL), 0);
+  char *found = policy_metrics(p, f->root, &f->unit, result, f->warning);
+  policy_close(p);
+  assert_string_equal(f->warning, "");
+  return found;
+}
+
+static void the_files_of_known_frameworks_count_before_a_result(void **state) {
+  fixture *f = *state;
+  put(f, "trainer_state.json",
+      "{\"global_step\":3,\"log_history\":[{\"eval_loss\":0.5,\"step\":3}]}");
+  char *found = by_itself(f, "{\"eval_loss\":9,\"loss\":1}");
+  assert_string_equal(found, "{\"eval_loss\":0.5,\"loss\":1,\"step\":3}");
+  free(found);
+  put(f, "trainer_state.json", "{\"version\":1}"); /* of another tool: nobody is told */
+  make_dir(tmpdir_path(f->root, "exp/ck-3/metrics"));
+  put(f, "metrics/metrics", "{\"accuracy\":0.75}");
+  found = by_itself(f, NULL);
+  assert_string_equal(found, "{\"accuracy\":0.75}");
+  free(found);
+}
+
+/* A Trainer writes its state beside the last model, too, when all is over. */
+static void what_is_beside_a_file_is_not_its_own(void **state) {
+  fixture *f = *state;
+  write_file(tmpdir_path(f->root, "exp/trainer_state.json"),
+             "{\"log_history\":[{\"eval_loss\":0.5}]}");
+  f->unit.kind = MATCH_FILE;
+  assert_null(by_itself(f, NULL));
+}
+
+static void results_are_laid_one_over_the_other(void **state) {
+  (void)state;
+  char *all = policy_numbers("{\"a\":1,\"b\":{\"c\":2},\"no\":[1]}", "{\"a\":3}");
+  assert_string_equal(all, "{\"a\":3,\"b.c\":2}");
+  char *again = policy_numbers(all, NULL);
+  assert_string_equal(again, all);
+  free(all);
+  free(again);
+  assert_null(policy_numbers("{}", NULL));
+  assert_null(policy_numbers(NULL, NULL));
+}
+
 static void a_path_that_is_none_is_a_load_error(void **state) {
-  static const char *const wrong[] = {".",   "a.",   "a..b", "a[",    "a[]",   "a[x]",
-                                      "a[1", "[1]a", "a]b",  "a[ 1]", "a[1].", ".a"};
+  static const char *const wrong[] = {".",   "a.",    "a..b",  "a[",    "a[]",   "a[x]",
+                                      "a[1", "[1]a",  "a]b",   "a[ 1]", "a[1].", ".a",
+                                      "a[*", "a[**]", "a[b=]", "a[=b]", "a[b=c", "a[b.c=d]"};
   static const char *const files[] = {"", "/etc/passwd", "../x", "a/../b", "a/..", ".."};
   fixture *f = *state;
   char text[300];
@@ -339,6 +433,12 @@ int main(int argc, char **argv) {
   if (policy_helper_is_meant(argv)) return policy_helper_run();
   const struct CMUnitTest tests[] = {
       WITH_HELPER(a_path_leads_to_what_is_meant),
+      WITH_HELPER(of_a_list_the_last_entry_that_has_it_counts),
+      WITH_HELPER(entries_of_another_step_count_for_nothing),
+      WITH_HELPER(a_name_tells_all_its_numbers),
+      WITH_HELPER(the_files_of_known_frameworks_count_before_a_result),
+      WITH_HELPER(what_is_beside_a_file_is_not_its_own),
+      WITH_HELPER(results_are_laid_one_over_the_other),
       WITH_HELPER(a_path_that_is_none_is_a_load_error),
       WITH_HELPER(numbers_that_are_none_cost_only_themselves),
       WITH_HELPER(what_is_no_json_is_a_warning),

@@ -86,13 +86,17 @@ describe("metrics", function()
     local told = data [[metrics = {
       from.json("trainer_state.json", "log_history[-1]"),
       from.jsonl "result.json",
+      from.json("m.json", "l[step=at]", { own = true }),
       from.name { key = "loss", after = "loss=" },
+      from.name(),
       from.notify(),
     }]]
     assert.same({
       { from = "json", file = "trainer_state.json", path = "log_history[-1]" },
       { from = "jsonl", file = "result.json", path = "" },
+      { from = "json", file = "m.json", path = "l[step=at]", own = true },
       { from = "name", key = "loss", after = "loss=" },
+      { from = "names" },
       { from = "notify" },
     }, told.metrics)
     assert.same({ { from = "notify" } }, data("metrics = from.notify()").metrics)
@@ -105,6 +109,8 @@ describe("metrics", function()
       "from.json '../x'",
       "from.json 'a/../../x'",
       "from.json('a', 5)",
+      "from.json('a', 'b', 5)",
+      "from.json('a', nil, { owm = true })",
       "from.name 'loss='",
       "from.name { key = 'loss' }",
       "from.name { key = 'loss', before = 'x' }",

@@ -6,34 +6,40 @@ local support = require "support"
 local source = support.sh("cc -E -P -std=c11 -Iengine engine/event/rules.c")
 local table_of = support.sh("cc -E -P -std=c11 -Iengine engine/event/frameworks.c")
 
---- What stands in one column of the table, row after row, as a list of lists of values; false
---- stands for NULL. A column of names is one list, that of markers has one for each marker.
+--- The rows of an initializer, { ... }: lists of their values; false stands for NULL. An initializer without rows in
+--- it is one row.
+local function rows_of(initializer)
+  local cell = initializer:gsub("%(%(void %*%)0%)", "NULL")
+  local rows, row, value, at = {}, {}, nil, 2
+  while at <= #cell do
+    local text, after = cell:match('^"([^"]*)"()', at)
+    local word, past = cell:match("^([%w_]+)()", at)
+    local c = cell:sub(at, at)
+    if text then
+      value, at = (value or "") .. text, after
+    elseif word then
+      value, at = word == "true" or word == "1", past
+    else
+      if (c == "," or c == "}") and value ~= nil then
+        row[#row + 1] = value
+        value = nil
+      end
+      if c == "}" and #row > 0 then
+        rows[#rows + 1] = row
+        row = {}
+      end
+      at = at + 1
+    end
+  end
+  return rows
+end
+
+--- What stands in one column of the table, row after row. A column of names is one list, that of markers has one for
+--- each marker.
 local function column(name)
   local out, body = {}, table_of:match("framework rows%[%] = (%b{})")
   for cell in body:gmatch("%." .. name .. " = (%b{})") do
-    cell = cell:gsub("%(%(void %*%)0%)", "NULL")
-    local rows, row, value, at = {}, {}, nil, 2
-    while at <= #cell do
-      local text, after = cell:match('^"([^"]*)"()', at)
-      local word, past = cell:match("^([%w_]+)()", at)
-      local c = cell:sub(at, at)
-      if text then
-        value, at = (value or "") .. text, after
-      elseif word then
-        value, at = word == "true" or word == "1", past
-      else
-        if (c == "," or c == "}") and value ~= nil then
-          row[#row + 1] = value
-          value = nil
-        end
-        if c == "}" and #row > 0 then
-          rows[#rows + 1] = row
-          row = {}
-        end
-        at = at + 1
-      end
-    end
-    for _, found in ipairs(rows) do out[#out + 1] = found end
+    for _, found in ipairs(rows_of(cell)) do out[#out + 1] = found end
   end
   return out
 end
@@ -116,9 +122,21 @@ describe("policies/default.lua", function()
     end
   end)
 
-  it("knows Ray's markers, and takes metrics from results", function()
+  it("knows Ray's markers", function()
     assert.same({ null = ".null_marker", temp = ".temp_marker" }, data.markers)
-    assert.same({ { from = "notify" } }, data.metrics)
+  end)
+
+  it("names the places of numbers that the engine knows", function()
+    local text = support.sh("cc -E -P -std=c11 -Iengine engine/decision/policy_metrics.c")
+    local known = {}
+    for i, row in ipairs(rows_of(text:match("known_sources%[%] = (%b{})"))) do
+      known[i] = { from = row[1] }
+      if row[2] then
+        known[i] = { from = row[1], file = row[2], path = row[3] or "", own = true }
+      end
+    end
+    assert.equal(4, #known)
+    assert.same(known, data.metrics)
   end)
 
   it("has an option for each number, with help", function()

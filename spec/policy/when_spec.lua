@@ -298,9 +298,9 @@ describe("when.metric_improved", function()
     assert.equal(0, #warnings)
   end)
 
-  it("looks at the last result where the checkpoint has no such number", function()
+  it("never takes the last result for a number of the checkpoint", function()
     local _, reason = judge("when.metric_improved('loss', 'max')", { result = { loss = 7 } })
-    assert.equal("loss improved to 7", reason)
+    assert.equal("no loss to judge by", reason)
   end)
 end)
 

@@ -139,26 +139,38 @@ local function need_path(v, name)
   return v
 end
 
+local how_keys = { own = true }
+
 local function from_file(kind)
-  return function(file, path)
+  return function(file, path, how)
     local title = "from." .. kind
     need_path(file, title)
     if path ~= nil then M.need_text(path, title .. "'s path") end
-    return source(kind, { from = kind, file = file, path = path or "" })
+    if how ~= nil then M.need_keys(how, how_keys, title .. "'s table") end
+    local row = { from = kind, file = file, path = path or "" }
+    if how and how.own == true then row.own = true end
+    return source(kind, row)
   end
 end
 
---- A JSON file in the checkpoint; `path` leads to the object or number in it: "log_history[-1]".
+--- A JSON file in the checkpoint; `path` leads to the object or number in it. Of a list,
+--- "log_history[-1]" is the last entry, "log_history[*]" of each name the last entry that has it,
+--- and "log_history[step=global_step]" the same of the entries whose `step` is not another than the
+--- file's own `global_step`. With { own = true } only of a checkpoint that is a directory: beside a
+--- file there may be another one's.
 from.json = from_file "json"
 --- The last line of a file with one JSON object a line.
 from.jsonl = from_file "jsonl"
 
---- The last result that the job reported (`ckpt-lua notify loss=0.2`).
+--- The result that the job reported for it (`ckpt-lua notify loss=0.2`): one that names the
+--- checkpoint, else the last one before its first write.
 function from.notify() return source("notify", { from = "notify" }) end
 
 --- The number in the checkpoint's own name that follows a text: "epoch=3-val_loss=0.126.ckpt".
----@param t { key: string, after: string }
+--- Without a table: each NAME=NUMBER in it.
+---@param t? { key: string, after: string }
 function from.name(t)
+  if t == nil then return source("name", { from = "names" }) end
   M.need_keys(t, { key = true, after = true }, "from.name")
   local row = {
     from = "name",

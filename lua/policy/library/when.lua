@@ -178,17 +178,11 @@ local function better(a, b, mode)
   return a > b
 end
 
--- Returns the checkpoint's own number, else that of the last result; and all names, for the
--- warning.
+-- Returns the checkpoint's own number, and the names that it has, for the warning.
 local function metric_of(e, name)
-  local own, result = table_at(table_at(e, "checkpoint"), "metrics"), table_at(e, "result")
-  local v = own[name]
-  if v == nil then v = result[name] end
-  local seen = {}
-  for _, t in ipairs { own, result } do
-    for _, k in ipairs(M.sorted_keys(t)) do seen[#seen + 1] = M.show(k) end
-  end
-  return v, M.join(seen, ", ")
+  local own, seen = table_at(table_at(e, "checkpoint"), "metrics"), {}
+  for i, k in ipairs(M.sorted_keys(own)) do seen[i] = M.show(k) end
+  return own[name], M.join(seen, ", ")
 end
 
 --- Saves if the metric is better than that of all checkpoints that were saved before for this
