@@ -116,17 +116,18 @@ return {
   -- When a checkpoint is complete: it was renamed into place; or a file that is written last is
   -- there and nothing changed for `marked`; or all files were closed and nothing changed for
   -- `quiet`. `when` names a file beside which the marker must be there; `newer` means that a marker
-  -- that is older than the data counts for nothing.
+  -- that is older than the data counts for nothing; `final`, that it is written when every rank has
+  -- written all: nobody asks then which files the checkpoint before had.
   complete = done.known {
     quiet = "30s",
     marked = "5s",
     settled = "100ms",
     markers = {
       { name = "trainer_state.json", when = "training_args.bin" }, -- Hugging Face Trainer
-      { name = ".metadata", when = "__*_*.distcp", newer = true }, -- torch.distributed.checkpoint
-      { name = ".snapshot_metadata", newer = true }, -- torchsnapshot
-      { name = "commit_success.txt" }, -- Orbax
-      { name = "_CHECKPOINT_METADATA", newer = true }, -- Orbax
+      { name = ".metadata", when = "__*_*.distcp", newer = true, final = true }, -- torch DCP
+      { name = ".snapshot_metadata", newer = true, final = true }, -- torchsnapshot
+      { name = "commit_success.txt", final = true }, -- Orbax
+      { name = "_CHECKPOINT_METADATA", newer = true, final = true }, -- Orbax
       { name = "training_metadata.json", newer = true }, -- Keras
     },
   },

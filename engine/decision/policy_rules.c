@@ -114,6 +114,7 @@ static int read_marker(const json_t *value, rules_marker *out, err *e) {
   out->name = json_string_value(json_object_get(value, "name"));
   out->signature = json_string_value(when);
   out->newest = json_is_true(json_object_get(value, "newer"));
+  out->final = json_is_true(json_object_get(value, "final"));
   if (!out->name || (when && !json_is_null(when) && !out->signature))
     return wrong(e, "complete", "a marker has no name, or no text in `when`");
   return 0;

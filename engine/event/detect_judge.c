@@ -10,14 +10,6 @@
 
 static const int64_t try_again = 5000000000; /* after an error */
 
-/* The kernel closes a dying process's files just before its parent is told, and we read both a
- * little later. An event that lies further back than this was made by a writer that lived. A
- * process can take longer to die, so this is only believed where a marker came last. */
-static const int64_t lived_ns = 200000000;
-/* Without a unit before it nothing tells how many ranks write into it. A late one was seen to come
- * 0.3 s after the marker. */
-static const int64_t lived_alone_ns = 1000000000;
-
 /* --- facts --- */
 
 typedef struct tally {
@@ -89,6 +81,19 @@ static bool is_signed(const rules_marker *m, const unit *u) {
   return false;
 }
 
+/* Notes what the marker says of the order. A listing finds files in the order of their names, so where
+ * closes were not seen the times have to tell. */
+static void order_marker(const node *n, const tally *t) {
+  rule_facts *f = t->f;
+  bool by_events = f->seen == 0 && !f->blind && n->evidence == NODE_CLOSED;
+  bool last = by_events ? n->seq > t->data_seq : n->mtime_ns >= t->data_mtime;
+  f->marker_last = f->marker_last || last;
+  f->marker_early = f->marker_early || t->data_mtime - n->mtime_ns > t->rules->marked_ns;
+  bool behind = !n->listed && n->evidence == NODE_CLOSED && n->begun_seq > t->data_seq;
+  if (behind && !f->blind) f->marker_behind = n->name;
+  f->marker_moved = f->marker_moved || (behind && n->moved);
+}
+
 static void count_marker(const unit *u, const rules_marker *m, const series *s, const tally *t) {
   const node *n = node_child(u->root, m->name, strlen(m->name));
   bool by_user = rules_marker_by_user(m);
@@ -97,8 +102,9 @@ static void count_marker(const unit *u, const rules_marker *m, const series *s, 
     bool old = marker_is_old(m->newest, n, t);
     if (!f->marker || (old && !f->marker_old)) f->marker = m->name;
     f->marker_old = f->marker_old || old;
+    f->marker_final = f->marker_final || (m->final && !old);
     f->mixed = f->mixed || t->again_seq > n->seq;
-    f->marker_last = f->marker_last || n->seq > t->data_seq;
+    order_marker(n, t);
   } else if (is_signed(m, u) || series_has(s, m->name)) {
     if (!f->needed || by_user) f->needed = m->name;
     f->needed_always = f->needed_always || by_user;
@@ -118,7 +124,7 @@ static void count_test(const unit *u, size_t at, const tally *t) {
   if (old) f->marked_old |= bit;
   if (!rules_needs(t->rules, RULES_MARKER, test->name)) return;
   f->mixed = f->mixed || t->again_seq > n->seq;
-  f->marker_last = f->marker_last || (!old && n->seq > t->data_seq);
+  if (!old) order_marker(n, t);
 }
 
 /* Puts the step of this unit into `name`, in place of that of the unit before it: "model_10.pt". */
@@ -149,11 +155,23 @@ static bool holds(const unit *u, const char *name) {
   return node_find(u->root, name, &parent, &base) != NULL;
 }
 
+/* True for a name that is made of the content, or by chance (a sum, a UUID): the next save has
+ * others. */
+static bool is_named_anew(const char *name) {
+  enum { SUM = 32 }; /* hexadecimal digits of the shortest */
+  const char *base = strrchr(name, '/');
+  base = base ? base + 1 : name;
+  size_t len = strcspn(base, "."), dashes = 0;
+  if (strspn(base, "0123456789abcdefABCDEF-") < len) return false;
+  for (size_t i = 0; i < len; i++) dashes += base[i] == '-';
+  return len - dashes >= SUM;
+}
+
 /* Finds the first file that the unit before it has and this one lacks. */
 static const char *lacking(const unit *u, const series *s) {
   char swapped[FS_PATH_MAX];
   for (size_t i = 0; s && u->kind != MATCH_FILE && i < s->files.count; i++) {
-    if (holds(u, s->files.at[i])) continue;
+    if (is_named_anew(s->files.at[i]) || holds(u, s->files.at[i])) continue;
     if (s->step < 0 || u->step < 0) return s->files.at[i];
     step_swapped(s->files.at[i], s->step, u->step, swapped);
     if (!holds(u, swapped)) return s->files.at[i];
@@ -161,7 +179,7 @@ static const char *lacking(const unit *u, const series *s) {
   return NULL;
 }
 
-static void gather(detect *d, unit *u, rule_facts *f) {
+void judge_gather(detect *d, unit *u, rule_facts *f) {
   const series *s = series_find(d, u);
   tally t = {.f = f, .u = u, .rules = d->rules};
   *f = (rule_facts){.renamed = u->renamed,
@@ -170,6 +188,7 @@ static void gather(detect *d, unit *u, rule_facts *f) {
                     .lived = u->lived,
                     .touched = u->touched,
                     .blind = d->polling,
+                    .interval = d->polling ? d->poll_ns : 0,
                     .foreign = d->foreign,
                     .ended = d->clean || d->dead};
   unit_walk(u, count_file, &t);
@@ -189,7 +208,7 @@ static void gather(detect *d, unit *u, rule_facts *f) {
   /* A unit that was there before us has been quiet since its newest time stamp. */
   if (!u->touched) u->last = model_mono(d) - (f->age > 0 ? f->age : 0);
   f->quiet = model_mono(d) - u->last;
-  u->lacking = f->lacks != NULL || f->removed;
+  u->lacking = (f->lacks && !f->marker_final && !f->renamed) || f->removed;
   u->alone = f->alone && u->kind == MATCH_DIR && !f->marker && !f->marked;
   u->files = f->files;
   u->bytes = t.bytes;
@@ -224,7 +243,7 @@ static void print_node(void *ctx, node *n) {
 int judge_measure(detect *d, unit *u, err *e) {
   rule_facts f;
   printing p = {.u = u, .e = e};
-  gather(d, u, &f);
+  judge_gather(d, u, &f);
   int rc = hash_begin(HASH_XXH3_128, &p.h, e);
   if (rc < 0) return rc;
   unit_walk(u, print_node, &p);
@@ -268,22 +287,6 @@ static bool has_writer(detect *d, const unit *u) {
   return a.found;
 }
 
-typedef struct settling {
-  bool all, prove;
-  uint64_t since;
-} settling;
-
-static void settle_node(void *ctx, node *n) {
-  const settling *s = ctx;
-  n->old = true;
-  n->again = false;
-  if (n->type != NODE_FILE) return;
-  if (s->prove)
-    n->evidence = NODE_CLOSED;
-  else if (n->seq > s->since || n->evidence != NODE_CLOSED)
-    n->evidence = NODE_UNPROVEN;
-}
-
 typedef struct naming {
   const unit *u;
   names names;
@@ -310,7 +313,7 @@ static void learn_from(detect *d, const unit *u) {
 }
 
 void judge_complete(detect *d, unit *u, const char *reason) {
-  unit_walk(u, settle_node, &(settling){.prove = true});
+  judge_settle(u, true);
   u->settle_seq = ++d->seq;
   u->dead = false;
   u->cause = NULL;
@@ -318,35 +321,6 @@ void judge_complete(detect *d, unit *u, const char *reason) {
   unit_set(d, u, DETECT_COMPLETE, reason);
   unit_rest(d, u);
   log_say(d->log, LOG_INFO, "%s is complete: %s", u->path, u->reason);
-}
-
-static void doubt_temporary(void *ctx, node *n) {
-  (void)ctx;
-  if (n->excluded && n->type == NODE_FILE) n->evidence = NODE_UNPROVEN;
-}
-
-/* True if all of the unit was closed, a marker last, while the writer still lived. Each event in it
- * sets `last`, so in a unit without a recent event the kernel has closed nothing. */
-static bool outlives_writer(detect *d, unit *u) {
-  rule_facts f;
-  gather(d, u, &f);
-  bool closed = f.open + f.seen + f.unproven + f.temporary == 0 && !f.blind && !f.foreign;
-  bool marked = d->rules->test_count > 0 ? f.marked > 0 : f.marker && !f.marker_old && !f.needed;
-  bool proven = marked && f.marker_last && !f.lacks;
-  bool one_save = !f.dead && !f.mixed && !f.removed && !f.shrinking;
-  int64_t need = f.alone ? lived_alone_ns : lived_ns;
-  return closed && proven && one_save && f.quiet >= need;
-}
-
-void judge_writer_died(detect *d, unit *u) {
-  bool untouched = !u->touched && u->state != DETECT_OPEN;
-  if (u->state == DETECT_COMPLETE || u->renamed || untouched) return;
-  u->lived = outlives_writer(d, u);
-  if (u->lived) return;
-  unit_walk(u, settle_node, &(settling){.since = u->settle_seq});
-  if (u->kind == MATCH_DIR) node_walk(u->root, doubt_temporary, NULL);
-  u->settle_seq = ++d->seq;
-  u->dead = true;
 }
 
 /* Looks at the files themselves; `why` has room for RULE_TEXT_MAX. Returns 1 if it could not, and
@@ -414,14 +388,14 @@ int judge(detect *d, unit *u, err *e) {
   rule_verdict v;
   bool changed;
   int64_t now = model_mono(d);
-  gather(d, u, &f);
+  judge_gather(d, u, &f);
   rule_decide(d->rules, &f, &v);
   if (v.state == DETECT_COMPLETE) {
     int rc = list_unit(d, u, &changed, e);
     /* Once it has changed it may be gone, also where the listing failed after that. */
     if (rc < 0 && !changed) unit_wake(d, u, now + try_again);
     if (rc < 0 || changed) return rc;
-    gather(d, u, &f);
+    judge_gather(d, u, &f);
     rule_decide(d->rules, &f, &v);
   }
   if (v.ask_writer) {
@@ -441,7 +415,7 @@ void judge_figures(detect *d, unit *u) {
   rule_facts f;
   rule_verdict v;
   if (u->state != DETECT_OPEN || !u->cause || strcmp(u->cause, "not-quiet") != 0) return;
-  gather(d, u, &f);
+  judge_gather(d, u, &f);
   rule_decide(d->rules, &f, &v);
   if (v.state != DETECT_OPEN || v.ask_writer || !v.cause || strcmp(v.cause, u->cause) != 0) return;
   snprintf(u->reason, sizeof u->reason, "%s", v.reason);
@@ -491,7 +465,7 @@ int judge_fresh(detect *d, err *e) {
   int rc = list ? 0 : err_set(e, ERR_NOMEM, "watch: out of memory");
   for (; rc == 0 && done < count; done++) {
     unit *u = d->all.at[done];
-    gather(d, u, &f);
+    judge_gather(d, u, &f);
     list[done] = (waiting){u, u->id, strdup(u->path), u->made};
     if (!list[done].path) rc = err_set(e, ERR_NOMEM, "watch: out of memory");
   }

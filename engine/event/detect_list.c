@@ -129,8 +129,12 @@ static int take_entry(detect *d, node *dir, const entry *found, err *e) {
     if (rc < 0) return rc;
     n = NULL;
   }
-  if (!n)
-    return model_add(d, dir, found->name, &found->st, d->first ? NODE_UNPROVEN : NODE_SEEN, e);
+  if (!n) {
+    int rc = model_add(d, dir, found->name, &found->st, d->first ? NODE_UNPROVEN : NODE_SEEN, e);
+    n = rc == 0 ? node_child(dir, found->name, strlen(found->name)) : NULL;
+    if (n) n->listed = true;
+    return rc;
+  }
   n->pass = d->pass;
   return changed_entry(d, n, found);
 }

@@ -62,6 +62,7 @@ void model_prove(detect *d, node *n, node_evidence evidence) {
   bool writes = evidence == NODE_OPEN || evidence == NODE_SEEN;
   if (!n->again && !n->old && was_still && writes) n->again = is_behind_marker(d, n);
   n->evidence = (uint8_t)(void_ ? NODE_UNPROVEN : evidence);
+  if (writes) n->moved = false;
 }
 
 /* Counts a file that nobody would save. */
@@ -270,8 +271,10 @@ static int proven_by_move(detect *d, node *n, bool doubt, bool was_temporary, er
   unit *u = unit_of(d, n);
   bool still_open = (n->evidence == NODE_OPEN || n->evidence == NODE_SEEN) && u && u->root != n;
   if (n->type == NODE_FILE && (n->evidence != NODE_UNPROVEN || was_temporary) && !doubt &&
-      !still_open)
+      !still_open) {
     n->evidence = NODE_CLOSED;
+    n->moved = true;
+  }
   if (n->type == NODE_DIR && !n->unit) rc = unit_promote(d, n, e);
   if (rc == 0) rc = promote_parent(d, n, e);
   if (rc < 0) return rc;

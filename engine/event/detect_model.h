@@ -223,6 +223,11 @@ int judge_fresh(detect *d, err *e);
  * before, or renamed into place, or all of it was closed while the writer still lived, the marker
  * last. */
 void judge_writer_died(detect *d, unit *u);
+/* Takes all files of the unit as they stand for what it had when it was settled. `proven`: they are
+ * whole; else each has to be proven that was not closed since it was last settled. */
+void judge_settle(unit *u, bool proven);
+/* Collects what the rule decides on. */
+void judge_gather(detect *d, unit *u, rule_facts *out);
 void judge_complete(detect *d, unit *u, const char *reason);
 /* Brings the figures of an open unit's reason up to now. Decides nothing, and tells nobody. */
 void judge_figures(detect *d, unit *u);

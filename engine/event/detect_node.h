@@ -30,6 +30,7 @@ struct node {
   struct unit *groups; /* the groups that lie in this directory */
   char *name;
   uint64_t dev, ino, size, seq; /* seq: of the newest change in the detector's own order */
+  uint64_t begun_seq;           /* of the first change since its unit was last settled */
   int64_t mtime_ns, ctime_ns;
   uint32_t pass; /* the listing that saw it last */
   uint8_t type, evidence;
@@ -38,6 +39,8 @@ struct node {
   bool old;      /* it was there when its unit was last settled */
   bool again;    /* it was there before a marker was, and was written after it */
   bool counted;  /* among the files that no unit matches */
+  bool listed;   /* a listing found it, no event has told of it since */
+  bool moved;    /* it came by a rename, and was not written since */
   bool stayed;   /* an event said that it left, but it was there: detect.c, left() */
 };
 

@@ -138,15 +138,30 @@ static bool writer_to_ask(const rule_facts *f) {
   return f->seen > 0 || f->unproven > 0 || f->temporary > 0 || f->blind || f->clean || f->lived;
 }
 
-/* True if the unit needs the long time: the close of a file was not seen, or a rank may still have
- * to write its file again, or it may be on its way out. */
+/* True if a marker proves nothing soon: a rank may still have to write its file again, or the unit
+ * may be on its way out, or files came long after it, and nothing tells how many more. */
+static bool is_unsettled(const rule_facts *f) {
+  bool unknown = f->blind || f->seen > 0 || (f->alone && !f->marker_final);
+  return f->mixed || f->shrinking || (f->marker_early && unknown);
+}
+
+/* True if the unit needs the long time, for the close of a file was not seen, too. */
 static bool is_slow(const rule_facts *f) {
   return f->seen > 0 || f->blind || f->mixed || f->shrinking;
 }
 
+/* Returns how long a unit with a marker must be quiet. By its protocol what came before the marker
+ * was closed, so a close that nobody saw costs no time; a listing sees writes once in its
+ * interval. */
+static int64_t marked_for(const rules *r, const rule_facts *f) {
+  if (is_unsettled(f)) return r->quiet_ns;
+  if (f->lived && !f->foreign) return 0;
+  return f->interval > r->marked_ns ? f->interval : r->marked_ns;
+}
+
 void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
   bool clean = ended_clean(f), ask = writer_to_ask(f);
-  bool unproven = f->unproven > 0 || f->dead;
+  bool unproven = f->unproven > 0 || f->dead, missing = f->lacks && !f->marker_final;
   if (f->renamed && !(f->needed && f->needed_always)) {
     after_quiet(f, r->settled_ns, f->blind, "renamed into place", "", v);
   } else if (f->needed) {
@@ -155,11 +170,9 @@ void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
     decide_doubtful(r, f, "marker-old", f->marker, " is older than the data", v);
   } else if (is_going(f) && !unproven) {
     decide_doubtful(r, f, "files-removed", "the last that happened in it was a removal", "", v);
-  } else if (f->marker && !f->lacks && !f->dead) {
-    /* A slow unit needs the long time, marker or not. */
-    int64_t need = is_slow(f) ? r->quiet_ns : f->lived ? 0 : r->marked_ns;
-    after_quiet(f, clean ? 0 : need, ask, f->marker, " is there", v);
-  } else if (unproven && f->lacks) {
+  } else if (f->marker && !missing && !f->dead) {
+    after_quiet(f, clean ? 0 : marked_for(r, f), ask, f->marker, " is there", v);
+  } else if (unproven && missing) {
     decide_unproven(r, f, "superset-missing", "the one before it has ", f->lacks, v);
   } else if (unproven) {
     decide_unproven(r, f, "unproven", "nothing proves it whole", "", v);
@@ -225,7 +238,9 @@ static void decide_tree(const rules *r, const rule_facts *f, rule_verdict *v) {
   } else if (dead || (unproven && t.holds < CONDITION_PROVEN)) {
     decide_unproven(r, f, "unproven", "nothing proves it whole", "", v);
   } else {
-    int64_t need = is_slow(f) && !f->renamed ? r->quiet_ns : r->settled_ns;
+    bool marked = (f->marker && !f->marker_old) || (f->marked & ~f->marked_old);
+    int64_t slow = marked ? marked_for(r, f) : r->quiet_ns;
+    int64_t need = is_slow(f) && !f->renamed ? slow : r->settled_ns;
     after_quiet(f, ended_clean(f) ? 0 : need, writer_to_ask(f), t.text, "", v);
   }
 }

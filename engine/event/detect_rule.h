@@ -29,7 +29,13 @@ typedef struct rule_facts {
   /* markers */
   const char *marker;          /* one that is there, or NULL */
   bool marker_old;             /* the data was written after it */
-  bool marker_last;            /* one was written after all the data, as far as events tell */
+  bool marker_last;            /* one was written after all the data, as far as events tell, or
+                                * the times where closes were not seen */
+  const char *marker_behind;   /* one that was begun after all the data was closed, as events tell;
+                                * or NULL */
+  bool marker_moved;           /* ... and came by a rename */
+  bool marker_final;           /* one is there that is written when every rank is done */
+  bool marker_early;           /* data was written so long after it that it cannot be the last */
   const char *needed;          /* one that must be there and is not, or NULL */
   bool needed_always;          /* the user asked for it, whatever else is proven */
   uint64_t marked, marked_old; /* markers of the rules' tests that are there, that are old: a bit
@@ -41,11 +47,12 @@ typedef struct rule_facts {
   int64_t quiet;      /* since its last change */
   int64_t age, grain; /* wall time since its newest time stamp; that stamp's granularity */
   /* around it */
-  bool ended;   /* the writer is gone, whatever has changed since: nothing more may be waited for
+  bool ended; /* the writer is gone, whatever has changed since: nothing more may be waited for
                    without a time limit */
-  bool clean;   /* it ended with 0, and nothing has changed since */
-  bool blind;   /* closes are not seen: polling */
-  bool foreign; /* other hosts may write, and no writer of theirs shows here */
+  bool clean; /* it ended with 0, and nothing has changed since */
+  bool blind; /* closes are not seen: polling */
+  int64_t interval; /* ns between two listings, if it is; else 0 */
+  bool foreign;     /* other hosts may write, and no writer of theirs shows here */
   rule_writer writer;
   rule_structure sound;
   const char *unsound; /* why it is not */

@@ -397,7 +397,9 @@ static void touch(detect *d, unit *u) {
 }
 
 void unit_written(detect *d, unit *u, node *n) {
+  bool first = n->begun_seq <= u->settle_seq;
   u->write_seq = n->seq = ++d->seq;
+  if (first) n->begun_seq = n->seq;
   touch(d, u);
 }
 

@@ -19,6 +19,8 @@ typedef struct framework_marker {
                      one is found, the marker is required; NULL: the marker helps, nothing more */
   bool newest;           /* an old one may be left over from the save before: it counts only if no
                      data file is newer */
+  bool final;            /* it is written when every rank has written all that it has: then files
+                     that the unit before had prove nothing against this one */
 } framework_marker;
 
 enum { FRAMEWORK_NAMES = 12, FRAMEWORK_MARKERS = 3 };

@@ -157,6 +157,7 @@ static bool copy_marker(const rules_marker *from, rules_marker *to) {
   to->name = strdup(from->name);
   to->signature = from->signature ? strdup(from->signature) : NULL;
   to->newest = from->newest;
+  to->final = from->final;
   return to->name && (to->signature || !from->signature);
 }
 

@@ -288,14 +288,16 @@ static void known_markers_and_times_are_taken(void **state) {
   policy *p = with_rules(*state,
                          "{\"ok\":true,\"complete\":{\"done\":\"known\",\"quiet_ns\":5e9,"
                          "\"marked_ns\":1000000,\"settled_ns\":0,\"markers\":[{\"name\":\"A\","
-                         "\"newer\":true},{\"name\":\"B\",\"when\":\"*.x\",\"newer\":false}]}}",
+                         "\"newer\":true},{\"name\":\"B\",\"when\":\"*.x\",\"newer\":false,"
+                         "\"final\":true}]}}",
                          NULL);
   const rules *r = policy_rules(p);
   assert_int_equal(r->quiet_ns, INT64_C(5000000000));
   assert_int_equal(r->marked_ns, 1000000);
   assert_true(r->settled_ns <= 1);
   assert_int_equal(r->marker_count, 2);
-  assert_true(rules_marker_named(r, "A")->newest);
+  assert_true(rules_marker_named(r, "A")->newest && !rules_marker_named(r, "A")->final);
+  assert_true(rules_marker_named(r, "B")->final);
   assert_string_equal(rules_marker_named(r, "B")->signature, "*.x");
   policy_close(p);
   p = with_rules(*state, "{\"ok\":true,\"complete\":{\"done\":\"known\",\"markers\":{}}}", NULL);

@@ -119,6 +119,43 @@ static void a_unit_with_fewer_files_needs_the_long_quiet(void **state) {
   assert_non_null(strstr(sim_reason(s, "checkpoint-4"), "rng_state_1.pth"));
 }
 
+/* Orbax names its data by what is in it, torchsnapshot by chance. */
+static void names_that_are_made_anew_each_time_are_not_compared(void **state) {
+  static const char *const names[][2] = {
+      {"d/8bbc3cd7e21a4b0f9f8f3c2a1b0d9e8f", "d/0123456789abcdef0123456789abcdef"},
+      {"b/0f3c8b1e-26a4-4d53-9d0b-0c9f5d1f1a11", "b/7a1d2c3b-4e5f-4a6b-8c7d-9e0f1a2b3c4d"}};
+  sim *s = *state;
+  char path[80];
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "checkpoint-%d", 2 * i + 2);
+    sim_mkdir(s, path);
+    for (int k = 0; k < 2; k++) {
+      snprintf(path, sizeof path, "checkpoint-%d/%c", 2 * i + 2, *names[k][i]);
+      sim_mkdir(s, path);
+      snprintf(path, sizeof path, "checkpoint-%d/%s", 2 * i + 2, names[k][i]);
+      sim_save(s, path, 10);
+    }
+    snprintf(path, sizeof path, "checkpoint-%d", 2 * i + 2);
+    hf_files(s, path, true);
+    sim_after(s, 6 * SIM_S, path, DETECT_COMPLETE);
+  }
+}
+
+/* Whoever writes it has waited for all ranks. */
+static void a_final_marker_spares_the_comparison(void **state) {
+  sim *s = *state;
+  sim_mkdir(s, "step-1");
+  sim_save(s, "step-1/__0_0.distcp", 2);
+  sim_save(s, "step-1/__1_0.distcp", 2);
+  sim_save(s, "step-1/.metadata", 2);
+  sim_after(s, 6 * SIM_S, "step-1", DETECT_COMPLETE);
+  sim_mkdir(s, "step-2"); /* of fewer ranks */
+  sim_save(s, "step-2/__0_0.distcp", 2);
+  sim_save(s, "step-2/.metadata", 2);
+  sim_after(s, 6 * SIM_S, "step-2", DETECT_COMPLETE);
+  assert_false(sim_unit(s, "step-2").lacking);
+}
+
 static void names_are_compared_with_the_step_in_them(void **state) {
   sim *s = *state;
   sim_mkdir(s, "checkpoint-10");
@@ -197,6 +234,72 @@ static void files_of_a_young_directory_are_found_by_listing(void **state) {
   sim_after(s, 29 * SIM_S, "checkpoint_7", DETECT_OPEN);
   sim_after(s, 2 * SIM_S, "checkpoint_7", DETECT_COMPLETE);
   assert_int_equal(sim_unit(s, "checkpoint_7").files, 2);
+}
+
+/* HF makes the directory and its first file within a millisecond, often before the watch is set. */
+static void a_marker_counts_for_a_young_directory_too(void **state) {
+  sim *s = *state;
+  io_tree_mkdir(s->tree, "checkpoint-7");
+  io_tree_write(s->tree, "checkpoint-7/config.json", 10);
+  io_tree_write(s->tree, "checkpoint-7/merges.txt", 10);
+  sim_wait(s, 20 * SIM_MS);
+  sim_feed(s, WATCH_CREATE, "checkpoint-7", true, 0);
+  sim_save(s, "checkpoint-7/training_args.bin", 10);
+  sim_save(s, "checkpoint-7/trainer_state.json", 10);
+  sim_somebody_writes = true;
+  sim_after(s, 60 * SIM_S, "checkpoint-7", DETECT_OPEN);
+  sim_somebody_writes = false;
+  sim_after(s, 11 * SIM_S, "checkpoint-7", DETECT_COMPLETE);
+  io_tree_mkdir(s->tree, "checkpoint-8"); /* all of it, and nobody writes */
+  io_tree_write(s->tree, "checkpoint-8/config.json", 10);
+  io_tree_write(s->tree, "checkpoint-8/merges.txt", 10);
+  io_tree_write(s->tree, "checkpoint-8/training_args.bin", 10);
+  io_tree_write(s->tree, "checkpoint-8/trainer_state.json", 10);
+  sim_feed(s, WATCH_CREATE, "checkpoint-8", true, 0);
+  sim_after(s, 6 * SIM_S, "checkpoint-8", DETECT_COMPLETE);
+}
+
+/* Nobody knows how many more come. */
+static void what_comes_long_after_a_marker_without_a_unit_before_waits(void **state) {
+  sim *s = *state;
+  hf_save(s, "checkpoint-7");
+  sim_wait(s, SIM_S);
+  sim_save(s, "checkpoint-7/rng_state_1.pth", 10);
+  sim_wait(s, 1200 * SIM_MS);
+  sim_save(s, "checkpoint-7/rng_state_2.pth", 10);
+  sim_wait(s, 4 * SIM_S);
+  sim_save(s, "checkpoint-7/rng_state_3.pth", 10);
+  sim_after(s, 31 * SIM_S, "checkpoint-7", DETECT_COMPLETE);
+  assert_int_equal(sim_times(s, "checkpoint-7", DETECT_COMPLETE), 1);
+}
+
+/* From the last write to complete it takes two listings at most. */
+static void a_marker_counts_with_polling_too(void **state) {
+  static const char *const names[] = {"merges.txt", "optimizer.pt", "training_args.bin",
+                                      "trainer_state.json"};
+  sim *s = *state;
+  char path[64];
+  sim_open_mode(s, DETECT_FED, 5 * SIM_S);
+  for (int step = 1; step <= 6; step++) {
+    snprintf(path, sizeof path, "checkpoint-%d", step);
+    io_tree_mkdir(s->tree, path);
+    for (int i = 0; i < 4; i++) {
+      snprintf(path, sizeof path, "checkpoint-%d/%s", step, names[i]);
+      io_tree_write(s->tree, path, 1000);
+      sim_wait(s, 770 * SIM_MS);
+    }
+    snprintf(path, sizeof path, "checkpoint-%d", step);
+    sim_after(s, 10 * SIM_S - 770 * SIM_MS, path, DETECT_COMPLETE);
+  }
+  io_tree_mkdir(s->tree, "checkpoint-7"); /* the marker is not its last: somebody is at it */
+  for (int i = 4; i-- > 0;) {
+    snprintf(path, sizeof path, "checkpoint-7/%s", names[i]);
+    io_tree_write(s->tree, path, 1000);
+    sim_wait(s, 11 * SIM_S);
+  }
+  assert_int_equal(sim_state(s, "checkpoint-7"), DETECT_OPEN);
+  sim_after(s, 30 * SIM_S, "checkpoint-7", DETECT_COMPLETE);
+  assert_int_equal(sim_times(s, "checkpoint-7", DETECT_COMPLETE), 1);
 }
 
 static void a_file_that_was_only_listed_needs_that_nobody_writes_it(void **state) {
@@ -365,6 +468,27 @@ static void what_the_caller_learned_counts_for_what_was_there_before(void **stat
   assert_int_equal(sim_state(s, "checkpoint-4"), DETECT_UNPROVEN);
   assert_non_null(strstr(sim_reason(s, "checkpoint-4"), "rng_state_1.pth"));
   assert_true(sim_unit(s, "checkpoint-4").lacking);
+}
+
+static void what_orbax_left_is_complete_by_its_marker(void **state) {
+  sim *s = *state;
+  char path[80];
+  for (int step = 9; step <= 10; step++) {
+    snprintf(path, sizeof path, "%d", step);
+    io_tree_mkdir(s->tree, path);
+    snprintf(path, sizeof path, "%d/state", step);
+    io_tree_mkdir(s->tree, path);
+    snprintf(path, sizeof path, "%d/state/rank0_%d.bin", step, step == 9 ? 17 : 23);
+    io_tree_write(s->tree, path, 10);
+    snprintf(path, sizeof path, "%d/_CHECKPOINT_METADATA", step);
+    io_tree_write(s->tree, path, 10);
+    snprintf(path, sizeof path, "%d/commit_success.txt", step);
+    io_tree_write(s->tree, path, 10);
+    sim_wait(s, 20 * SIM_S);
+  }
+  sim_open(s);
+  sim_after(s, SIM_S, "10", DETECT_COMPLETE);
+  assert_int_equal(sim_state(s, "9"), DETECT_COMPLETE);
 }
 
 static void a_torn_file_that_was_there_before_is_broken(void **state) {
@@ -806,12 +930,17 @@ int main(void) {
       WATCHED(a_file_that_is_opened_again_is_waited_for),
       WATCHED(a_rank_that_is_late_is_waited_for),
       WATCHED(a_unit_with_fewer_files_needs_the_long_quiet),
+      WATCHED(names_that_are_made_anew_each_time_are_not_compared),
+      WATCHED(a_final_marker_spares_the_comparison),
       WATCHED(names_are_compared_with_the_step_in_them),
       WATCHED(a_marker_that_is_left_over_proves_nothing),
       WATCHED(a_marker_of_an_earlier_save_does_not_prove_the_next),
       WATCHED(a_late_rank_may_write_its_file_again_after_the_marker),
       WATCHED(a_dcp_directory_without_metadata_is_never_complete),
       WATCHED(files_of_a_young_directory_are_found_by_listing),
+      WATCHED(a_marker_counts_for_a_young_directory_too),
+      WATCHED(what_comes_long_after_a_marker_without_a_unit_before_waits),
+      NOT_YET_WATCHED(a_marker_counts_with_polling_too),
       WATCHED(a_file_that_was_only_listed_needs_that_nobody_writes_it),
       WATCHED(a_renamed_directory_keeps_what_is_known_of_it),
       WATCHED(a_bare_rename_is_complete_without_a_close),
@@ -826,6 +955,7 @@ int main(void) {
       NOT_YET_WATCHED(what_was_there_before_is_unproven),
       NOT_YET_WATCHED(what_was_there_before_is_complete_by_its_marker),
       NOT_YET_WATCHED(what_the_caller_learned_counts_for_what_was_there_before),
+      NOT_YET_WATCHED(what_orbax_left_is_complete_by_its_marker),
       NOT_YET_WATCHED(a_torn_file_that_was_there_before_is_broken),
       NOT_YET_WATCHED(the_caller_can_prove_a_unit),
       NOT_YET_WATCHED(an_unproven_file_is_not_proven_by_a_rename_to_another_unit),

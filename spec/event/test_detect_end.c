@@ -112,9 +112,76 @@ static void a_close_just_before_the_death_counts_for_nothing(void **state) {
   hf_save(s, "checkpoint-2");
   sim_wait(s, 6 * SIM_S);
   hf_save(s, "checkpoint-4");
+  sim_save(s, "checkpoint-4/optimizer.pt", 1001);
+  sim_save(s, "checkpoint-4/trainer_state.json", 1000); /* again: which was the last? */
   sim_wait(s, 190 * SIM_MS);
   detect_writer_gone(s->d, false);
   sim_after(s, 3600 * SIM_S, "checkpoint-4", DETECT_UNPROVEN);
+}
+
+static void a_marker_that_was_begun_when_all_was_closed_outlives_any_death(void **state) {
+  sim *s = *state;
+  hf_save(s, "checkpoint-2");
+  sim_wait(s, 6 * SIM_S);
+  hf_save(s, "checkpoint-4");
+  detect_writer_gone(s->d, false);
+  sim_after(s, 50 * SIM_MS, "checkpoint-4", DETECT_COMPLETE);
+  detect_writer_new(s->d);
+  hf_save(s, "checkpoint-6");
+  io_tree_content(s->tree, "checkpoint-6/trainer_state.json", "{\"epoch\": 1, ", 13);
+  sim_feed(s, WATCH_MODIFY, "checkpoint-6/trainer_state.json", false, 0);
+  sim_feed(s, WATCH_CLOSE_WRITE, "checkpoint-6/trainer_state.json", false, 0);
+  detect_writer_gone(s->d, false);
+  sim_after(s, 3600 * SIM_S, "checkpoint-6", DETECT_BROKEN);
+}
+
+/* Its files were there when the directory got its watch. */
+static void what_was_closed_in_a_young_directory_outlives_its_writer(void **state) {
+  sim *s = *state;
+  hf_save(s, "checkpoint-2");
+  sim_wait(s, 6 * SIM_S);
+  io_tree_mkdir(s->tree, "checkpoint-4");
+  io_tree_write(s->tree, "checkpoint-4/merges.txt", 1000);
+  io_tree_write(s->tree, "checkpoint-4/optimizer.pt", 1000);
+  io_tree_write(s->tree, "checkpoint-4/training_args.bin", 1000);
+  sim_feed(s, WATCH_CREATE, "checkpoint-4", true, 0);
+  sim_save(s, "checkpoint-4/trainer_state.json", 1000);
+  sim_wait(s, 20 * SIM_MS);
+  detect_writer_gone(s->d, false);
+  sim_after(s, 50 * SIM_MS, "checkpoint-4", DETECT_COMPLETE);
+  detect_writer_new(s->d);
+  io_tree_mkdir(s->tree, "checkpoint-6"); /* the marker too: then the silence tells */
+  io_tree_write(s->tree, "checkpoint-6/merges.txt", 1000);
+  io_tree_write(s->tree, "checkpoint-6/optimizer.pt", 1000);
+  io_tree_write(s->tree, "checkpoint-6/training_args.bin", 1000);
+  sim_wait(s, 20 * SIM_MS);
+  io_tree_write(s->tree, "checkpoint-6/trainer_state.json", 1000);
+  sim_feed(s, WATCH_CREATE, "checkpoint-6", true, 0);
+  sim_wait(s, 210 * SIM_MS);
+  detect_writer_gone(s->d, false);
+  sim_after(s, 50 * SIM_MS, "checkpoint-6", DETECT_COMPLETE);
+}
+
+static void what_a_listing_saw_outlives_its_writer_too(void **state) {
+  static const char *const names[] = {"merges.txt", "optimizer.pt", "training_args.bin",
+                                      "trainer_state.json"};
+  sim *s = *state;
+  char path[64];
+  sim_open_mode(s, DETECT_FED, 5 * SIM_S);
+  for (int step = 2; step <= 6; step += 2) {
+    snprintf(path, sizeof path, "checkpoint-%d", step);
+    io_tree_mkdir(s->tree, path);
+    for (int i = 0; i < 4; i++) {
+      snprintf(path, sizeof path, "checkpoint-%d/%s", step, names[i]);
+      io_tree_write(s->tree, path, 1000);
+      sim_wait(s, 20 * SIM_MS);
+    }
+    sim_wait(s, step < 6 ? SIM_S : 0);
+  }
+  detect_writer_gone(s->d, false);
+  sim_after(s, 5 * SIM_S, "checkpoint-2", DETECT_COMPLETE);
+  assert_int_equal(sim_state(s, "checkpoint-4"), DETECT_COMPLETE);
+  assert_int_equal(sim_state(s, "checkpoint-6"), DETECT_UNPROVEN); /* 0.02 s before the death */
 }
 
 static void without_a_unit_before_it_late_ranks_are_given_a_second(void **state) {
@@ -217,6 +284,9 @@ int main(void) {
       cmocka_unit_test(a_close_that_is_lost_is_waited_for_only_while_somebody_has_it_open),
       WATCHED(a_save_that_ended_before_the_death_is_complete_at_once),
       WATCHED(a_close_just_before_the_death_counts_for_nothing),
+      WATCHED(a_marker_that_was_begun_when_all_was_closed_outlives_any_death),
+      WATCHED(what_was_closed_in_a_young_directory_outlives_its_writer),
+      NOT_YET_WATCHED(what_a_listing_saw_outlives_its_writer_too),
       WATCHED(without_a_unit_before_it_late_ranks_are_given_a_second),
       WATCHED(closes_without_a_marker_behind_them_need_their_quiet_time),
       WATCHED(a_unit_with_fewer_files_does_not_outlive_its_writer),

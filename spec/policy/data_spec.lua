@@ -32,7 +32,14 @@ describe("complete", function()
     },
     ["done.known { markers = { { name = 'a', when = 'b*' }, { name = 'c', newer = true } } }"] = {
       done = "known",
-      markers = { { name = "a", when = "b*", newer = false }, { name = "c", newer = true } },
+      markers = {
+        { name = "a", when = "b*", newer = false, final = false },
+        { name = "c", newer = true, final = false },
+      },
+    },
+    ["done.known { markers = { { name = 'a', final = true } } }"] = {
+      done = "known",
+      markers = { { name = "a", newer = false, final = true } },
     },
     ["any { done.renamed(), all { done.closed(), none { done.quiet(1) } } }"] = {
       any = {

@@ -74,7 +74,7 @@ describe("policies/default.lua", function()
   it("names the markers and times that the engine knows", function()
     local markers = {}
     for i, row in ipairs(column "markers") do
-      markers[i] = { name = row[1], when = row[2] or nil, newer = row[3] }
+      markers[i] = { name = row[1], when = row[2] or nil, newer = row[3], final = row[4] }
     end
     local function ns(name)
       local times, over = source:match("%." .. name .. " = (%d*) ?%*? ?second ?/? ?(%d*)")

@@ -58,7 +58,7 @@ function done.marker(name, how)
 end
 
 local known_keys = { markers = true, quiet = true, marked = true, settled = true }
-local row_keys = { name = true, when = true, newer = true }
+local row_keys = { name = true, when = true, newer = true, final = true }
 
 local function known_markers(rows)
   local out = {}
@@ -68,15 +68,21 @@ local function known_markers(rows)
   for i, row in ipairs(rows) do
     local title = format("done.known: marker %d", i)
     M.need_keys(row, row_keys, title)
-    out[i] = { name = need_name(row.name, title .. ": name"), newer = row.newer == true }
+    out[i] = { name = need_name(row.name, title .. ": name") }
+    out[i].newer, out[i].final = row.newer == true, row.final == true
     if row.when ~= nil then out[i].when = need_name(row.when, title .. ": when") end
   end
   return out
 end
 
+---@class ckpt.known_marker
+---@field name string
+---@field when? string a glob of a file beside which it is required
+---@field newer? boolean an old one may be left over
+---@field final? boolean it is written when every rank has written all
+
 ---@class ckpt.known
----@field markers? { name: string, when?: string, newer?: boolean }[] when: a glob of a file beside
----  which the marker is required
+---@field markers? ckpt.known_marker[]
 ---@field quiet? number|string
 ---@field marked? number|string
 ---@field settled? number|string
