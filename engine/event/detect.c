@@ -418,7 +418,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .reason = u->reason,
                        .cause = u->cause,
                        .generation = u->generation,
-                       .in_place = u->generation > 0 || u->step == MATCH_NO_STEP,
+                       .in_place = u->generation > 0 || !u->numbered,
                        .lacking = u->lacking,
                        .alone = u->alone,
                        .files = u->files,

@@ -18,6 +18,7 @@ struct unit {
   bool away;   /* its root is in limbo: it stands in detect.away, not in detect.all */
   match_kind kind;
   int64_t step;
+  bool numbered; /* as in match_unit */
   detect_state state;
   char reason[RULE_TEXT_MAX];
   const char *cause; /* as in detect_unit */

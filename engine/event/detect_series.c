@@ -5,6 +5,7 @@
 #include "detect_model.h"
 
 #include "prims/match_series.h"
+#include "prims/numbers/match_step.h"
 
 /* A series has the files of the newest complete unit of each kind, so that the next one can be
  * measured by it. */
@@ -55,7 +56,7 @@ int series_learn(detect *d, const char *group, const char *unit_name, const char
   names_sort(&copy);
   names_free(&s->files);
   s->files = copy;
-  s->step = match_last_number(unit_name);
+  s->step = match_step(unit_name);
   free(s->unit);
   s->unit = strdup(unit_name);
   return 0;

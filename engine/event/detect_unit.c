@@ -219,6 +219,7 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, er
   u->id = ++d->ids;
   u->kind = m->kind;
   u->step = m->step;
+  u->numbered = m->numbered;
   u->last = model_mono(d);
   u->touched = !d->first;
   u->dead = d->dead;
@@ -367,6 +368,7 @@ static int arrive_one(detect *d, unit *u, err *e) {
     return rc;
   }
   u->step = m.step;
+  u->numbered = m.numbered;
   unit_wake(d, u, u->due);
   tell(d, u);
   return 0;

@@ -1,8 +1,9 @@
 #include "match.h"
 
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
+#include <stdint.h>
+
+#include "prims/numbers/match_step.h"
 
 enum { PATTERN_MAX = 255 };
 
@@ -312,50 +313,6 @@ static int64_t number_of(span digits) {
   return n;
 }
 
-/* True if `word` ends at `end` and is no mere tail of a longer word ("of" in "proof"). */
-static bool word_before(const char *name, const char *end, const char *word) {
-  size_t len = strlen(word);
-  if ((size_t)(end - name) < len || strncasecmp(end - len, word, len) != 0) return false;
-  return end - len == name || !isalpha((unsigned char)end[-(ptrdiff_t)len - 1]);
-}
-
-static bool ends_in_word(const char *name, const char *end, const char *const *words) {
-  if (end > name && strchr("-_=", end[-1])) end--;
-  for (; *words; words++)
-    if (word_before(name, end, *words)) return true;
-  return false;
-}
-
-bool match_part_number(const char *name, const char *begin, const char *end) {
-  static const char *const words[] = {"rank", "shard", "part", "of", NULL};
-  return ends_in_word(name, begin, words) || strncasecmp(end, "-of-", 4) == 0 ||
-         strncasecmp(end, "_of_", 4) == 0;
-}
-
-/* A number after the word "step" is the step; without one it is the last number that names no
- * part. */
-static int64_t last_number(span name) {
-  static const char *const words[] = {"step", "steps", NULL};
-  int64_t last = MATCH_NO_STEP;
-  for (const char *at = name.at; at < name.end;) {
-    const char *end = at;
-    while (end < name.end && is_digit(*end)) end++;
-    if (end == at) {
-      at++;
-      continue;
-    }
-    if (!match_part_number(name.at, at, end)) last = number_of((span){at, end});
-    if (ends_in_word(name.at, at, words)) return last;
-    at = end;
-  }
-  return last;
-}
-
-int64_t match_last_number(const char *path) {
-  span all = whole(path);
-  return last_number((span){base_of(path, all.end), all.end});
-}
-
 /* Returns the part of `name` that the pattern leaves open, from its first wildcard to its last. The
  * part that the pattern spells out says nothing about this unit: with "*.h5" each file would be
  * step 5. */
@@ -393,6 +350,9 @@ bool match_unit_path(const char *pattern, const char *path, bool is_dir, match_u
   if (name.at == name.end) return false; /* ".x" has no stem */
   body.at = base_of(body.at, body.end);
   *out = (match_unit){.kind = kind, .name_len = (size_t)(text.end - path)};
-  out->step = found.step.at ? number_of(found.step) : last_number(open_part(body, name));
+  span open = open_part(body, name);
+  out->step =
+      found.step.at ? number_of(found.step) : match_step_between(name.at, open.at, open.end);
+  out->numbered = found.step.at || match_numbered_between(name.at, open.at, open.end);
   return true;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "prims/numbers/match_step.h"
 
 /* Matches a plain glob against a whole string (both with or without slashes). */
 bool match_glob(const char *glob, const char *text);
@@ -46,12 +47,12 @@ bool match_excluded(const char *const *patterns, const char *path);
  * component: at any depth, else anchored at the root; "./x" is x at the top. */
 typedef enum match_kind { MATCH_DIR, MATCH_FILE, MATCH_GROUP } match_kind;
 
-enum { MATCH_NO_STEP = -1 };
-
 typedef struct match_unit {
   match_kind kind;
-  int64_t step;    /* the {step}; otherwise the last number in the part of the name that the pattern
-                    * leaves open ("*.h5" is not always step 5); otherwise MATCH_NO_STEP */
+  int64_t step;  /* the {step}; otherwise what match_step() finds in the part of the name that the
+                    * pattern leaves open ("*.h5" is not always step 5); otherwise MATCH_NO_STEP */
+  bool numbered; /* a number stands in that part, be it a metric or a time of day: the next save has
+                    * another name */
   size_t name_len; /* bytes of `path` that are the unit's own path: all of it, or up to the stem's
                       end for a group */
 } match_unit;
@@ -63,13 +64,5 @@ int match_unit_check(const char *pattern, match_kind *kind, err *e);
 /* True if `path` (relative to the root) is a unit by this pattern, which has passed the check. *out
  * is written only then. A step that does not fit 63 bits is MATCH_NO_STEP. */
 bool match_unit_path(const char *pattern, const char *path, bool is_dir, match_unit *out);
-
-/* Returns the step in the base name of `path`: the number after the word "step", or else the last
- * number that names no part; MATCH_NO_STEP if there is none. */
-int64_t match_last_number(const char *path);
-
-/* True if the digits from `begin` to `end` of `name` tell one of several parts of the same thing,
- * not a moment: "rank0", "shard-3", "00001-of-00004". */
-bool match_part_number(const char *name, const char *begin, const char *end);
 
 #endif

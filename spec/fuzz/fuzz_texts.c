@@ -7,6 +7,7 @@
 #include "base/uri.h"
 #include "decision/policy_impl.h"
 #include "prims/match.h"
+#include "prims/numbers/match_step.h"
 
 void fuzz_json(const uint8_t *data, size_t size) {
   json_t *value = NULL, *again = NULL;
@@ -84,7 +85,7 @@ void fuzz_match(const uint8_t *data, size_t size) {
   while ((piece = fuzz_piece(&at, &left, '\n', &len))) {
     char *name = fuzz_text(piece, len);
     match_glob(pattern, name);
-    match_last_number(name);
+    match_step(name);
     if (exclude) match_exclude(pattern, name, len & 1);
     if (unit && match_unit_path(pattern, name, kind == MATCH_DIR, &found)) {
       must(found.name_len <= strlen(name) && found.kind == kind);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "prims/match.h"
+#include "prims/match_series.h"
+#include "prims/numbers/match_step.h"
 
 static void a_star_or_question_mark_never_crosses_a_slash(void **state) {
   assert_true(match_glob("*.pt", "a.pt"));
@@ -276,25 +278,117 @@ static void unit_patterns_find_step_and_name(void **state) {
 }
 
 static void the_last_number_is_read_from_the_base_name_only(void **state) {
-  assert_int_equal(match_last_number("run7/last"), MATCH_NO_STEP);
-  assert_int_equal(match_last_number("run7/e3-s040.pt"), 40);
-  assert_int_equal(match_last_number("12"), 12);
-  assert_int_equal(match_last_number(""), MATCH_NO_STEP);
-  assert_int_equal(match_last_number("x/"), MATCH_NO_STEP);
-  assert_int_equal(match_last_number("9223372036854775808"), MATCH_NO_STEP);
+  assert_int_equal(match_step("run7/last"), MATCH_NO_STEP);
+  assert_int_equal(match_step("run7/e3-s040.pt"), 40);
+  assert_int_equal(match_step("12"), 12);
+  assert_int_equal(match_step(""), MATCH_NO_STEP);
+  assert_int_equal(match_step("x/"), MATCH_NO_STEP);
+  assert_int_equal(match_step("9223372036854775808"), MATCH_NO_STEP);
 }
 
 static void what_is_called_a_step_is_the_step(void **state) {
-  assert_int_equal(match_last_number("epoch=1-step=200-val_loss=0.126.ckpt"), 200);
-  assert_int_equal(match_last_number("global_step12_v3"), 12);
-  assert_int_equal(match_last_number("rl_model_5000_steps.zip"), 5000);
+  assert_int_equal(match_step("epoch=1-step=200-val_loss=0.126.ckpt"), 200);
+  assert_int_equal(match_step("global_step12_v3"), 12);
+  assert_int_equal(match_step("rl_model_5000_steps.zip"), 5000);
+}
+
+/* As the frameworks' own examples and many loops name their files, and what the step is. */
+static void a_step_is_never_a_metric_or_a_time(void **state) {
+  static const struct {
+    const char *name;
+    int64_t step;
+  } rows[] = {
+      {"epoch=5-val_loss=0.21.ckpt", 5},    /* Lightning */
+      {"epoch=5-val_loss=0.21-v1.ckpt", 5}, /* ... a second time */
+      {"epoch=3-val_acc=1.ckpt", 3},
+      {"epoch=3-val_loss=nan.ckpt", 3},
+      {"val_loss=0.21-epoch=5-step=24.ckpt", 24},
+      {"last-v1.ckpt", MATCH_NO_STEP},
+      {"weights.07-0.35.keras", 7}, /* Keras */
+      {"weights.07-0.35.weights.h", 7},
+      {"model.keras", MATCH_NO_STEP},
+      {"checkpoint_10_loss=-6.6460.pt", 10}, /* ignite */
+      {"best_model_12_val_acc=0.9531.pt", 12},
+      {"model_0.9500.pt", MATCH_NO_STEP},
+      {"rl_model_100_steps.zip", 100}, /* SB3 */
+      {"rl_model_replay_buffer_100_steps.pkl", 100},
+      {"ep1-ba40-rank0.pt", 40}, /* composer */
+      {"epoch_12_iter_3400.pth", 3400},
+      {"iter_3400_epoch_12.pth", 3400},
+      {"epoch_3_step_100.pt", 100},
+      {"model_epoch_3_loss_2.pth", 3},
+      {"model_epoch_3_loss_2.51e-05.pth", 3},
+      {"loss_0.5_acc_93.pt", MATCH_NO_STEP},
+      {"lr=1e-05-step=7.pt", 7},
+      {"seed42_5.pt", 5},
+      {"fold3.pt", MATCH_NO_STEP},
+      {"resnet50_12.pth", 12},
+      {"12_resnet50.pth", 12},
+      {"f1=0.9_5.pt", 5},
+      {"checkpoint=5.ckpt", 5},
+      {"checkpoint_2026-11-22_10-22-58.642753", MATCH_NO_STEP}, /* Ray Train */
+      {"model_20261122_102258.pt", MATCH_NO_STEP},
+      {"model_20261122102258.pt", MATCH_NO_STEP},
+      {"model-2026-11-22T10:22:58.pt", MATCH_NO_STEP},
+      {"Nov22_10-22-58_17.pt", 17},
+      {"model_10:22.pt", MATCH_NO_STEP},
+      {"model_2026-11-22_7.pt", 7},
+      {"step_20261122.pt", 20261122},
+      {"model_3f1e5a9c_4.pt", 4},
+      {"0a1b2c3d-0a1b-4a1b-8a1b-0a1b2c3d4e5f.pt", MATCH_NO_STEP},
+      {"100_steps.pt", 100},
+      {"3-epochs_17.pt", 17},
+      {"5_epochs.pt", 5},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (match_step(rows[i].name) != rows[i].step)
+      fail_msg("%s: %lld, not %lld", rows[i].name, (long long)match_step(rows[i].name),
+               (long long)rows[i].step);
+}
+
+static void a_name_with_any_number_is_not_written_again(void **state) {
+  static const struct {
+    const char *pattern, *path;
+    bool numbered;
+  } rows[] = {{"*.pt", "last.pt", false},
+              {"*.h5", "weights.h5", false},
+              {"run3-*.pt", "run3-best.pt", false},
+              {"*.safetensors", "model-00001-of-00004.safetensors", false},
+              {"*.pt", "model_0.9500.pt", true},
+              {"*.pt", "model_20261122_102258.pt", true},
+              {"*-{step}.pt", "a-5.pt", true}};
+  match_unit m;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_true(match_unit_path(rows[i].pattern, rows[i].path, false, &m));
+    if (m.numbered != rows[i].numbered) fail_msg("%s", rows[i].path);
+  }
+}
+
+static void a_kind_is_told_by_the_name_without_its_numbers(void **state) {
+  static const struct {
+    const char *name, *series;
+  } rows[] = {{"epoch=5-val_loss=0.21.ckpt", "epoch=#-val_loss=#.ckpt"},
+              {"epoch=5-val_loss=-10.5.ckpt", "epoch=#-val_loss=#.ckpt"},
+              {"epoch=5-val_loss=1e-05.ckpt", "epoch=#-val_loss=#.ckpt"},
+              {"epoch=5-val_loss=nan.ckpt", "epoch=#-val_loss=#.ckpt"},
+              {"epoch=5-val_loss=inf.ckpt", "epoch=#-val_loss=#.ckpt"},
+              {"checkpoint_2026-11-22_10-22-58.642753", "checkpoint_#"},
+              {"model_3f1e5a9c_4.pt", "model_#_#.pt"},
+              {"model_ab1e5a9c_4.pt", "model_#_#.pt"},
+              {"rank0_12.pt", "rank0_#.pt"},
+              {"loss=nano.pt", "loss=nano.pt"}};
+  char series[64];
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    match_series(rows[i].name, series, sizeof series);
+    assert_string_equal(series, rows[i].series);
+  }
 }
 
 static void the_number_of_a_part_is_no_step(void **state) {
-  assert_int_equal(match_last_number("model-00001-of-00004.safetensors"), MATCH_NO_STEP);
-  assert_int_equal(match_last_number("ep1-ba20-rank0.pt"), 20);
-  assert_int_equal(match_last_number("zero_pp_rank_3"), MATCH_NO_STEP);
-  assert_int_equal(match_last_number("proof5"), 5);
+  assert_int_equal(match_step("model-00001-of-00004.safetensors"), MATCH_NO_STEP);
+  assert_int_equal(match_step("ep1-ba20-rank0.pt"), 20);
+  assert_int_equal(match_step("zero_pp_rank_3"), MATCH_NO_STEP);
+  assert_int_equal(match_step("proof5"), 5);
 }
 
 int main(void) {
@@ -310,6 +404,9 @@ int main(void) {
       cmocka_unit_test(unit_patterns_find_step_and_name),
       cmocka_unit_test(the_last_number_is_read_from_the_base_name_only),
       cmocka_unit_test(what_is_called_a_step_is_the_step),
+      cmocka_unit_test(a_step_is_never_a_metric_or_a_time),
+      cmocka_unit_test(a_name_with_any_number_is_not_written_again),
+      cmocka_unit_test(a_kind_is_told_by_the_name_without_its_numbers),
       cmocka_unit_test(the_number_of_a_part_is_no_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

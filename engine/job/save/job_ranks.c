@@ -9,6 +9,7 @@
 
 #include "base/seconds.h"
 #include "prims/match_series.h"
+#include "prims/numbers/match_step.h"
 #include "commit/lease.h"
 #include "commit/parts.h"
 #include "commit/manifest_read.h"
@@ -100,8 +101,7 @@ static int is_for_us(job_work *w, const runlog_attempt *a, err *e) {
 }
 
 static bool is_newer(const runlog_attempt *a, const job *j) {
-  return match_same_series(a->unit, job_unit(j)) &&
-         match_last_number(a->unit) > match_last_number(job_unit(j));
+  return match_same_series(a->unit, job_unit(j)) && match_step(a->unit) > match_step(job_unit(j));
 }
 
 /* Tells whether rank 0 passes this unit over. It saves one unit of a group at a time. If it is at a

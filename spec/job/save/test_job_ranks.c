@@ -12,6 +12,7 @@
 #include "commit/settle.h"
 #include "log_check.h"
 #include "manifest_make.h"
+#include "prims/numbers/match_step.h"
 #include "store_lossy.h"
 #include "tmpdir.h"
 #include "world.h"
@@ -130,7 +131,7 @@ static void team_free(team *t) {
 
 static void make_job(rank *r, const char *unit) {
   job *before = r->j;
-  r->j = job_for(&r->world, r->log, unit, MATCH_DIR, match_last_number(unit), 0);
+  r->j = job_for(&r->world, r->log, unit, MATCH_DIR, match_step(unit), 0);
   plan *p = &r->j->plan;
   int at = 0;
   while (p->ops[at] != PLAN_MANIFEST) at++;
