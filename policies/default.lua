@@ -140,7 +140,8 @@ return {
   -- Where the numbers come from that rules like keep.best look at. The first that has one counts.
   -- `own`: only a file within the checkpoint.
   metrics = {
-    from.json("trainer_state.json", "log_history[step=global_step]", { own = true }), -- Hugging Face
+    -- Hugging Face Trainer
+    from.json("trainer_state.json", "log_history[step=global_step]", { own = true }),
     from.json("metrics/metrics", nil, { own = true }), -- Orbax, with best_fn
     from.name(), -- Lightning: epoch=3-val_loss=0.126.ckpt
     from.notify(), -- ckpt-lua notify loss=0.2

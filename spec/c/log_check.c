@@ -9,7 +9,7 @@ typedef struct entry {
   char type[16], nonce[64], unit[300], dir[300];
   long long n, term, attempt, commit, reader; /* -1: absent */
   long long owner;                            /* of an attempt */
-  bool closed, dropped, deleted, bad, good;
+  bool closed, dropped, deleted, bad, good, numbers;
   long long through;
   bool names_run;
 } entry;
@@ -49,6 +49,7 @@ static int load(store *s, const char *prefix, size_t n, entry *out) {
   out->commit = number(object, "commit");
   out->through = number(object, "through");
   out->good = json_is_true(json_object_get(object, "good"));
+  out->numbers = json_is_object(json_object_get(object, "metrics"));
   out->names_run = json_is_string(json_object_get(object, "run"));
   copy_text(object, "type", out->type, sizeof out->type);
   copy_text(object, "nonce", out->nonce, sizeof out->nonce);
@@ -124,6 +125,7 @@ static const char *check_mark(entry *all, size_t n) {
   if (at->commit < 0 || at->commit >= (long long)n || !is(&all[at->commit], "commit"))
     return bad(n, "it is about no commit");
   entry *of = &all[at->commit];
+  if (!of->dropped && of->bad != at->good && at->numbers) return NULL; /* it brings these alone */
   if (of->dropped || of->bad != at->good) return bad(n, "it marks what is gone, or is so already");
   of->bad = !at->good;
   return NULL;

@@ -276,6 +276,10 @@ int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, e
  * too, and is fine if the commit is so already. */
 int runlog_mark(runlog *log, uint64_t commit, bool bad, const char *reason, err *e);
 
+/* Gives a live commit other metrics, a JSON object as text: those that were reported after it. It is
+ * fine if it has them already, or is not live any more. */
+int runlog_tell_numbers(runlog *log, uint64_t commit, const char *metrics, err *e);
+
 /* Removes the run: nothing of it is live any more, its open attempts are swept, and a term that is
  * open can append nothing (ERR_FENCED). It works as a guest, too. `may` is asked as above, with
  * commit NULL. */

@@ -334,6 +334,26 @@ int runlog_mark(runlog *log, uint64_t commit, bool bad, const char *reason, err 
   return runlog_carry_out(log, plan_mark, &r, e);
 }
 
+/* It is a mark that says what is so already: 1.0 passes over it. */
+static int plan_numbers(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  const runlog_commit *c;
+  int bad = 0, rc = get_commit(log, r->number, &c, e);
+  if (rc < 0 || c->life != RUNLOG_LIVE) return rc;
+  if (c->metrics && strcmp(c->metrics, r->metrics) == 0) return 0;
+  entry_on_commit("bad", log, r->number, out, &bad);
+  if (!c->bad) js_set(*out, "good", json_true(), &bad);
+  runlog_set_metrics(*out, r->metrics, &bad);
+  return runlog_hand_over(*out, bad, out, e);
+}
+
+int runlog_tell_numbers(runlog *log, uint64_t commit, const char *metrics, err *e) {
+  if (strlen(metrics) > RUNLOG_METRICS_MAX)
+    return err_set(e, ERR_LIMIT, "the numbers of a checkpoint have at most %d bytes",
+                   RUNLOG_METRICS_MAX);
+  runlog_request r = {.number = commit, .metrics = metrics};
+  return runlog_carry_out(log, plan_numbers, &r, e);
+}
+
 /* ---- end ---- */
 
 static int plan_end(const runlog *log, const runlog_request *r, json_t **out, err *e) {

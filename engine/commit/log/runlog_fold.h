@@ -63,6 +63,8 @@ int runlog_get_id(const json_t *object, const char *key, const char *what, char 
                   err *e);
 int runlog_get_text(const json_t *object, const char *key, const char *what, char **out, err *e);
 int runlog_get_writer(const json_t *object, const char *what, runlog_writer *out, err *e);
+/* Reads an object that may be absent, as text; NULL: there is none. */
+int runlog_get_metrics(const json_t *object, const char *what, char **out, err *e);
 /* Reads all that a `commit` says of its checkpoint, but not the attempt. On failure
  * runlog_free_texts() is still due. */
 int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out, err *e);
@@ -70,6 +72,7 @@ int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out,
 /* These write members; failures add up in `bad`. */
 void runlog_set_number(json_t *object, const char *key, uint64_t number, int *bad);
 void runlog_set_text(json_t *object, const char *key, const char *text, int *bad);
+void runlog_set_metrics(json_t *object, const char *text, int *bad);
 void runlog_set_plain(json_t *object, int *bad);
 void runlog_set_writer(json_t *object, const runlog_writer *w, int *bad);
 void runlog_set_facts(json_t *object, const runlog_commit *c, int *bad);

@@ -77,6 +77,22 @@ int runlog_fold_delete(runlog_state *s, const json_t *entry, const runlog_head *
   return rc;
 }
 
+/* A mark that says what is so already changes nothing, and may bring numbers that were reported after
+ * the commit. 1.0 passes over it. */
+static int take_numbers(runlog_commit *c, const json_t *entry, const runlog_head *h,
+                        const char **why, err *e) {
+  char *metrics;
+  int rc = runlog_get_metrics(entry, h->what, &metrics, e);
+  if (rc < 0) return rc;
+  if (!metrics) {
+    *why = "the commit is marked so already";
+    return 0;
+  }
+  free(c->metrics);
+  c->metrics = metrics;
+  return 0;
+}
+
 int runlog_fold_bad(runlog_state *s, const json_t *entry, const runlog_head *h, const char **why,
                     err *e) {
   runlog_commit *c;
@@ -85,8 +101,8 @@ int runlog_fold_bad(runlog_state *s, const json_t *entry, const runlog_head *h, 
   int rc = known_commit(s, entry, h, &c, why, e);
   if (rc == 0) rc = js_opt_bool(entry, "good", h->what, false, &good, e);
   if (rc == 0 && !*why && c->life != RUNLOG_LIVE) *why = "the commit is dropped already";
-  if (rc == 0 && !*why && c->bad != good) *why = "the commit is marked so already";
   if (rc < 0 || *why) return rc;
+  if (c->bad != good) return take_numbers(c, entry, h, why, e);
   if (!good) rc = runlog_get_text(entry, "reason", h->what, &reason, e);
   if (rc < 0) return rc;
   free(c->bad_reason);

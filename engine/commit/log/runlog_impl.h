@@ -53,7 +53,7 @@ typedef struct runlog_request {
   uint64_t number;   /* of the attempt, or of the commit */
   const runlog_writer *who;
   const manifest *m;
-  const char *policy, *reason;
+  const char *policy, *reason, *metrics;
   runlog_companions companions;
   const runlog_title *title;
   bool bad;

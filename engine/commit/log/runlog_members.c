@@ -140,7 +140,7 @@ static int get_with(const json_t *object, hash_kind hash, const char *what, runl
   return rc < 0 ? rc : get_root(with, hash, what, &out->root, e);
 }
 
-static int get_metrics(const json_t *object, const char *what, char **out, err *e) {
+int runlog_get_metrics(const json_t *object, const char *what, char **out, err *e) {
   const json_t *value = json_object_get(object, "metrics");
   buf text;
   *out = NULL;
@@ -168,7 +168,7 @@ int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out,
   if (rc == 0) rc = get_with(object, hash, what, &out->companions, e);
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   out->left_out = left_out > 0 ? (uint64_t)left_out : 0;
-  if (rc == 0) rc = get_metrics(object, what, &out->metrics, e);
+  if (rc == 0) rc = runlog_get_metrics(object, what, &out->metrics, e);
   if (rc == 0) rc = runlog_get_text(object, "policy", what, &out->policy, e);
   return rc < 0 ? rc : runlog_get_text(object, "reason", what, &out->reason, e);
 }
@@ -209,7 +209,7 @@ void runlog_set_writer(json_t *object, const runlog_writer *w, int *bad) {
 
 /* Metrics come from the job: a text that is no object is left out, and stops no commit. A snapshot
  * nests them three levels deeper than a commit does, and must still be read. */
-static void set_metrics(json_t *object, const char *text, int *bad) {
+void runlog_set_metrics(json_t *object, const char *text, int *bad) {
   json_t *value = NULL;
   buf nested;
   if (!text) return;
@@ -257,7 +257,7 @@ void runlog_set_facts(json_t *object, const runlog_commit *c, int *bad) {
   set_root(object, &c->root, bad);
   set_manifest(object, &c->manifest, bad);
   set_with(object, &c->companions, bad);
-  set_metrics(object, c->metrics, bad);
+  runlog_set_metrics(object, c->metrics, bad);
   runlog_set_text(object, "policy", c->policy, bad);
   runlog_set_text(object, "reason", c->reason, bad);
 }

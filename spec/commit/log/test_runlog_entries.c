@@ -293,6 +293,30 @@ static void a_mark_is_set_and_taken_back_by_whoever_finds_out(void **state) {
   assert_int_equal(runlog_mark(p->log, a, true, NULL, NULL), ERR_INVAL);
 }
 
+static void numbers_are_told_once_by_whoever_has_them(void **state) {
+  place *p = *state;
+  uint64_t a = commit(p->log, "x"), b = commit(p->log, "y");
+  runlog *guest = reader_of(p);
+  assert_int_equal(runlog_mark(guest, b, true, "does not load", NULL), 0);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(runlog_tell_numbers(guest, a, "{\"loss\":0.5}", NULL), 0);
+    assert_int_equal(runlog_tell_numbers(p->log, b, "{\"loss\":1}", NULL), 0);
+  }
+  assert_int_equal(runlog_view(p->log)->next, b + 4);
+  assert_string_equal(find(p->log, a)->metrics, "{\"loss\":0.5}");
+  assert_string_equal(find(p->log, b)->metrics, "{\"loss\":1}");
+  assert_false(find(p->log, a)->bad);
+  assert_true(find(p->log, b)->bad);
+  assert_int_equal(runlog_drop(p->log, a, NULL, NULL, NULL, NULL, NULL), 0);
+  assert_int_equal(runlog_tell_numbers(p->log, a, "{\"loss\":9}", NULL), 0);
+  assert_string_equal(find(p->log, a)->metrics, "{\"loss\":0.5}");
+  assert_int_equal(runlog_tell_numbers(p->log, 777, "{}", NULL), ERR_INVAL);
+  char large[RUNLOG_METRICS_MAX + 2];
+  memset(large, ' ', sizeof large - 1);
+  large[sizeof large - 1] = '\0';
+  assert_int_equal(runlog_tell_numbers(p->log, b, large, NULL), ERR_LIMIT);
+}
+
 static void a_guest_sweeps_only_what_nobody_may_go_on_with(void **state) {
   place *p = *state;
   uint64_t mine = 0, later = 0;
@@ -471,6 +495,7 @@ int main(void) {
       BOTH(a_drop_whose_answer_was_lost_stands_once),
       BOTH(the_store_says_when_an_entry_was_made),
       BOTH(a_mark_is_set_and_taken_back_by_whoever_finds_out),
+      BOTH(numbers_are_told_once_by_whoever_has_them),
       BOTH(a_guest_sweeps_only_what_nobody_may_go_on_with),
       BOTH(what_was_swept_in_between_is_not_adopted),
       BOTH(a_run_that_was_removed_fences_its_writer_and_says_so),

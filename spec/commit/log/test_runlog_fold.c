@@ -404,6 +404,26 @@ static void what_was_saved_beside_a_checkpoint_is_part_of_its_commit(void **stat
   assert_int_equal(s->commits[0].companions.root.bytes[0], 0xff);
 }
 
+/* A mark that says what is so already is passed over by 1.0: so it may bring numbers. */
+static void numbers_may_come_after_a_commit(void **state) {
+#define NUMBERS(n) ",\"metrics\":{\"loss\":" #n "}"
+  runlog_state *s = *state;
+  announced(s);
+  taken(s, COMMIT(1, 2) NUMBERS(5)); /* 3 */
+  taken(s, GUEST_GOOD(3) NUMBERS(2));
+  assert_string_equal(s->commits[0].metrics, "{\"loss\":2}");
+  ignored(s, GUEST_GOOD(3) ",\"metrics\":[]");
+  taken(s, GUEST_BAD(3) NUMBERS(9)); /* it marks, and brings none */
+  assert_true(s->commits[0].bad);
+  assert_string_equal(s->commits[0].metrics, "{\"loss\":2}");
+  taken(s, GUEST_BAD(3) NUMBERS(3)); /* marked already: it brings them */
+  assert_true(s->commits[0].bad);
+  assert_string_equal(s->commits[0].metrics, "{\"loss\":3}");
+  taken(s, GUEST_DROP(3));
+  ignored(s, GUEST_BAD(3) NUMBERS(4));
+  assert_string_equal(s->commits[0].metrics, "{\"loss\":3}");
+}
+
 static void a_bad_commit_is_not_the_newest_until_that_is_taken_back(void **state) {
   runlog_state *s = *state;
   announced(s);
@@ -516,6 +536,7 @@ int main(void) {
       cmocka_unit_test(older_and_newer_formats_that_this_reader_may_read_are_folded),
       FOLD(a_world_is_a_number_of_ranks),
       FOLD(what_was_saved_beside_a_checkpoint_is_part_of_its_commit),
+      FOLD(numbers_may_come_after_a_commit),
       FOLD(a_bad_commit_is_not_the_newest_until_that_is_taken_back),
       FOLD(after_an_end_nothing_of_the_run_is_left_but_its_names),
       cmocka_unit_test(the_end_of_no_run_is_nothing),

@@ -73,6 +73,7 @@ static void live_through_everything(place *p) {
   assert_int_equal(runlog_begin(p->log, "let in", &who, true, NULL), 0);
   uint64_t d = commit(p->log, "a"), e = commit(p->log, "c");
   assert_int_equal(runlog_mark(p->log, d, true, NULL, NULL), 0);
+  assert_int_equal(runlog_tell_numbers(p->log, d, "{\"loss\":0.5}", NULL), 0);
   assert_int_equal(runlog_drop(p->log, e, "x", "y", NULL, NULL, NULL), 0);
   assert_int_equal(runlog_attempt_begin(p->log, "open", &open, NULL), 0);
   commit(p->log, "x.~6");
