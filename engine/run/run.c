@@ -11,7 +11,7 @@
 #include "commit/arbiter.h"
 #include "commit/lease.h"
 #include "run/run_state.h"
-#include "waiting.h"
+#include "run/wait/waiting.h"
 #include "prims/fs.h"
 
 /* ---- open and close ---- */

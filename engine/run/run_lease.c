@@ -8,7 +8,7 @@
 #include "commit/lease.h"
 #include "run/run_state.h"
 #include "run/start/slurm.h"
-#include "run/ticker.h"
+#include "run/wait/ticker.h"
 
 struct renewal {
   run_task task;

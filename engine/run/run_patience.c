@@ -5,7 +5,7 @@
 #include "base/seconds.h"
 #include "run/run_state.h"
 #include "run/start/start_rule.h"
-#include "run/ticker.h"
+#include "run/wait/ticker.h"
 
 enum { TELL_S = 15 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "run/run_prepare.h"
-#include "waiting.h"
+#include "run/wait/waiting.h"
 
 /* ---- the end: what is there now ---- */
 

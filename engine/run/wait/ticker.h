@@ -1,6 +1,6 @@
 /* ticker: calls a function now and then on a thread of its own, while the owner's blocks. */
-#ifndef RUN_TICKER_H
-#define RUN_TICKER_H
+#ifndef RUN_WAIT_TICKER_H
+#define RUN_WAIT_TICKER_H
 
 #include <stdint.h>
 

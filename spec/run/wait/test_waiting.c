@@ -1,4 +1,4 @@
-#include "run/waiting.h"
+#include "run/wait/waiting.h"
 
 #include "with_cmocka.h"
 

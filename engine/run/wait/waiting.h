@@ -2,8 +2,8 @@
  *
  * It is for calls on the owner's thread (reading the logs, bringing a checkpoint back): a file
  * system that hangs cannot be interrupted, but it can be named. */
-#ifndef RUN_WAITING_H
-#define RUN_WAITING_H
+#ifndef RUN_WAIT_WAITING_H
+#define RUN_WAIT_WAITING_H
 
 #include <stdint.h>
 

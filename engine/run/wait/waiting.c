@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/ticker.h"
+#include "run/wait/ticker.h"
 
 struct waiting {
   ticker *ticker;
