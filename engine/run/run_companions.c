@@ -1,28 +1,212 @@
 /* run_companions: puts back the companions of the commits that the job goes on from: pointer files,
  * results, logs. If the run goes back to a commit, files of a later time there go to quarantine; if
- * the commit was here all along, only missing files come back. */
+ * the commit was here all along, only missing files come back.
+ *
+ * A pointer that lies ("latest" names what is torn, or gone) is put right before any task starts: a
+ * framework that follows it crashes, at each start. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "catalog/catalog.h"
+#include "event/pointers.h"
+#include "job/move/pointer_files.h"
 #include "job/restore/companions_restore.h"
 #include "commit/companions_stored.h"
 #include "job/restore/restore.h"
+#include "prims/match_series.h"
 #include "run/run_prepare.h"
+
+/* ---- pointers that lie ---- */
+
+static pointer_place place_of(const struct prepare *p, const char *prefix) {
+  const run *r = p->run;
+  return (pointer_place){.io = p->io,
+                         .rules = r->rules,
+                         .globs = policy_companions(r->policy),
+                         .root = r->places.dir,
+                         .group = prefix};
+}
+
+/* One of which nothing can be said is left to the framework, unless a file of it is missing. */
+static bool loads(const struct prepare *p, const survey_unit *u) {
+  if (u->standing == RECOVER_TORN || u->standing == RECOVER_BAD || prepare_goes(p, u->path))
+    return false;
+  return u->standing != RECOVER_UNPROVEN || !u->lacking;
+}
+
+static bool stands(const struct prepare *p, const char *path) {
+  struct stat st;
+  return p->io->lstat(p->io, AT_FDCWD, path, &st) == 0;
+}
+
+/* It may name what is no checkpoint by the rules; then it is enough that it is there. */
+static bool is_here(const struct prepare *p, const survey *s, const pointer_place *at,
+                    const pointer_row *row, const char *spelt) {
+  char base[FS_PATH_MAX], dir[FS_PATH_MAX], path[FS_PATH_MAX];
+  bool known = false;
+  if (pointer_leads_out(at, spelt)) return true; /* what is there is not ours to judge */
+  for (size_t i = 0; i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    if (strcmp(u->group, at->group) != 0 || !pointers_mean(row, spelt, u->name, u->step)) continue;
+    if (loads(p, u)) return true;
+    known = true;
+  }
+  if (known || !pointers_base(spelt, base, sizeof base)) return false;
+  return fs_join(dir, at->root, at->group, NULL) == 0 && fs_join(path, dir, base, NULL) == 0 &&
+         stands(p, path);
+}
+
+/* The first name that leads nowhere; NULL: all are here. */
+static const char *lie_of(const struct prepare *p, const survey *s, const pointer_place *at,
+                          const pointer_file *f) {
+  for (size_t i = 0; f->row && i < f->says.count; i++)
+    if (!is_here(p, s, at, f->row, f->says.at[i])) return f->says.at[i];
+  return NULL;
+}
+
+static bool pointer_lies(const struct prepare *p, const survey *s, const char *prefix,
+                         const char *name, const char *path) {
+  pointer_file f;
+  pointer_place at = place_of(p, prefix);
+  bool lies = pointer_file_read(&at, name, path, &f, NULL) == 0 && lie_of(p, s, &at, &f);
+  pointer_file_drop(&f);
+  return lies;
+}
+
+/* ---- mending ---- */
+
+/* The newest unit of a group of the kind of a name that is here and whole; NULL: there is none. */
+static const survey_unit *instead_of(const struct prepare *p, const survey *s, const char *prefix,
+                                     const pointer_row *row, const char *spelt) {
+  char base[FS_PATH_MAX];
+  const survey_unit *best = NULL;
+  if (!pointers_base(spelt, base, sizeof base)) return NULL;
+  for (size_t i = 0; i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+    bool alike =
+        row->form == POINTER_STEP ? u->step != MATCH_NO_STEP : match_same_series(u->name, base);
+    if (whole && alike && strcmp(u->group, prefix) == 0 && loads(p, u) &&
+        prepare_newer(p->run, u, best))
+      best = u;
+  }
+  return best;
+}
+
+static bool any_whole(const survey *s, const char *prefix) {
+  for (size_t i = 0; i < s->count; i++)
+    if (strcmp(s->units[i].group, prefix) == 0 &&
+        (s->units[i].standing == RECOVER_COMMITTED || s->units[i].standing == RECOVER_WHOLE))
+      return true;
+  return false;
+}
+
+/* Writes it beside, keeps the old one, and renames. */
+static int replace(struct prepare *p, const char *path, const pointer_file *f, const char *text,
+                   size_t len, const char *why, err *e) {
+  const io *io = p->io;
+  char nonce[33], stage[FS_PATH_MAX], full[FS_PATH_MAX], parent[FS_PATH_MAX];
+  int rc = prepare_need_staging(p, e);
+  if (rc == 0 && (rc = io_nonce(io, nonce)) < 0) return err_sys(e, rc, "draw a random name");
+  if (rc == 0) rc = fs_join(stage, p->staging.path, nonce, e);
+  if (rc == 0) rc = fs_join(full, p->run->places.dir, path, e);
+  if (rc == 0) rc = prepare_set_aside(p, path, why, e);
+  if (rc < 0) return rc;
+  fs_parent(full, parent);
+  rc = f->link ? io->symlink(io, text, AT_FDCWD, stage)
+               : fs_write_new(io, stage, text, len, f->st.st_mode & 0777, e);
+  if (rc == 0 || f->link) rc = rc < 0 ? err_sys(e, rc, "make the link %s", stage) : 0;
+  if (rc == 0 && (rc = io->rename(io, AT_FDCWD, stage, AT_FDCWD, full, 0)) < 0)
+    rc = err_sys(e, rc, "rename %s to %s", stage, full);
+  return rc < 0 ? rc : fs_sync_dir(io, parent, e);
+}
+
+static int take_away(struct prepare *p, const char *path, const char *why, err *e) {
+  int rc = prepare_quarantine(p, path, MATCH_FILE, why, e);
+  if (rc == 0) p->out->quarantined--; /* that counts units */
+  return rc;
+}
+
+static int mend(struct prepare *p, const survey *s, const char *prefix, const char *name,
+                const pointer_file *f, const char *lie, err *e) {
+  char text[FS_PATH_MAX], path[FS_PATH_MAX], why[700];
+  const survey_unit *u = instead_of(p, s, prefix, f->row, lie);
+  size_t len = u ? pointers_rewrite(f->row, f->text.data, f->text.len, lie, u->name, u->step, text,
+                                    sizeof text)
+                 : 0;
+  int rc = fs_join(path, prefix, name, e);
+  if (rc < 0) return rc;
+  snprintf(why, sizeof why, "it names %.200s, which is not here, or not whole%s%.200s", lie,
+           len ? "; now it names " : "", len ? u->name : "");
+  if (len) return replace(p, path, f, text, len, why, e);
+  if (!any_whole(s, prefix)) return take_away(p, path, why, e);
+  log_say(p->run->env->log, LOG_WARN,
+          "%s names %s, which is not here, or not whole: the job may fail on it. Let it name a "
+          "checkpoint that is here, or move it away",
+          path, lie);
+  return 0;
+}
+
+struct mending {
+  struct prepare *prepare;
+  const survey *survey;
+  const char *prefix, *dir;
+};
+
+static int mend_entry(void *ctx, const fs_entry *entry, err *e) {
+  const struct mending *m = ctx;
+  char path[FS_PATH_MAX];
+  pointer_file f;
+  bool dir = S_ISDIR(entry->st->st_mode);
+  if (dir || fs_join(path, m->dir, entry->name, NULL) < 0) return dir ? FS_SKIP : 0;
+  pointer_place at = place_of(m->prepare, m->prefix);
+  int rc = pointer_file_read(&at, entry->name, path, &f, e);
+  const char *lie = rc == 0 ? lie_of(m->prepare, m->survey, &at, &f) : NULL;
+  if (lie) rc = mend(m->prepare, m->survey, m->prefix, entry->name, &f, lie, e);
+  pointer_file_drop(&f);
+  return rc;
+}
+
+static int mend_pointers(struct prepare *p, const survey *s, const char *prefix, err *e) {
+  char dir[FS_PATH_MAX];
+  struct mending m = {p, s, prefix, dir};
+  err why = {0};
+  int rc = fs_join(dir, p->run->places.dir, prefix, e);
+  if (rc < 0) return rc;
+  rc = fs_list(p->io, dir, mend_entry, &m, &why);
+  if (rc == ERR_NOENT) return 0;
+  if (rc < 0 && e) *e = why;
+  return rc < 0 ? rc : 0;
+}
+
+/* ---- what was saved ---- */
 
 struct clearing {
   struct prepare *prepare;
+  const survey *survey; /* NULL: what is here is not known */
   const char *prefix, *unit;
 };
 
 static int clear(void *ctx, const char *name, err *e) {
   const struct clearing *c = ctx;
-  char path[FS_PATH_MAX], why[600];
+  char path[FS_PATH_MAX], full[FS_PATH_MAX], why[600];
+  struct stat st;
   snprintf(why, sizeof why, "what was saved with %.300s takes its place", c->unit);
   int rc = fs_join(path, c->prefix, name, e);
-  if (rc == 0) rc = prepare_quarantine(c->prepare, path, MATCH_FILE, why, e);
+  if (rc == 0) rc = fs_join(full, c->prepare->run->places.dir, path, e);
+  if (rc < 0) return rc;
+  const io *io = c->prepare->io;
+  bool whole = io->lstat(io, AT_FDCWD, full, &st) == 0 && S_ISDIR(st.st_mode);
+  if (!whole) return prepare_set_aside(c->prepare, path, why, e);
+  rc = prepare_quarantine(c->prepare, path, MATCH_FILE, why, e);
   if (rc == 0) c->prepare->out->quarantined--; /* that counts units */
   return rc;
+}
+
+static bool lies(void *ctx, const char *name, const char *path) {
+  const struct clearing *c = ctx;
+  return c->survey && pointer_lies(c->prepare, c->survey, c->prefix, name, path);
 }
 
 /* Passes over damaged companions: they are no reason not to start, since the checkpoint itself is
@@ -44,16 +228,21 @@ static restore how_of(const struct prepare *p, store *from) {
       .io = p->io, .store = from, .pool = p->run->env->pool, .staging = p->staging.path};
 }
 
-static int put_back(struct prepare *p, run_group *g, const runlog_commit *c, bool back, err *e) {
+static int put_back(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
+                    bool back, err *e) {
   run *r = p->run;
   char dir[FS_PATH_MAX], key[STORE_KEY_MAX];
   manifest m = {0};
   const manifest *own;
   err why = {0};
   restore how = how_of(p, r->store);
-  struct clearing room = {p, g->group.prefix, c->unit};
-  companions_target to = {
-      .dir = dir, .log = r->env->log, .only_missing = !back, .clear = clear, .ctx = &room};
+  struct clearing room = {p, s, g->group.prefix, c->unit};
+  companions_target to = {.dir = dir,
+                          .log = r->env->log,
+                          .only_missing = !back,
+                          .clear = clear,
+                          .lies = lies,
+                          .ctx = &room};
   int rc = fs_join(dir, r->places.dir, g->group.prefix, &why);
   if (rc == 0) rc = run_manifest(r, g, c, &own, &why);
   if (rc == 0)
@@ -74,7 +263,7 @@ int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, e
   manifest m = {0};
   err why = {0};
   restore how = how_of(p, pick->store);
-  struct clearing room = {p, "", pick->manifest.unit};
+  struct clearing room = {p, NULL, "", pick->manifest.unit};
   companions_target to = {.dir = r->places.dir, .log = r->env->log, .clear = clear, .ctx = &room};
   if (pick->companions.files == 0) return 0;
   int rc = companions_manifest(pick->store, "", pick->attempt, &pick->companions,
@@ -125,7 +314,7 @@ static int restore_group(struct prepare *p, run_group *g, const survey *s, err *
     const survey_unit *u = goes_on_from(p, g, s, &back);
     c = u ? runlog_find_commit(state, u->commit) : NULL;
   }
-  return c && c->companions.files ? put_back(p, g, c, back, e) : 0;
+  return c && c->companions.files ? put_back(p, s, g, c, back, e) : 0;
 }
 
 /* The times of directories come first: files that are put beside them do not change those. */
@@ -140,6 +329,20 @@ static int group_order(struct prepare *p, const run_group *g, err *e) {
   return rc < 0 ? rc : restore_order(p->io, dir, runlog_view(g->group.log), e);
 }
 
+/* Mends the pointers of all directories with units, each once. */
+static int mend_all(struct prepare *p, const survey *s, err *e) {
+  run *r = p->run;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++)
+    if (!r->groups[i]->foreign) rc = mend_pointers(p, s, r->groups[i]->group.prefix, e);
+  for (size_t i = 0; rc == 0 && i < s->count; i++) {
+    const char *prefix = s->units[i].group;
+    bool again = i > 0 && strcmp(prefix, s->units[i - 1].group) == 0;
+    if (!again && !run_group_find(r, prefix)) rc = mend_pointers(p, s, prefix, e);
+  }
+  return rc;
+}
+
 int prepare_restore_companions(struct prepare *p, const survey *s, err *e) {
   run *r = p->run;
   int rc = 0;
@@ -149,5 +352,6 @@ int prepare_restore_companions(struct prepare *p, const survey *s, err *e) {
     rc = group_order(p, g, e);
     if (rc == 0) rc = restore_group(p, g, s, e);
   }
+  if (rc == 0) rc = mend_all(p, s, e);
   return prepare_close_staging(p, rc, e);
 }

@@ -33,7 +33,7 @@ static bool is_beyond(run *r, const survey_unit *u, const survey_unit *c) {
 
 /* Compares two units. Of two commits the later one is where the run came to last: after a way back
  * to step 100 it has the lower step. */
-static bool newer(run *r, const survey_unit *a, const survey_unit *b) {
+bool prepare_newer(run *r, const survey_unit *a, const survey_unit *b) {
   if (!b) return true;
   bool group = strcmp(a->group, b->group) == 0;
   if (group && a->standing == RECOVER_COMMITTED && b->standing == RECOVER_COMMITTED)
@@ -53,12 +53,12 @@ struct newest {
 
 static void offer(run *r, struct newest *n, const survey_unit *u) {
   const survey_unit **best = u->standing == RECOVER_COMMITTED ? &n->committed : &n->whole;
-  if (newer(r, u, *best)) *best = u;
+  if (prepare_newer(r, u, *best)) *best = u;
 }
 
 static const survey_unit *pick(run *r, const struct newest *n) {
   if (!n->committed || !n->whole) return n->committed ? n->committed : n->whole;
-  return newer(r, n->whole, n->committed) ? n->whole : n->committed;
+  return prepare_newer(r, n->whole, n->committed) ? n->whole : n->committed;
 }
 
 /* Notes whole units in the journal, so that the watch need not be shown them again. With `never`
@@ -191,6 +191,11 @@ static void free_prepare(struct prepare *p) {
     free(p->moves[i].to);
   }
   free(p->moves);
+  for (size_t i = 0; i < p->going_count; i++) {
+    free(p->going[i].path);
+    free(p->going[i].reason);
+  }
+  free(p->going);
   free(p->damaged);
 }
 
@@ -229,6 +234,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   }
   if (rc == 0 && how == RUN_AUTO) rc = more(&p, &s, e);
   if (rc == 0 && how != RUN_NEVER) rc = prepare_restore_companions(&p, &s, e);
+  if (rc == 0) rc = prepare_quarantine_all(&p, &s, e);
   if (rc == 0) rc = conclude(&p, &s, how, e);
   if (rc == 0) rc = run_ranks_ready(r, e);
   if (rc < 0) run_patience_explain(r, e);

@@ -1,6 +1,6 @@
 /* run_prepare: declarations that the files share which make a directory ready for a trainer. For
- * run_prepare.c, run_restore.c, run_companions.c, run_damage.c, run_starts.c and run_quarantine.c
- * only. */
+ * run_prepare.c, run_restore.c, run_companions.c, run_damage.c, run_starts.c and
+ * run_quarantine.c only. */
 #ifndef RUN_RUN_PREPARE_H
 #define RUN_RUN_PREPARE_H
 
@@ -24,6 +24,12 @@ struct damaged {
   uint64_t commit;
 };
 
+/* A unit that goes to quarantine, once no pointer names it any more. */
+struct going {
+  char *path, *reason;
+  match_kind kind;
+};
+
 struct prepare {
   run *run;
   run_prepared *out;
@@ -36,6 +42,8 @@ struct prepare {
   size_t restored_count, restored_room;
   struct moved *moves; /* what went to quarantine */
   size_t move_count, move_room;
+  struct going *going;
+  size_t going_count, going_room;
   bool back; /* what is newer was marked bad, and went: the run goes back */
   struct damaged *damaged;
   size_t damaged_count, damaged_room;
@@ -52,6 +60,14 @@ int prepare_close_staging(struct prepare *p, int rc, err *e); /* rc, or its own 
 /* Moves a unit to <state>/quarantine/<time>-<nonce>/<path>. */
 int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
                        err *e);
+/* Puts a copy of a file or a link there, which something else replaces then. */
+int prepare_set_aside(struct prepare *p, const char *path, const char *reason, err *e);
+/* Notes that a unit goes there when the pointers are right; prepare_quarantine_all() moves them, and
+ * takes them out of the survey. */
+int prepare_let_go(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                   err *e);
+bool prepare_goes(const struct prepare *p, const char *path);
+int prepare_quarantine_all(struct prepare *p, survey *s, err *e);
 /* Called after a restore that made room and then failed: puts the directory back as it was. *e has
  * the failure's text, and gets the fate of the copy. */
 void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e);
@@ -68,6 +84,9 @@ int prepare_restore_companions(struct prepare *p, const survey *s, err *e);
 /* Does the same for a checkpoint that was found elsewhere (restore_other). */
 typedef struct catalog_pick catalog_pick;
 int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e);
+
+/* run_prepare.c: compares two units that are whole; `b` may be NULL. */
+bool prepare_newer(run *r, const survey_unit *a, const survey_unit *b);
 
 /* run_damage.c: a commit whose data is damaged is not the end, if there is another one. */
 bool prepare_is_damage(int rc);

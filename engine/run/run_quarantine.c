@@ -110,21 +110,57 @@ static int move_member(void *ctx, const fs_entry *entry, err *e) {
   return rc < 0 ? rc : move_file(g->prepare, from, to, e);
 }
 
-/* Moves it to <state>/quarantine/<time>-<nonce>/<path>. */
-int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
-                       err *e) {
-  run *r = p->run;
+/* Finds <state>/quarantine/<time>-<nonce>/<path>, when it is sure that we may change the directory. */
+static int find_place(const struct prepare *p, const char *path, char from[FS_PATH_MAX],
+                      char to[FS_PATH_MAX], err *e) {
+  const places *at = &p->run->places;
   const io *io = p->io;
-  char nonce[33], name[64], root[FS_PATH_MAX], from[FS_PATH_MAX], to[FS_PATH_MAX];
+  char nonce[33], name[64], root[FS_PATH_MAX];
   fs_parent(path, from);
   int rc = prepare_may_change(p, from, e);
   if (rc < 0) return rc;
   rc = io_nonce(io, nonce);
   if (rc < 0) return err_sys(e, rc, "draw a random name");
   snprintf(name, sizeof name, "%lld-%.8s", (long long)(io->now(io, IO_WALL) / 1000000000), nonce);
-  rc = fs_join(root, r->places.quarantine, name, e);
+  rc = fs_join(root, at->quarantine, name, e);
   if (rc == 0) rc = fs_join(to, root, path, e);
-  if (rc == 0) rc = fs_join(from, r->places.dir, path, e);
+  return rc < 0 ? rc : fs_join(from, at->dir, path, e);
+}
+
+static int copy_link(const io *io, const char *from, const char *to, err *e) {
+  char target[FS_PATH_MAX];
+  ssize_t len = io->readlink(io, AT_FDCWD, from, target, sizeof target - 1);
+  if (len < 0) return err_sys(e, (int)len, "read the link %s", from);
+  target[len] = 0;
+  int rc = io->symlink(io, target, AT_FDCWD, to);
+  return rc < 0 ? err_sys(e, rc, "make the link %s", to) : 0;
+}
+
+int prepare_set_aside(struct prepare *p, const char *path, const char *reason, err *e) {
+  char from[FS_PATH_MAX], to[FS_PATH_MAX], parent[FS_PATH_MAX];
+  const io *io = p->io;
+  struct stat st;
+  int rc = find_place(p, path, from, to, e);
+  if (rc < 0) return rc;
+  fs_parent(to, parent);
+  rc = io->lstat(io, AT_FDCWD, from, &st);
+  if (rc < 0) return err_sys(e, rc, "look at %s", from);
+  rc = fs_mkdirs(io, parent, 0700, e);
+  if (rc == 0)
+    rc = S_ISLNK(st.st_mode) ? copy_link(io, from, to, e)
+                             : fs_copy_file(io, from, to, true, NULL, NULL, e);
+  if (rc == 0) rc = fs_sync_dir(io, parent, e);
+  if (rc == 0)
+    log_say(p->run->env->log, LOG_WARN, "%s as it was is kept in %s: %s", path, to, reason);
+  return rc;
+}
+
+int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                       err *e) {
+  run *r = p->run;
+  const io *io = p->io;
+  char from[FS_PATH_MAX], to[FS_PATH_MAX];
+  int rc = find_place(p, path, from, to, e);
   if (rc == 0 && kind == MATCH_GROUP) {
     char from_dir[FS_PATH_MAX], to_dir[FS_PATH_MAX];
     fs_parent(from, from_dir);
@@ -142,4 +178,47 @@ int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, con
       &(trail_record){.what = TRAIL_GONE, .unit = path, .cause = "quarantined", .reason = reason});
   p->moved = true;
   return journal_forget(r->journal, path, e);
+}
+
+/* ---- what goes last ---- */
+
+bool prepare_goes(const struct prepare *p, const char *path) {
+  for (size_t i = 0; i < p->going_count; i++)
+    if (strcmp(p->going[i].path, path) == 0) return true;
+  return false;
+}
+
+int prepare_let_go(struct prepare *p, const char *path, match_kind kind, const char *reason,
+                   err *e) {
+  if (prepare_goes(p, path)) return 0;
+  struct going now = {strdup(path), strdup(reason), kind};
+  if (!now.path || !now.reason || !VEC_ROOM(p->going, p->going_count, p->going_room)) {
+    free(now.path);
+    free(now.reason);
+    return err_set(e, ERR_NOMEM, "quarantine %s: out of memory", path);
+  }
+  p->going[p->going_count++] = now;
+  return 0;
+}
+
+static void forget_unit(survey *s, const char *path) {
+  for (size_t i = 0; i < s->count; i++) {
+    if (strcmp(s->units[i].path, path) != 0) continue;
+    free(s->units[i].path);
+    free(s->units[i].series);
+    free(s->units[i].group);
+    memmove(&s->units[i], &s->units[i + 1], (s->count - i - 1) * sizeof *s->units);
+    s->count--;
+    return;
+  }
+}
+
+int prepare_quarantine_all(struct prepare *p, survey *s, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < p->going_count; i++) {
+    const struct going *g = &p->going[i];
+    rc = prepare_quarantine(p, g->path, g->kind, g->reason, e);
+    if (rc == 0) forget_unit(s, g->path);
+  }
+  return rc;
 }

@@ -164,6 +164,19 @@ static int check_restores(struct prepare *p, struct round *r, err *e) {
   return rc;
 }
 
+/* True if a commit is restored to the unit's name, which has to be free then. */
+static bool makes_room(const struct round *r, const survey_unit *u) {
+  for (size_t i = 0; r->group && i < r->plan->count; i++) {
+    const recover_action *a = &r->plan->actions[i];
+    if (a->what == RECOVER_RESTORE &&
+        strcmp(runlog_view(r->group->group.log)->commits[a->index].unit, u->name) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* What need not make room goes last: a start that dies meanwhile must not leave a pointer to what is
+ * gone. */
 static int run_actions(struct prepare *p, struct round *r, err *e) {
   int rc = check_restores(p, r, e);
   for (size_t i = 0; rc == 0 && i < r->plan->count; i++) {
@@ -172,7 +185,8 @@ static int run_actions(struct prepare *p, struct round *r, err *e) {
       const survey_unit *u = &r->survey->units[r->index[a->index]];
       char why[600];
       snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
-      rc = prepare_quarantine(p, u->path, u->kind, why, e);
+      rc = makes_room(r, u) ? prepare_quarantine(p, u->path, u->kind, why, e)
+                            : prepare_let_go(p, u->path, u->kind, why, e);
       p->back |= u->standing == RECOVER_BAD;
     } else if (r->group) { /* without a group there are no commits */
       const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];

@@ -422,6 +422,7 @@ typedef struct survey_unit {
   recover_standing standing;
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
   bool seen;        /* the journal has it as whole, as it is now */
+  bool lacking;     /* a file is missing that the unit of its kind before it had */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];

@@ -370,6 +370,7 @@ static int fill(survey_unit *u, const detect_unit *facts) {
                      .step = facts->step,
                      .made_ns = facts->made_ns,
                      .fingerprint = facts->fingerprint,
+                     .lacking = facts->lacking,
                      .commit = RUNLOG_NONE};
   if (!u->path || !u->series || !u->group) return ERR_NOMEM;
   u->name = fs_base(u->path);

@@ -108,6 +108,10 @@ static int add_copy(manifest *part, const manifest_entry *entry, err *e) {
   return 0;
 }
 
+static bool lies(const companions_target *to, const manifest_entry *entry, const char *path) {
+  return to->lies && !strchr(entry->name, '/') && to->lies(to->ctx, entry->name, path);
+}
+
 /* Chooses the companions that have to be fetched, as a manifest of their own. */
 static int choose(const io *io, const manifest *m, const companions_target *to, manifest *part,
                   err *e) {
@@ -131,7 +135,9 @@ static int choose(const io *io, const manifest *m, const companions_target *to, 
           "%s, which was saved beside %s, is NOT put back: it would lie below a symbolic link or "
           "a file, and nothing is written through one",
           path, m->unit);
-    if (rc == 0 && (there == ABSENT || (there == OTHER && replace))) rc = add_copy(part, entry, e);
+    if (rc == 0 &&
+        (there == ABSENT || (there == OTHER && (replace || (to->clear && lies(to, entry, path))))))
+      rc = add_copy(part, entry, e);
     if (rc < 0) return rc;
   }
   return manifest_seal(part, e);
@@ -152,10 +158,23 @@ static int place(const io *io, const manifest_entry *entry, const char *stage,
   int rc = fs_join(from, stage, entry->name, e);
   if (rc == 0) rc = fs_join(path, to->dir, entry->name, e);
   if (rc < 0) return rc;
-  if (to->clear && io->lstat(io, AT_FDCWD, path, &st) == 0) rc = to->clear(to->ctx, entry->name, e);
+  if (lies(to, entry, from)) {
+    log_say(to->log, LOG_INFO,
+            "%s is not put back as it was saved: it names a checkpoint that is not there", path);
+    return fs_remove_tree(io, from, e);
+  }
   fs_parent(path, parent);
-  if (rc == 0) rc = fs_mkdirs(io, parent, 0777, e);
-  return rc < 0 ? rc : fs_move(io, from, path, e);
+  if (!to->clear || io->lstat(io, AT_FDCWD, path, &st) < 0) {
+    rc = fs_mkdirs(io, parent, 0777, e);
+    return rc < 0 ? rc : fs_move(io, from, path, e);
+  }
+  rc = to->clear(to->ctx, entry->name, e);
+  if (rc < 0) return rc;
+  if (S_ISDIR(st.st_mode)) return fs_move(io, from, path, e);
+  /* Nobody finds the name without a file. */
+  rc = io->rename(io, AT_FDCWD, from, AT_FDCWD, path, 0);
+  if (rc < 0) return err_sys(e, rc, "rename %s to %s", from, path);
+  return fs_sync_dir(io, parent, e);
 }
 
 static int place_all(const io *io, const manifest *part, const char *stage,

@@ -11,14 +11,20 @@
  * or a file. `io` holds `dir` (fs_held), here and below. */
 int companions_check_free(const io *io, const manifest *m, const char *dir, err *e);
 
-/* Moves a file away that stands in the directory with another content. */
+/* Keeps a copy elsewhere of a file that stands in the directory with another content: it is replaced
+ * then, in one step. */
 typedef int companions_clear_fn(void *ctx, const char *name, err *e);
+/* Tells of a file of this name, which stands at `path`, that it names a checkpoint that is not
+ * there. */
+typedef bool companions_lies_fn(void *ctx, const char *name, const char *path);
 
 typedef struct companions_target {
   const char *dir; /* the group's directory; it exists */
   const log_sink *log;
-  bool only_missing;          /* a file that is there stays, whatever its content */
-  companions_clear_fn *clear; /* else: makes room. NULL: another content is ERR_EXISTS */
+  bool only_missing;          /* a file that is there stays, whatever its content, unless it lies */
+  companions_clear_fn *clear; /* called before one is replaced. NULL: another content is
+                               * ERR_EXISTS */
+  companions_lies_fn *lies;   /* what was saved and lies is not put there; NULL: nothing does */
   void *ctx;
 } companions_target;
 

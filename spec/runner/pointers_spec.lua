@@ -1,0 +1,91 @@
+--- Files that name checkpoints ("latest"), and what a start makes of those that lie.
+
+local place = require "place"
+local support = require "support"
+local sh, write = place.sh, support.write
+
+-- Saves as DeepSpeed does: the first rank's files, `latest`, and the last rank's file late. A start
+-- loads what `latest` names, or fails.
+local JOB = [[
+zip() { python3 -c 'import sys, zipfile
+z = zipfile.ZipFile(sys.argv[1], "w"); z.writestr("a", b"1" * 90000); z.close()' "$1"; }
+first() { mkdir -p "out/global_step$1"; cp shard "out/global_step$1/mp_rank_00_model_states.pt"
+  cp shard "out/global_step$1/zero_pp_rank_0_optim_states.pt"; printf global_step$1 >out/latest; }
+save() { first $1; cp shard "out/global_step$1/zero_pp_rank_1_optim_states.pt"; }
+torn() { first $1; head -c 40000 shard >"out/global_step$1/zero_pp_rank_1_optim_states.pt"; }
+load() { if [ -f out/latest ]; then
+    [ -f "out/$(cat out/latest)/zero_pp_rank_1_optim_states.pt" ] || { echo "latest lies"; exit 1; }
+    echo "loaded $(cat out/latest), resume=${CKPT_RESUME##*/}"
+  else echo "loaded nothing"; fi; }
+[ -f shard ] || zip shard
+load
+]]
+
+describe("a start that finds a pointer", function()
+  local dir
+
+  place.with_directory(function(made) dir = made end)
+
+  local function run(code, job, options)
+    write(dir .. "/job.sh", JOB .. job)
+    return place.says(code, ("run --run r --dir out --to store --settle 1s %s "
+      .. "-- bash job.sh"):format(options or ""))
+  end
+
+  local function has(said, text) assert.is_truthy(said:find(text, 1, true), said) end
+
+  it("puts it back as it was saved, if it names a checkpoint that goes to quarantine", function()
+    run(137, "save 1; sleep 2.5; save 2; sleep 2.5; torn 3; kill -9 $$")
+    assert.are.equal("global_step3", sh("cat out/latest"))
+    local said = run(0, "true")
+    has(said, "loaded global_step2, resume=global_step2\n")
+    assert.are.equal("global_step2", sh("cat out/latest"))
+    has(sh("ls out.ckpt/quarantine/*"), "global_step3")
+    assert.are.equal("global_step3", sh("cat out.ckpt/quarantine/*/latest"))
+    has(run(0, "save 3; sleep 2"), "loaded global_step2")
+  end)
+
+  it("does so again, where the start before died between", function()
+    run(0, "save 1; sleep 2.5; save 2; sleep 2.5")
+    sh("printf global_step3 >out/latest")
+    has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
+  end)
+
+  it("does so where only the last rank's file is missing, which proves nothing torn", function()
+    run(137, "save 1; sleep 2.5; save 2; sleep 2.5; first 3; kill -9 $$")
+    has(run(3, "true"), "loaded global_step2, resume=global_step2\n") -- 3 is not proven whole
+  end)
+
+  it("leaves it, if what it names is here and whole, though it was not committed", function()
+    run(137, "save 1; sleep 2.5; save 2; kill -9 $PPID; sleep 1")
+    has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
+  end)
+
+  it("makes it name what is whole here, though only an older one is in the store", function()
+    run(137, "save 1; sleep 2.5; save 2; torn 3; kill -9 $PPID; sleep 1")
+    has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
+  end)
+
+  it("takes it away, where nothing is there that it could name", function()
+    run(137, "torn 1; kill -9 $$")
+    has(run(0, "true"), "loaded nothing")
+    has(run(0, "true"), "loaded nothing")
+  end)
+
+  it("does the same for a link, and for TensorFlow's text", function()
+    run(0, "save 1; sleep 2.5; save 2; ln -s global_step2 out/last; sleep 2.5")
+    sh("rm out/last; ln -s global_step7 out/last")
+    sh("printf 'model_checkpoint_path: \"global_step7\"\\n' >out/checkpoint")
+    run(0, "true")
+    assert.are.equal("global_step2\n", sh("readlink out/last"))
+    assert.are.equal("model_checkpoint_path: \"global_step2\"\n", sh("cat out/checkpoint"))
+  end)
+
+  it("leaves what names no checkpoint", function()
+    run(0, "save 1; ln -s nowhere out/data; printf 1.0 >out/version; sleep 2.5",
+      "-o keep_last=3")
+    run(0, "true")
+    assert.are.equal("nowhere\n", sh("readlink out/data"))
+    assert.are.equal("1.0", sh("cat out/version"))
+  end)
+end)
