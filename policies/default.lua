@@ -54,7 +54,6 @@ return {
     "*.ckpt",
     proven "{step}/", -- Orbax. Any directory may be a number: renamed, or with a marker in it
     "checkpoint_{step}", -- Flax
-    "ckpt-{step}.*", -- TensorFlow: all files with this beginning
     "*.keras",
     "*.h5",
     "*.ubj", -- XGBoost
@@ -71,6 +70,7 @@ return {
     "*.safetensors",
     "*.npz",
     "*.msgpack",
+    "ckpt-{step}.*", -- TensorFlow: all files with this beginning
   },
 
   -- Names that are no part of a checkpoint: what frameworks call a file while they write it. These
@@ -85,13 +85,13 @@ return {
     "*.orbax-checkpoint-tmp*", -- Orbax
     "*.__lock", -- tensorstore
     "checkpoint_tmp", -- Flax
-    "*_temp/", -- TensorFlow
-    "*.tempstate*",
-    "checkpoint.tmp*",
     "_checkpoint", -- AdaptDL
     "tmp[a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_]", -- ignite
     "*.bak", -- CatBoost
     "tmp/", -- CatBoost
+    "*_temp/", -- TensorFlow
+    "*.tempstate*",
+    "checkpoint.tmp*",
   },
 
   -- What is saved beside each checkpoint, from the directory that it is in: files that say which

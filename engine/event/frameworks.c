@@ -56,10 +56,6 @@ static const framework rows[] = {
      .evidence = {"_CHECKPOINT_METADATA", "commit_success.txt"},
      .content_named = true},
     {.name = "Flax", .units = {"checkpoint_{step}"}, .temporary = {"checkpoint_tmp"}},
-    {.name = "TensorFlow",
-     .units = {"ckpt-{step}.*"},
-     .temporary = {"*_temp/", "*.tempstate*", "checkpoint.tmp*"},
-     .pointers = {"checkpoint"}},
     {.name = "Keras",
      .units = {"*.keras", "*.h5"},
      .markers = {{"training_metadata.json", NULL, true, false}},
@@ -76,6 +72,11 @@ static const framework rows[] = {
      .units = {"epoch-{step}/", "epoch_{step}/", "ckpt-{step}/", "ckpt_{step}/", "*.pt", "*.pth",
                "*.safetensors", "*.npz", "*.msgpack"},
      .by_hand = true},
+    /* Behind all single files: "ckpt-1.pt" is one. */
+    {.name = "TensorFlow",
+     .units = {"ckpt-{step}.*"},
+     .temporary = {"*_temp/", "*.tempstate*", "checkpoint.tmp*"},
+     .pointers = {"checkpoint"}},
     {.name = NULL},
 };
 

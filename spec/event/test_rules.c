@@ -45,6 +45,7 @@ static void files_of_the_known_frameworks_are_units(void **state) {
   is_unit("backup/latest.weights.h5", false, MATCH_FILE, MATCH_NO_STEP);
   is_unit("experiment.cbsnapshot", false, MATCH_FILE, MATCH_NO_STEP);
   is_unit("checkpoint_12", false, MATCH_FILE, 12);
+  is_unit("ckpt-4.pt", false, MATCH_FILE, 4);
   is_unit("ckpt-4.index", false, MATCH_GROUP, 4);
   is_unit("ckpt-4.data-00000-of-00001", false, MATCH_GROUP, 4);
   is_none("result.json", false);
