@@ -447,12 +447,13 @@ typedef struct waiting {
   unit *u;
   uint64_t id;
   char *path;
-  int64_t made;
+  int64_t made, step;
 } waiting;
 
 static int by_age(const void *a, const void *b) {
   const waiting *x = a, *y = b;
   if (x->made != y->made) return x->made < y->made ? -1 : 1;
+  if (x->step != y->step) return x->step < y->step ? -1 : 1;
   return strcmp(x->path, y->path);
 }
 
@@ -466,7 +467,7 @@ int judge_fresh(detect *d, err *e) {
   for (; rc == 0 && done < count; done++) {
     unit *u = d->all.at[done];
     judge_gather(d, u, &f);
-    list[done] = (waiting){u, u->id, strdup(u->path), u->made};
+    list[done] = (waiting){u, u->id, strdup(u->path), u->made, u->step};
     if (!list[done].path) rc = err_set(e, ERR_NOMEM, "watch: out of memory");
   }
   if (rc == 0) qsort(list, count, sizeof *list, by_age);

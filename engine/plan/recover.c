@@ -16,7 +16,8 @@ static const recover_commit *newest_of(const recover_commit *commits, size_t cou
 bool recover_is_newer(const recover_unit *u, const recover_commit *c) {
   const bool steps = u->step != MATCH_NO_STEP && c->step != MATCH_NO_STEP;
   if (u->made_ns == 0 || c->made_ns == 0) return steps && u->step > c->step;
-  return u->made_ns > c->made_ns && (u->seen || !steps || u->step > c->step);
+  if (u->made_ns == c->made_ns) return steps && u->step > c->step;
+  return u->made_ns > c->made_ns && (u->seen || !steps || u->step >= c->step);
 }
 
 /* Of one that is torn the times say nothing. */

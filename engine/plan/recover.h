@@ -46,8 +46,8 @@ typedef struct recover_commit {
 
 /* True if a unit that was never committed is newer than this commit: if it was complete after it. One
  * with a lower step may be an old one that somebody has put back, unless a run saw it made; a higher
- * step that is older was left for a restart from an earlier one. Where times are not known, the step
- * tells. */
+ * step that is older was left for a restart from an earlier one. Where times are not known, or are the
+ * same, the step tells. */
 bool recover_is_newer(const recover_unit *u, const recover_commit *c);
 
 typedef enum recover_what { RECOVER_QUARANTINE, RECOVER_RESTORE } recover_what;

@@ -318,6 +318,7 @@ typedef struct local_list {
 static int by_age(const void *a, const void *b) {
   const run_unit *x = *(run_unit *const *)a, *y = *(run_unit *const *)b;
   if (x->made_ns != y->made_ns) return x->made_ns < y->made_ns ? -1 : 1;
+  if (x->step != y->step) return x->step < y->step ? -1 : 1;
   return strcmp(x->path, y->path);
 }
 

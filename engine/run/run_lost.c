@@ -103,7 +103,8 @@ static int note(run *r, run_group *g, const runlog_commit *c, bool newest, const
   char *unit = VEC_ROOM(g->lost, g->lost_count, g->lost_room) ? strdup(path) : NULL;
   if (!unit) return err_set(e, ERR_NOMEM, "look at %s: out of memory", c->dir);
   run_lost *l = &g->lost[g->lost_count++];
-  *l = (run_lost){.n = c->n, .unit = unit, .step = c->step, .bytes = c->bytes, .counts = newest};
+  *l = (run_lost){
+      .n = c->n, .unit = unit, .step = run_step_of(r, g, c), .bytes = c->bytes, .counts = newest};
   snprintf(l->why, sizeof l->why, "%s", why);
   log_say(r->env->log, LOG_WARN, "%s was committed to %s, but %s", path, r->places.target_text,
           why);

@@ -18,6 +18,17 @@ int64_t run_order_of_commit(run *r, run_group *g, const runlog_commit *c) {
   return manifest_made_ns(m);
 }
 
+/* An entry's own step may have been read from the name by a rule of before. */
+int64_t run_step_of(const run *r, const run_group *g, const runlog_commit *c) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  const char *tail = c->kind == MATCH_GROUP ? ".x" : "";
+  size_t len = strlen(g->group.prefix);
+  int n = snprintf(path, sizeof path, "%s%s%s%s", g->group.prefix, len ? "/" : "", c->unit, tail);
+  bool fits = n > 0 && (size_t)n < sizeof path;
+  return fits && rules_match(r->rules, path, c->kind == MATCH_DIR, &m) ? m.step : c->step;
+}
+
 /* What is bad or let go is no commit that a restore would take: the line goes on from the one before. */
 static int64_t newest_of(run *r, run_group *g) {
   if (!g->group.log || g->foreign) return 0;

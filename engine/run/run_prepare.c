@@ -41,7 +41,8 @@ bool prepare_newer(run *r, const survey_unit *a, const survey_unit *b) {
   bool alike = group && strcmp(a->series, b->series) == 0;
   if (alike && a->standing == RECOVER_WHOLE && b->standing == RECOVER_COMMITTED)
     return is_beyond(r, a, b);
-  if (alike && a->step != MATCH_NO_STEP && b->step != MATCH_NO_STEP) return a->step > b->step;
+  bool steps = alike && a->step != MATCH_NO_STEP && b->step != MATCH_NO_STEP;
+  if (steps && a->step != b->step) return a->step > b->step;
   return made_at(r, a) > made_at(r, b);
 }
 

@@ -133,7 +133,8 @@ static size_t commits_of(const struct prepare *p, run_group *g, const runlog_sta
     if (c->life != RUNLOG_LIVE || c->bad || (g && prepare_is_damaged(p, g, c))) continue;
     match_series(c->unit, series[count], sizeof series[count]);
     int64_t made = run_newest_of_series(state, c) ? run_order_of_commit(p->run, g, c) : 0;
-    out[count] = (recover_commit){c->unit, series[count], c->step, i, made};
+    out[count] =
+        (recover_commit){c->unit, series[count], g ? run_step_of(p->run, g, c) : c->step, i, made};
     count++;
   }
   return count;

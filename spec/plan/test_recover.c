@@ -273,6 +273,9 @@ what_was_complete_later_is_newer_and_a_step_alone_tells_only_without_times(void 
   /* A lower step may be a copy that somebody has put there. */
   assert_false(is_newer(30, 9, false, 40, 5));
   assert_true(is_newer(30, 9, true, 40, 5));
+  assert_true(is_newer(40, 9, false, 40, 5)); /* another metric in its name */
+  assert_true(is_newer(50, 5, false, 40, 5)); /* a file system that counts seconds */
+  assert_false(is_newer(40, 5, false, 40, 5));
   assert_true(is_newer(MATCH_NO_STEP, 9, false, 40, 5));
   assert_false(is_newer(MATCH_NO_STEP, 3, false, 40, 5));
 }

@@ -1,0 +1,100 @@
+-- Names as frameworks give them: what is the newest, and what a start resumes from.
+
+local json = require "cjson"
+local place = require "place"
+local support = require "support"
+local has, lacks, sh = place.has, place.lacks, place.must_sh
+
+local dir
+
+place.with_directory(function(made)
+  dir = made
+  sh "mkdir out"
+end)
+
+--- A whole file of torch.save's format, written so many seconds ago.
+local function saved(name, ago)
+  sh(("python3 -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1], \"w\")" ..
+    ".writestr(\"archive/data.pkl\", sys.argv[1])' 'out/%s' && touch -d '-%d seconds' 'out/%s'")
+    :format(name, ago, name))
+end
+
+local function resumed(args)
+  local text = place.must("run --dir out --to store --run r --settle 1s " .. (args or "") ..
+    [[ -- sh -c 'echo "came:${CKPT_RESUME##*/}"']])
+  return text:match "came:([^\n]*)", text
+end
+
+local function steps()
+  local found = {}
+  for _, item in ipairs(place.objects(place.must "ls store --json")) do
+    found[#found + 1] = ("%s:%s"):format(item.name, tostring(item.step))
+  end
+  return found
+end
+
+describe("names with a metric in them", function()
+  local names = { "epoch=0-val_loss=1.70.ckpt", "epoch=1-val_loss=0.99.ckpt",
+    "epoch=2-val_loss=1.05.ckpt", "epoch=3-val_loss=0.47.ckpt" }
+
+  it("are resumed from by their epoch, though none was ever committed", function()
+    for i, name in ipairs(names) do saved(name, 100 - 10 * i) end
+    assert.are.equal(names[4], (resumed()))
+    has(place.must "latest store", names[4])
+  end)
+
+  it("are in the order in which they were made, with the epoch as step", function()
+    for i, name in ipairs(names) do saved(name, 100 - 10 * i) end
+    place.must "sync out --to store --run r --settle 0 --trust"
+    assert.are.same({ names[1] .. ":0", names[2] .. ":1", names[3] .. ":2", names[4] .. ":3" },
+      steps())
+  end)
+
+  it("are resumed from where one was whole, and not yet committed, when the job died", function()
+    saved("epoch=4-val_loss=0.28.ckpt", 100)
+    place.must "sync out --to store --run r --settle 0 --trust"
+    saved("epoch=5-val_loss=0.21.ckpt", 50)
+    assert.are.equal("epoch=5-val_loss=0.21.ckpt", (resumed()))
+    has(place.must "latest store", "epoch=5")
+  end)
+
+  it("are one kind, whatever the metric looks like", function()
+    saved("epoch=4-val_loss=-1e-05.ckpt", 100)
+    place.must "sync out --to store --run r --settle 0 --trust"
+    saved("epoch=5-val_loss=nan.ckpt", 50)
+    place.must "sync out --to store --run r --settle 0 --trust"
+    sh "rm -r out out.ckpt"
+    assert.are.equal("epoch=5-val_loss=nan.ckpt", (resumed()))
+    lacks(sh "ls out", "epoch=4")
+  end)
+
+  it("are taken by the order of their times where they have no step at all", function()
+    saved("model_0.9500.pt", 50)
+    saved("model_0.9900.pt", 100)
+    assert.are.equal("model_0.9500.pt", (resumed()))
+  end)
+
+  it("count by their number where all have the same time", function()
+    for _, n in ipairs { 9, 10, 8 } do saved(("model_%d_acc_0.5.pt"):format(n), 50) end
+    sh "touch -d '2026-01-01 00:00:00' out/*"
+    assert.are.equal("model_10_acc_0.5.pt", (resumed()))
+    has(place.must "latest store", "model_10_acc_0.5.pt")
+  end)
+end)
+
+describe("directories that are called by a time of day", function()
+  it("are resumed from by their times, with no step", function()
+    for i, name in ipairs { "58.642753", "59.100000" } do
+      local path = "out/checkpoint_2026-11-22_10-22-" .. name
+      sh(("mkdir %s && echo %d >%s/shard && touch -d '-%d seconds' %s/shard")
+        :format(path, i, path, 100 - 10 * i, path))
+    end
+    place.must "sync out --to store --run r --settle 0 --trust"
+    sh "rm -r out out.ckpt"
+    assert.are.equal("checkpoint_2026-11-22_10-22-59.100000", (resumed()))
+    for _, item in ipairs(place.objects(place.must "ls store --json")) do
+      assert.is_true(item.step == nil or item.step == json.null)
+    end
+    assert.is_truthy(support.read(dir .. "/out/checkpoint_2026-11-22_10-22-59.100000/shard"))
+  end)
+end)
