@@ -148,10 +148,10 @@ static int judge_rest(const json_t *answer, void *out, err *e) {
 }
 
 policy_rest policy_preempt(policy *p, const policy_facts *facts, char **memory) {
-  int rest = POLICY_REST_NEWEST;
+  int rest = POLICY_REST_FIT;
   talk t;
   policy_reply r;
-  if (!p->has[POLICY_ON_PREEMPT]) return POLICY_REST_NEWEST;
+  if (!p->has[POLICY_ON_PREEMPT]) return POLICY_REST_FIT;
   begin(&t, p, policy_event(p, facts), memory);
   ask(&t, POLICY_ON_PREEMPT, judge_rest, &rest, &r);
   end(&t, memory);

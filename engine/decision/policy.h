@@ -152,7 +152,12 @@ typedef struct policy_facts {
  * that the built-in rule calls not complete is never asked about. */
 void policy_decide(policy *p, const policy_facts *facts, char **memory, decision *out);
 
-typedef enum policy_rest { POLICY_REST_NEWEST, POLICY_REST_ALL, POLICY_REST_NONE } policy_rest;
+typedef enum policy_rest {
+  POLICY_REST_NEWEST,
+  POLICY_REST_ALL,
+  POLICY_REST_NONE,
+  POLICY_REST_FIT, /* no policy says it: all if they fit before the end, else the newest */
+} policy_rest;
 /* Decides which checkpoints are still saved when time is short. */
 policy_rest policy_preempt(policy *p, const policy_facts *facts, char **memory);
 

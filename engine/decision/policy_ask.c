@@ -21,7 +21,7 @@ static const struct {
     [POLICY_KEEP_LOCAL] = {"keep_local", "all local ones stay"},
     [POLICY_RESTORE] = {"restore", "only the newest is restored"},
     [POLICY_ON_ERROR] = {"on_error", "the kind of the error decides"},
-    [POLICY_ON_PREEMPT] = {"on_preempt", "the newest is saved"},
+    [POLICY_ON_PREEMPT] = {"on_preempt", "what fits is saved, or else the newest"},
     [POLICY_ON_COMMITTED] = {"on_committed", "nothing is done"},
     [POLICY_ON_FAILED] = {"on_failed", "nothing is done"},
 };

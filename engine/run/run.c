@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/seconds.h"
 #include "commit/arbiter.h"
 #include "commit/lease.h"
 #include "run/run_state.h"
@@ -405,6 +406,10 @@ static int on_gone(run *r, run_unit *u, err *e) {
   }
   if (run_unit_queued(u)) {
     r->retired++;
+    if (u->kept)
+      log_say(r->env->log, LOG_WARN,
+              "%s is not saved, though `keep` wants it (%s): it was removed before its turn",
+              u->path, u->kept_why);
     run_tell(r, u, RUN_RETIRED, NULL, ERR_RETIRED, "it was removed before it was saved");
   }
   run_unit_remove(r, u);
@@ -605,10 +610,13 @@ int run_result(run *r, const char *json, err *e) {
 }
 
 int run_preempt(run *r, double grace_s, err *e) {
+  int64_t left;
   int rc = check_started(r, e);
   if (rc < 0) return rc;
   run_order_now(r);
   r->grace_s = grace_s;
+  if (seconds_to_ns(grace_s, "grace", &left, e) < 0) return ERR_INVAL;
+  r->end_at = seconds_later(r->env->io->now(r->env->io, IO_MONO), left);
   r->rest = run_policy_rest(r);
   r->preempted = true;
   run_event(r, true);

@@ -73,7 +73,10 @@ static void on_committed(run *r, run_save *s) {
   r->committed++;
   r->bytes_committed += s->job.bytes;
   u->retired = 0;
+  if (s->begun_at)
+    deadline_note(&r->pace, s->job.bytes, r->env->io->now(r->env->io, IO_MONO) - s->begun_at);
   run_group_note_newest(s->group);
+  run_keep_list(r, s->group);
   run_group_note_log(r, s->group, &s->job.commit);
   run_group_name_log(r, s->group);
   run_lost_forget(s->group, u);
@@ -247,6 +250,7 @@ static void on_error(run *r, run_save *s) {
   } else if (tries_again(r, u, j, &pause)) {
     u->phase = UNIT_RETRYING;
     u->status = j->status;
+    r->pace = (deadline_pace){0}; /* what it was says nothing until the next one is saved */
     u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause;
     run_note(r, u, TRAIL_RETRYING, j->error.text);
     run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);

@@ -164,6 +164,7 @@ static int claim(run *r, run_group *g, err *e) {
   if (rc == 0) rc = run_memory_load(r, g, e);
   if (rc < 0) return rc;
   run_group_note_newest(g);
+  run_keep_list(r, g);
   g->saved_ns = g->newest_time_ns; /* a restart changes no decision */
   if (run_follows(r)) return follow(g, e);
   const runlog_state *state = runlog_view(g->group.log);

@@ -250,7 +250,7 @@ void run_policy_begun(run *r, run_group *g) {
 policy_rest run_policy_rest(run *r) {
   policy_facts facts;
   run_group *g = r->group_count ? r->groups[0] : NULL;
-  if (!g || !policy_has(r->policy, POLICY_ON_PREEMPT)) return POLICY_REST_NEWEST;
+  if (!g || !policy_has(r->policy, POLICY_ON_PREEMPT)) return POLICY_REST_FIT;
   char *before = g->memory;
   group_facts(r, g, "preempt", &facts);
   policy_rest rest = policy_preempt(r->policy, &facts, &g->memory);

@@ -35,10 +35,60 @@ static void drop(run *r, run_unit *u, const char *reason) {
   run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
 }
 
+/* Names it in the end: somebody may look for it. */
+static void name(run_unit *u, const char *reason) {
+  u->named = true;
+  snprintf(u->want.reason, sizeof u->want.reason, RUN_NOT_SAVED "%.200s", reason);
+}
+
+/* What `keep` wanted and the queue lost: a rule that does not hold is not broken in silence. */
+static void tell_lost(const run *r, const run_unit *u, const char *why) {
+  if (u->kept)
+    log_say(r->env->log, LOG_WARN, "%s is not saved, though `keep` wants it (%s): %s", u->path,
+            u->kept_why, why);
+}
+
+/* Lets a unit go for a newer one. While the job goes on that is what `queue` says; at its end, and
+ * where `keep` is against it, it is told. */
+static void let_go(run *r, run_unit *u, const char *reason) {
+  tell_lost(r, u, reason);
+  if (u->kept || r->preempted || r->writer_gone) name(u, reason);
+  drop(r, u, reason);
+}
+
+/* ---- the end ---- */
+
+/* Returns how long all takes that is sent or waits, and this one. */
+static double takes_all(const run *r, const run_unit *one) {
+  double sum = 0;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    bool runs = u->phase == UNIT_RUNNING;
+    if (u != one && !runs && !run_unit_queued(u)) continue;
+    uint64_t moved = runs ? atomic_load(&u->save->job.moved) : 0;
+    double takes = deadline_takes(&r->pace, moved < u->bytes ? u->bytes - moved : 0);
+    if (takes < 0) return -1;
+    sum += takes;
+  }
+  return sum;
+}
+
+static bool fits(const run *r, const run_unit *one) {
+  return deadline_fits(takes_all(r, one), r->end_at - r->env->io->now(r->env->io, IO_MONO));
+}
+
+/* True if a unit has its turn though a newer one of its kind waits behind it. */
+static bool stays(const run *r, const run_unit *u) {
+  if (r->keep_all) return true;
+  if (r->preempted) return r->rest == POLICY_REST_ALL || (r->rest == POLICY_REST_FIT && fits(r, u));
+  return u->kept || (r->writer_gone && !run_order_at_start(r, u));
+}
+
 /* Drops a unit by the policy's word: it is not taken back, since it does not wait for a newer one
  * that could fail. */
 void run_drop_unwanted(run *r, run_unit *u, const char *reason) {
   drop(r, u, reason);
+  u->named = false;
   u->unwanted = true;
   snprintf(u->want.reason, sizeof u->want.reason, "%s", reason);
   run_note_refused(r, u);
@@ -56,15 +106,21 @@ void run_drop_passed_over(run *r, run_unit *u, const char *reason) {
 void run_drop_late(run *r, run_unit *u) {
   const char *newer = u->group->newest_unit ? u->group->newest_unit : "?";
   snprintf(u->want.reason, sizeof u->want.reason, RUN_LATE "%.200s", newer);
+  tell_lost(r, u, u->want.reason + strlen(RUN_NOT_SAVED));
   drop(r, u, u->want.reason);
   u->late = true;
 }
 
-/* Drops units that are older than this one, which must be known to be whole. */
-static void drop_older(run *r, const run_unit *newer) {
-  for (size_t i = 0; i < r->unit_count; i++)
-    if (run_unit_queued(r->units[i]) && run_supersedes(newer, r->units[i]))
-      drop(r, r->units[i], "a newer one was complete before this one's turn");
+/* Drops units that are older than this one, which must be known to be whole; `all`: also those that
+ * could stay. */
+static void drop_older(run *r, const run_unit *newer, bool all) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (run_unit_queued(u) && run_supersedes(newer, u) && (all || !stays(r, u)))
+      let_go(r, u,
+             r->preempted ? "there is no time for it: a newer one is first"
+                          : "a newer one was complete before this one's turn");
+  }
 }
 
 /* True if a newer one comes first. A restore takes the last commit of the log for the newest: an
@@ -72,7 +128,7 @@ static void drop_older(run *r, const run_unit *newer) {
 static bool too_late(const run *r, const run_unit *u) {
   for (size_t i = 0; i < r->unit_count; i++)
     if (run_unit_sure(r->units[i]) && run_supersedes(r->units[i], u) &&
-        !(r->keep_all && run_unit_queued(r->units[i])))
+        !(run_unit_queued(r->units[i]) && stays(r, u)))
       return true;
   return false;
 }
@@ -81,14 +137,16 @@ static bool too_late(const run *r, const run_unit *u) {
 void run_made_it(run *r, const run_unit *newer) {
   for (size_t i = 0; i < r->unit_count; i++)
     if (r->units[i]->phase == UNIT_DROPPED && !r->units[i]->late &&
-        run_supersedes(newer, r->units[i]))
-      r->units[i]->phase = UNIT_RETIRED;
+        run_supersedes(newer, r->units[i])) {
+      r->units[i]->late = r->units[i]->named; /* it stays, and is named */
+      if (!r->units[i]->named) r->units[i]->phase = UNIT_RETIRED;
+    }
 }
 
 void run_unit_durable(run *r, run_unit *u) {
   u->phase = UNIT_DURABLE;
   policy_once_clear(&u->once);
-  drop_older(r, u);
+  drop_older(r, u, true);
   run_made_it(r, u);
   run_tell_watchers(r, u);
 }
@@ -112,7 +170,7 @@ static bool others_first(const run *r, const run_unit *u) {
 
 void run_enqueue(run *r, run_unit *u) {
   u->phase = UNIT_WAITING;
-  u->unwanted = u->passed_over = u->late = false;
+  u->unwanted = u->passed_over = u->late = u->named = u->kept = false;
   u->tries = 0;
   u->job = 0;
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
@@ -127,10 +185,11 @@ void run_enqueue(run *r, run_unit *u) {
   if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))
     run_drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
   if (u->want.queue != POLICY_NEWEST && !r->keep_all) return;
+  run_keep_judge(r, u->group);
   if (too_late(r, u))
-    drop(r, u, "a newer one is saved or waits already");
+    let_go(r, u, "a newer one is saved or waits already");
   else if (u->want.action == POLICY_SAVE && !r->keep_all)
-    drop_older(r, u);
+    drop_older(r, u, false);
 }
 
 /* True if a dropped unit may be saved after all, by the detector's present word. */
@@ -213,6 +272,7 @@ static int start_save(run *r, run_unit *u, err *e) {
                   .term = RUNLOG_NONE,
                   .fingerprint = u->fingerprint,
                   .sure = u->want.action == POLICY_SAVE,
+                  .begun_at = u->attempt ? 0 : r->env->io->now(r->env->io, IO_MONO),
                   .place = u->place,
                   .copied = u->in_place};
   snprintf(s->reason, sizeof s->reason, "%s", u->reason);
@@ -252,7 +312,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   /* The other ranks let older units go when this one is announced (passed_over() in job_ranks.c):
    * an older one that waits for its next try would wait for parts that do not come. */
   if (r->ranks.world > 1 && !run_follows(r) && !r->keep_all && u->want.action == POLICY_SAVE)
-    drop_older(r, u);
+    drop_older(r, u, true);
   return 0;
 }
 
@@ -295,9 +355,15 @@ static run_unit *oldest_of(const run *r, const run_group *g, int64_t now) {
   return oldest;
 }
 
+/* With time for all of them each has its turn; else the newest is worth most. */
+static bool oldest_first(const run *r) {
+  return !r->preempted ||
+         ((r->rest == POLICY_REST_FIT || r->rest == POLICY_REST_ALL) && fits(r, NULL));
+}
+
 /* Finds the unit of this group whose turn it is, now or at its next try; NULL: all wait for long. */
 static run_unit *next_of(const run *r, const run_group *g, int64_t now) {
-  return r->preempted ? newest_of(r, g, now) : oldest_of(r, g, now);
+  return oldest_first(r) ? oldest_of(r, g, now) : newest_of(r, g, now);
 }
 
 static bool holds(const run *r, const run_group *g) {
@@ -348,13 +414,15 @@ int run_start_saves(run *r, err *e) {
 }
 
 void run_hurry(run *r) {
+  const bool some = r->rest == POLICY_REST_NEWEST || (r->rest == POLICY_REST_FIT && !fits(r, NULL));
+  for (size_t i = 0; i < r->group_count; i++)
+    if (some) run_keep_judge(r, r->groups[i]);
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     if (run_unit_queued(u) && r->rest == POLICY_REST_NONE && !run_follows(r))
       run_drop_unwanted(r, u, "the policy wants nothing saved when time is short");
-    if (run_unit_queued(u) && u->want.action == POLICY_SAVE && r->rest == POLICY_REST_NEWEST &&
-        !run_follows(r))
-      drop_older(r, u);
+    if (run_unit_queued(u) && u->want.action == POLICY_SAVE && some && !run_follows(r))
+      drop_older(r, u, true);
     if (u->phase == UNIT_RETRYING) u->next_try = 0;
   }
 }

@@ -10,6 +10,7 @@
 #include "run/journal.h"
 #include "why/last_rules.h"
 #include "decision/policy_once.h"
+#include "plan/deadline.h"
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
@@ -77,7 +78,10 @@ typedef struct run_unit {
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
   bool late;        /* DROPPED since a newer one is committed: it stays here, and is named */
-  uint64_t told;    /* the stamp with which the other watchers were told of it; 0: they were not */
+  bool named;       /* DROPPED, and it is named in the end: somebody may look for it */
+  bool kept;        /* in the queue: `keep` wants it, as far as it knows what comes behind it */
+  char kept_why[POLICY_REASON_MAX];
+  uint64_t told; /* the stamp with which the other watchers were told of it; 0: they were not */
 } run_unit;
 
 /* The newest unit that the policy did not want, also when it is gone from the directory. */
@@ -119,13 +123,16 @@ struct run_group {
   char log_name[RUNLOG_NONCE_MAX]; /* the nonce of entry 0; "": not known yet */
   bool local_waits;                /* `keep_local` lets go what another watcher has not saved yet */
   uint64_t local_sum;              /* watchers_sum() when that was seen */
-  int64_t keep_at; /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
+  int64_t keep_at;     /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
+  policy_item *listed; /* its commits as `keep` sees them: a worker may have its log */
+  size_t listed_count;
   run_keeping
       *keeping; /* the commits of its log to be dropped or deleted; the worker's while it runs */
 };
 
 /* With the newer one's name behind it; the last line and others know it by these words. */
-#define RUN_LATE "not saved: newer is committed: "
+#define RUN_NOT_SAVED "not saved: "
+#define RUN_LATE RUN_NOT_SAVED "newer is committed: "
 
 #define RUN_TRUSTED "taken as it stands, by the user's word (`trust`)"
 
@@ -172,12 +179,14 @@ struct run {
   bool trust;            /* what nothing proves to be whole is taken as it stands */
   bool keep_all;         /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
-  atomic_int stop;  /* the store's calls give up: the run is being closed while it saves */
-  bool aborted;     /* a policy wants nothing saved any more */
-  bool forsaken;    /* the job has ended, and another rank did not come: older units get no try */
-  policy_rest rest; /* what is still saved, once preempted */
-  double grace_s;   /* of the preemption */
-  uint64_t results; /* that came */
+  atomic_int stop;    /* the store's calls give up: the run is being closed while it saves */
+  bool aborted;       /* a policy wants nothing saved any more */
+  bool forsaken;      /* the job has ended, and another rank did not come: older units get no try */
+  policy_rest rest;   /* what is still saved, once preempted */
+  double grace_s;     /* of the preemption */
+  int64_t end_at;     /* IO_MONO: when its time is over */
+  deadline_pace pace; /* of the saves */
+  uint64_t results;   /* that came */
   uint64_t event, end_event;      /* number of the last event, and of the last end of the job */
   int64_t ask_due;                /* IO_MONO: when the policies are next asked, by time alone */
   int64_t started_ns, started_at; /* IO_WALL, IO_MONO */
@@ -223,6 +232,7 @@ struct run_save {
   digest fingerprint;
   char reason[256];
   bool sure;        /* it was known to be whole */
+  int64_t begun_at; /* IO_MONO; 0: it goes on from what an earlier try has sent */
   run_place place;  /* its own in the line */
   char *memory;     /* of the group, to be written with the commit; NULL: as it is there */
   bool memory_kept; /* it was written */
@@ -332,11 +342,14 @@ void run_note_end(run *r);
 last_rules run_last_rules(const run *r); /* all borrowed */
 
 /* run_keep.c: retention, group by group, when no save of the group waits or runs. */
-void run_keep_ask(run *r, run_group *g); /* its commits have changed: judge them anew */
-bool run_keep_busy(const run_group *g);  /* its log is used by a worker just now */
-int run_keep_step(run *r, err *e);       /* begins what is due */
-int64_t run_keep_due(const run *r);      /* IO_MONO; INT64_MAX: nothing */
-bool run_keep_pending(const run *r);     /* a pass is under way, or due now */
+void run_keep_ask(run *r, run_group *g);  /* its commits have changed: judge them anew */
+void run_keep_list(run *r, run_group *g); /* notes its commits, while no worker uses the log */
+/* Asks the policy which of those that wait it would keep: run_unit.kept. */
+void run_keep_judge(run *r, run_group *g);
+bool run_keep_busy(const run_group *g); /* its log is used by a worker just now */
+int run_keep_step(run *r, err *e);      /* begins what is due */
+int64_t run_keep_due(const run *r);     /* IO_MONO; INT64_MAX: nothing */
+bool run_keep_pending(const run *r);    /* a pass is under way, or due now */
 void run_keep_ask_all(run *r);
 void run_keep_stop(run *r); /* passes end after the step that they are at */
 void run_keep_close(run_group *g);

@@ -212,7 +212,7 @@ static const char *why_pending(const run *r, const run_unit *u, char *text, size
   case UNIT_RETRYING: return "waiting for the next try";
   case UNIT_SETTLING: return why_settling(r, u, text, room);
   case UNIT_FAILED: return err_text(u->status);
-  case UNIT_DROPPED: return u->passed_over || u->late ? u->want.reason : NULL;
+  case UNIT_DROPPED: return u->passed_over || u->late || u->named ? u->want.reason : NULL;
   case UNIT_DURABLE:
   case UNIT_UNPROVEN:
   case UNIT_RETIRED:

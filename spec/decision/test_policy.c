@@ -404,10 +404,10 @@ static void when_time_is_short_the_policy_says_what_is_saved(void **state) {
   assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":\"all\"}"), POLICY_REST_ALL);
   assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":\"none\"}"), POLICY_REST_NONE);
   assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":\"newest\"}"), POLICY_REST_NEWEST);
-  assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":null}"), POLICY_REST_NEWEST);
+  assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":null}"), POLICY_REST_FIT);
   assert_int_equal(policy_fallbacks(p), 0);
-  assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":\"nothing\"}"), POLICY_REST_NEWEST);
-  assert_int_equal(rest_on(p, "!exit 1"), POLICY_REST_NEWEST);
+  assert_int_equal(rest_on(p, "{\"ok\":true,\"answer\":\"nothing\"}"), POLICY_REST_FIT);
+  assert_int_equal(rest_on(p, "!exit 1"), POLICY_REST_FIT);
   assert_int_equal(policy_fallbacks(p), 2);
 }
 
@@ -627,9 +627,10 @@ static void whatever_the_helper_answers_only_its_words_count(void **state) {
       assert_int_equal(kept[i].keep, !answered || json_is_true(keep));
     }
     policy_rest rest = rest_on(p, text);
-    assert_int_equal(rest, says(&x, "all")    ? POLICY_REST_ALL
-                           : says(&x, "none") ? POLICY_REST_NONE
-                                              : POLICY_REST_NEWEST);
+    assert_int_equal(rest, says(&x, "all")      ? POLICY_REST_ALL
+                           : says(&x, "none")   ? POLICY_REST_NONE
+                           : says(&x, "newest") ? POLICY_REST_NEWEST
+                                                : POLICY_REST_FIT);
     double seconds = 0;
     policy_remedy remedy = remedy_on(p, text, &seconds);
     if (remedy != POLICY_BY_CLASS) assert_true(x.good && json_is_object(x.answer));

@@ -197,7 +197,8 @@ describe("time", function()
   end)
 
   it("refuses hours that are none", function()
-    for _, args in ipairs { "", "'22'", "'22:00'", "'22:00', '25:00'", "'9:00', '9:00'", "9, 17" } do
+    local wrong = { "", "'22'", "'22:00'", "'22:00', '25:00'", "'9:00', '9:00'", "9, 17" }
+    for _, args in ipairs(wrong) do
       local policy = "return { api = 1,\n sync = when.hours(" .. args .. ")\n}"
       local kind, text = library.refusal(policy)
       assert.equal("syntax", kind)

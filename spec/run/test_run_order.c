@@ -160,7 +160,7 @@ static void what_is_older_than_the_newest_is_left_when_time_is_short(void **stat
   run_host_hold_save(h, "ckpt-1.pt", "one");
   let_wait(h, "best.pt");
   let_wait(h, "last.pt");
-  assert_int_equal(run_preempt(run_host_run(h), 10, NULL), 0);
+  assert_int_equal(run_preempt(run_host_run(h), 0.001, NULL), 0);
   run_host_hold(h, false);
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt last.pt");

@@ -212,9 +212,19 @@ local function ask_all(hook, asking)
   return rows, "", concat(by, ", ")
 end
 
+-- True if the list has checkpoints that are not stored yet: it is a matter of opinion then.
+local function has_waiting(items)
+  for _, item in ipairs(items) do
+    if item.durable == false then return true end
+  end
+  return false
+end
+
 local function ask_keep(hook, asking)
   local rows, reason, by = ask_all(hook, asking)
-  if rows or hook ~= "keep" then return rows, reason, by end
+  if rows or hook ~= "keep" or has_waiting(checked_items(asking.event)) then
+    return rows, reason, by
+  end
   for _, policy in ipairs(M.chain) do
     if policy.would_keep ~= nil then
       advise(policy, checked_items(asking.event), asking)
