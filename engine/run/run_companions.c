@@ -74,6 +74,18 @@ static bool pointer_lies(const struct prepare *p, const survey *s, const char *p
   return lies;
 }
 
+bool prepare_is_linked(const struct prepare *p, const survey *s, const char *prefix,
+                       const char *name) {
+  char dir[FS_PATH_MAX], path[FS_PATH_MAX];
+  pointer_file f;
+  pointer_place at = place_of(p, prefix);
+  if (fs_join(dir, at.root, prefix, NULL) < 0 || fs_join(path, dir, name, NULL) < 0) return false;
+  bool yes = pointer_file_read(&at, name, path, &f, NULL) == 0 && f.link && f.says.count &&
+             !lie_of(p, s, &at, &f);
+  pointer_file_drop(&f);
+  return yes;
+}
+
 /* ---- mending ---- */
 
 /* The newest unit of a group of the kind of a name that is here and whole; NULL: there is none. */

@@ -81,6 +81,10 @@ int prepare_restore_named(struct prepare *p, const survey *s, const char *named,
 /* run_companions.c: puts back the companions of the commits that the job goes on from, last of all. `s`
  * is as surveyed after the restores. */
 int prepare_restore_companions(struct prepare *p, const survey *s, err *e);
+/* True if a link of this name stands in the group, to a checkpoint there that is whole: Lightning makes
+ * its `last.ckpt` as a file or as a link. */
+bool prepare_is_linked(const struct prepare *p, const survey *s, const char *prefix,
+                       const char *name);
 /* Does the same for a checkpoint that was found elsewhere (restore_other). */
 typedef struct catalog_pick catalog_pick;
 int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e);

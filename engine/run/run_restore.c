@@ -125,12 +125,15 @@ static size_t units_of(const survey *s, const char *group, recover_unit *out, si
 }
 
 /* Of the newest of each kind it is told when they were written: no other counts. */
-static size_t commits_of(const struct prepare *p, run_group *g, const runlog_state *state,
-                         recover_commit *out, char (*series)[512]) {
+static size_t commits_of(const struct prepare *p, const survey *s, run_group *g,
+                         const runlog_state *state, recover_commit *out, char (*series)[512]) {
   size_t count = 0;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
     if (c->life != RUNLOG_LIVE || c->bad || (g && prepare_is_damaged(p, g, c))) continue;
+    if (g && runlog_newest(state, c->unit) == c &&
+        prepare_is_linked(p, s, g->group.prefix, c->unit))
+      continue;
     match_series(c->unit, series[count], sizeof series[count]);
     int64_t made = run_newest_of_series(state, c) ? run_order_of_commit(p->run, g, c) : 0;
     out[count] =
@@ -212,7 +215,7 @@ static int recover_once(struct prepare *p, run_group *g, const char *prefix, con
                : err_set(e, ERR_NOMEM, "prepare %s: out of memory", p->run->places.dir);
   if (rc == 0)
     rc = recover_plan_group(units, units_of(s, prefix, units, index), commits,
-                            commits_of(p, g, state, commits, series), &plan, e);
+                            commits_of(p, s, g, state, commits, series), &plan, e);
   struct round r = {.group = g, .survey = s, .index = index, .plan = &plan, .failed = failed};
   if (rc == 0) rc = run_actions(p, &r, e);
   free(plan.actions);

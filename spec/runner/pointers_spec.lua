@@ -89,3 +89,45 @@ describe("a start that finds a pointer", function()
     assert.are.equal("1.0", sh("cat out/version"))
   end)
 end)
+
+-- Lightning with save_last="link": each file is renamed into place, and the link is made anew.
+local LINKS = [[
+save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt
+  rm -f out/last.ckpt; ln -s epoch=$1-step=$1.ckpt out/last.ckpt; }
+[ -e out/last.ckpt ] && echo "last has $(cat out/last.ckpt)"
+]]
+
+describe("a link to the newest checkpoint", function()
+  local dir
+
+  place.with_directory(function(made) dir = made end)
+
+  local function run(job, options)
+    write(dir .. "/job.sh", LINKS .. job)
+    return place.says(0, ("run --run r --dir out --to store --settle 1s %s -- bash job.sh")
+      :format(options or ""))
+  end
+
+  it("comes back with it, whatever it is called", function()
+    run("save 1; sleep 1; save 2; ln -s last.ckpt out/beside; ln -s epoch=2-step=2.ckpt out/mine")
+    sh("rm -rf out")
+    assert.is_truthy(run("true"):find("last has 2\n", 1, true))
+    assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
+    assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/mine"))
+    sh("rm -rf back && '" .. support.runner .. "' restore store --dir back")
+    assert.are.equal("2\n", sh("cat back/last.ckpt"))
+  end)
+
+  it("comes back where a policy saves nothing else beside it", function()
+    write(dir .. "/p.lua", 'return { api = 1, unit = { "*step={step}.ckpt" } }')
+    run("save 1; sleep 1; save 2", "-p p.lua")
+    sh("rm -rf out")
+    assert.is_truthy(run("true", "-p p.lua"):find("last has 2\n", 1, true))
+  end)
+
+  it("is left alone where it was a checkpoint by itself before", function()
+    run("echo own >out/w.tmp; mv out/w.tmp out/last.ckpt; sleep 1; save 2")
+    assert.is_nil(run("true"):find("NOT put back", 1, true))
+    assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
+  end)
+end)

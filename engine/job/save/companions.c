@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "job/move/pointer_files.h"
 #include "prims/fs.h"
 #include "prims/match.h"
 
@@ -171,14 +172,48 @@ static int find_one(const companions_place *at, const char *glob, companions *ou
   return rc == 0 && S_ISDIR(st.st_mode) ? walk(&l, path, e) : rc < 0 ? rc : 0;
 }
 
+/* ---- links ---- */
+
+static bool is_pointer(const companions_place *at, const fs_entry *entry) {
+  char dir[FS_PATH_MAX], path[FS_PATH_MAX];
+  pointer_place place = {.io = at->io, .rules = at->rules, .root = at->root, .group = at->group};
+  pointer_file f;
+  if (!S_ISLNK(entry->st->st_mode) || fs_join(dir, at->root, at->group, NULL) < 0 ||
+      fs_join(path, dir, entry->name, NULL) < 0)
+    return false;
+  bool yes = pointer_file_read(&place, entry->name, path, &f, NULL) == 0 && f.row;
+  pointer_file_drop(&f);
+  return yes;
+}
+
+static int take_link(void *ctx, const fs_entry *entry, err *e) {
+  struct look *l = ctx;
+  int rc = is_pointer(l->at, entry) ? take(l, entry->name, entry->st, e) : 0;
+  return rc == 0 && S_ISDIR(entry->st->st_mode) ? FS_SKIP : rc;
+}
+
+/* Finds the links in the directory itself that lead to a checkpoint there: they are pointers, whatever
+ * they are called. */
+static int find_links(const companions_place *at, companions *out, err *e) {
+  char top[FS_PATH_MAX];
+  err why = {0};
+  struct look l = {.at = at, .base = "", .out = out};
+  if (fs_join(top, at->root, at->group, NULL) < 0) return 0;
+  int rc = fs_list(at->io, top, take_link, &l, &why);
+  if (rc == ERR_NOMEM) return err_set(e, rc, "%s", why.text);
+  if (rc < 0 && rc != ERR_NOENT)
+    log_say(at->log, LOG_WARN, "links in %s are not saved beside a checkpoint: %s", top, why.text);
+  return 0;
+}
+
 int companions_find(const companions_place *at, const char *const *globs, companions *out, err *e) {
+  int rc = 0;
   *out = (companions){0};
-  for (size_t i = 0; globs[i]; i++) {
-    int rc = find_one(at, globs[i], out, e);
-    if (rc < 0) {
-      companions_free(out);
-      return rc;
-    }
+  for (size_t i = 0; rc == 0 && globs[i]; i++) rc = find_one(at, globs[i], out, e);
+  if (rc == 0) rc = find_links(at, out, e);
+  if (rc < 0) {
+    companions_free(out);
+    return rc;
   }
   if (out->cut)
     log_say(at->log, LOG_WARN,

@@ -36,7 +36,8 @@ typedef struct companions_place {
 } companions_place;
 
 /* Finds the files that `globs` (ended by NULL, relative to the group's directory; a directory's
- * name stands for all files in it) name. A directory that cannot be listed is logged and left out.
+ * name stands for all files in it) name, and the links in the directory itself that lead to a
+ * checkpoint there. A directory that cannot be listed is logged and left out.
  * ERR_NOMEM. */
 int companions_find(const companions_place *at, const char *const *globs, companions *out, err *e);
 void companions_free(companions *c); /* a zeroed one is fine */

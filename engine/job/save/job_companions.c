@@ -56,10 +56,35 @@ static companions_place place_of(const job_work *w, char group[FS_PATH_MAX]) {
                             .group = strcmp(group, ".") == 0 ? "" : group};
 }
 
+static bool is_live(const runlog_state *state, const char *name) {
+  for (size_t i = 0; i < state->commit_count; i++)
+    if (state->commits[i].life == RUNLOG_LIVE && strcmp(state->commits[i].unit, name) == 0)
+      return true;
+  return false;
+}
+
+/* A link that was a checkpoint once (Lightning's `last.ckpt`, which may be either) has that one's name in
+ * the store, and nothing is put in its place. */
+static void drop_units(const job_work *w, companions *c) {
+  const runlog_state *state = runlog_view(w->job->log);
+  size_t kept = 0;
+  for (size_t i = 0; i < c->count; i++) {
+    if (is_live(state, c->items[i].name)) {
+      c->bytes -= c->items[i].size;
+      free(c->items[i].name);
+    } else {
+      c->items[kept++] = c->items[i];
+    }
+  }
+  c->count = kept;
+}
+
 static int find(const job_work *w, companions *out, err *e) {
   char group[FS_PATH_MAX];
   companions_place at = place_of(w, group);
-  return companions_find(&at, w->env->companions, out, e);
+  int rc = companions_find(&at, w->env->companions, out, e);
+  if (rc == 0) drop_units(w, out);
+  return rc;
 }
 
 static bool names_it(const job_work *w, const char *text, size_t len) {

@@ -49,11 +49,9 @@ static void globs_name_files_beside_units_and_never_in_them(void **state) {
       "last.pt", ".ckpt-restore/lock",  "exp/T1/checkpoint-2/a"};
   for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) make_dir(in(w, dirs[i]));
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(in(w, files[i]), files[i]);
-  assert_int_equal(symlink("checkpoint-1", in(w, "newest")), 0);
   must_find(w, "", "latest", "latest");
   must_find(w, "", "./latest", "latest");
   must_find(w, "", "nothing", "");
-  must_find(w, "", "newest", "newest@");
   must_find(w, "", "*.json", "result.json");
   must_find(w, "exp/T1", "*.json", "result.json");
   must_find(w, "", "runs/**", "runs/a/events.1 runs/events.0");
@@ -68,6 +66,26 @@ static void globs_name_files_beside_units_and_never_in_them(void **state) {
   must_find(w, "", "last.pt", "");       /* a unit */
   must_find(w, "", ".ckpt-restore", ""); /* ours */
   must_find(w, "", ".*/**", "");
+}
+
+static void links_to_checkpoints_of_their_own_directory_are_taken(void **state) {
+  world *w = *state;
+  char absolute[FS_PATH_MAX];
+  make_dir(in(w, "checkpoint-1"));
+  make_dir(in(w, "exp"));
+  make_dir(in(w, "exp/checkpoint-1"));
+  snprintf(absolute, sizeof absolute, "%s", in(w, "checkpoint-1"));
+  static const char *const links[][2] = {
+      {"last", "checkpoint-1"},       {"dotted", "./checkpoint-1"}, {"gone.ckpt", "a.ckpt"},
+      {"deep", "exp/checkpoint-1"},   {"up", "../checkpoint-1"},    {"data", "exp"},
+      {"other", "/tmp/checkpoint-1"}, {"exp/last", "checkpoint-1"}, {"x.tmp", "checkpoint-1"}};
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+    assert_int_equal(symlink(links[i][1], in(w, links[i][0])), 0);
+  assert_int_equal(symlink(absolute, in(w, "absolute")), 0);
+  must_find(w, "", "nothing", "absolute@ dotted@ gone.ckpt@ last@");
+  must_find(w, "", "last", "absolute@ dotted@ gone.ckpt@ last@");
+  must_find(w, "", "deep", "absolute@ deep@ dotted@ gone.ckpt@ last@");
+  must_find(w, "exp", "nothing", "last@");
 }
 
 static void more_than_the_limit_is_left_out_and_said(void **state) {
@@ -327,9 +345,9 @@ static struct {
   int looks, opens;
 } going;
 
-/* The first three looks are those of the searches for files. */
+/* The first six looks are those of the searches for files, and for links. */
 static int lstat_going(const io *self, int dirfd, const char *path, struct stat *out) {
-  if (is_latest(path) && ++going.looks == 4) remove(in(going.world, "latest"));
+  if (is_latest(path) && ++going.looks == 7) remove(in(going.world, "latest"));
   return world_io()->lstat(world_io(), dirfd, path, out);
 }
 
@@ -414,7 +432,7 @@ static void a_log_that_grows_is_cut_where_it_was_opened(void **state) {
   const runlog_commit *c = save(w, log, 1, globs);
   assert_true(growing.grown);
   assert_int_equal(c->companions.bytes, (9 << 20) + 7);
-  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), 2); /* and a link to a checkpoint */
 }
 
 static void vanish(void *ctx) {
@@ -434,6 +452,7 @@ static void what_vanishes_is_left_out_and_fails_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_A_FILE_WORLD(globs_name_files_beside_units_and_never_in_them),
+      IN_A_FILE_WORLD(links_to_checkpoints_of_their_own_directory_are_taken),
       IN_A_FILE_WORLD(more_than_the_limit_is_left_out_and_said),
       cmocka_unit_test(a_unit_is_named_by_its_whole_name_or_its_step),
       cmocka_unit_test(they_come_back_as_they_were),
