@@ -114,13 +114,15 @@ return {
   },
 
   -- When a checkpoint is complete: it was renamed into place; or a file that is written last is
-  -- there and nothing changed for `marked`; or all files were closed and nothing changed for
+  -- there and nothing changed for `marked`; or it is one closed file, which its structure proves
+  -- whole, and nothing changed for `sound`; or all files were closed and nothing changed for
   -- `quiet`. `when` names a file beside which the marker must be there; `newer` means that a marker
   -- that is older than the data counts for nothing; `final`, that it is written when every rank has
   -- written all: nobody asks then which files the checkpoint before had.
   complete = done.known {
     quiet = "30s",
-    marked = "5s",
+    marked = "1500ms",
+    sound = "1s",
     settled = "100ms",
     markers = {
       { name = "trainer_state.json", when = "training_args.bin" }, -- Hugging Face Trainer

@@ -59,7 +59,7 @@
  *     {"done":"quiet","ns":N}
  *     {"done":"marker","name":NAME,"newer":BOOL}
  *     {"done":"known","markers":[{"name":N,"when":GLOB?,"newer":BOOL}, ...],
- *      "quiet_ns":N,"marked_ns":N,"settled_ns":N}
+ *      "quiet_ns":N,"marked_ns":N,"sound_ns":N,"settled_ns":N}
  *
  *   SOURCE is one of
  *     {"from":"json","file":F,"path":P}   {"from":"jsonl","file":F,"path":P}

@@ -18,7 +18,7 @@ typedef struct draft {
   size_t known_count;
   bool has_known; /* a `known` condition was read */
   bool markers;   /* it has markers of its own */
-  int64_t quiet_ns, marked_ns, settled_ns;
+  int64_t quiet_ns, marked_ns, sound_ns, settled_ns;
 } draft;
 
 static int wrong(err *e, const char *key, const char *what) {
@@ -130,6 +130,7 @@ static int read_known(const json_t *value, draft *d, err *e) {
   d->markers = markers && !json_is_null(markers);
   if (rc == 0) rc = read_time(value, "quiet_ns", &d->quiet_ns, e);
   if (rc == 0) rc = read_time(value, "marked_ns", &d->marked_ns, e);
+  if (rc == 0) rc = read_time(value, "sound_ns", &d->sound_ns, e);
   if (rc == 0) rc = read_time(value, "settled_ns", &d->settled_ns, e);
   return rc;
 }
@@ -212,7 +213,7 @@ int policy_make_rules(const policy_options *o, const json_t *data, rules **out, 
   *out = NULL;
   draft *d = calloc(1, sizeof *d);
   if (!d) return err_set(e, ERR_NOMEM, "out of memory for the rules of a policy");
-  *d = (draft){.options = o, .quiet_ns = -1, .marked_ns = -1, .settled_ns = -1};
+  *d = (draft){.options = o, .quiet_ns = -1, .marked_ns = -1, .sound_ns = -1, .settled_ns = -1};
   int rc = read_units(json_object_get(data, "unit"), d, e);
   if (rc == 0)
     rc = read_excludes(json_object_get(data, "exclude"), json_object_get(data, "markers"), d, e);
@@ -226,6 +227,7 @@ int policy_make_rules(const policy_options *o, const json_t *data, rules **out, 
                        .markers = o->markers,
                        .quiet_ns = d->quiet_ns,
                        .marked_ns = d->marked_ns,
+                       .sound_ns = d->sound_ns,
                        .settled_ns = d->settled_ns,
                        .tests = d->tests,
                        .test_count = d->test_count};

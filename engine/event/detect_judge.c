@@ -190,6 +190,8 @@ void judge_gather(detect *d, unit *u, rule_facts *f) {
                     .blind = d->polling,
                     .interval = d->polling ? d->poll_ns : 0,
                     .foreign = d->foreign,
+                    .single = u->kind == MATCH_FILE,
+                    .proof = u->proof_touches == u->touches ? u->proof : RULE_UNLOOKED,
                     .ended = d->clean || d->dead};
   unit_walk(u, count_file, &t);
   if (u->kind == MATCH_DIR) node_walk(u->root, count_temporary, f);
@@ -383,12 +385,30 @@ static int conclude(detect *d, unit *u, rule_verdict *v, err *e) {
   return 0;
 }
 
+/* Looks, once after each change, whether the structure of a single file that is closed and quiet
+ * proves it whole. The listing that follows finds out if it was written meanwhile. One that cannot
+ * be read has to wait. */
+static void look_for_proof(const detect *d, unit *u, rule_facts *f) {
+  char path[FS_PATH_MAX];
+  structure_proof proof = STRUCTURE_PROVES_NOTHING;
+  bool doubted = f->dead || f->unproven > 0 || f->open > 0 || f->files == 0;
+  if (!f->single || f->proof != RULE_UNLOOKED || doubted || f->renamed) return;
+  if (f->quiet < rule_proof_after(d->rules, f)) return;
+  if (model_absolute(d, u->path, path, NULL) == 0) structure_proves(d->io, path, &proof, NULL);
+  structure_proof need = f->foreign                ? STRUCTURE_PROVES_WHOLE
+                         : f->blind || f->seen > 0 ? STRUCTURE_PROVES_CLOSED
+                                                   : STRUCTURE_PROVES_LENGTH;
+  f->proof = u->proof = proof >= need ? RULE_SOUND : RULE_UNSOUND;
+  u->proof_touches = u->touches;
+}
+
 int judge(detect *d, unit *u, err *e) {
   rule_facts f;
   rule_verdict v;
   bool changed;
   int64_t now = model_mono(d);
   judge_gather(d, u, &f);
+  look_for_proof(d, u, &f);
   rule_decide(d->rules, &f, &v);
   if (v.state == DETECT_COMPLETE) {
     int rc = list_unit(d, u, &changed, e);

@@ -32,6 +32,8 @@ struct unit {
   int64_t last, due;              /* IO_MONO: its last change; when to look again */
   uint64_t files, bytes, stamp;
   bool lacking, alone;
+  rule_structure proof; /* of a single file, when it had changed `proof_touches` times */
+  uint64_t proof_touches;
   digest fingerprint;
   int64_t changed, made; /* IO_WALL */
   size_t active;         /* 1 + its place in detect.active; 0: it waits for an event */

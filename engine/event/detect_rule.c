@@ -159,6 +159,24 @@ static int64_t marked_for(const rules *r, const rule_facts *f) {
   return f->interval > r->marked_ns ? f->interval : r->marked_ns;
 }
 
+int64_t rule_proof_after(const rules *r, const rule_facts *f) {
+  return f->interval > r->sound_ns ? f->interval : r->sound_ns;
+}
+
+/* Decides about files that were closed, where no marker tells. */
+static void decide_closed(const rules *r, const rule_facts *f, bool ask, rule_verdict *v) {
+  bool early = f->single && !f->mixed && !f->shrinking && rule_proof_after(r, f) < r->quiet_ns;
+  if (ended_clean(f))
+    after_quiet(f, 0, ask, "all files closed", "", v);
+  else if (early && f->proof == RULE_SOUND)
+    after_quiet(f, rule_proof_after(r, f), ask, "closed, and its structure is whole", "", v);
+  else if (early && f->proof == RULE_UNLOOKED && f->quiet < rule_proof_after(r, f))
+    after_quiet(f, rule_proof_after(r, f), ask, "all files closed", "", v);
+  else
+    after_quiet(f, r->quiet_ns, ask, "all files closed",
+                early ? ", though its structure does not prove it whole" : "", v);
+}
+
 void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
   bool clean = ended_clean(f), ask = writer_to_ask(f);
   bool unproven = f->unproven > 0 || f->dead, missing = f->lacks && !f->marker_final;
@@ -179,7 +197,7 @@ void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
   } else if (f->marker) {
     after_quiet(f, clean ? 0 : r->quiet_ns, ask, "all closed, though it lacks ", f->lacks, v);
   } else {
-    after_quiet(f, clean ? 0 : r->quiet_ns, ask, "all files closed", "", v);
+    decide_closed(r, f, ask, v);
   }
 }
 

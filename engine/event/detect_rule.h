@@ -54,6 +54,8 @@ typedef struct rule_facts {
   int64_t interval; /* ns between two listings, if it is; else 0 */
   bool foreign;     /* other hosts may write, and no writer of theirs shows here */
   rule_writer writer;
+  bool single;          /* it is one file */
+  rule_structure proof; /* of a single one: does its structure prove it whole? */
   rule_structure sound;
   const char *unsound; /* why it is not */
 } rule_facts;
@@ -68,6 +70,8 @@ typedef struct rule_verdict {
   char reason[RULE_TEXT_MAX];
 } rule_verdict;
 
+/* How long one closed file must be quiet before its structure may prove it whole. */
+int64_t rule_proof_after(const rules *r, const rule_facts *f);
 void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v);
 /* Decides by the built-in conditions alone, for a unit that holds files, all of them closed. */
 void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v);

@@ -22,7 +22,8 @@ static rules builtin = {
     .excludes = all.excludes,
     .markers = all.markers,
     .quiet_ns = 30 * second,
-    .marked_ns = 5 * second,
+    .marked_ns = 3 * second / 2,
+    .sound_ns = second,
     .settled_ns = second / 10,
 };
 
@@ -208,9 +209,11 @@ int rules_make(const rules_spec *s, rules **out, err *e) {
   r->excludes = copy_lists(ours->excludes, s->excludes);
   r->quiet_ns = time_or(s->quiet_ns, ours->quiet_ns);
   r->marked_ns = time_or(s->marked_ns, ours->marked_ns);
+  r->sound_ns = time_or(s->sound_ns, ours->sound_ns);
   r->settled_ns = time_or(s->settled_ns, ours->settled_ns);
-  /* A marker is more proof than silence: it never waits longer. */
+  /* A marker and a structure are more proof than silence: they never wait longer. */
   if (r->marked_ns > r->quiet_ns) r->marked_ns = r->quiet_ns;
+  if (r->sound_ns > r->quiet_ns) r->sound_ns = r->quiet_ns;
   bool copied = copy_markers(s, r);
   copied = copy_tests(s, r) && copied;
   if (!copied || !r->units || !r->proven || !r->excludes) {

@@ -53,6 +53,7 @@ typedef struct rules {
   size_t marker_count;
   int64_t quiet_ns;   /* closed files: this long without a change */
   int64_t marked_ns;  /* the marker is there: this long without a change */
+  int64_t sound_ns;   /* a closed single file that its structure proves: this long */
   int64_t settled_ns; /* renamed into place: this long, so that trailing events are in */
   /* These conditions have to hold before a unit may be called complete, in place of the built-in
    * ones; evidence against it (open files, a dead writer, files removed) still counts. tests[0] is
@@ -83,7 +84,7 @@ typedef struct rules_spec {
   const rules_marker *known;                /* in place of the built-in markers */
   size_t known_count;
   const char *const *markers; /* each required in every directory unit, in place of `known` */
-  int64_t quiet_ns, marked_ns, settled_ns;
+  int64_t quiet_ns, marked_ns, sound_ns, settled_ns;
   const rules_test *tests;
   size_t test_count;
 } rules_spec;

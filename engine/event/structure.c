@@ -56,10 +56,8 @@ static bool has_holes(const struct stat *st) {
   return st->st_size > 65536 && (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
 }
 
-int structure_of_file(const io *io, const char *path, structure *out, char *why, size_t len,
-                      err *e) {
-  *out = STRUCTURE_UNKNOWN;
-  if (why && len) *why = '\0';
+/* Fills in the verdict, which is UNKNOWN before. */
+static int look_from_outside(const io *io, const char *path, format_file *f, err *e) {
   struct stat st;
   int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   if (fd < 0) return err_sys(e, fd, "look at %s", path);
@@ -69,15 +67,36 @@ int structure_of_file(const io *io, const char *path, structure *out, char *why,
     goto out;
   }
   if (!S_ISREG(st.st_mode)) goto out;
-  format_file f = {.io = io, .fd = fd, .size = (uint64_t)st.st_size, .path = path, .e = e};
-  rc = look(&f, fs_base(path));
-  if (rc < 0) goto out;
-  if (f.verdict == STRUCTURE_SOUND && has_holes(&st))
-    format_says(&f, STRUCTURE_UNKNOWN, "it has holes: perhaps never filled");
-  *out = f.verdict;
-  if (why && len) snprintf(why, len, "%s", f.why);
+  f->io = io;
+  f->fd = fd;
+  f->size = (uint64_t)st.st_size;
+  f->path = path;
+  f->e = e;
+  rc = look(f, fs_base(path));
+  if (rc == 0 && f->verdict == STRUCTURE_SOUND && has_holes(&st))
+    format_says(f, STRUCTURE_UNKNOWN, "it has holes: perhaps never filled");
 out:
   io->close(io, fd);
+  return rc;
+}
+
+int structure_of_file(const io *io, const char *path, structure *out, char *why, size_t len,
+                      err *e) {
+  format_file f = {.verdict = STRUCTURE_UNKNOWN, .why = ""};
+  *out = STRUCTURE_UNKNOWN;
+  if (why && len) *why = '\0';
+  int rc = look_from_outside(io, path, &f, e);
+  if (rc < 0) return rc;
+  *out = f.verdict;
+  if (why && len) snprintf(why, len, "%s", f.why);
+  return 0;
+}
+
+int structure_proves(const io *io, const char *path, structure_proof *out, err *e) {
+  format_file f = {.verdict = STRUCTURE_UNKNOWN, .why = ""};
+  *out = STRUCTURE_PROVES_NOTHING;
+  int rc = look_from_outside(io, path, &f, e);
+  if (rc == 0 && f.verdict == STRUCTURE_SOUND) *out = f.proof;
   return rc;
 }
 

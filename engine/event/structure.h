@@ -18,6 +18,19 @@ typedef enum structure {
   STRUCTURE_UNKNOWN, /* no format we know */
 } structure;
 
+/* What the structure of a file proves about a writer. */
+typedef enum structure_proof {
+  STRUCTURE_PROVES_NOTHING,
+  STRUCTURE_PROVES_LENGTH, /* all of its bytes are there, but not that they were filled
+                            * (safetensors): it takes a close that was seen */
+  STRUCTURE_PROVES_CLOSED, /* whole, if no writer on another machine may still add to it (HDF5) */
+  STRUCTURE_PROVES_WHOLE,  /* its end was written last (zip) */
+} structure_proof;
+
+/* Looks what the structure of one file proves. NOTHING where it is torn, or of no known format.
+ * Errors as structure_of_file. */
+int structure_proves(const io *io, const char *path, structure_proof *out, err *e);
+
 /* Looks at one file. `why` (may be NULL, room `len`) gets a short text: "zip: no central
  * directory". A negative ERR_* only if it cannot be read; ERR_NOENT if it vanished. */
 int structure_of_file(const io *io, const char *path, structure *out, char *why, size_t len,

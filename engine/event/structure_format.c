@@ -12,6 +12,11 @@ int format_says(format_file *f, structure verdict, const char *why) {
   return 0;
 }
 
+int format_proves(format_file *f, structure_proof proof, const char *why) {
+  f->proof = proof;
+  return format_says(f, STRUCTURE_SOUND, why);
+}
+
 int format_read(format_file *f, uint64_t at, void *to, size_t len) {
   for (size_t done = 0; done < len;) {
     ssize_t n = f->io->pread(f->io, f->fd, (char *)to + done, len - done, (off_t)(at + done));
@@ -79,7 +84,7 @@ static int check_central(format_file *f, const zip_end *z) {
   if (!b) return err_set(f->e, ERR_NOMEM, "look at %s: out of memory", f->path);
   int rc = format_read(f, z->at, b, (size_t)z->size);
   if (rc == 0)
-    rc = central_fits(b, z) ? format_says(f, STRUCTURE_SOUND, "zip: central directory")
+    rc = central_fits(b, z) ? format_proves(f, STRUCTURE_PROVES_WHOLE, "zip: central directory")
                             : format_says(f, STRUCTURE_UNKNOWN, "zip: a broken central directory");
   free(b);
   return rc;
@@ -146,7 +151,7 @@ static int judge_tensors(format_file *f, uint64_t header_len, json_t *header) {
     return format_says(f, STRUCTURE_TORN, "safetensors: shorter than its header says");
   if ((uint64_t)end < data)
     return format_says(f, STRUCTURE_TORN, "safetensors: longer than its header says");
-  return format_says(f, STRUCTURE_SOUND, "safetensors: header and size agree");
+  return format_proves(f, STRUCTURE_PROVES_LENGTH, "safetensors: header and size agree");
 }
 
 int format_safetensors(format_file *f) {
@@ -196,7 +201,7 @@ int format_hdf5(format_file *f) {
   if (base + end < f->size)
     return format_says(f, STRUCTURE_UNKNOWN, "HDF5: longer than its superblock says");
   if (f->size < HDF5_TINY) return format_says(f, STRUCTURE_UNKNOWN, "HDF5: perhaps empty");
-  return format_says(f, STRUCTURE_SOUND, "HDF5: superblock and size agree");
+  return format_proves(f, STRUCTURE_PROVES_CLOSED, "HDF5: superblock and size agree");
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */

@@ -13,12 +13,15 @@ typedef struct format_file {
   uint64_t size;
   const char *path; /* for errors */
   structure verdict;
+  structure_proof proof;
   const char *why; /* static */
   err *e;
 } format_file;
 
 /* Sets the verdict; returns 0. */
 int format_says(format_file *f, structure verdict, const char *why);
+/* Says that it is sound, and what that proves. */
+int format_proves(format_file *f, structure_proof proof, const char *why);
 /* Reads all of `len` bytes from `at`; ERR_RETIRED if the file is shorter by now. */
 int format_read(format_file *f, uint64_t at, void *to, size_t len);
 

@@ -58,7 +58,7 @@ static void a_temporary_name_inside_restarts_the_quiet_time(void **state) {
   sim *s = *state;
   hf_save(s, "checkpoint-2");
   for (int i = 0; i < 10; i++) {
-    sim_wait(s, 4 * SIM_S);
+    sim_wait(s, 1400 * SIM_MS);
     sim_write(s, "checkpoint-2/.tmpzvLx4k", 10);
   }
   assert_int_equal(sim_state(s, "checkpoint-2"), DETECT_OPEN);
@@ -107,7 +107,7 @@ static void a_rank_that_is_late_is_waited_for(void **state) {
   sim_save(s, "checkpoint-4/rng_state_1.pth", 10);
   int64_t at = s->now;
   sim_after(s, 10 * SIM_S, "checkpoint-4", DETECT_COMPLETE);
-  assert_true(sim_when(s, "checkpoint-4", DETECT_COMPLETE, 0) >= at + 5 * SIM_S);
+  assert_true(sim_when(s, "checkpoint-4", DETECT_COMPLETE, 0) >= at + 1500 * SIM_MS);
 }
 
 static void a_unit_with_fewer_files_needs_the_long_quiet(void **state) {
@@ -259,13 +259,21 @@ static void a_marker_counts_for_a_young_directory_too(void **state) {
   sim_after(s, 6 * SIM_S, "checkpoint-8", DETECT_COMPLETE);
 }
 
+/* Between a marker and the start of the transfer lie 2 s at most. */
+static void a_marker_is_believed_after_a_second_and_a_half(void **state) {
+  sim *s = *state;
+  hf_save(s, "checkpoint-7");
+  sim_after(s, 1400 * SIM_MS, "checkpoint-7", DETECT_OPEN);
+  sim_after(s, 200 * SIM_MS, "checkpoint-7", DETECT_COMPLETE);
+}
+
 /* Nobody knows how many more come. */
 static void what_comes_long_after_a_marker_without_a_unit_before_waits(void **state) {
   sim *s = *state;
   hf_save(s, "checkpoint-7");
   sim_wait(s, SIM_S);
   sim_save(s, "checkpoint-7/rng_state_1.pth", 10);
-  sim_wait(s, 1200 * SIM_MS);
+  sim_wait(s, SIM_S);
   sim_save(s, "checkpoint-7/rng_state_2.pth", 10);
   sim_wait(s, 4 * SIM_S);
   sim_save(s, "checkpoint-7/rng_state_3.pth", 10);
@@ -333,6 +341,81 @@ static void a_bare_rename_is_complete_without_a_close(void **state) {
   io_tree_touch(s->tree, "last.ckpt", IO_TREE_EPOCH + 5 * SIM_S);
   sim_feed(s, WATCH_ATTRIB, "last.ckpt", false, 0);
   sim_after(s, 150 * SIM_MS, "last.ckpt", DETECT_COMPLETE);
+}
+
+/* --- one file that its structure proves --- */
+
+static const char whole_zip[] = "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"; /* with its NUL: 22 */
+
+static void save_zip(sim *s, const char *path) {
+  bool there = io_tree_has(s->tree, path);
+  io_tree_content(s->tree, path, whole_zip, sizeof whole_zip);
+  sim_feed(s, there ? WATCH_MODIFY : WATCH_CREATE, path, false, 0);
+  sim_feed(s, WATCH_MODIFY, path, false, 0);
+}
+
+/* torch.save over the same name each 9 s */
+static void what_its_structure_proves_is_complete_after_a_second(void **state) {
+  sim *s = *state;
+  for (int i = 0; i < 8; i++) {
+    save_zip(s, "last.pt");
+    sim_after(s, 2 * SIM_S, "last.pt", DETECT_OPEN); /* not closed yet */
+    sim_close(s, "last.pt");
+    sim_after(s, 900 * SIM_MS, "last.pt", DETECT_OPEN);
+    sim_after(s, 200 * SIM_MS, "last.pt", DETECT_COMPLETE);
+    assert_true(sim_unit(s, "last.pt").in_place);
+    sim_wait(s, 8 * SIM_S);
+  }
+  assert_int_equal(sim_times(s, "last.pt", DETECT_COMPLETE), 8);
+  assert_non_null(strstr(sim_reason(s, "last.pt"), "structure"));
+}
+
+static void a_structure_that_proves_nothing_waits_and_says_so(void **state) {
+  sim *s = *state;
+  sim_save(s, "last.pt", 1000);
+  sim_after(s, 2 * SIM_S, "last.pt", DETECT_OPEN);
+  assert_non_null(
+      strstr(sim_reason(s, "last.pt"), "structure does not prove it whole, quiet 2.0 of 30"));
+  io_tree_content(s->tree, "torn.pt", "PK\3\4 and so on", 14); /* nobody has it open */
+  sim_feed(s, WATCH_CREATE, "torn.pt", false, 0);
+  sim_feed(s, WATCH_CLOSE_WRITE, "torn.pt", false, 0);
+  sim_after(s, 5 * SIM_S, "torn.pt", DETECT_OPEN); /* and not broken: it may be written on */
+  sim_after(s, 30 * SIM_S, "torn.pt", DETECT_BROKEN);
+  assert_int_equal(sim_state(s, "last.pt"), DETECT_COMPLETE);
+}
+
+/* safetensors has its length before it has its bytes. */
+static void a_length_proves_only_with_a_close_that_was_seen(void **state) {
+  sim *s = *state;
+  sim_begin(s, "a.safetensors", 1000);
+  sim_after(s, 60 * SIM_S, "a.safetensors", DETECT_OPEN);
+  sim_close(s, "a.safetensors");
+  sim_after(s, 1100 * SIM_MS, "a.safetensors", DETECT_COMPLETE);
+  io_tree_mkdir(s->tree, "exp");
+  io_tree_write(s->tree, "exp/b.safetensors", 1000); /* found by a listing: no close was seen */
+  io_tree_content(s->tree, "exp/b.pt", whole_zip, sizeof whole_zip);
+  sim_feed(s, WATCH_CREATE, "exp", true, 0);
+  sim_after(s, 1100 * SIM_MS, "exp/b.pt", DETECT_COMPLETE);
+  sim_after(s, 28 * SIM_S, "exp/b.safetensors", DETECT_OPEN);
+  sim_after(s, 2 * SIM_S, "exp/b.safetensors", DETECT_COMPLETE);
+}
+
+static void with_polling_a_structure_needs_an_interval_and_a_length_all_the_time(void **state) {
+  sim *s = *state;
+  sim_open_mode(s, DETECT_FED, 5 * SIM_S);
+  for (int i = 0; i < 4; i++) {
+    io_tree_content(s->tree, "last.pt", whole_zip, sizeof whole_zip);
+    sim_after(s, 10 * SIM_S, "last.pt", DETECT_COMPLETE);
+    sim_wait(s, 1700 * SIM_MS);
+  }
+  assert_int_equal(sim_times(s, "last.pt", DETECT_COMPLETE), 4);
+  io_tree_write(s->tree, "a.safetensors", 1000);
+  sim_after(s, 30 * SIM_S, "a.safetensors", DETECT_OPEN);
+  sim_after(s, 6 * SIM_S, "a.safetensors", DETECT_COMPLETE);
+  io_tree_content(s->tree, "open.pt", whole_zip, sizeof whole_zip);
+  sim_somebody_writes = true;
+  sim_after(s, 60 * SIM_S, "open.pt", DETECT_OPEN);
+  sim_somebody_writes = false;
 }
 
 static void a_name_that_is_written_again_has_generations(void **state) {
@@ -448,10 +531,10 @@ static void what_was_there_before_is_unproven(void **state) {
 static void what_was_there_before_is_complete_by_its_marker(void **state) {
   sim *s = *state;
   hf_save(s, "checkpoint-2");
-  sim_wait(s, 2 * SIM_S);
+  sim_wait(s, SIM_S);
   sim_open(s);
-  assert_int_equal(sim_state(s, "checkpoint-2"), DETECT_OPEN); /* quiet 2 of 5 s */
-  sim_after(s, 3100 * SIM_MS, "checkpoint-2", DETECT_COMPLETE);
+  assert_int_equal(sim_state(s, "checkpoint-2"), DETECT_OPEN); /* quiet 1 of 1.5 s */
+  sim_after(s, 600 * SIM_MS, "checkpoint-2", DETECT_COMPLETE);
 }
 
 static void what_the_caller_learned_counts_for_what_was_there_before(void **state) {
@@ -939,11 +1022,16 @@ int main(void) {
       WATCHED(a_dcp_directory_without_metadata_is_never_complete),
       WATCHED(files_of_a_young_directory_are_found_by_listing),
       WATCHED(a_marker_counts_for_a_young_directory_too),
+      WATCHED(a_marker_is_believed_after_a_second_and_a_half),
       WATCHED(what_comes_long_after_a_marker_without_a_unit_before_waits),
       NOT_YET_WATCHED(a_marker_counts_with_polling_too),
       WATCHED(a_file_that_was_only_listed_needs_that_nobody_writes_it),
       WATCHED(a_renamed_directory_keeps_what_is_known_of_it),
       WATCHED(a_bare_rename_is_complete_without_a_close),
+      WATCHED(what_its_structure_proves_is_complete_after_a_second),
+      WATCHED(a_structure_that_proves_nothing_waits_and_says_so),
+      WATCHED(a_length_proves_only_with_a_close_that_was_seen),
+      NOT_YET_WATCHED(with_polling_a_structure_needs_an_interval_and_a_length_all_the_time),
       WATCHED(a_name_that_is_written_again_has_generations),
       WATCHED(a_name_that_is_replaced_by_rename_has_generations),
       WATCHED(a_unit_that_is_being_removed_is_never_complete),

@@ -97,7 +97,7 @@ static void a_close_that_is_lost_is_waited_for_only_while_somebody_has_it_open(v
 static void a_save_that_ended_before_the_death_is_complete_at_once(void **state) {
   sim *s = *state;
   hf_save(s, "checkpoint-2"); /* after a TERM; then it lives on a little */
-  sim_after(s, 4 * SIM_S, "checkpoint-2", DETECT_OPEN);
+  sim_after(s, 1100 * SIM_MS, "checkpoint-2", DETECT_OPEN);
   detect_writer_gone(s->d, false);
   sim_after(s, 50 * SIM_MS, "checkpoint-2", DETECT_COMPLETE);
   detect_writer_new(s->d);
@@ -201,7 +201,7 @@ static void closes_without_a_marker_behind_them_need_their_quiet_time(void **sta
   sim_save(s, "a.pt", 10);
   sim_mkdir(s, "checkpoint-6");
   sim_save(s, "checkpoint-6/training_args.bin", 10);
-  sim_wait(s, 4 * SIM_S);
+  sim_wait(s, 1400 * SIM_MS);
   detect_writer_gone(s->d, false);
   sim_after(s, 3600 * SIM_S, "checkpoint-4", DETECT_UNPROVEN);
   assert_int_equal(sim_state(s, "a.pt"), DETECT_UNPROVEN);
@@ -218,7 +218,7 @@ static void a_unit_with_fewer_files_does_not_outlive_its_writer(void **state) {
   sim_save(s, "checkpoint-6/rng_state_1.pth", 5);
   sim_create(s, "checkpoint-6/.tmpAbCdEf"); /* and never closed by the living */
   hf_save(s, "checkpoint-6");
-  sim_wait(s, 3 * SIM_S);
+  sim_wait(s, 1400 * SIM_MS);
   detect_writer_gone(s->d, false);
   sim_after(s, 3600 * SIM_S, "checkpoint-4", DETECT_UNPROVEN);
   assert_true(sim_unit(s, "checkpoint-4").lacking);
@@ -228,7 +228,7 @@ static void a_unit_with_fewer_files_does_not_outlive_its_writer(void **state) {
 static void what_is_written_after_the_death_is_not_saved_with_the_rest(void **state) {
   sim *s = *state;
   hf_save(s, "checkpoint-2");
-  sim_wait(s, 2 * SIM_S);
+  sim_wait(s, 1200 * SIM_MS);
   sim_somebody_writes = true; /* a child of it that lives on */
   detect_writer_gone(s->d, false);
   sim_after(s, 20 * SIM_S, "checkpoint-2", DETECT_OPEN);

@@ -102,7 +102,8 @@ static void each_builtin_pattern_is_valid(void **state) {
   for (size_t i = 0; r->excludes[i]; i++)
     if (match_exclude_check(r->excludes[i], &e) < 0) fail_msg("%s", e.text);
   assert_int_equal(r->quiet_ns, INT64_C(30000000000));
-  assert_int_equal(r->marked_ns, INT64_C(5000000000));
+  assert_int_equal(r->marked_ns, INT64_C(1500000000));
+  assert_int_equal(r->sound_ns, INT64_C(1000000000));
   assert_int_equal(r->settled_ns, INT64_C(100000000));
 }
 

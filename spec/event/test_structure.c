@@ -35,6 +35,13 @@ static structure look(const char *name) {
   return found;
 }
 
+static structure_proof proof_of(const char *name) {
+  structure_proof found;
+  err e = {0};
+  if (structure_proves(io_system(), tmpdir_path(dir, name), &found, &e) < 0) fail_msg("%s", e.text);
+  return found;
+}
+
 static bool python(const char *script) {
   char command[8192];
   snprintf(command, sizeof command, "cd '%s' && python3 -c '%s'", dir, script);
@@ -80,6 +87,7 @@ static void a_zip_is_sound_and_no_beginning_of_it_is(void **state) {
   no_beginning_is_sound("a.pt");
   no_beginning_is_sound("b.npz");
   assert_int_equal(look("empty.npz"), STRUCTURE_SOUND);
+  assert_int_equal(proof_of("a.pt"), STRUCTURE_PROVES_WHOLE);
 }
 
 static void a_zip_with_64_bit_records_is_sound(void **state) {
@@ -124,7 +132,9 @@ static void safetensors_are_as_long_as_they_say(void **state) {
                        "\"b\":{\"dtype\":\"U8\",\"shape\":[900],\"data_offsets\":[100,1000]}}   ";
   write_safetensors("m.safetensors", header, 1000);
   no_beginning_is_sound("m.safetensors");
+  assert_int_equal(proof_of("m.safetensors"), STRUCTURE_PROVES_LENGTH);
   write_safetensors("long.safetensors", header, 1001);
+  assert_int_equal(proof_of("long.safetensors"), STRUCTURE_PROVES_NOTHING);
   assert_int_equal(look("long.safetensors"), STRUCTURE_TORN);
   write_safetensors("odd.safetensors", "[1]", 10);
   assert_int_equal(look("odd.safetensors"), STRUCTURE_TORN);
@@ -144,6 +154,7 @@ static void a_file_with_holes_is_never_sound(void **state) {
   assert_int_equal(stat(tmpdir_path(dir, "holes.safetensors"), &st), 0);
   if (st.st_blocks * 512 >= st.st_size) skip(); /* a file system without holes */
   assert_int_equal(look("holes.safetensors"), STRUCTURE_UNKNOWN);
+  assert_int_equal(proof_of("holes.safetensors"), STRUCTURE_PROVES_NOTHING);
 }
 
 static void write_hdf5(const char *name, int version, size_t size, uint64_t end, int flags) {
@@ -165,6 +176,7 @@ static void hdf5_is_as_long_as_its_superblock_says(void **state) {
   for (int version = 0; version <= 3; version++) {
     write_hdf5("a.h5", version, 9000, 9000, 0);
     no_beginning_is_sound("a.h5");
+    assert_int_equal(proof_of("a.h5"), STRUCTURE_PROVES_CLOSED);
     write_hdf5("b.h5", version, 9000, 8000, 0);
     assert_int_equal(look("b.h5"), STRUCTURE_UNKNOWN);
   }

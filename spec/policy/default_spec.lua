@@ -86,6 +86,7 @@ describe("policies/default.lua", function()
       markers = markers,
       quiet_ns = ns "quiet_ns",
       marked_ns = ns "marked_ns",
+      sound_ns = ns "sound_ns",
       settled_ns = ns "settled_ns",
     }, data.complete)
   end)

@@ -57,7 +57,7 @@ function done.marker(name, how)
   return test("marker", { done = "marker", name = name, newer = how ~= nil and how.newer == true })
 end
 
-local known_keys = { markers = true, quiet = true, marked = true, settled = true }
+local known_keys = { markers = true, quiet = true, marked = true, sound = true, settled = true }
 local row_keys = { name = true, when = true, newer = true, final = true }
 
 local function known_markers(rows)
@@ -85,6 +85,7 @@ end
 ---@field markers? ckpt.known_marker[]
 ---@field quiet? number|string
 ---@field marked? number|string
+---@field sound? number|string
 ---@field settled? number|string
 
 --- Makes the built-in rule: renamed, or a marker and quiet, or all closed and quiet for longer,
@@ -94,7 +95,7 @@ function done.known(t)
   M.need_keys(t, known_keys, "done.known")
   local tree = { done = "known" }
   if t.markers ~= nil then tree.markers = known_markers(t.markers) end
-  for _, key in ipairs { "quiet", "marked", "settled" } do
+  for _, key in ipairs { "quiet", "marked", "sound", "settled" } do
     if t[key] ~= nil then tree[key .. "_ns"] = need_ns(t[key], "done.known: " .. key) end
   end
   return test("known", tree)
