@@ -342,7 +342,7 @@ int ckpt_cancel(ckpt *engine, uint64_t job);
 
 enum {
   CKPT_COMMITTED = 1, /* durable: it can be restored from now on */
-  CKPT_DROPPED,       /* never begun: a newer one took its place */
+  CKPT_DROPPED,       /* let go by the queue before it was begun: a newer one took its place */
   CKPT_RETIRED,       /* changed or vanished while it was read: no error */
   CKPT_FAILED,        /* given up after an error: status, class, reason */
   CKPT_RETRYING,      /* failed, will be tried again */

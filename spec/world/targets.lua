@@ -56,7 +56,7 @@ end
 --- How many a command committed, by its last line, its code, and all that it said.
 function targets.committed(args, ...)
   local text, code = targets.ckpt(args, ...)
-  local made = text:match("(%d+) committed[^\n]*; %d+ dropped")
+  local made = text:match("(%d+) committed[,;]")
   assert.is_truthy(made, args .. " has no last line:\n" .. text)
   return tonumber(made), code, text
 end

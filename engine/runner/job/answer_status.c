@@ -51,7 +51,7 @@ static void print_status(FILE *f, ckpt_run *run, const outcome *o) {
   print_newest(f, s);
   fprintf(f, "committed  %u, ", s->committed);
   text_size(f, s->bytes_committed);
-  fprintf(f, " (dropped %u, skipped %u, failed %u, not proven whole %u)\n", s->dropped, s->skipped,
+  fprintf(f, " (let go %u, skipped %u, failed %u, not proven whole %u)\n", s->dropped, s->skipped,
           s->failed, s->unproven);
   if (s->policy_fallbacks > 0)
     fprintf(f, "fallbacks  %llu: a policy failed, and the safe answer held\n",

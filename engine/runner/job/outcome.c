@@ -121,8 +121,10 @@ static void say_newest(FILE *f, const ckpt_run_status *s) {
   }
 }
 
-static void say_count(FILE *f, uint32_t n, const char *what) {
-  if (n > 0) fprintf(f, ", %u %s", n, what);
+static void say_count(FILE *f, bool *any, uint32_t n, const char *what) {
+  if (n == 0) return;
+  fprintf(f, "%s %u %s", *any ? "," : ";", n, what);
+  *any = true;
 }
 
 /* Of what is not waited for, the reason; of the rest, how much it is. */
@@ -224,11 +226,12 @@ void outcome_sentence(FILE *f, const outcome *o) {
     fputs(", ", f);
     text_size(f, s->bytes_committed);
   }
-  fprintf(f, "; %u dropped", s->dropped);
-  say_count(f, s->skipped, "skipped by the policy");
-  say_count(f, s->retired, "changed while read");
-  say_count(f, s->failed, "failed");
-  say_count(f, s->unproven, "not proven whole");
+  bool any = false;
+  say_count(f, &any, s->dropped, "let go for a newer one");
+  say_count(f, &any, s->skipped, "skipped by the policy");
+  say_count(f, &any, s->retired, "changed while read");
+  say_count(f, &any, s->failed, "failed");
+  say_count(f, &any, s->unproven, "not proven whole");
   if (s->policy_fallbacks > 0)
     fprintf(f, "; a policy failed %llu time%s, and the safe answer held",
             (unsigned long long)s->policy_fallbacks, s->policy_fallbacks == 1 ? "" : "s");
@@ -310,7 +313,8 @@ void outcome_json_state(record *r, const outcome *o) {
   record_bool(r, "durable", outcome_durable(o));
   record_bool(r, "fenced", s->fenced);
   record_count(r, "committed", s->committed);
-  record_count(r, "dropped", s->dropped);
+  record_count(r, "dropped", s->dropped); /* as it was called before; the word is retention's */
+  record_count(r, "let_go", s->dropped);
   record_count(r, "retired", s->retired);
   record_count(r, "failed", s->failed);
   record_count(r, "unproven", s->unproven);
