@@ -487,6 +487,9 @@ typedef struct ckpt_item {
   const char *bad_reason; /* "": none was given */
   uint64_t left_out;      /* files that excludes have left out of it; 0: none, or not known */
   uint32_t foreign;       /* 1: another tool wrote it, so there was nothing to hold it against */
+  uint32_t
+      above; /* 1: a file above the checkpoints (a tuner's state): it belongs to a resume, and is
+                   * no checkpoint itself */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };

@@ -94,8 +94,19 @@ return {
     "checkpoint.tmp*",
   },
 
+  -- Files above the checkpoints: what a tuner keeps beside the directories of its trials. They are
+  -- no checkpoints: each is saved by itself when it changes, once a minute at most, and put back
+  -- last; the last three generations are kept.
+  above = {
+    "tuner.pkl", -- Ray Tune, in the experiment
+    "experiment_state-*.json",
+    "basic-variant-state-*.json",
+    "search_gen_state-*.json",
+    "searcher-state-*.pkl",
+  },
+
   -- What is saved beside each checkpoint, from the directory that it is in: files that say which
-  -- one is the newest, and what a tuner needs to go on. Put back last at a restore.
+  -- one is the newest, and what a trial needs to go on. Put back last at a restore.
   with = {
     "latest", -- DeepSpeed
     "checkpoint", -- TensorFlow
@@ -108,8 +119,6 @@ return {
     "progress.csv",
     "params.json",
     "params.pkl",
-    "experiment_state-*.json", -- Ray Tune, in the experiment
-    "tuner.pkl",
     "latest-rank*.pt", -- composer: a link
   },
 

@@ -36,7 +36,8 @@ ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
                      .drop_ns = c->drop_ns,
                      .bad = c->bad,
                      .bad_reason = c->bad_reason ? c->bad_reason : "",
-                     .left_out = c->left_out};
+                     .left_out = c->left_out,
+                     .above = c->above};
 }
 
 int ckpt_on_item(void *ctx, store *s, const catalog_item *item, err *e) {

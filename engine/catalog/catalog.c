@@ -11,6 +11,7 @@
 #include "commit/verified.h"
 #include "job/move/transfer.h"
 #include "prims/fs.h"
+#include "prims/match_series.h"
 
 /* ---- places ---- */
 
@@ -121,6 +122,7 @@ const runlog_commit *catalog_newest(const runlog *log, const char *name) {
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     if (c->life != RUNLOG_LIVE || !catalog_is_asked(name, runlog_prefix(log), c)) continue;
+    if (c->above && !name) continue; /* it is no checkpoint */
     if (!c->bad) return c;
     if (name && !bad) bad = c;
   }
@@ -397,6 +399,33 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
   return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;
 }
 
+static bool is_newest_above(const runlog_state *state, const runlog_commit *c) {
+  if (!c->above || c->bad || c->life != RUNLOG_LIVE) return false;
+  for (const runlog_commit *k = c + 1; k < state->commits + state->commit_count; k++)
+    if (k->above && !k->bad && k->life == RUNLOG_LIVE && match_same_series(k->unit, c->unit))
+      return false;
+  return true;
+}
+
+/* Restores the newest of each kind of file above the checkpoints of other groups, which are there by
+ * now. One that is dropped just now has a newer one. */
+static int restore_above(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  struct restoring *r = ctx;
+  const runlog_state *state = runlog_view(log);
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < state->commit_count; i++) {
+    catalog_told t;
+    if (!is_newest_above(state, &state->commits[i])) continue;
+    rc = catalog_describe(at, log, &state->commits[i], &t, e);
+    r->state = state;
+    if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
+    if (rc == 0) r->found++;
+    if (rc == 0 && r->told) rc = r->told(r->ctx, at->store, &t.item, e);
+    if (rc == ERR_CONFLICT) rc = 0;
+  }
+  return rc;
+}
+
 /* Restores a checkpoint that was named itself, or a copy of one. */
 static int restore_pick(struct restoring *r, const log_sink *log, const char *where, err *e) {
   catalog_pick pick;
@@ -430,6 +459,7 @@ bool catalog_is_absent(int rc) {
 
 static int restore_all(struct restoring *r, const log_sink *log, const char *where, err *e) {
   int rc = catalog_logs(r->how.io, log, where, restore_group, r, e);
+  if (rc == 0 && !r->name) rc = catalog_logs(r->how.io, log, where, restore_above, r, e);
   if (rc != 0 && !catalog_is_absent(rc)) return rc;
   if (r->found) return rc;
   if (!r->name) return restore_pick(r, log, where, e);

@@ -52,7 +52,8 @@ int catalog_describe(const catalog_place *at, const runlog *log, const runlog_co
 /* True if `name` means this commit: a unit's name or a directory, with or without the group's path
  * before it. */
 bool catalog_is_asked(const char *name, const char *group, const runlog_commit *c);
-/* Returns the newest live commit of a log that `name` means (NULL: of all); NULL: there is none. A
+/* Returns the newest live commit of a log that `name` means (NULL: the newest checkpoint, so no file
+ * above the checkpoints); NULL: there is none. A
  * commit that is marked bad is returned only if it was named and no other has that name. */
 const runlog_commit *catalog_newest(const runlog *log, const char *name);
 

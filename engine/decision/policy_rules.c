@@ -11,7 +11,7 @@ static const int64_t year_ns = INT64_C(365) * 24 * 3600 * 1000000000;
 /* All strings belong to the JSON value or to the options. */
 typedef struct draft {
   const policy_options *options;
-  const char **units, **proven, **excludes;
+  const char **units, **proven, **above, **excludes;
   rules_test tests[RULES_TESTS_MAX];
   size_t test_count;
   rules_marker known[MARKERS_MAX];
@@ -67,6 +67,21 @@ static int read_units(const json_t *value, draft *d, err *e) {
     if (rc < 0) return by_policy(e, "unit");
     d->units[n++] = glob;
     if (json_is_true(json_object_get(one, "proven"))) d->proven[p++] = glob;
+  }
+  return rc;
+}
+
+static int read_above(const json_t *value, draft *d, err *e) {
+  size_t count;
+  if (!value) return 0;
+  int rc = list_size(value, "above", LIST_MAX, &count, e);
+  if (rc < 0) return rc;
+  d->above = new_list(count, NULL, e); /* an empty list: none */
+  if (!d->above) return ERR_NOMEM;
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    d->above[i] = json_string_value(json_array_get(value, i));
+    if (!d->above[i]) return wrong(e, "above", "a pattern is no text");
+    if (match_exclude_check(d->above[i], e) < 0) rc = by_policy(e, "above");
   }
   return rc;
 }
@@ -215,12 +230,14 @@ int policy_make_rules(const policy_options *o, const json_t *data, rules **out, 
   if (!d) return err_set(e, ERR_NOMEM, "out of memory for the rules of a policy");
   *d = (draft){.options = o, .quiet_ns = -1, .marked_ns = -1, .sound_ns = -1, .settled_ns = -1};
   int rc = read_units(json_object_get(data, "unit"), d, e);
+  if (rc == 0) rc = read_above(json_object_get(data, "above"), d, e);
   if (rc == 0)
     rc = read_excludes(json_object_get(data, "exclude"), json_object_get(data, "markers"), d, e);
   if (rc == 0) rc = read_complete(json_object_get(data, "complete"), d, e);
   if (rc == 0) {
     rules_spec spec = {.units = o->units ? o->units : (const char *const *)d->units,
                        .proven = o->units ? NULL : (const char *const *)d->proven,
+                       .above = (const char *const *)d->above,
                        .excludes = (const char *const *)d->excludes,
                        .known = d->markers ? d->known : NULL,
                        .known_count = d->known_count,
@@ -241,6 +258,7 @@ int policy_make_rules(const policy_options *o, const json_t *data, rules **out, 
   }
   free(d->units);
   free(d->proven);
+  free(d->above);
   free(d->excludes);
   free(d);
   return rc;

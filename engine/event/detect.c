@@ -421,6 +421,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .in_place = u->generation > 0 || !u->numbered,
                        .lacking = u->lacking,
                        .alone = u->alone,
+                       .above = u->above,
                        .files = u->files,
                        .bytes = u->bytes,
                        .stamp = u->stamp,

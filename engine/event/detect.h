@@ -70,6 +70,7 @@ typedef struct detect_unit {
                         * reads a snapshot of it, not the unit itself */
   bool lacking;        /* a file is missing that the unit of its kind before it had, or that it had
                         * itself when it was complete */
+  bool above; /* a file above the checkpoints (rules.above): it belongs to a resume, and is none */
   bool alone; /* a directory without a marker, and no unit of its kind is known: nothing tells
                  whether a file is missing */
   uint64_t files, bytes;

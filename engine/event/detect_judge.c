@@ -185,6 +185,7 @@ void judge_gather(detect *d, unit *u, rule_facts *f) {
   *f = (rule_facts){.renamed = u->renamed,
                     .removed = u->remove_seq > u->write_seq && u->remove_seq > u->settle_seq,
                     .dead = u->dead,
+                    .above = u->above,
                     .lived = u->lived,
                     .touched = u->touched,
                     .blind = d->polling,

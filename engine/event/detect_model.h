@@ -31,7 +31,7 @@ struct unit {
   uint64_t touches;               /* how often anything in it changed */
   int64_t last, due;              /* IO_MONO: its last change; when to look again */
   uint64_t files, bytes, stamp;
-  bool lacking, alone;
+  bool lacking, alone, above;
   rule_structure proof; /* of a single file, when it had changed `proof_touches` times */
   uint64_t proof_touches;
   digest fingerprint;

@@ -5,6 +5,9 @@
 
 #include "detect_condition.h"
 
+/* A file above the checkpoints is written in one piece, and its structure is looked at before it is
+ * called complete; the framework writes it again every few seconds. */
+static const int64_t above_ns = 1000000000;
 static const int64_t ask_again = 5000000000; /* while somebody has it open and no event will tell */
 
 static void say(rule_verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -201,6 +204,20 @@ void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
   }
 }
 
+/* Decides about a file above the checkpoints: no marker comes after it, and no policy's conditions of
+ * a checkpoint are meant for it. */
+static void decide_above(const rules *r, const rule_facts *f, rule_verdict *v) {
+  static const char closed[] = "closed, above the checkpoints";
+  int64_t need = is_slow(f) ? r->marked_ns : above_ns;
+  if (need > r->quiet_ns) need = r->quiet_ns;
+  if (f->renamed)
+    after_quiet(f, r->settled_ns, f->blind, "renamed into place", "", v);
+  else if (f->unproven > 0 || f->dead)
+    decide_unproven(r, f, "unproven", "nothing proves it whole", "", v);
+  else
+    after_quiet(f, ended_clean(f) ? 0 : need, writer_to_ask(f), closed, "", v);
+}
+
 /* ---- the conditions of a policy ---- */
 
 /* Looks at the structure only where it decides. */
@@ -271,6 +288,8 @@ void rule_decide(const rules *r, const rule_facts *f, rule_verdict *v) {
     decide_empty(r, f, v);
   else if (f->removed)
     decide_doubtful(r, f, "files-removed", "files were removed from it", "", v);
+  else if (f->above)
+    decide_above(r, f, v);
   else if (r->test_count > 0)
     decide_tree(r, f, v);
   else

@@ -23,6 +23,7 @@ typedef struct rule_facts {
   bool removed; /* a file that it had when it was settled is gone, and nothing was written since */
   bool shrinking; /* the last change in it was a removal */
   bool dead;      /* its writer died before it was complete */
+  bool above;     /* it is a file above the checkpoints */
   bool lived;     /* its writer died too, but had closed all of it before, the marker last */
   bool mixed;     /* some of its files were written again, some not (yet) */
   bool touched;   /* it has changed since the watch began */

@@ -208,7 +208,8 @@ unit *unit_of(const detect *d, const node *n) {
   return n->parent && !n->excluded ? group_of(d, n) : NULL;
 }
 
-static int make(detect *d, node *root, const char *path, const match_unit *m, err *e) {
+static int make(detect *d, node *root, const char *path, const match_unit *m, const char *pattern,
+                err *e) {
   unit *u = calloc(1, sizeof *u);
   if (u) u->path = strdup(path);
   if (!u || !u->path) {
@@ -220,6 +221,7 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, er
   u->kind = m->kind;
   u->step = m->step;
   u->numbered = m->numbered;
+  u->above = rules_is_above(d->rules, pattern);
   u->last = model_mono(d);
   u->touched = !d->first;
   u->dead = d->dead;
@@ -261,9 +263,9 @@ int unit_classify(detect *d, node *n, err *e) {
         pattern && rules_needs_proof(d->rules, pattern) && !has_marker(d, n) && !is_known(d, path);
     if (pattern && m.kind == MATCH_GROUP) {
       path[m.name_len] = '\0';
-      if (!table_find(&d->all, path, true)) rc = make(d, n->parent, path, &m, e);
+      if (!table_find(&d->all, path, true)) rc = make(d, n->parent, path, &m, pattern, e);
     } else if (pattern && !waits) {
-      rc = make(d, n, path, &m, e);
+      rc = make(d, n, path, &m, pattern, e);
     }
   }
   for (size_t i = 0; rc == 0 && !n->unit && i < n->count; i++)
@@ -277,10 +279,11 @@ int unit_promote(detect *d, node *n, err *e) {
   if (!n->parent || n->excluded || n->unit || n->type != NODE_DIR || covering(n)) return 0;
   int rc = node_path(n, path, e);
   if (rc < 0) return rc;
-  if (!rules_match(d->rules, path, true, &m) || m.kind != MATCH_DIR) return 0;
+  const char *pattern = rules_match(d->rules, path, true, &m);
+  if (!pattern || m.kind != MATCH_DIR) return 0;
   unit_drop_within(d, n);
   node_walk(n, model_uncount, d);
-  return make(d, n, path, &m, e);
+  return make(d, n, path, &m, pattern, e);
 }
 
 /* --- units at a node and below it --- */
@@ -369,6 +372,7 @@ static int arrive_one(detect *d, unit *u, err *e) {
   }
   u->step = m.step;
   u->numbered = m.numbered;
+  u->above = rules_is_above(d->rules, rules_match(d->rules, path, u->kind == MATCH_DIR, &m));
   unit_wake(d, u, u->due);
   tell(d, u);
   return 0;

@@ -31,6 +31,9 @@ static const framework rows[] = {
     {.name = "T5X", .pointers = {"latest_checkpoint.txt"}},
     {.name = "Ray Tune and Ray Train",
      .units = {"checkpoint_[0-9]{*}/"}, /* the time of day */
+     /* The same name is written again and again; a later session has a later time in it. */
+     .above = {"tuner.pkl", "experiment_state-*.json", "basic-variant-state-*.json",
+               "search_gen_state-*.json", "searcher-state-*.pkl"},
      .temporary = {".validate_storage_marker", "." Q4 Q4 "-" Q4 "-" Q4 "-" Q4 "-" Q4 Q4 Q4 "-*"},
      .lists = {"checkpoint_manager_snapshot.json"}},
     {.name = "composer",

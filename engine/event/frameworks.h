@@ -34,6 +34,8 @@ typedef struct framework {
   /* Those of them that other things are called, too: a directory is a unit by such a name once it
    * was renamed into place or holds a marker. */
   const char *proven[FRAMEWORK_NAMES + 1];
+  /* Files above its checkpoints, in the directory of a whole experiment, that going on takes. */
+  const char *above[FRAMEWORK_NAMES + 1];
   const char *temporary[FRAMEWORK_NAMES + 1]; /* names that are no part of a unit (match_exclude) */
   framework_marker markers[FRAMEWORK_MARKERS + 1]; /* a NULL name ends */
   /* Globs of base names at the top of a unit that only this framework writes; NULL in front: its

@@ -12,13 +12,14 @@ static const int64_t second = 1000000000;
 
 /* The lists of all rows of the table, put together when they are first asked for. */
 static struct {
-  const char *units[NAMES_MAX], *proven[NAMES_MAX], *excludes[NAMES_MAX];
+  const char *units[NAMES_MAX], *proven[NAMES_MAX], *above[NAMES_MAX], *excludes[NAMES_MAX];
   rules_marker markers[NAMES_MAX];
 } all;
 
 static rules builtin = {
     .units = all.units,
     .proven = all.proven,
+    .above = all.above,
     .excludes = all.excludes,
     .markers = all.markers,
     .quiet_ns = 30 * second,
@@ -37,6 +38,7 @@ static void gather(void) {
   for (const framework *f = frameworks(); f->name; f++) {
     append(all.units, f->units);
     append(all.proven, f->proven);
+    append(all.above, f->above);
     append(all.excludes, f->temporary);
     for (const rules_marker *m = f->markers; m->name && builtin.marker_count < NAMES_MAX; m++)
       all.markers[builtin.marker_count++] = *m;
@@ -96,6 +98,15 @@ static int check_unit(const char *pattern, err *e) {
   return match_unit_check(pattern, NULL, e);
 }
 
+/* It is one file, so that 1.0 can read it, and is not told from others by a step. */
+static int check_above(const char *pattern, err *e) {
+  size_t len = strlen(pattern);
+  int rc = match_exclude_check(pattern, e);
+  if (rc == 0 && pattern[len - 1] == '/')
+    rc = err_set(e, ERR_INVAL, "pattern \"%s\": this is a directory, and files are meant", pattern);
+  return rc;
+}
+
 static int check_known(const rules_marker *m, err *e) {
   int rc = check_marker(m->name, e);
   if (rc < 0 || !m->signature) return rc;
@@ -144,6 +155,7 @@ static int check_tests(const rules_spec *s, err *e) {
 static int check_spec(const rules_spec *s, err *e) {
   int rc = check_list(s->units, check_unit, e);
   if (rc == 0) rc = check_list(s->proven, check_unit, e);
+  if (rc == 0) rc = check_list(s->above, check_above, e);
   if (rc == 0) rc = check_list(s->excludes, match_exclude_check, e);
   if (rc == 0) rc = check_list(s->markers, check_marker, e);
   for (size_t i = 0; rc == 0 && s->known && i < s->known_count; i++)
@@ -206,6 +218,7 @@ int rules_make(const rules_spec *s, rules **out, err *e) {
   /* A user who writes a pattern means it: only patterns of the default list ask for a proof by
    * themselves. */
   r->proven = copy_lists(s->proven ? s->proven : s->units ? NULL : ours->proven, NULL);
+  r->above = copy_lists(s->above ? s->above : ours->above, NULL);
   r->excludes = copy_lists(ours->excludes, s->excludes);
   r->quiet_ns = time_or(s->quiet_ns, ours->quiet_ns);
   r->marked_ns = time_or(s->marked_ns, ours->marked_ns);
@@ -216,7 +229,7 @@ int rules_make(const rules_spec *s, rules **out, err *e) {
   if (r->sound_ns > r->quiet_ns) r->sound_ns = r->quiet_ns;
   bool copied = copy_markers(s, r);
   copied = copy_tests(s, r) && copied;
-  if (!copied || !r->units || !r->proven || !r->excludes) {
+  if (!copied || !r->units || !r->proven || !r->above || !r->excludes) {
     rules_free(r);
     return err_set(e, ERR_NOMEM, "rules: out of memory");
   }
@@ -237,6 +250,7 @@ void rules_free(rules *r) {
   if (!r || r == &builtin) return;
   free_list(r->units);
   free_list(r->proven);
+  free_list(r->above);
   free_list(r->excludes);
   for (size_t i = 0; i < r->marker_count; i++) {
     free((char *)r->markers[i].name);
@@ -251,7 +265,16 @@ void rules_free(rules *r) {
 const char *rules_match(const rules *r, const char *path, bool is_dir, match_unit *out) {
   for (size_t i = 0; r->units[i]; i++)
     if (match_unit_path(r->units[i], path, is_dir, out)) return r->units[i];
+  for (size_t i = 0; !is_dir && r->above[i]; i++)
+    if (match_unit_path(r->above[i], path, false, out)) {
+      out->step = MATCH_NO_STEP;
+      return r->above[i];
+    }
   return NULL;
+}
+
+bool rules_is_above(const rules *r, const char *pattern) {
+  return pattern && r->above[names_index(r->above, pattern)] != NULL;
 }
 
 bool rules_needs_proof(const rules *r, const char *pattern) {

@@ -47,6 +47,10 @@ typedef struct rules {
   /* Those patterns of `units` by which a name is a unit only once it was renamed into place or
    * holds a marker ("{step}/": any directory may be a number). */
   const char *const *proven;
+  /* Files above the checkpoints: patterns of what a framework keeps beside the directories in which
+   * they are (a tuner's state). Each such file is a unit of kind MATCH_FILE, with a log of its own
+   * directory, and is no checkpoint. NULL ends. */
+  const char *const *above;
   const char *const *excludes; /* match_exclude patterns; NULL ends */
   const char *const *shell;    /* match_excluded patterns, of plain trees; NULL: none */
   const rules_marker *markers;
@@ -80,8 +84,9 @@ int rules_custom(const char *const *units, const char *const *excludes, const ch
 #define RULES_NO_TIME 1
 typedef struct rules_spec {
   const char *const *units, *const *proven; /* proven: of `units` */
-  const char *const *excludes;              /* added to the built-in ones */
-  const rules_marker *known;                /* in place of the built-in markers */
+  const char *const *above;
+  const char *const *excludes; /* added to the built-in ones */
+  const rules_marker *known;   /* in place of the built-in markers */
   size_t known_count;
   const char *const *markers; /* each required in every directory unit, in place of `known` */
   int64_t quiet_ns, marked_ns, sound_ns, settled_ns;
@@ -91,8 +96,11 @@ typedef struct rules_spec {
 int rules_make(const rules_spec *spec, rules **out, err *e);
 void rules_free(rules *r);
 
-/* Finds the pattern of `r->units` by which this path is a unit, and fills in *out; NULL: none. */
+/* Finds the pattern of `r->units`, or of `r->above`, by which this path is a unit, and fills in *out;
+ * NULL: none. A file above the checkpoints has no step. */
 const char *rules_match(const rules *r, const char *path, bool is_dir, match_unit *out);
+/* True of a pattern that rules_match() gave if it is one of `r->above`. */
+bool rules_is_above(const rules *r, const char *pattern);
 bool rules_needs_proof(const rules *r, const char *pattern);
 bool rules_excluded(const rules *r, const char *path, bool is_dir);
 /* True if it is so by an exclude of the user's or of a policy: a trainer may miss the file. */

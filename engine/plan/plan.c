@@ -17,7 +17,7 @@ static void add(plan *p, plan_op op) {
 }
 
 int plan_save(const detect_unit *facts, const decision *want, unsigned flags, plan *out, err *e) {
-  *out = (plan){.kind = facts->kind, .step = facts->step};
+  *out = (plan){.kind = facts->kind, .step = facts->step, .above = facts->above};
   size_t len = strlen(facts->path);
   if (len >= sizeof out->unit)
     return err_set(e, ERR_LIMIT, "%.100s...: the path is too long", facts->path);
@@ -27,7 +27,7 @@ int plan_save(const detect_unit *facts, const decision *want, unsigned flags, pl
   if (facts->in_place) add(out, PLAN_SNAPSHOT);
   add(out, PLAN_ATTEMPT);
   add(out, PLAN_UPLOAD);
-  if (flags & PLAN_HAS_COMPANIONS) add(out, PLAN_COMPANIONS);
+  if (flags & PLAN_HAS_COMPANIONS && !facts->above) add(out, PLAN_COMPANIONS);
   if (flags & PLAN_HAS_RANKS) add(out, PLAN_GATHER);
   add(out, PLAN_MANIFEST);
   if (flags & PLAN_CAN_PUBLISH) add(out, PLAN_PUBLISH);

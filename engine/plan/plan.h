@@ -28,6 +28,7 @@ typedef struct plan {
   char unit[PLAN_UNIT_MAX]; /* path below the watched directory */
   match_kind kind;
   int64_t step;
+  bool above; /* a file above the checkpoints */
   plan_op ops[PLAN_OPS_MAX];
   int count;
 } plan;
@@ -35,7 +36,8 @@ typedef struct plan {
 /* A plan may have these beside the usual. */
 enum { PLAN_CAN_PUBLISH = 1, PLAN_HAS_RANKS = 2, PLAN_HAS_COMPANIONS = 4 };
 
-/* Makes the plan that carries a decision out on these facts. `flags`: PLAN_CAN_PUBLISH if the store
+/* Makes the plan that carries a decision out on these facts; a file above the checkpoints has no
+ * companions. `flags`: PLAN_CAN_PUBLISH if the store
  * has the capability, ... A decision to wait gives an empty plan. ERR_LIMIT if the unit's path is
  * too long. */
 int plan_save(const detect_unit *facts, const decision *want, unsigned flags, plan *out, err *e);

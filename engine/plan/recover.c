@@ -54,6 +54,7 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
            : u->standing == RECOVER_SUPERSEDED
                ? "a newer one was committed under its name, and is restored"
                : "nothing proves it whole, and a committed copy is restored";
+  if (torn && u->above) return "it is torn, and is loaded whatever else is there";
   if (!torn || !is_beyond(u, c)) return NULL;
   return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";
 }

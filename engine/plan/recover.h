@@ -32,8 +32,9 @@ typedef struct recover_unit {
   int64_t step;       /* MATCH_NO_STEP: none */
   recover_standing standing;
   int64_t made_ns; /* when its content was written, as far as its files tell; 0: not known */
-  bool seen; /* it was complete before the eyes of a run of this directory: no copy of it was put
+  bool seen;  /* it was complete before the eyes of a run of this directory: no copy of it was put
                     * here, so its files tell the truth */
+  bool above; /* a file above the checkpoints */
 } recover_unit;
 
 typedef struct recover_commit {

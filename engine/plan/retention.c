@@ -21,6 +21,11 @@ static bool is_good(const runlog_commit *c) {
   return c->life == RUNLOG_LIVE && !c->bad;
 }
 
+/* True for a commit that a policy is asked about. What is above the checkpoints is none. */
+static bool is_asked_about(const runlog_commit *c) {
+  return is_good(c) && !c->above;
+}
+
 /* True if a better commit of its kind is there: for a good commit, a good one after it in the log;
  * for one that was dropped or is bad, a good one anywhere. (A bad commit without a good one beside
  * it is all there is.) */
@@ -88,7 +93,7 @@ size_t retention_items(const runlog_state *state, policy_item *out) {
   size_t count = 0;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (!is_good(c)) continue;
+    if (!is_asked_about(c)) continue;
     out[count++] = (policy_item){.number = c->n,
                                  .name = c->unit,
                                  .dir = c->dir,
@@ -119,7 +124,7 @@ static void judge_bad(const runlog_state *state, size_t at, const policy_kept *a
 void retention_spread(const runlog_state *state, const policy_kept *kept, policy_kept *all) {
   size_t at = 0;
   for (size_t i = 0; i < state->commit_count; i++)
-    all[i] = is_good(&state->commits[i]) && kept ? kept[at++] : (policy_kept){.keep = true};
+    all[i] = is_asked_about(&state->commits[i]) && kept ? kept[at++] : (policy_kept){.keep = true};
   for (size_t i = 0; kept && i < state->commit_count; i++)
     if (state->commits[i].life == RUNLOG_LIVE && state->commits[i].bad)
       judge_bad(state, i, all, &all[i]);

@@ -422,6 +422,7 @@ static int on_gone(run *r, run_unit *u, err *e) {
 
 static int on_unit(run *r, const detect_unit *facts, err *e) {
   run_unit *u = run_unit_find(r, facts->path);
+  if (facts->above && r->ranks.world > 1) return 0; /* of such a file no rank has a part */
   if (facts->state == DETECT_GONE) return u ? on_gone(r, u, e) : 0;
   if (!u && run_dir_inside(r, facts->path)) return 0;
   int rc = run_unit_take(r, facts, &u, e);

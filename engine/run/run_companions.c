@@ -288,7 +288,7 @@ int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, e
 
 /* ---- of which commit ---- */
 
-static bool was_restored(const struct prepare *p, const char *path) {
+bool prepare_was_restored(const struct prepare *p, const char *path) {
   for (size_t i = 0; i < p->restored_count; i++)
     if (strcmp(p->restored[i].path, path) == 0) return true;
   return false;
@@ -310,7 +310,7 @@ static const survey_unit *goes_on_from(const struct prepare *p, const run_group 
         strcmp(u->series, best->series) == 0 && u->step > best->step)
       return NULL; /* it goes on from this one, and the files here are of that time */
   }
-  *back = best && (p->back || was_restored(p, best->path));
+  *back = best && (p->back || prepare_was_restored(p, best->path));
   return best;
 }
 
@@ -321,7 +321,7 @@ static int restore_group(struct prepare *p, run_group *g, const survey *s, err *
   if (p->named_commit != RUNLOG_NONE) {
     if (p->named_group != g) return 0;
     c = runlog_find_commit(state, p->named_commit);
-    back = was_restored(p, p->named) || (c && runlog_newest(state, NULL) != c);
+    back = prepare_was_restored(p, p->named) || (c && runlog_newest(state, NULL) != c);
   } else {
     const survey_unit *u = goes_on_from(p, g, s, &back);
     c = u ? runlog_find_commit(state, u->commit) : NULL;

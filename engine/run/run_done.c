@@ -17,7 +17,7 @@ static void fail(run *r, run_unit *u, int status, const char *reason) {
   u->status = status;
   r->failed++;
   run_note(r, u, TRAIL_FAILED, reason);
-  run_policy_tell(r, u, POLICY_ON_FAILED, status, reason);
+  if (!u->above) run_policy_tell(r, u, POLICY_ON_FAILED, status, reason);
   run_tell(r, u, RUN_FAILED, NULL, status, reason);
 }
 
@@ -84,9 +84,9 @@ static void on_committed(run *r, run_save *s) {
   const char *why = *s->job.copy_of ? s->job.copy_of : s->reason;
   run_note_saved(r, s, why);
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, why);
-  run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
+  if (!u->above) run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
   run_made_it(r, u);
-  if (!run_follows(r)) run_order_committed(r, s->group, s->place);
+  if (!run_follows(r) && !u->above) run_order_committed(r, s->group, s->place);
   if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
   if (!changed_since(r, s, &now)) {

@@ -12,7 +12,7 @@ void run_group_note_newest(run_group *g) {
   const runlog_commit *c = state ? runlog_newest(state, NULL) : NULL;
   g->commits = 0;
   for (size_t i = 0; c && i < state->commit_count; i++)
-    g->commits += state->commits[i].life == RUNLOG_LIVE;
+    g->commits += state->commits[i].life == RUNLOG_LIVE && !state->commits[i].above;
   if (!c) return;
   char path[FS_PATH_MAX], *copy;
   if (fs_join(path, g->group.prefix, c->unit, NULL) < 0 || !(copy = strdup(path)))
@@ -245,6 +245,7 @@ void run_groups_close(run *r) {
     free(r->groups[i]->newest_unit);
     free(r->groups[i]->memory);
     run_keep_close(r->groups[i]);
+    run_above_free(r->groups[i]);
     run_lost_free(r->groups[i]);
     free(r->groups[i]);
   }

@@ -158,6 +158,22 @@ static void keep_done(run_task *task) {
   keeping_free(k);
 }
 
+static void wish(run_keeping *k, uint64_t commit, const char *policy, const char *reason) {
+  k->wishes[k->wish_count++] = (prune_wish){commit, policy, reason};
+}
+
+/* What a file above the checkpoints names is kept, or a restore of that file would be of no use. */
+static void wish_away(run *r, run_group *g, run_keeping *k) {
+  const runlog_state *state = runlog_view(g->group.log);
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    if (!k->kept[i].keep && !run_above_names(r, g, c))
+      wish(k, c->n, k->kept[i].policy, k->kept[i].reason);
+    else if (run_above_is_old(state, c))
+      wish(k, c->n, "builtin", "newer generations of it are kept");
+  }
+}
+
 /* Asks the policy which commits it does not want to keep. Whatever goes wrong, it keeps all. */
 static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
   const runlog_state *state = runlog_view(g->group.log);
@@ -170,12 +186,11 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
                ? 0
                : err_set(e, ERR_NOMEM, "ask what is kept: out of memory");
   size_t count = rc == 0 ? retention_items(state, items) : 0;
-  if (rc == 0 && run_policy_select(r, g, POLICY_KEEP, items, count, said)) {
-    retention_spread(state, said, k->kept);
-    for (size_t i = 0; i < state->commit_count; i++)
-      if (!k->kept[i].keep)
-        k->wishes[k->wish_count++] =
-            (prune_wish){state->commits[i].n, k->kept[i].policy, k->kept[i].reason};
+  if (rc == 0) {
+    bool answered = policy_has(r->policy, POLICY_KEEP) &&
+                    run_policy_select(r, g, POLICY_KEEP, items, count, said);
+    retention_spread(state, answered ? said : NULL, k->kept);
+    wish_away(r, g, k);
   }
   free(items);
   free(said);
@@ -326,8 +341,17 @@ static bool is_free(const run *r, const run_group *g) {
          !g->foreign && g->term != RUNLOG_NONE && g->group.log && !run_follows(r);
 }
 
+/* True if there is anything to ask about: the policy, or what the core lets go by itself. */
+static bool may_let_go(const run *r, const run_group *g) {
+  const runlog_state *state = runlog_view(g->group.log);
+  bool any = policy_has(r->policy, POLICY_KEEP);
+  for (size_t i = 0; !any && i < state->commit_count; i++)
+    any = run_above_is_old(state, &state->commits[i]);
+  return any;
+}
+
 static bool is_asked(const run *r, const run_group *g) {
-  return g->keep_asked && (policy_has(r->policy, POLICY_KEEP) || any_dropped(g));
+  return g->keep_asked && (may_let_go(r, g) || any_dropped(g));
 }
 
 /* True if a save of this group waits for the pass to end. */
@@ -357,8 +381,7 @@ int run_keep_step(run *r, err *e) {
     bool asked = is_asked(r, g);
     g->keep_asked = asked; /* nothing is asked, and nothing was dropped: it rests until the next
                             * commit */
-    if (asked || g->keep_at <= now)
-      rc = begin(r, g, asked && policy_has(r->policy, POLICY_KEEP), e);
+    if (asked || g->keep_at <= now) rc = begin(r, g, asked && may_let_go(r, g), e);
   }
   return rc;
 }

@@ -334,7 +334,8 @@ static bool list_durable(run *r, run_group *g, local_list *l) {
                     .kept = calloc(r->unit_count + 1, sizeof *l->kept)};
   if (!l->units || !l->items || !l->kept) return false;
   for (size_t i = 0; i < r->unit_count; i++)
-    if (r->units[i]->group == g && r->units[i]->phase == UNIT_DURABLE && !r->units[i]->leaving)
+    if (r->units[i]->group == g && r->units[i]->phase == UNIT_DURABLE && !r->units[i]->above &&
+        !r->units[i]->leaving)
       l->units[l->count++] = r->units[i];
   qsort(l->units, l->count, sizeof(run_unit *), by_age);
   for (size_t i = 0; i < l->count; i++) {

@@ -87,7 +87,8 @@ static bool has_newer_stored(const run *r, const run_unit *u) {
 /* What the store has lost is saved again: nothing else could mend it. */
 bool run_is_late(const run *r, const run_unit *u) {
   if (run_follows(r) || run_lost_find(u->group, u->path)) return false;
-  return is_later(u->group->newest_place, u->place) || has_newer_stored(r, u);
+  /* Of files above the checkpoints each kind has a line of its own. */
+  return (!u->above && is_later(u->group->newest_place, u->place)) || has_newer_stored(r, u);
 }
 
 void run_order_committed(run *r, run_group *g, run_place place) {

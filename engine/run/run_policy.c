@@ -148,6 +148,14 @@ static void decide(run *r, run_unit *u, const char *event, const detect_unit *un
   if (u->want.action == POLICY_SAVE) u->want.action = sound;
 }
 
+/* A file above the checkpoints is no checkpoint: no policy is asked about it, and none counts it. */
+static void decide_above(const run *r, decision *want) {
+  if (r->aborted)
+    core_skips(want, "after an error the policy wanted nothing saved any more");
+  else if (r->preempted && r->rest == POLICY_REST_NONE)
+    core_skips(want, "the policy wants nothing saved when time is short");
+}
+
 static bool same_decision(const decision *a, const decision *b) {
   return a->action == b->action && strcmp(a->policy, b->policy) == 0 &&
          strcmp(a->reason, b->reason) == 0;
@@ -174,12 +182,15 @@ void run_consider(run *r, run_unit *u, const char *event) {
   if (!detect_find(r->detect, u->path, &unit)) return;
   u->want = policy_builtin(&unit);
   if (u->want.action == POLICY_WAIT) return;
-  if (!u->counted) {
+  if (!u->counted && !u->above) {
     u->counted = true;
     u->group->checkpoints++;
     u->group->bytes += u->bytes;
   }
-  decide(r, u, event, &unit);
+  if (u->above)
+    decide_above(r, &u->want);
+  else
+    decide(r, u, event, &unit);
   switch (u->want.action) {
   case POLICY_SKIP: skip(r, u, &before, TRAIL_SKIPPED, by_time); break;
   case POLICY_WAIT:

@@ -26,7 +26,7 @@ static int64_t made_at(run *r, const survey_unit *u) {
 
 /* True if `u`, which was not committed, is newer than the commit `c`. */
 static bool is_beyond(run *r, const survey_unit *u, const survey_unit *c) {
-  recover_unit unit = {u->name, u->series, u->step, u->standing, u->made_ns, u->seen};
+  recover_unit unit = {u->name, u->series, u->step, u->standing, u->made_ns, u->seen, u->above};
   recover_commit commit = {c->name, c->series, c->step, 0, made_at(r, c)};
   return recover_is_newer(&unit, &commit);
 }
@@ -152,6 +152,8 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
               "%s is not taken for a checkpoint: %s", u->path, u->reason);
       continue;
     }
+    if (u->above && !asked)
+      continue; /* it belongs to a resume, and nothing goes on from it alone */
     unit_sort sort = asked ? SORT_PERM : run_unit_sort(p->run, u->path, u->kind);
     if (sort != SORT_PERM) { /* it is empty, or is for its maker alone */
       log_say(p->run->env->log, LOG_INFO, "%s is marked as %s: it is not resumed from", u->path,

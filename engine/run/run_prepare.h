@@ -44,7 +44,8 @@ struct prepare {
   size_t move_count, move_room;
   struct going *going;
   size_t going_count, going_room;
-  bool back; /* what is newer was marked bad, and went: the run goes back */
+  bool above; /* the turn of files above the checkpoints: they come last */
+  bool back;  /* what is newer was marked bad, and went: the run goes back */
   struct damaged *damaged;
   size_t damaged_count, damaged_room;
   const run_group *named_group; /* of the own commit that was asked for by name, and */
@@ -77,6 +78,18 @@ int prepare_restore_all(struct prepare *p, const survey *s, err *e); /* by the r
 /* Restores what the policies' `restore` rule wants beside those; `s` is as surveyed after them. */
 int prepare_restore_more(struct prepare *p, const survey *s, err *e);
 int prepare_restore_named(struct prepare *p, const survey *s, const char *named, err *e);
+
+/* Restores one group, by the rule; NULL: a directory with units of which the target has nothing. */
+int prepare_recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
+                          err *e);
+/* Restores one commit, and puts back what it took the place of if that fails. */
+int prepare_restore_commit(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
+                           err *e);
+bool prepare_was_restored(const struct prepare *p, const char *path);
+
+/* run_above_restore.c: chooses which generation of the files above the checkpoints comes back, and
+ * restores the checkpoints that it names; the file itself comes with prepare_recover_group(). */
+int prepare_restore_above(struct prepare *p, const survey *s, err *e);
 
 /* run_companions.c: puts back the companions of the commits that the job goes on from, last of all. `s`
  * is as surveyed after the restores. */

@@ -176,6 +176,7 @@ void run_enqueue(run *r, run_unit *u) {
   u->complete_at = r->env->io->now(r->env->io, IO_MONO);
   u->next_try = seconds_later(u->complete_at, rest_of_quiet(r, u));
   run_order_note(r, u);
+  if (u->above) run_above_waits(r, u);
   run_note(r, u, TRAIL_WAITING, NULL);
   if (run_follows(r)) return; /* rank 0 says which unit is let go */
   if (run_is_late(r, u)) {
@@ -263,7 +264,11 @@ void run_save_free(run_save *s) {
 
 /* Hands the unit's save to the pool; a full pool leaves it waiting for a second. */
 static int start_save(run *r, run_unit *u, err *e) {
-  detect_unit facts = {.path = u->path, .kind = u->kind, .step = u->step, .in_place = u->in_place};
+  detect_unit facts = {.path = u->path,
+                       .kind = u->kind,
+                       .step = u->step,
+                       .in_place = u->in_place,
+                       .above = u->above};
   run_save *s = calloc(1, sizeof *s);
   if (!s) return err_set(e, ERR_NOMEM, "save %s: out of memory", u->path);
   *s = (run_save){.task = {.run = r, .done = run_save_done},
@@ -288,7 +293,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   memcpy(s->job.staging, u->staging, sizeof s->job.staging);
   snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
-  s->job.metrics = run_policy_metrics(r, u);
+  s->job.metrics = u->above ? NULL : run_policy_metrics(r, u);
   /* An empty table is written, too: an older one must not come back. */
   if (u->group->memory_changed) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);
@@ -305,7 +310,10 @@ static int start_save(run *r, run_unit *u, err *e) {
   }
   r->tasks++;
   if (s->memory) u->group->memory_changed = false;
-  run_policy_begun(r, u->group);
+  if (u->above)
+    run_above_begun(r, u);
+  else
+    run_policy_begun(r, u->group);
   run_note(r, u, TRAIL_BEGUN, NULL);
   u->phase = UNIT_RUNNING;
   u->save = u->group->save = s;
@@ -339,13 +347,14 @@ static run_unit *newest_of(const run *r, const run_group *g, int64_t now) {
 
 /* An older one that waits for its next try keeps the newer ones waiting, for after them it would be too
  * late; but not those of which nobody said that each is wanted, and not for long. */
-static bool is_passed(const run *r, const run_unit *u, int64_t now) {
+static bool is_passed(run *r, run_unit *u, int64_t now) {
   enum { LONGEST_S = 60 };
+  if (u->above) return run_above_due(r, u, now) > now;
   if (run_follows(r)) return u->next_try > now;
   return !r->keep_all && u->next_try - now > (int64_t)LONGEST_S * 1000000000;
 }
 
-static run_unit *oldest_of(const run *r, const run_group *g, int64_t now) {
+static run_unit *oldest_of(run *r, const run_group *g, int64_t now) {
   run_unit *oldest = NULL;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
@@ -362,7 +371,7 @@ static bool oldest_first(const run *r) {
 }
 
 /* Finds the unit of this group whose turn it is, now or at its next try; NULL: all wait for long. */
-static run_unit *next_of(const run *r, const run_group *g, int64_t now) {
+static run_unit *next_of(run *r, const run_group *g, int64_t now) {
   return oldest_first(r) ? oldest_of(r, g, now) : newest_of(r, g, now);
 }
 
@@ -371,20 +380,22 @@ static bool holds(const run *r, const run_group *g) {
 }
 
 /* IO_MONO time of the first try of a group, which nobody but time holds back. */
-static int64_t due_of(const run *r, const run_group *g, int64_t now) {
+static int64_t due_of(run *r, const run_group *g, int64_t now) {
   enum { LOOK_NS = 50000000 };
   const run_unit *next = next_of(r, g, now);
   int64_t due = INT64_MAX;
   if (next && run_order_awaits(r, next, now)) return now + LOOK_NS;
   if (next) return next->next_try;
   for (size_t i = 0; i < r->unit_count; i++) {
-    const run_unit *u = r->units[i];
-    if (u->group == g && run_unit_queued(u) && u->next_try < due) due = u->next_try;
+    run_unit *u = r->units[i];
+    if (u->group != g || !run_unit_queued(u)) continue;
+    int64_t at = u->above ? run_above_due(r, u, now) : u->next_try;
+    if (at < due) due = at;
   }
   return due;
 }
 
-int64_t run_next_save(const run *r) {
+int64_t run_next_save(run *r) {
   int64_t now = r->env->io->now(r->env->io, IO_MONO), due = INT64_MAX;
   for (size_t i = 0; i < r->group_count; i++) {
     int64_t one = holds(r, r->groups[i]) ? INT64_MAX : due_of(r, r->groups[i], now);

@@ -95,8 +95,8 @@ static int advise(int rc, const char *unit, err *e) {
 }
 
 /* Restores a commit, and puts the old copy back if that fails. */
-static int restore_or_put_back(struct prepare *p, const survey *s, run_group *g,
-                               const runlog_commit *c, err *e) {
+int prepare_restore_commit(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
+                           err *e) {
   enum { TRIES = 2 }; /* the damage may have come about on the way */
   char path[FS_PATH_MAX];
   err why = {0};
@@ -113,13 +113,15 @@ static int restore_or_put_back(struct prepare *p, const survey *s, run_group *g,
 
 /* ---- by the rule: the newest of each kind ---- */
 
-static size_t units_of(const survey *s, const char *group, recover_unit *out, size_t *index) {
+static size_t units_of(const struct prepare *p, const survey *s, const char *group,
+                       recover_unit *out, size_t *index) {
   size_t count = 0;
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
-    if (strcmp(u->group, group) != 0) continue;
+    if (strcmp(u->group, group) != 0 || u->above != p->above) continue;
     index[count] = i;
-    out[count++] = (recover_unit){u->name, u->series, u->step, u->standing, u->made_ns, u->seen};
+    out[count++] =
+        (recover_unit){u->name, u->series, u->step, u->standing, u->made_ns, u->seen, u->above};
   }
   return count;
 }
@@ -130,7 +132,9 @@ static size_t commits_of(const struct prepare *p, const survey *s, run_group *g,
   size_t count = 0;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE || c->bad || (g && prepare_is_damaged(p, g, c))) continue;
+    if (c->life != RUNLOG_LIVE || c->bad || c->above != p->above ||
+        (g && prepare_is_damaged(p, g, c)))
+      continue;
     if (g && runlog_newest(state, c->unit) == c &&
         prepare_is_linked(p, s, g->group.prefix, c->unit))
       continue;
@@ -194,7 +198,7 @@ static int run_actions(struct prepare *p, struct round *r, err *e) {
       p->back |= u->standing == RECOVER_BAD;
     } else if (r->group) { /* without a group there are no commits */
       const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];
-      rc = restore_or_put_back(p, r->survey, r->group, c, e);
+      rc = prepare_restore_commit(p, r->survey, r->group, c, e);
       if (rc < 0) *r->failed = c;
     }
   }
@@ -214,7 +218,7 @@ static int recover_once(struct prepare *p, run_group *g, const char *prefix, con
                ? 0
                : err_set(e, ERR_NOMEM, "prepare %s: out of memory", p->run->places.dir);
   if (rc == 0)
-    rc = recover_plan_group(units, units_of(s, prefix, units, index), commits,
+    rc = recover_plan_group(units, units_of(p, s, prefix, units, index), commits,
                             commits_of(p, s, g, state, commits, series), &plan, e);
   struct round r = {.group = g, .survey = s, .index = index, .plan = &plan, .failed = failed};
   if (rc == 0) rc = run_actions(p, &r, e);
@@ -228,8 +232,8 @@ static int recover_once(struct prepare *p, run_group *g, const char *prefix, con
 
 /* Recovers a group. A damaged commit is passed over for the one before it, as long as there is one;
  * each round looks anew at the files there. */
-static int recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
-                         err *e) {
+int prepare_recover_group(struct prepare *p, run_group *g, const char *prefix, const survey *s,
+                          err *e) {
   survey again = {0};
   const runlog_commit *failed = NULL;
   err why = {0};
@@ -249,19 +253,32 @@ static int recover_group(struct prepare *p, run_group *g, const char *prefix, co
   return rc;
 }
 
-int prepare_restore_all(struct prepare *p, const survey *s, err *e) {
-  run *r = p->run;
+/* Recovers directories with units of which the target has nothing yet. */
+static int recover_unknown(struct prepare *p, const survey *s, err *e) {
+  const run *r = p->run;
   int rc = 0;
-  for (size_t i = 0; rc == 0 && i < r->group_count; i++)
-    if (!r->groups[i]->foreign)
-      rc = recover_group(p, r->groups[i], r->groups[i]->group.prefix, s, e);
   for (size_t i = 0; rc == 0 && i < s->count; i++) {
     const char *prefix = s->units[i].group;
     bool known = i > 0 && strcmp(prefix, s->units[i - 1].group) == 0;
     for (size_t k = 0; !known && k < r->group_count; k++)
       known = strcmp(r->groups[k]->group.prefix, prefix) == 0;
-    if (!known) rc = recover_group(p, NULL, prefix, s, e);
+    if (!known) rc = prepare_recover_group(p, NULL, prefix, s, e);
   }
+  return rc;
+}
+
+/* Checkpoints first: what is above them names them. */
+int prepare_restore_all(struct prepare *p, const survey *s, err *e) {
+  run *r = p->run;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++)
+    if (!r->groups[i]->foreign)
+      rc = prepare_recover_group(p, r->groups[i], r->groups[i]->group.prefix, s, e);
+  if (rc == 0) rc = recover_unknown(p, s, e);
+  p->above = true;
+  if (rc == 0) rc = prepare_restore_above(p, s, e);
+  if (rc == 0) rc = recover_unknown(p, s, e);
+  p->above = false;
   return rc;
 }
 
@@ -292,7 +309,7 @@ static int restore_more(struct prepare *p, run_group *g, const survey *s, err *e
     if (!kept[i].keep || runlog_newest(state, c->unit) != c || prepare_is_damaged(p, g, c) ||
         stands_here(s, g->group.prefix, c))
       continue;
-    rc = restore_or_put_back(p, s, g, c, &why);
+    rc = prepare_restore_commit(p, s, g, c, &why);
     /* This commit is only wanted beside the newest, which is there. */
     if (prepare_is_damage(rc) && prepare_pass_over(p, g, c, &why)) rc = 0;
     advise(rc, c->unit, &why);
@@ -346,7 +363,7 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
     int rc = fs_join(p->named, g->group.prefix, c->unit, e);
     if (rc == 0) rc = advise(run_manifest(r, g, c, &ignored, e), c->unit, e);
     if (rc == 0) rc = make_room(p, s, p->named, c->n, &there, e);
-    return rc < 0 || there ? rc : advise(restore_or_put_back(p, s, g, c, e), c->unit, e);
+    return rc < 0 || there ? rc : advise(prepare_restore_commit(p, s, g, c, e), c->unit, e);
   }
   return err_set(e, ERR_NOENT, "%s has no checkpoint %s (`list` shows what there is)",
                  r->places.target_text, named);

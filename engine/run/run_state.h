@@ -11,6 +11,7 @@
 #include "why/last_rules.h"
 #include "decision/policy_once.h"
 #include "plan/deadline.h"
+#include "plan/above.h"
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
@@ -52,7 +53,7 @@ typedef struct run_unit {
   run_group *group;
   match_kind kind;
   int64_t step;
-  bool in_place, gone;
+  bool in_place, gone, above; /* above: as in detect_unit */
   uint64_t bytes, stamp;
   digest fingerprint;
   int64_t changed_ns, made_ns; /* as in detect_unit */
@@ -81,6 +82,8 @@ typedef struct run_unit {
   bool named;       /* DROPPED, and it is named in the end: somebody may look for it */
   bool kept;        /* in the queue: `keep` wants it, as far as it knows what comes behind it */
   char kept_why[POLICY_REASON_MAX];
+  names mentions;     /* of a file above the checkpoints: what it names, as it was with */
+  digest mentions_of; /* this content; no name: nothing is known of it */
   uint64_t told; /* the stamp with which the other watchers were told of it; 0: they were not */
 } run_unit;
 
@@ -123,9 +126,13 @@ struct run_group {
   char log_name[RUNLOG_NONCE_MAX]; /* the nonce of entry 0; "": not known yet */
   bool local_waits;                /* `keep_local` lets go what another watcher has not saved yet */
   uint64_t local_sum;              /* watchers_sum() when that was seen */
-  int64_t keep_at;     /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
-  policy_item *listed; /* its commits as `keep` sees them: a worker may have its log */
+  policy_item *listed;             /* its commits as `keep` sees them: a worker may have its log */
   size_t listed_count;
+  /* Of files above the checkpoints (run_above.c), IO_MONO; 0: none. */
+  int64_t above_at;              /* when they were saved last */
+  int64_t above_since;           /* since when one waits to be saved */
+  names above_named[ABOVE_KEPT]; /* what those that were saved last name, the newest first */
+  int64_t keep_at; /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
   run_keeping
       *keeping; /* the commits of its log to be dropped or deleted; the worker's while it runs */
 };
@@ -341,6 +348,18 @@ void run_note_open(run *r);  /* tells what open units wait for now; not more tha
 void run_note_end(run *r);
 last_rules run_last_rules(const run *r); /* all borrowed */
 
+/* run_above.c: files above the checkpoints. They are saved together, a minute after the last time,
+ * and when the checkpoints that they name are in the store. */
+int64_t run_above_due(run *r, run_unit *u, int64_t now); /* IO_MONO: it may be saved then */
+void run_above_waits(run *r, run_unit *u);               /* it was put into the queue */
+void run_above_begun(run *r, run_unit *u);               /* its save begins */
+/* True if one of those that were saved last, or that stand here, names this commit: whoever restores
+ * that file needs it. */
+bool run_above_names(run *r, const run_group *g, const runlog_commit *c);
+/* True of a generation that may go: as many newer ones of its kind as are kept are good. */
+bool run_above_is_old(const runlog_state *state, const runlog_commit *c);
+void run_above_free(run_group *g);
+
 /* run_keep.c: retention, group by group, when no save of the group waits or runs. */
 void run_keep_ask(run *r, run_group *g);  /* its commits have changed: judge them anew */
 void run_keep_list(run *r, run_group *g); /* notes its commits, while no worker uses the log */
@@ -395,8 +414,7 @@ void run_made_it(run *r, const run_unit *newer);
 void run_drop_unwanted(run *r, run_unit *u, const char *reason);    /* by the policy's word */
 void run_drop_passed_over(run *r, run_unit *u, const char *reason); /* by rank 0's */
 void run_drop_late(run *r, run_unit *u);
-int64_t
-run_next_save(const run *r); /* IO_MONO, when the next save may begin; INT64_MAX: none waits */
+int64_t run_next_save(run *r); /* IO_MONO, when the next save may begin; INT64_MAX: none waits */
 void run_save_free(run_save *s);
 
 /* run_done.c */
@@ -434,6 +452,7 @@ typedef struct survey_unit {
   int64_t step, made_ns;
   digest fingerprint;
   recover_standing standing;
+  bool above;       /* as in detect_unit */
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
   bool seen;        /* the journal has it as whole, as it is now */
   bool lacking;     /* a file is missing that the unit of its kind before it had */

@@ -20,7 +20,8 @@ static standing_is fact_of(const run *r, const run_unit *u) {
   case UNIT_WAITING:
   case UNIT_RUNNING:
   case UNIT_RETRYING: return STANDING_IS_COMING;
-  case UNIT_DURABLE: return STANDING_IS_STORED;
+  /* What is above the checkpoints is none: by itself it makes nothing durable. */
+  case UNIT_DURABLE: return u->above ? STANDING_IS_ASIDE : STANDING_IS_STORED;
   case UNIT_FAILED: return STANDING_IS_FAILED;
   case UNIT_UNPROVEN: return STANDING_IS_UNPROVEN;
   case UNIT_SKIPPED: return STANDING_IS_UNWANTED;

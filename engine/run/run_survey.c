@@ -367,6 +367,7 @@ static int fill(survey_unit *u, const detect_unit *facts) {
                      .series = strdup(series),
                      .group = strdup(facts->group),
                      .kind = facts->kind,
+                     .above = facts->above,
                      .step = facts->step,
                      .made_ns = facts->made_ns,
                      .fingerprint = facts->fingerprint,

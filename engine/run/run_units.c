@@ -25,6 +25,7 @@ static void unit_free(run_unit *u) {
   policy_once_clear(&u->once);
   free(u->path);
   free(u->series);
+  names_free(&u->mentions);
   free(u);
 }
 
@@ -68,6 +69,7 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
   u->kind = facts->kind;
   u->step = facts->step;
   u->in_place = facts->in_place;
+  u->above = facts->above;
   u->bytes = facts->bytes;
   u->stamp = facts->stamp;
   u->fingerprint = facts->fingerprint;

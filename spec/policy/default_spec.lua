@@ -65,6 +65,11 @@ describe("policies/default.lua", function()
     assert.same(named, data.unit)
   end)
 
+  it("names the files above the checkpoints that the engine knows", function()
+    assert.same(strings_of "above", data.above)
+    assert.is_true(#data.above > 3)
+  end)
+
   it("names the excludes that the engine knows", function()
     local named = strings_of "temporary"
     assert.is_true(#named > 10)

@@ -106,6 +106,9 @@ describe("docs/json.md", function()
     says("plan", "plan store")
     says("ls", "ls store")
     says("restore", "restore store --dir back")
+    sh "mkdir tune; echo '{}' >tune/experiment_state-2026-11-23_19-58-33.json"
+    must "sync tune --to above --settle 0"
+    says("ls", "ls above")
     says("bisect", "bisect store --json -- true; : ")
     says("gc", "gc store --grace-delete 0")
     sh "rm store/.ckpt/log/*2.json"

@@ -98,6 +98,7 @@ typedef struct runlog_commit {
   int64_t time_ns;
   uint64_t files, bytes;
   uint64_t left_out;     /* files that excludes have left out of it; 0: none, or not known (1.0) */
+  bool above;            /* a file above the checkpoints of other logs, and no checkpoint */
   digest root;           /* of the manifest's table */
   digest manifest;       /* of its whole text; empty: not known (1.0) */
   char *metrics;         /* a JSON object as text, at most RUNLOG_METRICS_MAX bytes, or NULL */
@@ -298,7 +299,7 @@ const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt);
 /* Returns the commit of that number; NULL if there is none. */
 const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n);
 /* Returns the newest live commit of a unit name that is not bad; NULL if there is none. `unit`
- * NULL: of all. */
+ * NULL: the newest checkpoint of all: a file above the checkpoints of other logs is none. */
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);
 /* Does the same, bad, dropped and deleted commits included; but not those of a run that was
  * removed. */

@@ -146,7 +146,7 @@ static const runlog_commit *newest(const runlog_state *s, const char *unit, bool
   for (size_t i = s->commit_count; i-- > 0;) {
     const runlog_commit *c = &s->commits[i];
     bool chosen = ever ? c->n > s->since : c->life == RUNLOG_LIVE && !c->bad;
-    if (chosen && (!unit || strcmp(c->unit, unit) == 0)) return c;
+    if (chosen && (unit ? strcmp(c->unit, unit) == 0 : ever || !c->above)) return c;
   }
   return NULL;
 }

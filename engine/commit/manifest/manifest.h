@@ -56,6 +56,7 @@ typedef struct manifest {
   char *attempt;    /* the attempt that made it (runlog_attempt_id); NULL in manifests of 1.0, or if
                      * no attempt did */
   uint64_t left_out; /* files that excludes have left out; 0: none, or of 1.0 */
+  bool above;        /* it is a file above the checkpoints of other logs, and no checkpoint */
   hash_kind hash;
   bool
       plain_keys; /* in a bucket its names are keys as they are; else they are spelt as by 1.0. It is

@@ -113,6 +113,7 @@ static int print_head(const manifest *m, buf *out, err *e) {
   if (metrics) js_set(object, "metrics", json_incref(metrics), &bad);
   if (m->attempt) js_set(object, "attempt", json_string(m->attempt), &bad);
   if (m->left_out) js_set(object, "left_out", json_integer((json_int_t)m->left_out), &bad);
+  if (m->above) js_set(object, "above", json_true(), &bad);
   if (odd) js_set(object, "keys", json_string(plain_keys), &bad);
   js_set(object, "digest", json_string(hash_name(m->hash)), &bad);
   js_set(object, "block", json_integer(HASH_BLOCK), &bad);
@@ -315,6 +316,7 @@ static int parse_head(const json_t *object, const char *what, manifest *m, err *
   if (rc == 0) rc = parse_attempt(object, what, m, e);
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   m->left_out = left_out > 0 ? (uint64_t)left_out : 0;
+  m->above = json_is_true(json_object_get(object, "above"));
   if (rc == 0) rc = parse_keys(object, what, m, e);
   return rc < 0 ? rc : parse_metrics(object, what, m, e);
 }

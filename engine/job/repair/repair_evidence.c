@@ -177,6 +177,7 @@ static int fill(const manifest *m, const char *dir, uint64_t number, runlog_trac
                                 .files = manifest_files(m),
                                 .bytes = manifest_bytes(m),
                                 .left_out = m->left_out,
+                                .above = m->above,
                                 .root = m->root,
                                 .policy = copy(m->policy),
                                 .reason = strdup("found whole by a repair")}};

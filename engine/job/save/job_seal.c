@@ -18,6 +18,7 @@ int job_describe(job_work *w, err *e) {
   int rc = unit_files_manifest(w->from, job_unit(j), j->plan.step, HASH_XXH3_128, &w->manifest, e);
   if (rc < 0) return rc;
   job_set_keys(w, &w->manifest);
+  w->manifest.above = j->plan.above;
   w->manifest.created_ns = w->env->io->now(w->env->io, IO_WALL);
   w->manifest.policy = strdup(j->policy);
   w->manifest.metrics = j->metrics ? strdup(j->metrics) : NULL;

@@ -85,6 +85,7 @@ void item_json(record *r, const ckpt_item *item) {
     record_bool(r, "foreign", true);
     return;
   }
+  if (item->above) record_bool(r, "above", true);
   if (item->left_out) record_count(r, "left_out", item->left_out);
   fprintf(record_key(r, "time_ns"), "%lld", (long long)item->time_ns);
   record_time(r, "committed", item->time_ns);
@@ -143,12 +144,13 @@ static bool is_newer(const newest *n, const ckpt_item *item) {
 /* True if it is better than the newest so far. One that is marked bad is the newest only of those
  * that were named, and if all of them are. */
 static bool is_better(const newest *n, const ckpt_item *item) {
+  if (item->above && !n->o->name) return false; /* it is no checkpoint */
   if (item->bad && (!n->o->name || (n->text && !n->bad))) return false;
   return is_newer(n, item) || (n->bad && !item->bad);
 }
 
 static void count_bad(newest *n, const ckpt_item *item) {
-  if (!item->bad) return;
+  if (!item->bad || item->above) return;
   n->all_bad++;
   snprintf(n->bad_name, sizeof n->bad_name, "%s", item->dir ? item->dir : "?");
 }

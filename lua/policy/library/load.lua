@@ -74,6 +74,7 @@ local function data_key(key, convert)
 end
 data_key("unit", function(v, policy) return M.globs(v, policy.name .. ".lua", true) end)
 data_key("exclude", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
+data_key("above", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
 data_key("with", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
 data_key("complete", M.complete_tree)
 data_key("metrics", M.metric_sources)
@@ -196,7 +197,7 @@ end
 function M.finish(settings)
   local data = { has = {}, notes = M.notes, options = {}, warnings = {} }
   check_settings(settings or {})
-  for _, key in ipairs { "unit", "complete", "metrics", "markers", "with" } do
+  for _, key in ipairs { "unit", "complete", "metrics", "markers", "above", "with" } do
     data[key] = first_of(key)
   end
   data.exclude = united "exclude"
