@@ -212,7 +212,7 @@ int runlog_refresh(runlog *log, err *e) {
   if (rc < 0 && !log->st.moved) return err_set(e, rc, "%s", why.text);
   rc = check_fence(log, e);
   log->due |= log->st.next > known;
-  return rc < 0 ? rc : runlog_epoch_check(log, e);
+  return rc < 0 ? rc : runlog_behind_check(log, e);
 }
 
 void runlog_claim(runlog *log, uint64_t term) {
@@ -333,6 +333,7 @@ static int append(runlog *log, json_t *entry, err *e) {
     rc = runlog_apply(&log->st, entry, &ignored, e);
     if (rc == 0) {
       runlog_take_last(log, &text);
+      log->loose = false;
       runlog_note_commit(log, log->st.next - 1, entry);
     }
     if (rc == 0) rc = 1;
@@ -354,7 +355,7 @@ int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r,
     json_decref(entry);
     if (rc == ERR_CORRUPT && log->st.moved) rc = runlog_epoch_open(log, e);
     if (!done) continue;
-    int asked = runlog_epoch_check(log, rc < 0 ? NULL : e);
+    int asked = runlog_behind_check(log, rc < 0 ? NULL : e);
     return rc < 0 ? rc : asked;
   }
   return err_set(e, ERR_CONFLICT, "append to the log: lost %d races in a row", COLLISIONS_MAX);

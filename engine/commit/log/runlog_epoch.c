@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/fault.h"
 #include "prims/fs.h"
 #include "runlog_fold.h"
 
@@ -78,7 +77,7 @@ static void add_repairer(const runlog *log, uint64_t epoch, buf *text) {
   buf_fmt(text, ", pid %" PRId64 ", at %s", by.pid, when);
 }
 
-static int fenced(const runlog *log, uint64_t epoch, err *e) {
+int runlog_epoch_fenced(const runlog *log, uint64_t epoch, err *e) {
   buf text;
   buf_init(&text, ERR_TEXT_MAX);
   buf_fmt(&text, "fenced: a repair of this log (epoch %" PRIu64 ") was begun", epoch);
@@ -87,42 +86,6 @@ static int fenced(const runlog *log, uint64_t epoch, err *e) {
   err_set(e, ERR_FENCED, "%s", buf_failed(&text) ? "fenced: the log was repaired" : text.data);
   buf_free(&text);
   return ERR_FENCED;
-}
-
-/* It decides whether what stands counts, so it is asked more than once. */
-static int ask_next(const runlog *log, err *e) {
-  enum { TRIES = 3 };
-  char key[STORE_KEY_MAX];
-  store_object object;
-  int rc = runlog_key_epoch(log->prefix, log->at.epoch + 1, key, e);
-  if (rc < 0) return rc;
-  for (int i = 0; i < TRIES; i++) {
-    err why = {0};
-    rc = log->s->ops->head(log->s, key, &object, &why);
-    if (rc == 0 || rc == ERR_NOENT) return rc;
-    err_set(e, rc, "whether the log is being repaired: %s", why.text);
-    if (err_class_of(rc) != ERR_CLASS_RETRYABLE) return rc;
-  }
-  return rc;
-}
-
-int runlog_epoch_check(runlog *log, err *e) {
-  bool passed = log->term == RUNLOG_NONE ? FAULT("epoch-not-read-guest") : FAULT("epoch-not-read");
-  if (passed) log->due = false;
-  if (!log->due) return 0;
-  int rc = ask_next(log, e);
-  if (rc == ERR_NOENT) log->due = false;
-  if (rc == ERR_NOENT) return 0;
-  return rc == 0 ? fenced(log, log->at.epoch + 1, e) : rc;
-}
-
-int runlog_ask_epoch(runlog *log, err *e) {
-  log->due = true;
-  return runlog_epoch_check(log, e);
-}
-
-bool runlog_in_doubt(const runlog *log) {
-  return log->due;
 }
 
 int runlog_epoch_open(const runlog *log, err *e) {
@@ -137,7 +100,7 @@ int runlog_epoch_open(const runlog *log, err *e) {
     buf_free(&text);
     return ERR_HELD;
   }
-  return log->st.moved > log->at.epoch ? fenced(log, log->st.moved, e) : 0;
+  return log->st.moved > log->at.epoch ? runlog_epoch_fenced(log, log->st.moved, e) : 0;
 }
 
 /* ---- which one counts ---- */

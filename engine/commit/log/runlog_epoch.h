@@ -8,7 +8,7 @@
  * seen anywhere. From there on the epoch counts.
  *
  * A writer whose read of the log was from before may have found its place free all the same: what
- * it put counts only if it finds no object of the next epoch afterwards. */
+ * it put counts only if it finds no object of the next epoch afterwards (runlog_behind.c). */
 #ifndef COMMIT_LOG_RUNLOG_EPOCH_H
 #define COMMIT_LOG_RUNLOG_EPOCH_H
 
@@ -59,9 +59,8 @@ bool runlog_epoch_again(runlog *log, int rc);
 /* Reads the members of a first entry: the epochs before it. */
 int runlog_eras_get(const json_t *entry, const char *what, runlog_epochs *out, err *e);
 
-/* Asks whether a later epoch was begun, which is due since the last put of an entry: ERR_FENCED,
- * with a text that names the repair. */
-int runlog_epoch_check(runlog *log, err *e);
+/* ERR_FENCED, with a text that names the repair which has begun that epoch. */
+int runlog_epoch_fenced(const runlog *log, uint64_t epoch, err *e);
 /* ERR_FENCED if the log that was read is closed; ERR_HELD if it was repaired, but not to the end.
  * It makes no request. */
 int runlog_epoch_open(const runlog *log, err *e);

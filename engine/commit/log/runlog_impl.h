@@ -33,11 +33,12 @@ struct runlog {
   runlog_state st;
   runlog_epochs at;
   uint64_t term;     /* ours, or RUNLOG_NONE */
-  bool due;          /* an entry was put since it was asked whether a later epoch was begun */
+  bool due;          /* an entry was put, or read, since it was asked whether it counts */
   bool no_snapshots; /* the state has outgrown them */
   bool hint_due;     /* the hint does not name our newest snapshot yet */
   runlog_hint hint;  /* as it was when the log was opened */
   digest last;       /* of the raw text of the entry that was read or made last; empty: not known */
+  digest ground;     /* of the one before that; empty: not known */
   runlog_hint newest; /* `commit` alone: the newest that was read or made */
   bool loose;   /* that one was passed over: what its follower read may have been another text */
   bool damaged; /* what was read contradicts itself: nothing may be appended */
@@ -82,6 +83,10 @@ int runlog_pass_over_lost(runlog *log); /* returns 1 if it was */
 /* ERR_CORRUPT if there is an entry behind the end that was read. It takes one request where there
  * is none. */
 int runlog_prove_end(runlog *log, err *e);
+/* runlog_behind.c: asks whether the entry that was put or read last counts, if that is due: ERR_FENCED
+ * if a later epoch was begun, or another term has gone on where entries were lost; ERR_CORRUPT if
+ * others have. Nobody acts on an entry before. */
+int runlog_behind_check(runlog *log, err *e);
 int runlog_read_entry(const runlog *log, uint64_t n, json_t **out, err *e);
 /* Does the same, and gives its raw text, on failure too if there is one; `text` may be NULL. */
 int runlog_read_raw(const runlog *log, uint64_t n, buf *text, json_t **out, err *e);

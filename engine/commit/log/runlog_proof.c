@@ -69,7 +69,7 @@ void runlog_forget_proof(runlog *log) {
   log->damage = NULL;
   log->damaged = log->loose = false;
   log->unproven = 0;
-  log->last.len = 0;
+  log->last.len = log->ground.len = 0;
   log->newest = (runlog_hint){.snapshot = RUNLOG_NONE, .commit = RUNLOG_NONE};
 }
 
@@ -121,6 +121,7 @@ void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry) {
 }
 
 void runlog_take_last(runlog *log, const buf *text) {
+  log->ground = log->last;
   if (runlog_digest(text->data, text->len, &log->last, NULL) < 0) log->last.len = 0;
 }
 

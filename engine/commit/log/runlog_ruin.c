@@ -216,6 +216,22 @@ static int read_place(runlog_ruin *r, const runlog *log, size_t at, err *e) {
   return 0;
 }
 
+/* Who had not read an entry that was lost has put another one in its place, as the next one tells.
+ * Nobody has acted on it (runlog_behind.c): it says nothing, and the place counts as lost. One of 1.0
+ * may have been acted on. */
+static void pass_over_fillers(runlog_ruin *r) {
+  for (size_t i = 1; i < r->count; i++) {
+    runlog_place *before = &r->places[i - 1];
+    if (!before->entry || !json_object_get(before->entry, "sum") || !is_unchained(r, i)) continue;
+    if (has_type(before->entry, "run")) continue;
+    json_decref(before->entry);
+    before->entry = NULL;
+    before->filler = true;
+  }
+  for (size_t i = 0; i < r->count; i++)
+    if (r->places[i].filler) r->places[i].rest = RUNLOG_REST_TORN;
+}
+
 /* Counts what is missing, from the first number of the log to the last. */
 static void count_lost(runlog_ruin *r) {
   uint64_t next = r->at.epoch ? r->at.first + 1 : 0;
@@ -223,8 +239,8 @@ static void count_lost(runlog_ruin *r) {
     const runlog_place *p = &r->places[i];
     if (p->n > next) r->lost += p->n - next;
     if (p->n >= next) next = p->n + 1;
-    r->torn += p->rest == RUNLOG_REST_TORN;
-    r->unchained += is_unchained(r, i);
+    r->torn += p->rest == RUNLOG_REST_TORN && !p->filler;
+    r->unchained += is_unchained(r, i) || p->filler;
     if (p->rest == RUNLOG_REST_CLOSED) r->st.moved = r->newest ? r->newest : 1;
   }
   r->end = next;
@@ -273,6 +289,7 @@ int runlog_ruin_read(store *s, const char *prefix, runlog_ruin *out, err *e) {
   runlog log = {.s = s};
   memcpy(log.prefix, out->prefix, sizeof log.prefix);
   for (size_t i = 0; rc == 0 && i < out->count; i++) rc = read_place(out, &log, i, e);
+  if (rc == 0) pass_over_fillers(out);
   if (rc == 0) count_lost(out);
   if (rc == 0) rc = compare_head(out, &log, e);
   if (rc == 0) find_term(out);

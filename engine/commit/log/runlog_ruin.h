@@ -17,6 +17,7 @@ typedef enum runlog_rest {
 typedef struct runlog_place {
   uint64_t n, epoch;
   runlog_rest rest;
+  bool filler;             /* it was put where another one was lost */
   json_t *entry;           /* NULL: it needs not be read again, or it cannot */
   digest raw;              /* of its text; empty: not known */
   char prev[HASH_HEX_MAX]; /* what its writer had read of the one before; "": 1.0 does not say */
