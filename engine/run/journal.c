@@ -59,11 +59,24 @@ static int put_unit(journal *j, const char *path, journal_state state, const dig
   return 0;
 }
 
+static int put_result(journal *j, const char *path, const char *result, bool named) {
+  bool there;
+  size_t at = place_of(j, path, &there);
+  int rc = there ? 0 : put_unit(j, path, JOURNAL_OPEN, NULL, NULL);
+  char *copy = rc == 0 && result ? strdup(result) : NULL;
+  if (rc < 0 || (result && !copy)) return ERR_NOMEM;
+  free(j->units[at].result);
+  j->units[at].result = copy;
+  j->units[at].named = copy && named;
+  return 0;
+}
+
 static void drop_unit(journal *j, const char *path) {
   bool there;
   size_t at = place_of(j, path, &there);
   if (!there) return;
   free(j->units[at].path);
+  free(j->units[at].result);
   memmove(&j->units[at], &j->units[at + 1], (j->count - at - 1) * sizeof *j->units);
   j->count--;
 }
@@ -137,6 +150,8 @@ static int unit_line(const journal_unit *u, const char *state, buf *out, err *e)
     json_object_set_new(line, "log", json_string(u->commit.log));
     json_object_set_new(line, "entry", json_string(u->commit.entry));
   }
+  if (line && u->result)
+    json_object_set_new(line, u->named ? "named" : "result", json_string(u->result));
   return add_line(line, out, e);
 }
 
@@ -201,12 +216,15 @@ static int fold_unit(journal *j, const json_t *line) {
                js_get_int(line, "commit", "journal", &commit, NULL) == 0 &&
                (!*hex || digest_parse(HASH_XXH3_128, hex, &fingerprint, NULL) == 0);
   runlog_ref known = clear ? commit_of(line, commit) : no_commit;
+  const char *named = json_string_value(json_object_get(line, "named"));
+  const char *result = named ? named : json_string_value(json_object_get(line, "result"));
   if (!clear)
     rc = put_unit(j, path, JOURNAL_OPEN, NULL, NULL);
   else if (strcmp(state, "gone") == 0)
     drop_unit(j, path);
   else
     rc = put_unit(j, path, state_of(state), &fingerprint, &known);
+  if (rc == 0 && clear && strcmp(state, "gone") != 0) rc = put_result(j, path, result, named);
   free(path);
   return rc;
 }
@@ -359,7 +377,7 @@ int journal_open(const io *io, const char *path, const char *boot, journal **out
 void journal_close(journal *j) {
   if (!j) return;
   if (j->fd >= 0) j->io->close(j->io, j->fd);
-  for (size_t i = 0; i < j->count; i++) free(j->units[i].path);
+  while (j->count) drop_unit(j, j->units[j->count - 1].path);
   for (size_t i = 0; i < j->log_count; i++) {
     free(j->logs[i].target);
     free(j->logs[i].group);
@@ -373,6 +391,7 @@ void journal_close(journal *j) {
 size_t journal_count(const journal *j) {
   return j ? j->count : 0;
 }
+
 journal_unit journal_at(const journal *j, size_t i) {
   return j->units[i];
 }
@@ -413,17 +432,29 @@ static int append(journal *j, const buf *line, bool flush, err *e) {
   return rc;
 }
 
-int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
-                 const runlog_ref *commit, err *e) {
+static int append_unit(journal *j, const char *path, bool flush, err *e) {
   buf line;
   buf_init(&line, LINE_MAX_BYTES);
-  int rc = put_unit(j, path, state, fingerprint, commit);
-  if (rc < 0) return err_set(e, rc, "journal: out of memory");
   journal_unit now = journal_find(j, path);
-  rc = unit_line(&now, state_names[state], &line, e);
-  if (rc == 0) rc = append(j, &line, state != JOURNAL_OPEN, e);
+  int rc = unit_line(&now, state_names[now.state], &line, e);
+  if (rc == 0) rc = append(j, &line, flush, e);
   buf_free(&line);
   return rc;
+}
+
+int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
+                 const runlog_ref *commit, err *e) {
+  int rc = put_unit(j, path, state, fingerprint, commit);
+  if (rc < 0) return err_set(e, rc, "journal: out of memory");
+  return append_unit(j, path, state != JOURNAL_OPEN, e);
+}
+
+int journal_note_result(journal *j, const char *path, const char *result, bool named, err *e) {
+  journal_unit known = journal_find(j, path);
+  if (!result && !known.result) return 0;
+  if (put_result(j, path, result, named) < 0)
+    return err_set(e, ERR_NOMEM, "journal: out of memory");
+  return append_unit(j, path, false, e);
 }
 
 int journal_forget(journal *j, const char *path, err *e) {

@@ -30,6 +30,8 @@ typedef struct journal_unit {
   journal_state state;
   digest fingerprint;
   runlog_ref commit; /* n RUNLOG_NONE: none */
+  char *result;      /* the numbers that were reported for it, as JSON text; NULL: none */
+  bool named;        /* that result named it */
 } journal_unit;
 
 typedef struct journal_child {
@@ -51,7 +53,7 @@ typedef struct journal journal;
 int journal_open(const io *io, const char *path, const char *boot, journal **out, err *e);
 void journal_close(journal *j); /* NULL is fine */
 
-/* Finds the record of a unit, whose path is valid until the next call that notes or forgets; NULL
+/* Finds the record of a unit, whose path and result are valid until the next call that notes or forgets; NULL
  * if the unit is unknown. */
 journal_unit journal_find(const journal *j, const char *path);
 /* Returns all records, in byte order of their paths: `i` from 0 to journal_count() - 1. */
@@ -79,6 +81,9 @@ int journal_keep_here(journal *j, journal_here *here, void *ctx, err *e);
  * is remembered here, and goes to the disk with the next one that works. */
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
                  const runlog_ref *commit, err *e);
+/* Notes what was reported for a unit (NULL: nothing), which stays with its record whatever becomes of
+ * the unit, until it is gone. It is not flushed. */
+int journal_note_result(journal *j, const char *path, const char *result, bool named, err *e);
 int journal_note_log(journal *j, const char *target, const char *group, const runlog_ref *newest,
                      err *e);
 int journal_forget(journal *j, const char *path, err *e); /* the unit is gone */

@@ -326,7 +326,7 @@ void run_close(run *r) {
   lock_drop(&r->lock);
   policy_close(r->policy);
   run_anyway_free(r);
-  free(r->metrics);
+  run_results_free(r);
   run_status_free(r);
   io_lay_free(&r->laid);
   free(r->resume);
@@ -356,6 +356,7 @@ static void stop_save(run_unit *u) {
 
 static int on_open(run *r, run_unit *u, err *e) {
   stop_save(u);
+  if (u->phase != UNIT_SETTLING) run_result_begin(r, u); /* it is written anew */
   /* A result may name the unit before all events of its making were read: that is the same
    * content. */
   if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = false;
@@ -555,33 +556,25 @@ static int look(run *r, err *e) {
   return detect_run(r->detect, e);
 }
 
-static bool ends_in(const char *path, const char *end) {
-  size_t len = strlen(path), tail = strlen(end);
-  return tail <= len && strcmp(path + len - tail, end) == 0 &&
-         (tail == len || path[len - tail - 1] == '/');
-}
-
-/* A result may name a unit ("checkpoint"): by its path below the directory, or below the working
- * directory, or by its name alone. Files that were written before the result was sent count as
- * written. */
-static void ask_for(run *r, const char *name) {
+/* Files that were written before a result was sent count as written. A listing takes long, and comes
+ * for those alone that name a checkpoint. */
+static void notice(run *r, bool named) {
   err e = {0};
-  int rc = detect_polling(r->detect) ? detect_list(r->detect, &e) : look(r, &e);
+  bool polls = detect_polling(r->detect);
+  if (polls && !named) return;
+  int rc = polls ? detect_list(r->detect, &e) : look(r, &e);
   if (rc < 0 || take_units(r, &e) < 0) log_say(r->env->log, LOG_WARN, "%s", e.text);
-  size_t len = strlen(r->places.dir);
-  if (strncmp(name, r->places.dir, len) == 0 && name[len] == '/') name += len + 1;
-  for (size_t i = 0; i < r->unit_count; i++) {
-    run_unit *u = r->units[i];
-    if (ends_in(u->path, name) || ends_in(name, u->path)) u->asked_for = true;
-  }
 }
 
-static void take_result(run *r, const json_t *value) {
+static void take_result(run *r, const char *json, const json_t *value) {
   const char *named = json_string_value(json_object_get(value, "checkpoint"));
   run_order_now(r);
+  notice(r, named != NULL);
   r->results++;
   for (size_t i = 0; i < r->group_count; i++) r->groups[i]->results++;
-  if (named) ask_for(r, named);
+  for (size_t i = 0; named && i < r->unit_count; i++)
+    if (run_result_names(r, named, r->units[i]->path)) r->units[i]->asked_for = true;
+  run_result_take(r, json, named, json_object_size(value));
   run_event(r, false);
   run_reconsider(r, "result");
 }
@@ -604,11 +597,7 @@ int run_result(run *r, const char *json, err *e) {
   if (rc == 0 && !json_is_object(value))
     rc = err_set(e, ERR_FORMAT, "a result is a JSON object, as in {\"loss\": 0.5}");
   if (rc == 0) rc = js_print(value, &text, e);
-  if (rc == 0) {
-    free(r->metrics);
-    r->metrics = buf_take(&text);
-    take_result(r, value);
-  }
+  if (rc == 0) take_result(r, text.data, value);
   buf_free(&text);
   json_decref(value);
   return rc;
@@ -649,12 +638,14 @@ int run_step(run *r, int64_t *due, err *e) {
     if (first == 0) first = rc;
   }
   run_note_open(r);
+  int64_t tell = run_result_step(r);
   int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t save = r->fenced ? INT64_MAX : run_next_save(r), next_look = detect_due(r->detect);
   *due = lease < save ? lease : save;
   if (next_look < *due) *due = next_look;
   if (meet < *due) *due = meet;
+  if (tell < *due) *due = tell;
   int64_t keep = r->fenced ? INT64_MAX : run_keep_due(r);
   if (keep < *due) *due = keep;
   int64_t stall = run_watch_stalls(r, r->env->io->now(r->env->io, IO_MONO));

@@ -94,6 +94,7 @@ static void on_committed(run *r, run_save *s) {
     if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) <
         0)
       log_say(r->env->log, LOG_WARN, "%s", e.text);
+    run_result_committed(r, u);
   } else {
     stand(r, u, true);
   }
@@ -170,6 +171,7 @@ static void on_touched(run *r, run_save *s) {
   run_note_saved(r, s, s->job.error.text);
   if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
+  run_result_committed(r, u);
 }
 
 void run_end_saving(run *r, const char *where, int status, const char *reason) {

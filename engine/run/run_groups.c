@@ -246,6 +246,7 @@ void run_groups_close(run *r) {
     free(r->groups[i]->memory);
     run_keep_close(r->groups[i]);
     run_above_free(r->groups[i]);
+    run_results_close(r->groups[i]);
     run_lost_free(r->groups[i]);
     free(r->groups[i]);
   }

@@ -67,7 +67,7 @@ void run_keep_close(run_group *g) {
 }
 
 bool run_keep_busy(const run_group *g) {
-  return g->keeping != NULL;
+  return g->keeping || run_result_busy(g);
 }
 
 void run_keep_stop(run *r) {
@@ -223,13 +223,12 @@ typedef struct lineup {
 } lineup;
 
 static void lineup_free(lineup *l) {
-  for (size_t i = 0; l->items && i < l->count; i++) free((char *)l->items[l->first + i].metrics);
   free(l->items);
   free(l->units);
 }
 
 static bool is_in_line(const run_unit *u, const run_group *g) {
-  return u->group == g && (run_unit_queued(u) || u->phase == UNIT_RUNNING);
+  return u->group == g && !u->above && (run_unit_queued(u) || u->phase == UNIT_RUNNING);
 }
 
 static bool lineup_make(run *r, run_group *g, lineup *l) {
@@ -255,14 +254,14 @@ static void lineup_fill(run *r, const run_group *g, lineup *l) {
     l->items[i].newest = false;
   }
   for (size_t i = 0; i < l->count; i++) {
-    const run_unit *u = l->units[i];
+    run_unit *u = l->units[i];
     l->items[l->first + i] = (policy_item){.number = ++number,
                                            .name = fs_base(u->path),
                                            .dir = fs_base(u->path),
                                            .step = u->step,
                                            .time_ns = u->made_ns,
                                            .bytes = u->bytes,
-                                           .metrics = run_policy_metrics(r, u),
+                                           .metrics = run_numbers_now(r, u),
                                            .newest = i + 1 == l->count};
   }
 }
@@ -336,9 +335,11 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
 
 /* True if its log may be used for a pass at all. When time is short, disk can wait. */
 static bool is_free(const run *r, const run_group *g) {
-  /* A save comes before the first pass: it begins the group, and so makes its log. */
-  return !g->save && !g->keeping && !r->closing && !r->keep_all && !r->fenced && !r->preempted &&
-         !g->foreign && g->term != RUNLOG_NONE && g->group.log && !run_follows(r);
+  /* A save comes before the first pass: it begins the group, and so makes its log. What is kept may
+   * depend on numbers that are still to be told. */
+  return !g->save && !g->keeping && !run_result_late(r, g) && !r->closing && !r->keep_all &&
+         !r->fenced && !r->preempted && !g->foreign && g->term != RUNLOG_NONE && g->group.log &&
+         !run_follows(r);
 }
 
 /* True if there is anything to ask about: the policy, or what the core lets go by itself. */
@@ -400,7 +401,9 @@ bool run_keep_pending(const run *r) {
   int64_t now = now_of(r);
   for (size_t i = 0; i < r->group_count; i++) {
     const run_group *g = r->groups[i];
-    if (g->keeping || (is_free(r, g) && (is_asked(r, g) || g->keep_at <= now))) return true;
+    if (g->keeping || run_result_late(r, g) ||
+        (is_free(r, g) && (is_asked(r, g) || g->keep_at <= now)))
+      return true;
   }
   return false;
 }

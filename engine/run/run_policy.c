@@ -31,7 +31,7 @@ static void group_facts(const run *r, const run_group *g, const char *event, pol
   const io *io = r->env->io;
   *f = (policy_facts){.event = event,
                       .group = g->group.prefix,
-                      .result = r->metrics,
+                      .result = r->result,
                       .results = r->results,
                       .running = g->save != NULL,
                       .grace_s = r->grace_s};
@@ -103,28 +103,25 @@ static const char *event_without_news(const run *r) {
 
 /* `event` NULL: it is looked at without news. */
 static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit, unit_sort sort) {
-  char warning[POLICY_REASON_MAX] = "";
   names n = {0};
   policy_facts f;
   char *before = u->group->memory;
   const uint64_t number = event_of(r, u, event != NULL);
   if (policy_once_stands(&u->once, &u->fingerprint, number, &u->want)) return;
   if (!event) event = event_without_news(r);
-  char *metrics = policy_metrics(r->policy, r->places.dir, unit, r->metrics, warning);
   names_take(r, u, &n);
   group_facts(r, u->group, event, &f);
   f.unit = unit;
   f.kind = run_sort_name(sort);
   f.names = (const char *const *)n.at;
   f.name_count = n.count;
-  f.metrics = metrics;
+  f.metrics = run_unit_numbers(r, u, unit);
   f.asked = u->once.asked;
   policy_decide(r->policy, &f, &u->group->memory, &u->want);
   policy_once_note(&u->once, &u->fingerprint, number, &u->want);
   ask_later(r, u);
   note_memory(u->group, before);
   names_free(&n);
-  free(metrics);
 }
 
 static void decide(run *r, run_unit *u, const char *event, const detect_unit *unit) {
@@ -308,15 +305,6 @@ void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const ch
               &facts);
   policy_tell(r->policy, hook, &facts, &u->group->memory);
   note_memory(u->group, before);
-}
-
-char *run_policy_metrics(run *r, const run_unit *u) {
-  detect_unit unit;
-  char warning[POLICY_REASON_MAX] = "";
-  if (!detect_find(r->detect, u->path, &unit)) return NULL;
-  char *metrics = policy_metrics(r->policy, r->places.dir, &unit, r->metrics, warning);
-  if (*warning) log_say(r->env->log, LOG_WARN, "%s: metrics: %s", u->path, warning);
-  return metrics;
 }
 
 /* ---- what the policies remember ---- */

@@ -293,7 +293,8 @@ static int start_save(run *r, run_unit *u, err *e) {
   memcpy(s->job.staging, u->staging, sizeof s->job.staging);
   snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
-  s->job.metrics = u->above ? NULL : run_policy_metrics(r, u);
+  const char *numbers = u->above ? NULL : run_numbers_now(r, u);
+  s->job.metrics = numbers ? strdup(numbers) : NULL;
   /* An empty table is written, too: an older one must not come back. */
   if (u->group->memory_changed) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);

@@ -85,7 +85,24 @@ typedef struct run_unit {
   names mentions;     /* of a file above the checkpoints: what it names, as it was with */
   digest mentions_of; /* this content; no name: nothing is known of it */
   uint64_t told; /* the stamp with which the other watchers were told of it; 0: they were not */
+  /* run_results.c: the numbers of the result that is its own (NULL: none), and whether that named
+   * it; all its numbers, once they were asked for, of the content `numbers_of`. */
+  char *result, *numbers;
+  bool result_named, result_late; /* late: it goes to the commit behind it */
+  bool begun, numbered;
+  digest numbers_of;
 } run_unit;
+
+/* A result that names a checkpoint which is not there yet. */
+typedef struct run_waiting {
+  char *name, *numbers;
+} run_waiting;
+
+/* Numbers that were reported after the commit of their checkpoint. */
+typedef struct run_late {
+  uint64_t commit;
+  char *metrics;
+} run_late;
 
 /* The newest unit that the policy did not want, also when it is gone from the directory. */
 typedef struct run_refused {
@@ -134,7 +151,11 @@ struct run_group {
   names above_named[ABOVE_KEPT]; /* what those that were saved last name, the newest first */
   int64_t keep_at; /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
   run_keeping
-      *keeping; /* the commits of its log to be dropped or deleted; the worker's while it runs */
+      *keeping;   /* the commits of its log to be dropped or deleted; the worker's while it runs */
+  run_late *late; /* to be told to the log, the oldest first */
+  size_t late_count, late_room;
+  struct run_telling *telling; /* the worker's while it runs */
+  int64_t late_at;             /* IO_MONO; not told before */
 };
 
 /* With the newer one's name behind it; the last line and others know it by these words. */
@@ -211,9 +232,12 @@ struct run {
   int64_t meet_at;             /* IO_MONO; when it is next */
   struct ticker *silence;      /* of run_patience.c, while the run begins; */
   int64_t silence_told_s;      /* its own */
-  char *metrics;               /* the last result, as JSON text */
-  trail *trail;                /* NULL: it could not be opened */
-  int64_t noted_at;            /* IO_MONO: when run_note_open() last looked */
+  char *result;                /* the last one, as JSON text */
+  char *unnamed;               /* the last one that named no checkpoint */
+  run_waiting *waiting;        /* the oldest first */
+  size_t waiting_count, waiting_room;
+  trail *trail;     /* NULL: it could not be opened */
+  int64_t noted_at; /* IO_MONO: when run_note_open() last looked */
   retention_limits limits;
   run_freeing *freeing; /* what is removed here: the first is at work, the others wait for it */
   int64_t local_at;     /* IO_MONO: when to look again at what waits for other watchers */
@@ -302,12 +326,27 @@ void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const ch
 /* policy_select() for a group of the run, with its memory. */
 bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
                        size_t count, policy_kept *kept);
-char *run_policy_metrics(run *r, const run_unit *u); /* for its commit; malloced, or NULL */
-int run_memory_load(run *r, run_group *g, err *e);   /* blocks on the store, as the next one */
+int run_memory_load(run *r, run_group *g, err *e); /* blocks on the store, as the next one */
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
 
 void run_event(run *r, bool is_end); /* something happens that units are asked about */
 int run_ask_in_time(run *r, err *e); /* asks those that it is time for; sets r->ask_due */
+/* run_results.c: which checkpoint a result belongs to. */
+void run_result_begin(run *r, run_unit *u); /* its first write was noticed: it gets its own */
+/* A result came, when all that was written before it is known. */
+void run_result_take(run *r, const char *json, const char *checkpoint, size_t members);
+/* True if what the job calls so means this unit. */
+bool run_result_names(const run *r, const char *name, const char *path);
+/* All numbers of a unit, by the policy's `metrics`, as JSON text; NULL: it has none. The same as long
+ * as its content is, unless another result names it. */
+const char *run_unit_numbers(run *r, run_unit *u, const detect_unit *facts);
+const char *run_numbers_now(run *r, run_unit *u);       /* of the unit as it is now */
+void run_result_committed(run *r, run_unit *u);         /* its journal knows the commit */
+int64_t run_result_step(run *r);                        /* tells the logs; when it is due again */
+bool run_result_busy(const run_group *g);               /* its log is written to */
+bool run_result_late(const run *r, const run_group *g); /* or will be, as soon as it may */
+void run_results_free(run *r);
+void run_results_close(run_group *g);
 
 /* run_local.c: units of the watched directory that nobody needs any more. */
 typedef enum unit_sort { SORT_PERM, SORT_NULL, SORT_TEMP } unit_sort;

@@ -26,6 +26,8 @@ static void unit_free(run_unit *u) {
   free(u->path);
   free(u->series);
   names_free(&u->mentions);
+  free(u->result);
+  free(u->numbers);
   free(u);
 }
 
@@ -64,6 +66,7 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
       return err_set(e, ERR_NOMEM, "%s: out of memory", facts->path);
     }
     u->group = g;
+    run_result_begin(r, u);
   }
   u->gone = false; /* its name may be there again before the save of the old one has ended */
   u->kind = facts->kind;

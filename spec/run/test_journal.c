@@ -72,6 +72,41 @@ static void must_be(const journal *j, const char *path, journal_state state, int
   if (state > JOURNAL_OPEN) assert_true(digest_equal(&u.fingerprint, &d));
 }
 
+static void must_have(const journal *j, const char *path, const char *result, bool named) {
+  journal_unit u = journal_find(j, path);
+  if (result ? !u.result || strcmp(u.result, result) != 0 : u.result != NULL)
+    fail_msg("%s has %s", path, u.result ? u.result : "nothing");
+  assert_int_equal(u.named, named);
+}
+
+static void what_was_reported_stays_until_the_unit_is_gone(void **unused) {
+  (void)unused;
+  for (int round = 0; round < 3; round++) {
+    journal *j = open_it();
+    if (round == 0) {
+      assert_int_equal(journal_note_result(j, "new", "{\"loss\":1}", true, NULL), 0);
+      note(j, "ck-1", JOURNAL_OPEN, 0, RUNLOG_NONE);
+      assert_int_equal(journal_note_result(j, "ck-1", "{\"loss\":\"\\\"\"}", false, NULL), 0);
+      note(j, "ck-1", JOURNAL_COMMITTED, 1, 7);
+      assert_int_equal(journal_note_result(j, "none", NULL, false, NULL), 0);
+      assert_int_equal(journal_find(j, "none").state, JOURNAL_UNKNOWN);
+      note(j, "over", JOURNAL_OPEN, 0, RUNLOG_NONE);
+      assert_int_equal(journal_note_result(j, "over", "{}", true, NULL), 0);
+      assert_int_equal(journal_note_result(j, "over", NULL, false, NULL), 0);
+    }
+    must_be(j, "ck-1", JOURNAL_COMMITTED, 1, 7);
+    must_have(j, "ck-1", "{\"loss\":\"\\\"\"}", false);
+    must_have(j, "over", NULL, false);
+    if (round < 2) must_have(j, "new", "{\"loss\":1}", true);
+    if (round == 1) {
+      assert_int_equal(journal_forget(j, "new", NULL), 0);
+      note(j, "new", JOURNAL_OPEN, 0, RUNLOG_NONE);
+    }
+    if (round == 2) must_have(j, "new", NULL, false);
+    journal_close(j);
+  }
+}
+
 static void what_was_noted_is_there_after_a_restart(void **unused) {
   static const char *const names[] = {"ck-1", "exp/a b/ck-2", "a\nb\t\"\\", "\xff\xfe%41",
                                       "é",    "{}",           "gone"};
@@ -490,6 +525,7 @@ static void in_a_run_that_goes_on_for_ever_it_does_not_grow_for_ever(void **unus
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(what_was_noted_is_there_after_a_restart),
+      T(what_was_reported_stays_until_the_unit_is_gone),
       T(the_newest_commit_of_each_log_is_known_for_each_target),
       T(what_was_forgotten_stays_forgotten),
       T(a_unit_that_is_written_again_has_lost_its_proof),
