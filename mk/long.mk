@@ -17,7 +17,7 @@ bench-log: bench-put all servers $(call tests,log_made)
 	@$(TEST_ENV) spec/commit/log/bench_log.sh
 
 # Those that are shown as they go differ in what they play, with what, and what is made before.
-PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks grace net servers)
+PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks grace net servers frameworks)
 $(PLAYED):
 	@$(TEST_ENV) $(WITH) spec/run_tests --shown $(PLAY)
 
@@ -105,3 +105,9 @@ contract-mutants: all servers
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
 .PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put
+
+## test-frameworks: GROUP=name KILLS=10 LOSSES=2: Hugging Face, Lightning, DCP, DeepSpeed, Orbax, Keras, Ray and others,
+##   killed and resumed; rows in build/frameworks/table.txt; installs them, about 9 GB
+test-frameworks: private PLAY = spec/frameworks/frameworks.sh
+test-frameworks: private WITH = SETUP=$(SETUP) GROUP='$(GROUP)' KILLS='$(KILLS)' LOSSES='$(LOSSES)'
+test-frameworks: all

@@ -20,7 +20,7 @@ end
 local function workplace()
   local dir = support.directory()
   local links = { { support.build, "build" }, { support.runner, "ckpt-lua" } }
-  for _, name in ipairs { "engine", "examples" } do
+  for _, name in ipairs { "engine", "examples", "python" } do
       links[#links + 1] = { support.root .. "/" .. name, name }
   end
   for _, link in ipairs(links) do
