@@ -64,6 +64,21 @@ static bool is_last_generation(const runlog_state *state, const runlog_commit *c
   return newer > 0 && newer < GENERATIONS;
 }
 
+/* True if the newest good commit of some kind has a list that names it, which a start puts back: a
+ * framework may want to find all of them. */
+static bool is_listed(const runlog_state *state, const runlog_commit *c) {
+  if (c->bad || c->life == RUNLOG_DELETED) return false;
+  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;)
+    if (is_good(&state->commits[i]) && strcmp(state->commits[i].unit, c->unit) == 0) return false;
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *other = &state->commits[i];
+    if (other != c && other->needs && is_good(other) && runlog_commit_needs(other, c->unit) &&
+        !has_better(state, other))
+      return true;
+  }
+  return false;
+}
+
 /* Returns why a commit stays even if the user removes all by hand. */
 static const char *always_guarded(const runlog_commit *c, const retention_guard *guard) {
   if (is_pinned(guard, c->n)) return "it is pinned";
@@ -79,6 +94,7 @@ const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
       (c->life == RUNLOG_LIVE || !has_newer_dropped(state, c)))
     return c->life == RUNLOG_LIVE ? "it is the newest of its kind"
                                   : "nothing of its kind is kept, and it is the newest that was";
+  if (is_listed(state, c)) return "what was saved with the newest of its kind names it";
   if (word != RETENTION_POLICY) return NULL;
   if (c->life == RUNLOG_LIVE && c->n < state->flags_since)
     return "it was saved under other flags of the job, and neither `run_id` nor `continue_run` was "

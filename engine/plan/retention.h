@@ -8,6 +8,7 @@
  *   - the newest commit of each kind of name that is not bad;
  *   - the last one that verified, a pinned one, and the one that the run resumed from;
  *   - one that was saved under other flags of the job, until the user says that this is the same;
+ *   - one that a list names which was saved with the newest of its kind (its `needs`);
  *   - of a name that is saved again and again ("last.ckpt") the last two;
  *   - anything that is not a live commit of this very log.
  *

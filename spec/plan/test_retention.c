@@ -63,6 +63,27 @@ static void what_was_saved_under_other_flags_stays(void **state) {
   assert_int_equal(verdict_of(&l, 0), RETENTION_DROP);
 }
 
+static void what_the_newest_lists_stays_while_it_does(void **state) {
+  log_of l = {0};
+  char needs[64];
+  for (int i = 0; i < 4; i++) add(&l, i);
+  snprintf(needs, sizeof needs, "%s/", l.commits[1].unit);
+  l.commits[3].needs = needs;
+  plan(&l, &nobody, &no_limit);
+  assert_int_equal(verdict_of(&l, 0), RETENTION_DROP);
+  assert_int_equal(verdict_of(&l, 1), RETENTION_GUARDED);
+  assert_non_null(strstr(l.items[1].reason, "names it"));
+  assert_non_null(retention_guarded(&l.state, &l.commits[1], &nobody, RETENTION_BY_HAND));
+  assert_null(retention_guarded(&l.state, &l.commits[1], &nobody, RETENTION_ALL));
+  l.commits[1].life = RUNLOG_DROPPED; /* its data stays, too */
+  assert_non_null(retention_guarded(&l.state, &l.commits[1], &nobody, RETENTION_POLICY));
+  l.commits[1].life = RUNLOG_LIVE;
+  l.commits[3].needs = NULL; /* an older list is put back by no start */
+  l.commits[2].needs = needs;
+  plan(&l, &nobody, &no_limit);
+  assert_int_equal(verdict_of(&l, 1), RETENTION_DROP);
+}
+
 static void what_the_policy_keeps_is_kept(void **state) {
   log_of l = {0};
   for (int i = 0; i < 4; i++) add(&l, i);
@@ -411,6 +432,7 @@ int main(int argc, char **argv) {
   if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_was_saved_under_other_flags_stays),
+      cmocka_unit_test(what_the_newest_lists_stays_while_it_does),
       cmocka_unit_test(what_the_policy_keeps_is_kept),
       cmocka_unit_test(a_bad_one_is_not_the_newest_that_must_stay_and_the_one_before_it_is),
       cmocka_unit_test(a_bad_one_that_is_all_there_is_stays),

@@ -35,7 +35,7 @@ enum { RUNLOG_FORMAT = 1, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
 /* An entry asks for the reader of 1.0, but for one that 1.0 would take for a breach of the rules. */
 enum { RUNLOG_READER = 2, RUNLOG_READER_1 = 1 };
 enum { RUNLOG_DIGEST_MAX = 33, RUNLOG_JOINED_MAX = 64 };
-enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256 };
+enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256, RUNLOG_NEEDS_MAX = 4096 };
 /* The room for an entry's nonce in memory; ours have 32 characters. */
 enum { RUNLOG_NONCE_MAX = 64 };
 #define RUNLOG_NONE UINT64_MAX
@@ -104,7 +104,9 @@ typedef struct runlog_commit {
   char *metrics;         /* a JSON object as text, at most RUNLOG_METRICS_MAX bytes, or NULL */
   char *policy, *reason; /* who wanted it, and why; NULL: not stated */
   runlog_companions companions;
-  bool bad;         /* it does not load: never chosen by default, and never the one that must
+  char *needs; /* names of other units that a list of it names, each with a slash behind it; NULL:
+                     * none */
+  bool bad;    /* it does not load: never chosen by default, and never the one that must
                      * stay */
   char *bad_reason; /* NULL: not stated */
   runlog_life life;
@@ -259,6 +261,7 @@ int runlog_sweep(runlog *log, uint64_t attempt, err *e);
 typedef struct runlog_note {
   const char *reason; /* why it was wanted; may be NULL */
   runlog_companions companions;
+  const char *needs; /* as in the commit; at most RUNLOG_NEEDS_MAX bytes; may be NULL */
 } runlog_note;
 int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const runlog_note *note,
                           uint64_t *out, err *e);
@@ -298,6 +301,8 @@ const runlog_attempt *runlog_find_nonce(const runlog_state *s, const char *nonce
 const runlog_commit *runlog_commit_of(const runlog_state *s, uint64_t attempt);
 /* Returns the commit of that number; NULL if there is none. */
 const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n);
+/* True if a list that was saved with the commit names that unit. */
+bool runlog_commit_needs(const runlog_commit *c, const char *unit);
 /* Returns the newest live commit of a unit name that is not bad; NULL if there is none. `unit`
  * NULL: the newest checkpoint of all: a file above the checkpoints of other logs is none. */
 const runlog_commit *runlog_newest(const runlog_state *s, const char *unit);

@@ -243,6 +243,7 @@ static int plan_commit(const runlog *log, const runlog_request *r, json_t **out,
                                     .root = m->root,
                                     .manifest = m->text,
                                     .companions = r->companions,
+                                    .needs = (char *)r->needs,
                                     .metrics = fitting(m->metrics),
                                     .policy = m->policy,
                                     .reason = (char *)r->reason},
@@ -253,7 +254,7 @@ static int plan_commit(const runlog *log, const runlog_request *r, json_t **out,
 int runlog_commit_attempt(runlog *log, uint64_t attempt, const manifest *m, const runlog_note *note,
                           uint64_t *out, err *e) {
   runlog_request r = {.number = attempt, .m = m};
-  if (note) r.reason = note->reason, r.companions = note->companions;
+  if (note) r.reason = note->reason, r.companions = note->companions, r.needs = note->needs;
   int rc = runlog_need_term(log, e);
   if (rc == 0 && m->root.len == 0) rc = err_set(e, ERR_INVAL, "the manifest is not sealed");
   if (rc == 0) rc = runlog_carry_out(log, plan_commit, &r, e);

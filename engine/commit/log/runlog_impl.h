@@ -56,6 +56,7 @@ typedef struct runlog_request {
   const manifest *m;
   const char *policy, *reason, *metrics;
   runlog_companions companions;
+  const char *needs;
   const runlog_title *title;
   bool bad;
   runlog_may_fn *may;

@@ -152,6 +152,33 @@ int runlog_get_metrics(const json_t *object, const char *what, char **out, err *
   return rc == 0 || rc == ERR_LIMIT ? 0 : no_memory(what, e);
 }
 
+/* What is no list of names says nothing. */
+static int get_needs(const json_t *object, const char *what, char **out, err *e) {
+  const json_t *list = json_object_get(object, "needs"), *name;
+  size_t i, len = 0;
+  buf text;
+  *out = NULL;
+  buf_init(&text, RUNLOG_NEEDS_MAX + 1);
+  json_array_foreach(list, i, name) {
+    const char *spelt = json_string_value(name);
+    if (!spelt || !*spelt || strchr(spelt, '/') || len + strlen(spelt) >= RUNLOG_NEEDS_MAX)
+      continue;
+    buf_fmt(&text, "%s/", spelt);
+    len += strlen(spelt) + 1;
+  }
+  bool failed = buf_failed(&text);
+  if (!failed && text.len) *out = buf_take(&text);
+  buf_free(&text);
+  return failed ? no_memory(what, e) : 0;
+}
+
+bool runlog_commit_needs(const runlog_commit *c, const char *unit) {
+  size_t len = strlen(unit);
+  for (const char *at = c->needs; at && *at; at = strchr(at, '/') + 1)
+    if (strncmp(at, unit, len) == 0 && at[len] == '/') return true;
+  return false;
+}
+
 int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out, err *e) {
   const char *name = NULL;
   hash_kind hash = HASH_XXH3_128;
@@ -169,6 +196,7 @@ int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out,
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   out->left_out = left_out > 0 ? (uint64_t)left_out : 0;
   out->above = json_is_true(json_object_get(object, "above"));
+  if (rc == 0) rc = get_needs(object, what, &out->needs, e);
   if (rc == 0) rc = runlog_get_metrics(object, what, &out->metrics, e);
   if (rc == 0) rc = runlog_get_text(object, "policy", what, &out->policy, e);
   return rc < 0 ? rc : runlog_get_text(object, "reason", what, &out->reason, e);
@@ -247,6 +275,18 @@ static void set_with(json_t *object, const runlog_companions *with, int *bad) {
   js_set(object, "with", value, bad);
 }
 
+static void set_needs(json_t *object, const char *needs, int *bad) {
+  if (!needs || !*needs) return;
+  json_t *list = json_array();
+  for (const char *at = needs; *at;) {
+    size_t len = strcspn(at, "/");
+    json_t *name = json_stringn(at, len); /* NULL: it is no UTF-8, and nothing of JSON names it */
+    if (name) *bad |= json_array_append_new(list, name) != 0;
+    at += len + (at[len] == '/');
+  }
+  js_set(object, "needs", list, bad);
+}
+
 void runlog_set_facts(json_t *object, const runlog_commit *c, int *bad) {
   const char *hash = hash_name(c->root.len == HASH_BYTES_MAX ? HASH_SHA256 : HASH_XXH3_128);
   js_set(object, "kind", json_string(manifest_kind_name(c->kind)), bad);
@@ -259,6 +299,7 @@ void runlog_set_facts(json_t *object, const runlog_commit *c, int *bad) {
   set_root(object, &c->root, bad);
   set_manifest(object, &c->manifest, bad);
   set_with(object, &c->companions, bad);
+  set_needs(object, c->needs, bad);
   runlog_set_metrics(object, c->metrics, bad);
   runlog_set_text(object, "policy", c->policy, bad);
   runlog_set_text(object, "reason", c->reason, bad);

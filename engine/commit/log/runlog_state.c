@@ -10,6 +10,7 @@ void runlog_free_texts(runlog_commit *c) {
   free(c->metrics);
   free(c->policy);
   free(c->reason);
+  free(c->needs);
   free(c->bad_reason);
   free(c->drop_policy);
   free(c->drop_reason);

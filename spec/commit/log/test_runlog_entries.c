@@ -89,6 +89,26 @@ static void a_commit_carries_who_wanted_it_and_why(void **state) {
   assert_int_equal(c->life, RUNLOG_LIVE);
 }
 
+static void a_commit_carries_what_its_lists_name(void **state) {
+  place *p = *state;
+  uint64_t n, made = 0;
+  manifest m;
+  make_small(&m, "c", 1);
+  assert_int_equal(runlog_attempt_begin(p->log, "c", &n, NULL), 0);
+  const runlog_note note = {.needs = "checkpoint_a/checkpoint_b/bad\xff/"};
+  assert_int_equal(runlog_commit_attempt(p->log, n, &m, &note, &made, NULL), 0);
+  manifest_free(&m);
+  const runlog_commit *c = find(reader_of(p), made);
+  assert_string_equal(c->needs, "checkpoint_a/checkpoint_b/");
+  assert_true(runlog_commit_needs(c, "checkpoint_a"));
+  assert_true(runlog_commit_needs(c, "checkpoint_b"));
+  assert_false(runlog_commit_needs(c, "checkpoint_"));
+  assert_false(runlog_commit_needs(c, "checkpoint_bb"));
+  c = find(p->log, commit(p->log, "d"));
+  assert_null(c->needs);
+  assert_false(runlog_commit_needs(c, "checkpoint_a"));
+}
+
 static void what_is_not_stated_stays_unstated(void **state) {
   place *p = *state;
   const runlog_commit *c = find(p->log, commit_as(p->log, "a", NULL, ""));
@@ -481,6 +501,7 @@ static char on_file[] = "file";
 int main(void) {
   const struct CMUnitTest tests[] = {
       BOTH(a_commit_carries_who_wanted_it_and_why),
+      BOTH(a_commit_carries_what_its_lists_name),
       BOTH(what_is_not_stated_stays_unstated),
       BOTH(metrics_that_are_too_large_or_no_object_stay_out_and_stop_nothing),
       BOTH(a_reason_can_neither_control_a_terminal_nor_break_the_log),

@@ -43,6 +43,7 @@ static uint64_t commit(runlog *log, const char *unit) {
   free(m.metrics);
   m.metrics = strdup("{\"loss\":0.1,\"tiny\":1e-300,\"deep\":[{\"x\":[1,2]}]}");
   runlog_note note = {.reason = "due",
+                      .needs = "x/y/",
                       .companions = {.term = 1, .files = 2, .bytes = 3, .root = m.root}};
   int rc = runlog_attempt_begin(log, unit, &n, &e);
   if (rc == 0) rc = runlog_commit_attempt(log, n, &m, &note, &made, &e);
