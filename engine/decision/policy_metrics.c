@@ -306,12 +306,14 @@ static void add_name(metrics *m, const char *name, const json_t *source) {
     if (at_word(name, at, after) && add_number(m, key, at + strlen(after)) > 0) return;
 }
 
+/* That it names a checkpoint is no number of that. */
 static void add_result(metrics *m, const char *result) {
   buf text;
   if (!result) return;
   buf_init(&text, FILE_MAX);
   buf_str(&text, result);
   json_t *value = text.data ? parse(text.data, text.len, NULL) : NULL;
+  if (json_is_string(json_object_get(value, "checkpoint"))) json_object_del(value, "checkpoint");
   if (json_is_object(value)) add_all(m, value);
   json_decref(value);
   buf_free(&text);

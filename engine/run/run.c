@@ -574,7 +574,7 @@ static void take_result(run *r, const char *json, const json_t *value) {
   for (size_t i = 0; i < r->group_count; i++) r->groups[i]->results++;
   for (size_t i = 0; named && i < r->unit_count; i++)
     if (run_result_names(r, named, r->units[i]->path)) r->units[i]->asked_for = true;
-  run_result_take(r, json, named, json_object_size(value));
+  run_result_take(r, json, named);
   run_event(r, false);
   run_reconsider(r, "result");
 }

@@ -282,15 +282,14 @@ static char *copy_of(char *old, const char *text) {
   return copy;
 }
 
-void run_result_take(run *r, const char *json, const char *checkpoint, size_t members) {
+void run_result_take(run *r, const char *json, const char *checkpoint) {
   r->result = copy_of(r->result, json);
   if (!checkpoint) {
     r->unnamed = copy_of(r->unnamed, json);
     return;
   }
-  if (members < 2) return; /* it asks for a checkpoint, and says nothing of it */
   char *numbers = policy_numbers(json, NULL);
-  if (!numbers) return;
+  if (!numbers) return; /* it asks for a checkpoint, and says nothing of it */
   run_unit *u = named_unit(r, checkpoint);
   if (!u || means_next(u)) {
     wait_for(r, checkpoint, numbers);

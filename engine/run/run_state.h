@@ -334,7 +334,7 @@ int run_ask_in_time(run *r, err *e); /* asks those that it is time for; sets r->
 /* run_results.c: which checkpoint a result belongs to. */
 void run_result_begin(run *r, run_unit *u); /* its first write was noticed: it gets its own */
 /* A result came, when all that was written before it is known. */
-void run_result_take(run *r, const char *json, const char *checkpoint, size_t members);
+void run_result_take(run *r, const char *json, const char *checkpoint);
 /* True if what the job calls so means this unit. */
 bool run_result_names(const run *r, const char *name, const char *path);
 /* All numbers of a unit, by the policy's `metrics`, as JSON text; NULL: it has none. The same as long

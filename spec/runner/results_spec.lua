@@ -27,6 +27,9 @@ local function train(step, policy, args)
   support.write(dir .. "/job.sh", ([[
     notify() { '%s' notify "$@" || exit 9; }
     made() { mkdir out/.new; echo "weights $n" >out/.new/model.bin; }
+    saved() { # what waits in the queue would be let go for a newer one
+      for i in $(seq 400); do [ ! -e "store/$1" ] || return 0; sleep 0.05; done
+    }
     n=0
     for loss in %s; do n=$((n + 1))
       %s
@@ -62,24 +65,33 @@ end
 describe("the numbers of a checkpoint", function()
   it("are of the result before it, for who evaluates, logs and saves", function()
     local text = train [[
-      made; notify loss=$loss; mv out/.new out/checkpoint-$n; sleep 0.4]]
+      made; notify loss=$loss; mv out/.new out/checkpoint-$n; sleep 0.4
+      [ $n != 6 ] || saved checkpoint-6]]
     must_be_right "loss"
     has(text, "checkpoint-3 (step 3) was skipped: loss 4.5 is not better than 4")
     has(place.must "show store checkpoint-6", "loss improved to 2")
     has(place.must "show store checkpoint-6", 'metrics    {"loss":2}')
+    local listed = place.must "ls store --metrics"
+    has(listed, "COMMITTED  METRICS\n")
+    assert.is_truthy(listed:find("checkpoint%-6 [^\n]* loss=2\n"), listed)
+    place.must "mark bad store checkpoint-6 --reason torn"
+    listed = place.must "ls store --metrics"
+    has(listed, "METRICS   BAD\n")
+    assert.is_truthy(listed:find("checkpoint%-6 [^\n]* loss=2    torn\n"), listed)
   end)
 
   it("are of the result that names it, for who saves and then reports", function()
     train [[
-      made; mv out/.new out/checkpoint-$n; sleep 0.3
-      notify checkpoint=out/checkpoint-$n loss=$loss; sleep 0.3]]
+      made; mv out/.new out/checkpoint-$n; saved checkpoint-$n
+      notify checkpoint=out/checkpoint-$n loss=$loss]]
     must_be_right "loss"
   end)
 
   it("are of the result that names it, also if that comes before", function()
     train [[
       notify checkpoint=checkpoint-$n loss=$loss; notify loss=99$n
-      made; mv out/.new out/checkpoint-$n; sleep 0.4; notify loss=9]]
+      made; mv out/.new out/checkpoint-$n; sleep 0.4; notify loss=9
+      [ $n != 6 ] || saved checkpoint-6]]
     must_be_right "loss"
   end)
 
@@ -89,7 +101,8 @@ describe("the numbers of a checkpoint", function()
       exec 3>out/checkpoint-$n.pt
       for i in 1 2 3 4 5 6 7 8 9; do echo part >&3; notify loss=0.$i; done
       exec 3>&-
-      for i in 1 2 3 4 5 6 7 8 9; do sleep 0.05; notify loss=0.$i; done]],
+      for i in 1 2 3 4 5 6 7 8 9; do sleep 0.05; notify loss=0.$i; done
+      [ $n != 6 ] || saved checkpoint-6.pt]],
       nil, "--settle 0.2s")
     must_be_right("loss", function(i) return ("checkpoint-%d.pt"):format(i) end)
   end)
@@ -109,7 +122,7 @@ describe("the numbers of a checkpoint", function()
     train([[
       for step in $((2 * n - 1)) $((2 * n)); do
         made; cp states/$step out/.new/trainer_state.json
-        mv out/.new out/checkpoint-$step; sleep 0.3
+        mv out/.new out/checkpoint-$step; saved checkpoint-$step
       done]], [[return { api = 1, keep = keep.best("eval_loss", 1, "min") }]])
     local all = live()
     assert.are.equal(2, all["checkpoint-11"] and all["checkpoint-11"].metrics.eval_loss)
@@ -120,7 +133,8 @@ describe("the numbers of a checkpoint", function()
 
   it("are those in its name, as Lightning writes it", function()
     train([[
-      made; mv out/.new/model.bin "out/epoch=$n-val_loss=$loss.ckpt"; rmdir out/.new; sleep 0.3]],
+      made; mv out/.new/model.bin "out/epoch=$n-val_loss=$loss.ckpt"; rmdir out/.new; sleep 0.3
+      [ $n != 6 ] || saved epoch=6-val_loss=2.ckpt]],
       [[return { api = 1, sync = when.metric_improved("val_loss", "min"),
                  keep = any { keep.last(1), keep.best("val_loss", 1, "min") } }]])
     local n = must_be_right("val_loss", function(i)

@@ -39,7 +39,7 @@ typedef struct options {
   const char *dir, *to, *state, *reason, *remove;
   uint64_t size_max, entries_max; /* unpack; 0: the default */
   double pin_s;                   /* 0: for good */
-  bool all, uri_only, wait, alone, linear, mark, remove_run, yes, record;
+  bool all, uri_only, wait, alone, linear, mark, remove_run, yes, record, metrics;
 } options;
 
 enum { OPTIONS_ERROR_MAX = 512 };
