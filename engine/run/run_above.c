@@ -2,7 +2,8 @@
  * of the log of its own directory, and no checkpoint.
  *
  * They are written every few seconds, and belong together: so they are saved together, and then for a
- * minute not at all. A state that names checkpoints which are not in the store is of no use to whoever
+ * while not at all, a minute once the run is 20 minutes old. A log of days must not have an entry of
+ * every ten seconds, and a short run must not lose most of what its trials did. A state that names checkpoints which are not in the store is of no use to whoever
  * restores it, so they are waited for first, a minute at most; what is named is not let go. */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "run/run_state.h"
 
 static const int64_t second_ns = 1000000000;
-enum { PERIOD_S = 60, TOGETHER_S = 5, PATIENCE_S = 60 };
+enum { LEAST_S = 10, MOST_S = 60, SHARE = 20, TOGETHER_S = 5, PATIENCE_S = 60 };
 
 /* ---- what they name ---- */
 
@@ -82,13 +83,19 @@ static bool awaits(const run *r, run_unit *u) {
   return false;
 }
 
+static int64_t period_of(const run *r, int64_t now) {
+  int64_t share = (now - r->started_at) / SHARE, least = LEAST_S * second_ns;
+  int64_t most = MOST_S * second_ns;
+  return share < least ? least : share < most ? share : most;
+}
+
 int64_t run_above_due(run *r, run_unit *u, int64_t now) {
   const run_group *g = u->group;
   int64_t due = u->next_try;
   if (due > now || r->preempted) return due;
   bool together = g->above_at && now < seconds_later(g->above_at, TOGETHER_S * second_ns);
   if (together) return due;
-  int64_t period = seconds_later(g->above_at, PERIOD_S * second_ns);
+  int64_t period = seconds_later(g->above_at, period_of(r, now));
   if (g->above_at && period > now && !r->writer_gone) return period;
   int64_t patience = seconds_later(g->above_since, PATIENCE_S * second_ns);
   if (patience <= now || !awaits(r, u)) return due;
