@@ -89,6 +89,9 @@ return {
     "tmp[a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_]", -- ignite
     "*.bak", -- CatBoost
     "tmp/", -- CatBoost
+    ".nfs[0-9a-f][0-9a-f][0-9a-f][0-9a-f]*", -- removed while it was open, or put into a bin
+    ".fuse_hidden*",
+    ".Trash-[0-9]*",
     "*_temp/", -- TensorFlow
     "*.tempstate*",
     "checkpoint.tmp*",

@@ -416,6 +416,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .step = u->step,
                        .state = u->state,
                        .reason = u->reason,
+                       .aside = u->aside,
                        .cause = u->cause,
                        .generation = u->generation,
                        .in_place = u->generation > 0 || !u->numbered,
@@ -467,6 +468,16 @@ int detect_find(detect *d, const char *path, detect_unit *out) {
   if (u) judge_figures(d, u);
   if (u) show(d, u, out);
   return u != NULL;
+}
+
+bool detect_is_aside(const detect *d, const char *path) {
+  const node *n = d->top;
+  for (size_t len; n && *path; path += len + (path[len] == '/')) {
+    len = strcspn(path, "/");
+    n = node_child(n, path, len);
+    if (n && n->home && n->excluded) return true;
+  }
+  return false;
 }
 
 int detect_each(detect *d, detect_unit_fn *fn, void *ctx) {

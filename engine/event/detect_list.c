@@ -96,6 +96,31 @@ static node *moved_from(const detect *d, const node *dir, const struct stat *st)
   return NULL;
 }
 
+static bool is_thing(const detect *d, const node *n, const node *dir, const struct stat *st) {
+  return n && n->known && node_is(n, st) && same_thing(n, st) && !node_within(n, dir) &&
+         (!n->parent || has_left(d, n));
+}
+
+/* Finds the unit that was moved into a directory whose watch was not there yet: its departure alone
+ * is told, perhaps only after this listing. A framework makes its bin and moves its first checkpoint
+ * there at once. */
+static node *unit_from(const detect *d, const node *dir, const entry *found) {
+  char above[FS_PATH_MAX], path[FS_PATH_MAX];
+  match_unit m;
+  if (d->first || node_path(dir, above, NULL) < 0) return NULL;
+  if (fs_join(path, above, found->name, NULL) < 0) return NULL;
+  if (!rules_match(d->rules, path, S_ISDIR(found->st.st_mode), &m)) return NULL;
+  for (size_t i = 0; i < d->limbo_count; i++) {
+    node *n = d->limbo[i].n;
+    if (n && n->home && is_thing(d, n, dir, &found->st)) return n;
+  }
+  for (size_t i = 0; i < d->all.count; i++) {
+    const unit *u = d->all.at[i];
+    if (u->kind != MATCH_GROUP && is_thing(d, u->root, dir, &found->st)) return u->root;
+  }
+  return NULL;
+}
+
 static int move_here(detect *d, node *n, node *dir, const entry *found, err *e) {
   size_t at;
   if (!in_limbo(d, n, &at)) {
@@ -123,6 +148,8 @@ static int take_entry(detect *d, node *dir, const entry *found, err *e) {
   bool other = n && n->known && !node_is(n, &found->st);
   bool kind = n && n->type != node_type_of(found->st.st_mode);
   if (d->index && (!n || other) && (from = moved_from(d, dir, &found->st)) && from != n)
+    return move_here(d, from, dir, found, e);
+  if (!d->index && !n && (from = unit_from(d, dir, found)))
     return move_here(d, from, dir, found, e);
   if (kind || (other && n->type == NODE_DIR)) {
     int rc = model_remove(d, n, e);

@@ -37,10 +37,22 @@ static void say_far(detect *d, const node *n) {
   model_say_far(d, path);
 }
 
+/* True for what was a unit and lies further below the directory in which it was one: frameworks
+ * delete by such a rename (Orbax's todelete_subdir), and deleted things are no new checkpoints. What
+ * was moved into another unit is a part of that. */
+static bool is_set_aside(const node *n, const char *path) {
+  size_t len = n->home ? strlen(n->home) : 0;
+  if (!n->home || strncmp(path, n->home, len) != 0 || (len && path[len] != '/')) return false;
+  for (const node *p = n->parent; p; p = p->parent)
+    if (p->unit) return false;
+  return strchr(path + len + (len > 0), '/') != NULL;
+}
+
 static bool is_excluded(const detect *d, const node *n) {
   char path[FS_PATH_MAX];
   if (!n->parent) return false;
   if (out_of_reach(d, n) || node_path(n, path, NULL) < 0) return true;
+  if (is_set_aside(n, path)) return true;
   return rules_excluded(d->rules, path, n->type == NODE_DIR);
 }
 
@@ -132,10 +144,27 @@ int limbo_doubt(detect *d, uint32_t cookie, err *e) {
   return limbo_push(d, NULL, cookie, e);
 }
 
+/* True if it was a checkpoint already: one that is still written may be published by a rename. */
+static bool was_whole(const unit *u, const node *n) {
+  return u->settle_seq > 0 || u->state != DETECT_OPEN || u->renamed || n->old;
+}
+
+/* Notes where it was a unit, so that it is known when it turns up again. */
+static int note_home(const unit *u, node *n, err *e) {
+  char group[FS_PATH_MAX];
+  bool own = u && (u->root == n || u->kind == MATCH_GROUP);
+  if (!own || n->excluded || !was_whole(u, n)) return 0;
+  unit_group(u, group);
+  free(n->home);
+  n->home = strdup(group);
+  return n->home ? 0 : err_set(e, ERR_NOMEM, "watch: out of memory");
+}
+
 int model_leave(detect *d, node *n, uint32_t cookie, err *e) {
-  int rc = limbo_push(d, n, cookie, e);
-  if (rc < 0) return rc;
   unit *u = unit_of(d, n);
+  int rc = note_home(u, n, e);
+  if (rc == 0) rc = limbo_push(d, n, cookie, e);
+  if (rc < 0) return rc;
   node_detach(n);
   if (u && n->excluded)
     unit_stir(d, u);
@@ -249,7 +278,10 @@ static int replace(detect *d, node *there, node *n, err *e) {
 
 static int settle_names(detect *d, node *n, err *e) {
   /* A node whose path got too long has no name to live on under; the others are found anew. */
-  if (recheck(d, n) || n->excluded) unit_drop_within(d, n);
+  if (recheck(d, n) || n->excluded) {
+    if (n->unit) unit_set_aside(n->unit, n);
+    unit_drop_within(d, n);
+  }
   if (n->excluded) {
     drop_children(d, n);
     return 0;
@@ -293,6 +325,11 @@ int model_move(detect *d, node *n, bool fresh, node *dir, const char *name, cons
   int rc = 0;
   bool doubt = n->unit && in_doubt(n->unit), was_temporary = n->excluded || fresh;
   node *there = node_child(dir, name, strlen(name));
+  /* A listing may have found it here before its arrival was told. */
+  if (there && st && there->home && !n->home && node_is(there, st)) {
+    n->home = there->home;
+    there->home = NULL;
+  }
   if (there && !there->old) n->again = is_behind_marker(d, there);
   if (there) rc = replace(d, there, n, e);
   if (rc == 0) rc = node_rename(n, name, e);

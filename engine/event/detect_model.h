@@ -12,6 +12,7 @@
 typedef struct unit unit;
 struct unit {
   char *path;
+  char *aside; /* of one that is gone: where it was moved to; else NULL */
   uint64_t id; /* another unit may come to its path, and to its address */
   node *root;  /* the directory or the file; of a group: the directory it is in */
   unit *next;  /* of a group: the next one in that directory */
@@ -141,6 +142,8 @@ void unit_drop_within(detect *d, node *n);
 /* Makes another node its root. */
 void unit_take_root(unit *u, node *n);
 void unit_drop(detect *d, unit *u);
+/* Notes that it is dropped because its root lies where deleted units are moved to. */
+void unit_set_aside(unit *u, const node *n);
 void unit_free(unit *u);
 void unit_set(detect *d, unit *u, detect_state state, const char *reason);
 void unit_wake(detect *d, unit *u, int64_t due);

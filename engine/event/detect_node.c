@@ -28,6 +28,7 @@ void node_free(node *n) {
   for (size_t i = 0; i < n->count; i++) node_free(n->children[i]);
   free(n->children);
   free(n->name);
+  free(n->home);
   free(n);
 }
 

@@ -29,6 +29,7 @@ struct node {
   struct unit *unit;   /* the unit whose root this is; not of a group */
   struct unit *groups; /* the groups that lie in this directory */
   char *name;
+  char *home; /* the directory in which it was a unit when it was moved; NULL: it was not */
   uint64_t dev, ino, size, seq; /* seq: of the newest change in the detector's own order */
   uint64_t begun_seq;           /* of the first change since its unit was last settled */
   int64_t mtime_ns, ctime_ns;

@@ -114,6 +114,7 @@ void unit_wake(detect *d, unit *u, int64_t due) {
 void unit_free(unit *u) {
   if (!u) return;
   free(u->path);
+  free(u->aside);
   free(u);
 }
 
@@ -124,6 +125,7 @@ static void tell_gone(detect *d, const unit *u) {
   if (gone) {
     *gone = *u;
     gone->path = strdup(u->path);
+    gone->aside = u->aside ? strdup(u->aside) : NULL;
     gone->root = NULL;
     gone->next = NULL;
     gone->active = 0;
@@ -158,6 +160,13 @@ void unit_take_root(unit *u, node *n) {
   }
   u->next = n->groups;
   n->groups = u;
+}
+
+void unit_set_aside(unit *u, const node *n) {
+  char path[FS_PATH_MAX];
+  if (!n->home || node_path(n, path, NULL) < 0) return;
+  free(u->aside);
+  u->aside = strdup(path); /* without memory for it, it is only removed */
 }
 
 void unit_drop(detect *d, unit *u) {
@@ -208,6 +217,16 @@ unit *unit_of(const detect *d, const node *n) {
   return n->parent && !n->excluded ? group_of(d, n) : NULL;
 }
 
+/* What lies in a unit is a part of it, whatever it was before. */
+static void take_back(void *ctx, node *n) {
+  const detect *d = ctx;
+  char path[FS_PATH_MAX];
+  if (n->unit || !n->home) return;
+  free(n->home);
+  n->home = NULL;
+  n->excluded = node_path(n, path, NULL) < 0 || rules_excluded(d->rules, path, n->type == NODE_DIR);
+}
+
 static int make(detect *d, node *root, const char *path, const match_unit *m, const char *pattern,
                 err *e) {
   unit *u = calloc(1, sizeof *u);
@@ -231,6 +250,7 @@ static int make(detect *d, node *root, const char *path, const match_unit *m, co
     return rc;
   }
   unit_take_root(u, root);
+  if (m->kind == MATCH_DIR) node_walk(root, take_back, d);
   u->cause = "open";
   unit_set(d, u, DETECT_OPEN, "it has just appeared");
   unit_wake(d, u, u->last + d->rules->settled_ns);

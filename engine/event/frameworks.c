@@ -75,6 +75,9 @@ static const framework rows[] = {
      .units = {"epoch-{step}/", "epoch_{step}/", "ckpt-{step}/", "ckpt_{step}/", "*.pt", "*.pth",
                "*.safetensors", "*.npz", "*.msgpack"},
      .by_hand = true},
+    {.name = "a file system", /* what was removed while it was open, or put into a bin */
+     .temporary = {".nfs[0-9a-f][0-9a-f][0-9a-f][0-9a-f]*", ".fuse_hidden*", ".Trash-[0-9]*"},
+     .by_hand = true},
     /* Behind all single files: "ckpt-1.pt" is one. */
     {.name = "TensorFlow",
      .units = {"ckpt-{step}.*"},

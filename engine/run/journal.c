@@ -34,7 +34,8 @@ struct journal {
 };
 
 static const runlog_ref no_commit = {.n = RUNLOG_NONE};
-static const char *const state_names[] = {"unknown", "open", "complete", "committed", NULL};
+static const char *const state_names[] = {"unknown",   "open",  "complete",
+                                          "committed", "aside", NULL};
 
 /* ---- the table ---- */
 
@@ -177,11 +178,13 @@ static int head_line(const journal *j, buf *out, err *e) {
 
 /* ---- reading ---- */
 
-/* Makes every proven record open. The doubt is kept with each record until somebody has looked, or
+/* Makes every proven record open, but for those of what was deleted: of these the bytes do not
+ * matter. The doubt is kept with each record until somebody has looked, or
  * the next start would trust the units that this one did not come to. */
 static void doubt(journal *j) {
   for (size_t i = 0; i < j->count; i++)
-    if (j->units[i].state > JOURNAL_OPEN) j->units[i].state = JOURNAL_OPEN;
+    if (j->units[i].state > JOURNAL_OPEN && j->units[i].state != JOURNAL_ASIDE)
+      j->units[i].state = JOURNAL_OPEN;
 }
 
 static journal_state state_of(const char *name) {

@@ -23,6 +23,7 @@ typedef enum journal_state {
   JOURNAL_OPEN,      /* it was being written, or its record is in doubt */
   JOURNAL_COMPLETE,  /* it was whole, with this fingerprint */
   JOURNAL_COMMITTED, /* and is in a store as `commit` */
+  JOURNAL_ASIDE,     /* a checkpoint was deleted by moving it here: it is none any more */
 } journal_state;
 
 typedef struct journal_unit {

@@ -401,8 +401,11 @@ static void on_unproven(run *r, run_unit *u, detect_state state) {
   run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
 }
 
-static int on_gone(run *r, run_unit *u, err *e) {
-  int rc = journal_forget(r->journal, u->path, e);
+static int on_gone(run *r, run_unit *u, const detect_unit *facts, err *e) {
+  int rc = facts->aside ? run_note_aside(r, facts->aside, &facts->fingerprint, e) : 0;
+  if (!u) return rc;
+  int forgot = journal_forget(r->journal, u->path, e);
+  if (rc == 0) rc = forgot;
   run_note(r, u, TRAIL_GONE, "it was removed from the directory");
   if (u->phase == UNIT_RUNNING) { /* it is removed when its save has ended */
     u->gone = true;
@@ -424,7 +427,11 @@ static int on_gone(run *r, run_unit *u, err *e) {
 static int on_unit(run *r, const detect_unit *facts, err *e) {
   run_unit *u = run_unit_find(r, facts->path);
   if (facts->above && r->ranks.world > 1) return 0; /* of such a file no rank has a part */
-  if (facts->state == DETECT_GONE) return u ? on_gone(r, u, e) : 0;
+  if (facts->state == DETECT_GONE) return on_gone(r, u, facts, e);
+  if (run_is_aside(r, facts)) {
+    if (u && u->phase == UNIT_SETTLING) run_unit_remove(r, u);
+    return run_note_aside(r, facts->path, &facts->fingerprint, e);
+  }
   if (!u && run_dir_inside(r, facts->path)) return 0;
   int rc = run_unit_take(r, facts, &u, e);
   if (rc < 0) return rc;
@@ -460,7 +467,7 @@ int run_fd(const run *r) {
 static int take_known(void *ctx, const detect_unit *unit) {
   run *r = ctx;
   if (unit->state != DETECT_UNPROVEN && unit->state != DETECT_OPEN) return 0;
-  if (run_dir_inside(r, unit->path)) return 0;
+  if (run_dir_inside(r, unit->path) || run_is_aside(r, unit)) return 0;
   journal_unit known = journal_find(r->journal, unit->path);
   bool seen = known.state == JOURNAL_COMPLETE || known.state == JOURNAL_COMMITTED;
   if (!seen && !(r->trust && unit->state == DETECT_UNPROVEN)) return 0;

@@ -87,7 +87,8 @@ int run_known_paths(run *r, names *out, err *e) {
     }
   }
   for (size_t i = 0; rc == 0 && i < journal_count(r->journal); i++)
-    rc = take_path(r, out, journal_at(r->journal, i).path, e);
+    if (journal_at(r->journal, i).state != JOURNAL_ASIDE)
+      rc = take_path(r, out, journal_at(r->journal, i).path, e);
   if (rc < 0) names_free(out);
   return rc;
 }

@@ -421,6 +421,10 @@ int run_open_policy(run *r, const run_options *o, err *e);
 void run_order_begin(run *r); /* while the manifests are at hand */
 /* When the content of a commit was written; 0: not known. */
 int64_t run_order_of_commit(run *r, run_group *g, const runlog_commit *c);
+/* True of what was a checkpoint further up and was moved to where it is now: it was deleted. Notes
+ * that for the next start. */
+bool run_is_aside(const run *r, const detect_unit *facts);
+int run_note_aside(run *r, const char *path, const digest *fingerprint, err *e);
 int64_t run_step_of(const run *r, const run_group *g, const runlog_commit *c); /* by its name */
 void run_order_now(run *r);               /* what comes next becomes known now */
 void run_order_note(run *r, run_unit *u); /* gives its content a place, when it is first queued */

@@ -382,6 +382,8 @@ static int on_unit(void *ctx, const detect_unit *facts) {
   struct collect *c = ctx;
   survey *s = c->survey;
   if (facts->state == DETECT_GONE || run_dir_inside(c->run, facts->path)) return 0;
+  if (run_is_aside(c->run, facts))
+    return run_note_aside(c->run, facts->path, &facts->fingerprint, c->e);
   if (!VEC_ROOM(s->units, s->count, c->room))
     return err_set(c->e, ERR_NOMEM, "survey: out of memory");
   survey_unit *u = &s->units[s->count++];

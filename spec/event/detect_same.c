@@ -14,10 +14,13 @@ typedef struct line {
 typedef struct lines {
   line *at;
   size_t count;
+  const detect *knows; /* may be NULL */
 } lines;
 
 static int add(void *ctx, const detect_unit *u) {
   lines *l = ctx;
+  /* Whoever was not there when it was moved cannot know that it was deleted so. */
+  if (l->knows && detect_is_aside(l->knows, u->path)) return 0;
   line *grown = realloc(l->at, (l->count + 1) * sizeof *grown);
   if (!grown) abort();
   l->at = grown;
@@ -64,7 +67,7 @@ static const char *first_difference(const lines *known, const lines *found) {
 }
 
 const char *detect_same(detect *d, const char *root, const rules *rules) {
-  lines known = {0}, found = {0};
+  lines known = {0}, found = {.knows = d};
   detect *fresh;
   err e = {0};
   detect_options o = {

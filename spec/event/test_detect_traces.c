@@ -120,18 +120,43 @@ static void put(sim *s, const line *l) {
   }
 }
 
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* Finds what was moved to where a listing found it: its departure is told right after, and no arrival,
+ * since nobody watched there yet. */
+static line *moved_here(const trace *tr, size_t scanned) {
+  size_t k = scanned;
+  while (k < tr->count && is(&tr->at[k], "SCAN")) k++;
+  if (k == tr->count || !is(&tr->at[k], "MOVED_FROM")) return NULL;
+  bool same = strcmp(base_of(tr->at[k].path), base_of(tr->at[scanned].path)) == 0;
+  for (size_t t = k + 1; same && t < tr->count; t++)
+    if (is(&tr->at[t], "MOVED_TO") && tr->at[t].cookie == tr->at[k].cookie) same = false;
+  return same ? &tr->at[k] : NULL;
+}
+
 /* What a listing of this new directory found is there before its event is read. */
 static void put_scanned(sim *s, const trace *tr, size_t i) {
+  const char *moved = NULL;
   for (size_t k = i + 1; k < tr->count && is(&tr->at[k], "SCAN"); k++) {
-    line found = tr->at[k];
+    line found = tr->at[k], *from = moved_here(tr, k);
     found.is_dir = found.size < 0;
-    if (within(found.path, tr->at[i].path)) put(s, &found);
+    if (!within(found.path, tr->at[i].path) || (moved && within(found.path, moved))) continue;
+    if (from && io_tree_has(s->tree, from->path)) {
+      io_tree_rename(s->tree, from->path, found.path);
+      from->to_known = true;
+      moved = tr->at[k].path;
+    } else {
+      put(s, &found);
+    }
   }
 }
 
 static void move(sim *s, trace *tr, size_t i) {
   const line *l = &tr->at[i];
-  if (!io_tree_has(s->tree, l->path)) put(s, l);
+  if (!l->to_known && !io_tree_has(s->tree, l->path)) put(s, l);
   for (size_t k = i + 1; k < tr->count; k++) {
     if (!is(&tr->at[k], "MOVED_TO") || tr->at[k].cookie != l->cookie) continue;
     tr->at[k].to_known = true;
@@ -303,6 +328,17 @@ static void orbax_is_complete_when_renamed(void **state) {
   sim_free(s);
 }
 
+static void what_orbax_moved_to_its_bin_is_no_checkpoint(void **state) {
+  sim *s = replay("orbax_trash", 2);
+  assert_int_equal(sim_unit(s, "4").step, 4);
+  assert_int_equal(sim_unit(s, "5").step, 5);
+  for (size_t i = 0; i < s->count; i++)
+    if (strchr(s->news[i].path, '/')) fail_msg("%s is told", s->news[i].path);
+  for (int n = 1; n < 4; n++)
+    assert_int_equal(sim_times(s, (const char[]){(char)('0' + n), 0}, DETECT_GONE), 1);
+  sim_free(s);
+}
+
 static void lightning_is_complete_at_its_bare_rename(void **state) {
   sim *s = replay("lightning", 3);
   complete_by(s, "checkpoints/epoch=4-step=20-val_loss=0.126.ckpt", 52.896824, 0.11);
@@ -450,6 +486,7 @@ int main(void) {
       cmocka_unit_test(torch_save_is_complete_after_the_last_write),
       cmocka_unit_test(adaptdl_is_complete_when_renamed),
       cmocka_unit_test(orbax_is_complete_when_renamed),
+      cmocka_unit_test(what_orbax_moved_to_its_bin_is_no_checkpoint),
       cmocka_unit_test(lightning_is_complete_at_its_bare_rename),
       cmocka_unit_test(a_lightning_link_is_no_unit),
       cmocka_unit_test(hf_trainer_is_complete_by_its_marker),

@@ -74,12 +74,15 @@ static void temporary_names_are_excluded(void **state) {
                                       "checkpoint.tmp0123",
                                       "latest.symlink",
                                       "tmpab_12xyz",
+                                      ".nfs000000000001a2b300000001",
+                                      ".fuse_hidden0000000200000001",
                                       "x.bak"};
   static const char *const dirs[] = {"tmp-checkpoint-4",
                                      "2.orbax-checkpoint-tmp",
                                      "a/2.orbax-checkpoint-tmp-17",
                                      "ckpt-1_temp",
                                      "tmp",
+                                     ".Trash-1000",
                                      "_checkpoint"};
   static const char *const data[] = {".metadata",      ".snapshot_metadata",
                                      ".metadata.json", "latest.weights.h5.bkp",

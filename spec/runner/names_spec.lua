@@ -98,3 +98,46 @@ describe("directories that are called by a time of day", function()
     assert.is_truthy(support.read(dir .. "/out/checkpoint_2026-11-22_10-22-59.100000/shard"))
   end)
 end)
+
+describe("what a framework deletes by moving it below its directory", function()
+  --- A job that saves as Orbax does, keeps two, and moves the others to `trash`.
+  local job = [[set -e; cd out; for n in %s; do
+    t=$n.orbax-checkpoint-tmp; mkdir $t; echo "weights of $n" >$t/d; echo {} >$t/_CHECKPOINT_METADATA
+    mv $t $n; sleep 1; old=$((n - 2))
+    if test -d $old; then mkdir -p trash; mv $old trash/$old; fi; sleep 0.5; done; sleep 1]]
+
+  local function train(numbers)
+    return place.must(("run --dir out --to store --run r -- sh -c '%s'"):format(job:format(numbers)))
+  end
+
+  local function names()
+    local found = {}
+    for _, item in ipairs(place.objects(place.must "ls store --json")) do
+      found[#found + 1] = (item.path or item.group or "") .. ":" .. item.name
+    end
+    return table.concat(found, " ")
+  end
+
+  it("is saved under its own name alone, now and after starts", function()
+    train "1 2 3 4"
+    lacks(names(), "trash")
+    has(place.must "latest store", "4")
+    assert.are.equal("1\n2\n", sh "ls out/trash")
+    local text = train "5 6"
+    has(text, "6")
+    has(place.must "latest store", "6")
+    assert.are.equal("6", (resumed()))
+    assert.are.equal("", sh "find store -path '*trash*'")
+    sh "rm -r out/trash/3"
+    assert.are.equal("6", (resumed()))
+    assert.are.equal("", sh "find store -path '*trash*'")
+  end)
+
+  it("is known where nobody watched when it was moved", function()
+    train "1 2"
+    sh "mkdir out/trash; mv out/1 out/trash/1"
+    assert.are.equal("2", (resumed()))
+    assert.are.equal("2", (resumed()))
+    assert.are.equal("", sh "find store -path '*trash*'")
+  end)
+end)
