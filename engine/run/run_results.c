@@ -2,14 +2,16 @@
  * waits for it, or goes to it, also behind its commit. To a checkpoint that none names belongs the last
  * one that came before its first write was noticed. Once it has its numbers it keeps them, however often
  * it is asked about, until it is written anew. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/seconds.h"
 #include "base/vec.h"
+#include "prims/fs.h"
 #include "run/run_state.h"
 
-enum { WAITING_MAX = 256, RETRY_S = 60 };
+enum { WAITING_MAX = 256, HEARD_MAX = 1024, RETRY_S = 60 };
 
 /* Numbers on their way into the log of a group. */
 struct run_telling {
@@ -36,6 +38,8 @@ static void forget(run *r, size_t i) {
 void run_results_free(run *r) {
   while (r->waiting_count) forget(r, r->waiting_count - 1);
   free(r->waiting);
+  for (size_t i = 0; i < r->heard_count; i++) free(r->heard[i].numbers);
+  free(r->heard);
   free(r->result);
   free(r->unnamed);
 }
@@ -79,6 +83,65 @@ static run_unit *named_unit(const run *r, const char *name) {
     if (run_result_names(r, name, u->path) && (!found || u->made_ns > found->made_ns)) found = u;
   }
   return found;
+}
+
+/* ---- where the tree is polled ---- */
+
+/* A listing finds a unit seconds after its first write: what was reported in between is told by the
+ * times of its files. */
+
+static void hear(run *r, const char *json) {
+  if (!detect_polling(r->detect)) return;
+  char *numbers = policy_numbers(json, NULL);
+  if (r->heard_count == HEARD_MAX) {
+    free(r->heard[0].numbers);
+    memmove(r->heard, r->heard + 1, --r->heard_count * sizeof *r->heard);
+  }
+  if (numbers && VEC_ROOM(r->heard, r->heard_count, r->heard_room))
+    r->heard[r->heard_count++] = (run_heard){numbers, r->env->io->now(r->env->io, IO_WALL)};
+  else
+    free(numbers);
+}
+
+typedef struct oldest {
+  const io *io;
+  const char *dir;
+  int64_t at_ns; /* 0: none */
+} oldest;
+
+static int64_t changed_at(const io *io, const char *path) {
+  struct stat st;
+  if (io->lstat(io, AT_FDCWD, path, &st) < 0) return 0;
+  return (int64_t)st.st_ctim.tv_sec * SECOND_NS + st.st_ctim.tv_nsec;
+}
+
+static int look_at(void *ctx, const fs_entry *entry, err *e) {
+  oldest *o = ctx;
+  char path[FS_PATH_MAX];
+  (void)e;
+  int64_t at = fs_join(path, o->dir, entry->name, NULL) < 0 ? 0 : changed_at(o->io, path);
+  if (at > 0 && (o->at_ns == 0 || at < o->at_ns)) o->at_ns = at;
+  return 0;
+}
+
+static int64_t first_write(const run *r, const run_unit *u) {
+  char path[FS_PATH_MAX];
+  oldest o = {.io = r->env->io, .dir = path};
+  if (fs_join(path, r->places.dir, u->path, NULL) < 0) return 0;
+  if (u->kind != MATCH_DIR) return changed_at(o.io, path);
+  fs_list(o.io, path, look_at, &o, NULL);
+  return o.at_ns;
+}
+
+/* The last result that was reported before it; malloced, or NULL. */
+static char *last_before(const run *r, const run_unit *u) {
+  const int64_t tick = SECOND_NS / 50; /* as coarse as the clock of files may be */
+  bool polls = r->detect && detect_polling(r->detect);
+  int64_t at = polls && r->heard_count ? first_write(r, u) : 0;
+  if (at == 0) return r->unnamed ? policy_numbers(r->unnamed, NULL) : NULL;
+  for (size_t i = r->heard_count; i-- > 0;)
+    if (r->heard[i].at_ns <= at + tick) return strdup(r->heard[i].numbers);
+  return NULL;
 }
 
 /* ---- what a unit has ---- */
@@ -127,10 +190,10 @@ void run_result_begin(run *r, run_unit *u) {
   if (before) return;
   /* A file that comes later does not make another checkpoint of it; a save under the same name does. */
   if (again && u->result_named && u->step != MATCH_NO_STEP && u->phase != UNIT_DURABLE) return;
-  char *named = take_waiting(r, u);
-  char *numbers = named || r->unnamed ? policy_numbers(r->unnamed, named) : NULL;
-  set(r, u, numbers, named != NULL);
+  char *named = take_waiting(r, u), *last = last_before(r, u);
+  set(r, u, policy_numbers(last, named), named != NULL);
   free(named);
+  free(last);
 }
 
 const char *run_unit_numbers(run *r, run_unit *u, const detect_unit *facts) {
@@ -286,6 +349,7 @@ void run_result_take(run *r, const char *json, const char *checkpoint) {
   r->result = copy_of(r->result, json);
   if (!checkpoint) {
     r->unnamed = copy_of(r->unnamed, json);
+    hear(r, json);
     return;
   }
   char *numbers = policy_numbers(json, NULL);

@@ -98,6 +98,12 @@ typedef struct run_waiting {
   char *name, *numbers;
 } run_waiting;
 
+/* Numbers of a result that named none, and its IO_WALL time. */
+typedef struct run_heard {
+  char *numbers;
+  int64_t at_ns;
+} run_heard;
+
 /* Numbers that were reported after the commit of their checkpoint. */
 typedef struct run_late {
   uint64_t commit;
@@ -234,7 +240,9 @@ struct run {
   int64_t silence_told_s;      /* its own */
   char *result;                /* the last one, as JSON text */
   char *unnamed;               /* the last one that named no checkpoint */
-  run_waiting *waiting;        /* the oldest first */
+  run_heard *heard;            /* while the tree is polled: the last of those, the oldest first */
+  size_t heard_count, heard_room;
+  run_waiting *waiting; /* the oldest first */
   size_t waiting_count, waiting_room;
   trail *trail;     /* NULL: it could not be opened */
   int64_t noted_at; /* IO_MONO: when run_note_open() last looked */

@@ -66,7 +66,6 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
       return err_set(e, ERR_NOMEM, "%s: out of memory", facts->path);
     }
     u->group = g;
-    run_result_begin(r, u);
   }
   u->gone = false; /* its name may be there again before the save of the old one has ended */
   u->kind = facts->kind;
@@ -80,6 +79,7 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
   u->made_ns = facts->made_ns;
   u->want = policy_builtin(facts);
   snprintf(u->reason, sizeof u->reason, "%s", facts->reason ? facts->reason : "");
+  if (!u->begun) run_result_begin(r, u);
   *out = u;
   return 0;
 }

@@ -171,6 +171,30 @@ static void a_checkpoint_of_the_run_before_keeps_what_it_had(void **state) {
   must_have(h, "ckpt-1.pt", "{\"loss\":0.5}");
 }
 
+/* Guards: what is only seen by a listing had a number that was reported seconds after it was written. */
+static void where_the_tree_is_polled_the_times_of_files_tell(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->poll = true;
+  run_host_begin(h);
+  report(h, "{\"loss\":3}");
+  run_host_for(h, 0.05);
+  make_dir(run_host_dir(h, "checkpoint-1"));
+  write_file(run_host_dir(h, "checkpoint-1/model.bin"), "one");
+  run_host_for(h, 0.05);
+  report(h, "{\"loss\":992}");
+  write_file(run_host_dir(h, "checkpoint-1/trainer_state.json"), "{}");
+  write_file(run_host_dir(h, "ckpt-2.pt"), "two");
+  run_host_for(h, 0.05);
+  report(h, "{\"loss\":991}");
+  run_host_skip(h, 6);
+  run_host_for(h, 0.05);
+  run_host_skip(h, 60);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_idle(h);
+  must_have(h, "checkpoint-1", "{\"loss\":3}");
+  must_have(h, "ckpt-2.pt", "{\"loss\":992}");
+}
+
 static void a_name_may_be_a_path_and_of_several_the_last_is_meant(void **state) {
   run_host *h = *state;
   char json[600];
@@ -204,6 +228,7 @@ int main(void) {
       WITH_RUN(who_asks_for_a_checkpoint_says_nothing_of_it),
       WITH_RUN(a_name_that_is_used_again_has_numbers_for_each_save),
       WITH_RUN(a_checkpoint_of_the_run_before_keeps_what_it_had),
+      WITH_HOST(where_the_tree_is_polled_the_times_of_files_tell),
       WITH_RUN(a_name_may_be_a_path_and_of_several_the_last_is_meant),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
