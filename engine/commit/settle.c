@@ -223,8 +223,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
 
 /* ---- finishing ---- */
 
-/* True if a save was committed that was begun after it. */
-static bool overtaken(const runlog_state *state, uint64_t attempt) {
+bool settle_is_overtaken(const runlog_state *state, uint64_t attempt) {
   for (size_t i = 0; i < state->commit_count; i++)
     if (state->commits[i].attempt > attempt) return true;
   return false;
@@ -266,7 +265,7 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
   manifest m = {0};
   err why = {0};
-  int rc = overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(s, log, a, &why);
+  int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(s, log, a, &why);
   if (rc == 0) rc = read_sealed(s, log, a, &m, &why);
   if (rc == ERR_NOENT) return give_up_older(s, log, a, sink, e);
   if (rc < 0) return err_set(e, rc, "%s", why.text);

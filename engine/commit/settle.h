@@ -18,6 +18,9 @@
 /* True if a save may go on with an attempt of an older term: its store can resume, and its puts are
  * safe against the writer that began it, which may only have been paused. */
 bool settle_can_go_on(const store *s);
+/* True if a save was committed that was begun after that attempt: nobody commits it any more, since
+ * the last commit is the newest. */
+bool settle_is_overtaken(const runlog_state *state, uint64_t attempt);
 
 /* Settles all open attempts. The log must have a term of ours and no job of ours running. It also
  * removes the files of attempts that were swept before, which may be there still: whoever swept

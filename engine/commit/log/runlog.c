@@ -92,12 +92,33 @@ int runlog_attempt_id(runlog *log, uint64_t n, char out[RUNLOG_NONCE_MAX], err *
   return 0;
 }
 
+static bool says_when(int rc, const json_t *entry) {
+  const char *type = json_string_value(json_object_get(entry, "type"));
+  return rc == 0 && type && strcmp(type, "moved") != 0;
+}
+
+/* Where an entry was lost, and a repair has closed its place, that one's time says nothing: the next
+ * one that stands came behind it. */
+static int find_standing(const runlog *log, uint64_t *n, err *e) {
+  for (; *n < log->at.first; ++*n) {
+    json_t *entry = NULL;
+    err why = {0};
+    int rc = runlog_read_entry(log, *n, &entry, &why);
+    bool stands = says_when(rc, entry);
+    json_decref(entry);
+    if (stands) return 0;
+    if (rc < 0 && rc != ERR_NOENT && rc != ERR_FORMAT && rc != ERR_CORRUPT && rc != ERR_LIMIT)
+      return err_set(e, rc, "%s", why.text);
+  }
+  return 0;
+}
+
 int runlog_entry_time(const runlog *log, uint64_t n, int64_t *out, err *e) {
   char key[STORE_KEY_MAX];
   store_object object;
-  int rc = runlog_key_at(log, n, key, e);
+  int rc = find_standing(log, &n, e);
+  if (rc == 0) rc = runlog_key_at(log, n, key, e);
   if (rc == 0) rc = log->s->ops->head(log->s, key, &object, e);
-  if (rc == ERR_NOENT && n < log->at.first) return runlog_entry_time(log, log->at.first, out, e);
   if (rc == 0) *out = object.mtime_ns;
   return rc;
 }

@@ -196,6 +196,13 @@ static int plan_sweep(const runlog *log, const runlog_request *r, json_t **out, 
   int rc = get_attempt(log, r->number, &attempt, e);
   if (rc < 0 || attempt->fate == RUNLOG_SWEPT) return rc;
   if (attempt->fate == RUNLOG_COMMITTED) return closed(attempt, e);
+  /* What a repair leaves open may have been committed before, and somebody may know it. */
+  bool found = log->at.epoch > 0 && attempt->n < log->at.first;
+  if (log->term == RUNLOG_NONE && found)
+    return err_set(e, ERR_HELD,
+                   "attempt %" PRIu64 " of \"%.200s\" was found by a repair: the next run decides "
+                   "whether it is a commit",
+                   attempt->n, attempt->unit);
   if (log->term == RUNLOG_NONE && attempt->owner == log->st.term.n)
     return err_set(e, ERR_HELD,
                    "attempt %" PRIu64 " of \"%.200s\" belongs to term %" PRIu64

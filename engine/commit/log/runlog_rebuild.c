@@ -114,6 +114,7 @@ static int make_term(rebuild *b, uint64_t n, err *e) {
   int bad = 0;
   json_t *entry = entry_at("term", n, "", &bad);
   runlog_set_number(entry, "term", n, &bad);
+  if (b->st->ended) js_set(entry, "run", js_name_new(b->st->run_id), &bad);
   runlog_set_writer(entry, &who, &bad);
   return apply_made(b, entry, bad, e);
 }
@@ -182,8 +183,19 @@ static int add_commit(rebuild *b, runlog_trace *t, uint64_t attempt, uint64_t n,
   return use_number(b, n, e);
 }
 
-/* Of which save was commit n? Saves of a log come one after the other. */
+/* Could a save whose attempt was lost have made a commit of which nothing else is known? */
+static bool has_unplaced(const rebuild *b) {
+  for (size_t i = 0; i < b->v->count; i++) {
+    const runlog_trace *t = &b->v->traces[i];
+    if (t->whole && !t->used && !t->gone && *t->id && !runlog_find_nonce(b->st, t->id)) return true;
+  }
+  return false;
+}
+
+/* Of which save was commit n? Saves of a log come one after the other. Where it may have been one or
+ * the other, a drop or a bad mark of the wrong one would let go what was promised. */
 static runlog_trace *trace_of_commit(const rebuild *b, uint64_t *attempt) {
+  if (has_unplaced(b)) return NULL;
   for (size_t i = b->st->attempt_count; i-- > 0;) {
     const runlog_attempt *a = &b->st->attempts[i];
     runlog_trace *t = a->fate == RUNLOG_OPEN ? trace_of_dir(b, a->dir) : NULL;
@@ -242,6 +254,16 @@ static void drop_all(runlog_state *st, uint64_t n) {
   st->end = n;
 }
 
+/* A run that was ended has begun again, and the entry that said so is lost: by the same id, since a
+ * place is most often gone on with by the job that had it. */
+static void begin_again(runlog_state *st) {
+  free(st->end_reason);
+  st->end_reason = NULL;
+  st->ended = false;
+  st->since = st->next;
+  st->joined_count = 0;
+}
+
 /* Makes true what an entry takes for granted. */
 static void grant(rebuild *b, const json_t *entry) {
   runlog_state *st = b->st;
@@ -251,6 +273,7 @@ static void grant(rebuild *b, const json_t *entry) {
   uint64_t term = number_in(entry, "term");
   if (is_type(entry, "term") && run && !st->ended && strcmp(run, st->run_id) != 0)
     drop_all(st, st->next);
+  if (is_type(entry, "term") && !run && st->ended) begin_again(st);
   if (a && is_type(entry, "commit") && term == st->term.n) a->owner = term;
   if (a && is_type(entry, "commit") && a->fate == RUNLOG_SWEPT) a->fate = RUNLOG_OPEN;
   if (c && is_type(entry, "delete") && c->life == RUNLOG_LIVE) {
@@ -412,26 +435,31 @@ static uint64_t pinned_behind(const rebuild *b, size_t i) {
   return first;
 }
 
+static int place_one(rebuild *b, size_t i, err *e) {
+  runlog_trace *t = &b->v->traces[i];
+  if (t->used || !t->whole || t->gone) return 0;
+  const runlog_attempt *a = *t->id ? runlog_find_nonce(b->st, t->id) : NULL;
+  for (size_t k = 0; !a && k < b->st->attempt_count; k++)
+    if (strcmp(b->st->attempts[k].dir, t->dir) == 0) a = &b->st->attempts[k];
+  if (a && (a->fate != RUNLOG_OPEN || strcmp(a->dir, t->dir) != 0)) return 0;
+  if (!a && !*t->id) return 0; /* what 1.0 saved says of no attempt that it is its own */
+  uint64_t attempt = a ? a->n : number_of_save(b, t);
+  /* A directory that is named by a number is no other attempt's. */
+  if (attempt == RUNLOG_NONE && strcmp(t->dir, t->unit) != 0) return 0;
+  const runlog_commit *newer = newer_commit(b, t, attempt);
+  uint64_t before = newer ? newer->n : RUNLOG_NONE, pinned = pinned_behind(b, i);
+  if (pinned < before) before = pinned;
+  uint64_t last = newer && attempt != RUNLOG_NONE ? newer->n : RUNLOG_NONE;
+  return place_where_it_fits(b, t, a != NULL, attempt, before, last, e);
+}
+
+/* What is pinned comes first: others must leave it room below its number. */
 static int place_saves(rebuild *b, err *e) {
   int rc = 0;
   if (b->v->count) qsort(b->v->traces, b->v->count, sizeof *b->v->traces, by_time);
-  for (size_t i = 0; rc == 0 && i < b->v->count; i++) {
-    runlog_trace *t = &b->v->traces[i];
-    if (t->used || !t->whole || t->gone) continue;
-    const runlog_attempt *a = *t->id ? runlog_find_nonce(b->st, t->id) : NULL;
-    for (size_t k = 0; !a && k < b->st->attempt_count; k++)
-      if (strcmp(b->st->attempts[k].dir, t->dir) == 0) a = &b->st->attempts[k];
-    if (a && (a->fate != RUNLOG_OPEN || strcmp(a->dir, t->dir) != 0)) continue;
-    if (!a && !*t->id) continue; /* what 1.0 saved says of no attempt that it is its own */
-    uint64_t attempt = a ? a->n : number_of_save(b, t);
-    /* A directory that is named by a number is no other attempt's. */
-    if (attempt == RUNLOG_NONE && strcmp(t->dir, t->unit) != 0) continue;
-    const runlog_commit *newer = newer_commit(b, t, attempt);
-    uint64_t before = newer ? newer->n : RUNLOG_NONE, pinned = pinned_behind(b, i);
-    if (pinned < before) before = pinned;
-    uint64_t last = newer && attempt != RUNLOG_NONE ? newer->n : RUNLOG_NONE;
-    rc = place_where_it_fits(b, t, a != NULL, attempt, before, last, e);
-  }
+  for (size_t i = 0; rc == 0 && i < b->v->count; i++)
+    if (b->v->traces[i].pinned != RUNLOG_NONE) rc = place_one(b, i, e);
+  for (size_t i = 0; rc == 0 && i < b->v->count; i++) rc = place_one(b, i, e);
   return rc;
 }
 

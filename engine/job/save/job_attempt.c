@@ -44,12 +44,14 @@ static uint32_t world_of(uint32_t world) {
   return world > 1 ? world : 1;
 }
 
-/* Finds the newest attempt at this unit that an older term left open, for as many ranks as we are.
+/* Finds the newest attempt at this unit that an older term left open, for as many ranks as we are, and
+ * that is newer than every commit.
  * RUNLOG_NONE: there is none. */
 static uint64_t left_by_older_term(const job *j) {
   const runlog_state *state = runlog_view(j->log);
   for (size_t i = state->attempt_count; i-- > 0;) {
     const runlog_attempt *a = &state->attempts[i];
+    if (settle_is_overtaken(state, a->n)) break;
     if (a->fate == RUNLOG_OPEN && a->owner < state->term.n && strcmp(a->unit, job_unit(j)) == 0 &&
         world_of(a->world) == world_of(state->term.writer.world))
       return a->n;
