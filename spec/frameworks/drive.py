@@ -3,7 +3,7 @@ against what they had said was saved.
 
   drive.py GROUP...        prints TAP; a group has six tests
 
-Environment: CKPT_LUA, KILLS (10), LOSSES (2), SEED, KEEP (yes: what was trained stays), TABLE (a file for the rows),
+Environment: CKPT_LUA, KILLS (10), LOSSES (2), SEED, GROUP_SECONDS (600: what a group may take before it goes to its end), KEEP (yes: what was trained stays), TABLE (a file for the rows),
 LOGS (a directory for what was printed).
 """
 import importlib.metadata
@@ -24,14 +24,15 @@ from world import Aim, Running
 HERE = os.path.dirname(os.path.abspath(__file__))
 CKPT = os.path.abspath(os.environ.get("CKPT_LUA", "./ckpt-lua"))
 PATIENCE = 180  # for a start, on a machine that others load too
-GROUP_SECONDS = 600
+GROUP_SECONDS = int(os.environ.get("GROUP_SECONDS") or 600)
 
 
 class Play:
     """One group: its places, its starts, and what the judge shall know of them."""
 
     def __init__(self, name, kills, losses, seed):
-        self.name, self.g = name, GROUPS[name]
+        # A start saves once or twice before it is killed; one that ends too early is followed by a fresh training.
+        self.name, self.g = name, {**GROUPS[name], "steps": 4 + 3 * (kills + losses) // 2}
         self.random = random.Random(f"{name} {seed}")
         self.dir = tempfile.mkdtemp(prefix=f"fw-{name}.")
         self.out, self.store = self.dir + "/out", self.dir + "/store"

@@ -5,7 +5,10 @@
   aims           (event, path below the directory as a regular expression): a kill is aimed at one of them
   limit          seconds from the framework's "saved" to the start of a transfer
   every          seconds between two saves
-  unit           makes the name of a checkpoint, as the commit has it, of the name that the training told
+  slack          how many steps behind its newest checkpoint the framework's own state may be: it is written later
+  trials         how many train at once
+  in_place       the name is written again each time
+  exact          a training that was never killed ends with the same weights
 """
 RENAMED, MARKER, PROVEN, CLOSED = 0.5, 2.0, 2.0, 30.0
 RESUME = ["--resume-arg", "--resume {}"]
@@ -15,7 +18,7 @@ TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-po
 
 def row(script, limit, aims, **more):
     return {"script": script, "limit": limit, "aims": aims, "args": [], "run": [], "every": 3.0, "launch": [],
-            "steps": 40, "in_place": False, "exact": True, "package": None, "trials": 1, "env": {}, **more}
+            "in_place": False, "exact": True, "package": None, "trials": 1, "env": {}, **more}
 
 
 def hf(package="transformers", **more):
@@ -69,11 +72,11 @@ GROUPS = {
     "orbax-trash": orbax("--trash"),
     "ray-tune": row("tune.py", CLOSED, [("CREATE", r"exp/[^/]*/checkpoint_\d+/model\.bin"),
                                         ("CREATE", r"exp/[^/]*/checkpoint_\d+")],
-                    run=["--settle", "2"], package="ray", every=4.0, trials=2, exact=False, steps=60),
+                    run=["--settle", "2"], package="ray", every=4.0, trials=2, slack=2, exact=False),
     "ray-train": row("raytrain.py", CLOSED, [("CREATE", r"exp/checkpoint_[^/]*/shard-1\.bin"),
                                              ("MOVED_TO", r"exp/checkpoint_manager_snapshot\.json"),
                                              ("CLOSE_WRITE", r"exp/checkpoint_manager_snapshot\.json")],
-                     run=["--settle", "2"], package="ray", every=5.0, steps=60),
+                     run=["--settle", "2"], package="ray", every=5.0, slack=1, exact=False),
     "keras": row("ker.py", PROVEN, [("CREATE", r"weights\.\d+.*\.keras"), ("CLOSE_WRITE", r"weights\.\d+.*\.keras")],
                  args=["--how", "name"], run=RESUME, package="keras"),
     "keras-backup": row("ker.py", PROVEN, [("CLOSE_WRITE", r"backup/training_metadata\.json"),

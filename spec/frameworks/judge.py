@@ -131,6 +131,8 @@ def resumed(p, weights):
                 bad.append(f"CKPT_RESUME is {os.path.basename(t['env'])}, older than {t['step']}, which it takes itself")
             elif t["step"] and weights.get(t["step"]) and t["hash"] not in weights[t["step"]]:
                 bad.append(f"the weights of step {t['step']}{name} are others")
+        if any(not t["restored"] for t in s.told("tuner")) and any(high for _, high in (s.expected or {}).values()):
+            bad.append("Tuner.can_restore is false, and there are trials")
         if bad:
             wrong.append(f"start {s.n}: " + "; ".join(bad))
         else:
