@@ -64,7 +64,7 @@ GROUPS = {
                       run=["--settle", "2"] + RESUME, package="accelerate", every=4.0),
     "dcp": dcp(),
     "dcp-async": dcp("--later"),
-    "deepspeed": row("ds.py", CLOSED, [("CREATE", "latest"), ("CLOSE_WRITE", "latest"),
+    "deepspeed": row("ds.py", CLOSED, [("MODIFY", "latest"), ("CLOSE_WRITE", "latest"),
                                        ("CREATE", r"global_step\d+/zero_pp_rank_1_.*"),
                                        ("CREATE", r"global_step\d+/mp_rank_00_.*")],
                      run=["--settle", "2"], launch=TORCHRUN, package="deepspeed", every=4.0, env={"FW_SKEW": "0.4"}),
