@@ -331,6 +331,9 @@ typedef struct ckpt_event {
   const char *json;
   int32_t outside; /* of CKPT_EVENT_EXIT: it ended by somebody's signal (a scheduler's, say), which
                       says nothing about the checkpoint that it went on from */
+  const char
+      *lines; /* of CKPT_EVENT_EXIT: what the job said last, a line's end between lines; kept with
+                      * the mark if the checkpoint is marked bad. NULL: not known */
 } ckpt_event;
 
 /* Hands an event in, once the run has started; returns at once, the event is copied. *job (may be

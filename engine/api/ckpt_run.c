@@ -258,7 +258,8 @@ int ckpt_run_start(ckpt_run *h) {
 }
 
 static int child_exit(run *r, const ckpt_event *event, err *e) {
-  int counted = run_start_over(r, event->clean, event->outside, e);
+  int counted = run_start_over(
+      r, &(run_end){.clean = event->clean, .outside = event->outside, .lines = event->lines}, e);
   int rc = run_child_exit(r, event->clean, e);
   return rc < 0 ? rc : counted;
 }

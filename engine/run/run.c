@@ -322,6 +322,7 @@ void run_close(run *r) {
   store_close(r->store);
   journal_close(r->journal);
   trail_close(r->trail);
+  run_starts_free(r);
   run_leave(r, has_all);
   lock_drop(&r->lock);
   policy_close(r->policy);
@@ -523,6 +524,7 @@ int run_start(run *r, err *e) {
   r->started = true;
   run_patience_end(r);
   run_note_start(r);
+  run_starts_watch(r); /* nothing of ours opens its files from here on: they are committed */
   return 0;
 }
 
@@ -582,6 +584,7 @@ static void take_result(run *r, const char *json, const json_t *value) {
   for (size_t i = 0; named && i < r->unit_count; i++)
     if (run_result_names(r, named, r->units[i]->path)) r->units[i]->asked_for = true;
   run_result_take(r, json, named);
+  run_starts_result(r, value);
   run_event(r, false);
   run_reconsider(r, "result");
 }

@@ -147,10 +147,15 @@ int run_fd(const run *r); /* to be polled, or -1 */
 
 int run_child(run *r, pid_t pid, err *e);
 int run_child_exit(run *r, bool clean, err *e);
-/* Takes in that the job has ended, however it did; `outside`: by somebody's signal, which says
- * nothing about the checkpoint that it went on from. Counts the starts from one commit that fail.
- * Call it before run_child_exit(). */
-int run_start_over(run *r, bool clean, bool outside, err *e);
+/* How a job ended. */
+typedef struct run_end {
+  bool clean;        /* with code 0 */
+  bool outside;      /* by somebody's signal, which says nothing about the checkpoint */
+  const char *lines; /* what it said last, a line's end between lines; NULL: not known */
+} run_end;
+/* Takes in that the job has ended, however it did. Counts the starts from one commit that fail, but not
+ * those that never opened it. Call it before run_child_exit(). */
+int run_start_over(run *r, const run_end *end, err *e);
 int run_result(run *r, const char *json, err *e);
 int run_preempt(run *r, double grace_s, err *e);
 int run_list(run *r, err *e);

@@ -2,6 +2,8 @@
  * before it: a trainer that dies on a checkpoint that it loads would die on it for ever. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "run/run_prepare.h"
 #include "run/start/starts.h"
@@ -30,54 +32,165 @@ static bool has_older(const runlog_state *state, const runlog_commit *c) {
   return false;
 }
 
+static void last_line(const char *lines, char *out, size_t room) {
+  const char *last = lines ? strrchr(lines, '\n') : NULL;
+  snprintf(out, room, "%s", last ? last + 1 : lines ? lines : "");
+}
+
 /* Judges the starts. A memory that cannot be read is no reason not to start. */
 void prepare_judge_starts(struct prepare *p) {
   run *r = p->run;
-  starts s;
+  starts *s = &r->past;
   err why = {0};
-  char reason[80];
+  char reason[RUNLOG_REASON_MAX], line[160];
   if (r->bad_after == UINT_MAX || run_follows(r)) return;
-  if (starts_read(r->env->io, r->places.state, &s, &why) < 0) {
+  starts_free(s);
+  if (starts_read(r->env->io, r->places.state, s, &why) < 0) {
     log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
     return;
   }
-  run_group *g = s.failed >= r->bad_after ? run_group_find(r, s.group) : NULL;
-  const runlog_commit *c = accused(g, &s, &why);
+  run_group *g = s->failed >= r->bad_after ? run_group_find(r, s->group) : NULL;
+  const runlog_commit *c = accused(g, s, &why);
   if (why.code < 0) log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
   if (!c) return;
   const runlog_commit *next = prepare_other(p, g, c);
   if (!next || !has_older(runlog_view(g->group.log), c)) {
     log_say(r->env->log, LOG_WARN,
             "%u starts in a row from %s have failed; there is no older one to take instead",
-            s.failed, c->unit);
+            s->failed, c->unit);
     return;
   }
-  snprintf(reason, sizeof reason, "%u starts in a row from it failed", s.failed);
+  last_line(s->lines, line, sizeof line);
+  snprintf(reason, sizeof reason, "%u starts in a row from it failed%s%s", s->failed,
+           *line ? "; the job said last: " : "", line);
   log_say(r->env->log, LOG_ERROR,
           "%u starts in a row from %s have FAILED without saving anything: it is marked bad "
           "(`mark` good takes that back), and %s, %s, is taken",
-          s.failed, c->unit, next->unit, prepare_age(next, c));
-  if (runlog_mark(g->group.log, c->n, true, reason, &why) < 0)
+          s->failed, c->unit, next->unit, prepare_age(next, c));
+  if (runlog_mark_failed(g->group.log, c->n, reason, s->lines, &why) < 0)
     log_say(r->env->log, LOG_WARN, "it could not be marked bad, and is taken once more: %s",
             why.text);
   run_group_note_newest(g);
 }
 
-int run_start_over(run *r, bool clean, bool outside, err *e) {
-  starts known = {0}, now = {0};
+/* ---- the start that is under way ---- */
+
+void run_starts_watch(run *r) {
+  fs_kind kind = {0};
+  err why = {0};
+  /* A rank of another host may read its part there, and nobody here sees that. */
+  if (!r->resumed_group || !r->resume || r->ranks.world > 1 || r->bad_after == UINT_MAX) return;
+  if (fs_kind_of(r->places.dir, &kind, &why) < 0 || kind.remote_writers) return;
+  r->opened = opened_begin(r->env->io, r->resume);
+}
+
+void run_starts_free(run *r) {
+  opened_free(r->opened);
+  starts_free(&r->past);
+  r->opened = NULL;
+}
+
+/* A run that diverges reports NaN: what was restored may be where it began. */
+void run_starts_result(run *r, const json_t *v) {
+  const char *name;
+  json_t *one;
+  if (!r->resumed_group || *r->nan) return;
+  json_object_foreach((json_t *)v, name, one) {
+    const char *text = json_string_value(one);
+    if (!text || strcmp(text, "NaN") != 0) continue;
+    snprintf(r->nan, sizeof r->nan, "%.60s", name);
+    return;
+  }
+}
+
+/* The record of this start. */
+static starts start_now(const run *r) {
+  starts now = {.commit = r->resumed_commit, .newest = r->resumed_newest};
+  snprintf(now.group, sizeof now.group, "%s", r->resumed_group->group.prefix);
+  return now;
+}
+
+static bool is_resumed(const run *r, const run_group *g, uint64_t commit) {
+  return r->resumed_group == g && r->resumed_commit.n == commit;
+}
+
+const char *run_starts_suspect(const run *r, const run_group *g, uint64_t commit) {
+  static _Thread_local char text[STARTS_REASON_MAX + 100];
+  const starts *past = &r->past;
+  if (is_resumed(r, g, commit) && *r->nan) {
+    snprintf(text, sizeof text, "%s was NaN after it was restored", r->nan);
+    return text;
+  }
+  const runlog_commit *c = NULL;
+  if ((!*past->suspect && past->failed == 0) || strcmp(past->group, g->group.prefix) != 0 ||
+      past->commit.n != commit || !g->group.log ||
+      runlog_ref_find(g->group.log, &past->commit, &c, NULL) < 0 || !c)
+    return NULL;
+  if (*past->suspect)
+    snprintf(text, sizeof text, "%s", past->suspect);
+  else
+    snprintf(text, sizeof text, "%u start%s from it failed", past->failed,
+             past->failed == 1 ? "" : "s");
+  return text;
+}
+
+/* A job that failed before it opened the checkpoint says nothing about it: a pointer may have named
+ * another one, a module was missing, a port was taken. */
+static bool says_nothing(run *r, const run_end *end) {
+  char line[160];
+  if (opened_say(r->opened) != OPENED_NEVER) return false;
+  last_line(end->lines, line, sizeof line);
+  log_say(r->env->log, LOG_WARN,
+          "the job failed, and never opened a file of %s: that is not counted against it%s%s",
+          r->resume, *line ? "; it said: " : "", line);
+  return true;
+}
+
+/* Takes a failed start in. */
+static int count(run *r, const run_end *end, starts *known, err *e) {
+  starts now = start_now(r);
+  bool progress = runlog_view(r->resumed_group->group.log)->commit_count > 0 &&
+                  newest_of(runlog_view(r->resumed_group->group.log)) != r->resumed_newest;
+  if (end->lines && *end->lines) {
+    now.lines = strndup(end->lines, STARTS_LINES_MAX);
+    if (!now.lines) return err_set(e, ERR_NOMEM, "count a failed start: out of memory");
+  }
+  if (*r->nan)
+    snprintf(now.suspect, sizeof now.suspect, "%s was NaN after it was restored", r->nan);
+  else if (!progress)
+    snprintf(now.suspect, sizeof now.suspect,
+             "the job failed after it was restored, and nothing was saved since");
+  starts_count(known, &now);
+  if (!progress && known->failed < r->bad_after)
+    log_say(r->env->log, LOG_WARN,
+            "the job failed after it went on from %s, %u of %u times: it is suspect, and is marked "
+            "bad then",
+            r->resume, known->failed, r->bad_after);
+  return 0;
+}
+
+int run_start_over(run *r, const run_end *end, err *e) {
+  starts known = {0};
+  int rc = 0;
   if (!r->resumed_group || r->bad_after == UINT_MAX) return 0;
-  /* An end that came from outside tells nothing, neither good nor bad. */
-  if (!clean && (outside || r->preempted || r->fenced)) return 0;
-  const run_group *g = r->resumed_group;
-  if (!clean) {
-    snprintf(now.group, sizeof now.group, "%s", g->group.prefix);
-    now.commit = r->resumed_commit;
-    now.newest = r->resumed_newest;
+  /* An end that came from outside tells nothing, neither good nor bad; but a NaN does. */
+  bool outside = !end->clean && (end->outside || r->preempted || r->fenced);
+  if (outside && !*r->nan) return 0;
+  if (!end->clean && !*r->nan && says_nothing(r, end)) {
+    r->resumed_group = NULL;
+    return 0;
+  }
+  if (!end->clean && !outside) {
     starts_read(r->env->io, r->places.state, &known, NULL); /* on failure the count begins anew */
-    starts_count(&known, &now);
+    rc = count(r, end, &known, e);
+  } else if (*r->nan) {
+    known = start_now(r);
+    snprintf(known.suspect, sizeof known.suspect, "%s was NaN after it was restored", r->nan);
   }
   r->resumed_group = NULL;
-  return starts_write(r->env->io, r->places.state, &known, e);
+  if (rc == 0) rc = starts_write(r->env->io, r->places.state, &known, e);
+  starts_free(&known);
+  return rc;
 }
 
 void prepare_note_start(struct prepare *p, run_group *g, uint64_t commit) {

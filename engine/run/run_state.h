@@ -15,6 +15,8 @@
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
+#include "run/start/opened.h"
+#include "run/start/starts.h"
 #include "why/trail.h"
 #include "prims/fs_held.h"
 #include "prims/lock.h"
@@ -253,6 +255,9 @@ struct run {
   const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */
   runlog_ref resumed_commit;      /* the commit */
   uint64_t resumed_newest;        /* and the newest of its log then */
+  opened *opened;                 /* watches its files; NULL: nobody sees them, or there is none */
+  starts past;  /* of earlier starts, as they were read; its commit need not be `resumed_commit` */
+  char nan[64]; /* a result had this name and was no number, since it was restored; "": none */
   uint32_t committed, dropped, retired, failed, skipped;
   uint64_t bytes_committed;
   run_refused refused;
@@ -406,6 +411,13 @@ bool run_above_names(run *r, const run_group *g, const runlog_commit *c);
 /* True of a generation that may go: as many newer ones of its kind as are kept are good. */
 bool run_above_is_old(const runlog_state *state, const runlog_commit *c);
 void run_above_free(run_group *g);
+
+/* run_starts.c: what the job does with the checkpoint that it went on from. */
+void run_starts_watch(run *r);                   /* from here on it is seen who opens its files */
+void run_starts_result(run *r, const json_t *v); /* a result came */
+/* Why a commit is suspect; NULL: it is not. Static memory until the next call. */
+const char *run_starts_suspect(const run *r, const run_group *g, uint64_t commit);
+void run_starts_free(run *r);
 
 /* run_keep.c: retention, group by group, when no save of the group waits or runs. */
 void run_keep_ask(run *r, run_group *g);  /* its commits have changed: judge them anew */

@@ -6,14 +6,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/run_state.h"
 #include "run_marks.h"
 #include "tmpdir.h"
+
+/* What a job does that loads its checkpoint. */
+static void read_resumed(run_host *h) {
+  size_t len;
+  char *text = read_file(run_host_run(h)->resume, &len);
+  assert_non_null(text);
+  free(text);
+}
 
 /* A start from what is chosen, and its end. */
 static void start(run_host *h, const char *from, bool clean, bool outside) {
   run_prepared p = run_host_begin(h);
   must_resume_from(h, &p, from);
-  assert_int_equal(run_start_over(run_host_run(h), clean, outside, NULL), 0);
+  const run_end end = {.clean = clean, .outside = outside};
+  read_resumed(h);
+  assert_int_equal(run_start_over(run_host_run(h), &end, NULL), 0);
   assert_int_equal(run_child_exit(run_host_run(h), clean, NULL), 0);
   run_host_close(h);
 }
@@ -70,7 +81,8 @@ static void what_saved_something_before_it_failed_is_no_failed_start(void **stat
   run_prepared p = run_host_begin(h);
   must_resume_from(h, &p, "ckpt-2.pt");
   run_host_write(h, "ckpt-3.pt", "three", RUN_COMMITTED);
-  assert_int_equal(run_start_over(run_host_run(h), false, false, NULL), 0);
+  read_resumed(h);
+  assert_int_equal(run_start_over(run_host_run(h), &(run_end){0}, NULL), 0);
   run_host_close(h);
   /* Should the run go back to it for another reason, it begins with nothing against it. */
   mark_commit(h, "ckpt-3.pt", true);
@@ -107,6 +119,100 @@ static void what_failed_from_one_target_is_not_held_against_another(void **state
   assert_false(commit_is_bad(h, "ckpt-2.pt"));
 }
 
+/* The same, but the job ends before it opens anything of the checkpoint. */
+static void start_blind(run_host *h, const char *from) {
+  run_prepared p = run_host_begin(h);
+  must_resume_from(h, &p, from);
+  run_host_for(h, 0.1);
+  const run_end end = {.lines = "Traceback\nAssertionError: latest says global_step3"};
+  assert_int_equal(run_start_over(run_host_run(h), &end, NULL), 0);
+  assert_int_equal(run_child_exit(run_host_run(h), false, NULL), 0);
+  run_host_close(h);
+}
+
+static void a_start_that_never_opened_it_is_not_held_against_it(void **state) {
+  run_host *h = *state;
+  fill(h);
+  for (int i = 0; i < 6; i++) start_blind(h, "ckpt-2.pt");
+  assert_false(commit_is_bad(h, "ckpt-2.pt"));
+  assert_true(run_host_logged(h, "never opened a file of"));
+  assert_true(run_host_logged(h, "it said: AssertionError: latest says global_step3"));
+  assert_false(path_exists(run_host_state(h, "starts.json")));
+}
+
+static void after_a_restore_too_it_is_seen_who_opens_it(void **state) {
+  run_host *h = *state;
+  fill(h);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(unlink(run_host_dir(h, "ckpt-2.pt")), 0);
+    start_blind(h, "ckpt-2.pt");
+  }
+  assert_false(commit_is_bad(h, "ckpt-2.pt"));
+}
+
+static const runlog_commit *commit_named(run_host *h, const char *unit) {
+  const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
+  for (size_t i = 0; i < log->commit_count; i++)
+    if (strcmp(log->commits[i].unit, unit) == 0) return &log->commits[i];
+  return NULL;
+}
+
+static void the_last_lines_are_kept_with_the_mark(void **state) {
+  run_host *h = *state;
+  fill(h);
+  for (int i = 0; i < 3; i++) {
+    run_host_begin(h);
+    read_resumed(h);
+    const run_end end = {.lines = "Traceback:\n  a \x1b[31mline\nRuntimeError: size mismatch"};
+    assert_int_equal(run_start_over(run_host_run(h), &end, NULL), 0);
+    run_host_close(h);
+  }
+  run_host_begin(h);
+  const runlog_commit *c = commit_named(h, "ckpt-2.pt");
+  assert_true(c->bad);
+  assert_string_equal(c->bad_reason, "3 starts in a row from it failed; the job said last: "
+                                     "RuntimeError: size mismatch");
+  assert_non_null(c->bad_lines);
+  assert_non_null(strstr(c->bad_lines, "Traceback:\n"));
+  assert_non_null(strstr(c->bad_lines, "\nRuntimeError: size mismatch"));
+  assert_null(strchr(c->bad_lines, '\x1b'));
+}
+
+static const char *suspect(run_host *h, const char *unit) {
+  const run_group *g = run_host_run(h)->groups[0];
+  return run_starts_suspect(run_host_run(h), g, commit_named(h, unit)->n);
+}
+
+static void before_it_is_bad_it_is_suspect(void **state) {
+  run_host *h = *state;
+  fill(h);
+  run_host_begin(h);
+  assert_null(suspect(h, "ckpt-2.pt"));
+  run_host_close(h);
+  start(h, "ckpt-2.pt", false, false);
+  assert_true(run_host_logged(h, "1 of 3 times: it is suspect"));
+  run_host_begin(h);
+  assert_non_null(suspect(h, "ckpt-2.pt"));
+  assert_null(suspect(h, "ckpt-1.pt"));
+}
+
+static void a_nan_after_a_restore_makes_it_suspect_and_never_bad(void **state) {
+  run_host *h = *state;
+  fill(h);
+  for (int i = 0; i < 4; i++) {
+    run_prepared p = run_host_begin(h);
+    must_resume_from(h, &p, "ckpt-2.pt");
+    assert_int_equal(run_result(run_host_run(h), "{\"step\": 3, \"loss\": NaN}", NULL), 0);
+    assert_string_equal(suspect(h, "ckpt-2.pt"), "loss was NaN after it was restored");
+    const run_end end = {.clean = i % 2 == 0, .outside = true};
+    assert_int_equal(run_start_over(run_host_run(h), &end, NULL), 0);
+    run_host_close(h);
+  }
+  run_host_begin(h);
+  assert_string_equal(suspect(h, "ckpt-2.pt"), "loss was NaN after it was restored");
+  assert_false(commit_named(h, "ckpt-2.pt")->bad);
+}
+
 static void a_torn_record_is_no_reason_not_to_start(void **state) {
   run_host *h = *state;
   fill(h);
@@ -124,6 +230,11 @@ int main(void) {
       WITH_HOST(what_saved_something_before_it_failed_is_no_failed_start),
       WITH_HOST(the_last_one_is_never_given_up),
       WITH_HOST(what_failed_from_one_target_is_not_held_against_another),
+      WITH_HOST(a_start_that_never_opened_it_is_not_held_against_it),
+      WITH_HOST(after_a_restore_too_it_is_seen_who_opens_it),
+      WITH_HOST(the_last_lines_are_kept_with_the_mark),
+      WITH_HOST(before_it_is_bad_it_is_suspect),
+      WITH_HOST(a_nan_after_a_restore_makes_it_suspect_and_never_bad),
       WITH_HOST(a_torn_record_is_no_reason_not_to_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,8 @@ enum { RUNLOG_FORMAT = 1, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
 enum { RUNLOG_READER = 2, RUNLOG_READER_1 = 1 };
 enum { RUNLOG_DIGEST_MAX = 33, RUNLOG_JOINED_MAX = 64 };
 enum { RUNLOG_METRICS_MAX = 4096, RUNLOG_REASON_MAX = 256, RUNLOG_NEEDS_MAX = 4096 };
+/* The last lines of a job, kept with a mark: so many at most, each as long as a reason. */
+enum { RUNLOG_LINES = 12, RUNLOG_LINES_MAX = RUNLOG_LINES * RUNLOG_REASON_MAX };
 /* The room for an entry's nonce in memory; ours have 32 characters. */
 enum { RUNLOG_NONCE_MAX = 64 };
 #define RUNLOG_NONE UINT64_MAX
@@ -109,6 +111,7 @@ typedef struct runlog_commit {
   bool bad;    /* it does not load: never chosen by default, and never the one that must
                      * stay */
   char *bad_reason; /* NULL: not stated */
+  char *bad_lines;  /* what the job said last, a line's end between lines; NULL: not known */
   runlog_life life;
   char nonce[RUNLOG_NONCE_MAX]; /* of its entry; "": ask runlog_nonce() */
   uint64_t drop;                /* number of the `drop` entry */
@@ -279,6 +282,8 @@ int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, e
 /* Says that a live commit does not load, or (`bad` false) takes that back. It works as a guest,
  * too, and is fine if the commit is so already. */
 int runlog_mark(runlog *log, uint64_t commit, bool bad, const char *reason, err *e);
+/* Marks it bad, and keeps the last lines of the job that failed with it; "": they are not known. */
+int runlog_mark_failed(runlog *log, uint64_t commit, const char *reason, const char *lines, err *e);
 
 /* Gives a live commit other metrics, a JSON object as text: those that were reported after it. It is
  * fine if it has them already, or is not live any more. */

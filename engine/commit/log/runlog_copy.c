@@ -39,6 +39,7 @@ static bool copy_commits(const runlog_state *from, runlog_state *to) {
     next->reason = text_of(next->reason, &good);
     next->needs = text_of(next->needs, &good);
     next->bad_reason = text_of(next->bad_reason, &good);
+    next->bad_lines = text_of(next->bad_lines, &good);
     next->drop_policy = text_of(next->drop_policy, &good);
     next->drop_reason = text_of(next->drop_reason, &good);
     to->commit_count++;

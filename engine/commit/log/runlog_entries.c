@@ -335,7 +335,14 @@ static int plan_mark(const runlog *log, const runlog_request *r, json_t **out, e
   entry_on_commit("bad", log, r->number, out, &bad);
   if (!r->bad) js_set(*out, "good", json_true(), &bad);
   runlog_set_text(*out, "reason", r->reason, &bad);
+  runlog_set_lines(*out, "lines", r->lines, &bad);
   return runlog_hand_over(*out, bad, out, e);
+}
+
+int runlog_mark_failed(runlog *log, uint64_t commit, const char *reason, const char *lines,
+                       err *e) {
+  runlog_request r = {.number = commit, .bad = true, .reason = reason, .lines = lines};
+  return runlog_carry_out(log, plan_mark, &r, e);
 }
 
 int runlog_mark(runlog *log, uint64_t commit, bool bad, const char *reason, err *e) {

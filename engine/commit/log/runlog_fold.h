@@ -62,6 +62,8 @@ int runlog_get_world(const json_t *object, const char *what, uint32_t *out, err 
 int runlog_get_id(const json_t *object, const char *key, const char *what, char *out, size_t room,
                   err *e);
 int runlog_get_text(const json_t *object, const char *key, const char *what, char **out, err *e);
+int runlog_get_lines(const json_t *object, const char *key, const char *what, char **out, err *e);
+void runlog_set_lines(json_t *object, const char *key, const char *lines, int *bad);
 int runlog_get_writer(const json_t *object, const char *what, runlog_writer *out, err *e);
 /* Reads an object that may be absent, as text; NULL: there is none. */
 int runlog_get_metrics(const json_t *object, const char *what, char **out, err *e);

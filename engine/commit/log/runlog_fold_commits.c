@@ -97,15 +97,21 @@ int runlog_fold_bad(runlog_state *s, const json_t *entry, const runlog_head *h, 
                     err *e) {
   runlog_commit *c;
   bool good = false;
-  char *reason = NULL;
+  char *reason = NULL, *lines = NULL;
   int rc = known_commit(s, entry, h, &c, why, e);
   if (rc == 0) rc = js_opt_bool(entry, "good", h->what, false, &good, e);
   if (rc == 0 && !*why && c->life != RUNLOG_LIVE) *why = "the commit is dropped already";
   if (rc < 0 || *why) return rc;
   if (c->bad != good) return take_numbers(c, entry, h, why, e);
   if (!good) rc = runlog_get_text(entry, "reason", h->what, &reason, e);
-  if (rc < 0) return rc;
+  if (rc == 0 && !good) rc = runlog_get_lines(entry, "lines", h->what, &lines, e);
+  if (rc < 0) {
+    free(reason);
+    return rc;
+  }
   free(c->bad_reason);
+  free(c->bad_lines);
+  c->bad_lines = lines;
   c->bad = !good;
   c->bad_reason = reason;
   return 0;

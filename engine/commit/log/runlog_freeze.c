@@ -38,6 +38,7 @@ static json_t *drop_new(const runlog_commit *c, int *bad) {
 static json_t *bad_new(const runlog_commit *c, int *bad) {
   json_t *object = json_object();
   runlog_set_text(object, "reason", c->bad_reason, bad);
+  runlog_set_lines(object, "lines", c->bad_lines, bad);
   return object;
 }
 
@@ -201,6 +202,7 @@ static int load_fate(const json_t *object, const frozen *f, runlog_commit *c, er
   int rc = drop ? load_drop(drop, f, c, e) : 0;
   if (rc == 0) rc = js_opt_bool(object, "deleted", f->what, false, &deleted, e);
   if (rc == 0 && mark) rc = runlog_get_text(mark, "reason", f->what, &c->bad_reason, e);
+  if (rc == 0 && mark) rc = runlog_get_lines(mark, "lines", f->what, &c->bad_lines, e);
   c->bad = mark != NULL;
   if (deleted) c->life = RUNLOG_DELETED;
   return rc;

@@ -55,6 +55,7 @@ typedef struct runlog_request {
   const runlog_writer *who;
   const manifest *m;
   const char *policy, *reason, *metrics;
+  const char *lines; /* of a mark; NULL: none */
   runlog_companions companions;
   const char *needs;
   const runlog_title *title;

@@ -220,6 +220,45 @@ void runlog_set_text(json_t *object, const char *key, const char *text, int *bad
   buf_free(&plain);
 }
 
+void runlog_set_lines(json_t *object, const char *key, const char *lines, int *bad) {
+  json_t *list = lines && *lines ? json_array() : NULL;
+  for (const char *at = lines; list && at && *at; at += *at == '\n') {
+    char line[RUNLOG_REASON_MAX];
+    buf plain;
+    size_t len = strcspn(at, "\n");
+    snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), at);
+    at += len;
+    buf_init(&plain, RUNLOG_REASON_MAX);
+    js_plain(line, RUNLOG_REASON_MAX - 1, &plain);
+    *bad |= buf_failed(&plain) != 0;
+    if (plain.len && json_array_size(list) < RUNLOG_LINES &&
+        json_array_append_new(list, json_stringn(plain.data, plain.len)) < 0)
+      *bad = 1;
+    buf_free(&plain);
+  }
+  if (list) js_set(object, key, list, bad);
+}
+
+/* Lines are an extra: what is none is passed over. */
+int runlog_get_lines(const json_t *object, const char *key, const char *what, char **out, err *e) {
+  const json_t *list = json_object_get(object, key);
+  size_t i;
+  json_t *line;
+  buf text;
+  *out = NULL;
+  buf_init(&text, RUNLOG_LINES_MAX);
+  json_array_foreach(list, i, line) {
+    const char *one = json_string_value(line);
+    if (!one || i >= RUNLOG_LINES || strlen(one) >= RUNLOG_REASON_MAX || strchr(one, '\n'))
+      continue;
+    buf_fmt(&text, "%s%s", text.len ? "\n" : "", one);
+  }
+  int rc = buf_failed(&text);
+  if (rc == 0 && text.len) *out = buf_take(&text);
+  buf_free(&text);
+  return rc == 0 || rc == ERR_LIMIT ? 0 : no_memory(what, e);
+}
+
 void runlog_set_writer(json_t *object, const runlog_writer *w, int *bad) {
   js_set(object, "launch", js_name_new(w->launch), bad);
   js_set(object, "job", js_name_new(w->job), bad);

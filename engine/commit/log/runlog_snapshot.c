@@ -114,8 +114,8 @@ static int check_size(const runlog_state *s, err *e) {
   for (size_t i = 0; i < s->commit_count; i++) {
     const runlog_commit *c = &s->commits[i];
     least += text_size(c->metrics) + text_size(c->policy) + text_size(c->reason);
-    least += text_size(c->needs);
-    least += text_size(c->bad_reason) + text_size(c->drop_policy) + text_size(c->drop_reason);
+    least += text_size(c->needs) + text_size(c->bad_reason) + text_size(c->bad_lines);
+    least += text_size(c->drop_policy) + text_size(c->drop_reason);
   }
   if (least < RUNLOG_SNAPSHOT_MAX - HEAD_ROOM) return 0;
   return err_set(e, ERR_LIMIT, "a snapshot of the log would be larger than %d bytes",

@@ -12,6 +12,7 @@ void runlog_free_texts(runlog_commit *c) {
   free(c->reason);
   free(c->needs);
   free(c->bad_reason);
+  free(c->bad_lines);
   free(c->drop_policy);
   free(c->drop_reason);
 }

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "prims/fs.h"
 
-enum { FORMAT = 1, TEXT_MAX = 16 << 10 };
+enum { FORMAT = 1, TEXT_MAX = 64 << 10 };
 
 static int path_of(const char *state, char path[FS_PATH_MAX], err *e) {
   return fs_join(path, state, "starts.json", e);
@@ -27,6 +27,16 @@ static int parse_nonces(const char *path, const json_t *value, runlog_ref *out, 
   snprintf(out->log, sizeof out->log, "%s", log);
   snprintf(out->entry, sizeof out->entry, "%s", entry);
   return 0;
+}
+
+/* Earlier versions wrote neither. */
+static int parse_texts(const json_t *value, starts *out, err *e) {
+  const char *suspect = json_string_value(json_object_get(value, "suspect"));
+  const char *lines = json_string_value(json_object_get(value, "lines"));
+  snprintf(out->suspect, sizeof out->suspect, "%s", suspect ? suspect : "");
+  if (!lines || !*lines) return 0;
+  out->lines = strndup(lines, STARTS_LINES_MAX);
+  return out->lines ? 0 : err_set(e, ERR_NOMEM, "read the starts: out of memory");
 }
 
 static int parse(const char *path, const buf *text, starts *out, err *e) {
@@ -48,6 +58,7 @@ static int parse(const char *path, const buf *text, starts *out, err *e) {
     out->commit = ref;
     out->newest = (uint64_t)newest;
     out->failed = (uint32_t)failed;
+    rc = parse_texts(value, out, e);
   }
   free(group);
   json_decref(value);
@@ -70,6 +81,11 @@ int starts_read(const io *io, const char *state, starts *out, err *e) {
   return rc;
 }
 
+void starts_free(starts *s) {
+  free(s->lines);
+  s->lines = NULL;
+}
+
 static int forget(const io *io, const char *path, err *e) {
   int rc = io->unlink(io, AT_FDCWD, path, 0);
   return rc == 0 || rc == -ENOENT ? 0 : err_sys(e, rc, "remove %s", path);
@@ -79,7 +95,7 @@ int starts_write(const io *io, const char *state, const starts *s, err *e) {
   char path[FS_PATH_MAX];
   buf text;
   int rc = path_of(state, path, e);
-  if (rc < 0 || s->failed == 0) return rc < 0 ? rc : forget(io, path, e);
+  if (rc < 0 || (s->failed == 0 && !*s->suspect)) return rc < 0 ? rc : forget(io, path, e);
   buf_init(&text, TEXT_MAX);
   json_t *value = json_pack("{s:i, s:i, s:o, s:I, s:I, s:I}", "format", FORMAT, "reader", FORMAT,
                             "group", js_name_new(s->group), "commit", (json_int_t)s->commit.n,
@@ -88,6 +104,8 @@ int starts_write(const io *io, const char *state, const starts *s, err *e) {
     json_object_set_new(value, "log", json_string(s->commit.log));
     json_object_set_new(value, "entry", json_string(s->commit.entry));
   }
+  if (value && *s->suspect) json_object_set_new(value, "suspect", json_string(s->suspect));
+  if (value && s->lines) json_object_set_new(value, "lines", json_string(s->lines));
   rc = value ? js_print(value, &text, e) : err_set(e, ERR_NOMEM, "write %s: out of memory", path);
   if (rc == 0) rc = fs_replace(io, path, text.data, text.len, 0600, e);
   json_decref(value);
@@ -95,10 +113,14 @@ int starts_write(const io *io, const char *state, const starts *s, err *e) {
   return rc;
 }
 
+bool starts_same(const starts *s, const starts *now) {
+  return (s->failed > 0 || *s->suspect) && runlog_ref_same(&s->commit, &now->commit) &&
+         s->newest == now->newest && strcmp(s->group, now->group) == 0;
+}
+
 void starts_count(starts *s, const starts *now) {
-  bool same = s->failed > 0 && runlog_ref_same(&s->commit, &now->commit) &&
-              s->newest == now->newest && strcmp(s->group, now->group) == 0;
-  uint32_t failed = same ? s->failed : 0;
+  uint32_t failed = starts_same(s, now) ? s->failed : 0;
+  starts_free(s);
   *s = *now;
   s->failed = failed + 1;
 }

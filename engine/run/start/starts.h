@@ -7,6 +7,7 @@
 #ifndef RUN_START_STARTS_H
 #define RUN_START_STARTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -14,20 +15,31 @@
 #include "commit/log/runlog_ref.h"
 #include "store/store.h"
 
+enum { STARTS_REASON_MAX = 200, STARTS_LINES_MAX = 4096 };
+
 typedef struct starts {
   char group[STORE_KEY_MAX]; /* the group whose log it is */
   runlog_ref commit;         /* the commit that was resumed from */
   uint64_t newest;           /* the newest commit of that log then */
-  uint32_t failed;           /* so many starts in a row; 0: nothing is remembered */
+  uint32_t failed;           /* so many starts in a row; 0: none */
+  /* Why the commit is suspect, though it is not bad: "the job's loss was NaN after it was restored".
+   * "": it is not. It is remembered until there is a newer suspect. */
+  char suspect[STARTS_REASON_MAX];
+  char *lines; /* what the job said last when it failed, as runlog_mark_failed() takes it; NULL: not
+                * known */
 } starts;
 
 /* Reads the memory; a file that cannot be read counts as none (ERR_FORMAT), and no file is 0 with
  * failed 0. */
 int starts_read(const io *io, const char *state, starts *out, err *e);
-/* Writes it in one step, durably. failed 0: forgets it. */
+void starts_free(starts *s); /* a zeroed one is fine */
+/* Writes it in one step, durably. failed 0 and not suspect: forgets it. */
 int starts_write(const io *io, const char *state, const starts *s, err *e);
 
-/* Makes `s` the memory after another failed start from `now` (whose `failed` is not looked at). */
+/* True if both are of the same commit, and nothing was committed in between. */
+bool starts_same(const starts *s, const starts *now);
+/* Makes `s` the memory after another failed start from `now` (whose `failed` is not looked at, and
+ * whose texts are taken over). */
 void starts_count(starts *s, const starts *now);
 
 #endif
