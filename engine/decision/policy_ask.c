@@ -186,6 +186,24 @@ static void reply_free(policy_reply *r) {
   r->memory = NULL;
 }
 
+int policy_try_on(policy *p, policy_hook hook, json_t *event, err *e) {
+  buf request;
+  json_t *answer = NULL;
+  buf_init(&request, POLICY_FRAME_MAX);
+  int rc = print_request(p, hook, event, NULL, NULL, &request, e);
+  if (rc == 0) rc = ask(p, &request, &answer, e);
+  json_decref(answer);
+  buf_free(&request);
+  return rc;
+}
+
+void policy_say_trial(const policy *p, policy_hook hook, const char *why) {
+  char plain[WARNING_MAX];
+  policy_plain(why, plain, sizeof plain);
+  log_say(p->log, LOG_WARN, "policy %s: tried with made-up facts, %s fails: %s; where it does, %s",
+          p->who[hook], hooks[hook].name, plain, hooks[hook].safe);
+}
+
 int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory,
                const policy_asked *before, policy_reply *out) {
   err why = {0};

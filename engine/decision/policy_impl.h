@@ -92,10 +92,16 @@ int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory,
 /* Accepts a good answer: takes the memory over (may be NULL), logs its warnings, frees all but `by`
  * and `reason`. */
 void policy_accept(policy *p, policy_reply *reply, char **memory);
+/* Asks as a trial: nothing is counted, told or remembered. `event` is borrowed. */
+int policy_try_on(policy *p, policy_hook hook, json_t *event, err *e);
+void policy_say_trial(const policy *p, policy_hook hook, const char *why);
 /* Refuses an answer: counts and tells it, frees it. */
 void policy_refuse(policy *p, policy_hook hook, policy_reply *reply, const char *why);
 /* Logs warnings of policies, each once. */
 void policy_warn(policy *p, const json_t *warnings);
+
+/* policy_try.c: tries the functions of a chain that was just loaded, and warns of those that fail. */
+void policy_try(policy *p);
 
 /* ---- policy_facts.c: what a policy sees; new references, NULL when out of memory ---- */
 

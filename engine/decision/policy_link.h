@@ -49,6 +49,7 @@
  *   with:     [GLOB, ...]
  *   queue:    "newest" | "all" | "skip" | "block", if it is no function
  *   has:      {HOOK:[NAME of a policy, ...], ...} for each hook that has to be asked
+ *   written:  {HOOK:true, ...} for each in which a function of a policy's own has a part
  *   options:  [{"policy":N,"name":N,"type":T,"default":V,"value":V,"help":T}, ...]
  *   notes:    [TEXT, ...]: told once at the start (commented keep rules, say)
  *   warnings: [TEXT, ...]

@@ -282,6 +282,7 @@ static int open_chain(policy *p, const policy_options *o, err *e) {
   if (rc == 0 && any) {
     rc = load_chain(p, chain, settings, e);
     if (rc == 0) rc = take_data(p, o, e);
+    if (rc == 0) policy_try(p);
     if (rc < 0 && e) {
       err_wrap(e, "policy %s", p->names);
       e->code = rc;

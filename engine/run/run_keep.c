@@ -234,7 +234,7 @@ static bool is_in_line(const run_unit *u, const run_group *g) {
 static bool lineup_make(run *r, run_group *g, lineup *l) {
   *l = (lineup){.first = g->listed_count};
   l->items = calloc(g->listed_count + r->unit_count + 1, sizeof *l->items);
-  l->units = calloc(r->unit_count + 1, sizeof *l->units);
+  l->units = calloc(r->unit_count + 1, sizeof(void *));
   if (!l->items || !l->units) return false;
   for (size_t i = 0; i < r->unit_count; i++) {
     if (!is_in_line(r->units[i], g)) continue;

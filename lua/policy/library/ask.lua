@@ -40,7 +40,7 @@ end
 local evaluate = {}
 
 function evaluate.ready(f, ctx)
-  local v, reason, again = f(M.copy(ctx.e), ctx.memory)
+  local v, reason, again = f(M.hand(ctx.e, ctx.e), ctx.memory)
   M.ask_again(ctx, again)
   if v ~= nil and type(v) ~= "boolean" then wrong_answer(ctx, v, "true or false, and a reason") end
   return v, M.reason(reason, "its function says so")
@@ -58,7 +58,7 @@ end
 local function evaluate_word(key)
   evaluate[key] = function(v, ctx)
     if type(v) == "string" then return v, "its setting" end
-    local word, reason = v(M.copy(ctx.e), ctx.memory)
+    local word, reason = v(M.hand(ctx.e, ctx.e), ctx.memory)
     local words, expected = M.words_of(key)
     if word ~= nil and not words[word] then wrong_answer(ctx, word, expected) end
     return word, M.reason(reason, "its function says so")
@@ -68,7 +68,7 @@ evaluate_word "queue"
 evaluate_word "on_preempt"
 
 function evaluate.on_error(f, ctx)
-  local action, seconds, reason = f(M.copy(ctx.e), ctx.memory)
+  local action, seconds, reason = f(M.hand(ctx.e, ctx.e), ctx.memory)
   if action == nil then return nil end
   if action == "skip" or action == "abort" then
     return { action = action }, M.reason(seconds, "its function says so")
@@ -80,7 +80,7 @@ end
 
 local function evaluate_names(key)
   evaluate[key] = function(f, ctx)
-    local v = f(M.copy(ctx.e), ctx.memory)
+    local v = f(M.hand(ctx.e, ctx.e), ctx.memory)
     if v == nil then return nil end
     local expected = "a list of names of hook programs"
     if type(v) ~= "table" or not M.list_length(v) then wrong_answer(ctx, v, expected) end

@@ -105,6 +105,28 @@ function M.copy(v)
   return out
 end
 
+-- Where a function is only tried, each name that a job could report has a number.
+local reported = {
+  __index = function(_, k) return type(k) == "string" and 0.5 or nil end,
+  __metatable = false,
+}
+
+local function make_up(t, key)
+  if type(t[key]) == "table" then setmetatable(t[key], reported) end
+end
+
+--- Copies what a policy's function is handed at the event `e`.
+function M.hand(e, v)
+  local out = M.copy(v)
+  if e.trial then
+    out.trial = nil
+    make_up(out, "result")
+    make_up(out, "metrics")
+    make_up(M.table_at(out, "checkpoint"), "metrics")
+  end
+  return out
+end
+
 --- Joins a list of reasons into one text, each said once.
 function M.join(reasons, separator)
   if #reasons == 1 then return reasons[1] end

@@ -327,10 +327,10 @@ local function ask_function(f, list, ctx)
   -- Two lists of the same copies: the function may sort or empty its own.
   local given, copies = {}, {}
   for i, item in ipairs(ctx.items) do
-    copies[i] = M.copy(item)
+    copies[i] = M.hand(ctx.e, item)
     given[i] = copies[i]
   end
-  local returned, reason = f(given, ctx.memory, M.copy(ctx.e))
+  local returned, reason = f(given, ctx.memory, M.hand(ctx.e, ctx.e))
   if returned == nil then return nil end
   local yes = M.reason(reason, "its function keeps it")
   local named = places_of(returned, copies, list, format("%s: `%s`", ctx.name, ctx.hook))

@@ -185,6 +185,16 @@ local function asked_about(hook)
   return #names > 0 and names or nil
 end
 
+-- True if a function of a policy's own has a part in the answer.
+local function is_written(hook)
+  for _, policy in ipairs(chain) do
+    local v = policy.hooks[hook]
+    local body = M.body(v)
+    if type(v) == "function" or body and body.has_function then return true end
+  end
+  return false
+end
+
 local function first_hook(hook)
   for _, policy in ipairs(chain) do
     if policy.hooks[hook] ~= nil then return policy.hooks[hook] end
@@ -201,7 +211,13 @@ function M.finish(settings)
     data[key] = first_of(key)
   end
   data.exclude = united "exclude"
-  for _, hook in ipairs(HOOKS) do data.has[hook] = asked_about(hook) end
+  for _, hook in ipairs(HOOKS) do
+    data.has[hook] = asked_about(hook)
+    if is_written(hook) then
+      data.written = data.written or {}
+      data.written[hook] = true
+    end
+  end
   local queue = first_hook "queue"
   if type(queue) == "string" then
     data.queue, data.has.queue = queue, nil

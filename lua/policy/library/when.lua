@@ -271,7 +271,7 @@ end
 local answers = { sync = true, skip = false }
 
 local function ask_function(f, ctx)
-  local v, reason, again = f(M.copy(ctx.e), ctx.memory)
+  local v, reason, again = f(M.hand(ctx.e, ctx.e), ctx.memory)
   M.ask_again(ctx, again)
   if v == nil or type(v) == "boolean" then return v, M.reason(reason, "its function says so") end
   if type(v) ~= "string" or answers[v] == nil then
