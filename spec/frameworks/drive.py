@@ -218,7 +218,7 @@ class Play:
             place = tempfile.mkdtemp(dir=self.dir, prefix="load.")
             name = (r["group"] + "/" if r["group"] else "") + r["dir"]
             code, out, text = self.ckpt("restore", self.store, name, "--dir", place, "--json")
-            paths.append(judge.restored(out, place, r) if code == 0 else None)
+            paths.append(judge.restored(out) if code == 0 else None)
             if code != 0:
                 print(f"# {self.name}: restore of {name}: {text.strip()}", flush=True)
         there = [p for p in paths if p]
