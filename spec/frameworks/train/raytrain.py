@@ -2,7 +2,7 @@
 import os
 
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_TRAIN_V2_ENABLED="1", CUDA_VISIBLE_DEVICES="",
-                  RAY_DISABLE_MEMORY_MONITOR="1")
+                  RAY_DISABLE_MEMORY_MONITOR="1", RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S="180")
 import json
 import tempfile
 import ray
