@@ -13,6 +13,7 @@
 enum {
   COMPANIONS_MAX = 4096,             /* files of one checkpoint; more are left out */
   COMPANIONS_POINTER_MAX = 64 << 10, /* a file that may name a checkpoint is not larger */
+  COMPANIONS_LIST_MAX = 8 << 20,     /* nor one that may list several */
   COMPANIONS_BYTES_MAX = 1 << 30,    /* of all files of one checkpoint */
 };
 

@@ -210,6 +210,7 @@ static void share_parts(run *r, const run_options *o) {
                          .store = r->store,
                          .rules = r->rules,
                          .grace_ns = o->no_delete ? INT64_MAX : r->limits.grace_ns,
+                         .hurry = &r->hurried,
                          .root = r->places.dir,
                          .staging = r->places.staging};
 }
@@ -300,6 +301,7 @@ void run_close(run *r) {
   if (!r) return;
   const bool has_all = run_has_all(r); /* what is cut off now is not saved */
   r->closing = true;
+  atomic_store(&r->hurried, true);
   run_patience_end(r);
   for (size_t i = 0; i < r->group_count; i++) {
     if (!r->groups[i]->save) continue;
@@ -538,6 +540,7 @@ int run_child(run *r, pid_t pid, err *e) {
   int rc = check_started(r, e);
   if (rc == 0 && pid <= 0) rc = err_set(e, ERR_INVAL, "a trainer's pid cannot be %ld", (long)pid);
   if (rc == 0) r->writer_gone = false;
+  if (rc == 0) atomic_store(&r->hurried, r->preempted);
   if (rc == 0) detect_writer_new(r->detect);
   if (rc == 0) rc = proc_identity(pid, &start, &sid, e);
   if (rc == ERR_NOENT) return 0; /* it was quick: there is nobody to remember */
@@ -551,6 +554,7 @@ int run_child_exit(run *r, bool clean, err *e) {
   rc = detect_run(r->detect, e); /* changes that it made before its end count as its own */
   detect_writer_gone(r->detect, clean);
   r->writer_gone = true;
+  atomic_store(&r->hurried, true);
   r->meet_at = 0; /* the last chance to learn what is there */
   run_no_writer(r);
   run_keep_ask_all(r);
@@ -624,6 +628,7 @@ int run_preempt(run *r, double grace_s, err *e) {
   r->rest = run_policy_rest(r);
   r->preempted = true;
   run_event(r, true);
+  atomic_store(&r->hurried, true);
   run_reconsider(r, "preempt");
   run_hurry(r);
   return 0;

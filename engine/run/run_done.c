@@ -86,6 +86,7 @@ static void on_committed(run *r, run_save *s) {
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, why);
   if (!u->above) run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
   run_made_it(r, u);
+  if (*s->job.without) run_say_once(r, s->job.without);
   if (!run_follows(r) && !u->above) run_order_committed(r, s->group, s->place);
   if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);

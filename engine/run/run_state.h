@@ -215,8 +215,9 @@ struct run {
   bool trust;            /* what nothing proves to be whole is taken as it stands */
   bool keep_all;         /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
-  atomic_int stop;    /* the store's calls give up: the run is being closed while it saves */
-  bool aborted;       /* a policy wants nothing saved any more */
+  atomic_bool hurried; /* saves wait for nothing that may be written beside a unit */
+  atomic_int stop;     /* the store's calls give up: the run is being closed while it saves */
+  bool aborted;        /* a policy wants nothing saved any more */
   bool forsaken;      /* the job has ended, and another rank did not come: older units get no try */
   policy_rest rest;   /* what is still saved, once preempted */
   double grace_s;     /* of the preemption */

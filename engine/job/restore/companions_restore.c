@@ -148,7 +148,7 @@ static int choose(const io *io, const manifest *m, const companions_target *to, 
 /* True for a file that may name a checkpoint: it must not do so before everything else is there. */
 static bool is_pointer(const manifest_entry *entry) {
   return !strchr(entry->name, '/') &&
-         (entry->type == MANIFEST_LINK || entry->size <= COMPANIONS_POINTER_MAX);
+         (entry->type == MANIFEST_LINK || entry->size <= COMPANIONS_LIST_MAX);
 }
 
 static int place(const io *io, const manifest_entry *entry, const char *stage,

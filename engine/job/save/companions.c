@@ -258,36 +258,3 @@ static bool is_number(const char *text, size_t len, int64_t step) {
 bool companions_name_unit(const char *text, size_t len, const char *unit, int64_t step) {
   return has_name(text, len, unit) || is_number(text, len, step);
 }
-
-struct another {
-  const companions_place *at;
-  const char *text, *unit;
-  size_t len;
-  char *other;
-};
-
-static int ask_unit(void *ctx, const fs_entry *entry, err *e) {
-  const struct another *a = ctx;
-  char path[FS_PATH_MAX];
-  match_unit found;
-  bool dir = S_ISDIR(entry->st->st_mode);
-  (void)e;
-  if (S_ISLNK(entry->st->st_mode) || fs_join(path, a->at->group, entry->name, NULL) < 0 ||
-      !rules_match(a->at->rules, path, dir, &found))
-    return dir ? FS_SKIP : 0;
-  path[found.name_len] = 0;
-  const char *name = fs_base(path);
-  if (strcmp(name, a->unit) == 0 || !companions_name_unit(a->text, a->len, name, found.step))
-    return dir ? FS_SKIP : 0;
-  snprintf(a->other, 256, "%s", name);
-  return ERR_EXISTS;
-}
-
-bool companions_name_another(const companions_place *at, const char *text, size_t len,
-                             const char *unit, char other[256]) {
-  enum { POINTER_MAX = 4096 }; /* a log names all units, and points at none */
-  char top[FS_PATH_MAX];
-  struct another a = {at, text, unit, len, other};
-  if (len > POINTER_MAX || fs_join(top, at->root, at->group, NULL) < 0) return false;
-  return fs_list(at->io, top, ask_unit, &a, NULL) == ERR_EXISTS;
-}

@@ -45,9 +45,4 @@ void companions_free(companions *c); /* a zeroed one is fine */
 /* True if this text names the unit: by its name, or, if it is nothing but a number, by its step. */
 bool companions_name_unit(const char *text, size_t len, const char *unit, int64_t step);
 
-/* True if this text, of a size that a pointer has, names a unit that stands in the group's
- * directory and is not `unit`. Its name is put into other[256]. */
-bool companions_name_another(const companions_place *at, const char *text, size_t len,
-                             const char *unit, char other[256]);
-
 #endif

@@ -78,6 +78,7 @@ static void clean_up(job_work *w) {
   manifest_free(&w->manifest);
   manifest_free(&w->came_with);
   job_early_free(w);
+  names_free(&w->needs);
   unit_files_free(&w->source);
   unit_files_free(&w->copy);
 }

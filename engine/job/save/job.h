@@ -34,6 +34,9 @@ typedef struct job_env {
   const char *const
       *companions; /* globs of the companions, relative to the group's directory of a unit;
                             * NULL: none */
+  const atomic_bool
+      *hurry; /* time is short, or nobody writes any more: a pointer that is late is not
+                             * waited for; NULL: never */
 } job_env;
 
 /* Tells what a job is doing, for `status` and for the watchdog: written by its worker, read by the
@@ -63,8 +66,9 @@ typedef struct job {
 
   /* After a retryable failure the next try of the same files goes on from the files that this one
    * has sent, where the store can (STORE_CAP_RESUME). */
-  bool keep;        /* there will be a next try: the attempt is left open for it */
-  uint64_t attempt; /* in: left by an earlier try of the unit; out: left by this one; 0: none */
+  char without[800]; /* out: what it was saved without, and why, for whoever follows; "": nothing */
+  bool keep;         /* there will be a next try: the attempt is left open for it */
+  uint64_t attempt;  /* in: left by an earlier try of the unit; out: left by this one; 0: none */
   uint64_t attempt_shape;         /* of the files that it was made for: names and stamps */
   char staging[RUNLOG_NONCE_MAX]; /* in and out alike, where nothing is announced before it stands
                                    * whole: the nonce of the staging (staging.h); "": none */

@@ -87,22 +87,16 @@ static int find(const job_work *w, companions *out, err *e) {
   return rc;
 }
 
-static bool names_it(const job_work *w, const char *text, size_t len) {
+static bool names_it(const job_work *w, const char *name, bool link, const char *text, size_t len) {
+  if (job_is_state(name)) return true;
+  if (job_is_pointer(name, link))
+    return job_word_of(w, &(job_said){name, link, text, len}) == JOB_WORD_FITS;
   return companions_name_unit(text, len, job_unit(w->job), w->job->plan.step);
 }
 
-/* Warns of a pointer to another unit: a restore of this unit alone brings the pointer, and not that
- * unit. */
-static void check_pointer(const job_work *w, const char *name, const char *text, size_t len) {
-  char group[FS_PATH_MAX], other[256];
-  companions_place at = place_of(w, group);
-  if (names_it(w, text, len) || !companions_name_another(&at, text, len, job_unit(w->job), other))
-    return;
-  log_say(
-      w->env->log, LOG_WARN,
-      "%s is saved beside %s, and names %s: it was written anew before this save could read it, "
-      "and where %s alone is restored it will lead nowhere",
-      name, w->job->plan.unit, other, job_unit(w->job));
+/* A list is read whole, so that it is of one moment, and it is known what it names. */
+static uint64_t small_max(const char *name) {
+  return job_is_pointer(name, false) ? HASH_BLOCK : COMPANIONS_POINTER_MAX;
 }
 
 static int path_of(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e) {
@@ -146,14 +140,14 @@ static int source_unchanged(const struct source *s, err *e) {
 }
 
 /* Reads a small file whole, into malloced memory; *st is of the same moment. */
-static int read_small(const io *io, const char *path, char **text, size_t *len, struct stat *st,
-                      err *e) {
+static int read_small(const io *io, const char *path, uint64_t most, char **text, size_t *len,
+                      struct stat *st, err *e) {
   struct source s = {.io = io, .path = path};
   char *data = NULL;
   int rc = source_open(&s, e);
   if (rc < 0) return rc;
   *len = (size_t)s.st.st_size;
-  if (s.st.st_size > COMPANIONS_POINTER_MAX)
+  if ((uint64_t)s.st.st_size > most)
     rc = err_set(e, ERR_LIMIT, "%s is too large for a pointer", path);
   else if (!(data = malloc(*len + 1)))
     rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
@@ -196,12 +190,12 @@ static int look_at_one(job_work *w, const companion *c, err *e) {
   char path[FS_PATH_MAX];
   bool link = c->type == MANIFEST_LINK;
   struct job_early now = {.link = link}, *known = early_of(w, c->name, link);
-  if ((!link && (c->type != MANIFEST_FILE || c->size > COMPANIONS_POINTER_MAX)) ||
+  if ((!link && (c->type != MANIFEST_FILE || c->size > small_max(c->name))) ||
       strchr(c->name, '/') ||
-      (known ? names_it(w, known->text, known->len) : w->early_count == EARLY_MAX) ||
+      (known ? names_it(w, c->name, link, known->text, known->len) : w->early_count == EARLY_MAX) ||
       path_of(w, c->name, path, NULL) < 0 ||
       (link ? read_target(io, path, &now.text, &now.len, NULL)
-            : read_small(io, path, &now.text, &now.len, &now.st, NULL)) < 0)
+            : read_small(io, path, small_max(c->name), &now.text, &now.len, &now.st, NULL)) < 0)
     return 0;
   if (!known) {
     known = &w->early[w->early_count];
@@ -291,31 +285,69 @@ static int take_there(const struct sending *s, const char *key, const struct sta
   return rc;
 }
 
-/* Sends the reading of a small file that names this unit, the first if both do. */
+/* Takes the reading of a small file that names this unit, the first if both do, into malloced
+ * memory. */
+static int read_best(const struct sending *s, char **text, size_t *len, struct stat *st, err *e) {
+  const job_work *w = s->w;
+  const struct job_early *early = early_of(w, s->name, false);
+  *text = NULL;
+  int rc = read_small(reading(w), s->path, small_max(s->name), text, len, st, e);
+  if (rc == ERR_NOMEM || (rc < 0 && !early)) return rc;
+  if (!early || (*text && !names_it(w, s->name, false, early->text, early->len))) return 0;
+  free(*text); /* the early reading is better than nothing */
+  *text = malloc(early->len + 1);
+  if (!*text) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+  memcpy(*text, early->text, early->len);
+  *len = early->len;
+  *st = early->st;
+  return 0;
+}
+
+static int read_link(const struct sending *s, char **text, size_t *len, err *e) {
+  const job_work *w = s->w;
+  const struct job_early *early = early_of(w, s->name, true);
+  bool then = early && names_it(w, s->name, true, early->text, early->len);
+  if (!then) return read_target(reading(w), s->path, text, len, e);
+  *text = strdup(early->text);
+  *len = early->len;
+  return *text ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
+}
+
+/* Reads a small file or a link as it fits this unit: *text NULL: it does not, and is left out. */
+static int read_fitting(const struct sending *s, bool link, char **text, size_t *len,
+                        struct stat *st, err *e) {
+  job_work *w = s->w;
+  for (;;) {
+    int rc = link ? read_link(s, text, len, e) : read_best(s, text, len, st, e);
+    if (rc < 0) return rc;
+    const job_said said = {fs_base(s->name), link, *text, *len};
+    job_word word = strchr(s->name, '/') ? JOB_WORD_FITS : job_word_of(w, &said);
+    if (word == JOB_WORD_FITS) return strchr(s->name, '/') ? 0 : job_note_needs(w, &said, e);
+    char *ours = word == JOB_WORD_NEWER ? job_word_for_us(w, &said, len) : NULL;
+    free(*text);
+    *text = ours;
+    if (ours) return 0;
+    if (word == JOB_WORD_OLDER && job_word_wait(w)) continue;
+    job_word_left_out(w, s->path);
+    return 0;
+  }
+}
+
 static int send_small(const struct sending *s, err *e, bool *ours) {
   job_work *w = s->w;
   store *to = w->env->store;
-  const struct job_early *early = early_of(w, s->name, false);
   char key[STORE_KEY_MAX], *text = NULL;
   struct stat st = {0};
   digest block = {0};
   size_t len = 0;
   *ours = true;
-  int rc = read_small(reading(w), s->path, &text, &len, &st, e);
-  if (rc < 0 && rc != ERR_NOMEM && early) rc = 0; /* the early reading is better than nothing */
-  if (rc < 0) goto out;
-  bool then = early && (!text || names_it(w, early->text, early->len));
-  const char *from = then ? early->text : text;
-  if (then) {
-    len = early->len;
-    st = early->st;
-  }
-  check_pointer(w, s->name, from, len);
-  rc = key_of(s, key, e);
-  if (rc == 0 && len) rc = hash_block(s->m->hash, from, len, &block, NULL, e);
+  int rc = read_fitting(s, false, &text, &len, &st, e);
+  if (rc == 0 && !text) return 0;
+  if (rc == 0) rc = key_of(s, key, e);
+  if (rc == 0 && len) rc = hash_block(s->m->hash, text, len, &block, NULL, e);
   if (rc < 0) goto out;
   *ours = false;
-  rc = store_put_marked(to, key, from, len, STORE_IF_ABSENT, w->mark, e);
+  rc = store_put_marked(to, key, text, len, STORE_IF_ABSENT, w->mark, e);
   if (rc == 0)
     rc = add_entry(s, &st, len, &block, e);
   else if (rc == ERR_EXISTS)
@@ -395,9 +427,9 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
   int rc = 0;
   for (int i = 0; i < TRIES; i++) {
     why = (err){0};
-    rc = size > COMPANIONS_POINTER_MAX ? send_large(s, &why, &ours) : send_small(s, &why, &ours);
+    rc = size > small_max(s->name) ? send_large(s, &why, &ours) : send_small(s, &why, &ours);
     if (rc == 0 || !ours || rc == ERR_NOMEM) break;
-    if (rc == ERR_LIMIT) size = COMPANIONS_POINTER_MAX + 1; /* it has grown */
+    if (rc == ERR_LIMIT) size = small_max(s->name) + 1; /* it has grown */
   }
   if (rc == 0) return 0;
   if (!ours || rc == ERR_NOMEM) {
@@ -412,15 +444,15 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
 /* Adds the reading of a link that names this unit, as with small files. */
 static int add_link(const struct sending *s, err *e) {
   const io *io = reading(s->w);
-  const struct job_early *early = early_of(s->w, s->name, true);
-  char target[FS_PATH_MAX];
   struct stat st;
-  ssize_t len = io->readlink(io, AT_FDCWD, s->path, target, sizeof target - 1);
-  if (len <= 0 || io->lstat(io, AT_FDCWD, s->path, &st) < 0) return 0; /* it has gone */
-  target[len] = 0;
-  bool then = early && names_it(s->w, early->text, early->len);
-  check_pointer(s->w, s->name, then ? early->text : target, then ? early->len : (size_t)len);
-  manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, then ? early->text : target);
+  char *target = NULL;
+  size_t len;
+  if (io->lstat(io, AT_FDCWD, s->path, &st) < 0) return 0; /* it has gone */
+  int rc = read_fitting(s, true, &target, &len, &st, e);
+  if (rc < 0 && rc != ERR_NOMEM) return 0;
+  if (rc < 0 || !target) return rc;
+  manifest_entry *entry = manifest_add(s->m, MANIFEST_LINK, s->name, target);
+  free(target);
   if (!entry) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
   entry->mode = 0777;
   entry->mtime_ns = io_time_ns(st.st_mtim);
@@ -513,7 +545,8 @@ int job_companions(job_work *w, err *e) {
     rc = companions_look_at(s, prefix, term, &w->companions, e);
   if (rc < 0 || w->companions.files || !takes_companions(w)) return rc;
   job_at(w->job, "saving what is beside it");
-  rc = save(w, term, prefix, e);
+  rc = job_note_wishes(w, e);
+  if (rc == 0) rc = save(w, term, prefix, e);
   if (rc != ERR_EXISTS) return rc;
   /* The manifest of an earlier try came late. */
   rc = companions_look_at(s, prefix, term, &w->companions, e);

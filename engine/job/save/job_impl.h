@@ -3,6 +3,7 @@
 #ifndef JOB_SAVE_JOB_IMPL_H
 #define JOB_SAVE_JOB_IMPL_H
 
+#include "base/names.h"
 #include "commit/staging.h"
 #include "job/move/unit_files.h"
 #include "job.h"
@@ -23,7 +24,9 @@ typedef struct job_work {
   runlog_companions companions; /* the companions, for the commit */
   struct job_early *early;      /* small companions, as they were when the job began */
   size_t early_count;
-  fs_held *held; /* the watched directory, through which companions are read; NULL: not yet */
+  names needs;        /* other units that what is saved beside it names */
+  int64_t word_until; /* IO_MONO: a pointer is waited for until then; 0: none was yet */
+  fs_held *held;      /* the watched directory, through which companions are read; NULL: not yet */
   char snapshot[FS_PATH_MAX];  /* removed at the end; "": nothing */
   uint64_t attempt;            /* RUNLOG_NONE: not announced yet */
   uint64_t term;               /* ours, which owns the attempt */
@@ -74,6 +77,34 @@ int job_give_up(job_work *w, int rc);
 int job_look_companions(job_work *w, err *e);
 void job_early_free(job_work *w);
 int job_companions(job_work *w, err *e);
+
+/* job_pointers.c: what a file that names checkpoints says of ours. */
+typedef enum job_word {
+  JOB_WORD_FITS,  /* it names our unit, or nobody follows it */
+  JOB_WORD_OLDER, /* it names another one: it may come to name ours */
+  JOB_WORD_NEWER, /* it names one that came after ours: it will not come to name ours any more */
+} job_word;
+
+/* A reading of a file, or of a link, whose text is its target. */
+typedef struct job_said {
+  const char *name; /* base name */
+  bool link;
+  const char *text;
+  size_t len;
+} job_said;
+
+bool job_is_pointer(const char *name, bool link);
+bool job_is_state(const char *name); /* it belongs to the unit as it was when that was complete */
+job_word job_word_of(const job_work *w, const job_said *s);
+/* The text as it would name our unit, malloced; NULL: that cannot be told. */
+char *job_word_for_us(const job_work *w, const job_said *s, size_t *len);
+/* Waits a moment for one that is late; false: it is waited for no longer. */
+bool job_word_wait(job_work *w);
+void job_word_left_out(job_work *w, const char *path); /* says so, and has the owner say it once */
+/* Notes which other units are named: by what is saved beside ours, and by ours. */
+int job_note_needs(job_work *w, const job_said *s, err *e);
+int job_note_wishes(job_work *w, err *e);
+void job_tell_needs(job_work *w, char out[RUNLOG_NEEDS_MAX]); /* for the commit */
 
 /* job_ranks.c: the ranks of a launch save together (env->ranks). Rank 0 announces the attempt; the
  * others wait for it. job_gather puts our part record, waits for all of them, and makes

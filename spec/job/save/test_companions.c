@@ -2,6 +2,7 @@
 #include "with_cmocka.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,11 +135,14 @@ static void add_op(plan *p, plan_op op) {
   p->ops[i] = op;
 }
 
+static bool just_written; /* else it was long ago */
+
 /* Saves checkpoint-`step` with what `globs` name. The commit is valid until the next call. */
 static const runlog_commit *save(world *w, runlog *log, int64_t step, const char *const *globs) {
   char unit[40];
   snprintf(unit, sizeof unit, "checkpoint-%d", (int)step);
   make_unit(w, unit, MATCH_DIR, (unsigned)step);
+  if (just_written && utimensat(AT_FDCWD, in(w, unit), NULL, 0) < 0) abort();
   w->env.companions = globs;
   job *j = job_for(w, log, unit, MATCH_DIR, step, 0);
   add_op(&j->plan, PLAN_COMPANIONS);
@@ -300,7 +304,11 @@ static void hear(void *ctx, log_level level, const char *text) {
   if (level == LOG_WARN) snprintf(said, sizeof said, "%s", text);
 }
 
-static void save_pointer(int first, int second, const char *expected) {
+static atomic_bool no_time = true, is_time = false;
+
+/* Returns how many files the checkpoint is saved with. */
+static uint64_t save_pointer(int first, int second, const atomic_bool *hurry,
+                             const char *expected) {
   static const char *const globs[] = {"latest", NULL};
   static const log_sink sink = {.fn = hear, .min = LOG_WARN};
   world *w = world_new("file", world_io());
@@ -316,27 +324,76 @@ static void save_pointer(int first, int second, const char *expected) {
   *said = 0;
   w->env.io = &later.io;
   w->env.log = &sink;
+  w->env.hurry = hurry;
+  just_written = true;
   const runlog_commit *c = save(w, log, 1, globs);
+  just_written = false;
+  uint64_t files = c->companions.files;
   w->env.io = world_io();
   w->env.log = NULL;
-  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
-  assert_true(file_is(out(w, "latest"), expected));
+  if (expected) {
+    assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+    assert_true(file_is(out(w, "latest"), expected));
+  }
+  assert_null(c->needs);
   world_free(w);
+  assert_string_equal(said, "");
+  return files;
 }
 
 /* Frameworks write it behind the checkpoint, so it may come when the save has begun. */
 static void a_pointer_that_is_written_behind_its_unit_is_saved_before_the_next_one(void **state) {
-  save_pointer(2, 3, "checkpoint-1");
-  assert_string_equal(said, "");
-  save_pointer(3, 0, "checkpoint-1");
-  assert_string_equal(said, "");
+  save_pointer(2, 3, &no_time, "checkpoint-1");
+  save_pointer(3, 0, &no_time, "checkpoint-1");
 }
 
-static void a_pointer_that_was_never_seen_naming_its_unit_is_said(void **state) {
-  save_pointer(0, 2, "checkpoint-2");
-  assert_non_null(strstr(said, "checkpoint-2"));
-  save_pointer(0, 0, "checkpoint-0"); /* which stands nowhere */
-  assert_string_equal(said, "");
+static void a_pointer_that_is_late_is_waited_for_while_there_is_time(void **state) {
+  assert_int_equal(save_pointer(9, 0, &is_time, "checkpoint-1"), 1);
+  assert_int_equal(save_pointer(9, 0, &no_time, NULL), 0);
+}
+
+static void a_pointer_that_went_on_is_saved_as_it_would_name_its_unit(void **state) {
+  assert_int_equal(save_pointer(0, 2, &is_time, "checkpoint-1"), 1);
+}
+
+/* At most 10 seconds, of which no test can wait fewer. */
+static void a_pointer_that_never_names_its_unit_is_not_saved_with_it(void **state) {
+  int64_t begun = world_io()->now(world_io(), IO_MONO);
+  assert_int_equal(save_pointer(0, 0, &is_time, NULL), 0);
+  int64_t took = world_io()->now(world_io(), IO_MONO) - begun;
+  assert_in_range(took, 5000000000, 20000000000);
+  assert_int_equal(save_pointer(0, 0, &no_time, NULL), 0);
+}
+
+static void what_a_list_names_is_noted_with_the_commit(void **state) {
+  world *w = *state;
+  runlog *log = world_log(w, "", "one");
+  static const char *const globs[] = {"checkpoint_manager_snapshot.json", NULL};
+  write_file(in(w, globs[0]), "{\"checkpoint_results\": ["
+                              "{\"checkpoint_dir_name\": \"checkpoint-1\"},"
+                              "{\"checkpoint_dir_name\": \"checkpoint-3\"}]}");
+  w->env.hurry = &no_time;
+  const runlog_commit *c = save(w, log, 1, globs);
+  assert_string_equal(c->needs, "checkpoint-3/");
+  assert_int_equal(c->companions.files, 1);
+  c = save(w, log, 2, globs); /* it does not know that one */
+  assert_null(c->needs);
+  assert_int_equal(c->companions.files, 0);
+}
+
+static void a_link_that_need_not_lead_to_the_newest_is_saved_as_it_is(void **state) {
+  world *w = *state;
+  runlog *log = world_log(w, "", "one");
+  static const char *const globs[] = {NULL};
+  char target[32] = "";
+  w->env.hurry = &no_time;
+  assert_int_equal(symlink("checkpoint-1", in(w, "best")), 0);
+  assert_int_equal(symlink("checkpoint-1", in(w, "last")), 0);
+  const runlog_commit *c = save(w, log, 2, globs);
+  assert_string_equal(c->needs, "checkpoint-1/");
+  assert_int_equal(bring_back(w, c, false, NULL, NULL), 1);
+  assert_int_equal(readlink(out(w, "best"), target, sizeof target - 1), 12);
+  assert_false(path_exists(out(w, "last")));
 }
 
 static struct {
@@ -461,7 +518,11 @@ int main(void) {
       IN_A_FILE_WORLD(damage_is_found_and_nothing_of_it_is_shown),
       IN_A_FILE_WORLD(a_pointer_is_saved_as_it_named_this_unit),
       cmocka_unit_test(a_pointer_that_is_written_behind_its_unit_is_saved_before_the_next_one),
-      cmocka_unit_test(a_pointer_that_was_never_seen_naming_its_unit_is_said),
+      cmocka_unit_test(a_pointer_that_is_late_is_waited_for_while_there_is_time),
+      cmocka_unit_test(a_pointer_that_went_on_is_saved_as_it_would_name_its_unit),
+      cmocka_unit_test(a_pointer_that_never_names_its_unit_is_not_saved_with_it),
+      IN_A_FILE_WORLD(what_a_list_names_is_noted_with_the_commit),
+      IN_A_FILE_WORLD(a_link_that_need_not_lead_to_the_newest_is_saved_as_it_is),
       IN_A_FILE_WORLD(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
       IN_A_FILE_WORLD(a_link_is_saved_as_it_led_to_this_unit),
       IN_A_FILE_WORLD(a_log_that_grows_is_cut_where_it_was_opened),
