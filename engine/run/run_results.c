@@ -281,6 +281,7 @@ static void tell_done(run_task *task) {
     g->late_at = seconds_later(r->env->io->now(r->env->io, IO_MONO), RETRY_S * SECOND_NS);
     if (again) put_back(g, t);
   }
+  run_keep_list(r, g);
   run_keep_ask(r, g);
   late_free(t->late, t->count);
   free(t);
