@@ -1,0 +1,3 @@
+#!/bin/bash
+# What judges the frameworks notices what is wrong.
+exec python3 "$(dirname "$0")/judge_spec.py"
