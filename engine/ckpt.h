@@ -493,6 +493,8 @@ typedef struct ckpt_item {
   uint32_t
       above; /* 1: a file above the checkpoints (a tuner's state): it belongs to a resume, and is
                    * no checkpoint itself */
+  const char *bad_lines; /* what the job that failed from it said last, a line's end between lines;
+                          * "": not known */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };

@@ -37,7 +37,8 @@ ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
                      .bad = c->bad,
                      .bad_reason = c->bad_reason ? c->bad_reason : "",
                      .left_out = c->left_out,
-                     .above = c->above};
+                     .above = c->above,
+                     .bad_lines = c->bad_lines ? c->bad_lines : ""};
 }
 
 int ckpt_on_item(void *ctx, store *s, const catalog_item *item, err *e) {

@@ -95,6 +95,7 @@ static void set_commit(json_t *o, const catalog_item *item, const manifest *m, i
   if (c->step != MATCH_NO_STEP) js_set(o, "step", json_integer(c->step), bad);
   js_set(o, "time_ns", json_integer(c->time_ns), bad);
   js_set(o, "bytes", json_integer((json_int_t)c->bytes), bad);
+  if (c->above) js_set(o, "above", json_true(), bad);
   if (c->left_out) js_set(o, "left_out", json_integer((json_int_t)c->left_out), bad);
   js_set(o, "digest", json_string(hash_name(m->hash)), bad);
   js_set(o, "root", json_string(hex), bad);
@@ -102,6 +103,7 @@ static void set_commit(json_t *o, const catalog_item *item, const manifest *m, i
   set_text(o, "reason", c->reason, bad);
   if (c->bad) js_set(o, "bad", json_true(), bad);
   set_text(o, "bad_reason", c->bad_reason, bad);
+  set_text(o, "bad_lines", c->bad_lines, bad);
   set_metrics(o, c->metrics ? c->metrics : m->metrics, bad);
 }
 

@@ -109,6 +109,16 @@ describe("docs/json.md", function()
     sh "mkdir tune; echo '{}' >tune/experiment_state-2026-11-23_19-58-33.json"
     must "sync tune --to above --settle 0"
     says("ls", "ls above")
+    says("show", "show above experiment_state-2026-11-23_19-58-33.json")
+    place.save("fails", 1, 2)
+    must "sync fails --to elsewhere --settle 0"
+    for _ = 1, 3 do
+      place.ends(1, "run --dir fails --to elsewhere --continue-run --settle 0 -- " ..
+        "sh -c 'cat $CKPT_RESUME/model.bin; echo it is said >&2; exit 1'")
+    end
+    must "run --dir fails --to elsewhere --continue-run --settle 0 -- true"
+    says("show", "show elsewhere checkpoint-2")
+    says("ls", "ls elsewhere")
     says("bisect", "bisect store --json -- true; : ")
     says("gc", "gc store --grace-delete 0")
     sh "rm store/.ckpt/log/*2.json"

@@ -99,6 +99,7 @@ void item_json(record *r, const ckpt_item *item) {
   record_text(r, "life", lives[item->life]);
   if (item->bad) record_bool(r, "bad", true);
   add_known(r, "bad_reason", item->bad_reason);
+  add_known(r, "bad_lines", item->bad_lines);
   if (item->life == CKPT_LIVE) return;
   add_known(r, "drop_policy", item->drop_policy);
   add_known(r, "drop_reason", item->drop_reason);

@@ -222,10 +222,13 @@ static void child_is_gone(loop *l) {
   char text[64];
   /* The last output of a killed process may end anywhere, so its files must prove themselves. */
   bool clean = sup->ended && WIFEXITED(sup->status) && WEXITSTATUS(sup->status) == 0 && !l->kills;
+  char said[4096];
+  last_lines_take(&l->s->said, said, sizeof said);
   notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT,
                          .pid = (int32_t)sup->child,
                          .clean = clean,
-                         .outside = !clean && ended_from_outside(l)});
+                         .outside = !clean && ended_from_outside(l),
+                         .lines = said});
   take_engine(l);
   l->s->out.child_status = sup->ended ? sup->status : SIGKILL;
   progress_share(&l->s->progress, false);

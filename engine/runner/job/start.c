@@ -338,6 +338,7 @@ static int begin(session *s, session_kind kind, const options *o, const role *ro
   s->out.text = s->error;
   progress_begin_here(&s->progress, o->level < 0);
   supervise_init(&s->sup);
+  s->said = last_lines_begin(STDERR_FILENO, STDOUT_FILENO);
   int rc = kind == SESSION_SYNC ? check_directory(s) : 0;
   if (rc == 0) rc = open_run(s);
   if (rc != 0) return rc;
@@ -362,6 +363,7 @@ int session_start(session *s, session_kind kind, const options *o, const role *r
 }
 
 void session_close(session *s) {
+  last_lines_end(&s->said);
   listener_close(s->listener);
   ckpt_run_close(s->run);
   ckpt_close(s->engine);

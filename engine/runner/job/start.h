@@ -4,6 +4,7 @@
 #define RUNNER_JOB_START_H
 
 #include "ckpt.h"
+#include "last_lines.h"
 #include "listener.h"
 #include "runner/cli/options.h"
 #include "outcome.h"
@@ -33,6 +34,7 @@ typedef struct session {
   ckpt *engine;
   ckpt_run *run;
   supervisor sup;
+  last_lines said; /* by the job */
   listener *listener;
   outcome out;
   progress progress; /* of the restore at the start, then of the run */

@@ -16,6 +16,19 @@ struct shown {
   char name[8192];
 };
 
+/* What the job that failed from it said last. */
+static void show_lines(FILE *f, const char *lines) {
+  for (const char *at = lines; at && *at; at += *at == '\n') {
+    size_t len = strcspn(at, "\n");
+    char line[300];
+    snprintf(line, sizeof line, "%.*s", (int)len, at);
+    fputs(at == lines ? "it said    " : "           ", f);
+    text_plain(f, line);
+    fputc('\n', f);
+    at += len;
+  }
+}
+
 static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
   struct shown *s = ctx;
   const char *group = item->group ? item->group : "";
@@ -40,6 +53,7 @@ static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
   fprintf(f, " ago, entry %llu of the log\n", (unsigned long long)item->number);
   if (item->bad)
     member(f, "bad", item->bad_reason && *item->bad_reason ? item->bad_reason : "no reason given");
+  show_lines(f, item->bad_lines);
   member(f, "policy", item->policy);
   member(f, "reason", item->reason);
   member(f, "metrics", item->metrics);
