@@ -315,10 +315,11 @@ int ckpt_foresee(ckpt *engine, const ckpt_run_options *options, ckpt_foreseen_fn
 /* ---- events and completions ---- */
 
 enum {
-  CKPT_EVENT_CHILD,   /* a trainer was started: `pid` */
-  CKPT_EVENT_EXIT,    /* it ended: `clean` if with code 0 */
-  CKPT_EVENT_RESULT,  /* `json`: one object from inside the job */
-  CKPT_EVENT_PREEMPT, /* what can be durable in `grace_s` seconds: waiting older saves are let go */
+  CKPT_EVENT_CHILD,  /* a trainer was started: `pid` */
+  CKPT_EVENT_EXIT,   /* it ended: `clean` if with code 0 */
+  CKPT_EVENT_RESULT, /* `json`: one object from inside the job */
+  CKPT_EVENT_PREEMPT, /* what can be durable in `grace_s` seconds: older saves wait no more, unless all
+                         of it fits */
   CKPT_EVENT_LIST     /* list the tree now (a hint that something was written) */
 };
 

@@ -1,4 +1,5 @@
--- A policy whose functions are wrong is told of before the job starts: they are tried with made-up facts.
+-- A policy whose functions are wrong is told of before the job starts: they are tried with facts
+-- that are made up.
 
 local place = require "place"
 local support = require "support"
@@ -25,7 +26,7 @@ local function with(keys) return said_of("return { api = 1,\n" .. keys .. "\n}")
 describe("the functions of a policy", function()
   for _, row in ipairs {
     { "sync = function(e) return e.nothing.loss end", "sync fails: it raised an error: p.lua:2: " },
-    { "sync = function() return 'savee' end", 'sync fails: its answer is none: p: `sync` returned' },
+    { "sync = function() return 'savee' end", "its answer is none: p: `sync` returned" },
     { "sync = any { when.bytes(1), function(e) return e.result.loss < 1 end }", "p.lua:2: " },
     { "sync = function(e) if e.event == 'end' then e.x.y = 1 end end", "sync fails" },
     { "sync = function(e) while true do end end", "sync fails: it ran too long: p.lua:2: " },
@@ -79,7 +80,7 @@ describe("the functions of a policy", function()
     has(said, "loss") -- there is none: a warning of the real question
   end)
 
-  it("are told of at the start of a run, which goes on; what was made up leaves no trace", function()
+  it("are told of at the start of a run, and what was made up leaves no trace", function()
     support.write(dir .. "/p.lua", [[
       local seen = 0
       return { api = 1, sync = function(e, memory)
