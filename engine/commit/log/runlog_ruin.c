@@ -50,8 +50,12 @@ void runlog_ruin_saw_head(runlog_ruin *r, const buf *text) {
   }
 }
 
+/* Where each term is lost, the sums tell: 1.0 writes none. */
 bool runlog_ruin_heeds(const runlog_ruin *r) {
-  return r->term.n == RUNLOG_NONE || r->term.writer.epochs;
+  if (r->term.n != RUNLOG_NONE) return r->term.writer.epochs;
+  for (size_t i = 0; i < r->count; i++)
+    if (r->places[i].entry && !json_object_get(r->places[i].entry, "sum")) return false;
+  return true;
 }
 
 /* ---- which epochs, and which places ---- */
