@@ -49,7 +49,8 @@ static bool is_here(const struct prepare *p, const survey *s, const pointer_plac
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
     if (strcmp(u->group, at->group) != 0 || !pointers_mean(row, spelt, u->name, u->step)) continue;
-    if (loads(p, u)) return true;
+    /* A list is its framework's own word that they were whole. */
+    if (loads(p, u) || (row->form == POINTER_LIST && u->standing == RECOVER_UNPROVEN)) return true;
     known = true;
   }
   if (known || !pointers_base(spelt, base, sizeof base)) return false;
@@ -140,6 +141,17 @@ static int take_away(struct prepare *p, const char *path, const char *why, err *
   return rc;
 }
 
+/* A framework fails on a list that leads nowhere, and without it begins anew: neither is for us to
+ * choose. */
+static int refuse_list(const char *path, const char *lie, const char *framework, err *e) {
+  return err_set(
+      e, ERR_CONFLICT,
+      "%s names %s%swhich %s not here, whole, and could not be restored: %s would not "
+      "start. Restore what is missing (`restore`), or let the policy do so (restore = "
+      "keep.last(N)); to begin anew, start in an empty directory with a target of its own",
+      path, lie, *lie ? ", " : "checkpoints ", *lie ? "is" : "are", framework);
+}
+
 static int mend(struct prepare *p, const survey *s, const char *prefix, const char *name,
                 const pointer_file *f, const char *lie, err *e) {
   char text[FS_PATH_MAX], path[FS_PATH_MAX], why[700];
@@ -152,6 +164,7 @@ static int mend(struct prepare *p, const survey *s, const char *prefix, const ch
   snprintf(why, sizeof why, "it names %.200s, which is not here, or not whole%s%.200s", lie,
            len ? "; now it names " : "", len ? u->name : "");
   if (len) return replace(p, path, f, text, len, why, e);
+  if (f->row->form == POINTER_LIST) return refuse_list(path, lie, f->row->framework, e);
   if (!any_whole(s, prefix)) return take_away(p, path, why, e);
   log_say(p->run->env->log, LOG_WARN,
           "%s names %s, which is not here, or not whole: the job may fail on it. Let it name a "
@@ -218,7 +231,20 @@ static int clear(void *ctx, const char *name, err *e) {
 
 static bool lies(void *ctx, const char *name, const char *path) {
   const struct clearing *c = ctx;
-  return c->survey && pointer_lies(c->prepare, c->survey, c->prefix, name, path);
+  struct prepare *p = c->prepare;
+  const pointer_row *row = pointers_row(name);
+  if (!c->survey || !pointer_lies(p, c->survey, c->prefix, name, path)) return false;
+  size_t len = strlen(p->staging.path);
+  if (row && row->form == POINTER_LIST && len && strncmp(path, p->staging.path, len) == 0)
+    snprintf(p->unfit, sizeof p->unfit, "%s", name);
+  return true;
+}
+
+/* A list that was saved, and could not be put back, is missed where none stands. */
+static int check_list(struct prepare *p, const char *dir, err *e) {
+  char path[FS_PATH_MAX];
+  if (!*p->unfit || fs_join(path, dir, p->unfit, NULL) < 0 || stands(p, path)) return 0;
+  return refuse_list(p->unfit, "", pointers_row(p->unfit)->framework, e);
 }
 
 /* Passes over damaged companions: they are no reason not to start, since the checkpoint itself is
@@ -261,7 +287,10 @@ static int put_back(struct prepare *p, const survey *s, run_group *g, const runl
     rc = companions_manifest(r->store, g->group.prefix, c->attempt, &c->companions,
                              &(companions_units){own, runlog_view(g->group.log)}, &m, key, &why);
   if (rc == 0) rc = prepare_need_staging(p, &why);
+  *p->unfit = 0;
   if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
+  int missed = rc < 0 ? 0 : check_list(p, dir, &why);
+  if (missed < 0) rc = missed;
   if (rc > 0)
     log_say(r->env->log, LOG_INFO, "restored %d file%s that %s saved with %s", rc,
             rc == 1 ? "" : "s", rc == 1 ? "was" : "were", c->unit);

@@ -203,10 +203,10 @@ static void free_prepare(struct prepare *p) {
 }
 
 /* Restores more, which needs the staging once more, and another survey afterwards. */
-static int more(struct prepare *p, survey *s, err *e) {
+static int more(struct prepare *p, run_restore how, survey *s, err *e) {
   uint32_t before = p->out->restored;
-  if (!policy_has(p->run->policy, POLICY_RESTORE)) return 0;
-  int rc = prepare_restore_more(p, s, e);
+  int rc = how == RUN_AUTO ? prepare_restore_more(p, s, e) : 0;
+  if (rc == 0) rc = prepare_restore_lists(p, s, e);
   rc = prepare_close_staging(p, rc, e);
   if (rc < 0 || p->out->restored == before) return rc;
   run_survey_free(s);
@@ -235,7 +235,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
     run_survey_free(&s);
     rc = run_survey(r, &s, e);
   }
-  if (rc == 0 && how == RUN_AUTO) rc = more(&p, &s, e);
+  if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) rc = more(&p, how, &s, e);
   if (rc == 0 && how != RUN_NEVER) rc = prepare_restore_companions(&p, &s, e);
   if (rc == 0) rc = prepare_quarantine_all(&p, &s, e);
   if (rc == 0) rc = conclude(&p, &s, how, e);

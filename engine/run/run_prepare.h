@@ -44,8 +44,9 @@ struct prepare {
   size_t move_count, move_room;
   struct going *going;
   size_t going_count, going_room;
-  bool above; /* the turn of files above the checkpoints: they come last */
-  bool back;  /* what is newer was marked bad, and went: the run goes back */
+  bool above;              /* the turn of files above the checkpoints: they come last */
+  char unfit[FS_PATH_MAX]; /* a list that was saved, and names what is not here; "": none is */
+  bool back;               /* what is newer was marked bad, and went: the run goes back */
   struct damaged *damaged;
   size_t damaged_count, damaged_room;
   const run_group *named_group; /* of the own commit that was asked for by name, and */
@@ -77,6 +78,8 @@ void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err 
 int prepare_restore_all(struct prepare *p, const survey *s, err *e); /* by the rule */
 /* Restores what the policies' `restore` rule wants beside those; `s` is as surveyed after them. */
 int prepare_restore_more(struct prepare *p, const survey *s, err *e);
+/* Restores what the lists of the newest name; `s` as for that. */
+int prepare_restore_lists(struct prepare *p, const survey *s, err *e);
 int prepare_restore_named(struct prepare *p, const survey *s, const char *named, err *e);
 
 /* Restores one group, by the rule; NULL: a directory with units of which the target has nothing. */

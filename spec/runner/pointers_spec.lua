@@ -131,3 +131,53 @@ describe("a link to the newest checkpoint", function()
     assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
   end)
 end)
+
+-- Saves as Ray Train does: all that its snapshot lists has to be there at a start. `big N` is larger.
+local LISTS = [[
+S=out/checkpoint_manager_snapshot.json
+list() { printf '{"checkpoint_results": [' >$S; local sep=
+  for n; do printf '%s{"checkpoint_dir_name": "checkpoint_00000%s"}' "$sep" $n >>$S; sep=,; done
+  printf ']}' >>$S; }
+save() { mkdir -p out/checkpoint_00000$1; head -c ${2:-5000} /dev/zero >out/checkpoint_00000$1/w; }
+hf() { mkdir -p out/checkpoint-$1; echo args >out/checkpoint-$1/training_args.bin
+  echo "{\"best_model_checkpoint\": \"out/checkpoint-$2\"}" >out/checkpoint-$1/trainer_state.json; }
+if [ -f $S ]; then for n in $(grep -o 'checkpoint_0[0-9]*' $S); do
+  [ -d out/$n ] || { echo "the snapshot lies"; exit 1; }; done; echo "loaded $(tr -cd 0-9 <$S)"; fi
+]]
+
+describe("what is named beside the newest checkpoint", function()
+  local dir
+
+  place.with_directory(function(made) dir = made end)
+
+  local function run(job)
+    write(dir .. "/job.sh", LISTS .. job)
+    return place.ckpt("run --run r --dir out --to store --settle 1s -- bash job.sh")
+  end
+
+  local function has(said, text) assert.is_truthy(said:find(text, 1, true), said) end
+
+  it("is restored with it", function()
+    run("save 1; list 1; sleep 2.5; save 2; list 1 2; sleep 2.5; save 3; list 2 3; sleep 2.5")
+    sh("rm -rf out")
+    has(run("true"), "loaded 000002000003\n")
+    assert.are.equal("checkpoint_000002\ncheckpoint_000003\n", sh("ls out | grep 0"))
+  end)
+
+  it("is restored with it, if only the checkpoint itself names it", function()
+    run("hf 1 1; sleep 3; hf 2 1; sleep 3; hf 3 1; sleep 6")
+    sh("rm -rf out")
+    run("true")
+    assert.are.equal("checkpoint-1\ncheckpoint-3\n", sh("ls out"))
+  end)
+
+  it("ends the start with a remedy, where it is too large and the framework needs it", function()
+    run("save 1 300000; list 1; sleep 2.5; save 2; list 1 2; sleep 2.5")
+    sh("rm -rf out")
+    local said, code = run("true")
+    assert.are_not.equal(0, code)
+    has(said, "Ray Train would not start")
+    has(said, "keep.last(N)")
+    assert.is_nil(said:find("the snapshot lies", 1, true))
+  end)
+end)
