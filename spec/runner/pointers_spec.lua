@@ -132,7 +132,7 @@ describe("a link to the newest checkpoint", function()
   end)
 end)
 
--- Saves as Ray Train does: all that its snapshot lists has to be there at a start. `big N` is larger.
+-- Saves as Ray Train does: all that its snapshot lists has to be there at a start.
 local LISTS = [[
 S=out/checkpoint_manager_snapshot.json
 list() { printf '{"checkpoint_results": [' >$S; local sep=
