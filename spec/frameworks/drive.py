@@ -205,9 +205,14 @@ class Play:
         before = [s for s in self.starts if s.round == self.round]
         self.expected = judge.expected(self.g, before, self.newest)
 
+    def commits(self):
+        """Those of checkpoints: what a tuner saves of itself is none."""
+        rows = judge.listed(self.ckpt("ls", self.store, "--json")[1])
+        return [r for r in rows if judge.is_checkpoint(self.g, r["name"])]
+
     def newest(self):
         """The steps of the newest commit, by who trains: loaded, where its name does not tell."""
-        rows = judge.listed(self.ckpt("ls", self.store, "--json")[1])
+        rows = self.commits()
         last = {r["group"]: r for r in rows if r.get("life", "live") == "live"}
         return {who: step for who, step, _ in self.load(last.values())}
 

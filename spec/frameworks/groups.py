@@ -8,6 +8,7 @@
   slack          how many steps behind its newest checkpoint the framework's own state may be: it is written later
   trials         how many train at once
   in_place       the name is written again each time
+  only           which commits are of checkpoints, where others are, too
   exact          a training that was never killed ends with the same weights
 """
 RENAMED, MARKER, PROVEN, CLOSED = 0.5, 2.0, 2.0, 30.0
@@ -72,7 +73,8 @@ GROUPS = {
     "orbax-trash": orbax("--trash"),
     "ray-tune": row("tune.py", CLOSED, [("CREATE", r"exp/[^/]*/checkpoint_\d+/model\.bin"),
                                         ("CREATE", r"exp/[^/]*/checkpoint_\d+")],
-                    run=["--settle", "2"], package="ray", every=4.0, trials=2, slack=2, exact=False),
+                    run=["--settle", "2"], package="ray", every=4.0, trials=2, slack=2, exact=False,
+                    only=r"checkpoint_\d+"),
     "ray-train": row("raytrain.py", CLOSED, [("CREATE", r"exp/checkpoint_[^/]*/shard-1\.bin"),
                                              ("MOVED_TO", r"exp/checkpoint_manager_snapshot\.json"),
                                              ("CLOSE_WRITE", r"exp/checkpoint_manager_snapshot\.json")],

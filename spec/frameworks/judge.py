@@ -55,6 +55,10 @@ def listed(text):
     return sorted((json.loads(line) for line in text.splitlines() if line), key=lambda r: r.get("number") or 0)
 
 
+def is_checkpoint(g, name):
+    return re.fullmatch(g.get("only", ".*"), name) is not None
+
+
 def who(row, loaded):
     """Which trial a commit is of; None where there is only one."""
     h = loaded.get("hash") or ""
@@ -165,7 +169,7 @@ def latencies(p):
         if s.kind == "to the end" or s.code is not None:
             continue
         late += found_late(p, s)
-        saved, commits = s.told("saved"), s.commits()
+        saved, commits = s.told("saved"), [c for c in s.commits() if is_checkpoint(p.g, os.path.basename(c[1]))]
         for i, t in enumerate(saved):
             if t["name"] is None:
                 continue
@@ -208,7 +212,7 @@ def verdicts(p, reference, final):
     right, asked, wrong = resumed(p, weights)
     result.append((right == asked, "\n".join([f"{right} of {asked}"] + wrong)))
 
-    rows = listed(p.ckpt("ls", p.store, "--json")[1])
+    rows = p.commits()
     loaded = p.load(rows)
     bad = [f"{r['group']}/{r['dir']}: step {step}, {h}" for r, (_, step, h) in zip(rows, loaded)
            if h is None or (step in weights and h not in weights[step]) or (weights and step not in weights)]
