@@ -317,7 +317,8 @@ int ckpt_foresee(ckpt *engine, const ckpt_run_options *options, ckpt_foreseen_fn
 enum {
   CKPT_EVENT_CHILD,  /* a trainer was started: `pid` */
   CKPT_EVENT_EXIT,   /* it ended: `clean` if with code 0 */
-  CKPT_EVENT_RESULT, /* `json`: one object from inside the job */
+  CKPT_EVENT_RESULT, /* `json`: one object from inside the job; "checkpoint" in it
+                         names whose it is, else it is of the next one that is written */
   CKPT_EVENT_PREEMPT, /* what can be durable in `grace_s` seconds: older saves wait no more, unless all
                          of it fits */
   CKPT_EVENT_LIST     /* list the tree now (a hint that something was written) */

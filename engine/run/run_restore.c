@@ -356,7 +356,7 @@ static int restore_listed(struct prepare *p, run_group *g, const survey *s, cons
     return 0;
   }
   *room -= c->bytes;
-  int rc = restore_or_put_back(p, s, g, c, &why);
+  int rc = prepare_restore_commit(p, s, g, c, &why);
   if (rc == 0 || !prepare_is_damage(rc)) {
     if (rc < 0 && e) *e = why;
     return rc;
