@@ -73,7 +73,9 @@ static double takes_all(const run *r, const run_unit *one) {
   return sum;
 }
 
+/* Ranks must all choose alike, and each has a pace of its own: the newest is first there. */
 static bool fits(const run *r, const run_unit *one) {
+  if (r->ranks.world > 1) return false;
   return deadline_fits(takes_all(r, one), r->end_at - r->env->io->now(r->env->io, IO_MONO));
 }
 
