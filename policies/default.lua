@@ -60,6 +60,18 @@ return {
     "*.cbm", -- CatBoost
     "*.cbsnapshot",
     "*.joblib",
+    "*.joblib.gz",
+    "*.joblib.z",
+    "*.joblib.bz2",
+    "*.joblib.xz",
+    "*.joblib.lzma",
+    "*.joblib.lz4",
+    "*_{step}_steps.zip", -- Stable-Baselines3
+    "*_replay_buffer_{step}_steps.pkl",
+    "*_vecnormalize_{step}_steps.pkl",
+    proven "*.zip", -- only if it begins as its files do; so it is with LightGBM's
+    proven "*.txt",
+    proven "*.snapshot_iter_{step}",
     "*.pdparams", -- PaddlePaddle
     "epoch-{step}/", -- what many write by hand
     "epoch_{step}/",
@@ -70,6 +82,7 @@ return {
     "*.safetensors",
     "*.npz",
     "*.msgpack",
+    "pytorch_model*.bin",
     "ckpt-{step}.*", -- TensorFlow: all files with this beginning
   },
 

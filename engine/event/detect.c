@@ -84,6 +84,8 @@ static int closed(detect *d, node *parent, node *n, const char *name, const watc
     if (unit_of(d, n)) unit_stir(d, unit_of(d, n));
     return 0;
   }
+  int rc = unit_look_again(d, n, e);
+  if (rc < 0) return rc;
   model_prove(d, n, NODE_CLOSED);
   model_note(d, n);
   return 0;

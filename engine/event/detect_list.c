@@ -134,10 +134,12 @@ static int move_here(detect *d, node *n, node *dir, const entry *found, err *e) 
 
 /* --- one directory --- */
 
-static int changed_entry(detect *d, node *n, const entry *found) {
+static int changed_entry(detect *d, node *n, const entry *found, err *e) {
   bool was_known = n->known, same = node_same(n, &found->st);
   node_set(n, &found->st);
   if (!was_known || same || n->type == NODE_DIR) return 0;
+  int rc = unit_look_again(d, n, e);
+  if (rc < 0) return rc;
   if (n->evidence != NODE_OPEN && n->type == NODE_FILE) model_prove(d, n, NODE_SEEN);
   model_note(d, n);
   return 0;
@@ -163,7 +165,7 @@ static int take_entry(detect *d, node *dir, const entry *found, err *e) {
     return rc;
   }
   n->pass = d->pass;
-  return changed_entry(d, n, found);
+  return changed_entry(d, n, found, e);
 }
 
 static int take_listing(detect *d, node *dir, const listing *l, err *e) {

@@ -131,6 +131,8 @@ bool unit_still(const detect *d, const unit *u, uint64_t id, const char *path);
 unit *unit_of(const detect *d, const node *n);
 /* Finds the units that `n`, or a node below it, has become. */
 int unit_classify(detect *d, node *n, err *e);
+/* Makes a file whose bytes tell that it is one a unit, now that it has some. */
+int unit_look_again(detect *d, node *n, err *e);
 /* Makes an unproven directory ("{step}/") a unit, if it is one by its name. */
 int unit_promote(detect *d, node *n, err *e);
 /* Takes the units at and below `n` along when it goes into limbo. */

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,26 @@ static bool is_known(const detect *d, const char *path) {
   return false;
 }
 
+/* Reads how a file begins; 0: it cannot be told. */
+static size_t head_of(const detect *d, const char *path, char *head) {
+  char absolute[FS_PATH_MAX];
+  if (model_absolute(d, path, absolute, NULL) < 0) return 0;
+  int fd =
+      d->io->open(d->io, AT_FDCWD, absolute, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  if (fd < 0) return 0;
+  ssize_t n = d->io->pread(d->io, fd, head, FRAMEWORK_HEAD, 0);
+  d->io->close(d->io, fd);
+  return n > 0 ? (size_t)n : 0;
+}
+
+/* True if its name asks for a proof that is not there (yet). */
+static bool lacks_proof(const detect *d, const node *n, const char *path, const char *pattern) {
+  char head[FRAMEWORK_HEAD];
+  if (!rules_needs_proof(d->rules, pattern)) return false;
+  if (n->type == NODE_FILE) return !framework_begins(path, head, head_of(d, path, head));
+  return !has_marker(d, n) && !is_known(d, path);
+}
+
 int unit_classify(detect *d, node *n, err *e) {
   char path[FS_PATH_MAX];
   match_unit m;
@@ -279,8 +300,7 @@ int unit_classify(detect *d, node *n, err *e) {
     rc = node_path(n, path, e);
     if (rc < 0) return rc;
     const char *pattern = rules_match(d->rules, path, n->type == NODE_DIR, &m);
-    bool waits =
-        pattern && rules_needs_proof(d->rules, pattern) && !has_marker(d, n) && !is_known(d, path);
+    bool waits = pattern && lacks_proof(d, n, path, pattern);
     if (pattern && m.kind == MATCH_GROUP) {
       path[m.name_len] = '\0';
       if (!table_find(&d->all, path, true)) rc = make(d, n->parent, path, &m, pattern, e);
@@ -290,6 +310,13 @@ int unit_classify(detect *d, node *n, err *e) {
   }
   for (size_t i = 0; rc == 0 && !n->unit && i < n->count; i++)
     rc = unit_classify(d, n->children[i], e);
+  return rc;
+}
+
+int unit_look_again(detect *d, node *n, err *e) {
+  if (n->type != NODE_FILE || n->excluded || !n->parent || unit_of(d, n)) return 0;
+  int rc = unit_classify(d, n, e);
+  if (rc == 0 && n->unit) model_uncount(d, n);
   return rc;
 }
 

@@ -1,5 +1,7 @@
 #include "frameworks.h"
 
+#include <string.h>
+
 /* Apart from what follows: "??" and a dash is a trigraph in C11. */
 #define Q4 "????"
 /* One character of Python's tempfile names. */
@@ -68,12 +70,23 @@ static const framework rows[] = {
     {.name = "mmengine", .pointers = {"last_checkpoint"}},
     {.name = "XGBoost", .units = {"*.ubj"}},
     {.name = "CatBoost", .units = {"*.cbm", "*.cbsnapshot"}, .temporary = {"*.bak", "tmp/"}},
-    {.name = "joblib", .units = {"*.joblib"}},
+    {.name = "joblib",
+     .units = {"*.joblib", "*.joblib.gz", "*.joblib.z", "*.joblib.bz2", "*.joblib.xz",
+               "*.joblib.lzma", "*.joblib.lz4"}},
+    {.name = "Stable-Baselines3",
+     .units = {"*_{step}_steps.zip", "*_replay_buffer_{step}_steps.pkl",
+               "*_vecnormalize_{step}_steps.pkl", "*.zip"},
+     .proven = {"*.zip"},
+     .begins = {{0, "PK\3\4"}, {30, "data"}}}, /* its first member */
+    {.name = "LightGBM",
+     .units = {"*.txt", "*.snapshot_iter_{step}"},
+     .proven = {"*.txt", "*.snapshot_iter_{step}"},
+     .begins = {{0, "tree\nversion="}}},
     {.name = "PaddlePaddle", .units = {"*.pdparams"}},
     /* What many loops write by hand. */
     {.name = "a training loop",
      .units = {"epoch-{step}/", "epoch_{step}/", "ckpt-{step}/", "ckpt_{step}/", "*.pt", "*.pth",
-               "*.safetensors", "*.npz", "*.msgpack"},
+               "*.safetensors", "*.npz", "*.msgpack", "pytorch_model*.bin"},
      .by_hand = true},
     {.name = "a file system", /* what was removed while it was open, or put into a bin */
      .temporary = {".nfs[0-9a-f][0-9a-f][0-9a-f][0-9a-f]*", ".fuse_hidden*", ".Trash-[0-9]*"},
@@ -88,6 +101,22 @@ static const framework rows[] = {
 
 const framework *frameworks(void) {
   return rows;
+}
+
+static bool begins(const framework *f, const char *head, size_t len) {
+  for (const framework_begin *b = f->begins; b->text; b++) {
+    size_t n = strlen(b->text);
+    if (b->at + n > len || memcmp(head + b->at, b->text, n) != 0) return false;
+  }
+  return f->begins[0].text != NULL;
+}
+
+bool framework_begins(const char *path, const void *head, size_t len) {
+  match_unit m;
+  for (const framework *f = rows; f->name; f++)
+    for (size_t i = 0; f->proven[i]; i++)
+      if (match_unit_path(f->proven[i], path, false, &m) && begins(f, head, len)) return true;
+  return false;
 }
 
 static bool shows(const framework *f, framework_has_fn *has, void *ctx) {

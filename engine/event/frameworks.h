@@ -23,6 +23,14 @@ typedef struct framework_marker {
                      that the unit before had prove nothing against this one */
 } framework_marker;
 
+/* Bytes that stand at a place of a file. */
+typedef struct framework_begin {
+  size_t at;
+  const char *text;
+} framework_begin;
+
+/* HEAD: so many bytes tell how a file begins. */
+enum { FRAMEWORK_HEAD = 64, FRAMEWORK_BEGINS = 2 };
 enum { FRAMEWORK_NAMES = 12, FRAMEWORK_MARKERS = 3 };
 
 /* Lists end with NULL. */
@@ -32,10 +40,12 @@ typedef struct framework {
    * none, the words of the name tell (match_step). */
   const char *units[FRAMEWORK_NAMES + 1];
   /* Those of them that other things are called, too: a directory is a unit by such a name once it
-   * was renamed into place or holds a marker. */
+   * was renamed into place or holds a marker, a file if it begins as this framework's do. */
   const char *proven[FRAMEWORK_NAMES + 1];
   /* Files above its checkpoints, in the directory of a whole experiment, that going on takes. */
   const char *above[FRAMEWORK_NAMES + 1];
+  /* How its files begin; all of them must be there. A NULL text ends. */
+  framework_begin begins[FRAMEWORK_BEGINS + 1];
   const char *temporary[FRAMEWORK_NAMES + 1]; /* names that are no part of a unit (match_exclude) */
   framework_marker markers[FRAMEWORK_MARKERS + 1]; /* a NULL name ends */
   /* Globs of base names at the top of a unit that only this framework writes; NULL in front: its
@@ -49,6 +59,10 @@ typedef struct framework {
   bool content_named;
   bool by_hand; /* no framework: names that tell nothing of who wrote it */
 } framework;
+
+/* True if a file of this path that begins with these bytes is one of those that a pattern of `proven`
+ * asks for. */
+bool framework_begins(const char *path, const void *head, size_t len);
 
 /* The rows; one without a name ends. Static. */
 const framework *frameworks(void);

@@ -204,6 +204,29 @@ int format_hdf5(format_file *f) {
   return format_proves(f, STRUCTURE_PROVES_CLOSED, "HDF5: superblock and size agree");
 }
 
+/* --- LightGBM ------------------------------------------------------------------------------- */
+
+/* Python closes the file and opens it once more for its last line; the program of the command line
+ * writes no such line. */
+int format_lightgbm(format_file *f) {
+  static const char last[] = "\npandas_categorical:";
+  enum { TAIL = 65536 };
+  size_t len = f->size < TAIL ? (size_t)f->size : TAIL;
+  char *b = malloc(len + 1);
+  if (!b) return err_set(f->e, ERR_NOMEM, "look at %s: out of memory", f->path);
+  int rc = format_read(f, f->size - len, b, len);
+  if (rc == 0) {
+    b[len] = '\0';
+    const char *line = memmem(b, len, last, sizeof last - 1);
+    const char *end = line ? strchr(line + 1, '\n') : NULL;
+    rc = end && end == b + len - 1
+             ? format_says(f, STRUCTURE_SOUND, "LightGBM: its last line")
+             : format_says(f, STRUCTURE_UNKNOWN, "LightGBM: not the last line of Python");
+  }
+  free(b);
+  return rc;
+}
+
 /* --- JSON ----------------------------------------------------------------------------------- */
 
 enum { JSON_CHUNK = 65536, JSON_MAX = 64 << 20 };

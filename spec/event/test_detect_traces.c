@@ -339,6 +339,19 @@ static void what_orbax_moved_to_its_bin_is_no_checkpoint(void **state) {
   sim_free(s);
 }
 
+static void files_of_sb3_are_seen(void **state) {
+  sim *s = replay("sb3", 4);
+  assert_int_equal(sim_unit(s, "rl_model_256_steps.zip").step, 256);
+  sim_free(s);
+}
+
+/* The recording has no bytes: no text in it is told to be LightGBM's, so only joblib's are. */
+static void compressed_files_of_joblib_are_seen_and_texts_are_not(void **state) {
+  sim *s = replay("lightgbm_joblib", 3);
+  assert_int_equal(sim_unit(s, "sgd_9.joblib.gz").step, 9);
+  sim_free(s);
+}
+
 static void lightning_is_complete_at_its_bare_rename(void **state) {
   sim *s = replay("lightning", 3);
   complete_by(s, "checkpoints/epoch=4-step=20-val_loss=0.126.ckpt", 52.896824, 0.11);
@@ -487,6 +500,8 @@ int main(void) {
       cmocka_unit_test(adaptdl_is_complete_when_renamed),
       cmocka_unit_test(orbax_is_complete_when_renamed),
       cmocka_unit_test(what_orbax_moved_to_its_bin_is_no_checkpoint),
+      cmocka_unit_test(files_of_sb3_are_seen),
+      cmocka_unit_test(compressed_files_of_joblib_are_seen_and_texts_are_not),
       cmocka_unit_test(lightning_is_complete_at_its_bare_rename),
       cmocka_unit_test(a_lightning_link_is_no_unit),
       cmocka_unit_test(hf_trainer_is_complete_by_its_marker),

@@ -51,6 +51,21 @@ static void a_name_alone_tells_nothing_where_evidence_is_missing(void **state) {
   is_of(NULL, "results", true, none);
 }
 
+static void a_file_that_other_things_are_called_is_told_by_its_first_bytes(void **state) {
+  char zip[FRAMEWORK_HEAD] = "PK\3\4";
+  memcpy(zip + 30, "data", 4);
+  assert_true(framework_begins("a/best_model.zip", zip, sizeof zip));
+  assert_false(framework_begins("a/best_model.zip", zip, 32));
+  memcpy(zip + 30, "imgs", 4);
+  assert_false(framework_begins("a/best_model.zip", zip, sizeof zip));
+  static const char tree[] = "tree\nversion=v4\n";
+  assert_true(framework_begins("lgb_3.txt", tree, sizeof tree));
+  assert_true(framework_begins("model.txt.snapshot_iter_5", tree, sizeof tree));
+  assert_false(framework_begins("lgb_3.zip", tree, sizeof tree));
+  assert_false(framework_begins("log.txt", "tree 3\n", 7));
+  assert_false(framework_begins("log.txt", "", 0));
+}
+
 static size_t count_of(const char *const *list) {
   size_t n = 0;
   while (list[n]) n++;
@@ -83,6 +98,7 @@ static void no_list_of_a_row_is_cut_off(void **state) {
     assert_null(f->temporary[FRAMEWORK_NAMES]);
     assert_null(f->markers[FRAMEWORK_MARKERS].name);
     assert_null(f->evidence[FRAMEWORK_NAMES]);
+    assert_null(f->begins[FRAMEWORK_BEGINS].text);
   }
 }
 
@@ -91,6 +107,7 @@ int main(void) {
       cmocka_unit_test(what_a_unit_holds_tells_whose_it_is),
       cmocka_unit_test(a_name_tells_where_it_is_of_one_framework),
       cmocka_unit_test(a_name_alone_tells_nothing_where_evidence_is_missing),
+      cmocka_unit_test(a_file_that_other_things_are_called_is_told_by_its_first_bytes),
       cmocka_unit_test(the_rules_have_all_that_is_in_the_table),
       cmocka_unit_test(no_list_of_a_row_is_cut_off),
   };

@@ -102,12 +102,13 @@ end)
 describe("what a framework deletes by moving it below its directory", function()
   --- A job that saves as Orbax does, keeps two, and moves the others to `trash`.
   local job = [[set -e; cd out; for n in %s; do
-    t=$n.orbax-checkpoint-tmp; mkdir $t; echo "weights of $n" >$t/d; echo {} >$t/_CHECKPOINT_METADATA
-    mv $t $n; sleep 1; old=$((n - 2))
+    t=$n.orbax-checkpoint-tmp; mkdir $t; echo "weights of $n" >$t/d
+    echo {} >$t/_CHECKPOINT_METADATA; mv $t $n; sleep 1; old=$((n - 2))
     if test -d $old; then mkdir -p trash; mv $old trash/$old; fi; sleep 0.5; done; sleep 1]]
 
   local function train(numbers)
-    return place.must(("run --dir out --to store --run r -- sh -c '%s'"):format(job:format(numbers)))
+    return place.must(("run --dir out --to store --run r -- sh -c '%s'")
+      :format(job:format(numbers)))
   end
 
   local function names()
@@ -139,5 +140,59 @@ describe("what a framework deletes by moving it below its directory", function()
     assert.are.equal("2", (resumed()))
     assert.are.equal("2", (resumed()))
     assert.are.equal("", sh "find store -path '*trash*'")
+  end)
+end)
+
+describe("files that are called as other things are", function()
+  --- What LightGBM's Booster.save_model writes: the last line comes in a second opening.
+  local function lightgbm(name)
+    return ([[printf 'tree\nversion=v4\n\nend of trees\n\nend of parameters\n' >out/%s
+      printf '\npandas_categorical:null\n' >>out/%s]]):format(name, name)
+  end
+
+  --- What a Stable-Baselines3 model's save() writes: a zip whose first member is `data`.
+  local function zip(name, member)
+    return ("python3 -c 'import zipfile; z = zipfile.ZipFile(\"out/%s\", \"w\"); " ..
+      "z.writestr(\"%s\", \"{}\"); z.writestr(\"policy.pth\", \"x\")'"):format(name, member)
+  end
+
+  local function stored()
+    local found = {}
+    for _, item in ipairs(place.objects(place.must "ls store --json")) do
+      local step = item.step ~= json.null and item.step or nil
+      found[#found + 1] = ("%s:%s"):format(item.name, tostring(step))
+    end
+    table.sort(found)
+    return found
+  end
+
+  local expected = { "best_model.zip:nil", "lgb_3.txt:3", "pytorch_model-00001-of-00002.bin:nil",
+    "rl_model_100_steps.zip:100", "sgd_4.joblib.gz:4" }
+
+  local function all()
+    return table.concat({ lightgbm "lgb_3.txt", zip("best_model.zip", "data"),
+      zip("rl_model_100_steps.zip", "data"), zip("images.zip", "cat.png"),
+      "echo epoch 3 >out/log.txt", "echo x | gzip >out/sgd_4.joblib.gz",
+      zip("pytorch_model-00001-of-00002.bin", "data.pkl"),
+    }, "\n") .. "\n"
+  end
+
+  it("are saved while a job writes them, and nothing else of that name is", function()
+    support.write(dir .. "/job.sh", all() .. "sleep 3\n")
+    place.must "run --dir out --to store --run r --quiet --settle 1s -- sh job.sh"
+    assert.are.same(expected, stored())
+  end)
+
+  it("are found where they stand already", function()
+    support.write(dir .. "/job.sh", all())
+    sh "sh job.sh"
+    place.must "sync out --to store --settle 0 --trust"
+    assert.are.same(expected, stored())
+  end)
+
+  it("are proven by LightGBM's last line", function()
+    support.write(dir .. "/job.sh", lightgbm "lgb_3.txt")
+    sh "sh job.sh"
+    assert.are.equal("lgb_3.txt", (resumed()))
   end)
 end)
