@@ -33,6 +33,7 @@ faults=(
   "epoch-not-read-removal 20 dir"
   "log-read-first 40 dir"
   "no-plug 20 dir"
+  "numbers-from-zero 20 dir"
 )
 
 echo "1..$((${#faults[@]} + 2))"

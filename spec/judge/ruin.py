@@ -28,6 +28,7 @@ NEEDED = {
     "epoch-not-read-removal": {"who": "removal", "nth": 1, "lose": "tail", "first": "repair", "repair": ""},
     "log-read-first": {"who": "writer", "nth": 2, "lose": "tail", "first": "client", "repair": "place=/.ckpt/epoch hold=1"},
     "no-plug": {},
+    "numbers-from-zero": {},
 }
 
 

@@ -434,7 +434,7 @@ static json_t *older_new(const runlog_ruin *r, int *bad) {
 /* The term of the repair, and the entry behind it, have numbers above all that were seen. */
 static void open_term(runlog_ruin *r, const runlog_writer *who) {
   runlog_state *st = &r->st;
-  uint64_t n = r->seen == RUNLOG_NONE ? 0 : r->seen + 1;
+  uint64_t n = r->seen == RUNLOG_NONE || FAULT("numbers-from-zero") ? 0 : r->seen + 1;
   st->term = (runlog_term){.n = n, .time_ns = r->s->io->now(r->s->io, IO_WALL), .writer = *who};
   st->term.writer.epochs = true;
   st->next = n + 1;
