@@ -1,7 +1,7 @@
 /* pointers: the files with which frameworks name checkpoints, as data, and what such a file names.
  *
  * A pointer ("latest") names the one that a job loads; a list names several, all of which its
- * framework wants to find. Each row was seen in a real framework (docs/detection.md). Pure. */
+ * framework wants to find. Megatron's and T5X's rows are by their description alone. Pure. */
 #ifndef EVENT_POINTERS_H
 #define EVENT_POINTERS_H
 
