@@ -1,4 +1,4 @@
--- repair: a log that 1.0 wrote, with groups and a checkpoint of several ranks (spec/data/format1), and
+-- repair: a log that 1.0 wrote, with groups and a save of several ranks (spec/data/format1), and
 -- groups of today. 1.0 gives entries neither a sum nor the digest of the one before, and a
 -- manifest no id; so what is concluded is concluded from numbers and names.
 local place = require "place"

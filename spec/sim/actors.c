@@ -40,7 +40,7 @@ static bool note_failure(const actor *a, int rc, const err *e) {
   if (rc == ERR_HELD) sim_count->held++;
   if (rc == ERR_OTHER_RUN) sim_count->other_runs++;
   bool torn = rc == ERR_FORMAT || rc == ERR_CORRUPT || (rc == ERR_INTERNAL && !judge_is_clear());
-  if (torn && lost_any()) return false;
+  if (torn && lost_shows(a)) return false;
   if (rc == ERR_INTERNAL || rc == ERR_FORMAT || rc == ERR_VERSION || rc == ERR_CORRUPT)
     sim_violation("%s: %s", a->name, e->text);
   return !a->dead && err_class_of(rc) == ERR_CLASS_RETRYABLE;
@@ -200,6 +200,8 @@ static int read_whole(actor *a, const runlog_commit *c, const char *by);
 static int repair_once(actor *a, bool take_over) {
   const repair how = {.store = &a->store, .prefix = "", .take_over = take_over};
   err e = {0};
+  a->humble = !take_over;
+  a->looked = sim_now;
   sim_count->repairs++;
   int rc = repair_log(&how, &e);
   sim_trace("repair: %s", rc < 0 ? e.text : "done");
@@ -305,7 +307,7 @@ void reader_main(actor *a) {
   sim_count->readers++;
   int opened = runlog_open(&a->store, "", &log, &e);
   if (opened == 0) opened = runlog_check_damage(log, &e);
-  if ((opened == ERR_CORRUPT || opened == ERR_FORMAT) && !lost_any())
+  if ((opened == ERR_CORRUPT || opened == ERR_FORMAT) && !lost_shows(a))
     sim_violation("%s: %s", a->name, e.text);
   if (!log) return;
   const runlog_state *s = runlog_view(log);

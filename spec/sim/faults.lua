@@ -24,6 +24,10 @@ local removal = "engine/commit/removal.c"
 local read_c, head_c = "engine/commit/log/runlog_read.c", "engine/commit/log/runlog_head.c"
 local staging, begin = "engine/commit/staging.c", "engine/commit/staging_begin.c"
 local attempt = "engine/job/save/job_attempt.c"
+local behind, epoch = "engine/commit/log/runlog_behind.c", "engine/commit/log/runlog_epoch.c"
+local ruin, repair = "engine/commit/log/runlog_ruin.c", "engine/job/repair/repair.c"
+local rebuild = "engine/commit/log/runlog_rebuild.c"
+local seen = 'uint64_t n = r->seen == RUNLOG_NONE || FAULT("numbers-from-zero") ? 0 : r->seen + 1;'
 
 -- Directories that are chosen by the name alone, and whose content alone says whose they are.
 local always_plain = {
@@ -169,6 +173,12 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { settle, "if (!a || c->life != RUNLOG_DELETED)", "if (!a)" },
   } },
 
+  -- The last commit is the newest.
+  older_save_is_finished = { edits = {
+    { settle, "int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(",
+      "int rc = staging_show(" },
+  } },
+
   -- What this simulator found in the engine.
   companions_make_room = { edits = {
     { "engine/job/save/job_companions.c", "  rc = save(w, term, prefix, e);", [[
@@ -283,6 +293,90 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { removal, "r->c->life != RUNLOG_DELETED : r->a->fate != RUNLOG_SWEPT))",
       "r->c->life != RUNLOG_DELETED : false))" },
   } },
+
+  -- The rules of a repair. (a) It waits for a writer that lives, and for its lease.
+  repair_does_not_ask_the_lease = { repairs = true, edits = {
+    { repair, "int rc = check_lease(r, &lease, e);", "int rc = 0;\n  (void)check_lease;" },
+  } },
+  -- (b) It takes an epoch, which nobody else has.
+  epoch_is_not_put = { repairs = true, edits = {
+    { ruin, "if (rc == 0) rc = put_once(r, key, &text, e);\n  if (rc == 0) rc = hash_bytes",
+      "if (rc == 0) rc = hash_bytes" },
+  } },
+  epoch_of_another_is_taken = { repairs = true, edits = {
+    { ruin, "if (rc == 0) rc = put_once(r, key, &text, e);\n  if (rc == 0) rc = hash_bytes",
+      "if (rc == 0) rc = put_once(r, key, &text, e);\n" ..
+      "  if (rc == ERR_EXISTS) rc = 0;\n  if (rc == 0) rc = hash_bytes" },
+    { ruin, "*epoch = (r->newest > r->at.epoch ? r->newest : r->at.epoch) + 1;",
+      "*epoch = r->at.epoch + 1;" },
+  } },
+  -- (c) Only then it reads.
+  log_is_read_before_the_epoch = { repairs = true, edits = {
+    { repair, 'i == 0 && FAULT("log-read-first") ? 0', "i == 0 ? 0" },
+  } },
+  -- (d) It leaves no place free, and reads again what came meanwhile.
+  no_place_is_closed = { repairs = true, edits = {
+    { ruin, 'if (FAULT("no-plug")) return 0;', "if (r) return 0;" },
+  } },
+  end_is_not_closed = { repairs = true, edits = {
+    { ruin, "if (rc == 0) rc = close_place(r, in, next, epoch, e);", "" },
+  } },
+  closed_place_is_not_read_again = { repairs = true, edits = {
+    { repair, "if (rc <= 0) return rc;", "if (rc <= 1) return rc < 0 ? rc : 0;" },
+  } },
+  closed_place_needs_no_new_reader = { repairs = true, edits = {
+    { ruin, "js_set(object, \"reader\", json_integer(RUNLOG_READER), bad);",
+      "js_set(object, \"reader\", json_integer(RUNLOG_READER_1), bad);" },
+  } },
+  -- (e) The new log goes on from all that was seen, and says what it is of.
+  numbers_begin_behind_the_entries = { repairs = true, edits = {
+    { ruin, seen, "uint64_t n = r->end;" },
+  } },
+  numbers_begin_within_the_entries = { repairs = true, edits = {
+    { ruin, seen, "uint64_t n = r->end > 2 ? r->end - 2 : 0;" },
+  } },
+  first_entry_is_not_of_its_epoch = { repairs = true, edits = {
+    { ruin, 'js_set(entry, "prev", json_string(hex), &bad);',
+      '(void)hex;\n  js_set(entry, "prev", json_string(sum), &bad);' },
+  } },
+  epoch_counts_before_its_first_entry = { repairs = true, edits = {
+    { epoch, "if (rc >= 0 && newest > log->at.epoch) log->at.begun = newest;",
+      "if (rc >= 0 && newest > log->at.epoch) log->at.epoch = newest;" },
+  } },
+  unbegun_epoch_is_taken_again = { repairs = true, edits = {
+    { ruin, "*epoch = (r->newest > r->at.epoch ? r->newest : r->at.epoch) + 1;",
+      "*epoch = r->newest > r->at.epoch ? r->newest : r->at.epoch + 1;" },
+    { ruin, "if (rc == 0) rc = put_once(r, key, &text, e);\n  if (rc == 0) rc = hash_bytes",
+      "if (rc == 0) rc = put_once(r, key, &text, e);\n" ..
+      "  if (rc == ERR_EXISTS) rc = 0;\n  if (rc == 0) rc = hash_bytes" },
+  } },
+  what_is_whole_is_left = { repairs = true, edits = {
+    { rebuild, "if (rc == 0) rc = place_saves(&b, e);", "(void)place_saves;" },
+  } },
+  -- What this simulator found in repairs: what is concluded from what is left.
+  filler_is_believed = { repairs = true, edits = {
+    { ruin, "if (rc == 0) pass_over_fillers(out);", "(void)pass_over_fillers;" },
+  } },
+  lost_commit_is_given_to_any_save = { repairs = true, edits = {
+    { rebuild, "if (has_unplaced(b)) return NULL;", "(void)has_unplaced;" },
+  } },
+  pinned_save_finds_no_place = { repairs = true, edits = {
+    { rebuild, "if (b->v->traces[i].pinned != RUNLOG_NONE) rc = place_one(b, i, e);", "rc = 0;" },
+  } },
+  guest_gives_up_what_a_repair_found = { repairs = true, edits = {
+    { entries, "if (log->term == RUNLOG_NONE && found)", "if (found && false)" },
+  } },
+  closed_place_tells_the_time = { repairs = true, edits = {
+    { log, "int rc = find_standing(log, &n, e);", "int rc = 0;\n  (void)find_standing;" },
+  } },
+  older_save_is_gone_on_with = { repairs = true, edits = {
+    { attempt, "if (settle_is_overtaken(state, a->n)) break;", "" },
+  } },
+  -- (f) Who has put an entry asks whether it counts, and so does who removes.
+  entry_behind_is_not_asked = { repairs = true, edits = {
+    { behind, "int rc = is_answer(b->asks[NEXT].rc) && b->asks[NEXT].rc != ERR_NOENT ? 1 : 0;",
+      "int rc = 0;" },
+  } },
 }
 
 -- ---- writing the edited files ----
@@ -349,5 +443,5 @@ else
   apply(name, scaled, texts)
   apply(name, fault.edits, texts)
   write_all(texts, dir)
-  print(fault.results and "--results" or "")
+  print((fault.results and "--results " or "") .. (fault.repairs and "--repairs" or ""))
 end

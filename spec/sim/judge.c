@@ -282,6 +282,14 @@ static void fold_attempt(const json_t *entry, long long n) {
   attempt_count++;
 }
 
+/* The last commit is the newest: no save follows one that was begun behind it. */
+static void check_order(const judge_attempt *a, long long n) {
+  for (size_t i = 0; i < commit_count; i++)
+    if (commits[i].of != a && commits[i].attempt > a->n)
+      sim_violation("entry %lld commits %s, which is older than commit %lld", n, a->dir,
+                    commits[i].n);
+}
+
 static void fold_about(const json_t *entry, enum type type, long long n, long long term) {
   judge_attempt *a = attempt_of(number(entry, "attempt"));
   if (!a) sim_violation("entry %lld is about no attempt", n);
@@ -301,6 +309,7 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
     const json_t *with = json_object_get(entry, "with");
     c->with_term = with ? number(with, "term") : -1;
     if (a->owner != term) sim_violation("entry %lld commits what it does not own", n);
+    check_order(a, n);
     a->fate = FATE_COMMITTED;
     if (a->n > first) check_parts(a); /* what was committed before has none any more */
     check_commit(c);
@@ -439,6 +448,20 @@ static void on_next(const actor *by, const json_t *entry, long long n) {
 
 /* ---- behind lost entries, and across epochs ---- */
 
+/* Does the manifest stand there that this entry names? Its writer may have meant another attempt,
+ * whose number this one got when that was lost; then it must not tell of it. */
+static bool is_of(const json_t *commit, const judge_attempt *a) {
+  char key[256];
+  const char *root = json_string_value(json_object_get(commit, "root"));
+  snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
+  const object *o = space_find(key);
+  json_t *top = o ? json_loadb(o->data, o->len, 0, NULL) : NULL;
+  const char *said = json_string_value(json_object_get(top, "root"));
+  bool same = root && said && strcmp(root, said) == 0;
+  json_decref(top);
+  return same;
+}
+
 /* An entry that has the number of a lost one, by a writer who does not know that one. It may break
  * rules, and what it says counts until a repair says what does. */
 static void fold_loosely(const actor *by, const json_t *entry, long long n) {
@@ -458,7 +481,7 @@ static void fold_loosely(const actor *by, const json_t *entry, long long n) {
   if (t == DELETE && c) c->dropped = c->deleted = true, lost_drop(c);
   if (t == END) fold_end();
   if (t != COMMIT || !a) return;
-  if (a->fate != FATE_OPEN) {
+  if (a->fate != FATE_OPEN || !is_of(entry, a)) {
     lost_commit_again(n, a, commit_of(a));
     return;
   }
@@ -485,13 +508,22 @@ static judge_commit *old_commit(size_t count, const char *dir) {
   return NULL;
 }
 
-static void take_attempts(size_t count) {
-  /* What no entry tells of any more is nobody's: its files may stay, and go. */
+static bool is_named(const judge_attempt *a) {
+  for (size_t k = 0; k < shadow.attempt_count; k++)
+    if (strcmp(shadow.attempts[k].dir, a->dir) == 0) return true;
+  return false;
+}
+
+/* What no entry tells of any more is nobody's: its files may stay, and go. What an entry tells of is
+ * known to a repair, unless others stand where its writer's term was. */
+static void take_attempts(long long before, bool clear, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    bool named = false;
-    for (size_t k = 0; k < shadow.attempt_count; k++)
-      named |= strcmp(shadow.attempts[k].dir, old_attempts[i].dir) == 0;
-    if (named) continue;
+    const judge_attempt *old = &old_attempts[i];
+    if (is_named(old)) continue;
+    if (clear && old->fate == FATE_OPEN && !old->forgotten &&
+        lost_stands(before, old->n, "attempt"))
+      sim_violation("the repaired log knows nothing of %s, and entry %lld stands", old->dir,
+                    old->n);
     attempts[attempt_count] = old_attempts[i];
     attempts[attempt_count].fate = FATE_SWEPT;
     attempts[attempt_count++].forgotten = true;
@@ -530,12 +562,12 @@ static void take_commits(size_t count) {
   for (size_t i = 0; i < count; i++) free(old_commits[i].manifest);
 }
 
-static void take_state(const actor *by) {
+static void take_state(const actor *by, long long before, bool clear) {
   size_t attempts_then = attempt_count, commits_then = commit_count;
   memcpy(old_attempts, attempts, attempt_count * sizeof *attempts);
   memcpy(old_commits, commits, commit_count * sizeof *commits);
   attempt_count = commit_count = 0;
-  take_attempts(attempts_then);
+  take_attempts(before, clear, attempts_then);
   take_commits(commits_then);
   newest_term = (long long)shadow.term.n;
   openers[newest_term] = by->id;
@@ -558,11 +590,14 @@ static void on_first(const actor *by, const json_t *entry, long long g) {
   runlog_state_free(&shadow);
   if (runlog_take_snapshot(entry, NULL, (uint64_t)n, &shadow, &e) < 0)
     sim_violation("the first entry of epoch %lld: %s", g, e.text);
+  long long before = epoch;
+  bool clear = !rewritten;
   epoch = g;
   first = n;
   entries = n + 1;
   rewritten = false;
-  take_state(by);
+  take_state(by, before, clear);
+  lost_mended();
   lost_promised("in the repaired log");
   sim_count->epochs++;
 }
@@ -692,7 +727,7 @@ static void may_touch(const actor *by, const staged *s, const char *key) {
 
 /* What the head names stands, as it says, and nobody takes a number back. */
 static void check_head(void) {
-  char key[64], hex[HASH_HEX_MAX];
+  char key[80], hex[HASH_HEX_MAX];
   digest sum;
   const object *head = space_find(".ckpt/head");
   json_t *top = json_loadb(head->data, head->len, 0, NULL);
@@ -701,10 +736,13 @@ static void check_head(void) {
   long long n = number(commit, "n");
   if (!top) sim_violation("the head is no object");
   if (n < 0) n = 0;
-  if (lost_any() || epoch > 0) return json_decref(top);
+  if (lost_shows(NULL) || (epoch > 0 && n < first)) {
+    head_commit = 0;
+    return json_decref(top);
+  }
   if (n < head_commit) sim_violation("the head names commit %lld after %lld", n, head_commit);
   head_commit = n;
-  snprintf(key, sizeof key, ".ckpt/log/%020lld.json", n);
+  lost_key(epoch, n, key, sizeof key);
   const object *entry = n ? space_find(key) : NULL;
   if (n && (!entry || !commit_at(n))) sim_violation("the head names %lld, which is no commit", n);
   if (entry) hash_bytes(HASH_XXH3_128, entry->data, entry->len, &sum, NULL);
@@ -716,7 +754,7 @@ static void check_head(void) {
 void judge_put(const actor *by, const char *key, bool replaced) {
   if (strcmp(key, ".ckpt/head") == 0) check_head();
   if (at(key, ".ckpt/epoch/") && replaced) sim_violation("%s was overwritten", key);
-  if (at(key, ".ckpt/epoch/")) lost_epoch_taken();
+  if (at(key, ".ckpt/epoch/")) lost_epoch_taken(by);
   if (at(key, ".ckpt/log/") || at(key, ".ckpt/log.")) {
     if (replaced) sim_violation("%s was overwritten", key);
     on_entry(by, space_find(key));
@@ -772,6 +810,7 @@ static void may_move_staging(const actor *by, const staged *s, const char *from,
   char with[64];
   staged t;
   bool again = is_staged(to, &t);
+  if (again && a && a->forgotten) a = NULL; /* nobody can know that it was announced */
   if (again && a && a->fate == FATE_OPEN && !is_shown(a))
     BROKEN_RULE("%s is taken away, and its attempt stands", from);
   if (again) {

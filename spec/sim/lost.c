@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commit/lease.h"
 #include "prims/hash.h"
 #include "sim.h"
 
@@ -25,10 +26,12 @@ bool sim_repairs;
 static record records[RECORDS_MAX];
 static size_t record_count;
 static bool any, since;
+static uint64_t lost_at, mended_at; /* steps */
 
 void lost_clear(void) {
   record_count = 0;
   any = since = false;
+  lost_at = mended_at = 0;
 }
 
 bool lost_any(void) {
@@ -119,26 +122,56 @@ void lost_promised_at_the_end(void) {
 
 /* ---- epochs ---- */
 
+void lost_key(long long epoch, long long place, char *out, size_t room) {
+  if (epoch == 0)
+    snprintf(out, room, ".ckpt/log/%020lld.json", place);
+  else
+    snprintf(out, room, ".ckpt/log.%lld/%020lld.json", epoch, place);
+}
+
 static const object *entry_of(long long epoch, long long place) {
   char key[80];
-  if (epoch == 0)
-    snprintf(key, sizeof key, ".ckpt/log/%020lld.json", place);
-  else
-    snprintf(key, sizeof key, ".ckpt/log.%lld/%020lld.json", epoch, place);
+  lost_key(epoch, place, key, sizeof key);
   return space_find(key);
 }
 
-void lost_epoch_taken(void) {
-  since = false;
-  any = true;
+static bool has_type(const object *o, const char *type) {
+  json_t *entry = o ? json_loadb(o->data, o->len, 0, NULL) : NULL;
+  const char *said = json_string_value(json_object_get(entry, "type"));
+  bool same = said && strcmp(said, type) == 0;
+  json_decref(entry);
+  return same;
 }
 
-static bool is_moved(const object *o) {
-  json_t *entry = json_loadb(o->data, o->len, 0, NULL);
-  const char *type = json_string_value(json_object_get(entry, "type"));
-  bool moved = type && strcmp(type, "moved") == 0;
-  json_decref(entry);
-  return moved;
+bool lost_stands(long long epoch, long long place, const char *type) {
+  return has_type(entry_of(epoch, place), type);
+}
+
+/* A writer that renews its lease is alive, and only who says otherwise may begin. */
+static void check_lease(const actor *by) {
+  const object *lease = space_find(".ckpt/lease");
+  json_t *top = lease ? json_loadb(lease->data, lease->len, 0, NULL) : NULL;
+  bool over = json_is_true(json_object_get(top, "released"));
+  json_decref(top);
+  if (lease && !over && lease->made < by->looked && sim_now - lease->made < LEASE_LIFE_S * SECOND)
+    sim_violation("%s takes an epoch, and the lease was renewed %lld s ago", by->name,
+                  (long long)((sim_now - lease->made) / SECOND));
+}
+
+void lost_epoch_taken(const actor *by) {
+  if (by->humble) check_lease(by);
+  since = false;
+  any = true;
+  lost_at = sim_steps;
+}
+
+void lost_mended(void) {
+  mended_at = sim_steps;
+}
+
+bool lost_shows(const actor *a) {
+  if (!any) return false;
+  return since || lost_at >= mended_at || (a && a->born <= mended_at);
 }
 
 /* Highest number that stands in the log of an epoch. */
@@ -149,6 +182,11 @@ static long long last_of(long long epoch, long long first) {
   return last;
 }
 
+static long long number(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
 /* Nobody finds a free place in what was before. */
 void lost_check_closed(long long epoch, long long first, long long next) {
   long long last = last_of(epoch, first), lost = -1;
@@ -157,14 +195,16 @@ void lost_check_closed(long long epoch, long long first, long long next) {
   if (since) return; /* what was lost meanwhile nobody has read */
   if (lost >= 0) sim_violation("epoch %lld begins, and place %lld before it is free", next, lost);
   bool closed = false;
-  for (long long n = epoch ? first + 1 : 0; n <= last; n++)
-    closed |= entry_of(epoch, n) && is_moved(entry_of(epoch, n));
+  for (long long n = epoch ? first + 1 : 0; n <= last; n++) {
+    if (!lost_stands(epoch, n, "moved")) continue;
+    closed = true;
+    json_t *plug = json_loads(entry_of(epoch, n)->data, 0, NULL);
+    if (number(plug, "reader") < 2)
+      sim_violation("place %lld is closed for epoch %lld, and older programs would read on", n,
+                    next);
+    json_decref(plug);
+  }
   if (!closed) sim_violation("epoch %lld begins, and the end before it is free", next);
-}
-
-static long long number(const json_t *object, const char *key) {
-  const json_t *value = json_object_get(object, key);
-  return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
 void lost_check_first(const json_t *entry, long long g, long long before, long long first) {
@@ -221,6 +261,7 @@ static void lose(long long epoch, long long n, bool tear) {
   for (size_t i = 0; i < record_count; i++)
     records[i].lost |= records[i].n == n || records[i].attempt == n;
   any = since = true;
+  lost_at = sim_steps;
 }
 
 void lost_disaster(void) {

@@ -17,6 +17,10 @@ read -ra seeds < <(grep -o '^[0-9][0-9]*' spec/sim/seeds.txt | tr '\n' ' ')
 ((${#seeds[@]})) && "$sim" --seeds "${seeds[@]}"
 tell $? "the ${#seeds[@]} seeds that once found something: 0 violations"
 
+read -ra seeds < <(sed -n 's/^r\([0-9][0-9]*\).*/\1/p' spec/sim/seeds.txt | tr '\n' ' ')
+((${#seeds[@]})) && "$sim" --repairs --seeds "${seeds[@]}"
+tell $? "the ${#seeds[@]} seeds of repairs that once found something: 0 violations"
+
 echo "schedules with what the protocol must stand:"
 ((${COUNT:=20000} > 0)) && "$sim" 1 "$COUNT"
 tell $? "$COUNT schedules: 0 violations"

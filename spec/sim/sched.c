@@ -142,6 +142,7 @@ actor *actor_start(const char *name, actor_main *main, int launch, int rank) {
   actor *a = &actors[i];
   *a =
       (actor){.id = i, .main = main, .used = true, .wake = sim_now, .launch = launch, .rank = rank};
+  a->born = sim_steps;
   snprintf(a->name, sizeof a->name, "%s", name);
   a->io = *io_system();
   a->io.ctx = a;

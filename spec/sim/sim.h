@@ -58,6 +58,9 @@ struct actor {
   int64_t pin_until;
   bool pin_lapsed;
   uint64_t reads; /* the commit that it is for */
+  uint64_t born;  /* the step in which it began */
+  bool humble;    /* it repairs only what nobody is at work on, as it looks since `looked` */
+  int64_t looked;
 };
 extern int64_t sim_now;
 extern bool sim_tracing;
@@ -179,6 +182,9 @@ void lost_clear(void);
 bool lost_any(void);   /* was any entry ever lost? */
 bool lost_since(void); /* and no repair begun since? */
 void lost_disaster(void);
+/* Can it be read, and is it of that type? */
+bool lost_stands(long long epoch, long long place, const char *type);
+void lost_key(long long epoch, long long place, char *out, size_t room);
 bool lost_place(const char *key, long long *epoch, long long *place);
 void lost_commit(const judge_commit *c);
 /* By somebody who does not know what became of the attempt; `c`: its commit, NULL: it was swept. */
@@ -188,7 +194,10 @@ void lost_drop(const judge_commit *c);
 void lost_bad(const judge_commit *c);
 /* A job said so: false if no entry was ever lost, and the log alone tells. */
 bool lost_told(const actor *by, long long n, const char *unit, unsigned version);
-void lost_epoch_taken(void);
+void lost_epoch_taken(const actor *by);
+void lost_mended(void); /* the first entry of an epoch stands */
+/* Could it have come upon what was lost, and is not mended? NULL: somebody who comes now. */
+bool lost_shows(const actor *a);
 void lost_check_closed(long long epoch, long long first, long long next);
 void lost_check_first(const json_t *entry, long long g, long long before, long long first);
 /* What a job was told of is named. */

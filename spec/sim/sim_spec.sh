@@ -29,10 +29,13 @@ test_faults() {
   echo "ok $number - each_fault_can_be_put_back_into_the_engine"
 }
 
-echo 1..4
+echo 1..5
 test_one 1 "no_schedule_breaks_the_protocol" 1 300
 seeds=$(grep -o '^[0-9][0-9]*' spec/sim/seeds.txt | tr '\n' ' ')
 # shellcheck disable=SC2086 # each seed is an argument
 test_one 2 "the_seeds_that_once_found_something_find_nothing" --seeds $seeds
 test_faults 3
 test_one 4 "no_schedule_of_lost_entries_and_repairs_breaks_a_promise" --repairs 1 300
+seeds=$(sed -n 's/^r\([0-9][0-9]*\).*/\1/p' spec/sim/seeds.txt | tr '\n' ' ')
+# shellcheck disable=SC2086
+test_one 5 "the_seeds_of_repairs_that_once_found_something_find_nothing" --repairs --seeds $seeds
