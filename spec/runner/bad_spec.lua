@@ -24,7 +24,8 @@ describe("a start that fails", function()
 
   it("is held against the checkpoint that was read, and its last lines are kept", function()
     for i = 1, 3 do
-      local err = start('cat "$CKPT_RESUME/model.bin"; echo >&2; echo "size mismatch" >&2; exit 3', 3)
+      local err = start('cat "$CKPT_RESUME/model.bin"; echo >&2; echo "size mismatch" >&2; exit 3',
+        3)
       if i < 3 then assert.matches("suspect", err, 1, true) end
     end
     assert.is_nil(shown("checkpoint-2").bad)
