@@ -6,8 +6,8 @@ local support = require "support"
 local source = support.sh("cc -E -P -std=c11 -Iengine engine/event/rules.c")
 local table_of = support.sh("cc -E -P -std=c11 -Iengine engine/event/frameworks.c")
 
---- The rows of an initializer, { ... }: lists of their values; false stands for NULL. An initializer without rows in
---- it is one row.
+--- The rows of an initializer, { ... }: lists of their values; false stands for NULL. One without
+--- rows in it is one row.
 local function rows_of(initializer)
   local cell = initializer:gsub("%(%(void %*%)0%)", "NULL")
   local rows, row, value, at = {}, {}, nil, 2
@@ -34,8 +34,8 @@ local function rows_of(initializer)
   return rows
 end
 
---- What stands in one column of the table, row after row. A column of names is one list, that of markers has one for
---- each marker.
+--- What stands in one column of the table, row after row. A column of names is one list, that of
+--- markers has one for each marker.
 local function column(name)
   local out, body = {}, table_of:match("framework rows%[%] = (%b{})")
   for cell in body:gmatch("%." .. name .. " = (%b{})") do
