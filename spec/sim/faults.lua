@@ -181,8 +181,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
 
   -- What this simulator found in the engine.
   companions_make_room = { edits = {
-    { "engine/job/save/job_companions.c", "  rc = save(w, term, prefix, e);", [[
-  if (w->resumed) rc = s->ops->remove_prefix(s, prefix, e);
+    { "engine/job/save/job_companions.c", "  if (rc == 0) rc = save(w, term, prefix, e);", [[
+  if (rc == 0 && w->resumed) rc = s->ops->remove_prefix(s, prefix, e);
   if (rc == 0) rc = save(w, term, prefix, e);]] },
   } },
   rank_is_told_of_anothers_files = { edits = {
