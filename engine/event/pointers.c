@@ -40,6 +40,10 @@ bool pointers_lead(const pointer_row *row) {
   return row && row->form <= POINTER_LIST;
 }
 
+bool pointers_follow_newest(const char *name, bool link) {
+  return !link || strncmp(name, "last", 4) == 0 || strncmp(name, "latest", 6) == 0;
+}
+
 /* ---- what it names ---- */
 
 enum { SPELT_MAX = 4096 };

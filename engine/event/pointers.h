@@ -40,6 +40,9 @@ const pointer_row *pointers_guess(const char *text, size_t len);
 
 /* True if a job loads what it names (a pointer), or wants all that it names (a list). */
 bool pointers_lead(const pointer_row *row);
+/* True of one by its name: it is moved with each checkpoint. A link of another name ("best.ckpt") need not
+ * lead to the newest. */
+bool pointers_follow_newest(const char *name, bool link);
 
 /* Adds what this text names, as it is spelt there; nothing, if the text is not of its form.
  * ERR_NOMEM. */

@@ -266,21 +266,17 @@ static restore how_of(const struct prepare *p, store *from) {
       .io = p->io, .store = from, .pool = p->run->env->pool, .staging = p->staging.path};
 }
 
-static int put_back(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
-                    bool back, err *e) {
+/* Returns how many came back; 0, if they are damaged. */
+static int bring(struct prepare *p, run_group *g, const runlog_commit *c, companions_target *to,
+                 err *e) {
   run *r = p->run;
   char dir[FS_PATH_MAX], key[STORE_KEY_MAX];
   manifest m = {0};
   const manifest *own;
   err why = {0};
   restore how = how_of(p, r->store);
-  struct clearing room = {p, s, g->group.prefix, c->unit};
-  companions_target to = {.dir = dir,
-                          .log = r->env->log,
-                          .only_missing = !back,
-                          .clear = clear,
-                          .lies = lies,
-                          .ctx = &room};
+  to->dir = dir;
+  to->log = r->env->log;
   int rc = fs_join(dir, r->places.dir, g->group.prefix, &why);
   if (rc == 0) rc = run_manifest(r, g, c, &own, &why);
   if (rc == 0)
@@ -288,14 +284,48 @@ static int put_back(struct prepare *p, const survey *s, run_group *g, const runl
                              &(companions_units){own, runlog_view(g->group.log)}, &m, key, &why);
   if (rc == 0) rc = prepare_need_staging(p, &why);
   *p->unfit = 0;
-  if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
+  if (rc == 0) rc = companions_restore(&how, &m, key, to, &why);
   int missed = rc < 0 ? 0 : check_list(p, dir, &why);
   if (missed < 0) rc = missed;
   if (rc > 0)
     log_say(r->env->log, LOG_INFO, "restored %d file%s that %s saved with %s", rc,
             rc == 1 ? "" : "s", rc == 1 ? "was" : "were", c->unit);
   manifest_free(&m);
-  return unless_damaged(p, c->unit, rc, &why, e);
+  return rc < 0 ? unless_damaged(p, c->unit, rc, &why, e) : rc;
+}
+
+static int put_back(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
+                    bool back, err *e) {
+  struct clearing room = {p, s, g->group.prefix, c->unit};
+  companions_target to = {.only_missing = !back, .clear = clear, .lies = lies, .ctx = &room};
+  int rc = c->companions.files ? bring(p, g, c, &to, e) : 0;
+  return rc < 0 ? rc : 0;
+}
+
+static bool leads_to_one(void *ctx, const char *name, bool link) {
+  const pointer_row *row = pointers_row(name);
+  (void)ctx;
+  if (strchr(name, '/') || !pointers_follow_newest(name, link)) return false;
+  return link || (pointers_lead(row) && row->form != POINTER_LIST);
+}
+
+/* A job that is killed between a checkpoint and its pointer leaves one that is saved without: a
+ * framework that looks for its pointer alone would begin anew. The one of the checkpoint before comes
+ * back, and is made to name what is here (mend_all). */
+static int put_back_pointers(struct prepare *p, run_group *g, const runlog_commit *than, err *e) {
+  enum { LOOKS = 3 };
+  const runlog_state *state = runlog_view(g->group.log);
+  struct clearing room = {p, NULL, g->group.prefix, than->unit};
+  companions_target to = {
+      .only_missing = true, .clear = clear, .wants = leads_to_one, .ctx = &room};
+  int rc = 0, looks = 0;
+  for (size_t i = state->commit_count; rc == 0 && looks < LOOKS && i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->n >= than->n || c->life != RUNLOG_LIVE || !c->companions.files) continue;
+    rc = bring(p, g, c, &to, e);
+    looks++;
+  }
+  return rc < 0 ? rc : 0;
 }
 
 int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e) {
@@ -355,7 +385,8 @@ static int restore_group(struct prepare *p, run_group *g, const survey *s, err *
     const survey_unit *u = goes_on_from(p, g, s, &back);
     c = u ? runlog_find_commit(state, u->commit) : NULL;
   }
-  return c && c->companions.files ? put_back(p, s, g, c, back, e) : 0;
+  int rc = c ? put_back(p, s, g, c, back, e) : 0;
+  return rc == 0 && c && back ? put_back_pointers(p, g, c, e) : rc;
 }
 
 /* The times of directories come first: files that are put beside them do not change those. */

@@ -112,6 +112,11 @@ static bool lies(const companions_target *to, const manifest_entry *entry, const
   return to->lies && !strchr(entry->name, '/') && to->lies(to->ctx, entry->name, path);
 }
 
+static bool wanted(const companions_target *to, const manifest_entry *entry) {
+  if (entry->type == MANIFEST_DIR) return false;
+  return !to->wants || to->wants(to->ctx, entry->name, entry->type == MANIFEST_LINK);
+}
+
 /* Chooses the companions that have to be fetched, as a manifest of their own. */
 static int choose(const io *io, const manifest *m, const companions_target *to, manifest *part,
                   err *e) {
@@ -126,7 +131,7 @@ static int choose(const io *io, const manifest *m, const companions_target *to, 
     const manifest_entry *entry = &m->entries[i];
     char path[FS_PATH_MAX];
     standing there = ABSENT;
-    if (entry->type == MANIFEST_DIR) continue;
+    if (!wanted(to, entry)) continue;
     int rc = fs_join(path, to->dir, entry->name, e);
     if (rc == 0) rc = standing_of(io, m, entry, path, &there, e);
     if (rc == 0 && there == BLOCKED)

@@ -18,6 +18,9 @@ typedef int companions_clear_fn(void *ctx, const char *name, err *e);
  * there. */
 typedef bool companions_lies_fn(void *ctx, const char *name, const char *path);
 
+/* Tells whether the one of this name is to be put back. */
+typedef bool companions_wants_fn(void *ctx, const char *name, bool link);
+
 typedef struct companions_target {
   const char *dir; /* the group's directory; it exists */
   const log_sink *log;
@@ -25,6 +28,7 @@ typedef struct companions_target {
   companions_clear_fn *clear; /* called before one is replaced. NULL: another content is
                                * ERR_EXISTS */
   companions_lies_fn *lies;   /* what was saved and lies is not put there; NULL: nothing does */
+  companions_wants_fn *wants; /* NULL: all of them */
   void *ctx;
 } companions_target;
 

@@ -8,11 +8,6 @@
 #include "job/move/pointer_files.h"
 #include "job_impl.h"
 
-/* A link of another name ("best.ckpt") need not lead to the newest. */
-static bool follows_newest(const char *name, bool link) {
-  return !link || strncmp(name, "last", 4) == 0 || strncmp(name, "latest", 6) == 0;
-}
-
 static const pointer_row *row_of(const job_said *s) {
   return s->link ? pointers_link() : pointers_row(s->name);
 }
@@ -53,7 +48,7 @@ static job_word judge(const job_work *w, const job_said *s, const pointer_row *r
   }
   if (says->count == 0) return s->len ? JOB_WORD_FITS : JOB_WORD_OLDER;
   if (newer) return JOB_WORD_NEWER;
-  return follows_newest(s->name, s->link) ? JOB_WORD_OLDER : JOB_WORD_FITS;
+  return pointers_follow_newest(s->name, s->link) ? JOB_WORD_OLDER : JOB_WORD_FITS;
 }
 
 job_word job_word_of(const job_work *w, const job_said *s) {
@@ -81,7 +76,7 @@ char *job_word_for_us(const job_work *w, const job_said *s, size_t *len) {
   size_t room = s->len + FS_PATH_MAX;
   names says = {0};
   char *out = NULL;
-  if (pointers_lead(row) && follows_newest(s->name, s->link) &&
+  if (pointers_lead(row) && pointers_follow_newest(s->name, s->link) &&
       pointers_read(row, s->text, s->len, &says, NULL) == 0 && says.count == 1 &&
       (out = malloc(room)))
     *len = pointers_rewrite(row, s->text, s->len, says.at[0], job_unit(w->job), w->job->plan.step,
