@@ -173,6 +173,7 @@ static int claim(run *r, run_group *g, err *e) {
   if (!*state->run_id && !(root && r->group_count == 1)) return 0; /* begun when it is needed */
   err why = {0};
   bool foreign = !root || (state->commit_count == 0 && r->group_count > 1);
+  run_held_note_writer(g);
   run_leases_may_wait(r, !foreign);
   rc = group_may_begin(&g->group, &why);
   if (rc == ERR_HELD && foreign) {
@@ -181,12 +182,8 @@ static int claim(run *r, run_group *g, err *e) {
     g->foreign = true;
     return 0;
   }
-  if (rc < 0) {
-    if (e) *e = why;
-    return rc;
-  }
-  rc = run_group_begin(g, e);
-  if (rc == 0) run_group_note_log(r, g, NULL);
+  if (rc < 0 && e) *e = why;
+  g->ours = rc == 0;
   return rc;
 }
 
@@ -226,18 +223,35 @@ static void say_flags(const run *r) {
   }
 }
 
+static int begin_claimed(run *r, run_group *g, err *e) {
+  if (!g->ours || g->term != RUNLOG_NONE) return 0;
+  const bool pushes = r->group_env.take_over;
+  r->group_env.take_over = pushes || g->over;
+  int rc = run_group_begin(g, e);
+  r->group_env.take_over = pushes;
+  if (rc == 0) run_group_note_log(r, g, NULL);
+  return rc;
+}
+
+int run_groups_begin(run *r, err *e) {
+  int64_t renewed_at = r->env->io->now(r->env->io, IO_MONO);
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
+    rc = begin_claimed(r, r->groups[i], e);
+    renew_claimed(r, &renewed_at);
+  }
+  if (rc == 0) say_flags(r);
+  return rc;
+}
+
 int run_groups_open(run *r, err *e) {
   run_group *root;
   int rc = run_group_get(r, "", &root, e);
   if (rc == 0 && r->store->ops->exists(r->store, NULL) == 0)
     rc = runlog_groups(r->store, "", on_log, r, e);
-  int64_t renewed_at = r->env->io->now(r->env->io, IO_MONO);
-  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
-    rc = claim(r, r->groups[i], e);
-    renew_claimed(r, &renewed_at);
-  }
-  if (rc == 0) say_flags(r);
-  return rc;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) rc = claim(r, r->groups[i], e);
+  /* Where some are held, run_held_settle() says whether this run may begin at all. */
+  return rc < 0 || run_held_some(r) ? rc : run_groups_begin(r, e);
 }
 
 void run_groups_close(run *r) {
@@ -245,6 +259,7 @@ void run_groups_close(run *r) {
     group_close(&r->groups[i]->group);
     free(r->groups[i]->newest_unit);
     free(r->groups[i]->memory);
+    free(r->groups[i]->before);
     run_keep_close(r->groups[i]);
     run_above_free(r->groups[i]);
     run_results_close(r->groups[i]);

@@ -96,6 +96,22 @@ void run_leases_may_wait(run *r, bool may) {
   r->lease_wait.until_ns = may ? r->lease_wait_until : 0;
 }
 
+int64_t run_leases_left(const run *r) {
+  if (!r->lease_wait_until) return 0;
+  int64_t left = r->lease_wait_until - r->outer->now(r->outer, IO_MONO);
+  return left > 0 ? (left + SECOND_NS - 1) / SECOND_NS : 0;
+}
+
+void run_leases_say(run *r, int64_t left) {
+  if (left > 0) {
+    on_wait(r, left, true);
+    return;
+  }
+  r->identity.waits[0] = 0;
+  say_waits(r);
+  run_ranks_wait(r); /* they go on waiting for what comes next */
+}
+
 int run_leases_await(run *r, err *e) {
   r->lease_wait = (lease_wait){.begins = on_wait, .over = is_over, .ctx = r};
   r->group_env.wait = &r->lease_wait;

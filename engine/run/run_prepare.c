@@ -222,8 +222,9 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   struct prepare p = {.run = r, .out = out, .named_commit = RUNLOG_NONE};
   survey s = {0};
   waiting *slow = waiting_begin(r->env->log, r->stall_ns, "the directory is made ready");
+  int rc = run_held_settle(r, how == RUN_NEVER || how == RUN_NAMED, e);
   run_lease_keeper *leases = run_leases_keep(r);
-  int rc = prepare_hold(&p, e);
+  if (rc == 0) rc = prepare_hold(&p, e);
   if (rc == 0) rc = run_look_for_lost(r, e);
   if (rc == 0) rc = run_judge_journal(r, e);
   if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) prepare_judge_starts(&p);

@@ -198,6 +198,7 @@ static void give_time(const run *r, const record *seen, awaited *a, int64_t now)
   const int64_t life = (int64_t)LEASE_LIFE_S * 1000000000;
   if (*seen->waits && !a->waits) {
     a->waits = true;
+    a->begun = false; /* its time counts from the end of the wait */
     a->until = seconds_later(seconds_later(now, life), r->ranks.wait_ns);
     log_say(r->env->log, LOG_WARN, "rank 0 waits for %s", seen->waits);
   }

@@ -137,6 +137,8 @@ struct run_group {
   uint64_t term;                       /* once begun, as the owner knows it */
   run_save *save;                      /* the one that runs */
   bool foreign;                        /* another writer holds it, and nothing of it is here */
+  bool ours, over;                     /* it may be begun; since its writer's job is over */
+  runlog_writer *before;               /* who had it before this start; NULL: not known */
   int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
   char *newest_unit;
   run_place newest_place;               /* of its newest good commit */
@@ -297,7 +299,8 @@ int run_group_begin(run_group *g, err *e);
 /* Notes in the journal which log it is, and its newest commit; NULL: as the log has it. */
 void run_group_note_log(run *r, run_group *g, const runlog_ref *newest);
 void run_group_note_newest(run_group *g);
-int run_groups_open(run *r, err *e); /* those at the target */
+int run_groups_open(run *r, err *e);  /* those at the target */
+int run_groups_begin(run *r, err *e); /* opens the terms of those that may be begun */
 void run_groups_close(run *r);
 /* Remembers that `path` is a committed directory: its files are its content, never a unit or a
  * group of its own. */
@@ -488,6 +491,15 @@ void run_save_done(run_task *task);
 void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */
 void run_status_free(run *r);
 
+/* run_held.c: groups that another writer holds */
+void run_held_note_writer(run_group *g); /* before a term of ours is opened */
+/* True if another one holds something that this job might have to go on from: then nothing is begun
+ * before that is settled. Never for one that watches beside others. */
+bool run_held_some(const run *r);
+/* Settles which of them the job has to have before it begins: they are waited for, as the user allows
+ * it, or it is ERR_HELD. `leave`: the user wants none of them. Then begins what may be begun. */
+int run_held_settle(run *r, bool leave, err *e);
+
 /* run_lease.c */
 int64_t run_renew_leases(run *r, int64_t now); /* returns when to call it again */
 /* Renews them from a thread of its own, until it is told to stop, while the owner's thread is busy
@@ -498,6 +510,8 @@ int run_leases_await(run *r, err *e);
 void run_leases_may_wait(run *r, bool may); /* whether the next lease that is asked about may be
                                              * waited for, as far as the user allows it */
 void run_leases_kept(run_lease_keeper *k);  /* ends it; NULL is fine */
+int64_t run_leases_left(const run *r);      /* seconds for which another writer may be waited for */
+void run_leases_say(run *r, int64_t left);  /* tells others that one is; 0: no longer */
 
 /* run_patience.c: while the run begins, a store that does not answer is waited for. */
 void run_patience_begin(run *r, int64_t wanted_ns);

@@ -45,11 +45,20 @@ static void save(run_host *h, const char *dir, const char *trial, const char *un
   run_host_until(h, RUN_COMMITTED, path);
 }
 
+/* Begins a host that goes on from nothing, whatever others have. */
+static void begin_anew(run_host *h) {
+  run_prepared q;
+  err e = {0};
+  if (run_host_open(h, &e) < 0 || run_prepare(run_host_run(h), RUN_NEVER, NULL, &q, &e) < 0 ||
+      run_start(run_host_run(h), &e) < 0)
+    fail_msg("%s", e.text);
+}
+
 static void two_hosts_with_different_trials_of_one_target_never_fence_each_other(void **state) {
   pair *p = *state;
   run_host_begin(p->a);
   save(p->a, run_host_dir(p->a, ""), "T1", "ckpt-1.pt");
-  run_host_begin(p->b);
+  begin_anew(p->b);
   for (int i = 2; i < 6; i++) {
     char name[32];
     snprintf(name, sizeof name, "ckpt-%d.pt", i);
@@ -77,18 +86,50 @@ static void a_group_that_another_host_holds_is_neither_restored_nor_moved(void *
   save(p->a, run_host_dir(p->a, ""), "T1", "ckpt-1.pt");
   make_dir(tmpdir_path(p->dir, "T1"));
   write_bytes(tmpdir_path(p->dir, "T1/ckpt-1.pt"), "PK\3\4 torn", 9);
-  run_prepared q = run_host_begin(p->b);
-  assert_int_equal(q.restored, 0);
-  assert_int_equal(q.quarantined, 0);
+  begin_anew(p->b);
   assert_true(path_exists(tmpdir_path(p->dir, "T1/ckpt-1.pt")));
   assert_true(run_host_logged(p->b, "is another writer's"));
+  run_host_close(p->b);
+  save(p->a, run_host_dir(p->a, ""), "T1", "ckpt-2.pt");
+  assert_string_equal(run_host_commits(p->a), "T1/ckpt-1.pt T1/ckpt-2.pt");
+}
+
+/* Opens and prepares a host that finds groups which another one holds: that is refused. */
+static void refused(run_host *h, const char *group) {
+  run_prepared q;
+  err e = {0};
+  assert_int_equal(run_host_open(h, &e), 0);
+  assert_int_equal(run_prepare(run_host_run(h), RUN_AUTO, NULL, &q, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, group));
+  assert_non_null(strstr(e.text, "another writer is alive"));
+  run_host_close(h);
+}
+
+static void a_start_that_has_nothing_else_is_refused_beside_a_group_that_is_held(void **state) {
+  pair *p = *state;
+  run_host_begin(p->a);
+  save(p->a, run_host_dir(p->a, ""), "T1", "ckpt-1.pt");
+  refused(p->b, "\"T1\"");
+  refused(p->b, "\"T1\""); /* the first refusal has left nothing behind */
+}
+
+static void a_start_is_refused_where_a_unit_of_a_held_group_stands_here(void **state) {
+  pair *p = *state;
+  run_host_begin(p->a);
+  save(p->a, run_host_dir(p->a, ""), "T1", "ckpt-1.pt");
+  begin_anew(p->b);
+  save(p->b, p->dir, "T2", "ckpt-1.pt");
+  run_host_close(p->b);
+  make_dir(tmpdir_path(p->dir, "T1"));
+  write_bytes(tmpdir_path(p->dir, "T1/ckpt-1.pt"), "PK\3\4 torn", 9);
+  refused(p->b, "\"T1\"");
 }
 
 static void a_save_into_a_group_that_another_host_holds_waits_and_fences_nobody(void **state) {
   pair *p = *state;
   run_host_begin(p->a);
   save(p->a, run_host_dir(p->a, ""), "T1", "ckpt-1.pt");
-  run_host_begin(p->b);
+  begin_anew(p->b);
   make_dir(tmpdir_path(p->dir, "T1"));
   write_file(tmpdir_path(p->dir, "T1/ckpt-7.pt"), "seven");
   run_host_until(p->b, RUN_RETRYING, "T1/ckpt-7.pt");
@@ -181,6 +222,8 @@ int main(void) {
       TEST(no_group_is_opened_inside_a_committed_directory),
       TEST(two_hosts_with_different_trials_of_one_target_never_fence_each_other),
       TEST(a_group_that_another_host_holds_is_neither_restored_nor_moved),
+      TEST(a_start_that_has_nothing_else_is_refused_beside_a_group_that_is_held),
+      TEST(a_start_is_refused_where_a_unit_of_a_held_group_stands_here),
       TEST(a_save_into_a_group_that_another_host_holds_waits_and_fences_nobody),
       TEST(the_root_of_a_live_writer_is_refused_when_it_has_commits),
       TEST(taking_a_trial_over_fences_only_who_had_it),
