@@ -323,11 +323,12 @@ static int read_fitting(const struct sending *s, bool link, char **text, size_t 
     const job_said said = {fs_base(s->name), link, *text, *len};
     job_word word = strchr(s->name, '/') ? JOB_WORD_FITS : job_word_of(w, &said);
     if (word == JOB_WORD_FITS) return strchr(s->name, '/') ? 0 : job_note_needs(w, &said, e);
+    bool kept_up = job_word_is_kept_up(w, &said);
     char *ours = word == JOB_WORD_NEWER ? job_word_for_us(w, &said, len) : NULL;
     free(*text);
     *text = ours;
     if (ours) return 0;
-    if (word == JOB_WORD_OLDER && job_word_wait(w)) continue;
+    if (word == JOB_WORD_OLDER && kept_up && job_word_wait(w)) continue;
     job_word_left_out(w, s->path);
     return 0;
   }

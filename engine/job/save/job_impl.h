@@ -100,6 +100,8 @@ job_word job_word_of(const job_work *w, const job_said *s);
 char *job_word_for_us(const job_work *w, const job_said *s, size_t *len);
 /* Waits a moment for one that is late; false: it is waited for no longer. */
 bool job_word_wait(job_work *w);
+/* False: it named an older one already when the last one of this kind was saved. */
+bool job_word_is_kept_up(const job_work *w, const job_said *s);
 void job_word_left_out(job_work *w, const char *path); /* says so, and has the owner say it once */
 /* Notes which other units are named: by what is saved beside ours, and by ours. */
 int job_note_needs(job_work *w, const job_said *s, err *e);

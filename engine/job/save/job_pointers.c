@@ -7,6 +7,7 @@
 #include "event/pointers.h"
 #include "job/move/pointer_files.h"
 #include "job_impl.h"
+#include "prims/match_series.h"
 
 static const pointer_row *row_of(const job_said *s) {
   return s->link ? pointers_link() : pointers_row(s->name);
@@ -88,6 +89,37 @@ char *job_word_for_us(const job_work *w, const job_said *s, size_t *len) {
 }
 
 /* ---- waiting ---- */
+
+static bool is_named(const pointer_row *row, const names *says, const runlog_commit *c) {
+  for (size_t i = 0; i < says->count; i++)
+    if (pointers_mean(row, says->at[i], c->unit, c->step)) return true;
+  return false;
+}
+
+/* It names one that was saved, and not the last one of its kind: nobody kept it up then, or the job died
+ * before it did. To wait for it would make each checkpoint late. */
+static bool was_passed_over(const job_work *w, const pointer_row *row, const names *says) {
+  const runlog_state *state = runlog_view(w->job->log);
+  const runlog_commit *last = NULL;
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->life != RUNLOG_LIVE || strcmp(c->unit, job_unit(w->job)) == 0 ||
+        !match_same_series(c->unit, job_unit(w->job)))
+      continue;
+    if (is_named(row, says, c)) return last != NULL;
+    last = c;
+  }
+  return false;
+}
+
+bool job_word_is_kept_up(const job_work *w, const job_said *s) {
+  const pointer_row *row = row_of(s);
+  names says = {0};
+  bool yes =
+      pointers_read(row, s->text, s->len, &says, NULL) < 0 || !was_passed_over(w, row, &says);
+  names_free(&says);
+  return yes;
+}
 
 static int64_t last_write(const unit_files *t) {
   int64_t last = t->mtime_ns;

@@ -365,6 +365,25 @@ static void a_pointer_that_never_names_its_unit_is_not_saved_with_it(void **stat
   assert_int_equal(save_pointer(0, 0, &no_time, NULL), 0);
 }
 
+/* Lightning's `last.ckpt` stays where it is when a resumed training makes `last-v1.ckpt`. */
+static void a_pointer_that_was_passed_over_before_is_not_waited_for(void **state) {
+  world *w = *state;
+  runlog *log = world_log(w, "", "one");
+  static const char *const globs[] = {NULL};
+  w->env.hurry = &no_time;
+  assert_int_equal(symlink("checkpoint-1", in(w, "last")), 0);
+  save(w, log, 1, globs);
+  save(w, log, 2, globs);
+  w->env.hurry = &is_time;
+  just_written = true;
+  int64_t begun = world_io()->now(world_io(), IO_MONO);
+  const runlog_commit *c = save(w, log, 3, globs);
+  int64_t took = world_io()->now(world_io(), IO_MONO) - begun;
+  just_written = false;
+  assert_int_equal(c->companions.files, 0);
+  assert_in_range(took, 0, 5000000000);
+}
+
 static void what_a_list_names_is_noted_with_the_commit(void **state) {
   world *w = *state;
   runlog *log = world_log(w, "", "one");
@@ -519,6 +538,7 @@ int main(void) {
       IN_A_FILE_WORLD(a_pointer_is_saved_as_it_named_this_unit),
       cmocka_unit_test(a_pointer_that_is_written_behind_its_unit_is_saved_before_the_next_one),
       cmocka_unit_test(a_pointer_that_is_late_is_waited_for_while_there_is_time),
+      IN_A_FILE_WORLD(a_pointer_that_was_passed_over_before_is_not_waited_for),
       cmocka_unit_test(a_pointer_that_went_on_is_saved_as_it_would_name_its_unit),
       cmocka_unit_test(a_pointer_that_never_names_its_unit_is_not_saved_with_it),
       IN_A_FILE_WORLD(what_a_list_names_is_noted_with_the_commit),
