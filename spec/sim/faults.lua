@@ -357,6 +357,9 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   filler_is_believed = { repairs = true, edits = {
     { ruin, "if (rc == 0) pass_over_fillers(out);", "(void)pass_over_fillers;" },
   } },
+  filler_between_losses_is_believed = { repairs = true, edits = {
+    { rebuild, "runlog_pass_over_fillers(r, v);", "(void)runlog_pass_over_fillers;" },
+  } },
   lost_commit_is_given_to_any_save = { repairs = true, edits = {
     { rebuild, "if (has_unplaced(b)) return NULL;", "(void)has_unplaced;" },
   } },

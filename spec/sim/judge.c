@@ -496,10 +496,14 @@ static void fold_loosely(const actor *by, const json_t *entry, long long n) {
 static judge_attempt old_attempts[ENTRIES_MAX];
 static judge_commit old_commits[ENTRIES_MAX];
 
-static const judge_attempt *old_attempt(size_t count, const char *dir) {
-  for (size_t i = count; i-- > 0;)
-    if (strcmp(old_attempts[i].dir, dir) == 0) return &old_attempts[i];
-  return NULL;
+/* Where the first one was lost, a second may have been announced in its directory. */
+static const judge_attempt *old_attempt(size_t count, const char *dir, const char *nonce) {
+  const judge_attempt *found = NULL;
+  for (size_t i = count; i-- > 0;) {
+    if (strcmp(old_attempts[i].dir, dir) != 0) continue;
+    if (!found || strcmp(old_attempts[i].nonce, nonce) == 0) found = &old_attempts[i];
+  }
+  return found;
 }
 
 static judge_commit *old_commit(size_t count, const char *dir) {
@@ -530,7 +534,7 @@ static void take_attempts(long long before, bool clear, size_t count) {
   }
   for (size_t k = 0; k < shadow.attempt_count; k++) {
     const runlog_attempt *s = &shadow.attempts[k];
-    const judge_attempt *old = old_attempt(count, s->dir);
+    const judge_attempt *old = old_attempt(count, s->dir, s->nonce);
     judge_attempt *a = &attempts[attempt_count++];
     if (!old) sim_violation("the repaired log has %s, which nobody announced", s->dir);
     *a = *old;

@@ -146,6 +146,13 @@ static runlog_trace *trace_of_dir(const rebuild *b, const char *dir) {
   return NULL;
 }
 
+/* Each directory is one attempt's. */
+static bool has_dir(const rebuild *b, const runlog_trace *t) {
+  for (size_t i = 0; i < b->st->attempt_count; i++)
+    if (strcmp(b->st->attempts[i].dir, t->dir) == 0) return true;
+  return false;
+}
+
 /* Adds the attempt that made what stands in a directory. */
 static int add_attempt(rebuild *b, const runlog_trace *t, uint64_t n, err *e) {
   runlog_attempt a = {.n = n,
@@ -214,7 +221,7 @@ static int conclude(rebuild *b, uint64_t n, const json_t *later, err *e) {
     rc = make_term(b, n, e);
   } else if (number_in(later, "attempt") == n) {
     t = is_type(later, "commit") ? trace_of_root(b, later, n) : trace_of_number(b, n);
-    if (!t) return 0;
+    if (!t || has_dir(b, t)) return 0;
     rc = add_attempt(b, t, n, e);
     b->st->next++;
   } else if (number_in(later, "commit") == n) {
@@ -238,7 +245,8 @@ static int pass_lost(rebuild *b, size_t next, err *e) {
       rc = conclude(b, n, b->r->places[i].entry, e);
   if (rc == 0) {
     runlog_trace *t = trace_of_number(b, n);
-    if (t && !t->used && *t->id && !runlog_find_nonce(b->st, t->id)) rc = add_attempt(b, t, n, e);
+    bool known = !t || t->used || !*t->id || runlog_find_nonce(b->st, t->id) || has_dir(b, t);
+    if (!known) rc = add_attempt(b, t, n, e);
     b->st->next++;
   }
   return rc < 0 ? rc : 0;
@@ -493,6 +501,7 @@ int runlog_ruin_fold(runlog_ruin *r, runlog_evidence *v, err *e) {
     if (v->traces[i].pinned != RUNLOG_NONE) runlog_ruin_saw(r, v->traces[i].pinned);
   }
   b.tail_lost = r->seen != RUNLOG_NONE && r->seen >= r->end;
+  runlog_pass_over_fillers(r, v);
   note_used(&b);
   int rc = fold_places(&b, e);
   if (rc == 0 && !*r->st.run_id) {

@@ -76,6 +76,9 @@ typedef struct runlog_evidence {
   const char *nonce; /* of the repair */
 } runlog_evidence;
 
+/* Passes over what stands where another entry was lost, as entries that are not its neighbours, and
+ * the traces, tell. The fold does it first. */
+void runlog_pass_over_fillers(runlog_ruin *r, const runlog_evidence *v);
 /* Folds all that is left into r->st. Lost entries are concluded from later ones and from the
  * traces, where these leave no choice; a whole save that is older than a commit gets a lost number,
  * so that the newest stays the newest; a whole one that is newer is an open attempt. */

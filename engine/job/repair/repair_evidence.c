@@ -179,6 +179,7 @@ static int fill(const manifest *m, const char *dir, uint64_t number, runlog_trac
                                 .left_out = m->left_out,
                                 .above = m->above,
                                 .root = m->root,
+                                .manifest = m->text,
                                 .policy = copy(m->policy),
                                 .reason = strdup("found whole by a repair")}};
   if (m->metrics && strlen(m->metrics) <= RUNLOG_METRICS_MAX) t->facts.metrics = strdup(m->metrics);

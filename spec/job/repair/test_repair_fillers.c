@@ -1,0 +1,206 @@
+/* An entry was lost, and somebody who had not read it has put another one in its place. The one behind
+ * it is lost, too: what tells of it stands further on. */
+#include "with_cmocka.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commit/log/runlog_impl.h"
+#include "job/repair/repair.h"
+#include "world.h"
+
+enum { SAVES = 3, FIRST_MARK = 4, SECOND = 5, SECOND_MARK = 6, END = 10 };
+
+static const char *const units[] = {"checkpoint-1", "checkpoint-2", "checkpoint-3"};
+static const uint64_t commits[] = {3, 7, 9};
+
+static void text_of(const world *w, uint64_t n, buf *text) {
+  char key[STORE_KEY_MAX];
+  store *s = w->env.store;
+  if (!s || runlog_key_entry("", n, key, NULL) < 0) abort();
+  buf_init(text, 1 << 20);
+  assert_int_equal(s->ops->get(s, key, text, NULL), 0);
+}
+
+static json_t *entry_of(const world *w, uint64_t n) {
+  buf text;
+  text_of(w, n, &text);
+  json_t *entry = json_loadb(text.data, text.len, 0, NULL);
+  buf_free(&text);
+  if (!entry) abort();
+  return entry;
+}
+
+static void lose(const world *w, uint64_t n) {
+  char key[STORE_KEY_MAX];
+  store *s = w->env.store;
+  if (!s || runlog_key_entry("", n, key, NULL) < 0) abort();
+  assert_int_equal(s->ops->remove(s, key, NULL), 0);
+}
+
+/* Puts it there, by a writer who has read the one that stands before it. Releases it. */
+static void put(const world *w, json_t *entry, uint64_t n) {
+  char key[STORE_KEY_MAX], hex[HASH_HEX_MAX];
+  store *s = w->env.store;
+  digest before;
+  buf text;
+  if (!s || runlog_key_entry("", n, key, NULL) < 0) abort();
+  text_of(w, n - 1, &text);
+  assert_int_equal(runlog_digest(text.data, text.len, &before, NULL), 0);
+  buf_free(&text);
+  digest_hex(&before, hex);
+  json_object_del(entry, "sum");
+  json_object_set_new(entry, "n", json_integer((json_int_t)n));
+  json_object_set_new(entry, "prev", json_string(hex));
+  char *printed = json_dumps(entry, JSON_COMPACT | JSON_SORT_KEYS);
+  if (!printed) abort();
+  buf_init(&text, 1 << 20);
+  buf_str(&text, printed);
+  assert_int_equal(runlog_seal(&text, NULL), 0);
+  assert_int_equal(s->ops->put(s, key, text.data, text.len, STORE_IF_ABSENT, NULL), 0);
+  buf_free(&text);
+  free(printed);
+  json_decref(entry);
+}
+
+static void rename_nonce(json_t *entry) {
+  json_object_set_new(entry, "nonce", json_string("0123456789abcdef0123456789abcdef"));
+}
+
+/* Moves the last three entries one place on: a mark comes between the second save and its commit. */
+static void make_room(const world *w) {
+  json_t *mark = entry_of(w, FIRST_MARK), *rest[END - SECOND_MARK - 1];
+  for (uint64_t i = 0; i < END - SECOND_MARK - 1; i++) {
+    rest[i] = entry_of(w, SECOND_MARK + i);
+    lose(w, SECOND_MARK + i);
+  }
+  rename_nonce(mark);
+  put(w, mark, SECOND_MARK);
+  json_object_set_new(rest[2], "attempt", json_integer(END - 2));
+  for (uint64_t i = 0; i < END - SECOND_MARK - 1; i++) put(w, rest[i], SECOND_MARK + 1 + i);
+}
+
+/* 0 run, 1 term, 2 and 3 the first save, 4 a mark, 5 the second, 6 a mark, 7 its commit, 8 and 9 the
+ * third. */
+static void saved(world *w) {
+  runlog *log = world_log(w, "", "one"), *whole = NULL;
+  store *s = w->env.store;
+  for (int i = 0; i < SAVES; i++) {
+    make_unit(w, units[i], MATCH_DIR, (unsigned)i + 1);
+    save_unit(w, log, units[i], MATCH_DIR, i + 1);
+    if (i == 0) assert_int_equal(runlog_mark(log, 3, true, "it does not load", NULL), 0);
+  }
+  assert_int_equal(runlog_view(log)->next, END - 1);
+  make_room(w);
+  s->ops->remove(s, ".ckpt/head", NULL);
+  assert_int_equal(runlog_open(s, "", &whole, NULL), 0);
+  assert_int_equal(runlog_check_damage(whole, NULL), 0);
+  assert_int_equal(runlog_view(whole)->next, END);
+  assert_int_equal(runlog_view(whole)->commit_count, SAVES);
+  runlog_close(whole);
+}
+
+static void mend(const world *w) {
+  err e = {0};
+  const repair how = {.store = w->env.store, .prefix = "", .take_over = true};
+  if (repair_log(&how, &e) < 0) fail_msg("%s", e.text);
+}
+
+static void all_are_there(const world *w) {
+  runlog *log = NULL;
+  err e = {0};
+  if (runlog_open(w->env.store, "", &log, &e) < 0) fail_msg("%s", e.text);
+  assert_int_equal(runlog_view(log)->commit_count, SAVES);
+  for (int i = 0; i < SAVES; i++) {
+    const runlog_commit *c = &runlog_view(log)->commits[i];
+    const char *why = restored_differs(w, "", c, units[i]);
+    assert_string_equal(c->dir, units[i]);
+    assert_int_equal(c->life, RUNLOG_LIVE);
+    assert_int_equal(c->n, commits[i]);
+    if (why) fail_msg("%s: %s", units[i], why);
+  }
+  runlog_close(log);
+}
+
+/* The commit tells: it has the digest of the whole manifest, which names the save that it is of. */
+static void a_commit_is_not_given_to_a_save_that_got_its_number(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    saved(w);
+    json_t *other = entry_of(w, SECOND);
+    rename_nonce(other);
+    json_object_set_new(other, "unit", json_string("other"));
+    json_object_set_new(other, "dir", json_string("other"));
+    lose(w, SECOND);
+    lose(w, SECOND_MARK);
+    put(w, other, SECOND);
+    mend(w);
+    all_are_there(w);
+  }
+  (void)state;
+}
+
+/* A request for it was under way for long, and its writer has asked again since. */
+static void of_two_that_announce_a_directory_the_one_that_is_there_counts(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    saved(w);
+    json_t *late = entry_of(w, SECOND);
+    rename_nonce(late);
+    lose(w, FIRST_MARK);
+    lose(w, SECOND);
+    put(w, late, FIRST_MARK);
+    mend(w);
+    all_are_there(w);
+  }
+  (void)state;
+}
+
+static void a_term_that_came_late_fences_nobody(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    saved(w);
+    json_t *late = entry_of(w, 1);
+    rename_nonce(late);
+    json_object_set_new(late, "term", json_integer(FIRST_MARK));
+    lose(w, FIRST_MARK);
+    lose(w, SECOND);
+    put(w, late, FIRST_MARK);
+    mend(w);
+    all_are_there(w);
+  }
+  (void)state;
+}
+
+/* What others have built a commit on stays: that it counts for nothing would take more with it. */
+static void one_on_which_a_commit_was_built_stays(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = NULL;
+    saved(w);
+    json_t *term = entry_of(w, 1), *attempt = entry_of(w, 8), *commit = entry_of(w, 9);
+    for (uint64_t n = FIRST_MARK; n < END - 1; n++) lose(w, n);
+    json_object_set_new(term, "term", json_integer(FIRST_MARK));
+    json_object_set_new(attempt, "term", json_integer(FIRST_MARK));
+    json_object_set_new(commit, "term", json_integer(FIRST_MARK));
+    json_object_set_new(commit, "attempt", json_integer(FIRST_MARK + 1));
+    rename_nonce(term);
+    put(w, term, FIRST_MARK);
+    put(w, attempt, FIRST_MARK + 1);
+    put(w, commit, FIRST_MARK + 2);
+    mend(w);
+    assert_int_equal(runlog_open(w->env.store, "", &log, NULL), 0);
+    const runlog_commit *c = runlog_find_commit(runlog_view(log), FIRST_MARK + 2);
+    assert_non_null(c);
+    assert_string_equal(c->dir, units[SAVES - 1]);
+    runlog_close(log);
+  }
+  (void)state;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_commit_is_not_given_to_a_save_that_got_its_number),
+      cmocka_unit_test(of_two_that_announce_a_directory_the_one_that_is_there_counts),
+      cmocka_unit_test(a_term_that_came_late_fences_nobody),
+      cmocka_unit_test(one_on_which_a_commit_was_built_stays),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
