@@ -184,11 +184,14 @@ typedef struct ckpt_run_options {
                             it before, else 15 s; negative: a second */
   double wait_lease_s; /* how long another writer that is alive is waited for; 0: not at all */
   const char *const
-      *environment; /* "NAME=VALUE", ended by NULL: laid over the process's environment
+      *environment;        /* "NAME=VALUE", ended by NULL: laid over the process's environment
                             where the target's keys, region and endpoint are looked for: two runs of
                             a process may have two accounts. Where one names keys, AWS_PROFILE or a
                             token file, those of the process are passed over. Copied into memory that
                             no core file has; NULL: none */
+  double in_place_every_s; /* a name without a number, which is written again and again, is saved at
+                              most once in that time while the job runs; 0: 60 s; negative: each
+                              time that it is complete */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */

@@ -13,12 +13,14 @@
 /* Takes the times. The core has marks of its own: quiet_ns and grace_delete_ns below 0 are not
  * given, rank_wait_ns 0 neither. */
 static int take_times(const ckpt_run_options *o, run_options *out, err *e) {
-  const int64_t stall = 60 * SECOND_NS;
+  const int64_t stall = 60 * SECOND_NS, every = 60 * SECOND_NS;
   int rc = seconds_or_none(o->quiet_s, -1, "quiet", &out->quiet_ns, e);
   if (rc == 0)
     rc = seconds_or_none(o->grace_delete_s, -1, "grace_delete", &out->grace_delete_ns, e);
   if (rc == 0) rc = seconds_or(o->rank_wait_s, 0, "rank_wait", &out->rank_wait_ns, e);
   if (rc == 0) rc = seconds_or(o->stall_s, stall, "stall", &out->stall_ns, e);
+  if (rc == 0)
+    rc = seconds_or_none(o->in_place_every_s, every, "in_place_every", &out->in_place_every_ns, e);
   if (rc == 0) rc = seconds_or(o->wait_lease_s, 0, "wait_lease", &out->wait_lease_ns, e);
   if (rc < 0 || o->start_wait_s == 0) return rc;
   rc = seconds_or_none(o->start_wait_s, 0, "start_wait", &out->start_wait_ns, e);

@@ -422,6 +422,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .cause = u->cause,
                        .generation = u->generation,
                        .in_place = u->generation > 0 || !u->numbered,
+                       .reused = !u->numbered,
                        .lacking = u->lacking,
                        .alone = u->alone,
                        .above = u->above,

@@ -71,6 +71,7 @@ typedef struct detect_unit {
   uint32_t generation; /* how often it was complete and then written again */
   bool in_place;       /* written again under its own name, or without a number in its name: a save
                         * reads a snapshot of it, not the unit itself */
+  bool reused;         /* no number is in its name: the next save of its kind has the same name */
   bool lacking;        /* a file is missing that the unit of its kind before it had, or that it had
                         * itself when it was complete */
   bool above; /* a file above the checkpoints (rules.above): it belongs to a resume, and is none */

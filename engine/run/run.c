@@ -183,6 +183,7 @@ run *run_new(const run_env *given, const run_options *o) {
   r->bad_after = o->bad_after ? o->bad_after : 3;
   r->wait_lease_ns = o->wait_lease_ns;
   r->stall_ns = o->stall_ns > 0 ? o->stall_ns : (int64_t)60 * 1000000000;
+  r->in_place_every_ns = o->in_place_every_ns;
   r->poll = o->poll;
   r->keep_all = o->keep_all;
   r->trust = o->trust;
@@ -330,6 +331,7 @@ void run_close(run *r) {
   policy_close(r->policy);
   run_anyway_free(r);
   run_results_free(r);
+  run_in_place_free(r);
   run_status_free(r);
   io_lay_free(&r->laid);
   free(r->resume);

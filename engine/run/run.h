@@ -81,17 +81,18 @@ typedef struct run_options {
   unsigned tries;                                /* 0: 8 */
   const char *const *policies, *const *settings; /* see policy_options */
   const char *policy_dir;
-  double max_delete;       /* 0: 0.25 */
-  int64_t grace_delete_ns; /* < 0: 24 h */
-  uint32_t rank, world;    /* world 0 and 1: alone */
-  int64_t rank_wait_ns;    /* 0: 10 minutes */
-  unsigned bad_after;      /* 0: 3; UINT_MAX: never */
-  int64_t stall_ns;        /* 0: 1 minute */
-  int64_t start_wait_ns;   /* see start_patience() */
-  int64_t wait_lease_ns;   /* 0: another live writer is not waited for */
-  bool start_anyway;       /* see start_refusal() */
-  bool beside;             /* it watches and saves; others may own the directory */
-  bool owns_dir;           /* the user's word, where `dir` can have no home */
+  double max_delete;         /* 0: 0.25 */
+  int64_t grace_delete_ns;   /* < 0: 24 h */
+  uint32_t rank, world;      /* world 0 and 1: alone */
+  int64_t rank_wait_ns;      /* 0: 10 minutes */
+  unsigned bad_after;        /* 0: 3; UINT_MAX: never */
+  int64_t stall_ns;          /* 0: 1 minute */
+  int64_t in_place_every_ns; /* 0: each is saved */
+  int64_t start_wait_ns;     /* see start_patience() */
+  int64_t wait_lease_ns;     /* 0: another live writer is not waited for */
+  bool start_anyway;         /* see start_refusal() */
+  bool beside;               /* it watches and saves; others may own the directory */
+  bool owns_dir;             /* the user's word, where `dir` can have no home */
 } run_options;
 
 /* A forecast for a unit, by a run over a directory in which nobody writes. */

@@ -317,6 +317,7 @@ static int start_save(run *r, run_unit *u, err *e) {
     run_above_begun(r, u);
   else
     run_policy_begun(r, u->group);
+  run_in_place_begun(r, u);
   run_note(r, u, TRAIL_BEGUN, NULL);
   u->phase = UNIT_RUNNING;
   u->save = u->group->save = s;
@@ -354,7 +355,22 @@ static bool is_passed(run *r, run_unit *u, int64_t now) {
   enum { LONGEST_S = 60 };
   if (u->above) return run_above_due(r, u, now) > now;
   if (run_follows(r)) return u->next_try > now;
+  if (run_in_place_due(r, u) > now) return true;
   return !r->keep_all && u->next_try - now > (int64_t)LONGEST_S * 1000000000;
+}
+
+/* A name without a step, which could wait, goes before a newer one whose turn it is: behind that one it
+ * would be too late for ever, though it may never be written again. */
+static run_unit *first_before(const run *r, run_unit *u, int64_t now) {
+  run_unit *first = u;
+  if (!u || u->above || u->next_try > now) return u;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *k = r->units[i];
+    if (k->group == u->group && run_unit_queued(k) && k->next_try <= now &&
+        run_in_place_due(r, k) > now && run_order_before(k, first))
+      first = k;
+  }
+  return first;
 }
 
 static run_unit *oldest_of(run *r, const run_group *g, int64_t now) {
@@ -375,25 +391,30 @@ static bool oldest_first(const run *r) {
 
 /* Finds the unit of this group whose turn it is, now or at its next try; NULL: all wait for long. */
 static run_unit *next_of(run *r, const run_group *g, int64_t now) {
-  return oldest_first(r) ? oldest_of(r, g, now) : newest_of(r, g, now);
+  return oldest_first(r) ? first_before(r, oldest_of(r, g, now), now) : newest_of(r, g, now);
 }
 
 static bool holds(const run *r, const run_group *g) {
   return g->save || run_anyway_holds(r, g);
 }
 
+static int64_t wait_of(run *r, run_unit *u, int64_t now) {
+  int64_t in_place = run_in_place_due(r, u);
+  if (u->above) return run_above_due(r, u, now);
+  return in_place > u->next_try ? in_place : u->next_try;
+}
+
 /* IO_MONO time of the first try of a group, which nobody but time holds back. */
 static int64_t due_of(run *r, const run_group *g, int64_t now) {
   enum { LOOK_NS = 50000000 };
   const run_unit *next = next_of(r, g, now);
-  int64_t due = INT64_MAX;
+  int64_t due = next ? next->next_try : INT64_MAX;
   if (next && run_order_awaits(r, next, now)) return now + LOOK_NS;
-  if (next) return next->next_try;
-  for (size_t i = 0; i < r->unit_count; i++) {
+  for (size_t i = 0; due > now && i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     if (u->group != g || !run_unit_queued(u)) continue;
-    int64_t at = u->above ? run_above_due(r, u, now) : u->next_try;
-    if (at < due) due = at;
+    int64_t at = wait_of(r, u, now);
+    if (at < due && (!next || run_in_place_due(r, u) > now)) due = at;
   }
   return due;
 }

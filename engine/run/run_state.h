@@ -55,7 +55,7 @@ typedef struct run_unit {
   run_group *group;
   match_kind kind;
   int64_t step;
-  bool in_place, gone, above; /* above: as in detect_unit */
+  bool in_place, gone, above, reused; /* as in detect_unit, but for `gone` */
   uint64_t bytes, stamp;
   digest fingerprint;
   int64_t changed_ns, made_ns; /* as in detect_unit */
@@ -99,6 +99,12 @@ typedef struct run_unit {
 typedef struct run_waiting {
   char *name, *numbers;
 } run_waiting;
+
+/* A name without a number that was committed, however often its unit was removed and came again. */
+typedef struct run_name {
+  char *path;
+  int64_t at_ns; /* IO_MONO: of its last commit */
+} run_name;
 
 /* Numbers of a result that named none, and its IO_WALL time. */
 typedef struct run_heard {
@@ -159,7 +165,8 @@ struct run_group {
   int64_t above_at;              /* when they were saved last */
   int64_t above_since;           /* since when one waits to be saved */
   names above_named[ABOVE_KEPT]; /* what those that were saved last name, the newest first */
-  int64_t keep_at; /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
+  int64_t in_place_at; /* IO_MONO: when the round of run_in_place.c began; 0: there was none */
+  int64_t keep_at;     /* IO_MONO time of the next pass; INT64_MAX: none is due by itself */
   run_keeping
       *keeping;   /* the commits of its log to be dropped or deleted; the worker's while it runs */
   run_late *late; /* to be told to the log, the oldest first */
@@ -205,7 +212,9 @@ struct run {
   bool ranks_begun, ranks_over; /* of rank 0: what the other ranks were told */
   unsigned plan_flags,
       bad_after; /* `bad_after`: failed starts from one commit before it is marked bad */
-  int64_t stall_ns;
+  int64_t stall_ns, in_place_every_ns;
+  run_name *names; /* in the order of their first commits */
+  size_t name_count, name_room;
   run_group **groups;
   size_t group_count, group_room;
   run_known *known; /* manifests of commits */
@@ -512,6 +521,12 @@ void run_leases_may_wait(run *r, bool may); /* whether the next lease that is as
 void run_leases_kept(run_lease_keeper *k);  /* ends it; NULL is fine */
 int64_t run_leases_left(const run *r);      /* seconds for which another writer may be waited for */
 void run_leases_say(run *r, int64_t left);  /* tells others that one is; 0: no longer */
+
+/* run_in_place.c: names without a step are not saved each time that they are written */
+int64_t run_in_place_due(const run *r, const run_unit *u); /* IO_MONO; 0: now */
+void run_in_place_begun(run *r, const run_unit *u);
+void run_in_place_committed(run *r, const run_unit *u);
+void run_in_place_free(run *r);
 
 /* run_patience.c: while the run begins, a store that does not answer is waited for. */
 void run_patience_begin(run *r, int64_t wanted_ns);

@@ -83,6 +83,7 @@
 ---@field start_wait? number seconds that a store which does not answer is waited for; negative: none
 ---@field wait_lease? number seconds that another live writer is waited for
 ---@field environment? string[] "NAME=VALUE", laid over the process's where the target's keys are looked for
+---@field in_place_every? number seconds between two saves of a name without a step; negative: none
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean

@@ -57,7 +57,8 @@ static ckpt_run_options options_of(world *w) {
                             .to = w->to,
                             .state = w->state,
                             .run_id = "test",
-                            .quiet_s = -1};
+                            .quiet_s = -1,
+                            .in_place_every_s = -1};
 }
 
 static void must(world *w, int rc) {
@@ -184,6 +185,21 @@ static void the_same_works_in_memory(void **state) {
       .size = sizeof o, .uri = w->to, .dir = tmpdir_path(w->top, "out"), .name = "last.pt"};
   must(w, ckpt_restore(w->engine, &o, NULL, NULL));
   assert_true(file_is(tmpdir_path(w->top, "out/last.pt"), "two"));
+}
+
+static void a_name_without_a_number_has_a_minute_unless_it_is_given_none(void **state) {
+  world *w = *state;
+  ckpt_run_options o = options_of(w);
+  o.in_place_every_s = 0;
+  ckpt_completion c = {.size = sizeof c};
+  must(w, ckpt_run_open(w->engine, &w->run, &o));
+  must(w, ckpt_run_start(w->run));
+  write_unit(w, "last.pt", "one");
+  until(w, CKPT_COMMITTED);
+  write_unit(w, "last.pt", "two");
+  for (int i = 0; i < 5; i++) must(w, ckpt_dispatch(w->engine, 100));
+  while (ckpt_next(w->engine, &c) == 1) assert_int_not_equal(c.kind, CKPT_COMMITTED);
+  assert_int_equal(status_of(w).pending, 1);
 }
 
 static int count_item(void *ctx, const ckpt_item *item) {
@@ -534,6 +550,7 @@ int main(void) {
       cmocka_unit_test(codes_have_names_and_classes),
       TEST(a_checkpoint_goes_from_the_directory_to_the_listing_and_back),
       TEST(the_same_works_in_memory),
+      TEST(a_name_without_a_number_has_a_minute_unless_it_is_given_none),
       TEST(a_listing_ends_when_its_callback_says_so),
       TEST(the_places_of_a_run_are_told),
       TEST(the_descriptor_is_readable_exactly_when_there_is_work),

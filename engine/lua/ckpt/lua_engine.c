@@ -217,6 +217,7 @@ static const struct run_option {
     {"start_wait", NUMBER, OF(start_wait_s), 0},
     {"wait_lease", NUMBER, OF(wait_lease_s), 0},
     {"environment", TEXTS, OF(environment), 0},
+    {"in_place_every", NUMBER, OF(in_place_every_s), 0},
     {"continue_run", FLAG, OF(flags), CKPT_CONTINUE_RUN},
     {"take_over", FLAG, OF(flags), CKPT_TAKE_OVER},
     {"poll", FLAG, OF(flags), CKPT_POLL},

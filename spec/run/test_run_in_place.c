@@ -1,0 +1,153 @@
+/* Names without a step, which a job writes again and again: each is saved once in a while, the newest
+ * is never lost, and nothing else waits for it. */
+#include "with_cmocka.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/run_state.h"
+#include "run_host.h"
+#include "tmpdir.h"
+
+static void begin(run_host *h) {
+  run_host_options(h)->in_place_every_ns = (int64_t)60 * 1000000000;
+  run_host_begin(h);
+}
+
+/* Writes it, and gives the run time to take it in. */
+static void put(run_host *h, const char *name, const char *text) {
+  run_host_for(h, 0.012);
+  write_file(run_host_dir(h, name), text);
+  run_host_for(h, 0.2);
+}
+
+static bool newest_holds(run_host *h, const char *text) {
+  const char *dirs = run_host_commits(h), *last = strrchr(dirs, ' ');
+  return run_host_holds(h, last ? last + 1 : dirs, text);
+}
+
+static void of_one_that_is_written_every_nine_seconds_one_a_minute_is_saved(void **state) {
+  run_host *h = *state;
+  char text[20] = "";
+  begin(h);
+  for (int i = 0; i < 20; i++) {
+    snprintf(text, sizeof text, "state %d", i);
+    put(h, "last.pt", text);
+    run_host_skip(h, 9);
+  }
+  run_host_for(h, 0.2);
+  assert_in_range(run_host_count(h, RUN_COMMITTED, "last.pt"), 3, 4);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_idle(h);
+  assert_true(newest_holds(h, text));
+}
+
+static void one_that_is_written_once_more_is_saved_when_it_is_due(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "last.pt", "one", RUN_COMMITTED);
+  put(h, "last.pt", "two");
+  run_host_skip(h, 50);
+  run_host_for(h, 0.2);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "last.pt"), 1);
+  assert_in_range(run_host_due(h), 1, (int64_t)10 * 1000000000);
+  run_host_skip(h, 10);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_true(newest_holds(h, "two"));
+}
+
+static void one_that_is_removed_before_it_is_written_is_paced_too(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "last.pt", "one", RUN_COMMITTED);
+  assert_int_equal(unlink(run_host_dir(h, "last.pt")), 0);
+  run_host_for(h, 0.1);
+  put(h, "last.pt", "two");
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "last.pt"), 1);
+  run_host_skip(h, 60);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+}
+
+static void at_the_end_of_the_job_nothing_is_waited_for(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "last.pt", "one", RUN_COMMITTED);
+  put(h, "last.pt", "two");
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "last.pt"), 1);
+  assert_int_equal(run_child_exit(run_host_run(h), false, NULL), 0);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_true(newest_holds(h, "two"));
+}
+
+static void when_time_is_short_nothing_is_waited_for(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "last.pt", "one", RUN_COMMITTED);
+  put(h, "last.pt", "two");
+  assert_int_equal(run_preempt(run_host_run(h), 10, NULL), 0);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_true(newest_holds(h, "two"));
+}
+
+static void a_number_in_the_name_is_another_checkpoint_each_time(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
+  run_host_write(h, "ckpt-2.pt", "two", RUN_COMMITTED);
+  run_host_write(h, "epoch=3-loss=0.5.ckpt", "three", RUN_COMMITTED);
+  run_host_write(h, "epoch=4-loss=0.4.ckpt", "four", RUN_COMMITTED);
+}
+
+/* Behind the newer one it would never be saved, though nobody may write it again. */
+static void a_name_that_waits_goes_before_a_newer_checkpoint_and_is_not_lost(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "best.pt", "one", RUN_COMMITTED);
+  put(h, "best.pt", "two");
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "best.pt"), 1);
+  run_host_write(h, "ckpt-20.pt", "twenty", RUN_COMMITTED);
+  assert_string_equal(run_host_commits(h), "best.pt best.pt.~4 ckpt-20.pt");
+  assert_int_equal(run_host_status(h).dropped, 0);
+}
+
+static void two_names_of_a_directory_wait_together(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "last.pt", "one", RUN_COMMITTED);
+  run_host_skip(h, 5);
+  run_host_write(h, "best.pt", "one", RUN_COMMITTED);
+  put(h, "best.pt", "two");
+  put(h, "last.pt", "two");
+  run_host_skip(h, 56);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "best.pt"), 2);
+  assert_int_equal(run_host_status(h).dropped, 0);
+}
+
+static void another_directory_has_a_minute_of_its_own(void **state) {
+  run_host *h = *state;
+  make_dir(run_host_dir(h, "T1"));
+  make_dir(run_host_dir(h, "T2"));
+  begin(h);
+  run_host_write(h, "T1/last.pt", "one", RUN_COMMITTED);
+  put(h, "T1/last.pt", "two");
+  run_host_write(h, "T2/last.pt", "one", RUN_COMMITTED);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "T1/last.pt"), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_HOST(of_one_that_is_written_every_nine_seconds_one_a_minute_is_saved),
+      WITH_HOST(one_that_is_written_once_more_is_saved_when_it_is_due),
+      WITH_HOST(one_that_is_removed_before_it_is_written_is_paced_too),
+      WITH_HOST(at_the_end_of_the_job_nothing_is_waited_for),
+      WITH_HOST(when_time_is_short_nothing_is_waited_for),
+      WITH_HOST(a_number_in_the_name_is_another_checkpoint_each_time),
+      WITH_HOST(a_name_that_waits_goes_before_a_newer_checkpoint_and_is_not_lost),
+      WITH_HOST(two_names_of_a_directory_wait_together),
+      WITH_HOST(another_directory_has_a_minute_of_its_own),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
