@@ -11,6 +11,7 @@ import os
 import random
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from world import Aim, Running
 HERE = os.path.dirname(os.path.abspath(__file__))
 CKPT = os.path.abspath(os.environ.get("CKPT_LUA", "./ckpt-lua"))
 PATIENCE = 180  # for a start, on a machine that others load too
+READ_PATIENCE = 240  # for the framework to read some commits back
 GROUP_SECONDS = int(os.environ.get("GROUP_SECONDS") or 600)
 
 
@@ -234,8 +236,7 @@ class Play:
                 for path in there:
                     f.write(path + "\n")
                 f.flush()
-                subprocess.run([sys.executable, script, *self.g["args"], "--check", *there], timeout=300,
-                               env={**os.environ, **self.environment(log, 0)}, stdout=f, stderr=f)
+                self.read_back([sys.executable, "-X", "faulthandler", script, *self.g["args"], "--check", *there], log, f)
         found = {t["path"]: t for t in told_log.read(log) if t["what"] == "loaded"}
         result = []
         for r, path in zip(rows, paths):
@@ -244,6 +245,23 @@ class Play:
             if path:
                 shutil.rmtree(os.path.join(self.dir, os.path.relpath(path, self.dir).split("/")[0]))
         return result
+
+    def read_back(self, command, log, printed):
+        """One that hangs says where, and is tried once more: what was played before is worth more than that."""
+        for _ in range(2):
+            run = subprocess.Popen(command, env={**os.environ, **self.environment(log, 0)}, stdout=printed, stderr=printed)
+            try:
+                run.wait(READ_PATIENCE)
+                return
+            except subprocess.TimeoutExpired:
+                print(f"# {self.name}: reading commits back took over {READ_PATIENCE} s: where it was is in "
+                      f"{self.logs}/check", flush=True)
+                run.send_signal(signal.SIGABRT)
+                try:
+                    run.wait(10)
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    run.wait()
 
     def finish(self):
         """The last start goes to the end, quickly. Returns it."""
