@@ -138,7 +138,9 @@ typedef struct policy_facts {
   bool running;
   uint64_t commits;
   double grace_s; /* of a preemption */
-  int status;     /* of an error */
+  const char
+      *suspect; /* why the checkpoint that the job went on from may be bad; NULL: nothing says so */
+  int status;   /* of an error */
   const char *text;
   unsigned tries;
   policy_asked *asked; /* POLICY_DECIDING of them, for policy_decide(), which fills them in; NULL:
@@ -184,6 +186,7 @@ typedef struct policy_item {
   const char *metrics; /* JSON object as text, or NULL */
   const char *kind;    /* "perm", "null", "temp"; NULL: perm */
   bool newest, pinned, durable;
+  const char *suspect; /* why it may be bad; NULL: nothing says so */
 } policy_item;
 
 typedef struct policy_kept {

@@ -132,6 +132,7 @@ json_t *policy_event(const policy *p, const policy_facts *f) {
   put_seconds(event, "grace", f->grace_s, &whole);
   if (f->unit) put_checkpoint(event, f, now, &whole);
   put_object(event, "result", f->result, &whole);
+  put_name(event, "suspect", f->suspect, &whole);
   put_numbers(event, f, &whole);
   if (f->status < 0) put_error(event, f, &whole);
   return end(event, whole);
@@ -153,6 +154,7 @@ static json_t *item_value(const policy_item *item, int64_t now, bool *whole) {
   put_bool(one, "newest", item->newest, whole);
   put_bool(one, "pinned", item->pinned, whole);
   put_bool(one, "durable", item->durable, whole);
+  put_name(one, "suspect", item->suspect, whole);
   return one;
 }
 

@@ -45,6 +45,7 @@ static void listed_free(run_group *g) {
     free((char *)g->listed[i].name);
     free((char *)g->listed[i].dir);
     free((char *)g->listed[i].metrics);
+    free((char *)g->listed[i].suspect);
   }
   free(g->listed);
   g->listed = NULL;
@@ -187,6 +188,7 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
                : err_set(e, ERR_NOMEM, "ask what is kept: out of memory");
   size_t count = rc == 0 ? retention_items(state, items) : 0;
   if (rc == 0) {
+    run_starts_note(r, g, items, count);
     bool answered = policy_has(r->policy, POLICY_KEEP) &&
                     run_policy_select(r, g, POLICY_KEEP, items, count, said);
     retention_spread(state, answered ? said : NULL, k->kept);
@@ -206,8 +208,10 @@ void run_keep_list(run *r, run_group *g) {
   if (!state || !policy_has(r->policy, POLICY_KEEP)) return;
   g->listed = calloc(state->commit_count + 1, sizeof *g->listed);
   size_t count = g->listed ? retention_items(state, g->listed) : 0;
+  if (g->listed) run_starts_note(r, g, g->listed, count);
   for (size_t i = 0; i < count; i++) {
     policy_item *item = &g->listed[i];
+    item->suspect = item->suspect ? strdup(item->suspect) : NULL;
     item->name = strdup(item->name ? item->name : "");
     item->dir = strdup(item->dir ? item->dir : "");
     item->metrics = item->metrics ? strdup(item->metrics) : NULL;

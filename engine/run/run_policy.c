@@ -33,6 +33,7 @@ static void group_facts(const run *r, const run_group *g, const char *event, pol
                       .group = g->group.prefix,
                       .result = r->result,
                       .results = r->results,
+                      .suspect = run_starts_resumed_suspect(r),
                       .running = g->save != NULL,
                       .grace_s = r->grace_s};
   f->since.results = g->results;

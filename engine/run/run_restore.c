@@ -302,6 +302,7 @@ static int restore_more(struct prepare *p, run_group *g, const survey *s, err *e
   policy_kept *kept = calloc(room, sizeof *kept);
   int rc = items && kept ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
   size_t count = rc == 0 ? retention_items(state, items) : 0;
+  if (rc == 0) run_starts_note(p->run, g, items, count);
   bool chosen = rc == 0 && run_policy_select(p->run, g, POLICY_RESTORE, items, count, kept);
   for (size_t i = 0; chosen && rc == 0 && i < count; i++) {
     state = runlog_view(g->group.log);

@@ -114,24 +114,50 @@ static bool is_resumed(const run *r, const run_group *g, uint64_t commit) {
   return r->resumed_group == g && r->resumed_commit.n == commit;
 }
 
-const char *run_starts_suspect(const run *r, const run_group *g, uint64_t commit) {
-  static _Thread_local char text[STARTS_REASON_MAX + 100];
-  const starts *past = &r->past;
-  if (is_resumed(r, g, commit) && *r->nan) {
-    snprintf(text, sizeof text, "%s was NaN after it was restored", r->nan);
-    return text;
-  }
-  const runlog_commit *c = NULL;
-  if ((!*past->suspect && past->failed == 0) || strcmp(past->group, g->group.prefix) != 0 ||
-      past->commit.n != commit || !g->group.log ||
-      runlog_ref_find(g->group.log, &past->commit, &c, NULL) < 0 || !c)
-    return NULL;
+enum { SUSPECT_MAX = STARTS_REASON_MAX + 100 };
+
+/* NULL: nothing was reported that says so. */
+static const char *was_nan(const run *r) {
+  static _Thread_local char text[SUSPECT_MAX];
+  if (!*r->nan) return NULL;
+  snprintf(text, sizeof text, "%s was NaN after it was restored", r->nan);
+  return text;
+}
+
+/* What earlier starts say of the checkpoint that they went on from. */
+static const char *past_says(const starts *past) {
+  static _Thread_local char text[SUSPECT_MAX];
+  if (!*past->suspect && past->failed == 0) return NULL;
   if (*past->suspect)
     snprintf(text, sizeof text, "%s", past->suspect);
   else
     snprintf(text, sizeof text, "%u start%s from it failed", past->failed,
              past->failed == 1 ? "" : "s");
   return text;
+}
+
+const char *run_starts_suspect(const run *r, const run_group *g, uint64_t commit) {
+  const runlog_commit *c = NULL;
+  if (is_resumed(r, g, commit) && *r->nan) return was_nan(r);
+  if (strcmp(r->past.group, g->group.prefix) != 0 || r->past.commit.n != commit || !g->group.log ||
+      runlog_ref_find(g->group.log, &r->past.commit, &c, NULL) < 0 || !c)
+    return NULL;
+  return past_says(&r->past);
+}
+
+void run_starts_note(const run *r, const run_group *g, policy_item *items, size_t count) {
+  for (size_t i = 0; i < count; i++) items[i].suspect = run_starts_suspect(r, g, items[i].number);
+}
+
+/* The log is not asked: a worker may have it. */
+const char *run_starts_resumed_suspect(const run *r) {
+  if (!r->resumed_group) return NULL;
+  if (*r->nan) return was_nan(r);
+  return strcmp(r->past.group, r->resumed_group->group.prefix) == 0 &&
+                 r->past.commit.n == r->resumed_commit.n &&
+                 strcmp(r->past.commit.log, r->resumed_commit.log) == 0
+             ? past_says(&r->past)
+             : NULL;
 }
 
 /* A job that failed before it opened the checkpoint says nothing about it: a pointer may have named
@@ -189,7 +215,8 @@ int run_start_over(run *r, const run_end *end, err *e) {
   }
   r->resumed_group = NULL;
   if (rc == 0) rc = starts_write(r->env->io, r->places.state, &known, e);
-  starts_free(&known);
+  starts_free(&r->past);
+  r->past = known; /* for what is asked after the end */
   return rc;
 }
 

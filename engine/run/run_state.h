@@ -428,8 +428,11 @@ void run_above_free(run_group *g);
 /* run_starts.c: what the job does with the checkpoint that it went on from. */
 void run_starts_watch(run *r);                   /* from here on it is seen who opens its files */
 void run_starts_result(run *r, const json_t *v); /* a result came */
-/* Why a commit is suspect; NULL: it is not. Static memory until the next call. */
+/* Why a commit is suspect; NULL: it is not. Static memory: of two that are, each has its own. While no
+ * worker uses the log. */
 const char *run_starts_suspect(const run *r, const run_group *g, uint64_t commit);
+void run_starts_note(const run *r, const run_group *g, policy_item *items, size_t count);
+const char *run_starts_resumed_suspect(const run *r); /* of that which the job went on from */
 void run_starts_free(run *r);
 
 /* run_keep.c: retention, group by group, when no save of the group waits or runs. */

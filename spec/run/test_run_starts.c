@@ -213,6 +213,48 @@ static void a_nan_after_a_restore_makes_it_suspect_and_never_bad(void **state) {
   assert_false(commit_named(h, "ckpt-2.pt")->bad);
 }
 
+static bool remembers(run_host *h, const char *text) {
+  const char *memory = run_host_run(h)->groups[0]->memory;
+  return memory && strstr(memory, text);
+}
+
+static void a_policy_is_told_what_is_suspect_in_its_lists_and_in_each_event(void **state) {
+  run_host *h = *state;
+  run_host_policy(h, "return { api = 1,\n"
+                     "  sync = function(e) return 'sync', e.suspect or 'fine' end,\n"
+                     "  restore = function(list)\n"
+                     "    if list[#list].suspect then return list, 'it is suspect' end\n"
+                     "    return {}\n"
+                     "  end,\n"
+                     "  keep = function(list, memory)\n"
+                     "    memory.seen = ''\n"
+                     "    for _, c in ipairs(list) do\n"
+                     "      if c.suspect then memory.seen = c.name .. ': ' .. c.suspect end\n"
+                     "    end\n"
+                     "    return list\n"
+                     "  end }");
+  fill(h);
+  remove(run_host_dir(h, "ckpt-1.pt"));
+  start(h, "ckpt-2.pt", false, false);
+  assert_false(path_exists(run_host_dir(h, "ckpt-1.pt")));
+  run_host_begin(h);
+  assert_true(path_exists(run_host_dir(h, "ckpt-1.pt"))); /* it is suspect by now */
+  run_host_write(h, "ckpt-3.pt", "three", RUN_COMMITTED);
+  run_host_idle(h);
+  static const char failed[] = "the job failed after it was restored, and nothing was saved since";
+  assert_string_equal(commit_named(h, "ckpt-3.pt")->reason, failed);
+  assert_true(remembers(h, "ckpt-2.pt: the job failed"));
+  assert_int_equal(run_result(run_host_run(h), "{\"step\": 3, \"loss\": NaN}", NULL), 0);
+  run_host_write(h, "ckpt-4.pt", "four", RUN_COMMITTED);
+  run_host_idle(h);
+  assert_string_equal(commit_named(h, "ckpt-4.pt")->reason, "loss was NaN after it was restored");
+  assert_true(remembers(h, "ckpt-2.pt: loss was NaN"));
+  const run_end end = {.clean = true};
+  assert_int_equal(run_start_over(run_host_run(h), &end, NULL), 0);
+  assert_string_equal(suspect(h, "ckpt-2.pt"), "loss was NaN after it was restored");
+  assert_null(suspect(h, "ckpt-4.pt"));
+}
+
 static void a_torn_record_is_no_reason_not_to_start(void **state) {
   run_host *h = *state;
   fill(h);
@@ -235,6 +277,7 @@ int main(void) {
       WITH_HOST(the_last_lines_are_kept_with_the_mark),
       WITH_HOST(before_it_is_bad_it_is_suspect),
       WITH_HOST(a_nan_after_a_restore_makes_it_suspect_and_never_bad),
+      WITH_HOST(a_policy_is_told_what_is_suspect_in_its_lists_and_in_each_event),
       WITH_HOST(a_torn_record_is_no_reason_not_to_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
