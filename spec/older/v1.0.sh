@@ -38,7 +38,10 @@ case ${1-} in
 install) install ;;
 path)
   [[ -e $HOME_OF/whole ]] || { echo "1.0 is not there: spec/older/v1.0.sh install builds it, from a clone with its history"; exit 1; }
-  echo "$HOME_OF/ckpt-lua"
+  # Of its own tree, whatever the version beside it was told.
+  printf '#!/bin/sh\nunset CKPT_POLICIES CKPT_LUADIR\nexec "%s/ckpt-lua" "$@"\n' "$HOME_OF" >"$HOME_OF/alone.$$" &&
+    chmod +x "$HOME_OF/alone.$$" && mv "$HOME_OF/alone.$$" "$HOME_OF/alone"
+  echo "$HOME_OF/alone"
   ;;
 *)
   echo "v1.0.sh: install or path" >&2

@@ -7,7 +7,7 @@ local name, seconds, pause = arg[1], tonumber(arg[2]), tonumber(arg[3] or "0.2")
 local place, text = ckpt.store.open("s3://ckpt-test/keys/" .. name)
 if not place then
   io.stderr:write(text, "\n")
-  os.exit(1)
+  os.exit(1, true)
 end
 local began, puts = os.time(), 0
 repeat
@@ -21,7 +21,7 @@ repeat
   end
   if not ok then
     io.stderr:write(("put %d: %s\n"):format(puts, tostring(why)))
-    os.exit(1)
+    os.exit(1, true)
   end
   os.execute("sleep " .. pause)
 until os.time() - began >= seconds

@@ -299,7 +299,7 @@ static void a_bucket_that_is_not_there_is_no_store(void **unused) {
   uri where;
   store *s;
   char text[200];
-  direct();
+  store_close(direct());
   snprintf(text, sizeof text, "gs://not-there/x?endpoint_override=%s", env("CKPT_TEST_GS"));
   assert_int_equal(uri_parse(text, &where, NULL), 0);
   assert_int_equal(store_open(&where, io_system(), NULL, &s, NULL), 0);
