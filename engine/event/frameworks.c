@@ -36,6 +36,7 @@ static const framework rows[] = {
      /* The same name is written again and again; a later session has a later time in it. */
      .above = {"tuner.pkl", "experiment_state-*.json", "basic-variant-state-*.json",
                "search_gen_state-*.json", "searcher-state-*.pkl"},
+     .together = {"tuner.pkl", "experiment_state-*.json"},
      .temporary = {".validate_storage_marker", "." Q4 Q4 "-" Q4 "-" Q4 "-" Q4 "-" Q4 Q4 Q4 "-*"},
      .lists = {"checkpoint_manager_snapshot.json"}},
     {.name = "composer",

@@ -44,6 +44,8 @@ typedef struct framework {
   const char *proven[FRAMEWORK_NAMES + 1];
   /* Files above its checkpoints, in the directory of a whole experiment, that going on takes. */
   const char *above[FRAMEWORK_NAMES + 1];
+  /* Of those: the first alone makes the framework fail, which would begin anew without it. */
+  const char *together[FRAMEWORK_NAMES + 1];
   /* How its files begin; all of them must be there. A NULL text ends. */
   framework_begin begins[FRAMEWORK_BEGINS + 1];
   const char *temporary[FRAMEWORK_NAMES + 1]; /* names that are no part of a unit (match_exclude) */

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "event/frameworks.h"
+#include "prims/match.h"
 #include "prims/fs.h"
 #include "prims/match_series.h"
 #include "run/run_prepare.h"
@@ -238,6 +240,56 @@ static int restore_named(struct prepare *p, const survey *s, const run_group *ab
   return rc;
 }
 
+/* ---- what is nothing without another one ---- */
+
+static bool is_good_of(const struct prepare *p, const run_group *g, const runlog_commit *c,
+                       const char *glob) {
+  return c->above && c->life == RUNLOG_LIVE && !c->bad && !prepare_is_damaged(p, g, c) &&
+         match_glob(glob, c->unit);
+}
+
+static bool is_to_be_had(const struct prepare *p, const survey *s, const run_group *g,
+                         const char *glob) {
+  const runlog_state *state = runlog_view(g->group.log);
+  for (size_t i = 0; i < state->commit_count; i++)
+    if (is_good_of(p, g, &state->commits[i], glob)) return true;
+  for (size_t i = 0; i < s->count; i++)
+    if (strcmp(s->units[i].group, g->group.prefix) == 0 && s->units[i].above &&
+        s->units[i].standing <= RECOVER_WHOLE && match_glob(glob, s->units[i].name))
+      return true;
+  return false;
+}
+
+static int leave_out(struct prepare *p, const run_group *g, const framework *f, const char *lacks,
+                     err *e) {
+  const runlog_state *state = runlog_view(g->group.log);
+  bool said = false;
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    if (!is_good_of(p, g, c, f->together[0])) continue;
+    if (!said)
+      log_say(p->run->env->log, LOG_WARN,
+              "%s of \"%s\" is not restored: no %s was saved with it, and %s fails without one, "
+              "where it begins anew without both",
+              c->unit, g->group.prefix, lacks, f->name);
+    said = true;
+    if (!prepare_leave_out(p, g, c)) return err_set(e, ERR_NOMEM, "prepare: out of memory");
+  }
+  return 0;
+}
+
+/* A machine may be lost when only the first of a set was saved. */
+static int leave_halves(struct prepare *p, const survey *s, const run_group *g, err *e) {
+  int rc = 0;
+  for (const framework *f = frameworks(); rc == 0 && f->name; f++) {
+    const char *lacks = NULL;
+    for (size_t i = 1; f->together[0] && !lacks && f->together[i]; i++)
+      if (!is_to_be_had(p, s, g, f->together[i])) lacks = f->together[i];
+    if (lacks) rc = leave_out(p, g, f, lacks, e);
+  }
+  return rc;
+}
+
 /* ---- all of them ---- */
 
 /* The kinds of such files in a group that have to come back, by the name of their newest. */
@@ -254,13 +306,14 @@ static int restore_group(struct prepare *p, const survey *s, run_group *g, err *
   struct choice chosen = {0};
   names kinds = {0};
   err why = {0};
-  int rc = kinds_of(p, s, g, &kinds, e);
+  int rc = leave_halves(p, s, g, e);
+  if (rc == 0) rc = kinds_of(p, s, g, &kinds, &why);
   for (size_t i = 0; rc == 0 && i < kinds.count; i++) {
     int read = choose(p, s, g, kinds.at[i], &chosen, &why);
     /* What cannot be read is judged where it is restored. */
     if (read < 0 && !prepare_is_damage(read) && read != ERR_NOENT && read != ERR_LIMIT) rc = read;
   }
-  if (rc < 0 && e) *e = why;
+  if (rc < 0 && e && why.code < 0) *e = why;
   for (size_t i = 0; rc == 0 && chosen.made_ns && i < kinds.count; i++)
     go_along(p, g, kinds.at[i], chosen.made_ns);
   names_sort_unique(&chosen.named);

@@ -44,6 +44,12 @@ static void mark(run_group *g, uint64_t commit, const char *reason, const log_si
   run_group_note_newest(g);
 }
 
+bool prepare_leave_out(struct prepare *p, const run_group *g, const runlog_commit *c) {
+  if (!VEC_ROOM(p->damaged, p->damaged_count, p->damaged_room)) return false;
+  p->damaged[p->damaged_count++] = (struct damaged){g, c->n};
+  return true;
+}
+
 bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why) {
   const log_sink *log = p->run->env->log;
   const runlog_commit *next = prepare_other(p, g, c);

@@ -116,6 +116,8 @@ bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlo
 const runlog_commit *prepare_other(const struct prepare *p, const run_group *g,
                                    const runlog_commit *than);
 const char *prepare_age(const runlog_commit *c, const runlog_commit *than);
+/* Leaves a commit as it is, and out of this start. False: out of memory. */
+bool prepare_leave_out(struct prepare *p, const run_group *g, const runlog_commit *c);
 /* Marks the commit bad, and passes it over from now on. Returns false, and does nothing, if there
  * is no other of its kind. */
 bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why);

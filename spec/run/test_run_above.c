@@ -174,6 +174,26 @@ static void where_no_state_has_all_the_newest_comes_back(void **state) {
   assert_true(run_host_logged(h, "what goes on from that checkpoint will fail"));
 }
 
+/* Ray fails on a tuner without a state; without both it begins anew. */
+static void a_tuner_of_which_no_state_was_saved_stays_in_the_store(void **state) {
+  run_host *h = *state;
+  make_trials(h);
+  save(h, "exp/t1/checkpoint_1.pt");
+  put(h, "exp/tuner.pkl", "\x80\x05N.");
+  run_host_until(h, RUN_COMMITTED, "exp/tuner.pkl");
+  lose_machine(h);
+  run_host_begin(h);
+  assert_false(path_exists(run_host_dir(h, "exp/tuner.pkl")));
+  assert_true(path_exists(run_host_dir(h, "exp/t1/checkpoint_1.pt")));
+  assert_true(run_host_logged(h, "tuner.pkl of \"exp\" is not restored"));
+  put(h, STATE, "{\"n\": 1}");
+  run_host_until(h, RUN_COMMITTED, STATE);
+  lose_machine(h);
+  run_host_begin(h);
+  assert_true(path_exists(run_host_dir(h, "exp/tuner.pkl")));
+  assert_true(path_exists(run_host_dir(h, STATE)));
+}
+
 static void a_torn_one_goes_to_quarantine_and_the_saved_one_comes_back(void **state) {
   run_host *h = *state;
   make_trials(h);
@@ -244,6 +264,7 @@ int main(void) {
       WITH_RUN(it_waits_for_the_checkpoints_that_it_names),
       WITH_RUN(a_state_that_names_what_was_lost_gives_way_to_the_one_before),
       WITH_RUN(where_no_state_has_all_the_newest_comes_back),
+      WITH_RUN(a_tuner_of_which_no_state_was_saved_stays_in_the_store),
       WITH_RUN(a_torn_one_goes_to_quarantine_and_the_saved_one_comes_back),
       WITH_RUN(one_that_stands_here_whole_is_not_touched),
       WITH_RUN(the_last_three_generations_stay),
