@@ -150,7 +150,9 @@ local faults = {
   if (rc == 0 && b.asks[0].rc == ERR_NOENT) log->st.next = n + 1;]] },
   } },
   expired_pin_renewed_blindly = { edits = {
-    { "engine/job/restore/pinned.c", "int rc = runlog_refresh(p->log, why);", "int rc = 0;" },
+    { "engine/job/restore/pinned.c",
+      "int rc = lost ? runlog_refresh_whole(p->log, why) : runlog_refresh(p->log, why);",
+      "int rc = 0;" },
   } },
   removed_run_comes_back = { results = true, edits = {
     { fold, "s->ended = true;", "s->ended = true; s->plain_room = s->plain_count = 0;" },
@@ -359,6 +361,9 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   } },
   filler_between_losses_is_believed = { repairs = true, edits = {
     { rebuild, "runlog_pass_over_fillers(r, v);", "(void)runlog_pass_over_fillers;" },
+  } },
+  pin_beside_a_hole_is_believed = { repairs = true, edits = {
+    { log, "return rc < 0 ? rc : runlog_prove_end(log, e);", "return rc;" },
   } },
   lost_commit_is_given_to_any_save = { repairs = true, edits = {
     { rebuild, "if (has_unplaced(b)) return NULL;", "(void)has_unplaced;" },

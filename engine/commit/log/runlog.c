@@ -236,6 +236,11 @@ int runlog_refresh(runlog *log, err *e) {
   return rc < 0 ? rc : runlog_behind_check(log, e);
 }
 
+int runlog_refresh_whole(runlog *log, err *e) {
+  int rc = runlog_refresh(log, e);
+  return rc < 0 ? rc : runlog_prove_end(log, e);
+}
+
 void runlog_claim(runlog *log, uint64_t term) {
   log->term = term;
 }

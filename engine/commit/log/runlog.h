@@ -194,6 +194,9 @@ runlog_proven runlog_tell_proven(const runlog *log);
 /* Reads the entries that were appended since. ERR_FENCED if this handle opened a term and a newer
  * one is there, or the log was repaired. Without a term the handle goes on in the repaired log. */
 int runlog_refresh(runlog *log, err *e);
+/* The same, and looks behind the end: an entry that was lost may have let something go, or one behind
+ * it (ERR_CORRUPT). One request more. */
+int runlog_refresh_whole(runlog *log, err *e);
 
 /* True while nobody has asked, since the last entry of ours was put, whether a repair was begun
  * meanwhile: then what the log says may be forgotten. runlog_refresh() asks. */

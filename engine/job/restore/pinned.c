@@ -57,7 +57,7 @@ static void without_pin(pinned *p, const err *why) {
 /* Reads the log as it is after a renewal. If it cannot be read, a pin that was lost meanwhile holds
  * nothing yet: then nothing is read either. */
 static int look_again(pinned *p, bool lost, err *why) {
-  int rc = runlog_refresh(p->log, why);
+  int rc = lost ? runlog_refresh_whole(p->log, why) : runlog_refresh(p->log, why);
   if (rc == 0) {
     p->status = check_kept(p, why);
     return p->status;
@@ -162,7 +162,7 @@ static int open_with(store *inner, runlog *log, const char *dir, uint64_t n, con
   pthread_mutex_init(&p->mutex, NULL);
   int rc = p->dir && p->by ? 0 : err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
   if (rc == 0 && put(p, false, &why) < 0) without_pin(p, &why);
-  if (rc == 0) rc = runlog_refresh(p->log, e);
+  if (rc == 0) rc = runlog_refresh_whole(p->log, e);
   if (rc == 0) rc = check_kept(p, e);
   if (rc < 0)
     pinned_close(&p->base);

@@ -469,6 +469,40 @@ static void a_long_read_renews_its_pin_and_ends_when_it_is_dropped(void **state)
   scene_free(s);
 }
 
+/* What is behind a lost entry may have let it go while nothing held it. */
+static void a_pin_that_lapsed_holds_nothing_beside_a_log_with_a_hole(void **state) {
+  scene *s = scene_new(state);
+  io clock = *world_io();
+  clock.now = shifted;
+  ahead = 0;
+  store *outer = s->w->env.store, *in = NULL;
+  const io *before = outer->io;
+  outer->io = &clock;
+  err e = {0};
+  char byte, key[STORE_KEY_MAX];
+  buf text;
+  assert_int_equal(pinned_open(outer, "", "checkpoint-1", s->n[1], "restore", &in, NULL), 0);
+  uint64_t hole = runlog_view(s->log)->next;
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(runlog_drop(s->log, s->n[i], "p", "r", NULL, NULL, NULL), 0);
+  buf_init(&text, 1 << 20);
+  assert_int_equal(runlog_key_entry("", hole, key, NULL), 0);
+  assert_int_equal(outer->ops->get(outer, key, &text, NULL), 0);
+  assert_int_equal(outer->ops->remove(outer, key, NULL), 0);
+  ahead = 2000 * second;
+  for (int i = 0; i < 2; i++) {
+    int rc = (int)in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, &e);
+    assert_int_equal(rc, ERR_CORRUPT);
+    assert_non_null(strstr(e.text, "hole in the log"));
+  }
+  assert_int_equal(outer->ops->put(outer, key, text.data, text.len, STORE_IF_ABSENT, NULL), 0);
+  assert_int_equal(in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, NULL), ERR_CONFLICT);
+  buf_free(&text);
+  store_close(in);
+  outer->io = before;
+  scene_free(s);
+}
+
 static void a_reader_that_may_not_write_reads_without_a_pin(void **state) {
   scene *s = scene_new(state);
   store_lossy *link = store_lossy_new(s->w->env.store, 1, true);
@@ -506,6 +540,7 @@ int main(void) {
       BOTH(a_reader_has_a_pin_while_it_reads),
       BOTH(what_is_dropped_is_not_begun_to_be_read),
       BOTH(a_long_read_renews_its_pin_and_ends_when_it_is_dropped),
+      BOTH(a_pin_that_lapsed_holds_nothing_beside_a_log_with_a_hole),
       BOTH(a_reader_that_may_not_write_reads_without_a_pin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
