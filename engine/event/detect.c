@@ -431,6 +431,7 @@ static void show(detect *d, const unit *u, detect_unit *out) {
                        .stamp = u->stamp,
                        .fingerprint = u->fingerprint,
                        .changed_ns = u->changed,
+                       .stirred_at = u->last,
                        .made_ns = u->made};
 }
 

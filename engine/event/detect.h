@@ -81,6 +81,7 @@ typedef struct detect_unit {
   uint64_t stamp;     /* of its files when it was last judged: stamp.h */
   digest fingerprint; /* over names, sizes, mtimes and inodes */
   int64_t changed_ns; /* IO_WALL time of the newest mtime or ctime in it */
+  int64_t stirred_at; /* IO_MONO time of its last change that was noticed */
   int64_t made_ns;    /* IO_WALL time of the newest mtime, which stays when it is copied or given to
                        * another user */
 } detect_unit;

@@ -409,6 +409,7 @@ static void on_unproven(run *r, run_unit *u, detect_state state) {
 static int on_gone(run *r, run_unit *u, const detect_unit *facts, err *e) {
   int rc = facts->aside ? run_note_aside(r, facts->aside, &facts->fingerprint, e) : 0;
   if (!u) return rc;
+  run_hasty_gone(r, u, facts);
   int forgot = journal_forget(r->journal, u->path, e);
   if (rc == 0) rc = forgot;
   run_note(r, u, TRAIL_GONE, "it was removed from the directory");

@@ -80,9 +80,12 @@ typedef struct run_unit {
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
-  bool late;        /* DROPPED since a newer one is committed: it stays here, and is named */
-  bool named;       /* DROPPED, and it is named in the end: somebody may look for it */
-  bool kept;        /* in the queue: `keep` wants it, as far as it knows what comes behind it */
+  int64_t
+      rested_at; /* IO_MONO: its last change when it was last seen at rest, unproven; 0: not seen */
+  unsigned hasty; /* so often it was written again then */
+  bool late;      /* DROPPED since a newer one is committed: it stays here, and is named */
+  bool named;     /* DROPPED, and it is named in the end: somebody may look for it */
+  bool kept;      /* in the queue: `keep` wants it, as far as it knows what comes behind it */
   char kept_why[POLICY_REASON_MAX];
   names mentions;     /* of a file above the checkpoints: what it names, as it was with */
   digest mentions_of; /* this content; no name: nothing is known of it */
@@ -203,7 +206,8 @@ struct run {
   owner owner;           /* held unless `beside` */
   bool beside, owns_dir; /* as in the options */
   watcher watcher;       /* how the other watchers know of us */
-  names said;            /* warnings that need no second time */
+  bool hasty_said;
+  names said; /* warnings that need no second time */
   journal *journal;
   detect *detect;
   group_env group_env;
@@ -530,6 +534,10 @@ int64_t run_in_place_due(const run *r, const run_unit *u); /* IO_MONO; 0: now */
 void run_in_place_begun(run *r, const run_unit *u);
 void run_in_place_committed(run *r, const run_unit *u);
 void run_in_place_free(run *r);
+
+/* run_hasty.c: what is replaced before it can be proven is named once, with what to do */
+void run_hasty_look(run *r);
+void run_hasty_gone(run *r, const run_unit *u, const detect_unit *facts);
 
 /* run_patience.c: while the run begins, a store that does not answer is waited for. */
 void run_patience_begin(run *r, int64_t wanted_ns);

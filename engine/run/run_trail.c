@@ -100,9 +100,10 @@ static void note_settling(run *r) {
 
 void run_note_open(run *r) {
   int64_t now = r->env->io->now(r->env->io, IO_MONO);
-  if (!r->trail || now - r->noted_at < 1000000000) return;
+  if (now - r->noted_at < 1000000000) return;
   r->noted_at = now;
-  note_settling(r);
+  run_hasty_look(r);
+  if (r->trail) note_settling(r);
 }
 
 void run_note_end(run *r) {

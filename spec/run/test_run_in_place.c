@@ -137,6 +137,51 @@ static void another_directory_has_a_minute_of_its_own(void **state) {
   assert_int_equal(run_host_count(h, RUN_COMMITTED, "T1/last.pt"), 1);
 }
 
+static void begin_slow(run_host *h) {
+  run_host_options(h)->quiet_ns = (int64_t)30 * 1000000000;
+  run_host_begin(h);
+}
+
+#define NEVER_SAVED "what is replaced so soon is never saved"
+
+static void what_is_written_again_before_its_rest_is_over_is_said_once(void **state) {
+  run_host *h = *state;
+  begin_slow(h);
+  for (int i = 0; i < 6; i++) {
+    assert_true(i > 2 || !run_host_logged(h, NEVER_SAVED));
+    put(h, "last.bin.pt", i % 2 ? "of no known format" : "of none that is known");
+    run_host_skip(h, 9);
+    run_host_for(h, 0.1);
+  }
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, NULL), 0);
+  assert_true(run_host_logged(h, "last.bin.pt was written again"));
+  assert_true(run_host_logged(h, NEVER_SAVED));
+}
+
+static void what_is_removed_before_its_rest_is_over_is_said(void **state) {
+  run_host *h = *state;
+  begin_slow(h);
+  put(h, "ckpt-1.pt", "of no known format");
+  run_host_skip(h, 9);
+  run_host_for(h, 0.1);
+  assert_false(run_host_logged(h, NEVER_SAVED));
+  assert_int_equal(unlink(run_host_dir(h, "ckpt-1.pt")), 0);
+  run_host_for(h, 0.2);
+  assert_true(run_host_logged(h, "ckpt-1.pt was removed"));
+}
+
+static void what_has_its_rest_is_not_named(void **state) {
+  run_host *h = *state;
+  begin_slow(h);
+  put(h, "last.pt", "of no known format");
+  for (int i = 0; i < 4; i++) {
+    run_host_skip(h, 9);
+    run_host_for(h, 0.1);
+  }
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_false(run_host_logged(h, NEVER_SAVED));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_HOST(of_one_that_is_written_every_nine_seconds_one_a_minute_is_saved),
@@ -148,6 +193,9 @@ int main(void) {
       WITH_HOST(a_name_that_waits_goes_before_a_newer_checkpoint_and_is_not_lost),
       WITH_HOST(two_names_of_a_directory_wait_together),
       WITH_HOST(another_directory_has_a_minute_of_its_own),
+      WITH_HOST(what_is_written_again_before_its_rest_is_over_is_said_once),
+      WITH_HOST(what_is_removed_before_its_rest_is_over_is_said),
+      WITH_HOST(what_has_its_rest_is_not_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
