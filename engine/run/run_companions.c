@@ -267,16 +267,17 @@ static restore how_of(const struct prepare *p, store *from) {
 }
 
 /* Returns how many came back; 0, if they are damaged. */
-static int bring(struct prepare *p, run_group *g, const runlog_commit *c, companions_target *to,
-                 err *e) {
+static int bring(struct prepare *p, run_group *g, const runlog_commit *c,
+                 const companions_target *how_much, err *e) {
   run *r = p->run;
   char dir[FS_PATH_MAX], key[STORE_KEY_MAX];
   manifest m = {0};
   const manifest *own;
   err why = {0};
   restore how = how_of(p, r->store);
-  to->dir = dir;
-  to->log = r->env->log;
+  companions_target to = *how_much;
+  to.dir = dir;
+  to.log = r->env->log;
   int rc = fs_join(dir, r->places.dir, g->group.prefix, &why);
   if (rc == 0) rc = run_manifest(r, g, c, &own, &why);
   if (rc == 0)
@@ -284,7 +285,7 @@ static int bring(struct prepare *p, run_group *g, const runlog_commit *c, compan
                              &(companions_units){own, runlog_view(g->group.log)}, &m, key, &why);
   if (rc == 0) rc = prepare_need_staging(p, &why);
   *p->unfit = 0;
-  if (rc == 0) rc = companions_restore(&how, &m, key, to, &why);
+  if (rc == 0) rc = companions_restore(&how, &m, key, &to, &why);
   int missed = rc < 0 ? 0 : check_list(p, dir, &why);
   if (missed < 0) rc = missed;
   if (rc > 0)
