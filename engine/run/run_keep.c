@@ -362,7 +362,8 @@ static bool is_asked(const run *r, const run_group *g) {
 /* True if a save of this group waits for the pass to end. */
 static bool is_awaited(const run *r, const run_group *g, int64_t now) {
   for (size_t i = 0; i < r->unit_count; i++)
-    if (r->units[i]->group == g && run_unit_queued(r->units[i]) && r->units[i]->next_try <= now)
+    if (r->units[i]->group == g && run_unit_queued(r->units[i]) && r->units[i]->next_try <= now &&
+        run_in_place_due(r, r->units[i]) <= now)
       return true;
   return false;
 }
