@@ -222,6 +222,14 @@ static void check_parts(const judge_attempt *a) {
   if (a->world > 1) sim_violation("%s: no term has the part records of all ranks", a->dir);
 }
 
+/* Is it not let go? Then all of it is there. */
+bool judge_stands(uint64_t commit) {
+  judge_commit *c = commit_at((long long)commit);
+  if (!c || c->deleted) return false;
+  check_commit(c);
+  return true;
+}
+
 static void check_visitors(void);
 
 void judge_all(void) {

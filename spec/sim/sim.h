@@ -159,6 +159,7 @@ long long judge_entries(void);
 void judge_forget_head(void); /* somebody else has put another one */
 bool judge_any_dropped(void); /* does a grace run? */
 bool judge_has_deleted(uint64_t commit);
+bool judge_stands(uint64_t commit);
 /* Was it still there when its run was removed, which waits for nobody? */
 bool judge_ended_with(uint64_t commit);
 /* Somebody else puts a file of his in the directory of an attempt that is over, if there is one. */

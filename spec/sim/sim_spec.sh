@@ -30,7 +30,7 @@ test_faults() {
 }
 
 echo 1..5
-test_one 1 "no_schedule_breaks_the_protocol" 1 300
+test_one 1 "no_schedule_breaks_the_protocol" 1 600
 seeds=$(grep -o '^[0-9][0-9]*' spec/sim/seeds.txt | tr '\n' ' ')
 # shellcheck disable=SC2086 # each seed is an argument
 test_one 2 "the_seeds_that_once_found_something_find_nothing" --seeds $seeds
