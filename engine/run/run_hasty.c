@@ -15,12 +15,12 @@ static bool rests(const detect_unit *u) {
 static void say(run *r, const run_unit *u, const char *what, const char *rule) {
   if (r->hasty_said || r->writer_gone || r->preempted) return;
   r->hasty_said = true;
-  log_say(
-      r->env->log, LOG_WARN,
-      "%s was %s before it was proven to be complete (%s): what is replaced so soon is never "
-      "saved. A shorter rest (`quiet`; --settle), a marker that is written last (`markers`), or "
-      "`complete` in a policy helps",
-      u->path, what, rule);
+  log_say(r->env->log, LOG_WARN,
+          "%s was %s before it was proven to be complete (%s): what is replaced so soon is never "
+          "saved. A shorter rest (`settle`), a marker that is written last, or a policy that says "
+          "when it "
+          "is complete helps",
+          u->path, what, rule);
 }
 
 /* Files of a directory are written one after the other, and a listing does not tell who rests. */

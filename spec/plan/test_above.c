@@ -46,7 +46,7 @@ static void a_python_object_is_looked_into(void **state) {
   char hex[2 * sizeof object + 40] = "{\"value\": \"";
   for (size_t i = 0; i + 1 < sizeof object; i++)
     snprintf(hex + strlen(hex), 3, "%02x", (unsigned char)object[i]);
-  strcat(hex, "\"}");
+  snprintf(hex + strlen(hex), 3, "\"}");
   assert_string_equal(names_of(hex), both);
 }
 

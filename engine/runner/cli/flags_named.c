@@ -27,6 +27,7 @@ static const struct {
     {"repair", "ckpt-lua repair"},
     {"restore", "--restore"},
     {"run_id", "--run"},
+    {"settle", "--settle"},
     {"single_writer", "--single-writer"},
     {"start_anyway", "--start-anyway"},
     {"start_wait", "--start-wait"},

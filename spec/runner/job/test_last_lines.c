@@ -45,7 +45,7 @@ static void of_many_the_last_twelve_are_taken(void **state) {
   assert_string_equal(strrchr(last, '\n'), "\nline 8999");
   assert_true(strncmp(last, "line 8988\n", 10) == 0);
   memset(many, 'x', 100000);
-  strcpy(many + 100000, "\nend\n");
+  snprintf(many + 100000, 6, "\nend\n");
   last = taken(*state, "", many);
   assert_int_equal(strlen(last), 250 + 4);
   free(many);
