@@ -40,12 +40,26 @@ static bool stands(const struct prepare *p, const char *path) {
   return p->io->lstat(p->io, AT_FDCWD, path, &st) == 0;
 }
 
+/* A path from the pointer's own directory may lead further down, as TensorFlow's does: what lies there is
+ * named, and nothing of that name right here. */
+static bool is_further_down(const struct prepare *p, const survey *s, const pointer_place *at,
+                            const char *spelt) {
+  char path[FS_PATH_MAX], full[FS_PATH_MAX];
+  while (strncmp(spelt, "./", 2) == 0) spelt += 2;
+  if (*spelt == '/' || !strchr(spelt, '/') || fs_join(path, at->group, spelt, NULL) < 0)
+    return false;
+  for (size_t i = 0; i < s->count; i++)
+    if (strcmp(s->units[i].path, path) == 0) return loads(p, &s->units[i]);
+  return fs_join(full, at->root, path, NULL) == 0 && stands(p, full);
+}
+
 /* It may name what is no checkpoint by the rules; then it is enough that it is there. */
 static bool is_here(const struct prepare *p, const survey *s, const pointer_place *at,
                     const pointer_row *row, const char *spelt) {
   char base[FS_PATH_MAX], dir[FS_PATH_MAX], path[FS_PATH_MAX];
   bool known = false;
   if (pointer_leads_out(at, spelt)) return true; /* what is there is not ours to judge */
+  if (row->form != POINTER_STEP && is_further_down(p, s, at, spelt)) return true;
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
     if (strcmp(u->group, at->group) != 0 || !pointers_mean(row, spelt, u->name, u->step)) continue;

@@ -81,6 +81,20 @@ describe("a start that finds a pointer", function()
     assert.are.equal("model_checkpoint_path: \"global_step2\"\n", sh("cat out/checkpoint"))
   end)
 
+  -- TensorFlow writes the path from its own directory, where the checkpoints lie further down.
+  it("leaves one that names a checkpoint further down, as long as that is whole", function()
+    local text = "model_checkpoint_path: \"deep/global_step1\"\n"
+    run(0, "save 1; mkdir out/deep; mv out/global_step1 out/deep/; rm out/latest; sleep 1")
+    write(dir .. "/out/checkpoint", text)
+    has(run(0, "true"), "loaded nothing")
+    assert.are.equal(text, sh("cat out/checkpoint"))
+  end)
+
+  it("takes a dot and a slash for no way down", function()
+    run(137, "save 1; sleep 2.5; torn 3; printf ./global_step3 >out/latest; kill -9 $$")
+    has(run(0, "true"), "loaded global_step1, resume=global_step1\n")
+  end)
+
   it("leaves what names no checkpoint", function()
     run(0, "save 1; ln -s nowhere out/data; printf 1.0 >out/version; sleep 2.5",
       "-o keep_last=3")
