@@ -195,6 +195,17 @@ static int count(run *r, const run_end *end, starts *known, err *e) {
   return 0;
 }
 
+/* Takes a NaN in. It is no failure; and those before it stay counted, unless the job ended well. */
+static void note_nan(const run *r, bool clean, starts *known) {
+  const starts now = start_now(r);
+  if (clean || starts_read(r->env->io, r->places.state, known, NULL) < 0 ||
+      !starts_same(known, &now)) {
+    starts_free(known);
+    *known = now;
+  }
+  snprintf(known->suspect, sizeof known->suspect, "%s was NaN after it was restored", r->nan);
+}
+
 int run_start_over(run *r, const run_end *end, err *e) {
   starts known = {0};
   int rc = 0;
@@ -210,8 +221,7 @@ int run_start_over(run *r, const run_end *end, err *e) {
     starts_read(r->env->io, r->places.state, &known, NULL); /* on failure the count begins anew */
     rc = count(r, end, &known, e);
   } else if (*r->nan) {
-    known = start_now(r);
-    snprintf(known.suspect, sizeof known.suspect, "%s was NaN after it was restored", r->nan);
+    note_nan(r, end->clean, &known);
   }
   r->resumed_group = NULL;
   if (rc == 0) rc = starts_write(r->env->io, r->places.state, &known, e);

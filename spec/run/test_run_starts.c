@@ -255,6 +255,22 @@ static void a_policy_is_told_what_is_suspect_in_its_lists_and_in_each_event(void
   assert_null(suspect(h, "ckpt-4.pt"));
 }
 
+/* Guards: a job that diverged and was preempted in turns with its failures was never counted out. */
+static void a_nan_takes_no_failure_back(void **state) {
+  run_host *h = *state;
+  fill(h);
+  start(h, "ckpt-2.pt", false, false);
+  start(h, "ckpt-2.pt", false, false);
+  run_prepared p = run_host_begin(h);
+  must_resume_from(h, &p, "ckpt-2.pt");
+  assert_int_equal(run_result(run_host_run(h), "{\"loss\": NaN}", NULL), 0);
+  assert_int_equal(run_start_over(run_host_run(h), &(run_end){.outside = true}, NULL), 0);
+  run_host_close(h);
+  start(h, "ckpt-2.pt", false, false);
+  start(h, "ckpt-1.pt", false, false);
+  assert_true(commit_is_bad(h, "ckpt-2.pt"));
+}
+
 static void a_torn_record_is_no_reason_not_to_start(void **state) {
   run_host *h = *state;
   fill(h);
@@ -278,6 +294,7 @@ int main(void) {
       WITH_HOST(before_it_is_bad_it_is_suspect),
       WITH_HOST(a_nan_after_a_restore_makes_it_suspect_and_never_bad),
       WITH_HOST(a_policy_is_told_what_is_suspect_in_its_lists_and_in_each_event),
+      WITH_HOST(a_nan_takes_no_failure_back),
       WITH_HOST(a_torn_record_is_no_reason_not_to_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
