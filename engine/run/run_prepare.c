@@ -75,6 +75,9 @@ static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
   bool committed = state == JOURNAL_COMMITTED && g && g->group.log;
   int rc = committed ? runlog_ref_of(g->group.log, u->commit, &ref, e) : 0;
   if (rc < 0) return rc;
+  bool same =
+      committed && known.commit.n == u->commit; /* it was put back, and is that one all the same */
+  if (!same) run_result_recall(r, u->path, u->step, &u->fingerprint);
   return journal_note(r->journal, u->path, state, &u->fingerprint, committed ? &ref : NULL, e);
 }
 

@@ -158,8 +158,20 @@ static void set(run *r, run_unit *u, char *numbers, bool named) {
             u->path, e.text);
 }
 
+/* What another content under the same name had is not this one's; but what names a step names it for
+ * good. */
+void run_result_recall(run *r, const char *path, int64_t step, const digest *content) {
+  err e = {0};
+  const journal_unit known = journal_find(r->journal, path);
+  bool same = known.fingerprint.len == 0 || content->len == 0 ||
+              digest_equal(&known.fingerprint, content) || (known.named && step != MATCH_NO_STEP);
+  if (known.result && !same && journal_note_result(r->journal, path, NULL, false, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "%s: %s", path, e.text);
+}
+
 /* A unit of an earlier run keeps what it had then. */
 static bool had_before(run *r, run_unit *u) {
+  run_result_recall(r, u->path, u->step, &u->fingerprint);
   journal_unit known = journal_find(r->journal, u->path);
   if (u->begun || known.state == JOURNAL_UNKNOWN) return false;
   u->result = known.result ? strdup(known.result) : NULL;

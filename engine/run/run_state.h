@@ -363,6 +363,9 @@ void run_event(run *r, bool is_end); /* something happens that units are asked a
 int run_ask_in_time(run *r, err *e); /* asks those that it is time for; sets r->ask_due */
 /* run_results.c: which checkpoint a result belongs to. */
 void run_result_begin(run *r, run_unit *u); /* its first write was noticed: it gets its own */
+/* Keeps of the run before only what was reported for this content; to be called before the journal has
+ * that. */
+void run_result_recall(run *r, const char *path, int64_t step, const digest *content);
 /* A result came, when all that was written before it is known. */
 void run_result_take(run *r, const char *json, const char *checkpoint);
 /* True if what the job calls so means this unit. */

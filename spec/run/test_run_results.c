@@ -171,6 +171,37 @@ static void a_checkpoint_of_the_run_before_keeps_what_it_had(void **state) {
   must_have(h, "ckpt-1.pt", "{\"loss\":0.5}");
 }
 
+/* Guards: where the job went on without its runner, the next one gave the new content the number that
+ * the journal had of the old one. */
+static void what_was_written_anew_while_nobody_looked_has_none(void **state) {
+  run_host *h = *state;
+  report(h, "{\"loss\":0.5}");
+  save(h, "last.pt");
+  must_have(h, "last.pt", "{\"loss\":0.5}");
+  run_host_close(h);
+  write_file(run_host_dir(h, "last.pt"), "another one");
+  run_host_options(h)->trust = true;
+  run_host_begin(h);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  must_have(h, "last.pt", NULL);
+}
+
+/* The same of what its structure proves whole, which the start itself notes. */
+static void what_was_written_anew_and_is_whole_has_none(void **state) {
+  run_host *h = *state;
+  char zip[23] = {'P', 'K', 5, 6};
+  report(h, "{\"loss\":0.5}");
+  run_host_for(h, 0.012);
+  write_bytes(run_host_dir(h, "last.pt"), zip, sizeof zip - 1);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  run_host_close(h);
+  zip[20] = 1; /* a comment of one byte */
+  write_bytes(run_host_dir(h, "last.pt"), zip, sizeof zip);
+  run_host_begin(h);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  must_have(h, "last.pt", NULL);
+}
+
 /* Guards: what is only seen by a listing had a number that was reported seconds after it was written. */
 static void where_the_tree_is_polled_the_times_of_files_tell(void **state) {
   run_host *h = *state;
@@ -228,6 +259,8 @@ int main(void) {
       WITH_RUN(who_asks_for_a_checkpoint_says_nothing_of_it),
       WITH_RUN(a_name_that_is_used_again_has_numbers_for_each_save),
       WITH_RUN(a_checkpoint_of_the_run_before_keeps_what_it_had),
+      WITH_RUN(what_was_written_anew_while_nobody_looked_has_none),
+      WITH_RUN(what_was_written_anew_and_is_whole_has_none),
       WITH_HOST(where_the_tree_is_polled_the_times_of_files_tell),
       WITH_RUN(a_name_may_be_a_path_and_of_several_the_last_is_meant),
   };
