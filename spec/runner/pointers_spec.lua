@@ -140,7 +140,8 @@ describe("a link to the newest checkpoint", function()
   end)
 
   it("comes back though its job was killed before it led to the newest", function()
-    run("save 1; sleep 2; save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; }; save 2")
+    run("save 1; sleep 2; save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; };"
+      .. " save 2")
     assert.are.equal("epoch=1-step=1.ckpt\n", sh("readlink out/last.ckpt"))
     sh("rm -rf out")
     assert.is_truthy(run("true"):find("last has 2\n", 1, true))
