@@ -406,10 +406,20 @@ static void on_unproven(run *r, run_unit *u, detect_state state) {
   run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
 }
 
+/* A job that moves its best ones further down loses them here, and does not know it. */
+static void say_aside(run *r, const run_unit *u) {
+  if (u->phase != UNIT_SETTLING && u->phase != UNIT_RUNNING && !run_unit_queued(u)) return;
+  run_say_once(r, "a checkpoint was moved further down before it was saved: that is how frameworks "
+                  "delete, so it is NOT saved. To keep one there, copy it instead of moving it");
+}
+
 static int on_gone(run *r, run_unit *u, const detect_unit *facts, err *e) {
   int rc = facts->aside ? run_note_aside(r, facts->aside, &facts->fingerprint, e) : 0;
   if (!u) return rc;
-  run_hasty_gone(r, u, facts);
+  if (facts->aside)
+    say_aside(r, u);
+  else
+    run_hasty_gone(r, u, facts);
   int forgot = journal_forget(r->journal, u->path, e);
   if (rc == 0) rc = forgot;
   run_note(r, u, TRAIL_GONE, "it was removed from the directory");

@@ -6,6 +6,7 @@
 
 #include "run/run_state.h"
 #include "run_host.h"
+#include "tmpdir.h"
 
 static run_unit *take(run_host *h, const char *group, const char *name, detect_state is) {
   char path[300];
@@ -83,12 +84,43 @@ static void a_commit_is_told_with_the_numbers_of_its_job(void **state) {
   assert_int_equal(s->step, 2); /* not of what the unit is by now */
 }
 
+/* Guards: a best one that was moved away before its turn was lost without a word. */
+static void what_is_moved_down_before_it_was_saved_is_told(void **state) {
+  run_host *h = *state;
+  char from[600], to[600];
+  make_dir(run_host_dir(h, "best"));
+  run_host_hold_save(h, "model_1.pt", "one");
+  snprintf(from, sizeof from, "%s", run_host_dir(h, "model_1.pt"));
+  snprintf(to, sizeof to, "%s", run_host_dir(h, "best/model_1.pt"));
+  assert_int_equal(rename(from, to), 0);
+  run_host_for(h, 0.1);
+  assert_true(run_host_logged(h, "moved further down before it was saved"));
+  run_host_hold(h, false);
+}
+
+/* Deleted so when it is in the store it is nobody's loss. */
+static void what_is_moved_down_when_it_is_saved_is_not(void **state) {
+  run_host *h = *state;
+  char from[600], to[600];
+  make_dir(run_host_dir(h, "trash"));
+  write_file(run_host_dir(h, "model_1.pt"), "one");
+  run_host_until(h, RUN_COMMITTED, "model_1.pt");
+  snprintf(from, sizeof from, "%s", run_host_dir(h, "model_1.pt"));
+  snprintf(to, sizeof to, "%s", run_host_dir(h, "trash/model_1.pt"));
+  assert_int_equal(rename(from, to), 0);
+  run_host_for(h, 0.1);
+  assert_true(run_host_logged(h, "deleted by moving it there"));
+  assert_false(run_host_logged(h, "moved further down before it was saved"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_RUN(units_are_found_by_their_path_however_they_came),
       WITH_RUN(a_unit_that_is_known_gets_the_facts_of_now),
       WITH_RUN(what_is_told_of_a_unit_that_was_never_begun_has_no_job_and_no_time),
       WITH_RUN(a_commit_is_told_with_the_numbers_of_its_job),
+      WITH_RUN(what_is_moved_down_before_it_was_saved_is_told),
+      WITH_RUN(what_is_moved_down_when_it_is_saved_is_not),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
