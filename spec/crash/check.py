@@ -394,9 +394,10 @@ def make(where):
         with open(f"{where}/{i}/last.ckpt", "wb") as f:
             pickle.dump(content(f"last {i}", 20000), f, protocol=4)
     os.makedirs(f"{where}/with")
-    for name, size in {"latest": 13, "notes.json": 3000}.items():
+    # A pointer is saved with a checkpoint that it names.
+    for name, data in {"latest": b"checkpoint-1\n", "notes.json": content("notes.json", 3000)}.items():
         with open(f"{where}/with/{name}", "wb") as f:
-            f.write(content(name, size))
+            f.write(data)
 
 
 # --- the command line -----------------------------------------------------------------------
