@@ -15,12 +15,13 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-read -ra scenarios <<<"${KILL_SCENARIOS:-first again beside partial sealed take remove among given collect resume fetch}"
+read -ra scenarios <<<"${KILL_SCENARIOS:-first again beside partial staged sealed take remove among given collect resume fetch}"
 declare -A about=(
   [first]="the first save into an empty store"
   [again]="a second save, of a directory and of a file that is replaced"
   [beside]="a save with files beside it"
   [partial]="recovery from a save that was killed while it sent its files"
+  [staged]="recovery from a save that was killed just before it was announced"
   [sealed]="recovery from a save that was killed just before its commit"
   [take]="a take-over from a writer that was killed while it sent its files"
   [remove]="a checkpoint that is no longer kept, and deleted"
@@ -44,8 +45,8 @@ set_up() { # SCENARIO
   : >"$W/acked"
   case $1 in
   again) run "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" "$W/in/1/last.ckpt" ;;
-  partial | sealed) killed "$(<"$ROOT/point.$1")" "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" ;;
-  beside) cp -a "$SOURCES/with/." "$W/out" ;;
+  partial | staged | sealed) killed "$(<"$ROOT/point.$1")" "$DRIVER" save "$W/out" "$W/store" "$W/in/1/checkpoint-1" ;;
+  beside) cp -a "$SOURCES/with/." "$W/in/1" ;;
   take)
     killed "$(<"$ROOT/point.partial")" "$DRIVER" save "$W/other" "$W/store" "$W/in/1/checkpoint-1"
     cp -a "$SOURCES/1/checkpoint-1" "$W/in/1/"
@@ -95,7 +96,9 @@ command_of() { # SCENARIO: sets `cmd`
   fi
   case $1 in
   take) cmd=(take "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
-  first | beside | partial | sealed) cmd=(save "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
+  # The pointer after what it names, as trainers do it: a start takes away one that names nothing.
+  beside) cmd=(save "$W/out" "$W/store" "$W/in/1/checkpoint-1" "$W/in/1/notes.json" "$W/in/1/latest") ;;
+  first | partial | staged | sealed) cmd=(save "$W/out" "$W/store" "$W/in/1/checkpoint-1") ;;
   again) cmd=(save "$W/out" "$W/store" "$W/in/2/checkpoint-2" "$W/in/2/last.ckpt") ;;
   among) cmd=(remove "$W/out" "$W/store") ;;
   given) cmd=(collect "$W/out" "$W/store") ;;
@@ -270,11 +273,12 @@ points_of() { # SCENARIO
   done
 }
 
-# The points that later scenarios start from, out of those of the first: the middle one of the calls
-# that make its files durable, and the one that makes the commit's entry.
+# The points that later scenarios start from, out of those of the first: one at a third of the calls
+# that make its files durable, and those that make the attempt's entry and the commit's.
 choose_starts() {
-  grep '^worker fsync ' "$ROOT/points.first" | awk '{ at[NR] = $0 } END { print at[int((NR + 1) / 2)] }' \
+  grep '^worker fsync ' "$ROOT/points.first" | awk '{ at[NR] = $0 } END { print at[int((NR + 2) / 3)] }' \
     >"$ROOT/point.partial"
+  grep '^worker linkat ' "$ROOT/points.first" | tail -n 2 | head -n 1 >"$ROOT/point.staged"
   grep '^worker linkat ' "$ROOT/points.first" | tail -n 1 >"$ROOT/point.sealed"
 }
 
