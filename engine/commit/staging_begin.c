@@ -183,6 +183,8 @@ int staging_begin(store *s, runlog *log, const char *unit, const staging_files *
   else if (rc == 0)
     rc = go_on(s, log, unit, &all, sink, out, again, e);
   staging_list_free(&all);
-  if (rc == 0 && *again) rc = remove_strays(s, out, files, e);
-  return rc == 0 ? put_label(s, out, unit, files, e) : rc;
+  /* First the label: without it and without the manifest, which goes with the strays, a run that is
+   * killed in between leaves files of which the next one cannot tell whose they are. */
+  if (rc == 0) rc = put_label(s, out, unit, files, e);
+  return rc == 0 && *again ? remove_strays(s, out, files, e) : rc;
 }
