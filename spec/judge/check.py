@@ -19,6 +19,7 @@ import trainer
 LAST = 150  # seconds; on a machine that others load, too
 CLOSE = 0.1  # seconds; who is complete at the same time may come in any order
 SLACK = 0.02  # seconds; one machine has one clock, but two processes look at it
+LEAVE = 0.5  # seconds; a process ends some time after it gave its lease back, and with a sanitizer looks for leaks first
 
 
 def digest_map(files):
@@ -333,7 +334,7 @@ class Judgement:
                 continue
             # Who has announced a save has a lease, and gives it back when it ends by itself.
             had = [a for a in self.log.attempts.values() if a["by"] == last["n"] and self.log.times[a["n"]] < e["t0"]]
-            there = other["t1"] > term["time_ns"] / 1e9 + SLACK or "killed" in other
+            there = other["t1"] > term["time_ns"] / 1e9 + LEAVE or "killed" in other
             if had and other["t0"] < e["t0"] and there:
                 self.say(2, f"term {n} was opened without --take-over while the lease of {other['actor']} stood", e, other)
 
