@@ -86,17 +86,18 @@ echo end]])
 
   it("draws nothing while the job lives, and a line of progress when it has ended", function()
     local many = [[
-mkdir out/.new && cd out/.new && head -c 192000 /dev/zero | split -a 2 -b 3000 - part. &&
+mkdir out/.new && cd out/.new && head -c "$2" /dev/zero | split -a 2 -b 3000 - part. &&
 echo '{}' >trainer_state.json && cd ../.. && mv out/.new out/checkpoint-$1]]
     local slowly = "SLOW_BYTES=3000 SLOW_SOURCE=1 " .. place.preload "spec/runner/slow_read.c"
-    local text, rows = on_terminal("set -- 1; " .. many ..
+    local text, rows = on_terminal("set -- 1 192000; " .. many ..
       "\nprintf 'evaluating '; \"$CKPT\" notify checkpoint=checkpoint-1 --wait; echo 0.7", nil,
       slowly)
     lacks(text, "saving checkpoint-1")
     local shown = table.concat(rows, "\n")
     has(shown, "\nevaluating\nckpt-lua: committed checkpoint-1 (step 1, 65 files, ")
     has(shown, "\n0.7\n")
-    text, rows = on_terminal("set -- 2; " .. many .. "\nprintf 'the end'", "--continue-run", slowly)
+    text, rows = on_terminal("set -- 2 768000; " .. many .. "\nprintf 'the end'", "--continue-run",
+      slowly)
     has(text, "\27[Kckpt-lua: saving checkpoint-2: ")
     shown = table.concat(rows, "\n")
     lacks(shown, "saving checkpoint-2") -- each one was taken away again
