@@ -57,10 +57,11 @@ describe("drill", function()
   end)
 
   it("pins what it reads, and leaves no pin", function()
-    sh(("strace -f -o trace -e trace=%%file '%s' drill target --scratch scratch || true")
-      :format(support.runner))
-    local trace = support.read(dir .. "/trace")
-    if trace then has(trace, 'pins"') end
+    if support.sh("command -v strace") == "" then return pending("strace is not there") end
+    -- The leak sanitizer cannot look at a process that is traced.
+    sh(("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 strace -f -o trace -e trace=%%file " ..
+      "'%s' drill target --scratch scratch || test $? = 5"):format(support.runner))
+    has(support.read(dir .. "/trace"), 'pins"')
     assert.are.equal("", sh "find target -path '*/.ckpt/pins/*' -type f")
   end)
 
