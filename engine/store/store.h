@@ -158,6 +158,7 @@ struct store_ops {
   uint32_t version; /* of this struct: 1 */
   const char *scheme;
   uint32_t caps;
+  /* Looks at nothing that is there: a place is opened before it is made, and at each place above. */
   int (*open)(const uri *where, const io *io, const log_sink *log, store **out, err *e);
   void (*close)(store *);
   /* ERR_NOSTORE if nothing is at the store's own root yet (put makes it). */
@@ -188,7 +189,7 @@ struct store_ops {
    *
    * STORE_RESUME, only where STORE_CAP_RESUME: the parts that an earlier try of the same bytes sent
    * are not sent again; an object that is there already with equal bytes is success, with others
-   * ERR_EXISTS. A write that failed or was aborted leaves its parts for a resume, but none with
+   * ERR_EXISTS. A write that failed or was aborted may leave its parts for a resume, but none with
    * STORE_OVER; remove_prefix() takes them away too.
    *
    * When `cancel` (may be NULL) becomes not 0, this writer's calls end soon with ERR_CANCELED. */
