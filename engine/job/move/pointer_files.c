@@ -29,12 +29,15 @@ bool pointer_leads_out(const pointer_place *at, const char *spelt) {
   return !same_dir(at->io, parent, dir);
 }
 
-bool pointer_names_unit(const pointer_place *at, const char *spelt) {
+bool pointer_unit(const pointer_place *at, const char *spelt, match_unit *out) {
   char base[FS_PATH_MAX], path[FS_PATH_MAX];
-  match_unit ignored;
   return pointers_base(spelt, base, sizeof base) && fs_join(path, at->group, base, NULL) == 0 &&
-         (rules_match(at->rules, path, true, &ignored) ||
-          rules_match(at->rules, path, false, &ignored));
+         (rules_match(at->rules, path, true, out) || rules_match(at->rules, path, false, out));
+}
+
+bool pointer_names_unit(const pointer_place *at, const char *spelt) {
+  match_unit ignored;
+  return pointer_unit(at, spelt, &ignored);
 }
 
 /* A relative link leads to its own directory if it is a bare name. */

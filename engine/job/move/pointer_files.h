@@ -25,7 +25,9 @@ typedef struct pointer_file {
   names says; /* what it names, as it is spelt there */
 } pointer_file;
 
-/* True if it may be the name of a unit of the directory: a path to one there, or its bare name. */
+/* True if it may be the name of a unit of the directory: a path to one there, or its bare name. *out
+ * is what its name tells. */
+bool pointer_unit(const pointer_place *at, const char *spelt, match_unit *out);
 bool pointer_names_unit(const pointer_place *at, const char *spelt);
 /* True if this path leads to another directory than the one in which the pointer stands. */
 bool pointer_leads_out(const pointer_place *at, const char *spelt);

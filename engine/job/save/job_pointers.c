@@ -23,16 +23,13 @@ static pointer_place place_of(const job_work *w, char group[FS_PATH_MAX]) {
 
 /* The step of what is named; MATCH_NO_STEP: it has none, or is no unit. */
 static int64_t step_of(const pointer_place *at, const pointer_row *row, const char *spelt) {
-  char base[FS_PATH_MAX], path[FS_PATH_MAX], *end;
   match_unit found;
+  char *end;
   if (row->form == POINTER_STEP) {
     long long step = strtoll(spelt, &end, 10);
     return *end || step < 0 ? MATCH_NO_STEP : step;
   }
-  if (!pointers_base(spelt, base, sizeof base) || fs_join(path, at->group, base, NULL) < 0 ||
-      (!rules_match(at->rules, path, true, &found) && !rules_match(at->rules, path, false, &found)))
-    return MATCH_NO_STEP;
-  return found.step;
+  return pointer_unit(at, spelt, &found) ? found.step : MATCH_NO_STEP;
 }
 
 static job_word judge(const job_work *w, const job_said *s, const pointer_row *row,
