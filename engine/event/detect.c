@@ -474,16 +474,6 @@ int detect_find(detect *d, const char *path, detect_unit *out) {
   return u != NULL;
 }
 
-bool detect_is_aside(const detect *d, const char *path) {
-  const node *n = d->top;
-  for (size_t len; n && *path; path += len + (path[len] == '/')) {
-    len = strcspn(path, "/");
-    n = node_child(n, path, len);
-    if (n && n->home && n->excluded) return true;
-  }
-  return false;
-}
-
 int detect_each(detect *d, detect_unit_fn *fn, void *ctx) {
   detect_unit shown;
   int rc = 0;

@@ -109,9 +109,6 @@ int detect_list(detect *d, err *e);
 int detect_next(detect *d, detect_unit *out);
 /* Looks one up by path: 1 and *out, or 0. */
 int detect_find(detect *d, const char *path, detect_unit *out);
-/* True of a path that is, or lies in, what was a unit and was deleted by moving it below the directory
- * that it was in. */
-bool detect_is_aside(const detect *d, const char *path);
 /* Walks all units that are there, in byte order of their paths. */
 typedef int detect_unit_fn(void *ctx, const detect_unit *unit);
 int detect_each(detect *d, detect_unit_fn *fn, void *ctx);

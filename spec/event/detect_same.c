@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "event/detect_model.h"
+
 typedef struct line {
   char path[512];
   match_kind kind;
@@ -17,10 +19,22 @@ typedef struct lines {
   const detect *knows; /* may be NULL */
 } lines;
 
+/* True of a path that is, or lies in, what was a unit and was deleted by moving it below the directory
+ * that it was in. */
+static bool is_aside(const detect *d, const char *path) {
+  const node *n = d->top;
+  for (size_t len; n && *path; path += len + (path[len] == '/')) {
+    len = strcspn(path, "/");
+    n = node_child(n, path, len);
+    if (n && n->home && n->excluded) return true;
+  }
+  return false;
+}
+
 static int add(void *ctx, const detect_unit *u) {
   lines *l = ctx;
   /* Whoever was not there when it was moved cannot know that it was deleted so. */
-  if (l->knows && detect_is_aside(l->knows, u->path)) return 0;
+  if (l->knows && is_aside(l->knows, u->path)) return 0;
   line *grown = realloc(l->at, (l->count + 1) * sizeof *grown);
   if (!grown) abort();
   l->at = grown;
