@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/uri.h"
-#include "run/identity.h"
+#include "run/start/identity.h"
 #include "commit/log/runlog.h"
 #include "prims/fs.h"
 #include "prims/fs_held.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/identity.h"
+#include "run/start/identity.h"
 #include "io_fault.h"
 #include "prims/fs.h"
 #include "tmpdir.h"

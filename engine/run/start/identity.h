@@ -5,8 +5,8 @@
  * which boot its id was drawn. Where one of them differs, the id is somebody else's, and a new one
  * is drawn. Processes of the run carry the id (CKPT_STATE_ID), and the run's socket is found
  * through this file. */
-#ifndef RUN_IDENTITY_H
-#define RUN_IDENTITY_H
+#ifndef RUN_START_IDENTITY_H
+#define RUN_START_IDENTITY_H
 
 #include "base/err.h"
 #include "base/io.h"
