@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "prims/match.h"
+
 /* Apart from what follows: "??" and a dash is a trigraph in C11. */
 #define Q4 "????"
 /* One character of Python's tempfile names. */
@@ -15,22 +17,20 @@ static const framework rows[] = {
      .temporary = {".tmp??????" /* safetensors */, "tmp-checkpoint-*" /* 4.36 and 4.37 */},
      /* Rank 0 writes it, and waits for nobody. */
      .markers = {{"trainer_state.json", "training_args.bin", false, false}},
-     .evidence = {"trainer_state.json", "training_args.bin"},
-     .lists = {"trainer_state.json"}},
-    {.name = "accelerate", .units = {"checkpoint_{step}/"}, .evidence = {"random_states_*.pkl"}},
+     .wish = {"trainer_state.json", "best_model_checkpoint"}},
+    {.name = "accelerate", .units = {"checkpoint_{step}/"}},
     {.name = "torch.distributed.checkpoint",
      .units = {"step-{step}/", "step_{step}/"},
      .temporary = {"*.tmp"},
-     .markers = {{".metadata", "__*_*.distcp", true, true}},
-     .evidence = {"__*_*.distcp"}},
+     .markers = {{".metadata", "__*_*.distcp", true, true}}},
     {.name = "DeepSpeed",
      .units = {"global_step{step}/"},
-     .evidence = {"*mp_rank_*_model_states.pt", "*zero_pp_rank_*_optim_states.pt"},
-     .pointers = {"latest"}},
+     .pointers = {{"latest", POINTER_TEXT, NULL}}},
+    /* The pointers of these two are by their description alone. */
     {.name = "Megatron",
      .units = {"iter_{step}/"},
-     .pointers = {"latest_checkpointed_iteration.txt"}},
-    {.name = "T5X", .pointers = {"latest_checkpoint.txt"}},
+     .pointers = {{"latest_checkpointed_iteration.txt", POINTER_STEP, NULL}}},
+    {.name = "T5X", .pointers = {{"latest_checkpoint.txt", POINTER_TEXT, NULL}}},
     {.name = "Ray Tune and Ray Train",
      .units = {"checkpoint_[0-9]{*}/"}, /* the time of day */
      /* The same name is written again and again; a later session has a later time in it. */
@@ -38,37 +38,34 @@ static const framework rows[] = {
                "search_gen_state-*.json", "searcher-state-*.pkl"},
      .together = {"tuner.pkl", "experiment_state-*.json"},
      .temporary = {".validate_storage_marker", "." Q4 Q4 "-" Q4 "-" Q4 "-" Q4 "-" Q4 Q4 Q4 "-*"},
-     .lists = {"checkpoint_manager_snapshot.json"}},
-    {.name = "composer",
-     .units = {"ep*-ba{step}-rank*.pt"},
-     .temporary = {"*.symlink"},
-     .pointers = {"latest-rank*.pt"}},
+     .pointers = {{"result.json", POINTER_LOG, NULL},
+                  {"progress.csv", POINTER_LOG, NULL},
+                  {"params.json", POINTER_LOG, NULL},
+                  {"params.pkl", POINTER_LOG, NULL},
+                  {"experiment_state-*.json", POINTER_LOG, NULL},
+                  {"tuner.pkl", POINTER_LOG, NULL}}},
+    {.name = "Ray Train", /* v2; its units are called as those above */
+     .pointers = {{"checkpoint_manager_snapshot.json", POINTER_LIST, "checkpoint_dir_name"}}},
+    {.name = "composer", .units = {"ep*-ba{step}-rank*.pt"}, .temporary = {"*.symlink"}},
     {.name = "Lightning",
      .units = {"*step={step}-*.ckpt/", "*step={step}.ckpt/", "*.ckpt/" /* sharded */,
-               "*step={step}-*.ckpt", "*step={step}.ckpt", "*.ckpt"},
-     .evidence = {"meta.pt"},
-     .pointers = {"last.ckpt"}},
-    {.name = "torchsnapshot",
-     .markers = {{".snapshot_metadata", NULL, true, true}},
-     .evidence = {".snapshot_metadata"},
-     .content_named = true},
+               "*step={step}-*.ckpt", "*step={step}.ckpt", "*.ckpt"}},
+    {.name = "torchsnapshot", .markers = {{".snapshot_metadata", NULL, true, true}}},
     {.name = "Orbax",
      .units = {"{step}/"},
      .proven = {"{step}/"}, /* any directory may be a number */
      .temporary = {"*.orbax-checkpoint-tmp*", "*.__lock" /* tensorstore */},
      /* _CHECKPOINT_METADATA is written first, and again at the end. */
      .markers = {{"commit_success.txt", NULL, false, true},
-                 {"_CHECKPOINT_METADATA", NULL, true, true}},
-     .evidence = {"_CHECKPOINT_METADATA", "commit_success.txt"},
-     .content_named = true},
+                 {"_CHECKPOINT_METADATA", NULL, true, true}}},
     {.name = "Flax", .units = {"checkpoint_{step}"}, .temporary = {"checkpoint_tmp"}},
     {.name = "Keras",
      .units = {"*.keras", "*.h5"},
      .markers = {{"training_metadata.json", NULL, true, false}},
-     .pointers = {"training_metadata.json"}},
+     .pointers = {{"training_metadata.json", POINTER_STATE, NULL}}},
     {.name = "AdaptDL", .temporary = {"_checkpoint"}},
     {.name = "ignite", .temporary = {"tmp" T4 T4}},
-    {.name = "mmengine", .pointers = {"last_checkpoint"}},
+    {.name = "mmengine and detectron2", .pointers = {{"last_checkpoint", POINTER_TEXT, NULL}}},
     {.name = "XGBoost", .units = {"*.ubj"}},
     {.name = "CatBoost", .units = {"*.cbm", "*.cbsnapshot"}, .temporary = {"*.bak", "tmp/"}},
     {.name = "joblib",
@@ -87,16 +84,14 @@ static const framework rows[] = {
     /* What many loops write by hand. */
     {.name = "a training loop",
      .units = {"epoch-{step}/", "epoch_{step}/", "ckpt-{step}/", "ckpt_{step}/", "*.pt", "*.pth",
-               "*.safetensors", "*.npz", "*.msgpack", "pytorch_model*.bin"},
-     .by_hand = true},
+               "*.safetensors", "*.npz", "*.msgpack", "pytorch_model*.bin"}},
     {.name = "a file system", /* what was removed while it was open, or put into a bin */
-     .temporary = {".nfs[0-9a-f][0-9a-f][0-9a-f][0-9a-f]*", ".fuse_hidden*", ".Trash-[0-9]*"},
-     .by_hand = true},
+     .temporary = {".nfs[0-9a-f][0-9a-f][0-9a-f][0-9a-f]*", ".fuse_hidden*", ".Trash-[0-9]*"}},
     /* Behind all single files: "ckpt-1.pt" is one. */
     {.name = "TensorFlow",
      .units = {"ckpt-{step}.*"},
      .temporary = {"*_temp/", "*.tempstate*", "checkpoint.tmp*"},
-     .pointers = {"checkpoint"}},
+     .pointers = {{"checkpoint", POINTER_PROTO, NULL}}},
     {.name = NULL},
 };
 
@@ -118,30 +113,4 @@ bool framework_begins(const char *path, const void *head, size_t len) {
     for (size_t i = 0; f->proven[i]; i++)
       if (match_unit_path(f->proven[i], path, false, &m) && begins(f, head, len)) return true;
   return false;
-}
-
-static bool shows(const framework *f, framework_has_fn *has, void *ctx) {
-  for (size_t i = 0; f->evidence[i]; i++)
-    if (has(ctx, f->evidence[i])) return true;
-  return false;
-}
-
-static bool called(const framework *f, const char *path, bool is_dir) {
-  match_unit m;
-  for (size_t i = 0; f->units[i]; i++)
-    if (match_unit_path(f->units[i], path, is_dir, &m)) return true;
-  return false;
-}
-
-const framework *framework_of(const char *path, bool is_dir, framework_has_fn *has, void *ctx) {
-  const framework *by_name = NULL;
-  size_t names = 0;
-  for (const framework *f = rows; f->name; f++) {
-    if (has && shows(f, has, ctx)) return f;
-    if (f->by_hand || !called(f, path, is_dir)) continue;
-    by_name = f;
-    names++;
-  }
-  bool unseen = by_name && is_dir && has && by_name->evidence[0];
-  return names == 1 && !unseen ? by_name : NULL;
 }

@@ -1,16 +1,15 @@
 /* frameworks: what is known of the frameworks that write checkpoints: one table, one row each.
  *
  * A row is facts, measured on the real framework (docs/detection.md), and no decision: it never
- * touches sync, keep or queue. Whose a unit is, is judged for each unit by its own evidence, so a
- * directory may have those of several. The built-in rules are all rows put together, in their order:
- * the first pattern that fits a name counts. */
+ * touches sync, keep or queue. What has to be in a unit is judged for each by what it holds (a marker's
+ * `signature`), so a directory may have those of several. The built-in rules (rules.h) are all rows put
+ * together, in their order: the first pattern that fits a name counts. The files that name checkpoints
+ * (pointers.h) are read from here, too. */
 #ifndef EVENT_FRAMEWORKS_H
 #define EVENT_FRAMEWORKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "prims/match.h"
 
 /* A file that a framework writes when all the others are there. */
 typedef struct framework_marker {
@@ -29,9 +28,32 @@ typedef struct framework_begin {
   const char *text;
 } framework_begin;
 
+/* What stands in a file that names checkpoints. */
+typedef enum pointer_form {
+  POINTER_TEXT,  /* the whole text is a name, or a path that ends in it; so is a link's target */
+  POINTER_STEP,  /* the whole text is a step */
+  POINTER_PROTO, /* model_checkpoint_path: "NAME" */
+  POINTER_LIST,  /* JSON, in which each member called `key` is a name */
+  POINTER_STATE, /* names nothing, and belongs to the checkpoint as it was at one moment */
+  POINTER_LOG,   /* tells of many, and nobody loads what it names */
+} pointer_form;
+
+/* A file beside checkpoints. */
+typedef struct framework_pointer {
+  const char *name; /* glob of a base name */
+  pointer_form form;
+  const char *key; /* of a list */
+} framework_pointer;
+
+/* A JSON file at the top of a checkpoint in which the member `key` names another one, which the
+ * framework may want to find and lives without. */
+typedef struct framework_wish {
+  const char *name, *key;
+} framework_wish;
+
 /* HEAD: so many bytes tell how a file begins. */
 enum { FRAMEWORK_HEAD = 64, FRAMEWORK_BEGINS = 2 };
-enum { FRAMEWORK_NAMES = 12, FRAMEWORK_MARKERS = 3 };
+enum { FRAMEWORK_NAMES = 12, FRAMEWORK_MARKERS = 3, FRAMEWORK_POINTERS = 6 };
 
 /* Lists end with NULL. */
 typedef struct framework {
@@ -49,17 +71,9 @@ typedef struct framework {
   /* How its files begin; all of them must be there. A NULL text ends. */
   framework_begin begins[FRAMEWORK_BEGINS + 1];
   const char *temporary[FRAMEWORK_NAMES + 1]; /* names that are no part of a unit (match_exclude) */
-  framework_marker markers[FRAMEWORK_MARKERS + 1]; /* a NULL name ends */
-  /* Globs of base names at the top of a unit that only this framework writes; NULL in front: its
-   * pattern alone tells. */
-  const char *evidence[FRAMEWORK_NAMES + 1];
-  /* Files beside its units that say which one is the newest. */
-  const char *pointers[FRAMEWORK_NAMES + 1];
-  /* Files, beside its units or at the top of one, that name units which a resume needs or wants. */
-  const char *lists[FRAMEWORK_NAMES + 1];
-  /* Its files are called by their content: the next unit has other names, and lacks nothing by it. */
-  bool content_named;
-  bool by_hand; /* no framework: names that tell nothing of who wrote it */
+  framework_marker markers[FRAMEWORK_MARKERS + 1];    /* a NULL name ends */
+  framework_pointer pointers[FRAMEWORK_POINTERS + 1]; /* a NULL name ends */
+  framework_wish wish;                                /* a NULL name: none */
 } framework;
 
 /* True if a file of this path that begins with these bytes is one of those that a pattern of `proven`
@@ -68,13 +82,5 @@ bool framework_begins(const char *path, const void *head, size_t len);
 
 /* The rows; one without a name ends. Static. */
 const framework *frameworks(void);
-
-/* Tells if a unit has a file at its top whose base name fits the glob. */
-typedef bool framework_has_fn(void *ctx, const char *glob);
-
-/* Finds whose a unit is: by evidence in it, else by its path, where one row alone has a pattern for it
- * and needs no evidence in a directory. NULL: nothing tells. `has` NULL: nothing is known of what is
- * in it, and the path alone is asked. */
-const framework *framework_of(const char *path, bool is_dir, framework_has_fn *has, void *ctx);
 
 #endif

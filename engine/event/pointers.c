@@ -7,28 +7,20 @@
 #include "base/json.h"
 #include "prims/match.h"
 
-static const pointer_row rows[] = {
-    {"latest", "DeepSpeed", POINTER_TEXT, NULL},
-    {"checkpoint", "TensorFlow", POINTER_PROTO, NULL},
-    {"last_checkpoint", "mmengine, detectron2", POINTER_TEXT, NULL},
-    {"latest_checkpoint.txt", "T5X", POINTER_TEXT, NULL},
-    {"latest_checkpointed_iteration.txt", "Megatron", POINTER_STEP, NULL},
-    {"checkpoint_manager_snapshot.json", "Ray Train", POINTER_LIST, "checkpoint_dir_name"},
-    {"training_metadata.json", "Keras", POINTER_STATE, NULL},
-    {"result.json", "Ray Tune", POINTER_LOG, NULL},
-    {"progress.csv", "Ray Tune", POINTER_LOG, NULL},
-    {"params.json", "Ray Tune", POINTER_LOG, NULL},
-    {"params.pkl", "Ray Tune", POINTER_LOG, NULL},
-    {"experiment_state-*.json", "Ray Tune", POINTER_LOG, NULL},
-    {"tuner.pkl", "Ray Tune", POINTER_LOG, NULL},
-};
-
-static const pointer_row link_row = {"*", "a link", POINTER_TEXT, NULL};
-static const pointer_row guessed = {"*", "one word", POINTER_TEXT, NULL};
+static const pointer_row link_row = {"*", POINTER_TEXT, NULL};
+static const pointer_row guessed = {"*", POINTER_TEXT, NULL}; /* one word */
 
 const pointer_row *pointers_row(const char *name) {
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (match_glob(rows[i].name, name)) return &rows[i];
+  for (const framework *f = frameworks(); f->name; f++)
+    for (const pointer_row *row = f->pointers; row->name; row++)
+      if (match_glob(row->name, name)) return row;
+  return NULL;
+}
+
+const char *pointers_framework(const pointer_row *row) {
+  for (const framework *f = frameworks(); f->name; f++)
+    for (const pointer_row *own = f->pointers; own->name; own++)
+      if (own == row) return f->name;
   return NULL;
 }
 
@@ -129,7 +121,9 @@ int pointers_read(const pointer_row *row, const char *text, size_t len, names *o
 }
 
 const char *pointers_wish(const char *name) {
-  return strcmp(name, "trainer_state.json") == 0 ? "best_model_checkpoint" : NULL;
+  for (const framework *f = frameworks(); f->name; f++)
+    if (f->wish.name && strcmp(f->wish.name, name) == 0) return f->wish.key;
+  return NULL;
 }
 
 /* ---- what is meant ---- */

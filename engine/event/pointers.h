@@ -1,7 +1,8 @@
-/* pointers: the files with which frameworks name checkpoints, as data, and what such a file names.
+/* pointers: the files with which frameworks name checkpoints (frameworks.c has them), and what such a
+ * file names.
  *
  * A pointer ("latest") names the one that a job loads; a list names several, all of which its
- * framework wants to find. Megatron's and T5X's rows are by their description alone. Pure. */
+ * framework wants to find. Pure. */
 #ifndef EVENT_POINTERS_H
 #define EVENT_POINTERS_H
 
@@ -11,27 +12,16 @@
 
 #include "base/err.h"
 #include "base/names.h"
+#include "event/frameworks.h"
 
 enum { POINTERS_BYTES_MAX = 8 << 20 }; /* a larger file is not read for what it names */
 
-typedef enum pointer_form {
-  POINTER_TEXT,  /* the whole text is a name, or a path that ends in it; so is a link's target */
-  POINTER_STEP,  /* the whole text is a step */
-  POINTER_PROTO, /* model_checkpoint_path: "NAME" */
-  POINTER_LIST,  /* JSON, in which each member called `key` is a name */
-  POINTER_STATE, /* names nothing, and belongs to the checkpoint as it was at one moment */
-  POINTER_LOG,   /* tells of many, and nobody loads what it names */
-} pointer_form;
-
-typedef struct pointer_row {
-  const char *name; /* glob of a base name, beside checkpoints */
-  const char *framework;
-  pointer_form form;
-  const char *key; /* of a list */
-} pointer_row;
+typedef framework_pointer pointer_row;
 
 /* Returns the row of a file of this base name; NULL: it is not known. */
 const pointer_row *pointers_row(const char *name);
+/* The framework that has this row; NULL: it is no row of one. */
+const char *pointers_framework(const pointer_row *row);
 /* The row of a symbolic link, whose target is its text. */
 const pointer_row *pointers_link(void);
 /* The row of a pointer whose name is not known, but of which the whole text is one word; NULL: it is
@@ -48,8 +38,7 @@ bool pointers_follow_newest(const char *name, bool link);
  * ERR_NOMEM. */
 int pointers_read(const pointer_row *row, const char *text, size_t len, names *out, err *e);
 
-/* The member of a JSON file inside a checkpoint that names another one, which its framework may want
- * to find and lives without; NULL: a file of this base name has none. */
+/* The key of the wish that a file of this base name holds; NULL: none. */
 const char *pointers_wish(const char *name);
 /* Adds the text of this member wherever it stands. What is no JSON names nothing. ERR_NOMEM. */
 int pointers_read_json(const char *text, size_t len, const char *key, names *out, err *e);

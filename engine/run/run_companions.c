@@ -157,13 +157,13 @@ static int take_away(struct prepare *p, const char *path, const char *why, err *
 
 /* A framework fails on a list that leads nowhere, and without it begins anew: neither is for us to
  * choose. */
-static int refuse_list(const char *path, const char *lie, const char *framework, err *e) {
+static int refuse_list(const char *path, const pointer_row *row, const char *lie, err *e) {
   return err_set(
       e, ERR_CONFLICT,
       "%s names %s%swhich %s not here, whole, and could not be restored: %s would not "
       "start. Restore what is missing (`restore`), or let the policy do so (restore = "
       "keep.last(N)); to begin anew, start in an empty directory with a target of its own",
-      path, lie, *lie ? ", " : "checkpoints ", *lie ? "is" : "are", framework);
+      path, lie, *lie ? ", " : "checkpoints ", *lie ? "is" : "are", pointers_framework(row));
 }
 
 static int mend(struct prepare *p, const survey *s, const char *prefix, const char *name,
@@ -178,7 +178,7 @@ static int mend(struct prepare *p, const survey *s, const char *prefix, const ch
   snprintf(why, sizeof why, "it names %.200s, which is not here, or not whole%s%.200s", lie,
            len ? "; now it names " : "", len ? u->name : "");
   if (len) return replace(p, path, f, text, len, why, e);
-  if (f->row->form == POINTER_LIST) return refuse_list(path, lie, f->row->framework, e);
+  if (f->row->form == POINTER_LIST) return refuse_list(path, f->row, lie, e);
   if (!any_whole(s, prefix)) return take_away(p, path, why, e);
   log_say(p->run->env->log, LOG_WARN,
           "%s names %s, which is not here, or not whole: the job may fail on it. Let it name a "
@@ -258,7 +258,7 @@ static bool lies(void *ctx, const char *name, const char *path) {
 static int check_list(struct prepare *p, const char *dir, err *e) {
   char path[FS_PATH_MAX];
   if (!*p->unfit || fs_join(path, dir, p->unfit, NULL) < 0 || stands(p, path)) return 0;
-  return refuse_list(p->unfit, "", pointers_row(p->unfit)->framework, e);
+  return refuse_list(p->unfit, pointers_row(p->unfit), "", e);
 }
 
 /* Passes over damaged companions: they are no reason not to start, since the checkpoint itself is

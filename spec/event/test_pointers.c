@@ -42,6 +42,12 @@ static void each_framework_is_read_as_it_writes(void **state) {
   must_name(pointers_link(), "epoch=5-step=24.ckpt", "epoch=5-step=24.ckpt");
 }
 
+static void a_row_tells_whose_it_is(void **state) {
+  assert_string_equal(pointers_framework(row_of("latest")), "DeepSpeed");
+  assert_string_equal(pointers_framework(row_of("checkpoint_manager_snapshot.json")), "Ray Train");
+  assert_null(pointers_framework(pointers_link()));
+}
+
 static void what_is_not_of_its_form_names_nothing(void **state) {
   must_name(row_of("latest"), "", "");
   must_name(row_of("latest"), "two\nlines", "");
@@ -111,6 +117,7 @@ static void what_a_checkpoint_itself_names_is_read(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_framework_is_read_as_it_writes),
+      cmocka_unit_test(a_row_tells_whose_it_is),
       cmocka_unit_test(what_is_not_of_its_form_names_nothing),
       cmocka_unit_test(a_unit_is_meant_by_its_own_name_or_its_step),
       cmocka_unit_test(another_unit_is_named_as_its_framework_would),
