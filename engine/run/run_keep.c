@@ -36,6 +36,7 @@ struct run_keeping {
   struct done *done;
   size_t done_count, done_room;
   prune_rest rest;
+  bool cut; /* it was stopped before all was done: what it was to drop is asked about again */
   int status;
   err error;
 };
@@ -104,7 +105,7 @@ static void keep_on_worker(void *arg) {
   if (k->status == 0 && !atomic_load(&k->stop))
     k->status = prune_delete(&k->prune, 1, &k->rest, &k->error);
   else if (k->status == 0)
-    k->rest.more = true;
+    k->cut = k->rest.more = true;
   r->env->finished(r->env->ctx, &k->task);
 }
 
@@ -135,6 +136,7 @@ static void schedule(run *r, run_group *g, const run_keeping *k) {
   int64_t now = now_of(r);
   g->keep_litter = k->rest.litter || (k->litter && k->status < 0);
   g->keep_at = k->rest.more ? now : seconds_later(now, k->rest.wait_ns);
+  g->keep_asked = g->keep_asked || (k->cut && k->wish_count);
   if (k->status == ERR_FENCED) {
     run_fenced(r, g->group.prefix, k->error.text);
   } else if (k->status < 0) {

@@ -219,6 +219,13 @@ static void one_that_stands_here_whole_is_not_touched(void **state) {
   assert_true(file_is(run_host_dir(h, STATE), "{\"n\": 2}"));
 }
 
+/* A pass comes behind each commit, and no save waits for it. */
+static void rest(run_host *h) {
+  run_host_idle(h);
+  for (int i = 0; i < 1000 && run_host_status(h).keeping; i++) run_host_for(h, 0.005);
+  assert_false(run_host_status(h).keeping);
+}
+
 static void the_last_three_generations_stay(void **state) {
   run_host *h = *state;
   make_trials(h);
@@ -227,9 +234,9 @@ static void the_last_three_generations_stay(void **state) {
     snprintf(text, sizeof text, "{\"n\": %d}", i);
     put(h, STATE, text);
     run_host_until(h, RUN_COMMITTED, STATE);
+    rest(h); /* one may go in a pass */
     run_host_skip(h, 70);
   }
-  run_host_idle(h);
   assert_int_equal(live_of(h, "exp"), 3);
   assert_int_equal(run_host_count(h, RUN_EXPIRED, STATE), 3);
 }
@@ -248,7 +255,7 @@ static void what_a_state_names_stays_whatever_keep_says(void **state) {
     snprintf(name, sizeof name, "exp/t1/checkpoint_%d.pt", i);
     save(h, name);
   }
-  run_host_idle(h);
+  rest(h);
   const runlog_state *log = runlog_view(group_of(h, "exp/t1")->group.log);
   assert_int_equal(live_of(h, "exp/t1"), 2);
   assert_int_equal(log->commits[0].life, RUNLOG_LIVE);

@@ -271,6 +271,21 @@ static void a_save_that_waits_goes_before_a_pass(void **state) {
   assert_int_equal(run_host_count(s->host, RUN_DELETED, NULL), 4);
 }
 
+/* It stops for a save that waits, which may be let go then: no commit comes that would ask again. */
+static void a_pass_that_was_stopped_is_made_again(void **state) {
+  scene *s = *state;
+  run_host_begin(s->host);
+  save_three(s);
+  save_and_settle(s, "ckpt-4.pt", "kkkk");
+  says(s, "ddddk");
+  write_file(run_host_dir(s->host, "ckpt-5.pt"), "five");
+  for (int64_t i = 0; i < 100000000 && !root(s)->keeping; i++) run_host_step(s->host, NULL);
+  assert_non_null(root(s)->keeping);
+  run_keep_stop(run_host_run(s->host));
+  settle_down(s);
+  assert_string_equal(run_host_commits(s->host), "ckpt-5.pt");
+}
+
 /* One removal at a time, each a task of its own. */
 static void between_two_removals_a_save_has_its_turn(void **state) {
   scene *s = *state;
@@ -354,6 +369,7 @@ int main(int argc, char **argv) {
       KEEPING(what_the_run_resumed_from_stays),
       cmocka_unit_test(what_was_let_go_is_not_saved_again_after_a_restart),
       KEEPING(a_save_that_waits_goes_before_a_pass),
+      KEEPING(a_pass_that_was_stopped_is_made_again),
       KEEPING(between_two_removals_a_save_has_its_turn),
       KEEPING(when_time_is_short_nothing_is_cleared_away),
       cmocka_unit_test(a_closed_run_leaves_no_pass_behind),
