@@ -311,6 +311,7 @@ void run_close(run *r) {
     if (store_can(r->store, STORE_CAP_RESUME)) atomic_store(&r->stop, 1);
   }
   if (r->meeting) atomic_store(&r->stop, 1);
+  if (run_later_stop(r) && r->preempted) atomic_store(&r->stop, 1);
   run_keep_stop(r);
   while (r->tasks) r->env->wait(r->env->ctx, r);
   keep_memories(r);
@@ -332,6 +333,7 @@ void run_close(run *r) {
   run_anyway_free(r);
   run_results_free(r);
   run_in_place_free(r);
+  run_later_free(r);
   run_status_free(r);
   io_lay_free(&r->laid);
   free(r->resume);
@@ -440,7 +442,9 @@ static int on_gone(run *r, run_unit *u, const detect_unit *facts, err *e) {
   return rc;
 }
 
-static int on_unit(run *r, const detect_unit *facts, err *e) {
+int run_unit_news(run *r, const detect_unit *facts, err *e) {
+  int later = run_later_takes(r, facts, e);
+  if (later != 0) return later < 0 ? later : 0;
   run_unit *u = run_unit_find(r, facts->path);
   if (facts->above && r->ranks.world > 1) return 0; /* of such a file no rank has a part */
   if (facts->state == DETECT_GONE) return on_gone(r, u, facts, e);
@@ -467,7 +471,7 @@ static int take_units(run *r, err *e) {
   detect_unit facts;
   int first = 0;
   while (detect_next(r->detect, &facts)) {
-    int rc = on_unit(r, &facts, first == 0 ? e : NULL);
+    int rc = run_unit_news(r, &facts, first == 0 ? e : NULL);
     if (first == 0) first = rc;
   }
   run_take_back(r);
@@ -644,6 +648,7 @@ int run_preempt(run *r, double grace_s, err *e) {
   atomic_store(&r->hurried, true);
   run_reconsider(r, "preempt");
   run_hurry(r);
+  run_later_stop(r);
   return 0;
 }
 
@@ -665,6 +670,7 @@ int run_step(run *r, int64_t *due, err *e) {
     int rc = parts[i](r, first == 0 ? e : NULL);
     if (first == 0) first = rc;
   }
+  run_later_step(r);
   run_note_open(r);
   int64_t tell = run_result_step(r);
   int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));

@@ -78,7 +78,7 @@ void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err 
 int prepare_restore_all(struct prepare *p, const survey *s, err *e); /* by the rule */
 /* Restores what the policies' `restore` rule wants beside those; `s` is as surveyed after them. */
 int prepare_restore_more(struct prepare *p, const survey *s, err *e);
-/* Restores what the lists of the newest name; `s` as for that. */
+/* run_lists.c: restores what is named beside the newest, or leaves it to run_later.c; `s` as for that. */
 int prepare_restore_lists(struct prepare *p, const survey *s, err *e);
 int prepare_restore_named(struct prepare *p, const survey *s, const char *named, err *e);
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #include "base/vec.h"
 #include "catalog/catalog.h"
@@ -327,76 +326,6 @@ int prepare_restore_more(struct prepare *p, const survey *s, err *e) {
   int rc = 0;
   for (size_t i = 0; rc == 0 && policy_has(r->policy, POLICY_RESTORE) && i < r->group_count; i++)
     if (!r->groups[i]->foreign && r->groups[i]->group.log) rc = restore_more(p, r->groups[i], s, e);
-  return rc;
-}
-
-/* ---- what lists name ---- */
-
-/* What may be restored for a list: twice the bytes of its checkpoint, and half of the free disk. */
-static uint64_t room_for(const struct prepare *p, const runlog_commit *list) {
-  struct statvfs disk;
-  uint64_t room = 2 * list->bytes;
-  if (statvfs(p->run->places.dir, &disk) < 0) return room;
-  uint64_t half = (uint64_t)disk.f_bavail * disk.f_frsize / 2;
-  return half < room ? half : room;
-}
-
-/* Restores one of the units that a list names, if there is room; the list's own reader tells what comes
- * of one that is not there. */
-static int restore_listed(struct prepare *p, run_group *g, const survey *s, const char *unit,
-                          uint64_t *room, err *e) {
-  const log_sink *log = p->run->env->log;
-  const runlog_commit *c = runlog_newest(runlog_view(g->group.log), unit);
-  err why = {0};
-  if (!c || prepare_is_damaged(p, g, c) || stands_here(s, g->group.prefix, c)) return 0;
-  if (c->bytes > *room) {
-    log_say(log, LOG_WARN,
-            "%s is not restored, though what is saved with the newest names it: that and what else "
-            "is named is more than twice the newest, or than half of the free disk",
-            unit);
-    return 0;
-  }
-  *room -= c->bytes;
-  int rc = prepare_restore_commit(p, s, g, c, &why);
-  if (rc == 0 || !prepare_is_damage(rc)) {
-    if (rc < 0 && e) *e = why;
-    return rc;
-  }
-  log_say(log, LOG_ERROR, "%s, which what is saved with the newest names, is NOT restored: %s",
-          unit, why.text);
-  return 0;
-}
-
-static int restore_list(struct prepare *p, run_group *g, const survey *s, const runlog_commit *c,
-                        err *e) {
-  char unit[FS_PATH_MAX], *needs = strdup(c->needs); /* the log may move */
-  uint64_t room = room_for(p, c);
-  int rc = needs ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
-  for (const char *at = needs; rc == 0 && *at;) {
-    size_t len = strcspn(at, "/");
-    snprintf(unit, sizeof unit, "%.*s", (int)len, at);
-    rc = restore_listed(p, g, s, unit, &room, e);
-    at += len + (at[len] == '/');
-  }
-  free(needs);
-  return rc;
-}
-
-/* Restores for the newest of each kind that is here what its lists name: a list is put back with it,
- * and its framework may refuse to start where one is missing. */
-int prepare_restore_lists(struct prepare *p, const survey *s, err *e) {
-  run *r = p->run;
-  int rc = 0;
-  for (size_t i = 0; i < r->group_count; i++) {
-    run_group *g = r->groups[i];
-    if (g->foreign || !g->group.log) continue;
-    for (size_t k = 0; rc == 0 && k < runlog_view(g->group.log)->commit_count; k++) {
-      const runlog_state *state = runlog_view(g->group.log);
-      const runlog_commit *c = &state->commits[k];
-      if (c->needs && run_newest_of_series(state, c) && stands_here(s, g->group.prefix, c))
-        rc = restore_list(p, g, s, c, e);
-    }
-  }
   return rc;
 }
 

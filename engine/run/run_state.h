@@ -42,6 +42,7 @@ typedef struct run_save run_save;
 typedef struct run_known run_known;
 typedef struct run_keeping run_keeping;
 typedef struct run_freeing run_freeing;
+typedef struct run_later run_later;
 
 /* A place in the line of a group: when it was complete; of those that became known together, when its
  * files were written. Zero: none. */
@@ -266,6 +267,7 @@ struct run {
   int64_t noted_at; /* IO_MONO: when run_note_open() last looked */
   retention_limits limits;
   run_freeing *freeing; /* what is removed here: the first is at work, the others wait for it */
+  run_later *later;     /* what is restored while the job runs: the first that waits is next */
   int64_t local_at;     /* IO_MONO: when to look again at what waits for other watchers */
   char *resume, *restored_from;
   const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */
@@ -392,6 +394,17 @@ void run_local_end(run *r);                 /* temporary ones go with a job that
 /* Looks again at what waits for another watcher; returns when to call it again. */
 int64_t run_local_again(run *r, int64_t now);
 
+/* run_later.c: checkpoints that are restored behind the start of the job. */
+bool run_later_may(const run *r, const runlog_commit *c);
+/* `for_unit` names the commit, which is not here. Before the run has started. */
+int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_unit, err *e);
+void run_later_step(run *r); /* begins the next one */
+bool run_later_pending(const run *r);
+bool run_later_stop(run *r); /* time is over; true: a worker has to see that yet */
+void run_later_free(run *r);
+/* Returns 1 for news of such a one, which are nobody else's. */
+int run_later_takes(run *r, const detect_unit *facts, err *e);
+
 /* run_watchers.c: the others that watch the same directory, and who owns it. */
 void run_find_home(run *r);
 int run_own(run *r, err *e);         /* takes the directory, or is refused; before any store */
@@ -455,7 +468,9 @@ void run_keep_ask_all(run *r);
 void run_keep_stop(run *r); /* passes end after the step that they are at */
 void run_keep_close(run_group *g);
 
-/* run.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
+/* run.c: takes in what the detector says of a unit. */
+int run_unit_news(run *r, const detect_unit *facts, err *e);
+/* run.c, too: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
 run *run_new(const run_env *given, const run_options *o);
 /* Reads the rules of a run. */
 int run_open_policy(run *r, const run_options *o, err *e);

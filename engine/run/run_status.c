@@ -154,7 +154,8 @@ void run_get_status(run *r, run_status *out) {
                       .skipped = r->skipped,
                       .policies = policy_names(r->policy),
                       .fallbacks = policy_fallbacks(r->policy),
-                      .keeping = r->started && (run_keep_pending(r) || r->meeting),
+                      .keeping =
+                          r->started && (run_keep_pending(r) || r->meeting || run_later_pending(r)),
                       .bytes_committed = r->bytes_committed,
                       .newest_step = MATCH_NO_STEP,
                       .fenced = r->fenced};

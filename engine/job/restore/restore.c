@@ -94,6 +94,7 @@ int restore_unit(const restore *r, const manifest *m, const char *key, const cha
   if (rc < 0) return rc;
   rc = fs_mkdirs(r->io, stage, 0700, e);
   if (rc == 0) rc = transfer_down(&t, m, key, stage, e);
+  if (rc == 0 && r->may_show) rc = r->may_show(r->ctx, e);
   if (rc == 0) rc = show(r->io, m, stage, dir, e);
   if (rc < 0)
     fs_discard(r->io, stage, e);

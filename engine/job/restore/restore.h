@@ -24,7 +24,9 @@ typedef struct restore {
   pool *pool;          /* may be NULL */
   const char *staging; /* restore_open_staging; on the file system of the target directory */
   atomic_int *cancel;  /* may be NULL */
-  const progress_sink *progress; /* may be NULL */
+  const progress_sink *progress;      /* may be NULL */
+  int (*may_show)(void *ctx, err *e); /* asked right before a unit appears; NULL: it may */
+  void *ctx;
 } restore;
 
 /* Reads the manifest that a commit names and holds it against the commit's root digest

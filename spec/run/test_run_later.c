@@ -1,0 +1,210 @@
+/* What a checkpoint names and its framework lives without: it comes back behind the start. */
+#include "with_cmocka.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "run/run_state.h"
+#include "run_host.h"
+#include "tmpdir.h"
+
+static void write_in(const char *dir, const char *name, const char *text) {
+  char file[700];
+  snprintf(file, sizeof file, "%s/%s", dir, name);
+  write_file(file, text);
+}
+
+/* A Trainer's checkpoint, with the best one so far in its state; it is renamed to its name. */
+static void write_hf(run_host *h, const char *unit, const char *best) {
+  char state[600], made[600];
+  snprintf(state, sizeof state, "{\"best_model_checkpoint\": \"%s\"}", run_host_dir(h, best));
+  snprintf(made, sizeof made, "%s/made", run_host_top(h));
+  make_dir(made);
+  write_in(made, "config.json", "{}");
+  write_in(made, "model.txt", unit);
+  write_in(made, "training_args.bin", "arguments");
+  write_in(made, "trainer_state.json", state);
+  assert_int_equal(rename(made, run_host_dir(h, unit)), 0);
+}
+
+/* An earlier run, whose first checkpoint is the best; then the directory is lost. */
+static void save_and_lose(run_host *h) {
+  char command[700];
+  run_host_begin(h);
+  for (int i = 1; i <= 3; i++) {
+    char unit[40];
+    snprintf(unit, sizeof unit, "checkpoint-%d", i);
+    write_hf(h, unit, "checkpoint-1");
+    run_host_until(h, RUN_COMMITTED, unit);
+  }
+  run_host_close(h);
+  snprintf(command, sizeof command, "rm -rf '%s'/*", run_host_dir(h, ""));
+  assert_int_equal(system(command), 0);
+}
+
+static bool is_here(run_host *h, const char *unit) {
+  return path_exists(run_host_dir(h, unit));
+}
+
+static void await(run_host *h, const char *unit) {
+  for (int i = 0; i < 200 && !is_here(h, unit); i++) run_host_for(h, 0.02);
+  assert_true(is_here(h, unit));
+}
+
+static run_prepared prepare(run_host *h) {
+  run_prepared p;
+  assert_int_equal(run_host_open(h, NULL), 0);
+  assert_int_equal(run_prepare(run_host_run(h), RUN_AUTO, NULL, &p, NULL), 0);
+  return p;
+}
+
+static void start(run_host *h) {
+  assert_int_equal(run_start(run_host_run(h), NULL), 0);
+}
+
+static void the_best_comes_back_behind_the_start(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  run_prepared p = prepare(h);
+  assert_int_equal(p.restored, 1);
+  assert_true(is_here(h, "checkpoint-3"));
+  assert_false(is_here(h, "checkpoint-1"));
+  start(h);
+  assert_false(is_here(h, "checkpoint-1"));
+  assert_true(run_host_status(h).keeping); /* the end waits for it */
+  await(h, "checkpoint-1");
+  assert_true(file_is(run_host_dir(h, "checkpoint-1/model.txt"), "checkpoint-1"));
+  run_host_for(h, 0.3);
+  assert_false(run_host_status(h).keeping);
+  assert_true(run_host_logged(h, "restored checkpoint-1 from"));
+}
+
+/* It is a commit already: neither is it saved again, nor is it anything new to a start. */
+static void it_is_known_for_what_it_is(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  start(h);
+  await(h, "checkpoint-1");
+  run_host_for(h, 0.5);
+  run_host_idle(h);
+  const run_unit *u = run_unit_find(run_host_run(h), "checkpoint-1");
+  assert_non_null(u);
+  assert_int_equal(u->phase, UNIT_DURABLE);
+  journal_unit known = journal_find(run_host_run(h)->journal, "checkpoint-1");
+  assert_int_equal(known.state, JOURNAL_COMMITTED);
+  assert_true(digest_equal(&known.fingerprint, &u->fingerprint));
+  assert_string_equal(run_host_commits(h), "checkpoint-1 checkpoint-2 checkpoint-3");
+  run_host_close(h);
+  run_prepared p = prepare(h);
+  assert_int_equal(p.restored, 0);
+  assert_int_equal(p.found, 2);
+}
+
+static void it_does_so_where_the_tree_is_polled(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  run_host_options(h)->poll = true;
+  prepare(h);
+  start(h);
+  await(h, "checkpoint-1");
+  for (int i = 0; i < 100 && !run_unit_find(run_host_run(h), "checkpoint-1"); i++)
+    run_host_for(h, 0.05);
+  run_host_for(h, 0.5);
+  const run_unit *u = run_unit_find(run_host_run(h), "checkpoint-1");
+  assert_non_null(u);
+  assert_int_equal(u->phase, UNIT_DURABLE);
+  assert_string_equal(run_host_commits(h), "checkpoint-1 checkpoint-2 checkpoint-3");
+}
+
+static void what_is_there_by_then_stays(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  start(h);
+  make_dir(run_host_dir(h, "checkpoint-1"));
+  write_in(run_host_dir(h, "checkpoint-1"), "model.txt", "the job's own");
+  run_host_for(h, 0.5);
+  assert_true(file_is(run_host_dir(h, "checkpoint-1/model.txt"), "the job's own"));
+  assert_false(path_exists(run_host_dir(h, "checkpoint-1/config.json")));
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is not restored"));
+  assert_false(run_host_status(h).keeping);
+}
+
+static void an_end_before_it_is_here_says_so(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  start(h);
+  run_host_close(h);
+  assert_false(is_here(h, "checkpoint-1"));
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is NOT here"));
+  run_prepared p = prepare(h); /* the next one does it */
+  assert_int_equal(p.restored, 0);
+  start(h);
+  await(h, "checkpoint-1");
+}
+
+static void it_has_no_turn_when_time_is_short(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  start(h);
+  assert_int_equal(run_preempt(run_host_run(h), 30, NULL), 0);
+  assert_false(run_host_status(h).keeping);
+  run_host_for(h, 0.3);
+  assert_false(is_here(h, "checkpoint-1"));
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is NOT here"));
+}
+
+static void a_damaged_one_is_named_and_stops_nothing(void **state) {
+  run_host *h = *state;
+  char command[700];
+  save_and_lose(h);
+  prepare(h);
+  snprintf(command, sizeof command, "chmod -R u+w '%s' && echo other >'%s/model.txt'",
+           run_host_store(h, "checkpoint-1"), run_host_store(h, "checkpoint-1"));
+  assert_int_equal(system(command), 0);
+  start(h);
+  for (int i = 0; i < 200 && run_host_status(h).keeping; i++) run_host_for(h, 0.02);
+  assert_false(is_here(h, "checkpoint-1"));
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is NOT here"));
+  write_hf(h, "checkpoint-4", "checkpoint-1");
+  run_host_until(h, RUN_COMMITTED, "checkpoint-4");
+}
+
+/* Nothing of ours may stand in the directory while the job runs. */
+static void a_state_elsewhere_has_it_before_the_start(void **state) {
+  run_host *h = *state;
+  struct stat here, there;
+  save_and_lose(h);
+  assert_int_equal(stat(run_host_top(h), &here), 0);
+  if (stat("/dev/shm", &there) < 0 || here.st_dev == there.st_dev) skip();
+  char elsewhere[] = "/dev/shm/ckpt-later-XXXXXX";
+  if (!mkdtemp(elsewhere)) skip();
+  run_host_options(h)->places.state = elsewhere;
+  run_prepared p = prepare(h);
+  assert_int_equal(p.restored, 2);
+  assert_true(is_here(h, "checkpoint-1"));
+  run_host_close(h);
+  char command[100];
+  snprintf(command, sizeof command, "rm -rf %s", elsewhere);
+  assert_int_equal(system(command), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_HOST(the_best_comes_back_behind_the_start),
+      WITH_HOST(it_is_known_for_what_it_is),
+      WITH_HOST(it_does_so_where_the_tree_is_polled),
+      WITH_HOST(what_is_there_by_then_stays),
+      WITH_HOST(an_end_before_it_is_here_says_so),
+      WITH_HOST(it_has_no_turn_when_time_is_short),
+      WITH_HOST(a_damaged_one_is_named_and_stops_nothing),
+      WITH_HOST(a_state_elsewhere_has_it_before_the_start),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
