@@ -269,6 +269,11 @@ run_prepared run_host_begin(run_host *h) {
   return p;
 }
 
+void run_host_begin_with(run_host *h, const char *policy) {
+  run_host_policy(h, policy);
+  run_host_begin(h);
+}
+
 const char *run_host_dir(run_host *h, const char *name) {
   return tmpdir_path(h->dir, name);
 }
@@ -343,6 +348,33 @@ void run_host_write(run_host *h, const char *name, const char *text, run_kind un
   run_host_until(h, until, name);
 }
 
+/* Times of files are as fine as the kernel's tick. */
+void run_host_tick(run_host *h) {
+  run_host_for(h, 0.012);
+}
+
+void run_host_put(run_host *h, const char *name) {
+  run_host_tick(h);
+  write_file(run_host_dir(h, name), name);
+}
+
+void run_host_save(run_host *h, const char *name, run_kind until) {
+  run_host_put(h, name);
+  run_host_until(h, until, name);
+}
+
+static uint32_t taken_in(run_host *h) {
+  run_status s = run_host_status(h);
+  return s.pending + s.dropped;
+}
+
+void run_host_let_wait(run_host *h, const char *name) {
+  uint32_t before = taken_in(h);
+  run_host_put(h, name);
+  for (int i = 0; taken_in(h) == before && i < 200; i++) run_host_tick(h);
+  must(taken_in(h) != before, h, "it is not taken in");
+}
+
 static bool is_idle(run_host *h, const void *ctx) {
   (void)ctx;
   run_status s = run_host_status(h);
@@ -385,6 +417,30 @@ const run_seen *run_host_last(run_host *h, run_kind kind, const char *unit) {
     if (h->news[i].kind == kind && (!unit || strcmp(h->news[i].unit, unit) == 0))
       return &h->news[i];
   return NULL;
+}
+
+const char *run_host_reason(run_host *h, run_kind kind, const char *unit) {
+  const run_seen *seen = run_host_last(h, kind, unit);
+  return seen ? seen->reason : "";
+}
+
+struct asked {
+  const char *unit, *reason;
+  bool found;
+};
+
+static void on_pending(void *ctx, const char *unit, const char *reason, uint64_t bytes,
+                       uint64_t left, bool begun) {
+  struct asked *a = ctx;
+  (void)bytes, (void)left, (void)begun;
+  if (strcmp(unit, a->unit) == 0 && strncmp(reason, a->reason, strlen(a->reason)) == 0)
+    a->found = true;
+}
+
+bool run_host_names(run_host *h, const char *unit, const char *reason) {
+  struct asked a = {.unit = unit, .reason = reason};
+  run_pending(h->run, on_pending, &a);
+  return a.found;
 }
 
 unsigned run_host_count(run_host *h, run_kind kind, const char *unit) {
@@ -444,6 +500,11 @@ bool run_host_holds(run_host *h, const char *dir, const char *text) {
   bool same = file_is(tmpdir_path(out, base), text) || file_is(tmpdir_path(out, name), text);
   tmpdir_remove(out);
   return same;
+}
+
+bool run_host_newest_holds(run_host *h, const char *text) {
+  const char *dirs = run_host_commits(h), *last = strrchr(dirs, ' ');
+  return run_host_holds(h, last ? last + 1 : dirs, text);
 }
 
 /* ---- what the test does to it ---- */

@@ -48,6 +48,7 @@ int run_host_open(run_host *h, err *e);
 void run_host_close(run_host *h); /* the run; its news stay */
 /* Open, prepare (auto) and start; each has to work. Gives the prepared. */
 run_prepared run_host_begin(run_host *h);
+void run_host_begin_with(run_host *h, const char *policy); /* its text, as above */
 run *run_host_run(run_host *h);
 const run_env *run_host_env(run_host *h);
 
@@ -60,6 +61,12 @@ const char *run_host_store(run_host *h, const char *name);
 void run_host_until(run_host *h, run_kind kind, const char *unit); /* ...this was told once more */
 /* Writes a watched file, and waits until that is told of it. */
 void run_host_write(run_host *h, const char *name, const char *text, run_kind until);
+void run_host_tick(run_host *h); /* ...what is written then has a later time */
+/* Writes a watched file behind a tick, with its name as its text... */
+void run_host_put(run_host *h, const char *name);
+void run_host_save(run_host *h, const char *name, run_kind until); /* ...and waits as above */
+/* ...and waits until it is complete and waits for its turn, or was let go for a newer one. */
+void run_host_let_wait(run_host *h, const char *name);
 void run_host_idle(run_host *h); /* ...nothing is pending or settling, no worker is busy */
 void run_host_held(run_host *h); /* ...a worker stands still in the store */
 void run_host_for(run_host *h, double seconds);
@@ -70,6 +77,9 @@ int64_t run_host_due(run_host *h); /* what the last run_step said, less now; INT
 /* Returns how often the run told this; unit NULL: of any unit. */
 unsigned run_host_count(run_host *h, run_kind kind, const char *unit);
 const run_seen *run_host_last(run_host *h, run_kind kind, const char *unit); /* NULL: never */
+const char *run_host_reason(run_host *h, run_kind kind, const char *unit); /* of that; "": never */
+/* True if the run names this unit as one that is not saved, for a reason that begins so. */
+bool run_host_names(run_host *h, const char *unit, const char *reason);
 /* "COMMITTED a.pt,DROPPED b.pt": all that was told. Static memory. */
 const char *run_host_story(run_host *h);
 
@@ -79,6 +89,7 @@ run_status run_host_status(run_host *h);
 const char *run_host_commits(run_host *h);
 /* Restores a commit's directory and compares its only file's text. */
 bool run_host_holds(run_host *h, const char *dir, const char *text);
+bool run_host_newest_holds(run_host *h, const char *text); /* the last one of the commits */
 
 void run_host_skip(run_host *h, double seconds);   /* the monotonic clock alone */
 void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works again */

@@ -9,17 +9,6 @@
 #include "run_host.h"
 #include "tmpdir.h"
 
-static void write_unit(run_host *h, const char *name) {
-  run_host_for(h, 0.012); /* times of files are as fine as the kernel's tick */
-  write_file(run_host_dir(h, name), name);
-}
-
-/* Writes it, and waits until that is told of it. */
-static void save(run_host *h, const char *name, run_kind until) {
-  write_unit(h, name);
-  run_host_until(h, until, name);
-}
-
 /* Makes a directory that is renamed into place, with this as its m.json. */
 static void save_dir(run_host *h, const char *name, const char *metrics) {
   char tmp[600], file[640];
@@ -30,24 +19,14 @@ static void save_dir(run_host *h, const char *name, const char *metrics) {
   assert_int_equal(rename(tmp, run_host_dir(h, name)), 0);
 }
 
-static void begin(run_host *h, const char *policy) {
-  run_host_policy(h, policy);
-  run_host_begin(h);
-}
-
-static const char *reason_of(run_host *h, run_kind kind, const char *unit) {
-  const run_seen *seen = run_host_last(h, kind, unit);
-  return seen ? seen->reason : "";
-}
-
 /* ---- time ---- */
 
 /* Guards: a checkpoint that was skipped for the time was saved at the end of the job, or never. */
 static void the_run_wakes_up_when_a_rule_of_time_holds(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = when.at_most_every '1s' }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
-  save(h, "ckpt-2.pt", RUN_SKIPPED);
+  run_host_begin_with(h, "return { api = 1, sync = when.at_most_every '1s' }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
   run_host_step(h, NULL);
   assert_in_range(run_host_due(h), 200000000, 1002000000);
   run_host_until(h, RUN_COMMITTED, "ckpt-2.pt"); /* nothing was told to it meanwhile */
@@ -56,10 +35,10 @@ static void the_run_wakes_up_when_a_rule_of_time_holds(void **state) {
 
 static void a_function_says_when_to_ask_it_again(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e)\n"
-           "  if e.event == 'time' then return true, 'it is time' end\n"
-           "  return false, 'not yet', '40s' end }");
-  save(h, "ckpt-1.pt", RUN_SKIPPED);
+  run_host_begin_with(h, "return { api = 1, sync = function(e)\n"
+                         "  if e.event == 'time' then return true, 'it is time' end\n"
+                         "  return false, 'not yet', '40s' end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
   run_host_step(h, NULL);
   assert_in_range(run_host_due(h), 5000000000, 40001000000);
   run_host_skip(h, 41);
@@ -68,10 +47,10 @@ static void a_function_says_when_to_ask_it_again(void **state) {
 
 static void what_is_not_ready_is_asked_when_it_said(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, ready = function(e)\n"
-           "  if e.event == 'time' then return true end\n"
-           "  return false, 'not yet', 20 end }");
-  write_unit(h, "ckpt-1.pt");
+  run_host_begin_with(h, "return { api = 1, ready = function(e)\n"
+                         "  if e.event == 'time' then return true end\n"
+                         "  return false, 'not yet', 20 end }");
+  run_host_put(h, "ckpt-1.pt");
   run_host_for(h, 0.1);
   run_host_skip(h, 21);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
@@ -79,8 +58,8 @@ static void what_is_not_ready_is_asked_when_it_said(void **state) {
 
 static void a_function_that_wants_to_be_asked_at_once_does_not_keep_the_run_busy(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e) return false, 'never', 0 end }");
-  save(h, "ckpt-1.pt", RUN_SKIPPED);
+  run_host_begin_with(h, "return { api = 1, sync = function(e) return false, 'never', 0 end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
   run_host_step(h, NULL);
   assert_in_range(run_host_due(h), 500000000, 1001000000);
 }
@@ -88,11 +67,11 @@ static void a_function_that_wants_to_be_asked_at_once_does_not_keep_the_run_busy
 /* Only the newest is of use: the older one has no timer of its own. */
 static void by_time_the_newest_alone_is_asked(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e)\n"
-           "  if e.event == 'time' then return true end\n"
-           "  return false, 'not yet', '40s' end }");
-  save(h, "ckpt-1.pt", RUN_SKIPPED);
-  save(h, "ckpt-2.pt", RUN_SKIPPED);
+  run_host_begin_with(h, "return { api = 1, sync = function(e)\n"
+                         "  if e.event == 'time' then return true end\n"
+                         "  return false, 'not yet', '40s' end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
   run_host_skip(h, 41);
   run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
   run_host_skip(h, 100);
@@ -111,28 +90,29 @@ static void report(run_host *h, const char *json) {
 /* Guards: it was counted anew with each result, so that "each third" saved others. */
 static void what_a_function_counts_is_counted_once(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, queue = 'all', sync = function(e, memory)\n"
-           "  memory.seen = (memory.seen or 0) + 1\n"
-           "  return memory.seen % 3 == 0, 'this is ' .. memory.seen end }");
+  run_host_begin_with(h, "return { api = 1, queue = 'all', sync = function(e, memory)\n"
+                         "  memory.seen = (memory.seen or 0) + 1\n"
+                         "  return memory.seen % 3 == 0, 'this is ' .. memory.seen end }");
   for (int i = 1; i <= 7; i++) {
     char name[32];
     snprintf(name, sizeof name, "ckpt-%d.pt", i);
-    save(h, name, i % 3 == 0 ? RUN_COMMITTED : RUN_SKIPPED);
+    run_host_save(h, name, i % 3 == 0 ? RUN_COMMITTED : RUN_SKIPPED);
     report(h, "{\"loss\": 1}");
     report(h, "{\"loss\": 2}");
   }
   assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "ckpt-3.pt ckpt-6.pt");
-  assert_string_equal(reason_of(h, RUN_SKIPPED, "ckpt-7.pt"), "this is 7");
+  assert_string_equal(run_host_reason(h, RUN_SKIPPED, "ckpt-7.pt"), "this is 7");
   assert_int_equal(run_host_count(h, RUN_SKIPPED, NULL), 5);
 }
 
 /* The rules' own memory goes on: what they said yes to is what the next one must be better than. */
 static void what_a_rule_says_yes_to_later_it_remembers(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, metrics = from.json('m.json'), sync = all {\n"
-           "  when.metric_improved('loss', 'min'), function(e) return e.event == 'result' end } }");
+  run_host_begin_with(
+      h, "return { api = 1, metrics = from.json('m.json'), sync = all {\n"
+         "  when.metric_improved('loss', 'min'), function(e) return e.event == 'result' end } }");
   save_dir(h, "checkpoint-1", "{\"loss\": 2}");
   run_host_until(h, RUN_SKIPPED, "checkpoint-1");
   assert_int_equal(run_result(run_host_run(h), "{}", NULL), 0);
@@ -148,10 +128,10 @@ static void what_a_rule_says_yes_to_later_it_remembers(void **state) {
 /* A save that is put back is no event: its policy need not say yes a second time. */
 static void what_was_put_back_is_not_asked_again(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e, memory)\n"
-           "  memory.n = (memory.n or 0) + 1\n"
-           "  return e.event == 'result', 'asked ' .. memory.n end }");
-  save(h, "ckpt-1.pt", RUN_SKIPPED);
+  run_host_begin_with(h, "return { api = 1, sync = function(e, memory)\n"
+                         "  memory.n = (memory.n or 0) + 1\n"
+                         "  return e.event == 'result', 'asked ' .. memory.n end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
   run_host_hold(h, true);
   assert_int_equal(run_result(run_host_run(h), "{}", NULL), 0);
   run_host_held(h);

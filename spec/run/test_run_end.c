@@ -11,57 +11,11 @@
 #include "run_host.h"
 #include "tmpdir.h"
 
-static void tick(run_host *h) {
-  run_host_for(h, 0.012); /* times of files are as fine as the kernel's tick */
-}
-
-static uint32_t taken_in(run_host *h) {
-  run_status s = run_host_status(h);
-  return s.pending + s.dropped;
-}
-
-static void let_wait(run_host *h, const char *name) {
-  uint32_t before = taken_in(h);
-  tick(h);
-  write_file(run_host_dir(h, name), name);
-  for (int i = 0; taken_in(h) == before && i < 200; i++) tick(h);
-  assert_int_not_equal(taken_in(h), before);
-}
-
-static void begin(run_host *h, const char *policy) {
-  run_host_policy(h, policy);
-  run_host_begin(h);
-}
-
-struct asked {
-  const char *unit;
-  char reason[300];
-};
-
-static void on_pending(void *ctx, const char *unit, const char *reason, uint64_t bytes,
-                       uint64_t left, bool begun) {
-  struct asked *a = ctx;
-  (void)bytes, (void)left, (void)begun;
-  if (strcmp(unit, a->unit) == 0) snprintf(a->reason, sizeof a->reason, "%s", reason);
-}
-
-/* Why it is named as missing; "": it is not named. Static memory. */
-static const char *missing(run_host *h, const char *unit) {
-  static struct asked a;
-  a = (struct asked){.unit = unit};
-  run_pending(run_host_run(h), on_pending, &a);
-  return a.reason;
-}
-
-static bool is_named(run_host *h, const char *unit) {
-  return strncmp(missing(h, unit), RUN_NOT_SAVED, strlen(RUN_NOT_SAVED)) == 0;
-}
-
 /* ckpt-1 is committed, so that it is known how long a save takes; ckpt-2 is held, and `names` wait. */
 static void hold_and_wait(run_host *h, const char *const *names) {
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
   run_host_hold_save(h, "ckpt-2.pt", "two");
-  for (; *names; names++) let_wait(h, *names);
+  for (; *names; names++) run_host_let_wait(h, *names);
 }
 
 static void release(run_host *h) {
@@ -101,19 +55,19 @@ static void what_does_not_fit_is_named_and_the_newest_is_saved(void **state) {
   hold_and_wait(h, three_four);
   assert_int_equal(run_host_status(h).dropped, 0);
   assert_int_equal(run_preempt(run_host_run(h), 0.001, NULL), 0);
-  assert_true(is_named(h, "ckpt-3.pt"));
+  assert_true(run_host_names(h, "ckpt-3.pt", RUN_NOT_SAVED));
   release(h);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt ckpt-4.pt");
-  assert_true(is_named(h, "ckpt-3.pt"));
-  assert_false(is_named(h, "ckpt-2.pt"));
+  assert_true(run_host_names(h, "ckpt-3.pt", RUN_NOT_SAVED));
+  assert_false(run_host_names(h, "ckpt-2.pt", RUN_NOT_SAVED));
   assert_int_equal(run_host_status(h).standing, STANDING_DURABLE);
 }
 
 static void while_nobody_knows_how_long_a_save_takes_the_newest_is_first(void **state) {
   run_host *h = *state;
   run_host_hold_save(h, "ckpt-2.pt", "two");
-  let_wait(h, "ckpt-3.pt");
-  let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
   assert_int_equal(run_preempt(run_host_run(h), 600, NULL), 0);
   assert_true(run_host_count(h, RUN_DROPPED, "ckpt-3.pt") > 0);
   run_host_hold(h, false);
@@ -123,12 +77,12 @@ static void while_nobody_knows_how_long_a_save_takes_the_newest_is_first(void **
 /* A policy that says "newest" means it. */
 static void the_policys_word_is_not_overruled_by_time(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, queue = 'all', on_preempt = 'newest' }");
+  run_host_begin_with(h, "return { api = 1, queue = 'all', on_preempt = 'newest' }");
   hold_and_wait(h, three_four);
   assert_int_equal(run_preempt(run_host_run(h), 600, NULL), 0);
   release(h);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt ckpt-4.pt");
-  assert_true(is_named(h, "ckpt-3.pt"));
+  assert_true(run_host_names(h, "ckpt-3.pt", RUN_NOT_SAVED));
 }
 
 static void what_is_complete_when_the_job_ends_is_all_saved(void **state) {
@@ -143,15 +97,15 @@ static void what_is_complete_when_the_job_ends_is_all_saved(void **state) {
 
 static void a_store_that_fails_just_then_has_no_time_for_all(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, queue = 'all' }");
+  run_host_begin_with(h, "return { api = 1, queue = 'all' }");
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
   run_host_fail_store(h, EIO);
   run_host_write(h, "ckpt-2.pt", "two", RUN_RETRYING);
-  let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
   assert_int_equal(run_preempt(run_host_run(h), 600, NULL), 0);
   run_host_fail_store(h, 0);
   run_host_until(h, RUN_COMMITTED, "ckpt-3.pt");
-  assert_true(is_named(h, "ckpt-2.pt"));
+  assert_true(run_host_names(h, "ckpt-2.pt", RUN_NOT_SAVED));
 }
 
 /* ---- what `keep` wants ---- */
@@ -173,12 +127,12 @@ static const char *all_commits(run_host *h) {
 /* Guards: keep.every_steps(5000) was broken in silence where the store was slower than the job. */
 static void what_keep_wants_has_its_turn_before_a_newer_one(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, " EVEN " }");
+  run_host_begin_with(h, "return { api = 1, " EVEN " }");
   run_host_hold_save(h, "ckpt-1.pt", "one");
-  let_wait(h, "ckpt-2.pt");
-  let_wait(h, "ckpt-3.pt");
-  let_wait(h, "ckpt-4.pt");
-  let_wait(h, "ckpt-5.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-5.pt");
   assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-3.pt"), 1);
   assert_int_equal(run_host_count(h, RUN_DROPPED, NULL), 1);
   release(h);
@@ -190,17 +144,18 @@ static void what_keep_wants_has_its_turn_before_a_newer_one(void **state) {
 /* What is committed counts too: of the last two one is there already. */
 static void keep_sees_what_is_committed_and_what_waits_in_one_list(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, keep = function(list)\n"
-           "  local names = {}\n"
-           "  for i, c in ipairs(list) do\n"
-           "    names[i] = c.name .. (c.durable and '+' or '-') .. (c.newest and '!' or '')\n"
-           "  end\n"
-           "  return list, table.concat(names, ' ') end }");
+  run_host_begin_with(
+      h, "return { api = 1, keep = function(list)\n"
+         "  local names = {}\n"
+         "  for i, c in ipairs(list) do\n"
+         "    names[i] = c.name .. (c.durable and '+' or '-') .. (c.newest and '!' or '')\n"
+         "  end\n"
+         "  return list, table.concat(names, ' ') end }");
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
   run_host_idle(h);
   run_host_hold_save(h, "ckpt-2.pt", "two");
-  let_wait(h, "ckpt-3.pt");
-  let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
   assert_string_equal(run_unit_find(run_host_run(h), "ckpt-3.pt")->kept_why,
                       "ckpt-1.pt+ ckpt-2.pt- ckpt-3.pt- ckpt-4.pt-!");
   release(h);
@@ -209,9 +164,9 @@ static void keep_sees_what_is_committed_and_what_waits_in_one_list(void **state)
 
 static void what_is_asked_about_the_queue_changes_no_memory(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, keep = function(list, memory)\n"
-           "  memory.asked = (memory.asked or 0) + 1\n"
-           "  return list end }");
+  run_host_begin_with(h, "return { api = 1, keep = function(list, memory)\n"
+                         "  memory.asked = (memory.asked or 0) + 1\n"
+                         "  return list end }");
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
   run_host_idle(h);
   char before[200];
@@ -219,8 +174,8 @@ static void what_is_asked_about_the_queue_changes_no_memory(void **state) {
   snprintf(before, sizeof before, "%s", g->memory ? g->memory : "");
   assert_non_null(strstr(before, "asked"));
   run_host_hold_save(h, "ckpt-2.pt", "two");
-  let_wait(h, "ckpt-3.pt");
-  let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
   assert_true(run_unit_find(run_host_run(h), "ckpt-3.pt")->kept);
   assert_string_equal(g->memory, before);
   release(h);
@@ -228,25 +183,25 @@ static void what_is_asked_about_the_queue_changes_no_memory(void **state) {
 
 static void what_keep_wants_and_is_lost_for_want_of_time_is_named(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, " EVEN " }");
+  run_host_begin_with(h, "return { api = 1, " EVEN " }");
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
   run_host_hold_save(h, "ckpt-3.pt", "three");
-  let_wait(h, "ckpt-4.pt");
-  let_wait(h, "ckpt-5.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-5.pt");
   assert_int_equal(run_preempt(run_host_run(h), 0.001, NULL), 0);
   release(h);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt ckpt-5.pt");
-  assert_true(is_named(h, "ckpt-4.pt"));
+  assert_true(run_host_names(h, "ckpt-4.pt", RUN_NOT_SAVED));
   assert_true(run_host_logged(
       h, "ckpt-4.pt is not saved, though `keep` wants it (its step is a multiple of 2)"));
 }
 
 static void what_keep_wants_and_the_job_removes_is_named(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, " EVEN " }");
+  run_host_begin_with(h, "return { api = 1, " EVEN " }");
   run_host_hold_save(h, "ckpt-1.pt", "one");
-  let_wait(h, "ckpt-2.pt");
-  let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
   unlink(run_host_dir(h, "ckpt-2.pt"));
   run_host_until(h, RUN_RETIRED, "ckpt-2.pt");
   assert_true(run_host_logged(h, "ckpt-2.pt is not saved, though `keep` wants it"));
@@ -256,10 +211,10 @@ static void what_keep_wants_and_the_job_removes_is_named(void **state) {
 
 static void a_rule_that_is_only_tried_holds_nothing_back(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, would_keep = keep.all() }");
+  run_host_begin_with(h, "return { api = 1, would_keep = keep.all() }");
   run_host_hold_save(h, "ckpt-1.pt", "one");
-  let_wait(h, "ckpt-2.pt");
-  let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
   assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-2.pt"), 1);
   release(h);
 }

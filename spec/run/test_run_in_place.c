@@ -18,14 +18,9 @@ static void begin(run_host *h) {
 
 /* Writes it, and gives the run time to take it in. */
 static void put(run_host *h, const char *name, const char *text) {
-  run_host_for(h, 0.012);
+  run_host_tick(h);
   write_file(run_host_dir(h, name), text);
   run_host_for(h, 0.2);
-}
-
-static bool newest_holds(run_host *h, const char *text) {
-  const char *dirs = run_host_commits(h), *last = strrchr(dirs, ' ');
-  return run_host_holds(h, last ? last + 1 : dirs, text);
 }
 
 static void of_one_that_is_written_every_nine_seconds_one_a_minute_is_saved(void **state) {
@@ -41,7 +36,7 @@ static void of_one_that_is_written_every_nine_seconds_one_a_minute_is_saved(void
   assert_in_range(run_host_count(h, RUN_COMMITTED, "last.pt"), 3, 4);
   assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
   run_host_idle(h);
-  assert_true(newest_holds(h, text));
+  assert_true(run_host_newest_holds(h, text));
 }
 
 static void one_that_is_written_once_more_is_saved_when_it_is_due(void **state) {
@@ -55,7 +50,7 @@ static void one_that_is_written_once_more_is_saved_when_it_is_due(void **state) 
   assert_in_range(run_host_due(h), 1, (int64_t)10 * 1000000000);
   run_host_skip(h, 10);
   run_host_until(h, RUN_COMMITTED, "last.pt");
-  assert_true(newest_holds(h, "two"));
+  assert_true(run_host_newest_holds(h, "two"));
 }
 
 static void one_that_is_removed_before_it_is_written_is_paced_too(void **state) {
@@ -78,7 +73,7 @@ static void at_the_end_of_the_job_nothing_is_waited_for(void **state) {
   assert_int_equal(run_host_count(h, RUN_COMMITTED, "last.pt"), 1);
   assert_int_equal(run_child_exit(run_host_run(h), false, NULL), 0);
   run_host_until(h, RUN_COMMITTED, "last.pt");
-  assert_true(newest_holds(h, "two"));
+  assert_true(run_host_newest_holds(h, "two"));
 }
 
 static void when_time_is_short_nothing_is_waited_for(void **state) {
@@ -88,7 +83,7 @@ static void when_time_is_short_nothing_is_waited_for(void **state) {
   put(h, "last.pt", "two");
   assert_int_equal(run_preempt(run_host_run(h), 10, NULL), 0);
   run_host_until(h, RUN_COMMITTED, "last.pt");
-  assert_true(newest_holds(h, "two"));
+  assert_true(run_host_newest_holds(h, "two"));
 }
 
 static void a_number_in_the_name_is_another_checkpoint_each_time(void **state) {

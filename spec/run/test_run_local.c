@@ -11,21 +11,6 @@
 #include "run_host.h"
 #include "tmpdir.h"
 
-static void write_unit(run_host *h, const char *name) {
-  run_host_for(h, 0.012);
-  write_file(run_host_dir(h, name), name);
-}
-
-/* Writes it, and waits until that is told of it. */
-static void save(run_host *h, const char *name, run_kind until) {
-  write_unit(h, name);
-  run_host_until(h, until, name);
-}
-static void begin(run_host *h, const char *policy) {
-  run_host_policy(h, policy);
-  run_host_begin(h);
-}
-
 static void temp_unit(run_host *h, const char *name) {
   char path[300];
   mkdir(run_host_dir(h, name), 0755);
@@ -37,7 +22,7 @@ static void temp_unit(run_host *h, const char *name) {
 
 static void a_temporary_one_that_is_named_before_its_events_are_read_is_saved(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
+  run_host_begin_with(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
   run_host_for(h, 0.05);
   temp_unit(h, "checkpoint-7");
   assert_int_equal(run_result(run_host_run(h), "{\"checkpoint\": \"checkpoint-7\"}", NULL), 0);
@@ -49,7 +34,7 @@ static void a_temporary_one_that_is_named_before_its_events_are_read_is_saved(vo
 static void a_temporary_one_that_was_named_outlives_the_job_until_it_is_saved(void **state) {
   run_host *h = *state;
   run_host_options(h)->quiet_ns = (int64_t)1000 * 1000000000;
-  begin(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
+  run_host_begin_with(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
   run_host_for(h, 0.05);
   temp_unit(h, "checkpoint-7");
   run_host_for(h, 0.02);
@@ -65,7 +50,7 @@ static void a_temporary_one_that_was_named_outlives_the_job_until_it_is_saved(vo
 static void a_temporary_one_that_was_named_and_not_saved_stays_here(void **state) {
   run_host *h = *state;
   run_host_options(h)->tries = 1;
-  begin(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
+  run_host_begin_with(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
   run_host_for(h, 0.05);
   temp_unit(h, "checkpoint-7");
   run_host_until(h, RUN_SKIPPED, "checkpoint-7");
@@ -79,10 +64,10 @@ static void a_temporary_one_that_was_named_and_not_saved_stays_here(void **state
 
 static void what_was_written_again_since_it_was_saved_stays(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, keep_local = keep.last(1) }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_begin_with(h, "return { api = 1, keep_local = keep.last(1) }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   run_host_hold(h, true);
-  write_unit(h, "ckpt-2.pt");
+  run_host_put(h, "ckpt-2.pt");
   run_host_held(h);
   write_file(run_host_dir(h, "ckpt-1.pt"), "another content, after a way back");
   run_host_hold(h, false);
@@ -94,9 +79,9 @@ static void what_was_written_again_since_it_was_saved_stays(void **state) {
 
 static void what_keep_local_lets_go_is_removed(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, keep_local = keep.last(1) }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
-  save(h, "ckpt-2.pt", RUN_COMMITTED);
+  run_host_begin_with(h, "return { api = 1, keep_local = keep.last(1) }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   for (int i = 0; i < 100 && path_exists(run_host_dir(h, "ckpt-1.pt")); i++) run_host_for(h, 0.1);
   assert_false(path_exists(run_host_dir(h, "ckpt-1.pt")));
   assert_true(path_exists(run_host_dir(h, "ckpt-2.pt")));
@@ -121,10 +106,10 @@ static void join_another(run_host *h, watcher *out) {
 }
 
 static void wait_for_another(run_host *h, watcher *other) {
-  begin(h, "return { api = 1, keep_local = keep.last(1) }");
+  run_host_begin_with(h, "return { api = 1, keep_local = keep.last(1) }");
   join_another(h, other);
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
-  save(h, "ckpt-2.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   for (int i = 0; i < 100 && !run_host_logged(h, "ckpt-1.pt stays until"); i++)
     run_host_for(h, 0.1);
   assert_true(run_host_logged(h, "ckpt-1.pt stays until"));
@@ -152,14 +137,14 @@ static void one_that_another_watcher_has_not_saved_stays_until_it_has(void **sta
 static void write_in(run_host *h, const char *group, int n) {
   char name[32];
   snprintf(name, sizeof name, "%s/ckpt-%d.pt", group, n);
-  save(h, name, RUN_COMMITTED);
+  run_host_save(h, name, RUN_COMMITTED);
 }
 
 static void
 what_another_watcher_has_saved_goes_though_another_group_was_looked_at_since(void **state) {
   run_host *h = *state;
   watcher other;
-  begin(h, "return { api = 1, keep_local = keep.last(1) }");
+  run_host_begin_with(h, "return { api = 1, keep_local = keep.last(1) }");
   make_dir(run_host_dir(h, "a"));
   make_dir(run_host_dir(h, "b"));
   join_another(h, &other);
@@ -243,13 +228,13 @@ static void what_another_watcher_lets_go_for_a_newer_one_does_not_stay_for_it(vo
   run_host_options(slow)->places.state = place;
   run_host_options(slow)->places.to = to;
   run_host_options(slow)->beside = true;
-  begin(h, "return { api = 1, keep_local = keep.last(1) }");
+  run_host_begin_with(h, "return { api = 1, keep_local = keep.last(1) }");
   assert_int_equal(run_host_open(slow, &e), 0);
   assert_int_equal(run_start(run_host_run(slow), &e), 0);
   for (int i = 1; i < 4; i++) {
     char name[32];
     snprintf(name, sizeof name, "ckpt-%d.pt", i);
-    save(h, name, RUN_COMMITTED);
+    run_host_save(h, name, RUN_COMMITTED);
   }
   for (int i = 0; i < 100 && !run_host_logged(h, "ckpt-1.pt stays until"); i++)
     run_host_for(h, 0.1);
@@ -266,7 +251,7 @@ static void what_another_watcher_lets_go_for_a_newer_one_does_not_stay_for_it(vo
 
 static void a_path_names_the_one_of_its_own_directory(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
+  run_host_begin_with(h, "return { api = 1, markers = { temp = '.temp_marker' } }");
   mkdir(run_host_dir(h, "a"), 0755);
   mkdir(run_host_dir(h, "b"), 0755);
   temp_unit(h, "a/checkpoint-7");

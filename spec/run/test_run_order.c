@@ -13,25 +13,8 @@
 #include "run_host.h"
 #include "tmpdir.h"
 
-static void tick(run_host *h) {
-  run_host_for(h, 0.012);
-}
-
 static void write_unit(run_host *h, const char *name, const char *text) {
   write_file(run_host_dir(h, name), text);
-}
-
-static uint32_t taken_in(run_host *h) {
-  run_status s = run_host_status(h);
-  return s.pending + s.dropped;
-}
-
-static void let_wait(run_host *h, const char *name) {
-  uint32_t before = taken_in(h);
-  tick(h);
-  write_unit(h, name, name);
-  for (int i = 0; taken_in(h) == before && i < 200; i++) tick(h);
-  assert_int_not_equal(taken_in(h), before);
 }
 
 /* A file that was whole so many seconds ago. */
@@ -45,25 +28,6 @@ static void put_aged(run_host *h, const char *name, int ago) {
   assert_int_equal(utimensat(AT_FDCWD, run_host_dir(h, name), times, 0), 0);
 }
 
-struct asked {
-  const char *unit;
-  bool found;
-};
-
-static void on_pending(void *ctx, const char *unit, const char *reason, uint64_t bytes,
-                       uint64_t left, bool begun) {
-  struct asked *a = ctx;
-  (void)bytes, (void)left, (void)begun;
-  if (strcmp(unit, a->unit) == 0 && strncmp(reason, RUN_LATE, strlen(RUN_LATE)) == 0)
-    a->found = true;
-}
-
-static bool is_named(run_host *h, const char *unit) {
-  struct asked a = {.unit = unit};
-  run_pending(run_host_run(h), on_pending, &a);
-  return a.found;
-}
-
 /* ---- with time: the oldest first, whatever its kind ---- */
 
 static void a_newer_one_of_another_kind_waits_for_the_next_try_of_an_older_one(void **state) {
@@ -71,7 +35,7 @@ static void a_newer_one_of_another_kind_waits_for_the_next_try_of_an_older_one(v
   run_host_fail_store(h, EIO);
   run_host_write(h, "best.pt", "best", RUN_RETRYING);
   run_host_fail_store(h, 0);
-  tick(h);
+  run_host_tick(h);
   run_host_write(h, "last.pt", "last", RUN_COMMITTED);
   assert_string_equal(run_host_commits(h), "best.pt last.pt");
 }
@@ -83,7 +47,7 @@ static void nobody_waits_for_long_and_what_was_passed_stays_and_is_named(void **
   run_host_fail_store(h, EIO);
   run_host_write(h, "best.pt", "best", RUN_RETRYING);
   run_host_fail_store(h, 0);
-  tick(h);
+  run_host_tick(h);
   run_host_write(h, "last.pt", "last", RUN_COMMITTED);
   run_host_idle(h);
   assert_int_equal(run_host_count(h, RUN_DROPPED, "best.pt"), 1);
@@ -91,12 +55,12 @@ static void nobody_waits_for_long_and_what_was_passed_stays_and_is_named(void **
   run_host_skip(h, 3700);
   run_host_for(h, 0.1);
   assert_string_equal(run_host_commits(h), "last.pt");
-  assert_true(is_named(h, "best.pt"));
+  assert_true(run_host_names(h, "best.pt", RUN_LATE));
   /* Nothing of its kind is in the store. */
   assert_int_equal(run_host_status(h).standing, STANDING_NOT_DURABLE);
   run_host_write(h, "best.pt", "a better one", RUN_COMMITTED);
   assert_string_equal(run_host_commits(h), "last.pt best.pt");
-  assert_false(is_named(h, "best.pt"));
+  assert_false(run_host_names(h, "best.pt", RUN_LATE));
   assert_int_equal(run_host_status(h).standing, STANDING_DURABLE);
 }
 
@@ -107,7 +71,7 @@ static void where_all_are_queued_an_older_one_that_is_tried_again_goes_first(voi
   run_host_fail_store(h, EIO);
   run_host_write(h, "ckpt-1.pt", "one", RUN_RETRYING);
   run_host_fail_store(h, 0);
-  tick(h);
+  run_host_tick(h);
   run_host_write(h, "ckpt-2.pt", "two", RUN_COMMITTED);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
 }
@@ -116,7 +80,7 @@ static void an_idle_wait_for_a_next_try_does_not_turn_in_circles(void **state) {
   run_host *h = *state;
   run_host_fail_store(h, EIO);
   run_host_write(h, "best.pt", "best", RUN_RETRYING);
-  let_wait(h, "last.pt");
+  run_host_let_wait(h, "last.pt");
   run_host_step(h, NULL);
   assert_in_range(run_host_due(h), (int64_t)300000000, (int64_t)1000000000);
 }
@@ -124,7 +88,7 @@ static void an_idle_wait_for_a_next_try_does_not_turn_in_circles(void **state) {
 static void a_step_that_is_lower_but_complete_later_comes_later(void **state) {
   run_host *h = *state;
   run_host_write(h, "ckpt-30.pt", "thirty", RUN_COMMITTED);
-  tick(h);
+  run_host_tick(h);
   run_host_write(h, "ckpt-20.pt", "after a way back", RUN_COMMITTED);
   assert_string_equal(run_host_commits(h), "ckpt-30.pt ckpt-20.pt");
 }
@@ -135,7 +99,7 @@ a_higher_step_that_failed_is_late_once_a_lower_one_was_committed_after_it(void *
   run_host_fail_store(h, ENOSPC);
   run_host_write(h, "ckpt-30.pt", "thirty", RUN_FAILED);
   run_host_fail_store(h, 0);
-  tick(h);
+  run_host_tick(h);
   run_host_write(h, "ckpt-20.pt", "after a way back", RUN_COMMITTED);
   assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
   run_host_for(h, 0.1);
@@ -146,7 +110,7 @@ a_higher_step_that_failed_is_late_once_a_lower_one_was_committed_after_it(void *
 static void a_copy_with_old_times_has_its_place_when_it_is_made(void **state) {
   run_host *h = *state;
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
-  tick(h);
+  run_host_tick(h);
   put_aged(h, "best.tmp", 3600);
   assert_int_equal(rename(run_host_dir(h, "best.tmp"), run_host_dir(h, "best.pt")), 0);
   run_host_until(h, RUN_COMMITTED, "best.pt");
@@ -158,21 +122,21 @@ static void a_copy_with_old_times_has_its_place_when_it_is_made(void **state) {
 static void what_is_older_than_the_newest_is_left_when_time_is_short(void **state) {
   run_host *h = *state;
   run_host_hold_save(h, "ckpt-1.pt", "one");
-  let_wait(h, "best.pt");
-  let_wait(h, "last.pt");
+  run_host_let_wait(h, "best.pt");
+  run_host_let_wait(h, "last.pt");
   assert_int_equal(run_preempt(run_host_run(h), 0.001, NULL), 0);
   run_host_hold(h, false);
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt last.pt");
-  assert_true(is_named(h, "best.pt"));
+  assert_true(run_host_names(h, "best.pt", RUN_LATE));
   assert_int_equal(run_host_status(h).standing, STANDING_NOT_DURABLE);
 }
 
 static void what_belongs_to_the_step_of_the_newest_is_saved_before_it(void **state) {
   run_host *h = *state;
   run_host_hold_save(h, "best.pt", "best");
-  let_wait(h, "weights-3.pt");
-  let_wait(h, "optimizer-3.pt");
+  run_host_let_wait(h, "weights-3.pt");
+  run_host_let_wait(h, "optimizer-3.pt");
   assert_int_equal(run_preempt(run_host_run(h), 10, NULL), 0);
   run_host_hold(h, false);
   run_host_idle(h);
@@ -195,8 +159,8 @@ static void an_older_one_found_at_a_start_is_not_committed_after_the_newest(void
   run_host_for(h, 0.2);
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "ckpt-20.pt");
-  assert_true(is_named(h, "ckpt-10.pt"));
-  assert_true(is_named(h, "other.pt"));
+  assert_true(run_host_names(h, "ckpt-10.pt", RUN_LATE));
+  assert_true(run_host_names(h, "other.pt", RUN_LATE));
   /* What was there before decides nothing. */
   assert_int_equal(run_host_status(h).standing, STANDING_DURABLE);
   run_host_write(h, "ckpt-5.pt", "after a way back", RUN_COMMITTED);
@@ -261,7 +225,7 @@ static void restart(history *w) {
   run_host_fail_store(w->h, 0);
   run_host_close(w->h);
   if (any(w, 2)) complete_one(w);
-  tick(w->h);
+  run_host_tick(w->h);
   run_host_begin(w->h);
 }
 

@@ -10,40 +10,14 @@
 #include "run_host.h"
 #include "tmpdir.h"
 
-static void write_unit(run_host *h, const char *name) {
-  run_host_for(h, 0.012); /* times of files are as fine as the kernel's tick */
-  write_file(run_host_dir(h, name), name);
-}
-
-/* Writes it, and waits until that is told of it. */
-static void save(run_host *h, const char *name, run_kind until) {
-  write_unit(h, name);
-  run_host_until(h, until, name);
-}
-
-static void hold_save_of(run_host *h, const char *name) {
-  run_host_hold(h, true);
-  write_unit(h, name);
-  run_host_held(h);
-}
-
-static void begin(run_host *h, const char *policy) {
-  run_host_policy(h, policy);
-  run_host_begin(h);
-}
-
-static const char *reason_of(run_host *h, run_kind kind, const char *unit) {
-  const run_seen *seen = run_host_last(h, kind, unit);
-  return seen ? seen->reason : "";
-}
-
 /* ---- sync ---- */
 
 static void what_a_policy_skips_is_told_once_and_is_not_missing_at_the_end(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e) return 'skip', 'not ' .. e.checkpoint.name end }");
-  save(h, "ckpt-1.pt", RUN_SKIPPED);
-  assert_string_equal(reason_of(h, RUN_SKIPPED, "ckpt-1.pt"), "not ckpt-1.pt");
+  run_host_begin_with(
+      h, "return { api = 1, sync = function(e) return 'skip', 'not ' .. e.checkpoint.name end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
+  assert_string_equal(run_host_reason(h, RUN_SKIPPED, "ckpt-1.pt"), "not ckpt-1.pt");
   assert_int_equal(run_result(run_host_run(h), "{\"loss\": 1}", NULL), 0);
   run_host_idle(h);
   assert_int_equal(run_host_count(h, RUN_SKIPPED, NULL), 1);
@@ -55,10 +29,11 @@ static void what_a_policy_skips_is_told_once_and_is_not_missing_at_the_end(void 
 
 static void a_result_may_bring_back_the_newest_of_what_was_skipped(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e)\n"
-           "  return e.event == 'result' and e.result.good and 'sync' or 'skip', e.event end }");
-  save(h, "ckpt-1.pt", RUN_SKIPPED);
-  save(h, "ckpt-2.pt", RUN_SKIPPED);
+  run_host_begin_with(
+      h, "return { api = 1, sync = function(e)\n"
+         "  return e.event == 'result' and e.result.good and 'sync' or 'skip', e.event end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
   assert_int_equal(run_result(run_host_run(h), "{\"good\": false}", NULL), 0);
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "");
@@ -70,21 +45,21 @@ static void a_result_may_bring_back_the_newest_of_what_was_skipped(void **state)
 
 static void thresholds_count_from_the_last_save(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = when.iterations(2) }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED); /* nothing was ever saved: it is due */
+  run_host_begin_with(h, "return { api = 1, sync = when.iterations(2) }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED); /* nothing was ever saved: it is due */
   run_result(run_host_run(h), "{}", NULL);
-  save(h, "ckpt-2.pt", RUN_SKIPPED);
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
   run_result(run_host_run(h), "{}", NULL);
   run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
-  save(h, "ckpt-3.pt", RUN_SKIPPED);
+  run_host_save(h, "ckpt-3.pt", RUN_SKIPPED);
 }
 
 static void what_is_not_ready_waits_for_the_files_or_for_the_end(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, ready = function(e)\n"
-           "  if e.event == 'end' then return true end\n"
-           "  return false, 'not yet' end }");
-  write_unit(h, "ckpt-1.pt");
+  run_host_begin_with(h, "return { api = 1, ready = function(e)\n"
+                         "  if e.event == 'end' then return true end\n"
+                         "  return false, 'not yet' end }");
+  run_host_put(h, "ckpt-1.pt");
   run_host_for(h, 0.3);
   assert_string_equal(run_host_story(h), "");
   assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
@@ -94,8 +69,8 @@ static void what_is_not_ready_waits_for_the_files_or_for_the_end(void **state) {
 /* Guards: a run whose job had ended well waited for it until a signal came. */
 static void what_is_never_ready_is_skipped_once_the_job_has_ended(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, ready = function() return false, 'never' end }");
-  write_unit(h, "ckpt-1.pt");
+  run_host_begin_with(h, "return { api = 1, ready = function() return false, 'never' end }");
+  run_host_put(h, "ckpt-1.pt");
   run_host_for(h, 0.2);
   assert_int_equal(run_host_status(h).settling, 1);
   assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
@@ -115,9 +90,9 @@ static void no_policy_waives_a_structural_check(void **state) {
 
 static void without_a_queue_only_one_save_runs_or_waits(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, queue = 'skip' }");
-  hold_save_of(h, "ckpt-1.pt");
-  save(h, "best.pt", RUN_DROPPED);
+  run_host_begin_with(h, "return { api = 1, queue = 'skip' }");
+  run_host_hold_save(h, "ckpt-1.pt", "ckpt-1.pt");
+  run_host_save(h, "best.pt", RUN_DROPPED);
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
 }
@@ -126,10 +101,10 @@ static void without_a_queue_only_one_save_runs_or_waits(void **state) {
 
 /* Leaves the save of ckpt-1.pt held, and ckpt-2.pt let go. */
 static void let_go_when_time_is_short(run_host *h) {
-  begin(h, "return { api = 1, queue = 'all',\n"
-           "  on_preempt = function(e) assert(e.grace == 7) return 'none' end }");
-  hold_save_of(h, "ckpt-1.pt");
-  write_unit(h, "ckpt-2.pt");
+  run_host_begin_with(h, "return { api = 1, queue = 'all',\n"
+                         "  on_preempt = function(e) assert(e.grace == 7) return 'none' end }");
+  run_host_hold_save(h, "ckpt-1.pt", "ckpt-1.pt");
+  run_host_put(h, "ckpt-2.pt");
   run_host_for(h, 0.1);
   assert_int_equal(run_preempt(run_host_run(h), 7, NULL), 0);
   assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-2.pt"), 1);
@@ -140,15 +115,15 @@ static void when_time_is_short_the_policy_says_what_is_still_saved(void **state)
   let_go_when_time_is_short(h);
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt"); /* it was under way */
-  save(h, "ckpt-3.pt", RUN_SKIPPED);
+  run_host_save(h, "ckpt-3.pt", RUN_SKIPPED);
   assert_int_equal(run_host_status(h).fallbacks, 0);
 }
 
 static void when_time_is_short_a_skipped_newest_is_asked_about_again(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = when.at_most_every '1h' }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
-  save(h, "ckpt-2.pt", RUN_SKIPPED);
+  run_host_begin_with(h, "return { api = 1, sync = when.at_most_every '1h' }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
   assert_int_equal(run_preempt(run_host_run(h), 10, NULL), 0);
   run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
 }
@@ -157,54 +132,55 @@ static void when_time_is_short_a_skipped_newest_is_asked_about_again(void **stat
 
 static void a_policy_may_give_up_what_the_class_would_try_again(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, on_error = function(e)\n"
-           "  return 'skip', e.error.code .. e.error.class end }");
+  run_host_begin_with(h, "return { api = 1, on_error = function(e)\n"
+                         "  return 'skip', e.error.code .. e.error.class end }");
   run_host_fail_store(h, EIO);
-  save(h, "ckpt-1.pt", RUN_FAILED);
+  run_host_save(h, "ckpt-1.pt", RUN_FAILED);
   assert_int_equal(run_host_count(h, RUN_RETRYING, NULL), 0);
 }
 
 static void a_policy_may_try_a_permanent_error_again_but_not_for_ever(void **state) {
   run_host *h = *state;
   run_host_options(h)->tries = 3;
-  begin(h, "return { api = 1, on_error = function() return 'retry', 0 end }");
+  run_host_begin_with(h, "return { api = 1, on_error = function() return 'retry', 0 end }");
   run_host_fail_store(h, ENOSPC);
-  save(h, "ckpt-1.pt", RUN_FAILED);
+  run_host_save(h, "ckpt-1.pt", RUN_FAILED);
   assert_int_equal(run_host_count(h, RUN_RETRYING, "ckpt-1.pt"), 2);
 }
 
 static void after_an_abort_nothing_is_saved_any_more(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, on_error = function() return 'abort' end }");
+  run_host_begin_with(h, "return { api = 1, on_error = function() return 'abort' end }");
   run_host_fail_store(h, EIO);
-  save(h, "ckpt-1.pt", RUN_FAILED);
+  run_host_save(h, "ckpt-1.pt", RUN_FAILED);
   run_host_fail_store(h, 0);
-  save(h, "ckpt-2.pt", RUN_SKIPPED);
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
 }
 
 /* ---- memory ---- */
 
 static void what_a_policy_remembers_goes_with_the_commit_and_comes_back(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e, m) m.n = (m.n or 0) + 1\n"
-           "  return 'sync', 'number ' .. m.n end }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_begin_with(h, "return { api = 1, sync = function(e, m) m.n = (m.n or 0) + 1\n"
+                         "  return 'sync', 'number ' .. m.n end }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   assert_true(path_exists(run_host_store(h, ".ckpt/memory")));
   run_host_close(h);
   run_host_begin(h);
-  save(h, "ckpt-2.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
   assert_string_equal(log->commits[log->commit_count - 1].reason, "number 2");
 }
 
 static void what_is_remembered_of_the_last_commit_comes_back_too(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, on_committed = function(e, m) m.last = e.checkpoint.name end,\n"
-           "  sync = function(e, m) return 'sync', 'after ' .. tostring(m.last) end }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_begin_with(
+      h, "return { api = 1, on_committed = function(e, m) m.last = e.checkpoint.name end,\n"
+         "  sync = function(e, m) return 'sync', 'after ' .. tostring(m.last) end }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   run_host_close(h);
   run_host_begin(h);
-  save(h, "ckpt-2.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
   assert_string_equal(log->commits[log->commit_count - 1].reason, "after ckpt-1.pt");
 }
@@ -213,8 +189,9 @@ static void a_memory_that_cannot_be_read_is_an_empty_one(void **state) {
   run_host *h = *state;
   mkdir(run_host_store(h, ".ckpt"), 0755);
   write_file(run_host_store(h, ".ckpt/memory"), "{\"n\": ");
-  begin(h, "return { api = 1, sync = function(e, m) return 'sync', tostring(m.n) end }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_begin_with(h,
+                      "return { api = 1, sync = function(e, m) return 'sync', tostring(m.n) end }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   assert_int_equal(run_host_status(h).fallbacks, 0);
 }
 
@@ -222,9 +199,9 @@ static void a_memory_that_cannot_be_read_is_an_empty_one(void **state) {
 
 static void what_is_let_go_without_a_queue_is_told_once_and_stays_so(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, queue = 'skip' }");
-  hold_save_of(h, "ckpt-1.pt");
-  save(h, "best.pt", RUN_DROPPED);
+  run_host_begin_with(h, "return { api = 1, queue = 'skip' }");
+  run_host_hold_save(h, "ckpt-1.pt", "ckpt-1.pt");
+  run_host_save(h, "best.pt", RUN_DROPPED);
   run_host_for(h, 0.2);
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
@@ -244,9 +221,10 @@ static void what_is_let_go_when_time_is_short_does_not_come_back(void **state) {
 
 static void after_an_abort_what_waits_is_let_go(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, queue='all', on_error = function() return 'abort' end }");
-  hold_save_of(h, "ckpt-1.pt");
-  write_unit(h, "ckpt-2.pt");
+  run_host_begin_with(h,
+                      "return { api = 1, queue='all', on_error = function() return 'abort' end }");
+  run_host_hold_save(h, "ckpt-1.pt", "ckpt-1.pt");
+  run_host_put(h, "ckpt-2.pt");
   run_host_for(h, 0.1);
   run_host_fail_store(h, EIO);
   run_host_hold(h, false);
@@ -261,10 +239,10 @@ static void after_an_abort_what_waits_is_let_go(void **state) {
 
 static void a_save_that_fails_loses_no_memory(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e, m) m.n = (m.n or 0) + 1\n"
-           "  return 'sync', 'number ' .. m.n end }");
+  run_host_begin_with(h, "return { api = 1, sync = function(e, m) m.n = (m.n or 0) + 1\n"
+                         "  return 'sync', 'number ' .. m.n end }");
   run_host_fail_store(h, EIO);
-  save(h, "ckpt-1.pt", RUN_RETRYING);
+  run_host_save(h, "ckpt-1.pt", RUN_RETRYING);
   run_host_fail_store(h, 0);
   run_host_skip(h, 5);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
@@ -273,14 +251,14 @@ static void a_save_that_fails_loses_no_memory(void **state) {
 
 static void a_memory_that_was_emptied_stays_empty(void **state) {
   run_host *h = *state;
-  begin(h, "return { api = 1, sync = function(e, m) local n = m.n or 0\n"
-           "  if m.n then m.n = nil else m.n = 1 end\n"
-           "  return 'sync', 'had ' .. n end }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
-  save(h, "ckpt-2.pt", RUN_COMMITTED);
+  run_host_begin_with(h, "return { api = 1, sync = function(e, m) local n = m.n or 0\n"
+                         "  if m.n then m.n = nil else m.n = 1 end\n"
+                         "  return 'sync', 'had ' .. n end }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   run_host_close(h);
   run_host_begin(h);
-  save(h, "ckpt-3.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-3.pt", RUN_COMMITTED);
   const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
   assert_string_equal(log->commits[log->commit_count - 1].reason, "had 0");
 }
@@ -294,8 +272,8 @@ static void a_policy_that_fails_costs_a_warning_and_everything_is_saved(void **s
     run_host *h = run_host_new(NULL);
     char text[200];
     snprintf(text, sizeof text, "return { api = 1, sync = function() %s end }", broken[i]);
-    begin(h, text);
-    save(h, "ckpt-1.pt", RUN_COMMITTED);
+    run_host_begin_with(h, text);
+    run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
     assert_int_not_equal(run_host_status(h).fallbacks, 0);
     assert_true(run_host_logged(h, "sync"));
     run_host_free(h);

@@ -18,11 +18,6 @@ static void write_unit(run_host *h, const char *name, const char *text) {
   write_file(run_host_dir(h, name), text);
 }
 
-/* Times of files are as fine as the kernel's tick. */
-static void tick(run_host *h) {
-  run_host_for(h, 0.012);
-}
-
 static uint32_t pending(run_host *h) {
   return run_host_status(h).pending;
 }
@@ -30,20 +25,6 @@ static uint32_t pending(run_host *h) {
 /* A save of `name` that stands still in the middle of its upload. */
 static void hold_save_of(run_host *h, const char *name) {
   run_host_hold_save(h, name, "first content");
-}
-
-/* `name` is complete and waits behind what is held. */
-static void let_wait(run_host *h, const char *name) {
-  uint32_t before = pending(h) + run_host_status(h).dropped;
-  tick(h);
-  write_unit(h, name, name);
-  for (int i = 0; pending(h) + run_host_status(h).dropped == before && i < 200; i++) tick(h);
-  assert_int_not_equal(pending(h) + run_host_status(h).dropped, before);
-}
-
-static bool newest_holds(run_host *h, const char *text) {
-  const char *dirs = run_host_commits(h), *last = strrchr(dirs, ' ');
-  return run_host_holds(h, last ? last + 1 : dirs, text);
 }
 
 /* ---- whose turn it is ---- */
@@ -70,8 +51,8 @@ static void a_complete_unit_is_committed_with_its_numbers(void **state) {
 static void a_newer_unit_drops_the_one_of_its_kind_that_waits(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "ckpt-2.pt");
-  let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
   assert_int_equal(run_host_count(h, RUN_DROPPED, "ckpt-2.pt"), 1);
   assert_int_equal(run_host_last(h, RUN_DROPPED, "ckpt-2.pt")->job, 0);
   run_host_hold(h, false);
@@ -84,9 +65,9 @@ static void a_newer_unit_drops_the_one_of_its_kind_that_waits(void **state) {
 static void a_unit_of_another_kind_is_not_dropped(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "best.pt");
-  let_wait(h, "last.pt");
-  let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "best.pt");
+  run_host_let_wait(h, "last.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
   run_host_hold(h, false);
   run_host_idle(h);
   assert_int_equal(run_host_status(h).dropped, 0);
@@ -100,10 +81,10 @@ static void a_unit_of_another_group_is_saved_beside(void **state) {
   run_host_begin(h);
   hold_save_of(h, "T1/ckpt-1.pt");
   write_unit(h, "T2/ckpt-1.pt", "two");
-  for (int i = 0; pending(h) < 2 && i < 100; i++) tick(h);
+  for (int i = 0; pending(h) < 2 && i < 100; i++) run_host_tick(h);
   unsigned begun = 0;
   for (int i = 0; begun < 2 && i < 100; i++) {
-    tick(h);
+    run_host_tick(h);
     begun = pending(h);
   }
   run_host_hold(h, false);
@@ -114,15 +95,15 @@ static void a_unit_of_another_group_is_saved_beside(void **state) {
 static void an_unproven_unit_drops_nothing(void **state) {
   run_host *h = *state;
   write_unit(h, "ckpt-9.pt", "left by somebody, and of no known format");
-  tick(h);
+  run_host_tick(h);
   run_host_begin(h);
   run_host_hold_save(h, "ckpt-1.pt", "one");
-  let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
   /* Its writer dies: nothing proves what it closed after ckpt-2. */
-  tick(h);
+  run_host_tick(h);
   write_unit(h, "ckpt-3.pt", "three");
   assert_int_equal(run_child_exit(run_host_run(h), false, NULL), 0);
-  tick(h);
+  run_host_tick(h);
   assert_int_equal(run_host_status(h).dropped, 0);
   assert_int_equal(run_host_status(h).newest_status, ERR_TIMEOUT);
   run_host_hold(h, false);
@@ -137,8 +118,8 @@ static void an_older_unit_is_never_committed_after_a_newer_one(void **state) {
   run_host *h = *state;
   run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
   hold_save_of(h, "ckpt-2.pt");
-  let_wait(h, "ckpt-3.pt");
-  let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "ckpt-4.pt");
   run_host_close(h);
@@ -153,8 +134,8 @@ static void an_older_unit_is_never_committed_after_a_newer_one(void **state) {
 static void the_newest_is_next_when_time_is_short(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "best.pt");
-  let_wait(h, "last.pt");
+  run_host_let_wait(h, "best.pt");
+  run_host_let_wait(h, "last.pt");
   assert_int_equal(run_preempt(run_host_run(h), 0.001, NULL), 0);
   run_host_hold(h, false);
   run_host_idle(h);
@@ -239,7 +220,7 @@ static void a_retry_waits_until_what_is_written_anew_is_complete(void **state) {
   fputs("lf, and the rest", f);
   fclose(f);
   run_host_until(h, RUN_COMMITTED, "last.pt");
-  assert_true(newest_holds(h, "half, and the rest"));
+  assert_true(run_host_newest_holds(h, "half, and the rest"));
 }
 
 static void a_preemption_ends_the_pauses(void **state) {
@@ -266,7 +247,7 @@ static void where_each_is_wanted_a_newer_one_waits_for_the_retry_of_an_older_one
   run_host_fail_store(h, EIO);
   run_host_write(h, "ckpt-1.pt", "one", RUN_RETRYING);
   run_host_fail_store(h, 0);
-  tick(h);
+  run_host_tick(h);
   run_host_write(h, "ckpt-2.pt", "two", RUN_COMMITTED);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
 }
@@ -302,9 +283,9 @@ static void what_has_space_by_the_end_of_the_job_is_saved(void **state) {
 static void a_unit_written_again_while_it_is_sent_is_cancelled_and_saved_anew(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  tick(h);
+  run_host_tick(h);
   write_unit(h, "ckpt-1.pt", "second content");
-  tick(h);
+  run_host_tick(h);
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
   assert_int_equal(run_host_count(h, RUN_RETIRED, "ckpt-1.pt"), 1);
@@ -318,9 +299,9 @@ static void a_unit_written_again_while_it_is_sent_is_cancelled_and_saved_anew(vo
 static void what_is_rewritten_in_place_commits_its_snapshot_and_then_the_new_content(void **state) {
   run_host *h = *state;
   hold_save_of(h, "last.pt");
-  tick(h);
+  run_host_tick(h);
   write_unit(h, "last.pt", "second content");
-  for (int i = 0; i < 5; i++) tick(h);
+  for (int i = 0; i < 5; i++) run_host_tick(h);
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "last.pt");
   if (run_host_count(h, RUN_COMMITTED, "last.pt") < 2) run_host_until(h, RUN_COMMITTED, "last.pt");
@@ -339,7 +320,7 @@ static void what_is_rewritten_in_place_commits_its_snapshot_and_then_the_new_con
 static void what_is_not_as_the_detector_saw_it_is_not_read(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "last.pt");
+  run_host_let_wait(h, "last.pt");
   run_unit_find(run_host_run(h), "last.pt")->stamp++;
   run_host_hold(h, false);
   run_host_until(h, RUN_RETIRED, "last.pt");
@@ -377,17 +358,17 @@ static void a_name_that_changes_for_ever_is_saved_each_time_it_rests(void **stat
     run_host_hold(h, false);
     run_host_for(h, 0.03);
   }
-  tick(h);
+  run_host_tick(h);
   write_unit(h, "ckpt-1.pt", "the end");
   run_host_for(h, 0.1);
   run_host_idle(h);
-  assert_true(newest_holds(h, "the end"));
+  assert_true(run_host_newest_holds(h, "the end"));
 }
 
 static void a_unit_removed_while_it_waits_is_retired(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
   unlink(run_host_dir(h, "ckpt-2.pt"));
   run_host_until(h, RUN_RETIRED, "ckpt-2.pt");
   assert_int_equal(run_host_last(h, RUN_RETIRED, NULL)->status, ERR_RETIRED);
@@ -401,7 +382,7 @@ static void a_unit_removed_while_it_is_sent_is_retired_and_never_listed(void **s
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
   unlink(run_host_dir(h, "ckpt-1.pt"));
-  tick(h);
+  run_host_tick(h);
   run_host_hold(h, false);
   run_host_until(h, RUN_RETIRED, "ckpt-1.pt");
   run_host_idle(h);
@@ -415,12 +396,12 @@ static void a_unit_removed_and_made_anew_while_it_is_sent_is_saved(void **state)
   run_host *h = *state;
   hold_save_of(h, "last.pt");
   unlink(run_host_dir(h, "last.pt"));
-  tick(h);
+  run_host_tick(h);
   write_unit(h, "last.pt", "a new one");
-  for (int i = 0; i < 5; i++) tick(h);
+  for (int i = 0; i < 5; i++) run_host_tick(h);
   run_host_hold(h, false);
   run_host_idle(h);
-  assert_true(newest_holds(h, "a new one"));
+  assert_true(run_host_newest_holds(h, "a new one"));
 }
 
 /* ---- let go, and taken back ---- */
@@ -429,8 +410,8 @@ static void a_unit_removed_and_made_anew_while_it_is_sent_is_saved(void **state)
 static void let_two_go_for_three(run_host *h) {
   run_host_begin(h);
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "ckpt-2.pt");
-  let_wait(h, "ckpt-3.pt");
+  run_host_let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
   assert_int_equal(run_host_status(h).dropped, 1);
 }
 
@@ -463,7 +444,7 @@ static void what_was_let_go_for_one_that_fails_is_tried(void **state) {
 static void only_the_newest_of_those_let_go_is_taken_back(void **state) {
   run_host *h = *state;
   let_two_go_for_three(h);
-  let_wait(h, "ckpt-4.pt");
+  run_host_let_wait(h, "ckpt-4.pt");
   assert_int_equal(run_host_status(h).dropped, 2);
   unlink(run_host_dir(h, "ckpt-4.pt"));
   run_host_until(h, RUN_RETIRED, "ckpt-4.pt");
@@ -489,7 +470,7 @@ static void what_was_let_go_for_one_that_is_committed_stays_so(void **state) {
 static void what_changes_each_time_it_is_read_is_not_called_durable(void **state) {
   run_host *h = *state;
   hold_save_of(h, "ckpt-1.pt");
-  let_wait(h, "last.pt");
+  run_host_let_wait(h, "last.pt");
   for (int i = 0; i < 4; i++) {
     run_unit_find(run_host_run(h), "last.pt")->stamp++;
     if (i == 0) run_host_hold(h, false);
@@ -689,7 +670,7 @@ static void a_lease_is_renewed_in_time_and_nothing_else_wakes_an_idle_run(void *
                   (int64_t)LEASE_RENEW_S * 1000000000);
   struct stat before, after;
   assert_int_equal(stat(run_host_store(h, ".ckpt/lease"), &before), 0);
-  tick(h);
+  run_host_tick(h);
   run_host_skip(h, LEASE_RENEW_S);
   run_host_for(h, 0.05);
   assert_int_equal(stat(run_host_store(h, ".ckpt/lease"), &after), 0);

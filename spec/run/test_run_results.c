@@ -14,16 +14,6 @@ static void report(run_host *h, const char *json) {
   if (run_result(run_host_run(h), json, &e) < 0) fail_msg("%s: %s", json, e.text);
 }
 
-static void write_unit(run_host *h, const char *name) {
-  run_host_for(h, 0.012); /* times of files are as fine as the kernel's tick */
-  write_file(run_host_dir(h, name), name);
-}
-
-static void save(run_host *h, const char *name) {
-  write_unit(h, name);
-  run_host_until(h, RUN_COMMITTED, name);
-}
-
 /* Of the newest commit of that name, as the log has them; NULL: none. */
 static const char *numbers_of(run_host *h, const char *unit) {
   const runlog_state *log = runlog_view(run_host_run(h)->groups[0]->group.log);
@@ -44,7 +34,7 @@ static void the_last_result_before_its_first_write_is_its_own(void **state) {
   run_host *h = *state;
   report(h, "{\"loss\":5}");
   report(h, "{\"loss\":3}");
-  write_unit(h, "ckpt-1.pt");
+  run_host_put(h, "ckpt-1.pt");
   report(h, "{\"loss\":991}"); /* its write was not looked at by then */
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
   report(h, "{\"loss\":2}");
@@ -62,14 +52,14 @@ static void what_is_asked_about_again_keeps_its_own(void **state) {
   run_host_policy(h, "return { api = 1, sync = when.metric_improved('loss', 'min') }");
   run_host_begin(h);
   report(h, "{\"loss\":4}");
-  save(h, "ckpt-1.pt");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   report(h, "{\"loss\":4.5}");
-  write_unit(h, "ckpt-2.pt");
+  run_host_put(h, "ckpt-2.pt");
   run_host_until(h, RUN_SKIPPED, "ckpt-2.pt");
   report(h, "{\"loss\":3}");
   run_host_for(h, 0.3);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt");
-  save(h, "ckpt-3.pt");
+  run_host_save(h, "ckpt-3.pt", RUN_COMMITTED);
   must_have(h, "ckpt-3.pt", "{\"loss\":3}");
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt");
 }
@@ -80,8 +70,8 @@ static void a_result_that_names_one_waits_for_it_and_is_nobody_elses(void **stat
   run_host *h = *state;
   report(h, "{\"epoch\":1,\"loss\":9}");
   report(h, NAMED("ckpt-2.pt", "2"));
-  save(h, "ckpt-1.pt");
-  save(h, "ckpt-2.pt");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   must_have(h, "ckpt-1.pt", "{\"epoch\":1,\"loss\":9}");
   must_have(h, "ckpt-2.pt", "{\"epoch\":1,\"loss\":2}");
 }
@@ -92,7 +82,7 @@ static void one_that_comes_later_goes_to_it_while_it_is_saved_and_after_its_comm
   report(h, NAMED("ckpt-1.pt", "1"));
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
-  save(h, "ckpt-2.pt");
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   report(h, NAMED("ckpt-2.pt", "2"));
   run_host_for(h, 0.3);
   must_have(h, "ckpt-1.pt", "{\"loss\":1}");
@@ -116,7 +106,7 @@ static void what_stays_is_judged_by_what_came_late(void **state) {
     char name[20], json[80];
     snprintf(name, sizeof name, "ckpt-%d.pt", i);
     snprintf(json, sizeof json, "{\"checkpoint\":\"%s\",\"loss\":%d}", name, loss[i - 1]);
-    save(h, name);
+    run_host_save(h, name, RUN_COMMITTED);
     report(h, json);
   }
   run_host_for(h, 0.5);
@@ -126,10 +116,10 @@ static void what_stays_is_judged_by_what_came_late(void **state) {
 static void who_asks_for_a_checkpoint_says_nothing_of_it(void **state) {
   run_host *h = *state;
   report(h, "{\"loss\":1}");
-  save(h, "ckpt-1.pt");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   report(h, "{\"checkpoint\":\"ckpt-1.pt\"}");
   report(h, "{\"checkpoint\":\"ckpt-2.pt\"}");
-  save(h, "ckpt-2.pt");
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   must_have(h, "ckpt-1.pt", "{\"loss\":1}");
   must_have(h, "ckpt-2.pt", "{\"loss\":1}");
 }
@@ -137,13 +127,13 @@ static void who_asks_for_a_checkpoint_says_nothing_of_it(void **state) {
 static void a_name_that_is_used_again_has_numbers_for_each_save(void **state) {
   run_host *h = *state;
   report(h, "{\"loss\":5}");
-  save(h, "last.pt");
+  run_host_save(h, "last.pt", RUN_COMMITTED);
   must_have(h, "last.pt", "{\"loss\":5}");
   report(h, "{\"loss\":4}");
-  save(h, "last.pt");
+  run_host_save(h, "last.pt", RUN_COMMITTED);
   must_have(h, "last.pt", "{\"loss\":4}");
   /* After each save... */
-  save(h, "best.pt");
+  run_host_save(h, "best.pt", RUN_COMMITTED);
   report(h, NAMED("best.pt", "3"));
   run_host_for(h, 0.3);
   must_have(h, "best.pt", "{\"loss\":3}");
@@ -151,7 +141,7 @@ static void a_name_that_is_used_again_has_numbers_for_each_save(void **state) {
   report(h, NAMED("best.pt", "2"));
   run_host_for(h, 0.3);
   must_have(h, "best.pt", "{\"loss\":3}");
-  save(h, "best.pt");
+  run_host_save(h, "best.pt", RUN_COMMITTED);
   must_have(h, "best.pt", "{\"loss\":2}");
 }
 
@@ -176,7 +166,7 @@ static void a_checkpoint_of_the_run_before_keeps_what_it_had(void **state) {
 static void what_was_written_anew_while_nobody_looked_has_none(void **state) {
   run_host *h = *state;
   report(h, "{\"loss\":0.5}");
-  save(h, "last.pt");
+  run_host_save(h, "last.pt", RUN_COMMITTED);
   must_have(h, "last.pt", "{\"loss\":0.5}");
   run_host_close(h);
   write_file(run_host_dir(h, "last.pt"), "another one");
@@ -191,7 +181,7 @@ static void what_was_written_anew_and_is_whole_has_none(void **state) {
   run_host *h = *state;
   char zip[23] = {'P', 'K', 5, 6};
   report(h, "{\"loss\":0.5}");
-  run_host_for(h, 0.012);
+  run_host_tick(h);
   write_bytes(run_host_dir(h, "last.pt"), zip, sizeof zip - 1);
   run_host_until(h, RUN_COMMITTED, "last.pt");
   run_host_close(h);
@@ -231,8 +221,8 @@ static void a_name_may_be_a_path_and_of_several_the_last_is_meant(void **state) 
   char json[600];
   make_dir(run_host_dir(h, "a"));
   make_dir(run_host_dir(h, "b"));
-  save(h, "a/ckpt-1.pt");
-  save(h, "b/ckpt-1.pt");
+  run_host_save(h, "a/ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "b/ckpt-1.pt", RUN_COMMITTED);
   const run *r = run_host_run(h);
   snprintf(json, sizeof json, "{\"checkpoint\":\"%s\",\"loss\":1}",
            run_host_dir(h, "a/ckpt-1.pt/"));
