@@ -38,18 +38,6 @@ bool runlog_ruin_is_whole(const runlog_ruin *r) {
          (r->seen == RUNLOG_NONE || r->seen < r->end) && !r->st.moved;
 }
 
-/* Who had not read a lost entry puts another one in its place: then nothing is missing, and no writer
- * goes on. */
-void runlog_ruin_saw_head(runlog_ruin *r, const buf *text) {
-  runlog_hint said;
-  if (runlog_hint_parse(text, "the head", &said, NULL) < 0 || said.commit == RUNLOG_NONE) return;
-  for (size_t i = 0; i < r->count; i++) {
-    const runlog_place *p = &r->places[i];
-    bool known = p->n == said.commit && p->rest == RUNLOG_REST_ENTRY && p->raw.len > 0;
-    r->unchained += known && !digest_equal(&p->raw, &said.digest);
-  }
-}
-
 /* Where each term is lost, the sums tell: 1.0 writes none. */
 bool runlog_ruin_heeds(const runlog_ruin *r) {
   if (r->term.n != RUNLOG_NONE) return r->term.writer.epochs;
@@ -251,7 +239,9 @@ static void count_lost(runlog_ruin *r) {
   if (next > 0) runlog_ruin_saw(r, next - 1);
 }
 
-/* The newest commit has nothing behind it that tells whether it was exchanged, but the head. */
+/* The newest commit has nothing behind it that tells whether it was exchanged, but the head: who had
+ * not read a lost entry puts another one in its place, then nothing is missing, and no writer goes
+ * on. */
 static int compare_head(runlog_ruin *r, const runlog *log, err *e) {
   runlog_hint head;
   char key[STORE_KEY_MAX];
@@ -263,6 +253,8 @@ static int compare_head(runlog_ruin *r, const runlog *log, err *e) {
   rc = r->s->ops->get(r->s, key, &text, &why);
   bool names = rc == 0 && runlog_hint_parse(&text, key, &head, NULL) == 0;
   buf_free(&text);
+  if (names) runlog_ruin_saw(r, head.snapshot);
+  if (names) runlog_ruin_saw(r, head.commit);
   for (size_t i = 0; names && i < r->count; i++) {
     const runlog_place *p = &r->places[i];
     r->unchained += p->n == head.commit && p->rest == RUNLOG_REST_ENTRY && p->raw.len &&

@@ -47,8 +47,6 @@ void runlog_ruin_free(runlog_ruin *r);
 bool runlog_ruin_is_whole(const runlog_ruin *r);
 /* Notes that a number was seen somewhere else: no later entry may have it. */
 void runlog_ruin_saw(runlog_ruin *r, uint64_t n);
-/* Does so with the commit that the head names, whose entry may be another's by now. */
-void runlog_ruin_saw_head(runlog_ruin *r, const buf *text);
 /* Does the newest term's writer ask for later epochs? One of 1.0 does not. */
 bool runlog_ruin_heeds(const runlog_ruin *r);
 

@@ -52,28 +52,11 @@ static int see_numbers(runlog_ruin *r, const char *where, char end, err *e) {
 }
 
 static int see_hints(runlog_ruin *r, err *e) {
-  char key[STORE_KEY_MAX];
   uint64_t verified = RUNLOG_NONE;
   lease_seen lease = {0};
-  json_t *head = NULL;
-  buf text;
-  buf_init(&text, 4096);
-  err why = {0};
   if (verified_read(r->s, r->prefix, &verified, NULL) == 0 && verified != RUNLOG_NONE)
     runlog_ruin_saw(r, verified);
-  int rc = runlog_join(r->prefix, ".ckpt/head", key, e);
-  if (rc == 0) rc = r->s->ops->get(r->s, key, &text, &why);
-  if (rc == 0 && js_read(&text, key, RUNLOG_READER, &head, NULL) == 0) {
-    int64_t n = -1;
-    const json_t *commit = json_object_get(head, "commit");
-    if (js_get_int(head, "snapshot", key, &n, NULL) == 0 && n >= 0) runlog_ruin_saw(r, (uint64_t)n);
-    if (json_is_object(commit) && js_get_int(commit, "n", key, &n, NULL) == 0 && n >= 0)
-      runlog_ruin_saw(r, (uint64_t)n);
-    runlog_ruin_saw_head(r, &text);
-  }
-  json_decref(head);
-  buf_free(&text);
-  rc = lease_look(r->s, r->prefix, RUNLOG_NONE, &lease, e);
+  int rc = lease_look(r->s, r->prefix, RUNLOG_NONE, &lease, e);
   if (rc == 0 && lease.term != RUNLOG_NONE) runlog_ruin_saw(r, lease.term);
   return rc;
 }
