@@ -50,7 +50,7 @@ static int look(repairing *r, err *e) {
   r->evidence.run = r->run;
   r->evidence.nonce = r->nonce;
   int rc = runlog_ruin_read(r->how->store, r->how->prefix, &r->ruin, e);
-  return rc < 0 ? rc : repair_gather(r->how, &r->ruin, &r->evidence, e);
+  return rc < 0 ? rc : repair_gather(&r->ruin, &r->evidence, e);
 }
 
 /* ---- (a) may it? ---- */

@@ -265,9 +265,8 @@ static int take_pins(runlog_ruin *r, runlog_evidence *v, err *e) {
   return rc;
 }
 
-int repair_gather(const repair *how, runlog_ruin *r, runlog_evidence *out, err *e) {
+int repair_gather(runlog_ruin *r, runlog_evidence *out, err *e) {
   names *removed = &out->removed;
-  (void)how;
   int rc = see_numbers(r, ".ckpt/parts", 0, e);
   if (rc == 0) rc = see_numbers(r, ".ckpt/with", 0, e);
   if (rc == 0) rc = see_numbers(r, ".ckpt/staging", '.', e);
