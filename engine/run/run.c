@@ -367,6 +367,7 @@ static int on_open(run *r, run_unit *u, err *e) {
   /* A result may name the unit before all events of its making were read: that is the same
    * content. */
   if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = false;
+  run_unit_beside_drop(u);
   if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
   u->counted = false;
   run_note(r, u, TRAIL_OPEN, NULL);
@@ -382,6 +383,7 @@ static int on_complete(run *r, run_unit *u, err *e) {
   bool same = digest_equal(&known.fingerprint, &u->fingerprint);
   u->retired = 0;
   run_note(r, u, TRAIL_COMPLETE, NULL);
+  if (!same || known.state != JOURNAL_COMMITTED) run_unit_beside(r, u);
   /* A save of the older content is on its way out: the unit's turn comes when it has ended. */
   if (u->phase == UNIT_RUNNING) {
     run_order_note(r, u); /* it is complete now, and not when that save has ended */
@@ -680,6 +682,8 @@ int run_step(run *r, int64_t *due, err *e) {
   if (next_look < *due) *due = next_look;
   if (meet < *due) *due = meet;
   if (tell < *due) *due = tell;
+  int64_t beside = run_beside_step(r, r->env->io->now(r->env->io, IO_MONO));
+  if (beside < *due) *due = beside;
   int64_t keep = r->fenced ? INT64_MAX : run_keep_due(r);
   if (keep < *due) *due = keep;
   int64_t stall = run_watch_stalls(r, r->env->io->now(r->env->io, IO_MONO));

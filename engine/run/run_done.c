@@ -286,6 +286,10 @@ void run_save_done(run_task *task) {
   u->attempt = s->job.attempt;
   u->attempt_shape = s->job.attempt_shape;
   memcpy(u->staging, s->job.staging, sizeof u->staging);
+  if (!u->beside && digest_equal(&u->beside_of, &s->fingerprint)) { /* the next try's */
+    u->beside = s->job.beside;
+    s->job.beside = NULL;
+  }
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
   if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
   if (status == 0)

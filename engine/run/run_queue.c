@@ -148,6 +148,7 @@ void run_made_it(run *r, const run_unit *newer) {
 void run_unit_durable(run *r, run_unit *u) {
   u->phase = UNIT_DURABLE;
   policy_once_clear(&u->once);
+  run_unit_beside_drop(u);
   drop_older(r, u, true);
   run_made_it(r, u);
   run_tell_watchers(r, u);
@@ -260,6 +261,7 @@ static void save_on_worker(void *arg) {
 
 void run_save_free(run_save *s) {
   free(s->job.metrics);
+  job_beside_free(s->job.beside);
   free(s->memory);
   free(s);
 }
@@ -293,6 +295,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   s->job.attempt = u->attempt;
   s->job.attempt_shape = u->attempt_shape;
   memcpy(s->job.staging, u->staging, sizeof s->job.staging);
+  s->job.beside = u->beside;
   snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
   const char *numbers = u->above ? NULL : run_numbers_now(r, u);
@@ -304,14 +307,17 @@ static int start_save(run *r, run_unit *u, err *e) {
   err full = {0};
   if (rc == 0 && pool_submit(r->env->pool, save_on_worker, s, &full) < 0) {
     u->next_try = r->env->io->now(r->env->io, IO_MONO) + 1000000000;
+    s->job.beside = NULL;
     run_save_free(s);
     return 0;
   }
   if (rc < 0) {
+    s->job.beside = NULL;
     run_save_free(s);
     return rc;
   }
   r->tasks++;
+  u->beside = NULL; /* the job's, until it is over */
   if (s->memory) u->group->memory_changed = false;
   if (u->above)
     run_above_begun(r, u);

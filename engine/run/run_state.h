@@ -75,9 +75,13 @@ typedef struct run_unit {
   uint64_t attempt, attempt_shape; /* that the last try left for the next one, as in job.h */
   char staging[RUNLOG_NONCE_MAX];  /* as in job.h, too */
   run_save *save;                  /* while RUNNING */
-  bool counted;                    /* among its group's `since` */
-  bool asked_for;                  /* a result named it: a temporary one is saved then */
-  bool leaving;     /* it is being removed here, for the policy or as a temporary one */
+  job_beside *beside; /* what stood beside it when it was complete; while it is saved, the job's */
+  digest beside_of;   /* with this content */
+  int64_t beside_until;
+  int64_t beside_next; /* IO_MONO: to be looked at again, since a pointer is late; 0: it is not */
+  bool counted;        /* among its group's `since` */
+  bool asked_for;      /* a result named it: a temporary one is saved then */
+  bool leaving;        /* it is being removed here, for the policy or as a temporary one */
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
@@ -343,6 +347,11 @@ void run_ranks_close(run *r);
 run_unit *run_unit_find(run *r, const char *path);
 int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e);
 void run_unit_remove(run *r, run_unit *u);
+/* Reads what stands beside a unit that became complete just now: it may wait long for its save. */
+void run_unit_beside(run *r, run_unit *u);
+void run_unit_beside_drop(run_unit *u); /* it is another content, or needs it no more */
+/* Looks again for what is late beside those that wait; returns when to call it again. */
+int64_t run_beside_step(run *r, int64_t now);
 /* Tells a piece of news. For a commit `j` has the numbers; else it is NULL. */
 void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
               const char *reason);

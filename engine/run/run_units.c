@@ -23,6 +23,7 @@ run_unit *run_unit_find(run *r, const char *path) {
 static void unit_free(run_unit *u) {
   if (!u) return;
   policy_once_clear(&u->once);
+  run_unit_beside_drop(u);
   free(u->path);
   free(u->series);
   names_free(&u->mentions);
@@ -51,6 +52,46 @@ static int insert(run *r, run_unit *u) {
   r->units[at] = u;
   r->unit_count++;
   return 0;
+}
+
+/* ---- what stands beside it ---- */
+
+void run_unit_beside_drop(run_unit *u) {
+  job_beside_free(u->beside);
+  u->beside = NULL;
+  u->beside_next = 0;
+}
+
+static void look_beside(run *r, run_unit *u, int64_t now) {
+  const int64_t pause = 200000000;
+  bool late;
+  err e = {0};
+  if (job_beside_look(&r->job_env, u->path, u->step, &u->beside, &late, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "%s", e.text);
+  u->beside_next = late && now < u->beside_until ? now + pause : 0;
+}
+
+void run_unit_beside(run *r, run_unit *u) {
+  const int64_t most = (int64_t)10 * 1000000000; /* as long as a job waits for one */
+  if (u->beside && digest_equal(&u->beside_of, &u->fingerprint)) return;
+  run_unit_beside_drop(u);
+  /* Of one that was there before, the moment is gone. */
+  if (u->above || run_order_at_start(r, u)) return;
+  u->beside_of = u->fingerprint;
+  int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  u->beside_until = now + most;
+  look_beside(r, u, now);
+}
+
+int64_t run_beside_step(run *r, int64_t now) {
+  int64_t due = INT64_MAX;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    if (u->beside_next == 0 || !run_unit_queued(u)) continue;
+    if (u->beside_next <= now) look_beside(r, u, now);
+    if (u->beside_next && u->beside_next < due) due = u->beside_next;
+  }
+  return due;
 }
 
 /* Finds the record of a unit, or makes it, and writes the present facts into it. */

@@ -146,6 +146,7 @@ static int find_one(const companions_place *at, const char *glob, companions *ou
   size_t len = strlen(glob);
   while (len && glob[len - 1] == '/') len--;
   if (len == 0 || len >= sizeof name || *glob == '/') return 0; /* the policy's check refuses it */
+  if (at->near && memchr(glob, '/', len)) return 0;
   memcpy(name, glob, len);
   name[len] = 0;
   size_t plain = plain_part(name);
@@ -156,7 +157,7 @@ static int find_one(const companions_place *at, const char *glob, companions *ou
   if (plain < len && lies_in_unit(&l, base)) return 0;
   if (plain < len) {
     l.glob = name;
-    if (!strstr(name, "**")) l.depth = components(name);
+    if (at->near || !strstr(name, "**")) l.depth = components(name);
     return walk(&l, path, e);
   }
   /* A name without a wildcard is there or not: no walk is needed. */
@@ -169,7 +170,7 @@ static int find_one(const companions_place *at, const char *glob, companions *ou
             "%s is not saved beside a checkpoint: it lies below a symbolic link or a file", path);
   if (rc < 0) return 0;
   rc = take(&l, base, &st, e);
-  return rc == 0 && S_ISDIR(st.st_mode) ? walk(&l, path, e) : rc < 0 ? rc : 0;
+  return rc == 0 && S_ISDIR(st.st_mode) && !at->near ? walk(&l, path, e) : rc < 0 ? rc : 0;
 }
 
 /* ---- links ---- */

@@ -33,6 +33,7 @@ typedef struct companions_place {
   const log_sink *log;
   const rules *rules;
   const char *root, *group; /* group "": the root itself */
+  bool near; /* only what stands in the group's directory itself: no walk is needed */
 } companions_place;
 
 /* Finds the files that `globs` (ended by NULL, relative to the group's directory; a directory's

@@ -77,7 +77,7 @@ static void clean_up(job_work *w) {
     log_say(w->env->log, LOG_WARN, "%s", why.text);
   manifest_free(&w->manifest);
   manifest_free(&w->came_with);
-  job_early_free(w);
+  fs_held_free(w->held);
   names_free(&w->needs);
   unit_files_free(&w->source);
   unit_files_free(&w->copy);
@@ -126,6 +126,7 @@ static void sweep_older(job_work *w) {
 
 void job_run(job *j) {
   job_work w = {.job = j, .env = j->env, .attempt = RUNLOG_NONE};
+  const bool own = !j->beside;
   w.plain_keys = !j->env->store->ops->spell; /* or as its attempt says */
   err *e = &j->error;
   job_at(j, "reading its files");
@@ -146,4 +147,7 @@ void job_run(job *j) {
     job_forget_parts(&w);
   }
   clean_up(&w);
+  if (!own) return;
+  job_beside_free(j->beside);
+  j->beside = NULL;
 }

@@ -49,6 +49,9 @@ typedef struct job_doing {
   _Atomic uint64_t ranks[4]; /* while it waits for ranks: a bit for each of the first 256 missing */
 } job_doing;
 
+/* What stands beside a unit and is small, as it was early. */
+typedef struct job_beside job_beside;
+
 enum { JOB_COPY_MAX = 192 };
 
 typedef struct job {
@@ -61,6 +64,8 @@ typedef struct job {
   uint64_t stamp; /* of the files, when the unit was found complete (stamp.h): if it differs,
                    * ERR_RETIRED; 0: not known */
 
+  job_beside *
+      beside; /* in: what job_beside_look() read, or NULL; out: what was read; the caller's to free */
   uint64_t lost; /* the commit of this unit whose data the store has lost, so that it is saved
                   * again; 0: none */
 
@@ -102,5 +107,12 @@ enum { JOB_CANCEL = 1, JOB_LEAVE = 2 };
 
 /* Runs the job to its end. Blocks; call it on a worker. */
 void job_run(job *j);
+
+/* Reads what stands beside a unit that waits for its save: pointers and lists may name the next one by then. Of
+ * each file the first reading that names the unit is kept, else the last. *known: what was read before, or
+ * NULL, and what is known now. *late: one of them does not name the unit yet. Needs no log. */
+int job_beside_look(const job_env *env, const char *unit, int64_t step, job_beside **known,
+                    bool *late, err *e);
+void job_beside_free(job_beside *b); /* NULL is fine */
 
 #endif

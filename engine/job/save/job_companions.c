@@ -8,222 +8,6 @@
 #include "job/save/companions.h"
 #include "job_impl.h"
 
-enum { EARLY_MAX = 64 };
-
-/* A small file, or a link, as it was when the job began: by the time that the unit is sent, a
- * pointer may name the next one already. */
-struct job_early {
-  char *name, *text;
-  size_t len;
-  struct stat st; /* of a file */
-  bool link;      /* `text` is its target */
-};
-
-void job_early_free(job_work *w) {
-  for (size_t i = 0; i < w->early_count; i++) {
-    free(w->early[i].name);
-    free(w->early[i].text);
-  }
-  free(w->early);
-  w->early = NULL;
-  w->early_count = 0;
-  fs_held_free(w->held);
-  w->held = NULL;
-}
-
-/* Companions are read below the watched directory only: a link in it would let somebody else say
- * which files are taken in, and a save by root may read more than that user. */
-static int hold_root(job_work *w, err *e) {
-  if (w->held) return 0;
-  int rc = fs_held_new(w->env->io, &w->held, e);
-  return rc < 0 ? rc : fs_hold_by_name(w->held, w->env->root, e);
-}
-
-static const io *reading(const job_work *w) {
-  return fs_held_io(w->held);
-}
-
-static bool takes_companions(const job_work *w) {
-  return w->env->companions && (!w->env->ranks || w->env->ranks->rank == 0);
-}
-
-static companions_place place_of(const job_work *w, char group[FS_PATH_MAX]) {
-  fs_parent(w->job->plan.unit, group);
-  return (companions_place){.io = reading(w),
-                            .log = w->env->log,
-                            .rules = w->env->rules,
-                            .root = w->env->root,
-                            .group = strcmp(group, ".") == 0 ? "" : group};
-}
-
-static bool is_live(const runlog_state *state, const char *name) {
-  for (size_t i = 0; i < state->commit_count; i++)
-    if (state->commits[i].life == RUNLOG_LIVE && strcmp(state->commits[i].unit, name) == 0)
-      return true;
-  return false;
-}
-
-/* A link that was a checkpoint once (Lightning's `last.ckpt`, which may be either) has that one's name in
- * the store, and nothing is put in its place. */
-static void drop_units(const job_work *w, companions *c) {
-  const runlog_state *state = runlog_view(w->job->log);
-  size_t kept = 0;
-  for (size_t i = 0; i < c->count; i++) {
-    if (is_live(state, c->items[i].name)) {
-      c->bytes -= c->items[i].size;
-      free(c->items[i].name);
-    } else {
-      c->items[kept++] = c->items[i];
-    }
-  }
-  c->count = kept;
-}
-
-static int find(const job_work *w, companions *out, err *e) {
-  char group[FS_PATH_MAX];
-  companions_place at = place_of(w, group);
-  int rc = companions_find(&at, w->env->companions, out, e);
-  if (rc == 0) drop_units(w, out);
-  return rc;
-}
-
-static bool names_it(const job_work *w, const char *name, bool link, const char *text, size_t len) {
-  if (job_is_state(name)) return true;
-  if (job_is_pointer(name, link))
-    return job_word_of(w, &(job_said){name, link, text, len}) == JOB_WORD_FITS;
-  return companions_name_unit(text, len, job_unit(w->job), w->job->plan.step);
-}
-
-/* A list is read whole, so that it is of one moment, and it is known what it names. */
-static uint64_t small_max(const char *name) {
-  return job_is_pointer(name, false) ? HASH_BLOCK : COMPANIONS_POINTER_MAX;
-}
-
-static int path_of(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e) {
-  char group[FS_PATH_MAX], dir[FS_PATH_MAX];
-  fs_parent(w->job->plan.unit, group);
-  int rc = fs_join(dir, w->env->root, strcmp(group, ".") == 0 ? "" : group, e);
-  return rc < 0 ? rc : fs_join(path, dir, name, e);
-}
-
-/* ---- reading ---- */
-
-/* An open file, as it was when it was opened: a log that grows is cut off there. */
-struct source {
-  const io *io;
-  const char *path;
-  int fd;
-  struct stat st;
-};
-
-static int source_open(struct source *s, err *e) {
-  s->fd = s->io->open(s->io, AT_FDCWD, s->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-  if (s->fd < 0) return err_sys(e, s->fd, "open %s", s->path);
-  int rc = s->io->fstat(s->io, s->fd, &s->st);
-  if (rc < 0)
-    rc = err_sys(e, rc, "look at %s", s->path);
-  else if (!S_ISREG(s->st.st_mode))
-    rc = err_set(e, ERR_RETIRED, "%s is no file any more", s->path);
-  if (rc < 0) s->io->close(s->io, s->fd);
-  return rc;
-}
-
-/* Checks that the bytes that were read are of one moment: nothing was written meanwhile, or only
- * behind them. */
-static int source_unchanged(const struct source *s, err *e) {
-  struct stat now;
-  int rc = s->io->fstat(s->io, s->fd, &now);
-  if (rc < 0) return err_sys(e, rc, "look at %s", s->path);
-  bool same = now.st_size == s->st.st_size && io_time_ns(now.st_mtim) == io_time_ns(s->st.st_mtim);
-  if (same || now.st_size > s->st.st_size) return 0;
-  return err_set(e, ERR_RETIRED, "%s is being written", s->path);
-}
-
-/* Reads a small file whole, into malloced memory; *st is of the same moment. */
-static int read_small(const io *io, const char *path, uint64_t most, char **text, size_t *len,
-                      struct stat *st, err *e) {
-  struct source s = {.io = io, .path = path};
-  char *data = NULL;
-  int rc = source_open(&s, e);
-  if (rc < 0) return rc;
-  *len = (size_t)s.st.st_size;
-  if ((uint64_t)s.st.st_size > most)
-    rc = err_set(e, ERR_LIMIT, "%s is too large for a pointer", path);
-  else if (!(data = malloc(*len + 1)))
-    rc = err_set(e, ERR_NOMEM, "read %s: out of memory", path);
-  ssize_t got = rc == 0 ? fs_fill(io, s.fd, data, *len) : 0;
-  if (got < 0) rc = err_sys(e, (int)got, "read %s", path);
-  if (rc == 0 && (size_t)got < *len) rc = err_set(e, ERR_RETIRED, "%s is being written", path);
-  if (rc == 0) rc = source_unchanged(&s, e);
-  io->close(io, s.fd);
-  if (rc < 0) {
-    free(data);
-    return rc;
-  }
-  *text = data;
-  *st = s.st;
-  return 0;
-}
-
-/* Reads the target of a link, into malloced memory. */
-static int read_target(const io *io, const char *path, char **text, size_t *len, err *e) {
-  char target[FS_PATH_MAX];
-  ssize_t got = io->readlink(io, AT_FDCWD, path, target, sizeof target - 1);
-  if (got < 0) return err_sys(e, (int)got, "read the link %s", path);
-  if (!(*text = malloc((size_t)got + 1)))
-    return err_set(e, ERR_NOMEM, "read the link %s: out of memory", path);
-  memcpy(*text, target, (size_t)got);
-  (*text)[got] = 0;
-  *len = (size_t)got;
-  return 0;
-}
-
-static struct job_early *early_of(const job_work *w, const char *name, bool link) {
-  for (size_t i = 0; i < w->early_count; i++)
-    if (w->early[i].link == link && strcmp(w->early[i].name, name) == 0) return &w->early[i];
-  return NULL;
-}
-
-/* Keeps the last reading, or the first one that names this unit. */
-static int look_at_one(job_work *w, const companion *c, err *e) {
-  const io *io = reading(w);
-  char path[FS_PATH_MAX];
-  bool link = c->type == MANIFEST_LINK;
-  struct job_early now = {.link = link}, *known = early_of(w, c->name, link);
-  if ((!link && (c->type != MANIFEST_FILE || c->size > small_max(c->name))) ||
-      strchr(c->name, '/') ||
-      (known ? names_it(w, c->name, link, known->text, known->len) : w->early_count == EARLY_MAX) ||
-      path_of(w, c->name, path, NULL) < 0 ||
-      (link ? read_target(io, path, &now.text, &now.len, NULL)
-            : read_small(io, path, small_max(c->name), &now.text, &now.len, &now.st, NULL)) < 0)
-    return 0;
-  if (!known) {
-    known = &w->early[w->early_count];
-    if ((now.name = strdup(c->name))) w->early_count++;
-  } else {
-    now.name = known->name;
-    free(known->text);
-  }
-  *known = now;
-  if (now.name) return 0;
-  free(now.text);
-  return err_set(e, ERR_NOMEM, "read %s: out of memory", path);
-}
-
-/* Reads pointers early. A file that cannot be read now is read later, or left out. */
-int job_look_companions(job_work *w, err *e) {
-  companions all;
-  if (!takes_companions(w)) return 0;
-  int rc = hold_root(w, e);
-  if (rc == 0) rc = find(w, &all, e);
-  if (rc < 0) return rc;
-  if (!w->early) w->early = calloc(EARLY_MAX, sizeof *w->early);
-  if (!w->early) rc = err_set(e, ERR_NOMEM, "read what is saved beside a unit: out of memory");
-  for (size_t i = 0; rc == 0 && i < all.count; i++) rc = look_at_one(w, &all.items[i], e);
-  companions_free(&all);
-  return rc;
-}
-
 /* ---- sending ---- */
 
 /* One file on its way. */
@@ -289,11 +73,11 @@ static int take_there(const struct sending *s, const char *key, const struct sta
  * memory. */
 static int read_best(const struct sending *s, char **text, size_t *len, struct stat *st, err *e) {
   const job_work *w = s->w;
-  const struct job_early *early = early_of(w, s->name, false);
+  const job_early *early = job_early_of(w, s->name, false);
   *text = NULL;
-  int rc = read_small(reading(w), s->path, small_max(s->name), text, len, st, e);
+  int rc = job_read_small(job_reading(w), s->path, job_small_max(s->name), text, len, st, e);
   if (rc == ERR_NOMEM || (rc < 0 && !early)) return rc;
-  if (!early || (*text && !names_it(w, s->name, false, early->text, early->len))) return 0;
+  if (!early || (*text && !job_names_it(w, s->name, false, early->text, early->len))) return 0;
   free(*text); /* the early reading is better than nothing */
   *text = malloc(early->len + 1);
   if (!*text) return err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
@@ -305,9 +89,9 @@ static int read_best(const struct sending *s, char **text, size_t *len, struct s
 
 static int read_link(const struct sending *s, char **text, size_t *len, err *e) {
   const job_work *w = s->w;
-  const struct job_early *early = early_of(w, s->name, true);
-  bool then = early && names_it(w, s->name, true, early->text, early->len);
-  if (!then) return read_target(reading(w), s->path, text, len, e);
+  const job_early *early = job_early_of(w, s->name, true);
+  bool then = early && job_names_it(w, s->name, true, early->text, early->len);
+  if (!then) return job_read_target(job_reading(w), s->path, text, len, e);
   *text = strdup(early->text);
   *len = early->len;
   return *text ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
@@ -358,7 +142,7 @@ out:
   return rc;
 }
 
-static int copy_blocks(const struct sending *s, const struct source *from, digest *blocks,
+static int copy_blocks(const struct sending *s, const job_source *from, digest *blocks,
                        store_writer *to, bool *ours, err *e) {
   uint64_t size = (uint64_t)from->st.st_size;
   size_t count = hash_block_count(size);
@@ -388,12 +172,12 @@ static int copy_blocks(const struct sending *s, const struct source *from, diges
 
 static int send_large(const struct sending *s, err *e, bool *ours) {
   store *to = s->w->env->store;
-  struct source from = {.io = reading(s->w), .path = s->path};
+  job_source from = {.io = job_reading(s->w), .path = s->path};
   store_writer *writer = NULL;
   char key[STORE_KEY_MAX];
   digest *blocks = NULL;
   *ours = true;
-  int rc = source_open(&from, e);
+  int rc = job_source_open(&from, e);
   if (rc < 0) return rc;
   uint64_t size = (uint64_t)from.st.st_size;
   rc = key_of(s, key, e);
@@ -403,7 +187,7 @@ static int send_large(const struct sending *s, err *e, bool *ours) {
     *ours = false;
   if (rc == 0) store_write_mark(writer, s->w->mark);
   if (rc == 0) rc = copy_blocks(s, &from, blocks, writer, ours, e);
-  if (rc == 0) rc = source_unchanged(&from, e);
+  if (rc == 0) rc = job_source_unchanged(&from, e);
   if (writer && rc == 0) {
     rc = to->ops->write_close(writer, e);
     *ours = rc == 0;
@@ -428,9 +212,9 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
   int rc = 0;
   for (int i = 0; i < TRIES; i++) {
     why = (err){0};
-    rc = size > small_max(s->name) ? send_large(s, &why, &ours) : send_small(s, &why, &ours);
+    rc = size > job_small_max(s->name) ? send_large(s, &why, &ours) : send_small(s, &why, &ours);
     if (rc == 0 || !ours || rc == ERR_NOMEM) break;
-    if (rc == ERR_LIMIT) size = small_max(s->name) + 1; /* it has grown */
+    if (rc == ERR_LIMIT) size = job_small_max(s->name) + 1; /* it has grown */
   }
   if (rc == 0) return 0;
   if (!ours || rc == ERR_NOMEM) {
@@ -444,7 +228,7 @@ static int send_file(const struct sending *s, uint64_t size, err *e) {
 
 /* Adds the reading of a link that names this unit, as with small files. */
 static int add_link(const struct sending *s, err *e) {
-  const io *io = reading(s->w);
+  const io *io = job_reading(s->w);
   struct stat st;
   char *target = NULL;
   size_t len;
@@ -474,7 +258,7 @@ static int send_all(job_work *w, const companions *all, const char *prefix, mani
     const companion *c = &all->items[i];
     char path[FS_PATH_MAX];
     struct sending s = {.w = w, .m = m, .prefix = prefix, .name = c->name, .path = path};
-    if (path_of(w, c->name, path, NULL) < 0) continue;
+    if (job_path_beside(w, c->name, path, NULL) < 0) continue;
     rc = c->type == MANIFEST_LINK ? add_link(&s, e) : send_file(&s, c->size, e);
   }
   return rc;
@@ -498,8 +282,8 @@ static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
   manifest m;
   err why = {0};
   manifest_init(&m);
-  int rc = hold_root(w, e);
-  if (rc == 0) rc = find(w, &all, e);
+  int rc = job_hold_root(w, e);
+  if (rc == 0) rc = job_find_beside(w, &all, e);
   if (rc < 0) return rc;
   m.kind = MATCH_DIR;
   m.step = w->job->plan.step;
@@ -542,9 +326,9 @@ int job_companions(job_work *w, err *e) {
   w->companions = (runlog_companions){0}; /* it may be of an attempt that was given up */
   if (!w->env->companions) return 0;
   int rc = find_place(w, term, prefix, e);
-  if (rc == 0 && (w->resumed || !takes_companions(w)))
+  if (rc == 0 && (w->resumed || !job_takes_companions(w)))
     rc = companions_look_at(s, prefix, term, &w->companions, e);
-  if (rc < 0 || w->companions.files || !takes_companions(w)) return rc;
+  if (rc < 0 || w->companions.files || !job_takes_companions(w)) return rc;
   job_at(w->job, "saving what is beside it");
   rc = job_note_wishes(w, e);
   if (rc == 0) rc = save(w, term, prefix, e);

@@ -22,11 +22,9 @@ typedef struct job_work {
                        * store... */
   bool came_back;     /* ...and by their names and sizes it is theirs */
   runlog_companions companions; /* the companions, for the commit */
-  struct job_early *early;      /* small companions, as they were when the job began */
-  size_t early_count;
-  names needs;        /* other units that what is saved beside it names */
-  int64_t word_until; /* IO_MONO: a pointer is waited for until then; 0: none was yet */
-  fs_held *held;      /* the watched directory, through which companions are read; NULL: not yet */
+  names needs;                  /* other units that what is saved beside it names */
+  int64_t word_until;           /* IO_MONO: a pointer is waited for until then; 0: none was yet */
+  fs_held *held; /* the watched directory, through which companions are read; NULL: not yet */
   char snapshot[FS_PATH_MAX];  /* removed at the end; "": nothing */
   uint64_t attempt;            /* RUNLOG_NONE: not announced yet */
   uint64_t term;               /* ours, which owns the attempt */
@@ -72,10 +70,42 @@ int job_announce(job_work *w, err *e);
 /* Gives the job up after a failure, and returns its status. */
 int job_give_up(job_work *w, int rc);
 
-/* job_companions.c: saves the companions that the policy wants (env->with). Pointers are read when
- * the job begins, for they may name the next unit by the time that this one is sent. */
-int job_look_companions(job_work *w, err *e);
-void job_early_free(job_work *w);
+/* job_beside.c: small companions, as they were when the unit became complete, or the job began. */
+typedef struct job_early {
+  char *name, *text;
+  size_t len;
+  struct stat st; /* of a file */
+  bool link;      /* `text` is its target */
+} job_early;
+
+bool job_takes_companions(const job_work *w);
+int job_look_companions(job_work *w, err *e);                            /* into job.beside */
+job_early *job_early_of(const job_work *w, const char *name, bool link); /* NULL: it is not known */
+
+/* An open file, as it was when it was opened: a log that grows is cut off there. */
+typedef struct job_source {
+  const io *io;
+  const char *path;
+  int fd;
+  struct stat st;
+} job_source;
+
+int job_source_open(job_source *s, err *e);
+/* Checks that the bytes that were read are of one moment. */
+int job_source_unchanged(const job_source *s, err *e);
+uint64_t job_small_max(const char *name);
+/* These read into malloced memory. */
+int job_read_small(const io *io, const char *path, uint64_t most, char **text, size_t *len,
+                   struct stat *st, err *e);
+int job_read_target(const io *io, const char *path, char **text, size_t *len, err *e);
+int job_hold_root(job_work *w, err *e);
+const io *job_reading(const job_work *w); /* once that is held */
+struct companions;
+int job_find_beside(const job_work *w, struct companions *out, err *e);
+int job_path_beside(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e);
+bool job_names_it(const job_work *w, const char *name, bool link, const char *text, size_t len);
+
+/* job_companions.c: saves the companions that the policy wants (env->with). */
 int job_companions(job_work *w, err *e);
 
 /* job_pointers.c: what a file that names checkpoints says of ours. */
