@@ -69,11 +69,15 @@ static void so_it_is_where_a_listing_alone_tells(void **state) {
 }
 
 /* Orbax makes its bin and moves the first one there before anybody can watch the bin. */
-static void it_is_known_in_a_directory_that_was_not_watched_yet(void **state) {
-  sim *s = *state;
+static void bin_first(sim *s) {
   save_orbax(s, "1");
   io_tree_mkdir(s->tree, "trash");
   io_tree_rename(s->tree, "1", "trash/1");
+}
+
+static void it_is_known_in_a_directory_that_was_not_watched_yet(void **state) {
+  sim *s = *state;
+  bin_first(s);
   sim_feed(s, WATCH_CREATE, "trash", true, 0);
   sim_feed(s, WATCH_MOVED_FROM, "1", true, 77);
   sim_wait(s, 120 * SIM_S);
@@ -82,9 +86,7 @@ static void it_is_known_in_a_directory_that_was_not_watched_yet(void **state) {
 
 static void the_same_where_its_arrival_is_told_after_it_was_found(void **state) {
   sim *s = *state;
-  save_orbax(s, "1");
-  io_tree_mkdir(s->tree, "trash");
-  io_tree_rename(s->tree, "1", "trash/1");
+  bin_first(s);
   sim_feed(s, WATCH_CREATE, "trash", true, 0);
   sim_feed(s, WATCH_MOVED_FROM, "1", true, 77);
   sim_feed(s, WATCH_MOVED_TO, "trash/1", true, 77);
@@ -94,9 +96,7 @@ static void the_same_where_its_arrival_is_told_after_it_was_found(void **state) 
 
 static void the_same_where_its_departure_was_told_first(void **state) {
   sim *s = *state;
-  save_orbax(s, "1");
-  io_tree_mkdir(s->tree, "trash");
-  io_tree_rename(s->tree, "1", "trash/1");
+  bin_first(s);
   sim_feed(s, WATCH_MOVED_FROM, "1", true, 77);
   sim_feed(s, WATCH_CREATE, "trash", true, 0);
   sim_wait(s, 120 * SIM_S);
