@@ -101,6 +101,14 @@ static void saved(world *w) {
   runlog_close(whole);
 }
 
+/* It stands in the place of the first mark, and what stood behind that is lost, too. Releases it. */
+static void put_late(const world *w, json_t *late) {
+  rename_nonce(late);
+  lose(w, FIRST_MARK);
+  lose(w, SECOND);
+  put(w, late, FIRST_MARK);
+}
+
 static void mend(const world *w) {
   err e = {0};
   const repair how = {.store = w->env.store, .prefix = "", .take_over = true};
@@ -144,11 +152,7 @@ static void a_commit_is_not_given_to_a_save_that_got_its_number(void **state) {
 static void of_two_that_announce_a_directory_the_one_that_is_there_counts(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     saved(w);
-    json_t *late = entry_of(w, SECOND);
-    rename_nonce(late);
-    lose(w, FIRST_MARK);
-    lose(w, SECOND);
-    put(w, late, FIRST_MARK);
+    put_late(w, entry_of(w, SECOND));
     mend(w);
     all_are_there(w);
   }
@@ -159,11 +163,8 @@ static void a_term_that_came_late_fences_nobody(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     saved(w);
     json_t *late = entry_of(w, 1);
-    rename_nonce(late);
     json_object_set_new(late, "term", json_integer(FIRST_MARK));
-    lose(w, FIRST_MARK);
-    lose(w, SECOND);
-    put(w, late, FIRST_MARK);
+    put_late(w, late);
     mend(w);
     all_are_there(w);
   }
