@@ -439,49 +439,63 @@ static int64_t shifted(const io *io, io_clock clock) {
   return world_io()->now(world_io(), clock) + (clock == IO_MONO ? ahead : 0);
 }
 
+/* A reader of the second checkpoint, of which the clock may run ahead. */
+typedef struct reader {
+  io clock;
+  const io *before;
+  store *outer, *in;
+} reader;
+
+static void reader_begin(reader *r, const scene *s) {
+  *r = (reader){.clock = *world_io(), .outer = s->w->env.store};
+  r->clock.now = shifted;
+  ahead = 0;
+  r->before = r->outer->io;
+  r->outer->io = &r->clock;
+  assert_int_equal(pinned_open(r->outer, "", "checkpoint-1", s->n[1], "restore", &r->in, NULL), 0);
+}
+
+static int reader_byte(const reader *r, err *e) {
+  char byte;
+  return (int)r->in->ops->read(r->in, "checkpoint-1/model.bin", 0, &byte, 1, e);
+}
+
+static void reader_end(reader *r) {
+  store_close(r->in);
+  r->outer->io = r->before;
+}
+
 static void a_long_read_renews_its_pin_and_ends_when_it_is_dropped(void **state) {
   scene *s = scene_new(state);
-  io clock = *world_io();
-  clock.now = shifted;
-  ahead = 0;
-  store *outer = s->w->env.store, *in = NULL;
-  const io *before = outer->io;
-  outer->io = &clock;
+  reader r;
   pins a, b;
-  char byte;
-  assert_int_equal(pinned_open(outer, "", "checkpoint-1", s->n[1], "restore", &in, NULL), 0);
-  assert_int_equal(pins_list(outer, "", &a, NULL), 0);
+  reader_begin(&r, s);
+  assert_int_equal(pins_list(r.outer, "", &a, NULL), 0);
   ahead = 400 * second;
-  assert_int_equal(in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, NULL), 1);
-  assert_int_equal(pins_list(outer, "", &b, NULL), 0);
+  assert_int_equal(reader_byte(&r, NULL), 1);
+  assert_int_equal(pins_list(r.outer, "", &b, NULL), 0);
   assert_int_equal(b.count, 1);
   assert_string_equal(a.at[0].id, b.at[0].id);
   assert_true(b.at[0].created_ns > a.at[0].created_ns);
   pins_free(&a);
   pins_free(&b);
   assert_int_equal(runlog_drop(s->log, s->n[1], "p", "r", NULL, NULL, NULL), 0);
-  assert_int_equal(in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, NULL), 1);
+  assert_int_equal(reader_byte(&r, NULL), 1);
   ahead = 800 * second;
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, NULL), ERR_CONFLICT);
-  store_close(in);
-  outer->io = before;
+  for (int i = 0; i < 2; i++) assert_int_equal(reader_byte(&r, NULL), ERR_CONFLICT);
+  reader_end(&r);
   scene_free(s);
 }
 
 /* What is behind a lost entry may have let it go while nothing held it. */
 static void a_pin_that_lapsed_holds_nothing_beside_a_log_with_a_hole(void **state) {
   scene *s = scene_new(state);
-  io clock = *world_io();
-  clock.now = shifted;
-  ahead = 0;
-  store *outer = s->w->env.store, *in = NULL;
-  const io *before = outer->io;
-  outer->io = &clock;
+  reader r;
   err e = {0};
-  char byte, key[STORE_KEY_MAX];
+  char key[STORE_KEY_MAX];
   buf text;
-  assert_int_equal(pinned_open(outer, "", "checkpoint-1", s->n[1], "restore", &in, NULL), 0);
+  reader_begin(&r, s);
+  store *outer = r.outer;
   uint64_t hole = runlog_view(s->log)->next;
   for (int i = 0; i < 2; i++)
     assert_int_equal(runlog_drop(s->log, s->n[i], "p", "r", NULL, NULL, NULL), 0);
@@ -491,15 +505,13 @@ static void a_pin_that_lapsed_holds_nothing_beside_a_log_with_a_hole(void **stat
   assert_int_equal(outer->ops->remove(outer, key, NULL), 0);
   ahead = 2000 * second;
   for (int i = 0; i < 2; i++) {
-    int rc = (int)in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, &e);
-    assert_int_equal(rc, ERR_CORRUPT);
+    assert_int_equal(reader_byte(&r, &e), ERR_CORRUPT);
     assert_non_null(strstr(e.text, "hole in the log"));
   }
   assert_int_equal(outer->ops->put(outer, key, text.data, text.len, STORE_IF_ABSENT, NULL), 0);
-  assert_int_equal(in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, NULL), ERR_CONFLICT);
+  assert_int_equal(reader_byte(&r, NULL), ERR_CONFLICT);
   buf_free(&text);
-  store_close(in);
-  outer->io = before;
+  reader_end(&r);
   scene_free(s);
 }
 
