@@ -204,11 +204,6 @@ static uint64_t add(kind k, uint64_t before, const void *data, size_t len) {
   return sum ^ all_ones(k);
 }
 
-/* The ones at the beginning and at the end of each sum cancel out. */
-static uint64_t join(kind k, uint64_t first, uint64_t second, uint64_t len) {
-  return first ? times(k, x_to(k, 8 * len), first) ^ second : second;
-}
-
 uint32_t crc32c(uint32_t before, const void *data, size_t len) {
   return (uint32_t)add(CRC_32C, before, data, len);
 }
@@ -217,10 +212,7 @@ uint64_t crc64nvme(uint64_t before, const void *data, size_t len) {
   return add(CRC_64NVME, before, data, len);
 }
 
-uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t len) {
-  return (uint32_t)join(CRC_32C, first, second, len);
-}
-
+/* The ones at the beginning and at the end of each sum cancel out. */
 uint64_t crc64nvme_join(uint64_t first, uint64_t second, uint64_t len) {
-  return join(CRC_64NVME, first, second, len);
+  return first ? times(CRC_64NVME, x_to(CRC_64NVME, 8 * len), first) ^ second : second;
 }

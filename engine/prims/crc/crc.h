@@ -14,7 +14,6 @@ uint32_t crc32c(uint32_t before, const void *data, size_t len);
 uint64_t crc64nvme(uint64_t before, const void *data, size_t len);
 
 /* Makes the sum of two pieces together from theirs; `len` is of the second one. */
-uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t len);
 uint64_t crc64nvme_join(uint64_t first, uint64_t second, uint64_t len);
 
 /* For tests: sets which of its ways it may go, as far as the processor has them. */
