@@ -606,7 +606,7 @@ typedef struct ckpt_verdict {
   const ckpt_item *item;
   uint32_t verdict; /* CKPT_KEEP, ... */
   const char *policy, *reason;
-  double wait_s; /* with CKPT_WAIT */
+  double wait_s; /* with CKPT_WAIT, and with CKPT_DROP: until its data may go */
 } ckpt_verdict;
 typedef int ckpt_verdict_fn(void *ctx, const ckpt_verdict *verdict);
 typedef struct ckpt_plan_options {

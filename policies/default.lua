@@ -9,6 +9,12 @@ local set = options {
   sync_min_iter = { type = "integer", default = 0, min = 0, help = "none before this iteration" },
   sync_min_time = { type = "duration", default = 0, help = "... or this much training" },
   keep_last = { type = "integer", default = 3, min = 1, help = "newest to keep" },
+  keep_in_place = {
+    type = "string",
+    default = "few",
+    values = { "few", "all" },
+    help = "of a name that is overwritten: few (the newest three, one a day) or all",
+  },
   keep_daily = { type = "integer", default = 7, min = 1, help = "days of which one is kept" },
 }
 
@@ -21,8 +27,13 @@ local kept = any {
 return {
   api = 1,
 
-  -- Nothing is ever deleted as this file stands. Take the two dashes away, and what the rules above
-  -- do not keep is deleted. Until then the rules only tell, once, what they would free.
+  -- One thing alone is deleted as this file stands: of a name without a number, which a job writes
+  -- again and again (last.pt, best.ckpt), the generations but the newest three and the last one of
+  -- each day; "all" keeps them. Where any policy has `keep`, that decides instead.
+  keep_in_place = set.keep_in_place,
+
+  -- Nothing else is. Take the two dashes away, and what the rules above do not keep is deleted.
+  -- Until then the rules only tell, once, what they would free.
   -- keep = kept,
   would_keep = kept,
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "decision/policy_impl.h"
+#include "prims/fs.h"
 
 static decision decide(policy_action action, const char *reason) {
   decision d = {.action = action, .queue = POLICY_NEWEST, .policy = "builtin"};
@@ -238,6 +239,18 @@ bool policy_select(policy *p, policy_hook hook, const char *group, const policy_
   }
   for (size_t i = 0; i < count; i++) memcpy(out[i].policy, r.by, sizeof out[i].policy);
   return true;
+}
+
+bool policy_keeps_few(const policy *p) {
+  return !p->data || json_is_true(json_object_get(p->data, "few"));
+}
+
+bool policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir) {
+  char path[FS_PATH_MAX];
+  match_unit m;
+  if (fs_join(path, prefix, unit, NULL) < 0) return false;
+  const char *pattern = rules_match(p->rules, path, is_dir, &m);
+  return pattern && !m.numbered && !rules_is_above(p->rules, pattern);
 }
 
 const char *const *policy_companions(const policy *p) {

@@ -81,6 +81,13 @@ uint64_t policy_fallbacks(const policy *p);
 const char *policy_null_marker(const policy *p);
 const char *policy_temp_marker(const policy *p);
 
+/* True if the core lets older generations of names go that are written again and again: no policy
+ * has `keep`, and none says `keep_in_place = "all"`. */
+bool policy_keeps_few(const policy *p);
+/* True if the next save of this unit has the same name, by the chain's rules. `prefix` is its
+ * group's. What is no unit by them has none. */
+bool policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir);
+
 /* Returns the globs of companions (`with = {...}`), ended by NULL; NULL: none. */
 const char *const *policy_companions(const policy *p);
 

@@ -47,6 +47,7 @@
  *   metrics:  [SOURCE, ...]
  *   markers:  {"null":NAME,"temp":NAME}
  *   with:     [GLOB, ...]
+ *   few:      true, if the core lets older generations of names without a number go
  *   queue:    "newest" | "all" | "skip" | "block", if it is no function
  *   has:      {HOOK:[NAME of a policy, ...], ...} for each hook that has to be asked
  *   written:  {HOOK:true, ...} for each in which a function of a policy's own has a part

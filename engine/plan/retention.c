@@ -159,10 +159,18 @@ static void judge(retention_item *item, retention_verdict verdict, const char *f
   va_end(args);
 }
 
+int64_t retention_grace(const char *policy, const char *reason, int64_t grace_ns) {
+  enum { SHARE = 24 };
+  if (grace_ns <= 0) return 0;
+  if (grace_ns == SECONDS_FOREVER || !policy || !reason) return grace_ns;
+  bool passed = strcmp(policy, "builtin") == 0 && strcmp(reason, RETENTION_PASSED) == 0;
+  return passed ? grace_ns / SHARE : grace_ns;
+}
+
 /* Returns the rest of the grace period. Times of the log come from other machines: a sum that does
  * not fit is far away. */
 static int64_t rest_of_grace(const runlog_commit *c, const retention_limits *limits) {
-  int64_t end, rest, grace = limits->grace_ns > 0 ? limits->grace_ns : 0;
+  int64_t end, rest, grace = retention_grace(c->drop_policy, c->drop_reason, limits->grace_ns);
   /* A grace period of 0 needs no clock; those of file systems lag some milliseconds behind. */
   if (grace == 0) return 0;
   if (FAULT("grace-not-waited")) return 0;

@@ -31,6 +31,10 @@ typedef enum retention_word {
   RETENTION_ALL,     /* by hand, with the flag for it: the newest may go, too */
 } retention_word;
 
+/* The reason by which the core drops an older generation of a name that is written again and again
+ * (generations.h). It is how its grace is told from that of others, so it stays as it is. */
+#define RETENTION_PASSED "three newer generations of its name are kept, and one of its day"
+
 typedef struct retention_limits {
   double max_drop;  /* share of the live commits that one pass may drop; at least one may go */
   int64_t grace_ns; /* the grace period, from drop to delete */
@@ -68,6 +72,11 @@ typedef struct retention_item {
  * data may go. */
 const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
                               const retention_guard *guard, retention_word word);
+
+/* Returns how long it is from a drop with this reason to the delete, where the grace period is so
+ * long. An older generation that the core has dropped has a 24th of it, an hour by default: one of
+ * each minute would be a day's worth of them else. Both texts may be NULL. */
+int64_t retention_grace(const char *policy, const char *reason, int64_t grace_ns);
 
 /* Lists the live commits that are not bad, as a policy is shown them; `out` has room for
  * state->commit_count. Returns how many. */

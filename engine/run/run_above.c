@@ -10,7 +10,6 @@
 
 #include "base/seconds.h"
 #include "prims/fs.h"
-#include "prims/match_series.h"
 #include "run/run_state.h"
 
 static const int64_t second_ns = 1000000000;
@@ -129,16 +128,4 @@ void run_above_begun(run *r, run_unit *u) {
 
 void run_above_free(run_group *g) {
   for (size_t i = 0; i < ABOVE_KEPT; i++) names_free(&g->above_named[i]);
-}
-
-/* ---- generations ---- */
-
-bool run_above_is_old(const runlog_state *state, const runlog_commit *c) {
-  size_t newer = 0;
-  if (!c->above || c->life != RUNLOG_LIVE) return false;
-  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;) {
-    const runlog_commit *k = &state->commits[i];
-    newer += k->above && k->life == RUNLOG_LIVE && !k->bad && match_same_series(k->unit, c->unit);
-  }
-  return newer >= ABOVE_KEPT;
 }

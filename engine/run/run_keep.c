@@ -7,6 +7,7 @@
 
 #include "base/seconds.h"
 #include "base/vec.h"
+#include "job/keep/judge.h"
 #include "job/keep/prune.h"
 #include "run/run_state.h"
 #include "commit/settle.h"
@@ -170,10 +171,13 @@ static void wish_away(run *r, run_group *g, run_keeping *k) {
   const runlog_state *state = runlog_view(g->group.log);
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (!k->kept[i].keep && !run_above_names(r, g, c))
+    const char *why = k->kept[i].keep ? judge_passed(r->policy, g->group.log, c) : NULL;
+    if (k->kept[i].keep && !why) continue;
+    if (!c->above && run_above_names(r, g, c)) continue;
+    if (why)
+      wish(k, c->n, "builtin", why);
+    else
       wish(k, c->n, k->kept[i].policy, k->kept[i].reason);
-    else if (run_above_is_old(state, c))
-      wish(k, c->n, "builtin", "newer generations of it are kept");
   }
 }
 
@@ -353,7 +357,7 @@ static bool may_let_go(const run *r, const run_group *g) {
   const runlog_state *state = runlog_view(g->group.log);
   bool any = policy_has(r->policy, POLICY_KEEP);
   for (size_t i = 0; !any && i < state->commit_count; i++)
-    any = run_above_is_old(state, &state->commits[i]);
+    any = judge_passed(r->policy, g->group.log, &state->commits[i]) != NULL;
   return any;
 }
 

@@ -450,8 +450,6 @@ void run_above_begun(run *r, run_unit *u);               /* its save begins */
 /* True if one of those that were saved last, or that stand here, names this commit: whoever restores
  * that file needs it. */
 bool run_above_names(run *r, const run_group *g, const runlog_commit *c);
-/* True of a generation that may go: as many newer ones of its kind as are kept are good. */
-bool run_above_is_old(const runlog_state *state, const runlog_commit *c);
 void run_above_free(run_group *g);
 
 /* run_starts.c: what the job does with the checkpoint that it went on from. */

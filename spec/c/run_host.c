@@ -32,8 +32,8 @@ struct run_host {
   int event;
   bool hold;
   unsigned held;
-  atomic_int broken; /* errno of each write to the store */
-  _Atomic int64_t skip;
+  atomic_int broken;           /* errno of each write to the store */
+  _Atomic int64_t skip, ahead; /* of the clock that nobody sets, and of the day's */
   int64_t due;
   uint64_t jobs;
   run_seen news[NEWS_MAX];
@@ -53,7 +53,7 @@ static void must(bool ok, run_host *h, const char *what) {
 static int64_t host_now(const io *self, io_clock clock) {
   run_host *h = self->ctx;
   int64_t now = io_system()->now(io_system(), clock);
-  return clock == IO_MONO ? now + atomic_load(&h->skip) : now;
+  return now + atomic_load(clock == IO_MONO ? &h->skip : &h->ahead);
 }
 
 static bool in_store(const run_host *h, const char *path) {
@@ -511,6 +511,10 @@ bool run_host_newest_holds(run_host *h, const char *text) {
 
 void run_host_skip(run_host *h, double seconds) {
   atomic_fetch_add(&h->skip, (int64_t)(seconds * 1e9));
+}
+
+void run_host_next_day(run_host *h) {
+  atomic_fetch_add(&h->ahead, INT64_C(24) * 3600 * 1000000000);
 }
 
 void run_host_fail_store(run_host *h, int errnum) {

@@ -97,6 +97,7 @@ void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works
 void run_host_hold(run_host *h, bool hold);
 /* Writes a watched file, and waits until its save stands still there. */
 void run_host_hold_save(run_host *h, const char *name, const char *text);
+void run_host_next_day(run_host *h); /* the wall clock of this machine; the store has its own */
 bool run_host_logged(run_host *h, const char *text);
 
 #endif

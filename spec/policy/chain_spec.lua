@@ -2,7 +2,7 @@ local library = require "policy.rules"
 local event, items = library.event, library.items
 
 local function chain(a, b, settings)
-  local wrap = function(text) return "return { api = 1, " .. text .. " }" end
+  local wrap = function(text) return "return { api = 1, " .. (text or "") .. " }" end
   return library.load({ { "a", wrap(a) }, { "b", wrap(b) } }, settings)
 end
 
@@ -28,7 +28,7 @@ describe("a chain", function()
 
   it("leaves out what nobody sets", function()
     local _, data = chain("", "")
-    assert.same({ has = {}, notes = {}, options = {}, warnings = {} }, data)
+    assert.same({ few = true, has = {}, notes = {}, options = {}, warnings = {} }, data)
   end)
 
   it("names who has to be asked", function()
@@ -233,6 +233,36 @@ describe("memory", function()
   end)
 end)
 
+describe("keep_in_place", function()
+  local function few(...)
+    local _, data = chain(...)
+    return data.few
+  end
+
+  it("lets older generations go where no policy says otherwise", function()
+    assert.is_true(few "")
+    assert.is_true(few 'keep_in_place = "few"')
+    assert.is_false(few 'keep_in_place = "all"')
+    assert.is_true(few("would_keep = keep.last(1)", "sync = when.each_checkpoint()"))
+    assert.is_false(few("", 'keep_in_place = "all"'))
+    assert.is_true(few('keep_in_place = "few"', 'keep_in_place = "all"'))
+  end)
+
+  it("is nothing where a policy has `keep`", function()
+    assert.is_false(few "keep = keep.last(1)")
+    assert.is_false(few('keep_in_place = "few"', "keep = keep.last(1)"))
+    assert.is_false(few "keep = function() end")
+  end)
+
+  it("is one of two words", function()
+    for _, value in ipairs { "false", "true", "3", '"none"', "keep.last(3)" } do
+      local ok, why = pcall(library.keys, "keep_in_place = " .. value)
+      assert.is_false(ok, value)
+      assert.equal("syntax", why.kind, value)
+    end
+  end)
+end)
+
 describe("would_keep", function()
   local text = "would_keep = any { keep.last(2) }"
 
@@ -244,8 +274,8 @@ describe("would_keep", function()
     answer, _, _, _, warnings = M.ask("keep", { list = items(5) })
     assert.is_nil(answer)
     assert.same({
-      "nothing is deleted; the keep rules in mine.lua would free 3 of 5 checkpoints (2.9 MiB) "
-        .. "if they were in force",
+      "the keep rules in mine.lua are not in force; if they were, they would free "
+        .. "3 of 5 checkpoints (2.9 MiB)",
     }, warnings)
     _, _, _, _, warnings = M.ask("keep", { list = items(6) })
     assert.equal(0, #warnings)

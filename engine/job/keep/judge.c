@@ -5,6 +5,7 @@
 
 #include "commit/pins.h"
 #include "commit/verified.h"
+#include "plan/generations.h"
 
 struct judging {
   const judge *how;
@@ -43,6 +44,22 @@ static int sheet_new(sheet *j, size_t commits, err *e) {
   return err_set(e, ERR_NOMEM, "plan: out of memory");
 }
 
+const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c) {
+  bool reused = generations_has_name(c) && policy_keeps_few(p) &&
+                policy_reuses(p, runlog_prefix(log), c->unit, c->kind == MATCH_DIR);
+  return generations_passed(runlog_view(log), c, reused);
+}
+
+static void add_passed(const policy *p, const runlog *log, policy_kept *kept) {
+  const runlog_state *state = runlog_view(log);
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const char *why = kept[i].keep ? judge_passed(p, log, &state->commits[i]) : NULL;
+    if (!why) continue;
+    kept[i] = (policy_kept){.policy = "builtin"};
+    snprintf(kept[i].reason, sizeof kept[i].reason, "%s", why);
+  }
+}
+
 static void ask_policy(struct judging *p, const runlog *log, sheet *j) {
   const runlog_state *state = runlog_view(log);
   char *memory = NULL; /* changes of the memory are forgotten: nothing is written */
@@ -52,6 +69,7 @@ static void ask_policy(struct judging *p, const runlog *log, sheet *j) {
                               &memory, j->said);
   free(memory);
   retention_spread(state, chosen ? j->said : NULL, j->kept);
+  add_passed(p->how->policy, log, j->kept);
   for (size_t i = 0; i < state->commit_count; i++) j->keep[i] = j->kept[i].keep;
 }
 
@@ -77,6 +95,8 @@ static int tell_verdict(struct judging *p, const catalog_place *at, const runlog
                                            : "",
                 .reason = reason,
                 .wait_ns = item->wait_ns};
+  if (one.verdict == RETENTION_DROP)
+    one.wait_ns = retention_grace(one.policy, said, p->how->limits.grace_ns);
   return p->fn(p->ctx, &one);
 }
 

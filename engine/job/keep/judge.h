@@ -19,11 +19,15 @@ typedef struct judged {
   retention_verdict verdict;
   const char *policy; /* the policy that decided, or "" */
   const char *reason; /* of a rule of retention.h with the policy's own after it */
-  int64_t wait_ns;    /* as in retention_item */
+  int64_t wait_ns;    /* as in retention_item; with RETENTION_DROP: its grace period */
 } judged;
 
 /* Returns 0 to go on; any other value ends the walk and is returned. */
 typedef int judge_fn(void *ctx, const judged *what);
+
+/* Returns why the core lets this commit go, without the policy's word (static text); NULL: it does
+ * not. */
+const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c);
 
 /* Judges each commit of each log at or below the place, except those whose data is gone. */
 int judge_target(const judge *how, const char *where, judge_fn *fn, void *ctx, err *e);

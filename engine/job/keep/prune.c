@@ -147,9 +147,13 @@ static bool any_dropped(const prune *p) {
 
 /* Tells how much of this drop's grace period is left by the store's clock: the time in the entry is
  * by its writer's, which may have been behind. */
-static int rest_of(const prune *p, uint64_t drop, int64_t now, int64_t *rest, err *e) {
-  int64_t at, end, grace = p->limits.grace_ns > 0 ? p->limits.grace_ns : 0;
-  int rc = runlog_entry_time(p->log, drop, &at, e);
+static int rest_of(const prune *p, uint64_t commit, int64_t now, int64_t *rest, err *e) {
+  const runlog_commit *c = runlog_find_commit(runlog_view(p->log), commit);
+  int64_t at, end;
+  *rest = SECONDS_FOREVER;
+  if (!c) return 0;
+  int64_t grace = retention_grace(c->drop_policy, c->drop_reason, p->limits.grace_ns);
+  int rc = runlog_entry_time(p->log, c->drop, &at, e);
   if (rc < 0) return rc;
   end = FAULT("grace-not-waited") ? 0 : seconds_later(at, grace);
   *rest = end == SECONDS_FOREVER ? end : end > now ? end - now : 0;
@@ -187,18 +191,16 @@ static int64_t wait_of(const retention_item *item) {
   return item->verdict == RETENTION_WAIT ? item->wait_ns : (int64_t)LOOK_AGAIN_S * 1000000000;
 }
 
-/* The numbers of the commits that the plan lets go: `drops` are those of their drop entries. */
+/* The numbers of the commits that the plan lets go. */
 typedef struct going {
-  uint64_t *commits, *drops;
+  uint64_t *commits;
   size_t count;
 } going;
 
 static int take_going(const pass *a, going *out, prune_rest *rest, err *e) {
   const runlog_state *state = runlog_view(a->p->log);
-  *out = (going){calloc(state->commit_count + 1, sizeof *out->commits),
-                 calloc(state->commit_count + 1, sizeof *out->drops), 0};
-  if (!out->commits || !out->drops)
-    return err_set(e, ERR_NOMEM, "plan what is deleted: out of memory");
+  *out = (going){calloc(state->commit_count + 1, sizeof *out->commits), 0};
+  if (!out->commits) return err_set(e, ERR_NOMEM, "plan what is deleted: out of memory");
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
     if (c->life != RUNLOG_DROPPED || (a->p->only && !a->p->only(a->p->ctx, c))) continue;
@@ -206,8 +208,7 @@ static int take_going(const pass *a, going *out, prune_rest *rest, err *e) {
       wait_for(rest, wait_of(&a->items[i]));
       continue;
     }
-    out->commits[out->count] = c->n;
-    out->drops[out->count++] = c->drop;
+    out->commits[out->count++] = c->n;
   }
   return 0;
 }
@@ -218,7 +219,7 @@ static int delete_planned(pass *a, int64_t now, size_t most, prune_rest *rest, e
   int rc = take_going(a, &g, rest, e);
   for (size_t i = 0; rc == 0 && i < g.count; i++) {
     int64_t left = 0;
-    rc = rest_of(a->p, g.drops[i], now, &left, e);
+    rc = rest_of(a->p, g.commits[i], now, &left, e);
     if (rc < 0) break;
     if (left > 0) {
       wait_for(rest, left);
@@ -232,7 +233,6 @@ static int delete_planned(pass *a, int64_t now, size_t most, prune_rest *rest, e
     rc = delete_one(a, g.commits[i], rest, e);
   }
   free(g.commits);
-  free(g.drops);
   return rc;
 }
 

@@ -23,13 +23,9 @@ typedef struct planned {
 
 /* Returns when its data is gone at the earliest; negative: never, as things stand. */
 static double seconds_to_go(const options *o, const ckpt_verdict *v) {
-  const double a_day = 86400;
-  double grace = o->run.grace_delete_s < 0   ? 0
-                 : o->run.grace_delete_s > 0 ? o->run.grace_delete_s
-                                             : a_day;
   if (v->verdict == CKPT_DELETE) return 0;
   if (o->run.flags & CKPT_NO_DELETE) return -1;
-  double left = v->verdict == CKPT_DROP ? grace : v->verdict == CKPT_WAIT ? v->wait_s : -1;
+  double left = v->verdict == CKPT_DROP || v->verdict == CKPT_WAIT ? v->wait_s : -1;
   return isinf(left) ? -1 : left;
 }
 

@@ -170,8 +170,8 @@ local function advise(policy, items, asking)
     end
   end
   if count == 0 then return end
-  local text = "nothing is deleted; the keep rules in %s.lua would free %d of %d checkpoints (%s) "
-    .. "if they were in force"
+  local text = "the keep rules in %s.lua are not in force; if they were, they would free "
+    .. "%d of %d checkpoints (%s)"
   local said_as = policy.name .. " would free"
   asking.warn(format(text, policy.name, count, #items, M.show_bytes(bytes)), said_as)
 end

@@ -90,6 +90,12 @@ data_key("markers", function(v)
   return out
 end)
 
+-- `keep` decides where any policy has it: then this is not looked at.
+function keys.keep_in_place(v, policy)
+  if v ~= "few" and v ~= "all" then return '"few" or "all"' end
+  policy.data.keep_in_place = v
+end
+
 function keys.api(v)
   if v ~= 1 then return "1, the version of the vocabulary that is meant" end
 end
@@ -211,6 +217,7 @@ function M.finish(settings)
     data[key] = first_of(key)
   end
   data.exclude = united "exclude"
+  data.few = first_hook "keep" == nil and first_of "keep_in_place" ~= "all"
   for _, hook in ipairs(HOOKS) do
     data.has[hook] = asked_about(hook)
     if is_written(hook) then

@@ -1,0 +1,52 @@
+#include "generations.h"
+
+#include <string.h>
+
+#include "plan/above.h"
+#include "plan/retention.h"
+#include "prims/match_series.h"
+
+static const int64_t day_ns = INT64_C(24) * 3600 * 1000000000;
+
+static bool is_good(const runlog_commit *c) {
+  return c->life == RUNLOG_LIVE && !c->bad;
+}
+
+static bool is_old_above(const runlog_state *state, const runlog_commit *c) {
+  size_t newer = 0;
+  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;) {
+    const runlog_commit *k = &state->commits[i];
+    newer += k->above && is_good(k) && match_same_series(k->unit, c->unit);
+  }
+  return newer >= ABOVE_KEPT;
+}
+
+/* Times before 1970 are of a day, too. */
+static int64_t day_of(const runlog_commit *c) {
+  return c->time_ns / day_ns - (c->time_ns % day_ns < 0);
+}
+
+/* True if enough good commits of its name came later, and one of them on the day of this one. */
+static bool is_passed(const runlog_state *state, const runlog_commit *c) {
+  const runlog_commit *end = state->commits + state->commit_count;
+  size_t newer = 0;
+  bool same_day = false;
+  for (const runlog_commit *k = c + 1; k < end; k++) {
+    if (!is_good(k) || k->above || strcmp(k->unit, c->unit) != 0) continue;
+    newer++;
+    same_day = same_day || day_of(k) == day_of(c);
+    if (newer >= GENERATIONS_KEPT && same_day) return true;
+  }
+  return false;
+}
+
+/* Who has a step has a number in its name: most have, and need not be looked for. */
+bool generations_has_name(const runlog_commit *c) {
+  return is_good(c) && !c->above && c->step == MATCH_NO_STEP;
+}
+
+const char *generations_passed(const runlog_state *state, const runlog_commit *c, bool reused) {
+  if (c->life == RUNLOG_LIVE && c->above)
+    return is_old_above(state, c) ? "newer generations of it are kept" : NULL;
+  return reused && generations_has_name(c) && is_passed(state, c) ? RETENTION_PASSED : NULL;
+}

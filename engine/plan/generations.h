@@ -1,0 +1,26 @@
+/* generations: tells what the core lets go by itself, without a policy's word: older generations of
+ * what is saved again and again under one name. Pure.
+ *
+ *   - of a file above the checkpoints the last ABOVE_KEPT of its kind stay;
+ *   - of a name without a number, as `last.pt`, the last GENERATIONS_KEPT and the last one of each day
+ *     (UTC) stay, unless a policy says otherwise. Only what was committed after a generation, is good
+ *     and has the very same name takes its place; a bad one takes none, and stays.
+ *
+ * All else is kept. What the guards of retention.h keep stays whatever is said here. */
+#ifndef PLAN_GENERATIONS_H
+#define PLAN_GENERATIONS_H
+
+#include <stdbool.h>
+
+#include "commit/log/runlog.h"
+
+enum { GENERATIONS_KEPT = 3 };
+
+/* True if it depends on its name whether this commit may go at all. Quickly told. */
+bool generations_has_name(const runlog_commit *c);
+
+/* Returns why this commit of the state goes (static text); NULL: it stays. `reused`: its name is
+ * written again and again; of a file above the checkpoints it is not looked at. */
+const char *generations_passed(const runlog_state *state, const runlog_commit *c, bool reused);
+
+#endif
