@@ -413,6 +413,11 @@ static int place_save(rebuild *b, runlog_trace *t, bool announced, uint64_t atte
   return rc < 0 ? rc : 1;
 }
 
+/* Is any number behind that entry lost? */
+static bool is_lost_behind(const rebuild *b, uint64_t n) {
+  return b->tail_lost || free_between(b, n, b->r->end) != RUNLOG_NONE;
+}
+
 /* Clocks of hosts differ. A save whose entry was lost had a lost number: where none is left before a
  * commit, it came behind that one, whatever the times say; `newer` is the last it can be before, by
  * its attempt's number. */
@@ -423,8 +428,8 @@ static int place_where_it_fits(rebuild *b, runlog_trace *t, bool announced, uint
     uint64_t next = RUNLOG_NONE;
     for (size_t i = 0; i < b->st->commit_count; i++)
       if (b->st->commits[i].n > before && b->st->commits[i].n < next) next = b->st->commits[i].n;
+    if (next == RUNLOG_NONE && !announced && !is_lost_behind(b, before)) break;
     before = next;
-    if (before == RUNLOG_NONE && !b->tail_lost && !announced) break;
     rc = place_save(b, t, announced, attempt, before, e);
   }
   return rc < 0 ? rc : 0;

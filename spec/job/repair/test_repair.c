@@ -175,6 +175,36 @@ static void of_two_equal_saves_each_keeps_its_own(void **state) {
   (void)state;
 }
 
+static int64_t an_hour_ago(const io *io, io_clock which) {
+  (void)io;
+  int64_t now = world_io()->now(world_io(), which);
+  return which == IO_WALL ? now - INT64_C(3600) * 1000000000 : now;
+}
+
+/* Its manifest says that it is older than what was committed before it. */
+static void a_save_of_a_slow_clock_is_no_older_one(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = world_log(w, "", "one");
+    io slow = *world_io();
+    char key[STORE_KEY_MAX];
+    slow.now = an_hour_ago;
+    for (int i = 0; i < SAVES; i++) {
+      make_unit(w, units[i], MATCH_DIR, (unsigned)i + 1);
+      if (i == SAVES - 1) w->env.io = &slow;
+      save_unit(w, log, units[i], MATCH_DIR, i + 1);
+    }
+    w->env.io = world_io();
+    const runlog_commit *last = &runlog_view(log)->commits[SAVES - 1];
+    lose(w, last->attempt);
+    store *s = w->env.store;
+    assert_int_equal(runlog_key_entry("", last->n, key, NULL), 0);
+    assert_int_equal(s->ops->put(s, key, "{\"torn", 6, STORE_REPLACE, NULL), 0);
+    assert_int_equal(mend(s, NULL), 0);
+    all_are_there(w, SAVES);
+  }
+  (void)state;
+}
+
 /* Nothing is appended to such a log, so there must be a way out. */
 static void a_head_that_names_another_commit_is_mended(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
@@ -271,6 +301,7 @@ int main(void) {
       cmocka_unit_test(a_reader_goes_on_in_the_new_log),
       cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
       cmocka_unit_test(of_two_equal_saves_each_keeps_its_own),
+      cmocka_unit_test(a_save_of_a_slow_clock_is_no_older_one),
       cmocka_unit_test(a_head_that_names_another_commit_is_mended),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
       cmocka_unit_test(a_handle_on_a_repaired_log_is_copied),
