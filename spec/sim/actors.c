@@ -94,7 +94,7 @@ static void renew(writer *w) {
 /* As the run queue does it: the same unit again, while it is worth it. */
 static int save(writer *w, const saved_unit *u, unsigned version) {
   actor *a = w->a;
-  static const char *const with[] = {"latest", NULL};
+  static const char *const with[] = {"train.log", NULL};
   char root[128];
   snprintf(root, sizeof root, "%s", units_root(version, w->plan->world, (unsigned)a->rank));
   job_env env = {.io = &a->io,

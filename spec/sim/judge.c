@@ -170,11 +170,11 @@ static json_t *read_manifest(const judge_attempt *a) {
 /* What was saved beside it. */
 static void check_with(const judge_commit *c) {
   char key[256], expected[256];
-  snprintf(key, sizeof key, ".ckpt/with/%lld/%lld/latest", c->attempt, c->with_term);
+  snprintf(key, sizeof key, ".ckpt/with/%lld/%lld/train.log", c->attempt, c->with_term);
   const object *o = space_find(key);
   if (!o) sim_violation("%s is missing, and its commit stands", key);
   for (unsigned v = 1; v <= VERSIONS; v++) {
-    size_t len = units_content("latest", v, "latest", expected, sizeof expected);
+    size_t len = units_content("train.log", v, "train.log", expected, sizeof expected);
     if (len == o->len && memcmp(expected, o->data, len) == 0) return;
   }
   sim_violation("%s has other bytes", key);
@@ -298,6 +298,12 @@ static void check_order(const judge_attempt *a, long long n) {
                     commits[i].n);
 }
 
+/* The term of what was saved beside it, which is in the name of its place; -1: nothing was. */
+static long long beside_of(const json_t *commit) {
+  const json_t *with = json_object_get(commit, "with");
+  return with ? number(with, "term") : -1;
+}
+
 static void fold_about(const json_t *entry, enum type type, long long n, long long term) {
   judge_attempt *a = attempt_of(number(entry, "attempt"));
   if (!a) sim_violation("entry %lld is about no attempt", n);
@@ -314,8 +320,7 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
     judge_commit *c = &commits[commit_count++];
     *c = (judge_commit){.n = n, .attempt = a->n, .of = a};
     copy_text(entry, "root", c->root, sizeof c->root);
-    const json_t *with = json_object_get(entry, "with");
-    c->with_term = with ? number(with, "term") : -1;
+    c->with_term = beside_of(entry);
     if (a->owner != term) sim_violation("entry %lld commits what it does not own", n);
     check_order(a, n);
     a->fate = FATE_COMMITTED;
@@ -326,6 +331,7 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
     snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
     c->manifest = strdup(space_find(key)->data);
     sim_count->rank_commits += a->world > 1;
+    sim_count->beside += c->with_term >= 0;
   }
 }
 
@@ -494,7 +500,7 @@ static void fold_loosely(const actor *by, const json_t *entry, long long n) {
     return;
   }
   c = &commits[commit_count++];
-  *c = (judge_commit){.n = n, .attempt = a->n, .of = a, .with_term = -1};
+  *c = (judge_commit){.n = n, .attempt = a->n, .of = a, .with_term = beside_of(entry)};
   copy_text(entry, "root", c->root, sizeof c->root);
   a->fate = FATE_COMMITTED;
   check_commit(c);

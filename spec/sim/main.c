@@ -23,6 +23,7 @@ static void print_counts(void) {
   SHOW(jobs);
   SHOW(commits);
   SHOW(rank_commits);
+  SHOW(beside);
   SHOW(failures);
   SHOW(lost_requests);
   SHOW(lost_replies);
@@ -83,7 +84,7 @@ static int run_batch(uint64_t first, uint64_t count) {
 
 /* Schedules in which nothing happens prove nothing. */
 static bool seen_all(void) {
-  bool all = sim_count->takeovers > 0;
+  bool all = sim_count->takeovers > 0 && sim_count->beside > 0;
   all &= sim_repairs ? sim_count->epochs > 0 && sim_count->plugs > 0 && sim_count->promised > 0
                      : sim_count->robbed > 0;
   for (int t = 0; t < JUDGE_TYPES; t++) {

@@ -29,9 +29,9 @@ bool sim_chance(unsigned of_1000);
 typedef struct sim_counts {
   uint64_t schedules, steps, jobs, commits, failures, lost_requests, lost_replies, late, late_made,
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
-      read_whole, read_gone, pinned_reads, resumed, rank_commits, swept_by_guests, snapshots_read,
-      stale_lists, visits, backups, swaps, robbed, disasters, lost, torn, plugs, epochs, repairs,
-      mended, promised;
+      read_whole, read_gone, pinned_reads, resumed, rank_commits, beside, swept_by_guests,
+      snapshots_read, stale_lists, visits, backups, swaps, robbed, disasters, lost, torn, plugs,
+      epochs, repairs, mended, promised;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;

@@ -95,7 +95,7 @@ static void make_root(unsigned version, unsigned world, unsigned rank) {
     make_unit(root, name, version, world, rank);
   }
   if (world == 1) make_unit(root, "last.ckpt", version, world, rank);
-  make_file(root, "latest", version, "latest"); /* beside the units */
+  make_file(root, "train.log", version, "train.log"); /* beside the units */
 }
 
 void units_make(void) {
