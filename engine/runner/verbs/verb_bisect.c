@@ -1,21 +1,18 @@
 /* `bisect`: finds the newest checkpoint that a command of the user's accepts. One candidate at a
  * time is restored into a directory of our own, and removed again. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/text.h"
 #include "runner/cli/words.h"
+#include "scratch.h"
 #include "verbs.h"
 
 extern char **environ;
@@ -88,39 +85,6 @@ static int check_candidates(const bisection *b) {
   if (b->count > 0) return 0;
   report_error("%s has no checkpoint that is not marked bad", b->o->uri);
   return EXIT_NOTHING;
-}
-
-/* ---- our directory ---- */
-
-static void remove_below(int parent, const char *name) {
-  int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-  const struct dirent *entry;
-  while (dir && (entry = readdir(dir)))
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-        unlinkat(fd, entry->d_name, 0) != 0)
-      remove_below(fd, entry->d_name);
-  if (dir)
-    closedir(dir);
-  else if (fd >= 0)
-    close(fd);
-  unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static void remove_place(const bisection *b) {
-  struct stat st;
-  remove_below(AT_FDCWD, b->place);
-  if (lstat(b->place, &st) == 0) report_warning("%s could not be removed", b->place);
-}
-
-static int make_place(bisection *b) {
-  const char *tmp = getenv("TMPDIR");
-  const char *dir = b->o->dir ? b->o->dir : tmp && *tmp ? tmp : "/tmp";
-  int n = snprintf(b->place, sizeof b->place, "%s/ckpt-bisect.XXXXXX", dir);
-  if (n < (int)sizeof b->place && mkdtemp(b->place)) return 0;
-  report_error("cannot make a directory in %s: %s", dir,
-               n < (int)sizeof b->place ? strerror(errno) : "the path is too long");
-  return EXIT_FAILED;
 }
 
 /* ---- the command ---- */
@@ -276,7 +240,7 @@ static verdict try_one(bisection *b, candidate *c) {
   } else if (!told) {
     judge(b, c, run_command(b, path));
   }
-  remove_below(AT_FDCWD, into);
+  scratch_clear(into);
   if (told) b->failed = 128 + told; /* its verdict counts no more */
   if (!b->failed) tell(b, c);
   return c->verdict;
@@ -385,10 +349,10 @@ static int run(const options *o) {
     code = rc == CKPT_ENOMEM ? EXIT_FAILED : command_failed(b.engine, rc);
   } else {
     code = check_candidates(&b);
-    if (code == 0 && (code = make_place(&b)) == 0) {
+    if (code == 0 && (code = scratch_make("bisect", b.o->dir, b.place, sizeof b.place)) == 0) {
       take_signals();
       code = search(&b);
-      remove_place(&b);
+      scratch_remove(b.place);
     }
   }
   free_candidates(&b);

@@ -1,20 +1,16 @@
 /* `drill`: restores the newest checkpoint of each run to a scratch directory, and times it: the proof
  * that a restart would find them. */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runner/cli/command.h"
 #include "runner/cli/progress.h"
 #include "runner/cli/report.h"
 #include "runner/cli/text.h"
+#include "scratch.h"
 #include "verbs.h"
 
 /* A checkpoint to be restored: the newest of its group, or with --all each. */
@@ -76,38 +72,6 @@ static int take_item(void *ctx, const ckpt_item *item) {
 }
 
 /* ---- the scratch ---- */
-
-static void remove_below(int parent, const char *name) {
-  int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd >= 0) fchmod(fd, 0700); /* a checkpoint's directory may be read-only */
-  DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-  const struct dirent *entry;
-  while (dir && (entry = readdir(dir)))
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-        unlinkat(fd, entry->d_name, 0) != 0)
-      remove_below(fd, entry->d_name);
-  if (dir)
-    closedir(dir);
-  else if (fd >= 0)
-    close(fd);
-  unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static void remove_place(const drill *d) {
-  struct stat st;
-  remove_below(AT_FDCWD, d->place);
-  if (lstat(d->place, &st) == 0) report_warning("%s could not be removed", d->place);
-}
-
-static int make_place(drill *d) {
-  const char *tmp = getenv("TMPDIR");
-  const char *dir = d->o->dir ? d->o->dir : tmp && *tmp ? tmp : "/tmp";
-  int n = snprintf(d->place, sizeof d->place, "%s/ckpt-drill.XXXXXX", dir);
-  if (n < (int)sizeof d->place && mkdtemp(d->place)) return 0;
-  report_error("cannot make a directory in %s: %s", dir,
-               n < (int)sizeof d->place ? strerror(errno) : "the path is too long");
-  return EXIT_FAILED;
-}
 
 /* One checkpoint at a time stands there, and a little more. */
 static int check_room(const drill *d) {
@@ -180,7 +144,7 @@ static void drill_one(drill *d, const task *t) {
   int rc = ckpt_restore(d->engine, &options, NULL, NULL);
   double seconds = now_s() - begun;
   print_one(d, t, rc, seconds);
-  remove_below(AT_FDCWD, to);
+  scratch_clear(to);
   if (rc < 0) {
     if (d->failed++ == 0) d->status = rc;
     return;
@@ -210,12 +174,12 @@ static void print_end(const drill *d) {
 }
 
 static int drill_all(drill *d) {
-  int code = make_place(d);
+  int code = scratch_make("drill", d->o->dir, d->place, sizeof d->place);
   if (code) return code;
   code = check_room(d);
   for (size_t i = 0; code == 0 && i < d->count; i++) drill_one(d, &d->tasks[i]);
   if (code == 0) print_end(d);
-  remove_place(d);
+  scratch_remove(d->place);
   return code == 0 && d->failed ? exit_code_of(d->status) : code;
 }
 
