@@ -229,10 +229,12 @@ static int restore_named(struct prepare *p, const survey *s, const run_group *ab
     if (!c) continue;
     bool last = !is_outdone(p, above, n, i, step), fits = last || c->bytes <= room;
     room = last ? 2 * c->bytes : fits ? room - c->bytes : room;
-    if (!fits || unit_here(s, group, unit) || fs_join(path, group, unit, NULL) < 0 ||
+    const survey_unit *here = unit_here(s, group, unit);
+    if (!fits || (here && prepare_loads(p, here)) || fs_join(path, group, unit, NULL) < 0 ||
         prepare_was_restored(p, path))
       continue;
-    rc = prepare_restore_commit(p, s, g, c, &why);
+    rc = here ? prepare_make_way(p, here, above->group.prefix, &why) : 0;
+    if (rc == 0) rc = prepare_restore_commit(p, s, g, c, &why);
     /* The trial has another one, which the state does not name. */
     if (prepare_is_damage(rc) && prepare_pass_over(p, g, c, &why)) rc = 0;
     if (rc < 0 && e) *e = why;

@@ -29,7 +29,7 @@ static pointer_place place_of(const struct prepare *p, const char *prefix) {
 }
 
 /* One of which nothing can be said is left to the framework, unless a file of it is missing. */
-static bool loads(const struct prepare *p, const survey_unit *u) {
+bool prepare_loads(const struct prepare *p, const survey_unit *u) {
   if (u->standing == RECOVER_TORN || u->standing == RECOVER_BAD || prepare_goes(p, u->path))
     return false;
   return u->standing != RECOVER_UNPROVEN || !u->lacking;
@@ -49,7 +49,7 @@ static bool is_further_down(const struct prepare *p, const survey *s, const poin
   if (*spelt == '/' || !strchr(spelt, '/') || fs_join(path, at->group, spelt, NULL) < 0)
     return false;
   for (size_t i = 0; i < s->count; i++)
-    if (strcmp(s->units[i].path, path) == 0) return loads(p, &s->units[i]);
+    if (strcmp(s->units[i].path, path) == 0) return prepare_loads(p, &s->units[i]);
   return fs_join(full, at->root, path, NULL) == 0 && stands(p, full);
 }
 
@@ -64,7 +64,8 @@ static bool is_here(const struct prepare *p, const survey *s, const pointer_plac
     const survey_unit *u = &s->units[i];
     if (strcmp(u->group, at->group) != 0 || !pointers_mean(row, spelt, u->name, u->step)) continue;
     /* A list is its framework's own word that they were whole. */
-    if (loads(p, u) || (row->form == POINTER_LIST && u->standing == RECOVER_UNPROVEN)) return true;
+    if (prepare_loads(p, u) || (row->form == POINTER_LIST && u->standing == RECOVER_UNPROVEN))
+      return true;
     known = true;
   }
   if (known || !pointers_base(spelt, base, sizeof base)) return false;
@@ -114,7 +115,7 @@ static const survey_unit *instead_of(const struct prepare *p, const survey *s, c
     bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
     bool alike =
         row->form == POINTER_STEP ? u->step != MATCH_NO_STEP : match_same_series(u->name, base);
-    if (whole && alike && strcmp(u->group, prefix) == 0 && loads(p, u) &&
+    if (whole && alike && strcmp(u->group, prefix) == 0 && prepare_loads(p, u) &&
         prepare_newer(p->run, u, best))
       best = u;
   }

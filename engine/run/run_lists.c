@@ -128,7 +128,8 @@ static int restore_listed(struct listing *l, const char *unit, err *e) {
   struct prepare *p = l->prepare;
   run_group *g = l->group;
   const runlog_commit *c = runlog_newest(runlog_view(g->group.log), unit);
-  if (!c || prepare_is_damaged(p, g, c) || unit_here(l->survey, g->group.prefix, unit)) return 0;
+  const survey_unit *here = unit_here(l->survey, g->group.prefix, unit);
+  if (!c || prepare_is_damaged(p, g, c) || (here && prepare_loads(p, here))) return 0;
   if (c->bytes > l->room) {
     log_say(p->run->env->log, LOG_WARN,
             "%s is not restored, though what is saved with the newest names it: that and what else "
@@ -137,6 +138,9 @@ static int restore_listed(struct listing *l, const char *unit, err *e) {
     return 0;
   }
   l->room -= c->bytes;
+  int rc = here ? prepare_make_way(p, here, l->unit, e) : 0;
+  if (rc < 0) return rc;
+  c = runlog_newest(runlog_view(g->group.log), unit);
   if (names_has(&l->wishes, unit) && run_later_may(p->run, c))
     return run_later_add(p->run, g, c, l->unit, e);
   return restore_now(l, c, unit, e);

@@ -207,11 +207,11 @@ static void free_prepare(struct prepare *p) {
 
 /* Restores more, which needs the staging once more, and another survey afterwards. */
 static int more(struct prepare *p, run_restore how, survey *s, err *e) {
-  uint32_t before = p->out->restored;
+  uint32_t before = p->out->restored + p->out->quarantined;
   int rc = how == RUN_AUTO ? prepare_restore_more(p, s, e) : 0;
   if (rc == 0) rc = prepare_restore_lists(p, s, e);
   rc = prepare_close_staging(p, rc, e);
-  if (rc < 0 || p->out->restored == before) return rc;
+  if (rc < 0 || p->out->restored + p->out->quarantined == before) return rc;
   run_survey_free(s);
   return run_survey(p->run, s, e);
 }

@@ -70,6 +70,8 @@ int prepare_let_go(struct prepare *p, const char *path, match_kind kind, const c
                    err *e);
 bool prepare_goes(const struct prepare *p, const char *path);
 int prepare_quarantine_all(struct prepare *p, survey *s, err *e);
+/* Moves there now what stands under the name of a commit that is wanted and does not load. */
+int prepare_make_way(struct prepare *p, const survey_unit *u, const char *named_by, err *e);
 /* Called after a restore that made room and then failed: puts the directory back as it was. *e has
  * the failure's text, and gets the fate of the copy. */
 void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e);
@@ -97,6 +99,8 @@ int prepare_restore_above(struct prepare *p, const survey *s, err *e);
 /* run_companions.c: puts back the companions of the commits that the job goes on from, last of all. `s`
  * is as surveyed after the restores. */
 int prepare_restore_companions(struct prepare *p, const survey *s, err *e);
+/* False of a unit that is torn, bad, or lacks a file. Of which nothing can be said else is left to its framework. */
+bool prepare_loads(const struct prepare *p, const survey_unit *u);
 /* True if a link of this name stands in the group, to a checkpoint there that is whole: Lightning makes
  * its `last.ckpt` as a file or as a link. */
 bool prepare_is_linked(const struct prepare *p, const survey *s, const char *prefix,

@@ -201,6 +201,23 @@ int prepare_let_go(struct prepare *p, const char *path, match_kind kind, const c
   return 0;
 }
 
+int prepare_make_way(struct prepare *p, const survey_unit *u, const char *named_by, err *e) {
+  char why[700];
+  snprintf(why, sizeof why,
+           "%.200s names it, it does not load here, and a committed copy is restored (%s)",
+           named_by, u->reason);
+  return prepare_quarantine(p, u->path, u->kind, why, e);
+}
+
+/* It has made way already: for a commit that has its name now, or that comes while the job runs. */
+static bool has_gone(const struct prepare *p, const struct going *g) {
+  char full[FS_PATH_MAX];
+  struct stat st;
+  if (prepare_was_restored(p, g->path)) return true;
+  return g->kind != MATCH_GROUP && fs_join(full, p->run->places.dir, g->path, NULL) == 0 &&
+         p->io->lstat(p->io, AT_FDCWD, full, &st) == -ENOENT;
+}
+
 static void forget_unit(survey *s, const char *path) {
   for (size_t i = 0; i < s->count; i++) {
     if (strcmp(s->units[i].path, path) != 0) continue;
@@ -217,6 +234,7 @@ int prepare_quarantine_all(struct prepare *p, survey *s, err *e) {
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < p->going_count; i++) {
     const struct going *g = &p->going[i];
+    if (has_gone(p, g)) continue;
     rc = prepare_quarantine(p, g->path, g->kind, g->reason, e);
     if (rc == 0) forget_unit(s, g->path);
   }

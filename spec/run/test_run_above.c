@@ -207,6 +207,26 @@ static void a_torn_one_goes_to_quarantine_and_the_saved_one_comes_back(void **st
   assert_false(path_exists(run_host_dir(h, "exp/experiment_state-2026-11-24_00-00-00.json")));
 }
 
+/* A tuner knows it, and may go back to it. */
+static void a_named_one_that_stands_torn_gives_way_to_its_commit(void **state) {
+  run_host *h = *state;
+  char command[700];
+  make_trials(h);
+  save(h, "exp/t1/checkpoint_1.pt");
+  save(h, "exp/t1/checkpoint_2.pt");
+  name_two(h, "t1/checkpoint_1.pt", "t1/checkpoint_2.pt");
+  run_host_until(h, RUN_COMMITTED, STATE);
+  run_host_close(h);
+  assert_int_equal(remove(run_host_dir(h, STATE)), 0);
+  put(h, "exp/t1/checkpoint_1.pt", "PK\3\4 the first part");
+  run_host_begin(h);
+  assert_true(file_is(run_host_dir(h, "exp/t1/checkpoint_1.pt"), "exp/t1/checkpoint_1.pt"));
+  assert_true(path_exists(run_host_dir(h, STATE)));
+  snprintf(command, sizeof command, "grep -rq 'the first part' '%s'",
+           run_host_state(h, "quarantine"));
+  assert_int_equal(system(command), 0);
+}
+
 static void one_that_stands_here_whole_is_not_touched(void **state) {
   run_host *h = *state;
   make_trials(h);
@@ -273,6 +293,7 @@ int main(void) {
       WITH_RUN(where_no_state_has_all_the_newest_comes_back),
       WITH_RUN(a_tuner_of_which_no_state_was_saved_stays_in_the_store),
       WITH_RUN(a_torn_one_goes_to_quarantine_and_the_saved_one_comes_back),
+      WITH_RUN(a_named_one_that_stands_torn_gives_way_to_its_commit),
       WITH_RUN(one_that_stands_here_whole_is_not_touched),
       WITH_RUN(the_last_three_generations_stay),
       WITH_HOST(what_a_state_names_stays_whatever_keep_says),

@@ -1,0 +1,62 @@
+/* What a list names is to be whole at a start: what stands torn there gives way to its commit. */
+#include "with_cmocka.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run_host.h"
+#include "tmpdir.h"
+
+#define LIST "checkpoint_manager_snapshot.json"
+#define TORN "PK\3\4 the first part"
+
+static void begin(run_host *h) {
+  run_host_begin(h);
+}
+
+/* Two checkpoints that a list names, both of them in the store. */
+static void save_two(run_host *h) {
+  run_host_policy(h, "return { api = 1, with = { '" LIST "' } }");
+  begin(h);
+  run_host_write(h, "ckpt-1.pt", "one", RUN_COMMITTED);
+  write_file(run_host_dir(h, LIST), "[{\"checkpoint_dir_name\": \"ckpt-1.pt\"},"
+                                    " {\"checkpoint_dir_name\": \"ckpt-2.pt\"}]");
+  run_host_write(h, "ckpt-2.pt", "two", RUN_COMMITTED);
+  run_host_close(h);
+}
+
+static bool in_quarantine(run_host *h, const char *text) {
+  char command[700];
+  snprintf(command, sizeof command, "grep -rq '%s' '%s'", text, run_host_state(h, "quarantine"));
+  return system(command) == 0;
+}
+
+static void one_that_stands_torn_gives_way_to_its_commit(void **state) {
+  run_host *h = *state;
+  save_two(h);
+  write_file(run_host_dir(h, "ckpt-1.pt"), TORN);
+  begin(h);
+  assert_true(file_is(run_host_dir(h, "ckpt-1.pt"), "one"));
+  assert_true(file_is(run_host_dir(h, "ckpt-2.pt"), "two"));
+  assert_true(in_quarantine(h, "the first part"));
+  run_host_for(h, 0.3);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
+}
+
+static void what_no_list_names_stays_as_it_is(void **state) {
+  run_host *h = *state;
+  save_two(h);
+  assert_int_equal(remove(run_host_dir(h, LIST)), 0);
+  write_file(run_host_dir(h, "ckpt-0.pt"), TORN);
+  begin(h);
+  assert_true(file_is(run_host_dir(h, "ckpt-0.pt"), TORN));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_HOST(one_that_stands_torn_gives_way_to_its_commit),
+      WITH_HOST(what_no_list_names_stays_as_it_is),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
