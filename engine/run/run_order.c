@@ -85,17 +85,27 @@ static bool has_newer_stored(const run *r, const run_unit *u) {
 }
 
 /* What the store has lost is saved again: nothing else could mend it. */
+static bool may_be_late(const run *r, const run_unit *u) {
+  return !run_follows(r) && !run_lost_find(u->group, u->path);
+}
+
+/* Of files above the checkpoints each kind has a line of its own. */
+static bool is_before_newest(const run_unit *u) {
+  return !u->above && is_later(u->group->newest_place, u->place);
+}
+
 bool run_is_late(const run *r, const run_unit *u) {
-  if (run_follows(r) || run_lost_find(u->group, u->path)) return false;
-  /* Of files above the checkpoints each kind has a line of its own. */
-  return (!u->above && is_later(u->group->newest_place, u->place)) || has_newer_stored(r, u);
+  return may_be_late(r, u) && (is_before_newest(u) || has_newer_stored(r, u));
 }
 
 void run_order_committed(run *r, run_group *g, run_place place) {
   if (is_later(place, g->newest_place)) g->newest_place = place;
+  /* What is stored was asked when each of these was queued, and each commit drops what it comes
+   * before (run_unit_durable): to ask it again here compares all with all at each commit. */
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (u->group == g && run_unit_queued(u) && run_is_late(r, u)) run_drop_late(r, u);
+    if (u->group == g && run_unit_queued(u) && is_before_newest(u) && may_be_late(r, u))
+      run_drop_late(r, u);
   }
 }
 
