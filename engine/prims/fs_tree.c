@@ -35,6 +35,7 @@ static int add_names(fs_tree *t, fs_level *l, size_t len, err *e) {
       return err_set(e, ERR_IO, "the kernel gave a malformed listing of %s", where(t));
     at += d->d_reclen;
     if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0) continue;
+    if (t->plan->wants && !t->plan->wants(t->plan->ctx, d->d_name, d->d_type)) continue;
     buf_add(&l->bytes, d->d_name, strlen(d->d_name) + 1);
     l->count++;
   }
@@ -189,6 +190,7 @@ out:
 typedef struct visitor {
   fs_visit *visit;
   void *ctx;
+  fs_wants *wants;
 } visitor;
 
 static int visit_entry(fs_tree *t, int dir, const char *base, const fs_entry *entry, err *e) {
@@ -203,13 +205,26 @@ static int visit_child(fs_tree *t, int dir, const char *base, const fs_entry *en
 }
 
 int fs_walk(const io *io, const char *root, fs_visit *visit, void *ctx, err *e) {
-  visitor v = {visit, ctx};
+  visitor v = {visit, ctx, NULL};
   return fs_tree_walk(&(fs_plan){.io = io, .root = root, .ctx = &v, .entry = visit_entry}, e);
 }
 
 int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e) {
-  visitor v = {visit, ctx};
+  visitor v = {visit, ctx, NULL};
   return fs_tree_walk(&(fs_plan){.io = io, .root = dir, .ctx = &v, .entry = visit_child}, e);
+}
+
+static bool visitor_wants(void *ctx, const char *base, unsigned char kind) {
+  const visitor *v = ctx;
+  return v->wants(v->ctx, base, kind);
+}
+
+int fs_list_some(const io *io, const char *dir, fs_wants *wants, fs_visit *visit, void *ctx,
+                 err *e) {
+  visitor v = {visit, ctx, wants};
+  return fs_tree_walk(
+      &(fs_plan){.io = io, .root = dir, .ctx = &v, .wants = visitor_wants, .entry = visit_child},
+      e);
 }
 
 static int sync_level(fs_tree *t, const fs_level *l, int dir, const char *base, err *e) {

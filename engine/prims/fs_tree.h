@@ -27,6 +27,8 @@ typedef struct fs_plan {
   void *ctx;
   bool strict; /* an entry that vanishes is an error */
   bool follow; /* a link counts as what it leads to */
+  /* Returns whether an entry is looked at. `kind` is a DT_*, of which DT_UNKNOWN is always possible. */
+  bool (*wants)(void *ctx, const char *base, unsigned char kind);
 
   /* Called for each entry below the root, before its children; `dir` and `base` name it for the
    * *at calls. May return FS_SKIP. */

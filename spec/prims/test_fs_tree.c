@@ -1,5 +1,6 @@
 #include "with_cmocka.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -106,6 +107,20 @@ static void a_listing_has_the_children_only(void **unused) {
   assert_int_equal(fs_list(io_, in("t"), look, &s, NULL), 0);
   assert_string_equal(s.names, "B|a|b|b.x|link|");
   assert_int_equal(io_fault_count(fault, CALL_OPEN), 1);
+}
+
+static bool has_dot_or_is_link(void *ctx, const char *name, unsigned char kind) {
+  (void)ctx;
+  return strchr(name, '.') || kind == DT_LNK;
+}
+
+static void a_listing_looks_at_nothing_that_is_not_wanted(void **unused) {
+  seen s = {0};
+  make_tree();
+  int before = io_fault_count(fault, CALL_LSTAT);
+  assert_int_equal(fs_list_some(io_, in("t"), has_dot_or_is_link, look, &s, NULL), 0);
+  assert_string_equal(s.names, "b.x|link|");
+  assert_int_equal(io_fault_count(fault, CALL_LSTAT) - before, 2);
 }
 
 static void what_vanishes_during_a_walk_is_left_out(void **unused) {
@@ -530,6 +545,7 @@ int main(void) {
       TEST(a_skipped_directory_is_not_entered),
       TEST(a_visitor_can_stop_the_walk_with_its_own_error),
       TEST(a_listing_has_the_children_only),
+      TEST(a_listing_looks_at_nothing_that_is_not_wanted),
       TEST(what_vanishes_during_a_walk_is_left_out),
       TEST(a_root_that_is_missing_or_no_directory_is_an_error),
       TEST(depth_and_descriptors_are_bounded),

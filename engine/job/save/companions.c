@@ -2,6 +2,7 @@
 #include "companions.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -130,9 +131,20 @@ static bool lies_in_unit(const struct look *l, const char *dir) {
   return false;
 }
 
+/* With a glob that matches in one directory, what it does not match there is not looked at: beside a
+ * thousand checkpoints that would be a thousand calls for each save. */
+static bool may_match(void *ctx, const char *base, unsigned char kind) {
+  const struct look *l = ctx;
+  char name[FS_PATH_MAX];
+  (void)kind;
+  return fs_join(name, l->base, base, NULL) == 0 && match_glob(l->glob, name);
+}
+
 static int walk(struct look *l, const char *dir, err *e) {
   err why = {0};
-  int rc = fs_walk(l->at->io, dir, on_entry, l, &why);
+  bool flat = l->glob && l->depth == (*l->base ? components(l->base) + 1 : 1);
+  int rc = flat ? fs_list_some(l->at->io, dir, may_match, on_entry, l, &why)
+                : fs_walk(l->at->io, dir, on_entry, l, &why);
   if (rc == ERR_NOMEM) return err_set(e, rc, "%s", why.text);
   if (rc < 0 && rc != ERR_NOENT)
     log_say(l->at->log, LOG_WARN, "%s is not saved beside a checkpoint: %s", dir, why.text);
@@ -187,6 +199,11 @@ static bool is_pointer(const companions_place *at, const fs_entry *entry) {
   return yes;
 }
 
+static bool may_be_link(void *ctx, const char *name, unsigned char kind) {
+  (void)ctx, (void)name;
+  return kind == DT_LNK || kind == DT_UNKNOWN;
+}
+
 static int take_link(void *ctx, const fs_entry *entry, err *e) {
   struct look *l = ctx;
   int rc = is_pointer(l->at, entry) ? take(l, entry->name, entry->st, e) : 0;
@@ -200,7 +217,7 @@ static int find_links(const companions_place *at, companions *out, err *e) {
   err why = {0};
   struct look l = {.at = at, .base = "", .out = out};
   if (fs_join(top, at->root, at->group, NULL) < 0) return 0;
-  int rc = fs_list(at->io, top, take_link, &l, &why);
+  int rc = fs_list_some(at->io, top, may_be_link, take_link, &l, &why);
   if (rc == ERR_NOMEM) return err_set(e, rc, "%s", why.text);
   if (rc < 0 && rc != ERR_NOENT)
     log_say(at->log, LOG_WARN, "links in %s are not saved beside a checkpoint: %s", top, why.text);
