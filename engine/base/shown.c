@@ -1,5 +1,6 @@
 #include "shown.h"
 
+#include <stdio.h>
 #include <string.h>
 
 size_t shown_utf8_len(const unsigned char *at) {
@@ -32,4 +33,21 @@ bool is_shown(const unsigned char *at, size_t *len) {
   *len = n ? n : 1;
   if (n == 0 || *at < 0x20 || *at == 0x7f) return false;
   return !(n == 2 && *at == 0xc2 && at[1] < 0xa0) && !turns(at, n);
+}
+
+const char *shown_size(uint64_t bytes, char out[SHOWN_SIZE_MAX]) {
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = (double)bytes / 1024;
+  size_t unit = 0;
+  if (bytes < 1024) {
+    snprintf(out, SHOWN_SIZE_MAX, "%u B", (unsigned)bytes);
+    return out;
+  }
+  /* 1023.5 would be rounded up to 1024 of a unit that has only 1023. */
+  while (value >= 1023.5 && unit + 1 < sizeof units / sizeof *units) {
+    value /= 1024;
+    unit++;
+  }
+  snprintf(out, SHOWN_SIZE_MAX, value < 9.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return out;
 }

@@ -81,7 +81,7 @@ static void on_committed(run *r, run_save *s) {
   run_group_name_log(r, s->group);
   run_lost_forget(s->group, u);
   run_keep_ask(r, s->group);
-  run_in_place_committed(r, u);
+  run_in_place_committed(r, u, s->job.bytes);
   const char *why = *s->job.copy_of ? s->job.copy_of : s->reason;
   run_note_saved(r, s, why);
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, why);

@@ -3,11 +3,15 @@
  * of them is the newest.
  *
  * The names of a directory wait together: a round begins with the first that is saved, and in a round
- * each is saved once. So the newest of them does not overtake another one, which could not follow it. */
+ * each is saved once. So the newest of them does not overtake another one, which could not follow it.
+ *
+ * What a day of them is, is said once: at a store one pays for what is sent, too. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/seconds.h"
+#include "base/shown.h"
 #include "base/vec.h"
 #include "run/run_state.h"
 
@@ -45,15 +49,74 @@ static run_name *add(run *r, const char *path) {
   return &r->names[r->name_count++];
 }
 
-void run_in_place_committed(run *r, const run_unit *u) {
-  if (!is_paced(r, u)) return;
+/* ---- what a day of it is ---- */
+
+/* From so many commits on, or after an hour, a name's pace is known. */
+enum { ENOUGH = 3, DAY_S = 24 * 3600, HOUR_S = 3600, WORTH_SAYING = 24 };
+
+typedef struct day {
+  double commits, bytes, every_s; /* `every_s`: of the name that is saved most often */
+  const char *name;               /* that one */
+  size_t names;
+} day;
+
+static void add_day(const run_name *n, day *d) {
+  double lasted = (double)(n->at_ns - n->since) / SECOND_NS;
+  if (n->commits < 2 || lasted <= 0) return;
+  double every = lasted / (double)(n->commits - 1);
+  d->names++;
+  d->commits += DAY_S / every;
+  d->bytes += DAY_S / every * (double)n->bytes / (double)n->commits;
+  if (d->name && d->every_s <= every) return;
+  d->name = n->path;
+  d->every_s = every;
+}
+
+static const char *what_stays(const run *r) {
+  return policy_keeps_few(r->policy)
+             ? "of each name the newest three and the last one of each day are kept"
+             : "what is kept of them the policy says";
+}
+
+static void say_day(run *r, const day *d) {
+  char more[40] = "", size[SHOWN_SIZE_MAX];
+  if (d->names > 1) snprintf(more, sizeof more, " and %zu more are", d->names - 1);
+  double bytes = d->bytes < 1e18 ? d->bytes : 1e18;
+  log_say(
+      r->env->log, LOG_WARN,
+      "%s%s saved again and again, every %.0f s: about %.0f commits and %s a day are sent; %s. A "
+      "longer `in_place_every` makes it fewer",
+      d->name, *more ? more : " is", d->every_s, d->commits, shown_size((uint64_t)bytes, size),
+      what_stays(r));
+}
+
+/* Says once what a day of all of them would be, when the pace of one is known. At the end all that
+ * waits is saved, whatever the pace. */
+static void foretell(run *r, const run_name *n) {
+  bool known = n->commits >= ENOUGH ||
+               (n->commits > 1 && n->at_ns - n->since >= (int64_t)HOUR_S * SECOND_NS);
+  day d = {0};
+  if (!known || r->day_said || r->writer_gone || r->preempted || run_follows(r)) return;
+  for (size_t i = 0; i < r->name_count; i++) add_day(&r->names[i], &d);
+  if (d.commits <= WORTH_SAYING) return;
+  r->day_said = true;
+  say_day(r, &d);
+}
+
+void run_in_place_committed(run *r, const run_unit *u, uint64_t bytes) {
+  if (!u->reused || u->above) return;
+  int64_t now = r->env->io->now(r->env->io, IO_MONO);
   run_name *n = find(r, u->path);
-  if (!n) n = add(r, u->path);
-  if (n)
-    n->at_ns = r->env->io->now(r->env->io, IO_MONO);
-  else
+  if (!n && (n = add(r, u->path))) n->since = now;
+  if (!n) {
     log_say(r->env->log, LOG_WARN, "%s may be saved more often than is asked for: out of memory",
             u->path);
+    return;
+  }
+  n->at_ns = now;
+  n->commits++;
+  n->bytes += bytes;
+  foretell(r, n);
 }
 
 void run_in_place_free(run *r) {

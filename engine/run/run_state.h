@@ -111,7 +111,8 @@ typedef struct run_waiting {
 /* A name without a number that was committed, however often its unit was removed and came again. */
 typedef struct run_name {
   char *path;
-  int64_t at_ns; /* IO_MONO: of its last commit */
+  int64_t since, at_ns;    /* IO_MONO: of its first commit, and of its last one */
+  uint64_t commits, bytes; /* of this run */
 } run_name;
 
 /* Numbers of a result that named none, and its IO_WALL time. */
@@ -211,7 +212,7 @@ struct run {
   owner owner;           /* held unless `beside` */
   bool beside, owns_dir; /* as in the options */
   watcher watcher;       /* how the other watchers know of us */
-  bool hasty_said;
+  bool hasty_said, day_said;
   names said; /* warnings that need no second time */
   journal *journal;
   detect *detect;
@@ -557,7 +558,7 @@ void run_leases_say(run *r, int64_t left);  /* tells others that one is; 0: no l
 /* run_in_place.c: names without a step are not saved each time that they are written */
 int64_t run_in_place_due(const run *r, const run_unit *u); /* IO_MONO; 0: now */
 void run_in_place_begun(run *r, const run_unit *u);
-void run_in_place_committed(run *r, const run_unit *u);
+void run_in_place_committed(run *r, const run_unit *u, uint64_t bytes);
 void run_in_place_free(run *r);
 
 /* run_hasty.c: what is replaced before it can be proven is named once, with what to do */

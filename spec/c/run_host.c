@@ -528,9 +528,14 @@ void run_host_hold(run_host *h, bool hold) {
   pthread_mutex_unlock(&h->mutex);
 }
 
-bool run_host_logged(run_host *h, const char *text) {
+unsigned run_host_logs(run_host *h, const char *text) {
+  unsigned count = 0;
   pthread_mutex_lock(&h->mutex);
-  bool found = strstr(h->logged, text) != NULL;
+  for (const char *at = h->logged; (at = strstr(at, text)); at++) count++;
   pthread_mutex_unlock(&h->mutex);
-  return found;
+  return count;
+}
+
+bool run_host_logged(run_host *h, const char *text) {
+  return run_host_logs(h, text) > 0;
 }

@@ -132,6 +132,65 @@ static void another_directory_has_a_minute_of_its_own(void **state) {
   assert_int_equal(run_host_count(h, RUN_COMMITTED, "T1/last.pt"), 1);
 }
 
+/* ---- what a day of it is ---- */
+
+#define A_DAY "commits and"
+
+static void what_a_day_of_it_is_is_said_once_when_the_pace_is_known(void **state) {
+  run_host *h = *state;
+  begin(h);
+  for (int i = 0; i < 6; i++) {
+    char text[20];
+    assert_true(i > 2 || !run_host_logged(h, A_DAY));
+    snprintf(text, sizeof text, "state %d", i);
+    run_host_write(h, "last.pt", text, RUN_COMMITTED);
+    run_host_skip(h, 60);
+  }
+  assert_true(run_host_logged(h, "last.pt is saved again and again, every 6"));
+  assert_true(run_host_logged(h, "KiB a day are sent; of each name the newest three"));
+  assert_true(run_host_logged(h, "A longer `in_place_every` makes it fewer"));
+  assert_int_equal(run_host_logs(h, A_DAY), 1);
+}
+
+static void of_several_names_it_is_their_sum(void **state) {
+  run_host *h = *state;
+  run_host_policy(h, "return { api = 1, keep = keep.last(3) }\n");
+  begin(h);
+  for (int i = 0; i < 3; i++) {
+    run_host_write(h, "best.pt", i % 2 ? "one" : "two", RUN_COMMITTED);
+    run_host_write(h, "last.pt", i % 2 ? "one" : "two", RUN_COMMITTED);
+    run_host_skip(h, 600);
+  }
+  assert_true(run_host_logged(h, ".pt and 1 more are saved again and again, every 60"));
+  assert_true(run_host_logged(h, "; what is kept of them the policy says."));
+}
+
+static void what_is_rare_or_at_the_end_is_not_foretold(void **state) {
+  run_host *h = *state;
+  begin(h);
+  for (int i = 0; i < 4; i++) {
+    run_host_write(h, "last.pt", i % 2 ? "one" : "two", RUN_COMMITTED);
+    run_host_skip(h, 2 * 3600);
+  }
+  assert_false(run_host_logged(h, A_DAY));
+  run_host_write(h, "best.pt", "one", RUN_COMMITTED);
+  run_host_skip(h, 60);
+  run_host_write(h, "best.pt", "two", RUN_COMMITTED);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_write(h, "best.pt", "three", RUN_COMMITTED);
+  assert_false(run_host_logged(h, A_DAY));
+}
+
+static void each_is_counted_where_each_is_saved(void **state) {
+  run_host *h = *state;
+  run_host_begin(h);
+  for (int i = 0; i < 3; i++) {
+    run_host_write(h, "last.pt", i % 2 ? "one" : "two", RUN_COMMITTED);
+    run_host_skip(h, 100);
+  }
+  assert_true(run_host_logged(h, "last.pt is saved again and again, every 10"));
+}
+
 static void begin_slow(run_host *h) {
   run_host_options(h)->quiet_ns = (int64_t)30 * 1000000000;
   run_host_begin(h);
@@ -190,6 +249,10 @@ int main(void) {
       WITH_HOST(a_name_that_waits_goes_before_a_newer_checkpoint_and_is_not_lost),
       WITH_HOST(two_names_of_a_directory_wait_together),
       WITH_HOST(another_directory_has_a_minute_of_its_own),
+      WITH_HOST(what_a_day_of_it_is_is_said_once_when_the_pace_is_known),
+      WITH_HOST(of_several_names_it_is_their_sum),
+      WITH_HOST(what_is_rare_or_at_the_end_is_not_foretold),
+      WITH_HOST(each_is_counted_where_each_is_saved),
       WITH_HOST(what_is_written_again_before_its_rest_is_over_is_said_once),
       WITH_HOST(what_is_removed_before_its_rest_is_over_is_said),
       WITH_HOST(what_has_its_rest_is_not_named),

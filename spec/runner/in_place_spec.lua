@@ -55,6 +55,8 @@ describe("a name that is written again and again", function()
     has(text, "model.pt is no longer kept in the store: three newer generations of its name")
     assert.are.equal("108 109 110", kept())
     assert.are.equal("3", stored())
+    has(text, "warning: model.pt is saved again and again, every ")
+    has(text, "A longer --in-place-every makes it fewer")
     place.must "verify store"
     job(201, 205)
     run("", "DAYS_AHEAD=1 " .. place.preload "spec/runner/day_ahead.c")

@@ -11,19 +11,8 @@
 #include "flags_named.h"
 
 void text_size(FILE *out, uint64_t bytes) {
-  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) {
-    fprintf(out, "%u B", (unsigned)bytes);
-    return;
-  }
-  double value = (double)bytes / 1024;
-  size_t unit = 0;
-  /* 1023.5 would be rounded up to 1024 of a unit that has only 1023. */
-  while (value >= 1023.5 && unit + 1 < sizeof units / sizeof *units) {
-    value /= 1024;
-    unit++;
-  }
-  fprintf(out, value < 9.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  char text[SHOWN_SIZE_MAX];
+  fputs(shown_size(bytes, text), out);
 }
 
 void text_age(FILE *out, double seconds, int fine) {
