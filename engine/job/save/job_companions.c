@@ -291,7 +291,9 @@ static int save(job_work *w, uint64_t term, const char *prefix, err *e) {
   m.hash = HASH_XXH3_128;
   m.created_ns = m.mtime_ns = w->env->io->now(w->env->io, IO_WALL);
   m.unit = strdup(job_unit(w->job));
-  if (!m.unit) rc = err_set(e, ERR_NOMEM, "save what is beside a unit: out of memory");
+  m.attempt = strdup(w->mark); /* a repair finds by it whose they are */
+  if (!m.unit || !m.attempt)
+    rc = err_set(e, ERR_NOMEM, "save what is beside a unit: out of memory");
   job_set_keys(w, &m);
   if (rc == 0) rc = spell(w, &all, prefix, e);
   if (rc == 0) rc = send_all(w, &all, prefix, &m, e);

@@ -205,6 +205,41 @@ static void a_save_of_a_slow_clock_is_no_older_one(void **state) {
   (void)state;
 }
 
+/* They stand under the attempt's number, which no entry tells. */
+static void what_was_saved_beside_it_is_found(void **state) {
+  static const char *const with[] = {"train.log", NULL};
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = world_log(w, "", "one"), *fresh = NULL;
+    char path[512];
+    err e = {0};
+    if (snprintf(path, sizeof path, "%s/train.log", w->root) >= (int)sizeof path) abort();
+    FILE *file = fopen(path, "w");
+    if (!file || fputs("loss 1\n", file) < 0 || fclose(file) != 0) abort();
+    w->env.companions = with;
+    make_unit(w, units[0], MATCH_DIR, 1);
+    job *j = job_for(w, log, units[0], MATCH_DIR, 1, 0);
+    const detect_unit facts = {.path = units[0], .kind = MATCH_DIR, .step = 1};
+    const decision want = {.action = POLICY_SAVE};
+    unsigned can = store_can(w->env.store, STORE_CAP_PUBLISH) ? PLAN_CAN_PUBLISH : 0;
+    assert_int_equal(plan_save(&facts, &want, can | PLAN_HAS_COMPANIONS, &j->plan, NULL), 0);
+    job_run(j);
+    if (j->status < 0) fail_msg("%s", j->error.text);
+    job_free(j);
+    const runlog_commit *c = runlog_view(log)->commits;
+    uint64_t attempt = c->attempt;
+    assert_int_equal(c->companions.files, 1);
+    lose(w, c->n);
+    lose(w, attempt);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    if (runlog_open(w->env.store, "", &fresh, &e) < 0) fail_msg("%s", e.text);
+    assert_int_equal(runlog_view(fresh)->commit_count, 1);
+    assert_int_equal(runlog_view(fresh)->commits[0].attempt, attempt);
+    assert_int_equal(runlog_view(fresh)->commits[0].companions.files, 1);
+    runlog_close(fresh);
+  }
+  (void)state;
+}
+
 /* Nothing is appended to such a log, so there must be a way out. */
 static void a_head_that_names_another_commit_is_mended(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
@@ -302,6 +337,7 @@ int main(void) {
       cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
       cmocka_unit_test(of_two_equal_saves_each_keeps_its_own),
       cmocka_unit_test(a_save_of_a_slow_clock_is_no_older_one),
+      cmocka_unit_test(what_was_saved_beside_it_is_found),
       cmocka_unit_test(a_head_that_names_another_commit_is_mended),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
       cmocka_unit_test(a_handle_on_a_repaired_log_is_copied),
