@@ -44,8 +44,8 @@ local function kept()
 end
 
 --- How many of them have data in the store.
-local function stored()
-  return (place.must_sh "find store -name model.pt -type f | wc -l"):match "%d+"
+local function stored(name)
+  return (place.must_sh(("find store -name %s -type f | wc -l"):format(name))):match "%d+"
 end
 
 describe("a name that is written again and again", function()
@@ -54,18 +54,58 @@ describe("a name that is written again and again", function()
     local text = run()
     has(text, "model.pt is no longer kept in the store: three newer generations of its name")
     assert.are.equal("108 109 110", kept())
-    assert.are.equal("3", stored())
+    assert.are.equal("3", stored "model.pt")
     has(text, "warning: model.pt is saved again and again, every ")
     has(text, "A longer --in-place-every makes it fewer")
     place.must "verify store"
     job(201, 205)
-    run("", "DAYS_AHEAD=1 " .. place.preload "spec/runner/day_ahead.c")
+    local ahead = place.preload "spec/runner/day_ahead.c"
+    run("", "DAYS_AHEAD=1 " .. ahead)
     assert.are.equal("110 203 204 205", kept())
-    assert.are.equal("4", stored())
+    -- The one that a run went on from stays while it runs: so a third day shows it.
+    job(301, 304)
+    run("", "DAYS_AHEAD=2 " .. ahead)
+    assert.are.equal("110 205 302 303 304", kept())
+    assert.are.equal("5", stored "model.pt")
     place.must "verify store"
     place.must_sh "rm -r out && mkdir out"
     place.must "restore store --dir out"
-    assert.are.equal("205", (place.must_sh "stat -c %s out/model.pt"):match "%d+")
+    assert.are.equal("304", (place.must_sh "stat -c %s out/model.pt"):match "%d+")
+  end)
+
+  -- JSON, since a start takes up only what is proven to be whole.
+  it("has the newest three whole, however often its runner was killed meanwhile", function()
+    support.write(dir .. "/job.sh", [[
+      n=$(cat n)
+      for i in $(seq 100); do
+        [ ! -e enough ] || [ $i -lt 6 ] || break
+        n=$((n + 1))
+        printf '"%*s"' $((998 + n)) . >out/.new
+        mv out/.new out/model.json
+        echo $n >n
+        sleep 0.07
+        [ ! -e enough ] || sleep 0.7
+      done]])
+    support.write(dir .. "/n", "0")
+    local killed = 0
+    for i = 1, 10 do
+      local seconds = 0.5 + i * 0.37 % 1
+      local text, code = place.sh(("timeout -s KILL %.2f '%s' run --unit model.json --dir out " ..
+        "--to store %s -- sh job.sh"):format(seconds, CKPT, ALWAYS))
+      -- 11: what the one before had started is not gone yet.
+      assert.is_true(code == 137 or code == 11, text)
+      killed = killed + (code == 137 and 1 or 0)
+    end
+    assert.is_true(killed > 4)
+    support.write(dir .. "/enough", "")
+    run "--unit model.json"
+    local list = place.objects(place.must "ls store --json")
+    -- What it went on from stays while it runs.
+    assert.is_true(#list == 3 or #list == 4)
+    local last = 1000 + tonumber(support.read(dir .. "/n"))
+    assert.are.equal(last, list[#list].bytes)
+    assert.are.equal(tostring(#list), stored "model.json")
+    place.must "verify store"
   end)
 
   it("has all of them where that is asked for, and `plan` tells what would go", function()
