@@ -60,6 +60,20 @@ void store_must_hold(store *s, const char *key, const char *text) {
   buf_free(&b);
 }
 
+void store_must_be(store *s, const char *key, const char *data, size_t len) {
+  enum { AT_ONCE = 8 << 20 };
+  char *got = malloc(AT_ONCE);
+  err e = {0};
+  for (size_t at = 0; at < len; at += AT_ONCE) {
+    size_t want = len - at < AT_ONCE ? len - at : AT_ONCE;
+    ssize_t n = s->ops->read(s, key, at, got, AT_ONCE, &e);
+    if (n < 0) fail_msg("%s", e.text);
+    assert_int_equal(n, want);
+    if (memcmp(got, data + at, want) != 0) fail_msg("%s: other bytes after %zu", key, at);
+  }
+  free(got);
+}
+
 bool store_holds(store *s, const char *key) {
   store_object o;
   return s->ops->head(s, key, &o, NULL) == 0;

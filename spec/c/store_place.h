@@ -29,6 +29,7 @@ int store_place_teardown(void **state);
  * ("a b/c d/": prefixes end in a slash; "!INVAL" if it failed), which the caller frees. */
 int store_put_text(store *s, const char *key, const char *text, store_how how);
 void store_must_hold(store *s, const char *key, const char *text);
+void store_must_be(store *s, const char *key, const char *data, size_t len); /* of any size */
 bool store_holds(store *s, const char *key);
 char *store_listing(store *s, const char *prefix, bool delimited);
 void store_must_list(store *s, const char *prefix, bool delimited, const char *expected);

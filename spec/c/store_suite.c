@@ -8,18 +8,9 @@
 #include <string.h>
 
 #include "store_place.h"
+#include "tmpdir.h"
 
 enum { RACERS = 16, ROUNDS = 5, MIB = 1 << 20 };
-
-static char *pattern(size_t len, unsigned seed) {
-  char *data = malloc(len + 1);
-  assert_non_null(data);
-  for (size_t i = 0; i < len; i++) {
-    seed = seed * 1664525u + 1013904223u;
-    data[i] = (char)(seed >> 24);
-  }
-  return data;
-}
 
 static store *store_of(void **state) {
   return ((store_place *)*state)->s;
@@ -31,7 +22,7 @@ static void an_object_of_any_size_comes_back_byte_by_byte(void **state) {
   store *s = store_of(state);
   const size_t sizes[] = {0, 1, 4095, 4096, 4097, 3 * MIB + 17};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    char key[32], *data = pattern(sizes[i], (unsigned)i);
+    char key[32], *data = make_pattern(sizes[i], (unsigned)i);
     snprintf(key, sizeof key, "d/%zu", sizes[i]);
     assert_int_equal(s->ops->put(s, key, data, sizes[i], STORE_IF_ABSENT, NULL), 0);
     buf got;
@@ -52,7 +43,7 @@ static void a_mark_stays_with_its_object(void **state) {
   static const char mark[] = "0123456789abcdef0123456789abcdef";
   store_object o;
   store_writer *w = NULL;
-  char *large = pattern(9 * MIB, 3);
+  char *large = make_pattern(9 * MIB, 3);
   assert_int_equal(store_put_marked(s, "d/small", "x", 1, STORE_IF_ABSENT, mark, NULL), 0);
   assert_int_equal(store_put_marked(s, "d/none", "x", 1, STORE_IF_ABSENT, NULL, NULL), 0);
   for (size_t len = 2; len <= 9 * MIB; len += 9 * MIB - 2) {
@@ -74,7 +65,7 @@ static void a_streamed_object_of_any_size_comes_back_byte_by_byte(void **state) 
   store *s = store_of(state);
   const size_t sizes[] = {0, 1, 8 * MIB + 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    char key[32], *data = pattern(sizes[i], 7), *got = malloc(sizes[i] + 100);
+    char key[32], *data = make_pattern(sizes[i], 7), *got = malloc(sizes[i] + 100);
     snprintf(key, sizeof key, "u/v/%zu", sizes[i]);
     assert_int_equal(store_stream(s, key, data, sizes[i], 1000003, false), 0);
     assert_int_equal(s->ops->read(s, key, 0, got, sizes[i] + 100, NULL), sizes[i]);

@@ -76,13 +76,18 @@ void write_file(const char *path, const char *text) {
   write_bytes(path, text, strlen(text));
 }
 
-void write_pattern(const char *path, size_t len, unsigned seed) {
-  unsigned char *bytes = malloc(len + 1);
-  must(bytes != NULL, "find memory for", path);
+char *make_pattern(size_t len, unsigned seed) {
+  char *bytes = malloc(len + 1);
+  must(bytes != NULL, "find memory for", "a pattern");
   for (size_t i = 0; i < len; i++) {
     seed = seed * 1664525u + 1013904223u;
-    bytes[i] = (unsigned char)(seed >> 24);
+    bytes[i] = (char)(seed >> 24);
   }
+  return bytes;
+}
+
+void write_pattern(const char *path, size_t len, unsigned seed) {
+  char *bytes = make_pattern(len, seed);
   write_bytes(path, bytes, len);
   free(bytes);
 }

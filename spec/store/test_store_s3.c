@@ -1,8 +1,5 @@
 /* The S3 store against a real server, and against what lies between. spec/store/s3_spec.sh starts
- * both and runs this with
- *   CKPT_TEST_S3        the server's endpoint; its keys are in the AWS_* variables
- *   CKPT_TEST_S3_PROXY  the same through spec/servers/proxy.py
- *   CKPT_TEST_S3_RULES  what the proxy does */
+ * both and runs this with the variables of spec/c/store_proxy.h. */
 #include "with_cmocka.h"
 
 #include <pthread.h>
@@ -12,37 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store_place.h"
+#include "store_proxy.h"
 #include "store_replace.h"
 #include "store_suite.h"
 #include "tmpdir.h"
 
 enum { MIB = 1 << 20, PART = 8 * MIB };
-
-/* ---- the way through the proxy ---- */
-
-static const char *rules_file;
-static char log_file[4096];
-
-/* Each test begins with what it says here, and an empty log. */
-static void rules(const char *text) {
-  char tmp[4096];
-  snprintf(tmp, sizeof tmp, "%s.new", rules_file);
-  write_file(tmp, text);
-  rename(tmp, rules_file);
-  unlink(log_file);
-}
-
-/* How many requests had all of these words in their line of the proxy's log. */
-static int asked(const char *method, const char *text) {
-  size_t len;
-  int found = 0;
-  char *log = read_file(log_file, &len);
-  for (char *line = log ? strtok(log, "\n") : NULL; line; line = strtok(NULL, "\n"))
-    found += strncmp(line, method, strlen(method)) == 0 && strstr(line, text);
-  free(log);
-  return found;
-}
 
 /* What the spec that runs this has set. */
 static const char *env(const char *name) {
@@ -50,29 +22,8 @@ static const char *env(const char *name) {
   return value ? value : "";
 }
 
-/* *state is a store_place on the direct way; this is the same place through the proxy. */
-static store *proxied(void **state) {
-  const store_place *p = *state;
-  store *s;
-  err e = {0};
-  setenv("AWS_ENDPOINT_URL", env("CKPT_TEST_S3_PROXY"), 1);
-  if (store_open(&p->where, io_system(), NULL, &s, &e) < 0) fail_msg("%s", e.text);
-  setenv("AWS_ENDPOINT_URL", env("CKPT_TEST_S3"), 1);
-  return s;
-}
-
 static store *direct(void **state) {
   return ((store_place *)*state)->s;
-}
-
-static char *pattern(size_t len, unsigned seed) {
-  char *data = malloc(len + 1);
-  assert_non_null(data);
-  for (size_t i = 0; i < len; i++) {
-    seed = seed * 1664525u + 1013904223u;
-    data[i] = (char)(seed >> 24);
-  }
-  return data;
 }
 
 static int stream(store *s, const char *key, const char *data, size_t len, unsigned how,
@@ -87,19 +38,6 @@ static int stream(store *s, const char *key, const char *data, size_t len, unsig
   return rc;
 }
 
-static void must_be(store *s, const char *key, const char *data, size_t len) {
-  char *got = malloc(PART);
-  err e = {0};
-  for (size_t at = 0; at < len; at += PART) {
-    size_t want = len - at < PART ? len - at : PART;
-    ssize_t n = s->ops->read(s, key, at, got, PART, &e);
-    if (n < 0) fail_msg("%s", e.text);
-    assert_int_equal(n, want);
-    if (memcmp(got, data + at, want) != 0) fail_msg("%s: other bytes after %zu", key, at);
-  }
-  free(got);
-}
-
 static double now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -110,28 +48,28 @@ static double now_s(void) {
 
 static void a_large_object_goes_in_parts_and_comes_back(void **state) {
   const size_t len = 100 * MIB + 12345;
-  char *data = pattern(len, 1);
-  store *s = proxied(state);
+  char *data = make_pattern(len, 1);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("");
+  store_proxy_rules("");
   if (stream(s, "d/large", data, len, 0, NULL, &e) < 0) fail_msg("%s", e.text);
-  assert_int_equal(asked("PUT", "partNumber="), 13);
-  must_be(direct(state), "d/large", data, len);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber="), 13);
+  store_must_be(direct(state), "d/large", data, len);
   assert_int_equal(stream(s, "d/large", data, len, 0, NULL, &e), ERR_EXISTS);
   store_close(s);
   free(data);
 }
 
 static void parts_of_the_exact_size_leave_no_empty_one(void **state) {
-  char *data = pattern(3 * PART, 2);
-  rules("");
-  store *s = proxied(state);
+  char *data = make_pattern(3 * PART, 2);
+  store_proxy_rules("");
+  store *s = store_proxied(state);
   assert_int_equal(stream(s, "one", data, PART, 0, NULL, NULL), 0);
-  assert_int_equal(asked("PUT", "partNumber="), 0);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber="), 0);
   assert_int_equal(stream(s, "three", data, 3 * PART, 0, NULL, NULL), 0);
-  assert_int_equal(asked("PUT", "partNumber="), 3);
-  must_be(direct(state), "one", data, PART);
-  must_be(direct(state), "three", data, 3 * PART);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber="), 3);
+  store_must_be(direct(state), "one", data, PART);
+  store_must_be(direct(state), "three", data, 3 * PART);
   store_close(s);
   free(data);
 }
@@ -141,7 +79,7 @@ static void many_writers_of_one_thread_share_the_buffers(void **state) {
   enum { WRITERS = 12, LEN = 2 * PART + 7 };
   store *s = direct(state);
   store_writer *w[WRITERS];
-  char *data = pattern(LEN, 3);
+  char *data = make_pattern(LEN, 3);
   for (int i = 0; i < WRITERS; i++) {
     char key[16];
     snprintf(key, sizeof key, "w/%d", i);
@@ -152,8 +90,8 @@ static void many_writers_of_one_thread_share_the_buffers(void **state) {
       assert_int_equal(
           s->ops->write(w[i], data + at, LEN - at < 1000003 ? LEN - at : 1000003, NULL), 0);
   for (int i = 0; i < WRITERS; i++) assert_int_equal(s->ops->write_close(w[i], NULL), 0);
-  must_be(s, "w/0", data, LEN);
-  must_be(s, "w/11", data, LEN);
+  store_must_be(s, "w/0", data, LEN);
+  store_must_be(s, "w/11", data, LEN);
   free(data);
 }
 
@@ -191,7 +129,7 @@ static int in_order(void *ctx, const char *key, bool is_prefix, const store_obje
 
 static void five_thousand_keys_are_listed_over_pages_and_removed(void **state) {
   hand hands[HANDS];
-  store *s = direct(state), *p = proxied(state);
+  store *s = direct(state), *p = store_proxied(state);
   for (int i = 0; i < HANDS; i++) {
     hands[i] = (hand){.s = s, .from = i};
     assert_int_equal(pthread_create(&hands[i].thread, NULL, put_some, &hands[i]), 0);
@@ -201,13 +139,13 @@ static void five_thousand_keys_are_listed_over_pages_and_removed(void **state) {
     assert_int_equal(hands[i].rc, 0);
   }
   walk w = {.count = 0};
-  rules("");
+  store_proxy_rules("");
   assert_int_equal(p->ops->list(p, "many", false, in_order, &w, NULL), 0);
   assert_int_equal(w.count, MANY);
-  assert_int_equal(asked("GET", "list-type=2"), 5);
+  assert_int_equal(store_proxy_asked("GET", "list-type=2"), 5);
   store_must_list(p, "many", true, "many/0/ many/1/ many/2/");
   assert_int_equal(p->ops->remove_prefix(p, "many", NULL), 0);
-  assert_int_equal(asked("POST", "delete"), 5);
+  assert_int_equal(store_proxy_asked("POST", "delete"), 5);
   store_must_list(s, "", false, "");
   store_close(p);
 }
@@ -215,52 +153,53 @@ static void five_thousand_keys_are_listed_over_pages_and_removed(void **state) {
 /* ---- answers that are lost, connections that break ---- */
 
 static void a_put_whose_answer_was_lost_is_known_by_its_nonce(void **state) {
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("1 PUT /k lose\n");
+  store_proxy_rules("1 PUT /k lose\n");
   if (s->ops->put(s, "k", "mine", 4, STORE_IF_ABSENT, &e) < 0) fail_msg("%s", e.text);
-  assert_true(asked("PUT", "/k") >= 2);
+  assert_true(store_proxy_asked("PUT", "/k") >= 2);
   store_must_hold(direct(state), "k", "mine");
   assert_int_equal(s->ops->put(s, "k", "mine", 4, STORE_IF_ABSENT, &e), ERR_EXISTS);
   store_close(s);
 }
 
 static void an_equal_object_of_somebody_else_is_not_ours(void **state) {
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   assert_int_equal(store_put_text(direct(state), "k", "same", STORE_IF_ABSENT), 0);
-  rules("1 PUT /k status 503/SlowDown\n");
+  store_proxy_rules("1 PUT /k status 503/SlowDown\n");
   assert_int_equal(store_put_text(s, "k", "same", STORE_IF_ABSENT), ERR_EXISTS);
   store_close(s);
 }
 
 static void a_complete_whose_answer_was_lost_is_success(void **state) {
-  char *data = pattern(2 * PART, 4);
-  store *s = proxied(state);
+  char *data = make_pattern(2 * PART, 4);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("1 POST uploadId=  lose\n");
+  store_proxy_rules("1 POST uploadId=  lose\n");
   if (stream(s, "k", data, 2 * PART, 0, NULL, &e) < 0) fail_msg("%s", e.text);
-  must_be(direct(state), "k", data, 2 * PART);
+  store_must_be(direct(state), "k", data, 2 * PART);
   store_close(s);
   free(data);
 }
 
 static void parts_that_are_cut_are_sent_again(void **state) {
-  char *data = pattern(3 * PART, 5);
-  store *s = proxied(state);
+  char *data = make_pattern(3 * PART, 5);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("2 PUT partNumber cut 3000000\n1 PUT partNumber lose\n1 PUT partNumber status 500\n");
+  store_proxy_rules(
+      "2 PUT partNumber cut 3000000\n1 PUT partNumber lose\n1 PUT partNumber status 500\n");
   if (stream(s, "k", data, 3 * PART, 0, NULL, &e) < 0) fail_msg("%s", e.text);
-  assert_true(asked("PUT", "partNumber") >= 7);
-  must_be(direct(state), "k", data, 3 * PART);
+  assert_true(store_proxy_asked("PUT", "partNumber") >= 7);
+  store_must_be(direct(state), "k", data, 3 * PART);
   store_close(s);
   free(data);
 }
 
 static void answers_that_are_cut_are_asked_for_again(void **state) {
-  char *data = pattern(PART, 6), *got = malloc(PART);
-  store *s = proxied(state);
+  char *data = make_pattern(PART, 6), *got = malloc(PART);
+  store *s = store_proxied(state);
   assert_int_equal(stream(direct(state), "k", data, PART, 0, NULL, NULL), 0);
-  rules("2 GET /k short 1000000\n1 GET list-type short 60\n");
+  store_proxy_rules("2 GET /k short 1000000\n1 GET list-type short 60\n");
   assert_int_equal(s->ops->read(s, "k", 0, got, PART, NULL), PART);
   assert_memory_equal(got, data, PART);
   store_must_list(s, "", false, "k");
@@ -270,8 +209,9 @@ static void answers_that_are_cut_are_asked_for_again(void **state) {
 }
 
 static void a_server_that_is_busy_is_asked_again(void **state) {
-  store *s = proxied(state);
-  rules("3 PUT /k status 503/SlowDown\n1 GET /k status 500/InternalError\n1 GET /k status 429\n");
+  store *s = store_proxied(state);
+  store_proxy_rules(
+      "3 PUT /k status 503/SlowDown\n1 GET /k status 500/InternalError\n1 GET /k status 429\n");
   double begin = now_s();
   assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), 0);
   assert_true(now_s() - begin > 0.6); /* half of 0.2 + 0.4 + 0.8 s */
@@ -281,20 +221,20 @@ static void a_server_that_is_busy_is_asked_again(void **state) {
 
 /* versitygw says so, too, when it removes a directory that became empty while it puts into it. */
 static void a_directory_that_went_is_no_reason_to_give_up(void **state) {
-  store *s = proxied(state);
-  rules("2 PUT /k status 409/ExistingObjectIsDirectory\n");
+  store *s = store_proxied(state);
+  store_proxy_rules("2 PUT /k status 409/ExistingObjectIsDirectory\n");
   assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), 0);
-  assert_int_equal(asked("PUT", "/k"), 3);
+  assert_int_equal(store_proxy_asked("PUT", "/k"), 3);
   store_must_hold(s, "k", "x");
   store_close(s);
 }
 
 static void one_that_stays_busy_is_given_up_and_says_why(void **state) {
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("99 PUT /k status 503/SlowDown\n");
+  store_proxy_rules("99 PUT /k status 503/SlowDown\n");
   assert_int_equal(s->ops->put(s, "k", "x", 1, STORE_IF_ABSENT, &e), ERR_IO);
-  assert_int_equal(asked("PUT", "/k"), 6);
+  assert_int_equal(store_proxy_asked("PUT", "/k"), 6);
   const char *parts[] = {"put s3://ckpt-test/", "/k", "503", "SlowDown", "PROXY", "try 6"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (!strstr(e.text, parts[i])) fail_msg("no \"%s\" in: %s", parts[i], e.text);
@@ -311,13 +251,13 @@ static void what_is_refused_is_not_asked_twice(void **state) {
                {"status 403/QuotaExceeded", ERR_NOSPACE},
                {"status 400/InvalidPartOrder", ERR_INVAL},
                {"status 501/Other", ERR_UNSUPPORTED}};
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[100];
     snprintf(text, sizeof text, "9 PUT /k %s\n", cases[i].action);
-    rules(text);
+    store_proxy_rules(text);
     assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), cases[i].code);
-    assert_int_equal(asked("PUT", "/k"), 1);
+    assert_int_equal(store_proxy_asked("PUT", "/k"), 1);
   }
   store_close(s);
 }
@@ -364,11 +304,11 @@ static void a_bucket_that_is_not_there_is_no_store(void **state) {
 }
 
 static void the_region_that_the_server_names_is_taken_once(void **state) {
-  store *s = proxied(state);
-  rules("1 GET list-type region us-west-7\n");
+  store *s = store_proxied(state);
+  store_proxy_rules("1 GET list-type region us-west-7\n");
   setenv("AWS_REGION", "us-east-1", 1);
   char *listing = store_listing(s, "", false); /* our server is in no other region than its own */
-  assert_int_equal(asked("GET", "list-type"), 2);
+  assert_int_equal(store_proxy_asked("GET", "list-type"), 2);
   free(listing);
   store_close(s);
 }
@@ -377,11 +317,11 @@ static void the_region_that_the_server_names_is_taken_once(void **state) {
 static void keys_that_ran_out_are_read_anew(void **state) {
   store_object o;
   setenv("AWS_SESSION_TOKEN", "old", 1);
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   unsetenv("AWS_SESSION_TOKEN");
-  rules("1 HEAD /k status 400\n");
+  store_proxy_rules("1 HEAD /k status 400\n");
   assert_int_equal(s->ops->head(s, "k", &o, NULL), ERR_NOENT);
-  assert_int_equal(asked("HEAD", "/k"), 2);
+  assert_int_equal(store_proxy_asked("HEAD", "/k"), 2);
   store_close(s);
 }
 
@@ -401,13 +341,13 @@ static void *cancel_soon(void *arg) {
 }
 
 static void a_cancel_ends_what_hangs(void **state) {
-  char *data = pattern(3 * PART, 7);
-  store *s = proxied(state);
+  char *data = make_pattern(3 * PART, 7);
+  store *s = store_proxied(state);
   for (int round = 0; round < 4; round++) {
     canceller c = {.flag = 0};
     pthread_t thread;
     int rc;
-    rules(round == 3 ? "99 * * status 503\n" : "99 * * hang\n");
+    store_proxy_rules(round == 3 ? "99 * * status 503\n" : "99 * * hang\n");
     pthread_create(&thread, NULL, cancel_soon, &c);
     s->cancel = round == 1 ? &c.flag : NULL;
     if (round == 1)
@@ -458,10 +398,10 @@ static void await_stored(counted *c, uint64_t bytes) {
 /* However much was handed over, and fits into buffers on the way. */
 static void only_what_the_server_has_is_counted_as_stored(void **state) {
   const size_t len = 3 * PART + 5;
-  char *data = pattern(len, 21);
-  counted c = {.s = proxied(state), .data = data, .len = len, .how = STORE_RESUME};
+  char *data = make_pattern(len, 21);
+  counted c = {.s = store_proxied(state), .data = data, .len = len, .how = STORE_RESUME};
   pthread_t thread;
-  rules("9 PUT partNumber=3 hang\n9 PUT partNumber=4 hang\n");
+  store_proxy_rules("9 PUT partNumber=3 hang\n9 PUT partNumber=4 hang\n");
   pthread_create(&thread, NULL, stream_counted, &c);
   await_stored(&c, 2 * PART);
   assert_true(atomic_load(&c.sent) >= 2 * PART);
@@ -470,14 +410,15 @@ static void only_what_the_server_has_is_counted_as_stored(void **state) {
   pthread_join(thread, NULL);
   assert_int_equal(c.rc, ERR_CANCELED);
   assert_int_equal(atomic_load(&c.stored), 0); /* there is no object */
-  rules("9 PUT partNumber=3 hang\n9 PUT partNumber=4 hang\n");
+  store_proxy_rules("9 PUT partNumber=3 hang\n9 PUT partNumber=4 hang\n");
   atomic_store(&c.cancel, 0);
   pthread_create(&thread, NULL, stream_counted, &c);
   await_stored(&c, 2 * PART); /* those of the earlier try */
-  assert_int_equal(asked("PUT", "partNumber=1&") + asked("PUT", "partNumber=2&"), 0);
+  assert_int_equal(
+      store_proxy_asked("PUT", "partNumber=1&") + store_proxy_asked("PUT", "partNumber=2&"), 0);
   atomic_store(&c.cancel, 1);
   pthread_join(thread, NULL);
-  rules("");
+  store_proxy_rules("");
   atomic_store(&c.cancel, 0);
   stream_counted(&c);
   assert_int_equal(c.rc, 0);
@@ -487,9 +428,9 @@ static void only_what_the_server_has_is_counted_as_stored(void **state) {
 }
 
 static void an_object_of_one_part_is_stored_when_it_is_put(void **state) {
-  char *data = pattern(PART, 22);
-  counted c = {.s = proxied(state), .data = data, .len = PART};
-  rules("1 PUT /k status 403/AccessDenied\n");
+  char *data = make_pattern(PART, 22);
+  counted c = {.s = store_proxied(state), .data = data, .len = PART};
+  store_proxy_rules("1 PUT /k status 403/AccessDenied\n");
   stream_counted(&c);
   if (c.rc != ERR_ACCESS) fail_msg("%d %s", c.rc, c.why.text);
   assert_int_equal(atomic_load(&c.stored), 0);
@@ -512,52 +453,52 @@ static void an_object_of_one_part_is_stored_when_it_is_put(void **state) {
 
 static void a_resumed_upload_sends_what_is_missing_only(void **state) {
   const size_t len = 5 * PART - 1;
-  char *data = pattern(len, 8);
-  store *s = proxied(state);
+  char *data = make_pattern(len, 8);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("9 PUT partNumber=4 status 403/AccessDenied\n");
+  store_proxy_rules("9 PUT partNumber=4 status 403/AccessDenied\n");
   assert_int_equal(stream(s, "k", data, len, STORE_RESUME, NULL, NULL), ERR_ACCESS);
   data[PART + 5] ^= 1; /* of part 2 */
-  rules("");
+  store_proxy_rules("");
   if (stream(s, "k", data, len, STORE_RESUME, NULL, &e) < 0) fail_msg("%s", e.text);
-  assert_int_equal(asked("PUT", "partNumber=1&"), 0);
-  assert_int_equal(asked("PUT", "partNumber=2&"), 1);
-  assert_int_equal(asked("PUT", "partNumber=3&"), 0);
-  assert_int_equal(asked("PUT", "partNumber=4&"), 1);
-  assert_int_equal(asked("POST", "uploads="), 0);
-  must_be(direct(state), "k", data, len);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber=1&"), 0);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber=2&"), 1);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber=3&"), 0);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber=4&"), 1);
+  assert_int_equal(store_proxy_asked("POST", "uploads="), 0);
+  store_must_be(direct(state), "k", data, len);
   store_close(s);
   free(data);
 }
 
 static void an_upload_that_is_older_than_ours_is_left_alone(void **state) {
-  char *data = pattern(3 * PART, 8);
-  store *s = proxied(state);
+  char *data = make_pattern(3 * PART, 8);
+  store *s = store_proxied(state);
   store_writer *w;
-  rules("9 PUT partNumber=3 status 403/AccessDenied\n");
+  store_proxy_rules("9 PUT partNumber=3 status 403/AccessDenied\n");
   assert_int_equal(stream(s, "k", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
-  rules("");
+  store_proxy_rules("");
   assert_int_equal(s->ops->write_open(s, "k", 3 * PART, STORE_RESUME, NULL, &w, NULL), 0);
   store_write_since(w, INT64_MAX);
   assert_int_equal(s->ops->write(w, data, 3 * PART, NULL), 0);
   assert_int_equal(s->ops->write_close(w, NULL), 0);
-  assert_int_equal(asked("POST", "uploads="), 1);
-  assert_int_equal(asked("PUT", "partNumber="), 3);
-  must_be(direct(state), "k", data, 3 * PART);
+  assert_int_equal(store_proxy_asked("POST", "uploads="), 1);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber="), 3);
+  store_must_be(direct(state), "k", data, 3 * PART);
   store_close(s);
   free(data);
 }
 
 static void what_is_there_already_is_compared_and_not_sent(void **state) {
   const size_t sizes[] = {0, 5, PART, 2 * PART + 1};
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   for (size_t i = 0; i < 4; i++) {
-    char key[16], *data = pattern(sizes[i], 9);
+    char key[16], *data = make_pattern(sizes[i], 9);
     snprintf(key, sizeof key, "k%zu", i);
     assert_int_equal(stream(direct(state), key, data, sizes[i], 0, NULL, NULL), 0);
-    rules("");
+    store_proxy_rules("");
     assert_int_equal(stream(s, key, data, sizes[i], STORE_RESUME, NULL, NULL), 0);
-    assert_int_equal(asked("PUT", "") + asked("POST", ""), 0);
+    assert_int_equal(store_proxy_asked("PUT", "") + store_proxy_asked("POST", ""), 0);
     if (sizes[i]) data[sizes[i] / 2] ^= 1;
     if (sizes[i])
       assert_int_equal(stream(s, key, data, sizes[i], STORE_RESUME, NULL, NULL), ERR_EXISTS);
@@ -568,43 +509,43 @@ static void what_is_there_already_is_compared_and_not_sent(void **state) {
 }
 
 static void a_removal_takes_unfinished_uploads_away(void **state) {
-  char *data = pattern(3 * PART, 10);
-  store *s = proxied(state);
-  rules("9 PUT partNumber=3 status 403/AccessDenied\n");
+  char *data = make_pattern(3 * PART, 10);
+  store *s = store_proxied(state);
+  store_proxy_rules("9 PUT partNumber=3 status 403/AccessDenied\n");
   assert_int_equal(stream(s, "d/k", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
   assert_int_equal(stream(s, "dd/k", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
-  rules("");
+  store_proxy_rules("");
   assert_int_equal(s->ops->remove_prefix(s, "d", NULL), 0);
-  assert_int_equal(asked("DELETE", "uploadId="), 1);
+  assert_int_equal(store_proxy_asked("DELETE", "uploadId="), 1);
   assert_int_equal(stream(s, "d/k", data, 3 * PART, STORE_RESUME, NULL, NULL), 0);
-  assert_int_equal(asked("PUT", "partNumber="), 3);
-  rules("");
+  assert_int_equal(store_proxy_asked("PUT", "partNumber="), 3);
+  store_proxy_rules("");
   assert_int_equal(stream(s, "dd/k", data, 3 * PART, STORE_RESUME, NULL, NULL), 0);
-  assert_int_equal(asked("PUT", "partNumber="), 1);
+  assert_int_equal(store_proxy_asked("PUT", "partNumber="), 1);
   store_close(s);
   free(data);
 }
 
 /* What is replaced is sent anew each time: a bucket would keep the parts of every failure. */
 static void what_is_not_resumed_leaves_no_unfinished_upload(void **state) {
-  char *data = pattern(3 * PART, 11);
-  store *s = proxied(state);
+  char *data = make_pattern(3 * PART, 11);
+  store *s = store_proxied(state);
   atomic_int cancel = 0;
   store_writer *w;
-  rules("9 PUT partNumber=3 status 403/AccessDenied\n");
+  store_proxy_rules("9 PUT partNumber=3 status 403/AccessDenied\n");
   assert_int_equal(stream(s, "k", data, 3 * PART, STORE_OVER, NULL, NULL), ERR_ACCESS);
-  assert_int_equal(asked("POST", "uploads="), 1);
-  assert_int_equal(asked("DELETE", "uploadId="), 1);
-  rules("");
+  assert_int_equal(store_proxy_asked("POST", "uploads="), 1);
+  assert_int_equal(store_proxy_asked("DELETE", "uploadId="), 1);
+  store_proxy_rules("");
   assert_int_equal(s->ops->write_open(s, "k", 3 * PART, STORE_OVER, &cancel, &w, NULL), 0);
   assert_int_equal(s->ops->write(w, data, 2 * PART, NULL), 0);
   cancel = 1;
   s->ops->write_abort(w);
-  assert_int_equal(asked("POST", "uploads="), 1);
-  assert_int_equal(asked("DELETE", "uploadId="), 1);
-  rules("");
+  assert_int_equal(store_proxy_asked("POST", "uploads="), 1);
+  assert_int_equal(store_proxy_asked("DELETE", "uploadId="), 1);
+  store_proxy_rules("");
   assert_int_equal(stream(s, "k", data, 3 * PART, STORE_OVER, NULL, NULL), 0);
-  assert_int_equal(asked("DELETE", "uploadId="), 0);
+  assert_int_equal(store_proxy_asked("DELETE", "uploadId="), 0);
   store_close(s);
   free(data);
 }
@@ -625,15 +566,15 @@ static int on_unfinished(void *ctx, const store_unfinished *what) {
 }
 
 static void unfinished_uploads_are_told_and_one_of_them_can_go(void **state) {
-  char *data = pattern(3 * PART, 11);
-  store *s = proxied(state);
+  char *data = make_pattern(3 * PART, 11);
+  store *s = store_proxied(state);
   told_uploads t = {.count = 0};
   struct timespec now;
-  rules("99 PUT partNumber=3 status 403/AccessDenied\n");
+  store_proxy_rules("99 PUT partNumber=3 status 403/AccessDenied\n");
   assert_int_equal(stream(s, "u/one", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
   assert_int_equal(stream(s, "u/two%41", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
   assert_int_equal(stream(s, "uu/x", data, 3 * PART, 0, NULL, NULL), ERR_ACCESS);
-  rules("");
+  store_proxy_rules("");
   assert_int_equal(s->ops->unfinished(s, "u", on_unfinished, &t, NULL), 0);
   assert_int_equal(t.count, 2);
   assert_string_equal(t.keys[0], "u/one");
@@ -655,23 +596,23 @@ static void unfinished_uploads_are_told_and_one_of_them_can_go(void **state) {
 /* ---- the race ---- */
 
 static void the_race_has_one_winner_and_leaves_nothing(void **state) {
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("5 PUT race status 503\n5 PUT race lose\n");
+  store_proxy_rules("5 PUT race status 503\n5 PUT race lose\n");
   if (s->ops->race(s, &e) < 0) fail_msg("%s", e.text);
-  assert_true(asked("PUT", "race") >= 80);
+  assert_true(store_proxy_asked("PUT", "race") >= 80);
   store_must_list(s, "", false, "");
   store_close(s);
 }
 
 static void a_server_where_all_win_is_found_out(void **state) {
-  store *s = proxied(state);
+  store *s = store_proxied(state);
   err e = {0};
-  rules("99 PUT race status 200\n");
+  store_proxy_rules("99 PUT race status 200\n");
   assert_int_equal(s->ops->race(s, &e), ERR_UNSUPPORTED);
   assert_non_null(strstr(e.text, "`single_writer`"));
   assert_non_null(strstr(e.text, "16 were told"));
-  rules("99 PUT race status 501/NotImplemented\n");
+  store_proxy_rules("99 PUT race status 501/NotImplemented\n");
   assert_int_equal(s->ops->race(s, &e), ERR_UNSUPPORTED);
   assert_non_null(strstr(e.text, "`single_writer`"));
   store_must_list(s, "", false, "");
@@ -679,14 +620,14 @@ static void a_server_where_all_win_is_found_out(void **state) {
 }
 
 static void a_single_writer_looks_before_it_puts(void **state) {
-  char *data = pattern(2 * PART, 11);
-  store *s = proxied(state);
+  char *data = make_pattern(2 * PART, 11);
+  store *s = store_proxied(state);
   s->single_writer = true;
-  rules("");
+  store_proxy_rules("");
   assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), 0);
-  assert_int_equal(asked("HEAD", "/k"), 1);
+  assert_int_equal(store_proxy_asked("HEAD", "/k"), 1);
   assert_int_equal(store_put_text(s, "k", "y", STORE_IF_ABSENT), ERR_EXISTS);
-  assert_int_equal(asked("PUT", "/k"), 1);
+  assert_int_equal(store_proxy_asked("PUT", "/k"), 1);
   assert_int_equal(stream(s, "l", data, 2 * PART, 0, NULL, NULL), 0);
   assert_int_equal(stream(s, "l", data, 2 * PART, 0, NULL, NULL), ERR_EXISTS);
   store_must_hold(s, "k", "x");
@@ -728,14 +669,10 @@ int main(void) {
       PROMISE(a_server_where_all_win_is_found_out),
       PROMISE(a_single_writer_looks_before_it_puts),
   };
-  const char *endpoint = getenv("CKPT_TEST_S3");
-  rules_file = getenv("CKPT_TEST_S3_RULES");
-  if (!endpoint || !rules_file || !getenv("CKPT_TEST_S3_PROXY")) {
+  if (!store_proxy_begin()) {
     puts("1..0 # SKIP spec/store/s3_spec.sh runs it, against a server");
     return 0;
   }
-  snprintf(log_file, sizeof log_file, "%s.log", rules_file);
-  setenv("AWS_ENDPOINT_URL", endpoint, 1);
   int failed = store_suite("s3") + store_replace_suite("s3");
   return failed + cmocka_run_group_tests_name("s3", promises, NULL, NULL);
 }

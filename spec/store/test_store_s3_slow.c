@@ -1,56 +1,23 @@
 /* The S3 store against a server that is slow, wrong for once, or of another time.
  * spec/store/slow_s3_spec.sh starts the server and a proxy, and runs this with the variables of
- * test_store_s3.c. */
+ * spec/c/store_proxy.h. */
 #include "with_cmocka.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "store_place.h"
-#include "tmpdir.h"
+#include "store_proxy.h"
 
 enum { MIB = 1 << 20, PART = 8 * MIB };
-
-static const char *rules_file, *direct, *through;
-static char log_file[4096];
-
-static void rules(const char *text) {
-  char tmp[4096];
-  snprintf(tmp, sizeof tmp, "%s.new", rules_file);
-  write_file(tmp, text);
-  rename(tmp, rules_file);
-  unlink(log_file);
-}
-
-static int asked(const char *method, const char *text) {
-  size_t len;
-  int found = 0;
-  char *log = read_file(log_file, &len);
-  for (char *line = log ? strtok(log, "\n") : NULL; line; line = strtok(NULL, "\n"))
-    found += strncmp(line, method, strlen(method)) == 0 && strstr(line, text);
-  free(log);
-  return found;
-}
-
-static store *open_at(void **state, const char *endpoint, const io *io, const log_sink *log) {
-  const store_place *p = *state;
-  store *s;
-  err e = {0};
-  setenv("AWS_ENDPOINT_URL", endpoint, 1);
-  if (store_open(&p->where, io, log, &s, &e) < 0) fail_msg("%s", e.text);
-  setenv("AWS_ENDPOINT_URL", direct, 1);
-  return s;
-}
 
 /* ---- a refusal that is wrong ---- */
 
 static void a_small_object_that_is_refused_and_absent_is_put_again(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
-  rules("1 PUT /k status 412/PreconditionFailed\n");
+  store *s = store_proxied(state);
+  store_proxy_rules("1 PUT /k status 412/PreconditionFailed\n");
   assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), 0);
-  assert_int_equal(asked("PUT", "/k"), 2);
+  assert_int_equal(store_proxy_asked("PUT", "/k"), 2);
   store_must_hold(s, "k", "x");
   store_close(s);
 }
@@ -58,31 +25,31 @@ static void a_small_object_that_is_refused_and_absent_is_put_again(void **state)
 static void a_large_object_that_is_refused_and_absent_is_completed_again(void **state) {
   char *data = calloc(1, 2 * PART);
   assert_non_null(data);
-  store *s = open_at(state, through, io_system(), NULL);
-  rules("1 POST uploadId= status 412/PreconditionFailed\n");
+  store *s = store_proxied(state);
+  store_proxy_rules("1 POST uploadId= status 412/PreconditionFailed\n");
   assert_int_equal(store_stream(s, "l", data, 2 * PART, PART, false), 0);
-  assert_int_equal(asked("POST", "uploadId="), 2);
+  assert_int_equal(store_proxy_asked("POST", "uploadId="), 2);
   assert_true(store_holds(s, "l"));
   store_close(s);
   free(data);
 }
 
 static void an_object_that_stands_there_is_put_once(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
-  rules("");
+  store *s = store_proxied(state);
+  store_proxy_rules("");
   assert_int_equal(store_put_text(s, "k", "first", STORE_IF_ABSENT), 0);
-  rules("");
+  store_proxy_rules("");
   assert_int_equal(store_put_text(s, "k", "other", STORE_IF_ABSENT), ERR_EXISTS);
-  assert_int_equal(asked("PUT", "/k"), 1);
+  assert_int_equal(store_proxy_asked("PUT", "/k"), 1);
   store_must_hold(s, "k", "first");
   store_close(s);
 }
 
 static void a_server_that_always_refuses_is_believed_in_the_end(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
-  rules("99 PUT /k status 412/PreconditionFailed\n");
+  store *s = store_proxied(state);
+  store_proxy_rules("99 PUT /k status 412/PreconditionFailed\n");
   assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), ERR_EXISTS);
-  assert_int_equal(asked("PUT", "/k"), 3);
+  assert_int_equal(store_proxy_asked("PUT", "/k"), 3);
   store_close(s);
 }
 
@@ -110,7 +77,7 @@ static void works_though_off_by(void **state, int64_t seconds) {
   err e = {0};
   off.io.now = off_now;
   warnings = 0;
-  store *s = open_at(state, direct, &off.io, &log);
+  store *s = store_proxy_open(state, getenv("CKPT_TEST_S3"), &off.io, &log);
   char key[32];
   snprintf(key, sizeof key, "k%d", (int)seconds);
   if (s->ops->head(s, key, &o, &e) != ERR_NOENT) fail_msg("head: %s", e.text);
@@ -128,19 +95,19 @@ static void a_clock_that_is_off_is_corrected_by_the_servers_and_told_once(void *
 /* ---- patience ---- */
 
 static void with_patience_an_outage_is_waited_out(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
-  rules("");
+  store *s = store_proxied(state);
+  store_proxy_rules("");
   assert_int_equal(store_put_text(s, "k", "x", STORE_IF_ABSENT), 0);
   atomic_store(&s->patience_ns, (int64_t)60 * 1000000000);
-  rules("8 GET /k status 503/SlowDown\n"); /* more than a call tries by itself */
+  store_proxy_rules("8 GET /k status 503/SlowDown\n"); /* more than a call tries by itself */
   store_must_hold(s, "k", "x");
-  assert_int_equal(asked("GET", "/k"), 9);
+  assert_int_equal(store_proxy_asked("GET", "/k"), 9);
   assert_int_equal(atomic_load(&s->silent_ns), 0);
   store_close(s);
 }
 
 static void patience_has_an_end(void **state) {
-  store *s = open_at(state, "http://127.0.0.1:9", io_system(), NULL);
+  store *s = store_proxy_open(state, "http://127.0.0.1:9", io_system(), NULL);
   store_object o;
   err e = {0};
   atomic_store(&s->patience_ns, (int64_t)1000000000);
@@ -150,21 +117,21 @@ static void patience_has_an_end(void **state) {
 }
 
 static void a_server_that_says_nothing_takes_no_longer_than_the_patience(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
+  store *s = store_proxied(state);
   store_object o;
   err e = {0};
   atomic_store(&s->patience_ns, (int64_t)2000000000);
-  rules("99 HEAD /k hang\n");
+  store_proxy_rules("99 HEAD /k hang\n");
   assert_int_equal(s->ops->head(s, "k", &o, &e), ERR_TIMEOUT);
   store_close(s);
 }
 
 static void with_patience_what_is_refused_is_told_at_once(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
+  store *s = store_proxied(state);
   store_object o;
   err e = {0};
   atomic_store(&s->patience_ns, (int64_t)600 * 1000000000);
-  rules("99 HEAD /k status 403\n");
+  store_proxy_rules("99 HEAD /k status 403\n");
   assert_int_equal(s->ops->head(s, "k", &o, &e), ERR_ACCESS);
   store_close(s);
 }
@@ -176,11 +143,11 @@ static int note_key(void *ctx, const char *key, bool is_prefix, const store_obje
 }
 
 static void a_listing_of_what_lies_elsewhere_is_not_believed(void **state) {
-  store *s = open_at(state, through, io_system(), NULL);
+  store *s = store_proxied(state);
   char key[64] = "";
   err e = {0};
   assert_int_equal(store_put_text(s, "asked/k", "x", STORE_IF_ABSENT), 0);
-  rules("1 GET list-type swap asked other\n");
+  store_proxy_rules("1 GET list-type swap asked other\n");
   assert_int_equal(s->ops->list(s, "asked", false, note_key, key, &e), ERR_FORMAT);
   assert_string_equal(key, "");
   assert_non_null(strstr(e.text, "other/k"));
@@ -204,15 +171,10 @@ int main(void) {
       PROMISE(with_patience_what_is_refused_is_told_at_once),
       PROMISE(a_listing_of_what_lies_elsewhere_is_not_believed),
   };
-  direct = getenv("CKPT_TEST_S3");
-  through = getenv("CKPT_TEST_S3_PROXY");
-  rules_file = getenv("CKPT_TEST_S3_RULES");
-  if (!direct || !through || !rules_file) {
+  if (!store_proxy_begin()) {
     puts("1..0 # SKIP spec/store/slow_s3_spec.sh runs it, against a server");
     return 0;
   }
-  snprintf(log_file, sizeof log_file, "%s.log", rules_file);
-  setenv("AWS_ENDPOINT_URL", direct, 1);
   store_place_scheme = "s3";
   return cmocka_run_group_tests_name("s3, slow", promises, NULL, NULL);
 }
