@@ -14,6 +14,7 @@
 #include "commit/removal.h"
 #include "job/restore/restore.h"
 #include "io_fault.h"
+#include "manifest_make.h"
 #include "tmpdir.h"
 
 const char *const world_schemes[2] = {"file", "mem"};
@@ -124,6 +125,18 @@ runlog *world_begin(store *s, const char *prefix, const char *launch) {
   if (runlog_open(s, prefix, &log, &e) < 0 || runlog_begin(log, "run", &who, false, &e) < 0)
     fail_msg("%s", e.text);
   return log;
+}
+
+uint64_t world_commit(runlog *log, const char *unit) {
+  uint64_t n, made = 0;
+  manifest m;
+  err e = {0};
+  make_small(&m, unit, runlog_view(log)->next);
+  int rc = runlog_attempt_begin(log, unit, &n, &e);
+  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, NULL, &made, &e);
+  if (rc < 0) fail_msg("%s", e.text);
+  manifest_free(&m);
+  return made;
 }
 
 runlog *world_keep(world *w, runlog *log) {

@@ -55,6 +55,8 @@ store_lossy *world_lossy(world *w, bool proof);
 runlog *world_begin(store *s, const char *prefix, const char *launch);
 /* Opens such a log in the store of the jobs; the world closes it. */
 runlog *world_log(world *w, const char *prefix, const char *launch);
+/* Begins and commits a save, by a manifest of one file alone (make_small). The commit's number. */
+uint64_t world_commit(runlog *log, const char *unit);
 /* The world closes this one too. */
 runlog *world_keep(world *w, runlog *log);
 

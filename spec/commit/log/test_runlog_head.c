@@ -41,18 +41,6 @@ static void place_free(place *p) {
   world_free(p->w);
 }
 
-static uint64_t commit(runlog *log, const char *unit) {
-  uint64_t n, made = 0;
-  manifest m;
-  err e = {0};
-  make_small(&m, unit, runlog_view(log)->next);
-  int rc = runlog_attempt_begin(log, unit, &n, &e);
-  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, NULL, &made, &e);
-  if (rc < 0) fail_msg("%s", e.text);
-  manifest_free(&m);
-  return made;
-}
-
 static buf text_at(place *p, const char *key) {
   buf text;
   buf_init(&text, 1 << 24);
@@ -97,7 +85,7 @@ static void the_head_names_the_newest_commit_and_its_digest(void **state) {
   for (int i = 0; i < 4; i++) {
     char key[STORE_KEY_MAX];
     digest d;
-    uint64_t n = commit(p.log, "a");
+    uint64_t n = world_commit(p.log, "a");
     if (i == 2) assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
     runlog_hint h = head_of(&p);
     key_of(n, key);
@@ -117,9 +105,9 @@ static void the_head_is_never_put_to_a_lower_number(void **state) {
   place p;
   place_new(&p, state);
   runlog *slow = NULL;
-  commit(p.log, "a");
+  world_commit(p.log, "a");
   assert_int_equal(runlog_open(p.s, "g", &slow, NULL), 0);
-  uint64_t n = commit(p.log, "b");
+  uint64_t n = world_commit(p.log, "b");
   assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
   runlog_point_at_commit(slow);
   assert_int_equal(head_of(&p).commit, n);
@@ -133,8 +121,8 @@ static void entries_that_were_lost_at_the_end_are_noticed(void **state) {
   place p;
   char key[STORE_KEY_MAX];
   place_new(&p, state);
-  commit(p.log, "a");
-  uint64_t n = commit(p.log, "b");
+  world_commit(p.log, "a");
+  uint64_t n = world_commit(p.log, "b");
   key_of(n, key);
   buf text = text_at(&p, key);
   assert_int_equal(p.s->ops->remove(p.s, key, NULL), 0);
@@ -158,8 +146,8 @@ static void a_newest_commit_that_was_exchanged_is_noticed(void **state) {
   place p;
   char key[STORE_KEY_MAX];
   place_new(&p, state);
-  commit(p.log, "a");
-  key_of(commit(p.log, "b"), key);
+  world_commit(p.log, "a");
+  key_of(world_commit(p.log, "b"), key);
   buf text = text_at(&p, key), other;
   json_t *entry = json_loads(text.data, 0, NULL);
   json_object_del(entry, "sum");
@@ -180,9 +168,9 @@ static void a_newest_commit_that_was_exchanged_is_noticed(void **state) {
 static void a_torn_head_costs_requests_and_nothing_else(void **state) {
   place p;
   place_new(&p, state);
-  commit(p.log, "a");
+  world_commit(p.log, "a");
   assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
-  uint64_t n = commit(p.log, "a");
+  uint64_t n = world_commit(p.log, "a");
   buf text = text_at(&p, head);
   for (size_t i = 0; i < text.len; i++) {
     for (int bit = 0; bit < 7; bit++) {
@@ -199,7 +187,7 @@ static void a_torn_head_costs_requests_and_nothing_else(void **state) {
     assert_int_equal(opened(&p), 0);
   }
   assert_int_equal(slept, 0);
-  commit(p.log, "b"); /* and is mended by the next commit */
+  world_commit(p.log, "b"); /* and is mended by the next commit */
   assert_int_equal(head_of(&p).commit, n + 2);
   buf_free(&text);
   place_free(&p);
@@ -209,7 +197,7 @@ static void the_head_of_1_0_is_gone_by_as_far_as_it_goes(void **state) {
   place p;
   char text[100];
   place_new(&p, state);
-  commit(p.log, "a");
+  world_commit(p.log, "a");
   assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
   uint64_t snapshot = runlog_view(p.log)->snapshot;
   snprintf(text, sizeof text, "{\"format\":1,\"reader\":1,\"snapshot\":%d}", (int)snapshot);
@@ -217,7 +205,7 @@ static void the_head_of_1_0_is_gone_by_as_far_as_it_goes(void **state) {
   assert_int_equal(head_of(&p).snapshot, snapshot);
   assert_int_equal(head_of(&p).commit, RUNLOG_NONE);
   assert_int_equal(opened(&p), 0);
-  uint64_t n = commit(p.log, "b");
+  uint64_t n = world_commit(p.log, "b");
   assert_int_equal(head_of(&p).snapshot, snapshot);
   assert_int_equal(head_of(&p).commit, n);
   place_free(&p);

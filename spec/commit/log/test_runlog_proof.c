@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "commit/log/runlog_impl.h"
-#include "manifest_make.h"
 #include "world.h"
 
 typedef struct place {
@@ -26,17 +25,6 @@ static place place_new(void **state) {
 static void place_free(place *p) {
   runlog_close(p->log);
   world_free(p->w);
-}
-
-static void commit(runlog *log, const char *unit) {
-  uint64_t n;
-  manifest m;
-  err e = {0};
-  make_small(&m, unit, runlog_view(log)->next);
-  int rc = runlog_attempt_begin(log, unit, &n, &e);
-  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, NULL, NULL, &e);
-  if (rc < 0) fail_msg("%s", e.text);
-  manifest_free(&m);
 }
 
 /* The raw text of entry `n`, for the caller to free. */
@@ -70,10 +58,10 @@ static const char *member(json_t *entry, const char *name) {
 /* As docs/format.md says it, and made by other code than the engine's. */
 static void each_entry_has_the_digest_of_its_text_and_of_the_one_before(void **state) {
   place p = place_new(state);
-  commit(p.log, "a");
-  commit(p.log, "b");
+  world_commit(p.log, "a");
+  world_commit(p.log, "b");
   assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
-  commit(p.log, "c");
+  world_commit(p.log, "c");
   char *prev = NULL;
   for (uint64_t n = 0; n < runlog_view(p.log)->next; n++) {
     char *text = text_of(&p, n);
@@ -124,8 +112,8 @@ static int opened(place *p, bool *readable) {
 static void each_byte_that_was_changed_is_noticed(void **state) {
   place p = place_new(state);
   uint64_t attempt;
-  commit(p.log, "a");
-  commit(p.log, "a");
+  world_commit(p.log, "a");
+  world_commit(p.log, "a");
   assert_int_equal(runlog_drop(p.log, 3, "keep", "why", NULL, NULL, NULL), 0);
   assert_int_equal(runlog_attempt_begin(p.log, "b", &attempt, NULL), 0);
   assert_int_equal(runlog_sweep(p.log, attempt, NULL), 0);
@@ -153,7 +141,7 @@ static void each_byte_that_was_changed_is_noticed(void **state) {
 
 static void an_entry_of_another_moment_is_noticed(void **state) {
   place p = place_new(state);
-  commit(p.log, "a");
+  world_commit(p.log, "a");
   char *old = text_of(&p, 3);
   char *other = strdup(old);
   memcpy(strstr(other, "\"nonce\":\"") + 9, "00000000", 8);
@@ -165,7 +153,7 @@ static void an_entry_of_another_moment_is_noticed(void **state) {
   put_text(&p, 3, whole);
   assert_int_equal(opened(&p, &readable), 0); /* nothing follows it that could tell */
   put_text(&p, 3, old);
-  commit(p.log, "b");
+  world_commit(p.log, "b");
   put_text(&p, 3, whole);
   assert_int_equal(opened(&p, &readable), ERR_CORRUPT);
   assert_true(readable);
@@ -189,7 +177,7 @@ static void strip(place *p, uint64_t n) {
 static void what_1_0_wrote_is_unproven_and_gone_on_with(void **state) {
   place p = place_new(state);
   bool readable;
-  commit(p.log, "a");
+  world_commit(p.log, "a");
   for (uint64_t n = 0; n < runlog_view(p.log)->next; n++) strip(&p, n);
   assert_int_equal(opened(&p, &readable), 0);
   runlog_close(p.log);
@@ -197,8 +185,8 @@ static void what_1_0_wrote_is_unproven_and_gone_on_with(void **state) {
   assert_int_equal(p.log->unproven, 4);
   runlog_writer who = {.launch = "two", .host = "h"};
   assert_int_equal(runlog_begin(p.log, "one", &who, true, NULL), 0);
-  commit(p.log, "b");
-  commit(p.log, "c");
+  world_commit(p.log, "b");
+  world_commit(p.log, "c");
   assert_int_equal(opened(&p, &readable), 0);
   strip(&p, 3); /* the same bytes as before: its follower knows them */
   assert_int_equal(opened(&p, &readable), 0);
@@ -214,12 +202,12 @@ static void an_entry_that_is_planned_again_follows_what_was_there_first(void **s
   place p = place_new(state);
   runlog *guest = NULL;
   bool readable;
-  commit(p.log, "a");
-  commit(p.log, "b");
+  world_commit(p.log, "a");
+  world_commit(p.log, "b");
   assert_int_equal(runlog_open(p.s, "g", &guest, NULL), 0);
-  commit(p.log, "c");
+  world_commit(p.log, "c");
   assert_int_equal(runlog_mark(guest, 3, true, NULL, NULL), 0);
-  commit(p.log, "d");
+  world_commit(p.log, "d");
   assert_int_equal(opened(&p, &readable), 0);
   runlog_close(guest);
   place_free(&p);

@@ -8,7 +8,6 @@
 
 #include "commit/log/runlog_impl.h"
 #include "log_read.h"
-#include "manifest_make.h"
 #include "world.h"
 
 /* A store in front of another one: it counts how often somebody waits for it, and can show less. */
@@ -75,15 +74,9 @@ static void place_free(place *p) {
 }
 
 static void commit(runlog *log, const char *unit) {
-  uint64_t n;
-  manifest m;
   err e = {0};
-  make_small(&m, unit, runlog_view(log)->next);
-  int rc = runlog_attempt_begin(log, unit, &n, &e);
-  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, NULL, NULL, &e);
-  if (rc == 0) rc = runlog_snapshot(log, &e);
-  if (rc < 0) fail_msg("%s", e.text);
-  manifest_free(&m);
+  world_commit(log, unit);
+  if (runlog_snapshot(log, &e) < 0) fail_msg("%s", e.text);
 }
 
 static void key_of(uint64_t n, char out[STORE_KEY_MAX]) {

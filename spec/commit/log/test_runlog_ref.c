@@ -4,18 +4,7 @@
 
 #include "commit/log/runlog_impl.h"
 #include "commit/log/runlog_ref.h"
-#include "manifest_make.h"
 #include "world.h"
-
-static uint64_t commit(runlog *log, const char *unit) {
-  uint64_t n, made = 0;
-  manifest m;
-  make_small(&m, unit, 1);
-  assert_int_equal(runlog_attempt_begin(log, unit, &n, NULL), 0);
-  assert_int_equal(runlog_commit_attempt(log, n, &m, NULL, &made, NULL), 0);
-  manifest_free(&m);
-  return made;
-}
 
 static void must_find(runlog *log, const runlog_ref *ref, uint64_t n) {
   const runlog_commit *c = NULL;
@@ -31,8 +20,8 @@ static void a_commit_is_known_in_its_own_log_alone(void **state) {
   world *w = *state;
   runlog *a = world_log(w, "a", "one"), *b = world_log(w, "b", "one");
   runlog_ref ref, other, none = {.n = RUNLOG_NONE};
-  uint64_t n = commit(a, "x");
-  assert_int_equal(commit(b, "x"), n);
+  uint64_t n = world_commit(a, "x");
+  assert_int_equal(world_commit(b, "x"), n);
   assert_int_equal(runlog_ref_of(a, n, &ref, NULL), 0);
   assert_int_equal(runlog_ref_of(b, n, &other, NULL), 0);
   assert_false(runlog_ref_same(&ref, &other));
@@ -48,7 +37,7 @@ static void the_commits_own_entry_counts(void **state) {
   world *w = *state;
   runlog *log = world_log(w, "a", "one");
   runlog_ref ref;
-  uint64_t n = commit(log, "x");
+  uint64_t n = world_commit(log, "x");
   assert_int_equal(runlog_ref_of(log, n, &ref, NULL), 0);
   ref.entry[0] ^= 1;
   must_find(log, &ref, RUNLOG_NONE);
@@ -62,7 +51,7 @@ static void a_log_that_was_read_without_nonces_asks_its_entries(void **state) {
   world *w = *state;
   runlog *log = world_log(w, "a", "one");
   runlog_ref ref;
-  uint64_t n = commit(log, "x");
+  uint64_t n = world_commit(log, "x");
   assert_int_equal(runlog_ref_of(log, n, &ref, NULL), 0);
   *log->st.nonce = *log->st.commits[0].nonce = 0;
   must_find(log, &ref, n);
