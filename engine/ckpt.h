@@ -500,6 +500,8 @@ typedef struct ckpt_item {
                    * no checkpoint itself */
   const char *bad_lines; /* what the job that failed from it said last, a line's end between lines;
                           * "": not known */
+  const char *needs; /* names of other checkpoints that it, or a list beside it, names, each with a
+                      * slash behind it; "": none */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };

@@ -38,7 +38,8 @@ ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
                      .bad_reason = c->bad_reason ? c->bad_reason : "",
                      .left_out = c->left_out,
                      .above = c->above,
-                     .bad_lines = c->bad_lines ? c->bad_lines : ""};
+                     .bad_lines = c->bad_lines ? c->bad_lines : "",
+                     .needs = c->needs ? c->needs : ""};
 }
 
 int ckpt_on_item(void *ctx, store *s, const catalog_item *item, err *e) {

@@ -81,6 +81,17 @@ static void set_metrics(json_t *o, const char *text, int *bad) {
     js_set(o, "metrics", value, bad);
 }
 
+static void set_needs(json_t *o, const char *needs, int *bad) {
+  if (!needs || !*needs) return;
+  json_t *list = json_array();
+  for (const char *at = needs; *at;) {
+    size_t len = strcspn(at, "/");
+    append(list, json_stringn(at, len), bad);
+    at += len + (at[len] == '/');
+  }
+  js_set(o, "needs", list, bad);
+}
+
 /* Sets the log's members; metrics that were too large for it are in the manifest. */
 static void set_commit(json_t *o, const catalog_item *item, const manifest *m, int *bad) {
   const runlog_commit *c = item->commit;
@@ -97,6 +108,7 @@ static void set_commit(json_t *o, const catalog_item *item, const manifest *m, i
   js_set(o, "bytes", json_integer((json_int_t)c->bytes), bad);
   if (c->above) js_set(o, "above", json_true(), bad);
   if (c->left_out) js_set(o, "left_out", json_integer((json_int_t)c->left_out), bad);
+  set_needs(o, c->needs, bad);
   js_set(o, "digest", json_string(hash_name(m->hash)), bad);
   js_set(o, "root", json_string(hex), bad);
   set_text(o, "policy", c->policy, bad);

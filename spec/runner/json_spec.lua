@@ -82,6 +82,7 @@ describe("docs/json.md", function()
 
   it("has the members of what each command prints about a target", function()
     place.save("out", 1, 2, 3, 4)
+    sh [[echo '{"best_model_checkpoint": "checkpoint-1"}' >out/checkpoint-4/trainer_state.json]]
     sh "ln -s model.bin out/checkpoint-1/link; echo x >out/checkpoint-1/left"
     sh "ln -s /nowhere out/checkpoint-1/out"
     sh "mkdir out/checkpoint-5; echo w >out/checkpoint-5/model.bin"
@@ -98,6 +99,7 @@ describe("docs/json.md", function()
     says("pin", "pin store checkpoint-1 --for 1h")
     says("show", "show store checkpoint-1")
     says("show", "show store checkpoint-2")
+    says("show", "show store checkpoint-4")
     says("verify", "verify store")
     says("drill", "drill store")
     says("doctor", "doctor store")

@@ -72,6 +72,43 @@ static void add_known(record *r, const char *key, const char *text) {
   if (text && *text) record_text(r, key, text);
 }
 
+/* Returns a malloced copy of the first of these names, and goes on to the next one; NULL: there is none. */
+static char *take_name(const char **names) {
+  size_t len = *names ? strcspn(*names, "/") : 0;
+  char *name = len ? strndup(*names, len) : NULL;
+  if (name) *names += len + ((*names)[len] == '/');
+  return name;
+}
+
+void item_each_need(const ckpt_item *item, item_need *fn, void *ctx) {
+  const char *at = item->needs;
+  char *name;
+  while ((name = take_name(&at))) {
+    fn(ctx, name);
+    free(name);
+  }
+}
+
+struct list {
+  FILE *out;
+  bool more;
+};
+
+static void add_need(void *ctx, const char *name) {
+  struct list *l = ctx;
+  fputs(l->more ? "," : "", l->out);
+  text_json_name(l->out, name);
+  l->more = true;
+}
+
+static void add_needs(record *r, const ckpt_item *item) {
+  if (!item->needs || !*item->needs) return;
+  struct list l = {.out = record_key(r, "needs")};
+  fputc('[', l.out);
+  item_each_need(item, add_need, &l);
+  fputc(']', l.out);
+}
+
 void item_json(record *r, const ckpt_item *item) {
   static const char *const lives[] = {"live", "dropped", "deleted"};
   record_name(r, "group", item->group);
@@ -87,6 +124,7 @@ void item_json(record *r, const ckpt_item *item) {
   }
   if (item->above) record_bool(r, "above", true);
   if (item->left_out) record_count(r, "left_out", item->left_out);
+  add_needs(r, item);
   fprintf(record_key(r, "time_ns"), "%lld", (long long)item->time_ns);
   record_time(r, "committed", item->time_ns);
   record_count(r, "number", item->number);

@@ -29,6 +29,13 @@ static void show_lines(FILE *f, const char *lines) {
   }
 }
 
+static void show_need(void *ctx, const char *name) {
+  FILE *f = ctx;
+  fputs("needs      ", f);
+  text_plain(f, name);
+  fputc('\n', f);
+}
+
 static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
   struct shown *s = ctx;
   const char *group = item->group ? item->group : "";
@@ -46,6 +53,7 @@ static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
     fprintf(f, "left out   %llu file%s, by excludes: a restore does not bring %s back\n",
             (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s",
             item->left_out == 1 ? "it" : "them");
+  item_each_need(item, show_need, f);
   fputs("committed  ", f);
   text_time(f, item->time_ns);
   fputs(", ", f);
