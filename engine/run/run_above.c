@@ -13,7 +13,7 @@
 #include "run/run_state.h"
 
 static const int64_t second_ns = 1000000000;
-enum { LEAST_S = 10, MOST_S = 60, SHARE = 20, TOGETHER_S = 5, PATIENCE_S = 60 };
+enum { LEAST_S = 10, MOST_S = 60, SHARE = 20, TOGETHER_S = 5, PATIENCE_S = 60, YOUNG_S = 120 };
 
 /* ---- what they name ---- */
 
@@ -51,7 +51,23 @@ static bool has(const names *of, const char *prefix, const char *unit) {
   return of->count && fs_join(name, fs_base(prefix), unit, NULL) == 0 && names_has(of, name);
 }
 
+static bool lies_below_some(const run *r, const run_group *g) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->above && lies_in(g->group.prefix, r->units[i]->group)) return true;
+  return false;
+}
+
+/* A tuner learns of a checkpoint when it is whole, and writes its state every ten seconds or more
+ * seldom, which is saved a minute later at most: so the next state may name one that is new, though
+ * newer ones are committed already. When the job is over its last state is on the disk. */
+static bool may_be_named(const run *r, const run_group *g, const runlog_commit *c) {
+  int64_t age, young = YOUNG_S * second_ns;
+  if (__builtin_sub_overflow(r->env->io->now(r->env->io, IO_WALL), c->time_ns, &age)) return false;
+  return !r->writer_gone && age < young && age > -young && lies_below_some(r, g);
+}
+
 bool run_above_names(run *r, const run_group *g, const runlog_commit *c) {
+  if (may_be_named(r, g, c)) return true;
   for (size_t i = 0; i < r->group_count; i++) {
     const run_group *above = r->groups[i];
     if (above->above_at == 0 || !lies_in(g->group.prefix, above)) continue;

@@ -448,8 +448,8 @@ last_rules run_last_rules(const run *r); /* all borrowed */
 int64_t run_above_due(run *r, run_unit *u, int64_t now); /* IO_MONO: it may be saved then */
 void run_above_waits(run *r, run_unit *u);               /* it was put into the queue */
 void run_above_begun(run *r, run_unit *u);               /* its save begins */
-/* True if one of those that were saved last, or that stand here, names this commit: whoever restores
- * that file needs it. */
+/* True if one of those that were saved last, or that stand here, names this commit, or the next one
+ * may: whoever restores that file needs it. */
 bool run_above_names(run *r, const run_group *g, const runlog_commit *c);
 void run_above_free(run_group *g);
 

@@ -272,6 +272,7 @@ static void what_a_state_names_stays_whatever_keep_says(void **state) {
   run_host_until(h, RUN_COMMITTED, STATE);
   for (int i = 1; i < 5; i++) {
     char name[60];
+    run_host_next_day(h);
     snprintf(name, sizeof name, "exp/t1/checkpoint_%d.pt", i);
     save(h, name);
   }
@@ -280,6 +281,55 @@ static void what_a_state_names_stays_whatever_keep_says(void **state) {
   assert_int_equal(live_of(h, "exp/t1"), 2);
   assert_int_equal(log->commits[0].life, RUNLOG_LIVE);
   assert_int_equal(log->commits[3].life, RUNLOG_LIVE);
+}
+
+/* The tuner learns of a checkpoint after it is whole, and writes its state every ten seconds: the first
+ * state that names a trial's first checkpoint is saved when the second is committed already. */
+static void what_the_next_state_may_name_stays_until_it_is_saved(void **state) {
+  run_host *h = *state;
+  run_options *o = run_host_options(h);
+  run_host_policy(h, "return { api = 1, keep = keep.last(1) }\n");
+  o->max_delete = 1;
+  run_host_begin(h);
+  make_trials(h);
+  put(h, STATE, "{\"n\": 1}");
+  run_host_until(h, RUN_COMMITTED, STATE);
+  save(h, "exp/t1/checkpoint_1.pt");
+  save(h, "exp/t1/checkpoint_2.pt");
+  rest(h);
+  name_two(h, "t1/checkpoint_1.pt", "t2/none.pt");
+  run_host_skip(h, 70);
+  run_host_until(h, RUN_COMMITTED, STATE);
+  assert_int_equal(live_of(h, "exp/t1"), 2);
+  run_host_next_day(h);
+  save(h, "exp/t1/checkpoint_3.pt");
+  rest(h);
+  const runlog_commit *first = &runlog_view(group_of(h, "exp/t1")->group.log)->commits[0];
+  assert_int_equal(first->life, RUNLOG_LIVE);
+  assert_int_equal(live_of(h, "exp/t1"), 2);
+}
+
+/* When the job has ended its last state is on the disk, and tells all that it names. */
+static void at_the_end_what_no_state_names_goes(void **state) {
+  run_host *h = *state;
+  err e = {0};
+  run_host_policy(h, "return { api = 1, keep = keep.last(1) }\n");
+  run_host_options(h)->max_delete = 1;
+  run_host_begin(h);
+  make_trials(h);
+  put(h, STATE, "{\"n\": 1}");
+  run_host_until(h, RUN_COMMITTED, STATE);
+  for (int i = 1; i < 4; i++) {
+    char name[60];
+    snprintf(name, sizeof name, "exp/t1/checkpoint_%d.pt", i);
+    save(h, name);
+  }
+  name_two(h, "t1/checkpoint_2.pt", "t2/none.pt");
+  run_host_for(h, 0.1);
+  assert_int_equal(run_child_exit(run_host_run(h), true, &e), 0);
+  rest(h);
+  assert_int_equal(live_of(h, "exp/t1"), 2);
+  assert_int_equal(runlog_view(group_of(h, "exp/t1")->group.log)->commits[0].life, RUNLOG_DELETED);
 }
 
 int main(void) {
@@ -297,6 +347,8 @@ int main(void) {
       WITH_RUN(one_that_stands_here_whole_is_not_touched),
       WITH_RUN(the_last_three_generations_stay),
       WITH_HOST(what_a_state_names_stays_whatever_keep_says),
+      WITH_HOST(what_the_next_state_may_name_stays_until_it_is_saved),
+      WITH_HOST(at_the_end_what_no_state_names_goes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
