@@ -7,7 +7,7 @@
 #include "event/detect.h"
 #include "commit/group.h"
 #include "job/save/job.h"
-#include "run/journal.h"
+#include "run/journal/journal.h"
 #include "why/last_rules.h"
 #include "decision/policy_once.h"
 #include "plan/deadline.h"

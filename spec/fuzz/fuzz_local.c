@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "run/journal.h"
+#include "run/journal/journal.h"
 #include "event/structure.h"
 #include "why/trail.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/journal.h"
+#include "run/journal/journal.h"
 #include "fault_dir.h"
 
 #define BOOT "11111111-2222-3333-4444-555555555555"
