@@ -478,7 +478,7 @@ void run_keep_close(run_group *g);
 
 /* run.c: takes in what the detector says of a unit. */
 int run_unit_news(run *r, const detect_unit *facts, err *e);
-/* run.c, too: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
+/* run_open.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
 run *run_new(const run_env *given, const run_options *o);
 /* Reads the rules of a run. */
 int run_open_policy(run *r, const run_options *o, err *e);
