@@ -397,6 +397,20 @@ static void report_skipped(const ckpt_completion *c) {
   line_end(&l);
 }
 
+/* True if this very line was said: of a name that is overwritten one goes every minute. */
+static bool is_repeated(const ckpt_completion *c) {
+  enum { LINES = 32, LENGTH = 512 };
+  static char said[LINES][LENGTH];
+  static unsigned count;
+  char one[LENGTH];
+  if (level != 0 || (c->kind != CKPT_EXPIRED && c->kind != CKPT_DELETED)) return false;
+  snprintf(one, sizeof one, "%u %s %s", c->kind, c->unit ? c->unit : "", reason_of(c));
+  for (int i = 0; i < LINES; i++)
+    if (strcmp(said[i], one) == 0) return true;
+  strcpy(said[count++ % LINES], one);
+  return false;
+}
+
 void report_completion(const ckpt_completion *c) {
   static const struct {
     int at; /* the level from which on it is said; -1: always */
@@ -426,7 +440,7 @@ void report_completion(const ckpt_completion *c) {
     return;
   }
   if (c->kind >= sizeof kinds / sizeof *kinds || !kinds[c->kind].what) return;
-  if (level < kinds[c->kind].at || !line_begin(&l)) return;
+  if (level < kinds[c->kind].at || is_repeated(c) || !line_begin(&l)) return;
   if (c->kind != CKPT_FENCED) {
     add_unit(l.f, c);
     bool sentence = c->kind >= CKPT_UNPROVEN;

@@ -189,6 +189,29 @@ static void what_leaves_the_store_is_said_with_its_rule(void **state) {
                               "not of the last 3\n");
 }
 
+static void that_a_generation_of_one_name_went_is_said_once(void **state) {
+  ckpt_completion c = {.kind = CKPT_EXPIRED, .step = -1, .unit = "last.pt", .reason = "newer stay"};
+  report_completion(&c);
+  assert_string_equal(said(), "ckpt-lua: last.pt is no longer kept in the store: newer stay\n");
+  report_completion(&c);
+  assert_string_equal(said(), "");
+  c.unit = "best.pt";
+  report_completion(&c);
+  assert_non_null(strstr(said(), "best.pt"));
+  for (int i = 0; i < 100; i++) {
+    char name[20];
+    snprintf(name, sizeof name, "ckpt-%d.pt", i);
+    c.unit = name;
+    report_completion(&c);
+    assert_non_null(strstr(said(), name));
+  }
+  report_level(1);
+  c.unit = "best.pt";
+  report_completion(&c);
+  report_completion(&c);
+  assert_non_null(strstr(strstr(said(), "best.pt") + 1, "best.pt"));
+}
+
 static void flags_are_named_in_the_library_s_texts_and_not_in_the_user_s(void **state) {
   ckpt_completion c = {.kind = CKPT_FAILED,
                        .status = CKPT_EHELD,
@@ -224,6 +247,7 @@ int main(void) {
       TEST(a_status_stands_below_all_messages_until_it_is_taken_away),
       TEST(a_reason_to_skip_is_said_once_whatever_its_numbers),
       TEST(what_leaves_the_store_is_said_with_its_rule),
+      TEST(that_a_generation_of_one_name_went_is_said_once),
       TEST(flags_are_named_in_the_library_s_texts_and_not_in_the_user_s),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
