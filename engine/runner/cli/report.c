@@ -407,7 +407,7 @@ static bool is_repeated(const ckpt_completion *c) {
   snprintf(one, sizeof one, "%u %s %s", c->kind, c->unit ? c->unit : "", reason_of(c));
   for (int i = 0; i < LINES; i++)
     if (strcmp(said[i], one) == 0) return true;
-  strcpy(said[count++ % LINES], one);
+  snprintf(said[count++ % LINES], LENGTH, "%s", one);
   return false;
 }
 
