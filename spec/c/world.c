@@ -14,6 +14,7 @@
 #include "commit/removal.h"
 #include "job/restore/restore.h"
 #include "io_fault.h"
+#include "log_check.h"
 #include "manifest_make.h"
 #include "tmpdir.h"
 
@@ -442,6 +443,16 @@ const char *store_litter(store *s, const char *prefix) {
   }
   runlog_close(log);
   return rc ? l.found : NULL;
+}
+
+void world_must_be_clean(const world *w) {
+  store *s = world_store(w);
+  const char *litter = store_litter(s, "");
+  if (litter) fail_msg("in the store: %s", litter);
+  const char *broken = s->ops->exists(s, NULL) == 0 ? log_check(s, "", &(size_t){0}) : NULL;
+  if (broken) fail_msg("the log: %s", broken);
+  if (count_entries(w->staging)) fail_msg("the local staging is not empty");
+  store_close(s);
 }
 
 /* ---- hooks ---- */

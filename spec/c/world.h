@@ -87,6 +87,8 @@ void must_restore(const world *w, const char *prefix, const runlog_commit *c, co
 /* NULL, or the first key in the store that belongs neither to a log, a lease nor a listed commit,
  * or the commit that lacks its manifest (static memory). Not what a rank sent late. */
 const char *store_litter(store *s, const char *prefix);
+/* Fails the test if a log is broken, or anything lies about in the store or here. */
+void world_must_be_clean(const world *w);
 
 /* An io whose calls run a hook: at the nth open (from 1; 0: never) of a path that contains `what`
  * (NULL: any). One at a time; the hook runs on the calling thread, once. */
