@@ -37,6 +37,17 @@ const char *fs_base(const char *path) {
   return slash ? slash + 1 : path;
 }
 
+bool fs_take_name(char *path, char name[FS_NAME_MAX]) {
+  const char *at = path + strspn(path, "/");
+  size_t len = strcspn(at, "/");
+  if (len >= FS_NAME_MAX) return false;
+  memcpy(name, at, len);
+  name[len] = 0;
+  at += len + strspn(at + len, "/");
+  memmove(path, at, strlen(at) + 1);
+  return true;
+}
+
 void fs_discard(const io *io, const char *path, err *e) {
   err why = {0};
   if (fs_remove_tree(io, path, &why) == 0 || !e) return;

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/io.h"
 
-enum { FS_PATH_MAX = 4096 };
+enum { FS_PATH_MAX = 4096, FS_NAME_MAX = 256 };
 
 /* Puts dir + "/" + name into `out` (room FS_PATH_MAX); an empty `dir` or `name` gives the other
  * one. ERR_LIMIT if it does not fit. */
@@ -25,6 +25,9 @@ int fs_join(char *out, const char *dir, const char *name, err *e);
 void fs_parent(const char *path, char *out);
 /* Returns the part after the last slash; it points into `path`. */
 const char *fs_base(const char *path);
+/* Takes the first component off a path, with the slashes around it. "": it had none. False: it is too
+ * long to be one. */
+bool fs_take_name(char *path, char name[FS_NAME_MAX]);
 
 /* Reads a whole file of at most `max` bytes into `out` (appended). ERR_LIMIT if it is larger. */
 int fs_read(const io *io, const char *path, size_t max, buf *out, err *e);

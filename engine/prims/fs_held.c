@@ -49,14 +49,14 @@ static int start(way *w, const char *text) {
 }
 
 /* Follows a link: its target takes the link's place at the head of the rest. */
-static int follow(way *w, int link, const char *left, err *e) {
+static int follow(way *w, int link, err *e) {
   enum { LINKS_MAX = 40 };
   char target[FS_PATH_MAX], rest[FS_PATH_MAX];
   ssize_t len = w->io->readlink(w->io, link, "", target, sizeof target - 1);
   if (len < 0) return err_sys(e, (int)len, "cannot read a link on the way to %s", w->path);
   target[len] = 0;
   if (++w->links > LINKS_MAX) return err_sys(e, -ELOOP, "cannot open %s", w->path);
-  int rc = fs_join(rest, target, left, e);
+  int rc = fs_join(rest, target, w->rest, e);
   if (rc < 0) return rc;
   memcpy(w->rest, rest, strlen(rest) + 1);
   rc = start(w, rest);
@@ -78,23 +78,16 @@ static bool is_harmless(const way *w, const struct stat *link) {
 
 /* Takes the next component. */
 static int step(way *w, err *e) {
-  char name[256], left[FS_PATH_MAX];
+  char name[FS_NAME_MAX];
   struct stat st;
-  const char *at = w->rest + strspn(w->rest, "/");
-  size_t len = strcspn(at, "/");
-  if (len >= sizeof name) return err_sys(e, -ENAMETOOLONG, "cannot open %s", w->path);
-  memcpy(name, at, len);
-  name[len] = 0;
-  at += len + strspn(at + len, "/");
-  memcpy(left, at, strlen(at) + 1);
-  memcpy(w->rest, left, strlen(left) + 1);
-  if (len == 0 || strcmp(name, ".") == 0) return 0;
+  if (!fs_take_name(w->rest, name)) return err_sys(e, -ENAMETOOLONG, "cannot open %s", w->path);
+  if (!*name || strcmp(name, ".") == 0) return 0;
   int fd = w->io->open(w->io, w->fd, name, O_PATH | O_NOFOLLOW, 0);
   if (fd < 0) return err_sys(e, fd, "cannot open %s", w->path);
   int rc = w->io->fstat(w->io, fd, &st);
   if (rc < 0) rc = err_sys(e, rc, "cannot look at %s", w->path);
   if (rc == 0 && S_ISLNK(st.st_mode)) {
-    rc = is_harmless(w, &st) ? follow(w, fd, left, e) : foreign_link(w, name, &st, e);
+    rc = is_harmless(w, &st) ? follow(w, fd, e) : foreign_link(w, name, &st, e);
   } else if (rc == 0) {
     int before = w->fd;
     w->fd = fd;

@@ -63,6 +63,14 @@ static void paths_join_and_split(void **unused) {
   }
   assert_string_equal(fs_base("a/b"), "b");
   assert_string_equal(fs_base("b"), "b");
+  char path[300] = "//a/./b", name[FS_NAME_MAX];
+  for (const char *const *want = (const char *const[]){"a", ".", "b", "", NULL}; *want; want++) {
+    assert_true(fs_take_name(path, name));
+    assert_string_equal(name, *want);
+  }
+  memset(path, 'x', FS_NAME_MAX);
+  path[FS_NAME_MAX] = 0;
+  assert_false(fs_take_name(path, name));
   assert_string_equal(fs_base("/"), "");
 }
 

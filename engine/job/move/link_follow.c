@@ -254,16 +254,9 @@ static int pass(walk *w, int fd, const char *name, link_followed *out, err *e) {
 
 /* Takes the next component. */
 static int step(walk *w, link_followed *out, err *e) {
-  char name[256], left[FS_PATH_MAX];
-  const char *at = w->rest + strspn(w->rest, "/");
-  size_t len = strcspn(at, "/");
-  if (len >= sizeof name) return stop(out, LINK_END_NOWHERE);
-  memcpy(name, at, len);
-  name[len] = 0;
-  at += len + strspn(at + len, "/");
-  memcpy(left, at, strlen(at) + 1);
-  memcpy(w->rest, left, strlen(left) + 1);
-  if (len == 0 || strcmp(name, ".") == 0) return 0;
+  char name[FS_NAME_MAX];
+  if (!fs_take_name(w->rest, name)) return stop(out, LINK_END_NOWHERE);
+  if (!*name || strcmp(name, ".") == 0) return 0;
   if (strcmp(name, "..") == 0) return go_up(w, out, e);
   int fd = w->io->open(w->io, w->fd, name, O_PATH | O_NOFOLLOW, 0);
   return fd < 0 ? failed(w, out, fd, e) : pass(w, fd, name, out, e);
