@@ -1,5 +1,7 @@
 #include "policy_once.h"
 
+#include <string.h>
+
 static bool is_held(policy_action action) {
   return action == POLICY_SKIP || action == POLICY_WAIT;
 }
@@ -20,6 +22,14 @@ bool policy_once_stands(policy_once *o, const digest *content, uint64_t event, d
   *want = o->answer;
   if (!is_held(want->action)) want->action = sound;
   return true;
+}
+
+void policy_once_preset(policy_once *o, const char *memory) {
+  policy_asked_clear(o->asked);
+  for (int i = 0; i < POLICY_DECIDING; i++) {
+    char *copy = memory ? strdup(memory) : NULL;
+    o->asked[i] = (policy_asked){.yes = !memory || copy, .memory = copy};
+  }
 }
 
 void policy_once_note(policy_once *o, const digest *content, uint64_t event, const decision *want) {

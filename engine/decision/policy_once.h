@@ -20,6 +20,9 @@ void policy_once_clear(policy_once *o);
 /* True if this content was asked about at this event: *want, which has the built-in answer, is the
  * policy's then. Else it is to be asked, and policy_once_note() takes the answer. */
 bool policy_once_stands(policy_once *o, const digest *content, uint64_t event, decision *want);
+/* Has it as if each hook had been asked with this memory (NULL: empty): what it remembers now stays as it is. Out of
+ * memory a hook counts as not asked. */
+void policy_once_preset(policy_once *o, const char *memory);
 void policy_once_note(policy_once *o, const digest *content, uint64_t event, const decision *want);
 
 #endif

@@ -46,16 +46,18 @@ static void group_facts(const run *r, const run_group *g, const char *event, pol
   f->commits = g->commits;
 }
 
-/* Notes whether a policy has changed the table that it was handed. */
-static void note_memory(run_group *g, const char *before) {
-  if (g->memory != before) g->memory_changed = true;
+/* Notes whether a hook of what has happened has changed the table that it was handed. */
+static void note_memory(const run *r, run_group *g, const char *before) {
+  if (g->memory == before) return;
+  g->memory_changed = true;
+  g->hooked = r->questions;
 }
 
 bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
                        size_t count, policy_kept *kept) {
   char *before = g->memory;
   bool chosen = policy_select(r->policy, hook, g->group.prefix, items, count, &g->memory, kept);
-  note_memory(g, before);
+  note_memory(r, g, before);
   return chosen;
 }
 
@@ -102,6 +104,36 @@ static const char *event_without_news(const run *r) {
   return r->writer_gone ? "end" : r->preempted ? "preempt" : "complete";
 }
 
+/* A unit that is older than the newest commit, and was here before this run, was asked about by the one before. */
+static bool was_asked_before(const run *r, const run_unit *u) {
+  return run_order_at_start(r, u) && u->made_ns < u->group->newest_place.made_ns;
+}
+
+static void ask_first(run *r, run_unit *u) {
+  u->asked = ++r->questions;
+  if (was_asked_before(r, u)) policy_once_preset(&u->once, u->group->memory);
+}
+
+/* Of the memory that it was handed first; NULL: empty. */
+static const char *memory_before(const run_unit *u) {
+  for (int i = 0; i < POLICY_DECIDING; i++)
+    if (u->once.asked[i].yes) return u->once.asked[i].memory;
+  return u->group->memory;
+}
+
+const char *run_memory_at_end(const run *r, const run_group *g) {
+  const run_unit *first = NULL;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    if (u->group != g || !u->once.answered || u->made_ns < g->newest_place.made_ns) continue;
+    if (!first || u->asked < first->asked) first = u;
+  }
+  /* What a hook has noted since is not to be lost; better to count twice. */
+  if (first && g->hooked >= first->asked) first = NULL;
+  const char *memory = first ? memory_before(first) : g->memory;
+  return memory ? memory : "{}";
+}
+
 /* `event` NULL: it is looked at without news. */
 static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit, unit_sort sort) {
   names n = {0};
@@ -109,6 +141,7 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
   char *before = u->group->memory;
   const uint64_t number = event_of(r, u, event != NULL);
   if (policy_once_stands(&u->once, &u->fingerprint, number, &u->want)) return;
+  if (!u->once.answered) ask_first(r, u);
   if (!event) event = event_without_news(r);
   names_take(r, u, &n);
   group_facts(r, u->group, event, &f);
@@ -121,7 +154,7 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
   policy_decide(r->policy, &f, &u->group->memory, &u->want);
   policy_once_note(&u->once, &u->fingerprint, number, &u->want);
   ask_later(r, u);
-  note_memory(u->group, before);
+  if (u->group->memory != before) u->group->memory_changed = true;
   names_free(&n);
 }
 
@@ -263,7 +296,7 @@ policy_rest run_policy_rest(run *r) {
   char *before = g->memory;
   group_facts(r, g, "preempt", &facts);
   policy_rest rest = policy_preempt(r->policy, &facts, &g->memory);
-  note_memory(g, before);
+  note_memory(r, g, before);
   return rest;
 }
 
@@ -293,7 +326,7 @@ policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text
   char *before = u->group->memory;
   after_facts(r, u, "error", status, text, &unit, &facts);
   policy_remedy remedy = policy_on_error(r->policy, &facts, &u->group->memory, seconds);
-  note_memory(u->group, before);
+  note_memory(r, u->group, before);
   return remedy;
 }
 
@@ -305,7 +338,7 @@ void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const ch
   after_facts(r, u, hook == POLICY_ON_COMMITTED ? "committed" : "failed", status, text, &unit,
               &facts);
   policy_tell(r->policy, hook, &facts, &u->group->memory);
-  note_memory(u->group, before);
+  note_memory(r, u->group, before);
 }
 
 /* ---- what the policies remember ---- */

@@ -64,6 +64,7 @@ typedef struct run_unit {
   digest place_of;             /* the content that has it */
   decision want;
   policy_once once; /* what the policies were asked about it, and answered */
+  uint64_t asked;   /* its first question's place among those of all units */
   int64_t ask_at;   /* IO_MONO: when its rule may say otherwise; 0: time alone changes nothing */
   char reason[256];
   unit_phase phase;
@@ -156,10 +157,11 @@ struct run_group {
   runlog_writer *before;               /* who had it before this start; NULL: not known */
   int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
   char *newest_unit;
-  run_place newest_place;               /* of its newest good commit */
-  uint64_t commits;                     /* live ones, as the owner last saw its log */
-  char *memory;                         /* the policies' table, as JSON text; NULL: empty */
-  bool memory_changed;                  /* since it was last handed to a save */
+  run_place newest_place; /* of its newest good commit */
+  uint64_t commits;       /* live ones, as the owner last saw its log */
+  char *memory;           /* the policies' table, as JSON text; NULL: empty */
+  bool memory_changed;    /* since it was last handed to a save */
+  uint64_t hooked;        /* by a hook of what has happened: the newest first question by then */
   uint64_t results, checkpoints, bytes; /* since its last save was begun */
   int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
   uint64_t resumed; /* the commit that the job goes on from; RUNLOG_NONE: none */
@@ -245,6 +247,7 @@ struct run {
   int64_t end_at;     /* IO_MONO: when its time is over */
   deadline_pace pace; /* of the saves */
   uint64_t results;   /* that came */
+  uint64_t questions; /* the first ones about each unit */
   uint64_t event, end_event;      /* number of the last event, and of the last end of the job */
   int64_t ask_due;                /* IO_MONO: when the policies are next asked, by time alone */
   int64_t started_ns, started_at; /* IO_WALL, IO_MONO */
@@ -369,6 +372,9 @@ void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const ch
 bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
                        size_t count, policy_kept *kept);
 int run_memory_load(run *r, run_group *g, err *e); /* blocks on the store, as the next one */
+/* The policies' memory as the next run is to have it, JSON text. It asks anew about what stands here and is in no
+ * store: it has not been counted then. */
+const char *run_memory_at_end(const run *r, const run_group *g);
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
 
 void run_event(run *r, bool is_end); /* something happens that units are asked about */

@@ -2,7 +2,9 @@
  * policies are asked for real, the clock is the test's. */
 #include "with_cmocka.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/run_state.h"
@@ -107,6 +109,74 @@ static void what_a_function_counts_is_counted_once(void **state) {
   assert_int_equal(run_host_count(h, RUN_SKIPPED, NULL), 5);
 }
 
+/* ---- over a restart ---- */
+
+static const char each_third[] = "return { api = 1, queue = 'all', keep = keep.last(5),\n"
+                                 "sync = function(e, memory)\n"
+                                 "  memory.seen = (memory.seen or 0) + 1\n"
+                                 "  return memory.seen % 3 == 0, 'this is ' .. memory.seen end }";
+
+/* Four of them, of which the third is saved; then two more, in another run. */
+static void save_four(run_host *h) {
+  begin(h, each_third);
+  for (int i = 1; i <= 4; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "ckpt-%d.pt", i);
+    save(h, name, i == 3 ? RUN_COMMITTED : RUN_SKIPPED);
+  }
+}
+
+static void go_on(run_host *h) {
+  run_host_begin(h);
+  run_host_for(h, 0.2);
+  run_host_idle(h);
+  save(h, "ckpt-5.pt", RUN_SKIPPED);
+  assert_string_equal(reason_of(h, RUN_SKIPPED, "ckpt-5.pt"), "this is 5");
+  save(h, "ckpt-6.pt", RUN_COMMITTED);
+  assert_string_equal(run_host_commits(h), "ckpt-3.pt ckpt-6.pt");
+}
+
+/* Guards: the next run asked about all that stands there, and counted it again. */
+static void what_was_counted_is_not_counted_again_by_the_next_run(void **state) {
+  run_host *h = *state;
+  save_four(h);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_idle(h);
+  run_host_close(h);
+  go_on(h);
+}
+
+/* What it remembers is then as it was with the last commit. */
+static void nor_by_one_that_follows_a_kill(void **state) {
+  run_host *h = *state;
+  char command[1500];
+  const char *memory = run_host_store(h, ".ckpt/memory");
+  save_four(h);
+  snprintf(command, sizeof command, "cp '%s' '%s/kept'", memory, run_host_top(h));
+  assert_int_equal(system(command), 0);
+  run_host_close(h);
+  snprintf(command, sizeof command, "cp '%s/kept' '%s'", run_host_top(h), memory);
+  assert_int_equal(system(command), 0);
+  go_on(h);
+}
+
+/* A hook's notes are kept, as they are not made again. */
+static void what_a_hook_has_noted_at_the_end_is_kept(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->tries = 1;
+  begin(h, "return { api = 1, on_failed = function(e, memory) memory.failed = true end,\n"
+           "  sync = function(e, memory)\n"
+           "    return not memory.failed, 'one has failed' end }");
+  save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_fail_store(h, ENOSPC);
+  save(h, "ckpt-2.pt", RUN_FAILED);
+  run_host_fail_store(h, 0);
+  run_host_close(h);
+  run_host_begin(h);
+  save(h, "ckpt-3.pt", RUN_SKIPPED);
+  assert_string_equal(reason_of(h, RUN_SKIPPED, "ckpt-3.pt"), "one has failed");
+}
+
 /* The rules' own memory goes on: what they said yes to is what the next one must be better than. */
 static void what_a_rule_says_yes_to_later_it_remembers(void **state) {
   run_host *h = *state;
@@ -148,6 +218,9 @@ int main(void) {
       WITH_HOST(a_function_that_wants_to_be_asked_at_once_does_not_keep_the_run_busy),
       WITH_HOST(by_time_the_newest_alone_is_asked),
       WITH_HOST(what_a_function_counts_is_counted_once),
+      WITH_HOST(what_was_counted_is_not_counted_again_by_the_next_run),
+      WITH_HOST(nor_by_one_that_follows_a_kill),
+      WITH_HOST(what_a_hook_has_noted_at_the_end_is_kept),
       WITH_HOST(what_a_rule_says_yes_to_later_it_remembers),
       WITH_HOST(what_was_put_back_is_not_asked_again),
   };
