@@ -76,7 +76,8 @@ read_there() { # TARGET PATH
   s3://*) "$SERVERS/ask.py" GET "/${1#s3://}/$2" ;;
   /*) cat "$1/$2" ;;
   *)
-    "$CKPT" restore "$1" "${2%%/*}" --dir there -q >>log 2>&1 && cat "there/$2"
+    # One that is there already is not restored again.
+    { [[ -d there/${2%%/*} ]] || "$CKPT" restore "$1" "${2%%/*}" --dir there -q >>log 2>&1; } && cat "there/$2"
     ;;
   esac
 }
@@ -84,17 +85,18 @@ read_there() { # TARGET PATH
 # Each checkpoint that is listed has the bytes of which its trainer left the sums.
 compare_listed() { # TARGET
   local dir step sum file listed=0
-  : >log
+  rm -rf there && : >differs
   while read -r dir; do
     listed=$((listed + 1))
     step=$(read_there "$1" "$dir/step")
     while read -r sum file; do
-      [[ $(read_there "$1" "$dir/$file" | sha256sum) == "$sum  -" ]] || echo "$dir/$file differs" >>log
+      [[ $(read_there "$1" "$dir/$file" | sha256sum) == "$sum  -" ]] || echo "$dir/$file differs" >>differs
     done <"sums/$step"
   done < <("$CKPT" ls "$1" --json 2>/dev/null | python3 -c 'import json, sys
 for line in sys.stdin: row = json.loads(line); print(row.get("dir") or row["name"])')
-  ((listed > 0)) || echo "nothing is listed" >>log
-  is compare "each that is listed has its own bytes" 0 "$(wc -l <log)"
+  ((listed > 0)) || echo "nothing is listed" >>differs
+  cp differs log
+  is compare "each that is listed has its own bytes" 0 "$(wc -l <differs)"
 }
 
 verbs() { # TARGET
