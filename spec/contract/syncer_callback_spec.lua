@@ -256,6 +256,14 @@ describe("ckpt.SyncerCallback", function()
     assert.is_false(callback:on_trial_result(trial, result(8, 80)))
   end)
 
+  it("[204 G] does not count one that failed while another was to follow it", function()
+    transfers:plan { { "fail", 5 }, { "fail", 5 }, { "ok", 0 } }
+    assert.is_true(callback:on_trial_result(trial, result(5, 50)))
+    callback:on_checkpoint(trial, { path = dir })
+    clock:advance(10)
+    assert.is_true(callback:on_trial_result(trial, result(6, 60)))
+  end)
+
   it("[204 G] counts the period from the start of the transfer", function()
     transfers:plan { { "ok", 290 } }
     callback:on_trial_result(trial, result(5, 50))
