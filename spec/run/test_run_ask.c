@@ -118,11 +118,11 @@ static const char each_third[] = "return { api = 1, queue = 'all', keep = keep.l
 
 /* Four of them, of which the third is saved; then two more, in another run. */
 static void save_four(run_host *h) {
-  begin(h, each_third);
+  run_host_with(h, each_third);
   for (int i = 1; i <= 4; i++) {
     char name[32];
     snprintf(name, sizeof name, "ckpt-%d.pt", i);
-    save(h, name, i == 3 ? RUN_COMMITTED : RUN_SKIPPED);
+    run_host_save(h, name, i == 3 ? RUN_COMMITTED : RUN_SKIPPED);
   }
 }
 
@@ -130,9 +130,9 @@ static void go_on(run_host *h) {
   run_host_begin(h);
   run_host_for(h, 0.2);
   run_host_idle(h);
-  save(h, "ckpt-5.pt", RUN_SKIPPED);
-  assert_string_equal(reason_of(h, RUN_SKIPPED, "ckpt-5.pt"), "this is 5");
-  save(h, "ckpt-6.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-5.pt", RUN_SKIPPED);
+  assert_string_equal(run_host_reason(h, RUN_SKIPPED, "ckpt-5.pt"), "this is 5");
+  run_host_save(h, "ckpt-6.pt", RUN_COMMITTED);
   assert_string_equal(run_host_commits(h), "ckpt-3.pt ckpt-6.pt");
 }
 
@@ -164,17 +164,18 @@ static void nor_by_one_that_follows_a_kill(void **state) {
 static void what_a_hook_has_noted_at_the_end_is_kept(void **state) {
   run_host *h = *state;
   run_host_options(h)->tries = 1;
-  begin(h, "return { api = 1, on_failed = function(e, memory) memory.failed = true end,\n"
-           "  sync = function(e, memory)\n"
-           "    return not memory.failed, 'one has failed' end }");
-  save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_begin_with(
+      h, "return { api = 1, on_failed = function(e, memory) memory.failed = true end,\n"
+         "  sync = function(e, memory)\n"
+         "    return not memory.failed, 'one has failed' end }");
+  run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   run_host_fail_store(h, ENOSPC);
-  save(h, "ckpt-2.pt", RUN_FAILED);
+  run_host_save(h, "ckpt-2.pt", RUN_FAILED);
   run_host_fail_store(h, 0);
   run_host_close(h);
   run_host_begin(h);
-  save(h, "ckpt-3.pt", RUN_SKIPPED);
-  assert_string_equal(reason_of(h, RUN_SKIPPED, "ckpt-3.pt"), "one has failed");
+  run_host_save(h, "ckpt-3.pt", RUN_SKIPPED);
+  assert_string_equal(run_host_reason(h, RUN_SKIPPED, "ckpt-3.pt"), "one has failed");
 }
 
 /* The rules' own memory goes on: what they said yes to is what the next one must be better than. */
