@@ -342,6 +342,18 @@ void s3_left_free(s3_left *l);
 /* Returns the size of its parts; 0: nothing tells, or it is none that can be gone on with. */
 size_t s3_left_part_size(const s3_left *l, uint64_t size);
 
+/* ---- what every writer of a large object asks ---- */
+
+/* Is it one that a bucket takes, of `most` bytes? Its path goes into `path`. */
+int s3_may_open(s3_store *s, const char *key, uint64_t size, uint64_t most, unsigned how,
+                char path[S3_PATH_MAX], err *e);
+/* May `len` bytes more come, of an object of `size` of which `taken` are there? */
+int s3_may_write(const char *path, uint64_t size, uint64_t taken, size_t len,
+                 const atomic_int *cancel, err *e);
+int s3_may_close(const char *path, uint64_t size, uint64_t taken, err *e);
+/* Says again why an earlier write failed. */
+int s3_failed_before(int failure, const err *why, err *e);
+
 /* ---- part buffers ---- */
 
 /* The process has S3_BUFFERS of S3_PART bytes for all its writers. A writer that has none is never

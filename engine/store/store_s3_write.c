@@ -87,17 +87,24 @@ void s3_writer_free(s3_writer *w) {
   s3_buffers_leave();
 }
 
+int s3_may_open(s3_store *s, const char *key, uint64_t size, uint64_t most, unsigned how,
+                char path[S3_PATH_MAX], err *e) {
+  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
+  if (rc < 0) return rc;
+  if (how & STORE_STAGED)
+    return err_set(e, ERR_UNSUPPORTED, "a bucket cannot publish, so nothing can be staged there");
+  if (size > most)
+    return err_set(e, ERR_LIMIT, "\"%.200s\": no bucket takes an object of %" PRIu64 " bytes", key,
+                   size);
+  return 0;
+}
+
 int s3_write_open(store *base, const char *key, uint64_t size, unsigned how, atomic_int *cancel,
                   store_writer **out, err *e) {
   *out = NULL;
   char path[S3_PATH_MAX];
-  int rc = *key ? s3_path((s3_store *)base, key, path, e) : store_key_check(key, e);
+  int rc = s3_may_open((s3_store *)base, key, size, (uint64_t)PARTS_MAX << 40, how, path, e);
   if (rc < 0) return rc;
-  if (how & STORE_STAGED)
-    return err_set(e, ERR_UNSUPPORTED, "a bucket cannot publish, so nothing can be staged there");
-  if (size > (uint64_t)PARTS_MAX << 40)
-    return err_set(e, ERR_LIMIT, "\"%.200s\": no bucket takes an object of %" PRIu64 " bytes", key,
-                   size);
   s3_writer *w = calloc(1, sizeof *w);
   if (!w) return err_set(e, ERR_NOMEM, "no memory to write \"%.200s\"", key);
   s3_buffers_join();
@@ -293,16 +300,30 @@ static int find_buffer(s3_writer *w, err *e) {
   return rc;
 }
 
-int s3_writer_check(const s3_writer *w, size_t len, err *e) {
-  if (w->failure)
-    return err_set(e, w->failure, "%s",
-                   *w->why.text ? w->why.text : "a write failed before, so nothing was made");
-  if (len > w->size - w->taken)
-    return err_set(e, ERR_INVAL, "\"%.200s\": more than the announced %" PRIu64 " bytes", w->path,
-                   w->size);
-  if (w->cancel && atomic_load(w->cancel))
-    return err_set(e, ERR_CANCELED, "\"%.200s\": cancelled", w->path);
+int s3_failed_before(int failure, const err *why, err *e) {
+  return err_set(e, failure, "%s",
+                 *why->text ? why->text : "a write failed before, so nothing was made");
+}
+
+int s3_may_write(const char *path, uint64_t size, uint64_t taken, size_t len,
+                 const atomic_int *cancel, err *e) {
+  if (len > size - taken)
+    return err_set(e, ERR_INVAL, "\"%.200s\": more than the announced %" PRIu64 " bytes", path,
+                   size);
+  if (cancel && atomic_load(cancel)) return err_set(e, ERR_CANCELED, "\"%.200s\": cancelled", path);
   return 0;
+}
+
+int s3_may_close(const char *path, uint64_t size, uint64_t taken, err *e) {
+  if (taken == size) return 0;
+  return err_set(e, ERR_INVAL,
+                 "\"%.200s\": %" PRIu64 " bytes were written, %" PRIu64 " were announced", path,
+                 taken, size);
+}
+
+int s3_writer_check(const s3_writer *w, size_t len, err *e) {
+  if (w->failure) return s3_failed_before(w->failure, &w->why, e);
+  return s3_may_write(w->path, w->size, w->taken, len, w->cancel, e);
 }
 
 static int have_more(s3_writer *w, size_t len, err *e) {

@@ -186,10 +186,7 @@ void s3_write_abort(store_writer *writer) {
 int s3_write_close(store_writer *writer, err *e) {
   s3_writer *w = (s3_writer *)writer;
   int rc = s3_writer_check(w, 0, e);
-  if (rc == 0 && w->taken != w->size)
-    rc = err_set(e, ERR_INVAL,
-                 "\"%.200s\": %" PRIu64 " bytes were written, %" PRIu64 " were announced", w->path,
-                 w->taken, w->size);
+  if (rc == 0) rc = s3_may_close(w->path, w->size, w->taken, e);
   if (rc == 0 && w->parts == 1) {
     if (w->filled) s3_writer_sum_up(w);
     w->crcs[0] = w->crc;

@@ -60,13 +60,8 @@ int gs_write_open(store *base, const char *key, uint64_t size, unsigned how, ato
   s3_store *s = (s3_store *)base;
   char path[S3_PATH_MAX];
   *out = NULL;
-  int rc = *key ? s3_path(s, key, path, e) : store_key_check(key, e);
+  int rc = s3_may_open(s, key, size, LARGEST, how, path, e);
   if (rc < 0) return rc;
-  if (how & STORE_STAGED)
-    return err_set(e, ERR_UNSUPPORTED, "a bucket cannot publish, so nothing can be staged there");
-  if (size > LARGEST)
-    return err_set(e, ERR_LIMIT, "\"%.200s\": no bucket takes an object of %" PRIu64 " bytes", key,
-                   size);
   gs_writer *w = calloc(1, sizeof *w);
   if (!w) return err_set(e, ERR_NOMEM, "no memory to write \"%.200s\"", key);
   s3_buffers_join();
@@ -264,15 +259,8 @@ static int flush(gs_writer *w, err *e) {
 /* ---- writing ---- */
 
 static int check_room(const gs_writer *w, size_t len, err *e) {
-  if (w->failure)
-    return err_set(e, w->failure, "%s",
-                   *w->why.text ? w->why.text : "a write failed before, so nothing was made");
-  if (len > w->size - w->taken)
-    return err_set(e, ERR_INVAL, "\"%.200s\": more than the announced %" PRIu64 " bytes", w->path,
-                   w->size);
-  if (w->cancel && atomic_load(w->cancel))
-    return err_set(e, ERR_CANCELED, "\"%.200s\": cancelled", w->path);
-  return 0;
+  if (w->failure) return s3_failed_before(w->failure, &w->why, e);
+  return s3_may_write(w->path, w->size, w->taken, len, w->cancel, e);
 }
 
 int gs_write(store_writer *writer, const void *data, size_t len, err *e) {
@@ -319,10 +307,7 @@ void gs_write_abort(store_writer *writer) {
 int gs_write_close(store_writer *writer, err *e) {
   gs_writer *w = (gs_writer *)writer;
   int rc = check_room(w, 0, e);
-  if (rc == 0 && w->taken != w->size)
-    rc = err_set(e, ERR_INVAL,
-                 "\"%.200s\": %" PRIu64 " bytes were written, %" PRIu64 " were announced", w->path,
-                 w->taken, w->size);
+  if (rc == 0) rc = s3_may_close(w->path, w->size, w->taken, e);
   if (rc == 0) rc = w->compare || w->size > S3_PART ? flush(w, e) : put_small(w, e);
   leave(w, rc == 0);
   return rc;
