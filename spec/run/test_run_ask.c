@@ -118,7 +118,7 @@ static const char each_third[] = "return { api = 1, queue = 'all', keep = keep.l
 
 /* Four of them, of which the third is saved; then two more, in another run. */
 static void save_four(run_host *h) {
-  run_host_with(h, each_third);
+  run_host_begin_with(h, each_third);
   for (int i = 1; i <= 4; i++) {
     char name[32];
     snprintf(name, sizeof name, "ckpt-%d.pt", i);
