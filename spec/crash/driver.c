@@ -163,21 +163,29 @@ static void save_all(ckpt_run *run, uint32_t wanted) {
   die("save", "still not done");
 }
 
-static void save(const char *dir, const char *store, uint32_t flags, char **from, int count) {
-  ckpt_run *run = open_run(dir, store, flags);
-  ckpt_prepared ready;
+/* Returns how many of them were still to be moved: a run that was killed has moved some. */
+static uint32_t move_in(const char *dir, char **from, int count) {
   uint32_t moved = 0;
-  prepare(run, CKPT_RESTORE_AUTO, &ready);
-  check("start", ckpt_run_start(run));
-  notify(run, CKPT_EVENT_CHILD);
   for (int i = 0; i < count; i++) {
     const char *slash = strrchr(from[i], '/');
     char to[4096];
     snprintf(to, sizeof to, "%s/%s", dir, slash ? slash + 1 : from[i]);
-    if (access(from[i], F_OK) != 0) continue; /* a run that was killed has moved it */
+    if (access(from[i], F_OK) != 0) continue;
     if (rename(from[i], to) != 0) die(from[i], "cannot be renamed");
     moved++;
   }
+  return moved;
+}
+
+static void save(const char *dir, const char *store, uint32_t flags, char **from, int count) {
+  /* A trainer goes on when we are killed: what it writes behind its checkpoint is there by now. */
+  if (count > 0 && access(from[0], F_OK) != 0) move_in(dir, from, count);
+  ckpt_run *run = open_run(dir, store, flags);
+  ckpt_prepared ready;
+  prepare(run, CKPT_RESTORE_AUTO, &ready);
+  check("start", ckpt_run_start(run));
+  notify(run, CKPT_EVENT_CHILD);
+  uint32_t moved = move_in(dir, from, count);
   notify(run, CKPT_EVENT_LIST);
   notify(run, CKPT_EVENT_EXIT);
   save_all(run, moved);

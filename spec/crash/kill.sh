@@ -268,7 +268,10 @@ points_of() { # SCENARIO
       grep -q '^+++ exited' "$W/messages.trace" && break
       sleep 0.02
     done
-    awk -F'(' -v thread=$thread '/^[a-z]/ { print thread, $1, ++count[$1] }' "$W/messages.trace"
+    awk -F'(' -v thread=$thread -v entries="$ROOT/entries.$1" '/^[a-z]/ {
+      print thread, $1, ++count[$1]
+      if ($1 == "linkat" && /"[0-9]+\.json", 0\)/) print thread, $1, count[$1] >>entries
+    }' "$W/messages.trace"
     rm -rf "$W"
   done
 }
@@ -276,10 +279,13 @@ points_of() { # SCENARIO
 # The points that later scenarios start from, out of those of the first: one at a third of the calls
 # that make its files durable, and those that make the attempt's entry and the commit's.
 choose_starts() {
+  local entries
   grep '^worker fsync ' "$ROOT/points.first" | awk '{ at[NR] = $0 } END { print at[int((NR + 2) / 3)] }' \
     >"$ROOT/point.partial"
-  grep '^worker linkat ' "$ROOT/points.first" | tail -n 2 | head -n 1 >"$ROOT/point.staged"
-  grep '^worker linkat ' "$ROOT/points.first" | tail -n 1 >"$ROOT/point.sealed"
+  mapfile -t entries < <(grep '^worker ' "$ROOT/entries.first")
+  ((${#entries[@]} == 2)) || bail "a first save puts ${#entries[@]} entries, not an attempt and a commit"
+  echo "${entries[0]}" >"$ROOT/point.staged"
+  echo "${entries[1]}" >"$ROOT/point.sealed"
 }
 
 # Walks the points of a scenario: $ROOT/results, and the sums in points, hit, acked, torn, lost, again.
