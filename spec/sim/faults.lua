@@ -27,6 +27,7 @@ local attempt = "engine/job/save/job_attempt.c"
 local behind, epoch = "engine/commit/log/runlog_behind.c", "engine/commit/log/runlog_epoch.c"
 local ruin, repair = "engine/commit/log/runlog_ruin.c", "engine/job/repair/repair.c"
 local rebuild = "engine/commit/log/runlog_rebuild.c"
+local evidence = "engine/job/repair/repair_evidence.c"
 local seen = 'uint64_t n = r->seen == RUNLOG_NONE || FAULT("numbers-from-zero") ? 0 : r->seen + 1;'
 
 -- Directories that are chosen by the name alone, and whose content alone says whose they are.
@@ -384,6 +385,17 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   entry_behind_is_not_asked = { repairs = true, edits = {
     { behind, "int rc = is_answer(b->asks[NEXT].rc) && b->asks[NEXT].rc != ERR_NOENT ? 1 : 0;",
       "int rc = 0;" },
+  } },
+  epoch_is_not_asked_before_a_removal = { repairs = true, edits = {
+    { removal, 'FAULT("epoch-not-read-removal") ? 0', "true ? 0" },
+  } },
+  -- What a repair does with removals that were begun.
+  removals_are_not_looked_for = { repairs = true, edits = {
+    { evidence, "if (rc == 0) rc = find_removals(r, removed, e);", "(void)find_removals;" },
+  } },
+  -- The end that the head proves.
+  end_before_the_head_is_believed = { repairs = true, edits = {
+    { head_c, "if (log->hint.commit == RUNLOG_NONE) return 0;", "return 0;" },
   } },
 }
 

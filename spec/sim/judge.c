@@ -626,6 +626,7 @@ static void on_entry(const actor *by, const object *o) {
   json_t *entry = json_loadb(o->data, o->len, 0, NULL);
   const char *type = json_string_value(json_object_get(entry, "type"));
   if (sim_tracing) sim_trace("entry %.*s", (int)o->len, o->data);
+  if (g == epoch && type && strcmp(type, "moved") != 0) lost_check_ground(by, g, first, place);
   if (type && strcmp(type, "moved") == 0)
     sim_count->plugs++;
   else if (g > epoch && place > 0)
@@ -637,7 +638,7 @@ static void on_entry(const actor *by, const object *o) {
   else if (g == epoch && !lost_any())
     on_next(by, entry, place); /* it is behind a hole */
   else if (g == epoch)
-    rewritten = true, fold_loosely(by, entry, place);
+    rewritten = true, lost_unclear(), fold_loosely(by, entry, place);
   json_decref(entry);
 }
 
@@ -653,6 +654,10 @@ judge_commit *judge_commit_in(const char *dir) {
 
 const judge_attempt *judge_attempt_in(const char *dir) {
   return attempt_in(dir);
+}
+
+const judge_attempt *judge_attempt_named(const char *nonce) {
+  return attempt_named(nonce);
 }
 
 long long judge_epoch(long long *its_first) {
@@ -770,7 +775,7 @@ static void check_head(void) {
 }
 
 void judge_put(const actor *by, const char *key, bool replaced) {
-  if (strcmp(key, ".ckpt/head") == 0) check_head();
+  if (strcmp(key, ".ckpt/head") == 0) lost_unclear(), check_head();
   if (at(key, ".ckpt/epoch/") && replaced) sim_violation("%s was overwritten", key);
   if (at(key, ".ckpt/epoch/")) lost_epoch_taken(by);
   if (at(key, ".ckpt/log/") || at(key, ".ckpt/log.")) {
@@ -942,6 +947,19 @@ static void keeps_text(const judge_attempt *a, const char *key) {
   if (!space_find(name)) BROKEN_RULE("%s is removed, and its text is kept nowhere", key);
 }
 
+/* Where a sweep was lost, a repair has opened its attempt again. Of one that has no manifest, shown or
+ * staged, nothing can be made any more: whoever is at its removal need not ask for what is left. */
+static bool is_hollow(const judge_attempt *a) {
+  char key[256];
+  snprintf(key, sizeof key, ".ckpt/staging/%lld/%s", a->n, MANIFEST_NAME);
+  if (!lost_any() || is_shown(a) || space_find(key)) return false;
+  for (size_t i = space_from(".ckpt/staging/"); i < space_count(); i++) {
+    if (!at(space_at(i)->key, ".ckpt/staging/")) break;
+    if (strstr(space_at(i)->key, a->nonce) && strstr(space_at(i)->key, MANIFEST_NAME)) return false;
+  }
+  return true;
+}
+
 static void may_go(const char *key) {
   if (is_visitors(key)) sim_violation("%s, which is somebody else's, is removed", key);
   const judge_attempt *a = attempt_for(key);
@@ -955,6 +973,7 @@ static void may_go(const char *key) {
   /* What a save needed on its way is not needed behind the commit. */
   if (c && (at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/"))) return;
   if (at(key, ".ckpt/staging/") && is_shown(a)) return;
+  if (!c && at(key, ".ckpt/") && is_hollow(a)) return;
   if (c && at(key, ".ckpt/with/") && !names_term(c, key)) return;
   sim_violation("%s is removed, and its %s stands", key,
                 c ? c->dropped ? "commit (dropped only)" : "commit" : "attempt");

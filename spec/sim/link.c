@@ -105,6 +105,18 @@ static void tarry(actor *a) {
   actor_yield();
 }
 
+/* A removal is cut in two at each of its steps, now and then. */
+static void look_for_removal(actor *a, const char *key, bool removes) {
+  static const char *const steps[] = {".ckpt/cleared/", ".ckpt/clearing/", ".ckpt/staging/gone."};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (strncmp(key, steps[i], strlen(steps[i])) == 0)
+      lost_under_removal(a, key + strlen(steps[i]));
+  char dir[STORE_KEY_MAX];
+  snprintf(dir, sizeof dir, "%.*s", (int)strcspn(key, "/"), key);
+  const judge_attempt *of = removes ? judge_attempt_in(dir) : NULL;
+  if (of) lost_under_removal(a, of->nonce);
+}
+
 /* The request is on its way; then it is seen what becomes of it. */
 static fate begin(actor *a, bool writes) {
   if (a->dead) return DEAD;
@@ -161,6 +173,7 @@ static int link_get(store *s, const char *key, buf *out, err *e) {
   else
     rc = ERR_NOENT;
   rc = end(a, f, rc, "get", key, e);
+  a->saw_head |= rc == 0 && strcmp(key, ".ckpt/head") == 0;
   if (rc == 0 && got.len > out->max - out->len) rc = err_set(e, ERR_LIMIT, "%s is too large", key);
   if (rc == 0) buf_add(out, got.data ? got.data : "", got.len);
   buf_free(&got);
@@ -215,6 +228,7 @@ static int link_head(store *s, const char *key, store_object *out, err *e) {
   actor *a = of(s);
   int rc = store_key_check(key, e);
   if (rc < 0) return rc;
+  look_for_removal(a, key, false);
   fate f = begin(a, false);
   const object *o = f == DONE ? space_find(key) : NULL;
   if (o) {
@@ -229,6 +243,7 @@ static int link_head(store *s, const char *key, store_object *out, err *e) {
 static int write_call(actor *a, deed how, const char *key, const void *data, size_t len,
                       const char *mark, const char *what, bool equal_is_fine, err *e) {
   int rc = 0;
+  look_for_removal(a, key, how == REMOVE);
   fate f = begin(a, true);
   if (f == LATE && !late_add(a, how, key, data, len, mark)) f = LOST;
   if ((f == DONE || f == LOST_REPLY) && how == REMOVE) {
@@ -416,6 +431,7 @@ static int link_write_close(store_writer *base, err *e) {
 
 static int link_publish(store *s, const char *from, const char *to, err *e) {
   actor *a = of(s);
+  look_for_removal(a, to, false);
   fate f = begin(a, true);
   int rc = 0;
   if (f == DONE || f == LOST_REPLY) {

@@ -27,11 +27,12 @@ static record records[RECORDS_MAX];
 static size_t record_count;
 static bool any, since;
 static uint64_t lost_at, mended_at; /* steps */
+static uint64_t unclear_at;         /* step in which something came that contradicts, or may */
 
 void lost_clear(void) {
   record_count = 0;
   any = since = false;
-  lost_at = mended_at = 0;
+  lost_at = mended_at = unclear_at = 0;
 }
 
 bool lost_any(void) {
@@ -233,6 +234,83 @@ void lost_check_first(const json_t *entry, long long g, long long before, long l
                   last_of(before, first));
 }
 
+/* ---- what everybody sees who comes behind a loss ---- */
+
+void lost_unclear(void) {
+  unclear_at = sim_steps;
+}
+
+static void digest_of(const object *o, char hex[HASH_HEX_MAX]) {
+  digest sum;
+  hash_bytes(HASH_XXH3_128, o->data, o->len, &sum, NULL);
+  digest_hex(&sum, hex);
+}
+
+/* Does it name the text of the entry before it? A torn one names nothing, and one behind a snapshot may
+ * have read that before it was torn: a torn snapshot is passed over. */
+static bool names_before(const object *o, const object *before) {
+  char hex[HASH_HEX_MAX];
+  json_t *entry = json_loadb(o->data, o->len, 0, NULL);
+  const char *prev = json_string_value(json_object_get(entry, "prev"));
+  digest_of(before, hex);
+  bool same = !entry || json_is_true(json_object_get(entry, "behind_snapshot")) ||
+              (prev && strcmp(prev, hex) == 0);
+  json_decref(entry);
+  return same;
+}
+
+static bool is_commit_of_head(const object *o, const json_t *commit) {
+  char hex[HASH_HEX_MAX];
+  const char *said = json_string_value(json_object_get(commit, "digest"));
+  digest_of(o, hex);
+  return said && strcmp(said, hex) == 0;
+}
+
+/* A snapshot that is lost is passed over, where the entry behind it tells that it was one. */
+static bool was_snapshot(long long epoch, long long n) {
+  const object *behind = entry_of(epoch, n + 1);
+  json_t *entry = behind ? json_loadb(behind->data, behind->len, 0, NULL) : NULL;
+  bool was = json_is_true(json_object_get(entry, "behind_snapshot"));
+  json_decref(entry);
+  return was;
+}
+
+/* Snapshots are read without what is before them, and where one is torn it is passed over. */
+static long long last_snapshot(long long epoch, long long first, long long n) {
+  while (n > first && !has_type(entry_of(epoch, n), "snapshot")) n--;
+  return n;
+}
+
+/* Is anything before entry `n` missing, or not what the one behind it or the head has read? */
+static const char *contradicted(const actor *by, long long epoch, long long first, long long n) {
+  const object *head = by->saw_head ? space_find(".ckpt/head") : NULL;
+  json_t *top = head ? json_loadb(head->data, head->len, 0, NULL) : NULL;
+  const json_t *commit = json_object_get(top, "commit");
+  long long named = number(commit, "n");
+  const char *why = NULL;
+  if (named >= n) why = "the head names a commit behind it";
+  for (long long i = last_snapshot(epoch, first, n - 1) + 1; !why && i < n; i++) {
+    const object *o = entry_of(epoch, i), *before = entry_of(epoch, i - 1);
+    if (!o && !was_snapshot(epoch, i))
+      why = "an entry before it is missing";
+    else if (!o)
+      continue;
+    else if (i == named && !is_commit_of_head(o, commit))
+      why = "the head names another commit";
+    else if (i > first + 1 && before && !names_before(o, before))
+      why = "an entry before it had read another one";
+  }
+  json_decref(top);
+  return why;
+}
+
+/* Who opened the log when it was as it is has seen it, and appends nothing. */
+void lost_check_ground(const actor *by, long long epoch, long long first, long long n) {
+  if (!any || by->born <= lost_at || by->born <= unclear_at || n <= first + 1) return;
+  const char *why = contradicted(by, epoch, first, n);
+  if (why) sim_violation("%s puts entry %lld, and %s", by->name, n, why);
+}
+
 /* ---- the disaster ---- */
 
 static long long named_by_head(void) {
@@ -262,6 +340,38 @@ static void lose(long long epoch, long long n, bool tear) {
     records[i].lost |= records[i].n == n || records[i].attempt == n;
   any = since = true;
   lost_at = sim_steps;
+}
+
+/* The entry by which the log has let it go; -1: none. */
+static long long let_go_by(const judge_attempt *a, long long epoch, long long first,
+                           long long last) {
+  const judge_commit *c = judge_commit_in(a->dir);
+  for (long long n = first + 1; n <= last; n++) {
+    const object *o = entry_of(epoch, n);
+    json_t *entry = o ? json_loadb(o->data, o->len, 0, NULL) : NULL;
+    const char *type = json_string_value(json_object_get(entry, "type"));
+    bool drops = type && c && strcmp(type, "drop") == 0 && number(entry, "commit") == c->n;
+    bool sweeps = type && strcmp(type, "sweep") == 0 && number(entry, "attempt") == a->n;
+    json_decref(entry);
+    if (drops || sweeps) return n;
+  }
+  return -1;
+}
+
+/* Somebody is at the removal of what the log has let go. What says so is lost just now, and a repair
+ * comes to its end before he goes on. */
+void lost_under_removal(actor *by, const char *nonce) {
+  long long first, epoch = judge_epoch(&first), last = last_of(epoch, first);
+  const judge_attempt *a = judge_attempt_named(nonce);
+  if (!sim_repairs || by->calm || by->dead || any || !a || !sim_chance(150)) return;
+  long long from = let_go_by(a, epoch, first, last);
+  if (from < 0) return;
+  sim_count->removals++;
+  for (long long n = from; n <= last; n++) lose(epoch, n, n == last);
+  judge_lost_tail();
+  actor_start("repair", repair_main, -1, 1);
+  by->wake = sim_now + 3000 * SECOND;
+  actor_yield();
 }
 
 void lost_disaster(void) {

@@ -55,6 +55,7 @@ static void print_counts(void) {
   SHOW(epochs);
   SHOW(plugs);
   SHOW(promised);
+  SHOW(removals);
   for (int t = 0; t < JUDGE_TYPES; t++)
     printf("  entry %-10s %10llu\n", judge_types[t], (unsigned long long)c->entries[t]);
 }
@@ -85,7 +86,8 @@ static int run_batch(uint64_t first, uint64_t count) {
 /* Schedules in which nothing happens prove nothing. */
 static bool seen_all(void) {
   bool all = sim_count->takeovers > 0 && sim_count->beside > 0;
-  all &= sim_repairs ? sim_count->epochs > 0 && sim_count->plugs > 0 && sim_count->promised > 0
+  all &= sim_repairs ? sim_count->epochs > 0 && sim_count->plugs > 0 && sim_count->promised > 0 &&
+                           sim_count->removals > 0
                      : sim_count->robbed > 0;
   for (int t = 0; t < JUDGE_TYPES; t++) {
     if (sim_count->entries[t]) continue;

@@ -31,7 +31,7 @@ typedef struct sim_counts {
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
       read_whole, read_gone, pinned_reads, resumed, rank_commits, beside, swept_by_guests,
       snapshots_read, stale_lists, visits, backups, swaps, robbed, disasters, lost, torn, plugs,
-      epochs, repairs, mended, promised;
+      epochs, repairs, mended, promised, removals;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;
@@ -59,6 +59,7 @@ struct actor {
   bool pin_lapsed;
   uint64_t reads; /* the commit that it is for */
   uint64_t born;  /* the step in which it began */
+  bool saw_head;  /* it got an answer when it asked for the log's head */
   bool humble;    /* it repairs only what nobody is at work on, as it looks since `looked` */
   int64_t looked;
 };
@@ -176,6 +177,7 @@ void judge_lost_tail(void);
 long long judge_epoch(long long *its_first);    /* the one that counts */
 judge_commit *judge_commit_in(const char *dir); /* NULL: none */
 const judge_attempt *judge_attempt_in(const char *dir);
+const judge_attempt *judge_attempt_named(const char *nonce);
 
 /* ---- lost entries, and what a repair promises (lost.c) ---- */
 extern bool sim_repairs; /* are there lost entries, and repairs? */
@@ -201,6 +203,12 @@ void lost_mended(void); /* the first entry of an epoch stands */
 bool lost_shows(const actor *a);
 void lost_check_closed(long long epoch, long long first, long long next);
 void lost_check_first(const json_t *entry, long long g, long long before, long long first);
+/* Somebody put something that others may not have seen when they opened the log. */
+void lost_unclear(void);
+/* Who opened a log that contradicts itself puts no entry there. */
+void lost_check_ground(const actor *by, long long epoch, long long first, long long n);
+/* He is about to remove what belongs to the attempt with this nonce. */
+void lost_under_removal(actor *by, const char *nonce);
 /* What a job was told of is named. */
 void lost_promised(const char *where);
 void lost_promised_at_the_end(void);
