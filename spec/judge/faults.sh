@@ -34,6 +34,7 @@ faults=(
   "log-read-first 40 dir"
   "no-plug 20 dir"
   "numbers-from-zero 20 dir"
+  "epoch-counts-early 20 dir"
 )
 
 echo "1..$((${#faults[@]} + 2))"
