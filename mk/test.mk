@@ -45,8 +45,9 @@ asan:
 	  BUILD=build/asan SANITIZE=address,undefined CFLAGS='-O1 -g' test
 
 ## tsan: the C tests with the thread sanitizer (LuaJIT is not instrumented)
+# Some run ten times as long there.
 tsan:
-	@TSAN_OPTIONS=die_after_fork=0$(patsubst %,:suppressions=%,$(wildcard $(CURDIR)/spec/tsan.supp)) \
+	@TEST_TIMEOUT=$${TEST_TIMEOUT:-1200} TSAN_OPTIONS=die_after_fork=0$(patsubst %,:suppressions=%,$(wildcard $(CURDIR)/spec/tsan.supp)) \
 	  $(FIXED_MAP) $(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread CFLAGS='-O1 -g' test-c
 
 ## valgrind: the C tests of what parses, stores and commits under valgrind (VALGRIND=text: others)
