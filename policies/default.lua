@@ -13,7 +13,7 @@ local set = options {
     type = "string",
     default = "few",
     values = { "few", "all" },
-    help = "of a name that is overwritten: few (the newest three, one a day) or all",
+    help = "of a name that is overwritten: few (the newest three, one a day, one a start) or all",
   },
   keep_daily = { type = "integer", default = 7, min = 1, help = "days of which one is kept" },
 }
@@ -28,8 +28,8 @@ return {
   api = 1,
 
   -- One thing alone is deleted as this file stands: of a name without a number, which a job writes
-  -- again and again (last.pt, best.ckpt), the generations but the newest three and the last one of
-  -- each day; "all" keeps them. Where any policy has `keep`, that decides instead.
+  -- again and again (last.pt, best.ckpt), the generations but the newest three and the last one
+  -- of each day and of each start; "all" keeps them. Where any policy has `keep`, that decides instead.
   keep_in_place = set.keep_in_place,
 
   -- Nothing else is. Take the two dashes away, and what the rules above do not keep is deleted.

@@ -26,16 +26,24 @@ static int64_t day_of(const runlog_commit *c) {
   return c->time_ns / day_ns - (c->time_ns % day_ns < 0);
 }
 
-/* True if enough good commits of its name came later, and one of them on the day of this one. */
+/* The term of the writer that committed it. */
+static uint64_t writer_of(const runlog_state *state, const runlog_commit *c) {
+  const runlog_attempt *a = runlog_find_attempt(state, c->attempt);
+  return a ? a->owner : RUNLOG_NONE;
+}
+
+/* True if enough good commits of its name came later, and one of them on the day of this one and one
+ * by its own writer: what a job ended with is not for the next one to replace. */
 static bool is_passed(const runlog_state *state, const runlog_commit *c) {
   const runlog_commit *end = state->commits + state->commit_count;
   size_t newer = 0;
-  bool same_day = false;
+  bool same_day = false, same_writer = false;
   for (const runlog_commit *k = c + 1; k < end; k++) {
     if (!is_good(k) || k->above || strcmp(k->unit, c->unit) != 0) continue;
     newer++;
     same_day = same_day || day_of(k) == day_of(c);
-    if (newer >= GENERATIONS_KEPT && same_day) return true;
+    same_writer = same_writer || writer_of(state, k) == writer_of(state, c);
+    if (newer >= GENERATIONS_KEPT && same_day && same_writer) return true;
   }
   return false;
 }

@@ -1,4 +1,4 @@
-/* run_in_place: names without a step, as `last.pt`, which a job writes again and again. Each is saved at
+/* run_in_place: names without a number, as `last.pt`, which a job writes again and again. Each is saved at
  * most once in a while: a store that has one of every ten seconds is full in a day, and what is of use
  * of them is the newest.
  *
@@ -74,7 +74,7 @@ static void add_day(const run_name *n, day *d) {
 
 static const char *what_stays(const run *r) {
   return policy_keeps_few(r->policy)
-             ? "of each name the newest three and the last one of each day are kept"
+             ? "of each name the newest three, the last one of each day and of each start are kept"
              : "what is kept of them the policy says";
 }
 

@@ -561,7 +561,7 @@ void run_leases_kept(run_lease_keeper *k);  /* ends it; NULL is fine */
 int64_t run_leases_left(const run *r);      /* seconds for which another writer may be waited for */
 void run_leases_say(run *r, int64_t left);  /* tells others that one is; 0: no longer */
 
-/* run_in_place.c: names without a step are not saved each time that they are written */
+/* run_in_place.c: names without a number are not saved each time that they are written */
 int64_t run_in_place_due(const run *r, const run_unit *u); /* IO_MONO; 0: now */
 void run_in_place_begun(run *r, const run_unit *u);
 void run_in_place_committed(run *r, const run_unit *u, uint64_t bytes);

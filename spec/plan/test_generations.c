@@ -61,6 +61,18 @@ static void the_last_of_each_day_stays(void **state) {
 }
 
 /* Of a clock that runs back each day that is told has its last one. */
+/* Guards: a job that began anew under the same name let go what the job before it had ended with. */
+static void what_each_writer_saved_last_stays(void **state) {
+  runlog_attempt by[10] = {0};
+  log_of l = {.state = {.attempts = by, .attempt_count = 10}};
+  (void)state;
+  for (int i = 0; i < 10; i++) {
+    by[i] = (runlog_attempt){.n = (uint64_t)i + 1, .owner = i < 1 ? 0 : i < 5 ? 1 : 2};
+    add(&l, "last.pt", 1)->attempt = by[i].n;
+  }
+  assert_string_equal(fates(&l, true), "sgggsggsss");
+}
+
 static void times_that_run_back_lose_no_day(void **state) {
   log_of l = {0};
   const int64_t hours[] = {30, 31, 2, -1, -2, 3, 32, 33};
@@ -176,6 +188,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(of_a_day_the_last_three_stay),
       cmocka_unit_test(the_last_of_each_day_stays),
+      cmocka_unit_test(what_each_writer_saved_last_stays),
       cmocka_unit_test(times_that_run_back_lose_no_day),
       cmocka_unit_test(what_is_bad_takes_no_place_and_stays),
       cmocka_unit_test(what_is_not_kept_any_more_takes_no_place),

@@ -1,5 +1,5 @@
--- A name that a job writes again and again: three generations and one a day are kept, by default,
--- and what that is a day is told once.
+-- A name that a job writes again and again: three generations, one a day and the last one of each
+-- start are kept, by default, and what that is a day is told once.
 
 local place = require "place"
 local support = require "support"
@@ -100,12 +100,20 @@ describe("a name that is written again and again", function()
     support.write(dir .. "/enough", "")
     run "--unit model.json"
     local list = place.objects(place.must "ls store --json")
-    -- What it went on from stays while it runs.
-    assert.is_true(#list == 3 or #list == 4)
+    -- The last one of each start stays, too.
+    assert.is_true(#list >= 3 and #list <= 4 + killed)
     local last = 1000 + tonumber(support.read(dir .. "/n"))
     assert.are.equal(last, list[#list].bytes)
     assert.are.equal(tostring(#list), stored "model.json")
     place.must "verify store"
+  end)
+
+  it("has what each start ended with, however often the next one saves", function()
+    job(101, 102)
+    run ""
+    job(201, 206)
+    run "--restore never"
+    assert.are.equal("102 204 205 206", kept())
   end)
 
   it("has all of them where that is asked for, and `plan` tells what would go", function()

@@ -64,8 +64,8 @@ typedef struct job {
   uint64_t stamp; /* of the files, when the unit was found complete (stamp.h): if it differs,
                    * ERR_RETIRED; 0: not known */
 
-  job_beside *
-      beside; /* in: what job_beside_look() read, or NULL; out: what was read; the caller's to free */
+  job_beside
+      *beside;   /* what job_beside_look() read, still the caller's; NULL: job_run() reads it */
   uint64_t lost; /* the commit of this unit whose data the store has lost, so that it is saved
                   * again; 0: none */
 

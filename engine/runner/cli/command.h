@@ -32,10 +32,10 @@ int64_t command_wall_ns(void);
 void item_name(FILE *out, const ckpt_item *item);
 /* Writes " (2 files, 2.9 KiB)". */
 void item_size(FILE *out, const ckpt_item *item);
-/* Adds everything that is known of it; the second one ends the line with that. */
 /* Tells each of the other checkpoints that it names. */
 typedef void item_need(void *ctx, const char *name);
 void item_each_need(const ckpt_item *item, item_need *fn, void *ctx);
+/* Adds everything that is known of it; the second one ends the line with that. */
 void item_json(record *r, const ckpt_item *item);
 void item_json_line(record *r, const ckpt_item *item);
 

@@ -157,7 +157,7 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      .at = OF(run.markers), .takers = SAVES},
     {"settle", "TIME", "closed files count after this rest (default: 30s)", take_time_or_none,
      .at = OF(run.quiet_s), .takers = SAVES},
-    {"in-place-every", "TIME", "a name without a step is saved once in it (default: 1m)",
+    {"in-place-every", "TIME", "a name without a number is saved once in it (default: 1m)",
      take_time_or_none, .at = OF(run.in_place_every_s), .takers = JOBS},
     {"poll", NULL, "list DIR now and then; do not trust inotify", take_bit, .at = OF(run.flags),
      .bit = CKPT_POLL, .takers = JOBS},
