@@ -29,7 +29,7 @@ return {
 
   -- One thing alone is deleted as this file stands: of a name without a number, which a job writes
   -- again and again (last.pt, best.ckpt), the generations but the newest three and the last one
-  -- of each day and of each start; "all" keeps them. Where any policy has `keep`, that decides instead.
+  -- of each day and of each start; "all" keeps them. Where any policy has `keep`, that decides.
   keep_in_place = set.keep_in_place,
 
   -- Nothing else is. Take the two dashes away, and what the rules above do not keep is deleted.
