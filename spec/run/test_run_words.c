@@ -23,7 +23,7 @@ static void list(run_host *h, const char *names) {
   while ((name = strtok_r(rest, " ", &rest)))
     snprintf(text + strlen(text), sizeof text - strlen(text), "%s{\"checkpoint_dir_name\": \"%s\"}",
              strlen(text) > 1 ? ", " : "", name);
-  strcat(text, "]");
+  snprintf(text + strlen(text), sizeof text - strlen(text), "]");
   snprintf(made, sizeof made, "%s/made", run_host_top(h));
   write_file(made, text);
   assert_int_equal(rename(made, run_host_dir(h, LIST)), 0);
