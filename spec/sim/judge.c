@@ -22,6 +22,9 @@ static judge_commit commits[ENTRIES_MAX];
 static size_t attempt_count, commit_count;
 static long long entries, newest_term;
 static int openers[ENTRIES_MAX]; /* of each entry that is a term: who made it */
+/* The same before the last repair, and one more; 0: nobody. A repair gives numbers again, and who had
+ * one may not know yet that his log is over. */
+static int openers_then[ENTRIES_MAX];
 static bool ended;
 static char run_id[32];
 static char joined[4][32]; /* other runs that may go on here */
@@ -53,6 +56,7 @@ void judge_clear(void) {
   rewritten = false;
   lost_clear();
   newest_term = -1;
+  memset(openers_then, 0, sizeof openers_then);
   ended = false;
   memset(joined, 0, sizeof joined);
   attempted_at = INT64_MIN;
@@ -588,6 +592,7 @@ static void take_state(const actor *by, long long before, bool clear) {
   take_attempts(before, clear, attempts_then);
   take_commits(commits_then);
   newest_term = (long long)shadow.term.n;
+  openers_then[newest_term] = openers[newest_term] + 1;
   openers[newest_term] = by->id;
   ended = shadow.ended;
   snprintf(run_id, sizeof run_id, "%.31s", shadow.run_id);
@@ -822,7 +827,7 @@ static bool names_term(const judge_commit *c, const char *key) {
 static void may_leave_staging(const actor *by, const staged *s, const char *key) {
   const judge_attempt *a = attempt_named(s->nonce);
   if (s->gone) return;
-  if (openers[s->term] != by->id)
+  if (openers[s->term] != by->id && openers_then[s->term] != by->id + 1)
     BROKEN_RULE("%s is removed by %s, who did not rename it first", key, by->name);
   if (a && a->fate == FATE_OPEN && !is_shown(a))
     BROKEN_RULE("%s is removed, and its attempt stands", key);
