@@ -36,13 +36,14 @@ static uint64_t writer_of(const runlog_state *state, const runlog_commit *c) {
  * by its own writer: what a job ended with is not for the next one to replace. */
 static bool is_passed(const runlog_state *state, const runlog_commit *c) {
   const runlog_commit *end = state->commits + state->commit_count;
+  const uint64_t writer = writer_of(state, c);
   size_t newer = 0;
   bool same_day = false, same_writer = false;
   for (const runlog_commit *k = c + 1; k < end; k++) {
     if (!is_good(k) || k->above || strcmp(k->unit, c->unit) != 0) continue;
     newer++;
     same_day = same_day || day_of(k) == day_of(c);
-    same_writer = same_writer || writer_of(state, k) == writer_of(state, c);
+    same_writer = same_writer || writer_of(state, k) == writer;
     if (newer >= GENERATIONS_KEPT && same_day && same_writer) return true;
   }
   return false;

@@ -3,8 +3,9 @@
  *
  *   - of a file above the checkpoints the last ABOVE_KEPT of its kind stay;
  *   - of a name without a number, as `last.pt`, the last GENERATIONS_KEPT, the last one of each day
- *     (UTC) and the last one of each writer (term) stay, unless a policy says otherwise. Only what was committed after a generation, is good
- *     and has the very same name takes its place; a bad one takes none, and stays.
+ *     (UTC) and the last one of each writer (term) stay, unless a policy says otherwise. Only what
+ *     was committed after a generation, is good and has the very same name takes its place; a bad one
+ *     takes none, and stays.
  *
  * All else is kept. What the guards of retention.h keep stays whatever is said here. */
 #ifndef PLAN_GENERATIONS_H

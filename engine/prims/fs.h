@@ -115,8 +115,8 @@ int fs_walk(const io *io, const char *root, fs_visit *visit, void *ctx, err *e);
 /* Visits the children of one directory, as fs_walk does, and nothing below them. */
 int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e);
 
-/* The same for those that `wants` by their name and kind (a DT_* of readdir(3), which may be
- * DT_UNKNOWN for each). The others cost no system call. */
+/* The same for those that it `wants` (NULL: all) by their name and kind (a DT_* of readdir(3), which
+ * may be DT_UNKNOWN for each). The others cost no system call. */
 typedef bool fs_wants(void *ctx, const char *name, unsigned char kind);
 int fs_list_some(const io *io, const char *dir, fs_wants *wants, fs_visit *visit, void *ctx,
                  err *e);

@@ -209,14 +209,9 @@ int fs_walk(const io *io, const char *root, fs_visit *visit, void *ctx, err *e) 
   return fs_tree_walk(&(fs_plan){.io = io, .root = root, .ctx = &v, .entry = visit_entry}, e);
 }
 
-int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e) {
-  visitor v = {visit, ctx, NULL};
-  return fs_tree_walk(&(fs_plan){.io = io, .root = dir, .ctx = &v, .entry = visit_child}, e);
-}
-
 static bool visitor_wants(void *ctx, const char *base, unsigned char kind) {
   const visitor *v = ctx;
-  return v->wants(v->ctx, base, kind);
+  return !v->wants || v->wants(v->ctx, base, kind);
 }
 
 int fs_list_some(const io *io, const char *dir, fs_wants *wants, fs_visit *visit, void *ctx,
@@ -225,6 +220,10 @@ int fs_list_some(const io *io, const char *dir, fs_wants *wants, fs_visit *visit
   return fs_tree_walk(
       &(fs_plan){.io = io, .root = dir, .ctx = &v, .wants = visitor_wants, .entry = visit_child},
       e);
+}
+
+int fs_list(const io *io, const char *dir, fs_visit *visit, void *ctx, err *e) {
+  return fs_list_some(io, dir, NULL, visit, ctx, e);
 }
 
 static int sync_level(fs_tree *t, const fs_level *l, int dir, const char *base, err *e) {

@@ -261,13 +261,16 @@ static void the_last_three_generations_stay(void **state) {
   assert_int_equal(run_host_count(h, RUN_EXPIRED, STATE), 3);
 }
 
-static void what_a_state_names_stays_whatever_keep_says(void **state) {
-  run_host *h = *state;
-  run_options *o = run_host_options(h);
+static void begin_with_the_last_kept(run_host *h) {
   run_host_policy(h, "return { api = 1, keep = keep.last(1) }\n");
-  o->max_delete = 1;
+  run_host_options(h)->max_delete = 1;
   run_host_begin(h);
   make_trials(h);
+}
+
+static void what_a_state_names_stays_whatever_keep_says(void **state) {
+  run_host *h = *state;
+  begin_with_the_last_kept(h);
   name_two(h, "t1/checkpoint_1.pt", "t2/none.pt");
   run_host_until(h, RUN_COMMITTED, STATE);
   for (int i = 1; i < 5; i++) {
@@ -287,11 +290,7 @@ static void what_a_state_names_stays_whatever_keep_says(void **state) {
  * state that names a trial's first checkpoint is saved when the second is committed already. */
 static void what_the_next_state_may_name_stays_until_it_is_saved(void **state) {
   run_host *h = *state;
-  run_options *o = run_host_options(h);
-  run_host_policy(h, "return { api = 1, keep = keep.last(1) }\n");
-  o->max_delete = 1;
-  run_host_begin(h);
-  make_trials(h);
+  begin_with_the_last_kept(h);
   put(h, STATE, "{\"n\": 1}");
   run_host_until(h, RUN_COMMITTED, STATE);
   save(h, "exp/t1/checkpoint_1.pt");
@@ -313,10 +312,7 @@ static void what_the_next_state_may_name_stays_until_it_is_saved(void **state) {
 static void at_the_end_what_no_state_names_goes(void **state) {
   run_host *h = *state;
   err e = {0};
-  run_host_policy(h, "return { api = 1, keep = keep.last(1) }\n");
-  run_host_options(h)->max_delete = 1;
-  run_host_begin(h);
-  make_trials(h);
+  begin_with_the_last_kept(h);
   put(h, STATE, "{\"n\": 1}");
   run_host_until(h, RUN_COMMITTED, STATE);
   for (int i = 1; i < 4; i++) {
