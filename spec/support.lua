@@ -61,6 +61,15 @@ function support.alive(pid)
   return stat ~= nil and not stat:find(") Z ", 1, true)
 end
 
+--- Kills that process and waits for its last thread: until then it holds its locks. Its first one
+--- may stay as a zombie that nobody waits for.
+function support.kill(pid)
+  support.sh("kill -9 " .. pid)
+  support.await("the end of " .. pid, function()
+    return tonumber((support.sh("cat /proc/" .. pid .. "/task/*/stat 2>&- | grep -cv ') Z '"))) == 0
+  end)
+end
+
 --- A fresh directory; the caller removes it.
 function support.directory() return support.sh("mktemp -d"):match("%S+") end
 

@@ -8,10 +8,6 @@ local sh, read, write, await = support.sh, support.read, support.write, support.
 
 local RUN = " CKPT run --run one --settle 0 --grace 1 --to @/store "
 
-local function is_over(pid)
-  return tonumber((sh("ls /proc/" .. pid .. "/task 2>&- | wc -l"))) <= 1
-end
-
 -- Starts host NAME: a job that saves a checkpoint of each trial, and lives until it is ended.
 local function start(name, trials, options)
   sh(at("mkdir -p @/" .. name .. "/out"))
@@ -33,14 +29,9 @@ local function start(name, trials, options)
   return (read(at("@/" .. name .. "/runner")):match "%d+")
 end
 
-local function kill(pid)
-  sh("kill -9 " .. pid)
-  await("its end", function() return is_over(pid) end)
-end
-
 -- Its machine is gone, with the directory and the state.
 local function lose(name, trials, options)
-  kill(start(name, trials, options))
+  support.kill(start(name, trials, options))
   sh(at("rm -r @/" .. name))
 end
 
@@ -123,13 +114,13 @@ describe("groups whose writer was lost with its machine", function()
   end)
 
   it("are refused where the directory is there, and the state is not", function()
-    kill(start("a", "T1"))
+    support.kill(start("a", "T1"))
     sh(at("rm -r @/a/out.ckpt"))
     refused(run("", "a"))
   end)
 
   it("are gone on with at once by the same state directory", function()
-    kill(start("a", "T1"))
+    support.kill(start("a", "T1"))
     local text, code = run("", "a")
     assert.are.equal(0, code, text)
     has(text, "resume from")
@@ -159,12 +150,12 @@ describe("groups of a writer that lives", function()
   it("stay its own, and another host goes on with what it has", function()
     a = start("a", "T1", "--restore never")
     local b = start("b", "T2", "--restore never")
-    kill(b)
+    support.kill(b)
     local text, code = run("", "b")
     assert.are.equal(0, code, text)
     has(text, "exp/T2/checkpoint-1")
     lacks(text, "exp/T1/checkpoint-1")
-    assert.is_false(is_over(a))
+    assert.is_true(support.alive(a))
   end)
 
   it("stay its own where another host has lost its machine, once its own lease is over", function()

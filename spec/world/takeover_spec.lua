@@ -20,11 +20,7 @@ local function kill_one()
   await("the commit", function()
     return (read(at("@/first.txt")) or ""):find("committed checkpoint-1", 1, true)
   end)
-  local runner = read(at("@/runner")):match("%d+")
-  sh("kill -9 " .. runner)
-  await("its end", function()
-    return tonumber((sh("ls /proc/" .. runner .. "/task 2>&- | wc -l"))) <= 1
-  end)
+  support.kill(read(at("@/runner")):match("%d+"))
 end
 
 -- Below a mount namespace in which `mounts` were made.
