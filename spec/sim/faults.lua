@@ -174,6 +174,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   const runlog_state *known = runlog_view(p->log);
   int rc = may(a, known, runlog_find_commit(known, n)) ? 0 : ERR_CONFLICT;]] },
     { settle, "if (!a || c->life != RUNLOG_DELETED)", "if (!a)" },
+    { removal, "r->c ? r->c->life != RUNLOG_DELETED :", "r->c ? false :" },
   } },
 
   -- The last commit is the newest.

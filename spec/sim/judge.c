@@ -339,6 +339,16 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
   }
 }
 
+/* Whoever deletes reads the pins after the drop: one that stood before it has been seen. */
+static void may_delete(const judge_commit *c, long long n) {
+  for (int i = 0; i < ACTORS_MAX; i++) {
+    const actor *a = actor_at(i);
+    if (a && a->pin[0] && !a->dead && (long long)a->reads == c->n && a->pin_since < c->dropped_at &&
+        sim_now <= a->pin_until && space_find(a->pin))
+      sim_violation("entry %lld deletes what %s has pinned since before the drop", n, a->name);
+  }
+}
+
 static void fold_removal(const json_t *entry, enum type type, long long n) {
   judge_commit *c = commit_at(number(entry, "commit"));
   if (!c) sim_violation("entry %lld is about no commit", n);
@@ -360,6 +370,7 @@ static void fold_removal(const json_t *entry, enum type type, long long n) {
   }
   if (!c->dropped || c->deleted) sim_violation("entry %lld deletes what is not dropped", n);
   if (sim_now - c->dropped_at < GRACE) sim_violation("entry %lld deletes within the grace", n);
+  may_delete(c, n);
   c->deleted = true;
 }
 

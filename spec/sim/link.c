@@ -26,6 +26,7 @@ static bool is_pin(const char *key) {
 static void note_pin(actor *a, const char *key, bool told) {
   enum { PIN_LIFE_S = 900 };
   if (!is_pin(key)) return;
+  if (!a->pin[0] || sim_now > a->pin_until) a->pin_since = sim_now;
   if (a->pin[0] && sim_now > a->pin_until) a->pin_lapsed = !told;
   snprintf(a->pin, sizeof a->pin, "%s", key);
   a->pin_until = sim_now + PIN_LIFE_S * SECOND;

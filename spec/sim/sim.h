@@ -54,8 +54,8 @@ struct actor {
   /* What it is for. */
   int launch, rank;
   uint64_t steps;
-  char pin[STORE_KEY_MAX]; /* the pin that it put; "": none */
-  int64_t pin_until;
+  char pin[STORE_KEY_MAX];      /* the pin that it put; "": none */
+  int64_t pin_since, pin_until; /* it holds without a gap between these */
   bool pin_lapsed;
   uint64_t reads; /* the commit that it is for */
   uint64_t born;  /* the step in which it began */
