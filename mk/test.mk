@@ -41,7 +41,7 @@ FIXED_MAP = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 ## asan: all tests with the address and undefined-behaviour sanitizers
 asan:
-	@ASAN_OPTIONS=handle_segv=2:exitcode=99 UBSAN_OPTIONS=exitcode=99 $(FIXED_MAP) $(MAKE) --no-print-directory \
+	@TEST_TIMEOUT=$${TEST_TIMEOUT:-900} ASAN_OPTIONS=handle_segv=2:exitcode=99 UBSAN_OPTIONS=exitcode=99 $(FIXED_MAP) $(MAKE) --no-print-directory \
 	  BUILD=build/asan SANITIZE=address,undefined CFLAGS='-O1 -g' test
 
 ## tsan: the C tests with the thread sanitizer (LuaJIT is not instrumented)

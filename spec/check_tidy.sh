@@ -3,7 +3,8 @@
 # seconds for each of 600 files. Called as spec/check_tidy.sh FILE FLAG..., by make check-tidy.
 #
 # The key is all that a finding may hang on: the tool, its settings, the flags, and the file with
-# all that it includes, macros and comments (NOLINT) as they are. A finding is never kept.
+# all that it includes, macros and comments (NOLINT) as they are, but for comments in directives. A
+# finding is never kept.
 set -uo pipefail
 file=$1
 shift

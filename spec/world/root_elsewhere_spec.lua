@@ -43,7 +43,7 @@ local function attack(where, prepare, args)
       export SWAP_UID=1234 SWAP_IN="$PWD/%s" SWAP_NAME='%s' SWAP_AT=%d
       export SWAP_TO="$PWD/victim" SWAP_SAY="$PWD/said"
       export SWAP_OF='%s' CKPT_LUADIR='%s/lua' %s
-      %s timeout 60 '%s' %s
+      %s timeout 300 '%s' %s
     ]]):format(where[1], where[2], k,
       program:match("[^/]+$"), support.root,
       where.after and ("SWAP_AFTER='%s/%s'"):format(dir, where.after) or where.env or "",
