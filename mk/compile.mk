@@ -9,7 +9,7 @@ LUA_LIBS = -Wl,--as-needed $(shell pkg-config --libs jansson luajit) -lm
 
 WARN := -Wall -Wextra -Werror -Wformat-security
 # Tests find what they share, from any folder.
-INCLUDE = -Iengine $(if $(filter spec/%,$<),-Ispec/c)
+INCLUDE = -Iengine $(if $(filter spec/%,$<),-Ispec/c -Ispec/c/store)
 LANG_FLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PKG_CFLAGS)
 # Without -fno-sanitize-recover undefined behaviour would be printed, and the test would pass.
 SAN := $(if $(SANITIZE),-DCKPT_SANITIZED -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -24,7 +24,7 @@ ARCHIVE_BASE := $(filter $(patsubst %,engine/base/%.c,bundle err),$(LIB_SRC)) $(
 # A test program is one file test_*.c below spec/, in whichever folder; what they share is in spec/c, or
 # beside those of one room.
 TEST_SRC := $(sort $(shell find spec -name 'test_*.c'))
-TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard spec/c/*.c spec/event/*.c))
+TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard spec/c/*.c spec/c/store/*.c spec/event/*.c))
 FUZZ_SRC := $(wildcard spec/fuzz/*.c)
 SIM_SRC := $(wildcard spec/sim/*.c)
 

@@ -35,7 +35,7 @@ end
 ---@return string[] # paths below the project's root
 function items.specs()
   local found = {}
-  local pipe = assert(io.popen("ls spec/contract/*_spec.lua"))
+  local pipe = assert(io.popen("find spec/contract -name '*_spec.lua' | sort"))
   for path in pipe:lines() do found[#found + 1] = path end
   pipe:close()
   return found

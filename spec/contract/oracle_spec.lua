@@ -1,5 +1,5 @@
--- That no recording of the five systems is left out: each is replayed by one of oracle_*_spec.lua
--- beside this one, which count what they compare.
+-- That no recording of the five systems is left out: each is replayed by a spec of the folder
+-- oracle, which counts what it compares.
 
 local support = require "support"
 
@@ -8,7 +8,7 @@ local function lines(command) return support.lines((support.sh(command))) end
 describe("the recordings", function()
   it("are each replayed by a spec", function()
     local replays = {}
-    for _, path in ipairs(lines "ls spec/contract/oracle_*_spec.lua") do
+    for _, path in ipairs(lines "ls spec/contract/oracle/*_spec.lua") do
       replays[#replays + 1] = support.read(path)
     end
     local text = table.concat(replays)

@@ -97,7 +97,7 @@ local function play(name, dir)
     table.insert(of[kind], place)
   end
   table.sort(kinds)
-  local spec = ("spec/contract/oracle_%s_spec.lua"):format(SPECS[name])
+  local spec = ("spec/contract/oracle/%s_spec.lua"):format(SPECS[name])
   local noticed = 0
   for _ = 1, options.count do
     local kind = of[kinds[random(#kinds)]]

@@ -1,5 +1,5 @@
 -- policies/adaptdl.lua decides as adaptdl 0.2.11 was seen to do (spec/data/oracle/adaptdl_*.json),
--- and as ckpt.Registry does, which spec/contract/oracle_adaptdl_spec.lua holds to the same records:
+-- and as ckpt.Registry does, which spec/contract/oracle/adaptdl_spec.lua holds to the same records:
 -- which checkpoint a restart goes on from, what is kept after a save, who writes.
 
 local library = require "policy.rules"

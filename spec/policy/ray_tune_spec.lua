@@ -1,5 +1,5 @@
 -- policies/ray_tune.lua: a run with it decides as ckpt.SyncerCallback does. Both are held against
--- one model (spec/sync_model.lua); the object's side is spec/contract/oracle_callback_spec.lua.
+-- one model (spec/sync_model.lua); the object's side is spec/contract/oracle/callback_spec.lua.
 local library = require "policy.rules"
 local model = require "sync_model"
 local node_sync = require "policy.node_sync"

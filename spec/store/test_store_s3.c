@@ -1,5 +1,5 @@
 /* The S3 store against a real server, and against what lies between. spec/store/s3_spec.sh starts
- * both and runs this with the variables of spec/c/store_proxy.h. */
+ * both and runs this with the variables of spec/c/store/store_proxy.h. */
 #include "with_cmocka.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* The S3 store against a server that is slow, wrong for once, or of another time.
  * spec/store/slow_s3_spec.sh starts the server and a proxy, and runs this with the variables of
- * spec/c/store_proxy.h. */
+ * spec/c/store/store_proxy.h. */
 #include "with_cmocka.h"
 
 #include <stdio.h>

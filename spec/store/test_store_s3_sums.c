@@ -1,6 +1,6 @@
 /* What stands in a bucket is known by our own digest, by the server's CRC64NVME, or by being read back;
  * never by an ETag. spec/store/sums_s3_spec.sh runs this against a server that looks like several, with
- * the variables of spec/c/store_proxy.h, where spec/servers/disguise.py is on the way, too, and
+ * the variables of spec/c/store/store_proxy.h, where spec/servers/disguise.py is on the way, too, and
  *   CKPT_TEST_S3_SUMS  "yes": it keeps CRC64NVME */
 #include "with_cmocka.h"
 
