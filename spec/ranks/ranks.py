@@ -65,6 +65,8 @@ def meet(where, step, rank, world):
 
 
 def train(rank, world, last, where):
+    """Saves step after step. A launch whose directory has the file `held` does not come to its end:
+    before the last step its ranks wait to be killed, however fast the machine is."""
     out = os.environ["CKPT_DIR"]
     resume = os.environ.get("CKPT_RESUME")
     step = check_resume(resume, world) if resume else 0
@@ -73,6 +75,8 @@ def train(rank, world, last, where):
     meet(where, 0, rank, world)
     while step < last:
         step += 1
+        while step == last and os.path.exists(os.path.join(where, "held")):
+            time.sleep(0.01)
         tmp = os.path.join(out, "making.tmp")
         shutil.rmtree(tmp, ignore_errors=True)
         os.makedirs(os.path.join(tmp, "sub"))
@@ -94,6 +98,9 @@ class Launch:
         self.job = job
         self.where = os.path.join(job.root, "meet-%d" % number)
         os.makedirs(self.where)
+        # Else a run of few steps now and then has none that was killed, and proves nothing.
+        if number == 0 and job.kills > 0:
+            open(os.path.join(self.where, "held"), "w").close()
         self.id = "launch-%d-%d" % (job.seed, number)
         nodes = list(range(job.world))
         if number % 3 == 2:
