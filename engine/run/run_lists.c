@@ -175,8 +175,13 @@ static int restore_list(struct prepare *p, run_group *g, const survey *s, const 
   return rc;
 }
 
-/* Restores for the newest of each kind that is here what is named beside it: a list is put back with
- * it, and its framework may refuse to start where one is missing. */
+static bool goes_on_from(const struct prepare *p, const run_group *g, const runlog_commit *c) {
+  if (*p->named) return p->named_group == g && p->named_commit == c->n;
+  return run_newest_of_series(runlog_view(g->group.log), c);
+}
+
+/* Restores for the newest of each kind that is here, or the one that was asked for, what is named beside
+ * it: a list is put back with it, and its framework may refuse to start where one is missing. */
 int prepare_restore_lists(struct prepare *p, const survey *s, err *e) {
   run *r = p->run;
   int rc = 0;
@@ -184,9 +189,8 @@ int prepare_restore_lists(struct prepare *p, const survey *s, err *e) {
     run_group *g = r->groups[i];
     if (g->foreign || !g->group.log) continue;
     for (size_t k = 0; rc == 0 && k < runlog_view(g->group.log)->commit_count; k++) {
-      const runlog_state *state = runlog_view(g->group.log);
-      const runlog_commit *c = &state->commits[k];
-      if (c->needs && run_newest_of_series(state, c) && unit_here(s, g->group.prefix, c->unit))
+      const runlog_commit *c = &runlog_view(g->group.log)->commits[k];
+      if (c->needs && goes_on_from(p, g, c) && unit_here(s, g->group.prefix, c->unit))
         rc = restore_list(p, g, s, c, e);
     }
   }

@@ -239,7 +239,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
     run_survey_free(&s);
     rc = run_survey(r, &s, e);
   }
-  if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) rc = more(&p, how, &s, e);
+  if (rc == 0 && how != RUN_NEVER) rc = more(&p, how, &s, e);
   if (rc == 0 && how != RUN_NEVER) rc = prepare_restore_companions(&p, &s, e);
   if (rc == 0) rc = prepare_quarantine_all(&p, &s, e);
   if (rc == 0) rc = conclude(&p, &s, how, e);

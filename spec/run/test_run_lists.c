@@ -53,10 +53,55 @@ static void what_no_list_names_stays_as_it_is(void **state) {
   assert_true(file_is(run_host_dir(h, "ckpt-0.pt"), TORN));
 }
 
+/* ---- of one that is asked for by its name ---- */
+
+static void save_three(run_host *h) {
+  save_two(h);
+  begin(h);
+  write_file(run_host_dir(h, LIST), "[{\"checkpoint_dir_name\": \"ckpt-3.pt\"}]");
+  run_host_write(h, "ckpt-3.pt", "three", RUN_COMMITTED);
+  run_host_close(h);
+}
+
+static run_prepared prepare_named(run_host *h, const char *name) {
+  run_prepared p;
+  assert_int_equal(run_host_open(h, NULL), 0);
+  err e = {0};
+  if (run_prepare(run_host_run(h), RUN_NAMED, name, &p, &e) < 0) fail_msg("%s", e.text);
+  return p;
+}
+
+static void of_one_that_is_asked_for_its_own_list_counts(void **state) {
+  run_host *h = *state;
+  char command[700];
+  save_three(h);
+  snprintf(command, sizeof command, "rm -rf '%s'/*", run_host_dir(h, ""));
+  assert_int_equal(system(command), 0);
+  run_prepared p = prepare_named(h, "ckpt-2.pt");
+  assert_int_equal(p.restored, 2);
+  assert_true(file_is(run_host_dir(h, "ckpt-1.pt"), "one"));
+  assert_true(file_is(run_host_dir(h, "ckpt-2.pt"), "two"));
+  assert_false(path_exists(run_host_dir(h, "ckpt-3.pt")));
+  assert_string_equal(strrchr(p.resume, '/'), "/ckpt-2.pt");
+}
+
+/* It is loaded by that list, too. */
+static void beside_one_that_is_asked_for_what_is_torn_gives_way(void **state) {
+  run_host *h = *state;
+  save_three(h);
+  write_file(run_host_dir(h, "ckpt-1.pt"), TORN);
+  run_prepared p = prepare_named(h, "ckpt-2.pt");
+  assert_int_equal(p.restored, 1);
+  assert_true(file_is(run_host_dir(h, "ckpt-1.pt"), "one"));
+  assert_true(in_quarantine(h, "the first part"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_HOST(one_that_stands_torn_gives_way_to_its_commit),
       WITH_HOST(what_no_list_names_stays_as_it_is),
+      WITH_HOST(of_one_that_is_asked_for_its_own_list_counts),
+      WITH_HOST(beside_one_that_is_asked_for_what_is_torn_gives_way),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
