@@ -62,7 +62,7 @@ static const framework rows[] = {
     {.name = "Keras",
      .units = {"*.keras", "*.h5"},
      .markers = {{"training_metadata.json", NULL, true, false}},
-     .pointers = {{"training_metadata.json", POINTER_STATE, NULL}}},
+     .pointers = {{"training_metadata.json", POINTER_STATE, "latest.weights.h5"}}},
     {.name = "AdaptDL", .temporary = {"_checkpoint"}},
     {.name = "ignite", .temporary = {"tmp" T4 T4}},
     {.name = "mmengine and detectron2", .pointers = {{"last_checkpoint", POINTER_TEXT, NULL}}},

@@ -42,7 +42,7 @@ typedef enum pointer_form {
 typedef struct framework_pointer {
   const char *name; /* glob of a base name */
   pointer_form form;
-  const char *key; /* of a list */
+  const char *key; /* of a list; of a state, the name of the unit that it belongs to */
 } framework_pointer;
 
 /* A JSON file at the top of a checkpoint in which the member `key` names another one, which the

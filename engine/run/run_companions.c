@@ -188,6 +188,28 @@ static int mend(struct prepare *p, const survey *s, const char *prefix, const ch
   return 0;
 }
 
+/* It was moved away, or will be, and nothing came in its place. */
+static bool has_left(const struct prepare *p, const char *path) {
+  char full[FS_PATH_MAX];
+  if (prepare_goes(p, path)) return true;
+  if (fs_join(full, p->run->places.dir, path, NULL) < 0 || stands(p, full)) return false;
+  for (size_t i = 0; i < p->move_count; i++)
+    if (strcmp(p->moves[i].from, full) == 0) return true;
+  return false;
+}
+
+/* What tells how far a training came is a lie without its weights: Keras would go on in the middle with
+ * new ones, and say nothing. Without both it begins anew. */
+static int drop_state(struct prepare *p, const char *prefix, const char *name,
+                      const pointer_row *row, err *e) {
+  char path[FS_PATH_MAX], unit[FS_PATH_MAX], why[300];
+  int rc = fs_join(unit, prefix, row->key, e);
+  if (rc < 0 || !has_left(p, unit)) return rc;
+  snprintf(why, sizeof why, "it belongs to %.200s, which is not whole", unit);
+  rc = fs_join(path, prefix, name, e);
+  return rc < 0 ? rc : take_away(p, path, why, e);
+}
+
 struct mending {
   struct prepare *prepare;
   const survey *survey;
@@ -200,6 +222,9 @@ static int mend_entry(void *ctx, const fs_entry *entry, err *e) {
   pointer_file f;
   bool dir = S_ISDIR(entry->st->st_mode);
   if (dir || fs_join(path, m->dir, entry->name, NULL) < 0) return dir ? FS_SKIP : 0;
+  const pointer_row *row = pointers_row(entry->name);
+  if (row && row->form == POINTER_STATE && S_ISREG(entry->st->st_mode))
+    return drop_state(m->prepare, m->prefix, entry->name, row, e);
   pointer_place at = place_of(m->prepare, m->prefix);
   int rc = pointer_file_read(&at, entry->name, path, &f, e);
   const char *lie = rc == 0 ? lie_of(m->prepare, m->survey, &at, &f) : NULL;

@@ -96,12 +96,42 @@ static void beside_one_that_is_asked_for_what_is_torn_gives_way(void **state) {
   assert_true(in_quarantine(h, "the first part"));
 }
 
+/* ---- what tells how far a training came ---- */
+
+#define STATE "training_metadata.json"
+
+static void write_keras(run_host *h) {
+  write_file(run_host_dir(h, "latest.weights.h5"), "\x89HDF\r\n\x1a\n, and then it was killed");
+  write_file(run_host_dir(h, STATE), "{\"epoch\": 7}");
+}
+
+/* Keras takes the epoch from there, weights or none. */
+static void a_state_goes_with_its_weights_that_are_torn(void **state) {
+  run_host *h = *state;
+  write_keras(h);
+  begin(h);
+  assert_false(path_exists(run_host_dir(h, "latest.weights.h5")));
+  assert_false(path_exists(run_host_dir(h, STATE)));
+  assert_true(in_quarantine(h, "epoch"));
+}
+
+static void a_state_stays_where_nothing_was_moved(void **state) {
+  run_host *h = *state;
+  write_file(run_host_dir(h, STATE), "{\"epoch\": 7}");
+  write_file(run_host_dir(h, "other.h5"), "\x89HDF\r\n\x1a\n, and then it was killed");
+  begin(h);
+  assert_false(path_exists(run_host_dir(h, "other.h5")));
+  assert_true(path_exists(run_host_dir(h, STATE)));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_HOST(one_that_stands_torn_gives_way_to_its_commit),
       WITH_HOST(what_no_list_names_stays_as_it_is),
       WITH_HOST(of_one_that_is_asked_for_its_own_list_counts),
       WITH_HOST(beside_one_that_is_asked_for_what_is_torn_gives_way),
+      WITH_HOST(a_state_goes_with_its_weights_that_are_torn),
+      WITH_HOST(a_state_stays_where_nothing_was_moved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
