@@ -24,7 +24,7 @@ static void patience_on_worker(void *arg) {
   struct patience *w = arg;
   run *r = w->task.run;
   for (int i = 0; i < STEPS && !atomic_load(&w->over); i++) r->env->io->sleep(r->env->io, NAP_NS);
-  atomic_store(&r->stop, 1);
+  if (!atomic_load(&w->over)) atomic_store(&r->stop, 1);
   r->env->finished(r->env->ctx, &w->task);
 }
 
@@ -32,13 +32,29 @@ static void patience_done(run_task *task) {
   (void)task; /* its owner's */
 }
 
+/* From here on the store has one second to answer; then its calls give up. False: no worker is free. */
+static bool patience_begin(run *r, struct patience *w) {
+  err full = {0};
+  *w = (struct patience){.task = {.run = r, .done = patience_done}};
+  if (pool_submit(r->env->pool, patience_on_worker, w, &full) < 0) return false;
+  r->tasks++;
+  return true;
+}
+
+/* A restore that nobody waits for any more may be asking a store that does not answer. */
+static void await_tasks(run *r, bool later) {
+  struct patience w;
+  bool patient = later && patience_begin(r, &w);
+  if (later && !patient) atomic_store(&r->stop, 1);
+  while (r->tasks > (patient ? 1 : 0)) r->env->wait(r->env->ctx, r);
+  if (patient) atomic_store(&w.over, true);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+}
+
 /* Releases the leases. The store's calls were cut off before: it gets one second to answer. */
 static void release_leases(run *r) {
-  struct patience w = {.task = {.run = r, .done = patience_done}};
-  err full = {0};
-  if (!atomic_load(&r->stop) || pool_submit(r->env->pool, patience_on_worker, &w, &full) < 0)
-    return;
-  r->tasks++;
+  struct patience w;
+  if (!atomic_load(&r->stop) || !patience_begin(r, &w)) return;
   atomic_store(&r->stop, 0);
   for (size_t i = 0; i < r->group_count; i++) group_release(&r->groups[i]->group);
   run_ranks_close(r);
@@ -75,9 +91,10 @@ void run_close(run *r) {
     if (store_can(r->store, STORE_CAP_RESUME)) atomic_store(&r->stop, 1);
   }
   if (r->meeting) atomic_store(&r->stop, 1);
-  if (run_later_stop(r) && r->preempted) atomic_store(&r->stop, 1);
+  bool later = run_later_stop(r);
+  if (later && r->preempted) atomic_store(&r->stop, 1);
   run_keep_stop(r);
-  while (r->tasks) r->env->wait(r->env->ctx, r);
+  await_tasks(r, later);
   keep_memories(r);
   release_leases(r);
   run_ranks_close(r);
@@ -436,7 +453,6 @@ int run_step(run *r, int64_t *due, err *e) {
     int rc = parts[i](r, first == 0 ? e : NULL);
     if (first == 0) first = rc;
   }
-  run_later_step(r);
   run_note_open(r);
   int64_t tell = run_result_step(r);
   int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));
@@ -454,6 +470,8 @@ int run_step(run *r, int64_t *due, err *e) {
   if (stall < *due) *due = stall;
   int64_t local = run_local_again(r, r->env->io->now(r->env->io, IO_MONO));
   if (local < *due) *due = local;
+  int64_t later = run_later_step(r, r->env->io->now(r->env->io, IO_MONO));
+  if (later < *due) *due = later;
   if (r->ask_due < *due) *due = r->ask_due;
   return first;
 }

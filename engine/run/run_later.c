@@ -2,11 +2,15 @@
  * lives without.
  *
  * One at a time, on a worker, and never over what is there by then. It appears in one step; what the
- * detector has to say of it waits until it is known what became of it. */
+ * detector has to say of it waits until it is known what became of it.
+ *
+ * What fails for now is tried again while the job runs. What made way for it, and did not load, stays in
+ * quarantine whatever becomes of it: its framework goes on without, and would fail on that one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "commit/manifest_read.h"
 #include "job/move/unit_files.h"
 #include "job/restore/restore.h"
@@ -25,6 +29,9 @@ struct run_later {
   digest root, text;
   runlog_ref ref;
   uint64_t term;
+  bool made_way; /* what stood under its name is in quarantine */
+  unsigned tries;
+  int64_t next_at;   /* IO_MONO: not tried before */
   manifest manifest; /* the worker's, while it is busy */
   atomic_int cancel;
   int status; /* of the worker */
@@ -83,10 +90,12 @@ static int fill(const run *r, run_later *w, const runlog_commit *c, const char *
   return w->path && w->unit && w->for_unit ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
 }
 
-int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_unit, err *e) {
+int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_unit, bool made_way,
+                  err *e) {
   run_later **end = &r->later, *w = calloc(1, sizeof *w);
   if (!w) return err_set(e, ERR_NOMEM, "prepare: out of memory");
   w->group = g;
+  w->made_way = made_way;
   int rc = fill(r, w, c, for_unit, e);
   if (rc < 0 || find(r, w->path)) {
     later_free(w);
@@ -148,8 +157,17 @@ static void later_on_worker(void *arg) {
 
 /* ---- on the owner's thread ---- */
 
+static bool is_damaged(const run_later *w) {
+  return w->status == ERR_CORRUPT || w->status == ERR_FORMAT;
+}
+
 static void say_missing(const run *r, const run_later *w, const char *why) {
-  log_say(r->env->log, LOG_WARN, "%s, which %s names, is NOT here: %s", w->path, w->for_unit, why);
+  log_say(r->env->log, is_damaged(w) ? LOG_ERROR : LOG_WARN,
+          "%s, which %s names, is NOT here: %s%s%s", w->path, w->for_unit, why,
+          is_damaged(w)
+              ? " (`verify` says what else is damaged; `mark` bad keeps it from being tried)"
+              : "",
+          w->made_way ? "; what stood under its name, and did not load, stays in quarantine" : "");
 }
 
 static void say_failed(const run *r, const run_later *w) {
@@ -177,9 +195,36 @@ static void placed(run *r, run_later *w) {
   w->state = LATER_PLACED;
   log_say(r->env->log, LOG_INFO, "restored %s from %s/%s, behind the start of the job", w->path,
           r->places.target_text, w->key);
+  if (r->writer_gone)
+    log_say(r->env->log, LOG_WARN,
+            "%s, which %s names, came when the job had ended: what it chose at its end it chose "
+            "without",
+            w->path, w->for_unit);
   /* Its bytes were checked on the way. */
   if (journal_note(r->journal, w->path, JOURNAL_COMMITTED, NULL, &w->ref, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
+}
+
+/* The damage may have come about on the way, so that is read once more. A store that does not answer, or a
+ * disk that is full, may do better while the job runs. */
+static bool try_again(run *r, run_later *w) {
+  enum { LONGEST_S = 600, DOUBLED = 6 };
+  const int64_t pause_s = INT64_C(10) << (w->tries < DOUBLED ? w->tries : DOUBLED);
+  const bool soon = w->status == ERR_CORRUPT && w->tries == 0;
+  bool later = err_class_of(w->status) == ERR_CLASS_RETRYABLE || w->status == ERR_NOSPACE;
+  later = later && !r->writer_gone && !r->preempted;
+  if (atomic_load(&w->cancel) || r->closing || r->fenced || (!soon && !later)) return false;
+  if (later && w->tries == 0)
+    log_say(r->env->log, LOG_WARN, "%s, which %s names, is not here yet, and is tried again: %s",
+            w->path, w->for_unit, w->error.text);
+  int64_t pause_ns = soon ? 0 : (pause_s < LONGEST_S ? pause_s : LONGEST_S) * SECOND_NS;
+  w->next_at = seconds_later(r->env->io->now(r->env->io, IO_MONO), pause_ns);
+  w->tries++;
+  w->error = (err){0};
+  manifest_free(&w->manifest);
+  w->manifest = (manifest){0};
+  w->state = LATER_WAITS;
+  return true;
 }
 
 static void later_done(run_task *task) {
@@ -189,7 +234,7 @@ static void later_done(run_task *task) {
   bool there = w->status == 0;
   if (there) {
     placed(r, w);
-  } else {
+  } else if (!try_again(r, w)) {
     if (w->status == ERR_FENCED) run_fenced(r, w->group->group.prefix, w->error.text);
     say_failed(r, w);
     drop(r, w);
@@ -198,10 +243,32 @@ static void later_done(run_task *task) {
   free(path);
 }
 
-void run_later_step(run *r) {
+/* Of what failed before, a job that is over needs none. */
+static void give_up(run *r) {
+  for (run_later *w = r->later, *next; w; w = next) {
+    next = w->next;
+    if (w->state != LATER_WAITS || w->tries == 0 || is_damaged(w)) continue;
+    atomic_store(&w->cancel, 1);
+    say_failed(r, w);
+    drop(r, w);
+  }
+}
+
+static run_later *next_of(const run *r, int64_t now) {
+  for (run_later *w = r->later; w; w = w->next)
+    if (w->state == LATER_WAITS && w->next_at <= now) return w;
+  return NULL;
+}
+
+static int64_t next_at(const run *r) {
+  int64_t due = INT64_MAX;
+  for (const run_later *w = r->later; w; w = w->next)
+    if (w->state == LATER_WAITS && w->next_at < due) due = w->next_at;
+  return due;
+}
+
+static void begin(run *r, run_later *w) {
   err full = {0};
-  run_later *w = find_state(r, LATER_WAITS);
-  if (!w || r->closing || r->fenced || r->preempted || find_state(r, LATER_BUSY)) return;
   if (run_unit_find(r, w->path)) { /* and the detector has told of it */
     w->status = ERR_EXISTS;
     say_failed(r, w);
@@ -213,6 +280,14 @@ void run_later_step(run *r) {
   if (pool_submit(r->env->pool, later_on_worker, w, &full) < 0) return; /* at the next step */
   w->state = LATER_BUSY;
   r->tasks++;
+}
+
+int64_t run_later_step(run *r, int64_t now) {
+  if (r->closing || r->fenced || r->preempted || find_state(r, LATER_BUSY)) return INT64_MAX;
+  if (r->writer_gone) give_up(r);
+  run_later *w = next_of(r, now);
+  if (w) begin(r, w);
+  return find_state(r, LATER_BUSY) ? INT64_MAX : next_at(r);
 }
 
 bool run_later_pending(const run *r) {

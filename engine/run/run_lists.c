@@ -142,7 +142,7 @@ static int restore_listed(struct listing *l, const char *unit, err *e) {
   if (rc < 0) return rc;
   c = runlog_newest(runlog_view(g->group.log), unit);
   if (names_has(&l->wishes, unit) && run_later_may(p->run, c))
-    return run_later_add(p->run, g, c, l->unit, e);
+    return run_later_add(p->run, g, c, l->unit, here != NULL, e);
   return restore_now(l, c, unit, e);
 }
 

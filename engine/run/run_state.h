@@ -412,9 +412,11 @@ int64_t run_local_again(run *r, int64_t now);
 
 /* run_later.c: checkpoints that are restored behind the start of the job. */
 bool run_later_may(const run *r, const runlog_commit *c);
-/* `for_unit` names the commit, which is not here. Before the run has started. */
-int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_unit, err *e);
-void run_later_step(run *r); /* begins the next one */
+/* `for_unit` names the commit, which is not here; `made_way`: what was here went to quarantine. Before
+ * the run has started. */
+int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_unit, bool made_way,
+                  err *e);
+int64_t run_later_step(run *r, int64_t now); /* begins the next one; returns when to call it again */
 bool run_later_pending(const run *r);
 bool run_later_stop(run *r); /* time is over; true: a worker has to see that yet */
 void run_later_free(run *r);

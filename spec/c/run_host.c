@@ -33,6 +33,7 @@ struct run_host {
   bool hold;
   unsigned held;
   atomic_int broken;           /* errno of each write to the store */
+  atomic_int unread;           /* the same of each file of it that is opened to be read */
   _Atomic int64_t skip, ahead; /* of the clock that nobody sets, and of the day's */
   int64_t due;
   uint64_t jobs;
@@ -60,9 +61,10 @@ static bool in_store(const run_host *h, const char *path) {
   return strncmp(path, h->store, strlen(h->store)) == 0;
 }
 
-/* Before a file of the store is made: waits, or fails, as the test wants it. 0 or -errno. */
+/* Before a file of the store is opened or made: waits, or fails, as the test wants it. 0 or -errno. */
 static int at_the_door(run_host *h, const char *path, int flags) {
-  if (!in_store(h, path) || !(flags & O_CREAT)) return 0;
+  if (!in_store(h, path)) return 0;
+  if (!(flags & O_CREAT)) return -atomic_load(&h->unread);
   pthread_mutex_lock(&h->mutex);
   bool worker = !pthread_equal(pthread_self(), h->owner) && strstr(path, "/.ckpt/staging/");
   h->held += worker;
@@ -519,6 +521,10 @@ void run_host_next_day(run_host *h) {
 
 void run_host_fail_store(run_host *h, int errnum) {
   atomic_store(&h->broken, errnum);
+}
+
+void run_host_fail_reads(run_host *h, int errnum) {
+  atomic_store(&h->unread, errnum);
 }
 
 void run_host_hold(run_host *h, bool hold) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "run/run_state.h"
 #include "run_host.h"
@@ -176,6 +177,71 @@ static void a_damaged_one_is_named_and_stops_nothing(void **state) {
   run_host_until(h, RUN_COMMITTED, "checkpoint-4");
 }
 
+static void a_store_that_cannot_be_read_now_is_asked_again(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  run_host_fail_reads(h, EIO);
+  start(h);
+  run_host_for(h, 0.5);
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is not here yet"));
+  assert_in_range(run_host_due(h), 1, (int64_t)10 * 1000000000);
+  run_host_fail_reads(h, 0);
+  run_host_skip(h, 11);
+  await(h, "checkpoint-1");
+  assert_false(run_host_logged(h, "is NOT here"));
+}
+
+static void it_is_not_asked_again_when_the_job_is_over(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  run_host_fail_reads(h, EIO);
+  start(h);
+  run_host_for(h, 0.5);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_for(h, 0.2);
+  assert_false(run_host_status(h).keeping);
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is NOT here"));
+  run_host_fail_reads(h, 0);
+}
+
+static void one_that_comes_after_the_end_is_said_to_be_late(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  prepare(h);
+  start(h);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  await(h, "checkpoint-1");
+  run_host_for(h, 0.2);
+  assert_true(run_host_logged(h, "came when the job had ended"));
+}
+
+/* The library goes on without its best one, and fails at its end on one that does not load. */
+static void what_made_way_for_one_that_is_damaged_stays_away(void **state) {
+  run_host *h = *state;
+  char command[1500];
+  run_host_begin(h);
+  for (int i = 1; i <= 2; i++) {
+    char unit[40];
+    snprintf(unit, sizeof unit, "checkpoint-%d", i);
+    write_hf(h, unit, "checkpoint-1");
+    run_host_until(h, RUN_COMMITTED, unit);
+  }
+  run_host_close(h);
+  assert_int_equal(unlink(run_host_dir(h, "checkpoint-1/trainer_state.json")), 0);
+  prepare(h);
+  assert_false(is_here(h, "checkpoint-1"));
+  snprintf(command, sizeof command, "chmod -R u+w '%s' && echo other >'%s/model.txt'",
+           run_host_store(h, "checkpoint-1"), run_host_store(h, "checkpoint-1"));
+  assert_int_equal(system(command), 0);
+  start(h);
+  for (int i = 0; i < 200 && run_host_status(h).keeping; i++) run_host_for(h, 0.02);
+  assert_false(is_here(h, "checkpoint-1"));
+  assert_true(run_host_logged(h, "stays in quarantine"));
+  assert_int_equal(run_host_logs(h, "checkpoint-1, which checkpoint-2 names, is NOT here"), 1);
+}
+
 /* Nothing of ours may stand in the directory while the job runs. */
 static void a_state_elsewhere_has_it_before_the_start(void **state) {
   run_host *h = *state;
@@ -204,6 +270,10 @@ int main(void) {
       WITH_HOST(an_end_before_it_is_here_says_so),
       WITH_HOST(it_has_no_turn_when_time_is_short),
       WITH_HOST(a_damaged_one_is_named_and_stops_nothing),
+      WITH_HOST(a_store_that_cannot_be_read_now_is_asked_again),
+      WITH_HOST(it_is_not_asked_again_when_the_job_is_over),
+      WITH_HOST(one_that_comes_after_the_end_is_said_to_be_late),
+      WITH_HOST(what_made_way_for_one_that_is_damaged_stays_away),
       WITH_HOST(a_state_elsewhere_has_it_before_the_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
