@@ -245,12 +245,14 @@ bool policy_keeps_few(const policy *p) {
   return !p->data || json_is_true(json_object_get(p->data, "few"));
 }
 
-bool policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir) {
+policy_reuse policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir) {
   char path[FS_PATH_MAX];
   match_unit m;
-  if (fs_join(path, prefix, unit, NULL) < 0) return false;
+  if (fs_join(path, prefix, unit, NULL) < 0) return POLICY_NEW_NAME;
   const char *pattern = rules_match(p->rules, path, is_dir, &m);
-  return pattern && !m.numbered && !rules_is_above(p->rules, pattern);
+  if (!pattern || rules_is_above(p->rules, pattern)) return POLICY_NEW_NAME;
+  if (!m.numbered) return POLICY_SAME_NAME;
+  return m.called ? POLICY_SAME_IF_FIXED : POLICY_NEW_NAME;
 }
 
 const char *const *policy_companions(const policy *p) {

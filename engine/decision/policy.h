@@ -84,9 +84,14 @@ const char *policy_temp_marker(const policy *p);
 /* True if the core lets older generations of names go that are written again and again: no policy
  * has `keep`, and none says `keep_in_place = "all"`. */
 bool policy_keeps_few(const policy *p);
-/* True if the next save of this unit has the same name, by the chain's rules. `prefix` is its
+/* Tells by the chain's rules whether the next save of this unit has the same name. `prefix` is its
  * group's. What is no unit by them has none. */
-bool policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir);
+typedef enum policy_reuse {
+  POLICY_NEW_NAME,
+  POLICY_SAME_IF_FIXED, /* the number in it may be a part of what it is called */
+  POLICY_SAME_NAME,
+} policy_reuse;
+policy_reuse policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir);
 
 /* Returns the globs of companions (`with = {...}`), ended by NULL; NULL: none. */
 const char *const *policy_companions(const policy *p);

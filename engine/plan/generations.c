@@ -49,13 +49,28 @@ static bool is_passed(const runlog_state *state, const runlog_commit *c) {
   return false;
 }
 
-/* Who has a step has a number in its name: most have, and need not be looked for. */
-bool generations_has_name(const runlog_commit *c) {
-  return is_good(c) && !c->above && c->step == MATCH_NO_STEP;
+static bool is_other_number(const runlog_commit *k, const runlog_commit *c) {
+  return strcmp(k->unit, c->unit) != 0 && match_same_series(k->unit, c->unit);
+}
+
+/* The names next to it tell: where they are counted, one of those is another one. */
+bool generations_is_fixed(const runlog_state *state, const runlog_commit *c) {
+  const runlog_commit *end = state->commits + state->commit_count;
+  for (const runlog_commit *k = c + 1; k < end; k++)
+    if (is_other_number(k, c)) return false;
+  for (const runlog_commit *k = c; k-- > state->commits;)
+    if (is_other_number(k, c)) return false;
+  return true;
+}
+
+/* Who has a step has a number in its name: most have one that counts, and need not be looked for. */
+bool generations_has_name(const runlog_state *state, const runlog_commit *c) {
+  return is_good(c) && !c->above && (c->step == MATCH_NO_STEP || generations_is_fixed(state, c));
 }
 
 const char *generations_passed(const runlog_state *state, const runlog_commit *c, bool reused) {
   if (c->life == RUNLOG_LIVE && c->above)
     return is_old_above(state, c) ? "newer generations of it are kept" : NULL;
-  return reused && generations_has_name(c) && is_passed(state, c) ? RETENTION_PASSED : NULL;
+  return reused && generations_has_name(state, c) && is_passed(state, c) ? RETENTION_PASSED
+                                                                                : NULL;
 }

@@ -354,5 +354,6 @@ bool match_unit_path(const char *pattern, const char *path, bool is_dir, match_u
   out->step =
       found.step.at ? number_of(found.step) : match_step_between(name.at, open.at, open.end);
   out->numbered = found.step.at || match_numbered_between(name.at, open.at, open.end);
+  out->called = !found.step.at && match_called_between(name.at, open.at, open.end);
   return true;
 }

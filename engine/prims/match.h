@@ -53,6 +53,7 @@ typedef struct match_unit {
                     * pattern leaves open ("*.h5" is not always step 5); otherwise MATCH_NO_STEP */
   bool numbered; /* a number stands in that part, be it a metric or a time of day: the next save has
                     * another name */
+  bool called;   /* ... unless that never changes: match_called_between() */
   size_t name_len; /* bytes of `path` that are the unit's own path: all of it, or up to the stem's
                       end for a group */
 } match_unit;

@@ -1,4 +1,5 @@
-/* run_in_place: names without a number, as `last.pt`, which a job writes again and again. Each is saved at
+/* run_in_place: names without a number, as `last.pt`, or with one that never changes, as `resnet50.pt`,
+ * which a job writes again and again. Each is saved at
  * most once in a while: a store that has one of every ten seconds is full in a day, and what is of use
  * of them is the newest.
  *
@@ -13,6 +14,7 @@
 #include "base/seconds.h"
 #include "base/shown.h"
 #include "base/vec.h"
+#include "prims/match_series.h"
 #include "run/run_state.h"
 
 static run_name *find(const run *r, const char *path) {
@@ -103,11 +105,59 @@ static void foretell(run *r, const run_name *n) {
   say_day(r, &d);
 }
 
+/* ---- names with a number that never changes ---- */
+
+bool run_in_place_is_fixed(const run *r, const char *path) {
+  const run_name *n = find(r, path);
+  return n && n->fixed;
+}
+
+/* Its second commit tells, unless one of its kind has another number. */
+static bool is_fixed(const run *r, const run_unit *u) {
+  const run_group *g = u->group;
+  const char *name = fs_base(u->path);
+  const runlog_state *state = runlog_view(g->group.log);
+  const runlog_commit *c = runlog_newest(state, name);
+  size_t count = 0;
+  if (!c ||
+      policy_reuses(r->policy, g->group.prefix, name, u->kind == MATCH_DIR) !=
+          POLICY_SAME_IF_FIXED ||
+      !generations_is_fixed(state, c))
+    return false;
+  for (size_t i = 0; i < state->commit_count; i++)
+    count += strcmp(state->commits[i].unit, name) == 0;
+  return count > 1;
+}
+
+static bool is_of_kind(const char *path, const char *other) {
+  size_t dir = (size_t)(fs_base(path) - path);
+  return dir == (size_t)(fs_base(other) - other) && memcmp(path, other, dir) == 0 &&
+         match_same_series(fs_base(path), fs_base(other));
+}
+
+/* Another number came: those before it are checkpoints of their own. */
+static void unfix(run *r, const run_unit *u) {
+  for (size_t i = 0; i < r->name_count; i++) {
+    run_name *n = &r->names[i];
+    if (!n->fixed || !is_of_kind(n->path, u->path)) continue;
+    n->fixed = false;
+    run_unit *there = run_unit_find(r, n->path);
+    if (there) there->reused = false;
+  }
+}
+
 void run_in_place_committed(run *r, const run_unit *u, uint64_t bytes) {
-  if (!u->reused || u->above) return;
+  if (u->above) return;
+  const bool fixed = (!u->reused || run_in_place_is_fixed(r, u->path)) && is_fixed(r, u);
+  if (!u->reused && !fixed) unfix(r, u);
+  if (!u->reused && !fixed) return;
   int64_t now = r->env->io->now(r->env->io, IO_MONO);
   run_name *n = find(r, u->path);
-  if (!n && (n = add(r, u->path))) n->since = now;
+  if (!n && (n = add(r, u->path))) {
+    n->since = now;
+    n->fixed = fixed;
+    if (fixed) u->group->in_place_at = now; /* it begins a round, had it been known before */
+  }
   if (!n) {
     log_say(r->env->log, LOG_WARN, "%s may be saved more often than is asked for: out of memory",
             u->path);

@@ -12,6 +12,7 @@
 #include "decision/policy_once.h"
 #include "plan/deadline.h"
 #include "plan/above.h"
+#include "plan/generations.h"
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
@@ -112,6 +113,7 @@ typedef struct run_waiting {
 /* A name without a number that was committed, however often its unit was removed and came again. */
 typedef struct run_name {
   char *path;
+  bool fixed;              /* it has one, which never changed */
   int64_t since, at_ns;    /* IO_MONO: of its first commit, and of its last one */
   uint64_t commits, bytes; /* of this run */
 } run_name;
@@ -564,7 +566,8 @@ int64_t run_leases_left(const run *r);      /* seconds for which another writer 
 void run_leases_say(run *r, int64_t left);  /* tells others that one is; 0: no longer */
 
 /* run_in_place.c: names without a number are not saved each time that they are written */
-int64_t run_in_place_due(const run *r, const run_unit *u); /* IO_MONO; 0: now */
+bool run_in_place_is_fixed(const run *r, const char *path); /* its number never changed */
+int64_t run_in_place_due(const run *r, const run_unit *u);  /* IO_MONO; 0: now */
 void run_in_place_begun(run *r, const run_unit *u);
 void run_in_place_committed(run *r, const run_unit *u, uint64_t bytes);
 void run_in_place_free(run *r);

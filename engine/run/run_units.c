@@ -113,7 +113,7 @@ int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e) {
   u->step = facts->step;
   u->in_place = facts->in_place;
   u->above = facts->above;
-  u->reused = facts->reused;
+  u->reused = facts->reused || run_in_place_is_fixed(r, facts->path);
   u->bytes = facts->bytes;
   u->stamp = facts->stamp;
   u->fingerprint = facts->fingerprint;

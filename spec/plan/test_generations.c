@@ -39,8 +39,9 @@ static const char *fates(log_of *l, bool few) {
   static char out[COMMITS_MAX + 1];
   size_t i = 0;
   for (; i < l->state.commit_count; i++)
-    out[i] =
-        generations_passed(&l->state, &l->commits[i], few && is_reused(&l->commits[i])) ? 'g' : 's';
+    out[i] = generations_passed(&l->state, &l->commits[i], few && is_reused(&l->commits[i]))
+                 ? 'g'
+                 : 's';
   out[i] = '\0';
   return out;
 }
@@ -106,11 +107,13 @@ static void each_name_has_its_own(void **state) {
   assert_string_equal(fates(&l, true), "ggsggssssssssss");
 }
 
-static void what_has_a_step_stays_however_often_it_was_saved(void **state) {
+static void what_has_a_step_stays_as_soon_as_there_is_another_step(void **state) {
   log_of l = {0};
   (void)state;
-  for (int i = 0; i < 6; i++) add(&l, "step.4", 1)->step = 4;
-  assert_string_equal(fates(&l, true), "ssssss");
+  for (int i = 0; i < 6; i++) add(&l, "resnet50.pt", 1)->step = 50;
+  assert_string_equal(fates(&l, true), "gggsss");
+  add(&l, "resnet51.pt", 1)->step = 51;
+  assert_string_equal(fates(&l, true), "sssssss");
 }
 
 static void of_files_above_the_last_three_of_a_kind_stay(void **state) {
@@ -193,7 +196,7 @@ int main(void) {
       cmocka_unit_test(what_is_bad_takes_no_place_and_stays),
       cmocka_unit_test(what_is_not_kept_any_more_takes_no_place),
       cmocka_unit_test(each_name_has_its_own),
-      cmocka_unit_test(what_has_a_step_stays_however_often_it_was_saved),
+      cmocka_unit_test(what_has_a_step_stays_as_soon_as_there_is_another_step),
       cmocka_unit_test(of_files_above_the_last_three_of_a_kind_stay),
       cmocka_unit_test(nothing_else_goes_whatever_the_log_is),
       cmocka_unit_test(what_the_core_lets_go_has_a_24th_of_the_grace),

@@ -346,21 +346,34 @@ static void a_step_is_never_a_metric_or_a_time(void **state) {
                (long long)rows[i].step);
 }
 
+/* Unless it is a version, or may be a part of what the thing is called. */
 static void a_name_with_any_number_is_not_written_again(void **state) {
   static const struct {
     const char *pattern, *path;
-    bool numbered;
-  } rows[] = {{"*.pt", "last.pt", false},
-              {"*.h5", "weights.h5", false},
-              {"run3-*.pt", "run3-best.pt", false},
-              {"*.safetensors", "model-00001-of-00004.safetensors", false},
-              {"*.pt", "model_0.9500.pt", true},
-              {"*.pt", "model_20261122_102258.pt", true},
-              {"*-{step}.pt", "a-5.pt", true}};
+    bool numbered, called;
+  } rows[] = {{"*.pt", "last.pt", false, false},
+              {"*.h5", "weights.h5", false, false},
+              {"run3-*.pt", "run3-best.pt", false, false},
+              {"*.safetensors", "model-00001-of-00004.safetensors", false, false},
+              {"*.ckpt", "last-v1.ckpt", false, false},
+              {"*.ckpt", "last-v12.ckpt", false, false},
+              {"*.pt", "mobilenet_v2.pt", false, false},
+              {"*.pt", "model_v2.1.pt", false, false},
+              {"*.ckpt", "epoch=3-v1.ckpt", true, false},
+              {"*.pt", "model_v2_100.pt", true, false},
+              {"*.pt", "resnet50.pt", true, true},
+              {"*.pt", "vit_b_16-v1.pt", true, true},
+              {"*.pt", "resnet50_acc0.9.pt", true, false},
+              {"*.pt", "resnet50_epoch3.pt", true, false},
+              {"*.pt", "ckpt-7.pt", true, false},
+              {"*.pt", "7.pt", true, false},
+              {"*.pt", "model_0.9500.pt", true, false},
+              {"*.pt", "model_20261122_102258.pt", true, false},
+              {"*-{step}.pt", "a-5.pt", true, false}};
   match_unit m;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     assert_true(match_unit_path(rows[i].pattern, rows[i].path, false, &m));
-    if (m.numbered != rows[i].numbered) fail_msg("%s", rows[i].path);
+    if (m.numbered != rows[i].numbered || m.called != rows[i].called) fail_msg("%s", rows[i].path);
   }
 }
 

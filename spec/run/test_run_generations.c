@@ -84,6 +84,26 @@ static void what_has_a_number_stays_however_often_it_is_saved(void **state) {
   assert_int_equal(run_host_count(h, RUN_EXPIRED, NULL), 0);
 }
 
+static void of_a_number_that_never_changes_three_stay(void **state) {
+  run_host *h = *state;
+  begin_with(h, NULL);
+  save_ten(h, "resnet50.pt");
+  assert_int_equal(live(h), 3);
+  save(h, "resnet101.pt", 0);
+  for (int i = 0; i < 5; i++) save(h, "resnet50.pt", 20 + i);
+  assert_int_equal(live(h), 9);
+}
+
+/* Lightning counts up where another job's "last" stands, and writes that one again and again. */
+static void of_lightnings_last_v1_three_stay(void **state) {
+  run_host *h = *state;
+  begin_with(h, NULL);
+  save(h, "last.ckpt", 0);
+  save_ten(h, "last-v1.ckpt");
+  assert_int_equal(live(h), 4);
+  assert_int_equal(run_host_count(h, RUN_EXPIRED, "last.ckpt"), 0);
+}
+
 static void other_names_are_not_counted_and_do_not_go(void **state) {
   run_host *h = *state;
   begin_with(h, NULL);
@@ -185,6 +205,8 @@ int main(void) {
       WITH_HOST(a_policy_may_keep_all),
       WITH_HOST(what_is_pinned_or_bad_stays),
       WITH_HOST(its_data_goes_after_a_24th_of_the_grace),
+      WITH_HOST(of_a_number_that_never_changes_three_stay),
+      WITH_HOST(of_lightnings_last_v1_three_stay),
       WITH_HOST(no_delete_leaves_the_data),
       WITH_HOST(what_an_older_engine_left_goes_in_shares),
   };

@@ -95,6 +95,29 @@ static void a_number_in_the_name_is_another_checkpoint_each_time(void **state) {
   run_host_write(h, "epoch=4-loss=0.4.ckpt", "four", RUN_COMMITTED);
 }
 
+static void a_number_that_never_changes_is_none(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "resnet50.pt", "one", RUN_COMMITTED);
+  run_host_write(h, "resnet50.pt", "two", RUN_COMMITTED);
+  put(h, "resnet50.pt", "three");
+  run_host_for(h, 0.2);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "resnet50.pt"), 2);
+  run_host_skip(h, 60);
+  run_host_until(h, RUN_COMMITTED, "resnet50.pt");
+  run_host_write(h, "resnet101.pt", "another", RUN_COMMITTED);
+  run_host_write(h, "resnet50.pt", "four", RUN_COMMITTED);
+}
+
+static void lightnings_last_v1_is_written_again_and_again(void **state) {
+  run_host *h = *state;
+  begin(h);
+  run_host_write(h, "last-v1.ckpt", "one", RUN_COMMITTED);
+  put(h, "last-v1.ckpt", "two");
+  run_host_for(h, 0.2);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "last-v1.ckpt"), 1);
+}
+
 /* Behind the newer one it would never be saved, though nobody may write it again. */
 static void a_name_that_waits_goes_before_a_newer_checkpoint_and_is_not_lost(void **state) {
   run_host *h = *state;
@@ -246,6 +269,8 @@ int main(void) {
       WITH_HOST(at_the_end_of_the_job_nothing_is_waited_for),
       WITH_HOST(when_time_is_short_nothing_is_waited_for),
       WITH_HOST(a_number_in_the_name_is_another_checkpoint_each_time),
+      WITH_HOST(a_number_that_never_changes_is_none),
+      WITH_HOST(lightnings_last_v1_is_written_again_and_again),
       WITH_HOST(a_name_that_waits_goes_before_a_newer_checkpoint_and_is_not_lost),
       WITH_HOST(two_names_of_a_directory_wait_together),
       WITH_HOST(another_directory_has_a_minute_of_its_own),

@@ -44,10 +44,15 @@ static int sheet_new(sheet *j, size_t commits, err *e) {
   return err_set(e, ERR_NOMEM, "plan: out of memory");
 }
 
+static bool is_reused(const policy *p, const runlog *log, const runlog_commit *c) {
+  const runlog_state *state = runlog_view(log);
+  if (!policy_keeps_few(p) || !generations_has_name(state, c)) return false;
+  policy_reuse how = policy_reuses(p, runlog_prefix(log), c->unit, c->kind == MATCH_DIR);
+  return how == POLICY_SAME_NAME || (how == POLICY_SAME_IF_FIXED && generations_is_fixed(state, c));
+}
+
 const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c) {
-  bool reused = generations_has_name(c) && policy_keeps_few(p) &&
-                policy_reuses(p, runlog_prefix(log), c->unit, c->kind == MATCH_DIR);
-  return generations_passed(runlog_view(log), c, reused);
+  return generations_passed(runlog_view(log), c, is_reused(p, log, c));
 }
 
 static void add_passed(const policy *p, const runlog *log, policy_kept *kept) {

@@ -34,13 +34,14 @@ static const char *const epochs[] = {"epoch", "epochs", "ep", NULL};
 static const char *const parts[] = {"rank", "shard", "part", "of", NULL};
 /* What is measured, and what a job was started with. */
 static const char *const others[] = {
-    "loss",   "acc",    "accuracy", "auc",   "auroc",     "auprc",  "map",     "ap",   "ar",
-    "iou",    "miou",   "dice",     "bleu",  "rouge",     "meteor", "cer",     "wer",  "ppl",
-    "score",  "metric", "psnr",     "ssim",  "lpips",     "fid",    "mse",     "mae",  "rmse",
-    "mape",   "err",    "error",    "lr",    "precision", "recall", "reward",  "corr", "nll",
-    "elbo",   "bpc",    "bpb",      "mrr",   "ndcg",      "return", "kappa",   "val",  "perplexity",
-    "top",    "seed",   "fold",     "trial", "run",       "gpu",    "node",    "dim",  "bs",
-    "worker", "stage",  "layer",    "v",     "ver",       "rev",    "version", NULL};
+    "loss",   "acc",    "accuracy", "auc",   "auroc",     "auprc",  "map",    "ap",   "ar",
+    "iou",    "miou",   "dice",     "bleu",  "rouge",     "meteor", "cer",    "wer",  "ppl",
+    "score",  "metric", "psnr",     "ssim",  "lpips",     "fid",    "mse",    "mae",  "rmse",
+    "mape",   "err",    "error",    "lr",    "precision", "recall", "reward", "corr", "nll",
+    "elbo",   "bpc",    "bpb",      "mrr",   "ndcg",      "return", "kappa",  "val",  "perplexity",
+    "top",    "seed",   "fold",     "trial", "run",       "gpu",    "node",   "dim",  "bs",
+    "worker", "stage",  "layer",    NULL};
+static const char *const versions[] = {"v", "ver", "rev", "version", NULL};
 /* Before a "=": what counts up. Any other name before it is that of a value. */
 static const char *const counts[] = {"checkpoint", "ckpt",  "model",   "save",   "batch", "update",
                                      "updates",    "round", "samples", "tokens", NULL};
@@ -215,6 +216,7 @@ static match_number_kind kind_of(const char *name, const char *begin, const char
   if (told(&before, &after, steps)) return MATCH_NUMBER_STEP;
   if (told(&before, &after, iterations)) return MATCH_NUMBER_ITER;
   if (told(&before, &after, epochs)) return MATCH_NUMBER_EPOCH;
+  if (!before.named && is_one_of(before.at, before.len, versions)) return MATCH_NUMBER_VERSION;
   bool value = is_one_of(before.at, before.len, others) || is_one_of(before.at, before.len, months);
   bool key = over < end && *over == '=';
   if (value || key || (before.named && !is_one_of(before.at, before.len, counts)))
@@ -252,7 +254,7 @@ static void read_number(const char *name, const char *at, const char *end, match
   }
   if (whole > over) {
     out->end = whole;
-    out->kind = MATCH_NUMBER_OTHER;
+    if (out->kind != MATCH_NUMBER_VERSION) out->kind = MATCH_NUMBER_OTHER;
   }
   take_sign(name, over, end, out);
 }
@@ -315,8 +317,27 @@ int64_t match_step(const char *path) {
 bool match_numbered_between(const char *name, const char *from, const char *end) {
   match_number n;
   while (match_number_next(name, from, end, &n)) {
-    if (n.kind != MATCH_NUMBER_PART) return true;
+    if (n.kind != MATCH_NUMBER_PART && n.kind != MATCH_NUMBER_VERSION) return true;
     from = n.end;
   }
   return false;
+}
+
+/* "12.pt" and "ckpt-12.pt" count. */
+static bool is_called(const char *name, const match_number *n) {
+  word before = word_before(name, n->begin);
+  if (n->kind == MATCH_NUMBER_PLAIN)
+    return before.len > 0 && !is_one_of(before.at, before.len, counts);
+  return n->kind == MATCH_NUMBER_GLUED;
+}
+
+bool match_called_between(const char *name, const char *from, const char *end) {
+  match_number n;
+  bool any = false;
+  for (; match_number_next(name, from, end, &n); from = n.end) {
+    if (n.kind == MATCH_NUMBER_PART || n.kind == MATCH_NUMBER_VERSION) continue;
+    if (!is_called(name, &n)) return false;
+    any = true;
+  }
+  return any;
 }

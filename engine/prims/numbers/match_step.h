@@ -19,7 +19,10 @@ typedef enum match_number_kind {
   MATCH_NUMBER_PLAIN, /* nothing is said of it: "model_12" */
   MATCH_NUMBER_GLUED, /* it may be a part of a word: "resnet50", "s040" */
   MATCH_NUMBER_PART,  /* one of several parts of the same thing: "rank0", "00001-of-00004" */
-  MATCH_NUMBER_OTHER, /* no step: "loss=0.21", "2026-11-22_10-22-58.642753", "-v1", "seed42" */
+  MATCH_NUMBER_OTHER, /* no step: "loss=0.21", "2026-11-22_10-22-58.642753", "seed42" */
+  /* Which of several that are called so: "last-v1", which Lightning writes again and again while
+   * another job's "last" stands there. */
+  MATCH_NUMBER_VERSION,
 } match_number_kind;
 
 /* A number with all that belongs to it: a sign behind "=", decimals, an exponent, a whole date. */
@@ -36,7 +39,10 @@ bool match_number_next(const char *name, const char *from, const char *end, matc
 int64_t match_step_between(const char *name, const char *from, const char *end);
 /* Returns the step in the base name of `path`, or MATCH_NO_STEP. */
 int64_t match_step(const char *path);
-/* True if there is a number between `from` and `end` of `name` that is none of a part. */
+/* True if there is a number between `from` and `end` of `name` that is none of a part, nor a version. */
 bool match_numbered_between(const char *name, const char *from, const char *end);
+/* True if each of those may belong to what the thing is called ("resnet50", "vit_b_16"): nothing says that
+ * it counts or measures. */
+bool match_called_between(const char *name, const char *from, const char *end);
 
 #endif
