@@ -32,15 +32,22 @@ static uint64_t writer_of(const runlog_state *state, const runlog_commit *c) {
   return a ? a->owner : RUNLOG_NONE;
 }
 
+static bool is_suspect(const generations_doubt *doubt, const runlog_commit *c) {
+  return doubt && (doubt->commits[0] == c->n || doubt->commits[1] == c->n);
+}
+
 /* True if enough good commits of its name came later, and one of them on the day of this one and one
  * by its own writer: what a job ended with is not for the next one to replace. */
-static bool is_passed(const runlog_state *state, const runlog_commit *c) {
+static bool is_passed(const runlog_state *state, const runlog_commit *c,
+                      const generations_doubt *doubt) {
   const runlog_commit *end = state->commits + state->commit_count;
   const uint64_t writer = writer_of(state, c);
   size_t newer = 0;
   bool same_day = false, same_writer = false;
   for (const runlog_commit *k = c + 1; k < end; k++) {
     if (!is_good(k) || k->above || strcmp(k->unit, c->unit) != 0) continue;
+    if (is_suspect(doubt, k) && newer == 0) return false;
+    if (is_suspect(doubt, k)) continue;
     newer++;
     same_day = same_day || day_of(k) == day_of(c);
     same_writer = same_writer || writer_of(state, k) == writer;
@@ -68,9 +75,10 @@ bool generations_has_name(const runlog_state *state, const runlog_commit *c) {
   return is_good(c) && !c->above && (c->step == MATCH_NO_STEP || generations_is_fixed(state, c));
 }
 
-const char *generations_passed(const runlog_state *state, const runlog_commit *c, bool reused) {
+const char *generations_passed(const runlog_state *state, const runlog_commit *c, bool reused,
+                               const generations_doubt *doubt) {
   if (c->life == RUNLOG_LIVE && c->above)
     return is_old_above(state, c) ? "newer generations of it are kept" : NULL;
-  return reused && generations_has_name(state, c) && is_passed(state, c) ? RETENTION_PASSED
+  return reused && generations_has_name(state, c) && is_passed(state, c, doubt) ? RETENTION_PASSED
                                                                                 : NULL;
 }

@@ -149,6 +149,16 @@ void run_starts_note(const run *r, const run_group *g, policy_item *items, size_
   for (size_t i = 0; i < count; i++) items[i].suspect = run_starts_suspect(r, g, items[i].number);
 }
 
+generations_doubt run_starts_doubt(const run *r, const run_group *g) {
+  const uint64_t from[] = {r->resumed_group == g ? r->resumed_commit.n : RUNLOG_NONE,
+                           r->past.commit.n};
+  generations_doubt out;
+  for (size_t i = 0; i < 2; i++)
+    out.commits[i] =
+        from[i] != RUNLOG_NONE && run_starts_suspect(r, g, from[i]) ? from[i] : RUNLOG_NONE;
+  return out;
+}
+
 /* The log is not asked: a worker may have it. */
 const char *run_starts_resumed_suspect(const run *r) {
   if (!r->resumed_group) return NULL;

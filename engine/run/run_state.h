@@ -418,7 +418,8 @@ bool run_later_may(const run *r, const runlog_commit *c);
  * the run has started. */
 int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_unit, bool made_way,
                   err *e);
-int64_t run_later_step(run *r, int64_t now); /* begins the next one; returns when to call it again */
+int64_t run_later_step(run *r,
+                       int64_t now); /* begins the next one; returns when to call it again */
 bool run_later_pending(const run *r);
 bool run_later_stop(run *r); /* time is over; true: a worker has to see that yet */
 void run_later_free(run *r);
@@ -470,6 +471,7 @@ void run_starts_result(run *r, const json_t *v); /* a result came */
  * worker uses the log. */
 const char *run_starts_suspect(const run *r, const run_group *g, uint64_t commit);
 void run_starts_note(const run *r, const run_group *g, policy_item *items, size_t count);
+generations_doubt run_starts_doubt(const run *r, const run_group *g);
 const char *run_starts_resumed_suspect(const run *r); /* of that which the job went on from */
 void run_starts_free(run *r);
 

@@ -34,12 +34,14 @@ static bool is_reused(const runlog_commit *c) {
   return strchr(c->unit, '.') != NULL;
 }
 
+static generations_doubt doubt = {{RUNLOG_NONE, RUNLOG_NONE}};
+
 /* 's' for what stays, 'g' for what goes. */
 static const char *fates(log_of *l, bool few) {
   static char out[COMMITS_MAX + 1];
   size_t i = 0;
   for (; i < l->state.commit_count; i++)
-    out[i] = generations_passed(&l->state, &l->commits[i], few && is_reused(&l->commits[i]))
+    out[i] = generations_passed(&l->state, &l->commits[i], few && is_reused(&l->commits[i]), &doubt)
                  ? 'g'
                  : 's';
   out[i] = '\0';
@@ -116,6 +118,19 @@ static void what_has_a_step_stays_as_soon_as_there_is_another_step(void **state)
   assert_string_equal(fates(&l, true), "sssssss");
 }
 
+/* What a job failed on is no reason to let go what it may have to go back to. */
+static void what_is_suspect_takes_no_place_and_the_one_before_it_stays(void **state) {
+  log_of l = {0};
+  (void)state;
+  for (int i = 0; i < 7; i++) add(&l, "last.pt", 1);
+  doubt.commits[1] = 4;
+  assert_string_equal(fates(&l, true), "ggsgsss");
+  doubt.commits[1] = 7;
+  assert_string_equal(fates(&l, true), "gggssss");
+  doubt.commits[1] = RUNLOG_NONE;
+  assert_string_equal(fates(&l, true), "ggggsss");
+}
+
 static void of_files_above_the_last_three_of_a_kind_stay(void **state) {
   log_of l = {0};
   (void)state;
@@ -139,7 +154,7 @@ static uint64_t roll(uint64_t sides) {
 
 static void check(const log_of *l, size_t at, uint64_t seed) {
   const runlog_commit *c = &l->commits[at];
-  bool goes = generations_passed(&l->state, c, is_reused(c)) != NULL;
+  bool goes = generations_passed(&l->state, c, is_reused(c), NULL) != NULL;
   int newer = 0, today = 0;
   for (size_t i = at + 1; i < l->state.commit_count; i++) {
     const runlog_commit *k = &l->commits[i];
@@ -167,7 +182,7 @@ static void nothing_else_goes_whatever_the_log_is(void **state) {
     }
     for (size_t i = 0; i < l.state.commit_count; i++) {
       check(&l, i, seed);
-      gone += generations_passed(&l.state, &l.commits[i], true) != NULL;
+      gone += generations_passed(&l.state, &l.commits[i], true, NULL) != NULL;
     }
   }
   assert_true(gone > WORLDS);
@@ -197,6 +212,7 @@ int main(void) {
       cmocka_unit_test(what_is_not_kept_any_more_takes_no_place),
       cmocka_unit_test(each_name_has_its_own),
       cmocka_unit_test(what_has_a_step_stays_as_soon_as_there_is_another_step),
+      cmocka_unit_test(what_is_suspect_takes_no_place_and_the_one_before_it_stays),
       cmocka_unit_test(of_files_above_the_last_three_of_a_kind_stay),
       cmocka_unit_test(nothing_else_goes_whatever_the_log_is),
       cmocka_unit_test(what_the_core_lets_go_has_a_24th_of_the_grace),

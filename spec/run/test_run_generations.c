@@ -104,6 +104,20 @@ static void of_lightnings_last_v1_three_stay(void **state) {
   assert_int_equal(run_host_count(h, RUN_EXPIRED, "last.ckpt"), 0);
 }
 
+/* A NaN after the restore: the one before is what a policy would go back to. */
+static void the_one_before_a_suspect_one_stays(void **state) {
+  run_host *h = *state;
+  begin_with(h, NULL);
+  for (int i = 0; i < 2; i++) save(h, "last.pt", i);
+  run_host_close(h);
+  run_host_begin(h);
+  assert_int_equal(run_result(run_host_run(h), "{\"loss\": NaN}", NULL), 0);
+  for (int i = 2; i < 8; i++) save(h, "last.pt", i);
+  assert_int_equal(view(h)->commits[0].life, RUNLOG_LIVE);
+  assert_int_equal(view(h)->commits[1].life, RUNLOG_LIVE);
+  assert_int_equal(live(h), 5);
+}
+
 static void other_names_are_not_counted_and_do_not_go(void **state) {
   run_host *h = *state;
   begin_with(h, NULL);
@@ -207,6 +221,7 @@ int main(void) {
       WITH_HOST(its_data_goes_after_a_24th_of_the_grace),
       WITH_HOST(of_a_number_that_never_changes_three_stay),
       WITH_HOST(of_lightnings_last_v1_three_stay),
+      WITH_HOST(the_one_before_a_suspect_one_stays),
       WITH_HOST(no_delete_leaves_the_data),
       WITH_HOST(what_an_older_engine_left_goes_in_shares),
   };

@@ -5,7 +5,6 @@
 
 #include "commit/pins.h"
 #include "commit/verified.h"
-#include "plan/generations.h"
 
 struct judging {
   const judge *how;
@@ -51,14 +50,15 @@ static bool is_reused(const policy *p, const runlog *log, const runlog_commit *c
   return how == POLICY_SAME_NAME || (how == POLICY_SAME_IF_FIXED && generations_is_fixed(state, c));
 }
 
-const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c) {
-  return generations_passed(runlog_view(log), c, is_reused(p, log, c));
+const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c,
+                         const generations_doubt *doubt) {
+  return generations_passed(runlog_view(log), c, is_reused(p, log, c), doubt);
 }
 
 static void add_passed(const policy *p, const runlog *log, policy_kept *kept) {
   const runlog_state *state = runlog_view(log);
   for (size_t i = 0; i < state->commit_count; i++) {
-    const char *why = kept[i].keep ? judge_passed(p, log, &state->commits[i]) : NULL;
+    const char *why = kept[i].keep ? judge_passed(p, log, &state->commits[i], NULL) : NULL;
     if (!why) continue;
     kept[i] = (policy_kept){.policy = "builtin"};
     snprintf(kept[i].reason, sizeof kept[i].reason, "%s", why);

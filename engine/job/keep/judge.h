@@ -4,6 +4,7 @@
 
 #include "catalog/catalog.h"
 #include "decision/policy.h"
+#include "plan/generations.h"
 #include "plan/retention.h"
 
 typedef struct judge {
@@ -26,8 +27,9 @@ typedef struct judged {
 typedef int judge_fn(void *ctx, const judged *what);
 
 /* Returns why the core lets this commit go, without the policy's word (static text); NULL: it does
- * not. */
-const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c);
+ * not. `doubt` may be NULL. */
+const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c,
+                         const generations_doubt *doubt);
 
 /* Judges each commit of each log at or below the place, except those whose data is gone. */
 int judge_target(const judge *how, const char *where, judge_fn *fn, void *ctx, err *e);
