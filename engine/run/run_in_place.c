@@ -75,6 +75,7 @@ static void add_day(const run_name *n, day *d) {
 }
 
 static const char *what_stays(const run *r) {
+  if (r->limits.no_delete) return "all of them stay (`no_delete`)";
   return policy_keeps_few(r->policy)
              ? "of each name the newest three, the last one of each day and of each start are kept"
              : "what is kept of them the policy says";

@@ -181,14 +181,24 @@ static void its_data_goes_after_a_24th_of_the_grace(void **state) {
   assert_false(path_exists(run_host_store(h, "last.pt/last.pt")));
 }
 
-static void no_delete_leaves_the_data(void **state) {
+/* What it dropped somebody else's `gc` would delete, and nobody has asked for that. */
+static void with_no_delete_the_core_lets_nothing_go(void **state) {
   run_host *h = *state;
   run_host_options(h)->no_delete = true;
   begin_with(h, NULL);
   save_ten(h, "last.pt");
-  assert_int_equal(live(h), 3);
-  assert_int_equal(run_host_count(h, RUN_DELETED, NULL), 0);
+  assert_int_equal(live(h), 10);
+  assert_int_equal(run_host_count(h, RUN_EXPIRED, NULL), 0);
   assert_true(path_exists(run_host_store(h, "last.pt/last.pt")));
+}
+
+static void with_no_delete_the_word_of_a_policy_is_noted(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->no_delete = true;
+  begin_with(h, "return { api = 1, keep = keep.last(6) }\n");
+  save_ten(h, "last.pt");
+  assert_int_equal(live(h), 6);
+  assert_int_equal(run_host_count(h, RUN_DELETED, NULL), 0);
 }
 
 /* An old store may have thousands: a pass takes a share of them, one at least, and a commit brings a
@@ -222,7 +232,8 @@ int main(void) {
       WITH_HOST(of_a_number_that_never_changes_three_stay),
       WITH_HOST(of_lightnings_last_v1_three_stay),
       WITH_HOST(the_one_before_a_suspect_one_stays),
-      WITH_HOST(no_delete_leaves_the_data),
+      WITH_HOST(with_no_delete_the_core_lets_nothing_go),
+      WITH_HOST(with_no_delete_the_word_of_a_policy_is_noted),
       WITH_HOST(what_an_older_engine_left_goes_in_shares),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,15 +50,18 @@ static bool is_reused(const policy *p, const runlog *log, const runlog_commit *c
   return how == POLICY_SAME_NAME || (how == POLICY_SAME_IF_FIXED && generations_is_fixed(state, c));
 }
 
-const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c,
+const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c, bool no_delete,
                          const generations_doubt *doubt) {
+  if (no_delete) return NULL;
   return generations_passed(runlog_view(log), c, is_reused(p, log, c), doubt);
 }
 
-static void add_passed(const policy *p, const runlog *log, policy_kept *kept) {
+static void add_passed(const judge *how, const runlog *log, policy_kept *kept) {
   const runlog_state *state = runlog_view(log);
+  const bool no_delete = how->limits.no_delete;
   for (size_t i = 0; i < state->commit_count; i++) {
-    const char *why = kept[i].keep ? judge_passed(p, log, &state->commits[i], NULL) : NULL;
+    const char *why = NULL;
+    if (kept[i].keep) why = judge_passed(how->policy, log, &state->commits[i], no_delete, NULL);
     if (!why) continue;
     kept[i] = (policy_kept){.policy = "builtin"};
     snprintf(kept[i].reason, sizeof kept[i].reason, "%s", why);
@@ -74,7 +77,7 @@ static void ask_policy(struct judging *p, const runlog *log, sheet *j) {
                               &memory, j->said);
   free(memory);
   retention_spread(state, chosen ? j->said : NULL, j->kept);
-  add_passed(p->how->policy, log, j->kept);
+  add_passed(p->how, log, j->kept);
   for (size_t i = 0; i < state->commit_count; i++) j->keep[i] = j->kept[i].keep;
 }
 
