@@ -116,6 +116,24 @@ static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
   return 0;
 }
 
+/* What is complete last is the newest, whatever its step (docs/commands.md); Orbax and others take the
+ * highest step that they find. */
+static void say_higher(const struct prepare *p, const survey *s, const survey_unit *best) {
+  const survey_unit *high = best;
+  for (size_t i = 0; i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+    if (whole && u->step > high->step && strcmp(u->group, best->group) == 0 &&
+        strcmp(u->series, best->series) == 0)
+      high = u;
+  }
+  if (high == best || best->step == MATCH_NO_STEP) return;
+  log_say(p->run->env->log, LOG_WARN,
+          "%s is here, too, with a higher step than %s, which %s and is resumed from: a framework "
+          "that looks for the highest step by itself loads that one. Move it away, if it does",
+          high->path, best->path, *p->named ? "was asked for" : "was complete after it");
+}
+
 /* Warns of a fresh start where there are checkpoints, all of which somebody marked bad: it must not
  * be a surprise. */
 static void say_only_bad(const run *r) {
@@ -173,6 +191,7 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
   if (!*p->named) best = pick(p->run, &dirs);
   if (!*p->named && !best) best = pick(p->run, &files);
   if (rc == 0 && best && how != RUN_NEVER) rc = set_resume(p, best, e);
+  if (rc == 0 && best && how != RUN_NEVER) say_higher(p, s, best);
   if (rc == 0 && !best && how != RUN_NEVER) say_only_bad(p->run);
   if (rc == 0 && !best && (how == RUN_REQUIRED || how == RUN_NAMED))
     rc = err_set(e, ERR_NOENT, "nothing to restore: neither %s nor %s has a checkpoint",

@@ -615,10 +615,12 @@ static void after_a_way_back_resume_names_the_last_commit_on_any_machine(void **
   prepare_as(h, RUN_NAMED, "ckpt-100.pt", 0);
   assert_int_equal(run_start(run_host_run(h), NULL), 0);
   write_zip(h, "ckpt-110.pt", "110");
+  assert_true(run_host_logged(h, "higher step than ckpt-100.pt, which was asked for"));
   run_host_until(h, RUN_COMMITTED, "ckpt-110.pt");
   run_host_close(h);
   run_prepared p = prepare(h);
   must_resume(h, &p, "ckpt-110.pt");
+  assert_true(run_host_logged(h, "ckpt-200.pt is here, too, with a higher step than ckpt-110.pt"));
   run_host_close(h);
   lose(h, "ckpt-110.pt");
   p = prepare(h);
@@ -628,6 +630,11 @@ static void after_a_way_back_resume_names_the_last_commit_on_any_machine(void **
   write_zip(h, "ckpt-120.pt", "not committed yet");
   p = prepare(h);
   must_resume(h, &p, "ckpt-120.pt");
+  assert_int_equal(unlink(run_host_dir(h, "ckpt-200.pt")), 0);
+  const unsigned said = run_host_logs(h, "higher step");
+  run_host_close(h);
+  prepare(h);
+  assert_int_equal(run_host_logs(h, "higher step"), said);
 }
 
 static void the_newest_file_is_resumed_from_whatever_it_is_called(void **state) {
