@@ -70,6 +70,17 @@ describe("policies/default.lua", function()
     assert.is_true(#data.above > 3)
   end)
 
+  it("saves each file that the engine knows to name checkpoints, beside or above them", function()
+    local known, saved = {}, {}
+    for _, row in ipairs(column "pointers") do known[row[1]] = true end
+    for _, list in ipairs { data.with, data.above } do
+      for _, glob in ipairs(list) do saved[glob] = true end
+    end
+    for name in pairs(known) do assert.is_true(saved[name], name) end
+    known["latest-rank*.pt"] = true -- composer's is a link
+    for _, glob in ipairs(data.with) do assert.is_true(known[glob], glob) end
+  end)
+
   it("names the excludes that the engine knows", function()
     local named = strings_of "temporary"
     assert.is_true(#named > 10)
