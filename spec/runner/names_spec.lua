@@ -99,6 +99,27 @@ describe("directories that are called by a time of day", function()
   end)
 end)
 
+-- Orbax: no file of one is in the next. Nobody watched when they were written.
+describe("checkpoints whose files are named by what is in them", function()
+  before_each(function()
+    for n = 9, 10 do
+      sh(("mkdir -p out/%d/state/d; echo weights %d >out/%d/state/d/$(echo %d | md5sum | cut -c-32);" ..
+        "echo {} >out/%d/_CHECKPOINT_METADATA; touch out/%d/commit_success.txt; sleep 0.1")
+        :format(n, n, n, n, n, n))
+    end
+  end)
+
+  it("are all saved by sync", function()
+    place.must "sync out --to store --run r --settle 0"
+    assert.are.same({ "9:9", "10:10" }, steps())
+  end)
+
+  it("are resumed from where the newest was never committed", function()
+    assert.are.equal("10", (resumed()))
+    has(place.must "latest store", "10")
+  end)
+end)
+
 describe("what a framework deletes by moving it below its directory", function()
   --- A job that saves as Orbax does, keeps two, and moves the others to `trash`.
   local job = [[set -e; cd out; for n in %s; do
