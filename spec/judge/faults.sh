@@ -35,6 +35,7 @@ faults=(
   "no-plug 20 dir"
   "numbers-from-zero 20 dir"
   "epoch-counts-early 20 dir"
+  "older-after-newer 20 dir"
 )
 
 echo "1..$((${#faults[@]} + 2))"

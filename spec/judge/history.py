@@ -120,6 +120,7 @@ def guest_op(lot, kind, wild, crowd):
 FOCUS = {
     "pin-not-reread": "meet", "pins-not-asked": "meet", "cleared-not-asked": "removal", "names-not-asked": "removal",
     "file-not-flushed": "power", "marks-not-asked": "killed", "durable-not-proven": "deaf", "lease-not-asked": "beside",
+    "older-after-newer": "late",
 }
 
 
@@ -145,6 +146,8 @@ def focus(plan, lot, on):
         # The disk answers nothing any more, to the end.
         disk = f"seed={lot.randrange(1, 1 << 30)} deaf={lot.randrange(60, 500)}"
         plan["writers"] = [[dict(plain, pause=0.2, do="watch", disk=disk)]]
+    elif on == "late":
+        plan["writers"] = [[dict(plain, do="late", pause=round(lot.uniform(0.2, 0.5), 2))]]
     else:
         slow = dict(plain, pause=0.5)
         plan["writers"] = [[slow], [dict(plain, take_over=False)] * 4]
@@ -387,6 +390,14 @@ class History:
         self.look()
         self.guest_notes(actor, {"which": 0.0})
         shutil.rmtree(where + "/out")
+
+    def do_late(self, actor, where, op, at):
+        """One that is complete on a host, which saves it when another has committed a newer one."""
+        self.do_sync(actor, where, dict(op, steps=1), at)
+        self.save(actor, where, op, at)
+        time.sleep(op["pause"])
+        self.do_sync("host9", f"{self.top}/host9", dict(op, steps=1), at)
+        self.do_sync(actor, where, dict(op, steps=0), at)
 
     def do_gc(self, actor, where, op, at):
         self.guest_gc(actor, op)
