@@ -26,7 +26,7 @@ NEEDED = {
     "epoch-not-read": {"who": "writer", "nth": 2, "lose": "tail", "first": "repair", "repair": ""},
     "epoch-not-read-guest": {"who": "guest", "nth": 1, "lose": "tail", "first": "repair", "repair": ""},
     "epoch-not-read-removal": {"who": "removal", "nth": 1, "lose": "tail", "first": "repair", "repair": ""},
-    "log-read-first": {"who": "writer", "nth": 2, "lose": "tail", "first": "client", "repair": "place=/.ckpt/epoch hold=1"},
+    "log-read-first": {"who": "removal", "lose": "both", "count": 1, "first": "client", "repair": "place=/.ckpt/epoch hold=1"},
     "no-plug": {},
     "numbers-from-zero": {},
     "epoch-counts-early": {"who": "nobody", "lose": "tail", "repair": "place=/.ckpt/log hold=1"},
@@ -36,7 +36,7 @@ NEEDED = {
 def draw(lot, fault):
     plan = {
         "who": lot.choice(("writer", "writer", "guest", "removal", "nobody")), "nth": lot.randint(1, 3),
-        "lose": lot.choice(("tail", "tail", "middle", "torn")), "count": lot.randint(1, 3), "saves": lot.randint(2, 4),
+        "lose": lot.choice(("tail", "tail", "middle", "torn", "both")), "count": lot.randint(1, 3), "saves": lot.randint(2, 4),
         "first": lot.choice(("repair", "repair", "client")), "which": lot.random(),
         "repair": lot.choice(("", f"place=/.ckpt hold={lot.randint(1, 8)}", f"place=/.ckpt fell={lot.randint(1, 8)}")),
     }
@@ -98,14 +98,22 @@ class Play:
                 live.pop(entry["commit"], None)
         return set(live.values())
 
+    def chosen(self, keys):
+        """Some at the end, of which nothing tells; some in the middle; one there and some at the end."""
+        count = self.plan["count"] + (self.plan["who"] == "removal")
+        tail, middle = len(keys) - count, int(self.plan["which"] * (len(keys) - count))
+        if self.plan["lose"] == "both":
+            return [keys[middle]] + keys[tail:]
+        at = tail if self.plan["lose"] == "tail" else middle
+        return keys[max(at, 0):][:count]
+
     def lose(self):
         """Entries go. The first stays: it has the run's name."""
         self.h.look()
         keys = sorted(self.h.seen, key=ledger.order)[1:]
-        count = self.plan["count"] + (self.plan["who"] == "removal")
-        at = len(keys) - count if self.plan["lose"] == "tail" else int(self.plan["which"] * (len(keys) - count))
-        self.standing = self.live_in(keys[:max(at, 0)])
-        for key in keys[max(at, 0):][:count]:
+        gone = self.chosen(keys)
+        self.standing = self.live_in(keys[:keys.index(gone[0])])
+        for key in gone:
             self.lost.add(key)
             if self.plan["lose"] == "torn":
                 self.h.eyes.put(key, self.h.seen[key][: len(self.h.seen[key]) // 2])
