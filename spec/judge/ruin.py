@@ -9,6 +9,7 @@ was asked to drop it; what was dropped by an entry that nobody lost stays droppe
 listed as good restores; a program that knows nothing of repairs finds a word at the end of the old log that stops it;
 the next run saves.
 """
+import hashlib
 import json
 import os
 import re
@@ -181,18 +182,23 @@ class Judgement:
             out += re.findall(r"^ckpt-lua: committed (\S+) \(", e["err"], re.M)
         return out
 
-    def lost_of(self, name):
-        """Whether an entry of its save is among the lost: then a `drop` says of no name which one it meant.
+    def newest(self):
+        return [r["wrote"] for r in self.h.recorded() if "wrote" in r][-1]
 
-        It has the number of a commit alone. Where that entry, or the attempt of another save beside it, is lost too, it
-        may be of either, and a repair that guesses lets go what was promised: so the checkpoint comes back (docs/repair.md).
+    def lost_of(self, name):
+        """Whether so much of its save is lost that a `drop`, which has the number of a commit alone, names nobody.
+
+        The commit's own entry has to be among the lost: where it stands, it names its save, and the manifest the directory.
+        And an attempt has to be, of this save or of another one: else each save but one has its number, and the one that is
+        left over is meant. Where two are left over a repair that guesses lets go what was promised (docs/repair.md).
         """
+        commit = attempt = False
         for key in self.play.lost:
             entry = json.loads(self.h.seen[key])
+            attempt = attempt or entry["type"] == "attempt"
             of = self.h.seen.get(f".ckpt/log/{entry.get('attempt', 0):020}.json", b"{}")
-            if name in (entry.get("dir"), json.loads(of).get("dir")):
-                return True
-        return False
+            commit = commit or entry["type"] == "commit" and json.loads(of).get("dir") == name
+        return commit and attempt
 
     def dropped(self):
         """(asked for; those whose entry was told of and stands; those of which every entry of that was lost)"""
@@ -212,6 +218,11 @@ class Judgement:
         """Whether a repair saw nothing that was missing: what went last may leave no trace."""
         return not self.h.eyes.get(f".ckpt/log.1/{0:020}.json")
 
+    def is_torn(self, name, unit):
+        """Whether a file of it is not in the store as it was saved."""
+        there = {f: self.h.eyes.get(f"{name}/{f}") for f in self.files[unit]}
+        return any(d is None or hashlib.sha256(d).hexdigest() != self.files[unit][f] for f, d in there.items())
+
     def check(self, when):
         there, told = self.listed(), self.acknowledged()
         asked, gone, forgotten = self.dropped()
@@ -227,8 +238,9 @@ class Judgement:
                 continue
             rc, same = self.restores(name, line["name"])
             # Where the last entries were lost, and nothing shows that, its files went by a `drop` that nobody can know of: a
-            # repair has nothing to begin at. Then the restore has to fail; other bytes are wrong all the same.
-            if name in forgotten and self.found_whole() and rc != 0:
+            # repair has nothing to begin at. Then the restore has to say that they are gone; what still stands as it was saved
+            # has to come back, and other bytes are wrong all the same.
+            if name in forgotten and self.found_whole() and rc == 5 and self.is_torn(name, line["name"]):
                 continue
             if rc != 0 or not same:
                 self.say(1, f"{when}: {name} is listed, and does not restore to what was saved")
@@ -281,10 +293,12 @@ class Judgement:
         options = self.h.options(self.play.where, PLAIN)
         e = self.ask(["sync", options[1]] + options[2:])
         # 3: the host still has one that somebody dropped. It is older than the newest commit, and is not saved again: that
-        # breaks nothing, as long as it is said of those alone that were asked to go.
+        # breaks nothing, as long as it is said of those alone that were asked to go, and what is new was saved.
         unsaved = set(re.findall(r"^ckpt-lua: (\S+): not saved: newer is committed", e["err"], re.M))
         if e["rc"] != 0 and not (e["rc"] == 3 and unsaved and unsaved <= self.dropped()[0]):
             self.say(5, f"after the repair a save ends with {e['rc']}", e)
+        elif self.newest() not in self.acknowledged():
+            self.say(5, f"after the repair a save ends with {e['rc']}, and does not say that {self.newest()} is committed", e)
         e = self.ask(["gc", self.h.uri, "--grace-delete", "0"])
         if e["rc"] != 0:
             self.say(5, f"after the repair `gc` ends with {e['rc']}", e)
