@@ -5,7 +5,8 @@
   3  nothing foreign changes
   4  nothing pinned goes
   5  a client's exit code and last words agree with the store
-  6  what is the newest never goes back, unless somebody drops it or marks it
+  6  what is the newest never goes back, unless somebody drops it or marks it; none is committed after one that was
+     complete later
 """
 import json
 import os
@@ -19,8 +20,7 @@ import trainer
 LAST = 150  # seconds; on a machine that others load, too
 CLOSE = 0.1  # seconds; who is complete at the same time may come in any order
 SLACK = 0.02  # seconds; one machine has one clock, but two processes look at it
-# Seconds; a process ends some time after it gave its lease back, and with a sanitizer looks for leaks first.
-LEAVE = 0.5 if os.environ.get("SANITIZE") else SLACK
+LEAVE = 2  # seconds between a lease that is given back and its process's end, on a machine that others load
 
 
 def digest_map(files):
@@ -146,22 +146,25 @@ class Judgement:
             self.say(1, f"{r['actor']} was told that {r['waited']} is durable, and no commit names it")
 
     def completed(self, c):
-        """When its trainer had it whole; None: several have that name, or nobody noted it."""
+        """When its trainer may have had it whole: of those with that name, the one with its bytes, while these stand."""
         actor = self.actor_of(c)
-        times = [r["t"] for r in self.records if r.get("complete") == c["unit"] and r["actor"] == actor]
-        return times[0] if len(times) == 1 else None
+        of = [r for r in self.records if r.get("complete") == c["unit"] and r["actor"] == actor and r["t"] < c["time"] + SLACK]
+        if len(of) > 1 and c["life"] != "deleted" and c["n"] not in self.h.over:
+            there = self.bytes_of(c)
+            of = [r for r in of if r["files"] == there]
+        return [r["t"] for r in of]
 
     def check_order(self):
-        """No older one follows a newer: of any two, which is committed later was complete later."""
-        last = None
-        for c in sorted(self.log.commits.values(), key=lambda c: c["n"]):
-            at = self.completed(c)
-            if at is None:
-                continue
-            if last and at < last[0] - CLOSE:
-                self.say(6, f"commit {c['n']}, {c['dir']}, was complete {last[0] - at:.2f} s before {last[1]['dir']}, "
-                         f"commit {last[1]['n']}, and follows it")
-            last = max(last or (at, c), (at, c), key=lambda x: x[0])
+        """No older one follows a newer that a restore would take: what is committed later was complete later."""
+        times = {n: self.completed(c) for n, c in self.log.commits.items()}
+        good = frozenset()
+        for n, _, _, after, _ in self.log.states:
+            before, good = good, after
+            newer = [o for o in before if times.get(n) and times.get(o) and max(times[n]) < min(times[o]) - CLOSE]
+            for o in newer[-1:]:
+                late, there = self.log.commits[n], self.log.commits[o]
+                self.say(6, f"commit {n}, {late['dir']}, was complete {min(times[o]) - max(times[n]):.2f} s before "
+                         f"{there['dir']}, commit {o}, and follows it")
 
     def check_grace(self):
         if self.h.plan["patient"]:
@@ -313,13 +316,17 @@ class Judgement:
         same = [c for c in mine if c["life"] == "deleted" or c["n"] in self.h.over or self.bytes_of(c) == newest["files"]]
         step = int(newest["complete"].rsplit("-", 1)[1])
         before = [c for c in self.log.commits.values() if c["time"] <= e["t1"] + SLACK]
-        newer = [c for c in before if (c["step"] or 0) >= step or (self.completed(c) or 0) >= newest["t"] - CLOSE]
+        newer = [c for c in before if (c["step"] or 0) >= step or max(self.completed(c), default=0) >= newest["t"] - CLOSE]
         if not same and not newer:
             self.say(5, f"it ends with {e['rc']} and says: durable; but {newest['complete']}, which it had, is in no commit", e)
 
     def was_fenced(self, e, terms):
         if any(n > max([t["n"] for t in terms], default=-1) for n in self.log.terms):
             return True
+        # Who repairs with --take-over begins a log anew beside a save that is whole and not committed: its writer stops.
+        if "a repair of this log (epoch " in e["err"] and self.h.eyes.list(".ckpt/epoch/"):
+            return any(o["args"][0] == "repair" and "--take-over" in o["args"] and o["t0"] < e["t1"]
+                       for o in self.h.ops if "args" in o)
         return "removed" in e["err"]
 
     def check_leases(self):
@@ -335,9 +342,14 @@ class Judgement:
                 continue
             # Who has announced a save has a lease, and gives it back when it ends by itself.
             had = [a for a in self.log.attempts.values() if a["by"] == last["n"] and self.log.times[a["n"]] < e["t0"]]
-            there = other["t1"] > term["time_ns"] / 1e9 + LEAVE or "killed" in other
-            if had and other["t0"] < e["t0"] and there:
+            if had and other["t0"] < e["t0"] and self.was_at_work(other, term["time_ns"] / 1e9):
                 self.say(2, f"term {n} was opened without --take-over while the lease of {other['actor']} stood", e, other)
+
+    def was_at_work(self, e, at):
+        """Whether a process had its lease at that time: the next moment shows it, for when it gave it back nobody saw."""
+        wrote = [r["t"] for r in self.records if r["actor"] == e["actor"] and "wrote" in r]
+        busy = e["rc"] == 14 or any(at + SLACK < t < e["t1"] for t in wrote) or e["t1"] > at + LEAVE
+        return "killed" in e or busy and e["t1"] > at + SLACK
 
     # -- the end of it --
 

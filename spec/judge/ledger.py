@@ -39,8 +39,10 @@ class Ledger:
             self.wrong(n, f"it is no JSON: {text[:80]!r}")
             return
         if epoch != self.epoch and e.get("type") == "snapshot" and n == 0:
-            # A repair's log begins: its number stands in it, and so does the repair's own term.
+            # A repair's log begins: its number stands in it, and so does the repair's own term, whose all open attempts are.
             n, self.term, self.ended = e.get("n"), e.get("term"), False
+            for a in self.attempts.values():
+                a["owner"] = self.term if a["fate"] == "open" else a["owner"]
         elif epoch == self.epoch and n != self.next:
             self.wrong(n, f"the log goes on at {n}, after {self.next - 1}")
         self.epoch, self.next = epoch, n + 1
