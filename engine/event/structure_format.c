@@ -27,6 +27,26 @@ int format_read(format_file *f, uint64_t at, void *to, size_t len) {
   return 0;
 }
 
+int format_byte(format_window *w, uint8_t *out) {
+  if (w->at >= w->f->size) return 0;
+  if (w->at < w->have_at || w->at - w->have_at >= w->have) {
+    uint64_t left = w->f->size - w->at;
+    w->have = left < sizeof w->bytes ? (size_t)left : sizeof w->bytes;
+    w->have_at = w->at;
+    w->read += w->have;
+    int rc = format_read(w->f, w->at, w->bytes, w->have);
+    if (rc < 0) return rc;
+  }
+  *out = w->bytes[w->at++ - w->have_at];
+  return 1;
+}
+
+int format_skip(format_window *w, uint64_t n) {
+  if (n > w->f->size - w->at) return 0;
+  w->at += n;
+  return 1;
+}
+
 static uint64_t le(const uint8_t *p, int bytes) {
   uint64_t n = 0;
   for (int i = bytes; i-- > 0;) n = n << 8 | p[i];

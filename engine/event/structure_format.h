@@ -25,6 +25,18 @@ int format_proves(format_file *f, structure_proof proof, const char *why);
 /* Reads all of `len` bytes from `at`; ERR_RETIRED if the file is shorter by now. */
 int format_read(format_file *f, uint64_t at, void *to, size_t len);
 
+/* A file that is read from its front, and of which most is jumped over. */
+typedef struct format_window {
+  format_file *f;
+  uint64_t at, have_at, read; /* position; where the window begins; bytes read so far */
+  size_t have;
+  uint8_t bytes[65536];
+} format_window;
+
+/* Reads the next byte, or jumps over `n`: 1; 0 if the file ends before; or an error. */
+int format_byte(format_window *w, uint8_t *out);
+int format_skip(format_window *w, uint64_t n);
+
 int format_zip(format_file *f);         /* torch.save, npz, keras */
 int format_safetensors(format_file *f); /* the header's offsets against the size */
 int format_hdf5(format_file *f);        /* the superblock's end of file */

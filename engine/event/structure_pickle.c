@@ -4,52 +4,27 @@
 
 /* Walks the opcodes of a pickle from PROTO to STOP. The large payloads (tensors, arrays) are jumped
  * over, so that little is read; past WALK_MAX the question stays open. */
-enum { WINDOW = 65536, WALK_MAX = 4 << 20 };
-
-typedef struct pickle_walk {
-  format_file *f;
-  uint64_t at, have_at, read; /* position; where the window begins; bytes read so far */
-  size_t have;
-  uint8_t window[WINDOW];
-} pickle_walk;
+enum { WALK_MAX = 4 << 20 };
 
 typedef enum pickle_step { STEP_ON, STEP_STOP, STEP_CUT, STEP_ODD } pickle_step;
 
-/* Makes the byte at w->at readable: 1, or 0 past the end of the file, or an error. */
-static int reach(pickle_walk *w) {
-  if (w->at >= w->f->size) return 0;
-  if (w->at >= w->have_at && w->at - w->have_at < w->have) return 1;
-  uint64_t left = w->f->size - w->at;
-  w->have = left < WINDOW ? (size_t)left : WINDOW;
-  w->have_at = w->at;
-  w->read += w->have;
-  int rc = format_read(w->f, w->at, w->window, w->have);
-  return rc < 0 ? rc : 1;
-}
-
 /* Reads the next `bytes` bytes as a number; 1, 0 past the end, or an error. */
-static int number(pickle_walk *w, int bytes, uint64_t *out) {
+static int number(format_window *w, int bytes, uint64_t *out) {
   *out = 0;
   for (int i = 0; i < bytes; i++) {
-    int rc = reach(w);
+    uint8_t b;
+    int rc = format_byte(w, &b);
     if (rc <= 0) return rc;
-    *out |= (uint64_t)w->window[w->at - w->have_at] << (8 * i);
-    w->at++;
+    *out |= (uint64_t)b << (8 * i);
   }
   return 1;
 }
 
-static int skip_line(pickle_walk *w) {
+static int skip_line(format_window *w) {
   for (uint64_t c = 0; c != '\n';) {
     int rc = number(w, 1, &c);
     if (rc <= 0) return rc;
   }
-  return 1;
-}
-
-static int skip_bytes(pickle_walk *w, uint64_t n) {
-  if (n > w->f->size - w->at) return 0;
-  w->at += n;
   return 1;
 }
 
@@ -75,7 +50,7 @@ static bool is_bare(int op) {
   return strchr("(012NQRabde]lost)u}\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x92\x93\x94\x97\x98", op);
 }
 
-static int one_opcode(pickle_walk *w, pickle_step *step) {
+static int one_opcode(format_window *w, pickle_step *step) {
   uint64_t op, n;
   int rc = number(w, 1, &op);
   *step = STEP_ON;
@@ -87,9 +62,9 @@ static int one_opcode(pickle_walk *w, pickle_step *step) {
     *step = STEP_ODD;
   } else if (rc > 0 && length_width((int)op)) {
     rc = number(w, length_width((int)op), &n);
-    if (rc > 0) rc = skip_bytes(w, n);
+    if (rc > 0) rc = format_skip(w, n);
   } else if (rc > 0 && fixed_width((int)op) > 0) {
-    rc = skip_bytes(w, (uint64_t)fixed_width((int)op));
+    rc = format_skip(w, (uint64_t)fixed_width((int)op));
   } else if (rc > 0 && strchr("FILVSPgp", (int)op)) {
     rc = skip_line(w);
   } else if (rc > 0 && (op == 'c' || op == 'i')) {
@@ -103,7 +78,7 @@ static int one_opcode(pickle_walk *w, pickle_step *step) {
 }
 
 int format_pickle(format_file *f) {
-  pickle_walk w = {.f = f};
+  format_window w = {.f = f};
   uint8_t last;
   int rc = format_read(f, f->size - 1, &last, 1);
   pickle_step step = STEP_ON;
