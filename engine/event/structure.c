@@ -40,6 +40,7 @@ static int look(format_file *f, const char *name) {
   if (rc < 0) return rc;
   if (ends_with(name, ".safetensors")) return format_safetensors(f);
   if (ends_with(name, ".json")) return format_json(f);
+  if (ends_with(name, ".ubj") && head[0] == '{') return format_ubjson(f);
   if (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0) return format_zip(f);
   if (memcmp(head, "tree\nver", len) == 0 && len == 8) return format_lightgbm(f);
   if (len < 4 && memcmp(head, "PK\3\4", len) == 0 && ends_with_one(name, zipped))

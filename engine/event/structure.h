@@ -3,8 +3,8 @@
  * It is a cheap look at the ends of a file (never at all of it) that finds a torn write where no
  * event can: after a crash, or for a unit that was first seen by a listing. It knows zip
  * (torch.save, npz, keras: the central directory at the end), safetensors (the header's offsets
- * against the size), HDF5 (the superblock's end of file), JSON (parses) and pickle (ends with
- * STOP). */
+ * against the size), HDF5 (the superblock's end of file), JSON (parses), UBJSON (XGBoost: its last
+ * brace) and pickle (ends with STOP). */
 #ifndef EVENT_STRUCTURE_H
 #define EVENT_STRUCTURE_H
 
@@ -24,7 +24,7 @@ typedef enum structure_proof {
   STRUCTURE_PROVES_LENGTH, /* all of its bytes are there, but not that they were filled
                             * (safetensors): it takes a close that was seen */
   STRUCTURE_PROVES_CLOSED, /* whole, if no writer on another machine may still add to it (HDF5) */
-  STRUCTURE_PROVES_WHOLE,  /* its end was written last (zip) */
+  STRUCTURE_PROVES_WHOLE,  /* its end was written last (zip, UBJSON) */
 } structure_proof;
 
 /* Looks what the structure of one file proves. NOTHING where it is torn, or of no known format.

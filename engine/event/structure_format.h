@@ -42,6 +42,7 @@ int format_safetensors(format_file *f); /* the header's offsets against the size
 int format_hdf5(format_file *f);        /* the superblock's end of file */
 int format_json(format_file *f);        /* brackets and strings are closed; NaN is fine */
 int format_lightgbm(format_file *f);    /* ends with the line that Python adds last */
+int format_ubjson(format_file *f);      /* XGBoost: its outermost brace is the last byte */
 int format_pickle(format_file *f);      /* ends with STOP */
 
 #endif

@@ -200,6 +200,49 @@ static void json_that_breaks_off_is_torn(void **state) {
   assert_int_equal(look("zeros.json"), STRUCTURE_UNKNOWN);
 }
 
+/* As XGBoost writes it (common/json.cc): a key is a length and its bytes; an array of numbers has a
+ * type and a count, and no end; another array has a count alone. */
+static bool write_ubjson(void) {
+  return python(
+      "import struct\n"
+      "n=lambda x: b\"L\"+struct.pack(\">q\",x)\n"
+      "k=lambda t: n(len(t))+t.encode()\n"
+      "s=lambda t: b\"S\"+k(t)\n"
+      "tree=b\"{\"+k(\"base_weights\")+b\"[$d#\"+n(99)+b\"}]{d\"*99"
+      "+k(\"id\")+b\"i\\7\"+k(\"tree_param\")+b\"{\"+k(\"num_nodes\")+s(\"99\")+b\"}}\"\n"
+      "model=b\"{\"+k(\"trees\")+b\"[#\"+n(30)+tree*30+k(\"tree_info\")+b\"[$l#\"+n(0)"
+      "+k(\"eta\")+b\"d1234\"+k(\"ok\")+b\"TF\"[:1]+k(\"none\")+b\"Z\"+k(\"e\")+b\"{}\"+k(\"v\")"
+      "+b\"[l\\0\\0\\0\\2I\\0\\1U\\2D12345678]\"+b\"}\"\n"
+      "open(\"m.ubj\",\"wb\").write(b\"{\"+k(\"learner\")+model+k(\"version\")"
+      "+b\"[$l#i\\3\"+bytes(12)+b\"}\")\n"
+      "open(\"typed.ubj\",\"wb\").write(b\"{$S#i\\2\"+b\"i\\1ai\\2xxi\\1bi\\1y\")\n"
+      "open(\"deep.ubj\",\"wb\").write(b\"{i\\1a\"*99+b\"Z\"+b\"}\"*99)\n"
+      "open(\"odd.ubj\",\"wb\").write(b\"{i\\1a?}\")\n"
+      "open(\"less.ubj\",\"wb\").write(b\"{i\\xffa}\")\n"
+      "open(\"zeros.ubj\",\"wb\").write(b\"{\"+bytes(99))\n"
+      "open(\"far.ubj\",\"wb\").write(b\"{i\\1a[$D#\"+n(2**62)+b\"}\")\n"
+      "open(\"binary.ubj\",\"wb\").write(b\"binf\"+bytes(99))");
+}
+
+static void a_ubjson_object_is_closed_by_its_last_byte(void **state) {
+  if (!write_ubjson()) skip();
+  no_beginning_is_sound("m.ubj");
+  no_beginning_is_sound("typed.ubj");
+  assert_int_equal(proof_of("m.ubj"), STRUCTURE_PROVES_WHOLE);
+  size_t len;
+  char *data = read_file(tmpdir_path(dir, "m.ubj"), &len);
+  data[len] = '}';
+  write_bytes(tmpdir_path(dir, "behind.ubj"), data, len + 1);
+  free(data);
+  assert_int_equal(look("behind.ubj"), STRUCTURE_UNKNOWN);
+  assert_int_equal(look("deep.ubj"), STRUCTURE_UNKNOWN);
+  assert_int_equal(look("odd.ubj"), STRUCTURE_UNKNOWN);
+  assert_int_equal(look("less.ubj"), STRUCTURE_UNKNOWN);
+  assert_int_equal(look("zeros.ubj"), STRUCTURE_UNKNOWN);
+  assert_int_equal(look("binary.ubj"), STRUCTURE_UNKNOWN);
+  assert_int_equal(look("far.ubj"), STRUCTURE_TORN);
+}
+
 static void a_pickle_ends_with_stop(void **state) {
   if (!python("import pickle\n"
               "class A: pass\n"
@@ -235,8 +278,8 @@ static void an_empty_checkpoint_file_is_torn(void **state) {
 }
 
 static void any_bytes_are_survived(void **state) {
-  static const char *const names[] = {"r.pt", "r.safetensors", "r.h5", "r.json", "r.pkl", "r.npz"};
-  static const char *const heads[] = {"PK\3\4", "PK\5\6", "\x89HDF\r\n\x1a\n", "{", "\x80\4", ""};
+  static const char *const names[] = {"r.pt", "r.safetensors", "r.h5", "r.json", "r.pkl", "r.ubj"};
+  static const char *const heads[] = {"PK\3\4", "PK\5\6", "\x89HDF\r\n\x1a\n", "{", "\x80\4", "{"};
   unsigned char b[300];
   unsigned seed = 1;
   for (int n = 0; n < 1500; n++) {
@@ -330,6 +373,7 @@ int main(void) {
       cmocka_unit_test(a_file_with_holes_is_never_sound),
       cmocka_unit_test(hdf5_is_as_long_as_its_superblock_says),
       cmocka_unit_test(json_that_breaks_off_is_torn),
+      cmocka_unit_test(a_ubjson_object_is_closed_by_its_last_byte),
       cmocka_unit_test(a_pickle_ends_with_stop),
       cmocka_unit_test(an_empty_checkpoint_file_is_torn),
       cmocka_unit_test(any_bytes_are_survived),

@@ -48,14 +48,19 @@ void fuzz_trail(const uint8_t *data, size_t size) {
   must(trail_read(fuzz_io(), fuzz_dir(), "checkpoint-3", take_record, &one, NULL) == 0 && one > 0);
 }
 
-/* The first byte says what the file is called. */
+/* The name decides with the bytes which format is looked for. */
 void fuzz_structure(const uint8_t *data, size_t size) {
-  static const char *const names[] = {"file"};
-  structure verdict = STRUCTURE_UNKNOWN;
-  char why[200];
-  if (size == 0) return;
-  const char *path = fuzz_file(names[0], data, size);
-  must(structure_of_file(fuzz_io(), path, &verdict, why, sizeof why, NULL) == 0);
-  must(verdict == STRUCTURE_SOUND || verdict == STRUCTURE_TORN || verdict == STRUCTURE_UNKNOWN);
-  must(strlen(why) < sizeof why);
+  static const char *const names[] = {"file",    "f.json", "f.safetensors", "f.pkl",
+                                      "f.keras", "f.h5",   "f.ubj"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    structure verdict = STRUCTURE_UNKNOWN;
+    structure_proof proof = STRUCTURE_PROVES_NOTHING;
+    char why[200];
+    const char *path = fuzz_file(names[i], data, size);
+    must(structure_of_file(fuzz_io(), path, &verdict, why, sizeof why, NULL) == 0);
+    must(verdict == STRUCTURE_SOUND || verdict == STRUCTURE_TORN || verdict == STRUCTURE_UNKNOWN);
+    must(strlen(why) < sizeof why);
+    must(structure_proves(fuzz_io(), path, &proof, NULL) == 0);
+    must(proof == STRUCTURE_PROVES_NOTHING || verdict == STRUCTURE_SOUND);
+  }
 }
