@@ -240,7 +240,7 @@ int format_lightgbm(format_file *f) {
     const char *line = memmem(b, len, last, sizeof last - 1);
     const char *end = line ? strchr(line + 1, '\n') : NULL;
     rc = end && end == b + len - 1
-             ? format_says(f, STRUCTURE_SOUND, "LightGBM: its last line")
+             ? format_proves(f, STRUCTURE_PROVES_WHOLE, "LightGBM: its last line")
              : format_says(f, STRUCTURE_UNKNOWN, "LightGBM: not the last line of Python");
   }
   free(b);

@@ -243,6 +243,20 @@ static void a_ubjson_object_is_closed_by_its_last_byte(void **state) {
   assert_int_equal(look("far.ubj"), STRUCTURE_TORN);
 }
 
+/* What its Booster.save_model leaves; the program of its command line writes no last line. */
+static void a_model_of_lightgbm_ends_with_the_line_of_python(void **state) {
+  const char *trees = "tree\nversion=v4\n\nend of trees\n\nend of parameters\n";
+  char all[256];
+  snprintf(all, sizeof all, "%s\npandas_categorical:[[\"a\", \"b\"]]\n", trees);
+  write_file(tmpdir_path(dir, "lgb.txt"), all);
+  assert_int_equal(look("lgb.txt"), STRUCTURE_SOUND);
+  assert_int_equal(proof_of("lgb.txt"), STRUCTURE_PROVES_WHOLE);
+  for (size_t at = strlen(all) - 1; at > 0; at--) {
+    assert_int_equal(truncate(tmpdir_path(dir, "lgb.txt"), (off_t)at), 0);
+    assert_int_equal(proof_of("lgb.txt"), STRUCTURE_PROVES_NOTHING);
+  }
+}
+
 static void a_pickle_ends_with_stop(void **state) {
   if (!python("import pickle\n"
               "class A: pass\n"
@@ -374,6 +388,7 @@ int main(void) {
       cmocka_unit_test(hdf5_is_as_long_as_its_superblock_says),
       cmocka_unit_test(json_that_breaks_off_is_torn),
       cmocka_unit_test(a_ubjson_object_is_closed_by_its_last_byte),
+      cmocka_unit_test(a_model_of_lightgbm_ends_with_the_line_of_python),
       cmocka_unit_test(a_pickle_ends_with_stop),
       cmocka_unit_test(an_empty_checkpoint_file_is_torn),
       cmocka_unit_test(any_bytes_are_survived),
