@@ -211,6 +211,17 @@ describe("files that are called as other things are", function()
     assert.are.same(expected, stored())
   end)
 
+  it("are proven by the last brace of XGBoost's, and the one that breaks off is not", function()
+    local key = [[L\0\0\0\0\0\0\0\1a]]
+    support.write(dir .. "/job.sh", ([[
+      printf '{%s[$l#L\0\0\0\0\0\0\0\1\0\0\0\2%s{}}' >out/model_1.ubj
+      printf '{%s[$l#L\0\0\0\0\0\0\0\1\0\0\0\2%s{}' >out/model_2.ubj
+      kill -9 $$]]):format(key, key, key, key))
+    sh "sh job.sh || true"
+    assert.are.equal("model_1.ubj", (resumed()))
+    has(place.must_sh "ls out.ckpt/quarantine/*", "model_2.ubj")
+  end)
+
   it("are proven by LightGBM's last line", function()
     support.write(dir .. "/job.sh", lightgbm "lgb_3.txt")
     sh "sh job.sh"
