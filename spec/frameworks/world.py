@@ -74,6 +74,7 @@ class Running:
         self.log = open(log, "a", encoding="utf-8")
         self.lines = []  # (time, text) of what the runner and its job print
         self.known = set()
+        self.others = set()  # pids that are not ours, and will not be
         env = {**os.environ, **environment, "FW_MARK": self.mark, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, env=env, start_new_session=True, text=True,
@@ -88,15 +89,20 @@ class Running:
             self.log.flush()
 
     def all(self):
-        found = set()
-        for d in os.listdir("/proc"):
-            if d.isdigit() and int(d) != os.getpid():
-                try:
-                    with open(f"/proc/{d}/environ", "rb") as f:
-                        if b"FW_MARK=" + self.mark.encode() in f.read():
-                            found.add(int(d))
-                except OSError:
-                    pass
+        """Each is asked once what it is: a machine with much on it has better to do than to tell it fifty times a second.
+        One that has nothing to tell (a thread of the kernel, or one that just begins or ends) is asked again."""
+        found, pids = set(), {int(d) for d in os.listdir("/proc") if d.isdigit()} - {os.getpid()}
+        self.others &= pids
+        for pid in pids - self.others:
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    told = f.read()
+            except OSError:
+                continue
+            if b"FW_MARK=" + self.mark.encode() in told:
+                found.add(pid)
+            elif told:
+                self.others.add(pid)
         return found
 
     def refresh(self):
