@@ -255,9 +255,57 @@ int settle_flush_shown(store *s, const runlog *log, uint64_t attempt, err *e) {
   return err_set(e, ERR_CONFLICT, "%s was removed at the same time", at.dir);
 }
 
+/* Tells when the content of a commit was complete; 0: nothing tells. */
+static int made_of(store *s, const runlog *log, const runlog_commit *c, int64_t *out, err *e) {
+  char dir[STORE_KEY_MAX];
+  manifest m = {0};
+  int rc = runlog_key_dir(log, c->dir, dir, e);
+  if (rc == 0) rc = manifest_read(s, dir, &m, e);
+  *out = rc == 0 ? manifest_made_ns(&m) : 0;
+  manifest_free(&m);
+  return rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT ? 0 : rc;
+}
+
+/* Of files above the checkpoints each has a line of its own. */
+static bool is_of_one_line(const runlog_commit *c, const manifest *m) {
+  return c->above == m->above && (!m->above || strcmp(c->unit, m->unit) == 0);
+}
+
+/* Finds a commit that was complete after this save, and is not bad nor let go. Those from before the
+ * save was begun its own writer has judged, who knows more than the times of files. But terms that
+ * take over from each other may each leave a save, and none of them has seen the others'. What a
+ * repair has found may have been a commit before, and somebody may know it. */
+static int find_newer(store *s, const runlog *log, const runlog_attempt *a, const manifest *m,
+                      const runlog_commit **out, err *e) {
+  const runlog_state *state = runlog_view(log);
+  int rc = 0;
+  *out = NULL;
+  if (runlog_was_found(log, a->n)) return 0;
+  for (size_t i = state->commit_count; rc == 0 && !*out && i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    int64_t made = 0;
+    err why = {0};
+    if (c->n < a->n) return 0;
+    if (c->life != RUNLOG_LIVE || c->bad || !is_of_one_line(c, m)) continue;
+    rc = made_of(s, log, c, &made, &why);
+    if (rc < 0) err_set(e, rc, "%s", why.text);
+    if (rc == 0 && made > manifest_made_ns(m)) *out = c;
+  }
+  return rc;
+}
+
 static int give_up_older(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink,
                          err *e) {
   log_say(sink, LOG_INFO, "%s was left unfinished by an earlier run: removing its parts", a->unit);
+  return settle_give_up(s, log, a->n, sink, e);
+}
+
+static int give_up_late(store *s, runlog *log, const runlog_attempt *a, const runlog_commit *newer,
+                        const log_sink *sink, err *e) {
+  log_say(sink, LOG_WARN,
+          "%s, which an earlier run has sent, is not saved: newer is committed: %s; where it was "
+          "sent from it stays",
+          a->unit, newer->unit);
   return settle_give_up(s, log, a->n, sink, e);
 }
 
@@ -269,6 +317,12 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
   if (rc == 0) rc = read_sealed(s, log, a, &m, &why);
   if (rc == ERR_NOENT) return give_up_older(s, log, a, sink, e);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
+  const runlog_commit *newer = NULL;
+  rc = find_newer(s, log, a, &m, &newer, e);
+  if (rc < 0 || newer) {
+    manifest_free(&m);
+    return rc < 0 ? rc : give_up_late(s, log, a, newer, sink, e);
+  }
   log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
   /* Its companions were put before its manifest. */
   runlog_note note = {0};

@@ -2,8 +2,9 @@
  * them, or gives them up, before a new term saves anything.
  *
  * A sealed save (its manifest stands in its directory, so all of it does) is committed as it
- * stands, unless a later save was committed meanwhile: the last commit of a log is its newest, and
- * an older save committed after it would take restores back. An attempt that is not sealed stays
+ * stands, unless a newer one was committed since it was begun: the last commit of a log is its
+ * newest, and an older save committed after it would take restores back. Newer is a save that was
+ * begun later, and one that was complete later, by the times of its files. An attempt that is not sealed stays
  * open where the store can resume: the next save of that unit goes on with it, from whatever
  * machine. After the new term's first commit nobody here needs those that are left, and they are
  * given up (settle_older). Where the store cannot resume, or does not arbitrate between writers,

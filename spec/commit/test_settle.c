@@ -50,19 +50,29 @@ static void seal_with(store *s, runlog *log, uint64_t n, const void *text, size_
   if (publish) assert_int_equal(s->ops->publish(s, from, to, NULL), 0);
 }
 
-static void seal(store *s, runlog *log, uint64_t n, manifest *m) {
+static void seal_made(store *s, runlog *log, uint64_t n, int64_t made_s, manifest *m) {
   buf text;
   buf_init(&text, 1 << 20);
   make_small_of(m, log, n);
+  m->entries[0].mtime_ns = made_s * 1000000000;
+  assert_int_equal(manifest_seal(m, NULL), 0);
   assert_int_equal(manifest_print(m, &text, NULL), 0);
   seal_with(s, log, n, text.data, text.len);
   buf_free(&text);
 }
 
-static void seal_one(store *s, runlog *log, uint64_t n) {
+static void seal(store *s, runlog *log, uint64_t n, manifest *m) {
+  seal_made(s, log, n, 0, m);
+}
+
+static void seal_one_made(store *s, runlog *log, uint64_t n, int64_t made_s) {
   manifest m;
-  seal(s, log, n, &m);
+  seal_made(s, log, n, made_s, &m);
   manifest_free(&m);
+}
+
+static void seal_one(store *s, runlog *log, uint64_t n) {
+  seal_one_made(s, log, n, 0);
 }
 
 static void commit(store *s, runlog *log, uint64_t n) {
@@ -216,6 +226,93 @@ static void an_older_save_is_never_committed_after_a_newer_one(void **state) {
     must_be_clean(s);
     manifest_free(&a);
     manifest_free(&b);
+  }
+}
+
+/* Two saves of terms that took over from each other, of which none came to its end: the second one
+ * was begun when the first one stood nowhere yet. */
+typedef struct pair {
+  uint64_t first, second;
+  runlog *one, *two;
+} pair;
+
+static pair two_left(world *w) {
+  pair p = {.one = world_log(w, "", "one")};
+  p.first = announce(w->env.store, p.one, "checkpoint-50");
+  p.two = world_log(w, "", "two");
+  p.second = announce(w->env.store, p.two, "checkpoint-40");
+  return p;
+}
+
+static void keep_last(void *ctx, log_level level, const char *text) {
+  if (level == LOG_WARN) snprintf(ctx, ERR_TEXT_MAX, "%s", text);
+}
+
+static void of_two_that_are_adopted_the_one_that_was_complete_first_does_not_follow(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    pair p = two_left(w);
+    char said[ERR_TEXT_MAX] = "";
+    const log_sink sink = {.fn = keep_last, .ctx = said, .min = LOG_WARN};
+    seal_one_made(s, p.one, p.first, 50);
+    seal_one_made(s, p.two, p.second, 40);
+    runlog *log = world_log(w, "", "three");
+    assert_int_equal(settle_attempts(s, log, &sink, NULL), 0);
+    assert_int_equal(fate_of(log, p.second), RUNLOG_SWEPT);
+    assert_int_equal(runlog_view(log)->commit_count, 1);
+    assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-50");
+    assert_non_null(strstr(said, "checkpoint-40, which an earlier run has sent, is not saved: newer"
+                                 " is committed: checkpoint-50"));
+    must_be_clean(s);
+  }
+}
+
+static void one_that_is_sealed_late_does_not_follow_what_was_adopted_meanwhile(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    pair p = two_left(w);
+    seal_one_made(s, p.one, p.first, 50);
+    runlog *log = world_log(w, "", "three");
+    settle(s, log);
+    assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-50");
+    seal_one_made(s, p.two, p.second, 40);
+    log = world_log(w, "", "four");
+    settle(s, log);
+    assert_int_equal(fate_of(log, p.second), RUNLOG_SWEPT);
+    assert_int_equal(runlog_view(log)->commit_count, 1);
+    must_be_clean(s);
+  }
+}
+
+/* A run that went back to an earlier step has completed it later. */
+static void of_two_that_are_adopted_the_one_that_was_complete_last_is_the_newest(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    pair p = two_left(w);
+    seal_one_made(s, p.one, p.first, 50);
+    seal_one_made(s, p.two, p.second, 60);
+    runlog *log = world_log(w, "", "three");
+    settle(s, log);
+    assert_int_equal(runlog_view(log)->commit_count, 2);
+    assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-40");
+    must_be_clean(s);
+  }
+}
+
+static void what_does_not_load_keeps_no_older_one_back(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    pair p = two_left(w);
+    seal_one_made(s, p.one, p.first, 50);
+    runlog *log = world_log(w, "", "three");
+    settle(s, log);
+    uint64_t bad = runlog_newest(runlog_view(log), NULL)->n;
+    assert_int_equal(runlog_mark(log, bad, true, "it does not load", NULL), 0);
+    seal_one_made(s, p.two, p.second, 40);
+    log = world_log(w, "", "four");
+    settle(s, log);
+    assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-40");
+    must_be_clean(s);
   }
 }
 
@@ -476,6 +573,10 @@ int main(void) {
       cmocka_unit_test(a_manifest_by_which_nobody_could_restore_seals_nothing),
       cmocka_unit_test(a_manifest_of_a_newer_format_is_left_for_those_who_can_read_it),
       cmocka_unit_test(an_older_save_is_never_committed_after_a_newer_one),
+      cmocka_unit_test(of_two_that_are_adopted_the_one_that_was_complete_first_does_not_follow),
+      cmocka_unit_test(one_that_is_sealed_late_does_not_follow_what_was_adopted_meanwhile),
+      cmocka_unit_test(of_two_that_are_adopted_the_one_that_was_complete_last_is_the_newest),
+      cmocka_unit_test(what_does_not_load_keeps_no_older_one_back),
       IN_A_FILE_WORLD(several_sealed_saves_are_committed_in_the_order_they_were_begun),
       cmocka_unit_test(what_was_swept_before_but_is_still_there_is_removed),
       IN_A_FILE_WORLD(somebody_elses_directory_under_the_name_of_a_swept_save_stays),

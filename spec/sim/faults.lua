@@ -374,7 +374,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { rebuild, "if (b->v->traces[i].pinned != RUNLOG_NONE) rc = place_one(b, i, e);", "rc = 0;" },
   } },
   guest_gives_up_what_a_repair_found = { repairs = true, edits = {
-    { entries, "if (log->term == RUNLOG_NONE && found)", "if (found && false)" },
+    { entries, "if (log->term == RUNLOG_NONE && runlog_was_found(log, attempt->n))",
+      "if (false)" },
   } },
   closed_place_tells_the_time = { repairs = true, edits = {
     { log, "int rc = find_standing(log, &n, e);", "int rc = 0;\n  (void)find_standing;" },

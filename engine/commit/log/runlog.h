@@ -258,6 +258,8 @@ int runlog_attempt_begin(runlog *log, const char *unit, uint64_t *out, err *e);
 int runlog_attempt_staged(runlog *log, const char *unit, const char *nonce, uint64_t *out, err *e);
 /* Takes an open attempt of an older term over. ERR_CONFLICT if it is not open any more. */
 int runlog_adopt(runlog *log, uint64_t attempt, err *e);
+/* True if a repair of the log has found this attempt: it may have been committed before. */
+bool runlog_was_found(const runlog *log, uint64_t attempt);
 /* Gives an open attempt up (ours, or one of an older term). Fine if it is swept already. A guest
  * may sweep one whose owner is not the newest term; another one is ERR_HELD. */
 int runlog_sweep(runlog *log, uint64_t attempt, err *e);

@@ -191,14 +191,16 @@ int runlog_adopt(runlog *log, uint64_t attempt, err *e) {
   return rc < 0 ? rc : runlog_carry_out(log, plan_adopt, &(runlog_request){.number = attempt}, e);
 }
 
+bool runlog_was_found(const runlog *log, uint64_t attempt) {
+  return log->at.epoch > 0 && attempt < log->at.first;
+}
+
 static int plan_sweep(const runlog *log, const runlog_request *r, json_t **out, err *e) {
   const runlog_attempt *attempt;
   int rc = get_attempt(log, r->number, &attempt, e);
   if (rc < 0 || attempt->fate == RUNLOG_SWEPT) return rc;
   if (attempt->fate == RUNLOG_COMMITTED) return closed(attempt, e);
-  /* What a repair leaves open may have been committed before, and somebody may know it. */
-  bool found = log->at.epoch > 0 && attempt->n < log->at.first;
-  if (log->term == RUNLOG_NONE && found)
+  if (log->term == RUNLOG_NONE && runlog_was_found(log, attempt->n))
     return err_set(e, ERR_HELD,
                    "attempt %" PRIu64 " of \"%.200s\" was found by a repair: the next run decides "
                    "whether it is a commit",

@@ -2,9 +2,11 @@
  * each of its calls. What it makes of which loss: spec/runner/repair_spec.lua. */
 #include "with_cmocka.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "commit/log/runlog_impl.h"
 #include "commit/log/runlog_ruin.h"
@@ -205,6 +207,26 @@ static void a_save_of_a_slow_clock_is_no_older_one(void **state) {
   (void)state;
 }
 
+/* The commits are made anew, and each of them may have been made before. */
+static void saves_that_follow_newer_ones_stay_what_they_were(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = world_log(w, "", "one");
+    char path[512];
+    for (int i = 0; i < SAVES; i++) {
+      const struct timespec made[2] = {{2000000000 - i, 0}, {2000000000 - i, 0}};
+      make_unit(w, units[i], MATCH_DIR, (unsigned)i + 1);
+      if (snprintf(path, sizeof path, "%s/%s/made", w->root, units[i]) >= (int)sizeof path) abort();
+      FILE *file = fopen(path, "w");
+      if (!file || fclose(file) != 0 || utimensat(AT_FDCWD, path, made, 0) < 0) abort();
+      save_unit(w, log, units[i], MATCH_DIR, i + 1);
+    }
+    for (uint64_t i = 0; i < runlog_view(log)->next; i++) lose(w, i);
+    assert_int_equal(mend(w->env.store, NULL), 0);
+    all_are_there(w, SAVES);
+  }
+  (void)state;
+}
+
 /* They stand under the attempt's number, which no entry tells. */
 static void what_was_saved_beside_it_is_found(void **state) {
   static const char *const with[] = {"train.log", NULL};
@@ -337,6 +359,7 @@ int main(void) {
       cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
       cmocka_unit_test(of_two_equal_saves_each_keeps_its_own),
       cmocka_unit_test(a_save_of_a_slow_clock_is_no_older_one),
+      cmocka_unit_test(saves_that_follow_newer_ones_stay_what_they_were),
       cmocka_unit_test(what_was_saved_beside_it_is_found),
       cmocka_unit_test(a_head_that_names_another_commit_is_mended),
       cmocka_unit_test(one_that_is_killed_at_any_call_is_mended_by_the_next),
