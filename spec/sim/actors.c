@@ -122,7 +122,9 @@ static int save(writer *w, const saved_unit *u, unsigned version) {
     memcpy(j.staging, staging, sizeof staging);
     sim_count->jobs++;
     sim_trace("saves %s, version %u", u->name, version);
+    a->saves = true;
     job_run(&j);
+    a->saves = false;
     rc = j.status;
     attempt = j.attempt;
     shape = j.attempt_shape;

@@ -182,6 +182,9 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { settle, "int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(",
       "int rc = staging_show(" },
   } },
+  older_one_is_adopted = { edits = {
+    { settle, "if (rc == 0 && made > manifest_made_ns(m)) *out = c;", "" },
+  } },
 
   -- What this simulator found in the engine.
   companions_make_room = { edits = {

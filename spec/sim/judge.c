@@ -275,7 +275,8 @@ static void fold_attempt(const json_t *entry, long long n) {
   judge_attempt *a = &attempts[attempt_count];
   char later[128];
   long long world = number(entry, "world");
-  *a = (judge_attempt){.n = n, .owner = newest_term, .world = world < 1 ? 1 : (unsigned)world};
+  *a = (judge_attempt){
+      .n = n, .owner = newest_term, .taken = n, .world = world < 1 ? 1 : (unsigned)world};
   copy_text(entry, "unit", a->unit, sizeof a->unit);
   copy_text(entry, "dir", a->dir, sizeof a->dir);
   copy_text(entry, "nonce", a->nonce, sizeof a->nonce);
@@ -302,19 +303,37 @@ static void check_order(const judge_attempt *a, long long n) {
                     commits[i].n);
 }
 
+/* Who finishes what others left does not let it follow a save that was complete after it: versions are
+ * complete one after the other. What was committed before it was begun its own writer has judged, and
+ * what is marked while it is looked at may be seen or not. What a repair has found may have been a commit
+ * before. */
+static void check_line(const actor *by, const judge_commit *c) {
+  const judge_attempt *a = c->of;
+  if (!by->used || by->saves || a->n < first) return;
+  for (size_t i = 0; i < commit_count; i++) {
+    const judge_commit *k = &commits[i];
+    if (k->n < a->n || k->dropped || k->bad || k->marked > a->taken || k->version <= c->version)
+      continue;
+    sim_violation("entry %lld adopts %s, version %u, behind commit %lld, version %u", c->n, a->dir,
+                  c->version, k->n, k->version);
+  }
+}
+
 /* The term of what was saved beside it, which is in the name of its place; -1: nothing was. */
 static long long beside_of(const json_t *commit) {
   const json_t *with = json_object_get(commit, "with");
   return with ? number(with, "term") : -1;
 }
 
-static void fold_about(const json_t *entry, enum type type, long long n, long long term) {
+static void fold_about(const actor *by, const json_t *entry, enum type type, long long n,
+                       long long term) {
   judge_attempt *a = attempt_of(number(entry, "attempt"));
   if (!a) sim_violation("entry %lld is about no attempt", n);
   if (a->fate != FATE_OPEN) sim_violation("entry %lld follows a sweep or a commit", n);
   if (type == ADOPT) {
     if (a->owner == newest_term) sim_violation("entry %lld adopts what has an owner", n);
     a->owner = term;
+    a->taken = n;
   } else if (type == SWEEP) {
     if (a->owner == newest_term && term != newest_term)
       sim_violation("entry %lld: a guest sweeps what has an owner", n);
@@ -330,6 +349,7 @@ static void fold_about(const json_t *entry, enum type type, long long n, long lo
     a->fate = FATE_COMMITTED;
     if (a->n > first) check_parts(a); /* what was committed before has none any more */
     check_commit(c);
+    check_line(by, c);
     lost_commit(c);
     char key[256];
     snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
@@ -355,6 +375,7 @@ static void fold_removal(const json_t *entry, enum type type, long long n) {
   if (type == BAD) {
     const json_t *good = json_object_get(entry, "good");
     c->bad = !json_is_true(good);
+    c->marked = n;
     lost_bad(c);
     return;
   }
@@ -447,7 +468,7 @@ static void fold(const actor *by, const json_t *entry, enum type type, long long
   if (term >= 0 && (term != newest_term || ended))
     sim_violation("entry %lld: its writer was fenced", n);
   if (type == ATTEMPT) fold_attempt(entry, n);
-  if (type == ADOPT || type == SWEEP || type == COMMIT) fold_about(entry, type, n, term);
+  if (type == ADOPT || type == SWEEP || type == COMMIT) fold_about(by, entry, type, n, term);
   if (type == DROP || type == DELETE || type == BAD) fold_removal(entry, type, n);
   if (type == END) fold_end();
   if (type == SNAPSHOT && number(entry, "through") != n - 1)
@@ -567,7 +588,7 @@ static void take_attempts(long long before, bool clear, size_t count) {
     judge_attempt *a = &attempts[attempt_count++];
     if (!old) sim_violation("the repaired log has %s, which nobody announced", s->dir);
     *a = *old;
-    a->n = (long long)s->n;
+    a->n = a->taken = (long long)s->n;
     a->owner = (long long)s->owner;
     a->fate = (judge_fate)s->fate;
     a->forgotten = false;
@@ -585,6 +606,7 @@ static void take_commits(size_t count) {
     c->n = (long long)s->n;
     c->attempt = (long long)s->attempt;
     c->of = attempt_in(s->dir);
+    c->marked = 0;
     c->bad = s->bad;
     c->dropped = s->life != RUNLOG_LIVE;
     c->deleted = s->life == RUNLOG_DELETED;

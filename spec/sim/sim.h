@@ -60,6 +60,7 @@ struct actor {
   uint64_t reads; /* the commit that it is for */
   uint64_t born;  /* the step in which it began */
   bool saw_head;  /* it got an answer when it asked for the log's head */
+  bool saves;     /* it is at a save of its own, not at what others left */
   bool humble;    /* it repairs only what nobody is at work on, as it looks since `looked` */
   int64_t looked;
 };
@@ -127,6 +128,7 @@ int units_file_count(const char *unit, unsigned world);
 typedef enum judge_fate { FATE_OPEN, FATE_SWEPT, FATE_COMMITTED } judge_fate;
 typedef struct judge_attempt {
   long long n, owner;
+  long long taken; /* the entry by which its owner has it */
   unsigned world;
   judge_fate fate;
   char unit[64], dir[96], nonce[40];
@@ -137,6 +139,7 @@ typedef struct judge_attempt {
 } judge_attempt;
 typedef struct judge_commit {
   long long n, attempt, with_term;
+  long long marked; /* the last entry that called it bad or good; 0: none */
   bool bad, dropped, deleted, ended;
   int64_t dropped_at; /* sim time of the entry's object */
   char root[80];
