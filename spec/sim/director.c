@@ -111,7 +111,7 @@ static void rob(actor *reader) {
   if (sim_now <= reader->pin_until)
     sim_now = reader->pin_until + (int64_t)sim_roll(60) * SECOND;
   else if (judge_has_deleted(reader->reads))
-    sim_count->robbed++, reader->wake = sim_now;
+    sim_count->robbed++, lost_let_go(reader->reads), reader->wake = sim_now;
   else if (!is_robbed())
     actor_start("robber", rob_main, -1, reader->id);
 }

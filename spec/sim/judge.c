@@ -690,6 +690,10 @@ judge_commit *judge_commit_in(const char *dir) {
   return NULL;
 }
 
+const judge_commit *judge_commit_at(uint64_t n) {
+  return commit_at((long long)n);
+}
+
 const judge_attempt *judge_attempt_in(const char *dir) {
   return attempt_in(dir);
 }
@@ -939,6 +943,7 @@ static void restore_backup(judge_attempt *a, const judge_commit *c) {
   const char *text = c ? c->manifest : "{}";
   space_put(key, text, strlen(text), cleared && !sim_weather.files ? a->nonce : "");
   a->backup = true;
+  if (c && !cleared) lost_removed(c);
   sim_count->backups++;
   sim_trace("somebody copies %s back", key);
 }

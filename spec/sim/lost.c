@@ -374,6 +374,21 @@ void lost_under_removal(actor *by, const char *nonce) {
   actor_yield();
 }
 
+/* What a sleeping reader has pinned is deleted, and the entry that let it go is lost: what he can read of
+ * the log ends before it. */
+void lost_let_go(uint64_t commit) {
+  const judge_commit *c = judge_commit_at(commit);
+  long long first, epoch = judge_epoch(&first);
+  long long n = c ? let_go_by(c->of, epoch, first, last_of(epoch, first)) : -1;
+  if (sim_repairs && !any && n >= 0 && sim_chance(300)) lose(epoch, n, false);
+}
+
+/* Its removal was begun, and its entry is lost: another object will stand in its place. */
+void lost_removed(const judge_commit *c) {
+  long long first, epoch = judge_epoch(&first);
+  if (sim_repairs && c->n > first && sim_chance(500)) lose(epoch, c->n, false);
+}
+
 void lost_disaster(void) {
   long long first, epoch = judge_epoch(&first), from = first + 1, last = last_of(epoch, first);
   long long named = named_by_head();

@@ -179,6 +179,7 @@ bool judge_is_clear(void);
 void judge_lost_tail(void);
 long long judge_epoch(long long *its_first);    /* the one that counts */
 judge_commit *judge_commit_in(const char *dir); /* NULL: none */
+const judge_commit *judge_commit_at(uint64_t n);
 const judge_attempt *judge_attempt_in(const char *dir);
 const judge_attempt *judge_attempt_named(const char *nonce);
 
@@ -188,6 +189,8 @@ void lost_clear(void);
 bool lost_any(void);   /* was any entry ever lost? */
 bool lost_since(void); /* and no repair begun since? */
 void lost_disaster(void);
+void lost_let_go(uint64_t commit);
+void lost_removed(const judge_commit *c);
 /* Can it be read, and is it of that type? */
 bool lost_stands(long long epoch, long long place, const char *type);
 void lost_key(long long epoch, long long place, char *out, size_t room);
