@@ -449,14 +449,14 @@ static int clear_renamed(removing *r, err *e) {
     return rc < 0 ? rc : empty_gone(r, false, e);
   }
   if (r->found->cleared) return 0;
-  rc = check_dir(r, r->dir, e);
+  rc = announce(r, e);
+  if (rc == 0) rc = check_dir(r, r->dir, e);
   if (rc <= 0) return rc < 0 ? rc : leave_dir(r, e);
   if (r->dry) {
     memcpy(r->gone, r->dir, sizeof r->gone); /* a dry run looks where the directory is still */
     return empty_gone(r, false, e);
   }
-  rc = announce(r, e);
-  if (rc == 0) rc = rename_dir(r, e);
+  rc = rename_dir(r, e);
   if (rc <= 0) return rc < 0 ? rc : leave_dir(r, e);
   rc = put_cleared(r, e);
   return rc < 0 ? rc : empty_gone(r, true, e);
@@ -476,6 +476,14 @@ static int begin(removing *r, uint64_t attempt, err *e) {
   if (rc == 0) rc = removal_key(r->log, REMOVAL_CLEARED, r->id, r->cleared, e);
   if (rc == 0) rc = removal_key(r->log, REMOVAL_CLEARING, r->id, r->clearing, e);
   return rc < 0 ? rc : removal_key(r->log, REMOVAL_GONE, r->id, r->gone, e);
+}
+
+/* Who called it cleared had asked. */
+int removal_announce(store *s, runlog *log, uint64_t attempt, err *e) {
+  removing r = {.s = s, .log = log};
+  int rc = begin(&r, attempt, e);
+  if (rc == 0) rc = is_there(&r, r.cleared, e);
+  return rc == 0 ? announce(&r, e) : rc < 0 ? rc : 0;
 }
 
 /* Counts the objects that stand there although it was cleared: nobody may remove them. They are

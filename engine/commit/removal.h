@@ -4,7 +4,8 @@
  *
  * Before anything goes, .ckpt/clearing/<attempt> is put, and then it is asked whether a repair of
  * the log was begun (ERR_FENCED). A repair takes whatever has a `clearing` for let go, so what is
- * being removed is in no repaired log.
+ * being removed is in no repaired log. That goes for all that an attempt has anywhere: what says
+ * that it was given up may be lost, and then somebody goes on with it.
  *
  * In a bucket, for a deleted commit: its manifest's text is what is put there; then the keys go that the manifest names, if they have that size, and are no
  * younger than the commit. For any other attempt: the objects that carry its mark.
@@ -40,6 +41,11 @@ typedef struct removal_found {
  * at the same time. Blocks. */
 int removal_clear(store *s, runlog *log, uint64_t attempt, bool dry, const log_sink *sink,
                   removal_found *found, err *e);
+
+/* Says that the removal of an attempt's files begins, where directories are renamed, and asks then
+ * whether a repair of the log was begun (ERR_FENCED), as removal_clear() does. Who takes away
+ * anything of an attempt that is not in its directory calls it before. ERR_INVAL as above. */
+int removal_announce(store *s, runlog *log, uint64_t attempt, err *e);
 
 /* Tells whether an upload in parts below the attempt's directory, of which nothing shows yet, is
  * the attempt's. It has no mark, so its time has to tell: 1 if it was begun between the attempt's

@@ -72,7 +72,8 @@ static int remove_all(store *s, runlog *log, const runlog_attempt *a, bool besid
   places at;
   int rc = places_of(log, a, &at, e);
   if (rc == 0 && store_can(s, STORE_CAP_PUBLISH)) {
-    rc = s->ops->remove_prefix(s, at.staging, e);
+    rc = removal_announce(s, log, a->n, e);
+    if (rc == 0) rc = s->ops->remove_prefix(s, at.staging, e);
     if (rc == 0) rc = staging_drop_of(s, log, at.nonce, e);
   }
   if (rc < 0 || s->no_delete) return rc;
@@ -373,7 +374,7 @@ static int say_staged(void *ctx, const char *key, const char *reason, uint64_t b
   return 0;
 }
 
-void settle_staged(store *s, const runlog *log, int64_t grace_ns, const log_sink *sink) {
+void settle_staged(store *s, runlog *log, int64_t grace_ns, const log_sink *sink) {
   err why = {0};
   int64_t now = s->io->now(s->io, IO_WALL);
   if (staging_tidy(s, log, now, grace_ns, false, say_staged, (void *)sink, &why) < 0)

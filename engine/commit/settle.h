@@ -55,7 +55,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink);
 /* Removes stagings (staging.h) that nobody goes on with: of attempts that are over, and of an older
  * term if nothing was written to them for the grace period (INT64_MAX: those stay). Files that
  * cannot be removed are logged, no error. */
-void settle_staged(store *s, const runlog *log, int64_t grace_ns, const log_sink *sink);
+void settle_staged(store *s, runlog *log, int64_t grace_ns, const log_sink *sink);
 
 /* Gives up every open attempt of our own term but `keep` (RUNLOG_NONE: all), for jobs that failed,
  * and could not even sweep. */

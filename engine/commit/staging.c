@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "commit/manifest_read.h"
+#include "commit/removal.h"
 #include "prims/fs.h"
 #include "staging_impl.h"
 
@@ -211,8 +212,18 @@ static const char *choose(store *s, const runlog_state *state, const staging_see
   return *other ? why->text : reason;
 }
 
-int staging_tidy(store *s, const runlog *log, int64_t now, int64_t grace_ns, bool dry,
-                 staging_told *told, void *ctx, err *e) {
+/* What was given up somebody may go on with, if what says so is lost. */
+static int take_away(store *s, runlog *log, const staging_seen *one, err *e) {
+  const runlog_attempt *a = one->gone ? NULL : runlog_find_nonce(runlog_view(log), one->nonce);
+  bool given_up = a && a->fate == RUNLOG_SWEPT;
+  int rc = given_up ? removal_announce(s, log, a->n, e) : 0;
+  if (rc == 0) rc = staging_remove(s, one->key, e);
+  if (rc < 0 || !given_up || s->no_delete) return rc;
+  return removal_clear(s, log, a->n, false, NULL, NULL, e);
+}
+
+int staging_tidy(store *s, runlog *log, int64_t now, int64_t grace_ns, bool dry, staging_told *told,
+                 void *ctx, err *e) {
   staging_list all;
   int stopped = 0, rc = staging_look(s, log, &all, e);
   for (size_t i = 0; rc == 0 && stopped == 0 && i < all.count; i++) {
@@ -222,7 +233,7 @@ int staging_tidy(store *s, const runlog *log, int64_t now, int64_t grace_ns, boo
     bool other = false;
     const char *reason = choose(s, runlog_view(log), one, now, grace_ns, &l, &other, &why);
     if (!reason) continue;
-    int done = dry || other ? 0 : staging_remove(s, one->key, &why);
+    int done = dry || other ? 0 : take_away(s, log, one, &why);
     stopped = told(ctx, one->key, done < 0 ? why.text : reason, l.bytes, other, done);
   }
   staging_list_free(&all);

@@ -70,7 +70,7 @@ int staging_drop_of(store *s, const runlog *log, const char *nonce, err *e);
  * returns it. */
 typedef int staging_told(void *ctx, const char *key, const char *reason, uint64_t bytes, bool other,
                          int status);
-int staging_tidy(store *s, const runlog *log, int64_t now, int64_t grace_ns, bool dry,
-                 staging_told *told, void *ctx, err *e);
+int staging_tidy(store *s, runlog *log, int64_t now, int64_t grace_ns, bool dry, staging_told *told,
+                 void *ctx, err *e);
 
 #endif

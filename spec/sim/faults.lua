@@ -394,6 +394,9 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   epoch_is_not_asked_before_a_removal = { repairs = true, edits = {
     { removal, 'FAULT("epoch-not-read-removal") ? 0', "true ? 0" },
   } },
+  epoch_is_not_asked_for_what_is_staged = { repairs = true, edits = {
+    { settle, "rc = removal_announce(s, log, a->n, e);", "rc = 0;" },
+  } },
   -- What a repair does with removals that were begun.
   removals_are_not_looked_for = { repairs = true, edits = {
     { evidence, "if (rc == 0) rc = find_removals(r, removed, e);", "(void)find_removals;" },

@@ -780,6 +780,10 @@ static judge_attempt *attempt_for(const char *key) {
   return attempt_in(dir);
 }
 
+const judge_attempt *judge_attempt_for(const char *key) {
+  return attempt_for(key);
+}
+
 static bool of_attempt(const char *key) {
   return !at(key, ".ckpt/") || at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/") ||
          at(key, ".ckpt/with/");
@@ -993,19 +997,6 @@ static void keeps_text(const judge_attempt *a, const char *key) {
   if (!space_find(name)) BROKEN_RULE("%s is removed, and its text is kept nowhere", key);
 }
 
-/* Where a sweep was lost, a repair has opened its attempt again. Of one that has no manifest, shown or
- * staged, nothing can be made any more: whoever is at its removal need not ask for what is left. */
-static bool is_hollow(const judge_attempt *a) {
-  char key[256];
-  snprintf(key, sizeof key, ".ckpt/staging/%lld/%s", a->n, MANIFEST_NAME);
-  if (!lost_any() || is_shown(a) || space_find(key)) return false;
-  for (size_t i = space_from(".ckpt/staging/"); i < space_count(); i++) {
-    if (!at(space_at(i)->key, ".ckpt/staging/")) break;
-    if (strstr(space_at(i)->key, a->nonce) && strstr(space_at(i)->key, MANIFEST_NAME)) return false;
-  }
-  return true;
-}
-
 static void may_go(const char *key) {
   if (is_visitors(key)) sim_violation("%s, which is somebody else's, is removed", key);
   const judge_attempt *a = attempt_for(key);
@@ -1019,7 +1010,6 @@ static void may_go(const char *key) {
   /* What a save needed on its way is not needed behind the commit. */
   if (c && (at(key, ".ckpt/staging/") || at(key, ".ckpt/parts/"))) return;
   if (at(key, ".ckpt/staging/") && is_shown(a)) return;
-  if (!c && at(key, ".ckpt/") && is_hollow(a)) return;
   if (c && at(key, ".ckpt/with/") && !names_term(c, key)) return;
   sim_violation("%s is removed, and its %s stands", key,
                 c ? c->dropped ? "commit (dropped only)" : "commit" : "attempt");

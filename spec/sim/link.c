@@ -112,9 +112,7 @@ static void look_for_removal(actor *a, const char *key, bool removes) {
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (strncmp(key, steps[i], strlen(steps[i])) == 0)
       lost_under_removal(a, key + strlen(steps[i]));
-  char dir[STORE_KEY_MAX];
-  snprintf(dir, sizeof dir, "%.*s", (int)strcspn(key, "/"), key);
-  const judge_attempt *of = removes ? judge_attempt_in(dir) : NULL;
+  const judge_attempt *of = removes ? judge_attempt_for(key) : NULL;
   if (of) lost_under_removal(a, of->nonce);
 }
 
@@ -433,6 +431,7 @@ static int link_write_close(store_writer *base, err *e) {
 static int link_publish(store *s, const char *from, const char *to, err *e) {
   actor *a = of(s);
   look_for_removal(a, to, false);
+  look_for_removal(a, from, strncmp(to, ".ckpt/staging/gone.", 19) == 0);
   fate f = begin(a, true);
   int rc = 0;
   if (f == DONE || f == LOST_REPLY) {

@@ -147,6 +147,18 @@ static void clear_key(collecting *g, const char *key, const char *reason) {
   tell(g, "litter", key, rc < 0 ? why.text : reason, bytes, rc);
 }
 
+/* Of an attempt of which nothing should be there: a repair may have opened it again, so nothing goes
+ * before its removal was begun. */
+static void clear_gone(collecting *g, const runlog_attempt *a, const char *key) {
+  const collect *c = g->c;
+  err why = {0};
+  int rc = removal_clear(c->store, c->log, a->n, c->dry, c->sink, NULL, &why);
+  if (rc < 0)
+    tell(g, "litter", key, why.text, 0, rc);
+  else
+    clear_key(g, key, reason_of(a));
+}
+
 /* Reads a number "17", and nothing else that strtoull would take. */
 static bool read_number(const char *text, uint64_t *out) {
   char again[24];
@@ -216,7 +228,7 @@ static void collect_numbered(collecting *g, const char *key, bool companions) {
       read_number(fs_base(key), &n) ? runlog_find_attempt(runlog_view(g->c->log), n) : NULL;
   if (!a || a->fate == RUNLOG_OPEN) return;
   if (collect_is_gone(g, a))
-    clear_key(g, key, reason_of(a));
+    clear_gone(g, a, key);
   else if (companions)
     collect_other_terms(g, a, key);
   else

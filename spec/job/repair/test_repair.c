@@ -12,7 +12,9 @@
 #include "commit/log/runlog_ruin.h"
 #include "commit/removal.h"
 #include "commit/settle.h"
+#include "commit/staging.h"
 #include "job/repair/repair.h"
+#include "manifest_make.h"
 #include "store_failing.h"
 #include "world.h"
 
@@ -116,6 +118,65 @@ static void a_removal_that_was_begun_before_removes_nothing(void **state) {
     all_are_there(w, SAVES);
   }
   (void)state;
+}
+
+/* What says that it was given up is lost: it is open again, and a run may go on with it. */
+static void lose_its_end(const world *w, runlog *log, uint64_t attempt) {
+  assert_int_equal(runlog_sweep(log, attempt, NULL), 0);
+  uint64_t end = runlog_view(log)->next - 1;
+  assert_int_equal(runlog_mark(log, runlog_view(log)->commits[0].n, true, "it does not load", NULL),
+                   0);
+  lose(w, end);
+  assert_int_equal(mend(w->env.store, NULL), 0);
+}
+
+static void what_was_sent_stays_where_its_end_was_lost(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    runlog *log = saved(w);
+    char dir[STORE_KEY_MAX], data[STORE_KEY_MAX + 20], with[STORE_KEY_MAX + 20];
+    uint64_t n = 0;
+    assert_int_equal(runlog_attempt_begin(log, "late", &n, NULL), 0);
+    if (store_can(s, STORE_CAP_PUBLISH))
+      assert_int_equal(runlog_key_staging(log, n, dir, NULL), 0);
+    else
+      assert_int_equal(runlog_key_dir(log, "late", dir, NULL), 0);
+    snprintf(data, sizeof data, "%s/model.pt", dir);
+    put_small_of(s, log, n, data);
+    assert_int_equal(runlog_key_companions("", n, runlog_view(log)->term.n, dir, NULL), 0);
+    snprintf(with, sizeof with, "%s/latest", dir);
+    assert_int_equal(store_put_text(s, with, "with", STORE_IF_ABSENT), 0);
+    lose_its_end(w, log, n);
+    assert_int_equal(settle_clear(s, log, n, NULL, NULL), ERR_FENCED);
+    assert_true(store_holds(s, data));
+    assert_true(store_holds(s, with));
+  }
+  (void)state;
+}
+
+static bool finds_none(const void *ctx, const char *name, manifest_type *type, uint64_t *size) {
+  (void)ctx, (void)name, (void)type, (void)size;
+  return false;
+}
+
+static void what_was_staged_stays_where_its_end_was_lost(void **state) {
+  world *w = *state;
+  store *s = w->env.store;
+  runlog *log = saved(w);
+  char data[STORE_KEY_MAX + 20];
+  staging st;
+  bool again;
+  uint64_t n = 0;
+  const staging_files none = {NULL, finds_none};
+  assert_int_equal(staging_begin(s, log, "late", &none, "", NULL, &st, &again, NULL), 0);
+  snprintf(data, sizeof data, "%s/model.pt", st.key);
+  assert_int_equal(store_put_text(s, data, "data", STORE_IF_ABSENT), 0);
+  assert_int_equal(runlog_attempt_staged(log, "late", st.nonce, &n, NULL), 0);
+  lose_its_end(w, log, n);
+  assert_int_equal(settle_clear(s, log, n, NULL, NULL), ERR_FENCED);
+  assert_true(store_holds(s, data));
+  settle_staged(s, log, INT64_MAX, NULL);
+  assert_true(store_holds(s, data));
 }
 
 static void a_reader_goes_on_in_the_new_log(void **state) {
@@ -355,6 +416,8 @@ int main(void) {
       cmocka_unit_test(a_writer_behind_a_lost_end_is_told_that_it_counts_for_nothing),
       cmocka_unit_test(who_puts_while_it_reads_is_read_or_fenced),
       cmocka_unit_test(a_removal_that_was_begun_before_removes_nothing),
+      cmocka_unit_test(what_was_sent_stays_where_its_end_was_lost),
+      IN_A_FILE_WORLD(what_was_staged_stays_where_its_end_was_lost),
       cmocka_unit_test(a_reader_goes_on_in_the_new_log),
       cmocka_unit_test(a_second_save_of_a_name_keeps_its_number_behind_a_lost_end),
       cmocka_unit_test(of_two_equal_saves_each_keeps_its_own),
