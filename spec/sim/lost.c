@@ -377,7 +377,7 @@ void lost_under_removal(actor *by, const char *nonce) {
 /* What a sleeping reader has pinned is deleted, and the entry that let it go is lost: what he can read of
  * the log ends before it. */
 void lost_let_go(uint64_t commit) {
-  const judge_commit *c = judge_commit_at(commit);
+  const judge_commit *c = judge_commit_at((long long)commit);
   long long first, epoch = judge_epoch(&first);
   long long n = c ? let_go_by(c->of, epoch, first, last_of(epoch, first)) : -1;
   if (sim_repairs && !any && n >= 0 && sim_chance(300)) lose(epoch, n, false);

@@ -179,10 +179,10 @@ bool judge_is_clear(void);
 void judge_lost_tail(void);
 long long judge_epoch(long long *its_first);    /* the one that counts */
 judge_commit *judge_commit_in(const char *dir); /* NULL: none */
-const judge_commit *judge_commit_at(uint64_t n);
-const judge_attempt *judge_attempt_in(const char *dir);
-const judge_attempt *judge_attempt_for(const char *key); /* whatever it is of an attempt */
-const judge_attempt *judge_attempt_named(const char *nonce);
+judge_commit *judge_commit_at(long long n);
+judge_attempt *judge_attempt_in(const char *dir);
+judge_attempt *judge_attempt_for(const char *key); /* whatever it is of an attempt */
+judge_attempt *judge_attempt_named(const char *nonce);
 
 /* ---- lost entries, and what a repair promises (lost.c) ---- */
 extern bool sim_repairs; /* are there lost entries, and repairs? */
