@@ -383,6 +383,14 @@ class Judgement:
         elif e["rc"] != 0 or got not in self.saved_as(c):
             self.say(1, f"in the end {c['dir']} is restored with {e['rc']}, and " + ("other bytes" if got else "nothing"), e)
 
+    def mend(self):
+        """Where the last repair was killed, or its disk failed, nobody writes until another one has ended."""
+        done = [e for e in self.h.ops if e.get("args", [""])[0] == "repair"]
+        if done and done[-1]["rc"] not in (0, 3, 4) and self.h.eyes.list(".ckpt/epoch/"):
+            e = self.h.client("judge", ["repair", self.h.uri, "--take-over"], patience=LAST)
+            if e["rc"] not in (0, 3) and "asked" not in e:
+                self.say(5, f"in the end a repair that was cut short is not mended: it ends with {e['rc']}", e)
+
     def last_save(self):
         """A host that comes last takes over, saves, and collects: it must succeed, and change nothing else."""
         where = self.h.top + "/last"
@@ -390,6 +398,7 @@ class Judgement:
         op = {"take_over": True, "keep": False, "how": "rename"}
         self.h.save("last", where, op, 0)
         options = self.h.options(where, op)
+        self.mend()
         e = self.h.client("last", ["sync", options[1]] + options[2:], patience=LAST)
         if e["rc"] != 0 and "asked" not in e:
             self.say(5, f"in the end a new writer cannot save: it ends with {e['rc']}", e)
