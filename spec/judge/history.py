@@ -120,7 +120,7 @@ def guest_op(lot, kind, wild, crowd):
 FOCUS = {
     "pin-not-reread": "meet", "pins-not-asked": "pinned", "cleared-not-asked": "removal", "names-not-asked": "removal",
     "file-not-flushed": "power", "marks-not-asked": "killed", "durable-not-proven": "deaf", "lease-not-asked": "beside",
-    "older-after-newer": "late",
+    "older-after-newer": "late", "commit-before-manifest": "sealed",
 }
 
 
@@ -149,6 +149,10 @@ def focus(plan, lot, on):
         # The disk answers nothing any more, to the end.
         disk = f"seed={lot.randrange(1, 1 << 30)} deaf={lot.randrange(60, 500)}"
         plan["writers"] = [[dict(plain, pause=0.2, do="watch", disk=disk)]]
+    elif on == "sealed":
+        # Killed when all of it is sent, and just before it has its name.
+        killed = dict(plain, do="sync", steps=1, disk="seed=1 place=/store/checkpoint- fell=1")
+        plan["writers"] = [[dict(plain, do="sync", steps=1), killed]]
     elif on == "late":
         plan["writers"] = [[dict(plain, do="late", pause=round(lot.uniform(0.2, 0.5), 2))]]
     else:
