@@ -103,10 +103,9 @@ end)
 describe("checkpoints whose files are named by what is in them", function()
   before_each(function()
     for n = 9, 10 do
-      sh(("mkdir -p out/%d/state/d;" ..
-        "echo weights %d >out/%d/state/d/$(echo %d | md5sum | cut -c-32);" ..
-        "echo {} >out/%d/_CHECKPOINT_METADATA; touch out/%d/commit_success.txt; sleep 0.1")
-        :format(n, n, n, n, n, n))
+      sh((([[mkdir -p out/N/state/d; echo weights N >out/N/state/d/$(echo N | md5sum | cut -c-32)
+        echo {} >out/N/_CHECKPOINT_METADATA; echo done >out/N/commit_success.txt; sleep 0.1]])
+        :gsub("N", n)))
     end
   end)
 
