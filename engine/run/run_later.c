@@ -290,9 +290,10 @@ int64_t run_later_step(run *r, int64_t now) {
   return find_state(r, LATER_BUSY) ? INT64_MAX : next_at(r);
 }
 
+/* An end does not wait for a next try: a store may be silent for days. */
 bool run_later_pending(const run *r) {
   if (find_state(r, LATER_BUSY)) return true;
-  return !r->fenced && !r->preempted && find_state(r, LATER_WAITS);
+  return !r->fenced && !r->preempted && next_of(r, r->env->io->now(r->env->io, IO_MONO));
 }
 
 bool run_later_stop(run *r) {

@@ -186,6 +186,7 @@ static void a_store_that_cannot_be_read_now_is_asked_again(void **state) {
   run_host_for(h, 0.5);
   assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is not here yet"));
   assert_in_range(run_host_due(h), 1, (int64_t)10 * 1000000000);
+  assert_false(run_host_status(h).keeping);
   run_host_fail_reads(h, 0);
   run_host_skip(h, 11);
   await(h, "checkpoint-1");
