@@ -78,12 +78,17 @@ static bool open_slab(unsigned bits) {
   return true;
 }
 
+/* These begin a cache line into their first page, not 16 bytes: Zen 3 and 4 copy from whole pages,
+ * as part buffers are, at a quarter of the speed to a place that is less than 32 bytes further. */
+enum { PAGES_HEAD = 64 };
+
 static void *take_pages(size_t size) {
   if (size > SIZE_MAX / 2) return NULL;
-  piece *p = map(size + sizeof *p, PROT_READ | PROT_WRITE);
-  if (!p) return NULL;
-  *p = (piece){.size = size};
-  return p + 1;
+  char *pages = map(PAGES_HEAD + size, PROT_READ | PROT_WRITE);
+  if (!pages) return NULL;
+  piece *p = (piece *)(void *)(pages + PAGES_HEAD);
+  p[-1] = (piece){.size = size};
+  return p;
 }
 
 void *secret_alloc(size_t size) {
@@ -103,7 +108,7 @@ void secret_free(void *mine) {
   if (!mine) return;
   piece *p = (piece *)mine - 1;
   if (p->bits == 0) {
-    munmap(p, p->size + sizeof *p);
+    munmap((char *)mine - PAGES_HEAD, PAGES_HEAD + p->size);
     return;
   }
   explicit_bzero(mine, ((size_t)1 << p->bits) - sizeof *p);

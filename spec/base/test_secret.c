@@ -47,6 +47,16 @@ static void each_size_comes_zeroed_and_apart(void **unused) {
   secret_free(NULL);
 }
 
+/* libcurl's upload buffer is such a piece, and part buffers are whole pages. */
+static void a_large_piece_is_no_few_bytes_further_in_its_page_than_whole_pages_are(void **unused) {
+  for (size_t size = SECRET_PIECE_MAX + 1; size < 1 << 20; size += 50001) {
+    char *p = secret_alloc(size);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % 64, 0);
+    secret_free(p);
+  }
+}
+
 static void what_grows_or_shrinks_keeps_its_bytes_and_leaves_none(void **unused) {
   char *p = secret_resize(NULL, 10);
   memcpy(p, "0123456789", 10);
@@ -196,6 +206,7 @@ static void no_core_file_has_it(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_size_comes_zeroed_and_apart),
+      cmocka_unit_test(a_large_piece_is_no_few_bytes_further_in_its_page_than_whole_pages_are),
       cmocka_unit_test(what_grows_or_shrinks_keeps_its_bytes_and_leaves_none),
       cmocka_unit_test(a_secret_buffer_is_never_handed_out),
       cmocka_unit_test(threads_are_not_in_each_others_way),
