@@ -12,7 +12,7 @@ static const int width[] = {32, 64};
 typedef enum kind { CRC_32C, CRC_64NVME } kind;
 
 enum { SLICES = 8, LANE = 16, LANES = 8, STRIDE = LANE * LANES, FOLD_MIN = 2 * STRIDE };
-enum { WIDE = 64, WIDES = 4, WIDE_STRIDE = WIDE * WIDES, WIDE_MIN = 1024 };
+enum { WIDE = 32, WIDES = 8, WIDE_STRIDE = WIDE * WIDES, WIDE_MIN = 1024 };
 
 static struct {
   uint64_t slices[SLICES][256];
@@ -79,7 +79,7 @@ static void make_tables(void) {
 #if defined __x86_64__
   has_product = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse2");
   has_wide_product =
-      has_product && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+      has_product && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
 #endif
 }
 
@@ -106,7 +106,7 @@ static uint64_t by_tables(kind k, uint64_t sum, const unsigned char *at, size_t 
 #include <immintrin.h>
 
 #define PRODUCTS __attribute__((target("pclmul,sse2")))
-#define WIDE_PRODUCTS __attribute__((target("avx512f,vpclmulqdq")))
+#define WIDE_PRODUCTS __attribute__((target("avx2,vpclmulqdq")))
 
 /* Moves 16 bytes further from the end, to where the next 16 are. */
 PRODUCTS static __m128i fold(__m128i lane, __m128i by, __m128i next) {
@@ -146,28 +146,30 @@ PRODUCTS static uint64_t by_products(kind k, uint64_t sum, const unsigned char *
   return reduce(k, lanes, LANES);
 }
 
-WIDE_PRODUCTS static __m512i wide_fold(__m512i wide, __m512i by, __m512i next) {
-  enum { XOR_OF_THREE = 0x96 };
-  __m512i first = _mm512_clmulepi64_epi128(wide, by, 0x00);
-  __m512i second = _mm512_clmulepi64_epi128(wide, by, 0x11);
-  return _mm512_ternarylogic_epi64(first, second, next, XOR_OF_THREE);
+WIDE_PRODUCTS static __m256i wide_fold(__m256i wide, __m256i by, __m256i next) {
+  __m256i first = _mm256_clmulepi64_epi128(wide, by, 0x00);
+  __m256i second = _mm256_clmulepi64_epi128(wide, by, 0x11);
+  return _mm256_xor_si256(next, _mm256_xor_si256(first, second));
 }
 
-/* The same with four lanes in a register. */
+WIDE_PRODUCTS static __m256i wide_at(const unsigned char *at) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)at);
+}
+
+/* The same with two lanes in a register. */
 WIDE_PRODUCTS static uint64_t by_wide_products(kind k, uint64_t sum, const unsigned char *at,
                                                size_t len, size_t *taken) {
-  __m512i wides[WIDES];
+  __m256i wides[WIDES];
   __m128i lanes[WIDE_STRIDE / LANE];
-  const uint64_t *by_two = tables[k].by_wide_stride;
-  const __m512i by = _mm512_set4_epi64((long long)by_two[1], (long long)by_two[0],
-                                       (long long)by_two[1], (long long)by_two[0]);
-  for (int i = 0; i < WIDES; i++) wides[i] = _mm512_loadu_si512(at + WIDE * i);
-  wides[0] = _mm512_xor_si512(wides[0], _mm512_zextsi128_si512(_mm_set_epi64x(0, (long long)sum)));
+  const __m256i by = _mm256_broadcastsi128_si256(factors(tables[k].by_wide_stride));
+  for (int i = 0; i < WIDES; i++) wides[i] = wide_at(at + WIDE * i);
+  wides[0] = _mm256_xor_si256(wides[0], _mm256_set_epi64x(0, 0, 0, (long long)sum));
   *taken = WIDE_STRIDE;
   for (; len - *taken >= WIDE_STRIDE; *taken += WIDE_STRIDE)
     for (int i = 0; i < WIDES; i++)
-      wides[i] = wide_fold(wides[i], by, _mm512_loadu_si512(at + *taken + WIDE * i));
-  for (int i = 0; i < WIDES; i++) _mm512_storeu_si512(lanes + WIDE / LANE * i, wides[i]);
+      wides[i] = wide_fold(wides[i], by, wide_at(at + *taken + WIDE * i));
+  for (int i = 0; i < WIDES; i++)
+    _mm256_storeu_si256((__m256i *)(void *)(lanes + WIDE / LANE * i), wides[i]);
   return reduce(k, lanes, WIDE_STRIDE / LANE);
 }
 

@@ -3,7 +3,7 @@
  * they do not hinder one who makes other bytes with an equal sum.
  *
  * The sum of no bytes is 0, and crc32c(crc32c(0, a), b) is the sum of a and b together. Processors
- * with a carry-less product take 16 or 64 bytes at a time; others go by tables. */
+ * with a carry-less product take 16 or 32 bytes at a time; others go by tables. */
 #ifndef PRIMS_CRC_CRC_H
 #define PRIMS_CRC_CRC_H
 
