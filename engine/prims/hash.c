@@ -127,28 +127,43 @@ end:
   return rc;
 }
 
-/* A piece of a block stays in the processor's cache for all sums. */
-enum { PIECE = 64 << 10 };
+/* ---- blocks ---- */
 
-int hash_block(hash_kind kind, const void *data, size_t len, digest *out, uint64_t *crc64, err *e) {
-  hash *h = NULL;
-  uint32_t crc = 0;
-  uint64_t sum = 0;
-  int rc = len > PIECE ? hash_begin(kind, &h, e) : hash_bytes(kind, data, len, out, e);
+int hash_sums_begin(hash_kind kind, bool crc64, hash_sums *out, err *e) {
+  *out = (hash_sums){.with_crc64 = crc64};
+  return hash_begin(kind, &out->state, e);
+}
+
+int hash_sums_add(hash_sums *s, const void *data, size_t len, err *e) {
+  enum { PIECE = 64 << 10 }; /* stays in the cache for all sums */
+  int rc = 0;
   for (size_t at = 0; rc == 0 && at < len; at += PIECE) {
     const char *piece = (const char *)data + at;
     size_t n = len - at < PIECE ? len - at : PIECE;
-    crc = crc32c(crc, piece, n);
-    if (crc64) sum = crc64nvme(sum, piece, n);
-    if (h) rc = hash_add(h, piece, n, e);
+    s->crc = crc32c(s->crc, piece, n);
+    if (s->with_crc64) s->crc64 = crc64nvme(s->crc64, piece, n);
+    rc = hash_add(s->state, piece, n, e);
   }
-  int ended = hash_end(h, rc == 0 ? out : NULL, e);
-  if (rc == 0) rc = ended;
-  if (rc < 0) return rc;
+  return rc;
+}
+
+int hash_sums_end(hash_sums *s, digest *out, err *e) {
+  int rc = hash_end(s->state, out, e);
+  s->state = NULL;
+  if (rc < 0 || !out) return rc;
   out->summed = true;
-  out->crc = crc;
-  if (crc64) *crc64 = sum;
+  out->crc = s->crc;
   return 0;
+}
+
+int hash_block(hash_kind kind, const void *data, size_t len, digest *out, uint64_t *crc64, err *e) {
+  hash_sums s;
+  int rc = hash_sums_begin(kind, crc64 != NULL, &s, e);
+  if (rc == 0) rc = hash_sums_add(&s, data, len, e);
+  int ended = hash_sums_end(&s, rc == 0 ? out : NULL, e);
+  if (rc == 0) rc = ended;
+  if (rc == 0 && crc64) *crc64 = s.crc64;
+  return rc;
 }
 
 int hash_of_blocks(hash_kind kind, const digest *blocks, size_t count, digest *out, err *e) {

@@ -38,6 +38,18 @@ int hash_begin(hash_kind kind, hash **out, err *e);
 int hash_add(hash *h, const void *data, size_t len, err *e);
 int hash_end(hash *h, digest *out, err *e); /* out may be NULL: only free; h may be NULL */
 
+/* The same as hash_block over bytes that come in pieces: each is best added while the processor's
+ * cache still has it. hash_sums_end frees the state, on failure too. */
+typedef struct hash_sums {
+  hash *state;
+  uint32_t crc;
+  uint64_t crc64;
+  bool with_crc64;
+} hash_sums;
+int hash_sums_begin(hash_kind kind, bool crc64, hash_sums *out, err *e);
+int hash_sums_add(hash_sums *s, const void *data, size_t len, err *e);
+int hash_sums_end(hash_sums *s, digest *out, err *e); /* out may be NULL: only free */
+
 /* Makes the digest of a file from those of its blocks. */
 int hash_of_blocks(hash_kind kind, const digest *blocks, size_t count, digest *out, err *e);
 

@@ -100,6 +100,32 @@ static void a_block_has_the_same_digest_and_all_sums(void **unused) {
   free(bytes);
 }
 
+static void a_blocks_sums_do_not_depend_on_the_pieces_it_comes_in(void **unused) {
+  enum { LEN = 300000 };
+  static const size_t pieces[] = {1, 63, 4096, 65537, LEN};
+  unsigned char *bytes = malloc(LEN);
+  assert_non_null(bytes);
+  fill(bytes, LEN);
+  for (hash_kind kind = HASH_XXH3_128; kind <= HASH_SHA256; kind++) {
+    digest block, joined;
+    uint64_t crc64;
+    assert_int_equal(hash_block(kind, bytes, LEN, &block, &crc64, NULL), 0);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+      hash_sums sums;
+      assert_int_equal(hash_sums_begin(kind, true, &sums, NULL), 0);
+      for (size_t at = 0; at < LEN; at += pieces[i]) {
+        size_t n = LEN - at < pieces[i] ? LEN - at : pieces[i];
+        assert_int_equal(hash_sums_add(&sums, bytes + at, n, NULL), 0);
+      }
+      assert_int_equal(hash_sums_end(&sums, &joined, NULL), 0);
+      assert_true(digest_equal(&joined, &block));
+      assert_true(joined.summed && joined.crc == block.crc);
+      assert_true(sums.crc64 == crc64);
+    }
+  }
+  free(bytes);
+}
+
 static void a_digest_that_is_given_up_frees_its_state(void **unused) {
   for (int kind = 0; kind < 2; kind++) {
     hash *h;
@@ -262,6 +288,7 @@ int main(void) {
       cmocka_unit_test(sha256_gives_the_published_values),
       cmocka_unit_test(any_split_of_the_data_gives_the_same_digest),
       cmocka_unit_test(a_block_has_the_same_digest_and_all_sums),
+      cmocka_unit_test(a_blocks_sums_do_not_depend_on_the_pieces_it_comes_in),
       cmocka_unit_test(a_digest_that_is_given_up_frees_its_state),
       cmocka_unit_test(a_files_digest_is_that_of_its_blocks_digests),
       cmocka_unit_test(a_block_without_a_digest_is_refused),

@@ -139,6 +139,23 @@ static int fill(const transfer *t, int fd, const char *path, void *data, size_t 
   return 0;
 }
 
+/* Reads a block and makes its sums on the way: what was just read need not come from memory again. */
+static int fill_and_sum(const transfer *t, int fd, const char *path, char *data, size_t want,
+                        digest *out, uint64_t *crc64, err *e) {
+  enum { AT_ONCE = 1 << 20 };
+  hash_sums sums;
+  int rc = hash_sums_begin(t->hash, crc64 != NULL, &sums, e);
+  for (size_t at = 0; rc == 0 && at < want; at += AT_ONCE) {
+    size_t n = want - at < AT_ONCE ? want - at : AT_ONCE;
+    rc = fill(t, fd, path, data + at, n, e);
+    if (rc == 0) rc = hash_sums_add(&sums, data + at, n, e);
+  }
+  int ended = hash_sums_end(&sums, rc == 0 ? out : NULL, e);
+  if (rc == 0) rc = ended;
+  if (rc == 0 && crc64) *crc64 = sums.crc64;
+  return rc;
+}
+
 /* Reads one block into memory that the store lends, if it does, or else into ours. */
 static int read_block(const transfer *t, const unit_file *f, int fd, const char *path, block *b,
                       size_t want, digest *sums, store_writer *to, err *e) {
@@ -148,8 +165,7 @@ static int read_block(const transfer *t, const unit_file *f, int fd, const char 
   uint64_t crc64 = 0;
   int rc = lent || b->data ? 0 : block_open(b, f->size, e);
   if (!lent) data = b->data;
-  if (rc == 0) rc = fill(t, fd, path, data, want, e);
-  if (rc == 0) rc = hash_block(t->hash, data, want, sums, lent ? &crc64 : NULL, e);
+  if (rc == 0) rc = fill_and_sum(t, fd, path, data, want, sums, lent ? &crc64 : NULL, e);
   if (rc < 0 || !ops) return rc;
   return lent ? ops->write_lent(to, want, crc64, e) : ops->write(to, data, want, e);
 }
