@@ -17,7 +17,7 @@ bench-log: bench-put all servers $(call tests,log_made)
 	@$(TEST_ENV) spec/commit/log/bench_log.sh
 
 # Those that are shown as they go differ in what they play, with what, and what is made before.
-PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks grace net servers frameworks)
+PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks slurm grace net servers frameworks)
 $(PLAYED):
 	@$(TEST_ENV) $(WITH) spec/run_tests --shown $(PLAY)
 
@@ -56,6 +56,13 @@ test-zombie: all servers
 test-ranks: private PLAY = spec/ranks/ranks.py spec/ranks/s3.sh
 test-ranks: all servers
 
+## test-slurm: a real Slurm cluster of 4 nodes: how it ends jobs and starts them again, nodes that are lost or
+##   frozen, two copies of one job; installs Slurm
+test-slurm: private PLAY = spec/slurm/slurm_spec.sh
+test-slurm: all slurm
+slurm:
+	@$(if $(filter no,$(SETUP)),:,spec/servers/slurm.sh install || :)
+
 ## test-grace: a grace that ends in the middle of an upload
 test-grace: private PLAY = spec/store/grace.sh
 test-grace: all servers
@@ -90,7 +97,7 @@ judge-faults: all servers
 	  spec/run_tests --shown spec/judge/faults.sh
 
 ## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
-LONG := hostile world failn kill sim zombie ranks power net grace crash crash-s3 crash-kms servers
+LONG := hostile world failn kill sim zombie ranks slurm power net grace crash crash-s3 crash-kms servers
 test-long: all servers
 	@bad=; for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || bad="$$bad test-$$t"; done; \
 	  [ -z "$$bad" ] || { echo "failed, or played nothing:$$bad"; exit 1; }
@@ -104,7 +111,7 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put
+.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put
 
 ## test-frameworks: GROUP=name KILLS=10 LOSSES=2: Hugging Face, Lightning, DCP, DeepSpeed, Orbax, Keras, Ray and others,
 ##   killed and resumed; rows in build/frameworks/table.txt; installs them, about 9 GB
