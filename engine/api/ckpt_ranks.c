@@ -1,11 +1,13 @@
-/* ckpt_ranks: the part of the public API about ranks: what the environment says of a launcher, and
- * whether a directory is one that other hosts see too. */
+/* ckpt_ranks: the part of the public API about the place that this process has: what the environment
+ * says of a launcher, whether a directory is one that other hosts see too, and what the scheduler says
+ * of the end of the job. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "ckpt_state.h"
 #include "commit/ranks.h"
 #include "prims/fs.h"
+#include "run/start/slurm.h"
 
 static const char *from_environment(void *ctx, const char *name) {
   (void)ctx;
@@ -45,4 +47,29 @@ int ckpt_dir_is_shared(ckpt *c, const char *dir) {
     fs_parent(path, up);
     snprintf(path, sizeof path, "%s", up);
   }
+}
+
+static const char *own_job(void) {
+  const char *number = getenv("SLURM_JOB_ID");
+  return number && *number ? number : NULL;
+}
+
+int ckpt_time_left_detect(ckpt *c, ckpt_time_left *out) {
+  slurm_time_left left = {.ends_s = -1, .kill_s = -1};
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_need(c, out, "out");
+  if (rc < 0) return rc;
+  if (own_job()) slurm_time(c->env.io, own_job(), getenv("SLURM_JOB_END_TIME"), &left);
+  ckpt_time_left made = {.ends_s = left.ends_s, .kill_s = left.kill_s};
+  ckpt_give(out, out->size, &made, sizeof made);
+  return 0;
+}
+
+int ckpt_requeue(ckpt *c) {
+  int rc = ckpt_enter(c);
+  if (rc < 0) return rc;
+  if (!own_job())
+    return err_set(&c->error, ERR_UNSUPPORTED,
+                   "this is no job of Slurm's (SLURM_JOB_ID is not set): nobody starts it again");
+  return slurm_requeue(c->env.io, own_job(), &c->error);
 }

@@ -18,6 +18,7 @@
       {"ckpt_next", ckpt_next(c, NULL)}, {"ckpt_cancel", ckpt_cancel(c, 7)},                       \
       {"ckpt_ranks_detect", ckpt_ranks_detect(c, NULL)},                                           \
       {"ckpt_dir_is_shared", ckpt_dir_is_shared(c, NULL)},                                         \
+      {"ckpt_time_left_detect", ckpt_time_left_detect(c, NULL)},                                   \
       {"ckpt_run_open", ckpt_run_open(c, NULL, NULL)},                                             \
       {"ckpt_run_open", ckpt_run_open(c, &run, NULL)},                                             \
       {"ckpt_locate", ckpt_locate(c, NULL, NULL, NULL)},                                           \

@@ -1,6 +1,7 @@
 #include "slurm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/names.h"
@@ -51,34 +52,67 @@ bool slurm_ended(const char *text) {
   return false;
 }
 
-/* Runs a command for a few seconds; its output, "" if it failed. */
-static void ask(const io *io, char *const argv[], char *out, size_t room) {
-  enum { LONGEST_S = 10, TURN_MS = 100 };
+/* A command of Slurm's, and what it answers. */
+typedef struct question {
+  char *const *argv;
+  char *out; /* its output; "" if it failed */
+  size_t room;
+  program *p;
+} question;
+
+static void pose(const io *io, question *q) {
   /* Nothing of what the user's shell says of other clusters, or of formats. */
   static const char *const kept[] = {"PATH", "HOME", "USER", "SLURM_CONF", "LD_LIBRARY_PATH", NULL};
   names env = {0};
-  program *p = NULL;
-  int code = -1, signal = 0;
-  const int64_t until = io->now(io, IO_MONO) + LONGEST_S * SECOND_NS;
-  out[0] = 0;
-  bool whole = child_env(kept, &env);
-  const program_plan plan = {
-      .argv = argv, .envp = (char *const *)names_list(&env), .keep = room - 1};
-  int rc = whole ? program_start(io, &plan, &p, NULL) : ERR_NOMEM;
-  names_free(&env);
-  if (rc < 0) return; /* Slurm's commands are not here */
-  while (!program_ended(p, &code, &signal) && io->now(io, IO_MONO) < until)
-    if (program_turn(p, TURN_MS, NULL) < 0) break;
-  if (program_ended(p, &code, &signal) && code == 0) {
-    size_t len = 0;
-    uint64_t dropped = 0;
-    const char *text = program_output(p, 1, &len, &dropped);
-    if (!dropped && len < room) {
-      memcpy(out, text, len);
-      out[len] = 0;
-    }
+  q->out[0] = 0;
+  if (child_env(kept, &env) && names_add(&env, "SLURM_TIME_FORMAT=%s")) {
+    const program_plan plan = {
+        .argv = q->argv, .envp = (char *const *)names_list(&env), .keep = q->room - 1};
+    if (program_start(io, &plan, &q->p, NULL) < 0) q->p = NULL; /* Slurm's commands are not here */
   }
-  program_close(p);
+  names_free(&env);
+}
+
+static bool is_answered(const question *q, int *code) {
+  int signal;
+  return !q->p || program_ended(q->p, code, &signal);
+}
+
+/* Takes the answer, and ends what has none by now. 0: it did what it was asked to. */
+static int take_answer(question *q) {
+  int code = -1;
+  size_t len = 0;
+  uint64_t dropped = 0;
+  if (!q->p) return -1;
+  if (is_answered(q, &code) && code == 0) {
+    const char *text = program_output(q->p, 1, &len, &dropped);
+    if (!dropped && len < q->room) {
+      memcpy(q->out, text, len);
+      q->out[len] = 0;
+    }
+  } else {
+    code = -1;
+  }
+  program_close(q->p);
+  return code;
+}
+
+/* Poses the questions side by side; `longest_ns` later nothing more is waited for. */
+static int ask_all(const io *io, question *all, size_t count, int64_t longest_ns) {
+  enum { TURN_MS = 50 };
+  const int64_t until = io->now(io, IO_MONO) + longest_ns;
+  int failed = 0, code;
+  for (size_t i = 0; i < count; i++) pose(io, &all[i]);
+  for (size_t i = 0; i < count; i++)
+    while (!is_answered(&all[i], &code) && io->now(io, IO_MONO) < until)
+      if (program_turn(all[i].p, TURN_MS, NULL) < 0) break;
+  for (size_t i = 0; i < count; i++) failed |= take_answer(&all[i]);
+  return failed;
+}
+
+static void ask(const io *io, char *const argv[], char *out, size_t room) {
+  question q = {.argv = argv, .out = out, .room = room};
+  ask_all(io, &q, 1, 10 * SECOND_NS);
 }
 
 /* squeue knows a job for some minutes after its end, the accounting, if there is one, for longer. A
@@ -92,4 +126,60 @@ bool slurm_is_over(const io *io, const char *ours, const char *job) {
   if (*text) return slurm_ended(text);
   ask(io, account, text, sizeof text);
   return slurm_ended(text);
+}
+
+/* ---- the end of our own job ---- */
+
+double slurm_kill_wait(const char *config) {
+  static const char key[] = "KillWait ";
+  for (const char *line = config; line && *line; line = strchr(line, '\n')) {
+    line += *line == '\n';
+    if (strncmp(line, key, sizeof key - 1) != 0) continue;
+    const char *value = line + strcspn(line, "=\n");
+    unsigned seconds;
+    if (*value == '=' && sscanf(value, "= %6u sec", &seconds) == 1) return seconds;
+  }
+  return -1;
+}
+
+/* A job without a limit has no end, or one a year away. */
+void slurm_judge_end(const char *end, double now_s, double kill_wait_s, slurm_time_left *out) {
+  const double nobody_s = 3600;
+  unsigned long long at;
+  *out = (slurm_time_left){.ends_s = -1, .kill_s = -1};
+  if (sscanf(end, "%15llu", &at) != 1) return;
+  double left = (double)at - now_s;
+  if (left < 0) left = 0;
+  if (left > nobody_s) return;
+  out->ends_s = left;
+  if (kill_wait_s >= 0) out->kill_s = left + kill_wait_s;
+}
+
+void slurm_time(const io *io, const char *number, const char *end, slurm_time_left *out) {
+  enum { CONFIG_MAX = 64 << 10 };
+  char text[64] = "", *config = malloc(CONFIG_MAX);
+  char *const queue[] = {"squeue", "-h", "-t", "all", "-o", "%e", "-j", (char *)number, NULL};
+  char *const settings[] = {"scontrol", "show", "config", NULL};
+  question all[] = {{.argv = queue, .out = text, .room = sizeof text},
+                    {.argv = settings, .out = config, .room = CONFIG_MAX}};
+  ask_all(io, all, config ? 2 : 1, 2 * SECOND_NS);
+  slurm_judge_end(*text ? text
+                  : end ? end
+                        : "",
+                  (double)io->now(io, IO_WALL) / 1e9, slurm_kill_wait(config), out);
+  free(config);
+}
+
+int slurm_requeue(const io *io, const char *number, err *e) {
+  char state[64], said[256];
+  char *const queue[] = {"squeue", "-h", "-t", "all", "-o", "%T", "-j", (char *)number, NULL};
+  char *const requeue[] = {"scontrol", "requeue", (char *)number, NULL};
+  question q = {.argv = requeue, .out = said, .room = sizeof said};
+  ask(io, queue, state, sizeof state);
+  state[strcspn(state, "\n")] = 0;
+  if (strcmp(state, "RUNNING") != 0)
+    return err_set(e, ERR_CONFLICT, "job %s: Slurm says that it is %s", number,
+                   *state ? state : "not known");
+  if (ask_all(io, &q, 1, 10 * SECOND_NS) == 0) return 0;
+  return err_set(e, ERR_IO, "job %s: scontrol requeue failed, or does not answer", number);
 }

@@ -1,4 +1,4 @@
-/* slurm: the job of a writer, by its name in a lease, and what Slurm says of it.
+/* slurm: the job of a writer, by its name in a lease, and what Slurm says of it; the end of our own job.
  *
  * A job's number is of its cluster: another cluster, which may share the target, has one of the same
  * number. So the name has both, and only our own cluster is asked. */
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
 #include "base/io.h"
 
 /* Names a job: "slurm:CLUSTER/NUMBER"; "slurm:NUMBER" if the cluster is not known (NULL or ""), and
@@ -25,5 +26,25 @@ bool slurm_ended(const char *text);
 /* Asks Slurm (squeue, then sacct; 10 s each) whether a job of our own cluster is over. False if it
  * is not, if it is another cluster's, if Slurm does not know it, or cannot be asked. Blocks. */
 bool slurm_is_over(const io *io, const char *ours, const char *job);
+
+/* Reads KillWait, in seconds, from what `scontrol show config` prints; negative: it is not there. */
+double slurm_kill_wait(const char *config);
+
+/* The time that a job has left; negative: not known. */
+typedef struct slurm_time_left {
+  double ends_s; /* until Slurm ends it, or 0 where it does so already */
+  double kill_s; /* until SIGKILL */
+} slurm_time_left;
+/* Judges the end that squeue prints, in seconds since 1970 ("N/A", "NONE": none). Slurm brings it
+ * forward when it preempts or cancels a job; one that is over an hour away is nobody's plan yet. */
+void slurm_judge_end(const char *end, double now_s, double kill_wait_s, slurm_time_left *out);
+
+/* Asks squeue and scontrol about the job of that number, 2 s at most. `end`: what SLURM_JOB_END_TIME
+ * says, where squeue does not answer; may be NULL. Blocks. */
+void slurm_time(const io *io, const char *number, const char *end, slurm_time_left *out);
+
+/* Has a job that runs end and wait for its next start. ERR_CONFLICT: it does not run any more. A job
+ * that was cancelled would come back, while the last of it ends. Blocks, 20 s at most. */
+int slurm_requeue(const io *io, const char *number, err *e);
 
 #endif

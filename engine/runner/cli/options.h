@@ -30,7 +30,8 @@ typedef struct options {
   const char *resume_arg; /* not split yet */
   unsigned ranks, dir_is; /* RANKS_*, DIR_IS_* */
   bool ranked;            /* --rank was given: 0 is one, too */
-  bool usr1, require_commit, detach, policy_in_process;
+  bool graced;            /* --grace was given */
+  bool usr1, requeue, require_commit, detach, policy_in_process;
 
   /* ---- the other verbs; strings belong to argv ---- */
   const char *uri, *name, *word, *file; /* words; mark: bad or good; pack, unpack: the archive */

@@ -11,6 +11,7 @@
 static int take_grace(options *o, const option_spec *spec, const char *value, char *error) {
   enum { MOST_S = 1000000000 };
   if (take_time(o, spec, value, error) != 0) return -1;
+  o->graced = true;
   if (o->grace_s > MOST_S) o->grace_s = MOST_S;
   return 0;
 }
@@ -171,10 +172,12 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      take_bit, .at = OF(run.flags), .bit = CKPT_SINGLE_WRITER, .takers = SAVES},
     {"trust", NULL, "save as it stands what nothing proves to be whole", take_bit,
      .at = OF(run.flags), .bit = CKPT_TRUST, .takers = FLAGS_SYNC},
-    {"grace", "TIME", "time from a signal to the end (default: 30s)", take_grace, .at = OF(grace_s),
-     .initial = 30, .takers = SAVES},
+    {"grace", "TIME", "time from a signal to the end (default: what Slurm leaves, or 30s)",
+     take_grace, .at = OF(grace_s), .initial = 30, .takers = SAVES},
     {"usr1", NULL, "SIGUSR1 is a warning too: pass it on; it starts no grace", take_set,
      .at = OF(usr1), .takers = RUN},
+    {"requeue", NULL, "have Slurm start the job again when it was told to end", take_set,
+     .at = OF(requeue), .takers = RUN},
     {"require-commit", NULL, "exit 4 if nothing is committed: nothing to save, or not wanted",
      take_set, .at = OF(require_commit), .takers = SAVES},
     {"on-fenced", "WHAT", "a newer run writes here: stop (default) or detach (go on unsaved)",

@@ -94,7 +94,7 @@ static int await_ready(const options *o, const role *role, const ckpt_place *pla
 static void pass_signals(supervisor *s) {
   struct signalfd_siginfo info;
   while (read(s->signals, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD && !supervise_has_it(&info))
+    if (info.ssi_signo != SIGCHLD && !supervise_has_it(s, &info))
       supervise_signal(s, (int)info.ssi_signo);
 }
 

@@ -38,11 +38,13 @@ typedef struct loop {
   double dispatch_at;  /* the engine failed: try again */
   unsigned failures;   /* of the engine: in a row; in all while draining */
   int broken;          /* its last status */
+  double grace_s;      /* from a signal to the end */
   unsigned kills;      /* rounds of SIGKILL among what the child left */
   uint64_t seen;       /* signals that came, a bit each */
   bool deadline;       /* stop_at came before all was durable */
   outage outage;       /* saves that fail for now */
   bool stopped;        /* we stopped the job because a newer run writes */
+  bool cut;            /* the job was told to end, or warned of it, while it was at work */
 } loop;
 
 /* Returns how long the end may take. Whoever signals us sends SIGKILL when the grace is over: its
@@ -67,13 +69,25 @@ static void notify(loop *l, ckpt_event event) {
     report_warning("the engine did not take an event: %s", ckpt_error(l->s->engine));
 }
 
+/* Asks who ends us how long it waits: with a longer grace than that we would be killed before our last
+ * word. Where Slurm is to start the job again, it has to be told before it begins to end it. */
+static void find_grace(loop *l) {
+  const options *o = l->s->o;
+  ckpt_time_left left = {.size = sizeof left, .ends_s = -1, .kill_s = -1};
+  if (o->graced) return;
+  if (ckpt_time_left_detect(l->s->engine, &left) < 0)
+    report_debug("the end of the job is not known: %s", ckpt_error(l->s->engine));
+  if (left.kill_s >= 0) l->grace_s = floor(left.kill_s * 10) / 10;
+  if (o->requeue && left.ends_s > 0) l->grace_s = floor(left.ends_s * 10) / 10;
+}
+
 static void preempt(loop *l) {
-  double left = patience(l->s->o->grace_s);
+  double left = patience(l->grace_s);
   notify(l, (ckpt_event){.kind = CKPT_EVENT_PREEMPT, .grace_s = left > 0 ? left : 0});
 }
 
 static void begin_grace(loop *l) {
-  double at = clock_s() + patience(l->s->o->grace_s);
+  double at = clock_s() + patience(l->grace_s);
   if (at < l->stop_at) l->stop_at = at;
 }
 
@@ -86,7 +100,7 @@ static void kill_child(loop *l, const char *why) {
 /* ---- signals ---- */
 
 static void pass_on(loop *l, const struct signalfd_siginfo *info) {
-  if (!child_lives(l) || supervise_has_it(info)) return;
+  if (!child_lives(l) || supervise_has_it(&l->s->sup, info)) return;
   int rc = supervise_signal(&l->s->sup, (int)info->ssi_signo);
   if (rc != 0 && rc != -ESRCH)
     report_warning("cannot pass signal %u on to the job: %s", info->ssi_signo, strerror(-rc));
@@ -103,15 +117,16 @@ static void on_end_signal(loop *l, const struct signalfd_siginfo *info, bool aga
       l->stop_at = clock_s();
     return;
   }
-  if (l->s->out.signal == 0) {
-    l->s->out.signal = (int)info->ssi_signo;
-    begin_grace(l);
-    report_info("SIG%s: %s within %g s", name ? name : "?",
-                child_lives(l) ? "the job may save and end" : "what is complete is saved",
-                l->s->o->grace_s);
-    preempt(l);
-  }
-  pass_on(l, info);
+  pass_on(l, info); /* before anything that takes time */
+  if (l->s->out.signal != 0) return;
+  l->s->out.signal = (int)info->ssi_signo;
+  l->cut |= child_lives(l);
+  find_grace(l);
+  begin_grace(l);
+  report_info("SIG%s: %s within %g s", name ? name : "?",
+              child_lives(l) ? "the job may save and end" : "what is complete is saved",
+              l->grace_s);
+  preempt(l);
 }
 
 static void on_signal(loop *l, const struct signalfd_siginfo *info) {
@@ -128,8 +143,10 @@ static void on_signal(loop *l, const struct signalfd_siginfo *info) {
   } else if (!again) {
     /* A warning of an end that may be minutes away: no grace begins, that is TERM's to do. */
     report_info("SIGUSR1: the job is warned");
-    preempt(l);
     pass_on(l, info);
+    l->cut |= child_lives(l);
+    find_grace(l);
+    preempt(l);
   }
 }
 
@@ -258,10 +275,11 @@ static void signal_rest(const process_list *rest, int signo) {
 static bool list_rest(const loop *l, process_list *rest) {
   int rc = processes_below(getpid(), rest);
   if (rc != 0) report_warning("cannot look for what the job left running: %s", strerror(-rc));
-  /* The policies' helper is our child too, and none of the job's. */
+  /* The policies' helper and the witness are our children too, and none of the job's. */
   int helper = ckpt_helper_pid(l->s->engine);
   for (size_t i = 0; i < rest->count; i++)
-    if (rest->items[i].pid == helper) rest->items[i--] = rest->items[--rest->count];
+    if (rest->items[i].pid == helper || rest->items[i].pid == l->s->sup.witness)
+      rest->items[i--] = rest->items[--rest->count];
   return rc == 0 && rest->count > 0;
 }
 
@@ -269,7 +287,7 @@ static void begin_sweep(loop *l) {
   process_list rest = {0};
   if (list_rest(l, &rest)) {
     /* After a signal one of these may be saving: it has the rest of the grace. */
-    double least = l->s->o->grace_s < 5 ? l->s->o->grace_s : 5;
+    double least = l->grace_s < 5 ? l->grace_s : 5;
     l->kill_at = isinf(l->stop_at) ? clock_s() + least : l->stop_at;
     l->phase = PHASE_SWEEPING;
     signal_rest(&rest, SIGTERM);
@@ -316,7 +334,7 @@ static void advance_draining(loop *l) {
   bool saved = status.pending == 0;
   /* Now checkpoints that are no longer kept are removed; if the store makes that hard, the next run
    * does it. */
-  if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + patience(l->s->o->grace_s);
+  if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + patience(l->grace_s);
   if ((saved && (status.keeping == 0 || clock_s() >= l->kept_at)) || status.fenced ||
       l->failures >= FAILURES) {
     l->phase = PHASE_OVER;
@@ -403,6 +421,7 @@ static void wait_once(loop *l) {
 
 static void run_loop(loop *l) {
   enum { UNMATCHED_S = 45 };
+  l->grace_s = l->s->o->grace_s;
   l->stop_at = l->kill_at = l->lost_at = l->kept_at = l->dispatch_at = INFINITY;
   l->unmatched_at = clock_s() + UNMATCHED_S;
   outage_init(&l->outage);
@@ -487,6 +506,19 @@ static void leave_unopened(session *s) {
   free(real);
 }
 
+/* Has Slurm start the job again that it told to end. It is the last thing that we do, since Slurm ends
+ * the whole job for it; so of several ranks the first one does it, which has committed for all. */
+static void requeue(const options *o) {
+  ckpt *engine = NULL;
+  int rc = command_open(&engine, o);
+  if (rc == 0) rc = ckpt_requeue(engine);
+  if (rc == 0)
+    report_info("Slurm starts the job again");
+  else if (engine)
+    report_warning("Slurm does not start the job again: %s", ckpt_error(engine));
+  ckpt_close(engine);
+}
+
 int loop_run(const options *o, session_kind kind) {
   session s;
   role role = {.watches = true, .world = 1};
@@ -518,6 +550,8 @@ int loop_run(const options *o, session_kind kind) {
   } else {
     leave_unopened(&s);
   }
+  bool again = o->requeue && l.cut && role.rank == 0 && !s.out.status.fenced && !l.stopped;
   session_close(&s);
+  if (again) requeue(o);
   return o->json ? command_end(code) : code;
 }

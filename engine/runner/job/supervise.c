@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,9 +18,62 @@ static void end_at_once(int signo) {
   _exit(128 + signo);
 }
 
+/* ---- the witness ---- */
+
+static const char step_daemon[] = "slurmstepd";
+
+static bool is_named(pid_t pid, const char *name) {
+  process found;
+  return pid > 0 && process_read(pid, &found) == 0 && strcmp(found.name, name) == 0;
+}
+
+static void bear_witness(pid_t parent, int report) {
+  sigset_t set;
+  siginfo_t info;
+  sigemptyset(&set);
+  for (int i = 0; i < SUPERVISE_SIGNALS; i++)
+    if (taken[i] != SIGCHLD && taken[i] != SIGPIPE && taken[i] != SIGXFSZ)
+      sigaddset(&set, taken[i]);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != parent) _exit(1);
+  prctl(PR_SET_NAME, "ckpt-witness", 0, 0, 0);
+  for (int fd = 0; fd < 3; fd++) close(fd); /* nobody waits for us to close what it reads */
+  while (sigwaitinfo(&set, &info) > 0) {
+    char signo = (char)info.si_signo;
+    if (is_named(info.si_pid, step_daemon) && write(report, &signo, 1) < 0) break;
+  }
+  _exit(0);
+}
+
+/* Where `exec` made us the batch script itself, slurmstepd may signal us alone (--signal=B:), or each
+ * process below it (scancel), and the signal looks the same. A process of ours that does nothing else
+ * tells which: it gets the latter alone. */
+static void begin_witness(supervisor *s) {
+  int ends[2];
+  pid_t self = getpid();
+  if (!getenv("SLURM_JOB_ID") || getenv("SLURM_STEP_ID") || !is_named(getppid(), step_daemon))
+    return;
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before); /* it may be signalled before it waits */
+  pid_t pid = fork();
+  if (pid == 0) bear_witness(self, ends[1]);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  close(ends[1]);
+  if (pid > 0) {
+    s->witness = pid;
+    s->witnessed = ends[0];
+  } else {
+    close(ends[0]);
+  }
+}
+
+/* ---- all of it ---- */
+
 void supervise_init(supervisor *s) {
   struct sigaction ignore = {.sa_handler = SIG_IGN}, by_default = {.sa_handler = SIG_DFL};
-  *s = (supervisor){.signals = -1};
+  *s = (supervisor){.signals = -1, .witnessed = -1};
+  begin_witness(s);
   pthread_sigmask(SIG_BLOCK, NULL, &s->mask);
   for (int i = 0; i < SUPERVISE_SIGNALS; i++) sigaction(taken[i], NULL, &s->before[i]);
   /* Both would end us in the middle of a save, for a reader of our messages that went away or for a
@@ -134,22 +188,35 @@ static bool from_our_terminal(const struct signalfd_siginfo *info) {
   return ours;
 }
 
-/* slurmstepd signals each process of a step by itself. Its name is compared because SLURM_STEP_ID
- * alone says where we are and not who sent: a user inside the step may signal us and mean the job.
- * A sender that we cannot see (another pid namespace) does not count: a signal that comes twice is
- * less bad than one that never comes. In the batch script, outside of steps, only the script's
- * shell may be signalled, and there SLURM_STEP_ID is not set. */
-static bool from_step_daemon(const struct signalfd_siginfo *info) {
-  process sender;
-  return getenv("SLURM_STEP_ID") && info->ssi_code == SI_USER && info->ssi_pid > 0 &&
-         process_read((pid_t)info->ssi_pid, &sender) == 0 && strcmp(sender.name, "slurmstepd") == 0;
+static bool was_witnessed(const supervisor *s, int signo) {
+  enum { PATIENCE_MS = 500 };
+  struct pollfd p = {.fd = s->witnessed, .events = POLLIN};
+  char seen;
+  while (poll(&p, 1, PATIENCE_MS) == 1 && read(s->witnessed, &seen, 1) == 1)
+    if (seen == signo) return true;
+  return false;
 }
 
-bool supervise_has_it(const struct signalfd_siginfo *info) {
-  return from_our_terminal(info) || from_step_daemon(info);
+/* slurmstepd signals each process of a step by itself, and of a batch script, too: there, if we are
+ * not the script's own process, it never signals us alone. Its name is compared because the variables
+ * alone say where we are and not who sent: a user inside the step may signal us and mean the job. A
+ * sender that we cannot see (another pid namespace) does not count: a signal that comes twice is less
+ * bad than one that never comes. */
+static bool from_step_daemon(const supervisor *s, const struct signalfd_siginfo *info) {
+  bool in_step = getenv("SLURM_STEP_ID"), in_job = in_step || getenv("SLURM_JOB_ID");
+  if (!in_job || info->ssi_code != SI_USER || !is_named((pid_t)info->ssi_pid, step_daemon))
+    return false;
+  return in_step || !is_named(getppid(), step_daemon) || was_witnessed(s, (int)info->ssi_signo);
+}
+
+bool supervise_has_it(const supervisor *s, const struct signalfd_siginfo *info) {
+  return from_our_terminal(info) || from_step_daemon(s, info);
 }
 
 void supervise_close(supervisor *s) {
   if (s->signals >= 0) close(s->signals);
-  s->signals = -1;
+  if (s->witnessed >= 0) close(s->witnessed);
+  if (s->witness > 0 && kill(s->witness, SIGKILL) == 0) waitpid(s->witness, NULL, 0);
+  s->signals = s->witnessed = -1;
+  s->witness = 0;
 }

@@ -22,6 +22,9 @@ typedef struct supervisor {
   sigset_t mask; /* what we inherited */
   struct sigaction before[SUPERVISE_SIGNALS];
   int signals; /* reads what came: signalfd_siginfo; -1: none */
+  pid_t
+      witness; /* gets what is sent to each process of our batch script; 0: we are not the script */
+  int witnessed; /* reads the number of each signal that it got; -1: none */
 } supervisor;
 
 /* Must be called first of all: remembers what was inherited, and makes a broken pipe an error
@@ -46,8 +49,8 @@ bool supervise_reap(supervisor *s);
 int supervise_signal(supervisor *s, int signo);
 
 /* True if the sender of this signal gave it to the child as well, so that it must not get it from
- * us: see supervise.c. */
-bool supervise_has_it(const struct signalfd_siginfo *info);
+ * us: see supervise.c. Blocks for half a second at most. */
+bool supervise_has_it(const supervisor *s, const struct signalfd_siginfo *info);
 
 void supervise_close(supervisor *s);
 

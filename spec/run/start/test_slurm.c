@@ -60,11 +60,43 @@ static void only_a_state_that_is_an_end_is_over(void **unused) {
     if (slurm_ended(not_over[i])) fail_msg("over: %s", not_over[i]);
 }
 
+static void the_time_to_a_kill_is_read_from_the_configuration(void **unused) {
+  assert_true(slurm_kill_wait("JobRequeue              = 1\nKillWait                = 30 sec\n"
+                              "LaunchParameters        = (null)\n") == 30);
+  assert_true(slurm_kill_wait("KillWait                = 5 sec") == 5);
+  assert_true(slurm_kill_wait("MaxKillWait             = 5 sec\n") < 0);
+  assert_true(slurm_kill_wait("KillWait\n= 7 sec\n") < 0);
+  assert_true(slurm_kill_wait("KillWait                = (null)\n") < 0);
+  assert_true(slurm_kill_wait("") < 0 && slurm_kill_wait(NULL) < 0);
+}
+
+static void only_an_end_that_is_near_limits_the_grace(void **unused) {
+  static const struct {
+    const char *end;
+    double now, wait, ends, kill;
+  } rows[] = {
+      {"1000010\n", 1000000, 30, 10, 40}, /* it is preempted: GraceTime, then KillWait */
+      {"1000000\n", 1000003, 30, 0, 30},  /* it is cancelled */
+      {"1000010\n", 1000000, -1, 10, -1}, /* KillWait is not known */
+      {"1090000\n", 1000000, 30, -1, -1}, /* nobody ends it: a signal by hand */
+      {"N/A\n", 1000000, 30, -1, -1},     {"NONE\n", 1000000, 30, -1, -1},
+      {"", 1000000, 30, -1, -1},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    slurm_time_left left;
+    slurm_judge_end(rows[i].end, rows[i].now, rows[i].wait, &left);
+    if (left.ends_s != rows[i].ends || left.kill_s != rows[i].kill)
+      fail_msg("row %zu: %g %g", i, left.ends_s, left.kill_s);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest promises[] = {
       cmocka_unit_test(a_job_is_named_with_its_cluster),
       cmocka_unit_test(only_a_job_of_the_same_named_cluster_is_asked_about),
       cmocka_unit_test(only_a_state_that_is_an_end_is_over),
+      cmocka_unit_test(the_time_to_a_kill_is_read_from_the_configuration),
+      cmocka_unit_test(only_an_end_that_is_near_limits_the_grace),
   };
   return cmocka_run_group_tests(promises, NULL, NULL);
 }

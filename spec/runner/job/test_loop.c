@@ -43,6 +43,8 @@ static struct fake {
   /* what it saw */
   int child, clean, exits, preempts, dispatches, opened, closed;
   double grace_s;
+  double left_s; /* until the scheduler kills us; 0: nobody knows */
+  int requeued;
   char json[64];
 } * fake;
 
@@ -140,6 +142,15 @@ int ckpt_ranks_detect(ckpt *engine, ckpt_ranks *out) {
 }
 int ckpt_dir_is_shared(ckpt *engine, const char *dir) {
   return 0;
+}
+int ckpt_time_left_detect(ckpt *engine, ckpt_time_left *out) {
+  *out = (ckpt_time_left){.size = sizeof *out,
+                          .ends_s = fake->left_s > 0 ? 0 : -1,
+                          .kill_s = fake->left_s > 0 ? fake->left_s : -1};
+  return 0;
+}
+int ckpt_requeue(ckpt *engine) {
+  return fake->requeued++, 0;
 }
 int ckpt_helper_pid(const ckpt *engine) {
   return (void)engine, 0;
@@ -356,6 +367,43 @@ static void the_deadline_names_what_is_not_durable(void **state) {
   assert_true(exit_json_has("\"reason\":\"deadline\"") && exit_json_has("\"durable\":false"));
   assert_true(exit_json_has("\"unit\":\"checkpoint-6\",\"reason\":\"uploading\",\"bytes\":1048576,"
                             "\"bytes_left\":319488"));
+}
+
+static const char saves_on_term[] = "trap 'exit 0' TERM; touch up; while :; do sleep 0.02; done";
+
+static void the_scheduler_says_how_long_the_grace_is_unless_the_user_did(void **state) {
+  fake->pending_after_exit = true;
+  fake->left_s = 1;
+  pid_t pid = start(saves_on_term);
+  await_file("up");
+  double begin = now_s();
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), EXIT_DEADLINE);
+  assert_true(now_s() - begin >= 0.9 - 0.05 && now_s() - begin < 5);
+  assert_true(fake->grace_s > 0.8 && fake->grace_s < 1);
+  o.grace_s = 1.5;
+  o.graced = true;
+  unlink(tmpdir_path(dir, "up"));
+  pid = start(saves_on_term);
+  await_file("up");
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), EXIT_DEADLINE);
+  assert_true(fake->grace_s > 1.3 && fake->grace_s < 1.5);
+}
+
+static void a_job_that_was_told_to_end_is_started_again_by_the_scheduler(void **state) {
+  o.requeue = true;
+  pid_t pid = start(saves_on_term);
+  await_file("up");
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), 0);
+  assert_int_equal(fake->requeued, 1);
+  assert_int_equal(run("exit 0"), 0); /* it was at its end */
+  assert_int_equal(run("exit 143"), 143);
+  assert_int_equal(fake->requeued, 1);
+  fake->fenced_at_once = true; /* another one has the job's place */
+  assert_int_equal(run(saves_on_term), EXIT_FENCED);
+  assert_int_equal(fake->requeued, 1);
 }
 
 static void a_signal_while_only_saves_are_left_begins_the_grace(void **state) {
@@ -651,6 +699,8 @@ int main(void) {
       TEST(a_clean_end_waits_until_all_is_durable),
       TEST(what_the_store_said_decides_when_the_child_ended_well),
       TEST(the_deadline_names_what_is_not_durable),
+      TEST(the_scheduler_says_how_long_the_grace_is_unless_the_user_did),
+      TEST(a_job_that_was_told_to_end_is_started_again_by_the_scheduler),
       TEST(a_signal_while_only_saves_are_left_begins_the_grace),
       TEST(who_does_not_end_is_killed_with_the_grace),
       TEST(signals_are_passed_on_once),

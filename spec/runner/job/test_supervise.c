@@ -226,12 +226,11 @@ static void the_child_gets_term_when_we_are_killed(void **state) {
 }
 
 /* Takes one signal that `sender` sends from a process of its own, and asks who has it. */
-static int ask(const char *sender_name, bool in_step) {
+static int ask(const char *sender_name, const char *variable) {
   struct signalfd_siginfo info;
-  if (in_step)
-    setenv("SLURM_STEP_ID", "0", 1);
-  else
-    unsetenv("SLURM_STEP_ID");
+  unsetenv("SLURM_STEP_ID");
+  unsetenv("SLURM_JOB_ID");
+  if (variable) setenv(variable, "0", 1);
   pid_t self = getpid(), sender = fork();
   if (sender == 0) {
     prctl(PR_SET_NAME, sender_name);
@@ -240,7 +239,7 @@ static int ask(const char *sender_name, bool in_step) {
   }
   struct pollfd p = {.fd = sup.signals, .events = POLLIN};
   if (poll(&p, 1, 5000) != 1 || read(sup.signals, &info, sizeof info) != sizeof info) return -1;
-  int has = supervise_has_it(&info);
+  int has = supervise_has_it(&sup, &info);
   kill(sender, SIGKILL);
   waitpid(sender, NULL, 0);
   while (read(sup.signals, &info, sizeof info) > 0) continue; /* the sender's SIGCHLD */
@@ -249,10 +248,50 @@ static int ask(const char *sender_name, bool in_step) {
 
 static int step_daemon(void) {
   NEED(begin());
-  NEED(ask("slurmstepd", true) == 1);
-  NEED(ask("slurmstepd", false) == 0); /* the batch script's shell alone may be meant */
-  NEED(ask("bash", true) == 0);        /* somebody inside the step */
+  NEED(ask("slurmstepd", "SLURM_STEP_ID") == 1);
+  NEED(ask("slurmstepd", "SLURM_JOB_ID") == 1); /* below the shell of a batch script */
+  NEED(ask("slurmstepd", NULL) == 0);           /* a stranger of that name */
+  NEED(ask("bash", "SLURM_STEP_ID") == 0);      /* somebody inside the step */
   return 0;
+}
+
+/* Signals the script that we are as slurmstepd does, and each process below it or not; asks who has it. */
+static int ask_script(bool each) {
+  struct signalfd_siginfo info;
+  int fds[2], has = -1;
+  setenv("SLURM_JOB_ID", "0", 1);
+  unsetenv("SLURM_STEP_ID");
+  if (pipe(fds) != 0) return -1;
+  pid_t script = fork();
+  if (script == 0) {
+    if (!begin() || sup.witness <= 0 || write(fds[1], &sup.witness, sizeof sup.witness) < 0)
+      _exit(3);
+    struct pollfd p = {.fd = sup.signals, .events = POLLIN};
+    if (poll(&p, 1, 5000) != 1 || read(sup.signals, &info, sizeof info) != sizeof info) _exit(4);
+    int told = supervise_has_it(&sup, &info);
+    supervise_close(&sup);
+    _exit(told);
+  }
+  close(fds[1]);
+  pid_t witness;
+  if (read(fds[0], &witness, sizeof witness) == sizeof witness) {
+    if (each) kill(witness, SIGTERM);
+    kill(script, SIGTERM);
+  }
+  close(fds[0]);
+  int status;
+  if (waitpid(script, &status, 0) == script && WIFEXITED(status)) has = WEXITSTATUS(status);
+  return has;
+}
+
+static int batch_script(void) {
+  prctl(PR_SET_NAME, "slurmstepd");
+  NEED(ask_script(true) == 1);
+  NEED(ask_script(false) == 0);
+  return 0;
+}
+static void the_batch_script_itself_may_be_meant_alone(void **state) {
+  in_process(batch_script);
 }
 static void a_step_daemon_signals_every_process_by_itself(void **state) {
   in_process(step_daemon);
@@ -270,13 +309,13 @@ static int terminal(void) {
   NEED(write(master, "\003", 1) == 1);
   struct pollfd p = {.fd = sup.signals, .events = POLLIN};
   NEED(poll(&p, 1, 5000) == 1 && read(sup.signals, &info, sizeof info) == sizeof info);
-  NEED(info.ssi_signo == SIGINT && supervise_has_it(&info));
+  NEED(info.ssi_signo == SIGINT && supervise_has_it(&sup, &info));
   NEED(kill(getpid(), SIGINT) == 0); /* that was a process, to us alone */
-  NEED(read(sup.signals, &info, sizeof info) == sizeof info && !supervise_has_it(&info));
+  NEED(read(sup.signals, &info, sizeof info) == sizeof info && !supervise_has_it(&sup, &info));
   close(tty);
   close(master); /* the terminal hangs up: its leader alone is told, so the child is not */
   NEED(poll(&p, 1, 5000) == 1 && read(sup.signals, &info, sizeof info) == sizeof info);
-  NEED(info.ssi_signo == SIGHUP && !supervise_has_it(&info));
+  NEED(info.ssi_signo == SIGHUP && !supervise_has_it(&sup, &info));
   return 0;
 }
 static void a_terminal_signals_its_foreground_group_by_itself(void **state) {
@@ -297,6 +336,7 @@ int main(void) {
       cmocka_unit_test(grandchildren_become_ours_and_are_reaped),
       cmocka_unit_test(the_child_gets_term_when_we_are_killed),
       cmocka_unit_test(a_step_daemon_signals_every_process_by_itself),
+      cmocka_unit_test(the_batch_script_itself_may_be_meant_alone),
       cmocka_unit_test(a_terminal_signals_its_foreground_group_by_itself),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
