@@ -9,33 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/seconds.h"
 #include "commit/lease.h"
+#include "commit/ranks_said.h"
 #include "run/run_state.h"
-#include "prims/fs.h"
-#include "prims/hash.h"
-
-enum { RECORD_FORMAT = 1, RECORD_READER = 1, RECORD_MAX = 64 << 10 };
-
-typedef struct record {
-  bool ready;
-  bool over;                     /* rank 0 has ended */
-  char why[1000];                /* why it has ended; "": it has ended well */
-  char resume[FS_PATH_MAX];      /* below the watched directory; "": from nothing */
-  char waits[IDENTITY_TEXT_MAX]; /* the reason why it waits before it begins; "": it does not */
-} record;
-
-static int key_of(const run *r, char out[STORE_KEY_MAX], err *e) {
-  digest d;
-  char hex[HASH_HEX_MAX], name[HASH_HEX_MAX + 16];
-  const char *launch = r->ranks.launch;
-  int rc = hash_bytes(HASH_XXH3_128, launch, strlen(launch), &d, e);
-  if (rc < 0) return rc;
-  digest_hex(&d, hex);
-  snprintf(name, sizeof name, ".ckpt/ranks/%s", hex);
-  return runlog_join("", name, out, e);
-}
 
 /* Names the checkpoint to resume from as every rank can say it: the directories have different
  * names. */
@@ -48,30 +25,13 @@ static const char *resume_of(const run *r) {
 
 /* ---- rank 0 ---- */
 
-static bool add(json_t *top, const char *key, const char *text) {
-  return !text || json_object_set_new(top, key, js_name_new(text)) == 0;
-}
-
 /* `over`: NULL, or why rank 0 is not there any more; "": it has ended well. */
 static int put_record(const run *r, bool ready, const char *over, err *e) {
-  char key[STORE_KEY_MAX];
-  buf text;
-  buf_init(&text, RECORD_MAX);
-  json_t *top =
-      json_pack("{s:i, s:i, s:o, s:I, s:b, s:o}", "format", RECORD_FORMAT, "reader", RECORD_READER,
-                "launch", js_name_new(r->ranks.launch), "world", (json_int_t)r->ranks.world,
-                "ready", ready, "resume", js_name_new(ready ? resume_of(r) : ""));
-  const char *waits = *r->identity.waits ? r->identity.waits : NULL;
-  if (top && !(add(top, "over", over) && add(top, "waits", waits))) {
-    json_decref(top);
-    top = NULL;
-  }
-  int rc = top ? js_print(top, &text, e) : err_set(e, ERR_NOMEM, "tell the ranks: out of memory");
-  if (rc == 0) rc = key_of(r, key, e);
-  if (rc == 0) rc = r->store->ops->put(r->store, key, text.data, text.len, STORE_REPLACE, e);
-  json_decref(top);
-  buf_free(&text);
-  return rc;
+  ranks_said said = {.ready = ready, .over = over != NULL};
+  snprintf(said.why, sizeof said.why, "%s", over ? over : "");
+  snprintf(said.resume, sizeof said.resume, "%s", ready ? resume_of(r) : "");
+  snprintf(said.waits, sizeof said.waits, "%s", r->identity.waits);
+  return ranks_said_put(r->store, &r->ranks, &said, e);
 }
 
 /* Records of launches that are over: after a day none of their ranks waits any more. */
@@ -95,10 +55,10 @@ static void forget_old(const run *r) {
   store_object mine = {0};
   store *s = r->store;
   err why = {0};
-  int rc = old ? key_of(r, old->own, &why) : ERR_NOMEM;
+  int rc = old ? ranks_said_key(&r->ranks, old->own, &why) : ERR_NOMEM;
   if (rc == 0) rc = s->ops->head(s, old->own, &mine, &why);
   if (rc == 0) old->now = mine.mtime_ns;
-  if (rc == 0) rc = s->ops->list(s, ".ckpt/ranks", false, on_record, old, &why);
+  if (rc == 0) rc = s->ops->list(s, RANKS_SAID, false, on_record, old, &why);
   for (size_t i = 0; rc >= 0 && i < old->count; i++) {
     int gone = s->ops->remove(s, old->keys[i], &why);
     if (gone < 0) rc = gone;
@@ -133,51 +93,7 @@ void run_ranks_close(run *r) {
 
 /* ---- the others ---- */
 
-/* Reads a record. If it is another launch's, under the same digest, or no record at all, it is not
- * there for us. */
-static int parse(const run *r, const buf *text, const char *key, record *out, err *e) {
-  json_t *top = NULL;
-  char *launch = NULL, *resume = NULL, *over = NULL, *waits = NULL;
-  int64_t world = 0;
-  int rc = js_read(text, key, RECORD_READER, &top, e);
-  if (rc == 0) rc = js_get_name(top, "launch", key, &launch, e);
-  if (rc == 0) rc = js_get_int(top, "world", key, &world, e);
-  if (rc == 0) rc = js_opt_bool(top, "ready", key, false, &out->ready, e);
-  if (rc == 0) rc = js_get_name(top, "resume", key, &resume, e);
-  if (rc == 0 && strcmp(launch, r->ranks.launch) != 0)
-    rc = err_set(e, ERR_CORRUPT, "%s: it is of another launch", key);
-  if (rc == 0 && world != r->ranks.world)
-    rc = err_set(e, ERR_INVAL,
-                 "rank 0 of this launch says that there are %" PRId64 " ranks, this one %" PRIu32,
-                 world, r->ranks.world);
-  out->over = json_object_get(top, "over") != NULL;
-  if (rc == 0 && out->over) rc = js_get_name(top, "over", key, &over, e);
-  if (rc == 0 && json_object_get(top, "waits")) rc = js_get_name(top, "waits", key, &waits, e);
-  if (rc == 0 && waits) snprintf(out->waits, sizeof out->waits, "%s", waits);
-  if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
-  if (rc == 0 && over) snprintf(out->why, sizeof out->why, "%s", over);
-  free(waits);
-  free(over);
-  free(launch);
-  free(resume);
-  json_decref(top);
-  return rc;
-}
-
-/* ERR_NOENT: the record is not there yet. */
-static int get_record(const run *r, record *out, err *e) {
-  char key[STORE_KEY_MAX];
-  buf text;
-  *out = (record){0};
-  buf_init(&text, RECORD_MAX);
-  int rc = key_of(r, key, e);
-  if (rc == 0) rc = r->store->ops->get(r->store, key, &text, e);
-  if (rc == 0) rc = parse(r, &text, key, out, e);
-  buf_free(&text);
-  return rc == ERR_NOSTORE ? ERR_NOENT : rc;
-}
-
-static int has_ended(const run *r, const record *seen, err *e) {
+static int has_ended(const run *r, const ranks_said *seen, err *e) {
   return err_set(e, ERR_CONFLICT,
                  "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" has ended%s%s: start "
                  "all ranks anew, under a launch id of their own",
@@ -193,7 +109,7 @@ typedef struct awaited {
 
 /* Gives rank 0 more time once it is seen to have begun: it may have much to bring back. The time
  * for which it has to wait for a lease first does not count either. */
-static void give_time(const run *r, const record *seen, awaited *a, int64_t now) {
+static void give_time(const run *r, const ranks_said *seen, awaited *a, int64_t now) {
   enum { FOR_A_RESTORE = 6 };
   const int64_t life = (int64_t)LEASE_LIFE_S * 1000000000;
   if (*seen->waits && !a->waits) {
@@ -215,9 +131,9 @@ static int await_ready(run *r, err *e) {
   const io *io = r->env->io;
   awaited a = {.until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns)};
   for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
-    record seen;
+    ranks_said seen;
     err why = {0};
-    int rc = get_record(r, &seen, &why);
+    int rc = ranks_said_get(r->store, &r->ranks, &seen, &why);
     if (rc == 0 && seen.ready) return 0;
     int64_t now = io->now(io, IO_MONO);
     if (rc != 0 || !seen.over)
@@ -257,10 +173,10 @@ int run_ranks_begun(run *r, err *e) {
 /* A trainer whose ranks go on from different checkpoints computes nonsense, and nothing else would
  * notice. */
 int run_ranks_ready(run *r, err *e) {
-  record seen;
+  ranks_said seen;
   if (r->ranks.world < 2) return 0;
   if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
-  int rc = get_record(r, &seen, e);
+  int rc = ranks_said_get(r->store, &r->ranks, &seen, e);
   if (rc == 0 && seen.over) return has_ended(r, &seen, e);
   if (rc < 0 || strcmp(seen.resume, resume_of(r)) == 0) return rc;
   return err_set(e, ERR_CONFLICT,
