@@ -11,18 +11,39 @@
 
 enum { SAID_FORMAT = 1, SAID_READER = 1, SAID_MAX = 64 << 10 };
 
-int ranks_said_key(const ranks *r, char out[STORE_KEY_MAX], err *e) {
+static int key_of(const ranks *r, const char *end, char out[STORE_KEY_MAX], err *e) {
   digest d;
-  char hex[HASH_HEX_MAX], name[HASH_HEX_MAX + 16];
+  char hex[HASH_HEX_MAX], name[HASH_HEX_MAX + 64];
   int rc = hash_bytes(HASH_XXH3_128, r->launch, strlen(r->launch), &d, e);
   if (rc < 0) return rc;
   digest_hex(&d, hex);
-  snprintf(name, sizeof name, RANKS_SAID "/%s", hex);
+  snprintf(name, sizeof name, RANKS_SAID "/%s%s", hex, end);
   return runlog_join("", name, out, e);
+}
+
+static int key_of_rank(const ranks *r, uint32_t rank, char out[STORE_KEY_MAX], err *e) {
+  char end[32] = "";
+  if (rank > 0) snprintf(end, sizeof end, ".over/%" PRIu32, rank);
+  return key_of(r, end, out, e);
+}
+
+int ranks_said_key(const ranks *r, char out[STORE_KEY_MAX], err *e) {
+  return key_of_rank(r, r->rank, out, e);
 }
 
 static bool add(json_t *top, const char *key, const char *text) {
   return !text || json_object_set_new(top, key, js_name_new(text)) == 0;
+}
+
+static bool add_refused(json_t *top, const names *refused) {
+  if (refused->count == 0) return true;
+  json_t *list = json_array();
+  bool ok = list != NULL;
+  for (size_t i = 0; ok && i < refused->count; i++)
+    ok = json_array_append_new(list, js_name_new(refused->at[i])) == 0;
+  if (ok) return json_object_set_new(top, "refused", list) == 0;
+  json_decref(list);
+  return false;
 }
 
 int ranks_said_put(store *s, const ranks *r, const ranks_said *said, err *e) {
@@ -33,8 +54,9 @@ int ranks_said_put(store *s, const ranks *r, const ranks_said *said, err *e) {
       json_pack("{s:i, s:i, s:o, s:I, s:b, s:o}", "format", SAID_FORMAT, "reader", SAID_READER,
                 "launch", js_name_new(r->launch), "world", (json_int_t)r->world, "ready",
                 said->ready, "resume", js_name_new(said->resume));
-  if (top && !(add(top, "over", said->over ? said->why : NULL) &&
-               add(top, "waits", *said->waits ? said->waits : NULL))) {
+  if (top &&
+      !(add(top, "over", said->over ? said->why : NULL) &&
+        add(top, "waits", *said->waits ? said->waits : NULL) && add_refused(top, &said->refused))) {
     json_decref(top);
     top = NULL;
   }
@@ -43,6 +65,28 @@ int ranks_said_put(store *s, const ranks *r, const ranks_said *said, err *e) {
   if (rc == 0) rc = s->ops->put(s, key, text.data, text.len, STORE_REPLACE, e);
   json_decref(top);
   buf_free(&text);
+  return rc;
+}
+
+int ranks_said_remove(store *s, const ranks *r, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = ranks_said_key(r, key, e);
+  return rc < 0 ? rc : s->ops->remove(s, key, e);
+}
+
+static int take_refused(const json_t *top, const char *key, names *out, err *e) {
+  json_t *list = json_object_get(top, "refused");
+  buf name;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
+    const char *text = json_string_value(json_array_get(list, i));
+    buf_init(&name, FS_PATH_MAX);
+    rc = text ? js_name_unescape(text, &name, e)
+              : err_set(e, ERR_FORMAT, "%s: \"refused\" is no list of names", key);
+    if (rc == 0 && !names_add(out, name.data ? name.data : "")) rc = ERR_NOMEM;
+    buf_free(&name);
+  }
+  names_sort(out);
   return rc;
 }
 
@@ -69,6 +113,7 @@ static int parse(const ranks *r, const buf *text, const char *key, ranks_said *o
   if (rc == 0 && waits) snprintf(out->waits, sizeof out->waits, "%s", waits);
   if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
   if (rc == 0 && over) snprintf(out->why, sizeof out->why, "%s", over);
+  if (rc == 0) rc = take_refused(top, key, &out->refused, e);
   free(waits);
   free(over);
   free(launch);
@@ -77,14 +122,56 @@ static int parse(const ranks *r, const buf *text, const char *key, ranks_said *o
   return rc;
 }
 
-int ranks_said_get(store *s, const ranks *r, ranks_said *out, err *e) {
+int ranks_said_get(store *s, const ranks *r, uint32_t rank, ranks_said *out, err *e) {
   char key[STORE_KEY_MAX];
   buf text;
   *out = (ranks_said){0};
   buf_init(&text, SAID_MAX);
-  int rc = ranks_said_key(r, key, e);
+  int rc = key_of_rank(r, rank, key, e);
   if (rc == 0) rc = s->ops->get(s, key, &text, e);
   if (rc == 0) rc = parse(r, &text, key, out, e);
   buf_free(&text);
+  if (rc < 0) ranks_said_free(out);
   return rc == ERR_NOSTORE ? ERR_NOENT : rc;
+}
+
+void ranks_said_free(ranks_said *said) {
+  names_free(&said->refused);
+}
+
+/* ---- who has ended ---- */
+
+struct look {
+  const bool *there;
+  uint32_t world, first;
+};
+
+static int on_over(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  struct look *l = ctx;
+  const char *name = fs_base(key);
+  char *end;
+  (void)object;
+  unsigned long rank = strtoul(name, &end, 10);
+  if (is_prefix || *end || end == name || rank == 0 || rank >= l->world || l->there[rank]) return 0;
+  if (rank < l->first) l->first = (uint32_t)rank;
+  return 0;
+}
+
+int ranks_said_over(store *s, const ranks *r, const bool *there, uint32_t *rank,
+                    char why[RANKS_SAID_TEXT_MAX], err *e) {
+  char place[STORE_KEY_MAX];
+  ranks_said said;
+  struct look l = {.there = there, .world = r->world, .first = r->world};
+  int rc = key_of(r, ".over", place, e);
+  if (rc == 0) rc = s->ops->list(s, place, true, on_over, &l, e);
+  if (rc < 0 || l.first == r->world) return rc == ERR_NOSTORE ? 0 : rc;
+  err gone = {0};
+  rc = ranks_said_get(s, r, l.first, &said, &gone);
+  if (rc == ERR_NOENT) return 0; /* it was started again */
+  if (rc < 0) return err_set(e, rc, "%s", gone.text);
+  *rank = l.first;
+  snprintf(why, RANKS_SAID_TEXT_MAX, "%s", said.why);
+  bool over = said.over;
+  ranks_said_free(&said);
+  return over;
 }

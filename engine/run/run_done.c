@@ -232,10 +232,11 @@ static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
   /* The job has ended here, and a rank did not come for the whole of its wait: it will not come. To
    * wait again and again, and for each older checkpoint too, would hold the others' nodes for
    * hours. */
-  if (j->waited && r->writer_gone) {
+  if ((j->waited || j->forsaken) && r->writer_gone) {
     again = false;
     r->forsaken = true;
   }
+  if (j->forsaken) again = false;
   if (remedy == POLICY_ABORT) stop_saving(r);
   return again && remedy != POLICY_GIVE_UP && remedy != POLICY_ABORT && u->tries < r->tries;
 }

@@ -234,6 +234,8 @@ int run_open(const run_env *given, const run_options *o, run **out, err *e) {
   if (rc == 0) rc = run_own_by_term(r, e);
   if (rc == 0) rc = run_ranks_begun(r, e);
   if (rc < 0) {
+    if (r->ranks.world == 0) take_ranks(r, o, NULL);
+    run_ranks_refused(r, e);
     run_ranks_failed(r, e);
     run_close(r);
   } else {

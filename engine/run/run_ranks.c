@@ -12,6 +12,7 @@
 #include "base/seconds.h"
 #include "commit/lease.h"
 #include "commit/ranks_said.h"
+#include "prims/proc.h"
 #include "run/run_state.h"
 
 /* Names the checkpoint to resume from as every rank can say it: the directories have different
@@ -25,13 +26,27 @@ static const char *resume_of(const run *r) {
 
 /* ---- rank 0 ---- */
 
-/* `over`: NULL, or why rank 0 is not there any more; "": it has ended well. */
+/* The units that the policies did not want: the other ranks learn it from us alone. */
+static bool add_refused(const run *r, names *out) {
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    bool refused = u->phase == UNIT_SKIPPED || (u->phase == UNIT_DROPPED && u->unwanted);
+    if (refused && !u->passed_over && !names_add(out, u->path)) return false;
+  }
+  return !r->refused.unit || names_add(out, r->refused.unit);
+}
+
+/* `over`: NULL, or why this rank is not there any more; "": it has ended well. */
 static int put_record(const run *r, bool ready, const char *over, err *e) {
   ranks_said said = {.ready = ready, .over = over != NULL};
   snprintf(said.why, sizeof said.why, "%s", over ? over : "");
   snprintf(said.resume, sizeof said.resume, "%s", ready ? resume_of(r) : "");
   snprintf(said.waits, sizeof said.waits, "%s", r->identity.waits);
-  return ranks_said_put(r->store, &r->ranks, &said, e);
+  int rc = over && !add_refused(r, &said.refused)
+               ? err_set(e, ERR_NOMEM, "tell the ranks: out of memory")
+               : ranks_said_put(r->store, &r->ranks, &said, e);
+  ranks_said_free(&said);
+  return rc;
 }
 
 /* Records of launches that are over: after a day none of their ranks waits any more. */
@@ -69,7 +84,7 @@ static void forget_old(const run *r) {
 
 static void say_over(run *r, const char *over) {
   err why = {0};
-  if (r->ranks.world < 2 || r->ranks.rank > 0 || !r->store || r->ranks_over) return;
+  if (r->ranks.world < 2 || !r->store || r->ranks_over) return;
   r->ranks_over = true;
   if (put_record(r, false, over, &why) < 0)
     log_say(r->env->log, LOG_DEBUG, "the other ranks are not told of the end: %s", why.text);
@@ -89,6 +104,23 @@ void run_ranks_wait(const run *r) {
 
 void run_ranks_close(run *r) {
   if (r->ranks_begun && !atomic_load(&r->stop)) say_over(r, "");
+}
+
+/* Tells the others of a start that was refused before it came to the store. What is alive here under the
+ * same launch id is this very rank, which speaks for itself. */
+void run_ranks_refused(run *r, const err *e) {
+  enum { PATIENCE_S = 15 };
+  identity there = {0};
+  char boot[PROC_BOOT_MAX] = "";
+  err why = {0};
+  if (r->ranks.world < 2 || r->store || !e || e->code != ERR_HELD) return;
+  if (proc_boot_id(boot, NULL) == 0 &&
+      identity_find(r->env->io, r->places.state, boot, &there, NULL) == 0 &&
+      strcmp(there.launch, r->ranks.launch) == 0)
+    return;
+  if (store_open(&r->places.target, r->outer, r->env->log, &r->store, &why) < 0) return;
+  atomic_store(&r->store->patience_ns, PATIENCE_S * (int64_t)1000000000);
+  say_over(r, e->text);
 }
 
 /* ---- the others ---- */
@@ -133,7 +165,7 @@ static int await_ready(run *r, err *e) {
   for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
     ranks_said seen;
     err why = {0};
-    int rc = ranks_said_get(r->store, &r->ranks, &seen, &why);
+    int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, &why);
     if (rc == 0 && seen.ready) return 0;
     int64_t now = io->now(io, IO_MONO);
     if (rc != 0 || !seen.over)
@@ -159,13 +191,16 @@ static int await_ready(run *r, err *e) {
 /* ---- both ---- */
 
 int run_ranks_await(run *r, err *e) {
-  return r->ranks.world > 1 && r->ranks.rank > 0 ? await_ready(r, e) : 0;
+  if (r->ranks.world < 2 || r->ranks.rank == 0) return 0;
+  int rc = ranks_said_remove(r->store, &r->ranks, e);
+  return rc < 0 ? rc : await_ready(r, e);
 }
 
 int run_ranks_begun(run *r, err *e) {
-  if (r->ranks.world < 2 || r->ranks.rank > 0) return 0;
-  int rc = put_record(r, false, NULL, e);
+  if (r->ranks.world < 2) return 0;
+  int rc = run_follows(r) ? 0 : put_record(r, false, NULL, e);
   r->ranks_begun = rc == 0;
+  if (run_follows(r)) return 0;
   if (rc == 0) forget_old(r);
   return rc;
 }
@@ -176,7 +211,7 @@ int run_ranks_ready(run *r, err *e) {
   ranks_said seen;
   if (r->ranks.world < 2) return 0;
   if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
-  int rc = ranks_said_get(r->store, &r->ranks, &seen, e);
+  int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, e);
   if (rc == 0 && seen.over) return has_ended(r, &seen, e);
   if (rc < 0 || strcmp(seen.resume, resume_of(r)) == 0) return rc;
   return err_set(e, ERR_CONFLICT,

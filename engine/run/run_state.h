@@ -223,7 +223,7 @@ struct run {
   group_env group_env;
   job_env job_env;
   ranks ranks;
-  bool ranks_begun, ranks_over; /* of rank 0: what the other ranks were told */
+  bool ranks_begun, ranks_over; /* what the other ranks were told */
   unsigned plan_flags,
       bad_after; /* `bad_after`: failed starts from one commit before it is marked bad */
   int64_t stall_ns, in_place_every_ns;
@@ -346,7 +346,9 @@ int run_ranks_begun(run *r, err *e); /* tells the others, which wait for it, tha
 /* On rank 0: tells that it is ready. On the others: checks that we resume from the same checkpoint:
  * ERR_CONFLICT. */
 int run_ranks_ready(run *r, err *e);
-void run_ranks_failed(run *r, const err *why); /* rank 0 cannot begin: the others need not wait */
+void run_ranks_failed(run *r,
+                      const err *why); /* this rank cannot begin: the others need not wait */
+void run_ranks_refused(run *r, const err *why); /* nor here, where the store was not opened yet */
 void run_ranks_close(run *r);
 
 /* run_units.c */

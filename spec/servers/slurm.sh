@@ -69,7 +69,7 @@ JobRequeue=1
 KillWait=${KILL_WAIT:-8}
 MinJobAge=300
 SlurmdTimeout=10
-MessageTimeout=20
+MessageTimeout=10
 PropagateResourceLimits=NONE
 END
     for ((i = 1; i <= NODES; i++)); do

@@ -95,6 +95,7 @@ typedef struct job {
   bool passed_over; /* let_go, since rank 0 saves a newer one instead */
   bool yielded;     /* ERR_RETIRED on a rank but the first: rank 0 saves another unit first */
   bool waited;      /* ERR_TIMEOUT: a rank did not come within the whole --rank-wait */
+  bool forsaken;    /* ERR_TIMEOUT: a rank that is missing has ended, so that none will come */
   err error;
   runlog_ref commit;
   uint64_t files, bytes;

@@ -12,6 +12,7 @@
 #include "prims/numbers/match_step.h"
 #include "commit/lease.h"
 #include "commit/parts.h"
+#include "commit/ranks_said.h"
 #include "commit/manifest_read.h"
 #include "job_impl.h"
 
@@ -20,6 +21,7 @@
 #define PAUSE_LAST (5 * SECOND)
 #define LEASE_LATE (10 * SECOND) /* a lease that is not there by then was taken away */
 #define RECORD_LATE (5 * SECOND) /* a rank without a record by then is named as missing */
+#define OVER_LOOK (5 * SECOND)   /* from one look at who has ended to the next */
 #define HEAD_START (3 * SECOND)  /* the lead of rank 0, before another rank commits for it */
 
 bool job_follows(const job_work *w) {
@@ -181,26 +183,60 @@ static int find_attempt(job_work *w, uint64_t since, err *e) {
   return passed_over(w, since, e);
 }
 
+/* True if rank 0 has this unit, or a newer one of its series, and did not want it. */
+static bool was_refused(const ranks_said *said, const char *unit) {
+  for (size_t i = 0; i < said->refused.count; i++) {
+    const char *name = said->refused.at[i];
+    if (strcmp(name, unit) == 0 ||
+        (match_same_series(name, unit) && match_step(name) > match_step(unit)))
+      return true;
+  }
+  return false;
+}
+
+/* Rank 0 did not save what is here. Where it had it and did not want it, all is well; else it may have
+ * had none of it, or given it up, and it is missed. Its last word comes just after its lease is gone. */
+static int left_alone(job_work *w, int64_t since, err *e) {
+  const ranks *us = w->env->ranks;
+  ranks_said said = {0};
+  bool told = ranks_said_get(w->env->store, us, 0, &said, NULL) == 0 && said.over;
+  bool refused = told && was_refused(&said, w->job->plan.unit);
+  ranks_said_free(&said);
+  if (!told && now_of(w) - since < RECORD_LATE) return 0;
+  w->job->let_go = true;
+  w->job->passed_over = !refused;
+  return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
+}
+
+/* What is seen of rank 0's lease: that it was there, and since when it is gone (IO_MONO; 0: it is not). */
+typedef struct lease_watch {
+  bool seen;
+  int64_t gone;
+} lease_watch;
+
 /* Tells whether rank 0 has ended well: its lease says so, and then nobody announces anything any
  * more. The lease is written just after the term. */
-static int rank_0_has_ended(const vigil *v, bool *seen, err *e) {
+static int rank_0_has_ended(const vigil *v, lease_watch *l, err *e) {
   job_work *w = v->w;
   lease_seen lease;
   const runlog *log = w->job->log;
   if (lease_look(w->env->store, runlog_prefix(log), runlog_view(log)->term.n, &lease, NULL) < 0)
     return 0;
-  *seen |= lease.present;
-  bool taken = !lease.present && (*seen || now_of(w) - v->begun >= LEASE_LATE);
-  if (!lease.released && !taken) return 0;
-  w->job->let_go = true;
-  return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
+  l->seen |= lease.present;
+  bool taken = !lease.present && (l->seen || now_of(w) - v->begun >= LEASE_LATE);
+  if (!lease.released && !taken) {
+    l->gone = 0;
+    return 0;
+  }
+  if (l->gone == 0) l->gone = now_of(w);
+  return left_alone(w, l->gone, e);
 }
 
 int job_follow(job_work *w, err *e) {
   const ranks *us = w->env->ranks;
   job *j = w->job;
   uint64_t since = RUNLOG_NONE;
-  bool leased = false;
+  lease_watch lease = {0};
   vigil v = vigil_begin(w, "waiting for rank 0", us->wait_ns);
   int rc;
   for (;;) {
@@ -208,7 +244,7 @@ int job_follow(job_work *w, err *e) {
     rc = runlog_follow(j->log, us->launch, us->world, &why);
     if (rc == 0 && since == RUNLOG_NONE) since = runlog_view(j->log)->next;
     if (rc == 0) rc = find_attempt(w, since, &why);
-    if (rc == 0) rc = rank_0_has_ended(&v, &leased, &why);
+    if (rc == 0) rc = rank_0_has_ended(&v, &lease, &why);
     if (rc == ERR_NOENT) rc = 0;
     show_rank_0(w, rc == 0);
     j->waited = rc == 0 && is_over(&v);
@@ -254,6 +290,20 @@ static int is_spoiled(job_work *w, const part *p, const parts_seen *seen, err *e
                  why);
 }
 
+/* Tells whether a rank that is missing has ended: it is not waited for. Rank 0 alone acts on that. */
+static int is_forsaken(job_work *w, const parts_seen *seen, int64_t *look_at, err *e) {
+  char why[RANKS_SAID_TEXT_MAX];
+  uint32_t rank;
+  int64_t now = now_of(w);
+  if (job_follows(w) || now < *look_at) return 0;
+  *look_at = seconds_later(now, OVER_LOOK);
+  int rc = ranks_said_over(w->env->store, w->env->ranks, seen->there, &rank, why, e);
+  if (rc <= 0) return rc;
+  w->spoiled = w->job->forsaken = true;
+  return err_set(e, ERR_TIMEOUT, "%s: rank %" PRIu32 " has no part of it, and has ended%s%s",
+                 w->job->plan.unit, rank, *why ? ": " : "", why);
+}
+
 static int too_late(job_work *w, const parts_seen *seen, err *e) {
   const ranks *us = w->env->ranks;
   char missing[200];
@@ -270,6 +320,7 @@ static int too_late(job_work *w, const parts_seen *seen, err *e) {
 /* Returns 1 if the save is over, 0 if all parts are there. */
 static int await_parts(job_work *w, const part *p, err *e) {
   vigil v = vigil_begin(w, "waiting for ranks", p->ranks->wait_ns);
+  int64_t look_at = 0;
   for (;;) {
     parts_seen seen = {0};
     int rc = look_at_log(w, e);
@@ -277,6 +328,7 @@ static int await_parts(job_work *w, const part *p, err *e) {
     bool all = rc == 0 && seen.count == p->ranks->world;
     if (rc == 0) show_missing(w, &seen);
     if (rc == 0 && !all) rc = is_spoiled(w, p, &seen, e);
+    if (rc == 0 && !all) rc = is_forsaken(w, &seen, &look_at, e);
     if (rc == 0 && !all && is_over(&v)) rc = too_late(w, &seen, e);
     parts_seen_free(&seen);
     if (rc == 0 && !all) rc = nap(&v, e);

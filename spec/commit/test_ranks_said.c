@@ -1,0 +1,67 @@
+#include "with_cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "commit/ranks_said.h"
+#include "world.h"
+
+enum { WORLD = 4 };
+
+static ranks rank_of(uint32_t rank, const char *launch) {
+  ranks r = {.rank = rank, .world = WORLD};
+  snprintf(r.launch, sizeof r.launch, "%s", launch);
+  return r;
+}
+
+static void what_rank_0_says_the_others_hear(void **state) {
+  world *w = world_new("mem", world_io());
+  store *s = w->env.store;
+  const ranks first = rank_of(0, "l"), other = rank_of(2, "l"), stranger = rank_of(2, "m");
+  ranks_said said = {.over = true, .why = "the store\nrefuses", .resume = "checkpoint-\xff"}, heard;
+  assert_int_equal(ranks_said_get(s, &other, 0, &heard, NULL), ERR_NOENT);
+  assert_true(names_add(&said.refused, "g/checkpoint-7") && names_add(&said.refused, "a\xff"));
+  assert_int_equal(ranks_said_put(s, &first, &said, NULL), 0);
+  assert_int_equal(ranks_said_get(s, &other, 0, &heard, NULL), 0);
+  assert_true(heard.over && !heard.ready);
+  assert_string_equal(heard.why, said.why);
+  assert_string_equal(heard.resume, said.resume);
+  assert_true(heard.refused.count == 2 && names_has(&heard.refused, "a\xff") &&
+              names_has(&heard.refused, "g/checkpoint-7"));
+  assert_int_equal(ranks_said_get(s, &stranger, 0, &said, NULL), ERR_NOENT);
+  ranks_said_free(&heard);
+  ranks_said_free(&said);
+  world_free(w);
+}
+
+static void a_rank_that_has_ended_is_found_unless_its_part_is_there(void **state) {
+  world *w = world_new("mem", world_io());
+  store *s = w->env.store;
+  const ranks first = rank_of(0, "l"), third = rank_of(3, "l"), stranger = rank_of(1, "m");
+  const ranks_said over = {.over = true, .why = "refused"};
+  bool there[WORLD] = {true};
+  char why[RANKS_SAID_TEXT_MAX];
+  uint32_t rank = 0;
+  assert_int_equal(ranks_said_over(s, &first, there, &rank, why, NULL), 0);
+  assert_int_equal(ranks_said_put(s, &first, &over, NULL), 0); /* rank 0 speaks elsewhere */
+  assert_int_equal(ranks_said_put(s, &stranger, &over, NULL), 0);
+  assert_int_equal(ranks_said_over(s, &first, there, &rank, why, NULL), 0);
+  assert_int_equal(ranks_said_put(s, &third, &over, NULL), 0);
+  assert_int_equal(ranks_said_over(s, &first, there, &rank, why, NULL), 1);
+  assert_int_equal(rank, 3);
+  assert_string_equal(why, "refused");
+  there[3] = true;
+  assert_int_equal(ranks_said_over(s, &first, there, &rank, why, NULL), 0);
+  there[3] = false;
+  assert_int_equal(ranks_said_remove(s, &third, NULL), 0); /* it was started again */
+  assert_int_equal(ranks_said_over(s, &first, there, &rank, why, NULL), 0);
+  world_free(w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_rank_0_says_the_others_hear),
+      cmocka_unit_test(a_rank_that_has_ended_is_found_unless_its_part_is_there),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
