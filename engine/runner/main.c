@@ -38,6 +38,27 @@ static const char *place_of(const options *o) {
   return o->uri ? o->uri : o->run.to ? o->run.to : o->run.dir ? o->run.dir : o->dir;
 }
 
+/* Finds the verb that the words name; *skip: how many words that takes. NULL: *code ends it, and all
+ * was said. */
+static const verb *find_verb(int argc, char **argv, int *skip, int *code) {
+  const char *name = argv[1];
+  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) name = "help";
+  if (strcmp(name, "-V") == 0 || strcmp(name, "--version") == 0) name = "version";
+  const verb *v = verbs_find(name);
+  *skip = 1;
+  if (!v) *code = verbs_unknown(name);
+  if (!v || !v->subs) return v;
+  const char *word = argc > 2 ? argv[2] : NULL;
+  if (word && (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)) {
+    *code = verbs_explain(v);
+    return NULL;
+  }
+  const verb *own = word ? verb_sub(v, word) : NULL;
+  *skip = 2;
+  if (!own) *code = verbs_unknown_sub(v, word);
+  return own;
+}
+
 int main(int argc, char **argv) {
   share_heap();
   fill_descriptors();
@@ -45,19 +66,19 @@ int main(int argc, char **argv) {
     verbs_list(stderr);
     return EXIT_USAGE;
   }
-  const char *name = argv[1];
-  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) name = "help";
-  if (strcmp(name, "-V") == 0 || strcmp(name, "--version") == 0) name = "version";
-  const verb *verb = verbs_find(name);
-  if (!verb) return verbs_unknown(name);
+  int skip, code = EXIT_USAGE;
+  const verb *verb = find_verb(argc, argv, &skip, &code);
+  if (!verb) return code;
 
   options o;
   char error[OPTIONS_ERROR_MAX];
-  argv[1] = (char *)verb->name; /* getopt takes the first word for the program's name */
-  int code = EXIT_USAGE;
-  bool json = asks_for_json(verb, argv + 1);
+  argc -= skip;
+  argv += skip;
+  argv[0] = (char *)verb->name; /* getopt takes the first word for the program's name */
+  code = EXIT_USAGE;
+  bool json = asks_for_json(verb, argv);
   if (json) report_errors_as_json();
-  if (verb_parse(verb, &o, argc - 1, argv + 1, error) != 0) {
+  if (verb_parse(verb, &o, argc, argv, error) != 0) {
     report_error("%s", error);
   } else if (o.help) {
     code = verbs_explain(verb);

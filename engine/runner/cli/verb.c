@@ -36,6 +36,13 @@ void verb_list_options(const verb *v, FILE *out) {
   }
 }
 
+const verb *verb_sub(const verb *v, const char *word) {
+  size_t own = strlen(v->name) + 1;
+  for (const verb *const *s = v->subs; s && *s; s++)
+    if (strcmp((*s)->name + own, word) == 0) return *s;
+  return NULL;
+}
+
 /* ---- options ---- */
 
 typedef struct parser {

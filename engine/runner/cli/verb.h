@@ -24,7 +24,13 @@ typedef struct verb {
   /* Checks rules over several options; may be NULL. Returns 0, or -1 with one line for the user. */
   int (*check)(const options *o, char *error);
   int (*run)(const options *o); /* returns the exit code */
+  /* What the second word chooses among, ended by NULL: verbs of their own, each named by both words
+   * ("policy check"). Such a verb does nothing itself. NULL: there are none. */
+  const struct verb *const *subs;
 } verb;
+
+/* Returns the one of `v->subs` that this word names; NULL: none is called so. */
+const verb *verb_sub(const verb *v, const char *word);
 
 /* Reads the arguments of `v`; argv[0] is the verb itself. Returns 0, or -1 with one line for the
  * user in `error`. options_free() is due in both cases. Not for two threads at once (getopt). */

@@ -132,6 +132,20 @@ int verbs_unknown(const char *name) {
   return EXIT_USAGE;
 }
 
+int verbs_unknown_sub(const verb *v, const char *name) {
+  const char *names[VERBS_MOST];
+  size_t count = 0, own = strlen(v->name) + 1;
+  for (; v->subs[count] && count < VERBS_MOST; count++) names[count] = v->subs[count]->name + own;
+  const char *near = name ? words_nearest(name, names, count) : NULL;
+  if (!name)
+    report_error("%s: what is to be done? See: ckpt-lua help %s", v->name, v->name);
+  else if (near)
+    report_error("%s: there is no '%s'; did you mean %s?", v->name, name, near);
+  else
+    report_error("%s: there is no '%s'; see: ckpt-lua help %s", v->name, name, v->name);
+  return EXIT_USAGE;
+}
+
 void verbs_list(FILE *out) {
   fputs("usage: ckpt-lua VERB ...\n\n", out);
   for (size_t i = 0; verbs[i]; i++) fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
@@ -143,6 +157,9 @@ void verbs_list(FILE *out) {
 int verbs_explain(const verb *v) {
   if (v) {
     printf("usage: ckpt-lua %s\n\n%s\n\n", v->synopsis, v->summary);
+    for (const verb *const *s = v->subs; s && *s; s++)
+      printf("  %-16s %s\n", (*s)->name, (*s)->summary);
+    if (v->subs) puts("");
     verb_list_options(v, stdout);
     if (v->text) printf("\n%s", v->text);
   } else {

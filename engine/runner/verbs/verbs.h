@@ -39,6 +39,8 @@ extern const verb *const verbs[];
 const verb *verbs_find(const char *name);
 /* Says that there is no such verb, and which one may be meant. Returns the exit code. */
 int verbs_unknown(const char *name);
+/* The same of the second word of a verb that has verbs of its own; `name` NULL: it is missing. */
+int verbs_unknown_sub(const verb *v, const char *name);
 
 /* Writes a line for each. */
 void verbs_list(FILE *out);
