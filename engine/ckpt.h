@@ -639,6 +639,46 @@ typedef struct ckpt_plan_options {
 /* Tells what retention would do at a target now, and why. Writes nothing. */
 int ckpt_plan(ckpt *engine, const ckpt_plan_options *options, ckpt_verdict_fn *fn, void *ctx);
 
+/* ---- policies ---- */
+
+/* A policy that comes with us. All texts are valid during the call. */
+typedef struct ckpt_policy {
+  size_t size;
+  const char *name, *path;
+  const char *about; /* what its first comment says */
+  const char *text;
+} ckpt_policy;
+/* Returns 0 to go on; any other value ends the walk and is returned. */
+typedef int ckpt_policy_fn(void *ctx, const ckpt_policy *policy);
+/* Tells the policies that a name without a slash means, in the order of their names. `policy_dir`: where
+ * they are; NULL: as installed. Needs no run. */
+int ckpt_policies(ckpt *engine, const char *policy_dir, ckpt_policy_fn *fn, void *ctx);
+
+/* What is to be said of a policy; the texts are valid during the call. */
+typedef struct ckpt_remark {
+  size_t size;
+  uint32_t word; /* CKPT_FAULT: it does not load, or would fail in a run; CKPT_WARNING: it is
+                          * probably not what is meant; CKPT_NOTE: what a run has to bring along */
+  uint32_t line, column; /* in the file, from 1; 0: not known */
+  const char *topic;     /* one word: "load", "function", "field", "rule", "unit", "metric", ... */
+  const char *text;
+} ckpt_remark;
+/* Returns 0 to go on; any other value ends the check and is returned. */
+typedef int ckpt_remark_fn(void *ctx, const ckpt_remark *remark);
+typedef struct ckpt_check_options {
+  size_t size;
+  const char *policy;          /* a name, or the path of a file */
+  const char *const *settings; /* "NAME=VALUE"; may be NULL */
+  const char *policy_dir;      /* where names are looked up; NULL: as installed */
+  const char *dir;             /* a directory with checkpoints, to hold it against; may be NULL */
+} ckpt_check_options;
+/* Looks for what is wrong with a policy: loads it, calls its functions with made-up events of every kind,
+ * and asks whether each rule makes a difference. `fn` (may be NULL) is told each remark. CKPT_EPOLICY:
+ * one was a CKPT_FAULT. Writes nothing. Takes less than a second; of a policy that runs
+ * into its limits 10 s at most, and as long for a `dir` with very many files. */
+int ckpt_policy_check(ckpt *engine, const ckpt_check_options *options, ckpt_remark_fn *fn,
+                      void *ctx);
+
 typedef struct ckpt_mark_options {
   size_t size;
   const char *uri, *name; /* name NULL: the newest */

@@ -18,7 +18,12 @@
 #include "decision/policy_link.h"
 #include "event/rules.h"
 
-enum { POLICY_NAME_MAX = 64, POLICY_REASON_MAX = 256, POLICY_MEMORY_MAX = 64 << 10 };
+enum {
+  POLICY_NAME_MAX = 64,
+  POLICY_REASON_MAX = 256,
+  POLICY_MEMORY_MAX = 64 << 10,
+  POLICY_FILE_MAX = 256 << 10 /* the helper takes no longer ones */
+};
 
 typedef enum policy_action {
   POLICY_WAIT, /* not now; asked again when the unit changes its state */
@@ -45,6 +50,21 @@ typedef struct decision {
 /* Makes the safe decision. */
 decision policy_builtin(const detect_unit *facts);
 
+/* ---- the shipped policies ---- */
+
+/* One of them; valid during the call. */
+typedef struct policy_shipped_one {
+  const char *name, *path;
+  const char *about; /* what its first comment says, in one line */
+  const char *text;
+} policy_shipped_one;
+/* Returns 0 to go on; any other value ends the walk and is returned. */
+typedef int policy_shipped_fn(void *ctx, const policy_shipped_one *one);
+
+/* Tells each file of the directory in which names of policies are looked up (`dir`: as in
+ * policy_options), in the order of their names. */
+int policy_shipped(const io *io, const char *dir, policy_shipped_fn *fn, void *ctx, err *e);
+
 /* ---- the chain of a run ---- */
 
 typedef struct policy policy;
@@ -62,6 +82,7 @@ typedef struct policy_options {
   /* These come from the command line, before the policies' own: as rules_custom() takes them. */
   const char *const *units, *const *excludes, *const *markers;
   int64_t quiet_ns; /* < 0: not given */
+  bool untried;     /* its functions are not tried with made-up facts: somebody else looks at it */
 } policy_options;
 
 /* Reads and loads the chain. A file that is not there, does not load, or a setting that no policy

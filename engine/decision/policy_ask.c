@@ -197,6 +197,19 @@ int policy_try_on(policy *p, policy_hook hook, json_t *event, err *e) {
   return rc;
 }
 
+int policy_check_ask(policy *p, json_t *request, json_t **answer, err *e) {
+  buf text;
+  *answer = NULL;
+  buf_init(&text, POLICY_FRAME_MAX);
+  bool whole = request && json_object_set_new(request, "op", json_string("check")) == 0 &&
+               json_object_set_new(request, "id", json_string(p->id)) == 0;
+  int rc = whole ? js_print(request, &text, e) : err_set(e, ERR_NOMEM, "out of memory for a check");
+  if (rc == 0) rc = ask(p, &text, answer, e);
+  json_decref(request);
+  buf_free(&text);
+  return rc;
+}
+
 void policy_say_trial(const policy *p, policy_hook hook, const char *why) {
   char plain[WARNING_MAX];
   policy_plain(why, plain, sizeof plain);

@@ -43,11 +43,17 @@ bool policy_whole(const json_t *value, int64_t min, int64_t max, int64_t *out);
  * ERR_POLICY: the files are, or the helper died. */
 int policy_load(policy *p, json_t **answer, err *e);
 
+/* Appends the text of a policy, whose name is looked up in `dir` if it is no path. */
+int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e);
+
 /* These are in policy_rules.c. */
 int policy_make_rules(const policy_options *options, const json_t *data, rules **out, err *e);
 
 /* Makes the list of `with`, whose strings stay those of the data; NULL: it is empty. */
 int policy_make_companions(const json_t *data, const char ***out, err *e);
+
+/* policy_shipped.c: puts the directory of the shipped policies into dir[FS_PATH_MAX]. */
+int policy_shipped_dir(const io *io, const char *given, char *dir, err *e);
 
 /* policy_path.c: returns what a path leads to (a new reference), or NULL; `key` is the last name in
  * the path, or empty. */
@@ -102,6 +108,15 @@ void policy_warn(policy *p, const json_t *warnings);
 
 /* policy_try.c: tries the functions of a chain that was just loaded, and warns of those that fail. */
 void policy_try(policy *p);
+/* Made-up facts: as much as there could be, or as little. */
+policy_facts policy_made_up(const char *event, bool known);
+/* The made-up list of three that the hooks of lists are tried with. */
+enum { POLICY_MADE_UP_ITEMS = 3 };
+void policy_made_up_items(const policy *p, policy_item items[POLICY_MADE_UP_ITEMS]);
+
+/* Asks one thing of a check; `request` is taken over and gets its `op` and `id`. *answer is a new
+ * reference. */
+int policy_check_ask(policy *p, json_t *request, json_t **answer, err *e);
 
 /* ---- policy_facts.c: what a policy sees; new references, NULL when out of memory ---- */
 

@@ -13,6 +13,7 @@
  *
  *   {"op":"load", "id":I, "chain":[{"name":N,"text":T}, ...], "settings":{NAME:VALUE, ...}}
  *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}, "before":{...}}
+ *   {"op":"check","id":I, "what":W, ...}
  *   {"op":"drop", "id":I}
  *
  * `load` replaces a chain of the same id; `drop` of an unknown id is fine. "settings" may be
@@ -85,7 +86,18 @@
  *   on_error                   {"action":"retry","seconds":S} | {"action":"skip"} |
  *                              {"action":"abort"}
  *   on_preempt                 "newest" | "all" | "none"
- *   on_committed, on_failed    [NAME of a hook program, ...] */
+ *   on_committed, on_failed    [NAME of a hook program, ...]
+ *
+ * `check` looks for faults of the policies themselves (policy_check.c), by what is asked:
+ *
+ *   "ask"     as `ask`, with "hook", "event" (its "trial" is {"numbers":BOOL}: has each metric that is
+ *             looked at a number?) and "memory"; {"answer":A, "reason":T, "again":S, "memory":{...},
+ *             "clock":LINE, "metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}}: LINE is "mine.lua:7",
+ *             which looked at it. A field that no fact ever has is the fault "answer", once
+ *   "needs"   {"metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}, "overruled":{KEY:WHY,...}}: of the
+ *             rules
+ *   "rules"   tries the rules with a made-up history, of which there are "rounds"; "round" says which
+ *   "unused"  {"list":[{"line":LINE,"text":T}, ...]}: rules that made no difference in any of them */
 #ifndef DECISION_POLICY_LINK_H
 #define DECISION_POLICY_LINK_H
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prims/fs_find.h"
+#include "prims/fs.h"
 #include "decision/policy_impl.h"
 
 enum {
-  FILE_BYTES_MAX = 256 << 10, /* the helper takes no longer ones */
+  FILE_BYTES_MAX = POLICY_FILE_MAX,
   CHAIN_MAX = 16,
   SETTING_MAX = 64 << 10,
   NOTES_MAX = 64,
@@ -85,8 +85,7 @@ static int no_such(const io *io, const char *dir, const char *name, err *e) {
   return rc;
 }
 
-static int read_policy(const policy_options *o, const char *dir, const char *name, buf *text,
-                       err *e) {
+int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e) {
   char path[FS_PATH_MAX], file[FS_PATH_MAX];
   if (is_path(name)) {
     int rc = fs_read(o->io, name, FILE_BYTES_MAX, text, e);
@@ -124,7 +123,7 @@ static int add_file(const policy_options *o, const char *dir, const char *name, 
   buf text;
   json_t *called = NULL, *content = NULL;
   buf_init(&text, FILE_BYTES_MAX);
-  int rc = read_policy(o, dir, name, &text, e);
+  int rc = policy_read(o, dir, name, &text, e);
   if (rc == 0 && !(called = short_name(name, e))) rc = ERR_INVAL;
   if (rc == 0) {
     content = json_stringn(text.data ? text.data : "", text.len);
@@ -140,17 +139,8 @@ static int add_file(const policy_options *o, const char *dir, const char *name, 
 }
 
 static int read_chain(const policy_options *o, json_t *chain, err *e) {
-  /* Beside the runner or the library, beside the program of scripts in libexec/ckpt-lua, and beside
-   * the Lua module in lib/lua/5.1/ckpt. */
-  const fs_find_place place = {.given = o->dir,
-                               .variable = "CKPT_POLICIES",
-                               .file = "default.lua",
-                               .beside = {"policies", "../share/ckpt-lua/policies",
-                                          "../../share/ckpt-lua/policies",
-                                          "../../../../share/ckpt-lua/policies"},
-                               .installed = CKPT_PREFIX "/share/ckpt-lua/policies"};
   char dir[FS_PATH_MAX];
-  int rc = fs_find(o->io, &place, dir, e);
+  int rc = policy_shipped_dir(o->io, o->dir, dir, e);
   for (size_t i = 0; rc == 0 && o->names[i]; i++)
     rc = i == CHAIN_MAX ? err_set(e, ERR_INVAL, "more than %d policies", CHAIN_MAX)
                         : add_file(o, dir, o->names[i], chain, e);
@@ -282,7 +272,7 @@ static int open_chain(policy *p, const policy_options *o, err *e) {
   if (rc == 0 && any) {
     rc = load_chain(p, chain, settings, e);
     if (rc == 0) rc = take_data(p, o, e);
-    if (rc == 0) policy_try(p);
+    if (rc == 0 && !o->untried) policy_try(p);
     if (rc < 0 && e) {
       err_wrap(e, "policy %s", p->names);
       e->code = rc;

@@ -25,8 +25,12 @@ static const detect_unit bare_unit = {.path = "last.pt",
                                       .reason = "made up"};
 static const char *const names[] = {"model.safetensors", "optimizer.pt", "trainer_state.json"};
 
-/* As much as there could be; Lua makes up the numbers in `metrics` and `result` by their names. */
-static policy_facts known_facts(const char *event) {
+/* Lua makes up the numbers in `metrics` and `result` by their names; the other is the first checkpoint of
+ * a job that reports nothing. */
+policy_facts policy_made_up(const char *event, bool known) {
+  if (!known)
+    return (policy_facts){
+        .event = event, .group = "", .unit = &bare_unit, .since = {.seconds = -1}};
   return (policy_facts){.event = event,
                         .group = "",
                         .unit = &known_unit,
@@ -43,11 +47,6 @@ static policy_facts known_facts(const char *event) {
                         .tries = 1};
 }
 
-/* The first checkpoint of a job that reports nothing. */
-static policy_facts bare_facts(const char *event) {
-  return (policy_facts){.event = event, .group = "", .unit = &bare_unit, .since = {.seconds = -1}};
-}
-
 static int try_event(policy *p, policy_hook hook, json_t *event, err *e) {
   int rc = event && json_object_set_new(event, "trial", json_true()) == 0
                ? policy_try_on(p, hook, event, e)
@@ -59,7 +58,7 @@ static int try_event(policy *p, policy_hook hook, json_t *event, err *e) {
 static int try_facts(policy *p, policy_hook hook, const char *event, err *e) {
   bool failed = hook == POLICY_ON_ERROR || hook == POLICY_ON_FAILED;
   for (int i = 0; i < 2; i++) {
-    policy_facts f = i == 0 ? known_facts(event) : bare_facts(event);
+    policy_facts f = policy_made_up(event, i == 0);
     if (failed) f.status = ERR_IO, f.text = "made up";
     if (hook == POLICY_ON_PREEMPT) f.unit = NULL; /* it is about all */
     int rc = try_event(p, hook, policy_event(p, &f), e);
@@ -68,21 +67,26 @@ static int try_facts(policy *p, policy_hook hook, const char *event, err *e) {
   return 0;
 }
 
-static int try_list(policy *p, policy_hook hook, err *e) {
+void policy_made_up_items(const policy *p, policy_item items[POLICY_MADE_UP_ITEMS]) {
+  static const char *const units[] = {"last.pt", "checkpoint-500", "checkpoint-1000"};
   const int64_t now = p->io->now(p->io, IO_WALL);
-  policy_item items[] = {
-      {.number = 5, .name = "last.pt", .dir = "last.pt", .step = MATCH_NO_STEP, .files = 1},
-      {.number = 6, .name = "checkpoint-500", .dir = "checkpoint-500", .step = 500, .files = 3},
-      {.number = 7, .name = "checkpoint-1000", .dir = "checkpoint-1000", .step = 1000, .files = 3}};
-  const size_t count = sizeof items / sizeof *items;
-  for (size_t i = 0; i < count; i++) {
-    items[i].time_ns = now - (int64_t)(count - i) * 60 * INT64_C(1000000000);
-    items[i].bytes = (uint64_t)gib;
-    items[i].metrics = i > 0 ? "{}" : NULL;
-    items[i].durable = true;
-  }
-  items[count - 1].newest = true;
-  return try_event(p, hook, policy_list_event(p, hook, "", items, count), e);
+  for (int i = 0; i < POLICY_MADE_UP_ITEMS; i++)
+    items[i] = (policy_item){.number = 5 + (uint64_t)i,
+                             .name = units[i],
+                             .dir = units[i],
+                             .step = i > 0 ? 500 * i : MATCH_NO_STEP,
+                             .time_ns = now - (POLICY_MADE_UP_ITEMS - i) * 60 * INT64_C(1000000000),
+                             .files = i > 0 ? 3 : 1,
+                             .bytes = (uint64_t)gib,
+                             .metrics = i > 0 ? "{}" : NULL,
+                             .newest = i + 1 == POLICY_MADE_UP_ITEMS,
+                             .durable = true};
+}
+
+static int try_list(policy *p, policy_hook hook, err *e) {
+  policy_item items[POLICY_MADE_UP_ITEMS];
+  policy_made_up_items(p, items);
+  return try_event(p, hook, policy_list_event(p, hook, "", items, POLICY_MADE_UP_ITEMS), e);
 }
 
 static int try_hook(policy *p, policy_hook hook, err *e) {

@@ -11,6 +11,7 @@
 ---                                       the globals of one policy file, which is run next with
 ---                                       the chunk name "=NAME.lua"; settings: NAME -> text; text:
 ---                                       the file's own, for what only the text tells; or nil
+---   answer = M.check(request)           what `policy check` asks of it (library/check.lua)
 ---   M.add(name, env, result)            what the file returned; in the order of the chain
 ---   data = M.finish(settings)           what `load` answers (engine/decision/policy_link.h)
 ---   answer, reason, by, memory, warnings, again = M.ask(hook, event, memory, before)
@@ -21,7 +22,9 @@
 --- What is wrong is raised as { kind = "syntax" | "setting" | "answer", text = ... }, or, from a
 --- policy's own functions, as a string.
 
-local parts = { "base", "rules", "when", "keep", "data", "options", "words", "load", "ask" }
+local parts = {
+  "base", "rules", "when", "keep", "data", "options", "words", "load", "ask", "watch", "check",
+}
 
 local chunks = {}
 local here = debug.getinfo(1, "S").source:match("^@(.*)%.lua$")

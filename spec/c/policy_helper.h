@@ -12,7 +12,9 @@
  *   !extra      answers {"ok":true} and then says more
  *   !settings   answers {"ok":true,"notes":[the settings as text],"options":[..]}
  *   !forget     drops all, as if there were too many, and answers {"ok":true,"answer":"skip"}
- *   !remember   answers {"ok":true,"answer":null,"memory":the event} */
+ *   !remember   answers {"ok":true,"answer":null,"memory":the event}
+ * "check" is answered with {"ok":true}, or as the member "note" of what was loaded says: a text behind
+ * "//". */
 #ifndef SPEC_POLICY_HELPER_H
 #define SPEC_POLICY_HELPER_H
 

@@ -83,14 +83,24 @@ static int load(policy_serve *p, const request *r) {
   return rc;
 }
 
-static int ask(policy_serve *p, const request *r) {
+typedef int state_fn(policy_state *s, const json_t *request, size_t size, buf *answer, bool *dead);
+
+static int enter(policy_serve *p, const request *r, state_fn *fn) {
   slot *s = find(p, r->id);
   if (!s) return policy_state_refuse(r->answer, "unknown", "no such id: load it again");
   bool dead;
   s->used = p->calls;
-  int rc = policy_state_ask(s->state, r->json, r->len, r->answer, &dead);
+  int rc = fn(s->state, r->json, r->len, r->answer, &dead);
   if (dead) clear(s);
   return rc;
+}
+
+static int ask(policy_serve *p, const request *r) {
+  return enter(p, r, policy_state_ask);
+}
+
+static int check(policy_serve *p, const request *r) {
+  return enter(p, r, policy_state_check);
 }
 
 static int drop(policy_serve *p, const request *r) {
@@ -104,7 +114,7 @@ int policy_serve_call(policy_serve *p, const char *text, size_t len, buf *answer
   static const struct {
     const char *name;
     int (*answer)(policy_serve *p, const request *r);
-  } ops[] = {{"load", load}, {"ask", ask}, {"drop", drop}};
+  } ops[] = {{"load", load}, {"ask", ask}, {"check", check}, {"drop", drop}};
   err e = {0};
   json_t *json = NULL;
   buf_init(answer, POLICY_ANSWER_MAX + 4 * len);

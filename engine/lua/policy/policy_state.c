@@ -191,6 +191,16 @@ static int l_ask(lua_State *L) {
   return ANSWERS;
 }
 
+static int l_check(lua_State *L) {
+  work *w = lua_touserdata(L, 1);
+  bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
+  l_library(L, w->s, "check");
+  policy_push_json(L, w->request);
+  lua_call(L, 1, 1);
+  if (!lua_istable(L, -1)) luaL_error(L, "the rule library answers no table");
+  return 1;
+}
+
 /* Runs `fn` within the bounds; its results are the stack. 0, or a LUA_ERR* with the error on top.
  */
 static int enter(policy_state *s, lua_CFunction fn, work *w) {
@@ -357,6 +367,22 @@ int policy_state_ask(policy_state *s, const json_t *request, size_t size, buf *a
     return rc;
   }
   answer_ask(s, answer);
+  if (s->bounds.over != BOUNDS_KEPT) *dead = true;
+  leave(s);
+  return buf_failed(answer);
+}
+
+int policy_state_check(policy_state *s, const json_t *request, size_t size, buf *answer,
+                       bool *dead) {
+  *dead = false;
+  work w = {s, request, BOUNDS_HEAP + POLICY_INPUT_TIMES * size};
+  int rc = enter(s, l_check, &w);
+  if (rc != 0) {
+    rc = refuse(s, rc, answer, dead);
+    if (!*dead) leave(s);
+    return rc;
+  }
+  answer_load(s, NULL, answer);
   if (s->bounds.over != BOUNDS_KEPT) *dead = true;
   leave(s);
   return buf_failed(answer);

@@ -26,6 +26,10 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
 /* Answers {"op":"ask",...}. *dead: close it. */
 int policy_state_ask(policy_state *s, const json_t *request, size_t size, buf *answer, bool *dead);
 
+/* Answers {"op":"check",...}. *dead: close it. */
+int policy_state_check(policy_state *s, const json_t *request, size_t size, buf *answer,
+                       bool *dead);
+
 void policy_state_close(policy_state *s); /* NULL is fine */
 
 /* Writes {"ok":false,"kind":K,"text":T}, in place of the present content of `answer`. */

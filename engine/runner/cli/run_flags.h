@@ -12,7 +12,8 @@ enum {
   FLAGS_WATCH = 1 << 1,
   FLAGS_SYNC = 1 << 2,
   FLAGS_PLAN = 1 << 3,
-  FLAGS_REMOVAL = 1 << 4
+  FLAGS_REMOVAL = 1 << 4,
+  FLAGS_CHECK = 1 << 5 /* `policy check`, which takes a policy as its word */
 };
 
 enum { RUN_FLAGS_MOST = 40 };

@@ -23,6 +23,7 @@ const verb *const verbs[] = {
   &verb_doctor,
   &verb_why,
   &verb_plan,
+  &verb_policy,
   &verb_rm,
   &verb_gc,
   &verb_repair,

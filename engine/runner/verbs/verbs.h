@@ -17,6 +17,7 @@ extern const verb verb_drill;
 extern const verb verb_doctor;
 extern const verb verb_why;
 extern const verb verb_plan;
+extern const verb verb_policy;
 extern const verb verb_rm;
 extern const verb verb_gc;
 extern const verb verb_repair;

@@ -118,7 +118,10 @@ end
 --- Copies what a policy's function is handed at the event `e`.
 function M.hand(e, v)
   local out = M.copy(v)
-  if e.trial then
+  if type(e.trial) == "table" then
+    out.trial = nil
+    M.watch(out, v == e, e.trial.numbers == true)
+  elseif e.trial then
     out.trial = nil
     make_up(out, "result")
     make_up(out, "metrics")

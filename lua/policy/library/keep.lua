@@ -69,7 +69,10 @@ end
 
 -- ---- rules ----
 
-local function rule(name, judge) return M.rule { kind = "keep", name = name, judge = judge } end
+-- `metrics`: names of the numbers that it looks at.
+local function rule(name, judge, metrics)
+  return M.rule { kind = "keep", name = name, judge = judge, metrics = metrics }
+end
 
 -- Answers for all rows alike.
 local function all_rows(list, value, reason)
@@ -184,7 +187,7 @@ function keep.best(metric, n, mode)
       kept[1], why[1] = true, "the newest"
     end
     return kept, why
-  end)
+  end, { metric })
 end
 
 --- Keeps those whose step is a multiple of n. One without a step cannot be judged, and is kept.

@@ -13,11 +13,13 @@ local floor, huge = math.floor, math.huge
 local when = {}
 M.when = when
 
--- Tells whether the checks of a rule are to be asked at all, and its answer if not.
-local function threshold(name, judge)
+-- Tells whether the checks of a rule are to be asked at all, and its answer if not. `results`: what
+-- it looks at of the job's results.
+local function threshold(name, judge, results)
   return M.rule {
     kind = "when",
     name = name,
+    results = results,
     judge = function(ctx, want)
       if ctx.e.event == "end" then return want, "the job has ended" end
       if ctx.e.event == "preempt" then return want, "the job is about to end" end
@@ -61,7 +63,7 @@ function when.iterations(n)
       return want, "no result was reported to count iterations by"
     end
     return (seen or 0) >= n, format("%d of %d results since the last save", seen or 0, n)
-  end)
+  end, n > 0 and { "training_iteration" } or nil)
 end
 
 --- Saves after at least s seconds since the last save; before the first one, s seconds of training
@@ -213,7 +215,7 @@ function when.metric_improved(name, mode)
     ctx.remember[key] = { value = v, unit = unit.name, generation = unit.generation }
     return true, format("%s improved to %g", name, v)
   end
-  return M.rule { kind = "when", name = title, judge = judge }
+  return M.rule { kind = "when", name = title, judge = judge, metrics = { name } }
 end
 
 -- ---- node_sync ----
@@ -249,6 +251,9 @@ function when.node_sync(t)
   if forced ~= nil and type(forced) ~= "boolean" then
     M.misuse("%s: on_checkpoint: true or false, not %s", title, M.show(forced))
   end
+  local named = {}
+  if min_iter > 0 then named[1] = "training_iteration" end
+  if min_time > 0 then named[#named + 1] = "time_total_s" end
   return threshold(title, function(ctx)
     local e = ctx.e
     if forced and e.event == "complete" then return true, "each checkpoint" end
@@ -263,7 +268,7 @@ function when.node_sync(t)
     if not passed then return true, "nothing was saved yet" end
     changes_in(ctx, period - passed)
     return passed >= period, format("%.1f of %g s since the last save", passed, period)
-  end)
+  end, named)
 end
 
 -- ---- evaluation ----

@@ -1,0 +1,2 @@
+-- Hostile policies through `policy check`: each ends by itself,
+-- with a code that says what was found.
