@@ -117,6 +117,88 @@ describe("keep.every_steps", function()
   end)
 end)
 
+describe("keep.budget", function()
+  local function sizes(...)
+    local values = { ... }
+    return items(select("#", ...), function(item, i) item.bytes = values[i] end)
+  end
+
+  it("keeps the newest that fit together, up to the first that does not", function()
+    assert.equal("c4 c5", kept("keep.budget '5MB'", sizes(1e6, 1e6, 3e6, 2e6, 3e6)))
+    assert.equal("c3 c4 c5", kept("keep.budget(5e6)", sizes(1, 9e6, 1e6, 1e6, 3e6)))
+    local _, rows = library.kept(library.keys "keep = keep.budget '1GiB'", sizes(2e9, 1e9))
+    assert.equal("beyond 1.0 GiB", rows[1].reason)
+    assert.equal("within 1.0 GiB from the newest on", rows[2].reason)
+  end)
+
+  it("keeps the newest whatever its size, and all that fit", function()
+    assert.equal("c3", kept("keep.budget(10)", sizes(1, 1, 99)))
+    assert.equal("c1 c2 c3", kept("keep.budget(3)", sizes(1, 1, 1)))
+    assert.equal("", kept("keep.budget(3)", {}))
+  end)
+
+  it("cannot judge without a size: such a one stays, and takes nobody's room", function()
+    assert.equal("c1 c2 c3", kept("keep.budget(2)", sizes(1, 0 / 0, 1)))
+    assert.equal("c2", kept("none { keep.budget(2) }", sizes(1, 0 / 0, 1)))
+  end)
+
+  it("never holds more on a list that grows", function()
+    local list, M = {}, library.keys "keep = keep.budget(100)"
+    for n = 1, 300 do
+      list[#list + 1] = items(1, function(item)
+        item.number, item.name, item.bytes = n, "c" .. n, 1 + n * 37 % 30
+      end)[1]
+      local answer, left, sum = M.ask("keep", { list = list }), {}, 0
+      for i, row in ipairs(answer) do
+        if row.keep then left[#left + 1], sum = list[i], sum + list[i].bytes end
+      end
+      assert.is_true(sum <= 100 and left[#left] == list[#list])
+      list = left
+    end
+  end)
+end)
+
+describe("keep.spaced", function()
+  it("keeps the newest, and of each span of age the oldest", function()
+    local now = 1e9
+    local list = at_times(now - 9, now - 8, now - 5, now - 4, now - 3, now - 2, now - 1, now)
+    assert.equal("c1 c2 c4 c6 c7 c8", kept("keep.spaced(2)", list))
+    local _, rows = library.kept(library.keys "keep = keep.spaced(2)", list)
+    assert.equal("the newest", rows[8].reason)
+    assert.equal("the oldest of its age, in spans that grow by 2", rows[4].reason)
+    assert.equal("not the oldest of its age, in spans that grow by 2", rows[3].reason)
+  end)
+
+  it("leaves them spread out on a list that grows, for whatever pace", function()
+    for _, factor in ipairs { 1.3, 2, 3 } do
+      local list, M = {}, library.keys(("keep = keep.spaced(%g)"):format(factor))
+      for n = 1, 3000 do
+        list[#list + 1] = items(1, function(item)
+          item.number, item.name, item.time = n, "c" .. n, 1e9 + n * HOUR
+        end)[1]
+        local answer, left = M.ask("keep", { list = list }), {}
+        for i, row in ipairs(answer) do
+          if row.keep then left[#left + 1] = list[i] end
+        end
+        list = left
+      end
+      local newest = list[#list].time
+      assert.equal(1e9 + HOUR, list[1].time) -- the first one of all
+      assert.is_true(#list <= 4 + math.log(3000) / math.log(factor), #list)
+      for i = 2, #list - 1 do -- no gap is longer than two spans, and the pace
+        local old, young = newest - list[i - 1].time, newest - list[i].time
+        local most = (young + HOUR) * factor * factor + HOUR
+        assert.is_true(old <= most, ("%g: %g %g"):format(factor, old, young))
+      end
+    end
+  end)
+
+  it("keeps one whose time is not known", function()
+    assert.equal("c1 c2 c3 c4", kept("keep.spaced(2)", at_times(0, 1e9 - 5, 1e9, -1)))
+    assert.equal("c1", kept("none { keep.spaced(2) }", at_times(0, 1e9)))
+  end)
+end)
+
 describe("keep.within", function()
   it("counts from the newest, not from now", function()
     local list = at_times(1e9, 1e9 + HOUR, 1e9 + 2 * HOUR, 1e9 + 3 * HOUR)
@@ -266,6 +348,13 @@ describe("keep: any, all, none and functions", function()
       "keep.every_steps(0)",
       "keep.daily()",
       "keep.within('x')",
+      "keep.budget()",
+      "keep.budget(0)",
+      "keep.budget('5 apples')",
+      "keep.spaced()",
+      "keep.spaced(1)",
+      "keep.spaced('2')",
+      "keep.spaced(1 / 0)",
       "keep.last",
       "when.each_checkpoint()",
     } do
@@ -290,6 +379,8 @@ describe("keep, of random rules over random lists,", function()
     function() return ("keep.hourly(%d)"):format(1 + random(4)) end,
     function() return ("keep.weekly(%d)"):format(1 + random(4)) end,
     function() return ("keep.within(%d)"):format(random(9000)) end,
+    function() return ("keep.budget(%d)"):format(1 + random(4000000)) end,
+    function() return ("keep.spaced(%g)"):format(1.1 + random(30) / 10) end,
     function() return "keep.all()" end,
   }
 

@@ -235,6 +235,71 @@ function keep.within(span)
   end)
 end
 
+--- Keeps the newest that fit together into so many bytes: up to the first that does not. The newest
+--- stays whatever its size.
+---@param size number|string
+function keep.budget(size)
+  local most = M.bytes(size)
+  if not most or most == 0 then
+    M.misuse('keep.budget: a size as "500GB", "2TiB" or bytes, not %s', M.show(size))
+  end
+  local text = M.show_bytes(most)
+  local yes, no = format("within %s from the newest on", text), format("beyond %s", text)
+  return rule("keep.budget", function(list, _, want)
+    local kept, why = {}, {}
+    local sum, full = 0, false
+    for i, row in ipairs(list) do
+      local bytes = number_or(row.item.bytes, -1)
+      if bytes < 0 then
+        kept[i], why[i] = want, "its size is not known"
+      else
+        sum = sum + bytes
+        full = full or sum > most
+        kept[i] = not full or i == 1
+        why[i] = not full and yes or kept[i] and "the newest" or no
+      end
+    end
+    return kept, why
+  end)
+end
+
+local LEAST_FACTOR = 1.05
+
+--- Keeps the newest and, of those before it, fewer the older they are: one for each span of age
+--- that is `factor` times as long as the span before it. Of a span the oldest one stays, which goes
+--- on into the next span as it ages: what is kept stays spread out however often it is asked.
+---@param factor number
+function keep.spaced(factor)
+  if not M.is_finite(factor) or factor < LEAST_FACTOR then
+    M.misuse("keep.spaced: a number of at least %g, not %s", LEAST_FACTOR, M.show(factor))
+  end
+  local yes = format("the oldest of its age, in spans that grow by %g", factor)
+  local no = format("not the oldest of its age, in spans that grow by %g", factor)
+  return rule("keep.spaced", function(list, _, want)
+    local kept, why = all_rows(list, false, no)
+    local rows = {}
+    for i, row in ipairs(list) do
+      if row.time > 0 then
+        rows[#rows + 1] = row
+      else
+        kept[i], why[i] = want, "its time is not known"
+      end
+    end
+    sort_unless_sorted(rows, later)
+    local span = 1 -- in seconds, at which the present one ends
+    for i, row in ipairs(rows) do
+      local age, before = rows[1].time - row.time, rows[i + 1] and rows[1].time - rows[i + 1].time
+      while age > span do span = span * factor end
+      if i == 1 then
+        kept[row.place], why[row.place] = true, "the newest"
+      elseif not before or before > span then
+        kept[row.place], why[row.place] = true, yes
+      end
+    end
+    return kept, why
+  end)
+end
+
 -- ---- the calendar ----
 
 -- Returns year and month (1 to 12) of a day counted from 1970-01-01 in the Gregorian calendar.
