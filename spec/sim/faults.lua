@@ -182,9 +182,6 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { settle, "int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(",
       "int rc = staging_show(" },
   } },
-  older_one_is_adopted = { edits = {
-    { settle, "if (rc == 0 && made > manifest_made_ns(m)) *out = c;", "" },
-  } },
 
   -- What this simulator found in the engine.
   companions_make_room = { edits = {
@@ -393,9 +390,6 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   } },
   epoch_is_not_asked_before_a_removal = { repairs = true, edits = {
     { removal, 'FAULT("epoch-not-read-removal") ? 0', "true ? 0" },
-  } },
-  epoch_is_not_asked_for_what_is_staged = { repairs = true, edits = {
-    { settle, "rc = removal_announce(s, log, a->n, e);", "rc = 0;" },
   } },
   -- What a repair does with removals that were begun.
   removals_are_not_looked_for = { repairs = true, edits = {
