@@ -58,7 +58,8 @@ test-ranks: all servers
 
 ## test-slurm: a real Slurm cluster of 4 nodes: how it ends jobs and starts them again, nodes that are lost or
 ##   frozen, two copies of one job; installs Slurm
-test-slurm: private PLAY = spec/slurm/slurm_spec.sh spec/slurm/signals.sh spec/slurm/ranks.sh
+test-slurm: private PLAY = spec/slurm/slurm_spec.sh spec/slurm/signals.sh spec/slurm/nodes.sh \
+  spec/slurm/ranks.sh
 test-slurm: all slurm
 slurm:
 	@$(if $(filter no,$(SETUP)),:,spec/servers/slurm.sh install || :)
