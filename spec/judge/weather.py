@@ -121,9 +121,9 @@ class Proxy:
             reply, data, _ = self.answer(server, method)
         if what == "late":
             late = threading.Thread(target=self.copy, args=(head + body, method, pause * 2), daemon=True)
+            late.start()  # before stop() may wait for its end
             with self.guard:
                 self.threads.append(late)
-            late.start()
         if what == "late_answer":
             time.sleep(pause * 0.3)
         if what == "lose_answer":
@@ -152,5 +152,7 @@ class Proxy:
     def stop(self):
         self.over = True
         self.listener.close()
-        for late in self.threads:
-            late.join(5)
+        with self.guard:
+            late = list(self.threads)
+        for each in late:
+            each.join(5)
