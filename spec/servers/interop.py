@@ -101,7 +101,7 @@ def alone(*words):
     signal, in its own threads: this is told, and what it was to do is done by a fresh one."""
     for _ in range(5):
         done = subprocess.run([sys.executable, "-X", "faulthandler", os.path.join(HERE, "arrow.py"), *words],
-                              capture_output=True, text=True, timeout=240)
+                              capture_output=True, text=True, timeout=900)
         if done.returncode >= 0:
             break
         print(f"# {words[0]}'s own process, of {' '.join(words[1:])}, died of signal {-done.returncode}:", flush=True)
@@ -181,7 +181,7 @@ class Ray(Pyarrow):
 
     def send(self, top, prefix):
         # A cluster is started for it.
-        run(sys.executable, os.path.join(HERE, "ray_trial.py"), top, f"{BUCKET}/{prefix}", timeout=240)
+        run(sys.executable, os.path.join(HERE, "ray_trial.py"), top, f"{BUCKET}/{prefix}", timeout=900)
 
     def note(self, prefix):
         alone(self.kind, "note", prefix, "")
