@@ -121,13 +121,14 @@ FOCUS = {
     "pin-not-reread": "meet", "pins-not-asked": "pinned", "cleared-not-asked": "removal", "names-not-asked": "removal",
     "file-not-flushed": "power", "marks-not-asked": "killed", "durable-not-proven": "deaf", "lease-not-asked": "beside",
     "older-after-newer": "late", "commit-before-manifest": "sealed",
+    "grace-not-waited": "grace",
 }
 
 
 def focus(plan, lot, on):
     """The plan with more of what a rule is needed for."""
     plain = {"do": "run", "take_over": True, "keep": False, "steps": 3, "pause": 0.0, "how": "rename", "restore": "auto"}
-    plan.update(wild=0.0, patient=False, crowd=on in ("meet", "removal"), focus=on, sky=plan["sky"] and "calm")
+    plan.update(wild=0.0, patient=on == "grace", crowd=on in ("meet", "removal"), focus=on, sky=plan["sky"] and "calm")
     plan["writers"] = [[dict(plain), dict(plain)]]
     plan["guests"] = []
     if on == "meet":
@@ -153,6 +154,8 @@ def focus(plan, lot, on):
         # Killed when all of it is sent, and just before it has its name.
         killed = dict(plain, do="sync", steps=1, disk="seed=1 place=/store/checkpoint- fell=1")
         plan["writers"] = [[dict(plain, do="sync", steps=1), killed]]
+    elif on == "grace":
+        plan["writers"] = [[dict(plain, do="sync", steps=2), {"do": "rm", "which": 0.0}, {"do": "gc"}]]
     elif on == "late":
         plan["writers"] = [[dict(plain, do="late", pause=round(lot.uniform(0.2, 0.5), 2))]]
     else:
@@ -414,6 +417,10 @@ class History:
 
     def do_gc(self, actor, where, op, at):
         self.guest_gc(actor, op)
+
+    def do_rm(self, actor, where, op, at):
+        self.look()
+        self.guest_rm(actor, op)
 
     def do_pin(self, actor, where, op, at):
         self.look()
