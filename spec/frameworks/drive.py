@@ -3,8 +3,9 @@ against what they had said was saved.
 
   drive.py GROUP...        prints TAP; a group has six tests
 
-Environment: CKPT_LUA, KILLS (10), LOSSES (2), SEED, GROUP_SECONDS (600: what a group may take before it goes to its end), KEEP (yes: what was trained stays), TABLE (a file for the rows),
-LOGS (a directory for what was printed).
+Environment: CKPT_LUA, KILLS (10), LOSSES (2), SEED, GROUP_SECONDS (600: what a group may take before it goes to its
+end), START_SECONDS (180: what a start may take until it trains), KEEP (yes: what was trained stays), TABLE (a file for
+the rows), LOGS (a directory for what was printed).
 """
 import importlib.metadata
 import os
@@ -24,8 +25,9 @@ from world import Aim, Running
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CKPT = os.path.abspath(os.environ.get("CKPT_LUA", "./ckpt-lua"))
-PATIENCE = 180  # for a start, on a machine that others load too
-READ_PATIENCE = 240  # for the framework to read some commits back
+PATIENCE = int(os.environ.get("START_SECONDS") or 180)  # for a start, on a machine that others load too
+READ_PATIENCE = 60 + PATIENCE  # for the framework to read some commits back
+END_PATIENCE = 240 + PATIENCE  # for a training from here to its end
 GROUP_SECONDS = int(os.environ.get("GROUP_SECONDS") or 600)
 
 
@@ -70,7 +72,7 @@ class Play:
         log = self.logs + "/reference.told"
         os.makedirs(self.dir + "/reference")
         run = Running(self.job(self.dir + "/reference"), self.logs + "/reference", self.environment(log, 0))
-        code = self.wait(run, lambda: False, 300)
+        code = self.wait(run, lambda: False, END_PATIENCE)
         if code != 0:
             raise RuntimeError(f"the reference ended with {code}: see {self.logs}/reference")
         shutil.rmtree(self.dir + "/reference")
@@ -201,6 +203,7 @@ class Play:
         return self.finish() if failed < 3 else None
 
     def settle_up(self, start):
+        start.stored = {r["name"] for r in self.commits()}
         print(f"# {self.name} {start.said()}", flush=True)
 
     def expect(self):
@@ -279,7 +282,7 @@ class Play:
         self.expect()
         run, start = self.start(0.3)
         start.kind = "to the end"
-        start.code = self.wait(run, lambda: False, 420)
+        start.code = self.wait(run, lambda: False, END_PATIENCE)
         start.failed = start.code != 0
         start.close()
         self.starts.append(start)

@@ -91,6 +91,9 @@ test("what is never committed is late", times("hf", start(1, hf, killed_at=50.0)
 test("what had no time is not", times("hf", start(1, hf, killed_at=6.0)), ([], 0))
 found = start(2, [begin(3, t=1.0)], killed_at=30.0)
 test("what a start finds and never commits is late", times("hf", start(1, hf, killed_at=6.0), found), ([], 1))
+found.stored = {"checkpoint-15"}
+test("what the store has is not late, though the runner died before it said so",
+     times("hf", start(1, hf, killed_at=6.0), found), ([], 0))
 in_place = [begin(0)] + saved(1, "last.pt", 10.0) + saved(2, "last.pt", 20.0)
 test("each save of one name is judged by itself",
      times("loop-last", start(1, in_place, [committed("last.pt", 12.2)], killed_at=60.0)), ([2.0], 1))
