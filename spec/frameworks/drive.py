@@ -131,7 +131,7 @@ class Play:
         watch = Aim(self.out, *aim, rng.choice([0, 0, 0.002, 0.02])) if aim else None
         need = 1 + shots % 2  # whole ones before it: committed, or not yet
         at = time.time() + rng.uniform(0.3, 3 * g["every"])
-        limit = time.time() + 12 * g["every"] + 30
+        limit = time.time() + 12 * g["every"] + PATIENCE / 6
         why = None
         while why is None:
             if run.process.poll() is not None:
