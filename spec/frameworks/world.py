@@ -89,8 +89,8 @@ class Running:
             self.log.flush()
 
     def all(self):
-        """Each is asked once what it is: a machine with much on it has better to do than to tell it fifty times a second.
-        One that has nothing to tell (a thread of the kernel, or one that just begins or ends) is asked again."""
+        """Each is asked once what it is: a machine with much on it has better to do than to tell it again and again.
+        One that has nothing to tell (a thread of the kernel, or one that just begins or ends) is asked once more."""
         found, pids = set(), {int(d) for d in os.listdir("/proc") if d.isdigit()} - {os.getpid()}
         self.others &= pids
         for pid in pids - self.others:
