@@ -54,7 +54,8 @@ end
 
 -- Who types has these under the same name: words of a policy, `why`, and what only a program gives.
 local shared = { key = true, after = true, when = true, with = true, why = true, size = true,
-  unfinished = true, environment = true, keep = true }
+  unfinished = true, environment = true, keep = true, sync = true, ready = true, metrics = true,
+  unit = true }
 
 describe("the library's texts", function()
   it("name no flag and no verb of the command line", function()

@@ -124,9 +124,9 @@ static void tell_failure(checking *c, policy_hook hook, const char *word, int ki
     return;
   }
   if (list)
-    snprintf(more, sizeof more, " (`%s`)", policy_hook_name(hook));
+    snprintf(more, sizeof more, " (%s)", policy_hook_name(hook));
   else
-    snprintf(more, sizeof more, " (`%s` at the event %s%s)", policy_hook_name(hook), word,
+    snprintf(more, sizeof more, " (%s at the event %s%s)", policy_hook_name(hook), word,
              lacks[kind]);
   checking_tell(c, POLICY_FAULT, "function", why, more);
 }
@@ -289,7 +289,7 @@ static void tell_needs(checking *c) {
     }
   json_object_foreach(c->results, name, line) {
     snprintf(text, sizeof text,
-             "it counts on results with \"%.100s\": the job has to report them (ckpt-lua notify "
+             "it counts on results with \"%.100s\": the job has to report them (`notify` "
              "%.100s=1)",
              name, name);
     checking_tell_at(c, POLICY_HINT, "result", json_string_value(line), name, text);

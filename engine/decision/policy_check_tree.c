@@ -148,7 +148,7 @@ static void tell_numbers(tree *t) {
     else
       snprintf(text, sizeof text,
                "no checkpoint in %.150s has a number of its own: \"%.100s\" has to be reported "
-               "(ckpt-lua notify %.100s=0.2)",
+               "(`notify` %.100s=0.2)",
                t->c->o->tree, name, name);
     checking_tell_at(t->c, *seen ? POLICY_DOUBT : POLICY_HINT, "metric", json_string_value(line),
                      name, text);

@@ -21,6 +21,7 @@ static const struct {
     {"mark", "ckpt-lua mark"},
     {"named", "--restore"},
     {"no_delete", "--no-delete"},
+    {"notify", "ckpt-lua notify"},
     {"owns_dir", "--owns-dir"},
     {"rank", "--rank"},
     {"rank_wait", "--rank-wait"},

@@ -51,12 +51,12 @@ describe("policy check", function()
       },
       ["a function that fails for some facts"] = {
         "sync = function(e) return e.result.loss < 1 end",
-        "p.lua:2:29: error: attempt to index field 'result' (a nil value) (`sync` at the event "
+        "p.lua:2:29: error: attempt to index field 'result' (a nil value) (sync at the event "
           .. "complete, of the first checkpoint of a job that reports nothing)\n",
       },
       ["a number that was not reported"] = {
         "sync = function(e) return e.result and e.result.loss < 1 end",
-        "attempt to compare nil with number (`sync` at the event complete, where other numbers are "
+        "attempt to compare nil with number (sync at the event complete, where other numbers are "
           .. "reported than it asks for)\n",
       },
       ["an answer that is none"] = {
