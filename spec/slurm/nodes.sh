@@ -92,6 +92,23 @@ wait_for 90 "the end of both" eval "[[ \$(state $JOB) == COMPLETED ]]"
 tell $? "of two tasks of an array with one target one is refused"
 whole twice 4
 
+# ---- the last task of an array, which has the array's own number ----
+
+submit last --array=1-3 -N1 -n1 --requeue <<END
+#!/bin/bash
+exec $CKPT run --requeue --run "l\$SLURM_ARRAY_TASK_ID" --dir /tmp/last-\$SLURM_ARRAY_TASK_ID \
+  --to $WORK/last/\$SLURM_ARRAY_TASK_ID --marker DONE --settle 0.5 -- \
+  $(training "last-\$SLURM_ARRAY_TASK_ID" --dir "/tmp/last-\$SLURM_ARRAY_TASK_ID" --steps 1000)
+END
+for n in 1 2 3; do seen 60 "$WORK/last-$n.log" '"saved", "step": 5,'; done
+scancel --batch --signal=TERM "${JOB}_3"
+again last-3
+tell $? "the last task of an array is started again"
+sleep 6
+[[ $(cat "$WORK"/last-[12].log | grep -c '"start"') == 2 ]]
+tell $? "and no other one of it"
+scancel "$JOB"
+
 # ---- a chain ----
 
 page 3 chain --steps 60 >"$WORK/chain.sh"

@@ -130,6 +130,13 @@ bool slurm_is_over(const io *io, const char *ours, const char *job) {
 
 /* ---- the end of our own job ---- */
 
+bool slurm_own(const char *number, const char *array, const char *task, char out[SLURM_OWN_MAX]) {
+  if (!number || !*number) return false;
+  bool ambiguous = array && strcmp(number, array) == 0 && task && *task;
+  snprintf(out, SLURM_OWN_MAX, "%.30s%s%.30s", number, ambiguous ? "_" : "", ambiguous ? task : "");
+  return true;
+}
+
 double slurm_kill_wait(const char *config) {
   static const char key[] = "KillWait ";
   for (const char *line = config; line && *line; line = strchr(line, '\n')) {

@@ -27,6 +27,13 @@ bool slurm_ended(const char *text);
  * is not, if it is another cluster's, if Slurm does not know it, or cannot be asked. Blocks. */
 bool slurm_is_over(const io *io, const char *ours, const char *job);
 
+/* Names our own job as Slurm's commands take it, by SLURM_JOB_ID, SLURM_ARRAY_JOB_ID and
+ * SLURM_ARRAY_TASK_ID (NULL or "": not set). False: we are in none. The last task of an array has the
+ * number of the array, which would mean all of its tasks; what a job has inherited of an array that
+ * submitted it has another number. */
+enum { SLURM_OWN_MAX = 64 };
+bool slurm_own(const char *number, const char *array, const char *task, char out[SLURM_OWN_MAX]);
+
 /* Reads KillWait, in seconds, from what `scontrol show config` prints; negative: it is not there. */
 double slurm_kill_wait(const char *config);
 

@@ -60,6 +60,21 @@ static void only_a_state_that_is_an_end_is_over(void **unused) {
     if (slurm_ended(not_over[i])) fail_msg("over: %s", not_over[i]);
 }
 
+static void a_task_of_an_array_never_means_all_of_them(void **unused) {
+  static const struct {
+    const char *number, *array, *task, *own;
+  } rows[] = {
+      {"37", NULL, NULL, "37"},  {"37", "36", "1", "37"}, /* also of an array that submitted us */
+      {"36", "36", "3", "36_3"}, {"36", "36", NULL, "36"}, {"36", "", "", "36"},
+  };
+  char own[SLURM_OWN_MAX];
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_true(slurm_own(rows[i].number, rows[i].array, rows[i].task, own));
+    assert_string_equal(own, rows[i].own);
+  }
+  assert_false(slurm_own(NULL, "36", "3", own) || slurm_own("", NULL, NULL, own));
+}
+
 static void the_time_to_a_kill_is_read_from_the_configuration(void **unused) {
   assert_true(slurm_kill_wait("JobRequeue              = 1\nKillWait                = 30 sec\n"
                               "LaunchParameters        = (null)\n") == 30);
@@ -95,6 +110,7 @@ int main(void) {
       cmocka_unit_test(a_job_is_named_with_its_cluster),
       cmocka_unit_test(only_a_job_of_the_same_named_cluster_is_asked_about),
       cmocka_unit_test(only_a_state_that_is_an_end_is_over),
+      cmocka_unit_test(a_task_of_an_array_never_means_all_of_them),
       cmocka_unit_test(the_time_to_a_kill_is_read_from_the_configuration),
       cmocka_unit_test(only_an_end_that_is_near_limits_the_grace),
   };
