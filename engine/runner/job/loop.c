@@ -75,6 +75,7 @@ static void find_grace(loop *l) {
   const options *o = l->s->o;
   ckpt_time_left left = {.size = sizeof left, .ends_s = -1, .kill_s = -1};
   if (o->graced) return;
+  l->grace_s = o->grace_s; /* what was said at a warning, minutes ago, is over */
   if (ckpt_time_left_detect(l->s->engine, &left) < 0)
     report_debug("the end of the job is not known: %s", ckpt_error(l->s->engine));
   if (left.kill_s >= 0) l->grace_s = floor(left.kill_s * 10) / 10;

@@ -391,6 +391,25 @@ static void the_scheduler_says_how_long_the_grace_is_unless_the_user_did(void **
   assert_true(fake->grace_s > 1.3 && fake->grace_s < 1.5);
 }
 
+/* The warning was minutes before the end, and now nobody knows how long that takes. */
+static void what_the_scheduler_said_at_a_warning_is_no_grace_at_the_end(void **state) {
+  fake->left_s = 600;
+  o.usr1 = true;
+  o.grace_s = 4;
+  pid_t pid = start("trap 'touch warned' USR1; trap 'exit 0' TERM; touch up;"
+                    "while :; do sleep 0.02; done");
+  await_file("up");
+  kill(pid, SIGUSR1);
+  await_file("warned");
+  for (int i = 0; i < 500 && fake->preempts == 0; i++) poll(NULL, 0, 10);
+  assert_true(fake->grace_s > 500);
+  fake->left_s = 0;
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), 0);
+  assert_int_equal(fake->preempts, 2);
+  assert_true(fake->grace_s > 3.5 && fake->grace_s < 4);
+}
+
 static void a_job_that_was_told_to_end_is_started_again_by_the_scheduler(void **state) {
   o.requeue = true;
   pid_t pid = start(saves_on_term);
@@ -700,6 +719,7 @@ int main(void) {
       TEST(what_the_store_said_decides_when_the_child_ended_well),
       TEST(the_deadline_names_what_is_not_durable),
       TEST(the_scheduler_says_how_long_the_grace_is_unless_the_user_did),
+      TEST(what_the_scheduler_said_at_a_warning_is_no_grace_at_the_end),
       TEST(a_job_that_was_told_to_end_is_started_again_by_the_scheduler),
       TEST(a_signal_while_only_saves_are_left_begins_the_grace),
       TEST(who_does_not_end_is_killed_with_the_grace),
