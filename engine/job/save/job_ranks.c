@@ -290,8 +290,18 @@ static int is_spoiled(job_work *w, const part *p, const parts_seen *seen, err *e
                  why);
 }
 
+/* Looks again for the part of a rank that has ended by now: it may have put it just before. */
+static int came_late(job_work *w, const part *p, uint32_t rank, err *e) {
+  parts_seen seen = {0};
+  int rc = parts_look(w->env->store, w->job->log, p, &seen, e);
+  bool there = rc == 0 && seen.there[rank];
+  parts_seen_free(&seen);
+  return rc < 0 ? rc : there;
+}
+
 /* Tells whether a rank that is missing has ended: it is not waited for. Rank 0 alone acts on that. */
-static int is_forsaken(job_work *w, const parts_seen *seen, int64_t *look_at, err *e) {
+static int is_forsaken(job_work *w, const part *p, const parts_seen *seen, int64_t *look_at,
+                       err *e) {
   char why[RANKS_SAID_TEXT_MAX];
   uint32_t rank;
   int64_t now = now_of(w);
@@ -299,6 +309,8 @@ static int is_forsaken(job_work *w, const parts_seen *seen, int64_t *look_at, er
   *look_at = seconds_later(now, OVER_LOOK);
   int rc = ranks_said_over(w->env->store, w->env->ranks, seen->there, &rank, why, e);
   if (rc <= 0) return rc;
+  rc = came_late(w, p, rank, e);
+  if (rc != 0) return rc < 0 ? rc : 0;
   w->spoiled = w->job->forsaken = true;
   return err_set(e, ERR_TIMEOUT, "%s: rank %" PRIu32 " has no part of it, and has ended%s%s",
                  w->job->plan.unit, rank, *why ? ": " : "", why);
@@ -328,7 +340,7 @@ static int await_parts(job_work *w, const part *p, err *e) {
     bool all = rc == 0 && seen.count == p->ranks->world;
     if (rc == 0) show_missing(w, &seen);
     if (rc == 0 && !all) rc = is_spoiled(w, p, &seen, e);
-    if (rc == 0 && !all) rc = is_forsaken(w, &seen, &look_at, e);
+    if (rc == 0 && !all) rc = is_forsaken(w, p, &seen, &look_at, e);
     if (rc == 0 && !all && is_over(&v)) rc = too_late(w, &seen, e);
     parts_seen_free(&seen);
     if (rc == 0 && !all) rc = nap(&v, e);

@@ -9,6 +9,7 @@
 
 #include "job/save/job.h"
 #include "commit/parts.h"
+#include "commit/ranks_said.h"
 #include "commit/settle.h"
 #include "log_check.h"
 #include "manifest_make.h"
@@ -416,6 +417,41 @@ static void a_rank_that_has_no_part_says_so_and_nobody_waits(void **state) {
   team_free(t);
 }
 
+/* The rank that puts its part, and ends, just before rank 0 looks who has ended. */
+static rank *last_one;
+static const store_ops *plain;
+
+static int list_late(store *s, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
+                     err *e) {
+  rank *r = strstr(prefix, ".over") ? last_one : NULL;
+  if (r) {
+    const ranks_said over = {.over = true};
+    last_one = NULL;
+    start(r);
+    for (int i = 0; i < 5000 && !has_spoken(r, 2); i++) usleep(1000);
+    assert_int_equal(ranks_said_put(r->s, &r->ranks, &over, NULL), 0);
+  }
+  return plain->list(s, prefix, delimited, fn, ctx, e);
+}
+
+static void a_rank_whose_part_came_just_before_its_end_is_not_missed(void **state) {
+  team *t = team_new("mem", 2, 600, 0);
+  for (uint32_t i = 0; i < 2; i++) write_part(&t->rank[i], "checkpoint-1", i, "{}");
+  for (uint32_t i = 0; i < 2; i++) make_job(&t->rank[i], "checkpoint-1");
+  plain = t->rank[0].s->ops;
+  store_ops late = *plain;
+  late.list = list_late;
+  t->rank[0].s->ops = &late;
+  last_one = &t->rank[1];
+  run_rank(&t->rank[0]);
+  t->rank[0].s->ops = plain;
+  assert_null(last_one);
+  finish(&t->rank[1]);
+  if (t->rank[0].j->status != 0) fail_msg("%s", t->rank[0].j->error.text);
+  assert_int_equal(t->rank[1].j->status, 0);
+  team_free(t);
+}
+
 static void ranks_of_a_launch_that_was_pushed_aside_stop(void **state) {
   team *t = team_new("mem", 3, 600, 0);
   for (uint32_t i = 0; i < 3; i++) write_part(&t->rank[i], "checkpoint-1", i, "{}");
@@ -491,6 +527,7 @@ int main(void) {
       cmocka_unit_test(what_rank_0_has_announced_is_committed_without_it),
       cmocka_unit_test(a_rank_lets_go_what_rank_0_passes_over),
       cmocka_unit_test(a_rank_that_has_no_part_says_so_and_nobody_waits),
+      cmocka_unit_test(a_rank_whose_part_came_just_before_its_end_is_not_missed),
       cmocka_unit_test(ranks_of_a_launch_that_was_pushed_aside_stop),
       cmocka_unit_test(a_rank_without_a_rank_0_gives_up_and_names_it),
       cmocka_unit_test(a_cancel_is_heard_while_a_rank_waits),
