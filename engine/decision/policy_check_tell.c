@@ -137,7 +137,7 @@ void checking_tell_at(checking *c, policy_level level, const char *topic, const 
                       const char *word, const char *text) {
   char plain[TEXT_MAX];
   policy_finding f = {.level = level, .topic = topic};
-  const char *colon = strrchr(where, ':');
+  const char *colon = where ? strrchr(where, ':') : NULL; /* a helper may answer anything */
   if (colon) f.line = (unsigned)strtoul(colon + 1, NULL, 10);
   policy_plain(text, plain, sizeof plain);
   f.text = plain;
