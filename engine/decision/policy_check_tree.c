@@ -13,7 +13,8 @@ enum {
   ENTRIES_MAX = 50000,
   UNITS_MAX = 200, /* whose numbers and markers are looked at */
   NAMES_SHOWN = 5,
-  TEXT_ROOM = 600
+  TEXT_ROOM = 600,
+  WAITING_MAX = 16 << 20
 };
 
 typedef struct tree {
@@ -24,6 +25,10 @@ typedef struct tree {
   json_t *markers; /* {NAME: true if a unit has it} */
   buf others;      /* names that are no unit, for a message */
   size_t others_shown;
+  const char *dir; /* that is listed, relative to the tree; "" for its top */
+  buf waiting;     /* the directories that are to be listed, each with its NUL */
+  err passed;      /* the first that was passed over */
+  size_t passed_count;
 } tree;
 
 /* ---- what is there ---- */
@@ -72,21 +77,59 @@ static int visit(void *ctx, const fs_entry *entry, err *e) {
   tree *t = ctx;
   const bool is_dir = S_ISDIR(entry->st->st_mode);
   const rules *r = policy_rules(t->c->p);
+  char path[FS_PATH_MAX];
   match_unit m;
-  (void)e;
   if (++t->entries > ENTRIES_MAX || checking_over(t->c)) return ERR_CANCELED;
-  if (rules_excluded(r, entry->name, is_dir)) return is_dir ? FS_SKIP : 0;
-  const char *pattern = rules_match(r, entry->name, is_dir, &m);
+  int rc = fs_join(path, t->dir, entry->name, e);
+  if (rc < 0 || rules_excluded(r, path, is_dir)) return rc;
+  const char *pattern = rules_match(r, path, is_dir, &m);
   if (pattern && !rules_is_above(r, pattern)) {
-    take_unit(t, entry->name, pattern, &m);
-    return is_dir ? FS_SKIP : 0;
+    take_unit(t, path, pattern, &m);
+    return 0;
   }
-  if (!strchr(entry->name, '/') && t->others_shown++ < NAMES_SHOWN)
-    buf_fmt(&t->others, "%s\"%s%s\"", t->others.len ? ", " : "", entry->name, is_dir ? "/" : "");
-  return 0;
+  if (!*t->dir && t->others_shown++ < NAMES_SHOWN)
+    buf_fmt(&t->others, "%s\"%s%s\"", t->others.len ? ", " : "", path, is_dir ? "/" : "");
+  if (is_dir) buf_add(&t->waiting, path, strlen(path) + 1);
+  return buf_failed(&t->waiting) ? ERR_CANCELED : 0;
+}
+
+/* What below the top cannot be read is passed over, as a run does. */
+static int forgive(tree *t, int rc, const err *why, err *e) {
+  if (*t->dir && rc == ERR_NOENT) return 0;
+  if (*t->dir && (rc == ERR_ACCESS || rc == ERR_INVAL || rc == ERR_LIMIT)) {
+    if (t->passed_count++ == 0) t->passed = *why;
+    return 0;
+  }
+  if (rc < 0 && e) *e = *why;
+  return rc;
+}
+
+static int look_through(tree *t, err *e) {
+  const char *root = t->c->o->tree;
+  char dir[FS_PATH_MAX] = "", path[FS_PATH_MAX];
+  size_t at = 0;
+  t->dir = dir;
+  for (;;) {
+    err why = {0};
+    int rc = fs_join(path, root, dir, &why);
+    if (rc == 0) rc = fs_list(t->c->o->io, *dir ? path : root, visit, t, &why);
+    rc = forgive(t, rc, &why, e);
+    if (rc < 0 || at >= t->waiting.len) return rc;
+    snprintf(dir, sizeof dir, "%s", t->waiting.data + at);
+    at += strlen(dir) + 1;
+  }
 }
 
 /* ---- what is told ---- */
+
+/* A run passes over it, too (lost+found of a file system, say). */
+static void tell_passed(tree *t) {
+  char text[TEXT_ROOM], more[40] = "";
+  if (t->passed_count == 0) return;
+  if (t->passed_count > 1) snprintf(more, sizeof more, ", and %zu more", t->passed_count - 1);
+  snprintf(text, sizeof text, "not looked at: %.500s%s", t->passed.text, more);
+  checking_tell(t->c, POLICY_HINT, "limit", text, "");
+}
 
 static void tell_units(tree *t) {
   json_t *units = json_object_get(t->c->p->data, "unit"), *unit;
@@ -174,8 +217,9 @@ int checking_tree(checking *c, err *e) {
                ? 0
                : err_set(e, ERR_NOMEM, "look through %s: out of memory", c->o->tree);
   buf_init(&t.others, TEXT_ROOM);
+  buf_init(&t.waiting, WAITING_MAX);
   if (rc == 0) find_markers(json_object_get(c->p->data, "complete"), t.markers);
-  if (rc == 0) rc = fs_walk(c->o->io, c->o->tree, visit, &t, e);
+  if (rc == 0) rc = look_through(&t, e);
   const bool cut = rc == ERR_CANCELED;
   if (cut) {
     if (c->stopped == 0)
@@ -188,9 +232,11 @@ int checking_tree(checking *c, err *e) {
     tell_markers(&t);
   }
   if (rc == 0) tell_numbers(&t);
+  if (rc == 0) tell_passed(&t);
   json_decref(t.fits);
   json_decref(t.numbers);
   json_decref(t.markers);
   buf_free(&t.others);
+  buf_free(&t.waiting);
   return rc;
 }

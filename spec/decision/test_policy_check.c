@@ -2,6 +2,7 @@
  * finds is in spec/runner/policy/check_spec.lua. */
 #include "with_cmocka.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,33 @@ static void a_tree_is_held_against_the_names(void **state) {
   assert_non_null(strstr(h.last, "\"other-1/\""));
 }
 
+/* As of lost+found, which only root may read: that ended the check. */
+static void what_cannot_be_read_in_a_tree_is_a_note(void **state) {
+  policy_world *w = *state;
+  const char *text = "{\"ok\":true,\"unit\":[\"x-{step}/\"]}";
+  const char *tree = tmpdir_path(w->dir, "tree"), *path = tmpdir_path(w->dir, "p.lua");
+  io_fault *fault = io_fault_new(io_system());
+  int told = 0, failed = 0;
+  make_dir(tree);
+  make_dir(tmpdir_path(tree, "lost"));
+  make_dir(tmpdir_path(tree, "x-1"));
+  write_file(path, text);
+  const policy_check_options o = {
+      .io = io_fault_io(fault), .log = &w->log, .link = w->link, .policy = path, .tree = tree};
+  for (long nth = 1;; nth++) {
+    heard h = {0};
+    err e = {0};
+    io_fault_once(fault, CALL_OPEN, nth, EACCES);
+    int rc = policy_check(&o, hear, &h, &e);
+    if (io_fault_failed(fault, CALL_OPEN) == 0) break;
+    failed += rc < 0;
+    if (rc == 0 && strstr(h.topics, "limit ")) told += strstr(h.last, "/lost: ") != NULL;
+  }
+  assert_int_equal(told, 1);
+  assert_true(failed > 0); /* of the policy itself, and of the top */
+  io_fault_free(fault);
+}
+
 int main(int argc, char **argv) {
   (void)argc;
   if (policy_helper_is_meant(argv)) return policy_helper_run();
@@ -117,6 +145,7 @@ int main(int argc, char **argv) {
       IN_POLICY_WORLD(who_stops_listening_ends_it),
       IN_POLICY_WORLD(a_file_that_is_not_there_is_no_finding),
       IN_POLICY_WORLD(a_tree_is_held_against_the_names),
+      IN_POLICY_WORLD(what_cannot_be_read_in_a_tree_is_a_note),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
