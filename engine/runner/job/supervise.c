@@ -164,6 +164,7 @@ bool supervise_reap(supervisor *s) {
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return child;
+    if (pid == s->witness) s->witness = 0;
     if (pid != s->child || s->ended) continue;
     child = s->ended = true;
     s->status = status;

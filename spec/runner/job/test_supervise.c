@@ -284,8 +284,23 @@ static int ask_script(bool each) {
   return has;
 }
 
+/* Its number may be another process's by the time that we end. */
+static int lost_witness(void) {
+  setenv("SLURM_JOB_ID", "0", 1);
+  unsetenv("SLURM_STEP_ID");
+  pid_t script = fork();
+  if (script == 0) {
+    if (!begin() || sup.witness <= 0 || kill(sup.witness, SIGKILL) != 0) _exit(3);
+    for (int i = 0; i < 1000 && sup.witness; i++) poll(NULL, 0, 5), supervise_reap(&sup);
+    _exit(sup.witness != 0);
+  }
+  int status;
+  return waitpid(script, &status, 0) == script && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 static int batch_script(void) {
   prctl(PR_SET_NAME, "slurmstepd");
+  NEED(lost_witness() == 0);
   NEED(ask_script(true) == 1);
   NEED(ask_script(false) == 0);
   return 0;
