@@ -97,15 +97,22 @@ static int take_answer(question *q) {
   return code;
 }
 
+/* Listens to each that has not answered yet. Returns true if there is one. */
+static bool listen_to(question *all, size_t count) {
+  enum { TURN_MS = 50 };
+  bool any = false;
+  int code;
+  for (size_t i = 0; i < count; i++)
+    if (!is_answered(&all[i], &code)) any |= program_turn(all[i].p, TURN_MS, NULL) >= 0;
+  return any;
+}
+
 /* Poses the questions side by side; `longest_ns` later nothing more is waited for. */
 static int ask_all(const io *io, question *all, size_t count, int64_t longest_ns) {
-  enum { TURN_MS = 50 };
   const int64_t until = io->now(io, IO_MONO) + longest_ns;
-  int failed = 0, code;
+  int failed = 0;
   for (size_t i = 0; i < count; i++) pose(io, &all[i]);
-  for (size_t i = 0; i < count; i++)
-    while (!is_answered(&all[i], &code) && io->now(io, IO_MONO) < until)
-      if (program_turn(all[i].p, TURN_MS, NULL) < 0) break;
+  while (listen_to(all, count) && io->now(io, IO_MONO) < until) continue;
   for (size_t i = 0; i < count; i++) failed |= take_answer(&all[i]);
   return failed;
 }

@@ -1,8 +1,13 @@
 #include "with_cmocka.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "run/start/slurm.h"
+#include "tmpdir.h"
 
 static void a_job_is_named_with_its_cluster(void **unused) {
   char job[128];
@@ -105,6 +110,29 @@ static void only_an_end_that_is_near_limits_the_grace(void **unused) {
   }
 }
 
+/* A command of Slurm's that is this script of the shell. */
+static void make_command(const char *dir, const char *name, const char *script) {
+  char text[200];
+  snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
+  write_file(tmpdir_path(dir, name), text);
+  assert_int_equal(chmod(tmpdir_path(dir, name), 0700), 0);
+}
+
+static void a_command_that_does_not_answer_hides_no_other_ones_answer(void **unused) {
+  char *dir = tmpdir_new(), *before = strdup(getenv("PATH")), path[5000], end[32];
+  slurm_time_left left;
+  make_command(dir, "squeue", "exec sleep 60");
+  make_command(dir, "scontrol", "echo 'KillWait                = 7 sec'");
+  snprintf(path, sizeof path, "%s:%s", dir, before);
+  snprintf(end, sizeof end, "%lld", (long long)time(NULL));
+  setenv("PATH", path, 1);
+  slurm_time(io_system(), "7", end, &left);
+  setenv("PATH", before, 1);
+  assert_true(left.ends_s == 0 && left.kill_s == 7);
+  free(before);
+  tmpdir_remove(dir);
+}
+
 int main(void) {
   const struct CMUnitTest promises[] = {
       cmocka_unit_test(a_job_is_named_with_its_cluster),
@@ -113,6 +141,7 @@ int main(void) {
       cmocka_unit_test(a_task_of_an_array_never_means_all_of_them),
       cmocka_unit_test(the_time_to_a_kill_is_read_from_the_configuration),
       cmocka_unit_test(only_an_end_that_is_near_limits_the_grace),
+      cmocka_unit_test(a_command_that_does_not_answer_hides_no_other_ones_answer),
   };
   return cmocka_run_group_tests(promises, NULL, NULL);
 }
