@@ -3,8 +3,10 @@
 #include "structure_format.h"
 
 /* Walks the values of a UBJSON object up to the brace that closes it. Strings and arrays of numbers
- * are jumped over, so that little is read; past WALK_MAX the question stays open. */
-enum { DEPTH_MAX = 64, WALK_MAX = 256 << 20 };
+ * are jumped over, so that little is read; past WALK_MAX bytes or STEPS_MAX values the question
+ * stays open, since a run serves no signal meanwhile. A tree of XGBoost has some twenty values: its
+ * arrays are jumped over. */
+enum { DEPTH_MAX = 64, WALK_MAX = 256 << 20, STEPS_MAX = 16 << 20 };
 
 typedef enum ubjson_found { FOUND_ON, FOUND_CUT, FOUND_ODD } ubjson_found;
 
@@ -150,7 +152,7 @@ int format_ubjson(format_file *f) {
   format_window w = {.f = f, .at = 1}; /* behind the brace that it was known by */
   ubjson_walk u = {.w = &w};
   int rc = open_one(&u, true);
-  while (rc > 0 && u.depth > 0 && w.read <= WALK_MAX) rc = step(&u);
+  for (int i = 0; rc > 0 && u.depth > 0 && w.read <= WALK_MAX && i < STEPS_MAX; i++) rc = step(&u);
   if (rc < 0) return rc;
   if (u.found == FOUND_CUT) return format_says(f, STRUCTURE_TORN, "UBJSON: it breaks off");
   if (rc > 0 && u.depth > 0) return format_says(f, STRUCTURE_UNKNOWN, "UBJSON: too large to check");

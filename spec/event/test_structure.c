@@ -224,6 +224,20 @@ static bool write_ubjson(void) {
       "open(\"binary.ubj\",\"wb\").write(b\"binf\"+bytes(99))");
 }
 
+/* The loop that serves signals waits for the answer: 250 MiB of nothing but nulls took it seconds. */
+static void a_ubjson_object_of_too_many_values_is_not_walked_to_its_end(void **state) {
+  enum { MANY = 17 << 20 };
+  (void)state;
+  char *data = malloc(MANY);
+  assert_non_null(data);
+  memset(data, 'Z', MANY);
+  memcpy(data, "{i\1a[", 5);
+  memcpy(data + MANY - 2, "]}", 2);
+  write_bytes(tmpdir_path(dir, "many.ubj"), data, MANY);
+  free(data);
+  assert_int_equal(look("many.ubj"), STRUCTURE_UNKNOWN);
+}
+
 static void a_ubjson_object_is_closed_by_its_last_byte(void **state) {
   if (!write_ubjson()) skip();
   no_beginning_is_sound("m.ubj");
@@ -388,6 +402,7 @@ int main(void) {
       cmocka_unit_test(hdf5_is_as_long_as_its_superblock_says),
       cmocka_unit_test(json_that_breaks_off_is_torn),
       cmocka_unit_test(a_ubjson_object_is_closed_by_its_last_byte),
+      cmocka_unit_test(a_ubjson_object_of_too_many_values_is_not_walked_to_its_end),
       cmocka_unit_test(a_model_of_lightgbm_ends_with_the_line_of_python),
       cmocka_unit_test(a_pickle_ends_with_stop),
       cmocka_unit_test(an_empty_checkpoint_file_is_torn),
