@@ -11,7 +11,7 @@
 #include "prims/hash.h"
 #include "sim.h"
 
-enum { RECORDS_MAX = 4096, NUMBERS_MAX = 4096 };
+enum { RECORDS_MAX = 4096 };
 
 /* Each commit that was ever made, in whichever epoch. */
 typedef struct record {
@@ -177,10 +177,15 @@ bool lost_shows(const actor *a) {
 
 /* Highest number that stands in the log of an epoch. */
 static long long last_of(long long epoch, long long first) {
-  long long last = first;
-  for (long long n = first; n < first + NUMBERS_MAX; n++)
-    if (entry_of(epoch, n)) last = n;
-  return last;
+  char behind[80];
+  long long of, last;
+  if (epoch == 0)
+    snprintf(behind, sizeof behind, ".ckpt/log/~");
+  else
+    snprintf(behind, sizeof behind, ".ckpt/log.%lld/~", epoch);
+  size_t at = space_from(behind);
+  if (at == 0 || !lost_place(space_at(at - 1)->key, &of, &last) || of != epoch) return first;
+  return last > first ? last : first;
 }
 
 static long long number(const json_t *object, const char *key) {
