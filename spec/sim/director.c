@@ -111,7 +111,7 @@ static void rob(actor *reader) {
   if (sim_now <= reader->pin_until)
     sim_now = reader->pin_until + (int64_t)sim_roll(60) * SECOND;
   else if (judge_has_deleted(reader->reads))
-    sim_count->robbed++, lost_let_go(reader->reads), reader->wake = sim_now;
+    sim_count->robbed++, lost_let_go(reader), reader->wake = sim_now;
   else if (!is_robbed())
     actor_start("robber", rob_main, -1, reader->id);
 }
@@ -137,8 +137,10 @@ static unsigned some_of(unsigned most) {
   return sim_chance(400) ? 0 : (unsigned)sim_roll(most + 1);
 }
 
-static void pick_weather(void) {
+/* The share of schedules with last acts is no roll: what the seeds are known for stays. */
+static void pick_weather(uint64_t seed) {
   sim_weather = (weather){.files = sim_chance(250)};
+  sim_weather.whole = seed % 5 >= (sim_repairs ? 3 : 4);
   sim_weather.lost = some_of(20);
   sim_weather.lost_reply = some_of(60);
   sim_weather.late = some_of(60);
@@ -150,8 +152,8 @@ static void pick_weather(void) {
 
 /* Entries are lost now and then; repairs begin behind it, two at once, too. */
 static void lose_and_mend(void) {
-  if (sim_chance(lost_any() ? 2 : 8)) lost_disaster();
-  if (sim_chance(lost_since() ? 30 : lost_any() ? 3 : 1) && !is_crowded())
+  if (sim_chance(lost_any() ? 2 : sim_weather.whole ? 0 : 8)) lost_disaster();
+  if (sim_chance(lost_since() ? 30 : lost_any() ? 3 : sim_weather.whole ? 0 : 1) && !is_crowded())
     actor_start("repair", repair_main, -1, sim_chance(700));
 }
 
@@ -173,11 +175,74 @@ static void pass_time(void) {
   if (!any_writer() ? sim_chance(100) : sim_chance(4)) start_launch();
 }
 
+/* ---- when all others are gone: what seldom comes about while everybody acts ---- */
+
+static void one_turn(void) {
+  sim_now += (int64_t)sim_roll(20000000);
+  if (!actor_step()) actor_wait();
+}
+
+static void let_alone(actor *a, unsigned calm) {
+  if (a) a->calm = calm;
+  for (int i = 0; a && a->used && !a->dead && i < 4 * STEPS_MIN; i++) one_turn();
+}
+
+/* Of each kind the newest stays, so there are several of one. */
+static void save_some(unsigned count) {
+  launch_plan *p = &launches[launch_count];
+  *p = (launch_plan){.id = "late", .job = "slurm:late", .host = "late", .run = "run", .world = 1};
+  p->take_over = p->continue_run = true;
+  p->alive = 1;
+  for (; p->saves < count; p->saves++) {
+    p->save[p->saves].version = 1 + (unsigned)sim_roll(VERSIONS);
+    do p->save[p->saves].unit = units_pick(1);
+    while (p->save[p->saves].unit.step == MATCH_NO_STEP);
+  }
+  let_alone(actor_start("late", writer_main, launch_count++, 0), 1);
+}
+
+/* A reader sleeps for longer than its pin holds, and what it reads is removed meanwhile. */
+static void rob_a_sleeper(void) {
+  save_some(2);
+  actor *reader = actor_start("sleeper", reader_main, -1, 0);
+  for (int i = 0; reader->used && reader->wake <= sim_now && i < STEPS_MIN; i++) one_turn();
+  bool sleeps = reader->used && reader->pin[0];
+  if (sleeps) reader->wake = INT64_MAX;
+  save_some(1);
+  if (!sleeps) return;
+  if (sim_now <= reader->pin_until) sim_now = reader->pin_until + SECOND;
+  for (int i = 0; i < 2 && !judge_has_deleted(reader->reads); i++)
+    let_alone(actor_start("robber", rob_main, -1, reader->id), 1);
+  if (judge_has_deleted(reader->reads)) sim_count->robbed++, lost_let_go(reader);
+  reader->wake = sim_now;
+  let_alone(reader, 0);
+}
+
+/* Somebody removes what was let go, and may die at it, or sleep while the log is repaired. */
+static void remove_the_last(void) {
+  let_alone(actor_start("rm", rm_main, -1, 0), 1);
+  sim_now += 1000 * SECOND; /* no pin holds it any more */
+  actor *a = actor_start("gc", gc_main, -1, 0);
+  a->doomed = sim_chance(500);
+  let_alone(a, 0);
+}
+
+static void last_acts(void) {
+  if (sim_chance(600))
+    rob_a_sleeper();
+  else
+    save_some(3);
+  if (!lost_any()) remove_the_last();
+  actors_end();
+}
+
 /* Nothing goes wrong any more, but for what is still on its way. */
 static void calm(void) {
-  launch_plan *p = &launches[launch_count];
+  bool whole = sim_weather.whole;
   actors_end();
   sim_weather = (weather){.files = sim_weather.files};
+  if (whole && !lost_any()) last_acts();
+  launch_plan *p = &launches[launch_count];
   if (sim_chance(500)) {
     while (late_arrive()) continue;
     sim_now += SECOND;
@@ -208,7 +273,7 @@ void schedule_run(uint64_t seed) {
   space_clear();
   launch_count = 0;
   readers_forget();
-  pick_weather();
+  pick_weather(seed);
   /* What no log knows of. */
   if (sim_chance(150)) space_put("checkpoint-10/foreign", "x", 1, "");
   if (sim_chance(100)) space_put("x/foreign", "x", 1, "");

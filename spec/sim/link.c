@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commit/manifest/manifest.h"
+#include "prims/fs.h"
 #include "prims/hash.h"
 #include "sim.h"
 
@@ -159,6 +161,13 @@ static int link_exists(store *s, err *e) {
   return space_count() ? 0 : err_set(e, ERR_NOSTORE, "nothing is there yet");
 }
 
+static void note_entry(actor *a, const char *key) {
+  long long epoch, place;
+  if (!lost_place(key, &epoch, &place) || epoch < a->read_epoch) return;
+  if (epoch > a->read_epoch || place > a->read_to) a->read_to = place;
+  a->read_epoch = epoch;
+}
+
 static int link_get(store *s, const char *key, buf *out, err *e) {
   actor *a = of(s);
   int rc = store_key_check(key, e);
@@ -173,6 +182,7 @@ static int link_get(store *s, const char *key, buf *out, err *e) {
     rc = ERR_NOENT;
   rc = end(a, f, rc, "get", key, e);
   a->saw_head |= rc == 0 && strcmp(key, ".ckpt/head") == 0;
+  if (rc == 0) note_entry(a, key);
   if (rc == 0 && got.len > out->max - out->len) rc = err_set(e, ERR_LIMIT, "%s is too large", key);
   if (rc == 0) buf_add(out, got.data ? got.data : "", got.len);
   buf_free(&got);
@@ -239,14 +249,27 @@ static int link_head(store *s, const char *key, store_object *out, err *e) {
   return end(a, f, rc, "head", key, e);
 }
 
+/* Its reader wakes while a pin that has expired is removed, and renews it. */
+static void wake_holder(const char *key) {
+  for (int i = 0; i < ACTORS_MAX; i++) {
+    actor *a = actor_at(i);
+    if (a && strcmp(a->pin, key) == 0 && a->wake > sim_now && sim_chance(300)) {
+      a->wake = sim_now;
+      actor_sleep(actor_running(), SECOND / 20);
+    }
+  }
+}
+
 static int write_call(actor *a, deed how, const char *key, const void *data, size_t len,
                       const char *mark, const char *what, bool equal_is_fine, err *e) {
   int rc = 0;
   look_for_removal(a, key, how == REMOVE);
+  if (how == REMOVE && a->calm && is_pin(key)) wake_holder(key);
   fate f = begin(a, true);
   if (f == LATE && !late_add(a, how, key, data, len, mark)) f = LOST;
   if ((f == DONE || f == LOST_REPLY) && how == REMOVE) {
     remove_now(a, key);
+    a->dead |= a->doomed && strcmp(fs_base(key), MANIFEST_NAME) == 0;
   } else if (f == DONE || f == LOST_REPLY) {
     const object *there = space_find(key);
     rc = put_now(a, key, data, len, how, mark);
@@ -444,6 +467,7 @@ static int link_publish(store *s, const char *from, const char *to, err *e) {
       if (strncmp(to, ".ckpt/staging/gone.", 19) == 0 && sim_chance(300)) judge_swap(from);
       judge_publish(a, from, to);
       space_rename(from, to);
+      a->dead |= a->doomed && strncmp(to, ".ckpt/staging/gone.", 19) == 0;
     }
   }
   return end(a, f, rc, "publish", to, e);

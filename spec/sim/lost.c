@@ -366,9 +366,9 @@ static long long let_go_by(const judge_attempt *a, long long epoch, long long fi
 /* Somebody is at the removal of what the log has let go. What says so is lost just now, and a repair
  * comes to its end before he goes on. */
 void lost_under_removal(actor *by, const char *nonce) {
+  const judge_attempt *a = sim_repairs && !any ? judge_attempt_named(nonce) : NULL;
+  if (by->calm || by->dead || !a || !sim_chance(150)) return;
   long long first, epoch = judge_epoch(&first), last = last_of(epoch, first);
-  const judge_attempt *a = judge_attempt_named(nonce);
-  if (!sim_repairs || by->calm || by->dead || any || !a || !sim_chance(150)) return;
   long long from = let_go_by(a, epoch, first, last);
   if (from < 0) return;
   sim_count->removals++;
@@ -379,13 +379,14 @@ void lost_under_removal(actor *by, const char *nonce) {
   actor_yield();
 }
 
-/* What a sleeping reader has pinned is deleted, and the entry that let it go is lost: what he can read of
- * the log ends before it. */
-void lost_let_go(uint64_t commit) {
-  const judge_commit *c = judge_commit_at((long long)commit);
-  long long first, epoch = judge_epoch(&first);
+/* What a sleeping reader has pinned is deleted, and an entry that he has not read is lost: for him the log
+ * ends there, before the one that let it go. */
+void lost_let_go(const actor *reader) {
+  const judge_commit *c = judge_commit_at((long long)reader->reads);
+  long long first, epoch = judge_epoch(&first), from = reader->read_to + 1;
   long long n = c ? let_go_by(c->of, epoch, first, last_of(epoch, first)) : -1;
-  if (sim_repairs && !any && n >= 0 && sim_chance(300)) lose(epoch, n, false);
+  if (!sim_repairs || since || reader->read_epoch != epoch || from > n) return;
+  if (sim_chance(700)) lose(epoch, from, false);
 }
 
 /* Its removal was begun, and its entry is lost: another object will stand in its place. */

@@ -57,11 +57,13 @@ struct actor {
   char pin[STORE_KEY_MAX];      /* the pin that it put; "": none */
   int64_t pin_since, pin_until; /* it holds without a gap between these */
   bool pin_lapsed;
-  uint64_t reads; /* the commit that it is for */
-  uint64_t born;  /* the step in which it began */
-  bool saw_head;  /* it got an answer when it asked for the log's head */
-  bool saves;     /* it is at a save of its own, not at what others left */
-  bool humble;    /* it repairs only what nobody is at work on, as it looks since `looked` */
+  uint64_t reads;                /* the commit that it is for */
+  uint64_t born;                 /* the step in which it began */
+  bool saw_head;                 /* it got an answer when it asked for the log's head */
+  long long read_epoch, read_to; /* the last entry that it has read */
+  bool doomed; /* it dies as soon as it has removed a manifest, or renamed a directory */
+  bool saves;  /* it is at a save of its own, not at what others left */
+  bool humble; /* it repairs only what nobody is at work on, as it looks since `looked` */
   int64_t looked;
 };
 extern int64_t sim_now;
@@ -100,6 +102,7 @@ void space_rename(const char *from, const char *to);
 typedef struct weather {
   unsigned lost, lost_reply, late, refused, pause, crash, jump; /* of 1000 */
   bool files; /* a file store: it can publish, and no request comes late */
+  bool whole; /* entries are lost only where that is what somebody has to see */
 } weather;
 extern weather sim_weather;
 void link_open(actor *a);
@@ -190,7 +193,7 @@ void lost_clear(void);
 bool lost_any(void);   /* was any entry ever lost? */
 bool lost_since(void); /* and no repair begun since? */
 void lost_disaster(void);
-void lost_let_go(uint64_t commit);
+void lost_let_go(const actor *reader);
 void lost_removed(const judge_commit *c);
 /* Can it be read, and is it of that type? */
 bool lost_stands(long long epoch, long long place, const char *type);
