@@ -271,6 +271,7 @@ static int write_call(actor *a, deed how, const char *key, const void *data, siz
     remove_now(a, key);
     a->dead |= a->doomed && strcmp(fs_base(key), MANIFEST_NAME) == 0;
   } else if (f == DONE || f == LOST_REPLY) {
+    if (how == PUT_ABSENT) lost_before_put(a, key);
     const object *there = space_find(key);
     rc = put_now(a, key, data, len, how, mark);
     if (rc == 0) note_pin(a, key, f == DONE);

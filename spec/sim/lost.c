@@ -395,6 +395,17 @@ void lost_removed(const judge_commit *c) {
   if (sim_repairs && c->n > first && sim_chance(500)) lose(epoch, c->n, false);
 }
 
+/* He comes too late for a place in the log, and others have gone on from it: what stands there is lost
+ * just now, and now and then the one behind it, so that he does not see it. */
+void lost_before_put(const actor *by, const char *key) {
+  long long first, epoch = judge_epoch(&first), of, n;
+  if (!sim_repairs || by->calm || by->dead || !lost_place(key, &of, &n) || of != epoch) return;
+  if (n <= first || n >= last_of(epoch, first) || !entry_of(epoch, n)) return;
+  if (!sim_chance(any ? 100 : 400)) return;
+  if (n + 1 < last_of(epoch, first) && sim_chance(200)) lose(epoch, n + 1, false);
+  lose(epoch, n, false);
+}
+
 void lost_disaster(void) {
   long long first, epoch = judge_epoch(&first), from = first + 1, last = last_of(epoch, first);
   long long named = named_by_head();

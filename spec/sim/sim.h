@@ -194,6 +194,7 @@ bool lost_any(void);   /* was any entry ever lost? */
 bool lost_since(void); /* and no repair begun since? */
 void lost_disaster(void);
 void lost_let_go(const actor *reader);
+void lost_before_put(const actor *by, const char *key);
 void lost_removed(const judge_commit *c);
 /* Can it be read, and is it of that type? */
 bool lost_stands(long long epoch, long long place, const char *type);
