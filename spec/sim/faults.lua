@@ -26,7 +26,7 @@ local staging, begin = "engine/commit/staging.c", "engine/commit/staging_begin.c
 local attempt = "engine/job/save/job_attempt.c"
 local behind, epoch = "engine/commit/log/runlog_behind.c", "engine/commit/log/runlog_epoch.c"
 local ruin, repair = "engine/commit/log/runlog_ruin.c", "engine/job/repair/repair.c"
-local rebuild = "engine/commit/log/runlog_rebuild.c"
+local rebuild, proof = "engine/commit/log/runlog_rebuild.c", "engine/commit/log/runlog_proof.c"
 local evidence = "engine/job/repair/repair_evidence.c"
 local seen = 'uint64_t n = r->seen == RUNLOG_NONE || FAULT("numbers-from-zero") ? 0 : r->seen + 1;'
 
@@ -391,11 +391,19 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   epoch_is_not_asked_before_a_removal = { repairs = true, edits = {
     { removal, 'FAULT("epoch-not-read-removal") ? 0', "true ? 0" },
   } },
+  removal_does_not_say_that_it_begins = { repairs = true, edits = {
+    { removal, "int rc = r->s->ops->put(r->s, r->clearing, \"{}\", 2, STORE_IF_ABSENT, &why);",
+      "int rc = 0;" },
+  } },
   -- What a repair does with removals that were begun.
   removals_are_not_looked_for = { repairs = true, edits = {
     { evidence, "if (rc == 0) rc = find_removals(r, removed, e);", "(void)find_removals;" },
   } },
-  -- The end that the head proves.
+  -- The end that the head proves, and each entry the one before it.
+  prev_is_not_compared = { repairs = true, edits = {
+    { proof, 'return "the entry before it is not the one that its writer had read";',
+      "return NULL;" },
+  } },
   end_before_the_head_is_believed = { repairs = true, edits = {
     { head_c, "if (log->hint.commit == RUNLOG_NONE) return 0;", "return 0;" },
   } },
