@@ -108,16 +108,19 @@ static int look_through(tree *t, err *e) {
   const char *root = t->c->o->tree;
   char dir[FS_PATH_MAX] = "", path[FS_PATH_MAX];
   size_t at = 0;
+  int rc;
   t->dir = dir;
   for (;;) {
     err why = {0};
-    int rc = fs_join(path, root, dir, &why);
+    rc = fs_join(path, root, dir, &why);
     if (rc == 0) rc = fs_list(t->c->o->io, *dir ? path : root, visit, t, &why);
     rc = forgive(t, rc, &why, e);
-    if (rc < 0 || at >= t->waiting.len) return rc;
+    if (rc < 0 || at >= t->waiting.len) break;
     snprintf(dir, sizeof dir, "%s", t->waiting.data + at);
     at += strlen(dir) + 1;
   }
+  t->dir = "";
+  return rc;
 }
 
 /* ---- what is told ---- */

@@ -5,7 +5,7 @@
 static int run(const options *o) {
   const verb *v = o->name ? verbs_find(o->name) : NULL;
   if (o->name && !v) return verbs_unknown(o->name);
-  if (!o->word) return verbs_explain(v);
+  if (!v || !o->word) return verbs_explain(v);
   if (!v->subs) {
     report_error("help: %s has no verbs of its own; see: ckpt-lua help %s", v->name, v->name);
     return EXIT_USAGE;

@@ -119,7 +119,8 @@ static void make_command(const char *dir, const char *name, const char *script) 
 }
 
 static void a_command_that_does_not_answer_hides_no_other_ones_answer(void **unused) {
-  char *dir = tmpdir_new(), *before = strdup(getenv("PATH")), path[5000], end[32];
+  const char *found = getenv("PATH");
+  char *dir = tmpdir_new(), *before = strdup(found ? found : ""), path[5000], end[32];
   slurm_time_left left;
   make_command(dir, "squeue", "exec sleep 60");
   make_command(dir, "scontrol", "echo 'KillWait                = 7 sec'");
