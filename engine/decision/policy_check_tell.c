@@ -133,29 +133,30 @@ void checking_tell(checking *c, policy_level level, const char *topic, const cha
   tell(c, &f, named, more);
 }
 
-void checking_tell_at(checking *c, policy_level level, const char *topic, const char *where,
-                      const char *word, const char *text) {
+/* Tells of a word in a line that is known. */
+static void tell_line(checking *c, policy_finding f, const char *word, const char *text) {
   char plain[TEXT_MAX];
-  policy_finding f = {.level = level, .topic = topic};
-  const char *colon = where ? strrchr(where, ':') : NULL; /* a helper may answer anything */
-  if (colon) f.line = (unsigned)strtoul(colon + 1, NULL, 10);
   policy_plain(text, plain, sizeof plain);
   f.text = plain;
   tell(c, &f, word, "");
 }
 
+void checking_tell_at(checking *c, policy_level level, const char *topic, const char *where,
+                      const char *word, const char *text) {
+  policy_finding f = {.level = level, .topic = topic};
+  const char *colon = where ? strrchr(where, ':') : NULL; /* a helper may answer anything */
+  if (colon) f.line = (unsigned)strtoul(colon + 1, NULL, 10);
+  tell_line(c, f, word, text);
+}
+
 void checking_tell_key(checking *c, policy_level level, const char *topic, const char *key,
                        const char *text) {
-  char plain[TEXT_MAX];
   policy_finding f = {.level = level, .topic = topic, .line = line_of_key(c->text, key)};
-  policy_plain(text, plain, sizeof plain);
-  f.text = plain;
-  tell(c, &f, key, "");
+  tell_line(c, f, key, text);
 }
 
 void checking_tell_word(checking *c, policy_level level, const char *topic, const char *word,
                         const char *text) {
-  char plain[TEXT_MAX];
   policy_finding f = {.level = level, .topic = topic};
   size_t len = strlen(word);
   for (const char *at = c->text; (at = strstr(at, word)) != NULL; at++) {
@@ -166,7 +167,5 @@ void checking_tell_word(checking *c, policy_level level, const char *topic, cons
     f.line++;
     break;
   }
-  policy_plain(text, plain, sizeof plain);
-  f.text = plain;
-  tell(c, &f, word, "");
+  tell_line(c, f, word, text);
 }

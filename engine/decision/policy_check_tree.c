@@ -19,7 +19,7 @@ enum {
 
 typedef struct tree {
   checking *c;
-  size_t entries, units, looked_at;
+  size_t entries, units;
   json_t *fits;    /* {GLOB: true}: units that fit something */
   json_t *numbers; /* {NAME: true}: of the units */
   json_t *markers; /* {NAME: true if a unit has it} */
@@ -60,7 +60,7 @@ static void look_for_markers(tree *t, const char *path) {
 static void take_unit(tree *t, const char *path, const char *pattern, const match_unit *m) {
   t->units++;
   json_object_set_new(t->fits, pattern, json_true());
-  if (t->looked_at++ >= UNITS_MAX) return;
+  if (t->units > UNITS_MAX) return;
   char own[FS_PATH_MAX], group[FS_PATH_MAX];
   snprintf(own, sizeof own, "%.*s", (int)m->name_len, path);
   fs_parent(own, group);
