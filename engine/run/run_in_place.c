@@ -150,8 +150,10 @@ static void unfix(run *r, const run_unit *u) {
 void run_in_place_committed(run *r, const run_unit *u, uint64_t bytes) {
   if (u->above) return;
   const bool fixed = (!u->reused || run_in_place_is_fixed(r, u->path)) && is_fixed(r, u);
-  if (!u->reused && !fixed) unfix(r, u);
-  if (!u->reused && !fixed) return;
+  if (!u->reused && !fixed) {
+    unfix(r, u);
+    return;
+  }
   int64_t now = r->env->io->now(r->env->io, IO_MONO);
   run_name *n = find(r, u->path);
   if (!n && (n = add(r, u->path))) {

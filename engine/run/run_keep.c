@@ -166,17 +166,18 @@ static void wish(run_keeping *k, uint64_t commit, const char *policy, const char
   k->wishes[k->wish_count++] = (prune_wish){commit, policy, reason};
 }
 
-static const char *passed(const run *r, const run_group *g, const runlog_commit *c) {
-  const generations_doubt doubt = run_starts_doubt(r, g);
-  return judge_passed(r->policy, g->group.log, c, r->limits.no_delete, &doubt);
+static const char *passed(const run *r, const run_group *g, const generations_doubt *doubt,
+                          const runlog_commit *c) {
+  return judge_passed(r->policy, g->group.log, c, r->limits.no_delete, doubt);
 }
 
 /* What a file above the checkpoints names is kept, or a restore of that file would be of no use. */
 static void wish_away(run *r, run_group *g, run_keeping *k) {
   const runlog_state *state = runlog_view(g->group.log);
+  const generations_doubt doubt = run_starts_doubt(r, g);
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    const char *why = k->kept[i].keep ? passed(r, g, c) : NULL;
+    const char *why = k->kept[i].keep ? passed(r, g, &doubt, c) : NULL;
     if (k->kept[i].keep && !why) continue;
     if (!c->above && run_above_names(r, g, c)) continue;
     if (why)
@@ -360,9 +361,10 @@ static bool is_free(const run *r, const run_group *g) {
 /* True if there is anything to ask about: the policy, or what the core lets go by itself. */
 static bool may_let_go(const run *r, const run_group *g) {
   const runlog_state *state = runlog_view(g->group.log);
+  const generations_doubt doubt = run_starts_doubt(r, g);
   bool any = policy_has(r->policy, POLICY_KEEP);
   for (size_t i = 0; !any && i < state->commit_count; i++)
-    any = passed(r, g, &state->commits[i]) != NULL;
+    any = passed(r, g, &doubt, &state->commits[i]) != NULL;
   return any;
 }
 
