@@ -10,6 +10,10 @@ COMPILE_COPY = $(COMPILE) $(patsubst %/,-iquote %,$(sort $(dir $(LIB_SRC))))
 $(SCALED)/made: spec/sim/faults.lua $(SCALED_SRC) $(SCALED_HEADERS) | setup
 	@rm -rf $(@D) && mkdir -p $(@D) && luajit $< --scaled $(@D) && touch $@
 
+# The lists of what an object needs name the copies: without a rule, make gives up where it asks for one
+# while they are made anew.
+$(SCALED_OBJ:.o=.c) $(addprefix $(SCALED)/,$(notdir $(SCALED_HEADERS))): $(SCALED)/made ;
+
 $(SCALED_OBJ): $(SCALED)/made $(COMPILED_BY) mk/sim.mk
 	@echo "cc $(@:.o=.c)"
 	$(Q)$(COMPILE_COPY) -c -o $@ $(@:.o=.c)
