@@ -4,7 +4,9 @@
  * Whoever made an entry had read all before it. So where it speaks of a place as of something that
  * does not stand there, that was lost, and what stands came later, by a writer who had not read it,
  * or by a request that was under way for long. Nobody has acted on it, unless a commit or a removal
- * was built on it: then it stays. */
+ * was built on it: then it stays.
+ *
+ * A sweep is one that the save contradicts: it stands whole, and nobody has begun to remove it. */
 #include <string.h>
 
 #include "runlog_fold.h"
@@ -112,8 +114,43 @@ static void pass_over(runlog_ruin *r, size_t from, size_t end) {
   }
 }
 
+static const char *nonce_of_attempt(const runlog_ruin *r, uint64_t n) {
+  for (size_t i = 0; i < r->count; i++)
+    if (r->places[i].n == n && r->places[i].entry)
+      return json_string_value(json_object_get(r->places[i].entry, "nonce"));
+  for (size_t i = 0; i < r->st.attempt_count; i++)
+    if (r->st.attempts[i].n == n) return r->st.attempts[i].nonce;
+  return NULL;
+}
+
+static bool stands_whole(const runlog_ruin *r, const runlog_evidence *v, uint64_t attempt) {
+  const char *nonce = nonce_of_attempt(r, attempt);
+  for (size_t i = 0; i < v->count; i++) {
+    const runlog_trace *t = &v->traces[i];
+    bool own = *t->id && (nonce ? strcmp(t->id, nonce) == 0 : t->number == attempt);
+    if (own) return t->whole && !t->gone;
+  }
+  return false;
+}
+
+static bool is_lost_behind(const runlog_ruin *r, size_t i) {
+  if (i + 1 == r->count) return r->seen != RUNLOG_NONE && r->seen > r->places[i].n;
+  const runlog_place *next = &r->places[i + 1];
+  return next->n > r->places[i].n + 1 || next->rest != RUNLOG_REST_ENTRY;
+}
+
+/* What was lost behind it may be the commit of that save, which its writer had not read. */
+static bool is_doubtful_sweep(const runlog_ruin *r, const runlog_evidence *v, size_t i) {
+  const runlog_place *p = &r->places[i];
+  const json_t *attempt = json_object_get(p->entry, "attempt");
+  return p->rest == RUNLOG_REST_ENTRY && is_type(p->entry, "sweep") &&
+         json_object_get(p->entry, "sum") && json_is_integer(attempt) && is_lost_behind(r, i) &&
+         stands_whole(r, v, (uint64_t)json_integer_value(attempt));
+}
+
 void runlog_pass_over_fillers(runlog_ruin *r, const runlog_evidence *v) {
   for (size_t i = 0; i < r->count; i++) {
+    if (is_doubtful_sweep(r, v, i)) pass_over(r, i, i + 1);
     size_t end = r->places[i].n > 0 ? end_of(r, i) : i;
     for (size_t k = end; end > i && k < r->count; k++) {
       if (!r->places[k].entry || !contradicts(r, v, &r->places[i], r->places[k].entry)) continue;

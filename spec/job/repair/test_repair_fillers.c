@@ -196,12 +196,67 @@ static void one_on_which_a_commit_was_built_stays(void **state) {
   (void)state;
 }
 
+/* The second save is given up by a writer who has not read its commit. */
+static void give_up_late(world *w) {
+  saved(w);
+  json_t *late = entry_of(w, FIRST_MARK);
+  rename_nonce(late);
+  json_object_del(late, "commit");
+  json_object_del(late, "reason");
+  json_object_set_new(late, "type", json_string("sweep"));
+  json_object_set_new(late, "attempt", json_integer(SECOND));
+  json_object_set_new(late, "term", json_integer(1));
+  lose(w, SECOND_MARK);
+  put(w, late, SECOND_MARK);
+}
+
+static runlog_life life_of_second(const world *w) {
+  runlog *log = NULL;
+  err e = {0};
+  if (runlog_open(w->env.store, "", &log, &e) < 0) fail_msg("%s", e.text);
+  runlog_life life = RUNLOG_DELETED;
+  for (size_t i = 0; i < runlog_view(log)->commit_count; i++) {
+    const runlog_commit *c = &runlog_view(log)->commits[i];
+    if (strcmp(c->dir, units[1]) == 0) life = c->life;
+  }
+  runlog_close(log);
+  return life;
+}
+
+static void a_save_that_was_given_up_late_is_committed_still(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    give_up_late(w);
+    lose(w, commits[1]);
+    mend(w);
+    assert_int_equal(life_of_second(w), RUNLOG_LIVE);
+  }
+  (void)state;
+}
+
+static void one_of_which_the_removal_was_begun_is_given_up(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    char key[STORE_KEY_MAX];
+    give_up_late(w);
+    json_t *attempt = entry_of(w, SECOND);
+    const char *nonce = json_string_value(json_object_get(attempt, "nonce"));
+    snprintf(key, sizeof key, ".ckpt/clearing/%s", nonce ? nonce : "");
+    json_decref(attempt);
+    assert_int_equal(w->env.store->ops->put(w->env.store, key, "", 0, STORE_IF_ABSENT, NULL), 0);
+    lose(w, commits[1]);
+    mend(w);
+    assert_int_equal(life_of_second(w), RUNLOG_DELETED);
+  }
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_is_not_given_to_a_save_that_got_its_number),
       cmocka_unit_test(of_two_that_announce_a_directory_the_one_that_is_there_counts),
       cmocka_unit_test(a_term_that_came_late_fences_nobody),
       cmocka_unit_test(one_on_which_a_commit_was_built_stays),
+      cmocka_unit_test(a_save_that_was_given_up_late_is_committed_still),
+      cmocka_unit_test(one_of_which_the_removal_was_begun_is_given_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
