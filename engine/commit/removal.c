@@ -230,8 +230,10 @@ static int find_text(const removing *r, buf *text, manifest *m, err *e) {
   if (rc != 0) return rc;
   rc = read_dir(r, r->dir, key, text, m, e);
   if (rc <= 0 || r->dry) return rc;
-  rc = r->s->ops->put(r->s, r->clearing, text->data, text->len, STORE_IF_ABSENT, &why);
-  if (rc == 0 || rc == ERR_EXISTS) return 1;
+  /* `{}` stands there if a removal was begun before the manifest came: then a repair found its
+   * commit, and let it go. */
+  rc = r->s->ops->put(r->s, r->clearing, text->data, text->len, STORE_REPLACE, &why);
+  if (rc == 0) return 1;
   manifest_free(m);
   return err_set(e, rc, "%s", why.text);
 }
