@@ -50,6 +50,7 @@ static void restore_backup(judge_attempt *a, const judge_commit *c) {
   bool cleared = space_find(name) != NULL;
   snprintf(name, sizeof name, ".ckpt/clearing/%s", a->nonce);
   if (space_find(key) || (!cleared && !begun && !space_find(name))) return;
+  if (c && !c->manifest) return; /* its entry names one that did not stand there */
   const char *text = c ? c->manifest : "{}";
   space_put(key, text, strlen(text), cleared && !sim_weather.files ? a->nonce : "");
   a->backup = true;
