@@ -41,41 +41,55 @@ static bool patience_begin(run *r, struct patience *w) {
   return true;
 }
 
-/* A restore that nobody waits for any more may be asking a store that does not answer. */
+/* A restore that nobody waits for any more may be asking a store that does not answer. One worker
+ * cannot do both. */
 static void await_tasks(run *r, bool later) {
   struct patience w;
-  bool patient = later && patience_begin(r, &w);
+  bool patient = later && pool_workers(r->env->pool) > 1 && patience_begin(r, &w);
   if (later && !patient) atomic_store(&r->stop, 1);
   while (r->tasks > (patient ? 1 : 0)) r->env->wait(r->env->ctx, r);
   if (patient) atomic_store(&w.over, true);
   while (r->tasks) r->env->wait(r->env->ctx, r);
 }
 
-/* Releases the leases. The store's calls were cut off before: it gets one second to answer. */
+/* Where the store's calls were cut off, it gets one second more to answer. False: it does not. */
+static bool ask_again(run *r, struct patience *w) {
+  if (!atomic_load(&r->stop) || !patience_begin(r, w)) return false;
+  atomic_store(&r->stop, 0);
+  return true;
+}
+
+static void ask_no_more(run *r, struct patience *w) {
+  atomic_store(&w->over, true);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+}
+
 static void release_leases(run *r) {
   struct patience w;
-  if (!atomic_load(&r->stop) || !patience_begin(r, &w)) return;
-  atomic_store(&r->stop, 0);
+  if (!ask_again(r, &w)) return;
   for (size_t i = 0; i < r->group_count; i++) group_release(&r->groups[i]->group);
   run_ranks_close(r);
-  atomic_store(&w.over, true);
-  while (r->tasks) r->env->wait(r->env->ctx, r);
+  ask_no_more(r, &w);
+}
+
+static void keep_memory(run *r, run_group *g) {
+  err e = {0};
+  if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
+      run_follows(r))
+    return;
+  int rc = runlog_refresh(g->group.log, &e);
+  if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, run_memory_at_end(r, g), &e);
+  if (rc < 0)
+    log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
 }
 
 /* Keeps the memories that the hooks after the last commit have changed. It does so neither where
  * another writer is by now, nor when there is no time to ask. */
 static void keep_memories(run *r) {
-  for (size_t i = 0; i < r->group_count; i++) {
-    run_group *g = r->groups[i];
-    err e = {0};
-    if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
-        run_follows(r))
-      continue;
-    int rc = runlog_refresh(g->group.log, &e);
-    if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, run_memory_at_end(r, g), &e);
-    if (rc < 0)
-      log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
-  }
+  struct patience w;
+  bool cut = ask_again(r, &w);
+  for (size_t i = 0; i < r->group_count; i++) keep_memory(r, r->groups[i]);
+  if (cut) ask_no_more(r, &w);
 }
 
 void run_close(run *r) {
@@ -94,8 +108,9 @@ void run_close(run *r) {
   bool later = run_later_stop(r);
   if (later && r->preempted) atomic_store(&r->stop, 1);
   run_keep_stop(r);
+  bool no_time = atomic_load(&r->stop); /* else only the restore was cut off */
   await_tasks(r, later);
-  keep_memories(r);
+  if (!no_time) keep_memories(r);
   release_leases(r);
   run_ranks_close(r);
   run_note_end(r);

@@ -32,8 +32,9 @@ struct run_host {
   int event;
   bool hold;
   unsigned held;
-  atomic_int broken;           /* errno of each write to the store */
-  atomic_int unread;           /* the same of each file of it that is opened to be read */
+  atomic_int broken; /* errno of each write to the store */
+  atomic_int unread; /* the same of each file of it that is opened to be read */
+  atomic_int slow;   /* milliseconds that a worker waits for a file of a checkpoint there */
   _Atomic int64_t skip, ahead; /* of the clock that nobody sets, and of the day's */
   int64_t due;
   uint64_t jobs;
@@ -61,10 +62,18 @@ static bool in_store(const run_host *h, const char *path) {
   return strncmp(path, h->store, strlen(h->store)) == 0;
 }
 
+static void wait_to_read(run_host *h, const char *path) {
+  bool worker = !pthread_equal(pthread_self(), h->owner) && !strstr(path, "/.ckpt");
+  if (worker) io_system()->sleep(io_system(), (int64_t)atomic_load(&h->slow) * 1000000);
+}
+
 /* Before a file of the store is opened or made: waits, or fails, as the test wants it. 0 or -errno. */
 static int at_the_door(run_host *h, const char *path, int flags) {
   if (!in_store(h, path)) return 0;
-  if (!(flags & O_CREAT)) return -atomic_load(&h->unread);
+  if (!(flags & O_CREAT)) {
+    wait_to_read(h, path);
+    return -atomic_load(&h->unread);
+  }
   pthread_mutex_lock(&h->mutex);
   bool worker = !pthread_equal(pthread_self(), h->owner) && strstr(path, "/.ckpt/staging/");
   h->held += worker;
@@ -525,6 +534,10 @@ void run_host_fail_store(run_host *h, int errnum) {
 
 void run_host_fail_reads(run_host *h, int errnum) {
   atomic_store(&h->unread, errnum);
+}
+
+void run_host_slow_reads(run_host *h, double seconds) {
+  atomic_store(&h->slow, (int)(seconds * 1e3));
 }
 
 void run_host_hold(run_host *h, bool hold) {

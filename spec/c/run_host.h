@@ -94,6 +94,7 @@ bool run_host_newest_holds(run_host *h, const char *text); /* the last one of th
 void run_host_skip(run_host *h, double seconds);   /* the monotonic clock alone */
 void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works again */
 void run_host_fail_reads(run_host *h, int errnum); /* each file of it that is opened to be read */
+void run_host_slow_reads(run_host *h, double seconds); /* each file of a checkpoint there */
 /* Workers stop before they make a file of a checkpoint there: its attempt is announced by then. */
 void run_host_hold(run_host *h, bool hold);
 /* Writes a watched file, and waits until its save stands still there. */

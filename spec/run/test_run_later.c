@@ -262,6 +262,42 @@ static void a_state_elsewhere_has_it_before_the_start(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+static const char noting[] = "return { api = 1,\n"
+                             "  on_failed = function(e, memory) memory.failed = true end,\n"
+                             "  sync = function(e, memory)\n"
+                             "    return not memory.failed, 'one has failed' end }";
+
+/* What a hook has noted is of what has happened: the cut is for the restore alone. */
+static void one_that_is_cut_off_takes_no_memory_with_it(void **state) {
+  run_host *h = *state;
+  save_and_lose(h);
+  run_host_options(h)->tries = 1;
+  run_host_policy(h, noting);
+  prepare(h);
+  run_host_fail_reads(h, EIO);
+  start(h);
+  run_host_for(h, 0.5);
+  run_host_fail_store(h, ENOSPC);
+  write_hf(h, "checkpoint-4", "checkpoint-1");
+  run_host_until(h, RUN_FAILED, "checkpoint-4");
+  run_host_fail_store(h, 0);
+  run_host_fail_reads(h, 0);
+  run_host_slow_reads(h, 2);
+  run_host_skip(h, 11);
+  run_host_for(h, 0.2);
+  run_host_close(h);
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is NOT here"));
+  run_host_slow_reads(h, 0);
+  run_host *other = run_host_elsewhere(h);
+  run_host_policy(other, noting);
+  prepare(other);
+  start(other);
+  write_hf(other, "checkpoint-5", "checkpoint-1");
+  run_host_until(other, RUN_SKIPPED, "checkpoint-5");
+  assert_string_equal(run_host_reason(other, RUN_SKIPPED, "checkpoint-5"), "one has failed");
+  run_host_free(other);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_HOST(the_best_comes_back_behind_the_start),
@@ -276,6 +312,7 @@ int main(void) {
       WITH_HOST(one_that_comes_after_the_end_is_said_to_be_late),
       WITH_HOST(what_made_way_for_one_that_is_damaged_stays_away),
       WITH_HOST(a_state_elsewhere_has_it_before_the_start),
+      WITH_HOST(one_that_is_cut_off_takes_no_memory_with_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
