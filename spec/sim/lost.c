@@ -27,6 +27,7 @@ static record records[RECORDS_MAX];
 static size_t record_count;
 static bool any, since;
 static uint64_t lost_at, mended_at; /* steps */
+static int64_t lost_ns;             /* the time of the former */
 static uint64_t unclear_at;         /* step in which something came that contradicts, or may */
 
 void lost_clear(void) {
@@ -193,12 +194,20 @@ static long long number(const json_t *object, const char *key) {
   return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
+/* Was anything lost after that epoch was taken? Another one may have been taken since. */
+static bool is_lost_since(long long epoch) {
+  char key[64];
+  snprintf(key, sizeof key, ".ckpt/epoch/%lld", epoch);
+  const object *o = space_find(key);
+  return o && any && lost_ns >= o->made;
+}
+
 /* Nobody finds a free place in what was before. */
 void lost_check_closed(long long epoch, long long first, long long next) {
   long long last = last_of(epoch, first), lost = -1;
   for (long long n = epoch ? first + 1 : 0; n <= last; n++)
     if (!entry_of(epoch, n)) lost = n;
-  if (since) return; /* what was lost meanwhile nobody has read */
+  if (is_lost_since(next)) return; /* what was lost meanwhile nobody has read */
   if (lost >= 0) sim_violation("epoch %lld begins, and place %lld before it is free", next, lost);
   bool closed = false;
   for (long long n = epoch ? first + 1 : 0; n <= last; n++) {
@@ -345,6 +354,7 @@ static void lose(long long epoch, long long n, bool tear) {
     records[i].lost |= records[i].n == n || records[i].attempt == n;
   any = since = true;
   lost_at = sim_steps;
+  lost_ns = sim_now;
 }
 
 /* The entry by which the log has let it go; -1: none. */
