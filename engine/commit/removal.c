@@ -488,6 +488,18 @@ int removal_announce(store *s, runlog *log, uint64_t attempt, err *e) {
   return rc == 0 ? announce(&r, e) : rc < 0 ? rc : 0;
 }
 
+/* A repair that took its epoch after the announcement looks for such words first, and for what is
+ * staged after them: it sees one of the two, or nothing of the attempt. */
+int removal_withdraw(store *s, runlog *log, uint64_t attempt, err *e) {
+  removing r = {.s = s, .log = log};
+  int rc = begin(&r, attempt, e);
+  if (rc == 0) rc = look(&r, r.gone, e);
+  if (rc == 0 && r.count == 0) rc = check_dir(&r, r.dir, e);
+  bool over = rc == 0 && r.count == 0;
+  things_free(&r);
+  return over ? s->ops->remove(s, r.clearing, e) : rc < 0 ? rc : 0;
+}
+
 /* Counts the objects that stand there although it was cleared: nobody may remove them. They are
  * others', and have the names that others gave them. */
 static int count_rest(removing *r, err *e) {

@@ -47,6 +47,11 @@ int removal_clear(store *s, runlog *log, uint64_t attempt, bool dry, const log_s
  * anything of an attempt that is not in its directory calls it before. ERR_INVAL as above. */
 int removal_announce(store *s, runlog *log, uint64_t attempt, err *e);
 
+/* Takes back what removal_announce() said, where the user lets nothing be deleted, after what was
+ * staged has gone. As long as the attempt's own directory stands, its removal is not over, and what
+ * was said stays: the next one that may remove it goes on from there. */
+int removal_withdraw(store *s, runlog *log, uint64_t attempt, err *e);
+
 /* Tells whether an upload in parts below the attempt's directory, of which nothing shows yet, is
  * the attempt's. It has no mark, so its time has to tell: 1 if it was begun between the attempt's
  * entry and the commit's, or the clearing of an attempt that was given up; else, or where that is

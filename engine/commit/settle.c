@@ -76,7 +76,8 @@ static int remove_all(store *s, runlog *log, const runlog_attempt *a, bool besid
     if (rc == 0) rc = s->ops->remove_prefix(s, at.staging, e);
     if (rc == 0) rc = staging_drop_of(s, log, at.nonce, e);
   }
-  if (rc < 0 || s->no_delete) return rc;
+  if (rc < 0) return rc;
+  if (s->no_delete) return removal_withdraw(s, log, a->n, e);
   rc = removal_clear(s, log, a->n, false, sink, NULL, e);
   return rc < 0 || !beside ? rc : remove_beside(s, &at, e);
 }

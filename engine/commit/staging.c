@@ -218,7 +218,8 @@ static int take_away(store *s, runlog *log, const staging_seen *one, err *e) {
   bool given_up = a && a->fate == RUNLOG_SWEPT;
   int rc = given_up ? removal_announce(s, log, a->n, e) : 0;
   if (rc == 0) rc = staging_remove(s, one->key, e);
-  if (rc < 0 || !given_up || s->no_delete) return rc;
+  if (rc < 0 || !given_up) return rc;
+  if (s->no_delete) return removal_withdraw(s, log, a->n, e);
   return removal_clear(s, log, a->n, false, NULL, NULL, e);
 }
 

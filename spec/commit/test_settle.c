@@ -7,6 +7,7 @@
 
 #include "commit/removal.h"
 #include "commit/settle.h"
+#include "commit/staging.h"
 #include "io_fault.h"
 #include "manifest_make.h"
 #include "store_lossy.h"
@@ -50,13 +51,17 @@ static void seal_with(store *s, runlog *log, uint64_t n, const void *text, size_
   if (publish) assert_int_equal(s->ops->publish(s, from, to, NULL), 0);
 }
 
-static void seal_made(store *s, runlog *log, uint64_t n, int64_t made_s, manifest *m) {
-  buf text;
-  buf_init(&text, 1 << 20);
+static void print_made(runlog *log, uint64_t n, int64_t made_s, manifest *m, buf *text) {
+  buf_init(text, 1 << 20);
   make_small_of(m, log, n);
   m->entries[0].mtime_ns = made_s * 1000000000;
   assert_int_equal(manifest_seal(m, NULL), 0);
-  assert_int_equal(manifest_print(m, &text, NULL), 0);
+  assert_int_equal(manifest_print(m, text, NULL), 0);
+}
+
+static void seal_made(store *s, runlog *log, uint64_t n, int64_t made_s, manifest *m) {
+  buf text;
+  print_made(log, n, made_s, m, &text);
   seal_with(s, log, n, text.data, text.len);
   buf_free(&text);
 }
@@ -297,6 +302,62 @@ static void of_two_that_are_adopted_the_one_that_was_complete_last_is_the_newest
     assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-40");
     must_be_clean(s);
   }
+}
+
+/* ---- where nothing may be deleted ---- */
+
+/* A save that stands whole in its staging, and was not shown. Its number. */
+static uint64_t stage(store *s, runlog *log, const char *unit, int64_t made_s) {
+  uint64_t n = 0;
+  char dir[STORE_KEY_MAX], key[STORE_KEY_MAX + 40];
+  manifest m;
+  buf text;
+  assert_int_equal(runlog_attempt_begin(log, unit, &n, NULL), 0);
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
+  snprintf(dir, sizeof dir, ".ckpt/staging/%llu.%s", (unsigned long long)a->owner, a->nonce);
+  snprintf(key, sizeof key, "%s/model.pt", dir);
+  put_small_of(s, log, n, key);
+  print_made(log, n, made_s, &m, &text);
+  snprintf(key, sizeof key, "%s/%s", dir, MANIFEST_NAME);
+  assert_int_equal(store_put_marked(s, key, text.data, text.len, STORE_IF_ABSENT, a->nonce, NULL),
+                   0);
+  buf_free(&text);
+  manifest_free(&m);
+  assert_int_equal(staging_is_whole(s, log, a, NULL), 1);
+  return n;
+}
+
+static void what_is_staged_of_a_save_that_was_given_up_goes_and_leaves_no_word(void **state) {
+  world *w = *state;
+  store *s = w->env.store;
+  runlog *one = world_log(w, "", "one");
+  uint64_t n = stage(s, one, "checkpoint-1", 1);
+  assert_int_equal(runlog_sweep(one, n, NULL), 0);
+  s->no_delete = true;
+  runlog *log = world_log(w, "", "two");
+  settle(s, log);
+  store_must_list(s, ".ckpt/staging", false, "");
+  store_must_list(s, ".ckpt/clearing", false, "");
+}
+
+/* Nobody may take for done what is only put off. */
+static void a_directory_that_may_not_be_deleted_goes_when_it_may(void **state) {
+  world *w = *state;
+  store *s = w->env.store;
+  pair p = two_left(w);
+  seal_one_made(s, p.one, p.first, 50);
+  seal_one_made(s, p.two, p.second, 40);
+  s->no_delete = true;
+  runlog *log = world_log(w, "", "three");
+  settle(s, log);
+  assert_int_equal(fate_of(log, p.second), RUNLOG_SWEPT);
+  assert_true(store_holds(s, "checkpoint-40/model.pt"));
+  s->no_delete = false;
+  log = world_log(w, "", "four");
+  settle(s, log);
+  assert_false(store_holds(s, "checkpoint-40/model.pt"));
+  store_must_list(s, ".ckpt/clearing", false, "");
+  must_be_clean(s);
 }
 
 static void what_does_not_load_keeps_no_older_one_back(void **state) {
@@ -576,6 +637,8 @@ int main(void) {
       cmocka_unit_test(of_two_that_are_adopted_the_one_that_was_complete_first_does_not_follow),
       cmocka_unit_test(one_that_is_sealed_late_does_not_follow_what_was_adopted_meanwhile),
       cmocka_unit_test(of_two_that_are_adopted_the_one_that_was_complete_last_is_the_newest),
+      IN_A_FILE_WORLD(what_is_staged_of_a_save_that_was_given_up_goes_and_leaves_no_word),
+      IN_A_FILE_WORLD(a_directory_that_may_not_be_deleted_goes_when_it_may),
       cmocka_unit_test(what_does_not_load_keeps_no_older_one_back),
       IN_A_FILE_WORLD(several_sealed_saves_are_committed_in_the_order_they_were_begun),
       cmocka_unit_test(what_was_swept_before_but_is_still_there_is_removed),
