@@ -269,31 +269,49 @@ static int made_of(store *s, const runlog *log, const runlog_commit *c, int64_t 
 }
 
 /* Of files above the checkpoints each has a line of its own. */
-static bool is_of_one_line(const runlog_commit *c, const manifest *m) {
-  return c->above == m->above && (!m->above || strcmp(c->unit, m->unit) == 0);
+static bool is_of_one_line(bool above, const char *unit, const manifest *m) {
+  return above == m->above && (!m->above || strcmp(unit, m->unit) == 0);
 }
 
-/* Finds a commit that was complete after this save, and is not bad nor let go. Those from before the
- * save was begun its own writer has judged, who knows more than the times of files. But terms that
- * take over from each other may each leave a save, and none of them has seen the others'. What a
- * repair has found may have been a commit before, and somebody may know it. */
+/* Finds a commit that was complete after this save, and is not bad nor let go: the name of its unit,
+ * until the log changes. Those from before the save was begun its own writer has judged, who knows
+ * more than the times of files. But terms that take over from each other may each leave a save, and
+ * none of them has seen the others'. A save without any time has the place in which it was begun.
+ * What a repair has found may have been a commit before, and somebody may know it. */
 static int find_newer(store *s, const runlog *log, const runlog_attempt *a, const manifest *m,
-                      const runlog_commit **out, err *e) {
+                      const char **out, err *e) {
   const runlog_state *state = runlog_view(log);
   int rc = 0;
   *out = NULL;
-  if (runlog_was_found(log, a->n)) return 0;
+  if (runlog_was_found(log, a->n) || manifest_made_ns(m) == 0) return 0;
   for (size_t i = state->commit_count; rc == 0 && !*out && i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     int64_t made = 0;
     err why = {0};
     if (c->n < a->n) return 0;
-    if (c->life != RUNLOG_LIVE || c->bad || !is_of_one_line(c, m)) continue;
+    if (c->life != RUNLOG_LIVE || c->bad || !is_of_one_line(c->above, c->unit, m)) continue;
     rc = made_of(s, log, c, &made, &why);
     if (rc < 0) err_set(e, rc, "%s", why.text);
-    if (rc == 0 && made > manifest_made_ns(m)) *out = c;
+    if (rc == 0 && made > manifest_made_ns(m)) *out = c->unit;
   }
   return rc;
+}
+
+/* Reads the manifest of an attempt that stands whole. It is asked for where it was staged first: who
+ * shows it meanwhile takes it from there. ERR_NOENT as above. */
+static int read_whole(store *s, const runlog *log, const runlog_attempt *a, manifest *out, err *e) {
+  int rc = staging_read(s, log, a, out, e);
+  return rc == 0 ? read_sealed(s, log, a, out, e) : rc < 0 ? rc : 0;
+}
+
+/* Shows an attempt that stands in its staging still, and reads what stands in its place then: that
+ * may be somebody else's. */
+static int show(store *s, const runlog *log, const runlog_attempt *a, manifest *m, err *e) {
+  if (!store_can(s, STORE_CAP_PUBLISH)) return 0;
+  manifest_free(m);
+  *m = (manifest){0};
+  int rc = staging_show(s, log, a, e);
+  return rc == 0 ? read_sealed(s, log, a, m, e) : rc;
 }
 
 static int give_up_older(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink,
@@ -302,35 +320,43 @@ static int give_up_older(store *s, runlog *log, const runlog_attempt *a, const l
   return settle_give_up(s, log, a->n, sink, e);
 }
 
-static int give_up_late(store *s, runlog *log, const runlog_attempt *a, const runlog_commit *newer,
+static int give_up_late(store *s, runlog *log, const runlog_attempt *a, const char *newer,
                         const log_sink *sink, err *e) {
   log_say(sink, LOG_WARN,
           "%s, which an earlier run has sent, is not saved: newer is committed: %s; where it was "
           "sent from it stays",
-          a->unit, newer->unit);
+          a->unit, newer);
   return settle_give_up(s, log, a->n, sink, e);
 }
 
+/* Its companions were put before its manifest. */
+static int commit_whole(store *s, runlog *log, const runlog_attempt *a, const manifest *m,
+                        const log_sink *sink, err *e) {
+  const uint64_t n = a->n;
+  runlog_note note = {0};
+  log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
+  int rc = companions_newest(s, runlog_prefix(log), n, &note.companions, e);
+  if (rc == 0) rc = settle_flush_shown(s, log, n, e);
+  return rc < 0 ? rc : runlog_commit_attempt(log, n, m, &note, NULL, e);
+}
+
+/* One that is not to be committed is not shown either: where nothing may be deleted, it would stay. */
 static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *e) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
+  const char *newer = NULL;
   manifest m = {0};
   err why = {0};
-  int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(s, log, a, &why);
-  if (rc == 0) rc = read_sealed(s, log, a, &m, &why);
-  if (rc == ERR_NOENT) return give_up_older(s, log, a, sink, e);
-  if (rc < 0) return err_set(e, rc, "%s", why.text);
-  const runlog_commit *newer = NULL;
-  rc = find_newer(s, log, a, &m, &newer, e);
-  if (rc < 0 || newer) {
-    manifest_free(&m);
-    return rc < 0 ? rc : give_up_late(s, log, a, newer, sink, e);
-  }
-  log_say(sink, LOG_INFO, "%s was saved whole by an earlier run: committing it", a->unit);
-  /* Its companions were put before its manifest. */
-  runlog_note note = {0};
-  rc = companions_newest(s, runlog_prefix(log), n, &note.companions, e);
-  if (rc == 0) rc = settle_flush_shown(s, log, n, e);
-  if (rc == 0) rc = runlog_commit_attempt(log, n, &m, &note, NULL, e);
+  int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : read_whole(s, log, a, &m, &why);
+  if (rc == 0) rc = find_newer(s, log, a, &m, &newer, &why);
+  if (rc == 0 && !newer) rc = show(s, log, a, &m, &why);
+  if (rc == ERR_NOENT)
+    rc = give_up_older(s, log, a, sink, e);
+  else if (rc < 0)
+    err_set(e, rc, "%s", why.text);
+  else if (newer)
+    rc = give_up_late(s, log, a, newer, sink, e);
+  else
+    rc = commit_whole(s, log, a, &m, sink, e);
   manifest_free(&m);
   return rc;
 }

@@ -90,22 +90,36 @@ bool staging_is_ours(store *s, const char *key, const log_sink *sink) {
 
 /* ---- showing ---- */
 
-/* Tells whether the staging is whole: its manifest is put last. */
-static int is_sealed(store *s, const staging *st, const char *unit, err *e) {
-  manifest m = {0};
+/* Returns 1 with the manifest if the staging is whole: it is put last. */
+static int read_sealed(store *s, const staging *st, const char *unit, manifest *m, err *e) {
   err why = {0};
-  int rc = manifest_read(s, st->key, &m, &why);
+  int rc = manifest_read(s, st->key, m, &why);
   if (rc < 0 && err_class_of(rc) == ERR_CLASS_RETRYABLE) return err_set(e, rc, "%s", why.text);
   if (rc < 0) return 0;
-  bool same = strcmp(m.unit, unit) == 0 && m.attempt && strcmp(m.attempt, st->nonce) == 0;
-  manifest_free(&m);
-  return same;
+  if (strcmp(m->unit, unit) == 0 && m->attempt && strcmp(m->attempt, st->nonce) == 0) return 1;
+  manifest_free(m);
+  return 0;
+}
+
+static int read_whole(store *s, const runlog *log, const runlog_attempt *a, staging *out,
+                      manifest *m, err *e) {
+  int rc = staging_find(s, log, a->nonce, out, e);
+  if (rc == 1) rc = read_sealed(s, out, a->unit, m, e);
+  if (rc < 1 || staging_is_ours(s, out->key, &s->log)) return rc;
+  manifest_free(m);
+  return 0;
+}
+
+int staging_read(store *s, const runlog *log, const runlog_attempt *a, manifest *out, err *e) {
+  staging st;
+  return read_whole(s, log, a, &st, out, e);
 }
 
 static int find_whole(store *s, const runlog *log, const runlog_attempt *a, staging *out, err *e) {
-  int rc = staging_find(s, log, a->nonce, out, e);
-  if (rc == 1) rc = is_sealed(s, out, a->unit, e);
-  return rc == 1 && !staging_is_ours(s, out->key, &s->log) ? 0 : rc;
+  manifest m = {0};
+  int rc = read_whole(s, log, a, out, &m, e);
+  manifest_free(&m);
+  return rc;
 }
 
 int staging_is_whole(store *s, const runlog *log, const runlog_attempt *a, err *e) {

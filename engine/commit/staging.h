@@ -47,6 +47,9 @@ int staging_find(store *s, const runlog *log, const char *nonce, staging *out, e
  * of the attempt may show and commit it. */
 int staging_is_whole(store *s, const runlog *log, const runlog_attempt *a, err *e);
 
+/* Returns 1 as above, with the manifest. */
+int staging_read(store *s, const runlog *log, const runlog_attempt *a, manifest *out, err *e);
+
 /* Gives the companions the name that the attempt's commit will say. It is fine if they have it. */
 int staging_show_companions(store *s, const runlog *log, const staging *st, uint64_t attempt,
                             err *e);

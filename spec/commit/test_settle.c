@@ -304,6 +304,21 @@ static void of_two_that_are_adopted_the_one_that_was_complete_last_is_the_newest
   }
 }
 
+/* Its files tell nothing of its age: an archive, say, from which they came has no times. */
+static void one_without_a_time_is_committed_in_its_turn(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    pair p = two_left(w);
+    seal_one_made(s, p.one, p.first, 50);
+    seal_one_made(s, p.two, p.second, 0);
+    runlog *log = world_log(w, "", "three");
+    settle(s, log);
+    assert_int_equal(runlog_view(log)->commit_count, 2);
+    assert_string_equal(runlog_newest(runlog_view(log), NULL)->unit, "checkpoint-40");
+    must_be_clean(s);
+  }
+}
+
 /* ---- where nothing may be deleted ---- */
 
 /* A save that stands whole in its staging, and was not shown. Its number. */
@@ -325,6 +340,25 @@ static uint64_t stage(store *s, runlog *log, const char *unit, int64_t made_s) {
   manifest_free(&m);
   assert_int_equal(staging_is_whole(s, log, a, NULL), 1);
   return n;
+}
+
+static void a_staged_save_that_comes_late_is_not_shown_first(void **state) {
+  world *w = *state;
+  store *s = w->env.store;
+  runlog *one = world_log(w, "", "one");
+  uint64_t first = announce(s, one, "checkpoint-50");
+  runlog *two = world_log(w, "", "two");
+  uint64_t second = stage(s, two, "checkpoint-40", 40);
+  seal_one_made(s, one, first, 50);
+  s->no_delete = true;
+  runlog *log = world_log(w, "", "three");
+  settle(s, log);
+  assert_int_equal(fate_of(log, second), RUNLOG_SWEPT);
+  assert_int_equal(runlog_view(log)->commit_count, 1);
+  store_must_list(s, "checkpoint-40", false, "");
+  store_must_list(s, ".ckpt/staging", false, "");
+  store_must_list(s, ".ckpt/clearing", false, "");
+  must_be_clean(s);
 }
 
 static void what_is_staged_of_a_save_that_was_given_up_goes_and_leaves_no_word(void **state) {
@@ -637,6 +671,8 @@ int main(void) {
       cmocka_unit_test(of_two_that_are_adopted_the_one_that_was_complete_first_does_not_follow),
       cmocka_unit_test(one_that_is_sealed_late_does_not_follow_what_was_adopted_meanwhile),
       cmocka_unit_test(of_two_that_are_adopted_the_one_that_was_complete_last_is_the_newest),
+      cmocka_unit_test(one_without_a_time_is_committed_in_its_turn),
+      IN_A_FILE_WORLD(a_staged_save_that_comes_late_is_not_shown_first),
       IN_A_FILE_WORLD(what_is_staged_of_a_save_that_was_given_up_goes_and_leaves_no_word),
       IN_A_FILE_WORLD(a_directory_that_may_not_be_deleted_goes_when_it_may),
       cmocka_unit_test(what_does_not_load_keeps_no_older_one_back),
