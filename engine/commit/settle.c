@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/names.h"
+#include "base/vec.h"
 #include "commit/companions_stored.h"
 #include "commit/manifest_read.h"
 #include "commit/removal.h"
@@ -273,17 +274,28 @@ static bool is_of_one_line(bool above, const char *unit, const manifest *m) {
   return above == m->above && (!m->above || strcmp(unit, m->unit) == 0);
 }
 
+/* Of those that it was foreseen to commit. NULL: none was complete after this save. */
+static const char *newer_ahead(const settle_ahead *ahead, const manifest *m) {
+  for (size_t i = ahead ? ahead->count : 0; i-- > 0;) {
+    const manifest *one = &ahead->at[i];
+    if (is_of_one_line(one->above, one->unit, m) && manifest_made_ns(one) > manifest_made_ns(m))
+      return one->unit;
+  }
+  return NULL;
+}
+
 /* Finds a commit that was complete after this save, and is not bad nor let go: the name of its unit,
  * until the log changes. Those from before the save was begun its own writer has judged, who knows
  * more than the times of files. But terms that take over from each other may each leave a save, and
  * none of them has seen the others'. A save without any time has the place in which it was begun.
  * What a repair has found may have been a commit before, and somebody may know it. */
 static int find_newer(store *s, const runlog *log, const runlog_attempt *a, const manifest *m,
-                      const char **out, err *e) {
+                      const settle_ahead *ahead, const char **out, err *e) {
   const runlog_state *state = runlog_view(log);
   int rc = 0;
   *out = NULL;
   if (runlog_was_found(log, a->n) || manifest_made_ns(m) == 0) return 0;
+  *out = newer_ahead(ahead, m);
   for (size_t i = state->commit_count; rc == 0 && !*out && i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     int64_t made = 0;
@@ -347,7 +359,7 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
   manifest m = {0};
   err why = {0};
   int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : read_whole(s, log, a, &m, &why);
-  if (rc == 0) rc = find_newer(s, log, a, &m, &newer, &why);
+  if (rc == 0) rc = find_newer(s, log, a, &m, NULL, &newer, &why);
   if (rc == 0 && !newer) rc = show(s, log, a, &m, &why);
   if (rc == ERR_NOENT)
     rc = give_up_older(s, log, a, sink, e);
@@ -359,6 +371,36 @@ static int finish(store *s, runlog *log, uint64_t n, const log_sink *sink, err *
     rc = commit_whole(s, log, a, &m, sink, e);
   manifest_free(&m);
   return rc;
+}
+
+static const char *unit_behind(const runlog_state *state, uint64_t attempt) {
+  for (size_t i = 0; i < state->commit_count; i++)
+    if (state->commits[i].attempt > attempt) return state->commits[i].unit;
+  return NULL;
+}
+
+int settle_foresee(store *s, const runlog *log, uint64_t attempt, settle_ahead *ahead,
+                   const char **newer, err *e) {
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(log), attempt);
+  manifest m = {0};
+  *newer = unit_behind(runlog_view(log), attempt);
+  if (*newer) return 0;
+  int rc = read_whole(s, log, a, &m, e);
+  if (rc == 0) rc = find_newer(s, log, a, &m, ahead, newer, e);
+  if (rc == 0 && !*newer && !VEC_ROOM(ahead->at, ahead->count, ahead->room))
+    rc = err_set(e, ERR_NOMEM, "out of memory for what would be committed");
+  if (rc < 0 || *newer) {
+    manifest_free(&m);
+    return rc == ERR_NOENT ? 0 : rc;
+  }
+  ahead->at[ahead->count++] = m;
+  return 1;
+}
+
+void settle_ahead_free(settle_ahead *ahead) {
+  for (size_t i = 0; i < ahead->count; i++) manifest_free(&ahead->at[i]);
+  free(ahead->at);
+  *ahead = (settle_ahead){0};
 }
 
 int settle_finish(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e) {

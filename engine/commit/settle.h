@@ -43,6 +43,20 @@ int settle_remove(store *s, runlog *log, const runlog_commit *c, const log_sink 
  * it up. ERR_CONFLICT if somebody else did either meanwhile. */
 int settle_finish(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);
 
+/* Those of several open attempts that settle_finish() would commit, one after the other. Zero it
+ * before the first one, and free it. */
+typedef struct settle_ahead {
+  manifest *at;
+  size_t count, room;
+} settle_ahead;
+
+/* Tells, and changes nothing, what settle_finish() would do with an attempt that is whole, behind
+ * those of `ahead`: 1: commit it, and it is added there; 0: give it up. *newer is then the unit that
+ * is committed and newer, until the log or `ahead` changes; NULL: it is not whole any more. */
+int settle_foresee(store *s, const runlog *log, uint64_t attempt, settle_ahead *ahead,
+                   const char **newer, err *e);
+void settle_ahead_free(settle_ahead *ahead);
+
 /* Does as settle_remove for an attempt that was swept, or whose commit is deleted. ERR_INVAL for
  * any other. */
 int settle_clear(store *s, runlog *log, uint64_t attempt, const log_sink *sink, err *e);

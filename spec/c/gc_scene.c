@@ -171,15 +171,26 @@ static int on_told(void *ctx, const runlog *log, const collected *what) {
   assert_non_null(what->name);
   assert_non_null(what->reason);
   snprintf(c->last[c->told % 8], sizeof *c->last, "%.20s %.40s", what->what, what->name);
+  snprintf(c->why[c->told % 8], sizeof *c->why, "%.95s", what->reason);
   c->told++;
   c->failed += what->status < 0;
   return 0;
 }
 
-bool gc_was_told(const gc_scene *c, const char *line) {
+static const char *find_told(const gc_scene *c, const char *line) {
   for (size_t i = 0; i < 8 && i < c->told; i++)
-    if (strcmp(c->last[i], line) == 0) return true;
-  return false;
+    if (strcmp(c->last[i], line) == 0) return c->why[i];
+  return NULL;
+}
+
+bool gc_was_told(const gc_scene *c, const char *line) {
+  return find_told(c, line) != NULL;
+}
+
+const char *gc_reason(const gc_scene *c, const char *line) {
+  const char *why = find_told(c, line);
+  if (!why) fail_msg("not told: %s", line);
+  return why;
 }
 
 int gc_run_on(gc_scene *c, store *s, collect_fn *fn, err *e) {
@@ -226,17 +237,29 @@ uint64_t gc_announce(gc_scene *c, runlog *log, const char *unit) {
   return n;
 }
 
-void gc_seal(gc_scene *c, runlog *log, uint64_t n, manifest *m) {
+static void seal_made(gc_scene *c, runlog *log, uint64_t n, int64_t made_s, manifest *m) {
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), n);
   char key[STORE_KEY_MAX];
   buf text;
   buf_init(&text, 1 << 20);
   make_small_of(m, log, n);
+  m->entries[0].mtime_ns = made_s * second;
+  assert_int_equal(manifest_seal(m, NULL), 0);
   assert_int_equal(manifest_print(m, &text, NULL), 0);
   snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
   assert_int_equal(
       store_put_marked(c->s, key, text.data, text.len, STORE_REPLACE, m->attempt, NULL), 0);
   buf_free(&text);
+}
+
+void gc_seal(gc_scene *c, runlog *log, uint64_t n, manifest *m) {
+  seal_made(c, log, n, 0, m);
+}
+
+void gc_seal_made(gc_scene *c, runlog *log, uint64_t n, int64_t made_s) {
+  manifest m;
+  seal_made(c, log, n, made_s, &m);
+  manifest_free(&m);
 }
 
 uint64_t gc_commit_announced(gc_scene *c, runlog *log, uint64_t n) {

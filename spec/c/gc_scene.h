@@ -34,6 +34,7 @@ typedef struct gc_scene {
   bool dry;
   size_t told, failed;
   char last[8][64]; /* "what name" of what was told last */
+  char why[8][96];  /* and its reason */
 } gc_scene;
 
 gc_scene *gc_scene_new(const char *scheme);
@@ -54,6 +55,8 @@ int gc_run_on(gc_scene *c, store *s, collect_fn *fn, err *e);
 void gc_must_collect(gc_scene *c);
 /* Tells what was told, as "what name": of the last eight. */
 bool gc_was_told(const gc_scene *c, const char *line);
+/* Returns the reason that was told with it. */
+const char *gc_reason(const gc_scene *c, const char *line);
 
 void gc_put_at(gc_scene *c, const char *key);
 void gc_put_in(gc_scene *c, const char *dir, const char *name);
@@ -61,6 +64,8 @@ bool gc_holds(const gc_scene *c, const char *dir, const char *name);
 /* Begins a save and puts its one file; seals it, with its manifest to be freed; commits it. */
 uint64_t gc_announce(gc_scene *c, runlog *log, const char *unit);
 void gc_seal(gc_scene *c, runlog *log, uint64_t n, manifest *m);
+/* Seals one whose file was written at that time, in seconds. */
+void gc_seal_made(gc_scene *c, runlog *log, uint64_t n, int64_t made_s);
 uint64_t gc_commit_announced(gc_scene *c, runlog *log, uint64_t n);
 uint64_t gc_commit(gc_scene *c, runlog *log, const char *unit); /* all of it */
 runlog_fate gc_fate(const gc_scene *c, uint64_t n);

@@ -143,25 +143,6 @@ static int end_attempt(const collecting *g, uint64_t n, bool sealed, err *e) {
   return rc == 0 && !sealed ? settle_clear(c->store, c->log, n, c->sink, e) : rc;
 }
 
-static void collect_attempt(collecting *g, uint64_t n, bool sealed) {
-  const runlog_attempt *a = runlog_find_attempt(runlog_view(g->c->log), n);
-  err why = {0};
-  collected what = {.what = "attempt", .bytes = sealed ? 0 : measure_attempt(g, a)};
-  char name[STORE_KEY_MAX];
-  snprintf(name, sizeof name, "%s", a->dir);
-  int rc = end_attempt(g, n, sealed, &why);
-  if (rc == ERR_CONFLICT || rc == ERR_HELD) return; /* somebody goes on with it */
-  a = runlog_find_attempt(runlog_view(g->c->log), n);
-  bool whole = sealed && (g->c->dry || a->fate == RUNLOG_COMMITTED);
-  if (whole) what.what = "commit";
-  what.name = name;
-  what.status = rc;
-  what.reason = rc < 0  ? why.text
-                : whole ? "its writer is gone, and all of it is here"
-                        : "it was never finished, and nobody goes on with it";
-  collect_tell(g, &what);
-}
-
 /* The attempts that are ended. They are chosen before anything is appended: after a term of ours
  * every one of them is of an older term. */
 typedef struct chosen {
@@ -169,7 +150,41 @@ typedef struct chosen {
   bool *sealed;
   size_t count;
   bool need_term;
+  settle_ahead ahead; /* the whole ones that are, or would be, commits */
 } chosen;
+
+/* Tells what becomes of one that is whole: 1: a commit; 0: nothing, for *newer if there is one. */
+static int foresee(const collecting *g, chosen *left, uint64_t n, char *newer, size_t room,
+                   err *e) {
+  const char *unit = NULL;
+  int rc = settle_foresee(g->c->store, g->c->log, n, &left->ahead, &unit, e);
+  snprintf(newer, room, "%s%s", unit ? "it is not saved: newer is committed: " : "",
+           unit ? unit : "");
+  return rc;
+}
+
+static void collect_attempt(collecting *g, chosen *left, size_t at) {
+  const uint64_t n = left->n[at];
+  const bool sealed = left->sealed[at];
+  const runlog_attempt *a = runlog_find_attempt(runlog_view(g->c->log), n);
+  err why = {0};
+  char name[STORE_KEY_MAX], newer[STORE_KEY_MAX + 64] = "";
+  snprintf(name, sizeof name, "%s", a->dir);
+  int rc = sealed ? foresee(g, left, n, newer, sizeof newer, &why) : 0;
+  bool whole = rc == 1;
+  collected what = {.what = "attempt", .name = name, .bytes = whole ? 0 : measure_attempt(g, a)};
+  if (rc >= 0) rc = end_attempt(g, n, sealed, &why);
+  if (rc == ERR_CONFLICT || rc == ERR_HELD) return; /* somebody goes on with it */
+  a = runlog_find_attempt(runlog_view(g->c->log), n);
+  if (sealed && !g->c->dry) whole = a->fate == RUNLOG_COMMITTED;
+  if (whole) what.what = "commit";
+  what.status = rc;
+  what.reason = rc < 0   ? why.text
+                : whole  ? "its writer is gone, and all of it is here"
+                : *newer ? newer
+                         : "it was never finished, and nobody goes on with it";
+  collect_tell(g, &what);
+}
 
 static int choose(const collecting *g, const quiet *q, chosen *out, err *e) {
   const runlog_state *state = runlog_view(g->c->log);
@@ -205,8 +220,8 @@ static void collect_attempts(collecting *g) {
   if (rc == 0) rc = choose(g, &q, &left, &why);
   if (rc == 0 && left.need_term && !g->c->dry) rc = open_term(g, &why);
   if (rc < 0) collect_failed(g, "attempt", rc, why.text);
-  for (size_t i = 0; rc == 0 && i < left.count && !g->stopped; i++)
-    collect_attempt(g, left.n[i], left.sealed[i]);
+  for (size_t i = 0; rc == 0 && i < left.count && !g->stopped; i++) collect_attempt(g, &left, i);
+  settle_ahead_free(&left.ahead);
   free(left.n);
   free(left.sealed);
 }

@@ -76,6 +76,43 @@ static void a_save_that_is_whole_is_committed_not_removed(void **state) {
   assert_true(gc_holds(c, "a", "model.pt"));
 }
 
+/* Two terms that pushed each other aside have each left a save: the second is the older one. */
+static void a_save_that_comes_late_is_told_as_such_before_and_after(void **state) {
+  gc_scene *c = *state;
+  runlog *one = gc_begin(c, "", "one");
+  uint64_t first = gc_announce(c, one, "checkpoint-50");
+  runlog *two = gc_begin(c, "", "two");
+  uint64_t second = gc_announce(c, two, "checkpoint-40");
+  gc_seal_made(c, one, first, 50);
+  gc_seal_made(c, two, second, 40);
+  gc_ahead = 25 * hour;
+  for (int dry = 1; dry >= 0; dry--) {
+    c->dry = dry;
+    gc_must_collect(c);
+    assert_int_equal(c->told, 2);
+    assert_true(gc_was_told(c, "commit checkpoint-50"));
+    assert_string_equal(gc_reason(c, "attempt checkpoint-40"),
+                        "it is not saved: newer is committed: checkpoint-50");
+  }
+  assert_int_equal(gc_fate(c, second), RUNLOG_SWEPT);
+}
+
+static void one_that_was_begun_before_the_newest_is_told_as_such(void **state) {
+  gc_scene *c = *state;
+  runlog *log = gc_begin(c, "", "one");
+  uint64_t n = gc_announce(c, log, "checkpoint-1");
+  gc_seal_made(c, log, n, 1);
+  gc_commit(c, log, "checkpoint-2");
+  gc_ahead = 25 * hour;
+  for (int dry = 1; dry >= 0; dry--) {
+    c->dry = dry;
+    gc_must_collect(c);
+    assert_string_equal(gc_reason(c, "attempt checkpoint-1"),
+                        "it is not saved: newer is committed: checkpoint-2");
+  }
+  assert_int_equal(gc_fate(c, n), RUNLOG_SWEPT);
+}
+
 static void beside_a_live_writer_only_older_terms_unsealed_saves_go(void **state) {
   gc_scene *c = *state;
   runlog *dead = gc_begin(c, "", "one");
@@ -368,6 +405,8 @@ int main(void) {
       IN_MEMORY(a_writer_that_began_just_now_is_alive_without_a_lease),
       IN_MEMORY(what_a_dead_writer_left_goes_when_the_grace_is_over),
       IN_MEMORY(a_save_that_is_whole_is_committed_not_removed),
+      IN_MEMORY(a_save_that_comes_late_is_told_as_such_before_and_after),
+      IN_MEMORY(one_that_was_begun_before_the_newest_is_told_as_such),
       IN_MEMORY(beside_a_live_writer_only_older_terms_unsealed_saves_go),
       IN_MEMORY(what_was_dropped_goes_after_the_grace_and_the_newest_never),
       IN_MEMORY(a_pin_holds_until_it_expires_and_then_goes_itself),
