@@ -276,10 +276,12 @@ static int read_once(actor *a, store *s, const runlog_commit *c, err *e) {
 }
 
 /* A log with a hole does not tell whether a pin that lapsed holds anything, so nothing is read. What was
- * not let go has to stand all the same. */
+ * not let go has to stand all the same, but for a commit that its own writer took for lost: it was put
+ * where another entry had been, and one behind it had let its save go. */
 static bool is_refused(const actor *a, const runlog_commit *c, const err *e) {
   if (!lost_shows(a)) return false;
-  return judge_stands(c->n) || strncmp(e->text, "hole in the log", strlen("hole in the log")) == 0;
+  return judge_stands(c->n) || !lost_is_promised(c->n) ||
+         strncmp(e->text, "hole in the log", strlen("hole in the log")) == 0;
 }
 
 /* What was read last: what is removed by hand is often that, or the rules for readers are not

@@ -113,6 +113,12 @@ bool lost_told(const actor *by, long long n, const char *unit, unsigned version)
   return false;
 }
 
+bool lost_is_promised(uint64_t n) {
+  for (size_t i = 0; i < record_count; i++)
+    if (records[i].n == (long long)n && records[i].told && !records[i].let_go) return true;
+  return false;
+}
+
 void lost_promised(const char *where) {
   for (size_t i = 0; i < record_count; i++) check_record(&records[i], where, false);
 }

@@ -207,6 +207,7 @@ void lost_refilled(void);
 void lost_drop(const judge_commit *c);
 void lost_bad(const judge_commit *c);
 /* A job said so: false if no entry was ever lost, and the log alone tells. */
+bool lost_is_promised(uint64_t n); /* somebody was told of that commit */
 bool lost_told(const actor *by, long long n, const char *unit, unsigned version);
 void lost_epoch_taken(const actor *by);
 void lost_mended(void); /* the first entry of an epoch stands */
