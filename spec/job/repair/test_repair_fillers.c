@@ -1,5 +1,5 @@
-/* An entry was lost, and somebody who had not read it has put another one in its place. The one behind
- * it is lost, too: what tells of it stands further on. */
+/* Which entry had which number, where what stands there does not tell: one was lost, and somebody who
+ * had not read it has put another one in its place, or several were, whose saves are whole. */
 #include "with_cmocka.h"
 
 #include <jansson.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "commit/log/runlog_impl.h"
+#include "commit/pins.h"
 #include "job/repair/repair.h"
 #include "world.h"
 
@@ -249,6 +250,66 @@ static void one_of_which_the_removal_was_begun_is_given_up(void **state) {
   (void)state;
 }
 
+static const runlog_commit *commit_in(const runlog *log, const char *dir) {
+  for (size_t i = 0; i < runlog_view(log)->commit_count; i++)
+    if (strcmp(runlog_view(log)->commits[i].dir, dir) == 0) return &runlog_view(log)->commits[i];
+  return NULL;
+}
+
+/* 2 and 3 the first save, 4 and 5 the second, 6 and 7 the third. */
+static runlog *saved_in_a_row(world *w) {
+  runlog *log = world_log(w, "", "one");
+  for (int i = 0; i < SAVES; i++) {
+    make_unit(w, units[i], MATCH_DIR, (unsigned)i + 1);
+    save_unit(w, log, units[i], MATCH_DIR, i + 1);
+  }
+  assert_int_equal(runlog_view(log)->next, 2 * SAVES + 2);
+  w->env.store->ops->remove(w->env.store, ".ckpt/head", NULL);
+  return log;
+}
+
+/* Both were under way at a time, and the second one was there first. */
+static void a_pinned_save_keeps_its_number_whatever_else_was_lost(void **state) {
+  enum { PINNED = 4 };
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = NULL;
+    char id[PINS_ID_MAX] = "";
+    const pin_request hold = {.dir = units[1], .by = "user", .commit = PINNED};
+    saved_in_a_row(w);
+    assert_int_equal(pins_put(w->env.store, "", &hold, id, false, NULL), 0);
+    for (uint64_t n = 2; n <= 5; n++) lose(w, n);
+    mend(w);
+    assert_int_equal(runlog_open(w->env.store, "", &log, NULL), 0);
+    const runlog_commit *pinned = commit_in(log, units[1]);
+    assert_non_null(pinned);
+    assert_int_equal(pinned->n, PINNED);
+    runlog_close(log);
+  }
+  (void)state;
+}
+
+/* The first save's commit was marked bad, and nothing but its number tells which one that was. */
+static void a_mark_is_not_given_to_a_save_that_may_be_another(void **state) {
+  enum { FIRST_COMMIT = 4, MARK = 6 };
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    runlog *log = saved_in_a_row(w);
+    assert_int_equal(runlog_mark(log, 3, true, "it does not load", NULL), 0);
+    json_t *begun = entry_of(w, 4), *mark = entry_of(w, 2 * SAVES + 2);
+    for (uint64_t n = MARK; n <= 2 * SAVES + 2; n++) lose(w, n);
+    json_object_set_new(mark, "commit", json_integer(FIRST_COMMIT));
+    put(w, mark, MARK);
+    lose(w, 2);
+    put(w, begun, 2);
+    for (uint64_t n = 3; n < MARK; n++) lose(w, n);
+    mend(w);
+    assert_int_equal(runlog_open(w->env.store, "", &log, NULL), 0);
+    const runlog_commit *second = commit_in(log, units[1]);
+    assert_true(!second || !second->bad); /* else the next writer commits it */
+    runlog_close(log);
+  }
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_is_not_given_to_a_save_that_got_its_number),
@@ -257,6 +318,8 @@ int main(void) {
       cmocka_unit_test(one_on_which_a_commit_was_built_stays),
       cmocka_unit_test(a_save_that_was_given_up_late_is_committed_still),
       cmocka_unit_test(one_of_which_the_removal_was_begun_is_given_up),
+      cmocka_unit_test(a_pinned_save_keeps_its_number_whatever_else_was_lost),
+      cmocka_unit_test(a_mark_is_not_given_to_a_save_that_may_be_another),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
