@@ -58,6 +58,7 @@ typedef struct question {
   char *out; /* its output; "" if it failed */
   size_t room;
   program *p;
+  char fault[200]; /* why there is no answer; "": there is one */
 } question;
 
 static void pose(const io *io, question *q) {
@@ -78,23 +79,37 @@ static bool is_answered(const question *q, int *code) {
   return !q->p || program_ended(q->p, code, &signal);
 }
 
+static void say_fault(question *q, bool answered) {
+  size_t len = 0;
+  uint64_t dropped;
+  const char *said = answered ? program_output(q->p, 2, &len, &dropped) : "";
+  const char *end = len ? memchr(said, '\n', len) : NULL;
+  if (end) len = (size_t)(end - said);
+  snprintf(q->fault, sizeof q->fault, "%s %s%s%.*s", q->argv[0],
+           !q->p      ? "cannot be started"
+           : answered ? "failed"
+                      : "does not answer",
+           len ? ": " : "", (int)len, said);
+}
+
 /* Takes the answer, and ends what has none by now. 0: it did what it was asked to. */
 static int take_answer(question *q) {
   int code = -1;
   size_t len = 0;
   uint64_t dropped = 0;
-  if (!q->p) return -1;
-  if (is_answered(q, &code) && code == 0) {
+  bool answered = q->p && is_answered(q, &code);
+  if (!answered) code = -1;
+  if (code == 0) {
     const char *text = program_output(q->p, 1, &len, &dropped);
     if (!dropped && len < q->room) {
       memcpy(q->out, text, len);
       q->out[len] = 0;
     }
   } else {
-    code = -1;
+    say_fault(q, answered);
   }
-  program_close(q->p);
-  return code;
+  if (q->p) program_close(q->p);
+  return code == 0 ? 0 : -1;
 }
 
 /* Listens to each that has not answered yet. Returns true if there is one. */
@@ -185,15 +200,19 @@ void slurm_time(const io *io, const char *number, const char *end, slurm_time_le
 }
 
 int slurm_requeue(const io *io, const char *number, err *e) {
-  char state[64], said[256];
+  char state[512], said[256];
   char *const queue[] = {"squeue", "-h", "-t", "all", "-o", "%T", "-j", (char *)number, NULL};
   char *const requeue[] = {"scontrol", "requeue", (char *)number, NULL};
+  question first = {.argv = queue, .out = state, .room = sizeof state};
   question q = {.argv = requeue, .out = said, .room = sizeof said};
-  ask(io, queue, state, sizeof state);
+  bool unknown =
+      ask_all(io, &first, 1, 10 * SECOND_NS) < 0 && strstr(first.fault, "Invalid job id");
+  if (*first.fault && !unknown)
+    return err_set(e, ERR_IO, "job %s: nothing is known of it: %s", number, first.fault);
   state[strcspn(state, "\n")] = 0;
+  if (!*state) return err_set(e, ERR_CONFLICT, "job %s: Slurm does not know it", number);
   if (strcmp(state, "RUNNING") != 0)
-    return err_set(e, ERR_CONFLICT, "job %s: Slurm says that it is %s", number,
-                   *state ? state : "not known");
+    return err_set(e, ERR_CONFLICT, "job %s: Slurm says that it is %s", number, state);
   if (ask_all(io, &q, 1, 10 * SECOND_NS) == 0) return 0;
-  return err_set(e, ERR_IO, "job %s: scontrol requeue failed, or does not answer", number);
+  return err_set(e, ERR_IO, "job %s: %s", number, q.fault);
 }

@@ -51,7 +51,8 @@ void slurm_judge_end(const char *end, double now_s, double kill_wait_s, slurm_ti
 void slurm_time(const io *io, const char *number, const char *end, slurm_time_left *out);
 
 /* Has a job that runs end and wait for its next start. ERR_CONFLICT: it does not run any more. A job
- * that was cancelled would come back, while the last of it ends. Blocks, 20 s at most. */
+ * that was cancelled would come back, while the last of it ends. ERR_IO: Slurm does not say, or does
+ * not do it. Blocks, 20 s at most. */
 int slurm_requeue(const io *io, const char *number, err *e);
 
 #endif

@@ -134,6 +134,51 @@ static void a_command_that_does_not_answer_hides_no_other_ones_answer(void **unu
   tmpdir_remove(dir);
 }
 
+/* A clock that runs faster: what has 10 s has one. */
+static int64_t fast_now(const io *io, io_clock clock) {
+  (void)io;
+  return io_system()->now(io_system(), clock) * 10;
+}
+
+static void who_does_not_answer_has_said_nothing_of_a_job(void **unused) {
+  static const struct {
+    const char *squeue, *said;
+    int code;
+  } rows[] = {
+      {"exec sleep 60", "squeue does not answer", ERR_IO},
+      {"echo >&2 'squeue: error: Unable to contact slurm controller'; exit 1",
+       "squeue failed: squeue: error: Unable to contact slurm controller", ERR_IO},
+      {"exit 1", "squeue failed", ERR_IO},
+      {"exit 0", "Slurm does not know it", ERR_CONFLICT},
+      {"echo >&2 'slurm_load_jobs error: Invalid job id specified'; exit 1",
+       "Slurm does not know it", ERR_CONFLICT},
+      {"echo COMPLETED", "Slurm says that it is COMPLETED", ERR_CONFLICT},
+  };
+  const char *found = getenv("PATH");
+  char *dir = tmpdir_new(), *before = strdup(found ? found : ""), path[5000];
+  io fast = *io_system();
+  fast.now = fast_now;
+  make_command(dir, "scontrol", "exit 0");
+  snprintf(path, sizeof path, "%s:%s", dir, before);
+  setenv("PATH", path, 1);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    err e = {0};
+    make_command(dir, "squeue", rows[i].squeue);
+    int rc = slurm_requeue(&fast, "7", &e);
+    if (rc != rows[i].code || !strstr(e.text, rows[i].said))
+      fail_msg("row %zu: %d %s", i, rc, e.text);
+  }
+  make_command(dir, "squeue", "echo RUNNING");
+  assert_int_equal(slurm_requeue(&fast, "7", NULL), 0);
+  setenv("PATH", "/nonexistent", 1);
+  err e = {0};
+  assert_int_equal(slurm_requeue(&fast, "7", &e), ERR_IO);
+  assert_non_null(strstr(e.text, "squeue cannot be started"));
+  setenv("PATH", before, 1);
+  free(before);
+  tmpdir_remove(dir);
+}
+
 int main(void) {
   const struct CMUnitTest promises[] = {
       cmocka_unit_test(a_job_is_named_with_its_cluster),
@@ -143,6 +188,7 @@ int main(void) {
       cmocka_unit_test(the_time_to_a_kill_is_read_from_the_configuration),
       cmocka_unit_test(only_an_end_that_is_near_limits_the_grace),
       cmocka_unit_test(a_command_that_does_not_answer_hides_no_other_ones_answer),
+      cmocka_unit_test(who_does_not_answer_has_said_nothing_of_a_job),
   };
   return cmocka_run_group_tests(promises, NULL, NULL);
 }
