@@ -143,7 +143,8 @@ void ranks_said_free(ranks_said *said) {
 
 struct look {
   const bool *there;
-  uint32_t world, first;
+  uint32_t world;
+  bool *ended; /* one for each rank */
 };
 
 static int on_over(void *ctx, const char *key, bool is_prefix, const store_object *object) {
@@ -152,26 +153,37 @@ static int on_over(void *ctx, const char *key, bool is_prefix, const store_objec
   char *end;
   (void)object;
   unsigned long rank = strtoul(name, &end, 10);
-  if (is_prefix || *end || end == name || rank == 0 || rank >= l->world || l->there[rank]) return 0;
-  if (rank < l->first) l->first = (uint32_t)rank;
+  if (!is_prefix && !*end && end != name && rank > 0 && rank < l->world && !l->there[rank])
+    l->ended[rank] = true;
   return 0;
+}
+
+/* Returns 1 if it says that it has ended. One that is gone by now was started again. */
+static int says_over(store *s, const ranks *r, uint32_t rank, char why[RANKS_SAID_TEXT_MAX],
+                     err *e) {
+  ranks_said said;
+  err gone = {0};
+  int rc = ranks_said_get(s, r, rank, &said, &gone);
+  if (rc == ERR_NOENT) return 0;
+  if (rc < 0) return err_set(e, rc, "%s", gone.text);
+  snprintf(why, RANKS_SAID_TEXT_MAX, "%s", said.why);
+  bool over = said.over;
+  ranks_said_free(&said);
+  return over;
 }
 
 int ranks_said_over(store *s, const ranks *r, const bool *there, uint32_t *rank,
                     char why[RANKS_SAID_TEXT_MAX], err *e) {
   char place[STORE_KEY_MAX];
-  ranks_said said;
-  struct look l = {.there = there, .world = r->world, .first = r->world};
+  struct look l = {.there = there, .world = r->world, .ended = calloc(r->world, sizeof(bool))};
+  if (!l.ended) return err_set(e, ERR_NOMEM, "who of the ranks has ended: out of memory");
   int rc = key_of(r, ".over", place, e);
   if (rc == 0) rc = s->ops->list(s, place, true, on_over, &l, e);
-  if (rc < 0 || l.first == r->world) return rc == ERR_NOSTORE ? 0 : rc;
-  err gone = {0};
-  rc = ranks_said_get(s, r, l.first, &said, &gone);
-  if (rc == ERR_NOENT) return 0; /* it was started again */
-  if (rc < 0) return err_set(e, rc, "%s", gone.text);
-  *rank = l.first;
-  snprintf(why, RANKS_SAID_TEXT_MAX, "%s", said.why);
-  bool over = said.over;
-  ranks_said_free(&said);
-  return over;
+  if (rc == ERR_NOSTORE) rc = 0;
+  for (*rank = 1; rc == 0 && *rank < r->world; ++*rank) {
+    if (l.ended[*rank]) rc = says_over(s, r, *rank, why, e);
+    if (rc != 0) break;
+  }
+  free(l.ended);
+  return rc;
 }

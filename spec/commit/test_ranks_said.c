@@ -59,10 +59,41 @@ static void a_rank_that_has_ended_is_found_unless_its_part_is_there(void **state
   world_free(w);
 }
 
+/* A rank that is started again takes its word back between our list and our look at it. */
+static const store_ops *plain;
+
+static int get_gone(store *s, const char *key, buf *out, err *e) {
+  size_t len = strlen(key);
+  if (strcmp(key + len - strlen(".over/1"), ".over/1") == 0)
+    return err_set(e, ERR_NOENT, "%s", key);
+  return plain->get(s, key, out, e);
+}
+
+static void a_rank_that_is_back_hides_no_other_one_that_has_ended(void **state) {
+  world *w = world_new("mem", world_io());
+  store *s = w->env.store;
+  const ranks first = rank_of(0, "l"), second = rank_of(1, "l"), third = rank_of(2, "l");
+  const ranks_said over = {.over = true, .why = "killed"};
+  bool there[WORLD] = {true};
+  char why[RANKS_SAID_TEXT_MAX];
+  uint32_t rank = 0;
+  assert_int_equal(ranks_said_put(s, &second, &over, NULL), 0);
+  assert_int_equal(ranks_said_put(s, &third, &over, NULL), 0);
+  plain = s->ops;
+  store_ops racing = *plain;
+  racing.get = get_gone;
+  s->ops = &racing;
+  assert_int_equal(ranks_said_over(s, &first, there, &rank, why, NULL), 1);
+  assert_int_equal(rank, 2);
+  s->ops = plain;
+  world_free(w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_rank_0_says_the_others_hear),
       cmocka_unit_test(a_rank_that_has_ended_is_found_unless_its_part_is_there),
+      cmocka_unit_test(a_rank_that_is_back_hides_no_other_one_that_has_ended),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
