@@ -3,11 +3,14 @@
 LIBEXEC := $(patsubst %,$(BUILD)/%,libexec/ckpt-policy libexec/ckpt-policy.so libexec/ckpt-script \
   libexec/ckpt-archive lua/ckpt/core.so)
 
-.PHONY: all
-## all: the library (build/libckpt.a, .so), its helpers and the runner (./ckpt-lua)
-all: $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(LIBEXEC) $(RUNNER)
+# A plugin of slurmstepd, which is root's: nothing of the library is in it.
+SPANK := $(if $(SPANK_SRC),$(patsubst %,$(BUILD)/contrib/slurm/%,spank_ckpt.so ckpt-task))
 
-$(BUILD)/engine.a $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(BUILD)/policy.a $(BUILD)/runner.a $(LIBEXEC) $(RUNNER): mk/build.mk
+.PHONY: all
+## all: the library (build/libckpt.a, .so), its helpers, the runner (./ckpt-lua), and Slurm's plugin where its headers are
+all: $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(LIBEXEC) $(RUNNER) $(SPANK)
+
+$(BUILD)/engine.a $(BUILD)/libckpt.a $(BUILD)/libckpt.so $(BUILD)/policy.a $(BUILD)/runner.a $(LIBEXEC) $(RUNNER) $(SPANK): mk/build.mk
 
 # The library with all its names, for what is made here. Outside only libckpt.a and .so are known.
 $(BUILD)/engine.a: $(call obj,$(LIB_SRC)) $(BUILD)/sources
@@ -72,3 +75,12 @@ $(BUILD)/libexec/ckpt-script: $(call obj,$(SCRIPT_SRC) $(TRUSTED_SRC)) $(BUILD)/
 $(BUILD)/lua/ckpt/core.so: $(call obj,$(TRUSTED_SRC)) $(BUILD)/engine.a
 	@mkdir -p $(@D) && echo "link $@"
 	$(Q)$(MODULE) -Wl,-z,nodelete -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# Slurm looks its functions up by their names.
+$(call obj,$(SPANK_SRC)): private CFLAGS += -fvisibility=default
+$(BUILD)/contrib/slurm/spank_ckpt.so: $(call obj,$(SPANK_SRC))
+	@echo "link $@"
+	$(Q)$(MODULE) -o $@ $(filter %.o,$^)
+
+$(BUILD)/contrib/slurm/ckpt-task: contrib/slurm/ckpt-task | setup
+	@mkdir -p $(@D) && cp $< $@

@@ -10,7 +10,7 @@ check-layers: | setup
 	@luajit spec/check_layers.lua engine && luajit spec/check_layers.lua lua && echo "layers: in order"
 
 check-words: | setup
-	@! grep -rnwE 'TODO|FIXME|XXX' $(wildcard engine $(LUA)) && echo "words: nothing left to do"
+	@! grep -rnwE 'TODO|FIXME|XXX' $(wildcard engine contrib $(LUA)) && echo "words: nothing left to do"
 
 check-paths: | setup
 	@luajit spec/check_paths.lua && echo "paths: what comments and pages name is there"
@@ -19,7 +19,7 @@ check-gcc: $(call obj,$(SRC))
 	@echo "gcc: $(words $(SRC)) files without a warning"
 
 check-hardened: all
-	@spec/check_hardened.sh '$(SANITIZE)' $(RUNNER) $(BUILD)/libckpt.so $(LIBEXEC)
+	@spec/check_hardened.sh '$(SANITIZE)' $(RUNNER) $(BUILD)/libckpt.so $(LIBEXEC) $(filter %.so,$(SPANK))
 
 # The object stands for the headers that its source includes: what did not change is not read again.
 $(BUILD)/%.clang: %.c $(BUILD)/%.o
@@ -35,7 +35,7 @@ check-tidy: $(SRC:%.c=$(BUILD)/%.tidy)
 	@echo "clang-tidy: $(words $^) files without a finding"
 
 check-format: | setup
-	@find engine spec -path spec/fuzz -prune -o -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@find engine spec contrib -path spec/fuzz -prune -o -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
 	@echo "clang-format: nothing to change"
 
 check-lua: | setup

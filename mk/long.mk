@@ -60,10 +60,12 @@ test-ranks: all servers
 ## test-slurm: a real Slurm cluster of 4 nodes: how it ends jobs and starts them again, nodes that are lost or
 ##   frozen, two copies of one job; installs Slurm
 test-slurm: private PLAY = spec/slurm/slurm_spec.sh spec/slurm/signals.sh spec/slurm/nodes.sh \
-  spec/slurm/ranks.sh
+  spec/slurm/ranks.sh spec/slurm/plugin.sh
 test-slurm: all slurm
-slurm:
+# Its headers may have come just now, and with them the plugin.
+slurm: all
 	@$(if $(filter no,$(SETUP)),:,spec/servers/slurm.sh install || :)
+	@$(MAKE) --no-print-directory SETUP=no all
 
 ## test-grace: a grace that ends in the middle of an upload
 test-grace: private PLAY = spec/store/grace.sh

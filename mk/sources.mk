@@ -28,7 +28,10 @@ TEST_HELP := $(filter-out $(TEST_SRC),$(wildcard spec/c/*.c spec/c/store/*.c spe
 FUZZ_SRC := $(wildcard spec/fuzz/*.c)
 SIM_SRC := $(wildcard spec/sim/*.c)
 
-SRC := $(ENGINE) $(TEST_HELP) $(TEST_SRC) $(FUZZ_SRC) $(SIM_SRC)
+# Slurm's plugin, where Slurm's headers are (Debian: libslurm-dev).
+SPANK_SRC := $(if $(wildcard /usr/include/slurm/spank.h),contrib/slurm/spank_ckpt.c)
+
+SRC := $(ENGINE) $(TEST_HELP) $(TEST_SRC) $(FUZZ_SRC) $(SIM_SRC) $(SPANK_SRC)
 LUA := $(wildcard lua policies examples spec)
 
 obj = $(1:%.c=$(BUILD)/%.o)

@@ -7,7 +7,7 @@
 
 local root = arg[1] or "."
 local TOP = { engine = true, lua = true, spec = true, docs = true, policies = true,
-  examples = true, mk = true, [".ci"] = true }
+  examples = true, contrib = true, mk = true, [".ci"] = true }
 -- What is made to be wrong, is data, or tells of the past.
 local LEFT_OUT = { "^spec/data/", "^spec/fuzz/corpus/", "^spec/hostile/%d", "^CHANGELOG%.md$" }
 

@@ -63,6 +63,8 @@ local function sh(command)
   return out
 end
 
+local function exists(path) return (select(2, support.sh("test -e '" .. path .. "'"))) == 0 end
+
 describe("what is installed", function()
   if support.sanitized then
     return it("is the plain build", function() pending("the plain build runs this one") end)
@@ -170,5 +172,26 @@ describe("what is installed", function()
     sh(MAKE .. ("uninstall DESTDIR='%s'"):format(root))
     assert.are.equal(mine .. "\n", sh(("find '%s' ! -type d"):format(root)))
     assert.are.equal("", sh(("find '%s' -mindepth 4 -type d -name '*ckpt*' -empty"):format(root)))
+  end)
+
+  it("has Slurm's plugin if that was asked for", function()
+    local root = dir .. "/plugin"
+    local install = MAKE .. "install SPANK_PLUGIN=yes DESTDIR='" .. root .. "'"
+    assert.are.equal("", sh(("find '%s' -path '*slurm*'"):format(place)))
+    if not exists "/usr/include/slurm/spank.h" then
+      local out, code = support.sh(install)
+      assert.truthy(code ~= 0 and out:find("there is no slurm/spank.h", 1, true), out)
+      return
+    end
+    sh(install)
+    local folder = root .. "/usr/local/lib/ckpt-lua/slurm/"
+    assert.truthy(exists(folder .. "spank_ckpt.so"))
+    support.write(work .. "/x.sh", 'echo "$1" >out/said')
+    sh(([[cd '%s' && env CKPT_TASK_DIR=out CKPT_TASK_TO=store CKPT_TASK_COMMAND=sh \
+      CKPT_TASK_OPTIONS='--marker w.pt --settle 0' PATH=/usr/bin:/bin '%sckpt-task' x.sh 'two words'
+      ]]):format(work, folder))
+    assert.are.equal("two words\n", support.read(work .. "/out/said"))
+    sh(MAKE .. ("uninstall SPANK_PLUGIN=yes DESTDIR='%s'"):format(root))
+    assert.are.equal("", sh(("find '%s' ! -type d"):format(root)))
   end)
 end)
