@@ -27,8 +27,8 @@ die() {
 there() { command -v slurmctld slurmd sbatch munged ip >/dev/null; }
 
 install() {
-  if there && [[ -e /usr/include/slurm/spank.h ]]; then return; fi
-  .ci/setup slurmctld slurmd slurm-client munge iproute2 libslurm-dev
+  if there && command -v mpirun >/dev/null && [[ -e /usr/include/slurm/spank.h ]]; then return; fi
+  .ci/setup slurmctld slurmd slurm-client munge iproute2 libslurm-dev openmpi-bin
 }
 
 # ---- what they have ----

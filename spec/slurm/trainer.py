@@ -11,6 +11,7 @@ goes to the log, a line of JSON each: spec/slurm/judge.py compares a store with 
   --warned SIG    the signal at which it saves and ends (TERM)
   --shared        all tasks see one DIR: what is not a shard only the first one writes
   --late S        the shards of the last task come so much later
+  --die N         the last task is killed after this step, unless it has resumed
   --apart         the tasks are not in step: each saves what it has at a TERM, and stops at no other's
 """
 import argparse
@@ -29,6 +30,7 @@ words.add_argument("--every", type=int, default=5)
 words.add_argument("--pace", type=float, default=0.3)
 words.add_argument("--exit", type=int, default=0)
 words.add_argument("--late", type=float, default=0)
+words.add_argument("--die", type=int, default=0)
 words.add_argument("--warned", default="TERM")
 words.add_argument("--ignore", action="store_true")
 words.add_argument("--apart", action="store_true")
@@ -36,10 +38,21 @@ words.add_argument("--shared", action="store_true")
 asked = words.parse_args()
 
 env = os.environ
-# Of a batch script without srun the variables are there, too, and mean one task.
-is_task = "SLURM_STEP_ID" in env
-rank = int(env.get("SLURM_PROCID", 0)) if is_task else 0
-world = int(env.get("SLURM_STEP_NUM_TASKS", 1)) if is_task else 1
+
+
+def task():
+    """Which of how many we are, and a name that the others of this launch have, too. The innermost launcher counts."""
+    if "TORCHELASTIC_RUN_ID" in env:
+        return int(env["RANK"]), int(env["WORLD_SIZE"]), "torch" + env["TORCHELASTIC_RESTART_COUNT"]
+    if "OMPI_COMM_WORLD_RANK" in env:
+        return int(env["OMPI_COMM_WORLD_RANK"]), int(env["OMPI_COMM_WORLD_SIZE"]), "mpi" + env["PMIX_NAMESPACE"]
+    # Of a batch script without srun the variables are there, too, and mean one task.
+    if "SLURM_STEP_ID" in env:
+        return int(env["SLURM_PROCID"]), int(env["SLURM_STEP_NUM_TASKS"]), env["SLURM_STEP_ID"]
+    return 0, 1, ""
+
+
+rank, world, launch = task()
 log = os.open(asked.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 told = False
 
@@ -94,7 +107,7 @@ def in_step(step):
     """Waits for the other tasks, as a collective operation does. True if one of them was told to end."""
     if world == 1 or asked.apart:
         return told
-    place = f"{asked.log}.{env.get('SLURM_JOB_ID')}.{env.get('SLURM_RESTART_COUNT', 0)}.{env['SLURM_STEP_ID']}"
+    place = f"{asked.log}.{env.get('SLURM_JOB_ID')}.{env.get('SLURM_RESTART_COUNT', 0)}.{launch}"
     os.makedirs(place, exist_ok=True)
     names = [os.path.join(place, f"{step}.{n}") for n in range(world)]
     with open(names[rank] + ".new", "w") as f:
@@ -112,7 +125,7 @@ def in_step(step):
 os.makedirs(asked.dir, exist_ok=True)
 signal.signal(signal.SIGTERM, on_signal)
 signal.signal(signal.SIGUSR1, on_signal)
-step = resume()
+step = resumed = resume()
 note("start", step=step)
 while step < asked.steps:
     time.sleep(asked.pace)
@@ -120,6 +133,8 @@ while step < asked.steps:
     ends = in_step(step)
     if ends or step % asked.every == 0:
         save(step)
+    if step == asked.die and not resumed and rank == world - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
     if ends:
         note("told", step=step)
         sys.exit(asked.exit)
