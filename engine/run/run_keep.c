@@ -255,7 +255,7 @@ static bool lineup_make(run *r, run_group *g, lineup *l) {
   for (size_t i = 0; i < r->unit_count; i++) {
     if (!is_in_line(r->units[i], g)) continue;
     size_t at = l->count++;
-    for (; at > 0 && run_order_before(r->units[i], l->units[at - 1]); at--)
+    for (; at > 0 && run_order_before(r, r->units[i], l->units[at - 1]); at--)
       l->units[at] = l->units[at - 1];
     l->units[at] = r->units[i];
   }

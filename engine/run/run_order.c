@@ -37,10 +37,6 @@ static int64_t newest_of(run *r, run_group *g) {
   return c ? run_order_of_commit(r, g, c) : 0;
 }
 
-static bool is_later(run_place a, run_place b) {
-  return a.at_ns != b.at_ns ? a.at_ns > b.at_ns : a.made_ns > b.made_ns;
-}
-
 void run_order_now(run *r) {
   take_later(&r->moment_ns, r->env->io->now(r->env->io, IO_WALL));
 }
@@ -51,7 +47,7 @@ void run_order_begin(run *r) {
   r->moment_ns = r->started_ns;
   for (size_t i = 0; i < r->group_count; i++) {
     int64_t made = newest_of(r, r->groups[i]);
-    r->groups[i]->newest_place = (run_place){made, made};
+    r->groups[i]->newest_place = (queue_place){made, made};
   }
 }
 
@@ -62,7 +58,7 @@ void run_order_note(run *r, run_unit *u) {
   const int64_t newest_ns = u->group->newest_place.at_ns;
   if (u->place.at_ns && digest_equal(&u->place_of, &u->fingerprint)) return;
   u->place_of = u->fingerprint;
-  u->place = (run_place){u->made_ns, u->made_ns};
+  u->place = (queue_place){u->made_ns, u->made_ns};
   if (run_order_at_start(r, u)) return;
   u->place.at_ns = newest_ns >= r->moment_ns ? newest_ns + 1 : r->moment_ns;
 }
@@ -71,42 +67,89 @@ bool run_order_at_start(const run *r, const run_unit *u) {
   return u->changed_ns <= r->started_ns;
 }
 
-bool run_order_before(const run_unit *a, const run_unit *b) {
-  if (is_later(a->place, b->place) || is_later(b->place, a->place))
-    return is_later(b->place, a->place);
-  return a->step < b->step;
+/* ---- what the rules of the queue see ---- */
+
+static queue_stage stage_of(const run_unit *u) {
+  if (run_unit_queued(u)) return QUEUE_WAITS;
+  if (u->phase == UNIT_RUNNING) return QUEUE_RUNS;
+  return u->phase == UNIT_DURABLE ? QUEUE_STORED : QUEUE_AWAY;
 }
 
-/* A newer one of its kind that is in the store already: it may have been complete before this one was
- * known to be. */
-static bool has_newer_stored(const run *r, const run_unit *u) {
-  for (size_t i = 0; i < r->unit_count; i++)
-    if (r->units[i]->phase == UNIT_DURABLE && run_supersedes(r->units[i], u)) return true;
-  return false;
+/* A save that is over just now is nobody's, and its unit has no new standing yet. */
+queue_unit run_line_unit(const run *r, const run_unit *u) {
+  uint64_t moved = u->save ? atomic_load(&u->save->job.moved) : 0;
+  return (queue_unit){.series = u->series,
+                      .step = u->step,
+                      .made_ns = u->made_ns,
+                      .place = u->place,
+                      .stage = stage_of(u),
+                      .sure = run_unit_sure(u),
+                      .kept = u->kept,
+                      .early = run_order_at_start(r, u),
+                      .above = u->above,
+                      .next_try = u->next_try,
+                      .bytes = moved < u->bytes ? u->bytes - moved : 0};
 }
+
+double run_line_takes(const run *r) {
+  double sum = 0;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    if (u->phase != UNIT_RUNNING && !run_unit_queued(u)) continue;
+    double takes = deadline_takes(&r->pace, run_line_unit(r, u).bytes);
+    if (takes < 0) return -1;
+    sum += takes;
+  }
+  return sum;
+}
+
+queue run_line(const run *r, const run_group *g) {
+  queue q = {.units = r->line,
+             .keep_all = r->keep_all,
+             .preempted = r->preempted,
+             .over = r->writer_gone,
+             .ranks = r->ranks.world > 1,
+             .follows = run_follows(r),
+             .rest = r->rest,
+             .pace = r->pace,
+             .takes_s = r->preempted ? run_line_takes(r) : -1,
+             .left_ns = r->preempted ? r->end_at - r->env->io->now(r->env->io, IO_MONO) : 0};
+  for (size_t i = 0; g && i < r->unit_count; i++) {
+    if (r->units[i]->group != g) continue;
+    r->line[q.count] = run_line_unit(r, r->units[i]);
+    r->line[q.count++].of = r->units[i];
+  }
+  return q;
+}
+
+bool run_order_before(const run *r, const run_unit *a, const run_unit *b) {
+  const queue_unit x = run_line_unit(r, a), y = run_line_unit(r, b);
+  return queue_before(&x, &y);
+}
+
+/* ---- what comes too late ---- */
 
 /* What the store has lost is saved again: nothing else could mend it. */
 static bool may_be_late(const run *r, const run_unit *u) {
   return !run_follows(r) && !run_lost_find(u->group, u->path) && !FAULT("older-after-newer");
 }
 
-/* Of files above the checkpoints each kind has a line of its own. */
-static bool is_before_newest(const run_unit *u) {
-  return !u->above && is_later(u->group->newest_place, u->place);
-}
-
 bool run_is_late(const run *r, const run_unit *u) {
-  return may_be_late(r, u) && (is_before_newest(u) || has_newer_stored(r, u));
+  if (!may_be_late(r, u)) return false;
+  const queue q = run_line(r, u->group);
+  const queue_unit one = run_line_unit(r, u);
+  return queue_is_late(&q, &one, u->group->newest_place);
 }
 
-void run_order_committed(run *r, run_group *g, run_place place) {
-  if (is_later(place, g->newest_place)) g->newest_place = place;
+void run_order_committed(run *r, run_group *g, queue_place place) {
+  if (queue_is_later(place, g->newest_place)) g->newest_place = place;
   /* What is stored was asked when each of these was queued, and each commit drops what it comes
    * before (run_unit_durable): to ask it again here compares all with all at each commit. */
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (u->group == g && run_unit_queued(u) && is_before_newest(u) && may_be_late(r, u))
-      run_drop_late(r, u);
+    if (u->group != g || !run_unit_queued(u)) continue;
+    const queue_unit one = run_line_unit(r, u);
+    if (queue_is_before(&one, g->newest_place) && may_be_late(r, u)) run_drop_late(r, u);
   }
 }
 

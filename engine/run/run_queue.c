@@ -11,21 +11,14 @@ bool run_unit_queued(const run_unit *u) {
 }
 
 bool run_unit_sure(const run_unit *u) {
-  if (u->phase == UNIT_RUNNING) return u->save->sure;
+  if (u->phase == UNIT_RUNNING) return u->save && u->save->sure;
   return u->phase == UNIT_DURABLE || (run_unit_queued(u) && u->want.action == POLICY_SAVE);
 }
 
-static bool is_newer(const run_unit *a, const run_unit *b) {
-  if (a->made_ns != b->made_ns) return a->made_ns > b->made_ns;
-  return a->step > b->step;
-}
-
-/* True if `newer` would serve a restart better in every way. Time alone does not tell: an older
- * step that was restored by name just now has the newest times. */
-bool run_supersedes(const run_unit *newer, const run_unit *u) {
-  bool steps = newer->step != MATCH_NO_STEP && u->step != MATCH_NO_STEP;
-  return newer != u && newer->group == u->group && strcmp(newer->series, u->series) == 0 &&
-         is_newer(newer, u) && !(steps && newer->step < u->step);
+bool run_supersedes(const run *r, const run_unit *newer, const run_unit *u) {
+  if (newer->group != u->group) return false;
+  const queue_unit a = run_line_unit(r, newer), b = run_line_unit(r, u);
+  return queue_supersedes(&a, &b);
 }
 
 static void drop(run *r, run_unit *u, const char *reason) {
@@ -54,36 +47,6 @@ static void let_go(run *r, run_unit *u, const char *reason) {
   tell_lost(r, u, reason);
   if (u->kept || r->preempted || r->writer_gone) name(u, reason);
   drop(r, u, reason);
-}
-
-/* ---- the end ---- */
-
-/* Returns how long all takes that is sent or waits, and this one. */
-static double takes_all(const run *r, const run_unit *one) {
-  double sum = 0;
-  for (size_t i = 0; i < r->unit_count; i++) {
-    const run_unit *u = r->units[i];
-    bool runs = u->phase == UNIT_RUNNING;
-    if (u != one && !runs && !run_unit_queued(u)) continue;
-    uint64_t moved = runs ? atomic_load(&u->save->job.moved) : 0;
-    double takes = deadline_takes(&r->pace, moved < u->bytes ? u->bytes - moved : 0);
-    if (takes < 0) return -1;
-    sum += takes;
-  }
-  return sum;
-}
-
-/* Ranks must all choose alike, and each has a pace of its own: the newest is first there. */
-static bool fits(const run *r, const run_unit *one) {
-  if (r->ranks.world > 1) return false;
-  return deadline_fits(takes_all(r, one), r->end_at - r->env->io->now(r->env->io, IO_MONO));
-}
-
-/* True if a unit has its turn though a newer one of its kind waits behind it. */
-static bool stays(const run *r, const run_unit *u) {
-  if (r->keep_all) return true;
-  if (r->preempted) return r->rest == POLICY_REST_ALL || (r->rest == POLICY_REST_FIT && fits(r, u));
-  return u->kept || (r->writer_gone && !run_order_at_start(r, u));
 }
 
 /* Drops a unit by the policy's word: it is not taken back, since it does not wait for a newer one
@@ -116,30 +79,28 @@ void run_drop_late(run *r, run_unit *u) {
 /* Drops units that are older than this one, which must be known to be whole; `all`: also those that
  * could stay. */
 static void drop_older(run *r, const run_unit *newer, bool all) {
-  for (size_t i = 0; i < r->unit_count; i++) {
-    run_unit *u = r->units[i];
-    if (run_unit_queued(u) && run_supersedes(newer, u) && (all || !stays(r, u)))
-      let_go(r, u,
-             r->preempted ? "there is no time for it: a newer one is first"
-                          : "a newer one was complete before this one's turn");
+  const queue_unit first = run_line_unit(r, newer);
+  queue q = run_line(r, newer->group);
+  for (size_t i = 0; i < q.count; i++) {
+    if (!queue_goes(&q, &first, &q.units[i], all)) continue;
+    let_go(r, q.units[i].of,
+           r->preempted ? "there is no time for it: a newer one is first"
+                        : "a newer one was complete before this one's turn");
+    if (r->preempted) q.takes_s = run_line_takes(r); /* there is more of it for the others */
   }
 }
 
-/* True if a newer one comes first. A restore takes the last commit of the log for the newest: an
- * older one never follows a newer one. */
 static bool too_late(const run *r, const run_unit *u) {
-  for (size_t i = 0; i < r->unit_count; i++)
-    if (run_unit_sure(r->units[i]) && run_supersedes(r->units[i], u) &&
-        !(run_unit_queued(r->units[i]) && stays(r, u)))
-      return true;
-  return false;
+  const queue q = run_line(r, u->group);
+  const queue_unit one = run_line_unit(r, u);
+  return queue_too_late(&q, &one);
 }
 
 /* Makes the drop of older units final, now that this one is in the store. */
 void run_made_it(run *r, const run_unit *newer) {
   for (size_t i = 0; i < r->unit_count; i++)
     if (r->units[i]->phase == UNIT_DROPPED && !r->units[i]->late &&
-        run_supersedes(newer, r->units[i])) {
+        run_supersedes(r, newer, r->units[i])) {
       r->units[i]->late = r->units[i]->named; /* it stays, and is named */
       if (!r->units[i]->named) r->units[i]->phase = UNIT_RETIRED;
     }
@@ -163,12 +124,17 @@ static int64_t rest_of_quiet(const run *r, const run_unit *u) {
   return age < 0 ? quiet : age < quiet ? quiet - age : 0;
 }
 
-static bool others_first(const run *r, const run_unit *u) {
-  if (u->group->save) return true;
-  for (size_t i = 0; i < r->unit_count; i++)
-    if (r->units[i] != u && r->units[i]->group == u->group && run_unit_queued(r->units[i]))
-      return true;
-  return false;
+static void enter(run *r, run_unit *u) {
+  const queue q = run_line(r, u->group);
+  const queue_unit one = run_line_unit(r, u);
+  switch (queue_enter(&q, &one, u->want.queue)) {
+  case QUEUE_ENTERS: break;
+  case QUEUE_PUSHES: drop_older(r, u, false); break;
+  case QUEUE_REFUSED:
+    run_drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
+    break;
+  case QUEUE_PASSED: let_go(r, u, "a newer one is saved or waits already"); break;
+  }
 }
 
 void run_enqueue(run *r, run_unit *u) {
@@ -186,14 +152,8 @@ void run_enqueue(run *r, run_unit *u) {
     run_drop_late(r, u);
     return;
   }
-  if (u->want.queue == POLICY_NO_QUEUE && !r->keep_all && others_first(r, u))
-    run_drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
-  if (u->want.queue != POLICY_NEWEST && !r->keep_all) return;
-  run_keep_judge(r, u->group);
-  if (too_late(r, u))
-    let_go(r, u, "a newer one is saved or waits already");
-  else if (u->want.action == POLICY_SAVE && !r->keep_all)
-    drop_older(r, u, false);
+  if (u->want.queue == POLICY_NEWEST) run_keep_judge(r, u->group);
+  enter(r, u);
 }
 
 /* True if a dropped unit may be saved after all, by the detector's present word. */
@@ -206,7 +166,7 @@ static bool still_stands(const run *r, const run_unit *u) {
 
 static bool dropped_after(const run *r, const run_unit *u) {
   for (size_t i = 0; i < r->unit_count; i++)
-    if (run_supersedes(r->units[i], u) && still_stands(r, r->units[i])) return true;
+    if (run_supersedes(r, r->units[i], u) && still_stands(r, r->units[i])) return true;
   return false;
 }
 
@@ -336,68 +296,18 @@ static int start_save(run *r, run_unit *u, err *e) {
 
 /* ---- whose turn it is ---- */
 
-/* When time is short, the newest is first, and what belongs to its step before it, since a restart may
- * need both. What is older comes too late then. */
-static run_unit *newest_of(const run *r, const run_group *g, int64_t now) {
-  run_unit *newest = NULL, *first;
-  for (size_t i = 0; i < r->unit_count; i++) {
-    run_unit *u = r->units[i];
-    if (u->group != g || !run_unit_queued(u) || u->next_try > now) continue;
-    if (!newest || run_order_before(newest, u)) newest = u;
-  }
-  first = newest;
-  for (size_t i = 0; newest && newest->step != MATCH_NO_STEP && i < r->unit_count; i++) {
-    run_unit *u = r->units[i];
-    if (u->group == g && run_unit_queued(u) && u->next_try <= now && u->step == newest->step &&
-        run_order_before(u, first))
-      first = u;
-  }
-  return first;
-}
-
-/* An older one that waits for its next try keeps the newer ones waiting, for after them it would be too
- * late; but not those of which nobody said that each is wanted, and not for long. */
-static bool is_passed(run *r, run_unit *u, int64_t now) {
-  enum { LONGEST_S = 60 };
-  if (u->above) return run_above_due(r, u, now) > now;
-  if (run_follows(r)) return u->next_try > now;
-  if (run_in_place_due(r, u) > now) return true;
-  return !r->keep_all && u->next_try - now > (int64_t)LONGEST_S * 1000000000;
-}
-
-/* A name without a step, which could wait, goes before a newer one whose turn it is: behind that one it
- * would be too late for ever, though it may never be written again. */
-static run_unit *first_before(const run *r, run_unit *u, int64_t now) {
-  run_unit *first = u;
-  if (!u || u->above || u->next_try > now) return u;
-  for (size_t i = 0; i < r->unit_count; i++) {
-    run_unit *k = r->units[i];
-    if (k->group == u->group && run_unit_queued(k) && k->next_try <= now &&
-        run_in_place_due(r, k) > now && run_order_before(k, first))
-      first = k;
-  }
-  return first;
-}
-
-static run_unit *oldest_of(run *r, const run_group *g, int64_t now) {
-  run_unit *oldest = NULL;
-  for (size_t i = 0; i < r->unit_count; i++) {
-    run_unit *u = r->units[i];
-    if (u->group != g || !run_unit_queued(u) || is_passed(r, u, now)) continue;
-    if (!oldest || run_order_before(u, oldest)) oldest = u;
-  }
-  return oldest;
-}
-
-/* With time for all of them each has its turn; else the newest is worth most. */
-static bool oldest_first(const run *r) {
-  return !r->preempted ||
-         ((r->rest == POLICY_REST_FIT || r->rest == POLICY_REST_ALL) && fits(r, NULL));
+/* True while its kind's own pace says that its turn has not come. */
+static bool rests(run *r, run_unit *u, int64_t now) {
+  return u->above ? run_above_due(r, u, now) > now : run_in_place_due(r, u) > now;
 }
 
 /* Finds the unit of this group whose turn it is, now or at its next try; NULL: all wait for long. */
 static run_unit *next_of(run *r, const run_group *g, int64_t now) {
-  return oldest_first(r) ? first_before(r, oldest_of(r, g, now), now) : newest_of(r, g, now);
+  const queue q = run_line(r, g);
+  for (size_t i = 0; i < q.count; i++)
+    r->line[i].rests = q.units[i].stage == QUEUE_WAITS && rests(r, q.units[i].of, now);
+  ptrdiff_t at = queue_next(&q, now);
+  return at < 0 ? NULL : q.units[at].of;
 }
 
 static bool holds(const run *r, const run_group *g) {
@@ -455,7 +365,9 @@ int run_start_saves(run *r, err *e) {
 }
 
 void run_hurry(run *r) {
-  const bool some = r->rest == POLICY_REST_NEWEST || (r->rest == POLICY_REST_FIT && !fits(r, NULL));
+  const queue q = run_line(r, NULL);
+  const bool some =
+      r->rest == POLICY_REST_NEWEST || (r->rest == POLICY_REST_FIT && !queue_fits(&q));
   for (size_t i = 0; i < r->group_count; i++)
     if (some) run_keep_judge(r, r->groups[i]);
   for (size_t i = 0; i < r->unit_count; i++) {

@@ -13,6 +13,7 @@
 #include "plan/deadline.h"
 #include "plan/above.h"
 #include "plan/generations.h"
+#include "plan/queue.h"
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
@@ -45,12 +46,6 @@ typedef struct run_keeping run_keeping;
 typedef struct run_freeing run_freeing;
 typedef struct run_later run_later;
 
-/* A place in the line of a group: when it was complete; of those that became known together, when its
- * files were written. Zero: none. */
-typedef struct run_place {
-  int64_t at_ns, made_ns;
-} run_place;
-
 /* One unit of the watched tree. */
 typedef struct run_unit {
   char *path, *series;
@@ -61,7 +56,7 @@ typedef struct run_unit {
   uint64_t bytes, stamp;
   digest fingerprint;
   int64_t changed_ns, made_ns; /* as in detect_unit */
-  run_place place;             /* in its group's line, as run_order.c says */
+  queue_place place;           /* in its group's line, as run_order.c says */
   digest place_of;             /* the content that has it */
   decision want;
   policy_once once; /* what the policies were asked about it, and answered */
@@ -159,11 +154,11 @@ struct run_group {
   runlog_writer *before;               /* who had it before this start; NULL: not known */
   int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
   char *newest_unit;
-  run_place newest_place; /* of its newest good commit */
-  uint64_t commits;       /* live ones, as the owner last saw its log */
-  char *memory;           /* the policies' table, as JSON text; NULL: empty */
-  bool memory_changed;    /* since it was last handed to a save */
-  uint64_t hooked;        /* by a hook of what has happened: the newest first question by then */
+  queue_place newest_place; /* of its newest good commit */
+  uint64_t commits;         /* live ones, as the owner last saw its log */
+  char *memory;             /* the policies' table, as JSON text; NULL: empty */
+  bool memory_changed;      /* since it was last handed to a save */
+  uint64_t hooked;          /* by a hook of what has happened: the newest first question by then */
   uint64_t results, checkpoints, bytes; /* since its last save was begun */
   int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
   uint64_t resumed; /* the commit that the job goes on from; RUNLOG_NONE: none */
@@ -291,6 +286,8 @@ struct run {
   run_refused refused;
   standing_unit *facts; /* room for what is decided on; one more than there are units */
   size_t facts_room;
+  queue_unit *line; /* room for as many as there are units; run_line() fills it */
+  size_t line_room;
 };
 
 /* A save on a worker. */
@@ -303,13 +300,13 @@ struct run_save {
   /* The unit as it was when the save began: it may be another one by now. */
   digest fingerprint;
   char reason[256];
-  bool sure;        /* it was known to be whole */
-  int64_t begun_at; /* IO_MONO; 0: it goes on from what an earlier try has sent */
-  run_place place;  /* its own in the line */
-  char *memory;     /* of the group, to be written with the commit; NULL: as it is there */
-  bool memory_kept; /* it was written */
-  bool copied;      /* it is sent from a snapshot: changes of the original do not matter */
-  bool given_up;    /* the host cancelled it */
+  bool sure;         /* it was known to be whole */
+  int64_t begun_at;  /* IO_MONO; 0: it goes on from what an earlier try has sent */
+  queue_place place; /* its own in the line */
+  char *memory;      /* of the group, to be written with the commit; NULL: as it is there */
+  bool memory_kept;  /* it was written */
+  bool copied;       /* it is sent from a snapshot: changes of the original do not matter */
+  bool given_up;     /* the host cancelled it */
   /* These are the owner's, for run_stall.c; times are IO_MONO. */
   uint64_t moved;            /* as last seen */
   int64_t alive_at, said_at; /* of its last progress, and when that was last complained about */
@@ -508,18 +505,23 @@ int run_note_aside(run *r, const char *path, const digest *fingerprint, err *e);
 int64_t run_step_of(const run *r, const run_group *g, const runlog_commit *c); /* by its name */
 void run_order_now(run *r);               /* what comes next becomes known now */
 void run_order_note(run *r, run_unit *u); /* gives its content a place, when it is first queued */
-bool run_order_before(const run_unit *a, const run_unit *b);
+bool run_order_before(const run *r, const run_unit *a, const run_unit *b);
+/* What the rules of the queue see: of a unit, and of all of a group (NULL: none of them), valid until
+ * it is called again. */
+queue_unit run_line_unit(const run *r, const run_unit *u);
+queue run_line(const run *r, const run_group *g);
+double run_line_takes(const run *r);                      /* as in `queue` */
 bool run_order_at_start(const run *r, const run_unit *u); /* it stood there when the run began */
 bool run_is_late(const run *r, const run_unit *u);        /* a newer one is committed already */
 /* Takes in a commit: what was complete before it, and is still queued, is late. */
-void run_order_committed(run *r, run_group *g, run_place place);
+void run_order_committed(run *r, run_group *g, queue_place place);
 bool run_order_awaits(const run *r, const run_unit *u, int64_t now); /* an older one settles */
 
 /* run_queue.c */
 bool run_unit_queued(const run_unit *u); /* wanted, and not begun */
 bool run_unit_sure(const run_unit *u);   /* known to be whole: durable, or on its way */
-bool run_supersedes(const run_unit *newer,
-                    const run_unit *u); /* better for a restart in every way */
+/* Better for a restart in every way, and of one group? */
+bool run_supersedes(const run *r, const run_unit *newer, const run_unit *u);
 void run_enqueue(run *r, run_unit *u);
 void run_unit_durable(run *r, run_unit *u); /* its content is in the store */
 /* Takes units back that were dropped for one that did not make it. */

@@ -135,6 +135,7 @@ void run_status_free(run *r) {
   free(r->refused.unit);
   free(r->refused.series);
   free(r->facts);
+  free(r->line);
 }
 
 /* ---- counters ---- */

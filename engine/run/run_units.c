@@ -45,7 +45,9 @@ static run_unit *unit_new(const detect_unit *facts) {
 }
 
 static int insert(run *r, run_unit *u) {
-  if (!vec_grow((void *)&r->units, r->unit_count, &r->unit_room, sizeof(void *))) return ERR_NOMEM;
+  if (!vec_grow((void *)&r->units, r->unit_count, &r->unit_room, sizeof(void *)) ||
+      !VEC_ROOM(r->line, r->unit_count, r->line_room))
+    return ERR_NOMEM;
   bool there;
   size_t at = place_of(r, u->path, &there);
   memmove(&r->units[at + 1], &r->units[at], (r->unit_count - at) * sizeof(run_unit *));

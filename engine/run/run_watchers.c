@@ -221,7 +221,7 @@ void run_tell_watchers(run *r, const run_unit *u) {
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *k = r->units[i];
     if (k->told && k->told == k->stamp) continue;
-    if (k == u || (k->phase != UNIT_RUNNING && run_supersedes(u, k))) tell(r, k);
+    if (k == u || (k->phase != UNIT_RUNNING && run_supersedes(r, u, k))) tell(r, k);
   }
   if (watcher_is_long(&r->watcher)) tell_again(r);
 }
