@@ -56,6 +56,15 @@ bool queue_too_late(const queue *q, const queue_unit *u) {
   return false;
 }
 
+bool queue_is_outdone(const queue *q, const queue_unit *u) {
+  for (size_t i = 0; i < q->count; i++) {
+    const queue_unit *k = &q->units[i];
+    if ((k->sure || k->judged) && k->made_ns > u->made_ns && strcmp(k->series, u->series) == 0)
+      return true;
+  }
+  return false;
+}
+
 /* ---- the line ---- */
 
 bool queue_is_before(const queue_unit *u, queue_place newest) {

@@ -32,6 +32,7 @@ typedef struct queue_unit {
   queue_place place;
   queue_stage stage;
   bool sure;        /* known to be whole: stored, or on its way there */
+  bool judged;      /* whole, and refused by a policy, or given up */
   bool kept;        /* `keep` wants it, as far as it knows what comes behind it */
   bool early;       /* it stood there when the run began */
   bool above;       /* a file above the checkpoints */
@@ -80,6 +81,9 @@ bool queue_too_late(const queue *q, const queue_unit *u);
 /* True if `u`, which waits, is let go for this newer one, which is known to be whole; `all`: also if it
  * could stay. */
 bool queue_goes(const queue *q, const queue_unit *newer, const queue_unit *u, bool all);
+
+/* True if nobody is asked about `u`, which is held back, any more: a newer one of its kind is whole. */
+bool queue_is_outdone(const queue *q, const queue_unit *u);
 
 /* True if it is no commit any more: what is committed last, at this place, was complete after it, or a
  * newer one of its kind is in the store already. */

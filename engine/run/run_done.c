@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/seconds.h"
+#include "plan/retry.h"
 #include "run/run_state.h"
 
 /* True if the unit is another one than when this save began. */
@@ -199,13 +199,6 @@ static void on_fenced(run *r, run_save *s) {
   run_end_saving(r, u->path, s->job.status, s->job.error.text);
 }
 
-/* Returns 1, 2, 4, ... 60 s; when time is short, each second counts. */
-static int64_t pause_before(const run *r, unsigned tries) {
-  enum { LAST_S = 60 };
-  int64_t s = r->preempted ? 1 : tries > 6 ? LAST_S : (int64_t)1 << (tries - 1);
-  return s * 1000000000;
-}
-
 /* Lets all waiting units go, since a policy wants nothing saved any more: otherwise they would wait
  * for ever. */
 static void stop_saving(run *r) {
@@ -215,20 +208,11 @@ static void stop_saving(run *r) {
       run_drop_unwanted(r, r->units[i], "after an error the policy wanted nothing saved any more");
 }
 
-/* Decides whether to try again. A policy may overrule the error's class, within the bounds: nothing
- * is tried for ever. */
 static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
-  enum { LONGEST_S = 3600 };
-  double seconds = 0;
-  bool again = err_class_of(j->status) == ERR_CLASS_RETRYABLE;
-  u->tries++;
-  policy_remedy remedy = run_policy_error(r, u, j->status, j->error.text, &seconds);
-  *pause = pause_before(r, u->tries);
-  if (remedy == POLICY_RETRY) {
-    again = err_class_of(j->status) != ERR_CLASS_FATAL;
-    if (seconds_to_ns(seconds, "retry", pause, NULL) < 0 || *pause > LONGEST_S * SECOND_NS)
-      *pause = LONGEST_S * SECOND_NS;
-  }
+  retry_facts f = {
+      .status = j->status, .tries = ++u->tries, .most = r->tries, .short_of_time = r->preempted};
+  f.remedy = run_policy_error(r, u, j->status, j->error.text, &f.seconds);
+  bool again = retry_again(&f, pause);
   /* The job has ended here, and a rank did not come for the whole of its wait: it will not come. To
    * wait again and again, and for each older checkpoint too, would hold the others' nodes for
    * hours. */
@@ -237,8 +221,8 @@ static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
     r->forsaken = true;
   }
   if (j->forsaken) again = false;
-  if (remedy == POLICY_ABORT) stop_saving(r);
-  return again && remedy != POLICY_GIVE_UP && remedy != POLICY_ABORT && u->tries < r->tries;
+  if (f.remedy == POLICY_ABORT) stop_saving(r);
+  return again;
 }
 
 static void on_error(run *r, run_save *s) {

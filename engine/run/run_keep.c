@@ -168,7 +168,8 @@ static void wish(run_keeping *k, uint64_t commit, const char *policy, const char
 
 static const char *passed(const run *r, const run_group *g, const generations_doubt *doubt,
                           const runlog_commit *c) {
-  return judge_passed(r->policy, g->group.log, c, r->limits.no_delete, doubt);
+  return judge_passed(r->policy, runlog_view(g->group.log), g->group.prefix, c, r->limits.no_delete,
+                      doubt);
 }
 
 /* What a file above the checkpoints names is kept, or a restore of that file would be of no use. */

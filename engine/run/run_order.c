@@ -84,6 +84,7 @@ queue_unit run_line_unit(const run *r, const run_unit *u) {
                       .place = u->place,
                       .stage = stage_of(u),
                       .sure = run_unit_sure(u),
+                      .judged = u->phase == UNIT_SKIPPED || u->phase == UNIT_FAILED,
                       .kept = u->kept,
                       .early = run_order_at_start(r, u),
                       .above = u->above,

@@ -245,15 +245,10 @@ static bool held_back(const run *r, const run_unit *u) {
          detect_find(r->detect, u->path, &unit) && unit.state == DETECT_COMPLETE;
 }
 
-static bool has_newer(const run *r, const run_unit *u) {
-  for (size_t i = 0; i < r->unit_count; i++) {
-    const run_unit *other = r->units[i];
-    if (other != u && other->group == u->group && strcmp(other->series, u->series) == 0 &&
-        other->made_ns > u->made_ns &&
-        (run_unit_sure(other) || other->phase == UNIT_SKIPPED || other->phase == UNIT_FAILED))
-      return true;
-  }
-  return false;
+static bool is_outdone(const run *r, const run_unit *u) {
+  const queue q = run_line(r, u->group);
+  const queue_unit one = run_line_unit(r, u);
+  return queue_is_outdone(&q, &one);
 }
 
 void run_reconsider(run *r, const char *event) {
@@ -261,7 +256,7 @@ void run_reconsider(run *r, const char *event) {
   if (r->closing || r->fenced || !r->detect) return;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (held_back(r, u) && (all || u->asked_for || !has_newer(r, u))) run_consider(r, u, event);
+    if (held_back(r, u) && (all || u->asked_for || !is_outdone(r, u))) run_consider(r, u, event);
   }
 }
 
@@ -277,7 +272,7 @@ int run_ask_in_time(run *r, err *e) {
     if (u->ask_at <= now) {
       u->ask_at = 0;
       run_event(r, false);
-      if (!has_newer(r, u)) run_consider(r, u, "time");
+      if (!is_outdone(r, u)) run_consider(r, u, "time");
     }
     if (u->ask_at && u->ask_at < r->ask_due) r->ask_due = u->ask_at;
   }

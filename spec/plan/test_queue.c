@@ -29,6 +29,7 @@ static void read_flags(queue_unit *u, const char *flags) {
   u->early = strchr(flags, 'e');
   u->above = strchr(flags, 'a');
   u->rests = strchr(flags, 'r');
+  u->judged = strchr(flags, 'j');
   u->sure = !strchr(flags, '?') && u->stage != QUEUE_AWAY;
   if (strchr(flags, 'l')) u->next_try = INT64_C(1000) * SECOND; /* its next try is late */
   if (strchr(flags, 's')) u->next_try = INT64_C(30) * SECOND;   /* ... or soon */
@@ -191,6 +192,23 @@ static void the_time_at_which_it_was_complete_counts_before_that_of_its_files(vo
   assert_false(queue_is_later((queue_place){1, 1}, (queue_place){1, 1}));
 }
 
+static bool is_outdone(const char *text) {
+  line l;
+  read_line(&l, text);
+  return queue_is_outdone(&l.q, &l.units[0]);
+}
+
+static void nobody_is_asked_about_one_that_a_newer_whole_one_outdoes(void **state) {
+  assert_false(is_outdone("Xa1@1j"));
+  assert_true(is_outdone("Xa1@1j Xa2@2j"));
+  assert_true(is_outdone("Xa1@1j Sa2@2"));
+  assert_true(is_outdone("Xa1@1j Wa2@2"));
+  assert_false(is_outdone("Xa1@1j Wa2@2?"));
+  assert_false(is_outdone("Xa1@1j Xa2@2"));
+  assert_false(is_outdone("Xa1@1j Sb2@2"));
+  assert_false(is_outdone("Xa2@2j Sa1@1"));
+}
+
 /* Of the first of the line. */
 static queue_word enter(const char *text, policy_queue how, void (*set)(queue *)) {
   line l;
@@ -276,6 +294,7 @@ int main(void) {
       cmocka_unit_test(only_what_waits_is_let_go),
       cmocka_unit_test(what_was_complete_before_the_newest_commit_comes_late),
       cmocka_unit_test(the_time_at_which_it_was_complete_counts_before_that_of_its_files),
+      cmocka_unit_test(nobody_is_asked_about_one_that_a_newer_whole_one_outdoes),
       cmocka_unit_test(a_policy_says_how_its_checkpoints_queue),
       cmocka_unit_test(where_all_are_kept_no_policy_refuses_one),
       cmocka_unit_test(the_oldest_has_its_turn),

@@ -43,17 +43,17 @@ static int sheet_new(sheet *j, size_t commits, err *e) {
   return err_set(e, ERR_NOMEM, "plan: out of memory");
 }
 
-static bool is_reused(const policy *p, const runlog *log, const runlog_commit *c) {
-  const runlog_state *state = runlog_view(log);
+static bool is_reused(const policy *p, const runlog_state *state, const char *prefix,
+                      const runlog_commit *c) {
   if (!policy_keeps_few(p) || !generations_has_name(state, c)) return false;
-  policy_reuse how = policy_reuses(p, runlog_prefix(log), c->unit, c->kind == MATCH_DIR);
+  policy_reuse how = policy_reuses(p, prefix, c->unit, c->kind == MATCH_DIR);
   return how == POLICY_SAME_NAME || (how == POLICY_SAME_IF_FIXED && generations_is_fixed(state, c));
 }
 
-const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c, bool no_delete,
-                         const generations_doubt *doubt) {
+const char *judge_passed(const policy *p, const runlog_state *state, const char *prefix,
+                         const runlog_commit *c, bool no_delete, const generations_doubt *doubt) {
   if (no_delete) return NULL;
-  return generations_passed(runlog_view(log), c, is_reused(p, log, c), doubt);
+  return generations_passed(state, c, is_reused(p, state, prefix, c), doubt);
 }
 
 static void add_passed(const judge *how, const runlog *log, policy_kept *kept) {
@@ -61,7 +61,9 @@ static void add_passed(const judge *how, const runlog *log, policy_kept *kept) {
   const bool no_delete = how->limits.no_delete;
   for (size_t i = 0; i < state->commit_count; i++) {
     const char *why = NULL;
-    if (kept[i].keep) why = judge_passed(how->policy, log, &state->commits[i], no_delete, NULL);
+    if (kept[i].keep)
+      why =
+          judge_passed(how->policy, state, runlog_prefix(log), &state->commits[i], no_delete, NULL);
     if (!why) continue;
     kept[i] = (policy_kept){.policy = "builtin"};
     snprintf(kept[i].reason, sizeof kept[i].reason, "%s", why);

@@ -29,8 +29,8 @@ typedef int judge_fn(void *ctx, const judged *what);
 /* Returns why the core lets this commit go, without the policy's word (static text); NULL: it does
  * not. `doubt` may be NULL. Where nothing is deleted it lets nothing go by itself: what it dropped somebody
  * else would delete, and nobody has asked for that. */
-const char *judge_passed(const policy *p, const runlog *log, const runlog_commit *c, bool no_delete,
-                         const generations_doubt *doubt);
+const char *judge_passed(const policy *p, const runlog_state *state, const char *prefix,
+                         const runlog_commit *c, bool no_delete, const generations_doubt *doubt);
 
 /* Judges each commit of each log at or below the place, except those whose data is gone. */
 int judge_target(const judge *how, const char *where, judge_fn *fn, void *ctx, err *e);
