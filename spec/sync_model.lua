@@ -9,6 +9,10 @@ local model = {}
 --- The items in which the library decides otherwise.
 model.BETTER = { [202] = true, [204] = true, [214] = true }
 
+--- Those of a run, whose saves queue: one that is wanted while another is at work runs next. The
+--- object that decides as the peer does asks whether one is at work, and lets it be then.
+model.QUEUES = { [174] = true, [202] = true, [204] = true, [214] = true }
+
 local function plain(value) return value ~= recording.null and value or nil end
 
 local Run = {}
@@ -64,6 +68,7 @@ function model.run(trace, better)
     min_iter = tonumber(plain(config.env_min_iter) or 2),
     min_time = tonumber(plain(config.env_min_time) or 10),
     count = 0, processes = {}, removing = {}, synced = {}, before = {}, reached = {}, sources = {},
+    waiting = {},
   }, Run)
 end
 
@@ -131,9 +136,14 @@ function Run:sync(trial, force, wait)
   local job = self.processes[id].job
   local has_failed = job ~= nil and job.ends <= self.now and job.outcome ~= "ok"
   if self.better[204] and has_failed then self.synced[id] = self.before[id] end
-  if not self:wants(id, force) or not force and self:running(id) then return false end
+  if not self:wants(id, force) then return false end
+  if not force and self:running(id) then
+    self.waiting[id] = self.better[174]
+    return false
+  end
   local source = self:source_of(trial)
   if not source then return false end
+  self.waiting[id] = nil -- this one is newer
   self:wait_for_previous(id)
   if self.step.exception then return false end
   self.processes[id].job = { ends = self.now + trial.takes, outcome = trial.outcome }
@@ -146,6 +156,22 @@ function Run:sync(trial, force, wait)
   if outcome == "tune" then self:log("current", id, CAUSES[outcome]) end
   if outcome == "other" then self.step.exception = "other" end
   return true
+end
+
+-- Starts what was remembered while another was at work, when that was over.
+function Run:go_on()
+  for _, id in ipairs(sorted(self.waiting)) do
+    local process, trial = self.processes[id], self.trials[id]
+    local job = process and process.job
+    if not job then
+      self.waiting[id] = nil
+    elseif job.ends <= self.now then
+      self.waiting[id] = nil
+      if job.outcome ~= "ok" and self.better[204] then self.synced[id] = self.before[id] end
+      self.before[id], self.synced[id] = self.synced[id], job.ends
+      process.job = { ends = job.ends + trial.takes, outcome = trial.outcome }
+    end
+  end
 end
 
 function Run:clean_up()
@@ -225,6 +251,7 @@ function on.advance() end
 function Run:event(event)
   local trial = self.trials[event.trial]
   self.now = self.now + event.dt
+  self:go_on()
   model.apply(event, trial)
   self.step = { started = {}, sources = {}, ops = {}, log = {} }
   on[event.ev](self, trial, event)
