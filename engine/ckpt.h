@@ -679,6 +679,53 @@ typedef struct ckpt_check_options {
 int ckpt_policy_check(ckpt *engine, const ckpt_check_options *options, ckpt_remark_fn *fn,
                       void *ctx);
 
+/* What an event of a simulation led to, until the next one comes; all texts are valid during the call. */
+typedef struct ckpt_simulated {
+  size_t size;
+  int64_t index; /* of the event in the file, from 0; -1: a failure that was made up */
+  double t;      /* in seconds, as in the file */
+  const char *event, *trial;
+  uint32_t asked;              /* 1: a policy decided, or the core for it: */
+  uint32_t sync;               /* 1: it is to be saved */
+  const char *unit;            /* what that is about, */
+  const char *policy, *reason; /* and whose word it is */
+  /* Names of checkpoints, ended by NULL: committed; of a failed try; let go while they waited; no longer
+   * kept. */
+  const char *const *saved, *const *failed, *const *let_go, *const *deleted;
+  double lost_s; /* work, of a crash */
+} ckpt_simulated;
+/* Returns 0 to go on; any other value ends the simulation and is returned. */
+typedef int ckpt_simulated_fn(void *ctx, const ckpt_simulated *what);
+typedef struct ckpt_simulation {
+  size_t size;
+  uint64_t events, questions;
+  uint64_t saved, failed, let_go,
+      unsaved;            /* failed: tries; unsaved: given up, or lost on their way */
+  uint64_t deleted, kept; /* deleted: no longer kept */
+  uint64_t bytes_sent, bytes_kept, bytes_most; /* kept: at the end; most: at one moment */
+  uint64_t crashes;
+  double lost_s;      /* work that crashes have cost */
+  double seconds;     /* from the first event to the last thing that happened */
+  uint64_t fallbacks; /* so often a policy had no good answer, and the safe one held */
+} ckpt_simulation;
+typedef struct ckpt_simulate_options {
+  size_t size;
+  const char *events; /* a file: what happened, in JSON Lines */
+  const char *const *policies, *const *settings;
+  const char *policy_dir;
+  double max_delete, grace_delete_s; /* as in ckpt_run_options */
+  double
+      bandwidth;  /* bytes a second; 0: a save takes no time, unless an event says what it takes */
+  double mtbf_s;  /* failures are made up, so far apart in the mean; 0: none */
+  uint64_t seed;  /* the same one makes up the same failures */
+  uint32_t flags; /* CKPT_NO_DELETE */
+} ckpt_simulate_options;
+/* Tells what policies would have done in a run of which these are the events: the rules that decide are
+ * those of a run, and the clock is that of the file. Writes nothing. `fn` and `out` may be NULL.
+ * CKPT_EINVAL, CKPT_ELIMIT: a line of the file is wrong; nothing was told then. */
+int ckpt_simulate(ckpt *engine, const ckpt_simulate_options *options, ckpt_simulated_fn *fn,
+                  void *ctx, ckpt_simulation *out);
+
 typedef struct ckpt_mark_options {
   size_t size;
   const char *uri, *name; /* name NULL: the newest */

@@ -2,6 +2,7 @@
 #include "ckpt_state.h"
 #include "decision/policy.h"
 #include "decision/policy_check.h"
+#include "lab/simulate.h"
 
 struct shipped {
   ckpt_policy_fn *fn;
@@ -59,4 +60,86 @@ int ckpt_policy_check(ckpt *c, const ckpt_check_options *options, ckpt_remark_fn
                                   .dir = taken.policy_dir,
                                   .tree = taken.dir};
   return policy_check(&o, on_finding, &s, &c->error);
+}
+
+struct simulating {
+  ckpt_simulated_fn *fn;
+  void *ctx;
+};
+
+static int on_told(void *ctx, const lab_told *w) {
+  const struct simulating *s = ctx;
+  const ckpt_simulated told = {.size = sizeof told,
+                               .index = w->i,
+                               .t = w->t,
+                               .event = w->event,
+                               .trial = w->trial,
+                               .asked = w->asked,
+                               .sync = w->sync,
+                               .unit = w->unit,
+                               .policy = w->policy,
+                               .reason = w->reason,
+                               .saved = w->saved,
+                               .failed = w->failed,
+                               .let_go = w->let_go,
+                               .deleted = w->deleted,
+                               .lost_s = w->lost_s};
+  return s->fn ? s->fn(s->ctx, &told) : 0;
+}
+
+static void give_sum(const lab_sum *sum, ckpt_simulation *out) {
+  ckpt_simulation given = {.events = sum->events,
+                           .questions = sum->questions,
+                           .saved = sum->saved,
+                           .failed = sum->failed,
+                           .let_go = sum->let_go,
+                           .unsaved = sum->unsaved,
+                           .deleted = sum->deleted,
+                           .kept = sum->kept,
+                           .bytes_sent = sum->bytes_sent,
+                           .bytes_kept = sum->bytes_kept,
+                           .bytes_most = sum->bytes_most,
+                           .crashes = sum->crashes,
+                           .lost_s = sum->lost_s,
+                           .seconds = sum->seconds,
+                           .fallbacks = sum->fallbacks};
+  ckpt_give(out, out->size, &given, sizeof given);
+}
+
+static bool is_number(double value) {
+  return value >= 0 && value <= 1e18; /* NaN is none */
+}
+
+int ckpt_simulate(ckpt *c, const ckpt_simulate_options *options, ckpt_simulated_fn *fn, void *ctx,
+                  ckpt_simulation *out) {
+  ckpt_simulate_options taken;
+  struct simulating s = {fn, ctx};
+  lab_sum sum;
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_simulate_options", &c->error);
+  if (rc == 0 && (!taken.events || !*taken.events))
+    rc = err_set(&c->error, ERR_INVAL, "a simulation needs a file of events");
+  if (rc == 0 && (!is_number(taken.bandwidth) || !is_number(taken.mtbf_s)))
+    rc = err_set(&c->error, ERR_INVAL, "a bandwidth and an mtbf are 0 or more");
+  if (rc != 0) return rc;
+  lab_options o = {.io = c->env.io,
+                   .log = &c->log,
+                   .events = taken.events,
+                   .limits = {.no_delete = taken.flags & CKPT_NO_DELETE},
+                   .bandwidth = taken.bandwidth,
+                   .mtbf_s = taken.mtbf_s,
+                   .seed = taken.seed};
+  rc = ckpt_share(taken.max_delete, &o.limits.max_drop, &c->error);
+  if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &o.limits.grace_ns, &c->error);
+  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  o.policy = (policy_options){.link = c->policies,
+                              .id = "simulation",
+                              .names = taken.policies,
+                              .settings = taken.settings,
+                              .dir = taken.policy_dir,
+                              .quiet_ns = -1};
+  rc = lab_simulate(&o, on_told, &s, &sum, &c->error);
+  if (rc == 0 && out) give_sum(&sum, out);
+  return rc;
 }

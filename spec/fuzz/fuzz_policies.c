@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "decision/policy_impl.h"
+#include "lab/events.h"
 #include "lua/policy/policy_serve.h"
 
 /* An answer of the policies' helper, of which each hook makes what it can. */
@@ -113,4 +114,30 @@ void fuzz_memory(const uint8_t *data, size_t size) {
   json_decref(value);
   buf_free(&answer);
   buf_free(&request);
+}
+
+static void check_event(const lab_event *event, int64_t after_ns) {
+  must(event->at_ns >= after_ns && event->at_ns <= INT64_C(1000000000) * 1000000000);
+  must(event->what < LAB_WHATS && event->trial && !strchr(event->trial, '/'));
+  must(!event->name || (*event->name && !strchr(event->name, '/')));
+  must(event->bytes <= UINT64_C(1) << 60 && event->step >= -1);
+  must(isfinite(event->transfer_s) && isfinite(event->grace_s) && event->grace_s >= 0);
+  must((event->what == LAB_RESULT) == (event->result != NULL));
+}
+
+/* What a simulation is told: one line, and a file of them. */
+void fuzz_events(const uint8_t *data, size_t size) {
+  lab_event event;
+  lab_history h;
+  err e = {0};
+  if (lab_event_read((const char *)data, size, "f:1", 5, &event, &e) == 0) {
+    check_event(&event, 5);
+    lab_event_free(&event);
+  } else {
+    must(strncmp(e.text, "f:1: ", 5) == 0);
+  }
+  for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
+  if (lab_history_read(fuzz_io(), fuzz_file("events.jsonl", data, size), &h, &e) < 0) return;
+  for (size_t i = 0; i < h.count; i++) check_event(&h.events[i], i ? h.events[i - 1].at_ns : 0);
+  lab_history_free(&h);
 }

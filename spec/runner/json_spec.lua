@@ -110,6 +110,8 @@ describe("docs/json.md", function()
     says("policy show", "policy show markers")
     support.write(dir .. "/f.lua", "return { api = 1, sync = function(e) return e.x end }")
     says("policy check", "policy check f.lua", 2)
+    support.write(dir .. "/e.jsonl", '{"event":"checkpoint"}\n{"event":"crash"}\n')
+    says("policy simulate", "policy simulate e.jsonl")
     says("ls", "ls store")
     says("restore", "restore store --dir back")
     sh "mkdir tune; echo '{}' >tune/experiment_state-2026-11-23_19-58-33.json"

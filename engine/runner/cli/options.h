@@ -40,6 +40,8 @@ typedef struct options {
   const char *dir, *to, *state, *reason, *remove;
   uint64_t size_max, entries_max; /* unpack; 0: the default */
   double pin_s;                   /* 0: for good */
+  double bandwidth, mtbf_s;       /* policy simulate: bytes a second, 0: none is given; 0: none */
+  uint64_t seed;
   bool all, uri_only, wait, alone, linear, mark, remove_run, yes, record, metrics;
 } options;
 

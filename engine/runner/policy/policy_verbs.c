@@ -7,6 +7,7 @@ const verb *const policy_verbs[] = {
   &verb_policy_list,
   &verb_policy_show,
   &verb_policy_copy,
+  &verb_policy_simulate,
   NULL,
 };
 /* clang-format on */

@@ -9,6 +9,7 @@ extern const verb verb_policy_check;
 extern const verb verb_policy_list;
 extern const verb verb_policy_show;
 extern const verb verb_policy_copy;
+extern const verb verb_policy_simulate;
 
 /* They are in the order of the help; NULL ends. */
 extern const verb *const policy_verbs[];

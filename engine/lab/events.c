@@ -1,0 +1,344 @@
+#include "events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/seconds.h"
+#include "base/vec.h"
+#include "prims/fs.h"
+#include "prims/numbers/match_step.h"
+
+/* 30 years: what is longer is another unit of time. */
+static const double longest_s = 1e9;
+static const int64_t most_bytes = INT64_C(1) << 60;
+static const double usual_grace_s = 30;
+
+static const char *const words[] = {"start", "result",  "checkpoint", "complete",
+                                    "error", "preempt", "crash",      "end"};
+static const char *const kinds[] = {"perm", "null", "temp", "memory", NULL};
+
+const char *lab_word(lab_what what) {
+  return words[what];
+}
+
+void lab_event_free(lab_event *event) {
+  free(event->trial);
+  free(event->result);
+  free(event->name);
+  free(event->metrics);
+  *event = (lab_event){0};
+}
+
+/* ---- one line ---- */
+
+typedef struct reading {
+  const char *where;
+  lab_event *out;
+  err *e;
+} reading;
+
+static int wrong(const reading *r, const char *key, const char *wants) {
+  return err_set(r->e, ERR_INVAL, "%s: \"%s\" is to be %s", r->where, key, wants);
+}
+
+/* Refuses what nobody reads: it would be taken for something that counts. */
+static int check_keys(const reading *r, const json_t *object, const char *in,
+                      const char *const *known) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)object, key, value) {
+    size_t i = 0;
+    char shown[64];
+    while (known[i] && strcmp(known[i], key) != 0) i++;
+    if (known[i]) continue;
+    buf plain;
+    buf_init(&plain, sizeof shown);
+    js_plain(key, sizeof shown - 1, &plain);
+    snprintf(shown, sizeof shown, "%s", plain.data ? plain.data : "?");
+    buf_free(&plain);
+    return err_set(r->e, ERR_INVAL, "%s: %s has no member \"%s\"", r->where, in, shown);
+  }
+  return 0;
+}
+
+static bool is_given(const json_t *object, const char *key, json_t **value) {
+  *value = json_object_get(object, key);
+  return *value && !json_is_null(*value);
+}
+
+static int take_seconds(const reading *r, const json_t *object, const char *key, double *out) {
+  json_t *value;
+  if (!is_given(object, key, &value)) return 0;
+  double s = json_is_number(value) ? json_number_value(value) : -1;
+  if (!(s >= 0 && s <= longest_s)) return wrong(r, key, "seconds, from 0 to 1e9");
+  *out = s;
+  return 0;
+}
+
+static int take_whole(const reading *r, const json_t *object, const char *key, int64_t most,
+                      int64_t *out) {
+  json_t *value;
+  if (!is_given(object, key, &value)) return 0;
+  double n = json_is_real(value) ? json_real_value(value) : 0;
+  bool whole = json_is_integer(value) ||
+               (json_is_real(value) && n >= 0 && n <= (double)most && n == (double)(int64_t)n);
+  int64_t taken = json_is_integer(value) ? json_integer_value(value) : (int64_t)n;
+  if (!whole || taken < 0 || taken > most) return wrong(r, key, "a whole number of 0 or more");
+  *out = taken;
+  return 0;
+}
+
+/* Takes one of `choices`, ended by NULL. */
+static int take_word(const reading *r, const json_t *object, const char *key,
+                     const char *const *choices, const char *wants, int *out) {
+  json_t *value;
+  if (!is_given(object, key, &value)) return 0;
+  const char *text = json_string_value(value);
+  for (int i = 0; text && choices[i]; i++)
+    if (strcmp(choices[i], text) == 0) {
+      *out = i;
+      return 0;
+    }
+  return wrong(r, key, wants);
+}
+
+/* A name is one of a file or a directory. */
+static int take_name(const reading *r, const json_t *object, const char *key, char **out) {
+  json_t *value;
+  if (!is_given(object, key, &value)) return 0;
+  const char *text = json_string_value(value);
+  size_t len = text ? strlen(text) : 0;
+  if (len == 0 || len >= FS_NAME_MAX || strchr(text, '/') || strcmp(text, ".") == 0 ||
+      strcmp(text, "..") == 0)
+    return wrong(r, key, "a name of at most 255 bytes, without a slash");
+  *out = strdup(text);
+  return *out ? 0 : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+}
+
+static int print(const reading *r, const json_t *object, char **out) {
+  buf text;
+  buf_init(&text, LAB_LINE_MAX);
+  int rc = object ? js_print(object, &text, r->e)
+                  : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+  if (rc == 0) *out = buf_take(&text);
+  buf_free(&text);
+  return rc;
+}
+
+/* Numbers of a result or a checkpoint, as text; NULL: none are given. */
+static int take_metrics(const reading *r, const json_t *object, const char *key, char **out) {
+  json_t *value;
+  if (!is_given(object, key, &value)) return 0;
+  if (!json_is_object(value)) return wrong(r, key, "an object of numbers");
+  return print(r, value, out);
+}
+
+/* What a result says: its metrics, and how far the training is. */
+static int take_result(const reading *r, const json_t *line) {
+  json_t *metrics, *iteration, *time;
+  bool has_iteration = is_given(line, "training_iteration", &iteration);
+  bool has_time = is_given(line, "time_total_s", &time);
+  if ((has_iteration && !json_is_number(iteration)) || (has_time && !json_is_number(time)))
+    return wrong(
+        r, has_iteration && !json_is_number(iteration) ? "training_iteration" : "time_total_s",
+        "a number");
+  if (is_given(line, "metrics", &metrics) && !json_is_object(metrics))
+    return wrong(r, "metrics", "an object of numbers");
+  if (r->out->what != LAB_RESULT) {
+    if (has_iteration || has_time || json_object_get(line, "metrics"))
+      return err_set(r->e, ERR_INVAL,
+                     "%s: only a result has \"training_iteration\", "
+                     "\"time_total_s\" and \"metrics\"",
+                     r->where);
+    return 0;
+  }
+  json_t *all = json_is_object(metrics) ? json_copy(metrics) : json_object();
+  int bad = all ? 0 : -1;
+  if (has_iteration) js_set(all, "training_iteration", json_incref(iteration), &bad);
+  if (has_time) js_set(all, "time_total_s", json_incref(time), &bad);
+  int rc = bad ? err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where)
+               : print(r, all, &r->out->result);
+  json_decref(all);
+  return rc;
+}
+
+static int take_checkpoint(const reading *r, const json_t *line) {
+  static const char *const known[] = {"name", "step", "bytes", "kind", "metrics", NULL};
+  json_t *c;
+  lab_event *out = r->out;
+  int kind = 0;
+  if (!is_given(line, "checkpoint", &c)) return 0;
+  if (!json_is_object(c)) return wrong(r, "checkpoint", "an object");
+  if (out->what != LAB_CHECKPOINT)
+    return err_set(r->e, ERR_INVAL, "%s: only the event \"checkpoint\" has a \"checkpoint\"",
+                   r->where);
+  int64_t bytes = -1;
+  int rc = check_keys(r, c, "a checkpoint", known);
+  if (rc == 0) rc = take_name(r, c, "name", &out->name);
+  if (rc == 0 && out->name)
+    out->step = match_step_between(out->name, out->name, out->name + strlen(out->name));
+  if (rc == 0) rc = take_whole(r, c, "step", INT64_MAX >> 1, &out->step);
+  if (rc == 0) rc = take_whole(r, c, "bytes", most_bytes, &bytes);
+  if (rc == 0)
+    rc = take_word(r, c, "kind", kinds, "\"perm\", \"null\", \"temp\" or \"memory\"", &kind);
+  if (rc == 0) rc = take_metrics(r, c, "metrics", &out->metrics);
+  out->kind = kinds[kind];
+  out->sized = bytes >= 0;
+  out->bytes = bytes >= 0 ? (uint64_t)bytes : 0;
+  return rc;
+}
+
+static int take_transfer(const reading *r, const json_t *line) {
+  static const char *const known[] = {"seconds", "outcome", NULL};
+  static const char *const outcomes[] = {"", "ok", "fail", NULL};
+  json_t *t;
+  int outcome = LAB_AS_BEFORE;
+  if (!is_given(line, "transfer", &t)) return 0;
+  if (!json_is_object(t)) return wrong(r, "transfer", "an object");
+  int rc = check_keys(r, t, "a transfer", known);
+  if (rc == 0) rc = take_seconds(r, t, "seconds", &r->out->transfer_s);
+  if (rc == 0) rc = take_word(r, t, "outcome", outcomes, "\"ok\" or \"fail\"", &outcome);
+  r->out->outcome = (lab_outcome)outcome;
+  return rc;
+}
+
+static int take_what(const reading *r, const json_t *line) {
+  const char *text = json_string_value(json_object_get(line, "event"));
+  for (int i = 0; text && i < LAB_WHATS; i++)
+    if (strcmp(words[i], text) == 0) {
+      r->out->what = (lab_what)i;
+      return 0;
+    }
+  return wrong(r, "event",
+               "\"start\", \"result\", \"checkpoint\", \"complete\", \"error\", \"preempt\", "
+               "\"crash\" or \"end\"");
+}
+
+static int take_time(const reading *r, const json_t *line, int64_t after_ns) {
+  double t = (double)after_ns / 1e9;
+  int rc = take_seconds(r, line, "t", &t);
+  if (rc < 0) return rc;
+  r->out->at_ns = json_is_number(json_object_get(line, "t")) ? (int64_t)(t * 1e9 + 0.5) : after_ns;
+  if (r->out->at_ns >= after_ns) return 0;
+  return err_set(r->e, ERR_INVAL, "%s: \"t\" is %.9g, before the event before it (%.9g)", r->where,
+                 t, (double)after_ns / 1e9);
+}
+
+static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
+  static const char *const known[] = {
+      "t",          "event",    "trial", "metrics", "training_iteration", "time_total_s",
+      "checkpoint", "transfer", "grace", NULL};
+  lab_event *out = r->out;
+  if (!json_is_object(line))
+    return err_set(r->e, ERR_INVAL, "%s: an event is an object, {\"event\": ...}", r->where);
+  int rc = check_keys(r, line, "an event", known);
+  if (rc == 0) rc = take_what(r, line);
+  if (rc == 0) rc = take_time(r, line, after_ns);
+  if (rc == 0) rc = take_name(r, line, "trial", &out->trial);
+  if (rc == 0) rc = take_result(r, line);
+  if (rc == 0) rc = take_checkpoint(r, line);
+  if (rc == 0) rc = take_transfer(r, line);
+  if (rc == 0) rc = take_seconds(r, line, "grace", &out->grace_s);
+  if (rc == 0 && !out->trial && !(out->trial = strdup("")))
+    rc = err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+  return rc;
+}
+
+int lab_event_read(const char *line, size_t len, const char *where, int64_t after_ns,
+                   lab_event *out, err *e) {
+  json_t *value = NULL;
+  *out = (lab_event){
+      .kind = kinds[0], .step = MATCH_NO_STEP, .transfer_s = -1, .grace_s = usual_grace_s};
+  const reading r = {where, out, e};
+  err why = {0};
+  int rc = js_parse(line, len, where, &value, &why);
+  /* No store is damaged: somebody has written it wrongly. */
+  if (rc < 0) rc = err_set(e, rc == ERR_FORMAT ? ERR_INVAL : rc, "%s", why.text);
+  if (rc == 0) rc = take_line(&r, value, after_ns);
+  json_decref(value);
+  if (rc < 0) lab_event_free(out);
+  return rc;
+}
+
+/* ---- a file ---- */
+
+void lab_history_free(lab_history *h) {
+  for (size_t i = 0; i < h->count; i++) lab_event_free(&h->events[i]);
+  free(h->events);
+  *h = (lab_history){0};
+}
+
+typedef struct lines {
+  const char *path;
+  lab_history *h;
+  buf line;
+  size_t number;
+} lines;
+
+static bool is_blank(const buf *line) {
+  for (size_t i = 0; i < line->len; i++)
+    if (!strchr(" \t\r", line->data[i]) || line->data[i] == '\0') return false;
+  return true;
+}
+
+static int end_line(lines *l, err *e) {
+  char where[FS_PATH_MAX + 32];
+  lab_history *h = l->h;
+  snprintf(where, sizeof where, "%s:%zu", l->path, ++l->number);
+  if (buf_failed(&l->line) < 0)
+    return err_set(e, ERR_LIMIT, "%s: the line is longer than %d KiB", where, LAB_LINE_MAX >> 10);
+  if (is_blank(&l->line)) return 0;
+  if (h->count >= LAB_EVENTS_MAX)
+    return err_set(e, ERR_LIMIT, "%s: these are more than %d events", where, LAB_EVENTS_MAX);
+  if (!VEC_ROOM(h->events, h->count, h->room))
+    return err_set(e, ERR_NOMEM, "%s: out of memory", where);
+  int64_t after = h->count ? h->events[h->count - 1].at_ns : 0;
+  int rc = lab_event_read(l->line.data, l->line.len, where, after, &h->events[h->count], e);
+  if (rc == 0) h->count++;
+  return rc;
+}
+
+static int take_bytes(lines *l, const char *bytes, size_t len, err *e) {
+  int rc = 0;
+  while (rc == 0 && len > 0) {
+    const char *end = memchr(bytes, '\n', len);
+    size_t piece = end ? (size_t)(end - bytes) : len;
+    buf_add(&l->line, bytes, piece);
+    if (!end && buf_failed(&l->line) == 0) return 0;
+    rc = end_line(l, e);
+    buf_clear(&l->line);
+    if (!end) return rc;
+    bytes = end + 1;
+    len -= piece + 1;
+  }
+  return rc;
+}
+
+int lab_history_read(const io *io, const char *path, lab_history *out, err *e) {
+  enum { PIECE = 64 << 10 };
+  *out = (lab_history){0};
+  lines l = {.path = path, .h = out};
+  char *bytes = malloc(PIECE);
+  if (!bytes) return err_set(e, ERR_NOMEM, "read %s: out of memory", path);
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  if (fd < 0) {
+    free(bytes);
+    return err_sys(e, fd, "read %s", path);
+  }
+  buf_init(&l.line, LAB_LINE_MAX);
+  ssize_t n = 0;
+  int rc = 0;
+  while (rc == 0 && (n = fs_fill(io, fd, bytes, PIECE)) > 0)
+    rc = take_bytes(&l, bytes, (size_t)n, e);
+  if (rc == 0 && n < 0) rc = err_sys(e, (int)n, "read %s", path);
+  if (rc == 0 && l.line.len > 0) rc = end_line(&l, e); /* the last one has no end */
+  io->close(io, fd);
+  buf_free(&l.line);
+  free(bytes);
+  if (rc < 0) lab_history_free(out);
+  return rc;
+}

@@ -1,0 +1,65 @@
+/* events: reads what happened in a run, as a simulation is told it: a JSON object on a line for each
+ * event. It comes from outside: each line is checked as a whole, and a wrong one is named. */
+#ifndef LAB_EVENTS_H
+#define LAB_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/io.h"
+
+typedef enum lab_what {
+  LAB_START,      /* the job of a trial begins, or begins again */
+  LAB_RESULT,     /* it reports numbers */
+  LAB_CHECKPOINT, /* it has written one */
+  LAB_COMPLETE,   /* the trial is over */
+  LAB_ERROR,      /* it has failed */
+  LAB_PREEMPT,    /* time is short from here on */
+  LAB_CRASH,      /* its machine is gone, with all that it had */
+  LAB_END,        /* all trials are over */
+  LAB_WHATS
+} lab_what;
+
+/* The word for it in a file. */
+const char *lab_word(lab_what what);
+
+typedef enum lab_outcome { LAB_AS_BEFORE, LAB_OK, LAB_FAIL } lab_outcome;
+
+/* One event; the texts are its own. */
+typedef struct lab_event {
+  int64_t at_ns; /* since the beginning */
+  lab_what what;
+  char *trial;      /* "" where none is named */
+  char *result;     /* a JSON object as text, or NULL */
+  char *name;       /* of the checkpoint; NULL: it is the trial's directory itself */
+  const char *kind; /* "perm", "null", "temp", "memory" */
+  char *metrics;    /* a JSON object as text, or NULL */
+  int64_t step;     /* or MATCH_NO_STEP */
+  uint64_t bytes;   /* of the checkpoint, where `sized` */
+  bool sized;
+  double transfer_s;   /* what the saves of the trial take from here on; negative: as before */
+  lab_outcome outcome; /* and how they end */
+  double grace_s;      /* of a preemption */
+} lab_event;
+
+void lab_event_free(lab_event *event);
+
+/* Reads one line; `where` ("events.jsonl:12") is what an error begins with, `after_ns` the time of the
+ * event before, which is this one's where it has none. ERR_INVAL, ERR_LIMIT. */
+int lab_event_read(const char *line, size_t len, const char *where, int64_t after_ns,
+                   lab_event *out, err *e);
+
+typedef struct lab_history {
+  lab_event *events;
+  size_t count, room;
+} lab_history;
+
+enum { LAB_LINE_MAX = 1 << 20, LAB_EVENTS_MAX = 1000000 };
+
+/* Reads all lines of a file; empty ones are passed over. A wrong one ends it. */
+int lab_history_read(const io *io, const char *path, lab_history *out, err *e);
+void lab_history_free(lab_history *h);
+
+#endif

@@ -1,0 +1,163 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "base/vec.h"
+#include "job/keep/judge.h"
+#include "lab/world.h"
+
+static void commit_free(runlog_commit *c) {
+  free(c->unit);
+  free(c->dir);
+  free(c->metrics);
+  free(c->drop_policy);
+  free(c->drop_reason);
+}
+
+void lab_log_free(lab_trial *t) {
+  for (size_t i = 0; i < t->log.commit_count; i++) commit_free(&t->log.commits[i]);
+  free(t->log.commits);
+}
+
+void lab_commit(lab *l, lab_trial *t, const lab_unit *u) {
+  runlog_state *log = &t->log;
+  if (!VEC_ROOM(log->commits, log->commit_count, log->commit_room)) {
+    l->broken = true;
+    return;
+  }
+  runlog_commit *c = &log->commits[log->commit_count];
+  *c = (runlog_commit){.n = ++t->next_commit,
+                       .attempt = t->next_commit,
+                       .unit = strdup(u->name),
+                       .dir = strdup(u->name),
+                       .kind = MATCH_DIR,
+                       .step = u->step,
+                       .time_ns = l->now,
+                       .files = 1,
+                       .bytes = u->bytes,
+                       .metrics = u->metrics ? strdup(u->metrics) : NULL};
+  log->commit_count++;
+  if (!c->unit || !c->dir || (u->metrics && !c->metrics)) l->broken = true;
+  t->keep_asked = true;
+  l->sum->saved++;
+  lab_add(&l->sum->bytes_sent, u->bytes);
+  lab_add(&l->bytes_kept, u->bytes);
+  if (l->bytes_kept > l->sum->bytes_most) l->sum->bytes_most = l->bytes_kept;
+}
+
+size_t lab_items(const lab_trial *t, policy_item *out) {
+  return retention_items(&t->log, out);
+}
+
+uint64_t lab_live(const lab_trial *t) {
+  uint64_t live = 0;
+  for (size_t i = 0; i < t->log.commit_count; i++) live += t->log.commits[i].life == RUNLOG_LIVE;
+  return live;
+}
+
+/* Room for what is said of each commit. */
+typedef struct sheet {
+  policy_item *items;
+  policy_kept *said, *kept;
+  bool *keep;
+  retention_item *plan;
+} sheet;
+
+static void sheet_free(sheet *s) {
+  free(s->items);
+  free(s->said);
+  free(s->kept);
+  free(s->keep);
+  free(s->plan);
+}
+
+static bool sheet_new(sheet *s, size_t commits) {
+  size_t room = commits + 1;
+  *s = (sheet){.items = calloc(room, sizeof *s->items),
+               .said = calloc(room, sizeof *s->said),
+               .kept = calloc(room, sizeof *s->kept),
+               .keep = calloc(room, sizeof *s->keep),
+               .plan = calloc(room, sizeof *s->plan)};
+  return s->items && s->said && s->kept && s->keep && s->plan;
+}
+
+static void ask(lab *l, lab_trial *t, sheet *s) {
+  const runlog_state *log = &t->log;
+  size_t count = lab_items(t, s->items);
+  bool answered =
+      policy_has(l->policy, POLICY_KEEP) &&
+      policy_select(l->policy, POLICY_KEEP, t->name, s->items, count, &t->memory, s->said);
+  retention_spread(log, answered ? s->said : NULL, s->kept);
+  for (size_t i = 0; i < log->commit_count; i++) {
+    const char *why = s->kept[i].keep ? judge_passed(l->policy, log, t->name, &log->commits[i],
+                                                     l->o->limits.no_delete, NULL)
+                                      : NULL;
+    if (!why) continue;
+    s->kept[i] = (policy_kept){.policy = "builtin"};
+    snprintf(s->kept[i].reason, sizeof s->kept[i].reason, "%s", why);
+  }
+}
+
+static void plan(const lab *l, const lab_trial *t, const sheet *s) {
+  const retention_guard guard = {.resumed = t->resumed, .verified = RUNLOG_NONE};
+  retention_limits limits = l->o->limits;
+  limits.now_ns = l->now;
+  retention_plan(&t->log, s->keep, &guard, &limits, s->plan);
+}
+
+static void drop(lab *l, lab_trial *t, runlog_commit *c, const policy_kept *said) {
+  int64_t gone_at =
+      seconds_later(l->now, retention_grace(said->policy, said->reason, l->o->limits.grace_ns));
+  if (gone_at < t->keep_at && !l->o->limits.no_delete) t->keep_at = gone_at;
+  c->life = RUNLOG_DROPPED;
+  c->drop_ns = l->now;
+  c->drop_policy = strdup(said->policy);
+  c->drop_reason = strdup(said->reason);
+  l->sum->deleted++;
+  if (!c->drop_policy || !c->drop_reason || !names_add(&l->news.deleted, c->unit)) l->broken = true;
+}
+
+/* Takes the deleted ones out of the log: no rule asks for them any more. */
+static void sweep(lab *l, lab_trial *t, const sheet *s) {
+  runlog_state *log = &t->log;
+  size_t left = 0;
+  t->keep_at = INT64_MAX;
+  for (size_t i = 0; i < log->commit_count; i++) {
+    const retention_item *item = &s->plan[i];
+    if (item->verdict == RETENTION_DELETE) {
+      l->bytes_kept -=
+          log->commits[i].bytes < l->bytes_kept ? log->commits[i].bytes : l->bytes_kept;
+      commit_free(&log->commits[i]);
+      continue;
+    }
+    int64_t at = item->verdict == RETENTION_WAIT ? seconds_later(l->now, item->wait_ns) : INT64_MAX;
+    if (at < t->keep_at && !l->o->limits.no_delete) t->keep_at = at;
+    log->commits[left++] = log->commits[i];
+  }
+  log->commit_count = left;
+}
+
+void lab_keep(lab *l, lab_trial *t) {
+  runlog_state *log = &t->log;
+  sheet s;
+  if (!sheet_new(&s, log->commit_count)) {
+    l->broken = true;
+    sheet_free(&s);
+    return;
+  }
+  if (t->keep_asked) {
+    ask(l, t, &s);
+    for (size_t i = 0; i < log->commit_count; i++) s.keep[i] = s.kept[i].keep;
+    plan(l, t, &s);
+    for (size_t i = 0; i < log->commit_count; i++)
+      if (s.plan[i].verdict == RETENTION_DROP) drop(l, t, &log->commits[i], &s.kept[i]);
+  }
+  t->keep_asked = false;
+  for (size_t i = 0; i < log->commit_count; i++) s.keep[i] = true;
+  if (t->keep_at <= l->now) {
+    plan(l, t, &s);
+    sweep(l, t, &s);
+  }
+  sheet_free(&s);
+}

@@ -1,0 +1,328 @@
+#include "simulate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "base/vec.h"
+#include "lab/world.h"
+
+/* The time 0 of a simulation is midnight, UTC, at the beginning of 2024, a Monday. */
+static const int64_t beginning_ns = INT64_C(1704067200) * SECOND_NS;
+
+void lab_add(uint64_t *sum, uint64_t more) {
+  if (__builtin_add_overflow(*sum, more, sum)) *sum = UINT64_MAX;
+}
+
+static int64_t world_now(const io *io, io_clock clock) {
+  const lab *l = (const lab *)io; /* the io is its first member */
+  (void)clock;
+  return l->now;
+}
+
+/* ---- trials ---- */
+
+static lab_trial *trial_of(lab *l, const char *name) {
+  return vec_find(name, l->trials, l->trial_count, sizeof *l->trials, vec_by_text);
+}
+
+static int make_trials(lab *l, const lab_history *h, err *e) {
+  names all = {0};
+  bool whole = true;
+  for (size_t i = 0; whole && i < h->count; i++)
+    if (i == 0 || strcmp(h->events[i].trial, h->events[i - 1].trial) != 0)
+      whole = names_add(&all, h->events[i].trial);
+  names_sort_unique(&all);
+  l->trials = calloc(all.count + 1, sizeof *l->trials);
+  for (size_t i = 0; whole && l->trials && i < h->count; i++) {
+    const lab_event *event = &h->events[i];
+    size_t at = vec_place(event->trial, all.at, all.count, sizeof *all.at, vec_by_text, NULL);
+    lab_trial *t = &l->trials[at];
+    t->name = event->trial; /* any of them: they are equal, and live as long */
+    t->names = t->names || event->name;
+  }
+  l->trial_count = l->trials ? all.count : 0;
+  for (size_t i = 0; i < l->trial_count; i++) {
+    lab_trial *t = &l->trials[i];
+    t->transfer_s = -1;
+    t->keep_at = INT64_MAX;
+    t->resumed = RUNLOG_NONE;
+  }
+  names_free(&all);
+  return whole && l->trials ? 0 : err_set(e, ERR_NOMEM, "simulate: out of memory");
+}
+
+/* ---- what is told ---- */
+
+typedef struct telling {
+  lab *l;
+  lab_told_fn *fn;
+  void *ctx;
+  bool any; /* an event stands that was not told yet: */
+  lab_told told;
+  int status;
+} telling;
+
+static void news_free(lab_news *n) {
+  names_free(&n->saved);
+  names_free(&n->failed);
+  names_free(&n->let_go);
+  names_free(&n->deleted);
+  *n = (lab_news){0};
+}
+
+/* Where nobody was asked. */
+static const char *why_not(const lab_event *event) {
+  if (!event) return "what was not in the store is lost, and it goes on from there";
+  switch (event->what) {
+  case LAB_START: return "it begins";
+  case LAB_CHECKPOINT: return "it is in memory: there is nothing to save";
+  case LAB_ERROR: return "it failed: what waits is sent all the same";
+  case LAB_CRASH: return "what was not in the store is lost";
+  case LAB_RESULT:
+  case LAB_COMPLETE:
+  case LAB_PREEMPT:
+  case LAB_END:
+  case LAB_WHATS: break;
+  }
+  return "no checkpoint is held back";
+}
+
+static void stand(telling *g, int64_t i, const lab_event *event) {
+  g->any = true;
+  g->told = (lab_told){.i = i,
+                       .t = (double)(g->l->now - beginning_ns) / 1e9,
+                       .event = lab_word(event ? event->what : LAB_CRASH),
+                       .trial = event ? event->trial : "",
+                       .reason = why_not(event)};
+}
+
+/* Tells the event that stands, now that the next one comes. */
+static bool tell(telling *g) {
+  lab_news *n = &g->l->news;
+  lab_told *told = &g->told;
+  if (g->any && g->status == 0) {
+    told->asked = n->asked;
+    told->sync = n->sync;
+    told->unit = n->unit;
+    told->policy = n->policy;
+    if (n->asked) told->reason = n->reason;
+    told->saved = names_list(&n->saved);
+    told->failed = names_list(&n->failed);
+    told->let_go = names_list(&n->let_go);
+    told->deleted = names_list(&n->deleted);
+    told->lost_s = n->lost_s;
+    g->l->sum->lost_s += n->lost_s;
+    g->status = g->fn ? g->fn(g->ctx, told) : 0;
+  }
+  g->any = false;
+  news_free(n);
+  return g->status == 0;
+}
+
+/* ---- time ---- */
+
+/* Does all that is due up to that moment; `draining`: what is under way ends, and no more begins. */
+static int advance(lab *l, int64_t until, bool draining, err *e) {
+  for (;;) {
+    lab_trial *next = NULL;
+    int64_t due = INT64_MAX;
+    for (size_t i = 0; i < l->trial_count; i++) {
+      int64_t at = lab_due(l, &l->trials[i], draining);
+      if (at < due) due = at, next = &l->trials[i];
+    }
+    if (!next || due > until) return 0;
+    if (due > l->now) l->now = due;
+    lab_step(l, next);
+    if (l->broken) return err_set(e, ERR_NOMEM, "simulate: out of memory");
+    if (l->alarms > LAB_ALARMS_MAX)
+      return err_set(e, ERR_LIMIT,
+                     "between two events a policy was asked %d times because it had named the "
+                     "time: let it name a later one",
+                     LAB_ALARMS_MAX);
+  }
+}
+
+/* ---- events ---- */
+
+static void end_trial(lab *l, lab_trial *t, const lab_event *event) {
+  if (!t->begun || t->over) return;
+  t->over = true;
+  if (!t->preempted) t->idle_ns = l->now;
+  lab_unit *u = t->names ? NULL : lab_unit_new(l, t, event);
+  if (u)
+    lab_consider(l, t, u, "end");
+  else
+    lab_reconsider(l, t, "end");
+}
+
+static void take_result(lab *l, lab_trial *t, const lab_event *event) {
+  char *copy = strdup(event->result);
+  if (!copy) l->broken = true;
+  free(t->result);
+  t->result = copy;
+  t->results++;
+  t->since_results++;
+  lab_unit *u = t->names ? NULL : lab_unit_new(l, t, event);
+  if (u)
+    lab_consider(l, t, u, "result");
+  else
+    lab_reconsider(l, t, "result");
+}
+
+static void take_checkpoint(lab *l, lab_trial *t, const lab_event *event) {
+  if (strcmp(event->kind, "memory") == 0) return;
+  lab_unit *u = lab_unit_new(l, t, event);
+  if (!u) return;
+  t->since_checkpoints++;
+  lab_add(&t->since_bytes, u->bytes);
+  lab_consider(l, t, u, "complete");
+}
+
+static void crash(lab *l, lab_trial *t) {
+  bool busy = t->save != NULL;
+  for (size_t i = 0; i < t->count; i++) busy = busy || t->units[i]->phase == LAB_WAITS;
+  if (t->begun && (!t->over || busy)) lab_lose(l, t);
+}
+
+static void take(lab *l, const lab_event *event) {
+  lab_trial *t = trial_of(l, event->trial);
+  if (event->transfer_s >= 0) t->transfer_s = event->transfer_s;
+  if (event->outcome != LAB_AS_BEFORE) t->fails = event->outcome == LAB_FAIL;
+  if (event->what != LAB_CRASH && event->what != LAB_END) lab_begin(l, t);
+  switch (event->what) {
+  case LAB_START: break;
+  case LAB_RESULT: take_result(l, t, event); break;
+  case LAB_CHECKPOINT: take_checkpoint(l, t, event); break;
+  case LAB_COMPLETE: end_trial(l, t, event); break;
+  case LAB_ERROR:
+    t->over = true;
+    t->idle_ns = l->now;
+    break;
+  case LAB_PREEMPT:
+    if (!t->names) lab_unit_new(l, t, event);
+    lab_preempt(l, t, event->grace_s);
+    break;
+  case LAB_CRASH:
+    l->sum->crashes++;
+    crash(l, t);
+    break;
+  case LAB_END:
+    for (size_t i = 0; i < l->trial_count; i++) end_trial(l, &l->trials[i], event);
+    break;
+  case LAB_WHATS: break;
+  }
+}
+
+/* ---- invented failures ---- */
+
+/* splitmix64: the same failures on each machine. */
+static uint64_t draw(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+/* The natural logarithm of a number above 0, to 1: without the machine's own, of which each has
+ * another last digit. */
+static double ln(double x) {
+  const double ln2 = 0.6931471805599453;
+  int halved = 0;
+  while (x < 0.5) {
+    x *= 2;
+    halved++;
+  }
+  double z = (x - 1) / (x + 1), power = z, sum = 0;
+  for (int k = 1; k < 40; k += 2, power *= z * z) sum += power / k;
+  return 2 * sum - halved * ln2;
+}
+
+static int64_t next_failure(const lab_options *o, uint64_t *state, int64_t after_ns) {
+  int64_t ns;
+  if (o->mtbf_s <= 0) return INT64_MAX;
+  double u = ((double)(draw(state) >> 11) + 1) / 9007199254740992.0; /* above 0, to 1 */
+  if (seconds_to_ns(-ln(u) * o->mtbf_s, "mtbf", &ns, NULL) < 0) return INT64_MAX;
+  return seconds_later(after_ns, ns > 0 ? ns : 1);
+}
+
+static void fail_all(lab *l) {
+  l->sum->crashes++;
+  for (size_t i = 0; i < l->trial_count; i++) {
+    lab_trial *t = &l->trials[i];
+    bool goes_on = t->begun && !t->over;
+    crash(l, t);
+    if (goes_on) lab_begin(l, t);
+  }
+}
+
+/* ---- the whole ---- */
+
+static int play(lab *l, telling *g, const lab_history *h, err *e) {
+  uint64_t state = l->o->seed;
+  int64_t failure = h->count ? next_failure(l->o, &state, l->now + h->events[0].at_ns) : INT64_MAX;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < h->count; i++) {
+    const int64_t at = beginning_ns + h->events[i].at_ns;
+    while (rc == 0 && failure < at) {
+      rc = advance(l, failure, false, e);
+      if (rc < 0 || !tell(g)) return rc;
+      l->now = failure;
+      if (l->sum->crashes >= LAB_EVENTS_MAX)
+        return err_set(e, ERR_LIMIT, "these are more than %d failures: say a longer mtbf",
+                       LAB_EVENTS_MAX);
+      stand(g, -1, NULL);
+      fail_all(l);
+      failure = next_failure(l->o, &state, failure);
+    }
+    if (rc == 0) rc = advance(l, at, false, e);
+    if (rc < 0 || !tell(g)) return rc;
+    l->now = at;
+    stand(g, (int64_t)i, &h->events[i]);
+    l->alarms = 0;
+    l->answers = true;
+    take(l, &h->events[i]);
+    l->answers = false;
+    l->sum->events++;
+    if (l->broken) rc = err_set(e, ERR_NOMEM, "simulate: out of memory");
+  }
+  if (rc == 0) rc = advance(l, INT64_MAX, true, e);
+  if (rc == 0) tell(g);
+  return rc;
+}
+
+static void add_up(lab *l, const lab_history *h) {
+  lab_sum *sum = l->sum;
+  for (size_t i = 0; i < l->trial_count; i++) sum->kept += lab_live(&l->trials[i]);
+  for (size_t i = 0; i < l->trial_count; i++) sum->unsaved += l->trials[i].save != NULL;
+  sum->bytes_kept = l->bytes_kept;
+  sum->fallbacks = policy_fallbacks(l->policy);
+  if (h->count) sum->seconds = (double)(l->now - beginning_ns - h->events[0].at_ns) / 1e9;
+}
+
+static void lab_free(lab *l) {
+  for (size_t i = 0; i < l->trial_count; i++) lab_trial_free(&l->trials[i]);
+  free(l->trials);
+  news_free(&l->news);
+  policy_close(l->policy);
+}
+
+int lab_simulate(const lab_options *o, lab_told_fn *fn, void *ctx, lab_sum *sum, err *e) {
+  lab_history h = {0};
+  *sum = (lab_sum){0};
+  lab l = {.io = *o->io, .o = o, .now = beginning_ns, .sum = sum};
+  telling g = {.l = &l, .fn = fn, .ctx = ctx};
+  policy_options options = o->policy;
+  l.io.now = world_now;
+  options.io = &l.io;
+  options.log = o->log;
+  int rc = lab_history_read(o->io, o->events, &h, e);
+  if (rc == 0) rc = policy_open(&options, &l.policy, e);
+  if (rc == 0) rc = make_trials(&l, &h, e);
+  if (rc == 0) rc = play(&l, &g, &h, e);
+  if (rc == 0) add_up(&l, &h);
+  lab_free(&l);
+  lab_history_free(&h);
+  return rc == 0 ? g.status : rc;
+}

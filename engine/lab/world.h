@@ -1,0 +1,128 @@
+/* world: what the files of a simulation share. For lab/ only. */
+#ifndef LAB_WORLD_H
+#define LAB_WORLD_H
+
+#include "commit/log/runlog.h"
+#include "base/names.h"
+#include "lab/events.h"
+#include "lab/simulate.h"
+#include "plan/queue.h"
+
+typedef enum lab_phase {
+  LAB_HELD, /* complete, and a policy holds it back */
+  LAB_WAITS,
+  LAB_RUNS,
+  LAB_STORED,
+  LAB_DROPPED, /* let go for a newer one, which is not stored yet */
+  LAB_FAILED,
+  LAB_GONE, /* nobody looks at it any more */
+} lab_phase;
+
+typedef struct lab_unit {
+  char *name, *series;
+  int64_t step, made_ns;
+  queue_place place;
+  uint64_t bytes;
+  const char *kind;
+  char *metrics;
+  bool in_place;
+  lab_phase phase;
+  decision want;
+  policy_asked asked[POLICY_DECIDING];
+  int64_t ask_at; /* 0: time alone changes nothing */
+  int64_t next_try;
+  unsigned tries;
+  bool unwanted; /* DROPPED by the policy's word */
+  bool kept;
+  char kept_why[POLICY_REASON_MAX];
+} lab_unit;
+
+/* A trial is a run of its own, with one log. */
+typedef struct lab_trial {
+  const char *name;
+  bool names; /* it names checkpoints; else its directory is one */
+  bool begun, over, preempted;
+  policy_rest rest;
+  int64_t end_at;   /* when its grace is over; */
+  int64_t idle_ns;  /* and since when it works no more: preempted, or over */
+  int64_t since_ns; /* the work since then is lost if it crashes now */
+  lab_unit **units; /* in the order in which they came */
+  size_t count, room;
+  lab_unit *save;  /* the one that is sent, */
+  int64_t sent_at; /* and when that is over */
+  int64_t begun_at;
+  queue_unit *line; /* room for as many as there are units */
+  size_t line_room;
+  queue_place newest_place;
+  deadline_pace pace;
+  runlog_state log;
+  uint64_t next_commit, resumed;
+  int64_t keep_at; /* when something that was dropped is deleted; INT64_MAX: never */
+  bool keep_asked;
+  char *result, *memory, *memory_stored; /* stored: with the last commit */
+  uint64_t results, since_results, since_checkpoints, since_bytes;
+  int64_t saved_ns;  /* 0: there was none */
+  double transfer_s; /* negative: by the bandwidth */
+  bool fails;
+  uint64_t bytes; /* of the last checkpoint whose size was given */
+} lab_trial;
+
+/* What is told of the present event. */
+typedef struct lab_news {
+  bool asked, sync;
+  char unit[256], policy[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
+  names saved, failed, let_go, deleted;
+  double lost_s;
+} lab_news;
+
+typedef struct lab {
+  io io; /* the given one with the clock of this world; the first member, by which the clock finds it */
+  const lab_options *o;
+  int64_t now; /* IO_WALL */
+  policy *policy;
+  lab_trial *trials; /* by their names */
+  size_t trial_count;
+  lab_news news;
+  lab_sum *sum;
+  uint64_t bytes_kept;
+  uint64_t alarms; /* questions by time alone since the last event */
+  bool answers;    /* an event is taken in: what is decided is told of it */
+  bool broken;     /* memory ran out */
+} lab;
+
+enum { LAB_TRIES = 8, LAB_ALARMS_MAX = 10000 };
+
+/* ---- trial.c: what a trial does ---- */
+
+/* Makes a unit of what the event tells; NULL: memory ran out. One that waits under its name goes. */
+lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event);
+/* Asks about a unit that is complete, and obeys. */
+void lab_consider(lab *l, lab_trial *t, lab_unit *u, const char *event);
+/* Asks again about those that are held back. */
+void lab_reconsider(lab *l, lab_trial *t, const char *event);
+void lab_preempt(lab *l, lab_trial *t, double grace_s);
+/* Its job begins, if it does not run. */
+void lab_begin(lab *l, lab_trial *t);
+/* All that is not in the store is gone, as is the work since the last checkpoint that is. */
+void lab_lose(lab *l, lab_trial *t);
+/* Does what is due by now: the end of a save, the next one, what is kept. */
+void lab_step(lab *l, lab_trial *t);
+/* Returns when there is something to do next; INT64_MAX: never. `draining`: no policy is asked by time
+ * alone any more. */
+int64_t lab_due(const lab *l, const lab_trial *t, bool draining);
+void lab_trial_free(lab_trial *t);
+
+/* ---- kept.c: its log ---- */
+
+void lab_commit(lab *l, lab_trial *t, const lab_unit *u);
+/* Asks what is kept, if that is due, and deletes what was dropped long enough ago. */
+void lab_keep(lab *l, lab_trial *t);
+/* Lists the commits as `keep` sees them; `out` has room for t->log.commit_count. */
+size_t lab_items(const lab_trial *t, policy_item *out);
+uint64_t lab_live(const lab_trial *t); /* how many there are */
+void lab_log_free(lab_trial *t);
+
+/* Adds to a sum that stays at its end. */
+void lab_add(uint64_t *sum, uint64_t more);
+
+#endif
