@@ -357,7 +357,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   what_is_whole_is_left = { repairs = true, edits = {
     { rebuild, "if (rc == 0) rc = place_saves(&b, e);", "(void)place_saves;" },
   } },
-  -- What this simulator found in repairs: what is concluded from what is left.
+  -- What this simulator found in repairs: what is concluded from what is left. Three more of these show
+  -- in none of 10,000 schedules: spec/job/repair/test_repair_fillers.c holds them.
   filler_is_believed = { repairs = true, edits = {
     { ruin, "if (rc == 0) pass_over_fillers(out);", "(void)pass_over_fillers;" },
   } },
@@ -366,16 +367,6 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   } },
   pin_beside_a_hole_is_believed = { repairs = true, edits = {
     { log, "return rc < 0 ? rc : runlog_prove_end(log, e);", "return rc;" },
-  } },
-  lost_commit_is_given_to_any_save = { repairs = true, edits = {
-    { rebuild, "if (has_unplaced(b)) return NULL;", "(void)has_unplaced;" },
-  } },
-  pinned_save_finds_no_place = { repairs = true, edits = {
-    { rebuild, "if (b->v->traces[i].pinned != RUNLOG_NONE) rc = place_one(b, i, e);", "rc = 0;" },
-  } },
-  guest_gives_up_what_a_repair_found = { repairs = true, edits = {
-    { entries, "if (log->term == RUNLOG_NONE && runlog_was_found(log, attempt->n))",
-      "if (false)" },
   } },
   closed_place_tells_the_time = { repairs = true, edits = {
     { log, "int rc = find_standing(log, &n, e);", "int rc = 0;\n  (void)find_standing;" },

@@ -9,6 +9,7 @@
 #include "commit/log/runlog_impl.h"
 #include "commit/pins.h"
 #include "job/repair/repair.h"
+#include "store_failing.h"
 #include "world.h"
 
 enum { SAVES = 3, FIRST_MARK = 4, SECOND = 5, SECOND_MARK = 6, END = 10 };
@@ -310,6 +311,52 @@ static void a_mark_is_not_given_to_a_save_that_may_be_another(void **state) {
   (void)state;
 }
 
+/* A run begins, and is ended before it has looked at anything. */
+static bool begins(store *s) {
+  runlog *next = NULL;
+  const runlog_writer who = {.host = "there", .launch = "two", .pid = 8};
+  bool begun =
+      runlog_open(s, "", &next, NULL) == 0 && runlog_begin(next, "run", &who, true, NULL) == 0;
+  runlog_close(next);
+  return begun;
+}
+
+/* Returns false if the repair came to its end. */
+static bool is_held_behind_a_repair_that_dies(world *w, long nth, unsigned *held) {
+  enum { THIRD = 6 };
+  runlog *guest = NULL;
+  saved_in_a_row(w);
+  lose(w, 3);
+  lose(w, THIRD + 1);
+  store_failing *f = store_failing_new(w->env.store);
+  store_failing_set(f, (store_failing_plan){.nth = nth, .code = ERR_IO, .for_good = true});
+  const repair how = {.store = store_failing_store(f), .prefix = "", .take_over = true};
+  bool died = repair_log(&how, NULL) < 0;
+  store_failing_free(f);
+  if (begins(w->env.store) && runlog_open(w->env.store, "", &guest, NULL) == 0) {
+    int rc = runlog_sweep(guest, THIRD, NULL);
+    const runlog_attempt *third = runlog_find_attempt(runlog_view(guest), THIRD);
+    assert_int_not_equal(rc, 0);
+    assert_true(third && third->fate != RUNLOG_SWEPT);
+    *held += rc == ERR_HELD;
+  }
+  runlog_close(guest);
+  return died;
+}
+
+/* Somebody may have been told that it was committed. */
+static void a_guest_does_not_give_up_what_a_repair_has_found(void **state) {
+  bool died = true;
+  unsigned held = 0;
+  for (long nth = 1; died; nth++) {
+    died = false;
+    for (world *w = NULL; (w = world_next(w, world_io()));)
+      died |= is_held_behind_a_repair_that_dies(w, nth, &held);
+  }
+  assert_true(held > 0);
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_is_not_given_to_a_save_that_got_its_number),
@@ -320,6 +367,7 @@ int main(void) {
       cmocka_unit_test(one_of_which_the_removal_was_begun_is_given_up),
       cmocka_unit_test(a_pinned_save_keeps_its_number_whatever_else_was_lost),
       cmocka_unit_test(a_mark_is_not_given_to_a_save_that_may_be_another),
+      cmocka_unit_test(a_guest_does_not_give_up_what_a_repair_has_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
