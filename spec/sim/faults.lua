@@ -179,8 +179,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
 
   -- The last commit is the newest.
   older_save_is_finished = { edits = {
-    { settle, "int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : staging_show(",
-      "int rc = staging_show(" },
+    { settle, "int rc = settle_is_overtaken(runlog_view(log), n) ? ERR_NOENT : read_whole(",
+      "int rc = read_whole(" },
   } },
 
   -- What this simulator found in the engine.
@@ -272,7 +272,7 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   } },
   no_text_is_kept = { edits = {
     { removal,
-      "rc = r->s->ops->put(r->s, r->clearing, text->data, text->len, STORE_IF_ABSENT, &why);",
+      "rc = r->s->ops->put(r->s, r->clearing, text->data, text->len, STORE_REPLACE, &why);",
       "rc = 0;" },
   } },
   finder_of_a_removal_renames = { edits = {
