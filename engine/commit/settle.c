@@ -78,7 +78,7 @@ static int remove_all(store *s, runlog *log, const runlog_attempt *a, bool besid
     if (rc == 0) rc = staging_drop_of(s, log, at.nonce, e);
   }
   if (rc < 0) return rc;
-  if (s->no_delete) return removal_withdraw(s, log, a->n, e);
+  if (s->no_delete) return store_can(s, STORE_CAP_PUBLISH) ? removal_withdraw(s, log, a->n, e) : 0;
   rc = removal_clear(s, log, a->n, false, sink, NULL, e);
   return rc < 0 || !beside ? rc : remove_beside(s, &at, e);
 }

@@ -394,6 +394,28 @@ static void a_directory_that_may_not_be_deleted_goes_when_it_may(void **state) {
   must_be_clean(s);
 }
 
+static int refuses(store *s, const char *key, err *e) {
+  (void)s;
+  return err_set(e, ERR_ACCESS, "%s: nothing may be deleted", key);
+}
+
+/* Nobody has said there that a removal begins, so there is nothing to take back; and who gives no right
+ * to delete is not asked for it. */
+static void in_a_bucket_nothing_is_taken_back(void **state) {
+  world *w = *state;
+  store_lossy *lossy = world_lossy(w, false);
+  store *s = &lossy->base;
+  char said[ERR_TEXT_MAX] = "";
+  const log_sink sink = {.fn = keep_last, .ctx = said, .min = LOG_WARN};
+  runlog *log = world_log(w, "", "one");
+  uint64_t n = announce(s, log, "a");
+  s->no_delete = true;
+  lossy->ops.remove = refuses;
+  assert_int_equal(settle_give_up(s, log, n, &sink, NULL), 0);
+  assert_string_equal(said, "");
+  assert_true(store_holds(s, "a/model.pt"));
+}
+
 static void what_does_not_load_keeps_no_older_one_back(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     store *s = w->env.store;
@@ -675,6 +697,7 @@ int main(void) {
       IN_A_FILE_WORLD(a_staged_save_that_comes_late_is_not_shown_first),
       IN_A_FILE_WORLD(what_is_staged_of_a_save_that_was_given_up_goes_and_leaves_no_word),
       IN_A_FILE_WORLD(a_directory_that_may_not_be_deleted_goes_when_it_may),
+      IN_A_MEM_WORLD(in_a_bucket_nothing_is_taken_back),
       cmocka_unit_test(what_does_not_load_keeps_no_older_one_back),
       IN_A_FILE_WORLD(several_sealed_saves_are_committed_in_the_order_they_were_begun),
       cmocka_unit_test(what_was_swept_before_but_is_still_there_is_removed),
