@@ -89,7 +89,9 @@ static void keep_memories(run *r) {
   struct patience w;
   bool cut = ask_again(r, &w);
   for (size_t i = 0; i < r->group_count; i++) keep_memory(r, r->groups[i]);
-  if (cut) ask_no_more(r, &w);
+  if (!cut) return;
+  ask_no_more(r, &w);
+  atomic_store(&r->stop, 1); /* what comes next has a second of its own */
 }
 
 void run_close(run *r) {

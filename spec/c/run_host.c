@@ -12,6 +12,7 @@
 
 #include "catalog/catalog.h"
 #include "io_fault.h"
+#include "run/run_state.h"
 #include "tmpdir.h"
 
 enum { NEWS_MAX = 1024, LOG_MAX = 256 << 10 };
@@ -34,7 +35,8 @@ struct run_host {
   unsigned held;
   atomic_int broken; /* errno of each write to the store */
   atomic_int unread; /* the same of each file of it that is opened to be read */
-  atomic_int slow;   /* milliseconds that a worker waits for a file of a checkpoint there */
+  atomic_int slow;   /* milliseconds that a worker waits for a file of checkpoint-1 there */
+  bool silent;       /* nobody answers the owner who asks for a lease, until it asks no more */
   _Atomic int64_t skip, ahead; /* of the clock that nobody sets, and of the day's */
   int64_t due;
   uint64_t jobs;
@@ -63,13 +65,23 @@ static bool in_store(const run_host *h, const char *path) {
 }
 
 static void wait_to_read(run_host *h, const char *path) {
-  bool worker = !pthread_equal(pthread_self(), h->owner) && !strstr(path, "/.ckpt");
-  if (worker) io_system()->sleep(io_system(), (int64_t)atomic_load(&h->slow) * 1000000);
+  bool worker = !pthread_equal(pthread_self(), h->owner) && strstr(path, "/checkpoint-1");
+  if (worker && !strstr(path, "/.ckpt"))
+    io_system()->sleep(io_system(), (int64_t)atomic_load(&h->slow) * 1000000);
+}
+
+static void wait_for_nobody(const run_host *h, const char *path) {
+  enum { NAP_NS = 20000000, TURNS = 3000 };
+  if (!pthread_equal(pthread_self(), h->owner) || !h->silent || !strstr(path, "/.ckpt/lease"))
+    return;
+  for (int i = 0; i < TURNS && h->run && !atomic_load(&h->run->stop); i++)
+    io_system()->sleep(io_system(), NAP_NS);
 }
 
 /* Before a file of the store is opened or made: waits, or fails, as the test wants it. 0 or -errno. */
 static int at_the_door(run_host *h, const char *path, int flags) {
   if (!in_store(h, path)) return 0;
+  wait_for_nobody(h, path);
   if (!(flags & O_CREAT)) {
     wait_to_read(h, path);
     return -atomic_load(&h->unread);
@@ -538,6 +550,10 @@ void run_host_fail_reads(run_host *h, int errnum) {
 
 void run_host_slow_reads(run_host *h, double seconds) {
   atomic_store(&h->slow, (int)(seconds * 1e3));
+}
+
+void run_host_silence(run_host *h) {
+  h->silent = true;
 }
 
 void run_host_hold(run_host *h, bool hold) {

@@ -94,7 +94,9 @@ bool run_host_newest_holds(run_host *h, const char *text); /* the last one of th
 void run_host_skip(run_host *h, double seconds);   /* the monotonic clock alone */
 void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works again */
 void run_host_fail_reads(run_host *h, int errnum); /* each file of it that is opened to be read */
-void run_host_slow_reads(run_host *h, double seconds); /* each file of a checkpoint there */
+void run_host_slow_reads(run_host *h, double seconds); /* each file of checkpoint-1 there */
+/* From here on nothing of a lease is answered, for a minute at most, until the run cuts its calls off. */
+void run_host_silence(run_host *h);
 /* Workers stop before they make a file of a checkpoint there: its attempt is announced by then. */
 void run_host_hold(run_host *h, bool hold);
 /* Writes a watched file, and waits until its save stands still there. */

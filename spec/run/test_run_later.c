@@ -298,6 +298,29 @@ static void one_that_is_cut_off_takes_no_memory_with_it(void **state) {
   run_host_free(other);
 }
 
+/* The restore has used up its second: what comes behind it has one of its own, and no more. */
+static void behind_one_that_is_cut_off_nothing_waits_for_a_silent_store(void **state) {
+  run_host *h = *state;
+  const io *real = io_system();
+  save_and_lose(h);
+  prepare(h);
+  run_host_fail_reads(h, EIO);
+  start(h);
+  run_host_for(h, 0.5);
+  run_host_fail_reads(h, 0);
+  run_host_slow_reads(h, 2);
+  write_hf(h, "checkpoint-4", "checkpoint-1");
+  run_host_until(h, RUN_COMMITTED, "checkpoint-4");
+  run_host_skip(h, 11);
+  run_host_for(h, 0.2);
+  assert_true(run_host_status(h).keeping);
+  run_host_silence(h);
+  int64_t begun = real->now(real, IO_MONO);
+  run_host_close(h);
+  assert_in_range(real->now(real, IO_MONO) - begun, 0, (int64_t)50 * 1000000000);
+  assert_true(run_host_logged(h, "checkpoint-1, which checkpoint-3 names, is NOT here"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_HOST(the_best_comes_back_behind_the_start),
@@ -313,6 +336,7 @@ int main(void) {
       WITH_HOST(what_made_way_for_one_that_is_damaged_stays_away),
       WITH_HOST(a_state_elsewhere_has_it_before_the_start),
       WITH_HOST(one_that_is_cut_off_takes_no_memory_with_it),
+      WITH_HOST(behind_one_that_is_cut_off_nothing_waits_for_a_silent_store),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
