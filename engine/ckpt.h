@@ -700,8 +700,8 @@ typedef struct ckpt_simulation {
   size_t size;
   uint64_t events, questions;
   uint64_t saved, failed, let_go,
-      unsaved;            /* failed: tries; unsaved: given up, or lost on their way */
-  uint64_t deleted, kept; /* deleted: no longer kept */
+      unsaved; /* failed: tries; unsaved: given up, lost on their way, or never sent to the end */
+  uint64_t deleted, kept;                      /* deleted: no longer kept */
   uint64_t bytes_sent, bytes_kept, bytes_most; /* kept: at the end; most: at one moment */
   uint64_t crashes;
   double lost_s;      /* work that crashes have cost */

@@ -180,33 +180,36 @@ static void take_checkpoint(lab *l, lab_trial *t, const lab_event *event) {
   lab_consider(l, t, u, "complete");
 }
 
-static void crash(lab *l, lab_trial *t) {
-  bool busy = t->save != NULL;
-  for (size_t i = 0; i < t->count; i++) busy = busy || t->units[i]->phase == LAB_WAITS;
-  if (t->begun && (!t->over || busy)) lab_lose(l, t);
+static void fail_trial(const lab *l, lab_trial *t) {
+  if (t->over) return;
+  t->over = true;
+  if (!t->preempted) t->idle_ns = l->now;
+}
+
+/* What ends a trial begins none anew that is over, and what is no trial's own begins none. */
+static bool begins(const lab_trial *t, lab_what what) {
+  bool ends = what == LAB_COMPLETE || what == LAB_ERROR || what == LAB_PREEMPT;
+  return what != LAB_CRASH && what != LAB_END && !(ends && t->over);
 }
 
 static void take(lab *l, const lab_event *event) {
   lab_trial *t = trial_of(l, event->trial);
   if (event->transfer_s >= 0) t->transfer_s = event->transfer_s;
   if (event->outcome != LAB_AS_BEFORE) t->fails = event->outcome == LAB_FAIL;
-  if (event->what != LAB_CRASH && event->what != LAB_END) lab_begin(l, t);
+  if (begins(t, event->what)) lab_begin(l, t);
   switch (event->what) {
   case LAB_START: break;
   case LAB_RESULT: take_result(l, t, event); break;
   case LAB_CHECKPOINT: take_checkpoint(l, t, event); break;
   case LAB_COMPLETE: end_trial(l, t, event); break;
-  case LAB_ERROR:
-    t->over = true;
-    t->idle_ns = l->now;
-    break;
+  case LAB_ERROR: fail_trial(l, t); break;
   case LAB_PREEMPT:
-    if (!t->names) lab_unit_new(l, t, event);
+    if (!t->names && !t->over) lab_unit_new(l, t, event);
     lab_preempt(l, t, event->grace_s);
     break;
   case LAB_CRASH:
     l->sum->crashes++;
-    crash(l, t);
+    lab_lose(l, t);
     break;
   case LAB_END:
     for (size_t i = 0; i < l->trial_count; i++) end_trial(l, &l->trials[i], event);
@@ -251,8 +254,8 @@ static void fail_all(lab *l) {
   l->sum->crashes++;
   for (size_t i = 0; i < l->trial_count; i++) {
     lab_trial *t = &l->trials[i];
-    bool goes_on = t->begun && !t->over;
-    crash(l, t);
+    bool goes_on = t->begun && !t->over && !t->preempted;
+    lab_lose(l, t);
     if (goes_on) lab_begin(l, t);
   }
 }
@@ -295,7 +298,7 @@ static int play(lab *l, telling *g, const lab_history *h, err *e) {
 static void add_up(lab *l, const lab_history *h) {
   lab_sum *sum = l->sum;
   for (size_t i = 0; i < l->trial_count; i++) sum->kept += lab_live(&l->trials[i]);
-  for (size_t i = 0; i < l->trial_count; i++) sum->unsaved += l->trials[i].save != NULL;
+  for (size_t i = 0; i < l->trial_count; i++) sum->unsaved += lab_pending(&l->trials[i]);
   sum->bytes_kept = l->bytes_kept;
   sum->fallbacks = policy_fallbacks(l->policy);
   if (h->count) sum->seconds = (double)(l->now - beginning_ns - h->events[0].at_ns) / 1e9;

@@ -87,12 +87,30 @@ static queue line_of(const lab *l, const lab_trial *t) {
 
 /* ---- units ---- */
 
-/* A save that runs goes on with what it has: it reads a copy. */
-static void replace(const lab_trial *t, const char *name) {
+static void go(lab *l, lab_unit *u) {
+  if (is_waiting(u)) {
+    l->sum->let_go++;
+    note(l, &l->news.let_go, u);
+  }
+  u->phase = LAB_GONE;
+}
+
+/* A save that runs goes on with what it has: it reads a copy. A trial's own directory that waits does so
+ * until it is wanted again: it is written all the time. */
+static void replace(lab *l, const lab_trial *t, const char *name) {
   for (size_t i = 0; i < t->count; i++) {
     lab_unit *u = t->units[i];
-    if (u->phase != LAB_RUNS && u->phase != LAB_STORED && strcmp(u->name, name) == 0)
-      u->phase = LAB_GONE;
+    const bool stays =
+        u->phase == LAB_RUNS || u->phase == LAB_STORED || (u->in_place && is_waiting(u));
+    if (!stays && strcmp(u->name, name) == 0) go(l, u);
+  }
+}
+
+/* The one that waits goes for a newer one of itself, which is wanted. */
+static void replace_waiting(lab *l, const lab_trial *t, const lab_unit *by) {
+  for (size_t i = 0; by->in_place && i < t->count; i++) {
+    lab_unit *u = t->units[i];
+    if (u != by && is_waiting(u) && strcmp(u->name, by->name) == 0) go(l, u);
   }
 }
 
@@ -121,7 +139,7 @@ lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event) {
   char series[512];
   const char *name = event->name ? event->name : *t->name ? t->name : "trial";
   sweep(t);
-  replace(t, name);
+  replace(l, t, name);
   match_series(name, series, sizeof series);
   lab_unit *u = calloc(1, sizeof *u);
   bool room = u && vec_grow((void *)&t->units, t->count, &t->room, sizeof(void *)) &&
@@ -287,9 +305,7 @@ static bool comes_back(const lab *l, const lab_trial *t, lab_unit *u) {
 /* Those that were let go for one that did not make it. */
 static void take_back(lab *l, lab_trial *t) {
   for (size_t i = 0; i < t->count; i++) {
-    if (!comes_back(l, t, t->units[i])) continue;
-    l->sum->let_go--;
-    enqueue(l, t, t->units[i]);
+    if (comes_back(l, t, t->units[i])) enqueue(l, t, t->units[i]);
   }
 }
 
@@ -319,9 +335,10 @@ static void ask(lab *l, lab_trial *t, lab_unit *u, const char *event) {
     u->ask_at = seconds_later(seconds_later(l->now, ns), GRAIN_NS);
 }
 
+/* Of several, the last that is to be saved is told, else the last. */
 static void tell(lab *l, const lab_unit *u) {
   lab_news *n = &l->news;
-  if (!l->answers) return;
+  if (!l->answers || (n->sync && u->phase != LAB_WAITS)) return;
   n->asked = true;
   n->sync = u->phase == LAB_WAITS;
   snprintf(n->unit, sizeof n->unit, "%s", u->name);
@@ -339,7 +356,10 @@ void lab_consider(lab *l, lab_trial *t, lab_unit *u, const char *event) {
   else
     ask(l, t, u, event);
   u->phase = LAB_HELD;
-  if (u->want.action == POLICY_SAVE || u->want.action == POLICY_SAVE_IF_SOUND) enqueue(l, t, u);
+  if (u->want.action == POLICY_SAVE || u->want.action == POLICY_SAVE_IF_SOUND) {
+    replace_waiting(l, t, u);
+    enqueue(l, t, u);
+  }
   tell(l, u);
 }
 
@@ -497,7 +517,7 @@ void lab_begin(lab *l, lab_trial *t) {
   t->result = NULL;
 }
 
-void lab_lose(lab *l, lab_trial *t) {
+static void lose(lab *l, lab_trial *t) {
   const int64_t worked_ns = t->over || t->preempted ? t->idle_ns : l->now;
   double lost = (double)(worked_ns - t->since_ns) / 1e9;
   if (lost > 0) l->news.lost_s += lost;
@@ -512,6 +532,19 @@ void lab_lose(lab *l, lab_trial *t) {
   free(t->memory);
   t->memory = t->memory_stored ? strdup(t->memory_stored) : NULL;
   if (t->memory_stored && !t->memory) l->broken = true;
+}
+
+void lab_lose(lab *l, lab_trial *t) {
+  const bool busy = lab_pending(t) > 0;
+  if (t->begun && (!t->over || busy)) lose(l, t);
+  t->preempted = false;
+}
+
+uint64_t lab_pending(const lab_trial *t) {
+  uint64_t pending = 0;
+  for (size_t i = 0; i < t->count; i++)
+    pending += is_waiting(t->units[i]) || t->units[i]->phase == LAB_RUNS;
+  return pending;
 }
 
 /* ---- in time ---- */

@@ -103,8 +103,10 @@ void lab_reconsider(lab *l, lab_trial *t, const char *event);
 void lab_preempt(lab *l, lab_trial *t, double grace_s);
 /* Its job begins, if it does not run. */
 void lab_begin(lab *l, lab_trial *t);
-/* All that is not in the store is gone, as is the work since the last checkpoint that is. */
+/* All that is not in the store is gone, as is the work since the last checkpoint that is; of a trial that
+ * is over, if something was still to be saved. */
 void lab_lose(lab *l, lab_trial *t);
+uint64_t lab_pending(const lab_trial *t); /* how many are sent or wait */
 /* Does what is due by now: the end of a save, the next one, what is kept. */
 void lab_step(lab *l, lab_trial *t);
 /* Returns when there is something to do next; INT64_MAX: never. `draining`: no policy is asked by time

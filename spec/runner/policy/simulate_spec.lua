@@ -110,6 +110,22 @@ describe("policy simulate", function()
     has(rows[3].reason, "nothing saved when time is short")
   end)
 
+  it("lets a preemption cost what was at work when the job had ended before", function()
+    tell('{"event":"start"}', checkpoint(50, "c-1"), '{"t":55,"event":"complete"}',
+      '{"t":57,"event":"preempt","grace":1}', '{"t":58,"event":"end"}')
+    assert.same({ 55, 1 }, { select(2, simulate "-p builtin --bandwidth 10/s").lost_s,
+      select(2, simulate "-p builtin --bandwidth 10/s").unsaved })
+    assert.equal(0, select(2, simulate()).lost_s) -- all was saved
+  end)
+
+  it("begins no trial again whose machine is being taken", function()
+    tell(checkpoint(0, "c-1"), '{"t":100,"event":"preempt","grace":100000}',
+      '{"t":90000,"event":"end"}')
+    local _, sum = simulate "-p builtin --failures mtbf=1h,seed=1"
+    assert.is_true(sum.crashes > 3, sum.crashes)
+    assert.equal(100, sum.lost_s)
+  end)
+
   it("makes up the same crashes for the same seed", function()
     local lines = {}
     for i = 1, 50 do lines[i] = checkpoint(i * 100, "c-" .. i) end
@@ -168,6 +184,45 @@ describe("policy simulate", function()
     local rows = simulate "-p ray_tune"
     assert.equal("sync skip sync", all(rows, "decision"))
     assert.equal("a a a", all(rows, "name"))
+  end)
+
+  it("goes on with a trial's own save that waits when the next question is answered no", function()
+    tell('{"event":"start","trial":"a","transfer":{"seconds":100}}',
+      '{"t":1,"event":"result","trial":"a","training_iteration":5}',
+      '{"t":10,"event":"checkpoint","trial":"a"}', '{"t":20,"event":"result","trial":"a"}',
+      '{"t":300,"event":"end"}')
+    local rows = simulate "-p ray_tune"
+    assert.equal("skip sync sync skip", all({ unpack(rows, 1, 4) }, "decision"))
+    assert.equal("   a+a a", all(rows, "saved"))
+  end)
+
+  it("says that something is saved, also where the last word was of something else", function()
+    policy "sync = function(e) return e.event == 'end' and e.group == 'a' end"
+    tell('{"event":"checkpoint","trial":"a","checkpoint":{"name":"c-1"}}',
+      '{"event":"checkpoint","trial":"b","checkpoint":{"name":"c-2"}}', '{"event":"end"}')
+    local rows = simulate "-p ./p.lua"
+    assert.equal("skip skip sync", all(rows, "decision"))
+    assert.same({ "c-1", { "c-1" } }, { rows[3].name, rows[3].saved })
+  end)
+
+  it("adds up to what its lines say", function()
+    policy "on_error = function() return 'skip' end"
+    tell(checkpoint(0, "c-1"), checkpoint(1, "c-2"), checkpoint(2, "c-3"),
+      '{"t":15,"event":"result","transfer":{"outcome":"fail"}}',
+      '{"t":25,"event":"result","transfer":{"outcome":"ok"}}')
+    local rows, sum = simulate "-p ./p.lua --bandwidth 10/s"
+    assert.equal("  c-2  ", all(rows, "let_go")) -- and it comes back when c-3 did not make it
+    assert.same({ 1, 2, 1 }, { sum.passed_over, sum.saves, sum.unsaved })
+    -- Written again under its name while it waits:
+    tell(checkpoint(0, "last"), checkpoint(1, "last"), checkpoint(2, "last"))
+    rows, sum = simulate "-p builtin --bandwidth 10/s"
+    assert.equal("  last", all(rows, "let_go"))
+    assert.same({ 1, 2 }, { sum.passed_over, sum.saves })
+    -- Never sent in full, and waiting behind that:
+    tell('{"event":"checkpoint","checkpoint":{"name":"c-1","bytes":1152921504606846976}}',
+      checkpoint(1, "c-2"))
+    sum = select(2, simulate "-p builtin --bandwidth 1/s")
+    assert.same({ 0, 2 }, { sum.saves, sum.unsaved })
   end)
 
   it("saves nothing that is in memory, null or temporary", function()
