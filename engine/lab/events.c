@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/seconds.h"
@@ -324,19 +325,26 @@ int lab_history_read(const io *io, const char *path, lab_history *out, err *e) {
   lines l = {.path = path, .h = out};
   char *bytes = malloc(PIECE);
   if (!bytes) return err_set(e, ERR_NOMEM, "read %s: out of memory", path);
-  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  const bool given = strcmp(path, "/dev/stdin") == 0; /* opened anew, a file begins again */
+  int fd = given ? STDIN_FILENO : io->open(io, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) {
     free(bytes);
     return err_sys(e, fd, "read %s", path);
   }
   buf_init(&l.line, LAB_LINE_MAX);
   ssize_t n = 0;
+  size_t all = 0;
   int rc = 0;
-  while (rc == 0 && (n = fs_fill(io, fd, bytes, PIECE)) > 0)
+  while (rc == 0 && (n = fs_fill(io, fd, bytes, PIECE)) > 0) {
     rc = take_bytes(&l, bytes, (size_t)n, e);
+    all += (size_t)n;
+    if (rc == 0 && all > LAB_BYTES_MAX)
+      rc = err_set(e, ERR_LIMIT, "%s: these are more than %d MiB of events", path,
+                   LAB_BYTES_MAX >> 20);
+  }
   if (rc == 0 && n < 0) rc = err_sys(e, (int)n, "read %s", path);
   if (rc == 0 && l.line.len > 0) rc = end_line(&l, e); /* the last one has no end */
-  io->close(io, fd);
+  if (!given) io->close(io, fd);
   buf_free(&l.line);
   free(bytes);
   if (rc < 0) lab_history_free(out);

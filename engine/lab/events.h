@@ -56,9 +56,10 @@ typedef struct lab_history {
   size_t count, room;
 } lab_history;
 
-enum { LAB_LINE_MAX = 1 << 20, LAB_EVENTS_MAX = 1000000 };
+enum { LAB_LINE_MAX = 1 << 20, LAB_EVENTS_MAX = 1000000, LAB_BYTES_MAX = 256 << 20 };
 
-/* Reads all lines of a file; empty ones are passed over. A wrong one ends it. */
+/* Reads all lines of a file; empty ones are passed over. A wrong one ends it. /dev/stdin is read from
+ * where it stands, and may be a socket. */
 int lab_history_read(const io *io, const char *path, lab_history *out, err *e);
 void lab_history_free(lab_history *h);
 

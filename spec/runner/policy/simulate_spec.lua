@@ -269,6 +269,19 @@ describe("policy simulate", function()
     end)
   end)
 
+  it("reads standard input from where it stands", function()
+    tell('{"event":"start"}', '{"t":1,"event":"end"}')
+    local text = sh(("(read -r first; '%s' policy simulate - -p builtin --json) <e.jsonl")
+      :format(support.runner))
+    assert.equal(1, place.objects(text)[2].events)
+  end)
+
+  it("ends a history that has no end", function()
+    support.write(dir .. "/line", (" "):rep(1000000) .. "\n")
+    local _, said = ends(1, "policy simulate - -p builtin", "sh -c 'while cat line; do :; done' |")
+    has(said, "more than 256 MiB")
+  end)
+
   it("has code 2 for what is asked wrongly, 1 for a file that is not there", function()
     tell('{"event":"end"}')
     for _, args in ipairs { "--failures often", "--failures seed=1", "--failures mtbf=0",
