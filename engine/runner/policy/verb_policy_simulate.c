@@ -231,8 +231,9 @@ static const char help[] = "FILE has one JSON object on a line for each event of
                            "standard input. The policy is\n"
                            "asked as a run asks it, and the rules that decide are those of a run; "
                            "the clock is that of the\n"
-                           "file. Nothing is written. Exit code: 1 a line of the file is wrong, 2 "
-                           "the policy does not load.\n";
+                           "file. Nothing is written. Exit code: 2 a line of the file is wrong, or "
+                           "the policy does not load;\n"
+                           "1 it is larger than it may be.\n";
 
 const verb verb_policy_simulate = {
     .name = "policy simulate",

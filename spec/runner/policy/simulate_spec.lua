@@ -282,6 +282,10 @@ describe("policy simulate", function()
     has(said, "more than 256 MiB")
   end)
 
+  it("says in its help the codes that it has", function()
+    has(ends(0, "policy simulate --help"), "Exit code: 2 a line of the file is wrong")
+  end)
+
   it("has code 2 for what is asked wrongly, 1 for a file that is not there", function()
     tell('{"event":"end"}')
     for _, args in ipairs { "--failures often", "--failures seed=1", "--failures mtbf=0",
