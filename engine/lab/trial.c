@@ -365,12 +365,14 @@ void lab_consider(lab *l, lab_trial *t, lab_unit *u, const char *event) {
 
 void lab_reconsider(lab *l, lab_trial *t, const char *event) {
   bool all = t->preempted && t->rest == POLICY_REST_ALL;
+  queue q = line_of(l, t);
   for (size_t i = 0; i < t->count; i++) {
     lab_unit *u = t->units[i];
     if (u->phase != LAB_HELD) continue;
-    const queue q = line_of(l, t);
     const queue_unit one = line_unit(u);
-    if (all || !queue_is_outdone(&q, &one)) lab_consider(l, t, u, event);
+    if (!all && queue_is_outdone(&q, &one)) continue;
+    lab_consider(l, t, u, event);
+    q = line_of(l, t);
   }
 }
 

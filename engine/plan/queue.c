@@ -56,8 +56,9 @@ bool queue_too_late(const queue *q, const queue_unit *u) {
   return false;
 }
 
+/* The newest are the last, as a rule: that is where one is found soon. */
 bool queue_is_outdone(const queue *q, const queue_unit *u) {
-  for (size_t i = 0; i < q->count; i++) {
+  for (size_t i = q->count; i-- > 0;) {
     const queue_unit *k = &q->units[i];
     if ((k->sure || k->judged) && k->made_ns > u->made_ns && strcmp(k->series, u->series) == 0)
       return true;

@@ -53,6 +53,19 @@ describe("policy simulate", function()
       { sum.events, sum.saves, sum.kept, sum.dropped, sum.crashes, sum.bytes_sent })
   end)
 
+  it("is soon done with many checkpoints that a policy holds back", function()
+    local lines = {}
+    for i = 1, 1000 do
+      lines[2 * i - 1] = checkpoint(10 * i, "c-" .. i)
+      lines[2 * i] = ('{"t":%d,"event":"result"}'):format(10 * i + 5)
+    end
+    tell(unpack(lines))
+    policy "sync = function() return false, 'not now' end"
+    -- Of the processor, whatever else the machine does.
+    sh(("ulimit -t %d && '%s' policy simulate e.jsonl -p ./p.lua --json >out")
+      :format(support.sanitized and 60 or 3, support.runner))
+  end)
+
   it("shows the same to people", function()
     tell(checkpoint(10, "c-1"), '{"t":70,"event":"crash"}')
     local text = ends(0, "policy simulate e.jsonl -p builtin")
