@@ -357,8 +357,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   what_is_whole_is_left = { repairs = true, edits = {
     { rebuild, "if (rc == 0) rc = place_saves(&b, e);", "(void)place_saves;" },
   } },
-  -- What this simulator found in repairs: what is concluded from what is left. Three more of these show
-  -- in none of 10,000 schedules: spec/job/repair/test_repair_fillers.c holds them.
+  -- What this simulator found in repairs: what is concluded from what is left. Three more of these
+  -- show in none of 10,000 schedules: spec/job/repair/test_repair_fillers.c holds them.
   filler_is_believed = { repairs = true, edits = {
     { ruin, "if (rc == 0) pass_over_fillers(out);", "(void)pass_over_fillers;" },
   } },
