@@ -40,9 +40,11 @@ static const char *const variables[COUNT] = {"CKPT_TASK_TO", "CKPT_TASK_DIR", "C
                                              "CKPT_TASK_OPTIONS"};
 
 /* A step that cannot be saved as it was asked for does not begin. A code that we return would be
- * overlooked where the administrator has the plugin as an optional one. */
+ * overlooked where the administrator has the plugin as an optional one. In the process of a task what
+ * slurmstepd does at its own end must not be done. */
 static void refuse(const char *why) {
   slurm_error("ckpt: %s", why);
+  if (spank_context() != S_CTX_LOCAL) _exit(2);
   exit(2);
 }
 
