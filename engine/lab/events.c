@@ -87,7 +87,7 @@ static int take_whole(const reading *r, const json_t *object, const char *key, i
   double n = json_is_real(value) ? json_real_value(value) : 0;
   bool whole = json_is_integer(value) ||
                (json_is_real(value) && n >= 0 && n <= (double)most && n == (double)(int64_t)n);
-  int64_t taken = json_is_integer(value) ? json_integer_value(value) : (int64_t)n;
+  int64_t taken = json_is_integer(value) ? json_integer_value(value) : whole ? (int64_t)n : 0;
   if (!whole || taken < 0 || taken > most) return wrong(r, key, "a whole number of 0 or more");
   *out = taken;
   return 0;
