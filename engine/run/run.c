@@ -41,6 +41,11 @@ static bool patience_begin(run *r, struct patience *w) {
   return true;
 }
 
+static void ask_no_more(run *r, struct patience *w) {
+  atomic_store(&w->over, true);
+  while (r->tasks) r->env->wait(r->env->ctx, r);
+}
+
 /* A restore that nobody waits for any more may be asking a store that does not answer. One worker
  * cannot do both. */
 static void await_tasks(run *r, bool later) {
@@ -48,8 +53,7 @@ static void await_tasks(run *r, bool later) {
   bool patient = later && pool_workers(r->env->pool) > 1 && patience_begin(r, &w);
   if (later && !patient) atomic_store(&r->stop, 1);
   while (r->tasks > (patient ? 1 : 0)) r->env->wait(r->env->ctx, r);
-  if (patient) atomic_store(&w.over, true);
-  while (r->tasks) r->env->wait(r->env->ctx, r);
+  if (patient) ask_no_more(r, &w);
 }
 
 /* Where the store's calls were cut off, it gets one second more to answer. False: it does not. */
@@ -57,11 +61,6 @@ static bool ask_again(run *r, struct patience *w) {
   if (!atomic_load(&r->stop) || !patience_begin(r, w)) return false;
   atomic_store(&r->stop, 0);
   return true;
-}
-
-static void ask_no_more(run *r, struct patience *w) {
-  atomic_store(&w->over, true);
-  while (r->tasks) r->env->wait(r->env->ctx, r);
 }
 
 static void release_leases(run *r) {
