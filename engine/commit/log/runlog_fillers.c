@@ -42,12 +42,16 @@ static bool is_another_attempt(const runlog_evidence *v, const json_t *entry, co
   return another;
 }
 
+static const json_t *entry_at(const runlog_ruin *r, uint64_t n) {
+  for (size_t i = 0; i < r->count; i++)
+    if (r->places[i].n == n && r->places[i].entry) return r->places[i].entry;
+  return NULL;
+}
+
 /* Can anybody tell which attempt has that number? */
 static bool is_known(const runlog_ruin *r, const json_t *number) {
   uint64_t n = json_is_integer(number) ? (uint64_t)json_integer_value(number) : 0;
-  for (size_t i = 0; i < r->count; i++)
-    if (r->places[i].n == n && r->places[i].entry) return true;
-  return n < r->st.next;
+  return entry_at(r, n) || n < r->st.next;
 }
 
 /* A directory has one attempt: does a commit, of which the attempt is lost, prove another one there? */
@@ -115,12 +119,9 @@ static void pass_over(runlog_ruin *r, size_t from, size_t end) {
 }
 
 static const char *nonce_of_attempt(const runlog_ruin *r, uint64_t n) {
-  for (size_t i = 0; i < r->count; i++)
-    if (r->places[i].n == n && r->places[i].entry)
-      return json_string_value(json_object_get(r->places[i].entry, "nonce"));
-  for (size_t i = 0; i < r->st.attempt_count; i++)
-    if (r->st.attempts[i].n == n) return r->st.attempts[i].nonce;
-  return NULL;
+  const json_t *entry = entry_at(r, n);
+  const runlog_attempt *a = runlog_find_attempt(&r->st, n);
+  return entry ? json_string_value(json_object_get(entry, "nonce")) : a ? a->nonce : NULL;
 }
 
 static bool stands_whole(const runlog_ruin *r, const runlog_evidence *v, uint64_t attempt) {

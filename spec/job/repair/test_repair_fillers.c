@@ -212,15 +212,18 @@ static void give_up_late(world *w) {
   put(w, late, SECOND_MARK);
 }
 
+static const runlog_commit *commit_in(const runlog *log, const char *dir) {
+  for (size_t i = 0; i < runlog_view(log)->commit_count; i++)
+    if (strcmp(runlog_view(log)->commits[i].dir, dir) == 0) return &runlog_view(log)->commits[i];
+  return NULL;
+}
+
 static runlog_life life_of_second(const world *w) {
   runlog *log = NULL;
   err e = {0};
   if (runlog_open(w->env.store, "", &log, &e) < 0) fail_msg("%s", e.text);
-  runlog_life life = RUNLOG_DELETED;
-  for (size_t i = 0; i < runlog_view(log)->commit_count; i++) {
-    const runlog_commit *c = &runlog_view(log)->commits[i];
-    if (strcmp(c->dir, units[1]) == 0) life = c->life;
-  }
+  const runlog_commit *second = commit_in(log, units[1]);
+  runlog_life life = second ? second->life : RUNLOG_DELETED;
   runlog_close(log);
   return life;
 }
@@ -249,12 +252,6 @@ static void one_of_which_the_removal_was_begun_is_given_up(void **state) {
     assert_int_equal(life_of_second(w), RUNLOG_DELETED);
   }
   (void)state;
-}
-
-static const runlog_commit *commit_in(const runlog *log, const char *dir) {
-  for (size_t i = 0; i < runlog_view(log)->commit_count; i++)
-    if (strcmp(runlog_view(log)->commits[i].dir, dir) == 0) return &runlog_view(log)->commits[i];
-  return NULL;
 }
 
 /* 2 and 3 the first save, 4 and 5 the second, 6 and 7 the third. */
