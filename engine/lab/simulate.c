@@ -146,15 +146,25 @@ static int advance(lab *l, int64_t until, bool draining, err *e) {
 
 /* ---- events ---- */
 
-static void end_trial(lab *l, lab_trial *t, const lab_event *event) {
-  if (!t->begun || t->over) return;
-  t->over = true;
-  if (!t->preempted) t->idle_ns = l->now;
+/* A trial that names no checkpoint counts as one itself. */
+static void ask_again(lab *l, lab_trial *t, const lab_event *event, const char *why) {
   lab_unit *u = t->names ? NULL : lab_unit_new(l, t, event);
   if (u)
-    lab_consider(l, t, u, "end");
+    lab_consider(l, t, u, why);
   else
-    lab_reconsider(l, t, "end");
+    lab_reconsider(l, t, why);
+}
+
+static void stop_trial(const lab *l, lab_trial *t) {
+  if (t->over) return;
+  t->over = true;
+  if (!t->preempted) t->idle_ns = l->now;
+}
+
+static void end_trial(lab *l, lab_trial *t, const lab_event *event) {
+  if (!t->begun || t->over) return;
+  stop_trial(l, t);
+  ask_again(l, t, event, "end");
 }
 
 static void take_result(lab *l, lab_trial *t, const lab_event *event) {
@@ -164,11 +174,7 @@ static void take_result(lab *l, lab_trial *t, const lab_event *event) {
   t->result = copy;
   t->results++;
   t->since_results++;
-  lab_unit *u = t->names ? NULL : lab_unit_new(l, t, event);
-  if (u)
-    lab_consider(l, t, u, "result");
-  else
-    lab_reconsider(l, t, "result");
+  ask_again(l, t, event, "result");
 }
 
 static void take_checkpoint(lab *l, lab_trial *t, const lab_event *event) {
@@ -178,12 +184,6 @@ static void take_checkpoint(lab *l, lab_trial *t, const lab_event *event) {
   t->since_checkpoints++;
   lab_add(&t->since_bytes, u->bytes);
   lab_consider(l, t, u, "complete");
-}
-
-static void fail_trial(const lab *l, lab_trial *t) {
-  if (t->over) return;
-  t->over = true;
-  if (!t->preempted) t->idle_ns = l->now;
 }
 
 /* What ends a trial begins none anew that is over, and what is no trial's own begins none. */
@@ -202,7 +202,7 @@ static void take(lab *l, const lab_event *event) {
   case LAB_RESULT: take_result(l, t, event); break;
   case LAB_CHECKPOINT: take_checkpoint(l, t, event); break;
   case LAB_COMPLETE: end_trial(l, t, event); break;
-  case LAB_ERROR: fail_trial(l, t); break;
+  case LAB_ERROR: stop_trial(l, t); break;
   case LAB_PREEMPT:
     if (!t->names && !t->over) lab_unit_new(l, t, event);
     lab_preempt(l, t, event->grace_s);
