@@ -254,9 +254,19 @@ static bool is_outdone(const run *r, const run_unit *u) {
 void run_reconsider(run *r, const char *event) {
   bool all = r->preempted && r->rest == POLICY_REST_ALL;
   if (r->closing || r->fenced || !r->detect) return;
+  const run_group *of = NULL; /* whose line stands in `q` */
+  queue q = {0};
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    if (held_back(r, u) && (all || u->asked_for || !is_outdone(r, u))) run_consider(r, u, event);
+    if (!held_back(r, u)) continue;
+    if (!all && !u->asked_for) {
+      if (of != u->group) q = run_line(r, u->group);
+      of = u->group;
+      const queue_unit one = run_line_unit(r, u);
+      if (queue_is_outdone(&q, &one)) continue;
+    }
+    run_consider(r, u, event);
+    of = NULL; /* that may have changed the line */
   }
 }
 
