@@ -200,11 +200,15 @@ static long long number(const json_t *object, const char *key) {
   return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-/* Was anything lost after that epoch was taken? Another one may have been taken since. */
-static bool is_lost_since(long long epoch) {
+static const object *epoch_object(long long epoch) {
   char key[64];
   snprintf(key, sizeof key, ".ckpt/epoch/%lld", epoch);
-  const object *o = space_find(key);
+  return space_find(key);
+}
+
+/* Was anything lost after that epoch was taken? Another one may have been taken since. */
+static bool is_lost_since(long long epoch) {
+  const object *o = epoch_object(epoch);
   return o && any && lost_ns >= o->made;
 }
 
@@ -229,13 +233,12 @@ void lost_check_closed(long long epoch, long long first, long long next) {
 }
 
 void lost_check_first(const json_t *entry, long long g, long long before, long long first) {
-  char key[64], hex[HASH_HEX_MAX];
+  char hex[HASH_HEX_MAX];
   digest sum;
   const char *type = json_string_value(json_object_get(entry, "type"));
   const char *prev = json_string_value(json_object_get(entry, "prev"));
   const json_t *older = json_object_get(entry, "older");
-  snprintf(key, sizeof key, ".ckpt/epoch/%lld", g);
-  const object *o = space_find(key);
+  const object *o = epoch_object(g);
   if (!o) sim_violation("epoch %lld begins, and nobody took it", g);
   if (!type || strcmp(type, "snapshot") != 0) sim_violation("epoch %lld begins with %s", g, type);
   hash_bytes(HASH_XXH3_128, o->data, o->len, &sum, NULL);
