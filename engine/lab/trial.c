@@ -217,10 +217,7 @@ static void drop_older(lab *l, lab_trial *t, lab_unit *newer, bool all) {
   queue q = line_of(l, t);
   for (size_t i = 0; i < q.count; i++) {
     if (!queue_goes(&q, &first, &q.units[i], all)) continue;
-    drop(l, q.units[i].of,
-         t->preempted ? "there is no time for it: a newer one is first"
-                      : "a newer one was complete before this one's turn",
-         false);
+    drop(l, q.units[i].of, queue_why_it_goes(&q), false);
     if (t->preempted) q.takes_s = takes_all(l, t);
   }
 }
@@ -280,13 +277,12 @@ static void enqueue(lab *l, lab_trial *t, lab_unit *u) {
   if (u->want.queue == POLICY_NEWEST) judge(l, t);
   q = line_of(l, t);
   one = line_unit(u);
-  switch (queue_enter(&q, &one, u->want.queue)) {
+  const queue_word word = queue_enter(&q, &one, u->want.queue);
+  switch (word) {
   case QUEUE_ENTERS: break;
   case QUEUE_PUSHES: drop_older(l, t, u, false); break;
   case QUEUE_REFUSED:
-    drop(l, u, "another save runs or waits, and the policy wants no queue", true);
-    break;
-  case QUEUE_PASSED: drop(l, u, "a newer one is saved or waits already", false); break;
+  case QUEUE_PASSED: drop(l, u, queue_why_not(word), word == QUEUE_REFUSED); break;
   }
 }
 

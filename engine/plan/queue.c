@@ -99,6 +99,21 @@ queue_word queue_enter(const queue *q, const queue_unit *u, policy_queue how) {
   return u->sure && !q->keep_all ? QUEUE_PUSHES : QUEUE_ENTERS;
 }
 
+const char *queue_why_not(queue_word word) {
+  switch (word) {
+  case QUEUE_ENTERS:
+  case QUEUE_PUSHES: break;
+  case QUEUE_REFUSED: return "another save runs or waits, and the policy wants no queue";
+  case QUEUE_PASSED: return "a newer one is saved or waits already";
+  }
+  return NULL;
+}
+
+const char *queue_why_it_goes(const queue *q) {
+  return q->preempted ? "there is no time for it: a newer one is first"
+                      : "a newer one was complete before this one's turn";
+}
+
 /* ---- whose turn it is ---- */
 
 /* When time is short, the newest is first, and what belongs to its step before it, since a restart may

@@ -81,6 +81,7 @@ bool queue_too_late(const queue *q, const queue_unit *u);
 /* True if `u`, which waits, is let go for this newer one, which is known to be whole; `all`: also if it
  * could stay. */
 bool queue_goes(const queue *q, const queue_unit *newer, const queue_unit *u, bool all);
+const char *queue_why_it_goes(const queue *q); /* as the user is told it */
 
 /* True if nobody is asked about `u`, which is held back, any more: a newer one of its kind is whole. */
 bool queue_is_outdone(const queue *q, const queue_unit *u);
@@ -99,6 +100,8 @@ typedef enum queue_word {
 } queue_word;
 /* `u` waits, is among q->units, and is not late; `how` is the policy's word. */
 queue_word queue_enter(const queue *q, const queue_unit *u, policy_queue how);
+/* Why it does not enter, as the user is told it; NULL: it does. */
+const char *queue_why_not(queue_word word);
 
 /* Returns the place in q->units of the one whose turn it is, now or at its next try; QUEUE_NONE: all
  * wait for long. `now` is of the clock of `next_try`. */

@@ -83,9 +83,7 @@ static void drop_older(run *r, const run_unit *newer, bool all) {
   queue q = run_line(r, newer->group);
   for (size_t i = 0; i < q.count; i++) {
     if (!queue_goes(&q, &first, &q.units[i], all)) continue;
-    let_go(r, q.units[i].of,
-           r->preempted ? "there is no time for it: a newer one is first"
-                        : "a newer one was complete before this one's turn");
+    let_go(r, q.units[i].of, queue_why_it_goes(&q));
     if (r->preempted) q.takes_s = run_line_takes(r); /* there is more of it for the others */
   }
 }
@@ -127,13 +125,12 @@ static int64_t rest_of_quiet(const run *r, const run_unit *u) {
 static void enter(run *r, run_unit *u) {
   const queue q = run_line(r, u->group);
   const queue_unit one = run_line_unit(r, u);
-  switch (queue_enter(&q, &one, u->want.queue)) {
+  const queue_word word = queue_enter(&q, &one, u->want.queue);
+  switch (word) {
   case QUEUE_ENTERS: break;
   case QUEUE_PUSHES: drop_older(r, u, false); break;
-  case QUEUE_REFUSED:
-    run_drop_unwanted(r, u, "another save runs or waits, and the policy wants no queue");
-    break;
-  case QUEUE_PASSED: let_go(r, u, "a newer one is saved or waits already"); break;
+  case QUEUE_REFUSED: run_drop_unwanted(r, u, queue_why_not(word)); break;
+  case QUEUE_PASSED: let_go(r, u, queue_why_not(word)); break;
   }
 }
 
