@@ -96,9 +96,9 @@ describe("a policy in a run", function()
       marked .null_marker checkpoint-7
       marked .temp_marker checkpoint-8
       marked .temp_marker checkpoint-9
-      sleep 0.7
+      until '%s' ls store 2>ls.err | grep -q checkpoint-1; do sleep 0.2; done
       '%s' notify checkpoint=checkpoint-8
-      sleep 0.7]]):format(CKPT))
+      sleep 0.7]]):format(CKPT, CKPT))
     run(0)
     assert.are.equal("checkpoint-1 checkpoint-8", committed())
     -- It is permanent there, and gone here; so is the other one. The null one is the job's.
