@@ -96,7 +96,7 @@ describe("a policy in a run", function()
       marked .null_marker checkpoint-7
       marked .temp_marker checkpoint-8
       marked .temp_marker checkpoint-9
-      until '%s' ls store 2>ls.err | grep -q checkpoint-1; do sleep 0.2; done
+      '%s' notify checkpoint=checkpoint-1 --wait
       '%s' notify checkpoint=checkpoint-8
       sleep 0.7]]):format(CKPT, CKPT))
     run(0)
