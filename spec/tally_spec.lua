@@ -40,6 +40,22 @@ describe("the tally of the tests", function()
     assert.truthy(out:find("# because", 1, true))
   end)
 
+  it("names what failed, by which test, once more at its end", function()
+    local last, _, out = run(
+      script("test_a", "echo 1..2; echo 'not ok 1 - holds'; echo ok 2 - y; sleep 0.3; exit 1"),
+      script("b_spec.sh", "kill -SEGV $$"))
+    assert.equal("1 passed, 2 failed, 0 skipped", last, out)
+    assert.truthy(out:find(("failed: %s/test_a\n  not ok 1 - holds\n"
+      .. "failed: %s/b_spec.sh: killed by signal 11\n%s\n"):format(dir, dir, last), 1, true), out)
+  end)
+
+  it("names a file whose runner died", function()
+    local last, status, out = run(
+      script("b_spec.sh", "kill -KILL $(ps -o ppid= $PPID); kill -KILL $PPID"))
+    assert.same({ "0 passed, 1 failed, 0 skipped", 1 }, { last, status }, out)
+    assert.truthy(out:find("b_spec.sh: its runner died", 1, true), out)
+  end)
+
   it("shows nothing of what a passing test printed", function()
     local _, _, out = run(script("test_a", "echo chatter; echo 1..1; echo ok 1 - x"))
     assert.falsy(out:find("chatter", 1, true))
