@@ -28,12 +28,10 @@ runlog_state log_read(store *s, const char *prefix) {
 }
 
 static char *log_text(const runlog_state *s) {
-  json_t *state = runlog_state_new(s);
-  assert_non_null(state);
-  char *text = json_dumps(state, JSON_SORT_KEYS | JSON_INDENT(1));
-  assert_non_null(text);
-  json_decref(state);
-  return text;
+  buf text;
+  buf_init(&text, RUNLOG_SNAPSHOT_MAX);
+  assert_int_equal(runlog_state_print(s, js_print, &text, NULL), 0);
+  return buf_take(&text);
 }
 
 void log_must_equal(const runlog_state *got, const runlog_state *want) {

@@ -271,7 +271,8 @@ static json_t *digest_new(const digest *d) {
 
 /* Completes an entry for the log's end and prints it. It is made anew for each place in the log, so
  * `prev` is of what stands before it there. */
-static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out, err *e) {
+static int finish(const runlog *log, json_t *entry, const char *nonce, const buf *state, buf *out,
+                  err *e) {
   const io *io = log->s->io;
   int bad = 0;
   js_set(entry, "format", json_integer(RUNLOG_FORMAT), &bad);
@@ -285,6 +286,7 @@ static int finish(const runlog *log, json_t *entry, const char *nonce, buf *out,
     js_set(entry, "behind_snapshot", json_true(), &bad);
   if (bad) return err_set(e, ERR_NOMEM, "append to the log: out of memory");
   int rc = js_print(entry, out, e);
+  if (rc == 0 && state) rc = runlog_put_state(out, state, e);
   if (rc == 0) rc = runlog_seal(out, e);
   return rc < 0 ? rc : runlog_check_size(entry, out->len, "append to the log", e);
 }
@@ -344,12 +346,12 @@ static int take_nonce(const runlog *log, const json_t *entry, char out[33], err 
 
 /* Appends one entry: 1 if it stands and is folded. 0 if another writer had the number: its entries
  * are folded, and the caller plans again from that. */
-static int append(runlog *log, json_t *entry, err *e) {
+static int append(runlog *log, json_t *entry, const buf *state, err *e) {
   char nonce[33];
   buf text;
   buf_init(&text, RUNLOG_SNAPSHOT_MAX);
   int rc = take_nonce(log, entry, nonce, e);
-  if (rc == 0) rc = finish(log, entry, nonce, &text, e);
+  if (rc == 0) rc = finish(log, entry, nonce, state, &text, e);
   if (rc == 0) rc = check_ground(log, e);
   log->due |= rc == 0;
   if (rc == 0) rc = settle(log, log->st.next, nonce, &text, e);
@@ -376,7 +378,7 @@ int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r,
     int rc = check_fence(log, e);
     if (rc == 0) rc = runlog_check_damage(log, e);
     if (rc == 0) rc = plan(log, r, &entry, e);
-    if (rc == 0 && entry) rc = append(log, entry, e);
+    if (rc == 0 && entry) rc = append(log, entry, r->state, e);
     bool done = rc != 0 || !entry;
     json_decref(entry);
     if (rc == ERR_CORRUPT && log->st.moved) rc = runlog_epoch_open(log, e);

@@ -1,4 +1,6 @@
-/* runlog_freeze: turns the state into plain JSON, as a snapshot holds it, and back.
+/* runlog_freeze: turns the state into JSON, as a snapshot holds it, and back.
+ *
+ * It is printed piece by piece: as one tree it would take ten times its text.
  *
  * Reading checks the rules of the log once more: the order of the numbers, the attempt of each
  * commit, and that no two attempts share a directory. */
@@ -70,25 +72,58 @@ static json_t *joined_new(const runlog_state *s, int *bad) {
   return list;
 }
 
-json_t *runlog_state_new(const runlog_state *s) {
-  json_t *state = json_object(), *attempts = json_array(), *commits = json_array();
+/* All but the attempts and the commits. */
+static json_t *rest_new(const runlog_state *s, int *bad) {
+  json_t *state = json_object();
+  js_set(state, "run", js_name_new(s->run_id), bad);
+  set_nonce(state, s->nonce, bad);
+  js_set(state, "term", term_new(&s->term, bad), bad);
+  if (s->since) runlog_set_number(state, "since", s->since, bad);
+  if (s->joined_count) js_set(state, "joined", joined_new(s, bad), bad);
+  if (*s->flags) js_set(state, "flags", json_string(s->flags), bad);
+  if (s->flags_since) runlog_set_number(state, "flags_since", s->flags_since, bad);
+  return state;
+}
+
+/* Prints and releases it. */
+static int print_piece(json_t *piece, int bad, runlog_print_fn *print, buf *out, err *e) {
+  int rc = bad ? err_set(e, ERR_NOMEM, "the state of the log: out of memory") : 0;
+  if (rc == 0) rc = print(piece, out, e);
+  json_decref(piece);
+  return rc;
+}
+
+static int print_rest(const runlog_state *s, runlog_print_fn *print, buf *out, err *e) {
   int bad = 0;
-  for (size_t i = 0; i < s->attempt_count; i++)
-    bad |= json_array_append_new(attempts, attempt_new(&s->attempts[i], &bad));
-  for (size_t i = 0; i < s->commit_count; i++)
-    bad |= json_array_append_new(commits, commit_new(&s->commits[i], &bad));
-  js_set(state, "run", js_name_new(s->run_id), &bad);
-  set_nonce(state, s->nonce, &bad);
-  js_set(state, "term", term_new(&s->term, &bad), &bad);
-  if (s->since) runlog_set_number(state, "since", s->since, &bad);
-  if (s->joined_count) js_set(state, "joined", joined_new(s, &bad), &bad);
-  if (*s->flags) js_set(state, "flags", json_string(s->flags), &bad);
-  if (s->flags_since) runlog_set_number(state, "flags_since", s->flags_since, &bad);
-  js_set(state, "attempts", attempts, &bad);
-  js_set(state, "commits", commits, &bad);
-  if (!bad) return state;
-  json_decref(state);
-  return NULL;
+  buf rest;
+  buf_init(&rest, RUNLOG_ENTRY_MAX);
+  json_t *object = rest_new(s, &bad);
+  int rc = print_piece(object, bad, print, &rest, e);
+  if (rc == 0) buf_str(out, rest.data + 1); /* its brace stands in front of the attempts */
+  buf_free(&rest);
+  return rc;
+}
+
+/* The members stand in the order of their names, as in all that is printed. */
+int runlog_state_print(const runlog_state *s, runlog_print_fn *print, buf *out, err *e) {
+  int rc = 0, bad = 0;
+  buf_str(out, "{\"attempts\":[");
+  for (size_t i = 0; rc == 0 && i < s->attempt_count; i++) {
+    if (i) buf_str(out, ",");
+    json_t *piece = attempt_new(&s->attempts[i], &bad);
+    rc = print_piece(piece, bad, print, out, e);
+  }
+  buf_str(out, "],\"commits\":[");
+  for (size_t i = 0; rc == 0 && i < s->commit_count; i++) {
+    if (i) buf_str(out, ",");
+    json_t *piece = commit_new(&s->commits[i], &bad);
+    rc = print_piece(piece, bad, print, out, e);
+  }
+  buf_str(out, "],");
+  if (rc == 0) rc = print_rest(s, print, out, e);
+  if (rc == 0 && buf_failed(out))
+    rc = err_set(e, buf_failed(out), "the state of the log: %s", err_text(buf_failed(out)));
+  return rc;
 }
 
 /* ---- reading ---- */

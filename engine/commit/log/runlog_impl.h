@@ -62,6 +62,7 @@ typedef struct runlog_request {
   bool bad;
   runlog_may_fn *may;
   void *ctx;
+  buf *state; /* a snapshot's: its plan makes the text that goes where it has null */
 } runlog_request;
 typedef int runlog_plan_fn(const runlog *log, const runlog_request *r, json_t **out, err *e);
 
@@ -120,7 +121,7 @@ void runlog_forget_proof(runlog *log);
 void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Makes the digest that a snapshot has of its state. */
-int runlog_state_digest(const json_t *state, char out[HASH_HEX_MAX], err *e);
+int runlog_state_digest(const runlog_state *st, char out[HASH_HEX_MAX], err *e);
 /* Reads the state that snapshot `n` holds, with that entry folded in. `text` is its raw text, if its
  * sum has proven that; else NULL. Free the state, on failure too. */
 int runlog_take_snapshot(const json_t *entry, const buf *text, uint64_t n, runlog_state *out,
@@ -130,9 +131,10 @@ int runlog_begin_at(runlog *log, uint64_t n, const json_t *entry, const buf *tex
 /* Does as runlog_snapshot(), due or not. */
 int runlog_snapshot_now(runlog *log, err *e);
 
-/* These make JSON of the state (NULL when out of memory), and read it back: ERR_FORMAT if it is no
- * state after entry `through`. *out is freed by runlog_state_free(), on failure too. */
-json_t *runlog_state_new(const runlog_state *s);
+/* These append JSON of the state, by js_print() or js_print_in_full(), and read it back: ERR_FORMAT if
+ * it is no state after entry `through`. *out is freed by runlog_state_free(), on failure too. */
+typedef int runlog_print_fn(const json_t *value, buf *out, err *e);
+int runlog_state_print(const runlog_state *s, runlog_print_fn *print, buf *out, err *e);
 int runlog_state_load(const json_t *state, uint64_t through, const char *what, runlog_state *out,
                       err *e);
 
@@ -146,6 +148,11 @@ int runlog_load_commit(const json_t *object, uint64_t through, const char *what,
 int runlog_parse_pieces(const buf *text, const char *what, json_t **out, err *e);
 int runlog_state_load_text(const buf *text, uint64_t through, const char *what, runlog_state *out,
                            err *e);
+/* The same of the text of a state alone. */
+int runlog_state_load_pieces(const char *state, size_t len, uint64_t through, const char *what,
+                             runlog_state *out, err *e);
+/* Puts the text of a state in the place of the null of an entry's. */
+int runlog_put_state(buf *entry, const buf *state, err *e);
 
 /* The fold finds what it changes by these: see runlog_find_attempt and runlog_find_commit. */
 runlog_attempt *runlog_attempt_at(const runlog_state *s, uint64_t n);

@@ -1,4 +1,4 @@
-/* runlog_pieces: reads the text of a snapshot piece by piece. As one tree it would take ten times
+/* runlog_pieces: reads and completes the text of a snapshot piece by piece. As one tree it would take ten times
  * its size: here each attempt and each commit is a tree of its own, which goes when it was read.
  *
  * The text is one that its sum has proven, so it is compact, as js_print() makes it; where it is not,
@@ -104,11 +104,18 @@ static int load_each(piece list, load_fn *fn, uint64_t through, const char *what
 
 int runlog_state_load_text(const buf *text, uint64_t through, const char *what, runlog_state *out,
                            err *e) {
-  piece whole = {text->data, text->len}, state, attempts, commits;
+  piece whole = {text->data, text->len}, state;
+  if (!find_member(whole, "state", &state)) return malformed(what, e);
+  return runlog_state_load_pieces(state.at, state.len, through, what, out, e);
+}
+
+int runlog_state_load_pieces(const char *text, size_t len, uint64_t through, const char *what,
+                             runlog_state *out, err *e) {
+  piece state = {text, len}, attempts, commits;
   json_t *rest = NULL;
   buf first;
-  if (!find_member(whole, "state", &state) || !find_member(state, "attempts", &attempts) ||
-      !find_member(state, "commits", &commits) || attempts.at > commits.at)
+  if (!find_member(state, "attempts", &attempts) || !find_member(state, "commits", &commits) ||
+      attempts.at > commits.at)
     return malformed(what, e);
   buf_init(&first, RUNLOG_ENTRY_MAX);
   buf_add(&first, state.at, (size_t)(attempts.at - state.at));
@@ -126,4 +133,22 @@ int runlog_state_load_text(const buf *text, uint64_t through, const char *what, 
   json_decref(rest);
   buf_free(&first);
   return rc;
+}
+
+/* ---- writing ---- */
+
+int runlog_put_state(buf *entry, const buf *state, err *e) {
+  piece text = {entry->data, entry->len}, none;
+  buf whole;
+  if (!find_member(text, "state", &none)) return malformed("a snapshot", e);
+  buf_init(&whole, entry->max);
+  add_without(text, none, state->data, &whole);
+  int rc = buf_failed(&whole);
+  if (rc < 0) {
+    buf_free(&whole);
+    return err_set(e, rc, "a snapshot: its state does not fit in: %s", err_text(rc));
+  }
+  buf_free(entry);
+  *entry = whole;
+  return 0;
 }

@@ -438,30 +438,29 @@ static void open_term(runlog_ruin *r, const runlog_writer *who) {
 
 int runlog_ruin_begin(runlog_ruin *r, uint64_t epoch, const char *hex, const char *nonce,
                       const runlog_writer *who, err *e) {
-  char key[STORE_KEY_MAX], sum[HASH_HEX_MAX];
+  char key[STORE_KEY_MAX], sum[HASH_HEX_MAX] = "";
   int bad = 0;
-  buf text;
+  buf text, state;
   buf_init(&text, RUNLOG_SNAPSHOT_MAX);
+  buf_init(&state, RUNLOG_SNAPSHOT_MAX);
   open_term(r, who);
-  json_t *state = runlog_state_new(&r->st);
+  int rc = runlog_state_digest(&r->st, sum, e);
+  if (rc == 0) rc = runlog_state_print(&r->st, js_print, &state, e);
   json_t *entry = document(r, "snapshot", epoch, nonce, &bad);
-  int rc = state ? runlog_state_digest(state, sum, e)
-                 : err_set(e, ERR_NOMEM, "repair a log: out of memory");
   runlog_set_number(entry, "n", r->st.next, &bad);
   runlog_set_number(entry, "term", r->st.term.n, &bad);
   runlog_set_number(entry, "through", r->st.next - 1, &bad);
   js_set(entry, "prev", json_string(hex), &bad);
   js_set(entry, "older", older_new(r, &bad), &bad);
-  if (rc == 0) js_set(entry, "digest", json_string(sum), &bad);
-  if (rc == 0)
-    js_set(entry, "state", state, &bad);
-  else
-    json_decref(state);
+  js_set(entry, "digest", json_string(sum), &bad);
+  js_set(entry, "state", json_null(), &bad); /* its place */
   int printed = print(entry, bad, &text, rc < 0 ? NULL : e);
   if (rc == 0) rc = printed;
+  if (rc == 0) rc = runlog_put_state(&text, &state, e);
   if (rc == 0) rc = runlog_seal(&text, e);
   if (rc == 0) rc = runlog_key_place(r->prefix, epoch, 0, key, e);
   if (rc == 0) rc = put_once(r, key, &text, e);
+  buf_free(&state);
   buf_free(&text);
   return rc;
 }

@@ -12,15 +12,30 @@ enum { HEAD_ROOM = 512 /* room for the members of every entry */ };
 
 /* ---- the digest of a state ---- */
 
+static int digest_text(const buf *text, char out[HASH_HEX_MAX], err *e) {
+  digest sum;
+  int rc = hash_bytes(HASH_XXH3_128, text->data, text->len, &sum, e);
+  if (rc == 0) digest_hex(&sum, out);
+  return rc;
+}
+
 /* Makes the digest of the text that js_print_in_full() gives, which is the same for the same values,
  * and for 1.0. */
-int runlog_state_digest(const json_t *state, char out[HASH_HEX_MAX], err *e) {
+int runlog_state_digest(const runlog_state *st, char out[HASH_HEX_MAX], err *e) {
   buf text;
-  digest sum;
+  buf_init(&text, RUNLOG_SNAPSHOT_MAX);
+  int rc = runlog_state_print(st, js_print_in_full, &text, e);
+  if (rc == 0) rc = digest_text(&text, out, e);
+  buf_free(&text);
+  return rc;
+}
+
+/* Does the same for one that was read as a tree, whatever is in it. */
+static int digest_tree(const json_t *state, char out[HASH_HEX_MAX], err *e) {
+  buf text;
   buf_init(&text, RUNLOG_SNAPSHOT_MAX);
   int rc = js_print_in_full(state, &text, e);
-  if (rc == 0) rc = hash_bytes(HASH_XXH3_128, text.data, text.len, &sum, e);
-  if (rc == 0) digest_hex(&sum, out);
+  if (rc == 0) rc = digest_text(&text, out, e);
   buf_free(&text);
   return rc;
 }
@@ -42,7 +57,7 @@ int runlog_take_snapshot(const json_t *entry, const buf *text, uint64_t n, runlo
   if (rc == 0) rc = runlog_get_number(entry, "through", what, &through, e);
   if (rc == 0 && (through + 1 != n || !state))
     rc = err_set(e, ERR_FORMAT, "%s is not of the state before it", what);
-  if (rc == 0 && !proven) rc = runlog_state_digest(state, sum, e);
+  if (rc == 0 && !proven) rc = digest_tree(state, sum, e);
   if (rc == 0 && !proven && strcmp(said, sum) != 0)
     rc = err_set(e, ERR_CORRUPT, "%s does not match its digest", what);
   if (rc == 0)
@@ -101,84 +116,45 @@ int runlog_begin_at(runlog *log, uint64_t n, const json_t *entry, const buf *tex
 
 /* ---- writing ---- */
 
-static size_t text_size(const char *text) {
-  return text ? strlen(text) : 0;
-}
-
-/* Refuses a state that is far too large before any tree is made of it: a tree takes some ten times
- * its text. So the texts, and the least that each attempt and commit takes, are counted. */
-static int check_size(const runlog_state *s, err *e) {
-  enum { ATTEMPT_LEAST = 20, COMMIT_LEAST = 80 };
-  size_t least = s->attempt_count * ATTEMPT_LEAST + s->commit_count * COMMIT_LEAST;
-  for (size_t i = 0; i < s->attempt_count; i++) least += strlen(s->attempts[i].unit);
-  for (size_t i = 0; i < s->commit_count; i++) {
-    const runlog_commit *c = &s->commits[i];
-    least += text_size(c->metrics) + text_size(c->policy) + text_size(c->reason);
-    least += text_size(c->needs) + text_size(c->bad_reason) + text_size(c->bad_lines);
-    least += text_size(c->drop_policy) + text_size(c->drop_reason);
-  }
-  if (least < RUNLOG_SNAPSHOT_MAX - HEAD_ROOM) return 0;
-  return err_set(e, ERR_LIMIT, "a snapshot of the log would be larger than %d bytes",
-                 RUNLOG_SNAPSHOT_MAX);
-}
-
-/* Makes an entry that holds this state, and the digest of that. */
-static int build(const runlog *log, const runlog_state *st, char sum[HASH_HEX_MAX], json_t **out,
-                 err *e) {
-  int bad = 0;
-  json_t *state = runlog_state_new(st);
-  if (!state) return err_set(e, ERR_NOMEM, "a snapshot of the log: out of memory");
-  json_t *entry = runlog_new_entry("snapshot", log->term, &bad);
-  int rc = runlog_state_digest(state, sum, e);
-  runlog_set_number(entry, "through", log->st.next - 1, &bad);
-  js_set(entry, "digest", json_string(rc == 0 ? sum : ""), &bad);
-  js_set(entry, "state", state, &bad);
-  if (rc == 0) return runlog_hand_over(entry, bad, out, e);
-  json_decref(entry);
-  return rc;
-}
-
-/* Reads the state as a later reader will. The entry goes as soon as its text is there: a tree takes
- * some ten times that. */
-static int read_back(const runlog *log, json_t *entry, runlog_state *out, err *e) {
-  buf text;
-  json_t *again = NULL;
-  buf_init(&text, RUNLOG_SNAPSHOT_MAX - HEAD_ROOM);
-  int rc = js_print(entry, &text, e);
-  json_decref(entry);
-  if (rc == 0) rc = runlog_parse_entry(&text, "a snapshot", &again, e);
-  buf_free(&text);
-  if (rc == 0)
-    rc = runlog_state_load(json_object_get(again, "state"), log->st.next - 1, "a snapshot", out, e);
-  json_decref(again);
-  return rc;
-}
-
-/* A state that cannot be read back must not be written: a reader would come to another one. So the
- * entry is made of the state that was read back, which leaves one tree at a time. */
-static int plan_snapshot(const runlog *log, const runlog_request *r, json_t **out, err *e) {
-  (void)r;
-  char sum[HASH_HEX_MAX] = "", again[HASH_HEX_MAX] = "";
+/* A state that cannot be read back must not be written: a reader would come to another one. */
+static int read_back(const runlog *log, const buf *state, const char *sum, err *e) {
   runlog_state read = {0};
-  json_t *entry = NULL;
-  int rc = check_size(&log->st, e);
-  if (rc == 0) rc = build(log, &log->st, sum, &entry, e);
-  if (rc == 0) rc = read_back(log, entry, &read, e);
-  entry = NULL;
-  if (rc == 0) rc = build(log, &read, again, &entry, e);
+  char again[HASH_HEX_MAX] = "";
+  int rc =
+      runlog_state_load_pieces(state->data, state->len, log->st.next - 1, "a snapshot", &read, e);
+  if (rc == 0) rc = runlog_state_digest(&read, again, e);
   runlog_state_free(&read);
-  if (rc == 0 && strcmp(sum, again) != 0) {
-    json_decref(entry);
-    return err_set(e, ERR_INTERNAL, "a snapshot: the state that is read back is another one");
-  }
-  if (rc == 0) *out = entry;
+  if (rc == 0 && strcmp(sum, again) != 0)
+    rc = err_set(e, ERR_INTERNAL, "a snapshot: the state that is read back is another one");
   return rc;
+}
+
+/* The text of the state is far larger than the rest of the entry, and goes beside it. */
+static int plan_snapshot(const runlog *log, const runlog_request *r, json_t **out, err *e) {
+  char sum[HASH_HEX_MAX] = "";
+  int bad = 0;
+  buf_clear(r->state);
+  int rc = runlog_state_digest(&log->st, sum, e);
+  if (rc == 0) rc = runlog_state_print(&log->st, js_print, r->state, e);
+  if (rc == 0) rc = read_back(log, r->state, sum, e);
+  if (rc == ERR_LIMIT)
+    return err_set(e, rc, "a snapshot of the log would be larger than %d bytes",
+                   RUNLOG_SNAPSHOT_MAX);
+  if (rc < 0) return rc;
+  json_t *entry = runlog_new_entry("snapshot", log->term, &bad);
+  runlog_set_number(entry, "through", log->st.next - 1, &bad);
+  js_set(entry, "digest", json_string(sum), &bad);
+  js_set(entry, "state", json_null(), &bad); /* its place */
+  return runlog_hand_over(entry, bad, out, e);
 }
 
 int runlog_snapshot_now(runlog *log, err *e) {
   const uint64_t before = log->st.snapshot;
+  buf state;
+  buf_init(&state, RUNLOG_SNAPSHOT_MAX - HEAD_ROOM);
   int rc = runlog_need_term(log, e);
-  if (rc == 0) rc = runlog_carry_out(log, plan_snapshot, &(runlog_request){0}, e);
+  if (rc == 0) rc = runlog_carry_out(log, plan_snapshot, &(runlog_request){.state = &state}, e);
+  buf_free(&state);
   if (rc == ERR_LIMIT || rc == ERR_INTERNAL) log->no_snapshots = true;
   if (rc < 0 && log->st.snapshot != before) log->hint_due = true; /* it stands all the same */
   return rc < 0 ? rc : runlog_put_head(log, e);
