@@ -46,7 +46,7 @@ describe("the tally of the tests", function()
       script("b_spec.sh", "kill -SEGV $$"))
     assert.equal("1 passed, 2 failed, 0 skipped", last, out)
     assert.truthy(out:find(("failed: %s/test_a\n  not ok 1 - holds\n"
-      .. "failed: %s/b_spec.sh: killed by signal 11\n%s\n"):format(dir, dir, last), 1, true), out)
+      .. "failed: %s/b_spec.sh: crashed by signal 11\n%s\n"):format(dir, dir, last), 1, true), out)
   end)
 
   it("names a file whose runner died", function()
@@ -162,6 +162,15 @@ describe("the tally of the tests", function()
     assert.truthy(out:find("2 passed, 0 failed, 0 skipped\n$"), out)
     assert.truthy(out:find("passed only when it ran again: " .. path, 1, true), out)
     assert.equal(0, status)
+  end)
+
+  it("runs what another process has killed once more, and what it ran in", function()
+    for _, how in ipairs { "kill -KILL $$", "kill -KILL $(ps -o ppid= $PPID); kill -KILL $PPID" } do
+      sh("rm -f " .. dir .. "/seen")
+      local out, status = sh("AGAIN=1 spec/run_tests " .. fails(1, how))
+      assert.truthy(out:find("passed only when it ran again", 1, true), out)
+      assert.equal(0, status, out)
+    end
   end)
 
   it("believes a second failure, a crash, and more files than it may run again", function()
