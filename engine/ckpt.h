@@ -726,6 +726,36 @@ typedef struct ckpt_simulate_options {
 int ckpt_simulate(ckpt *engine, const ckpt_simulate_options *options, ckpt_simulated_fn *fn,
                   void *ctx, ckpt_simulation *out);
 
+enum { CKPT_WOULD_KEEP = 1, CKPT_WOULD_DROP, CKPT_EARLIER, CKPT_LATER };
+/* A checkpoint that other policies would have let another fate have; valid during the call. */
+typedef struct ckpt_fate {
+  size_t size;
+  const ckpt_item *item; /* with the fate that it had: life, drop_policy, drop_reason, drop_ns */
+  uint32_t what;         /* CKPT_WOULD_KEEP: it was dropped; CKPT_WOULD_DROP: it is kept;
+                            CKPT_EARLIER, CKPT_LATER: it was dropped behind a later commit, or an earlier
+                            one, than it would be */
+  int64_t drop_ns;       /* when it would be dropped; 0: it would be kept */
+  uint64_t after;        /* the number of the commit after which that is */
+  const char *policy, *reason; /* whose word that is */
+} ckpt_fate;
+/* Returns 0 to go on; any other value ends the replay and is returned. */
+typedef int ckpt_fate_fn(void *ctx, const ckpt_fate *fate);
+typedef struct ckpt_replay {
+  size_t size;
+  uint64_t logs, commits; /* logs: those with a commit */
+  uint64_t would_keep, would_drop, moved; /* moved: dropped earlier or later */
+  /* Kept at the end, and at most at one moment of a log: as it was, and as it would be. What waits for
+   * the end of its grace does not count. */
+  uint64_t was_kept, kept, was_bytes, bytes, was_most, most;
+  uint64_t fallbacks; /* so often a policy had no good answer, and the safe one held */
+} ckpt_replay;
+/* Tells what these policies would have kept and dropped of all that was committed at a target, had they
+ * governed it from its beginning: each difference, in the order of the log. A mark as bad holds from the
+ * checkpoint's beginning, and pins are not known. Options as those of ckpt_plan(). Writes nothing. `fn`
+ * and `out` may be NULL. */
+int ckpt_replay_log(ckpt *engine, const ckpt_plan_options *options, ckpt_fate_fn *fn, void *ctx,
+                    ckpt_replay *out);
+
 typedef struct ckpt_mark_options {
   size_t size;
   const char *uri, *name; /* name NULL: the newest */

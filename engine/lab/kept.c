@@ -11,6 +11,7 @@ static void commit_free(runlog_commit *c) {
   free(c->unit);
   free(c->dir);
   free(c->metrics);
+  free(c->needs);
   free(c->drop_policy);
   free(c->drop_reason);
 }
@@ -20,30 +21,62 @@ void lab_log_free(lab_trial *t) {
   free(t->log.commits);
 }
 
-void lab_commit(lab *l, lab_trial *t, const lab_unit *u) {
+static char *copy(lab *l, const char *text) {
+  char *made = text ? strdup(text) : NULL;
+  if (text && !made) l->broken = true;
+  return made;
+}
+
+/* The texts that are given are copied. */
+static void append(lab *l, lab_trial *t, const runlog_commit *given) {
   runlog_state *log = &t->log;
   if (!VEC_ROOM(log->commits, log->commit_count, log->commit_room)) {
     l->broken = true;
     return;
   }
-  runlog_commit *c = &log->commits[log->commit_count];
-  *c = (runlog_commit){.n = ++t->next_commit,
-                       .attempt = t->next_commit,
-                       .unit = strdup(u->name),
-                       .dir = strdup(u->name),
-                       .kind = MATCH_DIR,
-                       .step = u->step,
-                       .time_ns = l->now,
-                       .files = 1,
-                       .bytes = u->bytes,
-                       .metrics = u->metrics ? strdup(u->metrics) : NULL};
-  log->commit_count++;
-  if (!c->unit || !c->dir || (u->metrics && !c->metrics)) l->broken = true;
+  runlog_commit *c = &log->commits[log->commit_count++];
+  *c = *given;
+  c->unit = copy(l, given->unit);
+  c->dir = copy(l, given->dir);
+  c->metrics = copy(l, given->metrics);
+  c->needs = copy(l, given->needs);
   t->keep_asked = true;
+}
+
+void lab_commit(lab *l, lab_trial *t, const lab_unit *u) {
+  const uint64_t n = ++t->next_commit;
+  append(l, t,
+         &(runlog_commit){.n = n,
+                          .attempt = n,
+                          .unit = u->name,
+                          .dir = u->name,
+                          .kind = MATCH_DIR,
+                          .step = u->step,
+                          .time_ns = l->now,
+                          .files = 1,
+                          .bytes = u->bytes,
+                          .metrics = u->metrics});
   l->sum->saved++;
   lab_add(&l->sum->bytes_sent, u->bytes);
   lab_add(&l->bytes_kept, u->bytes);
   if (l->bytes_kept > l->sum->bytes_most) l->sum->bytes_most = l->bytes_kept;
+}
+
+void lab_commit_again(lab *l, lab_trial *t, const runlog_commit *c) {
+  append(l, t,
+         &(runlog_commit){.n = c->n,
+                          .attempt = c->attempt,
+                          .unit = c->unit,
+                          .dir = c->dir,
+                          .kind = c->kind,
+                          .step = c->step,
+                          .time_ns = c->time_ns,
+                          .files = c->files,
+                          .bytes = c->bytes,
+                          .above = c->above,
+                          .metrics = c->metrics,
+                          .needs = c->needs,
+                          .bad = c->bad});
 }
 
 size_t lab_items(const lab_trial *t, policy_item *out) {
@@ -150,8 +183,11 @@ void lab_keep(lab *l, lab_trial *t) {
     ask(l, t, &s);
     for (size_t i = 0; i < log->commit_count; i++) s.keep[i] = s.kept[i].keep;
     plan(l, t, &s);
-    for (size_t i = 0; i < log->commit_count; i++)
-      if (s.plan[i].verdict == RETENTION_DROP) drop(l, t, &log->commits[i], &s.kept[i]);
+    for (size_t i = 0; i < log->commit_count; i++) {
+      runlog_commit *c = &log->commits[i];
+      if (l->judged && c->life == RUNLOG_LIVE) l->judged(l->judged_ctx, &s.plan[i], &s.kept[i]);
+      if (s.plan[i].verdict == RETENTION_DROP) drop(l, t, c, &s.kept[i]);
+    }
   }
   t->keep_asked = false;
   for (size_t i = 0; i < log->commit_count; i++) s.keep[i] = true;

@@ -11,16 +11,6 @@
 /* The time 0 of a simulation is midnight, UTC, at the beginning of 2024, a Monday. */
 static const int64_t beginning_ns = INT64_C(1704067200) * SECOND_NS;
 
-void lab_add(uint64_t *sum, uint64_t more) {
-  if (__builtin_add_overflow(*sum, more, sum)) *sum = UINT64_MAX;
-}
-
-static int64_t world_now(const io *io, io_clock clock) {
-  const lab *l = (const lab *)io; /* the io is its first member */
-  (void)clock;
-  return l->now;
-}
-
 /* ---- trials ---- */
 
 static lab_trial *trial_of(lab *l, const char *name) {
@@ -313,15 +303,12 @@ static void lab_free(lab *l) {
 
 int lab_simulate(const lab_options *o, lab_told_fn *fn, void *ctx, lab_sum *sum, err *e) {
   lab_history h = {0};
-  *sum = (lab_sum){0};
-  lab l = {.io = *o->io, .o = o, .now = beginning_ns, .sum = sum};
+  lab l = {0};
   telling g = {.l = &l, .fn = fn, .ctx = ctx};
-  policy_options options = o->policy;
-  l.io.now = world_now;
-  options.io = &l.io;
-  options.log = o->log;
+  *sum = (lab_sum){0};
   int rc = lab_history_read(o->io, o->events, &h, e);
-  if (rc == 0) rc = policy_open(&options, &l.policy, e);
+  if (rc == 0) rc = lab_open(&l, o, sum, e);
+  l.now = beginning_ns;
   if (rc == 0) rc = make_trials(&l, &h, e);
   if (rc == 0) rc = play(&l, &g, &h, e);
   if (rc == 0) add_up(&l, &h);

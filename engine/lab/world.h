@@ -88,7 +88,14 @@ typedef struct lab {
   uint64_t alarms; /* questions by time alone since the last event */
   bool answers;    /* an event is taken in: what is decided is told of it */
   bool broken;     /* memory ran out */
+  /* Is told what becomes of each live commit whenever `keep` was asked; NULL: nobody is. */
+  void (*judged)(void *ctx, const retention_item *item, const policy_kept *said);
+  void *judged_ctx;
 } lab;
+
+/* Makes a world whose clock stands at 0, with the policies in it. The options are borrowed. Fails as
+ * policy_open(); what it has made so far is to be freed then, too. */
+int lab_open(lab *l, const lab_options *o, lab_sum *sum, err *e);
 
 enum { LAB_TRIES = 8, LAB_ALARMS_MAX = 10000 };
 
@@ -117,6 +124,8 @@ void lab_trial_free(lab_trial *t);
 /* ---- kept.c: its log ---- */
 
 void lab_commit(lab *l, lab_trial *t, const lab_unit *u);
+/* A commit of a real log comes, as it was before anybody dropped it; it is copied. */
+void lab_commit_again(lab *l, lab_trial *t, const runlog_commit *c);
 /* Asks what is kept, if that is due, and deletes what was dropped long enough ago. */
 void lab_keep(lab *l, lab_trial *t);
 /* Lists the commits as `keep` sees them; `out` has room for t->log.commit_count. */

@@ -112,6 +112,8 @@ describe("docs/json.md", function()
     says("policy check", "policy check f.lua", 2)
     support.write(dir .. "/e.jsonl", '{"event":"checkpoint"}\n{"event":"crash"}\n')
     says("policy simulate", "policy simulate e.jsonl")
+    support.write(dir .. "/one.lua", "return { api = 1, keep = keep.last(1) }")
+    says("policy replay", "policy replay store -p ./one.lua --max-delete 100%")
     says("ls", "ls store")
     says("restore", "restore store --dir back")
     sh "mkdir tune; echo '{}' >tune/experiment_state-2026-11-23_19-58-33.json"

@@ -8,6 +8,7 @@ const verb *const policy_verbs[] = {
   &verb_policy_show,
   &verb_policy_copy,
   &verb_policy_simulate,
+  &verb_policy_replay,
   NULL,
 };
 /* clang-format on */

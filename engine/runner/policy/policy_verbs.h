@@ -10,6 +10,7 @@ extern const verb verb_policy_list;
 extern const verb verb_policy_show;
 extern const verb verb_policy_copy;
 extern const verb verb_policy_simulate;
+extern const verb verb_policy_replay;
 
 /* They are in the order of the help; NULL ends. */
 extern const verb *const policy_verbs[];

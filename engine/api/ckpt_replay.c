@@ -1,0 +1,91 @@
+/* ckpt_replay: the part of the public API that plays a target's log against other policies. */
+#include "catalog/catalog.h"
+#include "ckpt_state.h"
+#include "lab/replay.h"
+
+_Static_assert((int)CKPT_WOULD_KEEP == (int)LAB_WOULD_KEEP &&
+                   (int)CKPT_WOULD_DROP == (int)LAB_WOULD_DROP &&
+                   (int)CKPT_EARLIER == (int)LAB_EARLIER && (int)CKPT_LATER == (int)LAB_LATER,
+               "ckpt.h and replay.h disagree");
+
+typedef struct replaying {
+  lab_replay *replay;
+  ckpt_fate_fn *fn;
+  void *ctx;
+  const catalog_place *at;
+  const runlog *log;
+  err *e;
+} replaying;
+
+static int on_fate(void *ctx, const lab_fate *f) {
+  const replaying *r = ctx;
+  catalog_told told;
+  char root[HASH_HEX_MAX];
+  if (!r->fn) return 0;
+  int rc = catalog_describe(r->at, r->log, f->commit, &told, r->e);
+  if (rc < 0) return rc;
+  const ckpt_item item = ckpt_item_of(&told.item, root);
+  const ckpt_fate fate = {.size = sizeof fate,
+                          .item = &item,
+                          .what = (uint32_t)f->what,
+                          .drop_ns = f->after ? f->after->time_ns : 0,
+                          .after = f->after ? f->after->n : 0,
+                          .policy = f->policy,
+                          .reason = f->reason};
+  return r->fn(r->ctx, &fate);
+}
+
+static int on_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  replaying *r = ctx;
+  r->at = at;
+  r->log = log;
+  r->e = e;
+  return lab_replay_log(r->replay, runlog_view(log), runlog_prefix(log), on_fate, r, e);
+}
+
+static void give_sum(const lab_replay_sum *sum, ckpt_replay *out) {
+  ckpt_replay given = {.logs = sum->logs,
+                       .commits = sum->commits,
+                       .would_keep = sum->would_keep,
+                       .would_drop = sum->would_drop,
+                       .moved = sum->moved,
+                       .was_kept = sum->was_kept,
+                       .kept = sum->kept,
+                       .was_bytes = sum->was_bytes,
+                       .bytes = sum->bytes,
+                       .was_most = sum->was_most,
+                       .most = sum->most,
+                       .fallbacks = sum->fallbacks};
+  ckpt_give(out, out->size, &given, sizeof given);
+}
+
+int ckpt_replay_log(ckpt *c, const ckpt_plan_options *options, ckpt_fate_fn *fn, void *ctx,
+                    ckpt_replay *out) {
+  ckpt_plan_options taken;
+  replaying r = {.fn = fn, .ctx = ctx};
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_plan_options", &c->error);
+  if (rc == 0 && (!taken.uri || !*taken.uri))
+    rc = err_set(&c->error, ERR_INVAL, "a replay needs a target");
+  if (rc != 0) return rc;
+  lab_replay_options o = {
+      .io = c->env.io, .log = &c->log, .limits = {.no_delete = taken.flags & CKPT_NO_DELETE}};
+  rc = ckpt_share(taken.max_delete, &o.limits.max_drop, &c->error);
+  if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &o.limits.grace_ns, &c->error);
+  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  o.policy = (policy_options){.link = c->policies,
+                              .id = "replay",
+                              .names = taken.policies,
+                              .settings = taken.settings,
+                              .dir = taken.policy_dir,
+                              .quiet_ns = -1};
+  rc = lab_replay_open(&o, &r.replay, &c->error);
+  if (rc == 0) rc = catalog_logs(c->env.io, &c->log, taken.uri, on_log, &r, &c->error);
+  if (rc == 0 && out) {
+    const lab_replay_sum sum = lab_replay_end(r.replay);
+    give_sum(&sum, out);
+  }
+  lab_replay_close(r.replay);
+  return rc;
+}
