@@ -18,8 +18,8 @@ static const double longest_s = 1e9;
 static const int64_t most_bytes = INT64_C(1) << 60;
 static const double usual_grace_s = 30;
 
-static const char *const words[] = {"start", "result",  "checkpoint", "complete",
-                                    "error", "preempt", "crash",      "end"};
+static const char *const words[] = {"start",   "result", "checkpoint", "complete", "error",
+                                    "preempt", "crash",  "end",        "transfer"};
 static const char *const kinds[] = {"perm", "null", "temp", "memory", NULL};
 
 const char *lab_word(lab_what what) {
@@ -120,6 +120,17 @@ static int take_name(const reading *r, const json_t *object, const char *key, ch
   return *out ? 0 : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
 }
 
+/* A trial is a directory: its name, or its path below the directory of all. LAB_EACH is a name, too. */
+static int take_trial(const reading *r, const json_t *line) {
+  json_t *value;
+  if (!is_given(line, "trial", &value)) return 0;
+  const char *text = json_string_value(value);
+  if (!text || fs_beneath_check(text, NULL) < 0)
+    return wrong(r, "trial", "a name of at most 255 bytes, or a path of such names without \"..\"");
+  r->out->trial = strdup(text);
+  return r->out->trial ? 0 : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+}
+
 static int print(const reading *r, const json_t *object, char **out) {
   buf text;
   buf_init(&text, LAB_LINE_MAX);
@@ -174,8 +185,9 @@ static int take_checkpoint(const reading *r, const json_t *line) {
   int kind = 0;
   if (!is_given(line, "checkpoint", &c)) return 0;
   if (!json_is_object(c)) return wrong(r, "checkpoint", "an object");
-  if (out->what != LAB_CHECKPOINT)
-    return err_set(r->e, ERR_INVAL, "%s: only the event \"checkpoint\" has a \"checkpoint\"",
+  if (out->what != LAB_CHECKPOINT && out->what != LAB_TRANSFER)
+    return err_set(r->e, ERR_INVAL,
+                   "%s: only the events \"checkpoint\" and \"transfer\" have a \"checkpoint\"",
                    r->where);
   int64_t bytes = -1;
   int rc = check_keys(r, c, "a checkpoint", known);
@@ -216,7 +228,7 @@ static int take_what(const reading *r, const json_t *line) {
     }
   return wrong(r, "event",
                "\"start\", \"result\", \"checkpoint\", \"complete\", \"error\", \"preempt\", "
-               "\"crash\" or \"end\"");
+               "\"crash\", \"end\" or \"transfer\"");
 }
 
 static int take_time(const reading *r, const json_t *line, int64_t after_ns) {
@@ -239,7 +251,7 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   int rc = check_keys(r, line, "an event", known);
   if (rc == 0) rc = take_what(r, line);
   if (rc == 0) rc = take_time(r, line, after_ns);
-  if (rc == 0) rc = take_name(r, line, "trial", &out->trial);
+  if (rc == 0) rc = take_trial(r, line);
   if (rc == 0) rc = take_result(r, line);
   if (rc == 0) rc = take_checkpoint(r, line);
   if (rc == 0) rc = take_transfer(r, line);
@@ -247,6 +259,19 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   if (rc == 0 && !out->trial && !(out->trial = strdup("")))
     rc = err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
   return rc;
+}
+
+/* What a line says of one checkpoint needs to say of which. */
+static int check_event(const reading *r) {
+  const lab_event *out = r->out;
+  if (out->what == LAB_TRANSFER && (!out->name || out->transfer_s < 0))
+    return err_set(r->e, ERR_INVAL,
+                   "%s: a transfer is told with the \"name\" of its \"checkpoint\", and the "
+                   "\"seconds\" of its \"transfer\"",
+                   r->where);
+  const bool of_one = out->what == LAB_CHECKPOINT || out->what == LAB_TRANSFER;
+  if (!of_one || strcmp(out->trial, LAB_EACH) != 0) return 0;
+  return err_set(r->e, ERR_INVAL, "%s: a checkpoint is of one trial, not of \"*\"", r->where);
 }
 
 int lab_event_read(const char *line, size_t len, const char *where, int64_t after_ns,
@@ -260,6 +285,7 @@ int lab_event_read(const char *line, size_t len, const char *where, int64_t afte
   /* No store is damaged: somebody has written it wrongly. */
   if (rc < 0) rc = err_set(e, rc == ERR_FORMAT ? ERR_INVAL : rc, "%s", why.text);
   if (rc == 0) rc = take_line(&r, value, after_ns);
+  if (rc == 0) rc = check_event(&r);
   json_decref(value);
   if (rc < 0) lab_event_free(out);
   return rc;
@@ -319,6 +345,21 @@ static int take_bytes(lines *l, const char *bytes, size_t len, err *e) {
   return rc;
 }
 
+/* True if it is no JSON, though it begins as a line of a record does. */
+static bool is_torn(const buf *line) {
+  json_t *value = NULL;
+  bool whole = js_parse(line->data, line->len, "", &value, NULL) == 0;
+  json_decref(value);
+  return !whole && line->data[0] == '{';
+}
+
+/* The last line has no end: a record of a run that was killed while it was written. */
+static int end_last(lines *l, err *e) {
+  if (l->h->count == 0 || buf_failed(&l->line) < 0 || !is_torn(&l->line)) return end_line(l, e);
+  l->h->torn = ++l->number;
+  return 0;
+}
+
 int lab_history_read(const io *io, const char *path, lab_history *out, err *e) {
   enum { PIECE = 64 << 10 };
   *out = (lab_history){0};
@@ -343,7 +384,7 @@ int lab_history_read(const io *io, const char *path, lab_history *out, err *e) {
                    LAB_BYTES_MAX >> 20);
   }
   if (rc == 0 && n < 0) rc = err_sys(e, (int)n, "read %s", path);
-  if (rc == 0 && l.line.len > 0) rc = end_line(&l, e); /* the last one has no end */
+  if (rc == 0 && l.line.len > 0) rc = end_last(&l, e);
   if (!given) io->close(io, fd);
   buf_free(&l.line);
   free(bytes);

@@ -19,6 +19,7 @@ typedef enum lab_what {
   LAB_PREEMPT,    /* time is short from here on */
   LAB_CRASH,      /* its machine is gone, with all that it had */
   LAB_END,        /* all trials are over */
+  LAB_TRANSFER,   /* a try of a save has ended: how long it took, and how */
   LAB_WHATS
 } lab_what;
 
@@ -27,11 +28,17 @@ const char *lab_word(lab_what what);
 
 typedef enum lab_outcome { LAB_AS_BEFORE, LAB_OK, LAB_FAIL } lab_outcome;
 
+/* The trial of an event that concerns each trial that has begun. */
+#define LAB_EACH "*"
+
+/* The time 0 of a history is midnight, UTC, at the beginning of 2024, a Monday. */
+#define LAB_BEGINNING_S INT64_C(1704067200)
+
 /* One event; the texts are its own. */
 typedef struct lab_event {
   int64_t at_ns; /* since the beginning */
   lab_what what;
-  char *trial;      /* "" where none is named */
+  char *trial;      /* its directory's path; "" where none is named, LAB_EACH */
   char *result;     /* a JSON object as text, or NULL */
   char *name;       /* of the checkpoint; NULL: it is the trial's directory itself */
   const char *kind; /* "perm", "null", "temp", "memory" */
@@ -39,7 +46,9 @@ typedef struct lab_event {
   int64_t step;     /* or MATCH_NO_STEP */
   uint64_t bytes;   /* of the checkpoint, where `sized` */
   bool sized;
-  double transfer_s;   /* what the saves of the trial take from here on; negative: as before */
+  double
+      transfer_s; /* what the saves of the trial take from here on, or what this try took; negative:
+                      * as before, not told */
   lab_outcome outcome; /* and how they end */
   double grace_s;      /* of a preemption */
 } lab_event;
@@ -54,12 +63,15 @@ int lab_event_read(const char *line, size_t len, const char *where, int64_t afte
 typedef struct lab_history {
   lab_event *events;
   size_t count, room;
+  size_t torn; /* the number of the last line, which was cut while it was written: it is left out;
+                * 0: it is whole */
 } lab_history;
 
 enum { LAB_LINE_MAX = 1 << 20, LAB_EVENTS_MAX = 1000000, LAB_BYTES_MAX = 256 << 20 };
 
-/* Reads all lines of a file; empty ones are passed over. A wrong one ends it. /dev/stdin is read from
- * where it stands, and may be a socket. */
+/* Reads all lines of a file; empty ones are passed over. A wrong one ends it, but for the last one where
+ * that is no JSON and has no line end: whoever wrote it was killed. /dev/stdin is read from where it
+ * stands, and may be a socket. */
 int lab_history_read(const io *io, const char *path, lab_history *out, err *e);
 void lab_history_free(lab_history *h);
 

@@ -8,8 +8,7 @@
 #include "base/vec.h"
 #include "lab/world.h"
 
-/* The time 0 of a simulation is midnight, UTC, at the beginning of 2024, a Monday. */
-static const int64_t beginning_ns = INT64_C(1704067200) * SECOND_NS;
+static const int64_t beginning_ns = LAB_BEGINNING_S * SECOND_NS;
 
 /* ---- trials ---- */
 
@@ -17,20 +16,28 @@ static lab_trial *trial_of(lab *l, const char *name) {
   return vec_find(name, l->trials, l->trial_count, sizeof *l->trials, vec_by_text);
 }
 
+static bool is_of_each(const lab_event *event) {
+  return strcmp(event->trial, LAB_EACH) == 0;
+}
+
 static int make_trials(lab *l, const lab_history *h, err *e) {
   names all = {0};
-  bool whole = true;
+  bool whole = true, of_each = false;
+  for (size_t i = 0; i < h->count; i++) of_each = of_each || is_of_each(&h->events[i]);
   for (size_t i = 0; whole && i < h->count; i++)
-    if (i == 0 || strcmp(h->events[i].trial, h->events[i - 1].trial) != 0)
+    if (!is_of_each(&h->events[i]) &&
+        (i == 0 || strcmp(h->events[i].trial, h->events[i - 1].trial) != 0))
       whole = names_add(&all, h->events[i].trial);
   names_sort_unique(&all);
   l->trials = calloc(all.count + 1, sizeof *l->trials);
   for (size_t i = 0; whole && l->trials && i < h->count; i++) {
     const lab_event *event = &h->events[i];
+    if (is_of_each(event)) continue;
     size_t at = vec_place(event->trial, all.at, all.count, sizeof *all.at, vec_by_text, NULL);
     lab_trial *t = &l->trials[at];
     t->name = event->trial; /* any of them: they are equal, and live as long */
-    t->names = t->names || event->name;
+    t->names = t->names || event->name || of_each;
+    if (event->what == LAB_TRANSFER) whole = lab_tries_note(t, event);
   }
   l->trial_count = l->trials ? all.count : 0;
   for (size_t i = 0; i < l->trial_count; i++) {
@@ -69,6 +76,7 @@ static const char *why_not(const lab_event *event) {
   case LAB_START: return "it begins";
   case LAB_CHECKPOINT: return "it is in memory: there is nothing to save";
   case LAB_ERROR: return "it failed: what waits is sent all the same";
+  case LAB_TRANSFER: return "how a save of it went is told";
   case LAB_CRASH: return "what was not in the store is lost";
   case LAB_RESULT:
   case LAB_COMPLETE:
@@ -164,6 +172,7 @@ static void take_result(lab *l, lab_trial *t, const lab_event *event) {
   t->result = copy;
   t->results++;
   t->since_results++;
+  lab_result_named(l, t, event->result);
   ask_again(l, t, event, "result");
 }
 
@@ -173,17 +182,17 @@ static void take_checkpoint(lab *l, lab_trial *t, const lab_event *event) {
   if (!u) return;
   t->since_checkpoints++;
   lab_add(&t->since_bytes, u->bytes);
-  lab_consider(l, t, u, "complete");
+  lab_consider(l, t, u, t->over ? "end" : t->preempted ? "preempt" : "complete");
 }
 
-/* What ends a trial begins none anew that is over, and what is no trial's own begins none. */
+/* What ends a trial begins none anew that is over, and neither does a checkpoint that is complete only
+ * then; what is no trial's own begins none. */
 static bool begins(const lab_trial *t, lab_what what) {
-  bool ends = what == LAB_COMPLETE || what == LAB_ERROR || what == LAB_PREEMPT;
-  return what != LAB_CRASH && what != LAB_END && !(ends && t->over);
+  bool anew = what == LAB_START || what == LAB_RESULT;
+  return what != LAB_CRASH && what != LAB_END && (anew || !t->over);
 }
 
-static void take(lab *l, const lab_event *event) {
-  lab_trial *t = trial_of(l, event->trial);
+static void take_of(lab *l, lab_trial *t, const lab_event *event) {
   if (event->transfer_s >= 0) t->transfer_s = event->transfer_s;
   if (event->outcome != LAB_AS_BEFORE) t->fails = event->outcome == LAB_FAIL;
   if (begins(t, event->what)) lab_begin(l, t);
@@ -197,15 +206,31 @@ static void take(lab *l, const lab_event *event) {
     if (!t->names && !t->over) lab_unit_new(l, t, event);
     lab_preempt(l, t, event->grace_s);
     break;
-  case LAB_CRASH:
-    l->sum->crashes++;
-    lab_lose(l, t);
-    break;
-  case LAB_END:
-    for (size_t i = 0; i < l->trial_count; i++) end_trial(l, &l->trials[i], event);
-    break;
+  case LAB_CRASH: lab_lose(l, t); break;
+  case LAB_END: end_trial(l, t, event); break;
+  case LAB_TRANSFER:
   case LAB_WHATS: break;
   }
+}
+
+/* What comes from all trials' job: a trial that begins later knows it, too. */
+static void take_of_each(lab *l, const lab_event *event) {
+  const bool anew = event->what == LAB_START;
+  if (anew) l->since_ns = l->now;
+  if (anew || event->what == LAB_CRASH) l->results = 0, l->result = NULL;
+  if (event->what == LAB_RESULT) l->results++, l->result = event->result;
+  for (size_t i = 0; i < l->trial_count && !anew; i++)
+    if (l->trials[i].begun) take_of(l, &l->trials[i], event);
+}
+
+static void take(lab *l, const lab_event *event) {
+  const bool of_each = is_of_each(event);
+  if (event->what == LAB_CRASH) l->sum->crashes++;
+  if (event->what == LAB_TRANSFER) return; /* it was looked up when that save began */
+  if (of_each) take_of_each(l, event);
+  for (size_t i = 0; !of_each && event->what == LAB_END && i < l->trial_count; i++)
+    take_of(l, &l->trials[i], event);
+  if (!of_each && event->what != LAB_END) take_of(l, trial_of(l, event->trial), event);
 }
 
 /* ---- invented failures ---- */
@@ -242,6 +267,9 @@ static int64_t next_failure(const lab_options *o, uint64_t *state, int64_t after
 
 static void fail_all(lab *l) {
   l->sum->crashes++;
+  if (l->since_ns) l->since_ns = l->now;
+  l->results = 0;
+  l->result = NULL;
   for (size_t i = 0; i < l->trial_count; i++) {
     lab_trial *t = &l->trials[i];
     bool goes_on = t->begun && !t->over && !t->preempted;
@@ -307,6 +335,9 @@ int lab_simulate(const lab_options *o, lab_told_fn *fn, void *ctx, lab_sum *sum,
   telling g = {.l = &l, .fn = fn, .ctx = ctx};
   *sum = (lab_sum){0};
   int rc = lab_history_read(o->io, o->events, &h, e);
+  if (rc == 0 && h.torn)
+    log_say(o->log, LOG_WARN, "%s:%zu: the last line was cut while it was written, and is left out",
+            o->events, h.torn);
   if (rc == 0) rc = lab_open(&l, o, sum, e);
   l.now = beginning_ns;
   if (rc == 0) rc = make_trials(&l, &h, e);

@@ -25,6 +25,7 @@ void lab_trial_free(lab_trial *t) {
   free(t->result);
   free(t->memory);
   free(t->memory_stored);
+  lab_tries_free(t);
   lab_log_free(t);
 }
 
@@ -149,6 +150,8 @@ lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event) {
     l->broken = true;
     return NULL;
   }
+  /* An empty object says that there are none. */
+  const bool has_metrics = event->metrics && strcmp(event->metrics, "{}") != 0;
   if (event->sized) t->bytes = event->bytes;
   *u = (lab_unit){.name = strdup(name),
                   .series = strdup(series),
@@ -156,16 +159,16 @@ lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event) {
                   .made_ns = l->now,
                   .bytes = event->sized ? event->bytes : t->bytes,
                   .kind = event->kind,
-                  .metrics = event->metrics ? strdup(event->metrics) : NULL,
+                  .metrics = has_metrics ? strdup(event->metrics) : NULL,
                   .in_place = !event->name,
                   .phase = LAB_HELD};
-  if (!u->metrics && t->result) u->metrics = policy_numbers(t->result, NULL);
+  if (!event->metrics && t->result) u->metrics = policy_numbers(t->result, NULL);
   /* As a run does: the place of one that is complete at the very moment of the newest commit is
    * behind that. */
   const int64_t newest = t->newest_place.at_ns;
   u->place = (queue_place){newest >= l->now ? newest + 1 : l->now, l->now};
   t->units[t->count++] = u;
-  if (!u->name || !u->series || (event->metrics && !u->metrics)) l->broken = true;
+  if (!u->name || !u->series || (has_metrics && !u->metrics)) l->broken = true;
   return l->broken ? NULL : u;
 }
 
@@ -399,12 +402,21 @@ void lab_preempt(lab *l, lab_trial *t, double grace_s) {
 
 /* ---- saves ---- */
 
+/* What is told of this very save; else what holds for all, the bandwidth that was asked for, and the
+ * pace of those that are told. */
+static double takes(const lab *l, const lab_trial *t, const lab_unit *u, const lab_event *told) {
+  if (told) return told->transfer_s;
+  if (t->transfer_s >= 0) return t->transfer_s;
+  if (l->o->bandwidth > 0) return (double)u->bytes / l->o->bandwidth;
+  double pace = lab_tries_pace(t, u->bytes);
+  return pace > 0 ? pace : 0;
+}
+
 static void begin(lab *l, lab_trial *t, lab_unit *u) {
-  double takes = t->transfer_s >= 0    ? t->transfer_s
-                 : l->o->bandwidth > 0 ? (double)u->bytes / l->o->bandwidth
-                                       : 0;
+  const lab_event *told = lab_tries_next(t, u->name);
   int64_t ns = 0;
-  if (seconds_to_ns(takes, "transfer", &ns, NULL) < 0) ns = SECONDS_FOREVER;
+  if (seconds_to_ns(takes(l, t, u, told), "transfer", &ns, NULL) < 0) ns = SECONDS_FOREVER;
+  t->ends = !told ? LAB_AS_BEFORE : told->outcome == LAB_FAIL ? LAB_FAIL : LAB_OK;
   t->since_results = t->since_checkpoints = t->since_bytes = 0;
   t->saved_ns = t->begun_at = l->now;
   t->save = u;
@@ -486,7 +498,7 @@ static void failed(lab *l, lab_trial *t, lab_unit *u) {
 static void end_save(lab *l, lab_trial *t) {
   lab_unit *u = t->save;
   t->save = NULL;
-  if (t->fails)
+  if (t->ends == LAB_AS_BEFORE ? t->fails : t->ends == LAB_FAIL)
     failed(l, t, u);
   else
     committed(l, t, u);
@@ -507,12 +519,14 @@ void lab_begin(lab *l, lab_trial *t) {
   const runlog_commit *newest = runlog_newest(&t->log, NULL);
   t->begun = true;
   t->over = t->preempted = false;
-  t->since_ns = l->now;
+  t->since_ns = l->since_ns ? l->since_ns : l->now;
   t->resumed = newest ? newest->n : RUNLOG_NONE;
-  t->results = t->since_results = t->since_checkpoints = t->since_bytes = 0;
+  t->results = l->results;
+  t->since_results = t->since_checkpoints = t->since_bytes = 0;
   t->saved_ns = 0;
   free(t->result);
-  t->result = NULL;
+  t->result = l->result ? strdup(l->result) : NULL;
+  if (l->result && !t->result) l->broken = true;
 }
 
 static void lose(lab *l, lab_trial *t) {

@@ -37,6 +37,13 @@ typedef struct lab_unit {
   char kept_why[POLICY_REASON_MAX];
 } lab_unit;
 
+/* The tries of one checkpoint's saves that are told, in their order. */
+typedef struct lab_tries {
+  const char *name;
+  const lab_event **events;
+  size_t count, room, next; /* next: the first one that was not taken */
+} lab_tries;
+
 /* A trial is a run of its own, with one log. */
 typedef struct lab_trial {
   const char *name;
@@ -62,9 +69,13 @@ typedef struct lab_trial {
   char *result, *memory, *memory_stored; /* stored: with the last commit */
   uint64_t results, since_results, since_checkpoints, since_bytes;
   int64_t saved_ns;  /* 0: there was none */
-  double transfer_s; /* negative: by the bandwidth */
+  double transfer_s; /* negative: by the pace */
   bool fails;
-  uint64_t bytes; /* of the last checkpoint whose size was given */
+  lab_tries *tries; /* by their names */
+  size_t tries_count, tries_room;
+  double told_s, told_bytes; /* of those that got there, together */
+  lab_outcome ends;          /* the one that is sent; LAB_AS_BEFORE: as `fails` says then */
+  uint64_t bytes;            /* of the last checkpoint whose size was given */
 } lab_trial;
 
 /* What is told of the present event. */
@@ -85,9 +96,13 @@ typedef struct lab {
   lab_news news;
   lab_sum *sum;
   uint64_t bytes_kept;
-  uint64_t alarms; /* questions by time alone since the last event */
-  bool answers;    /* an event is taken in: what is decided is told of it */
-  bool broken;     /* memory ran out */
+  /* Of the events of LAB_EACH: what a trial knows when it begins. */
+  const char *result; /* NULL: none has come */
+  uint64_t results;
+  int64_t since_ns; /* 0: it begins with its own first event */
+  uint64_t alarms;  /* questions by time alone since the last event */
+  bool answers;     /* an event is taken in: what is decided is told of it */
+  bool broken;      /* memory ran out */
   /* Is told what becomes of each live commit whenever `keep` was asked; NULL: nobody is. */
   void (*judged)(void *ctx, const retention_item *item, const policy_kept *said);
   void *judged_ctx;
@@ -98,6 +113,21 @@ typedef struct lab {
 int lab_open(lab *l, const lab_options *o, lab_sum *sum, err *e);
 
 enum { LAB_TRIES = 8, LAB_ALARMS_MAX = 10000 };
+
+/* ---- tries.c: how the saves of a trial go that are told ---- */
+
+/* Notes a LAB_TRANSFER, which lives as long as the trial. False: memory ran out. */
+bool lab_tries_note(lab_trial *t, const lab_event *event);
+/* The next try of that checkpoint's save that is told; NULL: no more is. */
+const lab_event *lab_tries_next(lab_trial *t, const char *name);
+/* Seconds that so many bytes take by the pace of those that are told; negative: none is. */
+double lab_tries_pace(const lab_trial *t, uint64_t bytes);
+void lab_tries_free(lab_trial *t);
+
+/* ---- named.c ---- */
+
+/* Gives the numbers of a result to the checkpoint that its member "checkpoint" names, if one is named. */
+void lab_result_named(lab *l, lab_trial *t, const char *result);
 
 /* ---- trial.c: what a trial does ---- */
 

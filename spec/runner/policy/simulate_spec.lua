@@ -180,6 +180,70 @@ describe("policy simulate", function()
     has(rows[4].reason, "it is number 2")
   end)
 
+  it("takes what is told of all trials for each that has begun", function()
+    policy "sync = function(e) return e.results > 1, 'results: ' .. e.results end"
+    tell('{"event":"start","trial":"*"}', '{"t":1,"event":"start","trial":"a/b"}',
+      '{"t":2,"event":"checkpoint","trial":"a/b","checkpoint":{"name":"c-1"}}',
+      '{"t":3,"event":"result","trial":"*","metrics":{"loss":1}}',
+      '{"t":4,"event":"result","trial":"*"}',
+      '{"t":5,"event":"checkpoint","trial":"c","checkpoint":{"name":"c-1"}}',
+      '{"t":6,"event":"crash","trial":"*"}')
+    local rows, sum = simulate "-p ./p.lua"
+    assert.equal("skip skip skip skip sync sync skip", all(rows, "decision"))
+    assert.equal("results: 2", rows[6].reason)
+    assert.equal(4 + 1, rows[7].lost_s) -- since the checkpoint of the one, and of the other
+    assert.same({ 2, 1 }, { sum.saves, sum.crashes })
+  end)
+
+  it("takes the time of each save, and its end, as they are told", function()
+    tell(checkpoint(0, "c-1"), checkpoint(100, "c-2"), checkpoint(200, "c-3"),
+      '{"t":300,"event":"transfer","checkpoint":{"name":"c-2","bytes":100},"transfer":'
+        .. '{"seconds":3,"outcome":"fail"}}',
+      '{"t":300,"event":"transfer","checkpoint":{"name":"c-2","bytes":100},"transfer":'
+        .. '{"seconds":40}}')
+    policy "on_error = function() return 'retry', 10 end"
+    local rows, sum = simulate "-p ./p.lua"
+    assert.equal(" c-2   ", all(rows, "failed"))
+    assert.equal("c-1 c-2 c-3  ", all(rows, "saved")) -- c-1 and c-3 by the pace of c-2
+    assert.same({ 3, 1 }, { sum.saves, sum.failures })
+    tell(checkpoint(0, "c-1"), '{"t":39,"event":"crash"}',
+      '{"t":300,"event":"transfer","checkpoint":{"name":"c-9","bytes":100},"transfer":'
+        .. '{"seconds":40}}')
+    assert.equal(0, select(2, simulate "-p ./p.lua").saves)
+  end)
+
+  it("gives a result to the checkpoint that it names", function()
+    policy "keep = keep.best('loss', 1, 'min')"
+    tell(checkpoint(1, "c-1"), '{"t":2,"event":"result","metrics":{"loss":1,"checkpoint":"c-1"}}',
+      checkpoint(3, "c-2", ',"metrics":{}'),
+      '{"t":4,"event":"result","metrics":{"loss":2,"checkpoint":"c-2"}}',
+      checkpoint(5, "c-3", ',"metrics":{}'),
+      '{"t":6,"event":"result","metrics":{"loss":3,"checkpoint":"c-3"}}')
+    local rows = simulate "-p ./p.lua --max-delete 100%"
+    assert.equal("c-2", table.concat(rows[5].deleted) .. table.concat(rows[6].deleted))
+  end)
+
+  it("asks about what is complete after the end of the job as at its end", function()
+    policy "sync = function(e) return e.event == 'end', e.event end"
+    tell('{"event":"start"}', '{"t":5,"event":"end"}', checkpoint(6, "c-1"),
+      '{"t":7,"event":"crash"}')
+    local rows, sum = simulate "-p ./p.lua"
+    assert.equal("skip skip sync skip", all(rows, "decision"))
+    assert.equal(0, sum.lost_s)
+  end)
+
+  it("leaves out a last line that was cut while it was written, and says so", function()
+    support.write(dir .. "/e.jsonl", checkpoint(1, "c-1") .. '\n{"t":2,"event":"check')
+    local text, said = ends(0, "policy simulate e.jsonl -p builtin --json")
+    assert.equal(1, place.objects(text)[2].events)
+    has(said, "e.jsonl:2: the last line was cut while it was written, and is left out")
+    -- One that is whole and wrong is an error, and so is a file that is something else.
+    support.write(dir .. "/e.jsonl", checkpoint(1, "c-1") .. '\n{"event":"stop"}')
+    ends(2, "policy simulate e.jsonl -p builtin")
+    support.write(dir .. "/e.jsonl", "{ of mine")
+    ends(2, "policy simulate e.jsonl -p builtin")
+  end)
+
   it("keeps trials apart, each with its own clock and log", function()
     policy "sync = when.at_most_every('1m'), keep = keep.last(1)"
     tell('{"t":1,"event":"checkpoint","trial":"a","checkpoint":{"name":"c-1"}}',
@@ -263,6 +327,11 @@ describe("policy simulate", function()
       ["an outcome that there is none"] = {
         '{"event":"end","transfer":{"outcome":"maybe"}}', '"outcome" is to be "ok" or "fail"',
       },
+      ["a checkpoint of all trials"] = {
+        '{"event":"checkpoint","trial":"*","checkpoint":{"name":"c-1"}}', "not of \"*\"",
+      },
+      ["a way out"] = { '{"event":"end","trial":"a/../b"}', '"trial" is to be a name' },
+      ["a transfer of nothing"] = { '{"event":"transfer"}', "a transfer is told with" },
       ["a list"] = { "[1]", "an event is an object" },
       ["numbers at the wrong event"] = { '{"event":"end","metrics":{}}', "only a result has" },
       ["a NUL"] = { '{"event":"end"}\0', "e.jsonl:2: " },
