@@ -192,6 +192,8 @@ typedef struct ckpt_run_options {
   double in_place_every_s; /* a name without a number, which is written again and again, is saved at
                               most once in that time while the job runs; 0: 60 s; negative: each
                               time that it is complete */
+  const char *record;      /* a file to which is added what happens, an event in JSON on a line, for
+                         ckpt_simulate(). That it cannot be written is a warning; NULL: none */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */
@@ -742,7 +744,7 @@ typedef struct ckpt_fate {
 typedef int ckpt_fate_fn(void *ctx, const ckpt_fate *fate);
 typedef struct ckpt_replay {
   size_t size;
-  uint64_t logs, commits; /* logs: those with a commit */
+  uint64_t logs, commits;                 /* logs: those with a commit */
   uint64_t would_keep, would_drop, moved; /* moved: dropped earlier or later */
   /* Kept at the end, and at most at one moment of a log: as it was, and as it would be. What waits for
    * the end of its grace does not count. */

@@ -58,6 +58,7 @@ static int take_options(const ckpt_run_options *o, run_options *out, err *e) {
       .rank = o->rank,
       .world = o->world,
       .bad_after = o->bad_after,
+      .record = o->record,
   };
   for (const char *const *at = o->environment; at && *at; at++)
     if (**at == '=' || !strchr(*at, '='))

@@ -123,6 +123,8 @@ void run_close(run *r) {
   store_close(r->store);
   journal_close(r->journal);
   trail_close(r->trail);
+  run_record_end(r);
+  lab_recorder_close(r->record);
   run_starts_free(r);
   run_leave(r, has_all);
   lock_drop(&r->lock);
@@ -342,6 +344,7 @@ int run_start(run *r, err *e) {
   r->started = true;
   run_patience_end(r);
   run_note_start(r);
+  run_record_start(r);
   run_starts_watch(r); /* nothing of ours opens its files from here on: they are committed */
   return 0;
 }
@@ -355,6 +358,7 @@ int run_child(run *r, pid_t pid, err *e) {
   pid_t sid;
   int rc = check_started(r, e);
   if (rc == 0 && pid <= 0) rc = err_set(e, ERR_INVAL, "a trainer's pid cannot be %ld", (long)pid);
+  if (rc == 0 && r->writer_gone) run_record_start(r);
   if (rc == 0) r->writer_gone = false;
   if (rc == 0) atomic_store(&r->hurried, r->preempted);
   if (rc == 0) detect_writer_new(r->detect);
@@ -370,6 +374,7 @@ int run_child_exit(run *r, bool clean, err *e) {
   rc = detect_run(r->detect, e); /* changes that it made before its end count as its own */
   detect_writer_gone(r->detect, clean);
   r->writer_gone = true;
+  run_record_end(r);
   atomic_store(&r->hurried, true);
   r->meet_at = 0; /* the last chance to learn what is there */
   run_no_writer(r);
@@ -404,6 +409,7 @@ static void take_result(run *r, const char *json, const json_t *value) {
   for (size_t i = 0; named && i < r->unit_count; i++)
     if (run_result_names(r, named, r->units[i]->path)) r->units[i]->asked_for = true;
   run_result_take(r, json, named);
+  run_record_result(r, json);
   run_starts_result(r, value);
   run_event(r, false);
   run_reconsider(r, "result");
@@ -444,6 +450,7 @@ int run_preempt(run *r, double grace_s, err *e) {
   r->rest = run_policy_rest(r);
   r->preempted = true;
   run_event(r, true);
+  run_record_preempt(r);
   atomic_store(&r->hurried, true);
   run_reconsider(r, "preempt");
   run_hurry(r);

@@ -93,6 +93,7 @@ typedef struct run_options {
   bool start_anyway;         /* see start_refusal() */
   bool beside;               /* it watches and saves; others may own the directory */
   bool owns_dir;             /* the user's word, where `dir` can have no home */
+  const char *record;        /* the file that is told what happens; may be NULL */
 } run_options;
 
 /* A forecast for a unit, by a run over a directory in which nobody writes. */

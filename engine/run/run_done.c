@@ -277,6 +277,7 @@ void run_save_done(run_task *task) {
   }
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
   if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
+  run_record_transfer(r, s);
   if (status == 0)
     on_committed(r, s);
   else if (status == ERR_FENCED || s->group->group.turned_away)

@@ -121,6 +121,7 @@ int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
   g->term = g->resumed = RUNLOG_NONE;
   g->keep_at = INT64_MAX;
   r->groups[r->group_count++] = g;
+  run_record_group(r, g);
   *out = g;
   return 0;
 }

@@ -239,6 +239,7 @@ int run_open(const run_env *given, const run_options *o, run **out, err *e) {
     run_ranks_failed(r, e);
     run_close(r);
   } else {
+    run_record_open(r, o->record); /* one that is refused is no part of the record */
     *out = r;
   }
   waiting_end(slow);

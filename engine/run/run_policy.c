@@ -217,6 +217,7 @@ void run_consider(run *r, run_unit *u, const char *event) {
     u->counted = true;
     u->group->checkpoints++;
     u->group->bytes += u->bytes;
+    run_record_complete(r, u, &unit);
   }
   if (u->above)
     decide_above(r, &u->want);

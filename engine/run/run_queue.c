@@ -239,6 +239,7 @@ static int start_save(run *r, run_unit *u, err *e) {
                   .fingerprint = u->fingerprint,
                   .sure = u->want.action == POLICY_SAVE,
                   .begun_at = u->attempt ? 0 : r->env->io->now(r->env->io, IO_MONO),
+                  .tried_at = r->env->io->now(r->env->io, IO_MONO),
                   .place = u->place,
                   .copied = u->in_place};
   snprintf(s->reason, sizeof s->reason, "%s", u->reason);

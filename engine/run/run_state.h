@@ -20,6 +20,7 @@
 #include "run/start/opened.h"
 #include "run/start/starts.h"
 #include "why/trail.h"
+#include "lab/recorder.h"
 #include "prims/fs_held.h"
 #include "prims/lock.h"
 #include "watchers/home.h"
@@ -268,8 +269,9 @@ struct run {
   size_t heard_count, heard_room;
   run_waiting *waiting; /* the oldest first */
   size_t waiting_count, waiting_room;
-  trail *trail;     /* NULL: it could not be opened */
-  int64_t noted_at; /* IO_MONO: when run_note_open() last looked */
+  trail *trail;         /* NULL: it could not be opened */
+  int64_t noted_at;     /* IO_MONO: when run_note_open() last looked */
+  lab_recorder *record; /* NULL: nothing is recorded */
   retention_limits limits;
   run_freeing *freeing; /* what is removed here: the first is at work, the others wait for it */
   run_later *later;     /* what is restored while the job runs: the first that waits is next */
@@ -302,6 +304,7 @@ struct run_save {
   char reason[256];
   bool sure;         /* it was known to be whole */
   int64_t begun_at;  /* IO_MONO; 0: it goes on from what an earlier try has sent */
+  int64_t tried_at;  /* IO_MONO: of this try */
   queue_place place; /* its own in the line */
   char *memory;      /* of the group, to be written with the commit; NULL: as it is there */
   bool memory_kept;  /* it was written */
@@ -618,6 +621,16 @@ int run_survey(run *r, survey *out, err *e);
 void run_survey_free(survey *s);
 /* Tells the detector which files the newest commits have. */
 int run_survey_learn(run *r, detect *d, err *e);
+
+/* run_record.c: tells the record, if there is one. */
+void run_record_open(run *r, const char *path); /* NULL: none was asked for */
+void run_record_start(run *r);
+void run_record_group(run *r, const run_group *g); /* it has come while the run goes on */
+void run_record_result(run *r, const char *json);
+void run_record_preempt(run *r);
+void run_record_end(run *r);
+void run_record_complete(run *r, run_unit *u, const detect_unit *unit);
+void run_record_transfer(run *r, const run_save *s); /* it is over */
 
 /* run_anyway.c: a run that begins without its store. */
 /* True if it may go on so far after run_open() failed with *e; else *e may say why not. */

@@ -150,6 +150,8 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      .at = OF(run.settings), .letter = 'o', .takers = JUDGES | FLAGS_CHECK},
     {"policy-in-process", NULL, "run policies that you trust without a helper process", take_set,
      .at = OF(policy_in_process), .takers = JUDGES | FLAGS_CHECK},
+    {"record", "FILE", "add what happens to it, for policy simulate", take_place,
+     .at = OF(run.record), .takers = JOBS},
     {"unit", "GLOB", "what one checkpoint is, e.g. 'checkpoint-{step}/'; repeatable", take_list,
      .at = OF(run.units), .takers = SAVES},
     {"exclude", "GLOB", "files that are no part of one; repeatable", take_list,
