@@ -32,6 +32,7 @@ typedef struct options {
   bool ranked;            /* --rank was given: 0 is one, too */
   bool graced;            /* --grace was given */
   bool usr1, requeue, require_commit, detach, policy_in_process;
+  bool coverage; /* policy test */
 
   /* ---- the other verbs; strings belong to argv ---- */
   const char *uri, *name, *word, *file; /* words; mark: bad or good; pack, unpack: the archive */

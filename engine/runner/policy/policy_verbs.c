@@ -9,6 +9,7 @@ const verb *const policy_verbs[] = {
   &verb_policy_copy,
   &verb_policy_simulate,
   &verb_policy_replay,
+  &verb_policy_test,
   NULL,
 };
 /* clang-format on */

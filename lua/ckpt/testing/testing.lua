@@ -13,6 +13,8 @@ jit.off(true, true)
 local log = require "ckpt.base.log"
 local misuse = require "ckpt.base.misuse"
 local source = require "ckpt.base.clock"
+local facts = require "ckpt.testing.testing_facts"
+local policy = require "ckpt.testing.testing_policy"
 local transfers = require "ckpt.testing.testing_transfers"
 
 ---@class ckpt.testing
@@ -69,6 +71,11 @@ function testing.transfers(clock, plan)
   end
   return transfers.new(clock, plan)
 end
+
+testing.event, testing.checkpoints = facts.event, facts.checkpoints
+testing.policy = policy.new
+testing.runner = require "ckpt.testing.testing_runner"
+testing.simulate = require "ckpt.testing.testing_history"
 
 --- Takes the library's log lines, until told to stop.
 ---@return { level: string, text: string }[] # grows with each message

@@ -1,0 +1,120 @@
+-- ckpt.testing: a policy under test, asked with few words.
+
+local support = require "support"
+local ckpt = require "ckpt"
+local testing = ckpt.testing
+
+local function made(t, name)
+  return { t = t, event = "checkpoint", checkpoint = { name = name } }
+end
+
+describe("a policy under test", function()
+  local dir
+  support.with_directory(function(directory) dir = directory end)
+  before_each(function() testing.runner.path = support.runner end)
+
+  local function policy(keys, settings)
+    local text = keys:find "api =" and keys or "return { api = 1, " .. keys .. " }"
+    support.write(dir .. "/p.lua", text)
+    return testing.policy(dir .. "/p.lua", settings)
+  end
+
+  it("is asked about a first checkpoint, but for what the test says", function()
+    local seen = policy [[ready = function(e, memory)
+      memory.e = e
+      return true, e.event .. " of " .. e.checkpoint.name
+    end]]
+    assert.same({ true, "complete of checkpoint-1" }, { seen:ready() })
+    local e = seen.memory.user.p.e
+    assert.same({ 0, 1, 0, false, "" },
+      { e.results, e.since.checkpoints, e.store.commits, e.queue.running, e.group })
+    assert.is_nil(e.since.seconds) -- nothing was saved yet
+    assert.equal("result of checkpoint-9",
+      select(2, seen:ready { event = "result", checkpoint = { step = 9 } }))
+    assert.equal("complete of last", select(2, seen:ready { checkpoint = { name = "last" } }))
+  end)
+
+  it("says yes, no, or nothing, why, and when to ask again", function()
+    local every = policy "sync = when.at_most_every('10m')"
+    assert.is_true((every:sync { since = { seconds = 600 } }))
+    local yes, reason = every:sync { since = { seconds = 590 } }
+    assert.is_false(yes)
+    assert.is_truthy(reason:find "590")
+    assert.equal(10, every.again)
+    assert.is_nil((every:keep(3)))
+    assert.is_nil((policy("keep = keep.last(1)"):sync()))
+  end)
+
+  it("goes by the clock of the test", function()
+    local clock = testing.clock(1704067200 + 3 * 3600) -- a Monday, 3 o'clock
+    local at_night = policy "sync = when.hours('22:00', '06:00')"
+    assert.is_true((at_night:sync()))
+    clock:advance(4 * 3600)
+    assert.is_false((at_night:sync()))
+    clock:restore()
+    assert.equal(7, testing.event({ now = 1704067200 - 1 }).localtime.weekday)
+  end)
+
+  it("remembers from question to question", function()
+    local best = policy "sync = when.metric_improved('loss', 'min')"
+    local function ask(step, loss)
+      return (best:sync { checkpoint = { step = step, metrics = { loss = loss } } })
+    end
+    assert.same({ true, false, true }, { ask(1, 2), ask(2, 3), ask(3, 1) })
+  end)
+
+  it("keeps of a list what it wants, with the reasons, and its options", function()
+    local last = policy([[
+      local set = options { n = { type = "integer", default = 1 } }
+      return { api = 1, keep = keep.last(set.n), restore = keep.last(1) }]], { n = 2 })
+    local names, reasons = last:keep { { step = 10 }, { step = 20, bytes = 5 }, { name = "x" } }
+    assert.same({ "checkpoint-20", "x" }, names)
+    assert.equal("older than the last 2", reasons["checkpoint-10"])
+    assert.same({ "checkpoint-3" }, (last:keep(3, "restore")))
+  end)
+
+  it("may be a shipped one, by its name", function()
+    local shipped = testing.policy "sync_thresholds"
+    assert.is_boolean((shipped:sync()))
+    assert.error_matches(function() testing.policy "nobody" end, "no policy is called nobody")
+    assert.error_matches(function() testing.policy "no/body.lua" end, "no file no/body.lua")
+  end)
+
+  it("is refused as by a run, and what fails in it is an error with its line", function()
+    assert.error_matches(function() policy "kep = keep.last(1)" end, "unknown key .*kep.*keep")
+    assert.is_truthy(select(2, pcall(policy, "api = ; 2")):find("^p.lua:1: unexpected"))
+    assert.error_matches(function() policy("keep = keep.last(1)", { x = 1 }) end, "no policy has")
+    local fails = policy "sync = function(e) return e.result.loss < 1 end"
+    assert.is_truthy(select(2, pcall(fails.sync, fails)):find("^p.lua:1: .*result"))
+    assert.is_true((fails:sync { result = { loss = 0 } }))
+    local endless = policy "sync = function() while true do end end"
+    assert.error_matches(function() endless:sync() end, "10 million steps")
+    local reads = policy "sync = function() return os.time() > 1 end"
+    assert.error_matches(function() reads:sync() end, "a policy has no os")
+  end)
+
+  it("is not asked about facts that there are none of", function()
+    local any = policy "sync = when.each_checkpoint(), keep = keep.last(1)"
+    assert.error_matches(function() any:sync { chekpoint = {} } end, "there is no chekpoint")
+    assert.error_matches(function() any:keep { { loss = 1 } } end, "there is no loss")
+    assert.error_matches(function() any:keep "3" end, "a list of tables or a number")
+  end)
+
+  it("plays a history, with saves that take their time and fail", function()
+    policy "on_error = function() return 'skip' end"
+    local file = dir .. "/p.lua"
+    local run = testing.simulate(file, {
+      { event = "start", transfer = { seconds = 10 } },
+      made(1, "c-1"), made(2, "c-2"), made(3, "c-3"),
+      { t = 40, event = "result", transfer = { outcome = "fail" } }, made(50, "c-4"),
+    })
+    assert.same({ { "c-1", "c-3" }, { "c-2" }, { "c-4" } }, { run.saved, run.let_go, run.failed })
+    assert.equal(1, run.sum.failures)
+    assert.equal("sync", run.rows[2].decision)
+    -- A record is a history, too.
+    support.write(dir .. "/r.jsonl", '{"event":"checkpoint","checkpoint":{"name":"a"}}\n')
+    assert.same({ "a" }, testing.simulate("retention", dir .. "/r.jsonl",
+      { settings = { last = 1 }, args = "--bandwidth 1GiB/s" }).saved)
+    assert.error_matches(function() testing.simulate(file, { { event = "x" } }) end, "is to be")
+  end)
+end)
