@@ -23,7 +23,8 @@
 --- policy's own functions, as a string.
 
 local parts = {
-  "base", "rules", "when", "keep", "data", "options", "words", "load", "ask", "watch", "check",
+  "base", "rules", "when", "keep", "data", "options", "must", "words", "load", "ask", "watch",
+  "check",
 }
 
 local chunks = {}

@@ -23,12 +23,31 @@ describe("docs/policies.md", function()
     local M = library.one "return { api = 1 }"
     assert.is_true(count >= 15)
     for key in pairs(M.keys) do assert.truthy(page:find(key, 1, true), key) end
-    for _, word in ipairs { "when", "keep", "done", "from" } do
+    for _, word in ipairs { "when", "keep", "done", "from", "survives" } do
       for name in pairs(M[word]) do
         local rule = word .. "." .. name
         assert.truthy(page:find(rule, 1, true) or page:find("`" .. name .. "`", 1, true), rule)
       end
     end
+  end)
+
+  it("shows a must that holds, and is broken where it says so", function()
+    local block
+    for text in page:gmatch "\n```lua\n(.-)\n```" do
+      if text:find "never_fewer_than" then block = text end
+    end
+    local function kept(count, text)
+      local list = library.items(count, function(item, i) item.metrics.loss = i end)
+      return library.kept(library.one(as_policy(text)), list)
+    end
+    assert.equal("c1 c7 c8 c9", (kept(9, block)))
+    local names, rows = kept(10, block)
+    assert.equal("c1 c2 c3 c4 c5 c6 c7 c8 c9 c10", names)
+    assert.truthy(rows[1].reason:find("of ten, five", 1, true))
+    local wrong = block:gsub("keep%.best%b()", 'keep.best("loss", 1, "max")')
+    names, rows = kept(9, wrong)
+    assert.equal("c1 c2 c3 c4 c5 c6 c7 c8 c9", names)
+    assert.truthy(rows[1].reason:find("c1 would not be left", 1, true))
   end)
 
   it("shows functions that answer as it says", function()

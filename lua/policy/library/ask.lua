@@ -190,6 +190,19 @@ local function unite(rows, kept, why, name)
   end
 end
 
+-- Lets everything stay where what would be left breaks a `must` of any policy.
+local function hold_must(rows, items, asking)
+  local kept = {}
+  for i, row in ipairs(rows) do kept[i] = row.keep end
+  local entry, why, name = M.broken_must(items, kept, { e = asking.event })
+  if not entry then return nil end
+  local text = format("`must` of %s (%s) is broken: %s: all are kept", name, entry.name, why)
+  for i = 1, #rows do rows[i] = { keep = true, reason = text, by = name } end
+  local warning = "%s: `must`: %s is broken by what `keep` would leave: %s; all are kept"
+  asking.warn(format(warning, entry.line, entry.name, why), entry)
+  return name
+end
+
 local function ask_all(hook, asking)
   local items, rows, by = checked_items(asking.event), nil, {}
   for _, policy in ipairs(M.chain) do
@@ -206,6 +219,8 @@ local function ask_all(hook, asking)
     end
   end
   if not rows then return nil end
+  local guarded = hook == "keep" and hold_must(rows, items, asking)
+  if guarded then by = { guarded } end
   for i = 1, #items do
     rows[i].reason = M.one_line(rows[i].reason, REASON_MAX)
   end

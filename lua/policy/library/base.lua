@@ -31,6 +31,12 @@ function M.where()
   return (M.loading or M.asking or "policy") .. ".lua"
 end
 
+--- Returns "mine.lua:7": where a function of a policy begins.
+function M.line_of(f)
+  local info = getinfo and getinfo(f, "S")
+  return info and format("%s:%d", sub(info.source, 2), info.linedefined) or M.where()
+end
+
 ---@param name string of a policy
 function M.add_source(name) sources["=" .. name .. ".lua"] = true end
 

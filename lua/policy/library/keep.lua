@@ -69,9 +69,12 @@ end
 
 -- ---- rules ----
 
--- `metrics`: names of the numbers that it looks at.
-local function rule(name, judge, metrics)
-  return M.rule { kind = "keep", name = name, judge = judge, metrics = metrics }
+-- `looks`: what it looks at, for who makes up lists that it decides differently: names of `metrics`,
+-- and its constants: `counts` of checkpoints, `steps`, `times` (seconds), `sizes` (bytes). Rules of
+-- one name with the same `same` decide alike.
+local function rule(name, judge, looks)
+  looks.kind, looks.name, looks.judge = "keep", name, judge
+  return M.rule(looks)
 end
 
 -- Answers for all rows alike.
@@ -85,7 +88,7 @@ end
 
 --- Keeps all of them.
 function keep.all()
-  return rule("keep.all", function(list) return all_rows(list, true, "all are kept") end)
+  return rule("keep.all", function(list) return all_rows(list, true, "all are kept") end, {})
 end
 
 --- Keeps the n newest.
@@ -100,7 +103,7 @@ function keep.last(n)
       why[i] = kept[i] and yes or no
     end
     return kept, why
-  end)
+  end, { same = n, counts = { n } })
 end
 
 local function metrics_of(row)
@@ -187,7 +190,7 @@ function keep.best(metric, n, mode)
       kept[1], why[1] = true, "the newest"
     end
     return kept, why
-  end, { metric })
+  end, { same = format("%q %d %s", metric, n, mode), metrics = { metric }, counts = { n } })
 end
 
 --- Keeps those whose step is a multiple of n. One without a step cannot be judged, and is kept.
@@ -207,7 +210,7 @@ function keep.every_steps(n)
       end
     end
     return kept, why
-  end)
+  end, { same = n, steps = { n } })
 end
 
 --- Keeps those not older than this before the newest (not before now: a job that rests loses
@@ -232,7 +235,7 @@ function keep.within(span)
       end
     end
     return kept, why
-  end)
+  end, { same = s, times = { s } })
 end
 
 --- Keeps the newest that fit together into so many bytes: up to the first that does not. The newest
@@ -260,7 +263,7 @@ function keep.budget(size)
       end
     end
     return kept, why
-  end)
+  end, { same = most, sizes = { most } })
 end
 
 local LEAST_FACTOR = 1.05
@@ -297,7 +300,7 @@ function keep.spaced(factor)
       end
     end
     return kept, why
-  end)
+  end, { same = factor, times = { 1, factor, factor ^ 2, factor ^ 3, factor ^ 4 } })
 end
 
 -- ---- the calendar ----
@@ -360,10 +363,15 @@ local function periods(name, n, bucket_of)
   end
 end
 
+-- The longest that a period can be.
+local longest = { hourly = 3600, daily = 86400, weekly = 7 * 86400 }
+longest.monthly, longest.yearly = 31 * 86400, 366 * 86400
+
 for name, bucket_of in M.each(calendar) do
   keep[name] = function(n)
     M.need_count(n, 1, "keep." .. name)
-    return rule("keep." .. name, periods(name, n, bucket_of))
+    local looks = { same = n, counts = { n }, times = { longest[name] } }
+    return rule("keep." .. name, periods(name, n, bucket_of), looks)
   end
 end
 
@@ -458,10 +466,11 @@ end
 --- keeps: a list of true and false and one of reasons, in the order of `items`; nil: it has no
 --- opinion.
 ---@param ctx { e: table, memory: table, name: string, hook: string, warn: function }
-function M.judge_keep(v, items, ctx)
+---@param want? boolean what a rule answers that cannot judge; nil: true
+function M.judge_keep(v, items, ctx, want)
   local list, kept, why = in_order(items), {}, {}
   ctx.items = items
-  local by_row, reasons = M.judge_rows(v, list, ctx, true)
+  local by_row, reasons = M.judge_rows(v, list, ctx, want ~= false)
   if not by_row then return nil end
   for i, row in ipairs(list) do
     kept[row.at], why[row.at] = by_row[i], reasons[i]

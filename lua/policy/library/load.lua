@@ -55,6 +55,12 @@ hook_rule("sync", "when")
 for _, key in ipairs { "keep", "keep_local", "restore" } do hook_rule(key, "keep") end
 rule_key("would_keep", "keep", function(policy, v) policy.would_keep = v end)
 
+function keys.must(v, policy)
+  local entries, expected = M.must_entries(v, policy)
+  policy.must = entries
+  return not entries and expected or nil
+end
+
 local function word_key(key)
   local words, expected = M.words_of(key)
   keys[key] = function(v, policy)
@@ -191,9 +197,17 @@ local function asked_about(hook)
   return #names > 0 and names or nil
 end
 
+local function has_function(must)
+  for _, entry in ipairs(must or {}) do
+    if entry.of_policy then return true end
+  end
+  return false
+end
+
 -- True if a function of a policy's own has a part in the answer.
 local function is_written(hook)
   for _, policy in ipairs(chain) do
+    if hook == "keep" and has_function(policy.must) and asked_about "keep" then return true end
     local v = policy.hooks[hook]
     local body = M.body(v)
     if type(v) == "function" or body and body.has_function then return true end

@@ -38,7 +38,7 @@ end
 --- Returns the meaning of a rule object; nil for any other value.
 function M.body(object) return bodies[object] end
 
-local rule_words = { when = true, keep = true, done = true, from = true }
+local rule_words = { when = true, keep = true, done = true, from = true, survives = true }
 
 -- Returns "keep.last" if this is that very function: somebody forgot to call it.
 local function maker_name(v)
@@ -47,6 +47,7 @@ local function maker_name(v)
       if f == v then return word .. "." .. name end
     end
   end
+  if v == M.never_fewer_than then return "never_fewer_than" end
 end
 
 --- True for a function of the policy's own.
@@ -164,7 +165,8 @@ function M.check_used(result)
   local seen = {}
   local text = "%s: %s is made here and not used: put rules together with any { ... }, all { ... }"
   reach(result, seen)
-  for _, object in ipairs(made) do
+  for i = #made, 1, -1 do -- what others are a part of is named, not the parts
+    local object = made[i]
     local body = bodies[object]
     if not seen[object] then M.fail("syntax", format(text, body.line, body.name)) end
   end

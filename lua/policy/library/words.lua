@@ -66,6 +66,7 @@ local function vocabulary(name, settings)
   words.keep = M.frozen(M.keep, "keep")
   words.done = M.frozen(M.done, "done")
   words.from = M.frozen(M.from, "from")
+  words.survives, words.never_fewer_than = M.frozen(M.survives, "survives"), M.never_fewer_than
   words.proven, words.pattern, words.note = M.proven, M.pattern, note
   words.duration = unit_of(M.seconds, "duration", 'a time as "5m" or "1h30m"')
   words.size = unit_of(M.bytes, "size", 'a size as "10MB" or "1GiB"')
