@@ -254,6 +254,37 @@ static void look_at_needs(checking *c) {
   json_decref(answer);
 }
 
+/* ---- what no answer may break ---- */
+
+static void tell_broken(checking *c, const json_t *list) {
+  json_t *one;
+  size_t i;
+  json_array_foreach((json_t *)list, i, one) {
+    const char *line = json_string_value(json_object_get(one, "line"));
+    const char *text = json_string_value(json_object_get(one, "text"));
+    if (line && text)
+      checking_tell_at(c, POLICY_FAULT, "must", line,
+                       json_string_value(json_object_get(one, "word")), text);
+  }
+}
+
+/* Looks for the smallest lists on which `keep` breaks an entry of `must`. */
+static void look_at_must(checking *c) {
+  bool done = false;
+  for (bool first = true; !done && !checking_over(c); first = false) {
+    err why = {0};
+    json_t *answer, *request = json_pack("{s:s, s:b}", "what", "must", "first", first);
+    if (policy_check_ask(c->p, request, &answer, &why) < 0) {
+      checking_tell(c, POLICY_FAULT, strstr(why.text, FIELD_WORDS) ? "field" : "function", why.text,
+                    "");
+      return;
+    }
+    done = !json_is_false(json_object_get(answer, "done"));
+    tell_broken(c, json_object_get(answer, "list"));
+    json_decref(answer);
+  }
+}
+
 /* True if nothing but these numbers of names can be a checkpoint's. */
 static bool only_by_name(const json_t *sources) {
   size_t i;
@@ -328,6 +359,7 @@ static int check_all(checking *c, err *e) {
   look_at_needs(c);
   look_at_rules(c);
   try_functions(c);
+  if (!c->faulty) look_at_must(c);
   if (checking_over(c) && c->stopped == 0)
     checking_tell(c, POLICY_DOUBT, "limit", "not all of it was tried: it takes too long", "");
   tell_needs(c);

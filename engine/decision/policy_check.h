@@ -16,7 +16,7 @@ typedef enum policy_level {
 typedef struct policy_finding {
   policy_level level;
   const char *topic;     /* one word: "load" "function" "field" "time" "end" "rule" "key" "metric"
-                          * "result" "unit" "marker" "limit" */
+                          * "result" "unit" "marker" "limit" "must" */
   unsigned line, column; /* from 1; 0: not known */
   const char *text;
 } policy_finding;

@@ -97,7 +97,10 @@
  *   "needs"   {"metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}, "overruled":{KEY:WHY,...}}: of the
  *             rules
  *   "rules"   tries the rules with a made-up history, of which there are "rounds"; "round" says which
- *   "unused"  {"list":[{"line":LINE,"text":T}, ...]}: rules that made no difference in any of them */
+ *   "unused"  {"list":[{"line":LINE,"text":T}, ...]}: rules that made no difference in any of them
+ *   "must"    looks for a smallest list on which `keep` breaks an entry of `must`, a piece at a time, of
+ *             which the first is asked for with "first":true; {"done":BOOL, "lists":N,
+ *             "list":[{"line":LINE,"word":T,"text":T}, ...]}: the list is there when it is done */
 #ifndef DECISION_POLICY_LINK_H
 #define DECISION_POLICY_LINK_H
 

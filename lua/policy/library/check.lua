@@ -7,6 +7,7 @@ local format = string.format
 local floor, min = math.floor, math.min
 local concat = table.concat
 local checks = {}
+M.checks = checks
 
 -- ---- one question ----
 

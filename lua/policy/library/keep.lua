@@ -66,12 +66,13 @@ local function in_order(items)
   for i, row in ipairs(list) do row.place = i end
   return list
 end
+M.in_order = in_order
 
 -- ---- rules ----
 
--- `looks`: what it looks at, for who makes up lists that it decides differently: names of `metrics`,
--- and its constants: `counts` of checkpoints, `steps`, `times` (seconds), `sizes` (bytes). Rules of
--- one name with the same `same` decide alike.
+-- `looks`: what it looks at, for who makes up lists: names of `metrics`, and its constants, which
+-- are `counts` of checkpoints, `steps`, `times` (seconds), `sizes` (bytes). Rules of one name with
+-- the same `same` decide alike.
 local function rule(name, judge, looks)
   looks.kind, looks.name, looks.judge = "keep", name, judge
   return M.rule(looks)

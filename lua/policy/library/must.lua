@@ -150,22 +150,26 @@ local function ask_function(entry, items, kept, ctx)
   return holds, M.reason(why, "it says no")
 end
 
---- Tells the first entry of a chain that says no of what would be left.
+--- Asks one entry whether it may be so.
+---@param entry table of a policy's `must`
 ---@param items table[] the list, as it is
 ---@param kept boolean[] of each
 ---@param ctx table with the event, `e`
+---@return boolean holds
+---@return string? why not
+function M.must_holds(entry, items, kept, ctx)
+  if entry.of_policy then return ask_function(entry, items, kept, ctx) end
+  return entry.holds(items, kept)
+end
+
+--- Tells the first entry of a chain that says no of what would be left.
 ---@return table? entry nil: all say yes
 ---@return string? why
 ---@return string? name of its policy
 function M.broken_must(items, kept, ctx)
   for _, policy in ipairs(M.chain) do
     for _, entry in ipairs(policy.must or {}) do
-      local holds, why
-      if entry.of_policy then
-        holds, why = ask_function(entry, items, kept, ctx)
-      else
-        holds, why = entry.holds(items, kept)
-      end
+      local holds, why = M.must_holds(entry, items, kept, ctx)
       if not holds then return entry, why, policy.name end
     end
   end

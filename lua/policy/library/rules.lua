@@ -5,9 +5,9 @@
 --- the engine: "done", "from", "unit", "pattern".
 local M = ...
 
-local ipairs, pairs, setmetatable, type = ipairs, pairs, setmetatable, type
-local find, format, gsub, match, sub =
-  string.find, string.format, string.gsub, string.match, string.sub
+local ipairs, pairs, setmetatable, tonumber, type = ipairs, pairs, setmetatable, tonumber, type
+local find, format, gmatch, gsub, match, sub =
+  string.find, string.format, string.gmatch, string.gsub, string.match, string.sub
 local concat = table.concat
 local min = math.min
 
@@ -206,6 +206,16 @@ local function code_of(text)
     end
   end
   return concat(out)
+end
+
+--- Returns the numbers that stand in a policy's text, the first few of them.
+function M.numerals(text, most)
+  local code, out = code_of(text), {}
+  for word in gmatch(code, "%f[%w_.]%d[%w_.]*") do
+    local n = tonumber(word)
+    if n and #out < most then out[#out + 1] = n end
+  end
+  return out
 end
 
 -- Returns the place of the last letter before `at` that is no space.

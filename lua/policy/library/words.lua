@@ -9,6 +9,7 @@ local NOTE_MAX = 200
 local declared = {} -- name of policy -> its options
 M.declared = declared
 M.notes = {}
+M.texts = {} -- name of policy -> its own, where it is known
 
 local refused = {}
 for _, name in ipairs {
@@ -83,6 +84,7 @@ function M.environment(name, settings, text)
   M.loading = name
   if declared[name] then M.fail("syntax", format("the policy %s is named twice", name)) end
   M.add_source(name)
+  M.texts[name] = text
   M.check_text(name, text)
   local words = vocabulary(name, settings)
   return setmetatable({}, {

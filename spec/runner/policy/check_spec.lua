@@ -30,6 +30,45 @@ describe("policy check", function()
     end
   end)
 
+  describe("of must tells a smallest list that keep breaks it with:", function()
+    for what, row in pairs {
+      ["a count"] = {
+        "keep = keep.last(2),\nmust = { survives.last(2), never_fewer_than(3) }",
+        "p.lua:3:28: error: `keep` breaks never_fewer_than(3) with 3 checkpoints: of c1, c2, c3 it "
+          .. "leaves c2, c3: of 3 only 2 would be left\n",
+      },
+      ["a wrong mode"] = {
+        'keep = any { keep.last(1), keep.best("loss", 1, "max") },\n'
+          .. 'must = survives.best("loss", "min")',
+        'p.lua:3:8: error: `keep` breaks survives.best("loss", "min") with 2 checkpoints: of '
+          .. "c1 (loss = 0), c2 (loss = 1) it leaves c2: c1 would not be left",
+      },
+      ["a step below a time"] = {
+        'keep = all { keep.within "30d", keep.every_steps(50) },\nmust = survives.every_steps(50)',
+        "p.lua:3:8: error: `keep` breaks survives.every_steps(50) with 2 checkpoints: of c1 (step "
+          .. "50, 2592001 s old), c2 (",
+      },
+      ["a function of must"] = {
+        "keep = keep.last(12),\nmust = function(before, after) return #before == #after, 'no' end",
+        "p.lua:3:8: error: `keep` breaks its function with 13 checkpoints: of c1 (",
+      },
+      ["a function of keep"] = {
+        "keep = function(list)\n  if #list == 0 then return {} end\n"
+          .. "  return { list[#list].step == 7 and list[1] or list[#list] }\nend,\n"
+          .. "must = survives.last(1)",
+        "p.lua:6:8: error: `keep` breaks survives.last(1) with 2 checkpoints: of c1 (",
+      },
+    } do
+      it(what, function() has(checked(2, row[1]), row[2]) end)
+    end
+
+    it("none, where there is none", function()
+      is_clean('keep = any { keep.last(2), keep.best("loss", 1, "min") },\n'
+        .. 'must = { never_fewer_than(2), survives.best("loss", "min"), survives.last(2) }')
+      is_clean("keep = keep.last(3),\nmust = function(before, after) return #after <= #before end")
+    end)
+  end)
+
   describe("has code 2, with the place, for", function()
     for what, row in pairs {
       ["a text that is no Lua"] = { "keep = keep.last(3", "p.lua:3: error: ')' expected" },

@@ -12,7 +12,7 @@ local function policy(name, keys)
   support.write(("%s/%s.lua"):format(dir, name), "return { api = 1,\n" .. keys .. "\n}\n")
 end
 
--- Three checkpoints, of which the first has the best loss; each is saved before the next is written.
+-- Three checkpoints, of which the first has the best loss; each is saved before the next.
 local function run(more)
   place.must_sh("rm -rf out; mkdir out")
   support.write(dir .. "/job.sh", ([[
@@ -36,12 +36,13 @@ local function kept()
 end
 
 describe("must", function()
-  it("lets a run drop nothing while it is broken, and says once which rule, of which policy", function()
+  it("lets a run drop nothing while it is broken, and says which rule, of which policy", function()
     policy("hasty", 'keep = keep.last(1),\nmust = survives.best("loss", "min")')
     local said = run "-p ./hasty.lua"
     assert.are.equal("checkpoint-1 checkpoint-2 checkpoint-3", kept())
     assert.is_truthy(support.read(dir .. "/store/checkpoint-1/model.bin"))
-    has(said, 'hasty.lua:3: `must`: survives.best("loss", "min") is broken by what `keep` would leave: '
+    has(said, 'hasty.lua:3: `must`: survives.best("loss", "min") is broken by what `keep` would '
+      .. "leave: "
       .. "checkpoint-1 would not be left, the best with loss = 0.1; all are kept")
     local shown = ends(0, "plan store -p ./hasty.lua --max-delete 100%")
     has(shown, '`must` of hasty (survives.best("loss", "min")) is broken')
