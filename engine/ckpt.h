@@ -758,6 +758,41 @@ typedef struct ckpt_replay {
 int ckpt_replay_log(ckpt *engine, const ckpt_plan_options *options, ckpt_fate_fn *fn, void *ctx,
                     ckpt_replay *out);
 
+enum { CKPT_DIFFERENT = 1, CKPT_EQUAL, CKPT_NONE_FOUND };
+/* What was found out of one key of two policies; the texts are valid during the call. */
+typedef struct ckpt_difference {
+  size_t size;
+  const char *key; /* "keep", "keep_local", "restore" */
+  const char
+      *name; /* a checkpoint of the shortest list on which they differ, the oldest first; NULL:
+                       the word on the key, which comes after them */
+  const char *facts; /* what of it matters: "c1 (loss = 0, step 1000)" */
+  uint32_t a, b;     /* 1: the first policy keeps it; the second one does */
+  const char *why_a, *why_b;
+  /* With the word on the key: */
+  uint32_t
+      verdict; /* CKPT_EQUAL: on all lists that their rules can tell apart, as far as `searched`
+                     * says; CKPT_NONE_FOUND: that does not show that they are equal, for this reason: */
+  const char *why;
+  uint64_t checkpoints, lists; /* of the list; of how many lists it was asked */
+  const char *const *searched, *const
+                                   *held; /* what was searched, and held constant: texts, ended by
+                                                NULL */
+} ckpt_difference;
+/* Returns 0 to go on; any other value ends the search and is returned. */
+typedef int ckpt_difference_fn(void *ctx, const ckpt_difference *difference);
+typedef struct ckpt_diff_options {
+  size_t size;
+  const char *a, *b;           /* two policies: names, or paths of files */
+  const char *const *settings; /* "NAME=VALUE", for both; may be NULL */
+  const char *policy_dir;      /* where names are looked up; NULL: as installed */
+} ckpt_diff_options;
+/* Looks for the shortest list of checkpoints of which two policies keep different ones, among made-up ones,
+ * for each key that decides what stays. `fn` may be NULL. Takes some seconds, a minute at most; writes nothing.
+ * CKPT_EPOLICY: one does not load, or a function of it fails on a list. */
+int ckpt_policy_diff(ckpt *engine, const ckpt_diff_options *options, ckpt_difference_fn *fn,
+                     void *ctx);
+
 typedef struct ckpt_mark_options {
   size_t size;
   const char *uri, *name; /* name NULL: the newest */

@@ -2,6 +2,7 @@
 #include "ckpt_state.h"
 #include "decision/policy.h"
 #include "decision/policy_check.h"
+#include "decision/policy_diff.h"
 #include "lab/simulate.h"
 
 struct shipped {
@@ -60,6 +61,53 @@ int ckpt_policy_check(ckpt *c, const ckpt_check_options *options, ckpt_remark_fn
                                   .dir = taken.policy_dir,
                                   .tree = taken.dir};
   return policy_check(&o, on_finding, &s, &c->error);
+}
+
+_Static_assert((int)CKPT_DIFFERENT == (int)POLICY_DIFFERENT &&
+                   (int)CKPT_EQUAL == (int)POLICY_EQUAL &&
+                   (int)CKPT_NONE_FOUND == (int)POLICY_NONE_FOUND,
+               "ckpt.h and policy_diff.h disagree");
+
+struct differences {
+  ckpt_difference_fn *fn;
+  void *ctx;
+};
+
+static int on_difference(void *ctx, const policy_difference *d) {
+  const struct differences *s = ctx;
+  const ckpt_difference told = {.size = sizeof told,
+                                .key = d->key,
+                                .name = d->name,
+                                .facts = d->facts,
+                                .a = d->a,
+                                .b = d->b,
+                                .why_a = d->why_a,
+                                .why_b = d->why_b,
+                                .verdict = (uint32_t)d->verdict,
+                                .why = d->why,
+                                .checkpoints = d->checkpoints,
+                                .lists = d->lists,
+                                .searched = d->searched,
+                                .held = d->held};
+  return s->fn ? s->fn(s->ctx, &told) : 0;
+}
+
+int ckpt_policy_diff(ckpt *c, const ckpt_diff_options *options, ckpt_difference_fn *fn, void *ctx) {
+  ckpt_diff_options taken;
+  struct differences s = {fn, ctx};
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_diff_options", &c->error);
+  if (rc == 0 && (!taken.a || !*taken.a || !taken.b || !*taken.b))
+    rc = err_set(&c->error, ERR_INVAL, "a comparison needs two policies");
+  if (rc == 0) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  const policy_diff_options o = {.io = c->env.io,
+                                 .link = c->policies,
+                                 .a = taken.a,
+                                 .b = taken.b,
+                                 .settings = taken.settings,
+                                 .dir = taken.policy_dir};
+  return policy_diff(&o, on_difference, &s, &c->error);
 }
 
 struct simulating {

@@ -83,6 +83,7 @@ typedef struct policy_options {
   const char *const *units, *const *excludes, *const *markers;
   int64_t quiet_ns; /* < 0: not given */
   bool untried;     /* its functions are not tried with made-up facts: somebody else looks at it */
+  bool apart;       /* policies of one name in different files are different ones */
 } policy_options;
 
 /* Reads and loads the chain. A file that is not there, does not load, or a setting that no policy

@@ -100,7 +100,11 @@
  *   "unused"  {"list":[{"line":LINE,"text":T}, ...]}: rules that made no difference in any of them
  *   "must"    looks for a smallest list on which `keep` breaks an entry of `must`, a piece at a time, of
  *             which the first is asked for with "first":true; {"done":BOOL, "lists":N,
- *             "list":[{"line":LINE,"word":T,"text":T}, ...]}: the list is there when it is done */
+ *             "list":[{"line":LINE,"word":T,"text":T}, ...]}: the list is there when it is done
+ *   "diff"    looks for a shortest list of which the two policies of the chain keep different ones, as
+ *             "must" does; "hook" says by which key. {"done":BOOL, "lists":N, "searched":[T, ...],
+ *             "held":[T, ...]}, and when it is done "verdict":"differ"|"equal"|"none", "why":T (of
+ *             "none"), "list":[{"name":T,"facts":T,"a":BOOL,"b":BOOL,"why_a":T,"why_b":T}, ...] */
 #ifndef DECISION_POLICY_LINK_H
 #define DECISION_POLICY_LINK_H
 

@@ -118,6 +118,25 @@ static json_t *short_name(const char *name, err *e) {
   return value;
 }
 
+static bool is_called(const json_t *chain, const json_t *name) {
+  for (size_t i = 0; i < json_array_size(chain); i++)
+    if (json_equal(json_object_get(json_array_get(chain, i), "name"), name)) return true;
+  return false;
+}
+
+/* Gives a policy whose name is taken another one: "mine-2". */
+static int set_apart(const json_t *chain, json_t **called, err *e) {
+  char text[POLICY_NAME_MAX];
+  if (!is_called(chain, *called)) return 0;
+  const char *name = json_string_value(*called);
+  snprintf(text, sizeof text, "%.*s-%zu", (int)sizeof text - 8, name, json_array_size(chain) + 1);
+  json_t *other = js_name_new(text);
+  if (!other) return err_set(e, ERR_NOMEM, "out of memory for a policy");
+  json_decref(*called);
+  *called = other;
+  return 0;
+}
+
 static int add_file(const policy_options *o, const char *dir, const char *name, json_t *chain,
                     err *e) {
   buf text;
@@ -125,6 +144,7 @@ static int add_file(const policy_options *o, const char *dir, const char *name, 
   buf_init(&text, FILE_BYTES_MAX);
   int rc = policy_read(o, dir, name, &text, e);
   if (rc == 0 && !(called = short_name(name, e))) rc = ERR_INVAL;
+  if (rc == 0 && o->apart) rc = set_apart(chain, &called, e);
   if (rc == 0) {
     content = json_stringn(text.data ? text.data : "", text.len);
     if (!content) rc = err_set(e, ERR_POLICY, "the policy %s is not UTF-8 text", name);

@@ -24,7 +24,7 @@
 
 local parts = {
   "base", "rules", "when", "keep", "data", "options", "must", "words", "load", "ask", "watch",
-  "check", "histories", "prove",
+  "check", "histories", "prove", "diff",
 }
 
 local chunks = {}

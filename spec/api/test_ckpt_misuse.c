@@ -42,6 +42,7 @@
       {"ckpt_policies", ckpt_policies(c, "/nowhere", NULL, NULL)},                                 \
       {"ckpt_policy_check", ckpt_policy_check(c, NULL, NULL, NULL)},                               \
       {"ckpt_simulate", ckpt_simulate(c, NULL, NULL, NULL, NULL)},                                 \
+      {"ckpt_policy_diff", ckpt_policy_diff(c, NULL, NULL, NULL)},                                 \
       {"ckpt_replay_log", ckpt_replay_log(c, NULL, NULL, NULL, NULL)},                             \
       {"ckpt_mark", ckpt_mark(c, NULL, NULL, NULL)},                                               \
       {"ckpt_collect", ckpt_collect(c, NULL, NULL, NULL)}, {"ckpt_pack", ckpt_pack(c, NULL)},      \

@@ -36,8 +36,8 @@ describe("docs/policies.md", function()
     for text in page:gmatch "\n```lua\n(.-)\n```" do
       if text:find "never_fewer_than" then block = text end
     end
-    local function kept(count, text)
-      local list = library.items(count, function(item, i) item.metrics.loss = i end)
+    local function kept(length, text)
+      local list = library.items(length, function(item, i) item.metrics.loss = i end)
       return library.kept(library.one(as_policy(text)), list)
     end
     assert.equal("c1 c7 c8 c9", (kept(9, block)))

@@ -10,6 +10,7 @@ const verb *const policy_verbs[] = {
   &verb_policy_simulate,
   &verb_policy_replay,
   &verb_policy_test,
+  &verb_policy_diff,
   NULL,
 };
 /* clang-format on */

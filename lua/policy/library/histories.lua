@@ -16,8 +16,10 @@ local HOUR, USUAL_BYTES = 3600, 1e9
 
 -- ---- the order by a metric ----
 
--- How many orders of 1, 2, ... there are, equal ones and those without a number among them.
-local ORDERS = { 2, 6, 26, 150, 1082, 9366, 94586, 1091670 }
+-- How many orders of 1, 2, ... there are, equal ones and those without a number among them; of 8,
+-- in which each has a number.
+local ORDERS = { 2, 6, 26, 150, 1082, 9366, 94586, 545835 }
+local NUMBERED = 8 -- so long lists, which are all gone through, have numbers only
 
 -- The usual next one: better than all, worse than all, as the one before, without a number.
 local ORDER_BASES = 4
@@ -32,11 +34,13 @@ end
 -- Without a number it has NaN at even places of the list and nothing at odd ones.
 local function start_order(metric, base, count)
   local known = { [0] = {} } -- the different numbers after k checkpoints, ascending
-  local width = function(k) return 2 * #known[k - 1] + 2 end
+  local none = count == NUMBERED and base ~= 4 and 0 or 1 -- a choice is to have no number
+  local width = function(k) return 2 * #known[k - 1] + 1 + none end
   local function put(k, choice, item)
-    local before, v = known[k - 1], nil
+    local before = known[k - 1]
     local places = #before
-    local at = (usual_place(base, places) + choice - 1) % (2 * places + 2)
+    local v
+    local at = (usual_place(base, places) + choice - 2 + none) % (2 * places + 1 + none) + 1 - none
     known[k] = before
     if at == 0 then
       v = k % 2 == 0 and NAN or nil
@@ -119,7 +123,7 @@ local function step_dimension(steps)
 end
 
 local function time_dimension(times)
-  local choices, bases = { 1 }, { 1 }
+  local choices, bases = { 1, 0 }, { 1 }
   for _, c in ipairs(times) do
     local least = c >= 10 and 1 or c / 8
     for _, v in ipairs { c + least, c, c - least } do

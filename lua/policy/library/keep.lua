@@ -115,11 +115,14 @@ end
 -- Returns the rows with a score that can be compared.
 local function scored(list, metric)
   local rows = {}
-  for _, row in ipairs(list) do
-    local v = metrics_of(row)[metric]
-    if M.is_finite(v) then
-      row.score = v
-      rows[#rows + 1] = row
+  local count = 0
+  for i = 1, #list do
+    local row = list[i]
+    local metrics = row.item.metrics
+    local v = type(metrics) == "table" and metrics[metric]
+    if type(v) == "number" and v - v == 0 then -- as M.is_finite says, without a call
+      count = count + 1
+      row.score, rows[count] = v, row
     end
   end
   return rows

@@ -5,7 +5,7 @@ local M = ...
 local ipairs, type = ipairs, type
 local format, match = string.format, string.match
 local concat, remove = table.concat, table.remove
-local floor, max = math.floor, math.max
+local floor, max, min = math.floor, math.max, math.min
 
 local checks = M.checks
 
@@ -156,7 +156,7 @@ local function must_text(looks, entry, items, kept, why)
   end
   if #items > 10 then all[11] = format("%d more", #items - 10) end
   local text = "`keep` breaks %s with %d checkpoint%s: of %s it leaves %s: %s"
-  local names = #left > 0 and concat(left, ", ", 1, #left > 10 and 10 or #left) or "none"
+  local names = #left > 0 and concat(left, ", ", 1, min(#left, 10)) or "none"
   local few, of = #items == 1 and "" or "s", concat(all, ", ")
   return format(text, entry.name, #items, few, of, names, why)
 end
@@ -192,8 +192,8 @@ end
 
 local running
 
---- Looks for lists that break `must`: { done =, lists =, list = { { line =, word =, text = }, ... } }.
---- `first` begins; it is asked again until it is done.
+--- Looks for lists that break `must`; `first` begins; it is asked again until it is done. Returns
+--- { done =, lists =, list = { { line =, word =, text = }, ... } }.
 function checks.must(request)
   if request.first then
     local policy = M.chain[1]
