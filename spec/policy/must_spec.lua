@@ -106,6 +106,22 @@ describe("must", function()
     assert.same(items(2), list)
   end)
 
+  it("is tested on 10,000 checkpoints in a moment", function()
+    local list = items(10000, function(item, i) item.metrics.loss = (i * 7919) % 10007 end)
+    local M = library.keys [[keep = any { keep.last(3), keep.best("loss", 2, "min") },
+      must = { never_fewer_than(2), survives.best("loss", "min"), survives.last(3),
+        survives.every_steps(10000000) }]]
+    local steps = 0
+    jit.off()
+    jit.flush() -- what earlier tests had compiled counts no step
+    debug.sethook(function() steps = steps + 1000 end, "", 1000)
+    local names = kept(M, list)
+    debug.sethook()
+    jit.on()
+    assert.truthy(names:find("c10000", 1, true))
+    assert.is_true(steps < 7e6, "instructions: " .. steps) -- a request may use 10 million
+  end)
+
   it("is not asked about what is restored, or stays here", function()
     local M = library.keys [[keep_local = keep.last(1), restore = keep.last(1),
       must = never_fewer_than(2)]]

@@ -146,7 +146,7 @@ const verb verb_policy_diff = {
     .name = "policy diff",
     .synopsis = "policy diff A B [options]",
     .summary =
-        "say with which checkpoints two policies keep different ones, or that none are known",
+        "say with which checkpoints two policies differ, as few as can be",
     .text = help,
     .flags = FLAGS_CHECK,
     .options = (const option_spec *const[]){&option_json, NULL},

@@ -192,6 +192,7 @@ end
 
 -- Lets everything stay where what would be left breaks a `must` of any policy.
 local function hold_must(rows, items, asking)
+  if not M.has_must() then return nil end
   local kept = {}
   for i, row in ipairs(rows) do kept[i] = row.keep end
   local entry, why, name = M.broken_must(items, kept, { e = asking.event })

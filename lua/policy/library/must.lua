@@ -162,6 +162,14 @@ function M.must_holds(entry, items, kept, ctx)
   return entry.holds(items, kept)
 end
 
+--- True if any policy of the chain has the key.
+function M.has_must()
+  for _, policy in ipairs(M.chain) do
+    if policy.must then return true end
+  end
+  return false
+end
+
 --- Tells the first entry of a chain that says no of what would be left.
 ---@return table? entry nil: all say yes
 ---@return string? why
