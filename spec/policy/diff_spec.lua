@@ -165,6 +165,20 @@ describe("diff", function()
     assert.equal("none", answer.verdict)
   end)
 
+  it("is bounded where there are very many rules, and says no more than it knows", function()
+    local many, metrics = {}, {}
+    for i = 1, 60 do many[i] = ("keep.every_steps(%d)"):format(i + 1) end
+    for i = 1, 20 do metrics[i] = ("keep.best('m%d', 1, 'min')"):format(i) end
+    local any = "any { " .. table.concat(many, ", ") .. " }"
+    local answer = keeps(any, "any { " .. any .. ", keep.every_steps(4) }")
+    assert.equal("none", answer.verdict)
+    assert.truthy(answer.why:find("more than 40 rules", 1, true))
+    any = "any { " .. table.concat(metrics, ", ") .. " }"
+    answer = keeps(any, "all { " .. any .. ", " .. any .. " }")
+    assert.equal("none", answer.verdict)
+    assert.truthy(answer.why:find("too much to put it together", 1, true))
+  end)
+
   it("takes the core's answer where a policy has no such key", function()
     assert.equal("equal", compared("", "keep = keep.all()").verdict)
     assert.equal("equal", compared("", "keep_local = keep.all()", "keep_local").verdict)

@@ -252,7 +252,24 @@ local function visit(q, walk, size)
   end
 end
 
+-- What is put together at the end of a size has to fit into a question, too.
+local TOGETHER, LEAVES_MOST = 200000, 40
+
+local function is_too_much(q, size)
+  local work = size * #q.leaves
+  for _, group in ipairs(q.groups) do
+    local most = 1
+    for i = 1, size do most = max(most, #group.seen[i].list) end
+    work = work * most
+  end
+  return work > TOGETHER
+end
+
 local function at_end(q, size)
+  if not q.functions and is_too_much(q, size) then
+    q.why = format("with %d checkpoints the rules say too much to put it together", size)
+    return true
+  end
   for place = 1, q.functions and 0 or size do
     local codes = clash(q.groups, place, q.tree_a, q.tree_b, {}, 1)
     if codes then
@@ -285,12 +302,12 @@ local function begin(hook)
   look_at(q, b)
   q.dimensions = M.dimensions(q.looks)
   for _, d in ipairs(q.dimensions) do q.whole[d.name] = 0 end
-  if q.functions then
-    q.groups = { { dimensions = q.dimensions, leaves = {} } }
-  else
-    q.tree_a, q.tree_b = tree_of(q, a), tree_of(q, b)
-    q.groups = groups_of(q.leaves, q.dimensions)
+  if not q.functions then q.tree_a, q.tree_b = tree_of(q, a), tree_of(q, b) end
+  if #q.leaves > LEAVES_MOST then
+    q.functions, q.why = true, format("there are more than %d rules", LEAVES_MOST)
   end
+  q.groups = { { dimensions = q.dimensions, leaves = {} } }
+  if not q.functions then q.groups = groups_of(q.leaves, q.dimensions) end
   q.sizes, q.left_out = M.sizes_of(q.looks.counts)
   q.cost = q.functions and 400 or 1
   q.search = M.searcher(q.sizes, function(size) return new_walks(q, size) end, function(walk, size)
@@ -354,6 +371,7 @@ end
 
 local function verdict_of(q)
   if q.found then return "differ" end
+  if q.why then return "none", q.why end
   if q.functions then return "none", "a function may look at more than was tried" end
   if q.left_out then return "none", "a rule counts more checkpoints than a list here has" end
   return "equal"
