@@ -145,8 +145,7 @@ static const char help[] =
 const verb verb_policy_diff = {
     .name = "policy diff",
     .synopsis = "policy diff A B [options]",
-    .summary =
-        "say with which checkpoints two policies differ, as few as can be",
+    .summary = "say with which checkpoints two policies differ, as few as can be",
     .text = help,
     .flags = FLAGS_CHECK,
     .options = (const option_spec *const[]){&option_json, NULL},
