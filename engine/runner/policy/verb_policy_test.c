@@ -90,8 +90,8 @@ static int run(const options *o) {
 }
 
 static const option_spec opt_coverage = {
-    "coverage", NULL, "tell at the end which lines and rules of the policies no test has reached",
-    take_set, .at = OF(coverage)};
+    "coverage", NULL, "tell which lines and rules of the policies no test has reached", take_set,
+    .at = OF(coverage)};
 
 static const char help[] =
     "FILE is a file of tests for busted, which has to be installed; without one they are "

@@ -12,7 +12,7 @@ local function policy(name, keys)
   support.write(("%s/%s.lua"):format(dir, name), "return { api = 1, " .. keys .. " }")
 end
 
--- The job says after each step that it may go on: each checkpoint is saved, and what it lets go is gone.
+-- The job waits after each step: each checkpoint is saved, and what it lets go is gone.
 local function run(steps, more)
   place.must_sh("rm -rf out; mkdir out")
   support.write(dir .. "/job.sh", ([[
