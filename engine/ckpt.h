@@ -192,8 +192,9 @@ typedef struct ckpt_run_options {
   double in_place_every_s; /* a name without a number, which is written again and again, is saved at
                               most once in that time while the job runs; 0: 60 s; negative: each
                               time that it is complete */
-  const char *record;      /* a file to which is added what happens, an event in JSON on a line, for
-                         ckpt_simulate(). That it cannot be written is a warning; NULL: none */
+  /* A file to which is added what happens, an event in JSON on a line, for ckpt_simulate(). That it cannot
+   * be written is a warning; NULL: none. */
+  const char *record;
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */
@@ -763,21 +764,20 @@ enum { CKPT_DIFFERENT = 1, CKPT_EQUAL, CKPT_NONE_FOUND };
 typedef struct ckpt_difference {
   size_t size;
   const char *key; /* "keep", "keep_local", "restore" */
-  const char
-      *name; /* a checkpoint of the shortest list on which they differ, the oldest first; NULL:
-                       the word on the key, which comes after them */
+  /* A checkpoint of the shortest list on which they differ, the oldest first; NULL: the word on the key,
+   * which comes after them. */
+  const char *name;
   const char *facts; /* what of it matters: "c1 (loss = 0, step 1000)" */
   uint32_t a, b;     /* 1: the first policy keeps it; the second one does */
   const char *why_a, *why_b;
-  /* With the word on the key: */
-  uint32_t
-      verdict; /* CKPT_EQUAL: on all lists that their rules can tell apart, as far as `searched`
-                     * says; CKPT_NONE_FOUND: that does not show that they are equal, for this reason: */
+  /* With the word on the key. CKPT_EQUAL: on all lists that their rules can tell apart, as far as
+   * `searched` says; CKPT_NONE_FOUND: that does not show that they are equal, and `why` says why not. */
+  uint32_t verdict;
   const char *why;
   uint64_t checkpoints, lists; /* of the list; of how many lists it was asked */
-  const char *const *searched, *const
-                                   *held; /* what was searched, and held constant: texts, ended by
-                                                NULL */
+  /* What was searched, and what was held constant: texts, ended by NULL. */
+  const char *const *searched;
+  const char *const *held;
 } ckpt_difference;
 /* Returns 0 to go on; any other value ends the search and is returned. */
 typedef int ckpt_difference_fn(void *ctx, const ckpt_difference *difference);
