@@ -9,13 +9,15 @@
 #include "base/json.h"
 #include "base/seconds.h"
 #include "prims/fs.h"
+#include "prims/lock.h"
 #include "prims/numbers/match_step.h"
 
 struct lab_recorder {
   const io *io;
   const log_sink *log;
   char path[FS_PATH_MAX];
-  int fd; /* -1: the record has ended */
+  int fd;    /* -1: the record has ended */
+  lock held; /* two runs in one file would cut each other's lines */
   int64_t last_ns;
   uint64_t size, events;
 };
@@ -65,6 +67,7 @@ static void stop(lab_recorder *r, const err *why) {
   log_say(r->log, LOG_WARN, "the record of this run ends here, and the run goes on: %s", why->text);
   if (r->fd >= 0) r->io->close(r->io, r->fd);
   r->fd = -1;
+  lock_drop(&r->held);
 }
 
 /* A part of a line that was written is taken away again: the record is whole up to there. */
@@ -157,18 +160,31 @@ static int go_on(lab_recorder *r, err *e) {
   return 0;
 }
 
+/* Where the file system has no locks, it goes without. */
+static int hold(lab_recorder *r, err *e) {
+  err why = {0};
+  int fd = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return err_sys(e, errno, "lock %s", r->path);
+  int rc = lock_take_open(fd, r->path, &r->held, &why);
+  if (rc == ERR_HELD) return err_set(e, rc, "another run writes to %s: name another file", r->path);
+  if (rc < 0 && rc != ERR_UNSUPPORTED) *e = why;
+  return rc == ERR_UNSUPPORTED ? 0 : rc;
+}
+
 lab_recorder *lab_recorder_open(const io *io, const log_sink *log, const char *path) {
   enum { FLAGS = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC };
   err why = {0};
   struct stat st;
   lab_recorder *r = calloc(1, sizeof *r);
   if (!r) return NULL;
-  *r = (lab_recorder){.io = io, .log = log, .fd = -1};
+  *r = (lab_recorder){.io = io, .log = log, .fd = -1, .held = {-1}};
   int rc = fs_join(r->path, path, "", &why);
   if (rc == 0) r->fd = io->open(io, AT_FDCWD, path, FLAGS, 0666);
   if (rc == 0 && r->fd < 0) rc = err_sys(&why, r->fd, "open %s", path);
   if (rc == 0 && (rc = io->fstat(io, r->fd, &st)) < 0) err_sys(&why, rc, "look at %s", path);
   if (rc == 0 && !S_ISREG(st.st_mode)) rc = err_set(&why, ERR_INVAL, "%s is no file", path);
+  if (rc == 0) rc = hold(r, &why);
+  if (rc == 0 && (rc = io->fstat(io, r->fd, &st)) < 0) err_sys(&why, rc, "look at %s", path);
   if (rc == 0 && st.st_size > 0) rc = go_on(r, &why);
   if (rc == 0) return r;
   log_say(log, LOG_WARN, "nothing of this run is recorded, and it goes on: %s", why.text);
@@ -179,5 +195,6 @@ lab_recorder *lab_recorder_open(const io *io, const log_sink *log, const char *p
 void lab_recorder_close(lab_recorder *r) {
   if (!r) return;
   if (r->fd >= 0) r->io->close(r->io, r->fd);
+  lock_drop(&r->held);
   free(r);
 }

@@ -11,7 +11,7 @@
 
 typedef struct lab_recorder lab_recorder;
 
-/* Opens a file for appending. One that is there must be a record: a line that was cut at its end is taken
+/* Opens a file for appending, for this run alone. One that is there must be a record: a line that was cut at its end is taken
  * away, and where its run did not come to its end, a `crash` of all trials is put behind it, at the time of
  * its last event. NULL: that did not succeed, and a warning says why. */
 lab_recorder *lab_recorder_open(const io *io, const log_sink *log, const char *path);

@@ -158,6 +158,20 @@ describe("--record", function()
     assert.equal("of mine", support.read(dir .. "/notes.txt"))
   end)
 
+  it("is left to the run that writes to it", function()
+    job "1 2"
+    place.background(("'%s' run --dir out --to store -p builtin --record r.jsonl -- "
+      .. "sh -c 'sh job.sh; until [ -e go ]; do sleep 0.1; done'"):format(support.runner))
+    sh "until grep -q checkpoint-2 r.jsonl; do sleep 0.1; done"
+    local text = place.sh_ends(0, ("'%s' run --dir out2 --to store2 -p builtin --record r.jsonl "
+      .. "-- mkdir -p out2"):format(support.runner))
+    has(text, "nothing of this run is recorded, and it goes on: another run writes to r.jsonl")
+    sh "touch go"
+    place.ended()
+    assert.is_nil(events():find("crash", 1, true))
+    assert.equal(2, select(3, simulated "-p builtin").saves)
+  end)
+
   it("ends, with one warning, where it cannot be written any more", function()
     job "1 2"
     -- Files of this process and of its children may have 4 KiB: the record alone is as large.
