@@ -34,8 +34,11 @@ local ABSENT = {
 }
 ABSENT.keep_local = ABSENT.keep
 
+-- tostring() leaves digits of a large number out.
+local function exact(v) return type(v) == "number" and format("%.17g", v) or tostring(v) end
+
 local function leaf_of(body, leaves, want)
-  local key = format("%s %s %s", body.name, tostring(body.same), tostring(want))
+  local key = format("%s %s %s", body.name, exact(body.same), tostring(want))
   if not leaves[key] then
     leaves[#leaves + 1] = { body = body, want = want, judge = body.judge }
     leaves[key] = #leaves
@@ -62,6 +65,18 @@ local function decide(node, said)
   return node.op ~= "any"
 end
 
+local PROOF_MOST = 10
+
+-- True if the trees say the same whatever their rules say.
+local function is_same_tree(a, b, leaves)
+  local said = {}
+  for code = 0, #leaves <= PROOF_MOST and 2 ^ #leaves - 1 or -1 do
+    for i = 1, #leaves do said[i] = floor(code / 2 ^ (i - 1)) % 2 == 1 end
+    if decide(a, said) ~= decide(b, said) then return false end
+  end
+  return #leaves <= PROOF_MOST
+end
+
 -- ---- the rules by what they look at ----
 
 local LOOKS = { steps = "step", times = "time", sizes = "bytes" }
@@ -82,10 +97,11 @@ local function groups_of(leaves, dimensions)
   for i, leaf in ipairs(leaves) do
     local at = dimension_of(leaf, dimensions)
     if not by[at] then
-      by[at] = { dimensions = { dimensions[at] }, leaves = {} }
+      by[at] = { dimensions = { dimensions[at] }, leaves = {}, alone = true }
       groups[#groups + 1] = by[at]
     end
     by[at].leaves[#by[at].leaves + 1] = i
+    by[at].alone = by[at].alone and leaf.body.alone
   end
   return groups
 end
@@ -175,13 +191,28 @@ end
 -- ---- one question ----
 
 -- So many lists of each size, beside the orders of up to 8, which are all looked at.
-local ALL_ORDERS, LISTS, LONG_LISTS, FUNCTION_LISTS = 1.1e6, 60000, 16000, 3000
+local WHOLE, ALL_ORDERS, LISTS, LONG_LISTS, FUNCTION_LISTS = 8, 1.1e6, 60000, 16000, 3000
+
+-- Where a `must` is broken, all are kept.
+local function hold_must(policy, hook, items, kept, why)
+  local ctx = M.made_up_context(policy, hook, items)
+  for _, entry in ipairs(hook == "keep" and policy.must or {}) do
+    local holds, broken = M.must_holds(entry, items, kept, ctx)
+    if not holds then
+      for i = 1, #items do kept[i], why[i] = true, format("%s: %s", entry.name, broken) end
+      return
+    end
+  end
+end
 
 local function kept_of(policy, hook, items)
   local v = policy.hooks[hook]
   local kept, why
   if v ~= nil then kept, why = M.judge_keep(v, items, M.made_up_context(policy, hook, items)) end
-  if kept then return kept, why end
+  if kept then
+    hold_must(policy, hook, items, kept, why)
+    return kept, why
+  end
   local rows = M.in_order(items)
   local by_row = ABSENT[hook].judge(rows)
   kept, why = {}, {}
@@ -229,6 +260,8 @@ end
 local function note_whole(q, group, size, walk)
   for _, d in ipairs(group.dimensions) do
     if walk.whole and q.whole[d.name] == size - 1 then q.whole[d.name] = size end
+    q.steps_left_out = q.steps_left_out or d.left_out
+    d.alone = group.alone
   end
 end
 
@@ -236,8 +269,9 @@ local function new_walks(q, size)
   local walks = {}
   forget(q.groups, size)
   for i, group in ipairs(q.groups) do
-    local walk = M.walk(group.dimensions, size, limit_of(q, group, size))
+    local walk = M.walk(group.dimensions, size, limit_of(q, group, size), group.alone)
     walk.group = group
+    q.partial = q.partial or size > WHOLE and not walk.whole
     note_whole(q, group, size, walk)
     walks[i] = walk
   end
@@ -281,10 +315,25 @@ local function at_end(q, size)
   return false
 end
 
+-- An entry of `must` looks at whole lists, as a function does.
+local function look_at_must(q, policy)
+  local functions = false
+  q.functions, q.must = true, true
+  for _, entry in ipairs(policy.must) do
+    M.note_looks(q.looks, entry)
+    functions = functions or entry.of_policy ~= nil
+  end
+  if not functions then return end
+  M.note_functions(q.looks, policy, q.hook, function(ctx, items)
+    for _, entry in ipairs(policy.must) do M.must_holds(entry, items, { true, true, true }, ctx) end
+  end)
+end
+
 local function look_at(q, policy)
   local v = policy.hooks[q.hook]
   local body = M.body(v)
   if body then M.note_looks(q.looks, body) end
+  if v ~= nil and policy.must and q.hook == "keep" then look_at_must(q, policy) end
   if v == nil or not M.is_function_in(v) then return end
   q.functions = true
   M.note_functions(q.looks, policy, q.hook, function(ctx, items) M.judge_keep(v, items, ctx) end)
@@ -302,7 +351,10 @@ local function begin(hook)
   look_at(q, b)
   q.dimensions = M.dimensions(q.looks)
   for _, d in ipairs(q.dimensions) do q.whole[d.name] = 0 end
-  if not q.functions then q.tree_a, q.tree_b = tree_of(q, a), tree_of(q, b) end
+  if not q.functions then
+    q.tree_a, q.tree_b = tree_of(q, a), tree_of(q, b)
+    q.proven = is_same_tree(q.tree_a, q.tree_b, q.leaves)
+  end
   if #q.leaves > LEAVES_MOST then
     q.functions, q.why = true, format("there are more than %d rules", LEAVES_MOST)
   end
@@ -326,6 +378,7 @@ local function dimension_text(q, d)
   if d.metric and whole >= 8 then
     title = format("545,835 orders of 8 by %s, with equal ones; NaN and missing in fewer", d.metric)
   end
+  if d.alone then return title .. ": all of each checkpoint" end
   local last = q.found and #q.found or q.sizes[#q.sizes]
   local more = last > whole and "; of more those with few unusual ones" or ""
   return format("%s: all of up to %d checkpoints%s", title, whole, more)
@@ -371,9 +424,15 @@ end
 
 local function verdict_of(q)
   if q.found then return "differ" end
+  if q.proven then return "equal" end
   if q.why then return "none", q.why end
+  if q.must then return "none", "a `must` may look at more than was tried" end
   if q.functions then return "none", "a function may look at more than was tried" end
   if q.left_out then return "none", "a rule counts more checkpoints than a list here has" end
+  if q.steps_left_out then return "none", "the rules name too many numbers of steps" end
+  if q.partial then
+    return "none", format("of more than %d checkpoints not all lists were looked at", WHOLE)
+  end
   return "equal"
 end
 

@@ -106,6 +106,29 @@ local function place_of(choices, v)
   end
 end
 
+local EXACT, MULTIPLES = 2 ^ 53, 200
+
+local function common_multiple(a, b)
+  local x, y = a, b
+  while y > 0 do x, y = y, x % y end
+  return a / x * b
+end
+
+-- Adds the least common multiple of some of the steps, for each choice of some: so there is a step
+-- for whatever of them can divide one. Returns whether these are too many.
+local function add_multiples(choices, steps)
+  local multiples = { 1 }
+  for _, c in ipairs(steps) do
+    for i = 1, #multiples do
+      local v = common_multiple(multiples[i], c)
+      if v <= EXACT then add_choice(multiples, v) end
+    end
+    if #multiples > MULTIPLES then return true end
+  end
+  for i = 2, #multiples do add_choice(choices, multiples[i]) end
+  return false
+end
+
 local function step_dimension(steps)
   local choices = {}
   for _, c in ipairs(steps) do
@@ -113,13 +136,16 @@ local function step_dimension(steps)
       if v >= 0 then add_choice(choices, v) end
     end
   end
-  for i = 2, min(#steps, 4) do add_choice(choices, steps[i] * steps[i - 1]) end
+  add_choice(choices, 0)
+  local left_out = add_multiples(choices, steps)
   choices[#choices + 1] = false
-  return dimension("step", choices, { 1, 2 }, function()
+  local made = dimension("step", choices, { 1, 2 }, function()
     return function(_, v, item, row)
       item.step, row.step = v or nil, v or -1
     end
   end)
+  made.left_out = left_out
+  return made
 end
 
 local function time_dimension(times)
@@ -204,11 +230,12 @@ local function most_unusual(dimensions, count, limit)
 end
 
 -- Returns the ways to be usual, each a base for each dimension, and how much may differ from it.
-local function turns_of(dimensions, count, limit)
+local function turns_of(dimensions, count, limit, alone)
   local all, first, turns = 1, {}, {}
   for i, d in ipairs(dimensions) do
     all, first[i] = all * d.all(count), 1
   end
+  if alone then return { first }, 1 end
   if all <= limit then return { first }, huge end
   for i, d in ipairs(dimensions) do
     for base = i == 1 and 1 or 2, d.bases do
@@ -225,11 +252,12 @@ end
 ---@param dimensions table[]
 ---@param count integer of checkpoints in a list
 ---@param limit integer about so many lists are made
-function M.walk(dimensions, count, limit)
+---@param alone? boolean each checkpoint counts by itself: one that is not usual shows all
+function M.walk(dimensions, count, limit, alone)
   local items = M.usual_list(count)
   local rows = M.in_order(items)
   local each, slots = #dimensions, #dimensions * count
-  local turns, most = turns_of(dimensions, count, limit)
+  local turns, most = turns_of(dimensions, count, limit, alone)
   local started, width, digit, unusual, turn = {}, {}, {}, { [0] = 0 }, 0
   local function put(s)
     local k = ceil(s / each)
@@ -260,7 +288,7 @@ function M.walk(dimensions, count, limit)
     end
     return next_turn()
   end
-  return { next = next_list, items = items, rows = rows, whole = most == huge }
+  return { next = next_list, items = items, rows = rows, whole = alone or most == huge }
 end
 
 -- ---- which sizes ----

@@ -72,7 +72,7 @@ M.in_order = in_order
 
 -- `looks`: what it looks at, for who makes up lists: names of `metrics`, and its constants, which
 -- are `counts` of checkpoints, `steps`, `times` (seconds), `sizes` (bytes). Rules of one name with
--- the same `same` decide alike.
+-- the same `same` decide alike. `alone`: it looks at each checkpoint by itself.
 local function rule(name, judge, looks)
   looks.kind, looks.name, looks.judge = "keep", name, judge
   return M.rule(looks)
@@ -214,7 +214,7 @@ function keep.every_steps(n)
       end
     end
     return kept, why
-  end, { same = n, steps = { n } })
+  end, { same = n, steps = { n }, alone = true })
 end
 
 --- Keeps those not older than this before the newest (not before now: a job that rests loses
