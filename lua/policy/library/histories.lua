@@ -8,7 +8,7 @@ local M = ...
 
 local ipairs, type = ipairs, type
 local format = string.format
-local ceil, huge, max, min = math.ceil, math.huge, math.max, math.min
+local ceil, huge, max = math.ceil, math.huge, math.max
 
 local NAN = 0 / 0
 local BEGIN = 1704067200 -- a Monday, the first of a month and of a year, in UTC
