@@ -110,9 +110,9 @@ local faults = {
   json_t *before = NULL;
   for (int i = 0; i < COLLISIONS_MAX; i++) {
     json_t *entry = NULL;]] },
-    { log, "if (rc == 0 && entry) rc = append(log, entry, e);", [[
+    { log, "if (rc == 0 && entry) rc = append(log, entry, r->state, e);", [[
     if (rc == 0 && entry && before) json_object_set(entry, "prev", before);
-    if (rc == 0 && entry) rc = append(log, entry, e);
+    if (rc == 0 && entry) rc = append(log, entry, r->state, e);
     if (!before) before = json_incref(json_object_get(entry, "prev"));]] },
     { log, "if (log->last.len) js_set(entry,",
       'if (log->last.len && !json_object_get(entry, "prev")) js_set(entry,' },

@@ -14,10 +14,9 @@ local coverage = require "ckpt.testing.testing_coverage"
 if os.getenv "CKPT_COVERAGE" then coverage.start() end
 
 local leave = os.exit
-local function finish(...)
+local function finish(code)
   if coverage.wanted() then coverage.tell(print) end
-  io.stdout:flush()
-  leave(...)
+  leave(code, true) -- with what modules hold
 end
 
 -- busted leaves by an error without a text where a test has failed, or the process; or it returns.
