@@ -192,9 +192,8 @@ typedef struct ckpt_run_options {
   double in_place_every_s; /* a name without a number, which is written again and again, is saved at
                               most once in that time while the job runs; 0: 60 s; negative: each
                               time that it is complete */
-  /* A file to which is added what happens, an event in JSON on a line, for ckpt_simulate(). That it cannot
-   * be written is a warning; NULL: none. */
-  const char *record;
+  const char *record;      /* a file to which is added what happens, an event in JSON on a line, for
+                              ckpt_simulate(). That it cannot be written is a warning; NULL: none */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */
