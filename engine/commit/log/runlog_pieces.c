@@ -14,27 +14,48 @@ typedef struct piece {
   size_t len;
 } piece;
 
+/* A letter is escaped behind an odd number of backslashes. */
+static bool is_escaped(piece t, size_t at) {
+  size_t from = at;
+  while (from && t.at[from - 1] == '\\') from--;
+  return (at - from) % 2;
+}
+
 /* Each returns the place behind what begins at `at`, or 0. */
 static size_t skip_string(piece t, size_t at) {
-  for (at++; at < t.len && t.at[at] != '"'; at++)
-    if (t.at[at] == '\\') at++;
-  return at < t.len ? at + 1 : 0;
+  do {
+    const char *end = memchr(t.at + at + 1, '"', t.len - at - 1);
+    if (!end) return 0;
+    at = (size_t)(end - t.at);
+  } while (is_escaped(t, at));
+  return at + 1;
+}
+
+/* What a letter outside of a string is. A snapshot of 10,000 commits has millions of them. */
+enum { PLAIN, QUOTE, OPENS, CLOSES, BETWEEN };
+static const unsigned char kind_of[256] = {
+    ['"'] = QUOTE,  ['{'] = OPENS,   ['['] = OPENS,   ['}'] = CLOSES,
+    [']'] = CLOSES, [','] = BETWEEN, [':'] = BETWEEN,
+};
+
+static int kind_at(piece t, size_t at) {
+  return kind_of[(unsigned char)t.at[at]];
 }
 
 static size_t skip_plain(piece t, size_t at) {
-  size_t from = at;
-  while (at < t.len && !strchr("\"{}[],:", t.at[at])) at++;
-  return at > from ? at : 0;
+  while (at < t.len && kind_at(t, at) == PLAIN) at++;
+  return at;
 }
 
 static size_t skip_value(piece t, size_t at) {
   size_t depth = 0;
   do {
-    char c = at < t.len ? t.at[at] : 0;
-    if (!c || ((c == '}' || c == ']' || c == ',' || c == ':') && !depth)) return 0;
-    if (c == '{' || c == '[') depth++;
-    if (c == '}' || c == ']') depth--;
-    at = c == '"' ? skip_string(t, at) : strchr("{}[],:", c) ? at + 1 : skip_plain(t, at);
+    if (at >= t.len) return 0;
+    int kind = kind_at(t, at);
+    if (!depth && (kind == CLOSES || kind == BETWEEN)) return 0;
+    if (kind == OPENS) depth++;
+    if (kind == CLOSES) depth--;
+    at = kind == QUOTE ? skip_string(t, at) : kind == PLAIN ? skip_plain(t, at) : at + 1;
     if (!at) return 0;
   } while (depth);
   return at;

@@ -61,7 +61,7 @@ static void live_through_everything(place *p) {
   assert_int_equal(runlog_drop(p->log, a, "keep", "only two", NULL, NULL, NULL), 0);
   assert_int_equal(runlog_delete(p->log, a, NULL, NULL, NULL), 0);
   assert_int_equal(runlog_drop(p->log, b, NULL, NULL, NULL, NULL, NULL), 0);
-  assert_int_equal(runlog_mark(p->log, c, true, "does not load", NULL), 0);
+  assert_int_equal(runlog_mark(p->log, c, true, "it says \"{[\\\" and ends in \\", NULL), 0);
   assert_int_equal(runlog_end(p->log, "over", NULL, NULL, NULL), 0);
   runlog_close(p->log);
   assert_int_equal(runlog_open(p->s, "g", &p->log, NULL), 0);
@@ -75,7 +75,7 @@ static void live_through_everything(place *p) {
   uint64_t d = commit(p->log, "a"), e = commit(p->log, "c");
   assert_int_equal(runlog_mark(p->log, d, true, NULL, NULL), 0);
   assert_int_equal(runlog_tell_numbers(p->log, d, "{\"loss\":0.5}", NULL), 0);
-  assert_int_equal(runlog_drop(p->log, e, "x", "y", NULL, NULL, NULL), 0);
+  assert_int_equal(runlog_drop(p->log, e, "x\\\\", "\"", NULL, NULL, NULL), 0);
   assert_int_equal(runlog_attempt_begin(p->log, "open", &open, NULL), 0);
   commit(p->log, "x.~6");
 }
