@@ -247,23 +247,32 @@ int command_newest(const options *o, item_writer *write, void *ctx) {
 
 /* ---- tables ---- */
 
-static char **add_row(table *t) {
+static bool add_row(table *t, char *cells) {
   if (t->count % 64 == 0) {
     void *rows = realloc(t->rows, (t->count + 64) * sizeof *t->rows);
-    if (!rows) return NULL;
+    if (!rows) return false;
     t->rows = rows;
   }
-  return memset(t->rows[t->count++], 0, sizeof *t->rows);
+  char **row = memset(t->rows[t->count++], 0, sizeof *t->rows);
+  for (int i = 0; i < TABLE_COLUMNS && t->heads[i]; i++) {
+    row[i] = cells;
+    cells += strlen(cells) + 1;
+  }
+  return true;
 }
 
+/* The cells of a row are one text, for a stream costs more than what is written to it. */
 void table_add(table *t, cell_writer *write, const void *ctx) {
+  char *cells = NULL;
   size_t size;
-  char **row = add_row(t);
-  if (!row) t->failed = true;
-  for (int i = 0; row && i < TABLE_COLUMNS && t->heads[i]; i++) {
-    FILE *f = open_memstream(&row[i], &size);
-    if (f) write(f, i, ctx);
-    if (!f || fclose(f) != 0) t->failed = true;
+  FILE *f = open_memstream(&cells, &size);
+  for (int i = 0; f && i < TABLE_COLUMNS && t->heads[i]; i++) {
+    write(f, i, ctx);
+    fputc(0, f);
+  }
+  if (!f || fclose(f) != 0 || !add_row(t, cells)) {
+    free(cells);
+    t->failed = true;
   }
 }
 
@@ -298,8 +307,7 @@ void table_print(const table *t, FILE *out) {
 }
 
 void table_free(table *t) {
-  for (size_t r = 0; r < t->count; r++)
-    for (int i = 0; i < TABLE_COLUMNS; i++) free(t->rows[r][i]);
+  for (size_t r = 0; r < t->count; r++) free(t->rows[r][0]);
   free(t->rows);
   t->rows = NULL;
   t->count = 0;

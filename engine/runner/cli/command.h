@@ -56,7 +56,7 @@ enum { TABLE_COLUMNS = 8 };
 typedef struct table {
   const char *heads[TABLE_COLUMNS]; /* ended by NULL, if there are fewer */
   unsigned left;                    /* a bit for each column that stands left; the others right */
-  char *(*rows)[TABLE_COLUMNS];
+  char *(*rows)[TABLE_COLUMNS];     /* the first of each row holds the text of all its cells */
   size_t count;
   bool failed; /* out of memory */
 } table;
