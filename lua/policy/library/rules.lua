@@ -6,8 +6,8 @@
 local M = ...
 
 local ipairs, pairs, setmetatable, tonumber, type = ipairs, pairs, setmetatable, tonumber, type
-local find, format, gmatch, gsub, match, sub =
-  string.find, string.format, string.gmatch, string.gsub, string.match, string.sub
+local find, format, gmatch, gsub, match, rep, sub =
+  string.find, string.format, string.gmatch, string.gsub, string.match, string.rep, string.sub
 local concat = table.concat
 local min = math.min
 
@@ -185,13 +185,17 @@ local function code_of(text)
     local from = find(text, "[\"'%[%-]", at) or #text + 1
     out[#out + 1] = sub(text, at, from - 1)
     at = from
-    local level = match(sub(text, at, at + 40), "^%-?%-?%[(=*)%[")
-    local quote = match(text, "^[\"']", at)
+    local two = sub(text, at, at + 1)
+    local quote = match(two, "^[\"']")
+    local level = (two == "--" or two == "[[" or two == "[=")
+      and match(sub(text, at, at + 40), "^%-?%-?%[(=*)%[")
     if level then
       local _, last = find(text, "]" .. level .. "]", at, true)
       blank(last or #text)
-    elseif sub(text, at, at + 1) == "--" then
-      blank((find(text, "\n", at, true) or #text + 1) - 1)
+    elseif two == "--" then
+      local last = (find(text, "\n", at, true) or #text + 1) - 1
+      out[#out + 1] = rep("_", last - at + 1)
+      at = last + 1
     elseif quote then
       local last = at
       repeat
@@ -201,7 +205,7 @@ local function code_of(text)
       until not escaped or last >= #text
       blank(min(last, #text))
     else
-      out[#out + 1] = sub(text, at, at)
+      out[#out + 1] = sub(two, 1, 1)
       at = at + 1
     end
   end
