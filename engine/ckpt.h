@@ -710,6 +710,20 @@ typedef struct ckpt_simulation {
   double seconds;     /* from the first event to the last thing that happened */
   uint64_t fallbacks; /* so often a policy had no good answer, and the safe one held */
 } ckpt_simulation;
+/* CKPT_MADE: a checkpoint is complete; CKPT_WANTED: it is to be saved; CKPT_SAVED: it is committed;
+ * CKPT_LET_GO: it is kept no longer; CKPT_LOST: the trial's machine is gone. */
+enum { CKPT_MADE = 1, CKPT_WANTED, CKPT_SAVED, CKPT_LET_GO, CKPT_LOST };
+/* One moment of one trial of a simulation; valid during the call. */
+typedef struct ckpt_moment {
+  size_t size;
+  uint32_t what;            /* CKPT_MADE, ... */
+  double t;                 /* in seconds, as in the file */
+  uint64_t of;              /* the trial's place among all, from 0 */
+  const char *trial, *name; /* name: of the checkpoint, or NULL */
+  uint64_t checkpoint; /* its number, from 1, in the order in which they were complete; 0: none */
+  double lost_s;       /* CKPT_LOST: work */
+} ckpt_moment;
+typedef void ckpt_moment_fn(void *ctx, const ckpt_moment *moment);
 typedef struct ckpt_simulate_options {
   size_t size;
   const char *events; /* a file: what happened, in JSON Lines */
@@ -721,6 +735,8 @@ typedef struct ckpt_simulate_options {
   double mtbf_s;  /* failures are made up, so far apart in the mean; 0: none */
   uint64_t seed;  /* the same one makes up the same failures */
   uint32_t flags; /* CKPT_NO_DELETE */
+  ckpt_moment_fn *moment; /* is told what becomes of each checkpoint, when that is; may be NULL */
+  void *moment_ctx;
 } ckpt_simulate_options;
 /* Tells what policies would have done in a run of which these are the events: the rules that decide are
  * those of a run, and the clock is that of the file. Writes nothing. `fn` and `out` may be NULL.

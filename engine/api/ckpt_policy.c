@@ -110,10 +110,30 @@ int ckpt_policy_diff(ckpt *c, const ckpt_diff_options *options, ckpt_difference_
   return policy_diff(&o, on_difference, &s, &c->error);
 }
 
+_Static_assert((int)CKPT_MADE == (int)LAB_MADE && (int)CKPT_WANTED == (int)LAB_WANTED &&
+                   (int)CKPT_SAVED == (int)LAB_SAVED && (int)CKPT_LET_GO == (int)LAB_LET_GO &&
+                   (int)CKPT_LOST == (int)LAB_LOST,
+               "ckpt.h and simulate.h disagree");
+
 struct simulating {
   ckpt_simulated_fn *fn;
   void *ctx;
+  ckpt_moment_fn *moment;
+  void *moment_ctx;
 };
+
+static void on_moment(void *ctx, const lab_moment *m) {
+  const struct simulating *s = ctx;
+  const ckpt_moment told = {.size = sizeof told,
+                            .what = (uint32_t)m->what,
+                            .t = m->t,
+                            .of = m->of,
+                            .trial = m->trial,
+                            .name = m->name,
+                            .checkpoint = m->checkpoint,
+                            .lost_s = m->lost_s};
+  s->moment(s->moment_ctx, &told);
+}
 
 static int on_told(void *ctx, const lab_told *w) {
   const struct simulating *s = ctx;
@@ -161,7 +181,7 @@ static bool is_number(double value) {
 int ckpt_simulate(ckpt *c, const ckpt_simulate_options *options, ckpt_simulated_fn *fn, void *ctx,
                   ckpt_simulation *out) {
   ckpt_simulate_options taken;
-  struct simulating s = {fn, ctx};
+  struct simulating s = {.fn = fn, .ctx = ctx};
   lab_sum sum;
   int rc = ckpt_enter(c);
   if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_simulate_options", &c->error);
@@ -187,6 +207,9 @@ int ckpt_simulate(ckpt *c, const ckpt_simulate_options *options, ckpt_simulated_
                               .settings = taken.settings,
                               .dir = taken.policy_dir,
                               .quiet_ns = -1};
+  s.moment = taken.moment;
+  s.moment_ctx = taken.moment_ctx;
+  if (taken.moment) o.moment = on_moment, o.moment_ctx = &s;
   rc = lab_simulate(&o, on_told, &s, &sum, &c->error);
   if (rc == 0 && out) give_sum(&sum, out);
   return rc;

@@ -47,7 +47,7 @@ void lab_commit(lab *l, lab_trial *t, const lab_unit *u) {
   const uint64_t n = ++t->next_commit;
   append(l, t,
          &(runlog_commit){.n = n,
-                          .attempt = n,
+                          .attempt = u->id,
                           .unit = u->name,
                           .dir = u->name,
                           .kind = MATCH_DIR,
@@ -148,6 +148,7 @@ static void drop(lab *l, lab_trial *t, runlog_commit *c, const policy_kept *said
   c->drop_policy = strdup(said->policy);
   c->drop_reason = strdup(said->reason);
   l->sum->deleted++;
+  lab_tell(l, t, LAB_LET_GO, c->unit, c->attempt, 0);
   if (!c->drop_policy || !c->drop_reason || !names_add(&l->news.deleted, c->unit)) l->broken = true;
 }
 

@@ -10,6 +10,18 @@
 
 static const int64_t beginning_ns = LAB_BEGINNING_S * SECOND_NS;
 
+void lab_tell(const lab *l, const lab_trial *t, lab_turn what, const char *name, uint64_t id,
+              double lost_s) {
+  if (!l->o->moment) return;
+  l->o->moment(l->o->moment_ctx, &(lab_moment){.what = what,
+                                               .t = (double)(l->now - beginning_ns) / 1e9,
+                                               .of = (uint64_t)(t - l->trials),
+                                               .trial = t->name,
+                                               .name = name,
+                                               .checkpoint = id,
+                                               .lost_s = lost_s});
+}
+
 /* ---- trials ---- */
 
 static lab_trial *trial_of(lab *l, const char *name) {

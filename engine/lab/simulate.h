@@ -24,6 +24,26 @@ typedef struct lab_told {
 /* Returns 0 to go on; any other value ends the simulation and is returned. */
 typedef int lab_told_fn(void *ctx, const lab_told *told);
 
+typedef enum lab_turn {
+  LAB_MADE = 1, /* a checkpoint is complete; */
+  LAB_WANTED,   /* it is to be saved, */
+  LAB_SAVED,    /* is committed, */
+  LAB_LET_GO,   /* and is kept no longer */
+  LAB_LOST,     /* a trial's machine is gone */
+} lab_turn;
+
+/* One moment of one trial; valid during the call. */
+typedef struct lab_moment {
+  lab_turn what;
+  double t;                 /* seconds since the beginning */
+  uint64_t of;              /* the trial's place among all */
+  const char *trial, *name; /* name: of the checkpoint */
+  uint64_t checkpoint;      /* they count from 1, as they come; 0: it is of none */
+  double lost_s;            /* LAB_LOST: work */
+} lab_moment;
+
+typedef void lab_moment_fn(void *ctx, const lab_moment *moment);
+
 typedef struct lab_sum {
   uint64_t events, questions;              /* questions: units that the policies were asked about */
   uint64_t saved, failed, let_go, unsaved; /* unsaved: given up, or lost on their way */
@@ -41,9 +61,11 @@ typedef struct lab_options {
   const char *events;    /* the file */
   policy_options policy; /* its io is made here */
   retention_limits limits;
-  double bandwidth; /* bytes a second; 0: what has no time of its own takes none */
-  double mtbf_s;    /* the mean time between two invented failures; 0: none */
-  uint64_t seed;    /* the same one makes the same failures */
+  double bandwidth;      /* bytes a second; 0: what has no time of its own takes none */
+  double mtbf_s;         /* the mean time between two invented failures; 0: none */
+  uint64_t seed;         /* the same one makes the same failures */
+  lab_moment_fn *moment; /* is told each, as they come; NULL: nobody is */
+  void *moment_ctx;
 } lab_options;
 
 /* ERR_INVAL, ERR_LIMIT: a line of the file is wrong, and nothing was told; else as policy_open(). */

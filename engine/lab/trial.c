@@ -153,7 +153,8 @@ lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event) {
   /* An empty object says that there are none. */
   const bool has_metrics = event->metrics && strcmp(event->metrics, "{}") != 0;
   if (event->sized) t->bytes = event->bytes;
-  *u = (lab_unit){.name = strdup(name),
+  *u = (lab_unit){.id = ++l->made,
+                  .name = strdup(name),
                   .series = strdup(series),
                   .step = event->name ? event->step : MATCH_NO_STEP,
                   .made_ns = l->now,
@@ -169,7 +170,9 @@ lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event) {
   u->place = (queue_place){newest >= l->now ? newest + 1 : l->now, l->now};
   t->units[t->count++] = u;
   if (!u->name || !u->series || (has_metrics && !u->metrics)) l->broken = true;
-  return l->broken ? NULL : u;
+  if (l->broken) return NULL;
+  lab_tell(l, t, LAB_MADE, u->name, u->id, 0);
+  return u;
 }
 
 /* ---- facts ---- */
@@ -356,6 +359,7 @@ void lab_consider(lab *l, lab_trial *t, lab_unit *u, const char *event) {
     ask(l, t, u, event);
   u->phase = LAB_HELD;
   if (u->want.action == POLICY_SAVE || u->want.action == POLICY_SAVE_IF_SOUND) {
+    lab_tell(l, t, LAB_WANTED, u->name, u->id, 0);
     replace_waiting(l, t, u);
     enqueue(l, t, u);
   }
@@ -454,6 +458,7 @@ static void committed(lab *l, lab_trial *t, lab_unit *u) {
   deadline_note(&t->pace, u->bytes, l->now - t->begun_at);
   u->phase = LAB_STORED;
   lab_commit(l, t, u);
+  lab_tell(l, t, LAB_SAVED, u->name, u->id, 0);
   note(l, &l->news.saved, u);
   remember(l, t);
   hook(l, t, u, POLICY_ON_COMMITTED, "committed");
@@ -533,6 +538,7 @@ static void lose(lab *l, lab_trial *t) {
   const int64_t worked_ns = t->over || t->preempted ? t->idle_ns : l->now;
   double lost = (double)(worked_ns - t->since_ns) / 1e9;
   if (lost > 0) l->news.lost_s += lost;
+  lab_tell(l, t, LAB_LOST, NULL, 0, lost > 0 ? lost : 0);
   for (size_t i = 0; i < t->count; i++) {
     lab_unit *u = t->units[i];
     l->sum->unsaved += u->phase == LAB_WAITS || u->phase == LAB_RUNS;

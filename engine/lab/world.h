@@ -19,6 +19,7 @@ typedef enum lab_phase {
 } lab_phase;
 
 typedef struct lab_unit {
+  uint64_t id; /* they count from 1 */
   char *name, *series;
   int64_t step, made_ns;
   queue_place place;
@@ -100,6 +101,7 @@ typedef struct lab {
   const char *result; /* NULL: none has come */
   uint64_t results;
   int64_t since_ns; /* 0: it begins with its own first event */
+  uint64_t made;    /* units */
   uint64_t alarms;  /* questions by time alone since the last event */
   bool answers;     /* an event is taken in: what is decided is told of it */
   bool broken;      /* memory ran out */
@@ -162,6 +164,10 @@ void lab_keep(lab *l, lab_trial *t);
 size_t lab_items(const lab_trial *t, policy_item *out);
 uint64_t lab_live(const lab_trial *t); /* how many there are */
 void lab_log_free(lab_trial *t);
+
+/* Tells a moment of this trial; without a checkpoint its name is NULL and its number 0. */
+void lab_tell(const lab *l, const lab_trial *t, lab_turn what, const char *name, uint64_t id,
+              double lost_s);
 
 /* Adds to a sum that stays at its end. */
 void lab_add(uint64_t *sum, uint64_t more);
