@@ -39,6 +39,7 @@ typedef struct options {
   char **command; /* of run, exec, bisect: within argv, ends with NULL, or NULL */
   char **words;   /* of notify: as `command` */
   const char *dir, *to, *state, *reason, *remove;
+  const char *plot;               /* policy simulate: a file to be made */
   uint64_t size_max, entries_max; /* unpack; 0: the default */
   double pin_s;                   /* 0: for good */
   double bandwidth, mtbf_s;       /* policy simulate: bytes a second, 0: none is given; 0: none */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plot.h"
 #include "policy_verbs.h"
 #include "runner/cli/command.h"
 #include "runner/cli/durations.h"
@@ -14,6 +15,7 @@ typedef struct simulated {
   table table;
   const ckpt_simulated *what; /* whose row is written */
   bool json;
+  plot *plot; /* NULL: none is asked for */
 } simulated;
 
 /* ---- what an event led to ---- */
@@ -95,6 +97,7 @@ static void write_cell(FILE *f, int column, const void *ctx) {
 
 static int take_event(void *ctx, const ckpt_simulated *what) {
   simulated *s = ctx;
+  if (s->plot) plot_span(s->plot, what->t);
   if (s->json) {
     json_event(what);
     return ferror(stdout);
@@ -145,12 +148,21 @@ static void print_sum(const ckpt_simulation *s) {
            s->fallbacks == 1 ? "" : "s");
 }
 
+static bool draw(const options *o, plot *picture, const ckpt_simulation *sum) {
+  const plot_head head = {options_policies(o), o->file, sum};
+  plot_span(picture, picture->first + sum->seconds);
+  return plot_write(picture, &head, o->plot);
+}
+
 static int run(const options *o) {
   ckpt *engine = NULL;
+  plot picture = {0};
   simulated s = {
       .table = {.heads = {"T", "EVENT", "TRIAL", "DECISION", "CHECKPOINT", "LED TO", "WHY"},
                 .left = 2 | 4 | 8 | 16 | 32 | 64},
-      .json = o->json};
+      .json = o->json,
+      .plot = o->plot ? &picture : NULL};
+  if (o->plot && !plot_can_write(o->plot)) return EXIT_FAILED;
   ckpt_simulate_options options = {.size = sizeof options,
                                    .events = strcmp(o->file, "-") == 0 ? "/dev/stdin" : o->file,
                                    .policies = options_policies(o),
@@ -160,7 +172,9 @@ static int run(const options *o) {
                                    .bandwidth = o->bandwidth,
                                    .mtbf_s = o->mtbf_s,
                                    .seed = o->seed,
-                                   .flags = o->run.flags & CKPT_NO_DELETE};
+                                   .flags = o->run.flags & CKPT_NO_DELETE,
+                                   .moment = o->plot ? plot_take : NULL,
+                                   .moment_ctx = &picture};
   ckpt_simulation sum = {.size = sizeof sum};
   int code = EXIT_DONE, rc = command_open(&engine, o);
   if (rc == 0) rc = ckpt_simulate(engine, &options, take_event, &s, &sum);
@@ -175,6 +189,8 @@ static int run(const options *o) {
     if (s.table.count > 0) table_print(&s.table, stdout);
     print_sum(&sum);
   }
+  if (code == EXIT_DONE && o->plot && !draw(o, &picture, &sum)) code = EXIT_FAILED;
+  plot_free(&picture);
   table_free(&s.table);
   ckpt_close(engine);
   return command_end(code);
@@ -227,13 +243,16 @@ static const option_spec opt_bandwidth = {
     "bandwidth", "SIZE/s", "what a second sends, e.g. 1GiB/s (default: saves take no time)",
     take_bandwidth, .at = OF(bandwidth)};
 
-static const char help[] = "FILE has one JSON object on a line for each event of a run; - is "
-                           "standard input. The policy is\n"
-                           "asked as a run asks it, and the rules that decide are those of a run; "
-                           "the clock is that of the\n"
-                           "file. Nothing is written. Exit code: 2 a line of the file is wrong, or "
-                           "the policy does not load;\n"
-                           "1 it is larger than it may be.\n";
+static const option_spec opt_plot = {"plot", "FILE.svg",
+                                     "draw it: what was saved, kept, dropped and lost, when",
+                                     take_text, .at = OF(plot)};
+
+static const char help[] =
+    "FILE has one JSON object on a line for each event of a run; - is standard input. The\n"
+    "policy is asked as a run asks it, and the rules that decide are those of a run; the clock\n"
+    "is that of the file. Nothing is written but the file of --plot, which has to be new, empty\n"
+    "or a picture. Exit code: 2 a line of the file is wrong, or the policy does not load; 1 it\n"
+    "is larger than it may be, or the picture cannot be written.\n";
 
 const verb verb_policy_simulate = {
     .name = "policy simulate",
@@ -241,7 +260,8 @@ const verb verb_policy_simulate = {
     .summary = "say what a policy would save, keep and lose in a run that is told by FILE",
     .text = help,
     .flags = FLAGS_PLAN,
-    .options = (const option_spec *const[]){&opt_failures, &opt_bandwidth, &option_json, NULL},
+    .options =
+        (const option_spec *const[]){&opt_failures, &opt_bandwidth, &opt_plot, &option_json, NULL},
     .words = {1, 1, "FILE", {OF(file)}, 0, false},
     .run = run,
 };
