@@ -194,6 +194,8 @@ typedef struct ckpt_run_options {
                               time that it is complete */
   const char *record;      /* a file to which is added what happens, an event in JSON on a line, for
                               ckpt_simulate(). That it cannot be written is a warning; NULL: none */
+  double deadline_s;       /* from this call on until whoever started the job ends it, for policies
+                              to see; 0: as SLURM_JOB_END_TIME says; negative, INFINITY: not known */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */

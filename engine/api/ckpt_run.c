@@ -1,4 +1,5 @@
 /* ckpt_run: the part of the public API about runs: opening and closing them, events, status. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,7 +29,25 @@ static int take_times(const ckpt_run_options *o, run_options *out, err *e) {
   return rc;
 }
 
-static int take_options(const ckpt_run_options *o, run_options *out, err *e) {
+/* Slurm says it in seconds since 1970; one without a limit ends in a year. */
+static int64_t slurm_end(void) {
+  const char *end = getenv("SLURM_JOB_END_TIME");
+  unsigned long long at = 0;
+  if (!getenv("SLURM_JOB_ID") || !end || sscanf(end, "%11llu", &at) != 1) return 0;
+  return (int64_t)at < INT64_MAX / SECOND_NS ? (int64_t)at * SECOND_NS : 0;
+}
+
+static int take_deadline(const io *io, const ckpt_run_options *o, run_options *out, err *e) {
+  int64_t left;
+  if (o->deadline_s == 0) out->deadline_ns = slurm_end();
+  if (o->deadline_s == 0 || o->deadline_s < 0) return 0;
+  int rc = seconds_to_ns(o->deadline_s, "deadline", &left, e);
+  if (rc == 0 && left < SECONDS_FOREVER)
+    out->deadline_ns = seconds_later(io->now(io, IO_WALL), left);
+  return rc;
+}
+
+static int take_options(const io *io, const ckpt_run_options *o, run_options *out, err *e) {
   *out = (run_options){
       .places = {.dir = o->dir,
                  .to = o->to,
@@ -65,6 +84,7 @@ static int take_options(const ckpt_run_options *o, run_options *out, err *e) {
       return err_set(e, ERR_INVAL, "`environment`: number %zu is no NAME=VALUE",
                      (size_t)(at - o->environment) + 1);
   int rc = ckpt_share(o->max_delete, &out->max_delete, e);
+  if (rc == 0) rc = take_deadline(io, o, out, e);
   return rc < 0 ? rc : take_times(o, out, e);
 }
 
@@ -75,7 +95,7 @@ int ckpt_run_open(ckpt *c, ckpt_run **out, const ckpt_run_options *options) {
   int rc = ckpt_enter(c);
   if (rc == 0) rc = ckpt_need(c, out, "out");
   if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
-  if (rc == 0) rc = take_options(&taken, &o, &c->error);
+  if (rc == 0) rc = take_options(c->env.io, &taken, &o, &c->error);
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
   if (rc != 0 || !out) return rc;
@@ -118,7 +138,7 @@ int ckpt_foresee(ckpt *c, const ckpt_run_options *options, ckpt_foreseen_fn *fn,
   int rc = ckpt_enter(c);
   if (rc == 0) rc = ckpt_need(c, (const void *)(uintptr_t)fn, "fn");
   if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_run_options", &c->error);
-  if (rc == 0) rc = take_options(&taken, &o, &c->error);
+  if (rc == 0) rc = take_options(c->env.io, &taken, &o, &c->error);
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
   if (rc < 0) return rc;

@@ -146,13 +146,15 @@ typedef struct policy_asked {
 /* Frees and empties POLICY_DECIDING of them: the next question is about another content. */
 void policy_asked_clear(policy_asked *asked);
 
-/* The facts of an event, for a policy to see. Zeroed members are unknown. In Lua
+/* The facts of an event, for a policy to see. Zeroed members are unknown, but for seconds of which
+ * it is said. In Lua
  * (docs/policies.md):
  *   e.event e.now e.run e.group e.grace
  *   e.localtime { year month day hour minute second weekday offset change { after offset } }
  *   e.checkpoint { name path step bytes files kind names age metrics in_place generation reason }
  *   e.result e.results e.since { results seconds checkpoints bytes }
  *   e.queue { waiting running }  e.store { commits }  e.error { code class text tries }
+ *   e.job { seconds left }  e.saves { seconds spent }
  * and in e.list of keep, keep_local and restore, oldest first:
  *   { number name dir step time age files bytes metrics kind newest pinned durable } */
 typedef struct policy_facts {
@@ -168,6 +170,14 @@ typedef struct policy_facts {
     uint64_t results, checkpoints, bytes;
     double seconds; /* negative: there was none */
   } since;
+  struct {
+    double seconds; /* since the run began to watch it */
+    double left;    /* until whoever started it ends it; negative: not known */
+  } job;
+  struct {          /* of the group, as this run has measured */
+    double seconds; /* that a save of this unit takes, by those before; negative: not known */
+    double spent;   /* of all tries, the one that runs and those that failed too */
+  } saves;
   unsigned waiting;
   bool running;
   uint64_t commits;

@@ -22,8 +22,8 @@ static void vary(policy_facts *f, detect_unit *unit, int kind) {
   if (kind == 2) f->result = NULL, f->results = 0;
   if (kind == 3) f->metrics = NULL;
   if (kind == 4) unit->step = MATCH_NO_STEP;
-  if (kind == 5) f->since.seconds = -1, f->commits = 0;
-  if (kind == 6) f->name_count = 0, f->waiting = 0;
+  if (kind == 5) f->since.seconds = f->saves.seconds = -1, f->saves.spent = 0, f->commits = 0;
+  if (kind == 6) f->name_count = 0, f->waiting = 0, f->job.left = -1;
   if (kind == 8) f->suspect = "made up", f->kind = "temp", unit->in_place = true;
 }
 

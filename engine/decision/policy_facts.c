@@ -98,6 +98,14 @@ static void put_numbers(json_t *event, const policy_facts *f, bool *whole) {
   put_number(since, "checkpoints", f->since.checkpoints, whole);
   put_number(since, "bytes", f->since.bytes, whole);
   if (f->since.seconds >= 0) put_seconds(since, "seconds", f->since.seconds, whole);
+  json_t *job = put_table(event, "job", whole);
+  if (!job) return;
+  put_seconds(job, "seconds", f->job.seconds, whole);
+  if (f->job.left >= 0) put_seconds(job, "left", f->job.left, whole);
+  json_t *saves = put_table(event, "saves", whole);
+  if (!saves) return;
+  put_seconds(saves, "spent", f->saves.spent, whole);
+  if (f->saves.seconds >= 0) put_seconds(saves, "seconds", f->saves.seconds, whole);
   json_t *queue = put_table(event, "queue", whole);
   if (!queue) return;
   put_number(queue, "waiting", f->waiting, whole);

@@ -29,8 +29,12 @@ static const char *const names[] = {"model.safetensors", "optimizer.pt", "traine
  * a job that reports nothing. */
 policy_facts policy_made_up(const char *event, bool known) {
   if (!known)
-    return (policy_facts){
-        .event = event, .group = "", .unit = &bare_unit, .since = {.seconds = -1}};
+    return (policy_facts){.event = event,
+                          .group = "",
+                          .unit = &bare_unit,
+                          .since = {.seconds = -1},
+                          .job = {.left = -1},
+                          .saves = {.seconds = -1}};
   return (policy_facts){.event = event,
                         .group = "",
                         .unit = &known_unit,
@@ -41,6 +45,8 @@ policy_facts policy_made_up(const char *event, bool known) {
                         .result = "{}",
                         .results = 10,
                         .since = {.results = 2, .checkpoints = 1, .bytes = 1 << 30, .seconds = 60},
+                        .job = {.seconds = 3600, .left = 1800},
+                        .saves = {.seconds = 20, .spent = 100},
                         .waiting = 1,
                         .commits = 3,
                         .grace_s = 30,

@@ -13,8 +13,6 @@
 #include "prims/fs.h"
 #include "prims/numbers/match_step.h"
 
-/* 30 years: what is longer is another unit of time. */
-static const double longest_s = 1e9;
 static const int64_t most_bytes = INT64_C(1) << 60;
 static const double usual_grace_s = 30;
 
@@ -75,7 +73,7 @@ static int take_seconds(const reading *r, const json_t *object, const char *key,
   json_t *value;
   if (!is_given(object, key, &value)) return 0;
   double s = json_is_number(value) ? json_number_value(value) : -1;
-  if (!(s >= 0 && s <= longest_s)) return wrong(r, key, "seconds, from 0 to 1e9");
+  if (!(s >= 0 && s <= LAB_LONGEST_S)) return wrong(r, key, "seconds, from 0 to 1e9");
   *out = s;
   return 0;
 }
@@ -243,8 +241,8 @@ static int take_time(const reading *r, const json_t *line, int64_t after_ns) {
 
 static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   static const char *const known[] = {
-      "t",          "event",    "trial", "metrics", "training_iteration", "time_total_s",
-      "checkpoint", "transfer", "grace", NULL};
+      "t",        "event", "trial", "metrics", "training_iteration", "time_total_s", "checkpoint",
+      "transfer", "grace", "left",  NULL};
   lab_event *out = r->out;
   if (!json_is_object(line))
     return err_set(r->e, ERR_INVAL, "%s: an event is an object, {\"event\": ...}", r->where);
@@ -256,6 +254,7 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   if (rc == 0) rc = take_checkpoint(r, line);
   if (rc == 0) rc = take_transfer(r, line);
   if (rc == 0) rc = take_seconds(r, line, "grace", &out->grace_s);
+  if (rc == 0) rc = take_seconds(r, line, "left", &out->limit_s);
   if (rc == 0 && !out->trial && !(out->trial = strdup("")))
     rc = err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
   return rc;
@@ -269,6 +268,8 @@ static int check_event(const reading *r) {
                    "%s: a transfer is told with the \"name\" of its \"checkpoint\", and the "
                    "\"seconds\" of its \"transfer\"",
                    r->where);
+  if (out->limit_s >= 0 && out->what != LAB_START)
+    return err_set(r->e, ERR_INVAL, "%s: only a start has \"left\"", r->where);
   const bool of_one = out->what == LAB_CHECKPOINT || out->what == LAB_TRANSFER;
   if (!of_one || strcmp(out->trial, LAB_EACH) != 0) return 0;
   return err_set(r->e, ERR_INVAL, "%s: a checkpoint is of one trial, not of \"*\"", r->where);
@@ -277,8 +278,11 @@ static int check_event(const reading *r) {
 int lab_event_read(const char *line, size_t len, const char *where, int64_t after_ns,
                    lab_event *out, err *e) {
   json_t *value = NULL;
-  *out = (lab_event){
-      .kind = kinds[0], .step = MATCH_NO_STEP, .transfer_s = -1, .grace_s = usual_grace_s};
+  *out = (lab_event){.kind = kinds[0],
+                     .step = MATCH_NO_STEP,
+                     .transfer_s = -1,
+                     .grace_s = usual_grace_s,
+                     .limit_s = -1};
   const reading r = {where, out, e};
   err why = {0};
   int rc = js_parse(line, len, where, &value, &why);

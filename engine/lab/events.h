@@ -34,6 +34,9 @@ typedef enum lab_outcome { LAB_AS_BEFORE, LAB_OK, LAB_FAIL } lab_outcome;
 /* The time 0 of a history is midnight, UTC, at the beginning of 2024, a Monday. */
 #define LAB_BEGINNING_S INT64_C(1704067200)
 
+/* 30 years: what is longer is another unit of time. */
+#define LAB_LONGEST_S 1e9
+
 /* One event; the texts are its own. */
 typedef struct lab_event {
   int64_t at_ns; /* since the beginning */
@@ -51,6 +54,7 @@ typedef struct lab_event {
                       * as before, not told */
   lab_outcome outcome; /* and how they end */
   double grace_s;      /* of a preemption */
+  double limit_s;      /* of a start: until its job is ended; negative: not known */
 } lab_event;
 
 void lab_event_free(lab_event *event);

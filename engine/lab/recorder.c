@@ -58,6 +58,8 @@ static void print(const lab_event *event, int64_t at_ns, buf *out) {
     buf_fmt(out, ",\"transfer\":{\"seconds\":%.6f,\"outcome\":\"%s\"}", event->transfer_s,
             event->outcome == LAB_FAIL ? "fail" : "ok");
   if (event->what == LAB_PREEMPT) buf_fmt(out, ",\"grace\":%.3f", event->grace_s);
+  if (event->what == LAB_START && event->limit_s >= 0)
+    buf_fmt(out, ",\"left\":%.3f", event->limit_s < LAB_LONGEST_S ? event->limit_s : LAB_LONGEST_S);
   buf_str(out, "}\n");
 }
 

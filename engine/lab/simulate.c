@@ -54,7 +54,7 @@ static int make_trials(lab *l, const lab_history *h, err *e) {
   l->trial_count = l->trials ? all.count : 0;
   for (size_t i = 0; i < l->trial_count; i++) {
     lab_trial *t = &l->trials[i];
-    t->transfer_s = -1;
+    t->transfer_s = t->limit_s = -1;
     t->keep_at = INT64_MAX;
     t->resumed = RUNLOG_NONE;
   }
@@ -204,12 +204,22 @@ static bool begins(const lab_trial *t, lab_what what) {
   return what != LAB_CRASH && what != LAB_END && (anew || !t->over);
 }
 
+/* A start of its own that does not say it knows no limit; one that stands beside the start of all trials
+ * has the one of that. */
+static void take_limit(const lab *l, lab_trial *t, const lab_event *event, bool anew) {
+  if (event->limit_s >= 0)
+    t->limit_s = event->limit_s + (double)(l->now - t->job_ns) / 1e9;
+  else if (anew && !l->since_ns)
+    t->limit_s = -1;
+}
+
 static void take_of(lab *l, lab_trial *t, const lab_event *event) {
   if (event->transfer_s >= 0) t->transfer_s = event->transfer_s;
   if (event->outcome != LAB_AS_BEFORE) t->fails = event->outcome == LAB_FAIL;
+  const bool anew = !t->begun || t->over;
   if (begins(t, event->what)) lab_begin(l, t);
   switch (event->what) {
-  case LAB_START: break;
+  case LAB_START: take_limit(l, t, event, anew); break;
   case LAB_RESULT: take_result(l, t, event); break;
   case LAB_CHECKPOINT: take_checkpoint(l, t, event); break;
   case LAB_COMPLETE: end_trial(l, t, event); break;
@@ -228,7 +238,7 @@ static void take_of(lab *l, lab_trial *t, const lab_event *event) {
 /* What comes from all trials' job: a trial that begins later knows it, too. */
 static void take_of_each(lab *l, const lab_event *event) {
   const bool anew = event->what == LAB_START;
-  if (anew) l->since_ns = l->now;
+  if (anew) l->since_ns = l->now, l->limit_s = event->limit_s;
   if (anew || event->what == LAB_CRASH) l->results = 0, l->result = NULL;
   if (event->what == LAB_RESULT) l->results++, l->result = event->result;
   for (size_t i = 0; i < l->trial_count && !anew; i++)

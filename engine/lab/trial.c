@@ -177,6 +177,18 @@ lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event) {
 
 /* ---- facts ---- */
 
+static double seconds_of(int64_t ns) {
+  return ns > 0 ? (double)ns / 1e9 : 0;
+}
+
+static void time_facts(const lab *l, const lab_trial *t, policy_facts *f) {
+  f->job.seconds = seconds_of(l->now - t->job_ns);
+  f->job.left = t->limit_s;
+  if (t->limit_s >= 0) f->job.left = t->limit_s > f->job.seconds ? t->limit_s - f->job.seconds : 0;
+  f->saves.seconds = -1;
+  f->saves.spent = t->spent_s + (t->save ? seconds_of(l->now - t->begun_at) : 0);
+}
+
 static policy_facts facts_of(const lab *l, const lab_trial *t, const char *event) {
   policy_facts f = {.event = event,
                     .group = t->name,
@@ -190,6 +202,7 @@ static policy_facts facts_of(const lab *l, const lab_trial *t, const char *event
   f.since.bytes = t->since_bytes;
   f.since.seconds = t->saved_ns ? (double)(l->now - t->saved_ns) / 1e9 : -1;
   for (size_t i = 0; i < t->count; i++) f.waiting += is_waiting(t->units[i]);
+  time_facts(l, t, &f);
   return f;
 }
 
@@ -325,6 +338,7 @@ static void ask(lab *l, lab_trial *t, lab_unit *u, const char *event) {
   policy_facts f = facts_of(l, t, event);
   const detect_unit unit = seen(t, u);
   f.unit = &unit;
+  f.saves.seconds = deadline_takes(&t->pace, u->bytes);
   f.kind = u->kind;
   f.metrics = u->metrics;
   f.asked = u->asked;
@@ -503,6 +517,7 @@ static void failed(lab *l, lab_trial *t, lab_unit *u) {
 static void end_save(lab *l, lab_trial *t) {
   lab_unit *u = t->save;
   t->save = NULL;
+  t->spent_s += seconds_of(l->now - t->begun_at);
   if (t->ends == LAB_AS_BEFORE ? t->fails : t->ends == LAB_FAIL)
     failed(l, t, u);
   else
@@ -524,7 +539,9 @@ void lab_begin(lab *l, lab_trial *t) {
   const runlog_commit *newest = runlog_newest(&t->log, NULL);
   t->begun = true;
   t->over = t->preempted = false;
-  t->since_ns = l->since_ns ? l->since_ns : l->now;
+  t->since_ns = t->job_ns = l->since_ns ? l->since_ns : l->now;
+  if (l->since_ns) t->limit_s = l->limit_s;
+  t->spent_s = 0;
   t->resumed = newest ? newest->n : RUNLOG_NONE;
   t->results = l->results;
   t->since_results = t->since_checkpoints = t->since_bytes = 0;

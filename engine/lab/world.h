@@ -70,6 +70,9 @@ typedef struct lab_trial {
   char *result, *memory, *memory_stored; /* stored: with the last commit */
   uint64_t results, since_results, since_checkpoints, since_bytes;
   int64_t saved_ns;  /* 0: there was none */
+  int64_t job_ns;    /* when its job began, */
+  double limit_s;    /* and how long that has; negative: not known */
+  double spent_s;    /* of all tries of its saves that are over */
   double transfer_s; /* negative: by the pace */
   bool fails;
   lab_tries *tries; /* by their names */
@@ -101,10 +104,11 @@ typedef struct lab {
   const char *result; /* NULL: none has come */
   uint64_t results;
   int64_t since_ns; /* 0: it begins with its own first event */
-  uint64_t made;    /* units */
-  uint64_t alarms;  /* questions by time alone since the last event */
-  bool answers;     /* an event is taken in: what is decided is told of it */
-  bool broken;      /* memory ran out */
+  double limit_s;
+  uint64_t made;   /* units */
+  uint64_t alarms; /* questions by time alone since the last event */
+  bool answers;    /* an event is taken in: what is decided is told of it */
+  bool broken;     /* memory ran out */
   /* Is told what becomes of each live commit whenever `keep` was asked; NULL: nobody is. */
   void (*judged)(void *ctx, const retention_item *item, const policy_kept *said);
   void *judged_ctx;

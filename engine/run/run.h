@@ -94,6 +94,7 @@ typedef struct run_options {
   bool beside;               /* it watches and saves; others may own the directory */
   bool owns_dir;             /* the user's word, where `dir` can have no home */
   const char *record;        /* the file that is told what happens; may be NULL */
+  int64_t deadline_ns;       /* IO_WALL: when the job is ended by who started it; 0: not known */
 } run_options;
 
 /* A forecast for a unit, by a run over a directory in which nobody writes. */

@@ -261,6 +261,16 @@ static void on_stalled(run *r, run_save *s) {
   on_error(r, s);
 }
 
+/* Counts what a try took; one that was changed, cancelled or left to others says nothing of the store. */
+static void note_time(run *r, const run_save *s) {
+  const int status = s->job.status;
+  if (s->unit->above || status == ERR_RETIRED || status == ERR_CANCELED || status == ERR_FENCED)
+    return;
+  const int64_t took = r->env->io->now(r->env->io, IO_MONO) - s->tried_at;
+  s->group->spent_ns += took;
+  run_record_transfer(r, s, took);
+}
+
 void run_save_done(run_task *task) {
   run_save *s = (run_save *)task; /* the task is its first member */
   run *r = task->run;
@@ -277,7 +287,7 @@ void run_save_done(run_task *task) {
   }
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
   if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
-  run_record_transfer(r, s);
+  note_time(r, s);
   if (status == 0)
     on_committed(r, s);
   else if (status == ERR_FENCED || s->group->group.turned_away)

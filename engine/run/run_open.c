@@ -178,6 +178,7 @@ run *run_new(const run_env *given, const run_options *o) {
   r->wait_lease_ns = o->wait_lease_ns;
   r->stall_ns = o->stall_ns > 0 ? o->stall_ns : (int64_t)60 * 1000000000;
   r->in_place_every_ns = o->in_place_every_ns;
+  r->deadline_ns = o->deadline_ns;
   r->poll = o->poll;
   r->keep_all = o->keep_all;
   r->trust = o->trust;

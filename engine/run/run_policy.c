@@ -27,6 +27,26 @@ static void names_take(const run *r, const run_unit *u, names *n) {
   fs_list(r->env->io, path, take_name, n, NULL); /* a directory that is gone has no names */
 }
 
+static double seconds_of(int64_t ns) {
+  return ns > 0 ? (double)ns / 1e9 : 0; /* the clock was set back */
+}
+
+double run_policy_left(const run *r) {
+  if (!r->deadline_ns) return -1;
+  return seconds_of(r->deadline_ns - r->env->io->now(r->env->io, IO_WALL));
+}
+
+/* What the job and its saves have taken so far. Files above the checkpoints are no part of that, nor is
+ * what a record does not have. */
+static void time_facts(const run *r, const run_group *g, policy_facts *f) {
+  const int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  f->job.seconds = r->started_at ? seconds_of(now - r->started_at) : 0;
+  f->job.left = run_policy_left(r);
+  f->saves.seconds = -1;
+  f->saves.spent = seconds_of(g->spent_ns);
+  if (g->save && !g->save->unit->above) f->saves.spent += seconds_of(now - g->save->tried_at);
+}
+
 static void group_facts(const run *r, const run_group *g, const char *event, policy_facts *f) {
   const io *io = r->env->io;
   *f = (policy_facts){.event = event,
@@ -44,6 +64,7 @@ static void group_facts(const run *r, const run_group *g, const char *event, pol
   for (size_t i = 0; i < r->unit_count; i++)
     f->waiting += r->units[i]->group == g && run_unit_queued(r->units[i]);
   f->commits = g->commits;
+  time_facts(r, g, f);
 }
 
 /* Notes whether a hook of what has happened has changed the table that it was handed. */
@@ -146,6 +167,7 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
   names_take(r, u, &n);
   group_facts(r, u->group, event, &f);
   f.unit = unit;
+  f.saves.seconds = deadline_takes(&r->pace, unit->bytes);
   f.kind = run_sort_name(sort);
   f.names = (const char *const *)n.at;
   f.name_count = n.count;

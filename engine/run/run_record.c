@@ -11,7 +11,8 @@ static void add_of_all(const run *r, lab_event event) {
 }
 
 static void group_starts(const run *r, const run_group *g) {
-  lab_recorder_add(r->record, &(lab_event){.what = LAB_START, .trial = (char *)g->group.prefix});
+  lab_recorder_add(
+      r->record, &(lab_event){.what = LAB_START, .trial = (char *)g->group.prefix, .limit_s = -1});
 }
 
 void run_record_open(run *r, const char *path) {
@@ -20,7 +21,7 @@ void run_record_open(run *r, const char *path) {
 
 void run_record_start(run *r) {
   if (!r->record) return;
-  add_of_all(r, (lab_event){.what = LAB_START});
+  add_of_all(r, (lab_event){.what = LAB_START, .limit_s = run_policy_left(r)});
   for (size_t i = 0; i < r->group_count; i++)
     if (!r->groups[i]->foreign) group_starts(r, r->groups[i]);
 }
@@ -57,18 +58,15 @@ void run_record_complete(run *r, run_unit *u, const detect_unit *unit) {
                                            .sized = true});
 }
 
-/* What was changed, cancelled or left to others says nothing of the store. */
-void run_record_transfer(run *r, const run_save *s) {
+void run_record_transfer(run *r, const run_save *s, int64_t took_ns) {
   const int status = s->job.status;
   const run_unit *u = s->unit;
-  if (u->above || status == ERR_RETIRED || status == ERR_CANCELED || status == ERR_FENCED) return;
-  const int64_t took = r->env->io->now(r->env->io, IO_MONO) - s->tried_at;
   lab_recorder_add(r->record, &(lab_event){.what = LAB_TRANSFER,
                                            .trial = (char *)s->group->group.prefix,
                                            .name = (char *)fs_base(u->path),
                                            .step = MATCH_NO_STEP,
                                            .bytes = status == 0 ? s->job.bytes : u->bytes,
                                            .sized = true,
-                                           .transfer_s = (double)took / 1e9,
+                                           .transfer_s = (double)took_ns / 1e9,
                                            .outcome = status == 0 ? LAB_OK : LAB_FAIL});
 }

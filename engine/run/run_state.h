@@ -162,6 +162,7 @@ struct run_group {
   uint64_t hooked;          /* by a hook of what has happened: the newest first question by then */
   uint64_t results, checkpoints, bytes; /* since its last save was begun */
   int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
+  int64_t spent_ns;                     /* of all tries of its saves that are over */
   uint64_t resumed; /* the commit that the job goes on from; RUNLOG_NONE: none */
   bool keep_asked;  /* its commits have changed since the policy was asked what to keep */
   bool keep_litter; /* data of a deleted one could not be removed yet */
@@ -249,6 +250,7 @@ struct run {
   uint64_t event, end_event;      /* number of the last event, and of the last end of the job */
   int64_t ask_due;                /* IO_MONO: when the policies are next asked, by time alone */
   int64_t started_ns, started_at; /* IO_WALL, IO_MONO */
+  int64_t deadline_ns;            /* IO_WALL: when the job is ended; 0: not known */
   int64_t moment_ns;     /* IO_WALL, never set back: what becomes known has its place now */
   identity identity;     /* its name on this machine */
   int64_t lease_at;      /* IO_MONO */
@@ -370,6 +372,7 @@ void run_consider(run *r, run_unit *u, const char *event); /* queues it, or not 
 void run_reconsider(run *r, const char *event);
 void run_policy_begun(run *r, run_group *g); /* a save begins: counts start anew */
 policy_rest run_policy_rest(run *r);         /* at a preemption */
+double run_policy_left(const run *r); /* seconds until the job is ended; negative: not known */
 policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text, double *seconds);
 void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const char *text);
 /* policy_select() for a group of the run, with its memory. */
@@ -630,7 +633,7 @@ void run_record_result(run *r, const char *json);
 void run_record_preempt(run *r);
 void run_record_end(run *r);
 void run_record_complete(run *r, run_unit *u, const detect_unit *unit);
-void run_record_transfer(run *r, const run_save *s); /* it is over */
+void run_record_transfer(run *r, const run_save *s, int64_t took_ns); /* it is over */
 
 /* run_anyway.c: a run that begins without its store. */
 /* True if it may go on so far after run_open() failed with *e; else *e may say why not. */

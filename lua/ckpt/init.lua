@@ -85,6 +85,7 @@
 ---@field environment? string[] "NAME=VALUE", laid over the process's where the target's keys are looked for
 ---@field in_place_every? number seconds between two saves of a name without a step; negative: none
 ---@field record? string a file to which each event is added, for `policy simulate`
+---@field deadline? number seconds until the job is ended, for policies to see; negative: not known
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean

@@ -59,6 +59,8 @@ static void a_policy_sees_what_is_known(void **state) {
                     .result = "{\"training_iteration\":7}",
                     .results = 9,
                     .since = {.results = 2, .checkpoints = 3, .bytes = 10, .seconds = 1.5},
+                    .job = {.seconds = 60.5, .left = 0},
+                    .saves = {.seconds = 2.5, .spent = 8},
                     .waiting = 1,
                     .running = true,
                     .commits = 12,
@@ -85,6 +87,8 @@ static void a_policy_sees_what_is_known(void **state) {
   expect(e, "checkpoint.reason", "\"renamed\"");
   expect(e, "result", "{\"training_iteration\":7}");
   expect(e, "since", "{\"bytes\":10,\"checkpoints\":3,\"results\":2,\"seconds\":1.5}");
+  expect(e, "job", "{\"left\":0.0,\"seconds\":60.5}");
+  expect(e, "saves", "{\"seconds\":2.5,\"spent\":8.0}");
   expect(e, "queue", "{\"running\":true,\"waiting\":1}");
   expect(e, "store", "{\"commits\":12}");
   expect(e, "error",
@@ -151,7 +155,12 @@ static void a_change_to_or_from_summer_time_is_told_a_day_before(void **state) {
 
 static void what_is_not_known_is_not_there(void **state) {
   detect_unit unit = {.path = "ck", .name = "ck", .step = MATCH_NO_STEP, .state = DETECT_COMPLETE};
-  policy_facts f = {.event = "end", .group = "", .unit = &unit, .since = {.seconds = -1}};
+  policy_facts f = {.event = "end",
+                    .group = "",
+                    .unit = &unit,
+                    .since = {.seconds = -1},
+                    .job = {.left = -1},
+                    .saves = {.seconds = -1}};
   json_t *e = event_of(*state, &f);
   expect(e, "checkpoint.step", NULL);
   expect(e, "checkpoint.age", NULL);
@@ -160,6 +169,8 @@ static void what_is_not_known_is_not_there(void **state) {
   expect(e, "result", NULL);
   expect(e, "error", NULL);
   expect(e, "since.seconds", NULL);
+  expect(e, "job", "{\"seconds\":0.0}");
+  expect(e, "saves", "{\"spent\":0.0}");
   expect(e, "group", "\"\"");
   expect(e, "grace", "0.0");
   json_decref(e);
@@ -178,6 +189,8 @@ static void odd_values_cost_only_themselves(void **state) {
                     .metrics = "{broken",
                     .result = "[1]",
                     .since = {.seconds = INFINITY},
+                    .job = {.seconds = INFINITY, .left = NAN},
+                    .saves = {.seconds = INFINITY, .spent = NAN},
                     .grace_s = INFINITY};
   json_t *e = event_of(*state, &f);
   expect(e, "event", "\"preempt\"");
@@ -188,6 +201,8 @@ static void odd_values_cost_only_themselves(void **state) {
   expect(e, "checkpoint.age", "0.0");
   expect(e, "checkpoint.metrics", NULL);
   expect(e, "result", NULL);
+  expect(e, "job", "{\"seconds\":1000000000.0}");
+  expect(e, "saves", "{\"seconds\":1000000000.0,\"spent\":1000000000.0}");
   json_decref(e);
   f.grace_s = NAN;
   e = event_of(*state, &f);

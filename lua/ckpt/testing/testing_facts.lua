@@ -17,7 +17,7 @@ end
 
 -- What there is of an event (docs/policies.md), and of a checkpoint in a list.
 local EVENT = [[ event now localtime run group grace checkpoint result results since queue store
-  error suspect ]]
+  error suspect job saves ]]
 local ITEM = [[ number name dir step time age files bytes metrics kind newest pinned durable
   suspect ]]
 
@@ -62,6 +62,7 @@ function facts.event(more)
     },
     results = 0, since = { results = 0, checkpoints = 1, bytes = 1000000 },
     queue = { waiting = 0, running = false }, store = { commits = 0 },
+    job = { seconds = 0 }, saves = { spent = 0 },
   }, more)
 end
 

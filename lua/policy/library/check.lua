@@ -135,6 +135,10 @@ local function event_of(random)
   if random(4) > 0 then
     e.result = { training_iteration = 2 ^ random(12), time_total_s = SECONDS[random(#SECONDS) + 1] }
   end
+  e.job = { seconds = SECONDS[random(#SECONDS) + 1] }
+  if random(4) > 0 then e.job.left = SECONDS[random(#SECONDS) + 1] end
+  e.saves = { spent = SECONDS[random(#SECONDS) + 1] / 10 }
+  if random(4) > 0 then e.saves.seconds = SECONDS[random(#SECONDS) + 1] / 10 end
   return e
 end
 

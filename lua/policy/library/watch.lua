@@ -17,12 +17,14 @@ end
 -- What there may be (docs/policies.md).
 local FIELDS = {
   e = set_of [[event now localtime run group grace checkpoint result results since queue store
-    error suspect list]],
+    error suspect list job saves]],
   ["e.localtime"] = set_of "year month day hour minute second weekday offset change",
   ["e.localtime.change"] = set_of "after offset",
   ["e.checkpoint"] = set_of [[name path step bytes files kind names age metrics in_place generation
     reason]],
   ["e.since"] = set_of "results seconds checkpoints bytes",
+  ["e.job"] = set_of "seconds left",
+  ["e.saves"] = set_of "seconds spent",
   ["e.queue"] = set_of "waiting running",
   ["e.store"] = set_of "commits",
   ["e.error"] = set_of "code class text tries",
@@ -35,6 +37,7 @@ local CLOCKS = {
   e = set_of "now localtime",
   ["e.checkpoint"] = set_of "age",
   ["e.since"] = set_of "seconds",
+  ["e.job"] = set_of "seconds left",
 }
 
 local forgiven = {}
