@@ -405,3 +405,129 @@ describe("any, of random rules,", function()
     end
   end)
 end)
+
+describe("what saving costs", function()
+  local function ask(rule, more, memory)
+    local M = library.keys("sync = " .. rule)
+    local answer, reason, _, kept, warnings, again = M.ask("sync", event(more), memory)
+    return answer, again, kept, warnings, reason
+  end
+
+  local function facts(left, takes, ran, spent, passed)
+    return {
+      job = { seconds = ran or 100, left = left },
+      saves = { seconds = takes, spent = spent or 0 },
+      since = { seconds = passed },
+    }
+  end
+
+  it("saves before the deadline, and sooner where a save takes long", function()
+    local rule = "when.before_deadline '1m'"
+    assert.equal("sync", (ask(rule, facts(60))))
+    local answer, again = ask(rule, facts(61))
+    assert.same({ "skip", 1 }, { answer, again })
+    assert.equal("sync", (ask(rule, facts(200, 100))))
+    assert.equal("skip", (ask(rule, facts(201, 100))))
+  end)
+
+  it("leaves it to others where there is no deadline, and says so", function()
+    local answer, _, _, warnings = ask("when.before_deadline '1m'", facts(nil))
+    assert.is_nil(answer)
+    assert.truthy(warnings[1]:find("no deadline is known", 1, true))
+    local both = "any { when.before_deadline '1m', when.iterations(5) }"
+    local more = facts(nil)
+    more.results, more.since = 9, { results = 4 }
+    assert.equal("skip", (ask(both, more)))
+  end)
+
+  it("keeps the share of the time that saves take", function()
+    local share = 10
+    local ran, spent, saves = 0, 0, 0
+    for i = 1, 2000 do
+      local takes = 1 + (i * 7919) % 20
+      ran = ran + 5
+      local more = facts(nil, saves > 0 and takes or nil, ran, spent)
+      if ask("when.overhead_below(10)", more) == "sync" then
+        ran, spent, saves = ran + takes, spent + takes, saves + 1
+        assert.is_true(saves == 1 or spent <= ran * share / 100 + 1e-9)
+      end
+    end
+    assert.is_true(saves > 50)
+    assert.is_true(spent > ran * 0.09)
+  end)
+
+  it("tells when the share allows one more", function()
+    local answer, again = ask("when.overhead_below(10)", facts(nil, 5, 60, 4))
+    assert.same({ "skip", 30 }, { answer, again })
+    assert.equal("sync", (ask("when.overhead_below(10)", facts(nil, 5, 90, 4))))
+  end)
+
+  -- The loss of time by the exact formula for exponential failures, without a restart's time.
+  it("saves in the period that loses least, of all periods", function()
+    for _, row in ipairs { { 5, 3600 }, { 60, 3600 }, { 300, 3600 }, { 30, 600 } } do
+      local cost, mtbf = row[1], row[2]
+      local function loss(period)
+        return (math.exp(period / mtbf) - 1) / (period - cost)
+      end
+      local rule = ("when.young_daly { mtbf = %d }"):format(mtbf)
+      local _, period = ask(rule, facts(nil, cost, 0, 0, 0))
+      local best = math.huge
+      for p = cost + 1, 4 * mtbf do best = math.min(best, loss(p)) end
+      assert.is_true(loss(period) <= best * 1.001, ("%d s of %d"):format(cost, mtbf))
+    end
+  end)
+
+  -- The period after so many starts, each of which lived for 1,000 s and saved something.
+  local function after(starts, rule)
+    local memory, now = nil, 1e9
+    for _ = 1, starts do
+      local more = facts(nil, 10, 1000, 10, 1e6)
+      more.now = now + 1000
+      local answer, _, kept = ask(rule, more, memory)
+      assert.equal("sync", answer)
+      memory, now = kept, now + 2000
+    end
+    local more = facts(nil, 10, 1000, 10, 0)
+    more.now = now + 1000
+    local _, again = ask(rule, more, memory)
+    return again
+  end
+
+  local function is_for(mtbf, period)
+    local x = 10 / (2 * mtbf)
+    local wanted = math.sqrt(2 * 10 * mtbf) * (1 + math.sqrt(x) / 3 + x / 9)
+    assert.is_true(math.abs(period - wanted) < 1e-6, ("%g, not %g"):format(period, wanted))
+  end
+
+  it("counts each start behind another one as a failure", function()
+    is_for(1000, after(0, "when.young_daly {}")) -- as if one came now
+    is_for(2000, after(1, "when.young_daly {}"))
+    is_for(6000 / 5, after(5, "when.young_daly {}"))
+  end)
+
+  it("takes the mtbf that is given as one failure that was seen before", function()
+    is_for(6000, after(0, "when.young_daly { mtbf = 5000 }"))
+    is_for(11000 / 6, after(5, "when.young_daly { mtbf = 5000 }"))
+    is_for((1e5 + 51000) / 51, after(50, "when.young_daly { mtbf = 1e5 }"))
+  end)
+
+  it("saves where nothing was measured, and at the end", function()
+    for _, rule in ipairs { "when.overhead_below(1)", "when.young_daly {}" } do
+      assert.equal("sync", (ask(rule, {})), rule)
+      assert.equal("sync", (ask(rule, facts(nil, nil, 100, 0))), rule)
+      local last = facts(nil, 50, 100, 50, 1)
+      last.event = "end"
+      assert.equal("sync", (ask(rule, last)), rule)
+    end
+  end)
+
+  it("refuses arguments that are none", function()
+    for _, rule in ipairs {
+      "when.before_deadline()", "when.before_deadline 'soon'", "when.overhead_below(0)",
+      "when.overhead_below(101)", "when.overhead_below '5'", "when.young_daly()",
+      "when.young_daly { mtbf = 0 }", "when.young_daly { mtfb = 1 }",
+    } do
+      assert.equal("syntax", (library.refusal("return { api = 1,\n sync = " .. rule .. "\n}")))
+    end
+  end)
+end)

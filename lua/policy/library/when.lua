@@ -8,7 +8,7 @@ local M = ...
 
 local ipairs, tonumber, type = ipairs, tonumber, type
 local format, match = string.format, string.match
-local floor, huge = math.floor, math.huge
+local floor, huge, max = math.floor, math.huge, math.max
 
 local when = {}
 M.when = when
@@ -106,6 +106,115 @@ function when.bytes(n)
     if not written then return want, "nobody counted the bytes" end
     local text = "%s of %s since the last save"
     return written >= least, format(text, M.show_bytes(written), M.show_bytes(least))
+  end)
+end
+
+-- ---- what saving costs ----
+
+local sqrt = math.sqrt
+
+-- Returns what a fact of `e.job` or `e.saves` says, or nil if it is not known.
+local function measured(e, from, key)
+  local v = table_at(e, from)[key]
+  return M.is_finite(v) and v >= 0 and v or nil
+end
+
+--- Saves when less than this is left until the job's deadline, or less than twice what a save of
+--- this checkpoint takes, as measured. Without a deadline it has no opinion.
+---@param s number|string
+function when.before_deadline(s)
+  s = M.need_seconds(s, "when.before_deadline")
+  local MARGIN = 2 -- the store may be slower by then
+  return threshold("when.before_deadline", function(ctx)
+    local left = measured(ctx.e, "job", "left")
+    if not left then
+      ctx.warn("when.before_deadline: no deadline is known (`--deadline`): it decides nothing")
+      return nil
+    end
+    local least = max(s, MARGIN * (measured(ctx.e, "saves", "seconds") or 0))
+    changes_in(ctx, left - least)
+    return left <= least, format("%.1f s are left, %g s are kept for a save", left, least)
+  end)
+end
+
+--- Saves if the saves so far and this one together take less than that share of the job's time: all
+--- tries of the group's saves count, from their begin to their end, the failed ones too.
+---@param percent number above 0, at most 100
+function when.overhead_below(percent)
+  local title = "when.overhead_below"
+  if not M.is_finite(percent) or percent <= 0 or percent > 100 then
+    M.misuse("%s: a number of percent above 0, at most 100, not %s", title, M.show(percent))
+  end
+  return threshold(title, function(ctx, want)
+    local e = ctx.e
+    local ran, spent = measured(e, "job", "seconds"), measured(e, "saves", "spent")
+    local cost = measured(e, "saves", "seconds")
+    local none = not cost and spent == 0
+    if not ran or not spent or none then return want, "no save was measured" end
+    local all = spent + (cost or 0)
+    local enough = all * 100 / percent
+    changes_in(ctx, enough - ran)
+    local text = "saves take %.1f of %.1f s with this one, %g%% are wanted at most"
+    return ran >= enough, format(text, all, ran, percent)
+  end)
+end
+
+-- Returns the seconds between the begins of two saves, by Daly (2006) where one is short beside the
+-- time between failures; his period does not count the save itself, ours does. Where a save takes
+-- longer than two times that there is no best period: it is the time between failures.
+local function daly(cost, mtbf)
+  local x = cost / (2 * mtbf)
+  if x >= 1 then return mtbf + cost end
+  return sqrt(2 * cost * mtbf) * (1 + sqrt(x) / 3 + x / 9)
+end
+
+-- Returns what a rule knows of failures: each start behind another one is one. What was noted last
+-- was noted with a save, so a start that saved nothing is not known.
+local function lived(ctx, key, ran)
+  local e, known = ctx.e, table_at(ctx.rules, key)
+  local now = M.is_finite(e.now) and e.now or 0
+  local seen = { at = now, seconds = ran, past = 0, failures = 0, cost = known.cost }
+  if not M.is_finite(known.at) then return seen end
+  seen.past, seen.failures = known.past, known.failures
+  if now - ran >= known.at then
+    seen.past, seen.failures = known.past + known.seconds, known.failures + 1
+  end
+  return seen
+end
+
+local young_daly_keys = { mtbf = true }
+
+-- Returns the time between failures: what was lived through for each that was seen. `given` is what
+-- one knew before: it counts as one failure in so much time. Without it one comes now if none came.
+local function between_failures(given, seen, ran)
+  local lived_s = seen.past + ran
+  if not given then return lived_s / max(1, seen.failures) end
+  return (given + lived_s) / (1 + seen.failures)
+end
+
+--- Saves in the period that loses least: sqrt(2 C M), with Daly's correction. C is what a save of
+--- this checkpoint takes, as measured; M the time between failures: `mtbf` at first, then more and
+--- more the time that the job has run, in all its starts that saved something, for each failure.
+---@param t { mtbf: number|string|nil }
+function when.young_daly(t)
+  local title, key = "when.young_daly", "young_daly"
+  M.need_keys(t, young_daly_keys, title)
+  local given = t.mtbf ~= nil and M.need_seconds(t.mtbf, title .. ": mtbf") or nil
+  if given == 0 then M.misuse("%s: mtbf is a time above 0", title) end
+  return threshold(title, function(ctx, want)
+    local ran = measured(ctx.e, "job", "seconds")
+    if not ran then return want, "how long the job has run is not known" end
+    local seen = lived(ctx, key, ran)
+    seen.cost = measured(ctx.e, "saves", "seconds") or seen.cost
+    ctx.remember[key] = seen
+    local passed = since(ctx.e, "seconds")
+    if not passed or not M.is_finite(seen.cost) then return want, "no save was measured" end
+    local mtbf = between_failures(given, seen, ran)
+    if mtbf <= 0 then return want, "the job has not run yet" end
+    local period = daly(seen.cost, mtbf)
+    changes_in(ctx, period - passed)
+    local text = "%.1f of %.1f s since the last save: one takes %.1f s, and in %.0f s one failure"
+    return passed >= period, format(text, passed, period, seen.cost, mtbf)
   end)
 end
 
