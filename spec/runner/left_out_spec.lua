@@ -30,10 +30,23 @@ describe("files that excludes leave out", function()
     lacks(err, "without 2 files") -- it is the one that is here
   end)
 
+  it("are told by a restore by hand, and by its --json", function()
+    save("model.bin", "optimizer.pt", "trainer_state.json")
+    must "sync out --to store --settle 0 --exclude optimizer.pt"
+    local said = "without 1 file that excludes left out of it when it was saved"
+    for _, more in ipairs { "--dry-run", "" } do
+      local _, err = ends(0, "restore store --dir back " .. more)
+      has(err, said)
+    end
+    local text = ends(0, "restore store --dir again --json")
+    assert.are.equal(1, cjson.decode(text).left_out)
+  end)
+
   it("are none where the framework's own temporary files are left out", function()
     save("model.bin", ".tmp123456", "trainer_state.json")
     must "sync out --to store --settle 0"
     assert.is_nil(cjson.decode(must "show store --json").left_out)
     lacks(must "show store", "left out")
+    lacks(select(2, ends(0, "restore store --dir back")), "left out")
   end)
 end)
