@@ -108,6 +108,19 @@ local claims = {
   ["do so on weekdays only"] = function(h)
     assert.equal("skip skip sync sync", asked(h, { at(9, 1), at(17, 5), at(9, 6), at(18, 1) }))
   end,
+  ["save before the time of the job is over"] = function(h)
+    local function left(seconds, since)
+      return { job = { seconds = 9, left = seconds }, since = { seconds = since } }
+    end
+    assert.equal("skip sync sync", asked(h, { left(301, 60), left(300, 60), left(9e3, 3600) }))
+  end,
+  ["spend at most 5% of the time on saves"] = function(h)
+    local function spent(seconds, ran)
+      return { job = { seconds = ran }, saves = { seconds = 10, spent = seconds },
+        since = { seconds = 300 } }
+    end
+    assert.equal("skip sync", asked(h, { spent(40, 999), spent(40, 1000) }))
+  end,
   ["save as Ray Tune did"] = function(h)
     local function of(results, seconds)
       return { results = results, result = { training_iteration = results, time_total_s = seconds },
