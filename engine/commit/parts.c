@@ -384,6 +384,7 @@ static int one_more(store *s, const runlog *log, const part *p, uint32_t rank, h
                  rank, table.unit, manifest_kind_name(table.kind), out->unit,
                  manifest_kind_name(out->kind));
   if (rc == 0) rc = add_all(h, &table, rank, e);
+  if (rc == 0 && rank > 0) out->left_out += table.left_out; /* of a directory of its own */
   if (rc == 0 && rank == 0) move_head(&table, out);
   manifest_free(&table);
   return rc;

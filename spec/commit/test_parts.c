@@ -48,6 +48,7 @@ static void make_table(manifest *m, uint32_t rank, uint64_t shared_seed) {
   m->created_ns = 1000 + rank;
   m->step = 5;
   m->policy = strdup(rank ? "another" : "first");
+  m->left_out = rank;
   snprintf(name, sizeof name, "own-%u", rank);
   assert_non_null(add_file(m, name, 100 + rank, rank + 1));
   assert_non_null(add_file(m, "sub/shared", 7, shared_seed));
@@ -81,6 +82,7 @@ static void every_rank_makes_the_same_manifest_of_all_parts(void **state) {
       assert_int_equal(m.created_ns, 1000);
       assert_string_equal(m.policy, "first");
       assert_int_equal(m.step, 5);
+      assert_int_equal(m.left_out, WORLD * (WORLD - 1) / 2); /* each has a directory of its own */
       assert_int_equal(manifest_find(&m, "sub/shared")->mtime_ns, 0); /* of the lowest rank */
       if (i) assert_true(digest_equal(&m.root, &root));
       root = m.root;

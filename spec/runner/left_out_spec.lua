@@ -13,7 +13,7 @@ end
 
 place.with_directory(function(made)
   dir = made
-  place.sh "mkdir -p out/checkpoint-1/states"
+  place.sh "mkdir -p out/checkpoint-1/states last/last"
 end)
 
 describe("files that excludes leave out", function()
@@ -40,6 +40,14 @@ describe("files that excludes leave out", function()
     end
     local text = ends(0, "restore store --dir again --json")
     assert.are.equal(1, cjson.decode(text).left_out)
+  end)
+
+  it("are told of one that is copied first, since it is written again under its name", function()
+    for _, name in ipairs { "model.bin", "optimizer.pt", "trainer_state.json" } do
+      support.write(dir .. "/last/last/" .. name, "{}")
+    end
+    must "sync last --to lasts --settle 0 --unit last/ --exclude optimizer.pt"
+    has(must "show lasts", "left out   1 file, by excludes")
   end)
 
   it("are none where the framework's own temporary files are left out", function()

@@ -71,7 +71,8 @@ static int compare(const io *io, const unit_files *from, const unit_files *copy,
 
 /* Lists the copy. Its links lead elsewhere from there, and none is followed. Modes of directories
  * (ours stay writable, they are removed later) and times of directories and links are taken from
- * the original, since the copy does not keep them. */
+ * the original, since the copy does not keep them; so is the number of files that excludes left out,
+ * since the copy has none of these. */
 static int list_copy(const io *io, const char *to, const char *path, const rules *rules,
                      const unit_files *from, unit_files *out, err *e) {
   int rc = unit_files_scan_as(io, to, path, from->kind, rules, UNIT_FILES_PLAIN, out, e);
@@ -85,6 +86,7 @@ static int list_copy(const io *io, const char *to, const char *path, const rules
   }
   out->mode = from->mode;
   out->mtime_ns = from->mtime_ns;
+  out->left_out = from->left_out;
   return 0;
 }
 
