@@ -18,7 +18,7 @@ POLICY_SRC := $(filter-out $(POLICY_OWN),$(filter engine/lua/policy%,$(LUA_SRC))
 SCRIPT_SRC := $(filter %/script.c,$(LUA_SRC))
 TRUSTED_SRC := $(filter-out $(POLICY_OWN) $(POLICY_SRC) $(SCRIPT_SRC),$(LUA_SRC))
 # Of the library, what the sandbox and the archive helper need.
-POLICY_BASE := $(filter $(patsubst %,engine/base/%.c,buf err json number secret shown),$(LIB_SRC))
+POLICY_BASE := $(filter $(patsubst %,engine/base/%.c,buf err json number packed secret shown),$(LIB_SRC))
 ARCHIVE_BASE := $(filter $(patsubst %,engine/base/%.c,bundle err),$(LIB_SRC)) $(LOCKDOWN_SRC)
 
 # A test program is one file test_*.c below spec/, in whichever folder; what they share is in spec/c, or

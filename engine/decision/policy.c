@@ -32,19 +32,23 @@ decision policy_builtin(const detect_unit *facts) {
 /* The questions about one event: the memory that one leaves is handed to the next. */
 typedef struct talk {
   policy *p;
-  json_t *event; /* NULL: out of memory */
+  policy_question question;
   char *memory;
   bool changed;
   policy_asked *asked; /* by hook; NULL: each question is the first */
 } talk;
 
-static void begin(talk *t, policy *p, json_t *event, char *const *memory) {
-  *t = (talk){.p = p, .event = event};
+static void begin_about(talk *t, policy *p, policy_question question, char *const *memory) {
+  *t = (talk){.p = p, .question = question};
   if (!memory || !*memory) return;
   t->memory = strdup(*memory);
   if (t->memory) return;
-  json_decref(t->event);
-  t->event = NULL;
+  policy_question_free(&t->question);
+  t->question.event = NULL;
+}
+
+static void begin(talk *t, policy *p, json_t *event, char *const *memory) {
+  begin_about(t, p, (policy_question){.event = event}, memory);
 }
 
 /* Gives the memory out if it has changed; it has another address then, by which a caller sees
@@ -57,7 +61,7 @@ static void end(talk *t, char **memory) {
   } else {
     free(t->memory);
   }
-  json_decref(t->event);
+  policy_question_free(&t->question);
 }
 
 /* Takes in that a hook was asked with this memory. Out of memory it counts as not asked. */
@@ -80,7 +84,7 @@ static bool ask(talk *t, policy_hook hook, judge_fn *judge, void *out, policy_re
   err why = {0};
   policy_asked *asked = t->asked ? &t->asked[hook] : NULL;
   const policy_asked *before = asked && asked->yes ? asked : NULL;
-  if (!t->p->has[hook] || policy_ask(t->p, hook, t->event, t->memory, before, reply) < 0)
+  if (!t->p->has[hook] || policy_ask(t->p, hook, &t->question, t->memory, before, reply) < 0)
     return false;
   if (judge(reply->answer, out, &why) < 0) {
     policy_refuse(t->p, hook, reply, why.text);
@@ -229,7 +233,7 @@ bool policy_select(policy *p, policy_hook hook, const char *group, const policy_
   choice c = {.out = out, .count = count};
   bool answered = false;
   if (p->has[hook] && count > 0) {
-    begin(&t, p, policy_list_event(p, hook, group, items, count), memory);
+    begin_about(&t, p, policy_list_question(p, hook, group, items, count), memory);
     answered = ask(&t, hook, judge_kept, &c, &r);
     end(&t, memory);
   }

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "decision/policy_impl.h"
@@ -103,17 +104,45 @@ int answer_names(const json_t *answer, err *e) {
   return 0;
 }
 
-int answer_kept(const json_t *answer, size_t count, policy_kept *out, err *e) {
-  ssize_t said = policy_list(answer);
-  if (said < 0 || (size_t)said != count)
-    return err_set(e, ERR_POLICY, "it judged %zd of %zu checkpoints", said < 0 ? 0 : said, count);
-  for (size_t i = 0; i < count; i++) {
-    const json_t *one = json_array_get(answer, i), *keep = json_object_get(one, "keep"),
-                 *reason = json_object_get(one, "reason");
-    if (!json_is_boolean(keep) || (reason && !json_is_string(reason)))
-      return not_in(one, "keep = true or false, and a reason", e);
-    out[i].keep = json_is_true(keep);
-    policy_plain(json_string_value(reason), out[i].reason, sizeof out[i].reason);
+/* Fills in the reasons, of which each is there once: a list of 10,000 has few. */
+static int fill_reasons(const json_t *why, const json_t *reasons, policy_kept *out, err *e) {
+  size_t count = json_array_size(reasons);
+  char(*plain)[POLICY_REASON_MAX] = calloc(count + 1, sizeof *plain); /* the first one is none */
+  if (!plain) return err_set(e, ERR_NOMEM, "out of memory for its reasons");
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    const json_t *reason = json_array_get(reasons, i);
+    if (!json_is_string(reason)) rc = not_in(reason, "a reason", e);
+    policy_plain(json_string_value(reason), plain[i + 1], sizeof *plain);
   }
-  return 0;
+  for (size_t i = 0; rc == 0 && i < json_array_size(why); i++) {
+    const json_t *place = json_array_get(why, i);
+    int64_t at;
+    if (policy_whole(place, 0, (int64_t)count, &at))
+      memcpy(out[i].reason, plain[at], sizeof *plain);
+    else
+      rc = not_in(place, "the place of a reason", e);
+  }
+  free(plain);
+  return rc;
+}
+
+int answer_kept(const json_t *answer, size_t count, policy_kept *out, err *e) {
+  const json_t *keep = json_object_get(answer, "keep"), *why = json_object_get(answer, "why"),
+               *reasons = json_object_get(answer, "reasons");
+  if (!json_is_string(keep) || !json_is_array(why) || !json_is_array(reasons))
+    return not_in(answer, "which of the checkpoints to keep, and reasons", e);
+  size_t said = json_string_length(keep);
+  if (said != count || json_array_size(why) != count)
+    return err_set(e, ERR_POLICY, "it judged %zu of %zu checkpoints, and gave %zu reasons", said,
+                   count, json_array_size(why));
+  if (json_array_size(reasons) > count)
+    return err_set(e, ERR_POLICY, "it gave %zu reasons for %zu checkpoints",
+                   json_array_size(reasons), count);
+  const char *bits = json_string_value(keep);
+  for (size_t i = 0; i < count; i++) {
+    if (bits[i] != '0' && bits[i] != '1') return not_in(keep, "keep = 0 or 1 of each", e);
+    out[i].keep = bits[i] == '1';
+  }
+  return fill_reasons(why, reasons, out, e);
 }

@@ -119,10 +119,24 @@ static json_t *memory_value(const char *memory) {
   return value ? value : json_object();
 }
 
-static int print_request(const policy *p, policy_hook hook, json_t *event, const char *memory,
-                         const policy_asked *before, buf *out, err *e) {
+void policy_question_free(policy_question *q) {
+  json_decref(q->event);
+  buf_free(&q->items);
+}
+
+/* Puts the packed list behind the request. */
+static int add_items(const buf *items, buf *out, err *e) {
+  if (!items || items->len == 0) return 0;
+  buf_add(out, "", 1);
+  buf_add(out, items->data, items->len);
+  int rc = buf_failed(out);
+  return rc < 0 ? err_set(e, rc, "the question is too long for a policy") : 0;
+}
+
+static int print_request(const policy *p, policy_hook hook, const policy_question *q,
+                         const char *memory, const policy_asked *before, buf *out, err *e) {
   json_t *request = json_pack("{s:s, s:s, s:s, s:O, s:o}", "op", "ask", "id", p->id, "hook",
-                              hooks[hook].name, "event", event, "memory", memory_value(memory));
+                              hooks[hook].name, "event", q->event, "memory", memory_value(memory));
   if (before && json_object_set_new(request, "before", memory_value(before->memory)) < 0) {
     json_decref(request);
     request = NULL;
@@ -130,7 +144,7 @@ static int print_request(const policy *p, policy_hook hook, json_t *event, const
   int rc =
       request ? js_print(request, out, e) : err_set(e, ERR_NOMEM, "out of memory for the question");
   json_decref(request);
-  return rc;
+  return rc < 0 ? rc : add_items(&q->items, out, e);
 }
 
 /* The helper may be a new one, or may have dropped the chain to make room for others: it is loaded
@@ -186,24 +200,25 @@ static void reply_free(policy_reply *r) {
   r->memory = NULL;
 }
 
-int policy_try_on(policy *p, policy_hook hook, json_t *event, err *e) {
+int policy_try_on(policy *p, policy_hook hook, const policy_question *question, err *e) {
   buf request;
   json_t *answer = NULL;
   buf_init(&request, POLICY_FRAME_MAX);
-  int rc = print_request(p, hook, event, NULL, NULL, &request, e);
+  int rc = print_request(p, hook, question, NULL, NULL, &request, e);
   if (rc == 0) rc = ask(p, &request, &answer, e);
   json_decref(answer);
   buf_free(&request);
   return rc;
 }
 
-int policy_check_ask(policy *p, json_t *request, json_t **answer, err *e) {
+int policy_check_ask(policy *p, json_t *request, const buf *items, json_t **answer, err *e) {
   buf text;
   *answer = NULL;
   buf_init(&text, POLICY_FRAME_MAX);
   bool whole = request && json_object_set_new(request, "op", json_string("check")) == 0 &&
                json_object_set_new(request, "id", json_string(p->id)) == 0;
   int rc = whole ? js_print(request, &text, e) : err_set(e, ERR_NOMEM, "out of memory for a check");
+  if (rc == 0) rc = add_items(items, &text, e);
   if (rc == 0) rc = ask(p, &text, answer, e);
   json_decref(request);
   buf_free(&text);
@@ -217,14 +232,14 @@ void policy_say_trial(const policy *p, policy_hook hook, const char *why) {
           p->who[hook], hooks[hook].name, plain, hooks[hook].safe);
 }
 
-int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory,
+int policy_ask(policy *p, policy_hook hook, const policy_question *question, const char *memory,
                const policy_asked *before, policy_reply *out) {
   err why = {0};
   buf request;
   *out = (policy_reply){0};
   buf_init(&request, POLICY_FRAME_MAX);
-  int rc = event ? print_request(p, hook, event, memory, before, &request, &why)
-                 : err_set(&why, ERR_NOMEM, "out of memory for the question");
+  int rc = question->event ? print_request(p, hook, question, memory, before, &request, &why)
+                           : err_set(&why, ERR_NOMEM, "out of memory for the question");
   if (rc == 0) rc = ask(p, &request, &out->whole, &why);
   if (rc == 0) rc = open_reply(p, hook, out, &why);
   buf_free(&request);

@@ -41,16 +41,16 @@ static void set_clock(json_t *event, int kind) {
     json_object_set_new(local, "change", json_pack("{s:i, s:i}", "after", 3600, "offset", 7200));
 }
 
-static json_t *make_event(const checking *c, policy_hook hook, const char *word, int kind) {
+static policy_question make_event(const checking *c, policy_hook hook, const char *word, int kind) {
   policy_facts f = policy_made_up(word, kind != 1);
   detect_unit unit = *f.unit;
   vary(&f, &unit, kind);
   f.unit = hook == POLICY_ON_PREEMPT ? NULL : &unit;
   if (hook == POLICY_ON_ERROR || hook == POLICY_ON_FAILED) f.status = ERR_IO, f.text = "made up";
-  return policy_event(c->p, &f);
+  return (policy_question){.event = policy_event(c->p, &f)};
 }
 
-static json_t *make_list(const checking *c, policy_hook hook, int kind) {
+static policy_question make_list(const checking *c, policy_hook hook, int kind) {
   policy_item items[POLICY_MADE_UP_ITEMS];
   size_t count = kind == 1 ? 1 : POLICY_MADE_UP_ITEMS;
   policy_made_up_items(c->p, items);
@@ -61,7 +61,7 @@ static json_t *make_list(const checking *c, policy_hook hook, int kind) {
     if (kind == 8) items[i].suspect = "made up", items[i].pinned = true;
   }
   if (kind == 6) items[count - 1].durable = false;
-  return policy_list_event(c->p, hook, "", items, count);
+  return policy_list_question(c->p, hook, "", items, count);
 }
 
 /* ---- functions ---- */
@@ -151,16 +151,19 @@ static outcome try_once(checking *c, policy_hook hook, const char *word, int kin
                         json_t **memory) {
   enum { AGAIN = 8 };
   for (int i = 0; i < AGAIN && !checking_over(c); i++) {
-    json_t *event = word ? make_event(c, hook, word, kind) : make_list(c, hook, kind), *answer;
+    policy_question q = word ? make_event(c, hook, word, kind) : make_list(c, hook, kind);
+    json_t *answer;
     err why = {0};
-    set_clock(event, kind);
-    if (mark_trial(event, kind) < 0) {
-      json_decref(event);
+    set_clock(q.event, kind);
+    if (mark_trial(q.event, kind) < 0) {
+      policy_question_free(&q);
       return FAILED;
     }
-    json_t *request = json_pack("{s:s, s:s, s:o, s:O}", "what", "ask", "hook",
-                                policy_hook_name(hook), "event", event, "memory", *memory);
-    if (policy_check_ask(c->p, request, &answer, &why) == 0) {
+    json_t *request = json_pack("{s:s, s:s, s:O, s:O}", "what", "ask", "hook",
+                                policy_hook_name(hook), "event", q.event, "memory", *memory);
+    int rc = policy_check_ask(c->p, request, &q.items, &answer, &why);
+    policy_question_free(&q);
+    if (rc == 0) {
       look_at_answer(c, hook, word ? word : "", kind, answer);
       take_memory(memory, answer);
       json_decref(answer);
@@ -225,12 +228,12 @@ static void look_at_rules(checking *c) {
   size_t i;
   for (int round = 1; round <= rounds && !checking_over(c); round++) {
     json_t *request = json_pack("{s:s, s:i}", "what", "rules", "round", round);
-    if (policy_check_ask(c->p, request, &answer, NULL) < 0) return;
+    if (policy_check_ask(c->p, request, NULL, &answer, NULL) < 0) return;
     rounds = (int)json_number_value(json_object_get(answer, "rounds"));
     json_decref(answer);
   }
   if (checking_over(c) ||
-      policy_check_ask(c->p, json_pack("{s:s}", "what", "unused"), &answer, NULL) < 0)
+      policy_check_ask(c->p, json_pack("{s:s}", "what", "unused"), NULL, &answer, NULL) < 0)
     return;
   json_array_foreach(json_object_get(answer, "list"), i, one) {
     const char *line = json_string_value(json_object_get(one, "line"));
@@ -246,7 +249,7 @@ static void look_at_rules(checking *c) {
 static void look_at_needs(checking *c) {
   json_t *answer, *why;
   const char *key;
-  if (policy_check_ask(c->p, json_pack("{s:s}", "what", "needs"), &answer, NULL) < 0) return;
+  if (policy_check_ask(c->p, json_pack("{s:s}", "what", "needs"), NULL, &answer, NULL) < 0) return;
   note_names(c->metrics, json_object_get(answer, "metrics"));
   note_names(c->results, json_object_get(answer, "results"));
   json_object_foreach(json_object_get(answer, "overruled"), key, why)
@@ -274,7 +277,7 @@ static void look_at_must(checking *c) {
   for (bool first = true; !done && !checking_over(c); first = false) {
     err why = {0};
     json_t *answer, *request = json_pack("{s:s, s:b}", "what", "must", "first", first);
-    if (policy_check_ask(c->p, request, &answer, &why) < 0) {
+    if (policy_check_ask(c->p, request, NULL, &answer, &why) < 0) {
       checking_tell(c, POLICY_FAULT, strstr(why.text, FIELD_WORDS) ? "field" : "function", why.text,
                     "");
       return;

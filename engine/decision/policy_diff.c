@@ -78,7 +78,7 @@ static int search(const diffing *d, policy_hook hook, err *e) {
     json_decref(answer);
     rc = policy_check_ask(d->p,
                           json_pack("{s:s, s:s, s:b}", "what", "diff", "hook", key, "first", first),
-                          &answer, e);
+                          NULL, &answer, e);
     done = !json_is_false(json_object_get(answer, "done"));
   }
   if (rc < 0)

@@ -24,9 +24,13 @@ static void put_number(json_t *to, const char *key, uint64_t n, bool *whole) {
 }
 
 /* JSON has no infinity: no deadline is written as one in 30 years. */
-static void put_seconds(json_t *to, const char *key, double seconds, bool *whole) {
+static double within(double seconds) {
   static const double most = 1e9;
-  put(to, key, json_real(seconds < -most ? -most : seconds < most ? seconds : most), whole);
+  return seconds < -most ? -most : seconds < most ? seconds : most;
+}
+
+static void put_seconds(json_t *to, const char *key, double seconds, bool *whole) {
+  put(to, key, json_real(within(seconds)), whole);
 }
 
 static void put_bool(json_t *to, const char *key, bool yes, bool *whole) {
@@ -146,34 +150,15 @@ json_t *policy_event(const policy *p, const policy_facts *f) {
   return end(event, whole);
 }
 
-static json_t *item_value(const policy_item *item, int64_t now, bool *whole) {
-  json_t *one = json_object();
-  if (!one) return NULL;
-  if (item->number) put_number(one, "number", item->number, whole);
-  put_name(one, "name", item->name, whole);
-  put_name(one, "dir", item->dir, whole);
-  if (item->step != MATCH_NO_STEP) put(one, "step", json_integer(item->step), whole);
-  put(one, "time", json_real((double)item->time_ns / 1e9), whole);
-  put_seconds(one, "age", age_of(now, item->time_ns), whole);
-  put_number(one, "files", item->files, whole);
-  put_number(one, "bytes", item->bytes, whole);
-  put_object(one, "metrics", item->metrics, whole);
-  put_name(one, "kind", item->kind ? item->kind : "perm", whole);
-  put_bool(one, "newest", item->newest, whole);
-  put_bool(one, "pinned", item->pinned, whole);
-  put_bool(one, "durable", item->durable, whole);
-  put_name(one, "suspect", item->suspect, whole);
-  return one;
-}
-
-json_t *policy_list_event(const policy *p, policy_hook hook, const char *group,
-                          const policy_item *items, size_t count) {
+policy_question policy_list_question(const policy *p, policy_hook hook, const char *group,
+                                     const policy_item *items, size_t count) {
   bool whole = true;
   int64_t now = p->io->now(p->io, IO_WALL);
-  json_t *event = begin(p, policy_hook_name(hook), group, now, &whole), *list = json_array();
-  put_seconds(event, "grace", 0, &whole);
+  policy_question q = {.event = begin(p, policy_hook_name(hook), group, now, &whole)};
+  buf_init(&q.items, POLICY_FRAME_MAX);
+  put_seconds(q.event, "grace", 0, &whole);
   for (size_t i = 0; whole && i < count; i++)
-    if (json_array_append_new(list, item_value(&items[i], now, &whole)) < 0) whole = false;
-  put(event, "list", list, &whole);
-  return end(event, whole);
+    whole = policy_pack_item(&items[i], within(age_of(now, items[i].time_ns)), &q.items) == 0;
+  q.event = end(q.event, whole);
+  return q;
 }

@@ -89,17 +89,25 @@ typedef enum policy_standing {
 int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
                     policy_standing *state, err *e);
 
-/* Asks the chain, which is loaded first where the helper does not have it. `event` is borrowed,
+/* What is asked about. */
+typedef struct policy_question {
+  json_t *event; /* NULL: out of memory */
+  buf items;     /* of a list, packed; empty: there is none */
+} policy_question;
+
+void policy_question_free(policy_question *q);
+
+/* Asks the chain, which is loaded first where the helper does not have it. `question` is borrowed,
  * `memory` a text or NULL; `before` is NULL for a first question, else what it was handed then.
  * On success (0) end with policy_accept() or policy_refuse(); a failure is counted and told
  * already. */
-int policy_ask(policy *p, policy_hook hook, json_t *event, const char *memory,
+int policy_ask(policy *p, policy_hook hook, const policy_question *question, const char *memory,
                const policy_asked *before, policy_reply *out);
 /* Accepts a good answer: takes the memory over (may be NULL), logs its warnings, frees all but `by`
  * and `reason`. */
 void policy_accept(policy *p, policy_reply *reply, char **memory);
-/* Asks as a trial: nothing is counted, told or remembered. `event` is borrowed. */
-int policy_try_on(policy *p, policy_hook hook, json_t *event, err *e);
+/* Asks as a trial: nothing is counted, told or remembered. `question` is borrowed. */
+int policy_try_on(policy *p, policy_hook hook, const policy_question *question, err *e);
 void policy_say_trial(const policy *p, policy_hook hook, const char *why);
 /* Refuses an answer: counts and tells it, frees it. */
 void policy_refuse(policy *p, policy_hook hook, policy_reply *reply, const char *why);
@@ -114,15 +122,19 @@ policy_facts policy_made_up(const char *event, bool known);
 enum { POLICY_MADE_UP_ITEMS = 3 };
 void policy_made_up_items(const policy *p, policy_item items[POLICY_MADE_UP_ITEMS]);
 
-/* Asks one thing of a check; `request` is taken over and gets its `op` and `id`. *answer is a new
- * reference. */
-int policy_check_ask(policy *p, json_t *request, json_t **answer, err *e);
+/* Asks one thing of a check; `request` is taken over and gets its `op` and `id`; `items` (may be
+ * NULL) is the packed list of its event. *answer is a new reference. */
+int policy_check_ask(policy *p, json_t *request, const buf *items, json_t **answer, err *e);
 
-/* ---- policy_facts.c: what a policy sees; new references, NULL when out of memory ---- */
+/* ---- policy_facts.c: what a policy sees; the event is NULL when out of memory ---- */
 
 json_t *policy_event(const policy *p, const policy_facts *facts);
-json_t *policy_list_event(const policy *p, policy_hook hook, const char *group,
-                          const policy_item *items, size_t count);
+policy_question policy_list_question(const policy *p, policy_hook hook, const char *group,
+                                     const policy_item *items, size_t count);
+
+/* policy_pack.c: appends one item of a list; `age` in seconds. */
+enum { POLICY_PACKED_NEWEST = 1, POLICY_PACKED_PINNED = 2, POLICY_PACKED_DURABLE = 4 };
+int policy_pack_item(const policy_item *item, double age, buf *out);
 
 /* policy_localtime.c: the time on this host's wall; a new reference, or NULL. */
 json_t *policy_localtime(int64_t wall_ns);

@@ -1,4 +1,4 @@
-/* policy_link: the way to where Lua runs. A request goes in, an answer comes out, both JSON texts;
+/* policy_link: the way to where Lua runs. A request goes in, an answer comes out, JSON texts;
  * the other side cannot call back, and has no binding to anything.
  *
  * Two tiers have the same protocol. The process tier starts `<libexec>/ckpt-policy` and speaks to
@@ -7,7 +7,8 @@
  * of an engine.
  *
  * In the process tier a frame is its length (4 bytes, least significant first, at most
- * POLICY_FRAME_MAX) and a JSON object. Each request has one answer.
+ * POLICY_FRAME_MAX) and a JSON object, behind which a NUL and a packed list may follow. Each request
+ * has one answer.
  *
  * Requests:
  *
@@ -82,11 +83,18 @@
  *   ready                      true | false
  *   sync                       "sync" | "skip"
  *   queue                      "newest" | "all" | "skip" | "block"
- *   keep, keep_local, restore  [{"keep":BOOL,"reason":T,"by":NAME}, ...], one for each item
+ *   keep, keep_local, restore  {"keep":"01...","why":[I, ...],"reasons":[T, ...]}: of each item
+ *                              whether it is kept, and the place of its reason, from 1 on; 0: none
  *   on_error                   {"action":"retry","seconds":S} | {"action":"skip"} |
  *                              {"action":"abort"}
  *   on_preempt                 "newest" | "all" | "none"
  *   on_committed, on_failed    [NAME of a hook program, ...]
+ *
+ * What an `ask` or a `check` has behind its NUL becomes the "list" of its event, as base/packed.h
+ * writes it. Of each item: a byte with 1 "newest", 2 "pinned", 4 "durable"; the numbers "age",
+ * "number", "step", "time", "files", "bytes"; the texts "name", "dir", "kind", "suspect", "metrics"
+ * (a JSON object; another text is left out). A plain "list" in the event is fine, too; the answer to
+ * `ask` is then [{"keep":BOOL,"reason":T,"by":NAME}, ...].
  *
  * `check` looks for faults of the policies themselves (policy_check.c), by what is asked:
  *

@@ -53,11 +53,11 @@ policy_facts policy_made_up(const char *event, bool known) {
                         .tries = 1};
 }
 
-static int try_event(policy *p, policy_hook hook, json_t *event, err *e) {
-  int rc = event && json_object_set_new(event, "trial", json_true()) == 0
-               ? policy_try_on(p, hook, event, e)
+static int try_question(policy *p, policy_hook hook, policy_question q, err *e) {
+  int rc = q.event && json_object_set_new(q.event, "trial", json_true()) == 0
+               ? policy_try_on(p, hook, &q, e)
                : 0; /* out of memory: it is a trial, no more */
-  json_decref(event);
+  policy_question_free(&q);
   return rc;
 }
 
@@ -67,7 +67,7 @@ static int try_facts(policy *p, policy_hook hook, const char *event, err *e) {
     policy_facts f = policy_made_up(event, i == 0);
     if (failed) f.status = ERR_IO, f.text = "made up";
     if (hook == POLICY_ON_PREEMPT) f.unit = NULL; /* it is about all */
-    int rc = try_event(p, hook, policy_event(p, &f), e);
+    int rc = try_question(p, hook, (policy_question){.event = policy_event(p, &f)}, e);
     if (rc < 0) return rc;
   }
   return 0;
@@ -92,7 +92,7 @@ void policy_made_up_items(const policy *p, policy_item items[POLICY_MADE_UP_ITEM
 static int try_list(policy *p, policy_hook hook, err *e) {
   policy_item items[POLICY_MADE_UP_ITEMS];
   policy_made_up_items(p, items);
-  return try_event(p, hook, policy_list_event(p, hook, "", items, POLICY_MADE_UP_ITEMS), e);
+  return try_question(p, hook, policy_list_question(p, hook, "", items, POLICY_MADE_UP_ITEMS), e);
 }
 
 static int try_hook(policy *p, policy_hook hook, err *e) {

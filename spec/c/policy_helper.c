@@ -1,5 +1,6 @@
 #include "policy_helper.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/packed.h"
 #include "decision/policy_link.h"
 #include "tmpdir.h"
 
@@ -147,8 +149,54 @@ static void take_checked(const char *said) {
   json_decref(data);
 }
 
+/* ---- a packed list ---- */
+
+static void set_number(json_t *item, packed *from, const char *key) {
+  double v;
+  if (!packed_number(from, &v)) abort();
+  if (isnan(v)) return;
+  json_object_set_new(item, key, v == floor(v) ? json_integer((json_int_t)v) : json_real(v));
+}
+
+static void set_text(json_t *item, packed *from, const char *key) {
+  const char *text;
+  size_t len;
+  if (!packed_text(from, &text, &len)) abort();
+  if (!text) return;
+  json_t *value = strcmp(key, "metrics") == 0 ? json_loads(text, 0, NULL) : json_string(text);
+  json_object_set_new(item, key, value);
+}
+
+static json_t *unpack_item(packed *from) {
+  static const char *const flags[] = {"newest", "pinned", "durable"},
+                           *const numbers[] = {"age", "number", "step", "time", "files", "bytes"},
+                           *const texts[] = {"name", "dir", "kind", "suspect", "metrics"};
+  json_t *item = json_object();
+  unsigned char bits;
+  if (!packed_byte(from, &bits)) abort();
+  for (size_t i = 0; i < 3; i++) json_object_set_new(item, flags[i], json_boolean(bits >> i & 1));
+  for (size_t i = 0; i < 6; i++) set_number(item, from, numbers[i]);
+  for (size_t i = 0; i < 5; i++) set_text(item, from, texts[i]);
+  return item;
+}
+
+/* As the real helper does, it makes the list a member of the event. */
+static void unpack_list(json_t *event, const char *items, size_t len) {
+  json_t *list = json_array();
+  for (packed from = {items, items + len}; from.at < from.end;)
+    json_array_append_new(list, unpack_item(&from));
+  json_object_set_new(event, "list", list);
+}
+
+static json_t *read_request(const char *text, size_t len) {
+  const char *end = memchr(text, '\0', len);
+  json_t *request = json_loadb(text, end ? (size_t)(end - text) : len, 0, NULL);
+  if (end) unpack_list(json_object_get(request, "event"), end + 1, len - (size_t)(end - text) - 1);
+  return request;
+}
+
 static void answer(const char *text, size_t len) {
-  json_t *request = json_loadb(text, len, 0, NULL), *chain = json_object_get(request, "chain"),
+  json_t *request = read_request(text, len), *chain = json_object_get(request, "chain"),
          *memory = json_object_get(request, "memory");
   const char *op = json_string_value(json_object_get(request, "op")),
              *id = json_string_value(json_object_get(request, "id"));

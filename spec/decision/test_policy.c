@@ -445,11 +445,10 @@ static bool select_on(policy *p, policy_hook hook, const char *answer, policy_ke
 static void a_policy_says_which_are_kept(void **state) {
   policy_kept kept[ITEMS];
   policy *p = policy_world_must(*state, all_hooks);
-  assert_true(
-      select_on(p, POLICY_KEEP,
-                "{\"ok\":true,\"by\":\"q\",\"answer\":[{\"keep\":false,\"reason\":\"old\\n\"},"
-                "{\"keep\":true},{\"keep\":true,\"reason\":\"last\"}]}",
-                kept));
+  assert_true(select_on(p, POLICY_KEEP,
+                        "{\"ok\":true,\"by\":\"q\",\"answer\":{\"keep\":\"011\",\"why\":[2,0,1],"
+                        "\"reasons\":[\"last\",\"old\\n\"]}}",
+                        kept));
   assert_false(kept[0].keep);
   assert_true(kept[1].keep && kept[2].keep);
   assert_string_equal(kept[0].reason, "old ");
@@ -457,18 +456,46 @@ static void a_policy_says_which_are_kept(void **state) {
   assert_string_equal(kept[2].policy, "q");
 }
 
+#define SAID(keep, why, reasons) "{\"keep\":" keep ",\"why\":" why ",\"reasons\":" reasons "}"
+
 static void a_wrong_list_keeps_all_and_restores_only_the_newest(void **state) {
   static const char *const wrong[] = {
       "{}",
       "[]",
       "5",
-      "[{\"keep\":false},{\"keep\":false}]",
-      "[{\"keep\":false},{\"keep\":false},{\"keep\":false},{\"keep\":false}]",
-      "[{\"keep\":false},{\"keep\":false},{\"keep\":0}]",
-      "[{\"keep\":false},{\"keep\":false},{}]",
-      "[{\"keep\":false},{\"keep\":false},null]",
-      "[false,false,false]",
-      "[{\"keep\":false},{\"keep\":false},{\"keep\":false,\"reason\":7}]",
+      "\"000\"",
+      "[{\"keep\":false},{\"keep\":false},{\"keep\":false}]", /* that of another protocol */
+      SAID("\"00\"", "[0,0,0]", "[]"),
+      SAID("\"0000\"", "[0,0,0]", "[]"),
+      SAID("\"\"", "[]", "[]"),
+      SAID("\"002\"", "[0,0,0]", "[]"),
+      SAID("\"00 \"", "[0,0,0]", "[]"),
+      SAID("\"0\\u00300\\u0001\"", "[0,0,0]", "[]"),
+      SAID("\"00\\u0000\"", "[0,0,0]", "[]"),
+      SAID("\"0\xc3\xa9\"", "[0,0,0]", "[]"),
+      SAID("0", "[0,0,0]", "[]"),
+      SAID("[0,0,0]", "[0,0,0]", "[]"),
+      SAID("null", "[0,0,0]", "[]"),
+      SAID("\"000\"", "[0,0]", "[]"),
+      SAID("\"000\"", "[0,0,0,0]", "[]"),
+      SAID("\"000\"", "{}", "[]"),
+      SAID("\"000\"", "null", "[]"),
+      SAID("\"000\"", "[0,0,1]", "[]"),
+      SAID("\"000\"", "[0,0,2]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,-1]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,0.5]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,1e300]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,9223372036854775807]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,\"1\"]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,null]", "[\"x\"]"),
+      SAID("\"000\"", "[0,0,0]", "[7]"),
+      SAID("\"000\"", "[0,0,0]", "[null]"),
+      SAID("\"000\"", "[0,0,0]", "{}"),
+      SAID("\"000\"", "[0,0,0]", "\"x\""),
+      SAID("\"000\"", "[0,0,1]", "[\"a\",\"b\",\"c\",\"d\"]"),
+      "{\"why\":[0,0,0],\"reasons\":[]}",
+      "{\"keep\":\"000\",\"reasons\":[]}",
+      "{\"keep\":\"000\",\"why\":[0,0,0]}",
   };
   policy_kept kept[ITEMS];
   policy *p = policy_world_must(*state, all_hooks);
@@ -512,6 +539,21 @@ static unsigned draw(unsigned below) {
   return (unsigned)(seed >> 33) % below;
 }
 
+static json_t *any_value(unsigned depth);
+
+/* Nearly what is said of a list. */
+static json_t *any_choice(void) {
+  static const char *const bits[] = {"010", "111", "000", "100", "01", "0110", "01x"};
+  json_t *why = json_array(), *reasons = json_array();
+  for (unsigned n = draw(9) ? ITEMS : draw(5); n > 0; n--)
+    json_array_append_new(why, draw(19) ? json_integer(draw(3)) : any_value(1));
+  for (unsigned n = draw(9) ? 2 : draw(5); n > 0; n--)
+    json_array_append_new(reasons, draw(19) ? json_string("r\x1b") : any_value(1));
+  return json_pack("{s:o, s:o, s:o}", "keep",
+                   draw(9) ? json_string(bits[draw(draw(2) ? 4 : 7)]) : any_value(1), "why", why,
+                   "reasons", reasons);
+}
+
 static json_t *any_value(unsigned depth) {
   static const char *const words[] = {"sync", "skip",  "newest",   "all", "none",  "retry",
                                       "",     "\x1b[", "\xc2\x9b", "ok",  "block", "abort"};
@@ -527,13 +569,7 @@ static json_t *any_value(unsigned depth) {
     v = json_array();
     for (unsigned n = draw(5); n > 0; n--) json_array_append_new(v, any_value(depth - 1));
     return v;
-  case 7:
-    v = json_array(); /* nearly a good list */
-    for (unsigned n = 2 + draw(3); n > 0; n--)
-      json_array_append_new(v, json_pack("{s:o, s:o}", "keep",
-                                         draw(9) ? json_boolean(draw(2)) : any_value(1), "reason",
-                                         draw(9) ? json_string("r") : any_value(1)));
-    return v;
+  case 7: return any_choice();
   default: return json_pack("{s:o, s:o}", "action", any_value(0), "seconds", any_value(0));
   }
 }
@@ -588,11 +624,18 @@ static bool says(const expected *x, const char *word) {
 }
 
 static bool is_choice(const expected *x) {
-  bool good = x->good && json_array_size(x->answer) == ITEMS;
-  for (size_t i = 0; good && i < ITEMS; i++) {
-    json_t *one = json_array_get(x->answer, i), *reason = json_object_get(one, "reason");
-    good = json_is_boolean(json_object_get(one, "keep")) && (!reason || json_is_string(reason));
-  }
+  json_t *why = json_object_get(x->answer, "why"), *reasons = json_object_get(x->answer, "reasons"),
+         *one;
+  const char *keep = json_string_value(json_object_get(x->answer, "keep"));
+  bool good = x->good && keep && strlen(keep) == ITEMS && strspn(keep, "01") == ITEMS &&
+              json_array_size(why) == ITEMS && json_is_array(reasons) &&
+              json_array_size(reasons) <= ITEMS;
+  size_t i;
+  json_array_foreach(reasons, i, one) good = good && json_is_string(one);
+  json_array_foreach(why, i, one) good =
+      good && json_is_number(one) && json_number_value(one) >= 0 &&
+      json_number_value(one) == (double)(int)json_number_value(one) &&
+      json_number_value(one) <= (double)json_array_size(reasons);
   return good;
 }
 
@@ -607,6 +650,7 @@ static void check_memory(char *memory) {
 static void whatever_the_helper_answers_only_its_words_count(void **state) {
   policy_world *w = *state;
   policy *p = policy_world_must(w, all_hooks), *sync = with_hook(w, "sync");
+  int chosen = 0;
   for (seed = 1; seed < 4000; seed++) {
     uint64_t from = seed;
     char *text = any_answer(), *memory;
@@ -620,11 +664,12 @@ static void whatever_the_helper_answers_only_its_words_count(void **state) {
     if (!says(&x, "skip") && !says(&x, "sync")) assert_string_equal(d.policy, "builtin");
     policy_kept kept[ITEMS];
     bool answered = select_on(p, POLICY_KEEP, text, kept);
+    chosen += answered;
     if (answered != is_choice(&x)) fail_msg("seed %llu: %s", (unsigned long long)from, text);
     for (int i = 0; i < ITEMS; i++) {
       check_text(kept[i].reason, sizeof kept[i].reason);
-      json_t *keep = json_object_get(json_array_get(x.answer, (size_t)i), "keep");
-      assert_int_equal(kept[i].keep, !answered || json_is_true(keep));
+      const char *keep = json_string_value(json_object_get(x.answer, "keep"));
+      assert_int_equal(kept[i].keep, !answered || keep[i] == '1');
     }
     policy_rest rest = rest_on(p, text);
     assert_int_equal(rest, says(&x, "all")      ? POLICY_REST_ALL
@@ -639,6 +684,7 @@ static void whatever_the_helper_answers_only_its_words_count(void **state) {
     free(text);
     seed = from;
   }
+  assert_in_range(chosen, 40, 2000);
   for (const char *at = w->lines.data; *at; at++)
     assert_true(*at == '\n' || (unsigned char)*at >= 0x20);
 }

@@ -31,7 +31,8 @@ static const char *load(held *h, const char *text) {
 static const char *ask(held *h, bool *dead) {
   json_t *request = parse(peer_ask("a", "sync"));
   buf_clear(&h->answer);
-  assert_int_equal(policy_state_ask(h->s, request, 500, &h->answer, dead), 0);
+  assert_int_equal(
+      policy_state_ask(h->s, &(policy_request){.json = request, .size = 500}, &h->answer, dead), 0);
   json_decref(request);
   return peer_kind(h->answer.data, h->answer.len);
 }
@@ -166,7 +167,8 @@ static void a_request_without_its_parts_is_refused_and_harms_nothing(void **unus
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     json_t *request = parse(strdup(wrong[i]));
     buf_clear(&h.answer);
-    assert_int_equal(policy_state_ask(h.s, request, 10, &h.answer, &dead), 0);
+    assert_int_equal(
+        policy_state_ask(h.s, &(policy_request){.json = request, .size = 10}, &h.answer, &dead), 0);
     assert_string_equal(peer_kind(h.answer.data, h.answer.len), "error");
     assert_false(dead);
     json_decref(request);
@@ -184,7 +186,7 @@ static void an_answer_of_any_size_fits_or_is_refused(void **unused) {
     buf small;
     buf_init(&small, max);
     json_t *request = parse(peer_ask("a", "sync"));
-    int rc = policy_state_ask(h.s, request, 10, &small, &dead);
+    int rc = policy_state_ask(h.s, &(policy_request){.json = request, .size = 10}, &small, &dead);
     assert_true(rc == 0 || rc == ERR_LIMIT);
     assert_string_equal(ask(&h, &dead), "ok");
     json_decref(request);

@@ -9,7 +9,7 @@
 #include "base/shown.h"
 
 /* JSON has no NaN: in results and metrics it is written as a text. */
-static void push_members(lua_State *L, const json_t *object) {
+void policy_push_numbers(lua_State *L, const json_t *object) {
   const char *key;
   json_t *member;
   double number;
@@ -36,7 +36,7 @@ void policy_push_json(lua_State *L, const json_t *value) {
       lua_pushstring(L, key);
       bool numbers = strcmp(key, "metrics") == 0 || strcmp(key, "result") == 0;
       if (numbers && json_is_object(member))
-        push_members(L, member);
+        policy_push_numbers(L, member);
       else
         policy_push_json(L, member);
       lua_rawset(L, -3);

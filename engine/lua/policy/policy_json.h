@@ -14,6 +14,9 @@ enum { POLICY_DEPTH_MAX = 32 };
  * inside of a protected call. The value has been parsed by js_parse, which limits its depth. */
 void policy_push_json(lua_State *L, const json_t *value);
 
+/* Pushes an object of numbers as it is in results and metrics: texts as "NaN" are numbers, too. */
+void policy_push_numbers(lua_State *L, const json_t *object);
+
 /* Appends the value at `index` as JSON. Raises nothing and runs nothing of the policy: tables are
  * read raw. A table with the keys 1..n is an array, one with other keys than that an object, and
  * all of those have to be texts; an empty table is {}. Bytes that are not UTF-8, and NUL, become

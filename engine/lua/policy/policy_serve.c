@@ -19,8 +19,7 @@ struct policy_serve {
 };
 
 typedef struct request {
-  const json_t *json;
-  size_t len;
+  policy_request in;
   const char *id;
   buf *answer;
 } request;
@@ -70,7 +69,7 @@ static int load(policy_serve *p, const request *r) {
   slot *s = find(p, r->id);
   if (s) clear(s);
   policy_state *state;
-  int rc = policy_state_load(r->json, r->len, p->warning, &state, r->answer);
+  int rc = policy_state_load(r->in.json, r->in.size, p->warning, &state, r->answer);
   if (!state) return rc;
   s = take(p);
   s->id = strdup(r->id);
@@ -83,14 +82,14 @@ static int load(policy_serve *p, const request *r) {
   return rc;
 }
 
-typedef int state_fn(policy_state *s, const json_t *request, size_t size, buf *answer, bool *dead);
+typedef int state_fn(policy_state *s, const policy_request *r, buf *answer, bool *dead);
 
 static int enter(policy_serve *p, const request *r, state_fn *fn) {
   slot *s = find(p, r->id);
   if (!s) return policy_state_refuse(r->answer, "unknown", "no such id: load it again");
   bool dead;
   s->used = p->calls;
-  int rc = fn(s->state, r->json, r->len, r->answer, &dead);
+  int rc = fn(s->state, &r->in, r->answer, &dead);
   if (dead) clear(s);
   return rc;
 }
@@ -114,20 +113,29 @@ int policy_serve_call(policy_serve *p, const char *text, size_t len, buf *answer
   static const struct {
     const char *name;
     int (*answer)(policy_serve *p, const request *r);
-  } ops[] = {{"load", load}, {"ask", ask}, {"check", check}, {"drop", drop}};
+    bool listed; /* it may have a packed list behind it */
+  } ops[] = {
+      {"load", load, false}, {"ask", ask, true}, {"check", check, true}, {"drop", drop, false}};
   err e = {0};
   json_t *json = NULL;
+  const char *end = memchr(text, '\0', len); /* the list begins behind it */
+  size_t json_len = end ? (size_t)(end - text) : len;
   buf_init(answer, POLICY_ANSWER_MAX + 4 * len);
   p->calls++;
   /* The request is the engine's own words; its memory is bounded with all else that is done
    * here. */
-  if (js_parse_large(text, len, "request", &json, &e) < 0)
+  if (js_parse_large(text, json_len, "request", &json, &e) < 0)
     return policy_state_refuse(answer, "error", e.text);
   const char *op = json_string_value(json_object_get(json, "op"));
-  request r = {json, len, json_string_value(json_object_get(json, "id")), answer};
+  request r = {.in = {.json = json,
+                      .items = end ? end + 1 : NULL,
+                      .items_len = end ? len - json_len - 1 : 0,
+                      .size = len},
+               .id = json_string_value(json_object_get(json, "id")),
+               .answer = answer};
   int rc = 1;
   for (size_t i = 0; op && r.id && i < sizeof ops / sizeof *ops; i++)
-    if (strcmp(op, ops[i].name) == 0) rc = ops[i].answer(p, &r);
+    if (strcmp(op, ops[i].name) == 0 && (!r.in.items || ops[i].listed)) rc = ops[i].answer(p, &r);
   if (rc == 1) rc = policy_state_refuse(answer, "error", "request: wrong \"op\" or \"id\"");
   json_decref(json);
   return rc;

@@ -8,6 +8,7 @@
 
 #include "policy_bounds.h"
 #include "policy_guard.h"
+#include "policy_items.h"
 #include "policy_json.h"
 #include "policy_text.h"
 
@@ -23,8 +24,9 @@ struct policy_state {
 /* The argument of one protected call. */
 typedef struct work {
   policy_state *s;
-  const json_t *request;
-  size_t heap; /* what may be held beyond the bare state, from one request to the next too */
+  const policy_request *r;
+  json_t *held; /* to be released after the call */
+  size_t heap;  /* what may be held beyond the bare state, from one request to the next too */
 } work;
 
 int policy_state_refuse(buf *answer, const char *kind, const char *text) {
@@ -167,8 +169,8 @@ static int l_load(lua_State *L) {
   json_t *policy;
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   lua_settop(L, 0);
-  l_member(L, w->request, "settings");
-  json_array_foreach(json_object_get(w->request, "chain"), i, policy) l_add(L, w->s, policy);
+  l_member(L, w->r->json, "settings");
+  json_array_foreach(json_object_get(w->r->json, "chain"), i, policy) l_add(L, w->s, policy);
   l_library(L, w->s, "finish");
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);
@@ -176,13 +178,27 @@ static int l_load(lua_State *L) {
   return 1;
 }
 
+/* Makes a packed list the list of the event on top. What it holds counts as if it had come with the
+ * names of its members, as it would in JSON. */
+static void l_list(lua_State *L, work *w) {
+  enum { NAMES = 150 };
+  if (!w->r->items) return;
+  if (!lua_istable(L, -1)) luaL_error(L, "the event of the question is broken");
+  size_t count = policy_push_items(L, w->r->items, w->r->items_len, &w->held);
+  lua_setfield(L, -2, "list");
+  w->s->bounds.cap += POLICY_INPUT_TIMES * NAMES * count;
+}
+
 static int l_ask(lua_State *L) {
   static const char *const given[] = {"hook", "event", "memory"};
   work *w = lua_touserdata(L, 1);
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   l_library(L, w->s, "ask");
-  for (int i = 0; i < 3; i++) l_member(L, w->request, given[i]);
-  const json_t *before = json_object_get(w->request, "before");
+  for (int i = 0; i < 3; i++) {
+    l_member(L, w->r->json, given[i]);
+    if (i == 1) l_list(L, w);
+  }
+  const json_t *before = json_object_get(w->r->json, "before");
   if (before)
     policy_push_json(L, before);
   else
@@ -195,7 +211,10 @@ static int l_check(lua_State *L) {
   work *w = lua_touserdata(L, 1);
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   l_library(L, w->s, "check");
-  policy_push_json(L, w->request);
+  policy_push_json(L, w->r->json);
+  lua_getfield(L, -1, "event");
+  l_list(L, w);
+  lua_pop(L, 1);
   lua_call(L, 1, 1);
   if (!lua_istable(L, -1)) luaL_error(L, "the rule library answers no table");
   return 1;
@@ -203,11 +222,13 @@ static int l_check(lua_State *L) {
 
 /* Runs `fn` within the bounds; its results are the stack. 0, or a LUA_ERR* with the error on top.
  */
-static int enter(policy_state *s, lua_CFunction fn, work *w) {
+static int enter(policy_state *s, lua_CFunction fn, const policy_request *r) {
+  work w = {.s = s, .r = r, .heap = BOUNDS_HEAP + POLICY_INPUT_TIMES * r->size};
   lua_settop(s->L, 0);
   lua_pushcfunction(s->L, fn);
-  lua_pushlightuserdata(s->L, w);
+  lua_pushlightuserdata(s->L, &w);
   int rc = lua_pcall(s->L, 1, LUA_MULTRET, 0);
+  json_decref(w.held);
   bounds_disarm(&s->bounds, s->L);
   return rc;
 }
@@ -250,10 +271,12 @@ static int refuse(policy_state *s, int rc, buf *answer, bool *dead) {
 
 /* ---- answers ---- */
 
+typedef const char *print_fn(lua_State *L, int index, policy_bounds *b, buf *out);
+
 /* Appends ,"NAME":VALUE for the value at `index`; false: `answer` is a refusal. */
-static bool put(policy_state *s, const char *name, int index, buf *answer) {
+static bool put(policy_state *s, const char *name, int index, print_fn *print, buf *answer) {
   buf_fmt(answer, ",\"%s\":", name);
-  const char *why = policy_print_json(s->L, index, &s->bounds, answer);
+  const char *why = print(s->L, index, &s->bounds, answer);
   if (!why) return true;
   char text[200];
   buf said;
@@ -297,19 +320,22 @@ static bool answer_load(policy_state *s, const char *warning, buf *answer) {
   if (warning) warn(L, warning);
   buf_str(answer, "{\"ok\":true");
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-    if (lua_type(L, -2) == LUA_TSTRING && !put(s, lua_tostring(L, -2), -1, answer)) return false;
+    if (lua_type(L, -2) == LUA_TSTRING &&
+        !put(s, lua_tostring(L, -2), -1, policy_print_json, answer))
+      return false;
   }
   buf_str(answer, "}");
   return true;
 }
 
-static void answer_ask(policy_state *s, buf *answer) {
+static void answer_ask(policy_state *s, bool of_list, buf *answer) {
   static const char *const names[ANSWERS] = {"answer", "reason",   "by",
                                              "memory", "warnings", "again"};
   buf_str(answer, "{\"ok\":true");
   for (int i = 0; i < ANSWERS; i++) {
     bool shown = i == 0 || (i == 4 ? !is_empty(s->L, i + 1) : !lua_isnil(s->L, i + 1));
-    if (shown && !put(s, names[i], i + 1, answer)) return;
+    print_fn *print = i == 0 && of_list ? policy_print_rows : policy_print_json;
+    if (shown && !put(s, names[i], i + 1, print, answer)) return;
   }
   buf_str(answer, "}");
 }
@@ -339,8 +365,8 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
   if (!is_request(request, &why)) return policy_state_refuse(answer, "error", why);
   policy_state *s = state_new(&why);
   if (!s) return policy_state_refuse(answer, "memory", why);
-  work w = {s, request, BOUNDS_HEAP + POLICY_INPUT_TIMES * size};
-  int rc = enter(s, l_load, &w);
+  const policy_request r = {.json = request, .size = size};
+  int rc = enter(s, l_load, &r);
   if (rc != 0) {
     rc = refuse(s, rc, answer, &dead);
     policy_state_close(s);
@@ -355,28 +381,25 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
   return buf_failed(answer);
 }
 
-int policy_state_ask(policy_state *s, const json_t *request, size_t size, buf *answer, bool *dead) {
+int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
   *dead = false;
-  if (!json_is_string(json_object_get(request, "hook")))
+  if (!json_is_string(json_object_get(r->json, "hook")))
     return policy_state_refuse(answer, "error", "ask: wrong request");
-  work w = {s, request, BOUNDS_HEAP + POLICY_INPUT_TIMES * size};
-  int rc = enter(s, l_ask, &w);
+  int rc = enter(s, l_ask, r);
   if (rc != 0) {
     rc = refuse(s, rc, answer, dead);
     if (!*dead) leave(s);
     return rc;
   }
-  answer_ask(s, answer);
+  answer_ask(s, r->items != NULL, answer);
   if (s->bounds.over != BOUNDS_KEPT) *dead = true;
   leave(s);
   return buf_failed(answer);
 }
 
-int policy_state_check(policy_state *s, const json_t *request, size_t size, buf *answer,
-                       bool *dead) {
+int policy_state_check(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
   *dead = false;
-  work w = {s, request, BOUNDS_HEAP + POLICY_INPUT_TIMES * size};
-  int rc = enter(s, l_check, &w);
+  int rc = enter(s, l_check, r);
   if (rc != 0) {
     rc = refuse(s, rc, answer, dead);
     if (!*dead) leave(s);

@@ -23,12 +23,19 @@ enum { POLICY_INPUT_TIMES = 32, POLICY_ANSWER_MAX = 1 << 20, POLICY_TEXT_MAX = 2
 int policy_state_load(const json_t *request, size_t size, const char *warning, policy_state **out,
                       buf *answer);
 
+/* A request as it came. */
+typedef struct policy_request {
+  const json_t *json;
+  const char *items; /* a packed list, which becomes `list` of its event; NULL: there is none */
+  size_t items_len;
+  size_t size; /* of all */
+} policy_request;
+
 /* Answers {"op":"ask",...}. *dead: close it. */
-int policy_state_ask(policy_state *s, const json_t *request, size_t size, buf *answer, bool *dead);
+int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool *dead);
 
 /* Answers {"op":"check",...}. *dead: close it. */
-int policy_state_check(policy_state *s, const json_t *request, size_t size, buf *answer,
-                       bool *dead);
+int policy_state_check(policy_state *s, const policy_request *r, buf *answer, bool *dead);
 
 void policy_state_close(policy_state *s); /* NULL is fine */
 

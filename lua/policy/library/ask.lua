@@ -222,8 +222,11 @@ local function ask_all(hook, asking)
   if not rows then return nil end
   local guarded = hook == "keep" and hold_must(rows, items, asking)
   if guarded then by = { guarded } end
+  local lines = {} -- a long list has few reasons
   for i = 1, #items do
-    rows[i].reason = M.one_line(rows[i].reason, REASON_MAX)
+    local reason = rows[i].reason
+    lines[reason] = lines[reason] or M.one_line(reason, REASON_MAX)
+    rows[i].reason = lines[reason]
   end
   return rows, "", concat(by, ", ")
 end

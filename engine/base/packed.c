@@ -1,0 +1,56 @@
+#include "packed.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static const uint32_t absent = UINT32_MAX;
+
+void packed_put_number(buf *out, double value) {
+  buf_add(out, &value, sizeof value);
+}
+
+void packed_put_text(buf *out, const char *text) {
+  size_t len = text ? strlen(text) : 0;
+  uint32_t said = !text ? absent : len < absent ? (uint32_t)len : absent;
+  buf_add(out, &said, sizeof said);
+  if (said != absent) buf_add(out, text, len + 1);
+}
+
+void packed_put_byte(buf *out, unsigned char byte) {
+  buf_add(out, &byte, 1);
+}
+
+static bool take(packed *from, void *to, size_t len) {
+  if ((size_t)(from->end - from->at) < len) {
+    from->at = from->end;
+    return false;
+  }
+  memcpy(to, from->at, len);
+  from->at += len;
+  return true;
+}
+
+bool packed_number(packed *from, double *out) {
+  return take(from, out, sizeof *out);
+}
+
+bool packed_text(packed *from, const char **out, size_t *len) {
+  uint32_t said;
+  *out = NULL;
+  *len = 0;
+  if (!take(from, &said, sizeof said)) return false;
+  if (said == absent) return true;
+  size_t left = (size_t)(from->end - from->at);
+  if (said >= left || memchr(from->at, '\0', (size_t)said + 1) != from->at + said) {
+    from->at = from->end;
+    return false;
+  }
+  *out = from->at;
+  *len = said;
+  from->at += (size_t)said + 1;
+  return true;
+}
+
+bool packed_byte(packed *from, unsigned char *out) {
+  return take(from, out, 1);
+}

@@ -1,0 +1,29 @@
+/* packed: numbers and texts one after the other, for another process on this machine. A number is
+ * there to the bit, and nothing is printed or parsed. The reader trusts nothing that it reads. */
+#ifndef BASE_PACKED_H
+#define BASE_PACKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "buf.h"
+
+/* NaN stands for a number that is absent. */
+void packed_put_number(buf *out, double value);
+/* A text without NUL; NULL is one that is absent. */
+void packed_put_text(buf *out, const char *text);
+void packed_put_byte(buf *out, unsigned char byte);
+
+/* What is left to read. */
+typedef struct packed {
+  const char *at, *end;
+} packed;
+
+/* These read the next value, and return false if what is left does not have one: then nothing more
+ * can be read. */
+bool packed_number(packed *from, double *out);
+/* *out points into what is read, ends with a NUL, and has no other; NULL: it is absent. */
+bool packed_text(packed *from, const char **out, size_t *len);
+bool packed_byte(packed *from, unsigned char *out);
+
+#endif
