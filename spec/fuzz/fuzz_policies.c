@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/packed.h"
 #include "decision/policy_impl.h"
 #include "lab/events.h"
 #include "lua/policy/policy_serve.h"
@@ -79,7 +80,9 @@ void fuzz_facts(const uint8_t *data, size_t size) {
 static policy_serve *helper(bool lost) {
   static const char load[] =
       "{\"op\":\"load\",\"id\":\"x\",\"settings\":{},\"chain\":[{\"name\":\"p\",\"text\":"
-      "\"return { api = 1, sync = function(e, m) m.e, m.n = e, (m.n or 0) return 'sync' end }\"}]}";
+      "\"return { api = 1, sync = function(e, m) m.e, m.n = e, (m.n or 0) return 'sync' end,"
+      " keep = any { keep.best('loss', 1, 'min'), function(list) return { list[1] }, list[1] and "
+      "list[1].name end } }\"}]}";
   static policy_serve *p;
   buf answer;
   if (p && !lost) return p;
@@ -111,6 +114,50 @@ void fuzz_memory(const uint8_t *data, size_t size) {
   must(policy_serve_call(p, request.data, request.len, &answer) == 0);
   must(js_parse(answer.data, answer.len, "answer", &value, NULL) == 0);
   lost = !json_is_true(json_object_get(value, "ok"));
+  json_decref(value);
+  buf_free(&answer);
+  buf_free(&request);
+}
+
+/* How many items a packed list has, by the reader alone; -1: it is broken. */
+static ssize_t count_items(const uint8_t *data, size_t size) {
+  enum { NUMBERS = 6, TEXTS = 5, FLAGS = 7 };
+  ssize_t count = 0;
+  for (packed from = {(const char *)data, (const char *)data + size}; from.at < from.end; count++) {
+    unsigned char flags;
+    double number;
+    const char *text;
+    size_t len;
+    bool whole = packed_byte(&from, &flags) && flags <= FLAGS;
+    for (int i = 0; whole && i < NUMBERS; i++) whole = packed_number(&from, &number);
+    for (int i = 0; whole && i < TEXTS; i++) {
+      whole = packed_text(&from, &text, &len);
+      must(!text || (whole && strlen(text) == len));
+    }
+    if (!whole) return -1;
+  }
+  return count;
+}
+
+/* A packed list behind a question: one that is whole is judged, and each item of it. */
+void fuzz_list(const uint8_t *data, size_t size) {
+  static const char ask[] =
+      "{\"op\":\"ask\",\"id\":\"x\",\"hook\":\"keep\",\"event\":{\"event\":\"keep\"}}";
+  static bool lost;
+  policy_serve *p = helper(lost);
+  json_t *value = NULL;
+  buf answer, request;
+  ssize_t count = count_items(data, size);
+  buf_init(&request, 8 << 20);
+  buf_add(&request, ask, sizeof ask);
+  buf_add(&request, data, size);
+  must(policy_serve_call(p, request.data, request.len, &answer) == 0);
+  must(js_parse(answer.data, answer.len, "answer", &value, NULL) == 0);
+  lost = !json_is_true(json_object_get(value, "ok"));
+  must(!lost || count < 0);
+  const json_t *said = json_object_get(value, "answer");
+  if (!lost) must(json_string_length(json_object_get(said, "keep")) == (size_t)count);
+  if (!lost) must(json_array_size(json_object_get(said, "why")) == (size_t)count);
   json_decref(value);
   buf_free(&answer);
   buf_free(&request);

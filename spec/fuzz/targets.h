@@ -27,7 +27,7 @@
   X(trail)                                                                                         \
   X(match)                                                                                         \
   X(rules) X(structure) X(xml) X(s3) X(gs) X(credentials) X(keys) X(epoch) X(sigv4) X(notify)      \
-      X(options) X(words) X(durations) X(answers) X(metrics) X(facts) X(memory) X(events) X(tar)   \
+      X(options) X(words) X(durations) X(answers) X(metrics) X(facts) X(memory) X(list) X(events) X(tar)   \
           X(bundle) X(parts) X(repair)
 
 typedef void fuzz_target(const uint8_t *data, size_t size);
