@@ -3,15 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/restore/companions_restore.h"
-#include "commit/companions_stored.h"
 #include "job/restore/pinned.h"
 #include "job/restore/restore.h"
 #include "commit/manifest_read.h"
-#include "commit/verified.h"
-#include "job/move/transfer.h"
-#include "prims/fs.h"
-#include "prims/match_series.h"
 
 /* ---- places ---- */
 
@@ -241,9 +235,8 @@ static int pick_copy(catalog_pick *p, const uri *where, err *e) {
   return rc < 0 ? rc : 1;
 }
 
-/* `foreign` (of URI_MAX bytes, may be NULL) gets the place if all of it is another tool's. */
-static int find(const io *io, const log_sink *log, const char *where, catalog_pick *out,
-                char *foreign, err *e) {
+int catalog_find_here(const io *io, const log_sink *log, const char *where, catalog_pick *out,
+                      char *foreign, err *e) {
   uri u;
   err absent = {0};
   bool is_target = false, in_target = false;
@@ -268,7 +261,7 @@ static int find(const io *io, const log_sink *log, const char *where, catalog_pi
 }
 
 int catalog_find(const io *io, const log_sink *log, const char *where, catalog_pick *out, err *e) {
-  return find(io, log, where, out, NULL, e);
+  return catalog_find_here(io, log, where, out, NULL, e);
 }
 
 int catalog_hold(catalog_pick *pick, err *e) {
@@ -304,150 +297,6 @@ catalog_item catalog_item_of(const catalog_pick *pick, runlog_commit *c) {
   return (catalog_item){.group = "", .commit = c, .uri = pick->uri, .key = pick->key};
 }
 
-/* ---- restoring ---- */
-
-struct restoring {
-  const char *name, *dir; /* name NULL: the newest */
-  bool alone;             /* without companions */
-  bool record;            /* as in the wish */
-  const log_sink *log;
-  const runlog_state *state; /* of the log that it is in; NULL: it is in none */
-  restore how;
-  char *foreign;
-  catalog_fn *told;
-  void *ctx;
-  size_t found;
-};
-
-/* One checkpoint, and where it goes. */
-struct wanted {
-  const manifest *manifest;
-  const char *key, *prefix, *dir;
-  uint64_t attempt;
-  const runlog_companions *companions;
-};
-
-/* Restores one. Nothing is written before it is known that everything can be. */
-static int restore_wanted(const struct restoring *r, const struct wanted *w, err *e) {
-  manifest beside = {0};
-  char key[STORE_KEY_MAX];
-  companions_target to = {.dir = w->dir, .log = r->log};
-  bool has = w->companions->files > 0 && !r->alone;
-  int rc = 0;
-  const companions_units units = {w->manifest, r->state};
-  if (has)
-    rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->companions, &units, &beside,
-                             key, e);
-  if (rc == 0 && has) rc = companions_check_free(r->how.io, &beside, w->dir, e);
-  if (rc == 0) rc = restore_unit(&r->how, w->manifest, w->key, w->dir, e);
-  if (rc == 0 && r->state) rc = restore_order(r->how.io, w->dir, r->state, e);
-  if (rc == 0 && has) rc = companions_restore(&r->how, &beside, key, &to, e);
-  manifest_free(&beside);
-  return rc < 0 ? rc : 0;
-}
-
-static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
-  manifest m = {0};
-  char dir[FS_PATH_MAX];
-  const runlog_commit *c = item->commit;
-  int rc = restore_manifest(r->how.store, item->group, c, &m, e);
-  if (rc < 0) return rc;
-  rc = fs_join(dir, r->dir, item->group, e);
-  if (rc == 0) rc = fs_mkdirs(r->how.io, dir, 0777, e);
-  if (rc == 0)
-    rc = restore_wanted(
-        r, &(struct wanted){&m, item->key, item->group, dir, c->attempt, &c->companions}, e);
-  manifest_free(&m);
-  return rc;
-}
-
-/* Restores with a pin, so that nobody deletes the data meanwhile. */
-static int restore_pinned(struct restoring *r, const catalog_place *at, const runlog *log,
-                          const catalog_item *item, err *e) {
-  int rc = pinned_open_read(at->store, log, item->commit, "restore", &r->how.store, e);
-  if (rc == 0) rc = restore_item(r, item, e);
-  store_close(r->how.store);
-  r->how.store = NULL;
-  return rc;
-}
-
-/* A user who may only read cannot note it; that is no fault of the checkpoint. */
-static void note_verified(const struct restoring *r, store *s, const char *prefix, uint64_t n) {
-  err why = {0};
-  if (verified_note(s, prefix, n, &why) < 0)
-    log_say(r->log, LOG_WARN, "that entry %llu was restored whole is not remembered: %s",
-            (unsigned long long)n, why.text);
-}
-
-/* Restores the newest of a group that was asked for; one that is dropped just now is passed
- * over. */
-static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e) {
-  enum { TRIES = 3 };
-  struct restoring *r = ctx;
-  catalog_told t;
-  int rc = ERR_CONFLICT;
-  for (int i = 0; rc == ERR_CONFLICT && i < TRIES; i++) {
-    rc = i == 0 ? 0 : runlog_refresh(log, e);
-    const runlog_commit *c = catalog_newest(log, r->name);
-    if (rc < 0 || !c) return rc;
-    rc = catalog_describe(at, log, c, &t, e);
-    r->state = runlog_view(log);
-    if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
-  }
-  if (rc == 0 && r->dir && r->record) note_verified(r, at->store, t.item.group, t.item.commit->n);
-  r->found++;
-  return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;
-}
-
-static bool is_newest_above(const runlog_state *state, const runlog_commit *c) {
-  if (!c->above || c->bad || c->life != RUNLOG_LIVE) return false;
-  for (const runlog_commit *k = c + 1; k < state->commits + state->commit_count; k++)
-    if (k->above && !k->bad && k->life == RUNLOG_LIVE && match_same_series(k->unit, c->unit))
-      return false;
-  return true;
-}
-
-/* Restores the newest of each kind of file above the checkpoints of other groups, which are there by
- * now. One that is dropped just now has a newer one. */
-static int restore_above(void *ctx, const catalog_place *at, runlog *log, err *e) {
-  struct restoring *r = ctx;
-  const runlog_state *state = runlog_view(log);
-  int rc = 0;
-  for (size_t i = 0; rc == 0 && i < state->commit_count; i++) {
-    catalog_told t;
-    if (!is_newest_above(state, &state->commits[i])) continue;
-    rc = catalog_describe(at, log, &state->commits[i], &t, e);
-    r->state = state;
-    if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
-    if (rc == 0) r->found++;
-    if (rc == 0 && r->told) rc = r->told(r->ctx, at->store, &t.item, e);
-    if (rc == ERR_CONFLICT) rc = 0;
-  }
-  return rc;
-}
-
-/* Restores a checkpoint that was named itself, or a copy of one. */
-static int restore_pick(struct restoring *r, const log_sink *log, const char *where, err *e) {
-  catalog_pick pick;
-  runlog_commit c;
-  int rc = find(r->how.io, log, where, &pick, r->foreign, e);
-  if (rc == 0 && r->dir) rc = catalog_hold(&pick, e);
-  r->how.store = pick.store;
-  r->state = NULL;
-  if (rc == 0 && r->dir)
-    rc = restore_wanted(
-        r, &(struct wanted){&pick.manifest, pick.key, "", r->dir, pick.attempt, &pick.companions},
-        e);
-  if (rc == 0 && r->dir && r->record && pick.committed)
-    note_verified(r, pick.under ? pick.under : pick.store, "", pick.number);
-  if (rc == 0 && r->told) {
-    catalog_item item = catalog_item_of(&pick, &c);
-    rc = r->told(r->ctx, pick.store, &item, e);
-  }
-  catalog_drop(&pick);
-  return rc;
-}
-
 int catalog_nothing_found(const char *where, const char *name, err *e) {
   if (!name) return err_set(e, ERR_NOENT, "%s has no checkpoint yet", where);
   return err_set(e, ERR_NOENT, "%s has no checkpoint %s (`list` shows what there is)", where, name);
@@ -455,43 +304,4 @@ int catalog_nothing_found(const char *where, const char *name, err *e) {
 
 bool catalog_is_absent(int rc) {
   return rc == ERR_NOENT || rc == ERR_NOSTORE;
-}
-
-static int restore_all(struct restoring *r, const log_sink *log, const char *where, err *e) {
-  int rc = catalog_logs(r->how.io, log, where, restore_group, r, e);
-  if (rc == 0 && !r->name) rc = catalog_logs(r->how.io, log, where, restore_above, r, e);
-  if (rc != 0 && !catalog_is_absent(rc)) return rc;
-  if (r->found) return rc;
-  if (!r->name) return restore_pick(r, log, where, e);
-  return rc < 0 ? rc : catalog_nothing_found(where, r->name, e);
-}
-
-int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
-                    const catalog_wish *wish, catalog_fn *told, void *ctx, err *e) {
-  const char *dir = wish->dir, *where = wish->where;
-  restore_staging staging;
-  fs_held *held;
-  struct restoring r = {.name = wish->name,
-                        .dir = dir,
-                        .alone = wish->alone,
-                        .record = wish->record,
-                        .log = log,
-                        .foreign = wish->foreign,
-                        .how = {.io = io, .pool = pool, .progress = progress},
-                        .told = told,
-                        .ctx = ctx};
-  if (!dir) return restore_all(&r, log, where, e);
-  int rc = fs_held_new(io, &held, e);
-  if (rc != 0) return rc;
-  rc = fs_check_way(io, dir, e);
-  if (rc == 0) rc = fs_mkdirs(fs_held_io(held), dir, 0777, e);
-  if (rc == 0) rc = fs_hold(held, dir, e);
-  if (rc == 0) rc = restore_open_staging(held, dir, &staging, e);
-  if (rc == 0) {
-    r.how.io = fs_held_io(held);
-    r.how.staging = staging.path;
-    rc = restore_close_staging(held, &staging, restore_all(&r, log, where, e), e);
-  }
-  fs_held_free(held);
-  return rc;
 }
