@@ -545,6 +545,11 @@ typedef struct ckpt_restore_options {
   const char *dir;  /* where to; made if absent. A name that exists there is CKPT_EEXISTS */
   uint32_t flags;   /* CKPT_DRY_RUN: nothing is written; fn is told what would be restored.
                        CKPT_RESTORE_ALONE, CKPT_RESTORE_RECORD */
+  /* Of each one only the files that one of these means, a list that ends in NULL: patterns as of
+   * `excludes`, but with the checkpoint's own directory as the root. Nothing beside it comes then, and
+   * what came is not remembered as restored. CKPT_ENOENT if it has no such file. NULL: all. Not of
+   * a place that another tool wrote (CKPT_EUNSUPPORTED). */
+  const char *const *only;
 } ckpt_restore_options;
 /* Restores, verified block by block, each unit in one step (staged beside `dir` or in it, renamed).
  * A place that another tool wrote, if `uri` names it and there is no `name`, comes as it is, into a

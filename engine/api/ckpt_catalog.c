@@ -105,6 +105,12 @@ static int restore_foreign(ckpt *c, const char *place, const char *dir, const ck
   return i->fn ? i->fn(i->ctx, &item) : 0;
 }
 
+static int check_only(const char *const *only, err *e) {
+  int rc = 0;
+  for (; rc == 0 && only && *only; only++) rc = match_exclude_check(*only, e);
+  return rc;
+}
+
 int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn, void *ctx) {
   ckpt_restore_options taken;
   ckpt_items i = {.fn = fn, .ctx = ctx};
@@ -112,6 +118,7 @@ int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn,
   if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_restore_options", &c->error);
   if (rc == 0 && (!taken.uri || !taken.dir))
     rc = err_set(&c->error, ERR_INVAL, "a restore needs a target and a directory");
+  if (rc == 0) rc = check_only(taken.only, &c->error);
   if (rc == 0) rc = ckpt_need_pool(c);
   if (rc != 0) return rc;
   char foreign[URI_MAX] = "";
@@ -120,10 +127,17 @@ int ckpt_restore(ckpt *c, const ckpt_restore_options *options, ckpt_item_fn *fn,
                        .name = taken.name,
                        .dir = taken.flags & CKPT_DRY_RUN ? NULL : taken.dir,
                        .alone = taken.flags & CKPT_RESTORE_ALONE,
-                       .record = taken.flags & CKPT_RESTORE_RECORD};
+                       .record = taken.flags & CKPT_RESTORE_RECORD,
+                       .only = taken.only && *taken.only ? taken.only : NULL};
   rc = catalog_restore(c->env.io, &c->log, c->pool, c->env.progress, &wish, ckpt_on_item, &i,
                        &c->error);
-  return rc == ERR_NOENT && *foreign ? restore_foreign(c, foreign, wish.dir, &i) : rc;
+  if (rc != ERR_NOENT || !*foreign) return rc;
+  if (wish.only)
+    return err_set(
+        &c->error, ERR_UNSUPPORTED,
+        "%s is another tool's, and comes whole or not at all: it has no list of its files",
+        foreign);
+  return restore_foreign(c, foreign, wish.dir, &i);
 }
 
 struct verifying {

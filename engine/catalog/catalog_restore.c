@@ -1,6 +1,10 @@
 /* catalog_restore: brings what was asked for of a target into a directory. */
 #include "catalog_impl.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "commit/companions_stored.h"
 #include "commit/verified.h"
 #include "job/restore/companions_restore.h"
@@ -10,9 +14,10 @@
 #include "prims/match_series.h"
 
 struct restoring {
-  const char *name, *dir; /* name NULL: the newest */
-  bool alone;             /* without companions */
-  bool record;            /* as in the wish */
+  const char *name, *dir;  /* name NULL: the newest */
+  bool alone;              /* without companions */
+  const char *const *only; /* as in the wish */
+  bool record;             /* as in the wish */
   const log_sink *log;
   const runlog_state *state; /* of the log that it is in; NULL: it is in none */
   restore how;
@@ -30,22 +35,61 @@ struct wanted {
   const runlog_companions *companions;
 };
 
+static bool fits_one(const char *const *only, const char *path, bool is_dir) {
+  for (; *only; only++)
+    if (match_exclude(*only, path, is_dir)) return true;
+  return false;
+}
+
+/* True if one of the patterns means it, or a directory that it is in. */
+static bool fits(const char *const *only, const manifest_entry *entry) {
+  char above[FS_PATH_MAX];
+  if (fits_one(only, entry->name, entry->type == MANIFEST_DIR)) return true;
+  if (snprintf(above, sizeof above, "%s", entry->name) >= (int)sizeof above)
+    return false; /* no restore could make it either */
+  for (char *end = above; (end = strchr(end, '/')); *end++ = '/') {
+    *end = 0;
+    if (fits_one(only, above, true)) return true;
+  }
+  return false;
+}
+
+/* Makes a manifest of what is wanted of one, which borrows all but the table itself. */
+static int part_of(const manifest *m, const char *const *only, manifest *out, err *e) {
+  size_t files = 0;
+  *out = *m;
+  out->count = 0;
+  out->entries = calloc(m->count ? m->count : 1, sizeof *out->entries);
+  if (!out->entries) return err_set(e, ERR_NOMEM, "no memory for a part of %s", m->unit);
+  for (size_t i = 0; i < m->count; i++) {
+    if (!fits(only, &m->entries[i])) continue;
+    out->entries[out->count++] = m->entries[i];
+    files += m->entries[i].type != MANIFEST_DIR;
+  }
+  if (files > 0) return 0;
+  free(out->entries);
+  out->entries = NULL;
+  return err_set(e, ERR_NOENT, "%s has no file that fits \"%s\"%s (`show` lists its files)",
+                 m->unit, *only, only[1] ? " or the other patterns" : "");
+}
+
 /* Restores one. Nothing is written before it is known that everything can be. */
 static int restore_wanted(const struct restoring *r, const struct wanted *w, err *e) {
-  manifest beside = {0};
+  manifest beside = {0}, part = {0};
   char key[STORE_KEY_MAX];
   companions_target to = {.dir = w->dir, .log = r->log};
-  bool has = w->companions->files > 0 && !r->alone;
-  int rc = 0;
+  bool has = w->companions->files > 0 && !r->alone && !r->only;
+  int rc = r->only ? part_of(w->manifest, r->only, &part, e) : 0;
   const companions_units units = {w->manifest, r->state};
-  if (has)
+  if (rc == 0 && has)
     rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->companions, &units, &beside,
                              key, e);
   if (rc == 0 && has) rc = companions_check_free(r->how.io, &beside, w->dir, e);
-  if (rc == 0) rc = restore_unit(&r->how, w->manifest, w->key, w->dir, e);
+  if (rc == 0) rc = restore_unit(&r->how, r->only ? &part : w->manifest, w->key, w->dir, e);
   if (rc == 0 && r->state) rc = restore_order(r->how.io, w->dir, r->state, e);
   if (rc == 0 && has) rc = companions_restore(&r->how, &beside, key, &to, e);
   manifest_free(&beside);
+  free(part.entries);
   return rc < 0 ? rc : 0;
 }
 
@@ -74,6 +118,26 @@ static int restore_pinned(struct restoring *r, const catalog_place *at, const ru
   return rc;
 }
 
+/* A dry run must foretell that nothing fits. */
+static int foresee_part(const struct restoring *r, const manifest *m, err *e) {
+  manifest part = {0};
+  int rc = r->only ? part_of(m, r->only, &part, e) : 0;
+  free(part.entries);
+  return rc;
+}
+
+/* Restores one that a log names, or says what would stop that. */
+static int bring(struct restoring *r, const catalog_place *at, const runlog *log,
+                 const catalog_item *item, err *e) {
+  manifest m = {0};
+  if (r->dir) return restore_pinned(r, at, log, item, e);
+  if (!r->only) return 0;
+  int rc = restore_manifest(at->store, item->group, item->commit, &m, e);
+  if (rc == 0) rc = foresee_part(r, &m, e);
+  manifest_free(&m);
+  return rc;
+}
+
 /* A user who may only read cannot note it; that is no fault of the checkpoint. */
 static void note_verified(const struct restoring *r, store *s, const char *prefix, uint64_t n) {
   err why = {0};
@@ -95,7 +159,7 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
     if (rc < 0 || !c) return rc;
     rc = catalog_describe(at, log, c, &t, e);
     r->state = runlog_view(log);
-    if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
+    if (rc == 0) rc = bring(r, at, log, &t.item, e);
   }
   if (rc == 0 && r->dir && r->record) note_verified(r, at->store, t.item.group, t.item.commit->n);
   r->found++;
@@ -121,7 +185,7 @@ static int restore_above(void *ctx, const catalog_place *at, runlog *log, err *e
     if (!is_newest_above(state, &state->commits[i])) continue;
     rc = catalog_describe(at, log, &state->commits[i], &t, e);
     r->state = state;
-    if (rc == 0 && r->dir) rc = restore_pinned(r, at, log, &t.item, e);
+    if (rc == 0) rc = bring(r, at, log, &t.item, e);
     if (rc == 0) r->found++;
     if (rc == 0 && r->told) rc = r->told(r->ctx, at->store, &t.item, e);
     if (rc == ERR_CONFLICT) rc = 0;
@@ -137,6 +201,7 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
   if (rc == 0 && r->dir) rc = catalog_hold(&pick, e);
   r->how.store = pick.store;
   r->state = NULL;
+  if (rc == 0 && !r->dir) rc = foresee_part(r, &pick.manifest, e);
   if (rc == 0 && r->dir)
     rc = restore_wanted(
         r, &(struct wanted){&pick.manifest, pick.key, "", r->dir, pick.attempt, &pick.companions},
@@ -153,7 +218,8 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
 
 static int restore_all(struct restoring *r, const log_sink *log, const char *where, err *e) {
   int rc = catalog_logs(r->how.io, log, where, restore_group, r, e);
-  if (rc == 0 && !r->name) rc = catalog_logs(r->how.io, log, where, restore_above, r, e);
+  if (rc == 0 && !r->name && !r->only)
+    rc = catalog_logs(r->how.io, log, where, restore_above, r, e);
   if (rc != 0 && !catalog_is_absent(rc)) return rc;
   if (r->found) return rc;
   if (!r->name) return restore_pick(r, log, where, e);
@@ -168,7 +234,8 @@ int catalog_restore(const io *io, const log_sink *log, pool *pool, const progres
   struct restoring r = {.name = wish->name,
                         .dir = dir,
                         .alone = wish->alone,
-                        .record = wish->record,
+                        .record = wish->record && !wish->only,
+                        .only = wish->only,
                         .log = log,
                         .foreign = wish->foreign,
                         .how = {.io = io, .pool = pool, .progress = progress},

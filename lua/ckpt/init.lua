@@ -154,7 +154,7 @@
 ---@field version fun(): string
 ---@field weigh fun(text: string, entries?: integer): true?, string?, string?
 ---@field list fun(uri: string): ckpt.Item[]?, string?, string?
----@field restore fun(options: { uri: string, dir: string, name?: string, dry_run?: boolean }): ckpt.Item[]?, string?, string?
+---@field restore fun(options: { uri: string, dir: string, name?: string, only?: string[], dry_run?: boolean }): ckpt.Item[]?, string?, string?
 ---@field verify fun(uri: string, name?: string, fn?: fun(record: ckpt.Verified)): ckpt.Verified[]|true|nil, string?, string?, ckpt.Verified[]?
 ---@field doctor fun(uri: string): ckpt.Examined[]?, string?, string?, ckpt.Examined[]?
 ---@field show fun(uri: string, name?: string): string?, string?, string? a JSON text

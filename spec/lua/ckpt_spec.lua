@@ -68,6 +68,11 @@ describe("require 'ckpt'", function()
       local items = assert(ckpt.list(DIR .. "/store"))
       assert(#items == 1 and items[1].name == "checkpoint-10" and items[1].life == "live")
       assert(items[1].files == 1 and items[1].bytes == 1013)
+      local part = { uri = DIR .. "/store", dir = DIR .. "/part", only = { "no such", "file" } }
+      local nothing, _, class = ckpt.restore(part)
+      assert(nothing == nil and class == "ENOENT")
+      part.only = { "*" }
+      assert(#assert(ckpt.restore(part)) == 1)
       local restored = assert(ckpt.restore { uri = DIR .. "/store", dir = DIR .. "/back" })
       assert(#restored == 1)
       local f = assert(io.open(DIR .. "/back/checkpoint-10/model.bin"))

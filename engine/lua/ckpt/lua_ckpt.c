@@ -285,14 +285,15 @@ static int l_list(lua_State *L) {
   return rc < 0 ? fail(L, engine, rc) : 1;
 }
 
-/* restore{uri=, name=, dir=, dry_run=} -> { item, ... } */
+/* restore{uri=, name=, dir=, only=, dry_run=} -> { item, ... } */
 static int l_restore(lua_State *L) {
-  static const char *const keys[] = {"uri", "name", "dir", "dry_run", NULL};
+  static const char *const keys[] = {"uri", "name", "dir", "only", "dry_run", NULL};
   l_ckpt_check_keys(L, 1, keys);
   ckpt_restore_options options = {.size = sizeof options,
                                   .uri = l_ckpt_text(L, 1, "uri"),
                                   .name = l_ckpt_text(L, 1, "name"),
                                   .dir = l_ckpt_text(L, 1, "dir"),
+                                  .only = l_ckpt_texts(L, 1, "only"),
                                   .flags = l_ckpt_flag(L, 1, "dry_run") ? CKPT_DRY_RUN : 0};
   luaL_argcheck(L, options.uri, 1, "`uri` is missing");
   luaL_argcheck(L, options.dir, 1, "`dir` is missing");

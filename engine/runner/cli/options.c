@@ -114,6 +114,7 @@ void options_free(options *o) {
   free((void *)o->run.markers);
   free((void *)o->run.policies);
   free((void *)o->run.settings);
+  free((void *)o->only);
 }
 
 const char *const *options_policies(const options *o) {

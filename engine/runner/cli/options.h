@@ -44,6 +44,7 @@ typedef struct options {
   double pin_s;                   /* 0: for good */
   double bandwidth, mtbf_s;       /* policy simulate: bytes a second, 0: none is given; 0: none */
   uint64_t seed;
+  const char *const *only; /* of a restore; to be freed */
   bool all, uri_only, wait, alone, linear, mark, remove_run, yes, record, metrics;
 } options;
 

@@ -31,6 +31,7 @@ static void say(const options *o, const ckpt_item *item, const char *done) {
   item_name(f, item);
   item_size(f, item);
   fprintf(f, " to %s", o->dir);
+  if (o->only) fputs(", only what fits --only", f);
   if (item->left_out) /* a job that goes on from it may begin its optimizer anew, or fail */
     fprintf(f, ", without %llu file%s that excludes left out of it when it was saved",
             (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s");
@@ -79,6 +80,7 @@ static int run(const options *o) {
                                   .uri = o->uri,
                                   .name = o->name,
                                   .dir = o->dir,
+                                  .only = o->only,
                                   .flags = (o->dry_run ? CKPT_DRY_RUN : 0u) |
                                            (o->alone ? CKPT_RESTORE_ALONE : 0u)};
   progress_begin_here(&progress, o->level < 0);
@@ -93,6 +95,9 @@ static const option_spec opt_dir = {
     take_text, .at = OF(dir), .needed = true};
 static const option_spec opt_alone = {"alone", NULL, "without what was saved beside it (`with`)",
                                       take_set, .at = OF(alone)};
+static const option_spec opt_only = {
+    "only", "GLOB", "of its files those alone; repeatable, and nothing from beside it", take_list,
+    .at = OF(only)};
 
 static const char help[] =
     "URI is what --to was, or a checkpoint in it. Without NAME the newest of each group.\n"
@@ -104,8 +109,8 @@ const verb verb_restore = {
     .synopsis = "restore URI [NAME] --dir DIR [options]",
     .summary = "copy a checkpoint back, every byte compared",
     .text = help,
-    .options =
-        (const option_spec *const[]){&opt_dir, &opt_alone, &option_json, &option_dry_run, NULL},
+    .options = (const option_spec *const[]){&opt_dir, &opt_alone, &opt_only, &option_json,
+                                            &option_dry_run, NULL},
     .words = {1, 2, "URI", {OF(uri), OF(name)}, 0, false},
     .run = run,
 };
