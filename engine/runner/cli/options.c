@@ -122,3 +122,13 @@ const char *const *options_policies(const options *o) {
   if (!o->run.policies) return implied;
   return strcmp(o->run.policies[0], "builtin") == 0 ? NULL : o->run.policies;
 }
+
+ckpt_plan_options options_plan(const options *o) {
+  return (ckpt_plan_options){.size = sizeof(ckpt_plan_options),
+                             .uri = o->uri,
+                             .policies = options_policies(o),
+                             .settings = o->run.settings,
+                             .max_delete = o->run.max_delete,
+                             .grace_delete_s = o->run.grace_delete_s,
+                             .flags = o->run.flags & CKPT_NO_DELETE};
+}

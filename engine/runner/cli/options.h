@@ -102,4 +102,7 @@ void options_free(options *o);
  * builtin`. */
 const char *const *options_policies(const options *o);
 
+/* Returns what the engine gets of a verb with FLAGS_PLAN, for the target at o->uri. */
+ckpt_plan_options options_plan(const options *o);
+
 #endif

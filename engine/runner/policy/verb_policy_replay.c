@@ -137,13 +137,7 @@ static int run(const options *o) {
   replayed p = {.table = {.heads = {"DIFFERENCE", "NAME", "SIZE", "WAS DROPPED", "WOULD BE", "WHY"},
                           .left = 1 | 2 | 8 | 16 | 32},
                 .json = o->json};
-  const ckpt_plan_options options = {.size = sizeof options,
-                                     .uri = o->uri,
-                                     .policies = options_policies(o),
-                                     .settings = o->run.settings,
-                                     .max_delete = o->run.max_delete,
-                                     .grace_delete_s = o->run.grace_delete_s,
-                                     .flags = o->run.flags & CKPT_NO_DELETE};
+  const ckpt_plan_options options = options_plan(o);
   ckpt_replay sum = {.size = sizeof sum};
   int code = EXIT_DONE, rc = command_open(&engine, o);
   if (rc == 0) rc = ckpt_replay_log(engine, &options, take_fate, &p, &sum);

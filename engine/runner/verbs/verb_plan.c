@@ -94,13 +94,7 @@ static int run(const options *o) {
   planned p = {
       .table = {.heads = {"VERDICT", "NAME", "SIZE", "DELETED", "WHY"}, .left = 1 | 2 | 16},
       .o = o};
-  ckpt_plan_options options = {.size = sizeof options,
-                               .uri = o->uri,
-                               .policies = options_policies(o),
-                               .settings = o->run.settings,
-                               .max_delete = o->run.max_delete,
-                               .grace_delete_s = o->run.grace_delete_s,
-                               .flags = o->run.flags & CKPT_NO_DELETE};
+  const ckpt_plan_options options = options_plan(o);
   int code = EXIT_DONE;
   int rc = command_open(&engine, o);
   if (rc == 0) rc = ckpt_plan(engine, &options, take_verdict, &p);
