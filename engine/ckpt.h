@@ -781,6 +781,29 @@ typedef struct ckpt_replay {
 int ckpt_replay_log(ckpt *engine, const ckpt_plan_options *options, ckpt_fate_fn *fn, void *ctx,
                     ckpt_replay *out);
 
+enum { CKPT_STOOD = 1, CKPT_TO_COME, CKPT_WENT };
+/* What is said of a checkpoint at a past moment; valid during the call. */
+typedef struct ckpt_past {
+  size_t size;
+  const ckpt_item *item; /* with the fate that it had */
+  uint32_t stance;  /* CKPT_STOOD: it was there; CKPT_TO_COME: it was committed later; CKPT_WENT: it
+                            was dropped before */
+  uint64_t after;   /* the question is that behind this commit, */
+  int64_t after_ns; /* at its time; 0: there was no commit yet */
+  uint64_t stood;   /* of so many */
+  uint32_t verdict; /* of one that stood: CKPT_KEEP, CKPT_GUARDED, CKPT_LIMITED, CKPT_DROP, */
+  const char *policy, *reason; /* and whose word that is */
+} ckpt_past;
+/* Returns 0 to go on; any other value ends the call and is returned. */
+typedef int ckpt_past_fn(void *ctx, const ckpt_past *past);
+/* Asks policies a past question again: what they keep of the checkpoints that stood behind entry `at` of
+ * each log of a target, with the numbers that these have in it and the time of the last commit until then.
+ * What is not in a log is not known: pins, what verified, what a start resumed from, a policy's memory,
+ * when a result came and a mark as bad was made (they hold as they do now), and when something was lost (it is taken as
+ * there). Tells each commit of each log, in its order. Options as those of ckpt_plan(). Writes nothing. */
+int ckpt_replay_at(ckpt *engine, const ckpt_plan_options *options, uint64_t at, ckpt_past_fn *fn,
+                   void *ctx);
+
 enum { CKPT_DIFFERENT = 1, CKPT_EQUAL, CKPT_NONE_FOUND };
 /* What was found out of one key of two policies; the texts are valid during the call. */
 typedef struct ckpt_difference {

@@ -59,33 +59,93 @@ static void give_sum(const lab_replay_sum *sum, ckpt_replay *out) {
   ckpt_give(out, out->size, &given, sizeof given);
 }
 
+/* Opens it with the policies of these options, of which `taken` is a copy. */
+static int open_replay(ckpt *c, const ckpt_plan_options *options, ckpt_plan_options *taken,
+                       lab_replay **out) {
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_take(taken, sizeof *taken, options, "ckpt_plan_options", &c->error);
+  if (rc == 0 && (!taken->uri || !*taken->uri))
+    rc = err_set(&c->error, ERR_INVAL, "a replay needs a target");
+  if (rc != 0) return rc;
+  lab_replay_options o = {
+      .io = c->env.io, .log = &c->log, .limits = {.no_delete = taken->flags & CKPT_NO_DELETE}};
+  rc = ckpt_share(taken->max_delete, &o.limits.max_drop, &c->error);
+  if (rc == 0) rc = ckpt_grace_ns(taken->grace_delete_s, &o.limits.grace_ns, &c->error);
+  if (rc == 0 && taken->policies) rc = ckpt_need_policies(c);
+  if (rc < 0) return rc;
+  o.policy = (policy_options){.link = c->policies,
+                              .id = "replay",
+                              .names = taken->policies,
+                              .settings = taken->settings,
+                              .dir = taken->policy_dir,
+                              .quiet_ns = -1};
+  return lab_replay_open(&o, out, &c->error);
+}
+
 int ckpt_replay_log(ckpt *c, const ckpt_plan_options *options, ckpt_fate_fn *fn, void *ctx,
                     ckpt_replay *out) {
   ckpt_plan_options taken;
   replaying r = {.fn = fn, .ctx = ctx};
-  int rc = ckpt_enter(c);
-  if (rc == 0) rc = ckpt_take(&taken, sizeof taken, options, "ckpt_plan_options", &c->error);
-  if (rc == 0 && (!taken.uri || !*taken.uri))
-    rc = err_set(&c->error, ERR_INVAL, "a replay needs a target");
-  if (rc != 0) return rc;
-  lab_replay_options o = {
-      .io = c->env.io, .log = &c->log, .limits = {.no_delete = taken.flags & CKPT_NO_DELETE}};
-  rc = ckpt_share(taken.max_delete, &o.limits.max_drop, &c->error);
-  if (rc == 0) rc = ckpt_grace_ns(taken.grace_delete_s, &o.limits.grace_ns, &c->error);
-  if (rc == 0 && taken.policies) rc = ckpt_need_policies(c);
-  if (rc < 0) return rc;
-  o.policy = (policy_options){.link = c->policies,
-                              .id = "replay",
-                              .names = taken.policies,
-                              .settings = taken.settings,
-                              .dir = taken.policy_dir,
-                              .quiet_ns = -1};
-  rc = lab_replay_open(&o, &r.replay, &c->error);
+  int rc = open_replay(c, options, &taken, &r.replay);
   if (rc == 0) rc = catalog_logs(c->env.io, &c->log, taken.uri, on_log, &r, &c->error);
   if (rc == 0 && out) {
     const lab_replay_sum sum = lab_replay_end(r.replay);
     give_sum(&sum, out);
   }
   lab_replay_close(r.replay);
+  return rc;
+}
+
+/* ---- one past moment ---- */
+
+_Static_assert((int)CKPT_STOOD == (int)LAB_STOOD && (int)CKPT_TO_COME == (int)LAB_TO_COME &&
+                   (int)CKPT_WENT == (int)LAB_WENT,
+               "ckpt.h and replay.h disagree");
+
+typedef struct asking {
+  lab_replay *replay;
+  uint64_t at;
+  ckpt_past_fn *fn;
+  void *ctx;
+  const catalog_place *place;
+  const runlog *log;
+  err *e;
+} asking;
+
+static int on_past(void *ctx, const lab_past *p) {
+  const asking *a = ctx;
+  catalog_told told;
+  char root[HASH_HEX_MAX];
+  int rc = catalog_describe(a->place, a->log, p->commit, &told, a->e);
+  if (rc < 0) return rc;
+  const ckpt_item item = ckpt_item_of(&told.item, root);
+  const ckpt_past past = {.size = sizeof past,
+                          .item = &item,
+                          .stance = (uint32_t)p->stance,
+                          .after = p->after ? p->after->n : 0,
+                          .after_ns = p->after ? p->after->time_ns : 0,
+                          .stood = p->stood,
+                          .verdict = (uint32_t)p->verdict,
+                          .policy = p->policy,
+                          .reason = p->reason};
+  return a->fn(a->ctx, &past);
+}
+
+static int ask_log(void *ctx, const catalog_place *place, runlog *log, err *e) {
+  asking *a = ctx;
+  a->place = place;
+  a->log = log;
+  a->e = e;
+  return lab_replay_at(a->replay, runlog_view(log), runlog_prefix(log), a->at, on_past, a, e);
+}
+
+int ckpt_replay_at(ckpt *c, const ckpt_plan_options *options, uint64_t at, ckpt_past_fn *fn,
+                   void *ctx) {
+  ckpt_plan_options taken;
+  asking a = {.at = at, .fn = fn, .ctx = ctx};
+  int rc = open_replay(c, options, &taken, &a.replay);
+  if (rc == 0 && !fn) rc = err_set(&c->error, ERR_INVAL, "somebody has to be told");
+  if (rc == 0) rc = catalog_logs(c->env.io, &c->log, taken.uri, ask_log, &a, &c->error);
+  lab_replay_close(a.replay);
   return rc;
 }

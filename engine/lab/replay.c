@@ -15,6 +15,7 @@ struct lab_replay {
 /* What becomes of a commit; `after` is a place in the list of commits. */
 typedef struct fate {
   bool dropped;
+  retention_verdict verdict;
   size_t after;
   char *policy, *reason;
 } fate;
@@ -71,18 +72,23 @@ static void find_what_was(play *p) {
   }
 }
 
-/* Of what stays, only the last word is told. */
-static void on_judged(void *ctx, const retention_item *item, const policy_kept *said) {
-  play *p = ctx;
+/* Writes down whose word on a commit holds. */
+static void take_word(play *p, fate *f, const retention_item *item, const policy_kept *said) {
   const bool drops = item->verdict == RETENTION_DROP;
   const bool by_policy = drops || (item->verdict == RETENTION_KEEP && *said->reason);
-  fate *f = &p->would[last_before(p, item->commit->n + 1)];
-  if (!drops && p->now + 1 < p->count) return;
   *f = (fate){.dropped = drops,
+              .verdict = item->verdict,
               .after = p->now,
               .policy = strdup(by_policy ? said->policy : "builtin"),
               .reason = strdup(by_policy ? said->reason : item->reason)};
   if (!f->policy || !f->reason) p->r->world.broken = true;
+}
+
+/* Of what stays, only the last word is told. */
+static void on_judged(void *ctx, const retention_item *item, const policy_kept *said) {
+  play *p = ctx;
+  fate *f = &p->would[last_before(p, item->commit->n + 1)];
+  if (item->verdict == RETENTION_DROP || p->now + 1 == p->count) take_word(p, f, item, said);
 }
 
 static int play_commits(play *p, err *e) {
@@ -164,6 +170,64 @@ int lab_replay_log(lab_replay *r, const runlog_state *log, const char *prefix, l
     if (r->world.broken) rc = err_set(e, ERR_NOMEM, "replay: out of memory");
   }
   if (rc == 0) rc = tell(&p, fn, ctx);
+  play_free(&p);
+  return rc;
+}
+
+/* ---- one past moment ---- */
+
+static void on_asked(void *ctx, const retention_item *item, const policy_kept *said) {
+  play *p = ctx;
+  take_word(p, &p->would[last_before(p, item->commit->n + 1)], item, said);
+}
+
+static lab_stance stance_of(const runlog_commit *c, uint64_t at) {
+  if (c->n > at) return LAB_TO_COME;
+  return c->life != RUNLOG_LIVE && c->drop != 0 && c->drop <= at ? LAB_WENT : LAB_STOOD;
+}
+
+/* Asks about those that stood; returns how many. */
+static size_t ask_at(play *p, uint64_t at) {
+  lab *l = &p->r->world;
+  size_t stood = 0;
+  for (size_t i = 0; i < p->count && p->commits[i].n <= at; i++) {
+    if (p->commits[i].time_ns > l->now) l->now = p->commits[i].time_ns;
+    if (stance_of(&p->commits[i], at) != LAB_STOOD) continue;
+    lab_commit_again(l, &p->trial, &p->commits[i]);
+    stood++;
+  }
+  if (stood > 0 && !l->broken) lab_keep(l, &p->trial);
+  names_free(&l->news.deleted);
+  return stood;
+}
+
+static int tell_past(const play *p, uint64_t at, size_t stood, lab_past_fn *fn, void *ctx) {
+  const bool any = p->count > 0 && p->commits[0].n <= at;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < p->count; i++) {
+    const fate *f = &p->would[i];
+    rc = fn(ctx, &(lab_past){.commit = &p->commits[i],
+                             .after = any ? &p->commits[last_before(p, at + 1)] : NULL,
+                             .stance = stance_of(&p->commits[i], at),
+                             .stood = stood,
+                             .verdict = f->verdict,
+                             .policy = f->policy ? f->policy : "",
+                             .reason = f->reason ? f->reason : ""});
+  }
+  return rc;
+}
+
+int lab_replay_at(lab_replay *r, const runlog_state *log, const char *prefix, uint64_t at,
+                  lab_past_fn *fn, void *ctx, err *e) {
+  play p;
+  int rc = play_new(&p, r, log, prefix) ? 0 : err_set(e, ERR_NOMEM, "replay: out of memory");
+  r->world.now = 0;
+  r->world.judged = on_asked;
+  r->world.judged_ctx = &p;
+  if (at == UINT64_MAX) at--; /* no entry has that number */
+  const size_t stood = rc == 0 ? ask_at(&p, at) : 0;
+  if (rc == 0 && r->world.broken) rc = err_set(e, ERR_NOMEM, "replay: out of memory");
+  if (rc == 0) rc = tell_past(&p, at, stood, fn, ctx);
   play_free(&p);
   return rc;
 }

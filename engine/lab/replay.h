@@ -1,5 +1,5 @@
 /* replay: what policies would have kept of the checkpoints that a log tells of, had they governed the
- * run from its beginning: `keep` is asked after each commit about what they themselves have left, by the
+ * run from its beginning, or had they been asked at one past moment of it: `keep` is asked after each commit about what they themselves have left, by the
  * very rules that a run obeys (plan/retention.h), on a clock that stands at that commit.
  *
  * A log does not say everything. A mark as bad holds from the checkpoint's beginning; nothing is known
@@ -52,6 +52,32 @@ int lab_replay_open(const lab_replay_options *o, lab_replay **out, err *e);
 /* Plays one log, and tells its differences in the order of the log. */
 int lab_replay_log(lab_replay *r, const runlog_state *log, const char *prefix, lab_fate_fn *fn,
                    void *ctx, err *e);
+
+typedef enum lab_stance {
+  LAB_STOOD = 1, /* it was committed, and not dropped yet: the policies are asked about it */
+  LAB_TO_COME,   /* it was committed later */
+  LAB_WENT,      /* it was dropped before */
+} lab_stance;
+
+/* What is said of a commit at a past moment; valid during the call. */
+typedef struct lab_past {
+  const runlog_commit *commit; /* with the fate that it had */
+  const runlog_commit
+      *after; /* the question is that behind this commit, at its time; NULL: there was none */
+  lab_stance stance;
+  size_t stood;              /* how many stood there */
+  retention_verdict verdict; /* of one that stood */
+  const char *policy, *reason;
+} lab_past;
+
+/* Returns 0 to go on; any other value ends the call and is returned. */
+typedef int lab_past_fn(void *ctx, const lab_past *past);
+
+/* Asks once what is kept of those that stood behind entry `at` of this log, with the clock of the last
+ * commit until then; tells each commit of the log, in its order. What was lost, or went with its run, is
+ * taken as there: nobody has written down when it went. A mark as bad, and results, hold as they do now. */
+int lab_replay_at(lab_replay *r, const runlog_state *log, const char *prefix, uint64_t at,
+                  lab_past_fn *fn, void *ctx, err *e);
 lab_replay_sum lab_replay_end(const lab_replay *r);
 void lab_replay_close(lab_replay *r); /* NULL is fine */
 

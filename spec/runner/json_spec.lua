@@ -120,6 +120,7 @@ describe("docs/json.md", function()
     says("policy diff", "policy diff two.lua p.lua")
     says("policy diff", "policy diff two.lua fun.lua")
     says("policy replay", "policy replay store -p ./one.lua --max-delete 100%")
+    says("why", "why checkpoint-1 --at 1000 --to store")
     says("ls", "ls store")
     says("restore", "restore store --dir back")
     sh "mkdir tune; echo '{}' >tune/experiment_state-2026-11-23_19-58-33.json"

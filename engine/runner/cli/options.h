@@ -43,9 +43,9 @@ typedef struct options {
   uint64_t size_max, entries_max; /* unpack; 0: the default */
   double pin_s;                   /* 0: for good */
   double bandwidth, mtbf_s;       /* policy simulate: bytes a second, 0: none is given; 0: none */
-  uint64_t seed;
-  const char *const *only; /* of a restore; to be freed */
-  bool all, uri_only, wait, alone, linear, mark, remove_run, yes, record, metrics;
+  uint64_t seed, at;              /* at: an entry's number, if `past` */
+  const char *const *only;        /* of a restore; to be freed */
+  bool past, all, uri_only, wait, alone, linear, mark, remove_run, yes, record, metrics;
 } options;
 
 enum { OPTIONS_ERROR_MAX = 512 };

@@ -1,5 +1,6 @@
 /* `why`: tells what became of a checkpoint or a file, and the one reason why it is not in the
  * store. It asks a run that is alive; otherwise its files, or the target. */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "runner/cli/report.h"
 #include "runner/job/answer.h"
 #include "runner/job/ask.h"
+#include "past.h"
+#include "runner/cli/run_flags.h"
 #include "verbs.h"
 
 static bool is_there(const char *path) {
@@ -108,6 +111,7 @@ static int print_answer(const options *o, FILE *f, char **answer, int code) {
 }
 
 static int run(const options *o) {
+  if (o->past) return command_end(past_answer(o));
   char *answer = NULL;
   size_t size = 0;
   FILE *f = open_memstream(&answer, &size);
@@ -119,16 +123,49 @@ static int run(const options *o) {
 static const option_spec opt_to = {"to", "URI", "the target, for what this machine does not know",
                                    take_text, .at = OF(to)};
 
+static int take_at(options *o, const option_spec *spec, const char *value, char *error) {
+  char *end;
+  errno = 0;
+  o->at = strtoull(value, &end, 10);
+  if (*value < '0' || *value > '9' || *end || errno)
+    return OPTIONS_FAIL(error, "--%s: the number of an entry, as ls --json has it, not '%s'",
+                        spec->name, value);
+  o->past = true;
+  return 0;
+}
+
+static const option_spec opt_at = {
+    "at", "N", "ask again what stays, as it was behind entry N of the log at --to", take_at,
+    .at = OF(at)};
+
+static int check(const options *o, char *error) {
+  const bool judges = o->run.policies || o->run.settings || o->run.max_delete != 0 ||
+                      o->run.grace_delete_s != 0 || o->run.flags || o->policy_in_process;
+  if (o->past && !o->to)
+    return OPTIONS_FAIL(error, "--at asks the log of a target: name it with --to");
+  if (o->past && (o->dir || o->state))
+    return OPTIONS_FAIL(error,
+                        "--at asks the log of a target alone: --dir and --state say nothing of it");
+  if (!o->past && judges)
+    return OPTIONS_FAIL(error, "a policy is asked with --at N only: else what was decided is told");
+  return 0;
+}
+
 static const char help[] =
-    "Asks the run while it is alive, else reads what it wrote down. Exit code: 4 nothing of that\n"
-    "name is known.\n";
+    "Asks the run while it is alive, else reads what it wrote down. With --at the policies of\n"
+    "-p are asked again which of the checkpoints stay that stood behind that entry.\n"
+    "What of that time no log tells is named in the answer. Exit code: 4 nothing of that name\n"
+    "is known.\n";
 
 const verb verb_why = {
     .name = "why",
-    .synopsis = "why NAME|PATH [--dir DIR] [--to URI] [options]",
+    .synopsis = "why NAME|PATH [--dir DIR] [--to URI [--at N]] [options]",
     .summary = "say what became of a checkpoint or a file, and why it was not saved",
     .text = help,
-    .options = (const option_spec *const[]){&ask_dir, &opt_to, &ask_state, &option_json, NULL},
+    .flags = FLAGS_PLAN,
+    .options =
+        (const option_spec *const[]){&ask_dir, &opt_to, &opt_at, &ask_state, &option_json, NULL},
     .words = {1, 1, "NAME or PATH", {OF(name)}, 0, false},
+    .check = check,
     .run = run,
 };
