@@ -399,8 +399,7 @@ static void a_close_in_the_middle_of_an_upload_leaves_nothing_behind(void **stat
   run_host *h = run_host_new(NULL);
   run_host_begin(h);
   run_host_hold_save(h, "ckpt-1.pt", "one");
-  write_file(run_host_dir(h, "last.pt"), "waits");
-  run_host_for(h, 0.1);
+  run_host_let_wait(h, "last.pt");
   run_host_close(h); /* lets the worker go on, and cancels it */
   assert_string_equal(run_host_commits(h), "");
   assert_false(path_exists(run_host_store(h, "ckpt-1.pt")));
