@@ -27,6 +27,12 @@ $(PLAYED):
 bench-put: all servers
 	@$(TEST_ENV) spec/bench/put.sh
 
+## bench-policy: what a decision and retention over 10,000 checkpoints cost of processor time, here and in the
+##   policies' process; figures in build/bench/policy.txt
+bench-policy: all $(call tests,policy_cost)
+	@mkdir -p $(BUILD)/bench && rm -f $(BUILD)/bench/policy.txt
+	@$(TEST_ENV) BENCH=$(BUILD)/bench/policy.txt $(call tests,policy_cost) && cat $(BUILD)/bench/policy.txt
+
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: private PLAY = spec/failn/failn.sh
 test-failn: $(call tests,failn)
@@ -115,7 +121,7 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put
+.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-policy
 
 ## test-frameworks: GROUP=name KILLS=10 LOSSES=2: Hugging Face, Lightning, DCP, DeepSpeed, Orbax, Keras, Ray and others,
 ##   killed and resumed; rows in build/frameworks/table.txt; installs them, about 9 GB
