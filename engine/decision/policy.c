@@ -36,6 +36,9 @@ typedef struct talk {
   char *memory;
   bool changed;
   policy_asked *asked; /* by hook; NULL: each question is the first */
+  bool ahead;          /* the hooks up to POLICY_QUEUE are asked one after the other */
+  json_t *said;        /* the answers to those ahead, that came with the last one; NULL: none */
+  size_t heard;        /* how many of them were looked at */
 } talk;
 
 static void begin_about(talk *t, policy *p, policy_question question, char *const *memory) {
@@ -61,6 +64,7 @@ static void end(talk *t, char **memory) {
   } else {
     free(t->memory);
   }
+  json_decref(t->said);
   policy_question_free(&t->question);
 }
 
@@ -79,17 +83,63 @@ void policy_asked_clear(policy_asked *asked) {
 
 typedef int judge_fn(const json_t *answer, void *out, err *e);
 
+/* Has the hooks behind this one asked in the same exchange. Out of memory they are asked later. */
+static void ask_ahead(talk *t, policy_hook hook) {
+  json_decref(t->question.then);
+  t->question.then = NULL;
+  for (int next = (int)hook + 1; t->ahead && next < POLICY_DECIDING; next++) {
+    if (!t->p->has[next]) continue;
+    const policy_asked *asked = t->asked ? &t->asked[next] : NULL;
+    json_t *one = json_pack("{s:s}", "hook", policy_hook_name((policy_hook)next));
+    if (asked && asked->yes &&
+        json_object_set_new(one, "before", policy_memory_value(asked->memory)) < 0) {
+      json_decref(one);
+      return;
+    }
+    if (!t->question.then) t->question.then = json_array();
+    if (json_array_append_new(t->question.then, one) < 0) return;
+  }
+}
+
+/* Takes the answer to this hook that came with the last one, or asks. */
+static int hear(talk *t, policy_hook hook, const policy_asked *before, policy_reply *reply) {
+  json_t *whole = json_array_get(t->said, t->heard++);
+  if (whole) return policy_hear(t->p, hook, whole, reply);
+  ask_ahead(t, hook);
+  return policy_ask(t->p, hook, &t->question, t->memory, before, reply);
+}
+
+/* What came with an answer was said with the memory that this one left: it counts if that was taken
+ * over. */
+static void take_said(talk *t, const policy_reply *reply) {
+  json_t *then = json_object_get(reply->whole, "then");
+  if (!json_is_array(then)) return;
+  json_decref(t->said);
+  t->said = json_incref(then);
+  t->heard = 0;
+}
+
+static void forget_said(talk *t) {
+  json_decref(t->said);
+  t->said = NULL;
+}
+
 /* True if a policy had an answer and it is a good one; the texts are then in `reply`. */
 static bool ask(talk *t, policy_hook hook, judge_fn *judge, void *out, policy_reply *reply) {
   err why = {0};
   policy_asked *asked = t->asked ? &t->asked[hook] : NULL;
   const policy_asked *before = asked && asked->yes ? asked : NULL;
-  if (!t->p->has[hook] || policy_ask(t->p, hook, &t->question, t->memory, before, reply) < 0)
-    return false;
-  if (judge(reply->answer, out, &why) < 0) {
-    policy_refuse(t->p, hook, reply, why.text);
+  if (!t->p->has[hook]) return false;
+  if (hear(t, hook, before, reply) < 0) {
+    forget_said(t);
     return false;
   }
+  if (judge(reply->answer, out, &why) < 0) {
+    policy_refuse(t->p, hook, reply, why.text);
+    forget_said(t);
+    return false;
+  }
+  take_said(t, reply);
   bool answered = reply->answer != NULL;
   if (asked && !before) note_asked(asked, t->memory);
   if (reply->has_memory) t->changed = true;
@@ -134,6 +184,7 @@ void policy_decide(policy *p, const policy_facts *facts, char **memory, decision
   int sync = 0, queue = (int)p->queue;
   begin(&t, p, policy_event(p, facts), memory);
   t.asked = facts->asked;
+  t.ahead = true;
   if (ask(&t, POLICY_READY, judge_ready, &ready, &r) && !ready) {
     out->action = POLICY_WAIT;
     by_policy(out, &r, "the policy says that it is not ready");

@@ -109,7 +109,7 @@ int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
 
 /* ---- a question ---- */
 
-static json_t *memory_value(const char *memory) {
+json_t *policy_memory_value(const char *memory) {
   json_t *value = NULL;
   if (memory && js_parse(memory, strlen(memory), "memory", &value, NULL) == 0 &&
       !json_is_object(value) && !json_is_array(value)) {
@@ -121,6 +121,7 @@ static json_t *memory_value(const char *memory) {
 
 void policy_question_free(policy_question *q) {
   json_decref(q->event);
+  json_decref(q->then);
   buf_free(&q->items);
 }
 
@@ -135,9 +136,14 @@ static int add_items(const buf *items, buf *out, err *e) {
 
 static int print_request(const policy *p, policy_hook hook, const policy_question *q,
                          const char *memory, const policy_asked *before, buf *out, err *e) {
-  json_t *request = json_pack("{s:s, s:s, s:s, s:O, s:o}", "op", "ask", "id", p->id, "hook",
-                              hooks[hook].name, "event", q->event, "memory", memory_value(memory));
-  if (before && json_object_set_new(request, "before", memory_value(before->memory)) < 0) {
+  json_t *request =
+      json_pack("{s:s, s:s, s:s, s:O, s:o}", "op", "ask", "id", p->id, "hook", hooks[hook].name,
+                "event", q->event, "memory", policy_memory_value(memory));
+  if (before && json_object_set_new(request, "before", policy_memory_value(before->memory)) < 0) {
+    json_decref(request);
+    request = NULL;
+  }
+  if (request && q->then && json_object_set(request, "then", q->then) < 0) {
     json_decref(request);
     request = NULL;
   }
@@ -243,6 +249,19 @@ int policy_ask(policy *p, policy_hook hook, const policy_question *question, con
   if (rc == 0) rc = ask(p, &request, &out->whole, &why);
   if (rc == 0) rc = open_reply(p, hook, out, &why);
   buf_free(&request);
+  if (rc == 0) return 0;
+  fall_back(p, hook, why.text);
+  reply_free(out);
+  return rc;
+}
+
+int policy_hear(policy *p, policy_hook hook, json_t *whole, policy_reply *out) {
+  err why = {0};
+  policy_standing state = POLICY_STANDS;
+  *out = (policy_reply){.whole = json_incref(whole)};
+  int rc = json_is_true(json_object_get(whole, "ok")) ? open_reply(p, hook, out, &why)
+                                                      : refused(whole, &state, &why);
+  if (state != POLICY_STANDS) p->generation = 0;
   if (rc == 0) return 0;
   fall_back(p, hook, why.text);
   reply_free(out);

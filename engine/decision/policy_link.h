@@ -13,7 +13,8 @@
  * Requests:
  *
  *   {"op":"load", "id":I, "chain":[{"name":N,"text":T}, ...], "settings":{NAME:VALUE, ...}}
- *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}, "before":{...}}
+ *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}, "before":{...},
+ *                 "then":[{"hook":H,"before":{...}}, ...]}
  *   {"op":"check","id":I, "what":W, ...}
  *   {"op":"drop", "id":I}
  *
@@ -73,6 +74,11 @@
  * `ask` answers
  *
  *   {"ok":true, "answer":A, "reason":T, "by":NAME, "memory":{...}, "warnings":[TEXT, ...], "again":S}
+ *
+ * "then" has the hooks that are asked next about the same event: the answer has a "then", too, with
+ * what an `ask` of each would be answered that is handed the memory which the one before it left. It
+ * may be shorter, or absent: it ends behind an answer that is neither null nor true nor "sync", and
+ * behind a failure. What it does not have is asked by itself.
  *
  * "before" is there if the hook was asked about this content already, and is the memory that it was
  * handed then: functions see that one, and what they remember is not changed. "again" is in how many

@@ -123,6 +123,59 @@ static void a_policy_says_how_it_queues(void **state) {
   assert_int_equal(decide_on(p, "", NULL).queue, POLICY_BLOCK);
 }
 
+/* The helper here says the same to each question: asked by themselves, `sync` and `queue` would get the
+ * answer of `ready`, which is none of theirs. */
+static void all_that_a_decision_asks_is_one_exchange(void **state) {
+  policy *p = policy_world_must(*state, all_hooks);
+  char *left;
+  decision d = decide_on(p,
+                         "{\"ok\":true,\"answer\":true,\"memory\":{\"n\":1},\"then\":["
+                         "{\"ok\":true,\"answer\":\"sync\",\"reason\":\"now\"},"
+                         "{\"ok\":true,\"answer\":\"block\",\"memory\":{\"n\":2}}]}",
+                         &left);
+  assert_int_equal(d.action, POLICY_SAVE);
+  assert_int_equal(d.queue, POLICY_BLOCK);
+  assert_string_equal(d.reason, "now");
+  assert_string_equal(left, "{\"n\":2}");
+  assert_int_equal(policy_fallbacks(p), 0);
+  free(left);
+}
+
+/* Each of these is answered by the next exchange, or falls back once for each hook. */
+static void answers_ahead_that_are_none_cost_only_themselves(void **state) {
+  static const struct {
+    const char *then;
+    uint64_t fallbacks;
+  } cases[] = {
+      {"[]", 2}, /* asked by themselves, both are told `true` */
+      {"{}", 2},
+      {"7", 2},
+      {"null", 2},
+      {"[null]", 2},
+      {"[7,8]", 2},
+      {"[{}]", 2},
+      {"[{\"ok\":true,\"answer\":\"sync\"}]", 1},
+      {"[{\"ok\":true,\"answer\":\"sync\"},{\"ok\":true,\"answer\":\"sync\"}]", 1},
+      {"[{\"ok\":true,\"answer\":\"sync\",\"memory\":5},{\"ok\":true,\"answer\":\"all\"}]", 2},
+      {"[{\"ok\":true,\"answer\":\"wrong\"},{\"ok\":true,\"answer\":\"all\"}]", 2},
+      {"[{\"ok\":false,\"kind\":\"error\",\"text\":\"x\"},{\"ok\":true,\"answer\":\"all\"}]", 2},
+      {"[{\"ok\":true,\"answer\":\"sync\",\"then\":[{\"ok\":true,\"answer\":\"all\"}]}]", 0},
+      {"[{\"ok\":true,\"answer\":\"sync\"},{\"ok\":true,\"answer\":\"all\"},"
+       "{\"ok\":true,\"answer\":\"skip\"}]",
+       0},
+  };
+  policy *p = policy_world_must(*state, all_hooks);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[400];
+    uint64_t before = policy_fallbacks(p);
+    snprintf(text, sizeof text, "{\"ok\":true,\"answer\":true,\"then\":%s}", cases[i].then);
+    decision d = decide_on(p, text, NULL);
+    assert_int_equal(d.action, POLICY_SAVE);
+    if (policy_fallbacks(p) - before != cases[i].fallbacks)
+      fail_msg("%s: %d", text, (int)(policy_fallbacks(p) - before));
+  }
+}
+
 static void what_is_not_complete_is_never_asked_about(void **state) {
   policy *p = policy_world_must(*state, all_hooks);
   detect_unit open = complete;
@@ -700,6 +753,8 @@ int main(int argc, char **argv) {
       IN_POLICY_WORLD(a_policy_says_what_is_saved_and_why),
       IN_POLICY_WORLD(a_policy_that_is_not_ready_makes_it_wait),
       IN_POLICY_WORLD(a_policy_says_how_it_queues),
+      IN_POLICY_WORLD(all_that_a_decision_asks_is_one_exchange),
+      IN_POLICY_WORLD(answers_ahead_that_are_none_cost_only_themselves),
       IN_POLICY_WORLD(what_is_not_complete_is_never_asked_about),
       IN_POLICY_WORLD(what_has_to_be_checked_first_stays_so),
       IN_POLICY_WORLD(nonsense_is_the_safe_decision_a_warning_and_a_count),

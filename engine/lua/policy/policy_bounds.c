@@ -6,9 +6,7 @@
 
 enum { LEVELS_MAX = 40 };
 
-/* CPU time is taken, not the time of day: on a busy machine a good policy must not fail because
- * others ran. */
-static int64_t cpu_now(void) {
+int64_t bounds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -80,7 +78,7 @@ void bounds_arm(policy_bounds *b, lua_State *L, size_t cap) {
   b->cap = cap;
   b->instructions = 0;
   b->over = BOUNDS_KEPT;
-  b->cpu_end = cpu_now() + (int64_t)BOUNDS_CPU_MS * 1000000;
+  b->cpu_end = bounds_now() + (int64_t)BOUNDS_CPU_MS * 1000000;
   lua_sethook(L, hook, LUA_MASKCOUNT, BOUNDS_STEP);
 }
 
@@ -90,6 +88,6 @@ void bounds_disarm(policy_bounds *b, lua_State *L) {
 }
 
 bool bounds_late(policy_bounds *b) {
-  if (b->over == BOUNDS_KEPT && cpu_now() >= b->cpu_end) b->over = BOUNDS_OVER_CPU;
+  if (b->over == BOUNDS_KEPT && bounds_now() >= b->cpu_end) b->over = BOUNDS_OVER_CPU;
   return b->over != BOUNDS_KEPT;
 }

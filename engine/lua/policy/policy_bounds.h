@@ -46,6 +46,10 @@ void bounds_push_where(lua_State *L);
 /* Raises the hook's error if the CPU time is used up: before a call of C that may take long. */
 void bounds_look(lua_State *L);
 
+/* This thread's CPU time in ns. It is taken, not the time of day: on a busy machine a good policy must
+ * not fail because others ran. */
+int64_t bounds_now(void);
+
 /* For the host's own loops over tables that a policy made: true once the CPU time is used up. */
 bool bounds_late(policy_bounds *b);
 

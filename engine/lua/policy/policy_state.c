@@ -12,7 +12,12 @@
 #include "policy_json.h"
 #include "policy_text.h"
 
-enum { FAILURE_MAX = 2000, GARBAGE_MAX = 1 << 20, ANSWERS = 6 /* of M.ask */ };
+enum {
+  FAILURE_MAX = 2000,
+  GARBAGE_MAX = 1 << 20,
+  ANSWERS = 6,      /* of M.ask */
+  ASK_MORE_MS = 100 /* of CPU time; with BOUNDS_CPU_MS less than a request may use */
+};
 
 struct policy_state {
   lua_State *L;
@@ -25,8 +30,11 @@ struct policy_state {
 typedef struct work {
   policy_state *s;
   const policy_request *r;
-  json_t *held; /* to be released after the call */
-  size_t heap;  /* what may be held beyond the bare state, from one request to the next too */
+  const json_t *hook, *before; /* of a question */
+  json_t *memory;              /* of it, and then what it left; NULL: empty */
+  bool passed;                 /* the answer lets the next hook be asked */
+  json_t *held;                /* to be released after the call */
+  size_t heap; /* what may be held beyond the bare state, from one request to the next too */
 } work;
 
 int policy_state_refuse(buf *answer, const char *kind, const char *text) {
@@ -154,9 +162,8 @@ static void l_add(lua_State *L, const policy_state *s, const json_t *policy) {
   lua_settop(L, 1);
 }
 
-/* Pushes a member of the request, or an empty table. */
-static void l_member(lua_State *L, const json_t *request, const char *name) {
-  const json_t *value = json_object_get(request, name);
+/* Pushes a value, or an empty table. */
+static void l_value(lua_State *L, const json_t *value) {
   if (value)
     policy_push_json(L, value);
   else
@@ -169,7 +176,7 @@ static int l_load(lua_State *L) {
   json_t *policy;
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   lua_settop(L, 0);
-  l_member(L, w->r->json, "settings");
+  l_value(L, json_object_get(w->r->json, "settings"));
   json_array_foreach(json_object_get(w->r->json, "chain"), i, policy) l_add(L, w->s, policy);
   l_library(L, w->s, "finish");
   lua_pushvalue(L, 1);
@@ -190,17 +197,15 @@ static void l_list(lua_State *L, work *w) {
 }
 
 static int l_ask(lua_State *L) {
-  static const char *const given[] = {"hook", "event", "memory"};
   work *w = lua_touserdata(L, 1);
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   l_library(L, w->s, "ask");
-  for (int i = 0; i < 3; i++) {
-    l_member(L, w->r->json, given[i]);
-    if (i == 1) l_list(L, w);
-  }
-  const json_t *before = json_object_get(w->r->json, "before");
-  if (before)
-    policy_push_json(L, before);
+  l_value(L, w->hook);
+  l_value(L, json_object_get(w->r->json, "event"));
+  l_list(L, w);
+  l_value(L, w->memory);
+  if (w->before)
+    policy_push_json(L, w->before);
   else
     lua_pushnil(L);
   lua_call(L, 4, ANSWERS);
@@ -222,13 +227,15 @@ static int l_check(lua_State *L) {
 
 /* Runs `fn` within the bounds; its results are the stack. 0, or a LUA_ERR* with the error on top.
  */
-static int enter(policy_state *s, lua_CFunction fn, const policy_request *r) {
-  work w = {.s = s, .r = r, .heap = BOUNDS_HEAP + POLICY_INPUT_TIMES * r->size};
+static int enter(policy_state *s, lua_CFunction fn, work *w) {
+  w->s = s;
+  w->heap = BOUNDS_HEAP + POLICY_INPUT_TIMES * w->r->size;
   lua_settop(s->L, 0);
   lua_pushcfunction(s->L, fn);
-  lua_pushlightuserdata(s->L, &w);
+  lua_pushlightuserdata(s->L, w);
   int rc = lua_pcall(s->L, 1, LUA_MULTRET, 0);
-  json_decref(w.held);
+  json_decref(w->held);
+  w->held = NULL;
   bounds_disarm(&s->bounds, s->L);
   return rc;
 }
@@ -328,16 +335,37 @@ static bool answer_load(policy_state *s, const char *warning, buf *answer) {
   return true;
 }
 
-static void answer_ask(policy_state *s, bool of_list, buf *answer) {
+/* A checkpoint that is not ready, or not wanted, is asked about no more. */
+static bool passes(lua_State *L) {
+  if (lua_type(L, 1) == LUA_TSTRING) return strcmp(lua_tostring(L, 1), "sync") == 0;
+  return lua_isnil(L, 1) || (lua_isboolean(L, 1) && lua_toboolean(L, 1));
+}
+
+/* Takes the memory over as the one who asks will read it. */
+static bool take_memory(work *w, const char *text, size_t len) {
+  json_t *left = NULL;
+  if (js_parse(text, len, "memory", &left, NULL) < 0) return false;
+  json_decref(w->memory);
+  w->memory = left;
+  return true;
+}
+
+static void answer_ask(work *w, buf *answer) {
   static const char *const names[ANSWERS] = {"answer", "reason",   "by",
                                              "memory", "warnings", "again"};
+  static const size_t memory_at = sizeof ",\"memory\":" - 1;
+  policy_state *s = w->s;
+  bool passed = passes(s->L);
   buf_str(answer, "{\"ok\":true");
   for (int i = 0; i < ANSWERS; i++) {
     bool shown = i == 0 || (i == 4 ? !is_empty(s->L, i + 1) : !lua_isnil(s->L, i + 1));
-    print_fn *print = i == 0 && of_list ? policy_print_rows : policy_print_json;
+    print_fn *print = i == 0 && w->r->items ? policy_print_rows : policy_print_json;
+    size_t at = answer->len + memory_at;
     if (shown && !put(s, names[i], i + 1, print, answer)) return;
+    if (shown && i == 3) passed = take_memory(w, answer->data + at, answer->len - at) && passed;
   }
   buf_str(answer, "}");
+  w->passed = passed && buf_failed(answer) == 0;
 }
 
 static bool is_request(const json_t *request, const char **why) {
@@ -366,7 +394,7 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
   policy_state *s = state_new(&why);
   if (!s) return policy_state_refuse(answer, "memory", why);
   const policy_request r = {.json = request, .size = size};
-  int rc = enter(s, l_load, &r);
+  int rc = enter(s, l_load, &(work){.r = &r});
   if (rc != 0) {
     rc = refuse(s, rc, answer, &dead);
     policy_state_close(s);
@@ -381,25 +409,65 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
   return buf_failed(answer);
 }
 
-int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
-  *dead = false;
-  if (!json_is_string(json_object_get(r->json, "hook")))
-    return policy_state_refuse(answer, "error", "ask: wrong request");
-  int rc = enter(s, l_ask, r);
+/* One question: `answer` is empty. */
+static int ask_once(policy_state *s, work *w, buf *answer, bool *dead) {
+  w->passed = false;
+  int rc = enter(s, l_ask, w);
   if (rc != 0) {
     rc = refuse(s, rc, answer, dead);
     if (!*dead) leave(s);
     return rc;
   }
-  answer_ask(s, r->items != NULL, answer);
+  answer_ask(w, answer);
   if (s->bounds.over != BOUNDS_KEPT) *dead = true;
   leave(s);
   return buf_failed(answer);
 }
 
+/* Asks the hooks behind the first one, each as if it were asked by itself, and puts their answers
+ * into the first one. It ends where an answer ends it, and where the CPU time of one request may not
+ * be enough for one more: what is not answered is asked again. */
+static int ask_rest(policy_state *s, work *w, int64_t until, buf *answer, bool *dead) {
+  const json_t *then = json_object_get(w->r->json, "then"), *next;
+  buf more;
+  size_t i;
+  int rc = 0;
+  buf_init(&more, POLICY_ANSWER_MAX + 4 * w->r->size);
+  answer->max += json_array_size(then) * more.max;
+  answer->data[--answer->len] = '\0'; /* its last brace */
+  buf_str(answer, ",\"then\":[");
+  json_array_foreach(then, i, next) {
+    w->hook = json_object_get(next, "hook");
+    w->before = json_object_get(next, "before");
+    if (rc != 0 || *dead || !w->passed || !json_is_string(w->hook) || bounds_now() > until) break;
+    buf_clear(&more);
+    rc = ask_once(s, w, &more, dead);
+    if (rc == 0 && i > 0) buf_str(answer, ",");
+    if (rc == 0) buf_add(answer, more.data, more.len);
+  }
+  buf_str(answer, "]}");
+  buf_free(&more);
+  return rc < 0 ? rc : buf_failed(answer);
+}
+
+int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
+  const int64_t until = bounds_now() + ASK_MORE_MS * 1000000;
+  work w = {.r = r,
+            .hook = json_object_get(r->json, "hook"),
+            .before = json_object_get(r->json, "before"),
+            .memory = json_incref(json_object_get(r->json, "memory"))};
+  *dead = false;
+  int rc = json_is_string(w.hook) ? ask_once(s, &w, answer, dead)
+                                  : policy_state_refuse(answer, "error", "ask: wrong request");
+  if (rc == 0 && w.passed && !*dead && json_array_size(json_object_get(r->json, "then")) > 0)
+    rc = ask_rest(s, &w, until, answer, dead);
+  json_decref(w.memory);
+  return rc;
+}
+
 int policy_state_check(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
   *dead = false;
-  int rc = enter(s, l_check, r);
+  int rc = enter(s, l_check, &(work){.r = r});
   if (rc != 0) {
     rc = refuse(s, rc, answer, dead);
     if (!*dead) leave(s);
