@@ -1,6 +1,7 @@
 #include "policy_link.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "prims/fs_find.h"
 #include "decision/policy_module.h"
@@ -148,8 +149,19 @@ static int receive(policy_link *l, const child_limit *limit, buf *answer, err *e
   return 0;
 }
 
+/* The length and as much as fits go out at once: the helper wakes up once. */
+static int send_frame(policy_link *l, const char *request, size_t len, const child_limit *limit,
+                      err *e) {
+  enum { HEAD = 4, FIRST = 16 << 10 };
+  char first[HEAD + FIRST];
+  size_t part = len < FIRST ? len : FIRST;
+  for (int i = 0; i < HEAD; i++) first[i] = (char)(len >> 8 * i & 0xff);
+  memcpy(first + HEAD, request, part);
+  int rc = child_send(l->child, first, HEAD + part, limit, e);
+  return rc < 0 ? rc : child_send(l->child, request + part, len - part, limit, e);
+}
+
 static int ask_helper(policy_link *l, const char *request, size_t len, buf *answer, err *e) {
-  const unsigned char head[4] = {len & 0xff, len >> 8 & 0xff, len >> 16 & 0xff, len >> 24 & 0xff};
   err why = {0};
   bury(l);
   int rc = l->child ? 0 : start(l, e);
@@ -157,8 +169,7 @@ static int ask_helper(policy_link *l, const char *request, size_t len, buf *answ
   child_limit limit = {.wall_ns = l->io->now(l->io, IO_MONO) + WALL_S * second,
                        .cpu_ns =
                            child_cpu_ns(l->child) + (l->fresh ? CPU_MS + START_MS : CPU_MS) * ms};
-  rc = child_send(l->child, head, sizeof head, &limit, &why);
-  if (rc == 0) rc = child_send(l->child, request, len, &limit, &why);
+  rc = send_frame(l, request, len, &limit, &why);
   if (rc == 0) rc = receive(l, &limit, answer, &why);
   if (rc < 0) return lost(l, &why, e);
   l->fresh = false;

@@ -22,8 +22,10 @@ struct child {
   pid_t pid;
   int pidfd; /* -1: this kernel has none */
   int sock;
-  bool gone;      /* it has ended, and is reaped */
-  siginfo_t last; /* how it ended; si_pid 0: somebody else reaped it */
+  clockid_t clock; /* of its CPU time */
+  bool timed;      /* there is one */
+  bool gone;       /* it has ended, and is reaped */
+  siginfo_t last;  /* how it ended; si_pid 0: somebody else reaped it */
 };
 
 /* ---- start ---- */
@@ -114,6 +116,7 @@ int child_start(const io *io, const char *path, char *const argv[], char *const 
   /* The child cannot have ended and its number been used again before this: it lives until the
    * socket is closed, or until it breaks down by itself. */
   c->pidfd = pidfd_open(c->pid, 0);
+  c->timed = clock_getcpuclockid(c->pid, &c->clock) == 0;
   *out = c;
   return 0;
 }
@@ -125,9 +128,8 @@ pid_t child_pid(const child *c) {
 /* ---- transfers ---- */
 
 int64_t child_cpu_ns(const child *c) {
-  clockid_t clock;
   struct timespec t;
-  if (clock_getcpuclockid(c->pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  if (!c->timed || clock_gettime(c->clock, &t) != 0) return 0;
   return io_time_ns(t);
 }
 

@@ -27,18 +27,27 @@ enum { CPU_S = 10 }; /* for a request: far more than the parent lets it have */
 static const rlim_t space_base = 96 << 20, space_state = 16 << 20, space_max = (rlim_t)8 << 30;
 enum { FRAME_TIMES = 96 };
 
+/* One that stands already is not set again. */
+static void move_limit(int what, rlim_t soft, rlim_t hard, rlim_t *present) {
+  struct rlimit limit = {soft, hard};
+  if (soft != *present && setrlimit(what, &limit) == 0) *present = soft;
+}
+
 static int set_limit(int what, rlim_t soft, rlim_t hard) {
   struct rlimit limit = {soft, hard};
   return setrlimit(what, &limit);
 }
 
 void lockdown_allow(size_t frame, unsigned states) {
+  enum { STEP = 64 << 10 }; /* most frames are smaller, and have one limit */
+  static rlim_t present_space, present_cpu;
   struct timespec used = {0};
   if (!BOUNDED) return;
+  frame = (frame / STEP + 1) * STEP;
   rlim_t space = space_base + (states + 1) * space_state + (rlim_t)frame * FRAME_TIMES;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  set_limit(RLIMIT_AS, space < space_max ? space : space_max, space_max);
-  set_limit(RLIMIT_CPU, (rlim_t)used.tv_sec + CPU_S, RLIM_INFINITY);
+  move_limit(RLIMIT_AS, space < space_max ? space : space_max, space_max, &present_space);
+  move_limit(RLIMIT_CPU, (rlim_t)used.tv_sec + CPU_S, RLIM_INFINITY, &present_cpu);
 }
 
 #if defined(__x86_64__)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -11,14 +12,31 @@
 
 enum { FRAME_MAX = 64 << 20, CHUNK = 64 << 10 };
 
+/* What was read and not asked for yet: most questions come with their length in one read. */
+static struct {
+  char bytes[CHUNK];
+  size_t at, end;
+} ahead;
+
+/* Reads at least one byte; false: the other side is gone. */
+static bool read_ahead(void) {
+  ssize_t n;
+  do n = read(0, ahead.bytes, sizeof ahead.bytes);
+  while (n < 0 && errno == EINTR);
+  ahead.at = 0;
+  ahead.end = n > 0 ? (size_t)n : 0;
+  return n > 0;
+}
+
 /* False: the other side is gone. */
 static bool read_all(char *to, size_t len) {
   while (len > 0) {
-    ssize_t n = read(0, to, len);
-    if (n == 0 || (n < 0 && errno != EINTR)) return false;
-    if (n < 0) continue;
+    if (ahead.at == ahead.end && !read_ahead()) return false;
+    size_t n = ahead.end - ahead.at < len ? ahead.end - ahead.at : len;
+    memcpy(to, ahead.bytes + ahead.at, n);
+    ahead.at += n;
     to += n;
-    len -= (size_t)n;
+    len -= n;
   }
   return true;
 }
@@ -58,9 +76,12 @@ static bool read_frame(const policy_serve *p, buf *request) {
 
 static bool write_frame(const buf *answer) {
   size_t len = answer->len;
-  const char head[4] = {(char)(len & 0xff), (char)(len >> 8 & 0xff), (char)(len >> 16 & 0xff),
-                        (char)(len >> 24 & 0xff)};
-  return len <= FRAME_MAX && write_all(head, sizeof head) && write_all(answer->data, len);
+  static char first[4 + CHUNK]; /* the length and as much as fits go in one write */
+  size_t part = len < CHUNK ? len : CHUNK;
+  for (int i = 0; i < 4; i++) first[i] = (char)(len >> 8 * i & 0xff);
+  if (part > 0) memcpy(first + 4, answer->data, part);
+  return len <= FRAME_MAX && write_all(first, 4 + part) &&
+         write_all(answer->data + part, len - part);
 }
 
 static bool serve_one(policy_serve *p) {
