@@ -191,7 +191,9 @@ static void l_list(lua_State *L, work *w) {
   enum { NAMES = 150 };
   if (!w->r->items) return;
   if (!lua_istable(L, -1)) luaL_error(L, "the event of the question is broken");
+  lua_gc(L, LUA_GCSTOP, 0); /* nothing of a list is garbage; what raises here ends the state */
   size_t count = policy_push_items(L, w->r->items, w->r->items_len, &w->held);
+  lua_gc(L, LUA_GCRESTART, -1);
   lua_setfield(L, -2, "list");
   w->s->bounds.cap += POLICY_INPUT_TIMES * NAMES * count;
 }
