@@ -97,6 +97,14 @@ describe("a target that played nothing", function()
     is_red("", "spec/run_tests --shown", "0 passed, 0 failed, 0 skipped")
   end)
 
+  it("is red where the fuzzer knows no target of that name, and says which it knows", function()
+    support.write(dir .. "/fuzz", "#!/bin/sh\necho 'FUZZ_TARGET names one of: json uri'\n")
+    support.sh("chmod +x " .. dir .. "/fuzz")
+    is_red("", ("spec/fuzz/run %s/fuzz %s 1 logs"):format(dir, dir),
+      'fuzz: no target "logs"; there are: json uri')
+    is_red("", "spec/fuzz/run /bin/true " .. dir .. " 1", "fuzz: /bin/true names no target")
+  end)
+
   it("is red where the fuzzer has run no input", function()
     is_red("", "spec/fuzz/run /bin/true " .. dir .. " 1 manifest", "NOTHING WAS RUN")
     local page = dir .. "/page.md"
