@@ -373,6 +373,13 @@ static void move_head(manifest *from, manifest *out) {
   manifest_init(from);
 }
 
+/* Each rank has a directory of its own, of which it leaves files out. */
+static int add_left_out(const manifest *table, manifest *out, err *e) {
+  out->left_out += table->left_out;
+  if (manifest_left_add(&out->left_names, &table->left_names)) return 0;
+  return err_set(e, ERR_NOMEM, "merge the parts of the ranks: out of memory");
+}
+
 static int one_more(store *s, const runlog *log, const part *p, uint32_t rank, heap *h,
                     manifest *out, err *e) {
   manifest table;
@@ -384,7 +391,7 @@ static int one_more(store *s, const runlog *log, const part *p, uint32_t rank, h
                  rank, table.unit, manifest_kind_name(table.kind), out->unit,
                  manifest_kind_name(out->kind));
   if (rc == 0) rc = add_all(h, &table, rank, e);
-  if (rc == 0 && rank > 0) out->left_out += table.left_out; /* of a directory of its own */
+  if (rc == 0 && rank > 0) rc = add_left_out(&table, out, e);
   if (rc == 0 && rank == 0) move_head(&table, out);
   manifest_free(&table);
   return rc;

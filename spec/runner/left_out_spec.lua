@@ -30,6 +30,20 @@ describe("files that excludes leave out", function()
     lacks(err, "without 2 files") -- it is the one that is here
   end)
 
+  it("are named by show, the first sixteen", function()
+    for i = 1, 20 do save(("logs-%02d"):format(i)) end
+    save("model.bin", "a\nb", "states/a", "trainer_state.json")
+    must "sync out --to store --settle 0 --exclude 'logs-*' --exclude states/ --exclude 'a?b'"
+    local text = must "show store"
+    has(text, "left out   22 files, by excludes")
+    has(text, "\nleft out   a%0Ab\nleft out   logs-01\nleft out   logs-02\n")
+    has(text, "\nleft out   logs-15\nleft out   and 6 more\n")
+    local names = cjson.decode(must "show store --json").left_names
+    assert.are.same({ 16, "a%0Ab", "logs-15" }, { #names, names[1], names[16] })
+    must "sync out --to second --settle 0 --state second.state --exclude states/"
+    assert.are.same({ "states/" }, cjson.decode(must "show second --json").left_names)
+  end)
+
   it("are told by a restore by hand, and by its --json", function()
     save("model.bin", "optimizer.pt", "trainer_state.json")
     must "sync out --to store --settle 0 --exclude optimizer.pt"
@@ -47,7 +61,9 @@ describe("files that excludes leave out", function()
       support.write(dir .. "/last/last/" .. name, "{}")
     end
     must "sync last --to lasts --settle 0 --unit last/ --exclude optimizer.pt"
-    has(must "show lasts", "left out   1 file, by excludes")
+    local text = must "show lasts"
+    has(text, "left out   1 file, by excludes")
+    has(text, "left out   optimizer.pt\n")
   end)
 
   it("are none where the framework's own temporary files are left out", function()

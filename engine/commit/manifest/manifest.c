@@ -13,6 +13,31 @@ void manifest_init(manifest *m) {
   *m = (manifest){.kind = MATCH_DIR, .step = MATCH_NO_STEP, .hash = HASH_XXH3_128};
 }
 
+bool manifest_left_note(manifest_left *left, const char *name) {
+  size_t at = left->count;
+  while (at > 0 && strcmp(left->at[at - 1], name) > 0) at--;
+  if (at == MANIFEST_LEFT_NAMED || (at > 0 && strcmp(left->at[at - 1], name) == 0)) return true;
+  char *copy = strdup(name);
+  if (!copy) return false;
+  if (left->count == MANIFEST_LEFT_NAMED) free(left->at[--left->count]);
+  memmove((void *)(left->at + at + 1), (void *)(left->at + at),
+          (left->count - at) * sizeof(char *));
+  left->at[at] = copy;
+  left->count++;
+  return true;
+}
+
+bool manifest_left_add(manifest_left *left, const manifest_left *more) {
+  for (size_t i = 0; i < more->count; i++)
+    if (!manifest_left_note(left, more->at[i])) return false;
+  return true;
+}
+
+void manifest_left_free(manifest_left *left) {
+  for (size_t i = 0; i < left->count; i++) free(left->at[i]);
+  *left = (manifest_left){0};
+}
+
 void manifest_free(manifest *m) {
   for (size_t i = 0; i < m->count; i++) {
     free(m->entries[i].name);
@@ -24,6 +49,7 @@ void manifest_free(manifest *m) {
   free(m->policy);
   free(m->metrics);
   free(m->attempt);
+  manifest_left_free(&m->left_names);
   manifest_init(m);
 }
 

@@ -44,6 +44,19 @@ typedef struct manifest_entry {
                      * it */
 } manifest_entry;
 
+/* Names that were left out, for people: the first of them in byte order, each once; a directory's ends
+ * in a slash. Zero it before the first one. */
+enum { MANIFEST_LEFT_NAMED = 16 };
+typedef struct manifest_left {
+  char *at[MANIFEST_LEFT_NAMED];
+  size_t count;
+} manifest_left;
+
+/* Both return false when out of memory. */
+bool manifest_left_note(manifest_left *left, const char *name);
+bool manifest_left_add(manifest_left *left, const manifest_left *more);
+void manifest_left_free(manifest_left *left);
+
 typedef struct manifest {
   char *unit;      /* its own name: "checkpoint-3" */
   match_kind kind; /* directory, single file (its one entry is `unit`), group of files */
@@ -55,8 +68,9 @@ typedef struct manifest {
   char *metrics;    /* a JSON object as text, or NULL */
   char *attempt;    /* the attempt that made it (runlog_attempt_id); NULL in manifests of 1.0, or if
                      * no attempt did */
-  uint64_t left_out; /* files that excludes have left out; 0: none, or of 1.0 */
-  bool above;        /* it is a file above the checkpoints of other logs, and no checkpoint */
+  uint64_t left_out;        /* files that excludes have left out; 0: none, or of 1.0 */
+  manifest_left left_names; /* the first of these */
+  bool above; /* it is a file above the checkpoints of other logs, and no checkpoint */
   hash_kind hash;
   bool
       plain_keys; /* in a bucket its names are keys as they are; else they are spelt as by 1.0. It is

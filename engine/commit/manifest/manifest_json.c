@@ -93,6 +93,34 @@ static int metrics_new(const char *text, json_t **out, err *e) {
   return rc;
 }
 
+static json_t *left_names_new(const manifest_left *n) {
+  json_t *list = json_array();
+  int bad = !list;
+  for (size_t i = 0; !bad && i < n->count; i++)
+    bad = json_array_append_new(list, js_name_new(n->at[i]));
+  if (!bad) return list;
+  json_decref(list);
+  return NULL;
+}
+
+/* They are for people alone: what is no name is passed over. */
+static int parse_left_names(const json_t *object, const char *what, manifest_left *out, err *e) {
+  const json_t *list = json_object_get(object, "left_names"), *item;
+  size_t i;
+  int rc = 0;
+  json_array_foreach(list, i, item) {
+    const char *text = json_string_value(item);
+    buf name;
+    buf_init(&name, text ? strlen(text) + 1 : 1);
+    bool good = text && *text && js_name_unescape(text, &name, NULL) == 0 && !buf_failed(&name);
+    if (good && !manifest_left_note(out, name.data))
+      rc = err_set(e, ERR_NOMEM, "%s: out of memory", what);
+    buf_free(&name);
+    if (rc < 0) break;
+  }
+  return rc;
+}
+
 /* Prints everything but the entries. The text is parsed once, as a reader will do: metrics that are
  * just within the nesting limit by themselves are beyond it inside of a manifest. */
 static int print_head(const manifest *m, buf *out, err *e) {
@@ -113,6 +141,7 @@ static int print_head(const manifest *m, buf *out, err *e) {
   if (metrics) js_set(object, "metrics", json_incref(metrics), &bad);
   if (m->attempt) js_set(object, "attempt", json_string(m->attempt), &bad);
   if (m->left_out) js_set(object, "left_out", json_integer((json_int_t)m->left_out), &bad);
+  if (m->left_names.count) js_set(object, "left_names", left_names_new(&m->left_names), &bad);
   if (m->above) js_set(object, "above", json_true(), &bad);
   if (odd) js_set(object, "keys", json_string(plain_keys), &bad);
   js_set(object, "digest", json_string(hash_name(m->hash)), &bad);
@@ -316,6 +345,7 @@ static int parse_head(const json_t *object, const char *what, manifest *m, err *
   if (rc == 0) rc = parse_attempt(object, what, m, e);
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   m->left_out = left_out > 0 ? (uint64_t)left_out : 0;
+  if (rc == 0) rc = parse_left_names(object, what, &m->left_names, e);
   m->above = json_is_true(json_object_get(object, "above"));
   if (rc == 0) rc = parse_keys(object, what, m, e);
   return rc < 0 ? rc : parse_metrics(object, what, m, e);

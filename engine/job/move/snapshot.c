@@ -71,8 +71,8 @@ static int compare(const io *io, const unit_files *from, const unit_files *copy,
 
 /* Lists the copy. Its links lead elsewhere from there, and none is followed. Modes of directories
  * (ours stay writable, they are removed later) and times of directories and links are taken from
- * the original, since the copy does not keep them; so is the number of files that excludes left out,
- * since the copy has none of these. */
+ * the original, since the copy does not keep them; so is what excludes left out of it, since the
+ * copy has none of that. */
 static int list_copy(const io *io, const char *to, const char *path, const rules *rules,
                      const unit_files *from, unit_files *out, err *e) {
   int rc = unit_files_scan_as(io, to, path, from->kind, rules, UNIT_FILES_PLAIN, out, e);
@@ -87,7 +87,9 @@ static int list_copy(const io *io, const char *to, const char *path, const rules
   out->mode = from->mode;
   out->mtime_ns = from->mtime_ns;
   out->left_out = from->left_out;
-  return 0;
+  return manifest_left_add(&out->left_names, &from->left_names)
+             ? 0
+             : err_set(e, ERR_NOMEM, "list the copy of %s: out of memory", path);
 }
 
 static int copy_all(const io *io, const char *path, const unit_files *from, const char *to,

@@ -146,6 +146,17 @@ static int take_file(struct scan *s, const char *name, const struct stat *st, er
   return 0;
 }
 
+/* Counts what the user's or a policy's words leave out. `path`: of the entry in the watched tree. */
+static int leave_out(struct scan *s, const char *name, const char *path, bool is_dir, err *e) {
+  char shown[FS_PATH_MAX];
+  if (!rules_excluded_by_wish(s->rules, path, is_dir)) return 0;
+  s->tree->left_out++;
+  if (snprintf(shown, sizeof shown, "%s%s", name, is_dir ? "/" : "") >= (int)sizeof shown) return 0;
+  return manifest_left_note(&s->tree->left_names, shown)
+             ? 0
+             : err_set(e, ERR_NOMEM, "list %s: out of memory", s->tree->base);
+}
+
 static int on_entry(void *ctx, const fs_entry *entry, err *e) {
   struct scan *s = ctx;
   bool is_dir = S_ISDIR(entry->st->st_mode);
@@ -159,8 +170,8 @@ static int on_entry(void *ctx, const fs_entry *entry, err *e) {
   int rc = fs_join(path, s->unit, entry->name, e);
   if (rc < 0) return rc;
   if (rules_excluded(s->rules, path, is_dir)) {
-    s->tree->left_out += rules_excluded_by_wish(s->rules, path, is_dir);
-    return is_dir ? FS_SKIP : 0;
+    rc = leave_out(s, entry->name, path, is_dir, e);
+    return rc == 0 && is_dir ? FS_SKIP : rc;
   }
   return take_file(s, entry->name, entry->st, e);
 }
@@ -256,6 +267,7 @@ void unit_files_free(unit_files *t) {
   }
   free(t->files);
   free(t->base);
+  manifest_left_free(&t->left_names);
   link_follower_free(t->links);
   *t = (unit_files){0};
 }
@@ -360,7 +372,7 @@ int unit_files_manifest(const unit_files *t, const char *unit, int64_t step, has
   out->hash = hash;
   out->left_out = t->left_out;
   out->unit = strdup(unit);
-  int rc = out->unit ? 0 : ERR_NOMEM;
+  int rc = out->unit && manifest_left_add(&out->left_names, &t->left_names) ? 0 : ERR_NOMEM;
   for (size_t i = 0; rc == 0 && i < t->count; i++) {
     const unit_file *f = &t->files[i];
     manifest_entry *entry =

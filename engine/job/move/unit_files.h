@@ -45,7 +45,8 @@ typedef struct unit_files {
   struct link_follower *links; /* NULL: there is no link in it that was followed */
   unsigned lacks;    /* unit_kept.h: what of it no save keeps, as far as a listing shows */
   uint64_t left_out; /* files, and directories, that an exclude of the user's or a policy's leaves
-                      * out */
+                      * out, */
+  manifest_left left_names; /* and the first of their names */
 } unit_files;
 
 /* How links are taken. A link that leads out of the unit to a regular file that its owner may read

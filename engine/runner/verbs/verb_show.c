@@ -82,8 +82,22 @@ static int show_json(const options *o) {
   return command_close(engine, rc, EXIT_DONE);
 }
 
-/* Names its links that lead out, which only the manifest knows. */
-static int show_links(const options *o, const char *name) {
+/* Names the first of what is left out; manifests of older versions have no names. */
+static void show_left_out(const json_t *json) {
+  const json_t *list = json_object_get(json, "left_names"), *item;
+  const json_int_t all = json_integer_value(json_object_get(json, "left_out"));
+  const json_int_t more = all - (json_int_t)json_array_size(list);
+  size_t i;
+  json_array_foreach(list, i, item) {
+    fputs("left out   ", stdout);
+    text_plain(stdout, json_string_value(item) ? json_string_value(item) : "");
+    fputc('\n', stdout);
+  }
+  if (i > 0 && more > 0) printf("left out   and %lld more\n", (long long)more);
+}
+
+/* Names what only the manifest knows: what is left out, and its links that lead out. */
+static int show_rest(const options *o, const char *name) {
   ckpt *engine = NULL;
   const char *text = NULL;
   json_t *json = NULL;
@@ -91,6 +105,7 @@ static int show_links(const options *o, const char *name) {
   if (rc == 0) rc = ckpt_show(engine, o->uri, name, &text);
   if (rc == 0 && js_parse_large(text, strlen(text), "the checkpoint", &json, NULL) == 0) {
     const json_t *links = json_object_get(json, "links");
+    show_left_out(json);
     links_write(stdout, "link       ", links, json_array_size(links));
   }
   json_decref(json);
@@ -101,7 +116,7 @@ static int run(const options *o) {
   struct shown s;
   if (o->json) return show_json(o);
   int code = command_newest(o, write_item, &s);
-  return code == EXIT_DONE ? show_links(o, s.name) : code;
+  return code == EXIT_DONE ? show_rest(o, s.name) : code;
 }
 
 static const char help[] =

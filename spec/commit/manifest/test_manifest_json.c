@@ -40,6 +40,38 @@ static void a_manifest_survives_the_trip_byte_for_byte(void **state) {
   }
 }
 
+static void names_that_were_left_out_are_words_the_first_of_them_alone(void **state) {
+  manifest m, back;
+  buf text;
+  manifest_init(&m);
+  m.unit = strdup("u");
+  assert_non_null(add_file(&m, "a", 5, 3));
+  m.left_out = 40;
+  for (int i = 39; i >= 0; i--) {
+    char name[8];
+    snprintf(name, sizeof name, "%02d\n%%", i);
+    assert_true(manifest_left_note(&m.left_names, name));
+    assert_true(manifest_left_note(&m.left_names, name)); /* once is enough */
+  }
+  assert_int_equal(manifest_seal(&m, NULL), 0);
+  print(&m, &text);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  assert_int_equal(back.left_names.count, MANIFEST_LEFT_NAMED);
+  assert_string_equal(back.left_names.at[0], "00\n%");
+  assert_string_equal(back.left_names.at[MANIFEST_LEFT_NAMED - 1], "15\n%");
+  assert_true(digest_equal(&m.root, &back.root));
+  manifest_free(&back);
+  /* What is no name costs nothing else. */
+  char *at = strstr(text.data, "\"00%0A%25\"");
+  assert_non_null(at);
+  memcpy(at, "7, \"%zz\"  ", 10);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  assert_string_equal(back.left_names.at[0], "01\n%");
+  buf_free(&text);
+  manifest_free(&back);
+  manifest_free(&m);
+}
+
 static void each_block_has_its_crc_beside_its_digest(void **state) {
   const uint64_t size = 2 * (uint64_t)HASH_BLOCK + 5;
   manifest m, back;
@@ -485,6 +517,7 @@ static void ten_terabytes_survive_the_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_manifest_survives_the_trip_byte_for_byte),
+      cmocka_unit_test(names_that_were_left_out_are_words_the_first_of_them_alone),
       cmocka_unit_test(each_block_has_its_crc_beside_its_digest),
       cmocka_unit_test(every_flipped_byte_is_seen_or_harmless),
       cmocka_unit_test(every_truncated_text_is_refused),
