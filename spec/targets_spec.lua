@@ -102,7 +102,7 @@ describe("a target that played nothing", function()
     support.sh("chmod +x " .. dir .. "/fuzz")
     is_red("", ("spec/fuzz/run %s/fuzz %s 1 logs"):format(dir, dir),
       'fuzz: no target "logs"; there are: json uri')
-    is_red("", "spec/fuzz/run /bin/true " .. dir .. " 1", "fuzz: /bin/true names no target")
+    is_red("", "spec/fuzz/run /bin/true " .. dir .. " 1", "true names no target")
   end)
 
   it("is red where the fuzzer has run no input", function()
