@@ -135,10 +135,13 @@ void lab_tries_free(lab_trial *t);
 /* Gives the numbers of a result to the checkpoint that its member "checkpoint" names, if one is named. */
 void lab_result_named(lab *l, lab_trial *t, const char *result);
 
-/* ---- trial.c: what a trial does ---- */
+/* ---- line.c: its units ---- */
 
 /* Makes a unit of what the event tells; NULL: memory ran out. One that waits under its name goes. */
 lab_unit *lab_unit_new(lab *l, lab_trial *t, const lab_event *event);
+
+/* ---- trial.c: what a trial does ---- */
+
 /* Asks about a unit that is complete, and obeys. */
 void lab_consider(lab *l, lab_trial *t, lab_unit *u, const char *event);
 /* Asks again about those that are held back. */
