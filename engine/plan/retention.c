@@ -183,14 +183,14 @@ static int64_t rest_of_grace(const runlog_commit *c, const retention_limits *lim
 static void plan_dropped(const runlog_state *state, const retention_guard *guard,
                          const retention_limits *limits, retention_item *item) {
   const runlog_commit *c = item->commit;
-  const char *why = retention_guarded(state, c, guard, limits->word);
-  int64_t rest = rest_of_grace(c, limits);
+  const int64_t rest = rest_of_grace(c, limits);
+  const char *why = NULL;
   if (limits->no_delete) {
     judge(item, RETENTION_WAIT, "dropped; nothing is deleted here");
   } else if (rest > 0) {
     item->wait_ns = rest;
     judge(item, RETENTION_WAIT, "dropped; its data stays until the grace is over");
-  } else if (why) {
+  } else if ((why = retention_guarded(state, c, guard, limits->word))) {
     judge(item, RETENTION_GUARDED, "dropped; its data stays: %s", why);
   } else {
     judge(item, RETENTION_DELETE, "dropped, and the grace is over");
