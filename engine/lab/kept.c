@@ -16,7 +16,16 @@ static void commit_free(runlog_commit *c) {
   free(c->drop_reason);
 }
 
+static void sheet_free(lab_sheet *s) {
+  free(s->items);
+  free(s->said);
+  free(s->kept);
+  free(s->keep);
+  free(s->plan);
+}
+
 void lab_log_free(lab_trial *t) {
+  sheet_free(&t->sheet);
   for (size_t i = 0; i < t->log.commit_count; i++) commit_free(&t->log.commits[i]);
   free(t->log.commits);
 }
@@ -89,35 +98,27 @@ uint64_t lab_live(const lab_trial *t) {
   return live;
 }
 
-/* Room for what is said of each commit. */
-typedef struct sheet {
-  policy_item *items;
-  policy_kept *said, *kept;
-  bool *keep;
-  retention_item *plan;
-} sheet;
-
-static void sheet_free(sheet *s) {
-  free(s->items);
-  free(s->said);
-  free(s->kept);
-  free(s->keep);
-  free(s->plan);
+/* Makes room for what is said of each commit. It stays for the next time: a log may be long, and is looked
+ * at after each commit. */
+static bool sheet_room(lab_sheet *s, size_t commits) {
+  const size_t room = commits * 2 + 16;
+  if (commits < s->room) return true;
+  sheet_free(s);
+  *s = (lab_sheet){.room = room,
+                   .items = malloc(room * sizeof *s->items),
+                   .said = malloc(room * sizeof *s->said),
+                   .kept = malloc(room * sizeof *s->kept),
+                   .keep = malloc(room * sizeof *s->keep),
+                   .plan = malloc(room * sizeof *s->plan)};
+  const bool good = s->items && s->said && s->kept && s->keep && s->plan;
+  if (!good) s->room = 0;
+  return good;
 }
 
-static bool sheet_new(sheet *s, size_t commits) {
-  size_t room = commits + 1;
-  *s = (sheet){.items = calloc(room, sizeof *s->items),
-               .said = calloc(room, sizeof *s->said),
-               .kept = calloc(room, sizeof *s->kept),
-               .keep = calloc(room, sizeof *s->keep),
-               .plan = calloc(room, sizeof *s->plan)};
-  return s->items && s->said && s->kept && s->keep && s->plan;
-}
-
-static void ask(lab *l, lab_trial *t, sheet *s) {
+static void ask(lab *l, lab_trial *t, lab_sheet *s) {
   const runlog_state *log = &t->log;
   size_t count = lab_items(t, s->items);
+  memset(s->said, 0, count * sizeof *s->said);
   bool answered =
       policy_has(l->policy, POLICY_KEEP) &&
       policy_select(l->policy, POLICY_KEEP, t->name, s->items, count, &t->memory, s->said);
@@ -132,7 +133,7 @@ static void ask(lab *l, lab_trial *t, sheet *s) {
   }
 }
 
-static void plan(const lab *l, const lab_trial *t, const sheet *s) {
+static void plan(const lab *l, const lab_trial *t, const lab_sheet *s) {
   const retention_guard guard = {.resumed = t->resumed, .verified = RUNLOG_NONE};
   retention_limits limits = l->o->limits;
   limits.now_ns = l->now;
@@ -153,7 +154,7 @@ static void drop(lab *l, lab_trial *t, runlog_commit *c, const policy_kept *said
 }
 
 /* Takes the deleted ones out of the log: no rule asks for them any more. */
-static void sweep(lab *l, lab_trial *t, const sheet *s) {
+static void sweep(lab *l, lab_trial *t, const lab_sheet *s) {
   runlog_state *log = &t->log;
   size_t left = 0;
   t->keep_at = INT64_MAX;
@@ -174,27 +175,25 @@ static void sweep(lab *l, lab_trial *t, const sheet *s) {
 
 void lab_keep(lab *l, lab_trial *t) {
   runlog_state *log = &t->log;
-  sheet s;
-  if (!sheet_new(&s, log->commit_count)) {
+  lab_sheet *s = &t->sheet;
+  if (!sheet_room(s, log->commit_count)) {
     l->broken = true;
-    sheet_free(&s);
     return;
   }
   if (t->keep_asked) {
-    ask(l, t, &s);
-    for (size_t i = 0; i < log->commit_count; i++) s.keep[i] = s.kept[i].keep;
-    plan(l, t, &s);
+    ask(l, t, s);
+    for (size_t i = 0; i < log->commit_count; i++) s->keep[i] = s->kept[i].keep;
+    plan(l, t, s);
     for (size_t i = 0; i < log->commit_count; i++) {
       runlog_commit *c = &log->commits[i];
-      if (l->judged && c->life == RUNLOG_LIVE) l->judged(l->judged_ctx, &s.plan[i], &s.kept[i]);
-      if (s.plan[i].verdict == RETENTION_DROP) drop(l, t, c, &s.kept[i]);
+      if (l->judged && c->life == RUNLOG_LIVE) l->judged(l->judged_ctx, &s->plan[i], &s->kept[i]);
+      if (s->plan[i].verdict == RETENTION_DROP) drop(l, t, c, &s->kept[i]);
     }
   }
   t->keep_asked = false;
-  for (size_t i = 0; i < log->commit_count; i++) s.keep[i] = true;
+  for (size_t i = 0; i < log->commit_count; i++) s->keep[i] = true;
   if (t->keep_at <= l->now) {
-    plan(l, t, &s);
-    sweep(l, t, &s);
+    plan(l, t, s);
+    sweep(l, t, s);
   }
-  sheet_free(&s);
 }

@@ -46,6 +46,15 @@ typedef struct lab_tries {
 } lab_tries;
 
 /* A trial is a run of its own, with one log. */
+/* What is said of each commit of a log, while `keep` is asked. */
+typedef struct lab_sheet {
+  size_t room;
+  policy_item *items;
+  policy_kept *said, *kept;
+  bool *keep;
+  retention_item *plan;
+} lab_sheet;
+
 typedef struct lab_trial {
   const char *name;
   bool names; /* it names checkpoints; else its directory is one */
@@ -64,6 +73,7 @@ typedef struct lab_trial {
   queue_place newest_place;
   deadline_pace pace;
   runlog_state log;
+  lab_sheet sheet;
   uint64_t next_commit, resumed;
   int64_t keep_at; /* when something that was dropped is deleted; INT64_MAX: never */
   bool keep_asked;

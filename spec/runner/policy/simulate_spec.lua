@@ -66,6 +66,15 @@ describe("policy simulate", function()
       :format(support.sanitized and 60 or 3, support.runner))
   end)
 
+  it("is soon done with many checkpoints that wait for the end of their grace", function()
+    local lines = {}
+    for i = 1, 2000 do lines[i] = checkpoint(10 * i, "c-" .. i) end
+    tell(unpack(lines))
+    policy "keep = keep.last(3)"
+    sh(("ulimit -t %d && '%s' policy simulate e.jsonl -p ./p.lua --max-delete 100%% --json >out")
+      :format(support.sanitized and 80 or 5, support.runner))
+  end)
+
   it("shows the same to people", function()
     tell(checkpoint(10, "c-1"), '{"t":70,"event":"crash"}')
     local text = ends(0, "policy simulate e.jsonl -p builtin")
