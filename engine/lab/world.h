@@ -45,7 +45,6 @@ typedef struct lab_tries {
   size_t count, room, next; /* next: the first one that was not taken */
 } lab_tries;
 
-/* A trial is a run of its own, with one log. */
 /* What is said of each commit of a log, while `keep` is asked. */
 typedef struct lab_sheet {
   size_t room;
@@ -55,6 +54,7 @@ typedef struct lab_sheet {
   retention_item *plan;
 } lab_sheet;
 
+/* A trial is a run of its own, with one log. */
 typedef struct lab_trial {
   const char *name;
   bool names; /* it names checkpoints; else its directory is one */
