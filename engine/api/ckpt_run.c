@@ -1,5 +1,4 @@
 /* ckpt_run: the part of the public API about runs: opening and closing them, events, status. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,12 +28,13 @@ static int take_times(const ckpt_run_options *o, run_options *out, err *e) {
   return rc;
 }
 
-/* Slurm says it in seconds since 1970; one without a limit ends in a year. */
+/* Slurm says it in seconds since 1970; one without a limit ends in a year. Another text, a sign too, is
+ * no time. */
 static int64_t slurm_end(void) {
   const char *end = getenv("SLURM_JOB_END_TIME");
-  unsigned long long at = 0;
-  if (!getenv("SLURM_JOB_ID") || !end || sscanf(end, "%11llu", &at) != 1) return 0;
-  return (int64_t)at < INT64_MAX / SECOND_NS ? (int64_t)at * SECOND_NS : 0;
+  if (!getenv("SLURM_JOB_ID") || !end || end[strspn(end, "0123456789")]) return 0;
+  const long long at = strtoll(end, NULL, 10); /* what is too large becomes the largest */
+  return at < INT64_MAX / SECOND_NS ? at * SECOND_NS : 0;
 }
 
 static int take_deadline(const io *io, const ckpt_run_options *o, run_options *out, err *e) {

@@ -90,7 +90,17 @@ static void the_end_that_slurm_says_is_one(void **state) {
 }
 
 static void an_end_that_is_no_time_is_none(void **state) {
-  static const char *const ends[] = {"", "N/A", "NONE", "99999999999", "0"};
+  static const char *const ends[] = {"",
+                                     "N/A",
+                                     "NONE",
+                                     "99999999999",
+                                     "0",
+                                     "-5",
+                                     "-9999999999",
+                                     "+5",
+                                     " 5",
+                                     "1700000000 s",
+                                     "99999999999999999999999"};
   for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
     in_slurm(ends[i]);
     double left = left_of(*state, 0);
