@@ -269,7 +269,7 @@ static int check(const char *pattern, bool braces, err *e) {
     return err_set(e, ERR_INVAL, "pattern \"%.40s...\": %zu bytes, at most %d are allowed", pattern,
                    len, PATTERN_MAX);
   if (*pattern == '/')
-    return bad(e, pattern, "patterns are relative to the watched directory: write ./ in front");
+    return bad(e, pattern, "patterns are relative: write ./ in front of this one");
   shape s = shape_of(pattern);
   int steps = 0, rc = 0;
   for (const char *p = s.body.at; p && rc == 0;) {

@@ -30,6 +30,7 @@ static const struct {
     {"restore", "--restore"},
     {"run_id", "--run"},
     {"settle", "--settle"},
+    {"show", "ckpt-lua show --json"},
     {"single_writer", "--single-writer"},
     {"start_anyway", "--start-anyway"},
     {"start_wait", "--start-wait"},

@@ -27,11 +27,10 @@ static void say(const options *o, const ckpt_item *item, const char *done) {
   size_t size = 0;
   FILE *f = open_memstream(&text, &size);
   if (!f) return;
-  fprintf(f, "%s ", done);
+  fprintf(f, "%s %s", done, o->only ? "what fits --only of " : "");
   item_name(f, item);
   item_size(f, item);
   fprintf(f, " to %s", o->dir);
-  if (o->only) fputs(", only what fits --only", f);
   if (item->left_out) /* a job that goes on from it may begin its optimizer anew, or fail */
     fprintf(f, ", without %llu file%s that excludes left out of it when it was saved",
             (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s");
