@@ -158,6 +158,15 @@ static bool fill(const plot *p, const plot_head *head, int fd) {
   return fclose(out) == 0 && good;
 }
 
+/* Returns the name, in the making, of a file beside `place`, to be freed: a short one, as that of
+ * `place` may be as long as a name may be. NULL: out of memory. */
+static char *fresh_beside(const char *place) {
+  char *dir = parent_of(place), *fresh = NULL;
+  if (!dir || asprintf(&fresh, "%s/.plot.XXXXXX", dir) < 0) fresh = NULL;
+  free(dir);
+  return fresh;
+}
+
 /* Makes `fresh` into `place` in one piece. False: errno says why, and nothing of it stays. */
 static bool replace(const plot *p, const plot_head *head, char *fresh, const char *place) {
   const int fd = mkstemp(fresh);
@@ -170,8 +179,8 @@ static bool replace(const plot *p, const plot_head *head, char *fresh, const cha
 }
 
 bool plot_write(const plot *p, const plot_head *head, const char *path) {
-  char *place = p->failed ? NULL : place_of(path), *fresh = NULL;
-  if (!place || asprintf(&fresh, "%s.XXXXXX", place) < 0) {
+  char *place = p->failed ? NULL : place_of(path), *fresh = place ? fresh_beside(place) : NULL;
+  if (!fresh) {
     free(place);
     return refuses(path, "out of memory");
   }

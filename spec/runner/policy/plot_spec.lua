@@ -176,6 +176,13 @@ describe("policy simulate --plot", function()
     assert.equal(files, place.must_sh "ls")
   end)
 
+  it("is written where its name is as long as a name may be", function()
+    tell(checkpoint(0, "c-1"))
+    local name = ("n"):rep(251) .. ".svg"
+    ends(0, "policy simulate e.jsonl -p builtin --plot " .. name)
+    has(support.read(dir .. "/" .. name), "</svg>")
+  end)
+
   it("takes the place of no file that is none of its own", function()
     policy "keep = keep.last(1)"
     tell(checkpoint(0, "c-1"))
