@@ -54,18 +54,41 @@ static bool fits(const char *const *only, const manifest_entry *entry) {
   return false;
 }
 
-/* Makes a manifest of what is wanted of one, which borrows all but the table itself. */
-static int part_of(const manifest *m, const char *const *only, manifest *out, err *e) {
+static void mark_above(const manifest *m, const manifest_entry *entry, bool *wanted) {
+  char above[FS_PATH_MAX], *slash;
+  if (snprintf(above, sizeof above, "%s", entry->name) >= (int)sizeof above) return;
+  while ((slash = strrchr(above, '/'))) {
+    *slash = 0;
+    const manifest_entry *dir = manifest_find(m, above);
+    if (dir) wanted[dir - m->entries] = true;
+  }
+}
+
+/* Marks what fits, and the directories that it is in: nobody may read it who could not read it there.
+ * Returns how many files that are. */
+static size_t mark(const manifest *m, const char *const *only, bool *wanted) {
   size_t files = 0;
-  *out = *m;
-  out->count = 0;
-  out->entries = calloc(m->count ? m->count : 1, sizeof *out->entries);
-  if (!out->entries) return err_set(e, ERR_NOMEM, "no memory for a part of %s", m->unit);
   for (size_t i = 0; i < m->count; i++) {
     if (!fits(only, &m->entries[i])) continue;
-    out->entries[out->count++] = m->entries[i];
+    wanted[i] = true;
     files += m->entries[i].type != MANIFEST_DIR;
+    mark_above(m, &m->entries[i], wanted);
   }
+  return files;
+}
+
+/* Makes a manifest of what is wanted of one, which borrows all but the table itself. */
+static int part_of(const manifest *m, const char *const *only, manifest *out, err *e) {
+  const size_t room = m->count ? m->count : 1;
+  bool *wanted = calloc(room, sizeof *wanted);
+  *out = *m;
+  out->count = 0;
+  out->entries = wanted ? calloc(room, sizeof *out->entries) : NULL;
+  const size_t files = out->entries ? mark(m, only, wanted) : 0;
+  for (size_t i = 0; out->entries && i < m->count; i++)
+    if (wanted[i]) out->entries[out->count++] = m->entries[i];
+  free(wanted);
+  if (!out->entries) return err_set(e, ERR_NOMEM, "no memory for a part of %s", m->unit);
   if (files > 0) return 0;
   free(out->entries);
   out->entries = NULL;

@@ -53,6 +53,14 @@ describe("restore --only", function()
     end
   end)
 
+  it("makes the directories of what it brings with their own rights", function()
+    sh "chmod 700 out/checkpoint-1/states && rm -rf store out.ckpt"
+    must "sync out --to store --settle 0"
+    restore(0, "--only 'a.bin'")
+    assert.are.equal("700\n", sh "stat -c %a back/checkpoint-1/states")
+    assert.are.equal("states/a.bin", files "back/checkpoint-1")
+  end)
+
   it("brings all, with what is beside it, where it is not given", function()
     restore(0, "")
     assert.is_truthy(files("back"):find("train.log", 1, true))
