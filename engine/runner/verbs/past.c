@@ -82,6 +82,11 @@ static void print_since(const ckpt_item *item) {
     puts("  since then: it is kept");
     return;
   }
+  if (!item->drop_ns) {
+    puts("  since then: it is gone, and the log has no decision on it: its run was removed, or it "
+         "was lost");
+    return;
+  }
   fputs("  since then: dropped at ", stdout);
   text_time(stdout, item->drop_ns);
   fputs(" by ", stdout);

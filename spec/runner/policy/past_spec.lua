@@ -97,6 +97,15 @@ describe("why --at", function()
     assert.equal(before, place.must_sh "find store | sort")
   end)
 
+  it("names no time and no policy for what went without a decision", function()
+    policy("all", "keep = keep.last(9)")
+    run("1", "-p ./all.lua")
+    must "gc store --remove-run --yes"
+    local text = ends(0, "why checkpoint-1 --at 99 --to store -p ./all.lua")
+    has(text, "since then: it is gone, and the log has no decision on it: its run was removed")
+    assert.is_nil(text:find("1970", 1, true))
+  end)
+
   it("is an error where the question is none", function()
     place.save("out", 1)
     must "sync out --to store --settle 0"
