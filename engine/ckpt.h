@@ -547,7 +547,8 @@ typedef struct ckpt_restore_options {
                        CKPT_RESTORE_ALONE, CKPT_RESTORE_RECORD */
   /* Of each one only the files that one of these means, a list that ends in NULL: patterns as of
    * `excludes`, but with the checkpoint's own directory as the root. Nothing beside it comes then, and
-   * what came is not remembered as restored. CKPT_ENOENT if it has no such file. NULL: all. Not of
+   * what came is not remembered as restored. One without such a file is passed over, CKPT_ENOENT if
+   * that is each of them. NULL, or none: all. Not of
    * a place that another tool wrote (CKPT_EUNSUPPORTED). */
   const char *const *only;
 } ckpt_restore_options;

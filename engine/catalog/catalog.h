@@ -96,7 +96,8 @@ typedef struct catalog_wish {
   const char *dir; /* made if absent; NULL: nothing is written, `told` hears of the checkpoints */
   bool alone;      /* without companions */
   /* Of each checkpoint the files that one of these means (match_exclude()), and those in directories
-   * that one means; without companions and files above. ERR_NOENT if it has none. NULL: all. */
+   * that one means; without companions and files above; one without such a file is passed
+   * over, ERR_NOENT if that is each of them. NULL: all. */
   const char *const *only;
   bool record;   /* what was restored is remembered in the target as verified */
   char *foreign; /* of URI_MAX bytes, "": gets the place, beside ERR_NOENT, if another tool wrote

@@ -17,6 +17,8 @@ struct restoring {
   const char *name, *dir;  /* name NULL: the newest */
   bool alone;              /* without companions */
   const char *const *only; /* as in the wish */
+  size_t unfit;            /* of which nothing is meant by that */
+  err none;                /* what was said of the last of these */
   bool record;             /* as in the wish */
   const log_sink *log;
   const runlog_state *state; /* of the log that it is in; NULL: it is in none */
@@ -78,13 +80,13 @@ static size_t mark(const manifest *m, const char *const *only, bool *wanted) {
 }
 
 /* Makes a manifest of what is wanted of one, which borrows all but the table itself. */
-static int part_of(const manifest *m, const char *const *only, manifest *out, err *e) {
+static int part_of(struct restoring *r, const manifest *m, manifest *out, err *e) {
   const size_t room = m->count ? m->count : 1;
   bool *wanted = calloc(room, sizeof *wanted);
   *out = *m;
   out->count = 0;
   out->entries = wanted ? calloc(room, sizeof *out->entries) : NULL;
-  const size_t files = out->entries ? mark(m, only, wanted) : 0;
+  const size_t files = out->entries ? mark(m, r->only, wanted) : 0;
   for (size_t i = 0; out->entries && i < m->count; i++)
     if (wanted[i]) out->entries[out->count++] = m->entries[i];
   free(wanted);
@@ -92,17 +94,18 @@ static int part_of(const manifest *m, const char *const *only, manifest *out, er
   if (files > 0) return 0;
   free(out->entries);
   out->entries = NULL;
+  r->unfit++;
   return err_set(e, ERR_NOENT, "%s has no file that fits \"%s\"%s (`show` lists its files)",
-                 m->unit, *only, only[1] ? " or the other patterns" : "");
+                 m->unit, *r->only, r->only[1] ? " or the other patterns" : "");
 }
 
 /* Restores one. Nothing is written before it is known that everything can be. */
-static int restore_wanted(const struct restoring *r, const struct wanted *w, err *e) {
+static int restore_wanted(struct restoring *r, const struct wanted *w, err *e) {
   manifest beside = {0}, part = {0};
   char key[STORE_KEY_MAX];
   companions_target to = {.dir = w->dir, .log = r->log};
   bool has = w->companions->files > 0 && !r->alone && !r->only;
-  int rc = r->only ? part_of(w->manifest, r->only, &part, e) : 0;
+  int rc = r->only ? part_of(r, w->manifest, &part, e) : 0;
   const companions_units units = {w->manifest, r->state};
   if (rc == 0 && has)
     rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->companions, &units, &beside,
@@ -116,13 +119,22 @@ static int restore_wanted(const struct restoring *r, const struct wanted *w, err
   return rc < 0 ? rc : 0;
 }
 
+/* Looks whether anything is meant, before anything is made for it; a dry run must foretell that, too. */
+static int foresee_part(struct restoring *r, const manifest *m, err *e) {
+  manifest part = {0};
+  int rc = r->only ? part_of(r, m, &part, e) : 0;
+  free(part.entries);
+  return rc;
+}
+
 static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
   manifest m = {0};
   char dir[FS_PATH_MAX];
   const runlog_commit *c = item->commit;
   int rc = restore_manifest(r->how.store, item->group, c, &m, e);
   if (rc < 0) return rc;
-  rc = fs_join(dir, r->dir, item->group, e);
+  rc = foresee_part(r, &m, e);
+  if (rc == 0) rc = fs_join(dir, r->dir, item->group, e);
   if (rc == 0) rc = fs_mkdirs(r->how.io, dir, 0777, e);
   if (rc == 0)
     rc = restore_wanted(
@@ -138,14 +150,6 @@ static int restore_pinned(struct restoring *r, const catalog_place *at, const ru
   if (rc == 0) rc = restore_item(r, item, e);
   store_close(r->how.store);
   r->how.store = NULL;
-  return rc;
-}
-
-/* A dry run must foretell that nothing fits. */
-static int foresee_part(const struct restoring *r, const manifest *m, err *e) {
-  manifest part = {0};
-  int rc = r->only ? part_of(m, r->only, &part, e) : 0;
-  free(part.entries);
   return rc;
 }
 
@@ -169,12 +173,20 @@ static void note_verified(const struct restoring *r, store *s, const char *prefi
             (unsigned long long)n, why.text);
 }
 
+/* A group of which nothing is meant is passed over, if another one has something. */
+static int pass_over(struct restoring *r, const char *group, err *e) {
+  if (e) r->none = *e;
+  log_say(r->log, LOG_INFO, "%s%s%s", group, *group ? ": " : "", r->none.text);
+  return 0;
+}
+
 /* Restores the newest of a group that was asked for; one that is dropped just now is passed
  * over. */
 static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e) {
   enum { TRIES = 3 };
   struct restoring *r = ctx;
   catalog_told t;
+  const size_t unfit = r->unfit;
   int rc = ERR_CONFLICT;
   for (int i = 0; rc == ERR_CONFLICT && i < TRIES; i++) {
     rc = i == 0 ? 0 : runlog_refresh(log, e);
@@ -184,6 +196,7 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
     r->state = runlog_view(log);
     if (rc == 0) rc = bring(r, at, log, &t.item, e);
   }
+  if (rc == ERR_NOENT && r->unfit > unfit) return pass_over(r, t.item.group, e);
   if (rc == 0 && r->dir && r->record) note_verified(r, at->store, t.item.group, t.item.commit->n);
   r->found++;
   return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;
@@ -245,6 +258,7 @@ static int restore_all(struct restoring *r, const log_sink *log, const char *whe
     rc = catalog_logs(r->how.io, log, where, restore_above, r, e);
   if (rc != 0 && !catalog_is_absent(rc)) return rc;
   if (r->found) return rc;
+  if (r->unfit) return err_set(e, ERR_NOENT, "%s", r->none.text);
   if (!r->name) return restore_pick(r, log, where, e);
   return rc < 0 ? rc : catalog_nothing_found(where, r->name, e);
 }

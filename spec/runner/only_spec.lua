@@ -86,6 +86,21 @@ describe("restore --only", function()
     has(err, 'has no file that fits "none" (ckpt-lua show --json lists its files)')
   end)
 
+  it("passes over the groups in which nothing fits, and makes nothing of them", function()
+    sh "mkdir -p many/a/checkpoint-1 many/b/checkpoint-1 many/c/checkpoint-1"
+    for _, group in ipairs { "a", "b", "c" } do
+      support.write(dir .. ("/many/%s/checkpoint-1/model.bin"):format(group), "x")
+      support.write(dir .. ("/many/%s/checkpoint-1/trainer_state.json"):format(group), "{}")
+    end
+    sh "echo x >many/b/checkpoint-1/last.pt"
+    must "sync many --to stores --settle 0"
+    local text = ends(0, "restore stores --dir back --only '*.pt'")
+    assert.are.equal("back/b/checkpoint-1\n", text)
+    assert.are.equal("b\n", sh "ls back")
+    ends(4, "restore stores --dir none --only '*.h5'")
+    assert.are.equal("", files "none")
+  end)
+
   it("refuses patterns that mean nothing", function()
     for pattern, why in pairs { ["''"] = "empty", ["/a"] = "/a", ["'[a'"] = "[a" } do
       local _, err = ends(2, "restore store --dir back --only " .. pattern)
