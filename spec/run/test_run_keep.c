@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "commit/pins.h"
 #include "run/run_state.h"
 #include "policy_helper.h"
@@ -59,18 +60,28 @@ static run_group *root(scene *s) {
   return run_host_run(s->host)->groups[0];
 }
 
-/* What the policy says of `count` commits from now on: 'k' keeps, 'd' does not; NULL: nonsense. */
+/* What the policy says of so many commits from now on: 'k' keeps, 'd' does not; NULL: nonsense. */
 static void says(scene *s, const char *word) {
-  char answer[4096];
-  size_t len = 0;
-  len += (size_t)snprintf(answer, sizeof answer, "{\"ok\":true,\"answer\":[");
-  for (const char *at = word ? word : ""; *at; at++)
-    len += (size_t)snprintf(answer + len, sizeof answer - len,
-                            "%s{\"keep\":%s,\"reason\":\"said %c\",\"by\":\"p\"}",
-                            at == word ? "" : ",", *at == 'k' ? "true" : "false", *at);
-  snprintf(answer + len, sizeof answer - len, "],\"by\":\"p\"}");
+  buf keep, why, reasons, answer;
+  buf_init(&keep, 4096);
+  buf_init(&why, 4096);
+  buf_init(&reasons, 4096);
+  buf_init(&answer, 16384);
+  for (const char *at = word ? word : ""; *at; at++) {
+    const char *gap = at == word ? "" : ",";
+    buf_str(&keep, *at == 'k' ? "1" : "0");
+    buf_fmt(&why, "%s%d", gap, (int)(at - word) + 1);
+    buf_fmt(&reasons, "%s\"said %c\"", gap, *at);
+  }
+  buf_fmt(&answer,
+          "{\"ok\":true,\"answer\":{\"keep\":\"%s\",\"why\":[%s],\"reasons\":[%s]},\"by\":\"p\"}",
+          keep.len ? keep.data : "", why.len ? why.data : "", reasons.len ? reasons.data : "");
   free(root(s)->memory);
-  root(s)->memory = policy_world_memory(answer);
+  root(s)->memory = policy_world_memory(answer.data);
+  buf_free(&keep);
+  buf_free(&why);
+  buf_free(&reasons);
+  buf_free(&answer);
 }
 
 static void save(scene *s, const char *name) {
