@@ -79,11 +79,13 @@ static size_t mark(const manifest *m, const char *const *only, bool *wanted) {
   return files;
 }
 
-/* Makes a manifest of what is wanted of one, which borrows all but the table itself. */
+/* Makes a manifest of what is wanted of one. It borrows all but its table, which is to be freed, and
+ * which it has only where patterns say what is wanted. */
 static int part_of(struct restoring *r, const manifest *m, manifest *out, err *e) {
   const size_t room = m->count ? m->count : 1;
-  bool *wanted = calloc(room, sizeof *wanted);
   *out = *m;
+  if (!r->only) return 0;
+  bool *wanted = calloc(room, sizeof *wanted);
   out->count = 0;
   out->entries = wanted ? calloc(room, sizeof *out->entries) : NULL;
   const size_t files = out->entries ? mark(m, r->only, wanted) : 0;
@@ -100,45 +102,41 @@ static int part_of(struct restoring *r, const manifest *m, manifest *out, err *e
 }
 
 /* Restores one. Nothing is written before it is known that everything can be. */
-static int restore_wanted(struct restoring *r, const struct wanted *w, err *e) {
-  manifest beside = {0}, part = {0};
+static int restore_wanted(const struct restoring *r, const struct wanted *w, err *e) {
+  manifest beside = {0};
   char key[STORE_KEY_MAX];
   companions_target to = {.dir = w->dir, .log = r->log};
   bool has = w->companions->files > 0 && !r->alone && !r->only;
-  int rc = r->only ? part_of(r, w->manifest, &part, e) : 0;
+  int rc = 0;
   const companions_units units = {w->manifest, r->state};
-  if (rc == 0 && has)
+  if (has)
     rc = companions_manifest(r->how.store, w->prefix, w->attempt, w->companions, &units, &beside,
                              key, e);
   if (rc == 0 && has) rc = companions_check_free(r->how.io, &beside, w->dir, e);
-  if (rc == 0) rc = restore_unit(&r->how, r->only ? &part : w->manifest, w->key, w->dir, e);
+  if (rc == 0) rc = restore_unit(&r->how, w->manifest, w->key, w->dir, e);
   if (rc == 0 && r->state) rc = restore_order(r->how.io, w->dir, r->state, e);
   if (rc == 0 && has) rc = companions_restore(&r->how, &beside, key, &to, e);
   manifest_free(&beside);
-  free(part.entries);
   return rc < 0 ? rc : 0;
 }
 
-/* Looks whether anything is meant, before anything is made for it; a dry run must foretell that, too. */
-static int foresee_part(struct restoring *r, const manifest *m, err *e) {
-  manifest part = {0};
-  int rc = r->only ? part_of(r, m, &part, e) : 0;
-  free(part.entries);
-  return rc;
+static void part_free(const struct restoring *r, manifest *part) {
+  if (r->only) free(part->entries);
 }
 
 static int restore_item(struct restoring *r, const catalog_item *item, err *e) {
-  manifest m = {0};
+  manifest m = {0}, part;
   char dir[FS_PATH_MAX];
   const runlog_commit *c = item->commit;
   int rc = restore_manifest(r->how.store, item->group, c, &m, e);
   if (rc < 0) return rc;
-  rc = foresee_part(r, &m, e);
+  rc = part_of(r, &m, &part, e); /* nothing is made for one of which nothing is wanted */
   if (rc == 0) rc = fs_join(dir, r->dir, item->group, e);
   if (rc == 0) rc = fs_mkdirs(r->how.io, dir, 0777, e);
   if (rc == 0)
     rc = restore_wanted(
-        r, &(struct wanted){&m, item->key, item->group, dir, c->attempt, &c->companions}, e);
+        r, &(struct wanted){&part, item->key, item->group, dir, c->attempt, &c->companions}, e);
+  part_free(r, &part);
   manifest_free(&m);
   return rc;
 }
@@ -156,11 +154,12 @@ static int restore_pinned(struct restoring *r, const catalog_place *at, const ru
 /* Restores one that a log names, or says what would stop that. */
 static int bring(struct restoring *r, const catalog_place *at, const runlog *log,
                  const catalog_item *item, err *e) {
-  manifest m = {0};
+  manifest m = {0}, part = {0};
   if (r->dir) return restore_pinned(r, at, log, item, e);
   if (!r->only) return 0;
   int rc = restore_manifest(at->store, item->group, item->commit, &m, e);
-  if (rc == 0) rc = foresee_part(r, &m, e);
+  if (rc == 0) rc = part_of(r, &m, &part, e);
+  part_free(r, &part);
   manifest_free(&m);
   return rc;
 }
@@ -232,22 +231,23 @@ static int restore_above(void *ctx, const catalog_place *at, runlog *log, err *e
 /* Restores a checkpoint that was named itself, or a copy of one. */
 static int restore_pick(struct restoring *r, const log_sink *log, const char *where, err *e) {
   catalog_pick pick;
+  manifest part = {0};
   runlog_commit c;
   int rc = catalog_find_here(r->how.io, log, where, &pick, r->foreign, e);
   if (rc == 0 && r->dir) rc = catalog_hold(&pick, e);
   r->how.store = pick.store;
   r->state = NULL;
-  if (rc == 0 && !r->dir) rc = foresee_part(r, &pick.manifest, e);
+  if (rc == 0) rc = part_of(r, &pick.manifest, &part, e);
   if (rc == 0 && r->dir)
     rc = restore_wanted(
-        r, &(struct wanted){&pick.manifest, pick.key, "", r->dir, pick.attempt, &pick.companions},
-        e);
+        r, &(struct wanted){&part, pick.key, "", r->dir, pick.attempt, &pick.companions}, e);
   if (rc == 0 && r->dir && r->record && pick.committed)
     note_verified(r, pick.under ? pick.under : pick.store, "", pick.number);
   if (rc == 0 && r->told) {
     catalog_item item = catalog_item_of(&pick, &c);
     rc = r->told(r->ctx, pick.store, &item, e);
   }
+  part_free(r, &part);
   catalog_drop(&pick);
   return rc;
 }
