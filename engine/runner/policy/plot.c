@@ -6,20 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "runner/cli/report.h"
 
 /* ---- what is taken in ---- */
-
-/* Makes room for one more; new ones are zero. */
-static bool grow(void **at, size_t count, size_t *room, size_t size) {
-  if (count < *room) return true;
-  const size_t more = *room ? *room * 2 : 64;
-  void *grown = reallocarray(*at, more, size);
-  if (!grown) return false;
-  *at = grown;
-  *room = more;
-  return true;
-}
 
 void plot_span(plot *p, double t) {
   if (!p->begun || t < p->first) p->first = t;
@@ -29,7 +19,7 @@ void plot_span(plot *p, double t) {
 
 static plot_lane *lane_of(plot *p, const ckpt_moment *m) {
   while (p->lane_count <= m->of) {
-    if (!grow((void **)&p->lanes, p->lane_count, &p->lane_room, sizeof *p->lanes)) return NULL;
+    if (!VEC_ROOM(p->lanes, p->lane_count, p->lane_room)) return NULL;
     p->lanes[p->lane_count++] = (plot_lane){0};
   }
   plot_lane *lane = &p->lanes[m->of];
@@ -38,7 +28,7 @@ static plot_lane *lane_of(plot *p, const ckpt_moment *m) {
 }
 
 static bool take_made(plot *p, plot_lane *lane, const ckpt_moment *m) {
-  if (!grow((void **)&p->marks, p->mark_count, &p->mark_room, sizeof *p->marks)) return false;
+  if (!VEC_ROOM(p->marks, p->mark_count, p->mark_room)) return false;
   const bool named = lane->made++ < PLOT_ROWS;
   plot_mark *mark = &p->marks[p->mark_count++];
   *mark = (plot_mark){
@@ -53,7 +43,7 @@ static bool take_lost(plot *p, plot_lane *lane, const ckpt_moment *m) {
     p->forgotten++;
     return true;
   }
-  if (!grow((void **)&p->losses, p->loss_count, &p->loss_room, sizeof *p->losses)) return false;
+  if (!VEC_ROOM(p->losses, p->loss_count, p->loss_room)) return false;
   p->losses[p->loss_count++] = (plot_loss){.t = m->t, .lost_s = m->lost_s, .lane = m->of};
   return true;
 }
