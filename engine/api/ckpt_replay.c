@@ -8,38 +8,56 @@ _Static_assert((int)CKPT_WOULD_KEEP == (int)LAB_WOULD_KEEP &&
                    (int)CKPT_EARLIER == (int)LAB_EARLIER && (int)CKPT_LATER == (int)LAB_LATER,
                "ckpt.h and replay.h disagree");
 
+/* One that plays logs, and what it tells of the one that it is at. */
 typedef struct replaying {
   lab_replay *replay;
-  ckpt_fate_fn *fn;
+  uint64_t past;       /* the entry behind which a past question is asked */
+  ckpt_fate_fn *fated; /* NULL: nobody is told */
+  ckpt_past_fn *asked;
   void *ctx;
   const catalog_place *at;
   const runlog *log;
   err *e;
 } replaying;
 
-static int on_fate(void *ctx, const lab_fate *f) {
-  const replaying *r = ctx;
+static void stand_at(replaying *r, const catalog_place *at, const runlog *log, err *e) {
+  r->at = at;
+  r->log = log;
+  r->e = e;
+}
+
+/* Room for the texts of an item. */
+typedef struct told_item {
   catalog_told told;
   char root[HASH_HEX_MAX];
-  if (!r->fn) return 0;
-  int rc = catalog_describe(r->at, r->log, f->commit, &told, r->e);
+  ckpt_item item;
+} told_item;
+
+static int describe(const replaying *r, const runlog_commit *c, told_item *out) {
+  int rc = catalog_describe(r->at, r->log, c, &out->told, r->e);
+  if (rc == 0) out->item = ckpt_item_of(&out->told.item, out->root);
+  return rc;
+}
+
+static int on_fate(void *ctx, const lab_fate *f) {
+  const replaying *r = ctx;
+  told_item t;
+  if (!r->fated) return 0;
+  int rc = describe(r, f->commit, &t);
   if (rc < 0) return rc;
-  const ckpt_item item = ckpt_item_of(&told.item, root);
   const ckpt_fate fate = {.size = sizeof fate,
-                          .item = &item,
+                          .item = &t.item,
                           .what = (uint32_t)f->what,
                           .drop_ns = f->after ? f->after->time_ns : 0,
                           .after = f->after ? f->after->n : 0,
                           .policy = f->policy,
                           .reason = f->reason};
-  return r->fn(r->ctx, &fate);
+  return r->fated(r->ctx, &fate);
 }
 
 static int on_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
   replaying *r = ctx;
-  r->at = at;
-  r->log = log;
-  r->e = e;
+  stand_at(r, at, log, e);
   return lab_replay_log(r->replay, runlog_view(log), runlog_prefix(log), on_fate, r, e);
 }
 
@@ -85,7 +103,7 @@ static int open_replay(ckpt *c, const ckpt_plan_options *options, ckpt_plan_opti
 int ckpt_replay_log(ckpt *c, const ckpt_plan_options *options, ckpt_fate_fn *fn, void *ctx,
                     ckpt_replay *out) {
   ckpt_plan_options taken;
-  replaying r = {.fn = fn, .ctx = ctx};
+  replaying r = {.fated = fn, .ctx = ctx};
   int rc = open_replay(c, options, &taken, &r.replay);
   if (rc == 0) rc = catalog_logs(c->env.io, &c->log, taken.uri, on_log, &r, &c->error);
   if (rc == 0 && out) {
@@ -102,25 +120,13 @@ _Static_assert((int)CKPT_STOOD == (int)LAB_STOOD && (int)CKPT_TO_COME == (int)LA
                    (int)CKPT_WENT == (int)LAB_WENT,
                "ckpt.h and replay.h disagree");
 
-typedef struct asking {
-  lab_replay *replay;
-  uint64_t at;
-  ckpt_past_fn *fn;
-  void *ctx;
-  const catalog_place *place;
-  const runlog *log;
-  err *e;
-} asking;
-
 static int on_past(void *ctx, const lab_past *p) {
-  const asking *a = ctx;
-  catalog_told told;
-  char root[HASH_HEX_MAX];
-  int rc = catalog_describe(a->place, a->log, p->commit, &told, a->e);
+  const replaying *r = ctx;
+  told_item t;
+  int rc = describe(r, p->commit, &t);
   if (rc < 0) return rc;
-  const ckpt_item item = ckpt_item_of(&told.item, root);
   const ckpt_past past = {.size = sizeof past,
-                          .item = &item,
+                          .item = &t.item,
                           .stance = (uint32_t)p->stance,
                           .after = p->after ? p->after->n : 0,
                           .after_ns = p->after ? p->after->time_ns : 0,
@@ -128,24 +134,22 @@ static int on_past(void *ctx, const lab_past *p) {
                           .verdict = (uint32_t)p->verdict,
                           .policy = p->policy,
                           .reason = p->reason};
-  return a->fn(a->ctx, &past);
+  return r->asked(r->ctx, &past);
 }
 
-static int ask_log(void *ctx, const catalog_place *place, runlog *log, err *e) {
-  asking *a = ctx;
-  a->place = place;
-  a->log = log;
-  a->e = e;
-  return lab_replay_at(a->replay, runlog_view(log), runlog_prefix(log), a->at, on_past, a, e);
+static int ask_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  replaying *r = ctx;
+  stand_at(r, at, log, e);
+  return lab_replay_at(r->replay, runlog_view(log), runlog_prefix(log), r->past, on_past, r, e);
 }
 
 int ckpt_replay_at(ckpt *c, const ckpt_plan_options *options, uint64_t at, ckpt_past_fn *fn,
                    void *ctx) {
   ckpt_plan_options taken;
-  asking a = {.at = at, .fn = fn, .ctx = ctx};
-  int rc = open_replay(c, options, &taken, &a.replay);
+  replaying r = {.past = at, .asked = fn, .ctx = ctx};
+  int rc = open_replay(c, options, &taken, &r.replay);
   if (rc == 0 && !fn) rc = err_set(&c->error, ERR_INVAL, "somebody has to be told");
-  if (rc == 0) rc = catalog_logs(c->env.io, &c->log, taken.uri, ask_log, &a, &c->error);
-  lab_replay_close(a.replay);
+  if (rc == 0) rc = catalog_logs(c->env.io, &c->log, taken.uri, ask_log, &r, &c->error);
+  lab_replay_close(r.replay);
   return rc;
 }
