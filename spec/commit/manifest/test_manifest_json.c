@@ -48,8 +48,9 @@ static void names_that_were_left_out_are_words_the_first_of_them_alone(void **st
   assert_non_null(add_file(&m, "a", 5, 3));
   m.left_out = 40;
   for (int i = 39; i >= 0; i--) {
-    char name[8];
-    snprintf(name, sizeof name, "%02d\n%%", i);
+    char name[] = "..\n%";
+    name[0] = (char)('0' + i / 10);
+    name[1] = (char)('0' + i % 10);
     assert_true(manifest_left_note(&m.left_names, name));
     assert_true(manifest_left_note(&m.left_names, name)); /* once is enough */
   }
