@@ -13,6 +13,13 @@
 
 #include "prims/crc/crc.h"
 
+/* A distribution builds the library for the oldest processor of its architecture, and these go by the
+ * one that runs: three times as fast with AVX2 (xxh_x86dispatch.h). Weak, as not every build of the
+ * library has them, and the one at hand may be another than that of the compilation. */
+__attribute__((weak)) XXH128_hash_t XXH3_128bits_dispatch(const void *data, size_t len);
+__attribute__((weak)) XXH_errorcode XXH3_128bits_update_dispatch(XXH3_state_t *to, const void *data,
+                                                                 size_t len);
+
 struct hash {
   hash_kind kind;
   bool failed; /* a piece is missing: hash_end must not give a digest */
@@ -43,6 +50,17 @@ int hash_kind_of(const char *name, hash_kind *out, err *e) {
   return err_set(e, ERR_UNSUPPORTED, "unknown digest \"%.64s\": use xxh3-128 or sha256", name);
 }
 
+static XXH128_hash_t xxh_of(const void *data, size_t len) {
+  return XXH3_128bits_dispatch ? XXH3_128bits_dispatch(data, len) : XXH3_128bits(data, len);
+}
+
+static void xxh_add(XXH3_state_t *to, const void *data, size_t len) {
+  if (XXH3_128bits_update_dispatch)
+    XXH3_128bits_update_dispatch(to, data, len);
+  else
+    XXH3_128bits_update(to, data, len);
+}
+
 /* The big-endian form is what xxhsum prints, and the same on every machine. */
 static void put_xxh(XXH128_hash_t value, digest *out) {
   XXH128_canonical_t bytes;
@@ -59,7 +77,7 @@ static int openssl_failed(err *e) {
 int hash_bytes(hash_kind kind, const void *data, size_t len, digest *out, err *e) {
   if (!data) data = "";
   if (kind == HASH_XXH3_128) {
-    put_xxh(XXH3_128bits(data, len), out);
+    put_xxh(xxh_of(data, len), out);
     return 0;
   }
   memset(out, 0, sizeof *out);
@@ -102,7 +120,7 @@ no_memory:
 int hash_add(hash *h, const void *data, size_t len, err *e) {
   if (len == 0) return 0;
   if (h->kind == HASH_XXH3_128) {
-    XXH3_128bits_update(h->xxh, data, len);
+    xxh_add(h->xxh, data, len);
     return 0;
   }
   if (EVP_DigestUpdate(h->evp, data, len)) return 0;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "prims/crc/crc.h"
 #include "prims/hash.h"
 
@@ -52,6 +54,27 @@ static void sha256_gives_the_published_values(void **unused) {
   digest_is(HASH_SHA256, million, 1000000,
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   free(million);
+}
+
+/* The library has the plain functions in every build. */
+static void the_functions_that_suit_the_processor_give_the_digest_of_the_plain_ones(void **unused) {
+  unsigned char *data = malloc(70000);
+  assert_non_null(data);
+  fill(data, 70000);
+  for (size_t len = 0; len <= 70000; len += len < 1100 ? 1 : 997) {
+    XXH128_canonical_t want;
+    XXH128_canonicalFromHash(&want, XXH3_128bits(data, len));
+    digest at_once, in_pieces;
+    hash *h = NULL;
+    assert_int_equal(hash_bytes(HASH_XXH3_128, data, len, &at_once, NULL), 0);
+    assert_memory_equal(at_once.bytes, want.digest, sizeof want.digest);
+    assert_int_equal(hash_begin(HASH_XXH3_128, &h, NULL), 0);
+    assert_int_equal(hash_add(h, data, len / 3, NULL), 0);
+    assert_int_equal(hash_add(h, data + len / 3, len - len / 3, NULL), 0);
+    assert_int_equal(hash_end(h, &in_pieces, NULL), 0);
+    assert_true(digest_equal(&at_once, &in_pieces));
+  }
+  free(data);
 }
 
 static void any_split_of_the_data_gives_the_same_digest(void **unused) {
@@ -286,6 +309,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(xxh3_128_gives_the_published_values),
       cmocka_unit_test(sha256_gives_the_published_values),
+      cmocka_unit_test(the_functions_that_suit_the_processor_give_the_digest_of_the_plain_ones),
       cmocka_unit_test(any_split_of_the_data_gives_the_same_digest),
       cmocka_unit_test(a_block_has_the_same_digest_and_all_sums),
       cmocka_unit_test(a_blocks_sums_do_not_depend_on_the_pieces_it_comes_in),
