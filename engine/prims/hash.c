@@ -14,7 +14,7 @@
 #include "prims/crc/crc.h"
 
 /* A distribution builds the library for the oldest processor of its architecture, and these go by the
- * one that runs: three times as fast with AVX2 (xxh_x86dispatch.h). Weak, as not every build of the
+ * one that runs: three times as fast with AVX2. Weak, as not every build of the
  * library has them, and the one at hand may be another than that of the compilation. */
 __attribute__((weak)) XXH128_hash_t XXH3_128bits_dispatch(const void *data, size_t len);
 __attribute__((weak)) XXH_errorcode XXH3_128bits_update_dispatch(XXH3_state_t *to, const void *data,
