@@ -77,19 +77,19 @@ class Judgement:
         good = [o["n"] for o in self.log.live() if not o["bad"]]
         return self.log.meant(c["dir"], good if not c["bad"] else [c["n"]] + good) == c["n"]
 
-    def actor_of(self, commit):
-        """The host whose save it is: by the state directory that its term names."""
-        state = self.log.terms.get(commit["by"], {}).get("state", "")
-        m = re.search(r"/(host\d+|last)/state$", state)
-        return m[1] if m else None
+    def actors_of(self, commit):
+        """The hosts whose save it may be, by the state directories that its owners' terms name: who goes on with an
+        attempt that another host left may commit what that one sent, or send its own."""
+        states = [self.log.terms.get(n, {}).get("state", "") for n in commit["owners"]]
+        return {m[1] for m in (re.search(r"/(host\d+|last)/state$", s) for s in states) if m}
 
     def pid_of(self, term):
         return self.log.terms.get(term, {}).get("pid")
 
     def saved_as(self, commit):
-        """All that its host ever made under that name."""
-        actor = self.actor_of(commit)
-        return [r["files"] for r in self.wrote if r["wrote"] == commit["unit"] and actor in (None, r["actor"])]
+        """All that its hosts ever made under that name."""
+        actors = self.actors_of(commit)
+        return [r["files"] for r in self.wrote if r["wrote"] == commit["unit"] and (not actors or r["actor"] in actors)]
 
     def bytes_of(self, commit):
         """What stands in the store, without what the driver itself put there."""
@@ -121,7 +121,8 @@ class Judgement:
             there = self.bytes_of(c)
             if there not in self.saved_as(c):
                 lost = sorted(set(self.saved_as(c)[0]) - set(there)) if self.saved_as(c) else []
-                self.say(1, f"commit {c['n']}, {c['dir']} ({c['life']}), has not the bytes that {self.actor_of(c)} saved"
+                hosts = " or ".join(sorted(self.actors_of(c)))
+                self.say(1, f"commit {c['n']}, {c['dir']} ({c['life']}), has not the bytes that {hosts} saved"
                          + (f": {', '.join(lost)} is missing" if lost else f": {sorted(there)}"))
             elif self.h.eyes.get(f"{c['dir']}/.ckpt-manifest.json") is None:
                 self.say(1, f"commit {c['n']}, {c['dir']} ({c['life']}), has no manifest")
@@ -141,14 +142,14 @@ class Judgement:
                 self.say(1, f"{r['actor']} was given {r['resumed']} to resume from, with bytes that nobody saved")
 
     def check_waited(self, r):
-        of = [c for c in self.log.commits.values() if c["unit"] == r["waited"] and self.actor_of(c) == r["actor"]]
+        of = [c for c in self.log.commits.values() if c["unit"] == r["waited"] and r["actor"] in self.actors_of(c)]
         if not of:
             self.say(1, f"{r['actor']} was told that {r['waited']} is durable, and no commit names it")
 
     def completed(self, c):
         """When its trainer may have had it whole: of those with that name, the one with its bytes, while these stand."""
-        actor = self.actor_of(c)
-        of = [r for r in self.records if r.get("complete") == c["unit"] and r["actor"] == actor and r["t"] < c["time"] + SLACK]
+        actors = self.actors_of(c)
+        of = [r for r in self.records if r.get("complete") == c["unit"] and r["actor"] in actors and r["t"] < c["time"] + SLACK]
         if len(of) > 1 and c["life"] != "deleted" and c["n"] not in self.h.over:
             there = self.bytes_of(c)
             of = [r for r in of if r["files"] == there]
@@ -312,7 +313,7 @@ class Judgement:
         if not complete or "; durable in" not in last:
             return
         newest = complete[-1]
-        mine = [c for c in self.log.commits.values() if c["unit"] == newest["complete"] and self.actor_of(c) == e["actor"]]
+        mine = [c for c in self.log.commits.values() if c["unit"] == newest["complete"] and e["actor"] in self.actors_of(c)]
         same = [c for c in mine if c["life"] == "deleted" or c["n"] in self.h.over or self.bytes_of(c) == newest["files"]]
         step = int(newest["complete"].rsplit("-", 1)[1])
         before = [c for c in self.log.commits.values() if c["time"] <= e["t1"] + SLACK]
@@ -341,7 +342,7 @@ class Judgement:
             if not other or other["actor"] == e["actor"] or "fail=" in other["op"].get("disk", "") + e["op"].get("disk", ""):
                 continue
             # Who has announced a save has a lease, and gives it back when it ends by itself.
-            had = [a for a in self.log.attempts.values() if a["by"] == last["n"] and self.log.times[a["n"]] < e["t0"]]
+            had = [a for a in self.log.attempts.values() if a["owners"][0] == last["n"] and self.log.times[a["n"]] < e["t0"]]
             if had and other["t0"] < e["t0"] and self.was_at_work(other, term["time_ns"] / 1e9):
                 self.say(2, f"term {n} was opened without --take-over while the lease of {other['actor']} stood", e, other)
 

@@ -42,7 +42,8 @@ class Ledger:
             # A repair's log begins: its number stands in it, and so does the repair's own term, whose all open attempts are.
             n, self.term, self.ended = e.get("n"), e.get("term"), False
             for a in self.attempts.values():
-                a["owner"] = self.term if a["fate"] == "open" else a["owner"]
+                if a["fate"] == "open":
+                    self.give(a, self.term)
         elif epoch == self.epoch and n != self.next:
             self.wrong(n, f"the log goes on at {n}, after {self.next - 1}")
         self.epoch, self.next = epoch, n + 1
@@ -91,8 +92,8 @@ class Ledger:
             if a["dir"] == e["dir"]:
                 self.wrong(n, f"the name {e['dir']} was given away by entry {a['n']} already")
         self.attempts[n] = {
-            "n": n, "dir": e["dir"], "unit": e["unit"], "owner": e["term"], "by": e["term"], "fate": "open",
-            "nonce": e["nonce"],
+            "n": n, "dir": e["dir"], "unit": e["unit"], "owner": e["term"], "fate": "open",
+            "nonce": e["nonce"], "owners": [e["term"]],
         }
 
     def open_attempt(self, n, kind, e):
@@ -103,10 +104,15 @@ class Ledger:
             self.wrong(n, f"{kind} of attempt {a['n']}, which is {a['fate']}")
         return a
 
+    def give(self, a, term):
+        """An attempt that another term goes on with may get the bytes of this one, and may have those of each before."""
+        a["owner"] = term
+        a["owners"].append(term)
+
     def on_adopt(self, n, e):
         a = self.open_attempt(n, "adopt", e)
         if a:
-            a["owner"] = e["term"]
+            self.give(a, e["term"])
 
     def on_sweep(self, n, e):
         a = self.open_attempt(n, "sweep", e)
@@ -123,7 +129,7 @@ class Ledger:
             self.wrong(n, f"term {e['term']} commits attempt {a['n']} of term {a['owner']}")
         a["fate"] = "committed"
         self.commits[n] = {
-            "n": n, "dir": a["dir"], "unit": a["unit"], "attempt": a["n"], "term": e["term"], "by": a["by"],
+            "n": n, "dir": a["dir"], "unit": a["unit"], "attempt": a["n"], "term": e["term"], "owners": a["owners"],
             "life": "live", "bad": False, "step": e.get("step"), "time": e["time_ns"] / 1e9, "nonce": a["nonce"],
             "dropped": None, "deleted": None, "dropped_by": "",
         }
