@@ -247,68 +247,71 @@ int command_newest(const options *o, item_writer *write, void *ctx) {
 
 /* ---- tables ---- */
 
-static bool add_row(table *t, char *cells) {
-  if (t->count % 64 == 0) {
-    void *rows = realloc(t->rows, (t->count + 64) * sizeof *t->rows);
-    if (!rows) return false;
-    t->rows = rows;
-  }
-  char **row = memset(t->rows[t->count++], 0, sizeof *t->rows);
-  for (int i = 0; i < TABLE_COLUMNS && t->heads[i]; i++) {
-    row[i] = cells;
-    cells += strlen(cells) + 1;
-  }
-  return true;
-}
-
-/* The cells of a row are one text, for a stream costs more than what is written to it. */
+/* One stream has the cells of all rows, for a stream costs more than what is written to it. A row has
+ * all columns there: a head may be set after the first rows. */
 void table_add(table *t, cell_writer *write, const void *ctx) {
-  char *cells = NULL;
-  size_t size;
-  FILE *f = open_memstream(&cells, &size);
-  for (int i = 0; f && i < TABLE_COLUMNS && t->heads[i]; i++) {
-    write(f, i, ctx);
-    fputc(0, f);
+  if (!t->cells) t->cells = open_memstream(&t->text, &t->size);
+  for (int i = 0; t->cells && i < TABLE_COLUMNS; i++) {
+    if (t->heads[i]) write(t->cells, i, ctx);
+    fputc(0, t->cells);
   }
-  if (!f || fclose(f) != 0 || !add_row(t, cells)) {
-    free(cells);
+  if (!t->cells || fflush(t->cells) != 0 || ferror(t->cells))
     t->failed = true;
+  else
+    t->count++;
+}
+
+static void widen(int *widths, const char *const *row) {
+  for (int i = 0; i < TABLE_COLUMNS; i++) {
+    int width = row[i] ? (int)strlen(row[i]) : 0;
+    if (width > widths[i]) widths[i] = width;
   }
 }
 
-static const char *cell_of(const table *t, size_t row, int column) {
-  const char *cell = row == 0 ? t->heads[column] : t->rows[row - 1][column];
-  return cell ? cell : "";
+static void print_row(const table *t, const int *widths, const char *const *row, FILE *out) {
+  int owed = 0; /* blanks before the next cell that is not empty: no line ends in blanks */
+  for (int i = 0; i < TABLE_COLUMNS && t->heads[i]; i++) {
+    int pad = widths[i] - (int)strlen(row[i]);
+    bool left = t->left >> i & 1;
+    if (!left) owed += pad;
+    if (*row[i]) {
+      fprintf(out, "%*s%s", owed, "", row[i]);
+      owed = 0;
+    }
+    owed += 2 + (left ? pad : 0);
+  }
+  fputc('\n', out);
+}
+
+/* Cuts the row that begins at `at`, and returns where the next one does. */
+static const char *cut_row(const char *at, const char **row) {
+  for (int i = 0; i < TABLE_COLUMNS; i++) {
+    row[i] = at;
+    at += strlen(at) + 1;
+  }
+  return at;
 }
 
 void table_print(const table *t, FILE *out) {
-  int columns = 0, widths[TABLE_COLUMNS] = {0};
-  while (columns < TABLE_COLUMNS && t->heads[columns]) columns++;
-  for (size_t r = 0; r <= t->count; r++)
-    for (int i = 0; i < columns; i++) {
-      int width = (int)strlen(cell_of(t, r, i));
-      if (width > widths[i]) widths[i] = width;
-    }
-  for (size_t r = 0; r <= t->count; r++) {
-    int owed = 0; /* blanks before the next cell that is not empty: no line ends in blanks */
-    for (int i = 0; i < columns; i++) {
-      const char *cell = cell_of(t, r, i);
-      int pad = widths[i] - (int)strlen(cell);
-      bool left = t->left >> i & 1;
-      if (!left) owed += pad;
-      if (*cell) {
-        fprintf(out, "%*s%s", owed, "", cell);
-        owed = 0;
-      }
-      owed += 2 + (left ? pad : 0);
-    }
-    fputc('\n', out);
+  int widths[TABLE_COLUMNS] = {0};
+  const char *row[TABLE_COLUMNS], *at = t->text;
+  widen(widths, t->heads);
+  for (size_t r = 0; r < t->count; r++) {
+    at = cut_row(at, row);
+    widen(widths, row);
+  }
+  print_row(t, widths, t->heads, out);
+  at = t->text;
+  for (size_t r = 0; r < t->count; r++) {
+    at = cut_row(at, row);
+    print_row(t, widths, row, out);
   }
 }
 
 void table_free(table *t) {
-  for (size_t r = 0; r < t->count; r++) free(t->rows[r][0]);
-  free(t->rows);
-  t->rows = NULL;
+  if (t->cells) fclose(t->cells);
+  free(t->text);
+  t->cells = NULL;
+  t->text = NULL;
   t->count = 0;
 }

@@ -52,11 +52,14 @@ int command_newest(const options *o, item_writer *write, void *ctx);
 
 enum { TABLE_COLUMNS = 8 };
 
-/* Rows of cells; each column as wide as its widest cell. */
+/* Rows of cells; each column as wide as its widest cell. It stays where it is from its first row on:
+ * the stream writes into it. */
 typedef struct table {
   const char *heads[TABLE_COLUMNS]; /* ended by NULL, if there are fewer */
   unsigned left;                    /* a bit for each column that stands left; the others right */
-  char *(*rows)[TABLE_COLUMNS];     /* the first of each row holds the text of all its cells */
+  FILE *cells;                      /* of all rows, one after the other, each ended by NUL */
+  char *text;                       /* what is written there */
+  size_t size;
   size_t count;
   bool failed; /* out of memory */
 } table;
