@@ -304,13 +304,11 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   } },
   -- (b) It takes an epoch, which nobody else has.
   epoch_is_not_put = { repairs = true, edits = {
-    { ruin, "if (rc == 0) rc = put_once(r, key, &text, e);\n  if (rc == 0) rc = hash_bytes",
-      "if (rc == 0) rc = hash_bytes" },
+    { ruin, "return rc == 0 ? put_once(r, key, text, e) : rc;", "return rc;" },
   } },
   epoch_of_another_is_taken = { repairs = true, edits = {
-    { ruin, "if (rc == 0) rc = put_once(r, key, &text, e);\n  if (rc == 0) rc = hash_bytes",
-      "if (rc == 0) rc = put_once(r, key, &text, e);\n" ..
-      "  if (rc == ERR_EXISTS) rc = 0;\n  if (rc == 0) rc = hash_bytes" },
+    { ruin, "int rc = put_epoch(r, *epoch, nonce, &text, e);",
+      "int rc = put_epoch(r, *epoch, nonce, &text, e);\n  if (rc == ERR_EXISTS) rc = 0;" },
     { ruin, "*epoch = (r->newest > r->at.epoch ? r->newest : r->at.epoch) + 1;",
       "*epoch = r->at.epoch + 1;" },
   } },
@@ -350,9 +348,8 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   unbegun_epoch_is_taken_again = { repairs = true, edits = {
     { ruin, "*epoch = (r->newest > r->at.epoch ? r->newest : r->at.epoch) + 1;",
       "*epoch = r->newest > r->at.epoch ? r->newest : r->at.epoch + 1;" },
-    { ruin, "if (rc == 0) rc = put_once(r, key, &text, e);\n  if (rc == 0) rc = hash_bytes",
-      "if (rc == 0) rc = put_once(r, key, &text, e);\n" ..
-      "  if (rc == ERR_EXISTS) rc = 0;\n  if (rc == 0) rc = hash_bytes" },
+    { ruin, "int rc = put_epoch(r, *epoch, nonce, &text, e);",
+      "int rc = put_epoch(r, *epoch, nonce, &text, e);\n  if (rc == ERR_EXISTS) rc = 0;" },
   } },
   what_is_whole_is_left = { repairs = true, edits = {
     { rebuild, "if (rc == 0) rc = place_saves(&b, e);", "(void)place_saves;" },

@@ -353,7 +353,8 @@ static int open_as(store *s, const char *prefix, bool whole, runlog **out, err *
   log->term = log->newest.commit = RUNLOG_NONE;
   memcpy(log->prefix, prefix, strlen(prefix) + 1);
   rc = read_all(log, whole, e);
-  if (runlog_epoch_again(log, rc)) rc = read_all(log, whole, e);
+  /* From one epoch to the next, where their objects are lost. */
+  while (runlog_epoch_again(log, rc)) rc = read_all(log, whole, e);
   if (rc < 0)
     runlog_close(log);
   else

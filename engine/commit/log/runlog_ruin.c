@@ -34,8 +34,8 @@ void runlog_ruin_saw(runlog_ruin *r, uint64_t n) {
 }
 
 bool runlog_ruin_is_whole(const runlog_ruin *r) {
-  return r->lost == 0 && r->torn == 0 && r->unchained == 0 && r->newest <= r->at.epoch &&
-         (r->seen == RUNLOG_NONE || r->seen < r->end) && !r->st.moved;
+  return r->lost == 0 && r->torn == 0 && r->unchained == 0 && r->unnamed == 0 &&
+         r->newest <= r->at.epoch && (r->seen == RUNLOG_NONE || r->seen < r->end) && !r->st.moved;
 }
 
 /* Where each term is lost, the sums tell: 1.0 writes none. */
@@ -66,6 +66,25 @@ static int find_newest(runlog_ruin *r, err *e) {
   if (rc == 0) rc = runlog_join(r->prefix, ".ckpt", key, e);
   if (rc == 0) rc = r->s->ops->list(r->s, key, true, note_log, &r->newest, e);
   return rc == ERR_NOSTORE || rc == ERR_NOENT ? 0 : rc;
+}
+
+static int has_object(const runlog_ruin *r, uint64_t epoch, err *e) {
+  char key[STORE_KEY_MAX];
+  store_object object;
+  err why = {0};
+  int rc = runlog_key_epoch(r->prefix, epoch, key, &why);
+  if (rc == 0) rc = r->s->ops->head(r->s, key, &object, &why);
+  if (rc == 0) return 1;
+  return rc == ERR_NOENT || rc == ERR_NOSTORE ? 0 : err_set(e, rc, "%s", why.text);
+}
+
+static int count_unnamed(runlog_ruin *r, err *e) {
+  int rc = 0;
+  for (uint64_t epoch = 1; rc >= 0 && epoch <= r->newest; epoch++) {
+    rc = has_object(r, epoch, e);
+    r->unnamed += rc == 0;
+  }
+  return rc < 0 ? rc : 0;
 }
 
 /* Reads the first entry of the newest epoch that has one which can be read. */
@@ -203,7 +222,14 @@ static int read_place(runlog_ruin *r, const runlog *log, size_t at, err *e) {
   }
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   if (p->n == 0) runlog_opt_nonce(p->entry, r->st.nonce);
-  if (has_type(p->entry, "moved")) p->rest = RUNLOG_REST_CLOSED;
+  if (has_type(p->entry, "moved")) {
+    uint64_t to = 0;
+    p->rest = RUNLOG_REST_CLOSED;
+    /* Of a repair of which nothing else may stand any more. */
+    if (runlog_get_number(p->entry, "epoch", "a closed place", &to, NULL) == 0 && to > r->newest &&
+        to <= RUNLOG_EPOCHS_MAX)
+      r->newest = to;
+  }
   if (has_type(p->entry, "snapshot")) take_base(r, at);
   return 0;
 }
@@ -285,6 +311,7 @@ int runlog_ruin_read(store *s, const char *prefix, runlog_ruin *out, err *e) {
   runlog log = {.s = s};
   memcpy(log.prefix, out->prefix, sizeof log.prefix);
   for (size_t i = 0; rc == 0 && i < out->count; i++) rc = read_place(out, &log, i, e);
+  if (rc == 0) rc = count_unnamed(out, e);
   if (rc == 0) pass_over_fillers(out);
   if (rc == 0) count_lost(out);
   if (rc == 0) rc = compare_head(out, &log, e);
@@ -336,21 +363,40 @@ static int put_once(const runlog_ruin *r, const char *key, const buf *text, err 
   return rc;
 }
 
-int runlog_ruin_claim(runlog_ruin *r, const char *nonce, uint64_t *epoch, char hex[HASH_HEX_MAX],
-                      err *e) {
+/* Puts the object of an epoch; its text is `text`, which the caller frees. */
+static int put_epoch(const runlog_ruin *r, uint64_t epoch, const char *nonce, buf *text, err *e) {
   char key[STORE_KEY_MAX], host[RUNLOG_ID_MAX] = "";
-  digest sum;
   int bad = 0;
-  buf text;
-  buf_init(&text, RUNLOG_EPOCH_BYTES_MAX);
-  *epoch = (r->newest > r->at.epoch ? r->newest : r->at.epoch) + 1;
+  buf_init(text, RUNLOG_EPOCH_BYTES_MAX);
   if (gethostname(host, sizeof host - 1) < 0) host[0] = 0;
-  json_t *object = document(r, NULL, *epoch, nonce, &bad);
+  json_t *object = document(r, NULL, epoch, nonce, &bad);
   js_set(object, "host", js_name_new(host), &bad);
   runlog_set_number(object, "pid", (uint64_t)getpid(), &bad);
-  int rc = print(object, bad, &text, e);
-  if (rc == 0) rc = runlog_key_epoch(r->prefix, *epoch, key, e);
-  if (rc == 0) rc = put_once(r, key, &text, e);
+  int rc = print(object, bad, text, e);
+  if (rc == 0) rc = runlog_key_epoch(r->prefix, epoch, key, e);
+  return rc == 0 ? put_once(r, key, text, e) : rc;
+}
+
+int runlog_ruin_name(runlog_ruin *r, const char *nonce, err *e) {
+  int rc = 0;
+  for (uint64_t epoch = 1; rc >= 0 && epoch <= r->newest; epoch++) {
+    buf text = {0};
+    rc = has_object(r, epoch, e);
+    if (rc == 0) rc = put_epoch(r, epoch, nonce, &text, e);
+    buf_free(&text);
+    if (rc == ERR_EXISTS) rc = 0; /* another repair was faster */
+  }
+  if (rc < 0) return rc;
+  r->unnamed = 0;
+  return 0;
+}
+
+int runlog_ruin_claim(runlog_ruin *r, const char *nonce, uint64_t *epoch, char hex[HASH_HEX_MAX],
+                      err *e) {
+  digest sum;
+  buf text = {0};
+  *epoch = (r->newest > r->at.epoch ? r->newest : r->at.epoch) + 1;
+  int rc = put_epoch(r, *epoch, nonce, &text, e);
   if (rc == 0) rc = hash_bytes(HASH_XXH3_128, text.data, text.len, &sum, e);
   if (rc == 0) digest_hex(&sum, hex);
   if (rc == 0) r->newest = *epoch;

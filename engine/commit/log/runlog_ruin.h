@@ -29,6 +29,7 @@ typedef struct runlog_ruin {
   runlog_epochs at; /* the one that counts; its first entry can be read, or it is epoch 0 */
   digest base;      /* of that entry's text; empty: not known */
   uint64_t newest;  /* the newest epoch that was begun; 0: none */
+  uint64_t unnamed; /* epochs up to that one whose object is lost: readers may not find them */
   runlog_place *places;
   size_t count, room;
   runlog_state st; /* of the newest snapshot that can be read; later of all that is proven */
@@ -82,6 +83,8 @@ void runlog_pass_over_fillers(runlog_ruin *r, const runlog_evidence *v);
  * so that the newest stays the newest; a whole one that is newer is an open attempt. */
 int runlog_ruin_fold(runlog_ruin *r, runlog_evidence *v, err *e);
 
+/* Puts the objects of epochs that were lost, as those of this repair. */
+int runlog_ruin_name(runlog_ruin *r, const char *nonce, err *e);
 /* Takes the next epoch: *epoch, and the digest of its object as text. ERR_EXISTS: another repair
  * was faster. */
 int runlog_ruin_claim(runlog_ruin *r, const char *nonce, uint64_t *epoch, char digest[HASH_HEX_MAX],

@@ -271,6 +271,7 @@ static int make_log(repairing *r, err *e) {
 
 static int write_all(repairing *r, err *e) {
   int rc = arbiter_check_guest(r->how->store, r->how->prefix, e);
+  if (rc == 0) rc = runlog_ruin_name(&r->ruin, r->nonce, e);
   if (rc == 0) rc = runlog_ruin_claim(&r->ruin, r->nonce, &r->epoch, r->digest, e);
   if (rc == ERR_EXISTS)
     return err_set(e, ERR_HELD, "another repair of this log began just now: look what it says");
