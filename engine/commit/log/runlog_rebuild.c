@@ -322,10 +322,10 @@ static int sort_state(runlog_state *st, err *e) {
 
 static int fold_places(rebuild *b, err *e) {
   runlog_state *st = b->st;
-  const runlog_ruin *r = b->r;
+  runlog_ruin *r = b->r;
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < r->count; i++) {
-    const runlog_place *p = &r->places[i];
+    runlog_place *p = &r->places[i];
     if (p->n < st->next) continue;
     while (rc == 0 && st->next < p->n) rc = pass_lost(b, i, e);
     if (rc == 0 && (p->rest != RUNLOG_REST_ENTRY || !p->entry)) {
@@ -338,8 +338,9 @@ static int fold_places(rebuild *b, err *e) {
     err why = {0};
     rc = runlog_apply(st, p->entry, NULL, &why);
     if (rc == ERR_FORMAT || rc == ERR_CORRUPT) { /* it parses, and is no entry all the same */
-      rc = 0;
-      st->next++;
+      p->rest = RUNLOG_REST_TORN;
+      r->torn++;
+      rc = pass_lost(b, i + 1, &why);
     }
     if (rc < 0) err_set(e, rc, "%s", why.text);
     note_used(b);
@@ -466,6 +467,24 @@ static int place_one(rebuild *b, size_t i, err *e) {
   return place_where_it_fits(b, t, a != NULL, attempt, before, last, e);
 }
 
+/* An attempt that was sealed, whose end no entry tells, and of which files are missing by now: its commit
+ * may have been told of. It is listed, as bad: nobody takes it by itself, and the next writer does not
+ * commit it as whole. */
+static int place_broken(rebuild *b, runlog_trace *t, err *e) {
+  if (t->used || t->whole || t->gone || !*t->id) return 0;
+  const runlog_attempt *a = runlog_find_nonce(b->st, t->id);
+  if (!a || a->fate != RUNLOG_OPEN || strcmp(a->dir, t->dir) != 0) return 0;
+  const runlog_commit *newer = newer_commit(b, t, a->n);
+  uint64_t n = newer ? free_between(b, a->n, newer->n) : number_above_all(b);
+  if (n == RUNLOG_NONE) return 0;
+  int rc = add_commit(b, t, a->n, n, e);
+  if (rc < 0) return rc;
+  runlog_commit *c = &b->st->commits[b->st->commit_count - 1];
+  c->bad = true;
+  c->bad_reason = strdup("not whole when the log was repaired");
+  return 0;
+}
+
 /* What is pinned comes first: others must leave it room below its number. */
 static int place_saves(rebuild *b, err *e) {
   int rc = 0;
@@ -473,6 +492,7 @@ static int place_saves(rebuild *b, err *e) {
   for (size_t i = 0; rc == 0 && i < b->v->count; i++)
     if (b->v->traces[i].pinned != RUNLOG_NONE) rc = place_one(b, i, e);
   for (size_t i = 0; rc == 0 && i < b->v->count; i++) rc = place_one(b, i, e);
+  for (size_t i = 0; rc == 0 && i < b->v->count; i++) rc = place_broken(b, &b->v->traces[i], e);
   return rc;
 }
 

@@ -175,7 +175,8 @@ static int tell_trace(const repairing *r, const runlog_trace *t) {
   const runlog_attempt *a = attempt_in(&r->ruin.st, t->dir);
   const runlog_commit *c = a ? runlog_commit_of(&r->ruin.st, a->n) : NULL;
   repaired what = {.name = t->dir, .epoch = r->epoch, .done = !r->how->dry};
-  if (t->gone || (c && c->life != RUNLOG_LIVE)) return 0;
+  if (t->gone || (c && (c->life != RUNLOG_LIVE || c->bad)))
+    return 0; /* the bad are told of apart */
   if (t->used && c && (c->n < r->ruin.st.snapshot + 1 || !was_found(r, t))) return 0;
   if (t->used && a) {
     what.what = "commit";
@@ -186,15 +187,41 @@ static int tell_trace(const repairing *r, const runlog_trace *t) {
   what.what = "left";
   what.reason = !t->whole ? "no entry names it, and it is not whole"
                 : *t->id  ? "no entry names it, and nothing shows where it belongs: it can be "
-                            "restored by its own name"
+                            "restored by its own URI"
                           : "no entry names it, and its manifest names no save (1.0): it can be "
-                            "restored by its own name";
+                            "restored by its own URI";
   return tell(r, &what);
+}
+
+static int note_any(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  bool *any = ctx;
+  (void)key, (void)is_prefix, (void)object;
+  *any = true;
+  return 1;
+}
+
+/* Files of a save of which no entry tells the end, and no manifest what they are. */
+static int tell_unsealed(const repairing *r, const runlog_attempt *a) {
+  bool any = false;
+  char key[STORE_KEY_MAX];
+  for (size_t i = 0; i < r->evidence.count; i++)
+    if (strcmp(r->evidence.traces[i].dir, a->dir) == 0) return 0;
+  int rc = runlog_join(r->how->prefix, a->dir, key, NULL);
+  if (rc == 0) rc = r->how->store->ops->list(r->how->store, key, false, note_any, &any, NULL);
+  if (!any) return 0; /* nor is anything told where it could not be asked */
+  return tell(r,
+              &(repaired){.what = "left",
+                          .name = a->dir,
+                          .reason = "no entry tells that it was committed, and it has no manifest",
+                          .epoch = r->epoch,
+                          .done = !r->how->dry});
 }
 
 static int tell_all(const repairing *r) {
   const runlog_state *st = &r->ruin.st;
   int rc = 0;
+  for (size_t i = 0; rc == 0 && i < st->attempt_count; i++)
+    if (st->attempts[i].fate == RUNLOG_OPEN) rc = tell_unsealed(r, &st->attempts[i]);
   for (size_t i = 0; rc == 0 && i < r->evidence.count; i++)
     rc = tell_trace(r, &r->evidence.traces[i]);
   for (size_t i = 0; rc == 0 && i < st->commit_count; i++)
@@ -284,10 +311,18 @@ static bool is_nothing(const repairing *r) {
          r->evidence.count == 0;
 }
 
+/* An entry that parses may be none all the same, which its readers say. */
+static bool can_be_read(const repairing *r) {
+  runlog *log = NULL;
+  int rc = runlog_open_whole(r->how->store, r->how->prefix, &log, NULL);
+  runlog_close(log);
+  return rc != ERR_FORMAT && rc != ERR_CORRUPT;
+}
+
 /* A manifest that names an attempt of which no entry tells is a sign, too. */
 static bool is_whole(const repairing *r) {
   if (!runlog_ruin_is_whole(&r->ruin)) return false;
-  return r->ruin.count > 0 || r->ruin.at.epoch > 0;
+  return (r->ruin.count > 0 || r->ruin.at.epoch > 0) && can_be_read(r);
 }
 
 static bool knows(const repairing *r, const runlog_trace *t) {
@@ -326,19 +361,41 @@ static bool has_uncommitted(const repairing *r) {
   return false;
 }
 
-static bool has_strangers(const repairing *r) {
-  for (size_t i = 0; i < r->evidence.count; i++)
-    if (r->evidence.traces[i].whole && !knows(r, &r->evidence.traces[i])) return true;
-  return false;
+/* Folds what was read, and says how many saves that the log does not know have a place in it. Where none
+ * has, a new log would say nothing that this one does not. */
+static int place_strangers(repairing *r, size_t *placed, err *e) {
+  runlog_evidence *v = &r->evidence;
+  bool *strange = calloc(v->count + 1, sizeof *strange);
+  if (!strange) return err_set(e, ERR_NOMEM, "repair a log: out of memory");
+  size_t strangers = 0;
+  for (size_t i = 0; i < v->count; i++)
+    strangers += strange[i] = v->traces[i].whole && !knows(r, &v->traces[i]);
+  *placed = 0;
+  int rc = strangers ? runlog_ruin_fold(&r->ruin, v, e) : 0;
+  for (size_t i = 0; rc == 0 && i < v->count; i++) *placed += strange[i] && v->traces[i].used;
+  free(strange);
+  return rc;
+}
+
+static int tell_whole(const repairing *r) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->evidence.count; i++)
+    if (r->evidence.traces[i].whole && !knows(r, &r->evidence.traces[i]))
+      rc = tell_trace(r, &r->evidence.traces[i]);
+  return rc ? rc : tell_log(r, "no entry is missing");
 }
 
 static int repair_it(repairing *r, err *e) {
   int rc = look(r, e);
   if (rc < 0) return rc;
   if (is_nothing(r)) return err_set(e, ERR_NOENT, "there is no log, and nothing of one");
-  if (is_whole(r) && !has_strangers(r) && !has_uncommitted(r))
-    return tell_log(r, "no entry is missing");
-  rc = may_repair(r, e);
+  if (is_whole(r) && !has_uncommitted(r)) {
+    size_t placed;
+    rc = place_strangers(r, &placed, e);
+    if (rc < 0 || placed == 0) return rc < 0 ? rc : tell_whole(r);
+    rc = look(r, e);
+  }
+  if (rc == 0) rc = may_repair(r, e);
   if (rc == 0 && !r->how->dry) rc = write_all(r, e);
   if (rc == 0) rc = make_log(r, e);
   if (rc == 0) rc = tell_all(r);
