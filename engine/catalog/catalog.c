@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
+#include "commit/manifest_read.h"
+#include "commit/settle.h"
 #include "job/restore/pinned.h"
 #include "job/restore/restore.h"
-#include "commit/manifest_read.h"
 
 /* ---- places ---- */
 
@@ -235,6 +237,38 @@ static int pick_copy(catalog_pick *p, const uri *where, err *e) {
   return rc < 0 ? rc : 1;
 }
 
+enum { LOOKED_AT = 64 };
+
+static int note_directory(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  names *found = ctx;
+  size_t len = strcspn(key, "/");
+  char name[STORE_KEY_MAX];
+  (void)object;
+  if (!is_prefix || len >= sizeof name) return 0;
+  memcpy(name, key, len);
+  name[len] = 0;
+  return !names_add(found, name) ? ERR_NOMEM : found->count == LOOKED_AT;
+}
+
+/* A target whose log is gone is no other tool's: its checkpoints have our manifests. All of them
+ * together would be restored for one. */
+static int check_no_remains(store *s, const char *where, err *e) {
+  names found = {0};
+  err why = {0};
+  int rc = s->ops->list(s, "", true, note_directory, &found, &why);
+  if (rc < 0) err_set(e, rc, "%s", *why.text ? why.text : err_text(rc));
+  for (size_t i = 0; rc >= 0 && i < found.count; i++) {
+    rc = settle_is_sealed(s, found.at[i], e);
+    if (rc == 1)
+      rc = err_set(e, ERR_CORRUPT,
+                   "%.300s has checkpoints (%.200s is one), and no log that names them: `repair` "
+                   "makes one of what is left, and %.300s/%.200s can be restored by itself",
+                   where, found.at[i], where, found.at[i]);
+  }
+  names_free(&found);
+  return rc < 0 ? rc : 0;
+}
+
 int catalog_find_here(const io *io, const log_sink *log, const char *where, catalog_pick *out,
                       char *foreign, err *e) {
   uri u;
@@ -252,8 +286,11 @@ int catalog_find_here(const io *io, const log_sink *log, const char *where, cata
   if (rc != 0) return rc < 0 ? rc : 0;
   if (is_target) return err_set(e, ERR_NOENT, "%s has no checkpoint yet", where);
   if (there < 0 && !in_target) return err_set(e, there, "%s", absent.text);
-  if (foreign && there == 0 && !in_target && (rc = print_place(&u, "", foreign, URI_MAX, e)) < 0)
-    return rc;
+  if (foreign && there == 0 && !in_target) {
+    rc = check_no_remains(out->store, where, e);
+    if (rc == 0) rc = print_place(&u, "", foreign, URI_MAX, e);
+    if (rc < 0) return rc;
+  }
   return err_set(e, ERR_NOENT,
                  "%s is neither a target with a commit, nor a checkpoint in one, nor a copy with "
                  "its manifest",
