@@ -40,6 +40,12 @@ describe("doctor", function()
     local before = all "target"
     has(place.must "doctor target", "1 checkpoint in")
     assert.are.equal(before, all "target")
+    sh "mv target/.ckpt/log/00000000000000000003.json kept"
+    local lost, found = place.ckpt "doctor target"
+    assert.are_not.equal(0, found)
+    has(lost, "the log is damaged: its head names entry 3")
+    has(lost, "docs/repair.md")
+    sh "mv kept target/.ckpt/log/00000000000000000003.json"
     sh "echo rubbish >target/.ckpt/log/00000000000000000000.json"
     local text, code = place.ckpt "doctor target"
     assert.are_not.equal(0, code)
