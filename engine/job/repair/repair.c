@@ -201,14 +201,15 @@ static int note_any(void *ctx, const char *key, bool is_prefix, const store_obje
 }
 
 /* Files of a save of which no entry tells the end, and no manifest what they are. */
-static int tell_unsealed(const repairing *r, const runlog_attempt *a) {
+static int tell_unsealed(const repairing *r, const runlog_attempt *a, err *e) {
   bool any = false;
   char key[STORE_KEY_MAX];
   for (size_t i = 0; i < r->evidence.count; i++)
     if (strcmp(r->evidence.traces[i].dir, a->dir) == 0) return 0;
-  int rc = runlog_join(r->how->prefix, a->dir, key, NULL);
-  if (rc == 0) rc = r->how->store->ops->list(r->how->store, key, false, note_any, &any, NULL);
-  if (!any) return 0; /* nor is anything told where it could not be asked */
+  int rc = runlog_join(r->how->prefix, a->dir, key, e);
+  if (rc == 0) rc = r->how->store->ops->list(r->how->store, key, false, note_any, &any, e);
+  if (rc == ERR_NOENT || (rc >= 0 && !any)) return 0;
+  if (rc < 0) return rc;
   return tell(r,
               &(repaired){.what = "left",
                           .name = a->dir,
@@ -217,11 +218,11 @@ static int tell_unsealed(const repairing *r, const runlog_attempt *a) {
                           .done = !r->how->dry});
 }
 
-static int tell_all(const repairing *r) {
+static int tell_all(const repairing *r, err *e) {
   const runlog_state *st = &r->ruin.st;
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < st->attempt_count; i++)
-    if (st->attempts[i].fate == RUNLOG_OPEN) rc = tell_unsealed(r, &st->attempts[i]);
+    if (st->attempts[i].fate == RUNLOG_OPEN) rc = tell_unsealed(r, &st->attempts[i], e);
   for (size_t i = 0; rc == 0 && i < r->evidence.count; i++)
     rc = tell_trace(r, &r->evidence.traces[i]);
   for (size_t i = 0; rc == 0 && i < st->commit_count; i++)
@@ -398,7 +399,7 @@ static int repair_it(repairing *r, err *e) {
   if (rc == 0) rc = may_repair(r, e);
   if (rc == 0 && !r->how->dry) rc = write_all(r, e);
   if (rc == 0) rc = make_log(r, e);
-  if (rc == 0) rc = tell_all(r);
+  if (rc == 0) rc = tell_all(r, e);
   return rc != 0 ? rc : tell_log(r, r->how->dry ? "a new log would be made" : "a new log was made");
 }
 
