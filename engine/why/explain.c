@@ -215,22 +215,28 @@ static void on_committed(explain *x, const fate *f) {
                   f->there ? "" : "; it was removed here since");
 }
 
+enum { WORD_MAX = 400 };
+
+/* " (whose word: why)"; what went with its whole run has none. */
+static void put_word(char to[WORD_MAX], const char *policy, const char *reason) {
+  const char *whose = text_of(policy), *why = text_of(reason);
+  to[0] = 0;
+  if (*whose || *why) snprintf(to, WORD_MAX, " (%s%s%s)", whose, *whose && *why ? ": " : "", why);
+}
+
 static void on_dropped(explain *x, const fate *f, const char *policy, const char *reason,
                        int64_t drop_ns) {
-  char when[32];
+  char when[32], word[WORD_MAX];
+  put_word(word, policy, reason);
   print_time(seconds_later(drop_ns, f->last ? f->last->grace_ns : 0), when);
   if (f->last && f->last->no_delete)
-    explain_cause(x, "dropped", "no longer kept (%s: %s); its data stays (`no_delete`)",
-                  text_of(policy), text_of(reason));
+    explain_cause(x, "dropped", "no longer kept%s; its data stays (`no_delete`)", word);
   else if (f->last && f->last->grace_ns == SECONDS_FOREVER)
-    explain_cause(x, "dropped", "no longer kept (%s: %s); its data stays (its grace has no end)",
-                  text_of(policy), text_of(reason));
+    explain_cause(x, "dropped", "no longer kept%s; its data stays (its grace has no end)", word);
   else if (f->last && f->last->grace_ns > 0)
-    explain_cause(x, "dropped", "no longer kept (%s: %s); its data goes not before %s",
-                  text_of(policy), text_of(reason), when);
+    explain_cause(x, "dropped", "no longer kept%s; its data goes not before %s", word, when);
   else
-    explain_cause(x, "dropped", "no longer kept (%s: %s); its data goes after the grace",
-                  text_of(policy), text_of(reason));
+    explain_cause(x, "dropped", "no longer kept%s; its data goes after the grace", word);
 }
 
 static void on_gone(explain *x, const fate *f);
@@ -315,7 +321,7 @@ static void find_now(fate *f) {
 /* ---- the store ---- */
 
 static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
-  char when[32];
+  char when[32], word[WORD_MAX];
   print_time(s->time_ns, when);
   explain_add(x, "store", s->time_ns, "%s has it as %s, entry %" PRIu64 " of the log%s%s%s%s",
               s->where, s->dir, s->commit.n, s->policy ? "; policy " : "", text_of(s->policy),
@@ -327,8 +333,8 @@ static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
     on_dropped(x, f, s->drop_policy, s->drop_reason, s->drop_ns);
     explain_add(x, "retention", s->drop_ns, "%s", x->text);
   } else if (s->life == RUNLOG_DELETED) {
-    explain_cause(x, "deleted", "its data in the store was deleted (%s: %s)",
-                  text_of(s->drop_policy), text_of(s->drop_reason));
+    put_word(word, s->drop_policy, s->drop_reason);
+    explain_cause(x, "deleted", "its data in the store was deleted%s", word);
     explain_add(x, "retention", s->drop_ns, "%s", x->text);
   } else {
     explain_cause(x, "committed", "it is in %s since %s, as entry %" PRIu64 " of the log%s%s",

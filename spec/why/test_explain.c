@@ -77,11 +77,16 @@ static void note(tale *t, trail_what what, const char *reason) {
                    &(trail_record){.time_ns = 5, .what = what, .unit = "u", .reason = reason});
 }
 
-static void cause_is(tale *t, const char *cause, const char *text) {
+static explain fate_of(const tale *t) {
   explain x = {0};
   last_rules last = last_of();
   explain_fate(&x, "u", t->there, &last, &t->h, t->alive ? &t->live : NULL,
                t->asked ? &t->stored : NULL, 9);
+  return x;
+}
+
+static void cause_is(tale *t, const char *cause, const char *text) {
+  explain x = fate_of(t);
   if (strcmp(x.cause, cause) != 0 || !strstr(x.text, text))
     fail_msg("\"%s\" (%s), not \"%s\" (%s)", x.cause, x.text, cause, text);
   explain_free(&x);
@@ -212,7 +217,11 @@ static void the_store_has_the_last_word_on_what_is_in_it(void **state) {
   note(&t, TRAIL_COMMITTED, "");
   cause_is(&t, "dropped", "mine: keep.last(3)");
   t.stored.life = RUNLOG_DELETED;
-  cause_is(&t, "deleted", "keep.last(3)");
+  cause_is(&t, "deleted", "deleted (mine: keep.last(3))");
+  t.stored.drop_policy = t.stored.drop_reason = NULL; /* it went with its whole run */
+  explain x = fate_of(&t);
+  assert_string_equal(x.text, "its data in the store was deleted");
+  explain_free(&x);
   t.stored = (explain_stored){.where = "file:///s", .asked = true};
   note(&t, TRAIL_COMMITTED, "");
   cause_is(&t, "lost", "file:///s");
