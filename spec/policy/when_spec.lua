@@ -526,6 +526,7 @@ describe("what saving costs", function()
       "when.before_deadline()", "when.before_deadline 'soon'", "when.overhead_below(0)",
       "when.overhead_below(101)", "when.overhead_below '5'", "when.young_daly()",
       "when.young_daly { mtbf = 0 }", "when.young_daly { mtfb = 1 }",
+      "when.young_daly { mtbf = math.huge }",
     } do
       assert.equal("syntax", (library.refusal("return { api = 1,\n sync = " .. rule .. "\n}")))
     end

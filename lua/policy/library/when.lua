@@ -200,7 +200,9 @@ function when.young_daly(t)
   local title, key = "when.young_daly", "young_daly"
   M.need_keys(t, young_daly_keys, title)
   local given = t.mtbf ~= nil and M.need_seconds(t.mtbf, title .. ": mtbf") or nil
-  if given == 0 then M.misuse("%s: mtbf is a time above 0", title) end
+  if given == 0 or given == M.seconds "inf" then
+    M.misuse("%s: mtbf is a time above 0, and not without end", title)
+  end
   return threshold(title, function(ctx, want)
     local ran = measured(ctx.e, "job", "seconds")
     if not ran then return want, "how long the job has run is not known" end
