@@ -5,7 +5,7 @@
 HOSTILE := $(call tests,hook_probe policy_guard policy_serve policy_host)
 test-hostile: $(HOSTILE) all
 	@$(TEST_ENV) TEST_TIMEOUT=$${TEST_TIMEOUT:-1200} spec/run_tests $(HOSTILE) \
-	  $(sort $(wildcard spec/hostile/*_spec.*) spec/hostile/inputs.sh)
+	  $(sort $(wildcard spec/hostile/*_spec.* spec/hostile/long/*_spec.*) spec/hostile/inputs.sh)
 
 ## test-world: what others do to a run: containers, users, full places, hostile stores, foreign data
 test-world: all servers

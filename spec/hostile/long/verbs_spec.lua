@@ -1,5 +1,5 @@
--- Hostile policies through the verbs that try a policy: check, simulate and diff. Beside the
--- files of this directory, each attack below is made from each function that a policy can have.
+-- Hostile policies through the verbs that try a policy: check, simulate and diff. Beside the files
+-- of the directory above, each attack below is made from each function that a policy can have.
 local place = require "place"
 local support = require "support"
 
