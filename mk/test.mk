@@ -2,7 +2,8 @@
 
 TEST_PROGRAMS := $(TEST_SRC:%.c=$(BUILD)/%)
 TESTS := $(TEST_PROGRAMS) $(BUILD)/spec/fuzz/replay
-# What takes over half a minute in spec/world stands in its folder long, which only test-world enters.
+# What takes over half a minute in spec/world or spec/hostile stands in a folder long there, which only
+# test-world and test-hostile enter.
 SPECS := $(sort $(shell find spec -name long -prune -o \( -name '*_spec.lua' -o -name '*_spec.sh' \) -print))
 
 # Those that ONLY picks, or all.

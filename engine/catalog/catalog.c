@@ -241,13 +241,9 @@ enum { LOOKED_AT = 64 };
 
 static int note_directory(void *ctx, const char *key, bool is_prefix, const store_object *object) {
   names *found = ctx;
-  size_t len = strcspn(key, "/");
-  char name[STORE_KEY_MAX];
   (void)object;
-  if (!is_prefix || len >= sizeof name) return 0;
-  memcpy(name, key, len);
-  name[len] = 0;
-  return !names_add(found, name) ? ERR_NOMEM : found->count == LOOKED_AT;
+  if (!is_prefix) return 0;
+  return names_add(found, key) ? found->count == LOOKED_AT : ERR_NOMEM;
 }
 
 /* A target whose log is gone is no other tool's: its checkpoints have our manifests. All of them

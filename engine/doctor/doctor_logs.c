@@ -34,11 +34,8 @@ static int on_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
   err why = {0};
   (void)e;
   if (runlog_check_damage(log, &why) < 0) { /* it is read all the same, and nobody appends to it */
-    doctor_tell(d, &(store_finding){.topic = "log",
-                                    .word = STORE_FAULT,
-                                    .status = why.code,
-                                    .text = why.text,
-                                    .advice = "`repair`; docs/repair.md says what comes before"});
+    doctor_fault(d, "log", &why, "nothing can be saved here",
+                 "`repair`; docs/repair.md says what comes before");
     return 0;
   }
   for (size_t i = 0; i < state->commit_count; i++) live += state->commits[i].life == RUNLOG_LIVE;

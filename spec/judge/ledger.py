@@ -43,7 +43,7 @@ class Ledger:
             n, self.term, self.ended = e.get("n"), e.get("term"), False
             for a in self.attempts.values():
                 if a["fate"] == "open":
-                    self.give(a, self.term)
+                    a["owners"].append(self.term)
         elif epoch == self.epoch and n != self.next:
             self.wrong(n, f"the log goes on at {n}, after {self.next - 1}")
         self.epoch, self.next = epoch, n + 1
@@ -92,7 +92,7 @@ class Ledger:
             if a["dir"] == e["dir"]:
                 self.wrong(n, f"the name {e['dir']} was given away by entry {a['n']} already")
         self.attempts[n] = {
-            "n": n, "dir": e["dir"], "unit": e["unit"], "owner": e["term"], "fate": "open",
+            "n": n, "dir": e["dir"], "unit": e["unit"], "fate": "open",
             "nonce": e["nonce"], "owners": [e["term"]],
         }
 
@@ -104,20 +104,15 @@ class Ledger:
             self.wrong(n, f"{kind} of attempt {a['n']}, which is {a['fate']}")
         return a
 
-    def give(self, a, term):
-        """An attempt that another term goes on with may get the bytes of this one, and may have those of each before."""
-        a["owner"] = term
-        a["owners"].append(term)
-
     def on_adopt(self, n, e):
         a = self.open_attempt(n, "adopt", e)
         if a:
-            self.give(a, e["term"])
+            a["owners"].append(e["term"])
 
     def on_sweep(self, n, e):
         a = self.open_attempt(n, "sweep", e)
         if a:
-            if "term" not in e and a["owner"] == self.term:
+            if "term" not in e and a["owners"][-1] == self.term:
                 self.wrong(n, f"a guest gives up attempt {a['n']} of the newest term")
             a["fate"] = "swept"
 
@@ -125,8 +120,8 @@ class Ledger:
         a = self.open_attempt(n, "commit", e)
         if not a:
             return
-        if a["owner"] != e["term"]:
-            self.wrong(n, f"term {e['term']} commits attempt {a['n']} of term {a['owner']}")
+        if a["owners"][-1] != e["term"]:
+            self.wrong(n, f"term {e['term']} commits attempt {a['n']} of term {a['owners'][-1]}")
         a["fate"] = "committed"
         self.commits[n] = {
             "n": n, "dir": a["dir"], "unit": a["unit"], "attempt": a["n"], "term": e["term"], "owners": a["owners"],

@@ -379,6 +379,7 @@ static int put_epoch(const runlog_ruin *r, uint64_t epoch, const char *nonce, bu
 
 int runlog_ruin_name(runlog_ruin *r, const char *nonce, err *e) {
   int rc = 0;
+  if (r->unnamed == 0) return 0;
   for (uint64_t epoch = 1; rc >= 0 && epoch <= r->newest; epoch++) {
     buf text = {0};
     rc = has_object(r, epoch, e);

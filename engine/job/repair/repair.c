@@ -193,23 +193,19 @@ static int tell_trace(const repairing *r, const runlog_trace *t) {
   return tell(r, &what);
 }
 
-static int note_any(void *ctx, const char *key, bool is_prefix, const store_object *object) {
-  bool *any = ctx;
-  (void)key, (void)is_prefix, (void)object;
-  *any = true;
+static int found_one(void *ctx, const char *key, bool is_prefix, const store_object *object) {
+  (void)ctx, (void)key, (void)is_prefix, (void)object;
   return 1;
 }
 
 /* Files of a save of which no entry tells the end, and no manifest what they are. */
 static int tell_unsealed(const repairing *r, const runlog_attempt *a, err *e) {
-  bool any = false;
   char key[STORE_KEY_MAX];
   for (size_t i = 0; i < r->evidence.count; i++)
     if (strcmp(r->evidence.traces[i].dir, a->dir) == 0) return 0;
   int rc = runlog_join(r->how->prefix, a->dir, key, e);
-  if (rc == 0) rc = r->how->store->ops->list(r->how->store, key, false, note_any, &any, e);
-  if (rc == ERR_NOENT || (rc >= 0 && !any)) return 0;
-  if (rc < 0) return rc;
+  if (rc == 0) rc = r->how->store->ops->list(r->how->store, key, false, found_one, NULL, e);
+  if (rc != 1) return rc;
   return tell(r,
               &(repaired){.what = "left",
                           .name = a->dir,
@@ -362,6 +358,11 @@ static bool has_uncommitted(const repairing *r) {
   return false;
 }
 
+/* A whole save that the log does not know. */
+static bool is_stranger(const repairing *r, const runlog_trace *t) {
+  return t->whole && !knows(r, t);
+}
+
 /* Folds what was read, and says how many saves that the log does not know have a place in it. Where none
  * has, a new log would say nothing that this one does not. */
 static int place_strangers(repairing *r, size_t *placed, err *e) {
@@ -369,8 +370,7 @@ static int place_strangers(repairing *r, size_t *placed, err *e) {
   bool *strange = calloc(v->count + 1, sizeof *strange);
   if (!strange) return err_set(e, ERR_NOMEM, "repair a log: out of memory");
   size_t strangers = 0;
-  for (size_t i = 0; i < v->count; i++)
-    strangers += strange[i] = v->traces[i].whole && !knows(r, &v->traces[i]);
+  for (size_t i = 0; i < v->count; i++) strangers += strange[i] = is_stranger(r, &v->traces[i]);
   *placed = 0;
   int rc = strangers ? runlog_ruin_fold(&r->ruin, v, e) : 0;
   for (size_t i = 0; rc == 0 && i < v->count; i++) *placed += strange[i] && v->traces[i].used;
@@ -381,8 +381,7 @@ static int place_strangers(repairing *r, size_t *placed, err *e) {
 static int tell_whole(const repairing *r) {
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < r->evidence.count; i++)
-    if (r->evidence.traces[i].whole && !knows(r, &r->evidence.traces[i]))
-      rc = tell_trace(r, &r->evidence.traces[i]);
+    if (is_stranger(r, &r->evidence.traces[i])) rc = tell_trace(r, &r->evidence.traces[i]);
   return rc ? rc : tell_log(r, "no entry is missing");
 }
 

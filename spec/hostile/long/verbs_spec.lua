@@ -53,7 +53,7 @@ end
 
 describe("a hostile policy", function()
   place.with_directory(function(dir)
-    if #policies > 0 then policies = {} end
+    policies = {}
     for path in support.sh(("ls '%s'/spec/hostile/[0-9]*.lua"):format(support.root))
       :gmatch "[^\n]+" do
       policies[#policies + 1] = path
