@@ -73,7 +73,7 @@ static void release_leases(run *r) {
 
 static void keep_memory(run *r, run_group *g) {
   err e = {0};
-  if (!g->memory_changed || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
+  if (!run_memory_due(g) || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
       run_follows(r))
     return;
   int rc = runlog_refresh(g->group.log, &e);

@@ -89,11 +89,13 @@ static int remember(run *r, err *e) {
   while (journal_log_at(r->journal, r->places.target_text, count)) count++;
   r->came = calloc(count + 1, sizeof *r->came);
   if (!r->came) return err_set(e, ERR_NOMEM, "begin without the store: out of memory");
+  r->groups[0]->memory_unknown = run_remembers(r); /* the one at the top, whatever is known */
   for (; (log = journal_log_at(r->journal, r->places.target_text, r->came_count));
        r->came_count++) {
     run_group *g;
     int rc = run_group_get(r, log->group, &g, e);
     if (rc < 0) return rc;
+    g->memory_unknown = run_remembers(r);
     char *group = strdup(log->group);
     if (!group) return err_set(e, ERR_NOMEM, "begin without the store: out of memory");
     r->came[r->came_count] = (run_came){group, log->newest};
@@ -162,6 +164,9 @@ int run_anyway_admit(void *ctx, group *g, err *e) {
 struct run_meeting {
   run_task task;
   run_group *with; /* the list of groups may move while the store is asked */
+  bool remembers;  /* what the policies remember is to be read, too */
+  char *memory;
+  bool unknown; /* what stands there cannot be read */
   int status;
   err error;
 };
@@ -169,17 +174,11 @@ struct run_meeting {
 static void meet_on_worker(void *arg) {
   struct run_meeting *m = arg;
   run *r = m->task.run;
-  m->status = group_begin(&m->with->group, &m->error);
+  char *prefix = m->with->group.prefix;
+  m->status = 0;
+  if (m->remembers) m->status = run_memory_read(r, prefix, &m->memory, &m->unknown, &m->error);
+  if (m->status == 0) m->status = group_begin(&m->with->group, &m->error);
   r->env->finished(r->env->ctx, &m->task);
-}
-
-/* What the policies remembered of earlier runs, unless they remember something by now. This is the
- * owner's thread: it is asked for a moment only. */
-static void recall(run *r, run_group *g) {
-  err why = {0};
-  atomic_store(&r->store->patience_ns, 2 * SECOND_NS);
-  if (run_memory_load(r, g, &why) < 0) log_say(r->env->log, LOG_WARN, "%s", why.text);
-  atomic_store(&r->store->patience_ns, 0);
 }
 
 /* Finds the group for which the store is asked next; NULL: it has answered for all. */
@@ -202,7 +201,6 @@ static void met(run *r, run_group *g) {
   g->keep_asked = true;
   run_group_note_newest(g);
   run_group_note_log(r, g, NULL);
-  recall(r, g);
 }
 
 static void meet_done(run_task *task) {
@@ -210,12 +208,15 @@ static void meet_done(run_task *task) {
   run *r = task->run;
   run_group *g = m->with;
   r->meeting = NULL;
-  if (m->status == 0)
+  if (m->status == 0) {
     met(r, g);
-  else if (g->group.turned_away)
+    run_memory_recall(r, g, m->memory, m->unknown);
+    m->memory = NULL; /* the group's */
+  } else if (g->group.turned_away)
     run_end_saving(r, g->group.prefix, m->status, m->error.text);
   else
     log_say(r->env->log, LOG_DEBUG, "the store does not answer yet: %s", m->error.text);
+  free(m->memory);
   free(m);
 }
 
@@ -227,10 +228,17 @@ bool run_anyway_sure(const run *r, const run_group *g) {
   return !r->anyway || g->term != RUNLOG_NONE;
 }
 
-/* When time is short, a save asks the store itself. */
+/* When time is short, nobody waits: a save asks the store itself. */
+static bool waits(const run *r, const run_group *g) {
+  return run_anyway_unmet(r) && g->term == RUNLOG_NONE && !r->writer_gone && !r->preempted;
+}
+
+bool run_anyway_forgets(const run *r, const run_group *g) {
+  return g->memory_unknown && waits(r, g);
+}
+
 bool run_anyway_holds(const run *r, const run_group *g) {
-  return (r->meeting && g == r->meeting->with) ||
-         (run_anyway_unmet(r) && g->term == RUNLOG_NONE && !r->writer_gone && !r->preempted);
+  return (r->meeting && g == r->meeting->with) || waits(r, g);
 }
 
 int64_t run_anyway_step(run *r, int64_t now) {
@@ -251,6 +259,7 @@ int64_t run_anyway_step(run *r, int64_t now) {
   if (!m) return r->meet_at;
   m->task = (run_task){.run = r, .done = meet_done};
   m->with = next;
+  m->remembers = run_remembers(r);
   if (pool_submit(r->env->pool, meet_on_worker, m, &full) < 0) {
     free(m);
     return r->meet_at;

@@ -202,7 +202,7 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
   size_t count = rc == 0 ? retention_items(state, items) : 0;
   if (rc == 0) {
     run_starts_note(r, g, items, count);
-    bool answered = policy_has(r->policy, POLICY_KEEP) &&
+    bool answered = policy_has(r->policy, POLICY_KEEP) && !g->memory_unknown &&
                     run_policy_select(r, g, POLICY_KEEP, items, count, said);
     retention_spread(state, answered ? said : NULL, k->kept);
     wish_away(r, g, k);

@@ -90,6 +90,11 @@ static void core_skips(decision *want, const char *reason) {
   snprintf(want->reason, sizeof want->reason, "%s", reason);
 }
 
+static void core_waits(decision *want, const char *reason) {
+  core_skips(want, reason);
+  want->action = POLICY_WAIT;
+}
+
 /* True if a policy has to be asked: gathering the facts for it costs some reading of files. */
 static bool is_asked(const policy *p) {
   return policy_has(p, POLICY_READY) || policy_has(p, POLICY_SYNC) || policy_has(p, POLICY_QUEUE);
@@ -193,6 +198,8 @@ static void decide(run *r, run_unit *u, const char *event, const detect_unit *un
     core_skips(&u->want, TRAIL_SAYS_TEMP);
   else if (r->preempted && r->rest == POLICY_REST_NONE)
     core_skips(&u->want, "the policy wants nothing saved when time is short");
+  else if (is_asked(r->policy) && run_anyway_forgets(r, u->group))
+    core_waits(&u->want, "what the policies remember is not known while the store does not answer");
   else if (is_asked(r->policy))
     ask(r, u, event, unit, sort);
   else
@@ -395,20 +402,54 @@ static int unwrap(const buf *text, char **out, err *e) {
   return rc;
 }
 
-int run_memory_load(run *r, run_group *g, err *e) {
+bool run_remembers(const run *r) {
+  return strcmp(policy_names(r->policy), "builtin") != 0;
+}
+
+int run_memory_read(run *r, const char *prefix, char **memory, bool *unknown, err *e) {
   char key[STORE_KEY_MAX];
   err why = {0};
   buf text;
-  if (strcmp(policy_names(r->policy), "builtin") == 0 || g->memory) return 0;
-  int rc = runlog_join(g->group.prefix, memory_name, key, e);
+  *memory = NULL;
+  *unknown = false;
+  int rc = runlog_join(prefix, memory_name, key, e);
   if (rc < 0) return rc;
   buf_init(&text, POLICY_MEMORY_MAX + MEMORY_ROOM);
   rc = r->store->ops->get(r->store, key, &text, &why);
-  if (rc == 0) rc = unwrap(&text, &g->memory, &why);
-  if (rc < 0 && rc != ERR_NOENT) /* a policy that forgets is no reason not to save */
-    log_say(r->env->log, LOG_WARN, "what the policies remembered cannot be read: %s", why.text);
+  bool answered = rc == 0 || rc == ERR_NOENT || rc == ERR_LIMIT;
+  if (rc == 0) rc = unwrap(&text, memory, &why);
   buf_free(&text);
+  if (!answered || rc == ERR_NOMEM)
+    return err_set(e, rc, "read what the policies remember: %s", why.text);
+  if (rc == 0 || rc == ERR_NOENT) return 0;
+  *unknown = true;
+  log_say(
+      r->env->log, LOG_WARN,
+      "what the policies remember cannot be read, so they begin anew, and nothing is dropped by "
+      "them nor is it written over: %s; remove %s if it is of no use any more",
+      why.text, key);
   return 0;
+}
+
+int run_memory_load(run *r, run_group *g, err *e) {
+  if (!run_remembers(r) || g->memory) return 0;
+  return run_memory_read(r, g->group.prefix, &g->memory, &g->memory_unknown, e);
+}
+
+void run_memory_recall(run *r, run_group *g, char *memory, bool unknown) {
+  if (g->memory || !g->memory_unknown) { /* at the end they were asked without it */
+    free(memory);
+    return;
+  }
+  g->memory = memory;
+  g->memory_unknown = unknown;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->group == g && !r->units[i]->once.answered && held_back(r, r->units[i]))
+      run_consider(r, r->units[i], NULL);
+}
+
+bool run_memory_due(const run_group *g) {
+  return g->memory_changed && !g->memory_unknown;
 }
 
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e) {

@@ -259,7 +259,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   const char *numbers = u->above ? NULL : run_numbers_now(r, u);
   s->job.metrics = numbers ? strdup(numbers) : NULL;
   /* An empty table is written, too: an older one must not come back. */
-  if (u->group->memory_changed) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
+  if (run_memory_due(u->group)) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);
   int rc = plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e);
   err full = {0};

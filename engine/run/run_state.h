@@ -159,7 +159,9 @@ struct run_group {
   uint64_t commits;         /* live ones, as the owner last saw its log */
   char *memory;             /* the policies' table, as JSON text; NULL: empty */
   bool memory_changed;      /* since it was last handed to a save */
-  uint64_t hooked;          /* by a hook of what has happened: the newest first question by then */
+  bool
+      memory_unknown; /* what the store has was not read: nothing is dropped by it, nor written over it */
+  uint64_t hooked; /* by a hook of what has happened: the newest first question by then */
   uint64_t results, checkpoints, bytes; /* since its last save was begun */
   int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
   int64_t spent_ns;                     /* of all tries of its saves that are over */
@@ -378,7 +380,15 @@ void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const ch
 /* policy_select() for a group of the run, with its memory. */
 bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
                        size_t count, policy_kept *kept);
-int run_memory_load(run *r, run_group *g, err *e); /* blocks on the store, as the next one */
+bool run_remembers(const run *r); /* its policies may */
+/* Reads what the policies remembered of earlier runs, for the caller to free; NULL: nothing. Blocks on
+ * the store, and may run on a worker. A text that is not ours is no failure, since asking again would not
+ * help: it is warned of, and `*unknown` is set. */
+int run_memory_read(run *r, const char *prefix, char **memory, bool *unknown, err *e);
+int run_memory_load(run *r, run_group *g, err *e); /* the group's; blocks on the store */
+/* Takes over what was read after the job began, and asks about what has waited for it. */
+void run_memory_recall(run *r, run_group *g, char *memory, bool unknown);
+bool run_memory_due(const run_group *g); /* it is to be written */
 /* The policies' memory as the next run is to have it, JSON text. It asks anew about what stands here and is in no
  * store: it has not been counted then. */
 const char *run_memory_at_end(const run *r, const run_group *g);
@@ -647,6 +657,8 @@ int run_anyway_admit(void *ctx, group *g, err *e); /* group_env.admit */
 bool run_anyway_unmet(const run *r);               /* the store has not answered yet */
 /* False while only the journal says what of the group is saved: its log was not seen. */
 bool run_anyway_sure(const run *r, const run_group *g);
+/* What the policies remember of the group is not known yet: they are asked later. */
+bool run_anyway_forgets(const run *r, const run_group *g);
 bool run_anyway_holds(const run *r, const run_group *g); /* saves of the group have to wait */
 int64_t run_anyway_step(run *r, int64_t now); /* asks the store; returns when to call it again */
 void run_anyway_free(run *r);

@@ -185,14 +185,30 @@ static void what_is_remembered_of_the_last_commit_comes_back_too(void **state) {
   assert_string_equal(log->commits[log->commit_count - 1].reason, "after ckpt-1.pt");
 }
 
-static void a_memory_that_cannot_be_read_is_an_empty_one(void **state) {
+/* Else what it protects would go with the first pass, and what it was, with the first save. */
+static void by_a_memory_that_cannot_be_read_nothing_is_dropped_and_it_stays(void **state) {
+  static const char broken[] = "{\"n\": ";
   run_host *h = *state;
+  char found[sizeof broken + 1] = {0};
   mkdir(run_host_store(h, ".ckpt"), 0755);
-  write_file(run_host_store(h, ".ckpt/memory"), "{\"n\": ");
-  run_host_begin_with(h,
-                      "return { api = 1, sync = function(e, m) return 'sync', tostring(m.n) end }");
+  write_file(run_host_store(h, ".ckpt/memory"), broken);
+  run_host_begin_with(h, "return { api = 1,\n"
+                         "  sync = function(e, m) m.n = (m.n or 0) + 1\n"
+                         "    return 'sync', 'number ' .. m.n end,\n"
+                         "  keep = function(list, m) return { list[#list] } end }");
   run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
+  run_host_for(h, 0.3);
+  assert_int_equal(run_host_count(h, RUN_EXPIRED, NULL), 0);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
   assert_int_equal(run_host_status(h).fallbacks, 0);
+  run_host_close(h);
+  FILE *f = fopen(run_host_store(h, ".ckpt/memory"), "r");
+  assert_non_null(f);
+  assert_int_equal(fread(found, 1, sizeof found, f), sizeof broken - 1);
+  fclose(f);
+  assert_string_equal(found, broken);
+  assert_true(run_host_logged(h, "remove .ckpt/memory"));
 }
 
 /* ---- what it said holds ---- */
@@ -296,7 +312,7 @@ int main(void) {
       WITH_HOST(after_an_abort_nothing_is_saved_any_more),
       WITH_HOST(what_a_policy_remembers_goes_with_the_commit_and_comes_back),
       WITH_HOST(what_is_remembered_of_the_last_commit_comes_back_too),
-      WITH_HOST(a_memory_that_cannot_be_read_is_an_empty_one),
+      WITH_HOST(by_a_memory_that_cannot_be_read_nothing_is_dropped_and_it_stays),
       WITH_HOST(what_is_let_go_without_a_queue_is_told_once_and_stays_so),
       WITH_HOST(what_is_let_go_when_time_is_short_does_not_come_back),
       WITH_HOST(after_an_abort_what_waits_is_let_go),
