@@ -73,13 +73,21 @@ void runlog_forget_proof(runlog *log) {
   log->newest = (runlog_hint){.snapshot = RUNLOG_NONE, .commit = RUNLOG_NONE};
 }
 
-int runlog_check_damage(const runlog *log, err *e) {
-  if (!log->damaged) return 0;
+static int say_damage(const runlog *log, const char *else_can, err *e) {
   return err_set(e, ERR_CORRUPT,
                  "%s%sthe log is damaged: %s. Nothing is appended to it until that is put back, "
                  "from a copy or an older version of the store, or `repair` has made a new one of "
-                 "what is left; checkpoints can still be listed, verified and restored",
-                 log->prefix, *log->prefix ? ": " : "", log->damage ? log->damage : "");
+                 "what is left%s",
+                 log->prefix, *log->prefix ? ": " : "", log->damage ? log->damage : "", else_can);
+}
+
+int runlog_check_damage(const runlog *log, err *e) {
+  static const char can[] = "; checkpoints can still be listed, verified and restored";
+  return log->damaged ? say_damage(log, can, e) : 0;
+}
+
+int runlog_unreadable(const runlog *log, err *e) {
+  return say_damage(log, "", e);
 }
 
 /* ---- reading ---- */

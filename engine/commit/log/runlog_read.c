@@ -115,10 +115,10 @@ static int fold(runlog *log, const json_t *entry, const buf *text, err *e) {
   bool holds = runlog_sum_holds(entry, text);
   runlog_prove(log, n, entry, text);
   int rc = runlog_apply(&log->st, entry, &ignored, e);
-  if (rc < 0 && !holds) return runlog_check_damage(log, e);
+  if (rc < 0 && !holds) return runlog_unreadable(log, e);
   if (rc == 0 && ignored)
-    log_say(&log->s->log, LOG_WARN, "%s: log entry %" PRIu64 " is ignored: %s", log->prefix, n,
-            ignored);
+    log_say(&log->s->log, LOG_WARN, "%s%slog entry %" PRIu64 " is ignored: %s", log->prefix,
+            *log->prefix ? ": " : "", n, ignored);
   return rc;
 }
 
