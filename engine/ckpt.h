@@ -576,6 +576,10 @@ typedef int ckpt_verified_fn(void *ctx, const ckpt_verified *verified);
  * CKPT_ECORRUPT if any was bad. */
 int ckpt_verify(ckpt *engine, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx);
 
+/* Reads the logs of a target as a run does that begins, and nothing of its checkpoints. CKPT_ECORRUPT if an
+ * entry is lost, or is not what its writer put there: no run would begin. CKPT_ENOSTORE, CKPT_ENOENT (no log). */
+int ckpt_check_logs(ckpt *engine, const char *uri);
+
 /* ---- a place, before it is relied on ---- */
 
 enum {

@@ -160,6 +160,11 @@ static int on_verified(void *ctx, const catalog_item *item, int status, const ch
   return i->fn ? i->fn(i->ctx, &verified) : 0;
 }
 
+int ckpt_check_logs(ckpt *c, const char *uri) {
+  int rc = ckpt_enter(c);
+  return rc < 0 ? rc : catalog_check_logs(c->env.io, &c->log, uri, &c->error);
+}
+
 int ckpt_verify(ckpt *c, const char *uri, const char *name, ckpt_verified_fn *fn, void *ctx) {
   struct verifying i = {fn, ctx};
   int rc = ckpt_enter(c);

@@ -111,6 +111,9 @@ typedef struct catalog_wish {
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
                     const catalog_wish *wish, catalog_fn *told, void *ctx, err *e);
 
+/* Reads the logs as a run does that begins. ERR_CORRUPT if one is damaged (runlog_check_damage). */
+int catalog_check_logs(const io *io, const log_sink *log, const char *where, err *e);
+
 /* Reads every byte of `name` (as above; NULL: of all commits), or of the checkpoint that
  * catalog_find finds, and compares. `status` is 0 or ERR_CORRUPT with the first of so many
  * findings; `links` are those that lead out of it or nowhere (show_links: the first thousand of

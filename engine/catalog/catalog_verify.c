@@ -145,6 +145,16 @@ static int prove_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
   return rc;
 }
 
+static int check_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
+  (void)ctx;
+  (void)at;
+  return runlog_check_damage(log, e);
+}
+
+int catalog_check_logs(const io *io, const log_sink *log, const char *where, err *e) {
+  return catalog_logs(io, log, where, check_log, NULL, e);
+}
+
 int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
                    const char *where, const char *name, catalog_verified *fn, void *ctx, err *e) {
   struct verifying v = {

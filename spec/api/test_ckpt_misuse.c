@@ -32,6 +32,7 @@
       {"ckpt_list", ckpt_list(c, NULL, NULL, NULL)},                                               \
       {"ckpt_restore", ckpt_restore(c, NULL, NULL, NULL)},                                         \
       {"ckpt_verify", ckpt_verify(c, NULL, NULL, NULL, NULL)},                                     \
+      {"ckpt_check_logs", ckpt_check_logs(c, NULL)},                                               \
       {"ckpt_doctor", ckpt_doctor(c, NULL, NULL, NULL)},                                           \
       {"ckpt_show", ckpt_show(c, NULL, NULL, NULL)},                                               \
       {"ckpt_show", ckpt_show(c, NULL, NULL, &text)},                                              \

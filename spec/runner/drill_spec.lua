@@ -79,4 +79,13 @@ describe("drill", function()
     place.says(4, "drill empty")
     has(place.says(1, "drill target --scratch nowhere"), "nowhere")
   end)
+
+  it("says where a log has lost its end that no job would begin, though all came back", function()
+    sh "cp -r target hurt"
+    sh "rm $(grep -l '\"type\": *\"commit\"' hurt/a/.ckpt/log/*.json | tail -n 1)"
+    local text = place.says(5, "drill hurt/a --scratch scratch")
+    has(text, "1 of 1 would be restored")
+    has(text, "the log is damaged")
+    place.says(5, "run --dir out --to hurt/a --continue-run -- true")
+  end)
 end)

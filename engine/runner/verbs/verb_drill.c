@@ -27,6 +27,7 @@ typedef struct drill {
   char place[PATH_MAX]; /* the scratch */
   unsigned good, failed;
   int status; /* of the first failure */
+  int logs;   /* how they are: a job that is started again reads them, too */
   uint64_t bytes;
   double seconds;
 } drill;
@@ -159,7 +160,8 @@ static void drill_one(drill *d, const task *t) {
 static void print_end(const drill *d) {
   if (d->o->json) {
     record r = record_begin(stdout);
-    record_bool(&r, "ok", d->failed == 0);
+    record_bool(&r, "ok", d->failed == 0 && d->logs == 0);
+    record_prose(&r, "wrong", d->logs < 0 ? ckpt_error(d->engine) : "");
     record_count(&r, "restored", d->good);
     record_count(&r, "failed", d->failed);
     record_count(&r, "bytes", d->bytes);
@@ -173,14 +175,19 @@ static void print_end(const drill *d) {
   printf(" in %.2f s, %.1f MB/s\n", d->seconds, rate_of(d->bytes, d->seconds));
 }
 
+/* The error of the logs is said last: it is the engine's newest. */
 static int drill_all(drill *d) {
   int code = scratch_make("drill", d->o->dir, d->place, sizeof d->place);
   if (code) return code;
   code = check_room(d);
   for (size_t i = 0; code == 0 && i < d->count; i++) drill_one(d, &d->tasks[i]);
-  if (code == 0) print_end(d);
   scratch_remove(d->place);
-  return code == 0 && d->failed ? exit_code_of(d->status) : code;
+  if (code) return code;
+  d->logs = ckpt_check_logs(d->engine, d->o->uri);
+  print_end(d);
+  if (d->logs < 0) report_error("%s", ckpt_error(d->engine));
+  if (d->failed == 0) d->status = d->logs;
+  return d->status < 0 ? exit_code_of(d->status) : EXIT_DONE;
 }
 
 static int run(const options *o) {
@@ -212,8 +219,9 @@ static const option_spec opt_record = {"record", NULL,
                                        "let the target remember what was restored as verified",
                                        take_set, .at = OF(record)};
 
-static const char help[] =
-    "Exit code: 0 if all of them would be restored; else that of the first that would not.\n";
+static const char help[] = "Exit code: 0 if all of them would be restored; else that of the first "
+                           "that would not. 5 too where a\n"
+                           "log has lost entries: the job would not begin.\n";
 
 const verb verb_drill = {
     .name = "drill",
