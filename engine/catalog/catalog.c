@@ -237,33 +237,36 @@ static int pick_copy(catalog_pick *p, const uri *where, err *e) {
   return rc < 0 ? rc : 1;
 }
 
-enum { LOOKED_AT = 64 };
+struct directories {
+  names found;
+  size_t most;
+};
 
 static int note_directory(void *ctx, const char *key, bool is_prefix, const store_object *object) {
-  names *found = ctx;
+  struct directories *d = ctx;
   (void)object;
   if (!is_prefix) return 0;
-  return names_add(found, key) ? found->count == LOOKED_AT : ERR_NOMEM;
+  return names_add(&d->found, key) ? d->found.count == d->most : ERR_NOMEM;
 }
 
-/* A target whose log is gone is no other tool's: its checkpoints have our manifests. All of them
- * together would be restored for one. */
-static int check_no_remains(store *s, const char *where, err *e) {
-  names found = {0};
+int catalog_check_remains(store *s, const char *where, unsigned most, err *e) {
+  struct directories d = {.most = most};
   err why = {0};
-  int rc = s->ops->list(s, "", true, note_directory, &found, &why);
+  int rc = s->ops->list(s, "", true, note_directory, &d, &why);
   if (rc < 0) err_set(e, rc, "%s", *why.text ? why.text : err_text(rc));
-  for (size_t i = 0; rc >= 0 && i < found.count; i++) {
-    rc = settle_is_sealed(s, found.at[i], e);
+  for (size_t i = 0; rc >= 0 && i < d.found.count; i++) {
+    rc = settle_is_sealed(s, d.found.at[i], e);
     if (rc == 1)
       rc = err_set(e, ERR_CORRUPT,
                    "%.300s has checkpoints (%.200s is one), and no log that names them: `repair` "
                    "makes one of what is left, and %.300s/%.200s can be restored by itself",
-                   where, found.at[i], where, found.at[i]);
+                   where, d.found.at[i], where, d.found.at[i]);
   }
-  names_free(&found);
+  names_free(&d.found);
   return rc < 0 ? rc : 0;
 }
+
+enum { REMAINS_OF = 64 };
 
 int catalog_find_here(const io *io, const log_sink *log, const char *where, catalog_pick *out,
                       char *foreign, err *e) {
@@ -283,7 +286,7 @@ int catalog_find_here(const io *io, const log_sink *log, const char *where, cata
   if (is_target) return err_set(e, ERR_NOENT, "%s has no checkpoint yet", where);
   if (there < 0 && !in_target) return err_set(e, there, "%s", absent.text);
   if (foreign && there == 0 && !in_target) {
-    rc = check_no_remains(out->store, where, e);
+    rc = catalog_check_remains(out->store, where, REMAINS_OF, e); /* else all would come for one */
     if (rc == 0) rc = print_place(&u, "", foreign, URI_MAX, e);
     if (rc < 0) return rc;
   }

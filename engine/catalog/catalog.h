@@ -111,6 +111,10 @@ typedef struct catalog_wish {
 int catalog_restore(const io *io, const log_sink *log, pool *pool, const progress_sink *progress,
                     const catalog_wish *wish, catalog_fn *told, void *ctx, err *e);
 
+/* ERR_CORRUPT if a place without a log is none because that was lost: one of its first `most` directories
+ * has a manifest of ours. One request for each, one after the other. */
+int catalog_check_remains(store *s, const char *where, unsigned most, err *e);
+
 /* Reads the logs as a run does that begins. ERR_CORRUPT if one is damaged (runlog_check_damage). */
 int catalog_check_logs(const io *io, const log_sink *log, const char *where, err *e);
 

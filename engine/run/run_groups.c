@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "catalog/catalog.h"
 #include "commit/lease.h"
 #include "job/restore/restore.h"
 #include "run/run_state.h"
@@ -160,6 +161,17 @@ static int follow(run_group *g, err *e) {
   return rc;
 }
 
+/* A new log is not to be begun where only the old one is lost: `repair` would find this one, and the
+ * checkpoints in no log at all. */
+static int check_remains(const run *r, err *e) {
+  enum { LOOKED_AT = 16 }; /* a new job in a bucket of many others is not to wait for long */
+  err why = {0};
+  int rc = catalog_check_remains(r->store, r->places.target_text, LOOKED_AT, &why);
+  if (rc == 0 || rc == ERR_NOENT || rc == ERR_NOSTORE) return 0;
+  return err_set(e, rc, "%s%s", why.text,
+                 rc == ERR_CORRUPT ? "; a job that is to begin anew needs another target" : "");
+}
+
 static int claim(run *r, run_group *g, err *e) {
   int rc = group_read(&g->group, e);
   if (rc == 0) rc = note_dirs(r, g, e);
@@ -172,6 +184,8 @@ static int claim(run *r, run_group *g, err *e) {
   const runlog_state *state = runlog_view(g->group.log);
   bool root = *g->group.prefix == 0;
   if (!*state->run_id && !(root && r->group_count == 1)) return 0; /* begun when it is needed */
+  if (!*state->run_id) rc = check_remains(r, e);
+  if (rc < 0) return rc;
   err why = {0};
   bool foreign = !root || (state->commit_count == 0 && r->group_count > 1);
   run_held_note_writer(g);

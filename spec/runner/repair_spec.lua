@@ -232,9 +232,10 @@ describe("repair", function()
   end)
 
   it("makes no new log for saves that have no place in it", function()
-    sh "rm -rf store && cp -a original store && rm -r store/.ckpt"
     save("strange", 7)
+    sh "rm -rf store"
     must "sync strange --to store --settle 0 --run other"
+    sh "cp -a original/checkpoint-* store"
     assert.truthy(says(3, "repair store"):find "no entry is missing")
     assert.are.equal("", (sh "ls store/.ckpt/epoch 2>/dev/null"))
     sh "rm -r strange strange.ckpt"
@@ -248,5 +249,18 @@ describe("repair", function()
       must "restore store/checkpoint-3 --dir back"
     end
     sh "rm -r back"
+  end)
+
+  it("is what a job asks for where the whole log is lost: it does not begin anew", function()
+    for _, lost in ipairs { ".ckpt/log", ".ckpt" } do
+      sh("rm -rf store anew && mkdir anew && cp -a original store && rm -r store/" .. lost)
+      local text = says(5, "run --dir anew --to store -- touch anew/began")
+      assert.truthy(text:find "no log that names them: .* repair .* another target")
+      assert.are.equal("", (sh "ls anew"))
+      must "repair store"
+      must "run --dir anew --to store --continue-run -- touch anew/began"
+      assert.truthy(sh("ls anew"):find "checkpoint%-%d")
+    end
+    sh "rm -r anew"
   end)
 end)
