@@ -12,7 +12,8 @@
  *
  * Requests:
  *
- *   {"op":"load", "id":I, "chain":[{"name":N,"text":T}, ...], "settings":{NAME:VALUE, ...}}
+ *   {"op":"load", "id":I, "chain":[{"name":N,"text":T}, ...], "settings":{NAME:VALUE, ...},
+ *                 "cover":true}
  *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}, "before":{...},
  *                 "then":[{"hook":H,"before":{...}}, ...]}
  *   {"op":"check","id":I, "what":W, ...}
@@ -74,6 +75,16 @@
  * `ask` answers
  *
  *   {"ok":true, "answer":A, "reason":T, "by":NAME, "memory":{...}, "warnings":[TEXT, ...], "again":S}
+ *
+ * If "cover" is true, the answers to this `load` and to each `ask` of its chain have, also where they are
+ * failures, what was reached for the first time since the one before, each thing once:
+ *
+ *   "covered":{"files":[{"policy":N, "code":[LINE, ...], "reached":[LINE, ...]}, ...],
+ *              "rules":{"made":[{"policy":N,"place":"mine.lua:7: keep.last"}, ...],
+ *                       "yes":[I, ...], "no":[I, ...]}}
+ *
+ * "code" are the lines that have any. I is the place of a rule in "made", from 1 on, that has said so. What
+ * there is none of is absent in "rules".
  *
  * "then" has the hooks that are asked next about the same event: the answer has a "then", too, with
  * what an `ask` of each would be answered that is handed the memory which the one before it left. It

@@ -1,9 +1,10 @@
---- The rule library that a policy sees without a `require`, for plain LuaJIT: specs and tools.
+--- The rule library that a policy sees without a `require`, for plain LuaJIT: specs.
 ---
 --- The library is the parts in library/, each a chunk that is called with the library's table M
---- (empty at first) and adds to it. They need no file, no module and no pcall, so that the sandbox
---- can embed their texts and run them itself, in the order below, with the full standard libraries
---- as globals: each part keeps what it needs in locals. The sandbox then uses, in this order:
+--- (empty at first) and adds to it. They need no file, no module but LuaJIT's own and no pcall, so
+--- that the sandbox can embed their texts and run them itself, in the order below, with the full
+--- standard libraries as globals: each part keeps what it needs in locals. The sandbox then uses,
+--- in this order:
 ---
 ---   M.base = {...}                      what is allow-listed: assert error ipairs next pairs ...,
 ---                                       string, table, math
@@ -12,8 +13,10 @@
 ---                                       the chunk name "=NAME.lua"; settings: NAME -> text; text:
 ---                                       the file's own, for what only the text tells; or nil
 ---   answer = M.check(request)           what `policy check` asks of it (library/check.lua)
+---   lines = M.code_lines(chunk)         before it runs, where somebody asks what is reached
 ---   M.add(name, env, result)            what the file returned; in the order of the chain
 ---   data = M.finish(settings)           what `load` answers (engine/decision/policy_link.h)
+---   M.cover()                           what rules say is in M.covered from then on
 ---   answer, reason, by, memory, warnings, again = M.ask(hook, event, memory, before)
 ---                                       memory: nil if it was not changed; warnings: a list;
 ---                                       again: seconds, if time alone may change the answer;
@@ -24,7 +27,7 @@
 
 local parts = {
   "base", "rules", "when", "keep", "data", "options", "must", "words", "load", "ask", "watch",
-  "check", "histories", "prove", "diff",
+  "check", "histories", "prove", "diff", "cover",
 }
 
 local chunks = {}

@@ -79,7 +79,8 @@ void fuzz_facts(const uint8_t *data, size_t size) {
 
 static policy_serve *helper(bool lost) {
   static const char load[] =
-      "{\"op\":\"load\",\"id\":\"x\",\"settings\":{},\"chain\":[{\"name\":\"p\",\"text\":"
+      "{\"op\":\"load\",\"id\":\"x\",\"settings\":{},\"cover\":true,\"chain\":[{\"name\":\"p\","
+      "\"text\":"
       "\"return { api = 1, sync = function(e, m) m.e, m.n = e, (m.n or 0) return 'sync' end,"
       " keep = any { keep.best('loss', 1, 'min'), function(list) return { list[1] }, list[1] and "
       "list[1].name end } }\"}]}";

@@ -61,9 +61,12 @@ static void l_over(lua_State *L, const policy_bounds *b) {
   lua_error(L);
 }
 
-static void hook(lua_State *L, lua_Debug *unused) {
-  (void)unused;
+static void hook(lua_State *L, lua_Debug *at) {
   policy_bounds *b = bounds_of(L);
+  if (at->event == LUA_HOOKLINE) {
+    cover_line(b->cover, L, at);
+    return;
+  }
   b->instructions += BOUNDS_STEP;
   if (b->over == BOUNDS_KEPT && b->instructions >= BOUNDS_INSTRUCTIONS) b->over = BOUNDS_OVER_COUNT;
   if (b->over != BOUNDS_KEPT || bounds_late(b)) l_over(L, b);
@@ -79,7 +82,7 @@ void bounds_arm(policy_bounds *b, lua_State *L, size_t cap) {
   b->instructions = 0;
   b->over = BOUNDS_KEPT;
   b->cpu_end = bounds_now() + (int64_t)BOUNDS_CPU_MS * 1000000;
-  lua_sethook(L, hook, LUA_MASKCOUNT, BOUNDS_STEP);
+  lua_sethook(L, hook, LUA_MASKCOUNT | (b->cover ? LUA_MASKLINE : 0), BOUNDS_STEP);
 }
 
 void bounds_disarm(policy_bounds *b, lua_State *L) {

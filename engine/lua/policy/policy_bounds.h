@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy_cover.h"
+
 enum {
   BOUNDS_STEP = 1000, /* instructions from one look at the clock to the next */
   BOUNDS_INSTRUCTIONS = 10 * 1000 * 1000,
@@ -27,6 +29,7 @@ typedef struct policy_bounds {
   uint64_t instructions;
   int64_t cpu_end; /* of this thread's CPU time, ns */
   bounds_over over;
+  policy_cover *cover; /* borrowed: is told each line; NULL: nobody asks for it */
 } policy_bounds;
 
 /* Makes a state whose memory is counted in `b`, which has to outlive it. There is no cap and no

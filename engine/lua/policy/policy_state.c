@@ -22,8 +22,9 @@ enum {
 struct policy_state {
   lua_State *L;
   policy_bounds bounds;
-  size_t bare; /* heap of a state without a policy */
-  int library; /* reference to the rule library's table M */
+  size_t bare;         /* heap of a state without a policy */
+  int library;         /* reference to the rule library's table M */
+  policy_cover *cover; /* NULL: nobody asks what is reached */
 };
 
 /* The argument of one protected call. */
@@ -119,6 +120,7 @@ static policy_state *state_new(const char **why) {
 void policy_state_close(policy_state *s) {
   if (!s) return;
   lua_close(s->L);
+  cover_free(s->cover);
   free(s);
 }
 
@@ -139,6 +141,15 @@ static int l_syntax(lua_State *L) {
   return lua_error(L);
 }
 
+/* Notes which lines of the policy have code; its function is on top. */
+static void l_cover(lua_State *L, const policy_state *s, const char *name) {
+  if (!s->cover) return;
+  l_library(L, s, "code_lines");
+  lua_pushvalue(L, -2);
+  lua_call(L, 1, 1);
+  cover_code(s->cover, L, name);
+}
+
 /* Adds one policy of the chain; the settings are at index 1. */
 static void l_add(lua_State *L, const policy_state *s, const json_t *policy) {
   const json_t *text = json_object_get(policy, "text");
@@ -151,6 +162,7 @@ static void l_add(lua_State *L, const policy_state *s, const json_t *policy) {
   const char *chunk = lua_pushfstring(L, "=%s.lua", name);
   if (luaL_loadbufferx(L, json_string_value(text), json_string_length(text), chunk, "t") != 0)
     l_syntax(L);
+  l_cover(L, s, name);
   lua_pushvalue(L, -3); /* environment, chunk name, function, environment */
   lua_setfenv(L, -2);
   lua_call(L, 0, 1);
@@ -182,6 +194,10 @@ static int l_load(lua_State *L) {
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);
   if (!lua_istable(L, -1)) luaL_error(L, "the rule library answers no table");
+  if (w->s->cover) {
+    l_library(L, w->s, "cover");
+    lua_call(L, 0, 0);
+  }
   return 1;
 }
 
@@ -370,6 +386,27 @@ static void answer_ask(work *w, buf *answer) {
   w->passed = passed && buf_failed(answer) == 0;
 }
 
+/* Tells in an answer what was reached since the one before; the stack is of no more use. What is told
+ * is our own, and of bounded size: it is told, too, of what used up its time. */
+static void tell_covered(policy_state *s, buf *answer) {
+  if (!s->cover || buf_failed(answer)) return;
+  s->bounds.over = BOUNDS_KEPT;
+  s->bounds.cpu_end = INT64_MAX;
+  lua_settop(s->L, 0);
+  answer->max += cover_room(s->cover);
+  answer->data[--answer->len] = '\0'; /* its last brace */
+  buf_str(answer, ",\"covered\":{\"files\":[");
+  cover_print(s->cover, answer);
+  buf_str(answer, "],\"rules\":");
+  lua_rawgeti(s->L, LUA_REGISTRYINDEX, s->library);
+  lua_getfield(s->L, 1, "covered");
+  policy_print_json(s->L, 2, &s->bounds, answer);
+  lua_newtable(s->L);
+  lua_setfield(s->L, 1, "covered");
+  lua_settop(s->L, 0);
+  buf_str(answer, "}}");
+}
+
 static bool is_request(const json_t *request, const char **why) {
   size_t i;
   json_t *policy;
@@ -387,6 +424,13 @@ static bool is_request(const json_t *request, const char **why) {
   return true;
 }
 
+/* Has it noted what is reached, if the request asks for that. */
+static bool watch(policy_state *s, const json_t *request) {
+  if (!json_is_true(json_object_get(request, "cover"))) return true;
+  s->cover = s->bounds.cover = cover_new(json_object_get(request, "chain"));
+  return s->cover != NULL;
+}
+
 int policy_state_load(const json_t *request, size_t size, const char *warning, policy_state **out,
                       buf *answer) {
   const char *why;
@@ -396,13 +440,15 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
   policy_state *s = state_new(&why);
   if (!s) return policy_state_refuse(answer, "memory", why);
   const policy_request r = {.json = request, .size = size};
-  int rc = enter(s, l_load, &(work){.r = &r});
-  if (rc != 0) {
-    rc = refuse(s, rc, answer, &dead);
+  if (!watch(s, request)) {
     policy_state_close(s);
-    return rc;
+    return policy_state_refuse(answer, "memory", "out of memory");
   }
-  if (answer_load(s, warning, answer)) {
+  int rc = enter(s, l_load, &(work){.r = &r});
+  bool good = rc == 0 && answer_load(s, warning, answer);
+  if (rc != 0) refuse(s, rc, answer, &dead);
+  tell_covered(s, answer);
+  if (good) {
     leave(s);
     *out = s;
   } else {
@@ -464,7 +510,8 @@ int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool
   if (rc == 0 && w.passed && !*dead && json_array_size(json_object_get(r->json, "then")) > 0)
     rc = ask_rest(s, &w, until, answer, dead);
   json_decref(w.memory);
-  return rc;
+  if (rc == 0) tell_covered(s, answer);
+  return rc < 0 ? rc : buf_failed(answer);
 }
 
 int policy_state_check(policy_state *s, const policy_request *r, buf *answer, bool *dead) {

@@ -29,12 +29,14 @@ end
 
 -- ---- what the rules ask for ----
 
-local function each_rule(v, visit)
+--- Calls visit(body) for a rule and each of its parts; a function of the policy's own has none.
+function M.each_rule(v, visit)
   local body = M.body(v)
   if not body then return end
   visit(body)
-  for _, part in ipairs(body.parts or {}) do each_rule(part, visit) end
+  for _, part in ipairs(body.parts or {}) do M.each_rule(part, visit) end
 end
+local each_rule = M.each_rule
 
 local function note(list, names, line)
   for _, name in ipairs(names or {}) do list[name] = list[name] or line end
