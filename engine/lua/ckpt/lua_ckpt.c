@@ -471,5 +471,6 @@ __attribute__((visibility("default"))) int luaopen_ckpt_core(lua_State *L) {
   l_ckpt_register_job(L);
   l_ckpt_register_tar(L);
   l_ckpt_register_command(L);
+  l_ckpt_register_policy(L);
   return 1;
 }

@@ -94,5 +94,6 @@ void l_ckpt_register_store(lua_State *L);
 void l_ckpt_register_job(lua_State *L);
 void l_ckpt_register_tar(lua_State *L);
 void l_ckpt_register_command(lua_State *L);
+void l_ckpt_register_policy(lua_State *L);
 
 #endif
