@@ -14,7 +14,6 @@ INSTALLED = $(call into,bin,$(RUNNER)) $(call into,include,engine/ckpt.h) $(call
   $(call into,libexec/ckpt-lua,$(filter $(BUILD)/libexec/%,$(LIBEXEC))) \
   $(call into,lib/lua/5.1/ckpt,$(BUILD)/lua/ckpt/core.so) \
   $(call tree_into,share/lua/5.1,lua/ckpt,lua/) \
-  $(call tree_into,share/lua/5.1/ckpt/testing,lua/policy,lua/) \
   $(call tree_into,share/ckpt-lua,policies) \
   $(call tree_into,share/doc/ckpt-lua,README.md CHANGELOG.md LICENSE docs examples)
 # What a plugin does is for the administrator to want.

@@ -139,6 +139,17 @@ describe("what is installed", function()
     assert.truthy(run('"$P/bin/ckpt-lua" exec x.lua'):find("done\n$"))
   end)
 
+  it("runs tests of policies", function()
+    support.write(work .. "/p_test.lua", [[
+      it("keeps the newest", function()
+        local names = require("ckpt").testing.policy("retention", { last = 1 }):keep(2)
+        assert.equal("checkpoint-2", names[#names])
+      end)]])
+    local out = run('"$P/bin/ckpt-lua" policy test p_test.lua --coverage')
+    assert.truthy(out:find("1 success / 0 failures / 0 errors", 1, true), out)
+    assert.truthy(out:find "retention.lua: %d+ of %d+ lines", out)
+  end)
+
   it("is a module of any LuaJIT", function()
     support.write(work .. "/x.lua", SCRIPT)
     assert.truthy(run([[LUA_PATH="$P/share/lua/5.1/?.lua;$P/share/lua/5.1/?/init.lua" \

@@ -1,52 +1,35 @@
---- A policy under test: asked here, by the rules that a run has, with a line or two.
+--- A policy under test: asked in the process in which the policies of a run are asked, with a line
+--- or two.
 
 jit.off(true, true)
+local core = require "ckpt.core"
 local coverage = require "ckpt.testing.testing_coverage"
 local facts = require "ckpt.testing.testing_facts"
+local json = require "ckpt.base.json"
 local misuse = require "ckpt.base.misuse"
 local runner = require "ckpt.testing.testing_runner"
 local source = require "ckpt.base.clock"
 
-local STEPS_MAX = 1e7 -- for one question, as in a run
+local TEXT_MAX = 256 * 1024 -- of a policy
+local DEPTH_MAX = 100 -- what is deeper is refused as JSON
 
--- The rules stand beside this library, where it is installed too.
-local function rules()
-  local here = debug.getinfo(1, "S").source:match "^@(.*)/testing_policy%.lua$"
-  for _, dir in ipairs { here .. "/policy", here .. "/../../policy" } do
-    local chunk = loadfile(dir .. "/library.lua")
-    if chunk then return chunk() end
-  end
-  misuse(("testing.policy: there is no policy/library.lua beside %s"):format(here))
-end
-
-local library
+local link -- to that process; engine/decision/policy_link.h has what is said there
+local count = 0
 
 ---@class ckpt.testing.Policy
 ---@field memory table what it remembers; it may be looked at and set
 ---@field warnings string[] what it said
+---@field again? number in how many seconds its last answer may be another one
 local Policy = {}
 Policy.__index = Policy
-
--- Runs `f` with the bounds of a question; errors are texts.
-local function bounded(f, ...)
-  local function stop() error("it took more than 10 million steps", 2) end
-  local function hook(event, number)
-    if event == "line" then coverage.line(number) else stop() end
-  end
-  debug.sethook(hook, coverage.wanted() and "l" or "", STEPS_MAX)
-  local results = { pcall(f, ...) }
-  debug.sethook()
-  if results[1] then return unpack(results, 2, 7) end
-  local why = results[2]
-  error(type(why) == "table" and why.text or why, 0)
-end
 
 local function text_of(name)
   local file = io.open(name, "rb")
   if file then
-    local text = file:read "*a"
+    local text, why = file:read(TEXT_MAX + 1) -- what is longer is refused
     file:close()
-    return text, name:match "([^/]*)%.lua$" or name:match "[^/]*$"
+    if why then misuse(("testing.policy: cannot read %s: %s"):format(name, why)) end
+    return text or "", name:match "([^/]*)%.lua$" or name:match "[^/]*$"
   end
   if not name:match "^[%w_]+$" then
     misuse(("testing.policy: there is no file %s"):format(name))
@@ -66,15 +49,50 @@ local function texts(settings)
   return out
 end
 
-local function load_into(M, name, text, settings)
-  local env = M.environment(name, settings, text)
-  local chunk, why = loadstring(text, "=" .. name .. ".lua")
-  if not chunk then error(why, 0) end
-  jit.off(chunk, true) -- what is compiled is not counted
-  coverage.note_file(name, chunk)
-  M.add(name, env, setfenv(chunk, env)())
-  M.finish(settings)
-  coverage.note_rules(M)
+-- JSON has no NaN: where a job reports it, it is written as a text, as by a run.
+local function spelt(value, key, depth)
+  if type(value) ~= "table" or depth > DEPTH_MAX then return value end
+  local reported, out = key == "metrics" or key == "result", {}
+  for k, v in pairs(value) do
+    local odd = type(v) == "number" and v - v ~= 0
+    if odd and not reported then
+      misuse(("%s is %g: only metrics and results can be that, and no tables in them"):format(k, v))
+    end
+    out[k] = odd and json.encode(v) or spelt(v, k, depth + 1)
+  end
+  return out
+end
+
+local function encoded(request)
+  local text, problem = json.encode(request)
+  return text or misuse(("what a policy is to be handed: %s"):format(problem))
+end
+
+-- Makes one request of the policies' process; `list` becomes that of its event.
+function Policy:_exchange(request, list)
+  local problem
+  if not link then
+    link, problem = core.policy.open()
+    if not link then error(problem, 0) end
+  end
+  local text, died = link:call(request, list)
+  if not text then error(("%s.lua: %s"):format(self._name, died), 0) end
+  local answer = assert(json.decode(text))
+  if answer.covered then coverage.add(answer.covered, self._rules) end
+  return answer
+end
+
+-- Raises what an answer says of a failure. What took too much is not always said with its line.
+function Policy:_check(answer)
+  if answer.ok then return end
+  local text, file = answer.text, self._name .. ".lua"
+  local over = answer.kind == "memory" or answer.kind == "budget"
+  error(over and not text:find(file, 1, true) and file .. ": " .. text or text, 0)
+end
+
+function Policy:_load()
+  self._rules = {}
+  self:_check(self:_exchange(self._request))
 end
 
 --- Loads a policy: a file, or the name of a shipped one. What is wrong with it is an error.
@@ -82,11 +100,42 @@ end
 ---@param settings? table<string, any> its options
 ---@return ckpt.testing.Policy
 function Policy.new(name, settings)
-  library = library or rules()
   local text, short = text_of(name)
-  local M = library.new()
-  bounded(load_into, M, short, text, texts(settings))
-  return setmetatable({ memory = {}, warnings = {}, again = nil, _rules = M }, Policy)
+  count = count + 1
+  local policy = setmetatable({
+    memory = {}, warnings = {}, again = nil, _name = short, _id = "test-" .. count, _told = {},
+  }, Policy)
+  policy._request = encoded {
+    op = "load", id = policy._id, chain = { { name = short, text = text } },
+    settings = texts(settings), cover = coverage.wanted(),
+  }
+  policy:_load()
+  return policy
+end
+
+-- A policy that has failed is loaded anew, as by a run: what it held in its variables is gone then.
+function Policy:_answer(request, list)
+  local answer = self:_exchange(request, list)
+  if answer.kind == "unknown" then
+    self:_load()
+    answer = self:_exchange(request, list)
+  end
+  self:_check(answer)
+  return answer
+end
+
+local function ask(self, hook, event, list)
+  local reply = self:_answer(encoded {
+    op = "ask", id = self._id, hook = hook, event = spelt(event, "event", 1), memory = self.memory,
+  }, list)
+  self.memory = reply.memory or self.memory
+  self.again = reply.again
+  for _, text in ipairs(reply.warnings or {}) do
+    if not self._told[text] then self.warnings[#self.warnings + 1] = text end
+    self._told[text] = true
+  end
+  if reply.answer == json.null then return nil, reply.reason end
+  return reply.answer, reply.reason
 end
 
 --- Asks a hook; what it changes in `memory` is there at the next question.
@@ -94,14 +143,7 @@ end
 ---@param event table
 ---@return any answer nil: it has no opinion
 ---@return string? reason
-function Policy:ask(hook, event)
-  local answer, reason, _, memory, warnings, again =
-    bounded(self._rules.ask, hook, event, self.memory)
-  self.memory = memory or self.memory
-  self.again = again
-  for _, text in ipairs(warnings or {}) do self.warnings[#self.warnings + 1] = text end
-  return answer, reason
-end
+function Policy:ask(hook, event) return ask(self, hook, event) end
 
 --- Is it to be saved now? `policy.again` is in how many seconds the answer may be another one.
 ---@param event? table as testing.event() takes it
@@ -123,12 +165,15 @@ function Policy:ready(event) return self:ask("ready", facts.event(event)) end
 ---@return table<string, string>? reasons by name, of those that go too
 function Policy:keep(list, hook)
   local items = facts.checkpoints(list)
-  local answer = self:ask(hook or "keep", { list = items, now = source.now() })
+  for _, item in ipairs(items) do
+    if item.metrics then item.metrics = encoded(spelt(item.metrics, "metrics", 1)) end
+  end
+  local answer = ask(self, hook or "keep", { now = source.now() }, items)
   if answer == nil then return nil end
   local names, reasons = {}, {}
-  for i, row in ipairs(answer) do
-    if row.keep then names[#names + 1] = items[i].name end
-    reasons[items[i].name] = row.reason
+  for i, item in ipairs(items) do
+    if answer.keep:sub(i, i) == "1" then names[#names + 1] = item.name end
+    reasons[item.name] = answer.reasons[answer.why[i]]
   end
   return names, reasons
 end

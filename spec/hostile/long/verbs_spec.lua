@@ -1,5 +1,5 @@
--- Hostile policies through the verbs that try a policy: check, simulate and diff. Beside the files
--- of the directory above, each attack below is made from each function that a policy can have.
+-- Hostile policies through the verbs that try a policy: check, simulate, diff and test. Beside the
+-- files of the directory above, each attack below is made from each function that it can have.
 local place = require "place"
 local support = require "support"
 
@@ -39,13 +39,32 @@ local run = [[
 {"t":7,"event":"end"}
 ]]
 
+local asked = [[
+local testing = require("ckpt").testing
+local path = os.getenv "HOSTILE"
+local loads, policy = pcall(testing.policy, path)
+it("loads", function() if not loads then error(policy, 0) end end)
+for _, hook in ipairs { "ready", "sync", "queue", "on_error", "on_preempt", "on_committed" } do
+  it(hook, function()
+    return loads and policy:ask(hook, testing.event { checkpoint = { step = 7 } })
+  end)
+end
+for _, hook in ipairs { "keep", "keep_local", "restore" } do
+  it(hook, function()
+    return loads and policy:keep({ { metrics = { loss = 2 } }, { metrics = { loss = 3 } } }, hook)
+  end)
+end
+it("plays", function() testing.simulate(path, "run.jsonl") end)
+]]
+
 local policies = {}
 
 -- What ends by itself has a code of its own; a signal's is over 128, and 124 is out of time.
 local function each(verb, args, codes)
   for _, path in ipairs(policies) do
     local text, code, mib = place.measured(
-      ("policy %s %s"):format(verb, (args:gsub("PATH", path))), "timeout 120")
+      ("policy %s %s"):format(verb, (args:gsub("PATH", path))),
+      ("HOSTILE='%s' timeout 120"):format(path))
     assert(codes[code], ("%s of %s ended with %d:\n%s"):format(verb, path, code, text:sub(-2000)))
     assert(support.sanitized or mib < 512, ("%s of %s took %d MiB"):format(verb, path, mib))
   end
@@ -66,6 +85,7 @@ describe("a hostile policy", function()
       end
     end
     support.write(dir .. "/run.jsonl", run)
+    support.write(dir .. "/asked_test.lua", asked)
     support.write(dir .. "/plain.lua", "return { api = 1, keep = keep.last(2) }\n")
   end)
 
@@ -81,5 +101,9 @@ describe("a hostile policy", function()
 
   it("is held against another one, in bounded time and memory", function()
     each("diff", "PATH plain.lua", { [0] = true, [2] = true })
+  end)
+
+  it("is asked by a test, in bounded time and memory", function()
+    each("test", "asked_test.lua", { [0] = true, [1] = true })
   end)
 end)

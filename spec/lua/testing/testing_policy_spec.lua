@@ -73,6 +73,21 @@ describe("a policy under test", function()
     assert.same({ "checkpoint-3" }, (last:keep(3, "restore")))
   end)
 
+  it("judges lists of any length that a run has", function()
+    local best = policy "keep = any { keep.last(3), keep.best('loss', 5, 'min'), keep.daily(7) }"
+    local list = {}
+    for i = 1, 10000 do list[i] = { metrics = { loss = i * 7919 % 10007 } } end
+    local names, reasons = best:keep(list)
+    assert.equal("checkpoint-10000", names[#names])
+    assert.is_true(#names > 8 and #names < 20)
+    assert.is_string(reasons["checkpoint-5000"])
+    assert.same({}, (best:keep(0)))
+    local rows = best:ask("keep", { list = testing.checkpoints(2), now = 0 })
+    assert.same({ true, true }, { rows[1].keep, rows[2].keep })
+    assert.error_matches(function() best:keep { { step = 1, bytes = "many" } } end,
+      "`bytes` is a string, not a number")
+  end)
+
   it("may be a shipped one, by its name", function()
     local shipped = testing.policy "sync_thresholds"
     assert.is_boolean((shipped:sync()))
@@ -88,9 +103,83 @@ describe("a policy under test", function()
     assert.is_truthy(select(2, pcall(fails.sync, fails)):find("^p.lua:1: .*result"))
     assert.is_true((fails:sync { result = { loss = 0 } }))
     local endless = policy "sync = function() while true do end end"
-    assert.error_matches(function() endless:sync() end, "10 million steps")
+    assert.error_matches(function() endless:sync() end, "used up its ")
     local reads = policy "sync = function() return os.time() > 1 end"
     assert.error_matches(function() reads:sync() end, "a policy has no os")
+  end)
+
+  it("has the bounds of a run, and is loaded anew when it has failed", function()
+    local recursion = policy [[sync = function()
+      local function deep() return (("x"):gsub(".", deep)) end
+      return deep() == "x"
+    end]]
+    assert.error_matches(function() recursion:sync() end, "gsub calls itself too often")
+    local hoards = policy "sync = function() local t = {} while true do t[#t + 1] = {} end end"
+    assert.is_truthy(select(2, pcall(hoards.sync, hoards)):find("^p.lua: it holds more memory"))
+    local slow = policy [[sync = function()
+      return (("a"):rep(30000)):find(("a-"):rep(20) .. "b") == nil
+    end]]
+    assert.error_matches(function() slow:sync() end, "this pattern .* may take too long")
+    local counts = policy [[local n = 0
+      return { api = 1, sync = function(e)
+        n = n + 1
+        return e.result.loss < 1, n
+      end }]]
+    local function reason() return select(2, counts:sync { result = { loss = 2 } }) end
+    assert.same({ "1", "2" }, { reason(), reason() })
+    assert.has_error(function() counts:sync() end)
+    assert.equal("1", reason())
+  end)
+
+  it("may be one of very many", function()
+    local many = {}
+    for i = 1, 70 do
+      many[i] = policy(("sync = function(e, m) m.n = (m.n or 0) + 1 return true, m.n + %d end")
+        :format(i))
+    end
+    for round = 1, 2 do
+      for i = 1, 70 do assert.equal(tostring(i + round), select(2, many[i]:sync())) end
+    end
+  end)
+
+  it("sees each number as it is, and what is none where a job reports it", function()
+    local seen = policy [[sync = function(e, memory)
+      local m = e.checkpoint.metrics
+      memory.exact = m.third == 1 / 3 and e.checkpoint.bytes == 2 ^ 52 + 1
+      return m.nan ~= m.nan and m.inf == math.huge and e.result.low == -math.huge
+    end, keep = keep.best("loss", 1, "min")]]
+    assert.is_true((seen:sync { result = { low = -math.huge }, checkpoint = { bytes = 2 ^ 52 + 1,
+      metrics = { nan = 0 / 0, inf = math.huge, third = 1 / 3 } } }))
+    assert.is_true(seen.memory.user.p.exact)
+    assert.same({ "checkpoint-2", "checkpoint-3" }, (seen:keep { { metrics = { loss = 0 / 0 } },
+      { metrics = { loss = 1 } }, { metrics = { loss = math.huge } } }))
+    assert.error_matches(function() seen:sync { since = { seconds = math.huge } } end,
+      "seconds is inf: only metrics and results")
+    assert.error_matches(function() seen:sync { result = { low = { deep = 0 / 0 } } } end,
+      "deep is %-?nan: only metrics and results can be that, and no tables in them")
+    assert.error_matches(function() seen:sync { result = { f = print } } end,
+      "a function cannot be put into JSON")
+  end)
+
+  it("is handed what the test puts into its memory", function()
+    local counts = policy "sync = function(e, m) m.n = (m.n or 0) + 1 return true, m.n end"
+    counts:sync()
+    assert.same({ user = { p = { n = 1 } } }, counts.memory)
+    counts.memory = { user = { p = { n = 41 } } }
+    assert.equal("42", select(2, counts:sync()))
+    counts.memory = {}
+    assert.equal("1", select(2, counts:sync()))
+  end)
+
+  it("says each of its warnings once", function()
+    local warns = policy [[sync = any { when.metric_improved("loss", "min"), function(e)
+      return e.result.x
+    end }]]
+    warns:sync { result = {} }
+    pcall(warns.sync, warns)
+    warns:sync { result = {} }
+    assert.equal(1, #warns.warnings)
+    assert.is_truthy(warns.warnings[1]:find "no metric at all")
   end)
 
   it("is not asked about facts that there are none of", function()

@@ -64,6 +64,59 @@ return {
     lacks(text, "never")
   end)
 
+  it("counts a policy that fails, and what `must` of it says", function()
+    write("p.lua", [[
+if 1 > 2 then
+  note "never"
+end
+return {
+  api = 1,
+  sync = function(e)
+    local loss = e.result.loss
+    return loss < 1
+  end,
+  keep = keep.last(1),
+  must = { never_fewer_than(1), function(before, after)
+    if #before > 2 then
+      return false, "too many"
+    end
+    return true
+  end },
+}]])
+    test("p_test.lua", [[
+      local policy = testing.policy "p.lua"
+      assert.has_error(function() policy:sync() end)
+      policy:keep(2)]])
+    local text = ends(0, "policy test --coverage")
+    has(text, "p.lua: 10 of 13 lines; not reached: 2, 8, 13\n")
+    has(text, "p.lua:11: never_fewer_than(1) never said no")
+    has(text, "p.lua:11: its function never said no")
+    lacks(text, "keep.last")
+  end)
+
+  it("goes on with the next test where a policy loops, grows, or falls into C", function()
+    write("loops.lua", "return { api = 1, sync = function() while true do end end }")
+    write("grows.lua", "return { api = 1, sync = function()\n"
+      .. "local t = {} while true do t[#t + 1] = {} end end }")
+    write("falls.lua", "return { api = 1, sync = function()\n"
+      .. "local function f() return (('x'):gsub('.', f)) end return f() end }")
+    write("a_test.lua", [[
+local testing = require("ckpt").testing
+for _, name in ipairs { "loops", "grows", "falls" } do
+  it(name, function() testing.policy(name .. ".lua"):sync() end)
+end
+it("goes on", function() end)]])
+    for _, option in ipairs { "", " --coverage" } do
+      local text, code, mib = place.measured("policy test" .. option)
+      assert.are.equal(1, code, text)
+      has(text, "1 success / 0 failures / 3 errors")
+      has(text, "loops.lua:1: used up its ")
+      has(text, "grows.lua: it holds more memory than it may")
+      has(text, "falls.lua:2: gsub calls itself too often")
+      assert.is_true(support.sanitized or mib < 200, mib .. " MiB")
+    end
+  end)
+
   it("says what is missing", function()
     local _, said = ends(4, "policy test")
     has(said, "no *_test.lua and no *_spec.lua is in this directory: name the FILE")
