@@ -1,4 +1,4 @@
-/* What stands on this machine: the journal, the trail, files of frameworks. */
+/* What stands on this machine: the journal, the trail, files of frameworks, what tasks say. */
 #include "targets.h"
 
 #include <string.h>
@@ -6,6 +6,7 @@
 
 #include "run/journal/journal.h"
 #include "event/structure.h"
+#include "launch/rule/launch_record.h"
 #include "why/trail.h"
 
 /* Whatever is in it, it opens unless a newer version wrote it, and what was read is read again. */
@@ -63,4 +64,47 @@ void fuzz_structure(const uint8_t *data, size_t size) {
     must(structure_proves(fuzz_io(), path, &proof, NULL) == 0);
     must(proof == STRUCTURE_PROVES_NOTHING || verdict == STRUCTURE_SOUND);
   }
+}
+
+static buf bytes_of(const uint8_t *data, size_t size) {
+  buf b;
+  buf_init(&b, size + 1);
+  buf_add(&b, data, size);
+  return b;
+}
+
+static void same_units(const launch_units *a, const launch_units *b) {
+  must(a->count == b->count && a->count <= LAUNCH_UNITS_MAX);
+  for (size_t i = 0; i < a->count; i++) {
+    const launch_unit *x = &a->at[i], *y = launch_find(b, x->path);
+    must(y && x->stamp == y->stamp && x->kind == y->kind && x->open == y->open);
+  }
+}
+
+/* What was accepted is printed within the bound, and read again as the same. */
+void fuzz_launch(const uint8_t *data, size_t size) {
+  launch_question q, q2;
+  launch_answer a, a2;
+  buf given = bytes_of(data, size), text;
+  buf_init(&text, 8 * LAUNCH_BYTES_MAX);
+  if (size <= LAUNCH_BYTES_MAX && launch_parse_question(&given, &q, NULL) == 0) {
+    must(launch_print_question(&q, &text, NULL) == 0);
+    must(launch_parse_question(&text, &q2, NULL) == 0);
+    must(q.number == q2.number && q.over == q2.over && q.excludes.count == q2.excludes.count);
+    same_units(&q.units, &q2.units);
+    launch_free_question(&q);
+    launch_free_question(&q2);
+  }
+  text.len = 0;
+  if (size <= LAUNCH_BYTES_MAX && launch_parse_answer(&given, &a, NULL) == 0) {
+    must(launch_print_answer(&a, &text, NULL) == 0);
+    must(launch_parse_answer(&text, &a2, NULL) == 0);
+    must(a.number == a2.number && a.task == a2.task && strcmp(a.host, a2.host) == 0);
+    must(a.ended == a2.ended && a.clean == a2.clean);
+    same_units(&a.units, &a2.units);
+    launch_free_answer(&a);
+    launch_free_answer(&a2);
+  }
+  buf_free(&text);
+  buf_free(&given);
 }
