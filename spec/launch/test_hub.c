@@ -1,0 +1,367 @@
+/* The task that watches a directory and those that write there: real files, a clock that is moved. */
+#include "with_cmocka.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io_fault.h"
+#include "job/move/unit_files.h"
+#include "launch/folder.h"
+#include "launch/hub.h"
+#include "launch/member.h"
+#include "launch/rule/launch_record.h"
+#include "tmpdir.h"
+
+static io world;
+static int64_t clock_ns;
+
+static int64_t now(const io *self, io_clock which) {
+  return which == IO_MONO ? clock_ns : io_system()->now(io_system(), which);
+}
+
+static void pass(double s) {
+  clock_ns += (int64_t)(s * 1e9);
+}
+
+static int set_up(void **state) {
+  int rc = tmpdir_set_up(state);
+  make_dir(tmpdir_path(*state, "home"));
+  make_dir(tmpdir_path(*state, "out"));
+  make_dir(tmpdir_path(*state, "out/u"));
+  write_file(tmpdir_path(*state, "out/u/shard-0"), "bytes");
+  world = *io_system();
+  world.now = now;
+  clock_ns = 1000000000;
+  return rc;
+}
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tmpdir_tear_down)
+
+static hub *open_hub(void **state, uint32_t count) {
+  static const char *const excludes[] = {"*.log", NULL};
+  hub *h;
+  err e = {0};
+  hub_options o = {.io = &world,
+                   .home = tmpdir_path(*state, "home"),
+                   .launch = "a launch",
+                   .count = count,
+                   .excludes = excludes,
+                   .wait_ns = 60000000000};
+  if (hub_open(&o, &h, &e) < 0) fail_msg("%s", e.text);
+  return h;
+}
+
+static member *join(void **state, uint32_t index) {
+  member *m;
+  err e = {0};
+  member_options o = {.io = &world,
+                      .dir = tmpdir_path(*state, "out"),
+                      .home = tmpdir_path(*state, "elsewhere"),
+                      .state = tmpdir_path(*state, "home"),
+                      .launch = "a launch",
+                      .task = index + 10,
+                      .index = index,
+                      .count = 3};
+  if (member_join(&o, &m, &e) < 0) fail_msg("%s", e.text);
+  return m;
+}
+
+static uint64_t stamp_of(void **state, const char *unit) {
+  unit_files files = {0};
+  rules *rules = NULL;
+  const char *const excludes[] = {"*.log", NULL};
+  assert_int_equal(rules_custom(NULL, excludes, NULL, -1, &rules, NULL), 0);
+  assert_int_equal(unit_files_scan_as(io_system(), tmpdir_path(*state, "out"), unit, MATCH_DIR,
+                                      rules, UNIT_FILES_PLAIN, &files, NULL),
+                   0);
+  uint64_t stamp = unit_files_stamp(&files);
+  unit_files_free(&files);
+  rules_free(rules);
+  return stamp;
+}
+
+static char why[256];
+
+static bool agrees(void **state, hub *h) {
+  int64_t wait = 0;
+  pass(0.2);
+  bool yes = hub_agrees(h, "u", MATCH_DIR, stamp_of(state, "u"), why, sizeof why, &wait);
+  assert_true(yes || wait > 0);
+  return yes;
+}
+
+static bool step(member *m) {
+  int64_t quiet;
+  bool over;
+  err e = {0};
+  if (member_step(m, &quiet, &over, &e) < 0) fail_msg("%s", e.text);
+  return over;
+}
+
+static void says(const char *what) {
+  if (!strstr(why, what)) fail_msg("\"%s\" is not in \"%s\"", what, why);
+}
+
+static void a_unit_is_complete_when_each_has_looked_at_it_since(void **state) {
+  hub *h = open_hub(state, 3);
+  member *one = join(state, 1), *two = join(state, 2);
+  step(one);
+  step(two);
+  assert_false(agrees(state, h)); /* they have not been asked about it before */
+  assert_false(agrees(state, h));
+  step(one);
+  assert_false(agrees(state, h));
+  says("task 12 (on ");
+  step(two);
+  assert_true(agrees(state, h));
+  /* Another file of it: all that was said is of before. */
+  write_file(tmpdir_path(*state, "out/u/shard-1"), "more");
+  assert_false(agrees(state, h));
+  step(one);
+  step(two);
+  assert_true(agrees(state, h));
+  member_close(one);
+  member_close(two);
+  hub_close(h, true);
+}
+
+static void what_is_excluded_is_no_difference(void **state) {
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  assert_false(agrees(state, h));
+  write_file(tmpdir_path(*state, "out/u/x.log"), "a log");
+  step(one);
+  assert_true(agrees(state, h));
+  member_close(one);
+  hub_close(h, true);
+}
+
+static void a_file_that_somebody_there_has_open_is_waited_for(void **state) {
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  int ready[2];
+  char c = 0;
+  assert_int_equal(pipe(ready), 0);
+  pid_t pid = fork();
+  if (pid == 0) {
+    int fd = open(tmpdir_path(*state, "out/u/shard-0"), O_WRONLY | O_APPEND);
+    if (fd < 0 || write(ready[1], "r", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  assert_int_equal(read(ready[0], &c, 1), 1);
+  assert_false(agrees(state, h));
+  step(one);
+  assert_false(agrees(state, h));
+  says("has a file of it open");
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  close(ready[0]);
+  close(ready[1]);
+  assert_false(agrees(state, h)); /* the answer is of before */
+  pass(1);
+  assert_false(agrees(state, h));
+  step(one);
+  if (!agrees(state, h)) fail_msg("%s", why);
+  member_close(one);
+  hub_close(h, true);
+}
+
+static void one_without_a_word_is_unknown_until_it_is_given_up(void **state) {
+  int64_t due;
+  uint32_t unknown;
+  char text[200];
+  hub *h = open_hub(state, 3);
+  member *one = join(state, 1);
+  assert_false(agrees(state, h));
+  step(one);
+  assert_false(agrees(state, h));
+  says("number 2 of the 3 tasks in this directory has not reported yet");
+  hub_ended(h, true);
+  assert_int_equal(member_end(one, true, NULL), 0);
+  pass(1);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_left(h, &unknown), 1);
+  assert_int_equal(unknown, 1);
+  assert_true(due < INT64_MAX);
+  pass(58);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  pass(2);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_UNKNOWN);
+  hub_name_left(h, text, sizeof text);
+  assert_string_equal(text, "number 2 of the 3 tasks in this directory is");
+  member_close(one);
+  hub_close(h, true);
+}
+
+static void one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline(void **state) {
+  int64_t due;
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  hub_ended(h, true);
+  for (int i = 0; i < 100; i++) {
+    pass(10);
+    assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+    step(one);
+    pass(1);
+  }
+  int64_t end = clock_ns + 5000000000;
+  assert_int_equal(hub_step(h, end, &due), HUB_LIVES);
+  pass(6);
+  assert_int_equal(hub_step(h, end, &due), HUB_UNKNOWN);
+  /* From here on it is silent: unknown, never gone. */
+  pass(50);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  pass(10);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_UNKNOWN);
+  member_close(one);
+  hub_close(h, true);
+}
+
+static void all_have_ended_when_each_says_so(void **state) {
+  int64_t due, lag;
+  hub *h = open_hub(state, 3);
+  member *one = join(state, 1), *two = join(state, 2);
+  pass(10);
+  hub_step(h, INT64_MAX, &due);
+  hub_ended(h, true);
+  member_end(one, true, NULL);
+  pass(1);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  assert_true(hub_clean(h));
+  pass(2);
+  member_end(two, false, NULL);
+  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_OVER);
+  assert_false(hub_clean(h));
+  assert_true(hub_lost_one(h, &lag));
+  assert_true(lag == 2000000000); /* when it was last known to live */
+  assert_false(hub_lost_one(h, &lag));
+  assert_true(agrees(state, h)); /* nobody is left who may write */
+  member_close(one);
+  member_close(two);
+  hub_close(h, true);
+}
+
+static void an_end_in_order_is_told_and_another_is_silence(void **state) {
+  int64_t quiet;
+  bool over;
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  step(one);
+  hub_close(h, false);
+  pass(31);
+  assert_int_equal(member_step(one, &quiet, &over, NULL), 0);
+  assert_false(over);
+  assert_true(quiet > 30000000000);
+  member_close(one);
+  h = open_hub(state, 2);
+  one = join(state, 1);
+  hub_close(h, true);
+  assert_true(step(one));
+  member_close(one);
+}
+
+static void what_another_launch_left_is_removed_and_nobody_of_it_makes_it_again(void **state) {
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  hub_close(h, false);
+  char path[FS_PATH_MAX];
+  assert_int_equal(folder_make(&world, tmpdir_path(*state, "home"), "another", path, NULL), 0);
+  assert_int_equal(count_entries(tmpdir_path(*state, "home/launch")), 1);
+  assert_int_equal(count_entries(path), 0);
+  assert_true(member_end(one, true, NULL) < 0);
+  assert_int_equal(count_entries(tmpdir_path(*state, "home/launch")), 1);
+  member_close(one);
+}
+
+/* A question that leads out of the directory is answered as one about nothing. */
+static void a_question_about_something_elsewhere_tells_nothing(void **state) {
+  char folder[FS_PATH_MAX];
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  launch_question q = {.number = 99};
+  launch_answer a;
+  buf text;
+  make_dir(tmpdir_path(*state, "secret"));
+  write_file(tmpdir_path(*state, "secret/x"), "x");
+  folder_path(tmpdir_path(*state, "home"), "a launch", folder, NULL);
+  launch_add(&q.units, &(launch_unit){.path = (char *)"../secret"});
+  launch_add(&q.units, &(launch_unit){.path = (char *)"u"});
+  buf_init(&text, LAUNCH_BYTES_MAX);
+  assert_int_equal(launch_print_question(&q, &text, NULL), 0);
+  assert_int_equal(folder_put(&world, folder, "question", &text, NULL), 0);
+  step(one);
+  buf_free(&text);
+  buf_init(&text, LAUNCH_BYTES_MAX);
+  assert_int_equal(folder_get(&world, folder, "1", &text, NULL), 0);
+  assert_int_equal(launch_parse_answer(&text, &a, NULL), 0);
+  assert_true(launch_find(&a.units, "../secret")->stamp == 0);
+  assert_true(launch_find(&a.units, "u")->stamp != 0);
+  launch_free_question(&q);
+  launch_free_answer(&a);
+  buf_free(&text);
+  member_close(one);
+  hub_close(h, true);
+}
+
+/* Call 1 fails, then call 2, ...: what nobody has looked at is not complete, and what failed is made
+ * up for before long. */
+static void a_failing_call_makes_no_unit_complete(void **state) {
+  static const int errors[] = {EIO, ENOSPC, ESTALE};
+  const int fds = count_fds();
+  long nth = 1, failed = 1;
+  for (; failed > 0; nth++) {
+    io_fault *f = io_fault_new(io_unflushed());
+    int64_t quiet, due;
+    bool over;
+    hub *h = open_hub(state, 2);
+    member *one = join(state, 1);
+    world = *io_fault_io(f);
+    world.now = now;
+    io_fault_once(f, CALL_ANY, nth, errors[nth % 3]);
+    assert_false(agrees(state, h));
+    int rc = member_step(one, &quiet, &over, NULL);
+    pass(0.2);
+    bool yes = hub_agrees(h, "u", MATCH_DIR, 4711, why, sizeof why, &due);
+    assert_false(yes); /* nobody sees files of this stamp */
+    failed = io_fault_failed(f, CALL_ANY);
+    io_fault_set(f, (io_fault_plan){0});
+    if (rc < 0) assert_true(failed > 0);
+    yes = false;
+    for (int i = 0; i < 20 && !yes; i++) {
+      pass(1);
+      hub_step(h, INT64_MAX, &due);
+      step(one);
+      yes = agrees(state, h);
+    }
+    assert_true(yes);
+    member_close(one);
+    hub_close(h, true);
+    world = *io_system();
+    world.now = now;
+    io_fault_free(f);
+    assert_int_equal(count_fds(), fds);
+  }
+  assert_true(nth > 10);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      T(a_unit_is_complete_when_each_has_looked_at_it_since),
+      T(what_is_excluded_is_no_difference),
+      T(a_file_that_somebody_there_has_open_is_waited_for),
+      T(one_without_a_word_is_unknown_until_it_is_given_up),
+      T(one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline),
+      T(all_have_ended_when_each_says_so),
+      T(an_end_in_order_is_told_and_another_is_silence),
+      T(what_another_launch_left_is_removed_and_nobody_of_it_makes_it_again),
+      T(a_question_about_something_elsewhere_tells_nothing),
+      T(a_failing_call_makes_no_unit_complete),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
