@@ -196,6 +196,9 @@ typedef struct ckpt_run_options {
                               ckpt_simulate(). That it cannot be written is a warning; NULL: none */
   double deadline_s;       /* from this call on until whoever started the job ends it, for policies
                               to see; 0: as SLURM_JOB_END_TIME says; negative, INFINITY: not known */
+  uint32_t task, tasks; /* of a launch: of the `tasks` that write into `dir`, the one that this is,
+                              from 0; `launch` is then needed. Nothing is complete before each other
+                              one (ckpt_task_join) agrees or has ended. tasks 0 and 1: alone */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */
@@ -230,6 +233,34 @@ int ckpt_time_left_detect(ckpt *engine, ckpt_time_left *out);
  * CKPT_ECONFLICT: it does not run any more, e.g. since it was cancelled; CKPT_EUNSUPPORTED: no scheduler
  * is known that could. Blocks up to 20 s. Needs no run. */
 int ckpt_requeue(ckpt *engine);
+
+/* One of several tasks that write into a directory which another one watches (`tasks` of its
+ * ckpt_run_options): it says that it lives, what of a checkpoint is seen from its host, and that it
+ * has ended. It needs no run. */
+typedef struct ckpt_task ckpt_task;
+typedef struct ckpt_task_options {
+  size_t size;
+  const char *dir;    /* absolute, without links */
+  const char *state;  /* as in the ckpt_run_options of the one that watches */
+  const char *launch; /* the same */
+  uint32_t number;    /* of the launch, for texts */
+  uint32_t task;      /* of those that write there, from 0 */
+} ckpt_task_options;
+/* To be called once the directory is ready, and before this task writes. CKPT_ENOENT: the one that
+ * watches asks nobody; *out is NULL then. */
+int ckpt_task_join(ckpt *engine, ckpt_task **out, const ckpt_task_options *options);
+typedef struct ckpt_task_seen {
+  size_t size;
+  double next_s;  /* call it again by then */
+  double quiet_s; /* so long the one that watches has asked nothing; it does each 10 s */
+  uint32_t over;  /* 1: it has ended, in order */
+} ckpt_task_seen;
+/* Answers what was asked. It lists the checkpoints that the question is about, and looks at the
+ * processes of this host. */
+int ckpt_task_step(ckpt_task *task, ckpt_task_seen *out);
+/* Says that no process of this task writes any more; `clean` 1: it ended with 0. Frees the handle; NULL
+ * is fine. */
+int ckpt_task_end(ckpt_task *task, int clean);
 
 /* Opens a run: checks the places, takes the local lock of the state directory, reads the logs at
  * the target, opens a term in each, and settles the open saves of an earlier run (a sealed save is
@@ -428,6 +459,8 @@ typedef struct ckpt_run_status {
   const char *unproven_unit, *unproven_reason; /* newer than all of its kind that is whole */
   const char *unwanted_unit; /* newer than all of its kind that a policy wanted, */
   const char *unwanted_policy, *unwanted_reason; /* whose word that was, and why */
+  uint32_t tasks; /* of this launch, once the own job has ended: so many others may still write, and
+                     while there is one, there is something to wait for */
 } ckpt_run_status;
 int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out);
 

@@ -76,6 +76,8 @@ static int take_options(const io *io, const ckpt_run_options *o, run_options *ou
       .policy_dir = o->policy_dir,
       .rank = o->rank,
       .world = o->world,
+      .task = o->task,
+      .tasks = o->tasks,
       .bad_after = o->bad_after,
       .record = o->record,
   };
@@ -349,7 +351,8 @@ int ckpt_run_get_status(ckpt_run *h, ckpt_run_status *out) {
       .unproven_reason = s.unproven_reason,
       .unwanted_unit = s.unwanted_unit,
       .unwanted_policy = s.unwanted_policy,
-      .unwanted_reason = s.unwanted_reason};
+      .unwanted_reason = s.unwanted_reason,
+      .tasks = s.tasks};
   ckpt_give(out, out->size, &result, sizeof result);
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -341,6 +342,8 @@ int detect_open(const detect_options *o, detect **out, err *e) {
   d->log = o->log;
   d->rules = o->rules;
   d->has_writer = o->has_writer;
+  d->agree = o->agree;
+  d->agree_ctx = o->agree_ctx;
   d->mode = o->mode;
   d->polling = o->mode == DETECT_FED && o->poll_ns > 0;
   d->poll_ns = o->poll_ns > 0 ? o->poll_ns : default_poll_ns;
@@ -537,29 +540,48 @@ int detect_learn(detect *d, const char *group, const char *unit_name, const char
   return rc;
 }
 
-void detect_writer_gone(detect *d, bool clean) {
+/* A writer's last changes may still wait to be read, or to be listed. */
+static void take_last(detect *d) {
   err e = {0};
   judge_first(d);
-  /* The writer's last changes may still wait to be read, or to be listed. */
   d->missed = d->missed || d->polling;
   if (d->lost) d->root_due = model_mono(d);
   int rc = take_in(d, &e);
   if (rc == 0) rc = catch_up(d, &e);
   if (rc < 0) log_say(d->log, LOG_ERROR, "%s", e.text);
-  d->clean = clean;
-  d->dead = !clean;
-  d->end_seq = d->seq;
+}
+
+/* Judges what is open anew, and at once. */
+static void wake_open(detect *d, bool died, int64_t lag_ns) {
   for (size_t i = 0; i < d->all.count; i++) {
     unit *u = d->all.at[i];
-    if (!clean) judge_writer_died(d, u);
+    if (died) judge_writer_died(d, u, lag_ns);
     if (u->state == DETECT_OPEN) unit_wake(d, u, model_mono(d));
   }
   for (size_t i = 0; i < d->away.count; i++) {
-    if (!clean) judge_writer_died(d, d->away.at[i]);
+    if (died) judge_writer_died(d, d->away.at[i], lag_ns);
     if (d->away.at[i]->state == DETECT_OPEN) d->away.at[i]->due = model_mono(d);
   }
 }
 
+void detect_writer_gone(detect *d, bool clean) {
+  take_last(d);
+  d->clean = clean;
+  d->dead = !clean;
+  d->end_seq = d->seq;
+  wake_open(d, !clean, 0);
+}
+
+void detect_writer_died(detect *d, int64_t lag_ns) {
+  take_last(d);
+  wake_open(d, true, lag_ns);
+}
+
+void detect_doubt(detect *d, const char *why) {
+  snprintf(d->doubt, sizeof d->doubt, "%s", why);
+}
+
 void detect_writer_new(detect *d) {
   d->dead = d->clean = false;
+  *d->doubt = 0;
 }

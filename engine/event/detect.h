@@ -29,6 +29,12 @@ typedef enum detect_mode {
                   a poll_ns it polls, whatever the file system */
 } detect_mode;
 
+/* Asks others that write into the tree, and whose files are not seen open from here, whether they see
+ * the unit as it stands with this stamp (stamp.h), and nobody there has a file of it open. True: then
+ * it is complete for them too. Else `why` says whom it waits for, and *wait for how many ns. */
+typedef bool detect_agree_fn(void *ctx, const char *path, match_kind kind, uint64_t stamp,
+                             char *why, size_t room, int64_t *wait);
+
 typedef struct detect_options {
   const io *io;
   const log_sink *log; /* may be NULL */
@@ -37,7 +43,9 @@ typedef struct detect_options {
   detect_mode mode;
   int64_t poll_ns; /* 0: 5 s */
   bool (*has_writer)(
-      const char *path); /* does anybody have it open for writing? NULL: asks /proc */
+      const char *path);  /* does anybody have it open for writing? NULL: asks /proc */
+  detect_agree_fn *agree; /* NULL: nobody else writes there */
+  void *agree_ctx;
   /* Paths that are units by the caller's log or journal, relative to the root, borrowed for the
    * call: where such a path is a directory whose pattern asks for a proof ("{step}/"), it is a unit
    * from the first listing on, and nothing below it is one. Paths that are not there, or match no
@@ -140,6 +148,13 @@ int detect_learn(detect *d, const char *group, const char *unit_name, const char
  * writer was started. */
 void detect_writer_gone(detect *d, bool clean);
 void detect_writer_new(detect *d);
+/* Tells the detector that one of several writers died `lag_ns` ago at most, and the others live on: for
+ * each unit that is not complete yet it is as detect_writer_gone says; what is written after that
+ * counts as before. */
+void detect_writer_died(detect *d, int64_t lag_ns);
+/* Tells it that of some writers nobody knows whether they write: what is not complete now will never be
+ * proven, and `why` says why. detect_writer_gone() comes next. */
+void detect_doubt(detect *d, const char *why);
 
 /* Counts files that were written since the start and belong to no unit and no exclude; *example is
  * one of them, relative to the root, or NULL. */

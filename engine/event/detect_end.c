@@ -59,24 +59,25 @@ static bool marker_is_whole(const detect *d, const unit *u, const rule_facts *f)
 /* True if all of the unit was closed, a marker last, while the writer still lived. Each event in it
  * sets `last`, so in a unit without a recent event the kernel has closed nothing. If the marker was
  * begun after all the data was closed, no close by the kernel was of the data, however late. */
-static bool outlives_writer(detect *d, unit *u) {
+static bool outlives_writer(detect *d, unit *u, int64_t lag_ns) {
   rule_facts f;
   judge_gather(d, u, &f);
   bool still = f.open + f.unproven + f.temporary == 0;
   bool marked = d->rules->test_count > 0 ? f.marked > 0 : f.marker && !f.marker_old && !f.needed;
   bool proven = marked && f.marker_last && (!f.lacks || f.marker_final);
   bool one_save = !f.dead && !f.mixed && !f.removed && !f.shrinking;
-  /* Ranks on other machines may live on, and without a unit before it none of them is missed. */
+  /* Other ranks may live on, or have died before they wrote anything: without a unit before it none of
+   * them is missed. */
   bool counted = !f.alone || f.marker_final;
-  if (!still || !proven || !one_save || (f.foreign && !counted)) return false;
+  if (!still || !proven || !one_save || ((f.foreign || f.several) && !counted)) return false;
   if (f.marker_behind && counted && !f.foreign && marker_is_whole(d, u, &f)) return true;
-  return quiet_of(&f) >= (f.alone ? lived_alone_ns : lived_ns);
+  return quiet_of(&f) - lag_ns >= (f.alone ? lived_alone_ns : lived_ns);
 }
 
-void judge_writer_died(detect *d, unit *u) {
+void judge_writer_died(detect *d, unit *u, int64_t lag_ns) {
   bool untouched = !u->touched && u->state != DETECT_OPEN;
   if (u->state == DETECT_COMPLETE || u->renamed || untouched) return;
-  u->lived = outlives_writer(d, u);
+  u->lived = outlives_writer(d, u, lag_ns);
   if (u->lived) return;
   judge_settle(u, false);
   if (u->kind == MATCH_DIR) node_walk(u->root, doubt_temporary, NULL);

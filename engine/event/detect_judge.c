@@ -191,6 +191,7 @@ void judge_gather(detect *d, unit *u, rule_facts *f) {
                     .blind = d->polling,
                     .interval = d->polling ? d->poll_ns : 0,
                     .foreign = d->foreign,
+                    .several = d->agree != NULL,
                     .single = u->kind == MATCH_FILE,
                     .proof = u->proof_touches == u->touches ? u->proof : RULE_UNLOOKED,
                     .ended = d->clean || d->dead};
@@ -370,12 +371,27 @@ static int decide_sound(detect *d, unit *u, rule_facts *f, rule_verdict *v, err 
   return 0;
 }
 
+/* It is the last question before a unit is complete, since it costs others a listing. */
+static void ask_others(const detect *d, const unit *u, rule_verdict *v) {
+  if (*d->doubt && (v->state == DETECT_COMPLETE || v->state == DETECT_UNPROVEN)) {
+    *v = (rule_verdict){.state = DETECT_UNPROVEN, .wait = RULE_NEVER, .cause = "tasks"};
+    snprintf(v->reason, sizeof v->reason, "%s", d->doubt);
+  } else if (v->state == DETECT_COMPLETE && d->agree) {
+    char why[RULE_TEXT_MAX];
+    int64_t wait = 0;
+    if (d->agree(d->agree_ctx, u->path, u->kind, u->stamp, why, sizeof why, &wait)) return;
+    *v = (rule_verdict){.state = DETECT_OPEN, .wait = wait, .cause = "tasks"};
+    snprintf(v->reason, sizeof v->reason, "%s", why);
+  }
+}
+
 static int conclude(detect *d, unit *u, rule_verdict *v, err *e) {
   int rc = 0;
   if (v->state != DETECT_OPEN) rc = judge_measure(d, u, e);
   if (rc == 0 && (v->state == DETECT_COMPLETE || v->state == DETECT_UNPROVEN))
     rc = check_structure(d, u, v, e);
   if (rc < 0) return rc;
+  ask_others(d, u, v);
   if (v->state == DETECT_COMPLETE) {
     judge_complete(d, u, v->reason);
     return 0;

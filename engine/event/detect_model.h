@@ -74,6 +74,9 @@ struct detect {
   const log_sink *log;
   const rules *rules;
   bool (*has_writer)(const char *path);
+  detect_agree_fn *agree;
+  void *agree_ctx;
+  char doubt[RULE_TEXT_MAX]; /* as in detect_doubt; "": none */
   char *root;
   watch *watch; /* NULL: polling or fed */
   bool polling, foreign;
@@ -229,8 +232,8 @@ int judge_due(detect *d, err *e);
 int judge_fresh(detect *d, err *e);
 /* Takes in that the unit's writer died: its closes count for nothing, unless the unit was complete
  * before, or renamed into place, or all of it was closed while the writer still lived, the marker
- * last. */
-void judge_writer_died(detect *d, unit *u);
+ * last. `lag_ns`: so long ago at most. */
+void judge_writer_died(detect *d, unit *u, int64_t lag_ns);
 /* Takes all files of the unit as they stand for what it had when it was settled. `proven`: they are
  * whole; else each has to be proven that was not closed since it was last settled. */
 void judge_settle(unit *u, bool proven);

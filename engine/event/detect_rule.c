@@ -153,11 +153,17 @@ static bool is_slow(const rule_facts *f) {
   return f->seen > 0 || f->blind || f->mixed || f->shrinking;
 }
 
+/* True if one of several tasks may still come with its first file: it was one of them that wrote the
+ * marker, and nothing tells how many files there will be. */
+static bool may_be_few(const rule_facts *f) {
+  return f->several && f->alone && !f->marker_final;
+}
+
 /* Returns how long a unit with a marker must be quiet. By its protocol what came before the marker
  * was closed, so a close that nobody saw costs no time; a listing sees writes once in its
  * interval. */
 static int64_t marked_for(const rules *r, const rule_facts *f) {
-  if (is_unsettled(f)) return r->quiet_ns;
+  if (is_unsettled(f) || may_be_few(f)) return r->quiet_ns;
   if (f->lived && !f->foreign) return 0;
   return f->interval > r->marked_ns ? f->interval : r->marked_ns;
 }
@@ -191,6 +197,9 @@ void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
     decide_doubtful(r, f, "marker-old", f->marker, " is older than the data", v);
   } else if (is_going(f) && !unproven) {
     decide_doubtful(r, f, "files-removed", "the last that happened in it was a removal", "", v);
+  } else if (missing && f->several && f->ended && !unproven) {
+    decide_doubtful(r, f, "superset-missing", "all tasks have ended, and the one before it has ",
+                    f->lacks, v);
   } else if (f->marker && !missing && !f->dead) {
     after_quiet(f, clean ? 0 : marked_for(r, f), ask, f->marker, " is there", v);
   } else if (unproven && missing) {

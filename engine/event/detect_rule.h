@@ -44,6 +44,7 @@ typedef struct rule_facts {
   const char *lacks;           /* a file that the unit before it had, or NULL */
   const char *before;          /* that unit's name */
   bool alone;                  /* there is no unit before it */
+  bool several;                /* tasks write into it that end each for itself */
   /* times, in ns */
   int64_t quiet;      /* since its last change */
   int64_t age, grain; /* wall time since its newest time stamp; that stamp's granularity */

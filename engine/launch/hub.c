@@ -12,7 +12,8 @@
 static const int64_t beat_ns =
     10000000000; /* a question at least, so that each knows of the other */
 static const int64_t silent_ns = 30000000000;  /* from then on nobody knows what has become of it */
-static const int64_t end_pause_ns = 500000000; /* from look to look, when ours has ended */
+static const int64_t end_pause_ns = 500000000; /* from look to look, when ours has ended; */
+static const int64_t busy_pause_ns = 1000000000; /* while something is written */
 static const int64_t read_pause_ns = 100000000;
 static const int64_t again_ns = 1000000000; /* from question to question, while answers differ */
 
@@ -252,8 +253,8 @@ static hub_state state_at_end(const hub *h, int64_t now, int64_t end_at) {
   return now >= end_at || given_up ? HUB_UNKNOWN : HUB_LIVES;
 }
 
-hub_state hub_step(hub *h, int64_t end_at, int64_t *due) {
-  int64_t now = mono(h), pause = h->ended ? end_pause_ns : beat_ns;
+hub_state hub_step(hub *h, bool busy, int64_t end_at, int64_t *due) {
+  int64_t now = mono(h), pause = h->ended ? end_pause_ns : busy ? busy_pause_ns : beat_ns;
   if (now - h->asked_at >= beat_ns) ask(h);
   if (now - h->read_at >= pause) read_all(h);
   hub_state state = h->ended ? state_at_end(h, now, end_at) : HUB_LIVES;

@@ -43,9 +43,10 @@ typedef enum hub_state {
 void hub_ended(hub *h, bool clean);
 /* Another one was started. */
 void hub_begun(hub *h);
-/* Reads what was answered, and asks anew where it is due. `end_at`: IO_MONO time after which nobody is
- * waited for; INT64_MAX: none. *due: when to call it again. */
-hub_state hub_step(hub *h, int64_t end_at, int64_t *due);
+/* Reads what was answered, and asks anew where it is due. `busy`: something is being written, so that it
+ * matters when a task dies. `end_at`: IO_MONO time after which nobody is waited for; INT64_MAX: none.
+ * *due: when to call it again. */
+hub_state hub_step(hub *h, bool busy, int64_t end_at, int64_t *due);
 /* True if all that have ended did so with 0. */
 bool hub_clean(const hub *h);
 /* How many others may still write; `unknown`: that have said nothing, or nothing for long. */

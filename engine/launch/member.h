@@ -13,10 +13,10 @@ typedef struct member member;
 
 typedef struct member_options {
   const io *io;
-  const char *dir;             /* the watched directory, absolute and without links */
-  const char *home, *state;    /* where the folder is: in the first of them that has it */
-  const char *launch;          /* its id */
-  uint32_t task, index, count; /* of the launch; among those that write into `dir`, and all those */
+  const char *dir;          /* the watched directory, absolute and without links */
+  const char *home, *state; /* where the folder is: in the first of them that has it */
+  const char *launch;       /* its id */
+  uint32_t task, index;     /* of the launch; and among those that write into `dir` */
 } member_options;
 
 /* Says that we are here, which has to be known before our job begins to write. ERR_NOENT: the one that

@@ -114,6 +114,7 @@ void run_close(run *r) {
   if (!no_time) keep_memories(r);
   release_leases(r);
   run_ranks_close(r);
+  hub_close(r->hub, true);
   run_note_end(r);
   while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
   free(r->units);
@@ -329,7 +330,10 @@ int run_start(run *r, err *e) {
                       .mode = r->poll ? DETECT_POLL : DETECT_AUTO,
                       .known = (const char *const *)known.at,
                       .known_count = known.count};
-  rc = detect_open(&o, &r->detect, e);
+  rc = run_tasks_open(r, e);
+  if (r->hub) o.agree = run_tasks_agree;
+  o.agree_ctx = r;
+  if (rc == 0) rc = detect_open(&o, &r->detect, e);
   names_free(&known);
   if (rc == 0) rc = run_survey_learn(r, r->detect, e);
   if (rc == 0) run_order_begin(r);
@@ -362,16 +366,13 @@ int run_child(run *r, pid_t pid, err *e) {
   if (rc == 0) r->writer_gone = false;
   if (rc == 0) atomic_store(&r->hurried, r->preempted);
   if (rc == 0) detect_writer_new(r->detect);
+  if (rc == 0) run_tasks_again(r);
   if (rc == 0) rc = proc_identity(pid, &start, &sid, e);
   if (rc == ERR_NOENT) return 0; /* it was quick: there is nobody to remember */
   return rc < 0 ? rc : journal_note_child(r->journal, pid, start, sid, e);
 }
 
-int run_child_exit(run *r, bool clean, err *e) {
-  int rc = check_started(r, e);
-  if (rc < 0) return rc;
-  run_order_now(r);
-  rc = detect_run(r->detect, e); /* changes that it made before its end count as its own */
+void run_writers_gone(run *r, bool clean) {
   detect_writer_gone(r->detect, clean);
   r->writer_gone = true;
   run_record_end(r);
@@ -382,6 +383,14 @@ int run_child_exit(run *r, bool clean, err *e) {
   run_event(r, true);
   run_reconsider(r, "end");
   if (clean) run_local_end(r);
+}
+
+int run_child_exit(run *r, bool clean, err *e) {
+  int rc = check_started(r, e);
+  if (rc < 0) return rc;
+  run_order_now(r);
+  rc = detect_run(r->detect, e); /* changes that it made before its end count as its own */
+  if (!run_tasks_left(r, clean)) run_writers_gone(r, clean);
   int noted = journal_note_child_end(r->journal, rc < 0 ? NULL : e);
   return rc < 0 ? rc : noted;
 }
@@ -471,6 +480,7 @@ int run_step(run *r, int64_t *due, err *e) {
   *due = INT64_MAX;
   if (!r->started) return 0;
   run_order_now(r);
+  int64_t tasks = run_tasks_step(r);
   int first = 0;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     int rc = parts[i](r, first == 0 ? e : NULL);
@@ -482,6 +492,7 @@ int run_step(run *r, int64_t *due, err *e) {
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t save = r->fenced ? INT64_MAX : run_next_save(r), next_look = detect_due(r->detect);
   *due = lease < save ? lease : save;
+  if (tasks < *due) *due = tasks;
   if (next_look < *due) *due = next_look;
   if (meet < *due) *due = meet;
   if (tell < *due) *due = tell;

@@ -84,6 +84,7 @@ typedef struct run_options {
   double max_delete;         /* 0: 0.25 */
   int64_t grace_delete_ns;   /* < 0: 24 h */
   uint32_t rank, world;      /* world 0 and 1: alone */
+  uint32_t task, tasks;      /* of those that write into the directory; tasks 0 and 1: alone */
   int64_t rank_wait_ns;      /* 0: 10 minutes */
   unsigned bad_after;        /* 0: 3; UINT_MAX: never */
   int64_t stall_ns;          /* 0: 1 minute */
@@ -186,6 +187,7 @@ typedef struct run_status {
   uint64_t unmatched;
   const char *unmatched_example;
   bool saw_file;          /* the directory had a file at some time */
+  uint32_t tasks;         /* others that may still write, once our own job has ended */
   standing_word standing; /* STANDING_UNKNOWN before the start */
   /* These are NULL where there is none. */
   const char *unproven_unit, *unproven_reason;                   /* STANDING_NOT_PROVEN */

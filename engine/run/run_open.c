@@ -129,13 +129,21 @@ static int meet_store(run *r, const run_options *o, err *e) {
 
 /* Ranks save together, so each must know the others' launch. */
 static int take_ranks(run *r, const run_options *o, err *e) {
-  uint32_t world = o->world > 1 ? o->world : 1;
+  uint32_t world = o->world > 1 ? o->world : 1, tasks = o->tasks > 1 ? o->tasks : 1;
   r->ranks = (ranks){.rank = o->rank,
                      .world = world,
                      .wait_ns = o->rank_wait_ns > 0 ? o->rank_wait_ns : (int64_t)600 * 1000000000};
   if (o->rank >= world || world > RANKS_MAX)
     return err_set(e, ERR_INVAL, "rank %u of %u: ranks count from 0, at most %d", o->rank, world,
                    RANKS_MAX);
+  if (o->task >= tasks || tasks > RANKS_MAX)
+    return err_set(e, ERR_INVAL, "task %u of %u: tasks count from 0, at most %d", o->task, tasks,
+                   RANKS_MAX);
+  if (tasks > 1 && (!o->launch || !*o->launch))
+    return err_set(e, ERR_INVAL,
+                   "task %u of %u: tasks that write into one directory need an id that they share "
+                   "and that no other launch has (`launch`)",
+                   o->task, tasks);
   if (world == 1) return 0;
   if (!o->launch || !*o->launch)
     return err_set(e, ERR_INVAL,
@@ -179,6 +187,8 @@ run *run_new(const run_env *given, const run_options *o) {
   r->stall_ns = o->stall_ns > 0 ? o->stall_ns : (int64_t)60 * 1000000000;
   r->in_place_every_ns = o->in_place_every_ns;
   r->deadline_ns = o->deadline_ns;
+  r->task_index = o->task;
+  r->task_count = o->tasks;
   r->poll = o->poll;
   r->keep_all = o->keep_all;
   r->trust = o->trust;

@@ -3,7 +3,10 @@
  *
  * It says so in one small object for each launch, <target>/.ckpt/ranks/<digest of the launch id>;
  * the others wait for that. When it has failed, or has ended, it says that there, too: nobody waits
- * for a rank that will not come. */
+ * for a rank that will not come.
+ *
+ * Tasks of one launch that write into one directory are no ranks: one of them, which may be a rank,
+ * watches for all, and asks the others (launch/hub.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,4 +227,72 @@ int run_ranks_ready(run *r, err *e) {
 
 bool run_follows(const run *r) {
   return r->ranks.rank > 0;
+}
+
+/* ---- the other tasks that write into the directory ---- */
+
+int run_tasks_open(run *r, err *e) {
+  names excludes = {0};
+  const char *home = *r->home.path ? r->home.path : r->places.state;
+  if (r->task_count < 2) return 0;
+  bool ok = run_own_excludes(r, &excludes);
+  hub_options o = {.io = r->env->io,
+                   .log = r->env->log,
+                   .home = home,
+                   .launch = r->group_env.writer.launch,
+                   .index = r->task_index,
+                   .count = r->task_count,
+                   .excludes = names_list(&excludes),
+                   .wait_ns = r->ranks.wait_ns};
+  int rc = ok ? hub_open(&o, &r->hub, e) : err_set(e, ERR_NOMEM, "ask other tasks: out of memory");
+  names_free(&excludes);
+  return rc;
+}
+
+bool run_tasks_agree(void *ctx, const char *path, match_kind kind, uint64_t stamp, char *why,
+                     size_t room, int64_t *wait) {
+  const run *r = ctx;
+  return hub_agrees(r->hub, path, kind, stamp, why, room, wait);
+}
+
+bool run_tasks_left(run *r, bool clean) {
+  if (!r->hub) return false;
+  hub_ended(r->hub, clean);
+  r->own_end = true;
+  if (!clean) detect_writer_died(r->detect, 0);
+  return true;
+}
+
+void run_tasks_again(run *r) {
+  if (r->hub) hub_begun(r->hub);
+  r->own_end = false;
+}
+
+/* Just before the time is over: there has to be some left for what is not proven to be named. */
+static int64_t end_of_wait(const run *r) {
+  return r->preempted ? r->end_at - SECOND_NS / 2 : INT64_MAX;
+}
+
+static bool is_busy(const run *r) {
+  size_t i = 0;
+  while (i < r->unit_count && r->units[i]->phase != UNIT_SETTLING) i++;
+  return i < r->unit_count;
+}
+
+int64_t run_tasks_step(run *r) {
+  int64_t due, lag;
+  char left[200], why[256];
+  if (!r->hub || (r->writer_gone && !r->own_end)) return INT64_MAX;
+  hub_state state = hub_step(r->hub, is_busy(r), end_of_wait(r), &due);
+  if (hub_lost_one(r->hub, &lag)) detect_writer_died(r->detect, lag);
+  if (state == HUB_LIVES) return due;
+  r->own_end = false;
+  if (state == HUB_UNKNOWN) {
+    hub_name_left(r->hub, left, sizeof left);
+    snprintf(why, sizeof why, "%s not known to have ended, and may still write there", left);
+    log_say(r->env->log, LOG_WARN, "%s: what is not complete by now is not proven", why);
+    detect_doubt(r->detect, why);
+  }
+  run_writers_gone(r, state == HUB_OVER && hub_clean(r->hub));
+  return INT64_MAX;
 }

@@ -174,6 +174,8 @@ void run_get_status(run *r, run_status *out) {
     out->newest_step = g->newest_step;
     out->newest_unit = g->newest_unit;
   }
+  uint32_t unknown;
+  if (r->hub && r->own_end) out->tasks = hub_left(r->hub, &unknown);
   run_pending(r, add_left, &out->bytes_left);
   tell_standing(r, out);
   if (!r->detect) return;

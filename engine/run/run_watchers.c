@@ -151,7 +151,7 @@ int run_may_change(const run *r, const owner *o, group *g, uint64_t term, err *e
 /* ---- the others ---- */
 
 /* The built-in excludes are everybody's. */
-static bool list_excludes(const run *r, names *out) {
+bool run_own_excludes(const run *r, names *out) {
   bool ok = true;
   for (size_t i = 0; ok && r->rules->excludes[i]; i++)
     if (!rules_excludes_builtin(r->rules->excludes[i])) ok = names_add(out, r->rules->excludes[i]);
@@ -182,7 +182,7 @@ void run_join(run *r) {
   err why = {0};
   if (!*r->home.path && r->home.others) not_known(r, r->home.why);
   if (!*r->home.path) return;
-  if (!list_excludes(r, &excludes)) err_set(&why, ERR_NOMEM, "out of memory");
+  if (!run_own_excludes(r, &excludes)) err_set(&why, ERR_NOMEM, "out of memory");
   watcher_card ours = card(r, &excludes);
   if (why.code == 0) watcher_join(r->env->io, r->home.path, &ours, &r->watcher, &why);
   if (why.code < 0) not_known(r, why.text);
@@ -202,7 +202,7 @@ static void tell(run *r, run_unit *u) {
 static void tell_again(run *r) {
   names excludes = {0};
   err why = {0};
-  if (list_excludes(r, &excludes)) {
+  if (run_own_excludes(r, &excludes)) {
     watcher_card ours = card(r, &excludes);
     if (watcher_again(r->env->io, &r->watcher, &ours, &why) < 0) not_known(r, why.text);
     for (size_t i = 0; i < r->group_count; i++) tell_log(r, r->groups[i]);

@@ -86,6 +86,8 @@
 ---@field in_place_every? number seconds between two saves of a name without a step; negative: none
 ---@field record? string a file to which each event is added, for `policy simulate`
 ---@field deadline? number seconds until the job is ended, for policies to see; negative: not known
+---@field task? integer of the `tasks` of a launch that write into `dir`, from 0; `launch` is then needed
+---@field tasks? integer
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean

@@ -21,6 +21,9 @@
       {"ckpt_time_left_detect", ckpt_time_left_detect(c, NULL)},                                   \
       {"ckpt_run_open", ckpt_run_open(c, NULL, NULL)},                                             \
       {"ckpt_run_open", ckpt_run_open(c, &run, NULL)},                                             \
+      {"ckpt_task_join", ckpt_task_join(c, NULL, NULL)},                                           \
+      {"ckpt_task_join", ckpt_task_join(c, &task, NULL)},                                          \
+      {"ckpt_task_join", ckpt_task_join(c, &task, &nowhere)},                                      \
       {"ckpt_locate", ckpt_locate(c, NULL, NULL, NULL)},                                           \
       {"ckpt_locate", ckpt_locate(c, NULL, NULL, &place)},                                         \
       {"ckpt_watchers", ckpt_watchers(c, NULL, on_watcher, NULL)},                                 \
@@ -72,6 +75,9 @@ typedef struct answer {
 
 static ckpt_run *run;
 static ckpt_place place = {.size = sizeof place};
+static ckpt_task *task;
+static ckpt_task_options nowhere = {.size = sizeof nowhere};
+static ckpt_task_seen seen = {.size = sizeof seen};
 static uint64_t job;
 static const char *text;
 static char id[33];
@@ -104,8 +110,10 @@ static void no_engine_is_an_error(void **state) {
 static void no_run_is_an_error(void **state) {
   const answer all[] = {RUN_CALLS(NULL),
                         {"ckpt_run_start", ckpt_run_start(NULL)},
-                        {"ckpt_run_prove", ckpt_run_prove(NULL)}};
+                        {"ckpt_run_prove", ckpt_run_prove(NULL)},
+                        {"ckpt_task_step", ckpt_task_step(NULL, &seen)}};
   MUST_ALL(all, CKPT_EINVAL);
+  assert_int_equal(ckpt_task_end(NULL, 1), 0);
   assert_string_equal(ckpt_run_socket(NULL), "");
   assert_string_equal(ckpt_run_state_id(NULL), "");
   assert_string_equal(ckpt_run_dir(NULL), "");

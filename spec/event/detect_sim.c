@@ -66,6 +66,8 @@ void sim_open_mode(sim *s, detect_mode mode, int64_t poll_ns) {
                       .poll_ns = poll_ns,
                       .known = s->known,
                       .known_count = s->known_count,
+                      .agree = s->agree,
+                      .agree_ctx = s,
                       .has_writer = answer};
   must(detect_open(&o, &s->d, &e), &e);
   sim_drain(s);

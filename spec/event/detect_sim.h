@@ -31,6 +31,7 @@ typedef struct sim {
   bool deaf;                /* events get lost */
   const char *const *known; /* of detect_options */
   size_t known_count;
+  detect_agree_fn *agree; /* of detect_options, with the sim */
   sim_news *news;
   size_t count, room;
   /* Called for each news as it comes; may be NULL. */

@@ -66,8 +66,7 @@ static member *join(void **state, uint32_t index) {
                       .state = tmpdir_path(*state, "home"),
                       .launch = "a launch",
                       .task = index + 10,
-                      .index = index,
-                      .count = 3};
+                      .index = index};
   if (member_join(&o, &m, &e) < 0) fail_msg("%s", e.text);
   return m;
 }
@@ -185,14 +184,14 @@ static void one_without_a_word_is_unknown_until_it_is_given_up(void **state) {
   hub_ended(h, true);
   assert_int_equal(member_end(one, true, NULL), 0);
   pass(1);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
   assert_int_equal(hub_left(h, &unknown), 1);
   assert_int_equal(unknown, 1);
   assert_true(due < INT64_MAX);
   pass(58);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
   pass(2);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_UNKNOWN);
   hub_name_left(h, text, sizeof text);
   assert_string_equal(text, "number 2 of the 3 tasks in this directory is");
   member_close(one);
@@ -206,19 +205,19 @@ static void one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline
   hub_ended(h, true);
   for (int i = 0; i < 100; i++) {
     pass(10);
-    assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+    assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
     step(one);
     pass(1);
   }
   int64_t end = clock_ns + 5000000000;
-  assert_int_equal(hub_step(h, end, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, false, end, &due), HUB_LIVES);
   pass(6);
-  assert_int_equal(hub_step(h, end, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, false, end, &due), HUB_UNKNOWN);
   /* From here on it is silent: unknown, never gone. */
   pass(50);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
   pass(10);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_UNKNOWN);
   member_close(one);
   hub_close(h, true);
 }
@@ -228,15 +227,15 @@ static void all_have_ended_when_each_says_so(void **state) {
   hub *h = open_hub(state, 3);
   member *one = join(state, 1), *two = join(state, 2);
   pass(10);
-  hub_step(h, INT64_MAX, &due);
+  hub_step(h, false, INT64_MAX, &due);
   hub_ended(h, true);
   member_end(one, true, NULL);
   pass(1);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
   assert_true(hub_clean(h));
   pass(2);
   member_end(two, false, NULL);
-  assert_int_equal(hub_step(h, INT64_MAX, &due), HUB_OVER);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_OVER);
   assert_false(hub_clean(h));
   assert_true(hub_lost_one(h, &lag));
   assert_true(lag == 2000000000); /* when it was last known to live */
@@ -335,7 +334,7 @@ static void a_failing_call_makes_no_unit_complete(void **state) {
     yes = false;
     for (int i = 0; i < 20 && !yes; i++) {
       pass(1);
-      hub_step(h, INT64_MAX, &due);
+      hub_step(h, false, INT64_MAX, &due);
       step(one);
       yes = agrees(state, h);
     }

@@ -220,6 +220,8 @@ static const struct run_option {
     {"in_place_every", NUMBER, OF(in_place_every_s), 0},
     {"record", TEXT, OF(record), 0},
     {"deadline", NUMBER, OF(deadline_s), 0},
+    {"task", COUNT, OF(task), 0},
+    {"tasks", COUNT, OF(tasks), 0},
     {"continue_run", FLAG, OF(flags), CKPT_CONTINUE_RUN},
     {"take_over", FLAG, OF(flags), CKPT_TAKE_OVER},
     {"poll", FLAG, OF(flags), CKPT_POLL},

@@ -36,6 +36,7 @@ static const struct {
     {"start_wait", "--start-wait"},
     {"state", "--state"},
     {"take_over", "--take-over"},
+    {"tasks", "--tasks"},
     {"to", "--to"},
     {"trust", "--trust"},
     {"unpin", "ckpt-lua unpin"},

@@ -127,6 +127,8 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      .at = OF(run.rank), .most = RANKS_MOST - 1, .takers = JOBS},
     {"world", "N", "how many save together, each its own DIR", take_count, .at = OF(run.world),
      .most = RANKS_MOST, .takers = JOBS},
+    {"tasks", "N", "how many of a launch write into DIR (default: as the launcher says)",
+     take_count, .at = OF(run.tasks), .most = RANKS_MOST, .takers = JOBS},
     {"rank-wait", "TIME", "how long to wait for others (default: 10m)", take_time,
      .at = OF(run.rank_wait_s), .initial = 600, .says = "no time at all is too short",
      .takers = JOBS},

@@ -1,6 +1,7 @@
 #include "bystander.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "runner/cli/clock.h"
 #include "runner/cli/command.h"
+#include "processes.h"
 #include "ready.h"
 #include "runner/cli/report.h"
 #include "start.h"
@@ -90,6 +92,66 @@ static int await_ready(const options *o, const role *role, const ckpt_place *pla
   return EXIT_DEADLINE;
 }
 
+/* ---- what it tells ---- */
+
+/* The one that watches, as this task knows it. */
+typedef struct watched {
+  ckpt *engine;
+  ckpt_task *task; /* NULL: nobody asks */
+  double next_at;  /* on the monotonic clock: when to look for a question */
+} watched;
+
+/* A task that cannot be asked is one of which nobody knows whether it writes: the one that watches says
+ * so, too. */
+static void join(watched *w, const options *o, const role *role, const char *dir) {
+  ckpt_task_options options = {.size = sizeof options,
+                               .dir = dir,
+                               .state = o->run.state,
+                               .launch = role->launch,
+                               .number = role->task,
+                               .task = role->index};
+  int rc = command_open(&w->engine, o);
+  if (rc == 0) rc = ckpt_task_join(w->engine, &w->task, &options);
+  if (rc == CKPT_ENOENT)
+    report_debug("%s", ckpt_error(w->engine));
+  else if (rc < 0)
+    report_warning("task %u of %u: the first one cannot learn of this one, and will call no "
+                   "checkpoint complete: %s",
+                   role->task, role->tasks, ckpt_error(w->engine));
+  w->next_at = w->task ? 0 : INFINITY;
+}
+
+static void answer(watched *w) {
+  ckpt_task_seen seen = {.size = sizeof seen, .next_s = 1};
+  if (clock_s() < w->next_at) return;
+  if (ckpt_task_step(w->task, &seen) < 0) report_debug("%s", ckpt_error(w->engine));
+  w->next_at = clock_s() + seen.next_s;
+}
+
+/* What it left running may go on writing: nothing is over before that has ended. */
+static bool end_rest(const supervisor *s, double grace_s) {
+  process_list rest = {0};
+  process left = {0};
+  bool found = processes_below(getpid(), &rest) == 0;
+  for (size_t i = 0; i < rest.count; i++)
+    if (rest.items[i].pid == s->witness) rest.items[i--] = rest.items[--rest.count];
+  int rc = found && rest.count > 0 ? processes_end(&rest, grace_s < 5 ? grace_s : 5, &left) : 0;
+  if (rc < 0)
+    report_warning("cannot end process %d, which the job left: %s", (int)left.pid, strerror(-rc));
+  processes_free(&rest);
+  return found && rc == 0;
+}
+
+/* One that leaves a writer behind has not ended, as far as the others are concerned. */
+static void leave(watched *w, const supervisor *s, const options *o, int code) {
+  if (w->task && end_rest(s, o->grace_s) && ckpt_task_end(w->task, code == 0) < 0)
+    report_warning("the first task does not learn that this one has ended: %s",
+                   ckpt_error(w->engine));
+  ckpt_close(w->engine);
+}
+
+/* ---- its command ---- */
+
 /* Passes signals on as they come; their sender decides when we must end. */
 static void pass_signals(supervisor *s) {
   struct signalfd_siginfo info;
@@ -98,14 +160,17 @@ static void pass_signals(supervisor *s) {
       supervise_signal(s, (int)info.ssi_signo);
 }
 
-static int wait_for_child(supervisor *s) {
+static int wait_for_child(supervisor *s, watched *w) {
   while (!supervise_reap(s)) {
     struct pollfd fd = {.fd = s->signals, .events = POLLIN};
-    if (poll(&fd, 1, -1) < 0 && errno != EINTR) {
+    double left = (w->next_at - clock_s()) * 1000;
+    int timeout = isinf(left) ? -1 : left < 0 ? 0 : (int)left + 1;
+    if (poll(&fd, 1, timeout) < 0 && errno != EINTR) {
       report_error("cannot wait: %s", strerror(errno));
       return EXIT_FAILED;
     }
     pass_signals(s);
+    answer(w);
   }
   return WIFSIGNALED(s->status) ? 128 + WTERMSIG(s->status) : WEXITSTATUS(s->status);
 }
@@ -115,6 +180,7 @@ int bystander_run(const options *o, const role *role) {
   char *dir = NULL;
   ready ready = {0};
   supervisor sup;
+  watched w = {0};
   char error[1024];
   supervise_init(&sup);
   report_info("task %u of %u: the first one watches %s; waiting until that is ready", role->task,
@@ -139,8 +205,10 @@ int bystander_run(const options *o, const role *role) {
                      .resume = ready.resume,
                      .restored_from = ready.restored_from};
     report_share(true);
+    join(&w, o, role, dir);
     code = start_command(&sup, o, &job, error, sizeof error);
-    if (code == 0) code = wait_for_child(&sup);
+    if (code == 0) code = wait_for_child(&sup, &w);
+    leave(&w, &sup, o, code);
     report_share(false);
   }
   free(dir);

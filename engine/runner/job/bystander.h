@@ -1,5 +1,6 @@
-/* bystander: a task whose directory another task watches. It has no engine, no lock and no lease;
- * it waits until the directory is ready, runs its command, and ends with it. */
+/* bystander: a task whose directory another task watches. It has no run, no lock and no lease; it
+ * waits until the directory is ready, runs its command, and ends with it. Meanwhile it tells the one
+ * that watches what it sees there. */
 #ifndef RUNNER_JOB_BYSTANDER_H
 #define RUNNER_JOB_BYSTANDER_H
 

@@ -234,10 +234,27 @@ static bool ended_from_outside(const loop *l) {
   return signo == SIGTERM || signo == SIGINT || signo == SIGHUP;
 }
 
+/* What is waited for when the job has ended. A launcher may wait for us before it ends the tasks that an
+ * end with a failure leaves behind. */
+static void begin_draining(loop *l, bool clean) {
+  char text[64];
+  describe_end(l, text, sizeof text);
+  ckpt_run_status status = status_of(l);
+  if (status.tasks > 0 && !clean) begin_grace(l);
+  if (status.tasks > 0)
+    report_info("%s; waiting for %u other task%s of this launch", text, status.tasks,
+                status.tasks == 1 ? "" : "s");
+  else if (status.pending > 0)
+    report_info("%s; waiting for %u checkpoint%s", text, status.pending,
+                status.pending == 1 ? "" : "s");
+  else
+    report_debug("%s", text);
+  l->phase = PHASE_DRAINING;
+}
+
 /* Takes in that no process of the job lives any more, or that it cannot be ended. */
 static void child_is_gone(loop *l) {
   const supervisor *sup = &l->s->sup;
-  char text[64];
   /* The last output of a killed process may end anywhere, so its files must prove themselves. */
   bool clean = sup->ended && WIFEXITED(sup->status) && WEXITSTATUS(sup->status) == 0 && !l->kills;
   char said[4096];
@@ -250,14 +267,7 @@ static void child_is_gone(loop *l) {
   take_engine(l);
   l->s->out.child_status = sup->ended ? sup->status : SIGKILL;
   progress_share(&l->s->progress, false);
-  describe_end(l, text, sizeof text);
-  ckpt_run_status status = status_of(l);
-  if (status.pending > 0)
-    report_info("%s; waiting for %u checkpoint%s", text, status.pending,
-                status.pending == 1 ? "" : "s");
-  else
-    report_debug("%s", text);
-  l->phase = PHASE_DRAINING;
+  begin_draining(l, clean);
 }
 
 static void signal_rest(const process_list *rest, int signo) {
@@ -332,7 +342,7 @@ static void advance_running(loop *l) {
 static void advance_draining(loop *l) {
   enum { FAILURES = 5 };
   ckpt_run_status status = status_of(l);
-  bool saved = status.pending == 0;
+  bool saved = status.pending == 0 && status.tasks == 0;
   /* Now checkpoints that are no longer kept are removed; if the store makes that hard, the next run
    * does it. */
   if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + patience(l->grace_s);

@@ -34,6 +34,8 @@ static int by_node(const ckpt_ranks *found, role *out, char *error) {
                 "all tasks see one DIR, or --ranks task if each has its own, or --rank and --world",
                 f.source, f.rank, f.world);
   one_of(out, f.local_rank == 0, f.world > f.nodes);
+  out->index = f.local_rank;
+  out->count = f.local_world;
   out->rank = f.node;
   out->world = f.nodes;
   return 0;
@@ -54,7 +56,16 @@ static int by_launcher(const options *o, const ckpt_ranks *f, int shared, role *
   out->shared = shared;
   if (!shared) return by_node(f, out, error);
   one_of(out, f->rank == 0, true);
+  out->index = f->rank;
+  out->count = f->world;
   return 0;
+}
+
+/* The user knows it where not each task of the launcher's is one of ours. */
+static int count_tasks(const options *o, role *out, char *error) {
+  if (o->run.tasks > 0) out->count = o->run.tasks;
+  if (out->count == 0 || out->index < out->count) return 0;
+  return FAIL(error, "--tasks %u: this is number %u of them, from 0", out->count, out->index);
 }
 
 /* Ranks that meet need a name for their meeting that no other launch has ever had. */
@@ -77,12 +88,13 @@ static int take_launch(const options *o, const ckpt_ranks *f, role *out, char *e
 int role_decide(const options *o, const ckpt_ranks *found, int shared, role *out,
                 char error[ROLE_ERROR_MAX]) {
   int rc = 0;
-  *out = (role){.watches = true, .world = 1, .tasks = 1};
+  *out = (role){.watches = true, .world = 1, .tasks = 1, .count = 1};
   if (o->run.world > 0) {
     out->rank = out->task = o->run.rank;
     out->world = out->tasks = o->run.world;
   } else if (o->ranks != RANKS_OFF && found->world > 1) {
     rc = by_launcher(o, found, shared, out, error);
+    if (rc == 0 && o->ranks != RANKS_TASK) rc = count_tasks(o, out, error);
   }
   return rc < 0 ? rc : take_launch(o, found, out, error);
 }
@@ -92,7 +104,7 @@ int role_look(const options *o, role *out) {
   ckpt_ranks found = {.size = sizeof found};
   char error[ROLE_ERROR_MAX];
   int shared = 0, code = 0;
-  *out = (role){.watches = true, .world = 1, .tasks = 1};
+  *out = (role){.watches = true, .world = 1, .tasks = 1, .count = 1};
   if (o->ranks == RANKS_OFF) return 0;
   int rc = command_open(&engine, o);
   const char *way_out = "";

@@ -14,13 +14,14 @@
 #include "runner/cli/options.h"
 
 typedef struct role {
-  bool watches;         /* else it is a by-stander */
-  bool awaited;         /* by-standers wait for this one */
-  uint32_t rank, world; /* of those that save together; world 1: alone */
-  uint32_t task, tasks; /* of all that the launcher started */
-  char launch[128];     /* "": none is needed */
-  char source[32];      /* which launcher */
-  bool shared;          /* the directory is one that all hosts see */
+  bool watches;          /* else it is a by-stander */
+  bool awaited;          /* by-standers wait for this one */
+  uint32_t rank, world;  /* of those that save together; world 1: alone */
+  uint32_t task, tasks;  /* of all that the launcher started */
+  uint32_t index, count; /* of those that write into the directory; count 0: not known, 1: alone */
+  char launch[128];      /* "": none is needed */
+  char source[32];       /* which launcher */
+  bool shared;           /* the directory is one that all hosts see */
 } role;
 
 /* Decides our part by the options and the facts. Pure. `found` may have world 0; `shared`: of the

@@ -51,6 +51,7 @@ ckpt_run_options start_options(const options *o, session_kind kind, const char *
   run.size = sizeof run;
   run.command = command;
   run.policies = options_policies(o);
+  run.task = run.tasks = 0; /* the role has them */
   if (kind == SESSION_SYNC) run.flags |= CKPT_KEEP_ALL;
   if (kind != SESSION_RUN) run.flags |= CKPT_BESIDE; /* a job in DIR would change it, too */
   return run;
@@ -89,6 +90,15 @@ static int open_run(session *s) {
   run.rank = s->role->rank;
   run.world = s->role->world;
   if (*s->role->launch) run.launch = s->role->launch;
+  if (s->kind == SESSION_RUN && s->role->awaited) {
+    run.task = s->role->index;
+    run.tasks = s->role->count;
+    if (run.tasks == 0)
+      report_warning(
+          "%s does not say how many tasks write into %s: whether a checkpoint is complete "
+          "for the others is not asked; --tasks says it",
+          s->role->source, o->run.dir);
+  }
   rc = ckpt_run_open(s->engine, &s->run, &run);
   free(command);
   free(program);

@@ -149,6 +149,16 @@ int ckpt_time_left_detect(ckpt *engine, ckpt_time_left *out) {
                           .kill_s = fake->left_s > 0 ? fake->left_s : -1};
   return 0;
 }
+int ckpt_task_join(ckpt *engine, ckpt_task **out, const ckpt_task_options *options) {
+  *out = NULL;
+  return CKPT_ENOENT;
+}
+int ckpt_task_step(ckpt_task *task, ckpt_task_seen *out) {
+  return CKPT_EINVAL;
+}
+int ckpt_task_end(ckpt_task *task, int clean) {
+  return 0;
+}
 int ckpt_requeue(ckpt *engine) {
   return fake->requeued++, 0;
 }

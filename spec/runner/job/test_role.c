@@ -52,8 +52,25 @@ static void of_a_shared_directory_the_first_task_watches_alone(void **state) {
     assert_int_equal(r.watches, i == 0);
     assert_int_equal(r.awaited, i == 0);
     assert_int_equal(r.world, 1);
+    assert_int_equal(r.index, i);
+    assert_int_equal(r.count, 8);
     assert_string_equal(r.launch, "slurm:1.0@h:1");
   }
+}
+
+static void the_user_knows_how_many_write_into_a_directory(void **state) {
+  options o = {.run.tasks = 6};
+  assert_int_equal(decide(&o, task(5), SHARED).count, 6);
+  must_refuse(&o, task(6), SHARED, "--tasks 6");
+  o.run.tasks = 2;
+  assert_int_equal(decide(&o, task(5), LOCAL).count, 2);
+  must_refuse(&o, task(6), LOCAL, "--tasks 2");
+  o.run.tasks = 1; /* nobody is asked */
+  assert_int_equal(decide(&o, task(0), SHARED).count, 1);
+  ckpt_ranks f = task(4);
+  f.local_world = 0; /* an old Slurm does not say it */
+  o.run.tasks = 0;
+  assert_int_equal(decide(&o, f, LOCAL).count, 0);
 }
 
 static void of_local_directories_the_first_task_of_each_node_is_a_rank(void **state) {
@@ -64,6 +81,8 @@ static void of_local_directories_the_first_task_of_each_node_is_a_rank(void **st
     assert_int_equal(r.awaited, i % 4 == 0);
     assert_int_equal(r.rank, i / 4);
     assert_int_equal(r.world, 2);
+    assert_int_equal(r.index, i % 4);
+    assert_int_equal(r.count, 4);
   }
 }
 
@@ -140,6 +159,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_a_launcher_one_is_alone),
       cmocka_unit_test(of_a_shared_directory_the_first_task_watches_alone),
+      cmocka_unit_test(the_user_knows_how_many_write_into_a_directory),
       cmocka_unit_test(of_local_directories_the_first_task_of_each_node_is_a_rank),
       cmocka_unit_test(on_one_host_all_tasks_share_its_disk),
       cmocka_unit_test(nodes_that_are_not_numbered_are_counted_in_blocks),

@@ -1,0 +1,148 @@
+--- Tasks of one launch that write into one directory: what is committed has the files of all.
+local support = require "support"
+local sh, await = support.sh, support.await
+
+describe("tasks that write into one directory", function()
+  local dir
+
+  support.with_directory(function(made) dir = made end)
+
+  -- Each writes its shard of checkpoint-STEP; the first one the marker, too.
+  local functions = [[
+    save() { mkdir -p $CKPT_DIR/checkpoint-$1; echo $RANK >$CKPT_DIR/checkpoint-$1/shard-$RANK
+      [ $RANK != 0 ] || echo ok >$CKPT_DIR/checkpoint-$1/DONE; }
+  ]]
+
+  --- Starts task `rank` of `world`, as torchrun would; its script may use save STEP.
+  local function start(rank, world, more, script)
+    local name = dir .. "/task-" .. rank
+    local f = assert(io.open(name .. ".sh", "w"))
+    f:write(functions, script)
+    f:close()
+    local env = "env -u SLURM_STEP_ID TORCHELASTIC_RUN_ID=spec RANK=%d WORLD_SIZE=%d"
+    env = (env .. " LOCAL_RANK=%d LOCAL_WORLD_SIZE=%d"):format(rank, world, rank, world)
+    local run = "%s %s run --run spec --dir %s/out --to %s/store --marker DONE %s -- sh %s.sh"
+    run = run:format(env, support.runner, dir, dir, more, name)
+    os.execute(("{ exec 2>&1; %s & echo $! >%s.pid; wait $!; echo $? >%s.code; } >%s.log &")
+      :format(run, name, name, name))
+    return name
+  end
+
+  local function kill(name) sh("kill " .. support.read(name .. ".pid")) end
+
+  local function start_all(world, more, script)
+    local names = {}
+    for rank = 0, world - 1 do names[rank] = start(rank, world, more, script) end
+    return names
+  end
+
+  local function code(name)
+    return await("the end of " .. name, function()
+      return tonumber(support.read(name .. ".code") or "")
+    end, 60)
+  end
+
+  local function codes(names)
+    local all = {}
+    for rank = 0, #names do all[#all + 1] = code(names[rank]) end
+    return table.concat(all, " ")
+  end
+
+  --- "1:3 2:2": how many shards the commits have.
+  local function committed()
+    local found = {}
+    for line in sh("ls -d " .. dir .. "/store/checkpoint-*"):gmatch("[^\n]+") do
+      local step = line:match("checkpoint%-(%d+.*)")
+      if step then
+        found[#found + 1] = step .. ":" .. tonumber((sh("ls " .. line .. " | grep -c shard")))
+      end
+    end
+    return table.concat(found, " ")
+  end
+
+  local function says(name, what) assert.matches(what, support.read(name .. ".log")) end
+
+  it("are waited for when the first has ended: a late shard is in it", function()
+    local names = start_all(3, "", "[ $RANK != 2 ] || sleep 3; save 1")
+    assert.equal("0 0 0", codes(names))
+    assert.equal("1:3", committed())
+    says(names[0], "the job ended with code 0; waiting for %d other tasks? of this launch")
+  end)
+
+  it("are waited for where closes are not seen: a shard that is written slowly is whole", function()
+    local slow = "save 1; [ $RANK != 2 ] || { exec 3>>$CKPT_DIR/checkpoint-1/shard-2;"
+    local names = start_all(3, "--poll", slow .. " sleep 4; echo end >&3; }")
+    assert.equal("0 0 0", codes(names))
+    assert.equal("1:3", committed())
+    assert.equal("2\nend\n", support.read(dir .. "/store/checkpoint-1/shard-2"))
+  end)
+
+  it("have the grace to save after TERM, each as late as it likes", function()
+    local script = "trap 'sleep $RANK; save 100; exit 0' TERM; save 1; : >$CKPT_DIR/../up.$RANK;"
+    local names = start_all(3, "--settle 3", script .. " while :; do sleep 0.1; done")
+    await("the first checkpoint", function() return committed() == "1:3" end, 30)
+    for rank = 0, 2 do
+      assert.is_truthy(support.read(dir .. "/up." .. rank))
+      kill(names[rank])
+    end
+    assert.equal("0 0 0", codes(names))
+    assert.equal("1:3 100:3", committed())
+  end)
+
+  it("have not saved what lacks a file that the one before had", function()
+    local script = "save 1; sleep 2.5; [ $RANK = 2 ] || save 2"
+    local names = start_all(3, "--settle 0.5", script)
+    assert.equal("3 0 0", codes(names))
+    assert.equal("1:3", committed())
+    says(names[0], "NOT proven whole: checkpoint%-2 .*the one before it has shard%-2")
+  end)
+
+  it("that was killed in the middle of a shard leave one that nothing proves whole", function()
+    local cut = "[ $RANK != 2 ] || { exec 3>>$CKPT_DIR/checkpoint-2/shard-2; kill -9 $$; };"
+    local script = "save 1; sleep 4; save 2;" .. cut .. " sleep 4"
+    local names = start_all(3, "--settle 0.5", script)
+    assert.equal("3 0 137", codes(names))
+    assert.equal("1:3", committed())
+  end)
+
+  it("of which one has never come are unknown: nothing is proven, and it is named", function()
+    local script = "trap 'exit 0' TERM; save 1; while :; do sleep 0.1; done"
+    local first, second = start(0, 3, "--grace 6", script), start(1, 3, "", script)
+    await("the unit to be asked about", function()
+      return sh(support.runner .. " status " .. dir .. "/out")
+        :find "number 2 of the 3 tasks in this directory has not reported yet"
+    end, 60)
+    kill(first)
+    kill(second)
+    assert.same({ 3, 0 }, { code(first), code(second) })
+    assert.equal("", committed())
+    says(first, "number 2 of the 3 tasks in this directory is not known to have ended")
+  end)
+
+  it("are as many as the user says", function()
+    local first, second = start(0, 3, "--tasks 2", "save 1"), start(1, 3, "--tasks 2", "save 1")
+    assert.same({ 0, 0 }, { code(first), code(second) })
+    assert.equal("1:2", committed())
+    local text, status = sh("RANK=2 WORLD_SIZE=3 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3 " ..
+      "TORCHELASTIC_RUN_ID=x " .. support.runner .. " run --dir-is shared --tasks 2 --dir " ..
+      dir .. "/out --to " .. dir .. "/store -- true")
+    assert.equal(2, status)
+    assert.matches("%-%-tasks 2: this is number 2 of them, from 0", text)
+  end)
+
+  it("end what their command left running before they have ended", function()
+    local left = "[ $RANK = 0 ] || { (exec 3>$CKPT_DIR/checkpoint-1/more; sleep 60) & sleep 1; }"
+    local names = start_all(2, "--grace 1", "save 1; " .. left)
+    assert.equal("0 0", codes(names))
+    assert.equal("1:2", committed())
+  end)
+
+  it("wait no longer than the grace when the first fails: its launcher may wait for it", function()
+    local script = "save 1; [ $RANK != 0 ] || exit 7; sleep 60"
+    local names = start_all(2, "--grace 3", script)
+    assert.equal(7, code(names[0]))
+    assert.is_nil(support.read(names[1] .. ".code"))
+    kill(names[1])
+    assert.equal(143, code(names[1]))
+  end)
+end)
