@@ -1,5 +1,6 @@
 /* policy_rules: makes rules of what a chain says about units and their completeness, with the
  * command line's before them. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,7 +158,7 @@ static int read_leaf(const json_t *value, const char *done, draft *d, rules_test
     rules_op op;
   } words[] = {{"renamed", RULES_RENAMED}, {"closed", RULES_CLOSED}, {"superset", RULES_SUPERSET},
                {"sound", RULES_SOUND},     {"quiet", RULES_QUIET},   {"marker", RULES_MARKER},
-               {"known", RULES_KNOWN}};
+               {"parts", RULES_PARTS},     {"known", RULES_KNOWN}};
   size_t i = 0, count = sizeof words / sizeof *words;
   while (i < count && strcmp(words[i].word, done) != 0) i++;
   if (i == count) return wrong(e, "complete", "there is no such condition");
@@ -167,6 +168,13 @@ static int read_leaf(const json_t *value, const char *done, draft *d, rules_test
     t->name = json_string_value(json_object_get(value, "name"));
     t->newer = json_is_true(json_object_get(value, "newer"));
     if (!t->name) return wrong(e, "complete", "the marker has no name");
+  }
+  if (t->op == RULES_PARTS) {
+    json_int_t count = json_integer_value(json_object_get(value, "count"));
+    t->name = json_string_value(json_object_get(value, "name"));
+    t->count = count > 0 && count <= UINT_MAX ? (unsigned)count : 0;
+    if (!t->name || t->count == 0)
+      return wrong(e, "complete", "the parts have no name, or no number");
   }
   if (t->op == RULES_QUIET) {
     if (!json_object_get(value, "ns")) return wrong(e, "complete", "the quiet time is missing");

@@ -116,6 +116,17 @@ static void look_marker(const rules_test *test, uint64_t bit, const rule_facts *
   }
 }
 
+/* A number of files speaks for no file of them: that they are closed, or quiet, has to come to it. */
+static void look_parts(const rules_test *test, unsigned found, condition_finding *t) {
+  if (found >= test->count) {
+    holds(t, CONDITION_YES);
+    say(t, "%u files %s are there", found, test->name);
+    return;
+  }
+  fails(t, CONDITION_NO, "parts-missing");
+  say(t, "%u of %u files %s are there", found, test->count, test->name);
+}
+
 static void look_known(const rules *r, const rule_facts *f, condition_finding *t) {
   rule_verdict v = {.state = DETECT_OPEN, .wait = RULE_NEVER};
   rule_builtin(r, f, &v);
@@ -239,6 +250,7 @@ static void look_leaf(const looking *l, unsigned at, condition_finding *t) {
   case RULES_SOUND: look_sound(l->facts, t); break;
   case RULES_QUIET: look_quiet(test, l->facts, t); break;
   case RULES_MARKER: look_marker(test, UINT64_C(1) << at, l->facts, t); break;
+  case RULES_PARTS: look_parts(test, l->facts->parts[at], t); break;
   case RULES_KNOWN: look_known(l->rules, l->facts, t); break;
   case RULES_ALL:
   case RULES_ANY:

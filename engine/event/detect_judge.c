@@ -27,6 +27,19 @@ static bool marker_at(const tally *t, const node *n) {
   return top && rules_is_marker(t->rules, n->name);
 }
 
+/* Counts a file for the conditions that want so many parts. */
+static void count_part(const tally *t, const node *n) {
+  char name[FS_PATH_MAX];
+  bool named = false;
+  for (size_t i = 0; i < t->rules->test_count; i++) {
+    const rules_test *test = &t->rules->tests[i];
+    if (test->op != RULES_PARTS) continue;
+    if (!named && unit_file_name(t->u, n, name, NULL) < 0) return;
+    named = true;
+    t->f->parts[i] += match_glob(test->name, name);
+  }
+}
+
 static void count_file(void *ctx, node *n) {
   tally *t = ctx;
   if (n->type == NODE_DIR || n->type == NODE_OTHER) return;
@@ -42,6 +55,7 @@ static void count_file(void *ctx, node *n) {
   t->f->open += n->evidence == NODE_OPEN;
   t->f->seen += n->evidence == NODE_SEEN;
   t->f->unproven += n->evidence == NODE_UNPROVEN;
+  count_part(t, n);
   if (marker_at(t, n)) return;
   if (n->mtime_ns > t->data_mtime) t->data_mtime = n->mtime_ns;
   if (n->seq > t->data_seq) t->data_seq = n->seq;

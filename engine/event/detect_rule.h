@@ -41,10 +41,11 @@ typedef struct rule_facts {
   bool needed_always;          /* the user asked for it, whatever else is proven */
   uint64_t marked, marked_old; /* markers of the rules' tests that are there, that are old: a bit
                                   for each test */
-  const char *lacks;           /* a file that the unit before it had, or NULL */
-  const char *before;          /* that unit's name */
-  bool alone;                  /* there is no unit before it */
-  bool several;                /* tasks write into it that end each for itself */
+  unsigned parts[RULES_TESTS_MAX]; /* files that the glob of that test fits */
+  const char *lacks;               /* a file that the unit before it had, or NULL */
+  const char *before;              /* that unit's name */
+  bool alone;                      /* there is no unit before it */
+  bool several;                    /* tasks write into it that end each for itself */
   /* times, in ns */
   int64_t quiet;      /* since its last change */
   int64_t age, grain; /* wall time since its newest time stamp; that stamp's granularity */

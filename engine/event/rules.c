@@ -120,6 +120,12 @@ static bool is_branch(rules_op op) {
   return op == RULES_ALL || op == RULES_ANY || op == RULES_NONE;
 }
 
+static int check_parts(const char *glob, err *e) {
+  enum { MOST = 255 };
+  if (*glob && strlen(glob) <= MOST) return 0;
+  return err_set(e, ERR_INVAL, "a glob of parts has 1 to %d bytes", MOST);
+}
+
 /* Checks one test by itself; a branch also counts how often each of its parts is used. */
 static int check_test(const rules_spec *s, size_t at, unsigned *used, err *e) {
   const rules_test *t = &s->tests[at];
@@ -128,6 +134,9 @@ static int check_test(const rules_spec *s, size_t at, unsigned *used, err *e) {
   if (t->op == RULES_MARKER && !t->name)
     return err_set(e, ERR_INVAL, "condition %zu: the marker has no name", at + 1);
   if (t->op == RULES_MARKER) return check_marker(t->name, e);
+  if (t->op == RULES_PARTS && (!t->name || t->count == 0))
+    return err_set(e, ERR_INVAL, "condition %zu: the parts have no name, or no number", at + 1);
+  if (t->op == RULES_PARTS) return check_parts(t->name, e);
   if (t->op == RULES_QUIET && t->ns < 0)
     return err_set(e, ERR_INVAL, "condition %zu: a quiet time cannot be negative", at + 1);
   if (!is_branch(t->op)) return 0;
@@ -197,8 +206,9 @@ static bool copy_tests(const rules_spec *s, rules *r) {
   r->test_count = whole ? s->test_count : 0;
   for (size_t i = 0; whole && i < s->test_count; i++) {
     out[i] = s->tests[i];
-    out[i].name = s->tests[i].op == RULES_MARKER ? strdup(s->tests[i].name) : NULL;
-    whole = out[i].name || s->tests[i].op != RULES_MARKER;
+    bool named = s->tests[i].op == RULES_MARKER || s->tests[i].op == RULES_PARTS;
+    out[i].name = named ? strdup(s->tests[i].name) : NULL;
+    whole = out[i].name || !named;
   }
   return whole;
 }

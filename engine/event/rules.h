@@ -29,12 +29,13 @@ typedef enum rules_op {
   RULES_SOUND,    /* the files' own structure is whole */
   RULES_QUIET,    /* `ns` without a change */
   RULES_MARKER,   /* `name` is there; `newer`: and no data file is newer */
+  RULES_PARTS,    /* `count` files, or more, whose name below the unit `name`, a glob, fits */
   RULES_KNOWN,    /* the built-in conditions hold, with `markers` and the times of the rules */
 } rules_op;
 
 typedef struct rules_test {
   rules_op op;
-  unsigned first, count; /* in rules.tests */
+  unsigned first, count; /* in rules.tests; RULES_PARTS: count alone */
   const char *name;
   bool newer;
   int64_t ns;

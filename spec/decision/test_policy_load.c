@@ -310,12 +310,13 @@ static void known_markers_and_times_are_taken(void **state) {
 
 /* The tree as text: (all renamed (any closed marker:DONE+)). */
 static void print_test(const rules *r, unsigned at, buf *out) {
-  static const char *const names[] = {"all",      "any",   "none",  "renamed", "closed",
-                                      "superset", "sound", "quiet", "marker",  "known"};
+  static const char *const names[] = {"all",   "any",   "none",   "renamed", "closed", "superset",
+                                      "sound", "quiet", "marker", "parts",   "known"};
   const rules_test *t = &r->tests[at];
   if (t->op > RULES_NONE) {
     buf_str(out, names[t->op]);
     if (t->op == RULES_MARKER) buf_fmt(out, ":%s%s", t->name, t->newer ? "+" : "");
+    if (t->op == RULES_PARTS) buf_fmt(out, ":%s/%u", t->name, t->count);
     if (t->op == RULES_QUIET) buf_fmt(out, ":%lld", (long long)t->ns);
     return;
   }

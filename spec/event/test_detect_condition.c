@@ -22,6 +22,7 @@ typedef struct tree {
 static unsigned leaf(tree *t, rules_op op) {
   t->tests[t->count] = (rules_test){.op = op};
   if (op == RULES_MARKER) t->tests[t->count].name = "DONE";
+  if (op == RULES_PARTS) t->tests[t->count] = (rules_test){op, .name = "shard-*", .count = 4};
   if (op == RULES_QUIET) t->tests[t->count].ns = 5 * second;
   return (unsigned)t->count++;
 }
@@ -205,6 +206,43 @@ static void a_marker_is_there_or_old_or_missing(void **state) {
   says(r, &f, DETECT_COMPLETE, "DONE is there");
 }
 
+static void parts_are_counted(void **state) {
+  tree *t = *state;
+  const rules *r = leaf_alone(t, RULES_PARTS);
+  rule_facts f = quiet_file();
+  f.parts[0] = 3;
+  says(r, &f, DETECT_OPEN, "3 of 4 files shard-* are there");
+  f.parts[0] = 5;
+  says(r, &f, DETECT_COMPLETE, "5 files shard-* are there");
+  /* Their number says nothing of a file that nobody saw closed. */
+  f.unproven = 1;
+  f.writer = RULE_NOBODY;
+  says(r, &f, DETECT_UNPROVEN, "nothing proves it whole");
+  f = quiet_file();
+  f.parts[0] = 3;
+  end_writer(&f);
+  says(r, &f, DETECT_BROKEN, "3 of 4 files shard-* are there");
+}
+
+/* In a tree: at each depth below the unit, and by the whole name there. */
+static void parts_are_found_in_the_unit(void **state) {
+  tree *t = *state;
+  sim *s = sim_new(leaf_alone(t, RULES_PARTS));
+  sim_open(s);
+  sim_mkdir(s, "checkpoint-1");
+  sim_mkdir(s, "checkpoint-1/more");
+  sim_save(s, "checkpoint-1/shard-0", 10);
+  sim_save(s, "checkpoint-1/shard-1", 10);
+  sim_save(s, "checkpoint-1/shard-2", 10);
+  sim_save(s, "checkpoint-1/more/shard-3", 10);
+  sim_save(s, "checkpoint-1/other", 10);
+  sim_after(s, 100 * SIM_S, "checkpoint-1", DETECT_OPEN);
+  assert_string_equal(sim_reason(s, "checkpoint-1"), "3 of 4 files shard-* are there");
+  sim_save(s, "checkpoint-1/shard-3", 10);
+  sim_after(s, 40 * SIM_S, "checkpoint-1", DETECT_COMPLETE);
+  sim_free(s);
+}
+
 static void known_is_the_built_in_rule(void **state) {
   tree *t = *state;
   const rules *r = leaf_alone(t, RULES_KNOWN);
@@ -290,6 +328,7 @@ static rule_facts random_facts(void) {
   static const int64_t times[] = {0, 50000000, 100000000, 4000000000, 5000000000, 3600000000000};
   rule_facts f = quiet_file();
   uint64_t bits = draw(1 << 16);
+  for (size_t i = 0; i < RULES_TESTS_MAX; i++) f.parts[i] = (unsigned)draw(7);
   f.renamed = bits & 1;
   f.seen = bits & 2 ? 1 : 0;
   f.unproven = (bits & 12) == 12 ? 1 : 0;
@@ -310,13 +349,15 @@ static rule_facts random_facts(void) {
 }
 
 /* Grows a random tree at `at`; leaves of the same kind look the same wherever they stand, but for
- * markers, whose bit is their place. */
+ * markers and parts, whose facts are kept by their place. */
 static void grow(tree *t, size_t at, int depth, bool markers) {
-  static const rules_op leaves[] = {RULES_RENAMED, RULES_CLOSED, RULES_SUPERSET,
-                                    RULES_SOUND,   RULES_QUIET,  RULES_MARKER};
-  size_t kinds = markers ? 6 : 5;
+  static const rules_op leaves[] = {RULES_RENAMED, RULES_CLOSED, RULES_SUPERSET, RULES_SOUND,
+                                    RULES_QUIET,   RULES_MARKER, RULES_PARTS};
+  size_t kinds = markers ? 7 : 5;
   if (depth == 0 || draw(3) == 0 || t->count + 3 > RULES_TESTS_MAX) {
-    t->tests[at] = (rules_test){.op = leaves[draw(kinds)], .name = "DONE", .ns = 5 * second};
+    rules_op op = leaves[draw(kinds)];
+    t->tests[at] = (rules_test){
+        .op = op, .name = "DONE", .ns = 5 * second, .count = op == RULES_PARTS ? 4 : 0};
     return;
   }
   unsigned parts = 1 + (unsigned)draw(3);
@@ -516,6 +557,8 @@ int main(void) {
       TREE(the_structure_is_only_looked_at_where_it_decides),
       TREE(quiet_says_how_far_it_is),
       TREE(a_marker_is_there_or_old_or_missing),
+      TREE(parts_are_counted),
+      TREE(parts_are_found_in_the_unit),
       TREE(known_is_the_built_in_rule),
       TREE(all_names_the_nearest_part_that_fails),
       TREE(any_names_the_branch_that_is_nearest),

@@ -12,7 +12,7 @@ local floor = math.floor
 local done = {}
 M.done = done
 
-local DAY = 86400
+local DAY, PARTS_MAX = 86400, 1000000
 
 -- Returns whole nanoseconds; a day at most, so that the number is written without an exponent.
 local function need_ns(v, name)
@@ -55,6 +55,16 @@ function done.marker(name, how)
   need_name(name, "done.marker")
   if how ~= nil then M.need_keys(how, { newer = true }, "done.marker's table") end
   return test("marker", { done = "marker", name = name, newer = how ~= nil and how.newer == true })
+end
+
+--- So many files, or more, have a name that the glob fits: the parts that ranks write.
+---@param glob string of the name below the checkpoint
+---@param count integer
+function done.parts(glob, count)
+  M.need_text(glob, "done.parts")
+  M.need_count(count, 1, "done.parts: how many")
+  if count > PARTS_MAX then M.misuse("done.parts: at most %d parts, not %d", PARTS_MAX, count) end
+  return test("parts", { done = "parts", name = glob, count = count })
 end
 
 local known_keys = { markers = true, quiet = true, marked = true, sound = true, settled = true }
