@@ -99,6 +99,9 @@ typedef struct watched {
   ckpt *engine;
   ckpt_task *task; /* NULL: nobody asks */
   double next_at;  /* on the monotonic clock: when to look for a question */
+  const role *role;
+  bool silent;   /* it has asked nothing for so long that it is not known to live */
+  bool finished; /* it has ended, in order */
 } watched;
 
 /* A task that cannot be asked is one of which nobody knows whether it writes: the one that watches says
@@ -119,12 +122,35 @@ static void join(watched *w, const options *o, const role *role, const char *dir
                    "checkpoint complete: %s",
                    role->task, role->tasks, ckpt_error(w->engine));
   w->next_at = w->task ? 0 : INFINITY;
+  w->role = role;
+}
+
+/* Whether anything is saved any more is that one's to say, and it may be dead. */
+static void tell_of_watched(watched *w, const ckpt_task_seen *seen) {
+  const double silent_s = 30;
+  bool silent = !seen->over && seen->quiet_s >= silent_s;
+  if (seen->over && !w->finished)
+    report_warning(
+        "task %u of %u: the first one, which watches the directory, has ended: nothing that is "
+        "written from now on is saved",
+        w->role->task, w->role->tasks);
+  else if (silent && !w->silent)
+    report_warning(
+        "task %u of %u: the first one, which watches the directory, has said nothing for %.0f s: "
+        "nothing is known to be saved any more",
+        w->role->task, w->role->tasks, seen->quiet_s);
+  else if (w->silent && !silent && !seen->over)
+    report_info("task %u of %u: the first one watches the directory again", w->role->task,
+                w->role->tasks);
+  w->finished = seen->over;
+  w->silent = silent;
 }
 
 static void answer(watched *w) {
   ckpt_task_seen seen = {.size = sizeof seen, .next_s = 1};
   if (clock_s() < w->next_at) return;
   if (ckpt_task_step(w->task, &seen) < 0) report_debug("%s", ckpt_error(w->engine));
+  tell_of_watched(w, &seen);
   w->next_at = clock_s() + seen.next_s;
 }
 
@@ -140,6 +166,16 @@ static bool end_rest(const supervisor *s, double grace_s) {
     report_warning("cannot end process %d, which the job left: %s", (int)left.pid, strerror(-rc));
   processes_free(&rest);
   return found && rc == 0;
+}
+
+/* A task that ends well beside a watcher that is not there any more has saved nothing of late. */
+static int code_of(const watched *w, int code) {
+  if (code != 0 || !(w->silent || w->finished)) return code;
+  report_error(
+      "task %u of %u: the command ended with 0, and the first task %s before that: what was "
+      "written last may not be saved",
+      w->role->task, w->role->tasks, w->finished ? "had ended" : "had said nothing any more");
+  return EXIT_GAVE_UP;
 }
 
 /* One that leaves a writer behind has not ended, as far as the others are concerned. */
@@ -209,6 +245,7 @@ int bystander_run(const options *o, const role *role) {
     code = start_command(&sup, o, &job, error, sizeof error);
     if (code == 0) code = wait_for_child(&sup, &w);
     leave(&w, &sup, o, code);
+    code = code_of(&w, code);
     report_share(false);
   }
   free(dir);
