@@ -16,6 +16,7 @@ static const int64_t end_pause_ns = 500000000; /* from look to look, when ours h
 static const int64_t busy_pause_ns = 1000000000; /* while something is written */
 static const int64_t read_pause_ns = 100000000;
 static const int64_t again_ns = 1000000000; /* from question to question, while answers differ */
+static const int64_t unwanted_ns = 10000000000; /* nobody looks for the answers any more */
 
 typedef struct other {
   launch_answer says;
@@ -26,7 +27,7 @@ typedef struct other {
 /* Of the unit at the same place in the question. */
 typedef struct asked {
   uint64_t number;
-  int64_t at; /* IO_MONO */
+  int64_t at, wanted_at; /* IO_MONO; wanted: when the unit's answers were last looked at */
 } asked;
 
 struct hub {
@@ -87,13 +88,19 @@ static size_t place_of(const hub *h, const char *path) {
   return found ? (size_t)(found - h->question.units.at) : h->question.units.count;
 }
 
+/* Makes room for one more; false: all of them are waited for, and it comes again. */
+static bool make_room(hub *h, int64_t now) {
+  for (size_t i = h->question.units.count; i-- > 0;)
+    if (now - h->asked[i].wanted_at >= unwanted_ns) drop(h, i);
+  return h->question.units.count < LAUNCH_UNITS_MAX;
+}
+
 static void ask_about(hub *h, const launch_unit *unit) {
+  int64_t now = mono(h);
   size_t at = place_of(h, unit->path);
   if (at < h->question.units.count) drop(h, at);
-  if (h->question.units.count == LAUNCH_UNITS_MAX) drop(h, 0); /* the oldest; it comes again */
-  at = h->question.units.count;
-  if (!launch_add(&h->question.units, unit)) return;
-  h->asked[at] = (asked){h->question.number + 1, mono(h)};
+  if (!make_room(h, now) || !launch_add(&h->question.units, unit)) return;
+  h->asked[h->question.units.count - 1] = (asked){h->question.number + 1, now, now};
   ask(h);
 }
 
@@ -204,6 +211,7 @@ bool hub_agrees(hub *h, const char *path, match_kind kind, uint64_t stamp, char 
   int64_t now = mono(h);
   size_t at = place_of(h, path);
   bool there = at < h->question.units.count && h->question.units.at[at].stamp == stamp;
+  if (there) h->asked[at].wanted_at = now;
   if (now - h->read_at >= read_pause_ns) read_all(h);
   const agree_facts facts = facts_of(h);
   const agree_unit about = {path, stamp, there ? h->asked[at].number : UINT64_MAX};
@@ -322,6 +330,9 @@ int hub_open(const hub_options *o, hub **out, err *e) {
     if (!names_add_all(&h->question.excludes, o->excludes)) rc = ERR_NOMEM;
   }
   if (rc < 0) err_set(e, rc, "ask the tasks of a launch: out of memory");
+  if (rc == 0 && h->question.excludes.count > LAUNCH_EXCLUDES_MAX)
+    rc = err_set(e, ERR_LIMIT, "at most %d `excludes` where several tasks write into one directory",
+                 LAUNCH_EXCLUDES_MAX);
   if (rc == 0) rc = folder_make(h->io, o->home, o->launch, h->folder, e);
   if (rc == 0) rc = put(h, e);
   if (rc == 0)

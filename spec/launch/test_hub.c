@@ -308,6 +308,57 @@ static void a_question_about_something_elsewhere_tells_nothing(void **state) {
   hub_close(h, true);
 }
 
+/* The others would refuse the question, and nothing would ever be complete. */
+static void more_excludes_than_a_question_may_have_are_refused(void **state) {
+  const char *excludes[LAUNCH_EXCLUDES_MAX + 2] = {0};
+  hub *h = NULL;
+  err e = {0};
+  for (int i = 0; i <= LAUNCH_EXCLUDES_MAX; i++) excludes[i] = "*.log";
+  hub_options o = {.io = &world,
+                   .home = tmpdir_path(*state, "home"),
+                   .launch = "a launch",
+                   .count = 2,
+                   .excludes = excludes};
+  assert_int_equal(hub_open(&o, &h, &e), ERR_LIMIT);
+  assert_null(h);
+  excludes[LAUNCH_EXCLUDES_MAX] = NULL;
+  assert_int_equal(hub_open(&o, &h, &e), 0);
+  hub_close(h, true);
+}
+
+/* More units are asked about than a question has room for: each gets its answer before long, and those
+ * that are gone by then take nobody's place for long. */
+static void each_of_many_units_has_its_turn(void **state) {
+  enum { UNITS = LAUNCH_UNITS_MAX + 20 };
+  hub *h = open_hub(state, 2);
+  member *one = join(state, 1);
+  bool done[UNITS] = {0};
+  int left = UNITS;
+  for (int i = 0; i < UNITS; i++) {
+    char unit[32];
+    snprintf(unit, sizeof unit, "out/v%d", i);
+    make_dir(tmpdir_path(*state, unit));
+    snprintf(unit, sizeof unit, "out/v%d/x", i);
+    write_file(tmpdir_path(*state, unit), "x");
+  }
+  for (int round = 0; left > LAUNCH_UNITS_MAX && round < 100; round++) {
+    /* The first ones are removed meanwhile. */
+    for (int i = round < 1 ? 0 : LAUNCH_UNITS_MAX; i < UNITS; i++) {
+      char unit[32];
+      int64_t wait;
+      snprintf(unit, sizeof unit, "v%d", i);
+      if (done[i]) continue;
+      done[i] = hub_agrees(h, unit, MATCH_DIR, stamp_of(state, unit), why, sizeof why, &wait);
+      left -= done[i];
+    }
+    step(one);
+    pass(1);
+  }
+  assert_int_equal(left, LAUNCH_UNITS_MAX);
+  member_close(one);
+  hub_close(h, true);
+}
+
 /* Call 1 fails, then call 2, ...: what nobody has looked at is not complete, and what failed is made
  * up for before long. */
 static void a_failing_call_makes_no_unit_complete(void **state) {
@@ -360,6 +411,8 @@ int main(void) {
       T(an_end_in_order_is_told_and_another_is_silence),
       T(what_another_launch_left_is_removed_and_nobody_of_it_makes_it_again),
       T(a_question_about_something_elsewhere_tells_nothing),
+      T(more_excludes_than_a_question_may_have_are_refused),
+      T(each_of_many_units_has_its_turn),
       T(a_failing_call_makes_no_unit_complete),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
