@@ -240,10 +240,10 @@ void hub_begun(hub *h) {
   h->ended = false;
 }
 
-/* Returns when the last of those that are left said something, or our own job ended; INT64_MAX while
- * one of them is known to live. */
+/* Returns when the last of those that are left said something; INT64_MAX while one of them is known to
+ * live. */
 static int64_t quiet_since(const hub *h, int64_t now) {
-  int64_t since = h->ended_at;
+  int64_t since = 0;
   for (uint32_t i = 0; i < h->count; i++) {
     if (i == h->index || h->others[i].says.ended) continue;
     if (h->others[i].known && !is_silent(h, i, now)) return INT64_MAX;
@@ -252,12 +252,15 @@ static int64_t quiet_since(const hub *h, int64_t now) {
   return since;
 }
 
-static hub_state state_at_end(const hub *h, int64_t now, int64_t end_at) {
+/* Where nothing is being written, nothing hangs on those of which nobody knows. */
+static hub_state state_at_end(const hub *h, bool busy, int64_t now, int64_t end_at) {
   const agree_facts facts = facts_of(h);
   const agree_ends ends = agree_ends_of(&facts);
   if (ends.living == 0 && ends.unknown == 0) return HUB_OVER;
-  int64_t since = quiet_since(h, now);
-  bool given_up = since < INT64_MAX && now >= seconds_later(since, h->wait_ns);
+  int64_t since = quiet_since(h, now), wait = h->wait_ns;
+  if (busy && since < h->ended_at) since = h->ended_at;
+  if (!busy && wait > silent_ns) wait = silent_ns;
+  bool given_up = since < INT64_MAX && now >= seconds_later(since, wait);
   return now >= end_at || given_up ? HUB_UNKNOWN : HUB_LIVES;
 }
 
@@ -265,7 +268,7 @@ hub_state hub_step(hub *h, bool busy, int64_t end_at, int64_t *due) {
   int64_t now = mono(h), pause = h->ended ? end_pause_ns : busy ? busy_pause_ns : beat_ns;
   if (now - h->asked_at >= beat_ns) ask(h);
   if (now - h->read_at >= pause) read_all(h);
-  hub_state state = h->ended ? state_at_end(h, now, end_at) : HUB_LIVES;
+  hub_state state = h->ended ? state_at_end(h, busy, now, end_at) : HUB_LIVES;
   *due = seconds_later(h->read_at, pause);
   if (seconds_later(h->asked_at, beat_ns) < *due) *due = seconds_later(h->asked_at, beat_ns);
   if (h->ended && end_at < *due) *due = end_at;

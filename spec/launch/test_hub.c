@@ -184,17 +184,31 @@ static void one_without_a_word_is_unknown_until_it_is_given_up(void **state) {
   hub_ended(h, true);
   assert_int_equal(member_end(one, true, NULL), 0);
   pass(1);
-  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
   assert_int_equal(hub_left(h, &unknown), 1);
   assert_int_equal(unknown, 1);
   assert_true(due < INT64_MAX);
   pass(58);
-  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
   pass(2);
-  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_UNKNOWN);
   hub_name_left(h, text, sizeof text);
   assert_string_equal(text, "number 2 of the 3 tasks in this directory is");
   member_close(one);
+  hub_close(h, true);
+}
+
+/* Nothing is being written: then one that has never come is waited for as long as it may take to start. */
+static void nobody_is_waited_for_long_of_whom_nothing_hangs(void **state) {
+  int64_t due;
+  hub *h = open_hub(state, 2);
+  pass(20);
+  hub_ended(h, true);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
+  pass(11);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_UNKNOWN);
   hub_close(h, true);
 }
 
@@ -205,19 +219,19 @@ static void one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline
   hub_ended(h, true);
   for (int i = 0; i < 100; i++) {
     pass(10);
-    assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
+    assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
     step(one);
     pass(1);
   }
   int64_t end = clock_ns + 5000000000;
-  assert_int_equal(hub_step(h, false, end, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, true, end, &due), HUB_LIVES);
   pass(6);
-  assert_int_equal(hub_step(h, false, end, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, true, end, &due), HUB_UNKNOWN);
   /* From here on it is silent: unknown, never gone. */
   pass(50);
-  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
   pass(10);
-  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_UNKNOWN);
   member_close(one);
   hub_close(h, true);
 }
@@ -406,6 +420,7 @@ int main(void) {
       T(what_is_excluded_is_no_difference),
       T(a_file_that_somebody_there_has_open_is_waited_for),
       T(one_without_a_word_is_unknown_until_it_is_given_up),
+      T(nobody_is_waited_for_long_of_whom_nothing_hangs),
       T(one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline),
       T(all_have_ended_when_each_says_so),
       T(an_end_in_order_is_told_and_another_is_silence),
