@@ -344,6 +344,7 @@ int detect_open(const detect_options *o, detect **out, err *e) {
   d->has_writer = o->has_writer;
   d->agree = o->agree;
   d->agree_ctx = o->agree_ctx;
+  d->several = o->agree != NULL;
   d->mode = o->mode;
   d->polling = o->mode == DETECT_FED && o->poll_ns > 0;
   d->poll_ns = o->poll_ns > 0 ? o->poll_ns : default_poll_ns;
@@ -575,6 +576,10 @@ void detect_writer_gone(detect *d, bool clean) {
 void detect_writer_died(detect *d, int64_t lag_ns) {
   take_last(d);
   wake_open(d, true, lag_ns);
+}
+
+void detect_several(detect *d, bool several) {
+  d->several = several;
 }
 
 void detect_doubt(detect *d, const char *why) {

@@ -152,6 +152,9 @@ void detect_writer_new(detect *d);
  * each unit that is not complete yet it is as detect_writer_gone says; what is written after that
  * counts as before. */
 void detect_writer_died(detect *d, int64_t lag_ns);
+/* Tells it whether others write into the tree. At first they do if there is somebody to be asked
+ * (`agree`). */
+void detect_several(detect *d, bool several);
 /* Tells it that of some writers nobody knows whether they write: what is not complete now will never be
  * proven, and `why` says why. detect_writer_gone() comes next. */
 void detect_doubt(detect *d, const char *why);

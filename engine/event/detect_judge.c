@@ -205,7 +205,7 @@ void judge_gather(detect *d, unit *u, rule_facts *f) {
                     .blind = d->polling,
                     .interval = d->polling ? d->poll_ns : 0,
                     .foreign = d->foreign,
-                    .several = d->agree != NULL,
+                    .several = d->several,
                     .single = u->kind == MATCH_FILE,
                     .proof = u->proof_touches == u->touches ? u->proof : RULE_UNLOOKED,
                     .ended = d->clean || d->dead};

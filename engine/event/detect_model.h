@@ -76,6 +76,7 @@ struct detect {
   bool (*has_writer)(const char *path);
   detect_agree_fn *agree;
   void *agree_ctx;
+  bool several;              /* as in detect_several */
   char doubt[RULE_TEXT_MAX]; /* as in detect_doubt; "": none */
   char *root;
   watch *watch; /* NULL: polling or fed */

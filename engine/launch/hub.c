@@ -17,6 +17,7 @@ static const int64_t busy_pause_ns = 1000000000; /* while something is written *
 static const int64_t read_pause_ns = 100000000;
 static const int64_t again_ns = 1000000000; /* from question to question, while answers differ */
 static const int64_t unwanted_ns = 10000000000; /* nobody looks for the answers any more */
+static const int64_t alone_ns = 120000000000;   /* longer than a network file system hides a file */
 
 typedef struct other {
   launch_answer says;
@@ -35,7 +36,7 @@ struct hub {
   const log_sink *log;
   char folder[FS_PATH_MAX];
   uint32_t index, count;
-  int64_t wait_ns;
+  int64_t wait_ns, opened_at;
   launch_question question;
   asked asked[LAUNCH_UNITS_MAX];
   int64_t asked_at, read_at; /* IO_MONO: of the newest question; when answers were last read */
@@ -45,8 +46,13 @@ struct hub {
   int64_t ended_at;
   bool lost; /* one ended badly, */
   int64_t lag_ns;
+  uint32_t absent; /* how many are taken not to run below us */
   bool unknown_said, silent_said, put_said;
+  uint32_t absent_said;
 };
+
+/* Stands for what one that does not run below us never says. */
+static const launch_answer absent_one = {.ended = true, .clean = true};
 
 static int64_t mono(const hub *h) {
   return h->io->now(h->io, IO_MONO);
@@ -136,12 +142,56 @@ static void read_one(hub *h, uint32_t i, int64_t now) {
     log_say(h->log, LOG_DEBUG, "task %u of those in this directory: %s", i, why.text);
 }
 
+/* ---- those that never come ---- */
+
+static bool anybody_came(const hub *h) {
+  uint32_t i = 0;
+  while (i < h->count && !h->others[i].known) i++;
+  return i < h->count;
+}
+
+/* Where one has come the others are likely to run below us too, and are late. */
+static int64_t patience(const hub *h) {
+  return anybody_came(h) || h->wait_ns < alone_ns ? h->wait_ns : alone_ns;
+}
+
+static void say_absent(hub *h) {
+  if (h->absent == h->absent_said) return;
+  h->absent_said = h->absent;
+  if (h->absent > 0)
+    log_say(h->log, LOG_WARN,
+            "%" PRIu32 " of the %" PRIu32 " tasks in this directory have reported nothing for "
+            "%" PRId64 " s: they are taken not to run below us, and a checkpoint is "
+            "complete without their word. Start each of them below us; or `tasks` 1, if they "
+            "never are, asks nobody",
+            h->absent, h->count, patience(h) / 1000000000);
+}
+
+/* A task says something before its command begins. One that never does would have nothing saved, ever,
+ * where its user starts the first task alone below us. One that comes after all counts again. */
+static void give_up(hub *h, int64_t now) {
+  bool over = now - h->opened_at >= patience(h);
+  h->absent = 0;
+  for (uint32_t i = 0; i < h->count; i++) {
+    if (i == h->index || h->others[i].known) continue;
+    h->answers[i] = over ? &absent_one : NULL;
+    h->absent += over;
+  }
+  say_absent(h);
+}
+
 /* One that has ended says nothing more. */
 static void read_all(hub *h) {
   int64_t now = mono(h);
   for (uint32_t i = 0; i < h->count; i++)
     if (i != h->index && !h->others[i].says.ended) read_one(h, i, now);
   h->read_at = now;
+  give_up(h, now);
+}
+
+/* Whether there is nothing to wait for from this one: it is us, or has ended, or is absent. */
+static bool is_done(const hub *h, uint32_t i) {
+  return i == h->index || (h->answers[i] && h->answers[i]->ended);
 }
 
 static agree_facts facts_of(const hub *h) {
@@ -193,9 +243,10 @@ static void warn(hub *h, const agree_finding *f) {
   if (unknown)
     log_say(h->log, LOG_WARN,
             "%s has reported nothing: no checkpoint is complete here until each of them has, since "
-            "it may still write. Each has to be started below us; `tasks` says how many they are, "
-            "if not as many as their launcher says",
-            name);
+            "it may still write, or for %" PRId64
+            " s after the start. Each has to be started below "
+            "us; `tasks` says how many they are, if not as many as their launcher says",
+            name, patience(h) / 1000000000);
   else
     log_say(h->log, LOG_WARN,
             "%s has said nothing for %" PRId64
@@ -234,10 +285,17 @@ void hub_ended(hub *h, bool clean) {
   h->ended = true;
   h->clean = clean;
   h->ended_at = mono(h);
+  if (h->absent > 0) read_all(h);
 }
 
+bool hub_alone(const hub *h) {
+  return h->absent == h->count - 1;
+}
+
+/* The others are told no sooner than now that they may begin, too. */
 void hub_begun(hub *h) {
   h->ended = false;
+  if (h->absent == 0) h->opened_at = mono(h);
 }
 
 /* Returns when the last of those that are left said something; INT64_MAX while one of them is known to
@@ -245,7 +303,7 @@ void hub_begun(hub *h) {
 static int64_t quiet_since(const hub *h, int64_t now) {
   int64_t since = 0;
   for (uint32_t i = 0; i < h->count; i++) {
-    if (i == h->index || h->others[i].says.ended) continue;
+    if (is_done(h, i)) continue;
     if (h->others[i].known && !is_silent(h, i, now)) return INT64_MAX;
     if (h->others[i].fresh_at > since) since = h->others[i].fresh_at;
   }
@@ -286,7 +344,7 @@ uint32_t hub_left(const hub *h, uint32_t *unknown) {
   uint32_t left = 0;
   *unknown = 0;
   for (uint32_t i = 0; i < h->count; i++) {
-    if (i == h->index || h->others[i].says.ended) continue;
+    if (is_done(h, i)) continue;
     left++;
     *unknown += !h->others[i].known || is_silent(h, i, now);
   }
@@ -303,7 +361,7 @@ bool hub_lost_one(hub *h, int64_t *lag_ns) {
 void hub_name_left(const hub *h, char *text, size_t room) {
   uint32_t left = 0, first = 0;
   for (uint32_t i = h->count; i-- > 0;) {
-    if (i == h->index || h->others[i].says.ended) continue;
+    if (is_done(h, i)) continue;
     left++;
     first = i;
   }
@@ -328,7 +386,7 @@ int hub_open(const hub_options *o, hub **out, err *e) {
                .wait_ns = o->wait_ns,
                .others = h->others,
                .answers = h->answers};
-    h->read_at = mono(h);
+    h->read_at = h->opened_at = mono(h);
     for (uint32_t i = 0; i < h->count; i++) h->others[i].fresh_at = h->read_at;
     if (!names_add_all(&h->question.excludes, o->excludes)) rc = ERR_NOMEM;
   }

@@ -19,7 +19,10 @@ typedef struct hub_options {
   const char *launch;    /* its id */
   uint32_t index, count; /* of the tasks that write there: our own, and all; count at least 2 */
   const char *const *excludes; /* beside the built-in ones; ends with NULL */
-  int64_t wait_ns;             /* for one that says nothing, once our own job has ended */
+  /* For one that says nothing, once our own job has ended; and from the start for one that has never
+   * said anything. If none has, two minutes at most. After that such a one is taken not to run below
+   * us, and nobody waits for it, until it comes after all. */
+  int64_t wait_ns;
 } hub_options;
 
 /* Makes the folder, and asks the first time: after that the others may begin. */
@@ -41,7 +44,9 @@ typedef enum hub_state {
 
 /* Takes in that our own job has ended. */
 void hub_ended(hub *h, bool clean);
-/* Another one was started. */
+/* True if all others are taken not to run below us, when they were last looked for. */
+bool hub_alone(const hub *h);
+/* One was started, the first or another. */
 void hub_begun(hub *h);
 /* Reads what was answered, and asks anew where it is due. `busy`: something is being written, so that it
  * matters when a task dies. `end_at`: IO_MONO time after which nobody is waited for; INT64_MAX: none.

@@ -255,9 +255,17 @@ bool run_tasks_agree(void *ctx, const char *path, match_kind kind, uint64_t stam
   return hub_agrees(r->hub, path, kind, stamp, why, room, wait);
 }
 
+/* Where no other task runs below us it is as if there were none. */
+static bool note_alone(run *r) {
+  bool alone = hub_alone(r->hub);
+  detect_several(r->detect, !alone);
+  return alone;
+}
+
 bool run_tasks_left(run *r, bool clean) {
   if (!r->hub) return false;
   hub_ended(r->hub, clean);
+  if (note_alone(r)) return false;
   r->own_end = true;
   if (!clean) detect_writer_died(r->detect, 0);
   return true;
@@ -284,6 +292,7 @@ int64_t run_tasks_step(run *r) {
   char left[200], why[256];
   if (!r->hub || (r->writer_gone && !r->own_end)) return INT64_MAX;
   hub_state state = hub_step(r->hub, is_busy(r), end_of_wait(r), &due);
+  note_alone(r);
   if (hub_lost_one(r->hub, &lag)) detect_writer_died(r->detect, lag);
   if (state == HUB_LIVES) return due;
   r->own_end = false;

@@ -117,6 +117,17 @@ static void what_is_not_complete_when_nobody_knows_of_all_is_unproven_and_says_w
   sim_after(s, 60 * SIM_S, "checkpoint-2", DETECT_COMPLETE);
 }
 
+/* It is found out that no other task was ever asked: then it is as with one writer. */
+static void where_there_is_one_after_all_the_end_proves_what_has_its_marker(void **state) {
+  sim *s = *state;
+  save(s, "checkpoint-1", 3);
+  sim_after(s, 60 * SIM_S, "checkpoint-1", DETECT_COMPLETE);
+  save(s, "checkpoint-2", 2);
+  detect_several(s->d, false);
+  detect_writer_gone(s->d, true);
+  sim_after(s, SIM_S, "checkpoint-2", DETECT_COMPLETE);
+}
+
 /* ---- one of them dies, and the others live on ---- */
 
 static void what_one_may_have_had_open_when_it_died_is_unproven(void **state) {
@@ -158,6 +169,7 @@ int main(void) {
       SEVERAL(what_lacks_a_file_of_the_one_before_is_unproven_when_all_have_ended),
       SEVERAL(what_has_all_of_them_is_complete_at_once_when_all_have_ended),
       SEVERAL(what_is_not_complete_when_nobody_knows_of_all_is_unproven_and_says_why),
+      SEVERAL(where_there_is_one_after_all_the_end_proves_what_has_its_marker),
       SEVERAL(what_one_may_have_had_open_when_it_died_is_unproven),
       SEVERAL(the_time_since_it_was_known_to_live_counts_against_what_was_closed),
   };

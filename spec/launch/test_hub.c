@@ -43,7 +43,7 @@ static int set_up(void **state) {
 }
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tmpdir_tear_down)
 
-static hub *open_hub(void **state, uint32_t count) {
+static hub *open_hub_that_waits(void **state, uint32_t count, int64_t wait_ns) {
   static const char *const excludes[] = {"*.log", NULL};
   hub *h;
   err e = {0};
@@ -52,9 +52,13 @@ static hub *open_hub(void **state, uint32_t count) {
                    .launch = "a launch",
                    .count = count,
                    .excludes = excludes,
-                   .wait_ns = 60000000000};
+                   .wait_ns = wait_ns};
   if (hub_open(&o, &h, &e) < 0) fail_msg("%s", e.text);
   return h;
+}
+
+static hub *open_hub(void **state, uint32_t count) {
+  return open_hub_that_waits(state, count, 60000000000);
 }
 
 static member *join(void **state, uint32_t index) {
@@ -171,7 +175,7 @@ static void a_file_that_somebody_there_has_open_is_waited_for(void **state) {
   hub_close(h, true);
 }
 
-static void one_without_a_word_is_unknown_until_it_is_given_up(void **state) {
+static void one_without_a_word_beside_others_is_unknown_for_the_wait(void **state) {
   int64_t due;
   uint32_t unknown;
   char text[200];
@@ -190,10 +194,85 @@ static void one_without_a_word_is_unknown_until_it_is_given_up(void **state) {
   assert_true(due < INT64_MAX);
   pass(58);
   assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
-  pass(2);
-  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_UNKNOWN);
+  assert_int_equal(hub_step(h, true, clock_ns, &due), HUB_UNKNOWN); /* a deadline */
   hub_name_left(h, text, sizeof text);
   assert_string_equal(text, "number 2 of the 3 tasks in this directory is");
+  pass(2);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_OVER);
+  assert_true(hub_clean(h));
+  assert_false(hub_alone(h));
+  member_close(one);
+  hub_close(h, true);
+}
+
+/* The user started the first one alone below us. */
+static void two_minutes_without_a_word_of_any_is_being_alone(void **state) {
+  int64_t due;
+  uint32_t unknown;
+  hub *h = open_hub_that_waits(state, 3, 600000000000);
+  pass(118);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
+  assert_false(agrees(state, h));
+  says("number 1 of the 3 tasks in this directory has not reported yet");
+  assert_false(hub_alone(h));
+  assert_int_equal(hub_step(h, true, clock_ns, &due), HUB_LIVES); /* our own has not ended */
+  pass(3);
+  assert_true(agrees(state, h));
+  assert_true(hub_alone(h));
+  hub_ended(h, true);
+  assert_int_equal(hub_left(h, &unknown), 0);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_OVER);
+  assert_true(hub_clean(h));
+  hub_close(h, true);
+}
+
+/* What came before may have taken long, and the others were not told of the directory. */
+static void the_two_minutes_count_from_the_start_of_the_job(void **state) {
+  int64_t due;
+  hub *h = open_hub_that_waits(state, 2, 600000000000);
+  pass(115);
+  hub_begun(h);
+  pass(110);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
+  assert_false(hub_alone(h));
+  pass(11);
+  hub_step(h, true, INT64_MAX, &due);
+  assert_true(hub_alone(h));
+  hub_begun(h); /* another job: it stays found out */
+  pass(1);
+  hub_step(h, true, INT64_MAX, &due);
+  assert_true(hub_alone(h));
+  hub_close(h, true);
+}
+
+static void one_that_comes_after_all_is_asked_and_the_rest_unknown_again(void **state) {
+  int64_t due;
+  hub *h = open_hub_that_waits(state, 3, 600000000000);
+  pass(121);
+  assert_true(agrees(state, h));
+  member *one = join(state, 1);
+  pass(1);
+  hub_step(h, true, INT64_MAX, &due);
+  assert_false(hub_alone(h));
+  assert_false(agrees(state, h));
+  says("number 2 of the 3 tasks in this directory has not reported yet");
+  pass(479);
+  step(one);
+  assert_true(agrees(state, h));
+  member_close(one);
+  hub_close(h, true);
+}
+
+static void one_that_begins_as_ours_ends_is_not_given_up(void **state) {
+  int64_t due;
+  hub *h = open_hub_that_waits(state, 2, 600000000000);
+  pass(121);
+  assert_int_equal(hub_step(h, false, INT64_MAX, &due), HUB_LIVES);
+  assert_true(hub_alone(h));
+  member *one = join(state, 1);
+  hub_ended(h, true);
+  assert_false(hub_alone(h));
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
   member_close(one);
   hub_close(h, true);
 }
@@ -419,7 +498,11 @@ int main(void) {
       T(a_unit_is_complete_when_each_has_looked_at_it_since),
       T(what_is_excluded_is_no_difference),
       T(a_file_that_somebody_there_has_open_is_waited_for),
-      T(one_without_a_word_is_unknown_until_it_is_given_up),
+      T(one_without_a_word_beside_others_is_unknown_for_the_wait),
+      T(two_minutes_without_a_word_of_any_is_being_alone),
+      T(the_two_minutes_count_from_the_start_of_the_job),
+      T(one_that_comes_after_all_is_asked_and_the_rest_unknown_again),
+      T(one_that_begins_as_ours_ends_is_not_given_up),
       T(nobody_is_waited_for_long_of_whom_nothing_hangs),
       T(one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline),
       T(all_have_ended_when_each_says_so),
