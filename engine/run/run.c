@@ -196,12 +196,12 @@ static int on_complete(run *r, run_unit *u, err *e) {
   return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
 }
 
-static void on_unproven(run *r, run_unit *u, detect_state state) {
+static void on_unproven(run *r, run_unit *u, const detect_unit *facts) {
   if (u->phase == UNIT_RUNNING) {
     stop_save(u);
     return;
   }
-  if (state == DETECT_UNPROVEN && u->want.action != POLICY_WAIT) {
+  if (policy_builtin(facts).action != POLICY_WAIT) {
     run_consider(r, u, NULL);
     return;
   }
@@ -261,7 +261,7 @@ int run_unit_news(run *r, const detect_unit *facts, err *e) {
   case DETECT_OPEN: return on_open(r, u, e);
   case DETECT_COMPLETE: return on_complete(r, u, e);
   case DETECT_UNPROVEN:
-  case DETECT_BROKEN: on_unproven(r, u, facts->state); return 0;
+  case DETECT_BROKEN: on_unproven(r, u, facts); return 0;
   case DETECT_GONE: break;
   }
   return 0;

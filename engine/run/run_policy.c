@@ -267,12 +267,12 @@ void run_consider(run *r, run_unit *u, const char *event) {
   }
 }
 
-/* Complete, and held back by a policy alone. */
+/* Complete, or to be saved if it is sound, and held back by a policy alone. */
 static bool held_back(const run *r, const run_unit *u) {
   detect_unit unit;
   if (u->phase == UNIT_SKIPPED) return true;
   return u->phase == UNIT_SETTLING && u->want.action == POLICY_WAIT && u->counted &&
-         detect_find(r->detect, u->path, &unit) && unit.state == DETECT_COMPLETE;
+         detect_find(r->detect, u->path, &unit) && policy_builtin(&unit).action != POLICY_WAIT;
 }
 
 static bool is_outdone(const run *r, const run_unit *u) {

@@ -78,6 +78,30 @@ static void what_is_never_ready_is_skipped_once_the_job_has_ended(void **state) 
   assert_int_equal(run_host_count(h, RUN_SKIPPED, "ckpt-1.pt"), 1);
 }
 
+/* Guards: only complete ones were asked about again; of an older file, which is saved if it is sound, the
+ * run waited for news without end. */
+static void what_is_to_be_sound_and_is_not_ready_waits_for_the_end_too(void **state) {
+  static const char head[] = "{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+  const uint64_t length = sizeof head - 1;
+  run_host *h = *state;
+  run_prepared prepared;
+  FILE *f = fopen(run_host_dir(h, "model-step=1.safetensors"), "w");
+  assert_non_null(f);
+  fwrite(&length, sizeof length, 1, f);
+  fwrite(head, sizeof head, 1, f); /* its end is the byte of data */
+  fclose(f);
+  run_host_policy(h, "return { api = 1, ready = function(e)\n"
+                     "  if e.event == 'end' then return true end\n"
+                     "  return false, 'not yet' end }");
+  assert_int_equal(run_host_open(h, NULL), 0);
+  assert_int_equal(run_prepare(run_host_run(h), RUN_NEVER, NULL, &prepared, NULL), 0);
+  assert_int_equal(run_start(run_host_run(h), NULL), 0);
+  run_host_for(h, 0.3);
+  assert_int_equal(run_host_status(h).settling, 1);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_until(h, RUN_COMMITTED, "model-step=1.safetensors");
+}
+
 static void no_policy_waives_a_structural_check(void **state) {
   run_host *h = *state;
   run_host_policy(h, "return { api = 1, sync = function() return 'sync' end }");
@@ -303,6 +327,7 @@ int main(void) {
       WITH_HOST(thresholds_count_from_the_last_save),
       WITH_HOST(what_is_not_ready_waits_for_the_files_or_for_the_end),
       WITH_HOST(what_is_never_ready_is_skipped_once_the_job_has_ended),
+      WITH_HOST(what_is_to_be_sound_and_is_not_ready_waits_for_the_end_too),
       WITH_HOST(no_policy_waives_a_structural_check),
       WITH_HOST(without_a_queue_only_one_save_runs_or_waits),
       WITH_HOST(when_time_is_short_the_policy_says_what_is_still_saved),
