@@ -117,8 +117,8 @@ void runlog_take_last(runlog *log, const buf *text);
 /* Remembers entry `n`, which was read or made just now, if it is a commit. */
 void runlog_note_commit(runlog *log, uint64_t n, const json_t *entry);
 void runlog_forget_proof(runlog *log);
-/* Warns of it, and keeps the handle from appending. */
 int runlog_unreadable(const runlog *log, err *e); /* says the damage where it ends all reading */
+/* Warns of it, and keeps the handle from appending. */
 void runlog_note_damage(runlog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Makes the digest that a snapshot has of its state. */
