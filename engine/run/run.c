@@ -73,8 +73,8 @@ static void release_leases(run *r) {
 
 static void keep_memory(run *r, run_group *g) {
   err e = {0};
-  if (!run_memory_due(g) || g->term == RUNLOG_NONE || r->fenced || atomic_load(&r->stop) ||
-      run_follows(r))
+  if (!g->memory_changed || g->remembers != MEMORY_KNOWN || g->term == RUNLOG_NONE || r->fenced ||
+      atomic_load(&r->stop) || run_follows(r))
     return;
   int rc = runlog_refresh(g->group.log, &e);
   if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, run_memory_at_end(r, g), &e);

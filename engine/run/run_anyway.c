@@ -84,18 +84,19 @@ static bool is_tied(const run *r, const survey *s) {
 
 /* What is known now is what the job comes from, whatever this run commits later. */
 static int remember(run *r, err *e) {
+  const memory_state unread = run_remembers(r) ? MEMORY_UNREAD : MEMORY_KNOWN;
   const journal_log *log;
   size_t count = 0;
   while (journal_log_at(r->journal, r->places.target_text, count)) count++;
   r->came = calloc(count + 1, sizeof *r->came);
   if (!r->came) return err_set(e, ERR_NOMEM, "begin without the store: out of memory");
-  r->groups[0]->memory_unknown = run_remembers(r); /* the one at the top, whatever is known */
+  r->groups[0]->remembers = unread; /* the one at the top, whatever is known */
   for (; (log = journal_log_at(r->journal, r->places.target_text, r->came_count));
        r->came_count++) {
     run_group *g;
     int rc = run_group_get(r, log->group, &g, e);
     if (rc < 0) return rc;
-    g->memory_unknown = run_remembers(r);
+    g->remembers = unread;
     char *group = strdup(log->group);
     if (!group) return err_set(e, ERR_NOMEM, "begin without the store: out of memory");
     r->came[r->came_count] = (run_came){group, log->newest};
@@ -166,7 +167,7 @@ struct run_meeting {
   run_group *with; /* the list of groups may move while the store is asked */
   bool remembers;  /* what the policies remember is to be read, too */
   char *memory;
-  bool unknown; /* what stands there cannot be read */
+  memory_state state;
   int status;
   err error;
 };
@@ -176,7 +177,7 @@ static void meet_on_worker(void *arg) {
   run *r = m->task.run;
   char *prefix = m->with->group.prefix;
   m->status = 0;
-  if (m->remembers) m->status = run_memory_read(r, prefix, &m->memory, &m->unknown, &m->error);
+  if (m->remembers) m->status = run_memory_read(r, prefix, &m->memory, &m->state, &m->error);
   if (m->status == 0) m->status = group_begin(&m->with->group, &m->error);
   r->env->finished(r->env->ctx, &m->task);
 }
@@ -203,6 +204,15 @@ static void met(run *r, run_group *g) {
   run_group_note_log(r, g, NULL);
 }
 
+/* An outage is over some time; a refusal is a person's to mend, so it is said once. */
+static void say_unmet(run *r, const err *why) {
+  bool outage = err_class_of(why->code) == ERR_CLASS_RETRYABLE;
+  bool loud = !outage && !r->meeting_refused;
+  log_say(r->env->log, loud ? LOG_WARN : LOG_DEBUG, "the store %s, and nothing is saved yet: %s",
+          outage ? "does not answer yet" : "refuses what a save begins with", why->text);
+  r->meeting_refused = r->meeting_refused || loud;
+}
+
 static void meet_done(run_task *task) {
   struct run_meeting *m = (struct run_meeting *)task; /* the task is its first member */
   run *r = task->run;
@@ -210,12 +220,12 @@ static void meet_done(run_task *task) {
   r->meeting = NULL;
   if (m->status == 0) {
     met(r, g);
-    run_memory_recall(r, g, m->memory, m->unknown);
+    run_memory_recall(r, g, m->memory, m->state);
     m->memory = NULL; /* the group's */
   } else if (g->group.turned_away)
     run_end_saving(r, g->group.prefix, m->status, m->error.text);
   else
-    log_say(r->env->log, LOG_DEBUG, "the store does not answer yet: %s", m->error.text);
+    say_unmet(r, &m->error);
   free(m->memory);
   free(m);
 }
@@ -234,7 +244,7 @@ static bool waits(const run *r, const run_group *g) {
 }
 
 bool run_anyway_forgets(const run *r, const run_group *g) {
-  return g->memory_unknown && waits(r, g);
+  return g->remembers == MEMORY_UNREAD && waits(r, g);
 }
 
 bool run_anyway_holds(const run *r, const run_group *g) {

@@ -286,6 +286,7 @@ void run_save_done(run_task *task) {
     s->job.beside = NULL;
   }
   if (s->term != RUNLOG_NONE) s->group->term = s->term;
+  if (s->memory_kept) s->group->remembers = MEMORY_KNOWN;
   if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
   note_time(r, s);
   if (status == 0)

@@ -202,7 +202,7 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
   size_t count = rc == 0 ? retention_items(state, items) : 0;
   if (rc == 0) {
     run_starts_note(r, g, items, count);
-    bool answered = policy_has(r->policy, POLICY_KEEP) && !g->memory_unknown &&
+    bool answered = policy_has(r->policy, POLICY_KEEP) && g->remembers == MEMORY_KNOWN &&
                     run_policy_select(r, g, POLICY_KEEP, items, count, said);
     retention_spread(state, answered ? said : NULL, k->kept);
     wish_away(r, g, k);
@@ -287,6 +287,7 @@ static void lineup_fill(run *r, const run_group *g, lineup *l) {
 void run_keep_judge(run *r, run_group *g) {
   lineup l;
   if (!policy_has(r->policy, POLICY_KEEP) || r->keep_all || run_follows(r)) return;
+  const bool unknown = g->remembers != MEMORY_KNOWN; /* then each may be one that it protects */
   policy_kept *said = NULL;
   char *memory = NULL;
   if (lineup_make(r, g, &l)) {
@@ -298,8 +299,11 @@ void run_keep_judge(run *r, run_group *g) {
                                       l.first + l.count, &memory, said);
   for (size_t i = 0; l.units && i < l.count; i++) {
     run_unit *u = l.units[i];
-    u->kept = chosen && said[l.first + i].keep;
-    snprintf(u->kept_why, sizeof u->kept_why, "%s", u->kept ? said[l.first + i].reason : "");
+    u->kept = chosen && (unknown || said[l.first + i].keep);
+    snprintf(u->kept_why, sizeof u->kept_why, "%s",
+             !u->kept  ? ""
+             : unknown ? "what the policies remember is not known"
+                       : said[l.first + i].reason);
   }
   free(memory);
   free(said);

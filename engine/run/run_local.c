@@ -362,6 +362,7 @@ static bool outlived(const local_list *l, size_t i) {
 void run_local_sweep(run *r, run_group *g) {
   local_list l;
   if (r->closing || r->fenced || r->keep_all || !policy_has(r->policy, POLICY_KEEP_LOCAL)) return;
+  if (g->remembers != MEMORY_KNOWN) return;
   run_freeing *w = freeing_new(r, g);
   if (w && list_durable(r, g, &l) &&
       run_policy_select(r, g, POLICY_KEEP_LOCAL, l.items, l.count, l.kept))

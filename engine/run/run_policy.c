@@ -406,12 +406,12 @@ bool run_remembers(const run *r) {
   return strcmp(policy_names(r->policy), "builtin") != 0;
 }
 
-int run_memory_read(run *r, const char *prefix, char **memory, bool *unknown, err *e) {
+int run_memory_read(run *r, const char *prefix, char **memory, memory_state *state, err *e) {
   char key[STORE_KEY_MAX];
   err why = {0};
   buf text;
   *memory = NULL;
-  *unknown = false;
+  *state = MEMORY_KNOWN;
   int rc = runlog_join(prefix, memory_name, key, e);
   if (rc < 0) return rc;
   buf_init(&text, POLICY_MEMORY_MAX + MEMORY_ROOM);
@@ -422,7 +422,7 @@ int run_memory_read(run *r, const char *prefix, char **memory, bool *unknown, er
   if (!answered || rc == ERR_NOMEM)
     return err_set(e, rc, "read what the policies remember: %s", why.text);
   if (rc == 0 || rc == ERR_NOENT) return 0;
-  *unknown = true;
+  *state = MEMORY_BROKEN;
   log_say(
       r->env->log, LOG_WARN,
       "what the policies remember cannot be read, so they begin anew, and nothing is dropped by "
@@ -433,23 +433,22 @@ int run_memory_read(run *r, const char *prefix, char **memory, bool *unknown, er
 
 int run_memory_load(run *r, run_group *g, err *e) {
   if (!run_remembers(r) || g->memory) return 0;
-  return run_memory_read(r, g->group.prefix, &g->memory, &g->memory_unknown, e);
+  return run_memory_read(r, g->group.prefix, &g->memory, &g->remembers, e);
 }
 
-void run_memory_recall(run *r, run_group *g, char *memory, bool unknown) {
-  if (g->memory || !g->memory_unknown) { /* at the end they were asked without it */
+void run_memory_recall(run *r, run_group *g, char *memory, memory_state state) {
+  bool asked = g->memory != NULL; /* at the end they are asked without it */
+  bool taken = g->remembers == MEMORY_UNREAD && (!asked || (!memory && state == MEMORY_KNOWN));
+  if (taken && !asked)
+    g->memory = memory;
+  else
     free(memory);
-    return;
-  }
-  g->memory = memory;
-  g->memory_unknown = unknown;
+  if (!taken) return;
+  g->remembers = state;
+  if (r->closing || r->fenced || !r->detect) return;
   for (size_t i = 0; i < r->unit_count; i++)
     if (r->units[i]->group == g && !r->units[i]->once.answered && held_back(r, r->units[i]))
       run_consider(r, r->units[i], NULL);
-}
-
-bool run_memory_due(const run_group *g) {
-  return g->memory_changed && !g->memory_unknown;
 }
 
 int run_memory_write(store *s, const char *prefix, const char *memory, err *e) {

@@ -179,11 +179,23 @@ void run_take_back(run *r) {
   }
 }
 
+/* What they remember now was made without what the store has. */
+static bool would_lose_memory(const run_save *s) {
+  char *found = NULL;
+  memory_state state;
+  err e = {0};
+  if (s->remembers == MEMORY_KNOWN) return false;
+  int rc = run_memory_read(s->task.run, s->group->group.prefix, &found, &state, &e);
+  bool nothing = rc == 0 && !found && state == MEMORY_KNOWN;
+  free(found);
+  return !nothing;
+}
+
 /* Writes the policies' memory with the commit: a run that goes on elsewhere finds it there. */
 static void keep_memory(run_save *s) {
   const run *r = s->task.run;
   err e = {0};
-  if (s->job.status != 0 || !s->memory || run_follows(r)) return;
+  if (s->job.status != 0 || !s->memory || run_follows(r) || would_lose_memory(s)) return;
   s->memory_kept = run_memory_write(r->store, s->group->group.prefix, s->memory, &e) == 0;
   if (!s->memory_kept)
     log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
@@ -258,8 +270,10 @@ static int start_save(run *r, run_unit *u, err *e) {
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
   const char *numbers = u->above ? NULL : run_numbers_now(r, u);
   s->job.metrics = numbers ? strdup(numbers) : NULL;
+  s->remembers = u->group->remembers;
   /* An empty table is written, too: an older one must not come back. */
-  if (run_memory_due(u->group)) s->memory = strdup(u->group->memory ? u->group->memory : "{}");
+  if (u->group->memory_changed && u->group->remembers != MEMORY_BROKEN)
+    s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);
   int rc = plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e);
   err full = {0};

@@ -145,6 +145,14 @@ typedef struct run_lost {
   char why[256];
 } run_lost;
 
+/* What the policies remembered of earlier runs: while it is not known nothing is dropped, or freed, by
+ * what they remember now. */
+typedef enum memory_state {
+  MEMORY_KNOWN,
+  MEMORY_UNREAD, /* the store has not been asked yet: written is only where it has none */
+  MEMORY_BROKEN, /* what is there cannot be read: it is not written over */
+} memory_state;
+
 struct run_group {
   group group;
   run_lost *lost; /* the owner's */
@@ -160,9 +168,8 @@ struct run_group {
   uint64_t commits;         /* live ones, as the owner last saw its log */
   char *memory;             /* the policies' table, as JSON text; NULL: empty */
   bool memory_changed;      /* since it was last handed to a save */
-  bool
-      memory_unknown; /* what the store has was not read: nothing is dropped by it, nor written over it */
-  uint64_t hooked; /* by a hook of what has happened: the newest first question by then */
+  memory_state remembers;   /* how far `memory` is what the store has */
+  uint64_t hooked;          /* by a hook of what has happened: the newest first question by then */
   uint64_t results, checkpoints, bytes; /* since its last save was begun */
   int64_t saved_ns;                     /* IO_WALL time of that; 0: there was none */
   int64_t spent_ns;                     /* of all tries of its saves that are over */
@@ -264,6 +271,7 @@ struct run {
   int64_t wait_lease_ns, lease_wait_until; /* as asked for; IO_MONO, 0: it is not waited yet */
   /* run_anyway.c: it began without its store, because of this; the store has answered since. */
   bool anyway, answered, met; /* answered: for the first group; met: for all that are known */
+  bool meeting_refused;       /* it was said that the store refuses it */
   err anyway_why;
   run_came *came;
   size_t came_count;
@@ -310,14 +318,15 @@ struct run_save {
   /* The unit as it was when the save began: it may be another one by now. */
   digest fingerprint;
   char reason[256];
-  bool sure;         /* it was known to be whole */
-  int64_t begun_at;  /* IO_MONO; 0: it goes on from what an earlier try has sent */
-  int64_t tried_at;  /* IO_MONO: of this try */
-  queue_place place; /* its own in the line */
-  char *memory;      /* of the group, to be written with the commit; NULL: as it is there */
-  bool memory_kept;  /* it was written */
-  bool copied;       /* it is sent from a snapshot: changes of the original do not matter */
-  bool given_up;     /* the host cancelled it */
+  bool sure;              /* it was known to be whole */
+  int64_t begun_at;       /* IO_MONO; 0: it goes on from what an earlier try has sent */
+  int64_t tried_at;       /* IO_MONO: of this try */
+  queue_place place;      /* its own in the line */
+  char *memory;           /* of the group, to be written with the commit; NULL: as it is there */
+  memory_state remembers; /* of the group, when this save began */
+  bool memory_kept;       /* it was written */
+  bool copied;            /* it is sent from a snapshot: changes of the original do not matter */
+  bool given_up;          /* the host cancelled it */
   /* These are the owner's, for run_stall.c; times are IO_MONO. */
   uint64_t moved;            /* as last seen */
   int64_t alive_at, said_at; /* of its last progress, and when that was last complained about */
@@ -397,12 +406,11 @@ bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item
 bool run_remembers(const run *r); /* its policies may */
 /* Reads what the policies remembered of earlier runs, for the caller to free; NULL: nothing. Blocks on
  * the store, and may run on a worker. A text that is not ours is no failure, since asking again would not
- * help: it is warned of, and `*unknown` is set. */
-int run_memory_read(run *r, const char *prefix, char **memory, bool *unknown, err *e);
+ * help: it is warned of, and MEMORY_BROKEN. */
+int run_memory_read(run *r, const char *prefix, char **memory, memory_state *state, err *e);
 int run_memory_load(run *r, run_group *g, err *e); /* the group's; blocks on the store */
 /* Takes over what was read after the job began, and asks about what has waited for it. */
-void run_memory_recall(run *r, run_group *g, char *memory, bool unknown);
-bool run_memory_due(const run_group *g); /* it is to be written */
+void run_memory_recall(run *r, run_group *g, char *memory, memory_state state);
 /* The policies' memory as the next run is to have it, JSON text. It asks anew about what stands here and is in no
  * store: it has not been counted then. */
 const char *run_memory_at_end(const run *r, const run_group *g);

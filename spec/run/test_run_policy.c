@@ -219,13 +219,15 @@ static void by_a_memory_that_cannot_be_read_nothing_is_dropped_and_it_stays(void
   run_host_begin_with(h, "return { api = 1,\n"
                          "  sync = function(e, m) m.n = (m.n or 0) + 1\n"
                          "    return 'sync', 'number ' .. m.n end,\n"
-                         "  keep = function(list, m) return { list[#list] } end }");
+                         "  keep = function(list, m) return { list[#list] } end,\n"
+                         "  keep_local = function(list, m) return { list[#list] } end }");
   run_host_save(h, "ckpt-1.pt", RUN_COMMITTED);
   run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
   run_host_for(h, 0.3);
   assert_int_equal(run_host_count(h, RUN_EXPIRED, NULL), 0);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt");
   assert_int_equal(run_host_status(h).fallbacks, 0);
+  assert_true(path_exists(run_host_dir(h, "ckpt-1.pt")));
   run_host_close(h);
   FILE *f = fopen(run_host_store(h, ".ckpt/memory"), "r");
   assert_non_null(f);

@@ -77,5 +77,26 @@ run anyway --start-anyway -- "save . 3; sleep 1; mv '$S3_DIR/halfway' '$RULES'; 
 tell $? "a run that began without the store asks again for what they remember, and keeps by it"
 "$CKPT" why --to s3://ckpt-test/anyway checkpoint-3 2>&1 | grep -q "number 3"
 tell $? "and asks the policies about what is complete only then"
+
+# The store answers when the job has ended, and the save is what asks it first.
+late() { # NAME WORDS... -- JOB
+  rules "999999 * * status 503/SlowDown\n"
+  (sleep 4 && rules "") &
+  run "$1" --restore never --start-anyway "${@:2}"
+}
+late new --grace 60s -- "save . 1" && rules ""
+wait
+run new -- "save . 2; seen 'committed checkpoint-2'; save . 3" && run new -- "save . 4" && has new 1
+tell $? "where the store has nothing, what policies without it remember is kept"
+"$CKPT" why --to s3://ckpt-test/new checkpoint-4 2>&1 | grep -q "number 4"
+tell $? "and is counted on"
+
+/usr/bin/python3 -IS -c 'import struct, sys
+head = b"{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
+sys.stdout.buffer.write(struct.pack("<Q", len(head)) + head + b"x")' >"$S3_DIR/model"
+mkdir "$S3_DIR/sound" && touch -d "1 hour ago" "$S3_DIR/model" && cp -p "$S3_DIR/model" "$S3_DIR/sound/model-step=1.safetensors"
+late sound --unit 'model-step={step}.safetensors' -- "seen 'committed model-step'"
+tell $? "an older file that is saved if it is sound waits for the store, too, and no longer"
+wait
 echo "1..$tests"
 exit $((failures > 0))
