@@ -353,18 +353,7 @@ bool run_dir_inside(const run *r, const char *path); /* strictly below one of th
 int run_known_paths(run *r, names *out, err *e);
 
 /* run_ranks.c: ranks that save together (r->ranks). All these return 0 for a run that is alone. */
-bool run_follows(const run *r); /* true for every rank but the first: rank 0 decides for us
-                                      * then */
-/* run_ranks.c, too: the other tasks that write into the directory. */
-int run_tasks_open(run *r, err *e);
-detect_agree_fn run_tasks_agree; /* `ctx`: the run */
-/* Takes in that our own job has ended. True: others may still write, and run_writers_gone() comes when
- * they have ended. */
-bool run_tasks_left(run *r, bool clean);
-void run_tasks_again(run *r);              /* another job of ours was started */
-int64_t run_tasks_step(run *r);            /* returns when to call it again */
-void run_writers_gone(run *r, bool clean); /* run.c: nobody writes any more */
-
+bool run_follows(const run *r); /* true for every rank but the first: rank 0 decides for us then */
 int run_ranks_await(run *r, err *e); /* for the others: waits until rank 0 has made its directory
                                       * ready */
 void run_ranks_wait(const run *r);   /* tells the others why rank 0 waits, as in its identity */
@@ -377,6 +366,16 @@ void run_ranks_failed(run *r,
                       const err *why); /* this rank cannot begin: the others need not wait */
 void run_ranks_refused(run *r, const err *why); /* nor here, where the store was not opened yet */
 void run_ranks_close(run *r);
+
+/* run_ranks.c, too: the other tasks that write into the directory. */
+int run_tasks_open(run *r, err *e);
+detect_agree_fn run_tasks_agree; /* `ctx`: the run */
+/* Takes in that our own job has ended. True: others may still write, and run_writers_gone() comes when
+ * they have ended. */
+bool run_tasks_left(run *r, bool clean);
+void run_tasks_again(run *r);              /* another job of ours was started */
+int64_t run_tasks_step(run *r);            /* returns when to call it again */
+void run_writers_gone(run *r, bool clean); /* run.c: nobody writes any more */
 
 /* run_units.c */
 run_unit *run_unit_find(run *r, const char *path);
@@ -476,8 +475,9 @@ int run_own_briefly(const run *r, const char *log, uint64_t term, owner *out, er
 int run_may_change(const run *r, const owner *o, group *g, uint64_t term, err *e);
 void run_group_name_log(run *r, run_group *g); /* sets log_name; while no worker uses the log */
 void run_join(run *r);                         /* lets the other watchers know of us */
+/* Lists what it excludes beside the built-in ones; false: no memory. */
+bool run_own_excludes(const run *r, names *out);
 /* Tells them that the unit, which is durable, need not stay here for us, nor what it supersedes. */
-bool run_own_excludes(const run *r, names *out); /* beside the built-in ones; false: no memory */
 void run_tell_watchers(run *r, const run_unit *u);
 void run_tell_group(run *r, const run_group *g); /* the same of all that is durable in it */
 bool run_has_all(const run *r);              /* nothing is left that this watcher wanted to save */
