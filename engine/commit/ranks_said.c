@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json_names.h"
 #include "commit/log/runlog.h"
 #include "prims/hash.h"
 
@@ -75,17 +75,8 @@ int ranks_said_remove(store *s, const ranks *r, err *e) {
 }
 
 static int take_refused(const json_t *top, const char *key, names *out, err *e) {
-  json_t *list = json_object_get(top, "refused");
-  buf name;
-  int rc = 0;
-  for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
-    const char *text = json_string_value(json_array_get(list, i));
-    buf_init(&name, FS_PATH_MAX);
-    rc = text ? js_name_unescape(text, &name, e)
-              : err_set(e, ERR_FORMAT, "%s: \"refused\" is no list of names", key);
-    if (rc == 0 && !names_add(out, name.data ? name.data : "")) rc = ERR_NOMEM;
-    buf_free(&name);
-  }
+  const json_t *list = json_object_get(top, "refused");
+  int rc = js_take_names(list, "refused", key, FS_PATH_MAX, out, e);
   names_sort(out);
   return rc;
 }

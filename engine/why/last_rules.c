@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/json_names.h"
 #include "base/names.h"
 #include "prims/fs.h"
 
@@ -70,18 +70,7 @@ static int take_list(const json_t *doc, const char *key, names *out, err *e) {
   int rc = js_get_array(doc, key, "rules.json", &list, e);
   if (rc == 0 && json_array_size(list) > LIST_MAX)
     rc = err_set(e, ERR_LIMIT, "rules.json: more than %d %s", LIST_MAX, key);
-  if (rc < 0) return rc;
-  for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
-    const char *text = json_string_value(json_array_get(list, i));
-    buf name;
-    buf_init(&name, FS_PATH_MAX);
-    rc = text ? js_name_unescape(text, &name, e)
-              : err_set(e, ERR_FORMAT, "rules.json: %s is no list of names", key);
-    if (rc == 0 && !names_add(out, name.len ? name.data : ""))
-      rc = err_set(e, ERR_NOMEM, "rules.json: out of memory");
-    buf_free(&name);
-  }
-  return rc;
+  return rc < 0 ? rc : js_take_names(list, key, "rules.json", FS_PATH_MAX, out, e);
 }
 
 typedef struct lists {

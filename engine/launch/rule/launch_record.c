@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json_names.h"
 
 enum { FORMAT = 1 };
 
@@ -133,17 +133,7 @@ static int take_excludes(const json_t *o, names *out, err *e) {
   int rc = js_get_array(o, "excludes", question, &list, e);
   if (rc == 0 && json_array_size(list) > LAUNCH_EXCLUDES_MAX)
     rc = err_set(e, ERR_LIMIT, "%s: more than %d excludes", question, LAUNCH_EXCLUDES_MAX);
-  for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
-    const char *text = json_string_value(json_array_get(list, i));
-    buf name;
-    buf_init(&name, LAUNCH_BYTES_MAX);
-    rc = text ? js_name_unescape(text, &name, e)
-              : err_set(e, ERR_FORMAT, "%s: an exclude is no text", question);
-    if (rc == 0 && !names_add(out, name.data ? name.data : ""))
-      rc = err_set(e, ERR_NOMEM, "%s: out of memory", question);
-    buf_free(&name);
-  }
-  return rc;
+  return rc < 0 ? rc : js_take_names(list, "excludes", question, LAUNCH_BYTES_MAX, out, e);
 }
 
 int launch_parse_question(const buf *text, launch_question *out, err *e) {
