@@ -115,7 +115,8 @@ typedef enum policy_reuse {
 } policy_reuse;
 policy_reuse policy_reuses(const policy *p, const char *prefix, const char *unit, bool is_dir);
 
-/* Returns the globs of companions (`with = {...}`), ended by NULL; NULL: none. */
+/* Returns the globs of companions (`with = {...}`; without it those of the known frameworks), ended by
+ * NULL. Links to checkpoints are companions without being named. */
 const char *const *policy_companions(const policy *p);
 
 typedef enum policy_hook {

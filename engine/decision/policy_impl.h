@@ -49,7 +49,8 @@ int policy_read(const policy_options *o, const char *dir, const char *name, buf 
 /* These are in policy_rules.c. */
 int policy_make_rules(const policy_options *options, const json_t *data, rules **out, err *e);
 
-/* Makes the list of `with`, whose strings stay those of the data; NULL: it is empty. */
+/* Makes the list of `with`, whose strings stay those of the data; without one, that of the known
+ * frameworks. */
 int policy_make_companions(const json_t *data, const char ***out, err *e);
 
 /* policy_shipped.c: puts the directory of the shipped policies into dir[FS_PATH_MAX]. */

@@ -299,6 +299,7 @@ static int open_chain(policy *p, const policy_options *o, err *e) {
     }
   } else if (rc == 0) {
     rc = rules_custom(o->units, o->excludes, o->markers, o->quiet_ns, &p->rules, e);
+    if (rc == 0) rc = policy_make_companions(NULL, &p->companions, e);
   }
   json_decref(chain);
   json_decref(settings);

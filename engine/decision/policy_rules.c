@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "decision/policy_impl.h"
+#include "event/frameworks.h"
 
 enum { LIST_MAX = 1024, MARKERS_MAX = 64, DEPTH_MAX = 16 };
 static const int64_t year_ns = INT64_C(365) * 24 * 3600 * 1000000000;
@@ -282,12 +283,35 @@ static bool leaves_group(const char *glob) {
   }
 }
 
+/* What stands above the checkpoints is saved as that. */
+static bool is_above(const char *glob) {
+  for (const framework *f = frameworks(); f->name; f++)
+    for (size_t i = 0; f->above[i]; i++)
+      if (strcmp(f->above[i], glob) == 0) return true;
+  return false;
+}
+
+/* Without them a framework begins anew, or fails, where its checkpoints alone came back: a policy that
+ * says nothing of them must not lose them. */
+static int known_companions(const char ***out, err *e) {
+  size_t count = 0;
+  for (const framework *f = frameworks(); f->name; f++) count += FRAMEWORK_POINTERS;
+  const char **list = new_list(count, NULL, e);
+  if (!list) return ERR_NOMEM;
+  *out = list;
+  for (const framework *f = frameworks(); f->name; f++)
+    for (const framework_pointer *p = f->pointers; p->name; p++)
+      if (!is_above(p->name)) *list++ = p->name;
+  return 0;
+}
+
 int policy_make_companions(const json_t *data, const char ***out, err *e) {
   const json_t *value = json_object_get(data, "with");
   size_t count = 0;
   *out = NULL;
+  if (!value) return known_companions(out, e);
   int rc = list_size(value, "with", LIST_MAX, &count, e);
-  if (rc < 0 || count == 0) return rc;
+  if (rc < 0) return rc;
   const char **list = new_list(count, NULL, e);
   if (!list) return ERR_NOMEM;
   for (size_t i = 0; rc == 0 && i < count; i++) {

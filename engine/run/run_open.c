@@ -221,9 +221,6 @@ static void share_parts(run *r, const run_options *o) {
                          .staging = r->places.staging};
 }
 
-/* Without a policy's `with` only links to checkpoints are saved beside them. */
-static const char *const links_alone[] = {NULL};
-
 int run_open(const run_env *given, const run_options *o, run **out, err *e) {
   *out = NULL;
   run *r = run_new(given, o);
@@ -235,8 +232,7 @@ int run_open(const run_env *given, const run_options *o, run **out, err *e) {
   if (rc == 0) rc = take_ranks(r, o, e);
   if (rc == 0 && store_can(r->store, STORE_CAP_PUBLISH)) r->plan_flags |= PLAN_CAN_PUBLISH;
   if (rc == 0) r->job_env.companions = policy_companions(r->policy);
-  if (rc == 0 && !r->job_env.companions) r->job_env.companions = links_alone;
-  if (r->job_env.companions) r->plan_flags |= PLAN_HAS_COMPANIONS;
+  r->plan_flags |= PLAN_HAS_COMPANIONS;
   if (rc == 0) {
     rc = meet_store(r, o, e);
     if (rc < 0 && run_anyway_begin(r, o->start_anyway, e)) rc = 0;

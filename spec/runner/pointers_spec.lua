@@ -95,6 +95,19 @@ describe("a start that finds a pointer", function()
     has(run(0, "true"), "loaded global_step1, resume=global_step1\n")
   end)
 
+  -- Without it a framework finds nothing that names its checkpoints, and begins anew.
+  it("gets it back with its checkpoint under any policy, unless that says `with = {}`", function()
+    write(dir .. "/mine.lua", "return { api = 1, restore = keep.last(1) }\n")
+    write(dir .. "/alone.lua", "return { api = 1, with = {} }\n")
+    for _, policy in ipairs { "builtin", "retention", "./mine.lua", "./alone.lua" } do
+      run(0, "save 1; sleep 2", "--policy " .. policy)
+      sh("rm -rf out out.ckpt")
+      local said = run(0, "true", "--policy " .. policy)
+      has(said, policy == "./alone.lua" and "loaded nothing" or "loaded global_step1, resume=")
+      sh("rm -rf out out.ckpt store")
+    end
+  end)
+
   it("leaves what names no checkpoint", function()
     run(0, "save 1; ln -s nowhere out/data; printf 1.0 >out/version; sleep 2.5",
       "-o keep_last=3")
