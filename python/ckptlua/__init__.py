@@ -39,16 +39,18 @@ def _numbers(metrics):
     return {name: value for name, value in plain.items() if isinstance(value, (bool, int, float, str))}
 
 
-def notify(seconds=10, **result):
+def notify(seconds=10, /, **result):
     """Tells a result: notify(loss=0.2, step=100). With checkpoint=PATH it belongs to that checkpoint. Raises OSError
-    where the run is gone, ValueError for what it does not take; False without a run."""
+    where the run is gone, or has not answered after `seconds`, ValueError for what it does not take; False without a
+    run."""
     return _ask(_numbers(result), seconds) is not None
 
 
-def saved(path, **metrics):
-    """Tells that the framework has saved `path`, and its metrics. A training never fails for it."""
+def saved(path, /, **metrics):
+    """Tells that the framework has saved `path`, and its metrics, one of which may not be called `checkpoint`. A
+    training never fails for it."""
     try:
-        return notify(checkpoint=os.path.abspath(path), **metrics)
+        return notify(**{**metrics, "checkpoint": os.path.abspath(path)})
     except (OSError, ValueError) as e:
         print(f"ckptlua: {path}: the run was not told: {e}", flush=True)
         return False

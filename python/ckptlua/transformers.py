@@ -11,13 +11,13 @@ from ckptlua import Asked, saved
 
 class CkptCallback(TrainerCallback):
     def __init__(self):
-        self._asked, self._metrics = Asked(), {}
+        self._asked, self._step, self._metrics = Asked(), 0, {}
 
     def on_log(self, args, state, control, logs=None, **_):
-        self._metrics.update(logs or {})
+        self._take(state, logs)
 
     def on_evaluate(self, args, state, control, metrics=None, **_):
-        self._metrics.update(metrics or {})
+        self._take(state, metrics)
 
     def on_step_end(self, args, state, control, **_):
         if self._all_asked():
@@ -26,7 +26,14 @@ class CkptCallback(TrainerCallback):
     def on_save(self, args, state, control, **_):
         if state.is_world_process_zero:
             path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
-            saved(path, **{**self._metrics, "step": state.global_step})
+            self._take(state, {"step": state.global_step})
+            saved(path, **self._metrics)
+
+    def _take(self, state, metrics):
+        """What was measured at an earlier step is of other weights than those that are saved."""
+        if self._step != state.global_step:
+            self._step, self._metrics = state.global_step, {}
+        self._metrics.update(metrics or {})
 
     def _all_asked(self):
         """The signal may come between two steps of two ranks: all of them stop after the same one."""

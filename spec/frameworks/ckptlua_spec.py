@@ -170,7 +170,8 @@ def _(place):
     rows, told, text = training(place, "hf.py", "--best", "--callback")
     saved = [t for t in told if t["what"] == "saved"]
     assert rows and rows[-1]["name"] == saved[-1]["name"], (rows[-1:], saved[-1:], text)
-    assert "eval_loss" in rows[-1]["metrics"], rows[-1]
+    for row in rows:  # it evaluates at each fifth step
+        assert ("eval_loss" in row["metrics"]) == (row["step"] % 5 == 0), row
 
 
 @test("saves and stops a Lightning Trainer when asked, and tells its metrics")
@@ -178,6 +179,45 @@ def _(place):
     rows, told, text = training(place, "lit.py", "--how", "metric", "--callback")
     assert rows[-1]["name"].startswith("epoch=") and "step=" in rows[-1]["name"], (rows[-1:], text)
     assert "val_loss" in rows[-1]["metrics"], rows[-1]
+
+
+# keep.best would take the later of two with one number, which is not what the evaluation was of.
+@test("gives a Hugging Face checkpoint the numbers of its own step alone")
+def _(place):
+    need("torch", "transformers")
+    run(place, """
+import time, torch
+from transformers import Trainer, TrainerCallback, TrainingArguments
+from ckptlua.transformers import CkptCallback
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(1, 1)
+    def forward(self, x, labels):
+        return {"loss": (self.line(x) - labels).pow(2).mean()}
+
+class Rest(TrainerCallback):
+    def on_save(self, args, state, control, **_):
+        time.sleep(4)
+
+data = [{"x": torch.ones(1), "labels": torch.zeros(1)}] * 8
+args = TrainingArguments(output_dir="out", max_steps=7, save_steps=2, eval_strategy="steps", eval_steps=4,
+                         logging_steps=3, report_to=[], use_cpu=True)
+Trainer(model=Model(), args=args, train_dataset=data, eval_dataset=data, callbacks=[CkptCallback(), Rest()]).train()
+""", CUDA_VISIBLE_DEVICES="")
+    numbers = {row["name"]: sorted({"eval_loss", "loss"} & set(row["metrics"])) for row in listed(place)}
+    assert numbers == {"checkpoint-2": [], "checkpoint-4": ["eval_loss"], "checkpoint-6": ["loss"],
+                       "checkpoint-7": ["eval_loss"]}, numbers
+
+
+@test("takes a metric of any name")
+def _(place):
+    run(place, SAVES + """
+assert ckptlua.saved("out/checkpoint-1", **{"path": 1, "seconds": 2, "checkpoint": 3, "loss": 4}) is True
+""")
+    row, = listed(place)
+    assert row["metrics"]["path"] == 1 and row["metrics"]["seconds"] == 2 and row["metrics"]["loss"] == 4, row
 
 
 print(f"1..{done}")
