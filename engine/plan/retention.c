@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fault.h"
@@ -77,6 +78,22 @@ static bool is_listed(const runlog_state *state, const runlog_commit *c) {
       return true;
   }
   return false;
+}
+
+bool retention_listed(const runlog_state *state, names *out) {
+  names_free(out);
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    if (!c->needs || !is_good(c) || has_better(state, c)) continue;
+    for (const char *at = c->needs, *end; (end = strchr(at, '/')); at = end + 1) {
+      char *name = strndup(at, (size_t)(end - at));
+      const bool added = name && names_add(out, name);
+      free(name);
+      if (!added) return false;
+    }
+  }
+  names_sort_unique(out);
+  return true;
 }
 
 /* Returns why a commit stays even if the user removes all by hand. */

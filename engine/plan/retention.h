@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "decision/policy.h"
 #include "commit/log/runlog.h"
 
@@ -72,6 +73,10 @@ typedef struct retention_item {
  * data may go. */
 const char *retention_guarded(const runlog_state *state, const runlog_commit *c,
                               const retention_guard *guard, retention_word word);
+
+/* Puts the names of the units, sorted, that are named by lists which were saved with the newest good
+ * commit of a kind. False: out of memory. */
+bool retention_listed(const runlog_state *state, names *out);
 
 /* Returns how long it is from a drop with this reason to the delete, where the grace period is so
  * long. An older generation that the core has dropped has a 24th of it, an hour by default: one of

@@ -5,6 +5,7 @@
 #include "catalog/catalog.h"
 #include "commit/lease.h"
 #include "job/restore/restore.h"
+#include "plan/retention.h"
 #include "run/run_state.h"
 #include "prims/fs.h"
 
@@ -14,6 +15,7 @@ void run_group_note_newest(run_group *g) {
   g->commits = 0;
   for (size_t i = 0; c && i < state->commit_count; i++)
     g->commits += state->commits[i].life == RUNLOG_LIVE && !state->commits[i].above;
+  if (state) g->needs_unknown = !retention_listed(state, &g->needed);
   if (!c) return;
   char path[FS_PATH_MAX], *copy;
   if (fs_join(path, g->group.prefix, c->unit, NULL) < 0 || !(copy = strdup(path)))
@@ -273,6 +275,7 @@ void run_groups_close(run *r) {
   for (size_t i = 0; i < r->group_count; i++) {
     group_close(&r->groups[i]->group);
     free(r->groups[i]->newest_unit);
+    names_free(&r->groups[i]->needed);
     free(r->groups[i]->memory);
     free(r->groups[i]->before);
     run_keep_close(r->groups[i]);

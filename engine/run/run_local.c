@@ -359,15 +359,27 @@ static bool outlived(const local_list *l, size_t i) {
   return false;
 }
 
+/* True if a list names it that stands here, too: its framework may load it at the end of the training, as
+ * Hugging Face does the best one. */
+static bool is_listed(run *r, const run_group *g, const run_unit *u) {
+  char text[ERR_TEXT_MAX];
+  if (!names_has(&g->needed, fs_base(u->path))) return false;
+  snprintf(text, sizeof text,
+           "%.300s stays here, whatever keep_local says: what was saved with the newest names it",
+           u->path);
+  run_say_once(r, text);
+  return true;
+}
+
 void run_local_sweep(run *r, run_group *g) {
   local_list l;
   if (r->closing || r->fenced || r->keep_all || !policy_has(r->policy, POLICY_KEEP_LOCAL)) return;
-  if (g->remembers != MEMORY_KNOWN) return;
+  if (g->remembers != MEMORY_KNOWN || g->needs_unknown) return;
   run_freeing *w = freeing_new(r, g);
   if (w && list_durable(r, g, &l) &&
       run_policy_select(r, g, POLICY_KEEP_LOCAL, l.items, l.count, l.kept))
     for (size_t i = 0; i < l.count; i++)
-      if (!l.kept[i].keep && outlived(&l, i))
+      if (!l.kept[i].keep && outlived(&l, i) && !is_listed(r, g, l.units[i]))
         freeing_add(r, w, l.units[i], l.units[i]->stamp, l.kept[i].reason);
   if (w) list_free(&l);
   freeing_begin(r, w);

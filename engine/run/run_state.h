@@ -179,6 +179,8 @@ struct run_group {
   char log_name[RUNLOG_NONCE_MAX]; /* the nonce of entry 0; "": not known yet */
   bool local_waits;                /* `keep_local` lets go what another watcher has not saved yet */
   uint64_t local_sum;              /* watchers_sum() when that was seen */
+  names needed;                    /* units that lists name which came with its newest commits */
+  bool needs_unknown;              /* out of memory for those */
   policy_item *listed;             /* its commits as `keep` sees them: a worker may have its log */
   size_t listed_count;
   /* Of files above the checkpoints (run_above.c), IO_MONO; 0: none. */

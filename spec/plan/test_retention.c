@@ -19,9 +19,9 @@ typedef struct log_of {
   bool keep[COMMITS_MAX];
 } log_of;
 
-static char *const names[] = {"checkpoint-1", "checkpoint-2", "checkpoint-3", "checkpoint-4",
+static char *const units[] = {"checkpoint-1", "checkpoint-2", "checkpoint-3", "checkpoint-4",
                               "last.ckpt",    "best.pt",      "epoch=1.ckpt", "epoch=2.ckpt"};
-enum { NAMES = sizeof names / sizeof names[0] };
+enum { NAMES = sizeof units / sizeof units[0] };
 
 static const retention_guard nobody = {.resumed = RUNLOG_NONE, .verified = RUNLOG_NONE};
 static const retention_limits no_limit = {.max_drop = 1};
@@ -30,7 +30,7 @@ static runlog_commit *add(log_of *l, int name) {
   l->state.commits = l->commits;
   assert_true(l->state.commit_count < COMMITS_MAX);
   runlog_commit *c = &l->commits[l->state.commit_count++];
-  *c = (runlog_commit){.n = l->state.next + 10, .unit = names[name], .dir = names[name]};
+  *c = (runlog_commit){.n = l->state.next + 10, .unit = units[name], .dir = units[name]};
   c->step = name < 4 ? name + 1 : MATCH_NO_STEP;
   l->state.next += 3;
   return c;
@@ -82,6 +82,24 @@ static void what_the_newest_lists_stays_while_it_does(void **state) {
   l.commits[2].needs = needs;
   plan(&l, &nobody, &no_limit);
   assert_int_equal(verdict_of(&l, 1), RETENTION_DROP);
+}
+
+static void what_the_newest_of_each_kind_lists_is_told(void **state) {
+  log_of l = {0};
+  names told = {0};
+  char newest[] = "b/a/b/", older[] = "c/";
+  for (int i = 0; i < 4; i++) add(&l, i);
+  l.commits[2].needs = older;
+  assert_true(retention_listed(&l.state, &told));
+  assert_int_equal(told.count, 0);
+  l.commits[3].needs = newest;
+  assert_true(retention_listed(&l.state, &told));
+  assert_int_equal(told.count, 2);
+  assert_true(names_has(&told, "a") && names_has(&told, "b"));
+  l.commits[3].bad = true;
+  assert_true(retention_listed(&l.state, &told));
+  assert_true(told.count == 1 && names_has(&told, "c"));
+  names_free(&told);
 }
 
 static void what_the_policy_keeps_is_kept(void **state) {
@@ -433,6 +451,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_was_saved_under_other_flags_stays),
       cmocka_unit_test(what_the_newest_lists_stays_while_it_does),
+      cmocka_unit_test(what_the_newest_of_each_kind_lists_is_told),
       cmocka_unit_test(what_the_policy_keeps_is_kept),
       cmocka_unit_test(a_bad_one_is_not_the_newest_that_must_stay_and_the_one_before_it_is),
       cmocka_unit_test(a_bad_one_that_is_all_there_is_stays),

@@ -95,6 +95,37 @@ static void what_keep_local_lets_go_is_removed(void **state) {
   assert_false(path_exists(run_host_dir(h, "checkpoint-3")));
 }
 
+/* A Trainer's checkpoint, renamed to its name, whose state names the best one so far. */
+static void put_trained(run_host *h, const char *unit, const char *best) {
+  char made[700], file[900], text[700];
+  snprintf(made, sizeof made, "%s/made", run_host_top(h));
+  make_dir(made);
+  snprintf(file, sizeof file, "%s/trainer_state.json", made);
+  snprintf(text, sizeof text, "{\"best_model_checkpoint\": \"%s\"}", run_host_dir(h, best));
+  write_file(file, text);
+  assert_int_equal(rename(made, run_host_dir(h, unit)), 0);
+  run_host_until(h, RUN_COMMITTED, unit);
+}
+
+static void await_gone(run_host *h, const char *unit) {
+  for (int i = 0; i < 100 && path_exists(run_host_dir(h, unit)); i++) run_host_for(h, 0.1);
+  assert_false(path_exists(run_host_dir(h, unit)));
+}
+
+/* The Trainer loads it at its end, and says nothing where it is gone. */
+static void what_the_newest_names_stays_while_it_does(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, "return { api = 1, keep_local = keep.last(1) }");
+  put_trained(h, "checkpoint-1", "checkpoint-1");
+  put_trained(h, "checkpoint-2", "checkpoint-1");
+  put_trained(h, "checkpoint-3", "checkpoint-1");
+  await_gone(h, "checkpoint-2");
+  assert_true(path_exists(run_host_dir(h, "checkpoint-1")));
+  assert_true(run_host_logged(h, "checkpoint-1 stays here"));
+  put_trained(h, "checkpoint-4", "checkpoint-4");
+  await_gone(h, "checkpoint-1");
+}
+
 /* Registers another watcher, which has saved nothing yet. */
 static void join_another(run_host *h, watcher *out) {
   char home[700], other[700];
@@ -272,6 +303,7 @@ int main(void) {
       WITH_HOST(a_temporary_one_that_was_named_and_not_saved_stays_here),
       WITH_HOST(what_was_written_again_since_it_was_saved_stays),
       WITH_HOST(what_keep_local_lets_go_is_removed),
+      WITH_HOST(what_the_newest_names_stays_while_it_does),
       WITH_HOST(one_that_another_watcher_has_not_saved_stays_until_it_has),
       WITH_HOST(what_another_watcher_has_saved_goes_though_another_group_was_looked_at_since),
       WITH_HOST(one_that_a_dead_watcher_of_our_own_log_has_not_saved_goes),
