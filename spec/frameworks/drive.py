@@ -118,7 +118,9 @@ class Play:
         code = self.wait(run, lambda: start.count("begin") >= self.g["trials"], PATIENCE)
         if code is None:
             code = self.take(run, start, kind, loss)
-        start.code, start.killed_at = code, time.time()
+        start.code = code
+        if code is not None:
+            start.killed_at = time.time()
         start.close()
         self.starts.append(start)
         return code is None
@@ -149,6 +151,7 @@ class Play:
         if watch:
             watch.watch.close()
         start.why = why
+        start.killed_at = time.time()  # before the job is waited for: a runner that is gone commits nothing
         if kind == "runner":
             start.orphans = run.kill_runner()
         else:
