@@ -11,7 +11,9 @@
   only           which commits are of checkpoints, where others are, too
   exact          a training that was never killed ends with the same weights
 """
-RENAMED, MARKER, PROVEN, CLOSED = 0.5, 2.0, 2.0, 30.0
+RENAMED, MARKER, PROVEN = 0.5, 2.0, 2.0
+# What nothing proves rests for --settle, which is 30 s: a kill comes sooner than that, so they run with 2.
+SETTLE, SETTLED = ["--settle", "2"], 3.0
 RESUME = ["--resume-arg", "--resume {}"]
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d",
             "--rdzv-endpoint", "localhost:0"]
@@ -60,33 +62,33 @@ GROUPS = {
     "lightning-tmpdir": lightning("copy", limit=PROVEN, env={"TMPDIR": "/dev/shm"}, elsewhere="/dev/shm"),
     "lightning-callback": row("lit.py", RENAMED, [("MOVED_TO", r"checkpoints/epoch=.*\.ckpt")],
                               args=["--how", "metric", "--callback"], run=RESUME, package="lightning"),
-    "accelerate": row("acc.py", CLOSED, [("CREATE", r"checkpoints/checkpoint_\d+/optimizer\.bin"),
+    "accelerate": row("acc.py", SETTLED, [("CREATE", r"checkpoints/checkpoint_\d+/optimizer\.bin"),
                                          ("CREATE", r"checkpoints/checkpoint_\d+/random_states_0\.pkl")],
-                      run=["--settle", "2"] + RESUME, package="accelerate", every=4.0),
+                      run=SETTLE + RESUME, package="accelerate", every=4.0),
     "dcp": dcp(),
     "dcp-async": dcp("--later"),
-    "deepspeed": row("ds.py", CLOSED, [("MODIFY", "latest"), ("CLOSE_WRITE", "latest"),
+    "deepspeed": row("ds.py", SETTLED, [("MODIFY", "latest"), ("CLOSE_WRITE", "latest"),
                                        ("CREATE", r"global_step\d+/zero_pp_rank_1_.*"),
                                        ("CREATE", r"global_step\d+/mp_rank_00_.*")],
-                     run=["--settle", "2"], launch=TORCHRUN, package="deepspeed", every=4.0, env={"FW_SKEW": "0.4"}),
+                     run=SETTLE, launch=TORCHRUN, package="deepspeed", every=4.0, env={"FW_SKEW": "0.4"}),
     "orbax": orbax(),
     "orbax-trash": orbax("--trash"),
-    "ray-tune": row("tune.py", CLOSED, [("CREATE", r"exp/[^/]*/checkpoint_\d+/model\.bin"),
+    "ray-tune": row("tune.py", SETTLED, [("CREATE", r"exp/[^/]*/checkpoint_\d+/model\.bin"),
                                         ("CREATE", r"exp/[^/]*/checkpoint_\d+")],
-                    run=["--settle", "2"], package="ray", every=4.0, trials=2, slack=2, exact=False,
+                    run=SETTLE, package="ray", every=4.0, trials=2, slack=2, exact=False,
                     only=r"checkpoint_\d+"),
-    "ray-train": row("raytrain.py", CLOSED, [("CREATE", r"exp/checkpoint_[^/]*/shard-1\.bin"),
+    "ray-train": row("raytrain.py", SETTLED, [("CREATE", r"exp/checkpoint_[^/]*/shard-1\.bin"),
                                              ("MOVED_TO", r"exp/checkpoint_manager_snapshot\.json"),
                                              ("CLOSE_WRITE", r"exp/checkpoint_manager_snapshot\.json")],
-                     run=["--settle", "2"], package="ray", every=5.0, slack=1, exact=False),
+                     run=SETTLE, package="ray", every=5.0, slack=1, exact=False),
     "keras": row("ker.py", PROVEN, [("CREATE", r"weights\.\d+.*\.keras"), ("CLOSE_WRITE", r"weights\.\d+.*\.keras")],
                  args=["--how", "name"], run=RESUME, package="keras"),
     "keras-backup": row("ker.py", PROVEN, [("CLOSE_WRITE", r"backup/training_metadata\.json"),
                                            ("CLOSE_WRITE", r"backup/latest\.weights\.h5")],
                         args=["--how", "backup"], package="keras", in_place=True),
-    "tensorflow": row("tf.py", CLOSED, [("CREATE", r"ckpt-\d+\.index"), ("MOVED_TO", "checkpoint"),
+    "tensorflow": row("tf.py", SETTLED, [("CREATE", r"ckpt-\d+\.index"), ("MOVED_TO", "checkpoint"),
                                         ("CREATE", r"ckpt-\d+_temp.*")],
-                      run=["--settle", "2"], package="tensorflow-cpu"),
+                      run=SETTLE, package="tensorflow-cpu"),
     "xgboost": row("xgb.py", PROVEN, [("CREATE", r"model_\d+\.ubj"), ("CLOSE_WRITE", r"model_\d+\.ubj")],
                    run=RESUME, package="xgboost-cpu"),
     "lightgbm": row("lgbm.py", PROVEN, [("CREATE", r"lgb_\d+\.txt"), ("CLOSE_WRITE", r"lgb_\d+\.txt")],
