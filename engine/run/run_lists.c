@@ -73,14 +73,13 @@ static bool has_list(const struct prepare *p, run_group *g, const runlog_commit 
   return found;
 }
 
-/* Finds the names of those for which the start need not wait. */
+/* Finds the names of those for which the start need not wait, of a checkpoint without a list. */
 static int find_wishes(const struct prepare *p, run_group *g, const runlog_commit *c, names *out,
                        err *e) {
   char group[FS_PATH_MAX], dir[FS_PATH_MAX];
   struct wishing w = {p, dir, out};
   err why = {0};
-  if (!run_later_may(p->run, c) || has_list(p, g, c) ||
-      fs_join(group, p->run->places.dir, g->group.prefix, NULL) < 0 ||
+  if (!run_later_may(p->run, c) || fs_join(group, p->run->places.dir, g->group.prefix, NULL) < 0 ||
       fs_join(dir, group, c->unit, NULL) < 0)
     return 0;
   int rc = fs_list(p->io, dir, read_wish, &w, &why);
@@ -97,13 +96,15 @@ struct listing {
   run_group *group;
   char *unit, *needs; /* copies: the log may move */
   names wishes;
+  bool required; /* without one of them its framework does not start */
   uint64_t room;
 };
 
-/* Twice the bytes of the checkpoint, and half of the free disk. */
-static uint64_t room_for(const struct prepare *p, const runlog_commit *list) {
+/* Half of the free disk; of what its framework lives without, no more than twice the checkpoint's own
+ * bytes: a start that ends waits for a person, and that is worse than one that takes long. */
+static uint64_t room_for(const struct prepare *p, const runlog_commit *list, bool required) {
   struct statvfs disk;
-  uint64_t room = 2 * list->bytes;
+  uint64_t room = required ? UINT64_MAX : 2 * list->bytes;
   if (statvfs(p->run->places.dir, &disk) < 0) return room;
   uint64_t half = (uint64_t)disk.f_bavail * disk.f_frsize / 2;
   return half < room ? half : room;
@@ -133,8 +134,8 @@ static int restore_listed(struct listing *l, const char *unit, err *e) {
   if (c->bytes > l->room) {
     log_say(p->run->env->log, LOG_WARN,
             "%s is not restored, though what is saved with the newest names it: that and what else "
-            "is named is more than twice the newest, or than half of the free disk",
-            unit);
+            "is named is more than %shalf of the free disk",
+            unit, l->required ? "" : "twice the newest, or than ");
     return 0;
   }
   l->room -= c->bytes;
@@ -165,9 +166,10 @@ static int restore_list(struct prepare *p, run_group *g, const survey *s, const 
                       .group = g,
                       .unit = strdup(c->unit),
                       .needs = strdup(c->needs),
-                      .room = room_for(p, c)};
+                      .required = has_list(p, g, c)};
   int rc = l.unit && l.needs ? 0 : err_set(e, ERR_NOMEM, "prepare: out of memory");
-  if (rc == 0) rc = find_wishes(p, g, c, &l.wishes, e);
+  l.room = room_for(p, c, l.required);
+  if (rc == 0 && !l.required) rc = find_wishes(p, g, c, &l.wishes, e);
   if (rc == 0) rc = restore_each(&l, e);
   free(l.unit);
   free(l.needs);

@@ -207,9 +207,17 @@ describe("what is named beside the newest checkpoint", function()
     assert.are.equal("checkpoint-1\ncheckpoint-3\n", sh("ls out"))
   end)
 
-  it("ends the start with a remedy, where it is too large and the framework needs it", function()
-    run("save 1 300000; list 1; sleep 2.5; save 2; list 1 2; sleep 2.5")
+  -- Ray keeps all of them by default, and starts with none missing.
+  it("is restored however much it is, where the framework needs it", function()
+    run("save 1 300000; list 1; sleep 2.5; save 2; list 1 2; sleep 2.5; save 3; list 1 2 3; "
+      .. "sleep 2.5")
     sh("rm -rf out")
+    has(run("true"), "loaded 000001000002000003\n")
+  end)
+
+  it("ends the start with a remedy, where it is gone and the framework needs it", function()
+    run("save 1; list 1; sleep 2.5; save 2; list 1 2; sleep 2.5")
+    sh("rm -rf out store/checkpoint_000001")
     local said, code = run("true")
     assert.are_not.equal(0, code)
     has(said, "Ray Train would not start")
