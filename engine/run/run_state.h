@@ -84,8 +84,8 @@ typedef struct run_unit {
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
-  int64_t
-      rested_at; /* IO_MONO: its last change when it was last seen at rest, unproven; 0: not seen */
+  /* IO_MONO: its last change when it was first and last seen at rest, unproven; 0: not seen */
+  int64_t first_rest_at, rested_at;
   unsigned hasty; /* so often it was written again then */
   bool late;      /* DROPPED since a newer one is committed: it stays here, and is named */
   bool named;     /* DROPPED, and it is named in the end: somebody may look for it */

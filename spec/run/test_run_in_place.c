@@ -235,6 +235,29 @@ static void what_is_written_again_before_its_rest_is_over_is_said_once(void **st
   assert_true(run_host_logged(h, NEVER_SAVED));
 }
 
+/* Writes one of its two files again, so often, each nine seconds after the one before. */
+static void stir(run_host *h, int times) {
+  for (int i = 0; i < times; i++) {
+    write_file(run_host_dir(h, i % 2 ? "checkpoint-5/a.bin" : "checkpoint-5/b.bin"),
+               "no known format");
+    run_host_for(h, 0.05);
+    run_host_skip(h, 9);
+    run_host_for(h, 0.05);
+  }
+}
+
+static void a_directory_that_never_rests_is_named_after_ten_times_its_rest(void **state) {
+  run_host *h = *state;
+  begin_slow(h);
+  mkdir(run_host_dir(h, "checkpoint-5"), 0755);
+  stir(h, 25);
+  assert_false(run_host_logged(h, NEVER_SAVED)); /* a slow save */
+  stir(h, 15);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, NULL), 0);
+  assert_true(run_host_logged(h, "checkpoint-5 was changed again and again"));
+  assert_true(run_host_logged(h, NEVER_SAVED));
+}
+
 static void what_is_removed_before_its_rest_is_over_is_said(void **state) {
   run_host *h = *state;
   begin_slow(h);
@@ -279,6 +302,7 @@ int main(void) {
       WITH_HOST(what_is_rare_or_at_the_end_is_not_foretold),
       WITH_HOST(each_is_counted_where_each_is_saved),
       WITH_HOST(what_is_written_again_before_its_rest_is_over_is_said_once),
+      WITH_HOST(a_directory_that_never_rests_is_named_after_ten_times_its_rest),
       WITH_HOST(what_is_removed_before_its_rest_is_over_is_said),
       WITH_HOST(what_has_its_rest_is_not_named),
   };
