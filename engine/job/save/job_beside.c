@@ -170,6 +170,11 @@ job_early *job_early_of(const job_work *w, const char *name, bool link) {
   return NULL;
 }
 
+const job_early *job_early_at(const job_work *w, size_t i) {
+  const job_beside *b = w->job->beside;
+  return b && i < b->count ? &b->items[i] : NULL;
+}
+
 static bool is_small(const companion *c) {
   return !strchr(c->name, '/') && (c->type == MANIFEST_LINK ||
                                    (c->type == MANIFEST_FILE && c->size <= job_small_max(c->name)));

@@ -81,6 +81,7 @@ typedef struct job_early {
 bool job_takes_companions(const job_work *w);
 int job_look_companions(job_work *w, err *e);                            /* into job.beside */
 job_early *job_early_of(const job_work *w, const char *name, bool link); /* NULL: it is not known */
+const job_early *job_early_at(const job_work *w, size_t i);              /* NULL: there are fewer */
 
 /* An open file, as it was when it was opened: a log that grows is cut off there. */
 typedef struct job_source {

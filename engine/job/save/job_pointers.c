@@ -131,7 +131,7 @@ bool job_word_wait(job_work *w) {
   const io *io = w->env->io;
   int64_t now = io->now(io, IO_MONO), age = io->now(io, IO_WALL) - last_write(&w->source);
   if (!w->word_until) w->word_until = now + most - (age > 0 && age < most ? age : 0);
-  if (age >= most || now >= w->word_until || atomic_load(&w->job->cancel) ||
+  if (w->job->found || age >= most || now >= w->word_until || atomic_load(&w->job->cancel) ||
       (w->env->hurry && atomic_load(w->env->hurry)))
     return false;
   job_at(w->job, "waiting for the file that names it");

@@ -138,6 +138,8 @@ static void add_op(plan *p, plan_op op) {
 static bool just_written; /* else it was long ago */
 
 /* Saves checkpoint-`step` with what `globs` name. The commit is valid until the next call. */
+static bool found; /* at the start of the run */
+
 static const runlog_commit *save(world *w, runlog *log, int64_t step, const char *const *globs) {
   char unit[40];
   snprintf(unit, sizeof unit, "checkpoint-%d", (int)step);
@@ -146,6 +148,7 @@ static const runlog_commit *save(world *w, runlog *log, int64_t step, const char
   w->env.companions = globs;
   job *j = job_for(w, log, unit, MATCH_DIR, step, 0);
   add_op(&j->plan, PLAN_COMPANIONS);
+  j->found = found;
   job_run(j);
   if (j->status < 0) fail_msg("%s", j->error.text);
   const runlog_commit *c = runlog_find_commit(runlog_view(log), j->commit.n);
@@ -384,6 +387,36 @@ static void a_pointer_that_was_passed_over_before_is_not_waited_for(void **state
   assert_in_range(took, 0, 5000000000);
 }
 
+/* Saves one that was written just now; returns the number of files with it. */
+static uint64_t save_at_once(world *w, int64_t step) {
+  static const char *const globs[] = {NULL};
+  runlog *log = world_log(w, "", "one");
+  w->env.hurry = &is_time;
+  just_written = true;
+  int64_t begun = world_io()->now(world_io(), IO_MONO);
+  const runlog_commit *c = save(w, log, step, globs);
+  assert_in_range(world_io()->now(world_io(), IO_MONO) - begun, 0, 5000000000);
+  just_written = false;
+  return c->companions.files;
+}
+
+/* Whoever was to write it died with the job. */
+static void of_what_a_start_found_no_pointer_is_waited_for(void **state) {
+  world *w = *state;
+  assert_int_equal(symlink("checkpoint-1", in(w, "last")), 0);
+  found = true;
+  assert_int_equal(save_at_once(w, 2), 0);
+  found = false;
+}
+
+/* Lightning's resumed training makes `last-v1.ckpt`, and leaves the first one where it is. */
+static void a_link_is_not_waited_for_where_another_names_the_unit(void **state) {
+  world *w = *state;
+  assert_int_equal(symlink("checkpoint-1", in(w, "last")), 0);
+  assert_int_equal(symlink("checkpoint-2", in(w, "last-v1")), 0);
+  assert_int_equal(save_at_once(w, 2), 1);
+}
+
 static void what_a_list_names_is_noted_with_the_commit(void **state) {
   world *w = *state;
   runlog *log = world_log(w, "", "one");
@@ -541,6 +574,8 @@ int main(void) {
       IN_A_FILE_WORLD(a_pointer_that_was_passed_over_before_is_not_waited_for),
       cmocka_unit_test(a_pointer_that_went_on_is_saved_as_it_would_name_its_unit),
       cmocka_unit_test(a_pointer_that_never_names_its_unit_is_not_saved_with_it),
+      IN_A_FILE_WORLD(of_what_a_start_found_no_pointer_is_waited_for),
+      IN_A_FILE_WORLD(a_link_is_not_waited_for_where_another_names_the_unit),
       IN_A_FILE_WORLD(what_a_list_names_is_noted_with_the_commit),
       IN_A_FILE_WORLD(a_link_that_need_not_lead_to_the_newest_is_saved_as_it_is),
       IN_A_FILE_WORLD(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
