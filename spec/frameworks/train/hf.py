@@ -7,7 +7,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, 
 from told import arguments, rest, tell, torch_digest
 
 EVERY = 5  # training steps between two checkpoints
-a = arguments(best=False, callback=False)
+a = arguments(best=False, callback=False, evaluate=False)
 torch.set_num_threads(1)
 set_seed(0)
 model = GPT2LMHeadModel(GPT2Config(vocab_size=256, n_positions=32, n_embd=192, n_layer=2, n_head=2,
@@ -48,8 +48,9 @@ if a.check:
     raise SystemExit
 
 # The loss rises with evaluation here, so that "best" is an early one: what is best must outlive the loss of a node.
-more = dict(eval_strategy="steps", eval_steps=EVERY, load_best_model_at_end=True, metric_for_best_model="eval_loss",
-            greater_is_better=True) if a.best else {}
+more = dict(eval_strategy="steps", eval_steps=EVERY) if a.best or a.evaluate else {}
+if a.best:
+    more.update(load_best_model_at_end=True, metric_for_best_model="eval_loss", greater_is_better=True)
 args = TrainingArguments(output_dir=a.dir, max_steps=a.steps * EVERY, save_steps=EVERY, logging_steps=EVERY,
                          save_total_limit=2, per_device_train_batch_size=2, report_to=[], use_cpu=True,
                          disable_tqdm=True, seed=0, **more)
