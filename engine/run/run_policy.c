@@ -281,6 +281,14 @@ static bool is_outdone(const run *r, const run_unit *u) {
   return queue_is_outdone(&q, &one);
 }
 
+/* One that a policy never called ready, and that a newer one has outdone, is not asked about any more: at
+ * the end nothing is to wait for it. */
+static void never_ready(run *r, run_unit *u) {
+  const decision before = u->want;
+  if (u->phase == UNIT_SETTLING && (r->writer_gone || r->preempted))
+    skip(r, u, &before, TRAIL_OPEN, false);
+}
+
 void run_reconsider(run *r, const char *event) {
   bool all = r->preempted && r->rest == POLICY_REST_ALL;
   if (r->closing || r->fenced || !r->detect) return;
@@ -293,7 +301,10 @@ void run_reconsider(run *r, const char *event) {
       if (of != u->group) q = run_line(r, u->group);
       of = u->group;
       const queue_unit one = run_line_unit(r, u);
-      if (queue_is_outdone(&q, &one)) continue;
+      if (queue_is_outdone(&q, &one)) {
+        never_ready(r, u);
+        continue;
+      }
     }
     run_consider(r, u, event);
     of = NULL; /* that may have changed the line */

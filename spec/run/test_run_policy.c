@@ -78,6 +78,20 @@ static void what_is_never_ready_is_skipped_once_the_job_has_ended(void **state) 
   assert_int_equal(run_host_count(h, RUN_SKIPPED, "ckpt-1.pt"), 1);
 }
 
+/* Guards: a run, or a sync, that did not end. */
+static void what_is_never_ready_and_outdone_is_skipped_too(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, "return { api = 1, ready = function(e)\n"
+                         "  return e.checkpoint.step ~= 1, 'not the first' end }");
+  run_host_put(h, "ckpt-1.pt");
+  run_host_for(h, 0.1);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
+  assert_int_equal(run_host_status(h).settling, 1);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_idle(h);
+  assert_int_equal(run_host_count(h, RUN_SKIPPED, "ckpt-1.pt"), 1);
+}
+
 /* Guards: only complete ones were asked about again; of an older file, which is saved if it is sound, the
  * run waited for news without end. */
 static void what_is_to_be_sound_and_is_not_ready_waits_for_the_end_too(void **state) {
@@ -329,6 +343,7 @@ int main(void) {
       WITH_HOST(thresholds_count_from_the_last_save),
       WITH_HOST(what_is_not_ready_waits_for_the_files_or_for_the_end),
       WITH_HOST(what_is_never_ready_is_skipped_once_the_job_has_ended),
+      WITH_HOST(what_is_never_ready_and_outdone_is_skipped_too),
       WITH_HOST(what_is_to_be_sound_and_is_not_ready_waits_for_the_end_too),
       WITH_HOST(no_policy_waives_a_structural_check),
       WITH_HOST(without_a_queue_only_one_save_runs_or_waits),
