@@ -82,7 +82,7 @@ function M.note_functions(looks, policy, hook, ask)
   end
   for _, n in ipairs(M.numerals(M.texts[policy.name] or "", NUMERALS)) do
     if n >= LEAST_SIZE then M.note_looks(looks, { sizes = { n } }) end
-    if n > 1 and n % 1 == 0 and n < LEAST_SIZE then M.note_looks(looks, { steps = { n } }) end
+    if n % 1 == 0 and n < LEAST_SIZE then M.note_looks(looks, { steps = { n } }) end
   end
 end
 

@@ -6,8 +6,8 @@
 local M = ...
 
 local ipairs, pairs, setmetatable, tonumber, type = ipairs, pairs, setmetatable, tonumber, type
-local find, format, gmatch, gsub, match, rep, sub =
-  string.find, string.format, string.gmatch, string.gsub, string.match, string.rep, string.sub
+local find, format, gsub, match, rep, sub =
+  string.find, string.format, string.gsub, string.match, string.rep, string.sub
 local concat = table.concat
 local min = math.min
 
@@ -212,12 +212,24 @@ local function code_of(text)
   return concat(out)
 end
 
---- Returns the numbers that stand in a policy's text, the first few of them.
+-- Returns the number that stands at `at`, as digits or as size "20GB", and where it ends.
+local function number_at(code, text, at)
+  local word = match(sub(code, at, at + 63), "^[%w_.]+")
+  local spelt = word == "size"
+    and match(sub(text, at, at + 63), "^size%s?%(?%s?[\"']([%w.]+)[\"']")
+  return spelt and M.bytes(spelt) or match(word, "^%d") and tonumber(word), at + #word
+end
+
+--- Returns the numbers over 1 that stand in a policy's text, the first few of them. Each is looked
+--- at by itself: how much text a pattern may look through is bounded.
 function M.numerals(text, most)
-  local code, out = code_of(text), {}
-  for word in gmatch(code, "%f[%w_.]%d[%w_.]*") do
-    local n = tonumber(word)
-    if n and #out < most then out[#out + 1] = n end
+  local code, out, at = code_of(text), {}, 1
+  while #out < most do
+    at = find(code, "[%w_.]", at)
+    if not at then break end
+    local n
+    n, at = number_at(code, text, at)
+    if n and n > 1 then out[#out + 1] = n end
   end
   return out
 end

@@ -58,6 +58,16 @@ describe("policy check", function()
           .. "must = survives.last(1)",
         "p.lua:6:8: error: `keep` breaks survives.last(1) with 2 checkpoints: of c1 (",
       },
+      ["a function of keep, and a size that is spelt"] = {
+        "keep = function(list)\n  if #list > 1 and list[1].bytes == size '20GB' then "
+          .. "return { list[1] } end\nend,\nmust = survives.last(1)",
+        "p.lua:5:8: error: `keep` breaks survives.last(1) with 2 checkpoints: of c1 (2e+10 bytes)",
+      },
+      ["a function in a long file"] = { -- the numbers in it are looked for, however long it is
+        "keep = function(list) return { list[1] } end,\n" .. ("-- a remark\n"):rep(400)
+          .. "must = survives.last(1)",
+        "error: `keep` breaks survives.last(1) with 2 checkpoints: of c1, c2 it leaves c1",
+      },
     } do
       it(what, function() has(checked(2, row[1]), row[2]) end)
     end
