@@ -83,16 +83,17 @@ local function numbers(seed)
   end
 end
 
--- { how many, seconds between two, steps between two }
+-- { how many, seconds between two, steps between two, bytes of each }: of one and the other budget
+-- there is room for all, for some, and for none.
 local LISTS = {
-  { 60, DAY, 1000 },
-  { 200, 600, 100 },
-  { 40, 40 * DAY, 7 },
-  { 300, 3600, 500 },
-  { 12, 1, 1 },
-  { 3, 60, 10 },
-  { 1000, 3 * 3600, 250 },
-  { 150, 5 * DAY, 5000 },
+  { 60, DAY, 1000, 1e9 },
+  { 200, 600, 100, 1e7 },
+  { 40, 40 * DAY, 7, 1e10 },
+  { 300, 3600, 500, 1e9 },
+  { 12, 1, 1, 1e11 },
+  { 3, 60, 10, 1e14 },
+  { 1000, 3 * 3600, 250, 1e5 },
+  { 150, 5 * DAY, 5000, 1e12 },
 }
 
 -- A number for each metric that a rule could name; a fifth of the checkpoints have none.
@@ -113,7 +114,7 @@ local function list_of(round, most)
       name = "checkpoint-" .. i * shape[3],
       step = i * shape[3],
       time = 1700000000 + i * shape[2],
-      bytes = 1e9,
+      bytes = shape[4],
       metrics = metrics_of(random),
       newest = i == count,
     }

@@ -210,6 +210,7 @@ describe("policy check", function()
       sync = any { when.at_most_every "10m", when.metric_improved("loss", "min") }]]
     is_clean [[keep = any { keep.hourly(24), keep.daily(30), keep.monthly(12), keep.yearly(2) },
       sync = all { when.hours("22:00", "06:00"), when.seconds "1h", none { when.bytes "1GiB" } }]]
+    is_clean [[keep = any { keep.budget "20GB", keep.last(2), keep.best("loss", 1, "min") }]]
   end)
 
   it("takes a time that is named for an answer to the clock", function()
