@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "run/places.h"
+#include "run/places/places.h"
 #include "decision/policy_link.h"
 #include "job/move/progress_sink.h"
 #include "event/rules.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "run/places.h"
+#include "run/places/places.h"
 #include "io_fault.h"
 #include "prims/proc.h"
 #include "tmpdir.h"
