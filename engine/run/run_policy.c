@@ -221,6 +221,13 @@ static bool same_decision(const decision *a, const decision *b) {
          strcmp(a->reason, b->reason) == 0;
 }
 
+/* One that is wanted after all does not count any more. */
+static void count_refused(run *r, run_unit *u, bool refused) {
+  if (u->refused == refused) return;
+  u->refused = refused;
+  r->skipped += refused ? 1 : -1;
+}
+
 /* It counts once, and is told once; a reason that has another figure by now, as `why` shows it, is no
  * news when nothing but time has passed. */
 static void skip(run *r, run_unit *u, const decision *before, trail_what what, bool by_time) {
@@ -229,7 +236,7 @@ static void skip(run *r, run_unit *u, const decision *before, trail_what what, b
   u->phase = UNIT_SKIPPED;
   run_note_refused(r, u);
   if (told) return;
-  r->skipped += !already;
+  count_refused(r, u, true);
   run_note(r, u, what, u->want.reason);
   if (already && by_time) return;
   run_tell(r, u, RUN_SKIPPED, NULL, 0, u->want.reason);
@@ -263,7 +270,10 @@ void run_consider(run *r, run_unit *u, const char *event) {
     run_note(r, u, TRAIL_OPEN, u->want.reason);
     break;
   case POLICY_SAVE:
-  case POLICY_SAVE_IF_SOUND: run_enqueue(r, u); break;
+  case POLICY_SAVE_IF_SOUND:
+    count_refused(r, u, false);
+    run_enqueue(r, u);
+    break;
   }
 }
 

@@ -79,6 +79,7 @@ typedef struct run_unit {
   int64_t beside_until;
   int64_t beside_next; /* IO_MONO: to be looked at again, since a pointer is late; 0: it is not */
   bool counted;        /* among its group's `since` */
+  bool refused;        /* it counts among those that the policies did not want */
   bool asked_for;      /* a result named it: a temporary one is saved then */
   bool leaving;        /* it is being removed here, for the policy or as a temporary one */
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */

@@ -38,6 +38,7 @@ static void a_result_may_bring_back_the_newest_of_what_was_skipped(void **state)
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "");
   assert_int_equal(run_result(run_host_run(h), "{\"good\": true}", NULL), 0);
+  assert_int_equal(run_host_status(h).skipped, 1); /* it is wanted after all */
   run_host_until(h, RUN_COMMITTED, "ckpt-2.pt");
   run_host_idle(h);
   assert_string_equal(run_host_commits(h), "ckpt-2.pt");
