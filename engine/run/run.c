@@ -119,7 +119,6 @@ void run_close(run *r) {
   while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
   free(r->units);
   detect_close(r->detect);
-  names_free(&r->named.says);
   run_manifests_drop(r);
   run_groups_close(r);
   store_close(r->store);
@@ -197,22 +196,18 @@ static int on_complete(run *r, run_unit *u, err *e) {
   return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
 }
 
-static int on_unproven(run *r, run_unit *u, const detect_unit *facts, err *e) {
+static void on_unproven(run *r, run_unit *u, const detect_unit *facts) {
   if (u->phase == UNIT_RUNNING) {
     stop_save(u);
-    return 0;
+    return;
   }
-  int rc = run_named(r, facts, e);
-  if (rc == 1) rc = detect_prove(r->detect, u->path, NULL, RUN_BY_NAME, e);
-  if (rc != 0) return rc < 0 ? rc : 0;
   if (policy_builtin(facts).action != POLICY_WAIT) {
     run_consider(r, u, NULL);
-    return 0;
+    return;
   }
   u->phase = UNIT_UNPROVEN;
   run_note(r, u, TRAIL_UNPROVEN, NULL);
   run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
-  return 0;
 }
 
 /* A job that moves its best ones further down loses them here, and does not know it. */
@@ -266,7 +261,7 @@ int run_unit_news(run *r, const detect_unit *facts, err *e) {
   case DETECT_OPEN: return on_open(r, u, e);
   case DETECT_COMPLETE: return on_complete(r, u, e);
   case DETECT_UNPROVEN:
-  case DETECT_BROKEN: return on_unproven(r, u, facts, e);
+  case DETECT_BROKEN: on_unproven(r, u, facts); return 0;
   case DETECT_GONE: break;
   }
   return 0;

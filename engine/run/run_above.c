@@ -17,26 +17,20 @@ enum { LEAST_S = 10, MOST_S = 60, SHARE = 20, TOGETHER_S = 5, PATIENCE_S = 60, Y
 
 /* ---- what they name ---- */
 
-int run_above_read(const run *r, const char *path, names *out, err *e) {
-  buf text;
-  names_free(out);
-  buf_init(&text, ABOVE_TEXT_MAX);
-  int rc = fs_read(r->env->io, path, ABOVE_TEXT_MAX, &text, e);
-  if (rc == 0 && text.len) rc = above_read(text.data, text.len, out, e);
-  buf_free(&text);
-  return rc;
-}
-
 /* Reads what it names; of a file that cannot be read now nothing is known. */
 static void read_names(const run *r, run_unit *u) {
   char path[FS_PATH_MAX];
+  buf text;
   err why = {0};
-  u->mentions_of = u->fingerprint;
   names_free(&u->mentions);
+  u->mentions_of = u->fingerprint;
+  buf_init(&text, ABOVE_TEXT_MAX);
   int rc = fs_join(path, r->places.dir, u->path, &why);
-  if (rc == 0) rc = run_above_read(r, path, &u->mentions, &why);
+  if (rc == 0) rc = fs_read(r->env->io, path, ABOVE_TEXT_MAX, &text, &why);
+  if (rc == 0 && text.len) rc = above_read(text.data, text.len, &u->mentions, &why);
   if (rc < 0 && rc != ERR_NOENT)
     log_say(r->env->log, LOG_DEBUG, "what %s names is not known: %s", u->path, why.text);
+  buf_free(&text);
 }
 
 static const names *names_of(const run *r, run_unit *u) {

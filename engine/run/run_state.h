@@ -202,7 +202,6 @@ struct run_group {
 #define RUN_NOT_SAVED "not saved: "
 #define RUN_LATE RUN_NOT_SAVED "newer is committed: "
 
-#define RUN_BY_NAME "a file that its framework writes last names it"
 #define RUN_TRUSTED "taken as it stands, by the user's word (`trust`)"
 
 /* A log, and what this machine took for its newest commit when the job began without the store. */
@@ -251,13 +250,8 @@ struct run {
   run_unit **units; /* sorted by path */
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
-  struct {
-    char dir[FS_PATH_MAX];
-    names says;
-    int64_t made_ns, read_at; /* IO_WALL time of the file; IO_MONO: when it was read */
-  } named;                    /* run_named.c: what the newest state above some groups names */
-  bool trust;                 /* what nothing proves to be whole is taken as it stands */
-  bool keep_all;              /* none is let go for a newer one, none stops being kept */
+  bool trust;            /* what nothing proves to be whole is taken as it stands */
+  bool keep_all;         /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
   atomic_bool hurried; /* saves wait for nothing that may be written beside a unit */
   atomic_int stop;     /* the store's calls give up: the run is being closed while it saves */
@@ -505,9 +499,7 @@ last_rules run_last_rules(const run *r); /* all borrowed */
  * and when the checkpoints that they name are in the store. */
 int64_t run_above_due(run *r, run_unit *u, int64_t now); /* IO_MONO: it may be saved then */
 void run_above_waits(run *r, run_unit *u);               /* it was put into the queue */
-/* Reads what a file above the checkpoints names (above.h). Blocks. */
-int run_above_read(const run *r, const char *path, names *out, err *e);
-void run_above_begun(run *r, run_unit *u); /* its save begins */
+void run_above_begun(run *r, run_unit *u);               /* its save begins */
 /* True if one of those that were saved last, or that stand here, names this commit, or the next one
  * may: whoever restores that file needs it. */
 bool run_above_names(run *r, const run_group *g, const runlog_commit *c);
@@ -662,10 +654,6 @@ typedef struct survey {
   survey_unit *units; /* in byte order of their paths */
   size_t count;
 } survey;
-
-/* run_named.c: returns 1 if a file that its framework writes last names a unit that is UNPROVEN and
- * lacks nothing, and is not older than it. What cannot be read says nothing. Blocks. ERR_NOMEM. */
-int run_named(run *r, const detect_unit *unit, err *e);
 
 /* run_survey.c: judges the units of the directory while nobody writes there. Blocks. */
 int run_survey(run *r, survey *out, err *e);

@@ -316,11 +316,9 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
   bool torn = facts->state == DETECT_BROKEN || found == STRUCTURE_TORN;
   int open = torn ? has_writer(r, u, writers, e) : 0;
   if (open < 0) return open;
-  int named = torn ? 0 : run_named(r, facts, e);
-  if (named < 0) return named;
   if (torn)
     u->standing = open ? RECOVER_UNPROVEN : RECOVER_TORN;
-  else if (facts->state == DETECT_COMPLETE || named)
+  else if (facts->state == DETECT_COMPLETE)
     u->standing = RECOVER_WHOLE;
   else if (found == STRUCTURE_SOUND && !facts->lacking && !facts->alone)
     u->standing = RECOVER_WHOLE;

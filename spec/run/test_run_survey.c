@@ -95,72 +95,6 @@ static void a_known_format_tells_whole_from_torn(void **state) {
   assert_int_equal(standing(w, "ckpt-4.pt"), RECOVER_TORN);
 }
 
-static void put_tensorflow(world *w, int n) {
-  char name[40];
-  snprintf(name, sizeof name, "ckpt-%d.index", n);
-  put(w, name, "an index");
-  snprintf(name, sizeof name, "ckpt-%d.data-00000-of-00001", n);
-  put(w, name, "data");
-}
-
-/* TensorFlow writes `checkpoint` when the checkpoint that it names is there, and goes on from that one. */
-static void what_its_framework_names_last_is_whole(void **state) {
-  world *w = *state;
-  put_tensorflow(w, 1);
-  put_tensorflow(w, 2);
-  assert_int_equal(standing(w, "ckpt-2"), RECOVER_UNPROVEN);
-  put(w, "checkpoint", "model_checkpoint_path: \"ckpt-2\"\n");
-  assert_int_equal(standing(w, "ckpt-2"), RECOVER_WHOLE);
-  assert_int_equal(standing(w, "ckpt-1"), RECOVER_UNPROVEN);
-  run_host_close(w->h);
-  run_host_begin(w->h); /* and it is saved */
-  run_host_until(w->h, RUN_COMMITTED, "ckpt-2");
-}
-
-static void so_it_is_when_the_job_has_died_within_the_rest(void **state) {
-  world *w = *state;
-  run_host_options(w->h)->quiet_ns = (int64_t)1000 * 1000000000;
-  run_host_begin(w->h);
-  put_tensorflow(w, 2);
-  put(w, "checkpoint", "model_checkpoint_path: \"ckpt-2\"\n");
-  run_host_for(w->h, 0.2);
-  assert_int_equal(run_child_exit(run_host_run(w->h), false, NULL), 0);
-  run_host_until(w->h, RUN_COMMITTED, "ckpt-2");
-}
-
-/* Written again under the same name, and not named again yet. */
-static void what_is_newer_than_the_file_that_names_it_is_not(void **state) {
-  world *w = *state;
-  const struct timespec then[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}};
-  put_tensorflow(w, 2);
-  put(w, "checkpoint", "model_checkpoint_path: \"ckpt-2\"\n");
-  assert_int_equal(utimensat(AT_FDCWD, run_host_dir(w->h, "checkpoint"), then, 0), 0);
-  assert_int_equal(standing(w, "ckpt-2"), RECOVER_UNPROVEN);
-}
-
-/* DeepSpeed's first rank writes it, and waits for nobody. */
-static void what_a_pointer_names_that_is_written_early_is_not(void **state) {
-  world *w = *state;
-  make_dir(run_host_dir(w->h, "global_step2"));
-  put(w, "global_step2/mp_rank_00_model_states.bin", "no format");
-  put(w, "latest", "global_step2");
-  assert_int_equal(standing(w, "global_step2"), RECOVER_UNPROVEN);
-}
-
-/* Ray Tune learns of a checkpoint when it is stored, and goes on from what its newest state names. */
-static void what_the_newest_state_above_names_is_whole(void **state) {
-  world *w = *state;
-  make_dir(run_host_dir(w->h, "exp"));
-  make_dir(run_host_dir(w->h, "exp/trial_1"));
-  make_dir(run_host_dir(w->h, "exp/trial_1/checkpoint_000001"));
-  put(w, "exp/trial_1/checkpoint_000001/model.bin", "no format");
-  put(w, "exp/experiment_state-2026-01-01.json", "{\"p\": \"/x/exp/trial_1/checkpoint_000000\"}");
-  assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_UNPROVEN);
-  run_host_skip(w->h, 2); /* what was read is not read again in the same second */
-  put(w, "exp/experiment_state-2026-01-02.json", "{\"p\": \"/x/exp/trial_1/checkpoint_000001\"}");
-  assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_WHOLE);
-}
-
 /* Holds for a torn file, and the unit that it makes: while another process has it open nobody calls
  * it torn, and then it is. */
 static void must_be_torn_once_closed(world *w, const char *file, const char *unit) {
@@ -269,11 +203,6 @@ int main(void) {
       TEST(a_commit_is_known_with_its_number),
       TEST(what_was_written_since_the_commit_is_not_it),
       TEST(a_known_format_tells_whole_from_torn),
-      TEST(what_its_framework_names_last_is_whole),
-      TEST(so_it_is_when_the_job_has_died_within_the_rest),
-      TEST(what_is_newer_than_the_file_that_names_it_is_not),
-      TEST(what_a_pointer_names_that_is_written_early_is_not),
-      TEST(what_the_newest_state_above_names_is_whole),
       TEST(what_another_process_has_open_is_not_called_torn),
       TEST(a_group_of_which_another_process_has_a_file_open_is_not_called_torn),
       TEST(a_directory_that_lacks_what_the_last_commit_had_is_not_whole),
