@@ -64,7 +64,7 @@ typedef struct job {
   uint64_t stamp; /* of the files, when the unit was found complete (stamp.h): if it differs,
                    * ERR_RETIRED; 0: not known */
 
-  bool found; /* it stood there when the run began: who would write a pointer to it is gone */
+  bool found; /* it stood there before the job began: who would write a pointer to it is gone */
   job_beside
       *beside;   /* what job_beside_look() read, still the caller's; NULL: job_run() reads it */
   uint64_t lost; /* the commit of this unit whose data the store has lost, so that it is saved

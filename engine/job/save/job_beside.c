@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "event/pointers.h"
 #include "job/save/companions.h"
 #include "job_impl.h"
 
@@ -173,6 +174,12 @@ job_early *job_early_of(const job_work *w, const char *name, bool link) {
 const job_early *job_early_at(const job_work *w, size_t i) {
   const job_beside *b = w->job->beside;
   return b && i < b->count ? &b->items[i] : NULL;
+}
+
+bool job_leads_to_it(const job_work *w, const job_early *link) {
+  char base[FS_PATH_MAX];
+  return pointers_follow_newest(link->name, true) && pointers_base(link->text, base, sizeof base) &&
+         strcmp(base, job_unit(w->job)) == 0;
 }
 
 static bool is_small(const companion *c) {

@@ -101,9 +101,7 @@ static int read_link(const struct sending *s, char **text, size_t *len, err *e) 
 static bool another_link_names_it(const job_work *w, const char *name) {
   const job_early *it;
   for (size_t i = 0; (it = job_early_at(w, i)); i++)
-    if (it->link && strcmp(it->name, name) != 0 &&
-        job_names_it(w, it->name, true, it->text, it->len))
-      return true;
+    if (it->link && strcmp(it->name, name) != 0 && job_leads_to_it(w, it)) return true;
   return false;
 }
 

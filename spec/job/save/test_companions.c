@@ -417,6 +417,21 @@ static void a_link_is_not_waited_for_where_another_names_the_unit(void **state) 
   assert_int_equal(save_at_once(w, 2), 1);
 }
 
+/* `best` need not lead to the newest, and says nothing of `last`. */
+static void a_link_is_waited_for_beside_one_that_leads_elsewhere(void **state) {
+  world *w = *state;
+  static const char *const globs[] = {NULL};
+  runlog *log = world_log(w, "", "one");
+  assert_int_equal(symlink("checkpoint-1", in(w, "best")), 0);
+  assert_int_equal(symlink("checkpoint-1", in(w, "last")), 0);
+  w->env.hurry = &is_time;
+  just_written = true;
+  int64_t begun = world_io()->now(world_io(), IO_MONO);
+  save(w, log, 2, globs);
+  just_written = false;
+  assert_in_range(world_io()->now(world_io(), IO_MONO) - begun, 5000000000, 20000000000);
+}
+
 static void what_a_list_names_is_noted_with_the_commit(void **state) {
   world *w = *state;
   runlog *log = world_log(w, "", "one");
@@ -576,6 +591,7 @@ int main(void) {
       cmocka_unit_test(a_pointer_that_never_names_its_unit_is_not_saved_with_it),
       IN_A_FILE_WORLD(of_what_a_start_found_no_pointer_is_waited_for),
       IN_A_FILE_WORLD(a_link_is_not_waited_for_where_another_names_the_unit),
+      IN_A_FILE_WORLD(a_link_is_waited_for_beside_one_that_leads_elsewhere),
       IN_A_FILE_WORLD(what_a_list_names_is_noted_with_the_commit),
       IN_A_FILE_WORLD(a_link_that_need_not_lead_to_the_newest_is_saved_as_it_is),
       IN_A_FILE_WORLD(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
