@@ -271,6 +271,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   fs_held_free(p.held);
   waiting_end(slow);
   r->prepared = rc == 0;
+  r->vacant = r->prepared && how != RUN_NEVER;
   out->resume = r->resume;
   out->restored_from = r->restored_from;
   return rc;

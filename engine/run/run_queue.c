@@ -266,7 +266,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   s->job.attempt_shape = u->attempt_shape;
   memcpy(s->job.staging, u->staging, sizeof s->job.staging);
   s->job.beside = u->beside;
-  s->job.found = run_order_at_start(r, u);
+  s->job.found = r->vacant && run_order_at_start(r, u);
   snprintf(s->job.policy, sizeof s->job.policy, "%s", u->want.policy);
   snprintf(s->job.reason, sizeof s->job.reason, "%s", u->want.reason);
   const char *numbers = u->above ? NULL : run_numbers_now(r, u);

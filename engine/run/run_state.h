@@ -250,8 +250,9 @@ struct run {
   run_unit **units; /* sorted by path */
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
-  bool trust;            /* what nothing proves to be whole is taken as it stands */
-  bool keep_all;         /* none is let go for a newer one, none stops being kept */
+  bool vacant;   /* at the start nothing wrote in the directory: it was made ready for a job */
+  bool trust;    /* what nothing proves to be whole is taken as it stands */
+  bool keep_all; /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
   atomic_bool hurried; /* saves wait for nothing that may be written beside a unit */
   atomic_int stop;     /* the store's calls give up: the run is being closed while it saves */
