@@ -169,7 +169,7 @@ static int on_open(run *r, run_unit *u, err *e) {
   if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = false;
   run_unit_beside_drop(u);
   if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
-  u->counted = false;
+  u->counted = u->refused = false;
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
   if (known.state == JOURNAL_OPEN) return 0;
