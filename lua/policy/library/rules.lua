@@ -215,9 +215,10 @@ end
 -- Returns the number that stands at `at`, as digits or as size "20GB", and where it ends.
 local function number_at(code, text, at)
   local word = match(sub(code, at, at + 63), "^[%w_.]+")
-  local spelt = word == "size"
+  local number = gsub(word, "_+$", "") -- what follows is a text or a comment
+  local spelt = number == "size"
     and match(sub(text, at, at + 63), "^size%s?%(?%s?[\"']([%w.]+)[\"']")
-  return spelt and M.bytes(spelt) or match(word, "^%d") and tonumber(word), at + #word
+  return spelt and M.bytes(spelt) or match(word, "^%d") and tonumber(number), at + #word
 end
 
 --- Returns the numbers over 1 that stand in a policy's text, the first few of them. Each is looked
