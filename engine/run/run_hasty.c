@@ -16,12 +16,12 @@ static bool rests(const detect_unit *u) {
 static void say(run *r, const run_unit *u, const char *what, const char *rule) {
   if (r->hasty_said || r->writer_gone || r->preempted) return;
   r->hasty_said = true;
-  log_say(r->env->log, LOG_WARN,
-          "%s was %s before it was proven to be complete (%s): what is replaced so soon is never "
-          "saved. A shorter rest (`settle`), a marker that is written last, or a policy that says "
-          "when it "
-          "is complete helps",
-          u->path, what, rule);
+  log_say(
+      r->env->log, LOG_WARN,
+      "%s was %s before it was proven to be complete (%s): it is not saved while that goes on, "
+      "and what is replaced so soon is never saved. A shorter rest (`settle`), a marker that is "
+      "written last, or a policy that says when it is complete helps",
+      u->path, what, rule);
 }
 
 static void look(run *r, run_unit *u) {
