@@ -62,12 +62,21 @@ int js_parse(const char *text, size_t len, const char *what, json_t **out, err *
   return rc < 0 ? rc : js_parse_large(text, len, what, out, e);
 }
 
+/* jansson's own word repeats what stands near the fault, whatever that is. */
+static int not_valid(const char *what, const json_error_t *why, err *e) {
+  buf plain;
+  buf_init(&plain, sizeof why->text);
+  js_plain(why->text, sizeof why->text - 1, &plain);
+  int rc = err_set(e, ERR_FORMAT, "%s: not valid JSON: %s at line %d column %d", what,
+                   plain.data ? plain.data : "?", why->line, why->column);
+  buf_free(&plain);
+  return rc;
+}
+
 int js_parse_large(const char *text, size_t len, const char *what, json_t **out, err *e) {
   json_error_t why;
   json_t *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-  if (!value)
-    return err_set(e, ERR_FORMAT, "%s: not valid JSON: %s at line %d column %d", what, why.text,
-                   why.line, why.column);
+  if (!value) return not_valid(what, &why, e);
   if (!depth_ok(value, DEPTH_MAX)) {
     json_decref(value);
     return err_set(e, ERR_FORMAT, "%s: JSON is nested deeper than %d", what, DEPTH_MAX);

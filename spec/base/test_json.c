@@ -46,6 +46,14 @@ static void a_document_that_is_not_whole_json_is_refused(void **state) {
   is_malformed("{}\0", 3, "not valid JSON");
 }
 
+/* The text of an error goes to terminals and into JSON. */
+static void what_is_said_of_it_has_no_control_character(void **state) {
+  json_t *value = NULL;
+  err e = {0};
+  assert_int_equal(js_parse("{\001\033[31m\":1}", 11, "x", &value, &e), ERR_FORMAT);
+  for (const char *at = e.text; *at; at++) assert_true((unsigned char)*at >= ' ');
+}
+
 static void a_key_that_is_there_twice_is_refused(void **state) {
   static const char text[] = "{\"a\":1,\"a\":2}";
   is_malformed(text, sizeof text - 1, "duplicate");
@@ -345,6 +353,7 @@ static void brackets_and_commas_in_texts_weigh_their_bytes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_document_that_is_not_whole_json_is_refused),
+      cmocka_unit_test(what_is_said_of_it_has_no_control_character),
       cmocka_unit_test(a_key_that_is_there_twice_is_refused),
       cmocka_unit_test(a_torn_document_is_never_taken_for_whole),
       cmocka_unit_test(nesting_is_bounded),
