@@ -171,15 +171,18 @@ job_early *job_early_of(const job_work *w, const char *name, bool link) {
   return NULL;
 }
 
-const job_early *job_early_at(const job_work *w, size_t i) {
-  const job_beside *b = w->job->beside;
-  return b && i < b->count ? &b->items[i] : NULL;
-}
-
-bool job_leads_to_it(const job_work *w, const job_early *link) {
+static bool leads_to_it(const job_work *w, const job_early *link) {
   char base[FS_PATH_MAX];
   return pointers_follow_newest(link->name, true) && pointers_base(link->text, base, sizeof base) &&
          strcmp(base, job_unit(w->job)) == 0;
+}
+
+bool job_other_link_names_it(const job_work *w, const char *name) {
+  const job_beside *b = w->job->beside;
+  for (size_t i = 0; b && i < b->count; i++)
+    if (b->items[i].link && strcmp(b->items[i].name, name) != 0 && leads_to_it(w, &b->items[i]))
+      return true;
+  return false;
 }
 
 static bool is_small(const companion *c) {

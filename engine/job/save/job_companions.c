@@ -97,14 +97,6 @@ static int read_link(const struct sending *s, char **text, size_t *len, err *e) 
   return *text ? 0 : err_set(e, ERR_NOMEM, "save %s: out of memory", s->path);
 }
 
-/* A resumed training of Lightning leaves `last.ckpt` where it is, and makes `last-v1.ckpt`. */
-static bool another_link_names_it(const job_work *w, const char *name) {
-  const job_early *it;
-  for (size_t i = 0; (it = job_early_at(w, i)); i++)
-    if (it->link && strcmp(it->name, name) != 0 && job_leads_to_it(w, it)) return true;
-  return false;
-}
-
 /* Reads a small file or a link as it fits this unit: *text NULL: it does not, and is left out. */
 static int read_fitting(const struct sending *s, bool link, char **text, size_t *len,
                         struct stat *st, err *e) {
@@ -115,7 +107,8 @@ static int read_fitting(const struct sending *s, bool link, char **text, size_t 
     const job_said said = {fs_base(s->name), link, *text, *len};
     job_word word = strchr(s->name, '/') ? JOB_WORD_FITS : job_word_of(w, &said);
     if (word == JOB_WORD_FITS) return strchr(s->name, '/') ? 0 : job_note_needs(w, &said, e);
-    bool kept_up = job_word_is_kept_up(w, &said) && !(link && another_link_names_it(w, said.name));
+    bool kept_up =
+        job_word_is_kept_up(w, &said) && !(link && job_other_link_names_it(w, said.name));
     char *ours = word == JOB_WORD_NEWER ? job_word_for_us(w, &said, len) : NULL;
     free(*text);
     *text = ours;

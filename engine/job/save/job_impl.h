@@ -81,9 +81,9 @@ typedef struct job_early {
 bool job_takes_companions(const job_work *w);
 int job_look_companions(job_work *w, err *e);                            /* into job.beside */
 job_early *job_early_of(const job_work *w, const char *name, bool link); /* NULL: it is not known */
-const job_early *job_early_at(const job_work *w, size_t i);              /* NULL: there are fewer */
-/* True of a link that follows the newest, as `last.ckpt` does, and leads to this very unit. */
-bool job_leads_to_it(const job_work *w, const job_early *link);
+/* True if a link of another name that follows the newest leads to this very unit: a resumed training of
+ * Lightning leaves `last.ckpt` where it is, and makes `last-v1.ckpt`. */
+bool job_other_link_names_it(const job_work *w, const char *name);
 
 /* An open file, as it was when it was opened: a log that grows is cut off there. */
 typedef struct job_source {
