@@ -3,6 +3,7 @@
 #
 #   install   brings those of packages.txt, once: from PyPI below
 #             ${XDG_CACHE_HOME:-~/.cache}/ckpt-lua/frameworks, about 9 GB and some minutes
+#   run       plays a script of this folder with the Python that has them; else it is skipped, and says so (TAP)
 #   python    prints the Python that has them, if there is one
 #
 # With SETUP=no nothing is installed: what is there is used. An environment belongs to one packages.txt and one
@@ -46,9 +47,13 @@ install() {
 
 case ${1-} in
 install) install ;;
+run)
+  if [[ -e $PLACE/whole ]]; then exec "$PLACE/bin/python" "${@:2}"; fi
+  echo "1..0 # SKIP the frameworks of spec/frameworks/packages.txt are not there"
+  ;;
 python) [[ -e $PLACE/whole ]] && echo "$PLACE/bin/python" ;;
 *)
-  echo "packages.sh: install or python" >&2
+  echo "packages.sh: install, run or python" >&2
   exit 1
   ;;
 esac
