@@ -206,7 +206,7 @@ void judge_gather(detect *d, unit *u, rule_facts *f) {
                     .interval = d->polling ? d->poll_ns : 0,
                     .foreign = d->foreign,
                     .several = d->several,
-                    .single = u->kind == MATCH_FILE,
+                    .provable = u->kind != MATCH_DIR,
                     .proof = u->proof_touches == u->touches ? u->proof : RULE_UNLOOKED,
                     .ended = d->clean || d->dead};
   unit_walk(u, count_file, &t);
@@ -416,16 +416,19 @@ static int conclude(detect *d, unit *u, rule_verdict *v, err *e) {
   return 0;
 }
 
-/* Looks, once after each change, whether the structure of a single file that is closed and quiet
- * proves it whole. The listing that follows finds out if it was written meanwhile. One that cannot
- * be read has to wait. */
+/* Looks, once after each change, whether the structure of a file, or of a group of them, that is closed
+ * and quiet proves it whole. The listing that follows finds out if it was written meanwhile. One that
+ * cannot be read has to wait. */
 static void look_for_proof(const detect *d, unit *u, rule_facts *f) {
   char path[FS_PATH_MAX];
   structure_proof proof = STRUCTURE_PROVES_NOTHING;
   bool doubted = f->dead || f->unproven > 0 || f->open > 0 || f->files == 0;
-  if (!f->single || f->proof != RULE_UNLOOKED || doubted || f->renamed) return;
+  if (!f->provable || f->proof != RULE_UNLOOKED || doubted || f->renamed) return;
   if (f->quiet < rule_proof_after(d->rules, f)) return;
-  if (model_absolute(d, u->path, path, NULL) == 0) structure_proves(d->io, path, &proof, NULL);
+  if (u->kind == MATCH_GROUP)
+    structure_proves_group(d->io, d->root, u->path, d->rules, &proof, NULL);
+  else if (model_absolute(d, u->path, path, NULL) == 0)
+    structure_proves(d->io, path, &proof, NULL);
   structure_proof need = f->foreign                ? STRUCTURE_PROVES_WHOLE
                          : f->blind || f->seen > 0 ? STRUCTURE_PROVES_CLOSED
                                                    : STRUCTURE_PROVES_LENGTH;

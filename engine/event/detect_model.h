@@ -33,7 +33,7 @@ struct unit {
   int64_t last, due;              /* IO_MONO: its last change; when to look again */
   uint64_t files, bytes, stamp;
   bool lacking, alone, above;
-  rule_structure proof; /* of a single file, when it had changed `proof_touches` times */
+  rule_structure proof; /* of a file or a group, when it had changed `proof_touches` times */
   uint64_t proof_touches;
   digest fingerprint;
   int64_t changed, made; /* IO_WALL */

@@ -174,7 +174,8 @@ int64_t rule_proof_after(const rules *r, const rule_facts *f) {
 
 /* Decides about files that were closed, where no marker tells. */
 static void decide_closed(const rules *r, const rule_facts *f, bool ask, rule_verdict *v) {
-  bool early = f->single && !f->mixed && !f->shrinking && rule_proof_after(r, f) < r->quiet_ns;
+  bool early = f->provable && !f->lacks && !f->mixed && !f->shrinking &&
+               rule_proof_after(r, f) < r->quiet_ns;
   if (ended_clean(f))
     after_quiet(f, 0, ask, "all files closed", "", v);
   else if (early && f->proof == RULE_SOUND)

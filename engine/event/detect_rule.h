@@ -57,8 +57,8 @@ typedef struct rule_facts {
   int64_t interval; /* ns between two listings, if it is; else 0 */
   bool foreign;     /* other hosts may write, and no writer of theirs shows here */
   rule_writer writer;
-  bool single;          /* it is one file */
-  rule_structure proof; /* of a single one: does its structure prove it whole? */
+  bool provable;        /* it is a file, or a group of them, which its structure may prove whole */
+  rule_structure proof; /* ... and does it? */
   rule_structure sound;
   const char *unsound; /* why it is not */
 } rule_facts;

@@ -58,7 +58,7 @@ typedef struct rules {
   size_t marker_count;
   int64_t quiet_ns;   /* closed files: this long without a change */
   int64_t marked_ns;  /* the marker is there: this long without a change */
-  int64_t sound_ns;   /* a closed single file that its structure proves: this long */
+  int64_t sound_ns;   /* a closed file or group that its structure proves: this long */
   int64_t settled_ns; /* renamed into place: this long, so that trailing events are in */
   /* These conditions have to hold before a unit may be called complete, in place of the built-in
    * ones; evidence against it (open files, a dead writer, files removed) still counts. tests[0] is

@@ -41,6 +41,11 @@ static int look(format_file *f, const char *name) {
   if (ends_with(name, ".safetensors")) return format_safetensors(f);
   if (ends_with(name, ".json")) return format_json(f);
   if (ends_with(name, ".ubj") && head[0] == '{') return format_ubjson(f);
+  if (format_bundle_index(name, head, len)) return format_bundle(f);
+  if (format_bundle_shard(name)) {
+    f->shard = true;
+    return format_says(f, STRUCTURE_UNKNOWN, "a shard of tensors");
+  }
   if (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0) return format_zip(f);
   if (memcmp(head, "tree\nver", len) == 0 && len == 8) return format_lightgbm(f);
   if (len < 4 && memcmp(head, "PK\3\4", len) == 0 && ends_with_one(name, zipped))
@@ -75,8 +80,10 @@ static int look_from_outside(const io *io, const char *path, format_file *f, err
   f->path = path;
   f->e = e;
   rc = look(f, fs_base(path));
-  if (rc == 0 && f->verdict == STRUCTURE_SOUND && has_holes(&st))
+  if (rc == 0 && (f->verdict == STRUCTURE_SOUND || f->shard) && has_holes(&st)) {
+    f->shard = false;
     format_says(f, STRUCTURE_UNKNOWN, "it has holes: perhaps never filled");
+  }
 out:
   io->close(io, fd);
   return rc;
@@ -102,15 +109,22 @@ int structure_proves(const io *io, const char *path, structure_proof *out, err *
   return rc;
 }
 
+/* The directory that a unit's files are in, relative to the root, and the beginning of a group's
+ * names. */
+typedef struct place {
+  char dir[FS_PATH_MAX], stem[FS_PATH_MAX];
+} place;
+
 /* A walk over a unit. */
 typedef struct look_over {
   const io *io;
   const rules *rules;
-  const char *root;  /* of the tree */
-  const char *below; /* the directory that is walked, relative to the root */
-  const char *stem;  /* of a group, with its dot; else NULL */
-  bool at_top;       /* the unit is the directory itself: markers stand here */
+  const char *root; /* of the tree */
+  place at;
+  const char *stem; /* of a group, with its dot; else NULL */
+  bool at_top;      /* the unit is the directory itself: markers stand here */
   uint64_t files, unknown;
+  uint64_t shards, told;    /* of tensor bundles: the files, and those that an index tells of */
   bool *required, *present; /* by number of the marker; the markers of the tests come behind them */
   structure found;
   char *why;
@@ -138,15 +152,16 @@ static void note_markers(look_over *l, const char *name, const struct stat *st) 
 }
 
 static int look_at(look_over *l, const char *relative, const char *name, err *e) {
-  char path[FS_PATH_MAX], why[128];
-  structure found;
+  char path[FS_PATH_MAX];
+  format_file f = {.verdict = STRUCTURE_UNKNOWN, .why = ""};
   int rc = fs_join(path, l->root, relative, e);
-  if (rc < 0) return rc;
-  rc = structure_of_file(l->io, path, &found, why, sizeof why, e);
+  if (rc == 0) rc = look_from_outside(l->io, path, &f, e);
   if (rc < 0) return rc;
   l->files++;
-  if (found == STRUCTURE_UNKNOWN) l->unknown++;
-  if (found == STRUCTURE_TORN && l->found != STRUCTURE_TORN) torn(l, name, why);
+  l->shards += f.shard;
+  l->told += f.shards;
+  if (f.verdict == STRUCTURE_UNKNOWN && !f.shard) l->unknown++;
+  if (f.verdict == STRUCTURE_TORN && l->found != STRUCTURE_TORN) torn(l, name, f.why);
   return 0;
 }
 
@@ -155,7 +170,7 @@ static int visit(void *ctx, const fs_entry *entry, err *e) {
   char relative[FS_PATH_MAX];
   bool is_dir = S_ISDIR(entry->st->st_mode);
   if (l->stem && strncmp(entry->name, l->stem, strlen(l->stem)) != 0) return is_dir ? FS_SKIP : 0;
-  int rc = fs_join(relative, l->below, entry->name, e);
+  int rc = fs_join(relative, l->at.dir, entry->name, e);
   if (rc < 0) return rc;
   bool ours = l->at_top && rules_is_contents(entry->name);
   if (ours || rules_excluded(l->rules, relative, is_dir)) return is_dir ? FS_SKIP : 0;
@@ -178,12 +193,6 @@ static void judge_markers(look_over *l) {
   }
 }
 
-/* The directory that a unit's files are in, relative to the root, and the beginning of a group's
- * names. */
-typedef struct place {
-  char dir[FS_PATH_MAX], stem[FS_PATH_MAX];
-} place;
-
 static int find_place(const char *path, match_kind kind, place *p, err *e) {
   const char *base = fs_base(path);
   if (strlen(path) + 2 > FS_PATH_MAX) return err_set(e, ERR_LIMIT, "path too long: %s", path);
@@ -196,36 +205,46 @@ static int find_place(const char *path, match_kind kind, place *p, err *e) {
 static int walk(look_over *l, const char *path, match_kind kind, err *e) {
   char top[FS_PATH_MAX];
   if (kind == MATCH_FILE) return look_at(l, path, fs_base(path), e);
-  int rc = fs_join(top, l->root, l->below, e);
+  int rc = fs_join(top, l->root, l->at.dir, e);
   if (rc == 0) rc = (kind == MATCH_GROUP ? fs_list : fs_walk)(l->io, top, visit, l, e);
   if (rc == 0) judge_markers(l);
   return rc;
 }
 
+/* `l` has the io, the rules, the root and the room for the reason; what was found is in it. */
+static int look_over_unit(look_over *l, const char *path, match_kind kind, err *e) {
+  int rc = find_place(path, kind, &l->at, e);
+  if (rc < 0) return rc;
+  l->found = STRUCTURE_UNKNOWN;
+  l->stem = kind == MATCH_GROUP ? l->at.stem : NULL;
+  l->at_top = kind == MATCH_DIR;
+  size_t markers = l->rules->marker_count + l->rules->test_count;
+  l->required = calloc(2 * markers + 1, sizeof *l->required);
+  if (!l->required) return err_set(e, ERR_NOMEM, "look at %s: out of memory", path);
+  l->present = l->required + markers;
+  rc = walk(l, path, kind, e);
+  /* Each index that is sound has found its own shards: as many as there are leave none over. */
+  bool known = l->files > 0 && l->unknown == 0 && l->shards == l->told;
+  if (rc == 0 && l->found != STRUCTURE_TORN && known) l->found = STRUCTURE_SOUND;
+  free(l->required);
+  return rc;
+}
+
 int structure_of_unit(const io *io, const char *root, const char *path, match_kind kind,
                       const rules *rules, structure *out, char *why, size_t len, err *e) {
-  place p;
+  look_over l = {.io = io, .rules = rules, .root = root, .why = why, .len = len};
   *out = STRUCTURE_UNKNOWN;
   if (why && len) *why = '\0';
-  int rc = find_place(path, kind, &p, e);
-  if (rc < 0) return rc;
-  look_over l = {.io = io,
-                 .rules = rules,
-                 .root = root,
-                 .below = p.dir,
-                 .stem = kind == MATCH_GROUP ? p.stem : NULL,
-                 .at_top = kind == MATCH_DIR,
-                 .found = STRUCTURE_UNKNOWN,
-                 .why = why,
-                 .len = len};
-  size_t markers = rules->marker_count + rules->test_count;
-  l.required = calloc(2 * markers + 1, sizeof *l.required);
-  if (!l.required) return err_set(e, ERR_NOMEM, "look at %s: out of memory", path);
-  l.present = l.required + markers;
-  rc = walk(&l, path, kind, e);
-  if (rc == 0 && l.found != STRUCTURE_TORN && l.files > 0 && l.unknown == 0)
-    l.found = STRUCTURE_SOUND;
+  int rc = look_over_unit(&l, path, kind, e);
   if (rc == 0) *out = l.found;
-  free(l.required);
+  return rc;
+}
+
+int structure_proves_group(const io *io, const char *root, const char *path, const rules *rules,
+                           structure_proof *out, err *e) {
+  look_over l = {.io = io, .rules = rules, .root = root};
+  *out = STRUCTURE_PROVES_NOTHING;
+  int rc = look_over_unit(&l, path, MATCH_GROUP, e);
+  if (rc == 0 && l.found == STRUCTURE_SOUND && l.told > 0) *out = STRUCTURE_PROVES_WHOLE;
   return rc;
 }

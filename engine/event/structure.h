@@ -4,7 +4,7 @@
  * event can: after a crash, or for a unit that was first seen by a listing. It knows zip
  * (torch.save, npz, keras: the central directory at the end), safetensors (the header's offsets
  * against the size), HDF5 (the superblock's end of file), JSON (parses), UBJSON (XGBoost: its last
- * brace) and pickle (ends with STOP). */
+ * brace), pickle (ends with STOP) and TensorFlow's tensor bundle (the index against its shards). */
 #ifndef EVENT_STRUCTURE_H
 #define EVENT_STRUCTURE_H
 
@@ -30,6 +30,11 @@ typedef enum structure_proof {
 /* Looks what the structure of one file proves. NOTHING where it is torn, or of no known format.
  * Errors as structure_of_file. */
 int structure_proves(const io *io, const char *path, structure_proof *out, err *e);
+
+/* The same of a group of files, `stem` under `root`: WHOLE if all of it is one tensor bundle, whose index is
+ * written last, and files that are sound themselves; else NOTHING. Errors as structure_of_unit. */
+int structure_proves_group(const io *io, const char *root, const char *path, const rules *rules,
+                           structure_proof *out, err *e);
 
 /* Looks at one file. `why` (may be NULL, room `len`) gets a short text: "zip: no central
  * directory". A negative ERR_* only if it cannot be read; ERR_NOENT if it vanished. */

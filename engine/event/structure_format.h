@@ -14,6 +14,8 @@ typedef struct format_file {
   const char *path; /* for errors */
   structure verdict;
   structure_proof proof;
+  bool shard;      /* of a tensor bundle: its index tells of it */
+  uint64_t shards; /* of the bundle whose index it is; all of them are there */
   const char *why; /* static */
   err *e;
 } format_file;
@@ -44,5 +46,10 @@ int format_json(format_file *f);        /* brackets and strings are closed; NaN 
 int format_lightgbm(format_file *f);    /* ends with the line that Python adds last */
 int format_ubjson(format_file *f);      /* XGBoost: its outermost brace is the last byte */
 int format_pickle(format_file *f);      /* ends with STOP */
+int format_bundle(format_file *f); /* TensorFlow: the index, its sums, the size of its shards */
+
+/* True if a file of this name that begins so is the index of a tensor bundle; if it is a shard of one. */
+bool format_bundle_index(const char *name, const uint8_t *head, size_t len);
+bool format_bundle_shard(const char *name);
 
 #endif

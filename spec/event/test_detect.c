@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "detect_sim.h"
+#include "tensor_bundle.h"
 #include "io_fault.h"
 
 #include "prims/match_series.h"
@@ -368,6 +369,24 @@ static void what_its_structure_proves_is_complete_after_a_second(void **state) {
   }
   assert_int_equal(sim_times(s, "last.pt", DETECT_COMPLETE), 8);
   assert_non_null(strstr(sim_reason(s, "last.pt"), "structure"));
+}
+
+/* As TensorFlow does: the shard gets its name, then the index is written. */
+static void a_bundle_of_tensors_is_complete_a_second_after_its_index(void **state) {
+  static const char zeros[BUNDLE_SHARD];
+  sim *s = *state;
+  io_tree_content(s->tree, "ckpt-1.data-00000-of-00001", zeros, sizeof zeros);
+  sim_feed(s, WATCH_MOVED_TO, "ckpt-1.data-00000-of-00001", false, 7);
+  sim_after(s, 5 * SIM_S, "ckpt-1", DETECT_OPEN);
+  io_tree_content(s->tree, "ckpt-1.index", bundle_index, sizeof bundle_index);
+  sim_feed(s, WATCH_CREATE, "ckpt-1.index", false, 0);
+  sim_feed(s, WATCH_MODIFY, "ckpt-1.index", false, 0);
+  sim_after(s, 2 * SIM_S, "ckpt-1", DETECT_OPEN); /* not closed yet */
+  sim_close(s, "ckpt-1.index");
+  sim_after(s, 900 * SIM_MS, "ckpt-1", DETECT_OPEN);
+  sim_after(s, 200 * SIM_MS, "ckpt-1", DETECT_COMPLETE);
+  sim_save(s, "ckpt-2.index", 300); /* no table */
+  sim_after(s, 28 * SIM_S, "ckpt-2", DETECT_OPEN);
 }
 
 static void a_structure_that_proves_nothing_waits_and_says_so(void **state) {
@@ -1029,6 +1048,7 @@ int main(void) {
       WATCHED(a_renamed_directory_keeps_what_is_known_of_it),
       WATCHED(a_bare_rename_is_complete_without_a_close),
       WATCHED(what_its_structure_proves_is_complete_after_a_second),
+      WATCHED(a_bundle_of_tensors_is_complete_a_second_after_its_index),
       WATCHED(a_structure_that_proves_nothing_waits_and_says_so),
       WATCHED(a_length_proves_only_with_a_close_that_was_seen),
       NOT_YET_WATCHED(with_polling_a_structure_needs_an_interval_and_a_length_all_the_time),

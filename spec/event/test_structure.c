@@ -10,6 +10,7 @@
 
 #include "event/structure.h"
 #include "io_fault.h"
+#include "tensor_bundle.h"
 #include "tmpdir.h"
 
 static char *dir;
@@ -296,6 +297,91 @@ static void a_pickle_ends_with_stop(void **state) {
   free(data);
 }
 
+static void write_real_bundle(const char *stem) {
+  static const char zeros[BUNDLE_SHARD];
+  char name[256];
+  snprintf(name, sizeof name, "%s.data-00000-of-00001", stem);
+  write_bytes(tmpdir_path(dir, name), zeros, sizeof zeros);
+  snprintf(name, sizeof name, "%s.index", stem);
+  write_bytes(tmpdir_path(dir, name), bundle_index, sizeof bundle_index);
+}
+
+static structure unit(const char *path, match_kind kind, char *why) {
+  structure found;
+  err e = {0};
+  int rc = structure_of_unit(io_system(), dir, path, kind, rules_builtin(), &found, why, 128, &e);
+  if (rc < 0) fail_msg("%s", e.text);
+  return found;
+}
+
+static structure_proof group_proof(const char *path) {
+  structure_proof found;
+  err e = {0};
+  if (structure_proves_group(io_system(), dir, path, rules_builtin(), &found, &e) < 0)
+    fail_msg("%s", e.text);
+  return found;
+}
+
+static void a_bundle_of_tensorflow_is_whole_with_the_shards_of_its_index(void **state) {
+  char why[128];
+  write_real_bundle("ckpt-1");
+  assert_int_equal(look("ckpt-1.index"), STRUCTURE_SOUND);
+  assert_int_equal(unit("ckpt-1", MATCH_GROUP, why), STRUCTURE_SOUND);
+  assert_int_equal(group_proof("ckpt-1"), STRUCTURE_PROVES_WHOLE);
+  write_real_bundle("cut-ckpt-1"); /* the shard of what is cut */
+  no_beginning_is_sound("ckpt-1.index");
+  const char *shard = tmpdir_path(dir, "ckpt-1.data-00000-of-00001");
+  assert_int_equal(truncate(shard, BUNDLE_SHARD - 1), 0);
+  assert_int_equal(unit("ckpt-1", MATCH_GROUP, why), STRUCTURE_TORN);
+  assert_non_null(strstr(why, "shorter"));
+  assert_int_equal(unlink(shard), 0);
+  assert_int_equal(unit("ckpt-1", MATCH_GROUP, why), STRUCTURE_TORN);
+  assert_non_null(strstr(why, "missing"));
+}
+
+/* The sums find it: TensorFlow does not read such an index. */
+static void a_bundle_with_another_byte_in_its_index_is_not_sound(void **state) {
+  unsigned char b[sizeof bundle_index];
+  size_t torn = 0;
+  write_real_bundle("ckpt-2");
+  for (size_t i = 0; i < sizeof b; i++) {
+    memcpy(b, bundle_index, sizeof b);
+    b[i] ^= 0x10;
+    write_bytes(tmpdir_path(dir, "ckpt-2.index"), b, sizeof b);
+    const structure found = look("ckpt-2.index");
+    const bool padding = i >= sizeof b - 48 && i < sizeof b - 8; /* of the footer: no sum has it */
+    if (found == STRUCTURE_SOUND && !padding) fail_msg("byte %zu may be another one", i);
+    torn += found == STRUCTURE_TORN;
+  }
+  assert_true(torn > 200);
+}
+
+static void a_bundle_with_a_file_that_nothing_vouches_for_is_not_known(void **state) {
+  char why[128];
+  write_real_bundle("ckpt-3");
+  write_file(tmpdir_path(dir, "ckpt-3.meta"),
+             "a graph"); /* TensorFlow 1 writes it behind the index */
+  assert_int_equal(unit("ckpt-3", MATCH_GROUP, why), STRUCTURE_UNKNOWN);
+  assert_int_equal(group_proof("ckpt-3"), STRUCTURE_PROVES_NOTHING);
+  write_real_bundle("ckpt-4");
+  write_file(tmpdir_path(dir, "ckpt-4.data-00001-of-00002"), "a shard of another save");
+  assert_int_equal(unit("ckpt-4", MATCH_GROUP, why), STRUCTURE_UNKNOWN);
+  write_file(tmpdir_path(dir, "ckpt-5.data-00000-of-00001"), "no index yet");
+  assert_int_equal(unit("ckpt-5", MATCH_GROUP, why), STRUCTURE_UNKNOWN);
+}
+
+static void a_bundle_is_not_known_with_a_shard_of_holes_or_a_link(void **state) {
+  char why[128];
+  write_real_bundle("ckpt-6");
+  assert_int_equal(truncate(tmpdir_path(dir, "ckpt-6.data-00000-of-00001"), 1 << 20), 0);
+  assert_int_equal(unit("ckpt-6", MATCH_GROUP, why), STRUCTURE_UNKNOWN);
+  write_real_bundle("ckpt-7");
+  const char *shard = tmpdir_path(dir, "ckpt-7.data-00000-of-00001");
+  assert_int_equal(unlink(shard), 0);
+  assert_int_equal(symlink("/etc/passwd", shard), 0);
+  assert_int_equal(unit("ckpt-7", MATCH_GROUP, why), STRUCTURE_UNKNOWN);
+}
+
 static void an_empty_checkpoint_file_is_torn(void **state) {
   write_file(tmpdir_path(dir, "e.pt"), "");
   write_file(tmpdir_path(dir, "e.json"), "");
@@ -321,14 +407,6 @@ static void any_bytes_are_survived(void **state) {
     write_bytes(tmpdir_path(dir, names[n % 6]), b, len);
     look(names[n % 6]);
   }
-}
-
-static structure unit(const char *path, match_kind kind, char *why) {
-  structure found;
-  err e = {0};
-  int rc = structure_of_unit(io_system(), dir, path, kind, rules_builtin(), &found, why, 128, &e);
-  if (rc < 0) fail_msg("%s", e.text);
-  return found;
 }
 
 static void a_unit_is_as_good_as_its_worst_file(void **state) {
@@ -405,6 +483,10 @@ int main(void) {
       cmocka_unit_test(a_ubjson_object_of_too_many_values_is_not_walked_to_its_end),
       cmocka_unit_test(a_model_of_lightgbm_ends_with_the_line_of_python),
       cmocka_unit_test(a_pickle_ends_with_stop),
+      cmocka_unit_test(a_bundle_of_tensorflow_is_whole_with_the_shards_of_its_index),
+      cmocka_unit_test(a_bundle_with_another_byte_in_its_index_is_not_sound),
+      cmocka_unit_test(a_bundle_with_a_file_that_nothing_vouches_for_is_not_known),
+      cmocka_unit_test(a_bundle_is_not_known_with_a_shard_of_holes_or_a_link),
       cmocka_unit_test(an_empty_checkpoint_file_is_torn),
       cmocka_unit_test(any_bytes_are_survived),
       cmocka_unit_test(a_unit_is_as_good_as_its_worst_file),

@@ -10,6 +10,7 @@
 
 #include "run/run_state.h"
 #include "run_host.h"
+#include "tensor_bundle.h"
 #include "tmpdir.h"
 
 typedef struct world {
@@ -95,6 +96,20 @@ static void a_known_format_tells_whole_from_torn(void **state) {
   assert_int_equal(standing(w, "ckpt-4.pt"), RECOVER_TORN);
 }
 
+/* It was closed within the rest before a kill, and TensorFlow goes on from it. */
+static void a_bundle_of_tensors_is_whole_by_its_index(void **state) {
+  static const char zeros[BUNDLE_SHARD];
+  world *w = *state;
+  write_bytes(run_host_dir(w->h, "ckpt-1.index"), bundle_index, sizeof bundle_index);
+  write_bytes(run_host_dir(w->h, "ckpt-1.data-00000-of-00001"), zeros, sizeof zeros);
+  write_bytes(run_host_dir(w->h, "ckpt-2.index"), bundle_index, sizeof bundle_index);
+  write_bytes(run_host_dir(w->h, "ckpt-2.data-00000-of-00001"), zeros, 100);
+  put(w, "ckpt-3.data-00000-of-00001", "and no index");
+  assert_int_equal(standing(w, "ckpt-1"), RECOVER_WHOLE);
+  assert_int_equal(standing(w, "ckpt-2"), RECOVER_TORN);
+  assert_int_equal(standing(w, "ckpt-3"), RECOVER_UNPROVEN);
+}
+
 /* Holds for a torn file, and the unit that it makes: while another process has it open nobody calls
  * it torn, and then it is. */
 static void must_be_torn_once_closed(world *w, const char *file, const char *unit) {
@@ -129,7 +144,7 @@ static void a_group_of_which_another_process_has_a_file_open_is_not_called_torn(
   put(w, "ckpt-1.index", "index");
   run_host_until(w->h, RUN_COMMITTED, "ckpt-1");
   run_host_close(w->h);
-  must_be_torn_once_closed(w, "ckpt-2.data-00000-of-00001", "ckpt-2");
+  must_be_torn_once_closed(w, "ckpt-2.more", "ckpt-2");
 }
 
 static void a_directory_that_lacks_what_the_last_commit_had_is_not_whole(void **state) {
@@ -203,6 +218,7 @@ int main(void) {
       TEST(a_commit_is_known_with_its_number),
       TEST(what_was_written_since_the_commit_is_not_it),
       TEST(a_known_format_tells_whole_from_torn),
+      TEST(a_bundle_of_tensors_is_whole_by_its_index),
       TEST(what_another_process_has_open_is_not_called_torn),
       TEST(a_group_of_which_another_process_has_a_file_open_is_not_called_torn),
       TEST(a_directory_that_lacks_what_the_last_commit_had_is_not_whole),
