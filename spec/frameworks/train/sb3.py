@@ -2,6 +2,7 @@
 import os
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import gymnasium
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -23,7 +24,7 @@ if a.check:
     raise SystemExit
 
 if a.resume:
-    model = PPO.load(a.resume, env="CartPole-v1")
+    model = PPO.load(a.resume, env=gymnasium.make("CartPole-v1"))
 else:
     model = PPO("MlpPolicy", "CartPole-v1", n_steps=EVERY, batch_size=EVERY, seed=0,
                 policy_kwargs={"net_arch": [400, 400]})
