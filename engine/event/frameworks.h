@@ -43,6 +43,7 @@ typedef struct framework_pointer {
   const char *name; /* glob of a base name */
   pointer_form form;
   const char *key; /* of a list; of a state, the name of the unit that it belongs to */
+  bool last;       /* it is written when all of what it names is there */
 } framework_pointer;
 
 /* A JSON file at the top of a checkpoint in which the member `key` names another one, which the

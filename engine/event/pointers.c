@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "prims/match.h"
 
-static const pointer_row link_row = {"*", POINTER_TEXT, NULL};
-static const pointer_row guessed = {"*", POINTER_TEXT, NULL}; /* one word */
+static const pointer_row link_row = {"*", POINTER_TEXT, NULL, false};
+static const pointer_row guessed = {"*", POINTER_TEXT, NULL, false}; /* one word */
 
 const pointer_row *pointers_row(const char *name) {
   for (const framework *f = frameworks(); f->name; f++)

@@ -11,6 +11,7 @@
 #include "prims/fs.h"
 #include "prims/proc.h"
 #include "prims/match_series.h"
+#include "run/evidence/vouched.h"
 
 /* ---- what the commits look like ---- */
 
@@ -302,9 +303,15 @@ static int has_writer(run *r, const survey_unit *u, proc_writers **writers, err 
   return rc < 0 ? rc : f.found;
 }
 
+/* What is looked at once for all units. */
+typedef struct surroundings {
+  proc_writers *writers; /* NULL: not yet */
+  vouchers vouchers;
+} surroundings;
+
 /* Judges a unit that is no commit of ours. */
 static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const journal_unit *known,
-                       proc_writers **writers, err *e) {
+                       surroundings *around, err *e) {
   structure found;
   if (seen_whole(u, known)) {
     u->standing = RECOVER_WHOLE;
@@ -314,8 +321,14 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
                              u->reason, sizeof u->reason, e);
   if (rc < 0) return rc;
   bool torn = facts->state == DETECT_BROKEN || found == STRUCTURE_TORN;
-  int open = torn ? has_writer(r, u, writers, e) : 0;
+  int open = torn ? has_writer(r, u, &around->writers, e) : 0;
   if (open < 0) return open;
+  /* Other ranks and tasks may have to write a part of it. */
+  bool alone = r->ranks.world < 2 && r->task_count < 2;
+  int vouched_for = 0;
+  if (!torn && alone)
+    vouched_for = vouched(&around->vouchers, r->env->io, r->places.dir, r->rules, facts, e);
+  if (vouched_for < 0) return vouched_for;
   if (torn)
     u->standing = open ? RECOVER_UNPROVEN : RECOVER_TORN;
   else if (facts->state == DETECT_COMPLETE)
@@ -325,16 +338,19 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
   else
     u->standing = r->trust && facts->state == DETECT_UNPROVEN ? RECOVER_WHOLE : RECOVER_UNPROVEN;
   if (found != STRUCTURE_TORN) snprintf(u->reason, sizeof u->reason, "%s", facts->reason);
+  if (vouched_for) {
+    u->standing = RECOVER_WHOLE;
+    snprintf(u->reason, sizeof u->reason, "its framework wrote of it when all of it was there");
+  }
   return 0;
 }
 
-static int examine(run *r, survey_unit *u, const detect_unit *facts, proc_writers **writers,
-                   err *e) {
+static int examine(run *r, survey_unit *u, const detect_unit *facts, surroundings *around, err *e) {
   err why = {0};
   journal_unit known = journal_find(r->journal, u->path);
   u->seen = seen_whole(u, &known);
   int rc = check_commit(r, u, &known, &why);
-  if (rc == 0) rc = check_alone(r, u, facts, &known, writers, &why);
+  if (rc == 0) rc = check_alone(r, u, facts, &known, around, &why);
   if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
     /* A job that resumed from it would have another state than the other ranks. */
     u->standing = RECOVER_TORN;
@@ -355,7 +371,7 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, proc_writer
 struct collect {
   run *run;
   survey *survey;
-  proc_writers *writers;
+  surroundings around;
   size_t room;
   err *e;
 };
@@ -388,7 +404,7 @@ static int on_unit(void *ctx, const detect_unit *facts) {
     return err_set(c->e, ERR_NOMEM, "survey: out of memory");
   survey_unit *u = &s->units[s->count++];
   if (fill(u, facts) < 0) return err_set(c->e, ERR_NOMEM, "survey: out of memory");
-  return examine(c->run, u, facts, &c->writers, c->e);
+  return examine(c->run, u, facts, &c->around, c->e);
 }
 
 /* Nobody writes here now, so no time has to pass before the files may be judged: the survey's
@@ -428,7 +444,8 @@ int run_survey(run *r, survey *out, err *e) {
   }
   if (rc == 0) rc = detect_each(d, on_unit, &c);
   detect_close(d);
-  proc_writers_free(c.writers);
+  proc_writers_free(c.around.writers);
+  vouchers_free(&c.around.vouchers);
   if (rc < 0) run_survey_free(out);
   return rc < 0 ? rc : 0;
 }

@@ -110,6 +110,22 @@ static void a_bundle_of_tensors_is_whole_by_its_index(void **state) {
   assert_int_equal(standing(w, "ckpt-3"), RECOVER_UNPROVEN);
 }
 
+/* Ray Tune learns of a checkpoint when it is stored, and goes on from what its state names. It was
+ * written within the rest before a kill; the start saves it. */
+static void what_the_state_of_ray_tune_names_is_whole_and_saved(void **state) {
+  world *w = *state;
+  make_dir(run_host_dir(w->h, "exp"));
+  make_dir(run_host_dir(w->h, "exp/trial_1"));
+  make_dir(run_host_dir(w->h, "exp/trial_1/checkpoint_000001"));
+  put(w, "exp/trial_1/checkpoint_000001/model.bin", "no format");
+  assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_UNPROVEN);
+  put(w, "exp/experiment_state-2026-01-02.json", "{\"p\": \"/x/exp/trial_1/checkpoint_000001\"}");
+  assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_WHOLE);
+  run_host_close(w->h);
+  run_host_begin(w->h);
+  run_host_until(w->h, RUN_COMMITTED, "exp/trial_1/checkpoint_000001");
+}
+
 /* Holds for a torn file, and the unit that it makes: while another process has it open nobody calls
  * it torn, and then it is. */
 static void must_be_torn_once_closed(world *w, const char *file, const char *unit) {
@@ -219,6 +235,7 @@ int main(void) {
       TEST(what_was_written_since_the_commit_is_not_it),
       TEST(a_known_format_tells_whole_from_torn),
       TEST(a_bundle_of_tensors_is_whole_by_its_index),
+      TEST(what_the_state_of_ray_tune_names_is_whole_and_saved),
       TEST(what_another_process_has_open_is_not_called_torn),
       TEST(a_group_of_which_another_process_has_a_file_open_is_not_called_torn),
       TEST(a_directory_that_lacks_what_the_last_commit_had_is_not_whole),
