@@ -35,6 +35,20 @@ describe("when", function()
     end)
   end
 
+  it("takes each so many steps, and one that has none", function()
+    local function of(step, rule, how)
+      local asked = { checkpoint = { step = step }, event = how }
+      return (judge(rule or "when.every_steps(500)", asked))
+    end
+    assert.same({ "sync", "skip", "sync", "skip" }, { of(1000), of(999), of(0), of(501) })
+    assert.equal("sync", (judge("when.every_steps(500)", { checkpoint = {} })))
+    assert.same({ "skip", "sync" }, { of(1000, "none { when.every_steps(500) }"),
+      of(999, "none { when.every_steps(500) }") })
+    assert.same({ "sync", "sync" }, { of(999, nil, "end"), of(999, nil, "preempt") })
+    local _, reason = judge("when.every_steps(500)", { checkpoint = { step = 7 } })
+    assert.equal("its step is no multiple of 500", reason)
+  end)
+
   it("counts the time of training while nothing was saved", function()
     assert.equal("skip", (judge("when.seconds(10)", { result = { time_total_s = 9 } })))
     assert.equal("sync", (judge("when.seconds(10)", { result = { time_total_s = 10 } })))
@@ -527,6 +541,7 @@ describe("what saving costs", function()
       "when.overhead_below(101)", "when.overhead_below '5'", "when.young_daly()",
       "when.young_daly { mtbf = 0 }", "when.young_daly { mtfb = 1 }",
       "when.young_daly { mtbf = math.huge }",
+      "when.every_steps()", "when.every_steps(0)", "when.every_steps(1.5)",
     } do
       assert.equal("syntax", (library.refusal("return { api = 1,\n sync = " .. rule .. "\n}")))
     end

@@ -109,6 +109,18 @@ function when.bytes(n)
   end)
 end
 
+--- Saves those whose step is a multiple of n, as keep.every_steps keeps them, or that have none.
+---@param n integer
+function when.every_steps(n)
+  M.need_count(n, 1, "when.every_steps")
+  return threshold("when.every_steps", function(ctx, want)
+    local step = table_at(ctx.e, "checkpoint").step
+    if not M.is_finite(step) or step < 0 then return want, "it has no step" end
+    return step % n == 0, format(step % n == 0 and "its step is a multiple of %d"
+      or "its step is no multiple of %d", n)
+  end)
+end
+
 -- ---- what saving costs ----
 
 local sqrt = math.sqrt
