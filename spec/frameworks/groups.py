@@ -85,7 +85,7 @@ GROUPS = {
                  args=["--how", "name"], run=RESUME, package="keras"),
     "keras-backup": row("ker.py", PROVEN, [("CLOSE_WRITE", r"backup/training_metadata\.json"),
                                            ("CLOSE_WRITE", r"backup/latest\.weights\.h5")],
-                        args=["--how", "backup"], package="keras", in_place=True),
+                        args=["--how", "backup"], run=["--in-place-every", "0"], package="keras", in_place=True),
     "tensorflow": row("tf.py", PROVEN, [("CREATE", r"ckpt-\d+\.index"), ("MOVED_TO", "checkpoint"),
                                         ("CREATE", r"ckpt-\d+_temp.*")],
                       package="tensorflow-cpu"),
