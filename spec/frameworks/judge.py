@@ -195,11 +195,16 @@ def latencies(p):
 
 
 def known_weights(p, reference):
-    """Which digests belong to a step: those of the training that was never killed, else what was told of it."""
+    """Which digests belong to a step: those of the training that was never killed, else what was told of it.
+
+    A kill right at the end of a save leaves nobody to tell of it: then what the next start has loaded counts.
+    """
     weights = {}
     for t in reference if reference else [t for s in p.starts for t in s.told("saved")]:
         if t["what"] in ("saved", "final"):
             weights.setdefault(t["step"], set()).add(t["hash"])
+    for t in [] if reference else [t for s in p.starts for t in s.told("begin")]:
+        weights.setdefault(t["step"], {t["hash"]})
     return weights
 
 

@@ -94,6 +94,10 @@ test("what a start finds and never commits is late", times("hf", start(1, hf, ki
 found.stored = {"checkpoint-15"}
 test("what the store has is not late, though the runner died before it said so",
      times("hf", start(1, hf, killed_at=6.0), found), ([], 0))
+cut_off = [start(1, [begin(0)] + saved(1, "a.zip", 5.0, "h1")), start(2, [begin(2, "h2")]), start(3, [begin(2, "h3")])]
+test("what nobody could tell of any more has the weights that the next start has loaded",
+     judge.known_weights(play("sb3", *cut_off), None), {0: {""}, 1: {"h1"}, 2: {"h2"}})
+
 in_place = [begin(0)] + saved(1, "last.pt", 10.0) + saved(2, "last.pt", 20.0)
 test("each save of one name is judged by itself",
      times("loop-last", start(1, in_place, [committed("last.pt", 12.2)], killed_at=60.0)), ([2.0], 1))
