@@ -172,7 +172,7 @@ static int on_open(run *r, run_unit *u, err *e) {
   u->counted = u->refused = false;
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
-  if (known.state == JOURNAL_OPEN) return 0;
+  if (known.state == JOURNAL_OPEN && known.watched) return 0;
   return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, NULL, e);
 }
 

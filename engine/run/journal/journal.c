@@ -72,6 +72,12 @@ static int put_result(journal *j, const char *path, const char *result, bool nam
   return 0;
 }
 
+static void put_watched(journal *j, const char *path, bool watched) {
+  bool there;
+  size_t at = place_of(j, path, &there);
+  if (there) j->units[at].watched = watched && j->units[at].state == JOURNAL_OPEN;
+}
+
 static void drop_unit(journal *j, const char *path) {
   bool there;
   size_t at = place_of(j, path, &there);
@@ -151,6 +157,7 @@ static int unit_line(const journal_unit *u, const char *state, buf *out, err *e)
     json_object_set_new(line, "log", json_string(u->commit.log));
     json_object_set_new(line, "entry", json_string(u->commit.entry));
   }
+  if (line && u->watched) json_object_set_new(line, "watched", json_true());
   if (line && u->result)
     json_object_set_new(line, u->named ? "named" : "result", json_string(u->result));
   return add_line(line, out, e);
@@ -182,9 +189,11 @@ static int head_line(const journal *j, buf *out, err *e) {
  * matter. The doubt is kept with each record until somebody has looked, or
  * the next start would trust the units that this one did not come to. */
 static void doubt(journal *j) {
-  for (size_t i = 0; i < j->count; i++)
+  for (size_t i = 0; i < j->count; i++) {
+    j->units[i].watched = false;
     if (j->units[i].state > JOURNAL_OPEN && j->units[i].state != JOURNAL_ASIDE)
       j->units[i].state = JOURNAL_OPEN;
+  }
 }
 
 static journal_state state_of(const char *name) {
@@ -228,6 +237,7 @@ static int fold_unit(journal *j, const json_t *line) {
   else
     rc = put_unit(j, path, state_of(state), &fingerprint, &known);
   if (rc == 0 && clear && strcmp(state, "gone") != 0) rc = put_result(j, path, result, named);
+  if (rc == 0 && clear) put_watched(j, path, json_is_true(json_object_get(line, "watched")));
   free(path);
   return rc;
 }
@@ -449,6 +459,7 @@ int journal_note(journal *j, const char *path, journal_state state, const digest
                  const runlog_ref *commit, err *e) {
   int rc = put_unit(j, path, state, fingerprint, commit);
   if (rc < 0) return err_set(e, rc, "journal: out of memory");
+  put_watched(j, path, state == JOURNAL_OPEN);
   return append_unit(j, path, state != JOURNAL_OPEN, e);
 }
 

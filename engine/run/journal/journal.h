@@ -33,6 +33,7 @@ typedef struct journal_unit {
   runlog_ref commit; /* n RUNLOG_NONE: none */
   char *result;      /* the numbers that were reported for it, as JSON text; NULL: none */
   bool named;        /* that result named it */
+  bool watched;      /* OPEN: it was begun on this boot, while a run watched */
 } journal_unit;
 
 typedef struct journal_child {

@@ -519,6 +519,33 @@ static void in_a_run_that_goes_on_for_ever_it_does_not_grow_for_ever(void **unus
 
 #define T(name) cmocka_unit_test_setup_teardown(name, enter, fault_dir_leave)
 
+static bool is_watched(const journal *j, const char *path) {
+  return journal_find(j, path).watched;
+}
+
+/* After a reboot, or on another machine that has the disk now, what was written may not be all there. */
+static void
+what_was_begun_on_this_boot_is_known_until_it_is_whole_or_the_boot_another(void **state) {
+  journal *j = open_it();
+  note(j, "a", JOURNAL_OPEN, 0, RUNLOG_NONE);
+  note(j, "b", JOURNAL_OPEN, 0, RUNLOG_NONE);
+  note(j, "b", JOURNAL_COMPLETE, 1, RUNLOG_NONE);
+  assert_int_equal(journal_note_result(j, "c", "{}", false, NULL), 0);
+  assert_true(is_watched(j, "a") && !is_watched(j, "b") && !is_watched(j, "c"));
+  journal_close(j);
+  for (int i = 0; i < 2; i++) {
+    j = open_it();
+    assert_true(is_watched(j, "a") && !is_watched(j, "b") && !is_watched(j, "c"));
+    journal_close(j);
+  }
+  journal_close(open_on(io_unflushed(), "another boot"));
+  j = open_it();
+  assert_false(is_watched(j, "a"));
+  note(j, "a", JOURNAL_OPEN, 0, RUNLOG_NONE);
+  assert_true(is_watched(j, "a"));
+  journal_close(j);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(what_was_noted_is_there_after_a_restart),
@@ -529,6 +556,7 @@ int main(void) {
       T(the_child_is_known_until_its_end_is_noted),
       T(its_records_come_in_the_order_of_their_paths),
       T(after_a_reboot_all_is_in_doubt_until_it_is_noted_anew),
+      T(what_was_begun_on_this_boot_is_known_until_it_is_whole_or_the_boot_another),
       T(what_the_target_at_hand_has_not_is_complete_and_no_more),
       T(a_record_of_before_names_no_log),
       T(cut_at_any_byte_it_tells_what_was_written_by_then),
