@@ -326,7 +326,7 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
   /* Other ranks and tasks may have to write a part of it. */
   bool alone = r->ranks.world < 2 && r->task_count < 2;
   int vouched_for = 0;
-  if (!torn && alone)
+  if (!torn && alone && known->watched)
     vouched_for = vouched(&around->vouchers, r->env->io, r->places.dir, r->rules, facts, e);
   if (vouched_for < 0) return vouched_for;
   if (torn)

@@ -100,30 +100,46 @@ static void a_known_format_tells_whole_from_torn(void **state) {
 static void a_bundle_of_tensors_is_whole_by_its_index(void **state) {
   static const char zeros[BUNDLE_SHARD];
   world *w = *state;
-  write_bytes(run_host_dir(w->h, "ckpt-1.index"), bundle_index, sizeof bundle_index);
   write_bytes(run_host_dir(w->h, "ckpt-1.data-00000-of-00001"), zeros, sizeof zeros);
-  write_bytes(run_host_dir(w->h, "ckpt-2.index"), bundle_index, sizeof bundle_index);
+  write_bytes(run_host_dir(w->h, "ckpt-1.index"), bundle_index, sizeof bundle_index);
   write_bytes(run_host_dir(w->h, "ckpt-2.data-00000-of-00001"), zeros, 100);
+  write_bytes(run_host_dir(w->h, "ckpt-2.index"), bundle_index, sizeof bundle_index);
   put(w, "ckpt-3.data-00000-of-00001", "and no index");
   assert_int_equal(standing(w, "ckpt-1"), RECOVER_WHOLE);
   assert_int_equal(standing(w, "ckpt-2"), RECOVER_TORN);
   assert_int_equal(standing(w, "ckpt-3"), RECOVER_UNPROVEN);
 }
 
-/* Ray Tune learns of a checkpoint when it is stored, and goes on from what its state names. It was
- * written within the rest before a kill; the start saves it. */
-static void what_the_state_of_ray_tune_names_is_whole_and_saved(void **state) {
-  world *w = *state;
+static void put_trial(world *w) {
   make_dir(run_host_dir(w->h, "exp"));
   make_dir(run_host_dir(w->h, "exp/trial_1"));
   make_dir(run_host_dir(w->h, "exp/trial_1/checkpoint_000001"));
   put(w, "exp/trial_1/checkpoint_000001/model.bin", "no format");
+}
+
+/* Ray Tune learns of a checkpoint when it is stored, and goes on from what its state names. Its job dies
+ * within the rest; the next start saves it. */
+static void what_a_run_has_seen_and_the_state_of_ray_tune_names_is_whole_and_saved(void **state) {
+  world *w = *state;
+  run_host_options(w->h)->quiet_ns = (int64_t)1000 * 1000000000;
+  run_host_begin(w->h);
+  put_trial(w);
+  run_host_for(w->h, 0.2);
+  run_host_close(w->h);
   assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_UNPROVEN);
   put(w, "exp/experiment_state-2026-01-02.json", "{\"p\": \"/x/exp/trial_1/checkpoint_000001\"}");
   assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_WHOLE);
   run_host_close(w->h);
   run_host_begin(w->h);
   run_host_until(w->h, RUN_COMMITTED, "exp/trial_1/checkpoint_000001");
+}
+
+/* It may have come with a copy that is not whole. */
+static void what_no_run_has_seen_being_written_a_state_does_not_vouch_for(void **state) {
+  world *w = *state;
+  put_trial(w);
+  put(w, "exp/experiment_state-2026-01-02.json", "{\"p\": \"/x/exp/trial_1/checkpoint_000001\"}");
+  assert_int_equal(standing(w, "exp/trial_1/checkpoint_000001"), RECOVER_UNPROVEN);
 }
 
 /* Holds for a torn file, and the unit that it makes: while another process has it open nobody calls
@@ -235,7 +251,8 @@ int main(void) {
       TEST(what_was_written_since_the_commit_is_not_it),
       TEST(a_known_format_tells_whole_from_torn),
       TEST(a_bundle_of_tensors_is_whole_by_its_index),
-      TEST(what_the_state_of_ray_tune_names_is_whole_and_saved),
+      TEST(what_a_run_has_seen_and_the_state_of_ray_tune_names_is_whole_and_saved),
+      TEST(what_no_run_has_seen_being_written_a_state_does_not_vouch_for),
       TEST(what_another_process_has_open_is_not_called_torn),
       TEST(a_group_of_which_another_process_has_a_file_open_is_not_called_torn),
       TEST(a_directory_that_lacks_what_the_last_commit_had_is_not_whole),

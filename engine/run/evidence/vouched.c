@@ -3,20 +3,17 @@
 #include <fcntl.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/vec.h"
 #include "event/pointers.h"
 #include "plan/above.h"
 
-/* ---- what the files say ---- */
+/* ---- what the file says ---- */
 
-static void forget(voucher_files *f) {
-  for (size_t i = 0; i < f->count; i++) names_free(&f->at[i].says);
-  free(f->at);
-  *f = (voucher_files){0};
+static void forget(voucher *f) {
+  names_free(&f->says);
+  *f = (voucher){0};
 }
 
 void vouchers_free(vouchers *v) {
@@ -26,11 +23,10 @@ void vouchers_free(vouchers *v) {
 
 typedef struct reading {
   const io *io;
-  voucher_files *files;
-  bool above;
+  voucher *voucher;
+  bool above; /* a state, in which paths are looked for, and no pointer */
 } reading;
 
-/* The files above the trials are no pointers by their form: paths are looked for in them. */
 static int read_says(const reading *g, const pointer_row *row, const char *path, names *out,
                      err *e) {
   const size_t most = g->above ? (size_t)ABOVE_TEXT_MAX : (size_t)POINTERS_BYTES_MAX;
@@ -44,39 +40,36 @@ static int read_says(const reading *g, const pointer_row *row, const char *path,
   return rc;
 }
 
+/* The time stands in their names, and they are listed in that order: the last one is what Ray goes on
+ * by. One that cannot be read is the last one all the same. */
 static int on_file(void *ctx, const fs_entry *entry, err *e) {
-  reading *g = ctx;
-  voucher_files *f = g->files;
+  const reading *g = ctx;
+  voucher *f = g->voucher;
   char path[FS_PATH_MAX];
+  err why = {0};
   if (!S_ISREG(entry->st->st_mode)) return FS_SKIP;
   const pointer_row *row = pointers_row(entry->name);
-  if (!row || !row->last || (row->form == POINTER_LOG) != g->above) return 0;
-  if (fs_join(path, f->dir, entry->name, NULL) < 0) return 0;
-  if (!VEC_ROOM(f->at, f->count, f->room)) return err_set(e, ERR_NOMEM, "read %s: no memory", path);
-  voucher *file = &f->at[f->count];
-  *file = (voucher){.written_ns = io_time_ns(entry->st->st_mtim)};
-  err why = {0};
-  int rc = read_says(g, row, path, &file->says, &why);
-  if (rc < 0) names_free(&file->says);
-  if (rc == ERR_NOMEM) return err_set(e, rc, "%s", why.text);
-  if (rc == 0) f->count++;
-  return 0;
+  if (!row || !row->last || pointers_lead(row) == g->above) return 0;
+  names_free(&f->says);
+  f->written_ns = io_time_ns(entry->st->st_mtim);
+  int rc = fs_join(path, f->dir, entry->name, &why);
+  if (rc == 0) rc = read_says(g, row, path, &f->says, &why);
+  if (rc < 0) names_free(&f->says);
+  return rc == ERR_NOMEM ? err_set(e, rc, "%s", why.text) : 0;
 }
 
-static int read_dir(const io *io, voucher_files *f, const char *dir, bool above, err *e) {
+static int read_dir(const io *io, voucher *f, const char *dir, bool above, err *e) {
   if (strcmp(f->dir, dir) == 0) return 0;
   forget(f);
   snprintf(f->dir, sizeof f->dir, "%s", dir);
+  f->written_ns = INT64_MIN;
   int rc = fs_list(io, dir, on_file, &(reading){io, f, above}, e);
   return rc == ERR_NOENT ? 0 : rc;
 }
 
-/* When the newest of them that names it was written; INT64_MIN: none does. */
-static int64_t named_at(const voucher_files *f, const char *name) {
-  int64_t at = INT64_MIN;
-  for (size_t i = 0; i < f->count; i++)
-    if (f->at[i].written_ns > at && names_has(&f->at[i].says, name)) at = f->at[i].written_ns;
-  return at;
+/* When it was written, if it names that; else INT64_MIN. */
+static int64_t named_at(const voucher *f, const char *name) {
+  return names_has(&f->says, name) ? f->written_ns : INT64_MIN;
 }
 
 /* ---- what is there ---- */
@@ -84,9 +77,17 @@ static int64_t named_at(const voucher_files *f, const char *name) {
 typedef struct contents {
   const char *unit;
   const rules *rules;
-  int64_t newest_ns; /* of each time in it: a removal changes that of its directory */
+  int64_t newest_ns; /* of each time in it */
   bool doubtful;
 } contents;
+
+/* A copy gives its files and directories the times of the original, but not that of their last change;
+ * a removal changes that of the directory. */
+static void take_time(contents *c, const struct stat *st) {
+  const int64_t m = io_time_ns(st->st_mtim), at = io_time_ns(st->st_ctim);
+  if (m > c->newest_ns) c->newest_ns = m;
+  if (at > c->newest_ns) c->newest_ns = at;
+}
 
 static int on_content(void *ctx, const fs_entry *entry, err *e) {
   contents *c = ctx;
@@ -95,16 +96,10 @@ static int on_content(void *ctx, const fs_entry *entry, err *e) {
   const bool dir = S_ISDIR(st->st_mode);
   int rc = fs_join(path, c->unit, entry->name, e);
   if (rc < 0) return rc;
-  const int64_t at = io_time_ns(st->st_mtim);
-  if (at > c->newest_ns) c->newest_ns = at;
+  take_time(c, st);
   c->doubtful |= !dir && (!S_ISREG(st->st_mode) || st->st_size == 0);
   c->doubtful |= rules_excluded(c->rules, path, dir);
   return 0;
-}
-
-/* What was written before this boot may be on the disk in part, whatever the times say. */
-static int64_t booted_at(const io *io) {
-  return io->now(io, IO_WALL) - io->now(io, IO_MONO);
 }
 
 /* It has no say against a reason to doubt. */
@@ -133,20 +128,19 @@ static int name_it(vouchers *v, const io *io, const char *root, const detect_uni
 int vouched(vouchers *v, const io *io, const char *root, const rules *rules,
             const detect_unit *unit, err *e) {
   char path[FS_PATH_MAX];
-  contents c = {.unit = unit->path, .rules = rules};
+  contents c = {.unit = unit->path, .rules = rules, .newest_ns = INT64_MIN};
   struct stat st;
-  fs_kind kind;
-  int64_t at;
+  fs_kind kind = {0};
+  int64_t at = INT64_MIN;
   if (!may_be_vouched(rules, unit)) return 0;
-  int rc = fs_kind_of(root, &kind, e);
-  if (rc < 0 || kind.remote_writers) return rc;
-  rc = name_it(v, io, root, unit, &at, e);
-  if (rc < 0 || at == INT64_MIN || at < booted_at(io)) return rc;
+  int rc = name_it(v, io, root, unit, &at, e);
+  if (rc < 0 || at == INT64_MIN || at > io->now(io, IO_WALL)) return rc;
   rc = fs_join(path, root, unit->path, e);
-  if (rc < 0) return rc;
+  if (rc == 0) rc = fs_kind_of(path, &kind, e);
+  if (rc < 0 || kind.remote_writers) return rc;
   rc = io->lstat(io, AT_FDCWD, path, &st);
   if (rc < 0) return err_sys(e, rc, "look at %s", path);
-  c.newest_ns = io_time_ns(st.st_mtim);
+  take_time(&c, &st);
   rc = fs_walk(io, path, on_content, &c, e);
   return rc < 0 ? rc : !c.doubtful && at >= c.newest_ns;
 }
