@@ -185,7 +185,8 @@ static bool is_named_anew(const char *name) {
 static const char *lacking(const unit *u, const series *s) {
   char swapped[FS_PATH_MAX];
   for (size_t i = 0; s && u->kind != MATCH_FILE && i < s->files.count; i++) {
-    if (is_named_anew(s->files.at[i]) || holds(u, s->files.at[i])) continue;
+    const char *name = s->files.at[i];
+    if (is_named_anew(name) || structure_is_shard(name) || holds(u, name)) continue;
     if (s->step < 0 || u->step < 0) return s->files.at[i];
     step_swapped(s->files.at[i], s->step, u->step, swapped);
     if (!holds(u, swapped)) return s->files.at[i];
@@ -206,7 +207,9 @@ void judge_gather(detect *d, unit *u, rule_facts *f) {
                     .interval = d->polling ? d->poll_ns : 0,
                     .foreign = d->foreign,
                     .several = d->several,
-                    .provable = u->kind != MATCH_DIR,
+                    /* Another task may still add a file to the first group of its kind. */
+                    .provable =
+                        u->kind == MATCH_FILE || (u->kind == MATCH_GROUP && !(d->several && !s)),
                     .proof = u->proof_touches == u->touches ? u->proof : RULE_UNLOOKED,
                     .ended = d->clean || d->dead};
   unit_walk(u, count_file, &t);

@@ -42,7 +42,7 @@ static int look(format_file *f, const char *name) {
   if (ends_with(name, ".json")) return format_json(f);
   if (ends_with(name, ".ubj") && head[0] == '{') return format_ubjson(f);
   if (format_bundle_index(name, head, len)) return format_bundle(f);
-  if (format_bundle_shard(name)) {
+  if (structure_is_shard(name)) {
     f->shard = true;
     return format_says(f, STRUCTURE_UNKNOWN, "a shard of tensors");
   }
@@ -77,6 +77,7 @@ static int look_from_outside(const io *io, const char *path, format_file *f, err
   f->io = io;
   f->fd = fd;
   f->size = (uint64_t)st.st_size;
+  f->mtime_ns = io_time_ns(st.st_mtim);
   f->path = path;
   f->e = e;
   rc = look(f, fs_base(path));

@@ -48,4 +48,8 @@ int structure_of_file(const io *io, const char *path, structure *out, char *why,
 int structure_of_unit(const io *io, const char *root, const char *path, match_kind kind,
                       const rules *rules, structure *out, char *why, size_t len, err *e);
 
+/* True for the name of a shard of a tensor bundle (".data-00000-of-00002"): how many there are its index
+ * tells, and not the checkpoint before. */
+bool structure_is_shard(const char *name);
+
 #endif

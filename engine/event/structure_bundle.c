@@ -28,9 +28,9 @@ enum {
 #define INDEX ".index"
 #define SHARD ".data-ddddd-of-ddddd"
 
-bool format_bundle_shard(const char *name) {
+bool structure_is_shard(const char *name) {
   size_t len = strlen(name), n = strlen(SHARD);
-  if (len <= n) return false;
+  if (len < n) return false;
   name += len - n;
   for (size_t i = 0; i < n; i++) {
     bool digit = SHARD[i] == 'd' && i > 5; /* behind ".data" */
@@ -84,15 +84,23 @@ typedef struct bundle {
   bool begun;     /* its first entry was read */
 } bundle;
 
+/* Where a block stands, without its trailer. */
+typedef struct handle {
+  uint64_t at, len;
+} handle;
+
 typedef enum finding { WHOLE, DAMAGED, OTHER /* no such table, or one we cannot read */ } finding;
 
-/* Takes the entries of the block for which a handle stands in `s`. */
-static finding block(const bundle *b, span *s, span *entries) {
-  uint64_t at, len;
+static bool read_handle(span *s, handle *out) {
+  return varint(s, &out->at) && varint(s, &out->len) && out->len >= 4;
+}
+
+/* Takes the entries of the block of a handle. */
+static finding open_block(const bundle *b, handle h, span *entries) {
   span rest = b->all;
-  if (!varint(s, &at) || !varint(s, &len) || len < 4) return OTHER;
-  if (at > (uint64_t)(rest.end - rest.at)) return DAMAGED;
-  rest.at += at;
+  if (h.at > (uint64_t)(rest.end - rest.at)) return DAMAGED;
+  rest.at += h.at;
+  const uint64_t len = h.len;
   if (len > UINT64_MAX - TRAILER_LEN || !take(&rest, len + TRAILER_LEN, entries)) return DAMAGED;
   const uint8_t *trailer = entries->end - TRAILER_LEN;
   if (*trailer != 0) return OTHER;
@@ -156,7 +164,7 @@ static finding read_tensor(bundle *b, span value) {
   return WHOLE;
 }
 
-static finding read_block(bundle *b, span entries) {
+static finding read_tensors(bundle *b, span entries) {
   span value;
   bool named;
   finding is = WHOLE;
@@ -168,16 +176,30 @@ static finding read_block(bundle *b, span entries) {
   return is;
 }
 
-static finding read_table(bundle *b) {
-  span footer = {b->all.end - FOOTER_LEN, b->all.end - 8}, handles, handle, entries;
+/* Data blocks stand one behind the other. A table in which they do not would let us read one of them as
+ * often as it says. */
+static finding read_data(bundle *b, span handles) {
+  span value, entries;
   bool named;
-  finding is = block(b, &footer, &entries); /* of the table itself: nothing of ours */
-  if (is == WHOLE) is = block(b, &footer, &handles);
+  uint64_t end = 0;
+  handle h;
+  finding is = WHOLE;
   while (is == WHOLE && handles.at < handles.end) {
-    if (!entry(&handles, &named, &handle)) return OTHER;
-    is = block(b, &handle, &entries);
-    if (is == WHOLE) is = read_block(b, entries);
+    if (!entry(&handles, &named, &value) || !read_handle(&value, &h) || h.at < end) return OTHER;
+    is = open_block(b, h, &entries);
+    end = h.at + h.len;
+    if (is == WHOLE) is = read_tensors(b, entries);
   }
+  return is;
+}
+
+static finding read_table(bundle *b) {
+  span footer = {b->all.end - FOOTER_LEN, b->all.end - 8}, entries;
+  handle about, index; /* the first is of the table itself, and tells nothing of ours */
+  if (!read_handle(&footer, &about) || !read_handle(&footer, &index)) return OTHER;
+  finding is = open_block(b, about, &entries);
+  if (is == WHOLE) is = open_block(b, index, &entries);
+  if (is == WHOLE) is = read_data(b, entries);
   return is == WHOLE && !b->begun ? OTHER : is;
 }
 
@@ -200,6 +222,9 @@ static int check_shards(format_file *f, const bundle *b) {
       return format_says(f, STRUCTURE_UNKNOWN, "tensor bundle: a shard is no file");
     if ((uint64_t)st.st_size < b->ends[i])
       return format_says(f, STRUCTURE_TORN, "tensor bundle: a shard is shorter than it says");
+    /* A save that was killed under a name that was there has put its shard beside the old index. */
+    if (io_time_ns(st.st_mtim) > f->mtime_ns)
+      return format_says(f, STRUCTURE_UNKNOWN, "tensor bundle: a shard is newer than its index");
   }
   f->shards = b->count;
   return format_proves(f, STRUCTURE_PROVES_WHOLE, "tensor bundle: its shards are there");
@@ -221,9 +246,9 @@ int format_bundle(format_file *f) {
   bundle b = {.ends = calloc(SHARDS_MAX, sizeof *b.ends)};
   int rc = bytes && b.ends ? format_read(f, 0, bytes, (size_t)f->size)
                            : err_set(f->e, ERR_NOMEM, "look at %s: out of memory", f->path);
-  b.all = (span){bytes, bytes + f->size};
+  if (rc == 0) b.all = (span){bytes, bytes + f->size};
   if (rc == 0 && (f->size < FOOTER_LEN || little(b.all.end - 8, 8) != MAGIC))
-    rc = format_says(f, STRUCTURE_TORN, "tensor bundle: no footer");
+    rc = format_says(f, STRUCTURE_UNKNOWN, "tensor bundle: no footer");
   else if (rc == 0)
     rc = check_table(f, &b);
   free(b.ends);

@@ -11,6 +11,7 @@ typedef struct format_file {
   const io *io;
   int fd;
   uint64_t size;
+  int64_t mtime_ns;
   const char *path; /* for errors */
   structure verdict;
   structure_proof proof;
@@ -48,8 +49,7 @@ int format_ubjson(format_file *f);      /* XGBoost: its outermost brace is the l
 int format_pickle(format_file *f);      /* ends with STOP */
 int format_bundle(format_file *f); /* TensorFlow: the index, its sums, the size of its shards */
 
-/* True if a file of this name that begins so is the index of a tensor bundle; if it is a shard of one. */
+/* True if a file of this name that begins so may be the index of a tensor bundle. */
 bool format_bundle_index(const char *name, const uint8_t *head, size_t len);
-bool format_bundle_shard(const char *name);
 
 #endif

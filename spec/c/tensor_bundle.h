@@ -1,7 +1,13 @@
-/* tensor_bundle: what TensorFlow 2.21 wrote for a matrix, a number and a text: the index, and how long its
- * one shard is. */
+/* tensor_bundle: what TensorFlow 2.21 wrote for a matrix, a number and a text (the index, and how long its
+ * one shard is), and indexes of our own making. */
 #ifndef SPEC_TENSOR_BUNDLE_H
 #define SPEC_TENSOR_BUNDLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "prims/crc/crc.h"
 
 static const unsigned char bundle_index[] = {
     0x00, 0x00, 0x06, 0x08, 0x01, 0x1a, 0x02, 0x08, 0x01, 0x00, 0x1c, 0x0e, 0x5f, 0x43, 0x48, 0x45,
@@ -23,6 +29,49 @@ static const unsigned char bundle_index[] = {
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb,
 };
-enum { BUNDLE_SHARD = 297 };
+enum { BUNDLE_SHARD = 297, BUNDLE_BLOCK = 200 /* bytes of its only block of tensors */ };
+
+/* A block with the sum that belongs to it; returns the length. */
+static inline size_t bundle_block(uint8_t *to, const uint8_t *data, size_t len) {
+  memcpy(to, data, len);
+  to[len] = 0; /* not compressed */
+  const uint32_t sum = crc32c(0, to, len + 1);
+  const uint32_t masked = (sum >> 15 | sum << 17) + UINT32_C(0xa282ead8);
+  for (int i = 0; i < 4; i++) to[len + 1 + i] = (uint8_t)(masked >> 8 * i);
+  return len + 5;
+}
+
+enum { BUNDLE_BLOCK_MAX = 0x3fff, BUNDLE_ROOM = BUNDLE_BLOCK_MAX + 200, BUNDLE_HANDLES = 8 };
+
+/* Makes an index of which all sums agree around one block of tensors, to which so many handles lead;
+ * returns its length, at most BUNDLE_ROOM. */
+static inline size_t bundle_around(uint8_t *file, const uint8_t *data, size_t len, int handles) {
+  static const uint8_t magic[8] = {0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb};
+  static const uint8_t none[4] = {0};
+  uint8_t list[BUNDLE_HANDLES * 7 + 4], *end = list;
+  if (len > BUNDLE_BLOCK_MAX) len = BUNDLE_BLOCK_MAX; /* two bytes tell it */
+  for (int i = 0; i < handles; i++) {
+    const uint8_t one[] = {0, 1, 3, 'k', 0, (uint8_t)(len | 0x80), (uint8_t)(len >> 7)};
+    memcpy(end, one, sizeof one);
+    end += sizeof one;
+  }
+  memcpy(end, none, sizeof none);
+  end += sizeof none;
+  size_t at = bundle_block(file, data, len);
+  const size_t about = at;
+  at += bundle_block(file + at, none, sizeof none);
+  const size_t index = at;
+  at += bundle_block(file + at, list, (size_t)(end - list));
+  uint8_t *footer = file + at;
+  memset(footer, 0, 40);
+  const size_t places[] = {about, sizeof none, index, (size_t)(end - list)};
+  for (size_t i = 0; i < 4; i++) {
+    *footer++ = (uint8_t)(places[i] | 0x80);
+    *footer++ = (uint8_t)(places[i] >> 7 | 0x80);
+    *footer++ = (uint8_t)(places[i] >> 14);
+  }
+  memcpy(file + at + 40, magic, sizeof magic);
+  return at + 48;
+}
 
 #endif

@@ -385,8 +385,26 @@ static void a_bundle_of_tensors_is_complete_a_second_after_its_index(void **stat
   sim_close(s, "ckpt-1.index");
   sim_after(s, 900 * SIM_MS, "ckpt-1", DETECT_OPEN);
   sim_after(s, 200 * SIM_MS, "ckpt-1", DETECT_COMPLETE);
+  sim_save(s, "ckpt-2.data-00000-of-00001", 300);
   sim_save(s, "ckpt-2.index", 300); /* no table */
   sim_after(s, 28 * SIM_S, "ckpt-2", DETECT_OPEN);
+}
+
+/* How many shards there are the index tells, and not the checkpoint before. */
+static void a_bundle_of_fewer_shards_than_the_one_before_lacks_none(void **state) {
+  static const char zeros[BUNDLE_SHARD];
+  sim *s = *state;
+  sim_save(s, "ckpt-1.data-00000-of-00002", 300);
+  sim_save(s, "ckpt-1.data-00001-of-00002", 300);
+  sim_save(s, "ckpt-1.index", 300);
+  sim_after(s, 31 * SIM_S, "ckpt-1", DETECT_COMPLETE);
+  io_tree_content(s->tree, "ckpt-2.data-00000-of-00001", zeros, sizeof zeros);
+  sim_feed(s, WATCH_MOVED_TO, "ckpt-2.data-00000-of-00001", false, 8);
+  io_tree_content(s->tree, "ckpt-2.index", bundle_index, sizeof bundle_index);
+  sim_feed(s, WATCH_CREATE, "ckpt-2.index", false, 0);
+  sim_feed(s, WATCH_MODIFY, "ckpt-2.index", false, 0);
+  sim_close(s, "ckpt-2.index");
+  sim_after(s, 1100 * SIM_MS, "ckpt-2", DETECT_COMPLETE);
 }
 
 static void a_structure_that_proves_nothing_waits_and_says_so(void **state) {
@@ -1049,6 +1067,7 @@ int main(void) {
       WATCHED(a_bare_rename_is_complete_without_a_close),
       WATCHED(what_its_structure_proves_is_complete_after_a_second),
       WATCHED(a_bundle_of_tensors_is_complete_a_second_after_its_index),
+      WATCHED(a_bundle_of_fewer_shards_than_the_one_before_lacks_none),
       WATCHED(a_structure_that_proves_nothing_waits_and_says_so),
       WATCHED(a_length_proves_only_with_a_close_that_was_seen),
       NOT_YET_WATCHED(with_polling_a_structure_needs_an_interval_and_a_length_all_the_time),

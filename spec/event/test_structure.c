@@ -2,6 +2,7 @@
  * copies of each at many lengths. */
 #include "with_cmocka.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,8 +329,12 @@ static void a_bundle_of_tensorflow_is_whole_with_the_shards_of_its_index(void **
   assert_int_equal(look("ckpt-1.index"), STRUCTURE_SOUND);
   assert_int_equal(unit("ckpt-1", MATCH_GROUP, why), STRUCTURE_SOUND);
   assert_int_equal(group_proof("ckpt-1"), STRUCTURE_PROVES_WHOLE);
-  write_real_bundle("cut-ckpt-1"); /* the shard of what is cut */
-  no_beginning_is_sound("ckpt-1.index");
+  const char *index = tmpdir_path(dir, "ckpt-1.index");
+  for (off_t len = sizeof bundle_index; len-- > 0;) {
+    assert_int_equal(truncate(index, len), 0);
+    if (look("ckpt-1.index") != STRUCTURE_UNKNOWN) fail_msg("cut to %lld bytes", (long long)len);
+  }
+  write_real_bundle("ckpt-1");
   const char *shard = tmpdir_path(dir, "ckpt-1.data-00000-of-00001");
   assert_int_equal(truncate(shard, BUNDLE_SHARD - 1), 0);
   assert_int_equal(unit("ckpt-1", MATCH_GROUP, why), STRUCTURE_TORN);
@@ -337,6 +342,30 @@ static void a_bundle_of_tensorflow_is_whole_with_the_shards_of_its_index(void **
   assert_int_equal(unlink(shard), 0);
   assert_int_equal(unit("ckpt-1", MATCH_GROUP, why), STRUCTURE_TORN);
   assert_non_null(strstr(why, "missing"));
+}
+
+/* A save under a name that is there is killed when the new shard is in its place: TensorFlow finds that
+ * its sums do not agree. */
+static void a_bundle_whose_index_is_older_than_a_shard_is_not_known(void **state) {
+  char why[128];
+  const struct timespec then[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}};
+  write_real_bundle("ckpt-8");
+  assert_int_equal(utimensat(AT_FDCWD, tmpdir_path(dir, "ckpt-8.index"), then, 0), 0);
+  assert_int_equal(unit("ckpt-8", MATCH_GROUP, why), STRUCTURE_UNKNOWN);
+  assert_int_equal(utimensat(AT_FDCWD, tmpdir_path(dir, "ckpt-8.data-00000-of-00001"), then, 0), 0);
+  assert_int_equal(unit("ckpt-8", MATCH_GROUP, why), STRUCTURE_SOUND);
+}
+
+/* A table may say so as often as it likes: 64 MiB of handles to one block of a MiB are hours. */
+static void a_bundle_that_names_a_block_twice_is_not_read(void **state) {
+  uint8_t file[BUNDLE_ROOM];
+  static const char shard[BUNDLE_SHARD];
+  write_bytes(tmpdir_path(dir, "one.data-00000-of-00001"), shard, sizeof shard);
+  for (int handles = 1; handles <= BUNDLE_HANDLES; handles++) {
+    size_t len = bundle_around(file, bundle_index, BUNDLE_BLOCK, handles);
+    write_bytes(tmpdir_path(dir, "one.index"), file, len);
+    assert_int_equal(look("one.index"), handles == 1 ? STRUCTURE_SOUND : STRUCTURE_UNKNOWN);
+  }
 }
 
 /* The sums find it: TensorFlow does not read such an index. */
@@ -354,6 +383,13 @@ static void a_bundle_with_another_byte_in_its_index_is_not_sound(void **state) {
     torn += found == STRUCTURE_TORN;
   }
   assert_true(torn > 200);
+}
+
+static void an_index_of_something_else_is_not_torn(void **state) {
+  static const char bytes[] =
+      "\0\0\1\10 big-endian numbers, and no table of TensorFlow at all .......";
+  write_bytes(tmpdir_path(dir, "table.index"), bytes, sizeof bytes);
+  assert_int_equal(look("table.index"), STRUCTURE_UNKNOWN);
 }
 
 static void a_bundle_with_a_file_that_nothing_vouches_for_is_not_known(void **state) {
@@ -484,6 +520,9 @@ int main(void) {
       cmocka_unit_test(a_model_of_lightgbm_ends_with_the_line_of_python),
       cmocka_unit_test(a_pickle_ends_with_stop),
       cmocka_unit_test(a_bundle_of_tensorflow_is_whole_with_the_shards_of_its_index),
+      cmocka_unit_test(a_bundle_whose_index_is_older_than_a_shard_is_not_known),
+      cmocka_unit_test(a_bundle_that_names_a_block_twice_is_not_read),
+      cmocka_unit_test(an_index_of_something_else_is_not_torn),
       cmocka_unit_test(a_bundle_with_another_byte_in_its_index_is_not_sound),
       cmocka_unit_test(a_bundle_with_a_file_that_nothing_vouches_for_is_not_known),
       cmocka_unit_test(a_bundle_is_not_known_with_a_shard_of_holes_or_a_link),

@@ -6,7 +6,7 @@
 
 #include "run/journal/journal.h"
 #include "event/structure.h"
-#include "prims/crc/crc.h"
+#include "tensor_bundle.h"
 #include "launch/rule/launch_record.h"
 #include "why/trail.h"
 
@@ -50,39 +50,10 @@ void fuzz_trail(const uint8_t *data, size_t size) {
   must(trail_read(fuzz_io(), fuzz_dir(), "checkpoint-3", take_record, &one, NULL) == 0 && one > 0);
 }
 
-/* A block of a tensor bundle with the sum that belongs to it; returns the length. */
-static size_t add_block(uint8_t *to, const uint8_t *data, size_t len) {
-  memcpy(to, data, len);
-  to[len] = 0; /* not compressed */
-  const uint32_t sum = crc32c(0, to, len + 1);
-  const uint32_t masked = (sum >> 15 | sum << 17) + UINT32_C(0xa282ead8);
-  for (int i = 0; i < 4; i++) to[len + 1 + i] = (uint8_t)(masked >> 8 * i);
-  return len + 5;
-}
-
-/* The input as the only block of tensors in an index of which all sums agree: by chance none would. */
+/* By chance no sum of an index would agree. */
 static const char *index_around(const uint8_t *data, size_t size) {
-  enum { MOST = 0x3fff }; /* two bytes tell the length */
-  static const uint8_t magic[8] = {0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb};
-  static uint8_t file[MOST + 100];
-  const size_t len = size < MOST ? size : MOST;
-  const uint8_t handles[] = {0, 1, 3, 'k', 0, (uint8_t)(len | 0x80), (uint8_t)(len >> 7),
-                             0, 0, 0, 0};
-  const uint8_t none[] = {0, 0, 0, 0};
-  size_t at = add_block(file, data, len), table = at;
-  at += add_block(file + at, none, sizeof none);
-  const size_t index = at;
-  at += add_block(file + at, handles, sizeof handles);
-  uint8_t *footer = file + at;
-  memset(footer, 0, 40);
-  const size_t places[] = {table, sizeof none, index, sizeof handles};
-  for (size_t i = 0; i < 4; i++) {
-    *footer++ = (uint8_t)(places[i] | 0x80);
-    *footer++ = (uint8_t)(places[i] >> 7 | 0x80);
-    *footer++ = (uint8_t)(places[i] >> 14);
-  }
-  memcpy(file + at + 40, magic, sizeof magic);
-  return fuzz_file("g.index", file, at + 48);
+  static uint8_t file[BUNDLE_ROOM];
+  return fuzz_file("g.index", file, bundle_around(file, data, size, 1));
 }
 
 /* The name decides with the bytes which format is looked for. */
