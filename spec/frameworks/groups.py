@@ -61,7 +61,8 @@ GROUPS = {
     # $TMPDIR on another file system: Lightning copies in place, where it renames else.
     "lightning-tmpdir": lightning("copy", limit=PROVEN, env={"TMPDIR": "/dev/shm"}, elsewhere="/dev/shm"),
     "lightning-callback": row("lit.py", RENAMED, [("MOVED_TO", r"checkpoints/epoch=.*\.ckpt")],
-                              args=["--how", "metric", "--callback"], run=RESUME, package="lightning"),
+                              args=["--how", "metric", "--callback"], run=RESUME, package="lightning",
+                              only=r"epoch=\d+-val_loss=.*\.ckpt"),  # what the runner asks for is of no whole epoch
     "accelerate": row("acc.py", SETTLED, [("CREATE", r"checkpoints/checkpoint_\d+/optimizer\.bin"),
                                          ("CREATE", r"checkpoints/checkpoint_\d+/random_states_0\.pkl")],
                       run=SETTLE + RESUME, package="accelerate", every=4.0),

@@ -1,5 +1,6 @@
 """What a group must hold, of what its trainings told, what the runner printed, and what the store has."""
 import json
+import math
 import os
 import re
 import statistics
@@ -121,12 +122,18 @@ def resumed(p, weights):
         for w, (low, high) in (s.expected or {}).items():
             t = begins.get(w)
             name = "" if w is None else f" of trial {w}"
+            over = s.code == 0 and low <= p.g.get("steps", math.inf) <= high  # a kill came when all was trained
+            if t is None and over:
+                continue
+            env = os.path.basename((t or {}).get("env") or "")
             if t is None:
                 bad.append(f"nothing began{name}, it ended with {s.code}: {last_words(s)}")
             elif not low <= t["step"] <= high:
                 bad.append(f"it began at {t['step']}{name}, not at {low}" + (f" to {high}" if high > low else ""))
-            elif steps.get(os.path.basename(t.get("env") or ""), t["step"]) < t["step"]:
-                bad.append(f"CKPT_RESUME is {os.path.basename(t['env'])}, older than {t['step']}, which it takes itself")
+            elif steps.get(env, t["step"]) < t["step"]:
+                bad.append(f"CKPT_RESUME is {env}, older than {t['step']}, which it takes itself")
+            elif env and not is_checkpoint(p.g, env):
+                continue  # it is not of the end of a step
             elif t["step"] and weights.get(t["step"]) and t["hash"] not in weights[t["step"]]:
                 bad.append(f"the weights of step {t['step']}{name} are others")
         if any(not t["restored"] for t in s.told("tuner")) and any(high for _, high in (s.expected or {}).values()):

@@ -94,6 +94,15 @@ test("what a start finds and never commits is late", times("hf", start(1, hf, ki
 found.stored = {"checkpoint-15"}
 test("what the store has is not late, though the runner died before it said so",
      times("hf", start(1, hf, killed_at=6.0), found), ([], 0))
+done = start(2, [], expected={None: (8, 8)})
+done.code = 0
+test("a start that finds all trained has nothing to begin", len(judge.resumed(
+    types.SimpleNamespace(g={**GROUPS["hf"], "steps": 8}, starts=[done]), {})[2]), 0)
+test("one that has still to train has", len(judge.resumed(
+    types.SimpleNamespace(g={**GROUPS["hf"], "steps": 9}, starts=[done]), {})[2]), 1)
+middle = start(1, [begin(3, "x", "/out/epoch=3-step=13.ckpt")], expected={None: (3, 3)})
+test("the weights within a step are those of none", wrongs("lightning-callback", middle, {3: {"w"}}), 0)
+
 cut_off = [start(1, [begin(0)] + saved(1, "a.zip", 5.0, "h1")), start(2, [begin(2, "h2")]), start(3, [begin(2, "h3")])]
 test("what nobody could tell of any more has the weights that the next start has loaded",
      judge.known_weights(play("sb3", *cut_off), None), {0: {""}, 1: {"h1"}, 2: {"h2"}})
