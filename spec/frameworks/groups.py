@@ -59,7 +59,9 @@ GROUPS = {
     "lightning-link": lightning("link", run=[]),
     "lightning-metric": lightning("metric"),
     # $TMPDIR on another file system: Lightning copies in place, where it renames else.
-    "lightning-tmpdir": lightning("copy", limit=PROVEN, env={"TMPDIR": "/dev/shm"}, elsewhere="/dev/shm"),
+    "lightning-tmpdir": {**lightning("copy", limit=PROVEN, env={"TMPDIR": "/dev/shm"}, elsewhere="/dev/shm"),
+                         "aims": [("CREATE", r"checkpoints/epoch=.*\.ckpt"), ("CLOSE_WRITE", r"checkpoints/epoch=.*\.ckpt"),
+                                  ("MODIFY", r"checkpoints/last\.ckpt"), ("CLOSE_WRITE", r"checkpoints/last\.ckpt")]},
     "lightning-callback": row("lit.py", RENAMED, [("MOVED_TO", r"checkpoints/epoch=.*\.ckpt")],
                               args=["--how", "metric", "--callback"], run=RESUME, package="lightning",
                               only=r"epoch=\d+-val_loss=.*\.ckpt"),  # what the runner asks for is of no whole epoch
