@@ -81,7 +81,7 @@ GROUPS = {
                     run=SETTLE, package="ray", every=4.0, trials=2, slack=2, exact=False,
                     only=r"checkpoint_\d+"),
     "ray-train": row("raytrain.py", SETTLED, [("CREATE", r"exp/checkpoint_[^/]*/shard-1\.bin"),
-                                             ("MOVED_TO", r"exp/checkpoint_manager_snapshot\.json"),
+                                             ("MODIFY", r"exp/checkpoint_manager_snapshot\.json"),
                                              ("CLOSE_WRITE", r"exp/checkpoint_manager_snapshot\.json")],
                      run=SETTLE, package="ray", every=5.0, slack=1, exact=False),
     "keras": row("ker.py", PROVEN, [("CREATE", r"weights\.\d+.*\.keras"), ("CLOSE_WRITE", r"weights\.\d+.*\.keras")],
