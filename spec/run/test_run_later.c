@@ -19,31 +19,39 @@ static void write_in(const char *dir, const char *name, const char *text) {
 }
 
 /* A Trainer's checkpoint, with the best one so far in its state; it is renamed to its name. */
-static void write_hf(run_host *h, const char *unit, const char *best) {
+static void write_hf_of(run_host *h, const char *unit, const char *best, const char *model) {
   char state[600], made[600];
   snprintf(state, sizeof state, "{\"best_model_checkpoint\": \"%s\"}", run_host_dir(h, best));
   snprintf(made, sizeof made, "%s/made", run_host_top(h));
   make_dir(made);
   write_in(made, "config.json", "{}");
-  write_in(made, "model.txt", unit);
+  write_in(made, "model.txt", model);
   write_in(made, "training_args.bin", "arguments");
   write_in(made, "trainer_state.json", state);
   assert_int_equal(rename(made, run_host_dir(h, unit)), 0);
 }
 
+static void write_hf(run_host *h, const char *unit, const char *best) {
+  write_hf_of(h, unit, best, unit);
+}
+
 /* An earlier run, whose first checkpoint is the best; then the directory is lost. */
-static void save_and_lose(run_host *h) {
+static void save_and_lose_with(run_host *h, const char *best_model) {
   char command[700];
   run_host_begin(h);
   for (int i = 1; i <= 3; i++) {
     char unit[40];
     snprintf(unit, sizeof unit, "checkpoint-%d", i);
-    write_hf(h, unit, "checkpoint-1");
+    write_hf_of(h, unit, "checkpoint-1", i == 1 ? best_model : unit);
     run_host_until(h, RUN_COMMITTED, unit);
   }
   run_host_close(h);
   snprintf(command, sizeof command, "rm -rf '%s'/*", run_host_dir(h, ""));
   assert_int_equal(system(command), 0);
+}
+
+static void save_and_lose(run_host *h) {
+  save_and_lose_with(h, "checkpoint-1");
 }
 
 static bool is_here(run_host *h, const char *unit) {
@@ -81,6 +89,23 @@ static void the_best_comes_back_behind_the_start(void **state) {
   run_host_for(h, 0.3);
   assert_false(run_host_status(h).keeping);
   assert_true(run_host_logged(h, "restored checkpoint-1 from"));
+}
+
+/* Its framework lives without it: it may not take the disk that the training needs. */
+static void one_that_is_more_than_twice_the_newest_does_not_come_back(void **state) {
+  run_host *h = *state;
+  char model[4096];
+  memset(model, 'w', sizeof model - 1);
+  model[sizeof model - 1] = '\0';
+  save_and_lose_with(h, model);
+  run_prepared p = prepare(h);
+  assert_int_equal(p.restored, 1);
+  assert_true(run_host_logged(h, "checkpoint-1 is not restored"));
+  assert_true(run_host_logged(h, "twice the newest"));
+  start(h);
+  run_host_for(h, 0.3);
+  assert_false(is_here(h, "checkpoint-1"));
+  assert_false(run_host_status(h).keeping);
 }
 
 /* It is a commit already: neither is it saved again, nor is it anything new to a start. */
@@ -324,6 +349,7 @@ static void behind_one_that_is_cut_off_nothing_waits_for_a_silent_store(void **s
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_HOST(the_best_comes_back_behind_the_start),
+      WITH_HOST(one_that_is_more_than_twice_the_newest_does_not_come_back),
       WITH_HOST(it_is_known_for_what_it_is),
       WITH_HOST(it_does_so_where_the_tree_is_polled),
       WITH_HOST(what_is_there_by_then_stays),
