@@ -70,7 +70,8 @@ static bool ends(const char *path, const char *ending) {
 /* The recordings have no bytes. These formats show in theirs whether all was written: a zip by its end,
  * HDF5 by the end of file that its superblock names. */
 static void put_bytes(sim *s, const char *path, uint64_t size, bool whole) {
-  bool zip = (ends(path, ".pt") || ends(path, ".ckpt") || ends(path, ".keras")) && size >= 26;
+  bool torch = ends(path, ".pt") || (ends(path, ".pth") && !strstr(path, "legacy_"));
+  bool zip = (torch || ends(path, ".ckpt") || ends(path, ".keras")) && size >= 26;
   bool hdf5 = ends(path, ".h5") && size >= 2048;
   if (!zip && !hdf5) return;
   unsigned char *b = calloc(1, size);
@@ -225,6 +226,18 @@ bool trace_is_above(const char *path) {
   return rules_is_above(rules_builtin(), rules_match(rules_builtin(), path, false, &m));
 }
 
+/* A temporary name beside a file is no part of it. */
+static bool is_beside(const char *path, const char *unit) {
+  return path[strlen(unit)] == '.' && rules_excluded(rules_builtin(), path, false);
+}
+
+/* Of a unit: what gives it other bytes. */
+static bool writes(const trace_line *l, const char *unit) {
+  return (trace_is(l, "MODIFY") || trace_is(l, "CREATE") || trace_is(l, "MOVED_TO") ||
+          trace_is(l, "SCAN")) &&
+         within(l->path, unit) && !is_beside(l->path, unit) && !*l->link;
+}
+
 /* A unit that was handed out complete must not have been written to later, until another save of
  * the same name begins, or is moved into its place: from there on it is another file. */
 static void never_complete_too_early(const sim *s, const trace *tr, const char *name) {
@@ -238,14 +251,31 @@ static void never_complete_too_early(const sim *s, const trace *tr, const char *
     for (size_t k = 0; k < tr->count; k++) {
       const trace_line *l = &tr->at[k];
       if (trace_ns(l->t) > n->t && is_next_save(tr, n, l)) break;
-      bool writes = trace_is(l, "MODIFY") || trace_is(l, "CREATE") || trace_is(l, "MOVED_TO") ||
-                    trace_is(l, "SCAN");
-      if (!writes || *l->link || !within(l->path, n->path) || trace_ns(l->t_end) <= n->t) continue;
+      if (!writes(l, n->path) || trace_ns(l->t_end) <= n->t) continue;
       if (trace_is(l, "MOVED_TO") && strcmp(l->path, n->path) == 0) break;
       fail_msg("%s: %s complete at %.3f, %s %s at %.3f", name, n->path,
                (double)(n->t - 2000 * SIM_S) / 1e9, l->ev, l->path, l->t);
     }
   }
+}
+
+void trace_each_within(const sim *s, const char *name, double within_s) {
+  trace tr = trace_read(name);
+  for (size_t i = 0; i < s->count; i++) {
+    const sim_news *n = &s->news[i];
+    const trace_line *last = NULL;
+    if (n->state != DETECT_COMPLETE || trace_is_above(n->path)) continue;
+    for (const trace_line *l = tr.at; l < tr.at + tr.count; l++)
+      if (trace_ns(l->t_end) <= n->t &&
+          (writes(l, n->path) || (trace_is(l, "CLOSE_WRITE") && within(l->path, n->path))))
+        last = l;
+    if (!last) abort();
+    double waited = (double)(n->t - trace_ns(last->t_end)) / 1e9;
+    if (waited > within_s)
+      fail_msg("%s: %s was complete %.3f s after its last write, not within %.3f s", name, n->path,
+               waited, within_s);
+  }
+  free(tr.at);
 }
 
 static int count_states(void *ctx, const detect_unit *u) {

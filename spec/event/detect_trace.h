@@ -32,6 +32,8 @@ bool trace_is_above(const char *path);
 sim *trace_replay(const char *name, size_t expected);
 /* Fails the test unless the unit was complete within so many seconds of that time. */
 void trace_complete_by(const sim *s, const char *path, double t, double within_s);
+/* Fails the test unless each that was complete was so within so many seconds of its own last write. */
+void trace_each_within(const sim *s, const char *name, double within_s);
 
 /* What a SIGKILL in the middle of a save left, before a detector is opened on it. */
 sim *trace_ruins(const char *name);

@@ -126,6 +126,65 @@ static void ray_train_directories_are_complete_after_quiet(void **state) {
   sim_free(trace_replay("ray_train", 2));
 }
 
+/* From the last write to the start of the transfer, at most. */
+static const double renamed = 0.5, marked = 2, proven = 2;
+
+static void ignite_is_complete_when_renamed(void **state) {
+  sim *s = trace_replay("ignite", 2);
+  trace_each_within(s, "ignite", renamed);
+  assert_int_equal(sim_times(s, "checkpoint_8_loss=-0.8691.pt", DETECT_COMPLETE), 1);
+  assert_int_equal(sim_unit(s, "checkpoint_12_loss=-0.4100.pt").step, 12);
+  sim_free(s);
+}
+
+/* Its directory has a log, and the file that names the newest, which is written each time. */
+static void files_of_mmengine_are_complete_after_a_second(void **state) {
+  sim *s = trace_replay("mmengine", 2);
+  trace_each_within(s, "mmengine", proven);
+  assert_int_equal(sim_unit(s, "epoch_5.pth").step, 5);
+  assert_false(sim_unit(s, "epoch_5.pth").in_place);
+  sim_free(s);
+}
+
+/* No file's name is in two of them, and directories are found by listing. */
+static void torchsnapshot_is_complete_by_its_metadata(void **state) {
+  sim *s = trace_replay("torchsnapshot", 3);
+  trace_each_within(s, "torchsnapshot", marked);
+  assert_non_null(strstr(sim_reason(s, "step-2"), ".snapshot_metadata"));
+  sim_free(s);
+}
+
+static void a_file_of_flax_is_complete_when_renamed(void **state) {
+  sim *s = trace_replay("flax_legacy", 2);
+  trace_each_within(s, "flax_legacy", renamed);
+  assert_int_equal(sim_times(s, "checkpoint_1", DETECT_COMPLETE), 1);
+  assert_int_equal(sim_unit(s, "checkpoint_4").step, 4);
+  for (size_t i = 0; i < s->count; i++) assert_string_not_equal(s->news[i].path, "checkpoint_tmp");
+  sim_free(s);
+}
+
+static void a_directory_of_flax_is_complete_when_renamed(void **state) {
+  sim *s = trace_replay("flax_orbax", 2);
+  trace_each_within(s, "flax_orbax", renamed);
+  for (int n = 1; n <= 4; n++) {
+    char unit[32];
+    snprintf(unit, sizeof unit, "checkpoint_%d", n);
+    assert_int_equal(sim_times(s, unit, DETECT_COMPLETE), 1);
+  }
+  for (size_t i = 0; i < s->count; i++) assert_null(strstr(s->news[i].path, "-tmp"));
+  sim_free(s);
+}
+
+/* It is renamed twice: to a name that is none, and then over the one before. */
+static void each_snapshot_of_catboost_is_complete_when_renamed(void **state) {
+  sim *s = trace_replay("catboost", 1);
+  trace_each_within(s, "catboost", renamed);
+  assert_int_equal(sim_times(s, "experiment.cbsnapshot", DETECT_COMPLETE), 4);
+  for (size_t i = 0; i < s->count; i++)
+    assert_string_equal(s->news[i].path, "experiment.cbsnapshot");
+  sim_free(s);
+}
+
 /* --- what kill -9 left --- */
 
 static void must_leave_checkpoint_4_broken(const char *trace) {
@@ -204,6 +263,12 @@ int main(void) {
       cmocka_unit_test(xgboost_files_are_complete_after_quiet),
       cmocka_unit_test(ray_tune_directories_are_complete_after_quiet),
       cmocka_unit_test(ray_train_directories_are_complete_after_quiet),
+      cmocka_unit_test(ignite_is_complete_when_renamed),
+      cmocka_unit_test(files_of_mmengine_are_complete_after_a_second),
+      cmocka_unit_test(torchsnapshot_is_complete_by_its_metadata),
+      cmocka_unit_test(a_file_of_flax_is_complete_when_renamed),
+      cmocka_unit_test(a_directory_of_flax_is_complete_when_renamed),
+      cmocka_unit_test(each_snapshot_of_catboost_is_complete_when_renamed),
       cmocka_unit_test(an_hf_checkpoint_that_was_killed_in_its_optimizer_is_broken),
       cmocka_unit_test(an_hf_checkpoint_that_was_killed_in_its_model_is_broken),
       cmocka_unit_test(an_overwritten_dcp_directory_that_was_killed_is_not_complete),
