@@ -51,6 +51,18 @@ describe("a start that finds a pointer", function()
     has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
   end)
 
+  it("has put it back before what it named is moved away, where it may die", function()
+    run(137, "save 1; sleep 2.5; save 2; sleep 2.5; torn 3; kill -9 $$")
+    local dying = "DIE_MOVING=global_step3 " .. place.preload "spec/runner/die_moving.c"
+    local _, code = place.apart("run --run r --dir out --to store --settle 1s -- bash job.sh",
+      dying)
+    assert.are.equal(137, code)
+    assert.are.equal("global_step2", sh("cat out/latest"))
+    has(sh("ls out"), "global_step3")
+    has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
+    has(sh("ls out.ckpt/quarantine/*"), "global_step3")
+  end)
+
   it("does so where only the last rank's file is missing, which proves nothing torn", function()
     run(137, "save 1; sleep 2.5; save 2; sleep 2.5; first 3; kill -9 $$")
     has(run(3, "true"), "loaded global_step2, resume=global_step2\n") -- 3 is not proven whole
