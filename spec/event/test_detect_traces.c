@@ -127,7 +127,7 @@ static void ray_train_directories_are_complete_after_quiet(void **state) {
 }
 
 /* From the last write to the start of the transfer, at most. */
-static const double renamed = 0.5, marked = 2, proven = 2;
+static const double renamed = 0.5, marked = 2, proven = 2, rested = 30.1;
 
 static void ignite_is_complete_when_renamed(void **state) {
   sim *s = trace_replay("ignite", 2);
@@ -172,6 +172,39 @@ static void a_directory_of_flax_is_complete_when_renamed(void **state) {
     assert_int_equal(sim_times(s, unit, DETECT_COMPLETE), 1);
   }
   for (size_t i = 0; i < s->count; i++) assert_null(strstr(s->news[i].path, "-tmp"));
+  sim_free(s);
+}
+
+/* `latest` names each of them 0.3 s before the second rank's file is there. */
+static void deepspeed_is_complete_after_quiet_whatever_latest_says(void **state) {
+  sim *s = trace_replay("deepspeed", 3);
+  trace_each_within(s, "deepspeed", rested);
+  for (int n = 1; n <= 3; n++) {
+    char unit[32];
+    snprintf(unit, sizeof unit, "global_step%d", n);
+    assert_int_equal(sim_unit(s, unit).files, 3);
+  }
+  sim_free(s);
+}
+
+/* The second rank's random state comes half a second after the marker, in the first one too. */
+static void a_slow_rank_of_hf_trainer_is_waited_for(void **state) {
+  sim *s = trace_replay("hf_trainer_slow_rank", 2);
+  trace_each_within(s, "hf_trainer_slow_rank", marked);
+  assert_int_equal(sim_times(s, "checkpoint-5", DETECT_COMPLETE), 1);
+  assert_int_equal(sim_unit(s, "checkpoint-15").files, 9);
+  sim_free(s);
+}
+
+/* It keeps the first, which is the best, and removes the others as soon as the next is there. */
+static void each_of_hf_trainer_is_complete_before_it_is_removed(void **state) {
+  sim *s = trace_replay("hf_trainer_best", 2);
+  trace_each_within(s, "hf_trainer_best", marked);
+  for (int n = 5; n <= 20; n += 5) {
+    char unit[32];
+    snprintf(unit, sizeof unit, "checkpoint-%d", n);
+    assert_int_equal(sim_times(s, unit, DETECT_COMPLETE), 1);
+  }
   sim_free(s);
 }
 
@@ -268,6 +301,9 @@ int main(void) {
       cmocka_unit_test(torchsnapshot_is_complete_by_its_metadata),
       cmocka_unit_test(a_file_of_flax_is_complete_when_renamed),
       cmocka_unit_test(a_directory_of_flax_is_complete_when_renamed),
+      cmocka_unit_test(deepspeed_is_complete_after_quiet_whatever_latest_says),
+      cmocka_unit_test(a_slow_rank_of_hf_trainer_is_waited_for),
+      cmocka_unit_test(each_of_hf_trainer_is_complete_before_it_is_removed),
       cmocka_unit_test(each_snapshot_of_catboost_is_complete_when_renamed),
       cmocka_unit_test(an_hf_checkpoint_that_was_killed_in_its_optimizer_is_broken),
       cmocka_unit_test(an_hf_checkpoint_that_was_killed_in_its_model_is_broken),
