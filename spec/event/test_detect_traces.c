@@ -7,6 +7,9 @@
 
 #include "detect_trace.h"
 
+/* From the last write to the start of the transfer, at most. */
+static const double renamed = 0.5, marked = 2, proven = 2, rested = 30.1;
+
 static void torch_save_is_complete_after_the_last_write(void **state) {
   sim *s = trace_replay("torch_save", 8);
   trace_complete_by(s, "best.pt", 23.899008, 0.11);        /* renamed: at once */
@@ -20,6 +23,7 @@ static void torch_save_is_complete_after_the_last_write(void **state) {
 
 static void adaptdl_is_complete_when_renamed(void **state) {
   sim *s = trace_replay("adaptdl", 1);
+  trace_each_within(s, "adaptdl", renamed);
   trace_complete_by(s, "checkpoint-3", 0.225414, 0.11);
   assert_int_equal(sim_unit(s, "checkpoint-3").files, 2);
   sim_free(s);
@@ -27,6 +31,7 @@ static void adaptdl_is_complete_when_renamed(void **state) {
 
 static void orbax_is_complete_when_renamed(void **state) {
   sim *s = trace_replay("orbax", 2);
+  trace_each_within(s, "orbax", renamed);
   trace tr = trace_read("orbax");
   for (size_t i = 0; i < tr.count; i++)
     if (trace_is(&tr.at[i], "MOVED_TO") && strchr(tr.at[i].path, '/') == NULL &&
@@ -39,6 +44,7 @@ static void orbax_is_complete_when_renamed(void **state) {
 
 static void what_orbax_moved_to_its_bin_is_no_checkpoint(void **state) {
   sim *s = trace_replay("orbax_trash", 2);
+  trace_each_within(s, "orbax_trash", renamed);
   assert_int_equal(sim_unit(s, "4").step, 4);
   assert_int_equal(sim_unit(s, "5").step, 5);
   for (size_t i = 0; i < s->count; i++)
@@ -63,6 +69,7 @@ static void compressed_files_of_joblib_are_seen_and_texts_are_not(void **state) 
 
 static void lightning_is_complete_at_its_bare_rename(void **state) {
   sim *s = trace_replay("lightning", 3);
+  trace_each_within(s, "lightning", renamed);
   trace_complete_by(s, "checkpoints/epoch=4-step=20-val_loss=0.126.ckpt", 52.896824, 0.11);
   trace_complete_by(s, "checkpoints/last.ckpt", 52.900755, 0.12);
   assert_int_equal(sim_unit(s, "checkpoints/epoch=4-step=20-val_loss=0.126.ckpt").step, 20);
@@ -71,12 +78,14 @@ static void lightning_is_complete_at_its_bare_rename(void **state) {
 
 static void a_lightning_link_is_no_unit(void **state) {
   sim *s = trace_replay("lightning_link", 2);
+  trace_each_within(s, "lightning_link", renamed);
   assert_int_equal(sim_times(s, "checkpoints/last.ckpt", DETECT_COMPLETE), 0);
   sim_free(s);
 }
 
 static void hf_trainer_is_complete_by_its_marker(void **state) {
   sim *s = trace_replay("hf_trainer", 2);
+  trace_each_within(s, "hf_trainer", marked);
   const detect_unit u = sim_unit(s, "checkpoint-8");
   assert_non_null(strstr(u.reason, "trainer_state.json"));
   assert_int_equal(u.files, 8);
@@ -84,21 +93,27 @@ static void hf_trainer_is_complete_by_its_marker(void **state) {
 }
 
 static void ranks_of_hf_trainer_are_waited_for(void **state) {
-  sim_free(trace_replay("hf_trainer_ddp", 2));
+  sim *s = trace_replay("hf_trainer_ddp", 2);
+  trace_each_within(s, "hf_trainer_ddp", marked);
+  sim_free(s);
 }
 
 static void accelerate_is_complete_after_quiet(void **state) {
-  sim_free(trace_replay("accelerate", 2));
+  sim *s = trace_replay("accelerate", 2);
+  trace_each_within(s, "accelerate", rested);
+  sim_free(s);
 }
 
 static void dcp_is_complete_by_its_metadata(void **state) {
   sim *s = trace_replay("dcp", 2);
+  trace_each_within(s, "dcp", marked);
   trace_complete_by(s, "step-4", 63.157443, 1.51);
   sim_free(s);
 }
 
 static void keras_files_are_complete_after_a_second(void **state) {
   sim *s = trace_replay("keras", 6);
+  trace_each_within(s, "keras", proven);
   trace_complete_by(s, "backup/latest.weights.h5", 66.942567, 1.01);
   sim_free(s);
 }
@@ -116,6 +131,7 @@ static void xgboost_files_are_complete_after_quiet(void **state) {
 
 static void ray_tune_directories_are_complete_after_quiet(void **state) {
   sim *s = trace_replay("ray_tune", 7);
+  trace_each_within(s, "ray_tune", rested);
   size_t above = 0;
   for (size_t i = 0; i < s->count; i++) above += trace_is_above(s->news[i].path);
   assert_in_range(above, 3, 30);
@@ -123,11 +139,10 @@ static void ray_tune_directories_are_complete_after_quiet(void **state) {
 }
 
 static void ray_train_directories_are_complete_after_quiet(void **state) {
-  sim_free(trace_replay("ray_train", 2));
+  sim *s = trace_replay("ray_train", 2);
+  trace_each_within(s, "ray_train", rested);
+  sim_free(s);
 }
-
-/* From the last write to the start of the transfer, at most. */
-static const double renamed = 0.5, marked = 2, proven = 2, rested = 30.1;
 
 static void ignite_is_complete_when_renamed(void **state) {
   sim *s = trace_replay("ignite", 2);
