@@ -107,6 +107,19 @@ describe("the numbers of a checkpoint", function()
     must_be_right("loss", function(i) return ("checkpoint-%d.pt"):format(i) end)
   end)
 
+  it("are of no later step, for who saves a directory in place, so the best one stays", function()
+    train([[
+      [ $n -ge 5 ] || continue
+      notify loss=$loss
+      mkdir out/checkpoint-$n; echo weights >out/checkpoint-$n/pytorch_model.bin
+      notify loss=0.$n
+      echo args >out/checkpoint-$n/training_args.bin
+      echo '{}' >out/checkpoint-$n/trainer_state.json
+      notify loss=0.0$n; saved checkpoint-$n; notify loss=0.00$n]],
+      [[return { api = 1, keep = keep.best("loss", 1, "min") }]])
+    assert.are.equal(2, must_be_right "loss")
+  end)
+
   it("are those of a Trainer's own state, of its own step, with no word from the job", function()
     -- Every second save is evaluated, and what is logged last is of the training.
     sh "mkdir states"
