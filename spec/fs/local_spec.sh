@@ -249,6 +249,40 @@ else
   skip "$what" "there is no python3-fusepy, or no FUSE"
 fi
 
+# --- what a list names ----------------------------------------------------------------------
+
+# Ray Train's list names three, and its framework starts with none of them missing.
+listed() { # COMMAND...: its exit code; what it said is in `said`
+  timeout 60 "$lua" run -p builtin --dir m/dir --state state --to "file://$W/store" --run local --settle 1s \
+    -- "$@" >said 2>&1
+}
+# shellcheck disable=SC2317 # a shell of its own calls it
+save_listed() {
+  local n sep='' names=''
+  for n in 1 2 3; do
+    mkdir -p "m/dir/checkpoint_00000$n" && head -c 1900000 /dev/zero >"m/dir/checkpoint_00000$n/w"
+    names+=$sep'{"checkpoint_dir_name": "checkpoint_00000'$n'"}' sep=,
+    echo '{"checkpoint_results": ['"$names"']}' >m/dir/checkpoint_manager_snapshot.json
+    sleep 2.5
+  done
+}
+export -f save_listed
+
+scene -o size=8m
+listed bash -c save_listed || echo "it was not saved" >>findings
+rm -rf m/dir/* m/.[!.]*
+listed touch began && echo "it began" >>findings
+grep -q "checkpoint_000002 is not restored, .* more than half of the free disk" said ||
+  echo "it does not say that there is no room" >>findings
+grep -q "Ray Train would not start" said || echo "it does not say what for" >>findings
+[[ ! -e began ]] || echo "the job began" >>findings
+mount -o remount,size=32m m
+listed touch began || echo "with room: exit $?" >>findings
+[[ $(ls m/dir) == *_000001*_000002*_000003*snapshot* ]] || echo "with room: $(ls m/dir)" >>findings
+[[ ! -s findings ]]
+tell $? "a start takes no more than half of the free disk for what a list names, and ends without it"
+cd "$root" || exit 1
+
 # --- modes ----------------------------------------------------------------------------------
 
 scene -o size=1m
