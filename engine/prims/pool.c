@@ -30,8 +30,9 @@ struct pool {
   task *queue;          /* a ring */
   size_t depth, first, waiting;
   each *eachs; /* oldest first */
-  bool closing;
+  bool closing, left;
   unsigned workers; /* constant once pool_open has returned */
+  unsigned living;  /* of a pool that was left: threads that have not ended */
   pthread_t threads[WORKERS_MAX];
 };
 
@@ -65,6 +66,13 @@ static void run_task(pool *p) {
   pthread_mutex_lock(&p->lock);
 }
 
+static void discard(pool *p) {
+  pthread_cond_destroy(&p->work);
+  pthread_mutex_destroy(&p->lock);
+  free(p->queue);
+  free(p);
+}
+
 /* Queued tasks go first: a pool_each moves on by its caller alone, a task has nobody else. */
 static void *work(void *arg) {
   pool *p = arg;
@@ -84,7 +92,9 @@ static void *work(void *arg) {
       pthread_cond_wait(&p->work, &p->lock);
     }
   }
+  const bool last = p->left && --p->living == 0;
   pthread_mutex_unlock(&p->lock);
+  if (last) discard(p);
   return NULL;
 }
 
@@ -174,8 +184,15 @@ void pool_close(pool *p) {
   pthread_cond_broadcast(&p->work);
   pthread_mutex_unlock(&p->lock);
   for (unsigned i = 0; i < p->workers; i++) pthread_join(p->threads[i], NULL);
-  pthread_cond_destroy(&p->work);
-  pthread_mutex_destroy(&p->lock);
-  free(p->queue);
-  free(p);
+  discard(p);
+}
+
+void pool_leave(pool *p) {
+  if (!p) return;
+  pthread_mutex_lock(&p->lock);
+  p->closing = p->left = true;
+  p->living = p->workers;
+  for (unsigned i = 0; i < p->workers; i++) pthread_detach(p->threads[i]);
+  pthread_cond_broadcast(&p->work);
+  pthread_mutex_unlock(&p->lock);
 }

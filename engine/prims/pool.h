@@ -33,4 +33,9 @@ unsigned pool_workers(const pool *p);
  * may use the pool by then, and no task may close it. NULL is fine. */
 void pool_close(pool *p);
 
+/* Does as pool_close(), and waits for nothing: a task may stand in a file system that does not answer. The
+ * threads end when their tasks do, and the last one frees the pool, so what the tasks use has to outlive
+ * them. NULL is fine. */
+void pool_leave(pool *p);
+
 #endif

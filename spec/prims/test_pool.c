@@ -94,6 +94,23 @@ static void submit_the_next(void *arg) {
     assert_int_equal(pool_submit(c->p, submit_the_next, c, NULL), 0);
 }
 
+/* What hangs may come back after the owner is gone: then what waited behind it has its turn. */
+static void a_pool_that_is_left_is_waited_for_by_nobody_and_ends_by_itself(void **state) {
+  (void)state;
+  pool *p = NULL;
+  static gate g;
+  static atomic_int done;
+  assert_int_equal(pool_open(&p, 1, 2, NULL), 0);
+  hold_workers(p, &g);
+  assert_int_equal(pool_submit(p, count, &done, NULL), 0);
+  pool_leave(p); /* comes back, though the worker stands at the gate */
+  assert_int_equal(atomic_load(&done), 0);
+  atomic_store(&g.open, true);
+  for (int i = 0; i < 10000 && atomic_load(&done) == 0; i++) pause_ms(1);
+  assert_int_equal(atomic_load(&done), 1);
+  pool_leave(NULL);
+}
+
 static void a_task_may_submit_even_while_the_pool_closes(void **state) {
   chain c = {.left = 50};
   assert_int_equal(pool_open(&c.p, 2, 1, NULL), 0);
@@ -279,6 +296,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_full_queue_refuses_at_once_and_loses_nothing),
       cmocka_unit_test(closing_runs_the_tasks_that_still_wait),
+      cmocka_unit_test(a_pool_that_is_left_is_waited_for_by_nobody_and_ends_by_itself),
       cmocka_unit_test(a_task_may_submit_even_while_the_pool_closes),
       cmocka_unit_test(each_item_runs_once_and_at_most_width_at_a_time),
       cmocka_unit_test(a_failed_item_stops_the_hand_out_and_is_returned),
