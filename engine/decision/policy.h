@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "event/detect.h"
+#include "decision/policy_files.h"
 #include "decision/policy_link.h"
 #include "event/rules.h"
 
@@ -72,10 +73,11 @@ typedef struct policy policy;
 typedef struct policy_options {
   const io *io;
   const log_sink *log;
-  policy_link *link;           /* borrowed; may be NULL without names */
-  const char *id;              /* the run's, unique on the link */
-  const char *const *names;    /* "default", or a path (has a slash, or ends in .lua); asked in this
+  policy_link *link;         /* borrowed; may be NULL without names */
+  const char *id;            /* the run's, unique on the link */
+  const char *const *names;  /* "default", or a path (has a slash, or ends in .lua); asked in this
                                   order; NULL: the built-in rule alone */
+  const policy_files *files; /* those of the names, read already; NULL: policy_open() reads them */
   const char *const *settings; /* "NAME=VALUE"; the environment's CKPT_O_<NAME> stand behind them */
   const char *dir; /* where names are looked up; NULL: $CKPT_POLICIES, else `policies` or
                       `../share/ckpt-lua/policies` beside the program, else as installed */
@@ -102,6 +104,10 @@ uint64_t policy_fallbacks(const policy *p);
 /* These return the names of marker files (`markers = {...}`); NULL: none. */
 const char *policy_null_marker(const policy *p);
 const char *policy_temp_marker(const policy *p);
+
+/* Returns the first key by which two chains say otherwise what a checkpoint is, and when it is complete: a run
+ * cannot change that while it watches. NULL: there is none. Static memory. */
+const char *policy_reshapes(const policy *a, const policy *b);
 
 /* True if the core lets older generations of names go that are written again and again: no policy
  * has `keep`, and none says `keep_in_place = "all"`. */

@@ -351,12 +351,12 @@ static int open_policy(checking *c, err *e) {
   return 0;
 }
 
-static void start_part(checking *c) {
-  c->deadline = c->o->io->now(c->o->io, IO_MONO) + INT64_C(1000000) * CHECK_FOR_MS;
+static void start_part(checking *c, int64_t ms) {
+  c->deadline = c->o->io->now(c->o->io, IO_MONO) + INT64_C(1000000) * ms;
 }
 
 static int check_all(checking *c, err *e) {
-  start_part(c);
+  start_part(c, CHECK_FOR_MS);
   int rc = open_policy(c, e);
   if (rc < 0 || !c->p) return rc;
   look_at_needs(c);
@@ -366,7 +366,7 @@ static int check_all(checking *c, err *e) {
   if (checking_over(c) && c->stopped == 0)
     checking_tell(c, POLICY_DOUBT, "limit", "not all of it was tried: it takes too long", "");
   tell_needs(c);
-  start_part(c);
+  start_part(c, CHECK_FOR_MS);
   return c->o->tree ? checking_tree(c, e) : 0;
 }
 
@@ -405,5 +405,40 @@ int policy_check(const policy_check_options *o, policy_finding_fn *fn, void *ctx
   json_decref(c.metrics);
   json_decref(c.results);
   buf_free(&text);
+  return rc;
+}
+
+static int take_fault(void *ctx, const policy_finding *f) {
+  char *first = ctx;
+  if (f->level != POLICY_FAULT) return 0;
+  snprintf(first, ERR_TEXT_MAX, "%s", f->text);
+  return 1;
+}
+
+/* What was noted meanwhile was of facts that are none: the chain is loaded anew for the first question. */
+int policy_check_chain(policy *p, err *e) {
+  enum { FOR_MS = 3000 };
+  char first[ERR_TEXT_MAX] = "", no_file[] = "";
+  const policy_check_options o = {.io = p->io, .log = p->log, .link = p->link};
+  checking c = {.o = &o,
+                .p = p,
+                .file = no_file,
+                .text = "",
+                .told = json_object(),
+                .metrics = json_object(),
+                .results = json_object(),
+                .fn = take_fault,
+                .ctx = first};
+  int rc =
+      c.told && c.metrics && c.results ? 0 : err_set(e, ERR_NOMEM, "check a policy: out of memory");
+  start_part(&c, FOR_MS);
+  if (rc == 0 && p->data) try_functions(&c);
+  if (rc == 0 && p->data && !c.faulty) look_at_must(&c);
+  p->generation = 0;
+  if (rc == 0 && c.faulty)
+    rc = err_set(e, ERR_POLICY, "policy %s: it would fail in a run: %s", p->names, first);
+  json_decref(c.told);
+  json_decref(c.metrics);
+  json_decref(c.results);
   return rc;
 }

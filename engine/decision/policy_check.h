@@ -38,4 +38,9 @@ typedef struct policy_check_options {
  * that runs into its limits, and the same for the tree; a policy that answers, some hundredths of one. */
 int policy_check(const policy_check_options *o, policy_finding_fn *fn, void *ctx, err *e);
 
+/* Looks in the same way for faults of a chain that is open: functions that fail, and entries of `must` that
+ * `keep` breaks. ERR_POLICY has the first one. Takes 3 s at most, beside one question; what was not tried by
+ * then counts as good. */
+int policy_check_chain(policy *p, err *e);
+
 #endif

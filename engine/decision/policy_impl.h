@@ -43,7 +43,7 @@ bool policy_whole(const json_t *value, int64_t min, int64_t max, int64_t *out);
  * ERR_POLICY: the files are, or the helper died. */
 int policy_load(policy *p, json_t **answer, err *e);
 
-/* Appends the text of a policy, whose name is looked up in `dir` if it is no path. */
+/* policy_files.c: appends the text of a policy, whose name is looked up in `dir` if it is no path. */
 int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e);
 
 /* These are in policy_rules.c. */

@@ -10,7 +10,6 @@
 
 enum {
   FILE_BYTES_MAX = POLICY_FILE_MAX,
-  CHAIN_MAX = 16,
   SETTING_MAX = 64 << 10,
   NOTES_MAX = 64,
   NOTE_BYTES_MAX = 1000,
@@ -62,45 +61,6 @@ static int add_environment(json_t *settings, const json_t *options, err *e) {
 
 /* ---- files ---- */
 
-static bool is_path(const char *name) {
-  size_t len = strlen(name);
-  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
-}
-
-static int list_policy(void *ctx, const fs_entry *entry, err *e) {
-  size_t len = strlen(entry->name);
-  (void)e;
-  if (len > 4 && strcmp(entry->name + len - 4, ".lua") == 0)
-    buf_fmt(ctx, " %.*s", (int)(len - 4), entry->name);
-  return 0;
-}
-
-static int no_such(const io *io, const char *dir, const char *name, err *e) {
-  buf names;
-  buf_init(&names, 400);
-  fs_list(io, dir, list_policy, &names, NULL); /* no directory has no policy */
-  int rc = err_set(e, ERR_INVAL, "there is no policy \"%s\" in %s%s%s; a path has a slash", name,
-                   dir, names.len ? ", which has" : "", names.len ? names.data : "");
-  buf_free(&names);
-  return rc;
-}
-
-int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e) {
-  char path[FS_PATH_MAX], file[FS_PATH_MAX];
-  if (is_path(name)) {
-    int rc = fs_read(o->io, name, FILE_BYTES_MAX, text, e);
-    if (rc == ERR_LIMIT)
-      return err_set(e, ERR_INVAL, "the policy %s is over %d KiB", name, FILE_BYTES_MAX >> 10);
-    return rc == ERR_NOENT ? err_set(e, ERR_INVAL, "there is no policy file %s", name) : rc;
-  }
-  int n = snprintf(file, sizeof file, "%s.lua", name);
-  if (n >= FS_PATH_MAX || *name == '\0')
-    return err_set(e, ERR_INVAL, "\"%.100s\" is no name of a policy", name);
-  int rc = fs_join(path, dir, file, e);
-  if (rc == 0) rc = fs_read(o->io, path, FILE_BYTES_MAX, text, e);
-  return rc == ERR_NOENT ? no_such(o->io, dir, name, e) : rc;
-}
-
 /* Makes the short name of a policy: "dir/mine.lua" is called "mine". */
 static json_t *short_name(const char *name, err *e) {
   char text[POLICY_NAME_MAX];
@@ -137,33 +97,28 @@ static int set_apart(const json_t *chain, json_t **called, err *e) {
   return 0;
 }
 
-static int add_file(const policy_options *o, const char *dir, const char *name, json_t *chain,
-                    err *e) {
-  buf text;
-  json_t *called = NULL, *content = NULL;
-  buf_init(&text, FILE_BYTES_MAX);
-  int rc = policy_read(o, dir, name, &text, e);
-  if (rc == 0 && !(called = short_name(name, e))) rc = ERR_INVAL;
+static int add_file(const policy_options *o, const policy_file *file, json_t *chain, err *e) {
+  json_t *content = NULL, *called = short_name(file->name, e);
+  int rc = called ? 0 : ERR_INVAL;
   if (rc == 0 && o->apart) rc = set_apart(chain, &called, e);
   if (rc == 0) {
-    content = json_stringn(text.data ? text.data : "", text.len);
-    if (!content) rc = err_set(e, ERR_POLICY, "the policy %s is not UTF-8 text", name);
+    content = json_stringn(file->text.data ? file->text.data : "", file->text.len);
+    if (!content) rc = err_set(e, ERR_POLICY, "the policy %s is not UTF-8 text", file->name);
   }
   if (rc == 0 &&
       json_array_append_new(chain, json_pack("{s:O, s:O}", "name", called, "text", content)) < 0)
-    rc = err_set(e, ERR_NOMEM, "out of memory for the policy %s", name);
+    rc = err_set(e, ERR_NOMEM, "out of memory for the policy %s", file->name);
   json_decref(called);
   json_decref(content);
-  buf_free(&text);
   return rc;
 }
 
-static int read_chain(const policy_options *o, json_t *chain, err *e) {
-  char dir[FS_PATH_MAX];
-  int rc = policy_shipped_dir(o->io, o->dir, dir, e);
-  for (size_t i = 0; rc == 0 && o->names[i]; i++)
-    rc = i == CHAIN_MAX ? err_set(e, ERR_INVAL, "more than %d policies", CHAIN_MAX)
-                        : add_file(o, dir, o->names[i], chain, e);
+static int add_files(const policy_options *o, json_t *chain, err *e) {
+  policy_files own = {0};
+  int rc = o->files ? 0 : policy_files_read(o->io, o->dir, o->names, &own, e);
+  const policy_files *files = o->files ? o->files : &own;
+  for (size_t i = 0; rc == 0 && i < files->count; i++) rc = add_file(o, &files->at[i], chain, e);
+  policy_files_free(&own);
   return rc;
 }
 
@@ -217,7 +172,7 @@ static int take_hooks(policy *p, err *e) {
     if (count < 0) return err_set(e, ERR_POLICY, "has: this is no list");
     buf who;
     buf_init(&who, FILE_BYTES_MAX);
-    for (ssize_t i = 0; i < count && i < CHAIN_MAX; i++) {
+    for (ssize_t i = 0; i < count && i < POLICY_CHAIN_MAX; i++) {
       const char *name = json_string_value(json_array_get(names, (size_t)i));
       buf_fmt(&who, "%s%s", i ? ", " : "", name ? name : "?");
     }
@@ -240,7 +195,7 @@ static int check_marker(const policy *p, const char *key, err *e) {
 
 static int take_names(policy *p, const json_t *chain, err *e) {
   buf names;
-  buf_init(&names, (CHAIN_MAX + 1) * 4 * POLICY_NAME_MAX);
+  buf_init(&names, (POLICY_CHAIN_MAX + 1) * 4 * POLICY_NAME_MAX);
   for (size_t i = 0; i < json_array_size(chain); i++)
     buf_fmt(&names, "%s%s", i ? ", " : "",
             json_string_value(json_object_get(json_array_get(chain, i), "name")));
@@ -281,13 +236,13 @@ static int load_chain(policy *p, json_t *chain, json_t *settings, err *e) {
 
 static int open_chain(policy *p, const policy_options *o, err *e) {
   json_t *chain = json_array(), *settings = json_object();
-  bool any = o->names && o->names[0];
+  bool any = o->files ? o->files->count > 0 : o->names && o->names[0];
   int rc = chain && settings ? 0 : err_set(e, ERR_NOMEM, "out of memory for a policy");
   for (size_t i = 0; rc == 0 && o->settings && o->settings[i]; i++)
     rc = any ? add_setting(settings, o->settings[i], e)
              : err_set(e, ERR_INVAL, "there is no policy for the setting %.100s", o->settings[i]);
   if (rc == 0 && any && !o->link) rc = err_set(e, ERR_INVAL, "there is no way to run policies");
-  if (rc == 0 && any) rc = read_chain(o, chain, e);
+  if (rc == 0 && any) rc = add_files(o, chain, e);
   if (rc == 0) rc = take_names(p, chain, e);
   if (rc == 0 && any) {
     rc = load_chain(p, chain, settings, e);

@@ -326,3 +326,14 @@ int policy_make_companions(const json_t *data, const char ***out, err *e) {
     free(list);
   return rc;
 }
+
+const char *policy_reshapes(const policy *a, const policy *b) {
+  static const char *const keys[] = {"unit",    "above", "exclude", "complete",
+                                     "markers", "with",  NULL};
+  for (size_t i = 0; keys[i]; i++) {
+    const json_t *one = json_object_get(a->data, keys[i]),
+                 *other = json_object_get(b->data, keys[i]);
+    if (one != other && !json_equal(one, other)) return keys[i];
+  }
+  return NULL;
+}
