@@ -449,7 +449,7 @@ typedef struct ckpt_run_status {
   uint32_t fenced;
   uint64_t unmatched; /* files written that belong to no unit */
   const char *unmatched_example;
-  const char *policies;      /* "mine, default"; "builtin"; valid for the run's life */
+  const char *policies;      /* "mine, default"; "builtin"; valid until the next call */
   uint64_t policy_fallbacks; /* times that a policy could not be asked, and the safe answer held */
   uint32_t skipped;          /* the policies did not want them */
   uint32_t keeping;  /* 1: checkpoints that are no longer kept are being removed, or are due now */
@@ -493,6 +493,52 @@ typedef struct ckpt_pending {
 } ckpt_pending;
 typedef void ckpt_pending_fn(void *ctx, const ckpt_pending *pending);
 int ckpt_run_pending(ckpt_run *run, ckpt_pending_fn *fn, void *ctx);
+
+/* ---- other policies in the middle of a run ---- */
+
+typedef struct ckpt_reload_options {
+  size_t size;
+  const char *const *policies; /* NULL: the files that the run's own were read from, read again */
+  const char *const *settings; /* "NAME=VALUE"; NULL: those of the run; with `policies`: none */
+  uint32_t flags;              /* CKPT_DRY_RUN: it is only told what would differ */
+} ckpt_reload_options;
+/* Begins to take other policies, and returns at once; *job is the name by which ckpt_run_reloaded() tells what came
+ * of it. The files are read on a thread of their own, for 10 s at most; then they are checked as
+ * ckpt_policy_check() does, which may take seconds of a later ckpt_dispatch(). Policies that are
+ * taken decide from then on what is saved. What is kept is ruled by those before beside them, each by its
+ * own memory, until `grace_delete_s` is over. Nothing is ever taken because a file was edited.
+ * CKPT_EHELD: ask again later (another one is being read; what the policies remember is not known).
+ * CKPT_ECANCELED: the run is ending. CKPT_EUNSUPPORTED: it has no policies, or is a rank that asks none. */
+int ckpt_run_reload(ckpt_run *run, const ckpt_reload_options *options, uint64_t *job);
+
+/* All texts of these are valid until the next call. */
+typedef struct ckpt_reloaded {
+  size_t size;
+  uint32_t over; /* 0: the files are being read; nothing else is told then */
+  uint32_t dry;  /* 1: nothing was taken, as it was asked for */
+  int32_t
+      status; /* CKPT_OK, or why those before go on: CKPT_EPOLICY, CKPT_EINVAL, CKPT_ETIMEOUT, ... */
+  const char *text;     /* of a failure; "": there was none */
+  const char *policies; /* the new ones; with job 0: the newest */
+  const char *replaced; /* those before, with job 0: all that rule still; "": none */
+  double left_s; /* until the new ones alone rule what is kept; infinite: never; 0: they do */
+} ckpt_reloaded;
+/* A commit of which the policies before and the new ones say otherwise whether it is kept, each by its own
+ * word: the newest of each kind, pinned ones and others stay whatever a policy says. */
+typedef struct ckpt_reload_change {
+  size_t size;
+  const char *group, *name;
+  uint64_t commit;
+  int64_t step;           /* -1: none */
+  uint32_t before, after; /* 1: it is kept by the policies before; it would be by the new ones */
+  const char *before_policy, *before_reason, *after_policy, *after_reason;
+} ckpt_reload_change;
+/* Returns 0 to go on; any other value ends the call and is returned. */
+typedef int ckpt_reload_change_fn(void *ctx, const ckpt_reload_change *change);
+/* Tells what came of the last reload, and all changes of that moment. With job 0: who rules now, and what
+ * would go if the newest ones ruled alone. `fn` may be NULL. CKPT_ENOENT: it was not the last one. */
+int ckpt_run_reloaded(ckpt_run *run, uint64_t job, ckpt_reloaded *out, ckpt_reload_change_fn *fn,
+                      void *ctx);
 
 /* ---- plain trees: directories to and from places that no run knows of ---- */
 

@@ -99,6 +99,7 @@ void run_close(run *r) {
   r->closing = true;
   atomic_store(&r->hurried, true);
   run_patience_end(r);
+  run_reload_leave(r);
   for (size_t i = 0; i < r->group_count; i++) {
     if (!r->groups[i]->save) continue;
     atomic_store(&r->groups[i]->save->job.cancel, JOB_LEAVE);
@@ -129,7 +130,7 @@ void run_close(run *r) {
   run_starts_free(r);
   run_leave(r, has_all);
   lock_drop(&r->lock);
-  policy_close(r->policy);
+  run_reload_free(r);
   run_anyway_free(r);
   run_results_free(r);
   run_in_place_free(r);
@@ -506,6 +507,8 @@ int run_step(run *r, int64_t *due, err *e) {
   if (local < *due) *due = local;
   int64_t later = run_later_step(r, r->env->io->now(r->env->io, IO_MONO));
   if (later < *due) *due = later;
+  int64_t reload = run_reload_step(r, r->env->io->now(r->env->io, IO_MONO));
+  if (reload < *due) *due = reload;
   if (r->ask_due < *due) *due = r->ask_due;
   return first;
 }

@@ -195,6 +195,34 @@ typedef struct run_status {
 } run_status;
 void run_get_status(run *r, run_status *out); /* the strings are valid until something happens */
 
+/* run_reload.c: asks for other policies; see ckpt_run_reload(). */
+typedef struct run_reload_options {
+  const char *const *policies, *const *settings; /* NULL: those that it has */
+  bool dry;
+} run_reload_options;
+int run_reload_ask(run *r, const run_reload_options *o, uint64_t *job, err *e);
+
+/* The strings are valid until something happens. */
+typedef struct run_reload_result {
+  bool over, dry;
+  int status;
+  const char *text;                /* of a failure */
+  const char *policies, *replaced; /* that rule, and that rule beside them what is kept */
+  int64_t left_ns;                 /* until the last one of those rules no more; INT64_MAX: never */
+} run_reload_result;
+struct policy_kept;
+typedef struct run_changed {
+  const char *group, *name;
+  uint64_t commit;
+  int64_t step;
+  const struct policy_kept *before, *after; /* by the chains before, and by the new one alone */
+} run_changed;
+/* Returns 0 to go on; any other value ends the walk and is returned. */
+typedef int run_changed_fn(void *ctx, const run_changed *what);
+/* Tells what came of a reload, or with `job` 0 how it stands now. */
+int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *fn, void *ctx,
+                 err *e);
+
 /* run_why.c: explains a name or path; see inquiry.h. explain_free() *out, on failure too. */
 struct explain;
 int run_why(run *r, const char *name, struct explain *out, err *e);

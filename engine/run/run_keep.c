@@ -168,6 +168,7 @@ static void wish(run_keeping *k, uint64_t commit, const char *policy, const char
 
 static const char *passed(const run *r, const run_group *g, const generations_doubt *doubt,
                           const runlog_commit *c) {
+  if (!ruling_keeps_few(&r->replaced)) return NULL;
   return judge_passed(r->policy, runlog_view(g->group.log), g->group.prefix, c, r->limits.no_delete,
                       doubt);
 }
@@ -218,7 +219,7 @@ static int ask_policy(run *r, run_group *g, run_keeping *k, err *e) {
 void run_keep_list(run *r, run_group *g) {
   const runlog_state *state = g->group.log ? runlog_view(g->group.log) : NULL;
   listed_free(g);
-  if (!state || !policy_has(r->policy, POLICY_KEEP)) return;
+  if (!state || !run_remembers(r)) return; /* other policies may want to know them */
   g->listed = calloc(state->commit_count + 1, sizeof *g->listed);
   size_t count = g->listed ? retention_items(state, g->listed) : 0;
   if (g->listed) run_starts_note(r, g, g->listed, count);

@@ -11,31 +11,6 @@
 #include "run/wait/waiting.h"
 #include "prims/fs.h"
 
-/* Reads the policies first of all: nothing is made for a run whose rules are wrong. */
-int run_open_policy(run *r, const run_options *o, err *e) {
-  char id[33];
-  int rc = io_nonce(r->env->io, id);
-  if (rc < 0) return err_sys(e, rc, "draw a random name");
-  policy_options options = {.io = r->env->io,
-                            .log = r->env->log,
-                            .link = r->env->policies,
-                            .id = id,
-                            .names = o->policies,
-                            .settings = o->settings,
-                            .dir = o->policy_dir,
-                            .units = o->units,
-                            .excludes = o->excludes,
-                            .markers = o->markers,
-                            .quiet_ns = o->quiet_ns};
-  rc = policy_open(&options, &r->policy, e);
-  if (rc < 0) return rc;
-  r->rules = policy_rules(r->policy);
-  const char *note;
-  for (size_t i = 0; (note = policy_note(r->policy, i)); i++)
-    log_say(r->env->log, LOG_INFO, "policy %s: %s", policy_names(r->policy), note);
-  return 0;
-}
-
 /* Checks the target. A store that does not arbitrate needs the user's word before anything is
  * written; one that is relied on has to prove that it does. */
 static int check_store(run *r, const run_options *o, bool *due, err *e) {
@@ -169,6 +144,7 @@ run *run_new(const run_env *given, const run_options *o) {
   if (!r) return NULL;
   r->env = given;
   r->outer = given->io;
+  r->lasting = io_system();
   if (o->environment) {
     if (io_lay(given->io, o->environment, &r->laid) < 0) {
       free(r);

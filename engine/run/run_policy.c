@@ -74,12 +74,25 @@ static void note_memory(const run *r, run_group *g, const char *before) {
   g->hooked = r->questions;
 }
 
+/* What policies before keep stays, too, while they rule. */
+static bool join_replaced(run *r, run_group *g, policy_hook hook, const policy_item *items,
+                          size_t count, policy_kept *kept) {
+  policy_kept *others = calloc(count + 1, sizeof *others);
+  bool chosen =
+      others && ruling_select(&r->replaced, hook, g->group.prefix, items, count, false, others);
+  for (size_t i = 0; !others && i < count; i++) kept[i].keep = true;
+  if (others && hook == POLICY_KEEP) run_reload_told(r, g, items, count, kept, others);
+  if (others) ruling_join(kept, others, count);
+  free(others);
+  return chosen;
+}
+
 bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
                        size_t count, policy_kept *kept) {
   char *before = g->memory;
   bool chosen = policy_select(r->policy, hook, g->group.prefix, items, count, &g->memory, kept);
   note_memory(r, g, before);
-  return chosen;
+  return r->replaced.count ? join_replaced(r, g, hook, items, count, kept) && chosen : chosen;
 }
 
 /* ---- decisions ---- */
@@ -389,12 +402,13 @@ policy_remedy run_policy_error(run *r, run_unit *u, int status, const char *text
 void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const char *text) {
   policy_facts facts;
   detect_unit unit;
-  if (!policy_has(r->policy, hook)) return;
+  if (!policy_has(r->policy, hook) && r->replaced.count == 0) return;
   char *before = u->group->memory;
   after_facts(r, u, hook == POLICY_ON_COMMITTED ? "committed" : "failed", status, text, &unit,
               &facts);
   policy_tell(r->policy, hook, &facts, &u->group->memory);
   note_memory(r, u->group, before);
+  ruling_tell(&r->replaced, hook, &facts);
 }
 
 /* ---- what the policies remember ---- */

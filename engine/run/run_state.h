@@ -17,6 +17,7 @@
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
+#include "run/policies/ruling.h"
 #include "run/start/opened.h"
 #include "run/start/starts.h"
 #include "why/trail.h"
@@ -215,17 +216,20 @@ struct run {
   run_env own;
   const io *outer; /* the engine's, below `held`: for copies of an io, and objects that outlive the
                     * run */
-  io laid;         /* the given one with the environment of this run; all zeros: it has none */
-  fs_held *held;   /* the state directory, by whatever path below it it is asked for */
+  const io *lasting; /* for threads that nobody waits for: it outlives all engines */
+  io laid;           /* the given one with the environment of this run; all zeros: it has none */
+  fs_held *held;     /* the state directory, by whatever path below it it is asked for */
   places places;
   store *store;
-  policy *policy;
-  const rules *rules;    /* the policy's */
-  lock lock;             /* of the state directory */
-  home home;             /* of the watched one */
-  owner owner;           /* held unless `beside` */
-  bool beside, owns_dir; /* as in the options */
-  watcher watcher;       /* how the other watchers know of us */
+  policy *policy;            /* the newest chain */
+  ruling replaced;           /* those before, as long as they rule beside it what is kept */
+  struct run_reload *reload; /* of run_reload.c */
+  const rules *rules;        /* of the first chain */
+  lock lock;                 /* of the state directory */
+  home home;                 /* of the watched one */
+  owner owner;               /* held unless `beside` */
+  bool beside, owns_dir;     /* as in the options */
+  watcher watcher;           /* how the other watchers know of us */
   bool hasty_said, day_said;
   names said; /* warnings that need no second time */
   journal *journal;
@@ -492,6 +496,7 @@ void run_say_once(run *r, const char *text); /* as a warning */
 void run_note(run *r, const run_unit *u, trail_what what, const char *reason);
 void run_note_saved(run *r, const run_save *s, const char *reason); /* a commit */
 void run_note_start(run *r); /* tells which rules hold, too: why/last_rules.h */
+void run_note_rules(run *r); /* other ones hold now */
 void run_note_open(run *r);  /* tells what open units wait for now; not more than once a second */
 void run_note_end(run *r);
 last_rules run_last_rules(const run *r); /* all borrowed */
@@ -534,8 +539,15 @@ void run_keep_close(run_group *g);
 int run_unit_news(run *r, const detect_unit *facts, err *e);
 /* run_open.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
 run *run_new(const run_env *given, const run_options *o);
-/* Reads the rules of a run. */
-int run_open_policy(run *r, const run_options *o, err *e);
+
+/* run_reload.c: other policies in the middle of a run. */
+int run_open_policy(run *r, const run_options *o, err *e); /* reads the first ones */
+int64_t run_reload_step(run *r, int64_t now);              /* returns when to call it again */
+/* Takes in what would be kept by the newest chain alone, and what those before keep beside it. */
+void run_reload_told(run *r, const run_group *g, const policy_item *items, size_t count,
+                     const policy_kept *newest, const policy_kept *others);
+void run_reload_leave(run *r); /* nothing that is being read is waited for */
+void run_reload_free(run *r);  /* all policies are gone then */
 
 /* run_order.c: the order of commits within a group */
 void run_order_begin(run *r); /* while the manifests are at hand */

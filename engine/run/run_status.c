@@ -154,7 +154,7 @@ void run_get_status(run *r, run_status *out) {
                       .failed = r->failed,
                       .skipped = r->skipped,
                       .policies = policy_names(r->policy),
-                      .fallbacks = policy_fallbacks(r->policy),
+                      .fallbacks = policy_fallbacks(r->policy) + ruling_fallbacks(&r->replaced),
                       .keeping =
                           r->started && (run_keep_pending(r) || r->meeting || run_later_pending(r)),
                       .bytes_committed = r->bytes_committed,

@@ -78,14 +78,18 @@ last_rules run_last_rules(const run *r) {
                       .no_delete = r->limits.no_delete};
 }
 
-void run_note_start(run *r) {
+void run_note_rules(run *r) {
   err e = {0};
-  trail_note(r->trail, &(trail_record){.what = TRAIL_START,
-                                       .policy = policy_names(r->policy),
-                                       .reason = r->places.target_text});
   last_rules now = run_last_rules(r);
   if (last_rules_write(r->env->io, r->places.state, &now, &e) < 0)
     log_say(r->env->log, LOG_WARN, "`why` will know less: %s", e.text);
+}
+
+void run_note_start(run *r) {
+  trail_note(r->trail, &(trail_record){.what = TRAIL_START,
+                                       .policy = policy_names(r->policy),
+                                       .reason = r->places.target_text});
+  run_note_rules(r);
 }
 
 static void note_settling(run *r) {

@@ -1,0 +1,62 @@
+/* ruling: the chains of policies that were replaced in the middle of a run. Each goes on ruling what is kept,
+ * beside the newest one and by its own memory, until its own grace is over: what any of them keeps, stays. */
+#ifndef RUN_POLICIES_RULING_H
+#define RUN_POLICIES_RULING_H
+
+#include "decision/policy.h"
+
+/* What a chain remembers of a group, JSON text; NULL: nothing. */
+typedef struct ruling_memory {
+  char *group, *text;
+} ruling_memory;
+
+typedef struct ruling_memories {
+  ruling_memory *at;
+  size_t count, room;
+} ruling_memories;
+
+typedef struct ruling_chain {
+  policy *policy;
+  int64_t until;
+  ruling_memories memories;
+} ruling_chain;
+
+/* Zero-initialise it. */
+typedef struct ruling {
+  ruling_chain *at; /* the newest last */
+  size_t count, room;
+  policy *first;      /* of all: the rules that a run began with are this one's, and stay */
+  uint64_t fallbacks; /* of those that rule no more */
+} ruling;
+
+bool ruling_remember(ruling_memories *m, const char *group,
+                     const char *text); /* false: no memory */
+void ruling_forget(ruling_memories *m);
+
+/* Adds a chain that rules until then, and takes it and its memories over. */
+int ruling_add(ruling *r, policy *replaced, int64_t until, ruling_memories *memories, err *e);
+/* Lets go of those whose grace is over by now; returns how many. */
+size_t ruling_end(ruling *r, int64_t now);
+int64_t ruling_due(const ruling *r);  /* when the next one's is; INT64_MAX: none */
+int64_t ruling_last(const ruling *r); /* when the last one's is; 0: none rules */
+void ruling_close(ruling *r);
+
+/* Asks all of them: an item stays that any one keeps, and the word on it is that one's. False if a
+ * chain has no rule for it, or gave no good answer: then all stay. With `opinion` what they remember is not
+ * changed. `out` has room for `count`. True, and nothing is kept, where there is none. */
+bool ruling_select(ruling *r, policy_hook hook, const char *group, const policy_item *items,
+                   size_t count, bool opinion, policy_kept *out);
+/* Has what either keeps stay: `kept` takes over what `by` keeps and it does not. */
+void ruling_join(policy_kept *kept, const policy_kept *by, size_t count);
+/* What a chain says of a list, where nothing is to be remembered. */
+bool ruling_opinion(policy *p, policy_hook hook, const char *group, const policy_item *items,
+                    size_t count, const char *memory, policy_kept *out);
+
+/* Tells them of a commit, or of a save that was given up; see policy_tell(). */
+void ruling_tell(ruling *r, policy_hook hook, const policy_facts *facts);
+bool ruling_keeps_few(const ruling *r); /* the core may let older generations go, for all of them */
+uint64_t ruling_fallbacks(const ruling *r);
+/* Appends their names, the newest first: "mine, default; other". */
+void ruling_names(const ruling *r, buf *out);
+
+#endif

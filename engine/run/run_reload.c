@@ -1,0 +1,538 @@
+/* run_reload: other policies in the middle of a run, when somebody asks for them. Their files are read by a
+ * thread that nobody waits for; the chain is checked, and takes the place of the one before, which goes on ruling what
+ * is kept until its grace is over. A file that was edited is never taken by itself. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "base/vec.h"
+#include "decision/policy_check.h"
+#include "run/policies/reading.h"
+#include "run/run_state.h"
+
+static const int64_t read_every_ns = 20 * INT64_C(1000000), read_for_ns = 10 * SECOND_NS,
+                     look_every_ns = 10 * SECOND_NS;
+
+/* A commit of which two chains say otherwise whether it is kept. */
+typedef struct change {
+  const run_group *group;
+  char *name;
+  uint64_t commit;
+  int64_t step;
+  policy_kept before, after;
+} change;
+
+typedef struct changes {
+  change *at;
+  size_t count, room;
+} changes;
+
+struct run_reload {
+  /* What the chain was made of, and what a new one is made of that is not said otherwise. */
+  policy_files files;
+  names paths, settings, units, excludes, markers;
+  bool says_units, says_excludes, says_markers; /* an empty list is not none */
+  char *dir;
+  int64_t quiet_ns;
+  /* The one that is asked for. */
+  reading *reading; /* NULL: none is */
+  names asked_settings;
+  uint64_t job;
+  int64_t since; /* IO_MONO */
+  bool dry;
+  /* What came of the last one; `job` 0: there was none. */
+  int status;
+  char *policies, *replaced, text[ERR_TEXT_MAX];
+  char *beside; /* the names of those that rule beside the newest one, as they were last told */
+  changes changes;
+  /* What the newest chain would let go and an older one keeps, by what was last asked. */
+  changes told;
+  reading *look;
+  int64_t look_at; /* IO_MONO */
+};
+
+static int64_t now_of(const run *r) {
+  return r->env->io->now(r->env->io, IO_MONO);
+}
+
+/* ---- changes ---- */
+
+static void changes_clear(changes *c, const run_group *g) {
+  size_t left = 0;
+  for (size_t i = 0; i < c->count; i++) {
+    if (!g || c->at[i].group == g)
+      free(c->at[i].name);
+    else
+      c->at[left++] = c->at[i];
+  }
+  c->count = left;
+}
+
+static void changes_free(changes *c) {
+  changes_clear(c, NULL);
+  free(c->at);
+  *c = (changes){0};
+}
+
+/* Out of memory the list is shorter: it is told, no more. */
+static void changes_add(changes *c, const run_group *g, const policy_item *item,
+                        const policy_kept *before, const policy_kept *after) {
+  char *name = strdup(item->name ? item->name : "");
+  if (!name || !VEC_ROOM(c->at, c->count, c->room)) {
+    free(name);
+    return;
+  }
+  c->at[c->count++] = (change){.group = g,
+                               .name = name,
+                               .commit = item->number,
+                               .step = item->step,
+                               .before = *before,
+                               .after = *after};
+}
+
+void run_reload_told(run *r, const run_group *g, const policy_item *items, size_t count,
+                     const policy_kept *newest, const policy_kept *others) {
+  if (!r->reload) return;
+  changes_clear(&r->reload->told, g);
+  for (size_t i = 0; i < count; i++)
+    if (!newest[i].keep && others[i].keep)
+      changes_add(&r->reload->told, g, &items[i], &others[i], &newest[i]);
+}
+
+/* ---- opening and closing ---- */
+
+static bool copy_options(struct run_reload *l, const run_options *o) {
+  bool whole = names_add_all(&l->settings, o->settings) && names_add_all(&l->units, o->units) &&
+               names_add_all(&l->excludes, o->excludes) && names_add_all(&l->markers, o->markers);
+  l->says_units = o->units != NULL;
+  l->says_excludes = o->excludes != NULL;
+  l->says_markers = o->markers != NULL;
+  l->dir = o->policy_dir ? strdup(o->policy_dir) : NULL;
+  l->quiet_ns = o->quiet_ns;
+  for (size_t i = 0; whole && i < l->files.count; i++)
+    whole = names_add(&l->paths, l->files.at[i].path);
+  return whole && (!o->policy_dir || l->dir);
+}
+
+static policy_options chain_options(run *r, const char *id, const policy_files *files,
+                                    const names *settings) {
+  const struct run_reload *l = r->reload;
+  return (policy_options){.io = r->env->io,
+                          .log = r->env->log,
+                          .link = r->env->policies,
+                          .id = id,
+                          .files = files,
+                          .settings = names_list(settings),
+                          .dir = l->dir,
+                          .units = l->says_units ? names_list(&l->units) : NULL,
+                          .excludes = l->says_excludes ? names_list(&l->excludes) : NULL,
+                          .markers = l->says_markers ? names_list(&l->markers) : NULL,
+                          .quiet_ns = l->quiet_ns};
+}
+
+/* Reads the policies first of all: nothing is made for a run whose rules are wrong. */
+int run_open_policy(run *r, const run_options *o, err *e) {
+  char id[33];
+  int rc = io_nonce(r->env->io, id);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  struct run_reload *l = r->reload = calloc(1, sizeof *l);
+  if (!l) return err_set(e, ERR_NOMEM, "read the policies: out of memory");
+  rc = policy_files_read(r->env->io, o->policy_dir, o->policies, &l->files, e);
+  if (rc == 0 && !copy_options(l, o))
+    rc = err_set(e, ERR_NOMEM, "read the policies: out of memory");
+  if (rc < 0) return rc;
+  const policy_options options = chain_options(r, id, &l->files, &l->settings);
+  rc = policy_open(&options, &r->policy, e);
+  if (rc < 0) return rc;
+  r->rules = policy_rules(r->policy);
+  const char *note;
+  for (size_t i = 0; (note = policy_note(r->policy, i)); i++)
+    log_say(r->env->log, LOG_INFO, "policy %s: %s", policy_names(r->policy), note);
+  return 0;
+}
+
+void run_reload_leave(run *r) {
+  struct run_reload *l = r->reload;
+  if (!l) return;
+  reading_drop(l->reading);
+  reading_drop(l->look);
+  l->reading = l->look = NULL;
+}
+
+void run_reload_free(run *r) {
+  struct run_reload *l = r->reload;
+  if (r->policy != r->replaced.first) policy_close(r->policy);
+  ruling_close(&r->replaced);
+  r->policy = NULL;
+  if (!l) return;
+  run_reload_leave(r);
+  policy_files_free(&l->files);
+  names_free(&l->paths);
+  names_free(&l->settings);
+  names_free(&l->units);
+  names_free(&l->excludes);
+  names_free(&l->markers);
+  names_free(&l->asked_settings);
+  changes_free(&l->changes);
+  changes_free(&l->told);
+  free(l->dir);
+  free(l->policies);
+  free(l->replaced);
+  free(l->beside);
+  free(l);
+  r->reload = NULL;
+}
+
+/* ---- asking ---- */
+
+/* What the policies remember is a part of what they keep: the new chain begins with it, and the one before goes on
+ * with a copy. */
+static int check_memory(const run *r, err *e) {
+  for (size_t i = 0; i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    if (g->remembers == MEMORY_BROKEN)
+      return err_set(
+          e, ERR_HELD,
+          "what the policies remember of \"%s\" cannot be read, so other policies are not "
+          "taken: remove .ckpt/memory there if it is of no use any more, start the run "
+          "again, and ask again",
+          g->group.prefix);
+    if (g->remembers == MEMORY_UNREAD)
+      return err_set(e, ERR_HELD,
+                     "what the policies remember is not known while the store does not answer: ask "
+                     "again when it does");
+  }
+  if (run_anyway_unmet(r))
+    return err_set(e, ERR_HELD, "the store has not answered yet: ask again when it does");
+  return 0;
+}
+
+static int check_run(const run *r, err *e) {
+  if (!r->started) return err_set(e, ERR_INVAL, "the run is not started yet");
+  if (run_follows(r))
+    return err_set(
+        e, ERR_UNSUPPORTED,
+        "this is rank %u of %u, which asks no policies: rank 0 decides for all. Ask its run",
+        r->ranks.rank, r->ranks.world);
+  if (r->fenced)
+    return err_set(e, ERR_FENCED, "this run saves no more, so its policies rule nothing");
+  if (r->closing || r->preempted || r->writer_gone)
+    return err_set(e, ERR_CANCELED,
+                   "the run is ending: the next one reads the files that its command names");
+  return check_memory(r, e);
+}
+
+int run_reload_ask(run *r, const run_reload_options *o, uint64_t *job, err *e) {
+  struct run_reload *l = r->reload;
+  const bool named = o->policies && o->policies[0];
+  reading *begun = NULL;
+  names settings = {0};
+  int rc = check_run(r, e);
+  if (rc < 0) return rc;
+  if (!l || l->files.count == 0)
+    return err_set(
+        e, ERR_UNSUPPORTED,
+        "this run began without a policy, and has not read what policies remember: start it "
+        "again with -p");
+  if (l->reading) return err_set(e, ERR_HELD, "other policies are being read already");
+  const char *const *keep = o->settings || named ? o->settings : names_list(&l->settings);
+  if (!names_add_all(&settings, keep)) {
+    names_free(&settings);
+    return err_set(e, ERR_NOMEM, "read the policies: out of memory");
+  }
+  rc = reading_begin(r->lasting, l->dir, named ? o->policies : names_list(&l->paths), &begun, e);
+  if (rc < 0) {
+    names_free(&settings);
+    return rc;
+  }
+  names_free(&l->asked_settings);
+  l->asked_settings = settings;
+  l->reading = begun;
+  l->since = now_of(r);
+  l->dry = o->dry;
+  *job = ++l->job;
+  return 0;
+}
+
+/* ---- taking ---- */
+
+/* Compares what would stay of the commits by the chains that rule now, and by the new one alone. */
+static void compare_group(run *r, run_group *g, policy *fresh, changes *out) {
+  const size_t count = g->listed_count;
+  policy_kept *before = calloc(count + 1, sizeof *before),
+              *after = calloc(count + 1, sizeof *after),
+              *others = calloc(count + 1, sizeof *others);
+  if (before && after && others && count > 0) {
+    const char *prefix = g->group.prefix;
+    ruling_opinion(r->policy, POLICY_KEEP, prefix, g->listed, count, g->memory, before);
+    ruling_select(&r->replaced, POLICY_KEEP, prefix, g->listed, count, true, others);
+    ruling_join(before, others, count);
+    ruling_opinion(fresh, POLICY_KEEP, prefix, g->listed, count, g->memory, after);
+    for (size_t i = 0; i < count; i++)
+      if (before[i].keep != after[i].keep)
+        changes_add(out, g, &g->listed[i], &before[i], &after[i]);
+  }
+  free(before);
+  free(after);
+  free(others);
+}
+
+static void compare(run *r, policy *fresh, changes *out) {
+  changes_clear(out, NULL);
+  for (size_t i = 0; i < r->group_count; i++) compare_group(r, r->groups[i], fresh, out);
+}
+
+static int remember(const run *r, ruling_memories *out, err *e) {
+  for (size_t i = 0; i < r->group_count; i++)
+    if (!ruling_remember(out, r->groups[i]->group.prefix, r->groups[i]->memory)) {
+      ruling_forget(out);
+      return err_set(e, ERR_NOMEM, "take other policies: out of memory");
+    }
+  return 0;
+}
+
+/* All groups have the new chain, or none: there is one for all of them. */
+static int replace(run *r, policy *fresh, err *e) {
+  const int64_t now = now_of(r);
+  ruling_memories memories = {0};
+  int rc = remember(r, &memories, e);
+  if (rc == 0)
+    rc = ruling_add(&r->replaced, r->policy, seconds_later(now, r->limits.grace_ns), &memories, e);
+  ruling_forget(&memories);
+  if (rc < 0) return rc;
+  r->policy = fresh;
+  run_note_rules(r);
+  return 0;
+}
+
+/* What would go of the new chain alone, until it rules alone. */
+static void tell_changes(run *r) {
+  struct run_reload *l = r->reload;
+  changes_clear(&l->told, NULL);
+  for (size_t i = 0; i < l->changes.count; i++) {
+    const change *c = &l->changes.at[i];
+    const policy_item item = {.name = c->name, .number = c->commit, .step = c->step};
+    if (!c->before.keep) continue;
+    changes_add(&l->told, c->group, &item, &c->before, &c->after);
+    log_say(r->env->log, LOG_INFO,
+            "%s would be let go (%s); it stays as long as the policies before rule (%s)", c->name,
+            c->after.reason, c->before.reason);
+  }
+}
+
+static bool note_files(struct run_reload *l, policy_files *fresh) {
+  names paths = {0};
+  for (size_t i = 0; i < fresh->count; i++)
+    if (!names_add(&paths, fresh->at[i].path)) {
+      names_free(&paths);
+      return false;
+    }
+  reading_drop(l->look); /* it looks for edits of the files before */
+  l->look = NULL;
+  policy_files_free(&l->files);
+  l->files = *fresh;
+  *fresh = (policy_files){0};
+  names_free(&l->paths);
+  l->paths = paths;
+  names_free(&l->settings);
+  l->settings = l->asked_settings;
+  l->asked_settings = (names){0};
+  return true;
+}
+
+static void say_names(char **to, const char *from) {
+  free(*to);
+  *to = strdup(from); /* out of memory it is not told */
+}
+
+static int open_fresh(run *r, reading *reading, policy **out, err *e) {
+  struct run_reload *l = r->reload;
+  char id[33];
+  int rc = reading_status(reading, e);
+  if (rc < 0) return rc;
+  rc = io_nonce(r->env->io, id);
+  if (rc < 0) return err_sys(e, rc, "draw a random name");
+  policy_options options = chain_options(r, id, reading_files(reading), &l->asked_settings);
+  options.untried = true; /* it is tried below: what fails is no warning here */
+  rc = policy_open(&options, out, e);
+  if (rc == 0) rc = policy_check_chain(*out, e);
+  const char *key = rc == 0 ? policy_reshapes(r->policy, *out) : NULL;
+  if (key)
+    rc = err_set(
+        e, ERR_POLICY,
+        "policy %s: `%s` is not that of %s: what a checkpoint is, and when it is complete, cannot "
+        "change while the run watches. Start the run again with it, or leave `%s` as it was",
+        policy_names(*out), key, policy_names(r->policy), key);
+  if (rc < 0) {
+    policy_close(*out);
+    *out = NULL;
+  }
+  return rc;
+}
+
+/* Policies before rule no more: what they alone have kept may go. */
+static void on_ended(run *r) {
+  if (r->replaced.count == 0 && r->reload) changes_clear(&r->reload->told, NULL);
+  run_keep_ask_all(r);
+  for (size_t i = 0; i < r->group_count; i++) run_local_sweep(r, r->groups[i]);
+}
+
+/* A unit that was held back may be wanted now. What is in the queue already stays there. */
+static void ask_anew(run *r) {
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (!g->save && !run_keep_busy(g)) run_keep_list(r, g);
+  }
+  run_event(r, false);
+  run_reconsider(r, "time");
+  if (r->replaced.count == 0) on_ended(r);
+}
+
+static int take(run *r, reading *reading, err *e) {
+  struct run_reload *l = r->reload;
+  policy *fresh = NULL;
+  int rc = check_run(r, e);
+  if (rc == 0) rc = open_fresh(r, reading, &fresh, e);
+  if (rc < 0) return rc;
+  say_names(&l->policies, policy_names(fresh));
+  say_names(&l->replaced, policy_names(r->policy));
+  compare(r, fresh, &l->changes);
+  if (l->dry) {
+    policy_close(fresh);
+    return 0;
+  }
+  rc = note_files(l, reading_files(reading))
+           ? replace(r, fresh, e)
+           : err_set(e, ERR_NOMEM, "take other policies: out of memory");
+  if (rc < 0) {
+    policy_close(fresh);
+    return rc;
+  }
+  tell_changes(r);
+  ruling_end(&r->replaced, now_of(r)); /* without a grace it rules at once */
+  ask_anew(r);
+  return 0;
+}
+
+static void finish(run *r, int status, const char *text) {
+  struct run_reload *l = r->reload;
+  reading_drop(l->reading);
+  l->reading = NULL;
+  l->status = status;
+  snprintf(l->text, sizeof l->text, "%s", text);
+  if (status < 0 && !l->dry)
+    log_say(r->env->log, LOG_WARN, "other policies are not taken, those before go on: %s", text);
+  else if (!l->dry)
+    log_say(r->env->log, LOG_INFO, "policies are now %s, in place of %s",
+            l->policies ? l->policies : "?", l->replaced ? l->replaced : "?");
+}
+
+static int64_t read_step(run *r, int64_t now) {
+  struct run_reload *l = r->reload;
+  err e = {0};
+  if (!l->reading) return INT64_MAX;
+  if (reading_is_over(l->reading)) {
+    changes_clear(&l->changes, NULL);
+    int rc = take(r, l->reading, &e);
+    finish(r, rc, rc < 0 ? e.text : "");
+    return INT64_MAX;
+  }
+  if (now - l->since < read_for_ns) return seconds_later(now, read_every_ns);
+  changes_clear(&l->changes, NULL);
+  finish(r, ERR_TIMEOUT,
+         "the files did not come within 10 s: does the file system below them answer?");
+  return INT64_MAX;
+}
+
+/* ---- edits ---- */
+
+static void tell_edits(run *r) {
+  struct run_reload *l = r->reload;
+  const policy_files *seen = reading_files(l->look);
+  for (size_t i = 0; i < l->files.count && i < seen->count; i++) {
+    policy_file *f = &l->files.at[i];
+    /* One that was loaded since is another file. */
+    if (!reading_edited(l->look, i) || strcmp(f->path, seen->at[i].path) != 0) continue;
+    f->device = seen->at[i].device;
+    f->inode = seen->at[i].inode;
+    f->size = seen->at[i].size;
+    f->changed_ns = seen->at[i].changed_ns;
+    log_say(r->env->log, LOG_WARN,
+            "policy %s was edited, and the one that was loaded goes on ruling: ckpt-lua policy "
+            "reload %s "
+            "takes it",
+            f->path, r->places.dir);
+  }
+}
+
+/* A look that does not come back is not begun again. */
+static int64_t look_step(run *r, int64_t now) {
+  struct run_reload *l = r->reload;
+  err e = {0};
+  if (l->look && reading_is_over(l->look)) {
+    tell_edits(r);
+    reading_drop(l->look);
+    l->look = NULL;
+  }
+  if (l->files.count == 0 || run_follows(r)) return INT64_MAX;
+  if (now < l->look_at) return l->look_at;
+  l->look_at = seconds_later(now, look_every_ns);
+  if (!l->look && reading_look(r->lasting, &l->files, &l->look, &e) < 0)
+    log_say(r->env->log, LOG_DEBUG, "the policies' files were not looked at: %s", e.text);
+  return l->look_at;
+}
+
+int64_t run_reload_step(run *r, int64_t now) {
+  if (!r->reload || r->closing) return INT64_MAX;
+  if (ruling_end(&r->replaced, now) > 0) on_ended(r);
+  int64_t due = ruling_due(&r->replaced);
+  const int64_t parts[] = {read_step(r, now), look_step(r, now)};
+  for (size_t i = 0; i < 2; i++)
+    if (parts[i] < due) due = parts[i];
+  return due;
+}
+
+/* ---- what came of it ---- */
+
+static int tell_all(const changes *all, run_changed_fn *fn, void *ctx) {
+  int rc = 0;
+  for (size_t i = 0; fn && rc == 0 && i < all->count; i++) {
+    const change *c = &all->at[i];
+    rc = fn(ctx, &(run_changed){.group = c->group->group.prefix,
+                                .name = c->name,
+                                .commit = c->commit,
+                                .step = c->step,
+                                .before = &c->before,
+                                .after = &c->after});
+  }
+  return rc;
+}
+
+int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *fn, void *ctx,
+                 err *e) {
+  struct run_reload *l = r->reload;
+  *out = (run_reload_result){.over = true, .policies = policy_names(r->policy)};
+  const int64_t last = ruling_last(&r->replaced);
+  out->left_ns = last == INT64_MAX ? INT64_MAX : last ? last - now_of(r) : 0;
+  if (job == 0) {
+    buf names;
+    buf_init(&names, 4096);
+    ruling_names(&r->replaced, &names);
+    if (l) say_names(&l->beside, names.data ? names.data : "");
+    buf_free(&names);
+    out->replaced = l && l->beside ? l->beside : "";
+    return l ? tell_all(&l->told, fn, ctx) : 0;
+  }
+  if (!l || job != l->job)
+    return err_set(e, ERR_NOENT, "no reload %" PRIu64 " is known: only the last one is", job);
+  out->over = !l->reading;
+  out->dry = l->dry;
+  out->status = l->status;
+  out->text = l->text;
+  if (!out->over || l->status < 0) return 0;
+  out->policies = l->policies ? l->policies : "";
+  out->replaced = l->replaced ? l->replaced : "";
+  return tell_all(&l->changes, fn, ctx);
+}
