@@ -136,12 +136,39 @@
 ---@field grace? number seconds
 ---@field json? string an object
 
+---@class ckpt.ReloadOptions
+---@field policies? string[]
+---@field settings? table<string, string|number|boolean>
+---@field dry_run? boolean
+
+---@class ckpt.ReloadChange
+---@field group string
+---@field name string
+---@field commit integer
+---@field step? integer
+---@field before boolean
+---@field after boolean
+---@field before_reason string
+---@field after_reason string
+
+---@class ckpt.Reloaded
+---@field over boolean
+---@field dry boolean
+---@field status string "OK", or "EPOLICY" and its like
+---@field text string
+---@field policies string
+---@field replaced string
+---@field left number seconds
+---@field changes ckpt.ReloadChange[]
+
 ---@class ckpt.Run
 ---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): ckpt.Prepared?, string?, string?
 ---@field start fun(self): true?, string?, string?
 ---@field notify fun(self, event: ckpt.Event): true?, string?, string?
 ---@field status fun(self): ckpt.RunStatus?, string?, string?
 ---@field why fun(self, name: string): string?, string?, ckpt.Finding[]|string
+---@field reload fun(self, options?: ckpt.ReloadOptions): integer?, string?, string? a job
+---@field reloaded fun(self, job?: integer): ckpt.Reloaded?, string?, string?
 ---@field place fun(self): { dir: string, state: string, target: string, id: string, socket: string }
 ---@field close fun(self)
 

@@ -105,6 +105,14 @@ describe("the page of the engine", function()
     os.execute(("rm -rf '%s' '%s.ckpt'"):format(run:place().dir, run:place().dir))
   end)
 
+  it("has each option of a reload, and no other is taken", function()
+    local listed = on_page "option of `reload`"
+    local keys = "static int l_reload(lua_State *L) {\n  static const char *const keys[]"
+    assert.same(in_c(keys), listed)
+    assert.same(fields_of "ckpt.ReloadOptions", listed)
+    assert.same(fields_of "ckpt.Reloaded", on_page "member of `reloaded`")
+  end)
+
   it("has each option of a run, here or in the table of the command's options", function()
     local elsewhere = {}
     local rows = support.read("docs/commands.md")

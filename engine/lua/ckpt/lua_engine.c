@@ -414,6 +414,69 @@ static int l_run_why(lua_State *L) {
   return 3;
 }
 
+/* reload{policies=, settings=, dry_run=} -> job */
+static int l_reload(lua_State *L) {
+  static const char *const keys[] = {"policies", "settings", "dry_run", NULL};
+  run_box *box = l_run(L, 1);
+  ckpt_reload_options options = {.size = sizeof options};
+  uint64_t job;
+  if (!lua_isnoneornil(L, 2)) {
+    l_ckpt_check_keys(L, 2, keys);
+    options.policies = l_ckpt_texts(L, 2, "policies");
+    options.settings = l_settings(L, 2);
+    if (l_ckpt_flag(L, 2, "dry_run")) options.flags = CKPT_DRY_RUN;
+  }
+  int rc = ckpt_run_reload(box->run, &options, &job);
+  if (rc < 0) return fail(L, box->engine->engine, rc);
+  lua_pushnumber(L, (lua_Number)job);
+  return 1;
+}
+
+static void push_change(lua_State *L, const void *record) {
+  const ckpt_reload_change *c = record;
+  lua_createtable(L, 0, 8);
+  l_ckpt_set_text(L, "group", c->group);
+  l_ckpt_set_text(L, "name", c->name);
+  l_ckpt_set_number(L, "commit", (double)c->commit);
+  if (c->step >= 0) l_ckpt_set_number(L, "step", (double)c->step);
+  lua_pushboolean(L, c->before != 0);
+  lua_setfield(L, -2, "before");
+  lua_pushboolean(L, c->after != 0);
+  lua_setfield(L, -2, "after");
+  l_ckpt_set_text(L, "before_reason", c->before_reason);
+  l_ckpt_set_text(L, "after_reason", c->after_reason);
+}
+
+static int on_change(void *ctx, const ckpt_reload_change *change) {
+  return ckpt_relay_send(ctx, change);
+}
+
+/* reloaded([job]) -> { over, status, ... } */
+static int l_reloaded(lua_State *L) {
+  run_box *box = l_run(L, 1);
+  const uint64_t job = (uint64_t)luaL_optnumber(L, 2, 0);
+  ckpt_reloaded s = {.size = sizeof s};
+  ckpt_relay r;
+  l_ckpt_begin(&r, L, 3, push_change);
+  int rc = ckpt_run_reloaded(box->run, job, &s, on_change, &r);
+  l_ckpt_end(&r);
+  if (rc < 0) return fail(L, box->engine->engine, rc);
+  lua_createtable(L, 0, 8);
+  lua_pushboolean(L, s.over != 0);
+  lua_setfield(L, -2, "over");
+  lua_pushboolean(L, s.dry != 0);
+  lua_setfield(L, -2, "dry");
+  lua_pushfstring(L, s.status == CKPT_OK ? "%s" : "E%s", ckpt_status_name(s.status));
+  lua_setfield(L, -2, "status");
+  l_ckpt_set_text(L, "text", s.text);
+  l_ckpt_set_text(L, "policies", s.policies);
+  l_ckpt_set_text(L, "replaced", s.replaced);
+  l_ckpt_set_number(L, "left", s.left_s);
+  lua_pushvalue(L, -2);
+  lua_setfield(L, -2, "changes");
+  return 1;
+}
+
 static int l_place(lua_State *L) {
   run_box *box = l_run(L, 1);
   lua_createtable(L, 0, 5);
@@ -429,9 +492,10 @@ void l_ckpt_register_engine(lua_State *L) {
   static const luaL_Reg engine[] = {{"run", l_new_run},        {"dispatch", l_dispatch},
                                     {"next", l_next},          {"fd", l_engine_fd},
                                     {"close", l_engine_close}, {NULL, NULL}};
-  static const luaL_Reg run[] = {{"prepare", l_prepare}, {"start", l_start}, {"notify", l_notify},
-                                 {"status", l_status},   {"why", l_run_why}, {"place", l_place},
-                                 {"close", l_run_close}, {NULL, NULL}};
+  static const luaL_Reg run[] = {
+      {"prepare", l_prepare}, {"start", l_start}, {"notify", l_notify}, {"status", l_status},
+      {"why", l_run_why},     {"place", l_place}, {"reload", l_reload}, {"reloaded", l_reloaded},
+      {"close", l_run_close}, {NULL, NULL}};
   l_ckpt_type(L, engine_type, engine, l_engine_close);
   l_ckpt_type(L, run_type, run, l_run_close);
   lua_pushcfunction(L, l_open);
