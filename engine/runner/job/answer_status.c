@@ -48,6 +48,7 @@ static void print_status(FILE *f, ckpt_run *run, const outcome *o) {
   text_member(f, "target", ckpt_run_target(run));
   text_member(f, "run", ckpt_run_id(run));
   text_member(f, "policies", s->policies ? s->policies : "builtin");
+  ruling_print(f, run);
   print_newest(f, s);
   fprintf(f, "committed  %u, ", s->committed);
   text_size(f, s->bytes_committed);
@@ -69,6 +70,7 @@ static void print_json(FILE *f, ckpt_run *run, const outcome *o) {
   record_text(&r, "target", ckpt_run_target(run));
   record_text(&r, "run", ckpt_run_id(run));
   outcome_json_state(&r, o);
+  ruling_json(&r, run);
   record_end_line(&r);
 }
 

@@ -201,7 +201,7 @@ static void take_engine(loop *l) {
 
 static const char *take_line(void *ctx, char *json, FILE *answer) {
   loop *l = ctx;
-  if (is_question(json)) return question_answer(l->s->run, json, answer);
+  if (is_question(json)) return question_answer(l->s->engine, l->s->run, json, answer);
   ckpt_event event = {.size = sizeof event, .kind = CKPT_EVENT_RESULT, .json = json};
   return ckpt_notify(l->s->run, &event, NULL) < 0 ? ckpt_error(l->s->engine) : NULL;
 }

@@ -96,18 +96,78 @@ static const char *answer_wait(ckpt_run *run, const char *name, FILE *out) {
   return whole && rc >= 0 ? NULL : "the run's state is not known";
 }
 
-/* ---- all of them ---- */
+static bool is_list_of_texts(const json_t *value) {
+  if (!json_is_array(value)) return false;
+  for (size_t i = 0; i < json_array_size(value); i++)
+    if (!json_is_string(json_array_get(value, i))) return false;
+  return true;
+}
 
-/* True if all members are texts, booleans and numbers. */
+/* True if all members are texts, booleans, numbers and lists of texts. */
 static bool is_flat(json_t *object) {
   for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
     const json_t *value = json_object_iter_value(at);
-    if (!json_is_string(value) && !json_is_boolean(value) && !json_is_integer(value)) return false;
+    if (!json_is_string(value) && !json_is_boolean(value) && !json_is_integer(value) &&
+        !is_list_of_texts(value))
+      return false;
   }
   return true;
 }
 
-static const char *answer_question(ckpt_run *run, const json_t *question, FILE *answer) {
+/* ---- reload ---- */
+
+static void list_free(char **list) {
+  for (size_t i = 0; list && list[i]; i++) free(list[i]);
+  free(list);
+}
+
+/* Takes a list of names; *out is NULL if there is none. False: a name is none, or there is no memory. */
+static bool take_list(const json_t *value, char ***out) {
+  size_t count = json_array_size(value);
+  *out = value ? calloc(count + 1, sizeof **out) : NULL;
+  for (size_t i = 0; *out && i < count; i++) {
+    buf plain;
+    buf_init(&plain, LISTENER_LINE_MAX);
+    if (js_name_unescape(json_string_value(json_array_get(value, i)), &plain, NULL) == 0)
+      (*out)[i] = strdup(plain.data ? plain.data : "");
+    buf_free(&plain);
+    if ((*out)[i]) continue;
+    list_free(*out);
+    *out = NULL;
+  }
+  return *out || !value;
+}
+
+static const char *answer_reload(ckpt *engine, ckpt_run *run, const json_t *question, bool json,
+                                 FILE *out) {
+  char **policies, **settings = NULL;
+  const char *wrong = "reload: a name in it is none";
+  if (take_list(json_object_get(question, "policies"), &policies) &&
+      take_list(json_object_get(question, "options"), &settings)) {
+    const ckpt_reload_options o = {
+        .size = sizeof o,
+        .policies = (const char *const *)policies,
+        .settings = (const char *const *)settings,
+        .flags = json_is_true(json_object_get(question, "dry_run")) ? CKPT_DRY_RUN : 0};
+    wrong = reload_answer(engine, run, &o, json, out) < 0 ? "reload: out of memory" : NULL;
+  }
+  list_free(policies);
+  list_free(settings);
+  return wrong;
+}
+
+static const char *answer_reloaded(ckpt_run *run, const json_t *question, bool json, FILE *out) {
+  const json_int_t job = json_integer_value(json_object_get(question, "job"));
+  if (job <= 0) return "reloaded: which one?";
+  return reloaded_answer(run, (uint64_t)job, json, out) < 0
+             ? "what came of it is not known any more: another one was asked for since"
+             : NULL;
+}
+
+/* ---- all of them ---- */
+
+static const char *answer_question(ckpt *engine, ckpt_run *run, const json_t *question,
+                                   FILE *answer) {
   const char *verb = json_string_value(json_object_get(question, "$ckpt"));
   const char *name = json_string_value(json_object_get(question, "name"));
   bool json = json_is_true(json_object_get(question, "json"));
@@ -119,6 +179,10 @@ static const char *answer_question(ckpt_run *run, const json_t *question, FILE *
     wrong = status_answer(run, json, answer) == 0 ? NULL : "no status";
   else if (verb && strcmp(verb, "wait") == 0)
     wrong = answer_wait(run, name, answer);
+  else if (verb && strcmp(verb, "reload") == 0)
+    wrong = answer_reload(engine, run, question, json, answer);
+  else if (verb && strcmp(verb, "reloaded") == 0)
+    wrong = answer_reloaded(run, question, json, answer);
   else if (verb && strcmp(verb, "why") == 0 && !name)
     wrong = "why: which name?";
   else if (verb && strcmp(verb, "why") == 0)
@@ -127,11 +191,11 @@ static const char *answer_question(ckpt_run *run, const json_t *question, FILE *
   return wrong;
 }
 
-const char *question_answer(ckpt_run *run, const char *line, FILE *answer) {
-  const char *wrong = "a question is a flat JSON object of texts and booleans";
+const char *question_answer(ckpt *engine, ckpt_run *run, const char *line, FILE *answer) {
+  const char *wrong = "a question is a flat JSON object of texts, booleans and lists of texts";
   json_t *question = NULL;
   if (js_parse(line, strlen(line), "question", &question, NULL) == 0 && is_flat(question))
-    wrong = answer_question(run, question, answer);
+    wrong = answer_question(engine, run, question, answer);
   json_decref(question);
   return wrong;
 }

@@ -5,6 +5,12 @@
  *   {"$ckpt":"why","name":NAME,"json":BOOL}    what became of a checkpoint or a file
  *   {"$ckpt":"wait","name":NAME}               one line: "waiting: ...", "failed: ..." or "done"
  *
+ *   {"$ckpt":"reload","policies":[NAME,...],"options":["N=V",...],"dry_run":BOOL,"json":BOOL}
+ *                                              takes other policies; without lists: its own again
+ *   {"$ckpt":"reloaded","job":N,"json":BOOL}   what came of it
+ *
+ * Answers to the last two begin with "job N", "reading" or "over STATUS"; see answer.h.
+ *
  * NAME is written as text_json_name() does it. Any other line is a result for the policies. */
 #ifndef RUNNER_JOB_QUESTION_H
 #define RUNNER_JOB_QUESTION_H
@@ -16,6 +22,6 @@
 
 bool is_question(const char *line);
 /* Answers. Returns NULL, or why there is no answer (a static text). */
-const char *question_answer(ckpt_run *run, const char *line, FILE *answer);
+const char *question_answer(ckpt *engine, ckpt_run *run, const char *line, FILE *answer);
 
 #endif

@@ -11,6 +11,7 @@ const verb *const policy_verbs[] = {
   &verb_policy_replay,
   &verb_policy_test,
   &verb_policy_diff,
+  &verb_policy_reload,
   NULL,
 };
 /* clang-format on */

@@ -13,6 +13,7 @@ extern const verb verb_policy_simulate;
 extern const verb verb_policy_replay;
 extern const verb verb_policy_test;
 extern const verb verb_policy_diff;
+extern const verb verb_policy_reload;
 
 /* They are in the order of the help; NULL ends. */
 extern const verb *const policy_verbs[];

@@ -54,7 +54,7 @@ static const char *ask(const char *line) {
   snprintf(copy, sizeof copy, "%s", line);
   memset(answer, 0, sizeof answer);
   FILE *f = fmemopen(answer, sizeof answer, "w");
-  error = question_answer(NULL, copy, f);
+  error = question_answer(NULL, NULL, copy, f);
   fclose(f);
   return answer;
 }

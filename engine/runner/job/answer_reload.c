@@ -1,0 +1,170 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer.h"
+#include "runner/cli/record.h"
+#include "runner/cli/text.h"
+
+/* More of them are counted; an answer has a most that it may be. */
+enum { SHOWN_MOST = 300 };
+
+typedef struct changes {
+  FILE *out;
+  bool json;
+  unsigned count;
+} changes;
+
+static void json_change(FILE *f, const ckpt_reload_change *c) {
+  record r = record_begin(f);
+  record_name(&r, "group", c->group);
+  record_name(&r, "name", c->name);
+  record_count(&r, "commit", c->commit);
+  record_step(&r, "step", c->step);
+  record_bool(&r, "before", c->before);
+  record_bool(&r, "after", c->after);
+  record_prose(&r, "before_reason", c->before_reason);
+  record_prose(&r, "after_reason", c->after_reason);
+  record_end(&r);
+}
+
+static void print_change(FILE *f, const ckpt_reload_change *c) {
+  fputs(c->after ? "would stay " : "would go   ", f);
+  if (*c->group) {
+    text_plain(f, c->group);
+    fputc('/', f);
+  }
+  text_plain(f, c->name);
+  fputs(": ", f);
+  text_prose(f, c->after_reason);
+  fputs(c->after ? "; let go by those before: " : "; kept by those before: ", f);
+  text_prose(f, c->before_reason);
+  fputc('\n', f);
+}
+
+static int on_change(void *ctx, const ckpt_reload_change *c) {
+  changes *all = ctx;
+  if (all->count++ >= SHOWN_MOST) return 0;
+  if (all->json && all->count > 1) fputc(',', all->out);
+  (all->json ? json_change : print_change)(all->out, c);
+  return 0;
+}
+
+static void print_time(FILE *f, double left) {
+  if (isinf(left)) {
+    fputs("never", f);
+    return;
+  }
+  fputs("in ", f);
+  text_age(f, left, 0);
+}
+
+static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const char *lines) {
+  fputs(s->dry ? "would take " : "taken      ", f);
+  text_plain(f, s->policies);
+  fputs(", in place of ", f);
+  text_plain(f, s->replaced);
+  fputc('\n', f);
+  fputs(lines, f);
+  if (c->count > SHOWN_MOST) fprintf(f, "           and %u more\n", c->count - SHOWN_MOST);
+  if (c->count == 0) fputs("           both keep the same of what is there now\n", f);
+  if (s->dry || s->left_s <= 0) return;
+  fputs("alone      ", f);
+  print_time(f, s->left_s);
+  fputs(" it rules alone what is kept: until then what those before keep stays, too\n", f);
+}
+
+static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const char *items) {
+  record r = record_begin(f);
+  record_bool(&r, "taken", s->status == CKPT_OK && !s->dry);
+  record_bool(&r, "dry_run", s->dry);
+  record_text(&r, "status", ckpt_status_name(s->status));
+  record_prose(&r, "text", s->text);
+  record_text(&r, "policies", s->policies);
+  record_text(&r, "replaced", s->status == CKPT_OK ? s->replaced : NULL);
+  if (isinf(s->left_s))
+    record_text(&r, "left_s", NULL);
+  else
+    record_seconds(&r, "left_s", s->left_s);
+  record_count(&r, "differences_all", c->count);
+  fprintf(record_key(&r, "differences"), "[%s]", items);
+  record_end_line(&r);
+}
+
+static void print_over(FILE *out, const ckpt_reloaded *s, bool json, const changes *c,
+                       const char *lines) {
+  fprintf(out, "over %d\n", (int)s->status);
+  if (json) {
+    json_done(out, s, c, lines);
+  } else if (s->status == CKPT_OK) {
+    print_done(out, s, c, lines);
+  } else {
+    text_prose(out, s->text);
+    fputc('\n', out);
+  }
+}
+
+int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
+  ckpt_reloaded s = {.size = sizeof s};
+  changes c = {.json = json};
+  char *lines = NULL;
+  size_t size = 0;
+  c.out = open_memstream(&lines, &size);
+  if (!c.out) return CKPT_ENOMEM;
+  int rc = ckpt_run_reloaded(run, job, &s, on_change, &c);
+  if (fclose(c.out) != 0 && rc >= 0) rc = CKPT_ENOMEM;
+  if (rc >= 0 && !s.over) fputs("reading\n", out);
+  if (rc >= 0 && s.over) print_over(out, &s, json, &c, lines);
+  free(lines);
+  return rc;
+}
+
+int reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, bool json, FILE *out) {
+  uint64_t job = 0;
+  int rc = ckpt_run_reload(run, o, &job);
+  if (rc == CKPT_OK) {
+    fprintf(out, "job %llu\n", (unsigned long long)job);
+    return 0;
+  }
+  const ckpt_reloaded refused = {
+      .status = rc, .text = ckpt_error(engine), .policies = "", .replaced = ""};
+  const changes none = {.json = json};
+  print_over(out, &refused, json, &none, "");
+  return 0;
+}
+
+void ruling_print(FILE *out, ckpt_run *run) {
+  ckpt_reloaded s = {.size = sizeof s};
+  changes c = {0};
+  char *lines = NULL;
+  size_t size = 0;
+  c.out = open_memstream(&lines, &size);
+  if (!c.out) return;
+  int rc = ckpt_run_reloaded(run, 0, &s, on_change, &c);
+  if (fclose(c.out) == 0 && rc >= 0 && *s.replaced) {
+    fputs("beside     ", out);
+    text_plain(out, s.replaced);
+    fputs(": what it keeps stays; the newest rule alone ", out);
+    print_time(out, s.left_s);
+    fputc('\n', out);
+    fputs(lines, out);
+    if (c.count > SHOWN_MOST) fprintf(out, "           and %u more\n", c.count - SHOWN_MOST);
+  }
+  free(lines);
+}
+
+void ruling_json(record *r, ckpt_run *run) {
+  ckpt_reloaded s = {.size = sizeof s};
+  changes c = {.json = true};
+  char *items = NULL;
+  size_t size = 0;
+  c.out = open_memstream(&items, &size);
+  if (!c.out) return;
+  int rc = ckpt_run_reloaded(run, 0, &s, on_change, &c);
+  if (fclose(c.out) == 0 && rc >= 0 && *s.replaced) {
+    record_text(r, "policies_before", s.replaced);
+    if (!isinf(s.left_s)) record_seconds(r, "policies_before_left_s", s.left_s);
+    fprintf(record_key(r, "would_keep"), "[%s]", items);
+  }
+  free(items);
+}
