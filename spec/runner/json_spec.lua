@@ -160,6 +160,9 @@ describe("docs/json.md", function()
       return #cjson.decode(alive).not_durable > 0
     end)
     note("status", alive)
+    support.write(dir .. "/none.lua", "return { api = 1, keep = function() return {} end }")
+    says("policy reload", "policy reload out -p ./none.lua -p default")
+    note("status", (must "status out --json"))
     support.write(dir .. "/go", "")
     place.await_file "over"
     says("exit.json", "status out")

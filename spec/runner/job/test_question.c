@@ -45,6 +45,15 @@ int why_answer(ckpt_run *run, const char *name, bool json, FILE *out) {
   snprintf(made.asked, sizeof made.asked, "%s", name);
   return 0;
 }
+int reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, bool json, FILE *out) {
+  fprintf(out, "%s %s %d\n", o->policies ? o->policies[0] : "own",
+          o->settings ? o->settings[0] : "own", (int)o->flags);
+  return 0;
+}
+int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
+  fprintf(out, "%d\n", (int)job);
+  return job == 9 ? CKPT_ENOENT : 0;
+}
 
 static char answer[256];
 static const char *error;
@@ -83,6 +92,25 @@ static void why_gets_the_name_as_it_was(void **state) {
   assert_null(error);
   assert_string_equal(made.asked, "a\xff%b");
   ask("{\"$ckpt\":\"why\"}");
+  assert_non_null(error);
+}
+
+static void a_reload_gets_the_policies_that_are_named(void **state) {
+  assert_string_equal(ask("{\"$ckpt\":\"reload\"}"), "own own 0\n");
+  assert_null(error);
+  assert_string_equal(
+      ask("{\"$ckpt\":\"reload\",\"policies\":[\"/a%20b.lua\"],\"options\":[\"n=1\"],"
+          "\"dry_run\":true}"),
+      "/a b.lua n=1 2\n");
+  ask("{\"$ckpt\":\"reload\",\"policies\":[{}]}");
+  assert_non_null(error);
+  ask("{\"$ckpt\":\"reload\",\"policies\":[\"%0\"]}");
+  assert_non_null(error);
+  assert_string_equal(ask("{\"$ckpt\":\"reloaded\",\"job\":3}"), "3\n");
+  assert_null(error);
+  ask("{\"$ckpt\":\"reloaded\",\"job\":9}");
+  assert_non_null(error);
+  ask("{\"$ckpt\":\"reloaded\"}");
   assert_non_null(error);
 }
 
@@ -151,6 +179,7 @@ int main(void) {
       TEST(only_a_line_with_the_mark_is_a_question),
       TEST(a_status_is_text_or_json),
       TEST(why_gets_the_name_as_it_was),
+      TEST(a_reload_gets_the_policies_that_are_named),
       TEST(what_is_not_understood_has_a_reason_and_no_answer),
       TEST(a_wait_is_done_when_nothing_is_pending),
       TEST(a_wait_for_a_path_from_elsewhere_is_for_its_unit),
