@@ -266,7 +266,7 @@ static void what_a_checkpoint_is_cannot_change(void **state) {
   run_host *h = *state;
   begin(h, "return { api = 1, unit = 'ckpt-{step}.pt' }", hour);
   must_go_on(h, "return { api = 1, unit = 'step-{step}.pt' }", "`unit`");
-  must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', exclude = '*.tmp' }", "`exclude`");
+  must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', exclude = '*.big' }", "`exclude`");
   must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', complete = done.quiet('9s') }",
              "Start the run again");
   must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', markers = { temp = 'T' } }",
