@@ -60,3 +60,13 @@ size_t names_index(const char *const *table, const char *name) {
   while (table[i] && strcmp(table[i], name) != 0) i++;
   return i;
 }
+
+static bool is_part(const char *const *part, const char *const *of) {
+  for (; part && *part; part++)
+    if (!of || !of[names_index(of, *part)]) return false;
+  return true;
+}
+
+bool names_same(const char *const *a, const char *const *b) {
+  return is_part(a, b) && is_part(b, a);
+}

@@ -31,4 +31,7 @@ void names_free(names *n); /* it is empty afterwards */
 /* Returns the index of `name` in a table that ends with NULL; its length if it is not there. */
 size_t names_index(const char *const *table, const char *name);
 
+/* True if two such tables have the same names, in whatever order and however often; NULL: none. */
+bool names_same(const char *const *a, const char *const *b);
+
 #endif

@@ -2,22 +2,7 @@
 
 #include <string.h>
 
-static bool has_text(const char *const *list, const char *text) {
-  for (; list && *list; list++)
-    if (strcmp(*list, text) == 0) return true;
-  return false;
-}
-
-static bool is_part(const char *const *a, const char *const *b) {
-  for (; a && *a; a++)
-    if (!has_text(b, *a)) return false;
-  return true;
-}
-
-/* Of the order, and how often one is said, nothing depends. */
-static bool same_set(const char *const *a, const char *const *b) {
-  return is_part(a, b) && is_part(b, a);
-}
+#include "base/names.h"
 
 static bool same_list(const char *const *a, const char *const *b) {
   size_t i = 0;
@@ -65,9 +50,9 @@ static bool same_times(const rules *a, const rules *b) {
 }
 
 const char *rules_differ(const rules *a, const rules *b) {
-  if (!same_list(a->units, b->units) || !same_set(a->proven, b->proven)) return "unit";
+  if (!same_list(a->units, b->units) || !names_same(a->proven, b->proven)) return "unit";
   if (!same_list(a->above, b->above)) return "above";
-  if (!same_set(a->excludes, b->excludes) || !same_set(a->shell, b->shell)) return "exclude";
+  if (!names_same(a->excludes, b->excludes) || !names_same(a->shell, b->shell)) return "exclude";
   if (!same_markers(a, b) || !same_times(a, b) || !same_tests(a, b)) return "complete";
   return NULL;
 }

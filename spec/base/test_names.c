@@ -97,6 +97,19 @@ static void a_table_gives_the_index_of_a_name(void **state) {
   assert_int_equal(names_index(table, "lin"), 3);
 }
 
+static void two_tables_are_the_same_in_whatever_order_and_however_often(void **state) {
+  static const char *const a[] = {"x", "y", NULL}, *const b[] = {"y", "x", "y", NULL},
+                           *const less[] = {"x", NULL}, *const none[] = {NULL};
+  assert_true(names_same(a, b));
+  assert_true(names_same(b, a));
+  assert_false(names_same(a, less));
+  assert_false(names_same(less, a));
+  assert_false(names_same(NULL, less));
+  assert_false(names_same(less, NULL));
+  assert_true(names_same(NULL, none));
+  assert_true(names_same(NULL, NULL));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_list_holds_copies_in_the_order_in_which_they_came),
@@ -107,6 +120,7 @@ int main(void) {
       cmocka_unit_test(an_empty_list_is_sorted_searched_and_freed),
       cmocka_unit_test(a_list_can_be_handed_on_and_taken_as_one_that_ends_with_null),
       cmocka_unit_test(a_table_gives_the_index_of_a_name),
+      cmocka_unit_test(two_tables_are_the_same_in_whatever_order_and_however_often),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
