@@ -514,14 +514,16 @@ int ckpt_run_reload(ckpt_run *run, const ckpt_reload_options *options, uint64_t 
 /* All texts of these are valid until the next call. */
 typedef struct ckpt_reloaded {
   size_t size;
-  uint32_t over; /* 0: the files are being read; nothing else is told then */
-  uint32_t dry;  /* 1: nothing was taken, as it was asked for */
-  int32_t
-      status; /* CKPT_OK, or why those before go on: CKPT_EPOLICY, CKPT_EINVAL, CKPT_ETIMEOUT, ... */
+  uint32_t over;        /* 0: the files are being read; nothing else is told then */
+  uint32_t dry;         /* 1: nothing was taken, as it was asked for */
+  int32_t status;       /* CKPT_OK, or why those before go on: CKPT_EPOLICY, CKPT_EINVAL, ... */
   const char *text;     /* of a failure; "": there was none */
   const char *policies; /* the new ones; with job 0: the newest */
   const char *replaced; /* those before, with job 0: all that rule still; "": none */
   double left_s; /* until the new ones alone rule what is kept; infinite: never; 0: they do */
+  /* Of what a checkpoint is: what the new ones do not name, and stays as those before have it, since it
+   * cannot change while the run watches: "markers, with"; "": nothing. */
+  const char *stays;
 } ckpt_reloaded;
 /* A commit of which the policies before and the new ones say otherwise whether it is kept, each by its own
  * word: the newest of each kind, pinned ones and others stay whatever a policy says. */

@@ -56,6 +56,7 @@ int ckpt_run_reloaded(ckpt_run *h, uint64_t job, ckpt_reloaded *out, ckpt_reload
                           .text = s.text ? s.text : "",
                           .policies = s.policies,
                           .replaced = s.replaced ? s.replaced : "",
+                          .stays = s.stays,
                           .left_s =
                               s.left_ns == INT64_MAX ? (double)INFINITY : (double)s.left_ns / 1e9};
   ckpt_give(out, out->size, &result, sizeof result);

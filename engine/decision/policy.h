@@ -105,9 +105,12 @@ uint64_t policy_fallbacks(const policy *p);
 const char *policy_null_marker(const policy *p);
 const char *policy_temp_marker(const policy *p);
 
-/* Returns the first key by which two chains say otherwise what a checkpoint is, and when it is complete: a run
- * cannot change that while it watches. NULL: there is none. Static memory. */
-const char *policy_reshapes(const policy *a, const policy *b);
+/* Has a chain that was just opened with these options say of what a checkpoint is, and when it is complete, what
+ * the one before says: `unit`, `above`, `exclude`, `complete`, `markers` and `with`. What it does not name it takes over;
+ * ERR_POLICY: it names something else. */
+int policy_take_shape(policy *p, const policy *before, const policy_options *options, err *e);
+/* The keys that it took over, and that mean something else by themselves: "markers, with"; "": none. */
+const char *policy_stays(const policy *p);
 
 /* True if the core lets older generations of names go that are written again and again: no policy
  * has `keep`, and none says `keep_in_place = "all"`. */

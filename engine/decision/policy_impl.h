@@ -24,7 +24,8 @@ struct policy {
   bool has[POLICY_HOOKS];
   char who[POLICY_HOOKS][POLICY_NAME_MAX]; /* the policies that have to be asked, by hook */
   uint64_t fallbacks, failed[POLICY_HOOKS];
-  json_t *told; /* warnings that were logged: an object with them as keys */
+  char stays[64]; /* keys that were taken over from the chain before: "markers, with" */
+  json_t *told;   /* warnings that were logged: an object with them as keys */
 };
 
 /* ---- small things ---- */

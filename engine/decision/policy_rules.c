@@ -6,7 +6,6 @@
 
 #include "decision/policy_impl.h"
 #include "event/frameworks.h"
-#include "event/rules_differ.h"
 
 enum { LIST_MAX = 1024, MARKERS_MAX = 64, DEPTH_MAX = 16 };
 static const int64_t year_ns = INT64_C(365) * 24 * 3600 * 1000000000;
@@ -326,14 +325,4 @@ int policy_make_companions(const json_t *data, const char ***out, err *e) {
   else
     free(list);
   return rc;
-}
-
-const char *policy_reshapes(const policy *a, const policy *b) {
-  static const char *const keys[] = {"markers", "with", NULL};
-  for (size_t i = 0; keys[i]; i++) {
-    const json_t *one = json_object_get(a->data, keys[i]),
-                 *other = json_object_get(b->data, keys[i]);
-    if (one != other && !json_equal(one, other)) return keys[i];
-  }
-  return rules_differ(a->rules, b->rules);
 }

@@ -208,6 +208,7 @@ typedef struct run_reload_result {
   int status;
   const char *text;                /* of a failure */
   const char *policies, *replaced; /* that rule, and that rule beside them what is kept */
+  const char *stays;               /* policy_stays() of the new ones */
   int64_t left_ns;                 /* until the last one of those rules no more; INT64_MAX: never */
 } run_reload_result;
 struct policy_kept;

@@ -45,6 +45,7 @@ struct run_reload {
   /* What came of the last one; `job` 0: there was none. */
   int status;
   char *policies, *replaced, text[ERR_TEXT_MAX];
+  char *stays;  /* the keys that the new ones do not name */
   char *beside; /* the names of those that rule beside the newest one, as they were last told */
   changes changes;
   /* What the newest chain would let go and an older one keeps, by what was last asked. */
@@ -180,6 +181,7 @@ void run_reload_free(run *r) {
   free(l->dir);
   free(l->policies);
   free(l->replaced);
+  free(l->stays);
   free(l->beside);
   free(l);
   r->reload = NULL;
@@ -357,14 +359,8 @@ static int open_fresh(run *r, reading *reading, policy **out, err *e) {
   policy_options options = chain_options(r, id, reading_files(reading), &l->asked_settings);
   options.untried = true; /* it is tried below: what fails is no warning here */
   rc = policy_open(&options, out, e);
+  if (rc == 0) rc = policy_take_shape(*out, r->policy, &options, e);
   if (rc == 0) rc = policy_check_chain(*out, e);
-  const char *key = rc == 0 ? policy_reshapes(r->policy, *out) : NULL;
-  if (key)
-    rc = err_set(
-        e, ERR_POLICY,
-        "policy %s: `%s` is not that of %s: what a checkpoint is, and when it is complete, cannot "
-        "change while the run watches. Start the run again with it, or leave `%s` as it was",
-        policy_names(*out), key, policy_names(r->policy), key);
   if (rc < 0) {
     policy_close(*out);
     *out = NULL;
@@ -398,6 +394,7 @@ static int take(run *r, reading *reading, err *e) {
   if (rc < 0) return rc;
   say_names(&l->policies, policy_names(fresh));
   say_names(&l->replaced, policy_names(r->policy));
+  say_names(&l->stays, policy_stays(fresh));
   compare(r, fresh, &l->changes);
   if (l->dry) {
     policy_close(fresh);
@@ -513,7 +510,7 @@ static int tell_all(const changes *all, run_changed_fn *fn, void *ctx) {
 int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *fn, void *ctx,
                  err *e) {
   struct run_reload *l = r->reload;
-  *out = (run_reload_result){.over = true, .policies = policy_names(r->policy)};
+  *out = (run_reload_result){.over = true, .policies = policy_names(r->policy), .stays = ""};
   const int64_t last = ruling_last(&r->replaced);
   out->left_ns = last == INT64_MAX ? INT64_MAX : last ? last - now_of(r) : 0;
   if (job == 0) {
@@ -534,5 +531,6 @@ int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *f
   if (!out->over || l->status < 0) return 0;
   out->policies = l->policies ? l->policies : "";
   out->replaced = l->replaced ? l->replaced : "";
+  out->stays = l->stays ? l->stays : "";
   return tell_all(&l->changes, fn, ctx);
 }

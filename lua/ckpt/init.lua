@@ -158,6 +158,7 @@
 ---@field text string
 ---@field policies string
 ---@field replaced string
+---@field stays string
 ---@field left number seconds
 ---@field changes ckpt.ReloadChange[]
 

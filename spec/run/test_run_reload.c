@@ -275,6 +275,55 @@ static void what_a_checkpoint_is_cannot_change(void **state) {
                    0);
 }
 
+static void what_new_policies_do_not_name_stays(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, unit = 'ckpt-{step}.pt', with = { 'notes.txt' } }", hour);
+  run_reload_result r = reload(h, multiples(1));
+  assert_string_equal(r.text, "");
+  assert_string_equal(r.stays, "with, unit");
+  write_file(run_host_dir(h, "other.pt"), "a name that has to be named");
+  save(h, 1);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, "other.pt"), 0);
+  r = reload(h, multiples(2)); /* also of what stayed before */
+  assert_string_equal(r.stays, "with, unit");
+  r = reload(h, "return { api = 1, with = { 'notes.txt' }, unit = '*.pt' }");
+  assert_int_equal(r.status, ERR_POLICY);
+  assert_non_null(strstr(r.text, "`unit`"));
+}
+
+static run_reload_result reload_from(run_host *h, const char *path) {
+  uint64_t job;
+  err e = {0};
+  const char *const policies[] = {path, NULL};
+  const run_reload_options o = {.policies = policies};
+  if (run_reload_ask(run_host_run(h), &o, &job, &e) < 0) fail_msg("%s", e.text);
+  return await(h, job);
+}
+
+/* It names much that holds without being named, too, and some that does not. */
+static void the_shipped_default_gives_way_to_a_policy_of_ones_own_and_comes_back(void **state) {
+  run_host *h = *state;
+  static const char shipped[] = "policies/default.lua";
+  const char *const names[] = {shipped, NULL};
+  run_host_policy(h, "return { api = 1, keep = keep.last(2) }");
+  char *mine = strdup(policy_path(h));
+  run_host_options(h)->policies = names;
+  run_host_begin(h);
+  run_reload_result r = reload_from(h, mine);
+  assert_string_equal(r.text, "");
+  assert_string_equal(r.stays, "markers, with");
+  assert_string_equal(run_host_status(h).policies, "p");
+  r = reload_from(h, shipped);
+  assert_string_equal(r.text, "");
+  assert_string_equal(r.stays, "");
+  write_file(mine, "return { api = 1, with = { 'notes.txt' } }");
+  r = reload_from(h, mine);
+  free(mine);
+  assert_int_equal(r.status, ERR_POLICY);
+  assert_non_null(strstr(r.text, "`with`"));
+  assert_string_equal(run_host_status(h).policies, "default");
+}
+
 static void other_files_and_options_may_be_named(void **state) {
   run_host *h = *state;
   uint64_t job;
@@ -508,6 +557,8 @@ int main(void) {
       WITH_HOST(new_policies_begin_with_the_memory_that_there_is),
       WITH_HOST(broken_policies_change_nothing),
       WITH_HOST(what_a_checkpoint_is_cannot_change),
+      WITH_HOST(what_new_policies_do_not_name_stays),
+      WITH_HOST(the_shipped_default_gives_way_to_a_policy_of_ones_own_and_comes_back),
       WITH_HOST(other_files_and_options_may_be_named),
       WITH_HOST(a_run_that_cannot_answer_says_why),
       WITH_HOST(a_run_without_policies_takes_none),

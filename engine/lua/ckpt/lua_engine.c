@@ -461,7 +461,7 @@ static int l_reloaded(lua_State *L) {
   int rc = ckpt_run_reloaded(box->run, job, &s, on_change, &r);
   l_ckpt_end(&r);
   if (rc < 0) return fail(L, box->engine->engine, rc);
-  lua_createtable(L, 0, 8);
+  lua_createtable(L, 0, 9);
   lua_pushboolean(L, s.over != 0);
   lua_setfield(L, -2, "over");
   lua_pushboolean(L, s.dry != 0);
@@ -471,6 +471,7 @@ static int l_reloaded(lua_State *L) {
   l_ckpt_set_text(L, "text", s.text);
   l_ckpt_set_text(L, "policies", s.policies);
   l_ckpt_set_text(L, "replaced", s.replaced);
+  l_ckpt_set_text(L, "stays", s.stays);
   l_ckpt_set_number(L, "left", s.left_s);
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, "changes");

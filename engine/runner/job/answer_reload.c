@@ -67,6 +67,11 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
   fputc('\n', f);
   fputs(lines, f);
   if (c->count > SHOWN_MOST) fprintf(f, "           and %u more\n", c->count - SHOWN_MOST);
+  if (*s->stays) {
+    fputs("stays      ", f);
+    text_plain(f, s->stays);
+    fputs(": as those before have it, until the next start\n", f);
+  }
   if (c->count == 0) fputs("           both keep the same of what is there now\n", f);
   if (s->dry || s->left_s <= 0) return;
   fputs("alone      ", f);
@@ -82,6 +87,7 @@ static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const c
   record_prose(&r, "text", s->text);
   record_text(&r, "policies", s->policies);
   record_text(&r, "replaced", s->status == CKPT_OK ? s->replaced : NULL);
+  record_text(&r, "stays", s->stays);
   if (isinf(s->left_s))
     record_text(&r, "left_s", NULL);
   else
@@ -127,7 +133,7 @@ int reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, boo
     return 0;
   }
   const ckpt_reloaded refused = {
-      .status = rc, .text = ckpt_error(engine), .policies = "", .replaced = ""};
+      .status = rc, .text = ckpt_error(engine), .policies = "", .replaced = "", .stays = ""};
   const changes none = {.json = json};
   print_over(out, &refused, json, &none, "");
   return 0;
