@@ -7,27 +7,13 @@
 #include <string.h>
 
 #include "base/seconds.h"
-#include "base/vec.h"
 #include "decision/policy_check.h"
+#include "run/policies/changes.h"
+#include "run/policies/edits.h"
 #include "run/policies/reading.h"
 #include "run/run_state.h"
 
-static const int64_t read_every_ns = 20 * INT64_C(1000000), read_for_ns = 10 * SECOND_NS,
-                     look_every_ns = 10 * SECOND_NS;
-
-/* A commit of which two chains say otherwise whether it is kept. */
-typedef struct change {
-  const run_group *group;
-  char *name;
-  uint64_t commit;
-  int64_t step;
-  policy_kept before, after;
-} change;
-
-typedef struct changes {
-  change *at;
-  size_t count, room;
-} changes;
+static const int64_t read_every_ns = 20 * INT64_C(1000000), read_for_ns = 10 * SECOND_NS;
 
 struct run_reload {
   /* What the chain was made of, and what a new one is made of that is not said otherwise. */
@@ -50,56 +36,20 @@ struct run_reload {
   changes changes;
   /* What the newest chain would let go and an older one keeps, by what was last asked. */
   changes told;
-  reading *look;
-  int64_t look_at; /* IO_MONO */
+  edits edits;
 };
 
 static int64_t now_of(const run *r) {
   return r->env->io->now(r->env->io, IO_MONO);
 }
 
-/* ---- changes ---- */
-
-static void changes_clear(changes *c, const run_group *g) {
-  size_t left = 0;
-  for (size_t i = 0; i < c->count; i++) {
-    if (!g || c->at[i].group == g)
-      free(c->at[i].name);
-    else
-      c->at[left++] = c->at[i];
-  }
-  c->count = left;
-}
-
-static void changes_free(changes *c) {
-  changes_clear(c, NULL);
-  free(c->at);
-  *c = (changes){0};
-}
-
-/* Out of memory the list is shorter: it is told, no more. */
-static void changes_add(changes *c, const run_group *g, const policy_item *item,
-                        const policy_kept *before, const policy_kept *after) {
-  char *name = strdup(item->name ? item->name : "");
-  if (!name || !VEC_ROOM(c->at, c->count, c->room)) {
-    free(name);
-    return;
-  }
-  c->at[c->count++] = (change){.group = g,
-                               .name = name,
-                               .commit = item->number,
-                               .step = item->step,
-                               .before = *before,
-                               .after = *after};
-}
-
 void run_reload_told(run *r, const run_group *g, const policy_item *items, size_t count,
                      const policy_kept *newest, const policy_kept *others) {
   if (!r->reload) return;
-  changes_clear(&r->reload->told, g);
+  changes_clear(&r->reload->told, g->group.prefix);
   for (size_t i = 0; i < count; i++)
     if (!newest[i].keep && others[i].keep)
-      changes_add(&r->reload->told, g, &items[i], &others[i], &newest[i]);
+      changes_add(&r->reload->told, g->group.prefix, &items[i], &others[i], &newest[i]);
 }
 
 /* ---- opening and closing ---- */
@@ -158,8 +108,8 @@ void run_reload_leave(run *r) {
   struct run_reload *l = r->reload;
   if (!l) return;
   reading_drop(l->reading);
-  reading_drop(l->look);
-  l->reading = l->look = NULL;
+  l->reading = NULL;
+  edits_drop(&l->edits);
 }
 
 void run_reload_free(run *r) {
@@ -272,9 +222,7 @@ static void compare_group(run *r, run_group *g, policy *fresh, changes *out) {
     ruling_select(&r->replaced, POLICY_KEEP, prefix, g->listed, count, true, others);
     ruling_join(before, others, count);
     ruling_opinion(fresh, POLICY_KEEP, prefix, g->listed, count, g->memory, after);
-    for (size_t i = 0; i < count; i++)
-      if (before[i].keep != after[i].keep)
-        changes_add(out, g, &g->listed[i], &before[i], &after[i]);
+    changes_compare(out, prefix, g->listed, count, before, after);
   }
   free(before);
   free(after);
@@ -331,8 +279,7 @@ static bool note_files(struct run_reload *l, policy_files *fresh) {
       names_free(&paths);
       return false;
     }
-  reading_drop(l->look); /* it looks for edits of the files before */
-  l->look = NULL;
+  edits_drop(&l->edits); /* it looks at the files before */
   policy_files_free(&l->files);
   l->files = *fresh;
   *fresh = (policy_files){0};
@@ -443,42 +390,11 @@ static int64_t read_step(run *r, int64_t now) {
   return INT64_MAX;
 }
 
-/* ---- edits ---- */
-
-static void tell_edits(run *r) {
-  struct run_reload *l = r->reload;
-  const policy_files *seen = reading_files(l->look);
-  for (size_t i = 0; i < l->files.count && i < seen->count; i++) {
-    policy_file *f = &l->files.at[i];
-    /* One that was loaded since is another file. */
-    if (!reading_edited(l->look, i) || strcmp(f->path, seen->at[i].path) != 0) continue;
-    f->device = seen->at[i].device;
-    f->inode = seen->at[i].inode;
-    f->size = seen->at[i].size;
-    f->changed_ns = seen->at[i].changed_ns;
-    log_say(r->env->log, LOG_WARN,
-            "policy %s was edited, and the one that was loaded goes on ruling: ckpt-lua policy "
-            "reload %s "
-            "takes it",
-            f->path, r->places.dir);
-  }
-}
-
-/* A look that does not come back is not begun again. */
+/* One who asks no policies has none that could be edited. */
 static int64_t look_step(run *r, int64_t now) {
   struct run_reload *l = r->reload;
-  err e = {0};
-  if (l->look && reading_is_over(l->look)) {
-    tell_edits(r);
-    reading_drop(l->look);
-    l->look = NULL;
-  }
-  if (l->files.count == 0 || run_follows(r)) return INT64_MAX;
-  if (now < l->look_at) return l->look_at;
-  l->look_at = seconds_later(now, look_every_ns);
-  if (!l->look && reading_look(r->lasting, &l->files, &l->look, &e) < 0)
-    log_say(r->env->log, LOG_DEBUG, "the policies' files were not looked at: %s", e.text);
-  return l->look_at;
+  if (run_follows(r)) return INT64_MAX;
+  return edits_step(&l->edits, r->lasting, &l->files, now, r->env->log, r->places.dir);
 }
 
 int64_t run_reload_step(run *r, int64_t now) {
@@ -497,7 +413,7 @@ static int tell_all(const changes *all, run_changed_fn *fn, void *ctx) {
   int rc = 0;
   for (size_t i = 0; fn && rc == 0 && i < all->count; i++) {
     const change *c = &all->at[i];
-    rc = fn(ctx, &(run_changed){.group = c->group->group.prefix,
+    rc = fn(ctx, &(run_changed){.group = c->group,
                                 .name = c->name,
                                 .commit = c->commit,
                                 .step = c->step,
