@@ -16,9 +16,9 @@ int why_answer(ckpt_run *run, const char *name, bool json, FILE *out);
 /* Asks `run`, or if it is NULL the files that `o` names. 0, or a negative CKPT_* status. */
 int why_print(ckpt *engine, ckpt_run *run, const ckpt_why_options *o, bool json, FILE *out);
 
-/* Begins to take other policies: "job N", or as below. */
-int reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, bool json, FILE *out);
-/* "reading"; or "over STATUS", and behind it what came of it. */
+/* Begins to take other policies: "job N"; or "over STATUS", and in the next line why not. */
+void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FILE *out);
+/* "reading"; or "over STATUS", and behind it what came of it. 0, or negative: it is not known. */
 int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out);
 /* Writes which policies rule beside the newest ones, and what those would let go; nothing, if there are none. */
 void ruling_print(FILE *out, ckpt_run *run);

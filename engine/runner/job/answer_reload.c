@@ -81,12 +81,10 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
 
 static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const char *items) {
   record r = record_begin(f);
-  record_bool(&r, "taken", s->status == CKPT_OK && !s->dry);
+  record_bool(&r, "taken", !s->dry);
   record_bool(&r, "dry_run", s->dry);
-  record_text(&r, "status", ckpt_status_name(s->status));
-  record_prose(&r, "text", s->text);
   record_text(&r, "policies", s->policies);
-  record_text(&r, "replaced", s->status == CKPT_OK ? s->replaced : NULL);
+  record_text(&r, "replaced", s->replaced);
   record_text(&r, "stays", s->stays);
   if (isinf(s->left_s))
     record_text(&r, "left_s", NULL);
@@ -97,17 +95,21 @@ static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const c
   record_end_line(&r);
 }
 
+/* A failure is one line, which the verb shows as errors are shown. */
+static void print_failure(FILE *out, int status, const char *text, const char *behind) {
+  fprintf(out, "over %d\n", status);
+  text_prose(out, text);
+  fprintf(out, "%s\n", behind);
+}
+
 static void print_over(FILE *out, const ckpt_reloaded *s, bool json, const changes *c,
                        const char *lines) {
-  fprintf(out, "over %d\n", (int)s->status);
-  if (json) {
-    json_done(out, s, c, lines);
-  } else if (s->status == CKPT_OK) {
-    print_done(out, s, c, lines);
-  } else {
-    text_prose(out, s->text);
-    fputc('\n', out);
+  if (s->status != CKPT_OK) {
+    print_failure(out, (int)s->status, s->text, "; those before go on");
+    return;
   }
+  fprintf(out, "over %d\n", CKPT_OK);
+  (json ? json_done : print_done)(out, s, c, lines);
 }
 
 int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
@@ -125,18 +127,13 @@ int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
   return rc;
 }
 
-int reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, bool json, FILE *out) {
+void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FILE *out) {
   uint64_t job = 0;
   int rc = ckpt_run_reload(run, o, &job);
-  if (rc == CKPT_OK) {
+  if (rc == CKPT_OK)
     fprintf(out, "job %llu\n", (unsigned long long)job);
-    return 0;
-  }
-  const ckpt_reloaded refused = {
-      .status = rc, .text = ckpt_error(engine), .policies = "", .replaced = "", .stays = ""};
-  const changes none = {.json = json};
-  print_over(out, &refused, json, &none, "");
-  return 0;
+  else
+    print_failure(out, rc, ckpt_error(engine), "");
 }
 
 void ruling_print(FILE *out, ckpt_run *run) {

@@ -138,8 +138,7 @@ static bool take_list(const json_t *value, char ***out) {
   return *out || !value;
 }
 
-static const char *answer_reload(ckpt *engine, ckpt_run *run, const json_t *question, bool json,
-                                 FILE *out) {
+static const char *answer_reload(ckpt *engine, ckpt_run *run, const json_t *question, FILE *out) {
   char **policies, **settings = NULL;
   const char *wrong = "reload: a name in it is none";
   if (take_list(json_object_get(question, "policies"), &policies) &&
@@ -149,7 +148,8 @@ static const char *answer_reload(ckpt *engine, ckpt_run *run, const json_t *ques
         .policies = (const char *const *)policies,
         .settings = (const char *const *)settings,
         .flags = json_is_true(json_object_get(question, "dry_run")) ? CKPT_DRY_RUN : 0};
-    wrong = reload_answer(engine, run, &o, json, out) < 0 ? "reload: out of memory" : NULL;
+    reload_answer(engine, run, &o, out);
+    wrong = NULL;
   }
   list_free(policies);
   list_free(settings);
@@ -180,7 +180,7 @@ static const char *answer_question(ckpt *engine, ckpt_run *run, const json_t *qu
   else if (verb && strcmp(verb, "wait") == 0)
     wrong = answer_wait(run, name, answer);
   else if (verb && strcmp(verb, "reload") == 0)
-    wrong = answer_reload(engine, run, question, json, answer);
+    wrong = answer_reload(engine, run, question, answer);
   else if (verb && strcmp(verb, "reloaded") == 0)
     wrong = answer_reloaded(run, question, json, answer);
   else if (verb && strcmp(verb, "why") == 0 && !name)

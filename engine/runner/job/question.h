@@ -5,7 +5,7 @@
  *   {"$ckpt":"why","name":NAME,"json":BOOL}    what became of a checkpoint or a file
  *   {"$ckpt":"wait","name":NAME}               one line: "waiting: ...", "failed: ..." or "done"
  *
- *   {"$ckpt":"reload","policies":[NAME,...],"options":["N=V",...],"dry_run":BOOL,"json":BOOL}
+ *   {"$ckpt":"reload","policies":[NAME,...],"options":["N=V",...],"dry_run":BOOL}
  *                                              takes other policies; without lists: its own again
  *   {"$ckpt":"reloaded","job":N,"json":BOOL}   what came of it
  *

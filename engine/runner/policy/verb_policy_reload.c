@@ -14,16 +14,18 @@
 #include "runner/cli/text.h"
 #include "runner/job/ask.h"
 
-/* The run has another working directory. */
-static void write_policy(FILE *f, const char *name) {
-  char here[PATH_MAX], *whole = NULL;
+static bool is_relative(const char *name) {
   size_t len = strlen(name);
-  bool path = strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
-  if (path && *name != '/' && getcwd(here, sizeof here) &&
-      asprintf(&whole, "%s/%s", here, name) < 0)
-    whole = NULL;
-  text_json_name(f, whole ? whole : name);
-  free(whole);
+  if (*name == '/') return false;
+  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
+}
+
+/* The run has another working directory. That there is one, check() has seen. */
+static void write_policy(FILE *f, const char *name) {
+  char here[PATH_MAX] = "", path[2 * PATH_MAX];
+  const bool relative = is_relative(name) && getcwd(here, sizeof here);
+  snprintf(path, sizeof path, "%s%s%s", here, relative ? "/" : "", name);
+  text_json_name(f, path);
 }
 
 static void write_list(record *r, const char *key, const char *const *list,
@@ -44,7 +46,6 @@ static void write_request(FILE *f, const options *o) {
   write_list(&r, "policies", o->run.policies, write_policy);
   write_list(&r, "options", o->run.settings, text_json_name);
   record_bool(&r, "dry_run", o->dry_run);
-  record_bool(&r, "json", o->json);
   record_end(&r);
 }
 
@@ -78,14 +79,14 @@ static char *ask_line(const ckpt_place *place, const options *o, unsigned long l
   return NULL;
 }
 
-static int end(const options *o, const char *answer) {
+static int end(const char *answer) {
   const int status = (int)strtol(answer + strlen("over "), NULL, 10);
   const char *text = strchr(answer, '\n');
   text = text ? text + 1 : "";
-  if (status == CKPT_OK || o->json)
+  if (status == CKPT_OK)
     fputs(text, stdout);
   else
-    report_error("%.*s; those before go on", (int)strcspn(text, "\n"), text);
+    report_error("%.*s", (int)strcspn(text, "\n"), text);
   return exit_code_of(status);
 }
 
@@ -108,7 +109,7 @@ static int await(const options *o, const ckpt_place *place) {
       return ask_exit_code(result);
     }
     const bool over = begins(answer, "over ");
-    const int code = over ? end(o, answer) : 0;
+    const int code = over ? end(answer) : 0;
     if (begins(answer, "job ")) job = strtoull(answer + strlen("job "), NULL, 10);
     free(answer);
     if (over) return code;
@@ -134,10 +135,16 @@ static int run(const options *o) {
 }
 
 static int check(const options *o, char *error) {
-  for (size_t i = 0; o->run.policies && o->run.policies[i]; i++)
-    if (strcmp(o->run.policies[i], "builtin") == 0)
+  char here[PATH_MAX];
+  for (size_t i = 0; o->run.policies && o->run.policies[i]; i++) {
+    const char *name = o->run.policies[i];
+    if (strcmp(name, "builtin") == 0)
       return OPTIONS_FAIL(error,
                           "-p builtin: a run is started without policies, and takes none away");
+    if (is_relative(name) && (strlen(name) >= PATH_MAX || !getcwd(here, sizeof here)))
+      return OPTIONS_FAIL(error, "-p %.200s: where that is, is not known; give an absolute path",
+                          name);
+  }
   return 0;
 }
 

@@ -45,10 +45,9 @@ int why_answer(ckpt_run *run, const char *name, bool json, FILE *out) {
   snprintf(made.asked, sizeof made.asked, "%s", name);
   return 0;
 }
-int reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, bool json, FILE *out) {
+void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FILE *out) {
   fprintf(out, "%s %s %d\n", o->policies ? o->policies[0] : "own",
           o->settings ? o->settings[0] : "own", (int)o->flags);
-  return 0;
 }
 int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
   fprintf(out, "%d\n", (int)job);
