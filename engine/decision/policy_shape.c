@@ -42,7 +42,7 @@ static int make_anew(policy *p, const policy_options *o, err *e) {
 static int take(policy *p, const policy *before, const char *key, const policy_options *o, err *e) {
   const size_t len = strlen(p->stays);
   if (json_object_set(p->data, key, json_object_get(before->data, key)) < 0)
-    return err_set(e, ERR_NOMEM, "policy %s: out of memory for `%s`", p->names, key);
+    return err_set(e, ERR_NOMEM, "policy %s: out of memory for %s", p->names, key);
   snprintf(p->stays + len, sizeof p->stays - len, "%s%s", len ? ", " : "", key);
   return make_anew(p, o, e);
 }
@@ -52,9 +52,9 @@ int policy_take_shape(policy *p, const policy *before, const policy_options *o, 
     if (says(p, key) || !says(before, key))
       return err_set(
           e, ERR_POLICY,
-          "policy %s: `%s` is not that of %s: what a checkpoint is, and when it is "
+          "policy %s: \"%s\" is not that of %s: what a checkpoint is, and when it is "
           "complete, cannot change while the run watches. Start the run again with it, or leave "
-          "`%s` out: it stays as it is",
+          "\"%s\" out: it stays as it is",
           p->names, key, before->names, key);
     int rc = take(p, before, key, o, e);
     if (rc < 0) return rc;

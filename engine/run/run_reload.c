@@ -187,7 +187,7 @@ int run_reload_ask(run *r, const run_reload_options *o, uint64_t *job, err *e) {
     return err_set(
         e, ERR_UNSUPPORTED,
         "this run began without a policy, and has not read what policies remember: start it "
-        "again with -p");
+        "again with `policies`");
   if (l->reading) return err_set(e, ERR_HELD, "other policies are being read already");
   const char *const *keep = o->settings || named ? o->settings : names_list(&l->settings);
   if (!names_add_all(&settings, keep)) {

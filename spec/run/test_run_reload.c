@@ -265,12 +265,12 @@ static void broken_policies_change_nothing(void **state) {
 static void what_a_checkpoint_is_cannot_change(void **state) {
   run_host *h = *state;
   begin(h, "return { api = 1, unit = 'ckpt-{step}.pt' }", hour);
-  must_go_on(h, "return { api = 1, unit = 'step-{step}.pt' }", "`unit`");
-  must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', exclude = '*.big' }", "`exclude`");
+  must_go_on(h, "return { api = 1, unit = 'step-{step}.pt' }", "\"unit\"");
+  must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', exclude = '*.big' }", "\"exclude\"");
   must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', complete = done.quiet('9s') }",
              "Start the run again");
   must_go_on(h, "return { api = 1, unit = 'ckpt-{step}.pt', markers = { temp = 'T' } }",
-             "`markers`");
+             "\"markers\"");
   assert_int_equal(reload(h, "return { api = 1, unit = 'ckpt-{step}.pt', queue = 'all' }").status,
                    0);
 }
@@ -288,7 +288,7 @@ static void what_new_policies_do_not_name_stays(void **state) {
   assert_string_equal(r.stays, "with, unit");
   r = reload(h, "return { api = 1, with = { 'notes.txt' }, unit = '*.pt' }");
   assert_int_equal(r.status, ERR_POLICY);
-  assert_non_null(strstr(r.text, "`unit`"));
+  assert_non_null(strstr(r.text, "\"unit\""));
 }
 
 static run_reload_result reload_from(run_host *h, const char *path) {
@@ -320,7 +320,7 @@ static void the_shipped_default_gives_way_to_a_policy_of_ones_own_and_comes_back
   r = reload_from(h, mine);
   free(mine);
   assert_int_equal(r.status, ERR_POLICY);
-  assert_non_null(strstr(r.text, "`with`"));
+  assert_non_null(strstr(r.text, "\"with\""));
   assert_string_equal(run_host_status(h).policies, "default");
 }
 
@@ -374,7 +374,7 @@ static void a_run_without_policies_takes_none(void **state) {
   err e = {0};
   run_host_begin(h);
   assert_int_equal(refused(h, &e), ERR_UNSUPPORTED);
-  assert_non_null(strstr(e.text, "-p"));
+  assert_non_null(strstr(e.text, "`policies`"));
 }
 
 /* ---- edits ---- */
@@ -408,7 +408,7 @@ static void an_edited_file_is_told_once_for_each_edit_and_never_taken(void **sta
     for (int k = 0; k < 3; k++) look(h);
     assert_int_equal(run_host_logs(h, "was edited"), i);
   }
-  assert_true(run_host_logged(h, "ckpt-lua policy reload"));
+  assert_true(run_host_logged(h, "`reload`"));
   save(h, 4);
   assert_int_equal(run_host_count(h, RUN_EXPIRED, NULL), 0);
   assert_int_equal(reload(h, multiples(3)).status, 0);

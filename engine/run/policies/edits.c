@@ -14,10 +14,10 @@ static void tell(const edits *e, policy_files *files, const log_sink *log, const
     f->inode = seen->at[i].inode;
     f->size = seen->at[i].size;
     f->changed_ns = seen->at[i].changed_ns;
-    log_say(log, LOG_WARN,
-            "policy %s was edited, and the one that was loaded goes on ruling: ckpt-lua policy "
-            "reload %s takes it",
-            f->path, dir);
+    log_say(
+        log, LOG_WARN,
+        "policy %s was edited, and the one that was loaded goes on ruling: `reload` %s takes it",
+        f->path, dir);
   }
 }
 
