@@ -132,6 +132,13 @@ int ckpt_run_why(ckpt_run *run, const char *name, ckpt_finding_fn *fn, void *ctx
                  const char **cause, const char **text) {
   return CKPT_ENOENT;
 }
+int ckpt_run_reload(ckpt_run *run, const ckpt_reload_options *options, uint64_t *job) {
+  return CKPT_ENOENT;
+}
+int ckpt_run_reloaded(ckpt_run *run, uint64_t job, ckpt_reloaded *out, ckpt_reload_change_fn *fn,
+                      void *ctx) {
+  return CKPT_ENOENT;
+}
 int ckpt_find_dir(ckpt *engine, const char *path, char *out, size_t room) {
   return CKPT_ENOENT;
 }
