@@ -445,6 +445,7 @@ int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *f
   out->status = l->status;
   out->text = l->text;
   if (!out->over || l->status < 0) return 0;
+  if (l->dry) out->left_ns = r->limits.grace_ns;
   out->policies = l->policies ? l->policies : "";
   out->replaced = l->replaced ? l->replaced : "";
   out->stays = l->stays ? l->stays : "";

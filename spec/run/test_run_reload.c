@@ -184,7 +184,8 @@ static void the_difference_of_what_is_kept_is_told(void **state) {
   run_host *h = *state;
   begin(h, multiples(1), hour);
   save_to(h, 3);
-  reload_as(h, multiples(2), true);
+  run_reload_result r = reload_as(h, multiples(2), true);
+  assert_true(r.dry && r.left_ns == (int64_t)(hour * 1e9)); /* as it would be */
   assert_string_equal(changes(h, 1), "ckpt-1.pt 1>0, ckpt-3.pt 1>0");
   assert_string_equal(changes(h, 0), ""); /* nothing was taken */
   assert_string_equal(run_host_status(h).policies, "p");
@@ -223,6 +224,67 @@ static void policies_before_go_on_by_a_memory_of_their_own(void **state) {
   run_host_step(h, NULL);
   settle(h);
   assert_string_equal(run_host_commits(h), "ckpt-4.pt");
+}
+
+static void save_below(run_host *h, const char *dir, int step) {
+  char name[64];
+  if (!path_exists(run_host_dir(h, dir))) make_dir(run_host_dir(h, dir));
+  snprintf(name, sizeof name, "%s/ckpt-%d.pt", dir, step);
+  run_host_save(h, name, RUN_COMMITTED);
+  settle(h);
+}
+
+static void all_groups_take_them_and_each_is_remembered_by_itself(void **state) {
+  run_host *h = *state;
+  begin(h, KEEPS_FIRST, hour);
+  for (int i = 1; i <= 2; i++) {
+    save_below(h, "a", i);
+    save_below(h, "b", i + 4);
+  }
+  assert_int_equal(reload(h, "return { api = 1, keep = function() return {}, 'none' end }").status,
+                   0);
+  assert_string_equal(changes(h, 1), "ckpt-1.pt 1>0, ckpt-5.pt 1>0");
+  save_below(h, "a", 3);
+  save_below(h, "b", 7);
+  save_below(h, "c", 9); /* a group that those before have not seen */
+  save_below(h, "c", 10);
+  assert_string_equal(run_host_commits(h), "a/ckpt-1.pt a/ckpt-3.pt b/ckpt-5.pt b/ckpt-7.pt "
+                                           "c/ckpt-9.pt c/ckpt-10.pt");
+  run_host_skip(h, hour + 1);
+  run_host_step(h, NULL);
+  settle(h);
+  assert_string_equal(run_host_commits(h), "a/ckpt-3.pt b/ckpt-7.pt c/ckpt-10.pt");
+}
+
+static void what_is_kept_here_is_ruled_by_those_before_as_long(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, keep_local = keep.last(3) }", hour);
+  save_to(h, 2);
+  assert_int_equal(reload(h, "return { api = 1, keep_local = keep.last(1) }").status, 0);
+  save(h, 3);
+  save(h, 4);
+  for (int i = 0; i < 100 && path_exists(run_host_dir(h, "ckpt-1.pt")); i++) run_host_for(h, 0.1);
+  assert_false(path_exists(run_host_dir(h, "ckpt-1.pt"))); /* both let it go */
+  assert_true(path_exists(run_host_dir(h, "ckpt-2.pt")));
+  run_host_skip(h, hour + 1);
+  run_host_step(h, NULL);
+  for (int i = 0; i < 100 && path_exists(run_host_dir(h, "ckpt-3.pt")); i++) run_host_for(h, 0.1);
+  assert_false(path_exists(run_host_dir(h, "ckpt-2.pt")));
+  assert_false(path_exists(run_host_dir(h, "ckpt-3.pt")));
+  assert_true(path_exists(run_host_dir(h, "ckpt-4.pt")));
+}
+
+/* It reads the files that its command names, as they are then. What it went on from stays in any case. */
+static void a_start_begins_with_the_new_ones_alone(void **state) {
+  run_host *h = *state;
+  begin(h, multiples(1), hour);
+  save_to(h, 3);
+  assert_int_equal(reload(h, multiples(2)).status, 0);
+  run_host_close(h);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt ckpt-3.pt");
+  run_host_begin(h);
+  save(h, 5);
+  assert_string_equal(run_host_commits(h), "ckpt-2.pt ckpt-3.pt ckpt-5.pt");
 }
 
 static void new_policies_begin_with_the_memory_that_there_is(void **state) {
@@ -554,6 +616,9 @@ int main(void) {
       WITH_HOST(policies_before_without_a_rule_keep_all_for_the_grace),
       WITH_HOST(the_difference_of_what_is_kept_is_told),
       WITH_HOST(policies_before_go_on_by_a_memory_of_their_own),
+      WITH_HOST(all_groups_take_them_and_each_is_remembered_by_itself),
+      WITH_HOST(what_is_kept_here_is_ruled_by_those_before_as_long),
+      WITH_HOST(a_start_begins_with_the_new_ones_alone),
       WITH_HOST(new_policies_begin_with_the_memory_that_there_is),
       WITH_HOST(broken_policies_change_nothing),
       WITH_HOST(what_a_checkpoint_is_cannot_change),
