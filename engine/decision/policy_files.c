@@ -90,6 +90,7 @@ static int whole_path(const char *dir, const char *name, char path[FS_PATH_MAX],
                    "the policy %.300s: the working directory is not known; give an "
                    "absolute path",
                    name);
+  while (strncmp(name, "./", 2) == 0) name += 2;
   return fs_join(path, here, name, e);
 }
 

@@ -73,10 +73,11 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
     fputs(": as those before have it, until the next start\n", f);
   }
   if (c->count == 0) fputs("           both keep the same of what is there now\n", f);
-  if (s->dry || s->left_s <= 0) return;
+  if (s->left_s <= 0) return;
   fputs("alone      ", f);
   print_time(f, s->left_s);
-  fputs(" it rules alone what is kept: until then what those before keep stays, too\n", f);
+  fputs(s->dry ? " it would rule" : " it rules", f);
+  fputs(" alone what is kept: until then what those before keep stays, too\n", f);
 }
 
 static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const char *items) {
@@ -96,16 +97,16 @@ static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const c
 }
 
 /* A failure is one line, which the verb shows as errors are shown. */
-static void print_failure(FILE *out, int status, const char *text, const char *behind) {
-  fprintf(out, "over %d\n", status);
+static void print_failure(FILE *out, int status, const char *before, const char *text) {
+  fprintf(out, "over %d\n%s", status, before);
   text_prose(out, text);
-  fprintf(out, "%s\n", behind);
+  fputc('\n', out);
 }
 
 static void print_over(FILE *out, const ckpt_reloaded *s, bool json, const changes *c,
                        const char *lines) {
   if (s->status != CKPT_OK) {
-    print_failure(out, (int)s->status, s->text, "; those before go on");
+    print_failure(out, (int)s->status, "not taken, those before go on: ", s->text);
     return;
   }
   fprintf(out, "over %d\n", CKPT_OK);
@@ -133,7 +134,7 @@ void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FI
   if (rc == CKPT_OK)
     fprintf(out, "job %llu\n", (unsigned long long)job);
   else
-    print_failure(out, rc, ckpt_error(engine), "");
+    print_failure(out, rc, "", ckpt_error(engine));
 }
 
 void ruling_print(FILE *out, ckpt_run *run) {

@@ -24,6 +24,7 @@ static bool is_relative(const char *name) {
 static void write_policy(FILE *f, const char *name) {
   char here[PATH_MAX] = "", path[2 * PATH_MAX];
   const bool relative = is_relative(name) && getcwd(here, sizeof here);
+  while (relative && strncmp(name, "./", 2) == 0) name += 2;
   snprintf(path, sizeof path, "%s%s%s", here, relative ? "/" : "", name);
   text_json_name(f, path);
 }
