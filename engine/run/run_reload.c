@@ -173,6 +173,11 @@ static int check_run(const run *r, err *e) {
   if (r->closing || r->preempted || r->writer_gone)
     return err_set(e, ERR_CANCELED,
                    "the run is ending: the next one reads the files that its command names");
+  if (r->replaced.count == RULING_MOST)
+    return err_set(e, ERR_HELD,
+                   "%d chains of policies that were replaced rule still what is kept: ask again "
+                   "when the grace of the first of them is over",
+                   RULING_MOST);
   return check_memory(r, e);
 }
 
@@ -272,23 +277,26 @@ static void tell_changes(run *r) {
   }
 }
 
-static bool note_files(struct run_reload *l, policy_files *fresh) {
-  names paths = {0};
-  for (size_t i = 0; i < fresh->count; i++)
-    if (!names_add(&paths, fresh->at[i].path)) {
-      names_free(&paths);
-      return false;
+static int paths_of(const policy_files *files, names *out, err *e) {
+  for (size_t i = 0; i < files->count; i++)
+    if (!names_add(out, files->at[i].path)) {
+      names_free(out);
+      return err_set(e, ERR_NOMEM, "take other policies: out of memory");
     }
+  return 0;
+}
+
+/* From here on these are what is read again, and looked at. */
+static void note_files(struct run_reload *l, policy_files *fresh, const names *paths) {
   edits_drop(&l->edits); /* it looks at the files before */
   policy_files_free(&l->files);
   l->files = *fresh;
   *fresh = (policy_files){0};
   names_free(&l->paths);
-  l->paths = paths;
+  l->paths = *paths;
   names_free(&l->settings);
   l->settings = l->asked_settings;
   l->asked_settings = (names){0};
-  return true;
 }
 
 static void say_names(char **to, const char *from) {
@@ -347,13 +355,15 @@ static int take(run *r, reading *reading, err *e) {
     policy_close(fresh);
     return 0;
   }
-  rc = note_files(l, reading_files(reading))
-           ? replace(r, fresh, e)
-           : err_set(e, ERR_NOMEM, "take other policies: out of memory");
+  names paths = {0};
+  rc = paths_of(reading_files(reading), &paths, e);
+  if (rc == 0) rc = replace(r, fresh, e);
   if (rc < 0) {
+    names_free(&paths);
     policy_close(fresh);
     return rc;
   }
+  note_files(l, reading_files(reading), &paths);
   tell_changes(r);
   ruling_end(&r->replaced, now_of(r)); /* without a grace it rules at once */
   ask_anew(r);

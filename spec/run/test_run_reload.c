@@ -431,6 +431,18 @@ static void a_run_that_cannot_answer_says_why(void **state) {
   assert_int_equal(refused(h, &e), ERR_CANCELED);
 }
 
+static void so_many_rule_beside_the_newest_and_no_more(void **state) {
+  run_host *h = *state;
+  err e = {0};
+  begin(h, multiples(1), hour);
+  for (int i = 0; i < RULING_MOST; i++) assert_int_equal(reload(h, multiples(2)).status, 0);
+  assert_int_equal(refused(h, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "ask again"));
+  run_host_skip(h, hour + 1);
+  run_host_step(h, NULL);
+  assert_int_equal(reload(h, multiples(2)).status, 0);
+}
+
 static void a_run_without_policies_takes_none(void **state) {
   run_host *h = *state;
   err e = {0};
@@ -626,6 +638,7 @@ int main(void) {
       WITH_HOST(the_shipped_default_gives_way_to_a_policy_of_ones_own_and_comes_back),
       WITH_HOST(other_files_and_options_may_be_named),
       WITH_HOST(a_run_that_cannot_answer_says_why),
+      WITH_HOST(so_many_rule_beside_the_newest_and_no_more),
       WITH_HOST(a_run_without_policies_takes_none),
       WITH_HOST(an_edited_file_is_told_once_for_each_edit_and_never_taken),
       WITH_HOST(files_that_do_not_come_hold_up_neither_the_run_nor_its_end),

@@ -21,6 +21,9 @@ typedef struct ruling_chain {
   ruling_memories memories;
 } ruling_chain;
 
+/* Each is asked for each commit. */
+enum { RULING_MOST = 32 };
+
 /* Zero-initialise it. */
 typedef struct ruling {
   ruling_chain *at; /* the newest last */
@@ -33,7 +36,7 @@ bool ruling_remember(ruling_memories *m, const char *group,
                      const char *text); /* false: no memory */
 void ruling_forget(ruling_memories *m);
 
-/* Adds a chain that rules until then, and takes it and its memories over. */
+/* Adds a chain that rules until then, and takes it and its memories over. There are less than RULING_MOST. */
 int ruling_add(ruling *r, policy *replaced, int64_t until, ruling_memories *memories, err *e);
 /* Lets go of those whose grace is over by now; returns how many. */
 size_t ruling_end(ruling *r, int64_t now);
