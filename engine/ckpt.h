@@ -507,7 +507,8 @@ typedef struct ckpt_reload_options {
  * ckpt_policy_check() does, which may take seconds of a later ckpt_dispatch(). Policies that are
  * taken decide from then on what is saved. What is kept is ruled by those before beside them, each by its
  * own memory, until `grace_delete_s` is over. Nothing is ever taken because a file was edited.
- * CKPT_EHELD: ask again later (another one is being read; what the policies remember is not known).
+ * CKPT_EHELD: ask again later (the run has not started; another one is being read; what the policies remember is not
+ * known; 32 chains that were replaced rule still).
  * CKPT_ECANCELED: the run is ending. CKPT_EUNSUPPORTED: it has no policies, or is a rank that asks none. */
 int ckpt_run_reload(ckpt_run *run, const ckpt_reload_options *options, uint64_t *job);
 

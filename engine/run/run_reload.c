@@ -162,7 +162,8 @@ static int check_memory(const run *r, err *e) {
 }
 
 static int check_run(const run *r, err *e) {
-  if (!r->started) return err_set(e, ERR_INVAL, "the run is not started yet");
+  if (!r->started)
+    return err_set(e, ERR_HELD, "the run has not started yet: ask again when it has");
   if (run_follows(r))
     return err_set(
         e, ERR_UNSUPPORTED,

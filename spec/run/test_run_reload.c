@@ -411,7 +411,12 @@ static void other_files_and_options_may_be_named(void **state) {
 static void a_run_that_cannot_answer_says_why(void **state) {
   run_host *h = *state;
   err e = {0};
-  begin(h, multiples(1), hour);
+  run_host_policy(h, multiples(1));
+  assert_int_equal(run_host_open(h, &e), 0);
+  assert_int_equal(refused(h, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "not started yet"));
+  run_host_close(h);
+  run_host_begin(h);
   run *r = run_host_run(h);
   r->groups[0]->remembers = MEMORY_UNREAD;
   assert_int_equal(refused(h, &e), ERR_HELD);
