@@ -100,6 +100,10 @@ const char *policy_names(const policy *p);  /* "mine, default"; "builtin" */
 /* Returns the i-th thing that the chain has to say at the start; NULL after the last. */
 const char *policy_note(const policy *p, size_t i);
 uint64_t policy_fallbacks(const policy *p);
+/* Why there was none of its answers, the last time: "keep: it raised an error: ..."; "": there never was such a time. */
+const char *policy_fault(const policy *p);
+/* True if they are of the same texts, by the same settings. */
+bool policy_same(const policy *a, const policy *b);
 
 /* These return the names of marker files (`markers = {...}`); NULL: none. */
 const char *policy_null_marker(const policy *p);

@@ -34,10 +34,11 @@ const char *policy_hook_name(policy_hook hook) {
 
 /* Counts it and, now and then, says it: `why` as a half sentence. */
 static void fall_back(policy *p, policy_hook hook, const char *why) {
-  p->fallbacks++;
-  if (p->failed[hook]++ % TELL_EACH != 0) return;
   char plain[WARNING_MAX];
   policy_plain(why, plain, sizeof plain);
+  snprintf(p->fault, sizeof p->fault, "%s: %s", hooks[hook].name, plain);
+  p->fallbacks++;
+  if (p->failed[hook]++ % TELL_EACH != 0) return;
   log_say(p->log, LOG_WARN, "policy %s: %s: %s; %s (%llu time%s so far)", p->who[hook],
           hooks[hook].name, plain, hooks[hook].safe, (unsigned long long)p->failed[hook],
           p->failed[hook] == 1 ? "" : "s");

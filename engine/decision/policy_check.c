@@ -434,7 +434,7 @@ int policy_check_chain(policy *p, err *e) {
   start_part(&c, FOR_MS);
   if (rc == 0 && p->data) try_functions(&c);
   if (rc == 0 && p->data && !c.faulty) look_at_must(&c);
-  p->generation = 0;
+  policy_unload(p);
   if (rc == 0 && c.faulty)
     rc = err_set(e, ERR_POLICY, "policy %s: it would fail in a run: %s", p->names, first);
   json_decref(c.told);

@@ -8,6 +8,8 @@
 #include "decision/policy.h"
 #include "prims/hash.h"
 
+enum { POLICY_FAULT_MAX = 600 };
+
 struct policy {
   const io *io;
   const log_sink *log;
@@ -24,6 +26,7 @@ struct policy {
   bool has[POLICY_HOOKS];
   char who[POLICY_HOOKS][POLICY_NAME_MAX]; /* the policies that have to be asked, by hook */
   uint64_t fallbacks, failed[POLICY_HOOKS];
+  char fault[POLICY_FAULT_MAX]; /* the last one */
   char stays[64]; /* keys that were taken over from the chain before: "markers, with" */
   json_t *told;   /* warnings that were logged: an object with them as keys */
 };
@@ -43,6 +46,8 @@ bool policy_whole(const json_t *value, int64_t min, int64_t max, int64_t *out);
 /* Sends the chain to the helper; *answer is a new reference. ERR_INVAL: the settings are wrong;
  * ERR_POLICY: the files are, or the helper died. */
 int policy_load(policy *p, json_t **answer, err *e);
+/* Drops it there, if it is there: the next question loads it anew. */
+void policy_unload(policy *p);
 
 /* policy_files.c: appends the text of a policy, whose name is looked up in `dir` if it is no path. */
 int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e);

@@ -289,22 +289,24 @@ int policy_open(const policy_options *o, policy **out, err *e) {
   return 0;
 }
 
-/* Drops this chain on the other side, if it is there. */
-static void drop(policy *p) {
-  buf answer;
-  if (p->generation == 0 || p->generation != policy_link_generation(p->link)) return;
+void policy_unload(policy *p) {
+  buf text, answer;
+  const bool there = p->generation && p->generation == policy_link_generation(p->link);
+  p->generation = 0;
+  if (!there) return;
   json_t *request = json_pack("{s:s, s:s}", "op", "drop", "id", p->id);
+  buf_init(&text, FILE_BYTES_MAX);
   buf_init(&answer, FILE_BYTES_MAX);
-  buf_clear(&p->request);
-  if (request && js_print(request, &p->request, NULL) == 0)
-    policy_link_call(p->link, p->request.data, p->request.len, &answer, NULL);
+  if (request && js_print(request, &text, NULL) == 0)
+    policy_link_call(p->link, text.data, text.len, &answer, NULL);
   json_decref(request);
+  buf_free(&text);
   buf_free(&answer);
 }
 
 void policy_close(policy *p) {
   if (!p) return;
-  drop(p);
+  policy_unload(p);
   rules_free(p->rules);
   free(p->companions);
   json_decref(p->data);
@@ -320,12 +322,30 @@ const rules *policy_rules(const policy *p) {
   return p->rules;
 }
 
+/* What loads it, behind the id that each has for itself; `*len` bytes stand before that. NULL: nothing does. */
+static const char *request_of(const policy *p, size_t *len) {
+  const char *at = p->request.len ? strstr(p->request.data, p->id) : NULL;
+  *len = at ? (size_t)(at - p->request.data) : 0;
+  return at ? at + strlen(p->id) : NULL;
+}
+
+bool policy_same(const policy *a, const policy *b) {
+  size_t len, other;
+  const char *one = request_of(a, &len), *two = request_of(b, &other);
+  return one && two && len == other && memcmp(a->request.data, b->request.data, len) == 0 &&
+         strcmp(one, two) == 0;
+}
+
 const char *policy_names(const policy *p) {
   return p->names;
 }
 
 const char *policy_note(const policy *p, size_t i) {
   return json_string_value(json_array_get(json_object_get(p->data, "notes"), i));
+}
+
+const char *policy_fault(const policy *p) {
+  return p->fault;
 }
 
 uint64_t policy_fallbacks(const policy *p) {
