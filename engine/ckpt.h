@@ -507,6 +507,9 @@ typedef struct ckpt_reload_options {
  * ckpt_policy_check() does, which may take seconds of a later ckpt_dispatch(). Policies that are
  * taken decide from then on what is saved. What is kept is ruled by those before beside them, each by its
  * own memory, until `grace_delete_s` is over. Nothing is ever taken because a file was edited.
+ * A failure of something else that was due may come back, too: where *job is not 0, the reload has begun all the same.
+ * The same files and settings that rule already change nothing. CKPT_EPOLICY in the end: they are broken, or their
+ * `keep` fails for the commits that there are.
  * CKPT_EHELD: ask again later (the run has not started; another one is being read; what the policies remember is not
  * known; 32 chains that were replaced rule still).
  * CKPT_ECANCELED: the run is ending. CKPT_EUNSUPPORTED: it has no policies, or is a rank that asks none. */
@@ -525,6 +528,8 @@ typedef struct ckpt_reloaded {
   /* Of what a checkpoint is: what the new ones do not name, and stays as those before have it, since it
    * cannot change while the run watches: "markers, with"; "": nothing. */
   const char *stays;
+  uint64_t changes;    /* how many there are; 300 of them are told at most */
+  uint64_t uncompared; /* commits that were not looked at, as a comparison takes some 5 s at most */
 } ckpt_reloaded;
 /* A commit of which the policies before and the new ones say otherwise whether it is kept, each by its own
  * word: the newest of each kind, pinned ones and others stay whatever a policy says. */
@@ -538,7 +543,7 @@ typedef struct ckpt_reload_change {
 } ckpt_reload_change;
 /* Returns 0 to go on; any other value ends the call and is returned. */
 typedef int ckpt_reload_change_fn(void *ctx, const ckpt_reload_change *change);
-/* Tells what came of the last reload, and all changes of that moment. With job 0: who rules now, and what
+/* Tells what came of the last reload, and the changes of that moment. With job 0: who rules now, and what
  * would go if the newest ones ruled alone. `fn` may be NULL. CKPT_ENOENT: it was not the last one. */
 int ckpt_run_reloaded(ckpt_run *run, uint64_t job, ckpt_reloaded *out, ckpt_reload_change_fn *fn,
                       void *ctx);

@@ -16,7 +16,7 @@ int ckpt_run_reload(ckpt_run *h, const ckpt_reload_options *options, uint64_t *j
   const run_reload_options o = {.policies = taken.policies,
                                 .settings = taken.settings,
                                 .dry = (taken.flags & CKPT_DRY_RUN) != 0};
-  rc = run_reload_ask(h->run, &o, job, &c->error);
+  rc = run_reload_ask(h->run, &o, job, &c->error); /* from here on *job says whether it has begun */
   return rc < 0 ? rc : ckpt_step(c, h);
 }
 
@@ -57,6 +57,8 @@ int ckpt_run_reloaded(ckpt_run *h, uint64_t job, ckpt_reloaded *out, ckpt_reload
                           .policies = s.policies,
                           .replaced = s.replaced ? s.replaced : "",
                           .stays = s.stays,
+                          .changes = s.changes,
+                          .uncompared = s.uncompared,
                           .left_s =
                               s.left_ns == INT64_MAX ? (double)INFINITY : (double)s.left_ns / 1e9};
   ckpt_give(out, out->size, &result, sizeof result);

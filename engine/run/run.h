@@ -210,6 +210,8 @@ typedef struct run_reload_result {
   const char *policies, *replaced; /* that rule, and that rule beside them what is kept */
   const char *stays;               /* policy_stays() of the new ones */
   int64_t left_ns;                 /* until the last one of those rules no more; INT64_MAX: never */
+  uint64_t changes;                /* how many there are; not all may be told */
+  uint64_t uncompared;             /* commits that there was no time for */
 } run_reload_result;
 struct policy_kept;
 typedef struct run_changed {

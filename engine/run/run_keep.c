@@ -284,29 +284,33 @@ static void lineup_fill(run *r, const run_group *g, lineup *l) {
   }
 }
 
-/* The policy is asked for its opinion: what it remembers is not changed. */
+static bool has_keep(const run *r) {
+  return policy_has(r->policy, POLICY_KEEP) || ruling_has(&r->replaced, POLICY_KEEP);
+}
+
+/* The policies are asked for their opinion: what they remember is not changed. One without `keep` wishes for
+ * nothing here, or the queue would never let go. */
 void run_keep_judge(run *r, run_group *g) {
-  lineup l;
-  if (!policy_has(r->policy, POLICY_KEEP) || r->keep_all || run_follows(r)) return;
+  lineup l = {0};
+  if (r->keep_all || run_follows(r)) return;
   const bool unknown = g->remembers != MEMORY_KNOWN; /* then each may be one that it protects */
   policy_kept *said = NULL;
-  char *memory = NULL;
-  if (lineup_make(r, g, &l)) {
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (is_in_line(r->units[i], g)) r->units[i]->kept = false;
+  if (has_keep(r) && lineup_make(r, g, &l)) {
     lineup_fill(r, g, &l);
     said = calloc(l.first + l.count, sizeof *said);
-    memory = g->memory ? strdup(g->memory) : NULL;
   }
-  bool chosen = said && policy_select(r->policy, POLICY_KEEP, g->group.prefix, l.items,
-                                      l.first + l.count, &memory, said);
+  bool chosen = said && ruling_opinions(&r->replaced, r->policy, g->memory, POLICY_KEEP,
+                                        g->group.prefix, l.items, l.first + l.count, true, said);
   for (size_t i = 0; l.units && i < l.count; i++) {
     run_unit *u = l.units[i];
-    u->kept = chosen && (unknown || said[l.first + i].keep);
+    u->kept = said && ((chosen && unknown) || said[l.first + i].keep);
     snprintf(u->kept_why, sizeof u->kept_why, "%s",
              !u->kept  ? ""
              : unknown ? "what the policies remember is not known"
                        : said[l.first + i].reason);
   }
-  free(memory);
   free(said);
   lineup_free(&l);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "commit/arbiter.h"
 #include "run/run_state.h"
 #include "run/wait/waiting.h"
@@ -145,6 +146,7 @@ run *run_new(const run_env *given, const run_options *o) {
   r->env = given;
   r->outer = given->io;
   r->lasting = io_system();
+  r->compare_ns = 5 * SECOND_NS;
   if (o->environment) {
     if (io_lay(given->io, o->environment, &r->laid) < 0) {
       free(r);

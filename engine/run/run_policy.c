@@ -78,8 +78,7 @@ static void note_memory(const run *r, run_group *g, const char *before) {
 static bool join_replaced(run *r, run_group *g, policy_hook hook, const policy_item *items,
                           size_t count, policy_kept *kept) {
   policy_kept *others = calloc(count + 1, sizeof *others);
-  bool chosen =
-      others && ruling_select(&r->replaced, hook, g->group.prefix, items, count, false, others);
+  bool chosen = others && ruling_select(&r->replaced, hook, g->group.prefix, items, count, others);
   for (size_t i = 0; !others && i < count; i++) kept[i].keep = true;
   if (others && hook == POLICY_KEEP) run_reload_told(r, g, items, count, kept, others);
   if (others) ruling_join(kept, others, count);

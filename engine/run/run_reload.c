@@ -8,7 +8,7 @@
 
 #include "base/seconds.h"
 #include "decision/policy_check.h"
-#include "run/policies/changes.h"
+#include "run/policies/compare.h"
 #include "run/policies/edits.h"
 #include "run/policies/reading.h"
 #include "run/run_state.h"
@@ -34,6 +34,7 @@ struct run_reload {
   char *stays;  /* the keys that the new ones do not name */
   char *beside; /* the names of those that rule beside the newest one, as they were last told */
   changes changes;
+  uint64_t uncompared; /* commits that there was no time for */
   /* What the newest chain would let go and an older one keeps, by what was last asked. */
   changes told;
   edits edits;
@@ -83,6 +84,12 @@ static policy_options chain_options(run *r, const char *id, const policy_files *
                           .quiet_ns = l->quiet_ns};
 }
 
+static void say_notes(const run *r) {
+  const char *note;
+  for (size_t i = 0; (note = policy_note(r->policy, i)); i++)
+    log_say(r->env->log, LOG_INFO, "policy %s: %s", policy_names(r->policy), note);
+}
+
 /* Reads the policies first of all: nothing is made for a run whose rules are wrong. */
 int run_open_policy(run *r, const run_options *o, err *e) {
   char id[33];
@@ -98,9 +105,7 @@ int run_open_policy(run *r, const run_options *o, err *e) {
   rc = policy_open(&options, &r->policy, e);
   if (rc < 0) return rc;
   r->rules = policy_rules(r->policy);
-  const char *note;
-  for (size_t i = 0; (note = policy_note(r->policy, i)); i++)
-    log_say(r->env->log, LOG_INFO, "policy %s: %s", policy_names(r->policy), note);
+  say_notes(r);
   return 0;
 }
 
@@ -216,28 +221,22 @@ int run_reload_ask(run *r, const run_reload_options *o, uint64_t *job, err *e) {
 
 /* ---- taking ---- */
 
-/* Compares what would stay of the commits by the chains that rule now, and by the new one alone. */
-static void compare_group(run *r, run_group *g, policy *fresh, changes *out) {
-  const size_t count = g->listed_count;
-  policy_kept *before = calloc(count + 1, sizeof *before),
-              *after = calloc(count + 1, sizeof *after),
-              *others = calloc(count + 1, sizeof *others);
-  if (before && after && others && count > 0) {
-    const char *prefix = g->group.prefix;
-    ruling_opinion(r->policy, POLICY_KEEP, prefix, g->listed, count, g->memory, before);
-    ruling_select(&r->replaced, POLICY_KEEP, prefix, g->listed, count, true, others);
-    ruling_join(before, others, count);
-    ruling_opinion(fresh, POLICY_KEEP, prefix, g->listed, count, g->memory, after);
-    changes_compare(out, prefix, g->listed, count, before, after);
+/* The run stands still meanwhile. */
+static int compare(run *r, policy *fresh, compared *out, err *e) {
+  const int64_t until = seconds_later(now_of(r), r->compare_ns);
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    const compare_list list = {.group = g->group.prefix,
+                               .memory = g->memory,
+                               .items = g->listed,
+                               .count = g->listed_count};
+    if (now_of(r) < until)
+      rc = compare_add(out, &r->replaced, r->policy, fresh, &list, e);
+    else
+      out->left += list.count;
   }
-  free(before);
-  free(after);
-  free(others);
-}
-
-static void compare(run *r, policy *fresh, changes *out) {
-  changes_clear(out, NULL);
-  for (size_t i = 0; i < r->group_count; i++) compare_group(r, r->groups[i], fresh, out);
+  return rc;
 }
 
 static int remember(const run *r, ruling_memories *out, err *e) {
@@ -264,17 +263,16 @@ static int replace(run *r, policy *fresh, err *e) {
 }
 
 /* What would go of the new chain alone, until it rules alone. */
-static void tell_changes(run *r) {
+static void tell_changes(run *r, compared *c) {
   struct run_reload *l = r->reload;
-  changes_clear(&l->told, NULL);
-  for (size_t i = 0; i < l->changes.count; i++) {
-    const change *c = &l->changes.at[i];
-    const policy_item item = {.name = c->name, .number = c->commit, .step = c->step};
-    if (!c->before.keep) continue;
-    changes_add(&l->told, c->group, &item, &c->before, &c->after);
+  changes_free(&l->told);
+  l->told = c->go;
+  c->go = (changes){0};
+  for (size_t i = 0; i < l->told.count; i++) {
+    const change *one = &l->told.at[i];
     log_say(r->env->log, LOG_INFO,
-            "%s would be let go (%s); it stays as long as the policies before rule (%s)", c->name,
-            c->after.reason, c->before.reason);
+            "%s would be let go (%s); it stays as long as the policies before rule (%s)", one->name,
+            one->after.reason, one->before.reason);
   }
 }
 
@@ -328,7 +326,10 @@ static int open_fresh(run *r, reading *reading, policy **out, err *e) {
 static void on_ended(run *r) {
   if (r->replaced.count == 0 && r->reload) changes_clear(&r->reload->told, NULL);
   run_keep_ask_all(r);
-  for (size_t i = 0; i < r->group_count; i++) run_local_sweep(r, r->groups[i]);
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_keep_judge(r, r->groups[i]);
+    run_local_sweep(r, r->groups[i]);
+  }
 }
 
 /* A unit that was held back may be wanted now. What is in the queue already stays there. */
@@ -336,39 +337,56 @@ static void ask_anew(run *r) {
   for (size_t i = 0; i < r->group_count; i++) {
     run_group *g = r->groups[i];
     if (!g->save && !run_keep_busy(g)) run_keep_list(r, g);
+    run_keep_judge(r, g);
   }
   run_event(r, false);
   run_reconsider(r, "time");
   if (r->replaced.count == 0) on_ended(r);
 }
 
+/* The chain that rules, read anew, is that one. */
+static int take_fresh(run *r, reading *reading, policy *fresh, compared *c, err *e) {
+  struct run_reload *l = r->reload;
+  names paths = {0};
+  const bool same = policy_same(fresh, r->policy);
+  int rc = paths_of(reading_files(reading), &paths, e);
+  if (rc == 0 && !same) rc = replace(r, fresh, e);
+  if (rc < 0 || same) policy_close(fresh);
+  if (rc < 0) {
+    names_free(&paths);
+    return rc;
+  }
+  note_files(l, reading_files(reading), &paths);
+  if (same) return 0;
+  say_notes(r);
+  tell_changes(r, c);
+  ruling_end(&r->replaced, now_of(r)); /* without a grace it rules at once */
+  ask_anew(r);
+  return 0;
+}
+
 static int take(run *r, reading *reading, err *e) {
   struct run_reload *l = r->reload;
   policy *fresh = NULL;
+  compared c = {0};
   int rc = check_run(r, e);
   if (rc == 0) rc = open_fresh(r, reading, &fresh, e);
   if (rc < 0) return rc;
   say_names(&l->policies, policy_names(fresh));
   say_names(&l->replaced, policy_names(r->policy));
   say_names(&l->stays, policy_stays(fresh));
-  compare(r, fresh, &l->changes);
-  if (l->dry) {
+  rc = compare(r, fresh, &c, e);
+  if (rc < 0 || l->dry)
     policy_close(fresh);
-    return 0;
+  else
+    rc = take_fresh(r, reading, fresh, &c, e);
+  if (rc == 0) {
+    l->changes = c.all;
+    l->uncompared = c.left;
+    c.all = (changes){0};
   }
-  names paths = {0};
-  rc = paths_of(reading_files(reading), &paths, e);
-  if (rc == 0) rc = replace(r, fresh, e);
-  if (rc < 0) {
-    names_free(&paths);
-    policy_close(fresh);
-    return rc;
-  }
-  note_files(l, reading_files(reading), &paths);
-  tell_changes(r);
-  ruling_end(&r->replaced, now_of(r)); /* without a grace it rules at once */
-  ask_anew(r);
-  return 0;
+  compared_free(&c);
+  return rc;
 }
 
 static void finish(run *r, int status, const char *text) {
@@ -389,7 +407,7 @@ static int64_t read_step(run *r, int64_t now) {
   err e = {0};
   if (!l->reading) return INT64_MAX;
   if (reading_is_over(l->reading)) {
-    changes_clear(&l->changes, NULL);
+    changes_free(&l->changes);
     int rc = take(r, l->reading, &e);
     finish(r, rc, rc < 0 ? e.text : "");
     return INT64_MAX;
@@ -411,10 +429,11 @@ static int64_t look_step(run *r, int64_t now) {
 int64_t run_reload_step(run *r, int64_t now) {
   if (!r->reload || r->closing) return INT64_MAX;
   if (ruling_end(&r->replaced, now) > 0) on_ended(r);
-  int64_t due = ruling_due(&r->replaced);
-  const int64_t parts[] = {read_step(r, now), look_step(r, now)};
+  int64_t due = read_step(r, now);
+  const int64_t others[] = {look_step(r, now),
+                            ruling_due(&r->replaced)}; /* it may be a new one's */
   for (size_t i = 0; i < 2; i++)
-    if (parts[i] < due) due = parts[i];
+    if (others[i] < due) due = others[i];
   return due;
 }
 
@@ -447,6 +466,7 @@ int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *f
     if (l) say_names(&l->beside, names.data ? names.data : "");
     buf_free(&names);
     out->replaced = l && l->beside ? l->beside : "";
+    out->changes = l ? changes_all(&l->told) : 0;
     return l ? tell_all(&l->told, fn, ctx) : 0;
   }
   if (!l || job != l->job)
@@ -460,5 +480,7 @@ int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *f
   out->policies = l->policies ? l->policies : "";
   out->replaced = l->replaced ? l->replaced : "";
   out->stays = l->stays ? l->stays : "";
+  out->changes = changes_all(&l->changes);
+  out->uncompared = l->uncompared;
   return tell_all(&l->changes, fn, ctx);
 }

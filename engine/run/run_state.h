@@ -216,9 +216,10 @@ struct run {
   run_env own;
   const io *outer; /* the engine's, below `held`: for copies of an io, and objects that outlive the
                     * run */
-  const io *lasting; /* for threads that nobody waits for: it outlives all engines */
-  io laid;           /* the given one with the environment of this run; all zeros: it has none */
-  fs_held *held;     /* the state directory, by whatever path below it it is asked for */
+  int64_t compare_ns; /* for so long at most it stands still to compare policies */
+  const io *lasting;  /* for threads that nobody waits for: it outlives all engines */
+  io laid;            /* the given one with the environment of this run; all zeros: it has none */
+  fs_held *held;      /* the state directory, by whatever path below it it is asked for */
   places places;
   store *store;
   policy *policy;            /* the newest chain */

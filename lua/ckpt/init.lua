@@ -161,6 +161,8 @@
 ---@field stays string
 ---@field left number seconds
 ---@field changes ckpt.ReloadChange[]
+---@field changes_all integer
+---@field uncompared integer
 
 ---@class ckpt.Run
 ---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): ckpt.Prepared?, string?, string?

@@ -198,6 +198,17 @@ static void the_difference_of_what_is_kept_is_told(void **state) {
   assert_string_equal(changes(h, 0), "");
 }
 
+static void what_there_is_no_time_to_compare_is_counted(void **state) {
+  run_host *h = *state;
+  begin(h, multiples(1), hour);
+  save_to(h, 3);
+  run_host_run(h)->compare_ns = 0;
+  run_reload_result r = reload(h, multiples(2));
+  assert_int_equal(r.status, 0);
+  assert_int_equal(r.uncompared, 3);
+  assert_string_equal(changes(h, 1), "");
+}
+
 /* It keeps the first that it saw, which its memory alone knows. */
 #define KEEPS_FIRST                                                                                \
   "return { api = 1, keep = function(list, memory)\n"                                              \
@@ -232,6 +243,19 @@ static void save_below(run_host *h, const char *dir, int step) {
   snprintf(name, sizeof name, "%s/ckpt-%d.pt", dir, step);
   run_host_save(h, name, RUN_COMMITTED);
   settle(h);
+}
+
+static void policies_that_empty_their_memory_are_compared_by_what_they_say(void **state) {
+  run_host *h = *state;
+  begin(h, KEEPS_FIRST, hour);
+  save_to(h, 2);
+  assert_non_null(run_host_run(h)->groups[0]->memory);
+  assert_int_equal(reload(h, "return { api = 1, keep = function(list, memory)\n"
+                             "  for key in pairs(memory) do memory[key] = nil end\n"
+                             "  return {}, 'none' end }")
+                       .status,
+                   0);
+  assert_string_equal(changes(h, 1), "ckpt-1.pt 1>0");
 }
 
 static void all_groups_take_them_and_each_is_remembered_by_itself(void **state) {
@@ -274,6 +298,114 @@ static void what_is_kept_here_is_ruled_by_those_before_as_long(void **state) {
   assert_true(path_exists(run_host_dir(h, "ckpt-4.pt")));
 }
 
+static void dropped(run_host *h, int step, bool is) {
+  char name[32];
+  snprintf(name, sizeof name, "ckpt-%d.pt", step);
+  if ((run_host_count(h, RUN_DROPPED, name) > 0) != is)
+    fail_msg("%s was %slet go", name, is ? "not " : "");
+}
+
+static void let_wait(run_host *h, int first, int last) {
+  char name[32];
+  for (int i = first; i <= last; i++) {
+    snprintf(name, sizeof name, "ckpt-%d.pt", i);
+    run_host_let_wait(h, name);
+  }
+}
+
+/* 2 and 4 are kept by those before alone, 3 by the new ones, 5 by none. */
+static void the_queue_lets_nothing_go_that_any_of_those_wants_that_rule(void **state) {
+  run_host *h = *state;
+  begin(h, multiples(2), hour);
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  let_wait(h, 2, 2);
+  assert_int_equal(reload(h, multiples(3)).status, 0);
+  let_wait(h, 3, 7);
+  for (int i = 2; i <= 7; i++) dropped(h, i, i == 5);
+  run_host_skip(h, hour + 1);
+  run_host_step(h, NULL);
+  let_wait(h, 8, 10);
+  for (int i = 2; i <= 10; i++) dropped(h, i, i % 3 != 0 && i != 10);
+  run_host_hold(h, false);
+  run_host_idle(h);
+  assert_false(run_host_logged(h, "though `keep` wants it"));
+}
+
+static void the_queue_goes_on_letting_go_beside_policies_without_keep(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1 }", hour);
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  assert_int_equal(reload(h, multiples(3)).status, 0);
+  let_wait(h, 2, 5);
+  for (int i = 2; i <= 5; i++) dropped(h, i, i == 2 || i == 4);
+  assert_int_equal(reload(h, "return { api = 1, queue = 'newest' }").status, 0);
+  let_wait(h, 6, 8);
+  for (int i = 3; i <= 8; i++) dropped(h, i, i % 3 != 0 && i != 8);
+  run_host_skip(h, hour + 1);
+  run_host_step(h, NULL);
+  let_wait(h, 9, 10); /* nobody wants any now */
+  for (int i = 2; i <= 10; i++) dropped(h, i, i != 10);
+  run_host_hold(h, false);
+}
+
+static void the_queue_asks_those_before_by_a_memory_of_their_own(void **state) {
+  run_host *h = *state;
+  begin(h,
+        "return { api = 1, keep = function(list, memory)\n"
+        "  memory.wants = memory.wants or 4\n"
+        "  local kept = {}\n"
+        "  for _, c in ipairs(list) do if c.step == memory.wants then kept[1] = c end end\n"
+        "  return kept, 'what it wants' end }",
+        hour);
+  save_to(h, 1);
+  run_host_hold_save(h, "ckpt-2.pt", "two");
+  assert_int_equal(reload(h, "return { api = 1, keep = function(list, memory)\n"
+                             "  memory.wants = 3\n"
+                             "  return {}, 'none' end }")
+                       .status,
+                   0);
+  let_wait(h, 3, 6);
+  for (int i = 3; i <= 6; i++) dropped(h, i, i == 3 || i == 5);
+  run_host_hold(h, false);
+}
+
+/* The core lets older generations of one name go, but not while policies rule that say `keep_in_place = "all"`. */
+static void generations_stay_as_long_as_one_of_those_keeps_them(void **state) {
+  run_host *h = *state;
+  begin(h, "return { api = 1, keep_in_place = 'all' }", hour);
+  assert_int_equal(reload(h, "return { api = 1 }").status, 0);
+  assert_false(ruling_keeps_few(&run_host_run(h)->replaced));
+  for (int i = 0; i < 6; i++) {
+    run_host_skip(h, 600);
+    run_host_write(h, "last.pt", (const char *[]){"a", "b", "c", "d", "e", "f"}[i], RUN_COMMITTED);
+    settle(h);
+    if (i == 4) assert_int_equal(run_host_count(h, RUN_EXPIRED, NULL), 0);
+  }
+  run_host_skip(h, hour + 1);
+  run_host_step(h, NULL);
+  settle(h);
+  assert_int_equal(run_host_count(h, RUN_EXPIRED, "last.pt"), 3);
+}
+
+#define COUNTS                                                                                     \
+  "return { api = 1, on_committed = function(e, memory) memory.n = (memory.n or 0) + 1 end, "      \
+  "keep = function(list, memory) return list, 'counted ' .. (memory.n or 0) .. ' %s' end }"
+
+static void each_of_those_that_rule_hears_of_a_commit_once(void **state) {
+  run_host *h = *state;
+  char before[300], after[300];
+  snprintf(before, sizeof before, COUNTS, "before");
+  snprintf(after, sizeof after, COUNTS, "after");
+  begin(h, before, hour);
+  save_to(h, 2);
+  assert_int_equal(reload(h, after).status, 0);
+  save(h, 3);
+  const run *r = run_host_run(h);
+  assert_int_equal(r->replaced.count, 1);
+  assert_non_null(strstr(r->groups[0]->memory, "\"n\":3"));
+  assert_non_null(strstr(r->replaced.at[0].memories.at[0].text, "\"n\":3"));
+}
+
 /* It reads the files that its command names, as they are then. What it went on from stays in any case. */
 static void a_start_begins_with_the_new_ones_alone(void **state) {
   run_host *h = *state;
@@ -291,7 +423,7 @@ static void new_policies_begin_with_the_memory_that_there_is(void **state) {
   run_host *h = *state;
   begin(h, KEEPS_FIRST, 0);
   save_to(h, 2);
-  assert_int_equal(reload(h, KEEPS_FIRST).status, 0);
+  assert_int_equal(reload(h, KEEPS_FIRST " -- another text").status, 0);
   save(h, 3);
   assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt");
 }
@@ -303,6 +435,21 @@ static void must_go_on(run_host *h, const char *text, const char *why) {
   assert_int_equal(r.status, ERR_POLICY);
   if (!strstr(r.text, why)) fail_msg("\"%s\" is not in: %s", why, r.text);
   assert_int_equal(run_host_run(h)->replaced.count, 0);
+}
+
+/* They answer about facts that are made up, and fail for those that there are. */
+static void policies_that_fail_for_the_commits_that_there_are_are_not_taken(void **state) {
+  run_host *h = *state;
+  static const char fails[] =
+      "return { api = 1, keep = function(list)\n"
+      "  if list[1].name == 'ckpt-1.pt' then return list[1].nothing.at_all end\n"
+      "  return list end }";
+  begin(h, multiples(1), hour);
+  save_to(h, 2);
+  assert_int_equal(reload_as(h, fails, true).status, ERR_POLICY);
+  must_go_on(h, fails, "fails for the commits that there are: keep: it raised an error: ");
+  assert_string_equal(run_host_status(h).policies, "p");
+  assert_int_equal(reload(h, "return { api = 1, would_keep = keep.last(1) }").status, 0);
 }
 
 static void broken_policies_change_nothing(void **state) {
@@ -432,6 +579,9 @@ static void a_run_that_cannot_answer_says_why(void **state) {
   assert_int_equal(refused(h, &e), ERR_UNSUPPORTED);
   assert_non_null(strstr(e.text, "rank 0 decides"));
   r->ranks = alone;
+  r->preempted = true;
+  assert_int_equal(refused(h, &e), ERR_CANCELED);
+  r->preempted = false;
   assert_int_equal(run_child_exit(r, true, NULL), 0);
   assert_int_equal(refused(h, &e), ERR_CANCELED);
 }
@@ -440,12 +590,58 @@ static void so_many_rule_beside_the_newest_and_no_more(void **state) {
   run_host *h = *state;
   err e = {0};
   begin(h, multiples(1), hour);
-  for (int i = 0; i < RULING_MOST; i++) assert_int_equal(reload(h, multiples(2)).status, 0);
+  for (int i = 0; i < RULING_MOST; i++) assert_int_equal(reload(h, multiples(i + 2)).status, 0);
+  assert_int_equal(run_host_run(h)->replaced.count, RULING_MOST);
   assert_int_equal(refused(h, &e), ERR_HELD);
   assert_non_null(strstr(e.text, "ask again"));
   run_host_skip(h, hour + 1);
   run_host_step(h, NULL);
   assert_int_equal(reload(h, multiples(2)).status, 0);
+}
+
+static void what_rules_already_is_not_added_when_it_is_asked_for_again(void **state) {
+  run_host *h = *state;
+  begin(h, multiples(2), hour);
+  save(h, 2);
+  const run *r = run_host_run(h);
+  for (int i = 0; i < 3; i++) assert_int_equal(reload(h, multiples(2)).status, 0);
+  assert_int_equal(r->replaced.count, 0);
+  for (int i = 0; i < 3; i++) {
+    run_host_skip(h, hour / 4);
+    assert_int_equal(reload(h, multiples(3)).status, 0);
+    assert_int_equal(reload(h, multiples(2)).status, 0);
+  }
+  assert_int_equal(r->replaced.count, 2);
+  save(h, 3);
+  save(h, 5);
+  run_host_skip(h, hour - 10); /* the time of each was extended */
+  run_host_step(h, NULL);
+  settle(h);
+  assert_string_equal(run_host_commits(h), "ckpt-2.pt ckpt-3.pt ckpt-5.pt");
+  run_host_skip(h, 20);
+  run_host_step(h, NULL);
+  settle(h);
+  assert_int_equal(r->replaced.count, 0);
+  assert_string_equal(run_host_commits(h), "ckpt-2.pt ckpt-5.pt");
+}
+
+/* One that began with another memory may keep others. */
+static void what_remembers_something_else_rules_by_itself(void **state) {
+  run_host *h = *state;
+  begin(h, KEEPS_FIRST, hour);
+  save_to(h, 2);
+  assert_int_equal(reload(h, "return { api = 1, keep = function(list, memory)\n"
+                             "  memory.first = list[#list].name\n"
+                             "  return {}, 'none' end }")
+                       .status,
+                   0);
+  save(h, 3);
+  assert_int_equal(reload(h, KEEPS_FIRST).status, 0);
+  assert_int_equal(reload(h, multiples(100)).status, 0);
+  assert_int_equal(run_host_run(h)->replaced.count, 3);
+  save(h, 4);
+  save(h, 5);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-3.pt ckpt-5.pt");
 }
 
 static void a_run_without_policies_takes_none(void **state) {
@@ -632,11 +828,19 @@ int main(void) {
       WITH_HOST(each_of_several_rules_until_its_own_grace_is_over),
       WITH_HOST(policies_before_without_a_rule_keep_all_for_the_grace),
       WITH_HOST(the_difference_of_what_is_kept_is_told),
+      WITH_HOST(what_there_is_no_time_to_compare_is_counted),
       WITH_HOST(policies_before_go_on_by_a_memory_of_their_own),
+      WITH_HOST(policies_that_empty_their_memory_are_compared_by_what_they_say),
       WITH_HOST(all_groups_take_them_and_each_is_remembered_by_itself),
       WITH_HOST(what_is_kept_here_is_ruled_by_those_before_as_long),
+      WITH_HOST(the_queue_lets_nothing_go_that_any_of_those_wants_that_rule),
+      WITH_HOST(the_queue_goes_on_letting_go_beside_policies_without_keep),
+      WITH_HOST(the_queue_asks_those_before_by_a_memory_of_their_own),
+      WITH_HOST(generations_stay_as_long_as_one_of_those_keeps_them),
+      WITH_HOST(each_of_those_that_rule_hears_of_a_commit_once),
       WITH_HOST(a_start_begins_with_the_new_ones_alone),
       WITH_HOST(new_policies_begin_with_the_memory_that_there_is),
+      WITH_HOST(policies_that_fail_for_the_commits_that_there_are_are_not_taken),
       WITH_HOST(broken_policies_change_nothing),
       WITH_HOST(what_a_checkpoint_is_cannot_change),
       WITH_HOST(what_new_policies_do_not_name_stays),
@@ -644,6 +848,8 @@ int main(void) {
       WITH_HOST(other_files_and_options_may_be_named),
       WITH_HOST(a_run_that_cannot_answer_says_why),
       WITH_HOST(so_many_rule_beside_the_newest_and_no_more),
+      WITH_HOST(what_rules_already_is_not_added_when_it_is_asked_for_again),
+      WITH_HOST(what_remembers_something_else_rules_by_itself),
       WITH_HOST(a_run_without_policies_takes_none),
       WITH_HOST(an_edited_file_is_told_once_for_each_edit_and_never_taken),
       WITH_HOST(files_that_do_not_come_hold_up_neither_the_run_nor_its_end),

@@ -427,8 +427,8 @@ static int l_reload(lua_State *L) {
     if (l_ckpt_flag(L, 2, "dry_run")) options.flags = CKPT_DRY_RUN;
   }
   int rc = ckpt_run_reload(box->run, &options, &job);
-  if (rc < 0) return fail(L, box->engine->engine, rc);
-  lua_pushnumber(L, (lua_Number)job);
+  if (rc < 0 && job == 0) return fail(L, box->engine->engine, rc);
+  lua_pushnumber(L, (lua_Number)job); /* it has begun, whatever else failed: that is told again */
   return 1;
 }
 
@@ -461,7 +461,7 @@ static int l_reloaded(lua_State *L) {
   int rc = ckpt_run_reloaded(box->run, job, &s, on_change, &r);
   l_ckpt_end(&r);
   if (rc < 0) return fail(L, box->engine->engine, rc);
-  lua_createtable(L, 0, 9);
+  lua_createtable(L, 0, 11);
   lua_pushboolean(L, s.over != 0);
   lua_setfield(L, -2, "over");
   lua_pushboolean(L, s.dry != 0);
@@ -473,6 +473,8 @@ static int l_reloaded(lua_State *L) {
   l_ckpt_set_text(L, "replaced", s.replaced);
   l_ckpt_set_text(L, "stays", s.stays);
   l_ckpt_set_number(L, "left", s.left_s);
+  l_ckpt_set_number(L, "changes_all", (double)s.changes);
+  l_ckpt_set_number(L, "uncompared", (double)s.uncompared);
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, "changes");
   return 1;

@@ -5,8 +5,22 @@
 
 #include "base/vec.h"
 
+static void count_one(changes *c, const char *group) {
+  size_t i = 0;
+  while (i < c->more_count && strcmp(c->more[i].group, group) != 0) i++;
+  if (i == c->more_count) {
+    if (!VEC_ROOM(c->more, c->more_count, c->more_room)) return;
+    c->more[c->more_count++] = (changes_more){.group = group};
+  }
+  c->more[i].count++;
+}
+
 void changes_add(changes *c, const char *group, const policy_item *item, const policy_kept *before,
                  const policy_kept *after) {
+  if (c->count >= CHANGES_MOST) {
+    count_one(c, group);
+    return;
+  }
   char *name = strdup(item->name ? item->name : "");
   if (!name || !VEC_ROOM(c->at, c->count, c->room)) {
     free(name);
@@ -20,12 +34,6 @@ void changes_add(changes *c, const char *group, const policy_item *item, const p
                                .after = *after};
 }
 
-void changes_compare(changes *c, const char *group, const policy_item *items, size_t count,
-                     const policy_kept *before, const policy_kept *after) {
-  for (size_t i = 0; i < count; i++)
-    if (before[i].keep != after[i].keep) changes_add(c, group, &items[i], &before[i], &after[i]);
-}
-
 void changes_clear(changes *c, const char *group) {
   size_t left = 0;
   for (size_t i = 0; i < c->count; i++) {
@@ -35,10 +43,21 @@ void changes_clear(changes *c, const char *group) {
       c->at[left++] = c->at[i];
   }
   c->count = left;
+  left = 0;
+  for (size_t i = 0; i < c->more_count; i++)
+    if (group && strcmp(c->more[i].group, group) != 0) c->more[left++] = c->more[i];
+  c->more_count = left;
+}
+
+size_t changes_all(const changes *c) {
+  size_t all = c->count;
+  for (size_t i = 0; i < c->more_count; i++) all += c->more[i].count;
+  return all;
 }
 
 void changes_free(changes *c) {
   changes_clear(c, NULL);
   free(c->at);
+  free(c->more);
   *c = (changes){0};
 }

@@ -38,7 +38,38 @@ static char **memory_of(ruling_chain *c, const char *group) {
 
 /* ---- which of them rule ---- */
 
+static const char *text_of(const ruling_memories *m, const char *group) {
+  for (size_t i = 0; i < m->count; i++)
+    if (strcmp(m->at[i].group, group) == 0) return m->at[i].text;
+  return NULL;
+}
+
+static bool covers(const ruling_memories *a, const ruling_memories *b) {
+  for (size_t i = 0; i < a->count; i++) {
+    const char *one = a->at[i].text, *other = text_of(b, a->at[i].group);
+    if (one != other && (!one || !other || strcmp(one, other) != 0)) return false;
+  }
+  return true;
+}
+
+/* One that says the same of all: it was made of the same, and remembers the same. */
+static ruling_chain *twin_of(ruling *r, const policy *p, const ruling_memories *m) {
+  for (size_t i = 0; i < r->count; i++) {
+    ruling_chain *c = &r->at[i];
+    if (policy_same(c->policy, p) && covers(&c->memories, m) && covers(m, &c->memories)) return c;
+  }
+  return NULL;
+}
+
 int ruling_add(ruling *r, policy *replaced, int64_t until, ruling_memories *memories, err *e) {
+  ruling_chain *twin = twin_of(r, replaced, memories);
+  if (twin) {
+    if (until > twin->until) twin->until = until;
+    r->fallbacks += policy_fallbacks(replaced);
+    if (replaced != r->first) policy_close(replaced);
+    ruling_forget(memories);
+    return 0;
+  }
   if (!VEC_ROOM(r->at, r->count, r->room))
     return err_set(e, ERR_NOMEM, "out of memory for the policies that are replaced");
   if (!r->first) r->first = replaced;
@@ -90,31 +121,65 @@ void ruling_join(policy_kept *kept, const policy_kept *by, size_t count) {
     if (by[i].keep && !kept[i].keep) kept[i] = by[i];
 }
 
-bool ruling_opinion(policy *p, policy_hook hook, const char *group, const policy_item *items,
-                    size_t count, const char *memory, policy_kept *out) {
-  char *copy = memory ? strdup(memory) : NULL;
-  bool answered = policy_select(p, hook, group, items, count, &copy, out);
-  free(copy);
-  /* By an empty memory it may have let go what it remembers to keep. */
-  for (size_t i = 0; memory && !copy && i < count; i++) out[i].keep = true;
-  return answered;
-}
-
 static void keep_all(policy_kept *out, size_t count) {
   for (size_t i = 0; i < count; i++) out[i] = (policy_kept){.keep = true, .policy = "builtin"};
 }
 
+bool ruling_opinion(policy *p, policy_hook hook, const char *group, const policy_item *items,
+                    size_t count, const char *memory, policy_kept *out) {
+  char *copy = memory ? strdup(memory) : NULL;
+  if (memory && !copy) {
+    /* By an empty memory it may let go what it remembers to keep. */
+    keep_all(out, count);
+    return false;
+  }
+  bool answered = policy_select(p, hook, group, items, count, &copy, out);
+  free(copy);
+  return answered;
+}
+
+bool ruling_has(const ruling *r, policy_hook hook) {
+  for (size_t i = 0; i < r->count; i++)
+    if (policy_has(r->at[i].policy, hook)) return true;
+  return false;
+}
+
+bool ruling_opinions(ruling *r, policy *newest, const char *memory, policy_hook hook,
+                     const char *group, const policy_item *items, size_t count, bool wishes,
+                     policy_kept *out) {
+  bool answered = false;
+  policy_kept *one = calloc(count + 1, sizeof *one);
+  for (size_t i = 0; i < count; i++) out[i] = (policy_kept){.keep = false};
+  for (size_t i = r->count + 1; one && i-- > 0;) {
+    policy *p = i == r->count ? newest : r->at[i].policy;
+    if (wishes && !policy_has(p, hook)) continue;
+    char **own = i == r->count ? NULL : memory_of(&r->at[i], group);
+    if (i < r->count && !own)
+      keep_all(one, count);
+    else if (ruling_opinion(p, hook, group, items, count, own ? *own : memory, one))
+      answered = true;
+    else if (wishes)
+      continue;
+    if (i == r->count)
+      memcpy(out, one, count * sizeof *out);
+    else
+      ruling_join(out, one, count);
+  }
+  if (!one) keep_all(out, count);
+  free(one);
+  return answered;
+}
+
 static bool ask(ruling_chain *c, policy_hook hook, const char *group, const policy_item *items,
-                size_t count, bool opinion, policy_kept *out) {
+                size_t count, policy_kept *out) {
   char **memory = memory_of(c, group);
-  if (memory && opinion) return ruling_opinion(c->policy, hook, group, items, count, *memory, out);
   if (memory) return policy_select(c->policy, hook, group, items, count, memory, out);
   keep_all(out, count);
   return false;
 }
 
 bool ruling_select(ruling *r, policy_hook hook, const char *group, const policy_item *items,
-                   size_t count, bool opinion, policy_kept *out) {
+                   size_t count, policy_kept *out) {
   bool answered = true;
   for (size_t i = 0; i < count; i++) out[i] = (policy_kept){.keep = false};
   policy_kept *one = r->count ? calloc(count + 1, sizeof *one) : NULL;
@@ -124,7 +189,7 @@ bool ruling_select(ruling *r, policy_hook hook, const char *group, const policy_
   }
   for (size_t i = r->count; i-- > 0;) {
     ruling_chain *c = &r->at[i];
-    if (!ask(c, hook, group, items, count, opinion, one)) answered = false;
+    if (!ask(c, hook, group, items, count, one)) answered = false;
     ruling_join(out, one, count);
   }
   free(one);

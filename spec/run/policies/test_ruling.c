@@ -37,7 +37,7 @@ static void add(policy_world *w, ruling *r, const char *loads, const char *keeps
 static const char *kept(ruling *r, bool *answered) {
   static char text[COUNT + 1];
   policy_kept out[COUNT];
-  *answered = ruling_select(r, POLICY_KEEP, "g", items, COUNT, false, out);
+  *answered = ruling_select(r, POLICY_KEEP, "g", items, COUNT, out);
   for (int i = 0; i < COUNT; i++) text[i] = out[i].keep ? '1' : '0';
   return text;
 }
@@ -55,7 +55,7 @@ static void what_any_of_them_keeps_stays(void **state) {
   policy_kept newest[COUNT] = {
       {.reason = "new"}, {.reason = "new"}, {.keep = true, .reason = "new"}};
   policy_kept others[COUNT];
-  ruling_select(&r, POLICY_KEEP, "g", items, COUNT, true, others);
+  ruling_select(&r, POLICY_KEEP, "g", items, COUNT, others);
   ruling_join(newest, others, COUNT);
   assert_true(newest[0].keep && newest[1].keep && newest[2].keep);
   assert_string_equal(newest[0].reason, "by 100");
