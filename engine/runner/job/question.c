@@ -138,9 +138,29 @@ static bool take_list(const json_t *value, char ***out) {
   return *out || !value;
 }
 
-static const char *answer_reload(ckpt *engine, ckpt_run *run, const json_t *question, FILE *out) {
+static bool is_switch(const json_t *value) {
+  return !value || json_is_boolean(value);
+}
+
+/* What is misspelled, or of another type, is never taken for a question without it. Returns what is wrong, or NULL. */
+static const char *check_reload(json_t *question) {
+  static const char *const known[] = {"$ckpt", "policies", "options", "dry_run", NULL};
+  const json_t *policies = json_object_get(question, "policies"),
+               *settings = json_object_get(question, "options");
+  for (void *at = json_object_iter(question); at; at = json_object_iter_next(question, at))
+    if (!is_one_of(json_object_iter_key(at), known)) return "reload: a key in it is unknown here";
+  if (policies && json_array_size(policies) == 0) return "reload: \"policies\" is no list of names";
+  if (settings && !json_is_array(settings)) return "reload: \"options\" is no list of settings";
+  if (!is_switch(json_object_get(question, "dry_run")))
+    return "reload: \"dry_run\" is neither true nor false";
+  return NULL;
+}
+
+static const char *answer_reload(ckpt *engine, ckpt_run *run, json_t *question, FILE *out) {
   char **policies, **settings = NULL;
-  const char *wrong = "reload: a name in it is none";
+  const char *wrong = check_reload(question);
+  if (wrong) return wrong;
+  wrong = "reload: a name in it is none";
   if (take_list(json_object_get(question, "policies"), &policies) &&
       take_list(json_object_get(question, "options"), &settings)) {
     const ckpt_reload_options o = {
@@ -159,6 +179,8 @@ static const char *answer_reload(ckpt *engine, ckpt_run *run, const json_t *ques
 static const char *answer_reloaded(ckpt_run *run, const json_t *question, bool json, FILE *out) {
   const json_int_t job = json_integer_value(json_object_get(question, "job"));
   if (job <= 0) return "reloaded: which one?";
+  if (!is_switch(json_object_get(question, "json")))
+    return "reloaded: \"json\" is neither true nor false";
   return reloaded_answer(run, (uint64_t)job, json, out) < 0
              ? "what came of it is not known any more: another one was asked for since"
              : NULL;
@@ -166,8 +188,7 @@ static const char *answer_reloaded(ckpt_run *run, const json_t *question, bool j
 
 /* ---- all of them ---- */
 
-static const char *answer_question(ckpt *engine, ckpt_run *run, const json_t *question,
-                                   FILE *answer) {
+static const char *answer_question(ckpt *engine, ckpt_run *run, json_t *question, FILE *answer) {
   const char *verb = json_string_value(json_object_get(question, "$ckpt"));
   const char *name = json_string_value(json_object_get(question, "name"));
   bool json = json_is_true(json_object_get(question, "json"));

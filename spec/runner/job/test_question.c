@@ -113,6 +113,32 @@ static void a_reload_gets_the_policies_that_are_named(void **state) {
   assert_non_null(error);
 }
 
+/* It would be a reload of something else, or one that was not meant. */
+static void a_reload_that_is_not_understood_is_none(void **state) {
+  static const char *const bad[] = {"\"dry_run\":1",
+                                    "\"dry_run\":\"true\"",
+                                    "\"dry-run\":true",
+                                    "\"policies\":\"a\"",
+                                    "\"policies\":true",
+                                    "\"policies\":[]",
+                                    "\"policies\":1",
+                                    "\"options\":\"n=1\"",
+                                    "\"options\":false",
+                                    "\"options\":[1]",
+                                    "\"policy\":[\"a\"]",
+                                    "\"dry_run\":null",
+                                    "\"dry_run\":true,\"dry_run\":false"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char line[200];
+    snprintf(line, sizeof line, "{\"$ckpt\":\"reload\",%s}", bad[i]);
+    assert_string_equal(ask(line), "");
+    assert_non_null(error);
+  }
+  assert_string_equal(ask("{\"$ckpt\":\"reload\",\"dry_run\":false}"), "own own 0\n");
+  assert_string_equal(ask("{\"$ckpt\":\"reloaded\",\"job\":3,\"json\":\"yes\"}"), "");
+  assert_string_equal(ask("{\"$ckpt\":\"reloaded\",\"job\":\"3\"}"), "");
+}
+
 static void what_is_not_understood_has_a_reason_and_no_answer(void **state) {
   static const char *const bad[] = {"{\"$ckpt\":\"drop\"}", "{\"$ckpt\":true}", "{\"$ckpt\":[]}",
                                     "{\"$ckpt\"", "{\"$ckpt\":\"status\"} x"};
@@ -179,6 +205,7 @@ int main(void) {
       TEST(a_status_is_text_or_json),
       TEST(why_gets_the_name_as_it_was),
       TEST(a_reload_gets_the_policies_that_are_named),
+      TEST(a_reload_that_is_not_understood_is_none),
       TEST(what_is_not_understood_has_a_reason_and_no_answer),
       TEST(a_wait_is_done_when_nothing_is_pending),
       TEST(a_wait_for_a_path_from_elsewhere_is_for_its_unit),
