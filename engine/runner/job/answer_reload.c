@@ -6,13 +6,15 @@
 #include "runner/cli/record.h"
 #include "runner/cli/text.h"
 
-/* More of them are counted; an answer has a most that it may be. */
-enum { SHOWN_MOST = 300 };
+/* More of them are counted: the listener cuts an answer of 128 KiB off. A name may take some KiB. */
+enum { ANSWER_MOST = 64 << 10, RULING_MOST = 8 << 10 };
 
 typedef struct changes {
   FILE *out;
   bool json;
-  unsigned count;
+  long most;      /* bytes */
+  unsigned shown; /* of them */
+  bool full;      /* those behind are not shown */
 } changes;
 
 static void json_change(FILE *f, const ckpt_reload_change *c) {
@@ -44,10 +46,24 @@ static void print_change(FILE *f, const ckpt_reload_change *c) {
 
 static int on_change(void *ctx, const ckpt_reload_change *c) {
   changes *all = ctx;
-  if (all->count++ >= SHOWN_MOST) return 0;
-  if (all->json && all->count > 1) fputc(',', all->out);
-  (all->json ? json_change : print_change)(all->out, c);
+  char *text = NULL;
+  size_t size = 0;
+  FILE *one = all->full ? NULL : open_memstream(&text, &size);
+  if (!one) return 0;
+  (all->json ? json_change : print_change)(one, c);
+  all->full = fclose(one) != 0 || ftell(all->out) + (long)size > all->most;
+  if (!all->full) {
+    if (all->json && all->shown > 0) fputc(',', all->out);
+    fwrite(text, 1, size, all->out);
+    all->shown++;
+  }
+  free(text);
   return 0;
+}
+
+static void print_rest(FILE *f, const ckpt_reloaded *s, const changes *c) {
+  if (s->changes > c->shown)
+    fprintf(f, "           and %llu more\n", (unsigned long long)s->changes - c->shown);
 }
 
 static void print_time(FILE *f, double left) {
@@ -66,13 +82,17 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
   text_plain(f, s->replaced);
   fputc('\n', f);
   fputs(lines, f);
-  if (c->count > SHOWN_MOST) fprintf(f, "           and %u more\n", c->count - SHOWN_MOST);
+  print_rest(f, s, c);
   if (*s->stays) {
     fputs("stays      ", f);
     text_plain(f, s->stays);
     fputs(": as those before have it, until the next start\n", f);
   }
-  if (c->count == 0) fputs("           both keep the same of what is there now\n", f);
+  if (s->changes == 0 && s->uncompared == 0)
+    fputs("           both keep the same of what is there now\n", f);
+  if (s->uncompared > 0)
+    fprintf(f, "           %llu commits were not compared, as that takes long\n",
+            (unsigned long long)s->uncompared);
   if (s->left_s <= 0) return;
   fputs("alone      ", f);
   print_time(f, s->left_s);
@@ -80,7 +100,7 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
   fputs(" alone what is kept: until then what those before keep stays, too\n", f);
 }
 
-static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const char *items) {
+static void json_done(FILE *f, const ckpt_reloaded *s, const char *items) {
   record r = record_begin(f);
   record_bool(&r, "taken", !s->dry);
   record_bool(&r, "dry_run", s->dry);
@@ -91,7 +111,8 @@ static void json_done(FILE *f, const ckpt_reloaded *s, const changes *c, const c
     record_text(&r, "left_s", NULL);
   else
     record_seconds(&r, "left_s", s->left_s);
-  record_count(&r, "differences_all", c->count);
+  record_count(&r, "differences_all", s->changes);
+  record_count(&r, "uncompared", s->uncompared);
   fprintf(record_key(&r, "differences"), "[%s]", items);
   record_end_line(&r);
 }
@@ -110,12 +131,15 @@ static void print_over(FILE *out, const ckpt_reloaded *s, bool json, const chang
     return;
   }
   fprintf(out, "over %d\n", CKPT_OK);
-  (json ? json_done : print_done)(out, s, c, lines);
+  if (json)
+    json_done(out, s, lines);
+  else
+    print_done(out, s, c, lines);
 }
 
 int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
   ckpt_reloaded s = {.size = sizeof s};
-  changes c = {.json = json};
+  changes c = {.json = json, .most = ANSWER_MOST};
   char *lines = NULL;
   size_t size = 0;
   c.out = open_memstream(&lines, &size);
@@ -131,7 +155,7 @@ int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
 void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FILE *out) {
   uint64_t job = 0;
   int rc = ckpt_run_reload(run, o, &job);
-  if (rc == CKPT_OK)
+  if (job > 0) /* it has begun, whatever else failed */
     fprintf(out, "job %llu\n", (unsigned long long)job);
   else
     print_failure(out, rc, "", ckpt_error(engine));
@@ -139,7 +163,7 @@ void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FI
 
 void ruling_print(FILE *out, ckpt_run *run) {
   ckpt_reloaded s = {.size = sizeof s};
-  changes c = {0};
+  changes c = {.most = RULING_MOST};
   char *lines = NULL;
   size_t size = 0;
   c.out = open_memstream(&lines, &size);
@@ -152,14 +176,14 @@ void ruling_print(FILE *out, ckpt_run *run) {
     print_time(out, s.left_s);
     fputc('\n', out);
     fputs(lines, out);
-    if (c.count > SHOWN_MOST) fprintf(out, "           and %u more\n", c.count - SHOWN_MOST);
+    print_rest(out, &s, &c);
   }
   free(lines);
 }
 
 void ruling_json(record *r, ckpt_run *run) {
   ckpt_reloaded s = {.size = sizeof s};
-  changes c = {.json = true};
+  changes c = {.json = true, .most = RULING_MOST};
   char *items = NULL;
   size_t size = 0;
   c.out = open_memstream(&items, &size);
@@ -168,7 +192,8 @@ void ruling_json(record *r, ckpt_run *run) {
   if (fclose(c.out) == 0 && rc >= 0 && *s.replaced) {
     record_text(r, "policies_before", s.replaced);
     if (!isinf(s.left_s)) record_seconds(r, "policies_before_left_s", s.left_s);
-    fprintf(record_key(r, "would_keep"), "[%s]", items);
+    record_count(r, "would_go_all", s.changes);
+    fprintf(record_key(r, "would_go"), "[%s]", items);
   }
   free(items);
 }

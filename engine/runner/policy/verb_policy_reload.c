@@ -105,6 +105,11 @@ static int await(const options *o, const ckpt_place *place) {
   for (;;) {
     ask_result result;
     char *answer = ask_line(place, o, job, &result, error);
+    /* One that is busy for long may answer the next time. */
+    if (!answer && job > 0 && result == ASK_FAILED && clock_s() < until) {
+      poll(NULL, 0, PAUSE_MS);
+      continue;
+    }
     if (!answer) {
       report_error("%s", error);
       return ask_exit_code(result);
