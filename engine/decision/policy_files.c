@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/names.h"
 #include "decision/policy_impl.h"
 #include "prims/fs.h"
 
@@ -77,14 +78,9 @@ bool policy_file_edited(const io *io, policy_file *f) {
 /* ---- all of them ---- */
 
 /* The host may have another working directory when the file is looked at again. */
-static int whole_path(const char *dir, const char *name, char path[FS_PATH_MAX], err *e) {
-  char file[FS_PATH_MAX], here[FS_PATH_MAX] = "";
+static int path_from_here(const char *name, char path[FS_PATH_MAX], err *e) {
+  char here[FS_PATH_MAX];
   if (*name == '/') return fs_join(path, "", name, e);
-  if (!is_path(name)) {
-    int n = snprintf(file, sizeof file, "%s.lua", name);
-    return n < FS_PATH_MAX ? fs_join(path, dir, file, e)
-                           : err_set(e, ERR_INVAL, "\"%.100s\" is no name of a policy", name);
-  }
   if (!getcwd(here, sizeof here))
     return err_set(e, ERR_IO,
                    "the policy %.300s: the working directory is not known; give an "
@@ -92,6 +88,25 @@ static int whole_path(const char *dir, const char *name, char path[FS_PATH_MAX],
                    name);
   while (strncmp(name, "./", 2) == 0) name += 2;
   return fs_join(path, here, name, e);
+}
+
+static int whole_path(const char *dir, const char *name, char path[FS_PATH_MAX], err *e) {
+  char file[FS_PATH_MAX];
+  if (is_path(name)) return path_from_here(name, path, e);
+  int n = snprintf(file, sizeof file, "%s.lua", name);
+  return n < FS_PATH_MAX ? fs_join(path, dir, file, e)
+                         : err_set(e, ERR_INVAL, "\"%.100s\" is no name of a policy", name);
+}
+
+int policy_files_place(const char *const *given, names *out, err *e) {
+  char path[FS_PATH_MAX];
+  for (size_t i = 0; given && given[i]; i++) {
+    int rc = is_path(given[i]) ? path_from_here(given[i], path, e) : 0;
+    if (rc < 0) return rc;
+    if (!names_add(out, is_path(given[i]) ? path : given[i]))
+      return err_set(e, ERR_NOMEM, "out of memory for the policy %s", given[i]);
+  }
+  return 0;
 }
 
 /* What it looks like is taken before it is read: an edit between the two is told once too often, and never
@@ -122,7 +137,8 @@ int policy_files_read(const io *io, const char *dir, const char *const *names, p
   int rc = policy_shipped_dir(io, dir, found, e);
   if (rc < 0) return rc;
   out->at = calloc(count, sizeof *out->at);
-  if (!out->at) return err_set(e, ERR_NOMEM, "out of memory for %zu policies", count);
+  out->dir = strdup(found);
+  if (!out->at || !out->dir) rc = err_set(e, ERR_NOMEM, "out of memory for %zu policies", count);
   for (; rc == 0 && out->count < count; out->count++)
     rc = read_one(&o, found, names[out->count], &out->at[out->count], e);
   if (rc < 0) policy_files_free(out);
@@ -136,5 +152,6 @@ void policy_files_free(policy_files *f) {
     buf_free(&f->at[i].text);
   }
   free(f->at);
+  free(f->dir);
   *f = (policy_files){0};
 }

@@ -23,12 +23,17 @@ typedef struct policy_file {
 typedef struct policy_files {
   policy_file *at;
   size_t count;
+  char *dir; /* where names were looked up; NULL: there are none */
 } policy_files;
 
 /* Reads the files of these policies, as `names` and `dir` of policy_options have them. ERR_INVAL: there is none
  * of a name, or it is too long; they are more than POLICY_CHAIN_MAX. */
 int policy_files_read(const io *io, const char *dir, const char *const *names, policy_files *out,
                       err *e);
+struct names;
+/* Appends these names, with each path from the root: who reads them later, or on another thread, finds the same
+ * files whatever the working directory is then. */
+int policy_files_place(const char *const *given, struct names *out, err *e);
 void policy_files_free(policy_files *f);
 
 /* True if another file stands there than the one that was read, or that was seen here the last time. One that is

@@ -61,11 +61,11 @@ static bool copy_options(struct run_reload *l, const run_options *o) {
   l->says_units = o->units != NULL;
   l->says_excludes = o->excludes != NULL;
   l->says_markers = o->markers != NULL;
-  l->dir = o->policy_dir ? strdup(o->policy_dir) : NULL;
+  l->dir = l->files.dir ? strdup(l->files.dir) : NULL;
   l->quiet_ns = o->quiet_ns;
   for (size_t i = 0; whole && i < l->files.count; i++)
     whole = names_add(&l->paths, l->files.at[i].path);
-  return whole && (!o->policy_dir || l->dir);
+  return whole && (!l->files.dir || l->dir);
 }
 
 static policy_options chain_options(run *r, const char *id, const policy_files *files,

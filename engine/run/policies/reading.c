@@ -74,8 +74,12 @@ static reading *make(const io *io) {
 int reading_begin(const io *io, const char *dir, const char *const *names, reading **out, err *e) {
   *out = NULL;
   reading *r = make(io);
-  if (!r || (dir && !(r->dir = strdup(dir))) || !names_add_all(&r->names, names))
-    return no_memory(r, e);
+  if (!r || (dir && !(r->dir = strdup(dir)))) return no_memory(r, e);
+  int rc = policy_files_place(names, &r->names, e);
+  if (rc < 0) {
+    reading_drop(r);
+    return rc;
+  }
   return begin(r, out, e);
 }
 

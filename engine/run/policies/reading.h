@@ -12,7 +12,8 @@
 
 typedef struct reading reading;
 
-/* Begins to read these, as policy_files_read() takes them; the names are copied. `io` outlives the process's
+/* Begins to read these, as policy_files_read() takes them; the names are copied. What they are relative to is the working
+ * directory of now, and with `dir` the thread needs no environment, which others may change. `io` outlives the process's
  * threads. */
 int reading_begin(const io *io, const char *dir, const char *const *names, reading **out, err *e);
 /* Begins to look at files that were read; what it needs of them is copied. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "run/policies/reading.h"
 #include "tmpdir.h"
@@ -76,10 +77,34 @@ static void one_that_hangs_is_let_go_of(void **state) {
   reading_drop(NULL);
 }
 
+/* The thread may be at it for long, and the host goes where it wants. */
+static void paths_are_from_where_it_was_begun(void **state) {
+  static io hung;
+  char *dir = tmpdir_new(), here[4096];
+  const char *const names[] = {"./p.lua", NULL};
+  reading *r;
+  err e = {0};
+  hung = *io_system();
+  hung.open = hung_open;
+  write_file(tmpdir_path(dir, "p.lua"), "return {}");
+  assert_non_null(getcwd(here, sizeof here));
+  assert_int_equal(chdir(dir), 0);
+  pthread_mutex_lock(&gate);
+  int rc = reading_begin(&hung, "policies", names, &r, &e);
+  assert_int_equal(chdir(here), 0);
+  pthread_mutex_unlock(&gate);
+  assert_int_equal(rc, 0);
+  await(r);
+  if (reading_status(r, &e) < 0) fail_msg("%s", e.text);
+  reading_drop(r);
+  tmpdir_remove(dir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_was_read_is_given_when_it_is_over),
       cmocka_unit_test(one_that_hangs_is_let_go_of),
+      cmocka_unit_test(paths_are_from_where_it_was_begun),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
