@@ -493,7 +493,7 @@ bool run_has_all(const run *r);              /* nothing is left that this watche
 void run_leave(run *r, bool has_all);        /* at the end of all tasks; gives the directory up */
 void run_say_once(run *r, const char *text); /* as a warning */
 
-/* run_trail.c: tells `why` the news. `reason` NULL: the unit's own. */
+/* run_why.c: tells `why` the news. `reason` NULL: the unit's own. */
 void run_note(run *r, const run_unit *u, trail_what what, const char *reason);
 void run_note_saved(run *r, const run_save *s, const char *reason); /* a commit */
 void run_note_start(run *r); /* tells which rules hold, too: why/last_rules.h */

@@ -1,6 +1,122 @@
-/* run_why: answers with the present words of a live run about a unit. */
+/* run_why: what a run writes down for `why`, and its answers with the present words of a unit. Nothing that is
+ * written stops a run: what cannot be written is a warning. */
+#include "prims/fs.h"
 #include "run/run_state.h"
 #include "why/inquiry.h"
+#include "why/last_rules.h"
+
+/* ---- what is written down ---- */
+
+/* Finds the unit's newest commit, as its group's log has it. */
+static runlog_ref newest_commit(const run_unit *u) {
+  runlog_ref ref = {.n = RUNLOG_NONE};
+  runlog *log = u->group ? u->group->group.log : NULL;
+  const runlog_commit *c = log ? runlog_newest(runlog_view(log), fs_base(u->path)) : NULL;
+  if (c) runlog_ref_of(log, c->n, &ref, NULL); /* on failure the number alone is known */
+  return ref;
+}
+
+static bool in_store(const run *r, const run_unit *u, runlog_ref *commit) {
+  journal_unit known = journal_find(r->journal, u->path);
+  if (known.state != JOURNAL_COMMITTED || !digest_equal(&known.fingerprint, &u->fingerprint))
+    return false;
+  *commit = known.commit;
+  return true;
+}
+
+/* Notes a record. `saved` tells the content of a commit from others. */
+static void note(run *r, const run_unit *u, trail_what what, const digest *saved,
+                 const char *reason) {
+  detect_unit now;
+  char content[HASH_HEX_MAX];
+  runlog_ref commit = {.n = RUNLOG_NONE};
+  trail_record record = {.what = what,
+                         .unit = u->path,
+                         .policy = u->want.policy,
+                         .reason = reason ? reason : u->reason,
+                         .status = u->status,
+                         .tries = u->tries};
+  /* A save that our own end cuts off is not called changed. */
+  if (r->closing && what == TRAIL_RETIRED) return;
+  bool of_detector = what == TRAIL_OPEN || what == TRAIL_UNPROVEN;
+  if (of_detector && r->detect && detect_find(r->detect, u->path, &now)) {
+    record.cause = now.cause;
+    if (!reason) record.reason = now.reason;
+  }
+  if (what == TRAIL_UNPROVEN && u->retired > 0) record.cause = "changed";
+  if (what != TRAIL_FAILED && what != TRAIL_RETRYING) record.status = 0;
+  if (what == TRAIL_COMPLETE && in_store(r, u, &commit)) {
+    record.what = TRAIL_COMMITTED;
+    record.reason = "it is in the store as it is here";
+  } else if (what == TRAIL_COMMITTED) {
+    commit = newest_commit(u);
+  }
+  if (commit.n != RUNLOG_NONE) {
+    record.commit = commit.n;
+    record.log = commit.log;
+    record.entry = commit.entry;
+    digest_hex(saved, content);
+    record.content = content;
+  }
+  trail_note(r->trail, &record);
+}
+
+void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
+  note(r, u, what, &u->fingerprint, reason);
+}
+
+void run_note_saved(run *r, const run_save *s, const char *reason) {
+  note(r, s->unit, TRAIL_COMMITTED, &s->fingerprint, reason);
+}
+
+last_rules run_last_rules(const run *r) {
+  return (last_rules){.rules = (rules *)r->rules,
+                      .dir = (char *)r->places.dir,
+                      .target = (char *)r->places.target_way,
+                      .policies = (char *)policy_names(r->policy),
+                      .null_marker = (char *)policy_null_marker(r->policy),
+                      .temp_marker = (char *)policy_temp_marker(r->policy),
+                      .grace_ns = r->limits.grace_ns,
+                      .no_delete = r->limits.no_delete};
+}
+
+void run_note_rules(run *r) {
+  err e = {0};
+  last_rules now = run_last_rules(r);
+  if (last_rules_write(r->env->io, r->places.state, &now, &e) < 0)
+    log_say(r->env->log, LOG_WARN, "`why` will know less: %s", e.text);
+}
+
+void run_note_start(run *r) {
+  trail_note(r->trail, &(trail_record){.what = TRAIL_START,
+                                       .policy = policy_names(r->policy),
+                                       .reason = r->places.target_text});
+  run_note_rules(r);
+}
+
+static void note_settling(run *r) {
+  for (size_t i = 0; r->detect && i < r->unit_count; i++) {
+    detect_unit now;
+    const run_unit *u = r->units[i];
+    if (u->phase != UNIT_SETTLING || !detect_find(r->detect, u->path, &now)) continue;
+    /* A complete unit waits for its policy, which has told why. */
+    if (now.state == DETECT_OPEN) run_note(r, u, TRAIL_OPEN, NULL);
+  }
+}
+
+void run_note_open(run *r) {
+  int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  if (now - r->noted_at < 1000000000) return;
+  r->noted_at = now;
+  run_hasty_look(r);
+  if (r->trail) note_settling(r);
+}
+
+void run_note_end(run *r) {
+  if (r->started) note_settling(r);
+}
+
+/* ---- answers ---- */
 
 static bool before(const run_unit *a, const run_unit *b) {
   return a->complete_at != b->complete_at ? a->complete_at < b->complete_at
