@@ -464,6 +464,26 @@ typedef struct ckpt_run_status {
 } ckpt_run_status;
 int ckpt_run_get_status(ckpt_run *run, ckpt_run_status *out);
 
+/* What it costs to end the job now, for one that has to choose. Times are seconds since 1970. */
+typedef struct ckpt_evict {
+  size_t size;
+  double time; /* now */
+  double
+      last_durable_time; /* when the newest checkpoint of the target was committed; negative: none */
+  double complete_time;  /* when what it has was whole on this machine; negative: not known */
+  const char *name;      /* its path below the directory, until the next call; NULL: none */
+  int64_t step;          /* of it; -1: none */
+  uint64_t bytes_pending;    /* to be sent yet of what is complete and wanted */
+  double seconds_to_durable; /* what that takes, as quick as the saves before; 0: nothing is to be
+                                sent; negative: nobody knows, none was seen */
+  double
+      lost_since; /* the work since then is lost by a kill: since the newest durable checkpoint was
+                        whole, or this run began, if that was later. Negative: nothing is lost */
+  double lost_if_killed_now; /* so many seconds of work that is */
+} ckpt_evict;
+/* Once the run has started. It asks nobody, and may be called as often as you like. */
+int ckpt_run_evict(ckpt_run *run, ckpt_evict *out);
+
 /* What would be lost with this machine, in one word. */
 enum {
   CKPT_DURABLE = 1,     /* nothing: the newest complete checkpoint of each kind that the policies

@@ -225,6 +225,17 @@ typedef int run_changed_fn(void *ctx, const run_changed *what);
 /* Tells what came of a reload, or with `job` 0 how it stands now. */
 int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *fn, void *ctx,
                  err *e);
+/* run_evict.c: what it costs to end the job now; see evict.h. Times are IO_WALL, 0: none. */
+typedef struct run_evict {
+  int64_t now_ns;
+  int64_t durable_ns, complete_ns; /* when the newest commit was made, and what it has was whole */
+  int64_t step;
+  const char *unit; /* valid until something happens; NULL: there is no commit */
+  uint64_t bytes;   /* yet to be sent */
+  int64_t lost_since_ns;
+  double lost_s, durable_in_s;
+} run_evict;
+void run_get_evict(run *r, run_evict *out);
 
 /* run_why.c: explains a name or path; see inquiry.h. explain_free() *out, on failure too. */
 struct explain;

@@ -76,6 +76,7 @@ static void on_committed(run *r, run_save *s) {
   if (s->begun_at)
     deadline_note(&r->pace, s->job.bytes, r->env->io->now(r->env->io, IO_MONO) - s->begun_at);
   run_group_note_newest(s->group);
+  if (!u->above) s->group->whole_ns = run_order_whole(s->place);
   run_keep_list(r, s->group);
   run_group_note_log(r, s->group, &s->job.commit);
   run_group_name_log(r, s->group);

@@ -167,6 +167,7 @@ struct run_group {
   int64_t newest_step, newest_time_ns; /* of its newest commit; time 0: none */
   char *newest_unit;
   queue_place newest_place; /* of its newest good commit */
+  int64_t whole_ns;         /* IO_WALL: when what its newest commit has was whole; 0: not known */
   uint64_t commits;         /* live ones, as the owner last saw its log */
   char *memory;             /* the policies' table, as JSON text; NULL: empty */
   bool memory_changed;      /* since it was last handed to a save */
@@ -559,8 +560,9 @@ int64_t run_order_of_commit(run *r, run_group *g, const runlog_commit *c);
 bool run_is_aside(const run *r, const detect_unit *facts);
 int run_note_aside(run *r, const char *path, const digest *fingerprint, err *e);
 int64_t run_step_of(const run *r, const run_group *g, const runlog_commit *c); /* by its name */
-void run_order_now(run *r);               /* what comes next becomes known now */
-void run_order_note(run *r, run_unit *u); /* gives its content a place, when it is first queued */
+void run_order_now(run *r);                 /* what comes next becomes known now */
+void run_order_note(run *r, run_unit *u);   /* gives its content a place, when it is first queued */
+int64_t run_order_whole(queue_place place); /* IO_WALL: when what has this place was whole */
 bool run_order_before(const run *r, const run_unit *a, const run_unit *b);
 /* What the rules of the queue see: of a unit, and of all of a group (NULL: none of them), valid until
  * it is called again. */

@@ -129,6 +129,17 @@
 ---@field unmatched integer files that belong to no unit
 ---@field unmatched_example? string
 
+---@class ckpt.Evict what it costs to end the job now; times are seconds since 1970
+---@field time number
+---@field last_durable_time? number
+---@field complete_time? number
+---@field name? string
+---@field step? integer
+---@field bytes_pending number
+---@field seconds_to_durable? number
+---@field lost_since? number
+---@field lost_if_killed_now number
+
 ---@class ckpt.Event
 ---@field kind "child"|"exit"|"result"|"preempt"|"list"
 ---@field pid? integer
@@ -168,6 +179,7 @@
 ---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): ckpt.Prepared?, string?, string?
 ---@field start fun(self): true?, string?, string?
 ---@field notify fun(self, event: ckpt.Event): true?, string?, string?
+---@field evict fun(self): ckpt.Evict?, string?, string?
 ---@field status fun(self): ckpt.RunStatus?, string?, string?
 ---@field why fun(self, name: string): string?, string?, ckpt.Finding[]|string
 ---@field reload fun(self, options?: ckpt.ReloadOptions): integer?, string?, string? a job

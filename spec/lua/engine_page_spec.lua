@@ -129,6 +129,7 @@ describe("the page of the engine", function()
     for class, source in pairs {
       Prepared = { "static int l_prepare", "result of `prepare`" },
       RunStatus = { "static int l_status", "member of `status`" },
+      Evict = { "static int l_evict", "member of `evict`" },
     } do
       local there = set_in_c(source[1], class)
       assert.same(there, on_page(source[2]))

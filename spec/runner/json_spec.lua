@@ -163,6 +163,7 @@ describe("docs/json.md", function()
     support.write(dir .. "/none.lua", "return { api = 1, keep = function() return {} end }")
     says("policy reload", "policy reload out -p ./none.lua -p default")
     note("status", (must "status out --json"))
+    note("evict.json", support.read(dir .. "/out.ckpt/evict.json"))
     support.write(dir .. "/go", "")
     place.await_file "over"
     says("exit.json", "status out")

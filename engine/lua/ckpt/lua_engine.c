@@ -362,6 +362,25 @@ static int l_notify(lua_State *L) {
   return l_done(L, box, ckpt_notify(box->run, &event, NULL));
 }
 
+/* evict() -> what it costs to end the job now */
+static int l_evict(lua_State *L) {
+  run_box *box = l_run(L, 1);
+  ckpt_evict c = {.size = sizeof c};
+  int rc = ckpt_run_evict(box->run, &c);
+  if (rc < 0) return fail(L, box->engine->engine, rc);
+  lua_createtable(L, 0, 9);
+  l_ckpt_set_number(L, "time", c.time);
+  if (c.last_durable_time >= 0) l_ckpt_set_number(L, "last_durable_time", c.last_durable_time);
+  if (c.complete_time >= 0) l_ckpt_set_number(L, "complete_time", c.complete_time);
+  l_ckpt_set_text(L, "name", c.name);
+  if (c.step >= 0) l_ckpt_set_number(L, "step", (double)c.step);
+  l_ckpt_set_number(L, "bytes_pending", (double)c.bytes_pending);
+  if (c.seconds_to_durable >= 0) l_ckpt_set_number(L, "seconds_to_durable", c.seconds_to_durable);
+  if (c.lost_since >= 0) l_ckpt_set_number(L, "lost_since", c.lost_since);
+  l_ckpt_set_number(L, "lost_if_killed_now", c.lost_if_killed_now);
+  return 1;
+}
+
 static int l_status(lua_State *L) {
   run_box *box = l_run(L, 1);
   ckpt_run_status s = {.size = sizeof s};
@@ -495,10 +514,17 @@ void l_ckpt_register_engine(lua_State *L) {
   static const luaL_Reg engine[] = {{"run", l_new_run},        {"dispatch", l_dispatch},
                                     {"next", l_next},          {"fd", l_engine_fd},
                                     {"close", l_engine_close}, {NULL, NULL}};
-  static const luaL_Reg run[] = {
-      {"prepare", l_prepare}, {"start", l_start}, {"notify", l_notify}, {"status", l_status},
-      {"why", l_run_why},     {"place", l_place}, {"reload", l_reload}, {"reloaded", l_reloaded},
-      {"close", l_run_close}, {NULL, NULL}};
+  static const luaL_Reg run[] = {{"prepare", l_prepare},
+                                 {"start", l_start},
+                                 {"notify", l_notify},
+                                 {"status", l_status},
+                                 {"why", l_run_why},
+                                 {"place", l_place},
+                                 {"reload", l_reload},
+                                 {"reloaded", l_reloaded},
+                                 {"evict", l_evict},
+                                 {"close", l_run_close},
+                                 {NULL, NULL}};
   l_ckpt_type(L, engine_type, engine, l_engine_close);
   l_ckpt_type(L, run_type, run, l_run_close);
   lua_pushcfunction(L, l_open);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "answer.h"
+#include "evict_file.h"
 #include "outcome.h"
 #include "runner/cli/text.h"
 
@@ -42,7 +43,7 @@ static void print_standing(FILE *f, const outcome *o) {
   free(text);
 }
 
-static void print_status(FILE *f, ckpt_run *run, const outcome *o) {
+static void print_status(FILE *f, ckpt_run *run, const outcome *o, const ckpt_evict *cost) {
   const ckpt_run_status *s = &o->status;
   text_member(f, "directory", ckpt_run_dir(run));
   text_member(f, "target", ckpt_run_target(run));
@@ -60,10 +61,11 @@ static void print_status(FILE *f, ckpt_run *run, const outcome *o) {
   for (size_t i = 0; i < o->pending_count; i++) print_pending(f, &o->pending[i]);
   if (s->fenced)
     text_member(f, "fenced", "a newer run writes to this target; nothing more is saved");
+  evict_print(f, cost);
   print_standing(f, o);
 }
 
-static void print_json(FILE *f, ckpt_run *run, const outcome *o) {
+static void print_json(FILE *f, ckpt_run *run, const outcome *o, const ckpt_evict *cost) {
   record r = record_begin(f);
   record_bool(&r, "alive", true);
   record_name(&r, "directory", ckpt_run_dir(run));
@@ -71,16 +73,21 @@ static void print_json(FILE *f, ckpt_run *run, const outcome *o) {
   record_text(&r, "run", ckpt_run_id(run));
   outcome_json_state(&r, o);
   ruling_json(&r, run);
+  record inner = record_begin(record_key(&r, "evict"));
+  evict_json(&inner, cost);
+  record_end(&inner);
   record_end_line(&r);
 }
 
 int status_answer(ckpt_run *run, bool json, FILE *out) {
   outcome o = {0};
+  ckpt_evict cost = {.size = sizeof cost};
+  if (ckpt_run_evict(run, &cost) < 0) return -1;
   outcome_take(&o, run);
   if (json)
-    print_json(out, run, &o);
+    print_json(out, run, &o, &cost);
   else
-    print_status(out, run, &o);
+    print_status(out, run, &o, &cost);
   outcome_free(&o);
   return 0;
 }

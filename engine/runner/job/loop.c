@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bystander.h"
+#include "evict_file.h"
 #include "runner/cli/clock.h"
 #include "runner/cli/command.h"
 #include "outage.h"
@@ -43,6 +44,7 @@ typedef struct loop {
   uint64_t seen;       /* signals that came, a bit each */
   bool deadline;       /* stop_at came before all was durable */
   outage outage;       /* saves that fail for now */
+  evict evict;         /* what others are told */
   bool stopped;        /* we stopped the job because a newer run writes */
   bool cut;            /* the job was told to end, or warned of it, while it was at work */
 } loop;
@@ -399,7 +401,7 @@ static void advance(loop *l) {
 
 static int timeout_ms(const loop *l) {
   double at = earlier(earlier(l->unmatched_at, l->dispatch_at), l->s->progress.next_at);
-  at = earlier(at, l->outage.next_at);
+  at = earlier(earlier(at, l->outage.next_at), l->evict.next_at);
   if (l->phase == PHASE_SWEEPING) at = earlier(at, l->kill_at);
   if (l->phase == PHASE_DRAINING) at = earlier(at, earlier(l->stop_at, l->kept_at));
   /* Once the child was killed, its own end is what is waited for. */
@@ -428,6 +430,7 @@ static void wait_once(loop *l) {
   take_signals(l);
   if (isinf(l->dispatch_at) || clock_s() >= l->dispatch_at) take_engine(l);
   progress_look(&l->s->progress, l->s->run, clock_s());
+  if (l->s->kind != SESSION_SYNC) evict_look(&l->evict, l->s->run, clock_s());
 }
 
 static void run_loop(loop *l) {
@@ -436,6 +439,8 @@ static void run_loop(loop *l) {
   l->stop_at = l->kill_at = l->lost_at = l->kept_at = l->dispatch_at = INFINITY;
   l->unmatched_at = clock_s() + UNMATCHED_S;
   outage_init(&l->outage);
+  evict_init(&l->evict, l->s->out.rank, l->s->out.world);
+  if (l->s->kind == SESSION_SYNC) l->evict.next_at = INFINITY; /* it has no job */
   take_engine(l);
   if (l->s->kind == SESSION_SYNC) { /* the writer is gone: no more files will come */
     notify(l, (ckpt_event){.kind = CKPT_EVENT_EXIT, .clean = true});
@@ -558,6 +563,7 @@ int loop_run(const options *o, session_kind kind) {
   if (s.run) {
     outcome_print(&s.out);
     outcome_write(&s.out, ckpt_run_state(s.run));
+    evict_forget(ckpt_run_state(s.run));
   } else {
     leave_unopened(&s);
   }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "evict_file.h"
 #include "processes.h"
 #include "program_named.h"
 #include "ready.h"
@@ -353,6 +354,7 @@ static int begin(session *s, session_kind kind, const options *o, const role *ro
   if (rc == 0) rc = open_run(s);
   if (rc != 0) return rc;
   outcome_forget(ckpt_run_state(s->run));
+  evict_forget(ckpt_run_state(s->run)); /* of one that was killed */
   if (child) rc = end_trainers(s);
   if (rc == 0 && kind != SESSION_WATCH) rc = prepare(s, &prepared);
   if (rc != 0) return rc;

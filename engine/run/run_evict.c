@@ -1,0 +1,40 @@
+/* run_evict: gathers what it costs to end the job now; plan/evict.h says what follows from it. */
+#include "plan/evict.h"
+#include "run/run_state.h"
+
+/* The one that was made last counts, in whichever directory it stands. */
+static const run_group *newest_group(const run *r) {
+  const run_group *newest = NULL;
+  for (size_t i = 0; i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    if (g->newest_time_ns > (newest ? newest->newest_time_ns : 0)) newest = g;
+  }
+  return newest;
+}
+
+void run_get_evict(run *r, run_evict *out) {
+  const run_group *g = newest_group(r);
+  evict_facts f = {.now_ns = r->env->io->now(r->env->io, IO_WALL),
+                   .started_ns = r->started_ns,
+                   .beside = r->beside,
+                   .complete_ns = g ? g->whole_ns : 0,
+                   .over = r->writer_gone,
+                   .takes_s = run_line_takes(r)};
+  *out = (run_evict){.now_ns = f.now_ns, .step = MATCH_NO_STEP, .complete_ns = f.complete_ns};
+  if (g) {
+    out->durable_ns = g->newest_time_ns;
+    out->step = g->newest_step;
+    out->unit = g->newest_unit;
+  }
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *u = r->units[i];
+    if (u->phase != UNIT_RUNNING && !run_unit_queued(u)) continue;
+    f.pending++;
+    out->bytes += run_line_unit(r, u).bytes;
+    if (run_order_whole(u->place) > f.last_ns) f.last_ns = run_order_whole(u->place);
+  }
+  const evict_cost cost = evict_judge(&f);
+  out->lost_since_ns = cost.lost_since_ns;
+  out->lost_s = cost.lost_s;
+  out->durable_in_s = cost.durable_in_s;
+}
