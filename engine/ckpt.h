@@ -376,7 +376,10 @@ enum {
                          names whose it is, else it is of the next one that is written */
   CKPT_EVENT_PREEMPT, /* what can be durable in `grace_s` seconds: older saves wait no more, unless all
                          of it fits */
-  CKPT_EVENT_LIST     /* list the tree now (a hint that something was written) */
+  CKPT_EVENT_LIST,    /* list the tree now (a hint that something was written) */
+  CKPT_EVENT_DRAIN /* what is complete now is to be durable in `grace_s` seconds, the newest first; the
+                         job goes on, and when that is over all is as it was. CKPT_DRAINED says so;
+                         ckpt_run_drained() how it stands */
 };
 
 typedef struct ckpt_event {
@@ -394,7 +397,7 @@ typedef struct ckpt_event {
 } ckpt_event;
 
 /* Hands an event in, once the run has started; returns at once, the event is copied. *job (may be
- * NULL) is 0: jobs are named by their completions. */
+ * NULL) is the number of a CKPT_EVENT_DRAIN; of others 0: jobs are named by their completions. */
 int ckpt_notify(ckpt_run *run, const ckpt_event *event, uint64_t *job);
 /* Gives a job up, also one that waits for its next try; its completion follows (CKPT_FAILED with
  * CKPT_ECANCELED, unless it was committed just before). CKPT_ENOENT if it is over. */
@@ -411,7 +414,10 @@ enum {
   CKPT_SKIPPED,       /* the policy does not want it saved (reason) */
   CKPT_EXPIRED,       /* in the store, and no longer kept: it is not listed any more (reason) */
   CKPT_DELETED,       /* in the store: its data is gone (reason: by which rule it was dropped) */
-  CKPT_TREE           /* a ckpt_tree() is over: status, reason; it has no run */
+  CKPT_TREE,          /* a ckpt_tree() is over: status, reason; it has no run */
+  CKPT_DRAINED, /* a CKPT_EVENT_DRAIN is over. CKPT_OK: the newest of each kind that is wanted is
+                         durable, or there is none; else `unit` is not, of which `bytes` are left:
+                         CKPT_ETIMEOUT: time is up; CKPT_ERETIRED: it is gone, and no newer one came */
 };
 
 typedef struct ckpt_completion {
@@ -483,6 +489,36 @@ typedef struct ckpt_evict {
 } ckpt_evict;
 /* Once the run has started. It asks nobody, and may be called as often as you like. */
 int ckpt_run_evict(ckpt_run *run, ckpt_evict *out);
+
+/* One checkpoint of a CKPT_EVENT_DRAIN. */
+enum {
+  CKPT_DRAIN_WAITS = 1, /* wanted, and not in the target yet */
+  CKPT_DRAIN_STORED,    /* it is, or a newer one of its kind, which `reason` names */
+  CKPT_DRAIN_UNWANTED,  /* a policy said no */
+  CKPT_DRAIN_OPEN,      /* not known to be complete: it is not waited for */
+  CKPT_DRAIN_LEFT,      /* a newer one was committed, and it is too late */
+  CKPT_DRAIN_FAILED,    /* given up after an error */
+  CKPT_DRAIN_GONE       /* removed, or written again, before it was saved */
+};
+typedef struct ckpt_drained {
+  size_t size;
+  const char *unit, *reason; /* valid during the call */
+  int64_t step;              /* -1: none */
+  uint64_t bytes, bytes_left;
+  uint32_t is;     /* CKPT_DRAIN_* */
+  uint32_t counts; /* 1: it is the newest of its kind that is wanted: the drain is about this one */
+  uint32_t late;   /* 1: it is the newest of those that are not durable; the status is its own */
+} ckpt_drained;
+typedef void ckpt_drained_fn(void *ctx, const ckpt_drained *unit);
+typedef struct ckpt_drain {
+  size_t size;
+  uint32_t over;
+  int32_t status; /* once it is over, as in CKPT_DRAINED */
+  double left_s;  /* until it is */
+} ckpt_drain;
+/* Says how the drain of this number stands; `fn` (may be NULL) is told each checkpoint. CKPT_ENOENT: there
+ * was none, or it was over long ago: the last 16 are remembered. */
+int ckpt_run_drained(ckpt_run *run, uint64_t job, ckpt_drain *out, ckpt_drained_fn *fn, void *ctx);
 
 /* What would be lost with this machine, in one word. */
 enum {

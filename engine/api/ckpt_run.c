@@ -296,6 +296,13 @@ static int preempt(ckpt_run *h, double grace_s, err *e) {
   return rc < 0 ? rc : run_preempt(h->run, grace_s, e);
 }
 
+static int drain(ckpt_run *h, double for_s, uint64_t *job, err *e) {
+  uint64_t id = 0;
+  int rc = run_drain(h->run, for_s, &id, e);
+  if (job) *job = id;
+  return rc;
+}
+
 int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   ckpt_event taken;
   if (job) *job = 0;
@@ -311,6 +318,7 @@ int ckpt_notify(ckpt_run *h, const ckpt_event *event, uint64_t *job) {
   case CKPT_EVENT_RESULT: rc = run_result(h->run, taken.json ? taken.json : "", &c->error); break;
   case CKPT_EVENT_PREEMPT: rc = preempt(h, taken.grace_s, &c->error); break;
   case CKPT_EVENT_LIST: rc = run_list(h->run, &c->error); break;
+  case CKPT_EVENT_DRAIN: rc = drain(h, taken.grace_s, job, &c->error); break;
   default: rc = err_set(&c->error, ERR_INVAL, "event kind %u is unknown", taken.kind);
   }
   return rc < 0 ? rc : ckpt_step(c, h);

@@ -135,6 +135,7 @@ void run_close(run *r) {
   run_results_free(r);
   run_in_place_free(r);
   run_later_free(r);
+  run_drains_free(r);
   run_status_free(r);
   io_lay_free(&r->laid);
   free(r->resume);
@@ -468,6 +469,14 @@ int run_preempt(run *r, double grace_s, err *e) {
   return 0;
 }
 
+int run_drain(run *r, double for_s, uint64_t *id, err *e) {
+  int rc = check_started(r, e);
+  if (rc < 0) return rc;
+  run_order_now(r);
+  notice(r, true);
+  return run_drain_begin(r, for_s, id, e);
+}
+
 int run_list(run *r, err *e) {
   int rc = check_started(r, e);
   return rc < 0 ? rc : detect_list(r->detect, e);
@@ -510,5 +519,7 @@ int run_step(run *r, int64_t *due, err *e) {
   int64_t reload = run_reload_step(r, r->env->io->now(r->env->io, IO_MONO));
   if (reload < *due) *due = reload;
   if (r->ask_due < *due) *due = r->ask_due;
+  int64_t drain = run_drain_step(r, r->env->io->now(r->env->io, IO_MONO));
+  if (drain < *due) *due = drain;
   return first;
 }

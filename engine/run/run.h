@@ -17,6 +17,7 @@
 #include "decision/policy_link.h"
 #include "job/move/progress_sink.h"
 #include "event/rules.h"
+#include "plan/drain.h"
 #include "plan/standing.h"
 #include "prims/pool.h"
 #include "prims/proc.h"
@@ -42,6 +43,7 @@ typedef enum run_kind {
   RUN_SKIPPED,
   RUN_EXPIRED,
   RUN_DELETED,
+  RUN_DRAINED = 12, /* the number of ckpt.h */
 } run_kind;
 
 /* A piece of news; the strings are valid during the call. */
@@ -163,6 +165,9 @@ int run_start_over(run *r, const run_end *end, err *e);
 int run_result(run *r, const char *json, err *e);
 int run_preempt(run *r, double grace_s, err *e);
 int run_list(run *r, err *e);
+/* What is complete now is to be durable in so many seconds; RUN_DRAINED, with this number, says that it is,
+ * or that time is up. Then all goes on as before. */
+int run_drain(run *r, double for_s, uint64_t *id, err *e);
 int run_cancel(run *r, uint64_t job); /* 1 if it was ours */
 
 /* Does what is due. *due is the IO_MONO time at which to call again; INT64_MAX: only for events. */
@@ -236,6 +241,24 @@ typedef struct run_evict {
   double lost_s, durable_in_s;
 } run_evict;
 void run_get_evict(run *r, run_evict *out);
+
+/* run_drain.c: how a drain stands. */
+typedef struct run_drain_state {
+  bool over;
+  int status; /* once it is over: 0, or why the newest of some kind is not durable */
+  double left_s;
+} run_drain_state;
+typedef struct run_drained_unit {
+  const char *unit, *reason; /* valid during the call */
+  int64_t step;
+  uint64_t bytes, left;
+  drain_is is;
+  bool counts; /* it is the newest of its kind that is wanted */
+  bool late;   /* the newest of those that are not durable: the status is about this one */
+} run_drained_unit;
+typedef void run_drained_fn(void *ctx, const run_drained_unit *unit);
+/* ERR_NOENT: there was none, or it was over long ago. `fn` may be NULL. */
+int run_drained(run *r, uint64_t id, run_drain_state *out, run_drained_fn *fn, void *ctx);
 
 /* run_why.c: explains a name or path; see inquiry.h. explain_free() *out, on failure too. */
 struct explain;

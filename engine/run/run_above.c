@@ -107,7 +107,7 @@ static int64_t period_of(const run *r, int64_t now) {
 int64_t run_above_due(run *r, run_unit *u, int64_t now) {
   const run_group *g = u->group;
   int64_t due = u->next_try;
-  if (due > now || r->preempted) return due;
+  if (due > now || r->preempted || run_drain_wants(r, u)) return due;
   bool together = g->above_at && now < seconds_later(g->above_at, TOGETHER_S * second_ns);
   if (together) return due;
   int64_t period = seconds_later(g->above_at, period_of(r, now));

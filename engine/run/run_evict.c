@@ -28,7 +28,9 @@ void run_get_evict(run *r, run_evict *out) {
   }
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
-    if (u->phase != UNIT_RUNNING && !run_unit_queued(u)) continue;
+    const bool unasked = run_unit_unasked(r, u); /* it may be wanted, once the store answers */
+    if (u->phase != UNIT_RUNNING && !run_unit_queued(u) && !unasked) continue;
+    if (unasked) f.takes_s = -1;
     f.pending++;
     out->bytes += run_line_unit(r, u).bytes;
     if (run_order_whole(u->place) > f.last_ns) f.last_ns = run_order_whole(u->place);

@@ -33,7 +33,9 @@ static int64_t end_of_round(const run *r, const run_group *g) {
 }
 
 int64_t run_in_place_due(const run *r, const run_unit *u) {
-  if (!is_paced(r, u) || r->writer_gone || r->preempted || u->group->in_place_at == 0) return 0;
+  if (!is_paced(r, u) || r->writer_gone || r->preempted || run_drain_wants(r, u) ||
+      u->group->in_place_at == 0)
+    return 0;
   const run_name *n = find(r, u->path);
   return n && n->at_ns >= u->group->in_place_at ? end_of_round(r, u->group) : 0;
 }

@@ -138,8 +138,9 @@ static void ask_later(const run *r, run_unit *u) {
   u->ask_at = seconds_later(seconds_later(io->now(io, IO_MONO), ns), GRAIN_NS);
 }
 
-static const char *event_without_news(const run *r) {
-  return r->writer_gone ? "end" : r->preempted ? "preempt" : "complete";
+static const char *event_without_news(const run *r, const run_unit *u) {
+  if (r->writer_gone) return "end";
+  return r->preempted || run_drain_wants(r, u) ? "preempt" : "complete";
 }
 
 /* A unit that is older than the newest commit, and was here before this run, was asked about by the one before. */
@@ -180,9 +181,11 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
   const uint64_t number = event_of(r, u, event != NULL);
   if (policy_once_stands(&u->once, &u->fingerprint, number, &u->want)) return;
   if (!u->once.answered) ask_first(r, u);
-  if (!event) event = event_without_news(r);
+  const bool drains = !event && !r->preempted && run_drain_wants(r, u);
+  if (!event) event = event_without_news(r, u);
   names_take(r, u, &n);
   group_facts(r, u->group, event, &f);
+  if (drains) f.grace_s = run_drain_left(r);
   f.unit = unit;
   f.saves.seconds = deadline_takes(&r->pace, unit->bytes);
   f.kind = run_sort_name(sort);
@@ -284,6 +287,7 @@ void run_consider(run *r, run_unit *u, const char *event) {
   case POLICY_SAVE:
   case POLICY_SAVE_IF_SOUND:
     count_refused(r, u, false);
+    if (!event && run_drain_wants(r, u)) u->hastened = true;
     run_enqueue(r, u);
     break;
   }
@@ -295,6 +299,11 @@ static bool held_back(const run *r, const run_unit *u) {
   if (u->phase == UNIT_SKIPPED) return true;
   return u->phase == UNIT_SETTLING && u->want.action == POLICY_WAIT && u->counted &&
          detect_find(r->detect, u->path, &unit) && policy_builtin(&unit).action != POLICY_WAIT;
+}
+
+bool run_unit_unasked(const run *r, const run_unit *u) {
+  return u->phase == UNIT_SETTLING && u->want.action == POLICY_WAIT && u->counted &&
+         run_anyway_forgets(r, u->group);
 }
 
 static bool is_outdone(const run *r, const run_unit *u) {

@@ -48,6 +48,7 @@ typedef struct run_known run_known;
 typedef struct run_keeping run_keeping;
 typedef struct run_freeing run_freeing;
 typedef struct run_later run_later;
+typedef struct run_demand run_demand;
 
 /* One unit of the watched tree. */
 typedef struct run_unit {
@@ -79,6 +80,8 @@ typedef struct run_unit {
   digest beside_of;   /* with this content */
   int64_t beside_until;
   int64_t beside_next; /* IO_MONO: to be looked at again, since a pointer is late; 0: it is not */
+  bool drained;        /* a drain waits for it, or for one that it takes the place of */
+  bool hastened;       /* queued since a drain was asked for: the policies did not want it before */
   bool counted;        /* among its group's `since` */
   bool refused;        /* it counts among those that the policies did not want */
   bool asked_for;      /* a result named it: a temporary one is saved then */
@@ -267,6 +270,8 @@ struct run {
   policy_rest rest;   /* what is still saved, once preempted */
   double grace_s;     /* of the preemption */
   int64_t end_at;     /* IO_MONO: when its time is over */
+  run_demand *drains; /* the newest first */
+  unsigned draining;  /* so many of them are not over */
   deadline_pace pace; /* of the saves */
   uint64_t results;   /* that came */
   uint64_t questions; /* the first ones about each unit */
@@ -402,6 +407,8 @@ void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status
 
 /* run_policy.c: asks the policies. The event of a unit that was just found complete is NULL. */
 void run_consider(run *r, run_unit *u, const char *event); /* queues it, or not */
+/* True if it is complete, and the policies cannot be asked: what they remember is in a store that is away. */
+bool run_unit_unasked(const run *r, const run_unit *u);
 /* Asks again about units that were skipped, or were not ready, and are the newest of their kind. */
 void run_reconsider(run *r, const char *event);
 void run_policy_begun(run *r, run_group *g); /* a save begins: counts start anew */
@@ -600,10 +607,24 @@ void run_drop_late(run *r, run_unit *u);
 int64_t run_next_save(run *r); /* IO_MONO, when the next save may begin; INT64_MAX: none waits */
 void run_save_free(run_save *s);
 
+/* run_drain.c */
+int run_drain_begin(run *r, double for_s, uint64_t *id, err *e);
+int64_t run_drain_step(run *r,
+                       int64_t now);   /* ends those that are over; returns when to call it again */
+int64_t run_drain_until(const run *r); /* IO_MONO: the first end of them; INT64_MAX: none is on */
+double run_drain_left(const run *r);   /* seconds until then */
+bool run_drain_wants(const run *r,
+                     const run_unit *u); /* it is to be saved now, whatever its pace */
+void run_drain_committed(run *r, const run_save *s);
+void run_drains_free(run *r);
+
 /* run_done.c */
 void run_save_done(run_task *task);
 
 /* run_status.c */
+uint64_t run_unit_left(const run_unit *u); /* bytes that are yet to be sent */
+/* Why it is not durable; NULL: nothing is waited for. */
+const char *run_unit_waits_for(const run *r, const run_unit *u, char *text, size_t room);
 void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */
 void run_status_free(run *r);
 

@@ -6,7 +6,7 @@
 
 #include "run/run_state.h"
 
-static uint64_t left_of(const run_unit *u) {
+uint64_t run_unit_left(const run_unit *u) {
   if (!u->save) return u->bytes;
   uint64_t moved = atomic_load(&u->save->job.moved), total = atomic_load(&u->save->job.total);
   return moved < total ? total - moved : 0;
@@ -210,7 +210,7 @@ static const char *why_settling(const run *r, const run_unit *u, char *text, siz
   return text;
 }
 
-static const char *why_pending(const run *r, const run_unit *u, char *text, size_t room) {
+const char *run_unit_waits_for(const run *r, const run_unit *u, char *text, size_t room) {
   switch (u->phase) {
   case UNIT_RUNNING: return why_running(r, u, text, room);
   case UNIT_WAITING: return "waiting for its turn";
@@ -235,7 +235,7 @@ static int pending_lost(run *r, run_pending_fn *fn, void *ctx) {
       const run_lost *l = &r->groups[i]->lost[k];
       const run_unit *u = run_unit_find(r, l->unit);
       char text[300];
-      if (!l->counts || (u && why_pending(r, u, text, sizeof text))) continue;
+      if (!l->counts || (u && run_unit_waits_for(r, u, text, sizeof text))) continue;
       count++;
       if (fn) fn(ctx, l->unit, l->why, l->bytes, l->bytes, false);
     }
@@ -247,14 +247,14 @@ int run_pending(run *r, run_pending_fn *fn, void *ctx) {
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
     char text[300];
-    const char *why = why_pending(r, u, text, sizeof text);
+    const char *why = run_unit_waits_for(r, u, text, sizeof text);
     if (!why) continue;
     count++;
     if (!fn) continue;
     /* What is being written was not measured when it was first seen. */
     detect_unit now;
     bool grows = open_now(r, u, &now);
-    fn(ctx, u->path, why, grows ? now.bytes : u->bytes, grows ? now.bytes : left_of(u),
+    fn(ctx, u->path, why, grows ? now.bytes : u->bytes, grows ? now.bytes : run_unit_left(u),
        u->phase == UNIT_RUNNING);
   }
   return count;

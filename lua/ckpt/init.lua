@@ -47,7 +47,7 @@
 ---@class ckpt.Completion
 ---@field run ckpt.Run
 ---@field job integer 0 if none was begun
----@field kind "committed"|"dropped"|"retired"|"failed"|"retrying"|"fenced"|"unproven"|"skipped"|"expired"|"deleted"
+---@field kind "committed"|"dropped"|"retired"|"failed"|"retrying"|"fenced"|"unproven"|"skipped"|"expired"|"deleted"|"drained"
 ---@field status string "OK", "EIO", ...
 ---@field class "none"|"retryable"|"permanent"|"fatal"
 ---@field step? integer
@@ -141,7 +141,7 @@
 ---@field lost_if_killed_now number
 
 ---@class ckpt.Event
----@field kind "child"|"exit"|"result"|"preempt"|"list"
+---@field kind "child"|"exit"|"result"|"preempt"|"list"|"drain"
 ---@field pid? integer
 ---@field clean? boolean
 ---@field grace? number seconds
@@ -178,7 +178,7 @@
 ---@class ckpt.Run
 ---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): ckpt.Prepared?, string?, string?
 ---@field start fun(self): true?, string?, string?
----@field notify fun(self, event: ckpt.Event): true?, string?, string?
+---@field notify fun(self, event: ckpt.Event): true|integer|nil, string?, string? the number of a drain
 ---@field evict fun(self): ckpt.Evict?, string?, string?
 ---@field status fun(self): ckpt.RunStatus?, string?, string?
 ---@field why fun(self, name: string): string?, string?, ckpt.Finding[]|string

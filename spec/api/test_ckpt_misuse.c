@@ -68,6 +68,7 @@
       {"ckpt_run_reload", ckpt_run_reload(r, NULL, &job)},                                         \
       {"ckpt_run_reloaded", ckpt_run_reloaded(r, 0, NULL, NULL, NULL)},                            \
       {"ckpt_run_evict", ckpt_run_evict(r, NULL)},                                                 \
+      {"ckpt_run_drained", ckpt_run_drained(r, 1, NULL, NULL, NULL)},                              \
       {"ckpt_run_pending", ckpt_run_pending(r, NULL, NULL)}, {                                     \
     "ckpt_run_why", ckpt_run_why(r, NULL, NULL, NULL, NULL, NULL)                                  \
   }

@@ -474,9 +474,9 @@ unsigned run_host_count(run_host *h, run_kind kind, const char *unit) {
 }
 
 const char *run_host_story(run_host *h) {
-  static const char *const names[] = {"?",       "COMMITTED", "DROPPED", "RETIRED",
-                                      "FAILED",  "RETRYING",  "FENCED",  "UNPROVEN",
-                                      "SKIPPED", "EXPIRED",   "DELETED"};
+  static const char *const names[] = {"?",        "COMMITTED", "DROPPED",  "RETIRED", "FAILED",
+                                      "RETRYING", "FENCED",    "UNPROVEN", "SKIPPED", "EXPIRED",
+                                      "DELETED",  "-",         "DRAINED"};
   static char text[16384];
   size_t len = 0;
   *text = 0;

@@ -164,6 +164,7 @@ describe("docs/json.md", function()
     says("policy reload", "policy reload out -p ./none.lua -p default")
     note("status", (must "status out --json"))
     note("evict.json", support.read(dir .. "/out.ckpt/evict.json"))
+    says("drain", "drain out --for 30s")
     support.write(dir .. "/go", "")
     place.await_file "over"
     says("exit.json", "status out")

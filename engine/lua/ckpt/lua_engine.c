@@ -111,9 +111,9 @@ static int l_dispatch(lua_State *L) {
 }
 
 static const char *kind_name(uint32_t kind) {
-  static const char *const names[] = {NULL,      "committed", "dropped", "retired",
-                                      "failed",  "retrying",  "fenced",  "unproven",
-                                      "skipped", "expired",   "deleted"};
+  static const char *const names[] = {NULL,       "committed", "dropped",  "retired", "failed",
+                                      "retrying", "fenced",    "unproven", "skipped", "expired",
+                                      "deleted",  NULL,        "drained"};
   return kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
 
@@ -346,10 +346,10 @@ static int l_start(lua_State *L) {
   return l_done(L, box, ckpt_run_start(box->run));
 }
 
-/* notify{kind=, pid=, clean=, grace=, json=} -> true */
+/* notify{kind=, pid=, clean=, grace=, json=} -> true, or the number of a drain */
 static int l_notify(lua_State *L) {
   static const char *const keys[] = {"kind", "pid", "clean", "grace", "json", NULL};
-  static const char *const kinds[] = {"child", "exit", "result", "preempt", "list", NULL};
+  static const char *const kinds[] = {"child", "exit", "result", "preempt", "list", "drain", NULL};
   run_box *box = l_run(L, 1);
   l_ckpt_check_keys(L, 2, keys);
   lua_getfield(L, 2, "kind");
@@ -359,7 +359,11 @@ static int l_notify(lua_State *L) {
                       .clean = l_ckpt_flag(L, 2, "clean"),
                       .grace_s = l_ckpt_number(L, 2, "grace", 0),
                       .json = l_ckpt_text(L, 2, "json")};
-  return l_done(L, box, ckpt_notify(box->run, &event, NULL));
+  uint64_t job = 0;
+  int rc = ckpt_notify(box->run, &event, &job);
+  if (rc < 0 || job == 0) return l_done(L, box, rc);
+  lua_pushnumber(L, (double)job);
+  return 1;
 }
 
 /* evict() -> what it costs to end the job now */

@@ -42,6 +42,7 @@ typedef struct options {
   const char *plot;               /* policy simulate: a file to be made */
   uint64_t size_max, entries_max; /* unpack; 0: the default */
   double pin_s;                   /* 0: for good */
+  double drain_s;                 /* how long a drain may take */
   double bandwidth, mtbf_s;       /* policy simulate: bytes a second, 0: none is given; 0: none */
   uint64_t seed, at;              /* at: an entry's number, if `past` */
   const char *const *only;        /* of a restore; to be freed */

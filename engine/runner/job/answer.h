@@ -11,6 +11,11 @@
 
 /* Describes how a live run stands. 0, or negative: there is no answer. */
 int status_answer(ckpt_run *run, bool json, FILE *out);
+/* Begins a drain, and writes its number. Returns NULL, or why not, until the next call. */
+const char *drain_begin(ckpt_run *run, int64_t ms, FILE *out);
+/* Writes {"over":...,"code":...,"status":...,"late":...} on a line, and once it is over what became of each
+ * checkpoint. Returns the same. */
+const char *drain_answer(ckpt_run *run, int64_t number, bool json, FILE *out);
 /* Explains a checkpoint or a file of a live run; returns the same. */
 int why_answer(ckpt_run *run, const char *name, bool json, FILE *out);
 /* Asks `run`, or if it is NULL the files that `o` names. 0, or a negative CKPT_* status. */

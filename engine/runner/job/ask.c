@@ -243,8 +243,9 @@ ask_result ask(const char *socket, const char *line, FILE *out, char error[ASK_E
   if (rc == 0 || rc == -EPIPE) rc = receive(fd, &a, until, error);
   if (fd >= 0) close(fd);
   if (rc == 0) return a.result;
-  return FAIL(error, ASK_FAILED, "the run at %s does not answer: %s", socket,
-              rc == -EPROTO ? "that is no answer of ours" : strerror(-rc));
+  const bool hung_up = rc == -ECONNRESET || rc == -EPIPE;
+  return FAIL(error, hung_up ? ASK_HUNG_UP : ASK_FAILED, "the run at %s does not answer: %s",
+              socket, rc == -EPROTO ? "that is no answer of ours" : strerror(-rc));
 }
 
 ask_result ask_question(const char *socket, const char *verb, const char *name, bool json,

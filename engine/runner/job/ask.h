@@ -13,7 +13,8 @@ typedef enum ask_result {
   ASK_DONE,    /* accepted */
   ASK_REFUSED, /* the run's process said why not */
   ASK_NOBODY,  /* nobody listens there: no run is alive */
-  ASK_FAILED   /* somebody does, and gives no (sensible) answer; or it may not be asked */
+  ASK_FAILED,  /* somebody does, and gives no (sensible) answer; or it may not be asked */
+  ASK_HUNG_UP  /* somebody did, and hung up: it ends, or has too many clients */
 } ask_result;
 
 /* These name the run: by its directory, or its state directory. */

@@ -114,19 +114,24 @@ void evict_init(evict *e, uint32_t rank, uint32_t world) {
   *e = (evict){.rank = rank, .world = world, .next_at = -INFINITY, .looked_at = -INFINITY};
 }
 
-void evict_look(evict *e, ckpt_run *run, double now) {
+void evict_hasten(evict *e) {
+  e->looked_at = -INFINITY;
+}
+
+bool evict_look(evict *e, ckpt_run *run, double now) {
   const double least_s = 2, sending_s = 5;
   ckpt_evict cost = {.size = sizeof cost};
   if (now < e->looked_at + least_s) {
     e->next_at = e->looked_at + least_s;
-    return;
+    return false;
   }
   e->looked_at = now;
   e->next_at = INFINITY;
-  if (ckpt_run_evict(run, &cost) < 0) return; /* the next status says what is wrong with it */
+  if (ckpt_run_evict(run, &cost) < 0) return false; /* the next status says what is wrong with it */
   if (cost.seconds_to_durable != 0) e->next_at = now + sending_s;
-  if (e->written.time > 0 && same(&cost, &e->written)) return;
+  if (e->written.time > 0 && same(&cost, &e->written)) return false;
   write_file(e, run, &cost);
   e->written = cost;
   e->written.name = NULL;
+  return true;
 }

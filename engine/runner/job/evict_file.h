@@ -18,8 +18,11 @@ typedef struct evict {
 
 void evict_init(evict *e, uint32_t rank, uint32_t world);
 /* Writes the file, if what is in it is no longer so. To be called when something may have happened: it
- * looks each two seconds at most, and while something is sent each five seconds at least. */
-void evict_look(evict *e, ckpt_run *run, double now);
+ * looks each two seconds at most, and while something is sent each five seconds at least. True: it has
+ * written it. */
+bool evict_look(evict *e, ckpt_run *run, double now);
+/* It is looked at next time, however short ago that was: somebody waited for what has changed. */
+void evict_hasten(evict *e);
 /* Takes the file away: no run is alive there. */
 void evict_forget(const char *state);
 

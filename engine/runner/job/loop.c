@@ -198,6 +198,7 @@ static void take_engine(loop *l) {
       report_info("%s: %s", c.unit, c.reason);
     if (l->s->o->json) completion_json(stdout, &c);
     if (c.kind == CKPT_FENCED) on_fenced(l, c.status);
+    if (c.kind == CKPT_DRAINED) evict_hasten(&l->evict);
   }
 }
 

@@ -204,6 +204,10 @@ static const char *answer_question(ckpt *engine, ckpt_run *run, json_t *question
     wrong = answer_reload(engine, run, question, answer);
   else if (verb && strcmp(verb, "reloaded") == 0)
     wrong = answer_reloaded(run, question, json, answer);
+  else if (verb && strcmp(verb, "drain") == 0)
+    wrong = drain_begin(run, json_integer_value(json_object_get(question, "ms")), answer);
+  else if (verb && strcmp(verb, "drained") == 0)
+    wrong = drain_answer(run, json_integer_value(json_object_get(question, "drain")), json, answer);
   else if (verb && strcmp(verb, "why") == 0 && !name)
     wrong = "why: which name?";
   else if (verb && strcmp(verb, "why") == 0)

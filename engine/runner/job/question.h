@@ -4,6 +4,8 @@
  *   {"$ckpt":"status","json":BOOL}             how the run stands
  *   {"$ckpt":"why","name":NAME,"json":BOOL}    what became of a checkpoint or a file
  *   {"$ckpt":"wait","name":NAME}               one line: "waiting: ...", "failed: ..." or "done"
+ *   {"$ckpt":"drain","ms":N}                   begins a drain; one line: its number
+ *   {"$ckpt":"drained","drain":N,"json":BOOL}  one line: how it stands; once it is over, more
  *
  *   {"$ckpt":"reload","policies":[NAME,...],"options":["N=V",...],"dry_run":BOOL}
  *                                              takes other policies; without lists: its own again

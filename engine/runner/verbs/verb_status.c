@@ -9,32 +9,14 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/text.h"
+#include "exit_json.h"
 #include "runner/job/ask.h"
 #include "verbs.h"
-
-/* Reads the whole of a file of ours; NULL with errno. */
-static char *read_file(const char *path) {
-  enum { MOST = 16 << 20 };
-  FILE *f = fopen(path, "re");
-  char *text = NULL;
-  size_t size = 0;
-  FILE *copy = f ? open_memstream(&text, &size) : NULL;
-  int c, error = f && !copy ? ENOMEM : errno;
-  while (copy && size < MOST && (c = getc(f)) != EOF) putc(c, copy);
-  if (copy && (ferror(f) | fclose(copy))) {
-    error = EIO;
-    free(text);
-    text = NULL;
-  }
-  if (f) fclose(f);
-  errno = error;
-  return text;
-}
 
 static int print_last(const options *o, const ckpt_place *place, const char *nobody) {
   char *path = NULL, *text = NULL;
   if (*place->state && asprintf(&path, "%s/exit.json", place->state) < 0) path = NULL;
-  if (path) text = read_file(path);
+  if (path) text = exit_json_read(path);
   int code = EXIT_DONE;
   if (!text) {
     report_error("%s%s%s%s", nobody, path ? ", and no run has ended there: " : "", path ? path : "",

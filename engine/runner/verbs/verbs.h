@@ -27,6 +27,7 @@ extern const verb verb_mark;
 extern const verb verb_bisect;
 extern const verb verb_notify;
 extern const verb verb_status;
+extern const verb verb_drain;
 extern const verb verb_pack;
 extern const verb verb_unpack;
 extern const verb verb_exec;

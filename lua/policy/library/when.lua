@@ -22,7 +22,7 @@ local function threshold(name, judge, results)
     results = results,
     judge = function(ctx, want)
       if ctx.e.event == "end" then return want, "the job has ended" end
-      if ctx.e.event == "preempt" then return want, "the job is about to end" end
+      if ctx.e.event == "preempt" then return want, "time is short" end
       return judge(ctx, want)
     end,
   }

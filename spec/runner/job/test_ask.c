@@ -84,13 +84,16 @@ static void a_refusal_has_its_reason(void **state) {
   assert_string_equal(error, "no \"object\"");
 }
 
-static void an_end_in_the_middle_is_a_failure(void **state) {
-  assert_int_equal(hears("{\"ok\":true,\"lines\":2}\none\n"), ASK_FAILED);
+static void an_end_in_the_middle_is_told_as_one(void **state) {
+  assert_int_equal(hears("{\"ok\":true,\"lines\":2}\none\n"), ASK_HUNG_UP);
   assert_non_null(strstr(error, path));
 }
 
-static void no_answer_at_all_is_a_failure(void **state) {
-  assert_int_equal(hears(""), ASK_FAILED);
+/* As a run does that ends just now. */
+static void an_end_before_the_answer_is_told_as_one(void **state) {
+  assert_int_equal(hears(""), ASK_HUNG_UP);
+  assert_non_null(strstr(error, "does not answer"));
+  assert_int_equal(ask_exit_code(ASK_HUNG_UP), 1);
 }
 
 static void nonsense_is_a_failure(void **state) {
@@ -211,8 +214,8 @@ int main(void) {
       TEST(an_ok_is_done),
       TEST(lines_are_handed_on_as_they_are_and_no_more_than_announced),
       TEST(a_refusal_has_its_reason),
-      TEST(an_end_in_the_middle_is_a_failure),
-      TEST(no_answer_at_all_is_a_failure),
+      TEST(an_end_in_the_middle_is_told_as_one),
+      TEST(an_end_before_the_answer_is_told_as_one),
       TEST(nonsense_is_a_failure),
       TEST(an_ok_that_is_not_true_is_a_failure),
       TEST(a_head_without_end_is_given_up),

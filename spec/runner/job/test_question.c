@@ -41,6 +41,13 @@ const char *ckpt_status_name(int code) {
 int status_answer(ckpt_run *run, bool json, FILE *out) {
   return fputs(json ? "{}\n" : "text\n", out) < 0;
 }
+const char *drain_begin(ckpt_run *run, int64_t ms, FILE *out) {
+  return fprintf(out, "%d\n", (int)ms) < 0 ? "full" : NULL;
+}
+const char *drain_answer(ckpt_run *run, int64_t number, bool json, FILE *out) {
+  return number == 7 ? fprintf(out, "{\"over\":%s}\n", json ? "true" : "false") < 0 ? "full" : NULL
+                     : "it is not known";
+}
 int why_answer(ckpt_run *run, const char *name, bool json, FILE *out) {
   snprintf(made.asked, sizeof made.asked, "%s", name);
   return 0;
@@ -198,6 +205,17 @@ static void a_wait_fails_for_what_was_given_up(void **state) {
   assert_memory_equal(ask("{\"$ckpt\":\"wait\"}"), "failed: ", 8);
 }
 
+static void a_drain_has_a_number_and_is_asked_about_by_it(void **state) {
+  (void)state;
+  assert_string_equal(ask("{\"$ckpt\":\"drain\",\"ms\":30000}"), "30000\n");
+  assert_null(error);
+  assert_string_equal(ask("{\"$ckpt\":\"drained\",\"drain\":7,\"json\":true}"),
+                      "{\"over\":true}\n");
+  assert_null(error);
+  ask("{\"$ckpt\":\"drained\",\"drain\":8}");
+  assert_string_equal(error, "it is not known");
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, NULL)
   const struct CMUnitTest tests[] = {
@@ -211,6 +229,7 @@ int main(void) {
       TEST(a_wait_for_a_path_from_elsewhere_is_for_its_unit),
       TEST(what_is_not_pending_is_done_only_if_it_is_saved_or_not_wanted),
       TEST(a_wait_fails_for_what_was_given_up),
+      TEST(a_drain_has_a_number_and_is_asked_about_by_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
