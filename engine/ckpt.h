@@ -234,6 +234,14 @@ int ckpt_time_left_detect(ckpt *engine, ckpt_time_left *out);
  * is known that could. Blocks up to 20 s. Needs no run. */
 int ckpt_requeue(ckpt *engine);
 
+/* Puts a line into a comment of the job of Slurm's that this process is in, for those who look at the queue.
+ * CKPT_COMMENT_ADMIN: AdminComment, which Slurm lets operators write; CKPT_COMMENT_USER: Comment, which the
+ * user of the job may. The text begins with "ckpt-lua ", and has no quotes and no line's end. Returns at once;
+ * *job is the number of the CKPT_COMMENTED that says how it went. Slurm's controller is asked, and told,
+ * each time: not more often than once in some minutes, please. */
+enum { CKPT_COMMENT_ADMIN, CKPT_COMMENT_USER };
+int ckpt_comment(ckpt *engine, uint32_t which, const char *text, uint64_t *job);
+
 /* One of several tasks that write into a directory which another one watches (`tasks` of its
  * ckpt_run_options): it says that it lives, what of a checkpoint is seen from its host, and that it
  * has ended. It needs no run. */
@@ -415,9 +423,11 @@ enum {
   CKPT_EXPIRED,       /* in the store, and no longer kept: it is not listed any more (reason) */
   CKPT_DELETED,       /* in the store: its data is gone (reason: by which rule it was dropped) */
   CKPT_TREE,          /* a ckpt_tree() is over: status, reason; it has no run */
-  CKPT_DRAINED, /* a CKPT_EVENT_DRAIN is over. CKPT_OK: the newest of each kind that is wanted is
+  CKPT_DRAINED,  /* a CKPT_EVENT_DRAIN is over. CKPT_OK: the newest of each kind that is wanted is
                          durable, or there is none; else `unit` is not, of which `bytes` are left:
                          CKPT_ETIMEOUT: time is up; CKPT_ERETIRED: it is gone, and no newer one came */
+  CKPT_COMMENTED /* a ckpt_comment() is over; it has no run. CKPT_EHELD: there is one that is not
+                         ours; CKPT_EACCESS: Slurm refuses it; CKPT_EIO: Slurm does not answer */
 };
 
 typedef struct ckpt_completion {

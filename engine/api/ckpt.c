@@ -265,6 +265,7 @@ void ckpt_close(ckpt *c) {
     ckpt_run_close(h);
   }
   ckpt_trees_stop(c);
+  ckpt_comment_close(c);
   pool_close(c->pool);
   ckpt_trees_free(c);
   free(c->text);
@@ -361,6 +362,7 @@ int ckpt_dispatch(ckpt *c, int timeout_ms) {
   }
   settle(take_finished(c, false));
   ckpt_trees_settle(c);
+  ckpt_comment_settle(c);
   int rc = step_all(c);
   return rc < 0 ? rc : (int)c->told_count;
 }

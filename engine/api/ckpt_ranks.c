@@ -49,7 +49,7 @@ int ckpt_dir_is_shared(ckpt *c, const char *dir) {
   }
 }
 
-static bool own_job(char out[SLURM_OWN_MAX]) {
+bool ckpt_own_job(char out[SLURM_OWN_MAX]) {
   return slurm_own(getenv("SLURM_JOB_ID"), getenv("SLURM_ARRAY_JOB_ID"),
                    getenv("SLURM_ARRAY_TASK_ID"), out);
 }
@@ -60,7 +60,7 @@ int ckpt_time_left_detect(ckpt *c, ckpt_time_left *out) {
   int rc = ckpt_enter(c);
   if (rc == 0) rc = ckpt_need(c, out, "out");
   if (rc < 0) return rc;
-  if (own_job(job)) slurm_time(c->env.io, job, getenv("SLURM_JOB_END_TIME"), &left);
+  if (ckpt_own_job(job)) slurm_time(c->env.io, job, getenv("SLURM_JOB_END_TIME"), &left);
   ckpt_time_left made = {.ends_s = left.ends_s, .kill_s = left.kill_s};
   ckpt_give(out, out->size, &made, sizeof made);
   return 0;
@@ -70,7 +70,7 @@ int ckpt_requeue(ckpt *c) {
   char job[SLURM_OWN_MAX];
   int rc = ckpt_enter(c);
   if (rc < 0) return rc;
-  if (!own_job(job))
+  if (!ckpt_own_job(job))
     return err_set(&c->error, ERR_UNSUPPORTED,
                    "this is no job of Slurm's (SLURM_JOB_ID is not set): nobody starts it again");
   return slurm_requeue(c->env.io, job, &c->error);

@@ -19,6 +19,7 @@
 #include "decision/policy_link.h"
 #include "job/move/progress_sink.h"
 #include "run/run.h"
+#include "run/start/slurm.h"
 #include "prims/pool.h"
 
 typedef struct told {
@@ -39,7 +40,8 @@ typedef struct ckpt_teller {
   ckpt_progress now;
 } ckpt_teller;
 
-typedef struct ckpt_tree_job ckpt_tree_job; /* ckpt_tree.c */
+typedef struct ckpt_tree_job ckpt_tree_job;     /* ckpt_tree.c */
+typedef struct ckpt_commenting ckpt_commenting; /* ckpt_comment.c */
 
 struct ckpt_run {
   ckpt *engine;
@@ -60,6 +62,7 @@ struct ckpt {
   int epoll, event, timer;
   ckpt_run *runs;
   ckpt_tree_job *trees;
+  ckpt_commenting *commenting; /* NULL: nothing was put yet */
   uint64_t last_job;
   pthread_mutex_t mutex; /* guards what workers have finished */
   pthread_cond_t arrived;
@@ -111,6 +114,11 @@ void ckpt_trees_settle(ckpt *c);
 bool ckpt_trees_cancel(ckpt *c, uint64_t job);
 void ckpt_trees_stop(ckpt *c);
 void ckpt_trees_free(ckpt *c);
+
+/* The same of the comment of our job. */
+void ckpt_comment_settle(ckpt *c);
+void ckpt_comment_close(ckpt *c);
+bool ckpt_own_job(char out[SLURM_OWN_MAX]); /* false: we are in none of Slurm's */
 
 void ckpt_teller_open(ckpt_teller *t, const io *io, ckpt_progress_fn *fn, void *ctx);
 void ckpt_teller_close(ckpt_teller *t);

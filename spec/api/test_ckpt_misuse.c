@@ -49,6 +49,8 @@
       {"ckpt_policy_diff", ckpt_policy_diff(c, NULL, NULL, NULL)},                                 \
       {"ckpt_replay_log", ckpt_replay_log(c, NULL, NULL, NULL, NULL)},                             \
       {"ckpt_replay_at", ckpt_replay_at(c, NULL, 0, NULL, NULL)},                                  \
+      {"ckpt_comment", ckpt_comment(c, CKPT_COMMENT_USER, NULL, NULL)},                            \
+      {"ckpt_comment", ckpt_comment(c, CKPT_COMMENT_USER, "", &job)},                              \
       {"ckpt_mark", ckpt_mark(c, NULL, NULL, NULL)},                                               \
       {"ckpt_collect", ckpt_collect(c, NULL, NULL, NULL)}, {"ckpt_pack", ckpt_pack(c, NULL)},      \
       {"ckpt_repair", ckpt_repair(c, NULL, NULL, NULL)}, {"ckpt_unpack", ckpt_unpack(c, NULL)},    \

@@ -8,6 +8,7 @@
 #include "event/structure.h"
 #include "tensor_bundle.h"
 #include "launch/rule/launch_record.h"
+#include "run/start/slurm.h"
 #include "why/trail.h"
 
 /* Whatever is in it, it opens unless a newer version wrote it, and what was read is read again. */
@@ -115,4 +116,21 @@ void fuzz_launch(const uint8_t *data, size_t size) {
   }
   buf_free(&text);
   buf_free(&given);
+}
+
+/* What scontrol shows of a job: names and comments in it are anybody's. */
+void fuzz_comment(const uint8_t *data, size_t size) {
+  char *shown = fuzz_text(data, size);
+  for (int admin = 0; admin < 2; admin++) {
+    const size_t room = 1 + size / 2;
+    char *part = malloc(room), *all = malloc(size + 1);
+    must(part && all);
+    bool there = slurm_comment_of(shown, admin, all, size + 1);
+    must(!strchr(all, '\n') && strstr(shown, all) && (there || !*all));
+    must(slurm_comment_of(shown, admin, part, room) == there);
+    must(strncmp(part, all, room - 1) == 0); /* as much of it as has room */
+    free(part);
+    free(all);
+  }
+  free(shown);
 }

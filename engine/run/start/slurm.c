@@ -1,5 +1,6 @@
 #include "slurm.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,14 +123,21 @@ static bool listen_to(question *all, size_t count) {
   return any;
 }
 
-/* Poses the questions side by side; `longest_ns` later nothing more is waited for. */
-static int ask_all(const io *io, question *all, size_t count, int64_t longest_ns) {
+/* Poses the questions side by side; `longest_ns` later, or once `stop` (may be NULL) is set, nothing
+ * more is waited for. */
+static int ask_until(const io *io, question *all, size_t count, int64_t longest_ns,
+                     const atomic_int *stop) {
   const int64_t until = io->now(io, IO_MONO) + longest_ns;
   int failed = 0;
   for (size_t i = 0; i < count; i++) pose(io, &all[i]);
-  while (listen_to(all, count) && io->now(io, IO_MONO) < until) continue;
+  while (listen_to(all, count) && io->now(io, IO_MONO) < until && !(stop && atomic_load(stop)))
+    continue;
   for (size_t i = 0; i < count; i++) failed |= take_answer(&all[i]);
   return failed;
+}
+
+static int ask_all(const io *io, question *all, size_t count, int64_t longest_ns) {
+  return ask_until(io, all, count, longest_ns, NULL);
 }
 
 static void ask(const io *io, char *const argv[], char *out, size_t room) {
@@ -215,4 +223,54 @@ int slurm_requeue(const io *io, const char *number, err *e) {
     return err_set(e, ERR_CONFLICT, "job %s: Slurm says that it is %s", number, state);
   if (ask_all(io, &q, 1, 10 * SECOND_NS) == 0) return 0;
   return err_set(e, ERR_IO, "job %s: %s", number, q.fault);
+}
+
+/* ---- its comments ---- */
+
+bool slurm_comment_of(const char *shown, bool admin, char *out, size_t room) {
+  const char *const key = admin ? "AdminComment=" : "Comment=";
+  for (const char *line = shown; line && *line; line = strchr(line, '\n')) {
+    line += strspn(line, "\n \t");
+    if (strncmp(line, key, strlen(key)) != 0) continue;
+    const char *value = line + strlen(key);
+    snprintf(out, room, "%.*s", (int)strcspn(value, "\n"), value);
+    return true;
+  }
+  if (room) out[0] = 0;
+  return false;
+}
+
+/* Says what is to be done: a refusal does not pass. */
+static int refused(err *e, const char *number, const char *fault) {
+  const bool denied = strstr(fault, "permission denied") || strstr(fault, "Invalid user id");
+  return err_set(e, denied ? ERR_ACCESS : ERR_IO, "job %s: its comment: %s", number, fault);
+}
+
+int slurm_comment(const io *io, const char *number, bool admin, const char *text,
+                  const atomic_int *stop, err *e) {
+  enum { SHOWN_MAX = 16 << 10, JOB_MAX = 80 };
+  const int64_t longest = 10 * SECOND_NS;
+  char id[JOB_MAX], there[512], said[256], *shown = malloc(SHOWN_MAX), *set = NULL;
+  snprintf(id, sizeof id, "JobId=%s", number);
+  if (!shown || asprintf(&set, "%s=%s", admin ? "AdminComment" : "Comment", text) < 0) {
+    free(shown);
+    return err_set(e, ERR_NOMEM, "job %s: its comment: out of memory", number);
+  }
+  char *const show[] = {"scontrol", "show", "job", (char *)number, NULL};
+  char *const update[] = {"scontrol", "update", id, set, NULL};
+  question first = {.argv = show, .out = shown, .room = SHOWN_MAX};
+  question second = {.argv = update, .out = said, .room = sizeof said};
+  int rc = 0;
+  if (ask_until(io, &first, 1, longest, stop) < 0)
+    rc = refused(e, number, first.fault);
+  else if (!*shown) /* what is not read may be there */
+    rc = err_set(e, ERR_IO, "job %s: its comment: what scontrol shows is too long", number);
+  else if (slurm_comment_of(shown, admin, there, sizeof there) && *there &&
+           strncmp(there, SLURM_OURS, strlen(SLURM_OURS)) != 0)
+    rc = err_set(e, ERR_HELD, "job %s: its comment is another's: %.200s", number, there);
+  else if (ask_until(io, &second, 1, longest, stop) < 0)
+    rc = refused(e, number, second.fault);
+  free(set);
+  free(shown);
+  return rc;
 }

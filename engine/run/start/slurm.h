@@ -5,6 +5,7 @@
 #ifndef RUN_SLURM_H
 #define RUN_SLURM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -54,5 +55,15 @@ void slurm_time(const io *io, const char *number, const char *end, slurm_time_le
  * that was cancelled would come back, while the last of it ends. ERR_IO: Slurm does not say, or does
  * not do it. Blocks, 20 s at most. */
 int slurm_requeue(const io *io, const char *number, err *e);
+
+/* What we write into a comment begins so, and what does not is somebody else's. */
+#define SLURM_OURS "ckpt-lua "
+/* Reads a comment from what `scontrol show job` prints; false, and "": there is none. */
+bool slurm_comment_of(const char *shown, bool admin, char *out, size_t room);
+/* Writes a comment (`admin`: AdminComment, which is an operator's) of a job. ERR_HELD: there is one that is
+ * not ours. ERR_ACCESS: Slurm refuses it. ERR_IO: it does not answer. Blocks, 20 s at most, or until `stop`
+ * is set. */
+int slurm_comment(const io *io, const char *number, bool admin, const char *text,
+                  const atomic_int *stop, err *e);
 
 #endif

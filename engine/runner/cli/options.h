@@ -29,6 +29,7 @@ typedef struct options {
   const char *named;      /* --restore NAME|URI */
   const char *resume_arg; /* not split yet */
   unsigned ranks, dir_is; /* RANKS_*, DIR_IS_* */
+  unsigned slurm_comment; /* COMMENT_* of comment.h */
   bool ranked;            /* --rank was given: 0 is one, too */
   bool graced;            /* --grace was given */
   bool usr1, requeue, require_commit, detach, policy_in_process;

@@ -185,6 +185,8 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      .at = OF(usr1), .takers = RUN},
     {"requeue", NULL, "have Slurm start the job again when it was told to end", take_set,
      .at = OF(requeue), .takers = RUN},
+    {"slurm-comment", "WHICH", "cost to evict in a comment of the Slurm job: off, admin or user",
+     take_choice, .at = OF(slurm_comment), .says = "off|admin|user", .takers = JOBS},
     {"require-commit", NULL, "exit 4 if nothing is committed: nothing to save, or not wanted",
      take_set, .at = OF(require_commit), .takers = SAVES},
     {"on-fenced", "WHAT", "a newer run writes here: stop (default) or detach (go on unsaved)",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bystander.h"
+#include "comment.h"
 #include "evict_file.h"
 #include "runner/cli/clock.h"
 #include "runner/cli/command.h"
@@ -44,7 +45,8 @@ typedef struct loop {
   uint64_t seen;       /* signals that came, a bit each */
   bool deadline;       /* stop_at came before all was durable */
   outage outage;       /* saves that fail for now */
-  evict evict;         /* what others are told */
+  evict evict;         /* what others are told, */
+  comment comment;     /* and Slurm is */
   bool stopped;        /* we stopped the job because a newer run writes */
   bool cut;            /* the job was told to end, or warned of it, while it was at work */
 } loop;
@@ -199,6 +201,7 @@ static void take_engine(loop *l) {
     if (l->s->o->json) completion_json(stdout, &c);
     if (c.kind == CKPT_FENCED) on_fenced(l, c.status);
     if (c.kind == CKPT_DRAINED) evict_hasten(&l->evict);
+    comment_take(&l->comment, &c);
   }
 }
 
@@ -402,7 +405,7 @@ static void advance(loop *l) {
 
 static int timeout_ms(const loop *l) {
   double at = earlier(earlier(l->unmatched_at, l->dispatch_at), l->s->progress.next_at);
-  at = earlier(earlier(at, l->outage.next_at), l->evict.next_at);
+  at = earlier(earlier(at, l->outage.next_at), earlier(l->evict.next_at, l->comment.next_at));
   if (l->phase == PHASE_SWEEPING) at = earlier(at, l->kill_at);
   if (l->phase == PHASE_DRAINING) at = earlier(at, earlier(l->stop_at, l->kept_at));
   /* Once the child was killed, its own end is what is waited for. */
@@ -410,6 +413,11 @@ static int timeout_ms(const loop *l) {
   if (isinf(at)) return -1;
   double left = (at - clock_s()) * 1000;
   return left <= 0 ? 0 : left > 1e8 ? 100000000 : (int)left + 1;
+}
+
+static void tell_others(loop *l) {
+  if (evict_look(&l->evict, l->s->run, clock_s())) comment_note(&l->comment);
+  comment_look(&l->comment, l->s->engine, l->s->run, clock_s());
 }
 
 static void wait_once(loop *l) {
@@ -431,7 +439,7 @@ static void wait_once(loop *l) {
   take_signals(l);
   if (isinf(l->dispatch_at) || clock_s() >= l->dispatch_at) take_engine(l);
   progress_look(&l->s->progress, l->s->run, clock_s());
-  if (l->s->kind != SESSION_SYNC) evict_look(&l->evict, l->s->run, clock_s());
+  if (l->s->kind != SESSION_SYNC) tell_others(l);
 }
 
 static void run_loop(loop *l) {
@@ -441,6 +449,7 @@ static void run_loop(loop *l) {
   l->unmatched_at = clock_s() + UNMATCHED_S;
   outage_init(&l->outage);
   evict_init(&l->evict, l->s->out.rank, l->s->out.world);
+  comment_init(&l->comment, l->s->o->slurm_comment, l->s->out.rank);
   if (l->s->kind == SESSION_SYNC) l->evict.next_at = INFINITY; /* it has no job */
   take_engine(l);
   if (l->s->kind == SESSION_SYNC) { /* the writer is gone: no more files will come */

@@ -179,9 +179,26 @@ static void who_does_not_answer_has_said_nothing_of_a_job(void **unused) {
   tmpdir_remove(dir);
 }
 
+static void the_comment_of_a_job_is_its_own_line(void **unused) {
+  static const char shown[] =
+      "JobId=3 JobName=AdminComment=x\n   UserId=root(0)\n   Command=/a Comment=y\n"
+      "   Comment=mine, and more\n   AdminComment=ckpt-lua time=1 step=-\n   Power=\n";
+  char text[64];
+  (void)unused;
+  assert_true(slurm_comment_of(shown, false, text, sizeof text));
+  assert_string_equal(text, "mine, and more");
+  assert_true(slurm_comment_of(shown, true, text, sizeof text));
+  assert_string_equal(text, "ckpt-lua time=1 step=-");
+  assert_false(slurm_comment_of("JobId=3\n   Power=\n", true, text, sizeof text));
+  assert_string_equal(text, "");
+  assert_true(slurm_comment_of("Comment=", false, text, sizeof text));
+  assert_string_equal(text, "");
+}
+
 int main(void) {
   const struct CMUnitTest promises[] = {
       cmocka_unit_test(a_job_is_named_with_its_cluster),
+      cmocka_unit_test(the_comment_of_a_job_is_its_own_line),
       cmocka_unit_test(only_a_job_of_the_same_named_cluster_is_asked_about),
       cmocka_unit_test(only_a_state_that_is_an_end_is_over),
       cmocka_unit_test(a_task_of_an_array_never_means_all_of_them),
