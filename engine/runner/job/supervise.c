@@ -157,11 +157,13 @@ int supervise_start(supervisor *s, char *const *argv, char *const *envp, int *wh
   return 0;
 }
 
+/* Of our own thread alone, to which orphans come, too: the engine's threads wait for the programs that they
+ * have started, and would never learn how one ended that was taken from them. */
 bool supervise_reap(supervisor *s) {
   bool child = false;
   for (;;) {
     int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
+    pid_t pid = waitpid(-1, &status, WNOHANG | __WNOTHREAD);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return child;
     if (pid == s->witness) s->witness = 0;

@@ -42,7 +42,7 @@ int supervise_begin(supervisor *s);
  * the kernel tells the job about the death of the thread that started it. */
 int supervise_start(supervisor *s, char *const *argv, char *const *envp, int *why);
 
-/* Reaps children that ended. True if the job is among them: then s->ended and s->status are set. */
+/* Reaps children that ended, of the main thread, on which it must be called. True if the job is among them: then s->ended and s->status are set. */
 bool supervise_reap(supervisor *s);
 
 /* Sends the child a signal; -ESRCH if it is over. */

@@ -167,6 +167,41 @@ static int orphans(void) {
   return 0;
 }
 
+static int begun[2], go_on[2], code_of_thread = -1;
+
+/* As the engine does, which has a thread for each program that it waits for. */
+static void *run_program(void *unused) {
+  char byte = 0;
+  int status = 0;
+  pid_t pid = fork();
+  if (pid == 0) _exit(3);
+  siginfo_t info;
+  if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0 && write(begun[1], &byte, 1) == 1 &&
+      read(go_on[0], &byte, 1) == 1 && waitpid(pid, &status, 0) == pid)
+    code_of_thread = WEXITSTATUS(status);
+  return unused;
+}
+
+static int engines_programs(void) {
+  pthread_t thread;
+  char byte = 0;
+  siginfo_t info;
+  NEED(begin());
+  NEED(pipe(begun) == 0 && pipe(go_on) == 0);
+  NEED(pthread_create(&thread, NULL, run_program, NULL) == 0);
+  NEED(read(begun[0], &byte, 1) == 1);
+  NEED(start("(sleep 0.2; exit 5) & exit 7") == 0);
+  NEED(WEXITSTATUS(await()) == 7);
+  do NEED(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT | __WNOTHREAD) == 0);
+  while (info.si_status != 5);
+  supervise_reap(&sup);
+  NEED(waitpid(-1, NULL, WNOHANG | __WNOTHREAD) == -1 && errno == ECHILD);
+  NEED(write(go_on[1], &byte, 1) == 1);
+  NEED(pthread_join(thread, NULL) == 0);
+  NEED(code_of_thread == 3);
+  return 0;
+}
+
 static void the_exit_code_comes_back(void **state) {
   in_process(exit_code);
 }
@@ -196,6 +231,9 @@ static void the_child_stays_in_our_group_and_session(void **state) {
 }
 static void grandchildren_become_ours_and_are_reaped(void **state) {
   in_process(orphans);
+}
+static void a_program_that_another_thread_waits_for_is_left_to_it(void **state) {
+  in_process(engines_programs);
 }
 
 /* Reads what a process that is not ours writes at its end. */
@@ -349,6 +387,7 @@ int main(void) {
       cmocka_unit_test(no_descriptor_of_ours_leaks),
       cmocka_unit_test(the_child_stays_in_our_group_and_session),
       cmocka_unit_test(grandchildren_become_ours_and_are_reaped),
+      cmocka_unit_test(a_program_that_another_thread_waits_for_is_left_to_it),
       cmocka_unit_test(the_child_gets_term_when_we_are_killed),
       cmocka_unit_test(a_step_daemon_signals_every_process_by_itself),
       cmocka_unit_test(the_batch_script_itself_may_be_meant_alone),
