@@ -508,23 +508,27 @@ enum {
   CKPT_DRAIN_OPEN,      /* not known to be complete: it is not waited for */
   CKPT_DRAIN_LEFT,      /* a newer one was committed, and it is too late */
   CKPT_DRAIN_FAILED,    /* given up after an error */
-  CKPT_DRAIN_GONE       /* removed, or written again, before it was saved */
+  CKPT_DRAIN_GONE,      /* removed, or written again, before it was saved */
+  CKPT_DRAIN_UNPROVEN   /* nothing proves that it is whole, or it is torn: it is not waited for */
 };
 typedef struct ckpt_drained {
   size_t size;
   const char *unit, *reason; /* valid during the call */
   int64_t step;              /* -1: none */
   uint64_t bytes, bytes_left;
-  uint32_t is;     /* CKPT_DRAIN_* */
-  uint32_t counts; /* 1: it is the newest of its kind that is wanted: the drain is about this one */
-  uint32_t late;   /* 1: it is the newest of those that are not durable; the status is its own */
+  uint32_t is; /* CKPT_DRAIN_* */
+  uint32_t
+      counts;    /* 1, once it is over: it is the newest of its kind that is wanted, so it counts */
+  uint32_t late; /* 1: it is the newest of those that are not durable; the status is its own */
 } ckpt_drained;
 typedef void ckpt_drained_fn(void *ctx, const ckpt_drained *unit);
 typedef struct ckpt_drain {
   size_t size;
   uint32_t over;
-  int32_t status; /* once it is over, as in CKPT_DRAINED */
-  double left_s;  /* until it is */
+  int32_t status;     /* once it is over, as in CKPT_DRAINED */
+  double left_s;      /* until it is */
+  uint32_t standing;  /* once it is over: CKPT_DURABLE and so on, as ckpt_run_status has it */
+  const char *reason; /* why it is not durable, until the next call; NULL: it is */
 } ckpt_drain;
 /* Says how the drain of this number stands; `fn` (may be NULL) is told each checkpoint. CKPT_ENOENT: there
  * was none, or it was over long ago: the last 16 are remembered. */

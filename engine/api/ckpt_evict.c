@@ -56,7 +56,11 @@ int ckpt_run_drained(ckpt_run *h, uint64_t job, ckpt_drain *out, ckpt_drained_fn
   if (rc < 0)
     return err_set(&h->engine->error, rc, "drain %llu is not known, or was over long ago",
                    (unsigned long long)job);
-  ckpt_drain result = {.over = state.over, .status = state.status, .left_s = state.left_s};
+  ckpt_drain result = {.over = state.over,
+                       .status = state.status,
+                       .left_s = state.left_s,
+                       .standing = (uint32_t)state.word,
+                       .reason = state.reason};
   ckpt_give(out, out->size, &result, sizeof result);
   return 0;
 }
@@ -65,5 +69,6 @@ _Static_assert(CKPT_DRAINED == (int)RUN_DRAINED && CKPT_DRAIN_WAITS == (int)DRAI
                    CKPT_DRAIN_STORED == (int)DRAIN_STORED &&
                    CKPT_DRAIN_UNWANTED == (int)DRAIN_UNWANTED &&
                    CKPT_DRAIN_OPEN == (int)DRAIN_OPEN && CKPT_DRAIN_LEFT == (int)DRAIN_LEFT &&
-                   CKPT_DRAIN_FAILED == (int)DRAIN_FAILED && CKPT_DRAIN_GONE == (int)DRAIN_GONE,
+                   CKPT_DRAIN_FAILED == (int)DRAIN_FAILED && CKPT_DRAIN_GONE == (int)DRAIN_GONE &&
+                   CKPT_DRAIN_UNPROVEN == (int)DRAIN_UNPROVEN,
                "the header's numbers are those of drain.h");

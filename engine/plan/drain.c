@@ -1,19 +1,9 @@
 #include "drain.h"
 
-#include <string.h>
-
 #include "base/err.h"
 
 static bool is_wanted(const drain_unit *u) {
-  return u->is != DRAIN_UNWANTED && u->is != DRAIN_OPEN;
-}
-
-static bool is_newer(const drain_unit *a, const drain_unit *b) {
-  return a->made_ns != b->made_ns ? a->made_ns > b->made_ns : a->step > b->step;
-}
-
-static bool is_of_kind(const drain_unit *a, const drain_unit *b) {
-  return a->group == b->group && strcmp(a->series, b->series) == 0;
+  return !u->aside && u->is != DRAIN_UNWANTED && u->is != DRAIN_OPEN && u->is != DRAIN_UNPROVEN;
 }
 
 /* What is gone from the directory nobody can save any more: the next best of its kind counts. */
@@ -22,34 +12,57 @@ bool drain_counts(const drain_unit *units, size_t count, size_t at) {
   if (!is_wanted(u)) return false;
   for (size_t i = 0; i < count; i++) {
     const drain_unit *k = &units[i];
-    if (i == at || !is_wanted(k) || !is_of_kind(k, u)) continue;
+    if (i == at || !is_wanted(k) || !standing_is_alike(&k->as, &u->as)) continue;
     bool gone = k->is == DRAIN_GONE, other = u->is == DRAIN_GONE;
-    if (gone != other ? other : is_newer(k, u)) return false;
+    if (gone != other ? other : standing_is_newer(&k->as, &u->as)) return false;
   }
   return true;
 }
 
-static int status_of(const drain_unit *u, int end) {
+static standing_is fact_of(const drain_facts *f, size_t at) {
+  const drain_unit *u = &f->units[at];
+  if (u->aside) return STANDING_IS_ASIDE;
   switch (u->is) {
-  case DRAIN_FAILED: return u->status;
-  case DRAIN_GONE: return ERR_RETIRED;
-  case DRAIN_WAITS: return end;
+  case DRAIN_WAITS: return STANDING_IS_COMING;
+  case DRAIN_STORED: return STANDING_IS_STORED;
+  case DRAIN_UNWANTED: return STANDING_IS_UNWANTED;
   case DRAIN_LEFT:
-  case DRAIN_STORED:
-  case DRAIN_UNWANTED:
-  case DRAIN_OPEN: break;
+  case DRAIN_FAILED: return STANDING_IS_FAILED;
+  case DRAIN_GONE:
+    return drain_counts(f->units, f->count, at) ? STANDING_IS_FAILED : STANDING_IS_ASIDE;
+  case DRAIN_UNPROVEN: return STANDING_IS_UNPROVEN;
+  case DRAIN_OPEN: break; /* it is not waited for */
   }
-  return ERR_TIMEOUT;
+  return STANDING_IS_ASIDE;
 }
 
-drain_answer drain_judge(const drain_unit *units, size_t count, int end) {
-  drain_answer a = {.over = true, .late = DRAIN_NONE};
-  for (size_t i = 0; i < count; i++)
-    if (units[i].is == DRAIN_WAITS && end == 0) a.over = false;
-  for (size_t i = 0; i < count; i++) {
-    if (units[i].is == DRAIN_STORED || !drain_counts(units, count, i)) continue;
-    if (a.late == DRAIN_NONE || is_newer(&units[i], &units[a.late])) a.late = (ptrdiff_t)i;
+static int status_of(const drain_facts *f, const standing_answer *s) {
+  if (s->word != STANDING_NOT_DURABLE) return 0;
+  if (s->late == STANDING_NONE && f->run.fenced) return ERR_FENCED;
+  if (s->late == STANDING_NONE) return f->unseen ? f->unseen : ERR_TIMEOUT;
+  const drain_unit *u = &f->units[s->late];
+  const int status = u->is == DRAIN_FAILED  ? u->status
+                     : u->is == DRAIN_GONE  ? ERR_RETIRED
+                     : u->is == DRAIN_WAITS ? f->end
+                                            : 0;
+  return status ? status : ERR_TIMEOUT;
+}
+
+drain_answer drain_judge(const drain_facts *f) {
+  drain_answer a = {.over = f->end != 0 || !f->unmet, .late = STANDING_NONE};
+  for (size_t i = 0; i < f->count; i++)
+    if (f->units[i].is == DRAIN_WAITS && f->end == 0) a.over = false;
+  if (!a.over) return a;
+  standing_facts all = f->run;
+  all.units = f->room;
+  all.count = f->count;
+  for (size_t i = 0; i < f->count; i++) {
+    f->room[i] = f->units[i].as;
+    f->room[i].is = fact_of(f, i);
   }
-  if (a.over && a.late != DRAIN_NONE) a.status = status_of(&units[a.late], end);
+  const standing_answer s = standing_decide(&all);
+  a.word = s.word;
+  a.late = s.late;
+  a.status = status_of(f, &s);
   return a;
 }

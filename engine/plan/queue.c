@@ -122,7 +122,7 @@ static ptrdiff_t newest_of(const queue *q, int64_t now) {
   ptrdiff_t newest = QUEUE_NONE, first;
   for (size_t i = 0; i < q->count; i++) {
     const queue_unit *u = &q->units[i];
-    if (u->stage != QUEUE_WAITS || u->next_try > now || (q->drained && u->rests)) continue;
+    if (u->stage != QUEUE_WAITS || u->next_try > now) continue;
     if (newest < 0 || queue_before(&q->units[newest], u)) newest = (ptrdiff_t)i;
   }
   first = newest;
@@ -170,7 +170,6 @@ static ptrdiff_t oldest_of(const queue *q, int64_t now) {
 
 /* With time for all of them each has its turn; else the newest is worth most. */
 static bool oldest_first(const queue *q) {
-  if (q->drained) return queue_fits(q);
   return !q->preempted ||
          ((q->rest == POLICY_REST_FIT || q->rest == POLICY_REST_ALL) && queue_fits(q));
 }

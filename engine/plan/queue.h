@@ -50,7 +50,6 @@ typedef struct queue {
   bool ranks;     /* several ranks save together; */
   bool follows;   /* and this is not the first, which decides for it */
   policy_rest rest;
-  bool drained; /* time is short, and not preempted: the job goes on, so nothing is let go for it */
   /* Looked at when time is short: the pace of the saves, what all takes that is sent or waits (in all
    * groups; negative: nobody knows), and how much time is left. */
   deadline_pace pace;

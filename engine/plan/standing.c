@@ -17,11 +17,11 @@ static bool is_wanted(const standing_unit *u) {
   return u->is == STANDING_IS_STORED || u->is == STANDING_IS_COMING || u->is == STANDING_IS_FAILED;
 }
 
-static bool is_alike(const standing_unit *a, const standing_unit *b) {
+bool standing_is_alike(const standing_unit *a, const standing_unit *b) {
   return a->group == b->group && strcmp(a->series, b->series) == 0;
 }
 
-static bool is_newer(const standing_unit *a, const standing_unit *b) {
+bool standing_is_newer(const standing_unit *a, const standing_unit *b) {
   return a->made_ns != b->made_ns ? a->made_ns > b->made_ns : a->step > b->step;
 }
 
@@ -29,8 +29,8 @@ static const standing_unit *newest_like(const standing_facts *f, const standing_
   const standing_unit *newest = NULL;
   for (size_t i = 0; i < f->count; i++) {
     const standing_unit *other = &f->units[i];
-    if (newest && !is_newer(other, newest)) continue;
-    if (is_wanted(other) && is_alike(other, u)) newest = other;
+    if (newest && !standing_is_newer(other, newest)) continue;
+    if (is_wanted(other) && standing_is_alike(other, u)) newest = other;
   }
   return newest;
 }
@@ -41,13 +41,15 @@ static void look_at(const standing_facts *f, ptrdiff_t i, standing_answer *s) {
   switch (u->is) {
   case STANDING_IS_COMING:
   case STANDING_IS_FAILED:
-    if (s->late == STANDING_NONE) s->late = i;
+    if (s->late == STANDING_NONE || standing_is_newer(u, &f->units[s->late])) s->late = i;
     break;
   case STANDING_IS_UNPROVEN:
-    if (s->unproven == STANDING_NONE || is_newer(u, &f->units[s->unproven])) s->unproven = i;
+    if (s->unproven == STANDING_NONE || standing_is_newer(u, &f->units[s->unproven]))
+      s->unproven = i;
     break;
   case STANDING_IS_UNWANTED:
-    if (s->unwanted == STANDING_NONE || is_newer(u, &f->units[s->unwanted])) s->unwanted = i;
+    if (s->unwanted == STANDING_NONE || standing_is_newer(u, &f->units[s->unwanted]))
+      s->unwanted = i;
     break;
   case STANDING_IS_STORED:
   case STANDING_IS_OPEN:
@@ -66,10 +68,10 @@ standing_answer standing_decide(const standing_facts *f) {
     open |= u->is == STANDING_IS_OPEN;
     if (u->is == STANDING_IS_STORED || u->is == STANDING_IS_OPEN || u->is == STANDING_IS_ASIDE)
       continue;
-    if (!alike || !is_alike(alike, u)) newest = newest_like(f, u);
+    if (!alike || !standing_is_alike(alike, u)) newest = newest_like(f, u);
     alike = u;
-    bool newer = newest && is_newer(newest, u);
-    bool made_up = newer || (newest && !is_wanted(u) && !is_newer(u, newest));
+    bool newer = newest && standing_is_newer(newest, u);
+    bool made_up = newer || (newest && !is_wanted(u) && !standing_is_newer(u, newest));
     if (!made_up) look_at(f, (ptrdiff_t)i, &s);
   }
   if (FAULT("durable-not-proven") && s.late != STANDING_NONE)

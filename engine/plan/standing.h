@@ -54,11 +54,14 @@ enum { STANDING_NONE = -1 };
 typedef struct standing_answer {
   standing_word word;
   /* Each is a place in `units`, or STANDING_NONE. */
-  ptrdiff_t late;     /* the newest of its kind, wanted and not in the target */
+  ptrdiff_t late; /* the newest of its kind, wanted and not in the target; the newest such one */
   ptrdiff_t unproven; /* newer than all of its kind that is whole */
   ptrdiff_t unwanted; /* newer than all of its kind that was wanted; the newest such one */
 } standing_answer;
 
 standing_answer standing_decide(const standing_facts *facts);
+
+bool standing_is_alike(const standing_unit *a, const standing_unit *b); /* of one kind */
+bool standing_is_newer(const standing_unit *a, const standing_unit *b);
 
 #endif

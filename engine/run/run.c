@@ -168,7 +168,7 @@ static int on_open(run *r, run_unit *u, err *e) {
   if (u->phase != UNIT_SETTLING) run_result_begin(r, u); /* it is written anew */
   /* A result may name the unit before all events of its making were read: that is the same
    * content. */
-  if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = false;
+  if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = u->hastened = false;
   run_unit_beside_drop(u);
   if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
   u->counted = u->refused = false;

@@ -245,7 +245,11 @@ void run_get_evict(run *r, run_evict *out);
 /* run_drain.c: how a drain stands. */
 typedef struct run_drain_state {
   bool over;
-  int status; /* once it is over: 0, or why the newest of some kind is not durable */
+  /* Once it is over: what it came to, as a run stands; 0, or why the newest of some kind is not durable; and
+   * that in words, NULL: none. */
+  standing_word word;
+  int status;
+  const char *reason;
   double left_s;
 } run_drain_state;
 typedef struct run_drained_unit {
@@ -253,7 +257,7 @@ typedef struct run_drained_unit {
   int64_t step;
   uint64_t bytes, left;
   drain_is is;
-  bool counts; /* it is the newest of its kind that is wanted */
+  bool counts; /* once it is over: it is the newest of its kind that is wanted */
   bool late;   /* the newest of those that are not durable: the status is about this one */
 } run_drained_unit;
 typedef void run_drained_fn(void *ctx, const run_drained_unit *unit);

@@ -88,7 +88,7 @@ static void on_committed(run *r, run_save *s) {
   run_tell(r, u, RUN_COMMITTED, &s->job, 0, why);
   if (!u->above) run_policy_tell(r, u, POLICY_ON_COMMITTED, 0, s->reason);
   run_made_it(r, u);
-  run_drain_committed(r, s);
+  run_drain_stored(r, u, &s->fingerprint, s->place.made_ns);
   if (*s->job.without) run_say_once(r, s->job.without);
   if (!run_follows(r) && !u->above) run_order_committed(r, s->group, s->place);
   if (s->job.plan.kind == MATCH_DIR && run_dir_note(r, u->path, &e) < 0)
@@ -212,11 +212,12 @@ static void stop_saving(run *r) {
 
 static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
   /* A drain asks for more tries, and must not use up those that there are. */
-  if (!r->draining || u->tries == 0) u->tries++;
+  const bool asked_for = r->draining && !r->writer_gone && !r->preempted;
+  if (!asked_for) u->tries++;
   retry_facts f = {.status = j->status,
                    .tries = u->tries,
                    .most = r->tries,
-                   .short_of_time = r->preempted || r->draining};
+                   .short_of_time = r->preempted || asked_for};
   f.remedy = run_policy_error(r, u, j->status, j->error.text, &f.seconds);
   bool again = retry_again(&f, pause);
   /* The job has ended here, and a rank did not come for the whole of its wait: it will not come. To

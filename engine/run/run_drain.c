@@ -1,6 +1,7 @@
-/* run_drain: what is complete now is to be durable in so many seconds, and the job goes on. It is saved as
- * at a preemption (the policies are asked in the same words, the newest is first where not all fits), but
- * nothing is let go for it, and when it is over all is as it was. plan/drain.h says when that is. */
+/* run_drain: what is complete now is to be durable in so many seconds, and the job goes on. The policies are
+ * asked in the words of a preemption, what a pace holds back has its turn, and each second is tried; but the
+ * order is that without a drain: a newer one that came first would make an older one too late for ever, which
+ * the job that goes on would have saved. plan/drain.h says when it is over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,18 @@ struct run_demand {
   run_demand *next;
   uint64_t id;
   int64_t until; /* IO_MONO */
-  int end;       /* why it ended before all was durable; 0: it goes on, or all is */
   bool over;
-  drain_unit *facts; /* of the entries */
+  drain_answer answer; /* once it is over */
+  drain_unit *facts;   /* of the entries */
+  standing_unit *room; /* for as many */
   entry *entries;
   size_t count;
 };
 
-enum { DRAINS_KEPT = 16 }; /* those that are over can be asked about for a while */
+enum {
+  DRAINS_LIVE = 16, /* each of them is looked at in each step */
+  DRAINS_KEPT = 16  /* those that are over can be asked about for a while */
+};
 
 /* ---- what it is about ---- */
 
@@ -46,22 +51,25 @@ static bool is_outdone(const run *r, const run_unit *u) {
   return false;
 }
 
+/* As the run itself sees it; DRAIN_GONE: it is not told of. */
 static drain_is first_of(const run *r, const run_unit *u) {
-  switch (u->phase) {
-  case UNIT_WAITING:
-  case UNIT_RUNNING:
-  case UNIT_RETRYING: return DRAIN_WAITS;
-  case UNIT_DURABLE: return DRAIN_STORED;
-  case UNIT_FAILED: return DRAIN_FAILED;
-  case UNIT_SKIPPED: return DRAIN_UNWANTED;
-  case UNIT_SETTLING:
+  switch (run_unit_standing(r, u)) {
+  case STANDING_IS_COMING: return DRAIN_WAITS;
+  case STANDING_IS_STORED: return DRAIN_STORED;
+  case STANDING_IS_FAILED: return u->phase == UNIT_DROPPED && u->late ? DRAIN_LEFT : DRAIN_FAILED;
+  case STANDING_IS_UNWANTED: return DRAIN_UNWANTED;
+  case STANDING_IS_UNPROVEN: return DRAIN_UNPROVEN;
+  case STANDING_IS_OPEN:
     if (run_unit_unasked(r, u)) return DRAIN_WAITS;
     return u->want.action == POLICY_WAIT && u->counted ? DRAIN_UNWANTED : DRAIN_OPEN;
-  case UNIT_UNPROVEN: return DRAIN_OPEN;
-  case UNIT_RETIRED:
-  case UNIT_DROPPED: break; /* nothing waits for it */
+  case STANDING_IS_ASIDE: break;
   }
   return DRAIN_GONE;
+}
+
+/* What was passed over was never tried, so it has no error. */
+static int status_of(const run_unit *u) {
+  return u->phase == UNIT_FAILED ? u->status : ERR_TIMEOUT;
 }
 
 static bool add(run_demand *d, const run_unit *u, drain_is is) {
@@ -73,24 +81,23 @@ static bool add(run_demand *d, const run_unit *u, drain_is is) {
   }
   d->entries[d->count] =
       (entry){.path = path, .series = series, .content = u->fingerprint, .bytes = u->bytes};
-  d->facts[d->count++] = (drain_unit){.is = is,
-                                      .status = u->status,
-                                      .group = u->group,
-                                      .series = series,
-                                      .made_ns = u->made_ns,
-                                      .step = u->step};
+  d->facts[d->count++] = (drain_unit){
+      .is = is,
+      .status = status_of(u),
+      .as = {.group = u->group, .series = series, .made_ns = u->made_ns, .step = u->step}};
   return true;
 }
 
 static int take(run *r, run_demand *d, err *e) {
   d->facts = calloc(r->unit_count + 1, sizeof *d->facts);
   d->entries = calloc(r->unit_count + 1, sizeof *d->entries);
-  bool whole = d->facts && d->entries;
+  d->room = calloc(r->unit_count + 1, sizeof *d->room);
+  bool whole = d->facts && d->entries && d->room;
   for (size_t i = 0; whole && i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     const drain_is is = first_of(r, u);
     if (is == DRAIN_WAITS) u->drained = true;
-    if (u->above || is == DRAIN_GONE || (is != DRAIN_WAITS && is_outdone(r, u))) continue;
+    if (is == DRAIN_GONE || (is != DRAIN_WAITS && (u->above || is_outdone(r, u)))) continue;
     whole = add(d, u, is);
   }
   return whole ? 0 : err_set(e, ERR_NOMEM, "drain: out of memory");
@@ -111,29 +118,21 @@ static bool sends(const run_unit *u, const digest *content) {
   return u->save && digest_equal(&u->save->fingerprint, content);
 }
 
-/* One that was let go for a newer one waits for that. */
-static drain_is of_dropped(const run_unit *u) {
-  if (u->late) return DRAIN_LEFT;
-  return u->unwanted && !u->passed_over ? DRAIN_UNWANTED : DRAIN_WAITS;
+/* The one that was complete when it was asked for, and not what stands in its place by now. */
+static bool is_itself(const run_unit *u, const entry *x) {
+  return u && digest_equal(&u->fingerprint, &x->content);
 }
 
 static drain_is now_of(const run *r, const run_unit *u, const entry *x) {
   if (!u) return DRAIN_GONE;
   if (sends(u, &x->content)) return DRAIN_WAITS;
-  if (!digest_equal(&u->fingerprint, &x->content)) return DRAIN_GONE;
-  switch (u->phase) {
-  case UNIT_RETIRED: return DRAIN_WAITS; /* for a moment */
-  case UNIT_DROPPED: return of_dropped(u);
-  case UNIT_UNPROVEN: return DRAIN_GONE;
-  case UNIT_SETTLING: return first_of(r, u) == DRAIN_OPEN ? DRAIN_GONE : first_of(r, u);
-  case UNIT_WAITING:
-  case UNIT_RUNNING:
-  case UNIT_RETRYING:
-  case UNIT_DURABLE:
-  case UNIT_FAILED:
-  case UNIT_SKIPPED: break;
-  }
-  return first_of(r, u);
+  if (!is_itself(u, x)) return DRAIN_GONE;
+  const drain_is is = first_of(r, u);
+  if (u->phase == UNIT_DURABLE) return DRAIN_STORED; /* above the checkpoints, too */
+  if (u->phase == UNIT_DROPPED && u->late) return DRAIN_LEFT;
+  if (u->phase == UNIT_SETTLING && is == DRAIN_OPEN) return DRAIN_GONE; /* it is written again */
+  /* One that was let go for a newer one waits for that, one that is put back is so for a moment. */
+  return is == DRAIN_GONE ? DRAIN_WAITS : is;
 }
 
 /* True if it may be in the target sooner or later. */
@@ -142,15 +141,19 @@ static bool comes(const run *r, const run_unit *u) {
          (u->phase == UNIT_SETTLING && first_of(r, u) != DRAIN_UNWANTED);
 }
 
+static queue_unit kind_of(const entry *x, const drain_unit *f) {
+  return (queue_unit){.series = x->series, .step = f->as.step, .made_ns = f->as.made_ns};
+}
+
 /* What was written over, or removed for a newer one of its kind, is waited for in that: a job goes on
  * meanwhile. NULL: there is none. */
 static run_unit *in_place_of(run *r, const entry *x, const drain_unit *f, run_unit *same_path) {
-  const queue_unit older = {.series = x->series, .step = f->step, .made_ns = f->made_ns};
+  const queue_unit older = kind_of(x, f);
   if (same_path && comes(r, same_path)) return same_path;
   for (size_t i = r->unit_count; i-- > 0;) {
     run_unit *k = r->units[i];
     const queue_unit newer = {.series = k->series, .step = k->step, .made_ns = k->made_ns};
-    if (k->group == f->group && comes(r, k) && queue_supersedes(&newer, &older)) return k;
+    if (k->group == f->as.group && comes(r, k) && queue_supersedes(&newer, &older)) return k;
   }
   return NULL;
 }
@@ -163,6 +166,7 @@ static const char *why(const run *r, const run_unit *u, drain_is is, char *text,
   case DRAIN_LEFT: return u->want.reason;
   case DRAIN_OPEN:
   case DRAIN_WAITS:
+  case DRAIN_UNPROVEN:
   case DRAIN_FAILED: {
     if (run_unit_unasked(r, u)) return u->want.reason;
     const char *waits = run_unit_waits_for(r, u, text, room);
@@ -178,7 +182,12 @@ static void look_at(run *r, run_demand *d, size_t i) {
   drain_unit *f = &d->facts[i];
   run_unit *u = run_unit_find(r, x->path), *instead = NULL;
   char text[400];
-  if (f->is == DRAIN_WAITS && (f->is = now_of(r, u, x)) == DRAIN_STORED) x->reason[0] = 0;
+  if (f->is == DRAIN_WAITS) {
+    f->is = now_of(r, u, x);
+    if (f->is == DRAIN_STORED) x->reason[0] = 0;
+    if (f->is == DRAIN_FAILED) f->status = status_of(u);
+    f->aside = u && run_unit_standing(r, u) == STANDING_IS_ASIDE && f->is != DRAIN_WAITS;
+  }
   if (f->is == DRAIN_GONE && (instead = in_place_of(r, x, f, u))) {
     f->is = DRAIN_WAITS;
     instead->drained = true;
@@ -189,27 +198,26 @@ static void look_at(run *r, run_demand *d, size_t i) {
     say(x, run_unit_left(instead), text);
     return;
   }
-  if (f->is == DRAIN_FAILED && u) f->status = u->status;
   if (f->is == DRAIN_STORED)
     x->left = 0; /* its reason is perhaps the newer one's name */
-  else if (u || f->is == DRAIN_GONE)
+  else if (f->is == DRAIN_WAITS ? u != NULL : is_itself(u, x) || f->is == DRAIN_GONE)
     say(x, u && f->is == DRAIN_WAITS ? run_unit_left(u) : x->bytes,
         why(r, u, f->is, text, sizeof text));
 }
 
-void run_drain_committed(run *r, const run_save *s) {
-  const run_unit *u = s->unit;
-  const queue_unit newer = {.series = u->series, .step = u->step, .made_ns = s->place.made_ns};
+void run_drain_stored(run *r, const run_unit *u, const digest *content, int64_t made_ns) {
+  const queue_unit newer = {.series = u->series, .step = u->step, .made_ns = made_ns};
   for (run_demand *d = r->drains; d; d = d->next)
     for (size_t i = 0; !d->over && i < d->count; i++) {
       drain_unit *f = &d->facts[i];
       entry *x = &d->entries[i];
-      const queue_unit older = {.series = x->series, .step = f->step, .made_ns = f->made_ns};
-      bool itself = strcmp(x->path, u->path) == 0 && digest_equal(&x->content, &s->fingerprint);
-      if (f->group != s->group || f->is == DRAIN_STORED || f->is == DRAIN_UNWANTED ||
+      const queue_unit older = kind_of(x, f);
+      bool itself = strcmp(x->path, u->path) == 0 && digest_equal(&x->content, content);
+      if (f->as.group != u->group || f->is == DRAIN_STORED || f->is == DRAIN_UNWANTED ||
           f->is == DRAIN_OPEN || (!itself && !queue_supersedes(&newer, &older)))
         continue;
       f->is = DRAIN_STORED;
+      f->aside = u->above;
       x->reason[0] = 0;
       if (!itself) snprintf(x->reason, sizeof x->reason, "%.300s is, which is newer", u->path);
     }
@@ -224,6 +232,7 @@ static void drain_free(run_demand *d) {
   }
   free(d->entries);
   free(d->facts);
+  free(d->room);
   free(d);
 }
 
@@ -263,22 +272,45 @@ static void put_back(run *r) {
 
 static drain_answer judge(run *r, run_demand *d, int64_t now) {
   for (size_t i = 0; i < d->count; i++) look_at(r, d, i);
-  d->end = r->fenced ? ERR_FENCED : d->until <= now ? ERR_TIMEOUT : 0;
-  return drain_judge(d->facts, d->count, d->end);
+  const drain_facts f = {.units = d->facts,
+                         .count = d->count,
+                         .room = d->room,
+                         .run = run_standing_facts(r),
+                         .unseen = run_standing_unseen(r),
+                         .unmet = run_anyway_unmet(r),
+                         .end = r->fenced         ? ERR_FENCED
+                                : d->until <= now ? ERR_TIMEOUT
+                                                  : 0};
+  return drain_judge(&f);
+}
+
+/* Why it is not durable, if it is none of the checkpoints. */
+static const char *why_unseen(int status) {
+  return status == ERR_FENCED    ? "a newer run saves to the target"
+         : status == ERR_TIMEOUT ? "the target has not answered since the run began"
+                                 : "what the target had is gone, or is not what was saved";
+}
+
+static const char *reason_of(const run_demand *d) {
+  const drain_answer *a = &d->answer;
+  if (a->late != STANDING_NONE) return d->entries[a->late].reason;
+  if (a->word == STANDING_NOT_PROVEN) return "nothing proves that the newest checkpoint is whole";
+  return a->status ? why_unseen(a->status) : NULL;
 }
 
 static void finish(run *r, run_demand *d, drain_answer a) {
-  const entry *late = a.late == DRAIN_NONE ? NULL : &d->entries[a.late];
+  const entry *late = a.late == STANDING_NONE ? NULL : &d->entries[a.late];
   d->over = true;
+  d->answer = a;
   if (--r->draining == 0)
     for (size_t i = 0; i < r->unit_count; i++) r->units[i]->drained = false;
   run_news news = {.kind = RUN_DRAINED,
                    .status = a.status,
                    .job = d->id,
-                   .step = late ? d->facts[a.late].step : MATCH_NO_STEP,
+                   .step = late ? d->facts[a.late].as.step : MATCH_NO_STEP,
                    .bytes = late ? late->left : 0,
                    .unit = late ? late->path : "",
-                   .reason = late ? late->reason : NULL};
+                   .reason = reason_of(d)};
   r->env->tell(r->env->ctx, r, &news);
   put_back(r);
 }
@@ -312,21 +344,30 @@ int64_t run_drain_until(const run *r) {
 static void hasten(run *r, double for_s) {
   const double grace_s = r->grace_s;
   if (r->preempted || r->writer_gone) return; /* they were asked */
-  for (size_t i = 0; i < r->unit_count; i++)
-    if (!is_whole(r->units[i])) r->units[i]->hastened = true;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    run_unit *u = r->units[i];
+    u->hastened |= !is_whole(u);
+    u->ask_before = u->ask_at;
+  }
   r->grace_s = for_s;
   run_event(r, false);
   run_reconsider(r, "preempt");
   r->grace_s = grace_s;
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
-    u->hastened = u->hastened && run_unit_queued(u);
+    const bool held = u->phase == UNIT_SKIPPED || u->phase == UNIT_SETTLING;
+    u->hastened &= run_unit_queued(u);
+    /* A no to this question takes nothing back of when the policy wanted to be asked. */
+    if (held && u->ask_before && (!u->ask_at || u->ask_before < u->ask_at))
+      u->ask_at = u->ask_before;
   }
 }
 
 int run_drain_begin(run *r, double for_s, uint64_t *id, err *e) {
   int64_t ns;
   if (seconds_to_ns(for_s, "for", &ns, e) < 0) return ERR_INVAL;
+  if (r->draining >= DRAINS_LIVE)
+    return err_set(e, ERR_LIMIT, "drain: %d are under way: wait for one of them", DRAINS_LIVE);
   run_demand *d = calloc(1, sizeof *d);
   if (!d) return err_set(e, ERR_NOMEM, "drain: out of memory");
   hasten(r, for_s);
@@ -355,19 +396,22 @@ int run_drained(run *r, uint64_t id, run_drain_state *out, run_drained_fn *fn, v
   while (d && d->id != id) d = d->next;
   if (!d) return ERR_NOENT;
   /* Whether it is over the next step says, which tells it, too. */
-  drain_answer a = d->over ? drain_judge(d->facts, d->count, d->end) : judge(r, d, now);
-  *out = (run_drain_state){.over = d->over, .status = d->over ? a.status : 0};
+  *out = (run_drain_state){.over = d->over, .word = d->answer.word, .status = d->answer.status};
+  if (d->over)
+    out->reason = reason_of(d);
+  else
+    judge(r, d, now);
   if (!d->over) out->left_s = d->until > now ? (double)(d->until - now) / 1e9 : 0;
   for (size_t i = 0; fn && i < d->count; i++) {
     const entry *x = &d->entries[i];
     const run_drained_unit told = {.unit = x->path,
                                    .reason = x->reason,
-                                   .step = d->facts[i].step,
+                                   .step = d->facts[i].as.step,
                                    .bytes = x->bytes,
                                    .left = x->left,
                                    .is = d->facts[i].is,
-                                   .counts = drain_counts(d->facts, d->count, i),
-                                   .late = a.late == (ptrdiff_t)i};
+                                   .counts = d->over && drain_counts(d->facts, d->count, i),
+                                   .late = d->over && d->answer.late == (ptrdiff_t)i};
     fn(ctx, &told);
   }
   return 0;

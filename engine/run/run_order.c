@@ -111,7 +111,6 @@ double run_line_takes(const run *r) {
 }
 
 queue run_line(const run *r, const run_group *g) {
-  const bool drained = r->draining && !r->preempted && !run_follows(r);
   queue q = {.units = r->line,
              .keep_all = r->keep_all,
              .preempted = r->preempted,
@@ -120,11 +119,8 @@ queue run_line(const run *r, const run_group *g) {
              .follows = run_follows(r),
              .rest = r->rest,
              .pace = r->pace,
-             .drained = drained,
-             .takes_s = r->preempted || drained ? run_line_takes(r) : -1};
-  if (r->preempted || drained)
-    q.left_ns =
-        (r->preempted ? r->end_at : run_drain_until(r)) - r->env->io->now(r->env->io, IO_MONO);
+             .takes_s = r->preempted ? run_line_takes(r) : -1};
+  if (r->preempted) q.left_ns = r->end_at - r->env->io->now(r->env->io, IO_MONO);
   for (size_t i = 0; g && i < r->unit_count; i++) {
     if (r->units[i]->group != g) continue;
     r->line[q.count] = run_line_unit(r, r->units[i]);
@@ -168,7 +164,7 @@ void run_order_committed(run *r, run_group *g, queue_place place) {
  * one that is not yet quiet is waited for, but not for ever. */
 bool run_order_awaits(const run *r, const run_unit *u, int64_t now) {
   enum { MOST_S = 2 };
-  if (!run_order_at_start(r, u) || r->preempted || r->draining || run_follows(r)) return false;
+  if (!run_order_at_start(r, u) || r->preempted || run_follows(r)) return false;
   if (now > r->started_at + r->rules->quiet_ns + (int64_t)MOST_S * 1000000000) return false;
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *k = r->units[i];

@@ -110,6 +110,7 @@ void run_unit_durable(run *r, run_unit *u) {
   run_unit_beside_drop(u);
   drop_older(r, u, true);
   run_made_it(r, u);
+  run_drain_stored(r, u, &u->fingerprint, u->made_ns);
   run_tell_watchers(r, u);
 }
 

@@ -81,6 +81,7 @@ typedef struct run_unit {
   int64_t beside_until;
   int64_t beside_next; /* IO_MONO: to be looked at again, since a pointer is late; 0: it is not */
   bool drained;        /* a drain waits for it, or for one that it takes the place of */
+  int64_t ask_before;  /* ask_at, as it was when a drain began to ask */
   bool hastened;       /* queued since a drain was asked for: the policies did not want it before */
   bool counted;        /* among its group's `since` */
   bool refused;        /* it counts among those that the policies did not want */
@@ -615,7 +616,8 @@ int64_t run_drain_until(const run *r); /* IO_MONO: the first end of them; INT64_
 double run_drain_left(const run *r);   /* seconds until then */
 bool run_drain_wants(const run *r,
                      const run_unit *u); /* it is to be saved now, whatever its pace */
-void run_drain_committed(run *r, const run_save *s);
+/* This content of the unit, which was made then, is in the target. */
+void run_drain_stored(run *r, const run_unit *u, const digest *content, int64_t made_ns);
 void run_drains_free(run *r);
 
 /* run_done.c */
@@ -623,6 +625,11 @@ void run_save_done(run_task *task);
 
 /* run_status.c */
 uint64_t run_unit_left(const run_unit *u); /* bytes that are yet to be sent */
+/* What a unit is to standing.h; what the run as a whole is, without its units; and why it may not be durable
+ * though none of them is late: 0, or an error (that it is fenced is told by itself). */
+standing_is run_unit_standing(const run *r, const run_unit *u);
+standing_facts run_standing_facts(const run *r);
+int run_standing_unseen(const run *r);
 /* Why it is not durable; NULL: nothing is waited for. */
 const char *run_unit_waits_for(const run *r, const run_unit *u, char *text, size_t room);
 void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */

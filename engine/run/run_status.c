@@ -14,7 +14,7 @@ uint64_t run_unit_left(const run_unit *u) {
 
 /* ---- the standing ---- */
 
-static standing_is fact_of(const run *r, const run_unit *u) {
+standing_is run_unit_standing(const run *r, const run_unit *u) {
   switch (u->phase) {
   case UNIT_SETTLING: return STANDING_IS_OPEN;
   case UNIT_WAITING:
@@ -53,17 +53,26 @@ static bool has_commit(const run *r) {
   return false;
 }
 
+standing_facts run_standing_facts(const run *r) {
+  return (standing_facts){.stored = has_commit(r),
+                          .seen = r->committed + r->dropped + r->retired > 0,
+                          .lost = run_lost_status(r) != 0 || run_anyway_unmet(r),
+                          .fenced = r->fenced};
+}
+
+int run_standing_unseen(const run *r) {
+  /* What is durable in a store that never answered nobody has seen. */
+  return run_anyway_unmet(r) ? ERR_TIMEOUT : run_lost_status(r);
+}
+
 /* Gathers what is known. The unit that was refused last stands behind the others: it may be gone by
  * now, or be another one. */
 static standing_facts gather(run *r) {
-  standing_facts f = {.units = r->facts,
-                      .stored = has_commit(r),
-                      .seen = r->committed + r->dropped + r->retired > 0,
-                      .lost = run_lost_status(r) != 0 || run_anyway_unmet(r),
-                      .fenced = r->fenced};
+  standing_facts f = run_standing_facts(r);
+  f.units = r->facts;
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *u = r->units[i];
-    r->facts[f.count++] = (standing_unit){.is = fact_of(r, u),
+    r->facts[f.count++] = (standing_unit){.is = run_unit_standing(r, u),
                                           .group = u->group,
                                           .series = u->series,
                                           .made_ns = u->made_ns,
@@ -80,8 +89,7 @@ static standing_facts gather(run *r) {
 
 /* Returns why the newest complete unit of some kind is not durable; 0 if none is late. */
 static int status_of_late(const run *r, ptrdiff_t late) {
-  if (late == STANDING_NONE) /* what is durable in a store that never answered nobody has seen */
-    return run_anyway_unmet(r) ? ERR_TIMEOUT : run_lost_status(r);
+  if (late == STANDING_NONE) return run_standing_unseen(r);
   const run_unit *u = r->units[late];
   if (u->phase == UNIT_FAILED) return u->status;
   return r->fenced ? ERR_FENCED : ERR_TIMEOUT;

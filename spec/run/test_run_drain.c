@@ -43,6 +43,11 @@ static seen look(run_host *h, uint64_t id, const char *unit) {
   return s;
 }
 
+static const char rate[] =
+    "return { api = 1, sync = function(e)\n"
+    "  if e.event == 'preempt' then return true, 'time is short: ' .. tostring(e.grace) end\n"
+    "  return false, 'not yet' end }";
+
 static void with_nothing_to_save_it_is_over_at_once(void **state) {
   run_host *h = *state;
   drain(h, 30);
@@ -101,24 +106,152 @@ static void a_newer_one_of_its_kind_will_do(void **state) {
   assert_string_equal(one.reason, "ckpt-2.pt is, which is newer");
 }
 
-/* The first took twice as long as what is left. */
-static void the_newest_is_first_where_not_all_fits_and_nothing_is_let_go(void **state) {
+/* The first took twice as long as what is left: the newest alone fits, and the job goes on. */
+static void nothing_that_would_have_been_saved_without_it_is_lost(void **state) {
   run_host *h = *state;
   run_host_hold_save(h, "ckpt-1.pt", "one");
   run_host_let_wait(h, "best.pt");
   run_host_let_wait(h, "last.pt");
   drain(h, 30);
-  assert_int_equal(run_host_count(h, RUN_DROPPED, NULL), 0);
   run_host_skip(h, 20);
   run_host_hold(h, false);
   run_host_until(h, RUN_COMMITTED, "last.pt");
-  assert_string_equal(run_host_commits(h), "ckpt-1.pt last.pt");
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt best.pt last.pt");
+  assert_int_equal(run_host_count(h, RUN_DROPPED, NULL), 0);
 }
 
-static const char rate[] =
-    "return { api = 1, sync = function(e)\n"
-    "  if e.event == 'preempt' then return true, 'time is short: ' .. tostring(e.grace) end\n"
-    "  return false, 'not yet' end }";
+static void with_no_time_at_all_nothing_is_lost_either(void **state) {
+  run_host *h = *state;
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  run_host_let_wait(h, "best.pt");
+  run_host_let_wait(h, "last.pt");
+  drain(h, 0);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt best.pt last.pt");
+}
+
+static void where_each_is_kept_each_is_saved(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->keep_all = true;
+  run_host_begin(h);
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  run_host_let_wait(h, "ckpt-2.pt");
+  run_host_let_wait(h, "ckpt-3.pt");
+  drain(h, 30);
+  run_host_skip(h, 20);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-3.pt");
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt ckpt-2.pt ckpt-3.pt");
+}
+
+static void
+one_that_went_for_what_a_drain_alone_wanted_is_saved_when_that_is_put_back(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, "return { api = 1, sync = function(e)\n"
+                         "  return e.event == 'preempt' or e.checkpoint.name ~= 'ckpt-2.pt' end }");
+  run_host_hold_save(h, "best.pt", "best");
+  run_host_let_wait(h, "ckpt-1.pt");
+  run_host_save(h, "ckpt-2.pt", RUN_SKIPPED);
+  drain(h, 30);
+  run_host_skip(h, 31);
+  run_host_until(h, RUN_DRAINED, NULL);
+  run_host_hold(h, false);
+  run_host_idle(h);
+  assert_string_equal(run_host_commits(h), "best.pt ckpt-1.pt");
+}
+
+static void what_came_too_late_before_is_named_by_each_drain(void **state) {
+  run_host *h = *state;
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  run_host_let_wait(h, "best.pt");
+  run_host_let_wait(h, "last.pt");
+  assert_int_equal(run_preempt(run_host_run(h), 0.001, NULL), 0);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "last.pt");
+  assert_int_equal(run_host_status(h).standing, STANDING_NOT_DURABLE);
+  for (int i = 0; i < 2; i++) {
+    uint64_t id = drain(h, 30);
+    run_host_until(h, RUN_DRAINED, "best.pt");
+    assert_int_equal(status_of(h, "best.pt"), ERR_TIMEOUT);
+    assert_int_equal(look(h, id, "best.pt").told.is, DRAIN_LEFT);
+  }
+}
+
+static void what_was_refused_since_another_one_ran_is_told_as_not_wanted(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, "return { api = 1, queue = 'skip' }");
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  run_host_save(h, "ckpt-2.pt", RUN_DROPPED);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  uint64_t id = drain(h, 30);
+  run_host_until(h, RUN_DRAINED, "");
+  assert_int_equal(look(h, id, "ckpt-2.pt").told.is, DRAIN_UNWANTED);
+}
+
+static void beside_a_newer_run_nothing_is_called_unwanted(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, rate);
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
+  run_fenced(run_host_run(h), "", "a newer one");
+  drain(h, 30);
+  run_host_until(h, RUN_DRAINED, NULL);
+  assert_int_equal(run_host_last(h, RUN_DRAINED, NULL)->status, ERR_FENCED);
+}
+
+static void one_that_was_given_up_is_not_durable_by_what_is_written_in_its_place(void **state) {
+  run_host *h = *state;
+  run_host_fail_store(h, EACCES);
+  run_host_write(h, "best.pt", "first", RUN_FAILED);
+  run_host_fail_store(h, 0);
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  drain(h, 30);
+  unlink(run_host_dir(h, "best.pt"));
+  run_host_for(h, 0.1);
+  run_host_let_wait(h, "best.pt");
+  run_host_hold(h, false);
+  run_host_until(h, RUN_DRAINED, "best.pt");
+  assert_int_not_equal(status_of(h, "best.pt"), 0);
+}
+
+static void it_keeps_no_end_of_a_job_waiting(void **state) {
+  run_host *h = *state;
+  run_host_fail_store(h, EIO);
+  run_host_write(h, "ckpt-1.pt", "one", RUN_RETRYING);
+  drain(h, 1e6);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  for (int i = 0; i < 40 && run_host_count(h, RUN_FAILED, NULL) == 0; i++) {
+    run_host_skip(h, 61);
+    run_host_for(h, 0.05);
+  }
+  assert_int_equal(run_host_count(h, RUN_FAILED, "ckpt-1.pt"), 1);
+}
+
+static void a_no_when_time_is_short_takes_no_later_yes_back(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, "return { api = 1, sync = function(e)\n"
+                         "  if e.event == 'preempt' then return false, 'never in a hurry' end\n"
+                         "  if e.event == 'time' then return true, 'it is time' end\n"
+                         "  return false, 'not yet', '40s' end }");
+  run_host_save(h, "ckpt-1.pt", RUN_SKIPPED);
+  drain(h, 5);
+  run_host_until(h, RUN_DRAINED, NULL);
+  run_host_skip(h, 41);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+}
+
+static void so_many_at_once_are_enough(void **state) {
+  run_host *h = *state;
+  uint64_t id;
+  run_host_hold_save(h, "ckpt-1.pt", "one");
+  for (int i = 0; i < 16; i++) drain(h, 30);
+  assert_int_equal(run_drain(run_host_run(h), 30, &id, NULL), ERR_LIMIT);
+  run_host_hold(h, false);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  run_host_step(h, NULL);
+  drain(h, 30);
+}
 
 static void a_rule_of_pace_holds_nothing_back(void **state) {
   run_host *h = *state;
@@ -305,7 +438,17 @@ int main(void) {
       WITH_RUN(it_is_over_when_all_that_was_complete_is_durable),
       WITH_RUN(when_time_is_up_it_names_the_newest_and_the_save_goes_on),
       WITH_RUN(a_newer_one_of_its_kind_will_do),
-      WITH_RUN(the_newest_is_first_where_not_all_fits_and_nothing_is_let_go),
+      WITH_RUN(nothing_that_would_have_been_saved_without_it_is_lost),
+      WITH_RUN(with_no_time_at_all_nothing_is_lost_either),
+      WITH_HOST(where_each_is_kept_each_is_saved),
+      WITH_HOST(one_that_went_for_what_a_drain_alone_wanted_is_saved_when_that_is_put_back),
+      WITH_RUN(what_came_too_late_before_is_named_by_each_drain),
+      WITH_HOST(what_was_refused_since_another_one_ran_is_told_as_not_wanted),
+      WITH_RUN(one_that_was_given_up_is_not_durable_by_what_is_written_in_its_place),
+      WITH_RUN(it_keeps_no_end_of_a_job_waiting),
+      WITH_RUN(so_many_at_once_are_enough),
+      WITH_HOST(a_no_when_time_is_short_takes_no_later_yes_back),
+      WITH_HOST(beside_a_newer_run_nothing_is_called_unwanted),
       WITH_HOST(a_rule_of_pace_holds_nothing_back),
       WITH_HOST(what_had_not_begun_when_time_was_up_is_held_back_again),
       WITH_HOST(a_no_of_the_policy_is_not_waited_for),

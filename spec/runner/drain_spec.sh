@@ -125,6 +125,10 @@ rm "$top/end" "$top/make.1"
 mkdir "$top/out/.new" && head -c 1000 /dev/zero >"$top/out/.new/model.bin"
 rules '999999 * * status 503/SlowDown\n'
 begin anyway --to s3://ckpt-test/anyway -p "$S3_DIR/hurried.lua" --start-anyway --start-wait 1s
+drain --for 1s
+tell $(($? != 13)) "of a target that has not answered yet nobody says that all is durable"
+says "has not answered since the run began"
+tell $? "and that is said"
 mv "$top/out/.new" "$top/out/checkpoint-2"
 # shellcheck disable=SC2317 # of wait_for
 complete() { "$CKPT" why checkpoint-2 --dir "$top/out" --state "$top/state" | grep "is not known while"; }

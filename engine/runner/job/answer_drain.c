@@ -8,8 +8,11 @@
 const char *drain_begin(ckpt_run *run, int64_t ms, FILE *out) {
   ckpt_event event = {.size = sizeof event, .kind = CKPT_EVENT_DRAIN, .grace_s = (double)ms / 1000};
   uint64_t number = 0;
-  if (ms < 0) return "drain: a time is no less than 0";
-  if (ckpt_notify(run, &event, &number) < 0) return "drain: the run cannot do it now";
+  if (ms < 0) return "drain: `ms` is a whole number of milliseconds, no less than 0";
+  /* One that has begun counts, though the step behind it failed. */
+  int rc = ckpt_notify(run, &event, &number);
+  if (rc == CKPT_ELIMIT) return "drain: so many are under way already: wait for one of them";
+  if (number == 0) return rc == CKPT_ENOMEM ? "out of memory" : "drain: the run cannot do it now";
   fprintf(out, "%llu\n", (unsigned long long)number);
   return NULL;
 }
@@ -21,7 +24,6 @@ typedef struct drained {
   ckpt_run *run;
   FILE *lines; /* of all */
   bool json;
-  bool counts, unwanted;
   char *late; /* one that is not durable, and why: for the last word; NULL: none */
 } drained;
 
@@ -35,6 +37,7 @@ static const struct {
     [CKPT_DRAIN_LEFT] = {"too_late", "too late   "},
     [CKPT_DRAIN_FAILED] = {"failed", "failed     "},
     [CKPT_DRAIN_GONE] = {"gone", "gone       "},
+    [CKPT_DRAIN_UNPROVEN] = {"not_proven", "not proven "},
 };
 
 static void put_unit(FILE *f, const ckpt_drained *u) {
@@ -78,8 +81,6 @@ static void note_late(drained *d, const ckpt_drained *u) {
 static void on_unit(void *ctx, const ckpt_drained *u) {
   drained *d = ctx;
   if (u->is >= sizeof words / sizeof *words || !words[u->is].json) return;
-  d->counts |= u->counts != 0;
-  d->unwanted |= u->is == CKPT_DRAIN_UNWANTED;
   if (u->late) note_late(d, u);
   if (d->json) {
     put_json(d->lines, u);
@@ -92,26 +93,18 @@ static void on_unit(void *ctx, const ckpt_drained *u) {
 
 /* ---- the last word ---- */
 
-static const char *word_of(const drained *d, int status) {
-  ckpt_run_status s = {.size = sizeof s};
-  if (status != CKPT_OK) return "not_durable";
-  if (d->counts) return "durable";
-  if (d->unwanted) return "not_wanted";
-  bool stored = ckpt_run_get_status(d->run, &s) == 0 && s.newest_unit;
-  return stored ? "durable" : "nothing_to_save";
-}
-
-static void put_last(const drained *d, const char *word, int status) {
+static void put_last(const drained *d, const ckpt_drain *state) {
+  const char *word = ckpt_standing_name(state->standing);
   if (d->json) {
     record r = record_begin(d->lines);
     record_text(&r, "drained", word);
-    record_text(&r, "status", ckpt_status_name(status));
+    record_text(&r, "status", ckpt_status_name(state->status));
     record_end_line(&r);
     return;
   }
   fputs("drained    ", d->lines);
-  for (const char *p = word; *p; p++) fputc(*p == '_' ? ' ' : *p, d->lines);
-  if (status == CKPT_OK && d->counts) {
+  for (const char *p = word; p && *p; p++) fputc(*p == '_' ? ' ' : *p, d->lines);
+  if (state->standing == CKPT_DURABLE) {
     fputs(" in ", d->lines);
     text_plain(d->lines, ckpt_run_target(d->run));
   }
@@ -119,17 +112,19 @@ static void put_last(const drained *d, const char *word, int status) {
 }
 
 /* What is gone may be there again when somebody asks once more, as what was late is. */
-static int code_of(int status) {
+static int code_of(const ckpt_drain *state) {
+  const int status = state->over ? state->status : CKPT_OK;
+  if (state->over && state->standing == CKPT_NOT_PROVEN) return EXIT_PARTIAL;
   return status == CKPT_ETIMEOUT || status == CKPT_ERETIRED ? EXIT_DEADLINE : exit_code_of(status);
 }
 
 static void put_head(FILE *out, const drained *d, const ckpt_drain *state) {
   record r = record_begin(out);
   record_bool(&r, "over", state->over);
-  bool late = state->over && state->status != CKPT_OK;
-  record_count(&r, "code", (uint64_t)code_of(late ? state->status : CKPT_OK));
+  const int code = code_of(state);
+  record_count(&r, "code", (uint64_t)code);
   record_text(&r, "status", ckpt_status_name(state->over ? state->status : CKPT_OK));
-  record_text(&r, "late", late ? d->late : NULL);
+  record_text(&r, "late", code == EXIT_DONE ? NULL : d->late ? d->late : state->reason);
   record_end_line(&r);
 }
 
@@ -140,7 +135,7 @@ const char *drain_answer(ckpt_run *run, int64_t number, bool json, FILE *out) {
   size_t size = 0;
   if (!(d.lines = open_memstream(&text, &size))) return "out of memory";
   int rc = ckpt_run_drained(run, (uint64_t)number, &state, on_unit, &d);
-  if (rc >= 0) put_last(&d, word_of(&d, state.status), state.status);
+  if (rc >= 0 && state.over) put_last(&d, &state);
   if (fclose(d.lines) != 0) rc = CKPT_ENOMEM;
   if (rc >= 0) put_head(out, &d, &state);
   if (rc >= 0 && state.over) fputs(text, out);

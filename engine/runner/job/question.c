@@ -188,6 +188,12 @@ static const char *answer_reloaded(ckpt_run *run, const json_t *question, bool j
 
 /* ---- all of them ---- */
 
+/* -1: there is none. */
+static int64_t whole_number(const json_t *question, const char *key) {
+  const json_t *value = json_object_get(question, key);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
 static const char *answer_question(ckpt *engine, ckpt_run *run, json_t *question, FILE *answer) {
   const char *verb = json_string_value(json_object_get(question, "$ckpt"));
   const char *name = json_string_value(json_object_get(question, "name"));
@@ -205,9 +211,9 @@ static const char *answer_question(ckpt *engine, ckpt_run *run, json_t *question
   else if (verb && strcmp(verb, "reloaded") == 0)
     wrong = answer_reloaded(run, question, json, answer);
   else if (verb && strcmp(verb, "drain") == 0)
-    wrong = drain_begin(run, json_integer_value(json_object_get(question, "ms")), answer);
+    wrong = drain_begin(run, whole_number(question, "ms"), answer);
   else if (verb && strcmp(verb, "drained") == 0)
-    wrong = drain_answer(run, json_integer_value(json_object_get(question, "drain")), json, answer);
+    wrong = drain_answer(run, whole_number(question, "drain"), json, answer);
   else if (verb && strcmp(verb, "why") == 0 && !name)
     wrong = "why: which name?";
   else if (verb && strcmp(verb, "why") == 0)

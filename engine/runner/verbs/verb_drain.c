@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "exit_json.h"
+#include "runner/cli/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/record.h"
 #include "runner/cli/report.h"
@@ -80,12 +81,16 @@ static int by_its_end(const options *o, const ckpt_place *place, const char *nob
     report_error("%s, and it ended without a word on what is durable; ckpt-lua ls lists what the "
                  "target has",
                  nobody);
+    put_word(o, "not_durable", "NOENT");
     code = EXIT_NOTHING;
   } else if (strcmp(standing, "not_durable") == 0 || strcmp(standing, "not_proven") == 0) {
-    report_error("the run has ended before the newest checkpoint was durable");
+    const bool unproven = strcmp(standing, "not_proven") == 0;
+    report_error(unproven
+                     ? "the run has ended, and nothing proves that the newest checkpoint is whole"
+                     : "the run has ended before the newest checkpoint was durable");
     report_last_word("%s", summary);
-    put_word(o, "not_durable", "TIMEOUT");
-    code = EXIT_DEADLINE;
+    put_word(o, standing, unproven ? "OK" : "TIMEOUT");
+    code = unproven ? EXIT_PARTIAL : EXIT_DEADLINE;
   } else {
     report_info("the run has ended: %s", summary);
     put_word(o, standing, "OK");
@@ -106,7 +111,7 @@ static int nobody_there(const ckpt_place *place, const char *nobody) {
 /* ---- how it stands ---- */
 
 /* Takes the first line of an answer. Returns true if it is over; *code and the error are its own. */
-static bool is_over(const options *o, char *text, int *code) {
+static bool is_over(const options *o, char *text, double took_s, int *code) {
   json_t *head = NULL;
   char *end = strchr(text, '\n');
   if (!end || js_parse(text, (size_t)(end - text), "the answer", &head, NULL) != 0) {
@@ -122,7 +127,8 @@ static bool is_over(const options *o, char *text, int *code) {
     fputs(end + 1, stdout);
   }
   const char *status = json_string_value(json_object_get(head, "status"));
-  if (over && status && strcmp(status, "TIMEOUT") == 0)
+  /* What is too late already has no time that could be up. */
+  if (over && took_s >= o->drain_s && status && strcmp(status, "TIMEOUT") == 0)
     report_error("time was up (%g s) before it was durable: %s", o->drain_s, late ? late : "?");
   else if (over && *code != EXIT_DONE)
     report_error("not durable: %s", late ? late : "?");
@@ -131,18 +137,20 @@ static bool is_over(const options *o, char *text, int *code) {
 }
 
 static int follow(const options *o, const ckpt_place *place, unsigned long long number) {
-  const double first_s = 0.05, last_s = 0.5;
+  const double first_s = 0.05, last_s = 0.5, patience_s = 10, begun = clock_s();
   char line[128], error[ASK_ERROR_MAX], *text;
   int code = EXIT_DONE;
   snprintf(line, sizeof line, "{\"$ckpt\":\"drained\",\"drain\":%llu,\"json\":%s}", number,
            o->json ? "true" : "false");
   for (double pause = first_s;; pause = pause < last_s ? pause * 1.5 : last_s) {
     ask_result result = ask_again(place->socket, line, &text, error);
-    bool over = result == ASK_DONE && is_over(o, text, &code);
+    const double took_s = clock_s() - begun;
+    bool over = result == ASK_DONE && is_over(o, text, took_s, &code);
     free(text);
     if (over) return code;
     if (result == ASK_NOBODY) return by_its_end(o, place, error);
-    if (result != ASK_DONE) {
+    /* A run that ends, or stands still for a while, has nobody who answers: its end is waited for. */
+    if (result != ASK_DONE && (result == ASK_REFUSED || took_s > o->drain_s + patience_s)) {
       report_error("%s", error);
       return EXIT_FAILED;
     }
@@ -175,9 +183,11 @@ static const option_spec opt_for = {
     .initial = 30};
 
 static const char help[] =
-    "The run that watches DIR; inside of a job its own. What is complete by then is saved, the\n"
-    "newest first where not all fits, and the job goes on. Exit code: 0 durable, nothing to save,\n"
-    "or not wanted; 13 time was up before the newest was durable; 4 no run is alive.\n";
+    "The run that watches DIR; inside of a job its own. What is complete now is saved, in the "
+    "order\n"
+    "in which it was complete, and the job goes on. Exit code: 0 durable, nothing to save, or not\n"
+    "wanted; 13 time was up before the newest was durable; 3 nothing proves it whole; 4 no run is\n"
+    "alive.\n";
 
 const verb verb_drain = {
     .name = "drain",

@@ -212,6 +212,8 @@ static void a_drain_has_a_number_and_is_asked_about_by_it(void **state) {
   assert_string_equal(ask("{\"$ckpt\":\"drained\",\"drain\":7,\"json\":true}"),
                       "{\"over\":true}\n");
   assert_null(error);
+  assert_string_equal(ask("{\"$ckpt\":\"drain\"}"), "-1\n"); /* which is no time */
+  assert_string_equal(ask("{\"$ckpt\":\"drain\",\"ms\":\"30000\"}"), "-1\n");
   ask("{\"$ckpt\":\"drained\",\"drain\":8}");
   assert_string_equal(error, "it is not known");
 }
