@@ -13,9 +13,12 @@ typedef struct evict_facts {
   bool beside;         /* the job may have worked before that */
   int64_t complete_ns; /* when what the newest checkpoint of the target has was whole here */
   bool over;           /* nobody writes any more; */
-  int64_t last_ns;     /* and that is when the newest one that is wanted was whole */
+  bool safe;           /* then: all that is wanted is in the target, */
+  int64_t last_ns;     /* or this is when the newest one that is not was whole; 0: not known */
   uint32_t pending;    /* checkpoints that are complete and wanted, and not in the target, */
   double takes_s; /* and what these take by the pace of the saves before; negative: not known */
+  double rests_s; /* before that, their own pace lets none begin */
+  bool fenced;    /* a newer run saves there: nothing of this one's comes any more */
 } evict_facts;
 
 typedef struct evict_cost {

@@ -88,11 +88,12 @@ static int replace(int dir, const evict *e, ckpt_run *run, const ckpt_evict *cos
   return rc;
 }
 
-static void write_file(const evict *e, ckpt_run *run, const ckpt_evict *cost) {
+static void write_file(evict *e, ckpt_run *run, const ckpt_evict *cost) {
   int dir = state_dir_open(ckpt_run_state(run)), rc = dir;
   if (dir >= 0) rc = replace(dir, e, run, cost);
-  if (rc < 0 && e->written.time <= 0)
+  if (rc < 0 && !e->failed)
     report_warning("cannot write %s/%s: %s", ckpt_run_state(run), name, strerror(-rc));
+  e->failed = rc < 0;
   if (dir >= 0) close(dir);
 }
 
@@ -129,9 +130,11 @@ bool evict_look(evict *e, ckpt_run *run, double now) {
   e->next_at = INFINITY;
   if (ckpt_run_evict(run, &cost) < 0) return false; /* the next status says what is wrong with it */
   if (cost.seconds_to_durable != 0) e->next_at = now + sending_s;
-  if (e->written.time > 0 && same(&cost, &e->written)) return false;
+  const bool news = e->written.time <= 0 || !same(&cost, &e->written);
+  if (!news && !e->failed) return false;
   write_file(e, run, &cost);
+  if (e->failed) e->next_at = now + sending_s; /* what stands there is of before */
   e->written = cost;
   e->written.name = NULL;
-  return true;
+  return news;
 }

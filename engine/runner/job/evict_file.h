@@ -14,12 +14,13 @@ typedef struct evict {
   double next_at;     /* clock_s(): when to look again though nothing happens; INFINITY: never */
   double looked_at;   /* -INFINITY: it was not looked yet */
   ckpt_evict written; /* but for `name`; `time` 0: nothing was written */
+  bool failed;        /* it could not be */
 } evict;
 
 void evict_init(evict *e, uint32_t rank, uint32_t world);
 /* Writes the file, if what is in it is no longer so. To be called when something may have happened: it
- * looks each two seconds at most, and while something is sent each five seconds at least. True: it has
- * written it. */
+ * looks each two seconds at most, and while something is sent each five seconds at least. True: it
+ * is another one than before. */
 bool evict_look(evict *e, ckpt_run *run, double now);
 /* It is looked at next time, however short ago that was: somebody waited for what has changed. */
 void evict_hasten(evict *e);
