@@ -241,6 +241,9 @@ int ckpt_requeue(ckpt *engine);
  * each time: not more often than once in some minutes, please. */
 enum { CKPT_COMMENT_ADMIN, CKPT_COMMENT_USER };
 int ckpt_comment(ckpt *engine, uint32_t which, const char *text, uint64_t *job);
+/* Ends the programs of one that is under way, and returns when they are gone: before all that is below this
+ * process is ended, say. Its CKPT_COMMENTED comes all the same. */
+void ckpt_comment_stop(ckpt *engine);
 
 /* One of several tasks that write into a directory which another one watches (`tasks` of its
  * ckpt_run_options): it says that it lives, what of a checkpoint is seen from its host, and that it

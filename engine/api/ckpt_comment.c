@@ -78,6 +78,15 @@ int ckpt_comment(ckpt *c, uint32_t which, const char *text, uint64_t *job) {
   return rc;
 }
 
+/* The thread runs nothing any more when it is closed; the next one has another. */
+void ckpt_comment_stop(ckpt *c) {
+  if (ckpt_enter(c) < 0 || !c->commenting || !c->commenting->job) return;
+  atomic_store(&c->commenting->stop, 1);
+  pool_close(c->commenting->thread);
+  c->commenting->thread = NULL;
+  atomic_store(&c->commenting->stop, 0);
+}
+
 void ckpt_comment_settle(ckpt *c) {
   ckpt_commenting *m = c->commenting;
   if (!m || !m->job) return;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "ckpt.h"
 #include "tmpdir.h"
@@ -108,6 +109,27 @@ static void one_that_does_not_answer_holds_up_neither_the_owner_nor_the_end(void
   assert_int_equal(ckpt_open(&engine, NULL), 0);
 }
 
+static void one_that_is_stopped_leaves_no_program_and_another_may_follow(void **state) {
+  uint64_t job;
+  ckpt_completion c = {.size = sizeof c};
+  ckpt_comment_stop(engine); /* none is under way */
+  scontrol("echo $$ >asked.new; mv asked.new asked; exec sleep 3600", takes);
+  assert_int_equal(ckpt_comment(engine, CKPT_COMMENT_USER, "ckpt-lua a", &job), 0);
+  while (!path_exists(in("asked"))) assert_true(ckpt_dispatch(engine, 20) >= 0);
+  ckpt_comment_stop(engine);
+  assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* there is no child */
+  assert_true(ckpt_dispatch(engine, 10000) >= 0);
+  assert_int_equal(ckpt_next(engine, &c), 1);
+  assert_int_equal(c.status, CKPT_EIO);
+  scontrol(shows, takes);
+  assert_int_equal(put("ckpt-lua step=1").status, CKPT_OK);
+}
+
+static void a_blank_is_no_comment(void **state) {
+  write_file(in("comment"), "Comment= ");
+  assert_int_equal(put("ckpt-lua step=1").status, CKPT_OK);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
   const struct CMUnitTest tests[] = {
@@ -116,6 +138,8 @@ int main(void) {
       TEST(a_refusal_and_a_failure_are_told_apart),
       TEST(what_could_be_read_as_two_words_is_refused),
       TEST(one_that_does_not_answer_holds_up_neither_the_owner_nor_the_end),
+      TEST(one_that_is_stopped_leaves_no_program_and_another_may_follow),
+      TEST(a_blank_is_no_comment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

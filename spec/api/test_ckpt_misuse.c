@@ -110,6 +110,7 @@ static void no_engine_is_an_error(void **state) {
   assert_non_null(strstr(ckpt_error(NULL), "engine is NULL"));
   assert_int_equal(ckpt_open(NULL, NULL), CKPT_EINVAL);
   assert_int_equal(ckpt_helper_pid(NULL), 0);
+  ckpt_comment_stop(NULL);
   ckpt_close(NULL);
   ckpt_log_counted(NULL);
 }

@@ -26,7 +26,7 @@ seen 60 "$WORK/others.out" "its comment is another's: project x"
 shows "$others" "Comment=project x"
 tell $? "a comment that somebody else wrote stays, and that is said"
 seen 60 "$WORK/quiet.out" "committed checkpoint-7"
-! shows "$quiet" "Admin*Comment=ckpt-lua"
+! shows "$quiet" "\\(Admin\\)\\?Comment=ckpt-lua"
 tell $? "without the option nothing is written"
 scancel "$admin" "$quiet" "$others"
 

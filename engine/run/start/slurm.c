@@ -233,6 +233,7 @@ bool slurm_comment_of(const char *shown, bool admin, char *out, size_t room) {
     line += strspn(line, "\n \t");
     if (strncmp(line, key, strlen(key)) != 0) continue;
     const char *value = line + strlen(key);
+    value += strspn(value, " \t");
     snprintf(out, room, "%.*s", (int)strcspn(value, "\n"), value);
     return true;
   }

@@ -302,6 +302,8 @@ static bool list_rest(const loop *l, process_list *rest) {
 
 static void begin_sweep(loop *l) {
   process_list rest = {0};
+  /* Its scontrol is below us, too, and none of the job's. */
+  if (l->comment.where != COMMENT_OFF) ckpt_comment_stop(l->s->engine);
   if (list_rest(l, &rest)) {
     /* After a signal one of these may be saving: it has the rest of the grace. */
     double least = l->grace_s < 5 ? l->grace_s : 5;
@@ -417,7 +419,7 @@ static int timeout_ms(const loop *l) {
 
 static void tell_others(loop *l) {
   if (evict_look(&l->evict, l->s->run, clock_s())) comment_note(&l->comment);
-  comment_look(&l->comment, l->s->engine, l->s->run, clock_s());
+  if (l->phase != PHASE_SWEEPING) comment_look(&l->comment, l->s->engine, l->s->run, clock_s());
 }
 
 static void wait_once(loop *l) {

@@ -257,6 +257,9 @@ int ckpt_run_evict(ckpt_run *run, ckpt_evict *out) {
 int ckpt_comment(ckpt *engine, uint32_t which, const char *text, uint64_t *job) {
   return (void)engine, (void)which, (void)text, *job = 1, 0;
 }
+void ckpt_comment_stop(ckpt *engine) {
+  (void)engine;
+}
 int ckpt_run_drained(ckpt_run *run, uint64_t job, ckpt_drain *out, ckpt_drained_fn *fn, void *ctx) {
   return (void)run, (void)job, (void)out, (void)fn, (void)ctx, CKPT_ENOENT;
 }
