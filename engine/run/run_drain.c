@@ -130,6 +130,7 @@ static drain_is now_of(const run *r, const run_unit *u, const entry *x) {
   const drain_is is = first_of(r, u);
   if (u->phase == UNIT_DURABLE) return DRAIN_STORED; /* above the checkpoints, too */
   if (u->phase == UNIT_DROPPED && u->late) return DRAIN_LEFT;
+  if (u->passed_over && u->phase == UNIT_DROPPED) return DRAIN_WAITS; /* rank 0 saves a newer one */
   if (u->phase == UNIT_SETTLING && is == DRAIN_OPEN) return DRAIN_GONE; /* it is written again */
   /* One that was let go for a newer one waits for that, one that is put back is so for a moment. */
   return is == DRAIN_GONE ? DRAIN_WAITS : is;
