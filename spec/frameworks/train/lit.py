@@ -47,7 +47,7 @@ class Teller(ModelCheckpoint):
 
 
 class KeepsPlace(torch.utils.data.DataLoader):
-    """A save that the runner asks for is in the middle of an epoch: Lightning saves the place of a loader that tells it."""
+    """What the runner asks for is saved in the middle of an epoch: Lightning asks a loader for its place."""
 
     place = 0
 
@@ -55,9 +55,8 @@ class KeepsPlace(torch.utils.data.DataLoader):
         begin = self.place
         for i, batch in enumerate(super().__iter__()):
             if i >= begin:
-                self.place = i + 1
+                self.place = (i + 1) % len(self)
                 yield batch
-        self.place = 0
 
     def state_dict(self):
         return {"place": self.place}
@@ -85,5 +84,6 @@ if a.callback:
 trainer = lightning.Trainer(default_root_dir=a.dir, max_epochs=a.steps, callbacks=callbacks, logger=False,
                             enable_progress_bar=False, enable_model_summary=False, accelerator="cpu")
 net = Net()
-trainer.fit(net, loader, loader, ckpt_path="last" if a.how == "link" else a.resume)
+trainer.fit(net, loader, torch.utils.data.DataLoader(data, batch_size=16),
+            ckpt_path="last" if a.how == "link" else a.resume)
 tell("final", step=trainer.current_epoch, hash=torch_digest(net.state_dict()))
