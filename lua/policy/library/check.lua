@@ -142,6 +142,8 @@ local function event_of(random)
   if random(4) > 0 then e.job.left = SECONDS[random(#SECONDS) + 1] end
   e.saves = { spent = SECONDS[random(#SECONDS) + 1] / 10 }
   if random(4) > 0 then e.saves.seconds = SECONDS[random(#SECONDS) + 1] / 10 end
+  -- A multiple of each number, or one of few.
+  e.checkpoint.step = random(3) == 0 and 0 or 1 + random(1000000)
   return e
 end
 

@@ -169,6 +169,10 @@ describe("policy check", function()
         "sync = any { when.each_checkpoint(), when.bytes '1GiB' }",
         "p.lua:2:38: warning: when.bytes changes nothing",
       },
+      ["steps that each checkpoint has"] = {
+        "sync = any { when.each_checkpoint(), when.every_steps(500) }",
+        "p.lua:2:38: warning: when.every_steps changes nothing",
+      },
       ["a rule below another"] = {
         "keep = any { keep.last(3), all { keep.last(2), keep.every_steps(10) } }", "warning: all ",
       },
@@ -207,7 +211,8 @@ describe("policy check", function()
   it("warns of no rule that matters", function()
     is_clean [[keep = any { keep.last(3), keep.best("loss", 2, "min"), keep.every_steps(5000),
       keep.daily(7), keep.weekly(4), all { keep.within "30d", keep.every_steps(1000) } },
-      sync = any { when.at_most_every "10m", when.metric_improved("loss", "min") }]]
+      sync = any { when.at_most_every "10m", when.metric_improved("loss", "min"),
+        when.every_steps(5000) }]]
     is_clean [[keep = any { keep.hourly(24), keep.daily(30), keep.monthly(12), keep.yearly(2) },
       sync = all { when.hours("22:00", "06:00"), when.seconds "1h", none { when.bytes "1GiB" } }]]
     is_clean [[keep = any { keep.budget "20GB", keep.last(2), keep.best("loss", 1, "min") }]]
