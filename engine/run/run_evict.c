@@ -26,6 +26,12 @@ static bool is_missing(const run *r, const run_unit *u) {
   return is == STANDING_IS_COMING || is == STANDING_IS_FAILED || is == STANDING_IS_UNPROVEN;
 }
 
+/* What was given up is sent again by the next start alone. */
+static bool is_given_up(const run *r, const run_unit *u, const run_group *newest) {
+  return run_unit_standing(r, u) == STANDING_IS_FAILED &&
+         (!newest || run_order_whole(u->place) > newest->whole_ns);
+}
+
 /* Seconds until its kind's own pace lets it begin. */
 static double rest_of(run *r, run_unit *u, int64_t now) {
   if (!run_unit_queued(u)) return 0;
@@ -55,8 +61,9 @@ void run_get_evict(run *r, run_evict *out) {
     const bool unasked = run_unit_unasked(r, u); /* it may be wanted, once the store answers */
     if (is_missing(r, u) && run_order_whole(u->place) > f.last_ns)
       f.last_ns = run_order_whole(u->place);
-    if (u->phase != UNIT_RUNNING && !run_unit_queued(u) && !unasked) continue;
-    if (unasked) f.takes_s = -1;
+    const bool failed = is_given_up(r, u, g);
+    if (u->phase != UNIT_RUNNING && !run_unit_queued(u) && !unasked && !failed) continue;
+    if (unasked || failed) f.takes_s = -1;
     f.pending++;
     out->bytes += run_line_unit(r, u).bytes;
     if (rest_of(r, u, now) > f.rests_s) f.rests_s = rest_of(r, u, now);
