@@ -14,6 +14,7 @@
 typedef struct entry {
   char *path, *series;
   digest content;
+  bool rests; /* nobody writes into it, and its content is known when its rest is over */
   uint64_t bytes, left;
   char reason[400];
 } entry;
@@ -51,6 +52,13 @@ static bool is_outdone(const run *r, const run_unit *u) {
   return false;
 }
 
+/* True if only time is missing: a rename of a moment ago is one that is complete for whoever made it. */
+static bool rests(const run *r, const run_unit *u) {
+  detect_unit now;
+  return u->phase == UNIT_SETTLING && r->detect && detect_find(r->detect, u->path, &now) &&
+         now.state == DETECT_OPEN && now.cause && strcmp(now.cause, "not-quiet") == 0;
+}
+
 /* As the run itself sees it; DRAIN_GONE: it is not told of. */
 static drain_is first_of(const run *r, const run_unit *u) {
   switch (run_unit_standing(r, u)) {
@@ -60,7 +68,7 @@ static drain_is first_of(const run *r, const run_unit *u) {
   case STANDING_IS_UNWANTED: return DRAIN_UNWANTED;
   case STANDING_IS_UNPROVEN: return DRAIN_UNPROVEN;
   case STANDING_IS_OPEN:
-    if (run_unit_unasked(r, u)) return DRAIN_WAITS;
+    if (run_unit_unasked(r, u) || rests(r, u)) return DRAIN_WAITS;
     return u->want.action == POLICY_WAIT && u->counted ? DRAIN_UNWANTED : DRAIN_OPEN;
   case STANDING_IS_ASIDE: break;
   }
@@ -72,15 +80,18 @@ static int status_of(const run_unit *u) {
   return u->phase == UNIT_FAILED ? u->status : ERR_TIMEOUT;
 }
 
-static bool add(run_demand *d, const run_unit *u, drain_is is) {
+static bool add(run_demand *d, const run_unit *u, drain_is is, bool resting) {
   char *path = strdup(u->path), *series = strdup(u->series);
   if (!path || !series) {
     free(path);
     free(series);
     return false;
   }
-  d->entries[d->count] =
-      (entry){.path = path, .series = series, .content = u->fingerprint, .bytes = u->bytes};
+  d->entries[d->count] = (entry){.path = path,
+                                 .series = series,
+                                 .content = u->fingerprint,
+                                 .rests = resting,
+                                 .bytes = u->bytes};
   d->facts[d->count++] = (drain_unit){
       .is = is,
       .status = status_of(u),
@@ -98,7 +109,7 @@ static int take(run *r, run_demand *d, err *e) {
     const drain_is is = first_of(r, u);
     if (is == DRAIN_WAITS) u->drained = true;
     if (is == DRAIN_GONE || (is != DRAIN_WAITS && (u->above || is_outdone(r, u)))) continue;
-    whole = add(d, u, is);
+    whole = add(d, u, is, rests(r, u));
   }
   return whole ? 0 : err_set(e, ERR_NOMEM, "drain: out of memory");
 }
@@ -123,8 +134,14 @@ static bool is_itself(const run_unit *u, const entry *x) {
   return u && digest_equal(&u->fingerprint, &x->content);
 }
 
-static drain_is now_of(const run *r, const run_unit *u, const entry *x) {
+static drain_is now_of(const run *r, const run_unit *u, entry *x) {
   if (!u) return DRAIN_GONE;
+  if (x->rests && rests(r, u)) return DRAIN_WAITS;
+  if (x->rests && u->phase != UNIT_SETTLING) {
+    x->rests = false;
+    x->content = u->fingerprint;
+    x->bytes = u->bytes;
+  }
   if (sends(u, &x->content)) return DRAIN_WAITS;
   if (!is_itself(u, x)) return DRAIN_GONE;
   const drain_is is = first_of(r, u);

@@ -2,6 +2,7 @@
 #include "with_cmocka.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,6 +54,60 @@ static void with_nothing_to_save_it_is_over_at_once(void **state) {
   drain(h, 30);
   run_host_until(h, RUN_DRAINED, "");
   assert_int_equal(status_of(h, ""), 0);
+}
+
+/* A rename of a moment ago is complete for whoever made it, and asked for a drain then. */
+static void what_only_rests_is_waited_for(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->quiet_ns = 3 * (int64_t)1000000000;
+  run_host_begin(h);
+  run_host_put(h, "ckpt-1.pt");
+  run_host_for(h, 0.1);
+  uint64_t id = drain(h, 30);
+  run_host_step(h, NULL);
+  assert_int_equal(run_host_count(h, RUN_DRAINED, NULL), 0);
+  assert_int_equal(look(h, id, "ckpt-1.pt").told.is, DRAIN_WAITS);
+  run_host_until(h, RUN_DRAINED, "");
+  assert_int_equal(status_of(h, ""), 0);
+  assert_string_equal(run_host_commits(h), "ckpt-1.pt");
+  assert_int_equal(look(h, id, "ckpt-1.pt").told.is, DRAIN_STORED);
+}
+
+static void what_has_not_rested_when_time_is_up_is_no_success(void **state) {
+  run_host *h = *state;
+  run_host_options(h)->quiet_ns = 3 * (int64_t)1000000000;
+  run_host_begin(h);
+  run_host_put(h, "ckpt-1.pt");
+  run_host_for(h, 0.1);
+  drain(h, 0);
+  run_host_until(h, RUN_DRAINED, "ckpt-1.pt");
+  assert_int_equal(status_of(h, "ckpt-1.pt"), ERR_TIMEOUT);
+}
+
+static void what_is_being_written_is_not_waited_for(void **state) {
+  run_host *h = *state;
+  int fd = open(run_host_dir(h, "ckpt-1.pt"), O_CREAT | O_WRONLY, 0600);
+  assert_int_equal(write(fd, "half", 4), 4);
+  run_host_for(h, 0.1);
+  uint64_t id = drain(h, 30);
+  run_host_until(h, RUN_DRAINED, "");
+  assert_int_equal(look(h, id, "ckpt-1.pt").told.is, DRAIN_OPEN);
+  close(fd);
+}
+
+static void what_was_given_up_is_told_as_not_sent(void **state) {
+  run_host *h = *state;
+  run_evict cost;
+  run_host_fail_store(h, EACCES);
+  run_host_write(h, "best.pt", "first", RUN_FAILED);
+  run_get_evict(run_host_run(h), &cost);
+  assert_int_equal(cost.bytes, strlen("first"));
+  assert_true(cost.durable_in_s < 0);
+  run_host_fail_store(h, 0);
+  run_host_write(h, "best.pt", "second", RUN_COMMITTED);
+  run_get_evict(run_host_run(h), &cost);
+  assert_int_equal(cost.bytes, 0);
+  assert_true(cost.durable_in_s == 0);
 }
 
 static void what_is_durable_already_is_told(void **state) {
@@ -434,6 +489,10 @@ static void one_that_was_over_long_ago_is_forgotten(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_RUN(with_nothing_to_save_it_is_over_at_once),
+      WITH_HOST(what_only_rests_is_waited_for),
+      WITH_HOST(what_has_not_rested_when_time_is_up_is_no_success),
+      WITH_RUN(what_is_being_written_is_not_waited_for),
+      WITH_RUN(what_was_given_up_is_told_as_not_sent),
       WITH_RUN(what_is_durable_already_is_told),
       WITH_RUN(it_is_over_when_all_that_was_complete_is_durable),
       WITH_RUN(when_time_is_up_it_names_the_newest_and_the_save_goes_on),
