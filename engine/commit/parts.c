@@ -343,7 +343,8 @@ static int check_names(const heap *h, err *e) {
   return 0;
 }
 
-/* Of equal entries the lowest rank's stays, with its time and mode. The entries move into `out`. */
+/* Of equal entries the lowest rank's stays, with its time and mode. The entries move into `out`; one that
+ * has no equal was its rank's alone, whatever the record says. */
 static int unite(heap *h, manifest *out, err *e) {
   size_t kept = 0;
   if (h->count > 1) qsort(h->items, h->count, sizeof *h->items, by_name);
@@ -354,10 +355,14 @@ static int unite(heap *h, manifest *out, err *e) {
   out->room = h->count;
   for (size_t i = 0; i < h->count; i++) {
     manifest_entry *at = &h->items[i].entry;
-    if (kept && strcmp(out->entries[kept - 1].name, at->name) == 0)
+    if (kept && strcmp(out->entries[kept - 1].name, at->name) == 0) {
+      out->entries[kept - 1].alone = false;
       entry_free(at);
-    else
+    } else {
+      at->alone = true;
+      at->rank = h->items[i].rank;
       out->entries[kept++] = *at;
+    }
   }
   out->count = kept;
   h->count = 0;
@@ -397,13 +402,21 @@ static int one_more(store *s, const runlog *log, const part *p, uint32_t rank, h
   return rc;
 }
 
+/* What the user may set after the save is nobody's. */
+static void share_outside(manifest *m) {
+  for (size_t i = 0; i < m->count; i++)
+    if (m->entries[i].outside) m->entries[i].alone = false;
+}
+
 int parts_gather(store *s, const runlog *log, const part *p, manifest *out, err *e) {
   heap h = {0};
   int rc = 0;
   manifest_init(out);
   for (uint32_t i = 0; rc == 0 && i < p->ranks->world; i++) rc = one_more(s, log, p, i, &h, out, e);
   if (rc == 0) rc = unite(&h, out, e);
+  out->world = p->ranks->world;
   if (rc == 0) rc = manifest_seal(out, e);
+  share_outside(out);
   heap_free(&h);
   if (rc < 0) manifest_free(out);
   return rc;

@@ -58,7 +58,7 @@ int parts_failed(store *s, const runlog *log, const part *p, uint32_t rank, bool
                  char why[PARTS_REASON_MAX], err *e);
 
 /* Reads the records of all ranks and makes one sealed manifest of them, the same whoever does it:
- * step, times, policy and metrics of the whole are rank 0's. ERR_EXISTS names two ranks and the
+ * step, times, policy and metrics of the whole are rank 0's. It tells which rank alone had what. ERR_EXISTS names two ranks and the
  * file that they have with different bytes. A record that is not of this attempt, term, launch and
  * rank is ERR_CORRUPT. */
 int parts_gather(store *s, const runlog *log, const part *p, manifest *out, err *e);

@@ -99,6 +99,8 @@ static void add_odd(manifest *m, const char *name, uint64_t *state, unsigned typ
   must(at != NULL, "no memory");
   at->mode = (mode_t)(next_random(state) & 07777);
   at->mtime_ns = odd_time(state);
+  at->alone = m->world && next_random(state) % 2;
+  if (at->alone) at->rank = (uint32_t)(next_random(state) % m->world);
 }
 
 static void add_tree(manifest *m, uint64_t *state, size_t entries) {
@@ -126,6 +128,7 @@ void make_random(manifest *m, uint64_t seed, size_t entries) {
   m->created_ns = odd_time(&state);
   m->mtime_ns = odd_time(&state);
   m->mode = (mode_t)(next_random(&state) & 07777);
+  if (next_random(&state) % 2) m->world = 2 + (uint32_t)(next_random(&state) % 65535);
   if (next_random(&state) % 2)
     m->policy = copy("de\xff"
                      "fault%");

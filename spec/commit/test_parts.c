@@ -95,6 +95,37 @@ static void every_rank_makes_the_same_manifest_of_all_parts(void **state) {
   }
 }
 
+/* It is told of the whole by who has all records, whatever a record says of itself. */
+static void which_rank_alone_has_a_file_is_told(void **state) {
+  scene c = scene_new("mem");
+  open_attempt(&c, "u");
+  for (uint32_t i = 0; i < WORLD; i++) {
+    manifest m;
+    make_table(&m, i, 42);
+    m.world = 7;
+    if (i == 1) assert_non_null(add_file(&m, MANIFEST_METADATA, 5, 5));
+    if (i != 1) assert_non_null(add_file(&m, "of-two", 9, 9));
+    for (size_t k = 0; k < m.count; k++) {
+      m.entries[k].alone = true;
+      m.entries[k].rank = 6;
+    }
+    assert_int_equal(manifest_seal(&m, NULL), 0);
+    assert_int_equal(parts_put(c.s, c.log, &c.part[i], &m, NULL), 0);
+    manifest_free(&m);
+  }
+  manifest whole;
+  assert_int_equal(parts_gather(c.s, c.log, &c.part[0], &whole, NULL), 0);
+  assert_int_equal(whole.world, WORLD);
+  for (size_t i = 0; i < whole.count; i++) {
+    const manifest_entry *at = &whole.entries[i];
+    bool own = strncmp(at->name, "own-", 4) == 0;
+    assert_int_equal(at->alone, own); /* what the user may set later is nobody's */
+    if (own) assert_int_equal(at->rank, at->name[4] - '0');
+  }
+  manifest_free(&whole);
+  scene_free(&c);
+}
+
 static void different_bytes_name_both_ranks_and_the_file(void **state) {
   scene c = scene_new("mem");
   open_attempt(&c, "u");
@@ -318,6 +349,7 @@ static void a_newer_format_is_said_to_be_one(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_rank_makes_the_same_manifest_of_all_parts),
+      cmocka_unit_test(which_rank_alone_has_a_file_is_told),
       cmocka_unit_test(different_bytes_name_both_ranks_and_the_file),
       cmocka_unit_test(a_file_of_one_and_a_link_of_another_do_not_mix),
       cmocka_unit_test(a_file_stands_for_the_link_of_a_rank_that_could_not_follow_it),

@@ -36,7 +36,12 @@ void fuzz_manifest(const uint8_t *data, size_t size) {
     manifest_bytes(&m);
     must(manifest_print(&m, &text, NULL) == 0);
     must(manifest_parse(text.data, text.len, "print", &again, NULL) == 0);
-    must(digest_equal(&m.root, &again.root) && m.count == again.count);
+    must(digest_equal(&m.root, &again.root) && m.count == again.count && m.world == again.world);
+    for (size_t i = 0; i < m.count; i++) {
+      must(!m.entries[i].alone || m.entries[i].rank < m.world);
+      must(m.entries[i].alone == again.entries[i].alone &&
+           m.entries[i].rank == again.entries[i].rank);
+    }
     manifest_free(&again);
     manifest_free(&m);
   } else {
@@ -232,7 +237,9 @@ static void check_gathered(runlog *log, const part *p) {
   for (size_t i = 0; i < whole.count; i++) {
     check_name(whole.entries[i].name);
     must(i == 0 || strcmp(whole.entries[i - 1].name, whole.entries[i].name) < 0);
+    must(!whole.entries[i].alone || whole.entries[i].rank < whole.world);
   }
+  must(whole.world == 2);
   manifest_free(&whole);
 }
 

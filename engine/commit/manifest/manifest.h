@@ -42,6 +42,9 @@ typedef struct manifest_entry {
   char *target;     /* of a link */
   bool outside;     /* of the root digest, as MANIFEST_METADATA is; manifest_seal and a parse set
                      * it */
+  bool alone;       /* of the ranks that saved it together only `rank` had it; else several had, or
+                     * nobody has told */
+  uint32_t rank;
 } manifest_entry;
 
 /* Names that were left out, for people: the first of them in byte order, each once; a directory's ends
@@ -70,6 +73,8 @@ typedef struct manifest {
                      * no attempt did */
   uint64_t left_out;        /* files that excludes have left out; 0: none, or of 1.0 */
   manifest_left left_names; /* the first of these */
+  uint32_t
+      world;  /* so many ranks saved it together, each its own part; 0: one alone, or not told */
   bool above; /* it is a file above the checkpoints of other logs, and no checkpoint */
   hash_kind hash;
   bool
@@ -102,8 +107,8 @@ manifest_entry *manifest_add(manifest *m, manifest_type type, const char *name, 
  *     of a file: its size, and its digest as a string (which stands for its blocks);
  *     of a link: its target.
  * What is `outside` is neither among them nor counted.
- * When it was saved, the unit's own mtime and mode, the policy and the metrics are not in it: equal
- * files of equal units have equal roots. */
+ * When it was saved, the unit's own mtime and mode, the policy, the metrics, and which rank had what are
+ * not in it: equal files of equal units have equal roots. */
 int manifest_seal(manifest *m, err *e);
 
 /* Appends the text, ending in a line end. The manifest must be sealed. */

@@ -58,7 +58,7 @@ static bool all_summed(const manifest_entry *at) {
   return count > 0;
 }
 
-static int print_entry(const manifest_entry *at, buf *out, err *e) {
+static int print_entry(const manifest *m, const manifest_entry *at, buf *out, err *e) {
   json_t *object = json_object();
   int bad = 0;
   js_set(object, "name", js_name_new(at->name), &bad);
@@ -73,6 +73,7 @@ static int print_entry(const manifest_entry *at, buf *out, err *e) {
   } else if (at->type == MANIFEST_LINK) {
     js_set(object, "target", js_name_new(at->target), &bad);
   }
+  if (at->alone && at->rank < m->world) js_set(object, "rank", json_integer(at->rank), &bad);
   int rc =
       bad ? err_set(e, ERR_NOMEM, "print a manifest: out of memory") : js_print(object, out, e);
   json_decref(object);
@@ -142,6 +143,7 @@ static int print_head(const manifest *m, buf *out, err *e) {
   if (m->attempt) js_set(object, "attempt", json_string(m->attempt), &bad);
   if (m->left_out) js_set(object, "left_out", json_integer((json_int_t)m->left_out), &bad);
   if (m->left_names.count) js_set(object, "left_names", left_names_new(&m->left_names), &bad);
+  if (m->world > 1) js_set(object, "world", json_integer(m->world), &bad);
   if (m->above) js_set(object, "above", json_true(), &bad);
   if (odd) js_set(object, "keys", json_string(plain_keys), &bad);
   js_set(object, "digest", json_string(hash_name(m->hash)), &bad);
@@ -163,14 +165,14 @@ static int print_entries(const manifest *m, buf *out, err *e) {
   for (size_t i = 0; rc == 0 && i < m->count; i++) {
     if (!m->entries[i].outside) continue;
     buf_str(out, ",\"metadata\":");
-    rc = print_entry(&m->entries[i], out, e);
+    rc = print_entry(m, &m->entries[i], out, e);
   }
   buf_str(out, ",\"files\":[");
   for (size_t i = 0; rc == 0 && i < m->count; i++) {
     if (m->entries[i].outside) continue;
     buf_str(out, first ? "\n" : ",\n");
     first = false;
-    rc = print_entry(&m->entries[i], out, e);
+    rc = print_entry(m, &m->entries[i], out, e);
   }
   return rc;
 }
@@ -267,6 +269,14 @@ static int get_type(const json_t *object, const char *what, manifest_type *out, 
   return 0;
 }
 
+/* Everybody gets what no one rank alone had: what is no rank of that world says nothing. */
+static void take_rank(const json_t *object, const manifest *m, manifest_entry *to) {
+  const json_t *rank = json_object_get(object, "rank");
+  json_int_t n = json_integer_value(rank);
+  to->alone = json_is_integer(rank) && n >= 0 && n < m->world;
+  to->rank = to->alone ? (uint32_t)n : 0;
+}
+
 static int parse_entry(const json_t *object, const char *what, manifest *m, err *e) {
   manifest_type type = MANIFEST_FILE;
   char *name = NULL, *target = NULL;
@@ -279,6 +289,7 @@ static int parse_entry(const json_t *object, const char *what, manifest *m, err 
     rc = err_set(e, ERR_NOMEM, "%s: out of memory", what);
   if (rc == 0) rc = get_mode(object, what, &to->mode, e);
   if (rc == 0) rc = js_get_int(object, "mtime_ns", what, &to->mtime_ns, e);
+  if (rc == 0) take_rank(object, m, to);
   if (rc != 0 || type != MANIFEST_FILE) goto out;
   rc = js_get_int(object, "size", what, &size, e);
   if (rc == 0 && size < 0) rc = err_set(e, ERR_FORMAT, "%s: a size is negative", what);
@@ -346,6 +357,8 @@ static int parse_head(const json_t *object, const char *what, manifest *m, err *
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   m->left_out = left_out > 0 ? (uint64_t)left_out : 0;
   if (rc == 0) rc = parse_left_names(object, what, &m->left_names, e);
+  json_int_t world = json_integer_value(json_object_get(object, "world"));
+  m->world = world > 1 && world <= UINT32_MAX ? (uint32_t)world : 0;
   m->above = json_is_true(json_object_get(object, "above"));
   if (rc == 0) rc = parse_keys(object, what, m, e);
   return rc < 0 ? rc : parse_metrics(object, what, m, e);

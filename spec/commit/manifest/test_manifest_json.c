@@ -100,6 +100,82 @@ static void each_block_has_its_crc_beside_its_digest(void **state) {
   manifest_free(&back);
 }
 
+/* True if a reader of 1.0 takes the text: it knows reader 1. */
+static bool old_reader_takes(const char *text) {
+  return strstr(text, "\"reader\":1") != NULL;
+}
+
+static void make_ranked(manifest *m) {
+  manifest_init(m);
+  m->unit = strdup("u");
+  m->world = 3;
+  for (uint32_t i = 0; i < 3; i++) {
+    char name[] = "own-0";
+    name[4] = (char)('0' + i);
+    manifest_entry *at = add_file(m, name, 10, i);
+    at->alone = true;
+    at->rank = i;
+  }
+  assert_non_null(add_file(m, "shared", 10, 7));
+}
+
+static void which_rank_alone_had_a_file_comes_back_and_is_not_in_the_root(void **state) {
+  manifest m, back;
+  buf text;
+  make_ranked(&m);
+  assert_int_equal(manifest_seal(&m, NULL), 0);
+  digest told = m.root;
+  print(&m, &text);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  assert_int_equal(back.world, 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    assert_true(back.entries[i].alone);
+    assert_int_equal(back.entries[i].rank, i);
+  }
+  assert_false(back.entries[3].alone);
+  assert_true(old_reader_takes(text.data));
+  manifest_free(&back);
+  buf_free(&text);
+  m.world = 0;
+  for (size_t i = 0; i < m.count; i++) m.entries[i].alone = false;
+  assert_int_equal(manifest_seal(&m, NULL), 0);
+  assert_true(digest_equal(&m.root, &told));
+  manifest_free(&m);
+}
+
+/* Everybody restores a file of which it is not told: nothing that stands there can make it fewer. */
+static void what_is_no_rank_of_that_world_says_nothing(void **state) {
+  static const char *const ranks[] = {
+      "3",     "-1",  "4294967296", "4294967297", "18446744073709551",
+      "\"0\"", "0.0", "null",       "[0]",        "true"};
+  static const char *const worlds[] = {"1", "0", "-3", "4294967299", "\"3\"", "null", "3.0", "[3]"};
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks + sizeof worlds / sizeof *worlds; i++) {
+    const bool is_rank = i < sizeof ranks / sizeof *ranks;
+    const char *from = is_rank ? "\"rank\":0" : "\"world\":3";
+    manifest m, back;
+    buf text, changed;
+    err e = {0};
+    make_ranked(&m);
+    assert_int_equal(manifest_seal(&m, NULL), 0);
+    print(&m, &text);
+    char *at = strstr(text.data, from);
+    assert_non_null(at);
+    size_t keep = strlen(from) - 1;
+    buf_init(&changed, 1 << 20);
+    buf_add(&changed, text.data, (size_t)(at - text.data) + keep);
+    buf_str(&changed, is_rank ? ranks[i] : worlds[i - sizeof ranks / sizeof *ranks]);
+    buf_str(&changed, at + keep + 1);
+    if (manifest_parse(changed.data, changed.len, "test", &back, &e) < 0) fail_msg("%s", e.text);
+    assert_int_equal(back.world, is_rank ? 3 : 0);
+    for (size_t k = 0; k < back.count; k++)
+      assert_int_equal(back.entries[k].alone, is_rank && k > 0 && k < 3);
+    buf_free(&text);
+    buf_free(&changed);
+    manifest_free(&back);
+    manifest_free(&m);
+  }
+}
+
 /* Small ones, so that each place can be tried. */
 static void every_flipped_byte_is_seen_or_harmless(void **state) {
   long refused = 0, harmless = 0;
@@ -293,11 +369,6 @@ static int print_metrics(const char *metrics) {
   buf_free(&text);
   manifest_free(&m);
   return rc;
-}
-
-/* True if a reader of 1.0 takes the text: it knows reader 1. */
-static bool old_reader_takes(const char *text) {
-  return strstr(text, "\"reader\":1") != NULL;
 }
 
 static void how_keys_are_spelt_is_said_where_1_0_had_others(void **state) {
@@ -520,6 +591,8 @@ int main(void) {
       cmocka_unit_test(a_manifest_survives_the_trip_byte_for_byte),
       cmocka_unit_test(names_that_were_left_out_are_words_the_first_of_them_alone),
       cmocka_unit_test(each_block_has_its_crc_beside_its_digest),
+      cmocka_unit_test(which_rank_alone_had_a_file_comes_back_and_is_not_in_the_root),
+      cmocka_unit_test(what_is_no_rank_of_that_world_says_nothing),
       cmocka_unit_test(every_flipped_byte_is_seen_or_harmless),
       cmocka_unit_test(every_truncated_text_is_refused),
       cmocka_unit_test(each_fault_has_its_code),
