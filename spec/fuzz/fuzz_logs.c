@@ -20,6 +20,19 @@ static void check_name(const char *name) {
   }
 }
 
+/* Each file is some rank's, and no rank has what is none of the whole. */
+static void check_parts(const manifest *m) {
+  const uint32_t most = m->world < 4 ? m->world : 4;
+  for (uint32_t rank = 0; rank < most; rank++) {
+    manifest part;
+    must(manifest_part(m, rank, &part, NULL) == 0);
+    for (size_t i = 0; i < part.count; i++) must(manifest_find(m, part.entries[i].name));
+    for (size_t i = 0; i < m->count; i++)
+      must(m->entries[i].alone || manifest_find(&part, m->entries[i].name));
+    free(part.entries);
+  }
+}
+
 void fuzz_manifest(const uint8_t *data, size_t size) {
   char *own = fuzz_text(data, size);
   manifest m, again;
@@ -34,6 +47,7 @@ void fuzz_manifest(const uint8_t *data, size_t size) {
       must(manifest_find(&m, m.entries[i].name) == &m.entries[i]);
     }
     manifest_bytes(&m);
+    check_parts(&m);
     must(manifest_print(&m, &text, NULL) == 0);
     must(manifest_parse(text.data, text.len, "print", &again, NULL) == 0);
     must(digest_equal(&m.root, &again.root) && m.count == again.count && m.world == again.world);

@@ -309,6 +309,64 @@ static void a_link_leads_where_the_names_of_the_manifest_say(void **state) {
   must_lead("u.l", "other", MATCH_GROUP, MANIFEST_LEADS_OUT);
 }
 
+/* Of three ranks: each a file of its own, and one of two of them, as far as that is told. */
+static void make_ranked(manifest *m, match_kind kind, bool shared) {
+  char name[] = "u.own-0";
+  start(m, "u");
+  m->kind = kind;
+  m->world = 3;
+  for (uint32_t i = 0; i < 3; i++) {
+    name[6] = (char)('0' + i);
+    manifest_entry *at = add_file(m, name, 10, i);
+    at->alone = true;
+    at->rank = i;
+  }
+  if (shared) assert_non_null(add_file(m, "u.shared", 10, 7));
+  assert_int_equal(manifest_seal(m, NULL), 0);
+}
+
+static void a_part_is_what_the_rank_alone_had_and_what_several_had(void **state) {
+  manifest m, part;
+  make_ranked(&m, MATCH_DIR, true);
+  for (uint32_t i = 0; i < 3; i++) {
+    char own[] = "u.own-0";
+    own[6] = (char)('0' + i);
+    assert_int_equal(manifest_part(&m, i, &part, NULL), 0);
+    assert_int_equal(part.count, 2);
+    assert_non_null(manifest_find(&part, own));
+    assert_non_null(manifest_find(&part, "u.shared"));
+    assert_true(digest_equal(&part.root, &m.root));
+    free(part.entries);
+  }
+  manifest_free(&m);
+}
+
+static void a_part_of_a_directory_may_be_empty_and_of_files_it_is_not(void **state) {
+  static const match_kind kinds[] = {MATCH_DIR, MATCH_GROUP};
+  for (int i = 0; i < 2; i++) {
+    manifest m, part;
+    make_ranked(&m, kinds[i], false);
+    m.entries[2].rank = 0; /* rank 2 had nothing of it */
+    assert_int_equal(manifest_part(&m, 2, &part, NULL), 0);
+    assert_int_equal(part.count, kinds[i] == MATCH_DIR ? 0 : m.count);
+    free(part.entries);
+    assert_int_equal(manifest_part(&m, 0, &part, NULL), 0);
+    assert_int_equal(part.count, 2);
+    free(part.entries);
+    manifest_free(&m);
+  }
+}
+
+static void parts_are_told_to_as_many_ranks_as_saved_it_alone(void **state) {
+  manifest m;
+  make_ranked(&m, MATCH_DIR, true);
+  for (uint32_t world = 0; world < 6; world++)
+    assert_int_equal(manifest_tells_parts(&m, world), world == 3);
+  m.world = 0; /* of a version that did not tell it */
+  for (uint32_t world = 0; world < 6; world++) assert_false(manifest_tells_parts(&m, world));
+  manifest_free(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_hostile_name_is_refused),
@@ -326,6 +384,9 @@ int main(void) {
       cmocka_unit_test(a_change_after_the_seal_breaks_it),
       cmocka_unit_test(a_zeroed_manifest_can_be_freed),
       cmocka_unit_test(many_files_below_one_directory_are_checked_quickly),
+      cmocka_unit_test(a_part_is_what_the_rank_alone_had_and_what_several_had),
+      cmocka_unit_test(a_part_of_a_directory_may_be_empty_and_of_files_it_is_not),
+      cmocka_unit_test(parts_are_told_to_as_many_ranks_as_saved_it_alone),
       cmocka_unit_test(a_link_leads_where_the_names_of_the_manifest_say),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
