@@ -755,7 +755,7 @@ int run_lost_status(const run *r); /* ERR_CORRUPT: the newest of some kind is no
 bool run_newest_of_series(const runlog_state *state, const runlog_commit *c); /* looks at good
                                                                                * commits only */
 
-/* run_groups.c, too: reads the manifests of commits once, and keeps them until the run has
+/* run_manifests.c: reads the manifests of commits once, and keeps them until the run has
  * started. */
 int run_manifest(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);
 void run_manifests_drop(run *r);
