@@ -199,6 +199,9 @@ typedef struct ckpt_run_options {
   uint32_t task, tasks; /* of a launch: of the `tasks` that write into `dir`, the one that this is,
                               from 0; `launch` is then needed. Nothing is complete before each other
                               one (ckpt_task_join) agrees or has ended. tasks 0 and 1: alone */
+  const char
+      *restore_parts; /* "own": of `world` ranks each gets back what the rank of its number had
+                              of a checkpoint that as many saved; "all", NULL: the whole of it */
 } ckpt_run_options;
 
 /* The facts that the environment tells about a launcher (Slurm, torchrun, Open MPI, PMI). */

@@ -47,6 +47,12 @@ static int take_deadline(const io *io, const ckpt_run_options *o, run_options *o
   return rc;
 }
 
+static int take_parts(const char *which, run_options *out, err *e) {
+  out->own_parts = which && strcmp(which, "own") == 0;
+  if (!which || out->own_parts || strcmp(which, "all") == 0) return 0;
+  return err_set(e, ERR_INVAL, "`restore_parts` is \"own\" or \"all\", not \"%.100s\"", which);
+}
+
 static int take_options(const io *io, const ckpt_run_options *o, run_options *out, err *e) {
   *out = (run_options){
       .places = {.dir = o->dir,
@@ -87,6 +93,7 @@ static int take_options(const io *io, const ckpt_run_options *o, run_options *ou
                      (size_t)(at - o->environment) + 1);
   int rc = ckpt_share(o->max_delete, &out->max_delete, e);
   if (rc == 0) rc = take_deadline(io, o, out, e);
+  if (rc == 0) rc = take_parts(o->restore_parts, out, e);
   return rc < 0 ? rc : take_times(o, out, e);
 }
 

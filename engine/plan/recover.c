@@ -49,7 +49,7 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
   if (u->standing == RECOVER_BAD) return "it is a checkpoint that was marked bad";
   bool torn = u->standing == RECOVER_TORN;
   if (c && strcmp(c->unit, u->name) == 0 && !served_locally(units, count, c))
-    return u->standing == RECOVER_PART ? "the whole of it, with the files of all ranks, is restored"
+    return u->standing == RECOVER_PART ? "what this rank is to have of the commit is restored"
            : torn                      ? "it is torn, and a committed copy is restored"
            : u->standing == RECOVER_SUPERSEDED
                ? "a newer one was committed under its name, and is restored"

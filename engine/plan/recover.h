@@ -22,8 +22,8 @@ typedef enum recover_standing {
   RECOVER_UNPROVEN,   /* nothing can be said */
   RECOVER_TORN,       /* provably not whole, and nobody has it open */
   RECOVER_BAD,        /* it is a commit that was marked bad: it does not load */
-  RECOVER_PART,       /* with several ranks: it has one rank's files of a commit, without those of
-                       * the others */
+  RECOVER_PART,       /* with several ranks: it has one rank's files of a commit, and not all that
+                       * is to be here */
 } recover_standing;
 
 typedef struct recover_unit {

@@ -65,7 +65,7 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
                  .pool = r->env->pool,
                  .staging = p->staging.path,
                  .progress = r->env->progress};
-  int rc = run_manifest(r, g, c, &m, e);
+  int rc = run_manifest_here(r, g, c, &m, e);
   if (rc == 0) rc = fs_join(dir, r->places.dir, g->group.prefix, e);
   if (rc == 0) rc = fs_mkdirs(p->io, dir, 0777, e);
   if (rc == 0) rc = runlog_key_dir(g->group.log, c->dir, key, e);
@@ -394,6 +394,7 @@ static int restore_own(struct prepare *p, const survey *s, const char *named, er
 static int restore_other(struct prepare *p, const survey *s, const char *named, err *e) {
   run *r = p->run;
   catalog_pick pick = {0};
+  manifest part = {0};
   err why = {0};
   bool there;
   restore how = {
@@ -401,15 +402,19 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   int rc = catalog_find(r->env->io, r->env->log, named, &pick, &why);
   if (rc == 0) rc = fs_join(p->named, "", pick.manifest.unit, &why);
   if (rc == 0) rc = make_room(p, s, p->named, RUNLOG_NONE, &there, &why);
-  if (rc == 0) rc = clear_name(p, s, "", &pick.manifest, &why);
+  int parted = rc < 0 ? 0 : run_part_of(r, &pick.manifest, &part, &why);
+  const manifest *wanted = parted > 0 ? &part : &pick.manifest;
+  if (parted < 0) rc = parted;
+  if (rc == 0) rc = clear_name(p, s, "", wanted, &why);
   if (rc == 0) rc = catalog_hold(&pick, &why);
   how.store = pick.store;
   if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = prepare_may_change(p, "", &why);
-  if (rc == 0) rc = restore_unit(&how, &pick.manifest, pick.key, r->places.dir, &why);
+  if (rc == 0) rc = restore_unit(&how, wanted, pick.key, r->places.dir, &why);
   if (rc < 0 && *p->named) prepare_put_back(p, p->named, pick.manifest.kind, &why);
   if (rc == 0) rc = note_restored(p, p->named, pick.uri, &why);
   if (rc == 0) rc = prepare_restore_picked(p, &pick, &why);
+  free(part.entries);
   catalog_drop(&pick);
   if (rc < 0 && e) *e = why;
   return rc;

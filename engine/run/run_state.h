@@ -260,6 +260,7 @@ struct run {
   run_unit **units; /* sorted by path */
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
+  bool own_parts;        /* as in the options */
   bool vacant;   /* at the start nothing wrote in the directory: it was made ready for a job */
   bool trust;    /* what nothing proves to be whole is taken as it stands */
   bool keep_all; /* none is let go for a newer one, none stops being kept */
@@ -758,6 +759,15 @@ bool run_newest_of_series(const runlog_state *state, const runlog_commit *c); /*
 /* run_manifests.c: reads the manifests of commits once, and keeps them until the run has
  * started. */
 int run_manifest(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);
+/* What our rank had of it; NULL: it does not tell that to as many ranks as we are. */
+int run_part(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);
+/* True if a rank restores its own part of what tells it: `own_parts`, and there are several. */
+bool run_restores_parts(const run *r);
+/* What is to be restored of it: the whole, or our part. That the whole is, where a part was asked for, is
+ * said. */
+int run_manifest_here(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);
+/* The same of another run's: 1 if *out is our part (manifest_part), 0 if it is the whole. */
+int run_part_of(run *r, const manifest *whole, manifest *out, err *e);
 void run_manifests_drop(run *r);
 
 #endif

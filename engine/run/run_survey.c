@@ -60,6 +60,10 @@ struct held {
   unit_files local; /* once it was listed */
   bool listed;
   bool read_it; /* sizes and times are not enough */
+  uint64_t is;  /* the commit that the journal says it is, as it is now; RUNLOG_NONE: of none */
+  uint64_t
+      differs; /* the commit of which it has our rank's part by names and sizes, and other bytes */
+  char how[256];
 };
 
 /* Lists the unit when that is needed: most are known by the journal, and are never listed. */
@@ -105,6 +109,33 @@ static int compare(const struct held *h, const manifest *m, recover_standing sta
   return rc < 0 ? rc : 1;
 }
 
+/* Compares it with the part that our rank had. The bytes of a file that several had are one rank's in
+ * the manifest, and so is its time, which tells nothing here: they are read, unless the journal speaks for
+ * them. Other bytes are another generation's, or damage: that one is not this one is all that it says. */
+static int compare_part(struct held *h, const runlog_commit *c, recover_standing standing, err *e) {
+  const manifest *part = NULL;
+  err why = {0};
+  survey_unit *u = h->unit;
+  const run_env *env = h->run->env;
+  transfer t = {
+      .io = env->io, .store = h->run->store, .pool = env->pool, .progress = env->progress};
+  int rc = run_part(h->run, h->group, c, &part, &why);
+  if (rc == 0 && (!part || !unit_files_alike(&h->local, part))) return 0;
+  if (rc == 0 && h->is != c->n) rc = transfer_check_copy(&t, &h->local, part, &why);
+  if (rc == ERR_CORRUPT) {
+    h->differs = c->n;
+    snprintf(h->how, sizeof h->how, "%.255s", why.text);
+    return 0;
+  }
+  if (rc < 0) {
+    if (e) *e = why;
+    return rc;
+  }
+  u->standing = standing;
+  u->by_manifest = true;
+  return 1;
+}
+
 static void supersede(survey_unit *u, uint64_t commit) {
   u->commit = commit;
   snprintf(u->reason, sizeof u->reason, "it is what commit %llu has", (unsigned long long)commit);
@@ -117,7 +148,9 @@ static int compare_with(struct held *h, const runlog_commit *c, recover_standing
   if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
   if (rc < 0 && e) *e = why;
-  return rc < 0 || !m ? rc : compare(h, m, standing, e);
+  if (rc < 0 || !m) return rc;
+  rc = compare(h, m, standing, e);
+  return rc == 0 && run_restores_parts(h->run) ? compare_part(h, c, standing, e) : rc;
 }
 
 /* True if the commit can have these files, since it was made after them. It has a day of grace:
@@ -204,8 +237,9 @@ static int check_part(struct held *h, const runlog_commit *c, err *e) {
   if (!m || !is_part(&h->local, m)) return 0;
   u->standing = RECOVER_PART;
   u->commit = c->n;
-  snprintf(u->reason, sizeof u->reason,
-           "it is the part of one rank; all of them have committed it");
+  snprintf(u->reason, sizeof u->reason, "%.255s",
+           h->differs == c->n ? h->how
+                              : "it is the part of one rank; all of them have committed it");
   return 1;
 }
 
@@ -265,6 +299,8 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
   const runlog_commit *c = runlog_newest(state, u->name);
   struct held h = {
       .run = r, .group = g, .unit = u, .read_it = !seen_whole(u, known) && !just_restored(known)};
+  h.differs = RUNLOG_NONE;
+  h.is = known->state == JOURNAL_COMMITTED && !h.read_it ? known->commit.n : RUNLOG_NONE;
   int rc = check_bad(&h, state, known, c, e);
   if (rc == 0) rc = check_good(&h, state, known, c, e);
   unit_files_free(&h.local);

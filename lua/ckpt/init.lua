@@ -88,6 +88,7 @@
 ---@field deadline? number seconds until the job is ended, for policies to see; negative: not known
 ---@field task? integer of the `tasks` of a launch that write into `dir`, from 0; `launch` is then needed
 ---@field tasks? integer
+---@field restore_parts? string "own": of `world` ranks each gets what the rank of its number had; "all"
 ---@field continue_run? boolean
 ---@field take_over? boolean
 ---@field poll? boolean

@@ -125,11 +125,13 @@ describe("require 'ckpt'", function()
       try { rank_wait = -1 }
       try { stall = -1 }
       try { rank = 0, world = 1, rank_wait = 0.5, stall = 5, bad_after = 2, tries = 3 }
-      try { bad_after = math.huge, rank_wait = math.huge }]])
+      try { bad_after = math.huge, rank_wait = math.huge }
+      try { restore_parts = "some" }
+      try { restore_parts = "own" }]])
     local lines = {}
     for line in out:gmatch("[^\n]+") do lines[#lines + 1] = line end
     for i, part in ipairs { "rank 2 of 2", "rank 0 of 2", "rank_wait: -1", "stall: -1", "opened",
-      "opened" } do
+      "opened", '"own" or "all", not "some"', "opened" } do
       assert.is_truthy((lines[i] or ""):find(part, 1, true), out)
     end
   end)

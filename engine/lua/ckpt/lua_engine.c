@@ -222,6 +222,7 @@ static const struct run_option {
     {"deadline", NUMBER, OF(deadline_s), 0},
     {"task", COUNT, OF(task), 0},
     {"tasks", COUNT, OF(tasks), 0},
+    {"restore_parts", TEXT, OF(restore_parts), 0},
     {"continue_run", FLAG, OF(flags), CKPT_CONTINUE_RUN},
     {"take_over", FLAG, OF(flags), CKPT_TAKE_OVER},
     {"poll", FLAG, OF(flags), CKPT_POLL},

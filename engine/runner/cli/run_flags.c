@@ -82,6 +82,12 @@ static int take_fenced(options *o, const option_spec *spec, const char *value, c
   return 0;
 }
 
+static int take_parts(options *o, const option_spec *spec, const char *value, char *error) {
+  if (strcmp(value, "own") != 0 && strcmp(value, "all") != 0)
+    return OPTIONS_FAIL(error, "--restore-parts is 'own' or 'all', not '%s'", value);
+  return take_text(o, spec, value, error);
+}
+
 /* Checks the quotes here: the path is known only later, and a fault would show after a long
  * restore. */
 static int take_resume_arg(options *o, const option_spec *spec, const char *value, char *error) {
@@ -138,6 +144,8 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      .at = OF(run.flags), .bit = CKPT_OWNS_DIR, .takers = JOBS},
     {"restore", "WHAT", "auto (default), never, required, or a checkpoint: NAME or URI",
      take_restore, .at = OF(restore), .takers = RUN},
+    {"restore-parts", "WHAT", "all (default), or own: of ranks each gets back what it had",
+     take_parts, .at = OF(run.restore_parts), .takers = RUN},
     {"start-wait", "TIME", "wait for a silent store (default: 2m; 15s at a new place)",
      take_time_or_none, .at = OF(run.start_wait_s), .takers = SAVES},
     {"start-anyway", NULL, "begin without the store, from what is surely its newest", take_bit,

@@ -134,6 +134,7 @@ static void mistakes_are_named_with_what_helps(void **state) {
   assert_non_null(strstr(error, "COMMAND"));
   assert_int_equal(parse(RUN, "--", NULL), -1);
   assert_int_equal(parse(RUN, "--on-fenced=die", "c", NULL), -1);
+  assert_int_equal(parse(RUN, "--restore-parts=some", "c", NULL), -1);
   assert_int_equal(parse(&verb_run, "run", "--dir", "", "--to", "t", "c", NULL), -1);
   assert_non_null(strstr(error, "empty"));
 }
