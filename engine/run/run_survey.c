@@ -16,9 +16,11 @@
 /* ---- what the commits look like ---- */
 
 static int learn(run *r, detect *d, run_group *g, const runlog_commit *c, err *e) {
-  const manifest *m;
+  const manifest *m, *part = NULL;
   err why = {0};
   int rc = run_manifest(r, g, c, &m, &why);
+  if (rc == 0) rc = run_part(r, g, c, &part, &why);
+  if (part) m = part; /* of the others' files none is expected here */
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
     if (!run_is_lost(g, c->n)) log_say(r->env->log, LOG_WARN, "%s", why.text);
     return 0; /* nothing can be learnt from that one */
