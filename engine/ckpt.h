@@ -686,6 +686,9 @@ typedef struct ckpt_item {
                           * "": not known */
   const char *needs; /* names of other checkpoints that it, or a list beside it, names, each with a
                       * slash behind it; "": none */
+  uint64_t chosen_files,
+      chosen_bytes; /* of `files` and `bytes`: what ckpt_restore() by `only` brought of
+                                        * it, or would bring; else 0 */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };

@@ -39,7 +39,9 @@ ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
                      .left_out = c->left_out,
                      .above = c->above,
                      .bad_lines = c->bad_lines ? c->bad_lines : "",
-                     .needs = c->needs ? c->needs : ""};
+                     .needs = c->needs ? c->needs : "",
+                     .chosen_files = item->chosen_files,
+                     .chosen_bytes = item->chosen_bytes};
 }
 
 int ckpt_on_item(void *ctx, store *s, const catalog_item *item, err *e) {

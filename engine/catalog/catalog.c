@@ -101,7 +101,11 @@ int catalog_describe(const catalog_place *at, const runlog *log, const runlog_co
                      catalog_told *out, err *e) {
   int rc = runlog_key_dir(log, c->dir, out->key, e);
   if (rc == 0) rc = print_place(&at->where, out->key, out->uri, sizeof out->uri, e);
-  out->item = (catalog_item){runlog_prefix(log), c, out->uri, out->key, runlog_view(log)};
+  out->item = (catalog_item){.group = runlog_prefix(log),
+                             .commit = c,
+                             .uri = out->uri,
+                             .key = out->key,
+                             .state = runlog_view(log)};
   return rc;
 }
 

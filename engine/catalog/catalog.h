@@ -20,6 +20,7 @@ typedef struct catalog_item {
   const char *uri;           /* of its directory: catalog_find() finds exactly this one by it */
   const char *key;           /* of its directory in the store */
   const runlog_state *state; /* of its log; NULL: not known */
+  uint64_t chosen_files, chosen_bytes; /* of a restore by patterns: what they mean of it; else 0 */
 } catalog_item;
 typedef int catalog_fn(void *ctx, store *s, const catalog_item *item, err *e);
 

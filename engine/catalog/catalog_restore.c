@@ -14,12 +14,13 @@
 #include "prims/match_series.h"
 
 struct restoring {
-  const char *name, *dir;  /* name NULL: the newest */
-  bool alone;              /* without companions */
-  const char *const *only; /* as in the wish */
-  size_t unfit;            /* of which nothing is meant by that */
-  err none;                /* what was said of the last of these */
-  bool record;             /* as in the wish */
+  const char *name, *dir;              /* name NULL: the newest */
+  bool alone;                          /* without companions */
+  const char *const *only;             /* as in the wish */
+  uint64_t chosen_files, chosen_bytes; /* what that means of the last one */
+  size_t unfit;                        /* of which nothing is meant by that */
+  err none;                            /* what was said of the last of these */
+  bool record;                         /* as in the wish */
   const log_sink *log;
   const runlog_state *state; /* of the log that it is in; NULL: it is in none */
   restore how;
@@ -93,6 +94,8 @@ static int part_of(struct restoring *r, const manifest *m, manifest *out, err *e
     if (wanted[i]) out->entries[out->count++] = m->entries[i];
   free(wanted);
   if (!out->entries) return err_set(e, ERR_NOMEM, "no memory for a part of %s", m->unit);
+  r->chosen_files = manifest_files(out);
+  r->chosen_bytes = manifest_bytes(out);
   if (files > 0) return 0;
   free(out->entries);
   out->entries = NULL;
@@ -179,6 +182,13 @@ static int pass_over(struct restoring *r, const char *group, err *e) {
   return 0;
 }
 
+static int tell(const struct restoring *r, store *s, catalog_item *item, err *e) {
+  if (!r->told) return 0;
+  item->chosen_files = r->chosen_files;
+  item->chosen_bytes = r->chosen_bytes;
+  return r->told(r->ctx, s, item, e);
+}
+
 /* Restores the newest of a group that was asked for; one that is dropped just now is passed
  * over. */
 static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e) {
@@ -198,7 +208,7 @@ static int restore_group(void *ctx, const catalog_place *at, runlog *log, err *e
   if (rc == ERR_NOENT && r->unfit > unfit) return pass_over(r, t.item.group, e);
   if (rc == 0 && r->dir && r->record) note_verified(r, at->store, t.item.group, t.item.commit->n);
   r->found++;
-  return rc == 0 && r->told ? r->told(r->ctx, at->store, &t.item, e) : rc;
+  return rc == 0 ? tell(r, at->store, &t.item, e) : rc;
 }
 
 static bool is_newest_above(const runlog_state *state, const runlog_commit *c) {
@@ -222,7 +232,7 @@ static int restore_above(void *ctx, const catalog_place *at, runlog *log, err *e
     r->state = state;
     if (rc == 0) rc = bring(r, at, log, &t.item, e);
     if (rc == 0) r->found++;
-    if (rc == 0 && r->told) rc = r->told(r->ctx, at->store, &t.item, e);
+    if (rc == 0) rc = tell(r, at->store, &t.item, e);
     if (rc == ERR_CONFLICT) rc = 0;
   }
   return rc;
@@ -243,9 +253,9 @@ static int restore_pick(struct restoring *r, const log_sink *log, const char *wh
         r, &(struct wanted){&part, pick.key, "", r->dir, pick.attempt, &pick.companions}, e);
   if (rc == 0 && r->dir && r->record && pick.committed)
     note_verified(r, pick.under ? pick.under : pick.store, "", pick.number);
-  if (rc == 0 && r->told) {
+  if (rc == 0) {
     catalog_item item = catalog_item_of(&pick, &c);
-    rc = r->told(r->ctx, pick.store, &item, e);
+    rc = tell(r, pick.store, &item, e);
   }
   part_free(r, &part);
   catalog_drop(&pick);

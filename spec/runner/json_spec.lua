@@ -123,6 +123,7 @@ describe("docs/json.md", function()
     says("why", "why checkpoint-1 --at 1000 --to store")
     says("ls", "ls store")
     says("restore", "restore store --dir back")
+    says("restore", "restore store --dir some --only '*'")
     sh "mkdir tune; echo '{}' >tune/experiment_state-2026-11-23_19-58-33.json"
     must "sync tune --to above --settle 0"
     says("ls", "ls above")

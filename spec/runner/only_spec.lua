@@ -38,6 +38,20 @@ describe("restore --only", function()
     assert.are.equal("model.bin", support.read(dir .. "/back/checkpoint-1/model.bin"))
   end)
 
+  it("says in JSON how much it brings, and how much it leaves", function()
+    for _, more in ipairs { " -n", "" } do
+      for _, what in ipairs { "store", "store/checkpoint-1" } do
+        local text = ends(0, ("restore %s --dir back --json --only 'model*'%s"):format(what, more))
+        local one = place.objects(text)[1]
+        -- Each file has its name as its content.
+        assert.are.same({ 2, 30, 3, 39, 5, 69 }, { one.restored_files, one.restored_bytes,
+          one.left_files, one.left_bytes, one.files, one.bytes })
+        sh "rm -rf back"
+      end
+    end
+    assert.is_nil(place.objects(restore(0, "--json"))[1].restored_files)
+  end)
+
   it("knows the top, paths, directories with all in them, and several patterns", function()
     for pattern, want in pairs {
       ["./model*"] = "model.bin",

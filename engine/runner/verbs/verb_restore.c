@@ -49,6 +49,13 @@ static bool is_in_the_way(restored *r, const char *path) {
   return true;
 }
 
+static void add_chosen(record *line, const ckpt_item *item) {
+  record_count(line, "restored_files", item->chosen_files);
+  record_count(line, "restored_bytes", item->chosen_bytes);
+  record_count(line, "left_files", item->files - item->chosen_files);
+  record_count(line, "left_bytes", item->bytes - item->chosen_bytes);
+}
+
 /* stdout gets the path, for scripts: path=$(ckpt-lua restore ...). */
 static int print_restored(void *ctx, const ckpt_item *item) {
   restored *r = ctx;
@@ -60,6 +67,7 @@ static int print_restored(void *ctx, const ckpt_item *item) {
       record line = record_begin(stdout);
       record_name(&line, "path", path);
       record_bool(&line, "dry_run", r->o->dry_run);
+      if (r->o->only) add_chosen(&line, item);
       item_json_line(&line, item);
     } else {
       text_path(stdout, path);
