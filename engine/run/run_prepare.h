@@ -1,5 +1,5 @@
 /* run_prepare: declarations that the files share which make a directory ready for a trainer. For
- * run_prepare.c, run_restore.c, run_companions.c, run_damage.c, run_starts.c and
+ * run_prepare.c, run_restore.c, run_companions.c, run_starts.c and
  * run_quarantine.c only. */
 #ifndef RUN_RUN_PREPARE_H
 #define RUN_RUN_PREPARE_H
@@ -112,7 +112,7 @@ int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, e
 /* run_prepare.c: compares two units that are whole; `b` may be NULL. */
 bool prepare_newer(run *r, const survey_unit *a, const survey_unit *b);
 
-/* run_damage.c: a commit whose data is damaged is not the end, if there is another one. */
+/* run_restore.c: a commit whose data is damaged is not the end, if there is another one. */
 bool prepare_is_damage(int rc);
 bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlog_commit *c);
 /* Finds the newest other good commit of its kind, which is taken in its place; NULL: there is none.
