@@ -9,9 +9,9 @@
 #include "job/move/transfer.h"
 #include "job/move/unit_files.h"
 #include "prims/fs.h"
-#include "prims/proc.h"
 #include "prims/match_series.h"
 #include "run/evidence/vouched.h"
+#include "run/evidence/written.h"
 
 /* ---- what the commits look like ---- */
 
@@ -309,38 +309,6 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
   return rc;
 }
 
-struct open_file {
-  const proc_writers *writers;
-  const char *dir, *stem;
-  bool found;
-};
-
-static int ask_member(void *ctx, const fs_entry *entry, err *e) {
-  struct open_file *f = ctx;
-  size_t len = strlen(f->stem);
-  char path[FS_PATH_MAX];
-  if (strncmp(entry->name, f->stem, len) != 0 || entry->name[len] != '.') return 0;
-  int rc = fs_join(path, f->dir, entry->name, e);
-  if (rc == 0) f->found = f->found || proc_writers_has(f->writers, path);
-  return rc;
-}
-
-/* Returns 1 if somebody has it open for writing. A group's own path names no file. The processes
- * are looked at once, for all units: *writers, NULL before. */
-static int has_writer(run *r, const survey_unit *u, proc_writers **writers, err *e) {
-  char path[FS_PATH_MAX], dir[FS_PATH_MAX];
-  int rc = fs_join(path, r->places.dir, u->path, e);
-  if (rc < 0) return rc;
-  if (!*writers) *writers = proc_writers_take(r->places.dir);
-  if (!*writers)
-    return err_set(e, ERR_NOMEM, "look who writes below %s: out of memory", r->places.dir);
-  if (u->kind != MATCH_GROUP) return proc_writers_has(*writers, path);
-  fs_parent(path, dir);
-  struct open_file f = {.writers = *writers, .dir = dir, .stem = fs_base(path)};
-  rc = fs_list(r->env->io, dir, ask_member, &f, e);
-  return rc < 0 ? rc : f.found;
-}
-
 /* What is looked at once for all units. */
 typedef struct surroundings {
   proc_writers *writers; /* NULL: not yet */
@@ -359,7 +327,8 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
                              u->reason, sizeof u->reason, e);
   if (rc < 0) return rc;
   bool torn = facts->state == DETECT_BROKEN || found == STRUCTURE_TORN;
-  int open = torn ? has_writer(r, u, &around->writers, e) : 0;
+  int open = 0;
+  if (torn) open = written(&around->writers, r->env->io, r->places.dir, u->path, u->kind, e);
   if (open < 0) return open;
   /* Other ranks and tasks may have to write a part of it. */
   bool alone = r->ranks.world < 2 && r->task_count < 2;
