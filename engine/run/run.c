@@ -337,7 +337,7 @@ int run_start(run *r, err *e) {
   o.agree_ctx = r;
   if (rc == 0) rc = detect_open(&o, &r->detect, e);
   names_free(&known);
-  if (rc == 0) rc = run_survey_learn(r, r->detect, e);
+  if (rc == 0) rc = run_manifests_learn(r, r->detect, e);
   if (rc == 0) run_order_begin(r);
   if (rc == 0) rc = prove_known(r, e);
   run_manifests_drop(r);

@@ -1,9 +1,11 @@
-/* run_manifests: the manifests of a run's commits, each read once, and what a rank is to have of one. */
+/* run_manifests: the manifests of a run's commits, each read once: what a rank is to have of one, and
+ * what its checkpoints look like. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "event/detect.h"
 #include "job/restore/restore.h"
 #include "run/run_state.h"
 
@@ -102,6 +104,47 @@ int run_part_of(run *r, const manifest *whole, manifest *out, err *e) {
 bool run_restores_parts(const run *r) {
   return r->own_parts && r->ranks.world > 1;
 }
+
+/* ---- what checkpoints look like ---- */
+
+static int learn(run *r, detect *d, run_group *g, const runlog_commit *c, err *e) {
+  const manifest *m = NULL, *part = NULL;
+  err why = {0};
+  int rc = run_manifest(r, g, c, &m, &why);
+  if (rc == 0) rc = run_part(r, g, c, &part, &why);
+  if (part) m = part; /* of the others' files none is expected here */
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) {
+    if (!run_is_lost(g, c->n)) log_say(r->env->log, LOG_WARN, "%s", why.text);
+    return 0; /* nothing can be learnt from that one */
+  }
+  if (rc < 0) {
+    if (e) *e = why;
+    return rc;
+  }
+  const char **names = calloc(m->count ? m->count : 1, sizeof *names);
+  if (!names) return err_set(e, ERR_NOMEM, "read the manifest of %s: out of memory", c->dir);
+  size_t count = 0;
+  for (size_t i = 0; i < m->count; i++)
+    if (m->entries[i].type != MANIFEST_DIR) names[count++] = m->entries[i].name;
+  rc = detect_learn(d, g->group.prefix, m->unit, names, count, e);
+  free(names);
+  return rc;
+}
+
+int run_manifests_learn(run *r, detect *d, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc >= 0 && i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (!g->group.log || g->foreign) continue;
+    const runlog_state *state = runlog_view(g->group.log);
+    for (size_t k = 0; rc >= 0 && k < state->commit_count; k++)
+      if (run_newest_of_series(state, &state->commits[k]))
+        rc = learn(r, d, g, &state->commits[k], e);
+  }
+  return rc < 0 ? rc : 0;
+}
+
+/* ---- their end ---- */
 
 void run_manifests_drop(run *r) {
   for (size_t i = 0; i < r->known_count; i++) {

@@ -703,8 +703,6 @@ typedef struct survey {
 /* run_survey.c: judges the units of the directory while nobody writes there. Blocks. */
 int run_survey(run *r, survey *out, err *e);
 void run_survey_free(survey *s);
-/* Tells the detector which files the newest commits have. */
-int run_survey_learn(run *r, detect *d, err *e);
 
 /* run_record.c: tells the record, if there is one. */
 void run_record_open(run *r, const char *path); /* NULL: none was asked for */
@@ -768,6 +766,8 @@ bool run_restores_parts(const run *r);
 int run_manifest_here(run *r, run_group *g, const runlog_commit *c, const manifest **out, err *e);
 /* The same of another run's: 1 if *out is our part (manifest_part), 0 if it is the whole. */
 int run_part_of(run *r, const manifest *whole, manifest *out, err *e);
+/* Tells the detector which files the newest commits have. */
+int run_manifests_learn(run *r, detect *d, err *e);
 void run_manifests_drop(run *r);
 
 #endif
