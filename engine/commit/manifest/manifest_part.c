@@ -11,12 +11,11 @@ static bool has(const manifest_entry *at, uint32_t rank) {
   return !at->alone || at->rank == rank;
 }
 
-/* A directory may be empty. Without any file there is no unit of another kind, and each rank had one:
- * then it is not told well. */
+/* Each rank had a file of it: where it is told of none, it is not told well. */
 static bool is_told(const manifest *m, uint32_t rank) {
   size_t i = 0;
-  while (i < m->count && !has(&m->entries[i], rank)) i++;
-  return m->kind == MATCH_DIR || i < m->count;
+  while (i < m->count && (m->entries[i].type == MANIFEST_DIR || !has(&m->entries[i], rank))) i++;
+  return i < m->count;
 }
 
 int manifest_part(const manifest *whole, uint32_t rank, manifest *out, err *e) {

@@ -341,17 +341,19 @@ static void a_part_is_what_the_rank_alone_had_and_what_several_had(void **state)
   manifest_free(&m);
 }
 
-static void a_part_of_a_directory_may_be_empty_and_of_files_it_is_not(void **state) {
+static void a_rank_that_is_told_no_file_gets_the_whole(void **state) {
   static const match_kind kinds[] = {MATCH_DIR, MATCH_GROUP};
   for (int i = 0; i < 2; i++) {
     manifest m, part;
     make_ranked(&m, kinds[i], false);
-    m.entries[2].rank = 0; /* rank 2 had nothing of it */
+    m.entries[2].rank = 0; /* rank 2 had nothing of it, but a directory at most */
+    if (kinds[i] == MATCH_DIR) assert_non_null(manifest_add(&m, MANIFEST_DIR, "v", NULL));
+    assert_int_equal(manifest_seal(&m, NULL), 0);
     assert_int_equal(manifest_part(&m, 2, &part, NULL), 0);
-    assert_int_equal(part.count, kinds[i] == MATCH_DIR ? 0 : m.count);
+    assert_int_equal(part.count, m.count);
     free(part.entries);
     assert_int_equal(manifest_part(&m, 0, &part, NULL), 0);
-    assert_int_equal(part.count, 2);
+    assert_int_equal(part.count, kinds[i] == MATCH_DIR ? 3 : 2);
     free(part.entries);
     manifest_free(&m);
   }
@@ -385,7 +387,7 @@ int main(void) {
       cmocka_unit_test(a_zeroed_manifest_can_be_freed),
       cmocka_unit_test(many_files_below_one_directory_are_checked_quickly),
       cmocka_unit_test(a_part_is_what_the_rank_alone_had_and_what_several_had),
-      cmocka_unit_test(a_part_of_a_directory_may_be_empty_and_of_files_it_is_not),
+      cmocka_unit_test(a_rank_that_is_told_no_file_gets_the_whole),
       cmocka_unit_test(parts_are_told_to_as_many_ranks_as_saved_it_alone),
       cmocka_unit_test(a_link_leads_where_the_names_of_the_manifest_say),
   };
