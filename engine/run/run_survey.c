@@ -152,19 +152,29 @@ static int compare_older(struct held *h, const runlog_commit *newest, err *e) {
   return rc;
 }
 
-/* True if the journal knows which commit it is: the newest of its name, or one before. */
-static bool known_commit(survey_unit *u, const runlog_state *state, const journal_unit *known,
-                         const runlog_commit *newest) {
-  if (known->state != JOURNAL_COMMITTED || !seen_whole(u, known)) return false;
+/* Returns the commit that the journal says it is, as it stands now: the newest of its name, or one
+ * before; NULL: it says none. */
+static const runlog_commit *known_commit(const survey_unit *u, const runlog_state *state,
+                                         const journal_unit *known) {
+  if (known->state != JOURNAL_COMMITTED || !seen_whole(u, known)) return NULL;
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
-    if (c->n != known->commit.n || strcmp(c->unit, newest->unit) != 0) continue;
-    bool same = c == newest || digest_equal(&c->root, &newest->root);
-    u->standing = same ? RECOVER_COMMITTED : RECOVER_SUPERSEDED;
-    if (!same) supersede(u, c->n);
-    return true;
+    if (c->n == known->commit.n && strcmp(c->unit, u->name) == 0) return c;
   }
-  return false;
+  return NULL;
+}
+
+static void stand_as(survey_unit *u, const runlog_commit *c, const runlog_commit *newest) {
+  bool same = c == newest || digest_equal(&c->root, &newest->root);
+  u->standing = same ? RECOVER_COMMITTED : RECOVER_SUPERSEDED;
+  if (!same) supersede(u, c->n);
+}
+
+/* True if several ranks saved it: of it a directory may have one's files, which that one's journal
+ * calls by its number. */
+static bool is_shared(const runlog_state *state, const runlog_commit *c) {
+  const runlog_attempt *a = runlog_find_attempt(state, c->attempt);
+  return a && a->world > 1;
 }
 
 /* Compares it with all commits of its name. If the store has lost the newest one, a whole copy here
@@ -178,8 +188,9 @@ static int compare_all(struct held *h, const runlog_commit *newest, bool lost, e
 
 /* True if these are one rank's files of the commit: ranks with directories of their own have only
  * their own files here. Times do not count: a file that several ranks have carries one rank's time
- * in the manifest. */
-static bool is_part(const unit_files *local, const manifest *m) {
+ * in the manifest. To a rank that is `alone` those of the others do, since it may have saved less
+ * under that name since. */
+static bool is_part(const unit_files *local, const manifest *m, bool alone) {
   for (size_t i = 0; i < local->count; i++) {
     const unit_file *f = &local->files[i];
     const manifest_entry *entry = manifest_find(m, f->name);
@@ -187,8 +198,16 @@ static bool is_part(const unit_files *local, const manifest *m) {
     if (unit_files_was_link(f, entry)) continue;
     if (entry->type != f->type) return false;
     if (f->type == MANIFEST_FILE && !entry->outside && f->size != entry->size) return false;
+    if (alone && entry->alone && f->mtime_ns != entry->mtime_ns) return false;
   }
   return local->count < m->count;
+}
+
+static void stand_as_part(survey_unit *u, const runlog_commit *c, const char *how) {
+  u->standing = RECOVER_PART;
+  u->commit = c->n;
+  snprintf(u->reason, sizeof u->reason, "%.255s",
+           how ? how : "it is the part of one rank; all of them have committed it");
 }
 
 static int check_part(struct held *h, const runlog_commit *c, err *e) {
@@ -197,12 +216,8 @@ static int check_part(struct held *h, const runlog_commit *c, err *e) {
   int rc = list_local(h, e);
   if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, e);
   if (rc < 0) return rc == ERR_CORRUPT || rc == ERR_FORMAT ? 0 : rc;
-  if (!m || !is_part(&h->local, m)) return 0;
-  u->standing = RECOVER_PART;
-  u->commit = c->n;
-  snprintf(u->reason, sizeof u->reason, "%.255s",
-           h->differs == c->n ? h->how
-                              : "it is the part of one rank; all of them have committed it");
+  if (!m || !is_part(&h->local, m, h->run->ranks.world < 2)) return 0;
+  stand_as_part(u, c, h->differs == c->n ? h->how : NULL);
   return 1;
 }
 
@@ -240,17 +255,24 @@ static int check_good(struct held *h, const runlog_state *state, const journal_u
   if (!c) return 0;
   u->commit = c->n;
   /* The journal of a rank knows its own part alone, and the next launch may number ranks
-   * otherwise. */
+   * otherwise, or have one. */
   bool alone = h->run->ranks.world < 2;
   /* A single rank cannot save a lost commit either: it is restored, or passed over for the one
    * before. */
   bool lost = alone && run_is_lost(h->group, c->n);
-  int rc = alone && !lost && known_commit(u, state, known, c) ? 1 : compare_all(h, c, lost, e);
+  const runlog_commit *was = alone ? known_commit(u, state, known) : NULL;
+  bool of_ranks = was && is_shared(state, was);
+  int rc = was && !of_ranks && !lost ? 1 : compare_all(h, c, lost, e);
+  if (was && !of_ranks && !lost) stand_as(u, was, c);
   if (rc == 1 && !live && u->standing == RECOVER_COMMITTED) {
     u->standing = RECOVER_SUPERSEDED;
     supersede(u, c->n);
   }
-  return rc == 0 && !alone && c->life != RUNLOG_DELETED ? check_part(h, c, e) : rc;
+  if (rc == 0 && c->life != RUNLOG_DELETED && (!alone || is_shared(state, c)))
+    rc = check_part(h, c, e);
+  if (rc != 0 || !of_ranks) return rc;
+  stand_as_part(u, was, NULL);
+  return 1;
 }
 
 /* Returns 1 if the commits of its name tell its standing. */

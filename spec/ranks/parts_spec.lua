@@ -270,6 +270,30 @@ describe("ranks that restore their own parts", function()
     assert.are.equal("", (place.sh "ls -d out-2/.ckpt-restore* out-2.ckpt/staging/* 2>/dev/null"))
   end)
 
+  --- One rank alone, in the directory of rank 0, without words about ranks.
+  local function alone(job)
+    support.write(dir .. "/job.sh", JOB .. job)
+    return (place.must("run --dir out-0 --to store --run r --settle 0.5 --take-over -- sh job.sh"))
+  end
+
+  it("leave nothing to one rank that goes on where it has a part: it gets the whole", function()
+    for _, fetched in ipairs { false, true } do
+      place.must_sh "rm -rf store out-*"
+      run(2, "save 1", OWN)
+      if fetched then
+        clear()
+        run(2, "meet", OWN)
+      end
+      assert.are.equal("shard-0.bin trainer_state.json", files(0))
+      place.has(alone "", "from checkpoint-1 with shard-0.bin shard-1.bin\n")
+      assert.are.equal("shard-0.bin shard-1.bin trainer_state.json", files(0))
+      -- And that stays.
+      place.must_sh "rm -rf out-*.ckpt/quarantine"
+      place.has(alone "", "from checkpoint-1 with shard-0.bin shard-1.bin\n")
+      assert.are.equal("", quarantined())
+    end
+  end)
+
   it("are told what own and all mean where a word is neither", function()
     local _, err = place.ends(2, "run --dir out --to store --restore-parts some -- true")
     place.has(err, "--restore-parts is 'own' or 'all', not 'some'")
