@@ -221,6 +221,20 @@ static int check_part(struct held *h, const runlog_commit *c, err *e) {
   return 1;
 }
 
+/* True if our rank had the same of both: what is here is the good one's as well. */
+static int is_equal_part(struct held *h, const runlog_commit *bad, const runlog_commit *good,
+                         err *e) {
+  const manifest *a = NULL, *b = NULL;
+  err why = {0};
+  if (!good || !run_restores_parts(h->run)) return 0;
+  int rc = run_part(h->run, h->group, bad, &a, &why);
+  if (rc == 0) rc = run_part(h->run, h->group, good, &b, &why);
+  if (rc == 0) return a && b && manifest_same_bytes(a, b);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0; /* who compares with it says so */
+  if (e) *e = why;
+  return rc;
+}
+
 /* Returns 1 if it is a commit that was marked bad. A checkpoint that was saved anew under the name
  * is another one, and so is equal content that was committed again. */
 static int check_bad(struct held *h, const runlog_state *state, const journal_unit *known,
@@ -232,10 +246,16 @@ static int check_bad(struct held *h, const runlog_state *state, const journal_un
     if (!c->bad || c->life != RUNLOG_LIVE || strcmp(c->unit, u->name) != 0 ||
         (good && digest_equal(&good->root, &c->root)))
       continue;
-    if (known->state == JOURNAL_COMMITTED && known->commit.n == c->n && seen_whole(u, known)) {
+    rc = is_equal_part(h, c, good, e);
+    if (rc > 0) {
+      rc = 0;
+      continue;
+    }
+    if (rc == 0 && known->state == JOURNAL_COMMITTED && known->commit.n == c->n &&
+        seen_whole(u, known)) {
       u->standing = RECOVER_BAD;
       rc = 1;
-    } else {
+    } else if (rc == 0) {
       rc = compare_with(h, c, RECOVER_BAD, e);
     }
     if (rc != 1 || u->standing != RECOVER_BAD) continue;

@@ -294,6 +294,29 @@ describe("ranks that restore their own parts", function()
     end
   end)
 
+  -- It is saved anew under the name of one that was marked bad; one rank's file is as it was.
+  for same = 0, 1 do
+    it(("begin where what rank %d has is also the part of a bad one"):format(same), function()
+      run(2, "save 1; save 2", OWN)
+      place.must_sh "mkdir was; cp -p out-*/checkpoint-2/shard-*.bin was"
+      place.must "mark bad store checkpoint-2"
+      run(2, ([[mkdir $CKPT_DIR/checkpoint-2 && cd $CKPT_DIR/checkpoint-2
+        cp -p ../../was/shard-$RANK.bin . && state >trainer_state.json
+        [ $RANK = %d ] || head -c 300000 /dev/urandom >shard-$RANK.bin
+        cd - >/dev/null
+        until [ $(ls store/checkpoint-2*/.ckpt-manifest.json | wc -l) = 2 ]; do sleep 0.05; done]])
+        :format(same), OWN)
+      for i = 1, 3 do
+        local said, reads = run(2, "meet", OWN)
+        for rank = 0, 1 do
+          place.has(said[rank], ("from checkpoint-2 with shard-%d.bin\n"):format(rank))
+          assert.is_true(reads[rank] < SHARED, ("%d: rank %d: %d"):format(i, rank, reads[rank]))
+        end
+      end
+      place.must_sh(("cmp was/shard-%d.bin out-%d/checkpoint-2/shard-%d.bin"):format(same, same, same))
+    end)
+  end
+
   it("are told what own and all mean where a word is neither", function()
     local _, err = place.ends(2, "run --dir out --to store --restore-parts some -- true")
     place.has(err, "--restore-parts is 'own' or 'all', not 'some'")
