@@ -30,11 +30,12 @@ describe("ranks that restore their own parts", function()
   --- background.
   local function start(world, job, options, at, env)
     launches = launches + 1
+    local target = options:find "%-%-to " and "" or "--to store"
     support.write(dir .. "/job.sh", JOB .. job)
     for rank = 0, world - 1 do
       for _, name in ipairs { "code", "reads", "held" } do os.remove(path(name, rank)) end
-      local words = ("--dir out-%d --to store --run r --launch-id l%d --rank %d --world %d")
-        :format(at and at[rank] or rank, launches, rank, world)
+      local words = ("--dir out-%d %s --run r --launch-id l%d --rank %d --world %d")
+        :format(at and at[rank] or rank, target, launches, rank, world)
       local with = ("RANK=%d WORLD=%d LAUNCH=%d STORE_FILES=store/checkpoint- " ..
         "STORE_READS=%d.reads STORE_HELD=%d.held %s"):format(rank, world, launches, rank, rank,
         env or "")
@@ -276,13 +277,45 @@ describe("ranks that restore their own parts", function()
     return (place.must("run --dir out-0 --to store --run r --settle 0.5 --take-over -- sh job.sh"))
   end
 
+  it("get their parts of one that is asked for by its name, or from another target", function()
+    run(2, "save 1; save 2", OWN)
+    for _, what in ipairs { "checkpoint-1",
+      "file://" .. dir .. "/store/checkpoint-1 --to other" } do
+      clear()
+      local said, reads = run(2, "meet", ("%s --restore %s"):format(OWN, what))
+      each_has_its_own(2)
+      for rank = 0, 1 do
+        place.has(said[rank], ("from checkpoint-1 with shard-%d.bin\n"):format(rank))
+        assert.is_true(is_about(1, reads[rank]), reads[rank])
+      end
+    end
+  end)
+
+  it("all get what two of three had, and the others' copies without it go", function()
+    run(3, [[mkdir $CKPT_DIR/checkpoint-1 && cd $CKPT_DIR/checkpoint-1 &&
+      echo $RANK >shard-$RANK.bin && { [ $RANK = 1 ] || echo x >of-two.bin; } &&
+      state >trainer_state.json && cd - >/dev/null &&
+      await store/checkpoint-1/.ckpt-manifest.json]], OWN)
+    assert.are.equal("shard-1.bin trainer_state.json", files(1))
+    for _ = 1, 2 do
+      run(3, "meet", OWN)
+      for rank = 0, 2 do
+        assert.are.equal(("of-two.bin shard-%d.bin trainer_state.json"):format(rank), files(rank))
+      end
+      place.must_sh "ls -d out-1.ckpt/quarantine/*/checkpoint-1 | wc -l | grep -qx 1"
+      place.must_sh "! ls -d out-[02].ckpt/quarantine/*/checkpoint-1 2>/dev/null"
+    end
+  end)
+
   it("leave nothing to one rank that goes on where it has a part: it gets the whole", function()
-    for _, fetched in ipairs { false, true } do
+    for _, how in ipairs { "saved", "fetched", "not known" } do
       place.must_sh "rm -rf store out-*"
       run(2, "save 1", OWN)
-      if fetched then
+      if how == "fetched" then
         clear()
         run(2, "meet", OWN)
+      elseif how == "not known" then
+        place.must_sh "rm -rf out-*.ckpt"
       end
       assert.are.equal("shard-0.bin trainer_state.json", files(0))
       place.has(alone "", "from checkpoint-1 with shard-0.bin shard-1.bin\n")
@@ -313,7 +346,8 @@ describe("ranks that restore their own parts", function()
           assert.is_true(reads[rank] < SHARED, ("%d: rank %d: %d"):format(i, rank, reads[rank]))
         end
       end
-      place.must_sh(("cmp was/shard-%d.bin out-%d/checkpoint-2/shard-%d.bin"):format(same, same, same))
+      place.must_sh(("cmp was/shard-%d.bin out-%d/checkpoint-2/shard-%d.bin")
+        :format(same, same, same))
     end)
   end
 
