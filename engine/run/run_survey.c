@@ -72,9 +72,9 @@ static int compare(const struct held *h, const manifest *m, recover_standing sta
   return rc < 0 ? rc : 1;
 }
 
-/* Compares it with the part that our rank had. The bytes of a file that several had are one rank's in
- * the manifest, and so is its time, which tells nothing here: they are read, unless the journal speaks for
- * them. Other bytes are another generation's, or damage: that one is not this one is all that it says. */
+/* Compares it with the part that our rank had. The bytes of a file that several had are one
+ * rank's in the manifest, and so is its time, which tells nothing here: they are read, unless the
+ * journal speaks for them. Other bytes are another generation's, or damage: that one is not this one is all that it says. */
 static int compare_part(struct held *h, const runlog_commit *c, recover_standing standing, err *e) {
   const manifest *part = NULL;
   err why = {0};
