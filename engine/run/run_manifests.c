@@ -117,10 +117,8 @@ static int learn(run *r, detect *d, run_group *g, const runlog_commit *c, err *e
     if (!run_is_lost(g, c->n)) log_say(r->env->log, LOG_WARN, "%s", why.text);
     return 0; /* nothing can be learnt from that one */
   }
-  if (rc < 0) {
-    if (e) *e = why;
-    return rc;
-  }
+  if (rc < 0 && e) *e = why;
+  if (rc < 0 || !m) return rc;
   const char **names = calloc(m->count ? m->count : 1, sizeof *names);
   if (!names) return err_set(e, ERR_NOMEM, "read the manifest of %s: out of memory", c->dir);
   size_t count = 0;
