@@ -320,7 +320,8 @@ int prepare_recover_group(struct prepare *p, run_group *g, const char *prefix, c
   err why = {0};
   int rc;
   while ((rc = recover_once(p, g, prefix, s, &failed, &why)) < 0) {
-    if (!failed || !prepare_is_damage(rc) || !prepare_pass_over(p, g, failed, &why)) break;
+    /* Without a group there is no commit to fail. */
+    if (!g || !failed || !prepare_is_damage(rc) || !prepare_pass_over(p, g, failed, &why)) break;
     run_survey_free(&again);
     why = (err){0};
     rc = run_survey(p->run, &again, &why);
