@@ -10,6 +10,8 @@
 
 #include "base/seconds.h"
 #include "prims/fs.h"
+#include "prims/match.h"
+#include "prims/match_series.h"
 #include "run/run_state.h"
 
 static const int64_t second_ns = 1000000000;
@@ -78,6 +80,25 @@ bool run_above_names(run *r, const run_group *g, const runlog_commit *c) {
     run_unit *u = r->units[i];
     if (u->above && lies_in(g->group.prefix, u->group) &&
         has(names_of(r, u), g->group.prefix, c->unit))
+      return true;
+  }
+  return false;
+}
+
+/* ---- of which session ---- */
+
+/* A session of Ray's tuner writes the files of earlier ones anew, each under the time at which its session
+ * began, and goes on by the last name. As they are written last they would be taken for the newest, and
+ * the true one let go. */
+bool run_above_is_outdated(const run *r, const detect_unit *facts) {
+  static const char timed[] =
+      "*[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]_[0-9][0-9]-[0-9][0-9]-[0-9][0-9].*";
+  if (!match_glob(timed, facts->name)) return false;
+  for (size_t i = 0; i < r->unit_count; i++) {
+    const run_unit *k = r->units[i];
+    const char *name = fs_base(k->path);
+    if (k->above && strcmp(k->group->group.prefix, facts->group) == 0 &&
+        match_same_series(name, facts->name) && strcmp(name, facts->name) > 0)
       return true;
   }
   return false;

@@ -58,6 +58,33 @@ static void lose_machine(run_host *h) {
   make_dir(run_host_dir(h, ""));
 }
 
+/* A later session of Ray's tuner writes them anew, and goes on by the last name. */
+static void what_an_earlier_session_began_is_not_saved_again(void **state) {
+  run_host *h = *state;
+  static const char later[] = "exp/experiment_state-2026-11-23_20-00-00.json";
+  make_trials(h);
+  put(h, STATE, "{\"session\": 1}");
+  run_host_until(h, RUN_COMMITTED, STATE);
+  put(h, later, "{\"session\": 2}");
+  run_host_skip(h, 61);
+  run_host_until(h, RUN_COMMITTED, later);
+  for (int i = 0; i < 4; i++) {
+    char text[60];
+    snprintf(text, sizeof text, "{\"session\": 1, \"again\": %d}", i);
+    put(h, STATE, text);
+    run_host_skip(h, 61);
+    run_host_for(h, 0.2);
+  }
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, STATE), 1);
+  put(h, later, "{\"session\": 2, \"more\": 1}");
+  run_host_skip(h, 61);
+  run_host_until(h, RUN_COMMITTED, later);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, later), 2);
+  lose_machine(h);
+  run_host_begin(h);
+  assert_true(access(run_host_dir(h, later), F_OK) == 0);
+}
+
 static void each_is_a_commit_of_the_log_of_its_directory_and_no_checkpoint(void **state) {
   run_host *h = *state;
   make_trials(h);
@@ -330,6 +357,7 @@ static void at_the_end_what_no_state_names_goes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      WITH_RUN(what_an_earlier_session_began_is_not_saved_again),
       WITH_RUN(each_is_a_commit_of_the_log_of_its_directory_and_no_checkpoint),
       WITH_RUN(alone_they_make_nothing_durable_and_nothing_to_resume_from),
       WITH_RUN(what_changes_again_is_saved_a_minute_later),
