@@ -21,6 +21,13 @@ static void tell(const edits *e, policy_files *files, const log_sink *log, const
   }
 }
 
+/* Nobody edits those that come with us: a run with no other is not woken up for them. */
+static bool may_be_edited(const policy_files *files) {
+  for (size_t i = 0; i < files->count; i++)
+    if (strchr(files->at[i].name, '/') || strstr(files->at[i].name, ".lua")) return true;
+  return false;
+}
+
 int64_t edits_step(edits *e, const io *io, policy_files *files, int64_t now, const log_sink *log,
                    const char *dir) {
   err why = {0};
@@ -28,7 +35,7 @@ int64_t edits_step(edits *e, const io *io, policy_files *files, int64_t now, con
     tell(e, files, log, dir);
     edits_drop(e);
   }
-  if (files->count == 0) return INT64_MAX;
+  if (!may_be_edited(files)) return INT64_MAX;
   if (now < e->at) return e->at;
   e->at = seconds_later(now, 10 * SECOND_NS);
   if (!e->look && reading_look(io, files, &e->look, &why) < 0)

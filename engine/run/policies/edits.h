@@ -12,7 +12,7 @@ typedef struct edits {
   int64_t at;    /* of the next one, IO_MONO */
 } edits;
 
-/* Looks every 10 s at the files that were read, and notes in them what was told. A look that does not come back
+/* Looks every 10 s at the files that were read, unless all of them are shipped ones, and notes in them what was told. A look that does not come back
  * is not begun again. `io`: as of reading_look(); `dir`: the run's, for who is to ask. Returns when to call it
  * again. */
 int64_t edits_step(edits *e, const io *io, policy_files *files, int64_t now, const log_sink *log,
