@@ -106,7 +106,8 @@ static int await(const options *o, const ckpt_place *place) {
     ask_result result;
     char *answer = ask_line(place, o, job, &result, error);
     /* One that is busy for long may answer the next time. */
-    if (!answer && job > 0 && result == ASK_FAILED && clock_s() < until) {
+    const bool silent = result == ASK_FAILED || result == ASK_HUNG_UP;
+    if (!answer && job > 0 && silent && clock_s() < until) {
       poll(NULL, 0, PAUSE_MS);
       continue;
     }
