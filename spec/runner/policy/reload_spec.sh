@@ -143,6 +143,7 @@ mount_fuse() {
 }
 if mount_fuse; then
   start -p m/p.lua
+  sleep 2 # what the daemon has read and not answered would hold up the end of the process, whatever it does
   kill -STOP "$mounted"
   reload 6 && grep -q "does the file system below them answer" said
   tell $? "files that do not come are given up after a while"
@@ -154,8 +155,8 @@ if mount_fuse; then
   touch end
   timeout 60 tail --pid="$run" -f /dev/null && wait "$run"
   tell $? "$hung"
-  wait "$asked"
   kill -CONT "$mounted"
+  wait "$asked"
 else
   for text in "files that do not come are given up after a while" "the run saves meanwhile" "$hung"; do
     tell 0 "$text # SKIP there is no FUSE here"
