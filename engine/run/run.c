@@ -257,7 +257,10 @@ int run_unit_news(run *r, const detect_unit *facts, err *e) {
     return run_note_aside(r, facts->path, &facts->fingerprint, e);
   }
   if (!u && run_dir_inside(r, facts->path)) return 0;
-  if (facts->above && run_above_is_outdated(r, facts)) return 0;
+  if (facts->above && run_above_is_outdated(r, facts)) {
+    if (u && u->phase == UNIT_SETTLING) run_unit_remove(r, u); /* nobody waits for it any more */
+    return 0;
+  }
   int rc = run_unit_take(r, facts, &u, e);
   if (rc < 0) return rc;
   switch (facts->state) {

@@ -2,6 +2,7 @@
  * own directory; restored last, in a generation of which all is there. */
 #include "with_cmocka.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,27 @@ static void what_an_earlier_session_began_is_not_saved_again(void **state) {
   lose_machine(h);
   run_host_begin(h);
   assert_true(access(run_host_dir(h, later), F_OK) == 0);
+}
+
+/* The end of the run would never come. */
+static void one_that_a_later_session_overtakes_is_waited_for_no_more(void **state) {
+  run_host *h = *state;
+  static const char later[] = "exp/experiment_state-2026-11-23_20-00-00.json";
+  make_trials(h);
+  run_host_for(h, 0.3); /* its directory has a watch: it is seen to be open */
+  int fd = open(run_host_dir(h, STATE), O_CREAT | O_WRONLY, 0600);
+  assert_int_equal(write(fd, "{}", 2), 2);
+  run_host_for(h, 0.2);
+  put(h, later, "{\"session\": 2}");
+  run_host_until(h, RUN_COMMITTED, later);
+  close(fd);
+  run_host_for(h, 0.2);
+  run_host_idle(h);
+  assert_int_equal(run_host_count(h, RUN_COMMITTED, STATE), 0);
+  assert_int_equal(run_child_exit(run_host_run(h), true, NULL), 0);
+  run_host_for(h, 0.2);
+  run_status now = run_host_status(h);
+  assert_int_equal(now.pending + now.settling, 0);
 }
 
 static void each_is_a_commit_of_the_log_of_its_directory_and_no_checkpoint(void **state) {
@@ -358,6 +380,7 @@ static void at_the_end_what_no_state_names_goes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_RUN(what_an_earlier_session_began_is_not_saved_again),
+      WITH_RUN(one_that_a_later_session_overtakes_is_waited_for_no_more),
       WITH_RUN(each_is_a_commit_of_the_log_of_its_directory_and_no_checkpoint),
       WITH_RUN(alone_they_make_nothing_durable_and_nothing_to_resume_from),
       WITH_RUN(what_changes_again_is_saved_a_minute_later),
