@@ -258,11 +258,12 @@ int run_unit_news(run *r, const detect_unit *facts, err *e) {
   }
   if (!u && run_dir_inside(r, facts->path)) return 0;
   if (facts->above && run_above_is_outdated(r, facts)) {
-    if (u && u->phase == UNIT_SETTLING) run_unit_remove(r, u); /* nobody waits for it any more */
+    if (u && (u->phase == UNIT_SETTLING || u->phase == UNIT_UNPROVEN)) run_unit_remove(r, u);
     return 0;
   }
   int rc = run_unit_take(r, facts, &u, e);
   if (rc < 0) return rc;
+  if (u->above) run_above_overtake(r, u);
   switch (facts->state) {
   case DETECT_OPEN: return on_open(r, u, e);
   case DETECT_COMPLETE: return on_complete(r, u, e);

@@ -90,18 +90,30 @@ bool run_above_names(run *r, const run_group *g, const runlog_commit *c) {
 /* A session of Ray's tuner writes the files of earlier ones anew, each under the time at which its session
  * began, and goes on by the last name. As they are written last they would be taken for the newest, and
  * the true one let go. */
-bool run_above_is_outdated(const run *r, const detect_unit *facts) {
+static bool is_before(const char *name, const char *than) {
   static const char timed[] =
       "*[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]_[0-9][0-9]-[0-9][0-9]-[0-9][0-9].*";
-  if (!match_glob(timed, facts->name)) return false;
+  return match_glob(timed, name) && match_same_series(name, than) && strcmp(name, than) < 0;
+}
+
+bool run_above_is_outdated(const run *r, const detect_unit *facts) {
   for (size_t i = 0; i < r->unit_count; i++) {
     const run_unit *k = r->units[i];
-    const char *name = fs_base(k->path);
     if (k->above && strcmp(k->group->group.prefix, facts->group) == 0 &&
-        match_same_series(name, facts->name) && strcmp(name, facts->name) > 0)
+        is_before(facts->name, fs_base(k->path)))
       return true;
   }
   return false;
+}
+
+/* What is saved, or on its way, stays so. */
+void run_above_overtake(run *r, const run_unit *u) {
+  for (size_t i = r->unit_count; i-- > 0;) {
+    run_unit *k = r->units[i];
+    const bool waits = k->phase == UNIT_SETTLING || k->phase == UNIT_UNPROVEN;
+    if (waits && k->above && k->group == u->group && is_before(fs_base(k->path), fs_base(u->path)))
+      run_unit_remove(r, k);
+  }
 }
 
 /* ---- when ---- */

@@ -517,8 +517,9 @@ last_rules run_last_rules(const run *r); /* all borrowed */
 int64_t run_above_due(run *r, run_unit *u, int64_t now); /* IO_MONO: it may be saved then */
 /* True of one that an earlier session than the last here began: it is not saved any more. */
 bool run_above_is_outdated(const run *r, const detect_unit *facts);
-void run_above_waits(run *r, run_unit *u); /* it was put into the queue */
-void run_above_begun(run *r, run_unit *u); /* its save begins */
+void run_above_overtake(run *r, const run_unit *u); /* nobody waits any more for those before it */
+void run_above_waits(run *r, run_unit *u);          /* it was put into the queue */
+void run_above_begun(run *r, run_unit *u);          /* its save begins */
 /* True if one of those that were saved last, or that stand here, names this commit, or the next one
  * may: whoever restores that file needs it. */
 bool run_above_names(run *r, const run_group *g, const runlog_commit *c);

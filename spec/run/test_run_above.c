@@ -107,6 +107,20 @@ static void one_that_a_later_session_overtakes_is_waited_for_no_more(void **stat
   assert_int_equal(now.pending + now.settling, 0);
 }
 
+/* It was there at the start, and nobody knows whether it is whole: that decides nothing any more. */
+static void one_of_before_that_nothing_proves_makes_no_end_less_than_durable(void **state) {
+  run_host *h = *state;
+  static const char later[] = "exp/searcher-state-2026-11-23_20-00-00.pkl";
+  make_trials(h);
+  put(h, "exp/searcher-state-2026-11-23_19-58-33.pkl", "no pickle");
+  run_host_begin(h);
+  run_host_for(h, 0.3);
+  assert_int_equal(run_host_status(h).unproven, 1);
+  put(h, later, "\x80\x05N.");
+  run_host_until(h, RUN_COMMITTED, later);
+  assert_int_equal(run_host_status(h).unproven, 0);
+}
+
 static void each_is_a_commit_of_the_log_of_its_directory_and_no_checkpoint(void **state) {
   run_host *h = *state;
   make_trials(h);
@@ -381,6 +395,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_RUN(what_an_earlier_session_began_is_not_saved_again),
       WITH_RUN(one_that_a_later_session_overtakes_is_waited_for_no_more),
+      WITH_HOST(one_of_before_that_nothing_proves_makes_no_end_less_than_durable),
       WITH_RUN(each_is_a_commit_of_the_log_of_its_directory_and_no_checkpoint),
       WITH_RUN(alone_they_make_nothing_durable_and_nothing_to_resume_from),
       WITH_RUN(what_changes_again_is_saved_a_minute_later),
