@@ -223,7 +223,8 @@ describe("an idle run", function()
     local pid = start("save 1; touch up; await go")
     await_file("up")
     await_commit(1)
-    os.execute("sleep 1.5") -- an empty directory is looked at once more, a second later
+    -- An empty directory is looked at once more, a second later, and evict.json two seconds after.
+    os.execute("sleep 3.5")
     local before = sum(pid, "\nvoluntary_ctxt_switches")
     os.execute("sleep 1")
     local woken = sum(pid, "\nvoluntary_ctxt_switches") - before

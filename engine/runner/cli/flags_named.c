@@ -34,6 +34,7 @@ static const struct {
     {"settle", "--settle"},
     {"show", "ckpt-lua show --json"},
     {"single_writer", "--single-writer"},
+    {"restore_parts", "--restore-parts"},
     {"start_anyway", "--start-anyway"},
     {"start_wait", "--start-wait"},
     {"state", "--state"},
