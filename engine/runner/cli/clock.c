@@ -7,3 +7,9 @@ double clock_s(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
+
+void clock_pause(double seconds) {
+  struct timespec t = {.tv_sec = (time_t)seconds,
+                       .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  nanosleep(&t, NULL);
+}

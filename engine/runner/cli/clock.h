@@ -5,4 +5,7 @@
 /* Seconds on the monotonic clock: nobody sets it. */
 double clock_s(void);
 
+/* Sleeps so long, or until a signal is handled. */
+void clock_pause(double seconds);
+
 #endif

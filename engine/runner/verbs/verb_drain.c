@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/json.h"
 #include "exit_json.h"
@@ -13,12 +12,6 @@
 #include "runner/cli/text.h"
 #include "runner/job/ask.h"
 #include "verbs.h"
-
-static void pause_s(double seconds) {
-  struct timespec t = {.tv_sec = (time_t)seconds,
-                       .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-  nanosleep(&t, NULL);
-}
 
 /* Asks, and hands on what is answered; to be freed. */
 static ask_result ask_line(const char *socket, const char *line, char **text, char *error) {
@@ -38,7 +31,7 @@ static ask_result ask_again(const char *socket, const char *line, char **text, c
   ask_result result = ask_line(socket, line, text, error);
   if (result != ASK_HUNG_UP) return result;
   free(*text);
-  pause_s(0.1);
+  clock_pause(0.1);
   return ask_line(socket, line, text, error);
 }
 
@@ -154,7 +147,7 @@ static int follow(const options *o, const ckpt_place *place, unsigned long long 
       report_error("%s", error);
       return EXIT_FAILED;
     }
-    pause_s(pause);
+    clock_pause(pause);
   }
 }
 

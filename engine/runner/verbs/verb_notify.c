@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "runner/cli/clock.h"
 #include "runner/cli/report.h"
 #include "runner/cli/text.h"
 #include "runner/job/ask.h"
@@ -91,12 +91,6 @@ static const char *value_of(char **words, const char *key) {
 
 /* ---- --wait ---- */
 
-static void pause_s(double seconds) {
-  struct timespec t = {.tv_sec = (time_t)seconds,
-                       .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-  nanosleep(&t, NULL);
-}
-
 /* Asks again and again, less and less often. The run ends only when all is saved or given up; by
  * then it cannot be asked any more. */
 static int wait_until_saved(const char *socket, const char *name) {
@@ -119,7 +113,7 @@ static int wait_until_saved(const char *socket, const char *name) {
     }
     if (failed) return EXIT_FAILED;
     if (!waiting) return EXIT_DONE;
-    pause_s(pause);
+    clock_pause(pause);
   }
 }
 
