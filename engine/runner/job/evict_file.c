@@ -98,10 +98,7 @@ static void write_file(evict *e, ckpt_run *run, const ckpt_evict *cost) {
 }
 
 void evict_forget(const char *state) {
-  int dir = state_dir_open(state);
-  if (dir < 0 || (unlinkat(dir, name, 0) != 0 && errno != ENOENT))
-    report_warning("cannot remove %s/%s: %s", state, name, strerror(dir < 0 ? -dir : errno));
-  if (dir >= 0) close(dir);
+  state_dir_forget(state, name);
 }
 
 /* The clock's going on is no news: a reader has the times from which it counts. */

@@ -389,8 +389,5 @@ void outcome_write(const outcome *o, const char *state) {
 }
 
 void outcome_forget(const char *state) {
-  int dir = state_dir_open(state);
-  if (dir < 0 || (unlinkat(dir, "exit.json", 0) != 0 && errno != ENOENT))
-    report_warning("cannot remove %s/exit.json: %s", state, strerror(dir < 0 ? -dir : errno));
-  if (dir >= 0) close(dir);
+  state_dir_forget(state, "exit.json");
 }

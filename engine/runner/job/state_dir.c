@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "runner/cli/report.h"
 
 int state_dir_open(const char *path) {
   const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -32,4 +35,11 @@ int state_dir_finish(FILE *f) {
   int rc = fflush(f) != 0 || fsync(fileno(f)) != 0 ? -errno : 0;
   if (fclose(f) != 0 && rc == 0) rc = -errno;
   return rc;
+}
+
+void state_dir_forget(const char *path, const char *name) {
+  int dir = state_dir_open(path);
+  if (dir < 0 || (unlinkat(dir, name, 0) != 0 && errno != ENOENT))
+    report_warning("cannot remove %s/%s: %s", path, name, strerror(dir < 0 ? -dir : errno));
+  if (dir >= 0) close(dir);
 }

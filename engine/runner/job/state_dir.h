@@ -14,4 +14,7 @@ int state_dir_create(int dir, const char *name, mode_t mode, FILE **out);
 /* Closes it when it is on the disk. 0 or -errno. */
 int state_dir_finish(FILE *f);
 
+/* Takes a file out of the state directory at `path`, if it is there. What hinders that is a warning. */
+void state_dir_forget(const char *path, const char *name);
+
 #endif
