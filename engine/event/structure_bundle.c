@@ -69,12 +69,6 @@ static bool take(span *s, uint64_t len, span *out) {
   return true;
 }
 
-static uint64_t little(const uint8_t *p, unsigned bytes) {
-  uint64_t n = 0;
-  while (bytes-- > 0) n = n << 8 | p[bytes];
-  return n;
-}
-
 /* ---- the table ---- */
 
 typedef struct bundle {
@@ -106,9 +100,9 @@ static finding open_block(const bundle *b, handle h, span *entries) {
   if (*trailer != 0) return OTHER;
   /* LevelDB masks a sum, so that one that stands in summed bytes does no harm. */
   const uint32_t sum = crc32c(0, entries->at, (size_t)len + 1);
-  if ((uint32_t)little(trailer + 1, 4) != ((sum >> 15 | sum << 17) + UINT32_C(0xa282ead8)))
+  if ((uint32_t)format_le(trailer + 1, 4) != ((sum >> 15 | sum << 17) + UINT32_C(0xa282ead8)))
     return DAMAGED;
-  const uint64_t restarts = little(trailer - 4, 4);
+  const uint64_t restarts = format_le(trailer - 4, 4);
   if (restarts > (len - 4) / 4) return DAMAGED;
   entries->end = trailer - 4 - 4 * restarts;
   return WHOLE;
@@ -247,7 +241,7 @@ int format_bundle(format_file *f) {
   int rc = bytes && b.ends ? format_read(f, 0, bytes, (size_t)f->size)
                            : err_set(f->e, ERR_NOMEM, "look at %s: out of memory", f->path);
   if (rc == 0) b.all = (span){bytes, bytes + f->size};
-  if (rc == 0 && (f->size < FOOTER_LEN || little(b.all.end - 8, 8) != MAGIC))
+  if (rc == 0 && (f->size < FOOTER_LEN || format_le(b.all.end - 8, 8) != MAGIC))
     rc = format_says(f, STRUCTURE_UNKNOWN, "tensor bundle: no footer");
   else if (rc == 0)
     rc = check_table(f, &b);

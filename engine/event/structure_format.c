@@ -47,7 +47,7 @@ int format_skip(format_window *w, uint64_t n) {
   return 1;
 }
 
-static uint64_t le(const uint8_t *p, int bytes) {
+uint64_t format_le(const uint8_t *p, int bytes) {
   uint64_t n = 0;
   for (int i = bytes; i-- > 0;) n = n << 8 | p[i];
   return n;
@@ -75,11 +75,14 @@ static int read_end64(format_file *f, uint64_t end_at, zip_end *z) {
   if (end_at < LOCATOR_LEN) return 0;
   int rc = format_read(f, end_at - LOCATOR_LEN, b, LOCATOR_LEN);
   if (rc < 0 || memcmp(b, "PK\6\7", 4) != 0) return rc;
-  uint64_t at = le(b + 8, 8);
+  uint64_t at = format_le(b + 8, 8);
   if (at > end_at || end_at - at < LOCATOR_LEN + END64_LEN) return 0;
   rc = format_read(f, at, b, END64_LEN);
   if (rc < 0 || memcmp(b, "PK\6\6", 4) != 0) return rc;
-  *z = (zip_end){.count = le(b + 32, 8), .size = le(b + 40, 8), .at = le(b + 48, 8), .behind = at};
+  *z = (zip_end){.count = format_le(b + 32, 8),
+                 .size = format_le(b + 40, 8),
+                 .at = format_le(b + 48, 8),
+                 .behind = at};
   return 0;
 }
 
@@ -88,7 +91,8 @@ static bool central_fits(const uint8_t *b, const zip_end *z) {
   uint64_t at = 0;
   for (uint64_t i = 0; i < z->count; i++) {
     if (z->size - at < CENTRAL_LEN || memcmp(b + at, "PK\1\2", 4) != 0) return false;
-    uint64_t len = CENTRAL_LEN + le(b + at + 28, 2) + le(b + at + 30, 2) + le(b + at + 32, 2);
+    uint64_t len = CENTRAL_LEN + format_le(b + at + 28, 2) + format_le(b + at + 30, 2) +
+                   format_le(b + at + 32, 2);
     if (z->size - at < len) return false;
     at += len;
   }
@@ -122,16 +126,16 @@ int format_zip(format_file *f) {
     if (memcmp(b + i, "PK\5\6", 4) != 0) continue;
     seen = true;
     at = i;
-    fits = i + END_LEN + le(b + i + 20, 2) == len;
+    fits = i + END_LEN + format_le(b + i + 20, 2) == len;
   }
   if (rc == 0 && !seen) {
     format_says(f, STRUCTURE_TORN, "zip: no central directory");
   } else if (rc == 0 && !fits) {
     format_says(f, STRUCTURE_UNKNOWN, "zip: bytes behind its end");
   } else if (rc == 0) {
-    zip_end z = {.count = le(b + at + 10, 2),
-                 .size = le(b + at + 12, 4),
-                 .at = le(b + at + 16, 4),
+    zip_end z = {.count = format_le(b + at + 10, 2),
+                 .size = format_le(b + at + 12, 4),
+                 .at = format_le(b + at + 16, 4),
                  .behind = from + at};
     rc = read_end64(f, from + at, &z);
     if (rc == 0) rc = check_central(f, &z);
@@ -179,7 +183,7 @@ int format_safetensors(format_file *f) {
   if (f->size < 8) return format_says(f, STRUCTURE_TORN, "safetensors: no header");
   int rc = format_read(f, 0, head, 8);
   if (rc < 0) return rc;
-  uint64_t len = le(head, 8);
+  uint64_t len = format_le(head, 8);
   if (len > f->size - 8) return format_says(f, STRUCTURE_TORN, "safetensors: header cut off");
   if (len > HEADER_MAX) return format_says(f, STRUCTURE_TORN, "safetensors: no header");
   if (len > HEADER_LOOK)
@@ -213,7 +217,7 @@ int format_hdf5(format_file *f) {
   size_t base_at = version == 0 ? 24 : version == 1 ? 28 : 12, end_at = base_at + 16;
   if (len < 16 || len < end_at + 8) return format_says(f, STRUCTURE_TORN, "HDF5: no superblock");
   if (version > 3 || width != 8) return format_says(f, STRUCTURE_UNKNOWN, "HDF5: of a kind apart");
-  uint64_t base = le(b + base_at, 8), end = le(b + end_at, 8);
+  uint64_t base = format_le(b + base_at, 8), end = format_le(b + end_at, 8);
   if (base > UINT64_MAX - end || base + end > f->size)
     return format_says(f, STRUCTURE_TORN, "HDF5: shorter than its superblock says");
   if (version == 3 && (b[11] & 1))

@@ -28,6 +28,9 @@ int format_proves(format_file *f, structure_proof proof, const char *why);
 /* Reads all of `len` bytes from `at`; ERR_RETIRED if the file is shorter by now. */
 int format_read(format_file *f, uint64_t at, void *to, size_t len);
 
+/* The number that stands in so many bytes, the least first. */
+uint64_t format_le(const uint8_t *p, int bytes);
+
 /* A file that is read from its front, and of which most is jumped over. */
 typedef struct format_window {
   format_file *f;
