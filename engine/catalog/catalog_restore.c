@@ -83,17 +83,15 @@ static size_t mark(const manifest *m, const char *const *only, bool *wanted) {
 /* Makes a manifest of what is wanted of one. It borrows all but its table, which is to be freed, and
  * which it has only where patterns say what is wanted. */
 static int part_of(struct restoring *r, const manifest *m, manifest *out, err *e) {
-  const size_t room = m->count ? m->count : 1;
   *out = *m;
   if (!r->only) return 0;
-  bool *wanted = calloc(room, sizeof *wanted);
-  out->count = 0;
-  out->entries = wanted ? calloc(room, sizeof *out->entries) : NULL;
-  const size_t files = out->entries ? mark(m, r->only, wanted) : 0;
-  for (size_t i = 0; out->entries && i < m->count; i++)
-    if (wanted[i]) out->entries[out->count++] = m->entries[i];
+  out->entries = NULL; /* not those of `m`, which are not ours to free */
+  bool *wanted = calloc(m->count + 1, sizeof *wanted);
+  if (!wanted) return err_set(e, ERR_NOMEM, "no memory for a part of %s", m->unit);
+  const size_t files = mark(m, r->only, wanted);
+  int rc = manifest_choose(m, wanted, out, e);
   free(wanted);
-  if (!out->entries) return err_set(e, ERR_NOMEM, "no memory for a part of %s", m->unit);
+  if (rc < 0) return rc;
   r->chosen_files = manifest_files(out);
   r->chosen_bytes = manifest_bytes(out);
   if (files > 0) return 0;

@@ -129,9 +129,11 @@ const manifest_entry *manifest_find(const manifest *m, const char *name);
 /* True if it tells which of so many ranks had what. It does not of one that fewer or more ranks saved:
  * what each needs of that only their job knows. */
 bool manifest_tells_parts(const manifest *m, uint32_t world);
-/* Makes a manifest of what that rank had of a sealed one: what it alone had, and what several had; the
- * whole, where it is told no file. It borrows all but its table, which is to be freed (`entries`), and
- * has the root of the whole. */
+/* Makes a manifest of those entries of a sealed one that are wanted, each by its number. It borrows all but
+ * its table, which is to be freed (`entries`), and has the root of the whole. ERR_NOMEM. */
+int manifest_choose(const manifest *whole, const bool *wanted, manifest *out, err *e);
+/* The same of what that rank had of it: what it alone had, and what several had; the whole, where it is
+ * told no file. */
 int manifest_part(const manifest *whole, uint32_t rank, manifest *out, err *e);
 
 /* Where a link of a sealed manifest leads, as far as its names tell: what is there, if it is not in
