@@ -50,7 +50,7 @@ static int begin(ckpt_commenting *m, uint32_t which, const char *text, err *e) {
   free(m->text);
   m->text = copy;
   m->admin = which == CKPT_COMMENT_ADMIN;
-  return pool_submit(m->thread, work, m, e);
+  return pool_submit(m->thread, work, NULL, m, e);
 }
 
 int ckpt_comment(ckpt *c, uint32_t which, const char *text, uint64_t *job) {

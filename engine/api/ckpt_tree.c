@@ -124,7 +124,7 @@ int ckpt_tree(ckpt *c, const ckpt_tree_options *options, uint64_t *job) {
   if (rc < 0) return rc;
   ckpt_tree_job *j = job_new(c, &o);
   if (!j) return err_set(&c->error, ERR_NOMEM, "tree: out of memory");
-  rc = pool_submit(c->pool, work, j, &c->error);
+  rc = pool_submit(c->pool, work, NULL, j, &c->error);
   if (rc < 0) {
     job_free(j);
     return rc;

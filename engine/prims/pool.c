@@ -1,16 +1,25 @@
 #include "pool.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 enum { WORKERS_MAX = 64, DEPTH_MAX = 1 << 20 };
 
 typedef struct task {
-  pool_fn *fn;
-  void *arg;
+  struct task *next;
+  pool_fn *work, *done; /* done: NULL: nothing is to be settled */
+  void *ctx;
 } task;
+
+/* First in, first out. */
+typedef struct line {
+  task *first, **end;
+} line;
 
 /* A pool_each that runs. It lives on its caller's stack and not in the queue: a helper that waited
  * in the queue behind tasks which themselves wait for their helpers would never come. */
@@ -25,16 +34,36 @@ typedef struct each {
 } each;
 
 struct pool {
-  pthread_mutex_t lock; /* guards all below */
-  pthread_cond_t work;  /* a task, an item, or the end */
-  task *queue;          /* a ring */
-  size_t depth, first, waiting;
-  each *eachs; /* oldest first */
+  pthread_mutex_t lock;   /* guards all below */
+  pthread_cond_t work;    /* a task, an item, or the end */
+  pthread_cond_t arrived; /* a task has ended that is to be settled */
+  line queue, ended;
+  size_t depth, waiting; /* waiting: in `queue` */
+  int event;             /* an eventfd; constant */
+  each *eachs;           /* oldest first */
   bool closing, left;
   unsigned workers; /* constant once pool_open has returned */
   unsigned living;  /* of a pool that was left: threads that have not ended */
   pthread_t threads[WORKERS_MAX];
 };
+
+static void line_add(line *l, task *t) {
+  t->next = NULL;
+  *l->end = t;
+  l->end = &t->next;
+}
+
+static task *line_take(line *l) {
+  task *t = l->first;
+  if (!t) return NULL;
+  l->first = t->next;
+  if (!l->first) l->end = &l->first;
+  return t;
+}
+
+static void line_free(line *l) {
+  for (task *t; (t = line_take(l));) free(t);
+}
 
 static each *each_that_wants(const pool *p) {
   each *e = p->eachs;
@@ -55,21 +84,31 @@ static void run_item(pool *p, each *e) {
 }
 
 static void run_task(pool *p) {
-  task t = p->queue[p->first];
-  p->first = (p->first + 1) % p->depth;
+  static const uint64_t one = 1;
+  task *t = line_take(&p->queue);
   p->waiting--;
   /* This worker may just have left a pool_each: its place there is free for a worker that
    * sleeps. */
   if (each_that_wants(p)) pthread_cond_signal(&p->work);
   pthread_mutex_unlock(&p->lock);
-  t.fn(t.arg);
+  t->work(t->ctx);
   pthread_mutex_lock(&p->lock);
+  if (!t->done) {
+    free(t);
+    return;
+  }
+  line_add(&p->ended, t);
+  pthread_cond_signal(&p->arrived);
+  (void)!write(p->event, &one, sizeof one); /* full: it is readable already */
 }
 
 static void discard(pool *p) {
+  line_free(&p->queue);
+  line_free(&p->ended);
+  if (p->event >= 0) close(p->event);
+  pthread_cond_destroy(&p->arrived);
   pthread_cond_destroy(&p->work);
   pthread_mutex_destroy(&p->lock);
-  free(p->queue);
   free(p);
 }
 
@@ -122,17 +161,16 @@ int pool_open(pool **out, unsigned workers, size_t depth, err *e) {
     return err_set(e, ERR_INVAL, "a pool of %u workers and a queue of %zu: 1 to %d and 1 to %d",
                    workers, depth, WORKERS_MAX, DEPTH_MAX);
   pool *p = calloc(1, sizeof *p);
-  task *queue = calloc(depth, sizeof *queue);
-  if (!p || !queue) {
-    free(p);
-    free(queue);
-    return err_set(e, ERR_NOMEM, "no memory for a pool with a queue of %zu tasks", depth);
-  }
-  p->queue = queue;
+  if (!p) return err_set(e, ERR_NOMEM, "no memory for a pool of %u workers", workers);
+  p->queue.end = &p->queue.first;
+  p->ended.end = &p->ended.first;
   p->depth = depth;
-  pthread_mutex_init(&p->lock, NULL); /* neither can fail on Linux with default attributes */
+  pthread_mutex_init(&p->lock, NULL); /* none can fail on Linux with default attributes */
   pthread_cond_init(&p->work, NULL);
-  int rc = start(p, workers, e);
+  pthread_cond_init(&p->arrived, NULL);
+  p->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int rc = p->event < 0 ? err_sys(e, errno, "make the descriptor of a pool") : 0;
+  if (rc == 0) rc = start(p, workers, e);
   if (rc < 0) {
     pool_close(p);
     return rc;
@@ -141,17 +179,45 @@ int pool_open(pool **out, unsigned workers, size_t depth, err *e) {
   return 0;
 }
 
-int pool_submit(pool *p, pool_fn *fn, void *arg, err *e) {
-  int rc = 0;
+int pool_submit(pool *p, pool_fn *work, pool_fn *done, void *ctx, err *e) {
+  task *t = malloc(sizeof *t);
+  if (!t) return err_set(e, ERR_NOMEM, "no memory for a task of the worker pool");
+  *t = (task){.work = work, .done = done, .ctx = ctx};
   pthread_mutex_lock(&p->lock);
-  if (p->waiting == p->depth) {
-    rc = err_set(e, ERR_LIMIT, "the queue of the worker pool is full (%zu tasks)", p->depth);
-  } else {
-    p->queue[(p->first + p->waiting++) % p->depth] = (task){fn, arg};
+  const bool full = p->waiting == p->depth;
+  if (!full) {
+    line_add(&p->queue, t);
+    p->waiting++;
     pthread_cond_signal(&p->work);
   }
   pthread_mutex_unlock(&p->lock);
-  return rc;
+  if (!full) return 0;
+  free(t);
+  return err_set(e, ERR_LIMIT, "the queue of the worker pool is full (%zu tasks)", p->depth);
+}
+
+int pool_fd(const pool *p) {
+  return p->event;
+}
+
+/* Takes one at a time: what comes behind may be settled inside of its `done`. */
+static task *take_ended(pool *p, bool wait) {
+  pthread_mutex_lock(&p->lock);
+  while (wait && !p->ended.first) pthread_cond_wait(&p->arrived, &p->lock);
+  task *t = line_take(&p->ended);
+  pthread_mutex_unlock(&p->lock);
+  return t;
+}
+
+void pool_settle(pool *p, bool wait) {
+  uint64_t ignored;
+  /* First: what ends from here on makes it readable again. */
+  if (!wait) (void)!read(p->event, &ignored, sizeof ignored);
+  for (task *t; (t = take_ended(p, wait)); wait = false) {
+    const task ended = *t;
+    free(t);
+    ended.done(ended.ctx);
+  }
 }
 
 int pool_each(pool *p, size_t n, unsigned width, int (*fn)(void *ctx, size_t i), void *ctx) {

@@ -36,7 +36,7 @@ static void patience_done(run_task *task) {
 static bool patience_begin(run *r, struct patience *w) {
   err full = {0};
   *w = (struct patience){.task = {.run = r, .done = patience_done}};
-  if (pool_submit(r->env->pool, patience_on_worker, w, &full) < 0) return false;
+  if (pool_submit(r->env->pool, patience_on_worker, NULL, w, &full) < 0) return false;
   r->tasks++;
   return true;
 }

@@ -270,7 +270,7 @@ int64_t run_anyway_step(run *r, int64_t now) {
   m->task = (run_task){.run = r, .done = meet_done};
   m->with = next;
   m->remembers = run_remembers(r);
-  if (pool_submit(r->env->pool, meet_on_worker, m, &full) < 0) {
+  if (pool_submit(r->env->pool, meet_on_worker, NULL, m, &full) < 0) {
     free(m);
     return r->meet_at;
   }

@@ -345,7 +345,7 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
     keeping_free(k);
     return 0;
   }
-  if (rc == 0 && pool_submit(r->env->pool, keep_on_worker, k, &full) < 0) {
+  if (rc == 0 && pool_submit(r->env->pool, keep_on_worker, NULL, k, &full) < 0) {
     g->keep_asked = ask;
     g->keep_at = seconds_later(now_of(r), 1000000000);
     rc = 1;

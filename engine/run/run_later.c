@@ -277,7 +277,7 @@ static void begin(run *r, run_later *w) {
   }
   w->task = (run_task){.run = r, .done = later_done};
   w->term = w->group->term;
-  if (pool_submit(r->env->pool, later_on_worker, w, &full) < 0) return; /* at the next step */
+  if (pool_submit(r->env->pool, later_on_worker, NULL, w, &full) < 0) return; /* at the next step */
   w->state = LATER_BUSY;
   r->tasks++;
 }

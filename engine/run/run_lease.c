@@ -47,7 +47,7 @@ static void renew(run *r, run_group *g) {
   if (!w) return; /* the next renewal is soon enough */
   *w = (struct renewal){
       .task = {.run = r, .done = renew_done}, .group = &g->group, .term = term_of(r, g)};
-  if (pool_submit(r->env->pool, renew_on_worker, w, &full) < 0)
+  if (pool_submit(r->env->pool, renew_on_worker, NULL, w, &full) < 0)
     free(w);
   else
     r->tasks++;

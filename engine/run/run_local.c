@@ -260,7 +260,7 @@ static void give_up(run *r, run_freeing *w) {
 /* Begins the first one. If it cannot begin now, its units are looked at after the next commit. */
 static void submit(run *r) {
   err full = {0};
-  while (r->freeing && pool_submit(r->env->pool, free_on_worker, r->freeing, &full) < 0) {
+  while (r->freeing && pool_submit(r->env->pool, free_on_worker, NULL, r->freeing, &full) < 0) {
     run_freeing *w = r->freeing;
     r->freeing = w->next;
     give_up(r, w);

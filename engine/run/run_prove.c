@@ -52,7 +52,7 @@ int run_prove(run *r, err *e) {
   vigil v = {.task = {.run = r, .done = watch_done}};
   run_get_status(r, &now);
   if (now.standing != STANDING_DURABLE || run_follows(r) || atomic_load(&r->stop)) return 0;
-  if (pool_submit(r->env->pool, watch_on_worker, &v, &full) < 0) return 0;
+  if (pool_submit(r->env->pool, watch_on_worker, NULL, &v, &full) < 0) return 0;
   r->tasks++;
   for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
     run_group *g = r->groups[i];

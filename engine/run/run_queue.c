@@ -279,7 +279,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   atomic_store(&s->job.total, u->bytes);
   int rc = plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e);
   err full = {0};
-  if (rc == 0 && pool_submit(r->env->pool, save_on_worker, s, &full) < 0) {
+  if (rc == 0 && pool_submit(r->env->pool, save_on_worker, NULL, s, &full) < 0) {
     u->next_try = r->env->io->now(r->env->io, IO_MONO) + 1000000000;
     s->job.beside = NULL;
     run_save_free(s);

@@ -304,7 +304,7 @@ static void begin_telling(run *r, run_group *g) {
   if (!t) return;
   *t = (struct run_telling){
       .task = {.run = r, .done = tell_done}, .group = g, .late = g->late, .count = g->late_count};
-  if (pool_submit(r->env->pool, tell_on_worker, t, NULL) < 0) {
+  if (pool_submit(r->env->pool, tell_on_worker, NULL, t, NULL) < 0) {
     free(t); /* it is full; the next step tries again */
     return;
   }

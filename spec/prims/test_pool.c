@@ -1,5 +1,6 @@
 #include "with_cmocka.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -39,7 +40,7 @@ static void wait_at_gate(void *arg) {
 
 static void hold_workers(pool *p, gate *g) {
   for (unsigned i = 0; i < pool_workers(p); i++) {
-    assert_int_equal(pool_submit(p, wait_at_gate, g, NULL), 0);
+    assert_int_equal(pool_submit(p, wait_at_gate, NULL, g, NULL), 0);
     while (atomic_load(&g->arrived) < (int)i + 1) pause_ms(1);
   }
 }
@@ -55,9 +56,9 @@ static void a_full_queue_refuses_at_once_and_loses_nothing(void **state) {
   assert_int_equal(pool_open(&p, 2, 3, NULL), 0);
   assert_int_equal(pool_workers(p), 2);
   hold_workers(p, &g);
-  for (int i = 0; i < 3; i++) assert_int_equal(pool_submit(p, count, &done, NULL), 0);
+  for (int i = 0; i < 3; i++) assert_int_equal(pool_submit(p, count, NULL, &done, NULL), 0);
   err e = {0};
-  assert_int_equal(pool_submit(p, count, &done, &e), ERR_LIMIT);
+  assert_int_equal(pool_submit(p, count, NULL, &done, &e), ERR_LIMIT);
   assert_non_null(strstr(e.text, "full"));
   assert_int_equal(atomic_load(&done), 0);
   atomic_store(&g.open, true);
@@ -75,9 +76,9 @@ static void closing_runs_the_tasks_that_still_wait(void **state) {
   gate g = {0};
   atomic_int done = 0;
   assert_int_equal(pool_open(&p, 2, 200, NULL), 0);
-  assert_int_equal(pool_submit(p, wait_at_gate, &g, NULL), 0);
-  assert_int_equal(pool_submit(p, open_the_gate_later, &g, NULL), 0);
-  for (int i = 0; i < 100; i++) assert_int_equal(pool_submit(p, count, &done, NULL), 0);
+  assert_int_equal(pool_submit(p, wait_at_gate, NULL, &g, NULL), 0);
+  assert_int_equal(pool_submit(p, open_the_gate_later, NULL, &g, NULL), 0);
+  for (int i = 0; i < 100; i++) assert_int_equal(pool_submit(p, count, NULL, &done, NULL), 0);
   pool_close(p);
   assert_int_equal(atomic_load(&done), 100);
   pool_close(NULL);
@@ -91,7 +92,7 @@ typedef struct chain {
 static void submit_the_next(void *arg) {
   chain *c = arg;
   if (atomic_fetch_sub(&c->left, 1) > 1)
-    assert_int_equal(pool_submit(c->p, submit_the_next, c, NULL), 0);
+    assert_int_equal(pool_submit(c->p, submit_the_next, NULL, c, NULL), 0);
 }
 
 /* What hangs may come back after the owner is gone: then what waited behind it has its turn. */
@@ -102,7 +103,7 @@ static void a_pool_that_is_left_is_waited_for_by_nobody_and_ends_by_itself(void 
   static atomic_int done;
   assert_int_equal(pool_open(&p, 1, 2, NULL), 0);
   hold_workers(p, &g);
-  assert_int_equal(pool_submit(p, count, &done, NULL), 0);
+  assert_int_equal(pool_submit(p, count, NULL, &done, NULL), 0);
   pool_leave(p); /* comes back, though the worker stands at the gate */
   assert_int_equal(atomic_load(&done), 0);
   atomic_store(&g.open, true);
@@ -114,9 +115,97 @@ static void a_pool_that_is_left_is_waited_for_by_nobody_and_ends_by_itself(void 
 static void a_task_may_submit_even_while_the_pool_closes(void **state) {
   chain c = {.left = 50};
   assert_int_equal(pool_open(&c.p, 2, 1, NULL), 0);
-  assert_int_equal(pool_submit(c.p, submit_the_next, &c, NULL), 0);
+  assert_int_equal(pool_submit(c.p, submit_the_next, NULL, &c, NULL), 0);
   pool_close(c.p);
   assert_int_equal(atomic_load(&c.left), 0);
+}
+
+/* What the owner has heard of, on its own thread. */
+typedef struct told {
+  pool *p;
+  pthread_t owner;
+  int order[8], count;
+} told;
+
+typedef struct teller {
+  told *to;
+  int name;
+  bool nested; /* its done() waits for the next one's */
+} teller;
+
+static void nothing(void *ctx) {
+  (void)ctx;
+}
+
+static void note(void *ctx) {
+  const teller *t = ctx;
+  assert_true(pthread_equal(pthread_self(), t->to->owner));
+  t->to->order[t->to->count++] = t->name;
+  if (t->nested) pool_settle(t->to->p, true);
+}
+
+static bool is_readable(const pool *p, int timeout_ms) {
+  struct pollfd fd = {.fd = pool_fd(p), .events = POLLIN};
+  return poll(&fd, 1, timeout_ms) == 1;
+}
+
+static void what_ends_is_settled_on_the_owners_thread_in_the_order_in_which_it_ended(void **state) {
+  (void)state;
+  told to = {.owner = pthread_self()};
+  teller t[4];
+  assert_int_equal(pool_open(&to.p, 1, 8, NULL), 0);
+  pool_settle(to.p, false);
+  assert_false(is_readable(to.p, 0));
+  for (int i = 0; i < 4; i++) {
+    t[i] = (teller){.to = &to, .name = i};
+    assert_int_equal(pool_submit(to.p, nothing, note, &t[i], NULL), 0);
+  }
+  while (to.count < 4) {
+    assert_true(is_readable(to.p, 10000));
+    pool_settle(to.p, false);
+  }
+  for (int i = 0; i < 4; i++) assert_int_equal(to.order[i], i);
+  pool_settle(to.p, false);
+  assert_false(is_readable(to.p, 0));
+  pool_close(to.p);
+}
+
+/* Who polls would not come back to what else hangs on it: another run's save, say. */
+static void who_waits_for_an_end_leaves_the_descriptor_readable(void **state) {
+  (void)state;
+  told to = {.owner = pthread_self()};
+  teller t = {.to = &to, .name = 7};
+  assert_int_equal(pool_open(&to.p, 1, 8, NULL), 0);
+  assert_int_equal(pool_submit(to.p, nothing, note, &t, NULL), 0);
+  pool_settle(to.p, true);
+  assert_int_equal(to.order[0], 7);
+  assert_true(is_readable(to.p, 0));
+  pool_settle(to.p, false);
+  assert_false(is_readable(to.p, 0));
+  pool_close(to.p);
+}
+
+static void an_end_may_wait_for_the_next_one(void **state) {
+  (void)state;
+  told to = {.owner = pthread_self()};
+  teller first = {.to = &to, .name = 1, .nested = true}, second = {.to = &to, .name = 2};
+  assert_int_equal(pool_open(&to.p, 1, 8, NULL), 0);
+  assert_int_equal(pool_submit(to.p, nothing, note, &first, NULL), 0);
+  assert_int_equal(pool_submit(to.p, nothing, note, &second, NULL), 0);
+  pool_settle(to.p, true);
+  assert_int_equal(to.count, 2);
+  assert_int_equal(to.order[1], 2);
+  pool_close(to.p);
+}
+
+static void what_nobody_settles_goes_with_the_pool(void **state) {
+  (void)state;
+  told to = {.owner = pthread_self()};
+  teller t = {.to = &to};
+  assert_int_equal(pool_open(&to.p, 1, 8, NULL), 0);
+  assert_int_equal(pool_submit(to.p, nothing, note, &t, NULL), 0);
+  pool_close(to.p);
+  assert_int_equal(to.count, 0);
 }
 
 enum { ITEMS = 2000 };
@@ -210,7 +299,7 @@ static void nested_eachs_on_busy_workers_do_not_deadlock(void **state) {
   for (unsigned workers = 1; workers <= 3; workers++) {
     nest n = {0};
     assert_int_equal(pool_open(&n.p, workers, 64, NULL), 0);
-    for (int i = 0; i < 20; i++) assert_int_equal(pool_submit(n.p, nest_in_a_task, &n, NULL), 0);
+    for (int i = 0; i < 20; i++) assert_int_equal(pool_submit(n.p, nest_in_a_task, NULL, &n, NULL), 0);
     assert_int_equal(descend_from(&n, 4), 0);
     pool_close(n.p);
     assert_int_equal(atomic_load(&n.leaves), 21 * 256);
@@ -233,7 +322,7 @@ static void several_threads_may_share_the_pool(void **state) {
   atomic_int done = 0;
   assert_int_equal(pool_open(&p, 3, 1000, NULL), 0);
   for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, call_each, p), 0);
-  for (int i = 0; i < 1000; i++) assert_int_equal(pool_submit(p, count, &done, NULL), 0);
+  for (int i = 0; i < 1000; i++) assert_int_equal(pool_submit(p, count, NULL, &done, NULL), 0);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   pool_close(p);
   assert_int_equal(atomic_load(&done), 1000);
@@ -250,7 +339,7 @@ static void signals_are_blocked_in_workers_and_as_before_in_the_caller(void **st
   pthread_sigmask(SIG_SETMASK, NULL, &before);
   assert_int_equal(pool_open(&p, 1, 1, NULL), 0);
   pthread_sigmask(SIG_SETMASK, NULL, &after);
-  assert_int_equal(pool_submit(p, read_mask, &in_worker, NULL), 0);
+  assert_int_equal(pool_submit(p, read_mask, NULL, &in_worker, NULL), 0);
   pool_close(p);
   const int asked[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGUSR1, SIGPIPE, SIGALRM, SIGPROF};
   for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
@@ -298,6 +387,10 @@ int main(void) {
       cmocka_unit_test(closing_runs_the_tasks_that_still_wait),
       cmocka_unit_test(a_pool_that_is_left_is_waited_for_by_nobody_and_ends_by_itself),
       cmocka_unit_test(a_task_may_submit_even_while_the_pool_closes),
+      cmocka_unit_test(what_ends_is_settled_on_the_owners_thread_in_the_order_in_which_it_ended),
+      cmocka_unit_test(who_waits_for_an_end_leaves_the_descriptor_readable),
+      cmocka_unit_test(an_end_may_wait_for_the_next_one),
+      cmocka_unit_test(what_nobody_settles_goes_with_the_pool),
       cmocka_unit_test(each_item_runs_once_and_at_most_width_at_a_time),
       cmocka_unit_test(a_failed_item_stops_the_hand_out_and_is_returned),
       cmocka_unit_test(each_goes_on_without_help_when_all_workers_are_busy),

@@ -46,7 +46,7 @@ static int begin(reading *r, reading **out, err *e) {
   pool *thread = NULL;
   atomic_store(&r->holders, 2);
   int rc = pool_open(&thread, 1, 1, e);
-  if (rc == 0) rc = pool_submit(thread, read_on_thread, r, e);
+  if (rc == 0) rc = pool_submit(thread, read_on_thread, NULL, r, e);
   if (rc < 0) {
     pool_close(thread);
     atomic_store(&r->holders, 1);

@@ -46,7 +46,7 @@ int ticker_begin(int64_t every_ns, void (*fn)(void *ctx, uint64_t n), void *ctx,
                 .ctx = ctx};
   int rc = t->over < 0 ? err_sys(e, -errno, "start a thread: eventfd") : 0;
   if (rc == 0) rc = pool_open(&t->thread, 1, 1, e);
-  if (rc == 0) rc = pool_submit(t->thread, tick_on_thread, t, e);
+  if (rc == 0) rc = pool_submit(t->thread, tick_on_thread, NULL, t, e);
   if (rc == 0) return 0;
   discard(t);
   *out = NULL;

@@ -114,7 +114,7 @@ static void begin_beside(credentials_source *s) {
   if (s->fetching || !may_try(s)) return;
   if (!s->beside && pool_open(&s->beside, 1, 1, NULL) < 0) return;
   s->fetching = true;
-  if (pool_submit(s->beside, fetch_beside, s, NULL) < 0) s->fetching = false;
+  if (pool_submit(s->beside, fetch_beside, NULL, s, NULL) < 0) s->fetching = false;
 }
 
 static bool is_over(const credentials_source *s, const atomic_int *cancel) {
