@@ -3,7 +3,6 @@
 #include "ckpt_state.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -74,48 +73,10 @@ void ckpt_give(void *to, size_t size, void *from, size_t room) {
 
 /* ---- between workers and owner ---- */
 
-void ckpt_wake(ckpt *c) {
+static void wake(ckpt *c) {
   uint64_t one = 1;
   ssize_t ignored = write(c->event, &one, sizeof one); /* full: it is readable already */
   (void)ignored;
-}
-
-static void on_finished(void *ctx, run_task *task) {
-  ckpt *c = ctx;
-  pthread_mutex_lock(&c->mutex);
-  task->next = c->finished;
-  c->finished = task;
-  pthread_cond_signal(&c->arrived);
-  pthread_mutex_unlock(&c->mutex);
-  ckpt_wake(c);
-}
-
-static run_task *take_finished(ckpt *c, bool block) {
-  pthread_mutex_lock(&c->mutex);
-  while (block && !c->finished) pthread_cond_wait(&c->arrived, &c->mutex);
-  run_task *list = c->finished, *in_order = NULL;
-  c->finished = NULL;
-  pthread_mutex_unlock(&c->mutex);
-  while (list) {
-    run_task *next = list->next;
-    list->next = in_order;
-    in_order = list;
-    list = next;
-  }
-  return in_order;
-}
-
-static void settle(run_task *list) {
-  while (list) {
-    run_task *next = list->next;
-    run_finished(list);
-    list = next;
-  }
-}
-
-static void on_wait(void *ctx, run *r) {
-  (void)r;
-  settle(take_finished(ctx, true));
 }
 
 static uint64_t on_next_job(void *ctx) {
@@ -146,7 +107,7 @@ void ckpt_tell(ckpt *c, const ckpt_completion *what, const char *unit, const cha
   *c->told_last = t;
   c->told_last = &t->next;
   c->told_count++;
-  ckpt_wake(c); /* a completion told in the middle of a ckpt_notify has to show at ckpt_fd(), too */
+  wake(c); /* a completion told in the middle of a ckpt_notify has to show at ckpt_fd(), too */
 }
 
 static void on_tell(void *ctx, run *r, const run_news *n) {
@@ -208,15 +169,8 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
   c->workers = c->options.workers ? c->options.workers : 4;
   c->told_last = &c->told_first;
   c->epoll = c->event = c->timer = -1;
-  pthread_mutex_init(&c->mutex, NULL);
-  pthread_cond_init(&c->arrived, NULL);
-  c->env = (run_env){.io = io_system(),
-                     .log = &c->log,
-                     .ctx = c,
-                     .finished = on_finished,
-                     .wait = on_wait,
-                     .tell = on_tell,
-                     .next_job = on_next_job};
+  c->env = (run_env){
+      .io = io_system(), .log = &c->log, .ctx = c, .tell = on_tell, .next_job = on_next_job};
   ckpt_teller_open(&c->teller, c->env.io, c->options.progress, c->options.progress_ctx);
   c->env.progress = ckpt_teller_sink(&c->teller);
   if (taken < 0) return taken;
@@ -224,11 +178,20 @@ int ckpt_open(ckpt **out, const ckpt_options *options) {
   return open_descriptors(c, &c->error);
 }
 
+int ckpt_pool_open(ckpt *c, unsigned workers, size_t depth, pool **out) {
+  int rc = pool_open(out, workers, depth, &c->error);
+  if (rc == 0) rc = watch_fd_of(c, pool_fd(*out), NULL, &c->error);
+  if (rc == 0) return 0;
+  pool_close(*out);
+  *out = NULL;
+  return rc;
+}
+
 /* Threads start with the first work: an engine that only lists has none. */
 int ckpt_need_pool(ckpt *c) {
   enum { QUEUE = 1024 };
   if (c->pool) return 0;
-  int rc = pool_open(&c->pool, c->workers, QUEUE, &c->error);
+  int rc = ckpt_pool_open(c, c->workers, QUEUE, &c->pool);
   c->env.pool = c->pool;
   return rc;
 }
@@ -282,8 +245,6 @@ void ckpt_close(ckpt *c) {
   ckpt_teller_close(&c->teller);
   log_counts_say(&c->log);
   log_counts_free(&c->log_counts);
-  pthread_cond_destroy(&c->arrived);
-  pthread_mutex_destroy(&c->mutex);
   free(c);
 }
 
@@ -360,8 +321,7 @@ int ckpt_dispatch(ckpt *c, int timeout_ms) {
     if (events[i].data.ptr == &c->event) drain(c->event);
     if (events[i].data.ptr == &c->timer) drain(c->timer);
   }
-  settle(take_finished(c, false));
-  ckpt_trees_settle(c);
+  if (c->pool) pool_settle(c->pool, false);
   ckpt_comment_settle(c);
   int rc = step_all(c);
   return rc < 0 ? rc : (int)c->told_count;

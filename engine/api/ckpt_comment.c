@@ -16,23 +16,25 @@ struct ckpt_commenting {
   bool admin;
   char *text;
   atomic_int stop;
-  /* Under the engine's mutex, until it is over. */
-  bool over;
   int rc;
   err error;
 };
 
-static void work(void *arg) {
-  ckpt_commenting *m = arg;
-  ckpt *c = m->engine;
-  err e = {0};
-  int rc = slurm_comment(c->env.io, m->number, m->admin, m->text, &m->stop, &e);
-  pthread_mutex_lock(&c->mutex);
-  m->over = true;
-  m->rc = rc;
-  m->error = e;
-  pthread_mutex_unlock(&c->mutex);
-  ckpt_wake(c);
+static void work(void *ctx) {
+  ckpt_commenting *m = ctx;
+  m->error = (err){0};
+  m->rc = slurm_comment(m->engine->env.io, m->number, m->admin, m->text, &m->stop, &m->error);
+}
+
+static void done(void *ctx) {
+  ckpt_commenting *m = ctx;
+  ckpt_completion what = {.job = m->job,
+                          .kind = CKPT_COMMENTED,
+                          .status = m->rc,
+                          .class_ = (uint32_t)err_class_of(m->rc),
+                          .step = -1};
+  m->job = 0;
+  ckpt_tell(m->engine, &what, "", m->rc < 0 ? m->error.text : "");
 }
 
 static int need_thread(ckpt *c) {
@@ -41,7 +43,7 @@ static int need_thread(ckpt *c) {
     if (!c->commenting) return err_set(&c->error, ERR_NOMEM, "comment: out of memory");
     c->commenting->engine = c;
   }
-  return c->commenting->thread ? 0 : pool_open(&c->commenting->thread, 1, 1, &c->error);
+  return c->commenting->thread ? 0 : ckpt_pool_open(c, 1, 1, &c->commenting->thread);
 }
 
 static int begin(ckpt_commenting *m, uint32_t which, const char *text, err *e) {
@@ -50,7 +52,7 @@ static int begin(ckpt_commenting *m, uint32_t which, const char *text, err *e) {
   free(m->text);
   m->text = copy;
   m->admin = which == CKPT_COMMENT_ADMIN;
-  return pool_submit(m->thread, work, NULL, m, e);
+  return pool_submit(m->thread, work, done, m, e);
 }
 
 int ckpt_comment(ckpt *c, uint32_t which, const char *text, uint64_t *job) {
@@ -78,30 +80,15 @@ int ckpt_comment(ckpt *c, uint32_t which, const char *text, uint64_t *job) {
   return rc;
 }
 
-/* The thread runs nothing any more when it is closed; the next one has another. */
 void ckpt_comment_stop(ckpt *c) {
   if (ckpt_enter(c) < 0 || !c->commenting || !c->commenting->job) return;
   atomic_store(&c->commenting->stop, 1);
-  pool_close(c->commenting->thread);
-  c->commenting->thread = NULL;
+  pool_settle(c->commenting->thread, true);
   atomic_store(&c->commenting->stop, 0);
 }
 
 void ckpt_comment_settle(ckpt *c) {
-  ckpt_commenting *m = c->commenting;
-  if (!m || !m->job) return;
-  pthread_mutex_lock(&c->mutex);
-  const bool over = m->over;
-  m->over = false;
-  pthread_mutex_unlock(&c->mutex);
-  if (!over) return;
-  ckpt_completion what = {.job = m->job,
-                          .kind = CKPT_COMMENTED,
-                          .status = m->rc,
-                          .class_ = (uint32_t)err_class_of(m->rc),
-                          .step = -1};
-  m->job = 0;
-  ckpt_tell(c, &what, "", m->rc < 0 ? m->error.text : "");
+  if (c->commenting && c->commenting->thread) pool_settle(c->commenting->thread, false);
 }
 
 void ckpt_comment_close(ckpt *c) {

@@ -64,9 +64,6 @@ struct ckpt {
   ckpt_tree_job *trees;
   ckpt_commenting *commenting; /* NULL: nothing was put yet */
   uint64_t last_job;
-  pthread_mutex_t mutex; /* guards what workers have finished */
-  pthread_cond_t arrived;
-  run_task *finished;
   told *told_first, **told_last;
   size_t told_count;
   told *handed; /* the one whose strings the caller may still read */
@@ -99,23 +96,21 @@ int ckpt_step(ckpt *c, ckpt_run *h);
 /* Drops the completions of a run that nobody has pulled: its handle is gone. */
 void ckpt_forget(ckpt *c, const ckpt_run *h);
 
+/* Opens a pool; ckpt_fd() is readable while there is something to settle. */
+int ckpt_pool_open(ckpt *c, unsigned workers, size_t depth, pool **out);
 /* Threads, and the helper of the policies, start with the first work that needs them. */
 int ckpt_need_pool(ckpt *c);
 int ckpt_need_policies(ckpt *c);
 
-/* Makes ckpt_fd() readable; from any thread. */
-void ckpt_wake(ckpt *c);
 /* Hands a completion to ckpt_next(); the texts are copied. */
 void ckpt_tell(ckpt *c, const ckpt_completion *what, const char *unit, const char *reason);
 
-/* Tells the end of the trees that are done; asks all to stop; forgets them, when no worker is
- * left. */
-void ckpt_trees_settle(ckpt *c);
+/* Asks a tree, or all, to stop; forgets them, when no worker is left. */
 bool ckpt_trees_cancel(ckpt *c, uint64_t job);
 void ckpt_trees_stop(ckpt *c);
 void ckpt_trees_free(ckpt *c);
 
-/* The same of the comment of our job. */
+/* Tells what became of the comment of our job; ends its thread. */
 void ckpt_comment_settle(ckpt *c);
 void ckpt_comment_close(ckpt *c);
 bool ckpt_own_job(char out[SLURM_OWN_MAX]); /* false: we are in none of Slurm's */

@@ -20,8 +20,6 @@ struct ckpt_tree_job {
   int64_t begun;
   atomic_int cancel;
   _Atomic uint64_t done, total;
-  /* Under the engine's mutex, until it is over. */
-  bool over;
   int rc;
   err error;
   tree_moved moved;
@@ -37,7 +35,7 @@ static void job_free(ckpt_tree_job *j) {
 
 /* ---- on a worker ---- */
 
-static int carry_out(ckpt_tree_job *j, tree_moved *moved, err *e) {
+static int carry_out(ckpt_tree_job *j, err *e) {
   ckpt *c = j->engine;
   const tree_job p = {.io = &j->io,
                       .log = &c->log,
@@ -50,26 +48,16 @@ static int carry_out(ckpt_tree_job *j, tree_moved *moved, err *e) {
                       .total = &j->total};
   if (atomic_load(&j->cancel)) return err_set(e, ERR_CANCELED, "cancelled");
   switch (j->kind) {
-  case CKPT_TREE_UPLOAD: return tree_upload(&p, j->dir, j->place, moved, e);
-  case CKPT_TREE_DOWNLOAD: return tree_download(&p, j->place, j->dir, moved, e);
-  case CKPT_TREE_COPY: return tree_copy(&p, j->dir, j->place, moved, e);
+  case CKPT_TREE_UPLOAD: return tree_upload(&p, j->dir, j->place, &j->moved, e);
+  case CKPT_TREE_DOWNLOAD: return tree_download(&p, j->place, j->dir, &j->moved, e);
+  case CKPT_TREE_COPY: return tree_copy(&p, j->dir, j->place, &j->moved, e);
   default: return tree_delete(&p, j->place, e);
   }
 }
 
-static void work(void *arg) {
-  ckpt_tree_job *j = arg;
-  ckpt *c = j->engine;
-  tree_moved moved = {0};
-  err e = {0};
-  int rc = carry_out(j, &moved, &e);
-  pthread_mutex_lock(&c->mutex);
-  j->rc = rc;
-  j->error = e;
-  j->moved = moved;
-  j->over = true;
-  ckpt_wake(c); /* under the mutex: after it, `j` may be no more */
-  pthread_mutex_unlock(&c->mutex);
+static void work(void *ctx) {
+  ckpt_tree_job *j = ctx;
+  j->rc = carry_out(j, &j->error);
 }
 
 /* ---- on the owner's thread ---- */
@@ -112,29 +100,6 @@ static ckpt_tree_job *job_new(ckpt *c, const ckpt_tree_options *o) {
   return NULL;
 }
 
-int ckpt_tree(ckpt *c, const ckpt_tree_options *options, uint64_t *job) {
-  ckpt_tree_options o;
-  int rc = ckpt_enter(c);
-  if (rc == 0) rc = ckpt_need(c, job, "job");
-  if (rc < 0) return rc;
-  *job = 0;
-  rc = ckpt_take(&o, sizeof o, options, "ckpt_tree_options", &c->error);
-  if (rc == 0) rc = check(&o, &c->error);
-  if (rc == 0) rc = ckpt_need_pool(c);
-  if (rc < 0) return rc;
-  ckpt_tree_job *j = job_new(c, &o);
-  if (!j) return err_set(&c->error, ERR_NOMEM, "tree: out of memory");
-  rc = pool_submit(c->pool, work, NULL, j, &c->error);
-  if (rc < 0) {
-    job_free(j);
-    return rc;
-  }
-  j->job = *job = ++c->last_job;
-  j->next = c->trees;
-  c->trees = j;
-  return 0;
-}
-
 static void tell(ckpt *c, const ckpt_tree_job *j) {
   const io *io = c->env.io;
   ckpt_completion what = {.job = j->job,
@@ -149,21 +114,35 @@ static void tell(ckpt *c, const ckpt_tree_job *j) {
             j->rc < 0 ? j->error.text : "");
 }
 
-void ckpt_trees_settle(ckpt *c) {
-  ckpt_tree_job **at = &c->trees;
-  while (*at) {
-    ckpt_tree_job *j = *at;
-    pthread_mutex_lock(&c->mutex);
-    bool over = j->over;
-    pthread_mutex_unlock(&c->mutex);
-    if (!over) {
-      at = &j->next;
-      continue;
-    }
-    *at = j->next;
-    tell(c, j);
+static void done(void *ctx) {
+  ckpt_tree_job *j = ctx, **at = &j->engine->trees;
+  while (*at != j) at = &(*at)->next;
+  *at = j->next;
+  tell(j->engine, j);
+  job_free(j);
+}
+
+int ckpt_tree(ckpt *c, const ckpt_tree_options *options, uint64_t *job) {
+  ckpt_tree_options o;
+  int rc = ckpt_enter(c);
+  if (rc == 0) rc = ckpt_need(c, job, "job");
+  if (rc < 0) return rc;
+  *job = 0;
+  rc = ckpt_take(&o, sizeof o, options, "ckpt_tree_options", &c->error);
+  if (rc == 0) rc = check(&o, &c->error);
+  if (rc == 0) rc = ckpt_need_pool(c);
+  if (rc < 0) return rc;
+  ckpt_tree_job *j = job_new(c, &o);
+  if (!j) return err_set(&c->error, ERR_NOMEM, "tree: out of memory");
+  rc = pool_submit(c->pool, work, done, j, &c->error);
+  if (rc < 0) {
     job_free(j);
+    return rc;
   }
+  j->job = *job = ++c->last_job;
+  j->next = c->trees;
+  c->trees = j;
+  return 0;
 }
 
 static ckpt_tree_job *find(const ckpt *c, uint64_t job) {

@@ -11,39 +11,42 @@
 #include "run/run_state.h"
 #include "prims/fs.h"
 
+bool run_submit(run *r, pool_fn *work, pool_fn *done, void *ctx) {
+  err full = {0};
+  if (pool_submit(r->env->pool, work, done, ctx, &full) < 0) return false;
+  r->tasks++;
+  return true;
+}
+
 /* ---- close ---- */
 
 /* A lease that stays would keep a restart on another machine out for its whole life. */
 struct patience {
-  run_task task;
+  run *run;
   atomic_bool over;
 };
 
 static void patience_on_worker(void *arg) {
   enum { STEPS = 20, NAP_NS = 50000000 };
   struct patience *w = arg;
-  run *r = w->task.run;
+  run *r = w->run;
   for (int i = 0; i < STEPS && !atomic_load(&w->over); i++) r->env->io->sleep(r->env->io, NAP_NS);
   if (!atomic_load(&w->over)) atomic_store(&r->stop, 1);
-  r->env->finished(r->env->ctx, &w->task);
 }
 
-static void patience_done(run_task *task) {
-  (void)task; /* its owner's */
+static void patience_done(void *ctx) {
+  ((struct patience *)ctx)->run->tasks--;
 }
 
 /* From here on the store has one second to answer; then its calls give up. False: no worker is free. */
 static bool patience_begin(run *r, struct patience *w) {
-  err full = {0};
-  *w = (struct patience){.task = {.run = r, .done = patience_done}};
-  if (pool_submit(r->env->pool, patience_on_worker, NULL, w, &full) < 0) return false;
-  r->tasks++;
-  return true;
+  *w = (struct patience){.run = r};
+  return run_submit(r, patience_on_worker, patience_done, w);
 }
 
 static void ask_no_more(run *r, struct patience *w) {
   atomic_store(&w->over, true);
-  while (r->tasks) r->env->wait(r->env->ctx, r);
+  while (r->tasks) pool_settle(r->env->pool, true);
 }
 
 /* A restore that nobody waits for any more may be asking a store that does not answer. One worker
@@ -52,7 +55,7 @@ static void await_tasks(run *r, bool later) {
   struct patience w;
   bool patient = later && pool_workers(r->env->pool) > 1 && patience_begin(r, &w);
   if (later && !patient) atomic_store(&r->stop, 1);
-  while (r->tasks > (patient ? 1 : 0)) r->env->wait(r->env->ctx, r);
+  while (r->tasks > (patient ? 1 : 0)) pool_settle(r->env->pool, true);
   if (patient) ask_no_more(r, &w);
 }
 

@@ -1,8 +1,8 @@
 /* run: one watched directory and its target, on the owner's thread: events come in, decisions are
  * taken, jobs are started and their results told.
  *
- * run_step() does what is due and says when to call it again; jobs run on the pool's workers and
- * come back through env.finished, which hands them to run_finished() on the owner's thread. */
+ * run_step() does what is due and says when to call it again; jobs run on the pool's workers and come back by its
+ * pool_settle(), which the owner calls before the step. */
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
@@ -23,14 +23,6 @@
 #include "prims/proc.h"
 
 typedef struct run run;
-
-/* A task for a worker. */
-typedef struct run_task run_task;
-struct run_task {
-  run *run;
-  void (*done)(run_task *task); /* on the owner's thread; frees it */
-  run_task *next;               /* for the queue of the one that carries it back */
-};
 
 typedef enum run_kind {
   RUN_COMMITTED = 1,
@@ -62,12 +54,9 @@ typedef struct run_news {
 typedef struct run_env {
   const io *io;
   const log_sink *log;
-  pool *pool;
+  pool *pool;            /* what has ended is settled on the owner's thread */
   policy_link *policies; /* may be NULL where no run has a policy */
   void *ctx;
-  void (*finished)(void *ctx, run_task *task); /* on a worker: carry it to the owner's thread */
-  void (*wait)(void *ctx, run *r);             /* on the owner's: blocks until one is carried, and
-                                                * hands those that came to run_finished() */
   void (*tell)(void *ctx, run *r, const run_news *news); /* on the owner's */
   uint64_t (*next_job)(void *ctx);                       /* a fresh job number */
   const progress_sink *progress; /* of run_prepare and run_foresee; may be NULL */
@@ -174,7 +163,6 @@ int run_cancel(run *r, uint64_t job); /* 1 if it was ours */
 /* Does what is due. *due is the IO_MONO time at which to call again; INT64_MAX: only for events. */
 int run_step(run *r, int64_t *due, err *e);
 /* Takes a task back; on the owner's thread. Frees it. */
-void run_finished(run_task *task);
 
 /* For the end: asks the target whether it still has the newest commits, if all is durable; what is
  * gone is no longer. Blocks, for a second where the target does not answer. */

@@ -163,7 +163,7 @@ int run_anyway_admit(void *ctx, group *g, err *e) {
 }
 
 struct run_meeting {
-  run_task task;
+  run *run;
   run_group *with; /* the list of groups may move while the store is asked */
   bool remembers;  /* what the policies remember is to be read, too */
   char *memory;
@@ -174,12 +174,11 @@ struct run_meeting {
 
 static void meet_on_worker(void *arg) {
   struct run_meeting *m = arg;
-  run *r = m->task.run;
+  run *r = m->run;
   char *prefix = m->with->group.prefix;
   m->status = 0;
   if (m->remembers) m->status = run_memory_read(r, prefix, &m->memory, &m->state, &m->error);
   if (m->status == 0) m->status = group_begin(&m->with->group, &m->error);
-  r->env->finished(r->env->ctx, &m->task);
 }
 
 /* Finds the group for which the store is asked next; NULL: it has answered for all. */
@@ -213,9 +212,10 @@ static void say_unmet(run *r, const err *why) {
   r->meeting_refused = r->meeting_refused || loud;
 }
 
-static void meet_done(run_task *task) {
-  struct run_meeting *m = (struct run_meeting *)task; /* the task is its first member */
-  run *r = task->run;
+static void meet_done(void *ctx) {
+  struct run_meeting *m = ctx;
+  run *r = m->run;
+  r->tasks--;
   run_group *g = m->with;
   r->meeting = NULL;
   if (m->status == 0) {
@@ -253,7 +253,6 @@ bool run_anyway_holds(const run *r, const run_group *g) {
 
 int64_t run_anyway_step(run *r, int64_t now) {
   enum { EVERY_S = 10 };
-  err full = {0};
   if (!run_anyway_unmet(r) || r->meeting || r->group_count == 0 || r->closing) return INT64_MAX;
   run_group *root = r->groups[0];
   if (!r->answered) {
@@ -267,14 +266,13 @@ int64_t run_anyway_step(run *r, int64_t now) {
   r->meet_at = seconds_later(now, EVERY_S * SECOND_NS);
   struct run_meeting *m = calloc(1, sizeof *m);
   if (!m) return r->meet_at;
-  m->task = (run_task){.run = r, .done = meet_done};
+  m->run = r;
   m->with = next;
   m->remembers = run_remembers(r);
-  if (pool_submit(r->env->pool, meet_on_worker, NULL, m, &full) < 0) {
+  if (!run_submit(r, meet_on_worker, meet_done, m)) {
     free(m);
     return r->meet_at;
   }
-  r->tasks++;
   r->meeting = m;
   return INT64_MAX;
 }

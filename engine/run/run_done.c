@@ -278,11 +278,12 @@ static void note_time(run *r, const run_save *s) {
   run_record_transfer(r, s, took);
 }
 
-void run_save_done(run_task *task) {
-  run_save *s = (run_save *)task; /* the task is its first member */
-  run *r = task->run;
+void run_save_done(void *ctx) {
+  run_save *s = ctx;
+  run *r = s->run;
   run_unit *u = s->unit;
   int status = s->job.status;
+  r->tasks--;
   u->save = s->group->save = NULL;
   if (!s->job.yielded) u->yields = 0;
   u->attempt = s->job.attempt;
@@ -339,9 +340,4 @@ int run_cancel(run *r, uint64_t job) {
     }
   }
   return 0;
-}
-
-void run_finished(run_task *task) {
-  task->run->tasks--;
-  task->done(task);
 }

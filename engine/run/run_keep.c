@@ -26,7 +26,7 @@ struct done {
 
 /* One pass over the log of a group. */
 struct run_keeping {
-  run_task task;
+  run *run;
   run_group *group;
   prune prune;
   atomic_int stop;
@@ -98,7 +98,7 @@ static void on_step(void *ctx, const runlog_commit *c, retention_verdict what) {
 /* Removes one commit at a time: a save that waits has its turn before the next. */
 static void keep_on_worker(void *arg) {
   run_keeping *k = arg;
-  run *r = k->task.run;
+  run *r = k->run;
   k->rest.wait_ns = INT64_MAX;
   k->status = prune_drop(&k->prune, k->wishes, k->wish_count, &k->error);
   if (k->status == 0 && k->litter && !atomic_load(&k->stop))
@@ -107,7 +107,6 @@ static void keep_on_worker(void *arg) {
     k->status = prune_delete(&k->prune, 1, &k->rest, &k->error);
   else if (k->status == 0)
     k->cut = k->rest.more = true;
-  r->env->finished(r->env->ctx, &k->task);
 }
 
 /* ---- on the owner's thread ---- */
@@ -150,10 +149,11 @@ static void schedule(run *r, run_group *g, const run_keeping *k) {
   }
 }
 
-static void keep_done(run_task *task) {
-  run_keeping *k = (run_keeping *)task; /* the task is its first member */
-  run *r = task->run;
+static void keep_done(void *ctx) {
+  run_keeping *k = ctx;
+  run *r = k->run;
   run_group *g = k->group;
+  r->tasks--;
   g->keeping = NULL;
   for (size_t i = 0; i < k->done_count; i++) tell(r, &k->done[i]);
   schedule(r, g, k);
@@ -324,10 +324,9 @@ static bool any_dropped(const run_group *g) {
 
 /* Begins a pass. If the pool is full, it is tried a second later. */
 static int begin(run *r, run_group *g, bool ask, err *e) {
-  err full = {0};
   run_keeping *k = calloc(1, sizeof *k);
   if (!k) return err_set(e, ERR_NOMEM, "a pass of retention: out of memory");
-  k->task = (run_task){.run = r, .done = keep_done};
+  k->run = r;
   k->group = g;
   k->litter = g->keep_litter;
   k->prune = (prune){.store = r->store,
@@ -345,7 +344,7 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
     keeping_free(k);
     return 0;
   }
-  if (rc == 0 && pool_submit(r->env->pool, keep_on_worker, NULL, k, &full) < 0) {
+  if (rc == 0 && !run_submit(r, keep_on_worker, keep_done, k)) {
     g->keep_asked = ask;
     g->keep_at = seconds_later(now_of(r), 1000000000);
     rc = 1;
@@ -355,7 +354,6 @@ static int begin(run *r, run_group *g, bool ask, err *e) {
     return rc < 0 ? rc : 0;
   }
   g->keeping = k;
-  r->tasks++;
   return 0;
 }
 

@@ -19,7 +19,7 @@
 typedef enum later_state { LATER_WAITS, LATER_BUSY, LATER_PLACED } later_state;
 
 struct run_later {
-  run_task task;
+  run *run;
   run_later *next;
   run_group *group;
   later_state state;
@@ -113,7 +113,7 @@ int run_later_add(run *r, run_group *g, const runlog_commit *c, const char *for_
 /* Asks right before it appears, by a handle of its own: others are used by saves and removals. */
 static int may_show(void *ctx, err *e) {
   const run_later *w = ctx;
-  const run *r = w->task.run;
+  const run *r = w->run;
   runlog *log = NULL;
   if (!r->owner.held) return err_set(e, ERR_HELD, "%s is not ours to change", r->places.dir);
   int rc = owner_check(r->env->io, &r->owner, e);
@@ -127,7 +127,7 @@ static int may_show(void *ctx, err *e) {
 }
 
 static int bring(run_later *w, fs_held *held, err *e) {
-  const run *r = w->task.run;
+  const run *r = w->run;
   restore_staging staging;
   int rc = fs_hold(held, r->places.dir, e);
   if (rc == 0) rc = fs_hold(held, r->places.state, e);
@@ -147,12 +147,11 @@ static int bring(run_later *w, fs_held *held, err *e) {
 
 static void later_on_worker(void *arg) {
   run_later *w = arg;
-  const run_env *env = w->task.run->env;
+  const run_env *env = w->run->env;
   fs_held *held = NULL;
   w->status = fs_held_new(env->io, &held, &w->error);
   if (w->status == 0) w->status = bring(w, held, &w->error);
   fs_held_free(held);
-  env->finished(env->ctx, &w->task);
 }
 
 /* ---- on the owner's thread ---- */
@@ -227,9 +226,10 @@ static bool try_again(run *r, run_later *w) {
   return true;
 }
 
-static void later_done(run_task *task) {
-  run_later *w = (run_later *)task; /* the task is its first member */
-  run *r = task->run;
+static void later_done(void *ctx) {
+  run_later *w = ctx;
+  run *r = w->run;
+  r->tasks--;
   char *path = strdup(w->path);
   bool there = w->status == 0;
   if (there) {
@@ -268,18 +268,16 @@ static int64_t next_at(const run *r) {
 }
 
 static void begin(run *r, run_later *w) {
-  err full = {0};
   if (run_unit_find(r, w->path)) { /* and the detector has told of it */
     w->status = ERR_EXISTS;
     say_failed(r, w);
     drop(r, w);
     return;
   }
-  w->task = (run_task){.run = r, .done = later_done};
+  w->run = r;
   w->term = w->group->term;
-  if (pool_submit(r->env->pool, later_on_worker, NULL, w, &full) < 0) return; /* at the next step */
+  if (!run_submit(r, later_on_worker, later_done, w)) return; /* at the next step */
   w->state = LATER_BUSY;
-  r->tasks++;
 }
 
 int64_t run_later_step(run *r, int64_t now) {

@@ -11,7 +11,7 @@
 #include "run/wait/ticker.h"
 
 struct renewal {
-  run_task task;
+  run *run;
   group *group;
   uint64_t term;
   int status;
@@ -20,17 +20,16 @@ struct renewal {
 
 static void renew_on_worker(void *arg) {
   struct renewal *w = arg;
-  run *r = w->task.run;
   w->status = group_renew(w->group, w->term, &w->error);
   if (w->status < 0 && w->status != ERR_FENCED)
-    log_say(r->env->log, LOG_WARN, "the lease could not be renewed: %s", w->error.text);
-  r->env->finished(r->env->ctx, &w->task);
+    log_say(w->run->env->log, LOG_WARN, "the lease could not be renewed: %s", w->error.text);
 }
 
 /* A writer that was paused may have nothing to save: it must stop all the same. */
-static void renew_done(run_task *task) {
-  struct renewal *w = (struct renewal *)task; /* the task is its first member */
-  if (w->status == ERR_FENCED) run_fenced(task->run, w->group->prefix, w->error.text);
+static void renew_done(void *ctx) {
+  struct renewal *w = ctx;
+  w->run->tasks--;
+  if (w->status == ERR_FENCED) run_fenced(w->run, w->group->prefix, w->error.text);
   free(w);
 }
 
@@ -42,15 +41,10 @@ static uint64_t term_of(const run *r, const run_group *g) {
 }
 
 static void renew(run *r, run_group *g) {
-  err full = {0};
   struct renewal *w = malloc(sizeof *w);
   if (!w) return; /* the next renewal is soon enough */
-  *w = (struct renewal){
-      .task = {.run = r, .done = renew_done}, .group = &g->group, .term = term_of(r, g)};
-  if (pool_submit(r->env->pool, renew_on_worker, NULL, w, &full) < 0)
-    free(w);
-  else
-    r->tasks++;
+  *w = (struct renewal){.run = r, .group = &g->group, .term = term_of(r, g)};
+  if (!run_submit(r, renew_on_worker, renew_done, w)) free(w);
 }
 
 int64_t run_renew_leases(run *r, int64_t now) {

@@ -45,7 +45,7 @@ struct leaving {
 
 /* Units of one group that may go. */
 struct run_freeing {
-  run_task task;
+  run *run;
   run_freeing *next; /* it waits for this one's end: one at a time, so that we own it once */
   run_group *group;
   uint64_t term;
@@ -184,7 +184,7 @@ static int begin_freeing(const run *r, run_freeing *w, err *e) {
 
 static void free_on_worker(void *arg) {
   run_freeing *w = arg;
-  run *r = w->task.run;
+  run *r = w->run;
   const owner *o = r->beside ? &w->brief : &r->owner;
   w->status = begin_freeing(r, w, &w->error);
   for (size_t i = 0; w->status == 0 && i < w->count; i++) {
@@ -196,7 +196,6 @@ static void free_on_worker(void *arg) {
     u->gone = u->status == 0;
   }
   owner_drop(r->env->io, &w->brief);
-  r->env->finished(r->env->ctx, &w->task);
 }
 
 /* ---- on the owner's thread ---- */
@@ -228,10 +227,11 @@ static void on_refused(run *r, const run_freeing *w) {
   }
 }
 
-static void freeing_done(run_task *task) {
+static void freeing_done(void *ctx) {
   enum { PAUSE_S = 1 };
-  run_freeing *w = (run_freeing *)task; /* the task is its first member */
-  run *r = task->run;
+  run_freeing *w = ctx;
+  run *r = w->run;
+  r->tasks--;
   for (size_t i = 0; i < w->count; i++) {
     const struct leaving *u = &w->units[i];
     if (u->gone)
@@ -259,19 +259,17 @@ static void give_up(run *r, run_freeing *w) {
 
 /* Begins the first one. If it cannot begin now, its units are looked at after the next commit. */
 static void submit(run *r) {
-  err full = {0};
-  while (r->freeing && pool_submit(r->env->pool, free_on_worker, NULL, r->freeing, &full) < 0) {
+  while (r->freeing && !run_submit(r, free_on_worker, freeing_done, r->freeing)) {
     run_freeing *w = r->freeing;
     r->freeing = w->next;
     give_up(r, w);
   }
-  if (r->freeing) r->tasks++;
 }
 
 static run_freeing *freeing_new(run *r, run_group *g) {
   run_freeing *w = calloc(1, sizeof *w);
   if (!w) return NULL;
-  w->task = (run_task){.run = r, .done = freeing_done};
+  w->run = r;
   w->group = g;
   w->term = g->term;
   w->brief.file.fd = w->brief.dir.fd = -1;

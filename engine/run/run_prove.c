@@ -5,7 +5,7 @@
 
 /* A target that does not answer is not waited for: then nothing is known against it. */
 typedef struct vigil {
-  run_task task;
+  run *run;
   atomic_bool over;
   bool ended;
 } vigil;
@@ -13,14 +13,15 @@ typedef struct vigil {
 static void watch_on_worker(void *arg) {
   enum { STEPS = 40, NAP_NS = 25000000 };
   vigil *v = arg;
-  run *r = v->task.run;
+  run *r = v->run;
   for (int i = 0; i < STEPS && !atomic_load(&v->over); i++) r->env->io->sleep(r->env->io, NAP_NS);
   if (!atomic_load(&v->over)) atomic_store(&r->stop, 1);
-  r->env->finished(r->env->ctx, &v->task);
 }
 
-static void watch_done(run_task *task) {
-  ((vigil *)task)->ended = true; /* its first member */
+static void watch_done(void *ctx) {
+  vigil *v = ctx;
+  v->run->tasks--;
+  v->ended = true;
 }
 
 /* Returns 1 if the commit's manifest is gone. */
@@ -47,20 +48,18 @@ static int look_at(run *r, run_group *g, err *e) {
 
 int run_prove(run *r, err *e) {
   run_status now;
-  err full = {0};
   int rc = 0;
-  vigil v = {.task = {.run = r, .done = watch_done}};
+  vigil v = {.run = r};
   run_get_status(r, &now);
   if (now.standing != STANDING_DURABLE || run_follows(r) || atomic_load(&r->stop)) return 0;
-  if (pool_submit(r->env->pool, watch_on_worker, NULL, &v, &full) < 0) return 0;
-  r->tasks++;
+  if (!run_submit(r, watch_on_worker, watch_done, &v)) return 0;
   for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
     run_group *g = r->groups[i];
     /* While a worker has its log, it is not ours to read. */
     if (g->group.log && !g->foreign && !g->save && !run_keep_busy(g)) rc = look_at(r, g, e);
   }
   atomic_store(&v.over, true);
-  while (!v.ended) r->env->wait(r->env->ctx, r);
+  while (!v.ended) pool_settle(r->env->pool, true);
   atomic_store(&r->stop, 0);
   return rc;
 }

@@ -186,7 +186,7 @@ static bool would_lose_memory(const run_save *s) {
   memory_state state;
   err e = {0};
   if (s->remembers == MEMORY_KNOWN) return false;
-  int rc = run_memory_read(s->task.run, s->group->group.prefix, &found, &state, &e);
+  int rc = run_memory_read(s->run, s->group->group.prefix, &found, &state, &e);
   bool nothing = rc == 0 && !found && state == MEMORY_KNOWN;
   free(found);
   return !nothing;
@@ -194,7 +194,7 @@ static bool would_lose_memory(const run_save *s) {
 
 /* Writes the policies' memory with the commit: a run that goes on elsewhere finds it there. */
 static void keep_memory(run_save *s) {
-  const run *r = s->task.run;
+  const run *r = s->run;
   err e = {0};
   if (s->job.status != 0 || !s->memory || run_follows(r) || would_lose_memory(s)) return;
   s->memory_kept = run_memory_write(r->store, s->group->group.prefix, s->memory, &e) == 0;
@@ -208,12 +208,11 @@ static void mark_lost(const run_save *s) {
   err e = {0};
   if (s->job.status != 0 || s->job.lost == 0) return;
   if (runlog_mark(s->job.log, s->job.lost, true, "its data is gone from the store", &e) < 0)
-    log_say(s->task.run->env->log, LOG_WARN, "what is lost could not be marked bad: %s", e.text);
+    log_say(s->run->env->log, LOG_WARN, "what is lost could not be marked bad: %s", e.text);
 }
 
 static void save_on_worker(void *arg) {
   run_save *s = arg;
-  run *r = s->task.run;
   err *e = &s->job.error;
   int rc = atomic_load(&s->job.cancel) ? err_set(e, ERR_CANCELED, "cancelled before it was begun")
                                        : group_begin(&s->group->group, e);
@@ -226,7 +225,6 @@ static void save_on_worker(void *arg) {
   } else {
     s->job.status = rc;
   }
-  r->env->finished(r->env->ctx, &s->task);
 }
 
 void run_save_free(run_save *s) {
@@ -245,7 +243,7 @@ static int start_save(run *r, run_unit *u, err *e) {
                        .above = u->above};
   run_save *s = calloc(1, sizeof *s);
   if (!s) return err_set(e, ERR_NOMEM, "save %s: out of memory", u->path);
-  *s = (run_save){.task = {.run = r, .done = run_save_done},
+  *s = (run_save){.run = r,
                   .unit = u,
                   .group = u->group,
                   .term = RUNLOG_NONE,
@@ -278,8 +276,7 @@ static int start_save(run *r, run_unit *u, err *e) {
     s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);
   int rc = plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e);
-  err full = {0};
-  if (rc == 0 && pool_submit(r->env->pool, save_on_worker, NULL, s, &full) < 0) {
+  if (rc == 0 && !run_submit(r, save_on_worker, run_save_done, s)) {
     u->next_try = r->env->io->now(r->env->io, IO_MONO) + 1000000000;
     s->job.beside = NULL;
     run_save_free(s);
@@ -290,7 +287,6 @@ static int start_save(run *r, run_unit *u, err *e) {
     run_save_free(s);
     return rc;
   }
-  r->tasks++;
   u->beside = NULL; /* the job's, until it is over */
   if (s->memory) u->group->memory_changed = false;
   if (u->above)

@@ -15,7 +15,7 @@ enum { WAITING_MAX = 256, HEARD_MAX = 1024, RETRY_S = 60 };
 
 /* Numbers on their way into the log of a group. */
 struct run_telling {
-  run_task task;
+  run *run;
   run_group *group;
   run_late *late;
   size_t count, told;
@@ -257,13 +257,11 @@ bool run_result_late(const run *r, const run_group *g) {
 
 static void tell_on_worker(void *arg) {
   struct run_telling *t = arg;
-  run *r = t->task.run;
   while (t->status == 0 && t->told < t->count) {
     const run_late *late = &t->late[t->told];
     t->status = runlog_tell_numbers(t->group->group.log, late->commit, late->metrics, &t->error);
     if (t->status == 0) t->told++;
   }
-  r->env->finished(r->env->ctx, &t->task);
 }
 
 /* What could not be told is tried again; the rest comes behind it. */
@@ -278,10 +276,11 @@ static void put_back(run_group *g, struct run_telling *t) {
   }
 }
 
-static void tell_done(run_task *task) {
-  struct run_telling *t = (struct run_telling *)task; /* the task is its first member */
-  run *r = task->run;
+static void tell_done(void *ctx) {
+  struct run_telling *t = ctx;
+  run *r = t->run;
   run_group *g = t->group;
+  r->tasks--;
   g->telling = NULL;
   g->late_at = 0;
   if (t->status == ERR_FENCED) {
@@ -302,16 +301,14 @@ static void tell_done(run_task *task) {
 static void begin_telling(run *r, run_group *g) {
   struct run_telling *t = calloc(1, sizeof *t);
   if (!t) return;
-  *t = (struct run_telling){
-      .task = {.run = r, .done = tell_done}, .group = g, .late = g->late, .count = g->late_count};
-  if (pool_submit(r->env->pool, tell_on_worker, NULL, t, NULL) < 0) {
+  *t = (struct run_telling){.run = r, .group = g, .late = g->late, .count = g->late_count};
+  if (!run_submit(r, tell_on_worker, tell_done, t)) {
     free(t); /* it is full; the next step tries again */
     return;
   }
   g->late = NULL;
   g->late_count = g->late_room = 0;
   g->telling = t;
-  r->tasks++;
 }
 
 int64_t run_result_step(run *r) {

@@ -327,7 +327,7 @@ struct run {
 
 /* A save on a worker. */
 struct run_save {
-  run_task task;
+  run *run;
   job job;
   run_unit *unit;
   run_group *group;
@@ -349,6 +349,10 @@ struct run_save {
   int64_t alive_at, said_at; /* of its last progress, and when that was last complained about */
   bool stalled;              /* it was stopped for that */
 };
+
+/* run.c: work(ctx) comes on a worker, and then done(ctx), which takes it off r->tasks, on the owner's thread. False:
+ * the pool has no room for it now. */
+bool run_submit(run *r, pool_fn *work, pool_fn *done, void *ctx);
 
 /* run_groups.c */
 int run_group_look(run *r, run_group *g, err *e); /* reads its log, and writes nothing */
@@ -625,7 +629,7 @@ void run_drain_stored(run *r, const run_unit *u, const digest *content, int64_t 
 void run_drains_free(run *r);
 
 /* run_done.c */
-void run_save_done(run_task *task);
+void run_save_done(void *ctx); /* ctx: the run_save */
 
 /* run_status.c */
 uint64_t run_unit_left(const run_unit *u); /* bytes that are yet to be sent */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "catalog/catalog.h"
@@ -28,9 +27,7 @@ struct run_host {
   run *run;
   pthread_t owner;
   pthread_mutex_t mutex;
-  pthread_cond_t arrived, released;
-  run_task *finished;
-  int event;
+  pthread_cond_t released;
   bool hold;
   unsigned held;
   atomic_int broken; /* errno of each write to the store */
@@ -112,36 +109,6 @@ static int host_open_beneath(const io *self, int dirfd, const char *path, int fl
 
 /* ---- the environment of a run ---- */
 
-static void on_finished(void *ctx, run_task *task) {
-  run_host *h = ctx;
-  uint64_t one = 1;
-  pthread_mutex_lock(&h->mutex);
-  task->next = h->finished;
-  h->finished = task;
-  pthread_cond_broadcast(&h->arrived);
-  must(write(h->event, &one, sizeof one) == sizeof one, NULL, "cannot write an event");
-  pthread_mutex_unlock(&h->mutex);
-}
-
-static void take_finished(run_host *h, bool block) {
-  pthread_mutex_lock(&h->mutex);
-  while (block && !h->finished) pthread_cond_wait(&h->arrived, &h->mutex);
-  run_task *list = h->finished;
-  h->finished = NULL;
-  pthread_mutex_unlock(&h->mutex);
-  while (list) {
-    run_task *next = list->next;
-    run_finished(list);
-    list = next;
-  }
-}
-
-static void on_wait(void *ctx, run *r) {
-  (void)r;
-  run_host_hold(ctx, false); /* or it would wait for ever */
-  take_finished(ctx, true);
-}
-
 static void on_tell(void *ctx, run *r, const run_news *n) {
   run_host *h = ctx;
   (void)r;
@@ -187,23 +154,16 @@ run_host *run_host_new(const char *top) {
     make_dir(h->store);
   }
   pthread_mutex_init(&h->mutex, NULL);
-  pthread_cond_init(&h->arrived, NULL);
   pthread_cond_init(&h->released, NULL);
   h->owner = pthread_self();
-  h->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   h->io = *io_unflushed();
   h->io.ctx = h;
   h->io.now = host_now;
   h->io.open = host_open;
   h->io.open_beneath = host_open_beneath;
   h->log = (log_sink){.fn = on_log, .ctx = h};
-  h->env = (run_env){.io = &h->io,
-                     .log = &h->log,
-                     .ctx = h,
-                     .finished = on_finished,
-                     .wait = on_wait,
-                     .tell = on_tell,
-                     .next_job = on_next_job};
+  h->env =
+      (run_env){.io = &h->io, .log = &h->log, .ctx = h, .tell = on_tell, .next_job = on_next_job};
   must(pool_open(&h->env.pool, 4, 64, NULL) == 0, h, "no pool");
   h->options =
       (run_options){.places = {.dir = h->dir, .to = h->to, .state = h->state, .run_id = "test"}};
@@ -223,17 +183,15 @@ void run_host_policy(run_host *h, const char *text) {
 }
 
 void run_host_close(run_host *h) {
+  run_host_hold(h, false); /* or it would wait for ever */
   run_close(h->run);
   h->run = NULL;
-  run_host_hold(h, false);
 }
 
 void run_host_free(run_host *h) {
   run_host_close(h);
   policy_link_close(h->env.policies);
   pool_close(h->env.pool);
-  close(h->event);
-  pthread_cond_destroy(&h->arrived);
   pthread_cond_destroy(&h->released);
   pthread_mutex_destroy(&h->mutex);
   tmpdir_remove(h->own);
@@ -314,10 +272,7 @@ static int64_t real_now(void) {
 }
 
 int run_host_step(run_host *h, err *e) {
-  uint64_t ignored;
-  ssize_t n = read(h->event, &ignored, sizeof ignored);
-  (void)n;
-  take_finished(h, false);
+  pool_settle(h->env.pool, false);
   return run_step(h->run, &h->due, e);
 }
 
@@ -332,7 +287,7 @@ static void step_and_wait(run_host *h, int most_ms) {
     return;
   }
   must(run_host_step(h, &e) == 0, h, e.text);
-  struct pollfd fds[] = {{.fd = h->event, .events = POLLIN},
+  struct pollfd fds[] = {{.fd = pool_fd(h->env.pool), .events = POLLIN},
                          {.fd = run_fd(h->run), .events = POLLIN}};
   int64_t left = run_host_due(h) / 1000000 + 1;
   poll(fds, 2, left < 0 ? 0 : left < most_ms ? (int)left : most_ms);

@@ -314,7 +314,7 @@ static void between_two_removals_a_save_has_its_turn(void **state) {
     run_keeping *k = root(s)->keeping;
     if (!k) continue;
     while (root(s)->keeping == k) {
-      run_host_env(s->host)->wait(run_host_env(s->host)->ctx, run_host_run(s->host));
+      pool_settle(run_host_env(s->host)->pool, true);
     }
     now = run_host_count(s->host, RUN_DELETED, NULL);
     assert_true(now <= deleted + 1);
