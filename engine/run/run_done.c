@@ -137,7 +137,7 @@ static void on_let_go(run *r, run_save *s) {
   run_unit *u = s->unit;
   if (changed_since(r, s, &now)) {
     stand(r, u, true);
-  } else if (s->job.passed_over) {
+  } else if (s->job.outcome == JOB_PASSED_OVER) {
     run_drop_passed_over(r, u, s->job.error.text);
   } else {
     snprintf(u->want.policy, sizeof u->want.policy, "rank 0");
@@ -223,11 +223,12 @@ static bool tries_again(run *r, run_unit *u, const job *j, int64_t *pause) {
   /* The job has ended here, and a rank did not come for the whole of its wait: it will not come. To
    * wait again and again, and for each older checkpoint too, would hold the others' nodes for
    * hours. */
-  if ((j->waited || j->forsaken) && r->writer_gone) {
+  const bool forsaken = j->outcome == JOB_FORSAKEN;
+  if ((j->outcome == JOB_WAITED || forsaken) && r->writer_gone) {
     again = false;
     r->forsaken = true;
   }
-  if (j->forsaken) again = false;
+  if (forsaken) again = false;
   if (f.remedy == POLICY_ABORT) stop_saving(r);
   return again;
 }
@@ -278,14 +279,39 @@ static void note_time(run *r, const run_save *s) {
   run_record_transfer(r, s, took);
 }
 
+static void take_outcome(run *r, run_save *s) {
+  job_outcome outcome = s->job.outcome;
+  if (outcome != JOB_COMMITTED && s->group->group.turned_away) outcome = JOB_FENCED;
+  switch (outcome) {
+  case JOB_COMMITTED: on_committed(r, s); break;
+  case JOB_FENCED: on_fenced(r, s); break;
+  case JOB_CANCELED:
+    if (s->given_up)
+      on_given_up(r, s);
+    else if (s->stalled)
+      on_stalled(r, s);
+    else
+      on_retired(r, s);
+    break;
+  case JOB_UNPROVEN: on_unproven(r, s); break;
+  case JOB_TOUCHED: on_touched(r, s); break;
+  case JOB_LET_GO:
+  case JOB_PASSED_OVER: on_let_go(r, s); break;
+  case JOB_YIELDED: on_yielded(r, s); break;
+  case JOB_RETIRED: on_retired(r, s); break;
+  case JOB_WAITED:
+  case JOB_FORSAKEN:
+  case JOB_FAILED: on_error(r, s); break;
+  }
+}
+
 void run_save_done(void *ctx) {
   run_save *s = ctx;
   run *r = s->run;
   run_unit *u = s->unit;
-  int status = s->job.status;
   r->tasks--;
   u->save = s->group->save = NULL;
-  if (!s->job.yielded) u->yields = 0;
+  if (s->job.outcome != JOB_YIELDED) u->yields = 0;
   u->attempt = s->job.attempt;
   u->attempt_shape = s->job.attempt_shape;
   memcpy(u->staging, s->job.staging, sizeof u->staging);
@@ -297,26 +323,7 @@ void run_save_done(void *ctx) {
   if (s->memory_kept) s->group->remembers = MEMORY_KNOWN;
   if (s->memory && !s->memory_kept) s->group->memory_changed = true; /* the next save takes it */
   note_time(r, s);
-  if (status == 0)
-    on_committed(r, s);
-  else if (status == ERR_FENCED || s->group->group.turned_away)
-    on_fenced(r, s);
-  else if (status == ERR_CANCELED && s->given_up)
-    on_given_up(r, s);
-  else if (status == ERR_CANCELED && s->stalled)
-    on_stalled(r, s);
-  else if (status == ERR_RETIRED && s->job.unproven)
-    on_unproven(r, s);
-  else if (status == ERR_RETIRED && s->job.touched)
-    on_touched(r, s);
-  else if (status == ERR_RETIRED && s->job.let_go)
-    on_let_go(r, s);
-  else if (status == ERR_RETIRED && s->job.yielded)
-    on_yielded(r, s);
-  else if (status == ERR_RETIRED || status == ERR_CANCELED)
-    on_retired(r, s);
-  else
-    on_error(r, s);
+  take_outcome(r, s);
   if (!run_unit_queued(u)) u->job = 0;
   if (u->gone) run_unit_remove(r, u);
   run_save_free(s);

@@ -223,7 +223,7 @@ static void save_on_worker(void *arg) {
     mark_lost(s);
     keep_memory(s);
   } else {
-    s->job.status = rc;
+    job_end(&s->job, rc);
   }
 }
 

@@ -124,6 +124,21 @@ static void sweep_older(job_work *w) {
   settle_staged(w->env->store, w->job->log, w->env->grace_ns, w->env->log);
 }
 
+/* What a step has found is the outcome if its error is the one that the job ended with: giving up may bring another. */
+void job_end(job *j, int status) {
+  const job_outcome found = j->outcome;
+  const bool timed_out = found == JOB_WAITED || found == JOB_FORSAKEN;
+  j->status = status;
+  switch (status) {
+  case 0: j->outcome = JOB_COMMITTED; break;
+  case ERR_CANCELED: j->outcome = JOB_CANCELED; break;
+  case ERR_FENCED: j->outcome = JOB_FENCED; break;
+  case ERR_RETIRED: j->outcome = found == JOB_FAILED || timed_out ? JOB_RETIRED : found; break;
+  case ERR_TIMEOUT: j->outcome = timed_out ? found : JOB_FAILED; break;
+  default: j->outcome = JOB_FAILED;
+  }
+}
+
 void job_run(job *j) {
   job_work w = {.job = j, .env = j->env, .attempt = RUNLOG_NONE};
   const bool own = !j->beside;
@@ -139,8 +154,8 @@ void job_run(job *j) {
   if (rc == ERR_EXISTS && w.resumed && w.attempt != RUNLOG_NONE) rc = begin_anew(&w, e);
   if (rc == 0) j->attempt = 0, *j->staging = 0;
   if (rc < 0) job_at(j, "giving the save up");
-  j->status = rc < 0 ? job_give_up(&w, rc) : 0;
-  if (j->status == 0) {
+  job_end(j, rc < 0 ? job_give_up(&w, rc) : 0);
+  if (j->outcome == JOB_COMMITTED) {
     unit_links_tell(&w.source, w.env->log, j->plan.unit);
     unit_kept_tell(w.lacks, w.env->log, j->plan.unit);
     sweep_older(&w);

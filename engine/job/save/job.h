@@ -52,6 +52,23 @@ typedef struct job_doing {
 /* What stands beside a unit and is small, as it was early. */
 typedef struct job_beside job_beside;
 
+/* What became of a job: one word, by which its owner goes on. */
+typedef enum job_outcome {
+  JOB_FAILED, /* not committed, as far as can be known while the store is silent; `status` has the error */
+  JOB_COMMITTED,
+  JOB_RETIRED,     /* the unit changed or vanished */
+  JOB_CANCELED,    /* its owner stopped it */
+  JOB_FENCED,      /* a newer writer has the log */
+  JOB_UNPROVEN,    /* nothing was done: the structural check did not pass */
+  JOB_TOUCHED,     /* nothing was done: an older checkpoint was added to, or it is a copy of what is committed; its
+                    * `commit` stands */
+  JOB_LET_GO,      /* on a rank but the first: rank 0 does not save this one */
+  JOB_PASSED_OVER, /* the same, since rank 0 saves a newer one instead */
+  JOB_YIELDED,     /* on a rank but the first: rank 0 saves another unit first */
+  JOB_WAITED,      /* a rank did not come within the whole --rank-wait */
+  JOB_FORSAKEN,    /* a rank that is missing has ended, so that none will come */
+} job_outcome;
+
 enum { JOB_COPY_MAX = 192 };
 
 typedef struct job {
@@ -84,19 +101,10 @@ typedef struct job {
   _Atomic uint64_t total;
   job_doing doing; /* what it waits for just now */
 
-  /* The result, to be read when the job is over. `status` 0: committed. ERR_RETIRED: the unit
-   * changed or vanished, or is `unproven` or `touched`. Another error: not committed, as far as can
-   * be known while the store is silent. */
-  int status;
-  bool unproven; /* nothing was done: the structural check did not pass */
-  bool touched;  /* nothing was done: an older checkpoint was added to, or it is a copy of what is
-                     * committed; its `commit` stands */
+  /* The result, to be read when the job is over. */
+  job_outcome outcome;
+  int status; /* 0, or the error that `error` tells; ERR_RETIRED, ERR_TIMEOUT: see `outcome` */
   char copy_of[JOB_COPY_MAX]; /* of what it is a copy, for people; "": of nothing that is known */
-  bool let_go;      /* ERR_RETIRED on a rank but the first: rank 0 does not save this one */
-  bool passed_over; /* let_go, since rank 0 saves a newer one instead */
-  bool yielded;     /* ERR_RETIRED on a rank but the first: rank 0 saves another unit first */
-  bool waited;      /* ERR_TIMEOUT: a rank did not come within the whole --rank-wait */
-  bool forsaken;    /* ERR_TIMEOUT: a rank that is missing has ended, so that none will come */
   err error;
   runlog_ref commit;
   uint64_t files, bytes;
@@ -109,6 +117,9 @@ enum { JOB_CANCEL = 1, JOB_LEAVE = 2 };
 
 /* Runs the job to its end. Blocks; call it on a worker. */
 void job_run(job *j);
+
+/* Ends one that cannot even begin, with this error, which `error` tells. */
+void job_end(job *j, int status);
 
 /* Reads what stands beside a unit that waits for its save: pointers and lists may name the next one by then. Of
  * each file the first reading that names the unit is kept, else the last. *known: what was read before, or

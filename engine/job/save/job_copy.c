@@ -65,7 +65,7 @@ int job_look_copy(job_work *w, err *e) {
   job_at(j, "comparing it with what is saved");
   int rc = has_bytes_of(w, c, e);
   if (rc <= 0) return rc;
-  j->touched = true;
+  j->outcome = JOB_TOUCHED;
   snprintf(j->copy_of, sizeof j->copy_of, "entry %llu of the log", (unsigned long long)c->n);
   /* If the commit's entry does not answer, the next run compares the files again. */
   runlog_ref_of(j->log, c->n, &j->commit, NULL);

@@ -55,7 +55,7 @@ int job_prove(job_work *w, err *e);
 int job_snapshot(job_work *w, err *e);
 
 /* job_copy.c: knows a unit that came out of a store with its table of contents. job_look_copy() is
- * ERR_RETIRED, with job.touched, if our log has that very commit: then it is no other checkpoint.
+ * ERR_RETIRED, with JOB_TOUCHED, if our log has that very commit: then it is no other checkpoint.
  * job_name_copy() makes the reason of the commit say of what it is a copy. */
 int job_look_copy(job_work *w, err *e);
 void job_name_copy(job_work *w);

@@ -90,15 +90,17 @@ int job_check_touched(job_work *w, err *e) {
     return 0;
   int rc = runlog_key_dir(j->log, mine->dir, key, e);
   if (rc < 0) return rc;
+  bool touched;
   /* A manifest that cannot be read is no reason not to save. */
   if (mine->life == RUNLOG_DELETED) {
-    j->touched = has_older_file(&w->source, mine);
+    touched = has_older_file(&w->source, mine);
   } else {
     if (manifest_read(w->env->store, key, &then, NULL) < 0) return 0;
-    j->touched = shares_a_file(&w->source, &then);
+    touched = shares_a_file(&w->source, &then);
     manifest_free(&then);
   }
-  if (!j->touched) return 0;
+  if (!touched) return 0;
+  j->outcome = JOB_TOUCHED;
   /* If the commit's entry does not answer, the next run compares the files instead. */
   runlog_ref_of(j->log, mine->n, &j->commit, NULL);
   return err_set(e, ERR_RETIRED,
@@ -114,7 +116,7 @@ int job_prove(job_work *w, err *e) {
                              sizeof why, e);
   if (rc < 0) return rc == ERR_NOENT ? err_set(e, ERR_RETIRED, "%s vanished", p->unit) : rc;
   if (found == STRUCTURE_SOUND) return 0;
-  w->job->unproven = true;
+  w->job->outcome = JOB_UNPROVEN;
   return err_set(e, ERR_RETIRED, "%s: %s", p->unit,
                  found == STRUCTURE_TORN ? why : "nothing proves that it is whole");
 }

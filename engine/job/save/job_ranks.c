@@ -116,13 +116,13 @@ static int passed_over(job_work *w, uint64_t since, err *e) {
     const runlog_attempt *a = &state->attempts[i];
     bool open = a->fate == RUNLOG_OPEN && a->owner == state->term.n;
     if ((open || (a->n >= since && a->n > state->term.n)) && is_newer(a, j)) {
-      j->let_go = j->passed_over = true;
+      j->outcome = JOB_PASSED_OVER;
       return err_set(e, ERR_RETIRED, "rank 0 saves %s instead", a->unit);
     }
     if (open && strcmp(a->unit, job_unit(j)) != 0) {
       int mine = is_for_us(w, a, e);
       if (mine <= 0) return mine;
-      j->yielded = true;
+      j->outcome = JOB_YIELDED;
       return err_set(e, ERR_RETIRED, "rank 0 saves %s first", a->unit);
     }
   }
@@ -203,8 +203,7 @@ static int left_alone(job_work *w, int64_t since, err *e) {
   bool refused = told && was_refused(&said, w->job->plan.unit);
   ranks_said_free(&said);
   if (!told && now_of(w) - since < RECORD_LATE) return 0;
-  w->job->let_go = true;
-  w->job->passed_over = !refused;
+  w->job->outcome = refused ? JOB_LET_GO : JOB_PASSED_OVER;
   return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
 }
 
@@ -247,11 +246,12 @@ int job_follow(job_work *w, err *e) {
     if (rc == 0) rc = rank_0_has_ended(&v, &lease, &why);
     if (rc == ERR_NOENT) rc = 0;
     show_rank_0(w, rc == 0);
-    j->waited = rc == 0 && is_over(&v);
-    if (j->waited)
+    if (rc == 0 && is_over(&v)) {
+      j->outcome = JOB_WAITED;
       rc = err_set(&why, ERR_TIMEOUT,
                    "%s: rank 0 of %u has not announced it within %lld s (`rank_wait`)%s%s",
                    j->plan.unit, us->world, seconds(us->wait_ns), *why.text ? ": " : "", why.text);
+    }
     if (rc == 0) rc = nap(&v, &why);
     if (rc == 0) continue;
     show_rank_0(w, false);
@@ -311,7 +311,8 @@ static int is_forsaken(job_work *w, const part *p, const parts_seen *seen, int64
   if (rc <= 0) return rc;
   rc = came_late(w, p, rank, e);
   if (rc != 0) return rc < 0 ? rc : 0;
-  w->spoiled = w->job->forsaken = true;
+  w->spoiled = true;
+  w->job->outcome = JOB_FORSAKEN;
   return err_set(e, ERR_TIMEOUT, "%s: rank %" PRIu32 " has no part of it, and has ended%s%s",
                  w->job->plan.unit, rank, *why ? ": " : "", why);
 }
@@ -320,7 +321,8 @@ static int too_late(job_work *w, const parts_seen *seen, err *e) {
   const ranks *us = w->env->ranks;
   char missing[200];
   parts_missing(seen, us->world, missing, sizeof missing);
-  w->spoiled = w->job->waited = true;
+  w->spoiled = true;
+  w->job->outcome = JOB_WAITED;
   return err_set(
       e, ERR_TIMEOUT,
       "%s: no part of it came from rank%s %s within %lld s (%u of %u are there): are they "

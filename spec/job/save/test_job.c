@@ -150,7 +150,7 @@ static void a_torn_zip_stops_at_the_proof_and_nothing_is_announced(void **state)
   job *j = job_for(w, log, "model.pt", MATCH_FILE, 1, WITH_PROVE | WITH_SNAPSHOT);
   job_run(j);
   assert_int_equal(j->status, ERR_RETIRED);
-  assert_true(j->unproven);
+  assert_int_equal(j->outcome, JOB_UNPROVEN);
   assert_int_equal(runlog_refresh(log, NULL), 0);
   assert_int_equal(runlog_view(log)->next, next);
   world_must_be_clean(w);
@@ -247,7 +247,7 @@ static void change_it(const char *scheme, int with, const char *where, long nth,
   if (j->status != ERR_RETIRED)
     fail_msg("%s: %s", err_name(j->status), j->status ? j->error.text : "it was committed");
   assert_int_equal(j->error.code, ERR_RETIRED);
-  assert_false(j->unproven);
+  assert_int_equal(j->outcome, JOB_RETIRED);
   assert_int_equal(runlog_view(log)->commit_count, 0);
   const runlog_state *st = runlog_view(log);
   if (st->attempt_count) assert_int_equal(st->attempts[0].fate, RUNLOG_SWEPT);

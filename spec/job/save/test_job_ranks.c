@@ -374,12 +374,12 @@ static void a_rank_lets_go_what_rank_0_passes_over(void **state) {
   make_job(&t->rank[1], "checkpoint-3");
   run_rank(&t->rank[1]);
   assert_int_equal(t->rank[1].j->status, ERR_RETIRED);
-  assert_true(t->rank[1].j->let_go);
+  assert_int_equal(t->rank[1].j->outcome, JOB_PASSED_OVER);
   assert_non_null(strstr(t->rank[1].j->error.text, "checkpoint-4"));
   make_job(&t->rank[1], "other-9"); /* another series: its turn comes later */
   run_rank(&t->rank[1]);
   assert_int_equal(t->rank[1].j->status, ERR_RETIRED);
-  assert_true(t->rank[1].j->yielded && !t->rank[1].j->let_go);
+  assert_int_equal(t->rank[1].j->outcome, JOB_YIELDED);
   make_job(&t->rank[1], "checkpoint-4");
   run_rank(&t->rank[1]);
   finish(&t->rank[0]);
