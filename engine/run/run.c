@@ -173,7 +173,7 @@ static int on_open(run *r, run_unit *u, err *e) {
    * content. */
   if (u->phase != UNIT_SETTLING) u->asked_for = u->last_tried = u->hastened = false;
   run_unit_beside_drop(u);
-  if (u->phase != UNIT_RUNNING) u->phase = UNIT_SETTLING;
+  if (u->phase != UNIT_RUNNING) run_unit_is(r, u, UNIT_SETTLING);
   u->counted = u->refused = false;
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
@@ -210,9 +210,7 @@ static void on_unproven(run *r, run_unit *u, const detect_unit *facts) {
     run_consider(r, u, NULL);
     return;
   }
-  u->phase = UNIT_UNPROVEN;
-  run_note(r, u, TRAIL_UNPROVEN, NULL);
-  run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
+  run_unit_to(r, u, UNIT_UNPROVEN, TRAIL_UNPROVEN, 0, NULL);
 }
 
 /* A job that moves its best ones further down loses them here, and does not know it. */

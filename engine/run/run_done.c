@@ -13,23 +13,16 @@ static bool changed_since(run *r, const run_save *s, detect_unit *now) {
 }
 
 static void fail(run *r, run_unit *u, int status, const char *reason) {
-  u->phase = UNIT_FAILED;
-  u->status = status;
-  r->failed++;
-  run_note(r, u, TRAIL_FAILED, reason);
+  run_unit_to(r, u, UNIT_FAILED, TRAIL_FAILED, status, reason);
   if (!u->above) run_policy_tell(r, u, POLICY_ON_FAILED, status, reason);
-  run_tell(r, u, RUN_FAILED, NULL, status, reason);
 }
 
 static void give_up(run *r, run_unit *u, detect_state state) {
   static const char why[] = "it changed each time it was read";
-  if (state == DETECT_COMPLETE) {
+  if (state == DETECT_COMPLETE)
     fail(r, u, ERR_RETIRED, why);
-  } else {
-    u->phase = UNIT_UNPROVEN;
-    run_note(r, u, TRAIL_UNPROVEN, why);
-    run_tell(r, u, RUN_UNPROVEN, NULL, 0, why);
-  }
+  else
+    run_unit_to(r, u, UNIT_UNPROVEN, TRAIL_UNPROVEN, 0, why);
 }
 
 /* Gives a unit its standing when a save of it is over and its content was not saved: news of the
@@ -38,20 +31,13 @@ static void give_up(run *r, run_unit *u, detect_state state) {
 static void stand(run *r, run_unit *u, bool changed) {
   enum { RETIRED_MAX = 3 };
   detect_unit now;
-  u->phase = UNIT_RETIRED;
+  run_unit_is(r, u, UNIT_RETIRED);
   if (changed) u->retired = 0;
   if (r->closing || u->gone || !detect_find(r->detect, u->path, &now)) return;
   run_unit_take(r, &now, &u, NULL); /* it is known already: nothing is made */
   switch (now.state) {
-  case DETECT_OPEN:
-    u->phase = UNIT_SETTLING;
-    run_note(r, u, TRAIL_OPEN, NULL);
-    break;
-  case DETECT_BROKEN:
-    u->phase = UNIT_UNPROVEN;
-    run_note(r, u, TRAIL_UNPROVEN, NULL);
-    run_tell(r, u, RUN_UNPROVEN, NULL, 0, u->reason);
-    break;
+  case DETECT_OPEN: run_unit_to(r, u, UNIT_SETTLING, TRAIL_OPEN, 0, NULL); break;
+  case DETECT_BROKEN: run_unit_to(r, u, UNIT_UNPROVEN, TRAIL_UNPROVEN, 0, NULL); break;
   case DETECT_COMPLETE:
   case DETECT_UNPROVEN:
     if (u->retired > RETIRED_MAX) {
@@ -126,9 +112,7 @@ static void on_unproven(run *r, run_save *s) {
     stand(r, u, true);
     return;
   }
-  u->phase = UNIT_UNPROVEN;
-  run_note(r, u, TRAIL_UNPROVEN, s->job.error.text);
-  run_tell(r, u, RUN_UNPROVEN, NULL, 0, s->job.error.text);
+  run_unit_to(r, u, UNIT_UNPROVEN, TRAIL_UNPROVEN, 0, s->job.error.text);
 }
 
 /* Rank 0 does not save it: nobody will. */
@@ -156,7 +140,7 @@ static void on_yielded(run *r, run_save *s) {
   }
   int64_t pause = u->yields < 4 ? (int64_t)1 << u->yields : LAST_S;
   u->yields++;
-  u->phase = UNIT_WAITING;
+  run_unit_is(r, u, UNIT_WAITING);
   u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause * 1000000000;
 }
 
@@ -194,10 +178,7 @@ void run_fenced(run *r, const char *where, const char *reason) {
 
 static void on_fenced(run *r, run_save *s) {
   run_unit *u = s->unit;
-  u->phase = UNIT_FAILED;
-  u->status = s->job.status;
-  r->failed++;
-  run_note(r, u, TRAIL_FENCED, s->job.error.text);
+  run_unit_to(r, u, UNIT_FAILED, TRAIL_FENCED, s->job.status, s->job.error.text);
   run_end_saving(r, u->path, s->job.status, s->job.error.text);
 }
 
@@ -245,12 +226,9 @@ static void on_error(run *r, run_save *s) {
     run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
     stand(r, u, true);
   } else if (tries_again(r, u, j, &pause)) {
-    u->phase = UNIT_RETRYING;
-    u->status = j->status;
     r->pace = (deadline_pace){0}; /* what it was says nothing until the next one is saved */
     u->next_try = r->env->io->now(r->env->io, IO_MONO) + pause;
-    run_note(r, u, TRAIL_RETRYING, j->error.text);
-    run_tell(r, u, RUN_RETRYING, NULL, j->status, j->error.text);
+    run_unit_to(r, u, UNIT_RETRYING, TRAIL_RETRYING, j->status, j->error.text);
   } else {
     fail(r, u, j->status, j->error.text);
   }

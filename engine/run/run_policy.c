@@ -248,7 +248,7 @@ static void count_refused(run *r, run_unit *u, bool refused) {
 static void skip(run *r, run_unit *u, const decision *before, trail_what what, bool by_time) {
   bool already = u->phase == UNIT_SKIPPED;
   bool told = already && same_decision(before, &u->want);
-  u->phase = UNIT_SKIPPED;
+  run_unit_is(r, u, UNIT_SKIPPED);
   run_note_refused(r, u);
   if (told) return;
   count_refused(r, u, true);
@@ -281,8 +281,7 @@ void run_consider(run *r, run_unit *u, const char *event) {
       skip(r, u, &before, TRAIL_OPEN, by_time);
       break;
     }
-    u->phase = UNIT_SETTLING;
-    run_note(r, u, TRAIL_OPEN, u->want.reason);
+    run_unit_to(r, u, UNIT_SETTLING, TRAIL_OPEN, 0, u->want.reason);
     break;
   case POLICY_SAVE:
   case POLICY_SAVE_IF_SOUND:

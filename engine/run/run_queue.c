@@ -22,10 +22,7 @@ bool run_supersedes(const run *r, const run_unit *newer, const run_unit *u) {
 }
 
 static void drop(run *r, run_unit *u, const char *reason) {
-  u->phase = UNIT_DROPPED;
-  r->dropped++;
-  run_note(r, u, TRAIL_LET_GO, reason);
-  run_tell(r, u, RUN_DROPPED, NULL, 0, reason);
+  run_unit_to(r, u, UNIT_DROPPED, TRAIL_LET_GO, 0, reason);
 }
 
 /* Names it in the end: somebody may look for it. */
@@ -100,12 +97,12 @@ void run_made_it(run *r, const run_unit *newer) {
     if (r->units[i]->phase == UNIT_DROPPED && !r->units[i]->late &&
         run_supersedes(r, newer, r->units[i])) {
       r->units[i]->late = r->units[i]->named; /* it stays, and is named */
-      if (!r->units[i]->named) r->units[i]->phase = UNIT_RETIRED;
+      if (!r->units[i]->named) run_unit_is(r, r->units[i], UNIT_RETIRED);
     }
 }
 
 void run_unit_durable(run *r, run_unit *u) {
-  u->phase = UNIT_DURABLE;
+  run_unit_is(r, u, UNIT_DURABLE);
   policy_once_clear(&u->once);
   run_unit_beside_drop(u);
   drop_older(r, u, true);
@@ -136,7 +133,7 @@ static void enter(run *r, run_unit *u) {
 }
 
 void run_enqueue(run *r, run_unit *u) {
-  u->phase = UNIT_WAITING;
+  run_unit_is(r, u, UNIT_WAITING);
   u->unwanted = u->passed_over = u->late = u->named = u->kept = false;
   u->tries = 0;
   u->job = 0;
@@ -175,8 +172,7 @@ void run_take_back(run *r) {
   for (size_t i = 0; i < r->unit_count; i++) {
     run_unit *u = r->units[i];
     if (!still_stands(r, u) || too_late(r, u) || dropped_after(r, u)) continue;
-    r->dropped--;
-    run_enqueue(r, u);
+    run_unit_again(r, u);
   }
 }
 
@@ -294,8 +290,7 @@ static int start_save(run *r, run_unit *u, err *e) {
   else
     run_policy_begun(r, u->group);
   run_in_place_begun(r, u);
-  run_note(r, u, TRAIL_BEGUN, NULL);
-  u->phase = UNIT_RUNNING;
+  run_unit_to(r, u, UNIT_RUNNING, TRAIL_BEGUN, 0, NULL);
   u->save = u->group->save = s;
   /* The other ranks let older units go when this one is announced (passed_over() in job_ranks.c):
    * an older one that waits for its next try would wait for parts that do not come. */
@@ -396,8 +391,7 @@ static void try_once_more(run *r, run_unit *u) {
       run_is_late(r, u))
     return;
   u->last_tried = true;
-  r->failed--;
-  run_enqueue(r, u);
+  run_unit_again(r, u);
 }
 
 void run_no_writer(run *r) {

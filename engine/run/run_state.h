@@ -402,6 +402,13 @@ void run_writers_gone(run *r, bool clean); /* run.c: nobody writes any more */
 run_unit *run_unit_find(run *r, const char *path);
 int run_unit_take(run *r, const detect_unit *facts, run_unit **out, err *e);
 void run_unit_remove(run *r, run_unit *u);
+/* The only writers of a unit's phase, and of the counters of those that failed or were let go. run_unit_to() also notes
+ * `what` in the trail, and tells the host where that is news; `status` 0: it has none; `reason` NULL: as the detector
+ * has it. run_unit_again() puts one that had failed or was let go into the line after all. */
+void run_unit_is(run *r, run_unit *u, unit_phase phase);
+void run_unit_to(run *r, run_unit *u, unit_phase phase, trail_what what, int status,
+                 const char *reason);
+void run_unit_again(run *r, run_unit *u);
 /* Reads what stands beside a unit that became complete just now: it may wait long for its save. */
 void run_unit_beside(run *r, run_unit *u);
 void run_unit_beside_drop(run_unit *u); /* it is another content, or needs it no more */

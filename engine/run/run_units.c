@@ -138,6 +138,40 @@ void run_unit_remove(run *r, run_unit *u) {
   unit_free(u);
 }
 
+/* ---- what becomes of a unit ---- */
+
+void run_unit_is(run *r, run_unit *u, unit_phase phase) {
+  u->phase = phase;
+  r->failed += phase == UNIT_FAILED;
+  r->dropped += phase == UNIT_DROPPED;
+}
+
+/* What the host is told when the trail notes this; 0: nothing. */
+static run_kind news_of(trail_what what) {
+  switch (what) {
+  case TRAIL_UNPROVEN: return RUN_UNPROVEN;
+  case TRAIL_RETRYING: return RUN_RETRYING;
+  case TRAIL_FAILED: return RUN_FAILED;
+  case TRAIL_LET_GO: return RUN_DROPPED;
+  default: return 0;
+  }
+}
+
+void run_unit_to(run *r, run_unit *u, unit_phase phase, trail_what what, int status,
+                 const char *reason) {
+  const run_kind news = news_of(what);
+  if (status < 0) u->status = status;
+  run_unit_is(r, u, phase);
+  run_note(r, u, what, reason);
+  if (news) run_tell(r, u, news, NULL, status, reason ? reason : u->reason);
+}
+
+void run_unit_again(run *r, run_unit *u) {
+  r->failed -= u->phase == UNIT_FAILED;
+  r->dropped -= u->phase == UNIT_DROPPED;
+  run_enqueue(r, u);
+}
+
 void run_tell(run *r, const run_unit *u, run_kind kind, const job *j, int status,
               const char *reason) {
   int64_t now = r->env->io->now(r->env->io, IO_MONO);

@@ -299,7 +299,8 @@ static void nested_eachs_on_busy_workers_do_not_deadlock(void **state) {
   for (unsigned workers = 1; workers <= 3; workers++) {
     nest n = {0};
     assert_int_equal(pool_open(&n.p, workers, 64, NULL), 0);
-    for (int i = 0; i < 20; i++) assert_int_equal(pool_submit(n.p, nest_in_a_task, NULL, &n, NULL), 0);
+    for (int i = 0; i < 20; i++)
+      assert_int_equal(pool_submit(n.p, nest_in_a_task, NULL, &n, NULL), 0);
     assert_int_equal(descend_from(&n, 4), 0);
     pool_close(n.p);
     assert_int_equal(atomic_load(&n.leaves), 21 * 256);

@@ -56,11 +56,11 @@ typedef struct job_beside job_beside;
 typedef enum job_outcome {
   JOB_FAILED, /* not committed, as far as can be known while the store is silent; `status` has the error */
   JOB_COMMITTED,
-  JOB_RETIRED,     /* the unit changed or vanished */
-  JOB_CANCELED,    /* its owner stopped it */
-  JOB_FENCED,      /* a newer writer has the log */
-  JOB_UNPROVEN,    /* nothing was done: the structural check did not pass */
-  JOB_TOUCHED,     /* nothing was done: an older checkpoint was added to, or it is a copy of what is committed; its
+  JOB_RETIRED,  /* the unit changed or vanished */
+  JOB_CANCELED, /* its owner stopped it */
+  JOB_FENCED,   /* a newer writer has the log */
+  JOB_UNPROVEN, /* nothing was done: the structural check did not pass */
+  JOB_TOUCHED, /* nothing was done: an older checkpoint was added to, or it is a copy of what is committed; its
                     * `commit` stands */
   JOB_LET_GO,      /* on a rank but the first: rank 0 does not save this one */
   JOB_PASSED_OVER, /* the same, since rank 0 saves a newer one instead */
