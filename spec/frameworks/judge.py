@@ -90,11 +90,11 @@ def expected(g, before, newest):
         return {None: (0, 0)} if g["trials"] == 1 else {w: (0, 0) for w in range(1, g["trials"] + 1)}
     last = before[-1]
     slack = g.get("slack", 0)
-    if last.lost:
-        found = newest()
-        return {w: (max(0, found.get(w) - slack) if found.get(w) else 0, found.get(w) or 0)
-                for w in (last.expected or found)}
     have, doing = _last_of(last, None)
+    if last.lost:  # what was sent whole and has no entry yet is committed by the next start
+        found = newest()
+        return {w: (max(0, (found.get(w) or 0) - slack), max(found.get(w) or 0, have.get(w, 0)))
+                for w in (last.expected or found)}
     found = None
     result = {}
     for w, old in (last.expected or {None: (0, 0)}).items():
