@@ -448,6 +448,35 @@ static void what_a_list_names_is_noted_with_the_commit(void **state) {
   assert_int_equal(c->companions.files, 0);
 }
 
+/* Spaces between its words make a list as long as this. */
+static void write_list(const char *path, size_t len) {
+  static const char end[] = "{\"checkpoint_dir_name\": \"checkpoint-3\"}]}";
+  buf text;
+  buf_init(&text, len + 1);
+  buf_fmt(&text, "{\"checkpoint_results\": [{\"checkpoint_dir_name\": \"checkpoint-1\"},");
+  while (text.len < len - (sizeof end - 1)) buf_add(&text, " ", 1);
+  buf_add(&text, end, sizeof end - 1);
+  assert_int_equal(buf_failed(&text), 0);
+  write_bytes(path, text.data, text.len);
+  buf_free(&text);
+}
+
+/* A longer one is saved as any file is. */
+static void a_list_of_up_to_8_mib_is_read_for_what_it_names(void **state) {
+  world *w = *state;
+  runlog *log = world_log(w, "", "one");
+  static const char *const globs[] = {"checkpoint_manager_snapshot.json", NULL};
+  w->env.hurry = &no_time;
+  write_list(in(w, globs[0]), 8 << 20);
+  const runlog_commit *c = save(w, log, 1, globs);
+  assert_int_equal(c->companions.files, 1);
+  assert_string_equal(c->needs, "checkpoint-3/");
+  write_list(in(w, globs[0]), (8 << 20) + 1);
+  c = save(w, log, 2, globs);
+  assert_int_equal(c->companions.files, 1);
+  assert_null(c->needs);
+}
+
 static void a_link_that_need_not_lead_to_the_newest_is_saved_as_it_is(void **state) {
   world *w = *state;
   runlog *log = world_log(w, "", "one");
@@ -593,6 +622,7 @@ int main(void) {
       IN_A_FILE_WORLD(a_link_is_not_waited_for_where_another_names_the_unit),
       IN_A_FILE_WORLD(a_link_is_waited_for_beside_one_that_leads_elsewhere),
       IN_A_FILE_WORLD(what_a_list_names_is_noted_with_the_commit),
+      IN_A_FILE_WORLD(a_list_of_up_to_8_mib_is_read_for_what_it_names),
       IN_A_FILE_WORLD(a_link_that_need_not_lead_to_the_newest_is_saved_as_it_is),
       IN_A_FILE_WORLD(a_pointer_that_goes_is_saved_with_the_times_that_it_had),
       IN_A_FILE_WORLD(a_link_is_saved_as_it_led_to_this_unit),
