@@ -124,11 +124,51 @@ int group_look(group *g, err *e) {
   return look(g, false, &c, e);
 }
 
-static int may_begin(group *g, claim *c, err *e) {
-  int rc = look(g, true, c, e);
-  if (rc < 0 || follows(g) || FAULT("lease-not-asked")) return rc;
+static int ask_lease(const group *g, err *e) {
   return lease_check(g->env->store, g->prefix, &runlog_view(g->log)->term, &g->env->writer,
                      g->env->take_over, g->env->wait, e);
+}
+
+static int find_lease(const group *g, uint64_t term, bool *found, err *e) {
+  lease_seen lease = {0};
+  int rc = lease_look(g->env->store, g->prefix, term, &lease, e);
+  *found = lease.present && (lease.term == RUNLOG_NONE || lease.term >= term);
+  return rc;
+}
+
+/* A writer opens its term, and then writes its lease: one that has none yet, and has only just begun, is waited for.
+ * Else two that start at once would push each other aside. */
+static int await_first_lease(const group *g, bool *came, err *e) {
+  enum { LATE_S = 10 };
+  store *s = g->env->store;
+  const runlog_term *term = &runlog_view(g->log)->term;
+  int64_t made = 0, now = 0;
+  *came = false;
+  if (term->n == RUNLOG_NONE || g->env->take_over || lease_is_ours(&term->writer, &g->env->writer))
+    return 0;
+  int rc = find_lease(g, term->n, came, e);
+  if (rc < 0 || *came) {
+    *came = false; /* it was asked already */
+    return rc;
+  }
+  rc = runlog_entry_time(g->log, term->n, &made, e);
+  if (rc == 0) rc = lease_store_now(s, g->prefix, &now, e);
+  for (int64_t left = LATE_S - (now - made) / 1000000000; rc == 0 && left > 0 && !*came; left--) {
+    if (s->cancel && atomic_load(s->cancel))
+      return err_set(e, ERR_CANCELED, "canceled while the lease of another writer was waited for");
+    s->io->sleep(s->io, 1000000000);
+    rc = find_lease(g, term->n, came, e);
+  }
+  return rc;
+}
+
+static int may_begin(group *g, claim *c, err *e) {
+  bool came;
+  int rc = look(g, true, c, e);
+  if (rc < 0 || follows(g) || FAULT("lease-not-asked")) return rc;
+  rc = ask_lease(g, e);
+  if (rc == 0) rc = await_first_lease(g, &came, e);
+  return rc == 0 && came ? ask_lease(g, e) : rc;
 }
 
 int group_may_begin(group *g, err *e) {
@@ -136,16 +176,25 @@ int group_may_begin(group *g, err *e) {
   return may_begin(g, &c, e);
 }
 
-static int open_term(group *g, err *e) {
+/* ERR_CONFLICT: another writer came between the question and the term. */
+static int try_term(group *g, err *e) {
   claim c;
-  int rc = group_read(g, e);
-  if (rc == 0) rc = runlog_refresh(g->log, e);
+  int rc = runlog_refresh(g->log, e);
   if (rc == 0 && g->env->admit) rc = g->env->admit(g->env->admit_ctx, g, e);
   if (rc == 0) rc = g->env->admit ? look(g, true, &c, e) : may_begin(g, &c, e);
-  if (rc == 0) rc = runlog_begin_as(g->log, &c.title, &g->env->writer, e);
   if (rc < 0) return rc;
-  g->term = runlog_view(g->log)->term.n;
-  return 0;
+  c.title.asked = true;
+  c.title.newest = runlog_view(g->log)->term.n;
+  return runlog_begin_as(g->log, &c.title, &g->env->writer, e);
+}
+
+static int open_term(group *g, err *e) {
+  enum { TRIES = 4 };
+  int rc = group_read(g, e);
+  if (rc < 0) return rc;
+  for (int i = 0; (rc = try_term(g, e)) == ERR_CONFLICT && i < TRIES; i++) continue;
+  if (rc == 0) g->term = runlog_view(g->log)->term.n;
+  return rc;
 }
 
 static int write_lease(group *g, err *e) {

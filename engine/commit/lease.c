@@ -144,8 +144,7 @@ static bool same(const char *a, const char *b) {
   return a[0] && strcmp(a, b) == 0;
 }
 
-/* True if the newest term says that it is the same job, started again. */
-static bool is_ours(const runlog_writer *old, const runlog_writer *who) {
+bool lease_is_ours(const runlog_writer *old, const runlog_writer *who) {
   return same(who->job, old->job) || same(who->launch, old->launch) ||
          (same(who->place, old->place) && same(who->boot, old->boot) &&
           strcmp(who->machine, old->machine) == 0);
@@ -256,7 +255,7 @@ static int await_other(store *s, const char *prefix, uint64_t term, standing *no
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, const lease_wait *wait, err *e) {
   standing now = {0};
-  if (term->n == RUNLOG_NONE || take_over || is_ours(&term->writer, who)) return 0;
+  if (term->n == RUNLOG_NONE || take_over || lease_is_ours(&term->writer, who)) return 0;
   int rc = look_at(s, prefix, term->n, &now, e);
   if (rc == 0 && now.left_s > 0 && is_rebooted(&term->writer, who))
     rc = await_end(s, prefix, term->n, &now, wait, e);

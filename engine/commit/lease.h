@@ -38,6 +38,9 @@ typedef struct lease_wait {
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, const lease_wait *wait, err *e);
 
+/* True if the newest term's writer says that it is the same job, started again. */
+bool lease_is_ours(const runlog_writer *old, const runlog_writer *who);
+
 /* Tells the time by the store's own clock: that of an object made just now below
  * <prefix>/.ckpt/. */
 int lease_store_now(store *s, const char *prefix, int64_t *out, err *e);

@@ -133,6 +133,78 @@ static void a_lease_of_another_host_holds_unless_it_is_taken_over(void **state) 
   }
 }
 
+/* What becomes of a term without a lease while it is waited for. */
+static struct {
+  io io;
+  const group_env *writes; /* its lease, at the third look; NULL: it has died */
+  uint64_t term;
+  int naps;
+} late;
+
+static void nap(const io *self, int64_t ns) {
+  (void)self, (void)ns;
+  if (++late.naps == 2 && late.writes)
+    assert_int_equal(lease_renew(late.writes->store, "", late.term, &late.writes->writer, NULL), 0);
+}
+
+/* A term of `one`, that has no lease yet. */
+static void open_a_term(const group_env *one) {
+  runlog *log;
+  assert_int_equal(runlog_open(one->store, "", &log, NULL), 0);
+  assert_int_equal(runlog_begin(log, "run", &one->writer, false, NULL), 0);
+  late.term = runlog_view(log)->term.n;
+  late.naps = 0;
+  runlog_close(log);
+}
+
+static world *world_that_naps(void) {
+  late.io = *world_io();
+  late.io.sleep = nap;
+  return world_new("file", &late.io);
+}
+
+static void a_term_that_was_opened_just_now_is_given_time_to_write_its_lease(void **state) {
+  world *w = world_that_naps();
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group_env two = env_of(w->env.store, "run", "L2", "node2");
+  err e = {0};
+  group g;
+  open_a_term(&one);
+  late.writes = &one;
+  assert_int_equal(group_open(&two, "", &g, NULL), 0);
+  assert_int_equal(group_begin(&g, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "node1"));
+  assert_int_equal(late.naps, 2);
+  group_close(&g);
+  world_free(w);
+}
+
+static void a_term_whose_writer_died_before_its_lease_holds_nobody_up_for_long(void **state) {
+  world *w = world_that_naps();
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group_env two = env_of(w->env.store, "run", "L2", "node2");
+  group g;
+  open_a_term(&one);
+  late.writes = NULL;
+  assert_int_equal(group_open(&two, "", &g, NULL), 0);
+  assert_int_equal(group_begin(&g, NULL), 0);
+  assert_in_range(late.naps, 1, 10);
+  group_close(&g);
+  world_free(w);
+}
+
+static void the_same_job_does_not_wait_for_its_own_lease(void **state) {
+  world *w = world_that_naps();
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group g;
+  open_a_term(&one);
+  assert_int_equal(group_open(&one, "", &g, NULL), 0);
+  assert_int_equal(group_begin(&g, NULL), 0);
+  assert_int_equal(late.naps, 0);
+  group_close(&g);
+  world_free(w);
+}
+
 /* By the lease, the newest term's writer has ended well. */
 static bool is_released(store *s) {
   runlog *log = NULL;
@@ -462,6 +534,9 @@ int main(void) {
       IN_A_FILE_WORLD(opening_and_reading_write_nothing),
       cmocka_unit_test(a_lease_of_another_host_holds_unless_it_is_taken_over),
       IN_A_FILE_WORLD(the_same_state_directory_or_launch_takes_over_at_once),
+      cmocka_unit_test(a_term_that_was_opened_just_now_is_given_time_to_write_its_lease),
+      cmocka_unit_test(a_term_whose_writer_died_before_its_lease_holds_nobody_up_for_long),
+      cmocka_unit_test(the_same_job_does_not_wait_for_its_own_lease),
       IN_A_FILE_WORLD(one_that_was_pushed_aside_leaves_the_new_ones_lease),
       IN_A_FILE_WORLD(one_that_was_pushed_aside_learns_it_when_it_renews),
       IN_A_MEM_WORLD(a_long_prefix_has_an_id_of_its_own),

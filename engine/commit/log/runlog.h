@@ -222,6 +222,9 @@ typedef struct runlog_title {
   bool continue_run;  /* the user's word: another run's place will do */
   uint64_t vacant; /* the place is nobody's (nothing was ever committed, and nobody is at work), as
                        * long as this is its next entry; 0: it is somebody's */
+  bool
+      asked; /* whether the newest term's writer may be pushed aside was asked when that was `newest`; false: */
+  uint64_t newest; /* whoever it is may be */
 } runlog_title;
 
 /* True if the place belongs to a run of this id: by entry 0, or since it joined. */
@@ -230,7 +233,7 @@ bool runlog_admits(const runlog_state *s, const char *run_id);
 /* Opens a term: makes entry 0 if there is none, then appends `term`. A run that the place does not
  * belong to is ERR_OTHER_RUN, with a text that names both ids, the last commit and what to do,
  * unless its title lets it in: then it has joined, and needs no title later. lease.h tells before
- * whether an older holder may be pushed aside. */
+ * whether an older holder may be pushed aside; where another one came since (title->asked), ERR_CONFLICT. */
 int runlog_begin_as(runlog *log, const runlog_title *title, const runlog_writer *who, err *e);
 
 /* Does the same with an id and the user's word alone. */

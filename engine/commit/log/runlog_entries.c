@@ -21,6 +21,8 @@ static int plan_run(const runlog *log, const runlog_request *r, json_t **out, er
 static int plan_term(const runlog *log, const runlog_request *r, json_t **out, err *e) {
   int bad = 0, rc = runlog_check_run(log, r->title, e);
   if (rc < 0) return rc;
+  if (r->title->asked && log->st.term.n != r->title->newest)
+    return err_set(e, ERR_CONFLICT, "%s: another writer has begun just now", log->prefix);
   json_t *entry = runlog_new_entry("term", log->st.next, &bad);
   runlog_set_writer(entry, r->who, &bad);
   js_set(entry, "epochs", json_true(), &bad);

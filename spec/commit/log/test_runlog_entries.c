@@ -449,6 +449,21 @@ static void an_end_asks_first_and_needs_a_run(void **state) {
   runlog_close(nowhere);
 }
 
+/* Whether its writer may be pushed aside was asked of another one. */
+static void a_term_that_came_since_the_question_is_not_pushed_aside(void **state) {
+  place *p = *state;
+  runlog *late = reader_of(p), *first = reader_of(p);
+  runlog_writer one = {.launch = "one", .host = "h"}, two = {.launch = "two", .host = "i"};
+  runlog_title title = {
+      .id = "world", .continue_run = true, .asked = true, .newest = runlog_view(late)->term.n};
+  assert_int_equal(runlog_begin(first, "world", &one, true, NULL), 0);
+  assert_int_equal(runlog_begin_as(late, &title, &two, NULL), ERR_CONFLICT);
+  assert_string_equal(runlog_view(late)->term.writer.launch, "one");
+  title.newest = runlog_view(late)->term.n;
+  assert_int_equal(runlog_begin_as(late, &title, &two, NULL), 0);
+  assert_int_equal(runlog_refresh(first, NULL), ERR_FENCED);
+}
+
 static void the_other_ranks_follow_the_term_of_their_own_launch(void **state) {
   place *p = *state;
   runlog *rank = reader_of(p), *first = reader_of(p);
@@ -522,6 +537,7 @@ int main(void) {
       BOTH(a_run_that_was_removed_fences_its_writer_and_says_so),
       BOTH(a_place_whose_run_was_removed_is_free_for_another_with_new_names),
       BOTH(an_end_asks_first_and_needs_a_run),
+      BOTH(a_term_that_came_since_the_question_is_not_pushed_aside),
       BOTH(the_other_ranks_follow_the_term_of_their_own_launch),
       BOTH(what_was_saved_beside_it_is_in_the_commit),
   };
