@@ -2,6 +2,7 @@
 -- and as ckpt.Registry does, which spec/contract/oracle/adaptdl_spec.lua holds to the same records:
 -- which checkpoint a restart goes on from, what is kept after a save, who writes.
 
+local json = require "cjson"
 local library = require "policy.rules"
 local place = require "place"
 local recording = require "recording"
@@ -35,6 +36,9 @@ local function items_of(units, number)
 end
 
 describe("policies/adaptdl.lua and the recordings", function()
+  local dir
+  place.with_directory(function(made) dir = made end)
+
   it("brings back what AdaptDL loads from", function()
     local M = library.shipped "adaptdl"
     local select = recording.read "adaptdl_select"
@@ -61,8 +65,9 @@ describe("policies/adaptdl.lua and the recordings", function()
     assert.same({ compared = 36, nothing = 11, other = 29 }, count)
   end)
 
-  it("keeps what AdaptDL leaves: the one that was just saved, whatever the numbers", function()
-    local M = library.shipped("adaptdl", { keep = "1" })
+  -- Each case in which one checkpoint is left: those that there were and the one that was saved,
+  -- in their order, and the name of what AdaptDL has left.
+  local function each_save(fn)
     local compared = 0
     for _, case in ipairs(recording.read("adaptdl_save").cases) do
       local name = "checkpoint-" .. case.num_restarts
@@ -78,11 +83,46 @@ describe("policies/adaptdl.lua and the recordings", function()
           if unit.name ~= name then units[#units + 1] = unit end
         end
         units[#units + 1] = { name = name, step = case.num_restarts }
-        assert.equal(left[1], library.kept(M, items_of(units)), case.name)
         compared = compared + 1
+        fn(units, left[1], case.name, compared)
       end
     end
     assert.equal(65, compared)
+  end
+
+  it("keeps what AdaptDL leaves: the one that was just saved, whatever the numbers", function()
+    local M = library.shipped("adaptdl", { keep = "1" })
+    each_save(function(units, left, what)
+      assert.equal(left, library.kept(M, items_of(units)), what)
+    end)
+  end)
+
+  it("keeps the same where `policy simulate -p adaptdl` plays the saves", function()
+    local lines, expected, stored = {}, {}, {}
+    each_save(function(units, left, what, i)
+      local trial = "case-" .. i
+      expected[trial], stored[trial] = what .. ": " .. left, { what = what }
+      for _, unit in ipairs(units) do
+        lines[#lines + 1] = json.encode { event = "checkpoint", trial = trial, t = #lines,
+          checkpoint = { name = unit.name, step = unit.step } }
+      end
+    end)
+    support.write(dir .. "/e.jsonl", table.concat(lines, "\n") .. "\n")
+    local rows = place.objects((place.ends(0, "policy simulate e.jsonl --json -p adaptdl "
+      .. "-o keep=1 --max-delete 100%")))
+    assert.equal(#lines + 1, #rows)
+    rows[#rows] = nil
+    for _, row in ipairs(rows) do
+      assert.equal("sync", row.decision, row.reason)
+      for _, name in ipairs(row.saved) do stored[row.trial][name] = true end
+      for _, name in ipairs(row.deleted) do stored[row.trial][name] = nil end
+    end
+    for trial, names in pairs(stored) do
+      local text = names.what
+      names.what = nil
+      for name in pairs(names) do text = text .. ": " .. name end
+      assert.equal(expected[trial], text)
+    end
   end)
 end)
 
