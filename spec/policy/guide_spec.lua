@@ -19,14 +19,22 @@ describe("docs/policies.md", function()
     end)
   end
 
-  it("names each key and each rule", function()
+  it("names each key and each rule, and has an example of it", function()
     local M = library.one "return { api = 1 }"
+    local examples = {}
+    for block in page:gmatch "\n```lua\n(.-)\n```" do examples[#examples + 1] = block end
+    for block in page:gmatch "<<'END'\n(.-)\nEND\n" do examples[#examples + 1] = block end
+    local shown = table.concat(examples, "\n")
     assert.is_true(count >= 15)
-    for key in pairs(M.keys) do assert.truthy(page:find(key, 1, true), key) end
+    for key in pairs(M.keys) do
+      assert.truthy(page:find(("`%s[`( ]"):format(key)), key)
+      assert.truthy(shown:find(("%%f[%%w_]%s%%s+="):format(key)), key)
+    end
     for _, word in ipairs { "when", "keep", "done", "from", "survives" } do
       for name in pairs(M[word]) do
         local rule = word .. "." .. name
         assert.truthy(page:find(rule, 1, true) or page:find("`" .. name .. "`", 1, true), rule)
+        assert.truthy(shown:find(rule .. "%f[^%w_]"), rule)
       end
     end
   end)
