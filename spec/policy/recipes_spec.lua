@@ -1,6 +1,7 @@
 --- Each recipe of docs/recipes.md is a policy that `policy check` has nothing against, and answers
 --- as its heading says.
 local library = require "policy.rules"
+local place = require "place"
 local support = require "support"
 
 local page = support.read(support.root .. "/docs/recipes.md")
@@ -45,6 +46,20 @@ end
 
 -- The loss falls to the middle, and rises again.
 local function valley(item, i) item.metrics.eval_loss = math.abs(i - 4) end
+
+local function one_line(command) return (place.must_sh(command):gsub("\n", " "):sub(1, -2)) end
+
+-- The files at a target after a save by this policy of a checkpoint with these files.
+local function stored(heading, files)
+  place.must_sh "mkdir -p out/checkpoint-1"
+  for path in files:gmatch "%S+" do
+    local to = "out/checkpoint-1/" .. path
+    place.must_sh(("mkdir -p $(dirname %s); echo '{}' >%s"):format(to, to))
+  end
+  support.write(place.at "@/wish.lua", "return { api = 1,\n" .. recipes[heading] .. "\n}")
+  place.must "sync out --to store --settle 0 -p ./wish.lua"
+  return one_line "cd store; find * -type f ! -name '.*' | sort"
+end
 
 local claims = {
   ["save every ten minutes, and whenever the loss is better"] = function(h)
@@ -128,10 +143,26 @@ local claims = {
     end
     assert.equal("skip sync", asked(h, { of(1, 5), of(3, 20) }))
   end,
-  ["leave the optimizer out"] = false,
-  ["save the files of rank 0 alone"] = false,
-  ["save what my own program calls a checkpoint"] = false,
-  ["put a file beside the checkpoints back, too"] = false,
+  ["leave the optimizer out"] = function(h)
+    assert.equal("checkpoint-1/model.bin checkpoint-1/trainer_state.json", stored(h,
+      "model.bin optimizer.pt global_step1/mp_rank_00_optim_states.pt trainer_state.json"))
+  end,
+  ["save the files of rank 0 alone"] = function(h)
+    assert.equal("checkpoint-1/model_rank0.bin checkpoint-1/trainer_state.json", stored(h,
+      "model_rank0.bin model_rank1.bin model_rank17.bin trainer_state.json"))
+  end,
+  ["save what my own program calls a checkpoint"] = function(h)
+    assert.equal("snap-1/DONE snap-1/a",
+      stored(h, "../snap-1/a ../snap-1/b.log ../snap-1/tmp/c ../snap-1/DONE a DONE"))
+  end,
+  ["put a file beside the checkpoints back, too"] = function(h)
+    place.must_sh "mkdir out; echo checkpoint-1 >out/latest"
+    stored(h, "model.bin trainer_state.json ../vocab.json ../runs/b/c ../other.json")
+    place.must_sh "rm -rf out"
+    place.must "run --dir out --to store --continue-run -p ./wish.lua -- true"
+    assert.equal("latest runs/b/c vocab.json",
+      one_line "cd out; find * -type f ! -path '*/model.bin' ! -name '*_state.json' | sort")
+  end,
   ["go on from the best, and not from the newest"] = function(h)
     assert.equal("c4", kept(h, 9, valley, "restore"))
     local without = function(item) item.metrics = nil end
@@ -140,7 +171,9 @@ local claims = {
   ["free the disk of the node"] = function(h)
     assert.equal("c4 c5", kept(h, 5, nil, "keep_local"))
   end,
-  ["save the newest alone when the job is evicted"] = false,
+  ["save the newest alone when the job is evicted"] = function(h)
+    assert.equal("newest", (load(h).ask("on_preempt", library.event { event = "preempt" })))
+  end,
   ["give up after so many errors, or never"] = function(h)
     local function said(code, tries)
       local e = { event = "error", error = { code = code, tries = tries } }
@@ -155,7 +188,7 @@ local claims = {
 describe("docs/recipes.md", function()
   local dir
 
-  support.with_directory(function(made) dir = made end)
+  place.with_directory(function(made) dir = made end)
 
   it("has twenty recipes", function() assert(#headings >= 20, #headings) end)
 
@@ -163,9 +196,7 @@ describe("docs/recipes.md", function()
     local block = recipes[heading]
     if block then
       it("says right how to " .. heading, function()
-        local claim = claims[heading]
-        assert(claim ~= nil, "nothing says what it does")
-        if claim then claim(heading) end
+        assert(claims[heading], "nothing says what it does")(heading)
         support.write(dir .. "/wish.lua", "return {\n  api = 1,\n" .. block .. "\n}\n")
         local said, code = support.sh(("'%s' policy check '%s/wish.lua' 2>&1")
           :format(support.runner, dir))
