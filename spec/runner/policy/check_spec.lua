@@ -141,6 +141,14 @@ describe("policy check", function()
     assert.are.equal(1, select(2, text:gsub("attempt to index", "")))
   end)
 
+  it("sees what is done in office hours, at night and on Sundays, whenever it is run", function()
+    for _, when in ipairs { "hour >= 8 and t.hour < 18", "hour < 6", "hour >= 20", "weekday <= 5",
+      "weekday == 6", "weekday == 7" } do
+      has((checked(2, "sync = function(e)\n  local t = e.localtime\n  if t." .. when
+        .. " then return e.chekpoint ~= nil end\n  return true\nend")), "p.lua:4:")
+    end
+  end)
+
   it("is content with a function that asks before it counts on a fact", function()
     is_clean [[
       sync = any { when.at_most_every "10m", function(e, memory)
