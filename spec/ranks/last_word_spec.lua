@@ -9,8 +9,9 @@ describe("a rank", function()
 
   place.with_directory(function(made) dir = made end)
 
-  --- Rank `rank` of two, each with a directory of its own, with this job, in the background.
-  local function start(rank, job)
+  --- Rank `rank` of two, each with a directory of its own, with this job, in the background. It
+  --- waits for the other one for `wait` (3s).
+  local function start(rank, job, wait)
     support.write(("%s/job-%d.sh"):format(dir, rank), [[
 save() {
   mkdir $CKPT_DIR/.new && echo "weights $1" >$CKPT_DIR/.new/model-$RANK.bin &&
@@ -19,15 +20,20 @@ save() {
 await() { until [ -e "$1" ]; do sleep 0.02; done; }
 ]] .. job)
     os.execute(("cd '%s' && { RANK=%d '%s' run --dir out-%d --to store --run r --launch-id spec " ..
-      "--rank %d --world 2 --rank-wait 3s -p builtin --settle 0.2 -- sh job-%d.sh >%d.log 2>&1; " ..
-      "echo $? >%d.code; } &"):format(dir, rank, support.runner, rank, rank, rank, rank, rank))
+      "--rank %d --world 2 --rank-wait %s -p builtin --settle 0.2 -- sh job-%d.sh >%d.log 2>&1; " ..
+      "echo $? >%d.code; } &"):format(dir, rank, support.runner, rank, rank, wait or "3s", rank,
+      rank, rank))
+  end
+
+  local function code_of(rank)
+    return await("the end of rank " .. rank, function()
+      return tonumber(support.read(("%s/%d.code"):format(dir, rank)) or "")
+    end, 60)
   end
 
   --- How it ended: its code, its exit.json, and all that it said.
   local function ended(rank)
-    local code = await("the end of rank " .. rank, function()
-      return tonumber(support.read(("%s/%d.code"):format(dir, rank)) or "")
-    end, 60)
+    local code = code_of(rank)
     local all = json.decode(support.read(("%s/out-%d.ckpt/exit.json"):format(dir, rank)))
     assert.are.equal(rank, all.rank)
     assert.are.equal(2, all.world)
@@ -58,5 +64,44 @@ await() { until [ -e "$1" ]; do sleep 0.02; done; }
     code, all, text = ended(0)
     assert.are_not.equal(0, code, text)
     assert.are.equal("not_durable", all.standing)
+  end)
+
+  it("is not waited for once its job has ended, and is named", function()
+    start(0, "save 1", "10m")
+    start(1, "exit 7", "10m")
+    assert.are.equal(7, (ended(1)))
+    local code, all, text = ended(0)
+    place.has(text, "rank 1 has no part of it, and has ended")
+    assert.are.equal(6, code, text)
+    assert.are.equal("not_durable", all.standing)
+  end)
+
+  --- Another run has the state directory of rank `rank` until the file "end" is there.
+  local function hold(rank)
+    os.execute(("cd '%s' && '%s' run --ranks off --run other --dir out-%d --to other -- " ..
+      "sh -c 'touch holds; until [ -e end ]; do sleep 0.05; done' >other.log 2>&1 &")
+      :format(dir, support.runner, rank))
+    await("the other run", function() return support.read(dir .. "/holds") end)
+  end
+
+  it("is not waited for where it is refused, whichever it is", function()
+    hold(1)
+    start(0, "save 1", "10m")
+    start(1, "save 1", "10m")
+    assert.are.equal(11, code_of(1))
+    local code, _, text = ended(0)
+    place.has(text, "rank 1 has no part of it, and has ended: another ckpt-lua has the state")
+    assert.are.equal(6, code, text)
+    place.must_sh "touch end"
+  end)
+
+  it("does not wait for a first one that is refused", function()
+    hold(0)
+    start(0, "save 1", "10m")
+    start(1, "save 1", "10m")
+    assert.are.equal(11, code_of(0))
+    assert.are.equal(6, code_of(1))
+    place.has(support.read(dir .. "/1.log"), "has ended: another ckpt-lua has the state directory")
+    place.must_sh "touch end"
   end)
 end)
