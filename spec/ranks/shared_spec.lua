@@ -77,6 +77,13 @@ describe("tasks that write into one directory", function()
     assert.equal("2\nend\n", support.read(dir .. "/store/checkpoint-1/shard-2"))
   end)
 
+  it("meet beside their directory, wherever the state is", function()
+    local names = start_all(2, "--state " .. dir .. "/state", "[ $RANK != 1 ] || sleep 2; save 1")
+    assert.equal("0 0", codes(names))
+    assert.equal("1:2", committed())
+    assert.equal("1\nquestion\n", (sh("ls " .. dir .. "/out.ckpt/launch/*")))
+  end)
+
   it("have the grace to save after TERM, each as late as it likes", function()
     local script = "trap 'sleep $RANK; save 100; exit 0' TERM; save 1; : >$CKPT_DIR/../up.$RANK;"
     local names = start_all(3, "--settle 3", script .. " while :; do sleep 0.1; done")
