@@ -23,8 +23,5 @@ whole four 1
 grep -q '"rank": 3, "world": 4, "host": "n4"' "$WORK/four.log"
 tell $? "four tasks ran on four nodes"
 
-# ---- two live copies of one job ----
-
-# ---- the end ----
 echo "1..$tests"
 exit $((failures > 0))
