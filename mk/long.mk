@@ -64,9 +64,10 @@ test-ranks: private PLAY = spec/ranks/ranks.py spec/ranks/s3.sh
 test-ranks: all servers
 
 ## test-slurm: a real Slurm cluster of 4 nodes: how it ends jobs and starts them again, nodes that are lost or
-##   frozen, two copies of one job; installs Slurm
+##   frozen, two copies of one job, ranks that are another number; installs Slurm
 test-slurm: private PLAY = spec/slurm/slurm_spec.sh spec/slurm/signals.sh spec/slurm/nodes.sh \
-  spec/slurm/ranks.sh spec/slurm/shared.sh spec/slurm/plugin.sh spec/slurm/comment.sh spec/slurm/launchers.sh
+  spec/slurm/ranks.sh spec/slurm/worlds.sh spec/slurm/shared.sh spec/slurm/plugin.sh spec/slurm/comment.sh \
+  spec/slurm/launchers.sh
 test-slurm: all slurm
 # Its headers may have come just now, and with them the plugin.
 slurm: all
