@@ -43,6 +43,24 @@ last=$(sed -n 's/.*"what": "saved", "step": \([0-9]*\),.*/\1/p' "$WORK/term.log"
 grep -q "newest checkpoint-$last " "$WORK/term.out"
 tell $? "what was saved on TERM, by each a little later, is the newest ($last)"
 
+# ---- preempted: each has the grace to save, and the next start goes on from that ----
+
+submit preempted -N4 --ntasks-per-node=1 --requeue <<END
+#!/bin/bash
+srun $(one preempted --requeue) $(late preempted --steps 40 --late 2)
+END
+seen 120 "$WORK/preempted.log" '"saved", "step": 5,'
+sbatch -p high -N4 -n16 -o /dev/null --wrap "sleep 1" >/dev/null
+seen 90 "$WORK/preempted.log" '"start", "step": [1-9]'
+told=$(sed -n 's/.*"what": "told", "step": \([0-9]*\),.*/\1/p' "$WORK/preempted.log" | sort -u)
+from=$(sed -n 's/.*"what": "start", "step": \([1-9][0-9]*\),.*/\1/p' "$WORK/preempted.log" | sort -u)
+[[ -n $told && $from == "$told" ]] && grep -q "newest checkpoint-$told " "$WORK/preempted.out"
+tell $? "what was saved at a preemption, by each a little later, is committed, and the next start goes on from it ($told, $from)"
+reaches 120 "$JOB" COMPLETED
+[[ $(came preempted TERM) == 1 ]]
+tell $? "and each training got TERM once"
+whole preempted 2
+
 # ---- two tasks on each node, whose directory is its own ----
 
 submit own -N2 --ntasks-per-node=2 <<END
