@@ -33,19 +33,31 @@ static int no_such(const io *io, const char *dir, const char *name, err *e) {
   return rc;
 }
 
+int policy_read_file(const io *io, const char *path, buf *text, err *e) {
+  int rc = fs_read(io, path, POLICY_FILE_MAX, text, e);
+  if (rc == ERR_LIMIT)
+    return err_set(e, ERR_INVAL, "the policy %s is over %d KiB", path, POLICY_FILE_MAX >> 10);
+  const char *nul = rc == 0 && text->len ? memchr(text->data, 0, text->len) : NULL;
+  if (!nul) return rc;
+  size_t line = 1;
+  for (const char *p = text->data; p < nul; p++) line += *p == '\n';
+  return err_set(e, ERR_INVAL,
+                 "the policy %s has a byte 0 in line %zu: a policy is text; in a string write it "
+                 "as \\0",
+                 path, line);
+}
+
 int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e) {
   char path[FS_PATH_MAX], file[FS_PATH_MAX];
   if (is_path(name)) {
-    int rc = fs_read(o->io, name, POLICY_FILE_MAX, text, e);
-    if (rc == ERR_LIMIT)
-      return err_set(e, ERR_INVAL, "the policy %s is over %d KiB", name, POLICY_FILE_MAX >> 10);
+    int rc = policy_read_file(o->io, name, text, e);
     return rc == ERR_NOENT ? err_set(e, ERR_INVAL, "there is no policy file %s", name) : rc;
   }
   int n = snprintf(file, sizeof file, "%s.lua", name);
   if (n >= FS_PATH_MAX || *name == '\0')
     return err_set(e, ERR_INVAL, "\"%.100s\" is no name of a policy", name);
   int rc = fs_join(path, dir, file, e);
-  if (rc == 0) rc = fs_read(o->io, path, POLICY_FILE_MAX, text, e);
+  if (rc == 0) rc = policy_read_file(o->io, path, text, e);
   return rc == ERR_NOENT ? no_such(o->io, dir, name, e) : rc;
 }
 

@@ -49,7 +49,10 @@ int policy_load(policy *p, json_t **answer, err *e);
 /* Drops it there, if it is there: the next question loads it anew. */
 void policy_unload(policy *p);
 
-/* policy_files.c: appends the text of a policy, whose name is looked up in `dir` if it is no path. */
+/* These are in policy_files.c. Appends the text of the file. ERR_INVAL: it is over POLICY_FILE_MAX, or has a
+ * byte 0, which no Lua that is handed on as text can have. */
+int policy_read_file(const io *io, const char *path, buf *text, err *e);
+/* The same of a policy, whose name is looked up in `dir` if it is no path. */
 int policy_read(const policy_options *o, const char *dir, const char *name, buf *text, err *e);
 
 /* These are in policy_rules.c. */

@@ -181,6 +181,9 @@ static void a_file_that_is_none_is_refused(void **state) {
   snprintf(path, sizeof path, "%s/bytes.lua", w->dir);
   write_file(path, "\x1bLJ\x02\xff\xfe");
   refuses(w, NULL, &o, ERR_POLICY, "bytes.lua is not UTF-8");
+  snprintf(path, sizeof path, "%s/nul.lua", w->dir);
+  write_bytes(path, "return {\n\0api = 1 }", 19);
+  refuses(w, NULL, &o, ERR_INVAL, "nul.lua has a byte 0 in line 2");
   snprintf(path, sizeof path, "%s/fifo.lua", w->dir);
   assert_int_equal(mkfifo(path, 0600), 0);
   refuses(w, NULL, &o, ERR_INVAL, "fifo.lua");

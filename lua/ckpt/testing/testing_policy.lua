@@ -28,6 +28,7 @@ local function text_of(name)
   if file then
     local text, why = file:read(TEXT_MAX + 1) -- what is longer is refused
     file:close()
+    if not why and text and text:find("\0", 1, true) then why = "it has a byte 0: it is no text" end
     if why then misuse(("testing.policy: cannot read %s: %s"):format(name, why)) end
     return text or "", name:match "([^/]*)%.lua$" or name:match "[^/]*$"
   end

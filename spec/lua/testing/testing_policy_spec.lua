@@ -99,6 +99,7 @@ describe("a policy under test", function()
     assert.error_matches(function() policy "kep = keep.last(1)" end, "unknown key .*kep.*keep")
     assert.is_truthy(select(2, pcall(policy, "api = ; 2")):find("^p.lua:1: unexpected"))
     assert.error_matches(function() policy("keep = keep.last(1)", { x = 1 }) end, "no policy has")
+    assert.error_matches(function() policy "keep\0 = 1" end, "p.lua: it has a byte 0")
     local fails = policy "sync = function(e) return e.result.loss < 1 end"
     assert.is_truthy(select(2, pcall(fails.sync, fails)):find("^p.lua:1: .*result"))
     assert.is_true((fails:sync { result = { loss = 0 } }))
