@@ -827,6 +827,7 @@ typedef struct ckpt_policy {
   const char *name, *path;
   const char *about; /* what its first comment says */
   const char *text;
+  const char *why; /* why its file cannot be read: about and text are NULL then; NULL: it was */
 } ckpt_policy;
 /* Returns 0 to go on; any other value ends the walk and is returned. */
 typedef int ckpt_policy_fn(void *ctx, const ckpt_policy *policy);

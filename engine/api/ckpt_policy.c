@@ -16,7 +16,8 @@ static int on_shipped(void *ctx, const policy_shipped_one *one) {
                             .name = one->name,
                             .path = one->path,
                             .about = one->about,
-                            .text = one->text};
+                            .text = one->text,
+                            .why = one->why};
   return s->fn ? s->fn(s->ctx, &told) : 0;
 }
 

@@ -58,6 +58,7 @@ typedef struct policy_shipped_one {
   const char *name, *path;
   const char *about; /* what its first comment says, in one line */
   const char *text;
+  const char *why; /* why its file cannot be read: about and text are NULL then; NULL: it was */
 } policy_shipped_one;
 /* Returns 0 to go on; any other value ends the walk and is returned. */
 typedef int policy_shipped_fn(void *ctx, const policy_shipped_one *one);

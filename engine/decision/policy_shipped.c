@@ -40,16 +40,18 @@ static int tell(void *ctx, const fs_entry *entry, err *e) {
   const size_t len = strlen(entry->name);
   char path[FS_PATH_MAX], name[FS_NAME_MAX], about[POLICY_REASON_MAX];
   buf text;
+  err why;
   if (len <= 4 || strcmp(entry->name + len - 4, ".lua") != 0) return 0;
   int rc = fs_join(path, w->dir, entry->name, e);
   if (rc < 0) return rc;
   snprintf(name, sizeof name, "%.*s", (int)(len - 4), entry->name);
   buf_init(&text, POLICY_FILE_MAX);
-  rc = fs_read(w->io, path, POLICY_FILE_MAX, &text, e);
-  if (rc == 0) {
+  if (policy_read_file(w->io, path, &text, &why) < 0) {
+    rc = w->fn(w->ctx, &(policy_shipped_one){.name = name, .path = path, .why = why.text});
+  } else {
     const char *content = text.data ? text.data : "";
     take_about(content, about, sizeof about);
-    rc = w->fn(w->ctx, &(policy_shipped_one){name, path, about, content});
+    rc = w->fn(w->ctx, &(policy_shipped_one){name, path, about, content, NULL});
   }
   buf_free(&text);
   return rc;

@@ -107,6 +107,8 @@ describe("docs/json.md", function()
     says("rm", "rm store checkpoint-3")
     says("plan", "plan store")
     says("policy list", "policy list")
+    sh "mkdir p; touch p/default.lua; ln -s gone p/broken.lua"
+    note("policy list", (place.ends(3, "policy list --json", "CKPT_POLICIES=p")))
     says("policy show", "policy show markers")
     support.write(dir .. "/f.lua", "return { api = 1, sync = function(e) return e.x end }")
     says("policy check", "policy check f.lua", 2)

@@ -23,7 +23,8 @@ static int look_at(void *ctx, const ckpt_policy *policy) {
   if (s->count < NAMES_MOST) snprintf(s->names[s->count++], NAME_ROOM, "%s", policy->name);
   if (strcmp(policy->name, s->name) != 0) return 0;
   s->found = true;
-  s->code = s->fn(s->ctx, policy);
+  if (policy->why) report_error("%s", policy->why);
+  s->code = policy->why ? EXIT_FAILED : s->fn(s->ctx, policy);
   return 1;
 }
 

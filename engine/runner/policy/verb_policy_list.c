@@ -8,6 +8,7 @@ typedef struct listing {
   table table;
   const ckpt_policy *policy; /* whose row is written */
   bool json;
+  bool partial; /* a file could not be read */
 } listing;
 
 static void write_cell(FILE *f, int column, const void *ctx) {
@@ -17,14 +18,20 @@ static void write_cell(FILE *f, int column, const void *ctx) {
 
 static int list_policy(void *ctx, const ckpt_policy *policy) {
   listing *l = ctx;
+  if (policy->why) {
+    report_error("%s", policy->why);
+    l->partial = true;
+  }
   if (l->json) {
     record r = record_begin(stdout);
     record_name(&r, "name", policy->name);
-    record_text(&r, "about", policy->about);
+    if (policy->about) record_text(&r, "about", policy->about);
     record_name(&r, "path", policy->path);
+    if (policy->why) record_text(&r, "why", policy->why);
     record_end_line(&r);
     return ferror(stdout);
   }
+  if (policy->why) return 0;
   l->policy = policy;
   table_add(&l->table, write_cell, l);
   return l->table.failed;
@@ -33,9 +40,9 @@ static int list_policy(void *ctx, const ckpt_policy *policy) {
 static int run(const options *o) {
   ckpt *engine = NULL;
   listing l = {.table = {.heads = {"NAME", "WHAT IT DOES"}, .left = 1 | 2}, .json = o->json};
-  int code = EXIT_DONE;
   int rc = command_open(&engine, o);
   if (rc == 0) rc = ckpt_policies(engine, NULL, list_policy, &l);
+  int code = l.partial ? EXIT_PARTIAL : EXIT_DONE;
   if (rc < 0) {
     code = command_failed(engine, rc);
   } else if (l.table.failed) {

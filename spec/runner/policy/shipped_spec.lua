@@ -24,6 +24,29 @@ describe("policy list", function()
       :format(support.root))
     assert.are.equal(there, table.concat(names, " ") .. " ")
   end)
+
+  it("has the others where a file cannot be read, and says why that one cannot", function()
+    sh [[mkdir p p/dir.lua && ln -s gone p/broken.lua && head -c 300000 /dev/zero >p/long.lua &&
+      printf 'return { api = 1 }\0' >p/nul.lua
+      for n in default last; do echo "-- $n: all" >p/$n.lua; done]]
+    local from = "CKPT_POLICIES=" .. dir .. "/p"
+    local text, said = ends(3, "policy list", from)
+    has(text, "\ndefault  default: all\nlast     last: all\n")
+    for _, name in ipairs { "broken", "dir", "long", "nul" } do
+      has(said, ("%s/p/%s.lua"):format(dir, name))
+      assert.is_nil(text:find(name, 1, true))
+    end
+    local rows, why = place.objects((ends(3, "policy list --json", from))), {}
+    for _, row in ipairs(rows) do why[row.name] = row.why end
+    assert.are.equal(6, #rows)
+    has(why.broken, "No such file")
+    has(why.dir, "dir.lua")
+    has(why.long, "over 256 KiB")
+    has(why.nul, "a byte 0")
+    assert.is_nil(why.last)
+    has(select(2, ends(1, "policy show long", from)), "over 256 KiB")
+    has(ends(0, "policy show last", from), "-- last: all")
+  end)
 end)
 
 describe("policy show", function()
