@@ -50,6 +50,7 @@ static void append(lab *l, lab_trial *t, const runlog_commit *given) {
   c->metrics = copy(l, given->metrics);
   c->needs = copy(l, given->needs);
   t->keep_asked = true;
+  t->fresh++;
 }
 
 void lab_commit(lab *l, lab_trial *t, const lab_unit *u) {
@@ -115,6 +116,32 @@ static bool sheet_room(lab_sheet *s, size_t commits) {
   return good;
 }
 
+static const char *passed(const lab *l, const lab_trial *t, const runlog_commit *c) {
+  return judge_passed(l->policy, &t->log, t->name, c, l->o->limits.no_delete, NULL);
+}
+
+/* Where no policy has `keep`, a commit lets older ones of its very name go, and nothing else does: returns that
+ * name, so that the others are not looked at again with each one that comes. What was to go and did not, is:
+ * NULL, as where a policy is asked about all. */
+static const char *alone(const lab *l, const lab_trial *t) {
+  const runlog_state *log = &t->log;
+  if (policy_has(l->policy, POLICY_KEEP) || l->judged || t->some_stay) return NULL;
+  if (t->fresh > 1 || log->commit_count == 0) return NULL;
+  return log->commits[log->commit_count - 1].unit;
+}
+
+static bool may_let_go(const lab *l, const lab_trial *t) {
+  const runlog_state *log = &t->log;
+  const char *unit = alone(l, t);
+  if (!unit) return true;
+  if (!judge_reused(l->policy, log, t->name, &log->commits[log->commit_count - 1])) return false;
+  for (size_t i = log->commit_count - 1; i-- > 0;) {
+    const runlog_commit *c = &log->commits[i];
+    if (c->life == RUNLOG_LIVE && strcmp(c->unit, unit) == 0 && passed(l, t, c)) return true;
+  }
+  return false;
+}
+
 static void ask(lab *l, lab_trial *t, lab_sheet *s) {
   const runlog_state *log = &t->log;
   size_t count = lab_items(t, s->items);
@@ -123,10 +150,10 @@ static void ask(lab *l, lab_trial *t, lab_sheet *s) {
       policy_has(l->policy, POLICY_KEEP) &&
       policy_select(l->policy, POLICY_KEEP, t->name, s->items, count, &t->memory, s->said);
   retention_spread(log, answered ? s->said : NULL, s->kept);
+  const char *unit = alone(l, t);
   for (size_t i = 0; i < log->commit_count; i++) {
-    const char *why = s->kept[i].keep ? judge_passed(l->policy, log, t->name, &log->commits[i],
-                                                     l->o->limits.no_delete, NULL)
-                                      : NULL;
+    const bool looked_at = s->kept[i].keep && (!unit || strcmp(log->commits[i].unit, unit) == 0);
+    const char *why = looked_at ? passed(l, t, &log->commits[i]) : NULL;
     if (!why) continue;
     s->kept[i] = (policy_kept){.policy = "builtin"};
     snprintf(s->kept[i].reason, sizeof s->kept[i].reason, "%s", why);
@@ -173,26 +200,33 @@ static void sweep(lab *l, lab_trial *t, const lab_sheet *s) {
   log->commit_count = left;
 }
 
+static void let_go(lab *l, lab_trial *t, lab_sheet *s) {
+  const runlog_state *log = &t->log;
+  ask(l, t, s);
+  for (size_t i = 0; i < log->commit_count; i++) s->keep[i] = s->kept[i].keep;
+  plan(l, t, s);
+  t->some_stay = false;
+  for (size_t i = 0; i < log->commit_count; i++) {
+    runlog_commit *c = &log->commits[i];
+    const retention_verdict verdict = s->plan[i].verdict;
+    if (l->judged && c->life == RUNLOG_LIVE) l->judged(l->judged_ctx, &s->plan[i], &s->kept[i]);
+    t->some_stay = t->some_stay || verdict == RETENTION_GUARDED || verdict == RETENTION_LIMITED;
+    if (verdict == RETENTION_DROP) drop(l, t, c, &s->kept[i]);
+  }
+}
+
 void lab_keep(lab *l, lab_trial *t) {
-  runlog_state *log = &t->log;
+  const runlog_state *log = &t->log;
   lab_sheet *s = &t->sheet;
   if (!sheet_room(s, log->commit_count)) {
     l->broken = true;
     return;
   }
-  if (t->keep_asked) {
-    ask(l, t, s);
-    for (size_t i = 0; i < log->commit_count; i++) s->keep[i] = s->kept[i].keep;
-    plan(l, t, s);
-    for (size_t i = 0; i < log->commit_count; i++) {
-      runlog_commit *c = &log->commits[i];
-      if (l->judged && c->life == RUNLOG_LIVE) l->judged(l->judged_ctx, &s->plan[i], &s->kept[i]);
-      if (s->plan[i].verdict == RETENTION_DROP) drop(l, t, c, &s->kept[i]);
-    }
-  }
+  if (t->keep_asked && may_let_go(l, t)) let_go(l, t, s);
   t->keep_asked = false;
-  for (size_t i = 0; i < log->commit_count; i++) s->keep[i] = true;
+  t->fresh = 0;
   if (t->keep_at <= l->now) {
+    for (size_t i = 0; i < log->commit_count; i++) s->keep[i] = true;
     plan(l, t, s);
     sweep(l, t, s);
   }

@@ -243,21 +243,29 @@ void line_enter(lab *l, lab_trial *t, lab_unit *u) {
   }
 }
 
-static bool comes_back(const lab *l, const lab_trial *t, lab_unit *u) {
-  const queue q = line_of(l, t);
-  const queue_unit one = line_unit(u);
-  if (u->phase != LAB_DROPPED || u->unwanted || queue_too_late(&q, &one)) return false;
-  for (size_t i = 0; i < q.count; i++) {
-    const lab_unit *k = q.units[i].of;
-    if (k->phase == LAB_DROPPED && !k->unwanted && queue_supersedes(&q.units[i], &one))
-      return false;
+static bool may_come_back(const lab_unit *u) {
+  return u->phase == LAB_DROPPED && !u->unwanted;
+}
+
+/* The next one of the line is newer than it, as a rule: that is where one is found soon. */
+static bool comes_back(const queue *q, size_t at) {
+  const queue_unit *one = &q->units[at];
+  for (size_t i = 1; i < q->count; i++) {
+    const queue_unit *k = &q->units[(at + i) % q->count];
+    if (may_come_back(k->of) && queue_supersedes(k, one)) return false;
   }
-  return true;
+  return !queue_too_late(q, one);
 }
 
 void line_take_back(lab *l, lab_trial *t) {
+  bool moved = true; /* what the line is like is looked at again */
+  queue q = {0};
   for (size_t i = 0; i < t->count; i++) {
-    if (comes_back(l, t, t->units[i])) line_enter(l, t, t->units[i]);
+    lab_unit *u = t->units[i];
+    if (!may_come_back(u)) continue;
+    if (moved) q = line_of(l, t);
+    moved = comes_back(&q, i);
+    if (moved) line_enter(l, t, u);
   }
 }
 

@@ -47,8 +47,9 @@ bool queue_goes(const queue *q, const queue_unit *newer, const queue_unit *u, bo
   return u->stage == QUEUE_WAITS && queue_supersedes(newer, u) && (all || !queue_stays(q, u));
 }
 
+/* The newest are the last, as a rule: that is where one is found soon. */
 bool queue_too_late(const queue *q, const queue_unit *u) {
-  for (size_t i = 0; i < q->count; i++) {
+  for (size_t i = q->count; i-- > 0;) {
     const queue_unit *k = &q->units[i];
     if (k->sure && queue_supersedes(k, u) && !(k->stage == QUEUE_WAITS && queue_stays(q, u)))
       return true;
@@ -56,7 +57,6 @@ bool queue_too_late(const queue *q, const queue_unit *u) {
   return false;
 }
 
-/* The newest are the last, as a rule: that is where one is found soon. */
 bool queue_is_outdone(const queue *q, const queue_unit *u) {
   for (size_t i = q->count; i-- > 0;) {
     const queue_unit *k = &q->units[i];

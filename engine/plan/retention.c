@@ -176,6 +176,13 @@ static void judge(retention_item *item, retention_verdict verdict, const char *f
   va_end(args);
 }
 
+/* Of most there is nothing to say: a log may have many thousands. */
+static void judge_kept(retention_item *item) {
+  static const char kept[] = "kept";
+  item->verdict = RETENTION_KEEP;
+  memcpy(item->reason, kept, sizeof kept);
+}
+
 int64_t retention_grace(const char *policy, const char *reason, int64_t grace_ns) {
   enum { SHARE = 24 };
   if (grace_ns <= 0) return 0;
@@ -228,7 +235,8 @@ void retention_plan(const runlog_state *state, const bool *keep, const retention
   size_t most = allowed(live, limits);
   for (size_t i = 0; i < state->commit_count; i++) {
     retention_item *item = &out[i];
-    *item = (retention_item){.commit = &state->commits[i]};
+    item->commit = &state->commits[i];
+    item->wait_ns = 0;
     if (item->commit->life == RUNLOG_DELETED) {
       judge(item, RETENTION_GONE, "deleted");
       continue;
@@ -240,7 +248,7 @@ void retention_plan(const runlog_state *state, const bool *keep, const retention
     const char *why =
         !keep || keep[i] ? NULL : retention_guarded(state, item->commit, guard, limits->word);
     if (!keep || keep[i])
-      judge(item, RETENTION_KEEP, "kept");
+      judge_kept(item);
     else if (why)
       judge(item, RETENTION_GUARDED, "%s", why);
     else if (dropped >= most)

@@ -43,8 +43,8 @@ static int sheet_new(sheet *j, size_t commits, err *e) {
   return err_set(e, ERR_NOMEM, "plan: out of memory");
 }
 
-static bool is_reused(const policy *p, const runlog_state *state, const char *prefix,
-                      const runlog_commit *c) {
+bool judge_reused(const policy *p, const runlog_state *state, const char *prefix,
+                  const runlog_commit *c) {
   if (!policy_keeps_few(p) || !generations_has_name(state, c)) return false;
   policy_reuse how = policy_reuses(p, prefix, c->unit, c->kind == MATCH_DIR);
   return how == POLICY_SAME_NAME || (how == POLICY_SAME_IF_FIXED && generations_is_fixed(state, c));
@@ -53,7 +53,7 @@ static bool is_reused(const policy *p, const runlog_state *state, const char *pr
 const char *judge_passed(const policy *p, const runlog_state *state, const char *prefix,
                          const runlog_commit *c, bool no_delete, const generations_doubt *doubt) {
   if (no_delete) return NULL;
-  return generations_passed(state, c, is_reused(p, state, prefix, c), doubt);
+  return generations_passed(state, c, judge_reused(p, state, prefix, c), doubt);
 }
 
 static void add_passed(const judge *how, const runlog *log, policy_kept *kept) {

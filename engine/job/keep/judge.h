@@ -26,6 +26,9 @@ typedef struct judged {
 /* Returns 0 to go on; any other value ends the walk and is returned. */
 typedef int judge_fn(void *ctx, const judged *what);
 
+/* True if older commits of its name may go without the policy's word: that name is written again and again. */
+bool judge_reused(const policy *p, const runlog_state *state, const char *prefix,
+                  const runlog_commit *c);
 /* Returns why the core lets this commit go, without the policy's word (static text); NULL: it does
  * not. `doubt` may be NULL. Where nothing is deleted it lets nothing go by itself: what it dropped somebody
  * else would delete, and nobody has asked for that. */

@@ -75,6 +75,29 @@ describe("policy simulate", function()
       :format(support.sanitized and 80 or 5, support.runner))
   end)
 
+  -- Beside them a name whose older generations go, so that it is asked each time what stays.
+  it("is soon done with many checkpoints of which most stay", function()
+    local lines = {}
+    for i = 1, 5000 do
+      lines[2 * i - 1] = checkpoint(60 * i, "c-" .. i)
+      lines[2 * i] = checkpoint(60 * i + 30, "last")
+    end
+    tell(table.concat(lines, "\n"))
+    policy 'unit = { "c-{step}/", "last/" }'
+    local sum = "tail -n 1 out | grep -o '\"saves\":10000,'"
+    sh(("ulimit -t %d && '%s' policy simulate e.jsonl -p ./p.lua --json >out && %s")
+      :format(support.sanitized and 80 or 5, support.runner, sum))
+  end)
+
+  it("is soon done with many checkpoints that no store takes", function()
+    local lines = {}
+    for i = 1, 1500 do lines[i] = checkpoint(60 * i, "c-" .. i) end
+    lines[1] = lines[1]:gsub("}$", ',"transfer":{"seconds":1,"outcome":"fail"}}')
+    tell(unpack(lines))
+    sh(("ulimit -t %d && '%s' policy simulate e.jsonl -p builtin --json >out")
+      :format(support.sanitized and 80 or 5, support.runner))
+  end)
+
   it("shows the same to people", function()
     tell(checkpoint(10, "c-1"), '{"t":70,"event":"crash"}')
     local text = ends(0, "policy simulate e.jsonl -p builtin")
