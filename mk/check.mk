@@ -1,9 +1,9 @@
 # The checks: one line for each step; each can be made alone.
 
-STEPS := layers words paths gcc hardened clang tidy format lua shell
+STEPS := layers words paths gcc hardened clang tidy format lua types shell
 .PHONY: check $(STEPS:%=check-%)
 
-## check: layer order, names of files in comments, warnings of gcc and clang, hardened binaries, clang-tidy, format, luacheck, shellcheck
+## check: layer order, names of files in comments, warnings of gcc and clang, hardened binaries, clang-tidy, format, luacheck, types of Lua, shellcheck
 check: $(STEPS:%=check-%)
 
 check-layers: | setup
@@ -40,6 +40,12 @@ check-format: | setup
 
 check-lua: | setup
 	@luacheck -q --no-color $(LUA) | sed 's/^Total:/luacheck:/'; exit $${PIPESTATUS[0]}
+
+# Where the checker cannot be had, nothing is checked, and that is said: no package of Debian has it.
+check-types: | setup
+	@$(if $(filter no,$(SETUP)),:,spec/types/emmylua.sh install || :); \
+	  if server=$$(spec/types/emmylua.sh path); then python3 spec/types/check.py "$$server"; \
+	  else echo "types: skipped"; fi
 
 check-shell: | setup
 	@find . -name .git -prune -o -path ./build -prune -o -type f -exec \

@@ -25,9 +25,9 @@ test: all $(if $(or $(if $(ONLY),,all),$(filter %.sh,$(call only,$(SPECS)))),$(T
 test-c: $(call only,$(TESTS)) $(LIBEXEC)
 	@$(TEST_ENV) spec/run_tests $(call only,$(TESTS))
 
-# What a spec needs and no package has: servers, and the version before. Where it cannot be had, those specs are skipped.
+# What a spec needs and no package has: servers, the version before, the checker of types. Where it cannot be had, those specs are skipped.
 servers: | setup
-	@$(if $(filter no,$(SETUP)),:,for s in versitygw toxiproxy fakegcs boto google; do spec/servers/$$s.sh install || :; done; spec/older/v1.0.sh install || :)
+	@$(if $(filter no,$(SETUP)),:,for s in versitygw toxiproxy fakegcs boto google; do spec/servers/$$s.sh install || :; done; spec/older/v1.0.sh install || :; spec/types/emmylua.sh install || :)
 
 $(TEST_PROGRAMS): %: %.o $(call obj,$(TEST_HELP)) $(BUILD)/runner.a $(BUILD)/policy.a $(BUILD)/engine.a mk/test.mk
 	@echo "link $@"

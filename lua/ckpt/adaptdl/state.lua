@@ -33,11 +33,11 @@ end
 
 --- Writes the state. It is called on rank 0 alone. Its errors reach the caller of the save; so does
 --- a failure that it returns as Lua's files do: nil and a text.
----@param file file* open for writing
+---@param file userdata open for writing
 function State:save(file) end -- luacheck: no unused args
 
 --- Reads what `save` has written.
----@param file file* open for reading
+---@param file userdata open for reading
 function State:load(file) end -- luacheck: no unused args
 
 --- Makes the state the same on all replicas. Called on every rank before `save`.

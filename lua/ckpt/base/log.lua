@@ -18,7 +18,8 @@ local RANKS = { debug = 1, info = 2, warning = 3, error = 4 }
 
 --- The sink that is there at first: standard error. Later lines of a text are indented, or a text
 --- could pass for two.
----@type ckpt.LogSink
+---@param level ckpt.LogLevel
+---@param text string
 local function to_stderr(level, text)
   io.stderr:write("ckpt: ", level, ": ", (text:gsub("\n", "\n  ")), "\n")
 end

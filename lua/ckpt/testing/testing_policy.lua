@@ -19,7 +19,7 @@ local count = 0
 ---@class ckpt.testing.Policy
 ---@field memory table what it remembers; it may be looked at and set
 ---@field warnings string[] what it said
----@field again? number in how many seconds its last answer may be another one
+---@field again? number seconds until its last answer may be another one
 local Policy = {}
 Policy.__index = Policy
 

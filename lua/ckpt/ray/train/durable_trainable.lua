@@ -87,7 +87,7 @@ local function relative(self, path)
 end
 
 --- Returns the remote twin of a local path.
----@param path string in the log directory
+---@param path string below the log directory
 ---@return string? uri
 ---@return string? text
 ---@return string? name "EINVAL": it is not in the log directory
