@@ -874,6 +874,8 @@ typedef struct ckpt_simulated {
    * kept. */
   const char *const *saved, *const *failed, *const *let_go, *const *deleted;
   double lost_s; /* work, of a crash */
+  /* What came of each of `failed`: "retry 30" (seconds), "skip", "abort": nothing is saved any more. */
+  const char *const *remedies;
 } ckpt_simulated;
 /* Returns 0 to go on; any other value ends the simulation and is returned. */
 typedef int ckpt_simulated_fn(void *ctx, const ckpt_simulated *what);

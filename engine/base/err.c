@@ -29,6 +29,12 @@ const char *err_name(int code) {
   return code == 0 ? "OK" : row < 0 ? "UNKNOWN" : table[row].name;
 }
 
+int err_of_name(const char *name) {
+  for (int i = 0; i < TABLE_LEN; i++)
+    if (strcmp(table[i].name, name) == 0) return table[i].code;
+  return 0;
+}
+
 const char *err_text(int code) {
   int row = row_of(code);
   return code == 0 ? "success" : row < 0 ? "unknown error" : table[row].text;

@@ -84,7 +84,8 @@ static inline int err_below_zero(int code) {
 #define err_sys(...) err_below_zero(err_sys(__VA_ARGS__))
 #endif
 
-const char *err_name(int code);        /* "ENOENT"-like: "NOENT"; "UNKNOWN" for an unknown code */
+const char *err_name(int code);        /* of the table: "NOENT"; "UNKNOWN" for an unknown code */
+int err_of_name(const char *name);     /* the code; 0: none has this name */
 const char *err_text(int code);        /* the table's text */
 err_class err_class_of(int code);      /* ERR_CLASS_PERMANENT for an unknown code */
 const char *err_class_name(err_class); /* "none", "retryable", "permanent", "fatal" */

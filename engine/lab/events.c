@@ -203,8 +203,21 @@ static int take_checkpoint(const reading *r, const json_t *line) {
   return rc;
 }
 
+/* How the store fails; who names an error need not say that it does. */
+static int take_fault(const reading *r, const json_t *transfer) {
+  json_t *value;
+  if (r->out->outcome == LAB_FAIL) r->out->fault = ERR_TIMEOUT;
+  if (!is_given(transfer, "error", &value)) return 0;
+  const char *name = json_string_value(value);
+  r->out->fault = name ? err_of_name(name) : 0;
+  if (r->out->fault == 0 || r->out->outcome == LAB_OK)
+    return wrong(r, "error", "the code of an error, as \"NOSPACE\", of a transfer that fails");
+  r->out->outcome = LAB_FAIL;
+  return 0;
+}
+
 static int take_transfer(const reading *r, const json_t *line) {
-  static const char *const known[] = {"seconds", "outcome", NULL};
+  static const char *const known[] = {"seconds", "outcome", "error", NULL};
   static const char *const outcomes[] = {"", "ok", "fail", NULL};
   json_t *t;
   int outcome = LAB_AS_BEFORE;
@@ -214,6 +227,7 @@ static int take_transfer(const reading *r, const json_t *line) {
   if (rc == 0) rc = take_seconds(r, t, "seconds", &r->out->transfer_s);
   if (rc == 0) rc = take_word(r, t, "outcome", outcomes, "\"ok\" or \"fail\"", &outcome);
   r->out->outcome = (lab_outcome)outcome;
+  if (rc == 0) rc = take_fault(r, t);
   return rc;
 }
 

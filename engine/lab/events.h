@@ -52,7 +52,8 @@ typedef struct lab_event {
   double
       transfer_s; /* what the saves of the trial take from here on, or what this try took; negative:
                       * as before, not told */
-  lab_outcome outcome; /* and how they end */
+  lab_outcome outcome; /* and how they end; */
+  int fault;           /* with LAB_FAIL: the error */
   double grace_s;      /* of a preemption */
   double limit_s;      /* of a start: until its job is ended; negative: not known */
 } lab_event;

@@ -54,9 +54,12 @@ static void print(const lab_event *event, int64_t at_ns, buf *out) {
   }
   if (event->result) buf_fmt(out, ",\"metrics\":%s", event->result);
   if (event->name) add_checkpoint(out, event);
-  if (event->what == LAB_TRANSFER)
-    buf_fmt(out, ",\"transfer\":{\"seconds\":%.6f,\"outcome\":\"%s\"}", event->transfer_s,
+  if (event->what == LAB_TRANSFER) {
+    buf_fmt(out, ",\"transfer\":{\"seconds\":%.6f,\"outcome\":\"%s\"", event->transfer_s,
             event->outcome == LAB_FAIL ? "fail" : "ok");
+    if (event->outcome == LAB_FAIL) buf_fmt(out, ",\"error\":\"%s\"", err_name(event->fault));
+    buf_str(out, "}");
+  }
   if (event->what == LAB_PREEMPT) buf_fmt(out, ",\"grace\":%.3f", event->grace_s);
   if (event->what == LAB_START && event->limit_s >= 0)
     buf_fmt(out, ",\"left\":%.3f", event->limit_s < LAB_LONGEST_S ? event->limit_s : LAB_LONGEST_S);

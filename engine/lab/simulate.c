@@ -76,6 +76,7 @@ typedef struct telling {
 static void news_free(lab_news *n) {
   names_free(&n->saved);
   names_free(&n->failed);
+  names_free(&n->remedies);
   names_free(&n->let_go);
   names_free(&n->deleted);
   *n = (lab_news){0};
@@ -120,6 +121,7 @@ static bool tell(telling *g) {
     if (n->asked) told->reason = n->reason;
     told->saved = names_list(&n->saved);
     told->failed = names_list(&n->failed);
+    told->remedies = names_list(&n->remedies);
     told->let_go = names_list(&n->let_go);
     told->deleted = names_list(&n->deleted);
     told->lost_s = n->lost_s;
@@ -215,7 +217,7 @@ static void take_limit(const lab *l, lab_trial *t, const lab_event *event, bool 
 
 static void take_of(lab *l, lab_trial *t, const lab_event *event) {
   if (event->transfer_s >= 0) t->transfer_s = event->transfer_s;
-  if (event->outcome != LAB_AS_BEFORE) t->fails = event->outcome == LAB_FAIL;
+  if (event->outcome != LAB_AS_BEFORE) t->fault = event->outcome == LAB_FAIL ? event->fault : 0;
   const bool anew = !t->begun || t->over;
   if (begins(t, event->what)) lab_begin(l, t);
   switch (event->what) {

@@ -18,6 +18,7 @@ typedef struct lab_told {
   const char *unit, *policy, *reason;
   /* Names, ended by NULL. */
   const char *const *saved, *const *failed, *const *let_go, *const *deleted;
+  const char *const *remedies; /* what came of each of `failed`: "retry 30", "skip", "abort" */
   double lost_s; /* of a crash, and of a preemption whose time is over: work that was lost */
 } lab_told;
 

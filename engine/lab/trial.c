@@ -107,6 +107,8 @@ void lab_consider(lab *l, lab_trial *t, lab_unit *u, const char *event) {
     core_skips(&u->want, TRAIL_SAYS_NULL);
   else if (strcmp(u->kind, "temp") == 0)
     core_skips(&u->want, TRAIL_SAYS_TEMP);
+  else if (t->stopped)
+    core_skips(&u->want, t->stopped);
   else if (t->preempted && t->rest == POLICY_REST_NONE)
     core_skips(&u->want, "the policy wants nothing saved when time is short");
   else
@@ -175,11 +177,16 @@ static void begin(lab *l, lab_trial *t, lab_unit *u) {
   int64_t ns = 0;
   if (seconds_to_ns(takes(l, t, u, told), "transfer", &ns, NULL) < 0) ns = SECONDS_FOREVER;
   t->ends = !told ? LAB_AS_BEFORE : told->outcome == LAB_FAIL ? LAB_FAIL : LAB_OK;
+  t->ends_by = told ? told->fault : 0;
   t->since_results = t->since_checkpoints = t->since_bytes = 0;
   t->saved_ns = t->begun_at = l->now;
   t->save = u;
   t->sent_at = seconds_later(l->now, ns);
   u->phase = LAB_RUNS;
+}
+
+static const char *fault_text(int fault) {
+  return fault == ERR_TIMEOUT ? "the transfer failed" : err_text(fault);
 }
 
 static void hook(lab *l, lab_trial *t, const lab_unit *u, policy_hook hook, const char *event) {
@@ -189,7 +196,7 @@ static void hook(lab *l, lab_trial *t, const lab_unit *u, policy_hook hook, cons
   f.unit = &unit;
   f.kind = u->kind;
   f.tries = u->tries;
-  if (hook == POLICY_ON_FAILED) f.status = ERR_TIMEOUT, f.text = "the transfer failed";
+  if (hook == POLICY_ON_FAILED) f.status = u->fault, f.text = fault_text(u->fault);
   policy_tell(l->policy, hook, &f, &t->memory);
 }
 
@@ -218,42 +225,76 @@ static void committed(lab *l, lab_trial *t, lab_unit *u) {
   line_make_final(t, u);
 }
 
-static void failed(lab *l, lab_trial *t, lab_unit *u) {
+static void give_up(lab *l, lab_unit *u) {
+  u->phase = LAB_FAILED;
+  l->sum->unsaved++;
+}
+
+/* Nothing is saved any more until its job begins anew. What waits is let go, if that is the policy's word. */
+static void stop_saving(lab *l, lab_trial *t, const char *why, bool by_policy) {
+  t->stopped = why;
+  for (size_t i = 0; i < t->count; i++) {
+    if (!line_waits(t->units[i])) continue;
+    if (by_policy)
+      line_drop(l, t->units[i], why, true);
+    else
+      give_up(l, t->units[i]);
+  }
+}
+
+static policy_remedy remedy_of(lab *l, lab_trial *t, const lab_unit *u, double *seconds) {
+  if (!policy_has(l->policy, POLICY_ON_ERROR)) return POLICY_BY_CLASS;
+  policy_facts facts = facts_of(l, t, "error");
+  const detect_unit unit = seen(t, u);
+  facts.unit = &unit;
+  facts.kind = u->kind;
+  facts.tries = u->tries;
+  facts.status = u->fault;
+  facts.text = fault_text(u->fault);
+  return policy_on_error(l->policy, &facts, &t->memory, seconds);
+}
+
+static void note_remedy(lab *l, const char *word, int64_t pause_ns) {
+  char text[64];
+  snprintf(text, sizeof text, "%s", word);
+  if (pause_ns >= 0) snprintf(text, sizeof text, "%s %.9g", word, (double)pause_ns / 1e9);
+  if (!names_add(&l->news.remedies, text)) l->broken = true;
+}
+
+static void failed(lab *l, lab_trial *t, lab_unit *u, int fault) {
   int64_t pause;
+  const bool fenced = fault == ERR_FENCED; /* the store has another writer: nobody is asked */
+  u->fault = fault;
   retry_facts f = {
-      .status = ERR_TIMEOUT, .tries = ++u->tries, .most = LAB_TRIES, .short_of_time = t->preempted};
+      .status = fault, .tries = ++u->tries, .most = LAB_TRIES, .short_of_time = t->preempted};
   l->sum->failed++;
   line_note(l, &l->news.failed, u);
   t->pace = (deadline_pace){0};
-  if (policy_has(l->policy, POLICY_ON_ERROR)) {
-    policy_facts facts = facts_of(l, t, "error");
-    const detect_unit unit = seen(t, u);
-    facts.unit = &unit;
-    facts.kind = u->kind;
-    facts.tries = u->tries;
-    facts.status = ERR_TIMEOUT;
-    facts.text = "the transfer failed";
-    f.remedy = policy_on_error(l->policy, &facts, &t->memory, &f.seconds);
-  }
-  if (retry_again(&f, &pause)) {
+  if (!fenced) f.remedy = remedy_of(l, t, u, &f.seconds);
+  if (!fenced && retry_again(&f, &pause)) {
     u->phase = LAB_WAITS;
     u->next_try = seconds_later(l->now, pause);
+    note_remedy(l, "retry", pause);
     return;
   }
-  u->phase = LAB_FAILED;
-  l->sum->unsaved++;
-  hook(l, t, u, POLICY_ON_FAILED, "failed");
+  give_up(l, u);
+  note_remedy(l, fenced || f.remedy == POLICY_ABORT ? "abort" : "skip", -1);
+  if (fenced) stop_saving(l, t, "a newer writer has taken over", false);
+  if (f.remedy == POLICY_ABORT)
+    stop_saving(l, t, "after an error the policy wanted nothing saved any more", true);
+  if (!fenced) hook(l, t, u, POLICY_ON_FAILED, "failed");
 }
 
 static void end_save(lab *l, lab_trial *t) {
   lab_unit *u = t->save;
   t->save = NULL;
   t->spent_s += seconds_of(l->now - t->begun_at);
-  if (t->ends == LAB_AS_BEFORE ? t->fails : t->ends == LAB_FAIL)
-    failed(l, t, u);
+  const int fault = t->ends == LAB_AS_BEFORE ? t->fault : t->ends_by;
+  if (fault)
+    failed(l, t, u, fault);
   else
     committed(l, t, u);
-  line_take_back(l, t);
+  if (!t->stopped) line_take_back(l, t);
 }
 
 static lab_unit *next_of(const lab *l, const lab_trial *t) {
@@ -270,6 +311,7 @@ void lab_begin(lab *l, lab_trial *t) {
   const runlog_commit *newest = runlog_newest(&t->log, NULL);
   t->begun = true;
   t->over = t->preempted = false;
+  t->stopped = NULL;
   t->since_ns = t->job_ns = l->since_ns ? l->since_ns : l->now;
   if (l->since_ns) t->limit_s = l->limit_s;
   t->spent_s = 0;
@@ -342,10 +384,21 @@ void lab_step(lab *l, lab_trial *t) {
   if (!t->save && !t->preempted && (t->keep_asked || t->keep_at <= l->now)) lab_keep(l, t);
 }
 
+/* When the line is to be looked at again: it passes over who rests for long, until its time has come. */
+static int64_t due_in_line(const lab *l, const lab_trial *t) {
+  const lab_unit *next = next_of(l, t);
+  int64_t due = next ? next->next_try : INT64_MAX;
+  for (size_t i = 0; !t->save && i < t->count; i++) {
+    const lab_unit *u = t->units[i];
+    if (line_waits(u) && u->next_try > l->now && u->next_try < due) due = u->next_try;
+  }
+  return due;
+}
+
 int64_t lab_due(const lab *l, const lab_trial *t, bool draining) {
   int64_t due = t->save ? t->sent_at : INT64_MAX;
-  const lab_unit *next = next_of(l, t);
-  if (next && next->next_try < due) due = next->next_try;
+  const int64_t in_line = due_in_line(l, t);
+  if (in_line < due) due = in_line;
   if (!t->save && !t->preempted) {
     if (t->keep_asked) due = due < l->now ? due : l->now;
     if (t->keep_at < due && !draining) due = t->keep_at;

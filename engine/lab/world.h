@@ -33,6 +33,7 @@ typedef struct lab_unit {
   int64_t ask_at; /* 0: time alone changes nothing */
   int64_t next_try;
   unsigned tries;
+  int fault;     /* of its last try */
   bool unwanted; /* DROPPED by the policy's word */
   bool kept;
   char kept_why[POLICY_REASON_MAX];
@@ -87,11 +88,13 @@ typedef struct lab_trial {
   double limit_s;    /* and how long that has; negative: not known */
   double spent_s;    /* of all tries of its saves that are over */
   double transfer_s; /* negative: by the pace */
-  bool fails;
-  lab_tries *tries; /* by their names */
+  int fault;         /* how each save fails from here on; 0: it does not */
+  lab_tries *tries;  /* by their names */
   size_t tries_count, tries_room;
   double told_s, told_bytes; /* of those that got there, together */
-  lab_outcome ends;          /* the one that is sent; LAB_AS_BEFORE: as `fails` says then */
+  lab_outcome ends;          /* the one that is sent; LAB_AS_BEFORE: as `fault` says then, */
+  int ends_by;               /* else this is its error */
+  const char *stopped;       /* why its job saves no more; NULL: it does */
   uint64_t bytes;            /* of the last checkpoint whose size was given */
 } lab_trial;
 
@@ -99,7 +102,7 @@ typedef struct lab_trial {
 typedef struct lab_news {
   bool asked, sync;
   char unit[256], policy[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
-  names saved, failed, let_go, deleted;
+  names saved, failed, remedies, let_go, deleted; /* remedies: one for each that failed */
   double lost_s;
 } lab_news;
 

@@ -68,5 +68,6 @@ void run_record_transfer(run *r, const run_save *s, int64_t took_ns) {
                                            .bytes = status == 0 ? s->job.bytes : u->bytes,
                                            .sized = true,
                                            .transfer_s = (double)took_ns / 1e9,
-                                           .outcome = status == 0 ? LAB_OK : LAB_FAIL});
+                                           .outcome = status == 0 ? LAB_OK : LAB_FAIL,
+                                           .fault = status});
 }

@@ -46,6 +46,7 @@ static void json_event(const ckpt_simulated *w) {
   record_name(&r, "name", w->unit);
   json_names(&r, "saved", w->saved);
   json_names(&r, "failed", w->failed);
+  json_names(&r, "remedies", w->remedies);
   json_names(&r, "let_go", w->let_go);
   json_names(&r, "deleted", w->deleted);
   json_number(&r, "lost_s", w->lost_s);

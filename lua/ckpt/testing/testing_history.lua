@@ -5,9 +5,12 @@ local json = require "ckpt.base.json"
 local misuse = require "ckpt.base.misuse"
 local runner = require "ckpt.testing.testing_runner"
 
+local LISTS = { "saved", "failed", "remedies", "let_go", "deleted" }
+
 ---@class ckpt.testing.Played
 ---@field saved string[] names, in the order of their saves
 ---@field failed string[] one for each try
+---@field remedies string[] what came of each of them: "retry 30", "skip", "abort"
 ---@field let_go string[]
 ---@field deleted string[]
 ---@field rows table[] a row for each event, as `policy simulate --json` has it
@@ -34,15 +37,14 @@ local function add_all(to, names)
 end
 
 local function result_of(text)
-  local played = { saved = {}, failed = {}, let_go = {}, deleted = {}, rows = {} }
+  local played = { rows = {} }
+  for _, key in ipairs(LISTS) do played[key] = {} end
   for line in text:gmatch "[^\n]+" do
     if line:sub(1, 1) == "{" then played.rows[#played.rows + 1] = json.decode(line) end
   end
   played.sum = table.remove(played.rows)
   for _, row in ipairs(played.rows) do
-    for _, key in ipairs { "saved", "failed", "let_go", "deleted" } do
-      add_all(played[key], row[key])
-    end
+    for _, key in ipairs(LISTS) do add_all(played[key], row[key]) end
   end
   return played
 end

@@ -190,6 +190,45 @@ describe("a policy under test", function()
     assert.error_matches(function() any:keep "3" end, "a list of tables or a number")
   end)
 
+  it("sees how a store fails, and the run does what it says", function()
+    policy [[keep = keep.last(1),
+      on_error = function(e, memory)
+        memory.codes = (memory.codes or "") .. e.error.code .. e.error.tries .. " "
+        if e.error.code == "NOSPACE" then return "retry", "10m", memory.codes end
+        if e.error.code == "ACCESS" then return "abort" end
+      end,
+      on_failed = function(e, memory) memory.failed = e.error.code .. " " .. e.error.class end,
+      sync = function(_, memory) return true, (memory.codes or "") .. (memory.failed or "") end]]
+    local function run(transfer, ...)
+      return testing.simulate(dir .. "/p.lua",
+        { { event = "start", transfer = transfer }, made(1, "c-1"), ... })
+    end
+    local works = { t = 700, event = "result", transfer = { outcome = "ok" } }
+    local full = run({ seconds = 1, error = "NOSPACE" }, made(50, "c-2"), works, made(2000, "c-3"))
+    assert.same({ { "c-1", "c-2", "c-2" }, { "c-2", "c-3" } }, { full.failed, full.saved })
+    assert.same({ "retry 600", "retry 600", "retry 600" }, full.remedies)
+    assert.equal("NOSPACE1 NOSPACE1 NOSPACE2 ", full.rows[5].reason)
+    local refused = run({ seconds = 1, error = "ACCESS" }, made(1.5, "c-2"), made(9, "c-3"), works,
+      made(800, "c-4"))
+    assert.same({ { "c-1" }, { "abort" }, {}, { "c-2" } },
+      { refused.failed, refused.remedies, refused.saved, refused.let_go })
+    assert.equal("after an error the policy wanted nothing saved any more", refused.rows[6].reason)
+    local fenced = run({ seconds = 1, error = "FENCED" }, made(1, "c-2"), works,
+      { t = 750, event = "crash" }, made(800, "c-4"))
+    assert.same({ { "c-1" }, { "abort" }, { "c-4" }, 2 },
+      { fenced.failed, fenced.remedies, fenced.saved, fenced.sum.unsaved })
+    local broken = run({ seconds = 5, error = "IO" }, { t = 7, event = "result",
+      transfer = { outcome = "ok" } })
+    assert.same({ { "c-1" }, { "retry 1" }, { "c-1" } },
+      { broken.failed, broken.remedies, broken.saved })
+    assert.equal("skip", run({ error = "CORRUPT" }).remedies[1])
+    assert.equal("retry 1", run({ outcome = "fail" }).remedies[1])
+    local wrongs = { { error = "ENOSPC" }, { error = 5 }, { outcome = "ok", error = "IO" } }
+    for _, wrong in ipairs(wrongs) do
+      assert.error_matches(function() run(wrong) end, "is to be the code of an error")
+    end
+  end)
+
   it("plays a history, with saves that take their time and fail", function()
     policy "on_error = function() return 'skip' end"
     local file = dir .. "/p.lua"
@@ -201,6 +240,7 @@ describe("a policy under test", function()
     assert.same({ { "c-1", "c-3" }, { "c-2" }, { "c-4" } }, { run.saved, run.let_go, run.failed })
     assert.equal(1, run.sum.failures)
     assert.equal("sync", run.rows[2].decision)
+    assert.same({ "skip" }, run.remedies)
     -- A record is a history, too.
     support.write(dir .. "/r.jsonl", '{"event":"checkpoint","checkpoint":{"name":"a"}}\n')
     assert.same({ "a" }, testing.simulate("retention", dir .. "/r.jsonl",
