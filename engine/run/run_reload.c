@@ -365,7 +365,7 @@ static int take_fresh(run *r, reading *reading, policy *fresh, compared *c, err 
   return 0;
 }
 
-static int take(run *r, reading *reading, err *e) {
+static int take_once(run *r, reading *reading, err *e) {
   struct run_reload *l = r->reload;
   policy *fresh = NULL;
   compared c = {0};
@@ -387,6 +387,22 @@ static int take(run *r, reading *reading, err *e) {
   }
   compared_free(&c);
   return rc;
+}
+
+/* True if there is no process any more that could be asked; policies in our own have none. */
+static bool is_lost(const policy_link *link, int rc) {
+  return rc == ERR_POLICY && policy_link_generation(link) > 0 && policy_link_pid(link) == 0;
+}
+
+/* That the policies' process died meanwhile is no word of the new ones: another one is asked, once. */
+static int take(run *r, reading *reading, err *e) {
+  const policy_link *link = r->env->policies;
+  int rc = take_once(r, reading, e);
+  if (!is_lost(link, rc)) return rc;
+  const uint64_t before = policy_link_generation(link);
+  rc = take_once(r, reading, e);
+  const bool rests = is_lost(link, rc) && policy_link_generation(link) == before;
+  return rests ? err_set(e, ERR_HELD, "%s. Ask again then", e->text) : rc;
 }
 
 static void finish(run *r, int status, const char *text) {

@@ -742,6 +742,27 @@ static void a_pass_that_began_is_finished_by_those_that_ruled_then(void **state)
   assert_string_equal(run_host_commits(h), "ckpt-2.pt ckpt-3.pt ckpt-4.pt");
 }
 
+/* ---- a process that dies ---- */
+
+static void a_process_of_the_policies_that_rests_is_asked_later(void **state) {
+  run_host *h = *state;
+  run_reload_result r = {0};
+  begin(h, multiples(2), hour);
+  const policy_link *link = run_host_env(h)->policies;
+  /* Each death is seen when the next one is asked, and another process begins. */
+  for (int i = 0; i < 20 && r.status == 0; i++) {
+    const pid_t helper = policy_link_pid(link);
+    if (helper > 0) kill(helper, SIGKILL);
+    if (helper > 0) run_host_for(h, 0.05);
+    r = reload(h, multiples(3 + i));
+  }
+  assert_int_equal(r.status, ERR_HELD);
+  assert_non_null(strstr(r.text, "died too often"));
+  assert_non_null(strstr(r.text, "Ask again"));
+  run_host_skip(h, 120);
+  assert_int_equal(reload(h, multiples(2)).status, 0);
+}
+
 /* ---- any order ---- */
 
 /* What a test knows of the chains: which multiples they keep, and until when they rule. */
@@ -787,7 +808,8 @@ static void any_order(run_host *h, unsigned seed) {
       m.committed[step] = true;
     } else if (what < 10 && m.count < 60) {
       const run_reload_result r = reload(h, multiples(1 + (int)more));
-      if (r.status < 0) { /* their process was killed just now: nothing changes */
+      if (r.status < 0) { /* their process was killed too often: nothing changes */
+        assert_int_equal(r.status, ERR_HELD);
         assert_non_null(strstr(r.text, "helper"));
         continue;
       }
@@ -854,6 +876,7 @@ int main(void) {
       WITH_HOST(an_edited_file_is_told_once_for_each_edit_and_never_taken),
       WITH_HOST(files_that_do_not_come_hold_up_neither_the_run_nor_its_end),
       WITH_HOST(a_pass_that_began_is_finished_by_those_that_ruled_then),
+      WITH_HOST(a_process_of_the_policies_that_rests_is_asked_later),
       cmocka_unit_test(nothing_goes_that_any_of_those_keeps_that_rule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

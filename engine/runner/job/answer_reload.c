@@ -149,7 +149,12 @@ int reloaded_answer(ckpt_run *run, uint64_t job, bool json, FILE *out) {
   if (rc >= 0 && !s.over) fputs("reading\n", out);
   if (rc >= 0 && s.over) print_over(out, &s, json, &c, lines);
   free(lines);
-  return rc;
+  if (rc != CKPT_ENOENT) return rc;
+  print_failure(
+      out, CKPT_EHELD, "",
+      "another reload was asked for since, and what came of this one is not known any more: "
+      "`ckpt-lua status` tells which policies the run has");
+  return 0;
 }
 
 void reload_answer(ckpt *engine, ckpt_run *run, const ckpt_reload_options *o, FILE *out) {

@@ -15,6 +15,7 @@ static struct {
   uint64_t job, changes;
   size_t told;
   uint64_t uncompared;
+  int unknown; /* the status of one that is not known any more */
 } made;
 
 int ckpt_run_reload(ckpt_run *run, const ckpt_reload_options *options, uint64_t *job) {
@@ -36,6 +37,7 @@ int ckpt_run_reloaded(ckpt_run *run, uint64_t job, ckpt_reloaded *out, ckpt_relo
                          .stays = "",
                          .changes = made.changes,
                          .uncompared = made.uncompared};
+  if (made.unknown) return made.unknown;
   for (size_t i = 0; i < made.told; i++)
     fn(ctx, &(ckpt_reload_change){.size = sizeof(ckpt_reload_change),
                                   .group = "g",
@@ -115,6 +117,17 @@ static void what_was_not_compared_is_no_proof_that_both_keep_the_same(void **sta
   assert_non_null(strstr(text, "3 commits were not compared"));
 }
 
+static void one_that_another_came_after_is_told_to_be_held(void **state) {
+  made.unknown = CKPT_ENOENT;
+  FILE *f = begin();
+  assert_int_equal(reloaded_answer(NULL, 1, false, f), 0);
+  fclose(f);
+  char first[32];
+  snprintf(first, sizeof first, "over %d\n", CKPT_EHELD);
+  assert_int_equal(strncmp(text, first, strlen(first)), 0);
+  assert_non_null(strstr(text, "another reload was asked for since"));
+}
+
 /* A status has more to say. */
 static void a_status_has_room_for_the_rest(void **state) {
   made.changes = made.told = 300;
@@ -138,6 +151,7 @@ int main(void) {
       TEST(one_that_has_begun_is_told_whatever_else_failed),
       TEST(all_are_counted_and_as_many_told_as_an_answer_has_room_for),
       TEST(few_of_them_are_all_told),
+      TEST(one_that_another_came_after_is_told_to_be_held),
       TEST(what_was_not_compared_is_no_proof_that_both_keep_the_same),
       TEST(a_status_has_room_for_the_rest),
   };
