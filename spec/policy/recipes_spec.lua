@@ -179,7 +179,7 @@ local claims = {
       local e = { event = "error", error = { code = code, tries = tries } }
       return (load(h).ask("on_error", library.event(e), {}))
     end
-    assert.same({ action = "abort" }, said("EACCES", 1))
+    assert.same({ action = "abort" }, said("ACCESS", 1))
     assert.same({ action = "retry", seconds = 60 }, said("EIO", 99))
     assert.same({ action = "skip" }, said("EIO", 100))
   end,
