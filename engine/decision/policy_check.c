@@ -12,7 +12,7 @@
 /* ---- made-up facts ---- */
 
 /* What lacks in the facts, or is there for once. Each kind of them is tried at each event. */
-enum { KINDS = 9 };
+enum { KINDS = 10, NAN_KIND = 9 };
 
 /* What library/watch.lua says of a field that there is none. */
 #define FIELD_WORDS " has no \""
@@ -27,9 +27,9 @@ static void vary(policy_facts *f, detect_unit *unit, int kind) {
   if (kind == 8) f->suspect = "made up", f->kind = "temp", unit->in_place = true;
 }
 
-/* In kind 7 the job reports other numbers than those that are asked for. */
+/* In kind 7 the job reports other numbers than those that are asked for; in the last one they are none. */
 static int mark_trial(json_t *event, int kind) {
-  json_t *trial = json_pack("{s:b}", "numbers", kind != 7);
+  json_t *trial = json_pack("{s:b, s:b}", "numbers", kind != 7, "nan", kind == NAN_KIND);
   return trial ? json_object_set_new(event, "trial", trial) : -1;
 }
 
@@ -126,7 +126,8 @@ static void tell_failure(checking *c, policy_hook hook, const char *word, int ki
       ", where nothing was saved yet",
       ", where nothing waits",
       ", where other numbers are reported than it asks for",
-      ", where the checkpoint may be bad"};
+      ", where the checkpoint may be bad",
+      ", where its numbers are NaN"};
   char more[200] = "";
   bool list = hook == POLICY_KEEP || hook == POLICY_KEEP_LOCAL || hook == POLICY_RESTORE;
   if (strstr(why, FIELD_WORDS)) {
@@ -134,7 +135,8 @@ static void tell_failure(checking *c, policy_hook hook, const char *word, int ki
     return;
   }
   if (list)
-    snprintf(more, sizeof more, " (%s)", policy_hook_name(hook));
+    snprintf(more, sizeof more, " (%s%s)", policy_hook_name(hook),
+             kind == NAN_KIND ? lacks[kind] : "");
   else
     snprintf(more, sizeof more, " (%s at the event %s%s)", policy_hook_name(hook), word,
              lacks[kind]);

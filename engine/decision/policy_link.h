@@ -115,7 +115,7 @@
  *
  * `check` looks for faults of the policies themselves (policy_check.c), by what is asked:
  *
- *   "ask"     as `ask`, with "hook", "event" (its "trial" is {"numbers":BOOL}: has each metric that is
+ *   "ask"     as `ask`, with "hook", "event" (its "trial" is {"numbers":BOOL,"nan":BOOL}: has each metric that is
  *             looked at a number?) and "memory"; {"answer":A, "reason":T, "again":S, "memory":{...},
  *             "clock":LINE, "metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}}: LINE is "mine.lua:7",
  *             which looked at it. A field that no fact ever has is the fault "answer", once

@@ -126,7 +126,7 @@ function M.hand(e, v)
   local out = M.copy(v)
   if type(e.trial) == "table" then
     out.trial = nil
-    M.watch(out, v == e, e.trial.numbers == true)
+    M.watch(out, v == e, M.made_up(e.trial))
   elseif e.trial then
     out.trial = nil
     make_up(out, "result")

@@ -121,6 +121,8 @@ end
 -- ---- must ----
 
 local MUST_LISTS, FUNCTION_LISTS = 1200, 300 -- of each size
+local PAIRED_MOST = 6
+local COUNT_MOST = 1000 -- a larger number is hardly meant to be one of checkpoints
 
 local function is_function_in(v)
   local body = M.body(v)
@@ -132,6 +134,25 @@ local function left_of(policy, items)
   return M.judge_keep(policy.hooks.keep, items, M.made_up_context(policy, "keep", items))
 end
 
+-- What several rules keep together, as in any { keep.last(3), keep.best("loss", 5) }, is tried like
+-- what each of them keeps: two of them, and all. Of many rules there are too many pairs.
+local function with_sums(counts)
+  local known, sum = {}, 0
+  for i, a in ipairs(counts) do
+    known[a], sum = true, sum + a
+    for k = 1, min(i, PAIRED_MOST) - 1 do known[a + counts[k]] = true end
+  end
+  if sum > 0 then known[sum] = true end
+  return M.sorted_keys(known)
+end
+
+-- A function counts its lists by numbers that are in the file alone.
+local function note_counts(looks, policy)
+  for _, n in ipairs(M.numerals(M.texts[policy.name] or "", NUMERALS)) do
+    if n % 1 == 0 and n <= COUNT_MOST then M.note_looks(looks, { counts = { n } }) end
+  end
+end
+
 local function looks_of_must(policy)
   local looks, functions = M.no_looks(), is_function_in(policy.hooks.keep)
   local body = M.body(policy.hooks.keep)
@@ -141,6 +162,7 @@ local function looks_of_must(policy)
     functions = functions or entry.of_policy ~= nil
   end
   if not functions then return looks, false end
+  note_counts(looks, policy)
   M.note_functions(looks, policy, "keep", function(ctx, items)
     local kept = M.judge_keep(policy.hooks.keep, items, ctx) or { true, true, true }
     for _, entry in ipairs(policy.must) do M.must_holds(entry, items, kept, ctx) end
@@ -164,7 +186,7 @@ end
 -- Looks for a list for each entry of a policy's `must` that its `keep` breaks.
 local function must_search(policy)
   local looks, functions = looks_of_must(policy)
-  local dimensions, sizes = M.dimensions(looks), M.sizes_of(looks.counts)
+  local dimensions, sizes = M.dimensions(looks), M.sizes_of(with_sums(looks.counts))
   local found, open = {}, {}
   for i, entry in ipairs(policy.must) do open[i] = entry end
   local function new_walks(size)

@@ -79,16 +79,24 @@ local function watch_fields(t, title)
   })
 end
 
--- `made_up`: each name has a number.
+-- `made_up`: the number that each name has.
 local function watch_numbers(t, noted, made_up)
   setmetatable(t, {
     __metatable = false,
     __index = function(_, k)
       if type(k) ~= "string" then return nil end
       noted[k] = noted[k] or M.where()
-      return made_up and 0.5 or nil
+      return made_up
     end,
   })
+end
+
+--- Returns what each number is in a trial; nil: there are none.
+---@param trial table
+---@return number?
+function M.made_up(trial)
+  if trial.numbers ~= true then return nil end
+  return trial.nan and 0 / 0 or 0.5
 end
 
 local function watch_table(t, title, made_up)
@@ -108,7 +116,7 @@ end
 --- Watches the copy that a function is handed: of the event, or of one item of its list.
 ---@param t table
 ---@param is_event boolean
----@param made_up boolean each number that it could ask for is there
+---@param made_up? number what each number is that it could ask for; nil: none is there
 function M.watch(t, is_event, made_up)
   watch_table(t, is_event and "e" or "a checkpoint of the list", made_up)
   if not is_event or type(t.list) ~= "table" then return end

@@ -37,6 +37,17 @@ describe("policy check", function()
         "p.lua:3:28: error: `keep` breaks never_fewer_than(3) with 3 checkpoints: of c1, c2, c3 it "
           .. "leaves c2, c3: of 3 only 2 would be left\n",
       },
+      ["a number that only a function counts to"] = {
+        "keep = keep.last(3),\nmust = function(before, after)"
+          .. ' return #before < 20 or #after >= 5, "of twenty, five" end',
+        "p.lua:3:8: error: `keep` breaks its function with 20 checkpoints: of c1 ",
+      },
+      ["what two rules keep together"] = {
+        'keep = any { keep.last(12), keep.best("loss", 11, "min") },\n'
+          .. "must = function(before, after)"
+          .. ' return #after ~= 4 * 5 + 3 or #before == #after, "not so many" end',
+        "p.lua:3:8: error: `keep` breaks its function with 24 checkpoints: of c1 ",
+      },
       ["a wrong mode"] = {
         'keep = any { keep.last(1), keep.best("loss", 1, "max") },\n'
           .. 'must = survives.best("loss", "min")',
@@ -147,6 +158,21 @@ describe("policy check", function()
       has((checked(2, "sync = function(e)\n  local t = e.localtime\n  if t." .. when
         .. " then return e.chekpoint ~= nil end\n  return true\nend")), "p.lua:4:")
     end
+  end)
+
+  it("tries numbers that are none, as a job reports them when its training diverges", function()
+    local text = checked(2, [[
+      sync = function(e, memory)
+        memory.loss = e.checkpoint.metrics and e.checkpoint.metrics.loss
+        return true
+      end,
+      keep = function(list)
+        local by = {}
+        for _, c in ipairs(list) do by[c.metrics and c.metrics.loss or 0] = c end
+        return list
+      end]])
+    has(text, "(sync at the event complete, where its numbers are NaN)")
+    has(text, "p.lua:8: error: table index is NaN (keep, where its numbers are NaN)")
   end)
 
   it("is content with a function that asks before it counts on a fact", function()
