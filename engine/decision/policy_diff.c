@@ -6,11 +6,11 @@
 
 #include "decision/policy_impl.h"
 
-enum { DIFF_FOR_MS = 60000, LINES_MAX = 16 };
+/* A search of all orders of 8 by two metrics is some hundred pieces. */
+enum { PIECES_MAX = 4000, LINES_MAX = 16 };
 
 typedef struct diffing {
   policy *p;
-  int64_t deadline;
   policy_difference_fn *fn;
   void *ctx;
 } diffing;
@@ -51,33 +51,31 @@ static policy_verdict verdict_of(const json_t *answer) {
 static int tell(const diffing *d, const char *key, const json_t *answer) {
   const char *searched[LINES_MAX + 1], *held[LINES_MAX + 1];
   const json_t *list = json_object_get(answer, "list");
-  const bool done = !json_is_false(json_object_get(answer, "done"));
   const double lists = json_number_value(json_object_get(answer, "lists"));
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < json_array_size(list); i++)
     rc = tell_item(d, key, json_array_get(list, i));
-  const policy_difference told = {
-      .key = key,
-      .verdict = done ? verdict_of(answer) : POLICY_NONE_FOUND,
-      .why = done ? text_of(answer, "why") : "there was not time for all of it",
-      .checkpoints = json_array_size(list),
-      .lists = lists > 0 ? (uint64_t)lists : 0,
-      .searched = texts_of(json_object_get(answer, "searched"), searched),
-      .held = texts_of(json_object_get(answer, "held"), held)};
+  const policy_difference told = {.key = key,
+                                  .verdict = verdict_of(answer),
+                                  .why = text_of(answer, "why"),
+                                  .checkpoints = json_array_size(list),
+                                  .lists = lists > 0 ? (uint64_t)lists : 0,
+                                  .searched =
+                                      texts_of(json_object_get(answer, "searched"), searched),
+                                  .held = texts_of(json_object_get(answer, "held"), held)};
   return rc == 0 && d->fn ? d->fn(d->ctx, &told) : rc;
 }
 
 static int search(const diffing *d, policy_hook hook, err *e) {
   const char *key = policy_hook_name(hook);
-  const io *io = d->p->io;
   bool done = false;
   int rc = 0;
   json_t *answer = NULL;
-  for (bool first = true; rc == 0 && !done && (first || io->now(io, IO_MONO) < d->deadline);
-       first = false) {
+  for (bool first = true; rc == 0 && !done; first = false) {
     json_decref(answer);
     rc = policy_check_ask(d->p,
-                          json_pack("{s:s, s:s, s:b}", "what", "diff", "hook", key, "first", first),
+                          json_pack("{s:s, s:s, s:b, s:i}", "what", "diff", "hook", key, "first",
+                                    first, "most", PIECES_MAX),
                           NULL, &answer, e);
     done = !json_is_false(json_object_get(answer, "done"));
   }
@@ -104,7 +102,6 @@ int policy_diff(const policy_diff_options *o, policy_difference_fn *fn, void *ct
   diffing d = {.fn = fn, .ctx = ctx};
   int rc = policy_open(&options, &d.p, e);
   if (rc < 0) return rc;
-  d.deadline = o->io->now(o->io, IO_MONO) + INT64_C(1000000) * DIFF_FOR_MS;
   for (size_t i = 0; rc == 0 && i < sizeof hooks / sizeof *hooks; i++)
     if (hooks[i] == POLICY_KEEP || policy_has(d.p, hooks[i])) rc = search(&d, hooks[i], e);
   policy_close(d.p);

@@ -127,7 +127,7 @@
  *             which the first is asked for with "first":true; {"done":BOOL, "lists":N,
  *             "list":[{"line":LINE,"word":T,"text":T}, ...]}: the list is there when it is done
  *   "diff"    looks for a shortest list of which the two policies of the chain keep different ones, as
- *             "must" does; "hook" says by which key. {"done":BOOL, "lists":N, "searched":[T, ...],
+ *             "must" does; "hook" says by which key, "most" in how many such requests. {"done":BOOL, "lists":N, "searched":[T, ...],
  *             "held":[T, ...]}, and when it is done "verdict":"differ"|"equal"|"none", "why":T (of
  *             "none"), "list":[{"name":T,"facts":T,"a":BOOL,"b":BOOL,"why_a":T,"why_b":T}, ...] */
 #ifndef DECISION_POLICY_LINK_H

@@ -9,6 +9,15 @@ local function compared(a, b, hook)
   return answer, M
 end
 
+-- The same, with so much work.
+local function begun(a, b, most)
+  local wrap = function(text) return "return { api = 1, keep = " .. text .. " }" end
+  local M = library.load { { "a", wrap(a) }, { "b", wrap(b) } }
+  local answer, pieces = M.check { what = "diff", first = true, hook = "keep", most = most }, 1
+  while not answer.done do answer, pieces = M.check { what = "diff" }, pieces + 1 end
+  return answer, pieces
+end
+
 local function keeps(a, b) return compared("keep = " .. a, "keep = " .. b) end
 
 -- How many checkpoints the list has on which they differ; their facts and both words as one text.
@@ -209,6 +218,22 @@ describe("diff", function()
     answer = keeps(any, "all { " .. any .. ", " .. any .. " }")
     assert.equal("none", answer.verdict)
     assert.truthy(answer.why:find("too much to put it together", 1, true))
+  end)
+
+  it("ends after so much work, the same everywhere, and says how far it came", function()
+    local a, b = 'keep.best("loss", 10, "min")', 'keep.best("loss", 9, "min")'
+    local answer, pieces = begun(a, b, 60)
+    assert.equal(60, pieces)
+    assert.equal("none", answer.verdict)
+    assert.equal("all lists are too many: it came to those of 8", answer.why)
+    assert.equal("lists of 1 to 7 checkpoints, and a part of those of 8", answer.searched[2])
+    assert.truthy(answer.searched[1]:find("all of up to 7 checkpoints", 1, true))
+    local again = begun(a, b, 60)
+    assert.same(answer, again)
+    answer = begun(a, b, 1)
+    assert.truthy(answer.why:find "it came to those of [1-7]$", answer.why)
+    answer = begun("keep.last(2)", "keep.last(3)", 1)
+    assert.equal("differ", answer.verdict)
   end)
 
   it("takes the core's answer where a policy has no such key", function()

@@ -9,7 +9,7 @@ local M = ...
 
 local ipairs, tostring, type = ipairs, tostring, type
 local format = string.format
-local floor, max, min = math.floor, math.max, math.min
+local floor, huge, max, min = math.floor, math.huge, math.max, math.min
 
 local checks = M.checks
 
@@ -370,6 +370,16 @@ end
 
 -- ---- the answer ----
 
+-- The largest size that was gone through.
+local function last_size(q)
+  if q.found then return #q.found end
+  local last = 0
+  for _, size in ipairs(q.sizes) do
+    if not q.stopped or size < q.stopped then last = size end
+  end
+  return last
+end
+
 -- Of 8 checkpoints each has a number; of fewer some may have none.
 local function dimension_text(q, d)
   local whole = q.whole[d.name]
@@ -379,7 +389,7 @@ local function dimension_text(q, d)
     title = format("545,835 orders of 8 by %s, with equal ones; NaN and missing in fewer", d.metric)
   end
   if d.alone then return title .. ": all of each checkpoint" end
-  local last = q.found and #q.found or q.sizes[#q.sizes]
+  local last = last_size(q)
   local more = last > whole and "; of more those with few unusual ones" or ""
   return format("%s: all of up to %d checkpoints%s", title, whole, more)
 end
@@ -387,8 +397,9 @@ end
 local function searched_text(q)
   local out = {}
   for i, d in ipairs(q.dimensions) do out[i] = dimension_text(q, d) end
-  local last = q.found and #q.found or q.sizes[#q.sizes]
+  local last = last_size(q)
   local beyond = last > 8 and format(", and of some sizes up to %d", last) or ""
+  if q.stopped then beyond = format("%s, and a part of those of %d", beyond, q.stopped) end
   out[#out + 1] = format("lists of 1 to %d checkpoints%s", min(last, 8), beyond)
   return out
 end
@@ -425,6 +436,9 @@ end
 local function verdict_of(q)
   if q.found then return "differ" end
   if q.proven then return "equal" end
+  if q.stopped then
+    return "none", format("all lists are too many: it came to those of %d", q.stopped)
+  end
   if q.why then return "none", q.why end
   if q.must then return "none", "a `must` may look at more than was tried" end
   if q.functions then return "none", "a function may look at more than was tried" end
@@ -436,20 +450,33 @@ local function verdict_of(q)
   return "equal"
 end
 
+-- The search ends where it is: what was begun with a size is not all of it.
+local function stop(q)
+  q.stopped = q.search.size
+  for name, whole in M.each(q.whole) do q.whole[name] = min(whole, q.stopped - 1) end
+end
+
 local running
 
 --- Looks for a difference in what `hook` keeps, between the two policies that are loaded. `first`
---- begins; it is asked again until it is done.
+--- begins; it is asked again until it is done, which it is after `most` such pieces: a bound on the
+--- work, so that one answer is given on each machine.
 function checks.diff(request)
   if request.first then
     if #M.chain ~= 2 or not ABSENT[request.hook] then M.fail("answer", "diff: wrong request") end
     running = begin(request.hook)
+    running.left = request.most or huge
   end
   if type(running) ~= "table" then M.fail("answer", "the search was lost") end
   local q = running
   local leaves = 0
   for _, group in ipairs(q.groups) do leaves = max(leaves, #group.leaves) end
   local done = q.search.piece(q.cost * max(1, leaves))
+  q.left = q.left - 1
+  if not done and q.left <= 0 then
+    stop(q)
+    done = true
+  end
   local answer = { done = done, lists = q.search.lists }
   answer.searched, answer.held = searched_text(q), held_text(q)
   if not done then return answer end

@@ -28,6 +28,7 @@ function M.searcher(sizes, new_walks, visit, at_end)
     if walks[of] then return true end
     if place > 0 and at_end and at_end(sizes[place]) then return false end
     place, of = place + 1, 1
+    search.size = sizes[place] -- the one that is looked at; nil: none is any more
     if not sizes[place] then return false end
     walks = new_walks(sizes[place])
     return walks[1] ~= nil or next_walk()
