@@ -606,6 +606,8 @@ typedef struct ckpt_reloaded {
   const char *stays;
   uint64_t changes;    /* how many there are; 300 of them are told at most */
   uint64_t uncompared; /* commits that were not looked at, as a comparison takes some 5 s at most */
+  double
+      max_delete; /* of the run: the share of a group's checkpoints that one pass drops at most */
 } ckpt_reloaded;
 /* A commit of which the policies before and the new ones say otherwise whether it is kept, each by its own
  * word: the newest of each kind, pinned ones and others stay whatever a policy says. */

@@ -59,6 +59,7 @@ int ckpt_run_reloaded(ckpt_run *h, uint64_t job, ckpt_reloaded *out, ckpt_reload
                           .stays = s.stays,
                           .changes = s.changes,
                           .uncompared = s.uncompared,
+                          .max_delete = s.max_drop,
                           .left_s =
                               s.left_ns == INT64_MAX ? (double)INFINITY : (double)s.left_ns / 1e9};
   ckpt_give(out, out->size, &result, sizeof result);

@@ -206,6 +206,7 @@ typedef struct run_reload_result {
   int64_t left_ns;                 /* until the last one of those rules no more; INT64_MAX: never */
   uint64_t changes;                /* how many there are; not all may be told */
   uint64_t uncompared;             /* commits that there was no time for */
+  double max_drop;                 /* the share that one pass lets go */
 } run_reload_result;
 struct policy_kept;
 typedef struct run_changed {

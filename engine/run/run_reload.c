@@ -472,7 +472,10 @@ static int tell_all(const changes *all, run_changed_fn *fn, void *ctx) {
 int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *fn, void *ctx,
                  err *e) {
   struct run_reload *l = r->reload;
-  *out = (run_reload_result){.over = true, .policies = policy_names(r->policy), .stays = ""};
+  *out = (run_reload_result){.over = true,
+                             .policies = policy_names(r->policy),
+                             .stays = "",
+                             .max_drop = r->limits.max_drop};
   const int64_t last = ruling_last(&r->replaced);
   out->left_ns = last == INT64_MAX ? INT64_MAX : last ? last - now_of(r) : 0;
   if (job == 0) {

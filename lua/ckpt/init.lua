@@ -175,6 +175,7 @@
 ---@field changes ckpt.ReloadChange[]
 ---@field changes_all integer
 ---@field uncompared integer
+---@field max_delete number the share that one pass lets go at most
 
 ---@class ckpt.Run
 ---@field prepare fun(self, options?: { restore?: "auto"|"never"|"required"|"named", named?: string }): ckpt.Prepared?, string?, string?

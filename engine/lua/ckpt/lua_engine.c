@@ -485,7 +485,7 @@ static int l_reloaded(lua_State *L) {
   int rc = ckpt_run_reloaded(box->run, job, &s, on_change, &r);
   l_ckpt_end(&r);
   if (rc < 0) return fail(L, box->engine->engine, rc);
-  lua_createtable(L, 0, 11);
+  lua_createtable(L, 0, 12);
   lua_pushboolean(L, s.over != 0);
   lua_setfield(L, -2, "over");
   lua_pushboolean(L, s.dry != 0);
@@ -499,6 +499,7 @@ static int l_reloaded(lua_State *L) {
   l_ckpt_set_number(L, "left", s.left_s);
   l_ckpt_set_number(L, "changes_all", (double)s.changes);
   l_ckpt_set_number(L, "uncompared", (double)s.uncompared);
+  l_ckpt_set_number(L, "max_delete", s.max_delete);
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, "changes");
   return 1;

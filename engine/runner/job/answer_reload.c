@@ -66,6 +66,13 @@ static void print_rest(FILE *f, const ckpt_reloaded *s, const changes *c) {
     fprintf(f, "           and %llu more\n", (unsigned long long)s->changes - c->shown);
 }
 
+/* What would go goes a part at a time. */
+static void print_limit(FILE *f, const ckpt_reloaded *s) {
+  if (s->changes > 0 && s->max_delete < 1)
+    fprintf(f, "           one pass lets %g%% of what is kept go at most (--max-delete)\n",
+            s->max_delete * 100);
+}
+
 static void print_time(FILE *f, double left) {
   if (isinf(left)) {
     fputs("never", f);
@@ -83,6 +90,7 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
   fputc('\n', f);
   fputs(lines, f);
   print_rest(f, s, c);
+  print_limit(f, s);
   if (*s->stays) {
     fputs("stays      ", f);
     text_plain(f, s->stays);
@@ -113,6 +121,7 @@ static void json_done(FILE *f, const ckpt_reloaded *s, const char *items) {
     record_seconds(&r, "left_s", s->left_s);
   record_count(&r, "differences_all", s->changes);
   record_count(&r, "uncompared", s->uncompared);
+  fprintf(record_key(&r, "max_delete"), "%g", s->max_delete);
   fprintf(record_key(&r, "differences"), "[%s]", items);
   record_end_line(&r);
 }

@@ -15,6 +15,7 @@ static struct {
   uint64_t job, changes;
   size_t told;
   uint64_t uncompared;
+  double max_delete;
   int unknown; /* the status of one that is not known any more */
 } made;
 
@@ -36,7 +37,8 @@ int ckpt_run_reloaded(ckpt_run *run, uint64_t job, ckpt_reloaded *out, ckpt_relo
                          .replaced = "old",
                          .stays = "",
                          .changes = made.changes,
-                         .uncompared = made.uncompared};
+                         .uncompared = made.uncompared,
+                         .max_delete = made.max_delete};
   if (made.unknown) return made.unknown;
   for (size_t i = 0; i < made.told; i++)
     fn(ctx, &(ckpt_reload_change){.size = sizeof(ckpt_reload_change),
@@ -128,6 +130,23 @@ static void one_that_another_came_after_is_told_to_be_held(void **state) {
   assert_non_null(strstr(text, "another reload was asked for since"));
 }
 
+static void what_goes_at_once_is_told_where_it_is_not_all(void **state) {
+  made.changes = made.told = 2;
+  made.max_delete = 0.25;
+  for (int json = 0; json < 2; json++) {
+    FILE *f = begin();
+    assert_int_equal(reloaded_answer(NULL, 1, json, f), 0);
+    fclose(f);
+    assert_non_null(strstr(text, json ? "\"max_delete\":0.25"
+                                      : "one pass lets 25% of what is kept go at most"));
+  }
+  made.max_delete = 1;
+  FILE *f = begin();
+  assert_int_equal(reloaded_answer(NULL, 1, false, f), 0);
+  fclose(f);
+  assert_null(strstr(text, "one pass"));
+}
+
 /* A status has more to say. */
 static void a_status_has_room_for_the_rest(void **state) {
   made.changes = made.told = 300;
@@ -151,6 +170,7 @@ int main(void) {
       TEST(one_that_has_begun_is_told_whatever_else_failed),
       TEST(all_are_counted_and_as_many_told_as_an_answer_has_room_for),
       TEST(few_of_them_are_all_told),
+      TEST(what_goes_at_once_is_told_where_it_is_not_all),
       TEST(one_that_another_came_after_is_told_to_be_held),
       TEST(what_was_not_compared_is_no_proof_that_both_keep_the_same),
       TEST(a_status_has_room_for_the_rest),
