@@ -4,6 +4,7 @@
 #define JOB_SAVE_JOB_IMPL_H
 
 #include "base/names.h"
+#include "commit/parts.h"
 #include "commit/staging.h"
 #include "job/move/unit_files.h"
 #include "job.h"
@@ -146,13 +147,14 @@ void job_tell_needs(job_work *w, char out[RUNLOG_NEEDS_MAX]); /* for the commit 
  * w->manifest of them. */
 int job_follow(job_work *w, err *e); /* sets w->attempt, on a rank but the first */
 int job_gather(job_work *w, err *e);
+part job_part_of(const job_work *w);
 bool job_follows(const job_work *w); /* true for every rank but the first */
 /* Does as job_give_up() for such a rank: tells the others, if there will be no part of ours. The
  * attempt is rank 0's to sweep. */
 int job_give_up_part(job_work *w, int rc);
 /* Called after a commit: rank 0 removes the part records of the one before it. */
 void job_forget_parts(job_work *w);
-/* Called after ERR_EXISTS among ranks: puts into the job's error which rank has that file, too, if
+/* job_ranks_name.c: called after ERR_EXISTS among ranks: puts into the job's error which rank has that file, too, if
  * it is known. */
 void job_name_other_rank(job_work *w);
 

@@ -11,16 +11,13 @@
 #include "prims/match_series.h"
 #include "prims/numbers/match_step.h"
 #include "commit/lease.h"
-#include "commit/parts.h"
 #include "commit/ranks_said.h"
 #include "commit/manifest_read.h"
-#include "job_impl.h"
+#include "job_vigil.h"
 
 #define SECOND INT64_C(1000000000)
-#define PAUSE_FIRST (SECOND / 5)
-#define PAUSE_LAST (5 * SECOND)
 #define LEASE_LATE (10 * SECOND) /* a lease that is not there by then was taken away */
-#define RECORD_LATE (5 * SECOND) /* a rank without a record by then is named as missing */
+#define SAID_LATE (5 * SECOND)   /* rank 0's last word comes by then */
 #define OVER_LOOK (5 * SECOND)   /* from one look at who has ended to the next */
 #define HEAD_START (3 * SECOND)  /* the lead of rank 0, before another rank commits for it */
 
@@ -28,51 +25,7 @@ bool job_follows(const job_work *w) {
   return w->env->ranks && w->env->ranks->rank > 0;
 }
 
-/* ---- waiting ---- */
-
-typedef struct vigil {
-  job_work *w;
-  int64_t begun, until, pause;
-} vigil;
-
-static int64_t now_of(const job_work *w) {
-  return w->env->io->now(w->env->io, IO_MONO);
-}
-
-static vigil vigil_begin(job_work *w, const char *what, int64_t longest) {
-  job_at(w->job, what);
-  int64_t now = now_of(w);
-  return (vigil){.w = w, .begun = now, .until = seconds_later(now, longest), .pause = PAUSE_FIRST};
-}
-
-static bool is_over(const vigil *v) {
-  return now_of(v->w) >= v->until;
-}
-
-static long long seconds(int64_t ns) {
-  return (long long)(seconds_later(ns, SECOND - 1) / SECOND);
-}
-
-static int canceled(const job_work *w, err *e) {
-  if (!atomic_load(&w->job->cancel)) return 0;
-  return err_set(e, ERR_CANCELED, "%s: cancelled", w->job->plan.unit);
-}
-
-/* A cancel is heard within a quarter of a second. */
-static int nap(vigil *v, err *e) {
-  const io *io = v->w->env->io;
-  int64_t left = v->until - now_of(v->w);
-  if (left > v->pause) left = v->pause;
-  int rc = canceled(v->w, e);
-  for (; rc == 0 && left > 0; left -= SECOND / 4) {
-    io->sleep(io, left < SECOND / 4 ? left : SECOND / 4);
-    rc = canceled(v->w, e);
-  }
-  if (v->pause < PAUSE_LAST) v->pause += v->pause / 2;
-  return rc;
-}
-
-static part part_of(const job_work *w) {
+part job_part_of(const job_work *w) {
   return (part){.mark = w->mark,
                 .attempt = w->attempt,
                 .term = runlog_view(w->job->log)->term.n,
@@ -95,7 +48,7 @@ static void show_rank_0(job_work *w, bool missing) {
 /* Returns 1 if we are to take part in that attempt. */
 static int is_for_us(job_work *w, const runlog_attempt *a, err *e) {
   bool spoken = false;
-  part p = part_of(w);
+  part p = job_part_of(w);
   p.attempt = a->n;
   if (a->n == w->job->attempt && w->job->attempt_shape == w->shape) return 1;
   int rc = parts_spoken(w->env->store, w->job->log, &p, &spoken, e);
@@ -202,7 +155,7 @@ static int left_alone(job_work *w, int64_t since, err *e) {
   bool told = ranks_said_get(w->env->store, us, 0, &said, NULL) == 0 && said.over;
   bool refused = told && was_refused(&said, w->job->plan.unit);
   ranks_said_free(&said);
-  if (!told && now_of(w) - since < RECORD_LATE) return 0;
+  if (!told && vigil_now(w) - since < SAID_LATE) return 0;
   w->job->outcome = refused ? JOB_LET_GO : JOB_PASSED_OVER;
   return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
 }
@@ -222,12 +175,12 @@ static int rank_0_has_ended(const vigil *v, lease_watch *l, err *e) {
   if (lease_look(w->env->store, runlog_prefix(log), runlog_view(log)->term.n, &lease, NULL) < 0)
     return 0;
   l->seen |= lease.present;
-  bool taken = !lease.present && (l->seen || now_of(w) - v->begun >= LEASE_LATE);
+  bool taken = !lease.present && (l->seen || vigil_now(w) - v->begun >= LEASE_LATE);
   if (!lease.released && !taken) {
     l->gone = 0;
     return 0;
   }
-  if (l->gone == 0) l->gone = now_of(w);
+  if (l->gone == 0) l->gone = vigil_now(w);
   return left_alone(w, l->gone, e);
 }
 
@@ -246,13 +199,14 @@ int job_follow(job_work *w, err *e) {
     if (rc == 0) rc = rank_0_has_ended(&v, &lease, &why);
     if (rc == ERR_NOENT) rc = 0;
     show_rank_0(w, rc == 0);
-    if (rc == 0 && is_over(&v)) {
+    if (rc == 0 && vigil_is_over(&v)) {
       j->outcome = JOB_WAITED;
       rc = err_set(&why, ERR_TIMEOUT,
                    "%s: rank 0 of %u has not announced it within %lld s (`rank_wait`)%s%s",
-                   j->plan.unit, us->world, seconds(us->wait_ns), *why.text ? ": " : "", why.text);
+                   j->plan.unit, us->world, vigil_seconds(us->wait_ns), *why.text ? ": " : "",
+                   why.text);
     }
-    if (rc == 0) rc = nap(&v, &why);
+    if (rc == 0) rc = vigil_nap(&v, &why);
     if (rc == 0) continue;
     show_rank_0(w, false);
     if (rc < 0 && e) *e = why;
@@ -304,7 +258,7 @@ static int is_forsaken(job_work *w, const part *p, const parts_seen *seen, int64
                        err *e) {
   char why[RANKS_SAID_TEXT_MAX];
   uint32_t rank;
-  int64_t now = now_of(w);
+  int64_t now = vigil_now(w);
   if (job_follows(w) || now < *look_at) return 0;
   *look_at = seconds_later(now, OVER_LOOK);
   int rc = ranks_said_over(w->env->store, w->env->ranks, seen->there, &rank, why, e);
@@ -327,8 +281,8 @@ static int too_late(job_work *w, const parts_seen *seen, err *e) {
       e, ERR_TIMEOUT,
       "%s: no part of it came from rank%s %s within %lld s (%u of %u are there): are they "
       "alive? (`rank_wait`)",
-      w->job->plan.unit, us->world - seen->count == 1 ? "" : "s", missing, seconds(us->wait_ns),
-      seen->count, us->world);
+      w->job->plan.unit, us->world - seen->count == 1 ? "" : "s", missing,
+      vigil_seconds(us->wait_ns), seen->count, us->world);
 }
 
 /* Returns 1 if the save is over, 0 if all parts are there. */
@@ -343,9 +297,9 @@ static int await_parts(job_work *w, const part *p, err *e) {
     if (rc == 0) show_missing(w, &seen);
     if (rc == 0 && !all) rc = is_spoiled(w, p, &seen, e);
     if (rc == 0 && !all) rc = is_forsaken(w, p, &seen, &look_at, e);
-    if (rc == 0 && !all && is_over(&v)) rc = too_late(w, &seen, e);
+    if (rc == 0 && !all && vigil_is_over(&v)) rc = too_late(w, &seen, e);
     parts_seen_free(&seen);
-    if (rc == 0 && !all) rc = nap(&v, e);
+    if (rc == 0 && !all) rc = vigil_nap(&v, e);
     if (rc != 0 || all) {
       show_missing(w, NULL);
       return rc;
@@ -362,19 +316,19 @@ static int await_commit(job_work *w, err *e) {
                         w->env->companions ? us->wait_ns : HEAD_START + turn * SECOND / 2);
   show_rank_0(w, true);
   int rc;
-  while ((rc = look_at_log(w, e)) == 0 && !is_over(&v) && (rc = nap(&v, e)) == 0) {
+  while ((rc = look_at_log(w, e)) == 0 && !vigil_is_over(&v) && (rc = vigil_nap(&v, e)) == 0) {
   }
   show_rank_0(w, false);
   if (rc == 0 && w->env->companions)
     rc = err_set(e, ERR_TIMEOUT, "%s: all parts are there, and rank 0 did not commit within %lld s",
-                 w->job->plan.unit, seconds(us->wait_ns));
+                 w->job->plan.unit, vigil_seconds(us->wait_ns));
   return rc;
 }
 
 int job_gather(job_work *w, err *e) {
   job *j = w->job;
   if (!w->env->ranks) return err_set(e, ERR_INVAL, "%s: there are no other ranks", j->plan.unit);
-  const part p = part_of(w);
+  const part p = job_part_of(w);
   int rc = job_describe(w, e);
   if (rc == 0) rc = parts_put(w->env->store, j->log, &p, &w->manifest, e);
   manifest_free(&w->manifest);
@@ -408,96 +362,9 @@ void job_forget_parts(job_work *w) {
 
 /* ---- after a failure ---- */
 
-/* Finds the longest name of ours that the error's text has, among those of a table (NULL: all). */
-static const char *named_file(const job_work *w, const manifest *m) {
-  const char *name = NULL;
-  size_t longest = 0;
-  for (size_t i = 0; i < w->from->count; i++) {
-    const char *own = w->from->files[i].name;
-    if (strlen(own) <= longest || !strstr(w->job->error.text, own) || (m && !manifest_find(m, own)))
-      continue;
-    longest = strlen(own);
-    name = own;
-  }
-  return name;
-}
-
-static void name_rank(job_work *w, const char *name, const char *both) {
-  err_set(&w->job->error, ERR_EXISTS,
-          "%s: %s have different files under the name \"%s\": ranks that save together write files "
-          "of different names, or equal ones",
-          w->job->plan.unit, both, name);
-}
-
-static void name_one(job_work *w, const char *name, uint32_t other) {
-  uint32_t own = w->env->ranks->rank;
-  char both[60];
-  snprintf(both, sizeof both, "rank %" PRIu32 " and rank %" PRIu32, other < own ? other : own,
-           other < own ? own : other);
-  name_rank(w, name, both);
-}
-
-/* Names the rank whose record has the file. */
-static bool name_by_record(job_work *w, const part *p, const parts_seen *seen) {
-  enum { LOOKED_AT = 64 };
-  const char *name = NULL;
-  for (uint32_t i = 0; !name && i < p->ranks->world && i < LOOKED_AT; i++) {
-    manifest m;
-    if (!seen->there[i] || i == p->ranks->rank ||
-        parts_get(w->env->store, w->job->log, p, i, &m, NULL) < 0)
-      continue;
-    name = named_file(w, &m);
-    if (name) name_one(w, name, i);
-    manifest_free(&m);
-  }
-  return name != NULL;
-}
-
-/* Names a rank that has not put a record yet, since files are sent before that. If only one is
- * missing, it is that one; of several, `late`, it is one of them. */
-static bool name_by_absence(job_work *w, const parts_seen *seen, bool late) {
-  const ranks *us = w->env->ranks;
-  const char *name = named_file(w, NULL);
-  uint32_t missing = us->world - seen->count, other = 0;
-  char list[160], both[240];
-  if (missing == 0 || !name) return true;
-  while (seen->there[other]) other++;
-  if (missing > 1 && !late) return false;
-  parts_missing(seen, us->world, list, sizeof list);
-  snprintf(both, sizeof both, "rank %" PRIu32 " and one of ranks %s", us->rank, list);
-  if (missing == 1)
-    name_one(w, name, other);
-  else
-    name_rank(w, name, both);
-  return true;
-}
-
-/* True if only ranks of ours can have written to the attempt: this term has announced it, and we
- * try it for the first time. */
-static bool is_only_ours(const job_work *w) {
-  return !w->resumed && !w->adopted && w->job->attempt != w->attempt &&
-         w->attempt > runlog_view(w->job->log)->term.n;
-}
-
-void job_name_other_rank(job_work *w) {
-  const part p = part_of(w);
-  vigil v = vigil_begin(w, "looking for who has another file", RECORD_LATE);
-  bool done = false;
-  while (!done) {
-    parts_seen seen = {0};
-    if (parts_look(w->env->store, w->job->log, &p, &seen, NULL) < 0) return;
-    done = name_by_record(w, &p, &seen) || !is_only_ours(w);
-    seen.count += !seen.there[p.ranks->rank];
-    seen.there[p.ranks->rank] = true;
-    if (!done) done = name_by_absence(w, &seen, is_over(&v));
-    parts_seen_free(&seen);
-    if (!done && nap(&v, NULL) < 0) return;
-  }
-}
-
 int job_give_up_part(job_work *w, int rc) {
   job *j = w->job;
-  const part p = part_of(w);
+  const part p = job_part_of(w);
   err why = {0};
   if (rc == ERR_FENCED) return rc;
   if (committed_with_us(w)) {
