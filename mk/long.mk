@@ -33,6 +33,11 @@ bench-policy: all $(call tests,policy_cost)
 	@mkdir -p $(BUILD)/bench && rm -f $(BUILD)/bench/policy.txt
 	@$(TEST_ENV) BENCH=$(BUILD)/bench/policy.txt $(call tests,policy_cost) && cat $(BUILD)/bench/policy.txt
 
+## bench-ranks: RANKS='16 64' MINUTE=60: what ranks ask of a bucket at a start, a checkpoint, while they wait, and
+##   at the end; figures in build/bench/ranks.txt
+bench-ranks: all servers
+	@$(TEST_ENV) spec/ranks/cost.sh
+
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)
 test-failn: private PLAY = spec/failn/failn.sh
 test-failn: $(call tests,failn)
@@ -122,7 +127,7 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-policy
+.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-policy bench-ranks
 
 ## test-frameworks: GROUP=name KILLS=10 LOSSES=2: Hugging Face, Lightning, DCP, DeepSpeed, Orbax, Keras, Ray and others,
 ##   killed and resumed; rows in build/frameworks/table.txt; installs them, about 9 GB

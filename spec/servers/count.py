@@ -1,18 +1,24 @@
 #!/usr/bin/python3 -IS
 """A proxy before an HTTP server, as far away as it is told, that counts what was asked of it.
 
-  count.py UPSTREAM_PORT DELAY_MS
+  count.py UPSTREAM_PORT DELAY_MS [PORTS LOG]
 
-Prints its port. GET /counted answers "REQUESTS ROUNDS", and begins anew. A request is of the first round
+Prints its port; or so many, one for each client, and notes in the file LOG what came by which: a line
+"SECONDS PORT METHOD TARGET STATUS" for each request, when its answer goes out. GET /counted answers "REQUESTS ROUNDS", and begins anew. A request is of the first round
 if it came before any answer had gone out, and of round N + 1 if an answer to one of round N had: so many
 times the client has waited for the way there and back, whatever it asked side by side.
 """
 import asyncio
 import sys
+import time
 
 
 class Count:
-    def __init__(self):
+    def __init__(self, log=None):
+        self.log = log
+        self.begin()
+
+    def begin(self):
         self.requests = self.answered = self.rounds = 0
 
     def ask(self):
@@ -26,8 +32,13 @@ class Count:
 
     def take(self):
         text = f"{self.requests} {self.rounds}\n"
-        self.__init__()
+        self.begin()
         return text.encode()
+
+    def note(self, port, method, target, status):
+        if self.log:
+            words = b"%.3f %d %s %s %s\n" % (time.time(), port, method, target, status)
+            self.log.write(words)
 
 
 def field(head, name):
@@ -75,6 +86,7 @@ async def serve(reader, writer, upstream, delay, count):
             empty = method == b"HEAD" or reply.split(b" ")[1] in (b"204", b"304")
             reply += await body(server[0], reply, empty)
             count.told(mine)
+            count.note(writer.get_extra_info("sockname")[1], method, target, reply.split(b" ")[1])
             writer.write(reply)
             await writer.drain()
     except (asyncio.IncompleteReadError, OSError):
@@ -85,20 +97,25 @@ async def serve(reader, writer, upstream, delay, count):
             server[1].close()
 
 
-async def main(upstream, delay):
-    count = Count()
-    listener = await asyncio.start_server(
-        lambda r, w: serve(r, w, upstream, delay, count), "127.0.0.1", 0, limit=1 << 20, backlog=256
-    )
-    print(listener.sockets[0].getsockname()[1], flush=True)
-    async with listener:
-        await listener.serve_forever()
+async def main(upstream, delay, ports, log):
+    count = Count(open(log, "ab", buffering=0) if log else None)
+
+    async def client(r, w):
+        await serve(r, w, upstream, delay, count)
+
+    made = [
+        await asyncio.start_server(client, "127.0.0.1", 0, limit=1 << 20, backlog=256)
+        for _ in range(ports)
+    ]
+    print(*[listener.sockets[0].getsockname()[1] for listener in made], flush=True)
+    await asyncio.gather(*[listener.serve_forever() for listener in made])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 5):
         sys.exit(__doc__)
+    ports, log = (int(sys.argv[3]), sys.argv[4]) if len(sys.argv) == 5 else (1, None)
     try:
-        asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]) / 1000))
+        asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]) / 1000, ports, log))
     except KeyboardInterrupt:
         pass
