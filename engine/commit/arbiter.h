@@ -21,8 +21,8 @@ int arbiter_check(store *s, const char *prefix, bool *due, err *e);
  * stands for that, forgets what was remembered. A failure costs another race: it is logged, no
  * more. */
 void arbiter_note(store *s, const char *prefix);
-/* Does both for who writes as a guest, and asks nothing where nothing is remembered: the writer may
- * have the user's word. */
+/* Does both for who writes as a guest, or beside a first rank that was asked: nothing is run where nothing is
+ * remembered, since the writer may have the user's word. */
 int arbiter_check_guest(store *s, const char *prefix, err *e);
 
 #endif

@@ -272,6 +272,13 @@ int ranks_detect(ranks_getenv *get, void *ctx, ranks_found *out, err *e) {
   return rc;
 }
 
+/* ---- how often they look ---- */
+
+int64_t ranks_pause_least(uint32_t world) {
+  const int64_t ms = 1000000, least = 200 * ms;
+  return world * ms > least ? world * ms : least;
+}
+
 /* ---- who is missing ---- */
 
 void ranks_list(const uint32_t *numbers, size_t count, size_t all, char *out, size_t room) {

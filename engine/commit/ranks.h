@@ -9,8 +9,6 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -38,6 +36,10 @@ typedef struct ranks_found {
  * returns 0 with world 0. */
 typedef const char *ranks_getenv(void *ctx, const char *name);
 int ranks_detect(ranks_getenv *get, void *ctx, ranks_found *out, err *e);
+
+/* The shortest pause, in ns, from one look of a rank to its next at what all ranks wait for: however
+ * many they are, together they ask the store a thousand times a second. */
+int64_t ranks_pause_least(uint32_t world);
 
 /* Prints "3, 5, 7-12, ..." of `count` rising numbers. `all`: how many there are; not all need be
  * given. */

@@ -13,13 +13,17 @@
 #include "prims/fs.h"
 
 /* Checks the target. A store that does not arbitrate needs the user's word before anything is
- * written; one that is relied on has to prove that it does. */
+ * written; one that is relied on has to prove that it does. Of ranks the first one has it prove that
+ * for all, before it is ready: the others try out only a server that was not shown to arbitrate. */
 static int check_store(run *r, const run_options *o, bool *due, err *e) {
   store *s = r->store;
+  *due = false;
   s->single_writer = o->single_writer;
   s->no_delete = o->no_delete || o->keep_all;
   s->cancel = &r->stop;
-  return arbiter_check(s, "", due, e);
+  if (!run_follows(r)) return arbiter_check(s, "", due, e);
+  int rc = run_ranks_await(r, e);
+  return rc < 0 ? rc : arbiter_check_guest(s, "", e);
 }
 
 /* Results are an extra: a run that cannot listen trains and saves all the same. */
@@ -96,7 +100,6 @@ static int meet_store(run *r, const run_options *o, err *e) {
   bool due;
   run_patience_begin(r, o->start_wait_ns);
   int rc = check_store(r, o, &due, e);
-  if (rc == 0) rc = run_ranks_await(r, e);
   if (rc == 0) rc = run_leases_await(r, e);
   if (rc == 0 && due) arbiter_note(r->store, "");
   if (rc < 0) run_patience_explain(r, e);

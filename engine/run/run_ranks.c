@@ -160,12 +160,28 @@ static void give_time(const run *r, const ranks_said *seen, awaited *a, int64_t 
   log_say(r->env->log, LOG_INFO, "rank 0 makes the target ready: waiting for it");
 }
 
+/* A restore of rank 0 may take an hour, in which there is nothing to see. */
+static int64_t longer(int64_t pause) {
+  const int64_t longest = 15 * SECOND_NS;
+  pause += pause / 2;
+  return pause < longest ? pause : longest;
+}
+
+/* Sleeps so long, but not beyond `until`; that the run is to stop is heard within a second. */
+static void pause_for(const run *r, int64_t pause, int64_t until) {
+  const io *io = r->env->io;
+  int64_t left = until - io->now(io, IO_MONO);
+  if (left > pause) left = pause;
+  for (; left > 0 && !atomic_load(&r->stop); left -= SECOND_NS)
+    io->sleep(io, left < SECOND_NS ? left : SECOND_NS);
+}
+
 static int await_ready(run *r, err *e) {
-  enum { SECOND = 1000000000 };
-  const int64_t returns = 5 * (int64_t)SECOND; /* a launcher may start rank 0 alone once more */
+  const int64_t least = ranks_pause_least(r->ranks.world);
+  const int64_t returns = 5 * SECOND_NS; /* a launcher may start rank 0 alone once more */
   const io *io = r->env->io;
   awaited a = {.until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns)};
-  for (int64_t pause = SECOND / 10;; pause += pause < SECOND ? pause / 2 : 0) {
+  for (int64_t pause = least;; pause = longer(pause)) {
     ranks_said seen;
     err why = {0};
     int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, &why);
@@ -187,14 +203,13 @@ static int await_ready(run *r, err *e) {
           r->ranks.rank, r->ranks.world, r->ranks.launch,
           a.begun ? "has begun, but does not become ready" : "did not begin",
           rc < 0 && rc != ERR_NOENT ? ": " : "", rc < 0 && rc != ERR_NOENT ? why.text : "");
-    io->sleep(io, pause);
+    pause_for(r, a.over_since ? least : pause, a.until);
   }
 }
 
 /* ---- both ---- */
 
 int run_ranks_await(run *r, err *e) {
-  if (r->ranks.world < 2 || r->ranks.rank == 0) return 0;
   int rc = ranks_said_remove(r->store, &r->ranks, e);
   return rc < 0 ? rc : await_ready(r, e);
 }

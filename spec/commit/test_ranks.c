@@ -253,6 +253,13 @@ static void lists_of_ranks_are_short(void **state) {
   }
 }
 
+static void all_ranks_together_look_a_thousand_times_a_second_at_most(void **state) {
+  const uint32_t worlds[] = {1, 2, 64, 1000, 10000, RANKS_MAX};
+  for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++)
+    assert_true(ranks_pause_least(worlds[i]) * 1000 >= (int64_t)worlds[i] * 1000000000);
+  assert_int_equal(ranks_pause_least(2), 200000000);
+}
+
 static void missing_ranks_are_named(void **state) {
   char text[200] = "#";
   _Atomic uint64_t bits[RANKS_WORDS] = {0};
@@ -285,6 +292,7 @@ int main(void) {
       cmocka_unit_test(what_contradicts_is_refused),
       cmocka_unit_test(a_long_launch_id_is_compared_by_its_digest),
       cmocka_unit_test(lists_of_ranks_are_short),
+      cmocka_unit_test(all_ranks_together_look_a_thousand_times_a_second_at_most),
       cmocka_unit_test(missing_ranks_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

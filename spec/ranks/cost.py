@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ranks ask of a bucket: spec/ranks/cost.py, by way of spec/ranks/cost.sh (make bench-ranks).
 
-RANKS processes of `ckpt-lua run`, each with a directory of its own and with an endpoint of its own of
+RANKS processes of `ckpt-lua run`, each with a directory of its own and a way of its own to the bucket,
 spec/servers/count.py, which notes each request. They start, save a checkpoint together, have nothing to
 do for MINUTE seconds, save another one of which the last rank has no part for as long, and end. Prints a
 row for each of these phases: what all asked, what rank 0 did, the median and the most of the others, each
@@ -9,7 +9,8 @@ without the objects of the checkpoint itself, and what was asked in the busiest 
 
 Environment: RANKS (16), MINUTE (60), STAGGER (0.15 seconds from one start to the next), TARGET (a URI of
 the bucket), AWS_ENDPOINT_URL, CKPT_LUA (./ckpt-lua), KINDS (a file for the kinds of requests of each
-phase), ROWS (a file to which the rows are added as JSON).
+phase), ROWS (a file to which the rows are added as JSON, with how many
+ranks raced, and the most listings of parts by one of the others).
 """
 
 import collections
@@ -81,7 +82,8 @@ class Scene:
         command += ["--run", "cost", "--launch-id", "cost-%d" % os.getpid(), "--rank", str(rank)]
         command += ["--world", str(self.world), "--", "sh", "-c"]
         command += [TRAINER, "trainer", str(rank), out + ".pipe"]
-        env = dict(os.environ, AWS_ENDPOINT_URL="http://127.0.0.1:%d" % self.ports[rank])
+        # Not as an endpoint of its own: what is known of a server goes by its address.
+        env = dict(os.environ, http_proxy="http://127.0.0.1:%d" % self.ports[rank])
         self.procs.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env))
         self.pipes.append(os.open(out + ".pipe", os.O_RDWR))
 
@@ -123,6 +125,8 @@ class Scene:
         each = [sum(n for k, n in c.items() if not k.endswith(" file")) for c in by_rank]
         row = {"ranks": self.world, "phase": phase, "requests": sum(each), "files": files, "rank_0": each[0]}
         row.update(median=statistics.median(each[1:]), most=max(each[1:]), busiest=max(rate.values(), default=0))
+        row["raced"] = sum(c["PUT tmp"] > 0 for c in by_rank)
+        row["lists"] = max(c["LIST parts"] for c in by_rank[1:])
         self.rows.append(row)
         print(ROW % row, flush=True)
         if "KINDS" in os.environ:

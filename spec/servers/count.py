@@ -4,7 +4,8 @@
   count.py UPSTREAM_PORT DELAY_MS [PORTS LOG]
 
 Prints its port; or so many, one for each client, and notes in the file LOG what came by which: a line
-"SECONDS PORT METHOD TARGET STATUS" for each request, when its answer goes out. GET /counted answers "REQUESTS ROUNDS", and begins anew. A request is of the first round
+"SECONDS PORT METHOD TARGET STATUS" for each request, when its answer goes out. A client that shall not
+know has it as its http_proxy. GET /counted answers "REQUESTS ROUNDS", and begins anew. A request is of the first round
 if it came before any answer had gone out, and of round N + 1 if an answer to one of round N had: so many
 times the client has waited for the way there and back, whatever it asked side by side.
 """
@@ -69,6 +70,9 @@ async def serve(reader, writer, upstream, delay, count):
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             method, target = head.split(b" ")[:2]
+            if target.startswith(b"http://"):
+                whole, target = target, b"/" + target.split(b"/", 3)[3]
+                head = head.replace(whole, target, 1)
             sent = await body(reader, head, False)
             if target == b"/counted":
                 text = count.take()
