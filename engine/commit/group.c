@@ -215,7 +215,9 @@ static int follow_term(group *g, err *e) {
   const ranks *us = g->env->ranks;
   err why = {0};
   int rc = group_read(g, e);
-  if (rc < 0) return rc;
+  if (rc < 0 || g->term) return rc; /* its jobs read on */
+  /* An entry that is not there yet no earlier process of this rank has seen. */
+  if (!g->unspoken) g->unspoken = runlog_view(g->log)->next;
   rc = runlog_follow(g->log, us->launch, us->world, &why);
   if (rc == 0) g->term = runlog_view(g->log)->term.n;
   return rc == 0 || rc == ERR_NOENT ? 0 : err_set(e, rc, "%s", why.text);

@@ -35,13 +35,14 @@ typedef struct group_env {
 
 struct group {
   const group_env *env;
-  char *prefix;     /* "" or "exp/T7": below the target and below the watched directory alike */
-  runlog *log;      /* NULL: not read yet */
-  uint64_t term;    /* ours; 0: none yet (entry 0 of a log is never a term) */
-  bool leased;      /* the lease was written */
-  bool turned_away; /* `admit` does not let this run write here */
-  bool settled;     /* everything that an earlier term left is dealt with */
-  runlog *second;   /* the handle that group_renew() uses, as the other one is the job's; NULL: none
+  char *prefix;      /* "" or "exp/T7": below the target and below the watched directory alike */
+  runlog *log;       /* NULL: not read yet */
+  uint64_t term;     /* ours; 0: none yet (entry 0 of a log is never a term) */
+  uint64_t unspoken; /* of its jobs, as in job.h */
+  bool leased;       /* the lease was written */
+  bool turned_away;  /* `admit` does not let this run write here */
+  bool settled;      /* everything that an earlier term left is dealt with */
+  runlog *second; /* the handle that group_renew() uses, as the other one is the job's; NULL: none
                    * yet */
   atomic_int renewing;
   runlog *third; /* that of group_check(); NULL: none yet */

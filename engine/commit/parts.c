@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "prims/fs.h"
 
-enum { HEAD_MAX = 8192 };
+enum { HEAD_MAX = 32 << 10, AT_ONCE = 64 };
 
 static int key_of(const runlog *log, const part *p, uint32_t rank, const char *end,
                   char out[STORE_KEY_MAX], err *e) {
@@ -24,11 +24,23 @@ static int key_of(const runlog *log, const part *p, uint32_t rank, const char *e
 
 /* ---- the text ---- */
 
+static bool add_name(json_t *head, const char *key, const char *text) {
+  return !text || !*text || json_object_set_new(head, key, js_name_new(text)) == 0;
+}
+
+static bool add_note(json_t *head, const runlog_note *note) {
+  return !note || (add_name(head, "reason", note->reason) && add_name(head, "needs", note->needs));
+}
+
 static json_t *head_new(const part *p, bool conflict, const char *why) {
   json_t *head = json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:o}", "format", PARTS_FORMAT, "reader",
                            PARTS_READER, "attempt", (json_int_t)p->attempt, "term",
                            (json_int_t)p->term, "rank", (json_int_t)p->ranks->rank, "world",
                            (json_int_t)p->ranks->world, "launch", js_name_new(p->ranks->launch));
+  if (head && !why && !add_note(head, p->note)) {
+    json_decref(head);
+    return NULL;
+  }
   if (!head || !why) return head;
   buf plain;
   buf_init(&plain, PARTS_REASON_MAX);
@@ -171,12 +183,16 @@ int parts_put_failed(store *s, const runlog *log, const part *p, bool conflict, 
   return rc < 0 && gone.code ? err_set(e, rc, "%s", gone.text) : rc;
 }
 
+static int must_have_table(uint32_t rank, const char *why, err *e) {
+  if (!*why) return 0;
+  return err_set(e, ERR_CORRUPT, "the part of rank %" PRIu32 " has no table", rank);
+}
+
 int parts_get(store *s, const runlog *log, const part *p, uint32_t rank, manifest *out, err *e) {
   bool conflict;
   char why[PARTS_REASON_MAX];
   int rc = read_part(s, log, p, rank, "", out, &conflict, why, e);
-  if (rc == 0 && *why)
-    rc = err_set(e, ERR_CORRUPT, "the part of rank %" PRIu32 " has no table", rank);
+  if (rc == 0) rc = must_have_table(rank, why, e);
   if (rc < 0) manifest_free(out);
   return rc;
 }
@@ -187,6 +203,40 @@ int parts_failed(store *s, const runlog *log, const part *p, uint32_t rank, bool
   int rc = read_part(s, log, p, rank, ".failed", &table, conflict, why, e);
   if (rc == 0 && !*why) snprintf(why, PARTS_REASON_MAX, "it gave no reason");
   manifest_free(&table);
+  return rc;
+}
+
+static int take_name(const json_t *head, const char *key, const char *what, char *out, size_t room,
+                     err *e) {
+  char *text = NULL;
+  if (!json_object_get(head, key)) return 0;
+  int rc = js_get_name(head, key, what, &text, e);
+  if (rc == 0 && snprintf(out, room, "%s", text) >= (int)room)
+    rc = err_set(e, ERR_FORMAT, "%s: its %s is too long", what, key);
+  free(text);
+  return rc;
+}
+
+int parts_words_parse(const char *text, size_t len, const char *what, parts_words *out, err *e) {
+  const char *end = len ? memchr(text, '\n', len < HEAD_MAX ? len : HEAD_MAX) : NULL;
+  json_t *head = NULL;
+  *out = (parts_words){0};
+  if (!end) return err_set(e, ERR_FORMAT, "%s: no part record", what);
+  int rc = js_parse(text, (size_t)(end - text), what, &head, e);
+  if (rc == 0) rc = take_name(head, "reason", what, out->reason, sizeof out->reason, e);
+  if (rc == 0) rc = take_name(head, "needs", what, out->needs, sizeof out->needs, e);
+  json_decref(head);
+  return rc;
+}
+
+int parts_words_get(store *s, const runlog *log, const part *p, parts_words *out, err *e) {
+  char key[STORE_KEY_MAX];
+  buf text;
+  buf_init(&text, (size_t)MANIFEST_BYTES_MAX + HEAD_MAX);
+  int rc = key_of(log, p, 0, "", key, e);
+  if (rc == 0) rc = s->ops->get(s, key, &text, e);
+  if (rc == 0) rc = parts_words_parse(text.data ? text.data : "", text.len, key, out, e);
+  buf_free(&text);
   return rc;
 }
 
@@ -212,6 +262,7 @@ struct look {
   parts_seen *seen;
   uint32_t world;
   bool *failed;
+  int64_t newest_ns;
 };
 
 /* Reads a name "12" or "12.failed"; any other name there is not ours. */
@@ -219,7 +270,6 @@ static int on_key(void *ctx, const char *key, bool is_prefix, const store_object
   struct look *l = ctx;
   const char *name = fs_base(key);
   uint64_t rank = 0;
-  (void)object;
   size_t len = strspn(name, "0123456789");
   if (is_prefix || len == 0 || len > 9 || (len > 1 && *name == '0')) return 0;
   for (size_t i = 0; i < len; i++) rank = rank * 10 + (uint64_t)(name[i] - '0');
@@ -228,6 +278,10 @@ static int on_key(void *ctx, const char *key, bool is_prefix, const store_object
   if (name[len]) return 0;
   l->seen->count += !l->seen->there[rank];
   l->seen->there[rank] = true;
+  bool older = object->mtime_ns < l->newest_ns;
+  if (older || (object->mtime_ns == l->newest_ns && rank < l->seen->newest)) return 0;
+  l->newest_ns = object->mtime_ns;
+  l->seen->newest = (uint32_t)rank;
   return 0;
 }
 
@@ -385,10 +439,15 @@ static int add_left_out(const manifest *table, manifest *out, err *e) {
   return err_set(e, ERR_NOMEM, "merge the parts of the ranks: out of memory");
 }
 
-static int one_more(store *s, const runlog *log, const part *p, uint32_t rank, heap *h,
-                    manifest *out, err *e) {
+static int one_more(const part *p, uint32_t rank, const store_ask *ask, heap *h, manifest *out,
+                    err *e) {
   manifest table;
-  int rc = parts_get(s, log, p, rank, &table, e);
+  bool conflict;
+  char why[PARTS_REASON_MAX];
+  if (ask->rc < 0) return err_set(e, ask->rc, "%s", ask->why.text);
+  int rc = parts_parse(ask->out.data ? ask->out.data : "", ask->out.len, ask->key, p, rank, &table,
+                       &conflict, why, e);
+  if (rc == 0) rc = must_have_table(rank, why, e);
   if (rc == 0 && rank > 0 &&
       (strcmp(table.unit, out->unit) != 0 || table.kind != out->kind || table.hash != out->hash))
     rc = err_set(e, ERR_CORRUPT,
@@ -408,11 +467,34 @@ static void share_outside(manifest *m) {
     if (m->entries[i].outside) m->entries[i].alone = false;
 }
 
+/* The records of so many ranks from `first` on, side by side where the store can: one after the other
+ * those of 10,000 ranks take minutes. */
+static int some_more(store *s, const runlog *log, const part *p, uint32_t first, uint32_t count,
+                     heap *h, manifest *out, err *e) {
+  store_ask asks[AT_ONCE] = {0};
+  char(*keys)[STORE_KEY_MAX] = calloc(count, sizeof *keys);
+  int rc = keys ? 0 : err_set(e, ERR_NOMEM, "merge the parts of the ranks: out of memory");
+  for (uint32_t i = 0; rc == 0 && i < count; i++) {
+    asks[i].key = keys[i];
+    buf_init(&asks[i].out, (size_t)MANIFEST_BYTES_MAX + HEAD_MAX);
+    rc = key_of(log, p, first + i, "", keys[i], e);
+  }
+  if (rc == 0) store_get_many(s, asks, count);
+  for (uint32_t i = 0; i < count; i++) {
+    if (rc == 0) rc = one_more(p, first + i, &asks[i], h, out, e);
+    buf_free(&asks[i].out);
+  }
+  free(keys);
+  return rc;
+}
+
 int parts_gather(store *s, const runlog *log, const part *p, manifest *out, err *e) {
   heap h = {0};
   int rc = 0;
   manifest_init(out);
-  for (uint32_t i = 0; rc == 0 && i < p->ranks->world; i++) rc = one_more(s, log, p, i, &h, out, e);
+  const uint32_t world = p->ranks->world;
+  for (uint32_t i = 0; rc == 0 && i < world; i += AT_ONCE)
+    rc = some_more(s, log, p, i, world - i < AT_ONCE ? world - i : AT_ONCE, &h, out, e);
   if (rc == 0) rc = unite(&h, out, e);
   out->world = p->ranks->world;
   if (rc == 0) rc = manifest_seal(out, e);

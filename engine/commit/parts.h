@@ -24,7 +24,15 @@ typedef struct part {
   const char *mark; /* of the attempt, for the object's metadata; may be NULL */
   uint64_t attempt, term;
   const ranks *ranks; /* rank, world and launch of the part's writer */
+  const runlog_note
+      *note; /* of rank 0, which may not be the one that commits: its reason, and its needs.
+                            * NULL: none */
 } part;
+
+/* That note, as its record has it. */
+typedef struct parts_words {
+  char reason[RUNLOG_REASON_MAX], needs[RUNLOG_NEEDS_MAX]; /* "": none */
+} parts_words;
 
 /* Puts our record with the sealed table of our files. Fine if it is there already. ERR_EXISTS:
  * another table is there under our number, so a second process takes itself for this rank, or the
@@ -44,6 +52,8 @@ typedef struct parts_seen {
   bool *there;     /* one for each rank */
   uint32_t count;  /* how many are there */
   uint32_t failed; /* the first rank that gave up, and has no part; the world's size if none did */
+  uint32_t
+      newest; /* whose record is the youngest: of all who see all records at once, all name the same */
 } parts_seen;
 int parts_look(store *s, const runlog *log, const part *p, parts_seen *out, err *e);
 void parts_seen_free(parts_seen *seen); /* a zeroed one is fine */
@@ -63,11 +73,15 @@ int parts_failed(store *s, const runlog *log, const part *p, uint32_t rank, bool
  * rank is ERR_CORRUPT. */
 int parts_gather(store *s, const runlog *log, const part *p, manifest *out, err *e);
 
+/* Reads what rank 0 says beside its table. */
+int parts_words_get(store *s, const runlog *log, const part *p, parts_words *out, err *e);
+
 /* These print and read the text of a record, for tests and fuzzers. If the rank gave up, *table is
  * empty, and `why` is not. */
 int parts_print(const part *p, const manifest *table, bool conflict, const char *why, buf *out,
                 err *e);
 int parts_parse(const char *text, size_t len, const char *what, const part *p, uint32_t rank,
                 manifest *table, bool *conflict, char why[PARTS_REASON_MAX], err *e);
+int parts_words_parse(const char *text, size_t len, const char *what, parts_words *out, err *e);
 
 #endif

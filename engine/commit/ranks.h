@@ -1,8 +1,8 @@
 /* ranks: tells which of several writers of one launch this process is.
  *
  * A world has a writer for each directory in which a part of a checkpoint appears. Rank 0 opens the
- * term and announces each save; every rank sends its own files and puts a part record; a rank that
- * sees all of them seals and commits. There is no barrier: a rank that is dead or late is named,
+ * term and announces each save; every rank sends its own files and puts a part record; the rank that
+ * comes last sees all of them, seals and commits, or rank 0, which waits for them. There is no barrier: a rank that is dead or late is named,
  * and its save is given up when `wait_ns` is over. */
 #ifndef COMMIT_RANKS_H
 #define COMMIT_RANKS_H

@@ -214,8 +214,10 @@ static void save_on_worker(void *arg) {
                                        : group_begin(&s->group->group, e);
   if (rc == 0) {
     s->job.log = s->group->group.log;
+    s->job.unspoken = s->group->group.unspoken;
     atomic_store(&s->term, runlog_view(s->job.log)->term.n);
     job_run(&s->job);
+    s->group->group.unspoken = s->job.unspoken;
     mark_lost(s);
     keep_memory(s);
   } else {

@@ -69,6 +69,47 @@ static void put_all(scene *c) {
   }
 }
 
+static void who_sees_all_parts_knows_alike_whose_is_the_newest(void **state) {
+  for (int s = 0; s < 2; s++) {
+    scene c = scene_new(world_schemes[s]);
+    parts_seen seen;
+    open_attempt(&c, "u");
+    put_all(&c); /* rank 2 comes last; where times are coarse it is the highest of equal ones */
+    for (uint32_t i = 0; i < WORLD; i++) {
+      assert_int_equal(parts_look(c.s, c.log, &c.part[i], &seen, NULL), 0);
+      assert_int_equal(seen.count, WORLD);
+      assert_int_equal(seen.newest, WORLD - 1);
+      parts_seen_free(&seen);
+    }
+    scene_free(&c);
+  }
+}
+
+static void what_rank_0_says_of_a_save_another_rank_can_say(void **state) {
+  char needs[RUNLOG_NEEDS_MAX];
+  for (int s = 0; s < 2; s++) {
+    scene c = scene_new(world_schemes[s]);
+    parts_words words;
+    manifest m;
+    open_attempt(&c, "u");
+    memset(needs, '\x01', sizeof needs); /* each is three characters in the text */
+    needs[sizeof needs - 2] = '/';
+    needs[sizeof needs - 1] = 0;
+    const runlog_note note = {.reason = "each \"tenth\"", .needs = needs};
+    make_table(&m, 0, 42);
+    c.part[0].note = &note;
+    assert_int_equal(parts_words_get(c.s, c.log, &c.part[1], &words, NULL), ERR_NOENT);
+    assert_int_equal(parts_put(c.s, c.log, &c.part[0], &m, NULL), 0);
+    assert_int_equal(parts_words_get(c.s, c.log, &c.part[1], &words, NULL), 0);
+    assert_string_equal(words.reason, note.reason);
+    assert_string_equal(words.needs, needs);
+    manifest_free(&m);
+    assert_int_equal(parts_get(c.s, c.log, &c.part[1], 0, &m, NULL), 0);
+    manifest_free(&m);
+    scene_free(&c);
+  }
+}
+
 static void every_rank_makes_the_same_manifest_of_all_parts(void **state) {
   for (int s = 0; s < 2; s++) {
     scene c = scene_new(world_schemes[s]);
@@ -348,6 +389,8 @@ static void a_newer_format_is_said_to_be_one(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(who_sees_all_parts_knows_alike_whose_is_the_newest),
+      cmocka_unit_test(what_rank_0_says_of_a_save_another_rank_can_say),
       cmocka_unit_test(every_rank_makes_the_same_manifest_of_all_parts),
       cmocka_unit_test(which_rank_alone_has_a_file_is_told),
       cmocka_unit_test(different_bytes_name_both_ranks_and_the_file),

@@ -219,6 +219,25 @@ void fuzz_snapshot(const uint8_t *data, size_t size) {
  * are divided by a NUL): what is made of them has each name once, whoever makes it. */
 static const ranks two_ranks = {.rank = 0, .world = 2, .launch = "L"};
 
+/* What rank 0 says beside its table, printed, is read again as the same. */
+static void check_words(const char *own, size_t size) {
+  parts_words words, again;
+  manifest none;
+  buf text;
+  if (parts_words_parse(own, size, "input", &words, NULL) < 0) return;
+  const runlog_note note = {.reason = words.reason, .needs = words.needs};
+  const part p = {.attempt = 2, .term = 1, .ranks = &two_ranks, .note = &note};
+  manifest_init(&none);
+  none.unit = strdup("u");
+  buf_init(&text, 8 << 20);
+  must(none.unit && manifest_seal(&none, NULL) == 0);
+  must(parts_print(&p, &none, false, NULL, &text, NULL) == 0);
+  must(parts_words_parse(text.data, text.len, "print", &again, NULL) == 0);
+  must(strcmp(words.reason, again.reason) == 0 && strcmp(words.needs, again.needs) == 0);
+  manifest_free(&none);
+  buf_free(&text);
+}
+
 static void check_record(const uint8_t *data, size_t size) {
   const part p = {.attempt = 2, .term = 1, .ranks = &two_ranks};
   char *own = fuzz_text(data, size), why[PARTS_REASON_MAX], again_why[PARTS_REASON_MAX];
@@ -229,6 +248,7 @@ static void check_record(const uint8_t *data, size_t size) {
   buf_init(&text, 8 << 20);
   int rc = parts_parse(own, size, "input", &p, 0, &table, &conflict, why, &e);
   must(rc == 0 || (e.code == rc && *e.text));
+  check_words(own, size);
   if (rc == 0) {
     must(parts_print(&p, *why ? NULL : &table, conflict, *why ? why : NULL, &text, NULL) == 0);
     must(parts_parse(text.data, text.len, "print", &p, 0, &again, &again_conflict, again_why,

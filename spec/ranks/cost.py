@@ -4,8 +4,8 @@
 RANKS processes of `ckpt-lua run`, each with a directory of its own and a way of its own to the bucket,
 spec/servers/count.py, which notes each request. They start, save a checkpoint together, have nothing to
 do for MINUTE seconds, save another one of which the last rank has no part for as long, and end. Prints a
-row for each of these phases: what all asked, what rank 0 did, the median and the most of the others, each
-without the objects of the checkpoint itself, and what was asked in the busiest second.
+row for each of these phases: what all asked, what rank 0 did, the median of the others and the most, but of who
+commits, each without the objects of the checkpoint itself, and what was asked in the busiest second.
 
 Environment: RANKS (16), MINUTE (60), STAGGER (0.15 seconds from one start to the next), TARGET (a URI of
 the bucket), AWS_ENDPOINT_URL, CKPT_LUA (./ckpt-lua), KINDS (a file for the kinds of requests of each
@@ -64,6 +64,7 @@ class Scene:
         self.policy = os.path.join(self.root, "all.lua")
         with open(self.policy, "w") as file:
             file.write(POLICY)
+        self.since = time.time()
         self.procs, self.pipes, self.read, self.rows = [], [], 0, []
         upstream = os.environ["AWS_ENDPOINT_URL"].rsplit(":", 1)[1]
         words = ["/usr/bin/python3", "-IS", COUNT, upstream, "0", str(world), self.log]
@@ -124,7 +125,13 @@ class Scene:
         files = sum(c[k] for c in by_rank for k in c if k.endswith(" file"))
         each = [sum(n for k, n in c.items() if not k.endswith(" file")) for c in by_rank]
         row = {"ranks": self.world, "phase": phase, "requests": sum(each), "files": files, "rank_0": each[0]}
-        row.update(median=statistics.median(each[1:]), most=max(each[1:]), busiest=max(rate.values(), default=0))
+        row.update(median=statistics.median(each[1:]), busiest=max(rate.values(), default=0))
+        # Who reads the parts of all, and commits: rank 0, or who came last.
+        busy = [r for r in range(self.world) if by_rank[r]["PUT manifest"]]
+        row["committed"] = busy
+        row["most"] = max(each[r] for r in range(1, self.world) if r not in busy)
+        row["seconds"] = int(time.time() - self.since)
+        self.since = time.time()
         row["raced"] = sum(c["PUT tmp"] > 0 for c in by_rank)
         row["lists"] = max(c["LIST parts"] for c in by_rank[1:])
         self.rows.append(row)

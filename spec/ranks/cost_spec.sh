@@ -23,8 +23,19 @@ print(*[int(row[sys.argv[3]]) for row in map(json.loads, open(sys.argv[1])) if r
 raced=$(of start raced)
 ((raced == 1))
 tell $? "one rank of the launch runs the race of writers: $raced"
+# Where the machine is slow, who waits has looked more than once: each look is 5 s after the one before, or more.
+most=$(of "a checkpoint" most) slow=$(of "a checkpoint" seconds)
+((most > 0 && most <= 6 + (slow > 10 ? (slow - 5) / 5 : 0)))
+tell $? "a rank asks at most 6 times for a checkpoint, beside its files: $most"
+lists=$(of a lists)
+[[ $lists =~ ^[01](" "[01])*$ ]]
+tell $? "ranks but the first list the parts once at most, also while one is late: $lists"
 asked=$(of nothing requests)
 ((asked == 0))
 tell $? "ranks that have nothing to do ask nothing: $asked"
+# It is announced and sent with 4, and looked for after 5, 12 and perhaps 20 seconds.
+most=$(of "a rank is late" most)
+((most > 0 && most <= 8))
+tell $? "who waits for a rank that is late looks for one key, more and more seldom: $most in 20 s"
 echo "1..$tests"
 exit $((failures > 0))

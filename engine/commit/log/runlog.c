@@ -236,6 +236,16 @@ int runlog_refresh(runlog *log, err *e) {
   return rc < 0 ? rc : runlog_behind_check(log, e);
 }
 
+int runlog_read_next(runlog *log, err *e) {
+  err why = {0};
+  int rc = runlog_catch_one(log, &why);
+  if (rc < 0 && !log->st.moved) return err_set(e, rc, "%s", why.text);
+  log->due |= rc == 1;
+  int fenced = check_fence(log, e);
+  if (fenced < 0) return fenced;
+  return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
+}
+
 int runlog_refresh_whole(runlog *log, err *e) {
   int rc = runlog_refresh(log, e);
   return rc < 0 ? rc : runlog_prove_end(log, e);
@@ -247,8 +257,11 @@ void runlog_claim(runlog *log, uint64_t term) {
 
 int runlog_follow(runlog *log, const char *launch, uint32_t world, err *e) {
   const runlog_writer *first = &log->st.term.writer;
+  int rc = 1;
   if (!*launch) return err_set(e, ERR_INVAL, "to follow a launch its id is needed");
-  int rc = runlog_refresh(log, e);
+  while (log->term != RUNLOG_NONE && rc == 1) rc = runlog_read_next(log, e);
+  if (log->term != RUNLOG_NONE) return rc;
+  rc = runlog_refresh(log, e);
   if (rc < 0 || log->term != RUNLOG_NONE) return rc;
   if (log->st.term.n == RUNLOG_NONE || log->st.ended || strcmp(first->launch, launch) != 0)
     return err_set(e, ERR_NOENT, "rank 0 of this launch has not begun yet");

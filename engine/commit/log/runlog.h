@@ -198,6 +198,15 @@ int runlog_refresh(runlog *log, err *e);
  * it (ERR_CORRUPT). One request more. */
 int runlog_refresh_whole(runlog *log, err *e);
 
+/* For who waits for the next entry: reads that one, and asks nothing else. Returns 1 if it was there, 0 if it is
+ * not yet; ERR_FENCED as above. What was read stays in doubt. */
+int runlog_read_next(runlog *log, err *e);
+
+/* For who is about to tell of the last entry that was read, which is another rank's commit: does it count? Its
+ * writer asks that before the head names it, so where the head does, it is one request; else all is asked
+ * that runlog_refresh() asks. */
+int runlog_confirm(runlog *log, err *e);
+
 /* True while nobody has asked, since the last entry of ours was put, whether a repair was begun
  * meanwhile: then what the log says may be forgotten. runlog_refresh() asks. */
 bool runlog_in_doubt(const runlog *log);
@@ -212,7 +221,7 @@ void runlog_claim(runlog *log, uint64_t term);
 /* For every rank of a launch but the first, which opens the term: from here on the newest term, if
  * it is of this launch, counts as ours (appending and fencing alike). ERR_NOENT: the newest term is
  * another's, so rank 0 has not begun yet. ERR_CONFLICT: it is of the launch, and says another
- * `world`. */
+ * `world`. Who follows already reads on to the end, and what was read stays in doubt. */
 int runlog_follow(runlog *log, const char *launch, uint32_t world, err *e);
 
 /* By what a run asks for a place. */

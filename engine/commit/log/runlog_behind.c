@@ -206,6 +206,24 @@ int runlog_behind_check(runlog *log, err *e) {
   return rc;
 }
 
+/* True if the head names the last entry that was read, with its text. */
+static bool is_named(const runlog *log) {
+  char key[STORE_KEY_MAX];
+  runlog_hint head = {.commit = RUNLOG_NONE};
+  buf text;
+  if (log->st.next == 0 || !log->last.len || log->loose || log->damaged) return false;
+  buf_init(&text, RUNLOG_HEAD_MAX);
+  if (runlog_key_head(log, key, NULL) == 0 && log->s->ops->get(log->s, key, &text, NULL) == 0)
+    runlog_hint_parse(&text, key, &head, NULL);
+  buf_free(&text);
+  return head.commit == log->st.next - 1 && digest_equal(&head.digest, &log->last);
+}
+
+int runlog_confirm(runlog *log, err *e) {
+  if (log->due && is_named(log)) log->due = false;
+  return runlog_behind_check(log, e);
+}
+
 /* What the log has let go was asked for when that was appended: only a repair can keep it since. */
 int runlog_ask_epoch(runlog *log, err *e) {
   if (log->due) return runlog_behind_check(log, e);

@@ -69,7 +69,8 @@ typedef int runlog_plan_fn(const runlog *log, const runlog_request *r, json_t **
 int runlog_need_term(const runlog *log, err *e); /* ERR_INVAL if none is ours */
 /* Plans and appends until the entry stands. */
 int runlog_carry_out(runlog *log, runlog_plan_fn *plan, const runlog_request *r, err *e);
-int runlog_catch_up(runlog *log, err *e); /* reads to the end */
+int runlog_catch_up(runlog *log, err *e);  /* reads to the end */
+int runlog_catch_one(runlog *log, err *e); /* 1: the next entry was there; 0: it is not */
 /* runlog_head.c: takes what the head says, if it can be read; puts it. */
 int runlog_key_head(const runlog *log, char out[STORE_KEY_MAX], err *e);
 int runlog_take_hint(runlog *log, const store_ask *ask, err *e);

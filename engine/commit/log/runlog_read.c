@@ -265,6 +265,11 @@ int runlog_catch_up(runlog *log, err *e) {
   return read_on(log, 1, e);
 }
 
+int runlog_catch_one(runlog *log, err *e) {
+  int rc = read_batch(log, 1, e);
+  return rc < 0 ? rc : rc == 0;
+}
+
 /* ---- the whole log ---- */
 
 /* Where a repair was ever begun, the log may go on in another place. */

@@ -15,6 +15,14 @@ void job_at(job *j, const char *what) {
   atomic_store(&j->doing.since, j->env->io->now(j->env->io, IO_MONO));
 }
 
+/* No store takes parts that are smaller, so what is left of an upload in parts is of larger files. */
+static bool may_go_in_parts(const unit_files *files) {
+  enum { LEAST = 5 << 20 };
+  for (size_t i = 0; i < files->count; i++)
+    if (files->files[i].size > LEAST) return true;
+  return false;
+}
+
 static int job_upload(job_work *w, err *e) {
   const job_env *env = w->env;
   job *j = w->job;
@@ -33,7 +41,7 @@ static int job_upload(job_work *w, err *e) {
   bool shared = env->ranks && store_can(env->store, STORE_CAP_RESUME);
   unsigned how = (w->staged && !w->shown ? STORE_STAGED : 0) |
                  (w->resumed || shared ? STORE_RESUME : 0) | (w->ahead ? TRANSFER_ANEW : 0);
-  if (how & STORE_RESUME && !w->ahead && env->store->ops->write_since)
+  if (how & STORE_RESUME && !w->ahead && may_go_in_parts(w->from) && env->store->ops->write_since)
     rc = runlog_entry_time(j->log, w->attempt, &t.since_ns, e);
   if (rc < 0) return rc;
   rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);

@@ -91,7 +91,10 @@ typedef struct job {
    * has sent, where the store can (STORE_CAP_RESUME). */
   char without[800]; /* out: what it was saved without, and why, for whoever follows; "": nothing */
   bool keep;         /* there will be a next try: the attempt is left open for it */
-  uint64_t attempt;  /* in: left by an earlier try of the unit; out: left by this one; 0: none */
+  uint64_t
+      unspoken; /* in and out alike, on a rank but the first: it has put no record for an attempt from
+                      * this number on, so none is looked for; 0: that is not known */
+  uint64_t attempt; /* in: left by an earlier try of the unit; out: left by this one; 0: none */
   uint64_t attempt_shape;         /* of the files that it was made for: names and stamps */
   char staging[RUNLOG_NONCE_MAX]; /* in and out alike, where nothing is announced before it stands
                                    * whole: the nonce of the staging (staging.h); "": none */

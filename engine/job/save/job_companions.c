@@ -320,6 +320,13 @@ static int find_place(const job_work *w, uint64_t term, char out[STORE_KEY_MAX],
   return 0;
 }
 
+int job_find_companions(job_work *w, err *e) {
+  uint64_t term = runlog_view(w->job->log)->term.n;
+  char prefix[STORE_KEY_MAX];
+  int rc = find_place(w, term, prefix, e);
+  return rc < 0 ? rc : companions_look_at(w->env->store, prefix, term, &w->companions, e);
+}
+
 /* Saves the companions. If an earlier try of ours has put them, or a part of them, those are taken:
  * they may be that old. */
 int job_companions(job_work *w, err *e) {
@@ -327,11 +334,10 @@ int job_companions(job_work *w, err *e) {
   uint64_t term = runlog_view(w->job->log)->term.n;
   char prefix[STORE_KEY_MAX];
   w->companions = (runlog_companions){0}; /* it may be of an attempt that was given up */
-  if (!w->env->companions) return 0;
+  if (!job_takes_companions(w)) return 0;
   int rc = find_place(w, term, prefix, e);
-  if (rc == 0 && (w->resumed || !job_takes_companions(w)))
-    rc = companions_look_at(s, prefix, term, &w->companions, e);
-  if (rc < 0 || w->companions.files || !job_takes_companions(w)) return rc;
+  if (rc == 0 && w->resumed) rc = companions_look_at(s, prefix, term, &w->companions, e);
+  if (rc < 0 || w->companions.files) return rc;
   job_at(w->job, "saving what is beside it");
   rc = job_note_wishes(w, e);
   if (rc == 0) rc = save(w, term, prefix, e);

@@ -44,6 +44,8 @@ typedef struct job_work {
   unsigned lacks;             /* what of the unit is not kept: unit_kept.h */
   bool twice;                 /* times prove nothing: contents are read twice */
   bool plain_keys;            /* names are keys as they are: not in an attempt that 1.0 began */
+  bool for_rank_0;            /* another rank commits, with the words of rank 0 */
+  parts_words words;          /* those */
   bool spoiled;               /* a rank gave up: this attempt can never be committed */
 } job_work;
 
@@ -109,8 +111,10 @@ int job_find_beside(const job_work *w, struct companions *out, err *e);
 int job_path_beside(const job_work *w, const char *name, char path[FS_PATH_MAX], err *e);
 bool job_names_it(const job_work *w, const char *name, bool link, const char *text, size_t len);
 
-/* job_companions.c: saves the companions that the policy wants (env->with). */
+/* job_companions.c: saves the companions that the policy wants (env->with); or, where another rank commits
+ * than rank 0, finds those that rank 0 has put before its part. */
 int job_companions(job_work *w, err *e);
+int job_find_companions(job_work *w, err *e);
 
 /* job_pointers.c: what a file that names checkpoints says of ours. */
 typedef enum job_word {

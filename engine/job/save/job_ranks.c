@@ -19,7 +19,11 @@
 #define LEASE_LATE (10 * SECOND) /* a lease that is not there by then was taken away */
 #define SAID_LATE (5 * SECOND)   /* rank 0's last word comes by then */
 #define OVER_LOOK (5 * SECOND)   /* from one look at who has ended to the next */
-#define HEAD_START (3 * SECOND)  /* the lead of rank 0, before another rank commits for it */
+#define LEASE_LOOK (30 * SECOND) /* from one look of a rank at rank 0's lease to the next */
+#define SILENCE                                                                                    \
+  (30 * SECOND)            /* the lead of each rank, before the next one lists the parts for it */
+#define FRESH (5 * SECOND) /* what was read after so short a pause is news */
+enum { TURNS = 20 };       /* so many ranks list for others that are silent */
 
 bool job_follows(const job_work *w) {
   return w->env->ranks && w->env->ranks->rank > 0;
@@ -51,6 +55,7 @@ static int is_for_us(job_work *w, const runlog_attempt *a, err *e) {
   part p = job_part_of(w);
   p.attempt = a->n;
   if (a->n == w->job->attempt && w->job->attempt_shape == w->shape) return 1;
+  if (w->job->unspoken && a->n >= w->job->unspoken) return 1;
   int rc = parts_spoken(w->env->store, w->job->log, &p, &spoken, e);
   return rc < 0 ? rc : !spoken;
 }
@@ -129,6 +134,8 @@ static int find_attempt(job_work *w, uint64_t since, err *e) {
     w->term = a->owner;
     mine = runlog_key_dir(j->log, a->dir, w->dir, e);
     if (mine < 0) return mine;
+    if (a->fate == RUNLOG_COMMITTED) mine = runlog_confirm(j->log, e);
+    if (mine < 0) return mine;
     w->over = committed_with_us(w);
     if (w->over || a->fate == RUNLOG_OPEN) return 1;
     w->attempt = RUNLOG_NONE;
@@ -160,10 +167,11 @@ static int left_alone(job_work *w, int64_t since, err *e) {
   return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
 }
 
-/* What is seen of rank 0's lease: that it was there, and since when it is gone (IO_MONO; 0: it is not). */
+/* What is seen of rank 0's lease: that it was there, since when it is gone (0: it is not), and when it was
+ * looked at last (IO_MONO). */
 typedef struct lease_watch {
   bool seen;
-  int64_t gone;
+  int64_t gone, looked;
 } lease_watch;
 
 /* Tells whether rank 0 has ended well: its lease says so, and then nobody announces anything any
@@ -172,6 +180,10 @@ static int rank_0_has_ended(const vigil *v, lease_watch *l, err *e) {
   job_work *w = v->w;
   lease_seen lease;
   const runlog *log = w->job->log;
+  const int64_t now = vigil_now(w);
+  bool soon = l->gone || vigil_hurries(w);
+  if (now - l->looked < (soon ? SAID_LATE / 5 : LEASE_LOOK)) return 0;
+  l->looked = now;
   if (lease_look(w->env->store, runlog_prefix(log), runlog_view(log)->term.n, &lease, NULL) < 0)
     return 0;
   l->seen |= lease.present;
@@ -184,18 +196,33 @@ static int rank_0_has_ended(const vigil *v, lease_watch *l, err *e) {
   return left_alone(w, l->gone, e);
 }
 
+/* Looks for the attempt in what was appended since; the first time in all. What came just now is not read
+ * beyond: whatever follows it comes later. */
+static int look_for_attempt(const vigil *v, uint64_t *since, err *e) {
+  job_work *w = v->w;
+  const ranks *us = w->env->ranks;
+  runlog *log = w->job->log;
+  int rc, found = 0;
+  if (*since == RUNLOG_NONE || v->pause > FRESH) {
+    rc = runlog_follow(log, us->launch, us->world, e);
+    if (rc == 0 && *since == RUNLOG_NONE) *since = runlog_view(log)->next;
+    return rc < 0 ? rc : find_attempt(w, *since, e);
+  }
+  while ((rc = runlog_read_next(log, e)) == 1 && (found = find_attempt(w, *since, e)) == 0) {
+  }
+  return rc < 0 ? rc : found;
+}
+
 int job_follow(job_work *w, err *e) {
   const ranks *us = w->env->ranks;
   job *j = w->job;
   uint64_t since = RUNLOG_NONE;
-  lease_watch lease = {0};
-  vigil v = vigil_begin(w, "waiting for rank 0", us->wait_ns);
+  vigil v = vigil_begin(w, "waiting for rank 0", us->wait_ns, VIGIL_NEWS);
+  lease_watch lease = {.looked = v.begun};
   int rc;
   for (;;) {
     err why = {0};
-    rc = runlog_follow(j->log, us->launch, us->world, &why);
-    if (rc == 0 && since == RUNLOG_NONE) since = runlog_view(j->log)->next;
-    if (rc == 0) rc = find_attempt(w, since, &why);
+    rc = look_for_attempt(&v, &since, &why);
     if (rc == 0) rc = rank_0_has_ended(&v, &lease, &why);
     if (rc == ERR_NOENT) rc = 0;
     show_rank_0(w, rc == 0);
@@ -216,10 +243,21 @@ int job_follow(job_work *w, err *e) {
 
 /* ---- all parts ---- */
 
+static bool has_commit(const job_work *w) {
+  return runlog_commit_of(runlog_view(w->job->log), w->attempt) != NULL;
+}
+
+/* Reads on to the commit, as one of many: mostly that is one key, which is not there yet. */
+static int read_to_commit(job_work *w, err *e) {
+  int rc = 1;
+  while (rc == 1 && !has_commit(w)) rc = runlog_read_next(w->job->log, e);
+  return rc >= 0 && has_commit(w) ? runlog_confirm(w->job->log, e) : rc;
+}
+
 /* Returns 1 if another rank has committed the save: nothing is left to do. */
 static int look_at_log(job_work *w, err *e) {
   runlog *log = w->job->log;
-  int rc = runlog_refresh(log, e);
+  int rc = job_follows(w) ? read_to_commit(w, e) : runlog_refresh(log, e);
   if (rc < 0) return rc;
   const runlog_attempt *a = runlog_find_attempt(runlog_view(log), w->attempt);
   w->over = committed_with_us(w);
@@ -287,7 +325,7 @@ static int too_late(job_work *w, const parts_seen *seen, err *e) {
 
 /* Returns 1 if the save is over, 0 if all parts are there. */
 static int await_parts(job_work *w, const part *p, err *e) {
-  vigil v = vigil_begin(w, "waiting for ranks", p->ranks->wait_ns);
+  vigil v = vigil_begin(w, "waiting for ranks", p->ranks->wait_ns, VIGIL_ALONE);
   int64_t look_at = 0;
   for (;;) {
     parts_seen seen = {0};
@@ -307,37 +345,82 @@ static int await_parts(job_work *w, const part *p, err *e) {
   }
 }
 
-/* Waits for the commit of rank 0. If it does not come, another rank commits, each a little later
- * than the one before. Only rank 0 has the companions: where there are some, nobody else can. */
-static int await_commit(job_work *w, err *e) {
+/* Returns 1 if all parts are there. */
+static int sees_all(const job_work *w, const part *p, uint32_t *newest, err *e) {
+  parts_seen seen = {0};
+  int rc = parts_look(w->env->store, w->job->log, p, &seen, e);
+  bool all = rc == 0 && seen.count == p->ranks->world;
+  *newest = seen.newest;
+  parts_seen_free(&seen);
+  return rc < 0 ? rc : all;
+}
+
+static int nobody_commits(job_work *w, err *e) {
   const ranks *us = w->env->ranks;
-  uint32_t turn = us->rank < 30 ? us->rank : 30;
-  vigil v = vigil_begin(w, "waiting for the commit of rank 0",
-                        w->env->companions ? us->wait_ns : HEAD_START + turn * SECOND / 2);
+  w->spoiled = true;
+  w->job->outcome = JOB_WAITED;
+  return err_set(
+      e, ERR_TIMEOUT,
+      "%s: it was not committed within %lld s: rank 0 names the ranks of which no part came, "
+      "if it is alive (`rank_wait`)",
+      w->job->plan.unit, vigil_seconds(us->wait_ns));
+}
+
+/* Who comes last sees the parts of all, and commits: who that is all see alike that look then, since each
+ * of them would read all parts. Else rank 0 lists, which is awaited by one key; while nothing comes, the
+ * next rank lists, too, and later the one after it. Returns as await_parts(). */
+static int await_commit(job_work *w, const part *p, err *e) {
+  const ranks *us = p->ranks;
+  const int64_t turn = us->rank <= TURNS ? us->rank * SILENCE : INT64_MAX;
+  uint32_t newest;
+  vigil v = vigil_begin(w, "waiting for the commit", us->wait_ns + us->wait_ns / 2, VIGIL_KEY);
+  int all = sees_all(w, p, &newest, e), rc = all < 0 ? all : 0;
+  if (all == 1 && newest == us->rank) return 0;
   show_rank_0(w, true);
-  int rc;
-  while ((rc = look_at_log(w, e)) == 0 && !vigil_is_over(&v) && (rc = vigil_nap(&v, e)) == 0) {
+  for (all = 0; rc == 0 && !all;) {
+    rc = vigil_nap(&v, e);
+    if (rc == 0) rc = look_at_log(w, e);
+    if (rc == 0 && vigil_now(w) - v.begun >= turn) all = sees_all(w, p, &newest, e);
+    if (all < 0) rc = all;
+    if (rc == 0 && !all && vigil_is_over(&v)) rc = nobody_commits(w, e);
   }
   show_rank_0(w, false);
-  if (rc == 0 && w->env->companions)
-    rc = err_set(e, ERR_TIMEOUT, "%s: all parts are there, and rank 0 did not commit within %lld s",
-                 w->job->plan.unit, vigil_seconds(us->wait_ns));
+  return rc;
+}
+
+/* The commit says what rank 0 would have said. */
+static int speak_for_rank_0(job_work *w, const part *p, err *e) {
+  if (!job_follows(w)) return 0;
+  w->for_rank_0 = true;
+  int rc = parts_words_get(w->env->store, w->job->log, p, &w->words, e);
+  return rc < 0 ? rc : job_find_companions(w, e);
+}
+
+static int put_part(job_work *w, part *p, err *e) {
+  char needs[RUNLOG_NEEDS_MAX];
+  job *j = w->job;
+  job_tell_needs(w, needs);
+  const runlog_note note = {.reason = j->reason, .needs = needs};
+  if (!job_follows(w)) p->note = &note;
+  int rc = job_describe(w, e);
+  if (rc == 0) rc = parts_put(w->env->store, j->log, p, &w->manifest, e);
+  if (rc == 0 && j->unspoken) j->unspoken = w->attempt + 1;
+  manifest_free(&w->manifest);
+  p->note = NULL;
   return rc;
 }
 
 int job_gather(job_work *w, err *e) {
   job *j = w->job;
   if (!w->env->ranks) return err_set(e, ERR_INVAL, "%s: there are no other ranks", j->plan.unit);
-  const part p = job_part_of(w);
-  int rc = job_describe(w, e);
-  if (rc == 0) rc = parts_put(w->env->store, j->log, &p, &w->manifest, e);
-  manifest_free(&w->manifest);
-  if (rc == 0) rc = await_parts(w, &p, e);
-  if (rc == 0 && job_follows(w)) rc = await_commit(w, e);
+  part p = job_part_of(w);
+  int rc = put_part(w, &p, e);
+  if (rc == 0) rc = job_follows(w) ? await_commit(w, &p, e) : await_parts(w, &p, e);
   if (rc == 0) {
     job_at(j, "reading the parts of the ranks");
     rc = parts_gather(w->env->store, j->log, &p, &w->manifest, e);
     w->spoiled |= rc == ERR_EXISTS;
+    if (rc == 0) rc = speak_for_rank_0(w, &p, e);
     /* Once the save is committed its records may go: that is no failure of ours. */
     if (rc == ERR_NOENT && look_at_log(w, NULL) == 1) rc = 0;
   }
@@ -378,6 +461,7 @@ int job_give_up_part(job_work *w, int rc) {
     return rc;
   }
   j->attempt = 0;
+  if (j->unspoken) j->unspoken = w->attempt + 1;
   if (parts_put_failed(w->env->store, j->log, &p, rc == ERR_EXISTS, j->error.text, &why) < 0)
     log_say(w->env->log, LOG_WARN,
             "%s: the other ranks could not be told that there is no part of "

@@ -80,7 +80,7 @@ static bool is_only_ours(const job_work *w) {
 
 void job_name_other_rank(job_work *w) {
   const part p = job_part_of(w);
-  vigil v = vigil_begin(w, "looking for who has another file", RECORD_LATE);
+  vigil v = vigil_begin(w, "looking for who has another file", RECORD_LATE, VIGIL_ALONE);
   bool done = false;
   while (!done) {
     parts_seen seen = {0};

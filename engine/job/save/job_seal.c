@@ -103,7 +103,9 @@ int job_commit(job_work *w, err *e) {
   job_name_copy(w);
   char needs[RUNLOG_NEEDS_MAX];
   job_tell_needs(w, needs);
-  runlog_note note = {.reason = w->job->reason, .companions = w->companions, .needs = needs};
+  runlog_note note = {.reason = w->for_rank_0 ? w->words.reason : w->job->reason,
+                      .companions = w->companions,
+                      .needs = w->for_rank_0 ? w->words.needs : needs};
   int rc = runlog_commit_attempt(w->job->log, w->attempt, &w->manifest, &note, NULL, e);
   if (rc == 0 && !job_committed(w))
     rc = err_set(e, ERR_INTERNAL, "our own commit is not in the log");

@@ -3,17 +3,29 @@
 #include "base/seconds.h"
 
 #define SECOND INT64_C(1000000000)
-#define PAUSE_FIRST (SECOND / 5)
-#define PAUSE_LAST (5 * SECOND)
+
+static const struct {
+  int64_t first, longest;
+} paces[] = {[VIGIL_ALONE] = {SECOND / 5, 5 * SECOND},
+             [VIGIL_NEWS] = {SECOND, 60 * SECOND},
+             [VIGIL_KEY] = {5 * SECOND, 60 * SECOND}};
 
 int64_t vigil_now(const job_work *w) {
   return w->env->io->now(w->env->io, IO_MONO);
 }
 
-vigil vigil_begin(job_work *w, const char *what, int64_t longest) {
+bool vigil_hurries(const job_work *w) {
+  return w->env->hurry && atomic_load(w->env->hurry);
+}
+
+vigil vigil_begin(job_work *w, const char *what, int64_t longest, vigil_pace pace) {
   job_at(w->job, what);
   int64_t now = vigil_now(w);
-  return (vigil){.w = w, .begun = now, .until = seconds_later(now, longest), .pause = PAUSE_FIRST};
+  return (vigil){.w = w,
+                 .pace = pace,
+                 .begun = now,
+                 .until = seconds_later(now, longest),
+                 .pause = paces[pace].first};
 }
 
 bool vigil_is_over(const vigil *v) {
@@ -29,16 +41,29 @@ static int canceled(const job_work *w, err *e) {
   return err_set(e, ERR_CANCELED, "%s: cancelled", w->job->plan.unit);
 }
 
-/* A cancel is heard within a quarter of a second. */
+/* How long this pause is, as things stand: the nearer the deadline, the shorter. */
+static int64_t pause_now(const vigil *v, int64_t begun) {
+  const int64_t least = v->pace == VIGIL_ALONE ? 0 : ranks_pause_least(v->w->env->ranks->world);
+  int64_t pause = v->pause, left = v->until - begun;
+  if (v->pace != VIGIL_ALONE && vigil_hurries(v->w)) pause = least;
+  if (pause > left / 4) pause = left / 4;
+  if (pause < least) pause = least;
+  return pause < left ? pause : left;
+}
+
+/* A cancel, and that time is short, is heard within a quarter of a second. */
 int vigil_nap(vigil *v, err *e) {
   const io *io = v->w->env->io;
-  int64_t left = v->until - vigil_now(v->w);
-  if (left > v->pause) left = v->pause;
+  const int64_t begun = vigil_now(v->w), step = SECOND / 4;
+  int64_t slept = 0, left;
   int rc = canceled(v->w, e);
-  for (; rc == 0 && left > 0; left -= SECOND / 4) {
-    io->sleep(io, left < SECOND / 4 ? left : SECOND / 4);
+  while (rc == 0 && (left = pause_now(v, begun) - slept) > 0) {
+    left = left < step ? left : step;
+    io->sleep(io, left);
+    slept += left;
     rc = canceled(v->w, e);
   }
-  if (v->pause < PAUSE_LAST) v->pause += v->pause / 2;
+  v->pause += v->pause / 2;
+  if (v->pause > paces[v->pace].longest) v->pause = paces[v->pace].longest;
   return rc;
 }

@@ -208,6 +208,70 @@ static void what_is_not_answered_stays_in_doubt(void **state) {
   world_free(w);
 }
 
+/* ---- another rank, which waits for the commit ---- */
+
+/* Has it read the commit of an attempt of `p->other`. */
+static runlog *reads_commit(place *p) {
+  runlog *rank = NULL;
+  uint64_t n = attempt(p->other, "b");
+  if (runlog_open(p->s, "g", &rank, NULL) < 0) abort();
+  assert_int_equal(runlog_follow(rank, "two", 1, NULL), 0);
+  uint64_t before = runlog_view(rank)->next;
+  assert_int_equal(runlog_read_next(rank, NULL), 0);
+  attempt(p->other, "c");
+  commit(p->other, n);
+  assert_int_equal(runlog_read_next(rank, NULL), 1);
+  assert_int_equal(runlog_view(rank)->next, before + 1);
+  assert_null(runlog_commit_of(runlog_view(rank), n));
+  assert_int_equal(runlog_read_next(rank, NULL), 1);
+  assert_non_null(runlog_commit_of(runlog_view(rank), n));
+  assert_int_equal(runlog_read_next(rank, NULL), 0);
+  assert_true(runlog_in_doubt(rank));
+  return rank;
+}
+
+static void begin_repair(const place *p) {
+  char key[STORE_KEY_MAX];
+  assert_int_equal(runlog_key_epoch("g", 1, key, NULL), 0);
+  assert_int_equal(p->s->ops->put(p->s, key, "{}", 2, STORE_IF_ABSENT, NULL), 0);
+}
+
+static void a_commit_that_the_head_names_is_told_by_a_rank_that_asks_for_no_more(void **state) {
+  place p;
+  begin(&p, state);
+  runlog *rank = reads_commit(&p);
+  begin_repair(&p); /* whatever comes later: that commit stood, and a repair finds it */
+  assert_int_equal(runlog_confirm(rank, NULL), 0);
+  assert_false(runlog_in_doubt(rank));
+  runlog_close(rank);
+  end(&p);
+}
+
+static void a_commit_that_the_head_does_not_name_is_asked_for_as_one_s_own(void **state) {
+  for (int repaired = 0; repaired < 2; repaired++) {
+    place p;
+    begin(&p, state);
+    runlog *rank = reads_commit(&p);
+    assert_int_equal(p.s->ops->remove(p.s, "g/.ckpt/head", NULL), 0);
+    if (repaired) begin_repair(&p);
+    assert_int_equal(runlog_confirm(rank, NULL), repaired ? ERR_FENCED : 0);
+    assert_int_equal(runlog_in_doubt(rank), repaired);
+    runlog_close(rank);
+    end(&p);
+  }
+}
+
+static void a_rank_that_reads_of_a_newer_term_stops(void **state) {
+  place p;
+  begin(&p, state);
+  runlog *rank = reads_commit(&p), *third = world_begin(p.s, "g", "three");
+  assert_int_equal(runlog_read_next(rank, NULL), ERR_FENCED);
+  assert_int_equal(runlog_follow(rank, "two", 1, NULL), ERR_FENCED);
+  runlog_close(third);
+  runlog_close(rank);
+  end(&p);
+}
+
 static char on_file[] = "file";
 #define BOTH(f)                                                                                    \
   {#f " (mem)", f, NULL, NULL, NULL}, {                                                            \
@@ -224,6 +288,9 @@ int main(void) {
       BOTH(a_guest_in_a_lost_place_is_told),
       BOTH(who_has_read_it_and_goes_on_is_no_loss),
       BOTH(what_is_not_answered_stays_in_doubt),
+      BOTH(a_commit_that_the_head_names_is_told_by_a_rank_that_asks_for_no_more),
+      BOTH(a_commit_that_the_head_does_not_name_is_asked_for_as_one_s_own),
+      BOTH(a_rank_that_reads_of_a_newer_term_stops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

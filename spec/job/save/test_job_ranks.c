@@ -140,6 +140,7 @@ static void make_job(rank *r, const char *unit) {
   p->ops[at] = PLAN_GATHER;
   p->count++;
   snprintf(r->j->policy, sizeof r->j->policy, "of rank %u", r->ranks.rank);
+  snprintf(r->j->reason, sizeof r->j->reason, "wanted by rank %u", r->ranks.rank);
   if (!before) return;
   r->j->attempt = before->attempt;
   r->j->attempt_shape = before->attempt_shape;
@@ -354,6 +355,7 @@ static void rank_0_goes(const char *scheme) {
   const runlog_state *state = refreshed(t);
   assert_int_equal(state->commit_count, 1);
   assert_string_equal(state->commits[0].policy, "of rank 0");
+  assert_string_equal(state->commits[0].reason, "wanted by rank 0");
   must_have_all(t, &state->commits[0], "checkpoint-1");
   must_hold(t);
   team_free(t);
