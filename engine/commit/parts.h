@@ -56,6 +56,9 @@ typedef struct parts_seen {
       newest; /* whose record is the youngest: of all who see all records at once, all name the same */
 } parts_seen;
 int parts_look(store *s, const runlog *log, const part *p, parts_seen *out, err *e);
+/* The same for who wants to know only whether all are there: where they take several pages, it ends at the
+ * first that is missing. */
+int parts_look_for_all(store *s, const runlog *log, const part *p, parts_seen *out, err *e);
 void parts_seen_free(parts_seen *seen); /* a zeroed one is fine */
 /* Lists the missing ranks, as ranks_list() does. */
 void parts_missing(const parts_seen *seen, uint32_t world, char *out, size_t room);

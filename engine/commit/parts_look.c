@@ -5,12 +5,26 @@
 #include "parts.h"
 #include "prims/fs.h"
 
+enum { PAGE = 1000 }; /* so many keys a listing tells at once */
+
 struct look {
   parts_seen *seen;
   uint32_t world;
   bool *failed;
   int64_t newest_ns;
+  bool all;      /* nothing but whether all are there is asked for */
+  uint32_t next; /* the rank whose record has to come next then */
 };
+
+/* Of all below `world` the one behind `rank` in the order of their texts. */
+static uint32_t behind(uint32_t rank, uint32_t world) {
+  if (rank > 0 && (uint64_t)rank * 10 < world) return rank * 10;
+  while (rank % 10 == 9 || rank + 1 >= world) {
+    if (rank < 10) return world;
+    rank /= 10;
+  }
+  return rank + 1;
+}
 
 /* Reads a name "12" or "12.failed"; any other name there is not ours. */
 static int on_key(void *ctx, const char *key, bool is_prefix, const store_object *object) {
@@ -23,6 +37,8 @@ static int on_key(void *ctx, const char *key, bool is_prefix, const store_object
   if (rank >= l->world) return 0;
   if (strcmp(name + len, ".failed") == 0) l->failed[rank] = true;
   if (name[len]) return 0;
+  if (l->all && rank != l->next) return 1;
+  l->next = behind((uint32_t)rank, l->world);
   l->seen->count += !l->seen->there[rank];
   l->seen->there[rank] = true;
   bool older = object->mtime_ns < l->newest_ns;
@@ -32,20 +48,32 @@ static int on_key(void *ctx, const char *key, bool is_prefix, const store_object
   return 0;
 }
 
-int parts_look(store *s, const runlog *log, const part *p, parts_seen *out, err *e) {
+static int look(store *s, const runlog *log, const part *p, bool all, parts_seen *out, err *e) {
   char place[STORE_KEY_MAX];
   uint32_t world = p->ranks->world;
   *out = (parts_seen){.there = calloc(world, sizeof *out->there), .failed = world};
-  struct look l = {.seen = out, .world = world, .failed = calloc(world, sizeof *l.failed)};
+  struct look l = {.seen = out,
+                   .world = world,
+                   .failed = calloc(world, sizeof *l.failed),
+                   .all = all && world > PAGE};
   int rc = out->there && l.failed ? runlog_key_parts(log, p->attempt, p->term, place, e)
                                   : err_set(e, ERR_NOMEM, "look for parts: out of memory");
   if (rc == 0) rc = s->ops->list(s, place, true, on_key, &l, e);
+  if (rc > 0) rc = 0; /* one is missing */
   /* A rank may have put its part, lost the answer, and then have given up: the part is whole. */
   for (uint32_t i = world; rc == 0 && i-- > 0;)
     if (l.failed[i] && !out->there[i]) out->failed = i;
   free(l.failed);
   if (rc < 0) parts_seen_free(out);
   return rc;
+}
+
+int parts_look(store *s, const runlog *log, const part *p, parts_seen *out, err *e) {
+  return look(s, log, p, false, out, e);
+}
+
+int parts_look_for_all(store *s, const runlog *log, const part *p, parts_seen *out, err *e) {
+  return look(s, log, p, true, out, e);
 }
 
 void parts_seen_free(parts_seen *seen) {

@@ -279,6 +279,10 @@ int64_t ranks_pause_least(uint32_t world) {
   return world * ms > least ? world * ms : least;
 }
 
+int64_t ranks_pause_first(uint32_t rank) {
+  return (int64_t)rank * 1000000;
+}
+
 /* ---- who is missing ---- */
 
 void ranks_list(const uint32_t *numbers, size_t count, size_t all, char *out, size_t room) {

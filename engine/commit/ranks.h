@@ -40,6 +40,8 @@ int ranks_detect(ranks_getenv *get, void *ctx, ranks_found *out, err *e);
 /* The shortest pause, in ns, from one look of a rank to its next at what all ranks wait for: however
  * many they are, together they ask the store a thousand times a second. */
 int64_t ranks_pause_least(uint32_t world);
+/* How long a rank waits before its first look, for the same reason: all of them may come at once. */
+int64_t ranks_pause_first(uint32_t rank);
 
 /* Prints "3, 5, 7-12, ..." of `count` rising numbers. `all`: how many there are; not all need be
  * given. */

@@ -211,7 +211,9 @@ static int await_ready(run *r, err *e) {
 
 int run_ranks_await(run *r, err *e) {
   int rc = ranks_said_remove(r->store, &r->ranks, e);
-  return rc < 0 ? rc : await_ready(r, e);
+  if (rc < 0) return rc;
+  pause_for(r, ranks_pause_first(r->ranks.rank), INT64_MAX);
+  return await_ready(r, e);
 }
 
 int run_ranks_begun(run *r, err *e) {

@@ -69,6 +69,44 @@ static void put_all(scene *c) {
   }
 }
 
+/* The records of so many ranks, but of one. */
+static void put_many(const scene *c, uint32_t world, uint32_t but) {
+  char place[STORE_KEY_MAX], key[STORE_KEY_MAX + 16];
+  assert_int_equal(runlog_key_parts(c->log, c->part[0].attempt, c->part[0].term, place, NULL), 0);
+  assert_int_equal(c->s->ops->remove_prefix(c->s, place, NULL), 0);
+  for (uint32_t i = 0; i < world; i++) {
+    snprintf(key, sizeof key, "%s/%u", place, i);
+    if (i != but) assert_int_equal(c->s->ops->put(c->s, key, "", 0, STORE_REPLACE, NULL), 0);
+  }
+}
+
+static void a_look_for_all_of_many_ends_at_the_first_that_is_missing(void **state) {
+  const uint32_t worlds[] = {1001, 1111, 1987}, missing[] = {0, 1, 10, 99, 109, 110, 999, 1000};
+  for (int s = 0; s < 2; s++) {
+    scene c = scene_new(world_schemes[s]);
+    parts_seen seen;
+    open_attempt(&c, "u");
+    for (size_t k = 0; k < 3; k++) {
+      c.ranks[0].world = worlds[k];
+      put_many(&c, worlds[k], worlds[k]);
+      assert_int_equal(parts_look_for_all(c.s, c.log, &c.part[0], &seen, NULL), 0);
+      assert_int_equal(seen.count, worlds[k]);
+      parts_seen_free(&seen);
+    }
+    for (size_t k = 0; k < sizeof missing / sizeof *missing; k++) {
+      put_many(&c, worlds[2], missing[k]);
+      assert_int_equal(parts_look_for_all(c.s, c.log, &c.part[0], &seen, NULL), 0);
+      if (missing[k] == 1) assert_int_equal(seen.count, 1);
+      assert_true(seen.count <= worlds[2] - 1); /* 999 is the last text */
+      parts_seen_free(&seen);
+      assert_int_equal(parts_look(c.s, c.log, &c.part[0], &seen, NULL), 0);
+      assert_int_equal(seen.count, worlds[2] - 1);
+      parts_seen_free(&seen);
+    }
+    scene_free(&c);
+  }
+}
+
 static void who_sees_all_parts_knows_alike_whose_is_the_newest(void **state) {
   for (int s = 0; s < 2; s++) {
     scene c = scene_new(world_schemes[s]);
@@ -389,6 +427,7 @@ static void a_newer_format_is_said_to_be_one(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_look_for_all_of_many_ends_at_the_first_that_is_missing),
       cmocka_unit_test(who_sees_all_parts_knows_alike_whose_is_the_newest),
       cmocka_unit_test(what_rank_0_says_of_a_save_another_rank_can_say),
       cmocka_unit_test(every_rank_makes_the_same_manifest_of_all_parts),

@@ -219,7 +219,8 @@ int job_follow(job_work *w, err *e) {
   uint64_t since = RUNLOG_NONE;
   vigil v = vigil_begin(w, "waiting for rank 0", us->wait_ns, VIGIL_NEWS);
   lease_watch lease = {.looked = v.begun};
-  int rc;
+  int rc = vigil_enter(&v, e);
+  if (rc < 0) return rc;
   for (;;) {
     err why = {0};
     rc = look_for_attempt(&v, &since, &why);
@@ -348,7 +349,7 @@ static int await_parts(job_work *w, const part *p, err *e) {
 /* Returns 1 if all parts are there. */
 static int sees_all(const job_work *w, const part *p, uint32_t *newest, err *e) {
   parts_seen seen = {0};
-  int rc = parts_look(w->env->store, w->job->log, p, &seen, e);
+  int rc = parts_look_for_all(w->env->store, w->job->log, p, &seen, e);
   bool all = rc == 0 && seen.count == p->ranks->world;
   *newest = seen.newest;
   parts_seen_free(&seen);

@@ -51,18 +51,28 @@ static int64_t pause_now(const vigil *v, int64_t begun) {
   return pause < left ? pause : left;
 }
 
+/* Sleeps so long, of which so much is over. */
+static int64_t doze(const vigil *v, int64_t all, int64_t slept) {
+  const int64_t step = SECOND / 4, left = all - slept < step ? all - slept : step;
+  if (left > 0) v->w->env->io->sleep(v->w->env->io, left);
+  return left;
+}
+
+int vigil_enter(const vigil *v, err *e) {
+  const int64_t all = ranks_pause_first(v->w->env->ranks->rank);
+  int rc = canceled(v->w, e);
+  for (int64_t slept = 0; rc == 0 && slept < all; rc = canceled(v->w, e))
+    slept += doze(v, all, slept);
+  return rc;
+}
+
 /* A cancel, and that time is short, is heard within a quarter of a second. */
 int vigil_nap(vigil *v, err *e) {
-  const io *io = v->w->env->io;
-  const int64_t begun = vigil_now(v->w), step = SECOND / 4;
-  int64_t slept = 0, left;
+  const int64_t begun = vigil_now(v->w);
+  int64_t slept = 0, all;
   int rc = canceled(v->w, e);
-  while (rc == 0 && (left = pause_now(v, begun) - slept) > 0) {
-    left = left < step ? left : step;
-    io->sleep(io, left);
-    slept += left;
-    rc = canceled(v->w, e);
-  }
+  for (; rc == 0 && (all = pause_now(v, begun)) > slept; rc = canceled(v->w, e))
+    slept += doze(v, all, slept);
   v->pause += v->pause / 2;
   if (v->pause > paces[v->pace].longest) v->pause = paces[v->pace].longest;
   return rc;

@@ -21,6 +21,8 @@ typedef struct vigil {
 /* Begins to wait for `what` (static), `longest` ns at most. */
 vigil vigil_begin(job_work *w, const char *what, int64_t longest, vigil_pace pace);
 bool vigil_is_over(const vigil *v);
+/* Before the first look: each rank comes at a time of its own. */
+int vigil_enter(const vigil *v, err *e);
 /* Pauses until the next look. ERR_CANCELED: the job was. */
 int vigil_nap(vigil *v, err *e);
 bool vigil_hurries(const job_work *w);
