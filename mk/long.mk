@@ -33,9 +33,9 @@ bench-policy: all $(call tests,policy_cost)
 	@mkdir -p $(BUILD)/bench && rm -f $(BUILD)/bench/policy.txt
 	@$(TEST_ENV) BENCH=$(BUILD)/bench/policy.txt $(call tests,policy_cost) && cat $(BUILD)/bench/policy.txt
 
-## bench-ranks: RANKS='16 64' MINUTE=60: what ranks ask of a bucket at a start, a checkpoint, while they wait, and
-##   at the end; figures in build/bench/ranks.txt
-bench-ranks: all servers
+## bench-ranks: RANKS='16 64' MINUTE=60 WORLDS='16 64 1000 10000': what ranks ask of a bucket at a start, a checkpoint,
+##   while they wait, and at the end; and so many, simulated, for a checkpoint; figures in build/bench/ranks.txt
+bench-ranks: all servers $(call tests,job_ranks_many)
 	@$(TEST_ENV) spec/ranks/cost.sh
 
 ## test-failn: FAILN_STRIDE=n: every call of every operation fails, one after the other (or each n-th)

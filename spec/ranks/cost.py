@@ -129,7 +129,7 @@ class Scene:
         # Who reads the parts of all, and commits: rank 0, or who came last.
         busy = [r for r in range(self.world) if by_rank[r]["PUT manifest"]]
         row["committed"] = busy
-        row["most"] = max(each[r] for r in range(1, self.world) if r not in busy)
+        row["most"] = max((each[r] for r in range(1, self.world) if r not in busy), default=0)
         row["seconds"] = int(time.time() - self.since)
         self.since = time.time()
         row["raced"] = sum(c["PUT tmp"] > 0 for c in by_rank)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `make bench-ranks`: what ranks ask of a bucket. The last figures are in build/bench/ranks.txt, and as JSON in
+# `make bench-ranks`: what ranks ask of a bucket, real ones, and more that are simulated. The last figures are in build/bench/ranks.txt, and as JSON in
 # ranks.json beside it; ranks.kinds says of what kind they were.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,5 +14,9 @@ mkdir -p "$out" && rm -f "$out"/ranks.{txt,json,kinds}
     RANKS=$world TARGET=s3://ckpt-test/cost-$world KINDS=$out/ranks.kinds ROWS=$out/ranks.json \
       python3 spec/ranks/cost.py || exit 1
   done
+  printf '\nsimulated:\n'
+  BENCH=$out/ranks.many WORLDS=${WORLDS-16 64 1000 10000} "${CKPT_BUILD:-build}"/spec/job/save/test_job_ranks_many \
+    >"$out/ranks.log" 2>&1 || { cat "$out/ranks.log" && exit 1; }
+  cat "$out/ranks.many"
 } | tee "$out/ranks.txt"
 exit "${PIPESTATUS[0]}"
