@@ -367,18 +367,27 @@ static int nobody_commits(job_work *w, err *e) {
       w->job->plan.unit, vigil_seconds(us->wait_ns));
 }
 
-/* Who comes last sees the parts of all, and commits: who that is all see alike that look then, since each
- * of them would read all parts. Else rank 0 lists, which is awaited by one key; while nothing comes, the
- * next rank lists, too, and later the one after it. Returns as await_parts(). */
+/* Returns 1 if we came last, and so see the parts of all: who that is all see alike that look then, since
+ * each of them would read all parts. Rank 0 may commit beside us: in a bucket one of both does. What is staged
+ * in a directory is shown once, and two at once would stage it again: rank 0 has it for itself. */
+static int came_last(const job_work *w, const part *p, err *e) {
+  uint32_t newest;
+  if (store_can(w->env->store, STORE_CAP_PUBLISH)) return 0;
+  int all = sees_all(w, p, &newest, e);
+  return all < 0 ? all : all && newest == p->ranks->rank;
+}
+
+/* Who comes last commits. Else rank 0 lists, which is awaited by one key; while nothing comes, the next
+ * rank lists, too, and later the one after it. Returns as await_parts(). */
 static int await_commit(job_work *w, const part *p, err *e) {
   const ranks *us = p->ranks;
   const int64_t turn = us->rank <= TURNS ? us->rank * SILENCE : INT64_MAX;
   uint32_t newest;
   vigil v = vigil_begin(w, "waiting for the commit", us->wait_ns + us->wait_ns / 2, VIGIL_KEY);
-  int all = sees_all(w, p, &newest, e), rc = all < 0 ? all : 0;
-  if (all == 1 && newest == us->rank) return 0;
+  int all = 0, rc = came_last(w, p, e);
+  if (rc != 0) return rc < 0 ? rc : 0;
   show_rank_0(w, true);
-  for (all = 0; rc == 0 && !all;) {
+  while (rc == 0 && !all) {
     rc = vigil_nap(&v, e);
     if (rc == 0) rc = look_at_log(w, e);
     if (rc == 0 && vigil_now(w) - v.begun >= turn) all = sees_all(w, p, &newest, e);
