@@ -45,23 +45,23 @@ static int need_number(const reading *r, const char *source, const char *name, u
 }
 
 /* The names of a launcher's variables; NULL: it has none for that. */
-typedef struct names {
+typedef struct variables {
   const char *source, *rank, *world, *local_rank, *local_world, *node, *nodes;
-} names;
+} variables;
 
 static int optional(const reading *r, const char *name, uint32_t *out, err *e) {
   int rc = name ? number_of(r, name, out, e) : 0;
   return rc < 0 ? rc : 0;
 }
 
-static int below(const names *n, const char *what, uint32_t index, const char *count_name,
+static int below(const variables *n, const char *what, uint32_t index, const char *count_name,
                  uint32_t count, err *e) {
   if (count == 0 || index < count) return 0;
   return err_set(e, ERR_INVAL, "%s: %s=%u is not below %s=%u", n->source, what, index, count_name,
                  count);
 }
 
-static int read_names(const reading *r, const names *n, err *e) {
+static int read_names(const reading *r, const variables *n, err *e) {
   ranks_found *f = r->out;
   snprintf(f->source, sizeof f->source, "%s", n->source);
   int rc = need_number(r, n->source, n->rank, &f->rank, e);
@@ -107,8 +107,8 @@ enum { TEXT_MAX = 4096 };
  * changes. The address stays the same where a job is requeued on the same first node with a fixed
  * port, and the job's number for an id: Slurm counts those requeues. */
 static int torchrun(const reading *r, err *e) {
-  static const names n = {"torchrun",         "RANK",       "WORLD_SIZE",      "LOCAL_RANK",
-                          "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"};
+  static const variables n = {"torchrun",         "RANK",       "WORLD_SIZE",      "LOCAL_RANK",
+                              "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"};
   char text[TEXT_MAX];
   uint32_t restarts = 0, requeued = 0;
   int rc = read_names(r, &n, e);
@@ -127,13 +127,13 @@ static int torchrun(const reading *r, err *e) {
 /* ---- Open MPI ---- */
 
 static int openmpi(const reading *r, err *e) {
-  static const names n = {"openmpi",
-                          "OMPI_COMM_WORLD_RANK",
-                          "OMPI_COMM_WORLD_SIZE",
-                          "OMPI_COMM_WORLD_LOCAL_RANK",
-                          "OMPI_COMM_WORLD_LOCAL_SIZE",
-                          NULL,
-                          NULL};
+  static const variables n = {"openmpi",
+                              "OMPI_COMM_WORLD_RANK",
+                              "OMPI_COMM_WORLD_SIZE",
+                              "OMPI_COMM_WORLD_LOCAL_RANK",
+                              "OMPI_COMM_WORLD_LOCAL_SIZE",
+                              NULL,
+                              NULL};
   char text[TEXT_MAX];
   int rc = read_names(r, &n, e);
   const char *space = text_of(r, "PMIX_NAMESPACE");
@@ -190,13 +190,14 @@ static const char *slurm_step(const reading *r) {
 /* The job's own numbers (SLURM_NTASKS) are those of its allocation: a step may be smaller. */
 static int slurm(const reading *r, err *e) {
   bool of_step = text_of(r, "SLURM_STEP_NUM_TASKS") != NULL;
-  const names n = {"slurm",
-                   "SLURM_PROCID",
-                   of_step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS",
-                   "SLURM_LOCALID",
-                   NULL,
-                   "SLURM_NODEID",
-                   text_of(r, "SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES"};
+  const variables n = {"slurm",
+                       "SLURM_PROCID",
+                       of_step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS",
+                       "SLURM_LOCALID",
+                       NULL,
+                       "SLURM_NODEID",
+                       text_of(r, "SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES"
+                                                          : "SLURM_NNODES"};
   int rc = read_names(r, &n, e);
   const char *list = text_of(r, "SLURM_STEP_TASKS_PER_NODE");
   if (rc == 0 && list) rc = tasks_of_node(list, r->out->node, &r->out->local_world, e);
@@ -208,14 +209,14 @@ static int slurm(const reading *r, err *e) {
 /* ---- the others ---- */
 
 static int pmi(const reading *r, err *e) {
-  static const names n = {"pmi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-                          NULL,  NULL};
+  static const variables n = {"pmi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+                              NULL,  NULL};
   return read_names(r, &n, e);
 }
 
 /* AdaptDL counts the restarts of a job itself, and names the job. */
 static int adaptdl(const reading *r, err *e) {
-  static const names n = {
+  static const variables n = {
       "adaptdl", "ADAPTDL_REPLICA_RANK", "ADAPTDL_NUM_REPLICAS", NULL, NULL, NULL, NULL};
   char text[TEXT_MAX];
   uint32_t restarts = 0;
@@ -229,8 +230,8 @@ static int adaptdl(const reading *r, err *e) {
 
 /* Reads RANK and its kind, set by hand or by an operator for containers. */
 static int plain(const reading *r, err *e) {
-  static const names n = {"environment",      "RANK", "WORLD_SIZE", "LOCAL_RANK",
-                          "LOCAL_WORLD_SIZE", NULL,   NULL};
+  static const variables n = {"environment",      "RANK", "WORLD_SIZE", "LOCAL_RANK",
+                              "LOCAL_WORLD_SIZE", NULL,   NULL};
   return read_names(r, &n, e);
 }
 

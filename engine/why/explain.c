@@ -343,7 +343,7 @@ static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
   }
 }
 
-static bool names(const trail_record *r, const runlog_ref *commit) {
+static bool is_of(const trail_record *r, const runlog_ref *commit) {
   return r->commit == commit->n && strcmp(r->log, commit->log) == 0 &&
          strcmp(r->entry, commit->entry) == 0;
 }
@@ -357,7 +357,7 @@ static bool is_others(const explain_history *h, const runlog_ref *commit) {
   for (size_t i = 0; i < h->count; i++) {
     const trail_record *r = &h->records[i];
     if (r->what != TRAIL_COMMITTED) continue;
-    if (!r->log || !r->entry || names(r, commit)) return false;
+    if (!r->log || !r->entry || is_of(r, commit)) return false;
     some = true;
   }
   return some;
@@ -370,7 +370,7 @@ static bool is_older(const fate *f, const runlog_ref *commit) {
   if (!newest || !*commit->log || !*commit->entry) return false;
   for (size_t i = 0; i < f->h->count; i++) {
     const trail_record *r = &f->h->records[i];
-    if (r->what != TRAIL_COMMITTED || !r->log || !r->entry || !names(r, commit)) continue;
+    if (r->what != TRAIL_COMMITTED || !r->log || !r->entry || !is_of(r, commit)) continue;
     if (!r->content || strcmp(r->content, newest) == 0) return false;
     other = true;
   }

@@ -36,7 +36,7 @@ static const char *name_at(const manifest *m, size_t i) {
   return m->kind == MATCH_DIR ? m->unit : m->entries[i].name;
 }
 
-static int names_free(const io *io, const manifest *m, const char *dir, err *e) {
+static int name_is_free(const io *io, const manifest *m, const char *dir, err *e) {
   for (size_t i = 0; i < name_count(m); i++) {
     char to[FS_PATH_MAX];
     struct stat st;
@@ -86,7 +86,7 @@ int restore_unit(const restore *r, const manifest *m, const char *key, const cha
                 .cancel = r->cancel,
                 .later = true,
                 .progress = r->progress};
-  int rc = names_free(r->io, m, dir, e);
+  int rc = name_is_free(r->io, m, dir, e);
   if (rc < 0) return rc;
   rc = io_nonce(r->io, nonce);
   if (rc < 0) return err_sys(e, rc, "no random name for the staging of %s", m->unit);
