@@ -293,14 +293,22 @@ bool rules_needs_proof(const rules *r, const char *pattern) {
   return false;
 }
 
+static bool is_left(const rules *r, const char *path, bool is_dir) {
+  for (size_t i = 0; r->left && r->left[i]; i++)
+    if (match_exclude(r->left[i], path, is_dir)) return true;
+  return false;
+}
+
 bool rules_excluded(const rules *r, const char *path, bool is_dir) {
   if (r->shell && match_excluded(r->shell, path)) return true;
+  if (is_left(r, path, is_dir)) return true;
   for (size_t i = 0; r->excludes[i]; i++)
     if (match_exclude(r->excludes[i], path, is_dir)) return true;
   return false;
 }
 
 bool rules_excluded_by_wish(const rules *r, const char *path, bool is_dir) {
+  if (is_left(r, path, is_dir)) return true;
   for (size_t i = 0; r->excludes[i]; i++)
     if (!rules_excludes_builtin(r->excludes[i]) && match_exclude(r->excludes[i], path, is_dir))
       return true;

@@ -245,6 +245,7 @@ job *job_for(const world *w, runlog *log, const char *path, match_kind kind, int
 
 void job_free(job *j) {
   free(j->metrics);
+  names_free(&j->left);
   free(j);
 }
 

@@ -50,6 +50,7 @@ void manifest_free(manifest *m) {
   free(m->metrics);
   free(m->attempt);
   manifest_left_free(&m->left_names);
+  names_free(&m->left_globs);
   manifest_init(m);
 }
 

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "prims/hash.h"
 #include "prims/match.h"
 
@@ -55,6 +56,8 @@ typedef struct manifest_left {
   size_t count;
 } manifest_left;
 
+enum { MANIFEST_LEFT_GLOBS = 64 };
+
 /* Both return false when out of memory. */
 bool manifest_left_note(manifest_left *left, const char *name);
 bool manifest_left_add(manifest_left *left, const manifest_left *more);
@@ -73,6 +76,9 @@ typedef struct manifest {
                      * no attempt did */
   uint64_t left_out;        /* files that excludes have left out; 0: none, or of 1.0 */
   manifest_left left_names; /* the first of these */
+  names
+      left_globs; /* match_exclude patterns by which files were left out of this one alone, beside the
+                     * excludes of all */
   uint32_t
       world;  /* so many ranks saved it together, each its own part; 0: one alone, or not told */
   bool above; /* it is a file above the checkpoints of other logs, and no checkpoint */

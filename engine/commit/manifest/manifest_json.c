@@ -94,11 +94,10 @@ static int metrics_new(const char *text, json_t **out, err *e) {
   return rc;
 }
 
-static json_t *left_names_new(const manifest_left *n) {
+static json_t *texts_new(char *const *at, size_t count) {
   json_t *list = json_array();
   int bad = !list;
-  for (size_t i = 0; !bad && i < n->count; i++)
-    bad = json_array_append_new(list, js_name_new(n->at[i]));
+  for (size_t i = 0; !bad && i < count; i++) bad = json_array_append_new(list, js_name_new(at[i]));
   if (!bad) return list;
   json_decref(list);
   return NULL;
@@ -117,6 +116,25 @@ static int parse_left_names(const json_t *object, const char *what, manifest_lef
     if (good && !manifest_left_note(out, name.data))
       rc = err_set(e, ERR_NOMEM, "%s: out of memory", what);
     buf_free(&name);
+    if (rc < 0) break;
+  }
+  return rc;
+}
+
+/* What is no glob here, or one too many, is passed over: what is held against the table with fewer of them
+ * has more files than it, and is not taken for it. */
+static int parse_left_globs(const json_t *object, const char *what, names *out, err *e) {
+  const json_t *list = json_object_get(object, "left_globs"), *item;
+  size_t i;
+  int rc = 0;
+  json_array_foreach(list, i, item) {
+    const char *text = json_string_value(item);
+    buf glob;
+    buf_init(&glob, text ? strlen(text) + 1 : 1);
+    bool good = text && *text && js_name_unescape(text, &glob, NULL) == 0 && !buf_failed(&glob) &&
+                match_exclude_check(glob.data, NULL) == 0 && out->count < MANIFEST_LEFT_GLOBS;
+    if (good && !names_add(out, glob.data)) rc = err_set(e, ERR_NOMEM, "%s: out of memory", what);
+    buf_free(&glob);
     if (rc < 0) break;
   }
   return rc;
@@ -142,7 +160,10 @@ static int print_head(const manifest *m, buf *out, err *e) {
   if (metrics) js_set(object, "metrics", json_incref(metrics), &bad);
   if (m->attempt) js_set(object, "attempt", json_string(m->attempt), &bad);
   if (m->left_out) js_set(object, "left_out", json_integer((json_int_t)m->left_out), &bad);
-  if (m->left_names.count) js_set(object, "left_names", left_names_new(&m->left_names), &bad);
+  if (m->left_names.count)
+    js_set(object, "left_names", texts_new(m->left_names.at, m->left_names.count), &bad);
+  if (m->left_globs.count)
+    js_set(object, "left_globs", texts_new(m->left_globs.at, m->left_globs.count), &bad);
   if (m->world > 1) js_set(object, "world", json_integer(m->world), &bad);
   if (m->above) js_set(object, "above", json_true(), &bad);
   if (odd) js_set(object, "keys", json_string(plain_keys), &bad);
@@ -357,6 +378,7 @@ static int parse_head(const json_t *object, const char *what, manifest *m, err *
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   m->left_out = left_out > 0 ? (uint64_t)left_out : 0;
   if (rc == 0) rc = parse_left_names(object, what, &m->left_names, e);
+  if (rc == 0) rc = parse_left_globs(object, what, &m->left_globs, e);
   json_int_t world = json_integer_value(json_object_get(object, "world"));
   m->world = world > 1 && world <= UINT32_MAX ? (uint32_t)world : 0;
   m->above = json_is_true(json_object_get(object, "above"));

@@ -229,7 +229,9 @@ static int scan_group(struct scan *s, const char *full, const char *path, err *e
   s->unit = s->dir = strcmp(s->above, ".") == 0 ? "" : s->above;
   int rc = set_base(s, parent, e);
   if (rc == 0) rc = listed(s, parent, fs_list(s->io, parent, on_entry, s, e), e);
-  if (rc == 0 && s->tree->count == 0) rc = err_set(e, ERR_RETIRED, "%s.* vanished", full);
+  const bool all_left = s->rules->left && s->tree->left_out > 0;
+  if (rc == 0 && s->tree->count == 0 && !all_left)
+    rc = err_set(e, ERR_RETIRED, "%s.* vanished", full);
   return rc;
 }
 
@@ -306,6 +308,19 @@ int unit_files_same(const unit_files *before, const unit_files *after, err *e) {
                      before->files[i].name, what);
     i++;
     j++;
+  }
+  return 0;
+}
+
+int unit_files_within(const unit_files *part, const unit_files *whole, err *e) {
+  for (size_t i = 0; i < part->count; i++) {
+    const unit_file *f = &part->files[i];
+    if (f->type != MANIFEST_FILE || f->followed) continue;
+    const unit_file *then = unit_files_find(whole, f->name);
+    const char *what = then ? difference(then, f) : "appeared";
+    if (what)
+      return err_set(e, ERR_RETIRED, "%s/%s %s while the unit was listed", part->base, f->name,
+                     what);
   }
   return 0;
 }

@@ -47,7 +47,7 @@ static int job_upload(job_work *w, err *e) {
   rc = transfer_up(&t, w->from, w->prefix, how, w->twice, e);
   /* A snapshot was compared when it was made; a later change of the original does not matter. */
   if (rc < 0 || w->from == &w->copy) return rc;
-  return unit_files_unchanged(env->io, env->root, j->plan.unit, env->rules, &w->source, e);
+  return unit_files_unchanged(env->io, env->root, j->plan.unit, w->rules, &w->source, e);
 }
 
 static int (*const steps[])(job_work *, err *) = {
@@ -148,7 +148,7 @@ void job_end(job *j, int status) {
 }
 
 void job_run(job *j) {
-  job_work w = {.job = j, .env = j->env, .attempt = RUNLOG_NONE};
+  job_work w = {.job = j, .env = j->env, .rules = j->env->rules, .attempt = RUNLOG_NONE};
   const bool own = !j->beside;
   w.plain_keys = !j->env->store->ops->spell; /* or as its attempt says */
   err *e = &j->error;
@@ -157,6 +157,7 @@ void job_run(job *j) {
   if (rc == 0) rc = job_look(&w, e);
   if (rc == 0) rc = job_look_copy(&w, e);
   if (rc == 0) rc = job_check_touched(&w, e);
+  if (rc == 0) rc = job_leave_out(&w, e);
   if (rc == 0) rc = job_look_companions(&w, e);
   if (rc == 0) rc = run_plan(&w, 0, e);
   if (rc == ERR_EXISTS && w.resumed && w.attempt != RUNLOG_NONE) rc = begin_anew(&w, e);

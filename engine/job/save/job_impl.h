@@ -15,6 +15,8 @@
 typedef struct job_work {
   job *job;
   const job_env *env;
+  const rules *rules; /* of the run; or `less`, those without what this one is saved without */
+  rules less;
   unit_files source; /* the unit as it stood when the job began */
   unit_files copy;   /* the files of its snapshot, if there is one */
   unit_files *from;  /* the files that are sent: one of the two */
@@ -54,6 +56,7 @@ const char *job_unit(const job *j); /* its own name, without the path */
 /* job_look.c: looks at the files, before anything is announced. */
 int job_look(job_work *w, err *e);
 int job_check_touched(job_work *w, err *e);
+int job_leave_out(job_work *w, err *e); /* takes what it is saved without out of w->source */
 int job_prove(job_work *w, err *e);
 int job_snapshot(job_work *w, err *e);
 

@@ -108,6 +108,42 @@ int job_check_touched(job_work *w, err *e) {
                  j->plan.unit, last->unit);
 }
 
+/* True if it would be saved as it would be without those words, or as nothing at all. */
+static bool in_vain(const job_work *w, const unit_files *less) {
+  if (less->left_out == w->source.left_out) return true;
+  if (less->regular > 0 || w->source.regular == 0) return false;
+  log_say(w->env->log, LOG_WARN,
+          "%s is saved whole: what it was to be saved without, by the policy's `exclude`, is all "
+          "that it has",
+          w->job->plan.unit);
+  return true;
+}
+
+/* It was judged, and is proven, by all of its files: they are listed again, and none may be another one
+ * by now. */
+int job_leave_out(job_work *w, err *e) {
+  const job_env *env = w->env;
+  job *j = w->job;
+  unit_files less;
+  if (j->left.count == 0) return 0;
+  w->less = *env->rules;
+  w->less.left = names_list(&j->left);
+  int rc = unit_files_scan_as(env->io, env->root, j->plan.unit, j->plan.kind, &w->less,
+                              w->source.how, &less, e);
+  if (rc < 0) return rc;
+  rc = unit_files_within(&less, &w->source, e);
+  if (rc < 0 || in_vain(w, &less)) {
+    unit_files_free(&less);
+    return rc;
+  }
+  unit_files_free(&w->source);
+  w->source = less;
+  w->rules = &w->less;
+  w->shape = shape_of(&w->source);
+  atomic_store(&j->total, w->source.bytes);
+  return 0;
+}
+
 int job_prove(job_work *w, err *e) {
   const plan *p = &w->job->plan;
   structure found;
@@ -127,7 +163,7 @@ int job_snapshot(job_work *w, err *e) {
   snprintf(name, sizeof name, "%llu", (unsigned long long)w->job->id);
   int rc = fs_join(w->snapshot, env->staging, name, e);
   if (rc == 0)
-    rc = snapshot_take(env->io, env->root, w->job->plan.unit, env->rules, &w->source, w->snapshot,
+    rc = snapshot_take(env->io, env->root, w->job->plan.unit, w->rules, &w->source, w->snapshot,
                        w->twice, &w->job->cancel, &w->job->doing.alive, &w->copy, e);
   if (rc < 0) return rc;
   w->from = &w->copy;

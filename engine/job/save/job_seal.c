@@ -22,7 +22,8 @@ int job_describe(job_work *w, err *e) {
   w->manifest.created_ns = w->env->io->now(w->env->io, IO_WALL);
   w->manifest.policy = strdup(j->policy);
   w->manifest.metrics = j->metrics ? strdup(j->metrics) : NULL;
-  if (!w->manifest.policy || (j->metrics && !w->manifest.metrics))
+  const bool noted = names_add_all(&w->manifest.left_globs, w->rules->left);
+  if (!w->manifest.policy || (j->metrics && !w->manifest.metrics) || !noted)
     return err_set(e, ERR_NOMEM, "manifest of %s: out of memory", j->plan.unit);
   return 0;
 }

@@ -40,6 +40,33 @@ static void a_manifest_survives_the_trip_byte_for_byte(void **state) {
   }
 }
 
+static void
+globs_that_were_for_it_alone_are_read_back_and_what_is_none_is_passed_over(void **state) {
+  manifest m, back;
+  buf text;
+  manifest_init(&m);
+  m.unit = strdup("u");
+  assert_non_null(add_file(&m, "a", 5, 3));
+  assert_true(names_add(&m.left_globs, "optim*.pt"));
+  assert_true(names_add(&m.left_globs, "100%/\xff"));
+  assert_int_equal(manifest_seal(&m, NULL), 0);
+  print(&m, &text);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  assert_int_equal(back.left_globs.count, 2);
+  assert_string_equal(back.left_globs.at[0], "optim*.pt");
+  assert_string_equal(back.left_globs.at[1], "100%/\xff");
+  assert_true(digest_equal(&m.root, &back.root));
+  manifest_free(&back);
+  char *at = strstr(text.data, "\"optim*.pt\"");
+  assert_non_null(at);
+  memcpy(at, "7, \"/[ptim\"", 11);
+  assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
+  assert_int_equal(back.left_globs.count, 1);
+  buf_free(&text);
+  manifest_free(&back);
+  manifest_free(&m);
+}
+
 static void names_that_were_left_out_are_words_the_first_of_them_alone(void **state) {
   manifest m, back;
   buf text;
@@ -589,6 +616,7 @@ static void ten_terabytes_survive_the_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_manifest_survives_the_trip_byte_for_byte),
+      cmocka_unit_test(globs_that_were_for_it_alone_are_read_back_and_what_is_none_is_passed_over),
       cmocka_unit_test(names_that_were_left_out_are_words_the_first_of_them_alone),
       cmocka_unit_test(each_block_has_its_crc_beside_its_digest),
       cmocka_unit_test(which_rank_alone_had_a_file_comes_back_and_is_not_in_the_root),

@@ -73,6 +73,50 @@ static void a_directory_has_all_below_it_but_excluded_names(void **unused) {
   unit_files_free(&t);
 }
 
+static unit_files scan_without(const char *path, match_kind kind, const char *const *globs) {
+  rules by = *rules_builtin();
+  unit_files t;
+  err e = {0};
+  by.left = globs;
+  if (unit_files_scan(io_unflushed(), dir, path, kind, &by, &t, &e) < 0)
+    fail_msg("%s: %s", path, e.text);
+  return t;
+}
+
+static void what_one_checkpoint_is_saved_without_is_left_out_counted_and_named(void **unused) {
+  static const char *const globs[] = {"sub/", "model.*", NULL}, *const index[] = {"*.index", NULL},
+                           *const all[] = {"g-3*", NULL};
+  unit_files t = scan_without("exp/ck-3", MATCH_DIR, globs);
+  assert_string_equal(names_of(&t), "empty/ last@ sub.a");
+  assert_int_equal(t.left_out, 2);
+  assert_string_equal(t.left_names.at[0], "model.pt");
+  assert_string_equal(t.left_names.at[1], "sub/");
+  unit_files_free(&t);
+  t = scan_without("exp/g-3", MATCH_GROUP, index);
+  assert_string_equal(names_of(&t), "g-3.data-00000");
+  unit_files_free(&t);
+  t = scan_without("exp/g-3", MATCH_GROUP, all);
+  assert_int_equal(t.count, 0);
+  assert_int_equal(t.left_out, 2);
+  unit_files_free(&t);
+}
+
+static void a_part_is_within_the_whole_until_one_of_its_own_files_changes(void **unused) {
+  static const char *const globs[] = {"sub/", NULL};
+  err e = {0};
+  unit_files whole = must_scan("exp/ck-3", MATCH_DIR);
+  write_file(in("exp/ck-3/sub/a"), "another");
+  unit_files part = scan_without("exp/ck-3", MATCH_DIR, globs);
+  assert_int_equal(unit_files_within(&part, &whole, &e), 0);
+  unit_files_free(&part);
+  write_file(in("exp/ck-3/model.pt"), "other weights");
+  part = scan_without("exp/ck-3", MATCH_DIR, globs);
+  assert_int_equal(unit_files_within(&part, &whole, &e), ERR_RETIRED);
+  assert_non_null(strstr(e.text, "model.pt changed its size while the unit was listed"));
+  unit_files_free(&part);
+  unit_files_free(&whole);
+}
+
 static void a_group_has_the_files_of_its_stem_and_no_others(void **unused) {
   unit_files t = must_scan("exp/g-3", MATCH_GROUP);
   assert_string_equal(names_of(&t), "g-3.data-00000 g-3.index");
@@ -489,6 +533,8 @@ static void a_tree_with_a_name_that_no_manifest_may_have_gives_none(void **unuse
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(a_directory_has_all_below_it_but_excluded_names),
+      T(what_one_checkpoint_is_saved_without_is_left_out_counted_and_named),
+      T(a_part_is_within_the_whole_until_one_of_its_own_files_changes),
       T(a_group_has_the_files_of_its_stem_and_no_others),
       T(a_single_file_is_itself),
       T(units_at_the_top_of_the_tree_are_found_too),

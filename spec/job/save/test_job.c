@@ -10,6 +10,7 @@
 
 #include "job/save/job.h"
 #include "commit/manifest_read.h"
+#include "job/move/unit_files.h"
 #include "prims/fs.h"
 #include "tmpdir.h"
 #include "world.h"
@@ -135,6 +136,85 @@ static void what_is_excluded_is_not_saved_and_does_not_stop_a_snapshot(void **st
     job_free(j);
     world_free(w);
   }
+}
+
+/* ---- what one is saved without ---- */
+
+static uint64_t stamp_of(const world *w, const char *path, match_kind kind) {
+  unit_files t;
+  assert_int_equal(unit_files_scan(w->env.io, w->root, path, kind, w->env.rules, &t, NULL), 0);
+  uint64_t stamp = unit_files_stamp(&t);
+  unit_files_free(&t);
+  return stamp;
+}
+
+/* A checkpoint of a model and an optimizer, of which the detector has seen both. */
+static job *job_without(const world *w, runlog *log, const char *glob, int with) {
+  make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+  write_file(tmpdir_path(w->root, "checkpoint-1/optimizer.pt"), "moments");
+  job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, with);
+  j->stamp = stamp_of(w, "checkpoint-1", MATCH_DIR);
+  assert_true(names_add(&j->left, glob));
+  return j;
+}
+
+static void one_is_saved_without_what_it_is_told_and_the_manifest_tells_by_what(void **state) {
+  for (int s = 0; s < SCHEMES * 2; s++) {
+    world *w = world_new(world_schemes[s / 2], io_system());
+    runlog *log = world_log(w, "", "one");
+    manifest m;
+    job *j = job_without(w, log, "optim*", s % 2 ? WITH_SNAPSHOT : 0);
+    job_run(j);
+    if (j->status != 0) fail_msg("%s", j->error.text);
+    const runlog_commit *c = &runlog_view(log)->commits[0];
+    assert_int_equal(j->total, c->bytes);
+    assert_int_equal(c->left_out, 1);
+    assert_int_equal(restore_commit(w, "", c, NULL), 0);
+    assert_true(path_exists(tmpdir_path(w->out, "checkpoint-1/model.bin")));
+    assert_false(path_exists(tmpdir_path(w->out, "checkpoint-1/optimizer.pt")));
+    assert_int_equal(manifest_read(w->env.store, "checkpoint-1", &m, NULL), 0);
+    assert_int_equal(m.left_globs.count, 1);
+    assert_string_equal(m.left_globs.at[0], "optim*");
+    assert_string_equal(m.left_names.at[0], "optimizer.pt");
+    manifest_free(&m);
+    world_must_be_clean(w);
+    job_free(j);
+    world_free(w);
+  }
+}
+
+static void
+one_of_which_nothing_would_be_left_is_saved_whole_and_one_that_has_no_such_file_is_whole(
+    void **state) {
+  static const char *const globs[] = {"*", "adam.pt"};
+  for (int i = 0; i < 2; i++) {
+    world *w = world_new("file", io_system());
+    runlog *log = world_log(w, "", "one");
+    manifest m;
+    job *j = job_without(w, log, globs[i], 0);
+    job_run(j);
+    if (j->status != 0) fail_msg("%s", j->error.text);
+    must_restore(w, "", &runlog_view(log)->commits[0], "checkpoint-1");
+    assert_int_equal(runlog_view(log)->commits[0].left_out, 0);
+    assert_int_equal(manifest_read(w->env.store, "checkpoint-1", &m, NULL), 0);
+    assert_int_equal(m.left_globs.count, 0);
+    manifest_free(&m);
+    job_free(j);
+    world_free(w);
+  }
+}
+
+static void one_is_the_one_that_was_decided_about_by_all_of_its_files(void **state) {
+  world *w = world_new("file", io_system());
+  runlog *log = world_log(w, "", "one");
+  job *j = job_without(w, log, "optim*", 0);
+  write_file(tmpdir_path(w->root, "checkpoint-1/optimizer.pt"), "other moments");
+  job_run(j);
+  assert_int_equal(j->status, ERR_RETIRED);
+  assert_int_equal(runlog_view(log)->commit_count, 0);
+  world_must_be_clean(w);
+  job_free(j);
+  world_free(w);
 }
 
 /* ---- what is not saved ---- */
@@ -380,6 +460,10 @@ int main(void) {
       cmocka_unit_test(a_snapshot_of_each_kind_is_restored_byte_for_byte),
       cmocka_unit_test(a_name_that_is_saved_again_and_again_keeps_its_generations),
       cmocka_unit_test(what_is_excluded_is_not_saved_and_does_not_stop_a_snapshot),
+      cmocka_unit_test(one_is_saved_without_what_it_is_told_and_the_manifest_tells_by_what),
+      cmocka_unit_test(
+          one_of_which_nothing_would_be_left_is_saved_whole_and_one_that_has_no_such_file_is_whole),
+      cmocka_unit_test(one_is_the_one_that_was_decided_about_by_all_of_its_files),
       cmocka_unit_test(a_torn_zip_stops_at_the_proof_and_nothing_is_announced),
       cmocka_unit_test(a_plan_that_does_not_fit_is_not_begun),
       cmocka_unit_test(a_unit_that_changes_while_it_is_sent_is_retired_without_a_trace),
