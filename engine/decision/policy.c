@@ -197,6 +197,27 @@ void policy_decide(policy *p, const policy_facts *facts, char **memory, decision
   end(&t, memory);
 }
 
+/* ---- what is it saved without? ---- */
+
+static int judge_globs(const json_t *answer, void *out, err *e) {
+  return answer_globs(answer, out, e);
+}
+
+void policy_exclude(policy *p, const policy_facts *facts, char **memory, policy_left *out) {
+  talk t;
+  policy_reply r;
+  *out = (policy_left){.globs = {0}};
+  if (!p->has[POLICY_EXCLUDE]) return;
+  begin(&t, p, policy_event(p, facts), memory);
+  if (ask(&t, POLICY_EXCLUDE, judge_globs, &out->globs, &r)) {
+    memcpy(out->policy, r.by, sizeof out->policy);
+    memcpy(out->reason, r.reason, sizeof out->reason);
+  } else {
+    names_free(&out->globs); /* some may have been good */
+  }
+  end(&t, memory);
+}
+
 /* ---- when something happens ---- */
 
 static int judge_rest(const json_t *answer, void *out, err *e) {

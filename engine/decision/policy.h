@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "event/detect.h"
 #include "decision/policy_files.h"
 #include "decision/policy_link.h"
@@ -137,6 +138,7 @@ typedef enum policy_hook {
   POLICY_READY,
   POLICY_SYNC,
   POLICY_QUEUE,
+  POLICY_EXCLUDE, /* its functions; its globs are of the rules */
   POLICY_KEEP,
   POLICY_KEEP_LOCAL,
   POLICY_RESTORE,
@@ -212,6 +214,16 @@ typedef struct policy_facts {
 /* Decides whether this unit is saved now, and how it queues. Asks ready, sync and queue; a unit
  * that the built-in rule calls not complete is never asked about. */
 void policy_decide(policy *p, const policy_facts *facts, char **memory, decision *out);
+
+/* What one checkpoint is saved without, beside the excludes of all. */
+enum { POLICY_LEFT_MAX = 64 };
+typedef struct policy_left {
+  names globs; /* match_exclude patterns; names_free() */
+  char policy[POLICY_NAME_MAX];
+  char reason[POLICY_REASON_MAX]; /* "": none was given */
+} policy_left;
+/* Asks for it; by an answer that is none nothing is left out. */
+void policy_exclude(policy *p, const policy_facts *facts, char **memory, policy_left *out);
 
 typedef enum policy_rest {
   POLICY_REST_NEWEST,

@@ -104,6 +104,19 @@ int answer_names(const json_t *answer, err *e) {
   return 0;
 }
 
+int answer_globs(const json_t *answer, names *out, err *e) {
+  ssize_t count = policy_list(answer);
+  err why = {0};
+  if (count < 0 || count > POLICY_LEFT_MAX) return not_in(answer, "a list of globs", e);
+  for (ssize_t i = 0; i < count; i++) {
+    const char *glob = json_string_value(json_array_get(answer, (size_t)i));
+    if (!glob) return not_in(answer, "a list of globs", e);
+    if (match_exclude_check(glob, &why) < 0) return err_set(e, ERR_POLICY, "%s", why.text);
+    if (!names_add(out, glob)) return err_set(e, ERR_NOMEM, "out of memory for its globs");
+  }
+  return 0;
+}
+
 /* Fills in the reasons, of which each is there once: a list of 10,000 has few. */
 static int fill_reasons(const json_t *why, const json_t *reasons, policy_kept *out, err *e) {
   size_t count = json_array_size(reasons);

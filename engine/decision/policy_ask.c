@@ -17,6 +17,7 @@ static const struct {
     [POLICY_READY] = {"ready", "what is complete counts as ready"},
     [POLICY_SYNC] = {"sync", "what is complete is saved"},
     [POLICY_QUEUE] = {"queue", "the newest is saved first"},
+    [POLICY_EXCLUDE] = {"exclude", "the checkpoint is saved whole"},
     [POLICY_KEEP] = {"keep", "all are kept"},
     [POLICY_KEEP_LOCAL] = {"keep_local", "all local ones stay"},
     [POLICY_RESTORE] = {"restore", "only the newest is restored"},

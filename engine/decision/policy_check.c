@@ -215,13 +215,17 @@ static void try_event(checking *c, policy_hook hook, const char *word, tried *t)
 }
 
 static void try_hook(checking *c, policy_hook hook) {
-  static const char *const events[] = {"complete", "result", "time", "end", "preempt"};
+  static const char *const events[] = {"complete", "result", "time", "end", "preempt"},
+                           *const begins[] = {"complete", "end", "preempt"};
   tried t = {0};
   switch (hook) {
   case POLICY_READY:
   case POLICY_SYNC:
   case POLICY_QUEUE:
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) try_event(c, hook, events[i], &t);
+    break;
+  case POLICY_EXCLUDE:
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) try_event(c, hook, begins[i], &t);
     break;
   case POLICY_KEEP:
   case POLICY_KEEP_LOCAL:

@@ -162,6 +162,8 @@ int answer_ready(const json_t *answer, bool *out, err *e);
 int answer_word(const json_t *answer, const char *const *words, int *out, err *e);
 int answer_remedy(const json_t *answer, policy_remedy *out, double *seconds, err *e);
 int answer_names(const json_t *answer, err *e);
+/* Adds the globs, each of which is checked. */
+int answer_globs(const json_t *answer, names *out, err *e);
 /* Fills in keep and reason of each. */
 int answer_kept(const json_t *answer, size_t count, policy_kept *out, err *e);
 extern const char *const answer_queues[], *const answer_syncs[], *const answer_rests[];

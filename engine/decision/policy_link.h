@@ -100,6 +100,7 @@
  *   ready                      true | false
  *   sync                       "sync" | "skip"
  *   queue                      "newest" | "all" | "skip" | "block"
+ *   exclude                    [GLOB, ...], up to 64: what this checkpoint alone is saved without
  *   keep, keep_local, restore  {"keep":"01...","why":[I, ...],"reasons":[T, ...]}: of each item
  *                              whether it is kept, and the place of its reason, from 1 on; 0: none
  *   on_error                   {"action":"retry","seconds":S} | {"action":"skip"} |

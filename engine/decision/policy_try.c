@@ -23,7 +23,7 @@ static const detect_unit bare_unit = {.path = "last.pt",
                                       .step = MATCH_NO_STEP,
                                       .state = DETECT_COMPLETE,
                                       .reason = "made up"};
-static const char *const names[] = {"model.safetensors", "optimizer.pt", "trainer_state.json"};
+static const char *const top[] = {"model.safetensors", "optimizer.pt", "trainer_state.json"};
 
 /* Lua makes up the numbers in `metrics` and `result` by their names; the other is the first checkpoint of
  * a job that reports nothing. */
@@ -39,8 +39,8 @@ policy_facts policy_made_up(const char *event, bool known) {
                         .group = "",
                         .unit = &known_unit,
                         .kind = "perm",
-                        .names = names,
-                        .name_count = sizeof names / sizeof *names,
+                        .names = top,
+                        .name_count = sizeof top / sizeof *top,
                         .metrics = "{}",
                         .result = "{}",
                         .results = 10,
@@ -106,6 +106,7 @@ static int try_hook(policy *p, policy_hook hook, err *e) {
       if (rc < 0) return rc;
     }
     return 0;
+  case POLICY_EXCLUDE: return try_facts(p, hook, "complete", e);
   case POLICY_KEEP:
   case POLICY_KEEP_LOCAL:
   case POLICY_RESTORE: return try_list(p, hook, e);

@@ -54,8 +54,9 @@ typedef struct rules {
   const char *const *above;
   const char *const *excludes; /* match_exclude patterns; NULL ends */
   const char *const *shell;    /* match_excluded patterns, of plain trees; NULL: none */
-  const char *const *left; /* match_exclude patterns of what one checkpoint alone is saved without,
-                                * in a copy of the rules for that save; NULL: none */
+  /* match_exclude patterns of what one checkpoint alone is saved without, in a copy of the rules for
+   * that one; NULL: none. */
+  const char *const *left;
   const rules_marker *markers;
   size_t marker_count;
   int64_t quiet_ns;   /* closed files: this long without a change */

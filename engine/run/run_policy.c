@@ -173,6 +173,19 @@ const char *run_memory_at_end(const run *r, const run_group *g) {
   return memory ? memory : "{}";
 }
 
+/* All that a policy sees of a unit; `n` is what `f` borrows, to be freed. */
+static void unit_facts(run *r, run_unit *u, const char *event, const detect_unit *unit,
+                       unit_sort sort, names *n, policy_facts *f) {
+  names_take(r, u, n);
+  group_facts(r, u->group, event, f);
+  f->unit = unit;
+  f->saves.seconds = deadline_takes(&r->pace, unit->bytes);
+  f->kind = run_sort_name(sort);
+  f->names = (const char *const *)n->at;
+  f->name_count = n->count;
+  f->metrics = run_unit_numbers(r, u, unit);
+}
+
 /* `event` NULL: it is looked at without news. */
 static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit, unit_sort sort) {
   names n = {0};
@@ -183,15 +196,8 @@ static void ask(run *r, run_unit *u, const char *event, const detect_unit *unit,
   if (!u->once.answered) ask_first(r, u);
   const bool drains = !event && !r->preempted && run_drain_wants(r, u);
   if (!event) event = event_without_news(r, u);
-  names_take(r, u, &n);
-  group_facts(r, u->group, event, &f);
+  unit_facts(r, u, event, unit, sort, &n, &f);
   if (drains) f.grace_s = run_drain_left(r);
-  f.unit = unit;
-  f.saves.seconds = deadline_takes(&r->pace, unit->bytes);
-  f.kind = run_sort_name(sort);
-  f.names = (const char *const *)n.at;
-  f.name_count = n.count;
-  f.metrics = run_unit_numbers(r, u, unit);
   f.asked = u->once.asked;
   policy_decide(r->policy, &f, &u->group->memory, &u->want);
   policy_once_note(&u->once, &u->fingerprint, number, &u->want);
@@ -358,6 +364,50 @@ int run_ask_in_time(run *r, err *e) {
     if (u->ask_at && u->ask_at < r->ask_due) r->ask_due = u->ask_at;
   }
   return 0;
+}
+
+/* ---- what one is saved without ---- */
+
+_Static_assert((int)POLICY_LEFT_MAX == (int)MANIFEST_LEFT_GLOBS,
+               "policy.h and manifest.h disagree");
+
+static void say_without(const run *r, const run_unit *u, const policy_left *left) {
+  buf globs;
+  buf_init(&globs, (size_t)POLICY_LEFT_MAX * POLICY_REASON_MAX);
+  for (size_t i = 0; i < left->globs.count; i++)
+    buf_fmt(&globs, "%s%s", i ? ", " : "", left->globs.at[i]);
+  log_say(r->env->log, LOG_INFO, "%s is saved without %.500s, by `exclude` of %s%s%s", u->path,
+          globs.data ? globs.data : "?", left->policy, *left->reason ? ": " : "", left->reason);
+  buf_free(&globs);
+}
+
+/* A rank sends what the others look for, and they do not know this answer. */
+static bool is_of_ranks(run *r) {
+  if (r->ranks.world < 2) return false;
+  run_say_once(r, "checkpoints that ranks save together are saved whole: the function of `exclude` "
+                  "is not asked about them (its globs hold)");
+  return true;
+}
+
+void run_policy_exclude(run *r, run_unit *u) {
+  detect_unit unit;
+  policy_facts f;
+  policy_left left;
+  names n = {0};
+  char *before = u->group->memory;
+  const unit_sort sort = run_unit_sort(r, u->path, u->kind);
+  if (!policy_has(r->policy, POLICY_EXCLUDE) || u->above || is_of_ranks(r)) return;
+  if (u->left_asked && digest_equal(&u->left_of, &u->fingerprint)) return;
+  if (!detect_find(r->detect, u->path, &unit)) return; /* it is gone: its save will find out */
+  unit_facts(r, u, event_without_news(r, u), &unit, sort, &n, &f);
+  policy_exclude(r->policy, &f, &u->group->memory, &left);
+  note_memory(r, u->group, before);
+  names_free(&n);
+  names_free(&u->left);
+  u->left = left.globs;
+  u->left_of = u->fingerprint;
+  u->left_asked = true;
+  if (u->left.count) say_without(r, u, &left);
 }
 
 void run_policy_begun(run *r, run_group *g) {

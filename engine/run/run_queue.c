@@ -227,6 +227,7 @@ static void save_on_worker(void *arg) {
 
 void run_save_free(run_save *s) {
   free(s->job.metrics);
+  names_free(&s->job.left);
   job_beside_free(s->job.beside);
   free(s->memory);
   free(s);
@@ -239,6 +240,7 @@ static int start_save(run *r, run_unit *u, err *e) {
                        .step = u->step,
                        .in_place = u->in_place,
                        .above = u->above};
+  run_policy_exclude(r, u);
   run_save *s = calloc(1, sizeof *s);
   if (!s) return err_set(e, ERR_NOMEM, "save %s: out of memory", u->path);
   *s = (run_save){.run = r,
@@ -273,7 +275,9 @@ static int start_save(run *r, run_unit *u, err *e) {
   if (u->group->memory_changed && u->group->remembers != MEMORY_BROKEN)
     s->memory = strdup(u->group->memory ? u->group->memory : "{}");
   atomic_store(&s->job.total, u->bytes);
-  int rc = plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e);
+  int rc = names_add_all(&s->job.left, names_list(&u->left))
+               ? plan_save(&facts, &u->want, r->plan_flags, &s->job.plan, e)
+               : err_set(e, ERR_NOMEM, "save %s: out of memory", u->path);
   if (rc == 0 && !run_submit(r, save_on_worker, run_save_done, s)) {
     u->next_try = r->env->io->now(r->env->io, IO_MONO) + 1000000000;
     s->job.beside = NULL;

@@ -106,6 +106,10 @@ typedef struct run_unit {
   bool result_named, result_late; /* late: it goes to the commit behind it */
   bool begun, numbered;
   digest numbers_of;
+  /* What it is saved without, by the policies: asked when its save begins, about this content. */
+  names left;
+  bool left_asked;
+  digest left_of;
 } run_unit;
 
 /* A result that names a checkpoint which is not there yet. */
@@ -424,6 +428,8 @@ void run_consider(run *r, run_unit *u, const char *event); /* queues it, or not 
 bool run_unit_unasked(const run *r, const run_unit *u);
 /* Asks again about units that were skipped, or were not ready, and are the newest of their kind. */
 void run_reconsider(run *r, const char *event);
+/* Asks what the unit is saved without, once for each content: u->left. */
+void run_policy_exclude(run *r, run_unit *u);
 void run_policy_begun(run *r, run_group *g); /* a save begins: counts start anew */
 policy_rest run_policy_rest(run *r);         /* at a preemption */
 double run_policy_left(const run *r); /* seconds until the job is ended; negative: not known */
@@ -702,8 +708,9 @@ typedef struct survey_unit {
   recover_standing standing;
   bool above;       /* as in detect_unit */
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
-  bool seen;        /* the journal has it as whole, as it is now */
-  bool lacking;     /* a file is missing that the unit of its kind before it had */
+  bool more; /* has files that the commit which it is was saved without, and nobody vouches for */
+  bool seen; /* the journal has it as whole, as it is now */
+  bool lacking; /* a file is missing that the unit of its kind before it had */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];

@@ -23,21 +23,33 @@ struct held {
   unit_files local; /* once it was listed */
   bool listed;
   bool read_it; /* sizes and times are not enough */
+  bool more;    /* it has files that the commit it was found to be was saved without */
   uint64_t is;  /* the commit that the journal says it is, as it is now; RUNLOG_NONE: of none */
   uint64_t
       differs; /* the commit of which it has our rank's part by names and sizes, and other bytes */
   char how[256];
 };
 
+static int list(const struct held *h, const rules *by, unit_files *out, err *e) {
+  const run *r = h->run;
+  unsigned how = r->ranks.world > 1 ? UNIT_FILES_EACH : 0;
+  return unit_files_scan_as(r->env->io, r->places.dir, h->unit->path, h->unit->kind, by, how, out,
+                            e);
+}
+
 /* Lists the unit when that is needed: most are known by the journal, and are never listed. */
 static int list_local(struct held *h, err *e) {
-  const run *r = h->run;
   if (h->listed) return 0;
-  unsigned how = r->ranks.world > 1 ? UNIT_FILES_EACH : 0;
-  int rc = unit_files_scan_as(r->env->io, r->places.dir, h->unit->path, h->unit->kind, r->rules,
-                              how, &h->local, e);
+  int rc = list(h, h->run->rules, &h->local, e);
   h->listed = rc == 0;
   return rc;
+}
+
+/* Lists it as it was saved, where this commit alone was saved without some of its files. */
+static int list_less(const struct held *h, const manifest *m, unit_files *less, err *e) {
+  rules by = *h->run->rules;
+  by.left = names_list(&m->left_globs);
+  return list(h, &by, less, e);
 }
 
 /* True if the journal saw it whole as it is now. */
@@ -53,14 +65,15 @@ static bool just_restored(const journal_unit *known) {
 /* Compares the local copy with this commit: names, sizes and times first; the bytes too, where
  * nothing but those speaks for it, since a crash may have lost some. If only the bytes differ, it
  * is damaged. */
-static int compare(const struct held *h, const manifest *m, recover_standing standing, err *e) {
+static int compare_files(const struct held *h, const unit_files *local, const manifest *m,
+                         recover_standing standing, err *e) {
   err why = {0};
   survey_unit *u = h->unit;
   const run_env *env = h->run->env;
   transfer t = {
       .io = env->io, .store = h->run->store, .pool = env->pool, .progress = env->progress};
-  if (!unit_files_matches(&h->local, m)) return 0;
-  int rc = h->read_it ? transfer_check_local(&t, &h->local, m, &why) : 0;
+  if (!unit_files_matches(local, m)) return 0;
+  int rc = h->read_it ? transfer_check_local(&t, local, m, &why) : 0;
   if (rc == ERR_CORRUPT) {
     u->standing = RECOVER_TORN;
     snprintf(u->reason, sizeof u->reason, "%.255s", why.text);
@@ -70,6 +83,19 @@ static int compare(const struct held *h, const manifest *m, recover_standing sta
   if (rc == 0) u->standing = standing;
   u->by_manifest = rc == 0;
   return rc < 0 ? rc : 1;
+}
+
+/* The copy here may have what that commit was saved without: it is it all the same, and worth more. */
+static int compare(struct held *h, const manifest *m, recover_standing standing, err *e) {
+  unit_files less;
+  int rc = compare_files(h, &h->local, m, standing, e);
+  if (rc != 0 || m->left_globs.count == 0) return rc;
+  rc = list_less(h, m, &less, e);
+  if (rc < 0) return rc;
+  rc = compare_files(h, &less, m, standing, e);
+  h->more = rc == 1 && h->unit->standing == standing;
+  unit_files_free(&less);
+  return rc;
 }
 
 /* Compares it with the part that our rank had. The bytes of a file that several had are one
@@ -116,12 +142,13 @@ static int compare_with(struct held *h, const runlog_commit *c, recover_standing
   return rc == 0 && run_restores_parts(h->run) ? compare_part(h, c, standing, e) : rc;
 }
 
-/* True if the commit can have these files, since it was made after them. It has a day of grace:
- * clocks of hosts differ. */
+/* True if the commit can have these files, or some of them, since it was made after them. It has a day
+ * of grace: clocks of hosts differ. */
 static bool can_hold(const runlog_commit *c, const unit_files *local) {
   const int64_t day = (int64_t)86400 * 1000000000;
-  return c->files == local->regular && c->bytes == local->bytes &&
-         c->time_ns > local->mtime_ns - day;
+  const bool same = c->files == local->regular && c->bytes == local->bytes;
+  const bool less = c->left_out && c->files <= local->regular && c->bytes <= local->bytes;
+  return (same || less) && c->time_ns > local->mtime_ns - day;
 }
 
 /* Looks for an older commit of its name that it is. There may be many: the log alone excludes
@@ -308,6 +335,7 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
   h.is = known->state == JOURNAL_COMMITTED && !h.read_it ? known->commit.n : RUNLOG_NONE;
   int rc = check_bad(&h, state, known, c, e);
   if (rc == 0) rc = check_good(&h, state, known, c, e);
+  u->more = h.more && h.read_it;
   unit_files_free(&h.local);
   return rc;
 }
@@ -355,12 +383,29 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
   return 0;
 }
 
+/* The commit tells nothing of the files that it was saved without, and a crash may have lost some of their
+ * bytes: they have to be whole by themselves, or it counts as what it is without the commit. */
+static int check_more(run *r, survey_unit *u, const detect_unit *facts, const journal_unit *known,
+                      surroundings *around, err *e) {
+  const recover_standing standing = u->standing;
+  if (!u->more || (standing != RECOVER_COMMITTED && standing != RECOVER_WHOLE)) return 0;
+  int rc = check_alone(r, u, facts, known, around, e);
+  if (rc == 0 && u->standing == RECOVER_WHOLE)
+    u->standing = standing;
+  else
+    u->by_manifest = false;
+  return rc;
+}
+
 static int examine(run *r, survey_unit *u, const detect_unit *facts, surroundings *around, err *e) {
   err why = {0};
   journal_unit known = journal_find(r->journal, u->path);
   u->seen = seen_whole(u, &known);
   int rc = check_commit(r, u, &known, &why);
-  if (rc == 0) rc = check_alone(r, u, facts, &known, around, &why);
+  if (rc == 0)
+    rc = check_alone(r, u, facts, &known, around, &why);
+  else if (rc > 0)
+    rc = check_more(r, u, facts, &known, around, &why);
   if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
     /* A job that resumed from it would have another state than the other ranks. */
     u->standing = RECOVER_TORN;

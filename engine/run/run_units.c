@@ -27,6 +27,7 @@ static void unit_free(run_unit *u) {
   free(u->path);
   free(u->series);
   names_free(&u->mentions);
+  names_free(&u->left);
   free(u->result);
   free(u->numbers);
   free(u);

@@ -464,6 +464,38 @@ static void when_time_is_short_the_policy_says_what_is_saved(void **state) {
   assert_int_equal(policy_fallbacks(p), 2);
 }
 
+static size_t left_out_on(policy *p, const char *answer, policy_left *left) {
+  char *memory = policy_world_memory(answer);
+  policy_exclude(p, &facts, &memory, left);
+  free(memory);
+  size_t count = left->globs.count;
+  names_free(&left->globs);
+  return count;
+}
+
+static void what_one_is_saved_without_is_a_list_of_globs_or_nothing_is_left_out(void **state) {
+  static const char *const wrong[] = {"{\"ok\":true,\"answer\":\"optim*\"}",
+                                      "{\"ok\":true,\"answer\":[\"optim*\",5]}",
+                                      "{\"ok\":true,\"answer\":[\"optim*\",\"a[b\"]}",
+                                      "{\"ok\":true,\"answer\":[\"/etc\"]}", "!exit 1"};
+  policy *p = with_hook(*state, "exclude");
+  policy_left left;
+  assert_int_equal(left_out_on(p,
+                               "{\"ok\":true,\"answer\":[\"optim*\",\"states/\"],\"by\":\"mine\","
+                               "\"reason\":\"no tenth\"}",
+                               &left),
+                   2);
+  assert_string_equal(left.policy, "mine");
+  assert_string_equal(left.reason, "no tenth");
+  assert_int_equal(left_out_on(p, "{\"ok\":true,\"answer\":null}", &left), 0);
+  assert_int_equal(left_out_on(p, "{\"ok\":true,\"answer\":{}}", &left), 0);
+  assert_int_equal(policy_fallbacks(p), 0);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(left_out_on(p, wrong[i], &left), 0);
+    assert_int_equal(policy_fallbacks(p), i + 1);
+  }
+}
+
 static void what_is_only_told_may_be_remembered(void **state) {
   policy *p = with_hook(*state, "on_committed");
   char *memory = policy_world_memory("{\"ok\":true,\"answer\":[\"hook\"],\"memory\":{\"n\":1}}");
@@ -770,6 +802,7 @@ int main(int argc, char **argv) {
       IN_POLICY_WORLD(a_flood_of_warnings_ends),
       IN_POLICY_WORLD(an_error_may_be_retried_skipped_or_end_it),
       IN_POLICY_WORLD(when_time_is_short_the_policy_says_what_is_saved),
+      IN_POLICY_WORLD(what_one_is_saved_without_is_a_list_of_globs_or_nothing_is_left_out),
       IN_POLICY_WORLD(what_is_only_told_may_be_remembered),
       IN_POLICY_WORLD(a_policy_says_which_are_kept),
       IN_POLICY_WORLD(a_wrong_list_keeps_all_and_restores_only_the_newest),

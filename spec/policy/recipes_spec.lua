@@ -147,6 +147,16 @@ local claims = {
     assert.equal("checkpoint-1/model.bin checkpoint-1/trainer_state.json", stored(h,
       "model.bin optimizer.pt global_step1/mp_rank_00_optim_states.pt trainer_state.json"))
   end,
+  ["save the optimizer now and then"] = function(h)
+    local function left(step, event)
+      local e = library.event { event = event, checkpoint = { step = step } }
+      return (load(h).ask("exclude", e))
+    end
+    assert.same({ "optimizer.pt" }, left(100, "complete"))
+    assert.is_nil(left(5000, "complete"))
+    assert.is_nil(left(100, "end"))
+    assert.is_nil(left(100, "preempt"))
+  end,
   ["save the files of rank 0 alone"] = function(h)
     assert.equal("checkpoint-1/model_rank0.bin checkpoint-1/trainer_state.json", stored(h,
       "model_rank0.bin model_rank1.bin model_rank17.bin trainer_state.json"))

@@ -33,6 +33,7 @@ describe("the functions of a policy", function()
     { "ready = function() return 'yes' end", "ready fails: its answer is none" },
     { "ready = function() return false, 'no', 'soon' end", 'says to ask again in "soon"' },
     { "queue = function() return 'oldest' end", "queue fails: its answer is none" },
+    { "exclude = { 'a', function() return 5 end }", "exclude fails: its answer is none" },
     { "keep = function(list) return { 'nobody' } end", "keep fails: its answer is none" },
     { "keep_local = function(list) return list[9].name end", "keep_local fails" },
     { "restore = function(list) return list.first.name end", "restore fails" },

@@ -79,9 +79,9 @@ typedef struct job {
   runlog *log; /* the group's, with a term of ours; this job's alone while it runs */
   char policy[64], reason[RUNLOG_REASON_MAX]; /* the policy that wanted it, and why */
   char *metrics;                              /* a JSON object as text, or NULL; owned */
-  names
-      left; /* match_exclude patterns of what it is saved without, beside the excludes; owned. It is
-               * whole, and unchanged, by all of its files */
+  /* match_exclude patterns of what it is saved without, beside the excludes; owned. It is whole, and
+   * unchanged, by all of its files. */
+  names left;
   uint64_t stamp; /* of the files, when the unit was found complete (stamp.h): if it differs,
                    * ERR_RETIRED; 0: not known */
 

@@ -159,6 +159,12 @@ end
 ---@return boolean?, string? reason
 function Policy:ready(event) return self:ask("ready", facts.event(event)) end
 
+--- What would one checkpoint be saved without, by functions of `exclude`? Its globs are for all.
+---@param event? table
+---@return string[]? globs nil: nothing more is left out
+---@return string? reason
+function Policy:exclude(event) return self:ask("exclude", facts.event(event)) end
+
 --- What stays of a list.
 ---@param list table[]|integer as testing.checkpoints() takes it
 ---@param hook? "keep"|"keep_local"|"restore"

@@ -9,6 +9,7 @@ local max, min = math.max, math.min
 local table_at = M.table_at
 
 local REASON_MAX, MEMORY_MAX, SAID_MAX = 200, 64 * 1024, 100
+local GLOBS_MAX = 64 -- that one checkpoint is saved without
 local SOONEST = 1 -- second: a function that says "now" must not keep the run busy
 
 -- ---- answers ----
@@ -76,6 +77,20 @@ function evaluate.on_error(f, ctx)
   local s = action == "retry" and M.seconds(seconds)
   if not s then wrong_answer(ctx, action, '"retry" and seconds, "skip", or "abort"') end
   return { action = "retry", seconds = s }, M.reason(reason, "its function says so")
+end
+
+-- Returns the globs that functions of a policy give, and their reasons.
+function evaluate.exclude(functions, ctx)
+  local out, why = {}, {}
+  for _, f in ipairs(functions) do
+    local v, reason = f(M.hand(ctx.e, ctx.e), ctx.memory)
+    local globs, expected = {}, nil
+    if v ~= nil then globs, expected = M.globs(v, ctx.name .. ".lua") end
+    if not globs then wrong_answer(ctx, v, expected) end
+    for _, glob in ipairs(globs) do out[#out + 1] = glob end
+    if #globs > 0 then why[#why + 1] = M.reason(reason) end
+  end
+  return out, why
 end
 
 local function evaluate_names(key)
@@ -231,6 +246,30 @@ local function ask_all(hook, asking)
   return rows, "", concat(by, ", ")
 end
 
+-- Unites what any policy leaves out of one checkpoint.
+local function ask_exclude(hook, asking)
+  local out, seen, reasons, by = {}, {}, {}, {}
+  for _, policy in ipairs(M.chain) do
+    local v = policy.hooks[hook]
+    if v ~= nil then
+      local ctx = context(policy, hook, asking)
+      local globs, why = evaluate[hook](v, ctx)
+      put_back(asking, ctx)
+      if #globs > 0 then by[#by + 1] = policy.name end
+      for _, reason in ipairs(why) do reasons[#reasons + 1] = reason end
+      for _, glob in ipairs(globs) do
+        if not seen[glob] then out[#out + 1] = glob end
+        seen[glob] = true
+      end
+    end
+  end
+  if #out > GLOBS_MAX then
+    M.fail("answer", format("`exclude`: %d globs for one checkpoint: at most %d", #out, GLOBS_MAX))
+  end
+  if #out == 0 then return nil end
+  return out, M.one_line(M.join(reasons, ", "), REASON_MAX), concat(by, ", ")
+end
+
 -- True if the list has checkpoints that are not stored yet: it is a matter of opinion then.
 local function has_waiting(items)
   for _, item in ipairs(items) do
@@ -254,6 +293,7 @@ end
 
 local asks = {}
 for _, hook in ipairs(M.hooks) do asks[hook] = ask_first end
+asks.exclude = ask_exclude
 asks.keep, asks.keep_local, asks.restore = ask_keep, ask_keep, ask_keep
 
 local said, said_count = {}, 0

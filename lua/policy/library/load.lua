@@ -79,7 +79,22 @@ local function data_key(key, convert)
   end
 end
 data_key("unit", function(v, policy) return M.globs(v, policy.name .. ".lua", true) end)
-data_key("exclude", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
+
+-- Of a list the globs are for all checkpoints, and the functions are asked about each one.
+function keys.exclude(v, policy)
+  local list = (type(v) ~= "table" or M.body(v)) and { v } or v
+  local n, globs, functions = M.list_length(list), {}, {}
+  for i = 1, n or 0 do
+    local to = M.is_function(list[i]) and functions or globs
+    to[#to + 1] = list[i]
+  end
+  local data, expected = M.globs(globs, policy.name .. ".lua")
+  policy.data.exclude = data
+  policy.hooks.exclude = #functions > 0 and functions or nil
+  if not n then expected = "a glob, a function, or a list of them" end
+  return expected
+end
+
 data_key("above", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
 data_key("with", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
 data_key("complete", M.complete_tree)
@@ -145,6 +160,7 @@ local HOOKS = {
   "ready",
   "sync",
   "queue",
+  "exclude",
   "keep",
   "keep_local",
   "restore",
@@ -211,6 +227,7 @@ local function is_written(hook)
     local v = policy.hooks[hook]
     local body = M.body(v)
     if type(v) == "function" or body and body.has_function then return true end
+    if hook == "exclude" and v then return true end
   end
   return false
 end

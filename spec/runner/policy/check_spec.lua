@@ -122,6 +122,10 @@ describe("policy check", function()
       ["an answer that is none"] = {
         "queue = function() return 'oldest' end", "p.lua:2:1: error: p: `queue` returned",
       },
+      ["what is to be left out, and is no glob"] = {
+        "exclude = { '*.log',\n function(e) return e.checkpoint.step end }",
+        "error: p: `exclude` returned 1000: globs of 1 to 255 bytes",
+      },
       ["one that never ends"] = {
         "on_failed = function() while true do end end", "p.lua:2: error: it ran too long",
       },
