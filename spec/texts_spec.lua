@@ -55,7 +55,7 @@ end
 -- Who types has these under the same name: words of a policy, `why`, and what only a program gives.
 local shared = { key = true, after = true, when = true, with = true, why = true, size = true,
   unfinished = true, environment = true, keep = true, sync = true, ready = true, metrics = true,
-  unit = true }
+  unit = true, exclude = true }
 
 describe("the library's texts", function()
   it("name no flag and no verb of the command line", function()

@@ -92,11 +92,11 @@ static void set_needs(json_t *o, const char *needs, int *bad) {
   js_set(o, "needs", list, bad);
 }
 
-static void set_left_names(json_t *o, const manifest_left *n, int *bad) {
-  if (n->count == 0) return;
+static void set_names(json_t *o, const char *key, char *const *at, size_t count, int *bad) {
+  if (count == 0) return;
   json_t *list = json_array();
-  for (size_t i = 0; i < n->count; i++) append(list, js_name_new(n->at[i]), bad);
-  js_set(o, "left_names", list, bad);
+  for (size_t i = 0; i < count; i++) append(list, js_name_new(at[i]), bad);
+  js_set(o, key, list, bad);
 }
 
 /* Sets the log's members; metrics that were too large for it are in the manifest. */
@@ -115,7 +115,8 @@ static void set_commit(json_t *o, const catalog_item *item, const manifest *m, i
   js_set(o, "bytes", json_integer((json_int_t)c->bytes), bad);
   if (c->above) js_set(o, "above", json_true(), bad);
   if (c->left_out) js_set(o, "left_out", json_integer((json_int_t)c->left_out), bad);
-  set_left_names(o, &m->left_names, bad);
+  set_names(o, "left_names", m->left_names.at, m->left_names.count, bad);
+  set_names(o, "left_globs", m->left_globs.at, m->left_globs.count, bad);
   set_needs(o, c->needs, bad);
   js_set(o, "digest", json_string(hash_name(m->hash)), bad);
   js_set(o, "root", json_string(hex), bad);

@@ -85,11 +85,12 @@ static int compare_files(const struct held *h, const unit_files *local, const ma
   return rc < 0 ? rc : 1;
 }
 
-/* The copy here may have what that commit was saved without: it is it all the same, and worth more. */
+/* The copy here may have what that commit was saved without: it is it all the same, and worth more. But
+ * ranks have to go on from the same state, and not each of them may have these files. */
 static int compare(struct held *h, const manifest *m, recover_standing standing, err *e) {
   unit_files less;
   int rc = compare_files(h, &h->local, m, standing, e);
-  if (rc != 0 || m->left_globs.count == 0) return rc;
+  if (rc != 0 || m->left_globs.count == 0 || h->run->ranks.world > 1) return rc;
   rc = list_less(h, m, &less, e);
   if (rc < 0) return rc;
   rc = compare_files(h, &less, m, standing, e);

@@ -24,8 +24,9 @@ static bool in_store(const run *r, const run_unit *u, runlog_ref *commit) {
   return true;
 }
 
-/* Notes a record. `saved` tells the content of a commit from others. */
-static void note(run *r, const run_unit *u, trail_what what, const digest *saved,
+/* Notes a record. `saved` tells the content of a commit from others; `left`: what it was saved without,
+ * or NULL. */
+static void note(run *r, const run_unit *u, trail_what what, const digest *saved, const char *left,
                  const char *reason) {
   detect_unit now;
   char content[HASH_HEX_MAX];
@@ -34,6 +35,7 @@ static void note(run *r, const run_unit *u, trail_what what, const digest *saved
                          .unit = u->path,
                          .policy = u->want.policy,
                          .reason = reason ? reason : u->reason,
+                         .left = left,
                          .status = u->status,
                          .tries = u->tries};
   /* A save that our own end cuts off is not called changed. */
@@ -62,11 +64,16 @@ static void note(run *r, const run_unit *u, trail_what what, const digest *saved
 }
 
 void run_note(run *r, const run_unit *u, trail_what what, const char *reason) {
-  note(r, u, what, &u->fingerprint, reason);
+  note(r, u, what, &u->fingerprint, NULL, reason);
 }
 
 void run_note_saved(run *r, const run_save *s, const char *reason) {
-  note(r, s->unit, TRAIL_COMMITTED, &s->fingerprint, reason);
+  buf left;
+  buf_init(&left, (size_t)POLICY_LEFT_MAX * POLICY_REASON_MAX);
+  for (size_t i = 0; i < s->job.left.count; i++)
+    buf_fmt(&left, "%s%s", i ? "\n" : "", s->job.left.at[i]);
+  note(r, s->unit, TRAIL_COMMITTED, &s->fingerprint, left.len ? left.data : NULL, reason);
+  buf_free(&left);
 }
 
 last_rules run_last_rules(const run *r) {

@@ -109,6 +109,11 @@ static void add_record(explain *x, const trail_record *r) {
   explain_add(x, told[r->what].topic, r->time_ns, "%s%s%s%s%s%s", told[r->what].text,
               *reason ? ": " : "", reason, says_policy(r->policy) ? " (policy " : "",
               says_policy(r->policy) ? r->policy : "", says_policy(r->policy) ? ")" : "");
+  for (const char *at = text_of(r->left); *at;) {
+    const size_t len = strcspn(at, "\n");
+    explain_add(x, "store", r->time_ns, "it was saved without what \"%.*s\" means", (int)len, at);
+    at += len + (at[len] != 0);
+  }
 }
 
 /* ---- the cause ---- */
@@ -116,7 +121,7 @@ static void add_record(explain *x, const trail_record *r) {
 /* All facts that count, put together. */
 typedef struct fate {
   const char *unit;
-  bool there, alive;
+  bool there;
   const last_rules *last;
   const explain_history *h;
   const explain_live *live;
@@ -134,7 +139,7 @@ static void print_time(int64_t ns, char out[32]) {
 }
 
 static void on_open(explain *x, const fate *f) {
-  const char *reason = text_of(f->now.reason), *when = f->alive ? "" : " (when the run ended)";
+  const char *reason = text_of(f->now.reason), *when = f->live ? "" : " (when the run ended)";
   if (!f->now.cause && says_policy(f->now.policy))
     explain_cause(x, "not-ready", "policy %s does not call it ready%s: %s", f->now.policy, when,
                   reason);
@@ -158,7 +163,7 @@ static void on_waiting(explain *x, const fate *f) {
   const char *behind = f->live ? f->live->behind : NULL;
   if (f->fenced)
     explain_cause(x, "fenced", "this run may write no more: %s", f->fenced);
-  else if (!f->alive)
+  else if (!f->live)
     explain_cause(x, "waiting", "it waited for its turn when the run ended");
   else if (behind)
     explain_cause(x, "waiting", "it waits behind %s", behind);
@@ -170,7 +175,7 @@ static void on_waiting(explain *x, const fate *f) {
 }
 
 static void on_begun(explain *x, const fate *f) {
-  if (f->alive)
+  if (f->live)
     explain_cause(x, "uploading", "%" PRIu64 " of %" PRIu64 " bytes are there", f->live->moved,
                   f->live->total);
   else
@@ -181,7 +186,7 @@ static void on_retrying(explain *x, const fate *f) {
   const char *reason = text_of(f->now.reason);
   if (f->fenced)
     explain_cause(x, "fenced", "this run may write no more: %s", f->fenced);
-  else if (f->alive)
+  else if (f->live)
     explain_cause(x, "retrying", "try %u of %u failed, the next one in %.0f s: %s", f->now.tries,
                   f->live->most_tries, f->live->next_s > 0 ? f->live->next_s : 0, reason);
   else
@@ -428,7 +433,7 @@ static standing_word standing_of(const explain *x, const fate *f) {
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(x->cause, known[i].cause) == 0) return known[i].word;
   if (f->now.what == TRAIL_UNPROVEN) return STANDING_NOT_PROVEN;
-  if (f->now.what != TRAIL_OPEN || f->alive) return STANDING_NOT_DURABLE;
+  if (f->now.what != TRAIL_OPEN || f->live) return STANDING_NOT_DURABLE;
   return strcmp(x->cause, "not-ready") == 0 ? STANDING_NOT_WANTED : STANDING_NOT_PROVEN;
 }
 
@@ -444,13 +449,7 @@ static void judge_unseen(explain *x, const fate *f) {
 void explain_fate(explain *x, const char *unit, bool there, const last_rules *last,
                   const explain_history *h, const explain_live *live, const explain_stored *stored,
                   int64_t now) {
-  fate f = {.unit = unit,
-            .there = there,
-            .alive = live != NULL,
-            .last = last,
-            .h = h,
-            .live = live,
-            .fenced = h->fenced};
+  fate f = {.unit = unit, .there = there, .last = last, .h = h, .live = live, .fenced = h->fenced};
   for (size_t i = 0; i < h->count; i++) add_record(x, &h->records[i]);
   f.now = (trail_record){.time_ns = now};
   find_now(&f);

@@ -71,6 +71,10 @@ typedef struct explain_history {
 void explain_remember(explain_history *h, const char *unit, const trail_record *r);
 void explain_forget(explain_history *h);
 
+/* Called behind explain_fate(): of a file in a unit that is committed, tells if that was saved without
+ * it. */
+void explain_left(explain *x, const explain_history *h, const explain_spot *spot, const char *unit);
+
 /* The present words of a live run about a unit. */
 typedef struct explain_live {
   trail_what phase;

@@ -138,6 +138,52 @@ static bool say_excluded(explain *x, const last_rules *last, const char *path, b
   return true;
 }
 
+/* ---- left out of one ---- */
+
+/* What the newest commit was saved without, with a line's end behind each glob but the last. It may have
+ * been found here again since, which says nothing of that. NULL: nothing, or nobody knows. */
+static const char *left_of_commit(const explain_history *h) {
+  uint64_t commit = 0;
+  for (size_t i = h->count; i-- > 0;) {
+    const trail_record *r = &h->records[i];
+    if (r->what != TRAIL_COMMITTED) continue;
+    if (!commit) commit = r->commit;
+    if (r->commit == commit && r->left) return r->left;
+  }
+  return NULL;
+}
+
+/* Returns the glob that leaves this path out, in *len bytes; NULL: none does. */
+static const char *leaving(const char *globs, const char *path, bool is_dir, size_t *len) {
+  char glob[FS_PATH_MAX];
+  for (const char *at = globs; *at; at += *len + (at[*len] != 0)) {
+    *len = strcspn(at, "\n");
+    if (*len >= sizeof glob) continue;
+    memcpy(glob, at, *len);
+    glob[*len] = 0;
+    if (*len > 0 && match_exclude(glob, path, is_dir)) return at;
+  }
+  return NULL;
+}
+
+void explain_left(explain *x, const explain_history *h, const explain_spot *spot,
+                  const char *unit) {
+  const char *globs = left_of_commit(h), *path = spot->path;
+  char at[FS_PATH_MAX];
+  if (!globs || strcmp(x->cause, "committed") != 0) return;
+  for (size_t end = 0; path[end];) {
+    size_t len;
+    end += (end > 0) + strcspn(path + end + (end > 0), "/");
+    if (end <= strlen(unit)) continue;
+    snprintf(at, sizeof at, "%.*s", (int)end, path);
+    const char *glob = leaving(globs, at, path[end] || spot->kind != 'f', &len);
+    if (!glob) continue;
+    explain_cause(x, "left-out", "%s was saved without it: \"%.*s\", by `exclude` of a policy",
+                  unit, (int)len, glob);
+    return;
+  }
+}
+
 /* ---- the walk, from the top down: the outermost unit wins ---- */
 
 typedef struct way {

@@ -198,7 +198,7 @@ static bool saved(const explain_history *h) {
   return false;
 }
 
-static void tell_fate(const why_scene *s, const char *unit, bool there, explain *x) {
+static void tell_fate(const why_scene *s, const char *unit, const explain_spot *spot, explain *x) {
   explain_history history = {0};
   explain_live live = {0};
   explain_stored stored = {0};
@@ -211,8 +211,9 @@ static void tell_fate(const why_scene *s, const char *unit, bool there, explain 
   /* After the run's end others may have dropped its commits: `rm`, or a run elsewhere. */
   if (!to && !alive && s->last && (history.count == 0 || saved(&history))) to = s->last->target;
   if (to) ask_store(s, to, x, &in);
-  explain_fate(x, unit, there, s->last, &history, alive ? &live : NULL, to ? &stored : NULL,
-               s->io->now(s->io, IO_WALL));
+  explain_fate(x, unit, spot->kind != 0, s->last, &history, alive ? &live : NULL,
+               to ? &stored : NULL, s->io->now(s->io, IO_WALL));
+  explain_left(x, &history, spot, unit);
   forget_store(&in);
   explain_forget(&history);
 }
@@ -275,7 +276,7 @@ static void tell_path(const why_scene *s, const char *path, const names *known, 
   look_at_spot(s, path, &spot);
   if (spot.kind) explain_add(x, "seen", 0, "%s/%s is there", s->dir, path);
   if (explain_unit(x, s->last, &spot, is_known, (void *)known, unit))
-    tell_fate(s, unit, spot.kind != 0, x);
+    tell_fate(s, unit, &spot, x);
   else if (!spot.kind && strcmp(x->cause, "no-unit") == 0)
     tell_absent(s, path, x);
 }

@@ -46,12 +46,12 @@ static const char *const what_names[] = {"start",   "open",    "complete", "unpr
                                          "let-go",  "retired", "failed",   "fenced",   "dropped",
                                          "deleted", NULL};
 
-static const char *const text_keys[TRAIL_TEXTS] = {"unit", "cause", "policy", "reason",
-                                                   "log",  "entry", "content"};
+static const char *const text_keys[TRAIL_TEXTS] = {"unit", "cause", "policy",  "reason",
+                                                   "log",  "entry", "content", "left"};
 
 const char **trail_text(trail_record *r, size_t i) {
-  const char **const texts[TRAIL_TEXTS] = {&r->unit, &r->cause, &r->policy, &r->reason,
-                                           &r->log,  &r->entry, &r->content};
+  const char **const texts[TRAIL_TEXTS] = {&r->unit, &r->cause, &r->policy,  &r->reason,
+                                           &r->log,  &r->entry, &r->content, &r->left};
   return texts[i];
 }
 

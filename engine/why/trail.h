@@ -50,10 +50,13 @@ typedef struct trail_record {
   uint64_t commit;         /* its entry's number, 0: none */
   const char *log, *entry; /* the nonces of its log and its entry; NULL: not known */
   const char *content;     /* tells its content from another; NULL: not known */
+  const char
+      *left; /* the globs by which files were left out of this commit alone, with a line's end
+                     * between them; NULL: none */
 } trail_record;
 
-/* The texts of a record one by one, from `unit` to `content`. */
-enum { TRAIL_TEXTS = 7 };
+/* The texts of a record one by one, from `unit` to `left`. */
+enum { TRAIL_TEXTS = 8 };
 const char **trail_text(trail_record *r, size_t i);
 
 typedef struct trail trail;

@@ -83,11 +83,12 @@ describe("docs/json.md", function()
   it("has the members of what each command prints about a target", function()
     place.save("out", 1, 2, 3, 4)
     sh [[echo '{"best_model_checkpoint": "checkpoint-1"}' >out/checkpoint-4/trainer_state.json]]
-    sh "ln -s model.bin out/checkpoint-1/link; echo x >out/checkpoint-1/left"
+    sh "ln -s model.bin out/checkpoint-1/link"
+    sh "cd out/checkpoint-1; echo x | tee left >one"
     sh "ln -s /nowhere out/checkpoint-1/out"
     sh "mkdir out/checkpoint-5; echo w >out/checkpoint-5/model.bin"
     support.write(dir .. "/p.lua",
-      'return { api = 1, exclude = { "left" }, ' ..
+      'return { api = 1, exclude = { "left", function() return "one" end }, ' ..
       'metrics = from.name { key = "n", after = "checkpoint-" } }')
     local policy = " -p ./p.lua -p default --settle 0"
     says("sync", "sync out --to store -n" .. policy, 3)

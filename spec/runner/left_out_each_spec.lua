@@ -59,10 +59,29 @@ describe("a function of exclude", function()
     local text = must "show store checkpoint-10"
     has(text, "left out   1 file, by excludes: a restore does not bring it back")
     has(text, "\nleft out   optimizer.pt\n")
+    local shown = cjson.decode(must "show store checkpoint-10 --json")
+    assert.are.same({ "optimizer.pt" }, shown.left_names)
+    assert.are.same({ "optimizer.pt" }, shown.left_globs)
     assert.is_nil(cjson.decode(must "show store checkpoint-20 --json").left_out)
     local _, err = ends(0, "restore store checkpoint-10 --dir back")
     has(err, "without 1 file that excludes left out of it when it was saved")
     must "verify store"
+  end)
+
+  it("is told by why, of the file and of its checkpoint", function()
+    policy(EVEN)
+    saved(10)
+    local function asked(name)
+      return cjson.decode((ends(0, "why --json out/checkpoint-10" .. name)))
+    end
+    assert.are.equal("committed", asked("").cause)
+    assert.are.equal("committed", asked("/model.pt").cause)
+    local left = asked "/optimizer.pt"
+    assert.are.equal("left-out", left.cause)
+    has(left.text, 'checkpoint-10 was saved without it: "optimizer.pt", by `exclude` of a policy')
+    must "run --dir out --to store --continue-run -p ./p.lua -- true"
+    assert.are.equal("left-out", asked("/optimizer.pt").cause)
+    has(must "why out/checkpoint-10", 'it was saved without what "optimizer.pt" means')
   end)
 
   it("is said with -v, with its reason", function()

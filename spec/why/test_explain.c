@@ -111,6 +111,41 @@ static void the_last_word_is_the_cause(void **state) {
   }
 }
 
+/* The commit, and that it is found here again by a later start. */
+static void what_one_was_saved_without_is_not_called_committed(void **state) {
+  static const struct {
+    const char *path, *cause;
+    char kind;
+  } cases[] = {{"u", "committed", 'd'},         {"u/model", "committed", 'f'},
+               {"u/optim.pt", "left-out", 'f'}, {"u/states", "left-out", 'd'},
+               {"u/states/a", "left-out", 'f'}, {"u/sub/optim.pt", "left-out", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tale t = {.there = true};
+    const explain_spot spot = {cases[i].path, cases[i].kind, 0, 0};
+    explain_remember(&t.h, "u",
+                     &(trail_record){.time_ns = 5,
+                                     .what = TRAIL_COMMITTED,
+                                     .unit = "u",
+                                     .commit = 7,
+                                     .left = "optim*\nstates/"});
+    explain_remember(
+        &t.h, "u",
+        &(trail_record){.time_ns = 6, .what = TRAIL_COMMITTED, .unit = "u", .commit = 7});
+    explain x = fate_of(&t);
+    explain_left(&x, &t.h, &spot, "u");
+    if (strcmp(x.cause, cases[i].cause) != 0) fail_msg("%s is \"%s\"", spot.path, x.cause);
+    explain_free(&x);
+    explain_remember(
+        &t.h, "u",
+        &(trail_record){.time_ns = 7, .what = TRAIL_COMMITTED, .unit = "u", .commit = 9});
+    x = fate_of(&t);
+    explain_left(&x, &t.h, &spot, "u");
+    assert_string_equal(x.cause, "committed"); /* of the newer one all was saved */
+    explain_free(&x);
+    explain_forget(&t.h);
+  }
+}
+
 static void standing_is(tale *t, const char *word) {
   explain x = {0};
   last_rules last = last_of();
@@ -310,6 +345,7 @@ int main(void) {
       cmocka_unit_test(a_path_is_a_unit_or_in_one_or_none),
       cmocka_unit_test(the_nearest_pattern_is_named),
       cmocka_unit_test(the_last_word_is_the_cause),
+      cmocka_unit_test(what_one_was_saved_without_is_not_called_committed),
       cmocka_unit_test(each_end_has_the_word_that_the_runs_last_line_has),
       cmocka_unit_test(a_removal_hides_no_decision),
       cmocka_unit_test(failures_are_told_apart),

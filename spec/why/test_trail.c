@@ -22,10 +22,10 @@ static int see(void *ctx, const trail_record *r) {
   if (s->count < 64) s->whats[s->count] = r->what;
   s->count++;
   s->commits += r->what == TRAIL_COMMITTED;
-  snprintf(s->last, sizeof s->last, "%s|%s|%s|%s|%d|%u|%llu|%s|%s|%s", r->unit ? r->unit : "-",
+  snprintf(s->last, sizeof s->last, "%s|%s|%s|%s|%d|%u|%llu|%s|%s|%s|%s", r->unit ? r->unit : "-",
            r->cause ? r->cause : "-", r->policy ? r->policy : "-", r->reason ? r->reason : "-",
            r->status, r->tries, (unsigned long long)r->commit, r->log ? r->log : "-",
-           r->entry ? r->entry : "-", r->content ? r->content : "-");
+           r->entry ? r->entry : "-", r->content ? r->content : "-", r->left ? r->left : "-");
   return 0;
 }
 
@@ -58,12 +58,13 @@ static void a_record_comes_back_as_it_was(void **state) {
                                 .commit = 9,
                                 .log = "l",
                                 .entry = "n",
-                                .content = "d"});
+                                .content = "d",
+                                .left = "x\ny/"});
   trail_close(t);
   seen s = read_all(dir, "exp/\xff%\n\"-3");
   assert_int_equal(s.count, 1);
   assert_int_equal(s.whats[0], TRAIL_RETRYING);
-  assert_string_equal(s.last, "exp/\xff%\n\"-3|c|p|a\nb \xfe %41|-3|3|9|l|n|d");
+  assert_string_equal(s.last, "exp/\xff%\n\"-3|c|p|a\nb \xfe %41|-3|3|9|l|n|d|x\ny/");
   assert_int_equal(read_all(dir, NULL).count, 2);
   assert_int_equal(read_all(dir, "exp").count, 0);
   trail_note(NULL, &(trail_record){.what = TRAIL_START});
@@ -144,7 +145,7 @@ static void what_cannot_be_read_is_passed_over(void **state) {
   trail_close(t);
   seen s = read_all(dir, "a");
   assert_int_equal(s.count, 3);
-  assert_string_equal(s.last, "a|-|-|r|0|0|0|-|-|-");
+  assert_string_equal(s.last, "a|-|-|r|0|0|0|-|-|-|-");
 }
 
 static void a_thing_that_is_no_file_stops_nobody(void **state) {

@@ -80,7 +80,7 @@ typedef struct job {
   char policy[64], reason[RUNLOG_REASON_MAX]; /* the policy that wanted it, and why */
   char *metrics;                              /* a JSON object as text, or NULL; owned */
   /* match_exclude patterns of what it is saved without, beside the excludes; owned. It is whole, and
-   * unchanged, by all of its files. */
+   * unchanged, by all of its files. Empty at the end where they left nothing out. */
   names left;
   uint64_t stamp; /* of the files, when the unit was found complete (stamp.h): if it differs,
                    * ERR_RETIRED; 0: not known */

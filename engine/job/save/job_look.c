@@ -132,10 +132,10 @@ int job_leave_out(job_work *w, err *e) {
                               w->source.how, &less, e);
   if (rc < 0) return rc;
   rc = unit_files_within(&less, &w->source, e);
-  if (rc < 0 || in_vain(w, &less)) {
-    unit_files_free(&less);
-    return rc;
-  }
+  const bool whole = rc == 0 && in_vain(w, &less);
+  if (rc < 0 || whole) unit_files_free(&less);
+  if (whole) names_free(&j->left);
+  if (rc < 0 || whole) return rc;
   unit_files_free(&w->source);
   w->source = less;
   w->rules = &w->less;
