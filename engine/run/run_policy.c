@@ -381,11 +381,14 @@ static void say_without(const run *r, const run_unit *u, const policy_left *left
   buf_free(&globs);
 }
 
-/* A rank sends what the others look for, and they do not know this answer. */
+/* The other ranks do not know the answer; and where one rank had such a file here at a start, and another
+ * had not, they would go on from different states. */
 static bool is_of_ranks(run *r) {
   if (r->ranks.world < 2) return false;
-  run_say_once(r, "checkpoints that ranks save together are saved whole: the function of `exclude` "
-                  "is not asked about them (its globs hold)");
+  if (!run_follows(r))
+    run_say_once(r,
+                 "checkpoints that ranks save together are saved whole: the function of `exclude` "
+                 "is not asked about them (its globs hold)");
   return true;
 }
 

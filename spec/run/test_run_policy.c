@@ -306,6 +306,25 @@ static void a_save_that_fails_loses_no_memory(void **state) {
   assert_true(path_exists(run_host_store(h, ".ckpt/memory")));
 }
 
+/* A later try goes on with what the first one has sent. */
+static void what_one_is_saved_without_is_asked_once_however_often_its_save_fails(void **state) {
+  run_host *h = *state;
+  run_host_begin_with(h, "return { api = 1, exclude = function(e, m) m.n = (m.n or 0) + 1\n"
+                         "  m.event = e.event end }");
+  run_host_fail_store(h, EIO);
+  run_host_save(h, "ckpt-1.pt", RUN_RETRYING);
+  run_host_fail_store(h, 0);
+  run_host_skip(h, 5);
+  run_host_until(h, RUN_COMMITTED, "ckpt-1.pt");
+  const char *memory = run_host_run(h)->groups[0]->memory;
+  assert_non_null(memory);
+  if (!strstr(memory, "\"n\":1") || !strstr(memory, "\"event\":\"complete\""))
+    fail_msg("%s", memory);
+  run_host_save(h, "ckpt-2.pt", RUN_COMMITTED);
+  memory = run_host_run(h)->groups[0]->memory;
+  if (!strstr(memory, "\"n\":2")) fail_msg("%s", memory);
+}
+
 static void a_memory_that_was_emptied_stays_empty(void **state) {
   run_host *h = *state;
   run_host_begin_with(h, "return { api = 1, sync = function(e, m) local n = m.n or 0\n"
@@ -360,6 +379,7 @@ int main(void) {
       WITH_HOST(what_is_let_go_when_time_is_short_does_not_come_back),
       WITH_HOST(after_an_abort_what_waits_is_let_go),
       WITH_HOST(a_save_that_fails_loses_no_memory),
+      WITH_HOST(what_one_is_saved_without_is_asked_once_however_often_its_save_fails),
       WITH_HOST(a_memory_that_was_emptied_stays_empty),
       cmocka_unit_test(a_policy_that_fails_costs_a_warning_and_everything_is_saved),
   };
