@@ -68,7 +68,7 @@ static policy_question make_list(const checking *c, policy_hook hook, int kind) 
     items[i].newest = i + 1 == count;
     if (kind == 2) items[i].step = MATCH_NO_STEP;
     if (kind == 3) items[i].metrics = NULL;
-    if (kind == 8) items[i].suspect = "made up", items[i].pinned = true;
+    if (kind == 8) items[i].suspect = "made up", items[i].pinned = true, items[i].left_out = 1;
   }
   if (kind == 6) items[count - 1].durable = false;
   return policy_list_question(c->p, hook, "", items, count);

@@ -110,7 +110,7 @@
  *
  * What an `ask` or a `check` has behind its NUL becomes the "list" of its event, as base/packed.h
  * writes it. Of each item: a byte with 1 "newest", 2 "pinned", 4 "durable"; the numbers "age",
- * "number", "step", "time", "files", "bytes"; the texts "name", "dir", "kind", "suspect", "metrics"
+ * "number", "step", "time", "files", "bytes", "left_out"; the texts "name", "dir", "kind", "suspect", "metrics"
  * (a JSON object; another text is left out). A plain "list" in the event is fine, too; the answer to
  * `ask` is then [{"keep":BOOL,"reason":T,"by":NAME}, ...].
  *

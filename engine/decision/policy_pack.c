@@ -48,6 +48,7 @@ int policy_pack_item(const policy_item *item, double age, buf *out) {
   packed_put_number(out, (double)item->time_ns / 1e9);
   packed_put_number(out, count_of(item->files));
   packed_put_number(out, count_of(item->bytes));
+  packed_put_number(out, item->left_out ? count_of(item->left_out) : NAN);
   int rc = put_name(item->name, out);
   if (rc == 0) rc = put_name(item->dir, out);
   if (rc == 0) rc = put_name(item->kind ? item->kind : "perm", out);

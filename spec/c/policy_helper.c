@@ -169,13 +169,14 @@ static void set_text(json_t *item, packed *from, const char *key) {
 
 static json_t *unpack_item(packed *from) {
   static const char *const flags[] = {"newest", "pinned", "durable"},
-                           *const numbers[] = {"age", "number", "step", "time", "files", "bytes"},
+                           *const numbers[] = {"age",   "number", "step",    "time",
+                                               "files", "bytes",  "left_out"},
                            *const texts[] = {"name", "dir", "kind", "suspect", "metrics"};
   json_t *item = json_object();
   unsigned char bits;
   if (!packed_byte(from, &bits)) abort();
   for (size_t i = 0; i < 3; i++) json_object_set_new(item, flags[i], json_boolean(bits >> i & 1));
-  for (size_t i = 0; i < 6; i++) set_number(item, from, numbers[i]);
+  for (size_t i = 0; i < 7; i++) set_number(item, from, numbers[i]);
   for (size_t i = 0; i < 5; i++) set_text(item, from, texts[i]);
   return item;
 }

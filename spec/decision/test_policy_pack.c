@@ -108,6 +108,7 @@ static policy_item any_item(void) {
                        .time_ns = any_time(),
                        .files = any_count(),
                        .bytes = any_count(),
+                       .left_out = any_count(),
                        .metrics = any_metrics(),
                        .kind = PICK(kinds),
                        .newest = draw(4) == 0,
@@ -143,6 +144,7 @@ static json_t *item_value(const policy_item *item) {
   put(one, "age", json_real(age));
   put_count(one, "files", item->files);
   put_count(one, "bytes", item->bytes);
+  if (item->left_out) put_count(one, "left_out", item->left_out);
   if (item->metrics && js_parse(item->metrics, strlen(item->metrics), "m", &metrics, NULL) == 0 &&
       json_is_object(metrics))
     put(one, "metrics", json_incref(metrics));
@@ -431,7 +433,7 @@ static const char *kind_of(policy_serve *s, const char *list, size_t len) {
 }
 
 static void a_torn_or_forged_list_is_refused(void **unused) {
-  enum { FLAGS_AT = 0, NAME_AT = 1 + 6 * 8 };
+  enum { FLAGS_AT = 0, NAME_AT = 1 + 7 * 8 };
   static const policy_item item = {.name = "ck", .dir = "ck", .step = 1, .metrics = "{\"a\":1}"};
   policy_serve *s = policy_serve_new(NULL);
   buf list;

@@ -122,7 +122,7 @@ void fuzz_memory(const uint8_t *data, size_t size) {
 
 /* How many items a packed list has, by the reader alone; -1: it is broken. */
 static ssize_t count_items(const uint8_t *data, size_t size) {
-  enum { NUMBERS = 6, TEXTS = 5, FLAGS = 7 };
+  enum { NUMBERS = 7, TEXTS = 5, FLAGS = 7 };
   ssize_t count = 0;
   for (packed from = {(const char *)data, (const char *)data + size}; from.at < from.end; count++) {
     unsigned char flags;

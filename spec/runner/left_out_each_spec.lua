@@ -121,6 +121,22 @@ describe("a function of exclude", function()
     assert.are.equal("model.pt trainer_state.json", files_of "checkpoint-10")
   end)
 
+  it("is seen by keep, which may keep one that is whole", function()
+    policy(EVEN .. [[,
+keep = any { keep.last(1), function(list)
+  local whole
+  for _, c in ipairs(list) do
+    if not c.left_out then whole = c end
+  end
+  return { whole }, "whole"
+end }]])
+    saved(10, 20, 30, 50, 70)
+    local text = must "plan store -p ./p.lua --max-delete 100% --grace-delete 0"
+    assert.are.equal("keep", text:match "(%S+) +checkpoint%-20 ")
+    assert.are.equal("drop", text:match "(%S+) +checkpoint%-30 ")
+    assert.are.equal("keep", text:match "(%S+) +checkpoint%-70 ")
+  end)
+
   it("is put together with that of another policy", function()
     policy(EVEN)
     policy("exclude = { 'none', function() return 'model.pt' end }", "q")

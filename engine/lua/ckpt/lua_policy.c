@@ -27,7 +27,8 @@ static int l_open(lua_State *L) {
 /* Packs the checkpoint on top, of which `metrics` is a JSON text. */
 static void l_pack_item(lua_State *L, buf *out) {
   static const char *const flags[] = {"newest", "pinned", "durable"};
-  static const char *const numbers[] = {"age", "number", "step", "time", "files", "bytes"};
+  static const char *const numbers[] = {"age",   "number", "step",    "time",
+                                        "files", "bytes",  "left_out"};
   static const char *const texts[] = {"name", "dir", "kind", "suspect", "metrics"};
   int at = lua_gettop(L);
   unsigned char bits = 0;

@@ -8,7 +8,7 @@
 #include "policy_json.h"
 
 /* As decision/policy_impl.h has them. */
-enum { NEWEST = 1, PINNED = 2, DURABLE = 4, FLAGS = 7, MEMBERS = 13 };
+enum { NEWEST = 1, PINNED = 2, DURABLE = 4, FLAGS = 7, MEMBERS = 14 };
 
 static void l_broken(lua_State *L) {
   luaL_error(L, "the list of the question is broken");
@@ -60,6 +60,7 @@ static void l_item(lua_State *L, packed *from, json_t **held) {
   l_number(L, from, "time");
   l_number(L, from, "files");
   l_number(L, from, "bytes");
+  l_number(L, from, "left_out");
   l_text(L, from, "name");
   l_text(L, from, "dir");
   l_text(L, from, "kind");

@@ -19,7 +19,7 @@ end
 local EVENT = [[ event now localtime run group grace checkpoint result results since queue store
   error suspect job saves ]]
 local ITEM = [[ number name dir step time age files bytes metrics kind newest pinned durable
-  suspect ]]
+  suspect left_out ]]
 
 -- A fact that there is none would be a test of nothing.
 local function check_names(t, known, what)

@@ -29,7 +29,7 @@ local FIELDS = {
   ["e.store"] = set_of "commits",
   ["e.error"] = set_of "code class text tries",
   ["a checkpoint of the list"] = set_of [[number name dir step time age files bytes metrics kind
-    newest pinned durable suspect]],
+    newest pinned durable suspect left_out]],
 }
 
 -- What passes by itself: a rule that looks at it has to say when it is to be asked again.
