@@ -111,7 +111,11 @@ int answer_globs(const json_t *answer, names *out, err *e) {
   for (ssize_t i = 0; i < count; i++) {
     const char *glob = json_string_value(json_array_get(answer, (size_t)i));
     if (!glob) return not_in(answer, "a list of globs", e);
-    if (match_exclude_check(glob, &why) < 0) return err_set(e, ERR_POLICY, "%s", why.text);
+    if (match_exclude_check(glob, &why) < 0) {
+      char plain[POLICY_REASON_MAX];
+      policy_plain(why.text, plain, sizeof plain);
+      return err_set(e, ERR_POLICY, "%s", plain);
+    }
     if (!names_add(out, glob)) return err_set(e, ERR_NOMEM, "out of memory for its globs");
   }
   return 0;

@@ -26,6 +26,10 @@ void fuzz_answers(const uint8_t *data, size_t size) {
   if (answer_remedy(value, &remedy, &seconds, &e) == 0)
     must(isfinite(seconds) && seconds >= 0 && seconds <= 24 * 3600);
   answer_names(value, &e);
+  names globs = {0};
+  if (answer_globs(value, &globs, &e) == 0) must(globs.count <= POLICY_LEFT_MAX);
+  for (size_t i = 0; i < globs.count; i++) must(match_exclude_check(globs.at[i], NULL) == 0);
+  names_free(&globs);
   memset(kept, 0, sizeof kept);
   if (answer_kept(value, ITEMS, kept, &e) == 0)
     for (int i = 0; i < ITEMS; i++) {
