@@ -80,7 +80,7 @@ static void keep_memory(run *r, run_group *g) {
       atomic_load(&r->stop) || run_follows(r))
     return;
   int rc = runlog_refresh(g->group.log, &e);
-  if (rc == 0) rc = run_memory_write(r->store, g->group.prefix, run_memory_at_end(r, g), &e);
+  if (rc == 0) rc = memory_write(r->store, g->group.prefix, run_memory_at_end(r, g), &e);
   if (rc < 0)
     log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
 }

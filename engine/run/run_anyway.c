@@ -177,7 +177,8 @@ static void meet_on_worker(void *arg) {
   run *r = m->run;
   char *prefix = m->with->group.prefix;
   m->status = 0;
-  if (m->remembers) m->status = run_memory_read(r, prefix, &m->memory, &m->state, &m->error);
+  if (m->remembers)
+    m->status = memory_read(r->store, r->env->log, prefix, &m->memory, &m->state, &m->error);
   if (m->status == 0) m->status = group_begin(&m->with->group, &m->error);
 }
 

@@ -179,10 +179,11 @@ void run_take_back(run *r) {
 /* What they remember now was made without what the store has. */
 static bool would_lose_memory(const run_save *s) {
   char *found = NULL;
+  const run *r = s->run;
   memory_state state;
   err e = {0};
   if (s->remembers == MEMORY_KNOWN) return false;
-  int rc = run_memory_read(s->run, s->group->group.prefix, &found, &state, &e);
+  int rc = memory_read(r->store, r->env->log, s->group->group.prefix, &found, &state, &e);
   bool nothing = rc == 0 && !found && state == MEMORY_KNOWN;
   free(found);
   return !nothing;
@@ -193,7 +194,7 @@ static void keep_memory(run_save *s) {
   const run *r = s->run;
   err e = {0};
   if (s->job.status != 0 || !s->memory || run_follows(r) || would_lose_memory(s)) return;
-  s->memory_kept = run_memory_write(r->store, s->group->group.prefix, s->memory, &e) == 0;
+  s->memory_kept = memory_write(r->store, s->group->group.prefix, s->memory, &e) == 0;
   if (!s->memory_kept)
     log_say(r->env->log, LOG_WARN, "what the policies remember could not be kept: %s", e.text);
 }

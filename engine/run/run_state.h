@@ -17,6 +17,7 @@
 #include "plan/recover.h"
 #include "plan/retention.h"
 #include "run/run.h"
+#include "run/policies/memory.h"
 #include "run/policies/ruling.h"
 #include "run/start/opened.h"
 #include "run/start/starts.h"
@@ -154,14 +155,6 @@ typedef struct run_lost {
   bool counts; /* it is the newest of its kind: the run's final status depends on it */
   char why[256];
 } run_lost;
-
-/* What the policies remembered of earlier runs: while it is not known nothing is dropped, or freed, by
- * what they remember now. */
-typedef enum memory_state {
-  MEMORY_KNOWN,
-  MEMORY_UNREAD, /* the store has not been asked yet: written is only where it has none */
-  MEMORY_BROKEN, /* what is there cannot be read: it is not written over */
-} memory_state;
 
 struct run_group {
   group group;
@@ -438,18 +431,13 @@ void run_policy_tell(run *r, run_unit *u, policy_hook hook, int status, const ch
 /* policy_select() for a group of the run, with its memory. */
 bool run_policy_select(run *r, run_group *g, policy_hook hook, const policy_item *items,
                        size_t count, policy_kept *kept);
-bool run_remembers(const run *r); /* its policies may */
-/* Reads what the policies remembered of earlier runs, for the caller to free; NULL: nothing. Blocks on
- * the store, and may run on a worker. A text that is not ours is no failure, since asking again would not
- * help: it is warned of, and MEMORY_BROKEN. */
-int run_memory_read(run *r, const char *prefix, char **memory, memory_state *state, err *e);
+bool run_remembers(const run *r);                  /* its policies may */
 int run_memory_load(run *r, run_group *g, err *e); /* the group's; blocks on the store */
 /* Takes over what was read after the job began, and asks about what has waited for it. */
 void run_memory_recall(run *r, run_group *g, char *memory, memory_state state);
 /* The policies' memory as the next run is to have it, JSON text. It asks anew about what stands here and is in no
  * store: it has not been counted then. */
 const char *run_memory_at_end(const run *r, const run_group *g);
-int run_memory_write(store *s, const char *prefix, const char *memory, err *e);
 
 void run_event(run *r, bool is_end); /* something happens that units are asked about */
 int run_ask_in_time(run *r, err *e); /* asks those that it is time for; sets r->ask_due */
