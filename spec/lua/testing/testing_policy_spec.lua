@@ -45,6 +45,21 @@ describe("a policy under test", function()
     assert.is_nil((policy("keep = keep.last(1)"):sync()))
   end)
 
+  it("says what one checkpoint is saved without, and why", function()
+    local now_and_then = policy [[exclude = { "*.log", function(e)
+      if e.checkpoint.step % 10 ~= 0 then return "optim*", "no tenth" end
+    end }]]
+    local globs, reason = now_and_then:exclude { checkpoint = { step = 7 } }
+    assert.same({ { "optim*" }, "no tenth" }, { globs, reason })
+    assert.is_nil((now_and_then:exclude { checkpoint = { step = 10 } }))
+    local whole = policy [[keep = function(list)
+      for _, c in ipairs(list) do
+        if not c.left_out then return { c } end
+      end
+    end]]
+    assert.same({ "checkpoint-2" }, (whole:keep { { left_out = 1 }, {}, { left_out = 2 } }))
+  end)
+
   it("goes by the clock of the test", function()
     local clock = testing.clock(1704067200 + 3 * 3600) -- a Monday, 3 o'clock
     local at_night = policy "sync = when.hours('22:00', '06:00')"
