@@ -201,6 +201,50 @@ static void any_failing_call_gives_a_commit_or_an_error_without_one(void **state
   for (int p = 1; p < 4; p++) fail_at("mem", WITH_SNAPSHOT, plans[p]);
 }
 
+static job *job_without_optimizer(const world *w, runlog *log) {
+  job *j = job_for(w, log, "checkpoint-1", MATCH_DIR, 1, 0);
+  assert_true(names_add(&j->left, "optim*"));
+  return j;
+}
+
+static void must_lack_the_optimizer_alone(const world *w, const runlog *log) {
+  assert_int_equal(runlog_view(log)->commit_count, 1);
+  assert_int_equal(restore_commit(w, "", &runlog_view(log)->commits[0], NULL), 0);
+  assert_true(path_exists(tmpdir_path(w->out, "checkpoint-1/model.bin")));
+  assert_false(path_exists(tmpdir_path(w->out, "checkpoint-1/optimizer.pt")));
+}
+
+static void any_failing_call_gives_what_is_to_be_saved_without_a_file_or_nothing(void **state) {
+  io_fault *fault = io_fault_new(world_io());
+  io_fault_plan how = {.errnum = EIO};
+  int reported = 0;
+  for (bool failed = true; failed;) {
+    how.nth++;
+    world *w = world_new("file", io_fault_io(fault));
+    io_fault_set(fault, (io_fault_plan){0});
+    runlog *log = world_log(w, "", "one");
+    make_unit(w, "checkpoint-1", MATCH_DIR, 1);
+    write_file(tmpdir_path(w->root, "checkpoint-1/optimizer.pt"), "moments");
+    job *j = job_without_optimizer(w, log);
+    io_fault_set(fault, how);
+    job_run(j);
+    failed = io_fault_failed(fault, CALL_ANY) > 0;
+    io_fault_set(fault, (io_fault_plan){0});
+    reported += j->status != 0;
+    if (j->status != 0) {
+      job_free(j);
+      j = job_without_optimizer(w, log);
+      job_run(j);
+      if (j->status != 0) fail_msg("%s", j->error.text);
+    }
+    must_lack_the_optimizer_alone(w, log);
+    job_free(j);
+    world_free(w);
+  }
+  assert_true(reported > 10);
+  io_fault_free(fault);
+}
+
 static void a_lost_answer_of_the_store_never_makes_two_commits(void **state) {
   for (int never = 0; never < 2; never++)
     for (long nth = 1;; nth++) {
@@ -278,6 +322,7 @@ int main(void) {
       cmocka_unit_test(a_job_that_is_fenced_neither_sweeps_nor_commits),
       cmocka_unit_test(a_failed_job_that_finds_a_newer_term_says_so),
       cmocka_unit_test(any_failing_call_gives_a_commit_or_an_error_without_one),
+      cmocka_unit_test(any_failing_call_gives_what_is_to_be_saved_without_a_file_or_nothing),
       cmocka_unit_test(a_lost_answer_of_the_store_never_makes_two_commits),
       IN_A_MEM_WORLD(a_commit_whose_answer_stays_lost_is_found_in_the_log),
       IN_A_MEM_WORLD(a_save_that_could_not_even_be_swept_is_swept_by_the_next_job),
