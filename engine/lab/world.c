@@ -12,7 +12,12 @@ int lab_open(lab *l, const lab_options *o, lab_sum *sum, err *e) {
   l->io.now = world_now;
   options.io = &l->io;
   options.log = o->log;
-  return policy_open(&options, &l->policy, e);
+  int rc = policy_open(&options, &l->policy, e);
+  if (rc == 0 && policy_has(l->policy, POLICY_EXCLUDE))
+    log_say(o->log, LOG_WARN,
+            "the function of `exclude` is not asked here: each checkpoint has the bytes that are "
+            "told of it");
+  return rc;
 }
 
 void lab_add(uint64_t *sum, uint64_t more) {

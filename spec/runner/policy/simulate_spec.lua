@@ -35,6 +35,17 @@ local function all(rows, key)
 end
 
 describe("policy simulate", function()
+  it("says that it does not ask what one is saved without", function()
+    policy "exclude = { '*.log', function() return 'optim*' end }"
+    tell('{"event":"start"}', checkpoint(10, "c-1"))
+    local text, said = ends(0, "policy simulate e.jsonl --json -p ./p.lua")
+    has(said, "the function of `exclude` is not asked here: each checkpoint has the bytes")
+    local rows = place.objects(text)
+    assert.are.equal(100, rows[#rows].bytes_sent)
+    policy "exclude = { '*.log' }"
+    assert.are.equal("", (select(2, ends(0, "policy simulate e.jsonl --json -p ./p.lua"))))
+  end)
+
   it("tells each event in order, with the decision and its reason, and then the sum", function()
     policy "sync = when.at_most_every('1m'), keep = keep.last(1)"
     tell('{"event":"start"}', checkpoint(10, "c-1"), checkpoint(20, "c-2"), checkpoint(80, "c-3"),
