@@ -27,8 +27,8 @@ $(PLAYED):
 bench-put: all servers
 	@$(TEST_ENV) spec/bench/put.sh
 
-## bench-policy: what a decision and retention over 10,000 checkpoints cost of processor time, here and in the
-##   policies' process; figures in build/bench/policy.txt
+## bench-policy: what a decision and retention over 10,000 checkpoints cost, here and in the policies' process,
+##   beside a bare exchange; figures in build/bench/policy.txt
 bench-policy: all $(call tests,policy_cost)
 	@mkdir -p $(BUILD)/bench && rm -f $(BUILD)/bench/policy.txt
 	@$(TEST_ENV) BENCH=$(BUILD)/bench/policy.txt $(call tests,policy_cost) && cat $(BUILD)/bench/policy.txt

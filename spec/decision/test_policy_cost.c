@@ -3,10 +3,14 @@
 
 #include "with_cmocka.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "decision/policy.h"
 #include "tmpdir.h"
@@ -54,15 +58,33 @@ static const char *bench_file(void) {
 
 static double seconds(clockid_t clock) {
   struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+  return clock_gettime(clock, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec / 1e9 : 0;
 }
 
-/* Of this process and of the helper. */
-static double cpu_s(void) {
-  clockid_t helper;
-  if (clock_getcpuclockid(policy_link_pid(link_open), &helper) != 0) return 0;
-  return seconds(CLOCK_PROCESS_CPUTIME_ID) + seconds(helper);
+/* What each round cost: from one look at the clocks to the next, so that what the other process does
+ * behind its answer is in it. */
+typedef struct costs {
+  clockid_t other; /* of the other process's CPU time */
+  double cpu_at, wall_at, *cpu, *wall;
+  size_t count;
+} costs;
+
+static void look(costs *c) {
+  c->cpu_at = seconds(CLOCK_PROCESS_CPUTIME_ID) + seconds(c->other);
+  c->wall_at = seconds(CLOCK_MONOTONIC);
+}
+
+static void begin_costs(costs *c, pid_t other, size_t rounds) {
+  *c = (costs){.cpu = calloc(rounds, sizeof *c->cpu), .wall = calloc(rounds, sizeof *c->wall)};
+  assert_int_equal(clock_getcpuclockid(other, &c->other), 0);
+  look(c);
+}
+
+static void add_cost(costs *c) {
+  costs before = *c;
+  look(c);
+  c->cpu[c->count] = c->cpu_at - before.cpu_at;
+  c->wall[c->count++] = c->wall_at - before.wall_at;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -70,22 +92,65 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void write_figures(const char *what, double *took, size_t count, double wall, bool first) {
-  FILE *out = bench_file() ? fopen(bench_file(), first ? "w" : "a") : NULL;
-  qsort(took, count, sizeof *took, by_size);
-  if (!out) return;
-  fprintf(out, "%s: %zu times; CPU of both processes p50 %.1f us, p99 %.1f us; wall %.1f us\n",
-          what, count, 1e6 * took[count / 2], 1e6 * took[count * 99 / 100],
-          1e6 * wall / (double)count);
-  fclose(out);
+static void end_costs(costs *c, const char *what) {
+  FILE *out = bench_file() ? fopen(bench_file(), "a") : NULL;
+  size_t n = c->count;
+  qsort(c->cpu, n, sizeof *c->cpu, by_size);
+  qsort(c->wall, n, sizeof *c->wall, by_size);
+  if (out) {
+    fprintf(out, "%s, %zu times: CPU of both processes p50 %.1f us, p99 %.1f us; ", what, n,
+            1e6 * c->cpu[n / 2], 1e6 * c->cpu[n * 99 / 100]);
+    fprintf(out, "wall p50 %.1f us, p99 %.1f us\n", 1e6 * c->wall[n / 2],
+            1e6 * c->wall[n * 99 / 100]);
+    fclose(out);
+  }
+  free(c->cpu);
+  free(c->wall);
+}
+
+/* ---- the floor ---- */
+
+enum { QUESTION = 512, ANSWER = 256 };
+
+static void echo(int end) {
+  char text[QUESTION] = {0};
+  while (read(end, text, sizeof text) > 0 && write(end, text, ANSWER) == ANSWER) continue;
+  _exit(0);
+}
+
+/* What a question costs of which nothing is thought: no decision in another process can be cheaper. */
+static void an_exchange_takes_what_this_machine_takes_for_it(void **unused) {
+  char text[QUESTION] = {0};
+  int ends[2];
+  costs c;
+  if (!bench_file()) skip();
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  pid_t other = fork();
+  if (other == 0) {
+    close(ends[0]);
+    echo(ends[1]);
+  }
+  close(ends[1]);
+  struct pollfd answer = {.fd = ends[0], .events = POLLIN};
+  begin_costs(&c, other, 5000);
+  for (int i = 0; i < 5000; i++) {
+    assert_int_equal(send(ends[0], text, sizeof text, MSG_NOSIGNAL), sizeof text);
+    assert_int_equal(poll(&answer, 1, -1), 1);
+    assert_int_equal(recv(ends[0], text, sizeof text, MSG_DONTWAIT), ANSWER);
+    add_cost(&c);
+  }
+  end_costs(&c, "the floor: an exchange of 512 bytes and 256 back, and the looks at the clocks");
+  close(ends[0]);
+  assert_int_equal(waitpid(other, NULL, 0), other);
 }
 
 /* ---- a decision ---- */
 
 static void a_decision_is_made_by_all_that_is_asked(void **unused) {
   const size_t count = bench_file() ? 5000 : 100;
-  double *took = calloc(count, sizeof *took), began = seconds(CLOCK_MONOTONIC);
   char *memory = NULL;
+  costs c;
+  begin_costs(&c, policy_link_pid(link_open), count);
   for (size_t i = 0; i < count; i++) {
     detect_unit unit = {.path = "checkpoint-100",
                         .name = "checkpoint-100",
@@ -102,16 +167,14 @@ static void a_decision_is_made_by_all_that_is_asked(void **unused) {
                           .result = "{\"loss\":0.5,\"training_iteration\":7}",
                           .running = i % 2};
     decision d;
-    double before = cpu_s();
     policy_decide(chain, &facts, &memory, &d);
-    took[i] = cpu_s() - before;
+    add_cost(&c);
     assert_int_equal(d.action, i % 10 ? POLICY_SKIP : POLICY_SAVE);
     if (d.action == POLICY_SAVE) assert_int_equal(d.queue, i % 2 ? POLICY_NEWEST : POLICY_ALL);
   }
   assert_int_equal(policy_fallbacks(chain), 0);
-  write_figures("a decision", took, count, seconds(CLOCK_MONOTONIC) - began, true);
+  end_costs(&c, "a decision");
   free(memory);
-  free(took);
 }
 
 /* ---- retention ---- */
@@ -126,7 +189,7 @@ static void ten_thousand_are_judged(void **unused) {
   policy_item *items = calloc(ITEMS, sizeof *items);
   policy_kept *kept = calloc(ITEMS, sizeof *kept);
   char(*texts)[2][40] = calloc(ITEMS, sizeof *texts);
-  double *took = calloc(count, sizeof *took), began = seconds(CLOCK_MONOTONIC);
+  costs c;
   for (int i = 0; i < ITEMS; i++) {
     snprintf(texts[i][0], sizeof texts[i][0], "checkpoint-%d", i + 1);
     snprintf(texts[i][1], sizeof texts[i][1], "{\"loss\":%d}", (i + 1) * 7919 % 10007);
@@ -141,25 +204,24 @@ static void ten_thousand_are_judged(void **unused) {
                              .newest = i + 1 == ITEMS,
                              .durable = true};
   }
+  begin_costs(&c, policy_link_pid(link_open), count);
   for (size_t n = 0; n < count; n++) {
-    double before = cpu_s();
     assert_true(policy_select(chain, POLICY_KEEP, "", items, ITEMS, NULL, kept));
-    took[n] = cpu_s() - before;
+    add_cost(&c);
     int left = 0;
     for (int i = 0; i < ITEMS; i++) left += kept[i].keep;
     assert_int_equal(left, 3 + 2 + 6);
     assert_true(kept[ITEMS - 1].keep);
   }
-  write_figures("retention over 10,000 checkpoints", took, count, seconds(CLOCK_MONOTONIC) - began,
-                false);
+  end_costs(&c, "retention over 10,000 checkpoints");
   free(items);
   free(kept);
   free(texts);
-  free(took);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_exchange_takes_what_this_machine_takes_for_it),
       cmocka_unit_test(a_decision_is_made_by_all_that_is_asked),
       cmocka_unit_test(ten_thousand_are_judged),
   };
