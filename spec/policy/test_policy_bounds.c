@@ -5,6 +5,7 @@
 #include <lualib.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "lua/policy/policy_bounds.h"
 
@@ -85,6 +86,17 @@ static void slow_functions_end_at_the_cpu_time(void **unused) {
   assert_string_equal(out.said, "mine.lua:1: used up its 250 ms of CPU time");
 }
 
+static void time_in_which_others_run_is_not_used(void **unused) {
+  const int64_t ns = 50 * 1000 * 1000;
+  bounds_end end = bounds_in(ns);
+  nanosleep(&(struct timespec){.tv_nsec = 2 * ns}, NULL);
+  assert_false(bounds_reached(&end));
+  struct timespec used = {0};
+  while (!bounds_reached(&end)) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  assert_true((int64_t)used.tv_sec * 1000000000 + used.tv_nsec >= end.cpu);
+}
+
 static void the_heap_ends_at_its_cap(void **unused) {
   outcome out = run_alone("local t = {} while true do t[#t + 1] = {} end", 4 << 20);
   assert_int_equal(out.status, LUA_ERRMEM);
@@ -132,6 +144,7 @@ int main(void) {
       cmocka_unit_test(a_loop_ends_at_its_instructions_and_names_its_line),
       cmocka_unit_test(the_count_is_the_same_whenever_it_is_taken),
       cmocka_unit_test(slow_functions_end_at_the_cpu_time),
+      cmocka_unit_test(time_in_which_others_run_is_not_used),
       cmocka_unit_test(the_heap_ends_at_its_cap),
       cmocka_unit_test(a_cap_below_what_is_held_refuses_only_what_grows),
       cmocka_unit_test(each_request_begins_anew),

@@ -6,10 +6,24 @@
 
 enum { LEVELS_MAX = 40 };
 
-int64_t bounds_now(void) {
+static int64_t now(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  clock_gettime(clock, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The wall's clock is looked at first: what passes between two looks does not make it later. */
+bounds_end bounds_in(int64_t ns) {
+  int64_t wall = now(CLOCK_MONOTONIC_RAW);
+  return (bounds_end){.wall = wall + ns, .cpu = now(CLOCK_THREAD_CPUTIME_ID) + ns};
+}
+
+bool bounds_reached(bounds_end *end) {
+  int64_t wall = now(CLOCK_MONOTONIC_RAW);
+  if (wall < end->wall) return false;
+  int64_t left = end->cpu - now(CLOCK_THREAD_CPUTIME_ID);
+  if (left > 0) end->wall = wall + left;
+  return left <= 0;
 }
 
 static void *allocate(void *ud, void *block, size_t old, size_t size) {
@@ -81,7 +95,7 @@ void bounds_arm(policy_bounds *b, lua_State *L, size_t cap) {
   b->cap = cap;
   b->instructions = 0;
   b->over = BOUNDS_KEPT;
-  b->cpu_end = bounds_now() + (int64_t)BOUNDS_CPU_MS * 1000000;
+  b->end = bounds_in((int64_t)BOUNDS_CPU_MS * 1000000);
   lua_sethook(L, hook, LUA_MASKCOUNT | (b->cover ? LUA_MASKLINE : 0), BOUNDS_STEP);
 }
 
@@ -91,6 +105,6 @@ void bounds_disarm(policy_bounds *b, lua_State *L) {
 }
 
 bool bounds_late(policy_bounds *b) {
-  if (b->over == BOUNDS_KEPT && bounds_now() >= b->cpu_end) b->over = BOUNDS_OVER_CPU;
+  if (b->over == BOUNDS_KEPT && bounds_reached(&b->end)) b->over = BOUNDS_OVER_CPU;
   return b->over != BOUNDS_KEPT;
 }

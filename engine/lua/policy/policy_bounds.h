@@ -23,11 +23,18 @@ enum {
 
 typedef enum bounds_over { BOUNDS_KEPT, BOUNDS_OVER_COUNT, BOUNDS_OVER_CPU } bounds_over;
 
+/* A time of this thread's CPU clock, in ns. It is taken, not the time of day: on a busy machine a good
+ * policy must not fail because others ran. That clock takes a system call, the wall's takes none; and as
+ * a thread gets no more CPU time than passes on the wall, it is not reached before `wall`. */
+typedef struct bounds_end {
+  int64_t cpu, wall;
+} bounds_end;
+
 typedef struct policy_bounds {
   size_t used; /* bytes that the state holds now */
   size_t cap;  /* 0: none */
   uint64_t instructions;
-  int64_t cpu_end; /* of this thread's CPU time, ns */
+  bounds_end end;
   bounds_over over;
   policy_cover *cover; /* borrowed: is told each line; NULL: nobody asks for it */
 } policy_bounds;
@@ -49,9 +56,9 @@ void bounds_push_where(lua_State *L);
 /* Raises the hook's error if the CPU time is used up: before a call of C that may take long. */
 void bounds_look(lua_State *L);
 
-/* This thread's CPU time in ns. It is taken, not the time of day: on a busy machine a good policy must
- * not fail because others ran. */
-int64_t bounds_now(void);
+/* Returns the time that is reached when this thread has used `ns` more. */
+bounds_end bounds_in(int64_t ns);
+bool bounds_reached(bounds_end *end);
 
 /* For the host's own loops over tables that a policy made: true once the CPU time is used up. */
 bool bounds_late(policy_bounds *b);

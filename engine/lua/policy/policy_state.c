@@ -391,7 +391,7 @@ static void answer_ask(work *w, buf *answer) {
 static void tell_covered(policy_state *s, buf *answer) {
   if (!s->cover || buf_failed(answer)) return;
   s->bounds.over = BOUNDS_KEPT;
-  s->bounds.cpu_end = INT64_MAX;
+  s->bounds.end = (bounds_end){.cpu = INT64_MAX, .wall = INT64_MAX};
   lua_settop(s->L, 0);
   answer->max += cover_room(s->cover);
   answer->data[--answer->len] = '\0'; /* its last brace */
@@ -475,7 +475,7 @@ static int ask_once(policy_state *s, work *w, buf *answer, bool *dead) {
 /* Asks the hooks behind the first one, each as if it were asked by itself, and puts their answers
  * into the first one. It ends where an answer ends it, and where the CPU time of one request may not
  * be enough for one more: what is not answered is asked again. */
-static int ask_rest(policy_state *s, work *w, int64_t until, buf *answer, bool *dead) {
+static int ask_rest(policy_state *s, work *w, bounds_end *until, buf *answer, bool *dead) {
   const json_t *then = json_object_get(w->r->json, "then"), *next;
   buf more;
   size_t i;
@@ -487,7 +487,7 @@ static int ask_rest(policy_state *s, work *w, int64_t until, buf *answer, bool *
   json_array_foreach(then, i, next) {
     w->hook = json_object_get(next, "hook");
     w->before = json_object_get(next, "before");
-    if (rc != 0 || *dead || !w->passed || !json_is_string(w->hook) || bounds_now() > until) break;
+    if (rc != 0 || *dead || !w->passed || !json_is_string(w->hook) || bounds_reached(until)) break;
     buf_clear(&more);
     rc = ask_once(s, w, &more, dead);
     if (rc == 0 && i > 0) buf_str(answer, ",");
@@ -499,7 +499,7 @@ static int ask_rest(policy_state *s, work *w, int64_t until, buf *answer, bool *
 }
 
 int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
-  const int64_t until = bounds_now() + ASK_MORE_MS * 1000000;
+  bounds_end until = bounds_in((int64_t)ASK_MORE_MS * 1000000);
   work w = {.r = r,
             .hook = json_object_get(r->json, "hook"),
             .before = json_object_get(r->json, "before"),
@@ -508,7 +508,7 @@ int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool
   int rc = json_is_string(w.hook) ? ask_once(s, &w, answer, dead)
                                   : policy_state_refuse(answer, "error", "ask: wrong request");
   if (rc == 0 && w.passed && !*dead && json_array_size(json_object_get(r->json, "then")) > 0)
-    rc = ask_rest(s, &w, until, answer, dead);
+    rc = ask_rest(s, &w, &until, answer, dead);
   json_decref(w.memory);
   if (rc == 0) tell_covered(s, answer);
   return rc < 0 ? rc : buf_failed(answer);
