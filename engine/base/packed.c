@@ -20,6 +20,42 @@ void packed_put_byte(buf *out, unsigned char byte) {
   buf_add(out, &byte, 1);
 }
 
+static void put_count(buf *out, unsigned char kind, size_t count) {
+  packed_put_byte(out, kind);
+  packed_put_number(out, (double)count);
+}
+
+void packed_put_json(buf *out, const json_t *value) {
+  size_t i;
+  const char *key;
+  json_t *member;
+  switch (json_typeof(value)) {
+  case JSON_OBJECT:
+    put_count(out, PACKED_OBJECT, json_object_size(value));
+    json_object_foreach((json_t *)value, key, member) {
+      packed_put_text(out, key);
+      packed_put_json(out, member);
+    }
+    break;
+  case JSON_ARRAY:
+    put_count(out, PACKED_ARRAY, json_array_size(value));
+    json_array_foreach(value, i, member) packed_put_json(out, member);
+    break;
+  case JSON_STRING:
+    packed_put_byte(out, PACKED_STRING);
+    packed_put_text(out, json_string_value(value));
+    break;
+  case JSON_INTEGER:
+  case JSON_REAL:
+    packed_put_byte(out, PACKED_NUMBER);
+    packed_put_number(out, json_number_value(value));
+    break;
+  case JSON_TRUE: packed_put_byte(out, PACKED_TRUE); break;
+  case JSON_FALSE: packed_put_byte(out, PACKED_FALSE); break;
+  case JSON_NULL: packed_put_byte(out, PACKED_NULL); break;
+  }
+}
+
 static bool take(packed *from, void *to, size_t len) {
   if ((size_t)(from->end - from->at) < len) {
     from->at = from->end;

@@ -7,12 +7,28 @@
 #include <stddef.h>
 
 #include "buf.h"
+#include "json.h"
 
 /* NaN stands for a number that is absent. */
 void packed_put_number(buf *out, double value);
 /* A text without NUL; NULL is one that is absent. */
 void packed_put_text(buf *out, const char *text);
 void packed_put_byte(buf *out, unsigned char byte);
+
+/* Tables have the number of their members behind their kind; a member of an object is its key and a
+ * value. */
+enum packed_kind {
+  PACKED_NULL,
+  PACKED_FALSE,
+  PACKED_TRUE,
+  PACKED_NUMBER,
+  PACKED_STRING,
+  PACKED_ARRAY,
+  PACKED_OBJECT
+};
+
+/* A JSON value: a byte says its kind. Its integers become numbers as any. */
+void packed_put_json(buf *out, const json_t *value);
 
 /* What is left to read. */
 typedef struct packed {

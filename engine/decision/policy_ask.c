@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/packed.h"
 #include "decision/policy_impl.h"
 
 enum {
@@ -127,20 +128,20 @@ void policy_question_free(policy_question *q) {
   buf_free(&q->items);
 }
 
-/* Puts the packed list behind the request. */
-static int add_items(const buf *items, buf *out, err *e) {
-  if (!items || items->len == 0) return 0;
+/* Puts the event behind the request, with its list. */
+static int add_question(const policy_question *q, buf *out, err *e) {
+  if (!q) return 0;
   buf_add(out, "", 1);
-  buf_add(out, items->data, items->len);
+  packed_put_json(out, q->event);
+  buf_add(out, q->items.data, q->items.len);
   int rc = buf_failed(out);
   return rc < 0 ? err_set(e, rc, "the question is too long for a policy") : 0;
 }
 
 static int print_request(const policy *p, policy_hook hook, const policy_question *q,
                          const char *memory, const policy_asked *before, buf *out, err *e) {
-  json_t *request =
-      json_pack("{s:s, s:s, s:s, s:O, s:o}", "op", "ask", "id", p->id, "hook", hooks[hook].name,
-                "event", q->event, "memory", policy_memory_value(memory));
+  json_t *request = json_pack("{s:s, s:s, s:s, s:o}", "op", "ask", "id", p->id, "hook",
+                              hooks[hook].name, "memory", policy_memory_value(memory));
   if (before && json_object_set_new(request, "before", policy_memory_value(before->memory)) < 0) {
     json_decref(request);
     request = NULL;
@@ -152,7 +153,7 @@ static int print_request(const policy *p, policy_hook hook, const policy_questio
   int rc =
       request ? js_print(request, out, e) : err_set(e, ERR_NOMEM, "out of memory for the question");
   json_decref(request);
-  return rc < 0 ? rc : add_items(&q->items, out, e);
+  return rc < 0 ? rc : add_question(q, out, e);
 }
 
 /* The helper may be a new one, or may have dropped the chain to make room for others: it is loaded
@@ -219,14 +220,15 @@ int policy_try_on(policy *p, policy_hook hook, const policy_question *question, 
   return rc;
 }
 
-int policy_check_ask(policy *p, json_t *request, const buf *items, json_t **answer, err *e) {
+int policy_check_ask(policy *p, json_t *request, const policy_question *about, json_t **answer,
+                     err *e) {
   buf text;
   *answer = NULL;
   buf_init(&text, POLICY_FRAME_MAX);
   bool whole = request && json_object_set_new(request, "op", json_string("check")) == 0 &&
                json_object_set_new(request, "id", json_string(p->id)) == 0;
   int rc = whole ? js_print(request, &text, e) : err_set(e, ERR_NOMEM, "out of memory for a check");
-  if (rc == 0) rc = add_items(items, &text, e);
+  if (rc == 0) rc = add_question(about, &text, e);
   if (rc == 0) rc = ask(p, &text, answer, e);
   json_decref(request);
   buf_free(&text);

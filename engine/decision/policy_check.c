@@ -171,9 +171,9 @@ static outcome try_once(checking *c, policy_hook hook, const char *word, int kin
       policy_question_free(&q);
       return FAILED;
     }
-    json_t *request = json_pack("{s:s, s:s, s:O, s:O}", "what", "ask", "hook",
-                                policy_hook_name(hook), "event", q.event, "memory", *memory);
-    int rc = policy_check_ask(c->p, request, &q.items, &answer, &why);
+    json_t *request = json_pack("{s:s, s:s, s:O}", "what", "ask", "hook", policy_hook_name(hook),
+                                "memory", *memory);
+    int rc = policy_check_ask(c->p, request, &q, &answer, &why);
     policy_question_free(&q);
     if (rc == 0) {
       look_at_answer(c, hook, word ? word : "", kind, answer);

@@ -137,9 +137,10 @@ policy_facts policy_made_up(const char *event, bool known);
 enum { POLICY_MADE_UP_ITEMS = 3 };
 void policy_made_up_items(const policy *p, policy_item items[POLICY_MADE_UP_ITEMS]);
 
-/* Asks one thing of a check; `request` is taken over and gets its `op` and `id`; `items` (may be
- * NULL) is the packed list of its event. *answer is a new reference. */
-int policy_check_ask(policy *p, json_t *request, const buf *items, json_t **answer, err *e);
+/* Asks one thing of a check; `request` is taken over and gets its `op` and `id`; `about` may be NULL.
+ * *answer is a new reference. */
+int policy_check_ask(policy *p, json_t *request, const policy_question *about, json_t **answer,
+                     err *e);
 
 /* ---- policy_facts.c: what a policy sees; the event is NULL when out of memory ---- */
 

@@ -7,15 +7,15 @@
  * of an engine.
  *
  * In the process tier a frame is its length (4 bytes, least significant first, at most
- * POLICY_FRAME_MAX) and a JSON object, behind which a NUL and a packed list may follow. Each request
+ * POLICY_FRAME_MAX) and a JSON object, behind which a NUL and packed values may follow. Each request
  * has one answer.
  *
  * Requests:
  *
  *   {"op":"load", "id":I, "chain":[{"name":N,"text":T}, ...], "settings":{NAME:VALUE, ...},
  *                 "cover":true}
- *   {"op":"ask",  "id":I, "hook":H, "event":{...}, "memory":{...}, "before":{...},
- *                 "then":[{"hook":H,"before":{...}}, ...]}
+ *   {"op":"ask",  "id":I, "hook":H, "memory":{...}, "before":{...},
+ *                 "then":[{"hook":H,"before":{...}}, ...]}, and the event behind its NUL
  *   {"op":"check","id":I, "what":W, ...}
  *   {"op":"drop", "id":I}
  *
@@ -108,11 +108,12 @@
  *   on_preempt                 "newest" | "all" | "none"
  *   on_committed, on_failed    [NAME of a hook program, ...]
  *
- * What an `ask` or a `check` has behind its NUL becomes the "list" of its event, as base/packed.h
- * writes it. Of each item: a byte with 1 "newest", 2 "pinned", 4 "durable"; the numbers "age",
- * "number", "step", "time", "files", "bytes", "left_out"; the texts "name", "dir", "kind", "suspect", "metrics"
- * (a JSON object; another text is left out). A plain "list" in the event is fine, too; the answer to
- * `ask` is then [{"keep":BOOL,"reason":T,"by":NAME}, ...].
+ * What an `ask` or a `check` is about stands behind its NUL, as base/packed.h writes it: the event, a
+ * JSON value, and what becomes its "list". Of each item: a byte with 1 "newest", 2 "pinned", 4
+ * "durable"; the numbers "age", "number", "step", "time", "files", "bytes", "left_out"; the texts "name",
+ * "dir", "kind", "suspect", "metrics" (a JSON object; another text is left out). An "event" in the request
+ * itself is fine, too: the list alone is behind the NUL then. So is a plain "list" in the event; the
+ * answer to `ask` is then [{"keep":BOOL,"reason":T,"by":NAME}, ...].
  *
  * `check` looks for faults of the policies themselves (policy_check.c), by what is asked:
  *

@@ -181,18 +181,57 @@ static json_t *unpack_item(packed *from) {
   return item;
 }
 
+/* ---- a packed event ---- */
+
+static json_t *unpack_json(packed *from);
+
+static json_t *unpack_table(packed *from, bool object) {
+  json_t *table = object ? json_object() : json_array();
+  const char *key;
+  size_t len;
+  double count;
+  if (!packed_number(from, &count)) abort();
+  for (int i = 0; i < (int)count; i++) {
+    if (object && !packed_text(from, &key, &len)) abort();
+    if (object)
+      json_object_set_new(table, key, unpack_json(from));
+    else
+      json_array_append_new(table, unpack_json(from));
+  }
+  return table;
+}
+
+static json_t *unpack_json(packed *from) {
+  unsigned char kind;
+  const char *text;
+  size_t len;
+  double v;
+  if (!packed_byte(from, &kind)) abort();
+  switch (kind) {
+  case PACKED_NUMBER:
+    if (!packed_number(from, &v)) abort();
+    return v == floor(v) && fabs(v) < 1e18 ? json_integer((json_int_t)v) : json_real(v);
+  case PACKED_STRING:
+    if (!packed_text(from, &text, &len)) abort();
+    return json_string(text);
+  case PACKED_ARRAY:
+  case PACKED_OBJECT: return unpack_table(from, kind == PACKED_OBJECT);
+  default: return kind == PACKED_NULL ? json_null() : json_boolean(kind == PACKED_TRUE);
+  }
+}
+
 /* As the real helper does, it makes the list a member of the event. */
-static void unpack_list(json_t *event, const char *items, size_t len) {
-  json_t *list = json_array();
-  for (packed from = {items, items + len}; from.at < from.end;)
-    json_array_append_new(list, unpack_item(&from));
-  json_object_set_new(event, "list", list);
+static json_t *unpack_event(packed from) {
+  json_t *event = unpack_json(&from), *list = from.at < from.end ? json_array() : NULL;
+  while (from.at < from.end) json_array_append_new(list, unpack_item(&from));
+  if (list) json_object_set_new(event, "list", list);
+  return event;
 }
 
 static json_t *read_request(const char *text, size_t len) {
   const char *end = memchr(text, '\0', len);
   json_t *request = json_loadb(text, end ? (size_t)(end - text) : len, 0, NULL);
-  if (end) unpack_list(json_object_get(request, "event"), end + 1, len - (size_t)(end - text) - 1);
+  if (end) json_object_set_new(request, "event", unpack_event((packed){end + 1, text + len}));
   return request;
 }
 

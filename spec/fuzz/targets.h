@@ -27,8 +27,9 @@
   X(trail)                                                                                         \
   X(match)                                                                                         \
   X(rules)                                                                                         \
-  X(structure) X(xml) X(s3) X(gs) X(credentials) X(keys) X(epoch) X(sigv4) X(notify) X(options)    \
-      X(words) X(durations) X(answers) X(metrics) X(facts) X(memory) X(list) X(events) X(tar)      \
+  X(structure)                                                                                     \
+  X(xml) X(s3) X(gs) X(credentials) X(keys) X(epoch) X(sigv4) X(notify) X(options) X(words)        \
+      X(durations) X(answers) X(metrics) X(facts) X(memory) X(list) X(event) X(events) X(tar)      \
           X(bundle) X(parts) X(repair) X(launch) X(comment)
 
 typedef void fuzz_target(const uint8_t *data, size_t size);

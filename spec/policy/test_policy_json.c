@@ -184,6 +184,100 @@ static void null_is_nil(void **unused) {
   json_decref(in);
 }
 
+/* ---- packed ---- */
+
+static int l_unpack(lua_State *from_stack) {
+  policy_push_packed(from_stack, lua_touserdata(from_stack, 1));
+  return 1;
+}
+
+/* Pushes what the first `len` bytes are; false: nothing. */
+static bool unpack(const char *bytes, size_t len) {
+  packed from = {bytes, bytes + len};
+  lua_pushcfunction(L, l_unpack);
+  lua_pushlightuserdata(L, &from);
+  if (lua_pcall(L, 1, 1, 0) == 0) return from.at == from.end;
+  lua_pop(L, 1);
+  return false;
+}
+
+static const char *const any_json[] = {
+    "{}",
+    "[]",
+    "{\"a\":[1,-0.0,5e-324,1e308,\"x\",\"\",true,false,null,{}],\"\":{\"\\u00e9\":[[[]]]}}",
+    "{\"metrics\":{\"loss\":\"Infinity\",\"x\":\"text\",\"metrics\":\"-Infinity\"}}",
+    "{\"metrics\":{\"in\":{\"x\":\"Infinity\",\"result\":{\"y\":\"Infinity\"}}}}",
+    "{\"metrics\":{\"list\":[\"Infinity\"]},\"result\":\"Infinity\"}",
+    "{\"n\":9007199254740993,\"m\":9223372036854775807,\"k\":null,\"list\":[null,1,null]}",
+};
+enum { JSONS = sizeof any_json / sizeof *any_json };
+
+static json_t *read_json(const char *text) {
+  json_t *value = NULL;
+  assert_int_equal(js_parse(text, strlen(text), "text", &value, NULL), 0);
+  return value;
+}
+
+static const char *same =
+    "local function same(a, b)\n"
+    "  if type(a) ~= 'table' or type(b) ~= 'table' then\n"
+    "    return a == b and 1 / (a == 0 and a or 1) == 1 / (b == 0 and b or 1)\n"
+    "  end\n"
+    "  for k, v in pairs(a) do if not same(v, b[k]) then return false end end\n"
+    "  for k in pairs(b) do if a[k] == nil then return false end end\n"
+    "  return true\n"
+    "end\n"
+    "return same";
+
+static void what_comes_packed_is_what_its_json_is(void **unused) {
+  for (int i = 0; i < JSONS; i++) {
+    json_t *value = read_json(any_json[i]);
+    buf bytes;
+    buf_init(&bytes, 10000);
+    packed_put_json(&bytes, value);
+    assert_int_equal(luaL_dostring(L, same), 0);
+    policy_push_json(L, value);
+    assert_true(unpack(bytes.data, bytes.len));
+    lua_call(L, 2, 1);
+    assert_true(lua_toboolean(L, -1));
+    lua_settop(L, 0);
+    buf_free(&bytes);
+    json_decref(value);
+  }
+}
+
+static void what_is_torn_or_forged_is_refused(void **unused) {
+  json_t *value = read_json(any_json[2]);
+  buf bytes;
+  buf_init(&bytes, 10000);
+  packed_put_json(&bytes, value);
+  for (size_t cut = 0; cut < bytes.len; cut++) assert_false(unpack(bytes.data, cut));
+  bytes.data[0] = PACKED_OBJECT + 1;
+  assert_false(unpack(bytes.data, bytes.len));
+  bytes.data[0] = PACKED_OBJECT;
+  static const double counts[] = {-1, 3, 1e9, 1e300, 0.0 / 0.0};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    memcpy(bytes.data + 1, &counts[i], sizeof *counts);
+    assert_false(unpack(bytes.data, bytes.len));
+  }
+  buf_free(&bytes);
+  json_decref(value);
+}
+
+static void what_is_nested_too_deep_is_refused(void **unused) {
+  for (int depth = 60; depth < 70; depth++) {
+    json_t *value = json_array();
+    for (int i = 1; i < depth; i++) value = json_pack("[o]", value);
+    buf bytes;
+    buf_init(&bytes, 10000);
+    packed_put_json(&bytes, value);
+    assert_int_equal(unpack(bytes.data, bytes.len), depth <= 64);
+    lua_settop(L, 0);
+    buf_free(&bytes);
+    json_decref(value);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_print_as_json),
@@ -197,6 +291,9 @@ int main(void) {
       cmocka_unit_test(tables_that_are_long_to_walk_end_at_the_cpu_time),
       cmocka_unit_test(whatever_comes_in_goes_out_the_same),
       cmocka_unit_test(null_is_nil),
+      cmocka_unit_test(what_comes_packed_is_what_its_json_is),
+      cmocka_unit_test(what_is_torn_or_forged_is_refused),
+      cmocka_unit_test(what_is_nested_too_deep_is_refused),
   };
   return cmocka_run_group_tests(tests, open_state, close_state);
 }

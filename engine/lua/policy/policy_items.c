@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/packed.h"
 #include "policy_json.h"
 
 /* As decision/policy_impl.h has them. */
@@ -71,13 +70,12 @@ static void l_item(lua_State *L, packed *from, json_t **held) {
   l_flag(L, flags & DURABLE, "durable");
 }
 
-size_t policy_push_items(lua_State *L, const char *items, size_t len, json_t **held) {
-  packed from = {items, items + len};
+size_t policy_push_items(lua_State *L, packed *from, json_t **held) {
   luaL_checkstack(L, 8, "a list of checkpoints");
   lua_newtable(L);
   int count = 0;
-  while (from.at < from.end) {
-    l_item(L, &from, held);
+  while (from->at < from->end) {
+    l_item(L, from, held);
     lua_rawseti(L, -2, ++count);
   }
   return (size_t)count;

@@ -7,11 +7,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/packed.h"
 #include "policy_bounds.h"
 
-/* Pushes the list, and returns how many are in it. May raise (memory; it is no such list): call it
- * inside of a protected call, and release *held after it. */
-size_t policy_push_items(lua_State *L, const char *items, size_t len, json_t **held);
+/* Pushes the list that is left, and returns how many are in it. May raise (memory; it is no such
+ * list): call it inside of a protected call, and release *held after it. */
+size_t policy_push_items(lua_State *L, packed *from, json_t **held);
 
 /* Appends {"keep":"01..","why":[I, ...],"reasons":[T, ...]} for the rows at `index`, or null for nil.
  * Raises nothing and runs nothing of the policy. NULL if it went well, else why not (static). */

@@ -59,6 +59,90 @@ void policy_push_json(lua_State *L, const json_t *value) {
   }
 }
 
+/* A member of results or metrics may be a text that spells a number. */
+typedef enum place { ANYWHERE, NUMBERS, IN_NUMBERS } place;
+
+static place place_of(const char *key, place above) {
+  if (above == NUMBERS) return IN_NUMBERS;
+  return strcmp(key, "metrics") == 0 || strcmp(key, "result") == 0 ? NUMBERS : ANYWHERE;
+}
+
+static void l_broken(lua_State *L) {
+  luaL_error(L, "the event of the question is broken");
+}
+
+/* Returns how many members a table has; each takes a byte at least, so that the room which is made for
+ * them is bounded by what came. */
+static int l_count(lua_State *L, packed *from) {
+  double count;
+  if (!packed_number(from, &count) || !(count >= 0 && count <= (double)(from->end - from->at)))
+    l_broken(L);
+  return (int)count;
+}
+
+static void l_string(lua_State *L, packed *from, place at) {
+  const char *text;
+  size_t len;
+  double number;
+  if (!packed_text(from, &text, &len) || !text) l_broken(L);
+  if (at == IN_NUMBERS && number_spelt(text, &number))
+    lua_pushnumber(L, number);
+  else
+    lua_pushlstring(L, text, len);
+}
+
+static void l_packed(lua_State *L, packed *from, int depth, place at);
+
+static void l_object(lua_State *L, packed *from, int depth, place at) {
+  int count = l_count(L, from);
+  lua_createtable(L, 0, count);
+  for (int i = 0; i < count; i++) {
+    const char *key;
+    size_t len;
+    if (!packed_text(from, &key, &len) || !key) {
+      l_broken(L);
+      return;
+    }
+    lua_pushlstring(L, key, len);
+    l_packed(L, from, depth - 1, place_of(key, at));
+    lua_rawset(L, -3);
+  }
+}
+
+static void l_array(lua_State *L, packed *from, int depth) {
+  int count = l_count(L, from);
+  lua_createtable(L, count, 0);
+  for (int i = 1; i <= count; i++) {
+    l_packed(L, from, depth - 1, ANYWHERE);
+    lua_rawseti(L, -2, i);
+  }
+}
+
+static void l_packed(lua_State *L, packed *from, int depth, place at) {
+  unsigned char kind = PACKED_NULL;
+  double number;
+  if (depth == 0 || !packed_byte(from, &kind)) l_broken(L);
+  luaL_checkstack(L, 4, "the event is nested too deep");
+  switch (kind) {
+  case PACKED_NULL: lua_pushnil(L); break;
+  case PACKED_FALSE:
+  case PACKED_TRUE: lua_pushboolean(L, kind == PACKED_TRUE); break;
+  case PACKED_NUMBER:
+    if (!packed_number(from, &number)) l_broken(L);
+    lua_pushnumber(L, number);
+    break;
+  case PACKED_STRING: l_string(L, from, at); break;
+  case PACKED_ARRAY: l_array(L, from, depth); break;
+  case PACKED_OBJECT: l_object(L, from, depth, at); break;
+  default: l_broken(L);
+  }
+}
+
+void policy_push_packed(lua_State *L, packed *from) {
+  enum { DEPTH = 64 }; /* as js_parse() has it */
+  l_packed(L, from, DEPTH, ANYWHERE);
+}
+
 void policy_print_text(const char *text, size_t len, buf *out) {
   const unsigned char *at = (const unsigned char *)text, *end = at + len;
   buf_add(out, "\"", 1);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/packed.h"
 #include "policy_bounds.h"
 
 enum { POLICY_DEPTH_MAX = 32 };
@@ -16,6 +17,10 @@ void policy_push_json(lua_State *L, const json_t *value);
 
 /* Pushes an object of numbers as it is in results and metrics: texts as "NaN" are numbers, too. */
 void policy_push_numbers(lua_State *L, const json_t *object);
+
+/* Pushes the packed value that comes next, as policy_push_json() would the JSON that it was made of.
+ * Raises also if it is none, or is nested too deep. */
+void policy_push_packed(lua_State *L, packed *from);
 
 /* Appends the value at `index` as JSON. Raises nothing and runs nothing of the policy: tables are
  * read raw. A table with the keys 1..n is an array, one with other keys than that an object, and

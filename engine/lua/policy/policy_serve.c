@@ -113,12 +113,12 @@ int policy_serve_call(policy_serve *p, const char *text, size_t len, buf *answer
   static const struct {
     const char *name;
     int (*answer)(policy_serve *p, const request *r);
-    bool listed; /* it may have a packed list behind it */
+    bool more; /* something packed may stand behind it */
   } ops[] = {
       {"load", load, false}, {"ask", ask, true}, {"check", check, true}, {"drop", drop, false}};
   err e = {0};
   json_t *json = NULL;
-  const char *end = memchr(text, '\0', len); /* the list begins behind it */
+  const char *end = memchr(text, '\0', len); /* what is packed begins behind it */
   size_t json_len = end ? (size_t)(end - text) : len;
   buf_init(answer, POLICY_ANSWER_MAX + 4 * len);
   p->calls++;
@@ -127,15 +127,13 @@ int policy_serve_call(policy_serve *p, const char *text, size_t len, buf *answer
   if (js_parse_large(text, json_len, "request", &json, &e) < 0)
     return policy_state_refuse(answer, "error", e.text);
   const char *op = json_string_value(json_object_get(json, "op"));
-  request r = {.in = {.json = json,
-                      .items = end ? end + 1 : NULL,
-                      .items_len = end ? len - json_len - 1 : 0,
-                      .size = len},
+  request r = {.in = {.json = json, .size = len},
                .id = json_string_value(json_object_get(json, "id")),
                .answer = answer};
+  if (end) r.in.behind = (packed){end + 1, text + len};
   int rc = 1;
   for (size_t i = 0; op && r.id && i < sizeof ops / sizeof *ops; i++)
-    if (strcmp(op, ops[i].name) == 0 && (!r.in.items || ops[i].listed)) rc = ops[i].answer(p, &r);
+    if (strcmp(op, ops[i].name) == 0 && (!end || ops[i].more)) rc = ops[i].answer(p, &r);
   if (rc == 1) rc = policy_state_refuse(answer, "error", "request: wrong \"op\" or \"id\"");
   json_decref(json);
   return rc;

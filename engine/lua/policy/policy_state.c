@@ -31,6 +31,11 @@ struct policy_state {
 typedef struct work {
   policy_state *s;
   const policy_request *r;
+  packed behind; /* what is left of it */
+  bool more;     /* the request has more than one question */
+  int event;     /* reference to its event, for the next one; LUA_NOREF: there is none */
+  size_t items;  /* of its list, that came packed */
+  bool listed;   /* there is such a list */
   const json_t *hook, *before; /* of a question */
   json_t *memory;              /* of it, and then what it left; NULL: empty */
   bool passed;                 /* the answer lets the next hook be asked */
@@ -201,17 +206,36 @@ static int l_load(lua_State *L) {
   return 1;
 }
 
-/* Makes a packed list the list of the event on top. What it holds counts as if it had come with the
- * names of its members, as it would in JSON. */
-static void l_list(lua_State *L, work *w) {
-  enum { NAMES = 150 };
-  if (!w->r->items) return;
+/* Pushes the event of the request, with its list. */
+static void l_make_event(lua_State *L, work *w) {
+  const json_t *event = json_object_get(w->r->json, "event");
+  if (event || !w->behind.at)
+    l_value(L, event);
+  else
+    policy_push_packed(L, &w->behind);
+  w->listed = w->behind.at && (event || w->behind.at < w->behind.end);
+  if (!w->listed) return;
   if (!lua_istable(L, -1)) luaL_error(L, "the event of the question is broken");
   lua_gc(L, LUA_GCSTOP, 0); /* nothing of a list is garbage; what raises here ends the state */
-  size_t count = policy_push_items(L, w->r->items, w->r->items_len, &w->held);
+  w->items = policy_push_items(L, &w->behind, &w->held);
   lua_gc(L, LUA_GCRESTART, -1);
   lua_setfield(L, -2, "list");
-  w->s->bounds.cap += POLICY_INPUT_TIMES * NAMES * count;
+}
+
+/* Pushes the event. All questions of a request have one: nobody writes to it. What its list holds counts
+ * as if it had come with the names of its members, as it would in JSON. */
+static void l_event(lua_State *L, work *w) {
+  enum { NAMES = 150 };
+  if (w->event != LUA_NOREF) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, w->event);
+  } else {
+    l_make_event(L, w);
+    if (w->more) {
+      lua_pushvalue(L, -1);
+      w->event = luaL_ref(L, LUA_REGISTRYINDEX);
+    }
+  }
+  w->s->bounds.cap += POLICY_INPUT_TIMES * NAMES * w->items;
 }
 
 static int l_ask(lua_State *L) {
@@ -219,8 +243,7 @@ static int l_ask(lua_State *L) {
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   l_library(L, w->s, "ask");
   l_value(L, w->hook);
-  l_value(L, json_object_get(w->r->json, "event"));
-  l_list(L, w);
+  l_event(L, w);
   l_value(L, w->memory);
   if (w->before)
     policy_push_json(L, w->before);
@@ -235,9 +258,10 @@ static int l_check(lua_State *L) {
   bounds_arm(&w->s->bounds, L, w->s->bare + w->heap);
   l_library(L, w->s, "check");
   policy_push_json(L, w->r->json);
-  lua_getfield(L, -1, "event");
-  l_list(L, w);
-  lua_pop(L, 1);
+  if (w->behind.at) {
+    l_event(L, w);
+    lua_setfield(L, -2, "event");
+  }
   lua_call(L, 1, 1);
   if (!lua_istable(L, -1)) luaL_error(L, "the rule library answers no table");
   return 1;
@@ -377,7 +401,7 @@ static void answer_ask(work *w, buf *answer) {
   buf_str(answer, "{\"ok\":true");
   for (int i = 0; i < ANSWERS; i++) {
     bool shown = i == 0 || (i == 4 ? !is_empty(s->L, i + 1) : !lua_isnil(s->L, i + 1));
-    print_fn *print = i == 0 && w->r->items ? policy_print_rows : policy_print_json;
+    print_fn *print = i == 0 && w->listed ? policy_print_rows : policy_print_json;
     size_t at = answer->len + memory_at;
     if (shown && !put(s, names[i], i + 1, print, answer)) return;
     if (shown && i == 3) passed = take_memory(w, answer->data + at, answer->len - at) && passed;
@@ -501,22 +525,27 @@ static int ask_rest(policy_state *s, work *w, bounds_end *until, buf *answer, bo
 int policy_state_ask(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
   bounds_end until = bounds_in((int64_t)ASK_MORE_MS * 1000000);
   work w = {.r = r,
+            .behind = r->behind,
+            .more = json_array_size(json_object_get(r->json, "then")) > 0,
+            .event = LUA_NOREF,
             .hook = json_object_get(r->json, "hook"),
             .before = json_object_get(r->json, "before"),
             .memory = json_incref(json_object_get(r->json, "memory"))};
   *dead = false;
   int rc = json_is_string(w.hook) ? ask_once(s, &w, answer, dead)
                                   : policy_state_refuse(answer, "error", "ask: wrong request");
-  if (rc == 0 && w.passed && !*dead && json_array_size(json_object_get(r->json, "then")) > 0)
-    rc = ask_rest(s, &w, &until, answer, dead);
+  if (rc == 0 && w.passed && !*dead && w.more) rc = ask_rest(s, &w, &until, answer, dead);
   json_decref(w.memory);
+  luaL_unref(s->L, LUA_REGISTRYINDEX, w.event);
+  if (w.more && !*dead) leave(s);
   if (rc == 0) tell_covered(s, answer);
   return rc < 0 ? rc : buf_failed(answer);
 }
 
 int policy_state_check(policy_state *s, const policy_request *r, buf *answer, bool *dead) {
   *dead = false;
-  int rc = enter(s, l_check, &(work){.r = r});
+  work w = {.r = r, .behind = r->behind, .event = LUA_NOREF};
+  int rc = enter(s, l_check, &w);
   if (rc != 0) {
     rc = refuse(s, rc, answer, dead);
     if (!*dead) leave(s);

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/packed.h"
 
 typedef struct policy_state policy_state;
 
@@ -26,9 +27,8 @@ int policy_state_load(const json_t *request, size_t size, const char *warning, p
 /* A request as it came. */
 typedef struct policy_request {
   const json_t *json;
-  const char *items; /* a packed list, which becomes `list` of its event; NULL: there is none */
-  size_t items_len;
-  size_t size; /* of all */
+  packed behind; /* what stands packed behind it; `at` is NULL: nothing does */
+  size_t size;   /* of all */
 } policy_request;
 
 /* Answers {"op":"ask",...}. *dead: close it. */
