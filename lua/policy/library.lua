@@ -17,10 +17,11 @@
 ---   M.add(name, env, result)            what the file returned; in the order of the chain
 ---   data = M.finish(settings)           what `load` answers (engine/decision/policy_link.h)
 ---   M.cover()                           what rules say is in M.covered from then on
----   answer, reason, by, memory, warnings, again = M.ask(hook, event, memory, before)
+---   answer, reason, by, memory, warnings, again = M.ask(hook, event, memory, before, in_lists)
 ---                                       memory: nil if it was not changed; warnings: a list;
 ---                                       again: seconds, if time alone may change the answer;
----                                       before: the memory of the first asking, if it is not that
+---                                       before: the memory of the first asking, if it is not that;
+---                                       in_lists: how it answers of many checkpoints
 ---
 --- What is wrong is raised as { kind = "syntax" | "setting" | "answer", text = ... }, or, from a
 --- policy's own functions, as a string.

@@ -102,37 +102,39 @@ static size_t place_of(rows *r, const char *reason, size_t len) {
   return r->count;
 }
 
-/* Takes in the row on top. */
-static const char *take_row(lua_State *L, rows *r) {
-  static const char wrong[] = "a row of it is no word on a checkpoint";
-  if (!lua_istable(L, -1)) return wrong;
-  lua_pushliteral(L, "keep");
-  lua_rawget(L, -2);
-  bool said = lua_isboolean(L, -1), yes = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  lua_pushliteral(L, "reason");
-  lua_rawget(L, -2);
+/* There is one for each item, and printf takes as long as all else. */
+static void put_place(rows *r, size_t place) {
+  char digits[24], *at = digits + sizeof digits;
+  do *--at = (char)('0' + place % 10);
+  while (place /= 10);
+  if (r->why.len > 0) *--at = ',';
+  buf_add(&r->why, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* Takes in the word on one item: whether it is kept, and the reason, are on top. */
+static bool take_word(lua_State *L, rows *r) {
   size_t len, place = 0;
   int type = lua_type(L, -1);
   const char *reason = type == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
+  if (!lua_isboolean(L, -2) || (!reason && type != LUA_TNIL)) return false;
   if (reason) place = place_of(r, reason, len);
-  lua_pop(L, 1);
-  if (!said || (type != LUA_TSTRING && type != LUA_TNIL)) return wrong;
-  buf_fmt(&r->why, r->keep.len > 0 ? ",%zu" : "%zu", place);
-  buf_add(&r->keep, yes ? "1" : "0", 1);
-  return NULL;
+  buf_add(&r->keep, lua_toboolean(L, -2) ? "1" : "0", 1);
+  put_place(r, place);
+  return true;
 }
 
-static const char *take_rows(lua_State *L, policy_bounds *b, rows *r) {
-  size_t count = lua_objlen(L, -1);
-  const char *why = NULL;
-  for (size_t i = 1; !why && i <= count; i++) {
+/* The lists `keep` and `reason` are on top. */
+static const char *take_words(lua_State *L, policy_bounds *b, rows *r) {
+  if (!lua_istable(L, -2) || !lua_istable(L, -1)) return "it is no list";
+  size_t count = lua_objlen(L, -2);
+  for (size_t i = 1; i <= count; i++) {
     if (bounds_late(b)) return "it takes too long to read";
-    lua_rawgeti(L, -1, (int)i);
-    why = take_row(L, r);
-    lua_pop(L, 1);
+    lua_rawgeti(L, -2, (int)i);
+    lua_rawgeti(L, -2, (int)i);
+    bool said = take_word(L, r);
+    lua_pop(L, 2);
+    if (!said) return "a row of it is no word on a checkpoint";
   }
-  if (why) return why;
   bool whole = !buf_failed(&r->keep) && !buf_failed(&r->why) && !buf_failed(&r->reasons);
   return whole ? NULL : "it is too large";
 }
@@ -143,13 +145,17 @@ const char *policy_print_rows(lua_State *L, int index, policy_bounds *b, buf *ou
     buf_str(out, "null");
     return NULL;
   }
-  if (!lua_istable(L, index) || !lua_checkstack(L, 4)) return "it is no list";
+  if (!lua_istable(L, index) || !lua_checkstack(L, 6)) return "it is no list";
   buf_init(&r.keep, out->max);
   buf_init(&r.why, out->max);
   buf_init(&r.reasons, out->max);
   lua_pushvalue(L, index);
-  const char *why = take_rows(L, b, &r);
-  lua_pop(L, 1);
+  lua_pushliteral(L, "keep");
+  lua_rawget(L, -2);
+  lua_pushliteral(L, "reason");
+  lua_rawget(L, -3);
+  const char *why = take_words(L, b, &r);
+  lua_pop(L, 3);
   if (!why)
     buf_fmt(out, "{\"keep\":\"%s\",\"why\":[%s],\"reasons\":[%s]}", r.keep.data ? r.keep.data : "",
             r.why.data ? r.why.data : "", r.reasons.data ? r.reasons.data : "");

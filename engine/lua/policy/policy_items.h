@@ -14,7 +14,8 @@
  * list): call it inside of a protected call, and release *held after it. */
 size_t policy_push_items(lua_State *L, packed *from, json_t **held);
 
-/* Appends {"keep":"01..","why":[I, ...],"reasons":[T, ...]} for the rows at `index`, or null for nil.
+/* Appends {"keep":"01..","why":[I, ...],"reasons":[T, ...]} for what M.ask says in lists at
+ * `index`, or null for nil.
  * Raises nothing and runs nothing of the policy. NULL if it went well, else why not (static). */
 const char *policy_print_rows(lua_State *L, int index, policy_bounds *b, buf *out);
 

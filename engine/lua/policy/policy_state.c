@@ -249,7 +249,8 @@ static int l_ask(lua_State *L) {
     policy_push_json(L, w->before);
   else
     lua_pushnil(L);
-  lua_call(L, 4, ANSWERS);
+  lua_pushboolean(L, w->listed);
+  lua_call(L, 5, ANSWERS);
   return ANSWERS;
 }
 

@@ -191,36 +191,47 @@ local function advise(policy, items, asking)
   asking.warn(format(text, policy.name, count, #items, M.show_bytes(bytes)), said_as)
 end
 
+-- A verdict has three lists: of each item whether it is kept, why, and by which policies; what is
+-- not in `by` is by the first one that had a word.
+local function verdict(kept, why, name)
+  return { keep = kept, reason = why, by = {}, first = name }
+end
+
 -- Unites one more policy's word on the list: kept stays kept.
-local function unite(rows, kept, why, name)
+local function unite(said, kept, why, name)
+  local keep, reason, by = said.keep, said.reason, said.by
   for i = 1, #kept do
-    local row = rows[i]
-    if not row then
-      rows[i] = { keep = kept[i], reason = why[i], by = name }
-    elseif kept[i] and not row.keep then
-      row.keep, row.reason, row.by = true, why[i], name
-    elseif kept[i] == row.keep then
-      row.reason, row.by = M.join({ row.reason, why[i] }, ", "), row.by .. ", " .. name
+    if kept[i] and not keep[i] then
+      keep[i], reason[i], by[i] = true, why[i], name
+    elseif kept[i] == keep[i] then
+      reason[i] = M.join({ reason[i], why[i] }, ", ")
+      by[i] = (by[i] or said.first) .. ", " .. name
     end
   end
 end
 
 -- Lets everything stay where what would be left breaks a `must` of any policy.
-local function hold_must(rows, items, asking)
+local function hold_must(said, items, asking)
   if not M.has_must() then return nil end
-  local kept = {}
-  for i, row in ipairs(rows) do kept[i] = row.keep end
-  local entry, why, name = M.broken_must(items, kept, { e = asking.event })
+  local entry, why, name = M.broken_must(items, said.keep, { e = asking.event })
   if not entry then return nil end
   local text = format("`must` of %s (%s) is broken: %s: all are kept", name, entry.name, why)
-  for i = 1, #rows do rows[i] = { keep = true, reason = text, by = name } end
+  for i = 1, #items do said.keep[i], said.reason[i], said.by[i] = true, text, name end
   local warning = "%s: `must`: %s is broken by what `keep` would leave: %s; all are kept"
   asking.warn(format(warning, entry.line, entry.name, why), entry)
   return name
 end
 
+local function rows_of(said)
+  local rows = {}
+  for i = 1, #said.keep do
+    rows[i] = { keep = said.keep[i], reason = said.reason[i], by = said.by[i] or said.first }
+  end
+  return rows
+end
+
 local function ask_all(hook, asking)
-  local items, rows, by = checked_items(asking.event), nil, {}
+  local items, said, by = checked_items(asking.event), nil, {}
   for _, policy in ipairs(M.chain) do
     local v = policy.hooks[hook]
     if v ~= nil then
@@ -228,22 +239,29 @@ local function ask_all(hook, asking)
       local kept, why = M.judge_keep(v, items, ctx)
       put_back(asking, ctx)
       if kept then
-        rows = rows or {}
         by[#by + 1] = policy.name
-        unite(rows, kept, why, policy.name)
+        if said then
+          unite(said, kept, why, policy.name)
+        else
+          said = verdict(kept, why, policy.name)
+        end
       end
     end
   end
-  if not rows then return nil end
-  local guarded = hook == "keep" and hold_must(rows, items, asking)
+  if not said then return nil end
+  local guarded = hook == "keep" and hold_must(said, items, asking)
   if guarded then by = { guarded } end
-  local lines = {} -- a long list has few reasons
+  local reasons, lines = said.reason, {} -- a long list has few reasons
   for i = 1, #items do
-    local reason = rows[i].reason
-    lines[reason] = lines[reason] or M.one_line(reason, REASON_MAX)
-    rows[i].reason = lines[reason]
+    local reason = reasons[i]
+    local line = lines[reason]
+    if not line then
+      line = M.one_line(reason, REASON_MAX)
+      lines[reason] = line
+    end
+    reasons[i] = line
   end
-  return rows, "", concat(by, ", ")
+  return asking.in_lists and said or rows_of(said), "", concat(by, ", ")
 end
 
 -- Unites what any policy leaves out of one checkpoint.
@@ -323,13 +341,15 @@ end
 ---@param memory? table what was handed back last, or nil
 ---@param before? table the memory when this was asked first, if it is asked again: what functions
 --- remember is not changed then
+---@param in_lists? boolean a word on a list of checkpoints is { keep = LIST, reason = LIST }, not a
+--- list of { keep, reason, by }: 10,000 tables take their time
 ---@return any answer nil: no policy has an opinion
 ---@return string? reason
 ---@return string? by name of the policy
 ---@return table? memory nil: it was not changed
 ---@return string[] warnings
 ---@return number? again in how many seconds the answer may be another one
-function M.ask(hook, event, memory, before)
+function M.ask(hook, event, memory, before, in_lists)
   local ask, warnings = asks[hook], {}
   if not ask then M.fail("answer", format("there is no hook %s", M.show(hook))) end
   local asking = {
@@ -337,6 +357,7 @@ function M.ask(hook, event, memory, before)
     memory = known_memory(memory),
     before = before and known_memory(M.copy(before)),
     warn = warner(warnings),
+    in_lists = in_lists,
   }
   local was = M.canonical(asking.memory, "memory")
   local answer, reason, by = ask(hook, asking)

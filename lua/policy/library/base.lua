@@ -103,12 +103,19 @@ function M.table_at(t, key)
   return type(v) == "table" and v or {}
 end
 
+local function copy_table(t)
+  local out = {}
+  for k, item in next, t do
+    if type(item) == "table" then item = copy_table(item) end
+    out[k] = item
+  end
+  return out
+end
+
 --- Copies a value for a policy's function: nobody else sees changes of the copy.
 function M.copy(v)
   if type(v) ~= "table" then return v end
-  local out = {}
-  for k, item in pairs(v) do out[k] = M.copy(item) end
-  return out
+  return copy_table(v)
 end
 
 -- Where a function is only tried, each name that a job could report has a number.
@@ -283,6 +290,7 @@ local print_value
 local function print_table(t, path, depth)
   local out, n = {}, M.list_length(t)
   if depth > DEPTH then unprintable(path, "nested too deeply") end
+  if n == 0 then return "{}" end
   for _, k in ipairs(M.sorted_keys(t)) do
     if not n and type(k) ~= "string" then
       unprintable(path, "neither a list nor a table with names")
@@ -290,7 +298,6 @@ local function print_table(t, path, depth)
     local text = print_value(rawget(t, k), path .. "." .. tostring(k), depth + 1)
     out[#out + 1] = n and text or format("%q:%s", k, text)
   end
-  if n == 0 then return "{}" end
   return n and "[" .. concat(out, ",") .. "]" or "{" .. concat(out, ",") .. "}"
 end
 

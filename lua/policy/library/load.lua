@@ -5,7 +5,7 @@
 --- to the next. Excludes are united, and so are the keep rules: kept is what any policy keeps.
 local M = ...
 
-local ipairs, type = ipairs, type
+local ipairs, pairs, type = ipairs, pairs, type
 local format, match = string.format, string.match
 local concat = table.concat
 
@@ -18,12 +18,15 @@ local WORDS = {
   on_preempt = { newest = true, all = true, none = true },
 }
 
---- Returns the words that a hook answers with; and as a text for messages.
-function M.words_of(hook)
-  local expected = {}
-  for word in M.each(WORDS[hook]) do expected[#expected + 1] = M.show(word) end
-  return WORDS[hook], concat(expected, ", ")
+local words_shown = {}
+for hook, words in pairs(WORDS) do
+  local shown = {}
+  for word in M.each(words) do shown[#shown + 1] = M.show(word) end
+  words_shown[hook] = concat(shown, ", ")
 end
+
+--- Returns the words that a hook answers with; and as a text for messages.
+function M.words_of(hook) return WORDS[hook], words_shown[hook] end
 
 -- ---- keys ----
 
