@@ -7,77 +7,91 @@
 #include "policy_json.h"
 
 /* As decision/policy_impl.h has them. */
-enum { NEWEST = 1, PINNED = 2, DURABLE = 4, FLAGS = 7, MEMBERS = 14 };
+enum { FLAGS = 7 /* newest, pinned, durable */ };
+
+/* The members of an item, in the order in which they come packed; behind them what the flags say. */
+static const char *const members[] = {"age",     "number",   "step",   "time",   "files",
+                                      "bytes",   "left_out", "name",   "dir",    "kind",
+                                      "suspect", "metrics",  "newest", "pinned", "durable"};
+enum { AGE, NAME = 7, METRICS = 11, FLAG, MEMBERS = 15 };
+
+/* Where a list is made. */
+typedef struct maker {
+  lua_State *L;
+  packed *from;
+  int keys; /* where their names are on the stack: a name that is found again costs more than all else */
+  json_t **held;
+} maker;
 
 static void l_broken(lua_State *L) {
   luaL_error(L, "the list of the question is broken");
 }
 
-static void l_number(lua_State *L, packed *from, const char *key) {
-  double value;
-  if (!packed_number(from, &value)) l_broken(L);
-  if (isnan(value)) return;
-  lua_pushnumber(L, value);
-  lua_setfield(L, -2, key);
+/* Pushes the name of a member: a value and lua_rawset() follow. */
+static void push_key(const maker *m, int member) {
+  lua_pushvalue(m->L, m->keys + member);
 }
 
-static void l_text(lua_State *L, packed *from, const char *key) {
+static void l_number(const maker *m, int member) {
+  double value;
+  if (!packed_number(m->from, &value)) l_broken(m->L);
+  if (isnan(value)) return;
+  push_key(m, member);
+  lua_pushnumber(m->L, value);
+  lua_rawset(m->L, -3);
+}
+
+static void l_text(const maker *m, int member) {
   const char *text;
   size_t len;
-  if (!packed_text(from, &text, &len)) l_broken(L);
+  if (!packed_text(m->from, &text, &len)) l_broken(m->L);
   if (!text) return;
-  lua_pushlstring(L, text, len);
-  lua_setfield(L, -2, key);
-}
-
-static void l_flag(lua_State *L, bool yes, const char *key) {
-  lua_pushboolean(L, yes);
-  lua_setfield(L, -2, key);
+  push_key(m, member);
+  lua_pushlstring(m->L, text, len);
+  lua_rawset(m->L, -3);
 }
 
 /* A text that is no object, from a log, is left out. */
-static void l_metrics(lua_State *L, packed *from, json_t **held) {
+static void l_metrics(const maker *m) {
   const char *text;
   size_t len;
-  if (!packed_text(from, &text, &len)) l_broken(L);
-  if (!text || js_parse(text, len, "metrics", held, NULL) < 0) return;
-  if (json_is_object(*held)) {
-    policy_push_numbers(L, *held);
-    lua_setfield(L, -2, "metrics");
+  if (!packed_text(m->from, &text, &len)) l_broken(m->L);
+  if (!text || js_parse(text, len, "metrics", m->held, NULL) < 0) return;
+  if (json_is_object(*m->held)) {
+    push_key(m, METRICS);
+    policy_push_numbers(m->L, *m->held);
+    lua_rawset(m->L, -3);
   }
-  json_decref(*held);
-  *held = NULL;
+  json_decref(*m->held);
+  *m->held = NULL;
 }
 
-static void l_item(lua_State *L, packed *from, json_t **held) {
+static void l_item(const maker *m) {
   unsigned char flags;
-  if (!packed_byte(from, &flags) || (flags & ~FLAGS)) l_broken(L);
-  lua_createtable(L, 0, MEMBERS);
-  l_number(L, from, "age");
-  l_number(L, from, "number");
-  l_number(L, from, "step");
-  l_number(L, from, "time");
-  l_number(L, from, "files");
-  l_number(L, from, "bytes");
-  l_number(L, from, "left_out");
-  l_text(L, from, "name");
-  l_text(L, from, "dir");
-  l_text(L, from, "kind");
-  l_text(L, from, "suspect");
-  l_metrics(L, from, held);
-  l_flag(L, flags & NEWEST, "newest");
-  l_flag(L, flags & PINNED, "pinned");
-  l_flag(L, flags & DURABLE, "durable");
+  if (!packed_byte(m->from, &flags) || (flags & ~FLAGS)) l_broken(m->L);
+  lua_createtable(m->L, 0, MEMBERS);
+  for (int i = AGE; i < NAME; i++) l_number(m, i);
+  for (int i = NAME; i < METRICS; i++) l_text(m, i);
+  l_metrics(m);
+  for (int i = FLAG; i < MEMBERS; i++) {
+    push_key(m, i);
+    lua_pushboolean(m->L, flags >> (i - FLAG) & 1);
+    lua_rawset(m->L, -3);
+  }
 }
 
 size_t policy_push_items(lua_State *L, packed *from, json_t **held) {
-  luaL_checkstack(L, 8, "a list of checkpoints");
+  const maker m = {.L = L, .from = from, .keys = lua_gettop(L) + 1, .held = held};
+  luaL_checkstack(L, MEMBERS + 8, "a list of checkpoints");
+  for (int i = 0; i < MEMBERS; i++) lua_pushstring(L, members[i]);
   lua_newtable(L);
   int count = 0;
   while (from->at < from->end) {
-    l_item(L, from, held);
+    l_item(&m);
     lua_rawseti(L, -2, ++count);
   }
+  lua_replace(L, m.keys);
+  lua_settop(L, m.keys);
   return (size_t)count;
 }
 

@@ -27,12 +27,14 @@ local function later(a, b)
   return newer(a, b)
 end
 
-local function score_order(mode)
-  return function(a, b)
-    if a.score == b.score then return newer(a, b) end
-    if mode == "min" then return a.score < b.score end
-    return a.score > b.score
-  end
+local function lower(a, b)
+  if a.score == b.score then return newer(a, b) end
+  return a.score < b.score
+end
+
+local function higher(a, b)
+  if a.score == b.score then return newer(a, b) end
+  return a.score > b.score
 end
 
 -- Sorts a list unless it is in order already, which it mostly is: looking is cheaper than sorting.
@@ -147,15 +149,17 @@ local function first_in(rows, n, before)
     sort(rows, before)
     return rows
   end
-  local top = {}
-  for _, row in ipairs(rows) do
-    if not top[n] or before(row, top[n]) then
+  local top, last = {}, nil
+  for i = 1, #rows do
+    local row = rows[i]
+    if not last or before(row, last) then
       local place = min(#top + 1, n)
       while place > 1 and before(row, top[place - 1]) do
         top[place] = top[place - 1]
         place = place - 1
       end
       top[place] = row
+      last = top[n]
     end
   end
   return top
@@ -186,7 +190,7 @@ function keep.best(metric, n, mode)
   M.need_mode(mode, "keep.best")
   local yes = format("among the %d best by %s", n, metric)
   local no = "not " .. yes
-  local before = score_order(mode)
+  local before = mode == "min" and lower or higher
   return rule("keep.best", function(list, ctx, want)
     local rows = scored(list, metric)
     if #rows == 0 then
@@ -434,21 +438,28 @@ end
 
 -- ---- evaluation ----
 
--- Merges the words of several rules on the same rows: `decisive` of any of them decides. With long
--- lists most of the budget goes here, so it makes no tables for a row.
+-- Merges the words of several rules on the same rows into those of the first: `decisive` of any of
+-- them decides. With long lists most of the budget goes here, so it makes no tables for a row; and
+-- most rows have the same reasons as the one before, which are joined already.
 local function merge(results, count, decisive)
-  local kept, why = {}, {}
-  for i = 1, count do
-    local value, text = results[1].kept[i], results[1].why[i]
-    for j = 2, #results do
-      local v, reason = results[j].kept[i], results[j].why[i]
-      if v == value then
-        if reason ~= text then text = text .. ", " .. reason end
-      elseif v == decisive then
-        value, text = v, reason
+  local kept, why = results[1].kept, results[1].why
+  for j = 2, #results do
+    local values, reasons = results[j].kept, results[j].why
+    local text, reason, joined
+    for i = 1, count do
+      local value = values[i]
+      if value ~= kept[i] then
+        if value == decisive then
+          kept[i], why[i] = value, reasons[i]
+        end
+      elseif reasons[i] ~= why[i] then
+        if why[i] ~= text or reasons[i] ~= reason then
+          text, reason = why[i], reasons[i]
+          joined = text .. ", " .. reason
+        end
+        why[i] = joined
       end
     end
-    kept[i], why[i] = value, text
   end
   return kept, why
 end
