@@ -12,17 +12,23 @@ void packed_put_number(buf *out, double value) {
 void packed_put_text(buf *out, const char *text) {
   size_t len = text ? strlen(text) : 0;
   uint32_t said = !text ? absent : len < absent ? (uint32_t)len : absent;
-  buf_add(out, &said, sizeof said);
-  if (said != absent) buf_add(out, text, len + 1);
+  size_t room = sizeof said + (said != absent ? len + 1 : 0);
+  char *to = buf_reserve(out, room);
+  if (!to) return;
+  memcpy(to, &said, sizeof said);
+  if (said != absent) memcpy(to + sizeof said, text, len + 1);
+  buf_grown(out, room);
 }
 
 void packed_put_byte(buf *out, unsigned char byte) {
   buf_add(out, &byte, 1);
 }
 
-static void put_count(buf *out, unsigned char kind, size_t count) {
-  packed_put_byte(out, kind);
-  packed_put_number(out, (double)count);
+static void put_kind(buf *out, unsigned char kind, double number) {
+  char both[1 + sizeof number];
+  both[0] = (char)kind;
+  memcpy(both + 1, &number, sizeof number);
+  buf_add(out, both, sizeof both);
 }
 
 void packed_put_json(buf *out, const json_t *value) {
@@ -31,14 +37,14 @@ void packed_put_json(buf *out, const json_t *value) {
   json_t *member;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
-    put_count(out, PACKED_OBJECT, json_object_size(value));
+    put_kind(out, PACKED_OBJECT, (double)json_object_size(value));
     json_object_foreach((json_t *)value, key, member) {
       packed_put_text(out, key);
       packed_put_json(out, member);
     }
     break;
   case JSON_ARRAY:
-    put_count(out, PACKED_ARRAY, json_array_size(value));
+    put_kind(out, PACKED_ARRAY, (double)json_array_size(value));
     json_array_foreach(value, i, member) packed_put_json(out, member);
     break;
   case JSON_STRING:
@@ -46,10 +52,7 @@ void packed_put_json(buf *out, const json_t *value) {
     packed_put_text(out, json_string_value(value));
     break;
   case JSON_INTEGER:
-  case JSON_REAL:
-    packed_put_byte(out, PACKED_NUMBER);
-    packed_put_number(out, json_number_value(value));
-    break;
+  case JSON_REAL: put_kind(out, PACKED_NUMBER, json_number_value(value)); break;
   case JSON_TRUE: packed_put_byte(out, PACKED_TRUE); break;
   case JSON_FALSE: packed_put_byte(out, PACKED_FALSE); break;
   case JSON_NULL: packed_put_byte(out, PACKED_NULL); break;

@@ -85,20 +85,21 @@ typedef int judge_fn(const json_t *answer, void *out, err *e);
 
 /* Has the hooks behind this one asked in the same exchange. Out of memory they are asked later. */
 static void ask_ahead(talk *t, policy_hook hook) {
-  json_decref(t->question.then);
-  t->question.then = NULL;
+  buf *then = &t->question.then;
+  buf_free(then);
+  buf_init(then, POLICY_FRAME_MAX);
   for (int next = (int)hook + 1; t->ahead && next < POLICY_DECIDING; next++) {
     if (!t->p->has[next]) continue;
     const policy_asked *asked = t->asked ? &t->asked[next] : NULL;
-    json_t *one = json_pack("{s:s}", "hook", policy_hook_name((policy_hook)next));
-    if (asked && asked->yes &&
-        json_object_set_new(one, "before", policy_memory_value(asked->memory)) < 0) {
-      json_decref(one);
-      return;
+    if (then->len > 0) buf_str(then, ",");
+    buf_fmt(then, "{\"hook\":\"%s\"", policy_hook_name((policy_hook)next));
+    if (asked && asked->yes) {
+      buf_str(then, ",\"before\":");
+      policy_put_memory(asked->memory, then);
     }
-    if (!t->question.then) t->question.then = json_array();
-    if (json_array_append_new(t->question.then, one) < 0) return;
+    buf_str(then, "}");
   }
+  if (buf_failed(then)) buf_free(then);
 }
 
 /* Takes the answer to this hook that came with the last one, or asks. */

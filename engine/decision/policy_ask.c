@@ -112,19 +112,17 @@ int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
 
 /* ---- a question ---- */
 
-json_t *policy_memory_value(const char *memory) {
+void policy_put_memory(const char *memory, buf *out) {
   json_t *value = NULL;
-  if (memory && js_parse(memory, strlen(memory), "memory", &value, NULL) == 0 &&
-      !json_is_object(value) && !json_is_array(value)) {
-    json_decref(value);
-    value = NULL;
-  }
-  return value ? value : json_object();
+  bool good = memory && js_parse(memory, strlen(memory), "memory", &value, NULL) == 0 &&
+              (json_is_object(value) || json_is_array(value));
+  json_decref(value);
+  buf_str(out, good ? memory : "{}");
 }
 
 void policy_question_free(policy_question *q) {
   json_decref(q->event);
-  json_decref(q->then);
+  buf_free(&q->then);
   buf_free(&q->items);
 }
 
@@ -140,19 +138,16 @@ static int add_question(const policy_question *q, buf *out, err *e) {
 
 static int print_request(const policy *p, policy_hook hook, const policy_question *q,
                          const char *memory, const policy_asked *before, buf *out, err *e) {
-  json_t *request = json_pack("{s:s, s:s, s:s, s:o}", "op", "ask", "id", p->id, "hook",
-                              hooks[hook].name, "memory", policy_memory_value(memory));
-  if (before && json_object_set_new(request, "before", policy_memory_value(before->memory)) < 0) {
-    json_decref(request);
-    request = NULL;
-  }
-  if (request && q->then && json_object_set(request, "then", q->then) < 0) {
-    json_decref(request);
-    request = NULL;
-  }
-  int rc =
-      request ? js_print(request, out, e) : err_set(e, ERR_NOMEM, "out of memory for the question");
-  json_decref(request);
+  json_t *id = json_string(p->id);
+  buf_fmt(out, "{\"op\":\"ask\",\"hook\":\"%s\",\"id\":", hooks[hook].name);
+  int rc = id ? js_print(id, out, e) : err_set(e, ERR_NOMEM, "out of memory for the question");
+  json_decref(id);
+  buf_str(out, ",\"memory\":");
+  policy_put_memory(memory, out);
+  if (before) buf_str(out, ",\"before\":");
+  if (before) policy_put_memory(before->memory, out);
+  if (q->then.len > 0) buf_fmt(out, ",\"then\":[%s]", q->then.data);
+  buf_str(out, "}");
   return rc < 0 ? rc : add_question(q, out, e);
 }
 

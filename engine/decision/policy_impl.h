@@ -103,7 +103,7 @@ int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
 typedef struct policy_question {
   json_t *event; /* NULL: out of memory */
   buf items;     /* of a list, packed; empty: there is none */
-  json_t *then;  /* the hooks that are asked next, as `ask` has them; NULL: none */
+  buf then;      /* the hooks that are asked next, as the members of the list that `ask` has */
 } policy_question;
 
 void policy_question_free(policy_question *q);
@@ -116,8 +116,8 @@ int policy_ask(policy *p, policy_hook hook, const policy_question *question, con
                const policy_asked *before, policy_reply *out);
 /* The same for an answer that came with an earlier one (`whole`, borrowed). */
 int policy_hear(policy *p, policy_hook hook, json_t *whole, policy_reply *out);
-/* The memory that a question is handed, as a value; a new reference, NULL when out of memory. */
-json_t *policy_memory_value(const char *memory);
+/* Appends the memory that a question is handed: it is JSON already, and printed no second time. */
+void policy_put_memory(const char *memory, buf *out);
 /* Accepts a good answer: takes the memory over (may be NULL), logs its warnings, frees all but `by`
  * and `reason`. */
 void policy_accept(policy *p, policy_reply *reply, char **memory);
