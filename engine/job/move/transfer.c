@@ -1,24 +1,16 @@
 #include "transfer.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/fault.h"
-#include "commit/metadata.h"
 #include "live_file.h"
 #include "prims/fs.h"
+#include "transfer_impl.h"
 
-/* One block's worth of memory, straight from the kernel: malloc would keep it after free(). */
-typedef struct block {
-  char *data;
-  size_t room;
-} block;
-
-static int block_open(block *b, uint64_t size, err *e) {
+int transfer_block_open(transfer_block *b, uint64_t size, err *e) {
   b->room = size < HASH_BLOCK ? (size_t)size : HASH_BLOCK;
   if (b->room == 0) b->room = 1;
   b->data = mmap(NULL, b->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -27,59 +19,36 @@ static int block_open(block *b, uint64_t size, err *e) {
   return err_set(e, ERR_NOMEM, "out of memory for a transfer block of %zu bytes", b->room);
 }
 
-static void block_close(block *b) {
+void transfer_block_close(transfer_block *b) {
   if (b->data) munmap(b->data, b->room);
 }
 
-static int canceled(const transfer *t, err *e) {
+int transfer_canceled(const transfer *t, err *e) {
   if (!t->cancel || !atomic_load(t->cancel)) return 0;
   return err_set(e, ERR_CANCELED, "cancelled");
 }
 
-static void moved(const transfer *t, size_t bytes) {
+void transfer_moved(const transfer *t, size_t bytes) {
   if (t->done) atomic_fetch_add(t->done, bytes);
   if (t->progress) t->progress->moved(t->progress->ctx, bytes);
 }
 
-static void begin(const transfer *t, const char *what, const manifest *m) {
+void transfer_begin(const transfer *t, const char *what, const manifest *m) {
   if (t->progress) t->progress->begin(t->progress->ctx, what, m);
 }
 
-static void end(const transfer *t) {
+void transfer_end(const transfer *t) {
   if (t->progress) t->progress->end(t->progress->ctx);
 }
 
-/* The state of one parallel run over the files of a unit. The first error wins, code and text:
- * pool_each may return another one. */
-struct batch {
-  const transfer *t;
-  unit_files *tree;
-  const manifest *m;
-  const char *prefix, *dir;
-  unsigned how; /* STORE_STAGED, STORE_RESUME, TRANSFER_ANEW, TRANSFER_LIVE */
-  bool twice;
-  transfer_finding *finding;
-  void *ctx;
-  pthread_mutex_t mutex;
-  err first;
-  int findings;
-};
-
-static int note_error(struct batch *b, const err *e, int rc) {
+int transfer_note_error(struct transfer_batch *b, const err *e, int rc) {
   pthread_mutex_lock(&b->mutex);
   if (b->first.code == 0) b->first = *e;
   pthread_mutex_unlock(&b->mutex);
   return rc;
 }
 
-static void note_finding(struct batch *b, const char *name, const char *text) {
-  pthread_mutex_lock(&b->mutex);
-  b->findings++;
-  if (b->finding) b->finding(b->ctx, name, text);
-  pthread_mutex_unlock(&b->mutex);
-}
-
-static int run_batch(struct batch *b, size_t count, int (*each)(void *, size_t), err *e) {
+int transfer_run(struct transfer_batch *b, size_t count, int (*each)(void *, size_t), err *e) {
   int rc = 0;
   pthread_mutex_init(&b->mutex, NULL);
   if (b->t->pool) {
@@ -93,13 +62,11 @@ static int run_batch(struct batch *b, size_t count, int (*each)(void *, size_t),
   return b->first.code;
 }
 
-/* A manifest that was sealed or parsed has been checked: no name in it leaves the directory, each
- * file has its digests, nothing lies below a link. Any other manifest is refused. */
-static int checked(const manifest *m, err *e) {
+int transfer_checked(const manifest *m, err *e) {
   return m->root.len ? 0 : err_set(e, ERR_INVAL, "the manifest was never sealed");
 }
 
-static int make_key(const struct batch *b, const char *name, char *key, err *e) {
+int transfer_key(const struct transfer_batch *b, const char *name, char *key, err *e) {
   if (snprintf(key, STORE_KEY_MAX, "%s%s%s", b->prefix, *b->prefix ? "/" : "", name) <
       STORE_KEY_MAX)
     return 0;
@@ -157,13 +124,13 @@ static int fill_and_sum(const transfer *t, int fd, const char *path, char *data,
 }
 
 /* Reads one block into memory that the store lends, if it does, or else into ours. */
-static int read_block(const transfer *t, const unit_file *f, int fd, const char *path, block *b,
-                      size_t want, digest *sums, store_writer *to, err *e) {
+static int read_block(const transfer *t, const unit_file *f, int fd, const char *path,
+                      transfer_block *b, size_t want, digest *sums, store_writer *to, err *e) {
   const store_ops *ops = to ? to->store->ops : NULL;
   char *data = ops && ops->write_lend ? ops->write_lend(to, want) : NULL;
   bool lent = data != NULL;
   uint64_t crc64 = 0;
-  int rc = lent || b->data ? 0 : block_open(b, f->size, e);
+  int rc = lent || b->data ? 0 : transfer_block_open(b, f->size, e);
   if (!lent) data = b->data;
   if (rc == 0) rc = fill_and_sum(t, fd, path, data, want, sums, lent ? &crc64 : NULL, e);
   if (rc < 0 || !ops) return rc;
@@ -174,18 +141,18 @@ static int read_block(const transfer *t, const unit_file *f, int fd, const char 
  * count by itself what has arrived. */
 static int read_blocks(const transfer *t, const unit_file *f, int fd, const char *path,
                        digest *blocks, store_writer *to, err *e) {
-  block b = {0};
+  transfer_block b = {0};
   int rc = 0;
   size_t count = hash_block_count(f->size);
   bool tallied = to && store_write_tally(to, &(store_tally){.stored = t->done, .sent = t->sent});
   for (size_t i = 0; rc == 0 && i < count; i++) {
     uint64_t left = f->size - (uint64_t)i * HASH_BLOCK;
     size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
-    rc = canceled(t, e);
+    rc = transfer_canceled(t, e);
     if (rc == 0) rc = read_block(t, f, fd, path, &b, want, &blocks[i], to, e);
-    if (rc == 0 && !tallied) moved(t, want);
+    if (rc == 0 && !tallied) transfer_moved(t, want);
   }
-  block_close(&b);
+  transfer_block_close(&b);
   return rc;
 }
 
@@ -207,7 +174,7 @@ static int compare_blocks(const transfer *t, const unit_file *f, const char *pat
 }
 
 /* Opens the file to be sent. *prove: its times will not show whether it is written meanwhile. */
-static int open_to_send(const struct batch *b, unit_file *f, const char *path, bool *prove,
+static int open_to_send(const struct transfer_batch *b, unit_file *f, const char *path, bool *prove,
                         err *e) {
   const transfer *t = b->t;
   *prove = b->twice;
@@ -221,14 +188,14 @@ static int open_to_send(const struct batch *b, unit_file *f, const char *path, b
 }
 
 /* Returns 0 if what was read is the file, as far as can be told before it is shown. */
-static int prove_read(const struct batch *b, const unit_file *f, int fd, const char *path,
+static int prove_read(const struct transfer_batch *b, const unit_file *f, int fd, const char *path,
                       bool prove, err *e) {
   const transfer *t = b->t;
   if (!(b->how & TRANSFER_LIVE)) return same_file(t->io, f, fd, path, e);
   return live_file_prove(t->io, f, t->hash, fd, path, prove, t->cancel, e);
 }
 
-static int stream_file(const struct batch *b, unit_file *f, int fd, const char *path,
+static int stream_file(const struct transfer_batch *b, unit_file *f, int fd, const char *path,
                        const char *key, bool prove, err *e) {
   const transfer *t = b->t;
   const store_ops *ops = t->store->ops;
@@ -248,8 +215,8 @@ static int stream_file(const struct batch *b, unit_file *f, int fd, const char *
   return rc;
 }
 
-static int send_file(const struct batch *b, unit_file *f, const char *path, const char *key,
-                     err *e) {
+static int send_file(const struct transfer_batch *b, unit_file *f, const char *path,
+                     const char *key, err *e) {
   const transfer *t = b->t;
   bool prove, live = b->how & TRANSFER_LIVE;
   free(f->blocks); /* of an earlier try */
@@ -273,290 +240,35 @@ static int send_file(const struct batch *b, unit_file *f, const char *path, cons
 }
 
 static int up_one(void *ctx, size_t i) {
-  struct batch *b = ctx;
+  struct transfer_batch *b = ctx;
   unit_file *f = &b->tree->files[i];
   if (f->type != MANIFEST_FILE) return 0;
   err e = {0};
   char path[FS_PATH_MAX], key[STORE_KEY_MAX];
   int rc = unit_files_path(b->tree, f, path, &e);
-  if (rc == 0) rc = make_key(b, f->name, key, &e);
+  if (rc == 0) rc = transfer_key(b, f->name, key, &e);
   if (rc == 0) rc = send_file(b, f, path, key, &e);
   /* Another rank may have made the object while we sent ours: the next try finds it there, and
    * compares. */
   bool once_more = rc == ERR_EXISTS && b->how & STORE_RESUME;
   if (once_more && b->how & TRANSFER_ANEW) rc = b->t->store->ops->remove(b->t->store, key, &e);
   if (once_more && (rc == ERR_EXISTS || rc == 0)) rc = send_file(b, f, path, key, &e);
-  if (rc < 0) note_error(b, &e, rc);
+  if (rc < 0) transfer_note_error(b, &e, rc);
   return rc == ERR_RETIRED && b->how & TRANSFER_LIVE ? 0 : rc;
 }
 
 int transfer_up(const transfer *t, unit_files *from, const char *prefix, unsigned how, bool twice,
                 err *e) {
-  struct batch b = {.t = t, .tree = from, .prefix = prefix, .how = how, .twice = twice};
-  int rc = run_batch(&b, from->count, up_one, e);
+  struct transfer_batch b = {.t = t, .tree = from, .prefix = prefix, .how = how, .twice = twice};
+  int rc = transfer_run(&b, from->count, up_one, e);
   if (rc == 0 && b.first.code != 0 && e) *e = b.first; /* what did not stop the others */
   return rc == 0 ? b.first.code : rc;
-}
-
-/* ---- down ---- */
-
-/* One bad answer says nothing of what is stored: what it shows is believed when it shows twice. */
-enum { READINGS = 2 };
-static bool reads_again(int rc, int reading) {
-  return (rc == ERR_CORRUPT || rc == ERR_NOENT) && reading + 1 < READINGS;
-}
-
-/* Reads block `i` of a file of the manifest, which has `want` bytes, and checks it. */
-static int fetch_block(const transfer *t, const manifest *m, const manifest_entry *entry,
-                       const char *key, size_t i, void *to, size_t want, err *e) {
-  uint64_t at = (uint64_t)i * HASH_BLOCK;
-  digest found;
-  ssize_t got = t->store->ops->read(t->store, key, at, to, want, e);
-  if (got == ERR_NOENT) return err_set(e, ERR_CORRUPT, "%s is missing", key);
-  if (got < 0) return (int)got;
-  if ((size_t)got < want)
-    return err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", key,
-                   (unsigned long long)(at + (uint64_t)got), (unsigned long long)entry->size);
-  int rc = hash_block(m->hash, to, want, &found, NULL, e);
-  if (rc < 0 || hash_block_equal(&found, &entry->blocks[i]) || FAULT("bytes-not-compared"))
-    return rc;
-  return err_set(e, ERR_CORRUPT, "%s: block %zu (bytes %llu to %llu) is not what was saved", key, i,
-                 (unsigned long long)at, (unsigned long long)(at + want - 1));
-}
-
-/* Reads a file of the manifest block by block, each checked, and hands the bytes to `fd` (-1: only
- * checked). */
-static int fetch_blocks(const transfer *t, const manifest *m, const manifest_entry *entry,
-                        const char *key, int fd, const char *path, err *e) {
-  block b;
-  int rc = block_open(&b, entry->size, e);
-  size_t count = hash_block_count(entry->size);
-  for (size_t i = 0; rc == 0 && i < count; i++) {
-    uint64_t at = (uint64_t)i * HASH_BLOCK, left = entry->size - at;
-    size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
-    rc = canceled(t, e);
-    if (rc < 0) break;
-    for (int reading = 0; reading < READINGS; reading++) {
-      rc = fetch_block(t, m, entry, key, i, b.data, want, e);
-      if (!reads_again(rc, reading)) break;
-    }
-    if (rc == 0 && fd >= 0) rc = fs_write_all(t->io, fd, b.data, want, path, e);
-    if (rc == 0) moved(t, want);
-  }
-  block_close(&b);
-  return rc;
-}
-
-static int set_times(const io *io, const char *path, int64_t mtime_ns, err *e) {
-  struct timespec when = {.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000};
-  if (when.tv_nsec < 0) {
-    when.tv_nsec += 1000000000;
-    when.tv_sec--;
-  }
-  struct timespec times[2] = {when, when};
-  int rc = io->utimens(io, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
-  return rc < 0 ? err_sys(e, rc, "set the time of %s", path) : 0;
-}
-
-/* Fetches the file that the user may have replaced since the save, as it is now. */
-static int fetch_metadata(const transfer *t, const manifest *m, const manifest_entry *entry,
-                          const char *key, int fd, const char *path, int64_t *mtime_ns, err *e) {
-  buf text;
-  buf_init(&text, MANIFEST_METADATA_MAX);
-  int rc = canceled(t, e);
-  for (int reading = 0; rc == 0 && reading < READINGS; reading++) {
-    rc = metadata_read(t->store, key, m->hash, entry, &text, mtime_ns, e);
-    if (!reads_again(rc, reading)) break;
-    rc = 0;
-  }
-  if (rc == 0 && fd >= 0) rc = fs_write_all(t->io, fd, text.data, text.len, path, e);
-  if (rc == 0) moved(t, entry->size);
-  buf_free(&text);
-  return rc;
-}
-
-/* Flushes and closes a file that is complete, or closes one that failed. */
-static int finish_file(const io *io, int fd, const char *path, mode_t mode, int64_t mtime_ns,
-                       int rc, err *e) {
-  int done = rc == 0 ? io->chmod(io, fd, mode & 0777) : 0;
-  if (done < 0) rc = err_sys(e, done, "set the mode of %s", path);
-  if (rc == 0) rc = set_times(io, path, mtime_ns, e);
-  done = rc == 0 ? io->fsync(io, fd) : 0;
-  if (done < 0) rc = err_sys(e, done, "flush %s", path);
-  done = io->close(io, fd);
-  if (rc == 0 && done < 0) rc = err_sys(e, done, "close %s", path);
-  return rc;
-}
-
-static int down_file(const struct batch *b, const manifest_entry *entry, const char *path, err *e) {
-  const io *io = b->t->io;
-  char key[STORE_KEY_MAX];
-  int rc = make_key(b, entry->name, key, e);
-  if (rc < 0) return rc;
-  /* It is written as 0600 and opened up at the end: nobody reads half a file by accident. */
-  int fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  if (fd < 0) return err_sys(e, fd, "create %s", path);
-  int64_t mtime_ns = entry->mtime_ns;
-  rc = entry->outside ? fetch_metadata(b->t, b->m, entry, key, fd, path, &mtime_ns, e)
-                      : fetch_blocks(b->t, b->m, entry, key, fd, path, e);
-  return finish_file(io, fd, path, entry->mode, mtime_ns, rc, e);
-}
-
-/* Brings the metadata that the user set when the checkpoint was saved already. */
-static int down_later(const struct batch *b, err *e) {
-  const io *io = b->t->io;
-  char key[STORE_KEY_MAX], path[FS_PATH_MAX];
-  int64_t mtime_ns = 0;
-  buf text;
-  bool may = b->t->later && b->m->kind == MATCH_DIR && !b->m->old;
-  if (!may || manifest_find(b->m, MANIFEST_METADATA)) return 0;
-  buf_init(&text, MANIFEST_METADATA_MAX);
-  int rc = make_key(b, MANIFEST_METADATA, key, e);
-  if (rc == 0) rc = fs_join(path, b->dir, MANIFEST_METADATA, e);
-  if (rc == 0) rc = metadata_read_later(b->t->store, key, &text, &mtime_ns, e);
-  if (rc == 1) {
-    int fd = io->open(io, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    rc = fd < 0 ? err_sys(e, fd, "create %s", path) : 0;
-    if (rc == 0) rc = fs_write_all(io, fd, text.data ? text.data : "", text.len, path, e);
-    if (fd >= 0) rc = finish_file(io, fd, path, 0644, mtime_ns, rc, e);
-  }
-  buf_free(&text);
-  return rc;
-}
-
-static int down_one(void *ctx, size_t i) {
-  struct batch *b = ctx;
-  const manifest_entry *entry = &b->m->entries[i];
-  if (entry->type != MANIFEST_FILE) return 0;
-  err e = {0};
-  char path[FS_PATH_MAX];
-  int rc = fs_join(path, b->dir, entry->name, &e);
-  if (rc == 0) rc = down_file(b, entry, path, &e);
-  return rc < 0 ? note_error(b, &e, rc) : 0;
-}
-
-/* Makes directories first (files are written into them), links after the files: nothing is ever
- * written through a link that the manifest itself brought. */
-static int make_dirs(const struct batch *b, err *e) {
-  int rc = 0;
-  for (size_t i = 0; rc == 0 && i < b->m->count; i++) {
-    const manifest_entry *entry = &b->m->entries[i];
-    char path[FS_PATH_MAX], parent[FS_PATH_MAX];
-    rc = fs_join(path, b->dir, entry->name, e);
-    if (rc < 0) break;
-    fs_parent(path, parent); /* it need not be in the manifest */
-    rc = fs_mkdirs(b->t->io, entry->type == MANIFEST_DIR ? path : parent, 0755, e);
-  }
-  return rc;
-}
-
-static int make_links(const struct batch *b, err *e) {
-  const io *io = b->t->io;
-  int rc = 0;
-  for (size_t i = 0; rc == 0 && i < b->m->count; i++) {
-    const manifest_entry *entry = &b->m->entries[i];
-    char path[FS_PATH_MAX];
-    if (entry->type != MANIFEST_LINK) continue;
-    rc = fs_join(path, b->dir, entry->name, e);
-    int made = rc == 0 ? io->symlink(io, entry->target, AT_FDCWD, path) : 0;
-    if (made < 0) rc = err_sys(e, made, "make the link %s", path);
-    if (rc == 0) rc = set_times(io, path, entry->mtime_ns, e);
-  }
-  return rc;
-}
-
-static int finish_dir(const io *io, const char *path, mode_t mode, int64_t mtime_ns, err *e) {
-  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (fd < 0) return err_sys(e, fd, "open %s", path);
-  int rc = io->chmod(io, fd, (mode & 0777) | 0700);
-  if (rc < 0) rc = err_sys(e, rc, "set the mode of %s", path);
-  io->close(io, fd);
-  return rc < 0 ? rc : set_times(io, path, mtime_ns, e);
-}
-
-/* Goes deepest first, for a child that is made moves its parent's time: so the sorted table is
- * taken backwards. */
-static int finish_dirs(const struct batch *b, err *e) {
-  int rc = 0;
-  for (size_t i = b->m->count; rc == 0 && i-- > 0;) {
-    const manifest_entry *entry = &b->m->entries[i];
-    char path[FS_PATH_MAX];
-    if (entry->type != MANIFEST_DIR) continue;
-    rc = fs_join(path, b->dir, entry->name, e);
-    if (rc == 0) rc = finish_dir(b->t->io, path, entry->mode, entry->mtime_ns, e);
-  }
-  if (rc == 0 && b->m->kind == MATCH_DIR)
-    rc = finish_dir(b->t->io, b->dir, b->m->mode, b->m->mtime_ns, e);
-  return rc;
-}
-
-int transfer_down(const transfer *t, const manifest *m, const char *prefix, const char *to,
-                  err *e) {
-  struct batch b = {.t = t, .m = m, .prefix = prefix, .dir = to};
-  int rc = checked(m, e);
-  if (rc < 0) return rc;
-  begin(t, "restore", m);
-  rc = make_dirs(&b, e);
-  if (rc == 0) rc = run_batch(&b, m->count, down_one, e);
-  if (rc == 0) rc = make_links(&b, e);
-  if (rc == 0) rc = down_later(&b, e);
-  if (rc == 0) rc = finish_dirs(&b, e);
-  if (rc == 0) rc = fs_sync_tree(t->io, to, e);
-  end(t);
-  return rc;
-}
-
-/* ---- verify ---- */
-
-static int verify_size(const struct batch *b, const manifest_entry *entry, const char *key,
-                       err *e) {
-  store_object object;
-  int rc = b->t->store->ops->head(b->t->store, key, &object, e);
-  if (rc < 0 || object.size == entry->size) return rc;
-  return err_set(e, ERR_CORRUPT, "%s has %llu bytes, saved were %llu", key,
-                 (unsigned long long)object.size, (unsigned long long)entry->size);
-}
-
-static int verify_file(const struct batch *b, const manifest_entry *entry, const char *key,
-                       err *e) {
-  int64_t mtime_ns;
-  if (entry->outside) return fetch_metadata(b->t, b->m, entry, key, -1, key, &mtime_ns, e);
-  int rc = verify_size(b, entry, key, e);
-  for (int reading = 0; reads_again(rc, reading); reading++) rc = verify_size(b, entry, key, e);
-  return rc < 0 ? rc : fetch_blocks(b->t, b->m, entry, key, -1, key, e);
-}
-
-static int verify_one(void *ctx, size_t i) {
-  struct batch *b = ctx;
-  const manifest_entry *entry = &b->m->entries[i];
-  if (entry->type != MANIFEST_FILE) return 0;
-  err e = {0};
-  char key[STORE_KEY_MAX];
-  int rc = make_key(b, entry->name, key, &e);
-  if (rc == 0) rc = verify_file(b, entry, key, &e);
-  if (rc == ERR_NOENT || rc == ERR_CORRUPT || rc == ERR_INVAL) { /* INVAL: a link is there now,
-                                                                  * say */
-    note_finding(b, entry->name, rc == ERR_NOENT ? "missing" : e.text);
-    return 0;
-  }
-  return rc < 0 ? note_error(b, &e, rc) : 0;
-}
-
-int transfer_verify(const transfer *t, const manifest *m, const char *prefix,
-                    transfer_finding *finding, void *ctx, err *e) {
-  struct batch b = {.t = t, .m = m, .prefix = prefix, .finding = finding, .ctx = ctx};
-  int rc = checked(m, e);
-  if (rc < 0) return rc;
-  begin(t, "verify", m);
-  rc = run_batch(&b, m->count, verify_one, e);
-  end(t);
-  return rc < 0 ? rc : b.findings;
 }
 
 /* ---- a local copy ---- */
 
 static int local_one(void *ctx, size_t i) {
-  struct batch *b = ctx;
+  struct transfer_batch *b = ctx;
   const unit_file *f = &b->tree->files[i];
   const manifest_entry *entry = manifest_find(b->m, f->name); /* metadata may have come later */
   if (f->type != MANIFEST_FILE || !entry || entry->outside || unit_files_was_link(f, entry))
@@ -565,21 +277,21 @@ static int local_one(void *ctx, size_t i) {
   char path[FS_PATH_MAX];
   int rc = unit_files_path(b->tree, f, path, &e);
   if (rc == 0) rc = compare_blocks(b->t, f, path, entry->blocks, ERR_CORRUPT, &e);
-  return rc < 0 ? note_error(b, &e, rc) : 0;
+  return rc < 0 ? transfer_note_error(b, &e, rc) : 0;
 }
 
 static int check_bytes(const transfer *t, const unit_files *local, const manifest *m, err *e) {
   transfer same_hash = *t;
   same_hash.hash = m->hash;
-  struct batch b = {.t = &same_hash, .tree = (unit_files *)local, .m = m};
-  begin(t, "check", m);
-  int rc = run_batch(&b, local->count, local_one, e);
-  end(t);
+  struct transfer_batch b = {.t = &same_hash, .tree = (unit_files *)local, .m = m};
+  transfer_begin(t, "check", m);
+  int rc = transfer_run(&b, local->count, local_one, e);
+  transfer_end(t);
   return rc;
 }
 
 int transfer_check_local(const transfer *t, const unit_files *local, const manifest *m, err *e) {
-  int rc = checked(m, e);
+  int rc = transfer_checked(m, e);
   if (rc < 0) return rc;
   if (!unit_files_matches(local, m))
     return err_set(e, ERR_CORRUPT, "%s has other names, sizes or times than what was saved",
@@ -588,7 +300,7 @@ int transfer_check_local(const transfer *t, const unit_files *local, const manif
 }
 
 int transfer_check_copy(const transfer *t, const unit_files *local, const manifest *m, err *e) {
-  int rc = checked(m, e);
+  int rc = transfer_checked(m, e);
   if (rc < 0) return rc;
   if (!unit_files_alike(local, m))
     return err_set(e, ERR_CORRUPT, "%s has other names or sizes than what was saved", local->base);
