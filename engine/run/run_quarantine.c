@@ -71,6 +71,16 @@ static int move_file(struct prepare *p, const char *from, const char *to, err *e
   return rc;
 }
 
+bool prepare_stood(const struct prepare *p, const char *path, char out[FS_PATH_MAX]) {
+  for (size_t i = p->move_count; i-- > 0;) {
+    const struct moved *m = &p->moves[i];
+    size_t len = strlen(m->from);
+    if (strncmp(path, m->from, len) != 0 || (path[len] && path[len] != '/')) continue;
+    return fs_join(out, m->to, path[len] ? path + len + 1 : "", NULL) == 0;
+  }
+  return false;
+}
+
 /* Leaves the directory as it was when a restore made room and then failed: an unproven copy is more
  * than nothing. *e has the failure's text, and gets the fate of the copy. */
 void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e) {

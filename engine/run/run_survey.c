@@ -330,8 +330,12 @@ static int check_commit(run *r, survey_unit *u, const journal_unit *known, err *
   if (!g || !g->group.log || g->foreign) return 0;
   const runlog_state *state = runlog_view(g->group.log);
   const runlog_commit *c = runlog_newest(state, u->name);
-  struct held h = {
-      .run = r, .group = g, .unit = u, .read_it = !seen_whole(u, known) && !just_restored(known)};
+  /* What ranks go on from is to be the same to the byte: no journal speaks for that one. */
+  bool resumes = r->ranks.world > 1 && c && run_newest_of_series(state, c);
+  struct held h = {.run = r,
+                   .group = g,
+                   .unit = u,
+                   .read_it = (resumes || !seen_whole(u, known)) && !just_restored(known)};
   h.differs = RUNLOG_NONE;
   h.is = known->state == JOURNAL_COMMITTED && !h.read_it ? known->commit.n : RUNLOG_NONE;
   int rc = check_bad(&h, state, known, c, e);

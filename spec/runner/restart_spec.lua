@@ -50,6 +50,56 @@ describe("a restart", function()
     assert.is_truthy(moved:find("checkpoint-2/optimizer.pt", 1, true), moved)
   end)
 
+  describe("of a checkpoint of twelve files", function()
+    local saved = [[mkdir out/t; for i in $(seq 10); do head -c 50000 /dev/urandom >out/t/part-$i
+      done; echo args >out/t/args; echo '{"global_step": 1}' >out/t/trainer_state.json
+      mv out/t out/checkpoint-1]]
+    local part = "out/checkpoint-1/part-7"
+
+    --- What is said at the next start, and how much of the store's files was read then.
+    local function again()
+      os.remove(dir .. "/reads")
+      local env = "env STORE_FILES=store/checkpoint-1/ STORE_READS=reads "
+        .. place.preload "spec/ranks/store_reads.c"
+      write(dir .. "/job.sh", "ls out/checkpoint-1 | wc -l; echo resume=${CKPT_RESUME##*/}")
+      local said = place.sh_ends(0, ("%s '%s' run --run r --dir out --to store --settle 0.2 "
+        .. "-- bash job.sh"):format(env, support.runner))
+      place.has(said, "12\nresume=checkpoint-1\n")
+      local both = "out/checkpoint-1 store/checkpoint-1"
+      place.sh_ends(0, "diff -r --exclude=.ckpt-manifest.json " .. both)
+      local sum = 0
+      for line in (support.read(dir .. "/reads") or ""):gmatch "%d+" do sum = sum + line end
+      return said, sum
+    end
+
+    before_each(function() run(0, saved) end)
+
+    it("fetches the one that has other bytes", function()
+      -- The same size and time, and no journal that speaks for it.
+      place.sh_ends(0, ("rm -rf out.ckpt; f=%s; touch -r $f time; "
+        .. "printf x | dd of=$f bs=1 seek=7 conv=notrunc 2>end; touch -r time $f"):format(part))
+      local said, sum = again()
+      place.has(said, "checkpoint-1: 1 of 12 files fetched; the others were here")
+      assert.is_true(sum >= 50000 and sum < 60000, sum)
+      local moved = sh("find out.ckpt/quarantine -type f | wc -l")
+      assert.are.equal("12\n", moved)
+    end)
+
+    it("fetches those that are missing or cut", function()
+      place.sh_ends(0, "rm out/checkpoint-1/part-1 && truncate -s 5 " .. part)
+      local said, sum = again()
+      place.has(said, "checkpoint-1: 2 of 12 files fetched; the others were here")
+      assert.is_true(sum >= 100000 and sum < 110000, sum)
+    end)
+
+    it("fetches all where nothing is left of it", function()
+      place.sh_ends(0, "rm -r out/checkpoint-1")
+      local said, sum = again()
+      assert.is_nil(said:find("files fetched", 1, true), said)
+      assert.is_true(sum >= 500000, sum)
+    end)
+  end)
+
   it("commits what was whole and not yet committed when it was killed", function()
     run(137, "save 1; kill -9 $PPID; sleep 1")
     local said = run(0, "echo resume=${CKPT_RESUME##*/}")
@@ -128,10 +178,20 @@ describe("a restart", function()
   it("does not touch what is there if the restore cannot work", function()
     run(0, "save 1")
     sh("rm out/checkpoint-1/trainer_state.json; chmod -R u+w store; " ..
-      "echo other >store/checkpoint-1/training_args.bin")
+      "echo '{}' >store/checkpoint-1/trainer_state.json")
     local said = run(5, "echo started")
     assert.is_nil(said:find("started", 1, true), said)
     assert.is_truthy(said:find("--restore NAME", 1, true), said)
     assert.are.equal("args\n", support.read(dir .. "/out/checkpoint-1/training_args.bin"))
+  end)
+
+  it("takes a file that the store has lost from the torn copy here, and saves it anew", function()
+    run(0, "save 1")
+    sh("rm out/checkpoint-1/trainer_state.json; chmod -R u+w store; " ..
+      "echo other >store/checkpoint-1/training_args.bin")
+    local said = run(0, "echo resume=${CKPT_RESUME##*/}; cat out/checkpoint-1/training_args.bin")
+    place.has(said, "checkpoint-1: 1 of 3 files fetched")
+    place.has(said, "resume=checkpoint-1\nargs\n")
+    place.has(said, "committed checkpoint-1 (step 1, 3 files")
   end)
 end)

@@ -16,8 +16,20 @@
 #include "commit/manifest/manifest.h"
 #include "job/move/progress_sink.h"
 #include "job/move/unit_files.h"
+#include "prims/fs.h"
 #include "prims/pool.h"
 #include "store/store.h"
+
+/* What this machine may have already of what transfer_down() brings. Nothing is believed of it but its
+ * bytes: each block is held against the manifest, and one that differs comes from the store. */
+typedef struct transfer_nearby {
+  /* Makes the path of what may have the bytes of the manifest's file of this name; false: nothing
+   * does. Called from any thread. */
+  bool (*stood)(void *ctx, const char *name, char path[FS_PATH_MAX]);
+  void *ctx;
+  atomic_uint files, fetched; /* how many it brought, and of how many something came from the store;
+                               * without the user's metadata */
+} transfer_nearby;
 
 typedef struct transfer {
   const io *io;
@@ -33,6 +45,7 @@ typedef struct transfer {
   _Atomic uint64_t *total; /* with TRANSFER_LIVE: of how many; may be NULL */
   bool later; /* transfer_down: the user's metadata comes too, if it was set after the save */
   const progress_sink *progress; /* not for transfer_up; may be NULL */
+  transfer_nearby *nearby;       /* transfer_down; may be NULL */
 } transfer;
 
 /* Sends every regular file of the tree to "<prefix>/<name>" and fills in its digests. A file that

@@ -34,10 +34,41 @@ static int fetch_block(const transfer *t, const manifest *m, const manifest_entr
                  (unsigned long long)at, (unsigned long long)(at + want - 1));
 }
 
+/* Reads block `i` from a file that may have it; false: it has other bytes, or cannot be read, which the
+ * store makes good. */
+static bool has_block(const transfer *t, const manifest *m, const manifest_entry *entry, int fd,
+                      size_t i, char *to, size_t want) {
+  off_t at = (off_t)i * HASH_BLOCK;
+  size_t len = 0;
+  digest found;
+  while (len < want) {
+    ssize_t got = t->io->pread(t->io, fd, to + len, want - len, at + (off_t)len);
+    if (got <= 0) return false;
+    len += (size_t)got;
+  }
+  return hash_block(m->hash, to, want, &found, NULL, NULL) == 0 &&
+         hash_block_equal(&found, &entry->blocks[i]);
+}
+
+/* Brings a block, from `near` (-1: there is none) if that has it. */
+static int bring_block(const transfer *t, const manifest *m, const manifest_entry *entry,
+                       const char *key, int near, size_t i, void *to, size_t want, bool *fetched,
+                       err *e) {
+  int rc = 0;
+  if (near >= 0 && has_block(t, m, entry, near, i, to, want)) return 0;
+  *fetched = true;
+  for (int reading = 0; reading < READINGS; reading++) {
+    rc = fetch_block(t, m, entry, key, i, to, want, e);
+    if (!reads_again(rc, reading)) break;
+  }
+  return rc;
+}
+
 /* Reads a file of the manifest block by block, each checked, and hands the bytes to `fd` (-1: only
- * checked). */
+ * checked). `near`: as of bring_block. */
 static int fetch_blocks(const transfer *t, const manifest *m, const manifest_entry *entry,
-                        const char *key, int fd, const char *path, err *e) {
+                        const char *key, int near, int fd, const char *path, bool *fetched,
+                        err *e) {
   transfer_block b;
   int rc = transfer_block_open(&b, entry->size, e);
   size_t count = hash_block_count(entry->size);
@@ -46,10 +77,7 @@ static int fetch_blocks(const transfer *t, const manifest *m, const manifest_ent
     size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
     rc = transfer_canceled(t, e);
     if (rc < 0) break;
-    for (int reading = 0; reading < READINGS; reading++) {
-      rc = fetch_block(t, m, entry, key, i, b.data, want, e);
-      if (!reads_again(rc, reading)) break;
-    }
+    rc = bring_block(t, m, entry, key, near, i, b.data, want, fetched, e);
     if (rc == 0 && fd >= 0) rc = fs_write_all(t->io, fd, b.data, want, path, e);
     if (rc == 0) transfer_moved(t, want);
   }
@@ -98,6 +126,34 @@ static int finish_file(const io *io, int fd, const char *path, mode_t mode, int6
   return rc;
 }
 
+/* Opens what may have the bytes of a file already: a descriptor, or -1. */
+static int open_near(const transfer *t, const manifest_entry *entry) {
+  const io *io = t->io;
+  char path[FS_PATH_MAX];
+  struct stat st;
+  if (!t->nearby || !t->nearby->stood(t->nearby->ctx, entry->name, path)) return -1;
+  /* O_NONBLOCK: a FIFO must not make us wait for its other end. */
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  if (io->fstat(io, fd, &st) == 0 && S_ISREG(st.st_mode)) return fd;
+  io->close(io, fd);
+  return -1;
+}
+
+static int bring_file(const struct transfer_batch *b, const manifest_entry *entry, const char *key,
+                      int fd, const char *path, err *e) {
+  const transfer *t = b->t;
+  bool fetched = false;
+  int near = open_near(t, entry);
+  int rc = fetch_blocks(t, b->m, entry, key, near, fd, path, &fetched, e);
+  if (near >= 0) t->io->close(t->io, near);
+  if (rc == 0 && t->nearby) {
+    atomic_fetch_add(&t->nearby->files, 1);
+    atomic_fetch_add(&t->nearby->fetched, fetched);
+  }
+  return rc;
+}
+
 static int down_file(const struct transfer_batch *b, const manifest_entry *entry, const char *path,
                      err *e) {
   const io *io = b->t->io;
@@ -109,7 +165,7 @@ static int down_file(const struct transfer_batch *b, const manifest_entry *entry
   if (fd < 0) return err_sys(e, fd, "create %s", path);
   int64_t mtime_ns = entry->mtime_ns;
   rc = entry->outside ? fetch_metadata(b->t, b->m, entry, key, fd, path, &mtime_ns, e)
-                      : fetch_blocks(b->t, b->m, entry, key, fd, path, e);
+                      : bring_file(b, entry, key, fd, path, e);
   return finish_file(io, fd, path, entry->mode, mtime_ns, rc, e);
 }
 
@@ -238,10 +294,11 @@ static int verify_size(const struct transfer_batch *b, const manifest_entry *ent
 static int verify_file(const struct transfer_batch *b, const manifest_entry *entry, const char *key,
                        err *e) {
   int64_t mtime_ns;
+  bool fetched;
   if (entry->outside) return fetch_metadata(b->t, b->m, entry, key, -1, key, &mtime_ns, e);
   int rc = verify_size(b, entry, key, e);
   for (int reading = 0; reads_again(rc, reading); reading++) rc = verify_size(b, entry, key, e);
-  return rc < 0 ? rc : fetch_blocks(b->t, b->m, entry, key, -1, key, e);
+  return rc < 0 ? rc : fetch_blocks(b->t, b->m, entry, key, -1, -1, key, &fetched, e);
 }
 
 static int verify_one(void *ctx, size_t i) {

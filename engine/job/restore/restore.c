@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "commit/manifest_read.h"
-#include "job/move/transfer.h"
 #include "prims/fs.h"
 
 int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e) {
@@ -85,7 +84,8 @@ int restore_unit(const restore *r, const manifest *m, const char *key, const cha
                 .pool = r->pool,
                 .cancel = r->cancel,
                 .later = true,
-                .progress = r->progress};
+                .progress = r->progress,
+                .nearby = r->nearby};
   int rc = name_is_free(r->io, m, dir, e);
   if (rc < 0) return rc;
   rc = io_nonce(r->io, nonce);

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "commit/manifest/manifest.h"
 #include "job/move/progress_sink.h"
+#include "job/move/transfer.h"
 #include "commit/log/runlog.h"
 #include "prims/fs.h"
 #include "prims/fs_held.h"
@@ -25,6 +26,7 @@ typedef struct restore {
   const char *staging; /* restore_open_staging; on the file system of the target directory */
   atomic_int *cancel;  /* may be NULL */
   const progress_sink *progress;      /* may be NULL */
+  transfer_nearby *nearby;            /* what is here already of its files; may be NULL */
   int (*may_show)(void *ctx, err *e); /* asked right before a unit appears; NULL: it may */
   void *ctx;
 } restore;
