@@ -138,7 +138,7 @@ static int bring(const struct prepare *p, restore *how, const manifest *m, const
   how->nearby = &nearby;
   int rc = restore_unit(how, m, key, dir, e);
   unsigned files = atomic_load(&nearby.files), fetched = atomic_load(&nearby.fetched);
-  if (rc == 0 && fetched < files)
+  if (rc == 0 && atomic_load(&nearby.here) > 0)
     log_say(p->run->env->log, LOG_WARN,
             "%s: %u of %u files fetched; the others were here, with the digests that were saved",
             m->unit, fetched, files);

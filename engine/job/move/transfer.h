@@ -27,8 +27,9 @@ typedef struct transfer_nearby {
    * does. Called from any thread. */
   bool (*stood)(void *ctx, const char *name, char path[FS_PATH_MAX]);
   void *ctx;
-  atomic_uint files, fetched; /* how many it brought, and of how many something came from the store;
-                               * without the user's metadata */
+  /* How many it brought, without the user's metadata; of how many something came from the store;
+   * and how many came from here whole. An empty one that did not stand here is neither. */
+  atomic_uint files, fetched, here;
 } transfer_nearby;
 
 typedef struct transfer {

@@ -150,6 +150,7 @@ static int bring_file(const struct transfer_batch *b, const manifest_entry *entr
   if (rc == 0 && t->nearby) {
     atomic_fetch_add(&t->nearby->files, 1);
     atomic_fetch_add(&t->nearby->fetched, fetched);
+    atomic_fetch_add(&t->nearby->here, near >= 0 && !fetched);
   }
   return rc;
 }

@@ -168,6 +168,7 @@ static void where_nothing_stood_all_of_it_is_fetched(void **unused) {
   transfer t = {.io = io_unflushed(), .store = place.s, .nearby = &nearby};
   no_error(transfer_down(&t, &saved, "u", in("out"), &e), &e);
   assert_int_equal(nearby.fetched, 3); /* of the empty one there is nothing to fetch */
+  assert_int_equal(nearby.here, 0);
   assert_int_equal(nearby.files, 4);
   must_be_whole();
 }
