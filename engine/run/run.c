@@ -119,6 +119,7 @@ void run_close(run *r) {
   release_leases(r);
   run_ranks_close(r);
   hub_close(r->hub, true);
+  node_share_close(r->node);
   run_note_end(r);
   while (r->unit_count) run_unit_remove(r, r->units[r->unit_count - 1]);
   free(r->units);

@@ -136,6 +136,13 @@ static int take_ranks(run *r, const run_options *o, err *e) {
   return 0;
 }
 
+/* Before rank 0 restores: what it fetches is there for the others, who wait for it. */
+static void meet_node(run *r) {
+  if (r->ranks.world < 2) return;
+  r->node = node_share_open(r->env->io, r->env->log, "/tmp", r->ranks.launch,
+                            r->group_env.writer.boot, r->places.target_text);
+}
+
 /* Clears the staging of this machine: the files that a dead run left in it are nobody's, as we hold
  * the lock. */
 static int clear_staging(run *r, err *e) {
@@ -215,6 +222,7 @@ int run_open(const run_env *given, const run_options *o, run **out, err *e) {
   if (rc == 0 && store_can(r->store, STORE_CAP_PUBLISH)) r->plan_flags |= PLAN_CAN_PUBLISH;
   if (rc == 0) r->job_env.companions = policy_companions(r->policy);
   r->plan_flags |= PLAN_HAS_COMPANIONS;
+  if (rc == 0) meet_node(r);
   if (rc == 0) {
     rc = meet_store(r, o, e);
     if (rc < 0 && run_anyway_begin(r, o->start_anyway, e)) rc = 0;

@@ -72,8 +72,10 @@ bool prepare_goes(const struct prepare *p, const char *path);
 int prepare_quarantine_all(struct prepare *p, survey *s, err *e);
 /* Moves there now what stands under the name of a commit that is wanted and does not load. */
 int prepare_make_way(struct prepare *p, const survey_unit *u, const char *named_by, err *e);
-/* Finds where what stood under this absolute path is now; false: nothing of there was moved. */
-bool prepare_stood(const struct prepare *p, const char *path, char out[FS_PATH_MAX]);
+/* Restores a unit to `dir` (restore_unit), and fetches only what no copy has that was moved out of its
+ * way, and no other task of this node has fetched. */
+int prepare_bring(const struct prepare *p, restore *how, const manifest *m, const char *key,
+                  const char *dir, err *e);
 /* Called after a restore that made room and then failed: puts the directory back as it was. *e has
  * the failure's text, and gets the fate of the copy. */
 void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e);

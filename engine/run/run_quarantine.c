@@ -71,16 +71,6 @@ static int move_file(struct prepare *p, const char *from, const char *to, err *e
   return rc;
 }
 
-bool prepare_stood(const struct prepare *p, const char *path, char out[FS_PATH_MAX]) {
-  for (size_t i = p->move_count; i-- > 0;) {
-    const struct moved *m = &p->moves[i];
-    size_t len = strlen(m->from);
-    if (strncmp(path, m->from, len) != 0 || (path[len] && path[len] != '/')) continue;
-    return fs_join(out, m->to, path[len] ? path + len + 1 : "", NULL) == 0;
-  }
-  return false;
-}
-
 /* Leaves the directory as it was when a restore made room and then failed: an unproven copy is more
  * than nothing. *e has the failure's text, and gets the fate of the copy. */
 void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e) {
@@ -188,6 +178,58 @@ int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, con
       &(trail_record){.what = TRAIL_GONE, .unit = path, .cause = "quarantined", .reason = reason});
   p->moved = true;
   return journal_forget(r->journal, path, e);
+}
+
+/* ---- what is still of use there ---- */
+
+/* Finds where what stood under this absolute path is now. */
+static bool is_now(const struct prepare *p, const char *path, char out[FS_PATH_MAX]) {
+  for (size_t i = p->move_count; i-- > 0;) {
+    const struct moved *m = &p->moves[i];
+    size_t len = strlen(m->from);
+    if (strncmp(path, m->from, len) != 0 || (path[len] && path[len] != '/')) continue;
+    return fs_join(out, m->to, path[len] ? path + len + 1 : "", NULL) == 0;
+  }
+  return false;
+}
+
+/* What goes to quarantine has many of the files, mostly: one that is torn, or the part of one rank. */
+struct old_copy {
+  const struct prepare *prepare;
+  const manifest *manifest;
+  const char *dir; /* that it is restored to */
+};
+
+static bool stood(void *ctx, const char *name, char path[FS_PATH_MAX]) {
+  const struct old_copy *old = ctx;
+  char unit[FS_PATH_MAX], full[FS_PATH_MAX];
+  const char *in = old->manifest->kind == MATCH_DIR ? old->manifest->unit : "";
+  return fs_join(unit, old->dir, in, NULL) == 0 && fs_join(full, unit, name, NULL) == 0 &&
+         is_now(old->prepare, full, path);
+}
+
+static void say_brought(const run *r, const char *unit, const transfer_nearby *n) {
+  unsigned files = atomic_load(&n->files), fetched = atomic_load(&n->fetched);
+  unsigned shared = atomic_load(&n->shared), here = atomic_load(&n->here);
+  char others[80] = "";
+  if (shared > 0)
+    snprintf(others, sizeof others, ", %u come from other tasks of this node", shared);
+  if (here + shared > 0)
+    log_say(r->env->log, here ? LOG_WARN : LOG_INFO, "%s: %u of %u files fetched%s%s", unit,
+            fetched, files, others,
+            here ? "; the others were here, with the digests that were saved" : "");
+}
+
+int prepare_bring(const struct prepare *p, restore *how, const manifest *m, const char *key,
+                  const char *dir, err *e) {
+  struct old_copy old = {p, m, dir};
+  const run *r = p->run;
+  transfer_nearby nearby = {
+      .stood = stood, .ctx = &old, .node = r->node, .turn = r->ranks.rank, .turns = r->ranks.world};
+  how->nearby = &nearby;
+  int rc = restore_unit(how, m, key, dir, e);
+  if (rc == 0) say_brought(r, m->unit, &nearby);
+  return rc;
 }
 
 /* ---- what goes last ---- */

@@ -115,36 +115,6 @@ static int clear_name(struct prepare *p, const survey *s, const char *prefix, co
   return rc;
 }
 
-/* What goes to quarantine has many of the files, mostly: one that is torn, or the part of one rank. */
-struct old_copy {
-  const struct prepare *prepare;
-  const manifest *manifest;
-  const char *dir; /* that it is restored to */
-};
-
-static bool stood(void *ctx, const char *name, char path[FS_PATH_MAX]) {
-  const struct old_copy *old = ctx;
-  char unit[FS_PATH_MAX], full[FS_PATH_MAX];
-  const char *in = old->manifest->kind == MATCH_DIR ? old->manifest->unit : "";
-  return fs_join(unit, old->dir, in, NULL) == 0 && fs_join(full, unit, name, NULL) == 0 &&
-         prepare_stood(old->prepare, full, path);
-}
-
-/* Restores a unit to `dir`, and fetches what no copy has that was moved out of its way. */
-static int bring(const struct prepare *p, restore *how, const manifest *m, const char *key,
-                 const char *dir, err *e) {
-  struct old_copy old = {p, m, dir};
-  transfer_nearby nearby = {.stood = stood, .ctx = &old};
-  how->nearby = &nearby;
-  int rc = restore_unit(how, m, key, dir, e);
-  unsigned files = atomic_load(&nearby.files), fetched = atomic_load(&nearby.fetched);
-  if (rc == 0 && atomic_load(&nearby.here) > 0)
-    log_say(p->run->env->log, LOG_WARN,
-            "%s: %u of %u files fetched; the others were here, with the digests that were saved",
-            m->unit, fetched, files);
-  return rc;
-}
-
 static int restore_commit(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
                           err *e) {
   run *r = p->run;
@@ -164,7 +134,7 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
   if (rc == 0) rc = clear_name(p, s, g->group.prefix, m, e);
   if (rc == 0) rc = prepare_need_staging(p, e);
   if (rc == 0) rc = prepare_may_change(p, g->group.prefix, e);
-  if (rc == 0) rc = bring(p, &how, m, key, dir, e);
+  if (rc == 0) rc = prepare_bring(p, &how, m, key, dir, e);
   if (rc < 0) return rc;
   snprintf(uri, sizeof uri, "%s/%s", r->places.target_text, key);
   runlog_ref ref;
@@ -502,7 +472,7 @@ static int restore_other(struct prepare *p, const survey *s, const char *named, 
   how.store = pick.store;
   if (rc == 0) rc = prepare_need_staging(p, &why);
   if (rc == 0) rc = prepare_may_change(p, "", &why);
-  if (rc == 0) rc = bring(p, &how, wanted, pick.key, r->places.dir, &why);
+  if (rc == 0) rc = prepare_bring(p, &how, wanted, pick.key, r->places.dir, &why);
   if (rc < 0 && *p->named) prepare_put_back(p, p->named, pick.manifest.kind, &why);
   if (rc == 0) rc = note_restored(p, p->named, pick.uri, &why);
   if (rc == 0) rc = prepare_restore_picked(p, &pick, &why);

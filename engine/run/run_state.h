@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "event/detect.h"
 #include "commit/group.h"
+#include "job/move/node_share.h"
 #include "job/save/job.h"
 #include "run/journal/journal.h"
 #include "why/last_rules.h"
@@ -240,7 +241,8 @@ struct run {
   group_env group_env;
   job_env job_env;
   ranks ranks;
-  bool ranks_begun, ranks_over;    /* what the other ranks were told */
+  bool ranks_begun, ranks_over; /* what the other ranks were told */
+  node_share *node;             /* ranks on this node that restore the same; NULL: we are alone */
   uint32_t task_index, task_count; /* `task` and `tasks` of the options */
   hub *hub;                        /* by which the other tasks are asked; NULL: there is none */
   bool own_end;                    /* our own job has ended, and others may still write */

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "commit/manifest/manifest.h"
+#include "job/move/node_share.h"
 #include "job/move/progress_sink.h"
 #include "job/move/unit_files.h"
 #include "prims/fs.h"
@@ -27,9 +28,12 @@ typedef struct transfer_nearby {
    * does. Called from any thread. */
   bool (*stood)(void *ctx, const char *name, char path[FS_PATH_MAX]);
   void *ctx;
-  /* How many it brought, without the user's metadata; of how many something came from the store;
-   * and how many came from here whole. An empty one that did not stand here is neither. */
-  atomic_uint files, fetched, here;
+  node_share *node;     /* tasks that bring the same at this time; may be NULL */
+  uint32_t turn, turns; /* which of so many this one is, where they are known */
+  /* How many it brought, without the user's metadata; of how many something came from the store; how
+   * many came else from other tasks, in part; and how many from here alone. An empty one that did not
+   * stand here is none of these. */
+  atomic_uint files, fetched, shared, here;
 } transfer_nearby;
 
 typedef struct transfer {
@@ -47,6 +51,8 @@ typedef struct transfer {
   bool later; /* transfer_down: the user's metadata comes too, if it was set after the save */
   const progress_sink *progress; /* not for transfer_up; may be NULL */
   transfer_nearby *nearby;       /* transfer_down; may be NULL */
+  const char
+      *shown; /* where its files will stand when they are whole; NULL: no other task is told */
 } transfer;
 
 /* Sends every regular file of the tree to "<prefix>/<name>" and fills in its digests. A file that

@@ -16,28 +16,39 @@ static bool reads_again(int rc, int reading) {
   return (rc == ERR_CORRUPT || rc == ERR_NOENT) && reading + 1 < READINGS;
 }
 
-/* Reads block `i` of a file of the manifest, which has `want` bytes, and checks it. */
-static int fetch_block(const transfer *t, const manifest *m, const manifest_entry *entry,
-                       const char *key, size_t i, void *to, size_t want, err *e) {
+/* A file of the manifest, and where its bytes may come from. */
+typedef struct source {
+  const manifest_entry *entry;
+  const char *key;
+  hash_kind hash;
+  int near;         /* what stood here under its name; -1: nothing */
+  node_share *node; /* NULL: no other task is asked */
+  bool asked;
+  node_claim claim;     /* once it was */
+  bool fetched, shared; /* something came from the store; from another task */
+} source;
+
+/* Reads block `i`, which has `want` bytes, from the store, and checks it. */
+static int fetch_block(const transfer *t, const source *s, size_t i, void *to, size_t want,
+                       err *e) {
   uint64_t at = (uint64_t)i * HASH_BLOCK;
   digest found;
-  ssize_t got = t->store->ops->read(t->store, key, at, to, want, e);
-  if (got == ERR_NOENT) return err_set(e, ERR_CORRUPT, "%s is missing", key);
+  ssize_t got = t->store->ops->read(t->store, s->key, at, to, want, e);
+  if (got == ERR_NOENT) return err_set(e, ERR_CORRUPT, "%s is missing", s->key);
   if (got < 0) return (int)got;
   if ((size_t)got < want)
-    return err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", key,
-                   (unsigned long long)(at + (uint64_t)got), (unsigned long long)entry->size);
-  int rc = hash_block(m->hash, to, want, &found, NULL, e);
-  if (rc < 0 || hash_block_equal(&found, &entry->blocks[i]) || FAULT("bytes-not-compared"))
+    return err_set(e, ERR_CORRUPT, "%s ends at byte %llu of %llu", s->key,
+                   (unsigned long long)(at + (uint64_t)got), (unsigned long long)s->entry->size);
+  int rc = hash_block(s->hash, to, want, &found, NULL, e);
+  if (rc < 0 || hash_block_equal(&found, &s->entry->blocks[i]) || FAULT("bytes-not-compared"))
     return rc;
-  return err_set(e, ERR_CORRUPT, "%s: block %zu (bytes %llu to %llu) is not what was saved", key, i,
-                 (unsigned long long)at, (unsigned long long)(at + want - 1));
+  return err_set(e, ERR_CORRUPT, "%s: block %zu (bytes %llu to %llu) is not what was saved", s->key,
+                 i, (unsigned long long)at, (unsigned long long)(at + want - 1));
 }
 
 /* Reads block `i` from a file that may have it; false: it has other bytes, or cannot be read, which the
  * store makes good. */
-static bool has_block(const transfer *t, const manifest *m, const manifest_entry *entry, int fd,
-                      size_t i, char *to, size_t want) {
+static bool has_block(const transfer *t, const source *s, int fd, size_t i, char *to, size_t want) {
   off_t at = (off_t)i * HASH_BLOCK;
   size_t len = 0;
   digest found;
@@ -46,38 +57,43 @@ static bool has_block(const transfer *t, const manifest *m, const manifest_entry
     if (got <= 0) return false;
     len += (size_t)got;
   }
-  return hash_block(m->hash, to, want, &found, NULL, NULL) == 0 &&
-         hash_block_equal(&found, &entry->blocks[i]);
+  return hash_block(s->hash, to, want, &found, NULL, NULL) == 0 &&
+         hash_block_equal(&found, &s->entry->blocks[i]);
 }
 
-/* Brings a block, from `near` (-1: there is none) if that has it. */
-static int bring_block(const transfer *t, const manifest *m, const manifest_entry *entry,
-                       const char *key, int near, size_t i, void *to, size_t want, bool *fetched,
-                       err *e) {
+/* Brings a block from where it is nearest. The other tasks are asked when something is lacking here. */
+static int bring_block(const transfer *t, source *s, size_t i, void *to, size_t want, err *e) {
   int rc = 0;
-  if (near >= 0 && has_block(t, m, entry, near, i, to, want)) return 0;
-  *fetched = true;
+  if (s->near >= 0 && has_block(t, s, s->near, i, to, want)) return 0;
+  if (s->node && !s->asked) {
+    s->asked = true;
+    node_share_claim(s->node, &s->entry->file, t->cancel, &s->claim);
+  }
+  if (s->claim.from >= 0 && has_block(t, s, s->claim.from, i, to, want)) {
+    s->shared = true;
+    return 0;
+  }
+  s->fetched = true;
   for (int reading = 0; reading < READINGS; reading++) {
-    rc = fetch_block(t, m, entry, key, i, to, want, e);
+    rc = fetch_block(t, s, i, to, want, e);
     if (!reads_again(rc, reading)) break;
   }
+  if (s->node) node_share_alive(s->node, &s->claim);
   return rc;
 }
 
 /* Reads a file of the manifest block by block, each checked, and hands the bytes to `fd` (-1: only
- * checked). `near`: as of bring_block. */
-static int fetch_blocks(const transfer *t, const manifest *m, const manifest_entry *entry,
-                        const char *key, int near, int fd, const char *path, bool *fetched,
-                        err *e) {
+ * checked). */
+static int bring_blocks(const transfer *t, source *s, int fd, const char *path, err *e) {
+  const uint64_t size = s->entry->size;
   transfer_block b;
-  int rc = transfer_block_open(&b, entry->size, e);
-  size_t count = hash_block_count(entry->size);
+  int rc = transfer_block_open(&b, size, e);
+  size_t count = hash_block_count(size);
   for (size_t i = 0; rc == 0 && i < count; i++) {
-    uint64_t at = (uint64_t)i * HASH_BLOCK, left = entry->size - at;
+    uint64_t left = size - (uint64_t)i * HASH_BLOCK;
     size_t want = left < HASH_BLOCK ? (size_t)left : HASH_BLOCK;
     rc = transfer_canceled(t, e);
-    if (rc < 0) break;
-    rc = bring_block(t, m, entry, key, near, i, b.data, want, fetched, e);
+    if (rc == 0) rc = bring_block(t, s, i, b.data, want, e);
     if (rc == 0 && fd >= 0) rc = fs_write_all(t->io, fd, b.data, want, path, e);
     if (rc == 0) transfer_moved(t, want);
   }
@@ -140,18 +156,28 @@ static int open_near(const transfer *t, const manifest_entry *entry) {
   return -1;
 }
 
+static void count(transfer_nearby *n, const source *s) {
+  atomic_fetch_add(&n->files, 1);
+  atomic_fetch_add(&n->fetched, s->fetched);
+  atomic_fetch_add(&n->shared, s->shared && !s->fetched);
+  atomic_fetch_add(&n->here, s->near >= 0 && !s->fetched && !s->shared);
+}
+
 static int bring_file(const struct transfer_batch *b, const manifest_entry *entry, const char *key,
                       int fd, const char *path, err *e) {
   const transfer *t = b->t;
-  bool fetched = false;
-  int near = open_near(t, entry);
-  int rc = fetch_blocks(t, b->m, entry, key, near, fd, path, &fetched, e);
-  if (near >= 0) t->io->close(t->io, near);
-  if (rc == 0 && t->nearby) {
-    atomic_fetch_add(&t->nearby->files, 1);
-    atomic_fetch_add(&t->nearby->fetched, fetched);
-    atomic_fetch_add(&t->nearby->here, near >= 0 && !fetched);
-  }
+  char shown[FS_PATH_MAX];
+  source s = {.entry = entry,
+              .key = key,
+              .hash = b->m->hash,
+              .near = open_near(t, entry),
+              .node = t->shown && t->nearby ? t->nearby->node : NULL,
+              .claim = {.from = -1, .held = {.fd = -1}}};
+  if (s.node && fs_join(shown, t->shown, entry->name, NULL) < 0) s.node = NULL;
+  int rc = bring_blocks(t, &s, fd, path, e);
+  if (s.node) node_share_end(s.node, &s.claim, rc == 0 ? path : NULL, shown);
+  if (s.near >= 0) t->io->close(t->io, s.near);
+  if (rc == 0 && t->nearby) count(t->nearby, &s);
   return rc;
 }
 
@@ -194,6 +220,9 @@ static int down_later(const struct transfer_batch *b, err *e) {
 
 static int down_one(void *ctx, size_t i) {
   struct transfer_batch *b = ctx;
+  const transfer_nearby *n = b->t->nearby;
+  /* Each task begins elsewhere, so that they share the fetching, too. */
+  if (n && n->turns > 1) i = (i + (uint64_t)b->m->count * n->turn / n->turns) % b->m->count;
   const manifest_entry *entry = &b->m->entries[i];
   if (entry->type != MANIFEST_FILE) return 0;
   err e = {0};
@@ -295,11 +324,15 @@ static int verify_size(const struct transfer_batch *b, const manifest_entry *ent
 static int verify_file(const struct transfer_batch *b, const manifest_entry *entry, const char *key,
                        err *e) {
   int64_t mtime_ns;
-  bool fetched;
+  source s = {.entry = entry,
+              .key = key,
+              .hash = b->m->hash,
+              .near = -1,
+              .claim = {.from = -1, .held = {.fd = -1}}};
   if (entry->outside) return fetch_metadata(b->t, b->m, entry, key, -1, key, &mtime_ns, e);
   int rc = verify_size(b, entry, key, e);
   for (int reading = 0; reads_again(rc, reading); reading++) rc = verify_size(b, entry, key, e);
-  return rc < 0 ? rc : fetch_blocks(b->t, b->m, entry, key, -1, -1, key, &fetched, e);
+  return rc < 0 ? rc : bring_blocks(b->t, &s, -1, key, e);
 }
 
 static int verify_one(void *ctx, size_t i) {

@@ -78,15 +78,17 @@ static int show(const io *io, const manifest *m, const char *stage, const char *
 }
 
 int restore_unit(const restore *r, const manifest *m, const char *key, const char *dir, err *e) {
-  char nonce[33], stage[FS_PATH_MAX];
+  char nonce[33], stage[FS_PATH_MAX], shown[FS_PATH_MAX];
   transfer t = {.io = r->io,
                 .store = r->store,
                 .pool = r->pool,
                 .cancel = r->cancel,
                 .later = true,
                 .progress = r->progress,
-                .nearby = r->nearby};
-  int rc = name_is_free(r->io, m, dir, e);
+                .nearby = r->nearby,
+                .shown = shown};
+  int rc = fs_join(shown, dir, m->kind == MATCH_DIR ? m->unit : "", e);
+  if (rc == 0) rc = name_is_free(r->io, m, dir, e);
   if (rc < 0) return rc;
   rc = io_nonce(r->io, nonce);
   if (rc < 0) return err_sys(e, rc, "no random name for the staging of %s", m->unit);

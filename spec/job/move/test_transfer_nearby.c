@@ -181,6 +181,69 @@ static void damage_in_the_store_is_found_where_it_is_fetched(void **unused) {
   assert_int_equal(down(&fetched), ERR_CORRUPT);
 }
 
+/* ---- from other tasks ---- */
+
+/* Restores to `to`, where it will stay, as one task of a node does. */
+static int down_with(node_share *node, const char *to, transfer_nearby *n) {
+  err e = {0};
+  char at[FS_PATH_MAX];
+  snprintf(at, sizeof at, "%s", in(to));
+  *n = (transfer_nearby){.stood = stood_nowhere, .node = node, .turn = 1, .turns = 2};
+  transfer t = {.io = io_unflushed(), .store = place.s, .nearby = n, .shown = at};
+  return transfer_down(&t, &saved, "u", at, &e);
+}
+
+static node_share *open_node(void) {
+  node_share *node = node_share_open(io_unflushed(), NULL, dir, "l1", "boot", "target");
+  assert_non_null(node);
+  return node;
+}
+
+static void what_another_task_has_fetched_is_taken_from_there(void **unused) {
+  transfer_nearby n;
+  node_share *a = open_node(), *b = open_node();
+  make_dir(in("first"));
+  assert_int_equal(down_with(a, "first", &n), 0);
+  assert_int_equal(n.fetched, 3);
+  forget("u/large");
+  forget("u/small");
+  forget("u/sub/state");
+  assert_int_equal(down_with(b, "out", &n), 0);
+  assert_int_equal(n.fetched, 0);
+  assert_int_equal(n.shared, 3);
+  assert_int_equal(n.here, 0);
+  must_be_whole();
+  node_share_close(a);
+  node_share_close(b);
+}
+
+/* Its job has begun, and writes into what it resumed from. */
+static void what_another_task_has_changed_since_is_fetched(void **unused) {
+  transfer_nearby n;
+  node_share *a = open_node();
+  make_dir(in("first"));
+  assert_int_equal(down_with(a, "first", &n), 0);
+  write_file(in("first/small"), "trained");
+  if (truncate(in("first/large"), 9 * MIB) < 0) abort();
+  unlink(in("first/sub/state"));
+  assert_int_equal(down_with(a, "out", &n), 0);
+  assert_int_equal(n.fetched, 3);
+  must_be_whole();
+  node_share_close(a);
+}
+
+static void one_that_fails_leaves_no_note(void **unused) {
+  transfer_nearby n;
+  node_share *a = open_node();
+  make_dir(in("first"));
+  forget("u/small");
+  assert_int_equal(down_with(a, "first", &n), ERR_CORRUPT);
+  assert_int_equal(store_put_text(place.s, "u/small", "weights", STORE_REPLACE), 0);
+  assert_int_equal(down_with(a, "out", &n), 0);
+  must_be_whole();
+  node_share_close(a);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
 int main(void) {
@@ -193,6 +256,9 @@ int main(void) {
       T(neither_links_nor_pipes_nor_directories_are_read),
       T(where_nothing_stood_all_of_it_is_fetched),
       T(damage_in_the_store_is_found_where_it_is_fetched),
+      T(what_another_task_has_fetched_is_taken_from_there),
+      T(what_another_task_has_changed_since_is_fetched),
+      T(one_that_fails_leaves_no_note),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
