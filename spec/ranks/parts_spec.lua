@@ -377,6 +377,17 @@ describe("ranks that restore their own parts", function()
     end)
   end
 
+  it("can be asked by hand for one file of one of them, as a launcher's task or not", function()
+    run(2, "save 1", OWN)
+    for _, env in ipairs { "", "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2" } do
+      place.must_sh "rm -rf back; mkdir back"
+      local _, code, said = place.apart("restore store --dir back --only 'shard-1*'", env)
+      assert.are.equal(0, code, said)
+      assert.are.equal("back/checkpoint-1/shard-1.bin\n", (place.sh "find back -type f"))
+      place.must_sh "cmp back/checkpoint-1/shard-1.bin store/checkpoint-1/shard-1.bin"
+    end
+  end)
+
   it("are told what own and all mean where a word is neither", function()
     local _, err = place.ends(2, "run --dir out --to store --restore-parts some -- true")
     place.has(err, "--restore-parts is 'own' or 'all', not 'some'")

@@ -181,15 +181,35 @@ describe("tasks that write into one directory", function()
     assert.equal(143, code(names[1]))
   end)
 
-  it("say that nothing is saved when the one that watches is dead, and end with 6", function()
-    local script = "[ $RANK = 1 ] || sleep 60; sleep 38"
-    local names = start_all(2, "", ": >$CKPT_DIR/../up.$RANK; " .. script)
-    await("both", function()
-      return support.read(dir .. "/up.0") and support.read(dir .. "/up.1")
-    end)
+  --- Three of them, of which the first is killed when all have begun, and its job goes on.
+  local function kill_the_first(script)
+    local names = start_all(3, "", ": >$CKPT_DIR/../up.$RANK; [ $RANK != 0 ] || sleep 60; "
+      .. "until [ -e $CKPT_DIR/../dead ]; do sleep 0.1; done; " .. script)
+    for rank = 0, 2 do
+      await("all", function() return support.read(dir .. "/up." .. rank) end, 30)
+    end
     sh("kill -9 " .. support.read(names[0] .. ".pid"))
-    assert.equal(6, code(names[1]))
-    says(names[1], "the first one, which watches the directory, has said nothing for 3%d s")
+    assert.equal(137, code(names[0]))
+    sh("touch " .. dir .. "/dead")
+    return names
+  end
+
+  it("say that nothing is saved when the one that watches is dead, and end with 6", function()
+    local names = kill_the_first "sleep 38; [ $RANK = 1 ] || exit 7"
+    assert.same({ 6, 7 }, { code(names[1]), code(names[2]) })
+    for rank = 1, 2 do
+      says(names[rank], "the first one, which watches the directory, has said nothing for 3%d s")
+    end
     says(names[1], "the command ended with 0, and the first task had said nothing any more")
+  end)
+
+  it("say so at once where they end before they could miss it", function()
+    local names = kill_the_first "save 1"
+    for rank = 1, 2 do
+      assert.equal(6, code(names[rank]))
+      says(names[rank], "the first one, which watches the directory, is dead: nothing is saved")
+      says(names[rank], "the command ended with 0, and the first task had said nothing any more")
+    end
+    assert.equal("", committed())
   end)
 end)

@@ -100,8 +100,9 @@ typedef struct watched {
   ckpt_task *task; /* NULL: nobody asks */
   double next_at;  /* on the monotonic clock: when to look for a question */
   const role *role;
-  bool silent;   /* it has asked nothing for so long that it is not known to live */
-  bool finished; /* it has ended, in order */
+  double quiet_s; /* so long it has asked nothing */
+  bool silent;    /* that is so long that it is not known to live; or it is known to be dead */
+  bool finished;  /* it has ended, in order */
 } watched;
 
 /* A task that cannot be asked is one of which nobody knows whether it writes: the one that watches says
@@ -144,6 +145,7 @@ static void tell_of_watched(watched *w, const ckpt_task_seen *seen) {
                 w->role->tasks);
   w->finished = seen->over;
   w->silent = silent;
+  w->quiet_s = seen->quiet_s;
 }
 
 static void answer(watched *w) {
@@ -166,6 +168,29 @@ static bool end_rest(const supervisor *s, double grace_s) {
     report_warning("cannot end process %d, which the job left: %s", (int)left.pid, strerror(-rc));
   processes_free(&rest);
   return found && rc == 0;
+}
+
+/* The one that watches may have died since it asked last. On its host that is seen; elsewhere one that has
+ * missed a question is waited for until it asks, or is silent. */
+static void look_again(watched *w, const options *o) {
+  const double missed_s = 12; /* it asks each 10 s */
+  ckpt_place place;
+  if (!w->task) return;
+  w->next_at = 0;
+  answer(w);
+  if (w->silent || w->finished || locate(o, &place) != 0) return;
+  bool here = !*place.host && strcmp(place.launch, w->role->launch) == 0;
+  if (here && !place.held) {
+    report_warning("task %u of %u: the first one, which watches the directory, is dead: nothing is "
+                   "saved any more",
+                   w->role->task, w->role->tasks);
+    w->silent = true;
+  }
+  while (!here && w->quiet_s >= missed_s && !w->silent && !w->finished) {
+    poll(NULL, 0, 500);
+    w->next_at = 0;
+    answer(w);
+  }
 }
 
 /* A task that ends well beside a watcher that is not there any more has saved nothing of late. */
@@ -244,6 +269,7 @@ int bystander_run(const options *o, const role *role) {
     join(&w, o, role, dir);
     code = start_command(&sup, o, &job, error, sizeof error);
     if (code == 0) code = wait_for_child(&sup, &w);
+    if (code == 0) look_again(&w, o);
     leave(&w, &sup, o, code);
     code = code_of(&w, code);
     report_share(false);
