@@ -73,9 +73,15 @@ describe("ckpt-script", function()
     assert.is_truthy(out:find("usage:", 1, true))
   end)
 
-  it("has the JIT on and all libraries, and ckpt", function()
+  -- LuaJIT's issue 829: a process died of it now and then.
+  it("compiles nothing with a LuaJIT whose compiler cuts addresses", function()
+    local _, code = run("assert(jit.status() == not jit.version:find('beta'))")
+    assert.are.equal(0, code)
+  end)
+
+  it("has all libraries, and ckpt", function()
     local out, code = run([[
-      assert(jit.status() and io and os and require("ffi") and debug)
+      assert(io and os and require("ffi") and debug)
       local ckpt = require "ckpt"
       assert(ckpt.list == require "ckpt.core".list)
       print(ckpt.version())]])

@@ -2,6 +2,7 @@
  * `ckpt-lua exec`. `arg` is as luajit sets it; an error prints a traceback and ends with 1. */
 
 #include <lauxlib.h>
+#include <luajit.h>
 #include <lualib.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -101,9 +102,21 @@ typedef struct command {
   char **argv;
 } command;
 
+/* The compiler of LuaJIT 2.1's betas cuts an address in next() to 32 bits now and then (its issue 829), and the
+ * process dies of it: there all is interpreted. */
+static void l_compile_if_sound(lua_State *L) {
+  lua_getglobal(L, "jit");
+  lua_getfield(L, -1, "version");
+  const char *version = lua_tostring(L, -1);
+  if (version && strstr(version, "beta"))
+    luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  lua_pop(L, 2);
+}
+
 static int l_main(lua_State *L) {
   const command *c = lua_touserdata(L, 1);
   luaL_openlibs(L);
+  l_compile_if_sound(L);
   l_open_ckpt(L);
   l_set_arg(L, c->argc, c->argv);
   lua_pushcfunction(L, l_traceback);
