@@ -322,14 +322,14 @@ static int link_remove(store *s, const char *key, err *e) {
 
 /* ---- listings ---- */
 
-typedef struct names {
+typedef struct listing {
   char (*at)[STORE_KEY_MAX];
   bool *is_prefix;
   store_object *objects;
   size_t count, room;
-} names;
+} listing;
 
-static void names_add(names *n, const char *key, size_t len, const object *o) {
+static void listing_add(listing *n, const char *key, size_t len, const object *o) {
   if (n->count == n->room) {
     n->room = n->room ? 2 * n->room : 64;
     n->at = realloc(n->at, n->room * sizeof *n->at);
@@ -344,7 +344,7 @@ static void names_add(names *n, const char *key, size_t len, const object *o) {
   n->count++;
 }
 
-static void names_take(names *n, const char *prefix, bool delimited) {
+static void listing_take(listing *n, const char *prefix, bool delimited) {
   size_t skip = *prefix ? strlen(prefix) + 1 : 0;
   for (size_t i = *prefix ? space_from(prefix) : 0; i < space_count(); i++) {
     const object *o = space_at(i);
@@ -354,16 +354,16 @@ static void names_take(names *n, const char *prefix, bool delimited) {
     }
     size_t part = skip + strcspn(o->key + skip, "/");
     if (!delimited || !o->key[part]) {
-      names_add(n, o->key, strlen(o->key), o);
+      listing_add(n, o->key, strlen(o->key), o);
     } else if (n->count == 0 || !n->is_prefix[n->count - 1] ||
                strlen(n->at[n->count - 1]) != part ||
                strncmp(n->at[n->count - 1], o->key, part) != 0) {
-      names_add(n, o->key, part, NULL);
+      listing_add(n, o->key, part, NULL);
     }
   }
 }
 
-static void names_free(names *n) {
+static void listing_free(listing *n) {
   free(n->at);
   free(n->is_prefix);
   free(n->objects);
@@ -372,28 +372,28 @@ static void names_free(names *n) {
 static int link_list(store *s, const char *prefix, bool delimited, store_list_fn *fn, void *ctx,
                      err *e) {
   actor *a = of(s);
-  names n = {0};
+  listing n = {0};
   fate f = begin(a, false);
-  if (f == DONE) names_take(&n, prefix, delimited);
+  if (f == DONE) listing_take(&n, prefix, delimited);
   int rc = end(a, f, 0, "list", prefix, e);
   for (size_t i = 0; rc == 0 && i < n.count; i++)
     rc = fn(ctx, n.at[i], n.is_prefix[i], n.is_prefix[i] ? NULL : &n.objects[i]);
-  names_free(&n);
+  listing_free(&n);
   return rc;
 }
 
 /* A listing, then one request for each object: others come in between, and it may stop halfway. */
 static int link_remove_prefix(store *s, const char *prefix, err *e) {
   actor *a = of(s);
-  names n = {0};
+  listing n = {0};
   int rc = store_key_check(prefix, e);
   if (rc < 0) return rc;
   fate f = begin(a, false);
-  if (f == DONE) names_take(&n, prefix, false);
+  if (f == DONE) listing_take(&n, prefix, false);
   rc = end(a, f, 0, "list", prefix, e);
   for (size_t i = 0; rc == 0 && i < n.count; i++)
     rc = write_call(a, REMOVE, n.at[i], NULL, 0, "", "remove", false, e);
-  names_free(&n);
+  listing_free(&n);
   return rc;
 }
 
