@@ -59,6 +59,7 @@
 ---@field age number
 ---@field files integer
 ---@field bytes number
+---@field left_out integer files that it was saved without
 ---@field metrics? table<string, any>
 ---@field kind string
 ---@field newest boolean
@@ -74,13 +75,14 @@
 ---@alias ckpt.policy.Answer boolean|string|nil
 ---@alias ckpt.policy.Chosen (ckpt.policy.Checkpoint|string)[]|nil
 ---@alias ckpt.policy.Ask fun(e: ckpt.policy.Event, memory: table): ckpt.policy.Answer, string?, any
+---@alias ckpt.policy.Leave fun(e: ckpt.policy.Event, memory: table): ckpt.policy.Globs|nil
 ---@alias ckpt.policy.Tell fun(e: ckpt.policy.Event, memory: table): any
 ---@alias ckpt.policy.Choose fun(list: ckpt.policy.Checkpoint[], memory: table): ckpt.policy.Chosen, string?
 
 ---@class (exact) ckpt.Policy
 ---@field api integer
 ---@field unit? ckpt.policy.Globs
----@field exclude? ckpt.policy.Globs
+---@field exclude? ckpt.policy.Globs|ckpt.policy.Leave
 ---@field complete? ckpt.policy.Rule
 ---@field markers? { null?: string, temp?: string }
 ---@field metrics? ckpt.policy.Rule|ckpt.policy.Rule[]
