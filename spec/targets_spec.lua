@@ -46,7 +46,8 @@ describe("a target that played nothing", function()
       "spec/contract/list.lua", "spec/contract/mutants.lua" }
     local plain = { all = true, setup = true, check = true, ["test-long"] = true,
       install = true, uninstall = true, clean = true, -- these measure, and judge nothing:
-      ["bench-put"] = true, ["bench-log"] = true, ["bench-policy"] = true }
+      ["bench-put"] = true, ["bench-log"] = true, ["bench-policy"] = true,
+      ["bench-ranks"] = true }
     local seen = 0
     local help = support.sh("unset MAKEFLAGS MAKELEVEL; make -s SETUP=no help")
     for target in ("\n" .. help):gmatch("\n([%w-]+):") do

@@ -132,7 +132,7 @@ describe("a program that requires ckpt", function()
   end)
 
   it("runs no module of the library that could be compiled", function()
-    local pipe = assert(io.popen("find lua/ckpt -name '*.lua' ! -name types.lua"))
+    local pipe = assert(io.popen("find lua/ckpt -name '*.lua' ! -name 'types*.lua'"))
     local count = 0
     for path in pipe:lines() do
       count = count + 1
