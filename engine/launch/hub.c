@@ -327,6 +327,11 @@ hub_state hub_step(hub *h, bool busy, int64_t end_at, int64_t *due) {
   if (now - h->asked_at >= beat_ns) ask(h);
   if (now - h->read_at >= pause) read_all(h);
   hub_state state = h->ended ? state_at_end(h, busy, now, end_at) : HUB_LIVES;
+  /* That is said once, so by what there is now: those that never came are given up in the same moment. */
+  if (state == HUB_UNKNOWN && h->read_at < now) {
+    read_all(h);
+    state = state_at_end(h, busy, now, end_at);
+  }
   *due = seconds_later(h->read_at, pause);
   if (seconds_later(h->asked_at, beat_ns) < *due) *due = seconds_later(h->asked_at, beat_ns);
   if (h->ended && end_at < *due) *due = end_at;

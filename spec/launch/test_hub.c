@@ -291,6 +291,19 @@ static void nobody_is_waited_for_long_of_whom_nothing_hangs(void **state) {
   hub_close(h, true);
 }
 
+/* Looks are half a second apart: the last one before the wait is over was of those that may still come. */
+static void those_that_never_came_are_given_up_when_the_wait_is_over_and_not_doubted(void **state) {
+  int64_t due;
+  hub *h = open_hub_that_waits(state, 3, 8000000000);
+  hub_ended(h, true);
+  pass(7.75);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
+  pass(0.3);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_OVER);
+  assert_true(hub_clean(h) && hub_alone(h));
+  hub_close(h, true);
+}
+
 static void one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline(void **state) {
   int64_t due;
   hub *h = open_hub(state, 2);
@@ -504,6 +517,7 @@ int main(void) {
       T(one_that_comes_after_all_is_asked_and_the_rest_unknown_again),
       T(one_that_begins_as_ours_ends_is_not_given_up),
       T(nobody_is_waited_for_long_of_whom_nothing_hangs),
+      T(those_that_never_came_are_given_up_when_the_wait_is_over_and_not_doubted),
       T(one_that_lives_is_waited_for_as_long_as_it_does_but_over_no_deadline),
       T(all_have_ended_when_each_says_so),
       T(an_end_in_order_is_told_and_another_is_silence),
