@@ -20,10 +20,12 @@ describe("doctor", function()
   it("finds a directory good, and leaves nothing there", function()
     sh "mkdir target"
     local text = place.must "doctor target"
-    has(text, "saving there would work: 0 faults, 0 warnings")
+    has(text, "saving there would work: 0 faults,")
     local found = words("\n" .. text)
+    -- How much room is left is the machine's affair: nine tenths full is rightly a warning.
+    assert.is_true(found.space == "ok" or found.space == "WARNING", text)
     for _, topic in ipairs { "place", "write", "list", "race", "large", "delete", "links", "rename",
-      "locks", "space", "left", "log" } do
+      "locks", "left", "log" } do
       assert.are.equal("ok", found[topic], topic .. "\n" .. text)
     end
     assert.are.equal("target\n", (all "target"):gsub(dir .. "/", ""))
