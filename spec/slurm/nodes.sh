@@ -13,6 +13,8 @@ srun $CKPT run --run $1 --dir /tmp/$1 --to $WORK/$1 --marker DONE --settle 0.5 -
 END
 }
 saved() { seen 90 "$WORK/$1.log" "\"saved\", \"step\": $2,"; }
+# Where the machine is busy the first commit comes long after its files: without it there is nothing to go on from.
+committed() { seen 90 "$WORK/$1.log" 'committed checkpoint-'; }
 node_of_first() { sed -n 's/.*"rank": 0,.*"host": "n\([1-4]\)".*/\1/p' "$WORK/$1.log" | tail -n 1; }
 # Slurm waits a minute, and for several answers, until it gives the rest of a job up whose node is frozen.
 again() { seen 300 "$WORK/$1.log" '"start", "step": [1-9]'; }
@@ -21,6 +23,7 @@ again() { seen 300 "$WORK/$1.log" '"start", "step": [1-9]'; }
 
 both lost 80
 saved lost 10
+committed lost
 n=$(node_of_first lost)
 node_lose "$n"
 again lost
@@ -33,6 +36,7 @@ node_return "$n"
 
 both frozen 100
 saved frozen 10
+committed frozen
 n=$(node_of_first frozen)
 node_freeze "$n"
 again frozen
