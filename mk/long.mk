@@ -18,7 +18,7 @@ bench-log: bench-put all servers $(call tests,log_made)
 	@$(TEST_ENV) spec/commit/log/bench_log.sh
 
 # Those that are shown as they go differ in what they play, with what, and what is made before.
-PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks slurm grace net servers frameworks)
+PLAYED := $(patsubst %,test-%,failn power kill crash crash-s3 crash-kms zombie ranks slurm nfs grace net servers frameworks)
 $(PLAYED):
 	@$(TEST_ENV) $(WITH) spec/run_tests --shown $(PLAY)
 
@@ -46,6 +46,11 @@ test-failn: $(call tests,failn)
 test-power: private PLAY = spec/power/power.sh
 test-power: private WITH = SETUP=$(SETUP)
 test-power: all
+
+## test-nfs: three machines in User-Mode Linux, one of which serves NFS 4.2 to the others
+test-nfs: private PLAY = spec/nfs/nfs.sh
+test-nfs: private WITH = SETUP=$(SETUP)
+test-nfs: all
 
 ## test-kill: SIGKILL at every system call of save, commit and restore
 test-kill: private PLAY = spec/crash/kill.sh
@@ -113,7 +118,7 @@ judge-faults: all servers
 	  spec/run_tests --shown spec/judge/faults.sh
 
 ## test-long: all tests that take minutes, one after the other; SIZE, N, COUNT and the like as above
-LONG := hostile world failn kill sim zombie ranks slurm power net grace crash crash-s3 crash-kms servers
+LONG := hostile world failn kill sim zombie ranks slurm nfs power net grace crash crash-s3 crash-kms servers
 test-long: all servers
 	@bad=; for t in $(LONG); do echo "== test-$$t"; $(MAKE) --no-print-directory test-$$t || bad="$$bad test-$$t"; done; \
 	  [ -z "$$bad" ] || { echo "failed, or played nothing:$$bad"; exit 1; }

@@ -84,6 +84,8 @@ describe("a target that played nothing", function()
     if support.sh("id -u"):match("^0\n") then
       is_skipped(path .. " SETUP=no", "spec/run_tests --shown spec/power/power.sh",
         "it needs User-Mode Linux")
+      is_skipped(path .. " SETUP=no", "spec/run_tests --shown spec/nfs/nfs.sh",
+        "it needs User-Mode Linux and NFS")
     end
     -- All that it is made of is there, and make finds nothing to do.
     is_red(path, "make -s SETUP=no VALGRIND=buf valgrind", "valgrind: skipped")

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -29,20 +30,61 @@ static ssize_t result_len(ssize_t rc) {
     rc = (type)(call);                                                                             \
   } while (rc < 0 && errno == EINTR);
 
-static int sys_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
-  (void)io;
+/* ---- what another host has changed ---- */
+
+/* Has a network file system ask its server for what it knows of a file or a directory, and drop what
+ * it remembers if that is another: NFS answers from memory for up to a minute, listings, sizes and
+ * "it is not there" alike. Others know nothing but the truth, and this costs them nothing. Errors
+ * are those of the call behind it. */
+static void ask_server(int dirfd, const char *path, int flags) {
+  struct statx seen;
+  (void)!statx(dirfd, path, flags | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS,
+               &seen);
+}
+
+/* Has the server asked for the directory in which a name is not, as it was remembered. */
+static void ask_above(int dirfd, const char *path) {
+  char above[PATH_MAX];
+  const char *name = strrchr(path, '/');
+  if (!name) {
+    ask_server(dirfd, "", AT_EMPTY_PATH);
+  } else if (name == path) {
+    ask_server(dirfd, "/", 0);
+  } else if ((size_t)(name - path) < sizeof above) {
+    memcpy(above, path, (size_t)(name - path));
+    above[name - path] = 0;
+    ask_server(dirfd, above, 0);
+  }
+}
+
+static int open_known(int dirfd, const char *path, int flags, mode_t mode) {
   AGAIN_ON_EINTR(int, openat(dirfd, path, flags | O_CLOEXEC, mode))
   return result(rc);
 }
 
-static int sys_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+static int sys_open(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
   (void)io;
+  int rc = open_known(dirfd, path, flags, mode);
+  if (rc != -ENOENT || flags & O_CREAT) return rc;
+  ask_above(dirfd, path);
+  return open_known(dirfd, path, flags, mode);
+}
+
+static int open_beneath_known(int dirfd, const char *path, int flags, mode_t mode) {
   struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
                          .mode = flags & O_CREAT ? mode : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
   AGAIN_ON_EINTR(int, (int)syscall(SYS_openat2, dirfd, path, &how, sizeof how))
   /* Seccomp filters that are older than the call refuse it with EPERM. */
   return rc < 0 && errno == EPERM ? -ENOSYS : result(rc);
+}
+
+static int sys_open_beneath(const io *io, int dirfd, const char *path, int flags, mode_t mode) {
+  (void)io;
+  int rc = open_beneath_known(dirfd, path, flags, mode);
+  if (rc != -ENOENT || flags & O_CREAT) return rc;
+  ask_above(dirfd, path);
+  return open_beneath_known(dirfd, path, flags, mode);
 }
 
 /* Linux frees the descriptor even when close reports EINTR: a second try could close a stranger's.
@@ -102,6 +144,10 @@ static int sys_fstat(const io *io, int fd, struct stat *out) {
 
 static int sys_lstat(const io *io, int dirfd, const char *path, struct stat *out) {
   (void)io;
+  ask_server(dirfd, path, 0);
+  int rc = result(fstatat(dirfd, path, out, AT_SYMLINK_NOFOLLOW));
+  if (rc != -ENOENT) return rc;
+  ask_above(dirfd, path);
   return result(fstatat(dirfd, path, out, AT_SYMLINK_NOFOLLOW));
 }
 
@@ -159,6 +205,7 @@ static int sys_utimens(const io *io, int dirfd, const char *path, const struct t
 
 static ssize_t sys_getdents(const io *io, int fd, void *to, size_t len) {
   (void)io;
+  ask_server(fd, "", AT_EMPTY_PATH);
   return result_len(syscall(SYS_getdents64, fd, to, len));
 }
 

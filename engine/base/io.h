@@ -17,6 +17,8 @@ typedef enum io_clock {
   IO_MONO, /* CLOCK_BOOTTIME: durations; goes on while the machine sleeps */
 } io_clock;
 
+/* What another host has changed on a network file system is seen by open, lstat and getdents: that of
+ * the system asks its server, and does not answer from memory. */
 typedef struct io io;
 struct io {
   void *ctx;
