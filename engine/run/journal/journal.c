@@ -104,18 +104,31 @@ static journal_log *find_log(const journal *j, const char *target, const char *g
   return NULL;
 }
 
+static bool has_commit(const journal_log *l) {
+  return l->newest.n != RUNLOG_NONE;
+}
+
 const journal_log *journal_find_log(const journal *j, const char *target, const char *group) {
-  return find_log(j, target, group);
+  const journal_log *l = find_log(j, target, group);
+  return l && has_commit(l) ? l : NULL;
 }
 
 const journal_log *journal_log_at(const journal *j, const char *target, size_t i) {
   for (size_t k = 0; k < j->log_count; k++)
-    if (strcmp(j->logs[k].target, target) == 0 && i-- == 0) return &j->logs[k];
+    if (has_commit(&j->logs[k]) && strcmp(j->logs[k].target, target) == 0 && i-- == 0)
+      return &j->logs[k];
+  return NULL;
+}
+
+const journal_log *journal_known_log(const journal *j, const char *log) {
+  for (size_t i = j->log_count; i-- > 0;)
+    if (!log || strcmp(j->logs[i].newest.log, log) == 0) return &j->logs[i];
   return NULL;
 }
 
 bool journal_has_committed(const journal *j, const char *target) {
-  if (j->log_count) return journal_log_at(j, target, 0) != NULL;
+  for (size_t i = 0; i < j->log_count; i++)
+    if (has_commit(&j->logs[i])) return journal_log_at(j, target, 0) != NULL;
   for (size_t i = 0; i < j->count; i++)
     if (j->units[i].commit.n != RUNLOG_NONE) return true;
   return false;
@@ -164,10 +177,10 @@ static int unit_line(const journal_unit *u, const char *state, buf *out, err *e)
 }
 
 static int log_line(const journal_log *l, buf *out, err *e) {
+  json_int_t newest = has_commit(l) ? (json_int_t)l->newest.n : -1;
   return add_line(json_pack("{s:s, s:o, s:o, s:s, s:I, s:s}", "type", "log", "target",
                             js_name_new(l->target), "group", js_name_new(l->group), "log",
-                            l->newest.log, "newest", (json_int_t)l->newest.n, "entry",
-                            l->newest.entry),
+                            l->newest.log, "newest", newest, "entry", l->newest.entry),
                   out, e);
 }
 
@@ -249,7 +262,9 @@ static int fold_log(journal *j, const json_t *line) {
   if (rc == 0) rc = js_get_name(line, "group", "journal", &group, NULL);
   if (rc == 0) rc = js_get_int(line, "newest", "journal", &n, NULL);
   runlog_ref newest = commit_of(line, n);
-  if (rc == 0 && n >= 0) rc = put_log(j, target, group, &newest);
+  const char *log = json_string_value(json_object_get(line, "log"));
+  if (n < 0) snprintf(newest.log, sizeof newest.log, "%s", log ? log : "");
+  if (rc == 0 && (n >= 0 || *newest.log)) rc = put_log(j, target, group, &newest);
   free(target);
   free(group);
   return rc;
@@ -498,17 +513,20 @@ int journal_note_child_end(journal *j, err *e) {
   return journal_note_child(j, 0, 0, 0, e);
 }
 
-/* It is not flushed: an older one that is read after a crash lets no start go on that should not. */
+/* A commit is not flushed: an older one that is read after a crash lets no start go on that should not.
+ * That a log was used is: without it, the next start of ranks is refused. */
 int journal_note_log(journal *j, const char *target, const char *group, const runlog_ref *newest,
                      err *e) {
   const journal_log *known = find_log(j, target, group);
+  const bool used = newest->n == RUNLOG_NONE;
   if (known && runlog_ref_same(&known->newest, newest)) return 0;
+  if (known && used && strcmp(known->newest.log, newest->log) == 0) return 0;
   buf line;
   buf_init(&line, LINE_MAX_BYTES);
   int rc = put_log(j, target, group, newest);
   if (rc < 0) return err_set(e, rc, "journal: out of memory");
   rc = log_line(find_log(j, target, group), &line, e);
-  if (rc == 0) rc = append(j, &line, false, e);
+  if (rc == 0) rc = append(j, &line, used, e);
   buf_free(&line);
   return rc;
 }

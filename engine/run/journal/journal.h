@@ -45,7 +45,7 @@ typedef struct journal_child {
 /* What was last known of the log of a group at a target. */
 typedef struct journal_log {
   char *target, *group;
-  runlog_ref newest; /* its newest commit */
+  runlog_ref newest; /* its newest commit; n RUNLOG_NONE: none yet, and only `log` is known */
 } journal_log;
 
 typedef struct journal journal;
@@ -69,6 +69,9 @@ const journal_log *journal_find_log(const journal *j, const char *target, const 
 const journal_log *journal_log_at(const journal *j, const char *target, size_t i);
 /* True if there was a commit to this target. A journal of before 1.1 does not tell targets apart. */
 bool journal_has_committed(const journal *j, const char *target);
+/* Finds a log by its own name (runlog_ref.log), whatever its target was called, with commits or
+ * without; NULL: it is not known here. With `log` NULL: the one that was first noted last. */
+const journal_log *journal_known_log(const journal *j, const char *log);
 
 /* Asks `here` for each committed unit whether the target at hand has it. If not, the unit is
  * complete from then on, as the bytes are the same wherever they are; one without a fingerprint is
@@ -86,6 +89,8 @@ int journal_note(journal *j, const char *path, journal_state state, const digest
 /* Notes what was reported for a unit (NULL: nothing), which stays with its record whatever becomes of
  * the unit, until it is gone. It is not flushed. */
 int journal_note_result(journal *j, const char *path, const char *result, bool named, err *e);
+/* `newest` without a commit (n RUNLOG_NONE) notes that this directory was used with that log: what is
+ * noted of a commit later stands in its place. */
 int journal_note_log(journal *j, const char *target, const char *group, const runlog_ref *newest,
                      err *e);
 int journal_forget(journal *j, const char *path, err *e); /* the unit is gone */

@@ -146,6 +146,31 @@ static void the_newest_commit_of_each_log_is_known_for_each_target(void **unused
   journal_close(j);
 }
 
+static void a_log_that_was_used_is_known_by_its_name_before_its_first_commit(void **unused) {
+  journal *j = open_it();
+  const runlog_ref three = ref_of(3), used = {.n = RUNLOG_NONE, .log = "used"};
+  assert_null(journal_known_log(j, NULL));
+  assert_int_equal(journal_note_log(j, "s3://b/old", "", &three, NULL), 0);
+  assert_int_equal(journal_note_log(j, "s3://b/new\xff", "", &used, NULL), 0);
+  for (int reopened = 0; reopened < 3; reopened++) {
+    assert_string_equal(journal_known_log(j, "used")->target, "s3://b/new\xff");
+    assert_string_equal(journal_known_log(j, three.log)->target, "s3://b/old");
+    assert_ptr_equal(journal_known_log(j, NULL), journal_known_log(j, "used"));
+    assert_null(journal_known_log(j, "other"));
+    assert_null(journal_find_log(j, "s3://b/new\xff", ""));
+    assert_null(journal_log_at(j, "s3://b/new\xff", 0));
+    assert_false(journal_has_committed(j, "s3://b/new\xff"));
+    journal_close(j);
+    j = open_it();
+  }
+  runlog_ref first = three;
+  snprintf(first.log, sizeof first.log, "used");
+  assert_int_equal(journal_note_log(j, "s3://b/new\xff", "", &first, NULL), 0);
+  assert_int_equal(journal_note_log(j, "s3://b/new\xff", "", &used, NULL), 0);
+  assert_int_equal(journal_find_log(j, "s3://b/new\xff", "")->newest.n, 3); /* that says more */
+  journal_close(j);
+}
+
 static void what_was_forgotten_stays_forgotten(void **unused) {
   journal *j = open_it();
   note(j, "a", JOURNAL_COMPLETE, 1, RUNLOG_NONE);
@@ -551,6 +576,7 @@ int main(void) {
       T(what_was_noted_is_there_after_a_restart),
       T(what_was_reported_stays_until_the_unit_is_gone),
       T(the_newest_commit_of_each_log_is_known_for_each_target),
+      T(a_log_that_was_used_is_known_by_its_name_before_its_first_commit),
       T(what_was_forgotten_stays_forgotten),
       T(a_unit_that_is_written_again_has_lost_its_proof),
       T(the_child_is_known_until_its_end_is_noted),
