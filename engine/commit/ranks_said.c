@@ -35,6 +35,10 @@ static bool add(json_t *top, const char *key, const char *text) {
   return !text || json_object_set_new(top, key, js_name_new(text)) == 0;
 }
 
+static bool add_true(json_t *top, const char *key, bool is) {
+  return !is || json_object_set_new(top, key, json_true()) == 0;
+}
+
 static bool add_refused(json_t *top, const names *refused) {
   if (refused->count == 0) return true;
   json_t *list = json_array();
@@ -56,6 +60,7 @@ int ranks_said_put(store *s, const ranks *r, const ranks_said *said, err *e) {
                 said->ready, "resume", js_name_new(said->resume));
   if (top &&
       !(add(top, "over", said->over ? said->why : NULL) &&
+        add_true(top, "elsewhere", said->over && said->elsewhere) &&
         add(top, "waits", *said->waits ? said->waits : NULL) && add_refused(top, &said->refused))) {
     json_decref(top);
     top = NULL;
@@ -91,6 +96,7 @@ static int parse(const ranks *r, const buf *text, const char *key, ranks_said *o
   if (rc == 0) rc = js_get_name(top, "launch", key, &launch, e);
   if (rc == 0) rc = js_get_int(top, "world", key, &world, e);
   if (rc == 0) rc = js_opt_bool(top, "ready", key, false, &out->ready, e);
+  if (rc == 0) rc = js_opt_bool(top, "elsewhere", key, false, &out->elsewhere, e);
   if (rc == 0) rc = js_get_name(top, "resume", key, &resume, e);
   if (rc == 0 && strcmp(launch, r->launch) != 0)
     rc = err_set(e, ERR_CORRUPT, "%s: it is of another launch", key);

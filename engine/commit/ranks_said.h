@@ -19,6 +19,7 @@ typedef struct ranks_said {
   bool ready;
   bool over;                       /* it has ended */
   char why[RANKS_SAID_TEXT_MAX];   /* why it has ended; "": it has ended well */
+  bool elsewhere;                  /* since its target is not the job's (ERR_OTHER_RUN) */
   char resume[FS_PATH_MAX];        /* below the watched directory; "": from nothing */
   char waits[RANKS_SAID_TEXT_MAX]; /* the reason why it waits before it begins; "": it does not */
   names

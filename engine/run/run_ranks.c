@@ -39,10 +39,11 @@ static bool add_refused(const run *r, names *out) {
   return !r->refused.unit || names_add(out, r->refused.unit);
 }
 
-/* `over`: NULL, or why this rank is not there any more; "": it has ended well. */
-static int put_record(const run *r, bool ready, const char *over, err *e) {
+/* `over`: NULL, or why this rank is not there any more, in `text`; "": it has ended well. */
+static int put_record(const run *r, bool ready, const err *over, err *e) {
   ranks_said said = {.ready = ready, .over = over != NULL};
-  snprintf(said.why, sizeof said.why, "%s", over ? over : "");
+  said.elsewhere = over && over->code == ERR_OTHER_RUN;
+  snprintf(said.why, sizeof said.why, "%s", over ? over->text : "");
   snprintf(said.resume, sizeof said.resume, "%s", ready ? resume_of(r) : "");
   snprintf(said.waits, sizeof said.waits, "%s", r->identity.waits);
   int rc = over && !add_refused(r, &said.refused)
@@ -85,7 +86,7 @@ static void forget_old(const run *r) {
   free(old);
 }
 
-static void say_over(run *r, const char *over) {
+static void say_over(run *r, const err *over) {
   err why = {0};
   if (r->ranks.world < 2 || !r->store || r->ranks_over) return;
   r->ranks_over = true;
@@ -94,7 +95,8 @@ static void say_over(run *r, const char *over) {
 }
 
 void run_ranks_failed(run *r, const err *e) {
-  say_over(r, e && *e->text ? e->text : "it could not begin");
+  const err unknown = {.text = "it could not begin"};
+  say_over(r, e && *e->text ? e : &unknown);
 }
 
 void run_ranks_wait(const run *r) {
@@ -106,7 +108,8 @@ void run_ranks_wait(const run *r) {
 }
 
 void run_ranks_close(run *r) {
-  if (r->ranks_begun && !atomic_load(&r->stop)) say_over(r, "");
+  const err well = {0};
+  if (r->ranks_begun && !atomic_load(&r->stop)) say_over(r, &well);
 }
 
 /* Tells the others of a start that was refused before it came to the store. What is alive here under the
@@ -123,13 +126,13 @@ void run_ranks_refused(run *r, const err *e) {
     return;
   if (store_open(&r->places.target, r->outer, r->env->log, &r->store, &why) < 0) return;
   atomic_store(&r->store->patience_ns, PATIENCE_S * (int64_t)1000000000);
-  say_over(r, e->text);
+  say_over(r, e);
 }
 
 /* ---- the others ---- */
 
 static int has_ended(const run *r, const ranks_said *seen, err *e) {
-  return err_set(e, ERR_CONFLICT,
+  return err_set(e, seen->elsewhere ? ERR_OTHER_RUN : ERR_CONFLICT,
                  "rank %" PRIu32 " of %" PRIu32 ": rank 0 of launch \"%s\" has ended%s%s: start "
                  "all ranks anew, under a launch id of their own",
                  r->ranks.rank, r->ranks.world, r->ranks.launch, *seen->why ? ": " : " already",

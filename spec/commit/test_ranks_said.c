@@ -23,11 +23,16 @@ static void what_rank_0_says_the_others_hear(void **state) {
   assert_true(names_add(&said.refused, "g/checkpoint-7") && names_add(&said.refused, "a\xff"));
   assert_int_equal(ranks_said_put(s, &first, &said, NULL), 0);
   assert_int_equal(ranks_said_get(s, &other, 0, &heard, NULL), 0);
-  assert_true(heard.over && !heard.ready);
+  assert_true(heard.over && !heard.ready && !heard.elsewhere);
   assert_string_equal(heard.why, said.why);
   assert_string_equal(heard.resume, said.resume);
   assert_true(heard.refused.count == 2 && names_has(&heard.refused, "a\xff") &&
               names_has(&heard.refused, "g/checkpoint-7"));
+  ranks_said wrong = {.over = true, .elsewhere = true, .why = "the target is another run's"};
+  ranks_said_free(&heard);
+  assert_int_equal(ranks_said_put(s, &first, &wrong, NULL), 0);
+  assert_int_equal(ranks_said_get(s, &other, 0, &heard, NULL), 0);
+  assert_true(heard.over && heard.elsewhere);
   ranks_said nothing;
   assert_int_equal(ranks_said_get(s, &stranger, 0, &nothing, NULL), ERR_NOENT);
   ranks_said_free(&heard);
