@@ -140,12 +140,15 @@ enum {
                          newer one, and nothing stops being kept, here or there */
   CKPT_START_ANYWAY = 64, /* begin though the store does not answer, with CKPT_RESTORE_NEVER or from
                             a whole checkpoint here that is the newest commit known of its log */
-  CKPT_TRUST = 128,   /* what stands there at the start, and nothing proves to be whole or torn, is
+  CKPT_TRUST = 128,    /* what stands there at the start, and nothing proves to be whole or torn, is
                       saved as it stands */
-  CKPT_BESIDE = 256,  /* watches and saves while others may own `dir`: it restores and quarantines
+  CKPT_BESIDE = 256,   /* watches and saves while others may own `dir`: it restores and quarantines
                          nothing; what its `keep_local` lets go goes while nobody else owns it */
-  CKPT_OWNS_DIR = 512 /* nobody else restores to `dir`: where "<dir>.ckpt" cannot be, in which that
+  CKPT_OWNS_DIR = 512, /* nobody else restores to `dir`: where "<dir>.ckpt" cannot be, in which that
                          would be seen (a mount point, a parent that cannot be written) */
+  CKPT_FRESH = 1024    /* of several ranks: whole checkpoints in `dir` that a target without any has
+                       not saved go to quarantine, and the job begins without them; else
+                       CKPT_EOTHER_RUN */
 };
 
 typedef struct ckpt_run_options {
@@ -361,7 +364,8 @@ typedef struct ckpt_prepared {
  * provably torn, restores the newest commit if it is not there whole, and tells where to resume.
  * Blocks. Call it once for a run. CKPT_ENOENT with CKPT_RESTORE_REQUIRED (or _NAMED) when there is
  * nothing; with CKPT_BESIDE only CKPT_RESTORE_NEVER is no error. CKPT_EFENCED: a newer term was
- * opened meanwhile, and nothing is moved any more. */
+ * opened meanwhile, and nothing is moved any more. CKPT_EOTHER_RUN, before anything is moved: of
+ * several ranks, and whole checkpoints are here, of which none is the target's (CKPT_FRESH). */
 int ckpt_run_prepare(ckpt_run *run, const ckpt_prepare_options *options, ckpt_prepared *out);
 
 /* Begins to watch. From here on nothing of ours is ever written below `dir`. */

@@ -77,6 +77,7 @@ static int take_options(const io *io, const ckpt_run_options *o, run_options *ou
       .trust = o->flags & CKPT_TRUST,
       .beside = o->flags & CKPT_BESIDE,
       .owns_dir = o->flags & CKPT_OWNS_DIR,
+      .fresh = o->flags & CKPT_FRESH,
       .policies = o->policies,
       .settings = o->settings,
       .policy_dir = o->policy_dir,

@@ -88,6 +88,7 @@ typedef struct run_options {
   const char *record;        /* the file that is told what happens; may be NULL */
   int64_t deadline_ns;       /* IO_WALL: when the job is ended by who started it; 0: not known */
   bool own_parts;            /* a rank restores what the rank of its number had */
+  bool fresh;                /* see start_may_move() */
 } run_options;
 
 /* A forecast for a unit, by a run over a directory in which nobody writes. */

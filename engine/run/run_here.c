@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "run/run_state.h"
+#include "run/start/start_rule.h"
 #include "prims/fs.h"
 #include "prims/match_series.h"
 
@@ -95,4 +96,67 @@ static int forget_aside(run *r, err *e) {
 int run_judge_journal(run *r, err *e) {
   int rc = forget_aside(r, e);
   return rc < 0 ? rc : journal_keep_here(r->journal, is_here, r, e);
+}
+
+/* ---- of ranks: what is here, and in no commit ---- */
+
+/* Where the strangers were saved, as far as the journal knows: their own log's target, else that which
+ * the directory was used with last. */
+static const journal_log *where_from(const run *r, const survey *s) {
+  for (size_t i = s->count; i-- > 0;) {
+    const journal_unit u = journal_find(r->journal, s->units[i].path);
+    const journal_log *log = NULL;
+    if (s->units[i].stranger && *u.commit.log) log = journal_known_log(r->journal, u.commit.log);
+    if (log) return log;
+  }
+  return journal_known_log(r->journal, NULL);
+}
+
+static int refuse(const run *r, const survey *s, size_t count, err *e) {
+  const char *target = r->places.target_text;
+  const journal_log *from = where_from(r, s);
+  char known[500] = "nothing is known of where they were saved";
+  if (from && strcmp(from->target, target) == 0)
+    snprintf(known, sizeof known,
+             "they were saved there, and it has another log by now: it was emptied, or is another "
+             "place");
+  else if (from)
+    snprintf(known, sizeof known, "they are of a job that saved to %.400s, and go on there",
+             from->target);
+  return err_set(
+      e, ERR_OTHER_RUN,
+      "%s has %zu checkpoint%s that %s whole, and %s has none of this run: %s. Nothing "
+      "was moved. Correct `to`; or save the newest there with `restore` never, once; or begin "
+      "anew there with `fresh`, which moves %s to %s",
+      r->places.dir, count, count == 1 ? "" : "s", count == 1 ? "is" : "are", target, known,
+      count == 1 ? "it" : "them", r->places.quarantine);
+}
+
+int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, err *e) {
+  start_strangers f = {.fresh = r->fresh, .restores = how == RUN_AUTO || how == RUN_REQUIRED};
+  *used = false;
+  if (r->ranks.world < 2) return 0;
+  for (size_t i = 0; i < s->count; i++) f.count += s->units[i].stranger;
+  for (size_t i = 0; i < r->group_count; i++) {
+    run_group *g = r->groups[i];
+    if (g->foreign || !g->group.log) continue;
+    run_group_name_log(r, g);
+    f.committed |= runlog_view(g->group.log)->commit_count > 0;
+    f.used |= *g->log_name && journal_known_log(r->journal, g->log_name);
+  }
+  if (!start_may_move(&f)) return refuse(r, s, f.count, e);
+  *used = f.restores || f.count == 0;
+  return 0;
+}
+
+int run_note_used(run *r, err *e) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < r->group_count; i++) {
+    const run_group *g = r->groups[i];
+    runlog_ref log = {.n = RUNLOG_NONE};
+    if (g->foreign || !*g->log_name) continue;
+    memcpy(log.log, g->log_name, sizeof log.log);
+    rc = journal_note_log(r->journal, r->places.target_text, g->group.prefix, &log, e);
+  }
+  return rc;
 }

@@ -181,6 +181,7 @@ run *run_new(const run_env *given, const run_options *o) {
   r->keep_all = o->keep_all;
   r->trust = o->trust;
   r->own_parts = o->own_parts;
+  r->fresh = o->fresh;
   r->lease_at = INT64_MAX;
   r->limits = (retention_limits){
       .max_drop = o->max_delete > 0 ? o->max_delete : 0.25,

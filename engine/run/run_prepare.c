@@ -243,6 +243,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
     return err_set(e, ERR_INVAL, "a run that watches beside others restores nothing");
   struct prepare p = {.run = r, .out = out, .named_commit = RUNLOG_NONE};
   survey s = {0};
+  bool used = false;
   waiting *slow = waiting_begin(r->env->log, r->stall_ns, "the directory is made ready");
   int rc = run_held_settle(r, how == RUN_NEVER || how == RUN_NAMED, e);
   run_lease_keeper *leases = run_leases_keep(r);
@@ -252,6 +253,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   if (rc == 0 && (how == RUN_AUTO || how == RUN_REQUIRED)) prepare_judge_starts(&p);
   if (rc == 0) rc = run_survey(r, &s, e);
   if (rc == 0 && r->anyway) rc = run_anyway_may(r, &s, how, e);
+  if (rc == 0) rc = run_check_strangers(r, &s, how, &used, e);
   if (rc == 0) rc = act(&p, &s, how, named, e);
   rc = prepare_close_staging(&p, rc, e);
   if (rc == 0 && p.moved) {
@@ -262,6 +264,7 @@ int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, e
   if (rc == 0 && how != RUN_NEVER) rc = prepare_restore_companions(&p, &s, e);
   if (rc == 0) rc = prepare_quarantine_all(&p, &s, e);
   if (rc == 0) rc = conclude(&p, &s, how, e);
+  if (rc == 0 && used) rc = run_note_used(r, e);
   if (rc == 0) rc = run_ranks_ready(r, e);
   if (rc < 0) run_patience_explain(r, e);
   if (rc < 0) run_ranks_failed(r, e);

@@ -259,7 +259,7 @@ struct run {
   run_unit **units; /* sorted by path */
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
-  bool own_parts;        /* as in the options */
+  bool own_parts, fresh; /* as in the options */
   bool vacant;   /* at the start nothing wrote in the directory: it was made ready for a job */
   bool trust;    /* what nothing proves to be whole is taken as it stands */
   bool keep_all; /* none is let go for a newer one, none stops being kept */
@@ -700,7 +700,8 @@ typedef struct survey_unit {
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
   bool more; /* has files that the commit which it is was saved without, and nobody vouches for */
   bool seen; /* the journal has it as whole, as it is now */
-  bool lacking; /* a file is missing that the unit of its kind before it had */
+  bool stranger; /* whole, and TORN to ranks alone: no commit of theirs is it */
+  bool lacking;  /* a file is missing that the unit of its kind before it had */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];
@@ -747,6 +748,11 @@ void run_anyway_free(run *r);
  * may be another one than that of the run before. Called once, when the logs are read; may
  * block. */
 int run_judge_journal(run *r, err *e);
+/* Ranks go on from commits alone, so whole checkpoints of another target's would all go to quarantine.
+ * ERR_OTHER_RUN, before anything is moved, where start_may_move() says no. *used: the directory is used
+ * with this target from now on, which run_note_used() notes when it is ready. */
+int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, err *e);
+int run_note_used(run *r, err *e);
 /* Returns the newest commit of a name that is no longer kept, if something newer of its kind is
  * live, so that nobody needs this one. NULL: it is as good as never committed. */
 const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);

@@ -414,6 +414,7 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, surrounding
   if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
     /* A job that resumed from it would have another state than the other ranks. */
     u->standing = RECOVER_TORN;
+    u->stranger = true;
     snprintf(u->reason, sizeof u->reason, "it was not committed by all ranks");
   }
   /* Beside a job that runs (`watch`) a unit may go; one that is too deep to save stops no other. */

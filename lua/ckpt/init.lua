@@ -98,6 +98,7 @@
 ---@field trust? boolean
 ---@field beside? boolean
 ---@field owns_dir? boolean
+---@field fresh? boolean ranks begin anew at a new target, whatever is here
 
 ---@class ckpt.Prepared
 ---@field resume? string path to resume from

@@ -232,6 +232,7 @@ static const struct run_option {
     {"trust", FLAG, OF(flags), CKPT_TRUST},
     {"beside", FLAG, OF(flags), CKPT_BESIDE},
     {"owns_dir", FLAG, OF(flags), CKPT_OWNS_DIR},
+    {"fresh", FLAG, OF(flags), CKPT_FRESH},
 };
 enum { RUN_OPTIONS = sizeof run_options / sizeof *run_options };
 

@@ -38,3 +38,7 @@ const char *start_end(const start_answer *a) {
     return "the newest checkpoint there is not the one that this job came from";
   return NULL;
 }
+
+bool start_may_move(const start_strangers *s) {
+  return s->count == 0 || !s->restores || s->fresh || s->committed || s->used;
+}

@@ -4,6 +4,7 @@
 #define RUN_START_RULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "commit/log/runlog_ref.h"
@@ -36,5 +37,18 @@ typedef struct start_answer {
 } start_answer;
 /* NULL: the run goes on as if it had begun with the store. Else why nothing may be saved there. */
 const char *start_end(const start_answer *a);
+
+/* What is known of whole checkpoints in the directory of a rank that are none of its target's. */
+typedef struct start_strangers {
+  bool fresh;    /* `fresh` */
+  bool restores; /* the start makes the directory right by the rule: else it leaves them */
+  size_t count;
+  bool committed; /* the target has a commit of this run */
+  bool used;      /* the directory was used with this very log before */
+} start_strangers;
+/* True if they may go to quarantine: no copy of a job that was begun with another target may be
+ * lost from sight because a target was mistyped. With a commit it is the right one; and a start
+ * that died before its first commit left them itself. */
+bool start_may_move(const start_strangers *s);
 
 #endif

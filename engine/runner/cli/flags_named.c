@@ -15,6 +15,7 @@ static const struct {
     {"continue_run", "--continue-run"},
     {"dir", "--dir"},
     {"excludes", "--exclude"},
+    {"fresh", "--fresh"},
     {"in_place_every", "--in-place-every"},
     {"launch", "--launch-id"},
     {"list", "ckpt-lua ls"},

@@ -146,6 +146,8 @@ const option_spec run_flags[RUN_FLAGS_MOST] = {
      take_restore, .at = OF(restore), .takers = RUN},
     {"restore-parts", "WHAT", "all (default), or own: of ranks each gets back what it had",
      take_parts, .at = OF(run.restore_parts), .takers = RUN},
+    {"fresh", NULL, "ranks begin anew at a new target, whatever whole checkpoints are here",
+     take_bit, .at = OF(run.flags), .bit = CKPT_FRESH, .takers = RUN},
     {"start-wait", "TIME", "wait for a silent store (default: 2m; 15s at a new place)",
      take_time_or_none, .at = OF(run.start_wait_s), .takers = SAVES},
     {"start-anyway", NULL, "begin without the store, from what is surely its newest", take_bit,

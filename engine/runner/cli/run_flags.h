@@ -16,7 +16,7 @@ enum {
   FLAGS_CHECK = 1 << 5 /* `policy check`, which takes a policy as its word */
 };
 
-enum { RUN_FLAGS_MOST = 44 };
+enum { RUN_FLAGS_MOST = 45 };
 
 /* The rows, in the order of the help, ended by one without takers. */
 extern const option_spec run_flags[RUN_FLAGS_MOST];

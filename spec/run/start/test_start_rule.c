@@ -73,11 +73,28 @@ static void saving_goes_on_only_in_the_log_that_the_job_came_from(void **unused)
   }
 }
 
+static void what_is_whole_is_moved_only_for_a_target_that_is_surely_the_jobs(void **unused) {
+  static const struct {
+    start_strangers s;
+    bool may;
+  } rows[] = {
+      {{.restores = true, .count = 2}, false},
+      {{.restores = true, .count = 2, .fresh = true}, true},
+      {{.restores = true, .count = 2, .committed = true}, true},
+      {{.restores = true, .count = 2, .used = true}, true},
+      {{.restores = false, .count = 2}, true}, /* it moves none */
+      {{.restores = true, .count = 0}, true},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (start_may_move(&rows[i].s) != rows[i].may) fail_msg("row %zu", i);
+}
+
 int main(void) {
   const struct CMUnitTest promises[] = {
       cmocka_unit_test(an_outage_is_waited_out_longer_where_commits_were_made_before),
       cmocka_unit_test(a_job_begins_without_its_store_only_from_what_is_surely_the_newest),
       cmocka_unit_test(saving_goes_on_only_in_the_log_that_the_job_came_from),
+      cmocka_unit_test(what_is_whole_is_moved_only_for_a_target_that_is_surely_the_jobs),
   };
   return cmocka_run_group_tests(promises, NULL, NULL);
 }

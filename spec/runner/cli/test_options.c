@@ -112,6 +112,9 @@ static void restore_is_a_word_a_name_or_a_uri(void **state) {
   assert_string_equal(o.named, "file:///x/checkpoint-3");
   assert_int_equal(parse(RUN, "--restore", "n", "--restore", "auto", "c", NULL), 0);
   assert_null(o.named);
+  assert_int_equal(o.run.flags & CKPT_FRESH, 0);
+  assert_int_equal(parse(RUN, "--fresh", "c", NULL), 0);
+  assert_int_equal(o.run.flags & CKPT_FRESH, CKPT_FRESH);
 }
 
 static void mistakes_are_named_with_what_helps(void **state) {

@@ -1,0 +1,172 @@
+--- Ranks over directories whose whole checkpoints another target has, or none.
+local place = require "place"
+local support = require "support"
+local await = support.await
+
+describe("ranks with whole checkpoints", function()
+  local dir, launches
+
+  place.with_directory(function(made) dir, launches = made, 0 end)
+
+  --- Ranks of a launch of `world`, each with its own directory: their codes, and what they said.
+  local function launch(world, options, job)
+    launches = launches + 1
+    support.write(dir .. "/job.sh", [[
+save() {
+  mkdir $CKPT_DIR/.new && echo "weights $1 of $RANK" >$CKPT_DIR/.new/model-$RANK.bin &&
+  mv $CKPT_DIR/.new $CKPT_DIR/checkpoint-$1
+}
+await() { until [ -e "$1" ]; do sleep 0.02; done; }
+# None ends before both have begun.
+meet() { touch $LAUNCH.$RANK; await $LAUNCH.0 && await $LAUNCH.1; }
+echo "from ${CKPT_RESUME##*/}."
+]] .. job)
+    local codes, said = {}, {}
+    for rank = 0, world - 1 do
+      os.remove(("%s/%d.code"):format(dir, rank))
+      os.execute(("cd '%s' && { LAUNCH=%d RANK=%d '%s' run --dir out-%d --run r " ..
+        "--launch-id l%d --rank %d --world %d --rank-wait 20s -p builtin --settle 0.2 " ..
+        "--take-over %s -- sh job.sh " ..
+        ">%d.log 2>&1; echo $? >%d.code; } &"):format(dir, launches, rank, support.runner, rank,
+        launches, rank, world, options, rank, rank))
+    end
+    for rank = 0, world - 1 do
+      codes[rank + 1] = await("the end of rank " .. rank, function()
+        return tonumber(support.read(("%s/%d.code"):format(dir, rank)) or "")
+      end, 60)
+      said[rank] = support.read(("%s/%d.log"):format(dir, rank))
+    end
+    return codes, said
+  end
+
+  local SAVE = "save 1; await store/checkpoint-1/.ckpt-manifest.json; " ..
+    "save 2; await store/checkpoint-2/.ckpt-manifest.json"
+
+  local function saved()
+    local codes, said = launch(2, "--to store", SAVE)
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+  end
+
+  local function stands()
+    local text = place.must_sh "ls -d out-*/checkpoint-*"
+    return (text:gsub("\n", " "))
+  end
+
+  local ALL = "out-0/checkpoint-1 out-0/checkpoint-2 out-1/checkpoint-1 out-1/checkpoint-2 "
+
+  local function quarantined()
+    return tonumber(place.must_sh
+      "find out-*.ckpt -path '*/quarantine/*/checkpoint-[12]' -prune | wc -l")
+  end
+
+  --- No rank begins, and nothing is moved; `text` says where the checkpoints are from.
+  local function are_refused(world, options, text)
+    local codes, said = launch(world, options, "touch begun")
+    for rank = 0, world - 1 do
+      assert.are.equal(11, codes[rank + 1], said[rank])
+      place.has(said[rank], "out-0 has 2 checkpoints")
+      place.has(said[rank], text)
+      place.has(said[rank], "--fresh")
+    end
+    assert.are.equal(ALL, stands())
+    assert.is_nil(support.read(dir .. "/begun"))
+  end
+
+  it("do not begin with another target, however often: the first one is named", function()
+    saved()
+    for _ = 1, 2 do are_refused(2, "--to storeX", dir .. "/store,") end
+    are_refused(3, "--to storeX", dir .. "/store,")
+    -- The right one goes on.
+    local codes, said = launch(2, "--to store", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "from checkpoint-2.")
+    place.has(said[1], "from checkpoint-2.")
+  end)
+
+  it("are refused, too, where none but the second rank has them", function()
+    saved()
+    place.must_sh "rm -r out-0 out-0.ckpt"
+    local codes, said = launch(2, "--to storeX", "sleep 1")
+    assert.are.equal(11, codes[2], said[0] .. said[1])
+    place.has(said[1], "out-1 has 2 checkpoints")
+    assert.are.equal("out-1/checkpoint-1 out-1/checkpoint-2 ", stands())
+  end)
+
+  it("begin anew there with --fresh, and what they had is in quarantine", function()
+    saved()
+    local codes, said = launch(2, "--to storeX --fresh",
+      "save 3; await storeX/checkpoint-3/.ckpt-manifest.json")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "from .")
+    assert.are.equal("out-0/checkpoint-3 out-1/checkpoint-3 ", stands())
+    assert.are.equal(4, quarantined())
+    -- Once it is said for good, it takes nothing away.
+    codes, said = launch(2, "--to storeX --fresh", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "from checkpoint-3.")
+    assert.are.equal(4, quarantined())
+  end)
+
+  it("do not begin where the target was emptied", function()
+    saved()
+    place.must_sh "rm -r store"
+    are_refused(2, "--to store", "another log by now")
+  end)
+
+  it("do not begin over those that were there before ckpt-lua was", function()
+    place.must_sh [[
+      for at in out-0/checkpoint-1 out-0/checkpoint-2 out-1/checkpoint-1 out-1/checkpoint-2; do
+        mkdir -p $at; echo weights >$at/model.bin; touch $at/DONE
+      done]]
+    for _ = 1, 2 do are_refused(2, "--to store --marker DONE", "nothing is known of where") end
+  end)
+
+  --- A launch that is killed when rank 0 has seen a checkpoint, and none is saved.
+  local function killed()
+    local codes, said = launch(2, "--to store", [[
+      if [ $RANK = 0 ]; then
+        save 1
+        until grep -qs '"complete"' $CKPT_DIR.ckpt/journal.jsonl; do sleep 0.05; done
+        touch seen
+      fi
+      await seen; kill -9 $PPID]])
+    assert.are.same({ 137, 137 }, codes, said[0] .. said[1])
+  end
+
+  it("begin anew from what a launch before them left, that died before its first commit", function()
+    killed()
+    local codes, said = launch(2, "--to store", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "from .")
+    assert.are.equal(1, quarantined())
+  end)
+
+  it("know a target that was moved", function()
+    killed()
+    place.must_sh "mv store moved"
+    local codes, said = launch(2, "--to moved", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    assert.are.equal(1, quarantined())
+  end)
+
+  it("save them to the new target with --restore never, where they stand", function()
+    saved()
+    local codes, said = launch(2, "--to storeX --restore never", "true")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "from .")
+    assert.are.equal(ALL, stands())
+    place.must_sh "test -e storeX/checkpoint-2/.ckpt-manifest.json"
+    codes, said = launch(2, "--to storeX", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[1], "from checkpoint-2.")
+  end)
+
+  it("are one task's to save to another target", function()
+    local codes, said = launch(1, "--to store", SAVE)
+    assert.are.same({ 0 }, codes, said[0])
+    codes, said = launch(1, "--to storeX", "true")
+    assert.are.same({ 0 }, codes, said[0])
+    place.has(said[0], "from checkpoint-2.")
+    place.must_sh "test -e storeX/checkpoint-2/.ckpt-manifest.json"
+  end)
+end)
