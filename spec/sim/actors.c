@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "job/keep/collect.h"
-#include "commit/group.h"
-#include "job/save/job.h"
 #include "job/restore/pinned.h"
 #include "job/keep/prune.h"
 #include "job/restore/restore.h"
@@ -14,132 +12,19 @@
 #include "job/move/transfer.h"
 #include "job/repair/repair.h"
 #include "sim.h"
+#include "writer.h"
 
-enum { TRIES = 3, BEGIN_TRIES = 8, KEEP = 2 };
+enum { TRIES = 3, KEEP = 2 };
 
 launch_plan launches[LAUNCHES_MAX];
 bool calm_done;
 
 /* ---- a writer: one rank of a launch ---- */
 
-typedef struct writer {
-  actor *a;
-  const launch_plan *plan;
-  ranks ranks;
-  group_env env;
-  group group;
-  uint64_t resumed;
-  int64_t renewed;
-} writer;
-
-/* Whether it goes on trying after this. */
-static bool note_failure(const actor *a, int rc, const err *e) {
-  sim_count->failures++;
-  sim_trace("fails: %s", e->text);
-  if (rc == ERR_FENCED) sim_count->fenced++;
-  if (rc == ERR_HELD) sim_count->held++;
-  if (rc == ERR_OTHER_RUN) sim_count->other_runs++;
-  bool torn = rc == ERR_FORMAT || rc == ERR_CORRUPT || (rc == ERR_INTERNAL && !judge_is_clear());
-  if (torn && lost_shows(a)) return false;
-  if (rc == ERR_INTERNAL || rc == ERR_FORMAT || rc == ERR_VERSION || rc == ERR_CORRUPT)
-    sim_violation("%s: %s", a->name, e->text);
-  return !a->dead && err_class_of(rc) == ERR_CLASS_RETRYABLE;
-}
-
-static void writer_open(writer *w, actor *a) {
-  const launch_plan *p = &launches[a->launch];
-  *w = (writer){.a = a, .plan = p, .resumed = RUNLOG_NONE};
-  w->ranks = (ranks){.rank = (uint32_t)a->rank, .world = p->world, .wait_ns = 300 * SECOND};
-  snprintf(w->ranks.launch, sizeof w->ranks.launch, "%s", p->id);
-  w->env = (group_env){.store = &a->store,
-                       .run_id = p->run,
-                       .continue_run = p->continue_run,
-                       .take_over = p->take_over,
-                       .ranks = p->world > 1 ? &w->ranks : NULL};
-  runlog_writer *who = &w->env.writer;
-  snprintf(who->launch, sizeof who->launch, "%s", p->id);
-  snprintf(who->job, sizeof who->job, "%s", p->job);
-  snprintf(who->host, sizeof who->host, "%s", p->host);
-  snprintf(who->state, sizeof who->state, "/state");
-  /* Now and then a job comes with another command line. */
-  memset(who->flags, a->launch % 4 == 3 ? 'b' : 'a', sizeof who->flags - 1);
-  who->any_flags = p->continue_run;
-  who->pid = a->id;
-  who->world = p->world;
-  group_open(&w->env, "", &w->group, NULL);
-}
-
-static int writer_begin(writer *w) {
-  int rc = ERR_IO;
-  for (int i = 0; i < BEGIN_TRIES; i++) {
-    err e = {0};
-    rc = group_begin(&w->group, &e);
-    if (rc == 0) break;
-    if (!note_failure(w->a, rc, &e)) break;
-    actor_sleep(w->a, (rc == ERR_HELD ? 400 : 2) * SECOND);
-  }
-  if (rc < 0) return rc;
-  const runlog_commit *newest = runlog_newest(runlog_view(w->group.log), NULL);
-  if (newest) w->resumed = newest->n;
-  w->renewed = sim_now;
-  return 0;
-}
-
 static void renew(writer *w) {
   if (w->a->rank > 0 || sim_now - w->renewed < 300 * SECOND) return;
   group_renew(&w->group, w->group.term, NULL);
   w->renewed = sim_now;
-}
-
-/* As the run queue does it: the same unit again, while it is worth it. */
-static int save(writer *w, const saved_unit *u, unsigned version) {
-  actor *a = w->a;
-  static const char *const with[] = {"train.log", NULL};
-  char root[128];
-  snprintf(root, sizeof root, "%s", units_root(version, w->plan->world, (unsigned)a->rank));
-  job_env env = {.io = &a->io,
-                 .store = &a->store,
-                 .rules = rules_builtin(),
-                 .root = root,
-                 .staging = units_staging(),
-                 .grace_ns = GRACE,
-                 .ranks = w->env.ranks,
-                 .companions = a->rank == 0 && version % 2 ? with : NULL};
-  uint64_t attempt = 0, shape = 0;
-  char staging[RUNLOG_NONCE_MAX] = "";
-  int rc = ERR_IO;
-  for (int i = 0; i < TRIES; i++) {
-    detect_unit facts = {.path = u->name, .kind = u->kind, .step = u->step};
-    decision want = {.action = POLICY_SAVE};
-    job j = {.id = 1, .env = &env, .log = w->group.log, .policy = "sim", .reason = "because"};
-    unsigned flags = sim_weather.files ? PLAN_CAN_PUBLISH : 0;
-    if (w->plan->world > 1) flags |= PLAN_HAS_RANKS;
-    if (env.companions) flags |= PLAN_HAS_COMPANIONS;
-    plan_save(&facts, &want, flags, &j.plan, NULL);
-    j.keep = i + 1 < TRIES;
-    j.attempt = attempt;
-    j.attempt_shape = shape;
-    memcpy(j.staging, staging, sizeof staging);
-    sim_count->jobs++;
-    sim_trace("saves %s, version %u", u->name, version);
-    a->saves = true;
-    job_run(&j);
-    a->saves = false;
-    rc = j.status;
-    attempt = j.attempt;
-    shape = j.attempt_shape;
-    memcpy(staging, j.staging, sizeof staging);
-    if (a->dead) return rc;
-    if (rc == 0) {
-      sim_count->commits++;
-      sim_trace("saved %s as commit %llu", u->name, (unsigned long long)j.commit.n);
-      judge_told(a, j.commit.n, u->name, version);
-      return 0;
-    }
-    if (!note_failure(a, rc, &j.error)) return rc;
-    actor_sleep(a, (1 + (int64_t)sim_roll(5)) * SECOND);
-  }
-  return rc;
 }
 
 /* Keeps the last ones, as a policy would. */
@@ -163,7 +48,7 @@ static int retain(writer *w, size_t most) {
   int rc = prune_drop(&p, wishes, count, &e);
   if (rc == 0) rc = prune_delete(&p, most, &rest, &e);
   if (rc == 0 && rest.litter) settle_litter(&w->a->store, w->group.log, NULL);
-  if (rc < 0) note_failure(w->a, rc, &e);
+  if (rc < 0) writer_note_failure(w->a, rc, &e);
   return rc;
 }
 
@@ -171,7 +56,7 @@ static int retain(writer *w, size_t most) {
 static int freeze(writer *w) {
   err e = {0};
   int rc = runlog_snapshot_now(w->group.log, &e);
-  if (rc < 0) note_failure(w->a, rc, &e);
+  if (rc < 0) writer_note_failure(w->a, rc, &e);
   return rc;
 }
 
@@ -179,7 +64,7 @@ static int writer_saves(writer *w) {
   int rc = 0;
   for (unsigned i = 0; rc != ERR_FENCED && !w->a->dead && i < w->plan->saves; i++) {
     renew(w);
-    rc = save(w, &w->plan->save[i].unit, w->plan->save[i].version);
+    rc = writer_save(w, &w->plan->save[i].unit, w->plan->save[i].version);
     if (rc != ERR_FENCED && !w->a->dead && w->a->rank == 0 && sim_chance(700)) rc = retain(w, 1);
     if (rc != ERR_FENCED && !w->a->dead && w->a->rank == 0 && sim_chance(150)) rc = freeze(w);
     if (rc != ERR_FENCED) actor_sleep(w->a, (int64_t)sim_roll(600) * SECOND);
@@ -238,7 +123,7 @@ void calm_main(actor *a) {
   if (lost_any()) lost_promised_at_the_end();
   retain(&w, 100);
   for (unsigned i = 0; i < w.plan->saves; i++) {
-    int rc = save(&w, &w.plan->save[i].unit, w.plan->save[i].version);
+    int rc = writer_save(&w, &w.plan->save[i].unit, w.plan->save[i].version);
     if (rc != 0 && rc != ERR_RETIRED) sim_violation("a calm launch cannot save: %s", err_text(rc));
   }
   if (sim_now - since > GRACE / 2 || a->steps - steps > 3000)
@@ -339,7 +224,7 @@ static runlog *guest_open(actor *a) {
   runlog *log = NULL;
   err e = {0};
   for (int i = 0; !log && i < TRIES && !a->dead; i++)
-    if (runlog_open(&a->store, "", &log, &e) < 0) note_failure(a, e.code, &e);
+    if (runlog_open(&a->store, "", &log, &e) < 0) writer_note_failure(a, e.code, &e);
   return log;
 }
 
@@ -352,7 +237,7 @@ static void guest_prune(actor *a, runlog *log, const prune_wish *wish, size_t co
   err e = {0};
   int rc = prune_drop(&p, wish, count, &e);
   if (rc == 0 && count == 0) rc = prune_delete(&p, 100, &rest, &e);
-  if (rc < 0) note_failure(a, rc, &e);
+  if (rc < 0) writer_note_failure(a, rc, &e);
 }
 
 void rm_main(actor *a) {
@@ -373,7 +258,7 @@ void gc_main(actor *a) {
   if (!log) return;
   collect c = {.store = &a->store, .log = log, .grace_ns = GRACE};
   int rc = collect_log(&c, &e);
-  if (rc < 0) note_failure(a, rc, &e);
+  if (rc < 0) writer_note_failure(a, rc, &e);
   runlog_close(log);
 }
 
@@ -409,7 +294,7 @@ void sweep_main(actor *a) {
     const runlog_attempt *at = &runlog_view(log)->attempts[i];
     if (at->fate != RUNLOG_OPEN || at->owner == runlog_view(log)->term.n) continue;
     int rc = settle_give_up(&a->store, log, at->n, NULL, &e);
-    if (rc < 0) note_failure(a, rc, &e);
+    if (rc < 0) writer_note_failure(a, rc, &e);
   }
   runlog_close(log);
 }
@@ -422,7 +307,7 @@ void mark_main(actor *a) {
   if (s->commit_count) {
     size_t i = sim_chance(600) ? s->commit_count - 1 : (size_t)sim_roll(s->commit_count);
     int rc = runlog_mark(log, s->commits[i].n, sim_chance(750), "it does not load", &e);
-    if (rc < 0 && rc != ERR_INVAL && rc != ERR_CONFLICT) note_failure(a, rc, &e);
+    if (rc < 0 && rc != ERR_INVAL && rc != ERR_CONFLICT) writer_note_failure(a, rc, &e);
   }
   runlog_close(log);
 }
@@ -433,6 +318,6 @@ void end_main(actor *a) {
   if (!log) return;
   collect c = {.store = &a->store, .log = log, .grace_ns = GRACE};
   int rc = runlog_view(log)->next > 0 ? collect_run(&c, &e) : 0;
-  if (rc < 0) note_failure(a, rc, &e);
+  if (rc < 0) writer_note_failure(a, rc, &e);
   runlog_close(log);
 }
