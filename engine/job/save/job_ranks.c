@@ -196,6 +196,24 @@ static int rank_0_has_ended(const vigil *v, lease_watch *l, err *e) {
   return left_alone(w, l->gone, e);
 }
 
+/* The same where rank 0 has no term here: it has not begun, or a newer launch has the log by now, and no
+ * lease is its own. Then it is over by its last word, unless its launcher starts it alone once more. */
+static int rank_0_said_its_last(const vigil *v, lease_watch *l, err *e) {
+  job_work *w = v->w;
+  ranks_said said;
+  const int64_t now = vigil_now(w);
+  bool soon = l->gone || vigil_hurries(w);
+  if (now - l->looked < (soon ? SAID_LATE / 5 : LEASE_LOOK)) return 0;
+  l->looked = now;
+  bool told = ranks_said_get(w->env->store, w->env->ranks, 0, &said, NULL) == 0 && said.over;
+  ranks_said_free(&said);
+  if (!told)
+    l->gone = 0;
+  else if (l->gone == 0)
+    l->gone = now;
+  return told && now - l->gone >= SAID_LATE ? left_alone(w, l->gone, e) : 0;
+}
+
 /* Looks for the attempt in what was appended since; the first time in all. What came just now is not read
  * beyond: whatever follows it comes later. */
 static int look_for_attempt(const vigil *v, uint64_t *since, err *e) {
@@ -224,8 +242,10 @@ int job_follow(job_work *w, err *e) {
   for (;;) {
     err why = {0};
     rc = look_for_attempt(&v, &since, &why);
-    if (rc == 0) rc = rank_0_has_ended(&v, &lease, &why);
-    if (rc == ERR_NOENT) rc = 0;
+    if (rc == 0)
+      rc = rank_0_has_ended(&v, &lease, &why);
+    else if (rc == ERR_NOENT)
+      rc = rank_0_said_its_last(&v, &lease, &why);
     show_rank_0(w, rc == 0);
     if (rc == 0 && vigil_is_over(&v)) {
       j->outcome = JOB_WAITED;

@@ -480,6 +480,22 @@ static void a_rank_without_a_rank_0_gives_up_and_names_it(void **state) {
   team_free(t);
 }
 
+static void a_rank_that_comes_behind_a_newer_launch_hears_that_its_own_is_over(void **state) {
+  team *t = team_new("mem", 2, 3600, 0);
+  runlog *newer = world_begin(t->w->env.store, "", "launch-2");
+  const ranks_said over = {.over = true};
+  assert_int_equal(ranks_said_put(t->rank[0].s, &t->rank[0].ranks, &over, NULL), 0);
+  write_part(&t->rank[1], "checkpoint-1", 1, "{}");
+  make_job(&t->rank[1], "checkpoint-1");
+  run_rank(&t->rank[1]);
+  assert_int_equal(t->rank[1].j->status, ERR_RETIRED);
+  assert_int_equal(t->rank[1].j->outcome, JOB_PASSED_OVER);
+  if (!strstr(t->rank[1].j->error.text, "rank 0 has ended"))
+    fail_msg("%s", t->rank[1].j->error.text);
+  runlog_close(newer);
+  team_free(t);
+}
+
 static void a_cancel_is_heard_while_a_rank_waits(void **state) {
   for (uint32_t i = 0; i < 2; i++) {
     team *t = team_new("mem", 2, 3600, 0);
@@ -532,6 +548,7 @@ int main(void) {
       cmocka_unit_test(a_rank_whose_part_came_just_before_its_end_is_not_missed),
       cmocka_unit_test(ranks_of_a_launch_that_was_pushed_aside_stop),
       cmocka_unit_test(a_rank_without_a_rank_0_gives_up_and_names_it),
+      cmocka_unit_test(a_rank_that_comes_behind_a_newer_launch_hears_that_its_own_is_over),
       cmocka_unit_test(a_cancel_is_heard_while_a_rank_waits),
       cmocka_unit_test(whatever_the_store_loses_one_whole_checkpoint_is_committed),
   };
