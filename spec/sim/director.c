@@ -47,7 +47,19 @@ static void start_launch(void) {
   launch_count++;
 }
 
-static bool any_writer(void) {
+launch_plan *schedule_launch(void) {
+  if (launch_count == LAUNCH_ROOM) return NULL;
+  launch_plan *p = &launches[launch_count];
+  *p = (launch_plan){0};
+  snprintf(p->id, sizeof p->id, "launch-%d", launch_count++);
+  return p;
+}
+
+int schedule_launches(void) {
+  return launch_count;
+}
+
+bool schedule_any_writer(void) {
   for (int i = 0; i < launch_count; i++)
     if (launches[i].alive) return true;
   return false;
@@ -172,7 +184,7 @@ static void pass_time(void) {
   if (!sim_repairs && sim_chance(3)) spoil_the_hint();
   if (sim_repairs) lose_and_mend();
   if (sim_chance(30)) judge_visit();
-  if (!any_writer() ? sim_chance(100) : sim_chance(4)) start_launch();
+  if (!schedule_any_writer() ? sim_chance(100) : sim_chance(4)) start_launch();
 }
 
 /* ---- when all others are gone: what seldom comes about while everybody acts ---- */
@@ -237,7 +249,7 @@ static void last_acts(void) {
 }
 
 /* Nothing goes wrong any more, but for what is still on its way. */
-static void calm(void) {
+void schedule_calm(void) {
   bool whole = sim_weather.whole;
   actors_end();
   sim_weather = (weather){.files = sim_weather.files};
@@ -266,24 +278,29 @@ static void calm(void) {
   judge_all();
 }
 
-void schedule_run(uint64_t seed) {
+void schedule_begin(uint64_t seed) {
   sim_seed(seed);
   judge_clear();
   late_clear();
   space_clear();
   launch_count = 0;
   readers_forget();
+}
+
+void schedule_run(uint64_t seed) {
+  schedule_begin(seed);
   pick_weather(seed);
   /* What no log knows of. */
   if (sim_chance(150)) space_put("checkpoint-10/foreign", "x", 1, "");
   if (sim_chance(100)) space_put("x/foreign", "x", 1, "");
   start_launch();
   if (sim_chance(300)) start_launch();
-  while (sim_steps < 2 * STEPS_MIN || ((any_writer() || sleeper()) && sim_steps < 4 * STEPS_MIN)) {
+  while (sim_steps < 2 * STEPS_MIN ||
+         ((schedule_any_writer() || sleeper()) && sim_steps < 4 * STEPS_MIN)) {
     pass_time();
     if (!actor_step()) actor_wait();
   }
-  calm();
+  schedule_calm();
   actors_end();
   sim_count->schedules++;
   sim_count->steps += sim_steps;

@@ -28,6 +28,8 @@ local behind, epoch = "engine/commit/log/runlog_behind.c", "engine/commit/log/ru
 local ruin, repair = "engine/commit/log/runlog_ruin.c", "engine/job/repair/repair.c"
 local rebuild, proof = "engine/commit/log/runlog_rebuild.c", "engine/commit/log/runlog_proof.c"
 local evidence = "engine/job/repair/repair_evidence.c"
+local said, parts = "engine/commit/ranks_said.c", "engine/commit/parts.c"
+local part = "engine/commit/manifest/manifest_part.c"
 local seen = 'uint64_t n = r->seen == RUNLOG_NONE || FAULT("numbers-from-zero") ? 0 : r->seen + 1;'
 
 -- Directories that are chosen by the name alone, and whose content alone says whose they are.
@@ -387,6 +389,55 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
   removals_are_not_looked_for = { repairs = true, edits = {
     { evidence, "if (rc == 0) rc = find_removals(r, removed, e);", "(void)find_removals;" },
   } },
+  -- What ranks say of themselves, and what they wait for.
+  ended_rank_is_waited_for = { ranks = true, edits = {
+    { ranks, "if (rc <= 0) return rc;\n  rc = came_late",
+      "if (rc <= 1) return rc < 0 ? rc : 0;\n  rc = came_late" },
+  } },
+  part_just_before_the_end_is_missed = { ranks = true, edits = {
+    { ranks, "rc = came_late(w, p, rank, e);", "rc = 0;\n  (void)came_late;" },
+  } },
+  rank_that_came_back_is_called_ended = { ranks = true, edits = {
+    { said, "if (rc == ERR_NOENT) return 0;\n  if (rc < 0) return err_set",
+      "if (rc == ERR_NOENT) return 1;\n  if (rc < 0) return err_set" },
+  } },
+  refusal_of_the_first_is_not_read = { ranks = true, edits = {
+    { ranks, "bool refused = told && was_refused(", "bool refused = false && was_refused(" },
+  } },
+  each_end_of_the_first_is_a_refusal = { ranks = true, edits = {
+    { ranks, "bool refused = told && was_refused(&said, w->job->plan.unit);",
+      "bool refused = told;\n  (void)was_refused;" },
+  } },
+  last_word_of_the_first_is_not_waited_for = { ranks = true, edits = {
+    { ranks, "if (!told && vigil_now(w) - since < SAID_LATE) return 0;", "(void)since;" },
+  } },
+  end_of_the_first_is_not_seen = { ranks = true, edits = {
+    { ranks, "if (!lease.released && !taken) {", "if (true) {" },
+  } },
+  end_before_a_newer_launch_is_not_heard = { ranks = true, edits = {
+    { ranks, "rc = rank_0_said_its_last(&v, &lease, &why);",
+      "rc = 0;\n    (void)rank_0_said_its_last;" },
+  } },
+  nobody_leads_for_a_silent_first = { ranks = true, edits = {
+    { ranks, "us->rank <= TURNS ? us->rank * SILENCE : INT64_MAX;", "INT64_MAX;" },
+  } },
+  each_gets_what_others_had = { ranks = true, edits = {
+    { part, "return !at->alone || at->rank == rank;", "return true || at->rank == rank;" },
+  } },
+  another_number_of_ranks_gets_parts = { ranks = true, edits = {
+    { part, "return world > 1 && m->world == world;", "return world > 1 && m->world > 1;" },
+  } },
+  what_several_had_is_one_rank_s = { ranks = true, edits = {
+    { parts, "out->entries[kept - 1].alone = false;", "" },
+  } },
+  commit_lacks_the_part_of_one_rank = { ranks = true, edits = {
+    { ranks, "bool all = rc == 0 && seen.count == p->ranks->world;\n    if (rc == 0) show_missing",
+      "bool all = rc == 0 && seen.count + 1 >= p->ranks->world;\n    if (rc == 0) show_missing" },
+    { parts, "for (uint32_t i = 0; rc == 0 && i < world; i += AT_ONCE)",
+      "for (uint32_t i = 0; (rc == 0 || rc == ERR_NOENT) && i < world; i += AT_ONCE)" },
+    { parts, "if (rc == 0) rc = unite(&h, out, e);",
+      "if (rc == ERR_NOENT) rc = 0;\n  if (rc == 0) rc = unite(&h, out, e);" },
+  } },
   -- The end that the head proves, and each entry the one before it.
   prev_is_not_compared = { repairs = true, edits = {
     { proof, 'return "the entry before it is not the one that its writer had read";',
@@ -461,5 +512,6 @@ else
   apply(name, scaled, texts)
   apply(name, fault.edits, texts)
   write_all(texts, dir)
-  print((fault.results and "--results " or "") .. (fault.repairs and "--repairs" or ""))
+  print((fault.results and "--results " or "") .. (fault.repairs and "--repairs" or "") ..
+    (fault.ranks and "--ranks" or ""))
 end

@@ -1,5 +1,6 @@
 /* judge_commits: what a commit promises: all of its bytes, as they were saved. */
 #include "judge_impl.h"
+#include "ranks.h"
 
 static void check_digest(const judge_attempt *a, const object *o, const json_t *entry) {
   char hex[HASH_HEX_MAX];
@@ -80,6 +81,7 @@ void judge_check_commit(judge_commit *c) {
     sim_violation("%s: its manifest has %d files of %d", a->dir, files,
                   units_file_count(a->unit, a->world));
   c->version = version;
+  if (a->world > 1) judge_owners(a, table);
   json_decref(top);
   if (c->with_term >= 0) check_with(c);
 }
@@ -93,6 +95,7 @@ void judge_check_parts(const judge_attempt *a) {
       snprintf(key, sizeof key, ".ckpt/parts/%lld/%lld/%u", a->n, term, r);
       there += space_find(key) != NULL;
     }
+    for (unsigned r = 0; there == a->world && r < a->world; r++) judge_part(a, term, r);
     if (there == a->world) return;
   }
   if (a->world > 1) sim_violation("%s: no term has the part records of all ranks", a->dir);

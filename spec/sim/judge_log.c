@@ -1,6 +1,7 @@
 /* judge_log: the rules of the log, entry by entry, as long as none is lost. */
 #include "commit/lease.h"
 #include "judge_impl.h"
+#include "ranks.h"
 
 static bool later_like(const char *unit) {
   const char *mark = strrchr(unit, '~');
@@ -104,6 +105,7 @@ static void fold_about(const actor *by, const json_t *entry, enum type type, lon
     snprintf(key, sizeof key, "%s/%s", a->dir, MANIFEST_NAME);
     c->manifest = strdup(space_find(key)->data);
     sim_count->rank_commits += a->world > 1;
+    sim_count->led += by->used && by->rank > 0 && sim_weather.files;
     sim_count->beside += c->with_term >= 0;
   }
 }
@@ -219,6 +221,7 @@ static void fold(const actor *by, const json_t *entry, enum type type, long long
   if (term >= 0 && (term != known.newest_term || known.ended))
     sim_violation("entry %lld: its writer was fenced", n);
   if (type == ATTEMPT) judge_fold_attempt(entry, n);
+  if (type == ATTEMPT) judge_world(by, known.attempts[known.attempt_count - 1].world, n);
   if (type == ADOPT || type == SWEEP || type == COMMIT) fold_about(by, entry, type, n, term);
   if (type == DROP || type == DELETE || type == BAD) fold_removal(entry, type, n);
   if (type == END) judge_fold_end();

@@ -102,6 +102,7 @@ static void tarry(actor *a) {
   if (!a->calm && sim_chance(sim_weather.pause)) {
     static const int64_t longest[] = {30 * SECOND, 1200 * SECOND, 7200 * SECOND};
     a->wake = sim_now + (int64_t)sim_roll((uint64_t)longest[sim_roll(3)]);
+    a->paused += a->wake - sim_now;
     sim_count->pauses++;
     sim_trace("is paused for %.0f s", (double)(a->wake - sim_now) / 1e9);
   }
@@ -168,6 +169,19 @@ static void note_entry(actor *a, const char *key) {
   a->read_epoch = epoch;
 }
 
+/* When it was told that a rank has ended: .ckpt/ranks/<launch> of the first, <launch>.over/<rank>. */
+static void note_word(actor *a, const object *o) {
+  const char *over = strstr(o->key, ".over/");
+  if (strncmp(o->key, ".ckpt/ranks/", 12) != 0 || !strstr(o->data, "\"over\"")) return;
+  unsigned rank = over ? (unsigned)strtoul(over + 6, NULL, 10) : 0;
+  if (rank < RANKS) a->heard[rank] = sim_now;
+}
+
+static void note_read(actor *a, const char *key) {
+  const char *shard = strstr(key, "/shard-");
+  a->has_read |= shard ? 1u << strtoul(shard + 7, NULL, 10) : READ_SHARED;
+}
+
 static int link_get(store *s, const char *key, buf *out, err *e) {
   actor *a = of(s);
   int rc = store_key_check(key, e);
@@ -177,7 +191,7 @@ static int link_get(store *s, const char *key, buf *out, err *e) {
   buf_init(&got, 64 << 20);
   const object *o = f == DONE ? space_find(key) : NULL;
   if (o)
-    buf_add(&got, o->data, o->len);
+    buf_add(&got, o->data, o->len), note_word(a, o);
   else
     rc = ERR_NOENT;
   rc = end(a, f, rc, "get", key, e);
@@ -229,6 +243,7 @@ static ssize_t link_read(store *s, const char *key, uint64_t at, void *to, size_
   if (o) {
     got = at < o->len ? (ssize_t)(o->len - at < len ? o->len - at : len) : 0;
     if (got) memcpy(to, o->data + at, (size_t)got);
+    note_read(a, key);
   }
   return end(a, f, (int)got, "read", key, e);
 }

@@ -1,6 +1,6 @@
-/* sim [--trace] [--results] [--repairs] [FIRST [COUNT]]: runs that many schedules, and prints what was seen in
+/* sim [--trace] [--results] [--repairs | --ranks] [FIRST [COUNT]]: runs that many schedules, and prints what was seen in
  * them. --trace: prints what happens, too. --results: only results are judged, not each rule.
- * --repairs: entries of the log are lost, and repaired. sim --seeds N...: runs those. Exit 3: a violation, with its seed. */
+ * --repairs: entries of the log are lost, and repaired. --ranks: ranks end, fall silent and come back. sim --seeds N...: runs those. Exit 3: a violation, with its seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ranks.h"
 #include "sim.h"
 
 enum { BATCH = 200, BATCH_CPU_S = 60 /* it takes one or two */ };
 
 sim_counts *sim_count;
+static void (*play)(uint64_t seed) = schedule_run;
 
 static void print_counts(void) {
   const sim_counts *c = sim_count;
@@ -56,6 +58,15 @@ static void print_counts(void) {
   SHOW(plugs);
   SHOW(promised);
   SHOW(removals);
+  SHOW(forsaken);
+  SHOW(let_go);
+  SHOW(passed_over);
+  SHOW(waited);
+  SHOW(led);
+  SHOW(frozen);
+  SHOW(came_back);
+  SHOW(parts_read);
+  SHOW(wholes_read);
   for (int t = 0; t < JUDGE_TYPES; t++)
     printf("  entry %-10s %10llu\n", judge_types[t], (unsigned long long)c->entries[t]);
 }
@@ -69,7 +80,7 @@ static int run_batch(uint64_t first, uint64_t count) {
   if (pid < 0) return 2;
   if (pid == 0) {
     setrlimit(RLIMIT_CPU, &(struct rlimit){BATCH_CPU_S, BATCH_CPU_S + 1});
-    for (uint64_t i = 0; i < count; i++) schedule_run(first + i);
+    for (uint64_t i = 0; i < count; i++) play(first + i);
     judge_clear();
     late_clear();
     space_clear();
@@ -83,8 +94,15 @@ static int run_batch(uint64_t first, uint64_t count) {
   return 3;
 }
 
+static bool seen_of_ranks(void) {
+  const sim_counts *c = sim_count;
+  return c->forsaken > 0 && c->let_go > 0 && c->passed_over > 0 && c->led > 0 && c->frozen > 0 &&
+         c->came_back > 0 && c->parts_read > 0 && c->wholes_read > 0;
+}
+
 /* Schedules in which nothing happens prove nothing. */
 static bool seen_all(void) {
+  if (play == ranks_run) return seen_of_ranks();
   bool all = sim_count->takeovers > 0 && sim_count->beside > 0;
   all &= sim_repairs ? sim_count->epochs > 0 && sim_count->plugs > 0 && sim_count->promised > 0 &&
                            sim_count->removals > 0
@@ -122,6 +140,7 @@ int main(int argc, char **argv) {
     sim_tracing |= strcmp(argv[at], "--trace") == 0;
     judge_results_only |= strcmp(argv[at], "--results") == 0;
     sim_repairs |= strcmp(argv[at], "--repairs") == 0;
+    if (strcmp(argv[at], "--ranks") == 0) play = ranks_run;
     seeds |= strcmp(argv[at], "--seeds") == 0;
   }
   sim_count =

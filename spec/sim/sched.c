@@ -93,6 +93,14 @@ void actor_sleep(actor *a, int64_t ns) {
   actor_yield();
 }
 
+void actor_freeze(actor *a, int64_t ns) {
+  const int64_t due = a->wake > sim_now ? a->wake : sim_now;
+  const int64_t until = sim_now + ns;
+  if (until <= due) return;
+  a->paused += until - due;
+  a->wake = until;
+}
+
 static void clock_sleep(const io *io, int64_t ns) {
   sim_trace("sleeps %.3f s", (double)ns / 1e9);
   actor_sleep(io->ctx, ns);

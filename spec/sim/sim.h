@@ -31,7 +31,8 @@ typedef struct sim_counts {
       refused, crashes, pauses, clock_jumps, takeovers, fenced, held, other_runs, readers,
       read_whole, read_gone, pinned_reads, resumed, rank_commits, beside, swept_by_guests,
       snapshots_read, stale_lists, visits, backups, swaps, robbed, disasters, lost, torn, plugs,
-      epochs, repairs, mended, promised, removals;
+      epochs, repairs, mended, promised, removals, forsaken, let_go, passed_over, waited, led,
+      frozen, came_back, parts_read, wholes_read;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;
@@ -65,7 +66,11 @@ struct actor {
   bool saves;  /* it is at a save of its own, not at what others left */
   bool humble; /* it repairs only what nobody is at work on, as it looks since `looked` */
   int64_t looked;
+  int64_t paused;       /* for how long it stood still, in all */
+  int64_t heard[RANKS]; /* when it last read that the rank has ended; 0: never */
+  unsigned has_read;    /* a bit for each shard that it read, and READ_SHARED; of restores */
 };
+enum { READ_SHARED = 1 << RANKS };
 extern int64_t sim_now;
 extern bool sim_tracing;
 extern uint64_t sim_steps;
@@ -73,6 +78,7 @@ actor *actor_start(const char *name, actor_main *main, int launch, int rank);
 actor *actor_at(int i); /* NULL: that place is free */
 void actor_yield(void); /* the running one lets others go on */
 void actor_sleep(actor *a, int64_t ns);
+void actor_freeze(actor *a, int64_t ns); /* whatever it does, it goes on no sooner */
 actor *actor_running(void);
 bool actor_step(void); /* one turn of somebody; false: nobody can go on */
 bool actor_wait(void); /* moves the time to when the next one wakes; false: nobody sleeps */
@@ -251,5 +257,10 @@ void end_main(actor *a);
 void repair_main(actor *a); /* its rank: whether somebody says that nobody is at work */
 void calm_main(actor *a);
 void schedule_run(uint64_t seed);
+void schedule_begin(uint64_t seed); /* with nothing in the store */
+launch_plan *schedule_launch(void); /* a zeroed one; NULL: there were many */
+int schedule_launches(void);
+bool schedule_any_writer(void);
+void schedule_calm(void); /* all others are gone: one more launch saves, and reads what is there */
 
 #endif

@@ -29,7 +29,7 @@ test_faults() {
   echo "ok $number - each_fault_can_be_put_back_into_the_engine"
 }
 
-echo 1..5
+echo 1..7
 test_one 1 "no_schedule_breaks_the_protocol" 1 600
 seeds=$(grep -o '^[0-9][0-9]*' spec/sim/seeds.txt | tr '\n' ' ')
 # shellcheck disable=SC2086 # each seed is an argument
@@ -39,3 +39,7 @@ test_one 4 "no_schedule_of_lost_entries_and_repairs_breaks_a_promise" --repairs 
 seeds=$(sed -n 's/^r\([0-9][0-9]*\).*/\1/p' spec/sim/seeds.txt | tr '\n' ' ')
 # shellcheck disable=SC2086
 test_one 5 "the_seeds_of_repairs_that_once_found_something_find_nothing" --repairs --seeds $seeds
+test_one 6 "no_rank_that_ends_or_falls_silent_is_waited_for_in_vain_or_told_what_is_not_true" --ranks 1 200
+seeds=$(sed -n 's/^k\([0-9][0-9]*\).*/\1/p' spec/sim/seeds.txt | tr '\n' ' ')
+# shellcheck disable=SC2086
+test_one 7 "the_seeds_of_ranks_that_once_found_something_find_nothing" --ranks --seeds $seeds

@@ -90,6 +90,7 @@ int writer_save(writer *w, const saved_unit *u, unsigned version) {
     sim_count->jobs++;
     sim_trace("saves %s, version %u", u->name, version);
     a->saves = true;
+    const int64_t begun = sim_now, paused = a->paused;
     job_run(&j);
     a->saves = false;
     rc = j.status;
@@ -97,6 +98,7 @@ int writer_save(writer *w, const saved_unit *u, unsigned version) {
     shape = j.attempt_shape;
     memcpy(staging, j.staging, sizeof staging);
     if (a->dead) return rc;
+    if (w->on_end) w->on_end(w, &j, begun, paused);
     if (rc == 0) {
       sim_count->commits++;
       sim_trace("saved %s as commit %llu", u->name, (unsigned long long)j.commit.n);

@@ -5,7 +5,9 @@
 #include "commit/group.h"
 #include "sim.h"
 
-typedef struct writer {
+struct job;
+typedef struct writer writer;
+struct writer {
   actor *a;
   const launch_plan *plan;
   ranks ranks;
@@ -13,7 +15,9 @@ typedef struct writer {
   group group;
   uint64_t resumed;
   int64_t renewed;
-} writer;
+  /* Told of each try that has ended, while its process lives; NULL: nobody is. */
+  void (*on_end)(writer *w, const struct job *j, int64_t begun, int64_t paused);
+};
 
 /* Whether it goes on trying after this. */
 bool writer_note_failure(const actor *a, int rc, const err *e);
