@@ -30,6 +30,7 @@ local rebuild, proof = "engine/commit/log/runlog_rebuild.c", "engine/commit/log/
 local evidence = "engine/job/repair/repair_evidence.c"
 local said, parts = "engine/commit/ranks_said.c", "engine/commit/parts.c"
 local part = "engine/commit/manifest/manifest_part.c"
+local agree, hub = "engine/launch/rule/agree.c", "engine/launch/hub.c"
 local seen = 'uint64_t n = r->seen == RUNLOG_NONE || FAULT("numbers-from-zero") ? 0 : r->seen + 1;'
 
 -- Directories that are chosen by the name alone, and whose content alone says whose they are.
@@ -438,6 +439,30 @@ void settle_litter(store *s, runlog *log, const log_sink *sink) {
     { parts, "if (rc == 0) rc = unite(&h, out, e);",
       "if (rc == ERR_NOENT) rc = 0;\n  if (rc == 0) rc = unite(&h, out, e);" },
   } },
+  -- What tasks that write into one directory agree about.
+  one_task_is_not_asked = { shared = true, edits = {
+    { agree, "agree_word word = i == f->self ? AGREE_YES",
+      "agree_word word = i <= 1 ? AGREE_YES" },
+  } },
+  answer_of_before_counts = { shared = true, edits = {
+    { agree, "if (a->number < unit->number) return AGREE_ASKED;", "" },
+    { agree, "if (!seen) return AGREE_ASKED;", "if (!seen) return AGREE_YES;" },
+  } },
+  other_files_are_no_difference = { shared = true, edits = {
+    { agree, "return seen->stamp == unit->stamp ? AGREE_YES : AGREE_DIFFERS;",
+      "return AGREE_YES;" },
+  } },
+  one_without_a_word_agrees = { shared = true, edits = {
+    { agree, "if (!a) return AGREE_UNKNOWN;", "if (!a) return AGREE_YES;" },
+  } },
+  silent_one_has_ended = { shared = true, edits = {
+    { hub, "return now >= end_at || given_up ? HUB_UNKNOWN : HUB_LIVES;",
+      "return now >= end_at || given_up ? HUB_OVER : HUB_LIVES;" },
+  } },
+  silent_one_is_waited_for = { shared = true, edits = {
+    { hub, "if (h->others[i].known && !is_silent(h, i, now)) return INT64_MAX;",
+      "if (h->others[i].known) return INT64_MAX;" },
+  } },
   -- The end that the head proves, and each entry the one before it.
   prev_is_not_compared = { repairs = true, edits = {
     { proof, 'return "the entry before it is not the one that its writer had read";',
@@ -513,5 +538,5 @@ else
   apply(name, fault.edits, texts)
   write_all(texts, dir)
   print((fault.results and "--results " or "") .. (fault.repairs and "--repairs" or "") ..
-    (fault.ranks and "--ranks" or ""))
+    (fault.ranks and "--ranks" or "") .. (fault.shared and "--shared" or ""))
 end

@@ -1,6 +1,7 @@
-/* sim [--trace] [--results] [--repairs | --ranks] [FIRST [COUNT]]: runs that many schedules, and prints what was seen in
+/* sim [--trace] [--results] [--repairs | --ranks | --shared] [FIRST [COUNT]]: runs that many schedules, and prints what was seen in
  * them. --trace: prints what happens, too. --results: only results are judged, not each rule.
- * --repairs: entries of the log are lost, and repaired. --ranks: ranks end, fall silent and come back. sim --seeds N...: runs those. Exit 3: a violation, with its seed. */
+ * --repairs: entries of the log are lost, and repaired. --ranks: ranks end, fall silent and come back.
+ * --shared: tasks write into one directory. sim --seeds N...: runs those. Exit 3: a violation, with its seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,18 @@
 #include <unistd.h>
 
 #include "ranks.h"
+#include "shared.h"
 #include "sim.h"
 
-enum { BATCH = 200, BATCH_CPU_S = 60 /* it takes one or two */ };
+enum {
+  BATCH = 200,
+  BATCH_SHARED = 50,
+  BATCH_CPU_S = 60 /* it takes one or two; of tasks, twenty */
+};
 
 sim_counts *sim_count;
 static void (*play)(uint64_t seed) = schedule_run;
+static uint64_t batch = BATCH; /* tasks look who of this machine writes, which takes long */
 
 static void print_counts(void) {
   const sim_counts *c = sim_count;
@@ -67,6 +74,9 @@ static void print_counts(void) {
   SHOW(came_back);
   SHOW(parts_read);
   SHOW(wholes_read);
+  SHOW(agreed);
+  SHOW(all_gone);
+  SHOW(unknown);
   for (int t = 0; t < JUDGE_TYPES; t++)
     printf("  entry %-10s %10llu\n", judge_types[t], (unsigned long long)c->entries[t]);
 }
@@ -81,6 +91,7 @@ static int run_batch(uint64_t first, uint64_t count) {
   if (pid == 0) {
     setrlimit(RLIMIT_CPU, &(struct rlimit){BATCH_CPU_S, BATCH_CPU_S + 1});
     for (uint64_t i = 0; i < count; i++) play(first + i);
+    shared_end();
     judge_clear();
     late_clear();
     space_clear();
@@ -103,6 +114,8 @@ static bool seen_of_ranks(void) {
 /* Schedules in which nothing happens prove nothing. */
 static bool seen_all(void) {
   if (play == ranks_run) return seen_of_ranks();
+  if (play == shared_run)
+    return sim_count->agreed > 0 && sim_count->all_gone > 0 && sim_count->unknown > 0;
   bool all = sim_count->takeovers > 0 && sim_count->beside > 0;
   all &= sim_repairs ? sim_count->epochs > 0 && sim_count->plugs > 0 && sim_count->promised > 0 &&
                            sim_count->removals > 0
@@ -117,14 +130,14 @@ static bool seen_all(void) {
 
 static int run_from(uint64_t first, uint64_t count) {
   int rc = 0;
-  for (uint64_t done = 0; rc == 0 && done < count; done += BATCH)
-    rc = run_batch(first + done, count - done < BATCH ? count - done : BATCH);
+  for (uint64_t done = 0; rc == 0 && done < count; done += batch)
+    rc = run_batch(first + done, count - done < batch ? count - done : batch);
   if (rc) {
     printf("caught after %llu schedules\n", (unsigned long long)sim_count->schedules + 1);
     return rc;
   }
   print_counts();
-  return count < BATCH || seen_all() ? 0 : 1;
+  return count < batch || seen_all() ? 0 : 1;
 }
 
 static int run_seeds(char **seeds) {
@@ -141,6 +154,7 @@ int main(int argc, char **argv) {
     judge_results_only |= strcmp(argv[at], "--results") == 0;
     sim_repairs |= strcmp(argv[at], "--repairs") == 0;
     if (strcmp(argv[at], "--ranks") == 0) play = ranks_run;
+    if (strcmp(argv[at], "--shared") == 0) play = shared_run, batch = BATCH_SHARED;
     seeds |= strcmp(argv[at], "--seeds") == 0;
   }
   sim_count =

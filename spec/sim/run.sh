@@ -1,7 +1,7 @@
 #!/bin/bash
 # The whole of `make test-sim`: SEED=n replays one schedule with what happens in it; else COUNT
-# schedules (20000) without a violation, 4000 with repairs, 4000 of ranks that end and come back, the seeds that once
-# found one, and every seeded fault.
+# schedules (20000) without a violation, 4000 with repairs, 4000 of ranks that end and come back, 300 of tasks with
+# one directory, the seeds that once found one, and every seeded fault.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 sim=$CKPT_BUILD/sim/sim
@@ -37,6 +37,10 @@ tell $? "$REPAIRS schedules with repairs: 0 violations"
 echo "schedules of ranks that end, fall silent and come back:"
 "$sim" --ranks 1 "${RANKED:=4000}"
 tell $? "$RANKED schedules of ranks: 0 violations"
+
+echo "schedules of tasks with one directory:"
+"$sim" --shared 1 "${SHARED:=300}"
+tell $? "$SHARED schedules of tasks with one directory: 0 violations"
 
 echo "seeded faults:"
 mapfile -t faults < <(luajit spec/sim/faults.lua)

@@ -32,7 +32,7 @@ typedef struct sim_counts {
       read_whole, read_gone, pinned_reads, resumed, rank_commits, beside, swept_by_guests,
       snapshots_read, stale_lists, visits, backups, swaps, robbed, disasters, lost, torn, plugs,
       epochs, repairs, mended, promised, removals, forsaken, let_go, passed_over, waited, led,
-      frozen, came_back, parts_read, wholes_read;
+      frozen, came_back, parts_read, wholes_read, agreed, all_gone, unknown;
   uint64_t entries[16]; /* by judge_types */
 } sim_counts;
 extern sim_counts *sim_count;

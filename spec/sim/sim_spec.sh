@@ -29,7 +29,7 @@ test_faults() {
   echo "ok $number - each_fault_can_be_put_back_into_the_engine"
 }
 
-echo 1..7
+echo 1..8
 test_one 1 "no_schedule_breaks_the_protocol" 1 600
 seeds=$(grep -o '^[0-9][0-9]*' spec/sim/seeds.txt | tr '\n' ' ')
 # shellcheck disable=SC2086 # each seed is an argument
@@ -43,3 +43,4 @@ test_one 6 "no_rank_that_ends_or_falls_silent_is_waited_for_in_vain_or_told_what
 seeds=$(sed -n 's/^k\([0-9][0-9]*\).*/\1/p' spec/sim/seeds.txt | tr '\n' ' ')
 # shellcheck disable=SC2086
 test_one 7 "the_seeds_of_ranks_that_once_found_something_find_nothing" --ranks --seeds $seeds
+test_one 8 "no_unit_is_complete_that_a_task_of_its_directory_has_not_seen_so" --shared 1 20
