@@ -65,12 +65,13 @@ test-crash-s3: private PLAY = spec/crash/crash.sh
 test-crash-s3: private WITH = TARGET=s3 SETUP=$(SETUP)
 test-crash-s3: all servers
 
-## test-zombie: writers that are pushed aside and go on, clones, two launches of one job
-test-zombie: private PLAY = spec/zombie/zombie.sh spec/zombie/s3.sh
+## test-zombie: writers that are pushed aside and go on, frozen ranks, clones, two launches of one job
+test-zombie: private PLAY = spec/zombie/zombie.sh spec/zombie/ranks.sh spec/zombie/s3.sh
 test-zombie: all servers
 
-## test-ranks: RANKS=8 CHECKPOINTS=20: ranks that are killed at random, then fewer with a bucket
-test-ranks: private PLAY = spec/ranks/ranks.py spec/ranks/s3.sh
+## test-ranks: RANKS=8 CHECKPOINTS=20: ranks that are killed at random, then fewer with a bucket; 16 that come back
+##   as 12, with one directory and with own ones
+test-ranks: private PLAY = spec/ranks/ranks.py spec/ranks/many.py spec/ranks/s3.sh
 test-ranks: all servers
 
 ## test-slurm: a real Slurm cluster of 4 nodes: how it ends jobs and starts them again, nodes that are lost or
