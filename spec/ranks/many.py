@@ -149,7 +149,7 @@ class Half:
         if self.shared:
             here = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": world}
             env.update({key: str(value) for key, value in here.items()}, TORCHELASTIC_RUN_ID=launch)
-            words += ["--marker", "DONE"]
+            words += ["--marker", "DONE", "--settle", "1"]
         else:
             words += ["--launch-id", launch, "--rank", str(rank), "--world", str(world), "--settle", "0.1"]
         if own:
