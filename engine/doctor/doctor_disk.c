@@ -96,7 +96,7 @@ static void try_room(doctor *d) {
 
 void doctor_try_disk(doctor *d) {
   trial t = {.d = d};
-  fs_kind kind = {"unknown", true};
+  fs_kind kind = {.name = "unknown", .remote_writers = true};
   err why = {0};
   fs_kind_of(d->dir, &kind, NULL);
   doctor_say(d, "disk", kind.remote_writers ? STORE_NOTE : STORE_FINE, "", "%s is on %s%s", d->dir,

@@ -189,6 +189,7 @@ typedef struct fs_kind {
   const char *name;    /* "ext4", "nfs", "fuse", ..., "unknown" (static) */
   bool remote_writers; /* another host may write without an event here: inotify must not be trusted
                         */
+  bool keeps_flushed;  /* what was flushed is on a server's disk: no reboot of this host takes it */
 } fs_kind;
 /* A file system that we do not know counts as one with remote writers. */
 int fs_kind_of(const char *path, fs_kind *out, err *e);

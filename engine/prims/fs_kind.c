@@ -6,24 +6,29 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
+/* A flush of 9p and FUSE (virtiofs has its number too) ends where another program on the way says
+ * that it does, often in the cache of the machine below; Coda takes it while no server is there; a
+ * disk that hosts share is a disk, with caches of its own. They are not taken at their word. */
+enum { LOCAL, REMOTE, SERVED };
 static const struct {
   uint32_t magic;
-  fs_kind kind;
+  const char *name;
+  int how;
 } kinds[] = {
-    {0x0000ef53, {"ext4", false}}, /* ext2 and ext3 too: one number for all */
-    {0x58465342, {"xfs", false}},     {0x9123683e, {"btrfs", false}},
-    {0x01021994, {"tmpfs", false}},   {0x858458f6, {"ramfs", false}},
-    {0x794c7630, {"overlay", false}}, {0x2fc12fc1, {"zfs", false}},
-    {0xf2f52010, {"f2fs", false}},    {0xca451a4e, {"bcachefs", false}},
-    {0x00004d44, {"vfat", false}},    {0x2011bab0, {"exfat", false}},
-    {0x00006969, {"nfs", true}},      {0x0000517b, {"smb", true}},
-    {0xff534d42, {"cifs", true}},     {0xfe534d42, {"smb2", true}},
-    {0x0bd00bd0, {"lustre", true}},   {0x47504653, {"gpfs", true}},
-    {0x00c36400, {"ceph", true}},     {0x65735546, {"fuse", true}},
-    {0x01021997, {"9p", true}},       {0x5346414f, {"afs", true}},
-    {0x6b414653, {"afs", true}},      {0x19830326, {"beegfs", true}},
-    {0x20030528, {"orangefs", true}}, {0x01161970, {"gfs2", true}},
-    {0x7461636f, {"ocfs2", true}},    {0x73757245, {"coda", true}},
+    {0x0000ef53, "ext4", LOCAL}, /* ext2 and ext3 too: one number for all */
+    {0x58465342, "xfs", LOCAL},       {0x9123683e, "btrfs", LOCAL},
+    {0x01021994, "tmpfs", LOCAL},     {0x858458f6, "ramfs", LOCAL},
+    {0x794c7630, "overlay", LOCAL},   {0x2fc12fc1, "zfs", LOCAL},
+    {0xf2f52010, "f2fs", LOCAL},      {0xca451a4e, "bcachefs", LOCAL},
+    {0x00004d44, "vfat", LOCAL},      {0x2011bab0, "exfat", LOCAL},
+    {0x00006969, "nfs", SERVED},      {0x0000517b, "smb", REMOTE},
+    {0xff534d42, "cifs", SERVED},     {0xfe534d42, "smb2", SERVED},
+    {0x0bd00bd0, "lustre", SERVED},   {0x47504653, "gpfs", SERVED},
+    {0x00c36400, "ceph", SERVED},     {0x65735546, "fuse", REMOTE},
+    {0x01021997, "9p", REMOTE},       {0x5346414f, "afs", REMOTE},
+    {0x6b414653, "afs", REMOTE},      {0x19830326, "beegfs", SERVED},
+    {0x20030528, "orangefs", REMOTE}, {0x01161970, "gfs2", REMOTE},
+    {0x7461636f, "ocfs2", REMOTE},    {0x73757245, "coda", REMOTE},
 };
 
 int fs_kind_of(const char *path, fs_kind *out, err *e) {
@@ -34,9 +39,10 @@ int fs_kind_of(const char *path, fs_kind *out, err *e) {
   if (rc < 0) return err_sys(e, errno, "cannot ask for the file system of %s", path);
   /* A kind that we do not know counts as remote: polling a local one costs some stat calls, but
    * trusting events on a remote one would miss what other hosts write. */
-  *out = (fs_kind){"unknown", true};
+  *out = (fs_kind){.name = "unknown", .remote_writers = true};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-    if (kinds[i].magic == (uint32_t)st.f_type) *out = kinds[i].kind;
+    if (kinds[i].magic == (uint32_t)st.f_type)
+      *out = (fs_kind){kinds[i].name, kinds[i].how != LOCAL, kinds[i].how == SERVED};
   return 0;
 }
 

@@ -198,8 +198,11 @@ static int on_complete(run *r, run_unit *u, err *e) {
   } else {
     run_consider(r, u, NULL);
   }
-  if (same && known.state >= JOURNAL_COMPLETE) return 0;
-  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
+  int rc = 0;
+  if (!same || known.state < JOURNAL_COMPLETE)
+    rc = journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
+  run_flush_want(r, u);
+  return rc;
 }
 
 static void on_unproven(run *r, run_unit *u, const detect_unit *facts) {
@@ -505,6 +508,7 @@ int run_step(run *r, int64_t *due, err *e) {
   }
   run_note_open(r);
   int64_t tell = run_result_step(r);
+  run_flush_step(r);
   int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t save = r->fenced ? INT64_MAX : run_next_save(r), next_look = detect_due(r->detect);

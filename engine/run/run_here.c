@@ -1,11 +1,15 @@
+/* run_here: what the journal says of units, held against where they are: the target at hand has them
+ * or has not, they were further up once, and on a server's file system they are flushed. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "run/run_state.h"
-#include "run/start/start_rule.h"
+#include "job/move/unit_flush.h"
 #include "prims/fs.h"
 #include "prims/match_series.h"
+#include "run/run_state.h"
+#include "run/start/start_rule.h"
 
 const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name) {
   const runlog_commit *c = runlog_newest_ever(state, name);
@@ -159,4 +163,69 @@ int run_note_used(run *r, err *e) {
     rc = journal_note_log(r->journal, r->places.target_text, g->group.prefix, &log, e);
   }
   return rc;
+}
+
+/* ---- flushed, once it is complete ---- */
+
+/* One unit; they go one after the other, as saves need the workers, too. */
+struct flushing {
+  run *run;
+  char *path;
+  match_kind kind;
+  digest fingerprint;
+  int status;
+  err error;
+};
+
+static void flushing_free(struct flushing *w) {
+  free(w->path);
+  free(w);
+}
+
+static void flush_on_worker(void *arg) {
+  struct flushing *w = arg;
+  const run *r = w->run;
+  w->status = unit_flush(r->env->io, r->places.dir, w->path, w->kind, r->rules, &w->error);
+}
+
+/* A unit that was not flushed is only doubted after a reboot, as all are elsewhere. */
+static void flush_done(void *ctx) {
+  struct flushing *w = ctx;
+  run *r = w->run;
+  r->tasks--;
+  r->flushing = false;
+  if (w->status == 0)
+    w->status = journal_note_flushed(r->journal, w->path, &w->fingerprint, &w->error);
+  if (w->status < 0)
+    log_say(r->env->log, LOG_DEBUG, "%s is not taken for flushed: %s", w->path, w->error.text);
+  flushing_free(w);
+}
+
+void run_flush_want(run *r, run_unit *u) {
+  if (!r->served || journal_find(r->journal, u->path).flushed) return;
+  u->unflushed = r->flush_due = true;
+}
+
+static void flush_unit(run *r, run_unit *u) {
+  struct flushing *w = calloc(1, sizeof *w);
+  u->unflushed = false;
+  if (!w) return;
+  *w = (struct flushing){.run = r,
+                         .path = strdup(u->path),
+                         .kind = u->kind,
+                         .fingerprint = journal_find(r->journal, u->path).fingerprint};
+  if (w->path && run_submit(r, flush_on_worker, flush_done, w))
+    r->flushing = true;
+  else
+    flushing_free(w);
+}
+
+void run_flush_step(run *r) {
+  if (!r->flush_due || r->flushing || r->closing) return;
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->unflushed) {
+      flush_unit(r, r->units[i]);
+      return;
+    }
+  r->flush_due = false;
 }

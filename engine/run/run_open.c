@@ -75,6 +75,7 @@ static int take_lock(run *r, err *e) {
 }
 
 static int open_parts(run *r, const run_options *o, err *e) {
+  fs_kind kind;
   int rc = run_open_policy(r, o, e);
   if (rc == 0) rc = find_places(r, o, e);
   const run_env *env = r->env;
@@ -86,8 +87,10 @@ static int open_parts(run *r, const run_options *o, err *e) {
   if (rc == 0) rc = take_lock(r, e);
   if (rc == 0) rc = places_writer(env->io, &r->places, o->launch, &r->group_env.writer, e);
   if (rc == 0) rc = take_identity(r, e);
+  r->served = fs_kind_of(r->places.dir, &kind, NULL) == 0 && kind.keeps_flushed;
   if (rc == 0)
-    rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, &r->journal, e);
+    rc = journal_open(env->io, r->places.journal, r->group_env.writer.boot, r->served, &r->journal,
+                      e);
   if (rc == 0) rc = run_own(r, e);
   if (rc == 0) rc = trail_open(env->io, env->log, r->places.state, &r->trail, e);
   if (rc == 0) rc = store_open(&r->places.target, r->outer, env->log, &r->store, e);

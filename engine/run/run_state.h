@@ -90,6 +90,7 @@ typedef struct run_unit {
   bool asked_for;      /* a result named it: a temporary one is saved then */
   bool leaving;        /* it is being removed here, for the policy or as a temporary one */
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
+  bool unflushed;   /* it became complete, and its files are to be flushed to their server */
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
   /* IO_MONO: its last change when it was first and last seen at rest, unproven; 0: not seen */
@@ -260,9 +261,11 @@ struct run {
   size_t unit_count, unit_room;
   unsigned tries, tasks; /* tasks: on the workers now */
   bool own_parts, fresh; /* as in the options */
-  bool vacant;   /* at the start nothing wrote in the directory: it was made ready for a job */
-  bool trust;    /* what nothing proves to be whole is taken as it stands */
-  bool keep_all; /* none is let go for a newer one, none stops being kept */
+  bool vacant; /* at the start nothing wrote in the directory: it was made ready for a job */
+  bool served; /* a server has what is flushed in the directory (fs_kind.keeps_flushed) */
+  bool flush_due, flushing; /* a unit waits for it; one is being flushed */
+  bool trust;               /* what nothing proves to be whole is taken as it stands */
+  bool keep_all;            /* none is let go for a newer one, none stops being kept */
   bool poll, prepared, started, closing, fenced, preempted, writer_gone;
   atomic_bool hurried; /* saves wait for nothing that may be written beside a unit */
   atomic_int stop;     /* the store's calls give up: the run is being closed while it saves */
@@ -756,6 +759,10 @@ int run_note_used(run *r, err *e);
 /* Returns the newest commit of a name that is no longer kept, if something newer of its kind is
  * live, so that nobody needs this one. NULL: it is as good as never committed. */
 const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
+/* A unit that is complete and noted in the journal is flushed, where that outlives a reboot: one after
+ * the other on a worker, by run_flush_step(). */
+void run_flush_want(run *r, run_unit *u);
+void run_flush_step(run *r);
 
 /* run_lost.c: finds commits whose data is gone from the store. Called once, when the logs are read,
  * before the journal is judged; blocks. */

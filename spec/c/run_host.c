@@ -30,10 +30,11 @@ struct run_host {
   pthread_cond_t released;
   bool hold;
   unsigned held;
-  atomic_int broken; /* errno of each write to the store */
-  atomic_int unread; /* the same of each file of it that is opened to be read */
-  atomic_int slow;   /* milliseconds that a worker waits for a file of checkpoint-1 there */
-  bool silent;       /* nobody answers the owner who asks for a lease, until it asks no more */
+  atomic_int broken;    /* errno of each write to the store */
+  atomic_int unread;    /* the same of each file of it that is opened to be read */
+  atomic_int unflushed; /* the same of each flush of a watched file */
+  atomic_int slow;      /* milliseconds that a worker waits for a file of checkpoint-1 there */
+  bool silent;          /* nobody answers the owner who asks for a lease, until it asks no more */
   _Atomic int64_t skip, ahead; /* of the clock that nobody sets, and of the day's */
   int64_t due;
   uint64_t jobs;
@@ -107,6 +108,16 @@ static int host_open_beneath(const io *self, int dirfd, const char *path, int fl
   return rc < 0 ? rc : io_system()->open_beneath(io_system(), dirfd, path, flags, mode);
 }
 
+/* Nothing is flushed in tests: what counts is that it was asked for. */
+static int host_fsync(const io *self, int fd) {
+  run_host *h = self->ctx;
+  char link[64], path[FS_PATH_MAX];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t len = readlink(link, path, sizeof path - 1);
+  path[len > 0 ? len : 0] = 0;
+  return strncmp(path, h->dir, strlen(h->dir)) == 0 ? -atomic_load(&h->unflushed) : 0;
+}
+
 /* ---- the environment of a run ---- */
 
 static void on_tell(void *ctx, run *r, const run_news *n) {
@@ -160,6 +171,7 @@ run_host *run_host_new(const char *top) {
   h->io.ctx = h;
   h->io.now = host_now;
   h->io.open = host_open;
+  h->io.fsync = host_fsync;
   h->io.open_beneath = host_open_beneath;
   h->log = (log_sink){.fn = on_log, .ctx = h};
   h->env =
@@ -364,6 +376,15 @@ void run_host_idle(run_host *h) {
   must(drive(h, is_idle, NULL), h, "it does not become idle");
 }
 
+static bool is_at_rest(run_host *h, const void *ctx) {
+  return is_idle(h, ctx) && h->run->tasks == 0;
+}
+
+void run_host_rest(run_host *h) {
+  run_host_for(h, 0.03);
+  must(drive(h, is_at_rest, NULL), h, "its workers are always busy");
+}
+
 static bool is_held(run_host *h, const void *ctx) {
   (void)ctx;
   pthread_mutex_lock(&h->mutex);
@@ -501,6 +522,10 @@ void run_host_fail_store(run_host *h, int errnum) {
 
 void run_host_fail_reads(run_host *h, int errnum) {
   atomic_store(&h->unread, errnum);
+}
+
+void run_host_fail_flush(run_host *h, int errnum) {
+  atomic_store(&h->unflushed, errnum);
 }
 
 void run_host_slow_reads(run_host *h, double seconds) {

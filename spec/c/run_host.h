@@ -68,6 +68,7 @@ void run_host_save(run_host *h, const char *name, run_kind until); /* ...and wai
 /* ...and waits until it is complete and waits for its turn, or was let go for a newer one. */
 void run_host_let_wait(run_host *h, const char *name);
 void run_host_idle(run_host *h); /* ...nothing is pending or settling, no worker is busy */
+void run_host_rest(run_host *h); /* ...the same, and no worker is busy with anything of the run */
 void run_host_held(run_host *h); /* ...a worker stands still in the store */
 void run_host_for(run_host *h, double seconds);
 /* Once, without waiting. What run_step returned. */
@@ -94,6 +95,7 @@ bool run_host_newest_holds(run_host *h, const char *text); /* the last one of th
 void run_host_skip(run_host *h, double seconds);   /* the monotonic clock alone */
 void run_host_fail_store(run_host *h, int errnum); /* each write to it; 0: works again */
 void run_host_fail_reads(run_host *h, int errnum); /* each file of it that is opened to be read */
+void run_host_fail_flush(run_host *h, int errnum); /* of each file in the watched directory */
 void run_host_slow_reads(run_host *h, double seconds); /* each file of checkpoint-1 there */
 /* From here on nothing of a lease is answered, for a minute at most, until the run cuts its calls off. */
 void run_host_silence(run_host *h);

@@ -15,7 +15,7 @@
 void fuzz_journal(const uint8_t *data, size_t size) {
   journal *j = NULL;
   const char *path = fuzz_file("journal.jsonl", data, size);
-  int rc = journal_open(fuzz_io(), path, "boot-1", &j, NULL);
+  int rc = journal_open(fuzz_io(), path, "boot-1", false, &j, NULL);
   if (rc < 0) {
     must(rc == ERR_VERSION || rc == ERR_LIMIT);
     return;
@@ -26,7 +26,7 @@ void fuzz_journal(const uint8_t *data, size_t size) {
     must(u.path && found.state == u.state && found.commit.n == u.commit.n);
   }
   journal_close(j);
-  must(journal_open(fuzz_io(), path, "boot-1", &j, NULL) == 0 && journal_count(j) == count);
+  must(journal_open(fuzz_io(), path, "boot-1", false, &j, NULL) == 0 && journal_count(j) == count);
   journal_close(j);
 }
 

@@ -62,6 +62,23 @@ static void local_kinds_are_known(void **unused) {
   fake_magic = 0;
 }
 
+static void only_a_server_that_flushes_is_taken_at_its_word(void **unused) {
+  static const struct {
+    long magic;
+    bool keeps;
+  } known[] = {{0x6969, true},      {0xff534d42, true},  {0xfe534d42, true},  {0x0bd00bd0, true},
+               {0x47504653, true},  {0x00c36400, true},  {0x19830326, true},  {0x65735546, false},
+               {0x01021997, false}, {0x73757245, false}, {0x01161970, false}, {0x794c7630, false},
+               {0xef53, false},     {0x12345678, false}};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    fs_kind kind;
+    fake_magic = known[i].magic;
+    assert_int_equal(fs_kind_of("/", &kind, NULL), 0);
+    if (kind.keeps_flushed != known[i].keeps) fail_msg("%s", kind.name);
+  }
+  fake_magic = 0;
+}
+
 static void an_unknown_kind_counts_as_remote(void **unused) {
   fs_kind kind;
   fake_magic = 0x12345678;
@@ -140,6 +157,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(remote_kinds_are_known),
       cmocka_unit_test(local_kinds_are_known),
+      cmocka_unit_test(only_a_server_that_flushes_is_taken_at_its_word),
       cmocka_unit_test(an_unknown_kind_counts_as_remote),
       cmocka_unit_test(the_kernels_own_answer_is_understood),
       cmocka_unit_test(mount_points_are_told_from_directories),

@@ -25,7 +25,8 @@ struct journal {
   int fd; /* -1: its end is not known, it has to be written anew */
   size_t size, size_max;
   bool rebooted, headed; /* headed: a first line was read */
-  journal_unit *units;   /* sorted by path */
+  bool served;
+  journal_unit *units; /* sorted by path */
   size_t count, room;
   journal_log *logs;
   size_t log_count, log_room;
@@ -43,6 +44,14 @@ static size_t place_of(const journal *j, const char *path, bool *there) {
   return vec_place(path, j->units, j->count, sizeof *j->units, vec_by_text, there);
 }
 
+/* True if what stands there by the new record is what was flushed. A restore flushes what it brings. */
+static bool stays_flushed(const journal_unit *was, journal_state state, const digest *fingerprint) {
+  if (!fingerprint || state <= JOURNAL_OPEN) return state == JOURNAL_COMMITTED;
+  if (!was->flushed) return false;
+  bool restored = was->state == JOURNAL_COMMITTED && was->fingerprint.len == 0;
+  return restored ? state == JOURNAL_COMMITTED : digest_equal(&was->fingerprint, fingerprint);
+}
+
 static int put_unit(journal *j, const char *path, journal_state state, const digest *fingerprint,
                     const runlog_ref *commit) {
   bool there;
@@ -54,6 +63,7 @@ static int put_unit(journal *j, const char *path, journal_state state, const dig
     j->units[at] = (journal_unit){.path = copy};
     j->count++;
   }
+  j->units[at].flushed = stays_flushed(&j->units[at], state, fingerprint);
   j->units[at].state = state;
   j->units[at].fingerprint = fingerprint ? *fingerprint : (digest){0};
   j->units[at].commit = commit ? *commit : no_commit;
@@ -76,6 +86,13 @@ static void put_watched(journal *j, const char *path, bool watched) {
   bool there;
   size_t at = place_of(j, path, &there);
   if (there) j->units[at].watched = watched && j->units[at].state == JOURNAL_OPEN;
+}
+
+/* What a line says counts, and not what stood before it: one of before 1.1 says nothing. */
+static void put_flushed(journal *j, const char *path, bool flushed) {
+  bool there;
+  size_t at = place_of(j, path, &there);
+  if (there) j->units[at].flushed = flushed && j->units[at].state > JOURNAL_OPEN;
 }
 
 static void drop_unit(journal *j, const char *path) {
@@ -171,6 +188,7 @@ static int unit_line(const journal_unit *u, const char *state, buf *out, err *e)
     json_object_set_new(line, "entry", json_string(u->commit.entry));
   }
   if (line && u->watched) json_object_set_new(line, "watched", json_true());
+  if (line && u->flushed) json_object_set_new(line, "flushed", json_true());
   if (line && u->result)
     json_object_set_new(line, u->named ? "named" : "result", json_string(u->result));
   return add_line(line, out, e);
@@ -201,11 +219,14 @@ static int head_line(const journal *j, buf *out, err *e) {
 /* Makes every proven record open, but for those of what was deleted: of these the bytes do not
  * matter. The doubt is kept with each record until somebody has looked, or
  * the next start would trust the units that this one did not come to. */
-static void doubt(journal *j) {
+static void doubt(journal *j, bool flushed_too) {
   for (size_t i = 0; i < j->count; i++) {
-    j->units[i].watched = false;
-    if (j->units[i].state > JOURNAL_OPEN && j->units[i].state != JOURNAL_ASIDE)
-      j->units[i].state = JOURNAL_OPEN;
+    journal_unit *u = &j->units[i];
+    u->watched = false;
+    if (u->state <= JOURNAL_OPEN || u->state == JOURNAL_ASIDE || (u->flushed && !flushed_too))
+      continue;
+    u->state = JOURNAL_OPEN;
+    u->flushed = false;
   }
 }
 
@@ -251,6 +272,7 @@ static int fold_unit(journal *j, const json_t *line) {
     rc = put_unit(j, path, state_of(state), &fingerprint, &known);
   if (rc == 0 && clear && strcmp(state, "gone") != 0) rc = put_result(j, path, result, named);
   if (rc == 0 && clear) put_watched(j, path, json_is_true(json_object_get(line, "watched")));
+  if (rc == 0 && clear) put_flushed(j, path, json_is_true(json_object_get(line, "flushed")));
   free(path);
   return rc;
 }
@@ -318,7 +340,7 @@ static int fold_line(journal *j, const char *text, size_t len, err *e) {
   json_decref(line);
   if (rc == ERR_VERSION) return rc;
   if (rc == ERR_NOMEM) return err_set(e, rc, "read %s: out of memory", j->path);
-  if (rc < 0) doubt(j);
+  if (rc < 0) doubt(j, true);
   return 0;
 }
 
@@ -334,11 +356,13 @@ static int fold_all(journal *j, const buf *text, err *e) {
   return rc;
 }
 
-/* Doubts all records after a reboot: pages that were never flushed are lost with the machine;
- * frameworks do not flush, and a save reads from memory. */
+/* Doubts the records after a reboot: pages that were never flushed are lost with the machine;
+ * frameworks do not flush, and a save reads from memory. A disk of this machine may have lost even
+ * what was flushed, if the power went; a server has not noticed, and another boot id may only mean that
+ * another machine goes on. */
 static void after_reboot(journal *j) {
   j->child.same_boot = false;
-  doubt(j);
+  doubt(j, !j->served);
 }
 
 static int print_all(const journal *j, buf *out, err *e) {
@@ -369,7 +393,8 @@ static int renew(journal *j, err *e) {
   return rc;
 }
 
-int journal_open(const io *io, const char *path, const char *boot, journal **out, err *e) {
+int journal_open(const io *io, const char *path, const char *boot, bool served, journal **out,
+                 err *e) {
   *out = NULL;
   buf text;
   buf_init(&text, JOURNAL_MAX);
@@ -380,6 +405,7 @@ int journal_open(const io *io, const char *path, const char *boot, journal **out
   }
   j->io = io;
   j->fd = -1;
+  j->served = served;
   strncpy(j->boot, boot, sizeof j->boot - 1);
   err why = {0};
   int rc = fs_read(io, path, JOURNAL_MAX, &text, &why);
@@ -484,6 +510,14 @@ int journal_note_result(journal *j, const char *path, const char *result, bool n
   if (put_result(j, path, result, named) < 0)
     return err_set(e, ERR_NOMEM, "journal: out of memory");
   return append_unit(j, path, false, e);
+}
+
+int journal_note_flushed(journal *j, const char *path, const digest *fingerprint, err *e) {
+  journal_unit known = journal_find(j, path);
+  bool proven = known.state == JOURNAL_COMPLETE || known.state == JOURNAL_COMMITTED;
+  if (!proven || known.flushed || !digest_equal(&known.fingerprint, fingerprint)) return 0;
+  put_flushed(j, path, true);
+  return append_unit(j, path, true, e);
 }
 
 int journal_forget(journal *j, const char *path, err *e) {

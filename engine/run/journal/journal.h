@@ -4,8 +4,8 @@
  * passed over. Records are appended; at its opening, and when it has grown large, all are written
  * anew and put in its place in one step. After a reboot a "complete" or "committed" unit is only
  * "open" again, until somebody has read the bytes: frameworks do not flush, and the pages may be
- * lost. A record that cannot be read makes all before it "open". One thread; the state directory's
- * lock is held. */
+ * lost. Not so one that was flushed to a server, which did not reboot. A record that cannot be read
+ * makes all before it "open". One thread; the state directory's lock is held. */
 #ifndef RUN_JOURNAL_H
 #define RUN_JOURNAL_H
 
@@ -34,6 +34,7 @@ typedef struct journal_unit {
   char *result;      /* the numbers that were reported for it, as JSON text; NULL: none */
   bool named;        /* that result named it */
   bool watched;      /* OPEN: it was begun on this boot, while a run watched */
+  bool flushed;      /* COMPLETE, COMMITTED: its files were flushed, as they were then */
 } journal_unit;
 
 typedef struct journal_child {
@@ -50,9 +51,11 @@ typedef struct journal_log {
 
 typedef struct journal journal;
 
-/* Reads and rewrites the journal at `path` (made if absent). `boot` is this boot's id. ERR_VERSION,
- * and nothing is touched, if a newer ckpt-lua wrote it. */
-int journal_open(const io *io, const char *path, const char *boot, journal **out, err *e);
+/* Reads and rewrites the journal at `path` (made if absent). `boot` is this boot's id. `served`: what
+ * was flushed in the watched directory is on a server, whatever becomes of this machine
+ * (fs_kind.keeps_flushed). ERR_VERSION, and nothing is touched, if a newer ckpt-lua wrote it. */
+int journal_open(const io *io, const char *path, const char *boot, bool served, journal **out,
+                 err *e);
 void journal_close(journal *j); /* NULL is fine */
 
 /* Finds the record of a unit, whose path and result are valid until the next call that notes or forgets; NULL
@@ -81,14 +84,17 @@ typedef int journal_here(void *ctx, const journal_unit *u, err *e); /* 1: yes, 0
 int journal_keep_here(journal *j, journal_here *here, void *ctx, err *e);
 
 /* Appends a record. `commit` may be NULL: none. A committed unit without a fingerprint (NULL) was
- * just restored, and its bytes were checked: only its size and times are left to compare. The lines
- * about complete and committed units are flushed before the call returns. After an error the record
- * is remembered here, and goes to the disk with the next one that works. */
+ * just restored, so its bytes were checked and flushed: only its size and times are left to compare.
+ * The lines about complete and committed units are flushed before the call returns. After an error
+ * the record is remembered here, and goes to the disk with the next one that works. */
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
                  const runlog_ref *commit, err *e);
 /* Notes what was reported for a unit (NULL: nothing), which stays with its record whatever becomes of
  * the unit, until it is gone. It is not flushed. */
 int journal_note_result(journal *j, const char *path, const char *result, bool named, err *e);
+/* Notes that the files of a unit were flushed after they had this fingerprint. Nothing is noted if its
+ * record has another one by now, or is open. */
+int journal_note_flushed(journal *j, const char *path, const digest *fingerprint, err *e);
 /* `newest` without a commit (n RUNLOG_NONE) notes that this directory was used with that log: what is
  * noted of a commit later stands in its place. */
 int journal_note_log(journal *j, const char *target, const char *group, const runlog_ref *newest,

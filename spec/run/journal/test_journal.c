@@ -25,11 +25,15 @@ static int enter(void **unused) {
   return 0;
 }
 
-static journal *open_on(const io *io, const char *boot) {
+static journal *open_as(const io *io, const char *boot, bool served) {
   journal *j;
   err e = {0};
-  if (journal_open(io, file, boot, &j, &e) < 0) fail_msg("%s", e.text);
+  if (journal_open(io, file, boot, served, &j, &e) < 0) fail_msg("%s", e.text);
   return j;
+}
+
+static journal *open_on(const io *io, const char *boot) {
+  return open_as(io, boot, false);
 }
 
 static journal *open_it(void) {
@@ -243,6 +247,84 @@ static void after_a_reboot_all_is_in_doubt_until_it_is_noted_anew(void **unused)
   }
 }
 
+static void note_flushed(journal *j, const char *path, int seed) {
+  digest d = print_of(seed);
+  assert_int_equal(journal_note_flushed(j, path, &d, NULL), 0);
+}
+
+/* Complete and committed, and flushed; restored, as it was then and as the next start saw it. */
+static void note_some_flushed(journal *j) {
+  const runlog_ref nine = ref_of(9);
+  note(j, "complete", JOURNAL_COMPLETE, 1, RUNLOG_NONE);
+  note_flushed(j, "complete", 1);
+  note(j, "committed", JOURNAL_COMPLETE, 2, RUNLOG_NONE);
+  note_flushed(j, "committed", 2);
+  note(j, "committed", JOURNAL_COMMITTED, 2, 9);
+  assert_int_equal(journal_note(j, "restored", JOURNAL_COMMITTED, NULL, &nine, NULL), 0);
+  note(j, "restored", JOURNAL_COMMITTED, 3, 9);
+}
+
+static void what_was_flushed_to_a_server_is_not_doubted_after_a_reboot(void **unused) {
+  journal *j = open_it();
+  note_some_flushed(j);
+  journal_close(j);
+  for (int i = 0; i < 3; i++) {
+    j = open_as(io_unflushed(), i % 2 ? BOOT : "another boot", true);
+    must_be(j, "complete", JOURNAL_COMPLETE, 1, RUNLOG_NONE);
+    must_be(j, "committed", JOURNAL_COMMITTED, 2, 9);
+    must_be(j, "restored", JOURNAL_COMMITTED, 3, 9);
+    journal_close(j);
+  }
+}
+
+static void on_a_disk_of_the_machine_it_is(void **unused) {
+  journal *j = open_it();
+  note_some_flushed(j);
+  journal_close(j);
+  for (int i = 0; i < 2; i++) { /* and the server that comes then has no part in it */
+    j = open_as(io_unflushed(), i ? "a third boot" : "another boot", i);
+    must_be(j, "complete", JOURNAL_OPEN, 1, RUNLOG_NONE);
+    must_be(j, "committed", JOURNAL_OPEN, 2, 9);
+    must_be(j, "restored", JOURNAL_OPEN, 3, 9);
+    journal_close(j);
+  }
+}
+
+static void what_was_not_flushed_is_doubted_though_a_server_has_it(void **unused) {
+  journal *j = open_it();
+  note(j, "never", JOURNAL_COMMITTED, 1, 9);
+  note(j, "before", JOURNAL_COMPLETE, 2, RUNLOG_NONE);
+  note_flushed(j, "before", 2);
+  note(j, "before", JOURNAL_COMPLETE, 3, RUNLOG_NONE); /* other content since */
+  note(j, "late", JOURNAL_COMPLETE, 4, RUNLOG_NONE);
+  note_flushed(j, "late", 5); /* of what stood there when the flush was begun */
+  note(j, "again", JOURNAL_COMPLETE, 6, RUNLOG_NONE);
+  note_flushed(j, "again", 6);
+  note(j, "again", JOURNAL_OPEN, 0, RUNLOG_NONE);
+  note(j, "again", JOURNAL_COMPLETE, 6, RUNLOG_NONE); /* pages may have been written meanwhile */
+  journal_close(j);
+  j = open_as(io_unflushed(), "another boot", true);
+  must_be(j, "never", JOURNAL_OPEN, 1, 9);
+  must_be(j, "before", JOURNAL_OPEN, 3, RUNLOG_NONE);
+  must_be(j, "late", JOURNAL_OPEN, 4, RUNLOG_NONE);
+  must_be(j, "again", JOURNAL_OPEN, 6, RUNLOG_NONE);
+  journal_close(j);
+}
+
+static void a_flush_is_noted_once_and_only_of_what_is_known(void **unused) {
+  size_t len, after;
+  journal *j = open_it();
+  note(j, "complete", JOURNAL_COMPLETE, 1, RUNLOG_NONE);
+  note_flushed(j, "complete", 1);
+  free(read_file(file, &len));
+  note_flushed(j, "complete", 1);
+  note_flushed(j, "unknown", 1);
+  free(read_file(file, &after));
+  assert_int_equal(len, after);
+  assert_int_equal(journal_count(j), 1);
+  journal_close(j);
+}
+
 /* ---- crashes ---- */
 
 enum { NAMES = 3, NOTES = 40 };
@@ -344,7 +426,7 @@ static void any_changed_byte_still_opens(void **unused) {
       write_bytes(file, changed, sizeof text - 1);
       journal *j;
       err e = {0};
-      int rc = journal_open(io_unflushed(), file, BOOT, &j, &e);
+      int rc = journal_open(io_unflushed(), file, BOOT, false, &j, &e);
       if (rc != 0 && rc != ERR_VERSION) fail_msg("byte %zu: %s", i, e.text);
       journal_close(j);
     }
@@ -432,7 +514,7 @@ static void a_journal_of_a_newer_format_is_refused_and_left_as_it_is(void **unus
   journal *j;
   err e = {0};
   write_file(file, text);
-  assert_int_equal(journal_open(io_unflushed(), file, BOOT, &j, &e), ERR_VERSION);
+  assert_int_equal(journal_open(io_unflushed(), file, BOOT, false, &j, &e), ERR_VERSION);
   assert_int_equal(e.code, ERR_VERSION);
   assert_non_null(strstr(e.text, file));
   assert_null(j);
@@ -452,7 +534,7 @@ static void when_any_call_of_an_opening_fails_the_old_one_stays_readable(void **
     err e = {0};
     int fds = count_fds();
     io_fault_once(fault, CALL_ANY, n, n % 2 ? ESTALE : ENOSPC);
-    int rc = journal_open(io_fault_io(fault), file, BOOT, &j, &e);
+    int rc = journal_open(io_fault_io(fault), file, BOOT, false, &j, &e);
     over = io_fault_failed(fault, CALL_ANY) == 0;
     if (rc < 0) assert_true(e.code == rc && *e.text);
     if (over) assert_int_equal(rc, 0);
@@ -582,6 +664,10 @@ int main(void) {
       T(the_child_is_known_until_its_end_is_noted),
       T(its_records_come_in_the_order_of_their_paths),
       T(after_a_reboot_all_is_in_doubt_until_it_is_noted_anew),
+      T(what_was_flushed_to_a_server_is_not_doubted_after_a_reboot),
+      T(on_a_disk_of_the_machine_it_is),
+      T(what_was_not_flushed_is_doubted_though_a_server_has_it),
+      T(a_flush_is_noted_once_and_only_of_what_is_known),
       T(what_was_begun_on_this_boot_is_known_until_it_is_whole_or_the_boot_another),
       T(what_the_target_at_hand_has_not_is_complete_and_no_more),
       T(a_record_of_before_names_no_log),
