@@ -277,7 +277,8 @@ int ckpt_run_prepare(ckpt_run *h, const ckpt_prepare_options *options, ckpt_prep
                           .restored_from = p.restored_from,
                           .restored = p.restored,
                           .quarantined = p.quarantined,
-                          .found = p.found};
+                          .found = p.found,
+                          .incomplete = p.incomplete};
   ckpt_give(out, out->size, &result, sizeof result);
   return rc;
 }

@@ -119,6 +119,7 @@ typedef enum run_restore { RUN_AUTO, RUN_NEVER, RUN_REQUIRED, RUN_NAMED } run_re
 typedef struct run_prepared {
   const char *resume, *restored_from; /* valid for the run's life; NULL: none */
   uint32_t restored, quarantined, found;
+  uint32_t incomplete; /* of the quarantined */
 } run_prepared;
 int run_prepare(run *r, run_restore how, const char *named, run_prepared *out, err *e);
 

@@ -151,7 +151,7 @@ static int replace(struct prepare *p, const char *path, const pointer_file *f, c
 }
 
 static int take_away(struct prepare *p, const char *path, const char *why, err *e) {
-  int rc = prepare_quarantine(p, path, MATCH_FILE, why, e);
+  int rc = prepare_quarantine(p, path, MATCH_FILE, RECOVER_WHOLE, why, e);
   if (rc == 0) p->out->quarantined--; /* that counts units */
   return rc;
 }
@@ -264,7 +264,7 @@ static int clear(void *ctx, const char *name, err *e) {
   const io *io = c->prepare->io;
   bool whole = io->lstat(io, AT_FDCWD, full, &st) == 0 && S_ISDIR(st.st_mode);
   if (!whole) return prepare_set_aside(c->prepare, path, why, e);
-  rc = prepare_quarantine(c->prepare, path, MATCH_FILE, why, e);
+  rc = prepare_quarantine(c->prepare, path, MATCH_FILE, RECOVER_WHOLE, why, e);
   if (rc == 0) c->prepare->out->quarantined--; /* that counts units */
   return rc;
 }

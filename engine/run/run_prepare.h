@@ -28,6 +28,7 @@ struct damaged {
 struct going {
   char *path, *reason;
   match_kind kind;
+  recover_standing as;
 };
 
 struct prepare {
@@ -59,15 +60,16 @@ int prepare_hold(struct prepare *p, err *e); /* p->held and p->io; the caller fr
 int prepare_may_change(const struct prepare *p, const char *prefix, err *e);
 int prepare_need_staging(struct prepare *p, err *e); /* p->staging, if it is not open yet */
 int prepare_close_staging(struct prepare *p, int rc, err *e); /* rc, or its own failure */
-/* Moves a unit to <state>/quarantine/<time>-<nonce>/<path>. */
-int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
-                       err *e);
+/* Moves a unit that was judged `as` this to <state>/quarantine/<time>-<nonce>/<path>; what is none counts as
+ * RECOVER_WHOLE. */
+int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, recover_standing as,
+                       const char *reason, err *e);
 /* Puts a copy of a file or a link there, which something else replaces then. */
 int prepare_set_aside(struct prepare *p, const char *path, const char *reason, err *e);
 /* Notes that a unit goes there when the pointers are right; prepare_quarantine_all() moves them, and
  * takes them out of the survey. */
-int prepare_let_go(struct prepare *p, const char *path, match_kind kind, const char *reason,
-                   err *e);
+int prepare_let_go(struct prepare *p, const char *path, match_kind kind, recover_standing as,
+                   const char *reason, err *e);
 bool prepare_goes(const struct prepare *p, const char *path);
 int prepare_quarantine_all(struct prepare *p, survey *s, err *e);
 /* Moves there now what stands under the name of a commit that is wanted and does not load. */

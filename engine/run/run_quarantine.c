@@ -155,8 +155,8 @@ int prepare_set_aside(struct prepare *p, const char *path, const char *reason, e
   return rc;
 }
 
-int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, const char *reason,
-                       err *e) {
+int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, recover_standing as,
+                       const char *reason, err *e) {
   run *r = p->run;
   const io *io = p->io;
   char from[FS_PATH_MAX], to[FS_PATH_MAX];
@@ -175,6 +175,7 @@ int prepare_quarantine(struct prepare *p, const char *path, match_kind kind, con
   p->out->quarantined++;
   trail_note(
       r->trail,
+  p->out->incomplete += as == RECOVER_TORN || as == RECOVER_UNPROVEN;
       &(trail_record){.what = TRAIL_GONE, .unit = path, .cause = "quarantined", .reason = reason});
   p->moved = true;
   return journal_forget(r->journal, path, e);
@@ -240,10 +241,10 @@ bool prepare_goes(const struct prepare *p, const char *path) {
   return false;
 }
 
-int prepare_let_go(struct prepare *p, const char *path, match_kind kind, const char *reason,
-                   err *e) {
+int prepare_let_go(struct prepare *p, const char *path, match_kind kind, recover_standing as,
+                   const char *reason, err *e) {
   if (prepare_goes(p, path)) return 0;
-  struct going now = {strdup(path), strdup(reason), kind};
+  struct going now = {strdup(path), strdup(reason), kind, as};
   if (!now.path || !now.reason || !VEC_ROOM(p->going, p->going_count, p->going_room)) {
     free(now.path);
     free(now.reason);
@@ -258,7 +259,7 @@ int prepare_make_way(struct prepare *p, const survey_unit *u, const char *named_
   snprintf(why, sizeof why,
            "%.200s names it, it does not load here, and a committed copy is restored (%s)",
            named_by, u->reason);
-  return prepare_quarantine(p, u->path, u->kind, why, e);
+  return prepare_quarantine(p, u->path, u->kind, u->standing, why, e);
 }
 
 /* It has made way already: for a commit that has its name now, or that comes while the job runs. */
@@ -287,7 +288,7 @@ int prepare_quarantine_all(struct prepare *p, survey *s, err *e) {
   for (size_t i = 0; rc == 0 && i < p->going_count; i++) {
     const struct going *g = &p->going[i];
     if (has_gone(p, g)) continue;
-    rc = prepare_quarantine(p, g->path, g->kind, g->reason, e);
+    rc = prepare_quarantine(p, g->path, g->kind, g->as, g->reason, e);
     if (rc == 0) forget_unit(s, g->path);
   }
   return rc;

@@ -109,7 +109,7 @@ static int clear_name(struct prepare *p, const survey *s, const char *prefix, co
     if (rc == 0) rc = fs_join(absolute, r->places.dir, path, e);
     if (rc < 0 || p->io->lstat(p->io, AT_FDCWD, absolute, &st) < 0) continue;
     if (has_units_below(s, path)) continue; /* the restore says that the name is taken */
-    rc = prepare_quarantine(p, path, MATCH_FILE,
+    rc = prepare_quarantine(p, path, MATCH_FILE, RECOVER_WHOLE,
                             "it is no checkpoint, and stands where one belongs", e);
   }
   return rc;
@@ -273,8 +273,8 @@ static int run_actions(struct prepare *p, struct round *r, err *e) {
       const survey_unit *u = &r->survey->units[r->index[a->index]];
       char why[600];
       snprintf(why, sizeof why, "%s (%s)", a->reason, u->reason);
-      rc = makes_room(r, u) ? prepare_quarantine(p, u->path, u->kind, why, e)
-                            : prepare_let_go(p, u->path, u->kind, why, e);
+      rc = makes_room(r, u) ? prepare_quarantine(p, u->path, u->kind, u->standing, why, e)
+                            : prepare_let_go(p, u->path, u->kind, u->standing, why, e);
       p->back |= u->standing == RECOVER_BAD;
     } else if (r->group) { /* without a group there are no commits */
       const runlog_commit *c = &runlog_view(r->group->group.log)->commits[a->index];
@@ -424,7 +424,7 @@ static int make_room(struct prepare *p, const survey *s, const char *path, uint6
               u->standing == RECOVER_BAD) &&
              u->commit == commit;
     return *there ? 0
-                  : prepare_quarantine(p, path, u->kind,
+                  : prepare_quarantine(p, path, u->kind, u->standing,
                                        "another checkpoint was asked for by this name", e);
   }
   return 0;

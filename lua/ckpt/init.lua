@@ -105,6 +105,7 @@
 ---@field restored_from? string URI
 ---@field restored integer fetched
 ---@field quarantined integer moved away
+---@field incomplete integer of these: torn, or not proven whole
 ---@field found integer complete, and here
 
 ---@class ckpt.RunStatus

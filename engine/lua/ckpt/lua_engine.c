@@ -311,7 +311,8 @@ static int l_run_close(lua_State *L) {
   return 0;
 }
 
-/* prepare([{restore=, named=}]) -> { resume=, restored_from=, restored=, quarantined=, found= } */
+/* prepare([{restore=, named=}]) -> { resume=, restored_from=, restored=, quarantined=, incomplete=,
+ * found= } */
 static int l_prepare(lua_State *L) {
   static const char *const keys[] = {"restore", "named", NULL};
   static const char *const modes[] = {"auto", "never", "required", "named", NULL};
@@ -328,11 +329,12 @@ static int l_prepare(lua_State *L) {
   }
   int rc = ckpt_run_prepare(box->run, &options, &out);
   if (rc < 0) return fail(L, box->engine->engine, rc);
-  lua_createtable(L, 0, 5);
+  lua_createtable(L, 0, 6);
   l_ckpt_set_text(L, "resume", out.resume);
   l_ckpt_set_text(L, "restored_from", out.restored_from);
   l_ckpt_set_number(L, "restored", out.restored);
   l_ckpt_set_number(L, "quarantined", out.quarantined);
+  l_ckpt_set_number(L, "incomplete", out.incomplete);
   l_ckpt_set_number(L, "found", out.found);
   return 1;
 }

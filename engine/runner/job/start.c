@@ -201,6 +201,18 @@ static int end_trainers(session *s) {
 
 /* ---- the directory ---- */
 
+static void report_moved(const session *s, const ckpt_prepared *out) {
+  const uint32_t torn = out->incomplete, others = out->quarantined - torn;
+  const char *state = ckpt_run_state(s->run);
+  if (torn > 0)
+    report_info("%u incomplete checkpoint%s moved to %s/quarantine", torn, torn == 1 ? "" : "s",
+                state);
+  if (others > 0)
+    report_info("%u checkpoint%s moved to %s/quarantine: not incomplete, and not as this start "
+                "needs %s",
+                others, others == 1 ? "" : "s", state, others == 1 ? "it" : "them");
+}
+
 static int prepare(session *s, ckpt_prepared *out) {
   ckpt_prepare_options options = {.size = sizeof options,
                                   .restore =
@@ -210,9 +222,7 @@ static int prepare(session *s, ckpt_prepared *out) {
   int rc = ckpt_run_prepare(s->run, &options, out);
   if (rc < 0) return failed(s, "cannot make the directory ready", rc);
   if (s->kind == SESSION_SYNC) return 0;
-  if (out->quarantined > 0)
-    report_info("%u incomplete checkpoint%s moved to %s/quarantine", out->quarantined,
-                out->quarantined == 1 ? "" : "s", ckpt_run_state(s->run));
+  report_moved(s, out);
   if (out->resume && out->restored_from)
     report_info("resume from %s, restored from %s", out->resume, out->restored_from);
   else if (out->resume)
