@@ -112,6 +112,7 @@ void run_close(run *r) {
   if (r->meeting) atomic_store(&r->stop, 1);
   bool later = run_later_stop(r);
   if (later && r->preempted) atomic_store(&r->stop, 1);
+  if (run_empty_stop(r)) later = true;
   run_keep_stop(r);
   bool no_time = atomic_load(&r->stop); /* else only the restore was cut off */
   await_tasks(r, later);
@@ -476,6 +477,7 @@ int run_preempt(run *r, double grace_s, err *e) {
   run_reconsider(r, "preempt");
   run_hurry(r);
   run_later_stop(r);
+  run_empty_stop(r);
   return 0;
 }
 
@@ -506,9 +508,9 @@ int run_step(run *r, int64_t *due, err *e) {
     int rc = parts[i](r, first == 0 ? e : NULL);
     if (first == 0) first = rc;
   }
+  run_flush_step(r);
   run_note_open(r);
   int64_t tell = run_result_step(r);
-  run_flush_step(r);
   int64_t meet = run_anyway_step(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t lease = run_renew_leases(r, r->env->io->now(r->env->io, IO_MONO));
   int64_t save = r->fenced ? INT64_MAX : run_next_save(r), next_look = detect_due(r->detect);
@@ -527,6 +529,8 @@ int run_step(run *r, int64_t *due, err *e) {
   if (local < *due) *due = local;
   int64_t later = run_later_step(r, r->env->io->now(r->env->io, IO_MONO));
   if (later < *due) *due = later;
+  int64_t empty = run_empty_step(r, r->env->io->now(r->env->io, IO_MONO));
+  if (empty < *due) *due = empty;
   int64_t reload = run_reload_step(r, r->env->io->now(r->env->io, IO_MONO));
   if (reload < *due) *due = reload;
   if (r->ask_due < *due) *due = r->ask_due;

@@ -50,6 +50,7 @@ typedef struct run_known run_known;
 typedef struct run_keeping run_keeping;
 typedef struct run_freeing run_freeing;
 typedef struct run_later run_later;
+typedef struct run_emptying run_emptying;
 typedef struct run_demand run_demand;
 
 /* One unit of the watched tree. */
@@ -89,8 +90,8 @@ typedef struct run_unit {
   bool refused;        /* it counts among those that the policies did not want */
   bool asked_for;      /* a result named it: a temporary one is saved then */
   bool leaving;        /* it is being removed here, for the policy or as a temporary one */
+  bool unflushed;      /* it became complete, and its files are to be flushed to their server */
   bool last_tried;  /* failed for want of space, and was tried once more when the job had ended */
-  bool unflushed;   /* it became complete, and its files are to be flushed to their server */
   bool unwanted;    /* DROPPED because the policy wants it that way: it is not taken back */
   bool passed_over; /* DROPPED on a rank: rank 0 saves another one, which may never get there */
   /* IO_MONO: its last change when it was first and last seen at rest, unproven; 0: not seen */
@@ -308,9 +309,11 @@ struct run {
   int64_t noted_at;     /* IO_MONO: when run_note_open() last looked */
   lab_recorder *record; /* NULL: nothing is recorded */
   retention_limits limits;
-  run_freeing *freeing; /* what is removed here: the first is at work, the others wait for it */
-  run_later *later;     /* what is restored while the job runs: the first that waits is next */
-  int64_t local_at;     /* IO_MONO: when to look again at what waits for other watchers */
+  run_freeing *freeing;   /* what is removed here: the first is at work, the others wait for it */
+  run_emptying *emptying; /* quarantine is being emptied; NULL: it is not */
+  int64_t empty_at;       /* IO_MONO: when it is next */
+  run_later *later;       /* what is restored while the job runs: the first that waits is next */
+  int64_t local_at;       /* IO_MONO: when to look again at what waits for other watchers */
   char *resume, *restored_from;
   const run_group *resumed_group; /* in which the job goes on from a commit; NULL: from none */
   runlog_ref resumed_commit;      /* the commit */
@@ -756,13 +759,17 @@ int run_judge_journal(run *r, err *e);
  * with this target from now on, which run_note_used() notes when it is ready. */
 int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, err *e);
 int run_note_used(run *r, err *e);
-/* Returns the newest commit of a name that is no longer kept, if something newer of its kind is
- * live, so that nobody needs this one. NULL: it is as good as never committed. */
-const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
 /* A unit that is complete and noted in the journal is flushed, where that outlives a reboot: one after
  * the other on a worker, by run_flush_step(). */
 void run_flush_want(run *r, run_unit *u);
 void run_flush_step(run *r);
+/* Returns the newest commit of a name that is no longer kept, if something newer of its kind is
+ * live, so that nobody needs this one. NULL: it is as good as never committed. */
+const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
+
+/* run_quarantine.c: empties it. */
+int64_t run_empty_step(run *r, int64_t now); /* returns when to call it again */
+bool run_empty_stop(run *r);                 /* true if it was at work */
 
 /* run_lost.c: finds commits whose data is gone from the store. Called once, when the logs are read,
  * before the journal is judged; blocks. */

@@ -142,6 +142,7 @@ describe("ranks that restore their own parts", function()
   it("compare what they go on from by its bytes, whatever the journal says", function()
     run(2, "save 1", OWN)
     for _, options in ipairs { OWN, "" } do
+      place.must_sh "rm -rf out-*.ckpt/quarantine" -- emptied, it reads what it has in the store
       run(2, "meet", options)
       falsify "out-1/checkpoint-1/shard-1.bin"
       local said, reads = run(2, "meet", options)
@@ -167,6 +168,8 @@ describe("ranks that restore their own parts", function()
     assert.are.equal(SHARD, reads[1])
     place.has(quarantined(), "out-1.ckpt/quarantine/")
     place.has(said[1], "checkpoint-1/shard-1.bin: block 0 ")
+    place.has(said[1], "1 checkpoint moved to ")
+    assert.is_nil(said[1]:find("incomplete checkpoint", 1, true), said[1])
     place.must_sh "cmp out-1/checkpoint-1/shard-1.bin store/checkpoint-1/shard-1.bin"
   end)
 

@@ -48,6 +48,32 @@ describe("a restart", function()
     assert.is_nil(said:find("\ncheckpoint-2\n", 1, true), said)
     local moved = sh("find out.ckpt/quarantine")
     assert.is_truthy(moved:find("checkpoint-2/optimizer.pt", 1, true), moved)
+    place.has(said, "1 incomplete checkpoint moved to ")
+  end)
+
+  it("does not call incomplete what it moves away since it was marked bad", function()
+    run(0, "save 1; sleep 1; save 2")
+    place.must "mark bad store checkpoint-2"
+    local said = run(0, "sleep 0.1")
+    place.has(said, "1 checkpoint moved to ")
+    assert.is_nil(said:find("incomplete checkpoint", 1, true), said)
+  end)
+
+  it("removes from quarantine what the store has for a day, and says so", function()
+    run(0, "save 1")
+    local old, unique = "out.ckpt/quarantine/1000000000-0123abcd",
+      "out.ckpt/quarantine/1000000000-0123abce"
+    for _, at in ipairs { old, unique } do
+      place.must_sh(("mkdir -p %s && cp -a out/checkpoint-1 %s"):format(at, at))
+    end
+    write(dir .. "/" .. unique .. "/checkpoint-1/training_args.bin", "ARGS\n")
+    local said = run(0, ("for i in $(seq 300); do [ -e %s ] || break; sleep 0.1; done"):format(old))
+    place.has(said, "quarantine: 1 copy of ")
+    place.has(said, " has as checkpoint-1 (commit ")
+    place.has(said, "; 1 stays")
+    assert.are.equal("", (sh("ls -d " .. old .. "* 2>/dev/null")))
+    assert.are.equal("ARGS\n",
+      support.read(dir .. "/" .. unique .. "/checkpoint-1/training_args.bin"))
   end)
 
   describe("of a checkpoint of twelve files", function()
