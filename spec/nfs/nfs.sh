@@ -44,7 +44,6 @@ lua=$(realpath "${CKPT_LUA:-./ckpt-lua}") build=$(realpath "${CKPT_BUILD:-build}
 [[ -n ${TMPDIR-} || ! -w /dev/shm ]] || TMPDIR=/dev/shm
 root=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-nfs.XXXXXX") || exit 1
 declare -A guests=()
-scripts=0
 
 # --- machines -------------------------------------------------------------------------------
 
@@ -81,10 +80,9 @@ begin_guest() { # NAME
 
 await_guest() { wait_for 60 "the machine $1" grep -aq '^NFS: on' "$root/console.$1"; } # NAME
 
-# Has a machine begin a script; its number is in `script`.
+# Has a machine begin a script; its path is in `script`. A count would be one of each subshell.
 begin() { # NAME SCRIPT
-  scripts=$((scripts + 1))
-  script=$root/share/$1/$scripts
+  script=$root/share/$1/${EPOCHREALTIME/[.,]/}
   {
     printf 'export CKPT_BUILD=%q\nckpt() { %q "$@"; }\n' "$build" "$lua"
     echo "$2"
