@@ -91,7 +91,6 @@ static int run_batch(uint64_t first, uint64_t count) {
   if (pid == 0) {
     setrlimit(RLIMIT_CPU, &(struct rlimit){BATCH_CPU_S, BATCH_CPU_S + 1});
     for (uint64_t i = 0; i < count; i++) play(first + i);
-    shared_end();
     judge_clear();
     late_clear();
     space_clear();
@@ -161,9 +160,11 @@ int main(int argc, char **argv) {
       mmap(NULL, sizeof *sim_count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (sim_count == MAP_FAILED) return 2;
   units_make();
+  if (play == shared_run) shared_make();
   uint64_t first = at < argc ? strtoull(argv[at], NULL, 10) : 1;
   uint64_t count = at + 1 < argc ? strtoull(argv[at + 1], NULL, 10) : sim_tracing ? 1 : 300;
   int rc = seeds ? run_seeds(argv + at) : run_from(first, count);
+  if (play == shared_run) shared_end();
   units_remove();
   return rc;
 }

@@ -339,13 +339,14 @@ static void happen(unsigned deaths, unsigned frosts) {
   }
 }
 
+void shared_make(void) {
+  snprintf(top, sizeof top, "%s/ckpt-shared.XXXXXX",
+           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  must_do(mkdtemp(top) ? 0 : -1, top);
+}
+
 static void make_room(void) {
   char command[200], path[100];
-  if (!*top) {
-    snprintf(top, sizeof top, "%s/ckpt-shared.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    must_do(mkdtemp(top) ? 0 : -1, top);
-  }
   snprintf(command, sizeof command, "rm -rf '%s'/*", top);
   must_do(system(command), command);
   static const char *const rooms[] = {"home", "server", "view-0", "view-1", "view-2", "view-3"};
@@ -358,7 +359,7 @@ static void make_room(void) {
 void shared_end(void) {
   char command[200];
   snprintf(command, sizeof command, "rm -rf '%s'", top);
-  if (*top && system(command) != 0) fprintf(stderr, "%s stays behind\n", top);
+  if (system(command) != 0) fprintf(stderr, "%s stays behind\n", top);
 }
 
 void shared_run(uint64_t seed) {

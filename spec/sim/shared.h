@@ -4,7 +4,8 @@
 
 #include "sim.h"
 
+void shared_make(void); /* a place for all schedules, once */
 void shared_run(uint64_t seed);
-void shared_end(void); /* what it made is removed */
+void shared_end(void);
 
 #endif
