@@ -13,6 +13,7 @@
 #include "bystander.h"
 #include "comment.h"
 #include "evict_file.h"
+#include "grace.h"
 #include "runner/cli/clock.h"
 #include "runner/cli/command.h"
 #include "outage.h"
@@ -40,7 +41,7 @@ typedef struct loop {
   double dispatch_at;  /* the engine failed: try again */
   unsigned failures;   /* of the engine: in a row; in all while draining */
   int broken;          /* its last status */
-  double grace_s;      /* from a signal to the end */
+  grace grace;         /* from a signal to the end */
   unsigned kills;      /* rounds of SIGKILL among what the child left */
   uint64_t seen;       /* signals that came, a bit each */
   bool deadline;       /* stop_at came before all was durable */
@@ -50,12 +51,6 @@ typedef struct loop {
   bool stopped;        /* we stopped the job because a newer run writes */
   bool cut;            /* the job was told to end, or warned of it, while it was at work */
 } loop;
-
-/* Returns how long the end may take. Whoever signals us sends SIGKILL when the grace is over: its
- * rest is for ending the term and for the last line. */
-static double patience(double grace_s) {
-  return grace_s < 20 ? grace_s * 0.9 : grace_s - 2;
-}
 
 static bool child_lives(const loop *l) {
   return l->s->sup.child > 0 && !l->s->sup.ended;
@@ -73,26 +68,13 @@ static void notify(loop *l, ckpt_event event) {
     report_warning("the engine did not take an event: %s", ckpt_error(l->s->engine));
 }
 
-/* Asks who ends us how long it waits: with a longer grace than that we would be killed before our last
- * word. Where Slurm is to start the job again, it has to be told before it begins to end it. */
-static void find_grace(loop *l) {
-  const options *o = l->s->o;
-  ckpt_time_left left = {.size = sizeof left, .ends_s = -1, .kill_s = -1};
-  if (o->graced) return;
-  l->grace_s = o->grace_s; /* what was said at a warning, minutes ago, is over */
-  if (ckpt_time_left_detect(l->s->engine, &left) < 0)
-    report_debug("the end of the job is not known: %s", ckpt_error(l->s->engine));
-  if (left.kill_s >= 0) l->grace_s = floor(left.kill_s * 10) / 10;
-  if (o->requeue && left.ends_s > 0) l->grace_s = floor(left.ends_s * 10) / 10;
-}
-
 static void preempt(loop *l) {
-  double left = patience(l->grace_s);
+  double left = grace_patience(&l->grace);
   notify(l, (ckpt_event){.kind = CKPT_EVENT_PREEMPT, .grace_s = left > 0 ? left : 0});
 }
 
 static void begin_grace(loop *l) {
-  double at = clock_s() + patience(l->grace_s);
+  double at = clock_s() + grace_patience(&l->grace);
   if (at < l->stop_at) l->stop_at = at;
 }
 
@@ -126,11 +108,11 @@ static void on_end_signal(loop *l, const struct signalfd_siginfo *info, bool aga
   if (l->s->out.signal != 0) return;
   l->s->out.signal = (int)info->ssi_signo;
   l->cut |= child_lives(l);
-  find_grace(l);
+  grace_find(&l->grace, l->s->engine, l->s->o);
   begin_grace(l);
   report_info("SIG%s: %s within %g s", name ? name : "?",
               child_lives(l) ? "the job may save and end" : "what is complete is saved",
-              l->grace_s);
+              l->grace.s);
   preempt(l);
 }
 
@@ -150,7 +132,7 @@ static void on_signal(loop *l, const struct signalfd_siginfo *info) {
     report_info("SIGUSR1: the job is warned");
     pass_on(l, info);
     l->cut |= child_lives(l);
-    find_grace(l);
+    grace_find(&l->grace, l->s->engine, l->s->o);
     preempt(l);
   }
 }
@@ -306,7 +288,7 @@ static void begin_sweep(loop *l) {
   if (l->comment.where != COMMENT_OFF) ckpt_comment_stop(l->s->engine);
   if (list_rest(l, &rest)) {
     /* After a signal one of these may be saving: it has the rest of the grace. */
-    double least = l->grace_s < 5 ? l->grace_s : 5;
+    double least = l->grace.s < 5 ? l->grace.s : 5;
     l->kill_at = isinf(l->stop_at) ? clock_s() + least : l->stop_at;
     l->phase = PHASE_SWEEPING;
     signal_rest(&rest, SIGTERM);
@@ -353,7 +335,7 @@ static void advance_draining(loop *l) {
   bool saved = status.pending == 0 && status.tasks == 0;
   /* Now checkpoints that are no longer kept are removed; if the store makes that hard, the next run
    * does it. */
-  if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + patience(l->grace_s);
+  if (saved && isinf(l->kept_at)) l->kept_at = clock_s() + grace_patience(&l->grace);
   if ((saved && (status.keeping == 0 || clock_s() >= l->kept_at)) || status.fenced ||
       l->failures >= FAILURES) {
     l->phase = PHASE_OVER;
@@ -446,7 +428,7 @@ static void wait_once(loop *l) {
 
 static void run_loop(loop *l) {
   enum { UNMATCHED_S = 45 };
-  l->grace_s = l->s->o->grace_s;
+  l->grace.s = l->s->o->grace_s;
   l->stop_at = l->kill_at = l->lost_at = l->kept_at = l->dispatch_at = INFINITY;
   l->unmatched_at = clock_s() + UNMATCHED_S;
   outage_init(&l->outage);
