@@ -223,17 +223,22 @@ int ckpt_ranks_detect(ckpt *engine, ckpt_ranks *out);
  * yet counts as the one in which it will be made. */
 int ckpt_dir_is_shared(ckpt *engine, const char *dir);
 
-/* The time that this job has left, as the scheduler says that started it. Negative: not known, or
- * nobody has begun to end it. */
+/* The time that this job has left, as the scheduler and the launcher say that started it. Negative: not
+ * known, or nobody has begun to end it. */
 typedef struct ckpt_time_left {
   size_t size;
   double
       ends_s; /* until the scheduler ends it, 0 where it does so already; till then it may be told
                     to start it again */
   double kill_s; /* until SIGKILL */
+  double
+      launcher_s; /* from a SIGTERM of the launcher (mpirun, torchrun) to its SIGKILL; known before it
+                         has sent one */
+  char launcher[128]; /* which one, and what gives a task more; "": launcher_s is not known */
 } ckpt_time_left;
 /* Asks Slurm's commands (squeue, scontrol), 2 s at most: to be called when a signal came, since a
- * job that is preempted has another end than before. Needs no run. */
+ * job that is preempted has another end than before. What the launcher leaves is read from the
+ * environment. Needs no run. */
 int ckpt_time_left_detect(ckpt *engine, ckpt_time_left *out);
 /* Has the scheduler start this job again: Slurm ends it for that, so it is the last thing to do.
  * CKPT_ECONFLICT: it does not run any more, e.g. since it was cancelled; CKPT_EUNSUPPORTED: no scheduler

@@ -7,6 +7,7 @@
 #include "ckpt_state.h"
 #include "commit/ranks.h"
 #include "prims/fs.h"
+#include "run/start/launcher.h"
 #include "run/start/slurm.h"
 
 static const char *from_environment(void *ctx, const char *name) {
@@ -62,6 +63,7 @@ int ckpt_time_left_detect(ckpt *c, ckpt_time_left *out) {
   if (rc < 0) return rc;
   if (ckpt_own_job(job)) slurm_time(c->env.io, job, getenv("SLURM_JOB_END_TIME"), &left);
   ckpt_time_left made = {.ends_s = left.ends_s, .kill_s = left.kill_s};
+  made.launcher_s = launcher_patience(from_environment, NULL, made.launcher, sizeof made.launcher);
   ckpt_give(out, out->size, &made, sizeof made);
   return 0;
 }

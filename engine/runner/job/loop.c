@@ -108,11 +108,11 @@ static void on_end_signal(loop *l, const struct signalfd_siginfo *info, bool aga
   if (l->s->out.signal != 0) return;
   l->s->out.signal = (int)info->ssi_signo;
   l->cut |= child_lives(l);
-  grace_find(&l->grace, l->s->engine, l->s->o);
+  grace_find(&l->grace, l->s->engine, l->s->o, true);
   begin_grace(l);
-  report_info("SIG%s: %s within %g s", name ? name : "?",
-              child_lives(l) ? "the job may save and end" : "what is complete is saved",
-              l->grace.s);
+  report_info("SIG%s: %s within %g s%s%s", name ? name : "?",
+              child_lives(l) ? "the job may save and end" : "what is complete is saved", l->grace.s,
+              *l->grace.killer ? ": " : "", l->grace.killer);
   preempt(l);
 }
 
@@ -132,7 +132,7 @@ static void on_signal(loop *l, const struct signalfd_siginfo *info) {
     report_info("SIGUSR1: the job is warned");
     pass_on(l, info);
     l->cut |= child_lives(l);
-    grace_find(&l->grace, l->s->engine, l->s->o);
+    grace_find(&l->grace, l->s->engine, l->s->o, false);
     preempt(l);
   }
 }

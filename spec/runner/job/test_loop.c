@@ -43,7 +43,8 @@ static struct fake {
   /* what it saw */
   int child, clean, exits, preempts, dispatches, opened, closed;
   double grace_s;
-  double left_s; /* until the scheduler kills us; 0: nobody knows */
+  double left_s;     /* until the scheduler kills us; 0: nobody knows */
+  double launcher_s; /* from its SIGTERM to its SIGKILL; 0: there is none */
   int requeued;
   char json[64];
 } * fake;
@@ -153,7 +154,9 @@ int ckpt_dir_is_shared(ckpt *engine, const char *dir) {
 int ckpt_time_left_detect(ckpt *engine, ckpt_time_left *out) {
   *out = (ckpt_time_left){.size = sizeof *out,
                           .ends_s = fake->left_s > 0 ? 0 : -1,
-                          .kill_s = fake->left_s > 0 ? fake->left_s : -1};
+                          .kill_s = fake->left_s > 0 ? fake->left_s : -1,
+                          .launcher_s = fake->launcher_s > 0 ? fake->launcher_s : -1,
+                          .launcher = "mpirun kills it then"};
   return 0;
 }
 int ckpt_task_join(ckpt *engine, ckpt_task **out, const ckpt_task_options *options) {
@@ -437,6 +440,42 @@ static void what_the_scheduler_said_at_a_warning_is_no_grace_at_the_end(void **s
   kill(pid, SIGTERM);
   assert_int_equal(end_of(pid), 0);
   assert_int_equal(fake->preempts, 2);
+  assert_true(fake->grace_s > 3.5 && fake->grace_s < 4);
+}
+
+static void the_grace_is_no_longer_than_what_the_launcher_leaves(void **state) {
+  fake->pending_after_exit = true;
+  fake->left_s = 20;
+  fake->launcher_s = 1;
+  pid_t pid = start(saves_on_term);
+  await_file("up");
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), EXIT_DEADLINE);
+  assert_true(fake->grace_s > 0.8 && fake->grace_s < 1);
+  assert_true(told("within 1 s: mpirun kills it then"));
+}
+
+/* It has not begun to end the job, and the user knows it better. */
+static void the_launcher_is_in_no_hurry_at_a_warning_nor_where_the_user_said_so(void **state) {
+  fake->launcher_s = 1;
+  o.usr1 = true;
+  o.grace_s = 4;
+  pid_t pid = start("trap 'touch warned' USR1; trap 'exit 0' TERM; touch up;"
+                    "while :; do sleep 0.02; done");
+  await_file("up");
+  kill(pid, SIGUSR1);
+  await_file("warned");
+  for (int i = 0; i < 500 && fake->preempts == 0; i++) poll(NULL, 0, 10);
+  assert_true(fake->grace_s > 3.5 && fake->grace_s < 4);
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), 0);
+  assert_true(fake->grace_s > 0.8 && fake->grace_s < 1);
+  o.graced = true;
+  unlink(tmpdir_path(dir, "up"));
+  pid = start(saves_on_term);
+  await_file("up");
+  kill(pid, SIGTERM);
+  assert_int_equal(end_of(pid), 0);
   assert_true(fake->grace_s > 3.5 && fake->grace_s < 4);
 }
 
@@ -750,6 +789,8 @@ int main(void) {
       TEST(the_deadline_names_what_is_not_durable),
       TEST(the_scheduler_says_how_long_the_grace_is_unless_the_user_did),
       TEST(what_the_scheduler_said_at_a_warning_is_no_grace_at_the_end),
+      TEST(the_grace_is_no_longer_than_what_the_launcher_leaves),
+      TEST(the_launcher_is_in_no_hurry_at_a_warning_nor_where_the_user_said_so),
       TEST(a_job_that_was_told_to_end_is_started_again_by_the_scheduler),
       TEST(a_signal_while_only_saves_are_left_begins_the_grace),
       TEST(who_does_not_end_is_killed_with_the_grace),
