@@ -47,6 +47,7 @@ struct hub {
   bool lost; /* one ended badly, */
   int64_t lag_ns;
   uint32_t absent; /* how many are taken not to run below us */
+  char *hidden;    /* or NULL */
   bool unknown_said, silent_said, put_said;
   uint32_t absent_said;
 };
@@ -170,7 +171,7 @@ static void say_absent(hub *h) {
 /* A task says something before its command begins. One that never does would have nothing saved, ever,
  * where its user starts the first task alone below us. One that comes after all counts again. */
 static void give_up(hub *h, int64_t now) {
-  bool over = now - h->opened_at >= patience(h);
+  bool over = !h->hidden && now - h->opened_at >= patience(h);
   h->absent = 0;
   for (uint32_t i = 0; i < h->count; i++) {
     if (i == h->index || h->others[i].known) continue;
@@ -240,7 +241,12 @@ static void warn(hub *h, const agree_finding *f) {
   if (*said || !is_silent(h, f->index, now)) return;
   *said = true;
   name_one(h, f->index, name, sizeof name);
-  if (unknown)
+  if (unknown && h->hidden)
+    log_say(h->log, LOG_WARN,
+            "%s has reported nothing: no checkpoint is complete here until each of them has, since "
+            "it may still write: %s",
+            name, h->hidden);
+  else if (unknown)
     log_say(h->log, LOG_WARN,
             "%s has reported nothing: no checkpoint is complete here until each of them has, since "
             "it may still write, or for %" PRId64
@@ -399,6 +405,8 @@ int hub_open(const hub_options *o, hub **out, err *e) {
   if (rc == 0 && h->question.excludes.count > LAUNCH_EXCLUDES_MAX)
     rc = err_set(e, ERR_LIMIT, "at most %d `excludes` where several tasks write into one directory",
                  LAUNCH_EXCLUDES_MAX);
+  if (rc == 0 && o->hidden && !(h->hidden = strdup(o->hidden)))
+    rc = err_set(e, ERR_NOMEM, "ask the tasks of a launch: out of memory");
   if (rc == 0) rc = folder_make(h->io, o->home, o->launch, h->folder, e);
   if (rc == 0) rc = put(h, e);
   if (rc == 0)
@@ -415,6 +423,7 @@ void hub_close(hub *h, bool over) {
   for (uint32_t i = 0; h->others && i < h->count; i++) launch_free_answer(&h->others[i].says);
   free(h->others);
   free(h->answers);
+  free(h->hidden);
   launch_free_question(&h->question);
   free(h);
 }

@@ -23,6 +23,9 @@ typedef struct hub_options {
    * said anything. If none has, two minutes at most. After that such a one is taken not to run below
    * us, and nobody waits for it, until it comes after all. */
   int64_t wait_ns;
+  /* Why they may run below us and not see us: then such a one stays unknown, whatever the time. What has to be
+   * done stands in it, too. NULL: they see us. */
+  const char *hidden;
 } hub_options;
 
 /* Makes the folder, and asks the first time: after that the others may begin. */

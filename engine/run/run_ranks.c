@@ -253,8 +253,15 @@ bool run_follows(const run *r) {
 
 int run_tasks_open(run *r, err *e) {
   names excludes = {0};
-  const char *home = *r->home.path ? r->home.path : r->places.state;
+  char hidden[2 * FS_PATH_MAX];
+  bool beside = *r->home.path;
+  const char *home = beside ? r->home.path : r->places.state;
   if (r->task_count < 2) return 0;
+  snprintf(
+      hidden, sizeof hidden,
+      "they meet in %s, which each of them has to see as its `state`, for they cannot meet beside "
+      "the directory: %s",
+      home, r->home.why);
   bool ok = run_own_excludes(r, &excludes);
   hub_options o = {.io = r->env->io,
                    .log = r->env->log,
@@ -263,7 +270,8 @@ int run_tasks_open(run *r, err *e) {
                    .index = r->task_index,
                    .count = r->task_count,
                    .excludes = names_list(&excludes),
-                   .wait_ns = r->ranks.wait_ns};
+                   .wait_ns = r->ranks.wait_ns,
+                   .hidden = beside ? NULL : hidden};
   int rc = ok ? hub_open(&o, &r->hub, e) : err_set(e, ERR_NOMEM, "ask other tasks: out of memory");
   names_free(&excludes);
   return rc;

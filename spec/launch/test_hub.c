@@ -226,6 +226,36 @@ static void two_minutes_without_a_word_of_any_is_being_alone(void **state) {
   hub_close(h, true);
 }
 
+static void keep_text(void *ctx, log_level level, const char *text) {
+  (void)level;
+  snprintf(ctx, 512, "%s", text);
+}
+
+/* They would be taken for such as are not there, and a checkpoint without their shards for a whole one. */
+static void who_may_not_see_us_is_never_taken_not_to_be_there(void **state) {
+  int64_t due;
+  hub *h;
+  char said[512] = "";
+  const log_sink log = {.fn = keep_text, .ctx = said, .min = LOG_WARN};
+  hub_options o = {.io = &world,
+                   .log = &log,
+                   .home = tmpdir_path(*state, "home"),
+                   .launch = "a launch",
+                   .count = 2,
+                   .wait_ns = 600000000000,
+                   .hidden = "they meet elsewhere"};
+  assert_int_equal(hub_open(&o, &h, NULL), 0);
+  pass(700);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_LIVES);
+  assert_false(hub_alone(h));
+  assert_false(agrees(state, h));
+  assert_non_null(strstr(said, "it may still write: they meet elsewhere"));
+  hub_ended(h, true);
+  pass(601);
+  assert_int_equal(hub_step(h, true, INT64_MAX, &due), HUB_UNKNOWN);
+  hub_close(h, true);
+}
+
 /* What came before may have taken long, and the others were not told of the directory. */
 static void the_two_minutes_count_from_the_start_of_the_job(void **state) {
   int64_t due;
@@ -514,6 +544,7 @@ int main(void) {
       T(one_without_a_word_beside_others_is_unknown_for_the_wait),
       T(two_minutes_without_a_word_of_any_is_being_alone),
       T(the_two_minutes_count_from_the_start_of_the_job),
+      T(who_may_not_see_us_is_never_taken_not_to_be_there),
       T(one_that_comes_after_all_is_asked_and_the_rest_unknown_again),
       T(one_that_begins_as_ours_ends_is_not_given_up),
       T(nobody_is_waited_for_long_of_whom_nothing_hangs),
