@@ -9,7 +9,7 @@
 /* Before the first journal is written only these can be there. */
 static int on_entry(void *ctx, const fs_entry *entry, err *e) {
   static const char *const ours[] = {"lock",     "journal.jsonl", "identity", "socket.",
-                                     "dir.lock", "watchers",      "launch"};
+                                     "dir.lock", "watchers",      "launch",   "ready."};
   for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
     if (strncmp(entry->name, ours[i], strlen(ours[i])) == 0) return 0;
   snprintf(ctx, 256, "%s", entry->name);

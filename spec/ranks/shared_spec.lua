@@ -84,6 +84,42 @@ describe("tasks that write into one directory", function()
     assert.equal("1\nquestion\n", (sh("ls " .. dir .. "/out.ckpt/launch/*")))
   end)
 
+  it("begin, and are asked, where each has a state directory of its own", function()
+    local script = "[ $RANK != 1 ] || sleep 2; save 1; echo $CKPT_SOCKET >$CKPT_DIR/../socket.$RANK"
+    local names = {}
+    for rank = 0, 1 do
+      names[rank] = start(rank, 2, "--state " .. dir .. "/own-" .. rank, script)
+    end
+    assert.equal("0 0", codes(names))
+    assert.equal("1:2", committed())
+    assert.equal(support.read(dir .. "/socket.0"), support.read(dir .. "/socket.1"))
+    assert.matches("^/", support.read(dir .. "/socket.1"))
+  end)
+
+  it("that see nothing of each other save nothing torn, and say what they have to share", function()
+    sh(": >" .. dir .. "/out.ckpt") -- so nothing can stand beside the directory
+    local names = {}
+    for rank = 0, 1 do
+      names[rank] = start(rank, 2, "--owns-dir --rank-wait 4s --state " .. dir .. "/own-" .. rank,
+        "sleep 6; save 1")
+    end
+    assert.equal("3 13", codes(names))
+    assert.equal("", committed())
+    says(names[0], "NOT proven whole: checkpoint%-1 %(number 1 of the 2 tasks in this directory")
+    says(names[1], "all tasks have to see the same %-%-state, and this one has .*/own%-1")
+  end)
+
+  it("do not begin on what an earlier use of their launch left, whatever the state is", function()
+    local names = { [0] = start(0, 2, "--state " .. dir .. "/own-0", "save 1") }
+    names[1] = start(1, 2, "--state " .. dir .. "/own-1", "save 1")
+    assert.equal("0 0", codes(names))
+    os.remove(names[1] .. ".code")
+    local own = "--rank-wait 2s --state " .. dir .. "/own-1"
+    names[1] = start(1, 2, own, "touch " .. dir .. "/begun")
+    assert.equal(13, code(names[1]))
+    assert.is_nil(support.read(dir .. "/begun"))
+  end)
+
   it("have the grace to save after TERM, each as late as it likes", function()
     local script = "trap 'sleep $RANK; save 100; exit 0' TERM; save 1; : >$CKPT_DIR/../up.$RANK;"
     local names = start_all(3, "--settle 3", script .. " while :; do sleep 0.1; done")

@@ -1,6 +1,7 @@
 #include "bystander.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,14 +18,31 @@
 #include "start.h"
 #include "supervise.h"
 
-static int locate(const options *o, ckpt_place *out) {
+/* `state`: of the task that watches, where that is known. */
+static int locate(const options *o, const char *state, ckpt_place *out) {
   ckpt *engine = NULL;
   *out = (ckpt_place){.size = sizeof *out};
   int rc = command_open(&engine, o), code = 0;
-  if (rc == 0) rc = ckpt_locate(engine, o->run.dir, o->run.state, out);
+  if (rc == 0) rc = ckpt_locate(engine, o->run.dir, state ? state : o->run.state, out);
   if (rc < 0) code = command_failed(engine, rc);
   ckpt_close(engine);
   return code;
+}
+
+/* Reads it where all tasks find it, else where our own state is, which may be the others', too. */
+static int read_ready(const options *o, const role *role, const char *state, ready *out) {
+  char beside[PATH_MAX];
+  int rc = ready_beside(o->run.dir, state, beside) ? ready_read(beside, role->launch, out) : 0;
+  return rc == 0 ? ready_read(state, role->launch, out) : rc;
+}
+
+/* Reads it of a task that has another state than ours. That one is looked at first here, too. */
+static int read_others(const options *o, const role *role, ckpt_place *place, ready *out) {
+  char own[PATH_MAX];
+  snprintf(own, sizeof own, "%s", place->state);
+  if (locate(o, out->state, place) != 0) return -EIO;
+  ready_free(out);
+  return read_ready(o, role, own, out);
 }
 
 /* Reads the ready file, if it is fresh. A launch id that is used once more finds the file of its
@@ -33,9 +51,12 @@ static int locate(const options *o, ckpt_place *out) {
  * even if its first task has ended since. */
 static int read_fresh(const options *o, const role *role, bool *waited, ckpt_place *place,
                       ready *out) {
-  int code = locate(o, place); /* this comes first: its present holder has removed older files */
+  int code =
+      locate(o, NULL, place); /* this comes first: its present holder has removed older files */
   if (code != 0) return -EIO;
-  int rc = ready_read(place->state, role->launch, out);
+  int rc = read_ready(o, role, place->state, out);
+  if (rc > 0 && out->state && strcmp(out->state, place->state) != 0)
+    rc = read_others(o, role, place, out);
   bool left_over = rc > 0 && !out->failed && !*waited && *place->state_id && !place->held;
   if (left_over) ready_free(out);
   if (rc == 0 || (rc > 0 && out->failed)) *waited = true;
@@ -72,6 +93,7 @@ static int look(const options *o, const role *role, ready *out) {
 }
 
 static int await_ready(const options *o, const role *role, const ckpt_place *place, ready *out) {
+  char beside[PATH_MAX];
   int rc = look(o, role, out);
   if (rc > 0 && !out->failed) return 0;
   if (rc > 0) {
@@ -84,11 +106,15 @@ static int await_ready(const options *o, const role *role, const ckpt_place *pla
     report_error("cannot read whether %s is ready: %s", place->state, strerror(-rc));
     return EXIT_NOT_STARTED;
   }
+  bool apart = o->run.state && !ready_beside(o->run.dir, place->state, beside);
   report_error(
       "task %u of %u: the first one did not make %s ready within %.0f s (--rank-wait; launch "
-      "%s): is it alive%s",
+      "%s): is it alive%s%s%s",
       role->task, role->tasks, o->run.dir, o->run.rank_wait_s, role->launch,
-      role->shared ? ", and does this host see the same directory? (--dir-is local)" : "?");
+      role->shared ? ", and does this host see the same directory? (--dir-is local)" : "?",
+      apart ? " Nothing is beside it, so all tasks have to see the same --state, and this one has "
+            : "",
+      apart ? place->state : "");
   return EXIT_DEADLINE;
 }
 
@@ -100,9 +126,10 @@ typedef struct watched {
   ckpt_task *task; /* NULL: nobody asks */
   double next_at;  /* on the monotonic clock: when to look for a question */
   const role *role;
-  double quiet_s; /* so long it has asked nothing */
-  bool silent;    /* that is so long that it is not known to live; or it is known to be dead */
-  bool finished;  /* it has ended, in order */
+  const char *state; /* its own */
+  double quiet_s;    /* so long it has asked nothing */
+  bool silent;       /* that is so long that it is not known to live; or it is known to be dead */
+  bool finished;     /* it has ended, in order */
 } watched;
 
 /* A task that cannot be asked is one of which nobody knows whether it writes: the one that watches says
@@ -110,7 +137,7 @@ typedef struct watched {
 static void join(watched *w, const options *o, const role *role, const char *dir) {
   ckpt_task_options options = {.size = sizeof options,
                                .dir = dir,
-                               .state = o->run.state,
+                               .state = w->state ? w->state : o->run.state,
                                .launch = role->launch,
                                .number = role->task,
                                .task = role->index};
@@ -178,7 +205,7 @@ static void look_again(watched *w, const options *o) {
   if (!w->task) return;
   w->next_at = 0;
   answer(w);
-  if (w->silent || w->finished || locate(o, &place) != 0) return;
+  if (w->silent || w->finished || locate(o, w->state, &place) != 0) return;
   bool here = !*place.host && strcmp(place.launch, w->role->launch) == 0;
   if (here && !place.held) {
     report_warning("task %u of %u: the first one, which watches the directory, is dead: nothing is "
@@ -246,9 +273,11 @@ int bystander_run(const options *o, const role *role) {
   supervise_init(&sup);
   report_info("task %u of %u: the first one watches %s; waiting until that is ready", role->task,
               role->tasks, o->run.dir);
-  int code = locate(o, &place);
+  int code = locate(o, NULL, &place);
   if (code == 0) code = await_ready(o, role, &place, &ready);
-  if (code == 0) code = locate(o, &place); /* the first task listens by now, if not before */
+  w.state = ready.state;
+  if (code == 0)
+    code = locate(o, w.state, &place); /* the first task listens by now, if not before */
   if (code == 0 && supervise_begin(&sup) != 0) {
     report_error("cannot take signals");
     code = EXIT_NOT_STARTED;

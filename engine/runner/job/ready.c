@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "state_dir.h"
 
-enum { NAME_ROOM = 200 };
+enum { NAME_ROOM = 200, TEXTS = 4 };
 
 static const char ready_stem[] = "ready.";
 static const char ready_head[] = "ckpt-ready 1", failed_head[] = "ckpt-failed 1";
@@ -53,19 +54,19 @@ static void forget_others(int state, const char *name) {
   if (d) closedir(d);
 }
 
-/* Writes three texts, each with its NUL: paths may have any other byte. */
-static int write_texts(int state, const char *name, const char *const texts[3]) {
+/* Writes each text with its NUL: paths may have any other byte. */
+static int write_texts(int state, const char *name, const char *const texts[TEXTS]) {
   FILE *f;
   int rc = state_dir_create(state, name, 0666, &f);
   if (rc < 0) return rc;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < TEXTS; i++) {
     fputs(texts[i] ? texts[i] : "", f);
     fputc(0, f);
   }
   return state_dir_finish(f);
 }
 
-static int put_texts(int state, const char *name, const char *const texts[3]) {
+static int put_texts(int state, const char *name, const char *const texts[TEXTS]) {
   char tmp[NAME_ROOM + 8];
   snprintf(tmp, sizeof tmp, "%s.new", name);
   int rc = write_texts(state, tmp, texts);
@@ -74,34 +75,45 @@ static int put_texts(int state, const char *name, const char *const texts[3]) {
   return rc;
 }
 
-int ready_say(const char *state, const char *launch, const char *resume,
-              const char *restored_from) {
+/* A link in its place is the user's word, for all who see it. */
+bool ready_beside(const char *dir, const char *state, char *out) {
+  char path[PATH_MAX], real[PATH_MAX];
+  struct stat st;
+  if (!realpath(dir, real) || snprintf(path, sizeof path, "%s.ckpt", real) >= (int)sizeof path)
+    return false;
+  return realpath(path, out) && stat(out, &st) == 0 && S_ISDIR(st.st_mode) &&
+         strcmp(out, state) != 0;
+}
+
+int ready_say(const char *at, const char *launch, const ready *says) {
   char name[NAME_ROOM];
-  int dir = state_dir_open(state);
+  int dir = state_dir_open(at);
   if (dir < 0) return dir;
   ready_name(launch, name, sizeof name);
   forget_others(dir, name);
-  int rc = put_texts(dir, name, (const char *const[3]){ready_head, resume, restored_from});
+  int rc = put_texts(
+      dir, name,
+      (const char *const[TEXTS]){ready_head, says->resume, says->restored_from, says->state});
   close(dir);
   return rc;
 }
 
 /* The files of other launches stay: a task that could not begin may have been refused beside a
  * launch that is alive. */
-int ready_fail(const char *state, const char *launch, int code) {
+int ready_fail(const char *at, const char *launch, int code) {
   char name[NAME_ROOM], text[16];
-  int dir = state_dir_open(state);
+  int dir = state_dir_open(at);
   if (dir < 0) return dir;
   ready_name(launch, name, sizeof name);
   snprintf(text, sizeof text, "%d", code);
-  int rc = put_texts(dir, name, (const char *const[3]){failed_head, text, NULL});
+  int rc = put_texts(dir, name, (const char *const[TEXTS]){failed_head, text});
   close(dir);
   return rc;
 }
 
-void ready_forget(const char *state, const char *launch) {
+void ready_forget(const char *at, const char *launch) {
   char name[NAME_ROOM];
-  int dir = state_dir_open(state);
+  int dir = state_dir_open(at);
   if (dir < 0) return;
   ready_name(launch, name, sizeof name);
   unlinkat(dir, name, 0); /* mostly it is not there */
@@ -118,17 +130,18 @@ static char *next_text(FILE *f, bool *bad) {
   return NULL;
 }
 
-int ready_read(const char *state, const char *launch, ready *out) {
+int ready_read(const char *at, const char *launch, ready *out) {
   char path[PATH_MAX];
   bool bad = false;
   *out = (ready){0};
-  int rc = ready_path(state, launch, path, sizeof path);
+  int rc = ready_path(at, launch, path, sizeof path);
   if (rc < 0) return rc;
   FILE *f = fopen(path, "re");
   if (!f) return errno == ENOENT || errno == ENOTDIR || errno == ESTALE ? 0 : -errno;
   char *head = next_text(f, &bad);
   out->resume = next_text(f, &bad);
   out->restored_from = next_text(f, &bad);
+  out->state = next_text(f, &bad);
   bool failed = head && strcmp(head, failed_head) == 0;
   if (failed && out->resume) out->failed = atoi(out->resume);
   bad = bad || !head || (failed ? out->failed < 1 : strcmp(head, ready_head) != 0);
@@ -142,5 +155,6 @@ int ready_read(const char *state, const char *launch, ready *out) {
 void ready_free(ready *r) {
   free(r->resume);
   free(r->restored_from);
+  free(r->state);
   *r = (ready){0};
 }

@@ -1,6 +1,7 @@
 #include "start.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,11 +63,18 @@ ckpt_run_options start_options(const options *o, session_kind kind, const char *
  * by-stander that finds both would begin. Where the lock is held, that launch is alive, and its
  * file is true. */
 static void forget_ready(session *s) {
-  ckpt_place place = {.size = sizeof place};
+  ckpt_place place = {.size = sizeof place}, other = {.size = sizeof other};
+  char beside[PATH_MAX];
+  ready left = {0};
   if (!s->role->awaited) return;
-  if (ckpt_locate(s->engine, s->o->run.dir, s->o->run.state, &place) == 0 && *place.state &&
-      !place.held)
-    ready_forget(place.state, s->role->launch);
+  if (ckpt_locate(s->engine, s->o->run.dir, s->o->run.state, &place) < 0 || !*place.state) return;
+  if (!place.held) ready_forget(place.state, s->role->launch);
+  if (!ready_beside(s->o->run.dir, place.state, beside)) return;
+  /* One that has another state may have left this one, and be alive. */
+  bool says = ready_read(beside, s->role->launch, &left) > 0 && left.state;
+  if (!says || (ckpt_locate(s->engine, s->o->run.dir, left.state, &other) == 0 && !other.held))
+    ready_forget(beside, s->role->launch);
+  ready_free(&left);
 }
 
 static int open_run(session *s) {
@@ -324,9 +332,18 @@ static int check_directory(session *s) {
 
 /* Tells the by-standers of the directory: from now on nobody of us writes there. */
 static int say_ready(session *s, const ckpt_prepared *prepared) {
+  char beside[PATH_MAX];
+  const char *state = ckpt_run_state(s->run);
+  const ready says = {.resume = (char *)prepared->resume,
+                      .restored_from = (char *)prepared->restored_from,
+                      .state = (char *)state};
   if (!s->role->awaited) return 0;
-  int rc =
-      ready_say(ckpt_run_state(s->run), s->role->launch, prepared->resume, prepared->restored_from);
+  int rc = ready_say(state, s->role->launch, &says);
+  if (rc == 0 && ready_beside(s->o->run.dir, state, beside) &&
+      (rc = ready_say(beside, s->role->launch, &says)) < 0) {
+    report_debug("%s is not written to: %s", beside, strerror(-rc)); /* it is another user's */
+    rc = 0;
+  }
   return rc == 0 ? 0
                  : not_started(s, "cannot tell the other tasks that the directory is ready", -rc);
 }
@@ -336,11 +353,19 @@ static int say_ready(session *s, const ckpt_prepared *prepared) {
  * speaks for itself. */
 static void say_failed(session *s, int code) {
   ckpt_place place = {.size = sizeof place};
+  char beside[PATH_MAX];
+  ready left = {0};
   if (!s->role->awaited || !s->engine) return;
   if (ckpt_locate(s->engine, s->o->run.dir, s->o->run.state, &place) < 0) return;
   if (!*place.state_id && !*place.boot) return;
   bool twin = !s->run && place.held && strcmp(place.launch, s->role->launch) == 0;
-  if (!twin) ready_fail(place.state, s->role->launch, code);
+  if (twin) return;
+  ready_fail(place.state, s->role->launch, code);
+  if (!ready_beside(s->o->run.dir, place.state, beside)) return;
+  /* What is there now is of one that is alive: else it was forgotten. */
+  int found = ready_read(beside, s->role->launch, &left);
+  if (found == 0 || (found > 0 && left.failed)) ready_fail(beside, s->role->launch, code);
+  ready_free(&left);
 }
 
 /* Opens the socket. Results are an extra: a run that cannot have a socket trains and saves all the
