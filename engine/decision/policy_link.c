@@ -129,7 +129,7 @@ static void bury(policy_link *l) {
 
 /* ---- one request ---- */
 
-static int receive(policy_link *l, const child_limit *limit, buf *answer, err *e) {
+static int receive(policy_link *l, child_limit *limit, buf *answer, err *e) {
   unsigned char head[4];
   int rc = child_recv(l->child, head, sizeof head, limit, e);
   if (rc < 0) return rc;
@@ -150,8 +150,7 @@ static int receive(policy_link *l, const child_limit *limit, buf *answer, err *e
 }
 
 /* The length and as much as fits go out at once: the helper wakes up once. */
-static int send_frame(policy_link *l, const char *request, size_t len, const child_limit *limit,
-                      err *e) {
+static int send_frame(policy_link *l, const char *request, size_t len, child_limit *limit, err *e) {
   enum { HEAD = 4, FIRST = 16 << 10 };
   char first[HEAD + FIRST];
   size_t part = len < FIRST ? len : FIRST;

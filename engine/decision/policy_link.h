@@ -2,7 +2,7 @@
  * the other side cannot call back, and has no binding to anything.
  *
  * Two tiers have the same protocol. The process tier starts `<libexec>/ckpt-policy` and speaks to
- * it through a socket, its descriptors 0 and 1; it is the default, as LuaJIT itself can die when
+ * it through pipes, its descriptors 0 and 1; it is the default, as LuaJIT itself can die when
  * memory runs out. The in-process tier loads `<libexec>/ckpt-policy.so`. One link serves all runs
  * of an engine.
  *

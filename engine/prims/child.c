@@ -9,19 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_MS = 20 };
+enum { STEP_MS = 20, TO_IT = 1 << 20 /* bytes that wait for it: a long text wakes it up once */ };
 static const int64_t ms = 1000000;
 
 struct child {
   const io *io;
   pid_t pid;
-  int pidfd; /* -1: this kernel has none */
-  int sock;
+  int pidfd;  /* -1: this kernel has none */
+  int to[2];  /* its input; nobody reads at to[0], which is open so that no write raises SIGPIPE */
+  int from;   /* its output */
+  bool ended; /* it has closed that */
+  char ahead[4096]; /* what was read and not asked for yet: most answers come in one read */
+  size_t at, end;
   clockid_t clock; /* of its CPU time */
   bool timed;      /* there is one */
   bool gone;       /* it has ended, and is reaped */
@@ -30,19 +34,34 @@ struct child {
 
 /* ---- start ---- */
 
-static int make_socket(const io *io, int ends[2]) {
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return -errno;
+static void close_ends(const io *io, const int ends[2]) {
+  for (int i = 0; i < 2; i++)
+    if (ends[i] >= 0) io->close(io, ends[i]);
+}
+
+/* A pipe, of whose ends `ours` never blocks. */
+static int make_pipe(const io *io, int ours, int ends[2]) {
+  if (pipe2(ends, O_CLOEXEC) != 0) return -errno;
   ends[0] = io_move_up(io, ends[0]);
   ends[1] = io_move_up(io, ends[1]);
   int rc = ends[0] < 0 ? ends[0] : ends[1] < 0 ? ends[1] : 0;
-  for (int i = 0; rc < 0 && i < 2; i++)
-    if (ends[i] >= 0) io->close(io, ends[i]);
+  if (rc == 0 && fcntl(ends[ours], F_SETFL, O_NONBLOCK) != 0) rc = -errno;
+  if (rc < 0) close_ends(io, ends);
   return rc;
 }
 
-static int set_files(posix_spawn_file_actions_t *files, int end) {
-  int rc = posix_spawn_file_actions_adddup2(files, end, STDIN_FILENO);
-  if (rc == 0) rc = posix_spawn_file_actions_adddup2(files, end, STDOUT_FILENO);
+/* Two pipes, and no socket: an exchange over them takes half of the processor time. */
+static int make_pipes(const io *io, int to[2], int from[2]) {
+  int rc = make_pipe(io, 1, to);
+  if (rc < 0) return rc;
+  rc = make_pipe(io, 0, from);
+  if (rc < 0) close_ends(io, to);
+  return rc;
+}
+
+static int set_files(posix_spawn_file_actions_t *files, int input, int output) {
+  int rc = posix_spawn_file_actions_adddup2(files, input, STDIN_FILENO);
+  if (rc == 0) rc = posix_spawn_file_actions_adddup2(files, output, STDOUT_FILENO);
   if (rc == 0)
     rc = posix_spawn_file_actions_addopen(files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   /* Closes all that the host opened without close-on-exec: a pipe whose end somebody waits for, a
@@ -66,14 +85,15 @@ static int set_signals(posix_spawnattr_t *how) {
   return rc;
 }
 
-static int spawn(const char *path, char *const argv[], char *const envp[], int end, pid_t *pid) {
+static int spawn(const char *path, char *const argv[], char *const envp[], int input, int output,
+                 pid_t *pid) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
   int rc = posix_spawn_file_actions_init(&files);
   if (rc != 0) return -rc;
   rc = posix_spawnattr_init(&how);
   if (rc == 0) {
-    rc = set_files(&files, end);
+    rc = set_files(&files, input, output);
     if (rc == 0) rc = set_signals(&how);
     if (rc == 0) rc = posix_spawn(pid, path, &files, &how, argv, envp);
     posix_spawnattr_destroy(&how);
@@ -97,24 +117,26 @@ bool child_env(const char *const *kept, names *env) {
 
 int child_start(const io *io, const char *path, char *const argv[], char *const envp[], child **out,
                 err *e) {
-  int ends[2];
+  int from[2];
   *out = NULL;
   child *c = calloc(1, sizeof *c);
   if (!c) return err_set(e, ERR_NOMEM, "cannot start %s: out of memory", path);
-  int rc = make_socket(io, ends);
+  int rc = make_pipes(io, c->to, from);
   if (rc == 0) {
-    rc = spawn(path, argv, envp, ends[1], &c->pid);
-    io->close(io, ends[1]);
-    if (rc < 0) io->close(io, ends[0]);
+    rc = spawn(path, argv, envp, c->to[0], from[1], &c->pid);
+    io->close(io, from[1]);
+    if (rc < 0) io->close(io, from[0]);
+    if (rc < 0) close_ends(io, c->to);
   }
   if (rc < 0) {
     free(c);
     return err_sys(e, rc, "cannot start %s", path);
   }
+  fcntl(c->to[1], F_SETPIPE_SZ, TO_IT); /* a user may have too many pipes for that */
   c->io = io;
-  c->sock = ends[0];
+  c->from = from[0];
   /* The child cannot have ended and its number been used again before this: it lives until the
-   * socket is closed, or until it breaks down by itself. */
+   * pipes are closed, or until it breaks down by itself. */
   c->pidfd = pidfd_open(c->pid, 0);
   c->timed = clock_getcpuclockid(c->pid, &c->clock) == 0;
   *out = c;
@@ -133,22 +155,38 @@ int64_t child_cpu_ns(const child *c) {
   return io_time_ns(t);
 }
 
-/* Waits until the socket can take or give something, or is closed by the child. */
-static int wait_ready(const child *c, short what, const child_limit *limit, err *e) {
+static int closed(err *e) {
+  return err_set(e, ERR_IO, "it closed its end");
+}
+
+/* What comes at once is not looked at: that takes as long as to read it. */
+static int check_limit(const child *c, child_limit *limit, int64_t rest, err *e) {
+  bool waited = limit->waited;
+  limit->waited = true;
+  if (rest <= 0) return err_set(e, ERR_TIMEOUT, "it did not answer in time");
+  if (waited && child_cpu_ns(c) > limit->cpu_ns)
+    return err_set(e, ERR_TIMEOUT, "it used up its CPU time");
+  return 0;
+}
+
+/* Waits until it takes (POLLOUT) or gives (POLLIN) something, or has closed its output. */
+static int wait_ready(const child *c, short what, child_limit *limit, err *e) {
   for (;;) {
     int64_t rest = limit->wall_ns - c->io->now(c->io, IO_MONO);
-    if (rest <= 0) return err_set(e, ERR_TIMEOUT, "it did not answer in time");
-    if (child_cpu_ns(c) > limit->cpu_ns) return err_set(e, ERR_TIMEOUT, "it used up its CPU time");
-    struct pollfd p = {.fd = c->sock, .events = what};
-    int n = poll(&p, 1, rest < STEP_MS * ms ? (int)(rest / ms) + 1 : STEP_MS);
-    if (n > 0) return 0;
+    int rc = check_limit(c, limit, rest, e);
+    if (rc < 0) return rc;
+    struct pollfd p[] = {{.fd = c->from, .events = what & POLLIN},
+                         {.fd = c->to[1], .events = what}};
+    int n = poll(p, what == POLLIN ? 1 : 2, rest < STEP_MS * ms ? (int)(rest / ms) + 1 : STEP_MS);
+    if (n > 0) return what == POLLOUT && p[0].revents ? closed(e) : 0;
     if (n < 0 && errno != EINTR) return err_sys(e, errno, "cannot wait for it");
   }
 }
 
-int child_send(child *c, const void *bytes, size_t len, const child_limit *limit, err *e) {
+int child_send(child *c, const void *bytes, size_t len, child_limit *limit, err *e) {
+  if (c->ended) return closed(e);
   for (const char *at = bytes; len > 0;) {
-    ssize_t n = send(c->sock, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = write(c->to[1], at, len);
     if (n > 0) {
       at += n;
       len -= (size_t)n;
@@ -162,30 +200,41 @@ int child_send(child *c, const void *bytes, size_t len, const child_limit *limit
   return 0;
 }
 
-int child_recv(child *c, void *to, size_t len, const child_limit *limit, err *e) {
-  for (char *at = to; len > 0;) {
-    ssize_t n = recv(c->sock, at, len, MSG_DONTWAIT);
-    if (n > 0) {
-      at += n;
-      len -= (size_t)n;
-    } else if (n == 0) {
-      return err_set(e, ERR_IO, "it closed its end");
-    } else if (errno == EAGAIN) {
-      int rc = wait_ready(c, POLLIN, limit, e);
-      if (rc < 0) return rc;
-    } else if (errno != EINTR) {
-      return err_sys(e, errno, "cannot read from it");
-    }
+/* Takes at least a byte of what it gives next; what comes beyond `room` is kept. */
+static ssize_t receive(child *c, char *to, size_t room, child_limit *limit, err *e) {
+  struct iovec parts[] = {{to, room}, {c->ahead, sizeof c->ahead}};
+  for (;;) {
+    int rc = wait_ready(c, POLLIN, limit, e);
+    if (rc < 0) return rc;
+    ssize_t n = readv(c->from, parts, 2);
+    c->ended = n == 0;
+    if (n == 0) return closed(e);
+    c->at = 0;
+    c->end = n > (ssize_t)room ? (size_t)n - room : 0;
+    if (n > 0) return n - (ssize_t)c->end;
+    if (errno != EAGAIN && errno != EINTR) return err_sys(e, errno, "cannot read from it");
+  }
+}
+
+int child_recv(child *c, void *to, size_t len, child_limit *limit, err *e) {
+  char *at = to;
+  size_t left = c->end - c->at, n = left < len ? left : len;
+  memcpy(at, c->ahead + c->at, n);
+  c->at += n;
+  while (n < len) {
+    ssize_t more = receive(c, at + n, len - n, limit, e);
+    if (more < 0) return (int)more;
+    n += (size_t)more;
   }
   return 0;
 }
 
 bool child_idle(const child *c) {
-  char byte;
-  ssize_t n;
-  do n = recv(c->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  struct pollfd p = {.fd = c->from, .events = POLLIN};
+  int n;
+  do n = poll(&p, 1, 0);
   while (n < 0 && errno == EINTR);
-  return n < 0 && errno == EAGAIN;
+  return n == 0 && c->at == c->end;
 }
 
 /* ---- end ---- */
@@ -237,7 +286,8 @@ static void tell_how(const child *c, char how[CHILD_HOW_MAX]) {
 
 void child_end(child *c, int64_t patience_ns, char how[CHILD_HOW_MAX]) {
   if (!c) return;
-  c->io->close(c->io, c->sock);
+  close_ends(c->io, c->to);
+  c->io->close(c->io, c->from);
   if (!wait_end(c, patience_ns)) {
     kill_it(c);
     /* We wait no longer: a process can hang in the kernel. It stays a zombie then. */

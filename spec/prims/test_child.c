@@ -32,11 +32,11 @@ static int64_t now(void) {
 }
 
 static child_limit within(double wall_s) {
-  return (child_limit){now() + (int64_t)(wall_s * 1e9), 60 * second};
+  return (child_limit){.wall_ns = now() + (int64_t)(wall_s * 1e9), .cpu_ns = 60 * second};
 }
 
 static void what_is_sent_to_cat_comes_back(void **unused) {
-  enum { LEN = 3 << 20 }; /* more than any socket buffers: in parts */
+  enum { LEN = 3 << 20 }; /* more than any pipe holds: in parts */
   char *sent = malloc(LEN), *got = malloc(LEN);
   child *c = start("/bin/cat", NULL, NULL);
   child_limit limit = within(10);
@@ -81,7 +81,7 @@ static void what_burns_its_cpu_time_is_noticed_before_the_wall_limit(void **unus
   char byte;
   err e = {0};
   child *c = shell("while :; do :; done");
-  child_limit limit = {now() + 60 * second, second / 10};
+  child_limit limit = {.wall_ns = now() + 60 * second, .cpu_ns = second / 10};
   assert_int_equal(child_recv(c, &byte, 1, &limit, &e), ERR_TIMEOUT);
   assert_non_null(strstr(e.text, "CPU"));
   assert_true(child_cpu_ns(c) >= second / 10);
@@ -94,6 +94,32 @@ static void one_that_takes_nothing_in_blocks_nobody(void **unused) {
   child *c = start("/bin/sleep", "100", NULL);
   child_limit limit = within(0.2);
   assert_int_equal(child_send(c, much, LEN, &limit, NULL), ERR_TIMEOUT);
+  child_end(c, 0, NULL);
+  free(much);
+}
+
+/* Its input has a reader for as long as we are there: what is gone is seen by its output. */
+static void one_that_goes_while_it_is_sent_something_is_noticed_at_once(void **unused) {
+  enum { LEN = 8 << 20 };
+  char *much = calloc(1, LEN);
+  err e = {0};
+  child *c = shell("head -c 100000 >/dev/null");
+  child_limit limit = within(60);
+  int64_t begun = now();
+  assert_int_equal(child_send(c, much, LEN, &limit, &e), ERR_IO);
+  assert_in_range(now() - begun, 0, 30 * second);
+  child_end(c, second, NULL);
+  free(much);
+}
+
+static void one_that_gives_byte_after_byte_has_its_cpu_time_looked_at(void **unused) {
+  enum { LEN = 8 << 20 };
+  char *much = malloc(LEN);
+  err e = {0};
+  child *c = shell("while :; do printf x; done");
+  child_limit limit = {.wall_ns = now() + 60 * second, .cpu_ns = second / 10};
+  assert_int_equal(child_recv(c, much, LEN, &limit, &e), ERR_TIMEOUT);
+  assert_non_null(strstr(e.text, "CPU"));
   child_end(c, 0, NULL);
   free(much);
 }
@@ -278,6 +304,8 @@ int main(void) {
       cmocka_unit_test(what_does_not_answer_costs_the_limit_and_no_more),
       cmocka_unit_test(what_burns_its_cpu_time_is_noticed_before_the_wall_limit),
       cmocka_unit_test(one_that_takes_nothing_in_blocks_nobody),
+      cmocka_unit_test(one_that_goes_while_it_is_sent_something_is_noticed_at_once),
+      cmocka_unit_test(one_that_gives_byte_after_byte_has_its_cpu_time_looked_at),
       cmocka_unit_test(a_flood_is_taken_in_parts_and_ended),
       cmocka_unit_test(one_that_is_gone_is_an_error_and_no_signal),
       cmocka_unit_test(the_signals_for_a_whole_job_do_not_end_it),
