@@ -21,7 +21,7 @@ enum { BOUNDED = 0 };
 enum { BOUNDED = 1 };
 #endif
 
-enum { CPU_S = 10 }; /* for a request: far more than the parent lets it have */
+enum { CPU_S = 10 }; /* for the requests of a second: far more than the parent lets one have */
 
 /* The program; a state at its cap, with its fragmentation; a frame as JSON and in Lua. */
 static const rlim_t space_base = 96 << 20, space_state = 16 << 20, space_max = (rlim_t)8 << 30;
@@ -38,16 +38,26 @@ static int set_limit(int what, rlim_t soft, rlim_t hard) {
   return setrlimit(what, &limit);
 }
 
+/* What was used is looked at once a second: that takes a system call, the other clock none. */
+static void allow_cpu(void) {
+  static rlim_t present;
+  static time_t looked;
+  struct timespec wall = {0}, used = {0};
+  clock_gettime(CLOCK_MONOTONIC, &wall);
+  if (present && wall.tv_sec == looked) return;
+  looked = wall.tv_sec;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  move_limit(RLIMIT_CPU, (rlim_t)used.tv_sec + CPU_S, RLIM_INFINITY, &present);
+}
+
 void lockdown_allow(size_t frame, unsigned states) {
   enum { STEP = 64 << 10 }; /* most frames are smaller, and have one limit */
-  static rlim_t present_space, present_cpu;
-  struct timespec used = {0};
+  static rlim_t present_space;
   if (!BOUNDED) return;
   frame = (frame / STEP + 1) * STEP;
   rlim_t space = space_base + (states + 1) * space_state + (rlim_t)frame * FRAME_TIMES;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   move_limit(RLIMIT_AS, space < space_max ? space : space_max, space_max, &present_space);
-  move_limit(RLIMIT_CPU, (rlim_t)used.tv_sec + CPU_S, RLIM_INFINITY, &present_cpu);
+  allow_cpu();
 }
 
 #if defined(__x86_64__)
