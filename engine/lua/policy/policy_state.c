@@ -15,6 +15,7 @@
 enum {
   FAILURE_MAX = 2000,
   GARBAGE_MAX = 1 << 20,
+  PAUSE = 120,      /* no collection is tried when the cap refuses: keep near it */
   ANSWERS = 6,      /* of M.ask */
   ASK_MORE_MS = 100 /* of CPU time; with BOUNDS_CPU_MS less than a request may use */
 };
@@ -88,7 +89,7 @@ static int l_build(lua_State *L) {
   policy_state *s = lua_touserdata(L, 1);
   luaL_openlibs(L);
   luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF); /* openlibs turns it on */
-  lua_gc(L, LUA_GCSETPAUSE, 120); /* no collection is tried when the cap refuses: keep near it */
+  lua_gc(L, LUA_GCSETPAUSE, PAUSE);
   guard_push(L);
   l_run(L, &policy_texts[0], 1); /* the sandbox: takes the guards, returns what is allowed */
   lua_newtable(L);               /* M */
@@ -283,10 +284,17 @@ static int enter(policy_state *s, lua_CFunction fn, work *w) {
   return rc;
 }
 
-/* Garbage counts in the cap, and Lua does not collect when the cap refuses. */
+/* Garbage counts in the cap, and Lua does not collect when the cap refuses. Nor does it before there
+ * is so much: a question leaves little, and to look through the library for it takes longer than to
+ * answer. */
 static void leave(policy_state *s) {
+  const size_t most = s->bare + GARBAGE_MAX;
   lua_settop(s->L, 0);
-  if (s->bounds.used > s->bare + GARBAGE_MAX) lua_gc(s->L, LUA_GCCOLLECT, 0);
+  if (s->bounds.used > most) lua_gc(s->L, LUA_GCCOLLECT, 0);
+  size_t percent = 100 * most / s->bounds.used;
+  lua_gc(s->L, LUA_GCSETPAUSE, percent > PAUSE ? (int)percent : PAUSE);
+  lua_gc(s->L, LUA_GCRESTART, -1);
+  lua_gc(s->L, LUA_GCSETPAUSE, PAUSE);
 }
 
 /* Reads a member of the error object on top, if that is a table with such a text: raw, since
