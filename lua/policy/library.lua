@@ -48,8 +48,14 @@ local function new(base)
       assert = assert,
       error = error,
       ipairs = ipairs,
-      next = next,
-      pairs = pairs,
+      next = function(t, k)
+        M.complete(t)
+        return next(t, k)
+      end,
+      pairs = function(t)
+        M.complete(t)
+        return pairs(t)
+      end,
       rawequal = rawequal,
       select = select,
       tonumber = tonumber,

@@ -15,6 +15,7 @@ local find, format, gmatch, gsub, match, rep =
   string.find, string.format, string.gmatch, string.gsub, string.match, string.rep
 local insert, remove = table.insert, table.remove
 local min = math.min
+local metatable_of = debug.getmetatable
 
 local admit_gmatch, admit_pattern, admit_plain, admit_rep =
   guard.gmatch, guard.pattern, guard.plain, guard.rep
@@ -164,8 +165,15 @@ local function check_key(k, name)
   end
 end
 
+-- What a function is handed is copied as it is read (library/base.lua).
+local function complete(t)
+  local meta = metatable_of(t)
+  if meta and meta.complete then meta.complete(t) end
+end
+
 local function sorted_pairs(t)
   check(t, "pairs")
+  complete(t)
   local keys, n = {}, 0
   for k in next, t do
     check_key(k, "pairs")
@@ -187,6 +195,7 @@ end
 
 local function sorted_next(t, after)
   check(t, "next")
+  complete(t)
   local best
   for k in next, t do
     check_key(k, "next")

@@ -164,6 +164,28 @@ describe("an answer", function()
     assert.equal("skip", (M.ask("sync", e)))
     assert.equal(1, e.results)
   end)
+
+  it("is made of what a function took away and what it has not looked at", function()
+    local M = library.keys [[sync = function(e, memory)
+      e.results, e.now = nil, 7
+      local since = e.since
+      since.seconds = nil
+      memory.e, memory.since, memory.results = e, since, e.results
+      return true, tostring(e.results) .. tostring(since.seconds) .. e.now
+    end]]
+    local since = { seconds = 3, bytes = 4, list = { { x = 1 } } }
+    local e = event { results = 1, now = 2, since = since }
+    local _, reason, _, memory = M.ask("sync", e)
+    local mine = memory.user.mine
+    assert.equal("nilnil7", reason)
+    assert.same({ bytes = 4, list = { { x = 1 } } }, mine.since)
+    assert.same(mine.since, mine.e.since)
+    assert.equal(7, mine.e.now)
+    assert.equal(e.event, mine.e.event)
+    assert.is_nil(mine.e.results)
+    mine.e.since.list[1].x = 2
+    assert.same({ 1, 2, 1 }, { e.results, e.now, since.list[1].x })
+  end)
 end)
 
 describe("memory", function()

@@ -5,13 +5,14 @@
 --- may refuse a pattern with several repeats on a long text, to the library as to a policy.
 local M = ...
 
-local error, ipairs, next, pairs, rawget, setmetatable, tonumber, tostring, type =
-  error, ipairs, next, pairs, rawget, setmetatable, tonumber, tostring, type
+local error, ipairs, next, pairs, rawget, rawset, setmetatable, tonumber, tostring, type =
+  error, ipairs, next, pairs, rawget, rawset, setmetatable, tonumber, tostring, type
 local byte, find, format, gsub, match, sub =
   string.byte, string.find, string.format, string.gsub, string.match, string.sub
 local concat, sort = table.concat, table.sort
 local floor, huge, min = math.floor, math.huge, math.min
 local getinfo = debug and debug.getinfo
+local metatable_of, set_metatable_of = debug.getmetatable, debug.setmetatable
 
 -- ---- errors ----
 
@@ -112,10 +113,50 @@ local function copy_table(t)
   return out
 end
 
---- Copies a value for a policy's function: nobody else sees changes of the copy.
+--- Copies a value: nobody else sees changes of the copy.
 function M.copy(v)
   if type(v) ~= "table" then return v end
   return copy_table(v)
+end
+
+-- Most of what a function is handed it never looks at: a member is copied when it is read. Until
+-- all are, the copy has two members that nobody else has a key for: what it is a copy of, and the
+-- names that were read or written, whose members stay away where they are taken away.
+local ORIGINAL, TOUCHED = {}, {}
+local lazy = { __metatable = false }
+
+local function copy_lazily(v)
+  if type(v) ~= "table" then return v end
+  if v[1] ~= nil then return copy_table(v) end -- a list is read from its beginning to its end
+  return setmetatable({ [ORIGINAL] = v, [TOUCHED] = {} }, lazy)
+end
+
+function lazy.__index(copy, k)
+  local v, touched = rawget(copy, ORIGINAL)[k], rawget(copy, TOUCHED)
+  if v == nil or touched[k] then return nil end
+  touched[k] = true
+  v = copy_lazily(v)
+  rawset(copy, k, v)
+  return v
+end
+
+function lazy.__newindex(copy, k, v)
+  rawget(copy, TOUCHED)[k] = true
+  rawset(copy, k, v)
+end
+
+function lazy.complete(copy)
+  local original, touched = rawget(copy, ORIGINAL), rawget(copy, TOUCHED)
+  set_metatable_of(copy, nil)
+  copy[ORIGINAL], copy[TOUCHED] = nil, nil
+  for k, v in next, original do
+    if not touched[k] then copy[k] = copy_lazily(v) end
+  end
+end
+
+--- Makes a table whole before somebody goes through its members.
+function M.complete(t)
+  if metatable_of(t) == lazy then lazy.complete(t) end
 end
 
 -- Where a function is only tried, each name that a job could report has a number.
@@ -130,11 +171,12 @@ end
 
 --- Copies what a policy's function is handed at the event `e`.
 function M.hand(e, v)
+  if not e.trial then return copy_lazily(v) end
   local out = M.copy(v)
   if type(e.trial) == "table" then
     out.trial = nil
     M.watch(out, v == e, M.made_up(e.trial))
-  elseif e.trial then
+  else
     out.trial = nil
     make_up(out, "result")
     make_up(out, "metrics")
@@ -288,6 +330,7 @@ end
 local print_value
 
 local function print_table(t, path, depth)
+  M.complete(t)
   local out, n = {}, M.list_length(t)
   if depth > DEPTH then unprintable(path, "nested too deeply") end
   if n == 0 then return "{}" end
