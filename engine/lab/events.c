@@ -147,7 +147,7 @@ static int take_metrics(const reading *r, const json_t *object, const char *key,
   return print(r, value, out);
 }
 
-/* What a result says: its metrics, and how far the training is. */
+/* Numbers: metrics, and how far the training is. A result has them, with or without any. */
 static int take_result(const reading *r, const json_t *line) {
   json_t *metrics, *iteration, *time;
   bool has_iteration = is_given(line, "training_iteration", &iteration);
@@ -158,14 +158,8 @@ static int take_result(const reading *r, const json_t *line) {
         "a number");
   if (is_given(line, "metrics", &metrics) && !json_is_object(metrics))
     return wrong(r, "metrics", "an object of numbers");
-  if (r->out->what != LAB_RESULT) {
-    if (has_iteration || has_time || json_object_get(line, "metrics"))
-      return err_set(r->e, ERR_INVAL,
-                     "%s: only a result has \"training_iteration\", "
-                     "\"time_total_s\" and \"metrics\"",
-                     r->where);
+  if (r->out->what != LAB_RESULT && !has_iteration && !has_time && !json_is_object(metrics))
     return 0;
-  }
   json_t *all = json_is_object(metrics) ? json_copy(metrics) : json_object();
   int bad = all ? 0 : -1;
   if (has_iteration) js_set(all, "training_iteration", json_incref(iteration), &bad);
@@ -176,6 +170,18 @@ static int take_result(const reading *r, const json_t *line) {
   return rc;
 }
 
+/* Beside another event stands one that was told before: nothing new comes of it. */
+static bool has_a_checkpoint(lab_what what) {
+  return what == LAB_CHECKPOINT || what == LAB_RESULT || what == LAB_TRANSFER;
+}
+
+static void forget_checkpoint(lab_event *out) {
+  free(out->name);
+  free(out->metrics);
+  out->name = out->metrics = NULL;
+  out->sized = false;
+}
+
 static int take_checkpoint(const reading *r, const json_t *line) {
   static const char *const known[] = {"name", "step", "bytes", "kind", "metrics", NULL};
   json_t *c;
@@ -183,10 +189,6 @@ static int take_checkpoint(const reading *r, const json_t *line) {
   int kind = 0;
   if (!is_given(line, "checkpoint", &c)) return 0;
   if (!json_is_object(c)) return wrong(r, "checkpoint", "an object");
-  if (out->what != LAB_CHECKPOINT && out->what != LAB_TRANSFER)
-    return err_set(r->e, ERR_INVAL,
-                   "%s: only the events \"checkpoint\" and \"transfer\" have a \"checkpoint\"",
-                   r->where);
   int64_t bytes = -1;
   int rc = check_keys(r, c, "a checkpoint", known);
   if (rc == 0) rc = take_name(r, c, "name", &out->name);
@@ -200,6 +202,8 @@ static int take_checkpoint(const reading *r, const json_t *line) {
   out->kind = kinds[kind];
   out->sized = bytes >= 0;
   out->bytes = bytes >= 0 ? (uint64_t)bytes : 0;
+  out->makes = out->makes || out->what == LAB_RESULT;
+  if (!has_a_checkpoint(out->what)) forget_checkpoint(out);
   return rc;
 }
 
@@ -264,6 +268,7 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   if (rc == 0) rc = take_what(r, line);
   if (rc == 0) rc = take_time(r, line, after_ns);
   if (rc == 0) rc = take_trial(r, line);
+  out->makes = out->what == LAB_CHECKPOINT;
   if (rc == 0) rc = take_result(r, line);
   if (rc == 0) rc = take_checkpoint(r, line);
   if (rc == 0) rc = take_transfer(r, line);
@@ -271,6 +276,7 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   if (rc == 0) rc = take_seconds(r, line, "left", &out->limit_s);
   if (rc == 0 && !out->trial && !(out->trial = strdup("")))
     rc = err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+  out->of_each = rc == 0 && strcmp(out->trial, LAB_EACH) == 0;
   return rc;
 }
 
@@ -284,8 +290,7 @@ static int check_event(const reading *r) {
                    r->where);
   if (out->limit_s >= 0 && out->what != LAB_START)
     return err_set(r->e, ERR_INVAL, "%s: only a start has \"left\"", r->where);
-  const bool of_one = out->what == LAB_CHECKPOINT || out->what == LAB_TRANSFER;
-  if (!of_one || strcmp(out->trial, LAB_EACH) != 0) return 0;
+  if (!out->of_each || !(out->makes || out->what == LAB_TRANSFER)) return 0;
   return err_set(r->e, ERR_INVAL, "%s: a checkpoint is of one trial, not of \"*\"", r->where);
 }
 

@@ -41,9 +41,11 @@ typedef enum lab_outcome { LAB_AS_BEFORE, LAB_OK, LAB_FAIL } lab_outcome;
 typedef struct lab_event {
   int64_t at_ns; /* since the beginning */
   lab_what what;
-  char *trial;      /* its directory's path; "" where none is named, LAB_EACH */
-  char *result;     /* a JSON object as text, or NULL */
-  char *name;       /* of the checkpoint; NULL: it is the trial's directory itself */
+  char *trial;  /* its directory's path; "" where none is named, LAB_EACH */
+  bool of_each; /* it is of each trial that has begun */
+  char *result; /* numbers: a JSON object as text, or NULL */
+  bool makes; /* a checkpoint is complete with it: of a checkpoint, and of a result that has one */
+  char *name; /* of the checkpoint; NULL: it is the trial's directory itself */
   const char *kind; /* "perm", "null", "temp", "memory" */
   char *metrics;    /* a JSON object as text, or NULL */
   int64_t step;     /* or MATCH_NO_STEP */

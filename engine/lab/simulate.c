@@ -28,27 +28,24 @@ static lab_trial *trial_of(lab *l, const char *name) {
   return vec_find(name, l->trials, l->trial_count, sizeof *l->trials, vec_by_text);
 }
 
-static bool is_of_each(const lab_event *event) {
-  return strcmp(event->trial, LAB_EACH) == 0;
-}
-
 static int make_trials(lab *l, const lab_history *h, err *e) {
   names all = {0};
-  bool whole = true, of_each = false;
-  for (size_t i = 0; i < h->count; i++) of_each = of_each || is_of_each(&h->events[i]);
+  bool whole = true, recorded = false; /* a run that is recorded names each checkpoint */
+  for (size_t i = 0; i < h->count; i++)
+    recorded = recorded || strcmp(h->events[i].trial, LAB_EACH) == 0;
   for (size_t i = 0; whole && i < h->count; i++)
-    if (!is_of_each(&h->events[i]) &&
+    if (!h->events[i].of_each &&
         (i == 0 || strcmp(h->events[i].trial, h->events[i - 1].trial) != 0))
       whole = names_add(&all, h->events[i].trial);
   names_sort_unique(&all);
   l->trials = calloc(all.count + 1, sizeof *l->trials);
   for (size_t i = 0; whole && l->trials && i < h->count; i++) {
     const lab_event *event = &h->events[i];
-    if (is_of_each(event)) continue;
+    if (event->of_each) continue;
     size_t at = vec_place(event->trial, all.at, all.count, sizeof *all.at, vec_by_text, NULL);
     lab_trial *t = &l->trials[at];
     t->name = event->trial; /* any of them: they are equal, and live as long */
-    t->names = t->names || event->name || of_each;
+    t->names = t->names || event->name || recorded;
     if (event->what == LAB_TRANSFER) whole = lab_tries_note(t, event);
   }
   l->trial_count = l->trials ? all.count : 0;
@@ -179,15 +176,30 @@ static void end_trial(lab *l, lab_trial *t, const lab_event *event) {
   ask_again(l, t, event, "end");
 }
 
-static void take_result(lab *l, lab_trial *t, const lab_event *event) {
-  char *copy = strdup(event->result);
+/* How far the training is: what is told beside another event counts as no result. */
+static void note_numbers(lab *l, lab_trial *t, const char *numbers) {
+  char *copy = strdup(numbers);
   if (!copy) l->broken = true;
   free(t->result);
   t->result = copy;
+}
+
+static void take_result(lab *l, lab_trial *t, const lab_event *event) {
+  note_numbers(l, t, event->result);
   t->results++;
   t->since_results++;
   lab_result_named(l, t, event->result);
   ask_again(l, t, event, "result");
+}
+
+/* Those beside a checkpoint are of a result just before it; those of `end`, which is all trials', are
+ * nobody's. */
+static void take_numbers(lab *l, lab_trial *t, const lab_event *event) {
+  if (!event->result || event->what == LAB_END) return;
+  if (event->what == LAB_RESULT || event->what == LAB_CHECKPOINT)
+    take_result(l, t, event);
+  else
+    note_numbers(l, t, event->result);
 }
 
 static void take_checkpoint(lab *l, lab_trial *t, const lab_event *event) {
@@ -220,10 +232,13 @@ static void take_of(lab *l, lab_trial *t, const lab_event *event) {
   if (event->outcome != LAB_AS_BEFORE) t->fault = event->outcome == LAB_FAIL ? event->fault : 0;
   const bool anew = !t->begun || t->over;
   if (begins(t, event->what)) lab_begin(l, t);
+  take_numbers(l, t, event);
   switch (event->what) {
   case LAB_START: take_limit(l, t, event, anew); break;
-  case LAB_RESULT: take_result(l, t, event); break;
-  case LAB_CHECKPOINT: take_checkpoint(l, t, event); break;
+  case LAB_RESULT:
+  case LAB_CHECKPOINT:
+    if (event->makes) take_checkpoint(l, t, event);
+    break;
   case LAB_COMPLETE: end_trial(l, t, event); break;
   case LAB_ERROR: stop_trial(l, t); break;
   case LAB_PREEMPT:
@@ -248,7 +263,7 @@ static void take_of_each(lab *l, const lab_event *event) {
 }
 
 static void take(lab *l, const lab_event *event) {
-  const bool of_each = is_of_each(event);
+  const bool of_each = event->of_each;
   if (event->what == LAB_CRASH) l->sum->crashes++;
   if (event->what == LAB_TRANSFER) return; /* it was looked up when that save began */
   if (of_each) take_of_each(l, event);

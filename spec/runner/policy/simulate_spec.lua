@@ -376,7 +376,7 @@ describe("policy simulate", function()
       ["a way out"] = { '{"event":"end","trial":"a/../b"}', '"trial" is to be a name' },
       ["a transfer of nothing"] = { '{"event":"transfer"}', "a transfer is told with" },
       ["a list"] = { "[1]", "an event is an object" },
-      ["numbers at the wrong event"] = { '{"event":"end","metrics":{}}', "only a result has" },
+      ["numbers that are none"] = { '{"event":"end","metrics":[]}', '"metrics" is to be an obj' },
       ["a NUL"] = { '{"event":"end"}\0', "e.jsonl:2: " },
     } do
       it(what, function()
