@@ -276,7 +276,7 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   if (rc == 0) rc = take_seconds(r, line, "left", &out->limit_s);
   if (rc == 0 && !out->trial && !(out->trial = strdup("")))
     rc = err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
-  out->of_each = rc == 0 && strcmp(out->trial, LAB_EACH) == 0;
+  out->of_each = out->trial && strcmp(out->trial, LAB_EACH) == 0;
   return rc;
 }
 
@@ -320,6 +320,20 @@ void lab_history_free(lab_history *h) {
   for (size_t i = 0; i < h->count; i++) lab_event_free(&h->events[i]);
   free(h->events);
   *h = (lab_history){0};
+}
+
+/* Who names trials, and none where a job begins or ends, means all of them: a trial without a name is
+ * one where a checkpoint or a result is of it, or where there is no other. */
+static void share_nameless(lab_history *h) {
+  bool others = false, own = false;
+  for (size_t i = 0; i < h->count; i++) {
+    const lab_event *event = &h->events[i];
+    const bool nameless = *event->trial == '\0';
+    others = others || (!nameless && !event->of_each);
+    own = own || (nameless && has_a_checkpoint(event->what));
+  }
+  for (size_t i = 0; others && !own && i < h->count; i++)
+    if (*h->events[i].trial == '\0') h->events[i].of_each = true;
 }
 
 typedef struct lines {
@@ -411,6 +425,7 @@ int lab_history_read(const io *io, const char *path, lab_history *out, err *e) {
   if (!given) io->close(io, fd);
   buf_free(&l.line);
   free(bytes);
+  if (rc == 0) share_nameless(out);
   if (rc < 0) lab_history_free(out);
   return rc;
 }

@@ -41,8 +41,9 @@ end]]
 describe("a line of policy simulate", function()
   it("may say all of a run that there is to say, of each event", function()
     local lines = {}
-    local events = { "start", "result", "checkpoint", "complete", "error", "preempt", "crash", "end" }
-    for i, event in ipairs(events) do lines[i] = full(10 * i, event, i) end
+    for event in ("start result checkpoint complete error preempt crash end"):gmatch "%S+" do
+      lines[#lines + 1] = full(10 * #lines + 10, event, #lines + 1)
+    end
     local rows, sum = simulate(lines, "-p builtin")
     assert.equal("skip sync sync skip skip skip skip skip", all(rows, "decision"))
     assert.equal(" checkpoint_000002 checkpoint_000003     ", all(rows, "saved"))
@@ -87,6 +88,38 @@ describe("a line of policy simulate", function()
     assert.equal("end 1 5", rows[3].reason)
     -- The checkpoint that such an event names is one that was told before.
     assert.same({ { "c-1" }, 1, 0 }, { rows[3].saved, sum.saves, sum.bytes_sent })
+  end)
+
+  it("that leaves the trial out is of the only one that there is, or of all", function()
+    local function named(t, trial)
+      return ('{"t":%d,"event":"checkpoint","trial":"%s","checkpoint":{"name":"c-1"}}')
+        :format(t, trial)
+    end
+    local rows, sum = simulate({
+      '{"event":"start"}', named(1, "a"), named(2, "b"),
+      '{"t":5,"event":"crash"}', '{"t":6,"event":"start"}', '{"t":9,"event":"end"}',
+    }, "-p builtin")
+    assert.equal(" c-1 c-1   ", all(rows, "saved"))
+    assert.equal(" a b   ", all(rows, "trial"))
+    assert.equal(4 + 3, rows[4].lost_s)
+    assert.same({ 2, 1, 2 }, { sum.saves, sum.crashes, sum.kept })
+  end)
+
+  it("that leaves it out of a checkpoint or a result is of one beside those with names", function()
+    local rows, sum = simulate({
+      '{"event":"start"}', '{"t":1,"event":"checkpoint","trial":"a","checkpoint":{"name":"c-1"}}',
+      '{"t":2,"event":"checkpoint","checkpoint":{"name":"c-2"}}', '{"t":5,"event":"crash"}',
+    }, "-p builtin")
+    assert.equal(3, rows[4].lost_s)
+    assert.equal(2, sum.kept)
+  end)
+
+  it("that leaves it out of a start leaves trials what they are: checkpoints themselves", function()
+    local lines = {
+      '{"event":"start"}', '{"t":1,"event":"result","trial":"a","training_iteration":5}',
+      '{"t":400,"event":"end"}',
+    }
+    assert.equal("skip sync sync", all(simulate(lines, "-p ray_tune"), "decision"))
   end)
 
   it("names no checkpoint of all trials, beside a result neither", function()
