@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/seconds.h"
 #include "base/vec.h"
+#include "lab/members.h"
 #include "prims/fs.h"
 #include "prims/numbers/match_step.h"
 
@@ -35,105 +36,54 @@ void lab_event_free(lab_event *event) {
 /* ---- one line ---- */
 
 typedef struct reading {
-  const char *where;
+  members in; /* the line's */
   lab_event *out;
-  err *e;
 } reading;
-
-static int wrong(const reading *r, const char *key, const char *wants) {
-  return err_set(r->e, ERR_INVAL, "%s: \"%s\" is to be %s", r->where, key, wants);
-}
-
-/* Refuses what nobody reads: it would be taken for something that counts. */
-static int check_keys(const reading *r, const json_t *object, const char *in,
-                      const char *const *known) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)object, key, value) {
-    size_t i = 0;
-    char shown[64];
-    while (known[i] && strcmp(known[i], key) != 0) i++;
-    if (known[i]) continue;
-    buf plain;
-    buf_init(&plain, sizeof shown);
-    js_plain(key, sizeof shown - 1, &plain);
-    snprintf(shown, sizeof shown, "%s", plain.data ? plain.data : "?");
-    buf_free(&plain);
-    return err_set(r->e, ERR_INVAL, "%s: %s has no member \"%s\"", r->where, in, shown);
-  }
-  return 0;
-}
-
-static bool is_given(const json_t *object, const char *key, json_t **value) {
-  *value = json_object_get(object, key);
-  return *value && !json_is_null(*value);
-}
-
-static int take_seconds(const reading *r, const json_t *object, const char *key, double *out) {
-  json_t *value;
-  if (!is_given(object, key, &value)) return 0;
-  double s = json_is_number(value) ? json_number_value(value) : -1;
-  if (!(s >= 0 && s <= LAB_LONGEST_S)) return wrong(r, key, "seconds, from 0 to 1e9");
-  *out = s;
-  return 0;
-}
-
-static int take_whole(const reading *r, const json_t *object, const char *key, int64_t most,
-                      int64_t *out) {
-  json_t *value;
-  if (!is_given(object, key, &value)) return 0;
-  double n = json_is_real(value) ? json_real_value(value) : 0;
-  bool whole = json_is_integer(value) ||
-               (json_is_real(value) && n >= 0 && n <= (double)most && n == (double)(int64_t)n);
-  int64_t taken = json_is_integer(value) ? json_integer_value(value) : whole ? (int64_t)n : 0;
-  if (!whole || taken < 0 || taken > most) return wrong(r, key, "a whole number of 0 or more");
-  *out = taken;
-  return 0;
-}
 
 /* Takes one of `choices`, ended by NULL. */
 static int take_word(const reading *r, const json_t *object, const char *key,
                      const char *const *choices, const char *wants, int *out) {
   json_t *value;
-  if (!is_given(object, key, &value)) return 0;
+  if (!members_given(object, key, &value)) return 0;
   const char *text = json_string_value(value);
   for (int i = 0; text && choices[i]; i++)
     if (strcmp(choices[i], text) == 0) {
       *out = i;
       return 0;
     }
-  return wrong(r, key, wants);
+  return members_wrong(&r->in, key, wants);
 }
 
 /* A name is one of a file or a directory. */
 static int take_name(const reading *r, const json_t *object, const char *key, char **out) {
   json_t *value;
-  if (!is_given(object, key, &value)) return 0;
+  if (!members_given(object, key, &value)) return 0;
   const char *text = json_string_value(value);
   size_t len = text ? strlen(text) : 0;
   if (len == 0 || len >= FS_NAME_MAX || strchr(text, '/') || strcmp(text, ".") == 0 ||
       strcmp(text, "..") == 0)
-    return wrong(r, key, "a name of at most 255 bytes, without a slash");
+    return members_wrong(&r->in, key, "a name of at most 255 bytes, without a slash");
   *out = strdup(text);
-  return *out ? 0 : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+  return *out ? 0 : err_set(r->in.e, ERR_NOMEM, "%s: out of memory", r->in.where);
 }
 
 /* A trial is a directory: its name, or its path below the directory of all. LAB_EACH is a name, too. */
 static int take_trial(const reading *r, const json_t *line) {
   json_t *value;
-  if (!is_given(line, "trial", &value)) return 0;
+  if (!members_given(line, "trial", &value)) return 0;
   const char *text = json_string_value(value);
   if (!text || fs_beneath_check(text, NULL) < 0)
-    return wrong(r, "trial", "a name of at most 255 bytes, or a path of such names without \"..\"");
+    return members_wrong(&r->in, "trial",
+                         "a name of at most 255 bytes, or a path of such names without \"..\"");
   r->out->trial = strdup(text);
-  return r->out->trial ? 0 : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+  return r->out->trial ? 0 : err_set(r->in.e, ERR_NOMEM, "%s: out of memory", r->in.where);
 }
 
 static int print(const reading *r, const json_t *object, char **out) {
   buf text;
   buf_init(&text, LAB_LINE_MAX);
-  int rc = object ? js_print(object, &text, r->e)
-                  : err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+  int rc = object ? js_print(object, &text, r->in.e)
+                  : err_set(r->in.e, ERR_NOMEM, "%s: out of memory", r->in.where);
   if (rc == 0) *out = buf_take(&text);
   buf_free(&text);
   return rc;
@@ -142,29 +92,29 @@ static int print(const reading *r, const json_t *object, char **out) {
 /* Numbers of a result or a checkpoint, as text; NULL: none are given. */
 static int take_metrics(const reading *r, const json_t *object, const char *key, char **out) {
   json_t *value;
-  if (!is_given(object, key, &value)) return 0;
-  if (!json_is_object(value)) return wrong(r, key, "an object of numbers");
+  if (!members_given(object, key, &value)) return 0;
+  if (!json_is_object(value)) return members_wrong(&r->in, key, "an object of numbers");
   return print(r, value, out);
 }
 
 /* Numbers: metrics, and how far the training is. A result has them, with or without any. */
 static int take_result(const reading *r, const json_t *line) {
   json_t *metrics, *iteration, *time;
-  bool has_iteration = is_given(line, "training_iteration", &iteration);
-  bool has_time = is_given(line, "time_total_s", &time);
+  bool has_iteration = members_given(line, "training_iteration", &iteration);
+  bool has_time = members_given(line, "time_total_s", &time);
   if ((has_iteration && !json_is_number(iteration)) || (has_time && !json_is_number(time)))
-    return wrong(
-        r, has_iteration && !json_is_number(iteration) ? "training_iteration" : "time_total_s",
+    return members_wrong(
+        &r->in, has_iteration && !json_is_number(iteration) ? "training_iteration" : "time_total_s",
         "a number");
-  if (is_given(line, "metrics", &metrics) && !json_is_object(metrics))
-    return wrong(r, "metrics", "an object of numbers");
+  if (members_given(line, "metrics", &metrics) && !json_is_object(metrics))
+    return members_wrong(&r->in, "metrics", "an object of numbers");
   if (r->out->what != LAB_RESULT && !has_iteration && !has_time && !json_is_object(metrics))
     return 0;
   json_t *all = json_is_object(metrics) ? json_copy(metrics) : json_object();
   int bad = all ? 0 : -1;
   if (has_iteration) js_set(all, "training_iteration", json_incref(iteration), &bad);
   if (has_time) js_set(all, "time_total_s", json_incref(time), &bad);
-  int rc = bad ? err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where)
+  int rc = bad ? err_set(r->in.e, ERR_NOMEM, "%s: out of memory", r->in.where)
                : print(r, all, &r->out->result);
   json_decref(all);
   return rc;
@@ -187,15 +137,15 @@ static int take_checkpoint(const reading *r, const json_t *line) {
   json_t *c;
   lab_event *out = r->out;
   int kind = 0;
-  if (!is_given(line, "checkpoint", &c)) return 0;
-  if (!json_is_object(c)) return wrong(r, "checkpoint", "an object");
+  if (!members_given(line, "checkpoint", &c)) return 0;
+  if (!json_is_object(c)) return members_wrong(&r->in, "checkpoint", "an object");
   int64_t bytes = -1;
-  int rc = check_keys(r, c, "a checkpoint", known);
+  int rc = members_check(&r->in, c, "a checkpoint", known);
   if (rc == 0) rc = take_name(r, c, "name", &out->name);
   if (rc == 0 && out->name)
     out->step = match_step_between(out->name, out->name, out->name + strlen(out->name));
-  if (rc == 0) rc = take_whole(r, c, "step", INT64_MAX >> 1, &out->step);
-  if (rc == 0) rc = take_whole(r, c, "bytes", most_bytes, &bytes);
+  if (rc == 0) rc = members_whole(&r->in, c, "step", INT64_MAX >> 1, &out->step);
+  if (rc == 0) rc = members_whole(&r->in, c, "bytes", most_bytes, &bytes);
   if (rc == 0)
     rc = take_word(r, c, "kind", kinds, "\"perm\", \"null\", \"temp\" or \"memory\"", &kind);
   if (rc == 0) rc = take_metrics(r, c, "metrics", &out->metrics);
@@ -211,11 +161,12 @@ static int take_checkpoint(const reading *r, const json_t *line) {
 static int take_fault(const reading *r, const json_t *transfer) {
   json_t *value;
   if (r->out->outcome == LAB_FAIL) r->out->fault = ERR_TIMEOUT;
-  if (!is_given(transfer, "error", &value)) return 0;
+  if (!members_given(transfer, "error", &value)) return 0;
   const char *name = json_string_value(value);
   r->out->fault = name ? err_of_name(name) : 0;
   if (r->out->fault == 0 || r->out->outcome == LAB_OK)
-    return wrong(r, "error", "the code of an error, as \"NOSPACE\", of a transfer that fails");
+    return members_wrong(&r->in, "error",
+                         "the code of an error, as \"NOSPACE\", of a transfer that fails");
   r->out->outcome = LAB_FAIL;
   return 0;
 }
@@ -225,10 +176,10 @@ static int take_transfer(const reading *r, const json_t *line) {
   static const char *const outcomes[] = {"", "ok", "fail", NULL};
   json_t *t;
   int outcome = LAB_AS_BEFORE;
-  if (!is_given(line, "transfer", &t)) return 0;
-  if (!json_is_object(t)) return wrong(r, "transfer", "an object");
-  int rc = check_keys(r, t, "a transfer", known);
-  if (rc == 0) rc = take_seconds(r, t, "seconds", &r->out->transfer_s);
+  if (!members_given(line, "transfer", &t)) return 0;
+  if (!json_is_object(t)) return members_wrong(&r->in, "transfer", "an object");
+  int rc = members_check(&r->in, t, "a transfer", known);
+  if (rc == 0) rc = members_seconds(&r->in, t, "seconds", &r->out->transfer_s);
   if (rc == 0) rc = take_word(r, t, "outcome", outcomes, "\"ok\" or \"fail\"", &outcome);
   r->out->outcome = (lab_outcome)outcome;
   if (rc == 0) rc = take_fault(r, t);
@@ -242,19 +193,20 @@ static int take_what(const reading *r, const json_t *line) {
       r->out->what = (lab_what)i;
       return 0;
     }
-  return wrong(r, "event",
-               "\"start\", \"result\", \"checkpoint\", \"complete\", \"error\", \"preempt\", "
-               "\"crash\", \"end\" or \"transfer\"");
+  return members_wrong(
+      &r->in, "event",
+      "\"start\", \"result\", \"checkpoint\", \"complete\", \"error\", \"preempt\", "
+      "\"crash\", \"end\" or \"transfer\"");
 }
 
 static int take_time(const reading *r, const json_t *line, int64_t after_ns) {
   double t = (double)after_ns / 1e9;
-  int rc = take_seconds(r, line, "t", &t);
+  int rc = members_seconds(&r->in, line, "t", &t);
   if (rc < 0) return rc;
   r->out->at_ns = json_is_number(json_object_get(line, "t")) ? (int64_t)(t * 1e9 + 0.5) : after_ns;
   if (r->out->at_ns >= after_ns) return 0;
-  return err_set(r->e, ERR_INVAL, "%s: \"t\" is %.9g, before the event before it (%.9g)", r->where,
-                 t, (double)after_ns / 1e9);
+  return err_set(r->in.e, ERR_INVAL, "%s: \"t\" is %.9g, before the event before it (%.9g)",
+                 r->in.where, t, (double)after_ns / 1e9);
 }
 
 static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
@@ -263,8 +215,8 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
       "transfer", "grace", "left",  NULL};
   lab_event *out = r->out;
   if (!json_is_object(line))
-    return err_set(r->e, ERR_INVAL, "%s: an event is an object, {\"event\": ...}", r->where);
-  int rc = check_keys(r, line, "an event", known);
+    return err_set(r->in.e, ERR_INVAL, "%s: an event is an object, {\"event\": ...}", r->in.where);
+  int rc = members_check(&r->in, line, "an event", known);
   if (rc == 0) rc = take_what(r, line);
   if (rc == 0) rc = take_time(r, line, after_ns);
   if (rc == 0) rc = take_trial(r, line);
@@ -272,10 +224,10 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
   if (rc == 0) rc = take_result(r, line);
   if (rc == 0) rc = take_checkpoint(r, line);
   if (rc == 0) rc = take_transfer(r, line);
-  if (rc == 0) rc = take_seconds(r, line, "grace", &out->grace_s);
-  if (rc == 0) rc = take_seconds(r, line, "left", &out->limit_s);
+  if (rc == 0) rc = members_seconds(&r->in, line, "grace", &out->grace_s);
+  if (rc == 0) rc = members_seconds(&r->in, line, "left", &out->limit_s);
   if (rc == 0 && !out->trial && !(out->trial = strdup("")))
-    rc = err_set(r->e, ERR_NOMEM, "%s: out of memory", r->where);
+    rc = err_set(r->in.e, ERR_NOMEM, "%s: out of memory", r->in.where);
   out->of_each = out->trial && strcmp(out->trial, LAB_EACH) == 0;
   return rc;
 }
@@ -284,14 +236,14 @@ static int take_line(const reading *r, const json_t *line, int64_t after_ns) {
 static int check_event(const reading *r) {
   const lab_event *out = r->out;
   if (out->what == LAB_TRANSFER && (!out->name || out->transfer_s < 0))
-    return err_set(r->e, ERR_INVAL,
+    return err_set(r->in.e, ERR_INVAL,
                    "%s: a transfer is told with the \"name\" of its \"checkpoint\", and the "
                    "\"seconds\" of its \"transfer\"",
-                   r->where);
+                   r->in.where);
   if (out->limit_s >= 0 && out->what != LAB_START)
-    return err_set(r->e, ERR_INVAL, "%s: only a start has \"left\"", r->where);
+    return err_set(r->in.e, ERR_INVAL, "%s: only a start has \"left\"", r->in.where);
   if (!out->of_each || !(out->makes || out->what == LAB_TRANSFER)) return 0;
-  return err_set(r->e, ERR_INVAL, "%s: a checkpoint is of one trial, not of \"*\"", r->where);
+  return err_set(r->in.e, ERR_INVAL, "%s: a checkpoint is of one trial, not of \"*\"", r->in.where);
 }
 
 int lab_event_read(const char *line, size_t len, const char *where, int64_t after_ns,
@@ -302,7 +254,7 @@ int lab_event_read(const char *line, size_t len, const char *where, int64_t afte
                      .transfer_s = -1,
                      .grace_s = usual_grace_s,
                      .limit_s = -1};
-  const reading r = {where, out, e};
+  const reading r = {{where, e}, out};
   err why = {0};
   int rc = js_parse(line, len, where, &value, &why);
   /* No store is damaged: somebody has written it wrongly. */
