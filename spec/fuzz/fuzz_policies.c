@@ -192,7 +192,8 @@ static void check_event(const lab_event *event, int64_t after_ns) {
   must(!event->name || (*event->name && !strchr(event->name, '/')));
   must(event->bytes <= UINT64_C(1) << 60 && event->step >= -1);
   must(isfinite(event->transfer_s) && isfinite(event->grace_s) && event->grace_s >= 0);
-  must((event->what == LAB_RESULT) == (event->result != NULL));
+  must(event->what != LAB_RESULT || event->result);
+  must(!event->makes || event->what == LAB_RESULT || event->what == LAB_CHECKPOINT);
 }
 
 /* What a simulation is told: one line, and a file of them. */
