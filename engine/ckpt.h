@@ -920,7 +920,7 @@ typedef struct ckpt_moment {
 typedef void ckpt_moment_fn(void *ctx, const ckpt_moment *moment);
 typedef struct ckpt_simulate_options {
   size_t size;
-  const char *events; /* a file: what happened, in JSON Lines */
+  const char *events; /* a file: what happened, in JSON Lines, or a trace of a directory */
   const char *const *policies, *const *settings;
   const char *policy_dir;
   double max_delete, grace_delete_s; /* as in ckpt_run_options */

@@ -270,7 +270,9 @@ int lab_event_read(const char *line, size_t len, const char *where, int64_t afte
 
 void lab_history_free(lab_history *h) {
   for (size_t i = 0; i < h->count; i++) lab_event_free(&h->events[i]);
+  for (size_t i = 0; i < h->change_count; i++) lab_change_free(&h->changes[i]);
   free(h->events);
+  free(h->changes);
   *h = (lab_history){0};
 }
 
@@ -293,12 +295,38 @@ typedef struct lines {
   lab_history *h;
   buf line;
   size_t number;
+  bool is_trace;
 } lines;
 
 static bool is_blank(const buf *line) {
   for (size_t i = 0; i < line->len; i++)
     if (!strchr(" \t\r", line->data[i]) || line->data[i] == '\0') return false;
   return true;
+}
+
+static int add_change(lines *l, const char *where, err *e) {
+  lab_history *h = l->h;
+  const int64_t after = h->change_count ? h->changes[h->change_count - 1].at_ns : 0;
+  if (h->change_count >= LAB_EVENTS_MAX)
+    return err_set(e, ERR_LIMIT, "%s: these are more than %d changes", where, LAB_EVENTS_MAX);
+  if (!VEC_ROOM(h->changes, h->change_count, h->change_room))
+    return err_set(e, ERR_NOMEM, "%s: out of memory", where);
+  lab_change *c = &h->changes[h->change_count];
+  int rc = lab_change_read(l->line.data, l->line.len, where, after, c, e);
+  if (rc > 0) c->line = l->number, h->change_count++;
+  return rc < 0 ? rc : 0;
+}
+
+static int add_event(lines *l, const char *where, err *e) {
+  lab_history *h = l->h;
+  const int64_t after = h->count ? h->events[h->count - 1].at_ns : 0;
+  if (h->count >= LAB_EVENTS_MAX)
+    return err_set(e, ERR_LIMIT, "%s: these are more than %d events", where, LAB_EVENTS_MAX);
+  if (!VEC_ROOM(h->events, h->count, h->room))
+    return err_set(e, ERR_NOMEM, "%s: out of memory", where);
+  int rc = lab_event_read(l->line.data, l->line.len, where, after, &h->events[h->count], e);
+  if (rc == 0) h->count++;
+  return rc;
 }
 
 static int end_line(lines *l, err *e) {
@@ -308,14 +336,9 @@ static int end_line(lines *l, err *e) {
   if (buf_failed(&l->line) < 0)
     return err_set(e, ERR_LIMIT, "%s: the line is longer than %d KiB", where, LAB_LINE_MAX >> 10);
   if (is_blank(&l->line)) return 0;
-  if (h->count >= LAB_EVENTS_MAX)
-    return err_set(e, ERR_LIMIT, "%s: these are more than %d events", where, LAB_EVENTS_MAX);
-  if (!VEC_ROOM(h->events, h->count, h->room))
-    return err_set(e, ERR_NOMEM, "%s: out of memory", where);
-  int64_t after = h->count ? h->events[h->count - 1].at_ns : 0;
-  int rc = lab_event_read(l->line.data, l->line.len, where, after, &h->events[h->count], e);
-  if (rc == 0) h->count++;
-  return rc;
+  /* The first line says which it is. */
+  if (h->count == 0 && !l->is_trace) l->is_trace = lab_change_is(l->line.data, l->line.len);
+  return l->is_trace ? add_change(l, where, e) : add_event(l, where, e);
 }
 
 static int take_bytes(lines *l, const char *bytes, size_t len, err *e) {
@@ -344,7 +367,8 @@ static bool is_torn(const buf *line) {
 
 /* The last line has no end: a record of a run that was killed while it was written. */
 static int end_last(lines *l, err *e) {
-  if (l->h->count == 0 || buf_failed(&l->line) < 0 || !is_torn(&l->line)) return end_line(l, e);
+  if (l->h->count + l->h->change_count == 0 || buf_failed(&l->line) < 0 || !is_torn(&l->line))
+    return end_line(l, e);
   l->h->torn = ++l->number;
   return 0;
 }

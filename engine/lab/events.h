@@ -1,5 +1,5 @@
 /* events: reads what happened in a run, as a simulation is told it: a JSON object on a line for each
- * event. It comes from outside: each line is checked as a whole, and a wrong one is named. */
+ * event, or, of a trace of a directory, for each change. It comes from outside: each line is checked as a whole, and a wrong one is named. */
 #ifndef LAB_EVENTS_H
 #define LAB_EVENTS_H
 
@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "lab/change.h"
 
 typedef enum lab_what {
   LAB_START,      /* the job of a trial begins, or begins again */
@@ -70,6 +71,8 @@ int lab_event_read(const char *line, size_t len, const char *where, int64_t afte
 typedef struct lab_history {
   lab_event *events;
   size_t count, room;
+  lab_change *changes; /* of a trace, which has no events: lab_trace_play() finds them */
+  size_t change_count, change_room;
   size_t torn; /* the number of the last line, which was cut while it was written: it is left out;
                 * 0: it is whole */
 } lab_history;

@@ -6,6 +6,7 @@
 
 #include "base/seconds.h"
 #include "base/vec.h"
+#include "lab/trace.h"
 #include "lab/world.h"
 
 static const int64_t beginning_ns = LAB_BEGINNING_S * SECOND_NS;
@@ -368,6 +369,13 @@ static void lab_free(lab *l) {
   policy_close(l->policy);
 }
 
+/* Of a trace. */
+static int find_checkpoints(const lab *l, lab_history *h, err *e) {
+  const trace_rules by = {policy_rules(l->policy), policy_null_marker(l->policy),
+                          policy_temp_marker(l->policy)};
+  return lab_trace_play(h, l->o->events, &by, l->o->log, e);
+}
+
 int lab_simulate(const lab_options *o, lab_told_fn *fn, void *ctx, lab_sum *sum, err *e) {
   lab_history h = {0};
   lab l = {0};
@@ -378,6 +386,7 @@ int lab_simulate(const lab_options *o, lab_told_fn *fn, void *ctx, lab_sum *sum,
     log_say(o->log, LOG_WARN, "%s:%zu: the last line was cut while it was written, and is left out",
             o->events, h.torn);
   if (rc == 0) rc = lab_open(&l, o, sum, e);
+  if (rc == 0) rc = find_checkpoints(&l, &h, e);
   l.now = beginning_ns;
   if (rc == 0) rc = make_trials(&l, &h, e);
   if (rc == 0) rc = play(&l, &g, &h, e);

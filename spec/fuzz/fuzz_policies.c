@@ -8,6 +8,7 @@
 #include "base/packed.h"
 #include "decision/policy_impl.h"
 #include "lab/events.h"
+#include "lab/trace.h"
 #include "lua/policy/policy_serve.h"
 
 /* An answer of the policies' helper, of which each hook makes what it can. */
@@ -196,7 +197,7 @@ static void check_event(const lab_event *event, int64_t after_ns) {
   must(!event->makes || event->what == LAB_RESULT || event->what == LAB_CHECKPOINT);
 }
 
-/* What a simulation is told: one line, and a file of them. */
+/* What a simulation is told: one line, and a file of them, of events or of changes of files. */
 void fuzz_events(const uint8_t *data, size_t size) {
   lab_event event;
   lab_history h;
@@ -209,6 +210,8 @@ void fuzz_events(const uint8_t *data, size_t size) {
   }
   for (const char *at = e.text; *at; at++) must((unsigned char)*at >= ' ');
   if (lab_history_read(fuzz_io(), fuzz_file("events.jsonl", data, size), &h, &e) < 0) return;
+  const trace_rules by = {rules_builtin(), NULL, "temp"};
+  if (lab_trace_play(&h, "f", &by, NULL, &e) < 0) must(*e.text);
   for (size_t i = 0; i < h.count; i++) check_event(&h.events[i], i ? h.events[i - 1].at_ns : 0);
   lab_history_free(&h);
 }

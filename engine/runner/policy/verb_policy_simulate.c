@@ -249,10 +249,11 @@ static const option_spec opt_plot = {"plot", "FILE.svg",
                                      take_text, .at = OF(plot)};
 
 static const char help[] =
-    "FILE has one JSON object on a line for each event of a run; - is standard input. The\n"
-    "policy is asked as a run asks it, and the rules that decide are those of a run; the clock\n"
-    "is that of the file. Nothing is written but the file of --plot, which has to be new, empty\n"
-    "or a picture. Exit code: 2 a line of the file is wrong, or the policy does not load; 1 it\n"
+    "FILE has one JSON object on a line for each event of a run, or, of a trace, for each change\n"
+    "of a file in the watched directory; - is standard input. The policy is asked as a run asks\n"
+    "it, and the rules that decide are those of a run; the clock is that of the file. Nothing is\n"
+    "written but the file of --plot, which has to be new, empty or a picture.\n"
+    "Exit code: 2 a line of the file is wrong, or the policy does not load; 1 it\n"
     "is larger than it may be, or the picture cannot be written.\n";
 
 const verb verb_policy_simulate = {
