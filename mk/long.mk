@@ -33,6 +33,11 @@ bench-policy: all $(call tests,policy_cost)
 	@mkdir -p $(BUILD)/bench && rm -f $(BUILD)/bench/policy.txt
 	@$(TEST_ENV) BENCH=$(BUILD)/bench/policy.txt $(call tests,policy_cost) && cat $(BUILD)/bench/policy.txt
 
+## bench-replay: COMMITS='2000 5000 10000' KEPT='100 1000 2000': seconds of the processor that policy replay takes of such
+##   logs; figures in build/bench/replay.txt
+bench-replay: all $(call tests,log_made)
+	@mkdir -p $(BUILD)/bench && $(TEST_ENV) spec/bench/replay.sh >$(BUILD)/bench/replay.txt; status=$$?; cat $(BUILD)/bench/replay.txt; exit $$status
+
 ## bench-ranks: RANKS='16 64' MINUTE=60 WORLDS='16 64 1000 10000': what ranks ask of a bucket at a start, a checkpoint,
 ##   while they wait, and at the end; and so many, simulated, for a checkpoint; figures in build/bench/ranks.txt
 bench-ranks: all servers $(call tests,job_ranks_many)
@@ -133,7 +138,7 @@ contract-mutants: all servers
 	@$(TEST_ENV) luajit spec/contract/mutants.lua $(if $(SEED),--seed $(SEED)) \
 	  $(if $(filter all,$(COUNT)),--all,$(if $(COUNT),--count $(COUNT)))
 
-.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-policy bench-ranks
+.PHONY: slurm judge judge-faults $(PLAYED) $(LONG:%=test-%) test-long contract contract-mutants bench-put bench-policy bench-replay bench-ranks
 
 ## test-frameworks: GROUP=name KILLS=10 LOSSES=2: Hugging Face, Lightning, DCP, DeepSpeed, Orbax, Keras, Ray and others,
 ##   killed and resumed; rows in build/frameworks/table.txt; installs them, about 9 GB

@@ -47,7 +47,7 @@ describe("a target that played nothing", function()
     local plain = { all = true, setup = true, check = true, ["test-long"] = true,
       install = true, uninstall = true, clean = true, -- these measure, and judge nothing:
       ["bench-put"] = true, ["bench-log"] = true, ["bench-policy"] = true,
-      ["bench-ranks"] = true }
+      ["bench-replay"] = true, ["bench-ranks"] = true }
     local seen = 0
     local help = support.sh("unset MAKEFLAGS MAKELEVEL; make -s SETUP=no help")
     for target in ("\n" .. help):gmatch("\n([%w-]+):") do
