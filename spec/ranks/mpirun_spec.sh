@@ -52,8 +52,8 @@ tasks late 1 --steps 5 --late 4
 ended short
 grep -q "within 1 s: mpirun kills it then, --mca odls_base_sigkill_timeout 60 gives it more" "$TELL_LOG"
 tell $? "a task that mpirun ends says how long that leaves, and what makes it more"
-ended long --mca odls_base_sigkill_timeout 5
-grep -q "within 5 s: mpirun kills it then" "$TELL_LOG" && "$CKPT" verify "$work/long" >>"$TELL_LOG" 2>&1 &&
+ended long --mca odls_base_sigkill_timeout 20
+grep -q "within 20 s: mpirun kills it then" "$TELL_LOG" && "$CKPT" verify "$work/long" >>"$TELL_LOG" 2>&1 &&
   grep -q "checkpoint-1" <("$CKPT" ls "$work/long")
 tell $? "a task to which mpirun leaves more has what it saves then committed"
 
