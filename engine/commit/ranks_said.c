@@ -61,6 +61,7 @@ int ranks_said_put(store *s, const ranks *r, const ranks_said *said, err *e) {
   if (top &&
       !(add(top, "over", said->over ? said->why : NULL) &&
         add_true(top, "elsewhere", said->over && said->elsewhere) &&
+        add(top, "commit", *said->commit ? said->commit : NULL) &&
         add(top, "waits", *said->waits ? said->waits : NULL) && add_refused(top, &said->refused))) {
     json_decref(top);
     top = NULL;
@@ -90,7 +91,7 @@ static int take_refused(const json_t *top, const char *key, names *out, err *e) 
  * there for us. */
 static int parse(const ranks *r, const buf *text, const char *key, ranks_said *out, err *e) {
   json_t *top = NULL;
-  char *launch = NULL, *resume = NULL, *over = NULL, *waits = NULL;
+  char *launch = NULL, *resume = NULL, *over = NULL, *waits = NULL, *commit = NULL;
   int64_t world = 0;
   int rc = js_read(text, key, SAID_READER, &top, e);
   if (rc == 0) rc = js_get_name(top, "launch", key, &launch, e);
@@ -107,11 +108,14 @@ static int parse(const ranks *r, const buf *text, const char *key, ranks_said *o
   out->over = json_object_get(top, "over") != NULL;
   if (rc == 0 && out->over) rc = js_get_name(top, "over", key, &over, e);
   if (rc == 0 && json_object_get(top, "waits")) rc = js_get_name(top, "waits", key, &waits, e);
+  if (rc == 0 && json_object_get(top, "commit")) rc = js_get_name(top, "commit", key, &commit, e);
+  if (rc == 0 && commit) snprintf(out->commit, sizeof out->commit, "%s", commit);
   if (rc == 0 && waits) snprintf(out->waits, sizeof out->waits, "%s", waits);
   if (rc == 0) snprintf(out->resume, sizeof out->resume, "%s", resume);
   if (rc == 0 && over) snprintf(out->why, sizeof out->why, "%s", over);
   if (rc == 0) rc = take_refused(top, key, &out->refused, e);
   free(waits);
+  free(commit);
   free(over);
   free(launch);
   free(resume);

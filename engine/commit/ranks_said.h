@@ -17,10 +17,12 @@ enum { RANKS_SAID_TEXT_MAX = 1024 };
 
 typedef struct ranks_said {
   bool ready;
-  bool over;                       /* it has ended */
-  char why[RANKS_SAID_TEXT_MAX];   /* why it has ended; "": it has ended well */
-  bool elsewhere;                  /* since its target is not the job's (ERR_OTHER_RUN) */
-  char resume[FS_PATH_MAX];        /* below the watched directory; "": from nothing */
+  bool over;                     /* it has ended */
+  char why[RANKS_SAID_TEXT_MAX]; /* why it has ended; "": it has ended well */
+  bool elsewhere;                /* since its target is not the job's (ERR_OTHER_RUN) */
+  char resume[FS_PATH_MAX];      /* below the watched directory; "": from nothing */
+  /* The commit that this is, for one name may have been saved twice; "": not known. */
+  char commit[RANKS_SAID_TEXT_MAX];
   char waits[RANKS_SAID_TEXT_MAX]; /* the reason why it waits before it begins; "": it does not */
   names
       refused; /* of rank 0 that has ended: the newest units that its policies did not want, sorted */

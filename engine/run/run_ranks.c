@@ -27,6 +27,14 @@ static const char *resume_of(const run *r) {
                                                                               : r->resume;
 }
 
+/* Names the commit that this is; "": it is none, or its log is not known. */
+static void commit_of(const run *r, char *out, size_t room) {
+  const runlog_ref *c = &r->resumed_commit;
+  bool known = r->resumed_group && c->n != RUNLOG_NONE && *c->log && *c->entry;
+  if (room) *out = 0;
+  if (known) snprintf(out, room, "%s/%" PRIu64 "/%s", c->log, c->n, c->entry);
+}
+
 /* ---- rank 0 ---- */
 
 /* The units that the policies did not want: the other ranks learn it from us alone. */
@@ -45,6 +53,7 @@ static int put_record(const run *r, bool ready, const err *over, err *e) {
   said.elsewhere = over && over->code == ERR_OTHER_RUN;
   snprintf(said.why, sizeof said.why, "%s", over ? over->text : "");
   snprintf(said.resume, sizeof said.resume, "%s", ready ? resume_of(r) : "");
+  if (ready) commit_of(r, said.commit, sizeof said.commit);
   snprintf(said.waits, sizeof said.waits, "%s", r->identity.waits);
   int rc = over && !add_refused(r, &said.refused)
                ? err_set(e, ERR_NOMEM, "tell the ranks: out of memory")
@@ -228,21 +237,33 @@ int run_ranks_begun(run *r, err *e) {
   return rc;
 }
 
+static int resumes_elsewhere(const run *r, const ranks_said *seen, err *e) {
+  return err_set(e, ERR_CONFLICT,
+                 "rank 0 resumes from %s, rank %" PRIu32
+                 " would from %s: start all ranks anew, with "
+                 "the same `restore`",
+                 *seen->resume ? seen->resume : "nothing", r->ranks.rank,
+                 *resume_of(r) ? resume_of(r) : "nothing");
+}
+
 /* A trainer whose ranks go on from different checkpoints computes nonsense, and nothing else would
  * notice. */
 int run_ranks_ready(run *r, err *e) {
+  char ours[RANKS_SAID_TEXT_MAX];
   ranks_said seen;
   if (r->ranks.world < 2) return 0;
   if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
   int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, e);
   if (rc == 0 && seen.over) return has_ended(r, &seen, e);
-  if (rc < 0 || strcmp(seen.resume, resume_of(r)) == 0) return rc;
+  if (rc < 0) return rc;
+  commit_of(r, ours, sizeof ours);
+  bool same = !*seen.commit || !*ours || strcmp(seen.commit, ours) == 0;
+  if (strcmp(seen.resume, resume_of(r)) != 0) return resumes_elsewhere(r, &seen, e);
+  if (same) return 0;
   return err_set(e, ERR_CONFLICT,
-                 "rank 0 resumes from %s, rank %" PRIu32
-                 " would from %s: start all ranks anew, with "
-                 "the same `restore`",
-                 *seen.resume ? seen.resume : "nothing", r->ranks.rank,
-                 *resume_of(r) ? resume_of(r) : "nothing");
+                 "rank 0 resumes from %s as commit %s, rank %" PRIu32
+                 " would as commit %s, which is another save of that name: start all ranks anew",
+                 seen.resume, seen.commit, r->ranks.rank, ours);
 }
 
 bool run_follows(const run *r) {

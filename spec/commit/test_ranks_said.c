@@ -18,7 +18,11 @@ static void what_rank_0_says_the_others_hear(void **state) {
   world *w = world_new("mem", world_io());
   store *s = w->env.store;
   const ranks first = rank_of(0, "l"), other = rank_of(2, "l"), stranger = rank_of(2, "m");
-  ranks_said said = {.over = true, .why = "the store\nrefuses", .resume = "checkpoint-\xff"}, heard;
+  ranks_said said = {.over = true,
+                     .why = "the store\nrefuses",
+                     .resume = "checkpoint-\xff",
+                     .commit = "l/7/e"},
+             heard;
   assert_int_equal(ranks_said_get(s, &other, 0, &heard, NULL), ERR_NOENT);
   assert_true(names_add(&said.refused, "g/checkpoint-7") && names_add(&said.refused, "a\xff"));
   assert_int_equal(ranks_said_put(s, &first, &said, NULL), 0);
@@ -26,6 +30,7 @@ static void what_rank_0_says_the_others_hear(void **state) {
   assert_true(heard.over && !heard.ready && !heard.elsewhere);
   assert_string_equal(heard.why, said.why);
   assert_string_equal(heard.resume, said.resume);
+  assert_string_equal(heard.commit, "l/7/e");
   assert_true(heard.refused.count == 2 && names_has(&heard.refused, "a\xff") &&
               names_has(&heard.refused, "g/checkpoint-7"));
   ranks_said wrong = {.over = true, .elsewhere = true, .why = "the target is another run's"};

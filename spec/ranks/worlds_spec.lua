@@ -73,4 +73,24 @@ describe("ranks that start again as another number", function()
     assert.are_not.equal(0, codes[2])
     place.must_sh "ls began.* | grep -qx began.0"
   end)
+
+  it("do not begin from another save of the same name than the first", function()
+    launch(1, { 0, 1 })
+    support.write(dir .. "/job.sh", "touch began.$RANK; [ $RANK = 1 ] || " ..
+      "until [ -e 1.code ]; do sleep 0.05; done")
+    -- The first one is ready, and what it names is made another commit before the other one asks.
+    local said, codes = launch(2, { 0, 1 }, function(rank)
+      if rank == 0 then
+        os.remove(dir .. "/1.code")
+      else
+        support.await("the first one", function() return support.read(dir .. "/began.0") end, 60)
+        place.must_sh [[grep -l '"commit":"' store/.ckpt/ranks/* |
+          xargs sed -i 's|"commit":"\([^/]*\)/[0-9]*/|"commit":"\1/99/|']]
+      end
+      return ""
+    end)
+    place.has(said[2], "rank 0 resumes from checkpoint-1 as commit ")
+    assert.are_not.equal(0, codes[2])
+    assert.is_nil(support.read(dir .. "/began.1"))
+  end)
 end)
