@@ -31,6 +31,34 @@ static void put_kind(buf *out, unsigned char kind, double number) {
   buf_add(out, both, sizeof both);
 }
 
+void packed_put_string(buf *out, const char *text) {
+  packed_put_byte(out, PACKED_STRING);
+  packed_put_text(out, text);
+}
+
+void packed_put_real(buf *out, double value) {
+  put_kind(out, PACKED_NUMBER, value);
+}
+
+void packed_put_bool(buf *out, bool yes) {
+  packed_put_byte(out, yes ? PACKED_TRUE : PACKED_FALSE);
+}
+
+packed_table packed_open(buf *out, enum packed_kind kind) {
+  put_kind(out, (unsigned char)kind, 0);
+  return (packed_table){.out = out, .place = out->len - sizeof(double)};
+}
+
+void packed_member(packed_table *t, const char *key) {
+  t->count++;
+  if (key) packed_put_text(t->out, key);
+}
+
+void packed_close(const packed_table *t) {
+  double count = (double)t->count;
+  if (buf_failed(t->out) == 0) memcpy(t->out->data + t->place, &count, sizeof count);
+}
+
 void packed_put_json(buf *out, const json_t *value) {
   size_t i;
   const char *key;
@@ -47,14 +75,11 @@ void packed_put_json(buf *out, const json_t *value) {
     put_kind(out, PACKED_ARRAY, (double)json_array_size(value));
     json_array_foreach(value, i, member) packed_put_json(out, member);
     break;
-  case JSON_STRING:
-    packed_put_byte(out, PACKED_STRING);
-    packed_put_text(out, json_string_value(value));
-    break;
+  case JSON_STRING: packed_put_string(out, json_string_value(value)); break;
   case JSON_INTEGER:
-  case JSON_REAL: put_kind(out, PACKED_NUMBER, json_number_value(value)); break;
-  case JSON_TRUE: packed_put_byte(out, PACKED_TRUE); break;
-  case JSON_FALSE: packed_put_byte(out, PACKED_FALSE); break;
+  case JSON_REAL: packed_put_real(out, json_number_value(value)); break;
+  case JSON_TRUE:
+  case JSON_FALSE: packed_put_bool(out, json_is_true(value)); break;
   case JSON_NULL: packed_put_byte(out, PACKED_NULL); break;
   }
 }

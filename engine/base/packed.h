@@ -27,8 +27,24 @@ enum packed_kind {
   PACKED_OBJECT
 };
 
-/* A JSON value: a byte says its kind. Its integers become numbers as any. */
+/* These put a value with its kind. JSON integers become numbers as any. */
 void packed_put_json(buf *out, const json_t *value);
+void packed_put_string(buf *out, const char *text);
+void packed_put_real(buf *out, double value);
+void packed_put_bool(buf *out, bool yes);
+
+/* A table whose members are put one after the other: an object's as packed_put_text() of the key and a
+ * value, an array's as values. */
+typedef struct packed_table {
+  buf *out;
+  size_t place; /* of its count */
+  size_t count;
+} packed_table;
+
+packed_table packed_open(buf *out, enum packed_kind kind);
+/* Announces the next member; `key` is NULL in an array. */
+void packed_member(packed_table *t, const char *key);
+void packed_close(const packed_table *t);
 
 /* What is left to read. */
 typedef struct packed {

@@ -41,17 +41,11 @@ typedef struct talk {
   size_t heard;        /* how many of them were looked at */
 } talk;
 
-static void begin_about(talk *t, policy *p, policy_question question, char *const *memory) {
+static void begin(talk *t, policy *p, policy_question question, char *const *memory) {
   *t = (talk){.p = p, .question = question};
   if (!memory || !*memory) return;
   t->memory = strdup(*memory);
-  if (t->memory) return;
-  policy_question_free(&t->question);
-  t->question.event = NULL;
-}
-
-static void begin(talk *t, policy *p, json_t *event, char *const *memory) {
-  begin_about(t, p, (policy_question){.event = event}, memory);
+  if (!t->memory) t->question.about.failure = ERR_NOMEM;
 }
 
 /* Gives the memory out if it has changed; it has another address then, by which a caller sees
@@ -306,7 +300,7 @@ bool policy_select(policy *p, policy_hook hook, const char *group, const policy_
   choice c = {.out = out, .count = count};
   bool answered = false;
   if (p->has[hook] && count > 0) {
-    begin_about(&t, p, policy_list_question(p, hook, group, items, count), memory);
+    begin(&t, p, policy_list_question(p, hook, group, items, count), memory);
     answered = ask(&t, hook, judge_kept, &c, &r);
     end(&t, memory);
   }

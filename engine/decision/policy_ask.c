@@ -121,23 +121,28 @@ void policy_put_memory(const char *memory, buf *out) {
 }
 
 void policy_question_free(policy_question *q) {
-  json_decref(q->event);
+  buf_free(&q->about);
   buf_free(&q->then);
-  buf_free(&q->items);
 }
 
 /* Puts the event behind the request, with its list. */
 static int add_question(const policy_question *q, buf *out, err *e) {
   if (!q) return 0;
-  buf_add(out, "", 1);
-  packed_put_json(out, q->event);
-  buf_add(out, q->items.data, q->items.len);
-  int rc = buf_failed(out);
-  return rc < 0 ? err_set(e, rc, "the question is too long for a policy") : 0;
+  int rc = buf_failed(&q->about);
+  if (rc == 0) {
+    buf_add(out, "", 1);
+    buf_add(out, q->about.data, q->about.len);
+    rc = buf_failed(out);
+  }
+  return rc == ERR_LIMIT ? err_set(e, rc, "the question is too long for a policy")
+         : rc < 0        ? err_set(e, rc, "out of memory for the question")
+                         : 0;
 }
 
+/* `more`: members of the request beside those that each question has; NULL: none. */
 static int print_request(const policy *p, policy_hook hook, const policy_question *q,
-                         const char *memory, const policy_asked *before, buf *out, err *e) {
+                         const char *memory, const policy_asked *before, const char *more, buf *out,
+                         err *e) {
   json_t *id = json_string(p->id);
   buf_fmt(out, "{\"op\":\"ask\",\"hook\":\"%s\",\"id\":", hooks[hook].name);
   int rc = id ? js_print(id, out, e) : err_set(e, ERR_NOMEM, "out of memory for the question");
@@ -147,6 +152,7 @@ static int print_request(const policy *p, policy_hook hook, const policy_questio
   if (before) buf_str(out, ",\"before\":");
   if (before) policy_put_memory(before->memory, out);
   if (q->then.len > 0) buf_fmt(out, ",\"then\":[%s]", q->then.data);
+  if (more) buf_str(out, more);
   buf_str(out, "}");
   return rc < 0 ? rc : add_question(q, out, e);
 }
@@ -208,7 +214,8 @@ int policy_try_on(policy *p, policy_hook hook, const policy_question *question, 
   buf request;
   json_t *answer = NULL;
   buf_init(&request, POLICY_FRAME_MAX);
-  int rc = print_request(p, hook, question, NULL, NULL, &request, e);
+  int rc =
+      print_request(p, hook, question, NULL, NULL, ",\"made_up\":{\"trial\":true}", &request, e);
   if (rc == 0) rc = ask(p, &request, &answer, e);
   json_decref(answer);
   buf_free(&request);
@@ -243,8 +250,7 @@ int policy_ask(policy *p, policy_hook hook, const policy_question *question, con
   buf request;
   *out = (policy_reply){0};
   buf_init(&request, POLICY_FRAME_MAX);
-  int rc = question->event ? print_request(p, hook, question, memory, before, &request, &why)
-                           : err_set(&why, ERR_NOMEM, "out of memory for the question");
+  int rc = print_request(p, hook, question, memory, before, NULL, &request, &why);
   if (rc == 0) rc = ask(p, &request, &out->whole, &why);
   if (rc == 0) rc = open_reply(p, hook, out, &why);
   buf_free(&request);

@@ -27,12 +27,6 @@ static void vary(policy_facts *f, detect_unit *unit, int kind) {
   if (kind == 8) f->suspect = "made up", f->kind = "temp", unit->in_place = true;
 }
 
-/* In kind 7 the job reports other numbers than those that are asked for; in the last one they are none. */
-static int mark_trial(json_t *event, int kind) {
-  json_t *trial = json_pack("{s:b, s:b}", "numbers", kind != 7, "nan", kind == NAN_KIND);
-  return trial ? json_object_set_new(event, "trial", trial) : -1;
-}
-
 /* At noon, at night and late in the evening, on working days and at the weekend: what a function does by the
  * clock on the wall is seen whenever the check is run. */
 enum { CLOCKS = 5 };
@@ -40,15 +34,23 @@ static const struct {
   int hour, weekday;
 } clocks[CLOCKS] = {{12, 3}, {2, 1}, {22, 5}, {12, 6}, {12, 7}};
 
-/* The clock on the wall is set within a day twice a year; once is enough here. */
-static void set_clock(json_t *event, int kind, int at) {
-  json_t *local = json_object_get(event, "localtime");
-  if (!local) return;
-  json_object_set_new(local, "hour", json_integer(clocks[at].hour));
-  json_object_set_new(local, "weekday", json_integer(clocks[at].weekday));
-  json_object_del(local, "change");
-  if (kind == 8)
+/* The clock on the wall in a week that began on May 4th, a Monday. It is set within a day twice a year;
+ * once is enough here. */
+static json_t *made_up_clock(int kind, int at) {
+  enum { MONDAY = 4 };
+  json_t *local = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "year", 2026, "month", 5,
+                            "day", MONDAY + clocks[at].weekday - 1, "hour", clocks[at].hour,
+                            "minute", 0, "second", 0, "weekday", clocks[at].weekday, "offset", 0);
+  if (local && kind == 8)
     json_object_set_new(local, "change", json_pack("{s:i, s:i}", "after", 3600, "offset", 7200));
+  return local;
+}
+
+/* What stands in the event in place of what is known. In kind 7 the job reports other numbers than those
+ * that are asked for; in the last one they are none. */
+static json_t *made_up(int kind, int clock) {
+  return json_pack("{s:o, s:{s:b, s:b}}", "localtime", made_up_clock(kind, clock), "trial",
+                   "numbers", kind != 7, "nan", kind == NAN_KIND);
 }
 
 static policy_question make_event(const checking *c, policy_hook hook, const char *word, int kind) {
@@ -57,7 +59,7 @@ static policy_question make_event(const checking *c, policy_hook hook, const cha
   vary(&f, &unit, kind);
   f.unit = hook == POLICY_ON_PREEMPT ? NULL : &unit;
   if (hook == POLICY_ON_ERROR || hook == POLICY_ON_FAILED) f.status = ERR_IO, f.text = "made up";
-  return (policy_question){.event = policy_event(c->p, &f)};
+  return policy_event(c->p, &f);
 }
 
 static policy_question make_list(const checking *c, policy_hook hook, int kind) {
@@ -166,13 +168,9 @@ static outcome try_once(checking *c, policy_hook hook, const char *word, int kin
     policy_question q = word ? make_event(c, hook, word, kind) : make_list(c, hook, kind);
     json_t *answer;
     err why = {0};
-    set_clock(q.event, kind, clock);
-    if (mark_trial(q.event, kind) < 0) {
-      policy_question_free(&q);
-      return FAILED;
-    }
-    json_t *request = json_pack("{s:s, s:s, s:O}", "what", "ask", "hook", policy_hook_name(hook),
-                                "memory", *memory);
+    json_t *request =
+        json_pack("{s:s, s:s, s:O, s:o}", "what", "ask", "hook", policy_hook_name(hook), "memory",
+                  *memory, "made_up", made_up(kind, clock));
     int rc = policy_check_ask(c->p, request, &q, &answer, &why);
     policy_question_free(&q);
     if (rc == 0) {

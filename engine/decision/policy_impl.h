@@ -101,9 +101,8 @@ int policy_exchange(policy *p, const char *request, size_t len, json_t **answer,
 
 /* What is asked about. */
 typedef struct policy_question {
-  json_t *event; /* NULL: out of memory */
-  buf items;     /* of a list, packed; empty: there is none */
-  buf then;      /* the hooks that are asked next, as the members of the list that `ask` has */
+  buf about; /* the event and its list, packed */
+  buf then;  /* the hooks that are asked next, as the members of the list that `ask` has */
 } policy_question;
 
 void policy_question_free(policy_question *q);
@@ -142,18 +141,22 @@ void policy_made_up_items(const policy *p, policy_item items[POLICY_MADE_UP_ITEM
 int policy_check_ask(policy *p, json_t *request, const policy_question *about, json_t **answer,
                      err *e);
 
-/* ---- policy_facts.c: what a policy sees; the event is NULL when out of memory ---- */
+/* ---- policy_facts.c: what a policy sees ---- */
 
-json_t *policy_event(const policy *p, const policy_facts *facts);
+policy_question policy_event(const policy *p, const policy_facts *facts);
 policy_question policy_list_question(const policy *p, policy_hook hook, const char *group,
                                      const policy_item *items, size_t count);
 
 /* policy_pack.c: appends one item of a list; `age` in seconds. */
 enum { POLICY_PACKED_NEWEST = 1, POLICY_PACKED_PINNED = 2, POLICY_PACKED_DURABLE = 4 };
-int policy_pack_item(const policy_item *item, double age, buf *out);
+void policy_pack_item(const policy_item *item, double age, buf *out);
+/* Appends a name as a text, in which bytes that are none are shown as %XX. */
+void policy_pack_name(const char *name, buf *out);
+/* Lua has one kind of number; what is above that of JSON's integers is their last one. */
+double policy_pack_count(uint64_t n);
 
-/* policy_localtime.c: the time on this host's wall; a new reference, or NULL. */
-json_t *policy_localtime(int64_t wall_ns);
+/* policy_localtime.c: appends the time on this host's wall, an object. */
+void policy_localtime(int64_t wall_ns, buf *out);
 
 /* ---- policy_answer.c: what a policy said, against the vocabulary. ERR_POLICY: it is not in it.
  * NULL, no answer, is 0 and leaves *out as it is. ---- */

@@ -113,7 +113,8 @@
  * "durable"; the numbers "age", "number", "step", "time", "files", "bytes", "left_out"; the texts "name",
  * "dir", "kind", "suspect", "metrics" (a JSON object; another text is left out). An "event" in the request
  * itself is fine, too: the list alone is behind the NUL then. So is a plain "list" in the event; the
- * answer to `ask` is then [{"keep":BOOL,"reason":T,"by":NAME}, ...].
+ * answer to `ask` is then [{"keep":BOOL,"reason":T,"by":NAME}, ...]. The members of "made_up" in the request
+ * stand in the event in place of those that it has.
  *
  * `check` looks for faults of the policies themselves (policy_check.c), by what is asked:
  *

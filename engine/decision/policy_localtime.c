@@ -3,6 +3,7 @@
  * tell how long it is to a time of day without asking anybody. */
 #include <time.h>
 
+#include "base/packed.h"
 #include "decision/policy_impl.h"
 
 enum { LOOK_AHEAD_S = 26 * 3600 /* a day that is an hour longer, and some */ };
@@ -29,20 +30,34 @@ static bool find_change(int64_t now_s, int32_t *after, int32_t *offset) {
   return true;
 }
 
-json_t *policy_localtime(int64_t wall_ns) {
+static void put(packed_table *t, const char *key, int value) {
+  packed_member(t, key);
+  packed_put_real(t->out, value);
+}
+
+void policy_localtime(int64_t wall_ns, buf *out) {
   const int64_t now_s = wall_ns / second_ns;
   const int32_t ahead = io_utc_offset(wall_ns);
   time_t there = (time_t)(now_s + ahead);
-  struct tm t;
-  if (!gmtime_r(&there, &t)) return json_object();
-  json_t *out =
-      json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "year", t.tm_year + 1900, "month",
-                t.tm_mon + 1, "day", t.tm_mday, "hour", t.tm_hour, "minute", t.tm_min, "second",
-                t.tm_sec, "weekday", t.tm_wday == 0 ? 7 : t.tm_wday, "offset", ahead);
   int32_t after, offset;
-  if (!out || !find_change(now_s, &after, &offset)) return out;
-  json_t *change = json_pack("{s:i, s:i}", "after", after, "offset", offset);
-  if (json_object_set_new(out, "change", change) == 0) return out;
-  json_decref(out);
-  return NULL;
+  struct tm t;
+  packed_table local = packed_open(out, PACKED_OBJECT);
+  if (gmtime_r(&there, &t)) {
+    put(&local, "year", t.tm_year + 1900);
+    put(&local, "month", t.tm_mon + 1);
+    put(&local, "day", t.tm_mday);
+    put(&local, "hour", t.tm_hour);
+    put(&local, "minute", t.tm_min);
+    put(&local, "second", t.tm_sec);
+    put(&local, "weekday", t.tm_wday == 0 ? 7 : t.tm_wday);
+    put(&local, "offset", ahead);
+    if (find_change(now_s, &after, &offset)) {
+      packed_member(&local, "change");
+      packed_table change = packed_open(out, PACKED_OBJECT);
+      put(&change, "after", after);
+      put(&change, "offset", offset);
+      packed_close(&change);
+    }
+  }
+  packed_close(&local);
 }

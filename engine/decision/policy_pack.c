@@ -16,43 +16,41 @@ static bool is_text(const char *name) {
   return true;
 }
 
-/* Bytes that are no text are shown as %XX. */
-static int put_name(const char *name, buf *out) {
+void policy_pack_name(const char *name, buf *out) {
   if (!name || is_text(name)) {
     packed_put_text(out, name);
-    return 0;
+    return;
   }
   buf shown;
   buf_init(&shown, POLICY_FRAME_MAX);
   js_name_escape(name, &shown);
-  int rc = buf_failed(&shown);
-  if (rc == 0) packed_put_text(out, shown.data);
+  if (buf_failed(&shown))
+    out->failure = buf_failed(&shown);
+  else
+    packed_put_text(out, shown.data);
   buf_free(&shown);
-  return rc;
 }
 
-/* Lua has one kind of number; what is above that of JSON's integers is their last one. */
-static double count_of(uint64_t n) {
+double policy_pack_count(uint64_t n) {
   return n < INT64_MAX ? (double)n : (double)INT64_MAX;
 }
 
-int policy_pack_item(const policy_item *item, double age, buf *out) {
+void policy_pack_item(const policy_item *item, double age, buf *out) {
   unsigned char flags = 0;
   if (item->newest) flags |= POLICY_PACKED_NEWEST;
   if (item->pinned) flags |= POLICY_PACKED_PINNED;
   if (item->durable) flags |= POLICY_PACKED_DURABLE;
   packed_put_byte(out, flags);
   packed_put_number(out, age);
-  packed_put_number(out, item->number ? count_of(item->number) : NAN);
+  packed_put_number(out, item->number ? policy_pack_count(item->number) : NAN);
   packed_put_number(out, item->step != MATCH_NO_STEP ? (double)item->step : NAN);
   packed_put_number(out, (double)item->time_ns / 1e9);
-  packed_put_number(out, count_of(item->files));
-  packed_put_number(out, count_of(item->bytes));
-  packed_put_number(out, item->left_out ? count_of(item->left_out) : NAN);
-  int rc = put_name(item->name, out);
-  if (rc == 0) rc = put_name(item->dir, out);
-  if (rc == 0) rc = put_name(item->kind ? item->kind : "perm", out);
-  if (rc == 0) rc = put_name(item->suspect, out);
+  packed_put_number(out, policy_pack_count(item->files));
+  packed_put_number(out, policy_pack_count(item->bytes));
+  packed_put_number(out, item->left_out ? policy_pack_count(item->left_out) : NAN);
+  policy_pack_name(item->name, out);
+  policy_pack_name(item->dir, out);
+  policy_pack_name(item->kind ? item->kind : "perm", out);
+  policy_pack_name(item->suspect, out);
   packed_put_text(out, item->metrics);
-  return rc < 0 ? rc : buf_failed(out);
 }

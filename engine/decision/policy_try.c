@@ -54,9 +54,8 @@ policy_facts policy_made_up(const char *event, bool known) {
 }
 
 static int try_question(policy *p, policy_hook hook, policy_question q, err *e) {
-  int rc = q.event && json_object_set_new(q.event, "trial", json_true()) == 0
-               ? policy_try_on(p, hook, &q, e)
-               : 0; /* out of memory: it is a trial, no more */
+  int rc = buf_failed(&q.about) == 0 ? policy_try_on(p, hook, &q, e)
+                                     : 0; /* out of memory: it is a trial, no more */
   policy_question_free(&q);
   return rc;
 }
@@ -67,7 +66,7 @@ static int try_facts(policy *p, policy_hook hook, const char *event, err *e) {
     policy_facts f = policy_made_up(event, i == 0);
     if (failed) f.status = ERR_IO, f.text = "made up";
     if (hook == POLICY_ON_PREEMPT) f.unit = NULL; /* it is about all */
-    int rc = try_question(p, hook, (policy_question){.event = policy_event(p, &f)}, e);
+    int rc = try_question(p, hook, policy_event(p, &f), e);
     if (rc < 0) return rc;
   }
   return 0;

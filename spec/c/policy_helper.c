@@ -221,7 +221,8 @@ static json_t *unpack_json(packed *from) {
 }
 
 /* As the real helper does, it makes the list a member of the event. */
-static json_t *unpack_event(packed from) {
+json_t *policy_helper_event(const char *about, size_t len) {
+  packed from = {about, about + len};
   json_t *event = unpack_json(&from), *list = from.at < from.end ? json_array() : NULL;
   while (from.at < from.end) json_array_append_new(list, unpack_item(&from));
   if (list) json_object_set_new(event, "list", list);
@@ -231,7 +232,9 @@ static json_t *unpack_event(packed from) {
 static json_t *read_request(const char *text, size_t len) {
   const char *end = memchr(text, '\0', len);
   json_t *request = json_loadb(text, end ? (size_t)(end - text) : len, 0, NULL);
-  if (end) json_object_set_new(request, "event", unpack_event((packed){end + 1, text + len}));
+  if (end)
+    json_object_set_new(request, "event",
+                        policy_helper_event(end + 1, (size_t)(text + len - end - 1)));
   return request;
 }
 

@@ -20,10 +20,13 @@
 
 #include <stdbool.h>
 
+#include "base/json.h"
 #include "decision/policy.h"
 
 bool policy_helper_is_meant(char **argv);
 int policy_helper_run(void);
+/* Reads what stands packed behind a question, a list as a member of the event. A new reference. */
+json_t *policy_helper_event(const char *about, size_t len);
 /* Makes DIR/ckpt-policy, which is this program. */
 void policy_helper_install(const char *dir);
 

@@ -106,7 +106,10 @@ static void at_time(const char *zone, int64_t seconds, const char *wanted) {
   char *kept = before ? strdup(before) : NULL;
   setenv("TZ", zone, 1);
   tzset();
-  json_t *t = policy_localtime(seconds * INT64_C(1000000000) + 999999999);
+  buf packed;
+  buf_init(&packed, 1000);
+  policy_localtime(seconds * INT64_C(1000000000) + 999999999, &packed);
+  json_t *t = buf_failed(&packed) == 0 ? policy_helper_event(packed.data, packed.len) : NULL;
   char *text = t ? json_dumps(t, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
   if (kept)
     setenv("TZ", kept, 1);
@@ -114,6 +117,7 @@ static void at_time(const char *zone, int64_t seconds, const char *wanted) {
     unsetenv("TZ");
   tzset();
   free(kept);
+  buf_free(&packed);
   json_decref(t);
   if (!text)
     fail_msg("no time");

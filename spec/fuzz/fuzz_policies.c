@@ -67,21 +67,6 @@ void fuzz_metrics(const uint8_t *data, size_t size) {
   json_decref(sources);
 }
 
-/* A result that a training reported goes into a question to the helper. */
-void fuzz_facts(const uint8_t *data, size_t size) {
-  policy p = {.io = fuzz_io(), .id = "x"};
-  char *own = fuzz_text(data, size);
-  const policy_facts facts = {.event = "result", .group = "", .result = own, .metrics = own};
-  json_t *event = policy_event(&p, &facts);
-  must(json_is_object(event));
-  buf text;
-  buf_init(&text, 8 << 20);
-  must(js_print(event, &text, NULL) == 0);
-  buf_free(&text);
-  json_decref(event);
-  free(own);
-}
-
 static policy_serve *helper(bool lost) {
   static const char load[] =
       "{\"op\":\"load\",\"id\":\"x\",\"settings\":{},\"cover\":true,\"chain\":[{\"name\":\"p\","
@@ -97,6 +82,32 @@ static policy_serve *helper(bool lost) {
   must(strstr(answer.data, "\"ok\":true"));
   buf_free(&answer);
   return p;
+}
+
+/* A result that a training reported goes into a question to the helper, which can read it, and can
+ * remember it or says that it cannot. */
+void fuzz_facts(const uint8_t *data, size_t size) {
+  static const char ask[] = "{\"op\":\"ask\",\"id\":\"x\",\"hook\":\"sync\",\"memory\":{}}";
+  policy asking = {.io = fuzz_io(), .id = "x"};
+  policy_serve *p = helper(false);
+  json_t *value = NULL;
+  buf answer, request;
+  char *own = fuzz_text(data, size);
+  const policy_facts facts = {.event = "result", .group = "", .result = own, .metrics = own};
+  policy_question q = policy_event(&asking, &facts);
+  must(buf_failed(&q.about) == 0);
+  buf_init(&request, 8 << 20);
+  buf_add(&request, ask, sizeof ask); /* with its NUL */
+  buf_add(&request, q.about.data, q.about.len);
+  must(policy_serve_call(p, request.data, request.len, &answer) == 0);
+  must(js_parse(answer.data, answer.len, "answer", &value, NULL) == 0);
+  const char *kind = json_string_value(json_object_get(value, "kind"));
+  must(!kind || strcmp(kind, "answer") == 0);
+  json_decref(value);
+  buf_free(&answer);
+  buf_free(&request);
+  policy_question_free(&q);
+  free(own);
 }
 
 /* The other side: what the helper makes of a request, and of a memory table out of a store, which

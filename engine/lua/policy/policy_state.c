@@ -207,6 +207,17 @@ static int l_load(lua_State *L) {
   return 1;
 }
 
+/* Puts what a check makes up in place of what is known; the event is on top. */
+static void l_make_up(lua_State *L, const json_t *made_up) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)made_up, key, value) {
+    lua_pushstring(L, key);
+    policy_push_json(L, value);
+    lua_rawset(L, -3);
+  }
+}
+
 /* Pushes the event of the request, with its list. */
 static void l_make_event(lua_State *L, work *w) {
   const json_t *event = json_object_get(w->r->json, "event");
@@ -214,6 +225,8 @@ static void l_make_event(lua_State *L, work *w) {
     l_value(L, event);
   else
     policy_push_packed(L, &w->behind);
+  const json_t *made_up = json_object_get(w->r->json, "made_up");
+  if (made_up && lua_istable(L, -1)) l_make_up(L, made_up);
   w->listed = w->behind.at && (event || w->behind.at < w->behind.end);
   if (!w->listed) return;
   if (!lua_istable(L, -1)) luaL_error(L, "the event of the question is broken");
