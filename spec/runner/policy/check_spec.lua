@@ -42,6 +42,10 @@ describe("policy check", function()
           .. ' return #before < 20 or #after >= 5, "of twenty, five" end',
         "p.lua:3:8: error: `keep` breaks its function with 20 checkpoints: of c1 ",
       },
+      ["a number of checkpoints that come one each hour"] = {
+        "keep = keep.daily(7),\nmust = function(old, left) return #old < 10 or #left >= 5 end",
+        "p.lua:3:8: error: `keep` breaks its function with 10 checkpoints: of c1 ",
+      },
       ["what two rules keep together"] = {
         'keep = any { keep.last(12), keep.best("loss", 11, "min") },\n'
           .. "must = function(before, after)"
