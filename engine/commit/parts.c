@@ -375,6 +375,7 @@ static void move_head(manifest *from, manifest *out) {
 /* Each rank has a directory of its own, of which it leaves files out. */
 static int add_left_out(const manifest *table, manifest *out, err *e) {
   out->left_out += table->left_out;
+  out->left_here += table->left_here;
   if (manifest_left_add(&out->left_names, &table->left_names)) return 0;
   return err_set(e, ERR_NOMEM, "merge the parts of the ranks: out of memory");
 }

@@ -254,7 +254,7 @@ typedef struct policy_item {
   int64_t step;    /* or MATCH_NO_STEP */
   int64_t time_ns; /* of the commit, or of the newest change */
   uint64_t files, bytes;
-  uint64_t left_out;   /* files that it was saved without; 0: none, or not known */
+  uint64_t left_out;   /* files that a function of `exclude` left out of it alone; 0: none */
   const char *metrics; /* JSON object as text, or NULL */
   const char *kind;    /* "perm", "null", "temp"; NULL: perm */
   bool newest, pinned, durable;

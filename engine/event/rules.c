@@ -299,12 +299,19 @@ static bool is_left(const rules *r, const char *path, bool is_dir) {
   return false;
 }
 
-bool rules_excluded(const rules *r, const char *path, bool is_dir) {
+static bool is_excluded_of_all(const rules *r, const char *path, bool is_dir) {
   if (r->shell && match_excluded(r->shell, path)) return true;
-  if (is_left(r, path, is_dir)) return true;
   for (size_t i = 0; r->excludes[i]; i++)
     if (match_exclude(r->excludes[i], path, is_dir)) return true;
   return false;
+}
+
+bool rules_excluded(const rules *r, const char *path, bool is_dir) {
+  return is_left(r, path, is_dir) || is_excluded_of_all(r, path, is_dir);
+}
+
+bool rules_excluded_here(const rules *r, const char *path, bool is_dir) {
+  return is_left(r, path, is_dir) && !is_excluded_of_all(r, path, is_dir);
 }
 
 bool rules_excluded_by_wish(const rules *r, const char *path, bool is_dir) {

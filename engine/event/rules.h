@@ -109,6 +109,8 @@ bool rules_needs_proof(const rules *r, const char *pattern);
 bool rules_excluded(const rules *r, const char *path, bool is_dir);
 /* True if it is so by an exclude of the user's or of a policy: a trainer may miss the file. */
 bool rules_excluded_by_wish(const rules *r, const char *path, bool is_dir);
+/* True if it is so of the one checkpoint alone (`r->left`), and by no exclude of all. */
+bool rules_excluded_here(const rules *r, const char *path, bool is_dir);
 /* Finds the marker of this name, or NULL. */
 const rules_marker *rules_marker_named(const rules *r, const char *name);
 bool rules_marker_by_user(const rules_marker *m);

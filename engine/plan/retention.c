@@ -134,7 +134,7 @@ size_t retention_items(const runlog_state *state, policy_item *out) {
                                  .time_ns = c->time_ns,
                                  .files = c->files,
                                  .bytes = c->bytes,
-                                 .left_out = c->left_out,
+                                 .left_out = c->left_here,
                                  .metrics = c->metrics,
                                  .newest = c == newest,
                                  .durable = true};

@@ -59,7 +59,7 @@
 ---@field age number
 ---@field files integer
 ---@field bytes number
----@field left_out integer files that it was saved without
+---@field left_out integer files that a function of `exclude` left out of it alone
 ---@field metrics? table<string, any>
 ---@field kind string
 ---@field newest boolean

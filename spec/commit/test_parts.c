@@ -49,6 +49,7 @@ static void make_table(manifest *m, uint32_t rank, uint64_t shared_seed) {
   m->step = 5;
   m->policy = strdup(rank ? "another" : "first");
   m->left_out = rank;
+  m->left_here = rank / 2;
   assert_true(manifest_left_note(&m->left_names, rank % 2 ? "odd" : "even"));
   snprintf(name, sizeof name, "own-%u", rank);
   assert_non_null(add_file(m, name, 100 + rank, rank + 1));
@@ -163,6 +164,7 @@ static void every_rank_makes_the_same_manifest_of_all_parts(void **state) {
       assert_string_equal(m.policy, "first");
       assert_int_equal(m.step, 5);
       assert_int_equal(m.left_out, WORLD * (WORLD - 1) / 2); /* each has a directory of its own */
+      assert_int_equal(m.left_here, 1);                      /* of rank 2 */
       assert_int_equal(m.left_names.count, 2);
       assert_string_equal(m.left_names.at[0], "even");
       assert_int_equal(manifest_find(&m, "sub/shared")->mtime_ns, 0); /* of the lowest rank */

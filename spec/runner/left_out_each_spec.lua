@@ -137,6 +137,30 @@ end }]])
     assert.are.equal("keep", text:match "(%S+) +checkpoint%-70 ")
   end)
 
+  it("counts for keep by itself, not with what globs leave out of all", function()
+    policy [[exclude = { "*.log", function(e)
+  if e.checkpoint.step % 20 ~= 0 then return { "optimizer.pt", "*.log" } end
+end },
+keep = any { keep.last(1), function(list)
+  local whole
+  for _, c in ipairs(list) do
+    if not c.left_out then whole = c end
+    assert(not c.left_out or c.left_out == 1)
+  end
+  return { whole }, "whole"
+end }]]
+    for _, step in ipairs { 10, 20, 30, 50 } do
+      checkpoint(step, "train.log")
+      must "sync out --to store --settle 0 -p ./p.lua"
+    end
+    local text = must "plan store -p ./p.lua --max-delete 100% --grace-delete 0"
+    assert.are.equal("keep", text:match "(%S+) +checkpoint%-20 ")
+    assert.are.equal("drop", text:match "(%S+) +checkpoint%-30 ")
+    has(must "show store checkpoint-20", "left out   1 file, by excludes")
+    has(must "show store checkpoint-30", "left out   2 files, by excludes")
+    assert.are.equal(2, cjson.decode(must "show store checkpoint-30 --json").left_out)
+  end)
+
   it("is put together with that of another policy", function()
     policy(EVEN)
     policy("exclude = { 'none', function() return 'model.pt' end }", "q")

@@ -100,6 +100,7 @@ typedef struct runlog_commit {
   int64_t time_ns;
   uint64_t files, bytes;
   uint64_t left_out;     /* files that excludes have left out of it; 0: none, or not known (1.0) */
+  uint64_t left_here;    /* of these, those that were left out of this one alone */
   bool above;            /* a file above the checkpoints of other logs, and no checkpoint */
   digest root;           /* of the manifest's table */
   digest manifest;       /* of its whole text; empty: not known (1.0) */

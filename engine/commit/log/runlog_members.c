@@ -195,6 +195,8 @@ int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out,
   if (rc == 0) rc = get_with(object, hash, what, &out->companions, e);
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   out->left_out = left_out > 0 ? (uint64_t)left_out : 0;
+  json_int_t left_here = json_integer_value(json_object_get(object, "left_here"));
+  out->left_here = left_here > 0 ? (uint64_t)left_here : 0;
   out->above = json_is_true(json_object_get(object, "above"));
   if (rc == 0) rc = get_needs(object, what, &out->needs, e);
   if (rc == 0) rc = runlog_get_metrics(object, what, &out->metrics, e);
@@ -333,6 +335,7 @@ void runlog_set_facts(json_t *object, const runlog_commit *c, int *bad) {
   runlog_set_number(object, "files", c->files, bad);
   runlog_set_number(object, "bytes", c->bytes, bad);
   if (c->left_out) runlog_set_number(object, "left_out", c->left_out, bad);
+  if (c->left_here) runlog_set_number(object, "left_here", c->left_here, bad);
   if (c->above) js_set(object, "above", json_true(), bad);
   js_set(object, "digest", json_string(hash), bad);
   set_root(object, &c->root, bad);

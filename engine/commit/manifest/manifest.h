@@ -75,6 +75,7 @@ typedef struct manifest {
   char *attempt;    /* the attempt that made it (runlog_attempt_id); NULL in manifests of 1.0, or if
                      * no attempt did */
   uint64_t left_out;        /* files that excludes have left out; 0: none, or of 1.0 */
+  uint64_t left_here;       /* of these, those that were left out of this one alone */
   manifest_left left_names; /* the first of these */
   names
       left_globs; /* match_exclude patterns by which files were left out of this one alone, beside the

@@ -160,6 +160,7 @@ static int print_head(const manifest *m, buf *out, err *e) {
   if (metrics) js_set(object, "metrics", json_incref(metrics), &bad);
   if (m->attempt) js_set(object, "attempt", json_string(m->attempt), &bad);
   if (m->left_out) js_set(object, "left_out", json_integer((json_int_t)m->left_out), &bad);
+  if (m->left_here) js_set(object, "left_here", json_integer((json_int_t)m->left_here), &bad);
   if (m->left_names.count)
     js_set(object, "left_names", texts_new(m->left_names.at, m->left_names.count), &bad);
   if (m->left_globs.count)
@@ -377,6 +378,8 @@ static int parse_head(const json_t *object, const char *what, manifest *m, err *
   if (rc == 0) rc = parse_attempt(object, what, m, e);
   json_int_t left_out = json_integer_value(json_object_get(object, "left_out"));
   m->left_out = left_out > 0 ? (uint64_t)left_out : 0;
+  json_int_t left_here = json_integer_value(json_object_get(object, "left_here"));
+  m->left_here = left_here > 0 ? (uint64_t)left_here : 0;
   if (rc == 0) rc = parse_left_names(object, what, &m->left_names, e);
   if (rc == 0) rc = parse_left_globs(object, what, &m->left_globs, e);
   json_int_t world = json_integer_value(json_object_get(object, "world"));

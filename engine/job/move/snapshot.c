@@ -87,6 +87,7 @@ static int list_copy(const io *io, const char *to, const char *path, const rules
   out->mode = from->mode;
   out->mtime_ns = from->mtime_ns;
   out->left_out = from->left_out;
+  out->left_here = from->left_here;
   return manifest_left_add(&out->left_names, &from->left_names)
              ? 0
              : err_set(e, ERR_NOMEM, "list the copy of %s: out of memory", path);

@@ -151,6 +151,7 @@ static int leave_out(struct scan *s, const char *name, const char *path, bool is
   char shown[FS_PATH_MAX];
   if (!rules_excluded_by_wish(s->rules, path, is_dir)) return 0;
   s->tree->left_out++;
+  if (rules_excluded_here(s->rules, path, is_dir)) s->tree->left_here++;
   if (snprintf(shown, sizeof shown, "%s%s", name, is_dir ? "/" : "") >= (int)sizeof shown) return 0;
   return manifest_left_note(&s->tree->left_names, shown)
              ? 0
@@ -229,7 +230,7 @@ static int scan_group(struct scan *s, const char *full, const char *path, err *e
   s->unit = s->dir = strcmp(s->above, ".") == 0 ? "" : s->above;
   int rc = set_base(s, parent, e);
   if (rc == 0) rc = listed(s, parent, fs_list(s->io, parent, on_entry, s, e), e);
-  const bool all_left = s->rules->left && s->tree->left_out > 0;
+  const bool all_left = s->tree->left_here > 0;
   if (rc == 0 && s->tree->count == 0 && !all_left)
     rc = err_set(e, ERR_RETIRED, "%s.* vanished", full);
   return rc;
@@ -386,6 +387,7 @@ int unit_files_manifest(const unit_files *t, const char *unit, int64_t step, has
   out->mode = t->mode;
   out->hash = hash;
   out->left_out = t->left_out;
+  out->left_here = t->left_here;
   out->unit = strdup(unit);
   int rc = out->unit && manifest_left_add(&out->left_names, &t->left_names) ? 0 : ERR_NOMEM;
   for (size_t i = 0; rc == 0 && i < t->count; i++) {

@@ -43,9 +43,10 @@ typedef struct unit_files {
   int64_t newest_ns;           /* the newest mtime or ctime in it */
   unsigned how;                /* UNIT_FILES_*, as it was listed */
   struct link_follower *links; /* NULL: there is no link in it that was followed */
-  unsigned lacks;    /* unit_kept.h: what of it no save keeps, as far as a listing shows */
-  uint64_t left_out; /* files, and directories, that an exclude of the user's or a policy's leaves
+  unsigned lacks;     /* unit_kept.h: what of it no save keeps, as far as a listing shows */
+  uint64_t left_out;  /* files, and directories, that an exclude of the user's or a policy's leaves
                       * out, */
+  uint64_t left_here; /* of these, what the words for this one alone leave out */
   manifest_left left_names; /* and the first of their names */
 } unit_files;
 

@@ -160,6 +160,7 @@ static int fill(const manifest *m, const char *dir, uint64_t number, runlog_trac
                                 .files = manifest_files(m),
                                 .bytes = manifest_bytes(m),
                                 .left_out = m->left_out,
+                                .left_here = m->left_here,
                                 .above = m->above,
                                 .root = m->root,
                                 .manifest = m->text,

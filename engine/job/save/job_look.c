@@ -110,7 +110,7 @@ int job_check_touched(job_work *w, err *e) {
 
 /* True if it would be saved as it would be without those words, or as nothing at all. */
 static bool in_vain(const job_work *w, const unit_files *less) {
-  if (less->left_out == w->source.left_out) return true;
+  if (less->left_here == 0) return true;
   if (less->regular > 0 || w->source.regular == 0) return false;
   log_say(w->env->log, LOG_WARN,
           "%s is saved whole: what it was to be saved without, by the policy's `exclude`, is all "

@@ -49,10 +49,14 @@ globs_that_were_for_it_alone_are_read_back_and_what_is_none_is_passed_over(void 
   assert_non_null(add_file(&m, "a", 5, 3));
   assert_true(names_add(&m.left_globs, "optim*.pt"));
   assert_true(names_add(&m.left_globs, "100%/\xff"));
+  m.left_out = 3;
+  m.left_here = 2;
   assert_int_equal(manifest_seal(&m, NULL), 0);
   print(&m, &text);
   assert_int_equal(manifest_parse(text.data, text.len, "test", &back, NULL), 0);
   assert_int_equal(back.left_globs.count, 2);
+  assert_int_equal(back.left_out, 3);
+  assert_int_equal(back.left_here, 2);
   assert_string_equal(back.left_globs.at[0], "optim*.pt");
   assert_string_equal(back.left_globs.at[1], "100%/\xff");
   assert_true(digest_equal(&m.root, &back.root));

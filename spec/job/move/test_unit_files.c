@@ -101,6 +101,22 @@ static void what_one_checkpoint_is_saved_without_is_left_out_counted_and_named(v
   unit_files_free(&t);
 }
 
+static void what_an_exclude_of_all_leaves_out_does_not_count_for_the_one_alone(void **unused) {
+  static const char *const all[] = {"*.a", NULL}, *const globs[] = {"sub/", "*.a", NULL};
+  rules by = *rules_builtin();
+  unit_files t;
+  by.excludes = all;
+  assert_int_equal(unit_files_scan(io_unflushed(), dir, "exp/ck-3", MATCH_DIR, &by, &t, NULL), 0);
+  assert_int_equal(t.left_out, 1);
+  assert_int_equal(t.left_here, 0);
+  unit_files_free(&t);
+  by.left = globs;
+  assert_int_equal(unit_files_scan(io_unflushed(), dir, "exp/ck-3", MATCH_DIR, &by, &t, NULL), 0);
+  assert_int_equal(t.left_out, 2);
+  assert_int_equal(t.left_here, 1);
+  unit_files_free(&t);
+}
+
 static void a_part_is_within_the_whole_until_one_of_its_own_files_changes(void **unused) {
   static const char *const globs[] = {"sub/", NULL};
   err e = {0};
@@ -534,6 +550,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       T(a_directory_has_all_below_it_but_excluded_names),
       T(what_one_checkpoint_is_saved_without_is_left_out_counted_and_named),
+      T(what_an_exclude_of_all_leaves_out_does_not_count_for_the_one_alone),
       T(a_part_is_within_the_whole_until_one_of_its_own_files_changes),
       T(a_group_has_the_files_of_its_stem_and_no_others),
       T(a_single_file_is_itself),

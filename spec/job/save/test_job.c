@@ -169,6 +169,7 @@ static void one_is_saved_without_what_it_is_told_and_the_manifest_tells_by_what(
     const runlog_commit *c = &runlog_view(log)->commits[0];
     assert_int_equal(j->total, c->bytes);
     assert_int_equal(c->left_out, 1);
+    assert_int_equal(c->left_here, 1);
     assert_int_equal(restore_commit(w, "", c, NULL), 0);
     assert_true(path_exists(tmpdir_path(w->out, "checkpoint-1/model.bin")));
     assert_false(path_exists(tmpdir_path(w->out, "checkpoint-1/optimizer.pt")));
