@@ -1,5 +1,6 @@
 #include "group.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,10 +137,16 @@ static int find_lease(const group *g, uint64_t term, bool *found, err *e) {
   return rc;
 }
 
+/* For how many seconds the lease of a term is still to be waited for that was opened at `made`. Those are times of
+ * the store, whose clock may have been set back since: no term is younger than one of just now. */
+static int64_t lateness_left(int64_t made, int64_t now) {
+  enum { LATE_S = 10 };
+  return made < now ? LATE_S - (now - made) / 1000000000 : LATE_S;
+}
+
 /* A writer opens its term, and then writes its lease: one that has none yet, and has only just begun, is waited for.
  * Else two that start at once would push each other aside. */
 static int await_first_lease(const group *g, bool *came, err *e) {
-  enum { LATE_S = 10 };
   store *s = g->env->store;
   const runlog_term *term = &runlog_view(g->log)->term;
   int64_t made = 0, now = 0;
@@ -153,7 +160,13 @@ static int await_first_lease(const group *g, bool *came, err *e) {
   }
   rc = runlog_entry_time(g->log, term->n, &made, e);
   if (rc == 0) rc = lease_store_now(s, g->prefix, &now, e);
-  for (int64_t left = LATE_S - (now - made) / 1000000000; rc == 0 && left > 0 && !*came; left--) {
+  int64_t left = rc == 0 ? lateness_left(made, now) : 0;
+  if (left > 0)
+    log_say(g->env->log, LOG_INFO,
+            "waiting for up to %" PRId64 " s: a writer on %s has just begun, and may be about to "
+            "write its lease",
+            left, *term->writer.host ? term->writer.host : "an unknown host");
+  for (; rc == 0 && left > 0 && !*came; left--) {
     if (s->cancel && atomic_load(s->cancel))
       return err_set(e, ERR_CANCELED, "canceled while the lease of another writer was waited for");
     s->io->sleep(s->io, 1000000000);

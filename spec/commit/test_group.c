@@ -193,6 +193,40 @@ static void a_term_whose_writer_died_before_its_lease_holds_nobody_up_for_long(v
   world_free(w);
 }
 
+static void set_time(const world *w, const char *name, int64_t later_s) {
+  struct timespec times[2];
+  struct stat st;
+  const char *path = tmpdir_path(tmpdir_path(w->place.dir, "root"), name);
+  if (stat(path, &st) < 0) fail_msg("%s is not there", path);
+  times[0] = times[1] = (struct timespec){.tv_sec = st.st_mtim.tv_sec + later_s};
+  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void keep_said(void *ctx, log_level level, const char *text) {
+  (void)level;
+  snprintf(ctx, 256, "%s", text);
+}
+
+static void a_term_of_tomorrow_holds_nobody_up_for_longer_than_one_of_now(void **state) {
+  world *w = world_that_naps();
+  group_env one = env_of(w->env.store, "run", "L1", "node1");
+  group_env two = env_of(w->env.store, "run", "L2", "node2");
+  char said[256] = "";
+  const log_sink log = {.fn = keep_said, .ctx = said, .min = LOG_INFO};
+  group g;
+  open_a_term(&one);
+  set_time(w, ".ckpt/log/00000000000000000000.json", 86400);
+  late.writes = NULL;
+  two.log = &log;
+  assert_int_equal(group_open(&two, "", &g, NULL), 0);
+  assert_int_equal(group_may_begin(&g, NULL), 0);
+  assert_int_equal(late.naps, 10);
+  assert_non_null(strstr(said, "waiting for up to 10 s"));
+  assert_non_null(strstr(said, "node1"));
+  group_close(&g);
+  world_free(w);
+}
+
 static void the_same_job_does_not_wait_for_its_own_lease(void **state) {
   world *w = world_that_naps();
   group_env one = env_of(w->env.store, "run", "L1", "node1");
@@ -447,12 +481,7 @@ static void leave_nothing(const group_env *env, bool attempt, bool goodbye) {
 }
 
 static void make_old(const world *w, const char *name) {
-  struct timespec times[2];
-  struct stat st;
-  const char *path = tmpdir_path(tmpdir_path(w->place.dir, "root"), name);
-  if (stat(path, &st) < 0) fail_msg("%s is not there", path);
-  times[0] = times[1] = (struct timespec){.tv_sec = st.st_mtim.tv_sec - LEASE_LIFE_S - 5};
-  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+  set_time(w, name, -LEASE_LIFE_S - 5);
 }
 
 static void a_place_in_which_nothing_was_committed_is_nobodys(void **state) {
@@ -536,6 +565,7 @@ int main(void) {
       IN_A_FILE_WORLD(the_same_state_directory_or_launch_takes_over_at_once),
       cmocka_unit_test(a_term_that_was_opened_just_now_is_given_time_to_write_its_lease),
       cmocka_unit_test(a_term_whose_writer_died_before_its_lease_holds_nobody_up_for_long),
+      cmocka_unit_test(a_term_of_tomorrow_holds_nobody_up_for_longer_than_one_of_now),
       cmocka_unit_test(the_same_job_does_not_wait_for_its_own_lease),
       IN_A_FILE_WORLD(one_that_was_pushed_aside_leaves_the_new_ones_lease),
       IN_A_FILE_WORLD(one_that_was_pushed_aside_learns_it_when_it_renews),
