@@ -45,6 +45,7 @@ int transfer_note_error(struct transfer_batch *b, const err *e, int rc) {
   pthread_mutex_lock(&b->mutex);
   if (b->first.code == 0) b->first = *e;
   pthread_mutex_unlock(&b->mutex);
+  atomic_store(&b->failed, 1);
   return rc;
 }
 

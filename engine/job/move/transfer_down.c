@@ -21,8 +21,9 @@ typedef struct source {
   const manifest_entry *entry;
   const char *key;
   hash_kind hash;
-  int near;         /* what stood here under its name; -1: nothing */
-  node_share *node; /* NULL: no other task is asked */
+  int near;                 /* what stood here under its name; -1: nothing */
+  node_share *node;         /* NULL: no other task is asked */
+  const atomic_int *failed; /* not 0: none is waited for, as another file of the batch has failed */
   bool asked;
   node_claim claim;     /* once it was */
   bool fetched, shared; /* something came from the store; from another task */
@@ -67,7 +68,7 @@ static int bring_block(const transfer *t, source *s, size_t i, void *to, size_t 
   if (s->near >= 0 && has_block(t, s, s->near, i, to, want)) return 0;
   if (s->node && !s->asked) {
     s->asked = true;
-    node_share_claim(s->node, &s->entry->file, t->cancel, &s->claim);
+    node_share_claim(s->node, &s->entry->file, s->failed, &s->claim);
   }
   if (s->claim.from >= 0 && has_block(t, s, s->claim.from, i, to, want)) {
     s->shared = true;
@@ -172,6 +173,7 @@ static int bring_file(const struct transfer_batch *b, const manifest_entry *entr
               .hash = b->m->hash,
               .near = open_near(t, entry),
               .node = t->shown && t->nearby ? t->nearby->node : NULL,
+              .failed = &b->failed,
               .claim = {.from = -1, .held = {.fd = -1}}};
   if (s.node && fs_join(shown, t->shown, entry->name, NULL) < 0) s.node = NULL;
   int rc = bring_blocks(t, &s, fd, path, e);

@@ -29,6 +29,7 @@ struct transfer_batch {
   void *ctx;
   pthread_mutex_t mutex;
   err first;
+  atomic_int failed; /* one has: none waits for other tasks any more */
   int findings;
 };
 

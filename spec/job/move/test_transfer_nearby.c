@@ -244,6 +244,58 @@ static void one_that_fails_leaves_no_note(void **unused) {
   node_share_close(a);
 }
 
+/* A task that waits for another one. */
+static struct {
+  io io;
+  atomic_int naps;
+} waiting;
+
+enum { PATIENT_NAPS = 5000 };
+
+static void nap(const io *self, int64_t ns) {
+  (void)self, (void)ns;
+  atomic_fetch_add(&waiting.naps, 1);
+  usleep(1000);
+}
+
+static int64_t now_by_naps(const io *self, io_clock clock) {
+  (void)self, (void)clock;
+  return atomic_load(&waiting.naps) < PATIENT_NAPS ? 0 : INT64_MAX / 2;
+}
+
+/* The large one is begun when another one is waited for. */
+static bool stood_nowhere_yet(void *ctx, const char *name, char path[FS_PATH_MAX]) {
+  (void)ctx, (void)path;
+  while (strcmp(name, "large") == 0 && atomic_load(&waiting.naps) == 0) usleep(1000);
+  return false;
+}
+
+static void one_that_fails_waits_for_no_other_task(void **unused) {
+  err e = {0};
+  pool *workers;
+  node_claim held;
+  waiting.io = *io_unflushed();
+  waiting.io.sleep = nap;
+  waiting.io.now = now_by_naps;
+  atomic_store(&waiting.naps, 0);
+  node_share *a = open_node();
+  node_share *b = node_share_open(&waiting.io, NULL, dir, "l1", "boot", "target");
+  assert_non_null(b);
+  node_share_claim(a, &manifest_find(&saved, "small")->file, NULL, &held);
+  assert_true(held.held.fd >= 0);
+  forget("u/large");
+  assert_int_equal(pool_open(&workers, 4, 16, NULL), 0);
+  transfer_nearby n = {.stood = stood_nowhere_yet, .node = b};
+  transfer t = {
+      .io = io_unflushed(), .store = place.s, .pool = workers, .nearby = &n, .shown = dir};
+  assert_int_equal(transfer_down(&t, &saved, "u", in("out"), &e), ERR_CORRUPT);
+  assert_in_range(atomic_load(&waiting.naps), 1, PATIENT_NAPS - 1);
+  pool_close(workers);
+  node_share_end(a, &held, NULL, NULL);
+  node_share_close(b);
+  node_share_close(a);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
 int main(void) {
@@ -259,6 +311,7 @@ int main(void) {
       T(what_another_task_has_fetched_is_taken_from_there),
       T(what_another_task_has_changed_since_is_fetched),
       T(one_that_fails_leaves_no_note),
+      T(one_that_fails_waits_for_no_other_task),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
