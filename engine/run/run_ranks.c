@@ -99,7 +99,7 @@ static void say_over(run *r, const err *over) {
   err why = {0};
   if (r->ranks.world < 2 || !r->store || r->ranks_over) return;
   r->ranks_over = true;
-  if (put_record(r, false, over, &why) < 0)
+  if (put_record(r, r->prepared, over, &why) < 0)
     log_say(r->env->log, LOG_DEBUG, "the other ranks are not told of the end: %s", why.text);
 }
 
@@ -148,10 +148,17 @@ static int has_ended(const run *r, const ranks_said *seen, err *e) {
                  seen->why);
 }
 
+/* A job may be over before the last rank has looked: with nothing left to do, that is no reason to fail the
+ * others. They go on from what it has named. */
+static bool has_served(const ranks_said *seen) {
+  return seen->ready && (!seen->over || (!*seen->why && !seen->elsewhere));
+}
+
 /* Keeps how long rank 0 is waited for, and the signs of it so far. */
 typedef struct awaited {
   int64_t until, over_since; /* IO_MONO; over_since 0: it is not over */
   bool begun, waits;
+  bool fresh; /* a look found it not over: what is said from then on is said by a process of now */
 } awaited;
 
 /* Gives rank 0 more time once it is seen to have begun: it may have much to bring back. The time
@@ -188,6 +195,11 @@ static void pause_for(const run *r, int64_t pause, int64_t until) {
     io->sleep(io, left < SECOND_NS ? left : SECOND_NS);
 }
 
+static void note_fresh(const run *r, awaited *a) {
+  if (!a->fresh) log_say(r->env->log, LOG_INFO, "looking for rank 0 of the launch");
+  a->fresh = true;
+}
+
 static int await_ready(run *r, err *e) {
   const int64_t least = ranks_pause_least(r->ranks.world);
   const int64_t returns = 5 * SECOND_NS; /* a launcher may start rank 0 alone once more */
@@ -197,7 +209,8 @@ static int await_ready(run *r, err *e) {
     ranks_said seen;
     err why = {0};
     int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, &why);
-    if (rc == 0 && seen.ready) return 0;
+    if ((rc == 0 && !seen.over) || rc == ERR_NOENT) note_fresh(r, &a);
+    if (rc == 0 && a.fresh && has_served(&seen)) return 0;
     int64_t now = io->now(io, IO_MONO);
     if (rc != 0 || !seen.over)
       a.over_since = 0;
@@ -254,7 +267,7 @@ int run_ranks_ready(run *r, err *e) {
   if (r->ranks.world < 2) return 0;
   if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
   int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, e);
-  if (rc == 0 && seen.over) return has_ended(r, &seen, e);
+  if (rc == 0 && seen.over && !has_served(&seen)) return has_ended(r, &seen, e);
   if (rc < 0) return rc;
   commit_of(r, ours, sizeof ours);
   bool same = !*seen.commit || !*ours || strcmp(seen.commit, ours) == 0;

@@ -112,6 +112,24 @@ describe("tasks that share a directory", function()
     assert.matches("checkpoint%-7", (sh(support.runner .. " ls " .. dir .. "/store")))
   end)
 
+  it("go on where the first has ended well before they have seen it ready", function()
+    local words = "--rank %d --world 2 --launch-id short --restore never"
+    local function own(rank)
+      local name = ("%s/own-%d"):format(dir, rank)
+      local command = task(rank, 2, words:format(rank), "true"):gsub("run %-q", "run -v")
+        :gsub("/out ", ("/out-%d "):format(rank))
+      os.execute(("{ %s; echo $? >%s.code; } >%s.log 2>&1 &"):format(command, name, name))
+      return name
+    end
+    local one = own(1)
+    await("its first look", function()
+      return (support.read(one .. ".log") or ""):find "looking for rank 0"
+    end)
+    sh("sleep 2") -- its looks are rarer by now than rank 0 is long
+    local zero = own(0)
+    assert.same({ 0, 0 }, { code(zero), code(one) }, support.read(one .. ".log"))
+  end)
+
   it("do not wait for a first one that could not begin, or has ended", function()
     local began = os.time()
     local by = start(1, 3, "", "true")
