@@ -206,9 +206,10 @@ static int await_ready(run *r, err *e) {
   const io *io = r->env->io;
   awaited a = {.until = seconds_later(io->now(io, IO_MONO), r->ranks.wait_ns)};
   for (int64_t pause = least;; pause = longer(pause)) {
-    ranks_said seen;
+    ranks_said seen = {0};
     err why = {0};
     int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, &why);
+    ranks_said_free(&seen); /* what was refused is asked for at the end */
     if ((rc == 0 && !seen.over) || rc == ERR_NOENT) note_fresh(r, &a);
     if (rc == 0 && a.fresh && has_served(&seen)) return 0;
     int64_t now = io->now(io, IO_MONO);
@@ -263,10 +264,11 @@ static int resumes_elsewhere(const run *r, const ranks_said *seen, err *e) {
  * notice. */
 int run_ranks_ready(run *r, err *e) {
   char ours[RANKS_SAID_TEXT_MAX];
-  ranks_said seen;
+  ranks_said seen = {0};
   if (r->ranks.world < 2) return 0;
   if (r->ranks.rank == 0) return put_record(r, true, NULL, e);
   int rc = ranks_said_get(r->store, &r->ranks, 0, &seen, e);
+  ranks_said_free(&seen);
   if (rc == 0 && seen.over && !has_served(&seen)) return has_ended(r, &seen, e);
   if (rc < 0) return rc;
   commit_of(r, ours, sizeof ours);
