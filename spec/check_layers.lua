@@ -1,6 +1,6 @@
 -- Holds a tree to its LAYERS, engine/ by what its files include and lua/ by what they require:
 -- `luajit spec/check_layers.lua DIR` prints "file:line: what is wrong" for each break and exits
--- with 1. What the lines of LAYERS mean is said there, but two:
+-- with 1. What the lines of LAYERS mean is said there, but three:
 --
 --   door ROOM HEADER ...           Other rooms include these headers of the room alone. A room
 --                                  without a door is open; a room is a folder, such as job/save.
@@ -8,6 +8,7 @@
 --                                  calls none of their functions, none that a line of calls names,
 --                                  and nothing through a pointer, as the methods of io and of a
 --                                  store are.
+--   writes ROOM MEMBER HOME        Of the files of the room this one alone sets that member.
 
 package.path = "spec/?.lua;" .. package.path
 
@@ -55,7 +56,7 @@ local function read(path)
   return text
 end
 
-local rank, layers, public, foreign, calls, system = {}, {}, {}, {}, {}, {}
+local rank, layers, public, foreign, calls, system, writes = {}, {}, {}, {}, {}, {}, {}
 local doors, pure, rooms_named = {}, {}, {}
 
 local most -- files of one folder
@@ -91,6 +92,9 @@ local handlers = {
   calls = function(args)
     local names, homes = split(args, "in")
     for _, name in ipairs(names) do calls[name] = homes end
+  end,
+  writes = function(args, line)
+    writes[#writes + 1] = { room = args[1], member = args[2], home = args[3], line = line }
   end,
   system = function(args)
     for _, header in ipairs(args) do system[header] = true end
@@ -217,11 +221,23 @@ local function check_calls(file, number, line)
   end
 end
 
+local function check_writes(file, number, line)
+  for _, w in ipairs(writes) do
+    local sets = (" " .. line):match("[^%w_]" .. w.member:gsub("%p", "%%%0") .. "%s*=[^=]")
+    if sets and parts(file) == w.room and file ~= w.home then
+      report(file, number, "%s is set by %s alone", w.member, w.home)
+    end
+  end
+end
+
 local function check_file(file)
   if not rank[parts(file)] then return report(file, 1, "its folder is no layer of LAYERS") end
   exists[file].read(read(root .. "/" .. file),
     function(...) check_use(file, ...) end,
-    function(...) check_calls(file, ...) end)
+    function(...)
+      check_calls(file, ...)
+      check_writes(file, ...)
+    end)
 end
 
 -- A header is included by its name alone in its own folder, so one name is one file; a module is
@@ -237,6 +253,9 @@ local function check_names()
 end
 
 local function check_rooms()
+  for _, w in ipairs(writes) do
+    if not exists[w.home] then report("LAYERS", w.line, "no such file: %s", w.home) end
+  end
   for _, at in ipairs(rooms_named) do
     if not rank[at.room] then report("LAYERS", at.line, "no such layer: %s", at.room) end
   end

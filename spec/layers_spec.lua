@@ -211,6 +211,21 @@ describe("the layer checker", function()
       "plan/plan.c:1: plan/ is pure, and calls no io_nonce()")
   end)
 
+  it("keeps a member to the one file that sets it", function()
+    local one = rooms .. "\nwrites core u->phase core/units.c"
+    local with = function(text) return {
+      LAYERS = one, ["core/units.c"] = "u->phase = to;\n", ["core/x.c"] = text,
+    } end
+    breaks_room(with "  u->phase = UNIT_OPEN;\n",
+      "core/x.c:1: u->phase is set by core/units.c alone")
+    tree(with "if (u->phase == UNIT_OPEN) menu->phase = u->phase;\n")
+    local out, status = check()
+    assert.equal("", out)
+    assert.equal(0, status)
+    breaks_room({ LAYERS = rooms .. "\nwrites core u->held core/gone.c" },
+      "LAYERS:19: no such file: core/gone.c")
+  end)
+
   it("takes a function for that of the header with the longer name", function()
     tree {
       LAYERS = rooms:gsub("(pure plan base/io.h) store/", "%1 store/store.h"),
