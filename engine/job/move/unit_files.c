@@ -313,7 +313,38 @@ int unit_files_same(const unit_files *before, const unit_files *after, err *e) {
   return 0;
 }
 
-int unit_files_within(const unit_files *part, const unit_files *whole, err *e) {
+/* True if the words for this one alone leave the file out, or a directory that it is in. */
+static bool is_left_out(const rules *rules, const char *unit, const unit_file *f) {
+  char part[FS_PATH_MAX], path[FS_PATH_MAX];
+  for (size_t len = 0;; len++) {
+    const bool end = f->name[len] == 0;
+    if (!end && f->name[len] != '/') continue;
+    memcpy(part, f->name, len);
+    part[len] = 0;
+    if (fs_join(path, unit, part, NULL) == 0 &&
+        rules_excluded(rules, path, !end || f->type == MANIFEST_DIR))
+      return true;
+    if (end) return false;
+  }
+}
+
+/* Returns the directory, in the watched tree, below which the names of the unit at `path` stand. */
+static const char *names_below(const unit_files *t, const char *path, char above[FS_PATH_MAX]) {
+  if (t->kind == MATCH_DIR) return path;
+  fs_parent(path, above);
+  return strcmp(above, ".") == 0 ? "" : above;
+}
+
+int unit_files_within(const unit_files *part, const unit_files *whole, const char *path,
+                      const rules *rules, err *e) {
+  char above[FS_PATH_MAX];
+  const char *unit = names_below(whole, path, above);
+  for (size_t i = 0; i < whole->count; i++) {
+    const unit_file *f = &whole->files[i];
+    if (!unit_files_find(part, f->name) && !is_left_out(rules, unit, f))
+      return err_set(e, ERR_RETIRED, "%s/%s vanished while the unit was listed", whole->base,
+                     f->name);
+  }
   for (size_t i = 0; i < part->count; i++) {
     const unit_file *f = &part->files[i];
     if (f->type != MANIFEST_FILE || f->followed) continue;

@@ -80,9 +80,11 @@ const unit_file *unit_files_find(const unit_files *t, const char *name);
 /* Returns 0 if both are the same, else ERR_RETIRED with the first difference. */
 int unit_files_same(const unit_files *before, const unit_files *after, err *e);
 
-/* Returns 0 if each file of `part`, which was listed later with more left out, stands in `whole` as it
- * is, else ERR_RETIRED. What links lead to is not compared. */
-int unit_files_within(const unit_files *part, const unit_files *whole, err *e);
+/* Returns 0 if each file of `part`, which was listed later by `rules` with more left out, stands in
+ * `whole` as it is, and `part` lacks only what these leave out; else ERR_RETIRED. What links lead to
+ * is not compared. `path`: of the unit, as it was listed. */
+int unit_files_within(const unit_files *part, const unit_files *whole, const char *path,
+                      const rules *rules, err *e);
 
 /* Lists the unit again, and compares: 0, ERR_RETIRED, or why it could not be listed. */
 int unit_files_unchanged(const io *io, const char *root, const char *path, const rules *rules,

@@ -120,7 +120,7 @@ static bool in_vain(const job_work *w, const unit_files *less) {
 }
 
 /* It was judged, and is proven, by all of its files: they are listed again, and none may be another one
- * by now. */
+ * by now, or be gone. */
 int job_leave_out(job_work *w, err *e) {
   const job_env *env = w->env;
   job *j = w->job;
@@ -131,7 +131,7 @@ int job_leave_out(job_work *w, err *e) {
   int rc = unit_files_scan_as(env->io, env->root, j->plan.unit, j->plan.kind, &w->less,
                               w->source.how, &less, e);
   if (rc < 0) return rc;
-  rc = unit_files_within(&less, &w->source, e);
+  rc = unit_files_within(&less, &w->source, j->plan.unit, &w->less, e);
   const bool whole = rc == 0 && in_vain(w, &less);
   if (rc < 0 || whole) unit_files_free(&less);
   if (whole) names_free(&j->left);

@@ -117,19 +117,41 @@ static void what_an_exclude_of_all_leaves_out_does_not_count_for_the_one_alone(v
   unit_files_free(&t);
 }
 
+static int within(const char *path, match_kind kind, const unit_files *whole,
+                  const char *const *globs, err *e) {
+  rules by = *rules_builtin();
+  by.left = globs;
+  unit_files part = scan_without(path, kind, globs);
+  int rc = unit_files_within(&part, whole, path, &by, e);
+  unit_files_free(&part);
+  return rc;
+}
+
 static void a_part_is_within_the_whole_until_one_of_its_own_files_changes(void **unused) {
   static const char *const globs[] = {"sub/", NULL};
   err e = {0};
   unit_files whole = must_scan("exp/ck-3", MATCH_DIR);
   write_file(in("exp/ck-3/sub/a"), "another");
-  unit_files part = scan_without("exp/ck-3", MATCH_DIR, globs);
-  assert_int_equal(unit_files_within(&part, &whole, &e), 0);
-  unit_files_free(&part);
+  assert_int_equal(within("exp/ck-3", MATCH_DIR, &whole, globs, &e), 0);
   write_file(in("exp/ck-3/model.pt"), "other weights");
-  part = scan_without("exp/ck-3", MATCH_DIR, globs);
-  assert_int_equal(unit_files_within(&part, &whole, &e), ERR_RETIRED);
+  assert_int_equal(within("exp/ck-3", MATCH_DIR, &whole, globs, &e), ERR_RETIRED);
   assert_non_null(strstr(e.text, "model.pt changed its size while the unit was listed"));
-  unit_files_free(&part);
+  unit_files_free(&whole);
+}
+
+static void a_part_is_within_the_whole_until_a_file_is_gone_that_it_was_to_have(void **unused) {
+  static const char *const globs[] = {"sub/", "*.index", NULL};
+  err e = {0};
+  unit_files whole = must_scan("exp/ck-3", MATCH_DIR);
+  unlink(in("exp/ck-3/sub/a"));
+  assert_int_equal(within("exp/ck-3", MATCH_DIR, &whole, globs, &e), 0);
+  unlink(in("exp/ck-3/sub.a"));
+  assert_int_equal(within("exp/ck-3", MATCH_DIR, &whole, globs, &e), ERR_RETIRED);
+  assert_non_null(strstr(e.text, "sub.a vanished while the unit was listed"));
+  unit_files_free(&whole);
+  whole = must_scan("exp/g-3", MATCH_GROUP);
+  unlink(in("exp/g-3.index"));
+  assert_int_equal(within("exp/g-3", MATCH_GROUP, &whole, globs, &e), 0);
   unit_files_free(&whole);
 }
 
@@ -552,6 +574,7 @@ int main(void) {
       T(what_one_checkpoint_is_saved_without_is_left_out_counted_and_named),
       T(what_an_exclude_of_all_leaves_out_does_not_count_for_the_one_alone),
       T(a_part_is_within_the_whole_until_one_of_its_own_files_changes),
+      T(a_part_is_within_the_whole_until_a_file_is_gone_that_it_was_to_have),
       T(a_group_has_the_files_of_its_stem_and_no_others),
       T(a_single_file_is_itself),
       T(units_at_the_top_of_the_tree_are_found_too),

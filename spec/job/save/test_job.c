@@ -184,6 +184,35 @@ static void one_is_saved_without_what_it_is_told_and_the_manifest_tells_by_what(
   }
 }
 
+static void remove_file(void *path) {
+  unlink(path);
+}
+
+/* It is listed twice, and a file may go between the two. */
+static void what_goes_while_it_is_listed_is_not_taken_for_left_out(void **state) {
+  bool ran = true;
+  for (long n = 1; ran; n++) {
+    char model[FS_PATH_MAX];
+    world *w = world_new("file", io_system());
+    runlog *log = world_log(w, "", "one");
+    job *j = job_without(w, log, "optim*", 0);
+    snprintf(model, sizeof model, "%s", tmpdir_path(w->root, "checkpoint-1/model.bin"));
+    w->env.io = hooked_io(io_system(), "checkpoint-1", n, remove_file, model);
+    job_run(j);
+    ran = hook_ran();
+    if (j->status == 0) {
+      assert_int_equal(restore_commit(w, "", &runlog_view(log)->commits[0], NULL), 0);
+      if (!path_exists(tmpdir_path(w->out, "checkpoint-1/model.bin")))
+        fail_msg("committed without its model, which went at open %ld", n);
+    } else {
+      assert_true(ran);
+    }
+    w->env.io = io_system();
+    job_free(j);
+    world_free(w);
+  }
+}
+
 static void
 one_of_which_nothing_would_be_left_is_saved_whole_and_one_that_has_no_such_file_is_whole(
     void **state) {
@@ -462,6 +491,7 @@ int main(void) {
       cmocka_unit_test(a_name_that_is_saved_again_and_again_keeps_its_generations),
       cmocka_unit_test(what_is_excluded_is_not_saved_and_does_not_stop_a_snapshot),
       cmocka_unit_test(one_is_saved_without_what_it_is_told_and_the_manifest_tells_by_what),
+      cmocka_unit_test(what_goes_while_it_is_listed_is_not_taken_for_left_out),
       cmocka_unit_test(
           one_of_which_nothing_would_be_left_is_saved_whole_and_one_that_has_no_such_file_is_whole),
       cmocka_unit_test(one_is_the_one_that_was_decided_about_by_all_of_its_files),
