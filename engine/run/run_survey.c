@@ -85,6 +85,18 @@ static int compare_files(const struct held *h, const unit_files *local, const ma
   return rc < 0 ? rc : 1;
 }
 
+/* What may make way for the commit is worth more than it: who reads why is to know. */
+static void say_more(struct held *h, const unit_files *less) {
+  const size_t more = h->local.regular - less->regular;
+  const char *name = "";
+  for (size_t i = 0; i < h->local.count && !*name; i++)
+    if (h->local.files[i].type == MANIFEST_FILE && !unit_files_find(less, h->local.files[i].name))
+      name = h->local.files[i].name;
+  snprintf(h->unit->reason, sizeof h->unit->reason,
+           "the copy there has %zu file%s that the commit was saved without: %.80s%s", more,
+           more == 1 ? "" : "s", name, more > 1 ? ", ..." : "");
+}
+
 /* The copy here may have what that commit was saved without: it is it all the same, and worth more. But
  * ranks have to go on from the same state, and not each of them may have these files. */
 static int compare(struct held *h, const manifest *m, recover_standing standing, err *e) {
@@ -95,6 +107,7 @@ static int compare(struct held *h, const manifest *m, recover_standing standing,
   if (rc < 0) return rc;
   rc = compare_files(h, &less, m, standing, e);
   h->more = rc == 1 && h->unit->standing == standing;
+  if (h->more && h->read_it) say_more(h, &less);
   unit_files_free(&less);
   return rc;
 }
@@ -393,12 +406,18 @@ static int check_alone(run *r, survey_unit *u, const detect_unit *facts, const j
 static int check_more(run *r, survey_unit *u, const detect_unit *facts, const journal_unit *known,
                       surroundings *around, err *e) {
   const recover_standing standing = u->standing;
+  char more[sizeof u->reason], why[sizeof u->reason];
   if (!u->more || (standing != RECOVER_COMMITTED && standing != RECOVER_WHOLE)) return 0;
+  memcpy(more, u->reason, sizeof more);
+  u->reason[0] = 0;
   int rc = check_alone(r, u, facts, known, around, e);
-  if (rc == 0 && u->standing == RECOVER_WHOLE)
+  if (rc == 0 && u->standing == RECOVER_WHOLE) {
     u->standing = standing;
-  else
-    u->by_manifest = false;
+    return 0;
+  }
+  u->by_manifest = false;
+  memcpy(why, u->reason, sizeof why);
+  snprintf(u->reason, sizeof u->reason, "%.90s; %.160s", why, more);
   return rc;
 }
 

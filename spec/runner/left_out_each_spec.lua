@@ -245,8 +245,23 @@ describe("a start that finds a checkpoint with what its commit was saved without
     local text, err = start()
     lacks(text, "optimizer.pt")
     has(err, "it is torn, and a committed copy is restored")
+    has(err, "; the copy there has 1 file that the commit was saved without: optimizer.pt)")
     has(err, "checkpoint-10 was saved without 1 file that --exclude or a policy leaves out")
     assert.are.equal(1, count_of "checkpoint-10")
+  end)
+
+  it("says where a copy with all of them is, if only lost records prove it whole", function()
+    sh "rm -rf out out.ckpt store"
+    support.write(dir .. "/job.sh", "mkdir -p out/tmp; echo m >out/tmp/model.pt\n"
+      .. "echo o >out/tmp/optimizer.pt; mv out/tmp out/checkpoint-10\n")
+    must "run --dir out --to store --settle 0 -p ./p.lua -- sh job.sh"
+    sh "rm -rf out.ckpt"
+    local text, err = start()
+    lacks(text, "optimizer.pt")
+    has(err, "nothing proves it whole, and a committed copy is restored (")
+    has(err, "; the copy there has 1 file that the commit was saved without: optimizer.pt)")
+    local to = err:match "checkpoint%-10 was moved to (%S+):"
+    assert.are.equal("o\n", support.read(to .. "/optimizer.pt"))
   end)
 
   it("restores what was saved where nothing is here, and takes that for the commit", function()
