@@ -14,7 +14,7 @@ END
 }
 saved() { seen 90 "$WORK/$1.log" "\"saved\", \"step\": $2,"; }
 # Where the machine is busy the first commit comes long after its files: without it there is nothing to go on from.
-committed() { seen 90 "$WORK/$1.log" 'committed checkpoint-'; }
+committed() { seen 90 "$WORK/$1.out" 'committed checkpoint-'; }
 node_of_first() { sed -n 's/.*"rank": 0,.*"host": "n\([1-4]\)".*/\1/p' "$WORK/$1.log" | tail -n 1; }
 # Slurm waits a minute, and for several answers, until it gives the rest of a job up whose node is frozen.
 again() { seen 300 "$WORK/$1.log" '"start", "step": [1-9]'; }
