@@ -283,8 +283,9 @@ static int start(playing *p, const log_sink *log) {
 
 int lab_trace_play(lab_history *h, const char *file, const trace_rules *by, const log_sink *log,
                    err *e) {
-  playing p = {.file = file, .h = h, .by = by, .tree = files_new(), .e = e};
+  playing p = {.file = file, .h = h, .by = by, .e = e};
   if (h->change_count == 0) return 0;
+  p.tree = files_new();
   int rc = p.tree ? start(&p, log) : no_memory(&p);
   if (rc == 0) rc = play_all(&p);
   detect_close(p.d);
