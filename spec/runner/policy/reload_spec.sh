@@ -13,7 +13,7 @@ mounted=
 # shellcheck disable=SC2317 # the trap calls it
 cleanup() {
   touch "$W/end"
-  [[ -z $mounted ]] || { kill -CONT "$mounted"; umount -l "$W/m"; } 2>/dev/null
+  [[ -z $mounted ]] || { kill -CONT "$mounted"; umount -l "$W/m"; kill -KILL "$mounted"; } 2>/dev/null
   wait
   cd / && rm -rf "$W"
 }
