@@ -50,6 +50,7 @@ end
 local function is_foreign(text)
   return text:find("aws configure export-credentials --format", 1, true)
     or text:find("aws sso login --profile", 1, true)
+    or text:find("--mca odls_base_sigkill_timeout", 1, true)
 end
 
 -- Who types has these under the same name: words of a policy, `why`, and what only a program gives.
