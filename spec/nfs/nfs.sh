@@ -18,6 +18,8 @@ skip() {
 
 # shellcheck source=spec/tap.sh
 . spec/tap.sh
+# shellcheck source=spec/uml.sh
+. spec/uml.sh
 
 # The programs that are not here: `command -v` of several is content with one.
 missing() {
@@ -47,22 +49,10 @@ declare -A guests=()
 
 # --- machines -------------------------------------------------------------------------------
 
-# All descendants, first ones last: the guest's processes are children of its kernel's.
-family() { # PID
-  local child
-  for child in $(pgrep -P "$1"); do family "$child"; done
-  echo "$1"
-}
-
 # The power of a machine goes.
 kill_guest() { # NAME
-  local pid=${guests[$1]-} all
-  [[ -n $pid ]] || return
-  mapfile -t all < <(family "$pid")
-  kill -STOP "${all[@]}" 2>/dev/null
-  mapfile -t all < <(family "$pid")
-  kill -KILL "${all[@]}" 2>/dev/null
-  wait "$pid" 2>/dev/null
+  [[ -n ${guests[$1]-} ]] || return
+  lose_guest "${guests[$1]}"
   unset "guests[$1]"
 }
 

@@ -20,6 +20,8 @@ skip() {
 
 # shellcheck source=spec/tap.sh
 . spec/tap.sh
+# shellcheck source=spec/uml.sh
+. spec/uml.sh
 
 # The programs that are not here: `command -v` of several is content with one.
 missing() {
@@ -36,13 +38,6 @@ setup() {
 }
 
 # --- one round ------------------------------------------------------------------------------
-
-# All descendants, first ones last: the guest's processes are children of its kernel's.
-family() { # PID
-  local child
-  for child in $(pgrep -P "$1"); do family "$child"; done
-  echo "$1"
-}
 
 guest() { # IMAGE FS CONSOLE [PRELOAD]: sets `pid`
   TMPDIR=$root exec setsid linux.uml mem=256M rootfstype=hostfs rootflags=/ ro \
@@ -68,12 +63,7 @@ lose_power() { # IMAGE FS CONSOLE [PRELOAD]
 }
 
 end_guest() { # PID
-  local all
-  mapfile -t all < <(family "$1")
-  kill -STOP "${all[@]}" 2>/dev/null
-  mapfile -t all < <(family "$1")
-  kill -KILL "${all[@]}" 2>/dev/null
-  wait "$1" 2>/dev/null
+  lose_guest "$1"
   guest_pid=
 }
 
