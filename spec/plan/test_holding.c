@@ -91,7 +91,7 @@ whatever_is_there_the_latest_two_of_each_kind_stay_until_they_are_a_day_old(void
   srand(17);
   for (int round = 0; round < ROUNDS; round++) {
     holding all[MOST];
-    char names[MOST][16];
+    char names[MOST][32];
     size_t count = (size_t)(rand() % (MOST + 1));
     for (size_t i = 0; i < count; i++) {
       snprintf(names[i], sizeof names[i], "%zu-%d", i, rand() % 100);
