@@ -889,6 +889,8 @@ typedef struct ckpt_simulated {
   double lost_s; /* work, of a crash */
   /* What came of each of `failed`: "retry 30" (seconds), "skip", "abort": nothing is saved any more. */
   const char *const *remedies;
+  /* Names of checkpoints with which a trial goes on whose machine was lost. */
+  const char *const *restored;
 } ckpt_simulated;
 /* Returns 0 to go on; any other value ends the simulation and is returned. */
 typedef int ckpt_simulated_fn(void *ctx, const ckpt_simulated *what);

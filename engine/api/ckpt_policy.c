@@ -153,6 +153,7 @@ static int on_told(void *ctx, const lab_told *w) {
                                .let_go = w->let_go,
                                .deleted = w->deleted,
                                .remedies = w->remedies,
+                               .restored = w->restored,
                                .lost_s = w->lost_s};
   return s->fn ? s->fn(s->ctx, &told) : 0;
 }

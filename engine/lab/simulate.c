@@ -77,6 +77,7 @@ static void news_free(lab_news *n) {
   names_free(&n->remedies);
   names_free(&n->let_go);
   names_free(&n->deleted);
+  names_free(&n->restored);
   *n = (lab_news){0};
 }
 
@@ -122,6 +123,7 @@ static bool tell(telling *g) {
     told->remedies = names_list(&n->remedies);
     told->let_go = names_list(&n->let_go);
     told->deleted = names_list(&n->deleted);
+    told->restored = names_list(&n->restored);
     told->lost_s = n->lost_s;
     g->l->sum->lost_s += n->lost_s;
     g->status = g->fn ? g->fn(g->ctx, told) : 0;

@@ -19,6 +19,7 @@ typedef struct lab_told {
   /* Names, ended by NULL. */
   const char *const *saved, *const *failed, *const *let_go, *const *deleted;
   const char *const *remedies; /* what came of each of `failed`: "retry 30", "skip", "abort" */
+  const char *const *restored; /* with what a trial goes on whose machine was lost */
   double lost_s; /* of a crash, and of a preemption whose time is over: work that was lost */
 } lab_told;
 

@@ -311,6 +311,8 @@ void lab_begin(lab *l, lab_trial *t) {
   const runlog_commit *newest = runlog_newest(&t->log, NULL);
   t->begun = true;
   t->over = t->preempted = false;
+  if (t->lost) lab_resume(l, t);
+  t->lost = false;
   t->stopped = NULL;
   t->since_ns = t->job_ns = l->since_ns ? l->since_ns : l->now;
   if (l->since_ns) t->limit_s = l->limit_s;
@@ -336,6 +338,7 @@ static void lose(lab *l, lab_trial *t) {
   }
   t->save = NULL;
   t->begun = t->preempted = t->over = false;
+  t->lost = true;
   t->pace = (deadline_pace){0};
   free(t->memory);
   t->memory = t->memory_stored ? strdup(t->memory_stored) : NULL;

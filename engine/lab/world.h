@@ -60,6 +60,7 @@ typedef struct lab_trial {
   const char *name;
   bool names; /* it names checkpoints; else its directory is one */
   bool begun, over, preempted;
+  bool lost; /* its machine is gone: it begins again in an empty directory */
   policy_rest rest;
   int64_t end_at;   /* when its grace is over; */
   int64_t idle_ns;  /* and since when it works no more: preempted, or over */
@@ -102,7 +103,7 @@ typedef struct lab_trial {
 typedef struct lab_news {
   bool asked, sync;
   char unit[256], policy[POLICY_NAME_MAX], reason[POLICY_REASON_MAX];
-  names saved, failed, remedies, let_go, deleted; /* remedies: one for each that failed */
+  names saved, failed, remedies, let_go, deleted, restored; /* remedies: one for each that failed */
   double lost_s;
 } lab_news;
 
@@ -175,6 +176,11 @@ void lab_step(lab *l, lab_trial *t);
  * alone any more. */
 int64_t lab_due(const lab *l, const lab_trial *t, bool draining);
 void lab_trial_free(lab_trial *t);
+
+/* ---- resume.c ---- */
+
+/* Tells what is restored for a trial that begins again on another machine. */
+void lab_resume(lab *l, lab_trial *t);
 
 /* ---- kept.c: its log ---- */
 

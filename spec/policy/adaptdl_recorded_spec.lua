@@ -39,8 +39,9 @@ describe("policies/adaptdl.lua and the recordings", function()
   local dir
   place.with_directory(function(made) dir = made end)
 
-  it("brings back what AdaptDL loads from", function()
-    local M = library.shipped "adaptdl"
+  -- Each load: the checkpoints that there are, and the name of the one that AdaptDL takes; nil
+  -- where there is none.
+  local function each_load(fn)
     local select = recording.read "adaptdl_select"
     local count = { compared = 0, nothing = 0, other = 0 }
     for _, group in ipairs { select.random, select.named } do
@@ -53,16 +54,46 @@ describe("policies/adaptdl.lua and the recordings", function()
           or text:match "^v(%d+)"
         if has_other then
           count.other = count.other + 1 -- there AdaptDL trips, and items 104 and 105 are better
-        elseif #units == 0 then
-          count.nothing = count.nothing + 1
         else
-          local name = library.kept(M, items_of(units, function() return 1 end), "restore")
-          assert.equal("checkpoint-" .. chosen, name, case.name)
-          count.compared = count.compared + 1
+          local key = #units == 0 and "nothing" or "compared"
+          count[key] = count[key] + 1
+          fn(units, #units > 0 and "checkpoint-" .. chosen or nil, case.name)
         end
       end
     end
     assert.same({ compared = 36, nothing = 11, other = 29 }, count)
+  end
+
+  it("brings back what AdaptDL loads from", function()
+    local M = library.shipped "adaptdl"
+    each_load(function(units, chosen, what)
+      if not chosen then return end
+      local name = library.kept(M, items_of(units, function() return 1 end), "restore")
+      assert.equal(chosen, name, what)
+    end)
+  end)
+
+  it("brings back the same where `policy simulate -p adaptdl` loses the machine", function()
+    local lines, expected = {}, {}
+    each_load(function(units, chosen, what)
+      local trial = "case-" .. #expected
+      local function add(event, unit)
+        lines[#lines + 1] = json.encode { event = event, trial = trial, t = #lines,
+          checkpoint = unit and { name = unit.name, step = unit.step } or nil }
+      end
+      add "start"
+      for _, unit in ipairs(units) do add("checkpoint", unit) end
+      add "crash"
+      add "start"
+      expected[#expected + 1] = { at = #lines, name = chosen, what = what }
+    end)
+    support.write(dir .. "/e.jsonl", table.concat(lines, "\n") .. "\n")
+    local rows = place.objects((place.ends(0,
+      "policy simulate e.jsonl --json -p adaptdl -o keep=1000")))
+    for _, one in ipairs(expected) do
+      assert.same({ one.name }, rows[one.at].restored, one.what)
+    end
+    assert.equal(47, #expected)
   end)
 
   -- Each case in which one checkpoint is left: those that there were and the one that was saved,

@@ -49,6 +49,7 @@ static void json_event(const ckpt_simulated *w) {
   json_names(&r, "remedies", w->remedies);
   json_names(&r, "let_go", w->let_go);
   json_names(&r, "deleted", w->deleted);
+  json_names(&r, "restored", w->restored);
   json_number(&r, "lost_s", w->lost_s);
   record_end_line(&r);
 }
@@ -66,6 +67,7 @@ static void write_names(FILE *f, const char *what, const char *const *list, bool
 
 static void write_effects(FILE *f, const ckpt_simulated *w) {
   bool more = false;
+  write_names(f, "restored", w->restored, &more);
   write_names(f, "saved", w->saved, &more);
   write_names(f, "failed", w->failed, &more);
   write_names(f, "let go", w->let_go, &more);

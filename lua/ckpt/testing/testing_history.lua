@@ -5,7 +5,7 @@ local json = require "ckpt.base.json"
 local misuse = require "ckpt.base.misuse"
 local runner = require "ckpt.testing.testing_runner"
 
-local LISTS = { "saved", "failed", "remedies", "let_go", "deleted" }
+local LISTS = { "saved", "failed", "remedies", "let_go", "deleted", "restored" }
 
 ---@class ckpt.testing.Played
 ---@field saved string[] names, in the order of their saves
@@ -13,6 +13,7 @@ local LISTS = { "saved", "failed", "remedies", "let_go", "deleted" }
 ---@field remedies string[] what came of each of them: "retry 30", "skip", "abort"
 ---@field let_go string[]
 ---@field deleted string[]
+---@field restored string[] with which trials went on whose machine was lost
 ---@field rows table[] a row for each event, as `policy simulate --json` has it
 ---@field sum table the last row
 
