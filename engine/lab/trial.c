@@ -338,7 +338,6 @@ static void lose(lab *l, lab_trial *t) {
   }
   t->save = NULL;
   t->begun = t->preempted = t->over = false;
-  t->lost = true;
   t->pace = (deadline_pace){0};
   free(t->memory);
   t->memory = t->memory_stored ? strdup(t->memory_stored) : NULL;
@@ -349,6 +348,7 @@ void lab_lose(lab *l, lab_trial *t) {
   const bool busy = lab_pending(t) > 0;
   if (t->begun && (!t->over || busy)) lose(l, t);
   t->preempted = false;
+  t->lost = true;
 }
 
 uint64_t lab_pending(const lab_trial *t) {

@@ -56,6 +56,11 @@ describe("policy simulate", function()
     assert.equal("", restored { checkpoint(1, "c-1"), '{"t":2,"event":"crash"}' })
   end)
 
+  it("brings it back for a job that had ended before its machine was lost", function()
+    assert.equal("c-1 at 4", restored { checkpoint(1, "c-1"), '{"t":2,"event":"complete"}',
+      '{"t":3,"event":"crash"}', '{"t":4,"event":"start"}' })
+  end)
+
   it("does so after a preemption, and after each failure that it makes up", function()
     assert.equal("c-1 at 99", restored { checkpoint(1, "c-1"),
       '{"t":2,"event":"preempt","grace":5}', '{"t":99,"event":"start"}' })
