@@ -44,7 +44,10 @@ int ckpt_enter(ckpt *c) {
 }
 
 int ckpt_enter_run(ckpt_run *h) {
-  return h ? ckpt_enter(h->engine) : err_set(&open_error, ERR_INVAL, "the run is NULL");
+  if (!h) return err_set(&open_error, ERR_INVAL, "the run is NULL");
+  int rc = ckpt_enter(h->engine);
+  if (rc == 0) h->ready = true; /* whatever the call does to it */
+  return rc;
 }
 
 int ckpt_need(ckpt *c, const void *given, const char *what) {
@@ -282,6 +285,8 @@ static int follow_fd(ckpt *c, ckpt_run *h, err *e) {
 }
 
 static int step(ckpt *c, ckpt_run *h, err *e) {
+  h->ready = false;
+  h->steps++;
   int rc = run_step(h->run, &h->due, e);
   int followed = follow_fd(c, h, rc < 0 ? NULL : e);
   return rc < 0 ? rc : followed;
@@ -294,9 +299,13 @@ int ckpt_step(ckpt *c, ckpt_run *h) {
   return rc < 0 ? rc : armed;
 }
 
-static int step_all(ckpt *c) {
+/* A run for which nothing has come is left alone: of 400 that are idle each is stepped when it is due. Whose the
+ * jobs are that have ended is not known here: after those all are asked. */
+static int step_those(ckpt *c, bool all) {
   int first = 0;
+  int64_t now = c->env.io->now(c->env.io, IO_MONO);
   for (ckpt_run *h = c->runs; h; h = h->next) {
+    if (!all && !h->ready && h->due > now) continue;
     int rc = step(c, h, first < 0 ? NULL : &c->error); /* the other runs go on */
     if (first == 0) first = rc;
   }
@@ -310,6 +319,17 @@ static void drain(int fd) {
   (void)n;
 }
 
+/* True if it is the pool's. */
+static bool take_event(ckpt *c, void *tag) {
+  if (tag == &c->event)
+    drain(c->event);
+  else if (tag == &c->timer)
+    drain(c->timer);
+  else if (tag)
+    ((ckpt_run *)tag)->ready = true;
+  return !tag;
+}
+
 int ckpt_dispatch(ckpt *c, int timeout_ms) {
   struct epoll_event events[16];
   int entered = ckpt_enter(c);
@@ -317,13 +337,11 @@ int ckpt_dispatch(ckpt *c, int timeout_ms) {
   if (c->told_count) timeout_ms = 0;
   int n = epoll_wait(c->epoll, events, 16, timeout_ms);
   if (n < 0 && errno != EINTR) return err_sys(&c->error, errno, "wait for events");
-  for (int i = 0; i < n; i++) {
-    if (events[i].data.ptr == &c->event) drain(c->event);
-    if (events[i].data.ptr == &c->timer) drain(c->timer);
-  }
+  bool settled = false;
+  for (int i = 0; i < n; i++) settled |= take_event(c, events[i].data.ptr);
   if (c->pool) pool_settle(c->pool, false);
   ckpt_comment_settle(c);
-  int rc = step_all(c);
+  int rc = step_those(c, settled);
   return rc < 0 ? rc : (int)c->told_count;
 }
 
@@ -361,7 +379,10 @@ int ckpt_cancel(ckpt *c, uint64_t job) {
   int rc = ckpt_enter(c);
   if (rc < 0) return rc;
   for (ckpt_run *h = c->runs; h; h = h->next)
-    if (run_cancel(h->run, job)) return 0;
+    if (run_cancel(h->run, job)) {
+      h->ready = true;
+      return 0;
+    }
   if (ckpt_trees_cancel(c, job)) return 0;
   return err_set(&c->error, ERR_NOENT, "no job %llu is running", (unsigned long long)job);
 }

@@ -47,8 +47,10 @@ struct ckpt_run {
   ckpt *engine;
   ckpt_run *next;
   run *run;
-  int fd;      /* of its detector, in the epoll set; -1: none */
-  int64_t due; /* IO_MONO time at which it has to be stepped though nothing happens */
+  int fd;         /* of its detector, in the epoll set; -1: none */
+  int64_t due;    /* IO_MONO time at which it has to be stepped though nothing happens */
+  bool ready;     /* something has come for it since it was stepped */
+  uint64_t steps; /* how often it was: what many runs cost */
 };
 
 struct ckpt {
