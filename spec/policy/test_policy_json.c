@@ -18,7 +18,7 @@ static int open_state(void **unused) {
 }
 
 static int close_state(void **unused) {
-  lua_close(L);
+  bounds_close(&bounds, L);
   return 0;
 }
 

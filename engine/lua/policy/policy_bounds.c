@@ -1,6 +1,6 @@
 #include "policy_bounds.h"
 
-#include <stdlib.h>
+#include <lauxlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -40,22 +40,28 @@ bool bounds_reached(bounds_end *end) {
 
 static void *allocate(void *ud, void *block, size_t old, size_t size) {
   policy_bounds *b = ud;
-  if (size == 0) {
-    free(block);
-    b->used -= old;
-    return NULL;
-  }
   /* A block that shrinks is never refused: Lua takes that for granted. */
   if (b->cap && size > old && size - old > b->cap - (b->used < b->cap ? b->used : b->cap))
     return NULL;
-  void *moved = realloc(block, size);
-  if (moved) b->used = b->used - old + size;
+  void *moved = b->memory(b->arena, block, old, size);
+  if (moved || size == 0) b->used = b->used - old + size;
   return moved;
 }
 
 lua_State *bounds_state(policy_bounds *b) {
   *b = (policy_bounds){0};
-  return lua_newstate(allocate, b);
+  lua_State *L = luaL_newstate();
+  if (!L) return NULL;
+  lua_atpanic(L, NULL); /* what that would print is for no host of ours */
+  b->memory = lua_getallocf(L, &b->arena);
+  b->used = ((size_t)lua_gc(L, LUA_GCCOUNT, 0) << 10) + (size_t)lua_gc(L, LUA_GCCOUNTB, 0);
+  lua_setallocf(L, allocate, b);
+  return L;
+}
+
+void bounds_close(policy_bounds *b, lua_State *L) {
+  lua_setallocf(L, b->memory, b->arena);
+  lua_close(L);
 }
 
 void bounds_push_where(lua_State *L) {

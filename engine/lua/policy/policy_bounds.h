@@ -37,11 +37,14 @@ typedef struct policy_bounds {
   bounds_end end;
   bounds_over over;
   policy_cover *cover; /* borrowed: is told each line; NULL: nobody asks for it */
+  lua_Alloc memory;    /* LuaJIT's own: it takes a third less time than the C library's */
+  void *arena;
 } policy_bounds;
 
 /* Makes a state whose memory is counted in `b`, which has to outlive it. There is no cap and no
  * hook yet: LuaJIT dies when its first allocations fail. NULL: out of memory. */
 lua_State *bounds_state(policy_bounds *b);
+void bounds_close(policy_bounds *b, lua_State *L);
 
 /* Bounds the request from here on; `cap` is for all that it holds, in bytes. Call it inside of a
  * protected call: it raises nothing itself, but the code after it may. */

@@ -125,7 +125,7 @@ static policy_state *state_new(const char **why) {
 
 void policy_state_close(policy_state *s) {
   if (!s) return;
-  lua_close(s->L);
+  bounds_close(&s->bounds, s->L);
   cover_free(s->cover);
   free(s);
 }
