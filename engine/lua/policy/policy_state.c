@@ -207,6 +207,15 @@ static int l_load(lua_State *L) {
   return 1;
 }
 
+/* Has nothing collected before the state holds `size` bytes: to look through all for what one question
+ * leaves takes longer than to answer it. From there on it is collected near to what is held. */
+static void collect_from(const policy_state *s, size_t size) {
+  size_t percent = 100 * size / s->bounds.used;
+  lua_gc(s->L, LUA_GCSETPAUSE, percent > PAUSE ? (int)percent : PAUSE);
+  lua_gc(s->L, LUA_GCRESTART, -1);
+  lua_gc(s->L, LUA_GCSETPAUSE, PAUSE);
+}
+
 /* Puts what a check makes up in place of what is known; the event is on top. */
 static void l_make_up(lua_State *L, const json_t *made_up) {
   const char *key;
@@ -232,7 +241,7 @@ static void l_make_event(lua_State *L, work *w) {
   if (!lua_istable(L, -1)) luaL_error(L, "the event of the question is broken");
   lua_gc(L, LUA_GCSTOP, 0); /* nothing of a list is garbage; what raises here ends the state */
   w->items = policy_push_items(L, &w->behind, &w->held);
-  lua_gc(L, LUA_GCRESTART, -1);
+  collect_from(w->s, w->s->bounds.cap / 2); /* what comes now is held to the end */
   lua_setfield(L, -2, "list");
 }
 
@@ -297,17 +306,12 @@ static int enter(policy_state *s, lua_CFunction fn, work *w) {
   return rc;
 }
 
-/* Garbage counts in the cap, and Lua does not collect when the cap refuses. Nor does it before there
- * is so much: a question leaves little, and to look through the library for it takes longer than to
- * answer. */
+/* Garbage counts in the cap, and Lua does not collect when the cap refuses. */
 static void leave(policy_state *s) {
   const size_t most = s->bare + GARBAGE_MAX;
   lua_settop(s->L, 0);
   if (s->bounds.used > most) lua_gc(s->L, LUA_GCCOLLECT, 0);
-  size_t percent = 100 * most / s->bounds.used;
-  lua_gc(s->L, LUA_GCSETPAUSE, percent > PAUSE ? (int)percent : PAUSE);
-  lua_gc(s->L, LUA_GCRESTART, -1);
-  lua_gc(s->L, LUA_GCSETPAUSE, PAUSE);
+  collect_from(s, most);
 }
 
 /* Reads a member of the error object on top, if that is a table with such a text: raw, since
