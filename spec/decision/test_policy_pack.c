@@ -3,6 +3,7 @@
 
 #include "with_cmocka.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,17 @@ static const char *any_name(void) {
   return PICK(names);
 }
 
+/* As trainings report them. */
+static char some_numbers[200];
+
+static void draw_numbers(void) {
+  static const char *const forms[] = {"{\"loss\":%.17g,\"acc\":%g}",
+                                      "{\"loss\":%.15g,\"acc\":%.3f}",
+                                      "{\"loss\":%.16f,\"acc\":%.1e}"};
+  double loss = ldexp(draw(1u << 31), (int)draw(80) - 60), acc = draw(100000) / 99999.0;
+  snprintf(some_numbers, sizeof some_numbers, PICK(forms), draw(4) ? loss : -loss, acc);
+}
+
 static const char *any_metrics(void) {
   static const char *const metrics[] = {
       NULL,
@@ -70,6 +82,29 @@ static const char *any_metrics(void) {
       "{\"lo\\u0073s\":3,\"\xc3\xa9\":1,\"\":4}",
       "{\"\\u0000\":1}",
       "{\"a\xff\":1}",
+      "{\"loss\":-0,\"acc\":-0.5}",
+      "{\"loss\":01}",
+      "{\"loss\":1.}",
+      "{\"loss\":.5}",
+      "{\"loss\":-}",
+      "{\"loss\":+1}",
+      "{\"loss\":0x10}",
+      "{\"loss\":1e}",
+      "{\"loss\":1E5,\"acc\":1e+05}",
+      "{\"loss\":1e-05,\"acc\":2.5e-99}",
+      "{\"loss\":1e100,\"acc\":1e-400}",
+      "{\"loss\":123456789012345678,\"acc\":-123456789012345678}",
+      "{\"loss\":1234567890123456789}",
+      "{\"loss\":0.1234567890123456789}",
+      "{\"loss\":1,}",
+      "{\"loss\":1,\"acc\"}",
+      "{\"loss\":1 }",
+      "{\"loss\":1",
+      "{,}",
+      "{\"loss\":1}}",
+      some_numbers,
+      some_numbers,
+      some_numbers,
       "{\"loss\":1} ",
       "{\"loss\":1}x",
       "{}",
@@ -367,6 +402,7 @@ static void a_packed_list_is_judged_as_one_in_json(void **unused) {
       uint64_t from = seed;
       policy_item items[ITEMS];
       size_t count = 1 + draw(ITEMS);
+      draw_numbers();
       for (size_t i = 0; i < count; i++) items[i] = any_item();
       for (int hook = POLICY_KEEP; hook <= POLICY_RESTORE; hook++) {
         if (!policy_has(w.packed[0], (policy_hook)hook)) continue;

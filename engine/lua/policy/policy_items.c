@@ -1,7 +1,9 @@
 #include "policy_items.h"
 
 #include <lauxlib.h>
+#include <locale.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policy_json.h"
@@ -51,12 +53,82 @@ static void l_text(const maker *m, int member) {
   lua_rawset(m->L, -3);
 }
 
+/* ---- metrics ---- */
+
+static const char *skip_digits(const char *at) {
+  while (*at >= '0' && *at <= '9') at++;
+  return at;
+}
+
+/* Returns the end of a number that strtod() reads as JSON means it: neither too large for a whole number
+ * nor for a real one, and no "-0", which is 0. NULL: it is none of these. */
+static const char *plain_number_end(const char *at) {
+  enum { DIGITS = 18, EXPONENT = 2 };
+  const char *begin = *at == '-' ? at + 1 : at, *end = skip_digits(begin);
+  bool real = *end == '.';
+  if (end == begin || end - begin > DIGITS || (*begin == '0' && end - begin > 1)) return NULL;
+  if (real) end = skip_digits(begin = end + 1);
+  if (real && (end == begin || end - begin > DIGITS)) return NULL;
+  if (*end == 'e') {
+    real = true;
+    begin = end[1] == '-' || end[1] == '+' ? end + 2 : end + 1;
+    end = skip_digits(begin);
+    if (end == begin || end - begin > EXPONENT) return NULL;
+  }
+  return real || strncmp(at, "-0", 2) != 0 ? end : NULL;
+}
+
+static const char *plain_key_end(const char *at) {
+  while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\') at++;
+  return *at == '"' ? at : NULL;
+}
+
+/* Sets the member "KEY":NUMBER of the table on top. Returns its end; NULL: it is no such member, or is
+ * there already. */
+static const char *l_plain_member(lua_State *L, const char *at, locale_t numbers) {
+  const char *key_end = *at == '"' ? plain_key_end(at + 1) : NULL;
+  const char *number = key_end && key_end[1] == ':' ? key_end + 2 : NULL;
+  const char *end = number ? plain_number_end(number) : NULL;
+  if (!end) return NULL;
+  lua_pushlstring(L, at + 1, (size_t)(key_end - at - 1));
+  lua_pushvalue(L, -1);
+  lua_rawget(L, -3);
+  if (!lua_isnil(L, -1)) return NULL;
+  lua_pop(L, 1);
+  lua_pushnumber(L, strtod_l(number, NULL, numbers));
+  lua_rawset(L, -3);
+  return end;
+}
+
+/* Pushes metrics that are names and numbers and no more, as nearly all are: a list has thousands, and to
+ * make a tree of each first takes most of the time. `text` ends with a NUL. False, and nothing is pushed:
+ * they are read as any JSON. */
+static bool l_plain_metrics(lua_State *L, const char *text, size_t len) {
+  static locale_t numbers; /* a host may write 0,5 */
+  int top = lua_gettop(L);
+  const char *at = text + 1;
+  if (!numbers) numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+  if (!numbers || *text != '{' || *at == '}') return false;
+  lua_newtable(L);
+  while ((at = l_plain_member(L, at, numbers)) && *at == ',') at++;
+  if (at && at + 1 == text + len && *at == '}') return true;
+  lua_settop(L, top);
+  return false;
+}
+
 /* A text that is no object, from a log, is left out. */
 static void l_metrics(const maker *m) {
   const char *text;
   size_t len;
   if (!packed_text(m->from, &text, &len)) l_broken(m->L);
-  if (!text || js_parse(text, len, "metrics", m->held, NULL) < 0) return;
+  if (!text) return;
+  push_key(m, METRICS);
+  if (l_plain_metrics(m->L, text, len)) {
+    lua_rawset(m->L, -3);
+    return;
+  }
+  lua_pop(m->L, 1);
+  if (js_parse(text, len, "metrics", m->held, NULL) < 0) return;
   if (json_is_object(*m->held)) {
     push_key(m, METRICS);
     policy_push_numbers(m->L, *m->held);
