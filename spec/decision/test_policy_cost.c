@@ -3,11 +3,11 @@
 
 #include "with_cmocka.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,35 +112,38 @@ static void end_costs(costs *c, const char *what) {
 
 enum { QUESTION = 512, ANSWER = 256 };
 
-static void echo(int end) {
+static void echo(int from, int to) {
   char text[QUESTION] = {0};
-  while (read(end, text, sizeof text) > 0 && write(end, text, ANSWER) == ANSWER) continue;
+  while (read(from, text, sizeof text) > 0 && write(to, text, ANSWER) == ANSWER) continue;
   _exit(0);
 }
 
 /* What a question costs of which nothing is thought: no decision in another process can be cheaper. */
 static void an_exchange_takes_what_this_machine_takes_for_it(void **unused) {
   char text[QUESTION] = {0};
-  int ends[2];
+  int to[2], from[2];
   costs c;
   if (!bench_file()) skip();
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  assert_int_equal(pipe2(to, O_CLOEXEC), 0);
+  assert_int_equal(pipe2(from, O_CLOEXEC), 0);
   pid_t other = fork();
   if (other == 0) {
-    close(ends[0]);
-    echo(ends[1]);
+    close(to[1]);
+    echo(to[0], from[1]);
   }
-  close(ends[1]);
-  struct pollfd answer = {.fd = ends[0], .events = POLLIN};
+  close(to[0]);
+  close(from[1]);
+  struct pollfd answer = {.fd = from[0], .events = POLLIN};
   begin_costs(&c, other, 5000);
   for (int i = 0; i < 5000; i++) {
-    assert_int_equal(send(ends[0], text, sizeof text, MSG_NOSIGNAL), sizeof text);
+    assert_int_equal(write(to[1], text, sizeof text), sizeof text);
     assert_int_equal(poll(&answer, 1, -1), 1);
-    assert_int_equal(recv(ends[0], text, sizeof text, MSG_DONTWAIT), ANSWER);
+    assert_int_equal(read(from[0], text, sizeof text), ANSWER);
     add_cost(&c);
   }
   end_costs(&c, "the floor: an exchange of 512 bytes and 256 back, and the looks at the clocks");
-  close(ends[0]);
+  close(to[1]);
+  close(from[0]);
   assert_int_equal(waitpid(other, NULL, 0), other);
 }
 
