@@ -15,6 +15,7 @@
 #   whole NAME [LEAST] one test: each commit of $WORK/NAME is whole, as judge.py says
 #   node_all N         prints the processes of a node
 #   node_lose N, node_freeze N, node_thaw N, node_return N
+#   daemons_signal N SIGNAL NAMES   to those processes of a node that have one of the names, as "slurmd|srun"
 set -u
 if [[ -z ${CKPT_CLUSTER-} ]]; then
   here=$(mktemp -d "${TMPDIR:-/tmp}/ckpt-slurm.XXXXXX") || exit 1
@@ -94,6 +95,12 @@ node_all() { # N: the first process last
 node_signal() { kill "-$2" $(node_all "$1") 2>/dev/null; }
 node_freeze() { node_signal "$1" STOP; }
 node_thaw() { node_signal "$1" CONT; }
+daemons_signal() {
+  local pid
+  for pid in $(node_all "$1"); do
+    [[ $(cat "/proc/$pid/comm" 2>/dev/null) =~ ^($3)$ ]] && kill "-$2" "$pid"
+  done
+}
 node_lose() { kill -KILL "$(cat "$CKPT_CLUSTER/node.$1.pid")"; }
 node_return() {
   spec/servers/slurm.sh node "$CKPT_CLUSTER" "$1"

@@ -16,8 +16,18 @@ saved() { seen 90 "$WORK/$1.log" "\"saved\", \"step\": $2,"; }
 # Where the machine is busy the first commit comes long after its files: without it there is nothing to go on from.
 committed() { seen 90 "$WORK/$1.out" 'committed checkpoint-'; }
 node_of_first() { sed -n 's/.*"rank": 0,.*"host": "n\([1-4]\)".*/\1/p' "$WORK/$1.log" | tail -n 1; }
+node_of_other() { sed -n 's/.*"rank": 1,.*"host": "n\([1-4]\)".*/\1/p' "$WORK/$1.log" | tail -n 1; }
 # Slurm waits a minute, and for several answers, until it gives the rest of a job up whose node is frozen.
 again() { seen 300 "$WORK/$1.log" '"start", "step": [1-9]'; }
+
+# Resumes the nodes that Slurm has drained, since it could not end the rest of a job there at once.
+nodes_resume() {
+  local n
+  for n in 1 2 3 4; do
+    scontrol update nodename="n$n" state=resume 2>/dev/null
+    wait_for 60 "node $n" is_up "$n"
+  done
+}
 
 # ---- a node is lost, with its processes and its disk ----
 
@@ -43,13 +53,41 @@ again frozen
 tell $? "where the first rank's node is frozen the job goes on elsewhere"
 reaches 120 "$JOB" COMPLETED
 node_thaw "$n"
-# Slurm drains those on which it could not end the rest of the job at once.
-for n in 1 2 3 4; do
-  scontrol update nodename="n$n" state=resume 2>/dev/null
-  wait_for 60 "node $n" is_up "$n"
-done
+nodes_resume
 sleep 5
 whole frozen 5
+
+# ---- Slurm's own processes on a node stand still, and the tasks there do not ----
+
+commits() { grep -c 'committed checkpoint-' "$WORK/$1.out"; }
+# shellcheck disable=SC2317 # wait_for calls it
+more_than() { (($(commits "$1") > $2)); }
+
+both stepd 60
+saved stepd 10
+committed stepd
+n=$(node_of_other stepd)
+daemons_signal "$n" STOP slurmstepd
+had=$(commits stepd)
+wait_for 60 "three more commits" more_than stepd $((had + 2))
+daemons_signal "$n" CONT slurmstepd
+reaches 120 "$JOB" COMPLETED
+[[ $(grep -c '"start"' "$WORK/stepd.log") == 2 ]]
+tell $? "the daemon of a step stands still, and the job saves and ends"
+whole stepd 5
+
+both deaf 100
+saved deaf 10
+committed deaf
+n=$(node_of_other deaf)
+daemons_signal "$n" STOP "slurmd|slurmstepd"
+again deaf
+tell $? "where Slurm's daemons of a node stand still, the job goes on elsewhere"
+reaches 120 "$JOB" COMPLETED
+daemons_signal "$n" CONT "slurmd|slurmstepd"
+nodes_resume
+sleep 5
+whole deaf 5
 
 # ---- two live copies of one job: what slurmctld makes of one when it is killed at the wrong moment ----
 
