@@ -68,6 +68,30 @@ END
   whole elastic 2
   grep -q "torchrun ended with 0" "$TELL_LOG" && [[ $(started elastic) == "10 10" ]]
   tell $? "torchrun: the tasks that it starts again by itself go on from one checkpoint, and end well"
+
+  # It is told to end, and the task saves at that, which takes it longer than a launcher that waits a second.
+  ended() { # NAME: leaves what was said in $TELL_LOG, and the seconds from TERM to the last beat of the task in $took
+    TELL_LOG=$WORK/$1.out
+    # shellcheck disable=SC2016 # it is for the shell of the task
+    "$torch" --standalone --nproc-per-node 1 --no-python -- \
+      "$CKPT" run --run "$1" --dir "$WORK/$1.dir" --to "$WORK/$1" --marker DONE -- sh -c '
+        save() { date +%s >"$0.term"; sleep 6; mkdir "$0/checkpoint-1"; : >"$0/checkpoint-1/DONE"; }
+        trap save TERM
+        : >"$0.up"
+        while date +%s >"$0.now"; do mv "$0.now" "$0.last"; sleep 0.2; done' "$WORK/$1.dir" >"$TELL_LOG" 2>&1 &
+    local pid=$!
+    wait_for 120 "the task of torchrun" test -e "$WORK/$1.dir.up"
+    kill -TERM "$pid"
+    wait "$pid"
+    took=$(($(cat "$WORK/$1.dir.last") - $(cat "$WORK/$1.dir.term")))
+  }
+  ended patient
+  ((took >= 26)) && grep -q "within 30 s" "$TELL_LOG" &&
+    grep -q "checkpoint-1" <("$CKPT" ls "$WORK/patient")
+  tell $? "torchrun: a task that it ends has the 30 s that it says, and what it saves then is committed ($took s)"
+  TORCH_ELASTIC_SHUTDOWN_TIMEOUT=10 ended short
+  ((took >= 7 && took < 26)) && grep -q "within 10 s: torchrun kills it then" "$TELL_LOG"
+  tell $? "torchrun: or as many as its variable gives it ($took s)"
 else
   skipped "torchrun is not installed (make test-frameworks brings it)"
 fi
