@@ -472,17 +472,23 @@ int settle_own(store *s, runlog *log, uint64_t keep, const log_sink *sink, err *
   return rc;
 }
 
-void settle_older(store *s, runlog *log, const log_sink *sink) {
+/* Giving it up may bring what others have appended, and with it another list of attempts. */
+static int try_to_give_up(store *s, runlog *log, const runlog_attempt *a, const log_sink *sink) {
   err why = {0};
+  char *unit = strdup(a->unit);
+  int rc = give_up_older(s, log, a, sink, &why);
+  if (rc < 0 && rc != ERR_CONFLICT)
+    log_say(sink, LOG_WARN, "what an earlier run left of %s stays for now: %s",
+            unit ? unit : "a unit", why.text);
+  free(unit);
+  return rc;
+}
+
+void settle_older(store *s, runlog *log, const log_sink *sink) {
   int rc = 0;
-  for (uint64_t n = 0; (n = next_open(log, n)) != RUNLOG_NONE; n++) {
+  for (uint64_t n = 0; rc != ERR_FENCED && (n = next_open(log, n)) != RUNLOG_NONE; n++) {
     const runlog_state *state = runlog_view(log);
     const runlog_attempt *a = runlog_find_attempt(state, n);
-    if (a->owner >= state->term.n) continue;
-    rc = give_up_older(s, log, a, sink, &why);
-    if (rc < 0 && rc != ERR_CONFLICT)
-      log_say(sink, LOG_WARN, "what an earlier run left of %s stays for now: %s", a->unit,
-              why.text);
-    if (rc == ERR_FENCED) return;
+    if (a->owner < state->term.n) rc = try_to_give_up(s, log, a, sink);
   }
 }

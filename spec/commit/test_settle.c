@@ -555,6 +555,20 @@ static void a_newer_term_stops_it(void **state) {
   }
 }
 
+/* What the newer one has begun meanwhile comes into the list in which the older saves are. */
+static void of_what_stays_since_a_newer_term_is_there_the_name_is_told(void **state) {
+  char said[ERR_TEXT_MAX] = "";
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    announce(s, world_log(w, "", "one"), "a");
+    runlog *log = world_log(w, "", "two"), *newer = world_log(w, "", "three");
+    for (int i = 0; i < 40; i++) announce(s, newer, "b");
+    log_sink sink = {.fn = keep_last, .ctx = said};
+    settle_older(s, log, &sink);
+    assert_non_null(strstr(said, "what an earlier run left of a stays for now"));
+  }
+}
+
 static void a_store_that_does_not_answer_decides_nothing(void **state) {
   world *w = *state;
   store_lossy *lossy = world_lossy(w, true);
@@ -705,6 +719,7 @@ int main(void) {
       cmocka_unit_test(what_is_shown_after_a_removal_stays),
       cmocka_unit_test(a_group_under_the_name_of_a_swept_save_stays_and_is_seen),
       cmocka_unit_test(a_newer_term_stops_it),
+      cmocka_unit_test(of_what_stays_since_a_newer_term_is_there_the_name_is_told),
       IN_A_MEM_WORLD(a_store_that_does_not_answer_decides_nothing),
       IN_A_FILE_WORLD(what_was_committed_is_not_given_up),
       IN_A_MEM_WORLD(own_leftovers_are_given_up_and_those_of_older_terms_are_not),
