@@ -141,9 +141,22 @@ mount_fuse() {
   mounted=
   return 1
 }
+at_rest() { # each of its threads waits for a request, or for another thread: read, futex
+  local call
+  for call in /proc/"$mounted"/task/*/syscall; do
+    [[ $(cut -d ' ' -f 1 "$call") =~ ^(0|202)$ ]] || return 1
+  done
+}
 if mount_fuse; then
   start -p m/p.lua
-  sleep 2 # what the daemon has read and not answered would hold up the end of the process, whatever it does
+  # What the daemon has read and not answered would hold up the end of the process, whatever it does.
+  for _ in {1..40}; do
+    sleep 0.5
+    kill -STOP "$mounted"
+    sleep 0.1
+    at_rest && break
+    kill -CONT "$mounted"
+  done
   kill -STOP "$mounted"
   reload 6 && grep -q "does the file system below them answer" said
   tell $? "files that do not come are given up after a while"
