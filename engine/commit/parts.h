@@ -52,8 +52,8 @@ typedef struct parts_seen {
   bool *there;     /* one for each rank */
   uint32_t count;  /* how many are there */
   uint32_t failed; /* the first rank that gave up, and has no part; the world's size if none did */
-  uint32_t
-      newest; /* whose record is the youngest: of all who see all records at once, all name the same */
+  /* Whose record is the youngest: of all who see all records at once, all name the same. */
+  uint32_t newest;
 } parts_seen;
 int parts_look(store *s, const runlog *log, const part *p, parts_seen *out, err *e);
 /* The same for who wants to know only whether all are there: where they take several pages, it ends at the

@@ -52,10 +52,10 @@ typedef struct lab_event {
   int64_t step;     /* or MATCH_NO_STEP */
   uint64_t bytes;   /* of the checkpoint, where `sized` */
   bool sized;
-  double
-      transfer_s; /* what the saves of the trial take from here on, or what this try took; negative:
-                      * as before, not told */
-  lab_outcome outcome; /* and how they end; */
+  /* What the saves of the trial take from here on, or what this try took; negative: as before, or
+   * not told. */
+  double transfer_s;
+  lab_outcome outcome; /* how those saves end from here on, or how this try ended */
   int fault;           /* with LAB_FAIL: the error */
   double grace_s;      /* of a preemption */
   double limit_s;      /* of a start: until its job is ended; negative: not known */

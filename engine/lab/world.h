@@ -79,9 +79,10 @@ typedef struct lab_trial {
   uint64_t next_commit, resumed;
   int64_t keep_at; /* when something that was dropped is deleted; INT64_MAX: never */
   bool keep_asked;
-  size_t fresh; /* commits since that was asked last; */
-  bool
-      some_stay; /* and of those that were to go then: the core keeps them, or the limit of a pass */
+  size_t fresh; /* commits since it was last asked what is kept */
+  /* Some that its answer let go are there all the same: the core keeps them, or the limit of a
+   * pass. */
+  bool some_stay;
   char *result, *memory, *memory_stored; /* stored: with the last commit */
   uint64_t results, since_results, since_checkpoints, since_bytes;
   int64_t saved_ns;  /* 0: there was none */

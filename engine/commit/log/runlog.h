@@ -232,9 +232,10 @@ typedef struct runlog_title {
   bool continue_run;  /* the user's word: another run's place will do */
   uint64_t vacant; /* the place is nobody's (nothing was ever committed, and nobody is at work), as
                        * long as this is its next entry; 0: it is somebody's */
-  bool
-      asked; /* whether the newest term's writer may be pushed aside was asked when that was `newest`; false: */
-  uint64_t newest; /* whoever it is may be */
+  /* Asked whether the newest term's writer may be pushed aside, when that term was `newest`; false:
+   * whoever it is may be. */
+  bool asked;
+  uint64_t newest;
 } runlog_title;
 
 /* True if the place belongs to a run of this id: by entry 0, or since it joined. */

@@ -51,8 +51,8 @@ typedef struct transfer {
   bool later; /* transfer_down: the user's metadata comes too, if it was set after the save */
   const progress_sink *progress; /* not for transfer_up; may be NULL */
   transfer_nearby *nearby;       /* transfer_down; may be NULL */
-  const char
-      *shown; /* where its files will stand when they are whole; NULL: no other task is told */
+  /* Where its files will stand when they are whole; NULL: no other task is told. */
+  const char *shown;
 } transfer;
 
 /* Sends every regular file of the tree to "<prefix>/<name>" and fills in its digests. A file that
