@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,13 +158,21 @@ static int take_checkpoint(const reading *r, const json_t *line) {
   return rc;
 }
 
+/* The code of a name; 0: none. A code that has no name is recorded, too, as err_name() has it, and
+ * is read as one that has none. */
+static int fault_of(const char *name) {
+  enum { NAMELESS = INT_MIN };
+  const int code = err_of_name(name);
+  return code == 0 && strcmp(name, err_name(NAMELESS)) == 0 ? NAMELESS : code;
+}
+
 /* How the store fails; who names an error need not say that it does. */
 static int take_fault(const reading *r, const json_t *transfer) {
   json_t *value;
   if (r->out->outcome == LAB_FAIL) r->out->fault = ERR_TIMEOUT;
   if (!members_given(transfer, "error", &value)) return 0;
   const char *name = json_string_value(value);
-  r->out->fault = name ? err_of_name(name) : 0;
+  r->out->fault = name ? fault_of(name) : 0;
   if (r->out->fault == 0 || r->out->outcome == LAB_OK)
     return members_wrong(&r->in, "error",
                          "the code of an error, as \"NOSPACE\", of a transfer that fails");
