@@ -99,6 +99,17 @@ int fs_read(const io *io, const char *path, size_t max, buf *out, err *e) {
   return rc;
 }
 
+int fs_open_regular(const io *io, const char *path) {
+  struct stat st;
+  /* O_NONBLOCK: opening a FIFO would wait for its writer for ever. */
+  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (fd < 0) return fd;
+  int rc = io->fstat(io, fd, &st);
+  if (rc == 0 && S_ISREG(st.st_mode)) return fd;
+  io->close(io, fd);
+  return rc < 0 ? rc : -EINVAL;
+}
+
 ssize_t fs_fill(const io *io, int fd, void *to, size_t len) {
   size_t got = 0;
   while (got < len) {

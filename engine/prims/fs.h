@@ -32,6 +32,10 @@ bool fs_take_name(char *path, char name[FS_NAME_MAX]);
 /* Reads a whole file of at most `max` bytes into `out` (appended). ERR_LIMIT if it is larger. */
 int fs_read(const io *io, const char *path, size_t max, buf *out, err *e);
 
+/* Opens a regular file for reading, not through a link: a descriptor, or -errno (-EINVAL: it is
+ * something else). */
+int fs_open_regular(const io *io, const char *path);
+
 /* Fills `to` from a descriptor: the number of bytes, short only at the end of the file, or -errno.
  */
 ssize_t fs_fill(const io *io, int fd, void *to, size_t len);

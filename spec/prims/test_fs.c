@@ -143,6 +143,26 @@ static void a_fifo_is_refused_without_waiting(void **unused) {
   buf_free(&b);
 }
 
+static void a_regular_file_is_opened_and_nothing_else_nor_waited_for(void **unused) {
+  struct {
+    const char *name;
+    int code;
+  } const others[] = {{"pipe", -EINVAL}, {"dir", -EINVAL}, {"link", -ELOOP}, {"none", -ENOENT}};
+  const int open = count_fds();
+  char text[8];
+  write_file(in("file"), "bytes");
+  assert_int_equal(mkfifo(in("pipe"), 0600), 0);
+  make_dir(in("dir"));
+  assert_int_equal(symlink("file", in("link")), 0);
+  int fd = fs_open_regular(io_, in("file"));
+  assert_true(fd >= 0);
+  assert_int_equal(fs_fill(io_, fd, text, sizeof text), 5);
+  close(fd);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    assert_int_equal(fs_open_regular(io_, in(others[i].name)), others[i].code);
+  assert_int_equal(count_fds(), open);
+}
+
 /* --- what is written, and in which order --- */
 
 static void a_new_file_has_its_content_and_mode(void **unused) {
@@ -743,6 +763,7 @@ int main(void) {
       TEST(reading_gives_the_whole_file_or_an_error),
       TEST(large_files_and_those_without_a_size_are_read),
       TEST(a_fifo_is_refused_without_waiting),
+      TEST(a_regular_file_is_opened_and_nothing_else_nor_waited_for),
       TEST(a_new_file_has_its_content_and_mode),
       TEST(a_new_file_never_replaces_one_nor_follows_a_link),
       TEST(a_new_file_is_flushed_before_it_is_closed),

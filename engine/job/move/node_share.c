@@ -139,16 +139,6 @@ void node_share_close(node_share *s) {
 
 /* ---- one file ---- */
 
-static int open_file(const io *io, const char *path) {
-  struct stat st;
-  /* O_NONBLOCK: a FIFO must not make us wait for its other end. */
-  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  if (io->fstat(io, fd, &st) == 0 && S_ISREG(st.st_mode)) return fd;
-  io->close(io, fd);
-  return -1;
-}
-
 /* Opens what a note leads to: the two paths, each ended by a NUL. What is no longer staged is shown. */
 static int open_noted(const io *io, int note) {
   char text[2 * FS_PATH_MAX];
@@ -156,8 +146,8 @@ static int open_noted(const io *io, int note) {
   if (len <= 0 || text[len - 1]) return -1;
   const char *staged = text, *shown = text + strlen(text) + 1;
   if (shown >= text + len || shown + strlen(shown) + 1 != text + len) return -1;
-  int fd = open_file(io, staged);
-  return fd < 0 ? open_file(io, shown) : fd;
+  int fd = fs_open_regular(io, staged);
+  return fd < 0 ? fs_open_regular(io, shown) : fd;
 }
 
 /* Waits for the lock: ERR_HELD where who has it shows no sign of life. */

@@ -143,18 +143,11 @@ static int finish_file(const io *io, int fd, const char *path, mode_t mode, int6
   return rc;
 }
 
-/* Opens what may have the bytes of a file already: a descriptor, or -1. */
+/* Opens what may have the bytes of a file already: a descriptor, or one below 0. */
 static int open_near(const transfer *t, const manifest_entry *entry) {
-  const io *io = t->io;
   char path[FS_PATH_MAX];
-  struct stat st;
   if (!t->nearby || !t->nearby->stood(t->nearby->ctx, entry->name, path)) return -1;
-  /* O_NONBLOCK: a FIFO must not make us wait for its other end. */
-  int fd = io->open(io, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  if (io->fstat(io, fd, &st) == 0 && S_ISREG(st.st_mode)) return fd;
-  io->close(io, fd);
-  return -1;
+  return fs_open_regular(t->io, path);
 }
 
 static void count(transfer_nearby *n, const source *s) {
