@@ -25,10 +25,6 @@ typedef struct maker {
   json_t **held;
 } maker;
 
-static void l_broken(lua_State *L) {
-  luaL_error(L, "the list of the question is broken");
-}
-
 /* Pushes the name of a member: a value and lua_rawset() follow. */
 static void push_key(const maker *m, int member) {
   lua_pushvalue(m->L, m->keys + member);
@@ -36,7 +32,7 @@ static void push_key(const maker *m, int member) {
 
 static void l_number(const maker *m, int member) {
   double value;
-  if (!packed_number(m->from, &value)) l_broken(m->L);
+  if (!packed_number(m->from, &value)) policy_l_broken(m->L, "list");
   if (isnan(value)) return;
   push_key(m, member);
   lua_pushnumber(m->L, value);
@@ -46,7 +42,7 @@ static void l_number(const maker *m, int member) {
 static void l_text(const maker *m, int member) {
   const char *text;
   size_t len;
-  if (!packed_text(m->from, &text, &len)) l_broken(m->L);
+  if (!packed_text(m->from, &text, &len)) policy_l_broken(m->L, "list");
   if (!text) return;
   push_key(m, member);
   lua_pushlstring(m->L, text, len);
@@ -120,7 +116,7 @@ static bool l_plain_metrics(lua_State *L, const char *text, size_t len) {
 static void l_metrics(const maker *m) {
   const char *text;
   size_t len;
-  if (!packed_text(m->from, &text, &len)) l_broken(m->L);
+  if (!packed_text(m->from, &text, &len)) policy_l_broken(m->L, "list");
   if (!text) return;
   push_key(m, METRICS);
   if (l_plain_metrics(m->L, text, len)) {
@@ -140,7 +136,7 @@ static void l_metrics(const maker *m) {
 
 static void l_item(const maker *m) {
   unsigned char flags;
-  if (!packed_byte(m->from, &flags) || (flags & ~FLAGS)) l_broken(m->L);
+  if (!packed_byte(m->from, &flags) || (flags & ~FLAGS)) policy_l_broken(m->L, "list");
   lua_createtable(m->L, 0, MEMBERS);
   for (int i = AGE; i < NAME; i++) l_number(m, i);
   for (int i = NAME; i < METRICS; i++) l_text(m, i);

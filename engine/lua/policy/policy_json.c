@@ -67,8 +67,8 @@ static place place_of(const char *key, place above) {
   return strcmp(key, "metrics") == 0 || strcmp(key, "result") == 0 ? NUMBERS : ANYWHERE;
 }
 
-static void l_broken(lua_State *L) {
-  luaL_error(L, "the event of the question is broken");
+void policy_l_broken(lua_State *L, const char *part) {
+  luaL_error(L, "the %s of the question is broken", part);
 }
 
 /* Returns how many members a table has; each takes a byte at least, so that the room which is made for
@@ -76,7 +76,7 @@ static void l_broken(lua_State *L) {
 static int l_count(lua_State *L, packed *from) {
   double count;
   if (!packed_number(from, &count) || !(count >= 0 && count <= (double)(from->end - from->at)))
-    l_broken(L);
+    policy_l_broken(L, "event");
   return (int)count;
 }
 
@@ -84,7 +84,7 @@ static void l_string(lua_State *L, packed *from, place at) {
   const char *text;
   size_t len;
   double number;
-  if (!packed_text(from, &text, &len) || !text) l_broken(L);
+  if (!packed_text(from, &text, &len) || !text) policy_l_broken(L, "event");
   if (at == IN_NUMBERS && number_spelt(text, &number))
     lua_pushnumber(L, number);
   else
@@ -100,7 +100,7 @@ static void l_object(lua_State *L, packed *from, int depth, place at) {
     const char *key;
     size_t len;
     if (!packed_text(from, &key, &len) || !key) {
-      l_broken(L);
+      policy_l_broken(L, "event");
       return;
     }
     lua_pushlstring(L, key, len);
@@ -121,20 +121,20 @@ static void l_array(lua_State *L, packed *from, int depth) {
 static void l_packed(lua_State *L, packed *from, int depth, place at) {
   unsigned char kind = PACKED_NULL;
   double number;
-  if (depth == 0 || !packed_byte(from, &kind)) l_broken(L);
+  if (depth == 0 || !packed_byte(from, &kind)) policy_l_broken(L, "event");
   luaL_checkstack(L, 4, "the event is nested too deep");
   switch (kind) {
   case PACKED_NULL: lua_pushnil(L); break;
   case PACKED_FALSE:
   case PACKED_TRUE: lua_pushboolean(L, kind == PACKED_TRUE); break;
   case PACKED_NUMBER:
-    if (!packed_number(from, &number)) l_broken(L);
+    if (!packed_number(from, &number)) policy_l_broken(L, "event");
     lua_pushnumber(L, number);
     break;
   case PACKED_STRING: l_string(L, from, at); break;
   case PACKED_ARRAY: l_array(L, from, depth); break;
   case PACKED_OBJECT: l_object(L, from, depth, at); break;
-  default: l_broken(L);
+  default: policy_l_broken(L, "event");
   }
 }
 

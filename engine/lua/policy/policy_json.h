@@ -22,6 +22,9 @@ void policy_push_numbers(lua_State *L, const json_t *object);
  * Raises also if it is none, or is nested too deep. */
 void policy_push_packed(lua_State *L, packed *from);
 
+/* Raises that this part of a question ("list") is not as it was packed. */
+void policy_l_broken(lua_State *L, const char *part);
+
 /* Appends the value at `index` as JSON. Raises nothing and runs nothing of the policy: tables are
  * read raw. A table with the keys 1..n is an array, one with other keys than that an object, and
  * all of those have to be texts; an empty table is {}. Bytes that are not UTF-8, and NUL, become
