@@ -8,6 +8,7 @@
 
 #include "base/seconds.h"
 #include "base/vec.h"
+#include "job/move/transfer.h"
 #include "run/quarantine/emptying.h"
 #include "run/run_prepare.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commit/manifest_read.h"
+#include "job/move/transfer.h"
 #include "prims/fs.h"
 
 int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e) {

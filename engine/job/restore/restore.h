@@ -8,7 +8,6 @@
 #include "base/io.h"
 #include "commit/manifest/manifest.h"
 #include "job/move/progress_sink.h"
-#include "job/move/transfer.h"
 #include "commit/log/runlog.h"
 #include "prims/fs.h"
 #include "prims/fs_held.h"
@@ -19,6 +18,8 @@
 /* A restore's own directory has this name, with a random one behind it. 1.0 had it without. */
 #define RESTORE_STAGING ".ckpt-restore"
 
+struct transfer_nearby; /* transfer.h */
+
 typedef struct restore {
   const io *io; /* holds the target directory and the staging (fs_held) */
   store *store;
@@ -26,7 +27,7 @@ typedef struct restore {
   const char *staging; /* restore_open_staging; on the file system of the target directory */
   atomic_int *cancel;  /* may be NULL */
   const progress_sink *progress;      /* may be NULL */
-  transfer_nearby *nearby;            /* what is here already of its files; may be NULL */
+  struct transfer_nearby *nearby;     /* what is here already of its files; may be NULL */
   int (*may_show)(void *ctx, err *e); /* asked right before a unit appears; NULL: it may */
   void *ctx;
 } restore;
