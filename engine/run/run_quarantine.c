@@ -11,6 +11,7 @@
 #include "job/move/transfer.h"
 #include "run/quarantine/emptying.h"
 #include "run/run_prepare.h"
+#include "run/wait/ticker.h"
 
 /* ---- staging ---- */
 
@@ -224,14 +225,24 @@ static void say_brought(const run *r, const char *unit, const transfer_nearby *n
             here ? "; the others were here, with the digests that were saved" : "");
 }
 
+static void show_life(void *ctx, uint64_t n) {
+  (void)n;
+  node_share_beat(ctx);
+}
+
 int prepare_bring(const struct prepare *p, restore *how, const manifest *m, const char *key,
                   const char *dir, err *e) {
   struct old_copy old = {p, m, dir};
   const run *r = p->run;
   transfer_nearby nearby = {
       .stood = stood, .ctx = &old, .node = r->node, .turn = r->ranks.rank, .turns = r->ranks.world};
+  ticker *life = NULL;
+  err why = {0};
   how->nearby = &nearby;
+  if (r->node && ticker_begin(NODE_SHARE_BEAT_NS, show_life, r->node, &life, &why) < 0)
+    log_say(r->env->log, LOG_INFO, "other tasks wait for blocks of this one alone: %s", why.text);
   int rc = restore_unit(how, m, key, dir, e);
+  ticker_end(life);
   if (rc == 0) say_brought(r, m->unit, &nearby);
   return rc;
 }

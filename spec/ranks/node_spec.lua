@@ -93,6 +93,27 @@ describe("ranks on one node", function()
     assert.is_true(sum <= 1.1 * total, ("%d of %d"):format(sum, total))
   end)
 
+  --- The file in which the others see that somebody fetches `name`, and the times that they go by.
+  local function shown_of(name)
+    local hex = place.must_sh(([[sed -n '/"name":"%s"/s/.*"digest":"\([^"]*\)".*/\1/p' \
+      store/checkpoint-1/.ckpt-manifest.json]]):format(name))
+    return function()
+      return (place.must_sh("stat -c '%x|%y' /tmp/ckpt-lua-$(id -u)/node-*/" .. hex))
+    end
+  end
+
+  it("shows that it is alive while its store does not answer", function()
+    launches = launches + 1
+    start(0, JOB, "", "STORE_HOLD=store/checkpoint-1/large")
+    await("the read", function() return support.read(path("held", 0)) end, 60)
+    local shown = shown_of "large.bin"
+    local first = shown()
+    await("a sign of life", function() return shown() ~= first end, 60)
+    assert.are.equal(first:match "|.*", shown():match "|.*") -- of no block
+    place.must_sh "kill -9 $(cat 0.pid)"
+    await("its end", function() return support.read(path("code", 0)) end, 60)
+  end)
+
   it("read each the part of its own, and once what all of them had", function()
     place.must_sh "rm -r store"
     launches = launches + 1

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@ struct node_share {
   const log_sink *log;
   char dir[FS_PATH_MAX];
   lock here;
+  pthread_mutex_t mutex;
+  node_claim *ours; /* those that we fetch */
 };
 
 /* ---- the meeting ---- */
@@ -120,6 +123,7 @@ node_share *node_share_open(const io *io, const log_sink *log, const char *root,
   s->here.fd = -1;
   int rc = find_place(s, root, launch, boot, target, &why);
   if (rc == 0) rc = enter(s, &why);
+  if (rc == 0) pthread_mutex_init(&s->mutex, NULL);
   if (rc == 0) return s;
   log_say(log, LOG_INFO, "what tasks of this node restore is not shared by them: %s", why.text);
   free(s);
@@ -134,6 +138,7 @@ void node_share_close(node_share *s) {
   if (is_left(s->dir, &alone) && fs_remove_tree(s->io, s->dir, &why) < 0)
     log_say(s->log, LOG_DEBUG, "%s", why.text); /* somebody has entered it meanwhile */
   lock_drop(&alone);
+  pthread_mutex_destroy(&s->mutex);
   free(s);
 }
 
@@ -150,23 +155,63 @@ static int open_noted(const io *io, int note) {
   return fd < 0 ? fs_open_regular(io, shown) : fd;
 }
 
-/* Waits for the lock: ERR_HELD where who has it shows no sign of life. */
+/* What one who waits has seen of the other: its two times, and since when they are the same. */
+typedef struct sight {
+  int64_t beat, block;             /* of the file */
+  int64_t beat_since, block_since; /* IO_MONO */
+} sight;
+
+/* False: the other is stopped, or is held up for longer than a store is waited for. Who follows it would be held
+ * up as long by the same store, so all of them together have one patience. */
+static bool is_waited_for(const io *io, const char *path, sight *seen) {
+  const int64_t s = 1000000000, now = io->now(io, IO_MONO);
+  struct stat st;
+  if (io->lstat(io, AT_FDCWD, path, &st) == 0) {
+    int64_t beat = io_time_ns(st.st_atim), block = io_time_ns(st.st_mtim);
+    if (block != seen->block) seen->block_since = now;
+    if (block != seen->block || beat != seen->beat) seen->beat_since = now;
+    seen->block = block;
+    seen->beat = beat;
+  }
+  return now - seen->beat_since < 30 * s && now - seen->block_since < 600 * s;
+}
+
+/* Waits for the lock: ERR_HELD where who has it is not waited for. */
 static int take(const node_share *s, const char *path, const atomic_int *cancel, lock *out) {
-  const int64_t ms = 1000000, patience = 30000 * ms;
+  const int64_t ms = 1000000;
   const io *io = s->io;
-  int64_t seen = 0, since = io->now(io, IO_MONO);
+  sight seen = {.beat_since = io->now(io, IO_MONO), .block_since = io->now(io, IO_MONO)};
   for (int64_t pause = 5 * ms;; pause += pause < 200 * ms ? pause / 2 : 0) {
-    struct stat st;
     int rc = lock_take(path, true, out, NULL);
     if (rc != ERR_HELD || (cancel && atomic_load(cancel))) return rc;
-    int64_t now = io->now(io, IO_MONO);
-    if (io->lstat(io, AT_FDCWD, path, &st) == 0 && io_time_ns(st.st_mtim) != seen) {
-      seen = io_time_ns(st.st_mtim);
-      since = now;
-    }
-    if (now - since >= patience) return rc;
+    if (!is_waited_for(io, path, &seen)) return rc;
     io->sleep(io, pause);
   }
+}
+
+/* A note of one that died, or whose files are gone, is none. Where there is none nothing is touched: that is no
+ * block that came. */
+static void forget_note(const node_share *s, const node_claim *c) {
+  struct stat st;
+  if (s->io->fstat(s->io, c->held.fd, &st) < 0 || st.st_size > 0)
+    s->io->ftruncate(s->io, c->held.fd, 0);
+}
+
+static void note_ours(node_share *s, node_claim *c) {
+  pthread_mutex_lock(&s->mutex);
+  c->next = s->ours;
+  s->ours = c;
+  pthread_mutex_unlock(&s->mutex);
+}
+
+static void note_ended(node_share *s, const node_claim *c) {
+  pthread_mutex_lock(&s->mutex);
+  for (node_claim **at = &s->ours; *at; at = &(*at)->next)
+    if (*at == c) {
+      *at = c->next;
+      break;
+    }
+  pthread_mutex_unlock(&s->mutex);
 }
 
 void node_share_claim(node_share *s, const digest *file, const atomic_int *cancel,
@@ -178,18 +223,29 @@ void node_share_claim(node_share *s, const digest *file, const atomic_int *cance
   if (fs_join(out->path, s->dir, hex, NULL) < 0) return;
   if (take(s, out->path, cancel, &out->held) < 0) return;
   out->from = open_noted(s->io, out->held.fd);
-  if (out->from >= 0)
+  if (out->from >= 0) {
     lock_drop(&out->held); /* the next one may read, too */
-  else
-    s->io->ftruncate(s->io, out->held.fd, 0); /* of one that died, or whose files are gone */
+  } else {
+    forget_note(s, out);
+    note_ours(s, out);
+  }
 }
 
 void node_share_alive(node_share *s, const node_claim *c) {
-  const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+  const struct timespec now[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
   if (c->held.fd >= 0) s->io->utimens(s->io, AT_FDCWD, c->path, now, AT_SYMLINK_NOFOLLOW);
 }
 
+void node_share_beat(node_share *s) {
+  const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
+  pthread_mutex_lock(&s->mutex);
+  for (const node_claim *c = s->ours; c; c = c->next)
+    s->io->utimens(s->io, AT_FDCWD, c->path, now, AT_SYMLINK_NOFOLLOW);
+  pthread_mutex_unlock(&s->mutex);
+}
+
 void node_share_end(node_share *s, node_claim *c, const char *staged, const char *shown) {
+  if (c->held.fd >= 0) note_ended(s, c);
   if (c->from >= 0) s->io->close(s->io, c->from);
   if (c->held.fd >= 0 && staged) {
     /* One that does not fit on its disk is no note, and the next one fetches. */

@@ -186,8 +186,18 @@ static void one_that_shows_no_sign_of_life_is_not_waited_for(void **unused) {
 static node_share *lively;
 static node_claim long_claim;
 
+/* True each 5 s. File systems tell times to some milliseconds, and two signs must not have the same. */
+static bool is_time(void) {
+  static int64_t last;
+  if (patient.slept < last) last = 0;
+  if (patient.slept - last < NODE_SHARE_BEAT_NS) return false;
+  last = patient.slept;
+  usleep(12000);
+  return true;
+}
+
 static void tell_of_life(void) {
-  if (patient.slept < 90 * INT64_C(1000000000)) node_share_alive(lively, &long_claim);
+  if (is_time() && patient.slept < 90 * INT64_C(1000000000)) node_share_alive(lively, &long_claim);
 }
 
 static void one_that_goes_on_is_waited_for(void **unused) {
@@ -199,6 +209,61 @@ static void one_that_goes_on_is_waited_for(void **unused) {
   node_share_claim(a, &file, NULL, &c);
   assert_true(is_alone(&c));
   assert_true(patient.slept >= 115 * INT64_C(1000000000));
+  node_share_end(lively, &long_claim, NULL, NULL);
+  node_share_close(lively);
+  node_share_close(a);
+}
+
+enum { BEATS_S = 90 };
+static int64_t beats_ns;
+
+static void beat(void) {
+  if (is_time() && patient.slept < beats_ns) node_share_beat(lively);
+}
+
+/* Its store does not answer: no block comes. */
+static void wait_for_one_that_beats_for(int64_t seconds) {
+  node_share *a = open_one();
+  node_claim c;
+  beats_ns = seconds * INT64_C(1000000000);
+  lively = open_one();
+  node_share_claim(lively, &file, NULL, &long_claim);
+  patient.meanwhile = beat;
+  node_share_claim(a, &file, NULL, &c);
+  assert_true(is_alone(&c));
+  node_share_end(lively, &long_claim, NULL, NULL);
+  node_share_beat(lively); /* what has ended shows nothing any more */
+  node_share_close(lively);
+  node_share_close(a);
+}
+
+static void one_that_is_alive_and_waits_for_its_store_is_waited_for(void **unused) {
+  wait_for_one_that_beats_for(BEATS_S);
+  assert_in_range(patient.slept / 1000000000, BEATS_S + 25, BEATS_S + 35);
+}
+
+static void one_that_brings_nothing_for_ten_minutes_is_not_waited_for(void **unused) {
+  wait_for_one_that_beats_for(3600);
+  assert_in_range(patient.slept / 1000000000, 600, 610);
+}
+
+static void give_up_and_try_again(void) {
+  node_share_end(lively, &long_claim, NULL, NULL);
+  node_share_claim(lively, &file, NULL, &long_claim);
+  beat();
+}
+
+/* Each would wait for the same store, one behind the other. */
+static void the_ten_minutes_are_those_of_all_that_tried(void **unused) {
+  node_share *a = open_one();
+  node_claim c;
+  beats_ns = INT64_MAX;
+  lively = open_one();
+  node_share_claim(lively, &file, NULL, &long_claim);
+  patient.meanwhile = give_up_and_try_again;
+  node_share_claim(a, &file, NULL, &c);
+  assert_true(is_alone(&c));
+  assert_in_range(patient.slept / 1000000000, 600, 610);
   node_share_end(lively, &long_claim, NULL, NULL);
   node_share_close(lively);
   node_share_close(a);
@@ -293,6 +358,9 @@ int main(void) {
       T(one_that_dies_leaves_it_to_the_next),
       T(one_that_shows_no_sign_of_life_is_not_waited_for),
       T(one_that_goes_on_is_waited_for),
+      T(one_that_is_alive_and_waits_for_its_store_is_waited_for),
+      T(one_that_brings_nothing_for_ten_minutes_is_not_waited_for),
+      T(the_ten_minutes_are_those_of_all_that_tried),
       T(a_wait_ends_when_the_restore_is_cancelled),
       T(the_last_one_removes_the_meeting),
       T(what_dead_ones_left_is_removed_and_not_believed),
