@@ -295,6 +295,8 @@ static void end_save(lab *l, lab_trial *t) {
   else
     committed(l, t, u);
   if (!t->stopped) line_take_back(l, t);
+  for (size_t i = 0; i < t->count; i++) /* what saves take is known better now */
+    if (t->units[i]->ask_at) t->units[i]->ask_at = l->now;
 }
 
 static lab_unit *next_of(const lab *l, const lab_trial *t) {

@@ -283,6 +283,13 @@ static void take_outcome(run *r, run_save *s) {
   }
 }
 
+/* What saves take is known better now: a rule that time would change may say otherwise at once. */
+static void ask_again(run *r, const run_group *g) {
+  const int64_t now = r->env->io->now(r->env->io, IO_MONO);
+  for (size_t i = 0; i < r->unit_count; i++)
+    if (r->units[i]->group == g && r->units[i]->ask_at) r->units[i]->ask_at = now;
+}
+
 void run_save_done(void *ctx) {
   run_save *s = ctx;
   run *r = s->run;
@@ -304,6 +311,7 @@ void run_save_done(void *ctx) {
   take_outcome(r, s);
   if (!run_unit_queued(u)) u->job = 0;
   if (u->gone) run_unit_remove(r, u);
+  ask_again(r, s->group);
   run_save_free(s);
   run_take_back(r);
 }

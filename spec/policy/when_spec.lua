@@ -470,6 +470,19 @@ describe("what saving costs", function()
     assert.is_true(spent > ran * 0.09)
   end)
 
+  it("waits for the end of a save that is under way: nobody knows what it takes", function()
+    for _, takes in ipairs { 0, 5 } do
+      local more = facts(nil, takes > 0 and takes or nil, 1000, 1)
+      more.queue = { running = true, waiting = 0 }
+      local answer, again, _, _, reason = ask("when.overhead_below(10)", more)
+      assert.equal("skip", answer)
+      assert.is_true(again > 0) -- so it is asked again at the end of the save
+      assert.truthy(reason:find("a save is under way", 1, true), reason)
+      more.queue.running = false
+      assert.equal("sync", (ask("when.overhead_below(10)", more)))
+    end
+  end)
+
   it("tells when the share allows one more", function()
     local answer, again = ask("when.overhead_below(10)", facts(nil, 5, 60, 4))
     assert.same({ "skip", 30 }, { answer, again })

@@ -150,10 +150,11 @@ function when.before_deadline(s)
 end
 
 --- Saves if the saves so far and this one together take less than that share of the job's time: all
---- tries of the group's saves count, from their begin to their end, the failed ones too.
+--- tries of the group's saves count, from their begin to their end, the failed ones too. While one is
+--- under way nobody knows what it takes: it is waited for, and then the run asks again.
 ---@param percent number above 0, at most 100
 function when.overhead_below(percent)
-  local title = "when.overhead_below"
+  local title, GRACE = "when.overhead_below", 60
   if not M.is_finite(percent) or percent <= 0 or percent > 100 then
     M.misuse("%s: a number of percent above 0, at most 100, not %s", title, M.show(percent))
   end
@@ -161,6 +162,10 @@ function when.overhead_below(percent)
     local e = ctx.e
     local ran, spent = measured(e, "job", "seconds"), measured(e, "saves", "spent")
     local cost = measured(e, "saves", "seconds")
+    if ran and table_at(e, "queue").running then
+      changes_in(ctx, GRACE) -- the end of the save comes first
+      return false, "a save is under way, and counts when it has ended"
+    end
     local none = not cost and spent == 0
     if not ran or not spent or none then return want, "no save was measured" end
     local all = spent + (cost or 0)
