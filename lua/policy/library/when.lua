@@ -150,8 +150,8 @@ function when.before_deadline(s)
 end
 
 --- Saves if the saves so far and this one together take less than that share of the job's time: all
---- tries of the group's saves count, from their begin to their end, the failed ones too. While one is
---- under way nobody knows what it takes: it is waited for, and then the run asks again.
+--- tries of the group's saves count, from their begin to their end, the failed ones too. While one
+--- is under way nobody knows what that takes: it is waited for, and then the run asks again.
 ---@param percent number above 0, at most 100
 function when.overhead_below(percent)
   local title, GRACE = "when.overhead_below", 60

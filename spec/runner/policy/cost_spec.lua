@@ -72,7 +72,7 @@ describe("policy simulate plays", function()
     -- A save takes 10 s; the first is not foreseen, and each other one waits until it may be.
     assert.equal("c-10 c-200 c-300 c-400 c-500 c-600 c-700 c-800 c-900", saved)
     assert.equal(9, sum.saves)
-    -- One of 50 s is under way when the next ones are complete, and none of them is queued behind it.
+    -- One of 50 s is under way when the next ones are complete: none of them is queued behind it.
     policy "when.overhead_below(50)"
     tell("", every(10, 460), '{"t":461,"event":"crash"}')
     saved = simulate("e.jsonl", "--bandwidth 2/s")
