@@ -6,11 +6,26 @@
 
 enum { ROOM_FIRST = 8 };
 
+#ifdef __SANITIZE_ADDRESS__
+/* A short array moves with each item: who keeps the address of one over that is found. */
+enum { MOVES_UP_TO = 64 };
+
+static size_t room_behind(size_t count, size_t room) {
+  return count < MOVES_UP_TO ? count + 1 : room;
+}
+#else
+static size_t room_behind(size_t count, size_t room) {
+  (void)count;
+  return room;
+}
+#endif
+
 bool vec_grow(void *items, size_t count, size_t *room, size_t size) {
   void *old;
   size_t more = ROOM_FIRST, bytes;
   if (count < *room) return true;
   if (*room && __builtin_mul_overflow(*room, 2, &more)) return false;
+  more = room_behind(count, more);
   if (__builtin_mul_overflow(more, size, &bytes)) return false;
   memcpy(&old, items, sizeof old); /* through another pointer type it could not be read */
   void *grown = realloc(old, bytes);
