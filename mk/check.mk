@@ -41,10 +41,12 @@ check-format: | setup
 check-lua: | setup
 	@luacheck -q --no-color $(LUA) | sed 's/^Total:/luacheck:/'; exit $${PIPESTATUS[0]}
 
-# Where the checker cannot be had, nothing is checked, and that is said: no package of Debian has it.
+# Where the checker cannot be had, nothing is checked, and that is said: no package of Debian has it. With
+# NEED_TYPES=yes that is an error.
 check-types: | setup
 	@$(if $(filter no,$(SETUP)),:,spec/types/emmylua.sh install || :); \
 	  if server=$$(spec/types/emmylua.sh path); then python3 spec/types/check.py "$$server"; \
+	  elif [ '$(NEED_TYPES)' = yes ]; then echo "types: nothing was checked, and NEED_TYPES=yes wants it" >&2; exit 1; \
 	  else echo "types: skipped"; fi
 
 check-shell: | setup

@@ -3,12 +3,15 @@
 
 SERVER is EmmyLua's language server (emmylua.sh path). What is checked is lua/ckpt, the policies that
 come with us and those of docs/policies.md; with FILEs, these policies instead. Prints a line for each
-finding, as compilers do; the exit code is 1 if there is one.
+finding, as compilers do; the exit code is 1 if there is one. TYPES_PATIENCE=SECONDS (300) is how long it
+waits for each answer of the server.
 """
 
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,16 +27,33 @@ FAULTS = {
 # The library builds some of its tables and classes when it runs; of it, what its annotations name has to be
 # there.
 OF_LIBRARY = {"annotation-usage-error", "syntax-error", "type-not-found"}
-RETURNS = re.compile(r"^return\b", re.M)
-BEGINS = re.compile(r"^return \{", re.M)
+RETURNS = re.compile(r"^return\b.*", re.M)
+NAME = re.compile(r"return (\w+)\s*(?:--.*)?")
+TYPE = "---@type ckpt.Policy\n"
+PATIENCE_S = int(os.environ.get("TYPES_PATIENCE", 300))
+
+
+def give_up(text):
+    sys.exit("check-types: " + text)
 
 
 class Server:
-    """The language server, one request at a time."""
+    """The language server, one request at a time. Who asks waits for PATIENCE_S at most."""
 
     def __init__(self, program, log):
-        self.child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        self.log = log
         self.asked = 0
+        try:
+            self.child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        except OSError as why:
+            give_up(f"the language server does not start: {why}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
 
     def send(self, **message):
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
@@ -47,9 +67,15 @@ class Server:
                 return json.loads(self.child.stdout.read(length))
             name, value = line.split(b":", 1)
             length = int(value) if name.lower() == b"content-length" else length
-        sys.exit("check-types: the language server has ended")
+        raise EOFError
 
-    def ask(self, method, **params):
+    def last_words(self):
+        self.log.seek(0)
+        lines = self.log.read().decode(errors="replace").split("\n")
+        said = [line for line in lines if line.strip()]
+        return f"; it said last: {said[-1]}" if said else ""
+
+    def answer(self, method, params):
         self.asked += 1
         self.send(id=self.asked, method=method, params=params)
         while True:
@@ -57,22 +83,60 @@ class Server:
             if "method" in message and "id" in message:  # it asks us: there is nothing to say
                 self.send(id=message["id"], result=None)
             elif message.get("id") == self.asked:
-                return message["result"]
+                return message
+
+    def ask(self, method, **params):
+        def late(*_):
+            give_up(f"the language server has not answered {method} for {PATIENCE_S} s{self.last_words()}")
+
+        signal.signal(signal.SIGALRM, late)
+        signal.alarm(PATIENCE_S)
+        try:
+            message = self.answer(method, params)
+        except (EOFError, OSError):
+            give_up(f"the language server has ended before it answered {method}{self.last_words()}")
+        except ValueError as why:
+            give_up(f"the language server says to {method} what cannot be read: {why}")
+        finally:
+            signal.alarm(0)
+        if "result" not in message:
+            why = message.get("error", {}).get("message", "it gives no reason")
+            give_up(f"the language server refuses {method}: {why}")
+        return message["result"]
+
+
+def typed(text):
+    """Gives the table that a policy returns its type: the text with a line more, and how many lines are before
+    that one. It is looked for at the beginning of a line, as the chunk's own words stand: the table itself, or
+    a local that is one. None: what is returned is neither."""
+    returned = list(RETURNS.finditer(text))[-1]
+    at, rest = returned.start(), text[returned.end():]
+    if returned[0].startswith("return {"):
+        return text[:at] + TYPE + "local _ = {" + text[at + len("return {"):], text[:at].count("\n")
+    name = NAME.fullmatch(returned[0])
+    made = name and re.search(rf"^local {name[1]} = \{{", text[:at], re.M)
+    if rest.strip() or not made:
+        return None
+    at = made.start()
+    return text[:at] + TYPE + text[at:], text[:at].count("\n")
 
 
 def policies(where, files):
-    """Copies the policies, and gives the table that each returns its type, in a line before it. Returns for
-    each copy where it is from, its first line there, and how many lines are before that one."""
-    origin = {}
+    """Copies the policies, with the type of what they return. Returns for each copy where it is from, its first
+    line there, and how many lines are before the one that is more; and where those are from, by their last
+    line, of which it is not seen what they return."""
+    origin, unseen = {}, []
 
     def add(text, path, line):
         if not RETURNS.search(text):  # some keys of one
             text, line = "return {\napi = 1,\n" + text + "\n}\n", line - 2
-        begins = BEGINS.search(text)
-        before = text[: begins.start()].count("\n") if begins else sys.maxsize
+        found = typed(text)
+        if not found:
+            unseen.append((path, line + text.rstrip("\n").count("\n")))
+            return
         copy = where / f"{len(origin)}.lua"
-        copy.write_text(BEGINS.sub("---@type ckpt.Policy\nlocal _ = {", text, count=1))
-        origin[copy] = (path, line, before)
+        copy.write_text(found[0])
+        origin[copy] = (path, line, found[1])
 
     for path in files or sorted((ROOT / "policies").glob("*.lua")):
         add(pathlib.Path(path).read_text(), path, 1)
@@ -81,7 +145,7 @@ def policies(where, files):
         text = page.read_text()
         for block in re.finditer(r"^```lua\n(.*?)^```", text, re.M | re.S):
             add(block[1], page, text[: block.start(1)].count("\n") + 1)
-    return origin
+    return origin, unseen
 
 
 def findings(server, where):
@@ -89,10 +153,18 @@ def findings(server, where):
                capabilities={"textDocument": {"diagnostic": {}}, "workspace": {"diagnostics": {}}},
                workspaceFolders=[{"uri": where.as_uri(), "name": "checked"}])
     server.send(method="initialized", params={})
-    for item in server.ask("workspace/diagnostic", previousResultIds=[])["items"]:
+    told_of = server.ask("workspace/diagnostic", previousResultIds=[])
+    if not isinstance(told_of, dict) or "items" not in told_of:
+        give_up("the language server answers workspace/diagnostic, but tells of no file")
+    for item in told_of["items"]:
         path = pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(item["uri"]).path))
         for told in item.get("items", []):
             yield path, told["range"]["start"]["line"] + 1, told.get("code"), told["message"]
+
+
+def shown(path):
+    path = pathlib.Path(path).resolve()
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def main(program, files):
@@ -107,25 +179,24 @@ def main(program, files):
             copy.write_text(path.read_text())
         (where / "policies").mkdir()
         (where / ".emmyrc.json").write_text(json.dumps({"runtime": {"version": "LuaJIT"}}))
-        origin = policies(where / "policies", files)
-        server = Server(program, log)
-        for path, line, code, text in findings(server, where):
-            if path in origin:
-                name, first, before = origin[path]
-                line = first + line - 1 - (line > before + 1)
-            elif not files:
-                name = ROOT / "lua" / path.relative_to(library)
-            if code in (FAULTS if path in origin else () if files else OF_LIBRARY):
-                name = pathlib.Path(name).resolve()
-                short = name.relative_to(ROOT) if name.is_relative_to(ROOT) else name
-                found.add((str(short), line, code, " ".join(text.split())))
-        server.ask("shutdown")
-        server.send(method="exit")
-        server.child.wait(10)
+        origin, unseen = policies(where / "policies", files)
+        for path, line in unseen:
+            found.add((shown(path), line, "not-looked-at", "What is returned is no table that begins there, and no "
+                       "local that was made as one (`local policy = {`): its types are not looked at."))
+        with Server(program, log) as server:
+            for path, line, code, text in findings(server, where):
+                if path in origin:
+                    name, first, before = origin[path]
+                    line = first + line - 1 - (line > before + 1)
+                elif not files:
+                    name = ROOT / "lua" / path.relative_to(library)
+                if code in (FAULTS if path in origin else () if files else OF_LIBRARY):
+                    found.add((shown(name), line, code, " ".join(text.split())))
     for path, line, code, text in sorted(found):
         print(f"{path}:{line}: {text} [{code}]")
     if not found:
-        print(f"types: {len(origin)} policies and the library's annotations fit together")
+        count = len(origin)
+        print(f"types: {count} polic{'y' if count == 1 else 'ies'} and the library's annotations fit together")
     return 1 if found else 0
 
 

@@ -11,11 +11,15 @@ describe("make check-types", function()
   local dir
   support.with_directory(function(made) dir = made end)
 
-  local function check(text)
+  -- Of what comes with us, or of these policies: 1.lua and so on.
+  local function check(...)
     if not server then pending "EmmyLua's server is not there: spec/types/emmylua.sh install" end
-    if text then support.write(dir .. "/mine.lua", text) end
-    return support.sh(("python3 spec/types/check.py '%s' %s"):format(server,
-      text and dir .. "/mine.lua" or ""))
+    local files = ""
+    for i, text in ipairs { ... } do
+      support.write(("%s/%d.lua"):format(dir, i), text)
+      files = ("%s '%s/%d.lua'"):format(files, dir, i)
+    end
+    return support.sh(("python3 spec/types/check.py '%s' %s"):format(server, files))
   end
 
   it("finds nothing in what comes with us, nor in the guide", function()
@@ -43,9 +47,102 @@ return {
       "7: Undefined field `lst`", "8: expected `ckpt.policy.Best`",
       "9: undefined global variable: wen",
     } do
-      assert.is_truthy(text:find("mine.lua:" .. found, 1, true), found .. "\n" .. text)
+      assert.is_truthy(text:find("1.lua:" .. found, 1, true), found .. "\n" .. text)
     end
     assert.equal(6, #support.lines(text))
+  end)
+
+  it("looks at a policy that is a local first, as at one that is returned at once", function()
+    local policy = [[
+local policy = {
+  api = 1,
+  sync = function(e) return e.reslt.loss < 1 end,
+}
+
+function policy.ready(e) return e.chekpoint end
+
+return policy
+]]
+    local text, ended = check(policy, "---@type ckpt.Policy\n" .. policy)
+    assert.equal(1, ended, text)
+    for _, found in ipairs {
+      "1.lua:3: Undefined field `reslt`", "1.lua:6: Undefined field `chekpoint`",
+      "2.lua:4: Undefined field `reslt`", "2.lua:7: Undefined field `chekpoint`",
+    } do
+      assert.is_truthy(text:find(found, 1, true), text)
+    end
+    assert.equal(4, #support.lines(text))
+  end)
+
+  it("is red where it cannot see what a policy returns", function()
+    local text, ended = check("local meta = {}\nreturn setmetatable({ api = 1 }, meta)\n",
+      "local made = make()\nreturn made\n", "local policy = { api = 1 }\nreturn\n  policy\n")
+    assert.equal(1, ended, text)
+    for _, at in ipairs { "1.lua:2: ", "2.lua:2: ", "3.lua:3: " } do
+      assert.is_truthy(text:find(at .. "[^\n]*its types are not looked at"), text)
+    end
+    assert.equal(3, #support.lines(text))
+  end)
+
+  it("counts as one counts", function()
+    local text, ended = check "return { api = 1 }\n"
+    assert.equal(0, ended, text)
+    assert.equal("types: 1 policy and the library's annotations fit together\n", text)
+  end)
+
+  -- What a server does that is not well, in Python: `answer` is called with each request.
+  local function check_by(server_of, environment)
+    support.write(dir .. "/server", "#!/usr/bin/env python3\n" .. [[
+import json, sys, time
+print("I am not well", file=sys.stderr, flush=True)
+def read():
+    size = int(sys.stdin.buffer.readline().split(b":")[1])
+    sys.stdin.buffer.readline()
+    return json.loads(sys.stdin.buffer.read(size))
+def say(text):
+    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%s" % (len(text), text.encode()))
+    sys.stdout.flush()
+]] .. server_of)
+    support.write(dir .. "/mine.lua", "return { api = 1 }\n")
+    return support.sh(("chmod +x '%s/server'; %s timeout 60 python3 spec/types/check.py "
+      .. "'%s/server' '%s/mine.lua'"):format(dir, environment or "", dir, dir))
+  end
+
+  it("waits for a server that hangs for a while, and no longer", function()
+    local text, ended = check_by("read(); time.sleep(1000)", "TYPES_PATIENCE=1")
+    assert.equal(1, ended)
+    assert.equal("check-types: the language server has not answered initialize for 1 s; "
+      .. "it said last: I am not well\n", text)
+  end)
+
+  it("says why the server does not do what it is asked", function()
+    local error_answer = [[
+error = {"code": -32603, "message": "too much"}
+say(json.dumps({"id": read()["id"], "error": error}))]]
+    for server_of, said in pairs {
+      [error_answer] = "refuses initialize: too much",
+      ["read()"] = "has ended before it answered initialize; it said last: I am not well",
+      ["read(); say('{')"] = "says to initialize what cannot be read: ",
+    } do
+      local text, ended = check_by(server_of)
+      assert.equal(1, ended, text)
+      assert.equal("check-types: the language server " .. said, text:sub(1, 33 + #said))
+      assert.equal(1, #support.lines(text), text)
+    end
+    local text, ended = support.sh("python3 spec/types/check.py " .. dir .. "/none")
+    assert.equal(1, ended)
+    assert.is_truthy(text:find("check-types: the language server does not start: ", 1, true), text)
+  end)
+
+  it("is skipped without the checker, or red where it is needed", function()
+    local make = "unset MAKEFLAGS MAKELEVEL; XDG_CACHE_HOME=" .. dir
+      .. " make -s SETUP=no check-types"
+    local text, ended = support.sh(make)
+    assert.equal(0, ended, text)
+    assert.is_truthy(text:find("types: skipped\n", 1, true), text)
+    text, ended = support.sh(make .. " NEED_TYPES=yes")
+    assert.is_true(ended ~= 0, text)
+    assert.is_truthy(text:find("types: nothing was checked", 1, true), text)
   end)
 end)
 
