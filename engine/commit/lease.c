@@ -194,16 +194,28 @@ static int nap(store *s, int64_t seconds, err *e) {
   return 0;
 }
 
+/* A machine's id is no proof: images are copied with it, and containers bring that of theirs. */
+static void say_end_awaited(const store *s, const standing *now, bool same_host) {
+  char who[ERR_TEXT_MAX / 2 + 1];
+  name_holder(&now->by, who, sizeof who);
+  log_say(&s->log, LOG_WARN,
+          "the last writer ran %s: %s; its lease still stands: waiting for up to %" PRId64
+          " s (`take_over` goes on at once)%s",
+          same_host ? "on this machine before it was started anew, or on another one with its name "
+                      "and /etc/machine-id"
+                    : "on another host with the /etc/machine-id of this one, or on this one under "
+                      "another name",
+          who, now->left_s,
+          same_host ? "" : ". Copies of an image or a machine need an id each (docs/limits.md)");
+}
+
 /* Waits until the lease is over, or is seen renewed: then its writer is alive on another machine,
  * and there is nothing to wait for. It is looked at now and then. */
-static int await_end(store *s, const char *prefix, uint64_t term, standing *now,
+static int await_end(store *s, const char *prefix, uint64_t term, standing *now, bool same_host,
                      const lease_wait *wait, err *e) {
   enum { LOOK_S = 30 };
   const int64_t renewed_ns = now->renewed_ns;
-  log_say(&s->log, LOG_WARN,
-          "the last writer ran on this machine before it was started anew, and its lease still "
-          "stands: waiting for up to %" PRId64 " s (`take_over` goes on at once)",
-          now->left_s);
+  say_end_awaited(s, now, same_host);
   if (wait && wait->begins) wait->begins(wait->ctx, now->left_s, false);
   int rc = 0;
   while (rc == 0 && now->left_s > 0 && now->renewed_ns == renewed_ns) {
@@ -258,7 +270,7 @@ int lease_check(store *s, const char *prefix, const runlog_term *term, const run
   if (term->n == RUNLOG_NONE || take_over || lease_is_ours(&term->writer, who)) return 0;
   int rc = look_at(s, prefix, term->n, &now, e);
   if (rc == 0 && now.left_s > 0 && is_rebooted(&term->writer, who))
-    rc = await_end(s, prefix, term->n, &now, wait, e);
+    rc = await_end(s, prefix, term->n, &now, same(who->host, term->writer.host), wait, e);
   if (rc == 0 && now.left_s > 0 && wait && wait->until_ns)
     rc = await_other(s, prefix, term->n, &now, wait, e);
   if (rc == 0 && now.left_s > 0) rc = held(&now.by, LEASE_LIFE_S - now.left_s, e);

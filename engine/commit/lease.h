@@ -13,8 +13,8 @@ enum { LEASE_RENEW_S = 300, LEASE_LIFE_S = 900 };
 
 /* How the end of a lease is waited for. */
 typedef struct lease_wait {
-  /* Told, on the calling thread: for so many seconds at most, and whose it is: of the last writer
-   * on this machine before it was started anew, or (`other`) of a writer that may be alive. */
+  /* Told, on the calling thread: for so many seconds at most, and whose it is: of a writer
+   * with this machine's id and another boot, or (`other`) of one that may be alive. */
   void (*begins)(void *ctx, int64_t seconds, bool other);
   /* True if the scheduler says that this job of the holder (runlog_writer.job) is over; false if
    * nobody can tell. May be NULL. */
@@ -31,10 +31,11 @@ typedef struct lease_wait {
  *   - no lease stands, it is released, or it was not renewed for its life; or
  *   - `take_over` is set.
  *
- * If that writer ran on this machine before the last boot, the end of the lease is waited for
- * (`wait` is told, NULL: nobody): 0 when it is over, ERR_CANCELED. So is that of any other writer
- * until `wait->until_ns`, or until `wait->over` says that its job is over. Otherwise ERR_HELD, with
- * a text that names the holder, the lease's age, when to come back, and what else can be done. */
+ * If that writer ran on this machine before the last boot, or on one with a copy of its id, the end of
+ * the lease is waited for (`wait` is told, NULL: nobody): 0 when it is over, ERR_CANCELED. So is that of
+ * any other writer until `wait->until_ns`, or until `wait->over` says that its job is over. Otherwise
+ * ERR_HELD, with a text that names the holder, the lease's age, when to come back, and what else can be
+ * done. */
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, const lease_wait *wait, err *e);
 

@@ -70,7 +70,7 @@ static void on_wait(void *ctx, int64_t seconds, bool other) {
   run *r = ctx;
   snprintf(r->identity.waits, sizeof r->identity.waits, "the lease of %s: up to %" PRId64 " s",
            other ? "another writer, which may be alive"
-                 : "the last writer, which ran on this machine before it was started anew",
+                 : "the last writer, with this machine's id and before another start",
            seconds);
   say_waits(r);
   run_ranks_wait(r);

@@ -203,6 +203,32 @@ static void after_a_reboot_the_lease_is_waited_for(void **state) {
   store_close(s);
 }
 
+static char said[2048];
+
+static void hear(void *ctx, log_level level, const char *text) {
+  snprintf(said, sizeof said, "%s", text);
+}
+
+/* Containers of one image, and machines that were cloned, have one id. */
+static void a_wait_for_another_boot_does_not_claim_that_it_was_this_machine(void **state) {
+  store *s = open_store("mem://lease");
+  runlog_term old = on_machine(term_of("one", "", "node-a", "/s"), "M", "B1", "P1"),
+              me = on_machine(term_of("two", "", "node-b", "/t"), "M", "B2", "P2");
+  err e = {0};
+  s->log.fn = hear;
+  renew(s, &old);
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
+  assert_non_null(strstr(said, "host node-a"));
+  assert_non_null(strstr(said, "another host with the /etc/machine-id of this one"));
+  assert_null(strstr(said, "started anew"));
+  snprintf(me.writer.host, sizeof me.writer.host, "node-a");
+  renew(s, &old);
+  assert_int_equal(check(s, &old, &me, false, &e), 0);
+  assert_non_null(strstr(said, "on this machine before it was started anew, or on another one with "
+                               "its name and /etc/machine-id"));
+  store_close(s);
+}
+
 static void a_wait_for_a_lease_can_be_canceled(void **state) {
   store *s = open_store("mem://lease");
   runlog_term old = on_machine(term_of("one", "", "a", "/s"), "M", "B1", "P"),
@@ -405,6 +431,7 @@ int main(void) {
       cmocka_unit_test(a_lease_from_the_future_counts_as_fresh),
       cmocka_unit_test(the_same_job_takes_over_at_once),
       cmocka_unit_test(after_a_reboot_the_lease_is_waited_for),
+      cmocka_unit_test(a_wait_for_another_boot_does_not_claim_that_it_was_this_machine),
       cmocka_unit_test(a_wait_for_a_lease_can_be_canceled),
       cmocka_unit_test(another_writers_end_is_waited_for_where_that_is_wanted),
       cmocka_unit_test(a_writer_whose_job_is_over_is_not_waited_for),
