@@ -163,8 +163,8 @@ static void say_absent(hub *h) {
     log_say(h->log, LOG_WARN,
             "%" PRIu32 " of the %" PRIu32 " tasks in this directory have reported nothing for "
             "%" PRId64 " s: they are taken not to run below us, and a checkpoint is "
-            "complete without their word. Start each of them below us; or `tasks` 1, if they "
-            "never are, asks nobody",
+            "complete without their word. Start each of them below us, with the same directory; or "
+            "`tasks` 1, if they never are, asks nobody",
             h->absent, h->count, patience(h) / 1000000000);
 }
 

@@ -21,8 +21,9 @@ describe("tasks that write into one directory", function()
     f:close()
     local env = "env -u SLURM_STEP_ID TORCHELASTIC_RUN_ID=spec RANK=%d WORLD_SIZE=%d"
     env = (env .. " LOCAL_RANK=%d LOCAL_WORLD_SIZE=%d"):format(rank, world, rank, world)
-    local run = "%s %s run --run spec --dir %s/out --to %s/store --marker DONE %s -- sh %s.sh"
-    run = run:format(env, support.runner, dir, dir, more, name)
+    local run = "%s %s run --run spec %s --to %s/store --marker DONE %s -- sh %s.sh"
+    local own = more:find("--dir ", 1, true) and "" or "--dir " .. dir .. "/out"
+    run = run:format(env, support.runner, own, dir, more, name)
     os.execute(("{ exec 2>&1; %s & echo $! >%s.pid; wait $!; echo $? >%s.code; } >%s.log &")
       :format(run, name, name, name))
     return name
@@ -107,6 +108,29 @@ describe("tasks that write into one directory", function()
     assert.equal("", committed())
     says(names[0], "NOT proven whole: checkpoint%-1 %(number 1 of the 2 tasks in this directory")
     says(names[1], "all tasks have to see the same %-%-state, and this one has .*/own%-1")
+  end)
+
+  it("do not begin in another directory than the first one's, and are told which that is", function()
+    sh("mkdir " .. dir .. "/other; mkdir " .. dir .. "/out; ln -s out " .. dir .. "/link")
+    local state = " --rank-wait 3s --settle 1 --state " .. dir .. "/state"
+    local names = { [0] = start(0, 3, state, "sleep 3; save 1") }
+    names[1] = start(1, 3, state .. " --dir " .. dir .. "/other", "touch " .. dir .. "/begun")
+    names[2] = start(2, 3, state .. " --dir " .. dir .. "/link", "save 1") -- another name is none
+    assert.equal(2, code(names[1]))
+    says(names[1], "the first one watches .*/out, and %-%-dir .*/other is another directory")
+    says(names[1], "%-%-ranks task")
+    assert.is_nil(support.read(dir .. "/begun"))
+    assert.equal(0, code(names[2]))
+    code(names[0])
+  end)
+
+  it("that do not meet are asked whether their directory is one", function()
+    sh("mkdir " .. dir .. "/other")
+    local names = { [0] = start(0, 2, "--rank-wait 3s --settle 1", "save 1") }
+    names[1] = start(1, 2, "--rank-wait 3s --dir " .. dir .. "/other", "save 1")
+    assert.equal("0 13", codes(names))
+    says(names[0], "Start each of them below us, with the same directory")
+    says(names[1], "is it alive, and was it given the same %-%-dir?")
   end)
 
   it("do not begin on what an earlier use of their launch left, whatever the state is", function()

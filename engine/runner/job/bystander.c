@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,13 +110,26 @@ static int await_ready(const options *o, const role *role, const ckpt_place *pla
   bool apart = o->run.state && !ready_beside(o->run.dir, place->state, beside);
   report_error(
       "task %u of %u: the first one did not make %s ready within %.0f s (--rank-wait; launch "
-      "%s): is it alive%s%s%s",
+      "%s): is it alive, and was it given the same --dir%s%s%s",
       role->task, role->tasks, o->run.dir, o->run.rank_wait_s, role->launch,
       role->shared ? ", and does this host see the same directory? (--dir-is local)" : "?",
       apart ? " Nothing is beside it, so all tasks have to see the same --state, and this one has "
             : "",
       apart ? place->state : "");
   return EXIT_DEADLINE;
+}
+
+/* Nothing of what is written elsewhere would be saved, and nobody asks about it. */
+static int check_directory(const options *o, const role *role, const ready *r) {
+  struct stat st;
+  const char *watched = r->dir ? r->dir : "another directory";
+  bool missing = stat(o->run.dir, &st) != 0;
+  if (!missing && !ready_is_of_another(r, o->run.dir)) return 0;
+  report_error("task %u of %u: the first one watches %s, and --dir %s is %s: give all tasks that "
+               "write into one directory the same --dir, or --ranks task where each has its own",
+               role->task, role->tasks, watched, o->run.dir,
+               missing ? strerror(errno) : "another directory");
+  return missing ? EXIT_NOT_STARTED : EXIT_USAGE;
 }
 
 /* ---- what it tells ---- */
@@ -276,6 +290,7 @@ int bystander_run(const options *o, const role *role) {
   int code = locate(o, NULL, &place);
   if (code == 0) code = await_ready(o, role, &place, &ready);
   w.state = ready.state;
+  if (code == 0) code = check_directory(o, role, &ready);
   if (code == 0)
     code = locate(o, w.state, &place); /* the first task listens by now, if not before */
   if (code == 0 && supervise_begin(&sup) != 0) {

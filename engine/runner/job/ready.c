@@ -13,9 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "prims/proc.h"
 #include "state_dir.h"
 
-enum { NAME_ROOM = 200, TEXTS = 4 };
+enum { NAME_ROOM = 200, TEXTS = 6 };
 
 static const char ready_stem[] = "ready.";
 static const char ready_head[] = "ckpt-ready 1", failed_head[] = "ckpt-failed 1";
@@ -85,15 +86,32 @@ bool ready_beside(const char *dir, const char *state, char *out) {
          strcmp(out, state) != 0;
 }
 
+bool ready_place(const char *dir, char real[PATH_MAX], char place[READY_PLACE_MAX]) {
+  char boot[PROC_BOOT_MAX];
+  struct stat st;
+  if (!realpath(dir, real) || stat(real, &st) != 0 || proc_boot_id(boot, NULL) < 0) return false;
+  snprintf(place, READY_PLACE_MAX, "%s %ju %ju", boot, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+  return true;
+}
+
+bool ready_is_of_another(const ready *r, const char *dir) {
+  char real[PATH_MAX], place[READY_PLACE_MAX];
+  if (!r->dir || !r->place || !ready_place(dir, real, place) || strcmp(real, r->dir) == 0)
+    return false;
+  const char *number = strrchr(place, ' '), *theirs = strrchr(r->place, ' ');
+  return number && theirs && number - place == theirs - r->place &&
+         strncmp(place, r->place, (size_t)(number - place)) == 0 && strcmp(number, theirs) != 0;
+}
+
 int ready_say(const char *at, const char *launch, const ready *says) {
   char name[NAME_ROOM];
   int dir = state_dir_open(at);
   if (dir < 0) return dir;
   ready_name(launch, name, sizeof name);
   forget_others(dir, name);
-  int rc = put_texts(
-      dir, name,
-      (const char *const[TEXTS]){ready_head, says->resume, says->restored_from, says->state});
+  int rc = put_texts(dir, name,
+                     (const char *const[TEXTS]){ready_head, says->resume, says->restored_from,
+                                                says->state, says->dir, says->place});
   close(dir);
   return rc;
 }
@@ -132,7 +150,7 @@ static char *next_text(FILE *f, bool *bad) {
 
 int ready_read(const char *at, const char *launch, ready *out) {
   char path[PATH_MAX];
-  bool bad = false;
+  bool bad = false, short_one = false;
   *out = (ready){0};
   int rc = ready_path(at, launch, path, sizeof path);
   if (rc < 0) return rc;
@@ -142,6 +160,8 @@ int ready_read(const char *at, const char *launch, ready *out) {
   out->resume = next_text(f, &bad);
   out->restored_from = next_text(f, &bad);
   out->state = next_text(f, &bad);
+  out->dir = next_text(f, &short_one); /* earlier versions end before it */
+  out->place = next_text(f, &short_one);
   bool failed = head && strcmp(head, failed_head) == 0;
   if (failed && out->resume) out->failed = atoi(out->resume);
   bad = bad || !head || (failed ? out->failed < 1 : strcmp(head, ready_head) != 0);
@@ -156,5 +176,7 @@ void ready_free(ready *r) {
   free(r->resume);
   free(r->restored_from);
   free(r->state);
+  free(r->dir);
+  free(r->place);
   *r = (ready){0};
 }

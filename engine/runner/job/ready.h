@@ -4,17 +4,27 @@
 #ifndef RUNNER_JOB_READY_H
 #define RUNNER_JOB_READY_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 typedef struct ready {
   char *resume, *restored_from; /* NULL: none */
   char *state;                  /* of the task that watches; NULL where it failed */
   int failed;                   /* not 0: it ended with this code before it could be made ready */
+  char *dir, *place; /* what it watches, and where that is (ready_place); NULL: not known */
 } ready;
 
 /* The place beside `dir`; false: there is none, and `state` is the only one, or it is that. `out` has
  * PATH_MAX bytes. */
 bool ready_beside(const char *dir, const char *state, char *out);
+
+/* Finds the directory's path without links, and its place: the boot, the file system and the number there. */
+enum { READY_PLACE_MAX = 160 };
+bool ready_place(const char *dir, char real[PATH_MAX], char place[READY_PLACE_MAX]);
+/* True if `dir` is another directory than the one that is watched, for sure: it has another path, and another
+ * number on the same file system of the same host. One that was made anew has its path, and what is bound into
+ * containers its number; what other hosts see cannot be told. */
+bool ready_is_of_another(const ready *r, const char *dir);
 
 /* Leaves <at>/ready.<launch>, for by-standers, in one step; those of earlier launches go. 0 or
  * -errno. */

@@ -332,11 +332,14 @@ static int check_directory(session *s) {
 
 /* Tells the by-standers of the directory: from now on nobody of us writes there. */
 static int say_ready(session *s, const ckpt_prepared *prepared) {
-  char beside[PATH_MAX];
+  char beside[PATH_MAX], dir[PATH_MAX], place[READY_PLACE_MAX];
   const char *state = ckpt_run_state(s->run);
+  const bool known = ready_place(s->o->run.dir, dir, place);
   const ready says = {.resume = (char *)prepared->resume,
                       .restored_from = (char *)prepared->restored_from,
-                      .state = (char *)state};
+                      .state = (char *)state,
+                      .dir = known ? dir : NULL,
+                      .place = known ? place : NULL};
   if (!s->role->awaited) return 0;
   int rc = ready_say(state, s->role->launch, &says);
   if (rc == 0 && ready_beside(s->o->run.dir, state, beside) &&
