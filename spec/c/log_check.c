@@ -9,7 +9,8 @@ typedef struct entry {
   char type[16], nonce[64], unit[300], dir[300];
   long long n, term, attempt, commit, reader; /* -1: absent */
   long long owner;                            /* of an attempt */
-  bool closed, dropped, deleted, bad, good, numbers;
+  bool closed, dropped, deleted, bad, good, numbers, thin;
+  long long files, bytes;
   long long through;
   bool names_run;
 } entry;
@@ -50,6 +51,8 @@ static int load(store *s, const char *prefix, size_t n, entry *out) {
   out->through = number(object, "through");
   out->good = json_is_true(json_object_get(object, "good"));
   out->numbers = json_is_object(json_object_get(object, "metrics"));
+  out->files = number(object, "files");
+  out->bytes = number(object, "bytes");
   out->names_run = json_is_string(json_object_get(object, "run"));
   copy_text(object, "type", out->type, sizeof out->type);
   copy_text(object, "nonce", out->nonce, sizeof out->nonce);
@@ -131,6 +134,21 @@ static const char *check_mark(entry *all, size_t n) {
   return NULL;
 }
 
+/* Files of a good commit that is there go once, and some stay; 1.0 must not read on. */
+static const char *check_thin(entry *all, size_t n) {
+  entry *at = &all[n];
+  if (at->commit < 0 || at->commit >= (long long)n || !is(&all[at->commit], "commit"))
+    return bad(n, "it is about no commit");
+  entry *of = &all[at->commit];
+  if (of->dropped || of->bad || of->thin)
+    return bad(n, "it takes files of what is not there whole");
+  if (at->files < 1 || at->files >= of->files || at->bytes < 0 || at->bytes > of->bytes)
+    return bad(n, "it takes nothing, or all");
+  if (at->reader < 2) return bad(n, "1.0 would take what is gone for damage");
+  of->thin = true;
+  return NULL;
+}
+
 /* Closes, drops and deletes all: an end leaves nothing that a later entry may name. */
 static void end_all(entry *all, size_t n) {
   for (size_t i = 0; i < n; i++) all[i].closed = all[i].dropped = all[i].deleted = true;
@@ -174,6 +192,7 @@ static const char *check_one(entry *all, size_t n, long long *newest, bool *ende
   if (is(at, "adopt") || is(at, "sweep") || is(at, "commit")) return check_about(all, n);
   if (is(at, "drop") || is(at, "delete")) return check_removal(all, n);
   if (is(at, "bad")) return check_mark(all, n);
+  if (is(at, "thin")) return check_thin(all, n);
   if (is(at, "snapshot"))
     return at->through == (long long)n - 1 ? NULL : bad(n, "it is of another state");
   return bad(n, "its type is unknown");

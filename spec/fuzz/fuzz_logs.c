@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "commit/lease.h"
-#include "commit/manifest/manifest.h"
+#include "commit/manifest/manifest_thin.h"
 #include "commit/parts.h"
 #include "commit/pins.h"
 #include "commit/log/runlog.h"
@@ -65,6 +65,47 @@ void fuzz_manifest(const uint8_t *data, size_t size) {
   free(own);
 }
 
+/* What is left of a checkpoint is part of it, by the count that was told before. */
+static void take_files(manifest *m, const names *globs) {
+  manifest_rest rest;
+  const digest root = m->root;
+  const size_t count = m->count, files = manifest_files(m);
+  const bool may = manifest_thin_judge(m, globs, &rest) == NULL;
+  must(manifest_thin(m, globs, NULL) == 0);
+  must(m->count <= count && digest_equal(&m->root, &root));
+  must(!may || (rest.files > 0 && rest.files < files && manifest_files(m) == rest.files &&
+                manifest_bytes(m) == rest.bytes));
+  for (size_t i = 1; i < m->count; i++)
+    must(strcmp(m->entries[i - 1].name, m->entries[i].name) < 0);
+}
+
+/* The first line is a note of what is gone, the rest a manifest. */
+void fuzz_thin(const uint8_t *data, size_t size) {
+  const uint8_t *end = size ? memchr(data, '\n', size) : NULL;
+  const size_t len = end ? (size_t)(end - data) : size;
+  char *own = fuzz_text(data, len), *table = fuzz_text(data + len, size - len);
+  manifest_thin_note note, again;
+  manifest m;
+  buf text;
+  buf_init(&text, 8 << 20);
+  if (manifest_thin_parse(own, len, "input", &note, NULL) == 0) {
+    must(note.globs.count > 0 && note.globs.count <= MANIFEST_LEFT_GLOBS);
+    if (manifest_parse(table, size - len, "input", &m, NULL) == 0) {
+      must(manifest_thin_print(&m, &note.globs, note.newest, &text, NULL) == 0);
+      must(manifest_thin_parse(text.data, text.len, "print", &again, NULL) == 0);
+      must(manifest_thin_is_of(&again, &m) && again.newest == note.newest);
+      must(names_same(names_list(&again.globs), names_list(&note.globs)));
+      manifest_thin_free(&again);
+      take_files(&m, &note.globs);
+      manifest_free(&m);
+    }
+  }
+  manifest_thin_free(&note);
+  buf_free(&text);
+  free(own);
+  free(table);
+}
+
 static void check_state(const runlog_state *s) {
   for (size_t i = 0; i < s->commit_count; i++) {
     const runlog_commit *c = &s->commits[i];
@@ -73,6 +114,7 @@ static void check_state(const runlog_state *s) {
     must(a && a->fate == RUNLOG_COMMITTED && a->n == c->attempt);
     must(runlog_find_commit(s, c->n) == c && runlog_commit_of(s, c->attempt) == c);
     must(i == 0 || s->commits[i - 1].n < c->n);
+    must(c->thin.globs.count <= MANIFEST_LEFT_GLOBS);
     must(runlog_unit_check(c->unit, NULL) == 0);
     check_name(c->dir);
     must(!strchr(c->dir, '/'));

@@ -18,6 +18,7 @@
   X(names)                                                                                         \
   X(uri)                                                                                           \
   X(manifest)                                                                                      \
+  X(thin)                                                                                          \
   X(runlog)                                                                                        \
   X(snapshot)                                                                                      \
   X(head)                                                                                          \
@@ -28,9 +29,10 @@
   X(match)                                                                                         \
   X(rules)                                                                                         \
   X(structure)                                                                                     \
-  X(xml) X(s3) X(gs) X(credentials) X(keys) X(epoch) X(sigv4) X(notify) X(options) X(words)        \
-      X(durations) X(answers) X(metrics) X(facts) X(memory) X(list) X(event) X(events) X(tar)      \
-          X(bundle) X(parts) X(repair) X(launch) X(comment)
+  X(xml)                                                                                           \
+  X(s3) X(gs) X(credentials) X(keys) X(epoch) X(sigv4) X(notify) X(options) X(words) X(durations)  \
+      X(answers) X(metrics) X(facts) X(memory) X(list) X(event) X(events) X(tar) X(bundle)         \
+          X(parts) X(repair) X(launch) X(comment)
 
 typedef void fuzz_target(const uint8_t *data, size_t size);
 #define X(name) fuzz_target fuzz_##name;

@@ -13,6 +13,7 @@
  *   drop     a commit is no longer kept: readers stop choosing it
  *   delete   its data may go now; the log keeps its name for ever
  *   bad      a commit does not load: restores choose another one (or it is taken back)
+ *   thin     files of an older commit go, since newer ones are there: it is a whole one without them
  *   end      the run was removed: nothing of it is kept but its log
  *   snapshot the state after entry `through`: a reader may begin there
  *   moved    a repair has put it where an entry was lost, or behind the end: the log goes on in
@@ -29,6 +30,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "commit/manifest/manifest.h"
+#include "commit/manifest/manifest_thin.h"
 #include "store/store.h"
 
 enum { RUNLOG_FORMAT = 1, RUNLOG_ID_MAX = 128, RUNLOG_NAME_MAX = 512 };
@@ -91,6 +93,13 @@ typedef struct runlog_companions {
   digest root;           /* of its manifest's table */
 } runlog_companions;
 
+/* What is gone of a commit since newer ones are there (manifest_thin.h). */
+typedef struct runlog_thinned {
+  names globs;     /* empty: it has all that was committed */
+  uint64_t newest; /* so many newer good ones of its kind must be there while files are taken */
+  char *policy, *reason;
+} runlog_thinned;
+
 typedef struct runlog_commit {
   uint64_t n;
   uint64_t attempt;
@@ -98,9 +107,10 @@ typedef struct runlog_commit {
   match_kind kind;
   int64_t step;
   int64_t time_ns;
-  uint64_t files, bytes;
-  uint64_t left_out;     /* files that excludes have left out of it; 0: none, or not known (1.0) */
-  uint64_t left_here;    /* of these, those that were left out of this one alone */
+  uint64_t files, bytes; /* of what is not gone */
+  uint64_t left_out;     /* files that excludes have left out of it, or that are gone; 0: none, or not known (1.0) */
+  uint64_t left_here;    /* of these, those that were left out of this one alone, or are gone */
+  runlog_thinned thin;
   bool above;            /* a file above the checkpoints of other logs, and no checkpoint */
   digest root;           /* of the manifest's table */
   digest manifest;       /* of its whole text; empty: not known (1.0) */
@@ -297,6 +307,12 @@ typedef bool runlog_may_fn(void *ctx, const runlog_state *state, const runlog_co
 int runlog_drop(runlog *log, uint64_t commit, const char *policy, const char *reason,
                 runlog_may_fn *may, void *ctx, err *e);
 int runlog_delete(runlog *log, uint64_t commit, runlog_may_fn *may, void *ctx, err *e);
+
+/* Says that files of a live commit may go, those that `globs` mean: from here on it is a checkpoint of
+ * `rest`. It needs a term of ours, and takes a commit that is neither bad nor thin yet (ERR_CONFLICT).
+ * `may` is asked as above. It is fine if the same globs are gone of it already. */
+int runlog_thin(runlog *log, uint64_t commit, const runlog_thinned *how, const manifest_rest *rest,
+                runlog_may_fn *may, void *ctx, err *e);
 
 /* Says that a live commit does not load, or (`bad` false) takes that back. It works as a guest,
  * too, and is fine if the commit is so already. */

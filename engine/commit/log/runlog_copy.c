@@ -42,6 +42,7 @@ static bool copy_commits(const runlog_state *from, runlog_state *to) {
     next->bad_lines = text_of(next->bad_lines, &good);
     next->drop_policy = text_of(next->drop_policy, &good);
     next->drop_reason = text_of(next->drop_reason, &good);
+    good = runlog_copy_thin(&from->commits[i].thin, &next->thin) && good;
     to->commit_count++;
   }
   return good;

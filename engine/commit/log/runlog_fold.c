@@ -246,6 +246,7 @@ static const struct {
     {"drop", runlog_fold_drop},  {"delete", runlog_fold_delete},
     {"bad", runlog_fold_bad},    {"end", fold_end},
     {"snapshot", fold_snapshot}, {"moved", fold_moved},
+    {"thin", runlog_fold_thin},
 };
 
 static int get_head(const json_t *entry, runlog_head *h, uint64_t *stated, runlog_fold_fn **fold,

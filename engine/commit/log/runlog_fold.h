@@ -20,7 +20,11 @@ typedef struct runlog_head {
 typedef int runlog_fold_fn(runlog_state *s, const json_t *entry, const runlog_head *h,
                            const char **why, err *e);
 
-runlog_fold_fn runlog_fold_commit, runlog_fold_drop, runlog_fold_delete, runlog_fold_bad;
+runlog_fold_fn runlog_fold_commit, runlog_fold_drop, runlog_fold_delete, runlog_fold_bad,
+    runlog_fold_thin;
+/* Finds the commit that an entry is about; *why is set if there is none, or its writer must not. */
+int runlog_known_commit(const runlog_state *s, const json_t *entry, const runlog_head *h,
+                        runlog_commit **out, const char **why, err *e);
 
 /* True if the entry's writer is the one that may append. Nobody is, before the first term and after
  * an `end`. */
@@ -70,6 +74,12 @@ int runlog_get_metrics(const json_t *object, const char *what, char **out, err *
 /* Reads all that a `commit` says of its checkpoint, but not the attempt. On failure
  * runlog_free_texts() is still due. */
 int runlog_get_facts(const json_t *object, const char *what, runlog_commit *out, err *e);
+/* runlog_thin.c: what is gone of a commit, in an entry or in a snapshot. On failure
+ * runlog_free_thin() is still due. */
+int runlog_get_thin(const json_t *object, const char *what, runlog_thinned *out, err *e);
+void runlog_set_thin(json_t *object, const runlog_thinned *thin, int *bad);
+bool runlog_copy_thin(const runlog_thinned *from, runlog_thinned *to);
+void runlog_free_thin(runlog_thinned *thin);
 
 /* These write members; failures add up in `bad`. */
 void runlog_set_number(json_t *object, const char *key, uint64_t number, int *bad);

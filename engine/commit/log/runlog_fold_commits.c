@@ -34,8 +34,7 @@ out:
   return rc;
 }
 
-/* Finds the commit that an entry is about. */
-static int known_commit(const runlog_state *s, const json_t *entry, const runlog_head *h,
+int runlog_known_commit(const runlog_state *s, const json_t *entry, const runlog_head *h,
                         runlog_commit **out, const char **why, err *e) {
   uint64_t n;
   int rc = runlog_get_number(entry, "commit", h->what, &n, e);
@@ -49,7 +48,7 @@ int runlog_fold_drop(runlog_state *s, const json_t *entry, const runlog_head *h,
                      err *e) {
   runlog_commit *c;
   char *policy = NULL, *reason = NULL;
-  int rc = known_commit(s, entry, h, &c, why, e);
+  int rc = runlog_known_commit(s, entry, h, &c, why, e);
   if (rc == 0 && !*why && c->life != RUNLOG_LIVE) *why = "the commit is dropped already";
   if (rc < 0 || *why) return rc;
   rc = runlog_get_text(entry, "policy", h->what, &policy, e);
@@ -70,7 +69,7 @@ int runlog_fold_drop(runlog_state *s, const json_t *entry, const runlog_head *h,
 int runlog_fold_delete(runlog_state *s, const json_t *entry, const runlog_head *h, const char **why,
                        err *e) {
   runlog_commit *c;
-  int rc = known_commit(s, entry, h, &c, why, e);
+  int rc = runlog_known_commit(s, entry, h, &c, why, e);
   if (rc == 0 && !*why && c->life != RUNLOG_DROPPED)
     *why = c->life == RUNLOG_LIVE ? "the commit was not dropped" : "the commit is deleted already";
   if (rc == 0 && !*why) c->life = RUNLOG_DELETED;
@@ -98,7 +97,7 @@ int runlog_fold_bad(runlog_state *s, const json_t *entry, const runlog_head *h, 
   runlog_commit *c;
   bool good = false;
   char *reason = NULL, *lines = NULL;
-  int rc = known_commit(s, entry, h, &c, why, e);
+  int rc = runlog_known_commit(s, entry, h, &c, why, e);
   if (rc == 0) rc = js_opt_bool(entry, "good", h->what, false, &good, e);
   if (rc == 0 && !*why && c->life != RUNLOG_LIVE) *why = "the commit is dropped already";
   if (rc < 0 || *why) return rc;

@@ -44,6 +44,12 @@ static json_t *bad_new(const runlog_commit *c, int *bad) {
   return object;
 }
 
+static json_t *thin_new(const runlog_commit *c, int *bad) {
+  json_t *object = json_object();
+  runlog_set_thin(object, &c->thin, bad);
+  return object;
+}
+
 static json_t *commit_new(const runlog_commit *c, int *bad) {
   json_t *object = json_object();
   runlog_set_number(object, "n", c->n, bad);
@@ -52,6 +58,7 @@ static json_t *commit_new(const runlog_commit *c, int *bad) {
   set_nonce(object, c->nonce, bad);
   runlog_set_facts(object, c, bad);
   if (c->bad) js_set(object, "bad", bad_new(c, bad), bad);
+  if (c->thin.globs.count) js_set(object, "thin", thin_new(c, bad), bad);
   if (c->drop) js_set(object, "drop", drop_new(c, bad), bad);
   if (c->life == RUNLOG_DELETED) js_set(object, "deleted", json_true(), bad);
   return object;
@@ -233,11 +240,13 @@ static int load_drop(const json_t *object, const frozen *f, runlog_commit *c, er
 
 static int load_fate(const json_t *object, const frozen *f, runlog_commit *c, err *e) {
   const json_t *drop = json_object_get(object, "drop"), *mark = json_object_get(object, "bad");
+  const json_t *thin = json_object_get(object, "thin");
   bool deleted = false;
   int rc = drop ? load_drop(drop, f, c, e) : 0;
   if (rc == 0) rc = js_opt_bool(object, "deleted", f->what, false, &deleted, e);
   if (rc == 0 && mark) rc = runlog_get_text(mark, "reason", f->what, &c->bad_reason, e);
   if (rc == 0 && mark) rc = runlog_get_lines(mark, "lines", f->what, &c->bad_lines, e);
+  if (rc == 0 && thin) rc = runlog_get_thin(thin, f->what, &c->thin, e);
   c->bad = mark != NULL;
   if (deleted) c->life = RUNLOG_DELETED;
   return rc;

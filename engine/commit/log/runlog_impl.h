@@ -56,6 +56,8 @@ typedef struct runlog_request {
   const manifest *m;
   const char *policy, *reason, *metrics;
   const char *lines; /* of a mark; NULL: none */
+  const runlog_thinned *thin;
+  const manifest_rest *rest;
   runlog_companions companions;
   const char *needs;
   const runlog_title *title;
@@ -160,6 +162,8 @@ int runlog_put_state(buf *entry, const buf *state, err *e);
 runlog_attempt *runlog_attempt_at(const runlog_state *s, uint64_t n);
 runlog_commit *runlog_commit_at(const runlog_state *s, uint64_t n);
 void runlog_free_texts(runlog_commit *c);
+/* True if a reader of 1.0 would take what is gone of a commit for damage. */
+bool runlog_any_thin(const runlog_state *s);
 
 /* Makes a new entry; `term` RUNLOG_NONE: a guest's. Failures add up in `bad`. */
 json_t *runlog_new_entry(const char *type, uint64_t term, int *bad);

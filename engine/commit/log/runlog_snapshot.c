@@ -142,6 +142,7 @@ static int plan_snapshot(const runlog *log, const runlog_request *r, json_t **ou
                    RUNLOG_SNAPSHOT_MAX);
   if (rc < 0) return rc;
   json_t *entry = runlog_new_entry("snapshot", log->term, &bad);
+  if (runlog_any_thin(&log->st)) runlog_set_number(entry, "reader", RUNLOG_READER, &bad);
   runlog_set_number(entry, "through", log->st.next - 1, &bad);
   js_set(entry, "digest", json_string(sum), &bad);
   js_set(entry, "state", json_null(), &bad); /* its place */

@@ -15,6 +15,7 @@ void runlog_free_texts(runlog_commit *c) {
   free(c->bad_lines);
   free(c->drop_policy);
   free(c->drop_reason);
+  runlog_free_thin(&c->thin);
 }
 
 void runlog_state_free(runlog_state *s) {
@@ -142,6 +143,12 @@ runlog_commit *runlog_commit_at(const runlog_state *s, uint64_t n) {
 
 const runlog_commit *runlog_find_commit(const runlog_state *s, uint64_t n) {
   return runlog_commit_at(s, n);
+}
+
+bool runlog_any_thin(const runlog_state *s) {
+  for (size_t i = 0; i < s->commit_count; i++)
+    if (s->commits[i].thin.globs.count) return true;
+  return false;
 }
 
 static const runlog_commit *newest(const runlog_state *s, const char *unit, bool ever) {

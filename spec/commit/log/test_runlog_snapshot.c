@@ -35,11 +35,13 @@ static void place_free(place *p) {
   world_free(p->w);
 }
 
-static uint64_t commit(runlog *log, const char *unit) {
+static uint64_t commit_of(runlog *log, const char *unit, int files) {
   uint64_t n, made = 0;
   manifest m;
   err e = {0};
   make_small(&m, unit, runlog_view(log)->next);
+  if (files > 1) add_file(&m, "optimizer.pt", 100, 1);
+  assert_int_equal(manifest_seal(&m, NULL), 0);
   free(m.metrics);
   m.metrics = strdup("{\"loss\":0.1,\"tiny\":1e-300,\"deep\":[{\"x\":[1,2]}]}");
   runlog_note note = {.reason = "due",
@@ -50,6 +52,17 @@ static uint64_t commit(runlog *log, const char *unit) {
   if (rc < 0) fail_msg("%s", e.text);
   manifest_free(&m);
   return made;
+}
+
+static uint64_t commit(runlog *log, const char *unit) {
+  return commit_of(log, unit, 1);
+}
+
+static void lose_files(runlog *log, uint64_t n) {
+  runlog_thinned how = {.newest = 2, .policy = "mine\\", .reason = "two \"newer\""};
+  assert_true(names_add(&how.globs, "optim\xff*") && names_add(&how.globs, "%[\"]/"));
+  assert_int_equal(runlog_thin(log, n, &how, &(manifest_rest){1, 100}, NULL, NULL, NULL), 0);
+  names_free(&how.globs);
 }
 
 /* All that there can be. */
@@ -78,6 +91,7 @@ static void live_through_everything(place *p) {
   assert_int_equal(runlog_drop(p->log, e, "x\\\\", "\"", NULL, NULL, NULL), 0);
   assert_int_equal(runlog_attempt_begin(p->log, "open", &open, NULL), 0);
   commit(p->log, "x.~6");
+  lose_files(p->log, commit_of(p->log, "thin", 2));
 }
 
 /* Opens the log as a reader does; it must know what all entries say. How many it asked for. */
@@ -269,13 +283,17 @@ static void damage(json_t *entry, int how) {
     json_object_set_new(json_object_get(first, "drop"), "n", json_integer(1));
     break;
   case 20: json_object_set_new(state, "since", json_integer(999999)); break;
+  case 21: /* what is gone of it cannot be known */
+    json_object_set_new(json_array_get(commits, 0), "thin",
+                        json_pack("{s:[],s:i}", "globs", "newest", 1));
+    break;
   default: json_object_set_new(json_array_get(attempts, 0), "unit", json_string("renamed"));
   }
   digested(entry);
 }
 
 static void a_snapshot_that_is_damaged_or_breaks_a_rule_is_not_begun_at(void **state) {
-  for (int how = 0; how < 22; how++) {
+  for (int how = 0; how < 23; how++) {
     place p = place_new(state);
     live_through_everything(&p);
     assert_int_equal(runlog_snapshot_now(p.log, NULL), 0);
@@ -292,7 +310,7 @@ static void a_snapshot_that_is_damaged_or_breaks_a_rule_is_not_begun_at(void **s
     put_hint(&p, hint);
     runlog *log = NULL;
     assert_int_equal(runlog_open(p.s, "g", &log, NULL), 0);
-    if (runlog_view(log)->next != n + 1 || runlog_view(log)->attempt_count != 9)
+    if (runlog_view(log)->next != n + 1 || runlog_view(log)->attempt_count != 10)
       fail_msg("damage %d was believed", how);
     assert_string_equal(runlog_view(log)->run_id, "later");
     runlog_close(log);
