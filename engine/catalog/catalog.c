@@ -192,6 +192,7 @@ static int pick_from_log(catalog_pick *p, const uri *where, const char *name, bo
     rc = check_only_bad(state, e);
   if (c) {
     p->number = c->n;
+    p->thin = c->thin.globs.count > 0;
     p->attempt = c->attempt;
     p->companions = c->companions;
     snprintf(p->dir, sizeof p->dir, "%s", c->dir);
@@ -237,7 +238,8 @@ static int pick_copy(catalog_pick *p, const uri *where, err *e) {
   int rc = manifest_read(p->store, "", &p->manifest, &why);
   if (rc == ERR_NOENT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
-  rc = print_place(where, "", p->uri, sizeof p->uri, e);
+  rc = manifest_take_note(p->store, "", &p->manifest, e);
+  if (rc >= 0) rc = print_place(where, "", p->uri, sizeof p->uri, e);
   return rc < 0 ? rc : 1;
 }
 
@@ -307,7 +309,7 @@ int catalog_find(const io *io, const log_sink *log, const char *where, catalog_p
 int catalog_hold(catalog_pick *pick, err *e) {
   store *held;
   if (!pick->committed || pick->under) return 0;
-  int rc = pinned_open(pick->store, "", pick->dir, pick->number, "restore", &held, e);
+  int rc = pinned_open(pick->store, "", pick->dir, pick->number, pick->thin, "restore", &held, e);
   if (rc < 0) return rc;
   pick->under = pick->store;
   pick->store = held;
@@ -330,6 +332,7 @@ catalog_item catalog_item_of(const catalog_pick *pick, runlog_commit *c) {
                        .step = pick->manifest.step,
                        .files = manifest_files(&pick->manifest),
                        .bytes = manifest_bytes(&pick->manifest),
+                       .left_out = pick->manifest.left_out,
                        .root = pick->manifest.root,
                        .metrics = pick->manifest.metrics,
                        .policy = pick->manifest.policy,

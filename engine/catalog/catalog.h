@@ -72,6 +72,7 @@ typedef struct catalog_pick {
   manifest manifest;
   bool committed;  /* false: only its manifest vouches for it (a copy made by another tool) */
   uint64_t number; /* of its commit in the log at the root of the store */
+  bool thin;       /* files of that one are gone (runlog_thinned) */
   uint64_t attempt;
   runlog_companions companions; /* its companions */
   char dir[RUNLOG_NAME_MAX];

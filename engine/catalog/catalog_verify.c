@@ -51,15 +51,18 @@ static int tell(struct verifying *v, store *s, const catalog_item *item, const m
   return rc;
 }
 
-/* True if it was dropped while it was read: it may be half deleted, and that is no finding. */
-static bool dropped_meanwhile(const struct verifying *v, store *s, const catalog_item *item) {
+/* True if the log let it go while it was read, or files of it: they may be half deleted, and that is no
+ * finding. */
+static bool let_go_meanwhile(const struct verifying *v, store *s, const catalog_item *item) {
   runlog *log = NULL;
   if (runlog_open(s, item->group, &log, NULL) < 0) return false;
   const runlog_commit *c = runlog_find_commit(runlog_view(log), item->commit->n);
   bool dropped = c && c->life != RUNLOG_LIVE;
+  bool thinned = c && !dropped && c->thin.globs.count && !item->commit->thin.globs.count;
   if (dropped) log_say(v->log, LOG_INFO, "%s was dropped while it was verified", item->uri);
+  if (thinned) log_say(v->log, LOG_INFO, "files were taken of %s while it was verified", item->uri);
   runlog_close(log);
-  return dropped;
+  return dropped || thinned;
 }
 
 /* Verifies the companions: they are put back with the checkpoint, so they have to be right, too.
@@ -91,7 +94,7 @@ static int verify_files(struct verifying *v, store *s, const manifest *m, const 
   int found = transfer_verify(&t, m, item->key, on_finding, v, e);
   int beside = found < 0 ? 0 : verify_companions(v, &t, m, item, e);
   found = beside < 0 ? beside : found + beside;
-  if (found > 0 && dropped_meanwhile(v, s, item)) return v->seen++, 0;
+  if (found > 0 && let_go_meanwhile(v, s, item)) return v->seen++, 0;
   return found < 0 ? found : tell(v, s, item, m, v->first, found, e);
 }
 
@@ -102,7 +105,7 @@ static int verify_item(void *ctx, store *s, const catalog_item *item, err *e) {
   if (!catalog_is_asked(v->name, item->group, item->commit)) return 0;
   int rc = restore_manifest(s, item->group, item->commit, &m, &why);
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT)
-    return dropped_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, s, item, NULL, why.text, 1, e);
+    return let_go_meanwhile(v, s, item) ? (v->seen++, 0) : tell(v, s, item, NULL, why.text, 1, e);
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   rc = verify_files(v, s, &m, item, e);
   manifest_free(&m);

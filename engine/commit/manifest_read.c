@@ -3,11 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
-int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
-  if (snprintf(out, STORE_KEY_MAX, "%s%s%s", dir_key, *dir_key ? "/" : "", MANIFEST_NAME) <
-      STORE_KEY_MAX)
+static int key_of(const char *dir_key, const char *name, char out[STORE_KEY_MAX], err *e) {
+  if (snprintf(out, STORE_KEY_MAX, "%s%s%s", dir_key, *dir_key ? "/" : "", name) < STORE_KEY_MAX)
     return 0;
   return err_set(e, ERR_LIMIT, "%s: the store's name for it is too long", dir_key);
+}
+
+int manifest_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
+  return key_of(dir_key, MANIFEST_NAME, out, e);
+}
+
+int manifest_note_key(const char *dir_key, char out[STORE_KEY_MAX], err *e) {
+  return key_of(dir_key, MANIFEST_THIN_NAME, out, e);
 }
 
 int manifest_read(store *s, const char *dir_key, manifest *out, err *e) {
@@ -73,4 +80,33 @@ int manifest_read_at(store *s, const char *key, manifest *out, err *e) {
   rc = spell_below(s, key, out, e);
   if (rc < 0) manifest_free(out);
   return rc;
+}
+
+/* A note that nobody can read says nothing, and what is missing is damage. */
+int manifest_read_note(store *s, const char *dir_key, const manifest *m, manifest_thin_note *out,
+                       err *e) {
+  char key[STORE_KEY_MAX];
+  err why = {0};
+  buf text;
+  int rc = manifest_note_key(dir_key, key, e);
+  if (rc < 0) return rc;
+  buf_init(&text, MANIFEST_THIN_BYTES_MAX);
+  rc = s->ops->get(s, key, &text, &why);
+  *out = (manifest_thin_note){0};
+  if (rc == 0) rc = manifest_thin_parse(text.data ? text.data : "", text.len, key, out, &why);
+  buf_free(&text);
+  if (rc == 0 && manifest_thin_is_of(out, m)) return 1;
+  manifest_thin_free(out);
+  const bool none = rc == 0 || rc == ERR_NOENT || rc == ERR_FORMAT || rc == ERR_LIMIT ||
+                    rc == ERR_CORRUPT || rc == ERR_INVAL;
+  return none ? 0 : err_set(e, rc, "%s", why.text);
+}
+
+int manifest_take_note(store *s, const char *dir_key, manifest *m, err *e) {
+  manifest_thin_note note;
+  int rc = manifest_read_note(s, dir_key, m, &note, e);
+  if (rc <= 0) return rc;
+  rc = manifest_thin(m, &note.globs, e);
+  manifest_thin_free(&note);
+  return rc < 0 ? rc : 1;
 }

@@ -2,7 +2,7 @@
 #ifndef COMMIT_MANIFEST_READ_H
 #define COMMIT_MANIFEST_READ_H
 
-#include "commit/manifest/manifest.h"
+#include "commit/manifest/manifest_thin.h"
 #include "store/store.h"
 
 /* Makes its key in the directory of a checkpoint ("": at the store's own root). */
@@ -19,6 +19,14 @@ int manifest_read_committed(store *s, const char *dir_key, const digest *root, m
  * does not, it is of 1.0). */
 int manifest_read_proven(store *s, const char *dir_key, const digest *root, const digest *text,
                          manifest *out, err *e);
+/* Takes what a note beside the manifest of that directory (manifest_thin.h) says to be gone out of `m`: 1 if
+ * there is one that is about it, else 0. Who has a log goes by that. */
+int manifest_take_note(store *s, const char *dir_key, manifest *m, err *e);
+/* Reads the note: 1 if there is one that is about `m`; free it then. 0: there is none, or no such one. */
+int manifest_read_note(store *s, const char *dir_key, const manifest *m, manifest_thin_note *out,
+                       err *e);
+/* Makes the note's key. */
+int manifest_note_key(const char *dir_key, char out[STORE_KEY_MAX], err *e);
 /* Says to the store how the names of this manifest, which stands in that directory, are spelt. Both
  * of the readers do it. */
 int manifest_spell(store *s, const char *dir_key, const manifest *m, err *e);

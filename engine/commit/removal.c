@@ -143,6 +143,19 @@ static void choose_named(removing *r, const manifest *m, size_t len, const char 
   for (size_t i = 0; FAULT("names-not-asked") && i < r->count; i++) r->things[i].ours = true;
 }
 
+/* The note of what is gone of it belongs to it, too, and came after the commit. */
+static int choose_note(removing *r, const manifest *m, const char *prefix, err *e) {
+  manifest_thin_note note;
+  for (size_t i = 0; i < r->count; i++) {
+    if (strcmp(name_of(r->things[i].key, prefix), MANIFEST_THIN_NAME) != 0) continue;
+    int rc = manifest_read_note(r->s, prefix, m, &note, e);
+    if (rc < 0) return rc;
+    r->things[i].ours |= rc == 1;
+    if (rc == 1) manifest_thin_free(&note);
+  }
+  return 0;
+}
+
 static int choose_marked(removing *r, err *e) {
   for (size_t i = 0; i < r->count; i++) {
     thing *t = &r->things[i];
@@ -246,6 +259,8 @@ static int remove_named(removing *r, const manifest *m, size_t len, err *e) {
   if (rc == 0) rc = runlog_entry_time(r->log, r->c->n, &latest, e);
   if (rc < 0) return rc;
   choose_named(r, m, len, r->dir, latest);
+  rc = choose_note(r, m, r->dir, e);
+  if (rc < 0) return rc;
   count_things(r);
   if (r->dry) return 0;
   for (size_t i = 0; i < r->count; i++) {
@@ -402,7 +417,10 @@ static int empty_gone(removing *r, bool back, err *e) {
   if (rc >= 0) rc = look(r, r->gone, e);
   if (rc == 0 && !ours && r->count > 0) rc = check_dir(r, r->gone, e);
   if (rc == 1) rc = came_back(r->gone, e);
-  if (rc == 0 && ours) choose_named(r, &m, text.len, r->gone, INT64_MAX);
+  if (rc == 0 && ours) {
+    choose_named(r, &m, text.len, r->gone, INT64_MAX);
+    rc = choose_note(r, &m, r->gone, e);
+  }
   if (rc == 0) count_things(r);
   if (rc == 0 && ours && !r->dry) rc = empty_named(r, &m, key, e);
   /* `gone` has vanished by now, unless something is left in it. The rename finds that out, since a

@@ -340,7 +340,7 @@ bool rules_is_marker(const rules *r, const char *name) {
 }
 
 bool rules_is_contents(const char *name) {
-  return strcmp(name, ".ckpt-manifest.json") == 0;
+  return strcmp(name, ".ckpt-manifest.json") == 0 || strcmp(name, ".ckpt-thin.json") == 0;
 }
 
 static bool needs(const rules *r, const rules_test *t, rules_op op, const char *name) {

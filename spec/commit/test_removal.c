@@ -10,6 +10,7 @@
 #include "manifest_make.h"
 #include "store_failing.h"
 #include "store_place.h"
+#include "thinned.h"
 #include "world.h"
 
 static void its_keys_have_the_attempts_id_below_the_logs_place(void **state) {
@@ -171,6 +172,33 @@ static void it_goes_on_by_a_manifest_that_came_after_it_was_begun(void **state) 
   (void)state;
 }
 
+/* A note that says what is gone of it is the checkpoint's own; another's stays, as all does. */
+static void a_thin_checkpoint_goes_with_its_note(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    store *s = w->env.store;
+    runlog *log = world_log(w, "", "one");
+    removal_found f;
+    for (int i = 0; i < 2; i++) {
+      char name[32];
+      snprintf(name, sizeof name, "checkpoint-%d", i);
+      make_unit(w, name, MATCH_DIR, (unsigned)i);
+      const uint64_t n = save_unit(w, log, name, MATCH_DIR, i);
+      thin_whole(s, log, n, "shard*");
+      if (i == 1)
+        assert_int_equal(
+            s->ops->put(s, "checkpoint-1/" MANIFEST_THIN_NAME, "{}", 2, STORE_REPLACE, NULL), 0);
+      assert_int_equal(runlog_drop(log, n, NULL, NULL, NULL, NULL, NULL), 0);
+      assert_int_equal(runlog_delete(log, n, NULL, NULL, NULL), 0);
+      const uint64_t attempt = runlog_find_commit(runlog_view(log), n)->attempt;
+      assert_int_equal(removal_clear(s, log, attempt, false, NULL, &f, NULL), 0);
+      assert_int_equal(f.others, i);
+    }
+    store_must_list(s, "checkpoint-0", false, "");
+    store_must_list(s, "checkpoint-1", false, "checkpoint-1/" MANIFEST_THIN_NAME);
+  }
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_A_MEM_WORLD(its_keys_have_the_attempts_id_below_the_logs_place),
@@ -178,6 +206,7 @@ int main(void) {
       cmocka_unit_test(what_1_0_sent_for_a_swept_save_is_only_named),
       cmocka_unit_test(a_dry_one_counts_what_would_go_and_writes_nothing),
       cmocka_unit_test(it_goes_on_by_a_manifest_that_came_after_it_was_begun),
+      cmocka_unit_test(a_thin_checkpoint_goes_with_its_note),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ static int read_whole(actor *a, const runlog_commit *c, const char *by) {
   store *s = NULL;
   err e = {0};
   a->reads = read_last = c->n;
-  int rc = pinned_open(&a->store, "", c->dir, c->n, by, &s, &e);
+  int rc = pinned_open(&a->store, "", c->dir, c->n, false, by, &s, &e);
   for (int i = 0; rc == 0 && !a->dead && i < (a->calm ? 1 : 4); i++) {
     if (i && sim_chance(150)) break;
     if (i) actor_sleep(a, (int64_t)sim_roll(sim_chance(300) ? 6000 : 280) * SECOND);

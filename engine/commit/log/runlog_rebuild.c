@@ -178,6 +178,7 @@ static int add_commit(rebuild *b, runlog_trace *t, uint64_t attempt, uint64_t n,
   if (!c) return no_memory(e);
   *c = t->facts;
   t->facts.metrics = t->facts.policy = t->facts.reason = NULL;
+  t->facts.thin = (runlog_thinned){0};
   c->n = n;
   c->attempt = attempt;
   c->unit = a->unit;
@@ -288,6 +289,21 @@ static void grant(rebuild *b, const json_t *entry) {
     c->life = RUNLOG_DROPPED;
     c->drop = st->next;
   }
+}
+
+/* The entry that let files go may be lost; a note beside them is put before any goes. */
+static int take_thin(rebuild *b, err *e) {
+  for (size_t i = 0; i < b->st->commit_count; i++) {
+    runlog_commit *c = &b->st->commits[i];
+    const runlog_trace *t = trace_of_dir(b, c->dir);
+    if (c->thin.globs.count || !t || !t->facts.thin.globs.count) continue;
+    if (!digest_equal(&t->facts.root, &c->root)) continue;
+    if (!runlog_copy_thin(&t->facts.thin, &c->thin)) return no_memory(e);
+    c->files = t->facts.files;
+    c->bytes = t->facts.bytes;
+    c->left_out = t->facts.left_out;
+  }
+  return 0;
 }
 
 static void note_used(rebuild *b) {
@@ -536,6 +552,7 @@ int runlog_ruin_fold(runlog_ruin *r, runlog_evidence *v, err *e) {
   if (rc == 0) rc = sort_state(&r->st, e);
   if (rc == 0) rc = place_saves(&b, e);
   if (rc == 0) let_go(&b);
+  if (rc == 0) rc = take_thin(&b, e);
   if (rc == 0) rc = sort_state(&r->st, e);
   free(b.used);
   return rc;

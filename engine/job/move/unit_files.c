@@ -164,7 +164,7 @@ static int on_entry(void *ctx, const fs_entry *entry, err *e) {
   if (s->stem) {
     if (is_dir || !has_stem(s->stem, entry->name)) return 0;
   } else if (rules_is_contents(entry->name)) {
-    s->tree->has_table = !is_dir;
+    s->tree->has_table |= !is_dir && strcmp(entry->name, MANIFEST_NAME) == 0;
     return is_dir ? FS_SKIP : 0; /* it was copied out of a store: not the framework's, never data */
   }
   char path[FS_PATH_MAX];

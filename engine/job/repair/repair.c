@@ -143,7 +143,7 @@ static int check_commits(repairing *r, err *e) {
     runlog_commit *c = &st->commits[i];
     if (c->life != RUNLOG_LIVE || c->bad || !may_be_dropped(r, c)) continue;
     rc = runlog_join(r->how->prefix, c->dir, key, e);
-    if (rc == 0) rc = repair_is_whole(r->how->store, key, &c->root, e);
+    if (rc == 0) rc = repair_is_whole(r->how->store, key, c, e);
     if (rc != 0) continue;
     c->bad = true;
     c->bad_reason = strdup("not whole when the log was repaired");

@@ -122,13 +122,14 @@ static bool says_nothing(int rc) {
          rc == ERR_INVAL;
 }
 
-int repair_is_whole(store *s, const char *dir, const digest *root, err *e) {
+int repair_is_whole(store *s, const char *dir, const runlog_commit *c, err *e) {
   manifest m = {0};
   err why = {0};
   int rc = manifest_read(s, dir, &m, &why);
   if (says_nothing(rc)) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
-  rc = digest_equal(&m.root, root) ? compare(s, dir, &m, e) : 0;
+  if (c->thin.globs.count) rc = manifest_thin(&m, &c->thin.globs, e);
+  if (rc == 0) rc = digest_equal(&m.root, &c->root) ? compare(s, dir, &m, e) : 0;
   manifest_free(&m);
   return rc;
 }
@@ -172,6 +173,18 @@ static int fill(const manifest *m, const char *dir, uint64_t number, runlog_trac
   return t->dir && t->unit && t->facts.reason ? 0 : err_set(e, ERR_NOMEM, "repair: out of memory");
 }
 
+/* Who removes files puts the note, and then asks for a repair: so where there is one they are gone, or about
+ * to go, whatever stands there now. */
+static int take_note(const runlog_ruin *r, const char *key, manifest *m, runlog_thinned *out,
+                     err *e) {
+  manifest_thin_note note;
+  int rc = manifest_read_note(r->s, key, m, &note, e);
+  if (rc <= 0) return rc;
+  rc = manifest_thin(m, &note.globs, e);
+  *out = (runlog_thinned){.globs = note.globs, .newest = note.newest};
+  return rc;
+}
+
 static int take_dir(const runlog_ruin *r, const char *key, const names *removed,
                     runlog_evidence *out, err *e) {
   manifest m = {0};
@@ -184,11 +197,19 @@ static int take_dir(const runlog_ruin *r, const char *key, const names *removed,
     manifest_free(&m);
     return 0;
   }
-  rc = VEC_ROOM(out->traces, out->count, out->room)
-           ? fill(&m, fs_base(key), number, &out->traces[out->count], e)
-           : err_set(e, ERR_NOMEM, "repair: out of memory");
+  runlog_thinned thin = {0};
+  rc = take_note(r, key, &m, &thin, e);
+  if (rc == 0)
+    rc = VEC_ROOM(out->traces, out->count, out->room)
+             ? fill(&m, fs_base(key), number, &out->traces[out->count], e)
+             : err_set(e, ERR_NOMEM, "repair: out of memory");
   runlog_trace *t = &out->traces[out->count];
-  if (rc == 0) out->count++;
+  if (rc == 0) {
+    t->facts.thin = thin;
+    out->count++;
+  } else {
+    names_free(&thin.globs);
+  }
   if (rc == 0) t->gone = *t->id && names_has(removed, t->id);
   if (rc == 0) rc = compare(r->s, key, &m, e);
   if (rc >= 0) t->whole = rc == 1;

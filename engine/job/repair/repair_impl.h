@@ -9,7 +9,8 @@
 /* What stands at the log's place beside its entries. */
 int repair_gather(runlog_ruin *r, runlog_evidence *out, err *e);
 void repair_forget(runlog_evidence *v);
-/* Returns 1 if each file of the manifest in that directory stands there with its size. */
-int repair_is_whole(store *s, const char *dir_key, const digest *root, err *e);
+/* Returns 1 if each file that the commit has by the manifest in that directory stands there with its
+ * size. */
+int repair_is_whole(store *s, const char *dir_key, const runlog_commit *c, err *e);
 
 #endif

@@ -11,6 +11,7 @@ typedef struct pinned {
   runlog *log; /* the renewing thread's */
   char *dir, *by;
   uint64_t commit;
+  bool thin;            /* who reads it knows that files of it are gone */
   char id[PINS_ID_MAX]; /* "": there is no pin */
   pthread_mutex_t mutex;
   int64_t renew_at, until; /* IO_MONO: when to renew it; how long it holds without that */
@@ -21,9 +22,16 @@ static int64_t mono(const pinned *p) {
   return p->inner->io->now(p->inner->io, IO_MONO);
 }
 
-/* Reads the log as it is now, after the pin was put or renewed. */
-static int check_kept(const pinned *p, err *e) {
+/* Judges the log as it is now, after the pin was put or renewed. What was let go of it while the pin
+ * `held` stays, as long as it is renewed. */
+static int check_kept(const pinned *p, bool held, err *e) {
   const runlog_commit *c = runlog_find_commit(runlog_view(p->log), p->commit);
+  if (c && c->life == RUNLOG_LIVE && c->thin.globs.count && !p->thin && !held)
+    return err_set(
+        e, ERR_CONFLICT,
+        "files of %s are no longer kept, since newer checkpoints are there: read the log "
+        "again",
+        p->dir);
   if (FAULT("pin-not-reread") || (c && c->life == RUNLOG_LIVE)) return 0;
   return err_set(e, ERR_CONFLICT, "%s is no longer kept: %s (`list` shows what is)", p->dir,
                  c && c->drop_reason ? c->drop_reason : "it was dropped meanwhile");
@@ -59,7 +67,7 @@ static void without_pin(pinned *p, const err *why) {
 static int look_again(pinned *p, bool lost, err *why) {
   int rc = lost ? runlog_refresh_whole(p->log, why) : runlog_refresh(p->log, why);
   if (rc == 0) {
-    p->status = check_kept(p, why);
+    p->status = check_kept(p, !lost, why);
     return p->status;
   }
   log_say(&p->inner->log, LOG_WARN, "%s: %s", p->dir, why->text);
@@ -144,8 +152,8 @@ static const store_ops pinned_ops = {
     .spell = pinned_spell,
 };
 
-static int open_with(store *inner, runlog *log, const char *dir, uint64_t n, const char *by,
-                     store **out, err *e) {
+static int open_with(store *inner, runlog *log, const char *dir, uint64_t n, bool thin,
+                     const char *by, store **out, err *e) {
   err why = {0};
   *out = NULL;
   pinned *p = calloc(1, sizeof *p);
@@ -157,13 +165,14 @@ static int open_with(store *inner, runlog *log, const char *dir, uint64_t n, con
   p->inner = inner;
   p->log = log;
   p->commit = n;
+  p->thin = thin;
   p->dir = strdup(dir);
   p->by = strdup(by);
   pthread_mutex_init(&p->mutex, NULL);
   int rc = p->dir && p->by ? 0 : err_set(e, ERR_NOMEM, "pin %s: out of memory", dir);
   if (rc == 0 && put(p, false, &why) < 0) without_pin(p, &why);
   if (rc == 0) rc = runlog_refresh_whole(p->log, e);
-  if (rc == 0) rc = check_kept(p, e);
+  if (rc == 0) rc = check_kept(p, false, e);
   if (rc < 0)
     pinned_close(&p->base);
   else
@@ -171,12 +180,12 @@ static int open_with(store *inner, runlog *log, const char *dir, uint64_t n, con
   return rc;
 }
 
-int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, const char *by,
-                store **out, err *e) {
+int pinned_open(store *inner, const char *prefix, const char *dir, uint64_t n, bool thin,
+                const char *by, store **out, err *e) {
   runlog *log = NULL;
   *out = NULL;
   int rc = runlog_open(inner, prefix, &log, e);
-  return rc < 0 ? rc : open_with(inner, log, dir, n, by, out, e);
+  return rc < 0 ? rc : open_with(inner, log, dir, n, thin, by, out, e);
 }
 
 int pinned_open_read(store *inner, const runlog *log, const runlog_commit *c, const char *by,
@@ -184,5 +193,5 @@ int pinned_open_read(store *inner, const runlog *log, const runlog_commit *c, co
   runlog *own = NULL;
   *out = NULL;
   int rc = runlog_copy(log, &own, e);
-  return rc < 0 ? rc : open_with(inner, own, c->dir, c->n, by, out, e);
+  return rc < 0 ? rc : open_with(inner, own, c->dir, c->n, c->thin.globs.count > 0, by, out, e);
 }

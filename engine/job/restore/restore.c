@@ -18,6 +18,8 @@ int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manif
                                 &why); /* it covers the unit's name */
   if (rc == ERR_LIMIT)
     return err_set(e, ERR_FORMAT, "%s", why.text); /* no saved manifest is as large */
+  if (rc == 0 && c->thin.globs.count) rc = manifest_thin(out, &c->thin.globs, &why);
+  if (rc == ERR_NOMEM) manifest_free(out);
   if (rc < 0 && e) *e = why;
   if (rc == ERR_NOENT)
     return err_set(e, ERR_CORRUPT,

@@ -33,7 +33,8 @@ typedef struct restore {
 } restore;
 
 /* Reads the manifest that a commit names and holds it against the commit's root digest
- * (ERR_CORRUPT). `prefix` is the group's. */
+ * (ERR_CORRUPT). What is gone of the commit since (runlog_thinned) is not in it any more. `prefix` is
+ * the group's. */
 int restore_manifest(store *s, const char *prefix, const runlog_commit *c, manifest *out, err *e);
 
 /* Fetches checkpoint directory `key` of the store into the staging, checks every block, and renames

@@ -9,6 +9,23 @@
 #include "job/move/transfer.h"
 #include "job_impl.h"
 
+/* A copy of a checkpoint of which files are gone says so beside its table. */
+static int take_note(job_work *w, const char *dir) {
+  char path[FS_PATH_MAX];
+  manifest_thin_note note = {0};
+  buf text;
+  if (fs_join(path, dir, MANIFEST_THIN_NAME, NULL) < 0) return 0;
+  buf_init(&text, MANIFEST_THIN_BYTES_MAX);
+  int rc = fs_read(w->env->io, path, MANIFEST_THIN_BYTES_MAX, &text, NULL);
+  if (rc == 0) rc = manifest_thin_parse(text.data, text.len, path, &note, NULL);
+  const bool counts = rc == 0 && manifest_thin_is_of(&note, &w->came_with) &&
+                      !unit_files_alike(&w->source, &w->came_with);
+  rc = counts ? manifest_thin(&w->came_with, &note.globs, NULL) : 0;
+  manifest_thin_free(&note);
+  buf_free(&text);
+  return rc;
+}
+
 /* Reads the table beside the files into w->came_with; one that is torn, or of other files, is none.
  * Ranks know their own files alone. */
 static bool read_table(job_work *w) {
@@ -23,6 +40,7 @@ static bool read_table(job_work *w) {
   int rc = fs_read(env->io, path, MANIFEST_BYTES_MAX, &text, NULL);
   if (rc == 0) rc = manifest_parse(text.data, text.len, path, &w->came_with, NULL);
   buf_free(&text);
+  if (rc == 0) rc = take_note(w, dir);
   w->came_back = rc == 0 && unit_files_alike(&w->source, &w->came_with);
   return w->came_back;
 }
@@ -51,7 +69,10 @@ static int has_bytes_of(job_work *w, const runlog_commit *c, err *e) {
   if (rc < 0) return rc;
   /* A table that cannot be read is no reason not to save. */
   if (manifest_read_committed(env->store, key, &c->root, &there, NULL) < 0) return 0;
-  rc = transfer_check_copy(&t, &w->source, &there, &why);
+  /* The copy may be older than what was taken of the commit since, and have all of it. */
+  if (c->thin.globs.count && !unit_files_alike(&w->source, &there))
+    rc = manifest_thin(&there, &c->thin.globs, &why);
+  if (rc == 0) rc = transfer_check_copy(&t, &w->source, &there, &why);
   manifest_free(&there);
   if (rc == ERR_CORRUPT) return 0;
   return rc < 0 ? err_set(e, rc, "%s", why.text) : 1;

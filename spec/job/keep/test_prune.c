@@ -346,8 +346,8 @@ static void begin_to_read(struct meddler *m) {
   char dir[32];
   m->commit = (int)(m->random / 7 % SAVES);
   snprintf(dir, sizeof dir, "checkpoint-%d", m->commit);
-  int rc =
-      pinned_open(m->s->w->env.store, "", dir, m->s->n[m->commit], "restore", &m->reading, NULL);
+  int rc = pinned_open(m->s->w->env.store, "", dir, m->s->n[m->commit], false, "restore",
+                       &m->reading, NULL);
   assert_true(rc == 0 || rc == ERR_CONFLICT);
   m->refused += rc == ERR_CONFLICT;
 }
@@ -408,8 +408,8 @@ static void a_reader_has_a_pin_while_it_reads(void **state) {
   scene *s = scene_new(state);
   store *in = NULL;
   pins p;
-  assert_int_equal(pinned_open(s->w->env.store, "", "checkpoint-1", s->n[1], "restore", &in, NULL),
-                   0);
+  assert_int_equal(
+      pinned_open(s->w->env.store, "", "checkpoint-1", s->n[1], false, "restore", &in, NULL), 0);
   assert_int_equal(pins_list(s->w->env.store, "", &p, NULL), 0);
   assert_int_equal(p.count, 1);
   assert_int_equal(p.at[0].commit, s->n[1]);
@@ -427,7 +427,7 @@ static void what_is_dropped_is_not_begun_to_be_read(void **state) {
   store *in = NULL;
   err e = {0};
   must_drop(s, 1, 1);
-  int rc = pinned_open(s->w->env.store, "", "checkpoint-1", s->n[1], "restore", &in, &e);
+  int rc = pinned_open(s->w->env.store, "", "checkpoint-1", s->n[1], false, "restore", &in, &e);
   assert_int_equal(rc, ERR_CONFLICT);
   assert_null(in);
   assert_non_null(strstr(e.text, "not kept"));
@@ -452,7 +452,8 @@ static void reader_begin(reader *r, const scene *s) {
   ahead = 0;
   r->before = r->outer->io;
   r->outer->io = &r->clock;
-  assert_int_equal(pinned_open(r->outer, "", "checkpoint-1", s->n[1], "restore", &r->in, NULL), 0);
+  assert_int_equal(
+      pinned_open(r->outer, "", "checkpoint-1", s->n[1], false, "restore", &r->in, NULL), 0);
 }
 
 static int reader_byte(const reader *r, err *e) {
@@ -521,7 +522,8 @@ static void a_reader_that_may_not_write_reads_without_a_pin(void **state) {
   link->never_at = 1;
   store *in = NULL;
   char byte;
-  assert_int_equal(pinned_open(&link->base, "", "checkpoint-1", s->n[1], "restore", &in, NULL), 0);
+  assert_int_equal(
+      pinned_open(&link->base, "", "checkpoint-1", s->n[1], false, "restore", &in, NULL), 0);
   assert_int_equal(in->ops->read(in, "checkpoint-1/model.bin", 0, &byte, 1, NULL), 1);
   store_close(in);
   store_lossy_free(link);
