@@ -690,8 +690,9 @@ typedef struct ckpt_item {
   int64_t drop_ns;
   uint32_t bad;           /* 1: it was marked as one that does not load */
   const char *bad_reason; /* "": none was given */
-  uint64_t left_out;      /* files that excludes have left out of it; 0: none, or not known */
-  uint32_t foreign;       /* 1: another tool wrote it, so there was nothing to hold it against */
+  uint64_t left_out; /* files that excludes have left out of it, or that were taken since (`thin`);
+                      * 0: none, or not known */
+  uint32_t foreign;  /* 1: another tool wrote it, so there was nothing to hold it against */
   uint32_t
       above; /* 1: a file above the checkpoints (a tuner's state): it belongs to a resume, and is
                    * no checkpoint itself */
@@ -702,6 +703,7 @@ typedef struct ckpt_item {
   uint64_t chosen_files,
       chosen_bytes; /* of `files` and `bytes`: what ckpt_restore() by `only` brought of
                                         * it, or would bring; else 0 */
+  uint32_t thin;    /* 1: some of `left_out` were taken of it since newer checkpoints are there */
 } ckpt_item;
 
 enum { CKPT_LIVE, CKPT_LIFE_DROPPED, CKPT_LIFE_DELETED };

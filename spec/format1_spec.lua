@@ -64,3 +64,92 @@ describe("a store of format 1", function()
     run(0, ("verify '%s'"):format(store))
   end)
 end)
+
+--- Of its checkpoints two have lost files since newer ones were there.
+describe("a store of format 1 with thin checkpoints", function()
+  local dir, store
+  local cjson = require "cjson"
+  local odd = "sub/odd %name \195\169"
+
+  place.with_directory(function(made)
+    dir = made
+    store = dir .. "/store"
+    sh(("cp -r '%s/spec/data/format1/thin' '%s'"):format(support.root, store))
+  end)
+
+  it("lists and shows what is left of them, and who took the rest", function()
+    local rows = {}
+    for line in run(0, ("ls --json '%s'"):format(store)):gmatch "[^\n]+" do
+      rows[#rows + 1] = cjson.decode(line)
+    end
+    assert.equal(4, #rows)
+    for i, row in ipairs(rows) do
+      assert.equal(i <= 2 or nil, row.thin)
+      assert.equal(i <= 2 and 1 or nil, row.left_out)
+      assert.equal(i <= 2 and 3 or 4, row.files)
+    end
+    local shown = cjson.decode(run(0, ("show --json '%s' checkpoint-0"):format(store)))
+    assert.same({ globs = { "odd*" }, newest = 2, policy = "test", reason = "two are newer" },
+      shown.taken)
+    assert.equal(1, #shown.left_names)
+    local text = run(0, ("show '%s' checkpoint-0"):format(store))
+    assert.truthy(text:find("by excludes, or taken since newer ones are there", 1, true), text)
+    assert.truthy(text:find("taken      by test: two are newer", 1, true), text)
+    text = run(0, ("show '%s' checkpoint-3"):format(store))
+    assert.falsy(text:find("taken", 1, true), text)
+  end)
+
+  it("verifies, and finds what else is missing", function()
+    local text = run(0, ("verify '%s'"):format(store))
+    assert.equal(4, select(2, text:gsub("ok ", "")))
+    sh(("rm '%s/checkpoint-0/model.bin'"):format(store))
+    run(5, ("verify '%s'"):format(store))
+  end)
+
+  it("restores their rest, and says that some is not there", function()
+    for i = 0, 1 do
+      local text = run(0, ("restore '%s' checkpoint-%d --dir '%s/out' 2>&1"):format(store, i, dir))
+      assert.truthy(text:find("or that were taken since newer ones are there", 1, true), text)
+    end
+    run(0, ("restore '%s' checkpoint-3 --dir '%s/out'"):format(store, dir))
+    sh(("cd '%s/out' && test ! -e 'checkpoint-0/%s' && test ! -e 'checkpoint-1/%s' && " ..
+      "test -s 'checkpoint-3/%s' && test -s checkpoint-0/model.bin"):format(dir, odd, odd, odd))
+  end)
+
+  it("has copies that say themselves what is gone", function()
+    sh(("cp -r '%s/checkpoint-0' '%s/copy'"):format(store, dir))
+    run(0, ("verify '%s/copy'"):format(dir))
+    sh(("rm '%s/copy/.ckpt-thin.json'"):format(dir))
+    run(5, ("verify '%s/copy'"):format(dir))
+  end)
+
+  it("is repaired by their notes where the entry is lost", function()
+    sh(("cd '%s/.ckpt/log' && grep -q thin *10.json && rm *10.json *11.json"):format(store))
+    run(0, ("repair '%s' --take-over"):format(store))
+    run(0, ("verify '%s'"):format(store))
+    local shown = cjson.decode(run(0, ("show --json '%s' checkpoint-0"):format(store)))
+    assert.same({ "odd*" }, shown.taken.globs)
+  end)
+
+  it("is gone on with by its run", function()
+    local job = [[sh -c 'sleep 0.1; echo x >w/next.pt; sleep 0.3']]
+    run(0, ("run --dir w --to '%s' --run format1 -- %s"):format(store, job))
+    assert.truthy(run(0, ("ls '%s'"):format(store)):find("next%.pt"))
+    run(0, ("verify '%s'"):format(store))
+  end)
+
+  it("deletes one with its note", function()
+    run(0, ("rm '%s' checkpoint-0 --grace-delete 0"):format(store))
+    sh(("test ! -e '%s/checkpoint-0'"):format(store))
+  end)
+
+  it("is refused by name by 1.0, which calls nothing damage", function()
+    local old = sh(("cd '%s' && spec/older/v1.0.sh path || true"):format(support.root)):match "%S+"
+    if not old or old:sub(1, 1) ~= "/" then return end
+    for _, words in ipairs { "ls", "verify", "latest", "gc" } do
+      local text = sh(("%s %s '%s' 2>&1; echo ended with $?"):format(old, words, store))
+      assert.truthy(text:find("needs a newer ckpt-lua", 1, true), words .. ": " .. text)
+      assert.falsy(text:find("ended with 0", 1, true), text)
+    end
+  end)
+end)

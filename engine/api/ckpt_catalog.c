@@ -41,7 +41,8 @@ ckpt_item ckpt_item_of(const catalog_item *item, char root[HASH_HEX_MAX]) {
                      .bad_lines = c->bad_lines ? c->bad_lines : "",
                      .needs = c->needs ? c->needs : "",
                      .chosen_files = item->chosen_files,
-                     .chosen_bytes = item->chosen_bytes};
+                     .chosen_bytes = item->chosen_bytes,
+                     .thin = item->thin};
 }
 
 int ckpt_on_item(void *ctx, store *s, const catalog_item *item, err *e) {

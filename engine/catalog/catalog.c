@@ -102,6 +102,7 @@ int catalog_describe(const catalog_place *at, const runlog *log, const runlog_co
   int rc = runlog_key_dir(log, c->dir, out->key, e);
   if (rc == 0) rc = print_place(&at->where, out->key, out->uri, sizeof out->uri, e);
   out->item = (catalog_item){.group = runlog_prefix(log),
+                             .thin = c->thin.globs.count > 0,
                              .commit = c,
                              .uri = out->uri,
                              .key = out->key,
@@ -239,6 +240,7 @@ static int pick_copy(catalog_pick *p, const uri *where, err *e) {
   if (rc == ERR_NOENT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   rc = manifest_take_note(p->store, "", &p->manifest, e);
+  p->thin = rc == 1;
   if (rc >= 0) rc = print_place(where, "", p->uri, sizeof p->uri, e);
   return rc < 0 ? rc : 1;
 }
@@ -337,7 +339,8 @@ catalog_item catalog_item_of(const catalog_pick *pick, runlog_commit *c) {
                        .metrics = pick->manifest.metrics,
                        .policy = pick->manifest.policy,
                        .time_ns = pick->manifest.created_ns};
-  return (catalog_item){.group = "", .commit = c, .uri = pick->uri, .key = pick->key};
+  return (catalog_item){
+      .group = "", .commit = c, .uri = pick->uri, .key = pick->key, .thin = pick->thin};
 }
 
 int catalog_nothing_found(const char *where, const char *name, err *e) {

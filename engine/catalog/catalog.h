@@ -21,6 +21,7 @@ typedef struct catalog_item {
   const char *key;           /* of its directory in the store */
   const runlog_state *state; /* of its log; NULL: not known */
   uint64_t chosen_files, chosen_bytes; /* of a restore by patterns: what they mean of it; else 0 */
+  bool thin;                           /* files of it were taken since newer ones are there */
 } catalog_item;
 typedef int catalog_fn(void *ctx, store *s, const catalog_item *item, err *e);
 
@@ -72,7 +73,7 @@ typedef struct catalog_pick {
   manifest manifest;
   bool committed;  /* false: only its manifest vouches for it (a copy made by another tool) */
   uint64_t number; /* of its commit in the log at the root of the store */
-  bool thin;       /* files of that one are gone (runlog_thinned) */
+  bool thin; /* files of it are gone (runlog_thinned), as the log says, or a note beside a copy */
   uint64_t attempt;
   runlog_companions companions; /* its companions */
   char dir[RUNLOG_NAME_MAX];

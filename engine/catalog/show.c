@@ -99,6 +99,16 @@ static void set_names(json_t *o, const char *key, char *const *at, size_t count,
   js_set(o, key, list, bad);
 }
 
+/* Of one whose note a repair has found nobody knows by whom, and why. */
+static json_t *taken_json(const runlog_thinned *thin, int *bad) {
+  json_t *o = json_object();
+  set_names(o, "globs", thin->globs.at, thin->globs.count, bad);
+  js_set(o, "newest", json_integer((json_int_t)thin->newest), bad);
+  set_text(o, "policy", thin->policy, bad);
+  set_text(o, "reason", thin->reason, bad);
+  return o;
+}
+
 /* Sets the log's members; metrics that were too large for it are in the manifest. */
 static void set_commit(json_t *o, const catalog_item *item, const manifest *m, int *bad) {
   const runlog_commit *c = item->commit;
@@ -117,6 +127,7 @@ static void set_commit(json_t *o, const catalog_item *item, const manifest *m, i
   if (c->left_out) js_set(o, "left_out", json_integer((json_int_t)c->left_out), bad);
   set_names(o, "left_names", m->left_names.at, m->left_names.count, bad);
   set_names(o, "left_globs", m->left_globs.at, m->left_globs.count, bad);
+  if (c->thin.globs.count) js_set(o, "taken", taken_json(&c->thin, bad), bad);
   set_needs(o, c->needs, bad);
   js_set(o, "digest", json_string(hash_name(m->hash)), bad);
   js_set(o, "root", json_string(hex), bad);

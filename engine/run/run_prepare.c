@@ -85,10 +85,13 @@ static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
 static void say_left_out(const run *r, const run_group *g, uint64_t n) {
   const runlog_commit *c = runlog_find_commit(runlog_view(g->group.log), n);
   if (!c || !c->left_out) return;
-  log_say(r->env->log, LOG_WARN,
-          "%s was saved without %llu file%s that `excludes` or a policy leave%s out: %s not there",
-          c->dir, (unsigned long long)c->left_out, c->left_out == 1 ? "" : "s",
-          c->left_out == 1 ? "s" : "", c->left_out == 1 ? "it is" : "they are");
+  log_say(
+      r->env->log, LOG_WARN,
+      "%s was saved without %llu file%s that `excludes` or a policy leave%s out%s: %s not there",
+      c->dir, (unsigned long long)c->left_out, c->left_out == 1 ? "" : "s",
+      c->left_out == 1 ? "s" : "",
+      c->thin.globs.count ? ", or lost them since, when newer ones were there" : "",
+      c->left_out == 1 ? "it is" : "they are");
 }
 
 static int set_resume(struct prepare *p, const survey_unit *u, err *e) {

@@ -20,6 +20,7 @@
 #include "job/move/transfer.h"
 #include "log_check.h"
 #include "log_read.h"
+#include "thinned.h"
 #include "tmpdir.h"
 #include "world.h"
 
@@ -295,6 +296,33 @@ static int make_all(const char *to) {
   return rc == 0 ? 0 : 1;
 }
 
+/* ---- a store with checkpoints of which files are gone; 1.0 must not read it ---- */
+
+enum { THIN_SAVES = 4 };
+static const char odd[] = "sub/odd %name \xc3\xa9";
+
+/* Of the first they are gone, of the second the entry alone says so by now. */
+static int make_thin(const char *to) {
+  char command[3000], name[32];
+  world *w = world_new("file", world_io());
+  store *s = w->env.store;
+  runlog *log = begin(s, "", "launch-1", "format1", 1);
+  uint64_t n[THIN_SAVES];
+  for (int i = 0; i < THIN_SAVES; i++) {
+    snprintf(name, sizeof name, "checkpoint-%d", i);
+    fill(w, name, MATCH_DIR, (unsigned)i);
+    n[i] = save_unit(w, log, name, MATCH_DIR, i);
+  }
+  thin_whole(s, log, n[0], "odd*");
+  must(runlog_snapshot_now(log, NULL));
+  thin_commit(s, log, n[1], "odd*");
+  runlog_close(log);
+  snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s/root' '%s'", to, w->dir, to);
+  int rc = system(command);
+  world_free(w);
+  return rc == 0 ? 0 : 1;
+}
+
 /* ---- reading it, for ever ---- */
 
 static const char kept[] = "spec/data/format1/store";
@@ -507,7 +535,29 @@ static void a_store_of_format_0_is_read_and_gone_on_with(void **state) {
   world_free(w);
 }
 
+static void what_is_left_of_thin_ones_is_restored_to_the_last_byte(void **state) {
+  world *w = world_with("spec/data/format1/thin");
+  runlog *log = open_log(w, "");
+  const runlog_state *st = runlog_view(log);
+  assert_int_equal(st->commit_count, THIN_SAVES);
+  for (int i = 0; i < THIN_SAVES; i++) {
+    const runlog_commit *c = &st->commits[i];
+    char at[4096];
+    fill(w, c->unit, MATCH_DIR, (unsigned)i);
+    snprintf(at, sizeof at, "%s/%s/%s", w->root, c->unit, odd);
+    assert_int_equal(c->thin.globs.count, i < 2);
+    if (i < 2) assert_int_equal(unlink(at), 0);
+    snprintf(at, sizeof at, "%s/%s/sub", w->root, c->unit);
+    set_mtime(at, 1400000000);
+    must_restore(w, "", c, c->unit);
+  }
+  runlog_close(log);
+  world_free(w);
+  (void)state;
+}
+
 int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "make-thin") == 0) return make_thin(argv[2]);
   if (argc == 3 && strcmp(argv[1], "make") == 0) return make_all(argv[2]);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_entry_is_read_as_it_was_meant),
@@ -517,6 +567,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(what_was_saved_beside_a_checkpoint_is_found),
       cmocka_unit_test(a_later_run_goes_on_in_it),
       cmocka_unit_test(a_store_of_format_0_is_read_and_gone_on_with),
+      cmocka_unit_test(what_is_left_of_thin_ones_is_restored_to_the_last_byte),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

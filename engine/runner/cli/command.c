@@ -124,6 +124,7 @@ void item_json(record *r, const ckpt_item *item) {
   }
   if (item->above) record_bool(r, "above", true);
   if (item->left_out) record_count(r, "left_out", item->left_out);
+  if (item->thin) record_bool(r, "thin", true);
   add_needs(r, item);
   fprintf(record_key(r, "time_ns"), "%lld", (long long)item->time_ns);
   record_time(r, "committed", item->time_ns);

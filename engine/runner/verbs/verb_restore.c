@@ -32,8 +32,9 @@ static void say(const options *o, const ckpt_item *item, const char *done) {
   item_size(f, item);
   fprintf(f, " to %s", o->dir);
   if (item->left_out) /* a job that goes on from it may begin its optimizer anew, or fail */
-    fprintf(f, ", without %llu file%s that excludes left out of it when it was saved",
-            (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s");
+    fprintf(f, ", without %llu file%s that excludes left out of it when it was saved%s",
+            (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s",
+            item->thin ? ", or that were taken since newer ones are there" : "");
   if (item->foreign) fputs(": another tool wrote it, so nothing tells whether it is whole", f);
   if (fclose(f) == 0) report_info("%s", text);
   free(text);

@@ -50,8 +50,9 @@ static void write_item(FILE *f, const ckpt_item *item, void *ctx) {
   text_size(f, item->bytes);
   fputc('\n', f);
   if (item->left_out)
-    fprintf(f, "left out   %llu file%s, by excludes: a restore does not bring %s back\n",
+    fprintf(f, "left out   %llu file%s, by excludes%s: a restore does not bring %s back\n",
             (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s",
+            item->thin ? ", or taken since newer ones are there" : "",
             item->left_out == 1 ? "it" : "them");
   item_each_need(item, show_need, f);
   fputs("committed  ", f);
@@ -96,6 +97,19 @@ static void show_left_out(const json_t *json) {
   if (i > 0 && more > 0) printf("left out   and %lld more\n", (long long)more);
 }
 
+/* Says by whom, and why. */
+static void show_taken(const json_t *json) {
+  const json_t *taken = json_object_get(json, "taken");
+  const char *policy = json_string_value(json_object_get(taken, "policy"));
+  const char *reason = json_string_value(json_object_get(taken, "reason"));
+  if (!policy && !reason) return;
+  fputs("taken      by ", stdout);
+  text_plain(stdout, policy ? policy : "a policy that is not known");
+  if (reason) fputs(": ", stdout);
+  if (reason) text_plain(stdout, reason);
+  fputc('\n', stdout);
+}
+
 /* Names what only the manifest knows: what is left out, and its links that lead out. */
 static int show_rest(const options *o, const char *name) {
   ckpt *engine = NULL;
@@ -106,6 +120,7 @@ static int show_rest(const options *o, const char *name) {
   if (rc == 0 && js_parse_large(text, strlen(text), "the checkpoint", &json, NULL) == 0) {
     const json_t *links = json_object_get(json, "links");
     show_left_out(json);
+    show_taken(json);
     links_write(stdout, "link       ", links, json_array_size(links));
   }
   json_decref(json);
