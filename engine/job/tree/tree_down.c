@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "commit/manifest/manifest_thin.h"
 #include "job/tree/tree.h"
 #include "job/tree/tree_place.h"
 #include "job/move/transfer.h"
@@ -97,7 +98,8 @@ static int choose_loose(download *d, err *e) {
   for (size_t i = 0; i < at->count; i++) {
     const place_object *object = &at->objects[i];
     if (is_shadowed(&at->record, object->key) || tree_excluded(d->p, object->key) ||
-        is_cut(d, object->key) || is_here(d, object->key, object->size, object->mtime_ns))
+        strcmp(fs_base(object->key), MANIFEST_THIN_NAME) == 0 || is_cut(d, object->key) ||
+        is_here(d, object->key, object->size, object->mtime_ns))
       continue;
     d->loose[d->loose_count++] = i;
     d->out->files++;

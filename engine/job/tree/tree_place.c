@@ -200,6 +200,15 @@ int tree_place_busy(const tree_place *at, err *e) {
                  at->where.scheme, at->where.host, *at->where.host ? "/" : "", at->where.path);
 }
 
+/* The directory of a checkpoint of which files are gone says so beside its record. */
+static int take_note(const tree_place *at, const char *dir, manifest *m, err *e) {
+  char key[STORE_KEY_MAX];
+  int rc = manifest_note_key(dir, key, e);
+  if (rc < 0 || !tree_place_find(at, key)) return rc;
+  rc = manifest_take_note(at->store, dir, m, e);
+  return rc < 0 ? rc : 0;
+}
+
 static int read_record(const tree_job *p, tree_place *at, const place_record *record, bool lenient,
                        err *e) {
   char key[STORE_KEY_MAX + 1];
@@ -215,6 +224,7 @@ static int read_record(const tree_job *p, tree_place *at, const place_record *re
   if (rc == ERR_NOENT) return 0;
   if (rc == 0 && at->record.count > 0 && m.hash != at->record.hash)
     rc = err_set(&why, ERR_UNSUPPORTED, "its digests are of another kind");
+  if (rc == 0) rc = take_note(at, dir, &m, &why);
   bool broken = rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_LIMIT || rc == ERR_VERSION;
   if (broken && !record->is_whole) return 0; /* it only says that an upload began */
   if ((broken && (lenient || *dir)) || rc == ERR_UNSUPPORTED) {

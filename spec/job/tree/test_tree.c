@@ -8,9 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "commit/manifest/manifest.h"
+#include "commit/manifest/manifest_thin.h"
 #include "job/tree/tree.h"
 #include "job/tree/tree_stage.h"
+#include "prims/fs.h"
 #include "fault_dir.h"
 
 static atomic_int cancel;
@@ -123,6 +124,32 @@ static void a_place_that_an_upload_was_cut_to_is_not_taken_for_whole(void **unus
     if (rc == 0) tmpdir_remove(strdup(in("to")));
   }
   assert_true(cut);
+}
+
+/* A checkpoint's directory in a target is such a place. */
+static void what_was_taken_of_a_checkpoint_is_not_missed(void **unused) {
+  manifest m;
+  names globs = {0};
+  buf text, note;
+  err e = {0};
+  assert_int_equal(up_with(io_unflushed()), 0);
+  buf_init(&text, 1 << 20);
+  buf_init(&note, MANIFEST_THIN_BYTES_MAX);
+  assert_int_equal(fs_read(io_system(), in("there/" MANIFEST_NAME), 1 << 20, &text, NULL), 0);
+  assert_int_equal(manifest_parse(text.data, text.len, "it", &m, NULL), 0);
+  assert_true(names_add(&globs, "b"));
+  assert_int_equal(manifest_thin_print(&m, &globs, 2, &note, NULL), 0);
+  assert_int_equal(unlink(in("there/sub/b")), 0);
+  assert_true(down_with(io_unflushed(), in("to"), false, &e) < 0);
+  write_file(in("there/" MANIFEST_THIN_NAME), note.data);
+  if (down_with(io_unflushed(), in("to"), false, &e) < 0) fail_msg("%s", e.text);
+  assert_true(file_is(in("to/a"), "aaaa"));
+  assert_false(path_exists(in("to/sub/b")));
+  assert_false(path_exists(in("to/" MANIFEST_THIN_NAME)));
+  buf_free(&text);
+  buf_free(&note);
+  names_free(&globs);
+  manifest_free(&m);
 }
 
 static void a_place_that_is_half_removed_is_not_taken_for_whole(void **unused) {
@@ -438,6 +465,7 @@ int main(void) {
       PROMISE(an_upload_that_was_cut_sends_only_what_is_missing),
       PROMISE(a_place_that_an_upload_was_cut_to_is_not_taken_for_whole),
       PROMISE(a_place_that_is_half_removed_is_not_taken_for_whole),
+      PROMISE(what_was_taken_of_a_checkpoint_is_not_missed),
       PROMISE(links_directories_and_modes_below_a_place_within_are_kept),
       PROMISE(a_place_whose_parts_were_joined_is_whole_or_says_that_it_is_not),
       PROMISE(a_download_that_fails_anywhere_shows_nothing),
