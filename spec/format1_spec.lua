@@ -138,6 +138,29 @@ describe("a store of format 1 with thin checkpoints", function()
     run(0, ("verify '%s'"):format(store))
   end)
 
+  it("starts a job from one as from what it has, and takes a whole one here for it", function()
+    local function start()
+      return run(0, ("run --dir w --to '%s' --run format1 -- true 2>&1"):format(store))
+    end
+    for i = 2, 3 do run(0, ("mark bad '%s' checkpoint-%d"):format(store, i)) end
+    local text = start()
+    assert.truthy(text:find("taken since newer ones are there: it is not there", 1, true), text)
+    assert.truthy(text:find("resume from .*checkpoint%-1, restored"), text)
+    assert.truthy(start():find "durable in")
+    -- The state of this machine is lost, and the copy here has all that the checkpoint ever had.
+    sh(("cp '%s/checkpoint-1/%s' w/checkpoint-1/sub/ && " ..
+      "touch -d @1700000002.123456789 'w/checkpoint-1/%s' && rm -r w.ckpt"):format(store, odd, odd))
+    text = start()
+    assert.truthy(text:find("resume from .*checkpoint%-1\n"), text)
+    assert.truthy(text:find("0 committed", 1, true), text)
+    sh(("test -s 'w/checkpoint-1/%s'"):format(odd))
+    -- When they are gone in the store it is no lost one: it is restored as before.
+    sh(("rm -r '%s/checkpoint-1/%s' w w.ckpt"):format(store, odd))
+    text = start()
+    assert.truthy(text:find("resume from .*checkpoint%-1, restored"), text)
+    assert.truthy(text:find "durable in", text)
+  end)
+
   it("deletes one with its note", function()
     run(0, ("rm '%s' checkpoint-0 --grace-delete 0"):format(store))
     sh(("test ! -e '%s/checkpoint-0'"):format(store))

@@ -90,7 +90,7 @@ static void say_left_out(const run *r, const run_group *g, uint64_t n) {
       "%s was saved without %llu file%s that `excludes` or a policy leave%s out%s: %s not there",
       c->dir, (unsigned long long)c->left_out, c->left_out == 1 ? "" : "s",
       c->left_out == 1 ? "s" : "",
-      c->thin.globs.count ? ", or lost them since, when newer ones were there" : "",
+      c->thin.globs.count ? ", or that were taken since newer ones are there" : "",
       c->left_out == 1 ? "it is" : "they are");
 }
 

@@ -97,12 +97,29 @@ static void say_more(struct held *h, const unit_files *less) {
            more == 1 ? "" : "s", name, more > 1 ? ", ..." : "");
 }
 
+/* The copy here may have what was taken of that commit since: its table still tells of each byte. */
+static int compare_whole(struct held *h, const runlog_commit *c, recover_standing standing,
+                         err *e) {
+  runlog_commit whole = *c;
+  manifest m = {0};
+  err why = {0};
+  whole.thin = (runlog_thinned){0};
+  int rc = restore_manifest(h->run->store, h->group->group.prefix, &whole, &m, &why);
+  if (rc == 0) rc = compare_files(h, &h->local, &m, standing, &why);
+  manifest_free(&m);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
+  return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
+}
+
 /* The copy here may have what that commit was saved without: it is it all the same, and worth more. But
  * ranks have to go on from the same state, and not each of them may have these files. */
-static int compare(struct held *h, const manifest *m, recover_standing standing, err *e) {
+static int compare(struct held *h, const runlog_commit *c, const manifest *m,
+                   recover_standing standing, err *e) {
   unit_files less;
   int rc = compare_files(h, &h->local, m, standing, e);
   if (rc != 0 || m->left_globs.count == 0 || h->run->ranks.world > 1) return rc;
+  if (c->thin.globs.count) rc = compare_whole(h, c, standing, e);
+  if (rc != 0) return rc;
   rc = list_less(h, m, &less, e);
   if (rc < 0) return rc;
   rc = compare_files(h, &less, m, standing, e);
@@ -152,7 +169,7 @@ static int compare_with(struct held *h, const runlog_commit *c, recover_standing
   if (rc == ERR_CORRUPT || rc == ERR_FORMAT) return 0;
   if (rc < 0 && e) *e = why;
   if (rc < 0 || !m) return rc;
-  rc = compare(h, m, standing, e);
+  rc = compare(h, c, m, standing, e);
   return rc == 0 && run_restores_parts(h->run) ? compare_part(h, c, standing, e) : rc;
 }
 
@@ -186,7 +203,7 @@ static int compare_older(struct held *h, const runlog_commit *newest, err *e) {
       if (e) *e = why;
       break;
     }
-    rc = compare(h, &m, RECOVER_SUPERSEDED, e);
+    rc = compare(h, c, &m, RECOVER_SUPERSEDED, e);
     manifest_free(&m);
     if (rc == 1 && h->unit->standing == RECOVER_SUPERSEDED) supersede(h->unit, c->n);
   }
