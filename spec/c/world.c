@@ -413,6 +413,7 @@ static int judge_key(void *ctx, const char *key, bool is_prefix, const store_obj
   if (strcmp(name, ".ckpt/head") == 0) return 0;
   if (strncmp(name, ".ckpt/pins/", 11) == 0) return 0;
   if (strncmp(name, ".ckpt/cleared/", 14) == 0) return 0; /* stays, as the log does */
+  if (strncmp(name, ".ckpt/thinned/", 14) == 0) return 0; /* the same */
   if (beside_a_commit(l->state, name) || came_late(l, name)) return 0;
   if (strncmp(name, ".ckpt/lease-probe.", 18) == 0) return 0; /* a removal of one failed */
   for (size_t i = 0; i < l->state->commit_count; i++) {

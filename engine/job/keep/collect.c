@@ -277,6 +277,7 @@ int collect_log(const collect *c, err *e) {
     collect_attempts(&g);
     if (!g.stopped) collect_pins(&g);
     if (!g.stopped) collect_dropped(&g);
+    if (!g.stopped) collect_thin(&g);
     if (!g.stopped) collect_litter(&g);
     if (!g.stopped) collect_unfinished(&g);
     rc = collect_result(&g, e);

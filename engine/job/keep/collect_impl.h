@@ -51,6 +51,8 @@ bool collect_is_pinned(const collecting *g, uint64_t commit);
 
 /* collect_litter.c: collects the leftovers of saves and checkpoints that the log has let go. */
 void collect_litter(collecting *g);
+/* collect_thin.c: collects files that the log lets go of commits that stay. */
+void collect_thin(collecting *g);
 /* collect_unfinished.c: collects uploads and temporary files. */
 void collect_unfinished(collecting *g);
 

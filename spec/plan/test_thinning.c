@@ -1,0 +1,136 @@
+/* May files of an older commit go: among the newest, pinned, bad, gone on from, verified they may not,
+ * whatever the log looks like. */
+#include "with_cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "manifest_make.h"
+#include "plan/thinning.h"
+#include "prims/match_series.h"
+
+enum { COMMITS_MAX = 24 };
+
+typedef struct log_of {
+  runlog_state state;
+  runlog_commit commits[COMMITS_MAX];
+} log_of;
+
+static char *const units[] = {"checkpoint-1", "checkpoint-2", "checkpoint-3", "checkpoint-4",
+                              "best.pt"};
+static const retention_guard nobody = {.resumed = RUNLOG_NONE, .verified = RUNLOG_NONE};
+
+static void add(log_of *l, int name) {
+  l->state.commits = l->commits;
+  runlog_commit *c = &l->commits[l->state.commit_count++];
+  *c = (runlog_commit){.n = 10 * l->state.commit_count, .unit = units[name], .dir = units[name]};
+}
+
+static log_of four(void) {
+  log_of l = {0};
+  for (int i = 0; i < 4; i++) add(&l, i);
+  return l;
+}
+
+static const char *judged(log_of *l, size_t i, const retention_guard *g, uint64_t newest) {
+  l->state.commits = l->commits;
+  return thinning_guarded(&l->state, &l->commits[i], g, newest);
+}
+
+static void one_with_so_many_newer_good_ones_may_lose_files(void **state) {
+  log_of l = four();
+  assert_null(judged(&l, 0, &nobody, 2));
+  assert_null(judged(&l, 1, &nobody, 2));
+  assert_string_equal(judged(&l, 2, &nobody, 2), "it is among the newest of its kind");
+  assert_string_equal(judged(&l, 3, &nobody, 2), "it is the newest of its kind");
+  assert_string_equal(judged(&l, 1, &nobody, 3), "it is among the newest of its kind");
+  assert_non_null(judged(&l, 3, &nobody, 0));
+  (void)state;
+}
+
+static void a_newer_one_that_is_bad_dropped_or_of_another_kind_is_none(void **state) {
+  log_of l = four();
+  l.commits[2].bad = true;
+  assert_non_null(judged(&l, 1, &nobody, 2));
+  assert_null(judged(&l, 0, &nobody, 2));
+  l = four();
+  l.commits[3].life = RUNLOG_DROPPED;
+  assert_non_null(judged(&l, 1, &nobody, 2));
+  l = four();
+  l.commits[3].unit = units[4];
+  assert_non_null(judged(&l, 1, &nobody, 2));
+  (void)state;
+}
+
+static void what_is_held_stays_whole(void **state) {
+  log_of l = four();
+  const uint64_t pin = l.commits[0].n;
+  retention_guard g = {&pin, 1, RUNLOG_NONE, RUNLOG_NONE};
+  assert_string_equal(judged(&l, 0, &g, 2), "it is pinned");
+  g = (retention_guard){.resumed = pin, .verified = RUNLOG_NONE};
+  assert_string_equal(judged(&l, 0, &g, 2), "the run goes on from it");
+  g = (retention_guard){.resumed = RUNLOG_NONE, .verified = pin};
+  assert_string_equal(judged(&l, 0, &g, 2), "it is the last one that verified");
+  l.commits[0].bad = true;
+  assert_string_equal(judged(&l, 0, &nobody, 2), "it is marked bad");
+  l = four();
+  l.state.flags_since = l.commits[1].n;
+  assert_non_null(strstr(judged(&l, 0, &nobody, 2), "other flags"));
+  (void)state;
+}
+
+static void with_the_newest_alone_that_one_has_to_be_proven(void **state) {
+  log_of l = four();
+  assert_non_null(judged(&l, 2, &nobody, 1));
+  retention_guard g = {.resumed = l.commits[3].n, .verified = RUNLOG_NONE};
+  assert_null(judged(&l, 2, &g, 1));
+  g = (retention_guard){.resumed = RUNLOG_NONE, .verified = l.commits[3].n};
+  assert_null(judged(&l, 2, &g, 1));
+  l.commits[3].bad = true;
+  assert_non_null(judged(&l, 2, &g, 1));
+  g = (retention_guard){.resumed = RUNLOG_NONE, .verified = l.commits[1].n};
+  assert_non_null(judged(&l, 2, &g, 1)); /* an older one proves nothing */
+  (void)state;
+}
+
+/* By a count of its own, over random logs. */
+static void whatever_the_log_looks_like_enough_good_ones_are_behind_it(void **state) {
+  uint64_t random = 7;
+  int free_ones = 0;
+  for (int round = 0; round < 3000; round++) {
+    log_of l = {0};
+    const size_t count = 1 + next_random(&random) % (COMMITS_MAX - 1);
+    for (size_t i = 0; i < count; i++) {
+      add(&l, (int)(next_random(&random) % 5));
+      l.commits[i].bad = next_random(&random) % 4 == 0;
+      l.commits[i].life = (runlog_life)(next_random(&random) % 5 == 0);
+    }
+    const uint64_t pin = 10 * (1 + next_random(&random) % count), newest = next_random(&random) % 4;
+    retention_guard g = {&pin, 1, 10 * (1 + next_random(&random) % count),
+                         10 * (1 + next_random(&random) % count)};
+    for (size_t i = 0; i < count; i++) {
+      const runlog_commit *c = &l.commits[i];
+      size_t newer = 0;
+      if (judged(&l, i, &g, newest)) continue;
+      free_ones++;
+      for (size_t k = i + 1; k < count; k++)
+        newer += !l.commits[k].bad && l.commits[k].life == RUNLOG_LIVE &&
+                 match_same_series(l.commits[k].unit, c->unit);
+      assert_true(newer > 0 && newer >= newest && !c->bad && c->life == RUNLOG_LIVE);
+      assert_true(c->n != pin && c->n != g.resumed && c->n != g.verified);
+    }
+  }
+  assert_true(free_ones > 100);
+  (void)state;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_with_so_many_newer_good_ones_may_lose_files),
+      cmocka_unit_test(a_newer_one_that_is_bad_dropped_or_of_another_kind_is_none),
+      cmocka_unit_test(what_is_held_stays_whole),
+      cmocka_unit_test(with_the_newest_alone_that_one_has_to_be_proven),
+      cmocka_unit_test(whatever_the_log_looks_like_enough_good_ones_are_behind_it),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
