@@ -139,6 +139,9 @@ describe("docs/json.md", function()
     end
     must "run --dir fails --to elsewhere --continue-run --settle 0 -- true"
     says("show", "show elsewhere checkpoint-2")
+    sh(("cp -r '%s/spec/data/format1/thin' lean"):format(support.root)) -- files of two were taken
+    says("show", "show lean checkpoint-0")
+    says("ls", "ls lean")
     says("ls", "ls elsewhere")
     says("bisect", "bisect store --json -- true; : ")
     says("gc", "gc store --grace-delete 0")
