@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fault.h"
 #include "commit/manifest_read.h"
 
 typedef struct taking {
@@ -143,7 +142,7 @@ static void tell_others(const taking *t, const log_sink *sink) {
 
 static int take(taking *t, err *e) {
   int rc = put_note(t, e);
-  if (rc == 0) rc = FAULT("epoch-not-read-thin") ? 0 : runlog_ask_epoch(t->log, e);
+  if (rc == 0) rc = runlog_ask_epoch(t->log, e);
   if (rc == 0 && t->count) rc = store_remove_below(t->s, t->dir, t->keys, t->count, e);
   if (rc == 0) rc = check_gone(t, e);
   return rc == 0 ? put_done(t, e) : rc;

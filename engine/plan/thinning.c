@@ -1,6 +1,5 @@
 #include "thinning.h"
 
-#include "base/fault.h"
 #include "prims/match_series.h"
 
 const char *thinning_guarded(const runlog_state *state, const runlog_commit *c,
@@ -19,7 +18,6 @@ const char *thinning_guarded(const runlog_state *state, const runlog_commit *c,
     newer++;
     proven |= other->n == guard->resumed || other->n == guard->verified;
   }
-  if (FAULT("thin-newest")) return NULL;
   if (newer < newest || newer == 0) return "it is among the newest of its kind";
   if (newest <= 1 && !proven) return "of the newer ones none has been gone on from, or verified";
   return NULL;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fault.h"
 #include "collect_impl.h"
 #include "commit/thin_files.h"
 #include "commit/verified.h"
@@ -37,7 +36,6 @@ static int take_guards(const collecting *g, guards *out, err *e) {
   if (rc < 0) return rc;
   out->pinned = pins_held(&out->held, g->now, &out->guard.pinned_count);
   if (!out->pinned) return err_set(e, ERR_NOMEM, "read the pins: out of memory");
-  if (FAULT("thin-pins-not-asked")) out->guard.pinned_count = 0;
   out->guard.pinned = out->pinned;
   rc = runlog_join(prefix, ".ckpt/thinned", key, e);
   return rc == 0 ? s->ops->list(s, key, true, note_done, &out->done, e) : rc;
