@@ -302,6 +302,7 @@ static int take_thin(rebuild *b, err *e) {
     c->files = t->facts.files;
     c->bytes = t->facts.bytes;
     c->left_out = t->facts.left_out;
+    c->left_here = t->facts.left_here;
   }
   return 0;
 }

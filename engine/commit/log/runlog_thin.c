@@ -67,6 +67,8 @@ int runlog_fold_thin(runlog_state *s, const json_t *entry, const runlog_head *h,
   /* Both fit 63 bits, as what is printed has to. */
   const uint64_t gone = c->files - files, room = (uint64_t)INT64_MAX - c->left_out;
   c->left_out += gone < room ? gone : room;
+  const uint64_t here = (uint64_t)INT64_MAX - c->left_here;
+  c->left_here += gone < here ? gone : here;
   c->files = files;
   c->bytes = bytes;
   c->thin = thin;

@@ -120,6 +120,7 @@ int manifest_thin(manifest *m, const names *globs, err *e) {
     }
     if (at->type == MANIFEST_FILE) {
       m->left_out++;
+      m->left_here++;
       good = manifest_left_note(&m->left_names, at->name) && good;
     }
     free_entry(at);

@@ -80,6 +80,7 @@ static void it_is_a_whole_commit_of_what_is_left(void **state) {
   assert_int_equal(c->files, 1);
   assert_int_equal(c->bytes, 100);
   assert_int_equal(c->left_out, 2);
+  assert_int_equal(c->left_here, 1); /* a policy is shown that this one has less */
   assert_string_equal(c->thin.globs.at[0], "optimizer.pt");
   assert_int_equal(c->thin.newest, 2);
   assert_string_equal(c->thin.policy, "mine");
@@ -152,6 +153,7 @@ static void a_reader_of_1_0_is_kept_from_the_entry_and_from_snapshots_behind_it(
   assert_int_equal(runlog_open(p->s, "", &reader, NULL), 0);
   assert_int_equal(find(reader, a)->thin.globs.count, 1);
   assert_int_equal(find(reader, a)->left_out, 2);
+  assert_int_equal(find(reader, a)->left_here, 1);
   runlog_close(reader);
 }
 

@@ -46,6 +46,7 @@ static void what_the_globs_mean_is_gone_and_told_and_the_root_stays(void **state
   assert_int_equal(manifest_files(&m), rest.files);
   assert_int_equal(manifest_bytes(&m), rest.bytes);
   assert_int_equal(m.left_out, 3);
+  assert_int_equal(m.left_here, 3);
   assert_string_equal(m.left_names.at[0], "optimizer.pt");
   assert_string_equal(m.left_globs.at[1], "states/");
   assert_true(digest_equal(&m.root, &root));

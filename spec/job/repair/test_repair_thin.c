@@ -56,6 +56,7 @@ static void is_thin(const scene *s, const runlog_commit *c) {
   assert_int_equal(c->files, was->files);
   assert_int_equal(c->bytes, was->bytes);
   assert_int_equal(c->left_out, was->left_out);
+  assert_int_equal(c->left_here, was->left_here);
   assert_int_equal(c->life, RUNLOG_LIVE);
   assert_false(c->bad);
   err e = {0};
