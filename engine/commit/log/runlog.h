@@ -108,7 +108,7 @@ typedef struct runlog_commit {
   int64_t step;
   int64_t time_ns;
   uint64_t files, bytes; /* of what is not gone */
-  uint64_t left_out;     /* files that excludes have left out of it, or that are gone; 0: none, or not known (1.0) */
+  uint64_t left_out;     /* files that excludes left out, or that are gone; 0: none, or of 1.0 */
   uint64_t left_here;    /* of these, those that were left out of this one alone, or are gone */
   runlog_thinned thin;
   bool above;            /* a file above the checkpoints of other logs, and no checkpoint */
