@@ -222,7 +222,7 @@ static void plan_dropped(const runlog_state *state, const retention_guard *guard
   }
 }
 
-static size_t allowed(size_t live, const retention_limits *limits) {
+size_t retention_allowed(size_t live, const retention_limits *limits) {
   double share = limits->max_drop;
   if (limits->word != RETENTION_POLICY || share >= 1) return live;
   size_t most = share > 0 ? (size_t)((double)live * share) : 0; /* NaN compares as false */
@@ -233,7 +233,7 @@ void retention_plan(const runlog_state *state, const bool *keep, const retention
                     const retention_limits *limits, retention_item *out) {
   size_t live = 0, dropped = 0;
   for (size_t i = 0; i < state->commit_count; i++) live += state->commits[i].life == RUNLOG_LIVE;
-  size_t most = allowed(live, limits);
+  size_t most = retention_allowed(live, limits);
   for (size_t i = 0; i < state->commit_count; i++) {
     retention_item *item = &out[i];
     item->commit = &state->commits[i];

@@ -83,6 +83,9 @@ bool retention_listed(const runlog_state *state, names *out);
  * each minute would be a day's worth of them else. Both texts may be NULL. */
 int64_t retention_grace(const char *policy, const char *reason, int64_t grace_ns);
 
+/* Returns how many of the live commits one pass may let go. */
+size_t retention_allowed(size_t live, const retention_limits *limits);
+
 /* Lists the live commits that are not bad, as a policy is shown them; `out` has room for
  * state->commit_count. Returns how many. */
 size_t retention_items(const runlog_state *state, policy_item *out);

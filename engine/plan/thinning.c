@@ -1,24 +1,83 @@
 #include "thinning.h"
 
+#include "base/seconds.h"
 #include "prims/match_series.h"
+
+static bool is_good(const runlog_commit *c) {
+  return c->life == RUNLOG_LIVE && !c->bad;
+}
+
+/* True if so many good ones of its kind are behind it; `proven`: that one of these is what the run goes on
+ * from, or the last that verified. */
+static bool are_newer(const runlog_state *state, const runlog_commit *c,
+                      const retention_guard *guard, uint64_t newest, bool *proven) {
+  uint64_t newer = 0;
+  const bool needs_proof = newest <= 1;
+  *proven = !needs_proof;
+  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;) {
+    const runlog_commit *other = &state->commits[i];
+    const bool proves = other->n == guard->resumed || other->n == guard->verified;
+    if (newer >= newest && newer > 0 && !proves) continue;
+    if (!is_good(other) || !match_same_series(other->unit, c->unit)) continue;
+    newer++;
+    *proven |= proves;
+    if (newer >= newest && *proven) return true;
+  }
+  return newer > 0 && newer >= newest;
+}
 
 const char *thinning_guarded(const runlog_state *state, const runlog_commit *c,
                              const retention_guard *guard, uint64_t newest) {
-  uint64_t newer = 0;
-  bool proven = false;
+  bool proven;
   if (c->life != RUNLOG_LIVE) return "it is not kept any more";
   if (c->bad) return "it is marked bad";
   if (c->above) return "it is no checkpoint";
   const char *why = retention_guarded(state, c, guard, RETENTION_POLICY);
   if (why) return why;
-  for (size_t i = state->commit_count; i-- > 0 && state->commits[i].n > c->n;) {
+  if (!are_newer(state, c, guard, newest, &proven)) return "it is among the newest of its kind";
+  return proven ? NULL : "of the newer ones none has been gone on from, or verified";
+}
+
+/* The commit since which so many good ones of its kind are behind it. */
+static const runlog_commit *since(const runlog_state *state, const runlog_commit *c,
+                                  uint64_t newest) {
+  uint64_t newer = 0;
+  for (size_t i = (size_t)(c - state->commits) + 1; i < state->commit_count; i++) {
     const runlog_commit *other = &state->commits[i];
-    if (other->life != RUNLOG_LIVE || other->bad || !match_same_series(other->unit, c->unit))
-      continue;
-    newer++;
-    proven |= other->n == guard->resumed || other->n == guard->verified;
+    if (is_good(other) && match_same_series(other->unit, c->unit) && ++newer >= newest)
+      return other;
   }
-  if (newer < newest || newer == 0) return "it is among the newest of its kind";
-  if (newest <= 1 && !proven) return "of the newer ones none has been gone on from, or verified";
   return NULL;
+}
+
+/* A sum of times that does not fit is far away. */
+static int64_t rest_of(int64_t at, const retention_limits *limits) {
+  int64_t end, rest;
+  if (limits->grace_ns <= 0) return 0;
+  if (limits->grace_ns == SECONDS_FOREVER) return SECONDS_FOREVER;
+  if (__builtin_add_overflow(at, limits->grace_ns, &end)) return INT64_MAX;
+  if (__builtin_sub_overflow(end, limits->now_ns, &rest)) return limits->now_ns < 0 ? INT64_MAX : 0;
+  return rest > 0 ? rest : 0;
+}
+
+thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
+                        const retention_guard *guard, const retention_limits *limits,
+                        uint64_t newest) {
+  const char *why = c->thin.globs.count ? "files of it are gone already"
+                    : limits->no_delete ? "nothing is deleted here"
+                                        : thinning_guarded(state, c, guard, newest);
+  if (why) return (thinning){.why = why};
+  const runlog_commit *after = since(state, c, newest);
+  if (!after) return (thinning){.why = "it is among the newest of its kind"};
+  const int64_t rest = rest_of(after->time_ns, limits);
+  return (thinning){
+      .verdict = rest > 0 ? THINNING_WAIT : THINNING_GOES, .after = after->n, .wait_ns = rest};
+}
+
+size_t thinning_most(const runlog_state *state, const retention_limits *limits, size_t dropped) {
+  size_t live = 0;
+  for (size_t i = 0; i < state->commit_count; i++) live += state->commits[i].life == RUNLOG_LIVE;
+  /* What this pass has dropped is live no more. */
+  const size_t most = retention_allowed(live + dropped, limits);
+  return most > dropped ? most - dropped : 0;
 }

@@ -13,4 +13,26 @@
 const char *thinning_guarded(const runlog_state *state, const runlog_commit *c,
                              const retention_guard *guard, uint64_t newest);
 
+typedef enum thinning_verdict {
+  THINNING_STAYS, /* it keeps all that it has (why) */
+  THINNING_WAIT,  /* enough newer ones are there, and not yet for the grace period */
+  THINNING_GOES,  /* append `thin`, if it has such files */
+} thinning_verdict;
+
+typedef struct thinning {
+  thinning_verdict verdict;
+  const char *why; /* static; with THINNING_STAYS */
+  uint64_t after;  /* with the others: since this commit enough newer ones are there */
+  int64_t wait_ns; /* with THINNING_WAIT */
+} thinning;
+
+/* Judges a commit of this state by the times in the log; who removes anything asks the store for that of the
+ * entry `after`. The grace period is before the entry: until it is over all files can be read. */
+thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
+                        const retention_guard *guard, const retention_limits *limits,
+                        uint64_t newest);
+
+/* Returns how many commits a pass that has dropped so many may take files of: the share is one for both. */
+size_t thinning_most(const runlog_state *state, const retention_limits *limits, size_t dropped);
+
 #endif

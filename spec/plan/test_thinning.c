@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/seconds.h"
 #include "manifest_make.h"
 #include "plan/thinning.h"
 #include "prims/match_series.h"
@@ -93,6 +94,64 @@ static void with_the_newest_alone_that_one_has_to_be_proven(void **state) {
   (void)state;
 }
 
+static thinning judge(log_of *l, size_t i, int64_t grace, int64_t now) {
+  const retention_limits limits = {.max_drop = 1, .grace_ns = grace, .now_ns = now};
+  l->state.commits = l->commits;
+  return thinning_judge(&l->state, &l->commits[i], &nobody, &limits, 2);
+}
+
+/* The newest are always young: what counts is since when enough newer ones are there. */
+static void it_waits_until_enough_newer_ones_are_as_old_as_the_grace(void **state) {
+  log_of l = four();
+  for (int i = 0; i < 4; i++) l.commits[i].time_ns = 100 * (i + 1);
+  thinning t = judge(&l, 0, 1000, 1200);
+  assert_int_equal(t.verdict, THINNING_WAIT);
+  assert_int_equal(t.after, l.commits[2].n);
+  assert_int_equal(t.wait_ns, 100);
+  assert_int_equal(judge(&l, 0, 1000, 1300).verdict, THINNING_GOES);
+  t = judge(&l, 1, 1000, 1300);
+  assert_int_equal(t.verdict, THINNING_WAIT);
+  assert_int_equal(t.after, l.commits[3].n);
+  assert_int_equal(judge(&l, 2, 0, 9999).verdict, THINNING_STAYS);
+  assert_int_equal(judge(&l, 0, 0, -5).verdict, THINNING_GOES); /* none needs no clock */
+  t = judge(&l, 0, SECONDS_FOREVER, INT64_MAX);
+  assert_int_equal(t.verdict, THINNING_WAIT);
+  assert_int_equal(t.wait_ns, SECONDS_FOREVER);
+  l.commits[2].bad = true; /* it counts for nothing */
+  assert_int_equal(judge(&l, 0, 1000, 1300).after, l.commits[3].n);
+  (void)state;
+}
+
+static void files_go_once_and_nowhere_if_nothing_is_deleted(void **state) {
+  log_of l = four();
+  retention_limits limits = {.max_drop = 1, .no_delete = true};
+  thinning t = thinning_judge(&l.state, &l.commits[0], &nobody, &limits, 2);
+  assert_int_equal(t.verdict, THINNING_STAYS);
+  assert_string_equal(t.why, "nothing is deleted here");
+  char *glob[] = {units[0]};
+  l.commits[0].thin.globs = (names){glob, 1, 1};
+  t = judge(&l, 0, 0, 0);
+  assert_int_equal(t.verdict, THINNING_STAYS);
+  assert_string_equal(t.why, "files of it are gone already");
+  (void)state;
+}
+
+static void one_share_is_for_what_is_dropped_and_for_what_loses_files(void **state) {
+  log_of l = {0};
+  for (int i = 0; i < 10; i++) add(&l, i % 4);
+  l.state.commits = l.commits;
+  l.commits[0].life = RUNLOG_DROPPED; /* it is not live */
+  retention_limits limits = {.max_drop = 0.5};
+  assert_int_equal(thinning_most(&l.state, &limits, 0), 4);
+  for (int i = 1; i < 4; i++) l.commits[i].life = RUNLOG_DROPPED; /* by this pass */
+  assert_int_equal(thinning_most(&l.state, &limits, 3), 1);
+  assert_int_equal(thinning_most(&l.state, &limits, 9), 0);
+  limits.max_drop = 0;
+  assert_int_equal(thinning_most(&l.state, &limits, 0), 1);
+  assert_int_equal(thinning_most(&l.state, &limits, 1), 0);
+  (void)state;
+}
+
 /* By a count of its own, over random logs. */
 static void whatever_the_log_looks_like_enough_good_ones_are_behind_it(void **state) {
   uint64_t random = 7;
@@ -130,6 +189,9 @@ int main(void) {
       cmocka_unit_test(a_newer_one_that_is_bad_dropped_or_of_another_kind_is_none),
       cmocka_unit_test(what_is_held_stays_whole),
       cmocka_unit_test(with_the_newest_alone_that_one_has_to_be_proven),
+      cmocka_unit_test(it_waits_until_enough_newer_ones_are_as_old_as_the_grace),
+      cmocka_unit_test(files_go_once_and_nowhere_if_nothing_is_deleted),
+      cmocka_unit_test(one_share_is_for_what_is_dropped_and_for_what_loses_files),
       cmocka_unit_test(whatever_the_log_looks_like_enough_good_ones_are_behind_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
