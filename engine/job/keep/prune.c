@@ -8,24 +8,16 @@
 #include "commit/lease.h"
 #include "commit/settle.h"
 #include "commit/verified.h"
+#include "prune_impl.h"
 
-/* State of one pass: the guards with the pins that hold now. */
-typedef struct pass {
-  const prune *p;
-  pins pins;
-  uint64_t *pinned;
-  retention_guard guard;
-  retention_item *items; /* the plan, for the commits of the log as it was */
-} pass;
-
-static void pass_free(pass *a) {
+void prune_pass_free(prune_pass *a) {
   pins_free(&a->pins);
   free(a->pinned);
   free(a->items);
 }
 
 /* Refuses to go on with a pin that cannot be read: it may be for any checkpoint. */
-static int check_broken(const pass *a, err *e) {
+static int check_broken(const prune_pass *a, err *e) {
   if (!a->pins.broken) return 0;
   return err_set(e, ERR_FORMAT,
                  "nothing is dropped or deleted: %s cannot be read as a pin, so it may be for any "
@@ -33,9 +25,7 @@ static int check_broken(const pass *a, err *e) {
                  a->pins.broken_key);
 }
 
-/* Reads the pins. `now` is by the store's clock; INT64_MIN: it is not known, and no pin counts as
- * expired. */
-static int take_pins(pass *a, int64_t now, err *e) {
+int prune_pass_pins(prune_pass *a, int64_t now, err *e) {
   const prune *p = a->p;
   a->guard = (retention_guard){.resumed = p->resumed};
   int rc = verified_read(p->store, runlog_prefix(p->log), &a->guard.verified, e);
@@ -49,7 +39,7 @@ static int take_pins(pass *a, int64_t now, err *e) {
   return 0;
 }
 
-static void remove_expired(const pass *a, int64_t now) {
+static void remove_expired(const prune_pass *a, int64_t now) {
   const prune *p = a->p;
   err why = {0};
   for (size_t i = 0; i < a->pins.count; i++)
@@ -58,7 +48,7 @@ static void remove_expired(const pass *a, int64_t now) {
       log_say(p->sink, LOG_DEBUG, "an expired pin stays: %s", why.text);
 }
 
-static int take_plan(pass *a, const bool *keep, int64_t now, err *e) {
+static int take_plan(prune_pass *a, const bool *keep, int64_t now, err *e) {
   const runlog_state *state = runlog_view(a->p->log);
   retention_limits limits = a->p->limits;
   limits.now_ns = now;
@@ -68,13 +58,13 @@ static int take_plan(pass *a, const bool *keep, int64_t now, err *e) {
   return 0;
 }
 
-static bool stopped(const prune *p) {
+bool prune_stopped(const prune *p) {
   return p->stop && atomic_load(p->stop);
 }
 
 /* Asks the rules again, on the log as it is when the entry is made. */
 static bool may(void *ctx, const runlog_state *state, const runlog_commit *c) {
-  const pass *a = ctx;
+  const prune_pass *a = ctx;
   return !retention_guarded(state, c, &a->guard, a->p->limits.word);
 }
 
@@ -89,7 +79,7 @@ static const prune_wish *wish_for(const prune_wish *wishes, size_t count, uint64
   return vec_find(&n, wishes, count, sizeof *wishes, vec_by_number);
 }
 
-static int drop_one(pass *a, const prune_wish *wish, err *e) {
+static int drop_one(prune_pass *a, const prune_wish *wish, err *e) {
   const prune *p = a->p;
   err why = {0};
   int rc = runlog_drop(p->log, wish->commit, wish->policy, wish->reason, may, a, &why);
@@ -99,7 +89,7 @@ static int drop_one(pass *a, const prune_wish *wish, err *e) {
 }
 
 /* The log moves while it is appended to: so the numbers of the commits are taken first. */
-static int drop_planned(pass *a, const prune_wish *wishes, size_t count, err *e) {
+static int drop_planned(prune_pass *a, const prune_wish *wishes, size_t count, err *e) {
   const runlog_state *state = runlog_view(a->p->log);
   const prune_wish **going = calloc(count + 1, sizeof(prune_wish *));
   if (!going) return err_set(e, ERR_NOMEM, "plan what is kept: out of memory");
@@ -108,17 +98,17 @@ static int drop_planned(pass *a, const prune_wish *wishes, size_t count, err *e)
   for (size_t i = 0; i < state->commit_count; i++)
     if (a->items[i].verdict == RETENTION_DROP)
       going[n++] = wish_for(wishes, count, a->items[i].commit->n);
-  for (size_t i = 0; rc == 0 && i < n && !stopped(a->p); i++) rc = drop_one(a, going[i], e);
+  for (size_t i = 0; rc == 0 && i < n && !prune_stopped(a->p); i++) rc = drop_one(a, going[i], e);
   free(going);
   return rc;
 }
 
 int prune_drop(const prune *p, const prune_wish *wishes, size_t count, err *e) {
-  pass a = {.p = p};
+  prune_pass a = {.p = p};
   bool *keep = NULL;
   if (count == 0) return 0;
   int rc = runlog_refresh(p->log, e);
-  if (rc == 0) rc = take_pins(&a, INT64_MIN, e);
+  if (rc == 0) rc = prune_pass_pins(&a, INT64_MIN, e);
   if (rc < 0) goto out;
   const runlog_state *state = runlog_view(p->log);
   keep = calloc(state->commit_count + 1, sizeof *keep);
@@ -132,7 +122,7 @@ int prune_drop(const prune *p, const prune_wish *wishes, size_t count, err *e) {
   if (rc == 0) rc = drop_planned(&a, wishes, count, e);
 out:
   free(keep);
-  pass_free(&a);
+  prune_pass_free(&a);
   return rc;
 }
 
@@ -160,7 +150,7 @@ static int rest_of(const prune *p, uint64_t commit, int64_t now, int64_t *rest, 
   return 0;
 }
 
-static int delete_one(pass *a, uint64_t n, prune_rest *rest, err *e) {
+static int delete_one(prune_pass *a, uint64_t n, prune_rest *rest, err *e) {
   const prune *p = a->p;
   err why = {0};
   if (p->dry) {
@@ -181,7 +171,7 @@ static int delete_one(pass *a, uint64_t n, prune_rest *rest, err *e) {
   return 0;
 }
 
-static void wait_for(prune_rest *rest, int64_t ns) {
+void prune_wait_for(prune_rest *rest, int64_t ns) {
   if (ns < rest->wait_ns) rest->wait_ns = ns;
 }
 
@@ -197,7 +187,7 @@ typedef struct going {
   size_t count;
 } going;
 
-static int take_going(const pass *a, going *out, prune_rest *rest, err *e) {
+static int take_going(const prune_pass *a, going *out, prune_rest *rest, err *e) {
   const runlog_state *state = runlog_view(a->p->log);
   *out = (going){calloc(state->commit_count + 1, sizeof *out->commits), 0};
   if (!out->commits) return err_set(e, ERR_NOMEM, "plan what is deleted: out of memory");
@@ -205,7 +195,7 @@ static int take_going(const pass *a, going *out, prune_rest *rest, err *e) {
     const runlog_commit *c = &state->commits[i];
     if (c->life != RUNLOG_DROPPED || (a->p->only && !a->p->only(a->p->ctx, c))) continue;
     if (a->items[i].verdict != RETENTION_DELETE) {
-      wait_for(rest, wait_of(&a->items[i]));
+      prune_wait_for(rest, wait_of(&a->items[i]));
       continue;
     }
     out->commits[out->count++] = c->n;
@@ -213,7 +203,7 @@ static int take_going(const pass *a, going *out, prune_rest *rest, err *e) {
   return 0;
 }
 
-static int delete_planned(pass *a, int64_t now, size_t most, prune_rest *rest, err *e) {
+static int delete_planned(prune_pass *a, int64_t now, size_t most, prune_rest *rest, err *e) {
   going g;
   size_t done = 0;
   int rc = take_going(a, &g, rest, e);
@@ -222,10 +212,10 @@ static int delete_planned(pass *a, int64_t now, size_t most, prune_rest *rest, e
     rc = rest_of(a->p, g.commits[i], now, &left, e);
     if (rc < 0) break;
     if (left > 0) {
-      wait_for(rest, left);
+      prune_wait_for(rest, left);
       continue;
     }
-    if (done == most || stopped(a->p)) {
+    if (done == most || prune_stopped(a->p)) {
       rest->more = true;
       break;
     }
@@ -238,7 +228,7 @@ static int delete_planned(pass *a, int64_t now, size_t most, prune_rest *rest, e
 
 /* The pins are listed after the drops were read: a reader that puts one later sees the drop. */
 int prune_delete(const prune *p, size_t most, prune_rest *rest, err *e) {
-  pass a = {.p = p};
+  prune_pass a = {.p = p};
   int64_t now = 0;
   *rest = (prune_rest){.wait_ns = INT64_MAX};
   if (p->limits.no_delete) return 0;
@@ -248,10 +238,10 @@ int prune_delete(const prune *p, size_t most, prune_rest *rest, err *e) {
     now = p->store->io->now(p->store->io, IO_WALL);
   else
     rc = lease_store_now(p->store, runlog_prefix(p->log), &now, e);
-  if (rc == 0) rc = take_pins(&a, now, e);
+  if (rc == 0) rc = prune_pass_pins(&a, now, e);
   if (rc == 0) rc = take_plan(&a, NULL, now, e);
   if (rc == 0 && !p->dry) remove_expired(&a, now);
   if (rc == 0) rc = delete_planned(&a, now, most, rest, e);
-  pass_free(&a);
+  prune_pass_free(&a);
   return rc;
 }
