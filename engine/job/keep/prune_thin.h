@@ -9,6 +9,31 @@
 #include "commit/removal.h"
 #include "job/keep/prune.h"
 
+/* What a policy wants taken of older ones. */
+typedef struct prune_thin_wish {
+  const names *globs; /* each passes manifest_thin_check(); at most MANIFEST_LEFT_GLOBS */
+  uint64_t newest;    /* so many newer ones have such files */
+  const char *policy;
+} prune_thin_wish;
+
+/* The commits that have no such file, by their numbers: their manifests are read once. Zero-initialise it. */
+typedef struct prune_thin_whole {
+  uint64_t *at;
+  size_t count, room;
+} prune_thin_whole;
+void prune_thin_forget(prune_thin_whole *w);
+
+/* Told once the log says that so much of a commit is gone. `c` is valid in the call. */
+typedef void prune_thin_told(void *ctx, const runlog_commit *c, uint64_t files, uint64_t bytes);
+
+/* Lets files of older commits go in the log, as many commits as the share of a pass leaves that has dropped so
+ * many, and removes them. It needs a term. Files stay where one of the newer ones cannot be read, or has not each kind
+ * of them itself. `wish` NULL: nothing more is to go. *left: of some that are gone in the log files may be there
+ * still; where it is false, and nothing may go, the store is asked nothing. rest->wait_ns: until the next grace is
+ * over. `told` may be NULL. */
+int prune_thin(const prune *p, const prune_thin_wish *wish, prune_thin_whole *whole, size_t dropped,
+               bool *left, prune_thin_told *told, void *ctx, prune_rest *rest, err *e);
+
 /* Told of each commit of which files were removed, or could not be (`status`, why). Returns 0 to go on. */
 typedef int prune_thin_removed(void *ctx, const char *dir, const removal_found *found, int status,
                                const char *why);

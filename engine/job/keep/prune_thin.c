@@ -1,0 +1,281 @@
+#include "prune_thin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/seconds.h"
+#include "base/vec.h"
+#include "commit/lease.h"
+#include "commit/manifest_read.h"
+#include "plan/thinning.h"
+#include "prims/match_series.h"
+#include "prune_impl.h"
+
+/* Of one kind of name: the newest that have such files themselves, as they were read back. */
+typedef struct kind {
+  char *unit;
+  uint64_t below; /* only what is before this one may lose any; 0: nothing may */
+  uint64_t has;   /* the globs that mean a file of each of them, a bit each */
+} kind;
+
+typedef struct pass {
+  prune_pass guards;
+  const prune_thin_wish *wish;
+  prune_thin_whole *whole;
+  prune_thin_told *told;
+  void *ctx;
+  int64_t now;
+  uint64_t old,
+      young; /* entries: up to that one the grace is over, and from this one on it is not */
+  kind *kinds;
+  size_t kind_count, kind_room;
+} pass;
+
+static void pass_free(pass *a) {
+  prune_pass_free(&a->guards);
+  for (size_t i = 0; i < a->kind_count; i++) free(a->kinds[i].unit);
+  free(a->kinds);
+}
+
+void prune_thin_forget(prune_thin_whole *w) {
+  free(w->at);
+  *w = (prune_thin_whole){0};
+}
+
+static bool is_known_whole(const prune_thin_whole *w, uint64_t n) {
+  for (size_t i = 0; i < w->count; i++)
+    if (w->at[i] == n) return true;
+  return false;
+}
+
+/* Out of memory it is read again the next time. */
+static void note_whole(prune_thin_whole *w, uint64_t n) {
+  if (VEC_ROOM(w->at, w->count, w->room)) w->at[w->count++] = n;
+}
+
+/* ---- what checkpoints have ---- */
+
+/* The globs that mean a file of it, a bit each. */
+static uint64_t has(const manifest *m, const names *globs) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < globs->count; i++) {
+    const names one = {&globs->at[i], 1, 1};
+    for (size_t k = 0; k < m->count && !(bits >> i & 1); k++)
+      if (m->entries[k].type == MANIFEST_FILE && manifest_thin_means(m, &m->entries[k], &one))
+        bits |= UINT64_C(1) << i;
+  }
+  return bits;
+}
+
+/* Reads the table of a commit that has all that was committed: 1; 0: what is there proves nothing. */
+static int read_table(const prune *p, const runlog_commit *c, manifest *out, err *why) {
+  char key[STORE_KEY_MAX];
+  int rc = runlog_key_dir(p->log, c->dir, key, why);
+  if (rc == 0) rc = manifest_read_proven(p->store, key, &c->root, &c->manifest, out, why);
+  if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_NOENT) return 0;
+  return rc < 0 ? rc : 1;
+}
+
+/* Reads the newest of this kind, until enough of them have such files. */
+static int read_newest(const pass *a, kind *k, err *e) {
+  const prune *p = a->guards.p;
+  const runlog_state *state = runlog_view(p->log);
+  uint64_t found = 0;
+  k->has = UINT64_MAX;
+  for (size_t i = state->commit_count; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    manifest m = {0};
+    err why = {0};
+    if (c->life != RUNLOG_LIVE || c->bad || c->thin.globs.count) continue;
+    if (!match_same_series(c->unit, k->unit) || is_known_whole(a->whole, c->n)) continue;
+    int rc = read_table(p, c, &m, &why);
+    if (rc < 0) return err_set(e, rc, "%s", why.text);
+    if (rc == 0) {
+      log_say(p->sink, LOG_WARN, "no files are taken of those before %s, which cannot be read: %s",
+              c->dir, why.text);
+      return 0;
+    }
+    const uint64_t bits = has(&m, a->wish->globs);
+    manifest_free(&m);
+    if (!bits) note_whole(a->whole, c->n);
+    if (!bits) continue;
+    k->has &= bits;
+    if (++found < a->wish->newest) continue;
+    k->below = c->n;
+    return 0;
+  }
+  return 0;
+}
+
+static int kind_of(pass *a, const runlog_commit *c, kind *out, err *e) {
+  for (size_t i = 0; i < a->kind_count; i++)
+    if (match_same_series(a->kinds[i].unit, c->unit)) {
+      *out = a->kinds[i];
+      return 0;
+    }
+  char *unit = VEC_ROOM(a->kinds, a->kind_count, a->kind_room) ? strdup(c->unit) : NULL;
+  if (!unit) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
+  kind *k = &a->kinds[a->kind_count++];
+  *k = (kind){.unit = unit};
+  int rc = read_newest(a, k, e);
+  *out = *k;
+  return rc;
+}
+
+/* Returns 1, and what stays, if it has such files and the newest have them, too. */
+static int look(pass *a, const runlog_commit *c, manifest_rest *out, err *e) {
+  kind k = {0};
+  manifest m = {0};
+  err why = {0};
+  int rc = kind_of(a, c, &k, e);
+  if (rc < 0 || c->n >= k.below) return rc;
+  rc = read_table(a->guards.p, c, &m, &why);
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  if (rc == 0) return 0;
+  const char *whole = manifest_thin_judge(&m, a->wish->globs, out);
+  const uint64_t bits = has(&m, a->wish->globs);
+  manifest_free(&m);
+  if (whole && !*whole) return err_set(e, ERR_NOMEM, "look into %s: out of memory", c->dir);
+  if (whole) note_whole(a->whole, c->n);
+  return !whole && (bits & ~k.has) == 0;
+}
+
+/* ---- one commit ---- */
+
+/* Asks the rules again, on the log as it is when the entry is made. */
+static bool may(void *ctx, const runlog_state *state, const runlog_commit *c) {
+  const pass *a = ctx;
+  return !thinning_guarded(state, c, &a->guards.guard, a->wish->newest);
+}
+
+/* Returns 1 if the log says it from now on. */
+static int let_go(pass *a, uint64_t n, const manifest_rest *stays, err *e) {
+  const prune *p = a->guards.p;
+  const runlog_commit *c = runlog_find_commit(runlog_view(p->log), n);
+  const manifest_rest whole = {c->files, c->bytes};
+  char reason[80], policy[POLICY_NAME_MAX];
+  err why = {0};
+  snprintf(policy, sizeof policy, "%s", a->wish->policy);
+  snprintf(reason, sizeof reason, "%" PRIu64 " newer %s", a->wish->newest,
+           a->wish->newest == 1 ? "one has such files" : "ones have such files");
+  const runlog_thinned how = {
+      .globs = *a->wish->globs, .newest = a->wish->newest, .policy = policy, .reason = reason};
+  int rc = runlog_thin(p->log, n, &how, stays, may, a, &why);
+  if (rc == ERR_CONFLICT) return 0;
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  c = runlog_find_commit(runlog_view(p->log), n);
+  if (c && a->told) a->told(a->ctx, c, whole.files - stays->files, whole.bytes - stays->bytes);
+  return 1;
+}
+
+/* By the store's clock: the time in an entry is by its writer's, which may have been behind. What comes later in
+ * the log is younger: few are asked for. */
+static int is_over(pass *a, uint64_t after, prune_rest *rest, err *e) {
+  const prune *p = a->guards.p;
+  int64_t at = 0;
+  if (p->limits.grace_ns <= 0 || after <= a->old) return 1;
+  if (after >= a->young) return 0;
+  int rc = runlog_entry_time(p->log, after, &at, e);
+  if (rc < 0) return rc;
+  const int64_t end = seconds_later(at, p->limits.grace_ns);
+  if (end <= a->now) {
+    a->old = after;
+    return 1;
+  }
+  a->young = after;
+  prune_wait_for(rest, end == SECONDS_FOREVER ? end : end - a->now);
+  return 0;
+}
+
+/* ---- the pass ---- */
+
+typedef struct candidate {
+  uint64_t n, after;
+} candidate;
+
+/* The log moves while it is appended to: so the numbers of the commits are taken first. */
+static int choose(const pass *a, candidate **out, size_t *count, err *e) {
+  const prune *p = a->guards.p;
+  const runlog_state *state = runlog_view(p->log);
+  retention_limits limits = p->limits;
+  limits.grace_ns = 0; /* the store is asked for it */
+  *count = 0;
+  *out = calloc(state->commit_count + 1, sizeof **out);
+  if (!*out) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
+  for (size_t i = 0; i < state->commit_count; i++) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->life != RUNLOG_LIVE || is_known_whole(a->whole, c->n)) continue;
+    const thinning t = thinning_judge(state, c, &a->guards.guard, &limits, a->wish->newest);
+    if (t.verdict == THINNING_GOES) (*out)[(*count)++] = (candidate){c->n, t.after};
+  }
+  return 0;
+}
+
+static int thin_one(pass *a, const candidate *one, prune_rest *rest, err *e) {
+  manifest_rest stays;
+  const runlog_commit *c = runlog_find_commit(runlog_view(a->guards.p->log), one->n);
+  int rc = c ? is_over(a, one->after, rest, e) : 0;
+  if (rc == 1) rc = look(a, c, &stays, e);
+  return rc == 1 ? let_go(a, one->n, &stays, e) : rc;
+}
+
+/* Returns 1 if files of any are gone now. */
+static int thin_all(pass *a, size_t dropped, prune_rest *rest, err *e) {
+  const prune *p = a->guards.p;
+  candidate *going = NULL;
+  size_t count = 0, done = 0;
+  int rc = prune_pass_pins(&a->guards, a->now, e);
+  if (rc == 0) rc = choose(a, &going, &count, e);
+  const size_t most = thinning_most(runlog_view(p->log), &p->limits, dropped);
+  for (size_t i = 0; rc == 0 && i < count && done < most && !prune_stopped(p); i++) {
+    rc = thin_one(a, &going[i], rest, e);
+    done += rc == 1;
+    if (rc > 0) rc = 0;
+  }
+  free(going);
+  return rc < 0 ? rc : done > 0;
+}
+
+/* Nothing but the log is asked: most passes have nothing to do. */
+static int may_any(const pass *a, err *e) {
+  candidate *going = NULL;
+  size_t count = 0;
+  if (!a->wish || a->wish->globs->count == 0 || a->guards.p->limits.no_delete) return 0;
+  if (a->wish->newest <= 1) return 1; /* the store knows what was verified */
+  int rc = choose(a, &going, &count, e);
+  free(going);
+  return rc < 0 ? rc : count > 0;
+}
+
+static int on_removed(void *ctx, const char *dir, const removal_found *found, int status,
+                      const char *why) {
+  const prune *p = ((const pass *)ctx)->guards.p;
+  (void)found;
+  if (status < 0)
+    log_say(p->sink, LOG_WARN, "files of %s, which it lost, are left for a later pass: %s", dir,
+            why);
+  return 0;
+}
+
+int prune_thin(const prune *p, const prune_thin_wish *wish, prune_thin_whole *whole, size_t dropped,
+               bool *left, prune_thin_told *told, void *ctx, prune_rest *rest, err *e) {
+  pass a = {.guards = {.p = p, .guard = {.resumed = p->resumed, .verified = RUNLOG_NONE}},
+            .wish = wish,
+            .whole = whole,
+            .told = told,
+            .ctx = ctx,
+            .young = UINT64_MAX};
+  rest->wait_ns = INT64_MAX;
+  int rc = may_any(&a, e);
+  const bool any = rc > 0;
+  if (rc < 0 || (!any && !*left)) return rc;
+  rc = runlog_refresh(p->log, e);
+  if (rc == 0) rc = lease_store_now(p->store, runlog_prefix(p->log), &a.now, e);
+  if (rc == 0 && any) rc = thin_all(&a, dropped, rest, e);
+  if (rc == 1) *left = true;
+  if (rc >= 0 && *left) rc = prune_thin_files(p, a.now, on_removed, &a, left, e);
+  pass_free(&a);
+  return rc < 0 ? rc : 0;
+}
