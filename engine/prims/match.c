@@ -284,6 +284,16 @@ int match_exclude_check(const char *pattern, err *e) {
   return check(pattern, false, e);
 }
 
+int match_anywhere_check(const char *pattern, err *e) {
+  int rc = match_exclude_check(pattern, e);
+  const char *slash = rc == 0 ? strchr(pattern, '/') : NULL;
+  if (!slash || slash[1] == 0) return rc;
+  return err_set(e, ERR_INVAL,
+                 "\"%.80s\" has a slash that is not at its end: it means names below a checkpoint, "
+                 "at any depth",
+                 pattern);
+}
+
 static bool ends(span s, const char *word) {
   size_t len = strlen(word);
   return (size_t)(s.end - s.at) >= len && memcmp(s.end - len, word, len) == 0;

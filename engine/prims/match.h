@@ -26,6 +26,9 @@ bool match_exclude(const char *pattern, const char *path, bool is_dir);
 /* 0, or ERR_INVAL naming what is wrong (empty, absolute, unclosed bracket, any "{", over 255
  * bytes). */
 int match_exclude_check(const char *pattern, err *e);
+/* The same of a pattern that has no slash but at its end: it means names at any depth, whatever the
+ * path is taken from. */
+int match_anywhere_check(const char *pattern, err *e);
 
 /* Matches by the other kind of pattern, which Python's fnmatchcase() made usual: a shell wildcard
  * over the whole text, in which `*` is any run of characters, slashes too, `?` any character,

@@ -7,16 +7,6 @@
 
 enum { FORMAT = 1, READER = 2 };
 
-int manifest_thin_check(const char *glob, err *e) {
-  int rc = match_exclude_check(glob, e);
-  const char *slash = rc == 0 ? strchr(glob, '/') : NULL;
-  if (!slash || slash[1] == 0) return rc;
-  return err_set(e, ERR_INVAL,
-                 "\"%.80s\" has a slash that is not at its end: it means names below a checkpoint, "
-                 "at any depth",
-                 glob);
-}
-
 json_t *manifest_globs_new(const names *globs) {
   json_t *list = json_array();
   int bad = !list;
@@ -32,7 +22,7 @@ static int get_glob(const json_t *item, const char *what, names *out, err *e) {
   buf glob;
   buf_init(&glob, text ? strlen(text) + 1 : 1);
   bool good = text && *text && js_name_unescape(text, &glob, NULL) == 0 && !buf_failed(&glob) &&
-              manifest_thin_check(glob.data, NULL) == 0;
+              match_anywhere_check(glob.data, NULL) == 0;
   int rc = good ? 0 : err_set(e, ERR_FORMAT, "%s: what it takes files away by is no glob", what);
   if (good && !names_add(out, glob.data)) rc = err_set(e, ERR_NOMEM, "%s: out of memory", what);
   buf_free(&glob);

@@ -1,7 +1,7 @@
 /* manifest_thin: what is left of a checkpoint of which some files were taken, since newer ones are
  * there. Its manifest stays as it was, and says what it had; globs say what of it is gone. Pure.
  *
- * A glob is one of match_exclude() without a slash but at its end, so it means the same in the
+ * A glob is one that passes match_anywhere_check(), so it means the same in the
  * watched tree, in a store and in a copy: a name at any depth below the checkpoint, or with a slash
  * at its end a directory there, with all that is in it. */
 #ifndef COMMIT_MANIFEST_MANIFEST_THIN_H
@@ -13,10 +13,7 @@
 #define MANIFEST_THIN_NAME ".ckpt-thin.json"
 enum { MANIFEST_THIN_BYTES_MAX = 64 << 10 };
 
-/* 0, or ERR_INVAL with what is wrong with such a glob. */
-int manifest_thin_check(const char *glob, err *e);
-
-/* The globs as an array, and back: 1 to MANIFEST_LEFT_GLOBS of them, each of which passes the check
+/* The globs as an array, and back: 1 to MANIFEST_LEFT_GLOBS of them, each of which passes that check
  * (ERR_FORMAT: a reader must know what is gone, or it takes it for damage). */
 json_t *manifest_globs_new(const names *globs);
 int manifest_globs_get(const json_t *object, const char *key, const char *what, names *out, err *e);

@@ -11,7 +11,7 @@
 
 /* What a policy wants taken of older ones. */
 typedef struct prune_thin_wish {
-  const names *globs; /* each passes manifest_thin_check(); at most MANIFEST_LEFT_GLOBS */
+  const names *globs; /* each passes match_anywhere_check(); at most MANIFEST_LEFT_GLOBS */
   uint64_t newest;    /* so many newer ones have such files */
   const char *policy;
 } prune_thin_wish;
