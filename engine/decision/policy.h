@@ -134,6 +134,15 @@ policy_reuse policy_reuses(const policy *p, const char *prefix, const char *unit
  * NULL. Links to checkpoints are companions without being named. */
 const char *const *policy_companions(const policy *p);
 
+/* Files that only the newest good checkpoints of a kind keep (`newest_only`). */
+enum { POLICY_NEWEST_GLOBS = 64 };
+typedef struct policy_newest_only {
+  names globs;     /* each passes match_anywhere_check(); empty: there are no such files */
+  uint64_t newest; /* so many newer ones have them, or they stay */
+  char policy[POLICY_NAME_MAX];
+} policy_newest_only;
+const policy_newest_only *policy_newest(const policy *p);
+
 typedef enum policy_hook {
   POLICY_READY,
   POLICY_SYNC,
@@ -254,7 +263,7 @@ typedef struct policy_item {
   int64_t step;    /* or MATCH_NO_STEP */
   int64_t time_ns; /* of the commit, or of the newest change */
   uint64_t files, bytes;
-  uint64_t left_out;   /* files that a function of `exclude` left out of it alone; 0: none */
+  uint64_t left_out;   /* files that it alone lacks, by `exclude` or `newest_only`; 0: none */
   const char *metrics; /* JSON object as text, or NULL */
   const char *kind;    /* "perm", "null", "temp"; NULL: perm */
   bool newest, pinned, durable;

@@ -22,6 +22,7 @@ struct policy {
   rules *rules;
   json_t *data;            /* the answer to its loading; NULL: no chain */
   const char **companions; /* the globs in it, ended by NULL; NULL: none */
+  policy_newest_only newest;
   policy_queue queue;
   bool has[POLICY_HOOKS];
   char who[POLICY_HOOKS][POLICY_NAME_MAX]; /* the policies that have to be asked, by hook */
@@ -61,6 +62,10 @@ int policy_make_rules(const policy_options *options, const json_t *data, rules *
 /* Makes the list of `with`, whose strings stay those of the data; without one, that of the known
  * frameworks. */
 int policy_make_companions(const json_t *data, const char ***out, err *e);
+
+/* policy_newest.c: reads `newest_only`. ERR_POLICY: a glob is none, or would take all of a checkpoint, or what
+ * the rules ask a complete one for. */
+int policy_make_newest(const json_t *data, const rules *rules, policy_newest_only *out, err *e);
 
 /* policy_shipped.c: puts the directory of the shipped policies into dir[FS_PATH_MAX]. */
 int policy_shipped_dir(const io *io, const char *given, char *dir, err *e);

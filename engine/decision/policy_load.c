@@ -217,6 +217,7 @@ static int take_data(policy *p, const policy_options *o, err *e) {
   if (rc == 0) rc = policy_metrics_check(json_object_get(p->data, "metrics"), e);
   if (rc == 0) rc = policy_make_rules(o, p->data, &p->rules, e);
   if (rc == 0) rc = policy_make_companions(p->data, &p->companions, e);
+  if (rc == 0) rc = policy_make_newest(p->data, p->rules, &p->newest, e);
   if (rc == 0) policy_warn(p, json_object_get(p->data, "warnings"));
   return rc;
 }
@@ -309,6 +310,7 @@ void policy_close(policy *p) {
   policy_unload(p);
   rules_free(p->rules);
   free(p->companions);
+  names_free(&p->newest.globs);
   json_decref(p->data);
   json_decref(p->told);
   buf_free(&p->request);

@@ -121,7 +121,8 @@ int run_group_get(run *r, const char *prefix, run_group **out, err *e) {
     return rc;
   }
   g->term = g->resumed = RUNLOG_NONE;
-  g->keep_at = INT64_MAX;
+  g->keep_at = g->thin.at = INT64_MAX;
+  g->thin.left = true; /* by an earlier run */
   r->groups[r->group_count++] = g;
   run_record_group(r, g);
   *out = g;

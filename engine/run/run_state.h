@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "event/detect.h"
 #include "commit/group.h"
+#include "job/keep/prune_thin.h"
 #include "job/move/node_share.h"
 #include "job/save/job.h"
 #include "run/journal/journal.h"
@@ -183,6 +184,12 @@ struct run_group {
   uint64_t resumed; /* the commit that the job goes on from; RUNLOG_NONE: none */
   bool keep_asked;  /* its commits have changed since the policy was asked what to keep */
   bool keep_litter; /* data of a deleted one could not be removed yet */
+  struct {
+    names globs;            /* that were asked for last */
+    prune_thin_whole whole; /* commits that have no such file; the worker's while a pass runs */
+    bool left;              /* some that the log lets go may still be there; the worker's as well */
+    int64_t at;             /* IO_MONO: when a pass looks again; INT64_MAX: not by itself */
+  } thin;                   /* files that only the newest keep */
   char log_name[RUNLOG_NONCE_MAX]; /* the nonce of entry 0; "": not known yet */
   bool local_waits;                /* `keep_local` lets go what another watcher has not saved yet */
   uint64_t local_sum;              /* watchers_sum() when that was seen */

@@ -59,7 +59,7 @@
 ---@field age number
 ---@field files integer
 ---@field bytes number
----@field left_out integer files that a function of `exclude` left out of it alone
+---@field left_out integer files that it alone lacks, by `exclude` or `newest_only`
 ---@field metrics? table<string, any>
 ---@field kind string
 ---@field newest boolean
@@ -83,6 +83,7 @@
 ---@field api integer
 ---@field unit? ckpt.policy.Globs
 ---@field exclude? ckpt.policy.Globs|ckpt.policy.Leave
+---@field newest_only? ckpt.policy.Globs|{ files: ckpt.policy.Globs, newest?: integer }
 ---@field complete? ckpt.policy.Rule
 ---@field markers? { null?: string, temp?: string }
 ---@field metrics? ckpt.policy.Rule|ckpt.policy.Rule[]

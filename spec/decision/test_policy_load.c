@@ -56,6 +56,18 @@ static void what_a_chain_says_of_itself_is_there(void **state) {
   assert_string_equal(((policy_world *)*state)->lines.data, "policy p: take care\n");
 }
 
+static void what_only_the_newest_keep_is_taken_as_it_is_said(void **state) {
+  policy *p = policy_world_must(
+      *state, "{\"ok\":true,\"newest_only\":{\"files\":[\"optimizer.pt\",\"states/\"],"
+              "\"newest\":3,\"by\":[\"mine\",\"other\"]}}");
+  const policy_newest_only *n = policy_newest(p);
+  assert_int_equal(n->globs.count, 2);
+  assert_string_equal(n->globs.at[1], "states/");
+  assert_int_equal(n->newest, 3);
+  assert_string_equal(n->policy, "mine, other");
+  assert_int_equal(policy_newest(policy_world_must(*state, "{\"ok\":true}"))->globs.count, 0);
+}
+
 static void a_chain_that_does_not_load_is_an_error(void **state) {
   static const struct {
     const char *text;
@@ -85,6 +97,17 @@ static void a_chain_that_does_not_load_is_an_error(void **state) {
       {"{\"ok\":true,\"exclude\":[\"{step}\"]}", ERR_POLICY, "exclude"},
       {"{\"ok\":true,\"exclude\":7}", ERR_POLICY, "exclude"},
       {"{\"ok\":true,\"complete\":{\"done\":\"marker\",\"name\":\"a/b\"}}", ERR_POLICY, "a/b"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"a/b\"],\"newest\":2}}", ERR_POLICY, "slash"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"*\"],\"newest\":2}}", ERR_POLICY, "all that"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"?*\"],\"newest\":2}}", ERR_POLICY, "all that"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"*/\"],\"newest\":2}}", ERR_POLICY, "all that"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[5],\"newest\":2}}", ERR_POLICY, "no text"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"a\"],\"newest\":0}}", ERR_POLICY, "newest"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"a\"]}}", ERR_POLICY, "newest"},
+      {"{\"ok\":true,\"newest_only\":{\"newest\":2}}", ERR_POLICY, "list"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"DON*\"],\"newest\":2},"
+       "\"complete\":{\"done\":\"marker\",\"name\":\"DONE\"}}",
+       ERR_POLICY, "complete"},
   };
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
     refuses(*state, ways[i].text, NULL, ways[i].code, ways[i].told);
@@ -493,6 +516,7 @@ int main(int argc, char **argv) {
       IN_POLICY_WORLD(conditions_become_a_tree),
       IN_POLICY_WORLD(the_command_lines_markers_and_quiet_time_hold_in_a_tree),
       IN_POLICY_WORLD(conditions_that_are_none_are_refused),
+      IN_POLICY_WORLD(what_only_the_newest_keep_is_taken_as_it_is_said),
       IN_POLICY_WORLD(each_failing_call_is_an_error_and_leaks_nothing),
       cmocka_unit_test(the_shipped_policies_load),
   };

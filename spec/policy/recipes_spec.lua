@@ -157,6 +157,11 @@ local claims = {
     assert.is_nil(left(100, "end"))
     assert.is_nil(left(100, "preempt"))
   end,
+  ["keep the optimizer with the newest alone"] = function(h)
+    local _, data = library.one("return { api = 1,\n" .. recipes[h] .. "\n}")
+    assert.equal(2, data.newest_only.newest)
+    assert.same({ "optimizer.pt", "*_optim_states.pt", "scheduler.pt" }, data.newest_only.files)
+  end,
   ["save the files of rank 0 alone"] = function(h)
     assert.equal("checkpoint-1/model_rank0.bin checkpoint-1/trainer_state.json", stored(h,
       "model_rank0.bin model_rank1.bin model_rank17.bin trainer_state.json"))

@@ -320,3 +320,27 @@ function M.globs(v, where, units)
   if units and n == 0 then return nil, "at least one glob" end
   return out
 end
+
+-- How many of the newest have such files where a policy says nothing else: the newest may not
+-- load, and then the one before is what is gone on from.
+local NEWEST = 2
+local NEWEST_MAX = 1000
+
+--- Returns the value of `newest_only`: globs, or { files = globs, newest = a number }.
+function M.newest_only(v, policy)
+  local expected = "globs, or { files = globs, newest = a whole number from 1 on }"
+  local files, newest = v, NEWEST
+  if type(v) == "table" and not M.body(v) and not M.list_length(v) then
+    for k in M.each(v) do
+      if k ~= "files" and k ~= "newest" then return nil, expected end
+    end
+    files = v.files
+    if v.newest ~= nil then newest = v.newest end
+  end
+  local whole = M.is_finite(newest) and newest == floor(newest)
+  if not whole or newest < 1 or newest > NEWEST_MAX then return nil, expected end
+  if files == nil or M.is_function(files) then return nil, expected end
+  local globs, wrong = M.globs(files, policy.name .. ".lua")
+  if not globs then return nil, wrong end
+  return { files = globs, newest = newest }
+end

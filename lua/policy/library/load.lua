@@ -8,6 +8,7 @@ local M = ...
 local ipairs, pairs, type = ipairs, pairs, type
 local format, match = string.format, string.match
 local concat = table.concat
+local max = math.max
 
 -- { name, hooks = {HOOK: rule|function|text}, data = {KEY: value}, options, would_keep }
 local chain = {}
@@ -100,6 +101,7 @@ end
 
 data_key("above", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
 data_key("with", function(v, policy) return M.globs(v, policy.name .. ".lua") end)
+data_key("newest_only", M.newest_only)
 data_key("complete", M.complete_tree)
 data_key("metrics", M.metric_sources)
 data_key("markers", function(v)
@@ -207,6 +209,22 @@ local function united(key)
   return #out > 0 and out or nil
 end
 
+-- Of what several say the files are united, and the largest number counts.
+local function newest_only()
+  local out = { files = {}, newest = 0, by = {} }
+  local seen = {}
+  for _, policy in ipairs(chain) do
+    local said = policy.data.newest_only
+    for _, glob in ipairs(said and said.files or {}) do
+      if not seen[glob] then out.files[#out.files + 1] = glob end
+      seen[glob] = true
+      out.newest = max(out.newest, said.newest)
+    end
+    if said and #said.files > 0 then out.by[#out.by + 1] = policy.name end
+  end
+  return #out.files > 0 and out or nil
+end
+
 local function asked_about(hook)
   local names = {}
   for _, policy in ipairs(chain) do
@@ -251,6 +269,7 @@ function M.finish(settings)
     data[key] = first_of(key)
   end
   data.exclude = united "exclude"
+  data.newest_only = newest_only()
   data.few = first_hook "keep" == nil and first_of "keep_in_place" ~= "all"
   for _, hook in ipairs(HOOKS) do
     data.has[hook] = asked_about(hook)

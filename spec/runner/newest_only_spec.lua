@@ -1,0 +1,129 @@
+-- `newest_only`: files that a checkpoint loses once newer ones are there.
+
+local cjson = require "cjson"
+local place = require "place"
+local support = require "support"
+local has, lacks, ends, must, sh = place.has, place.lacks, place.ends, place.must, place.must_sh
+
+local WHOLE, THIN = "model.pt optimizer.pt trainer_state.json", "model.pt trainer_state.json"
+local dir
+
+-- A job makes checkpoints of a model, an optimizer, and the file that a Trainer writes last, each
+-- as soon as the one before is in the store.
+local JOB = [[
+for step; do
+  mkdir -p out made
+  printf 'PK\5\6%018d%d' 0 $step >made/model.pt
+  printf 'PK\5\6%01018d' $step >made/optimizer.pt
+  printf '{"global_step":%d}' $step >made/trainer_state.json
+  mv made out/checkpoint-$step
+  until [ -e store/checkpoint-$step/.ckpt-manifest.json ]; do sleep 0.02; done
+done
+]]
+
+local function policy(keys)
+  support.write(dir .. "/p.lua", "return { api = 1,\n" .. keys .. "\n}\n")
+end
+
+local RUN = "run --run r --dir out --to store --settle 0 -p ./p.lua %s -- bash job.sh %s"
+
+local function saved(flags, ...)
+  support.write(dir .. "/job.sh", JOB)
+  return select(2, ends(0, RUN:format(flags, table.concat({ ... }, " "))))
+end
+
+local function files_of(name)
+  local names = {}
+  for line in sh("cd store/" .. name .. " && ls"):gmatch "[^\n]+" do names[#names + 1] = line end
+  return table.concat(names, " ")
+end
+
+place.with_directory(function(made) dir = made end)
+
+describe("newest_only", function()
+  it("leaves the optimizer to the two newest, and the older ones are whole without", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    local said = saved("-v --grace-delete 0 --max-delete 100%", 10, 20, 30, 40)
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    assert.are.equal(THIN, files_of "checkpoint-20")
+    assert.are.equal(WHOLE, files_of "checkpoint-30")
+    assert.are.equal(WHOLE, files_of "checkpoint-40")
+    has(said, "checkpoint-10 stays without 1 of its files, 1022 bytes: " ..
+      "2 newer ones have such files (policy p)")
+    has(must "verify store", "4")
+    local shown = cjson.decode(must "show store checkpoint-10 --json")
+    assert.are.same({ "optimizer.pt" }, shown.taken.globs)
+    assert.are.equal("p", shown.taken.policy)
+    assert.are.equal(1, shown.left_out)
+    local _, err = ends(0, "restore store checkpoint-10 --dir back")
+    has(err, "without 1 file")
+    assert.are.equal("model.pt\ntrainer_state.json\n", (sh "ls back/checkpoint-10"))
+    ends(0, "restore store checkpoint-40 --dir back")
+    sh "cmp out/checkpoint-40/optimizer.pt back/checkpoint-40/optimizer.pt"
+    lacks(must "gc store", "checkpoint-10")
+  end)
+
+  it("takes nothing while the newer ones are younger than the grace", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 1h", 10, 20, 30)
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    saved("--grace-delete 0 --no-delete", 40)
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    saved("--grace-delete 0", 50)
+    assert.are.equal(THIN, files_of "checkpoint-10")
+  end)
+
+  it("takes nothing of what is pinned, and of no more than a share in a pass", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 1h", 10, 20, 30, 40, 50, 60, 70, 80)
+    must "pin store checkpoint-10"
+    saved "--grace-delete 0 --max-delete 20%" -- at its start, and at its end
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    assert.are.equal(THIN, files_of "checkpoint-20")
+    assert.are.equal(WHOLE, files_of "checkpoint-40")
+    assert.are.equal(WHOLE, files_of "checkpoint-60")
+    saved "--grace-delete 0 --max-delete 100%"
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    assert.are.equal(THIN, files_of "checkpoint-60")
+    assert.are.equal(WHOLE, files_of "checkpoint-70")
+    must "verify store"
+  end)
+
+  it("waits with the newest alone until that one has been gone on from", function()
+    policy 'newest_only = { files = { "optimizer.pt" }, newest = 1 }'
+    saved("--grace-delete 0", 10, 20, 30)
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    saved("--grace-delete 0", 40)
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    assert.are.equal(THIN, files_of "checkpoint-20")
+    assert.are.equal(WHOLE, files_of "checkpoint-30")
+  end)
+
+  it("goes on with what an earlier run has left, whatever the policy is by then", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 1h", 10, 20, 30)
+    sh "cp -p store/checkpoint-10/optimizer.pt kept"
+    saved "--grace-delete 0"
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    sh "cp -p kept store/checkpoint-10/optimizer.pt; rm store/.ckpt/thinned/*"
+    policy ""
+    saved "--grace-delete 0"
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    assert.are.equal(WHOLE, files_of "checkpoint-20")
+  end)
+
+  it("is refused where it would take what makes a checkpoint", function()
+    for keys, why in pairs {
+      ['newest_only = "*"'] = "means all that a checkpoint has",
+      ['newest_only = "sub/x"'] = "slash",
+      ['newest_only = "train*.json", complete = done.marker "trainer_state.json"'] = "complete checkpoint",
+      ["newest_only = function() end"] = "not a function",
+    } do
+      policy(keys)
+      local out, err = ends(2, "policy check ./p.lua")
+      has(out .. err, why)
+      sh "mkdir -p out"
+      has(select(2, ends(2, "sync out --to store -p ./p.lua")), why)
+    end
+  end)
+end)
