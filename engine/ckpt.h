@@ -363,7 +363,7 @@ typedef struct ckpt_prepared {
   const char *resume;        /* absolute path to resume from, or NULL; valid for the run's life */
   const char *restored_from; /* URI of the restored checkpoint, or NULL */
   uint32_t restored, quarantined, found; /* units: downloaded; moved away; complete and local */
-  uint32_t incomplete; /* of the quarantined: torn, or not proven whole; the others are saved, and
+  uint32_t incomplete; /* of the quarantined: torn, or not proven whole; the others are whole, and
                           not as this start needs them, or stood where a checkpoint belongs */
 } ckpt_prepared;
 

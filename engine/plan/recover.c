@@ -47,15 +47,18 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
                                   const recover_commit *c) {
   if (whole(u)) return NULL;
   if (u->standing == RECOVER_BAD) return "it is a checkpoint that was marked bad";
-  bool torn = u->standing == RECOVER_TORN;
+  bool alone = u->standing == RECOVER_ALONE, torn = u->standing == RECOVER_TORN;
   if (c && strcmp(c->unit, u->name) == 0 && !served_locally(units, count, c))
     return u->standing == RECOVER_PART ? "what this rank is to have of the commit is restored"
            : torn                      ? "it is torn, and a committed copy is restored"
+           : alone                     ? "it is of no commit here, and a committed copy is restored"
            : u->standing == RECOVER_SUPERSEDED
                ? "a newer one was committed under its name, and is restored"
                : "nothing proves it whole, and a committed copy is restored";
   if (torn && u->above) return "it is torn, and is loaded whatever else is there";
-  if (!torn || !is_beyond(u, c)) return NULL;
+  if ((!torn && !alone) || !is_beyond(u, c)) return NULL;
+  if (alone)
+    return c ? "it is of no commit here, and newer than the last one" : "it is of no commit here";
   return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";
 }
 

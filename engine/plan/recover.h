@@ -24,6 +24,8 @@ typedef enum recover_standing {
   RECOVER_BAD,        /* it is a commit that was marked bad: it does not load */
   RECOVER_PART,       /* with several ranks: it has one rank's files of a commit, and not all that
                        * is to be here */
+  RECOVER_ALONE, /* with several ranks: proven whole, and no commit of theirs is it: who resumed
+                       * from it would have another state than they */
 } recover_standing;
 
 typedef struct recover_unit {

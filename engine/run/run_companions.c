@@ -30,7 +30,8 @@ static pointer_place place_of(const struct prepare *p, const char *prefix) {
 
 /* One of which nothing can be said is left to the framework, unless a file of it is missing. */
 bool prepare_loads(const struct prepare *p, const survey_unit *u) {
-  if (u->standing == RECOVER_TORN || u->standing == RECOVER_BAD || prepare_goes(p, u->path))
+  if (u->standing == RECOVER_TORN || u->standing == RECOVER_ALONE || u->standing == RECOVER_BAD ||
+      prepare_goes(p, u->path))
     return false;
   return u->standing != RECOVER_UNPROVEN || !u->lacking;
 }

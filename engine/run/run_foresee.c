@@ -37,6 +37,7 @@ static run_foreseen what_of(recover_standing standing) {
   case RECOVER_SUPERSEDED:
   case RECOVER_BAD: return RUN_IS_OLDER;
   case RECOVER_PART:
+  case RECOVER_ALONE:
   case RECOVER_UNPROVEN:
   case RECOVER_TORN: break;
   }

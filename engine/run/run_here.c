@@ -110,7 +110,8 @@ static const journal_log *where_from(const run *r, const survey *s) {
   for (size_t i = s->count; i-- > 0;) {
     const journal_unit u = journal_find(r->journal, s->units[i].path);
     const journal_log *log = NULL;
-    if (s->units[i].stranger && *u.commit.log) log = journal_known_log(r->journal, u.commit.log);
+    if (s->units[i].standing == RECOVER_ALONE && *u.commit.log)
+      log = journal_known_log(r->journal, u.commit.log);
     if (log) return log;
   }
   return journal_known_log(r->journal, NULL);
@@ -136,11 +137,23 @@ static int refuse(const run *r, const survey *s, size_t count, err *e) {
       count == 1 ? "it" : "them", r->places.quarantine);
 }
 
+/* Who went back to this target by mistake has to hear it before the job has gone on from it. */
+static void say_they_go(const run *r, const survey *s, size_t count) {
+  const journal_log *from = where_from(r, s);
+  if (!from || strcmp(from->target, r->places.target_text) == 0) return;
+  log_say(
+      r->env->log, LOG_WARN,
+      "%zu checkpoint%s that %s whole go%s to quarantine: %s has others of this run, and the job "
+      "goes on from those. The newest was saved to %s: with `to` %s it goes on from there",
+      count, count == 1 ? "" : "s", count == 1 ? "is" : "are", count == 1 ? "es" : "",
+      r->places.target_text, from->target, from->target);
+}
+
 int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, err *e) {
   start_strangers f = {.fresh = r->fresh, .restores = how == RUN_AUTO || how == RUN_REQUIRED};
   *used = false;
   if (r->ranks.world < 2) return 0;
-  for (size_t i = 0; i < s->count; i++) f.count += s->units[i].stranger;
+  for (size_t i = 0; i < s->count; i++) f.count += s->units[i].standing == RECOVER_ALONE;
   for (size_t i = 0; i < r->group_count; i++) {
     run_group *g = r->groups[i];
     if (g->foreign || !g->group.log) continue;
@@ -149,6 +162,7 @@ int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, er
     f.used |= *g->log_name && journal_known_log(r->journal, g->log_name);
   }
   if (!start_may_move(&f)) return refuse(r, s, f.count, e);
+  if (f.restores && f.count > 0 && f.committed) say_they_go(r, s, f.count);
   *used = f.restores || f.count == 0;
   return 0;
 }

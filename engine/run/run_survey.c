@@ -438,6 +438,16 @@ static int check_more(run *r, survey_unit *u, const detect_unit *facts, const jo
   return rc;
 }
 
+static void stand_alone(const run *r, survey_unit *u, const journal_unit *known) {
+  const char *log = known->commit.log;
+  const journal_log *from = *log ? journal_known_log(r->journal, log) : NULL;
+  u->standing = RECOVER_ALONE;
+  if (from && strcmp(from->target, r->places.target_text) != 0)
+    snprintf(u->reason, sizeof u->reason, "it was saved to %.200s", from->target);
+  else
+    snprintf(u->reason, sizeof u->reason, "it was not committed by all ranks");
+}
+
 static int examine(run *r, survey_unit *u, const detect_unit *facts, surroundings *around, err *e) {
   err why = {0};
   journal_unit known = journal_find(r->journal, u->path);
@@ -447,12 +457,7 @@ static int examine(run *r, survey_unit *u, const detect_unit *facts, surrounding
     rc = check_alone(r, u, facts, &known, around, &why);
   else if (rc > 0)
     rc = check_more(r, u, facts, &known, around, &why);
-  if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) {
-    /* A job that resumed from it would have another state than the other ranks. */
-    u->standing = RECOVER_TORN;
-    u->stranger = true;
-    snprintf(u->reason, sizeof u->reason, "it was not committed by all ranks");
-  }
+  if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) stand_alone(r, u, &known);
   /* Beside a job that runs (`watch`) a unit may go; one that is too deep to save stops no other. */
   if (rc == ERR_RETIRED || rc == ERR_NOENT || rc == ERR_LIMIT) {
     u->standing = RECOVER_UNPROVEN;

@@ -67,6 +67,7 @@ static recover_standing standing_of(const char *word) {
                                       [RECOVER_SUPERSEDED] = "superseded",
                                       [RECOVER_UNPROVEN] = "unproven",
                                       [RECOVER_TORN] = "torn",
+                                      [RECOVER_ALONE] = "alone",
                                       [RECOVER_BAD] = "bad",
                                       [RECOVER_PART] = "part"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -93,6 +94,13 @@ static void must_plan_for(const char *commits, const char *units, const char *ex
 static void an_empty_directory_gets_the_newest_commit_of_each_series(void **unused) {
   must_plan_for("", "", "");
   must_plan_for("c-1 d-9 c-2 last", "", "+d-9 +c-2 +last");
+}
+
+static void what_ranks_have_committed_elsewhere_goes_like_what_is_torn(void **unused) {
+  must_plan_for("", "c-3 alone", "-c-3");
+  must_plan_for("c-2", "c-2 committed, c-3 alone", "-c-3");
+  must_plan_for("c-2", "c-2 alone", "-c-2 +c-2");
+  must_plan_for("c-5", "c-3 alone", "+c-5");
 }
 
 static void a_committed_unit_that_stands_needs_nothing(void **unused) {
@@ -295,6 +303,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_ranks_part_of_a_commit_is_neither_torn_nor_a_place_to_go_on_from),
       cmocka_unit_test(an_empty_directory_gets_the_newest_commit_of_each_series),
+      cmocka_unit_test(what_ranks_have_committed_elsewhere_goes_like_what_is_torn),
       cmocka_unit_test(a_committed_unit_that_stands_needs_nothing),
       cmocka_unit_test(a_torn_copy_of_the_newest_commit_makes_room_for_it),
       cmocka_unit_test(one_that_was_marked_bad_goes_and_what_is_left_is_taken),

@@ -107,6 +107,27 @@ echo "from ${CKPT_RESUME##*/}."
     assert.are.equal(4, quarantined())
   end)
 
+  it("are told, on the way back to the first target, whose checkpoints make way", function()
+    saved()
+    launch(2, "--to storeX --fresh", "save 3; await storeX/checkpoint-3/.ckpt-manifest.json")
+    local codes, said = launch(2, "--to store", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    for rank = 0, 1 do
+      place.has(said[rank], "from checkpoint-2.")
+      place.has(said[rank], "1 checkpoint that is whole goes to quarantine")
+      place.has(said[rank], ("saved to file://%s/storeX: with --to file://%s/storeX it goes on from there")
+        :format(dir, dir))
+      place.has(said[rank], "it is of no commit here, and newer than the last one (it was saved to")
+      place.lacks(said[rank], "torn")
+      place.has(said[rank], "1 checkpoint moved to")
+    end
+    -- As it says.
+    codes, said = launch(2, "--to storeX", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "from checkpoint-3.")
+    place.has(said[1], "from checkpoint-3.")
+  end)
+
   it("do not begin where the target was emptied", function()
     saved()
     place.must_sh "rm -r store"
