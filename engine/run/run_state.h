@@ -713,7 +713,7 @@ typedef struct survey_unit {
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
   bool more; /* has files that the commit which it is was saved without, and nobody vouches for */
   bool seen; /* the journal has it as whole, as it is now */
-  bool lacking;  /* a file is missing that the unit of its kind before it had */
+  bool lacking; /* a file is missing that the unit of its kind before it had */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];

@@ -110,7 +110,7 @@ describe("tasks that write into one directory", function()
     says(names[1], "all tasks have to see the same %-%-state, and this one has .*/own%-1")
   end)
 
-  it("do not begin in another directory than the first one's, and are told which that is", function()
+  it("do not begin in another directory than the first, and are told which that is", function()
     sh("mkdir " .. dir .. "/other; mkdir " .. dir .. "/out; ln -s out " .. dir .. "/link")
     local state = " --rank-wait 3s --settle 1 --state " .. dir .. "/state"
     local names = { [0] = start(0, 3, state, "sleep 3; save 1") }
