@@ -115,8 +115,8 @@ echo "from ${CKPT_RESUME##*/}."
     for rank = 0, 1 do
       place.has(said[rank], "from checkpoint-2.")
       place.has(said[rank], "1 checkpoint that is whole goes to quarantine")
-      place.has(said[rank], ("saved to file://%s/storeX: with --to file://%s/storeX it goes on from "
-        .. "there"):format(dir, dir))
+      place.has(said[rank], ("saved to file://%s/storeX: with --to file://%s/storeX it goes on "
+        .. "from there"):format(dir, dir))
       place.has(said[rank], "it is of no commit here, and newer than the last one (it was saved to")
       place.lacks(said[rank], "torn")
       place.has(said[rank], "1 checkpoint moved to")
