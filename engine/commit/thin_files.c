@@ -16,6 +16,7 @@ typedef struct taking {
   char id[RUNLOG_NONCE_MAX], dir[STORE_KEY_MAX], done[STORE_KEY_MAX];
   manifest m;
   store_keys there;
+  int64_t latest;    /* what came later is not what was committed */
   const char **keys; /* of those that go */
   size_t count;
 } taking;
@@ -54,11 +55,14 @@ static void note_other(const taking *t, const store_found *o) {
   t->found->other_bytes += o->object.size;
 }
 
+static bool is_its(const taking *t, const manifest_entry *entry, const store_object *object) {
+  return object->size == entry->size && object->mtime_ns <= t->latest;
+}
+
 static int choose(taking *t, err *e) {
-  int64_t latest = 0;
   err why = {0};
   const size_t len = strlen(t->dir) + 1;
-  int rc = runlog_entry_time(t->log, t->c->n, &latest, e);
+  int rc = runlog_entry_time(t->log, t->c->n, &t->latest, e);
   if (rc < 0) return rc;
   rc = t->s->ops->list(t->s, t->dir, false, note_key, &t->there, &why);
   if (rc < 0)
@@ -70,7 +74,7 @@ static int choose(taking *t, err *e) {
     const manifest_entry *entry = manifest_find(&t->m, o->key + len);
     if (!entry || entry->type != MANIFEST_FILE) continue;
     if (!manifest_thin_means(&t->m, entry, &t->c->thin.globs)) continue;
-    if (o->object.size != entry->size || o->object.mtime_ns > latest) {
+    if (!is_its(t, entry, &o->object)) {
       note_other(t, o);
       continue;
     }
@@ -111,14 +115,21 @@ static int put_note(const taking *t, err *e) {
   return rc < 0 ? rc : 0;
 }
 
-/* A file system may still show, or have kept, what was removed. */
+/* A file system may still show, or have kept, what was removed; and a list may not have shown all that is there. */
 static int check_gone(const taking *t, err *e) {
-  for (size_t i = 0; i < t->count; i++) {
+  for (size_t i = 0; i < t->m.count; i++) {
+    const manifest_entry *entry = &t->m.entries[i];
+    char key[STORE_KEY_MAX];
     store_object object;
     err why = {0};
-    int rc = t->s->ops->head(t->s, t->keys[i], &object, &why);
-    if (rc == 0) return err_set(e, ERR_IO, "%s was removed, and is there still", t->keys[i]);
-    if (rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
+    if (entry->type != MANIFEST_FILE || !manifest_thin_means(&t->m, entry, &t->c->thin.globs))
+      continue;
+    int rc = runlog_join(t->dir, entry->name, key, e);
+    if (rc < 0) return rc;
+    rc = t->s->ops->head(t->s, key, &object, &why);
+    if (rc != 0 && rc != ERR_NOENT) return err_set(e, rc, "%s", why.text);
+    if (rc == 0 && is_its(t, entry, &object))
+      return err_set(e, ERR_IO, "%s was to be removed, and is there still", key);
   }
   return 0;
 }
@@ -142,7 +153,10 @@ static void tell_others(const taking *t, const log_sink *sink) {
 
 static int take(taking *t, err *e) {
   int rc = put_note(t, e);
+  const uint64_t n = t->c->n;
   if (rc == 0) rc = runlog_ask_epoch(t->log, e);
+  t->c = runlog_find_commit(runlog_view(t->log), n);
+  if (rc == 0 && !t->c) rc = err_set(e, ERR_CONFLICT, "%s: its commit is gone", t->dir);
   if (rc == 0 && t->count) rc = store_remove_below(t->s, t->dir, t->keys, t->count, e);
   if (rc == 0) rc = check_gone(t, e);
   return rc == 0 ? put_done(t, e) : rc;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "io_fault.h"
@@ -145,6 +146,19 @@ static void look_at_acks(const failn_scene *s, const runlog_state *st, findings 
   }
 }
 
+/* What is gone of a commit goes here, too: what is restored has to be the rest. */
+static void lose_here(const world *w, const runlog_commit *c) {
+  char file[600], above[600];
+  struct stat st;
+  if (!c->thin.globs.count) return;
+  snprintf(file, sizeof file, "%s/%s/" FAILN_SHARD, w->root, c->unit);
+  snprintf(above, sizeof above, "%s/%s/sub", w->root, c->unit);
+  if (stat(above, &st) < 0) abort();
+  if (remove(file) < 0) return;
+  const struct timespec as_made[2] = {st.st_mtim, st.st_mtim};
+  if (utimensat(AT_FDCWD, above, as_made, 0) < 0) abort();
+}
+
 /* By a store and a log of its own, through which nothing fails. */
 static void look(const failn_scene *s, findings *f) {
   store *st = world_store(s->w);
@@ -160,6 +174,7 @@ static void look(const failn_scene *s, findings *f) {
     for (size_t i = 0; i < state->commit_count; i++) {
       const runlog_commit *c = &state->commits[i];
       if (c->life != RUNLOG_LIVE) continue;
+      lose_here(s->w, c);
       why = restored_differs(s->w, "", c, c->unit);
       if (why)
         find(f, &f->torn, "torn: commit %llu, %s: %s", (unsigned long long)c->n, c->unit, why);

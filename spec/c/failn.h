@@ -11,6 +11,9 @@
 
 #include "world.h"
 
+/* A file of each directory that make_unit() makes. */
+#define FAILN_SHARD "sub/shard\xff"
+
 enum { FAILN_ACKS = 16 };
 
 typedef struct failn_scene {

@@ -14,6 +14,7 @@
 #include "job/keep/collect.h"
 #include "commit/lease.h"
 #include "job/keep/prune.h"
+#include "job/keep/prune_thin.h"
 #include "job/restore/restore.h"
 #include "commit/settle.h"
 #include "failn.h"
@@ -202,6 +203,57 @@ static const char *after_retention(failn_scene *s, bool done) {
   for (int i = 0; done && i < DROPS; i++)
     if (runlog_find_commit(runlog_view(log), s->acks[i].commit)->life != RUNLOG_DELETED)
       why = "it reported success, and a checkpoint was not deleted";
+  runlog_close(log);
+  store_close(st);
+  return why;
+}
+
+/* ---- files that only the newest keep ---- */
+
+enum { WHOLE = 2 };
+
+static void before_thin(failn_scene *s) {
+  runlog *log = s->log = world_begin(s->w->env.store, "", "first");
+  for (int i = 0; i < WHOLE + 1; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "checkpoint-%d", i);
+    make_unit(s->w, name, MATCH_DIR, (unsigned)i);
+    failn_ack(s, save_unit(s->w, log, name, MATCH_DIR, i));
+  }
+}
+
+static int act_thin(failn_scene *s, err *e) {
+  char *glob[] = {"shard*"};
+  const names globs = {glob, 1, 1};
+  const prune_thin_wish wish = {.globs = &globs, .newest = WHOLE, .policy = "p"};
+  prune_thin_whole whole = {0};
+  runlog *log = NULL;
+  bool left = true;
+  int rc = begin(s, &log, e);
+  prune_rest rest;
+  prune p = {
+      .store = s->w->env.store, .log = log, .limits = {.max_drop = 1}, .resumed = RUNLOG_NONE};
+  if (rc == 0) rc = prune_thin(&p, &wish, &whole, 0, &left, NULL, NULL, &rest, e);
+  prune_thin_forget(&whole);
+  runlog_close(log);
+  return rc < 0 ? rc : left ? err_set(e, ERR_IO, "files are left for a later pass") : 0;
+}
+
+/* The newest have all; what was taken of the older one is said before it goes. */
+static const char *after_thin(failn_scene *s, bool done) {
+  store *st = world_store(s->w);
+  runlog *log = NULL;
+  const char *why = NULL;
+  if (runlog_open(st, "", &log, NULL) < 0) abort();
+  for (int i = 0; i < WHOLE + 1; i++) {
+    char key[100];
+    const runlog_commit *c = runlog_find_commit(runlog_view(log), s->acks[i].commit);
+    snprintf(key, sizeof key, "%s/" FAILN_SHARD, c->dir);
+    const bool there = store_holds(st, key);
+    if (!there && !c->thin.globs.count) why = "lost: a file went before the log said so";
+    if (i > 0 && c->thin.globs.count) why = "lost: one of the newest has lost files";
+    if (i == 0 && done && there) why = "it reported success, and the file is there";
+  }
   runlog_close(log);
   store_close(st);
   return why;
@@ -466,6 +518,8 @@ static const failn_scenario scenarios[] = {
     {"save over an aborted save", "mem", before_aborted, act_aborted, after_aborted, false},
     {"retention", "file", before_retention, act_retention, after_retention, false},
     {"retention", "mem", before_retention, act_retention, after_retention, false},
+    {"thinning", "file", before_thin, act_thin, after_thin, false},
+    {"thinning", "mem", before_thin, act_thin, after_thin, false},
     {"gc", "file", before_gc, act_gc, after_gc, false},
     {"gc", "mem", before_gc, act_gc, after_gc, false},
     {"commit of ranks", "file", before_ranks, act_ranks, after_ranks, false},
