@@ -98,6 +98,7 @@ static void look_at_answer(checking *c, policy_hook hook, const char *word, int 
   const bool ends = strcmp(word, "end") == 0 || strcmp(word, "preempt") == 0;
   note_names(c->metrics, json_object_get(answer, "metrics"));
   note_names(c->results, json_object_get(answer, "results"));
+  if (hook == POLICY_EXCLUDE) checking_left(c, json_object_get(answer, "answer"));
   if ((hook != POLICY_SYNC && hook != POLICY_READY) ||
       !says_no(hook, json_object_get(answer, "answer")))
     return;
@@ -384,6 +385,7 @@ static int check_all(checking *c, err *e) {
   if (rc < 0 || !c->p) return rc;
   look_at_needs(c);
   look_at_rules(c);
+  checking_excludes(c);
   try_functions(c);
   if (!c->faulty) look_at_must(c);
   if (checking_over(c) && c->stopped == 0)

@@ -39,6 +39,11 @@ void checking_tell_word(checking *c, policy_level level, const char *topic, cons
 /* True if this part has to end: the time is over, or nobody wants more. */
 bool checking_over(const checking *c);
 
+/* policy_check_left.c: holds the globs of `exclude` against what they leave. */
+void checking_excludes(checking *c);
+/* The same of an answer of its functions; NULL and null: it left out nothing. */
+void checking_left(checking *c, const json_t *answer);
+
 /* policy_check_tree.c: holds the policy against the names in a directory. */
 int checking_tree(checking *c, err *e);
 

@@ -121,7 +121,8 @@
  *   "ask"     as `ask`, with "hook", "event" (its "trial" is {"numbers":BOOL,"nan":BOOL}: has each metric that is
  *             looked at a number?) and "memory"; {"answer":A, "reason":T, "again":S, "memory":{...},
  *             "clock":LINE, "metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}}: LINE is "mine.lua:7",
- *             which looked at it. A field that no fact ever has is the fault "answer", once
+ *             which looked at it. A is absent where it is a list of items. A field that no fact ever has is
+ *             the fault "answer", once
  *   "needs"   {"metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}, "overruled":{KEY:WHY,...}}: of the
  *             rules
  *   "rules"   tries the rules with a made-up history, of which there are "rounds"; "round" says which

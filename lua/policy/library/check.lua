@@ -16,8 +16,10 @@ function checks.ask(request)
   local seen = M.watch_begin()
   local memory = type(request.memory) == "table" and request.memory or {}
   local answer, reason, _, changed, _, again = M.ask(request.hook, request.event, memory)
+  -- What becomes of a list is looked at by nobody, and may be long.
+  if type(answer) == "table" and request.hook ~= "exclude" then answer = nil end
   return {
-    answer = type(answer) ~= "table" and answer or nil,
+    answer = answer,
     reason = reason,
     again = again,
     memory = changed or memory,

@@ -130,6 +130,14 @@ describe("policy check", function()
         "exclude = { '*.log',\n function(e) return e.checkpoint.step end }",
         "error: p: `exclude` returned 1000: globs of 1 to 255 bytes",
       },
+      ["a glob to be left out that leads out of the checkpoint"] = {
+        "exclude = function() return { '*.log', '../../x' } end",
+        'p.lua:2:1: error: `exclude` returned a glob that a run does not take: pattern "../../x": '
+          .. '"." and ".." cannot be matched',
+      },
+      ["a glob for all that leads out of the directory"] = {
+        "exclude = { '*.log', '../../x' }", 'p.lua:2:1: error: exclude: pattern "../../x"',
+      },
       ["one that never ends"] = {
         "on_failed = function() while true do end end", "p.lua:2: error: it ran too long",
       },
@@ -229,6 +237,16 @@ describe("policy check", function()
       ["a no at the end"] = {
         "sync = function() return false end", "p.lua:2:1: warning: `sync` says no at the end",
       },
+      ["a `ready` that says no at the end"] = {
+        "ready = function() return false end", "p.lua:2:1: warning: `ready` says no at the end",
+      },
+      ["an answer that leaves out whatever a checkpoint has"] = {
+        "exclude = function(e)\n if e.event == 'end' then return { 'a', '**' } end end",
+        'p.lua:2:1: warning: `exclude` returned "**", which leaves nothing of a checkpoint',
+      },
+      ["a glob that leaves out whatever there is"] = {
+        "exclude = { '*.log',\n  '*' }", 'p.lua:3:4: warning: "*" leaves out whatever there is',
+      },
       ["a number that no source gives"] = {
         'metrics = from.name { key = "loss", after = "loss=" },\nkeep = keep.best("los", 1, "min")',
         "p.lua:3:19: warning: nothing in `metrics` gives \"los\"",
@@ -248,6 +266,11 @@ describe("policy check", function()
       lacks(text, "error: ")
       lacks(text, "warning: ")
     end
+  end)
+
+  it("is content with what is left out where something stays", function()
+    is_clean [[exclude = { "*.log", "checkpoint-*/tmp", "?*.pt",
+      function(e) return { "*.pt", "checkpoint-1000/optim*", "*/sub/*", "rank_[0-9]*" } end }]]
   end)
 
   it("warns of no rule that matters", function()
