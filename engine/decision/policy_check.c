@@ -276,7 +276,7 @@ static void look_at_needs(checking *c) {
   if (policy_check_ask(c->p, json_pack("{s:s}", "what", "needs"), NULL, &answer, NULL) < 0) return;
   note_names(c->metrics, json_object_get(answer, "metrics"));
   note_names(c->results, json_object_get(answer, "results"));
-  json_object_foreach(json_object_get(answer, "overruled"), key, why)
+  json_object_foreach(json_object_get(answer, "doubted"), key, why)
       checking_tell_key(c, POLICY_DOUBT, "key", key, json_string_value(why));
   json_decref(answer);
 }

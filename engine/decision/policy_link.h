@@ -123,7 +123,7 @@
  *             "clock":LINE, "metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}}: LINE is "mine.lua:7",
  *             which looked at it. A is absent where it is a list of items. A field that no fact ever has is
  *             the fault "answer", once
- *   "needs"   {"metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}, "overruled":{KEY:WHY,...}}: of the
+ *   "needs"   {"metrics":{NAME:LINE,...}, "results":{NAME:LINE,...}, "doubted":{KEY:WHY,...}}: of the
  *             rules
  *   "rules"   tries the rules with a made-up history, of which there are "rounds"; "round" says which
  *   "unused"  {"list":[{"line":LINE,"text":T}, ...]}: rules that made no difference in any of them

@@ -49,7 +49,7 @@ static void nonsense_of_a_helper_is_no_finding(void **state) {
       "{\\\"ok\\\":true}",
       "{\\\"ok\\\":true,\\\"answer\\\":7,\\\"memory\\\":[1]}",
       "{\\\"ok\\\":true,\\\"clock\\\":9,\\\"again\\\":\\\"x\\\"}",
-      "{\\\"ok\\\":true,\\\"metrics\\\":[1],\\\"results\\\":7,\\\"overruled\\\":{\\\"a\\\":1}}",
+      "{\\\"ok\\\":true,\\\"metrics\\\":[1],\\\"results\\\":7,\\\"doubted\\\":{\\\"a\\\":1}}",
       "{\\\"ok\\\":true,\\\"results\\\":{\\\"loss\\\":5}}",
       "{\\\"ok\\\":true,\\\"rounds\\\":-1,\\\"list\\\":[1,{},{\\\"line\\\":1,\\\"text\\\":[]}]}"};
   (void)state;

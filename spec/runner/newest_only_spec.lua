@@ -112,11 +112,19 @@ describe("newest_only", function()
     assert.are.equal(WHOLE, files_of "checkpoint-20")
   end)
 
+  it("is doubted where the newest alone would have them", function()
+    policy 'newest_only = { files = "optimizer.pt", newest = 1 }'
+    has((place.ckpt "policy check ./p.lua 2>&1"), "the newest alone keeps these files")
+    policy 'newest_only = { files = "optimizer.pt", newest = 2 }'
+    lacks((place.ckpt "policy check ./p.lua 2>&1"), "the newest alone")
+  end)
+
   it("is refused where it would take what makes a checkpoint", function()
     for keys, why in pairs {
       ['newest_only = "*"'] = "means all that a checkpoint has",
       ['newest_only = "sub/x"'] = "slash",
-      ['newest_only = "train*.json", complete = done.marker "trainer_state.json"'] = "complete checkpoint",
+      ['newest_only = "train*.json", complete = done.marker "trainer_state.json"'] =
+        "complete checkpoint",
       ["newest_only = function() end"] = "not a function",
     } do
       policy(keys)

@@ -44,8 +44,9 @@ local function note(list, names, line)
   for _, name in ipairs(names or {}) do list[name] = list[name] or line end
 end
 
--- What stands in the policy and is never looked at, since something else there decides.
-local function overruled(policy)
+-- Keys that are probably not meant: what is never looked at, since something else there decides,
+-- and what leaves the newest alone with files that a start may need.
+local function doubted(policy)
   local out = {}
   if policy.hooks.keep ~= nil and policy.would_keep ~= nil then
     out.would_keep = "`keep` decides: `would_keep` only tells what would go where nothing goes"
@@ -53,12 +54,17 @@ local function overruled(policy)
   if policy.hooks.keep ~= nil and policy.data.keep_in_place then
     out.keep_in_place = "`keep` decides of all names, so `keep_in_place` does not"
   end
+  local newest_only = policy.data.newest_only
+  if newest_only and #newest_only.files > 0 and newest_only.newest == 1 then
+    out.newest_only = "the newest alone keeps these files: if it does not load, a start goes on "
+      .. "from the one before, which may have lost them. `newest = 2` leaves them to both"
+  end
   return out
 end
 
---- Tells what the rules of the policy need to judge by, and its keys that decide nothing.
+--- Tells what the rules of the policy need to judge by, and its keys that are probably not meant.
 function checks.needs()
-  local out = { metrics = {}, results = {}, overruled = {} }
+  local out = { metrics = {}, results = {}, doubted = {} }
   for _, policy in ipairs(M.chain) do
     local function visit(body)
       note(out.metrics, body.metrics, body.line)
@@ -66,7 +72,7 @@ function checks.needs()
     end
     for _, v in M.each(policy.hooks) do each_rule(v, visit) end
     each_rule(policy.would_keep, visit)
-    for key, why in M.each(overruled(policy)) do out.overruled[key] = why end
+    for key, why in M.each(doubted(policy)) do out.doubted[key] = why end
   end
   return out
 end
