@@ -319,15 +319,13 @@ static void drain(int fd) {
   (void)n;
 }
 
-/* True if it is the pool's. */
-static bool take_event(ckpt *c, void *tag) {
+static void take_event(ckpt *c, void *tag) {
   if (tag == &c->event)
     drain(c->event);
   else if (tag == &c->timer)
     drain(c->timer);
-  else if (tag)
+  else if (tag) /* none: the pool's, which is asked whatever comes */
     ((ckpt_run *)tag)->ready = true;
-  return !tag;
 }
 
 int ckpt_dispatch(ckpt *c, int timeout_ms) {
@@ -337,9 +335,8 @@ int ckpt_dispatch(ckpt *c, int timeout_ms) {
   if (c->told_count) timeout_ms = 0;
   int n = epoll_wait(c->epoll, events, 16, timeout_ms);
   if (n < 0 && errno != EINTR) return err_sys(&c->error, errno, "wait for events");
-  bool settled = false;
-  for (int i = 0; i < n; i++) settled |= take_event(c, events[i].data.ptr);
-  if (c->pool) pool_settle(c->pool, false);
+  for (int i = 0; i < n; i++) take_event(c, events[i].data.ptr);
+  bool settled = c->pool && pool_settle(c->pool, false);
   ckpt_comment_settle(c);
   int rc = step_those(c, settled);
   return rc < 0 ? rc : (int)c->told_count;

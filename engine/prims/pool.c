@@ -209,15 +209,17 @@ static task *take_ended(pool *p, bool wait) {
   return t;
 }
 
-void pool_settle(pool *p, bool wait) {
+bool pool_settle(pool *p, bool wait) {
   uint64_t ignored;
   /* First: what ends from here on makes it readable again. */
-  if (!wait) (void)!read(p->event, &ignored, sizeof ignored);
+  bool any = !wait && read(p->event, &ignored, sizeof ignored) > 0;
   for (task *t; (t = take_ended(p, wait)); wait = false) {
     const task ended = *t;
     free(t);
     ended.done(ended.ctx);
+    any = true;
   }
+  return any;
 }
 
 int pool_each(pool *p, size_t n, unsigned width, int (*fn)(void *ctx, size_t i), void *ctx) {

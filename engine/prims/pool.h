@@ -28,8 +28,9 @@ int pool_fd(const pool *p);
 
 /* Calls `done` of each task that has ended, in the order in which they have, on the calling thread. With `wait` it
  * blocks until there is one, and pool_fd() stays readable: who polls it has to hear of what was settled meanwhile. One
- * thread at a time, which may do so inside of a `done`, too. */
-void pool_settle(pool *p, bool wait);
+ * thread at a time, which may do so inside of a `done`, too. Returns whether anything was settled since the last call
+ * without `wait`, by whichever call: no poll before this one tells that. */
+bool pool_settle(pool *p, bool wait);
 
 /* Runs fn(ctx, 0) ... fn(ctx, n-1), each once, in any order, on the calling thread and on workers
  * that are free, at most `width` at a time, and returns when all are done. The caller works too, so

@@ -185,6 +185,26 @@ static void who_waits_for_an_end_leaves_the_descriptor_readable(void **state) {
   pool_close(to.p);
 }
 
+/* A task may end between a poll, which did not see it, and the call. */
+static void who_settles_hears_of_what_no_poll_has_told(void **state) {
+  (void)state;
+  told to = {.owner = pthread_self()};
+  teller t = {.to = &to, .name = 7};
+  assert_int_equal(pool_open(&to.p, 1, 8, NULL), 0);
+  assert_false(is_readable(to.p, 0));
+  assert_false(pool_settle(to.p, false));
+  assert_int_equal(pool_submit(to.p, nothing, note, &t, NULL), 0);
+  bool heard = false;
+  while (to.count == 0) heard = pool_settle(to.p, false);
+  assert_true(heard);
+  while (pool_settle(to.p, false)) continue; /* its descriptor may have been readable since */
+  assert_int_equal(pool_submit(to.p, nothing, note, &t, NULL), 0);
+  assert_true(pool_settle(to.p, true));
+  assert_true(pool_settle(to.p, false)); /* for others, whose task it may have been */
+  assert_false(pool_settle(to.p, false));
+  pool_close(to.p);
+}
+
 static void an_end_may_wait_for_the_next_one(void **state) {
   (void)state;
   told to = {.owner = pthread_self()};
@@ -390,6 +410,7 @@ int main(void) {
       cmocka_unit_test(a_task_may_submit_even_while_the_pool_closes),
       cmocka_unit_test(what_ends_is_settled_on_the_owners_thread_in_the_order_in_which_it_ended),
       cmocka_unit_test(who_waits_for_an_end_leaves_the_descriptor_readable),
+      cmocka_unit_test(who_settles_hears_of_what_no_poll_has_told),
       cmocka_unit_test(an_end_may_wait_for_the_next_one),
       cmocka_unit_test(what_nobody_settles_goes_with_the_pool),
       cmocka_unit_test(each_item_runs_once_and_at_most_width_at_a_time),
