@@ -124,6 +124,23 @@ describe("tasks that write into one directory", function()
     code(names[0])
   end)
 
+  -- As in a container that has the directory, and not what is beside it.
+  it("do not begin where they see nothing of what the first one asks", function()
+    local own = dir .. "/bound"
+    sh(("mkdir %s %s/out"):format(own, dir))
+    if not os.execute(("mount --bind %s/out %s 2>/dev/null"):format(dir, own)) then
+      return pending "no directory can be bound to another place here"
+    end
+    finally(function() sh("umount " .. own) end)
+    local state = " --rank-wait 3s --settle 1 --state " .. dir .. "/state"
+    local names = { [0] = start(0, 2, state, "sleep 3; save 1") }
+    names[1] = start(1, 2, state .. " --dir " .. own, "touch " .. dir .. "/begun")
+    assert.equal(2, code(names[1]))
+    says(names[1], "the first one asks all tasks in .*/out%.ckpt/launch, and this one sees nothing")
+    assert.is_nil(support.read(dir .. "/begun"))
+    code(names[0])
+  end)
+
   it("that do not meet are asked whether their directory is one", function()
     sh("mkdir " .. dir .. "/other")
     local names = { [0] = start(0, 2, "--rank-wait 3s --settle 1", "save 1") }

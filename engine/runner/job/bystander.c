@@ -147,8 +147,9 @@ typedef struct watched {
 } watched;
 
 /* A task that cannot be asked is one of which nobody knows whether it writes: the one that watches says
- * so, too. */
-static void join(watched *w, const options *o, const role *role, const char *dir) {
+ * so, too. One that does not even see where it is asked would be taken not to run at all, and what it writes
+ * be missed by checkpoints that are called complete: it does not begin. */
+static int join(watched *w, const options *o, const role *role, const ready *r, const char *dir) {
   ckpt_task_options options = {.size = sizeof options,
                                .dir = dir,
                                .state = w->state ? w->state : o->run.state,
@@ -157,14 +158,22 @@ static void join(watched *w, const options *o, const role *role, const char *dir
                                .task = role->index};
   int rc = command_open(&w->engine, o);
   if (rc == 0) rc = ckpt_task_join(w->engine, &w->task, &options);
+  w->next_at = w->task ? 0 : INFINITY;
+  w->role = role;
+  if (rc == CKPT_ENOENT && r->asks) {
+    report_error("task %u of %u: the first one asks all tasks in %s.ckpt/launch, and this one sees "
+                 "nothing of that beside %s: give it, in a container too, what is beside the "
+                 "directory as the first one has it",
+                 role->task, role->tasks, r->dir ? r->dir : "its directory", dir);
+    return EXIT_USAGE;
+  }
   if (rc == CKPT_ENOENT)
     report_debug("%s", ckpt_error(w->engine));
   else if (rc < 0)
     report_warning("task %u of %u: the first one cannot learn of this one, and will call no "
                    "checkpoint complete: %s",
                    role->task, role->tasks, ckpt_error(w->engine));
-  w->next_at = w->task ? 0 : INFINITY;
-  w->role = role;
+  return 0;
 }
 
 /* Whether anything is saved any more is that one's to say, and it may be dead. */
@@ -310,8 +319,8 @@ int bystander_run(const options *o, const role *role) {
                      .resume = ready.resume,
                      .restored_from = ready.restored_from};
     report_share(true);
-    join(&w, o, role, dir);
-    code = start_command(&sup, o, &job, error, sizeof error);
+    code = join(&w, o, role, &ready, dir);
+    if (code == 0) code = start_command(&sup, o, &job, error, sizeof error);
     if (code == 0) code = wait_for_child(&sup, &w);
     if (code == 0) look_again(&w, o);
     leave(&w, &sup, o, code);

@@ -16,7 +16,7 @@
 #include "prims/proc.h"
 #include "state_dir.h"
 
-enum { NAME_ROOM = 200, TEXTS = 6 };
+enum { NAME_ROOM = 200, TEXTS = 7 };
 
 static const char ready_stem[] = "ready.";
 static const char ready_head[] = "ckpt-ready 1", failed_head[] = "ckpt-failed 1";
@@ -111,7 +111,8 @@ int ready_say(const char *at, const char *launch, const ready *says) {
   forget_others(dir, name);
   int rc = put_texts(dir, name,
                      (const char *const[TEXTS]){ready_head, says->resume, says->restored_from,
-                                                says->state, says->dir, says->place});
+                                                says->state, says->dir, says->place,
+                                                says->asks ? "asks" : NULL});
   close(dir);
   return rc;
 }
@@ -162,6 +163,9 @@ int ready_read(const char *at, const char *launch, ready *out) {
   out->state = next_text(f, &bad);
   out->dir = next_text(f, &short_one); /* earlier versions end before it */
   out->place = next_text(f, &short_one);
+  char *asks = next_text(f, &short_one);
+  out->asks = asks && strcmp(asks, "asks") == 0;
+  free(asks);
   bool failed = head && strcmp(head, failed_head) == 0;
   if (failed && out->resume) out->failed = atoi(out->resume);
   bad = bad || !head || (failed ? out->failed < 1 : strcmp(head, ready_head) != 0);

@@ -12,6 +12,7 @@ typedef struct ready {
   char *state;                  /* of the task that watches; NULL where it failed */
   int failed;                   /* not 0: it ended with this code before it could be made ready */
   char *dir, *place; /* what it watches, and where that is (ready_place); NULL: not known */
+  bool asks;         /* it asks the other tasks what they have written */
 } ready;
 
 /* The place beside `dir`; false: there is none, and `state` is the only one, or it is that. `out` has

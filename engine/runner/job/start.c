@@ -339,7 +339,8 @@ static int say_ready(session *s, const ckpt_prepared *prepared) {
                       .restored_from = (char *)prepared->restored_from,
                       .state = (char *)state,
                       .dir = known ? dir : NULL,
-                      .place = known ? place : NULL};
+                      .place = known ? place : NULL,
+                      .asks = s->role->count > 1};
   if (!s->role->awaited) return 0;
   int rc = ready_say(state, s->role->launch, &says);
   if (rc == 0 && ready_beside(s->o->run.dir, state, beside) &&

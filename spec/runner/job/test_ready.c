@@ -13,18 +13,21 @@ static void what_was_said_is_read(void **state) {
   ready r;
   assert_int_equal(ready_read(dir, "l", &r), 0);
   assert_int_equal(
-      ready_say(dir, "l", &(ready){"/a/odd\nname ", "s3://b/x", "/state", 0, "/a", "b 1 2"}), 0);
+      ready_say(dir, "l", &(ready){"/a/odd\nname ", "s3://b/x", "/state", 0, "/a", "b 1 2", true}),
+      0);
   assert_int_equal(ready_read(dir, "l", &r), 1);
   assert_string_equal(r.resume, "/a/odd\nname ");
   assert_string_equal(r.restored_from, "s3://b/x");
   assert_string_equal(r.state, "/state");
   assert_string_equal(r.dir, "/a");
   assert_string_equal(r.place, "b 1 2");
+  assert_true(r.asks);
   ready_free(&r);
   assert_int_equal(ready_say(dir, "l", &(ready){0}), 0);
   assert_int_equal(ready_read(dir, "l", &r), 1);
   assert_null(r.resume);
   assert_null(r.restored_from);
+  assert_false(r.asks);
   ready_free(&r);
 }
 
