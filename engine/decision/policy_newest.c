@@ -12,16 +12,49 @@ static int refuse(err *e, const char *glob, const char *why) {
   return err_set(e, ERR_POLICY, "newest_only: \"%.80s\" %s", glob, why);
 }
 
-/* The name of a test may be a glob: of `parts`. */
+enum { GLOB_MAX = 256 };
+
+/* Copies a glob with `?` for each set of bytes. */
+static size_t flatten(const char *glob, char out[GLOB_MAX]) {
+  size_t len = 0;
+  for (const char *end; *glob && len + 1 < GLOB_MAX; glob++) {
+    end = *glob == '[' && glob[1] ? strchr(glob + 2, ']') : NULL;
+    out[len++] = end ? '?' : *glob;
+    if (end) glob = end;
+  }
+  out[len] = 0;
+  return len;
+}
+
+/* True if a name can be meant by both globs; of a set any byte is taken to be in it. From the end on, `row[k]` says
+ * so of what is left of the first and what is left of the second from k on. */
+static bool may_meet(const char *first, const char *second) {
+  char a[GLOB_MAX], b[GLOB_MAX];
+  bool row[GLOB_MAX + 1] = {false}, last[GLOB_MAX + 1];
+  size_t rows = flatten(first, a), len = flatten(second, b);
+  for (size_t i = rows + 1; i-- > 0;) {
+    memcpy(last, row, sizeof row);
+    for (size_t k = len + 1; k-- > 0;) {
+      const bool same = a[i] == b[k] || (a[i] == '?' && b[k]) || (b[k] == '?' && a[i]);
+      if (a[i] == '*' || b[k] == '*')
+        row[k] = (i < rows && last[k]) || (k < len && row[k + 1]);
+      else
+        row[k] = (i == rows && k == len) || (i < rows && k < len && same && last[k + 1]);
+    }
+  }
+  return row[0];
+}
+
+/* Parts are counted by a glob. */
 static bool is_asked_for(const rules *r, const char *glob) {
   for (size_t i = 0; i < r->test_count; i++) {
     const rules_test *t = &r->tests[i];
-    if ((t->op == RULES_MARKER || t->op == RULES_PARTS) && match_exclude(glob, t->name, false))
-      return true;
+    const char *base = t->name ? strrchr(t->name, '/') : NULL;
+    if (t->op == RULES_MARKER && match_exclude(glob, t->name, false)) return true;
+    if (t->op == RULES_PARTS && may_meet(glob, base ? base + 1 : t->name)) return true;
   }
   for (size_t i = 0; i < r->marker_count; i++)
-    if (rules_marker_by_user(&r->markers[i]) && match_exclude(glob, r->markers[i].name, false))
-      return true;
+    if (match_exclude(glob, r->markers[i].name, false)) return true;
   return false;
 }
 

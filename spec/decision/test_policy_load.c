@@ -66,6 +66,10 @@ static void what_only_the_newest_keep_is_taken_as_it_is_said(void **state) {
   assert_int_equal(n->newest, 3);
   assert_string_equal(n->policy, "mine, other");
   assert_int_equal(policy_newest(policy_world_must(*state, "{\"ok\":true}"))->globs.count, 0);
+  p = policy_world_must(*state,
+                        "{\"ok\":true,\"newest_only\":{\"files\":[\"optim-*\"],\"newest\":2},"
+                        "\"complete\":{\"done\":\"parts\",\"name\":\"shard-*.pt\",\"count\":2}}");
+  assert_int_equal(policy_newest(p)->globs.count, 1);
 }
 
 static void a_chain_that_does_not_load_is_an_error(void **state) {
@@ -107,6 +111,15 @@ static void a_chain_that_does_not_load_is_an_error(void **state) {
       {"{\"ok\":true,\"newest_only\":{\"newest\":2}}", ERR_POLICY, "list"},
       {"{\"ok\":true,\"newest_only\":{\"files\":[\"DON*\"],\"newest\":2},"
        "\"complete\":{\"done\":\"marker\",\"name\":\"DONE\"}}",
+       ERR_POLICY, "complete"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"DONE\"],\"newest\":2},"
+       "\"complete\":{\"done\":\"known\",\"markers\":[{\"name\":\"DONE\"}]}}",
+       ERR_POLICY, "complete"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"shard-0*\"],\"newest\":2},"
+       "\"complete\":{\"done\":\"parts\",\"name\":\"shard-*\",\"count\":2}}",
+       ERR_POLICY, "complete"},
+      {"{\"ok\":true,\"newest_only\":{\"files\":[\"*_[0-9]\"],\"newest\":2},"
+       "\"complete\":{\"done\":\"parts\",\"name\":\"rank_?\",\"count\":2}}",
        ERR_POLICY, "complete"},
   };
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
