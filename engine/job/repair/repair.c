@@ -243,17 +243,40 @@ static int tell_log(const repairing *r, const char *reason) {
 
 /* ---- (e) the new log ---- */
 
+/* The trace of a commit beside which a note stands that files of it are gone; else NULL. */
+static const runlog_trace *noted(const repairing *r, const runlog_commit *c) {
+  for (size_t i = 0; i < r->evidence.count; i++) {
+    const runlog_trace *t = &r->evidence.traces[i];
+    if (strcmp(t->dir, c->dir) == 0 && digest_equal(&t->facts.root, &c->root))
+      return t->facts.thin.globs.count ? t : NULL;
+  }
+  return NULL;
+}
+
+/* A commit that is made of its manifest says what that one had. */
+static int take_again(const repairing *r, runlog *log, uint64_t attempt, err *e) {
+  const runlog_commit *c = runlog_commit_of(runlog_view(log), attempt);
+  const runlog_trace *t = c ? noted(r, c) : NULL;
+  if (!t) return 0;
+  const manifest_rest stays = {t->facts.files, t->facts.bytes};
+  return runlog_thin(log, c->n, &t->facts.thin, &stays, NULL, NULL, e);
+}
+
 /* Commits what is whole and newer than the last commit, the oldest first. What the next term is to
  * decide stays open. */
 static int commit_saves(const repairing *r, runlog *log, err *e) {
   const runlog_state *st = runlog_view(log);
   for (size_t i = 0; i < st->attempt_count; i++) {
     const runlog_attempt *a = &st->attempts[i];
+    const uint64_t n = a->n;
     const runlog_commit *last = st->commit_count ? &st->commits[st->commit_count - 1] : NULL;
     err why = {0};
-    if (a->fate != RUNLOG_OPEN || (last && last->attempt > a->n)) continue;
+    if (a->fate != RUNLOG_OPEN || (last && last->attempt > n)) continue;
     int rc = settle_is_whole(r->how->store, log, a, e);
-    if (rc == 1) rc = settle_finish(r->how->store, log, a->n, r->how->sink, &why);
+    if (rc == 1) {
+      rc = settle_finish(r->how->store, log, n, r->how->sink, &why);
+      if (rc == 0) rc = take_again(r, log, n, &why);
+    }
     if (rc < 0) return *why.text ? err_set(e, rc, "%s", why.text) : rc;
   }
   return 0;
@@ -378,6 +401,24 @@ static int place_strangers(repairing *r, size_t *placed, err *e) {
   return rc;
 }
 
+/* Counts commits that have files by the log, and by the note beside them have not: `thin` was the last entry,
+ * so that no number is missing. */
+static int count_unsaid(const repairing *r, size_t *out, err *e) {
+  runlog *log = NULL;
+  bool any = false;
+  *out = 0;
+  for (size_t i = 0; !any && i < r->evidence.count; i++)
+    any = r->evidence.traces[i].facts.thin.globs.count > 0;
+  int rc = any ? runlog_open(r->how->store, r->how->prefix, &log, e) : 0;
+  const runlog_state *st = rc == 0 && log ? runlog_view(log) : NULL;
+  for (size_t i = 0; st && i < st->commit_count; i++) {
+    const runlog_commit *c = &st->commits[i];
+    *out += c->life == RUNLOG_LIVE && !c->thin.globs.count && noted(r, c);
+  }
+  runlog_close(log);
+  return rc;
+}
+
 static int tell_whole(const repairing *r) {
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < r->evidence.count; i++)
@@ -390,10 +431,12 @@ static int repair_it(repairing *r, err *e) {
   if (rc < 0) return rc;
   if (is_nothing(r)) return err_set(e, ERR_NOENT, "there is no log, and nothing of one");
   if (is_whole(r) && !has_uncommitted(r)) {
-    size_t placed;
+    size_t placed = 0, unsaid = 0;
     rc = place_strangers(r, &placed, e);
-    if (rc < 0 || placed == 0) return rc < 0 ? rc : tell_whole(r);
+    if (rc == 0) rc = count_unsaid(r, &unsaid, e);
+    if (rc < 0 || placed + unsaid == 0) return rc < 0 ? rc : tell_whole(r);
     rc = look(r, e);
+    r->ruin.lost += unsaid;
   }
   if (rc == 0) rc = may_repair(r, e);
   if (rc == 0 && !r->how->dry) rc = write_all(r, e);

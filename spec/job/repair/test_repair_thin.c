@@ -140,6 +140,51 @@ static void a_note_excuses_no_other_file(void **state) {
   (void)state;
 }
 
+/* Saves that no commit is newer than are committed anew, from their manifests, which say what they had. */
+static void where_the_end_was_lost_what_is_committed_anew_is_thin_again(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene s = make(w);
+    thin_whole(s.s, s.log, s.n[0], GLOB);
+    for (uint64_t n = s.n[0]; n < runlog_view(s.log)->next; n++) lose(&s, n);
+    is_thin(&s, mended(&s));
+  }
+  (void)state;
+}
+
+static void where_all_was_lost_it_is_thin_again(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene s = make(w);
+    thin_whole(s.s, s.log, s.n[0], GLOB);
+    for (uint64_t n = 0; n < runlog_view(s.log)->next; n++) lose(&s, n);
+    is_thin(&s, mended(&s));
+  }
+  (void)state;
+}
+
+/* No number tells that it is missing, and the note does. */
+static void where_the_last_entry_was_it_the_note_tells(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene s = make(w);
+    thin_whole(s.s, s.log, s.n[0], GLOB);
+    lose(&s, runlog_view(s.log)->next - 1);
+    is_thin(&s, mended(&s));
+    is_thin(&s, mended(&s));
+  }
+  (void)state;
+}
+
+static void a_log_that_says_what_its_notes_say_is_left_as_it_is(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene s = make(w);
+    thin_whole(s.s, s.log, s.n[0], GLOB);
+    const uint64_t next = runlog_view(s.log)->next;
+    is_thin(&s, mended(&s));
+    assert_int_equal(runlog_refresh(s.log, NULL), 0);
+    assert_int_equal(runlog_view(s.log)->next, next);
+  }
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(where_its_entry_was_lost_the_note_tells),
@@ -148,6 +193,10 @@ int main(void) {
       cmocka_unit_test(a_note_counts_though_the_files_stand_there),
       cmocka_unit_test(where_both_are_lost_what_is_missing_is_damage),
       cmocka_unit_test(a_note_excuses_no_other_file),
+      cmocka_unit_test(where_the_end_was_lost_what_is_committed_anew_is_thin_again),
+      cmocka_unit_test(where_all_was_lost_it_is_thin_again),
+      cmocka_unit_test(where_the_last_entry_was_it_the_note_tells),
+      cmocka_unit_test(a_log_that_says_what_its_notes_say_is_left_as_it_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
