@@ -124,22 +124,49 @@ static int kind_of(pass *a, const runlog_commit *c, kind *out, err *e) {
   return rc;
 }
 
-/* Returns 1, and what stays, if it has such files and the newest have them, too. */
-static int look(pass *a, const runlog_commit *c, manifest_rest *out, err *e) {
+/* What is to go of a commit, and what stays. */
+typedef struct going {
+  manifest_rest stays;
+  manifest_thin_note note; /* without globs: those of the wish */
+} going;
+
+/* A note without an entry: that one was lost. What the note means is gone, or about to go, so the entry has to
+ * say the same, whatever is wished by now. Returns 1 if an entry can be made. */
+static int take_note(const pass *a, const runlog_commit *c, const manifest *m, going *out,
+                     err *why) {
+  char key[STORE_KEY_MAX];
+  int rc = runlog_key_dir(a->guards.p->log, c->dir, key, why);
+  if (rc == 0) rc = manifest_read_note(a->guards.p->store, key, m, &out->note, why);
+  if (rc <= 0) return rc < 0 ? rc : 1;
+  const char *none = manifest_thin_judge(m, &out->note.globs, &out->stays);
+  if (none && !*none) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
+  if (none)
+    log_say(a->guards.p->sink, LOG_WARN,
+            "nothing is taken of %s: a note there says what is gone, and %s", c->dir, none);
+  if (none) note_whole(a->whole, c->n);
+  return !none;
+}
+
+/* Returns 1 if it has such files and the newest have them, too. */
+static int judge(pass *a, const kind *k, const runlog_commit *c, const manifest *m, going *out,
+                 err *why) {
+  const char *whole = manifest_thin_judge(m, a->wish->globs, &out->stays);
+  if (whole && !*whole) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
+  if (whole) note_whole(a->whole, c->n);
+  if (whole || (has(m, a->wish->globs) & ~k->has)) return 0;
+  return take_note(a, c, m, out, why);
+}
+
+static int look(pass *a, const runlog_commit *c, going *out, err *e) {
   kind k = {0};
   manifest m = {0};
   err why = {0};
   int rc = kind_of(a, c, &k, e);
   if (rc < 0 || c->n >= k.below) return rc;
   rc = read_table(a->guards.p, c, &m, &why);
-  if (rc < 0) return err_set(e, rc, "%s", why.text);
-  if (rc == 0) return 0;
-  const char *whole = manifest_thin_judge(&m, a->wish->globs, out);
-  const uint64_t bits = has(&m, a->wish->globs);
+  if (rc > 0) rc = judge(a, &k, c, &m, out, &why);
   manifest_free(&m);
-  if (whole && !*whole) return err_set(e, ERR_NOMEM, "look into %s: out of memory", c->dir);
-  if (whole) note_whole(a->whole, c->n);
-  return !whole && (bits & ~k.has) == 0;
+  return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
 }
 
 /* ---- one commit ---- */
@@ -151,22 +178,26 @@ static bool may(void *ctx, const runlog_state *state, const runlog_commit *c) {
 }
 
 /* Returns 1 if the log says it from now on. */
-static int let_go(pass *a, uint64_t n, const manifest_rest *stays, err *e) {
+static int let_go(pass *a, uint64_t n, const going *what, err *e) {
   const prune *p = a->guards.p;
   const runlog_commit *c = runlog_find_commit(runlog_view(p->log), n);
   const manifest_rest whole = {c->files, c->bytes};
+  const bool noted = what->note.globs.count > 0;
   char reason[80], policy[POLICY_NAME_MAX];
   err why = {0};
   snprintf(policy, sizeof policy, "%s", a->wish->policy);
   snprintf(reason, sizeof reason, "%" PRIu64 " newer %s", a->wish->newest,
            a->wish->newest == 1 ? "one has such files" : "ones have such files");
-  const runlog_thinned how = {
-      .globs = *a->wish->globs, .newest = a->wish->newest, .policy = policy, .reason = reason};
-  int rc = runlog_thin(p->log, n, &how, stays, may, a, &why);
+  const runlog_thinned how = {.globs = noted ? what->note.globs : *a->wish->globs,
+                              .newest = noted ? what->note.newest : a->wish->newest,
+                              .policy = policy,
+                              .reason = noted ? "the note beside it says so" : reason};
+  int rc = runlog_thin(p->log, n, &how, &what->stays, may, a, &why);
   if (rc == ERR_CONFLICT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   c = runlog_find_commit(runlog_view(p->log), n);
-  if (c && a->told) a->told(a->ctx, c, whole.files - stays->files, whole.bytes - stays->bytes);
+  if (c && a->told)
+    a->told(a->ctx, c, whole.files - what->stays.files, whole.bytes - what->stays.bytes);
   return 1;
 }
 
@@ -214,11 +245,13 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
 }
 
 static int thin_one(pass *a, const candidate *one, prune_rest *rest, err *e) {
-  manifest_rest stays;
+  going what = {0};
   const runlog_commit *c = runlog_find_commit(runlog_view(a->guards.p->log), one->n);
   int rc = c ? is_over(a, one->after, rest, e) : 0;
-  if (rc == 1) rc = look(a, c, &stays, e);
-  return rc == 1 ? let_go(a, one->n, &stays, e) : rc;
+  if (rc == 1) rc = look(a, c, &what, e);
+  if (rc == 1) rc = let_go(a, one->n, &what, e);
+  manifest_thin_free(&what.note);
+  return rc;
 }
 
 /* Returns 1 if files of any are gone now. */
