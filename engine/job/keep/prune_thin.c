@@ -13,11 +13,16 @@
 #include "prims/match_series.h"
 #include "prune_impl.h"
 
+/* The globs that mean a file of it, a bit each. */
+typedef struct have {
+  uint64_t files, bytes; /* one, and one that is not empty */
+} have;
+
 /* Of one kind of name: the newest that have such files themselves, as they were read back. */
 typedef struct kind {
   char *unit;
   uint64_t below; /* only what is before this one may lose any; 0: nothing may */
-  uint64_t has;   /* the globs that mean a file of each of them, a bit each */
+  have has;       /* each of them */
 } kind;
 
 typedef struct pass {
@@ -57,16 +62,19 @@ static void note_whole(prune_thin_whole *w, uint64_t n) {
 
 /* ---- what checkpoints have ---- */
 
-/* The globs that mean a file of it, a bit each. */
-static uint64_t has(const manifest *m, const names *globs) {
-  uint64_t bits = 0;
+static have has(const manifest *m, const names *globs) {
+  have out = {0};
   for (size_t i = 0; i < globs->count; i++) {
     const names one = {&globs->at[i], 1, 1};
-    for (size_t k = 0; k < m->count && !(bits >> i & 1); k++)
-      if (m->entries[k].type == MANIFEST_FILE && manifest_thin_means(m, &m->entries[k], &one))
-        bits |= UINT64_C(1) << i;
+    const uint64_t bit = UINT64_C(1) << i;
+    for (size_t k = 0; k < m->count && !(out.bytes & bit); k++) {
+      const manifest_entry *at = &m->entries[k];
+      if (at->type != MANIFEST_FILE || !manifest_thin_means(m, at, &one)) continue;
+      out.files |= bit;
+      if (at->size > 0) out.bytes |= bit;
+    }
   }
-  return bits;
+  return out;
 }
 
 /* Reads the table of a commit that has all that was committed: 1; 0: what is there proves nothing. */
@@ -78,12 +86,13 @@ static int read_table(const prune *p, const runlog_commit *c, manifest *out, err
   return rc < 0 ? rc : 1;
 }
 
-/* Reads the newest of this kind, until enough of them have such files. */
+/* Reads the newest of this kind, until enough of them have such files. Empty ones are what a full disk or a
+ * save that failed leaves: the older one has the last that can be loaded. */
 static int read_newest(const pass *a, kind *k, err *e) {
   const prune *p = a->guards.p;
   const runlog_state *state = runlog_view(p->log);
   uint64_t found = 0;
-  k->has = UINT64_MAX;
+  k->has = (have){UINT64_MAX, UINT64_MAX};
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     manifest m = {0};
@@ -97,11 +106,12 @@ static int read_newest(const pass *a, kind *k, err *e) {
               c->dir, why.text);
       return 0;
     }
-    const uint64_t bits = has(&m, a->wish->globs);
+    const have its = has(&m, a->wish->globs);
     manifest_free(&m);
-    if (!bits) note_whole(a->whole, c->n);
-    if (!bits) continue;
-    k->has &= bits;
+    if (!its.files) note_whole(a->whole, c->n);
+    if (!its.bytes) continue;
+    k->has.files &= its.files;
+    k->has.bytes &= its.bytes;
     if (++found < a->wish->newest) continue;
     k->below = c->n;
     return 0;
@@ -153,7 +163,8 @@ static int judge(pass *a, const kind *k, const runlog_commit *c, const manifest 
   const char *whole = manifest_thin_judge(m, a->wish->globs, &out->stays);
   if (whole && !*whole) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
   if (whole) note_whole(a->whole, c->n);
-  if (whole || (has(m, a->wish->globs) & ~k->has)) return 0;
+  const have its = has(m, a->wish->globs);
+  if (whole || (its.files & ~k->has.files) || (its.bytes & ~k->has.bytes)) return 0;
   return take_note(a, c, m, out, why);
 }
 

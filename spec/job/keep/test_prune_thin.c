@@ -206,6 +206,26 @@ static void what_the_newest_have_not_of_each_kind_stays(void **state) {
   (void)state;
 }
 
+/* A full disk makes such files. */
+static void an_empty_file_of_a_newer_one_is_none(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene sc;
+    set_up(&sc, w, 3);
+    for (int i = 3; i < SAVES; i++) {
+      char name[32], shard[64];
+      snprintf(name, sizeof name, "checkpoint-%d", i);
+      snprintf(shard, sizeof shard, "%s/" SHARD, name);
+      make_unit(w, name, MATCH_DIR, (unsigned)i);
+      write_file(tmpdir_path(w->root, shard), "");
+      sc.n[i] = save_unit(w, sc.log, name, MATCH_DIR, i);
+    }
+    assert_int_equal(must_pass(&sc), 1);
+    whole_from(&sc, 1, SAVES);
+    tear_down(&sc);
+  }
+  (void)state;
+}
+
 static void what_is_pinned_or_gone_on_from_keeps_all(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     scene sc;
@@ -344,6 +364,7 @@ int main(void) {
       cmocka_unit_test(a_pass_takes_no_more_than_its_share_with_what_it_dropped),
       cmocka_unit_test(nothing_goes_unless_the_newest_have_it_and_can_be_read),
       cmocka_unit_test(what_the_newest_have_not_of_each_kind_stays),
+      cmocka_unit_test(an_empty_file_of_a_newer_one_is_none),
       cmocka_unit_test(what_is_pinned_or_gone_on_from_keeps_all),
       cmocka_unit_test(between_the_entry_and_the_removal_it_is_asked_again),
       cmocka_unit_test(what_has_no_such_files_stays_as_it_is),
