@@ -619,6 +619,9 @@ typedef struct ckpt_reloaded {
   uint64_t uncompared; /* commits that were not looked at, as a comparison takes some 5 s at most */
   double
       max_delete; /* of the run: the share of a group's checkpoints that one pass drops at most */
+  const char *
+      newest_only; /* files that older checkpoints lose by the new ones, and how many of the newest keep them:
+                            * "optimizer.pt (2 keep them)"; "": none */
 } ckpt_reloaded;
 /* A commit of which the policies before and the new ones say otherwise whether it is kept, each by its own
  * word: the newest of each kind, pinned ones and others stay whatever a policy says. */

@@ -57,6 +57,7 @@ int ckpt_run_reloaded(ckpt_run *h, uint64_t job, ckpt_reloaded *out, ckpt_reload
                           .policies = s.policies,
                           .replaced = s.replaced ? s.replaced : "",
                           .stays = s.stays,
+                          .newest_only = s.newest_only,
                           .changes = s.changes,
                           .uncompared = s.uncompared,
                           .max_delete = s.max_drop,

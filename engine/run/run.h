@@ -205,6 +205,7 @@ typedef struct run_reload_result {
   const char *text;                /* of a failure */
   const char *policies, *replaced; /* that rule, and that rule beside them what is kept */
   const char *stays;               /* policy_stays() of the new ones */
+  const char *newest_only;         /* what older checkpoints lose by the new ones; "": nothing */
   int64_t left_ns;                 /* until the last one of those rules no more; INT64_MAX: never */
   uint64_t changes;                /* how many there are; not all may be told */
   uint64_t uncompared;             /* commits that there was no time for */

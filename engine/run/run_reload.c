@@ -31,7 +31,8 @@ struct run_reload {
   /* What came of the last one; `job` 0: there was none. */
   int status;
   char *policies, *replaced, text[ERR_TEXT_MAX];
-  char *stays;  /* the keys that the new ones do not name */
+  char *stays;       /* the keys that the new ones do not name */
+  char *newest_only; /* what older checkpoints lose by the new ones */
   char *beside; /* the names of those that rule beside the newest one, as they were last told */
   changes changes;
   uint64_t uncompared; /* commits that there was no time for */
@@ -137,6 +138,7 @@ void run_reload_free(run *r) {
   free(l->policies);
   free(l->replaced);
   free(l->stays);
+  free(l->newest_only);
   free(l->beside);
   free(l);
   r->reload = NULL;
@@ -303,6 +305,18 @@ static void say_names(char **to, const char *from) {
   *to = strdup(from); /* out of memory it is not told */
 }
 
+/* No comparison asks it: it lets no checkpoint go. */
+static void say_newest_only(const run *r, const policy *fresh, char **to) {
+  const policy_newest_only *n = policy_newest(fresh);
+  buf text;
+  buf_init(&text, (size_t)1 << 20);
+  for (size_t i = 0; i < n->globs.count && !r->limits.no_delete; i++)
+    buf_fmt(&text, "%s%s", i ? ", " : "", n->globs.at[i]);
+  if (text.len) buf_fmt(&text, " (%" PRIu64 " keep them)", n->newest);
+  say_names(to, text.len ? text.data : "");
+  buf_free(&text);
+}
+
 static int open_fresh(run *r, reading *reading, policy **out, err *e) {
   struct run_reload *l = r->reload;
   char id[33];
@@ -375,6 +389,7 @@ static int take_once(run *r, reading *reading, err *e) {
   say_names(&l->policies, policy_names(fresh));
   say_names(&l->replaced, policy_names(r->policy));
   say_names(&l->stays, policy_stays(fresh));
+  say_newest_only(r, fresh, &l->newest_only);
   rc = compare(r, fresh, &c, e);
   if (rc < 0 || l->dry)
     policy_close(fresh);
@@ -416,6 +431,10 @@ static void finish(run *r, int status, const char *text) {
   else if (!l->dry)
     log_say(r->env->log, LOG_INFO, "policies are now %s, in place of %s",
             l->policies ? l->policies : "?", l->replaced ? l->replaced : "?");
+  if (status == 0 && !l->dry && l->newest_only && *l->newest_only)
+    log_say(r->env->log, LOG_INFO,
+            "older checkpoints lose files by `newest_only` once these policies rule alone: %s",
+            l->newest_only);
 }
 
 static int64_t read_step(run *r, int64_t now) {
@@ -475,6 +494,7 @@ int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *f
   *out = (run_reload_result){.over = true,
                              .policies = policy_names(r->policy),
                              .stays = "",
+                             .newest_only = "",
                              .max_drop = r->limits.max_drop};
   const int64_t last = ruling_last(&r->replaced);
   out->left_ns = last == INT64_MAX ? INT64_MAX : last ? last - now_of(r) : 0;
@@ -499,6 +519,7 @@ int run_reloaded(run *r, uint64_t job, run_reload_result *out, run_changed_fn *f
   out->policies = l->policies ? l->policies : "";
   out->replaced = l->replaced ? l->replaced : "";
   out->stays = l->stays ? l->stays : "";
+  out->newest_only = l->newest_only ? l->newest_only : "";
   out->changes = changes_all(&l->changes);
   out->uncompared = l->uncompared;
   return tell_all(&l->changes, fn, ctx);

@@ -173,6 +173,7 @@
 ---@field policies string
 ---@field replaced string
 ---@field stays string
+---@field newest_only string
 ---@field left number seconds
 ---@field changes ckpt.ReloadChange[]
 ---@field changes_all integer

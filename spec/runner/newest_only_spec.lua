@@ -112,6 +112,22 @@ describe("newest_only", function()
     assert.are.equal(WHOLE, files_of "checkpoint-20")
   end)
 
+  it("is told of where other policies bring it, and where a plan does not ask it", function()
+    support.write(dir .. "/q.lua", 'return { api = 1, newest_only = { "optimizer.pt" } }\n')
+    policy ""
+    support.write(dir .. "/more.sh", "'" .. support.runner ..
+      "' policy reload -p ./q.lua $1 >told-$2 2>&1\n")
+    support.write(dir .. "/job.sh", JOB .. "bash more.sh --dry-run 1; bash more.sh '' 2\n")
+    local _, said = ends(0, RUN:format("-v --grace-delete 1h", "10 20 30"))
+    for n = 1, 2 do
+      has((sh("cat told-" .. n)),
+        "older checkpoints lose, for good, by newest_only: optimizer.pt (2 keep them)")
+    end
+    has(said, "older checkpoints lose files by `newest_only`")
+    has(select(2, ends(0, "plan store -p ./q.lua")), "`newest_only` of q is not looked at here")
+    lacks(select(2, ends(0, "plan store -p ./p.lua")), "newest_only")
+  end)
+
   it("is doubted where the newest alone would have them", function()
     policy 'newest_only = { files = "optimizer.pt", newest = 1 }'
     has((place.ckpt "policy check ./p.lua 2>&1"), "the newest alone keeps these files")

@@ -488,7 +488,7 @@ static int l_reloaded(lua_State *L) {
   int rc = ckpt_run_reloaded(box->run, job, &s, on_change, &r);
   l_ckpt_end(&r);
   if (rc < 0) return fail(L, box->engine->engine, rc);
-  lua_createtable(L, 0, 12);
+  lua_createtable(L, 0, 13);
   lua_pushboolean(L, s.over != 0);
   lua_setfield(L, -2, "over");
   lua_pushboolean(L, s.dry != 0);
@@ -499,6 +499,7 @@ static int l_reloaded(lua_State *L) {
   l_ckpt_set_text(L, "policies", s.policies);
   l_ckpt_set_text(L, "replaced", s.replaced);
   l_ckpt_set_text(L, "stays", s.stays);
+  l_ckpt_set_text(L, "newest_only", s.newest_only);
   l_ckpt_set_number(L, "left", s.left_s);
   l_ckpt_set_number(L, "changes_all", (double)s.changes);
   l_ckpt_set_number(L, "uncompared", (double)s.uncompared);

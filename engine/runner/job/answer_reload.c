@@ -98,6 +98,11 @@ static void print_done(FILE *f, const ckpt_reloaded *s, const changes *c, const 
   }
   if (s->changes == 0 && s->uncompared == 0)
     fputs("           both keep the same of what is there now\n", f);
+  if (*s->newest_only) {
+    fputs("files      older checkpoints lose, for good, by newest_only: ", f);
+    text_plain(f, s->newest_only);
+    fputc('\n', f);
+  }
   if (s->uncompared > 0)
     fprintf(f, "           %llu commits were not compared, as that takes long\n",
             (unsigned long long)s->uncompared);
@@ -115,6 +120,7 @@ static void json_done(FILE *f, const ckpt_reloaded *s, const char *items) {
   record_text(&r, "policies", s->policies);
   record_text(&r, "replaced", s->replaced);
   record_text(&r, "stays", s->stays);
+  record_text(&r, "newest_only", s->newest_only);
   if (isinf(s->left_s))
     record_text(&r, "left_s", NULL);
   else

@@ -16,6 +16,7 @@ static struct {
   size_t told;
   uint64_t uncompared;
   double max_delete;
+  const char *newest_only;
   int unknown; /* the status of one that is not known any more */
 } made;
 
@@ -36,6 +37,7 @@ int ckpt_run_reloaded(ckpt_run *run, uint64_t job, ckpt_reloaded *out, ckpt_relo
                          .policies = "new",
                          .replaced = "old",
                          .stays = "",
+                         .newest_only = made.newest_only ? made.newest_only : "",
                          .changes = made.changes,
                          .uncompared = made.uncompared,
                          .max_delete = made.max_delete};
@@ -119,6 +121,16 @@ static void what_was_not_compared_is_no_proof_that_both_keep_the_same(void **sta
   assert_non_null(strstr(text, "3 commits were not compared"));
 }
 
+static void files_that_older_ones_lose_are_told(void **state) {
+  for (int with = 0; with < 2; with++) {
+    made.newest_only = with ? "optimizer.pt (2 keep them)" : "";
+    FILE *f = begin();
+    assert_int_equal(reloaded_answer(NULL, 1, false, f), 0);
+    fclose(f);
+    assert_int_equal(with, strstr(text, "older checkpoints lose, for good") != NULL);
+  }
+}
+
 static void one_that_another_came_after_is_told_to_be_held(void **state) {
   made.unknown = CKPT_ENOENT;
   FILE *f = begin();
@@ -171,6 +183,7 @@ int main(void) {
       TEST(all_are_counted_and_as_many_told_as_an_answer_has_room_for),
       TEST(few_of_them_are_all_told),
       TEST(what_goes_at_once_is_told_where_it_is_not_all),
+      TEST(files_that_older_ones_lose_are_told),
       TEST(one_that_another_came_after_is_told_to_be_held),
       TEST(what_was_not_compared_is_no_proof_that_both_keep_the_same),
       TEST(a_status_has_room_for_the_rest),
