@@ -24,6 +24,13 @@ static bool in_store(const run *r, const run_unit *u, runlog_ref *commit) {
   return true;
 }
 
+/* True if the log says that files of it were taken since newer ones are there. */
+static bool is_thin(const run_unit *u, uint64_t commit) {
+  const runlog *log = u->group ? u->group->group.log : NULL;
+  const runlog_commit *c = log ? runlog_find_commit(runlog_view(log), commit) : NULL;
+  return c && c->thin.globs.count > 0;
+}
+
 /* Notes a record. `saved` tells the content of a commit from others; `left`: what it was saved without,
  * or NULL. */
 static void note(run *r, const run_unit *u, trail_what what, const digest *saved, const char *left,
@@ -49,7 +56,9 @@ static void note(run *r, const run_unit *u, trail_what what, const digest *saved
   if (what != TRAIL_FAILED && what != TRAIL_RETRYING) record.status = 0;
   if (what == TRAIL_COMPLETE && in_store(r, u, &commit)) {
     record.what = TRAIL_COMMITTED;
-    record.reason = "it is in the store as it is here";
+    record.reason = is_thin(u, commit.n)
+                        ? "it is in the store, without what only the newest keep there"
+                        : "it is in the store as it is here";
   } else if (what == TRAIL_COMMITTED) {
     commit = newest_commit(u);
   }

@@ -131,7 +131,7 @@ typedef struct fate {
   const char *fenced;
 } fate;
 
-static void print_time(int64_t ns, char out[32]) {
+void explain_print_time(int64_t ns, char out[32]) {
   time_t s = (time_t)(ns / 1000000000);
   struct tm tm;
   if (!gmtime_r(&s, &tm) || strftime(out, 32, "%Y-%m-%d %H:%M:%S UTC", &tm) == 0)
@@ -211,7 +211,7 @@ static void on_failed(explain *x, const fate *f) {
 
 static void on_committed(explain *x, const fate *f) {
   char when[32];
-  print_time(f->now.time_ns, when);
+  explain_print_time(f->now.time_ns, when);
   if (f->now.commit)
     explain_cause(x, "committed", "it is in the store since %s, as entry %" PRIu64 " of the log%s",
                   when, f->now.commit, f->there ? "" : "; it was removed here since");
@@ -233,7 +233,7 @@ static void on_dropped(explain *x, const fate *f, const char *policy, const char
                        int64_t drop_ns) {
   char when[32], word[WORD_MAX];
   put_word(word, policy, reason);
-  print_time(seconds_later(drop_ns, f->last ? f->last->grace_ns : 0), when);
+  explain_print_time(seconds_later(drop_ns, f->last ? f->last->grace_ns : 0), when);
   if (f->last && f->last->no_delete)
     explain_cause(x, "dropped", "no longer kept%s; its data stays (`no_delete`)", word);
   else if (f->last && f->last->grace_ns == SECONDS_FOREVER)
@@ -327,13 +327,19 @@ static void find_now(fate *f) {
 
 static void judge_stored(explain *x, const fate *f, const explain_stored *s) {
   char when[32], word[WORD_MAX];
-  print_time(s->time_ns, when);
+  explain_print_time(s->time_ns, when);
   explain_add(x, "store", s->time_ns, "%s has it as %s, entry %" PRIu64 " of the log%s%s%s%s",
               s->where, s->dir, s->commit.n, s->policy ? "; policy " : "", text_of(s->policy),
               s->reason && *s->reason ? ": " : "", text_of(s->reason));
   if (s->bad)
     explain_add(x, "bad", 0, "it is marked as one that does not load%s%s: no restore chooses it",
                 s->bad_reason ? ": " : "", s->bad_reason ? s->bad_reason : "");
+  if (s->taken && s->life == RUNLOG_LIVE)
+    explain_add(x, "retention", s->taken_ns,
+                "without %" PRIu64
+                " file%s that %s taken since newer ones have such files; policy %s",
+                s->taken_files, s->taken_files == 1 ? "" : "s",
+                s->taken_files == 1 ? "was" : "were", s->taken_policy ? s->taken_policy : "?");
   if (s->life == RUNLOG_DROPPED) {
     on_dropped(x, f, s->drop_policy, s->drop_reason, s->drop_ns);
     explain_add(x, "retention", s->drop_ns, "%s", x->text);

@@ -38,6 +38,9 @@ void explain_add(explain *x, const char *topic, int64_t time_ns, const char *fmt
 void explain_cause(explain *x, const char *cause, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* As the texts have it: of the wall clock. */
+void explain_print_time(int64_t ns, char out[32]);
+
 /* ---- which unit is it? (explain_path.c) ---- */
 
 /* The path, below the watched directory, as the disk shows it. */
@@ -96,7 +99,15 @@ typedef struct explain_stored {
   const char *dir, *policy, *reason, *drop_policy, *drop_reason; /* NULL: not stated */
   bool bad; /* marked as one that does not load */
   const char *bad_reason;
+  /* Files were taken since newer ones are there: the globs, a line's end behind each but the last; NULL: none
+   * were. `taken_ns`: when, by the store's clock; 0: not known. */
+  const char *taken, *taken_policy, *taken_reason;
+  int64_t taken_ns;
+  uint64_t taken_files;
 } explain_stored;
+
+/* Called behind explain_left(): tells of a file or directory in a unit if it was taken there. */
+void explain_taken(explain *x, const explain_stored *s, const explain_spot *spot, const char *unit);
 
 /* Explains a unit's fate. `live` NULL: no run is there; `stored` NULL: no target was asked.
  * `there`: the disk has it. `now`: IO_WALL. */

@@ -166,22 +166,43 @@ static const char *leaving(const char *globs, const char *path, bool is_dir, siz
   return NULL;
 }
 
-void explain_left(explain *x, const explain_history *h, const explain_spot *spot,
-                  const char *unit) {
-  const char *globs = left_of_commit(h), *path = spot->path;
+/* The same of a path, or a directory that it is in, below the unit. */
+static const char *leaving_in(const char *globs, const explain_spot *spot, const char *unit,
+                              size_t *len) {
+  const char *path = spot->path;
   char at[FS_PATH_MAX];
-  if (!globs || strcmp(x->cause, "committed") != 0) return;
   for (size_t end = 0; path[end];) {
-    size_t len;
     end += (end > 0) + strcspn(path + end + (end > 0), "/");
     if (end <= strlen(unit)) continue;
     snprintf(at, sizeof at, "%.*s", (int)end, path);
-    const char *glob = leaving(globs, at, path[end] || spot->kind != 'f', &len);
-    if (!glob) continue;
+    const char *glob = leaving(globs, at, path[end] || spot->kind != 'f', len);
+    if (glob) return glob;
+  }
+  return NULL;
+}
+
+void explain_left(explain *x, const explain_history *h, const explain_spot *spot,
+                  const char *unit) {
+  const char *globs = left_of_commit(h);
+  size_t len = 0;
+  if (!globs || strcmp(x->cause, "committed") != 0) return;
+  const char *glob = leaving_in(globs, spot, unit, &len);
+  if (glob)
     explain_cause(x, "left-out", "%s was saved without it: \"%.*s\", by `exclude` of a policy",
                   unit, (int)len, glob);
-    return;
-  }
+}
+
+void explain_taken(explain *x, const explain_stored *s, const explain_spot *spot,
+                   const char *unit) {
+  size_t len = 0;
+  char when[32] = "";
+  if (!s->taken || strcmp(x->cause, "committed") != 0) return;
+  const char *glob = leaving_in(s->taken, spot, unit, &len);
+  if (!glob) return;
+  if (s->taken_ns) explain_print_time(s->taken_ns, when);
+  explain_cause(x, "taken", "%s has %s without it%s%s: \"%.*s\" of newest_only (%s: %s)", s->where,
+                unit, *when ? " since " : "", when, (int)len, glob,
+                s->taken_policy ? s->taken_policy : "?", s->taken_reason ? s->taken_reason : "?");
 }
 
 /* ---- the walk, from the top down: the outermost unit wins ---- */

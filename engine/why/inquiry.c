@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "base/uri.h"
 #include "catalog/catalog.h"
+#include "commit/manifest_read.h"
 
 /* ---- names that are known ---- */
 
@@ -129,7 +130,7 @@ static void look_at_spot(const why_scene *s, const char *path, explain_spot *out
 typedef struct in_store {
   const char *unit; /* its path, or just a name */
   explain_stored *out;
-  char *strings[6];
+  char *strings[9];
 } in_store;
 
 static char *keep(in_store *s, int i, const char *text) {
@@ -137,12 +138,31 @@ static char *keep(in_store *s, int i, const char *text) {
   return s->strings[i] = text ? strdup(text) : NULL;
 }
 
+/* When it was, the note tells, which is put before any goes; and what, the globs. */
+static void take_taken(in_store *s, store *store, const runlog *log, const runlog_commit *c) {
+  char dir[STORE_KEY_MAX], key[STORE_KEY_MAX];
+  store_object note;
+  buf globs;
+  buf_init(&globs, MANIFEST_THIN_BYTES_MAX);
+  for (size_t i = 0; i < c->thin.globs.count; i++)
+    buf_fmt(&globs, "%s%s", i ? "\n" : "", c->thin.globs.at[i]);
+  s->out->taken = keep(s, 6, globs.len ? globs.data : NULL);
+  s->out->taken_policy = keep(s, 7, c->thin.policy);
+  s->out->taken_reason = keep(s, 8, c->thin.reason);
+  s->out->taken_files = c->left_here;
+  s->out->taken_ns = 0;
+  buf_free(&globs);
+  if (!s->out->taken || runlog_key_dir(log, c->dir, dir, NULL) < 0) return;
+  if (manifest_note_key(dir, key, NULL) < 0 || store->ops->head(store, key, &note, NULL) < 0)
+    return;
+  s->out->taken_ns = note.mtime_ns;
+}
+
 static int take_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
   in_store *s = ctx;
   const runlog_state *state = runlog_view(log);
   const char *base = fs_base(s->unit);
   char path[FS_PATH_MAX];
-  (void)at;
   (void)e;
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
@@ -162,6 +182,7 @@ static int take_log(void *ctx, const catalog_place *at, runlog *log, err *e) {
     s->out->drop_reason = keep(s, 4, c->drop_reason);
     s->out->bad = c->bad;
     s->out->bad_reason = keep(s, 5, c->bad_reason);
+    take_taken(s, at->store, log, c);
   }
   return 0;
 }
@@ -214,6 +235,7 @@ static void tell_fate(const why_scene *s, const char *unit, const explain_spot *
   explain_fate(x, unit, spot->kind != 0, s->last, &history, alive ? &live : NULL,
                to ? &stored : NULL, s->io->now(s->io, IO_WALL));
   explain_left(x, &history, spot, unit);
+  explain_taken(x, &stored, spot, unit);
   forget_store(&in);
   explain_forget(&history);
 }

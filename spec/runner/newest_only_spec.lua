@@ -112,6 +112,22 @@ describe("newest_only", function()
     assert.are.equal(WHOLE, files_of "checkpoint-20")
   end)
 
+  it("is the word of why about a file that was taken, and about its checkpoint", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 0 --max-delete 100%", 10, 20, 30)
+    local file = (place.ckpt "why out/checkpoint-10/optimizer.pt --dir out --to store")
+    has(file, "optimizer.pt: taken\n")
+    has(file, "store has checkpoint-10 without it since 2")
+    has(file, '"optimizer.pt" of newest_only (p: 2 newer ones have such files)')
+    local unit = (place.ckpt "why out/checkpoint-10 --dir out --to store")
+    has(unit, "without 1 file that was taken since newer ones have such files")
+    lacks((place.ckpt "why out/checkpoint-10/model.pt --dir out --to store"), ": taken")
+    lacks((place.ckpt "why out/checkpoint-30/optimizer.pt --dir out --to store"), ": taken")
+    saved("--grace-delete 0", 40)
+    unit = (place.ckpt "why out/checkpoint-10 --dir out --to store")
+    has(unit, "it is in the store, without what only the newest keep there")
+  end)
+
   it("is told of where other policies bring it, and where a plan does not ask it", function()
     support.write(dir .. "/q.lua", 'return { api = 1, newest_only = { "optimizer.pt" } }\n')
     policy ""
