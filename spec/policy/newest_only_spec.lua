@@ -75,4 +75,17 @@ describe("newest_only", function()
       assert.truthy(why, value)
     end
   end)
+
+  it("says of what is refused which member is wrong, and what it may be", function()
+    for value, word in pairs {
+      ["{ files = 'a', newest = 1001 }"] = "from 1 to 1000 }; here newest is 1001",
+      ["{ files = 'a', newest = '2' }"] = 'here newest is "2"',
+      ["{ files = 'a', newst = 2 }"] = 'here "newst" is neither',
+      ["{ 'a', newest = 2 }"] = "here a glob stands beside a name: it belongs into files",
+      ["{ newest = 2 }"] = "here files is missing",
+    } do
+      local _, why = library.refusal("return { api = 1, newest_only = " .. value .. " }")
+      assert.truthy(why:find(word, 1, true), value .. ": " .. why)
+    end
+  end)
 end)

@@ -326,20 +326,39 @@ end
 local NEWEST = 2
 local NEWEST_MAX = 1000
 
+local newest_keys = { files = true, newest = true }
+
+local function newest_expected(here)
+  local form = "globs, or { files = globs, newest = a whole number from 1 to %d }; here %s"
+  return nil, format(form, NEWEST_MAX, here)
+end
+
+-- Returns what a table has that is neither, or nil.
+local function beside_newest(v)
+  for k in M.each(v) do
+    if type(k) == "number" then return "a glob stands beside a name: it belongs into files" end
+    if not newest_keys[k] then
+      return M.show(k) .. " is neither" .. M.did_you_mean(k, newest_keys)
+    end
+  end
+  return nil
+end
+
 --- Returns the value of `newest_only`: globs, or { files = globs, newest = a number }.
 function M.newest_only(v, policy)
-  local expected = "globs, or { files = globs, newest = a whole number from 1 on }"
   local files, newest = v, NEWEST
   if type(v) == "table" and not M.body(v) and not M.list_length(v) then
-    for k in M.each(v) do
-      if k ~= "files" and k ~= "newest" then return nil, expected end
-    end
+    local other = beside_newest(v)
+    if other then return newest_expected(other) end
     files = v.files
     if v.newest ~= nil then newest = v.newest end
   end
   local whole = M.is_finite(newest) and newest == floor(newest)
-  if not whole or newest < 1 or newest > NEWEST_MAX then return nil, expected end
-  if files == nil or M.is_function(files) then return nil, expected end
+  if not whole or newest < 1 or newest > NEWEST_MAX then
+    return newest_expected("newest is " .. M.describe(newest))
+  end
+  if files == nil then return newest_expected "files is missing" end
+  if M.is_function(files) then return newest_expected("it is " .. M.describe(files)) end
   local globs, wrong = M.globs(files, policy.name .. ".lua")
   if not globs then return nil, wrong end
   return { files = globs, newest = newest }
