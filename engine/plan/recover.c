@@ -25,6 +25,11 @@ static bool is_beyond(const recover_unit *u, const recover_commit *c) {
   return !c || (u->step != MATCH_NO_STEP && c->step != MATCH_NO_STEP && u->step > c->step);
 }
 
+/* True if the job would save it after this commit, and so in its place: the line goes by when each was made. */
+static bool is_after(const recover_unit *u, const recover_commit *c) {
+  return c && u->made_ns && c->made_ns && u->made_ns > c->made_ns;
+}
+
 static bool whole(const recover_unit *u) {
   return u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
 }
@@ -56,7 +61,7 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
                ? "a newer one was committed under its name, and is restored"
                : "nothing proves it whole, and a committed copy is restored";
   if (torn && u->above) return "it is torn, and is loaded whatever else is there";
-  if ((!torn && !alone) || !is_beyond(u, c)) return NULL;
+  if ((!torn && !alone) || !(is_beyond(u, c) || (alone && is_after(u, c)))) return NULL;
   if (alone)
     return c ? "it is of no commit here, and newer than the last one" : "it is of no commit here";
   return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";

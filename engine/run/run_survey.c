@@ -268,9 +268,21 @@ static void stand_as_part(survey_unit *u, const runlog_commit *c, const char *ho
            how ? how : "it is the part of one rank; all of them have committed it");
 }
 
+/* True if it was made after the newest commit, and the journal knows it as none of this log: it has the name and
+ * the sizes of an older one, as another job's has that was here meanwhile. Taken for that one it would stay, and
+ * be saved after the newest. */
+static bool is_later(const struct held *h, const runlog_commit *c) {
+  const runlog_state *state = runlog_view(h->group->group.log);
+  if (h->is != RUNLOG_NONE || run_newest_of_series(state, c)) return false;
+  const runlog_commit *newest = runlog_newest(state, NULL);
+  const int64_t made_ns = newest ? run_order_of_commit(h->run, h->group, newest) : 0;
+  return made_ns && h->unit->made_ns > made_ns;
+}
+
 static int check_part(struct held *h, const runlog_commit *c, err *e) {
   const manifest *m = NULL;
   survey_unit *u = h->unit;
+  if (h->run->ranks.world > 1 && is_later(h, c)) return 0;
   int rc = list_local(h, e);
   if (rc == 0) rc = run_manifest(h->run, h->group, c, &m, e);
   if (rc < 0) return rc == ERR_CORRUPT || rc == ERR_FORMAT ? 0 : rc;

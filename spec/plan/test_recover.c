@@ -103,6 +103,18 @@ static void what_ranks_have_committed_elsewhere_goes_like_what_is_torn(void **un
   must_plan_for("c-5", "c-3 alone", "+c-5");
 }
 
+static void so_does_what_ranks_made_after_the_newest_commit(void **unused) {
+  for (int later = 0; later < 2; later++) {
+    world w = {0};
+    add_commit(&w, "c-5");
+    add_unit(&w, "c-5", RECOVER_COMMITTED);
+    add_unit(&w, "c-3", RECOVER_ALONE);
+    w.commits[0].made_ns = 1000;
+    w.units[1].made_ns = 999 + 2 * later;
+    must_plan(&w, later ? "-c-3" : "");
+  }
+}
+
 static void a_committed_unit_that_stands_needs_nothing(void **unused) {
   must_plan_for("c-2", "c-2 committed", "");
 }
@@ -304,6 +316,7 @@ int main(void) {
       cmocka_unit_test(one_ranks_part_of_a_commit_is_neither_torn_nor_a_place_to_go_on_from),
       cmocka_unit_test(an_empty_directory_gets_the_newest_commit_of_each_series),
       cmocka_unit_test(what_ranks_have_committed_elsewhere_goes_like_what_is_torn),
+      cmocka_unit_test(so_does_what_ranks_made_after_the_newest_commit),
       cmocka_unit_test(a_committed_unit_that_stands_needs_nothing),
       cmocka_unit_test(a_torn_copy_of_the_newest_commit_makes_room_for_it),
       cmocka_unit_test(one_that_was_marked_bad_goes_and_what_is_left_is_taken),

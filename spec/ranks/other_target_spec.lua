@@ -13,8 +13,8 @@ describe("ranks with whole checkpoints", function()
     launches = launches + 1
     support.write(dir .. "/job.sh", [[
 save() {
-  mkdir $CKPT_DIR/.new && echo "weights $1 of $RANK" >$CKPT_DIR/.new/model-$RANK.bin &&
-  mv $CKPT_DIR/.new $CKPT_DIR/checkpoint-$1
+  mkdir $CKPT_DIR/.new && echo "weights $1 of $RANK in $LAUNCH" >$CKPT_DIR/.new/model-$RANK.bin &&
+  touch $CKPT_DIR/.new/DONE && mv $CKPT_DIR/.new $CKPT_DIR/checkpoint-$1
 }
 await() { until [ -e "$1" ]; do sleep 0.02; done; }
 # None ends before both have begun.
@@ -126,6 +126,45 @@ echo "from ${CKPT_RESUME##*/}."
     assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
     place.has(said[0], "from checkpoint-3.")
     place.has(said[1], "from checkpoint-3.")
+  end)
+
+  --- Three of A are older in time than two of B, which have the names and sizes of A's first ones.
+  local function went_there_and_back(more)
+    local codes, said = launch(2, "--to store" .. more, SAVE ..
+      "; save 3; await store/checkpoint-3/.ckpt-manifest.json")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    codes, said = launch(2, "--to storeX --fresh" .. more, (SAVE:gsub("store/", "storeX/")))
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+  end
+
+  local THREE = "out-0/checkpoint-3 out-1/checkpoint-3 "
+
+  local function must_go_on_from_the_third(world, options)
+    for _ = 1, 2 do
+      local codes, said = launch(world, "--to store" .. options, world > 1 and "meet" or "")
+      for rank = 0, world - 1 do
+        assert.are.equal(0, codes[rank + 1], said[rank])
+        place.has(said[rank], "from checkpoint-3.")
+      end
+    end
+    assert.are.equal("store/checkpoint-1\nstore/checkpoint-2\nstore/checkpoint-3\n",
+      place.must_sh "ls -d store/checkpoint-*")
+  end
+
+  it("leave those of another target behind that have the names and sizes of older ones", function()
+    for _, options in ipairs { "", " --restore-parts own" } do
+      went_there_and_back(options)
+      must_go_on_from_the_third(2, options)
+      assert.are.equal(THREE, stands())
+      place.must_sh "rm -r out-* store storeX"
+    end
+  end)
+
+  it("leave them behind where nothing but a marker tells that they are whole", function()
+    local marked = " --marker DONE"
+    went_there_and_back(marked)
+    place.must_sh "rm -r out-*.ckpt"
+    must_go_on_from_the_third(2, marked)
   end)
 
   it("do not begin where the target was emptied", function()
