@@ -5,7 +5,8 @@
  * commit of a series is restored, unless it stands there or something whole and newer does; a local
  * unit under its name that is not proven whole, or is an older commit of that name, is moved to
  * quarantine first. Newer units that are provably torn are moved away too, what ranks have of another
- * job (after the newest commit by its step, or by when it was made), and those that were marked bad. Units that are whole stay, and those of which nothing can be said. */
+ * job (after the newest commit by its step, or by when it was made), and those that were marked
+ * bad. Units that are whole stay, and those of which nothing can be said. */
 #ifndef PLAN_RECOVER_H
 #define PLAN_RECOVER_H
 

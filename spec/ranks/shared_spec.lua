@@ -13,8 +13,9 @@ describe("tasks that write into one directory", function()
       [ $RANK != 0 ] || echo ok >$CKPT_DIR/checkpoint-$1/DONE; }
   ]]
 
-  --- Starts task `rank` of `world`, as torchrun would; its script may use save STEP.
-  local function start(rank, world, more, script)
+  --- Starts task `rank` of `world`, as torchrun would, in `where` if given; its script may use
+  --- save STEP.
+  local function start(rank, world, more, script, where)
     local name = dir .. "/task-" .. rank
     local f = assert(io.open(name .. ".sh", "w"))
     f:write(functions, script)
@@ -24,8 +25,8 @@ describe("tasks that write into one directory", function()
     local run = "%s %s run --run spec %s --to %s/store --marker DONE %s -- sh %s.sh"
     local own = more:find("--dir ", 1, true) and "" or "--dir " .. dir .. "/out"
     run = run:format(env, support.runner, own, dir, more, name)
-    os.execute(("{ exec 2>&1; %s & echo $! >%s.pid; wait $!; echo $? >%s.code; } >%s.log &")
-      :format(run, name, name, name))
+    os.execute(("{ exec 2>&1; cd %s; %s & echo $! >%s.pid; wait $!; echo $? >%s.code; } >%s.log &")
+      :format(where or ".", run, name, name, name))
     return name
   end
 
@@ -137,6 +138,18 @@ describe("tasks that write into one directory", function()
     names[1] = start(1, 2, state .. " --dir " .. own, "touch " .. dir .. "/begun")
     assert.equal(2, code(names[1]))
     says(names[1], "the first one asks all tasks in .*/out%.ckpt/launch, and this one sees nothing")
+    assert.is_nil(support.read(dir .. "/begun"))
+    code(names[0])
+  end)
+
+  it("do not begin where a relative --dir is not there, and are told where that is", function()
+    sh("mkdir " .. dir .. "/out " .. dir .. "/wd")
+    local state = " --rank-wait 3s --settle 1 --state " .. dir .. "/state"
+    local names = { [0] = start(0, 2, state, "sleep 3; save 1") }
+    names[1] = start(1, 2, state .. " --dir out", "touch " .. dir .. "/begun", dir .. "/wd")
+    assert.equal(2, code(names[1]))
+    says(names[1], "the first one watches .*/out, and %-%-dir .*/wd/out is not there")
+    says(names[1], "%-%-ranks task")
     assert.is_nil(support.read(dir .. "/begun"))
     code(names[0])
   end)

@@ -119,17 +119,34 @@ static int await_ready(const options *o, const role *role, const ckpt_place *pla
   return EXIT_DEADLINE;
 }
 
-/* Nothing of what is written elsewhere would be saved, and nobody asks about it. */
+/* Where it is said relative to a working directory, two tasks may mean two places by one word. */
+static const char *full_path(const char *dir, char out[PATH_MAX]) {
+  char here[PATH_MAX];
+  const bool known = *dir != '/' && getcwd(here, sizeof here) &&
+                     snprintf(out, PATH_MAX, "%s/%s", here, dir) < PATH_MAX;
+  return known ? out : dir;
+}
+
+/* Nothing of what is written elsewhere would be saved, and nobody asks about it. What is not there under the
+ * very path that the first one has may be there on its host alone. */
 static int check_directory(const options *o, const role *role, const ready *r) {
   struct stat st;
+  char full[PATH_MAX];
   const char *watched = r->dir ? r->dir : "another directory";
-  bool missing = stat(o->run.dir, &st) != 0;
-  if (!missing && !ready_is_of_another(r, o->run.dir)) return 0;
+  const char *dir = full_path(o->run.dir, full);
+  const int why = stat(dir, &st) == 0 ? 0 : errno;
+  if (why == 0 && !ready_is_of_another(r, dir)) return 0;
+  const bool unseen = why && (why != ENOENT || !r->dir || strcmp(dir, r->dir) == 0);
+  if (unseen) {
+    report_error("task %u of %u: the first one watches %s, and --dir %s cannot be looked at here "
+                 "(%s): all tasks that write into one directory have to see it",
+                 role->task, role->tasks, watched, dir, strerror(why));
+    return EXIT_NOT_STARTED;
+  }
   report_error("task %u of %u: the first one watches %s, and --dir %s is %s: give all tasks that "
                "write into one directory the same --dir, or --ranks task where each has its own",
-               role->task, role->tasks, watched, o->run.dir,
-               missing ? strerror(errno) : "another directory");
-  return missing ? EXIT_NOT_STARTED : EXIT_USAGE;
+               role->task, role->tasks, watched, dir, why ? "not there" : "another directory");
+  return EXIT_USAGE;
 }
 
 /* ---- what it tells ---- */
