@@ -142,6 +142,15 @@ describe("tasks that write into one directory", function()
     code(names[0])
   end)
 
+  it("that are refused are not waited for", function()
+    sh("mkdir " .. dir .. "/other")
+    local state = " --rank-wait 80s --settle 1 --state " .. dir .. "/state"
+    local names = { [0] = start(0, 2, state, "save 1") }
+    names[1] = start(1, 2, state .. " --dir " .. dir .. "/other", "save 1")
+    assert.equal("3 2", codes(names))
+    says(names[0], "NOT proven whole: checkpoint%-1")
+  end)
+
   it("do not begin where a relative --dir is not there, and are told where that is", function()
     sh("mkdir " .. dir .. "/out " .. dir .. "/wd")
     local state = " --rank-wait 3s --settle 1 --state " .. dir .. "/state"

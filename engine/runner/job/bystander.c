@@ -193,6 +193,16 @@ static int join(watched *w, const options *o, const role *role, const ready *r, 
   return 0;
 }
 
+/* The first one would wait for it as for one that has yet to come. */
+static void tell_refused(const options *o, const role *role, const ready *r) {
+  const ready nothing = {0};
+  watched w = {.state = r->state};
+  if (!r->dir) return;
+  (void)join(&w, o, role, &nothing, r->dir); /* that it sees nothing there is no further error */
+  if (w.task && ckpt_task_end(w.task, false) < 0) report_debug("%s", ckpt_error(w.engine));
+  ckpt_close(w.engine);
+}
+
 /* Whether anything is saved any more is that one's to say, and it may be dead. */
 static void tell_of_watched(watched *w, const ckpt_task_seen *seen) {
   const double silent_s = 30;
@@ -316,7 +326,7 @@ int bystander_run(const options *o, const role *role) {
   int code = locate(o, NULL, &place);
   if (code == 0) code = await_ready(o, role, &place, &ready);
   w.state = ready.state;
-  if (code == 0) code = check_directory(o, role, &ready);
+  if (code == 0 && (code = check_directory(o, role, &ready)) != 0) tell_refused(o, role, &ready);
   if (code == 0)
     code = locate(o, w.state, &place); /* the first task listens by now, if not before */
   if (code == 0 && supervise_begin(&sup) != 0) {
