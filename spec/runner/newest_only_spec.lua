@@ -128,6 +128,23 @@ describe("newest_only", function()
     has(unit, "it is in the store, without what only the newest keep there")
   end)
 
+  it("takes nothing of groups of files, and says so once", function()
+    policy 'unit = { "ckpt-{step}.*" },\nnewest_only = { "*.optim" }'
+    support.write(dir .. "/group.sh", [[
+mkdir -p out
+for step; do
+  for file in model optim; do printf '%s' $file $step >out/ckpt-$step.$file; done
+  until ls store/ckpt-$step*/.ckpt-manifest.json >/dev/null 2>&1; do sleep 0.02; done
+done
+]])
+    local flags = "--grace-delete 0 --max-delete 100%"
+    local _, said = ends(0, (RUN:format(flags, "10 20 30 40"):gsub("job.sh", "group.sh")))
+    local word = "newest_only of p takes nothing of groups of files, as ckpt-"
+    has(said, word)
+    assert.are.equal(1, select(2, said:gsub("takes nothing of", "")))
+    assert.are.equal("4\n", (sh "ls store/*/*.optim | wc -l"))
+  end)
+
   it("is told of where other policies bring it, and where a plan does not ask it", function()
     support.write(dir .. "/q.lua", 'return { api = 1, newest_only = { "optimizer.pt" } }\n')
     policy ""

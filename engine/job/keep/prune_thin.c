@@ -237,6 +237,19 @@ typedef struct candidate {
   uint64_t n, after;
 } candidate;
 
+/* Said once: nobody who wrote newest_only for such checkpoints would see why all of it stays. */
+static bool is_directory(const pass *a, const runlog_commit *c) {
+  const unsigned bit = 1U << c->kind;
+  if (c->kind == MATCH_DIR) return true;
+  if (c->above) return false; /* it is no checkpoint */
+  if (!(a->whole->said & bit))
+    log_say(a->guards.p->sink, LOG_WARN,
+            "newest_only of %s takes nothing of %s, as %s: it is for directories", a->wish->policy,
+            c->kind == MATCH_FILE ? "single files" : "groups of files", c->unit);
+  a->whole->said |= bit;
+  return false;
+}
+
 /* The log moves while it is appended to: so the numbers of the commits are taken first. */
 static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   const prune *p = a->guards.p;
@@ -248,7 +261,7 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   if (!*out) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE || is_known_whole(a->whole, c->n)) continue;
+    if (c->life != RUNLOG_LIVE || is_known_whole(a->whole, c->n) || !is_directory(a, c)) continue;
     const thinning t = thinning_judge(state, c, &a->guards.guard, &limits, a->wish->newest);
     if (t.verdict == THINNING_GOES) (*out)[(*count)++] = (candidate){c->n, t.after};
   }

@@ -16,10 +16,12 @@ typedef struct prune_thin_wish {
   const char *policy;
 } prune_thin_wish;
 
-/* The commits that have no such file, by their numbers: their manifests are read once. Zero-initialise it. */
+/* The commits that have no such file, by their numbers: their manifests are read once; and of which kinds it was
+ * said that nothing is taken of them, a bit each. Zero-initialise it. */
 typedef struct prune_thin_whole {
   uint64_t *at;
   size_t count, room;
+  unsigned said;
 } prune_thin_whole;
 void prune_thin_forget(prune_thin_whole *w);
 
