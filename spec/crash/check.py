@@ -4,7 +4,7 @@
   check.py store [--source UNIT=PATH]... [--trained] [--with DIR] [--acked FILE] [--final] STORE
       The log has no gap and no torn entry; each commit that was not deleted is whole and equal,
       byte for byte, to a PATH of its UNIT (several PATHs: they were saved in this order, and must
-      not go back). --trained: to what `check.py train` makes under its name. --with: the files
+      not go back), but for files that a `thin` entry means: those may be there or not. --trained: to what `check.py train` makes under its name. --with: the files
       beside each are those of DIR.
       --acked: a file with lines "committed UNIT", none of which may be missing from the log, and
       "removed UNIT", of which nothing may be kept.
@@ -18,6 +18,7 @@
 Nothing of the engine is used: this is a second reading of the format. Each finding is a line
 "torn ...", "lost ...", "gap ..." or "litter ..."; the exit status is 1 if there was one.
 """
+import fnmatch
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ import tempfile
 import time
 
 MANIFEST = b".ckpt-manifest.json"
+NOTE = b".ckpt-thin.json"
 CHUNK = 1 << 20
 findings = []
 
@@ -88,12 +90,40 @@ def removal(entry, commits):
         return "it is about no commit"
     commit, life = about[0], about[0]["life"]
     if entry["type"] == "bad":
+        commit["bad"] = not entry.get("good")
         return None
     if entry["type"] == "drop":
         commit["life"] = "dropped"
         return None if life == "live" else f"it drops what is {life}"
     commit["life"] = "deleted"
     return None if life == "dropped" else f"it deletes what is {life}"
+
+
+def thin(entry, commits):
+    """Notes what a `thin` takes of its commit; what is wrong with it, or None."""
+    about = [c for c in commits if c["n"] == entry["commit"]]
+    if not about:
+        return "it is about no commit"
+    commit = about[0]
+    if commit["life"] != "live" or commit.get("bad") or "thin" in commit:
+        return "it takes files of what is not live, is bad, or has lost some already"
+    if not 0 < entry["files"] < commit["files"] or entry["bytes"] > commit["bytes"]:
+        return "it takes nothing, or all"
+    commit["thin"] = [name_of(glob) for glob in entry["globs"]]
+    commit["rest"] = (entry["files"], entry["bytes"])
+    return None
+
+
+def is_taken(name, globs):
+    """Is this file of a checkpoint meant by a glob: its own name, or with a slash a directory above it?"""
+    parts = name.split(b"/")
+    if name == b".metadata.json":
+        return False
+    for glob in globs:
+        meant = parts[:-1] if glob.endswith(b"/") else parts
+        if any(fnmatch.fnmatchcase(part, glob.rstrip(b"/")) for part in meant):
+            return True
+    return False
 
 
 def read_commits(store):
@@ -124,6 +154,11 @@ def read_commits(store):
             continue
         if kind in ("drop", "delete", "bad"):
             why = removal(entry, commits)
+            if why:
+                found("torn", f"log: entry {n}: {why}")
+            continue
+        if kind == "thin":
+            why = thin(entry, commits)
             if why:
                 found("torn", f"log: entry {n}: {why}")
             continue
@@ -193,16 +228,21 @@ def inside(path, name):
     return os.path.join(path, name) if os.path.isdir(path) else path
 
 
-def stored_differs(path, source):
-    """Why the files that stand in a store are not those of the source, or None."""
+def stored_differs(path, source, globs=()):
+    """Why the files that stand in a store are not those of the source, or None. What the globs mean may be
+    gone, if the note that is put before says so."""
     theirs = {n: st for n, st in tree_of(source).items() if stat.S_ISREG(st.st_mode)}
     if not os.path.isdir(path):
         return "it is missing"
     mine = {n for n, st in tree_of(path).items() if not stat.S_ISDIR(st.st_mode)}
-    if mine != set(theirs) | {MANIFEST}:
-        names = [shown(n) for n in sorted(mine ^ (set(theirs) | {MANIFEST}))]
+    gone = {n for n in set(theirs) - mine if is_taken(n, globs)}
+    due = set(theirs) - gone | {MANIFEST}
+    if mine - ({NOTE} if globs else set()) != due:
+        names = [shown(n) for n in sorted((mine - {NOTE}) ^ due)]
         return f"not the same names: {', '.join(names)}"
-    for name in theirs:
+    if gone and NOTE not in mine:
+        return "files are gone, and no note beside it says so"
+    for name in set(theirs) - gone:
         if not same_bytes(os.path.join(path, name), inside(source, name)):
             return f"{shown(name)}: other bytes"
     return None
@@ -234,6 +274,13 @@ def manifest_differs(path, commit, source):
     files = [e["size"] for e in entries.values() if e["type"] == "file"]
     if (len(files), sum(files)) != (commit["files"], commit["bytes"]):
         return "the log counts other files or bytes"
+    rest = [
+        e["size"]
+        for name, e in entries.items()
+        if e["type"] == "file" and not is_taken(name, commit.get("thin", ()))
+    ]
+    if "rest" in commit and (len(rest), sum(rest)) != commit["rest"]:
+        return "the log counts other files or bytes of what stays"
     return None
 
 
@@ -245,7 +292,8 @@ def whole_as(store, commit, sources):
     why = "it was never saved"
     for i, source in enumerate(sources):
         path = os.path.join(store, commit["dir"])
-        why = stored_differs(path, source) or manifest_differs(path, commit, source)
+        globs = commit.get("thin", ())
+        why = stored_differs(path, source, globs) or manifest_differs(path, commit, source)
         if not why:
             return i
     found("torn", f"commit {commit['n']}, {shown(commit['dir'])}: {why}")
