@@ -161,6 +161,20 @@ done
     lacks(select(2, ends(0, "plan store -p ./p.lua")), "newest_only")
   end)
 
+  it("takes nothing as long as policies that were replaced rule, too", function()
+    support.write(dir .. "/q.lua", 'return { api = 1, newest_only = { "optimizer.pt" } }\n')
+    policy ""
+    saved("--grace-delete 1h", 10, 20, 30)
+    sh "find store -type f -exec touch -d '2 hours ago' {} +" -- their own grace is over
+    support.write(dir .. "/job.sh", "'" .. support.runner .. "' policy reload -p ./q.lua\n" .. JOB)
+    local _, said = ends(0, RUN:format("-v --grace-delete 1h", "40 50"))
+    has(said, "policies are now q")
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 1h --max-delete 100%", 60)
+    assert.are.equal(THIN, files_of "checkpoint-10")
+  end)
+
   it("is doubted where the newest alone would have them", function()
     policy 'newest_only = { files = "optimizer.pt", newest = 1 }'
     has((place.ckpt "policy check ./p.lua 2>&1"), "the newest alone keeps these files")
