@@ -80,10 +80,9 @@ int ckpt_plan(ckpt *c, const ckpt_plan_options *options, ckpt_verdict_fn *fn, vo
                       .quiet_ns = -1};
   rc = policy_open(&o, &how.policy, &c->error);
   if (rc == 0 && policy_newest(how.policy)->globs.count)
-    log_say(
-        &c->log, LOG_WARN,
-        "`newest_only` of %s is not looked at here: older checkpoints lose files by it in a run",
-        policy_newest(how.policy)->policy);
+    log_say(&c->log, LOG_WARN,
+            "newest_only of %s is not looked at here: older checkpoints lose files by it in a run",
+            policy_newest(how.policy)->policy);
   if (rc == 0) rc = judge_target(&how, taken.uri, on_judged, &verdicts, &c->error);
   policy_close(how.policy);
   return rc;

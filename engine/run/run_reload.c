@@ -433,7 +433,7 @@ static void finish(run *r, int status, const char *text) {
             l->policies ? l->policies : "?", l->replaced ? l->replaced : "?");
   if (status == 0 && !l->dry && l->newest_only && *l->newest_only)
     log_say(r->env->log, LOG_INFO,
-            "older checkpoints lose files by `newest_only` once these policies rule alone: %s",
+            "older checkpoints lose files by newest_only once these policies rule alone: %s",
             l->newest_only);
 }
 

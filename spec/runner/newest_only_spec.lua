@@ -156,8 +156,8 @@ done
       has((sh("cat told-" .. n)),
         "older checkpoints lose, for good, by newest_only: optimizer.pt (2 keep them)")
     end
-    has(said, "older checkpoints lose files by `newest_only`")
-    has(select(2, ends(0, "plan store -p ./q.lua")), "`newest_only` of q is not looked at here")
+    has(said, "older checkpoints lose files by newest_only")
+    has(select(2, ends(0, "plan store -p ./q.lua")), "newest_only of q is not looked at here")
     lacks(select(2, ends(0, "plan store -p ./p.lua")), "newest_only")
   end)
 
