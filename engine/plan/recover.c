@@ -25,9 +25,8 @@ static bool is_beyond(const recover_unit *u, const recover_commit *c) {
   return !c || (u->step != MATCH_NO_STEP && c->step != MATCH_NO_STEP && u->step > c->step);
 }
 
-/* True if the job would save it after this commit, and so in its place: the line goes by when each was made. */
-static bool is_after(const recover_unit *u, const recover_commit *c) {
-  return c && u->made_ns && c->made_ns && u->made_ns > c->made_ns;
+bool recover_displaces(const recover_unit *u, const recover_commit *c) {
+  return is_beyond(u, c) || (u->made_ns && c->made_ns && u->made_ns > c->made_ns);
 }
 
 static bool whole(const recover_unit *u) {
@@ -61,9 +60,9 @@ static const char *why_quarantine(const recover_unit *u, const recover_unit *uni
                ? "a newer one was committed under its name, and is restored"
                : "nothing proves it whole, and a committed copy is restored";
   if (torn && u->above) return "it is torn, and is loaded whatever else is there";
-  if ((!torn && !alone) || !(is_beyond(u, c) || (alone && is_after(u, c)))) return NULL;
-  if (alone)
+  if (alone && recover_displaces(u, c))
     return c ? "it is of no commit here, and newer than the last one" : "it is of no commit here";
+  if (!torn || !is_beyond(u, c)) return NULL;
   return c ? "it is torn, and newer than the last commit" : "it is torn, and none was committed";
 }
 

@@ -54,6 +54,11 @@ typedef struct recover_commit {
  * same, the step tells. */
 bool recover_is_newer(const recover_unit *u, const recover_commit *c);
 
+/* True if one that is of no commit here (RECOVER_ALONE) would take the place of this commit, the newest of its
+ * series: by its step, for who loads the highest, or since the job saves what was made after it. NULL:
+ * there is none. */
+bool recover_displaces(const recover_unit *u, const recover_commit *c);
+
 typedef enum recover_what { RECOVER_QUARANTINE, RECOVER_RESTORE } recover_what;
 
 typedef struct recover_action {

@@ -1,8 +1,10 @@
 /* Makes a directory ready for a trainer: recover.h says what has to be done, this does it, and
  * tells what to resume from. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "prims/match_series.h"
 #include "run/run_prepare.h"
 #include "run/wait/waiting.h"
 
@@ -202,10 +204,42 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
   return rc;
 }
 
+static const runlog_commit *newest_like(const run_group *g, const survey_unit *u) {
+  const runlog_state *state = g && g->group.log ? runlog_view(g->group.log) : NULL;
+  for (size_t i = state ? state->commit_count : 0; i-- > 0;) {
+    const runlog_commit *c = &state->commits[i];
+    if (c->life == RUNLOG_LIVE && !c->bad && match_same_series(c->unit, u->name)) return c;
+  }
+  return NULL;
+}
+
+/* Beside one that was asked for by name all else stays; but what ranks have of another job would be saved after
+ * the newest one. */
+static int leave_behind(struct prepare *p, const survey *s, err *e) {
+  run *r = p->run;
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    run_group *g = run_group_find(r, u->group);
+    const runlog_commit *c = u->standing == RECOVER_ALONE ? newest_like(g, u) : NULL;
+    if (!c || strcmp(u->path, p->named) == 0) continue;
+    recover_unit unit = {u->name, u->series, u->step, u->standing, u->made_ns, u->seen, u->above};
+    recover_commit commit = {c->unit, u->series, run_step_of(r, g, c), 0,
+                             run_order_of_commit(r, g, c)};
+    char why[400];
+    snprintf(why, sizeof why, "it is of no commit here, and newer than the last one (%s)",
+             u->reason);
+    if (recover_displaces(&unit, &commit))
+      rc = prepare_let_go(p, u->path, u->kind, u->standing, why, e);
+  }
+  return rc;
+}
+
 static int act(struct prepare *p, const survey *s, run_restore how, const char *named, err *e) {
   if (how == RUN_NEVER) return 0;
   if (how != RUN_NAMED) return prepare_restore_all(p, s, e);
-  return prepare_restore_named(p, s, named, e);
+  int rc = prepare_restore_named(p, s, named, e);
+  return rc < 0 ? rc : leave_behind(p, s, e);
 }
 
 static void free_prepare(struct prepare *p) {

@@ -160,6 +160,18 @@ echo "from ${CKPT_RESUME##*/}."
     end
   end)
 
+  it("leave them behind, too, where they go on from one that is asked for by name", function()
+    went_there_and_back("")
+    local codes, said = launch(2, "--to store --restore checkpoint-2", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    for rank = 0, 1 do
+      place.has(said[rank], "from checkpoint-2.")
+      place.has(said[rank], "it is of no commit here, and newer than the last one")
+    end
+    assert.are.equal("out-0/checkpoint-2 out-1/checkpoint-2 ", stands())
+    must_go_on_from_the_third(2, "")
+  end)
+
   it("leave them behind where nothing but a marker tells that they are whole", function()
     local marked = " --marker DONE"
     went_there_and_back(marked)
