@@ -163,6 +163,17 @@ typedef struct watched {
   bool finished;     /* it has ended, in order */
 } watched;
 
+/* Another host may see where it is asked later than the word that the directory is ready. */
+static int find_question(watched *w, const ckpt_task_options *options, bool asked) {
+  enum { LOOKS = 25, PAUSE_MS = 200 };
+  int rc = ckpt_task_join(w->engine, &w->task, options);
+  for (int i = 1; asked && rc == CKPT_ENOENT && i < LOOKS; i++) {
+    poll(NULL, 0, PAUSE_MS);
+    rc = ckpt_task_join(w->engine, &w->task, options);
+  }
+  return rc;
+}
+
 /* A task that cannot be asked is one of which nobody knows whether it writes: the one that watches says
  * so, too. One that does not even see where it is asked would be taken not to run at all, and what it writes
  * be missed by checkpoints that are called complete: it does not begin. */
@@ -174,13 +185,13 @@ static int join(watched *w, const options *o, const role *role, const ready *r, 
                                .number = role->task,
                                .task = role->index};
   int rc = command_open(&w->engine, o);
-  if (rc == 0) rc = ckpt_task_join(w->engine, &w->task, &options);
+  if (rc == 0) rc = find_question(w, &options, r->asks);
   w->next_at = w->task ? 0 : INFINITY;
   w->role = role;
   if (rc == CKPT_ENOENT && r->asks) {
     report_error("task %u of %u: the first one asks all tasks in %s.ckpt/launch, and this one sees "
-                 "nothing of that beside %s: give it, in a container too, what is beside the "
-                 "directory as the first one has it",
+                 "nothing of that beside %s: let it see, in a container too, what is beside the "
+                 "directory, or give all tasks --owns-dir and the same --state",
                  role->task, role->tasks, r->dir ? r->dir : "its directory", dir);
     return EXIT_USAGE;
   }
