@@ -20,6 +20,7 @@ typedef struct repairing {
   runlog_evidence evidence;
   char nonce[33], run[RUNLOG_ID_MAX];
   uint64_t epoch; /* 0: none was taken */
+  size_t unsaid;  /* commits whose `thin` was the last entry */
   char digest[HASH_HEX_MAX];
   runlog_writer who;
 } repairing;
@@ -235,7 +236,7 @@ static int tell_log(const repairing *r, const char *reason) {
   return tell(r, &(repaired){.what = "log",
                              .name = "",
                              .reason = reason,
-                             .lost = r->ruin.lost,
+                             .lost = r->ruin.lost + r->unsaid,
                              .torn = r->ruin.torn,
                              .epoch = r->epoch,
                              .done = !r->how->dry && r->epoch > 0});
@@ -403,17 +404,16 @@ static int place_strangers(repairing *r, size_t *placed, err *e) {
 
 /* Counts commits that have files by the log, and by the note beside them have not: `thin` was the last entry,
  * so that no number is missing. */
-static int count_unsaid(const repairing *r, size_t *out, err *e) {
+static int count_unsaid(repairing *r, err *e) {
   runlog *log = NULL;
   bool any = false;
-  *out = 0;
   for (size_t i = 0; !any && i < r->evidence.count; i++)
     any = r->evidence.traces[i].facts.thin.globs.count > 0;
   int rc = any ? runlog_open(r->how->store, r->how->prefix, &log, e) : 0;
   const runlog_state *st = rc == 0 && log ? runlog_view(log) : NULL;
   for (size_t i = 0; st && i < st->commit_count; i++) {
     const runlog_commit *c = &st->commits[i];
-    *out += c->life == RUNLOG_LIVE && !c->thin.globs.count && noted(r, c);
+    r->unsaid += c->life == RUNLOG_LIVE && !c->thin.globs.count && noted(r, c);
   }
   runlog_close(log);
   return rc;
@@ -431,12 +431,11 @@ static int repair_it(repairing *r, err *e) {
   if (rc < 0) return rc;
   if (is_nothing(r)) return err_set(e, ERR_NOENT, "there is no log, and nothing of one");
   if (is_whole(r) && !has_uncommitted(r)) {
-    size_t placed = 0, unsaid = 0;
+    size_t placed = 0;
     rc = place_strangers(r, &placed, e);
-    if (rc == 0) rc = count_unsaid(r, &unsaid, e);
-    if (rc < 0 || placed + unsaid == 0) return rc < 0 ? rc : tell_whole(r);
+    if (rc == 0) rc = count_unsaid(r, e);
+    if (rc < 0 || placed + r->unsaid == 0) return rc < 0 ? rc : tell_whole(r);
     rc = look(r, e);
-    r->ruin.lost += unsaid;
   }
   if (rc == 0) rc = may_repair(r, e);
   if (rc == 0 && !r->how->dry) rc = write_all(r, e);
