@@ -148,6 +148,8 @@ at_rest() { # each of its threads waits for a request, or for another thread: re
   done
 }
 if mount_fuse; then
+  # At its end the leak check of a sanitizer would wait for the thread that the file system holds.
+  [[ -z ${ASAN_OPTIONS-} ]] || export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
   start -p m/p.lua
   # What the daemon has read and not answered would hold up the end of the process, whatever it does.
   for _ in {1..40}; do
