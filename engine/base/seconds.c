@@ -33,3 +33,11 @@ int64_t seconds_later(int64_t at, int64_t ns) {
   int64_t sum;
   return __builtin_add_overflow(at, ns, &sum) ? SECONDS_FOREVER : sum;
 }
+
+int64_t seconds_left(int64_t at, int64_t ns, int64_t now) {
+  const int64_t end = seconds_later(at, ns);
+  int64_t left;
+  if (ns == SECONDS_FOREVER || end == SECONDS_FOREVER) return SECONDS_FOREVER;
+  if (__builtin_sub_overflow(end, now, &left)) return now < 0 ? SECONDS_FOREVER : 0;
+  return left > 0 ? left : 0;
+}

@@ -28,4 +28,7 @@ double seconds_of_ns(int64_t ns);
 /* Returns the moment `ns` after another one; SECONDS_FOREVER: it never comes. */
 int64_t seconds_later(int64_t at, int64_t ns);
 
+/* Returns how long it is from `now` to that moment; 0: it has come. One that is too far away never comes. */
+int64_t seconds_left(int64_t at, int64_t ns, int64_t now);
+
 #endif

@@ -195,14 +195,11 @@ int64_t retention_grace(const char *policy, const char *reason, int64_t grace_ns
 /* Returns the rest of the grace period. Times of the log come from other machines: a sum that does
  * not fit is far away. */
 static int64_t rest_of_grace(const runlog_commit *c, const retention_limits *limits) {
-  int64_t end, rest, grace = retention_grace(c->drop_policy, c->drop_reason, limits->grace_ns);
+  int64_t grace = retention_grace(c->drop_policy, c->drop_reason, limits->grace_ns);
   /* A grace period of 0 needs no clock; those of file systems lag some milliseconds behind. */
   if (grace == 0) return 0;
   if (FAULT("grace-not-waited")) return 0;
-  if (grace == SECONDS_FOREVER) return SECONDS_FOREVER;
-  if (__builtin_add_overflow(c->drop_ns, grace, &end)) return INT64_MAX;
-  if (__builtin_sub_overflow(end, limits->now_ns, &rest)) return limits->now_ns < 0 ? INT64_MAX : 0;
-  return rest > 0 ? rest : 0;
+  return seconds_left(c->drop_ns, grace, limits->now_ns);
 }
 
 static void plan_dropped(const runlog_state *state, const retention_guard *guard,

@@ -50,16 +50,6 @@ static const runlog_commit *since(const runlog_state *state, const runlog_commit
   return NULL;
 }
 
-/* A sum of times that does not fit is far away. */
-static int64_t rest_of(int64_t at, const retention_limits *limits) {
-  int64_t end, rest;
-  if (limits->grace_ns <= 0) return 0;
-  if (limits->grace_ns == SECONDS_FOREVER) return SECONDS_FOREVER;
-  if (__builtin_add_overflow(at, limits->grace_ns, &end)) return INT64_MAX;
-  if (__builtin_sub_overflow(end, limits->now_ns, &rest)) return limits->now_ns < 0 ? INT64_MAX : 0;
-  return rest > 0 ? rest : 0;
-}
-
 thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
                         const retention_guard *guard, const retention_limits *limits,
                         uint64_t newest) {
@@ -69,7 +59,8 @@ thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
   if (why) return (thinning){.why = why};
   const runlog_commit *after = since(state, c, newest);
   if (!after) return (thinning){.why = "it is among the newest of its kind"};
-  const int64_t rest = rest_of(after->time_ns, limits);
+  const int64_t rest =
+      limits->grace_ns > 0 ? seconds_left(after->time_ns, limits->grace_ns, limits->now_ns) : 0;
   return (thinning){
       .verdict = rest > 0 ? THINNING_WAIT : THINNING_GOES, .after = after->n, .wait_ns = rest};
 }

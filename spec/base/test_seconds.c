@@ -95,6 +95,12 @@ static void no_moment_comes_after_for_ever(void **state) {
   assert_true(seconds_later(5, SECONDS_FOREVER) == SECONDS_FOREVER);
   assert_true(seconds_later(SECONDS_FOREVER, 1) == SECONDS_FOREVER);
   assert_true(seconds_later(INT64_MAX - 3, 3) == INT64_MAX);
+  assert_true(seconds_left(5, 7, 10) == 2);
+  assert_true(seconds_left(5, 7, 13) == 0);
+  assert_true(seconds_left(-5, SECONDS_FOREVER, 13) == SECONDS_FOREVER);
+  assert_true(seconds_left(INT64_MAX - 3, 9, 13) == SECONDS_FOREVER);
+  assert_true(seconds_left(5, 7, INT64_MIN) == SECONDS_FOREVER);
+  assert_true(seconds_left(INT64_MIN, 7, INT64_MAX) == 0);
 }
 
 int main(void) {
