@@ -108,7 +108,7 @@ static int set_resume(struct prepare *p, const survey_unit *u, err *e) {
       resumed = r->groups[i];
   if (resumed) {
     resumed->resumed = u->commit;
-    prepare_note_start(p, resumed, u->commit);
+    run_starts_begun(r, resumed, u->commit);
   }
   r->resume = strdup(path);
   if (!r->resume) return err_set(e, ERR_NOMEM, "prepare: out of memory");

@@ -1,5 +1,5 @@
 /* run_prepare: declarations that the files share which make a directory ready for a trainer. For
- * run_prepare.c, run_restore.c, run_companions.c, run_starts.c and
+ * run_prepare.c, run_restore.c, run_companions.c, begin/prepare_starts.c and
  * run_quarantine.c only. */
 #ifndef RUN_RUN_PREPARE_H
 #define RUN_RUN_PREPARE_H
@@ -132,9 +132,7 @@ bool prepare_leave_out(struct prepare *p, const run_group *g, const runlog_commi
  * is no other of its kind. */
 bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why);
 
-/* run_starts.c: marks a commit bad from which too many starts failed. */
+/* begin/prepare_starts.c: marks a commit bad from which too many starts failed. */
 void prepare_judge_starts(struct prepare *p);
-/* Notes that the job will go on from this commit. */
-void prepare_note_start(struct prepare *p, run_group *g, uint64_t commit);
 
 #endif

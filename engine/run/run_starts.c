@@ -1,76 +1,24 @@
-/* run_starts: marks a checkpoint bad from which the job fails again and again, and takes the one
- * before it: a trainer that dies on a checkpoint that it loads would die on it for ever. */
+/* run_starts: what the job does with the checkpoint that it went on from, and what earlier starts from it say:
+ * a trainer that dies on a checkpoint that it loads would die on it for ever. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/run_prepare.h"
+#include "run/run_state.h"
 #include "run/start/starts.h"
-#include "prims/match_series.h"
 
 /* Returns the newest commit of a log, in whatever state it is. */
 static uint64_t newest_of(const runlog_state *state) {
   return state->commit_count ? state->commits[state->commit_count - 1].n : RUNLOG_NONE;
 }
 
-/* Finds the remembered commit, if it is one of this log, nothing was committed since, and it may
- * still be chosen. */
-static const runlog_commit *accused(const run_group *g, const starts *s, err *e) {
+const runlog_commit *run_starts_accused(const run_group *g, const starts *s, err *e) {
   const runlog_commit *c = NULL;
   if (!g || !g->group.log || g->foreign) return NULL;
   if (runlog_ref_find(g->group.log, &s->commit, &c, e) < 0) return NULL;
   const runlog_state *state = runlog_view(g->group.log);
   return c && c->life == RUNLOG_LIVE && !c->bad && newest_of(state) == s->newest ? c : NULL;
-}
-
-static bool has_older(const runlog_state *state, const runlog_commit *c) {
-  for (size_t i = 0; i < state->commit_count && state->commits[i].n < c->n; i++)
-    if (state->commits[i].life == RUNLOG_LIVE && !state->commits[i].bad &&
-        match_same_series(state->commits[i].unit, c->unit))
-      return true;
-  return false;
-}
-
-static void last_line(const char *lines, char *out, size_t room) {
-  const char *last = lines ? strrchr(lines, '\n') : NULL;
-  snprintf(out, room, "%s", last ? last + 1 : lines ? lines : "");
-}
-
-/* Judges the starts. A memory that cannot be read is no reason not to start. */
-void prepare_judge_starts(struct prepare *p) {
-  run *r = p->run;
-  starts *s = &r->past;
-  err why = {0};
-  char reason[RUNLOG_REASON_MAX], line[160];
-  if (r->bad_after == UINT_MAX || run_follows(r)) return;
-  starts_free(s);
-  if (starts_read(r->env->io, r->places.state, s, &why) < 0) {
-    log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
-    return;
-  }
-  run_group *g = s->failed >= r->bad_after ? run_group_find(r, s->group) : NULL;
-  const runlog_commit *c = accused(g, s, &why);
-  if (why.code < 0) log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
-  if (!c) return;
-  const runlog_commit *next = prepare_other(p, g, c);
-  if (!next || !has_older(runlog_view(g->group.log), c)) {
-    log_say(r->env->log, LOG_WARN,
-            "%u starts in a row from %s have failed; there is no older one to take instead",
-            s->failed, c->unit);
-    return;
-  }
-  last_line(s->lines, line, sizeof line);
-  snprintf(reason, sizeof reason, "%u starts in a row from it failed%s%s", s->failed,
-           *line ? "; the job said last: " : "", line);
-  log_say(r->env->log, LOG_ERROR,
-          "%u starts in a row from %s have FAILED without saving anything: it is marked bad "
-          "(`mark` good takes that back), and %s, %s, is taken",
-          s->failed, c->unit, next->unit, prepare_age(next, c));
-  if (runlog_mark_failed(g->group.log, c->n, reason, s->lines, &why) < 0)
-    log_say(r->env->log, LOG_WARN, "it could not be marked bad, and is taken once more: %s",
-            why.text);
-  run_group_note_newest(g);
 }
 
 /* ---- the start that is under way ---- */
@@ -175,7 +123,7 @@ const char *run_starts_resumed_suspect(const run *r) {
 static bool says_nothing(run *r, const run_end *end) {
   char line[160];
   if (opened_say(r->opened) != OPENED_NEVER) return false;
-  last_line(end->lines, line, sizeof line);
+  starts_last_line(end->lines, line, sizeof line);
   log_say(r->env->log, LOG_WARN,
           "the job failed, and never opened a file of %s: that is not counted against it%s%s",
           r->resume, *line ? "; it said: " : "", line);
@@ -240,8 +188,7 @@ int run_start_over(run *r, const run_end *end, err *e) {
   return rc;
 }
 
-void prepare_note_start(struct prepare *p, run_group *g, uint64_t commit) {
-  run *r = p->run;
+void run_starts_begun(run *r, run_group *g, uint64_t commit) {
   err why = {0};
   r->resumed_group = g;
   if (runlog_ref_of(g->group.log, commit, &r->resumed_commit, &why) < 0)

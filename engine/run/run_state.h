@@ -546,6 +546,11 @@ bool run_above_names(run *r, const run_group *g, const runlog_commit *c);
 void run_above_free(run_group *g);
 
 /* run_starts.c: what the job does with the checkpoint that it went on from. */
+/* Notes that the job will go on from this commit. */
+void run_starts_begun(run *r, run_group *g, uint64_t commit);
+/* Finds the remembered commit, if it is one of this log, nothing was committed since, and it may
+ * still be chosen. */
+const runlog_commit *run_starts_accused(const run_group *g, const starts *s, err *e);
 void run_starts_watch(run *r);                   /* from here on it is seen who opens its files */
 void run_starts_result(run *r, const json_t *v); /* a result came */
 /* Why a commit is suspect; NULL: it is not. Static memory: of two that are, each has its own. While no

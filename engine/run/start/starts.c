@@ -124,3 +124,8 @@ void starts_count(starts *s, const starts *now) {
   *s = *now;
   s->failed = failed + 1;
 }
+
+void starts_last_line(const char *lines, char *out, size_t room) {
+  const char *last = lines ? strrchr(lines, '\n') : NULL;
+  snprintf(out, room, "%s", last ? last + 1 : lines ? lines : "");
+}

@@ -42,4 +42,7 @@ bool starts_same(const starts *s, const starts *now);
  * whose texts are taken over). */
 void starts_count(starts *s, const starts *now);
 
+/* Writes the last of the job's lines into out[room]; `lines` NULL: none is known, and it is "". */
+void starts_last_line(const char *lines, char *out, size_t room);
+
 #endif

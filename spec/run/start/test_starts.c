@@ -127,6 +127,19 @@ static void a_failed_write_leaves_the_old_record_or_the_new_one(void **state) {
   io_fault_free(fault);
 }
 
+static void the_last_line_of_a_job_is_what_it_said_last(void **state) {
+  char line[8];
+  (void)state;
+  starts_last_line("loading\nno GPU", line, sizeof line);
+  assert_string_equal(line, "no GPU");
+  starts_last_line("alone", line, sizeof line);
+  assert_string_equal(line, "alone");
+  starts_last_line("longer than there is room", line, sizeof line);
+  assert_string_equal(line, "longer ");
+  starts_last_line(NULL, line, sizeof line);
+  assert_string_equal(line, "");
+}
+
 static int setup(void **state) {
   *state = tmpdir_new();
   return 0;
@@ -148,6 +161,7 @@ int main(void) {
       TEST(a_record_without_a_log_is_read_and_is_nobodys),
       TEST(a_file_that_is_no_record_counts_as_nothing),
       TEST(a_failed_write_leaves_the_old_record_or_the_new_one),
+      cmocka_unit_test(the_last_line_of_a_job_is_what_it_said_last),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
