@@ -1,5 +1,5 @@
 /* run_state: declarations that the files of `run` share: the run's own struct and its parts. For
- * run*.c only. */
+ * run*.c and begin/ only. */
 #ifndef RUN_RUN_STATE_H
 #define RUN_RUN_STATE_H
 
@@ -576,7 +576,7 @@ void run_keep_close(run_group *g);
 
 /* run.c: takes in what the detector says of a unit. */
 int run_unit_news(run *r, const detect_unit *facts, err *e);
-/* run_open.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
+/* begin/open.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
 run *run_new(const run_env *given, const run_options *o);
 
 /* run_reload.c: other policies in the middle of a run. */
@@ -664,7 +664,7 @@ const char *run_unit_waits_for(const run *r, const run_unit *u, char *text, size
 void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */
 void run_status_free(run *r);
 
-/* run_held.c: groups that another writer holds */
+/* begin/held.c: groups that another writer holds */
 void run_held_note_writer(run_group *g); /* before a term of ours is opened */
 /* True if another one holds something that this job might have to go on from: then nothing is begun
  * before that is settled. Never for one that watches beside others. */
@@ -729,7 +729,7 @@ typedef struct survey {
   size_t count;
 } survey;
 
-/* run_survey.c: judges the units of the directory while nobody writes there. Blocks. */
+/* begin/survey.c: judges the units of the directory while nobody writes there. Blocks. */
 int run_survey(run *r, survey *out, err *e);
 void run_survey_free(survey *s);
 
@@ -778,7 +778,7 @@ void run_flush_step(run *r);
  * live, so that nobody needs this one. NULL: it is as good as never committed. */
 const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
 
-/* run_quarantine.c: empties it. */
+/* begin/prepare_quarantine.c: empties it. */
 int64_t run_empty_step(run *r, int64_t now); /* returns when to call it again */
 bool run_empty_stop(run *r);                 /* true if it was at work */
 

@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 #include "run/start/starts.h"
 #include "prims/match_series.h"
 

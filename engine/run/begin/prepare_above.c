@@ -1,4 +1,4 @@
-/* run_above_restore: restores files above the checkpoints, last of all: first the checkpoints that
+/* prepare_above: restores files above the checkpoints, last of all: first the checkpoints that
  * they name, since a tuner that finds its state goes on from those.
  *
  * A state may have been saved before a checkpoint that it names was: if that one was lost with the
@@ -11,7 +11,7 @@
 #include "prims/match.h"
 #include "prims/fs.h"
 #include "prims/match_series.h"
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 
 /* ---- what a commit names ---- */
 

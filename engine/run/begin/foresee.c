@@ -1,4 +1,4 @@
-/* run_foresee: tells what a run would do, without doing it: by the survey that comes before every
+/* foresee: tells what a run would do, without doing it: by the survey that comes before every
  * run, on a target that is only read. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* run_lists: restores what is named beside the newest checkpoint: by the lists that were saved with it, and
+/* prepare_lists: restores what is named beside the newest checkpoint: by the lists that were saved with it, and
  * by its own files.
  *
  * A list's framework may refuse to start where one of them is missing. What only the checkpoint itself names
@@ -10,7 +10,7 @@
 
 #include "commit/companions_stored.h"
 #include "event/pointers.h"
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 
 static const survey_unit *unit_here(const survey *s, const char *group, const char *unit) {
   for (size_t i = 0; i < s->count; i++)

@@ -1,8 +1,7 @@
-/* run_prepare: declarations that the files share which make a directory ready for a trainer. For
- * run_prepare.c, run_restore.c, run_companions.c, begin/prepare_starts.c and
- * run_quarantine.c only. */
-#ifndef RUN_RUN_PREPARE_H
-#define RUN_RUN_PREPARE_H
+/* prepare: declarations that the files share which make a directory ready for a trainer. For
+ * prepare*.c only. */
+#ifndef RUN_BEGIN_PREPARE_H
+#define RUN_BEGIN_PREPARE_H
 
 #include "job/restore/restore.h"
 #include "run/run_state.h"
@@ -54,7 +53,7 @@ struct prepare {
   uint64_t named_commit;        /* its number; RUNLOG_NONE: none was */
 };
 
-/* run_quarantine.c: moves units out of the way, and opens the staging of restores. */
+/* prepare_quarantine.c: moves units out of the way, and opens the staging of restores. */
 int prepare_hold(struct prepare *p, err *e); /* p->held and p->io; the caller frees p->held */
 /* Asks right before something in the directory is moved or put there: ERR_FENCED, ERR_HELD. */
 int prepare_may_change(const struct prepare *p, const char *prefix, err *e);
@@ -82,11 +81,11 @@ int prepare_bring(const struct prepare *p, restore *how, const manifest *m, cons
  * the failure's text, and gets the fate of the copy. */
 void prepare_put_back(struct prepare *p, const char *path, match_kind kind, err *e);
 
-/* run_restore.c */
+/* prepare_restore.c */
 int prepare_restore_all(struct prepare *p, const survey *s, err *e); /* by the rule */
 /* Restores what the policies' `restore` rule wants beside those; `s` is as surveyed after them. */
 int prepare_restore_more(struct prepare *p, const survey *s, err *e);
-/* run_lists.c: restores what is named beside the newest, or leaves it to run_later.c; `s` as for that. */
+/* prepare_lists.c: restores what is named beside the newest, or leaves it to run_later.c; `s` as for that. */
 int prepare_restore_lists(struct prepare *p, const survey *s, err *e);
 int prepare_restore_named(struct prepare *p, const survey *s, const char *named, err *e);
 
@@ -98,11 +97,11 @@ int prepare_restore_commit(struct prepare *p, const survey *s, run_group *g, con
                            err *e);
 bool prepare_was_restored(const struct prepare *p, const char *path);
 
-/* run_above_restore.c: chooses which generation of the files above the checkpoints comes back, and
+/* prepare_above.c: chooses which generation of the files above the checkpoints comes back, and
  * restores the checkpoints that it names; the file itself comes with prepare_recover_group(). */
 int prepare_restore_above(struct prepare *p, const survey *s, err *e);
 
-/* run_companions.c: puts back the companions of the commits that the job goes on from, last of all. `s`
+/* prepare_companions.c: puts back the companions of the commits that the job goes on from, last of all. `s`
  * is as surveyed after the restores. */
 int prepare_restore_companions(struct prepare *p, const survey *s, err *e);
 /* False of a unit that is torn, bad, or lacks a file. Of which nothing can be said else is left to its framework. */
@@ -115,10 +114,10 @@ bool prepare_is_linked(const struct prepare *p, const survey *s, const char *pre
 typedef struct catalog_pick catalog_pick;
 int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e);
 
-/* run_prepare.c: compares two units that are whole; `b` may be NULL. */
+/* prepare.c: compares two units that are whole; `b` may be NULL. */
 bool prepare_newer(run *r, const survey_unit *a, const survey_unit *b);
 
-/* run_restore.c: a commit whose data is damaged is not the end, if there is another one. */
+/* prepare_restore.c: a commit whose data is damaged is not the end, if there is another one. */
 bool prepare_is_damage(int rc);
 bool prepare_is_damaged(const struct prepare *p, const run_group *g, const runlog_commit *c);
 /* Finds the newest other good commit of its kind, which is taken in its place; NULL: there is none.
@@ -132,7 +131,7 @@ bool prepare_leave_out(struct prepare *p, const run_group *g, const runlog_commi
  * is no other of its kind. */
 bool prepare_pass_over(struct prepare *p, run_group *g, const runlog_commit *c, const err *why);
 
-/* begin/prepare_starts.c: marks a commit bad from which too many starts failed. */
+/* prepare_starts.c: marks a commit bad from which too many starts failed. */
 void prepare_judge_starts(struct prepare *p);
 
 #endif

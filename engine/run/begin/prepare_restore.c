@@ -1,4 +1,4 @@
-/* run_restore: restores the checkpoints that a trainer needs: by the rule, or one that was asked
+/* prepare_restore: restores the checkpoints that a trainer needs: by the rule, or one that was asked
  * for by name. One whose data is not as it was saved, although the store answers, is passed over for
  * another. */
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "catalog/catalog.h"
 #include "job/restore/restore.h"
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 #include "prims/match_series.h"
 
 /* ---- a commit whose data is damaged ---- */

@@ -1,4 +1,4 @@
-/* run_companions: puts back the companions of the commits that the job goes on from: pointer files,
+/* prepare_companions: puts back the companions of the commits that the job goes on from: pointer files,
  * results, logs. If the run goes back to a commit, files of a later time there go to quarantine; if
  * the commit was here all along, only missing files come back.
  *
@@ -15,7 +15,7 @@
 #include "commit/companions_stored.h"
 #include "job/restore/restore.h"
 #include "prims/match_series.h"
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 
 /* ---- pointers that lie ---- */
 

@@ -1,4 +1,4 @@
-/* run_held: groups that another writer holds when a start finds them. Where they are this job's own, as
+/* held: groups that another writer holds when a start finds them. Where they are this job's own, as
  * far as can be told, it is with them as with the log of the top: the start is refused, or waits.
  *
  * A writer that was lost with its machine looks alive for as long as its lease stands, and a job that

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "prims/match_series.h"
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 #include "run/wait/waiting.h"
 
 /* ---- the end: what is there now ---- */

@@ -1,4 +1,4 @@
-/* run_quarantine: moves units that are in the way of a trainer to quarantine, and while the job runs
+/* prepare_quarantine: moves units that are in the way of a trainer to quarantine, and while the job runs
  * removes there what a commit has, too (emptying.h): nothing else is ever removed. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "job/move/transfer.h"
 #include "run/quarantine/emptying.h"
-#include "run/run_prepare.h"
+#include "run/begin/prepare.h"
 #include "run/wait/ticker.h"
 
 /* ---- staging ---- */

@@ -1,5 +1,5 @@
-/* run_open: opens a run: its policies, its places, its store, and the logs that it holds. */
-#include "run.h"
+/* open: opens a run: its policies, its places, its store, and the logs that it holds. */
+#include "run/run.h"
 
 #include <fcntl.h>
 #include <stdio.h>
