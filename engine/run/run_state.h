@@ -778,7 +778,7 @@ void run_flush_step(run *r);
  * live, so that nobody needs this one. NULL: it is as good as never committed. */
 const runlog_commit *run_no_longer_kept(const runlog_state *state, const char *name);
 
-/* begin/prepare_quarantine.c: empties it. */
+/* run_emptying.c: empties quarantine. */
 int64_t run_empty_step(run *r, int64_t now); /* returns when to call it again */
 bool run_empty_stop(run *r);                 /* true if it was at work */
 
