@@ -148,6 +148,28 @@ int run_group_begin(run_group *g, err *e) {
   return 0;
 }
 
+/* ---- whose they are ---- */
+
+void run_group_note_writer(run_group *g) {
+  if (runlog_view(g->group.log)->term.n == RUNLOG_NONE || g->before) return;
+  g->before = malloc(sizeof *g->before); /* without memory it is not known to be ours */
+  if (g->before) *g->before = runlog_view(g->group.log)->term.writer;
+}
+
+bool run_group_is_held(const run_group *g) {
+  if (!g->foreign || !g->group.log) return false;
+  const runlog_state *state = runlog_view(g->group.log);
+  for (size_t i = 0; i < state->commit_count; i++)
+    if (state->commits[i].life == RUNLOG_LIVE && !state->commits[i].bad) return true;
+  return false;
+}
+
+bool run_groups_held(const run *r) {
+  bool some = false;
+  for (size_t i = 0; i < r->group_count; i++) some = some || run_group_is_held(r->groups[i]);
+  return some && !r->beside && !run_follows(r);
+}
+
 static int on_log(void *ctx, runlog *log, err *e) {
   run_group *ignored;
   return run_group_get(ctx, runlog_prefix(log), &ignored, e);
@@ -190,7 +212,7 @@ static int claim(run *r, run_group *g, err *e) {
   if (rc < 0) return rc;
   err why = {0};
   bool foreign = !root || (state->commit_count == 0 && r->group_count > 1);
-  run_held_note_writer(g);
+  run_group_note_writer(g);
   run_leases_may_wait(r, !foreign);
   rc = group_may_begin(&g->group, &why);
   if (rc == ERR_HELD && foreign) {
@@ -268,7 +290,7 @@ int run_groups_open(run *r, err *e) {
     rc = runlog_groups(r->store, "", on_log, r, e);
   for (size_t i = 0; rc == 0 && i < r->group_count; i++) rc = claim(r, r->groups[i], e);
   /* Where some are held, run_held_settle() says whether this run may begin at all. */
-  return rc < 0 || run_held_some(r) ? rc : run_groups_begin(r, e);
+  return rc < 0 || run_groups_held(r) ? rc : run_groups_begin(r, e);
 }
 
 void run_groups_close(run *r) {

@@ -374,6 +374,12 @@ int run_group_begin(run_group *g, err *e);
 /* Notes in the journal which log it is, and its newest commit; NULL: as the log has it. */
 void run_group_note_log(run *r, run_group *g, const runlog_ref *newest);
 void run_group_note_newest(run_group *g);
+void run_group_note_writer(run_group *g); /* before a term of ours is opened */
+/* True of a group that another one holds, and that has something to go on from. */
+bool run_group_is_held(const run_group *g);
+/* True if another one holds something that this job might have to go on from: then nothing is begun
+ * before that is settled. Never for one that watches beside others. */
+bool run_groups_held(const run *r);
 int run_groups_open(run *r, err *e);  /* those at the target */
 int run_groups_begin(run *r, err *e); /* opens the terms of those that may be begun */
 void run_groups_close(run *r);
@@ -664,11 +670,7 @@ const char *run_unit_waits_for(const run *r, const run_unit *u, char *text, size
 void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */
 void run_status_free(run *r);
 
-/* begin/held.c: groups that another writer holds */
-void run_held_note_writer(run_group *g); /* before a term of ours is opened */
-/* True if another one holds something that this job might have to go on from: then nothing is begun
- * before that is settled. Never for one that watches beside others. */
-bool run_held_some(const run *r);
+/* begin/held.c: groups that another writer holds. */
 /* Settles which of them the job has to have before it begins: they are waited for, as the user allows
  * it, or it is ERR_HELD. `leave`: the user wants none of them. Then begins what may be begun. */
 int run_held_settle(run *r, bool leave, err *e);

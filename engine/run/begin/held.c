@@ -6,7 +6,6 @@
  * one target all the same: the groups of another one that lives stay its own, once this host has some of
  * its own to go on with. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/seconds.h"
@@ -17,12 +16,6 @@ static const runlog_writer *writer_of(const run_group *g) {
   return &runlog_view(g->group.log)->term.writer;
 }
 
-void run_held_note_writer(run_group *g) {
-  if (runlog_view(g->group.log)->term.n == RUNLOG_NONE || g->before) return;
-  g->before = malloc(sizeof *g->before);
-  if (g->before) *g->before = *writer_of(g); /* without memory it is not known to be ours */
-}
-
 static bool same(const char *a, const char *b) {
   return *a && strcmp(a, b) == 0;
 }
@@ -30,15 +23,6 @@ static bool same(const char *a, const char *b) {
 /* True if both were one launch or job, or had one state directory. */
 static bool are_one(const runlog_writer *a, const runlog_writer *b) {
   return same(a->launch, b->launch) || same(a->job, b->job) || same(a->place, b->place);
-}
-
-/* True of a group that another one holds, and that has something to go on from. */
-static bool is_held(const run_group *g) {
-  if (!g->foreign || !g->group.log) return false;
-  const runlog_state *state = runlog_view(g->group.log);
-  for (size_t i = 0; i < state->commit_count; i++)
-    if (state->commits[i].life == RUNLOG_LIVE && !state->commits[i].bad) return true;
-  return false;
 }
 
 /* What a start knows of whose the groups are. */
@@ -82,7 +66,7 @@ static bool is_ours(const view *v, const run_group *g) {
 static run_group *next_of_ours(const view *v, size_t *at) {
   while (*at < v->r->group_count) {
     run_group *g = v->r->groups[(*at)++];
-    if (is_held(g) && is_ours(v, g)) return g;
+    if (run_group_is_held(g) && is_ours(v, g)) return g;
   }
   return NULL;
 }
@@ -104,7 +88,7 @@ static int ask(run *r, run_group *g, bool over, err *e) {
   int rc = group_may_begin(&g->group, e);
   r->group_env.take_over = pushes;
   if (rc < 0) return rc;
-  run_held_note_writer(g);
+  run_group_note_writer(g);
   g->foreign = false;
   g->ours = true;
   g->over = over;
@@ -121,7 +105,7 @@ typedef struct look {
 /* True if one before it has the same writer: that was asked about, and is held. */
 static bool was_asked(const view *v, const run_group *g) {
   for (size_t i = 0; i < v->r->group_count && v->r->groups[i] != g; i++)
-    if (is_held(v->r->groups[i]) && is_ours(v, v->r->groups[i]) &&
+    if (run_group_is_held(v->r->groups[i]) && is_ours(v, v->r->groups[i]) &&
         are_one(writer_of(v->r->groups[i]), writer_of(g)))
       return true;
   return false;
@@ -229,14 +213,8 @@ static int have_all(run *r, err *e) {
   return rc;
 }
 
-bool run_held_some(const run *r) {
-  bool some = false;
-  for (size_t i = 0; i < r->group_count; i++) some = some || is_held(r->groups[i]);
-  return some && !r->beside && !run_follows(r);
-}
-
 int run_held_settle(run *r, bool leave, err *e) {
-  if (r->anyway || !run_held_some(r)) return 0;
+  if (r->anyway || !run_groups_held(r)) return 0;
   int rc = leave ? 0 : have_all(r, e);
   if (rc == 0) rc = run_groups_begin(r, e);
   return rc < 0 ? rc : run_own_by_term(r, e);
