@@ -7,7 +7,7 @@
 #include "base/seconds.h"
 #include "ckpt_state.h"
 #include "plan/standing.h"
-#include "run/run.h"
+#include "run/begin/begin.h"
 #include "watchers/watchers.h"
 
 /* Takes the times. The core has marks of its own: quiet_ns and grace_delete_ns below 0 are not

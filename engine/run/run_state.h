@@ -582,9 +582,6 @@ void run_keep_close(run_group *g);
 
 /* run.c: takes in what the detector says of a unit. */
 int run_unit_news(run *r, const detect_unit *facts, err *e);
-/* begin/open.c: makes a run that holds nothing yet; NULL: no memory. run_close() frees it. */
-run *run_new(const run_env *given, const run_options *o);
-
 /* run_reload.c: other policies in the middle of a run. */
 int run_open_policy(run *r, const run_options *o, err *e); /* reads the first ones */
 int64_t run_reload_step(run *r, int64_t now);              /* returns when to call it again */
@@ -670,11 +667,6 @@ const char *run_unit_waits_for(const run *r, const run_unit *u, char *text, size
 void run_note_refused(run *r, const run_unit *u); /* the policy's last word on it was no */
 void run_status_free(run *r);
 
-/* begin/held.c: groups that another writer holds. */
-/* Settles which of them the job has to have before it begins: they are waited for, as the user allows
- * it, or it is ERR_HELD. `leave`: the user wants none of them. Then begins what may be begun. */
-int run_held_settle(run *r, bool leave, err *e);
-
 /* run_lease.c */
 int64_t run_renew_leases(run *r, int64_t now); /* returns when to call it again */
 /* Renews them from a thread of its own, until it is told to stop, while the owner's thread is busy
@@ -730,10 +722,6 @@ typedef struct survey {
   survey_unit *units; /* in byte order of their paths */
   size_t count;
 } survey;
-
-/* begin/survey.c: judges the units of the directory while nobody writes there. Blocks. */
-int run_survey(run *r, survey *out, err *e);
-void run_survey_free(survey *s);
 
 /* run_record.c: tells the record, if there is one. */
 void run_record_open(run *r, const char *path); /* NULL: none was asked for */

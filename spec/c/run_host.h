@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "run/run.h"
+#include "run/begin/begin.h"
 
 typedef struct run_seen {
   run_kind kind;

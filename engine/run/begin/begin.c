@@ -1,5 +1,6 @@
 /* Begins to watch the directory, which was made ready. */
 #include "commit/lease.h"
+#include "run/begin/begin.h"
 #include "run/run_state.h"
 
 static int take_known(void *ctx, const detect_unit *unit) {

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "run/run_state.h"
+#include "run/begin/begin.h"
+#include "run/begin/open.h"
+#include "run/begin/survey.h"
 
 static int look_at_dir(const run *r, err *e) {
   struct stat st;

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/seconds.h"
-#include "run/run_state.h"
+#include "run/begin/held.h"
+#include "run/begin/survey.h"
 #include "run/start/slurm.h"
 
 static const runlog_writer *writer_of(const run_group *g) {

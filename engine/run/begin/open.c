@@ -1,6 +1,4 @@
 /* open: opens a run: its policies, its places, its store, and the logs that it holds. */
-#include "run/run.h"
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +6,8 @@
 
 #include "base/seconds.h"
 #include "commit/arbiter.h"
-#include "run/run_state.h"
+#include "run/begin/begin.h"
+#include "run/begin/open.h"
 #include "run/wait/waiting.h"
 #include "prims/fs.h"
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "prims/match_series.h"
+#include "run/begin/held.h"
 #include "run/begin/prepare.h"
+#include "run/begin/survey.h"
 #include "run/wait/waiting.h"
 
 /* ---- the end: what is there now ---- */

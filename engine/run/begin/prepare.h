@@ -4,6 +4,7 @@
 #define RUN_BEGIN_PREPARE_H
 
 #include "job/restore/restore.h"
+#include "run/begin/begin.h"
 #include "run/run_state.h"
 #include "prims/fs.h"
 

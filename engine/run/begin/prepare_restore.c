@@ -10,6 +10,7 @@
 #include "catalog/catalog.h"
 #include "job/restore/restore.h"
 #include "run/begin/prepare.h"
+#include "run/begin/survey.h"
 #include "prims/match_series.h"
 
 /* ---- a commit whose data is damaged ---- */

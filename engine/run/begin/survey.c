@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 #include "job/restore/restore.h"
-#include "run/run_state.h"
+#include "run/begin/survey.h"
 #include "event/structure.h"
 #include "job/move/transfer.h"
 #include "job/move/unit_files.h"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "run/run_state.h"
+#include "run/begin/survey.h"
 #include "run_host.h"
 #include "tensor_bundle.h"
 #include "tmpdir.h"
