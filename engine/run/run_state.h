@@ -568,17 +568,20 @@ const char *run_starts_resumed_suspect(const run *r); /* of that which the job w
 void run_starts_free(run *r);
 
 /* run_keep.c: retention, group by group, when no save of the group waits or runs. */
-void run_keep_ask(run *r, run_group *g);  /* its commits have changed: judge them anew */
-void run_keep_list(run *r, run_group *g); /* notes its commits, while no worker uses the log */
-/* Asks the policy which of those that wait it would keep: run_unit.kept. */
-void run_keep_judge(run *r, run_group *g);
-bool run_keep_busy(const run_group *g); /* its log is used by a worker just now */
-int run_keep_step(run *r, err *e);      /* begins what is due */
-int64_t run_keep_due(const run *r);     /* IO_MONO; INT64_MAX: nothing */
-bool run_keep_pending(const run *r);    /* a pass is under way, or due now */
+void run_keep_ask(run *r, run_group *g); /* its commits have changed: judge them anew */
+bool run_keep_busy(const run_group *g);  /* its log is used by a worker just now */
+int run_keep_step(run *r, err *e);       /* begins what is due */
+int64_t run_keep_due(const run *r);      /* IO_MONO; INT64_MAX: nothing */
+bool run_keep_pending(const run *r);     /* a pass is under way, or due now */
 void run_keep_ask_all(run *r);
 void run_keep_stop(run *r); /* passes end after the step that they are at */
 void run_keep_close(run_group *g);
+
+/* run_keep_lineup.c: what waits, by the rules of what is kept. */
+void run_keep_list(run *r, run_group *g); /* notes its commits, while no worker uses the log */
+void run_keep_unlist(run_group *g);
+/* Asks the policy which of those that wait it would keep: run_unit.kept. */
+void run_keep_judge(run *r, run_group *g);
 
 /* run.c: takes in what the detector says of a unit. */
 int run_unit_news(run *r, const detect_unit *facts, err *e);
