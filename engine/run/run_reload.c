@@ -10,18 +10,14 @@
 #include "decision/policy_check.h"
 #include "run/policies/compare.h"
 #include "run/policies/edits.h"
+#include "run/policies/origin.h"
 #include "run/policies/reading.h"
 #include "run/run_state.h"
 
 static const int64_t read_every_ns = 20 * INT64_C(1000000), read_for_ns = 10 * SECOND_NS;
 
 struct run_reload {
-  /* What the chain was made of, and what a new one is made of that is not said otherwise. */
-  policy_files files;
-  names paths, settings, units, excludes, markers;
-  bool says_units, says_excludes, says_markers; /* an empty list is not none */
-  char *dir;
-  int64_t quiet_ns;
+  origin made; /* of what the chain was */
   /* The one that is asked for. */
   reading *reading; /* NULL: none is */
   names asked_settings;
@@ -56,33 +52,14 @@ void run_reload_told(run *r, const run_group *g, const policy_item *items, size_
 
 /* ---- opening and closing ---- */
 
-static bool copy_options(struct run_reload *l, const run_options *o) {
-  bool whole = names_add_all(&l->settings, o->settings) && names_add_all(&l->units, o->units) &&
-               names_add_all(&l->excludes, o->excludes) && names_add_all(&l->markers, o->markers);
-  l->says_units = o->units != NULL;
-  l->says_excludes = o->excludes != NULL;
-  l->says_markers = o->markers != NULL;
-  l->dir = l->files.dir ? strdup(l->files.dir) : NULL;
-  l->quiet_ns = o->quiet_ns;
-  for (size_t i = 0; whole && i < l->files.count; i++)
-    whole = names_add(&l->paths, l->files.at[i].path);
-  return whole && (!l->files.dir || l->dir);
-}
-
 static policy_options chain_options(run *r, const char *id, const policy_files *files,
                                     const names *settings) {
-  const struct run_reload *l = r->reload;
-  return (policy_options){.io = r->env->io,
-                          .log = r->env->log,
-                          .link = r->env->policies,
-                          .id = id,
-                          .files = files,
-                          .settings = names_list(settings),
-                          .dir = l->dir,
-                          .units = l->says_units ? names_list(&l->units) : NULL,
-                          .excludes = l->says_excludes ? names_list(&l->excludes) : NULL,
-                          .markers = l->says_markers ? names_list(&l->markers) : NULL,
-                          .quiet_ns = l->quiet_ns};
+  policy_options o = origin_options(&r->reload->made, files, settings);
+  o.io = r->env->io;
+  o.log = r->env->log;
+  o.link = r->env->policies;
+  o.id = id;
+  return o;
 }
 
 static void say_notes(const run *r) {
@@ -98,11 +75,18 @@ int run_open_policy(run *r, const run_options *o, err *e) {
   if (rc < 0) return err_sys(e, rc, "draw a random name");
   struct run_reload *l = r->reload = calloc(1, sizeof *l);
   if (!l) return err_set(e, ERR_NOMEM, "read the policies: out of memory");
-  rc = policy_files_read(r->env->io, o->policy_dir, o->policies, &l->files, e);
-  if (rc == 0 && !copy_options(l, o))
-    rc = err_set(e, ERR_NOMEM, "read the policies: out of memory");
+  rc = origin_read(&l->made,
+                   &(policy_options){.io = r->env->io,
+                                     .names = o->policies,
+                                     .settings = o->settings,
+                                     .dir = o->policy_dir,
+                                     .units = o->units,
+                                     .excludes = o->excludes,
+                                     .markers = o->markers,
+                                     .quiet_ns = o->quiet_ns},
+                   e);
   if (rc < 0) return rc;
-  const policy_options options = chain_options(r, id, &l->files, &l->settings);
+  const policy_options options = chain_options(r, id, &l->made.files, &l->made.settings);
   rc = policy_open(&options, &r->policy, e);
   if (rc < 0) return rc;
   r->rules = policy_rules(r->policy);
@@ -125,16 +109,10 @@ void run_reload_free(run *r) {
   r->policy = NULL;
   if (!l) return;
   run_reload_leave(r);
-  policy_files_free(&l->files);
-  names_free(&l->paths);
-  names_free(&l->settings);
-  names_free(&l->units);
-  names_free(&l->excludes);
-  names_free(&l->markers);
+  origin_free(&l->made);
   names_free(&l->asked_settings);
   changes_free(&l->changes);
   changes_free(&l->told);
-  free(l->dir);
   free(l->policies);
   free(l->replaced);
   free(l->stays);
@@ -196,18 +174,19 @@ int run_reload_ask(run *r, const run_reload_options *o, uint64_t *job, err *e) {
   names settings = {0};
   int rc = check_run(r, e);
   if (rc < 0) return rc;
-  if (!l || l->files.count == 0)
+  if (!l || l->made.files.count == 0)
     return err_set(
         e, ERR_UNSUPPORTED,
         "this run began without a policy, and has not read what policies remember: start it "
         "again with `policies`");
   if (l->reading) return err_set(e, ERR_HELD, "other policies are being read already");
-  const char *const *keep = o->settings || named ? o->settings : names_list(&l->settings);
+  const char *const *keep = o->settings || named ? o->settings : names_list(&l->made.settings);
   if (!names_add_all(&settings, keep)) {
     names_free(&settings);
     return err_set(e, ERR_NOMEM, "read the policies: out of memory");
   }
-  rc = reading_begin(r->lasting, l->dir, named ? o->policies : names_list(&l->paths), &begun, e);
+  rc = reading_begin(r->lasting, l->made.dir, named ? o->policies : names_list(&l->made.paths),
+                     &begun, e);
   if (rc < 0) {
     names_free(&settings);
     return rc;
@@ -278,28 +257,6 @@ static void tell_changes(run *r, compared *c) {
   }
 }
 
-static int paths_of(const policy_files *files, names *out, err *e) {
-  for (size_t i = 0; i < files->count; i++)
-    if (!names_add(out, files->at[i].path)) {
-      names_free(out);
-      return err_set(e, ERR_NOMEM, "take other policies: out of memory");
-    }
-  return 0;
-}
-
-/* From here on these are what is read again, and looked at. */
-static void note_files(struct run_reload *l, policy_files *fresh, const names *paths) {
-  edits_drop(&l->edits); /* it looks at the files before */
-  policy_files_free(&l->files);
-  l->files = *fresh;
-  *fresh = (policy_files){0};
-  names_free(&l->paths);
-  l->paths = *paths;
-  names_free(&l->settings);
-  l->settings = l->asked_settings;
-  l->asked_settings = (names){0};
-}
-
 static void say_names(char **to, const char *from) {
   free(*to);
   *to = strdup(from); /* out of memory it is not told */
@@ -363,14 +320,17 @@ static int take_fresh(run *r, reading *reading, policy *fresh, compared *c, err 
   struct run_reload *l = r->reload;
   names paths = {0};
   const bool same = policy_same(fresh, r->policy);
-  int rc = paths_of(reading_files(reading), &paths, e);
+  int rc = origin_paths(reading_files(reading), &paths)
+               ? 0
+               : err_set(e, ERR_NOMEM, "take other policies: out of memory");
   if (rc == 0 && !same) rc = replace(r, fresh, e);
   if (rc < 0 || same) policy_close(fresh);
   if (rc < 0) {
     names_free(&paths);
     return rc;
   }
-  note_files(l, reading_files(reading), &paths);
+  edits_drop(&l->edits); /* it looks at the files before */
+  origin_take(&l->made, reading_files(reading), &paths, &l->asked_settings);
   if (same) return 0;
   say_notes(r);
   tell_changes(r, c);
@@ -458,7 +418,7 @@ static int64_t read_step(run *r, int64_t now) {
 static int64_t look_step(run *r, int64_t now) {
   struct run_reload *l = r->reload;
   if (run_follows(r)) return INT64_MAX;
-  return edits_step(&l->edits, r->lasting, &l->files, now, r->env->log, r->places.dir);
+  return edits_step(&l->edits, r->lasting, &l->made.files, now, r->env->log, r->places.dir);
 }
 
 int64_t run_reload_step(run *r, int64_t now) {
