@@ -258,6 +258,13 @@ uint64_t save_unit(const world *w, runlog *log, const char *path, match_kind kin
   return n;
 }
 
+uint64_t save_numbered(const world *w, runlog *log, int i) {
+  char name[32];
+  snprintf(name, sizeof name, "checkpoint-%d", i);
+  make_unit(w, name, MATCH_DIR, (unsigned)i);
+  return save_unit(w, log, name, MATCH_DIR, i);
+}
+
 /* ---- restoring ---- */
 
 static void empty_out(const world *w) {

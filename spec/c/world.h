@@ -72,6 +72,8 @@ job *job_for(const world *w, runlog *log, const char *path, match_kind kind, int
 void job_free(job *j);
 /* Runs one and fails the test unless it was committed. The commit's number. */
 uint64_t save_unit(const world *w, runlog *log, const char *path, match_kind kind, int64_t step);
+/* Makes "checkpoint-<i>", which differs from all others, and saves it. The commit's number. */
+uint64_t save_numbered(const world *w, runlog *log, int i);
 
 /* Restores a commit of a log into a fresh `w->out`, by a handle of its own. */
 int restore_commit(const world *w, const char *prefix, const runlog_commit *c, err *e);

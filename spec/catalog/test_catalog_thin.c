@@ -38,12 +38,7 @@ static target make_target(const char *scheme) {
   buf_free(&text);
   t.s = t.w->env.store;
   t.log = world_log(t.w, "", "one");
-  for (int i = 0; i < SAVES; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "checkpoint-%d", i);
-    make_unit(t.w, name, MATCH_DIR, (unsigned)i);
-    t.n[i] = save_unit(t.w, t.log, name, MATCH_DIR, i);
-  }
+  for (int i = 0; i < SAVES; i++) t.n[i] = save_numbered(t.w, t.log, i);
   return t;
 }
 

@@ -179,10 +179,7 @@ static void a_thin_checkpoint_goes_with_its_note(void **state) {
     runlog *log = world_log(w, "", "one");
     removal_found f;
     for (int i = 0; i < 2; i++) {
-      char name[32];
-      snprintf(name, sizeof name, "checkpoint-%d", i);
-      make_unit(w, name, MATCH_DIR, (unsigned)i);
-      const uint64_t n = save_unit(w, log, name, MATCH_DIR, i);
+      const uint64_t n = save_numbered(w, log, i);
       thin_whole(s, log, n, "shard*");
       if (i == 1)
         assert_int_equal(

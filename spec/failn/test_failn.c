@@ -214,12 +214,7 @@ enum { WHOLE = 2 };
 
 static void before_thin(failn_scene *s) {
   runlog *log = s->log = world_begin(s->w->env.store, "", "first");
-  for (int i = 0; i < WHOLE + 1; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "checkpoint-%d", i);
-    make_unit(s->w, name, MATCH_DIR, (unsigned)i);
-    failn_ack(s, save_unit(s->w, log, name, MATCH_DIR, i));
-  }
+  for (int i = 0; i < WHOLE + 1; i++) failn_ack(s, save_numbered(s->w, log, i));
 }
 
 static int act_thin(failn_scene *s, err *e) {
@@ -264,12 +259,7 @@ static const char *after_thin(failn_scene *s, bool done) {
 /* The writer died in the middle of a save, and after it had dropped a checkpoint. */
 static void before_gc(failn_scene *s) {
   before_aborted(s);
-  for (int i = 2; i < 4; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "checkpoint-%d", i);
-    make_unit(s->w, name, MATCH_DIR, (unsigned)i);
-    failn_ack(s, save_unit(s->w, s->log, name, MATCH_DIR, i));
-  }
+  for (int i = 2; i < 4; i++) failn_ack(s, save_numbered(s->w, s->log, i));
   assert_int_equal(runlog_drop(s->log, s->acks[1].commit, "p", "not kept", NULL, NULL, NULL), 0);
   s->acks[1].may_go = true;
 }

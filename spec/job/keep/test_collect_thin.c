@@ -32,12 +32,7 @@ typedef struct scene {
 /* Four checkpoints, and the log lets files of the first go. */
 static scene make(world *w) {
   scene sc = {.w = w, .s = w->env.store, .log = world_log(w, "", "one")};
-  for (int i = 0; i < SAVES; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "checkpoint-%d", i);
-    make_unit(w, name, MATCH_DIR, (unsigned)i);
-    sc.n[i] = save_unit(w, sc.log, name, MATCH_DIR, i);
-  }
+  for (int i = 0; i < SAVES; i++) sc.n[i] = save_numbered(w, sc.log, i);
   thin_commit(sc.s, sc.log, sc.n[0], GLOB);
   return sc;
 }

@@ -34,12 +34,7 @@ static scene *scene_on(const char *scheme, const io *io) {
   scene *s = calloc(1, sizeof *s);
   s->w = world_new(scheme, io);
   s->log = world_begin(s->w->env.store, "", "one");
-  for (int i = 0; i < SAVES; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "checkpoint-%d", i);
-    make_unit(s->w, name, MATCH_DIR, (unsigned)i);
-    s->n[i] = save_unit(s->w, s->log, name, MATCH_DIR, i);
-  }
+  for (int i = 0; i < SAVES; i++) s->n[i] = save_numbered(s->w, s->log, i);
   s->prune = (prune){.store = s->w->env.store,
                      .log = s->log,
                      .limits = {.max_drop = 1},

@@ -36,16 +36,9 @@ typedef struct scene {
   uint64_t files, bytes;
 } scene;
 
-static uint64_t save(world *w, runlog *log, int i) {
-  char name[32];
-  snprintf(name, sizeof name, "checkpoint-%d", i);
-  make_unit(w, name, MATCH_DIR, (unsigned)i);
-  return save_unit(w, log, name, MATCH_DIR, i);
-}
-
 static void set_up(scene *sc, world *w, int saves) {
   *sc = (scene){.w = w, .s = w->env.store, .log = world_log(w, "", "one")};
-  for (int i = 0; i < saves; i++) sc->n[i] = save(w, sc->log, i);
+  for (int i = 0; i < saves; i++) sc->n[i] = save_numbered(w, sc->log, i);
   assert_true(names_add(&sc->globs, "shard*"));
   sc->left = true; /* a run does not know what earlier ones left */
   sc->wish = (prune_thin_wish){&sc->globs, 2, "p"};
@@ -175,7 +168,7 @@ static void nothing_goes_unless_the_newest_have_it_and_can_be_read(void **state)
     assert_true(has(&sc, 1) && has(&sc, 2));
     buf_init(&text, 1 << 20);
     const char *key = "checkpoint-2/" MANIFEST_NAME;
-    sc.n[4] = save(w, sc.log, 4);
+    sc.n[4] = save_numbered(w, sc.log, 4);
     assert_int_equal(sc.s->ops->get(sc.s, key, &text, NULL), 0);
     text.data[text.len / 2] ^= 1;
     assert_int_equal(sc.s->ops->put(sc.s, key, text.data, text.len, STORE_REPLACE, NULL), 0);

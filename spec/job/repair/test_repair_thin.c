@@ -2,10 +2,6 @@
  * beside it is no damage; without both it is. */
 #include "with_cmocka.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "job/repair/repair.h"
 #include "thinned.h"
 #include "world.h"
@@ -22,12 +18,7 @@ typedef struct scene {
 
 static scene make(world *w) {
   scene s = {.w = w, .s = w->env.store, .log = world_log(w, "", "one")};
-  for (int i = 0; i < SAVES; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "checkpoint-%d", i);
-    make_unit(w, name, MATCH_DIR, (unsigned)i);
-    s.n[i] = save_unit(w, s.log, name, MATCH_DIR, i);
-  }
+  for (int i = 0; i < SAVES; i++) s.n[i] = save_numbered(w, s.log, i);
   return s;
 }
 
@@ -35,6 +26,13 @@ static void lose(const scene *s, uint64_t n) {
   char key[STORE_KEY_MAX];
   assert_int_equal(runlog_key_entry("", n, key, NULL), 0);
   assert_int_equal(s->s->ops->remove(s->s, key, NULL), 0);
+}
+
+/* Loses the newest entry, with one behind it, so that its number tells. */
+static void lose_newest(const scene *s) {
+  const uint64_t at = runlog_view(s->log)->next - 1;
+  assert_int_equal(runlog_mark(s->log, s->n[1], true, "no", NULL), 0);
+  lose(s, at);
 }
 
 /* Told of the log last. */
@@ -74,9 +72,7 @@ static void where_its_entry_was_lost_the_note_tells(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     scene s = make(w);
     thin_whole(s.s, s.log, s.n[0], GLOB);
-    uint64_t at = runlog_view(s.log)->next - 1;
-    assert_int_equal(runlog_mark(s.log, s.n[1], true, "no", NULL), 0);
-    lose(&s, at);
+    lose_newest(&s);
     is_thin(&s, mended(&s));
   }
   (void)state;
@@ -110,9 +106,7 @@ static void a_note_counts_though_the_files_stand_there(void **state) {
     scene s = make(w);
     thin_commit(s.s, s.log, s.n[0], GLOB);
     thin_note(s.s, s.log, s.n[0]);
-    uint64_t at = runlog_view(s.log)->next - 1;
-    assert_int_equal(runlog_mark(s.log, s.n[1], true, "no", NULL), 0);
-    lose(&s, at);
+    lose_newest(&s);
     is_thin(&s, mended(&s));
   }
   (void)state;
@@ -122,9 +116,7 @@ static void where_both_are_lost_what_is_missing_is_damage(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     scene s = make(w);
     thin_whole(s.s, s.log, s.n[0], GLOB);
-    uint64_t at = runlog_view(s.log)->next - 1;
-    assert_int_equal(runlog_mark(s.log, s.n[1], true, "no", NULL), 0);
-    lose(&s, at);
+    lose_newest(&s);
     assert_int_equal(s.s->ops->remove(s.s, "checkpoint-0/" MANIFEST_THIN_NAME, NULL), 0);
     const runlog_commit *c = mended(&s);
     assert_true(c->bad);
@@ -138,9 +130,7 @@ static void a_note_excuses_no_other_file(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     scene s = make(w);
     thin_whole(s.s, s.log, s.n[0], GLOB);
-    uint64_t at = runlog_view(s.log)->next - 1;
-    assert_int_equal(runlog_mark(s.log, s.n[1], true, "no", NULL), 0);
-    lose(&s, at);
+    lose_newest(&s);
     assert_int_equal(s.s->ops->remove(s.s, "checkpoint-0/model.bin", NULL), 0);
     assert_true(mended(&s)->bad);
   }
