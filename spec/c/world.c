@@ -19,6 +19,7 @@
 #include "tmpdir.h"
 
 const char *const world_schemes[2] = {"file", "mem"};
+char world_in_file[] = "file";
 
 static char *copy_of(const char *text) {
   char *made = strdup(text);

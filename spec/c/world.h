@@ -41,6 +41,13 @@ int world_tear_down(void **state);
 #define IN_A_MEM_WORLD(test)                                                                       \
   cmocka_unit_test_setup_teardown(test, world_set_up_mem, world_tear_down)
 
+/* A test once for each scheme. When its fixture begins, or itself if it has none, its state is NULL for "mem". */
+extern char world_in_file[];
+#define IN_BOTH_WORLDS(test, set_up, tear_down)                                                    \
+  {#test " (mem)", test, set_up, tear_down, NULL}, {                                               \
+#test " (file)", test, set_up, tear_down, world_in_file                                        \
+  }
+
 /* For a test in each scheme: a world of the first one for NULL, then the next, with the one before
  * freed; NULL at the end. */
 world *world_next(world *w, const io *io);

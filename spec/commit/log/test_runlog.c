@@ -10,6 +10,7 @@
 #include "manifest_make.h"
 #include "store_lossy.h"
 #include "tmpdir.h"
+#include "world.h"
 
 static store *open_store(const char *where) {
   uri u;
@@ -533,11 +534,7 @@ static void a_text_that_controls_terminals_is_shown_escaped(void **state) {
   assert_null(strchr(e.text, 0x1b));
 }
 
-static char on_file[] = "file";
-#define BOTH(f)                                                                                    \
-  {#f " (mem)", f, set_up, tear_down, NULL}, {                                                     \
-#f " (file)", f, set_up, tear_down, on_file                                                    \
-  }
+#define BOTH(f) IN_BOTH_WORLDS(f, set_up, tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

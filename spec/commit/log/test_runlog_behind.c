@@ -272,11 +272,7 @@ static void a_rank_that_reads_of_a_newer_term_stops(void **state) {
   end(&p);
 }
 
-static char on_file[] = "file";
-#define BOTH(f)                                                                                    \
-  {#f " (mem)", f, NULL, NULL, NULL}, {                                                            \
-#f " (file)", f, NULL, NULL, on_file                                                           \
-  }
+#define BOTH(f) IN_BOTH_WORLDS(f, NULL, NULL)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log_check.h"
+#include "log_place.h"
 #include "manifest_make.h"
 #include "store_lossy.h"
-#include "world.h"
 
 static runlog *open_log(store *s) {
   runlog *log = NULL;
@@ -43,43 +42,13 @@ static const runlog_commit *find(runlog *log, uint64_t n) {
   return c;
 }
 
-static void check(store *s) {
-  size_t entries;
-  const char *why = log_check(s, "", &entries);
-  if (why) fail_msg("%s", why);
-}
-
-typedef struct place {
-  world *w;
-  store *s;
-  runlog *log;
-} place;
-
-/* In a file store, or in memory without a prior state. */
-static int set_up(void **state) {
-  place *p = calloc(1, sizeof *p);
-  p->w = world_new(*state ? "file" : "mem", world_io());
-  p->s = p->w->env.store;
-  p->log = world_log(p->w, "", "one");
-  *state = p;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  place *p = *state;
-  check(p->s);
-  world_free(p->w);
-  free(p);
-  return 0;
-}
-
 /* The place closes it. */
-static runlog *reader_of(place *p) {
+static runlog *reader_of(log_place *p) {
   return world_keep(p->w, open_log(p->s));
 }
 
 static void a_commit_carries_who_wanted_it_and_why(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t n = commit_as(p->log, "a", "{\"loss\":0.5,\"step\":3}", "each fifth");
   runlog *reader = reader_of(p);
   const runlog_commit *c = find(reader, n);
@@ -90,7 +59,7 @@ static void a_commit_carries_who_wanted_it_and_why(void **state) {
 }
 
 static void a_commit_carries_what_its_lists_name(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t n, made = 0;
   manifest m;
   make_small(&m, "c", 1);
@@ -110,7 +79,7 @@ static void a_commit_carries_what_its_lists_name(void **state) {
 }
 
 static void what_is_not_stated_stays_unstated(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   const runlog_commit *c = find(p->log, commit_as(p->log, "a", NULL, ""));
   assert_null(c->reason);
   assert_null(c->metrics);
@@ -118,7 +87,7 @@ static void what_is_not_stated_stays_unstated(void **state) {
 }
 
 static void metrics_that_are_too_large_or_no_object_stay_out_and_stop_nothing(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   char *large = calloc(1, RUNLOG_METRICS_MAX + 100);
   memset(large, ' ', RUNLOG_METRICS_MAX);
   memcpy(large + RUNLOG_METRICS_MAX, "{\"a\":1}", 8);
@@ -129,7 +98,7 @@ static void metrics_that_are_too_large_or_no_object_stay_out_and_stop_nothing(vo
 }
 
 static void a_reason_can_neither_control_a_terminal_nor_break_the_log(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   static const struct {
     const char *said, *kept;
   } cases[] = {
@@ -156,7 +125,7 @@ static void a_reason_can_neither_control_a_terminal_nor_break_the_log(void **sta
 }
 
 static void what_is_dropped_is_not_chosen_any_more(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x"), b = commit(p->log, "x"), c = commit(p->log, "y");
   assert_int_equal(runlog_drop(p->log, b, "keep", "only three", NULL, NULL, NULL), 0);
   runlog *reader = reader_of(p);
@@ -174,7 +143,7 @@ static void what_is_dropped_is_not_chosen_any_more(void **state) {
 }
 
 static void its_directory_stays_taken_for_ever(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   assert_int_equal(runlog_drop(p->log, a, NULL, NULL, NULL, NULL, NULL), 0);
   assert_int_equal(runlog_delete(p->log, a, NULL, NULL, NULL), 0);
@@ -183,7 +152,7 @@ static void its_directory_stays_taken_for_ever(void **state) {
 }
 
 static void nothing_is_deleted_that_was_not_dropped(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   assert_int_equal(runlog_delete(p->log, a, NULL, NULL, NULL), ERR_INVAL);
   assert_int_equal(runlog_drop(p->log, 777, NULL, NULL, NULL, NULL, NULL), ERR_INVAL);
@@ -192,7 +161,7 @@ static void nothing_is_deleted_that_was_not_dropped(void **state) {
 }
 
 static void asked_for_twice_it_is_done_once(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   for (int i = 0; i < 2; i++)
     assert_int_equal(runlog_drop(p->log, a, "p", "r", NULL, NULL, NULL), 0);
@@ -203,7 +172,7 @@ static void asked_for_twice_it_is_done_once(void **state) {
 }
 
 static void a_guest_drops_and_deletes_and_fences_nobody(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x"), b = commit(p->log, "x");
   runlog *guest = reader_of(p);
   assert_int_equal(runlog_drop(guest, a, "user", "by hand", NULL, NULL, NULL), 0);
@@ -216,7 +185,7 @@ static void a_guest_drops_and_deletes_and_fences_nobody(void **state) {
 }
 
 static void a_guest_makes_no_log(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   runlog *guest = NULL;
   assert_int_equal(runlog_open(p->s, "elsewhere", &guest, NULL), 0);
   assert_int_equal(runlog_drop(guest, 0, NULL, NULL, NULL, NULL, NULL), ERR_INVAL);
@@ -225,7 +194,7 @@ static void a_guest_makes_no_log(void **state) {
 }
 
 static void a_fenced_writer_drops_nothing(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   runlog *newer = world_log(p->w, "", "two");
   assert_int_equal(runlog_drop(p->log, a, NULL, NULL, NULL, NULL, NULL), ERR_FENCED);
@@ -257,7 +226,7 @@ static bool is_not_newest(void *ctx, const runlog_state *state, const runlog_com
 }
 
 static void what_a_rival_did_is_asked_about_before_the_entry_is_made(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x"), b = commit(p->log, "x");
   struct rival rival = {.s = p->s, .victim = b};
   store_lossy *link = store_lossy_new(p->s, 1, true);
@@ -275,7 +244,7 @@ static void what_a_rival_did_is_asked_about_before_the_entry_is_made(void **stat
 }
 
 static void a_drop_whose_answer_was_lost_stands_once(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   store_lossy *link = store_lossy_new(p->s, 1, true);
   runlog *guest = open_log(&link->base);
@@ -287,7 +256,7 @@ static void a_drop_whose_answer_was_lost_stands_once(void **state) {
 }
 
 static void the_store_says_when_an_entry_was_made(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   int64_t at = 0, now = world_io()->now(world_io(), IO_WALL);
   uint64_t a = commit(p->log, "x");
   assert_int_equal(runlog_entry_time(p->log, a, &at, NULL), 0);
@@ -296,7 +265,7 @@ static void the_store_says_when_an_entry_was_made(void **state) {
 }
 
 static void a_mark_is_set_and_taken_back_by_whoever_finds_out(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x"), b = commit(p->log, "x");
   runlog *guest = reader_of(p);
   for (int i = 0; i < 2; i++) /* asked for twice it is done once */
@@ -314,7 +283,7 @@ static void a_mark_is_set_and_taken_back_by_whoever_finds_out(void **state) {
 }
 
 static void numbers_are_told_once_by_whoever_has_them(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x"), b = commit(p->log, "y");
   runlog *guest = reader_of(p);
   assert_int_equal(runlog_mark(guest, b, true, "does not load", NULL), 0);
@@ -338,7 +307,7 @@ static void numbers_are_told_once_by_whoever_has_them(void **state) {
 }
 
 static void a_guest_sweeps_only_what_nobody_may_go_on_with(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t mine = 0, later = 0;
   runlog *guest = reader_of(p);
   err e = {0};
@@ -368,7 +337,7 @@ static void sweep_first(void *ctx) {
 }
 
 static void what_was_swept_in_between_is_not_adopted(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   store_lossy *link = store_lossy_new(p->s, 1, true);
   uint64_t n = 0;
   assert_int_equal(runlog_attempt_begin(p->log, "x", &n, NULL), 0);
@@ -384,7 +353,7 @@ static void what_was_swept_in_between_is_not_adopted(void **state) {
 }
 
 static void a_run_that_was_removed_fences_its_writer_and_says_so(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x"), open = 0, n = 0;
   err e = {0};
   assert_int_equal(runlog_attempt_begin(p->log, "y", &open, NULL), 0);
@@ -406,7 +375,7 @@ static void a_run_that_was_removed_fences_its_writer_and_says_so(void **state) {
 }
 
 static void a_place_whose_run_was_removed_is_free_for_another_with_new_names(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   runlog *other = reader_of(p);
   runlog_writer who = {.launch = "two", .host = "h"};
@@ -435,7 +404,7 @@ static bool never(void *ctx, const runlog_state *state, const runlog_commit *c) 
 }
 
 static void an_end_asks_first_and_needs_a_run(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "x");
   int asked = 0;
   err e = {0};
@@ -451,7 +420,7 @@ static void an_end_asks_first_and_needs_a_run(void **state) {
 
 /* Whether its writer may be pushed aside was asked of another one. */
 static void a_term_that_came_since_the_question_is_not_pushed_aside(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   runlog *late = reader_of(p), *first = reader_of(p);
   runlog_writer one = {.launch = "one", .host = "h"}, two = {.launch = "two", .host = "i"};
   runlog_title title = {
@@ -465,7 +434,7 @@ static void a_term_that_came_since_the_question_is_not_pushed_aside(void **state
 }
 
 static void the_other_ranks_follow_the_term_of_their_own_launch(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   runlog *rank = reader_of(p), *first = reader_of(p);
   runlog_writer who = {.launch = "ranks", .host = "h", .world = 4};
   uint64_t n = 0;
@@ -491,7 +460,7 @@ static void the_other_ranks_follow_the_term_of_their_own_launch(void **state) {
 }
 
 static void what_was_saved_beside_it_is_in_the_commit(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   manifest m;
   uint64_t n = 0, made = 0;
   make_small(&m, "x", 3);
@@ -507,39 +476,33 @@ static void what_was_saved_beside_it_is_in_the_commit(void **state) {
   manifest_free(&m);
 }
 
-static char on_file[] = "file";
-#define BOTH(f)                                                                                    \
-  {#f " (mem)", f, set_up, tear_down, NULL}, {                                                     \
-#f " (file)", f, set_up, tear_down, on_file                                                    \
-  }
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(a_commit_carries_who_wanted_it_and_why),
-      BOTH(a_commit_carries_what_its_lists_name),
-      BOTH(what_is_not_stated_stays_unstated),
-      BOTH(metrics_that_are_too_large_or_no_object_stay_out_and_stop_nothing),
-      BOTH(a_reason_can_neither_control_a_terminal_nor_break_the_log),
-      BOTH(what_is_dropped_is_not_chosen_any_more),
-      BOTH(its_directory_stays_taken_for_ever),
-      BOTH(nothing_is_deleted_that_was_not_dropped),
-      BOTH(asked_for_twice_it_is_done_once),
-      BOTH(a_guest_drops_and_deletes_and_fences_nobody),
-      BOTH(a_guest_makes_no_log),
-      BOTH(a_fenced_writer_drops_nothing),
-      BOTH(what_a_rival_did_is_asked_about_before_the_entry_is_made),
-      BOTH(a_drop_whose_answer_was_lost_stands_once),
-      BOTH(the_store_says_when_an_entry_was_made),
-      BOTH(a_mark_is_set_and_taken_back_by_whoever_finds_out),
-      BOTH(numbers_are_told_once_by_whoever_has_them),
-      BOTH(a_guest_sweeps_only_what_nobody_may_go_on_with),
-      BOTH(what_was_swept_in_between_is_not_adopted),
-      BOTH(a_run_that_was_removed_fences_its_writer_and_says_so),
-      BOTH(a_place_whose_run_was_removed_is_free_for_another_with_new_names),
-      BOTH(an_end_asks_first_and_needs_a_run),
-      BOTH(a_term_that_came_since_the_question_is_not_pushed_aside),
-      BOTH(the_other_ranks_follow_the_term_of_their_own_launch),
-      BOTH(what_was_saved_beside_it_is_in_the_commit),
+      IN_BOTH_PLACES(a_commit_carries_who_wanted_it_and_why),
+      IN_BOTH_PLACES(a_commit_carries_what_its_lists_name),
+      IN_BOTH_PLACES(what_is_not_stated_stays_unstated),
+      IN_BOTH_PLACES(metrics_that_are_too_large_or_no_object_stay_out_and_stop_nothing),
+      IN_BOTH_PLACES(a_reason_can_neither_control_a_terminal_nor_break_the_log),
+      IN_BOTH_PLACES(what_is_dropped_is_not_chosen_any_more),
+      IN_BOTH_PLACES(its_directory_stays_taken_for_ever),
+      IN_BOTH_PLACES(nothing_is_deleted_that_was_not_dropped),
+      IN_BOTH_PLACES(asked_for_twice_it_is_done_once),
+      IN_BOTH_PLACES(a_guest_drops_and_deletes_and_fences_nobody),
+      IN_BOTH_PLACES(a_guest_makes_no_log),
+      IN_BOTH_PLACES(a_fenced_writer_drops_nothing),
+      IN_BOTH_PLACES(what_a_rival_did_is_asked_about_before_the_entry_is_made),
+      IN_BOTH_PLACES(a_drop_whose_answer_was_lost_stands_once),
+      IN_BOTH_PLACES(the_store_says_when_an_entry_was_made),
+      IN_BOTH_PLACES(a_mark_is_set_and_taken_back_by_whoever_finds_out),
+      IN_BOTH_PLACES(numbers_are_told_once_by_whoever_has_them),
+      IN_BOTH_PLACES(a_guest_sweeps_only_what_nobody_may_go_on_with),
+      IN_BOTH_PLACES(what_was_swept_in_between_is_not_adopted),
+      IN_BOTH_PLACES(a_run_that_was_removed_fences_its_writer_and_says_so),
+      IN_BOTH_PLACES(a_place_whose_run_was_removed_is_free_for_another_with_new_names),
+      IN_BOTH_PLACES(an_end_asks_first_and_needs_a_run),
+      IN_BOTH_PLACES(a_term_that_came_since_the_question_is_not_pushed_aside),
+      IN_BOTH_PLACES(the_other_ranks_follow_the_term_of_their_own_launch),
+      IN_BOTH_PLACES(what_was_saved_beside_it_is_in_the_commit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

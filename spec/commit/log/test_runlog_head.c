@@ -243,10 +243,7 @@ static void a_head_that_cannot_be_put_fails_no_commit(void **state) {
   place_free(&p);
 }
 
-#define BOTH(f)                                                                                    \
-  {#f " in memory", f, NULL, NULL, NULL}, {                                                        \
-#f " in files", f, NULL, NULL, (void *)"file"                                                  \
-  }
+#define BOTH(f) IN_BOTH_WORLDS(f, NULL, NULL)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -228,10 +228,7 @@ static void damage_on_the_way_is_asked_for_again(void **state) {
   buf_free(&text);
 }
 
-#define BOTH(f)                                                                                    \
-  {#f " in memory", f, NULL, NULL, NULL}, {                                                        \
-#f " in files", f, NULL, NULL, (void *)"file"                                                  \
-  }
+#define BOTH(f) IN_BOTH_WORLDS(f, NULL, NULL)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -474,11 +474,7 @@ static void only_a_snapshot_may_be_larger_than_an_entry(void **state) {
   }
 }
 
-static char on_file[] = "file";
-#define BOTH(f)                                                                                    \
-  {#f " (mem)", f, NULL, NULL, NULL}, {                                                            \
-#f " (file)", f, NULL, NULL, on_file                                                           \
-  }
+#define BOTH(f) IN_BOTH_WORLDS(f, NULL, NULL)
 
 static int plan_too_large(const runlog *log, const runlog_request *r, json_t **out, err *e) {
   int bad = 0;

@@ -5,35 +5,9 @@
 #include <string.h>
 
 #include "commit/log/runlog_impl.h"
-#include "log_check.h"
+#include "log_place.h"
 #include "log_read.h"
 #include "manifest_make.h"
-#include "world.h"
-
-typedef struct place {
-  world *w;
-  store *s;
-  runlog *log;
-} place;
-
-static int set_up(void **state) {
-  place *p = calloc(1, sizeof *p);
-  p->w = world_new(*state ? "file" : "mem", world_io());
-  p->s = p->w->env.store;
-  p->log = world_log(p->w, "", "one");
-  *state = p;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  place *p = *state;
-  size_t entries;
-  const char *why = log_check(p->s, "", &entries);
-  if (why) fail_msg("%s", why);
-  world_free(p->w);
-  free(p);
-  return 0;
-}
 
 static uint64_t commit(runlog *log, const char *unit) {
   uint64_t n, made = 0;
@@ -70,7 +44,7 @@ static const runlog_commit *find(const runlog *log, uint64_t n) {
 }
 
 static void it_is_a_whole_commit_of_what_is_left(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "a");
   commit(p->log, "b");
   assert_int_equal(thin(p->log, a), 0);
@@ -94,7 +68,7 @@ static void it_is_a_whole_commit_of_what_is_left(void **state) {
 }
 
 static void files_go_once_and_the_same_again_is_fine(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "a"), next;
   assert_int_equal(thin(p->log, a), 0);
   next = runlog_view(p->log)->next;
@@ -104,7 +78,7 @@ static void files_go_once_and_the_same_again_is_fine(void **state) {
 }
 
 static void it_is_asked_about_on_the_log_as_it_is(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "a"), b = commit(p->log, "b"), c = commit(p->log, "c");
   assert_int_equal(thin_as(p->log, a, "optimizer.pt", 1, false), ERR_CONFLICT);
   assert_int_equal(runlog_mark(p->log, b, true, "no", NULL), 0);
@@ -119,7 +93,7 @@ static void it_is_asked_about_on_the_log_as_it_is(void **state) {
 }
 
 static void neither_a_guest_nor_who_is_fenced_takes_files(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "a");
   runlog *guest = NULL;
   assert_int_equal(runlog_open(p->s, "", &guest, NULL), 0);
@@ -132,7 +106,7 @@ static void neither_a_guest_nor_who_is_fenced_takes_files(void **state) {
 }
 
 /* Returns the lowest reader that entry n asks for. */
-static int64_t reader_of(place *p, uint64_t n) {
+static int64_t reader_of(log_place *p, uint64_t n) {
   json_t *entry = NULL;
   assert_int_equal(runlog_read_entry(p->log, n, &entry, NULL), 0);
   int64_t reader = json_integer_value(json_object_get(entry, "reader"));
@@ -141,7 +115,7 @@ static int64_t reader_of(place *p, uint64_t n) {
 }
 
 static void a_reader_of_1_0_is_kept_from_the_entry_and_from_snapshots_behind_it(void **state) {
-  place *p = *state;
+  log_place *p = *state;
   uint64_t a = commit(p->log, "a");
   assert_int_equal(runlog_snapshot_now(p->log, NULL), 0);
   assert_int_equal(reader_of(p, runlog_view(p->log)->next - 1), 1);
@@ -228,19 +202,13 @@ static void an_entry_that_does_not_say_what_is_gone_is_broken(void **state) {
   runlog_state_free(&s);
 }
 
-static char on_file[] = "file";
-#define BOTH(f)                                                                                    \
-  {#f " (mem)", f, set_up, tear_down, NULL}, {                                                     \
-#f " (file)", f, set_up, tear_down, on_file                                                    \
-  }
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(it_is_a_whole_commit_of_what_is_left),
-      BOTH(files_go_once_and_the_same_again_is_fine),
-      BOTH(it_is_asked_about_on_the_log_as_it_is),
-      BOTH(neither_a_guest_nor_who_is_fenced_takes_files),
-      BOTH(a_reader_of_1_0_is_kept_from_the_entry_and_from_snapshots_behind_it),
+      IN_BOTH_PLACES(it_is_a_whole_commit_of_what_is_left),
+      IN_BOTH_PLACES(files_go_once_and_the_same_again_is_fine),
+      IN_BOTH_PLACES(it_is_asked_about_on_the_log_as_it_is),
+      IN_BOTH_PLACES(neither_a_guest_nor_who_is_fenced_takes_files),
+      IN_BOTH_PLACES(a_reader_of_1_0_is_kept_from_the_entry_and_from_snapshots_behind_it),
       cmocka_unit_test(an_entry_that_breaks_a_rule_is_ignored_by_all),
       cmocka_unit_test(an_entry_that_does_not_say_what_is_gone_is_broken),
   };

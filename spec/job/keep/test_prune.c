@@ -525,11 +525,7 @@ static void a_reader_that_may_not_write_reads_without_a_pin(void **state) {
   scene_free(s);
 }
 
-static char on_file[] = "file";
-#define BOTH(f)                                                                                    \
-  {#f " (mem)", f, NULL, NULL, NULL}, {                                                            \
-#f " (file)", f, NULL, NULL, on_file                                                           \
-  }
+#define BOTH(f) IN_BOTH_WORLDS(f, NULL, NULL)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
