@@ -512,6 +512,17 @@ void run_host_skip(run_host *h, double seconds) {
   atomic_fetch_add(&h->skip, (int64_t)(seconds * 1e9));
 }
 
+void run_host_reboot(run_host *h) {
+  size_t len;
+  char *journal = read_file(run_host_state(h, "journal.jsonl"), &len);
+  char *boot = strstr(journal, "\"boot\":");
+  if (!boot) abort();
+  boot = strchr(boot + 7, '"') + 1;
+  boot[0] = boot[0] == '0' ? '1' : '0';
+  write_bytes(run_host_state(h, "journal.jsonl"), journal, len);
+  free(journal);
+}
+
 void run_host_next_day(run_host *h) {
   atomic_fetch_add(&h->ahead, INT64_C(24) * 3600 * 1000000000);
 }

@@ -103,6 +103,7 @@ void run_host_silence(run_host *h);
 void run_host_hold(run_host *h, bool hold);
 /* Writes a watched file, and waits until its save stands still there. */
 void run_host_hold_save(run_host *h, const char *name, const char *text);
+void run_host_reboot(run_host *h);   /* the journal is of another boot, or of another machine */
 void run_host_next_day(run_host *h); /* the wall clock of this machine; the store has its own */
 bool run_host_logged(run_host *h, const char *text);
 unsigned run_host_logs(run_host *h, const char *text); /* how often */

@@ -72,6 +72,14 @@ void write_bytes(const char *path, const void *data, size_t len) {
   must(fclose(f) == 0, "close", path);
 }
 
+void write_unnoticed(const char *path, const void *data, size_t len) {
+  struct stat was;
+  must(stat(path, &was) == 0 && was.st_size == (off_t)len, "look at", path);
+  write_bytes(path, data, len);
+  const struct timespec times[2] = {was.st_atim, was.st_mtim};
+  must(utimensat(AT_FDCWD, path, times, 0) == 0, "set the times of", path);
+}
+
 void write_file(const char *path, const char *text) {
   write_bytes(path, text, strlen(text));
 }

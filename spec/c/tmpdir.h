@@ -23,6 +23,8 @@ const char *tmpdir_path(const char *dir, const char *name);
 
 void write_file(const char *path, const char *text);
 void write_bytes(const char *path, const void *data, size_t len);
+/* In place of what the file has, of the same length, and its times stay: who reads it sees it. */
+void write_unnoticed(const char *path, const void *data, size_t len);
 /* `len` bytes that depend on `seed`. The caller frees them. */
 char *make_pattern(size_t len, unsigned seed);
 void write_pattern(const char *path, size_t len, unsigned seed);

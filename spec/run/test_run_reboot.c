@@ -1,11 +1,7 @@
 #include "with_cmocka.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,28 +39,9 @@ static void commit_on(run_host *h, long kind, const char *name, const char *text
   run_host_close(h);
 }
 
-/* As if the machine had been started anew since, or another one went on. */
-static void reboot(run_host *h) {
-  size_t len;
-  char *journal = read_file(run_host_state(h, "journal.jsonl"), &len);
-  char *boot = strstr(journal, "\"boot\":");
-  assert_non_null(boot);
-  boot = strchr(boot + 7, '"') + 1;
-  boot[0] = boot[0] == '0' ? '1' : '0';
-  write_bytes(run_host_state(h, "journal.jsonl"), journal, len);
-  free(journal);
-}
-
-/* Other bytes, the same size and times: who reads them sees it. */
-static void write_unnoticed(run_host *h, const char *name, const char *text) {
-  struct stat st;
-  const char *path = run_host_dir(h, name);
-  assert_int_equal(stat(path, &st), 0);
-  FILE *f = fopen(path, "r+");
-  assert_non_null(f);
-  assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
-  assert_int_equal(fclose(f), 0);
-  assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){st.st_atim, st.st_mtim}, 0), 0);
+static void damage(run_host *h) {
+  static const char text[] = "that nobody saw";
+  write_unnoticed(run_host_dir(h, "last.pt"), text, strlen(text));
 }
 
 static void must_be_read(run_host *h, long kind, bool read) {
@@ -78,33 +55,33 @@ static void must_be_read(run_host *h, long kind, bool read) {
 static void what_is_journalled_on_this_boot_is_not_read_again(void **state) {
   run_host *h = *state;
   commit_on(h, EXT4, "last.pt", "as it was saved");
-  write_unnoticed(h, "last.pt", "that nobody saw");
+  damage(h);
   must_be_read(h, EXT4, false);
 }
 
 static void after_a_reboot_it_is(void **state) {
   run_host *h = *state;
   commit_on(h, EXT4, "last.pt", "as it was saved");
-  write_unnoticed(h, "last.pt", "that nobody saw");
-  reboot(h);
+  damage(h);
+  run_host_reboot(h);
   must_be_read(h, EXT4, true);
 }
 
 static void not_where_it_was_flushed_to_a_server(void **state) {
   run_host *h = *state;
   commit_on(h, NFS, "last.pt", "as it was saved");
-  write_unnoticed(h, "last.pt", "that nobody saw");
-  reboot(h);
+  damage(h);
+  run_host_reboot(h);
   must_be_read(h, NFS, false);
-  reboot(h); /* nor by those that come later */
+  run_host_reboot(h); /* nor by those that come later */
   must_be_read(h, NFS, false);
 }
 
 static void what_only_says_that_it_flushes_is_no_server(void **state) {
   run_host *h = *state;
   commit_on(h, NINE_P, "last.pt", "as it was saved");
-  write_unnoticed(h, "last.pt", "that nobody saw");
-  reboot(h);
+  damage(h);
+  run_host_reboot(h);
   must_be_read(h, NINE_P, true);
 }
 
@@ -113,20 +90,20 @@ static void where_the_flush_failed_it_is_read(void **state) {
   run_host_fail_flush(h, EIO);
   commit_on(h, NFS, "last.pt", "as it was saved");
   run_host_fail_flush(h, 0);
-  write_unnoticed(h, "last.pt", "that nobody saw");
-  reboot(h);
+  damage(h);
+  run_host_reboot(h);
   must_be_read(h, NFS, true);
 }
 
 static void what_was_read_for_that_is_flushed_then(void **state) {
   run_host *h = *state;
   commit_on(h, EXT4, "last.pt", "as it was saved");
-  reboot(h);
+  run_host_reboot(h);
   begin_on(h, NFS);
   run_host_rest(h);
   run_host_close(h);
-  write_unnoticed(h, "last.pt", "that nobody saw");
-  reboot(h);
+  damage(h);
+  run_host_reboot(h);
   must_be_read(h, NFS, false);
 }
 
@@ -137,8 +114,8 @@ static void what_was_restored_there_is_not_read_after_a_reboot(void **state) {
   run_prepared p = begin_on(h, NFS);
   assert_int_equal(p.restored, 1);
   run_host_close(h); /* the restore has flushed it */
-  write_unnoticed(h, "last.pt", "that nobody saw");
-  reboot(h);
+  damage(h);
+  run_host_reboot(h);
   must_be_read(h, NFS, false);
 }
 
@@ -151,7 +128,7 @@ static void leave_uncommitted(run_host *h, long kind) {
   run_host_until(h, RUN_RETRYING, "checkpoint-7");
   run_host_close(h);
   run_host_fail_store(h, 0);
-  reboot(h);
+  run_host_reboot(h);
 }
 
 static void what_was_whole_and_flushed_there_is_resumed_from_though_no_store_has_it(void **state) {
