@@ -26,7 +26,8 @@ typedef enum recover_standing {
   RECOVER_PART,       /* with several ranks: it has one rank's files of a commit, and not all that
                        * is to be here */
   RECOVER_ALONE, /* with several ranks: proven whole, and no commit of theirs is it: who resumed
-                       * from it would have another state than they */
+                       * from it would have another state than they. And one rank's part of what so
+                       * many as we are did not save */
 } recover_standing;
 
 typedef struct recover_unit {

@@ -179,7 +179,7 @@ static int on_open(run *r, run_unit *u, err *e) {
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
   if (known.state == JOURNAL_OPEN && known.watched) return 0;
-  return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, NULL, e);
+  return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, NULL, r->ranks.world, e);
 }
 
 /* A journal that cannot be written stops no save: the missing records have to be proven again, no
@@ -200,7 +200,8 @@ static int on_complete(run *r, run_unit *u, err *e) {
   }
   int rc = 0;
   if (!same || known.state < JOURNAL_COMPLETE)
-    rc = journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, e);
+    rc = journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, r->ranks.world,
+                      e);
   run_flush_want(r, u);
   return rc;
 }
@@ -261,7 +262,7 @@ int run_unit_news(run *r, const detect_unit *facts, err *e) {
     if (u && u->phase == UNIT_SETTLING) run_unit_remove(r, u);
     return run_note_aside(r, facts->path, &facts->fingerprint, e);
   }
-  if (!u && run_dir_inside(r, facts->path)) return 0;
+  if (!u && (run_dir_inside(r, facts->path) || run_is_others_part(r, facts))) return 0;
   if (facts->above && run_above_is_outdated(r, facts)) {
     if (u && (u->phase == UNIT_SETTLING || u->phase == UNIT_UNPROVEN)) run_unit_remove(r, u);
     return 0;

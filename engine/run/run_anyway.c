@@ -52,7 +52,8 @@ int run_anyway_standing(run *r, survey_unit *u, const journal_unit *known, err *
   const runlog_ref *log = run_anyway_log(r, u->group);
   structure found;
   if (!log || known->state != JOURNAL_COMMITTED || strcmp(known->commit.log, log->log) != 0 ||
-      !digest_equal(&known->fingerprint, &u->fingerprint))
+      !digest_equal(&known->fingerprint, &u->fingerprint) ||
+      run_others_parts(r, known, &u->fingerprint))
     return 0;
   int rc = structure_of_unit(r->env->io, r->places.dir, u->path, u->kind, r->rules, &found,
                              u->reason, sizeof u->reason, e);

@@ -81,8 +81,8 @@ static void on_committed(run *r, run_save *s) {
     log_say(r->env->log, LOG_WARN, "%s", e.text);
   if (!changed_since(r, s, &now)) {
     run_unit_durable(r, u);
-    if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) <
-        0)
+    if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit,
+                     r->ranks.world, &e) < 0)
       log_say(r->env->log, LOG_WARN, "%s", e.text);
     run_result_committed(r, u);
   } else {
@@ -157,7 +157,8 @@ static void on_touched(run *r, run_save *s) {
   }
   run_unit_durable(r, u);
   run_note_saved(r, s, s->job.error.text);
-  if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit, &e) < 0)
+  if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit,
+                   r->ranks.world, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
   run_result_committed(r, u);
 }

@@ -80,7 +80,7 @@ bool run_is_aside(const run *r, const detect_unit *facts) {
 int run_note_aside(run *r, const char *path, const digest *fingerprint, err *e) {
   if (fingerprint->len == 0 || journal_find(r->journal, path).state == JOURNAL_ASIDE) return 0;
   log_say(r->env->log, LOG_INFO, "%s is no checkpoint: one was deleted by moving it there", path);
-  return journal_note(r->journal, path, JOURNAL_ASIDE, fingerprint, NULL, e);
+  return journal_note(r->journal, path, JOURNAL_ASIDE, fingerprint, NULL, 1, e);
 }
 
 /* Frameworks empty their bins: what is gone from there needs no record. */
@@ -104,6 +104,18 @@ int run_judge_journal(run *r, err *e) {
 
 /* ---- of ranks: what is here, and in no commit ---- */
 
+/* One that was being written has no fingerprint, and its part is no more than that. */
+uint32_t run_others_parts(const run *r, const journal_unit *known, const digest *fingerprint) {
+  const bool now = known->fingerprint.len == 0 || digest_equal(&known->fingerprint, fingerprint);
+  return known->parts > 1 && known->parts != r->ranks.world && now ? known->parts : 0;
+}
+
+bool run_is_others_part(const run *r, const detect_unit *facts) {
+  const journal_unit known = journal_find(r->journal, facts->path);
+  return known.state != JOURNAL_COMMITTED && known.fingerprint.len &&
+         run_others_parts(r, &known, &facts->fingerprint);
+}
+
 /* Where the strangers were saved, as far as the journal knows: their own log's target, else that which
  * the directory was used with last. */
 static const journal_log *where_from(const run *r, const survey *s) {
@@ -117,7 +129,7 @@ static const journal_log *where_from(const run *r, const survey *s) {
   return journal_known_log(r->journal, NULL);
 }
 
-static int refuse(const run *r, const survey *s, size_t count, err *e) {
+static int refuse(const run *r, const survey *s, size_t count, bool parts, err *e) {
   const char *target = r->places.target_text;
   const journal_log *from = where_from(r, s);
   char known[500] = "nothing is known of where they were saved";
@@ -128,6 +140,16 @@ static int refuse(const run *r, const survey *s, size_t count, err *e) {
   else if (from)
     snprintf(known, sizeof known, "they are of a job that saved to %.400s, and go on there",
              from->target);
+  if (parts)
+    return err_set(
+        e, ERR_OTHER_RUN,
+        "%s has %zu checkpoint%s of which one rank's part is here, and %s has none of this run: "
+        "%s. "
+        "Nothing was moved, and a part is saved by no other number of ranks. Correct `to`; or "
+        "start "
+        "as many ranks as before; or begin anew there with `fresh`, which moves %s to %s",
+        r->places.dir, count, count == 1 ? "" : "s", target, known, count == 1 ? "it" : "them",
+        r->places.quarantine);
   return err_set(
       e, ERR_OTHER_RUN,
       "%s has %zu checkpoint%s that %s whole, and %s has none of this run: %s. Nothing "
@@ -151,9 +173,14 @@ static void say_they_go(const run *r, const survey *s, size_t count) {
 
 int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, err *e) {
   start_strangers f = {.fresh = r->fresh, .restores = how == RUN_AUTO || how == RUN_REQUIRED};
+  bool parts = false;
   *used = false;
-  if (r->ranks.world < 2) return 0;
-  for (size_t i = 0; i < s->count; i++) f.count += s->units[i].standing == RECOVER_ALONE;
+  for (size_t i = 0; i < s->count; i++) {
+    if (s->units[i].standing != RECOVER_ALONE) continue;
+    f.count++;
+    parts |= s->units[i].parts > 1;
+  }
+  if (r->ranks.world < 2 && f.count == 0) return 0;
   for (size_t i = 0; i < r->group_count; i++) {
     run_group *g = r->groups[i];
     if (g->foreign || !g->group.log) continue;
@@ -161,9 +188,9 @@ int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, er
     f.committed |= runlog_view(g->group.log)->commit_count > 0;
     f.used |= *g->log_name && journal_known_log(r->journal, g->log_name);
   }
-  if (!start_may_move(&f)) return refuse(r, s, f.count, e);
+  if (!start_may_move(&f)) return refuse(r, s, f.count, parts, e);
   if (f.restores && f.count > 0 && f.committed) say_they_go(r, s, f.count);
-  *used = f.restores || f.count == 0;
+  *used = r->ranks.world > 1 && (f.restores || f.count == 0);
   return 0;
 }
 

@@ -200,7 +200,7 @@ static void placed(run *r, run_later *w) {
             "without",
             w->path, w->for_unit);
   /* Its bytes were checked on the way. */
-  if (journal_note(r->journal, w->path, JOURNAL_COMMITTED, NULL, &w->ref, &e) < 0)
+  if (journal_note(r->journal, w->path, JOURNAL_COMMITTED, NULL, &w->ref, 1, &e) < 0)
     log_say(r->env->log, LOG_WARN, "%s", e.text);
 }
 
@@ -326,7 +326,7 @@ static int adopt(run *r, run_later *w, const detect_unit *facts, err *e) {
   run_unit *u;
   int rc = run_unit_take(r, facts, &u, e);
   if (rc < 0) return rc;
-  rc = journal_note(r->journal, u->path, JOURNAL_COMMITTED, &u->fingerprint, &w->ref, e);
+  rc = journal_note(r->journal, u->path, JOURNAL_COMMITTED, &u->fingerprint, &w->ref, 1, e);
   run_unit_durable(r, u);
   drop(r, w);
   return rc;

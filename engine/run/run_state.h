@@ -601,6 +601,11 @@ int64_t run_order_of_commit(run *r, run_group *g, const runlog_commit *c);
 /* True of what was a checkpoint further up and was moved to where it is now: it was deleted. Notes
  * that for the next start. */
 bool run_is_aside(const run *r, const detect_unit *facts);
+/* Of how many ranks what the journal knows here is one's part, where these are not ours: nobody alone, and no
+ * other number of ranks, has the rest. 0: it is all here, or ours, or was written since. */
+uint32_t run_others_parts(const run *r, const journal_unit *known, const digest *fingerprint);
+/* True if it is such a part, and no commit of the target at hand: it is not saved. */
+bool run_is_others_part(const run *r, const detect_unit *facts);
 int run_note_aside(run *r, const char *path, const digest *fingerprint, err *e);
 int64_t run_step_of(const run *r, const run_group *g, const runlog_commit *c); /* by its name */
 void run_order_now(run *r);                 /* what comes next becomes known now */
@@ -715,7 +720,8 @@ typedef struct survey_unit {
   bool by_manifest; /* WHOLE, since a manifest in the store vouches for it */
   bool more; /* has files that the commit which it is was saved without, and nobody vouches for */
   bool seen; /* the journal has it as whole, as it is now */
-  bool lacking; /* a file is missing that the unit of its kind before it had */
+  bool lacking;   /* a file is missing that the unit of its kind before it had */
+  uint32_t parts; /* more than 1: it is one rank's part of so many */
   uint64_t
       commit; /* of the newest commit of its name; with RECOVER_SUPERSEDED: of the one that it is */
   char reason[256];

@@ -24,6 +24,7 @@ void fuzz_journal(const uint8_t *data, size_t size) {
   for (size_t i = 0; i < count; i++) {
     journal_unit u = journal_at(j, i), found = journal_find(j, u.path);
     must(u.path && found.state == u.state && found.commit.n == u.commit.n);
+    must(found.parts == u.parts && u.parts != 1);
   }
   journal_close(j);
   must(journal_open(fuzz_io(), path, "boot-1", false, &j, NULL) == 0 && journal_count(j) == count);

@@ -233,6 +233,74 @@ echo "from ${CKPT_RESUME##*/}."
     place.has(said[1], "from checkpoint-2.")
   end)
 
+  --- One task in the directory of rank 0, with these options: what it said.
+  local function alone(code, options, job)
+    local codes, said = launch(1, options, job or "true")
+    assert.are.same({ code }, codes, said[0])
+    return said[0]
+  end
+
+  local function has_checkpoints(store)
+    return place.must_sh(("ls -d %s/checkpoint-* 2>/dev/null || true"):format(store)) ~= ""
+  end
+
+  it("are no task's alone to take to another target: what is here is one rank's part", function()
+    saved()
+    for _ = 1, 2 do
+      local said = alone(11, "--to storeX", "touch begun")
+      place.has(said, "2 checkpoints of which one rank's part is here")
+      place.has(said, dir .. "/store,")
+      place.has(said, "--fresh")
+      assert.are.equal(ALL, stands())
+    end
+    assert.is_nil(support.read(dir .. "/begun"))
+    local said = alone(0, "--to storeX --restore never")
+    place.has(said, "one of 2 ranks' parts")
+    assert.are.equal(ALL, stands())
+    said = alone(0, "--to storeX --fresh")
+    place.has(said, "from .")
+    assert.are.equal(2, quarantined())
+    assert.is_false(has_checkpoints("storeX"))
+    -- The first target has the whole.
+    said = alone(0, "--to store", "cat $CKPT_DIR/checkpoint-2/model-*.bin")
+    place.has(said, "weights 2 of 0 in 1\nweights 2 of 1 in 1")
+  end)
+
+  it("are not those of another number of ranks to take to another target", function()
+    local codes, said = launch(3, "--to store", SAVE)
+    assert.are.same({ 0, 0, 0 }, codes, said[0] .. said[1] .. said[2])
+    codes, said = launch(2, "--to storeX --restore never", "true")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(said[0], "one of 3 ranks' parts")
+    assert.is_false(has_checkpoints("storeX"))
+  end)
+
+  it("leave a part that was never committed to no task alone", function()
+    killed()
+    local said = alone(0, "--to store")
+    place.has(said, "from .")
+    place.has(said, "one of 2 ranks' parts")
+    assert.are.equal(1, quarantined())
+    assert.is_false(has_checkpoints("store"))
+  end)
+
+  it("leave what they got back whole to a task alone, for any target", function()
+    saved()
+    place.must_sh "rm -r out-*"
+    local codes, said = launch(2, "--to store", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(alone(0, "--to storeX"), "from checkpoint-2.")
+    place.must_sh "ls storeX/checkpoint-2/model-0.bin storeX/checkpoint-2/model-1.bin"
+  end)
+
+  it("leave no task alone the part that --restore-parts own brought", function()
+    saved()
+    place.must_sh "rm -r out-*"
+    local codes, said = launch(2, "--to store --restore-parts own", "meet")
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(alone(11, "--to storeX"), "1 checkpoint of which one rank's part is here")
+  end)
+
   it("are one task's to save to another target", function()
     local codes, said = launch(1, "--to store", SAVE)
     assert.are.same({ 0 }, codes, said[0])

@@ -6,7 +6,8 @@
 static int take_known(void *ctx, const detect_unit *unit) {
   run *r = ctx;
   if (unit->state != DETECT_UNPROVEN && unit->state != DETECT_OPEN) return 0;
-  if (run_dir_inside(r, unit->path) || run_is_aside(r, unit)) return 0;
+  if (run_dir_inside(r, unit->path) || run_is_aside(r, unit) || run_is_others_part(r, unit))
+    return 0;
   journal_unit known = journal_find(r->journal, unit->path);
   bool seen = known.state == JOURNAL_COMPLETE || known.state == JOURNAL_COMMITTED;
   if (!seen && !(r->trust && unit->state == DETECT_UNPROVEN)) return 0;

@@ -73,7 +73,10 @@ static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
   journal_unit known = journal_find(r->journal, u->path);
   if (how == RUN_NEVER && u->standing == RECOVER_WHOLE && !u->by_manifest) return 0;
   journal_state state = u->standing == RECOVER_WHOLE ? JOURNAL_COMPLETE : JOURNAL_COMMITTED;
-  if (known.state == state && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
+  const uint32_t parts = u->parts > 1 ? u->parts : 0;
+  if (known.state == state && known.parts == parts &&
+      digest_equal(&known.fingerprint, &u->fingerprint))
+    return 0;
   const run_group *g = run_group_find(r, u->group);
   runlog_ref ref;
   bool committed = state == JOURNAL_COMMITTED && g && g->group.log;
@@ -82,7 +85,15 @@ static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
   bool same =
       committed && known.commit.n == u->commit; /* it was put back, and is that one all the same */
   if (!same) run_result_recall(r, u->path, u->step, &u->fingerprint);
-  return journal_note(r->journal, u->path, state, &u->fingerprint, committed ? &ref : NULL, e);
+  return journal_note(r->journal, u->path, state, &u->fingerprint, committed ? &ref : NULL, parts,
+                      e);
+}
+
+/* While the job runs it is known by this, and nobody takes it for a whole one. */
+static int remember_part(run *r, const survey_unit *u, err *e) {
+  const journal_unit known = journal_find(r->journal, u->path);
+  if (known.state > JOURNAL_OPEN && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
+  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, u->parts, e);
 }
 
 /* What was not saved does not come back: a trainer may begin its optimizer anew, or fail. */
@@ -174,7 +185,10 @@ static int conclude(struct prepare *p, const survey *s, run_restore how, err *e)
   for (size_t i = 0; rc == 0 && i < s->count; i++) {
     const survey_unit *u = &s->units[i];
     bool asked = *p->named && strcmp(u->path, p->named) == 0;
-    if (u->standing <= RECOVER_SUPERSEDED) rc = remember(p->run, u, how, e);
+    if (u->standing <= RECOVER_SUPERSEDED)
+      rc = remember(p->run, u, how, e);
+    else if (u->standing == RECOVER_ALONE && u->parts > 1)
+      rc = remember_part(p->run, u, e);
     if (u->standing != RECOVER_COMMITTED && u->standing != RECOVER_WHOLE && !asked) {
       log_say(p->run->env->log, u->standing == RECOVER_PART ? LOG_DEBUG : LOG_WARN,
               "%s is not taken for a checkpoint: %s", u->path, u->reason);

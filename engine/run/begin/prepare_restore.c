@@ -116,6 +116,13 @@ static int clear_name(struct prepare *p, const survey *s, const char *prefix, co
   return rc;
 }
 
+/* How many ranks have a part of it, if what is restored is ours; 1: it is the whole. */
+static uint32_t parts_of(run *r, run_group *g, const runlog_commit *c, const manifest *brought) {
+  const manifest *part = NULL;
+  bool ours = run_restores_parts(r) && run_part(r, g, c, &part, NULL) == 0 && part == brought;
+  return ours ? r->ranks.world : 1;
+}
+
 static int restore_commit(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
                           err *e) {
   run *r = p->run;
@@ -143,7 +150,9 @@ static int restore_commit(struct prepare *p, const survey *s, run_group *g, cons
   if (rc == 0) rc = runlog_ref_of(g->group.log, c->n, &ref, e);
   if (g->resumed == RUNLOG_NONE || c->n > g->resumed) g->resumed = c->n;
   /* Its bytes were checked on the way: they need not be read again for that. */
-  return rc < 0 ? rc : journal_note(r->journal, path, JOURNAL_COMMITTED, NULL, &ref, e);
+  return rc < 0 ? rc
+                : journal_note(r->journal, path, JOURNAL_COMMITTED, NULL, &ref,
+                               parts_of(r, g, c, m), e);
 }
 
 /* Adds advice about a commit that cannot be restored: its data does not mend itself. */

@@ -148,6 +148,7 @@ static int compare_part(struct held *h, const runlog_commit *c, recover_standing
   }
   u->standing = standing;
   u->by_manifest = true;
+  u->parts = h->run->ranks.world;
   return 1;
 }
 
@@ -442,8 +443,14 @@ static int check_more(run *r, survey_unit *u, const detect_unit *facts, const jo
 static void stand_alone(const run *r, survey_unit *u, const journal_unit *known) {
   const char *log = known->commit.log;
   const journal_log *from = *log ? journal_known_log(r->journal, log) : NULL;
+  const bool elsewhere = from && strcmp(from->target, r->places.target_text) != 0;
   u->standing = RECOVER_ALONE;
-  if (from && strcmp(from->target, r->places.target_text) != 0)
+  u->parts = run_others_parts(r, known, &u->fingerprint);
+  if (u->parts)
+    snprintf(u->reason, sizeof u->reason, "it is one of %u ranks' parts%s%.190s",
+             (unsigned)u->parts, elsewhere ? ", and was saved to " : "",
+             elsewhere ? from->target : "");
+  else if (elsewhere)
     snprintf(u->reason, sizeof u->reason, "it was saved to %.200s", from->target);
   else
     snprintf(u->reason, sizeof u->reason, "it was not committed by all ranks");
@@ -459,7 +466,9 @@ int survey_unit_judge(run *r, survey_unit *u, const detect_unit *facts, surround
     rc = check_alone(r, u, facts, &known, around, &why);
   else if (rc > 0)
     rc = check_more(r, u, facts, &known, around, &why);
-  if (rc == 0 && u->standing == RECOVER_WHOLE && r->ranks.world > 1) stand_alone(r, u, &known);
+  if (rc == 0 && u->standing == RECOVER_WHOLE &&
+      (r->ranks.world > 1 || run_others_parts(r, &known, &u->fingerprint)))
+    stand_alone(r, u, &known);
   /* Beside a job that runs (`watch`) a unit may go; one that is too deep to save stops no other. */
   if (rc == ERR_RETIRED || rc == ERR_NOENT || rc == ERR_LIMIT) {
     u->standing = RECOVER_UNPROVEN;

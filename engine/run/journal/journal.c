@@ -95,6 +95,13 @@ static void put_flushed(journal *j, const char *path, bool flushed) {
   if (there) j->units[at].flushed = flushed && j->units[at].state > JOURNAL_OPEN;
 }
 
+/* Of an older version, or of one that saves alone, a line says nothing. */
+static void put_parts(journal *j, const char *path, int64_t parts) {
+  bool there;
+  size_t at = place_of(j, path, &there);
+  if (there) j->units[at].parts = parts > 1 && parts <= UINT32_MAX ? (uint32_t)parts : 0;
+}
+
 static void drop_unit(journal *j, const char *path) {
   bool there;
   size_t at = place_of(j, path, &there);
@@ -189,6 +196,7 @@ static int unit_line(const journal_unit *u, const char *state, buf *out, err *e)
   }
   if (line && u->watched) json_object_set_new(line, "watched", json_true());
   if (line && u->flushed) json_object_set_new(line, "flushed", json_true());
+  if (line && u->parts) json_object_set_new(line, "parts", json_integer((json_int_t)u->parts));
   if (line && u->result)
     json_object_set_new(line, u->named ? "named" : "result", json_string(u->result));
   return add_line(line, out, e);
@@ -273,6 +281,8 @@ static int fold_unit(journal *j, const json_t *line) {
   if (rc == 0 && clear && strcmp(state, "gone") != 0) rc = put_result(j, path, result, named);
   if (rc == 0 && clear) put_watched(j, path, json_is_true(json_object_get(line, "watched")));
   if (rc == 0 && clear) put_flushed(j, path, json_is_true(json_object_get(line, "flushed")));
+  if (rc == 0 && clear)
+    put_parts(j, path, (int64_t)json_integer_value(json_object_get(line, "parts")));
   free(path);
   return rc;
 }
@@ -497,9 +507,10 @@ static int append_unit(journal *j, const char *path, bool flush, err *e) {
 }
 
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
-                 const runlog_ref *commit, err *e) {
+                 const runlog_ref *commit, uint32_t parts, err *e) {
   int rc = put_unit(j, path, state, fingerprint, commit);
   if (rc < 0) return err_set(e, rc, "journal: out of memory");
+  put_parts(j, path, parts);
   put_watched(j, path, state == JOURNAL_OPEN);
   return append_unit(j, path, state != JOURNAL_OPEN, e);
 }

@@ -35,6 +35,9 @@ typedef struct journal_unit {
   bool named;        /* that result named it */
   bool watched;      /* OPEN: it was begun on this boot, while a run watched */
   bool flushed;      /* COMPLETE, COMMITTED: its files were flushed, as they were then */
+  uint32_t
+      parts; /* more than 1: so many ranks save it together, and what is here is one's part; else it is all
+                   * here, or a ckpt-lua of before noted it, and nobody knows */
 } journal_unit;
 
 typedef struct journal_child {
@@ -83,12 +86,12 @@ const journal_log *journal_known_log(const journal *j, const char *log);
 typedef int journal_here(void *ctx, const journal_unit *u, err *e); /* 1: yes, 0: no */
 int journal_keep_here(journal *j, journal_here *here, void *ctx, err *e);
 
-/* Appends a record. `commit` may be NULL: none. A committed unit without a fingerprint (NULL) was
- * just restored, so its bytes were checked and flushed: only its size and times are left to compare.
+/* Appends a record. `commit` may be NULL: none. `parts`: as in journal_unit. A committed unit without a
+ * fingerprint (NULL) was just restored, so its bytes were checked and flushed: only its size and times are left to compare.
  * The lines about complete and committed units are flushed before the call returns. After an error
  * the record is remembered here, and goes to the disk with the next one that works. */
 int journal_note(journal *j, const char *path, journal_state state, const digest *fingerprint,
-                 const runlog_ref *commit, err *e);
+                 const runlog_ref *commit, uint32_t parts, err *e);
 /* Notes what was reported for a unit (NULL: nothing), which stays with its record whatever becomes of
  * the unit, until it is gone. It is not flushed. */
 int journal_note_result(journal *j, const char *path, const char *result, bool named, err *e);

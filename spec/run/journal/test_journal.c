@@ -59,7 +59,7 @@ static void note(journal *j, const char *path, journal_state state, int seed, ui
   err e = {0};
   digest d = print_of(seed);
   runlog_ref ref = ref_of(commit);
-  if (journal_note(j, path, state, state == JOURNAL_OPEN ? NULL : &d, &ref, &e) < 0)
+  if (journal_note(j, path, state, state == JOURNAL_OPEN ? NULL : &d, &ref, 1, &e) < 0)
     fail_msg("%s", e.text);
 }
 
@@ -260,7 +260,7 @@ static void note_some_flushed(journal *j) {
   note(j, "committed", JOURNAL_COMPLETE, 2, RUNLOG_NONE);
   note_flushed(j, "committed", 2);
   note(j, "committed", JOURNAL_COMMITTED, 2, 9);
-  assert_int_equal(journal_note(j, "restored", JOURNAL_COMMITTED, NULL, &nine, NULL), 0);
+  assert_int_equal(journal_note(j, "restored", JOURNAL_COMMITTED, NULL, &nine, 1, NULL), 0);
   note(j, "restored", JOURNAL_COMMITTED, 3, 9);
 }
 
@@ -344,7 +344,7 @@ static void what_the_target_at_hand_has_not_is_complete_and_no_more(void **unuse
   note(j, "open", JOURNAL_OPEN, 0, RUNLOG_NONE);
   note(j, "whole", JOURNAL_COMPLETE, 3, RUNLOG_NONE);
   runlog_ref ref = ref_of(5);
-  assert_int_equal(journal_note(j, "restored", JOURNAL_COMMITTED, NULL, &ref, NULL), 0);
+  assert_int_equal(journal_note(j, "restored", JOURNAL_COMMITTED, NULL, &ref, 1, NULL), 0);
   assert_int_equal(journal_keep_here(j, here_if_of_an_even_entry, &asked, NULL), 0);
   assert_int_equal(asked, 3);
   must_be(j, "elsewhere", JOURNAL_COMPLETE, 1, 3);
@@ -559,7 +559,7 @@ static void after_a_note_that_failed_the_next_one_writes_both(void **unused) {
       note(j, "before", JOURNAL_COMPLETE, 0, RUNLOG_NONE);
       io_fault_short_writes(fault, most ? 20 : 0);
       io_fault_once(fault, CALL_ANY, n, ENOSPC);
-      int rc = journal_note(j, "a", JOURNAL_COMPLETE, &d, NULL, &e);
+      int rc = journal_note(j, "a", JOURNAL_COMPLETE, &d, NULL, 1, &e);
       bool over = io_fault_failed(fault, CALL_ANY) == 0;
       assert_int_equal(rc, over ? 0 : ERR_NOSPACE);
       io_fault_once(fault, CALL_ANY, 0, 0);
@@ -587,6 +587,67 @@ static void proofs_are_flushed_before_the_call_returns(void **unused) {
   journal_note_child(j, 1, 1, 1, NULL);
   assert_int_equal(io_fault_count(fault, CALL_FDATASYNC), 3);
   journal_close(j);
+}
+
+/* ---- parts of ranks ---- */
+
+static void note_part(journal *j, const char *path, journal_state state, uint32_t parts) {
+  digest d = print_of(1);
+  runlog_ref ref = ref_of(3);
+  assert_int_equal(
+      journal_note(j, path, state, state == JOURNAL_OPEN ? NULL : &d, &ref, parts, NULL), 0);
+}
+
+static uint32_t parts_of(const journal *j, const char *path) {
+  return journal_find(j, path).parts;
+}
+
+static void that_it_is_one_ranks_part_is_kept_with_each_record(void **unused) {
+  digest d = print_of(1);
+  journal *j = open_it();
+  note_part(j, "open", JOURNAL_OPEN, 4);
+  note_part(j, "part", JOURNAL_COMMITTED, 4);
+  note_part(j, "whole", JOURNAL_COMMITTED, 1);
+  note_part(j, "was", JOURNAL_COMPLETE, 4);
+  note_part(j, "was", JOURNAL_COMMITTED, 1);
+  assert_int_equal(journal_note_result(j, "part", "{}", false, NULL), 0);
+  assert_int_equal(journal_note_flushed(j, "part", &d, NULL), 0);
+  journal_close(j);
+  for (int i = 0; i < 2; i++) { /* by its lines, and by those that were written anew */
+    j = open_it();
+    assert_int_equal(parts_of(j, "open"), 4);
+    assert_int_equal(parts_of(j, "part"), 4);
+    assert_int_equal(parts_of(j, "whole"), 0);
+    assert_int_equal(parts_of(j, "was"), 0);
+    journal_close(j);
+  }
+}
+
+static void that_it_is_a_part_outlives_a_reboot(void **unused) {
+  journal *j = open_it();
+  note_part(j, "part", JOURNAL_COMPLETE, 4);
+  journal_close(j);
+  j = open_on(io_unflushed(), "another boot");
+  assert_int_equal(journal_find(j, "part").state, JOURNAL_OPEN);
+  assert_int_equal(parts_of(j, "part"), 4);
+  journal_close(j);
+}
+
+static void what_is_no_number_of_ranks_says_nothing(void **unused) {
+  static const char *const said[] = {"-1", "0", "1", "4294967296", "\"4\"", "4.5", "true"};
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+    char text[400];
+    snprintf(text, sizeof text,
+             HEAD
+             "{\"commit\":-1,\"fingerprint\":\"05a3003cc342acf8f806d8a46631372f\",\"parts\":%s,"
+             "\"path\":\"a\",\"state\":\"complete\",\"type\":\"unit\"}\n",
+             said[i]);
+    write_file(file, text);
+    journal *j = open_it();
+    assert_int_equal(journal_find(j, "a").state, JOURNAL_COMPLETE);
+    assert_int_equal(parts_of(j, "a"), 0);
+    journal_close(j);
+  }
 }
 
 /* ---- size ---- */
@@ -684,6 +745,9 @@ int main(void) {
       T(when_any_call_of_an_opening_fails_the_old_one_stays_readable),
       T(after_a_note_that_failed_the_next_one_writes_both),
       T(proofs_are_flushed_before_the_call_returns),
+      T(that_it_is_one_ranks_part_is_kept_with_each_record),
+      T(that_it_is_a_part_outlives_a_reboot),
+      T(what_is_no_number_of_ranks_says_nothing),
       T(ten_thousand_units_are_noted_and_read_back),
       T(in_a_run_that_goes_on_for_ever_it_does_not_grow_for_ever),
   };
