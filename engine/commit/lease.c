@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "prims/proc.h"
+
 enum { LEASE_BYTES_MAX = 64 << 10, FORMAT = 1, READER = 1 };
 
 /* The text of a lease. */
@@ -130,9 +132,24 @@ static void name_holder(const holder *h, char *out, size_t room) {
   buf_free(&who);
 }
 
-static int held(const holder *h, int64_t age_s, err *e) {
+/* Another one may have renewed the lease since the newest term. */
+static bool is_gone(const runlog_term *term, const holder *h, const runlog_writer *who) {
+  return h->known && h->term == term->n && h->pid == term->writer.pid &&
+         lease_writer_gone(&term->writer, who);
+}
+
+static int held(const runlog_term *term, const holder *h, const runlog_writer *me, int64_t age_s,
+                err *e) {
   char who[ERR_TEXT_MAX / 2 + 1];
   name_holder(h, who, sizeof who);
+  if (is_gone(term, h, me))
+    return err_set(
+        e, ERR_HELD,
+        "the last writer's process is gone, and its lease stands: %s; renewed %" PRId64
+        " s ago, it ends in %" PRId64
+        " s. With its directory, and its state %.200s, a start goes on at once; elsewhere "
+        "`take_over` does, and `wait_lease` waits",
+        who, age_s, LEASE_LIFE_S - age_s, term->writer.state);
   return err_set(e, ERR_HELD,
                  "another writer is alive: %s; its lease was renewed %" PRId64
                  " s ago. Try again in %" PRId64
@@ -148,6 +165,12 @@ bool lease_is_ours(const runlog_writer *old, const runlog_writer *who) {
   return same(who->job, old->job) || same(who->launch, old->launch) ||
          (same(who->place, old->place) && same(who->boot, old->boot) &&
           strcmp(who->machine, old->machine) == 0);
+}
+
+bool lease_writer_gone(const runlog_writer *old, const runlog_writer *who) {
+  return same(who->boot, old->boot) && same(who->pids, old->pids) && same(who->host, old->host) &&
+         strcmp(who->machine, old->machine) == 0 && old->pid > 0 && old->pid <= INT32_MAX &&
+         proc_gone((pid_t)old->pid, old->start);
 }
 
 /* True if that writer's machine was booted since: it is gone then, unless another machine has the
@@ -236,8 +259,8 @@ static bool says_over(const standing *now, const lease_wait *wait, store *s) {
 /* Waits until the lease is released or runs out, whoever renews it meanwhile, until the scheduler
  * says that its job is over, or the time is. It is looked at soon at first, since most writers that
  * one waits for are about to end. */
-static int await_other(store *s, const char *prefix, uint64_t term, standing *now,
-                       const lease_wait *wait, err *e) {
+static int await_other(store *s, const char *prefix, const runlog_term *term,
+                       const runlog_writer *me, standing *now, const lease_wait *wait, err *e) {
   enum { LOOK_S = 30 };
   const int64_t second = 1000000000;
   char who[ERR_TEXT_MAX / 2 + 1];
@@ -250,13 +273,15 @@ static int await_other(store *s, const char *prefix, uint64_t term, standing *no
   }
   name_holder(&now->by, who, sizeof who);
   log_say(&s->log, LOG_WARN,
-          "another writer is alive: %s; its lease was renewed %" PRId64
+          "%s: %s; its lease was renewed %" PRId64
           " s ago. Its end is waited for, for up to %" PRId64 " s (`take_over` goes on at once)",
+          is_gone(term, &now->by, me) ? "the last writer's process is gone, and its lease stands"
+                                      : "another writer is alive",
           who, LEASE_LIFE_S - now->left_s, left);
   if (wait->begins) wait->begins(wait->ctx, left, true);
   while (rc == 0 && now->left_s > 0 && left > 0) {
     rc = nap(s, pause < left ? pause : left, e);
-    if (rc == 0) rc = look_at(s, prefix, term, now, e);
+    if (rc == 0) rc = look_at(s, prefix, term->n, now, e);
     if (rc == 0 && now->left_s > 0 && says_over(now, wait, s)) now->left_s = 0;
     pause = 2 * pause < LOOK_S ? 2 * pause : LOOK_S;
     left = (wait->until_ns - s->io->now(s->io, IO_MONO) + second - 1) / second;
@@ -272,8 +297,8 @@ int lease_check(store *s, const char *prefix, const runlog_term *term, const run
   if (rc == 0 && now.left_s > 0 && is_rebooted(&term->writer, who))
     rc = await_end(s, prefix, term->n, &now, same(who->host, term->writer.host), wait, e);
   if (rc == 0 && now.left_s > 0 && wait && wait->until_ns)
-    rc = await_other(s, prefix, term->n, &now, wait, e);
-  if (rc == 0 && now.left_s > 0) rc = held(&now.by, LEASE_LIFE_S - now.left_s, e);
+    rc = await_other(s, prefix, term, who, &now, wait, e);
+  if (rc == 0 && now.left_s > 0) rc = held(term, &now.by, who, LEASE_LIFE_S - now.left_s, e);
   holder_free(&now.by);
   return rc;
 }

@@ -35,12 +35,17 @@ typedef struct lease_wait {
  * the lease is waited for (`wait` is told, NULL: nobody): 0 when it is over, ERR_CANCELED. So is that of
  * any other writer until `wait->until_ns`, or until `wait->over` says that its job is over. Otherwise
  * ERR_HELD, with a text that names the holder, the lease's age, when to come back, and what else can be
- * done. */
+ * done. Of a writer that is surely gone it says so, and holds all the same: what it had not saved is in its own
+ * directory, and who begins elsewhere goes on without it. */
 int lease_check(store *s, const char *prefix, const runlog_term *term, const runlog_writer *who,
                 bool take_over, const lease_wait *wait, err *e);
 
 /* True if the newest term's writer says that it is the same job, started again. */
 bool lease_is_ours(const runlog_writer *old, const runlog_writer *who);
+
+/* True if the writer of the newest term is surely gone: it ran on this boot, among the very processes that we see
+ * (a container on this host has numbers of its own), and no process is it. False: nobody knows. */
+bool lease_writer_gone(const runlog_writer *old, const runlog_writer *who);
 
 /* Tells the time by the store's own clock: that of an object made just now below
  * <prefix>/.ckpt/. */

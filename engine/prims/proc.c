@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,26 @@ int proc_boot_id(char out[PROC_BOOT_MAX], err *e) {
   }
   out[strcspn(out, "\n")] = 0;
   return out[0] ? 0 : err_set(e, ERR_FORMAT, "%s is empty", path);
+}
+
+/* "pid:[4026531836]"; "" where the kernel has no such namespaces. */
+static int name_space(const char *path, char *out, size_t room) {
+  ssize_t len = readlink(path, out, room - 1);
+  if (len < 0 && errno != ENOENT) return 0;
+  out[len < 0 ? 0 : len] = 0;
+  return (size_t)(len + 1) < room;
+}
+
+int proc_space(char out[PROC_SPACE_MAX]) {
+  char self[32], pids[PROC_SPACE_MAX / 2], times[PROC_SPACE_MAX / 2];
+  out[0] = 0;
+  ssize_t len = readlink("/proc/self", self, sizeof self - 1);
+  self[len < 0 ? 0 : len] = 0;
+  if (strtol(self, NULL, 10) != (long)getpid()) return 0;
+  if (!name_space("/proc/self/ns/pid", pids, sizeof pids) || !pids[0]) return 0;
+  if (!name_space("/proc/self/ns/time", times, sizeof times)) return 0;
+  snprintf(out, PROC_SPACE_MAX, "%s %s", pids, times);
+  return 1;
 }
 
 int proc_machine(char out[PROC_MACHINE_MAX]) {
@@ -142,6 +163,16 @@ int proc_alive(pid_t pid, uint64_t start) {
   /* A process that we cannot look at counts as alive: taking what a live process holds does more
    * harm than waiting. */
   return rc < 0 || now == start;
+}
+
+bool proc_gone(pid_t pid, uint64_t start) {
+  char path[64], text[STAT_MAX];
+  stat_line now = {0};
+  if (pid <= 0) return false;
+  if (kill(pid, 0) < 0 && errno == ESRCH) return true;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  if (read_some(path, text, sizeof text) <= 0) return false;
+  return !parse_stat(text, &now) || now.start != start;
 }
 
 /* Reads its argv. If a process wrote over the end of it, the kernel goes on into the environment,

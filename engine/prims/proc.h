@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 
-enum { PROC_BOOT_MAX = 64, PROC_MACHINE_MAX = 64, PROC_NAME_MAX = 256 };
+enum { PROC_BOOT_MAX = 64, PROC_MACHINE_MAX = 64, PROC_NAME_MAX = 256, PROC_SPACE_MAX = 128 };
 
 /* Reads the id of this boot of the machine (/proc/sys/kernel/random/boot_id). */
 int proc_boot_id(char out[PROC_BOOT_MAX], err *e);
@@ -25,6 +25,15 @@ int proc_identity(pid_t pid, uint64_t *start, pid_t *sid, err *e);
 /* Returns 1 if this very process (same start time) lives, else 0. It is 1 also when it cannot be
  * looked up (no descriptor left, no /proc). */
 int proc_alive(pid_t pid, uint64_t start);
+
+/* Returns true only if that process is surely gone: no process has its number, or another one, or it is a zombie.
+ * One that is hidden from us is not. Both must be of one space (below): else the number is another one's. */
+bool proc_gone(pid_t pid, uint64_t start);
+
+/* Names the space in which our pids and start times hold on this boot, by its namespaces: 1; 0 and "" if
+ * that is not known: there is no /proc, or it is that of another namespace. A namespace that is gone may leave its name to a new
+ * one; then all its processes are gone, too. */
+int proc_space(char out[PROC_SPACE_MAX]);
 
 /* Reads the id of this machine (/etc/machine-id), not to be shown to others as it is: 1; 0 and ""
  * if it has none, as many containers. */

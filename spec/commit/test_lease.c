@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commit/lease.h"
+#include "prims/proc.h"
 #include "store_lossy.h"
 #include "tmpdir.h"
 
@@ -152,6 +154,67 @@ static void the_same_job_takes_over_at_once(void **state) {
   assert_int_equal(check(s, &blank, &blank, false, NULL), ERR_HELD);
   runlog_term nameless = on_machine(blank, "", "B", "P");
   assert_int_equal(check(s, &nameless, &nameless, false, NULL), 0);
+  store_close(s);
+}
+
+/* A process that has ended, under a number that is nobody's or another one's by now. */
+static runlog_term of_dead(runlog_term t, const char *place) {
+  t = on_machine(t, "M", "B", place);
+  snprintf(t.writer.pids, sizeof t.writer.pids, "N");
+  t.writer.pid = getpid();
+  t.writer.start = 1; /* we have begun later */
+  return t;
+}
+
+static void that_its_process_is_gone_is_said_of_the_same_space_alone(void **state) {
+  store *s = open_store("mem://lease");
+  runlog_term old = of_dead(term_of("one", "", "H", "/s"), "P1");
+  runlog_term me = of_dead(term_of("two", "", "H", "/t"), "P2");
+  err e = {0};
+  renew(s, &old);
+  pass(300);
+  assert_int_equal(check(s, &old, &me, false, &e), ERR_HELD);
+  assert_null(strstr(e.text, "alive"));
+  assert_non_null(strstr(e.text, "the last writer's process is gone"));
+  assert_non_null(strstr(e.text, "in 600 s"));
+  assert_non_null(strstr(e.text, "its state /s"));
+  assert_non_null(strstr(e.text, "`take_over`"));
+  assert_int_equal(check(s, &old, &me, true, &e), 0);
+  runlog_term others[6];
+  for (size_t i = 0; i < 6; i++) others[i] = me;
+  strcpy(others[0].writer.pids, "another");
+  strcpy(others[1].writer.pids, "");
+  strcpy(others[2].writer.boot, "another");
+  strcpy(others[3].writer.host, "another");
+  strcpy(others[4].writer.machine, "another");
+  strcpy(others[5].writer.boot, "");
+  for (size_t i = 0; i < 6; i++) {
+    if (i == 2 || i == 5) strcpy(others[i].writer.machine, "x"); /* or its end is waited for */
+    assert_int_equal(check(s, &old, &others[i], false, &e), ERR_HELD);
+    assert_non_null(strstr(e.text, "another writer is alive"));
+  }
+  /* One of an older version says nothing of its space. */
+  runlog_term older = old;
+  older.writer.pids[0] = 0;
+  assert_int_equal(check(s, &older, &me, false, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "another writer is alive"));
+  store_close(s);
+}
+
+static void of_one_that_lives_or_whose_lease_is_another_ones_it_is_not_said(void **state) {
+  store *s = open_store("mem://lease");
+  runlog_term old = of_dead(term_of("one", "", "H", "/s"), "P1");
+  runlog_term me = of_dead(term_of("two", "", "H", "/t"), "P2");
+  err e = {0};
+  runlog_term alive = old;
+  assert_int_equal(proc_identity(getpid(), &alive.writer.start, NULL, NULL), 0);
+  renew(s, &alive);
+  assert_int_equal(check(s, &alive, &me, false, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "another writer is alive"));
+  runlog_term newer = old; /* whose lease an older one has just put its own over */
+  newer.n = old.n + 1;
+  assert_int_equal(check(s, &newer, &me, false, &e), ERR_HELD);
+  assert_non_null(strstr(e.text, "another writer is alive"));
   store_close(s);
 }
 
@@ -430,6 +493,8 @@ int main(void) {
       cmocka_unit_test(somebody_else_waits_while_the_lease_is_renewed),
       cmocka_unit_test(a_lease_from_the_future_counts_as_fresh),
       cmocka_unit_test(the_same_job_takes_over_at_once),
+      cmocka_unit_test(that_its_process_is_gone_is_said_of_the_same_space_alone),
+      cmocka_unit_test(of_one_that_lives_or_whose_lease_is_another_ones_it_is_not_said),
       cmocka_unit_test(after_a_reboot_the_lease_is_waited_for),
       cmocka_unit_test(a_wait_for_another_boot_does_not_claim_that_it_was_this_machine),
       cmocka_unit_test(a_wait_for_a_lease_can_be_canceled),

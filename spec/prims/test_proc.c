@@ -206,6 +206,32 @@ static void become_sleep(void *arg) {
   _exit(1);
 }
 
+static void only_who_is_surely_gone_is_gone(void **state) {
+  uint64_t start;
+  pid_t child = spawn();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  assert_int_equal(proc_identity(child, &start, NULL, NULL), 0);
+  assert_false(proc_gone(child, start));
+  assert_true(proc_gone(child, start + 1)); /* its number is another one's by now */
+  assert_false(proc_gone(0, start));
+  assert_false(proc_gone(-1, start));
+  kill(child, SIGKILL);
+  while (!proc_gone(child, start)) nap(); /* a zombie */
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  forget_child(child);
+  assert_true(proc_gone(child, start));
+}
+
+static void who_sees_its_own_numbers_knows_their_space(void **state) {
+  char ours[PROC_SPACE_MAX], again[PROC_SPACE_MAX];
+  assert_int_equal(proc_space(ours), 1);
+  assert_int_equal(proc_space(again), 1);
+  assert_string_equal(ours, again);
+  assert_int_equal(strncmp(ours, "pid:[", 5), 0);
+}
+
 static void only_the_exact_entry_counts(void **state) {
   char exact[64], longer[64], shorter[64], prefixed[64];
   snprintf(exact, sizeof exact, "CKPT_SPEC=%s", marker);
@@ -518,6 +544,8 @@ int main(int argc, char **argv) {
       TEST(a_session_is_read),
       TEST(a_zombie_is_dead),
       TEST(a_process_whose_first_thread_has_ended_lives),
+      TEST(only_who_is_surely_gone_is_gone),
+      TEST(who_sees_its_own_numbers_knows_their_space),
       TEST(only_the_exact_entry_counts),
       TEST(a_path_counts_as_a_whole),
       TEST(the_machine_has_an_id_or_none),

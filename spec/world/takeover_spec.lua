@@ -9,18 +9,27 @@ local sh, read, write, await = support.sh, support.read, support.write, support.
 
 local RUN = " CKPT run --run one --dir @/w/out --to @/store --settle 0 --grace 1 "
 
--- A run that commits a checkpoint and is killed with its job: its lease stays.
-local function kill_one()
+-- A run that commits a checkpoint and is killed with its job: its lease stays. `in_front` of it
+-- stands what gives it a space of processes of its own; then it is ended with that.
+local function kill_one(in_front)
   sh(at("mkdir -p @/w/out"))
   write(at("@/job.sh"), at([[
     mkdir $CKPT_DIR/.new; echo w >$CKPT_DIR/.new/model.bin; mv $CKPT_DIR/.new $CKPT_DIR/checkpoint-1
     echo $PPID >@/runner.new; mv @/runner.new @/runner
     exec sleep 60]]))
-  os.execute(at(RUN .. "-- sh @/job.sh </dev/null >@/first.txt 2>&1 &"))
+  local begin = in_front and "echo $$ >@/space; exec " .. in_front or ""
+  os.execute(at("(" .. begin .. RUN .. "-- sh @/job.sh) </dev/null >@/first.txt 2>&1 &"))
   await("the commit", function()
     return (read(at("@/first.txt")) or ""):find("committed checkpoint-1", 1, true)
   end)
-  support.kill(read(at("@/runner")):match("%d+"))
+  support.kill((read(at("@/space")) or read(at("@/runner"))):match("%d+"))
+end
+
+-- A start of the same run in another directory, behind `in_front`.
+local function elsewhere(in_front, args)
+  sh(at("mkdir -p @/other/out"))
+  return sh(at(in_front .. " CKPT run --run one --dir @/other/out --to @/store --settle 0 " ..
+    "--grace 1 " .. (args or "") .. " -- true"))
 end
 
 -- Below a mount namespace in which `mounts` were made.
@@ -121,6 +130,37 @@ describe("the target of a run that was killed", function()
       local ended = function() return read(at("@/" .. n .. ".code")) end
       assert.are.equal("0\n", await("the end of " .. n, ended, 30), said(n))
     end
+  end)
+
+  it("is refused elsewhere, and it is said that its process is gone, and what goes on", function()
+    kill_one()
+    local text, code = elsewhere ""
+    assert.are.equal(11, code, text)
+    has(text, "the last writer's process is gone, and its lease stands")
+    has(text, at "its state @/w/out.ckpt")
+    place.lacks(text, "is alive")
+    text, code = elsewhere("", "--wait-lease 1s")
+    assert.are.equal(11, code, text)
+    place.lacks(text, "is alive")
+    text, code = elsewhere("", "--take-over")
+    assert.are.equal(0, code, text)
+  end)
+
+  -- Its number is nobody's, or another one's, in each other space: that tells nothing.
+  it("is not called gone by who does not see its process", function()
+    local APART = "unshare -p -f --kill-child --mount-proc"
+    if not needs(APART .. " true") then return end
+    kill_one()
+    for _, in_front in ipairs { APART, "unshare -p -f --kill-child" } do
+      local text, code = elsewhere(in_front)
+      assert.are.equal(11, code, text)
+      has(text, "another writer is alive")
+    end
+    sh(at("rm -r @/w @/store @/runner @/first.txt"))
+    kill_one(APART)
+    local text, code = elsewhere ""
+    assert.are.equal(11, code, text)
+    has(text, "another writer is alive")
   end)
 
   it("is refused to another machine, which does not wait", function()

@@ -55,6 +55,9 @@ typedef struct runlog_writer {
   /* Digests of the machine's id and of the state directory's (identity.h); "": not known. A log of
    * 1.0 has neither. */
   char machine[RUNLOG_DIGEST_MAX], place[RUNLOG_DIGEST_MAX];
+  char pids
+      [RUNLOG_DIGEST_MAX]; /* digest of the space in which `pid` and `start` hold on that boot (proc_space());
+                                  * "": not known */
   char flags[RUNLOG_DIGEST_MAX]; /* digest of the job's command with its flags; "": not known */
   bool epochs;    /* it asks for a later epoch after each entry (runlog_epoch.h); set by who opens a
                 * term */

@@ -103,6 +103,7 @@ int runlog_get_writer(const json_t *object, const char *what, runlog_writer *w, 
   if (rc == 0) rc = runlog_get_world(object, what, &w->world, e);
   runlog_opt_digest(object, "machine", w->machine);
   runlog_opt_digest(object, "place", w->place);
+  runlog_opt_digest(object, "pids", w->pids);
   runlog_opt_digest(object, "flags", w->flags);
   w->any_flags = json_is_true(json_object_get(object, "any_flags"));
   w->epochs = json_is_true(json_object_get(object, "epochs"));
@@ -269,6 +270,7 @@ void runlog_set_writer(json_t *object, const runlog_writer *w, int *bad) {
   js_set(object, "state", js_name_new(w->state), bad);
   if (*w->machine) js_set(object, "machine", json_string(w->machine), bad);
   if (*w->place) js_set(object, "place", json_string(w->place), bad);
+  if (*w->pids) js_set(object, "pids", json_string(w->pids), bad);
   if (*w->flags) js_set(object, "flags", json_string(w->flags), bad);
   if (w->any_flags) js_set(object, "any_flags", json_true(), bad);
   if (w->epochs) js_set(object, "epochs", json_true(), bad);

@@ -173,9 +173,13 @@ static int await(view *v, look *l, err *e) {
   int rc = 0;
   if (left <= 0) return 0;
   log_say(r->env->log, LOG_WARN,
-          "\"%s\" has checkpoints of this run, and another writer is alive: host %s, pid %" PRId64
+          "\"%s\" has checkpoints of this run, and %s: host %s, pid %" PRId64
           ". Its end is waited for, for up to %" PRId64 " s (`take_over` goes on at once)",
-          l->first->group.prefix, who->host, who->pid, left);
+          l->first->group.prefix,
+          lease_writer_gone(who, &r->group_env.writer)
+              ? "the last writer's process is gone, and its lease stands"
+              : "another writer is alive",
+          who->host, who->pid, left);
   run_leases_say(r, left);
   while (rc == 0 && l->held > 0 && left > 0) {
     rc = nap(r, pause < left ? pause : left, e);

@@ -354,7 +354,7 @@ int places_find(const io *io, const char *dir, const char *state, places *p, err
 
 /* Makes a digest of an id, which others may compare, and not learn. */
 static int digest_of_id(const char *what, const char *id, char out[RUNLOG_DIGEST_MAX], err *e) {
-  char text[PROC_MACHINE_MAX + 64], hex[HASH_HEX_MAX];
+  char text[PROC_SPACE_MAX + 64], hex[HASH_HEX_MAX];
   out[0] = 0;
   if (!*id) return 0;
   int len = snprintf(text, sizeof text, "ckpt-lua %s %s", what, id);
@@ -364,9 +364,11 @@ static int digest_of_id(const char *what, const char *id, char out[RUNLOG_DIGEST
 }
 
 int places_name_writer(const places *p, runlog_writer *out, err *e) {
-  char machine[PROC_MACHINE_MAX];
+  char machine[PROC_MACHINE_MAX], space[PROC_SPACE_MAX];
   proc_machine(machine);
+  proc_space(space);
   int rc = digest_of_id("machine", machine, out->machine, e);
+  if (rc == 0) rc = digest_of_id("pids", space, out->pids, e);
   return rc < 0 ? rc : digest_of_id("state", p->state_id, out->place, e);
 }
 
