@@ -15,7 +15,7 @@ static uint64_t newest_of(const runlog_state *state) {
 
 const runlog_commit *run_starts_accused(const run_group *g, const starts *s, err *e) {
   const runlog_commit *c = NULL;
-  if (!g || !g->group.log || g->foreign) return NULL;
+  if (!g->group.log || g->foreign) return NULL;
   if (runlog_ref_find(g->group.log, &s->commit, &c, e) < 0) return NULL;
   const runlog_state *state = runlog_view(g->group.log);
   return c && c->life == RUNLOG_LIVE && !c->bad && newest_of(state) == s->newest ? c : NULL;

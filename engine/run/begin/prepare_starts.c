@@ -27,7 +27,7 @@ void prepare_judge_starts(struct prepare *p) {
     return;
   }
   run_group *g = s->failed >= r->bad_after ? run_group_find(r, s->group) : NULL;
-  const runlog_commit *c = run_starts_accused(g, s, &why);
+  const runlog_commit *c = g ? run_starts_accused(g, s, &why) : NULL;
   if (why.code < 0) log_say(r->env->log, LOG_WARN, "failed starts are not counted: %s", why.text);
   if (!c) return;
   const runlog_commit *next = prepare_other(p, g, c);
