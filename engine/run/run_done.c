@@ -82,7 +82,7 @@ static void on_committed(run *r, run_save *s) {
   if (!changed_since(r, s, &now)) {
     run_unit_durable(r, u);
     if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit,
-                     r->ranks.world, &e) < 0)
+                     s->job.all_here ? 1 : r->ranks.world, &e) < 0)
       log_say(r->env->log, LOG_WARN, "%s", e.text);
     run_result_committed(r, u);
   } else {

@@ -266,6 +266,13 @@ echo "from ${CKPT_RESUME##*/}."
     place.has(said, "weights 2 of 0 in 1\nweights 2 of 1 in 1")
   end)
 
+  it("are a task's alone to take to another target, where each rank has the same files", function()
+    local codes, said = launch(2, "--to store", "RANK=all; LAUNCH=one; " .. SAVE)
+    assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
+    place.has(alone(0, "--to storeX"), "from checkpoint-2.")
+    place.must_sh "test -e storeX/checkpoint-2/.ckpt-manifest.json"
+  end)
+
   it("are not those of another number of ranks to take to another target", function()
     local codes, said = launch(3, "--to store", SAVE)
     assert.are.same({ 0, 0, 0 }, codes, said[0] .. said[1] .. said[2])
