@@ -76,6 +76,17 @@ await() { until [ -e "$1" ]; do sleep 0.02; done; }
     assert.are.equal("not_durable", all.standing)
   end)
 
+  it("says that rank 0 has ended, of what that one had none of: no newer one is saved", function()
+    start(0, "exit 0")
+    start(1, "save 1; save 2")
+    local code, all, text = ended(1)
+    assert.are.equal(6, code, text)
+    place.has(text, "rank 0 has ended without saving it")
+    place.lacks(text, "let go for a newer one")
+    assert.are.equal("not_durable", all.standing)
+    assert.are.equal("checkpoint-2", all.not_durable[#all.not_durable].unit)
+  end)
+
   --- Another run has the state directory of rank `rank` until the file "end" is there.
   local function hold(rank)
     os.execute(("cd '%s' && '%s' run --ranks off --run other --dir out-%d --to other -- " ..

@@ -67,7 +67,7 @@ typedef enum job_outcome {
   JOB_PASSED_OVER, /* the same, since rank 0 saves a newer one instead */
   JOB_YIELDED,     /* on a rank but the first: rank 0 saves another unit first */
   JOB_WAITED,      /* a rank did not come within the whole --rank-wait */
-  JOB_FORSAKEN,    /* a rank that is missing has ended, so that none will come */
+  JOB_FORSAKEN,    /* a rank that is missing has ended, so that none will come; also rank 0 */
 } job_outcome;
 
 enum { JOB_COPY_MAX = 192 };

@@ -163,8 +163,8 @@ static int left_alone(job_work *w, int64_t since, err *e) {
   bool refused = told && was_refused(&said, w->job->plan.unit);
   ranks_said_free(&said);
   if (!told && vigil_now(w) - since < SAID_LATE) return 0;
-  w->job->outcome = refused ? JOB_LET_GO : JOB_PASSED_OVER;
-  return err_set(e, ERR_RETIRED, "rank 0 has ended without saving it");
+  w->job->outcome = refused ? JOB_LET_GO : JOB_FORSAKEN;
+  return err_set(e, refused ? ERR_RETIRED : ERR_TIMEOUT, "rank 0 has ended without saving it");
 }
 
 /* What is seen of rank 0's lease: that it was there, since when it is gone (0: it is not), and when it was

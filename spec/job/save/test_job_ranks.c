@@ -488,8 +488,8 @@ static void a_rank_that_comes_behind_a_newer_launch_hears_that_its_own_is_over(v
   write_part(&t->rank[1], "checkpoint-1", 1, "{}");
   make_job(&t->rank[1], "checkpoint-1");
   run_rank(&t->rank[1]);
-  assert_int_equal(t->rank[1].j->status, ERR_RETIRED);
-  assert_int_equal(t->rank[1].j->outcome, JOB_PASSED_OVER);
+  assert_int_equal(t->rank[1].j->status, ERR_TIMEOUT);
+  assert_int_equal(t->rank[1].j->outcome, JOB_FORSAKEN);
   if (!strstr(t->rank[1].j->error.text, "rank 0 has ended"))
     fail_msg("%s", t->rank[1].j->error.text);
   runlog_close(newer);
