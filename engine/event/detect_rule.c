@@ -199,12 +199,12 @@ void rule_builtin(const rules *r, const rule_facts *f, rule_verdict *v) {
   } else if (is_going(f) && !unproven) {
     decide_doubtful(r, f, "files-removed", "the last that happened in it was a removal", "", v);
   } else if (missing && f->several && f->ended && !unproven) {
-    decide_doubtful(r, f, "superset-missing", "all tasks have ended, and the one before it has ",
-                    f->lacks, v);
+    decide_doubtful(r, f, "superset-missing",
+                    "all tasks have ended, and unlike the one before it, it lacks ", f->lacks, v);
   } else if (f->marker && !missing && !f->dead) {
     after_quiet(f, clean ? 0 : marked_for(r, f), ask, f->marker, " is there", v);
   } else if (unproven && missing) {
-    decide_unproven(r, f, "superset-missing", "the one before it has ", f->lacks, v);
+    decide_unproven(r, f, "superset-missing", "unlike the one before it, it lacks ", f->lacks, v);
   } else if (unproven) {
     decide_unproven(r, f, "unproven", "nothing proves it whole", "", v);
   } else if (f->marker) {

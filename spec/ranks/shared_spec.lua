@@ -200,7 +200,7 @@ describe("tasks that write into one directory", function()
     local names = start_all(3, "--settle 0.5", script)
     assert.equal("3 0 0", codes(names))
     assert.equal("1:3", committed())
-    says(names[0], "NOT proven whole: checkpoint%-2 .*the one before it has shard%-2")
+    says(names[0], "NOT proven whole: checkpoint%-2 .*unlike the one before it, it lacks shard%-2")
   end)
 
   it("that was killed in the middle of a shard leave one that nothing proves whole", function()

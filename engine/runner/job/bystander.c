@@ -93,14 +93,23 @@ static int look(const options *o, const role *role, ready *out) {
   }
 }
 
+/* Where it is said relative to a working directory, two tasks may mean two places by one word. */
+static const char *full_path(const char *dir, char out[PATH_MAX]) {
+  char here[PATH_MAX];
+  const bool known = *dir != '/' && getcwd(here, sizeof here) &&
+                     snprintf(out, PATH_MAX, "%s/%s", here, dir) < PATH_MAX;
+  return known ? out : dir;
+}
+
 static int await_ready(const options *o, const role *role, const ckpt_place *place, ready *out) {
-  char beside[PATH_MAX];
+  char beside[PATH_MAX], full[PATH_MAX];
+  const char *dir = full_path(o->run.dir, full);
   int rc = look(o, role, out);
   if (rc > 0 && !out->failed) return 0;
   if (rc > 0) {
     report_error("task %u of %u: the first one could not make %s ready, and ended with %d: what it "
                  "said is in its own output (launch %s)",
-                 role->task, role->tasks, o->run.dir, out->failed, role->launch);
+                 role->task, role->tasks, dir, out->failed, role->launch);
     return out->failed;
   }
   if (rc < 0) {
@@ -111,20 +120,12 @@ static int await_ready(const options *o, const role *role, const ckpt_place *pla
   report_error(
       "task %u of %u: the first one did not make %s ready within %.0f s (--rank-wait; launch "
       "%s): is it alive, and was it given the same --dir%s%s%s",
-      role->task, role->tasks, o->run.dir, o->run.rank_wait_s, role->launch,
+      role->task, role->tasks, dir, o->run.rank_wait_s, role->launch,
       role->shared ? ", and does this host see the same directory? (--dir-is local)" : "?",
       apart ? " Nothing is beside it, so all tasks have to see the same --state, and this one has "
             : "",
       apart ? place->state : "");
   return EXIT_DEADLINE;
-}
-
-/* Where it is said relative to a working directory, two tasks may mean two places by one word. */
-static const char *full_path(const char *dir, char out[PATH_MAX]) {
-  char here[PATH_MAX];
-  const bool known = *dir != '/' && getcwd(here, sizeof here) &&
-                     snprintf(out, PATH_MAX, "%s/%s", here, dir) < PATH_MAX;
-  return known ? out : dir;
 }
 
 /* Nothing of what is written elsewhere would be saved, and nobody asks about it. What is not there under the
