@@ -198,7 +198,8 @@ static const char *why_running(const run *r, const run_unit *u, char *text, size
   const job_doing *doing = &u->save->job.doing;
   char missing[200];
   ranks_missing_text(doing->ranks, r->ranks.world, missing, sizeof missing);
-  if (!*missing) return "uploading";
+  const char *what = atomic_load(&doing->what);
+  if (!*missing) return what && strncmp(what, "waiting for ", 12) == 0 ? what : "uploading";
   int64_t waited = r->env->io->now(r->env->io, IO_MONO) - atomic_load(&doing->since);
   snprintf(text, room, "waiting for %s, %" PRId64 " of %" PRId64 " s", missing, waited / 1000000000,
            r->ranks.wait_ns / 1000000000);

@@ -28,8 +28,13 @@ void progress_begin_here(progress *p, bool quiet) {
 
 typedef struct sums {
   progress_sum sum;
-  char *name, *waits_for;
+  char *name, *waits_for, *holds;
 } sums;
+
+static bool is_wait(const char *reason) {
+  static const char wait[] = "waiting for ";
+  return reason && strncmp(reason, wait, sizeof wait - 1) == 0;
+}
 
 static void take(void *ctx, const ckpt_pending *p) {
   sums *s = ctx;
@@ -42,6 +47,7 @@ static void take(void *ctx, const ckpt_pending *p) {
   s->sum.total += p->bytes;
   s->sum.done += p->bytes - (p->bytes_left < p->bytes ? p->bytes_left : p->bytes);
   if (!s->name && p->unit) s->name = strdup(p->unit);
+  if (!s->holds && is_wait(p->reason)) s->holds = strdup(p->reason);
 }
 
 /* ---- rate ---- */
@@ -82,7 +88,10 @@ static void write_line(FILE *f, const progress *p, const progress_sum *s) {
   fputs(" of ", f);
   text_size(f, s->total);
   if (s->total > 0) fprintf(f, " (%.0f%%)", floor(100 * (double)s->done / (double)s->total));
-  if (p->rate >= 1) {
+  if (s->holds && s->done >= s->total) { /* no rate tells for how long */
+    fputs("; ", f);
+    text_plain(f, s->holds);
+  } else if (p->rate >= 1) {
     fputs(", ", f);
     text_size(f, (uint64_t)p->rate);
     fputs("/s, ", f);
@@ -196,7 +205,9 @@ void progress_look(progress *p, ckpt_run *run, double now) {
   ckpt_run_pending(run, take, &s);
   s.sum.name = s.name;
   s.sum.waits_for = s.waits_for;
+  s.sum.holds = s.holds;
   follow(p, &s.sum, now);
+  free(s.holds);
   free(s.name);
   free(s.waits_for);
 }

@@ -54,6 +54,7 @@ typedef struct progress_sum {
   unsigned begun, waiting; /* numbers of checkpoints */
   const char *name;        /* the first that moves, or NULL */
   const char *waits_for;   /* why the first that does not is waiting, or NULL */
+  const char *holds;       /* for whom the first waits that moves nothing any more, or NULL */
   uint64_t done, total;    /* bytes of those that have begun */
 } progress_sum;
 /* Writes one line without its end, at most `columns` wide (0: no limit). */

@@ -15,13 +15,14 @@ static struct {
   bool moves;
   uint64_t bytes, left;
   unsigned waiting, asked;
+  const char *reason; /* of the one that moves; NULL: "uploading" */
 } made;
 
 int ckpt_run_pending(ckpt_run *run, ckpt_pending_fn *fn, void *ctx) {
   made.asked++;
   ckpt_pending p = {.size = sizeof p,
                     .unit = "checkpoint-3",
-                    .reason = "uploading",
+                    .reason = made.reason ? made.reason : "uploading",
                     .bytes = made.bytes,
                     .bytes_left = made.left,
                     .begun = 1};
@@ -116,6 +117,20 @@ static void a_terminal_is_drawn_at_most_four_times_a_second(void **state) {
   progress_look(&p, NULL, 120);
   text = said();
   assert_string_equal(text + strlen(text) - 4, "\r\033[K"); /* and it is gone */
+}
+
+static void what_is_all_sent_and_waits_for_others_has_no_seconds_left(void **state) {
+  progress p;
+  progress_begin(&p, false, false, 0);
+  made.moves = true;
+  made.bytes = made.left = 191 << 20;
+  progress_look(&p, NULL, 100);
+  made.left = 0;
+  made.reason = "waiting for rank 1 of 2, 31 of 600 s";
+  progress_look(&p, NULL, 131);
+  assert_non_null(
+      strstr(said(), "191 MiB of 191 MiB (100%); waiting for rank 1 of 2, 31 of 600 s\n"));
+  assert_null(strstr(said(), "left"));
 }
 
 /* 8 parts of 8 MiB are sent side by side over a link of 5 MiB a second, and are acknowledged one
@@ -288,6 +303,7 @@ int main(void) {
       TEST(with_nothing_moving_there_is_no_wake_up),
       TEST(a_quick_save_draws_nothing),
       TEST(a_terminal_is_drawn_at_most_four_times_a_second),
+      TEST(what_is_all_sent_and_waits_for_others_has_no_seconds_left),
       TEST(a_rate_is_of_what_was_acknowledged_however_it_comes),
       TEST(elsewhere_a_line_comes_every_30_seconds),
       TEST(quiet_means_quiet),
