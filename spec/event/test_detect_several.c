@@ -87,7 +87,8 @@ static void what_lacks_a_file_of_the_one_before_is_unproven_when_all_have_ended(
   save(s, "checkpoint-2", 2);
   detect_writer_gone(s->d, true);
   sim_after(s, SIM_S, "checkpoint-2", DETECT_UNPROVEN);
-  assert_non_null(strstr(sim_unit(s, "checkpoint-2").reason, "unlike the one before it, it lacks shard-2"));
+  assert_non_null(
+      strstr(sim_unit(s, "checkpoint-2").reason, "unlike the one before it, it lacks shard-2"));
   assert_true(detect_due(s->d) == INT64_MAX);
 }
 
