@@ -13,6 +13,7 @@
 #include "processes.h"
 #include "program_named.h"
 #include "ready.h"
+#include "stale_sockets.h"
 #include "runner/cli/flags_named.h"
 #include "runner/cli/report.h"
 #include "runner/cli/words.h"
@@ -379,6 +380,7 @@ static void listen_for_results(session *s) {
   const char *path = ckpt_run_socket(s->run);
   if (*path && listener_open(&s->listener, path, text) != 0)
     report_warning("%s: this run cannot be asked or told results", text);
+  stale_sockets_remove(path);
 }
 
 static int begin(session *s, session_kind kind, const options *o, const role *role) {
