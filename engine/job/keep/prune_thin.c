@@ -6,24 +6,11 @@
 #include <string.h>
 
 #include "base/seconds.h"
-#include "base/vec.h"
 #include "commit/lease.h"
 #include "commit/manifest_read.h"
 #include "plan/thinning.h"
-#include "prims/match_series.h"
 #include "prune_impl.h"
-
-/* The globs that mean a file of it, a bit each. */
-typedef struct have {
-  uint64_t files, bytes; /* one, and one that is not empty */
-} have;
-
-/* Of one kind of name: the newest that have such files themselves, as they were read back. */
-typedef struct kind {
-  char *unit;
-  uint64_t below; /* only what is before this one may lose any; 0: nothing may */
-  have has;       /* each of them */
-} kind;
+#include "prune_thin_newest.h"
 
 typedef struct pass {
   prune_pass guards;
@@ -34,104 +21,12 @@ typedef struct pass {
   int64_t now;
   uint64_t old,
       young; /* entries: up to that one the grace is over, and from this one on it is not */
-  kind *kinds;
-  size_t kind_count, kind_room;
+  thin_kinds kinds;
 } pass;
 
 static void pass_free(pass *a) {
   prune_pass_free(&a->guards);
-  for (size_t i = 0; i < a->kind_count; i++) free(a->kinds[i].unit);
-  free(a->kinds);
-}
-
-void prune_thin_forget(prune_thin_whole *w) {
-  free(w->at);
-  *w = (prune_thin_whole){0};
-}
-
-static bool is_known_whole(const prune_thin_whole *w, uint64_t n) {
-  for (size_t i = 0; i < w->count; i++)
-    if (w->at[i] == n) return true;
-  return false;
-}
-
-/* Out of memory it is read again the next time. */
-static void note_whole(prune_thin_whole *w, uint64_t n) {
-  if (VEC_ROOM(w->at, w->count, w->room)) w->at[w->count++] = n;
-}
-
-/* ---- what checkpoints have ---- */
-
-static have has(const manifest *m, const names *globs) {
-  have out = {0};
-  for (size_t i = 0; i < globs->count; i++) {
-    const names one = {&globs->at[i], 1, 1};
-    const uint64_t bit = UINT64_C(1) << i;
-    for (size_t k = 0; k < m->count && !(out.bytes & bit); k++) {
-      const manifest_entry *at = &m->entries[k];
-      if (at->type != MANIFEST_FILE || !manifest_thin_means(m, at, &one)) continue;
-      out.files |= bit;
-      if (at->size > 0) out.bytes |= bit;
-    }
-  }
-  return out;
-}
-
-/* Reads the table of a commit that has all that was committed: 1; 0: what is there proves nothing. */
-static int read_table(const prune *p, const runlog_commit *c, manifest *out, err *why) {
-  char key[STORE_KEY_MAX];
-  int rc = runlog_key_dir(p->log, c->dir, key, why);
-  if (rc == 0) rc = manifest_read_proven(p->store, key, &c->root, &c->manifest, out, why);
-  if (rc == ERR_CORRUPT || rc == ERR_FORMAT || rc == ERR_NOENT) return 0;
-  return rc < 0 ? rc : 1;
-}
-
-/* Reads the newest of this kind, until enough of them have such files. Empty ones are what a full disk or a
- * save that failed leaves: the older one has the last that can be loaded. */
-static int read_newest(const pass *a, kind *k, err *e) {
-  const prune *p = a->guards.p;
-  const runlog_state *state = runlog_view(p->log);
-  uint64_t found = 0;
-  k->has = (have){UINT64_MAX, UINT64_MAX};
-  for (size_t i = state->commit_count; i-- > 0;) {
-    const runlog_commit *c = &state->commits[i];
-    manifest m = {0};
-    err why = {0};
-    if (c->life != RUNLOG_LIVE || c->bad || c->thin.globs.count) continue;
-    if (!match_same_series(c->unit, k->unit) || is_known_whole(a->whole, c->n)) continue;
-    int rc = read_table(p, c, &m, &why);
-    if (rc < 0) return err_set(e, rc, "%s", why.text);
-    if (rc == 0) {
-      log_say(p->sink, LOG_WARN, "no files are taken of those before %s, which cannot be read: %s",
-              c->dir, why.text);
-      return 0;
-    }
-    const have its = has(&m, a->wish->globs);
-    manifest_free(&m);
-    if (!its.files) note_whole(a->whole, c->n);
-    if (!its.bytes) continue;
-    k->has.files &= its.files;
-    k->has.bytes &= its.bytes;
-    if (++found < a->wish->newest) continue;
-    k->below = c->n;
-    return 0;
-  }
-  return 0;
-}
-
-static int kind_of(pass *a, const runlog_commit *c, kind *out, err *e) {
-  for (size_t i = 0; i < a->kind_count; i++)
-    if (match_same_series(a->kinds[i].unit, c->unit)) {
-      *out = a->kinds[i];
-      return 0;
-    }
-  char *unit = VEC_ROOM(a->kinds, a->kind_count, a->kind_room) ? strdup(c->unit) : NULL;
-  if (!unit) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
-  kind *k = &a->kinds[a->kind_count++];
-  *k = (kind){.unit = unit};
-  int rc = read_newest(a, k, e);
-  *out = *k;
-  return rc;
+  thin_kinds_free(&a->kinds);
 }
 
 /* What is to go of a commit, and what stays. */
@@ -153,29 +48,28 @@ static int take_note(const pass *a, const runlog_commit *c, const manifest *m, g
   if (none)
     log_say(a->guards.p->sink, LOG_WARN,
             "nothing is taken of %s: a note there says what is gone, and %s", c->dir, none);
-  if (none) note_whole(a->whole, c->n);
+  if (none) thin_note_whole(a->whole, c->n);
   return !none;
 }
 
 /* Returns 1 if it has such files and the newest have them, too. */
-static int judge(pass *a, const kind *k, const runlog_commit *c, const manifest *m, going *out,
-                 err *why) {
+static int judge(pass *a, const thin_newest *k, const runlog_commit *c, const manifest *m,
+                 going *out, err *why) {
   const char *whole = manifest_thin_judge(m, a->wish->globs, &out->stays);
   if (whole && !*whole) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
-  if (whole) note_whole(a->whole, c->n);
-  const have its = has(m, a->wish->globs);
-  if (whole || (its.files & ~k->has.files) || (its.bytes & ~k->has.bytes)) return 0;
+  if (whole) thin_note_whole(a->whole, c->n);
+  if (whole || !thin_newest_have(k, thin_has(m, a->wish->globs))) return 0;
   return take_note(a, c, m, out, why);
 }
 
 static int look(pass *a, const runlog_commit *c, going *out, err *e) {
-  kind k = {0};
+  const thin_newest *k = NULL;
   manifest m = {0};
   err why = {0};
-  int rc = kind_of(a, c, &k, e);
-  if (rc < 0 || c->n >= k.below) return rc;
-  rc = read_table(a->guards.p, c, &m, &why);
-  if (rc > 0) rc = judge(a, &k, c, &m, out, &why);
+  int rc = thin_newest_of(&a->kinds, c, &k, e);
+  if (rc < 0 || c->n >= k->below) return rc;
+  rc = thin_read_table(a->guards.p, c, &m, &why);
+  if (rc > 0) rc = judge(a, k, c, &m, out, &why);
   manifest_free(&m);
   return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
 }
@@ -261,7 +155,7 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   if (!*out) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE || is_known_whole(a->whole, c->n) || !is_directory(a, c)) continue;
+    if (c->life != RUNLOG_LIVE || thin_known_whole(a->whole, c->n) || !is_directory(a, c)) continue;
     const thinning t = thinning_judge(state, c, &a->guards.guard, &limits, a->wish->newest);
     if (t.verdict == THINNING_GOES) (*out)[(*count)++] = (candidate){c->n, t.after};
   }
@@ -323,6 +217,10 @@ int prune_thin(const prune *p, const prune_thin_wish *wish, prune_thin_whole *wh
             .whole = whole,
             .told = told,
             .ctx = ctx,
+            .kinds = {.p = p,
+                      .globs = wish ? wish->globs : NULL,
+                      .newest = wish ? wish->newest : 0,
+                      .whole = whole},
             .young = UINT64_MAX};
   rest->wait_ns = INT64_MAX;
   int rc = may_any(&a, e);
