@@ -14,7 +14,7 @@
 #define THIN_FILES_DONE ".ckpt/thinned/"
 
 /* Removes them. The commit must be live, and files of it gone by the log: else ERR_INVAL. Whoever calls has read
- * that entry before he listed the pins, and has asked thinning_guarded(). `dry`: nothing is written. `found` counts
+ * that entry before he listed the pins, and has asked what the newest have (prune_thin_files). `dry`: nothing is written. `found` counts
  * what went, or would; its `cleared`: it was done before. What has another size, or came later, stays, and is told
  * to `sink`. ERR_CONFLICT: the note there says something else. Blocks. */
 int thin_files_remove(store *s, runlog *log, uint64_t commit, bool dry, const log_sink *sink,

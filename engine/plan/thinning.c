@@ -7,10 +7,17 @@ static bool is_good(const runlog_commit *c) {
   return c->life == RUNLOG_LIVE && !c->bad;
 }
 
-/* True if so many good ones of its kind are behind it; `proven`: that one of these is what the run goes on
+static bool has_such(const thinning_have *have, uint64_t n) {
+  for (size_t i = 0; have && i < have->count; i++)
+    if (have->at[i] == n) return true;
+  return !have;
+}
+
+/* True if so many good ones of its kind that have such files are behind it; `proven`: that one of these is what the run goes on
  * from, or the last that verified. */
 static bool are_newer(const runlog_state *state, const runlog_commit *c,
-                      const retention_guard *guard, uint64_t newest, bool *proven) {
+                      const retention_guard *guard, uint64_t newest, const thinning_have *have,
+                      bool *proven) {
   uint64_t newer = 0;
   const bool needs_proof = newest <= 1;
   *proven = !needs_proof;
@@ -19,22 +26,24 @@ static bool are_newer(const runlog_state *state, const runlog_commit *c,
     const bool proves = other->n == guard->resumed || other->n == guard->verified;
     if (newer >= newest && newer > 0 && !proves) continue;
     if (!is_good(other) || !match_same_series(other->unit, c->unit)) continue;
-    newer++;
+    newer += has_such(have, other->n);
     *proven |= proves;
-    if (newer >= newest && *proven) return true;
+    if (newer >= newest && newer > 0 && *proven) return true;
   }
   return newer > 0 && newer >= newest;
 }
 
 const char *thinning_guarded(const runlog_state *state, const runlog_commit *c,
-                             const retention_guard *guard, uint64_t newest) {
+                             const retention_guard *guard, uint64_t newest,
+                             const thinning_have *have) {
   bool proven;
   if (c->life != RUNLOG_LIVE) return "it is not kept any more";
   if (c->bad) return "it is marked bad";
   if (c->above) return "it is no checkpoint";
   const char *why = retention_guarded(state, c, guard, RETENTION_POLICY);
   if (why) return why;
-  if (!are_newer(state, c, guard, newest, &proven)) return "it is among the newest of its kind";
+  if (!are_newer(state, c, guard, newest, have, &proven))
+    return "it is among the newest of its kind";
   return proven ? NULL : "of the newer ones none has been gone on from, or verified";
 }
 
@@ -52,10 +61,10 @@ static const runlog_commit *since(const runlog_state *state, const runlog_commit
 
 thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
                         const retention_guard *guard, const retention_limits *limits,
-                        uint64_t newest) {
+                        uint64_t newest, const thinning_have *have) {
   const char *why = c->thin.globs.count ? "files of it are gone already"
                     : limits->no_delete ? "nothing is deleted here"
-                                        : thinning_guarded(state, c, guard, newest);
+                                        : thinning_guarded(state, c, guard, newest, have);
   if (why) return (thinning){.why = why};
   const runlog_commit *after = since(state, c, newest);
   if (!after) return (thinning){.why = "it is among the newest of its kind"};

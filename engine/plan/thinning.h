@@ -6,12 +6,19 @@
 
 #include "plan/retention.h"
 
+/* Commits that have such files themselves, by their numbers. */
+typedef struct thinning_have {
+  const uint64_t *at;
+  size_t count;
+} thinning_have;
+
 /* Returns why the files of this commit stay (static text); NULL: they may go. `newest`: so many good ones of
- * its kind must be there behind it; where that is one, a run must have gone on from one of those, or each of its
+ * its kind must be there behind it, of those of `have` (NULL: nobody has looked yet, each counts); where that is one, a run must have gone on from one of those, or each of its
  * bytes must have been read (`guard->resumed`, `guard->verified`): the newest may not load, and then this one is
  * what is gone on from. */
 const char *thinning_guarded(const runlog_state *state, const runlog_commit *c,
-                             const retention_guard *guard, uint64_t newest);
+                             const retention_guard *guard, uint64_t newest,
+                             const thinning_have *have);
 
 typedef enum thinning_verdict {
   THINNING_STAYS, /* it keeps all that it has (why) */
@@ -30,7 +37,7 @@ typedef struct thinning {
  * entry `after`. The grace period is before the entry: until it is over all files can be read. */
 thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
                         const retention_guard *guard, const retention_limits *limits,
-                        uint64_t newest);
+                        uint64_t newest, const thinning_have *have);
 
 /* Returns how many commits a pass that has dropped so many may take files of: the share is one for both. */
 size_t thinning_most(const runlog_state *state, const retention_limits *limits, size_t dropped);

@@ -35,7 +35,7 @@ static log_of four(void) {
 
 static const char *judged(log_of *l, size_t i, const retention_guard *g, uint64_t newest) {
   l->state.commits = l->commits;
-  return thinning_guarded(&l->state, &l->commits[i], g, newest);
+  return thinning_guarded(&l->state, &l->commits[i], g, newest, NULL);
 }
 
 static void one_with_so_many_newer_good_ones_may_lose_files(void **state) {
@@ -60,6 +60,21 @@ static void a_newer_one_that_is_bad_dropped_or_of_another_kind_is_none(void **st
   l = four();
   l.commits[3].unit = units[4];
   assert_non_null(judged(&l, 1, &nobody, 2));
+  (void)state;
+}
+
+/* One without such files is no reason to take any of the last that have. */
+static void only_those_that_have_such_files_count(void **state) {
+  log_of l = four();
+  const uint64_t has[] = {l.commits[2].n, l.commits[1].n};
+  const thinning_have two = {has, 2}, one = {has, 1}, none = {NULL, 0};
+  l.state.commits = l.commits;
+  assert_null(thinning_guarded(&l.state, &l.commits[0], &nobody, 2, &two));
+  assert_string_equal(thinning_guarded(&l.state, &l.commits[0], &nobody, 2, &one),
+                      "it is among the newest of its kind");
+  assert_non_null(thinning_guarded(&l.state, &l.commits[0], &nobody, 0, &none));
+  l.commits[2].bad = true;
+  assert_non_null(thinning_guarded(&l.state, &l.commits[0], &nobody, 2, &two));
   (void)state;
 }
 
@@ -97,7 +112,7 @@ static void with_the_newest_alone_that_one_has_to_be_proven(void **state) {
 static thinning judge(log_of *l, size_t i, int64_t grace, int64_t now) {
   const retention_limits limits = {.max_drop = 1, .grace_ns = grace, .now_ns = now};
   l->state.commits = l->commits;
-  return thinning_judge(&l->state, &l->commits[i], &nobody, &limits, 2);
+  return thinning_judge(&l->state, &l->commits[i], &nobody, &limits, 2, NULL);
 }
 
 /* The newest are always young: what counts is since when enough newer ones are there. */
@@ -125,7 +140,7 @@ static void it_waits_until_enough_newer_ones_are_as_old_as_the_grace(void **stat
 static void files_go_once_and_nowhere_if_nothing_is_deleted(void **state) {
   log_of l = four();
   retention_limits limits = {.max_drop = 1, .no_delete = true};
-  thinning t = thinning_judge(&l.state, &l.commits[0], &nobody, &limits, 2);
+  thinning t = thinning_judge(&l.state, &l.commits[0], &nobody, &limits, 2, NULL);
   assert_int_equal(t.verdict, THINNING_STAYS);
   assert_string_equal(t.why, "nothing is deleted here");
   char *glob[] = {units[0]};
@@ -187,6 +202,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_with_so_many_newer_good_ones_may_lose_files),
       cmocka_unit_test(a_newer_one_that_is_bad_dropped_or_of_another_kind_is_none),
+      cmocka_unit_test(only_those_that_have_such_files_count),
       cmocka_unit_test(what_is_held_stays_whole),
       cmocka_unit_test(with_the_newest_alone_that_one_has_to_be_proven),
       cmocka_unit_test(it_waits_until_enough_newer_ones_are_as_old_as_the_grace),

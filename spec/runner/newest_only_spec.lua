@@ -112,6 +112,28 @@ describe("newest_only", function()
     assert.are.equal(WHOLE, files_of "checkpoint-20")
   end)
 
+  it("leaves the last good optimizer where newer ones were marked bad before it went", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 1h", 10, 20, 30)
+    sh "cp -p store/checkpoint-10/optimizer.pt kept"
+    saved "--grace-delete 0"
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    sh "cp -p kept store/checkpoint-10/optimizer.pt; rm store/.ckpt/thinned/*"
+    policy ""
+    support.write(dir .. "/exclude.lua", 'return { api = 1, exclude = { "optimizer.pt" } }\n')
+    saved("--no-delete -p ./exclude.lua", 40, 50)
+    assert.are.equal(THIN, files_of "checkpoint-50")
+    must "mark bad store checkpoint-20"
+    must "mark bad store checkpoint-30"
+    must "gc store"
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    must "mark good store checkpoint-20"
+    must "mark good store checkpoint-30"
+    must "gc store"
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    must "verify store"
+  end)
+
   it("is the word of why about a file that was taken, and about its checkpoint", function()
     policy 'newest_only = { "optimizer.pt" }'
     saved("--grace-delete 0 --max-delete 100%", 10, 20, 30)

@@ -33,6 +33,7 @@ static void pass_free(pass *a) {
 typedef struct going {
   manifest_rest stays;
   manifest_thin_note note; /* without globs: those of the wish */
+  thinning_have have;
 } going;
 
 /* A note without an entry: that one was lost. What the note means is gone, or about to go, so the entry has to
@@ -58,7 +59,7 @@ static int judge(pass *a, const thin_newest *k, const runlog_commit *c, const ma
   const char *whole = manifest_thin_judge(m, a->wish->globs, &out->stays);
   if (whole && !*whole) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
   if (whole) thin_note_whole(a->whole, c->n);
-  if (whole || !thin_newest_have(k, thin_has(m, a->wish->globs))) return 0;
+  if (whole || !thin_newest_have(k, c, thin_has(m, a->wish->globs))) return 0;
   return take_note(a, c, m, out, why);
 }
 
@@ -68,6 +69,7 @@ static int look(pass *a, const runlog_commit *c, going *out, err *e) {
   err why = {0};
   int rc = thin_newest_of(&a->kinds, c, &k, e);
   if (rc < 0 || c->n >= k->below) return rc;
+  out->have = (thinning_have){k->at, k->count};
   rc = thin_read_table(a->guards.p, c, &m, &why);
   if (rc > 0) rc = judge(a, k, c, &m, out, &why);
   manifest_free(&m);
@@ -76,10 +78,15 @@ static int look(pass *a, const runlog_commit *c, going *out, err *e) {
 
 /* ---- one commit ---- */
 
+typedef struct asking {
+  const pass *a;
+  const thinning_have *have;
+} asking;
+
 /* Asks the rules again, on the log as it is when the entry is made. */
 static bool may(void *ctx, const runlog_state *state, const runlog_commit *c) {
-  const pass *a = ctx;
-  return !thinning_guarded(state, c, &a->guards.guard, a->wish->newest);
+  const asking *q = ctx;
+  return !thinning_guarded(state, c, &q->a->guards.guard, q->a->wish->newest, q->have);
 }
 
 /* Returns 1 if the log says it from now on. */
@@ -89,6 +96,7 @@ static int let_go(pass *a, uint64_t n, const going *what, err *e) {
   const manifest_rest whole = {c->files, c->bytes};
   const bool noted = what->note.globs.count > 0;
   char reason[80], policy[POLICY_NAME_MAX];
+  asking asked = {a, &what->have};
   err why = {0};
   snprintf(policy, sizeof policy, "%s", a->wish->policy);
   snprintf(reason, sizeof reason, "%" PRIu64 " newer %s", a->wish->newest,
@@ -97,7 +105,7 @@ static int let_go(pass *a, uint64_t n, const going *what, err *e) {
                               .newest = noted ? what->note.newest : a->wish->newest,
                               .policy = policy,
                               .reason = noted ? "the note beside it says so" : reason};
-  int rc = runlog_thin(p->log, n, &how, &what->stays, may, a, &why);
+  int rc = runlog_thin(p->log, n, &how, &what->stays, may, &asked, &why);
   if (rc == ERR_CONFLICT) return 0;
   if (rc < 0) return err_set(e, rc, "%s", why.text);
   c = runlog_find_commit(runlog_view(p->log), n);
@@ -156,7 +164,7 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
     if (c->life != RUNLOG_LIVE || thin_known_whole(a->whole, c->n) || !is_directory(a, c)) continue;
-    const thinning t = thinning_judge(state, c, &a->guards.guard, &limits, a->wish->newest);
+    const thinning t = thinning_judge(state, c, &a->guards.guard, &limits, a->wish->newest, NULL);
     if (t.verdict == THINNING_GOES) (*out)[(*count)++] = (candidate){c->n, t.after};
   }
   return 0;

@@ -41,7 +41,7 @@ typedef int prune_thin_removed(void *ctx, const char *dir, const removal_found *
                                const char *why);
 
 /* Removes what the log lets go of live commits, and is there still. `now`: the store's clock. *left: of some it
- * stays for now, since they are pinned, or guarded, or it failed. Asks the store nothing if nothing is thin.
+ * stays for now, since they are pinned, or guarded, or the newest have it not, or it failed. Asks the store nothing if nothing is thin.
  * `told` may be NULL. */
 int prune_thin_files(const prune *p, int64_t now, prune_thin_removed *told, void *ctx, bool *left,
                      err *e);

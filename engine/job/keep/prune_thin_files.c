@@ -8,12 +8,15 @@
 #include "plan/thinning.h"
 #include "prims/fs.h"
 #include "prune_impl.h"
-#include "prune_thin.h"
+#include "prune_thin_newest.h"
 
 /* The pins are listed after the entries were read: a reader that puts one later sees that the files may go. */
 typedef struct removing {
   prune_pass pass;
+  prune_thin_removed *told;
+  void *ctx;
   store_keys done;
+  thin_kinds kinds; /* for the globs of the last one that was asked for; they are the log's own */
   uint64_t *going;
   size_t count;
 } removing;
@@ -32,6 +35,7 @@ static int take_done(removing *a, err *e) {
 static void free_removing(removing *a) {
   prune_pass_free(&a->pass);
   store_keys_free(&a->done);
+  thin_kinds_free(&a->kinds);
   free(a->going);
 }
 
@@ -43,6 +47,34 @@ static bool is_done(const removing *a, const runlog_commit *c) {
   return false;
 }
 
+/* Most commits lost the same files: what the newest have is read once for those. */
+static void ask_for(removing *a, const runlog_commit *c) {
+  const thin_kinds *k = &a->kinds;
+  const names *globs = &c->thin.globs;
+  if (k->globs && k->newest == c->thin.newest &&
+      names_same(names_list(k->globs), names_list(globs)))
+    return;
+  thin_kinds_free(&a->kinds);
+  a->kinds = (thin_kinds){.p = a->pass.p, .globs = globs, .newest = c->thin.newest};
+}
+
+/* Returns 1 if the newest have what would go: of those that had it when the entry was made, some may be bad or
+ * gone by now. One whose own table proves nothing is left to who removes, and says so. */
+static int have_newer(removing *a, const runlog_commit *c, err *e) {
+  const thin_newest *k = NULL;
+  manifest m = {0};
+  ask_for(a, c);
+  int rc = thin_newest_of(&a->kinds, c, &k, e);
+  if (rc < 0 || c->n >= k->below) return rc;
+  rc = thin_read_table(a->pass.p, c, &m, e);
+  if (rc > 0)
+    rc = thin_newest_have(k, c, thin_has(&m, a->kinds.globs));
+  else if (rc == 0)
+    rc = 1;
+  manifest_free(&m);
+  return rc;
+}
+
 /* Takes the numbers of the commits of which files are to go. */
 static int choose(removing *a, bool *left, err *e) {
   const runlog_state *state = runlog_view(a->pass.p->log);
@@ -50,11 +82,14 @@ static int choose(removing *a, bool *left, err *e) {
   if (!a->going) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
+    err why = {0};
     if (c->life != RUNLOG_LIVE || !c->thin.globs.count || is_done(a, c)) continue;
-    if (thinning_guarded(state, c, &a->pass.guard, c->thin.newest))
-      *left = true;
-    else
-      a->going[a->count++] = c->n;
+    int rc = thinning_guarded(state, c, &a->pass.guard, c->thin.newest, NULL)
+                 ? 0
+                 : have_newer(a, c, &why);
+    if (rc > 0) a->going[a->count++] = c->n;
+    if (rc <= 0) *left = true;
+    if (rc < 0 && a->told && a->told(a->ctx, c->dir, &(removal_found){0}, rc, why.text) != 0) break;
   }
   return 0;
 }
@@ -66,7 +101,8 @@ static bool any_thin(const runlog_state *state) {
 }
 
 /* Returns what was told says. */
-static int take(const prune *p, uint64_t n, prune_thin_removed *told, void *ctx, bool *left) {
+static int take(const removing *a, uint64_t n, bool *left) {
+  const prune *p = a->pass.p;
   const runlog_commit *c = runlog_find_commit(runlog_view(p->log), n);
   char name[STORE_KEY_MAX];
   removal_found f;
@@ -75,12 +111,12 @@ static int take(const prune *p, uint64_t n, prune_thin_removed *told, void *ctx,
   int rc = thin_files_remove(p->store, p->log, n, p->dry, p->sink, &f, &why);
   if (rc < 0) *left = true;
   if (rc == 0 && f.objects == 0) return 0;
-  return told ? told(ctx, name, &f, rc, why.text) : 0;
+  return a->told ? a->told(a->ctx, name, &f, rc, why.text) : 0;
 }
 
 int prune_thin_files(const prune *p, int64_t now, prune_thin_removed *told, void *ctx, bool *left,
                      err *e) {
-  removing a = {.pass = {.p = p}};
+  removing a = {.pass = {.p = p}, .told = told, .ctx = ctx};
   *left = false;
   if (p->limits.no_delete || !any_thin(runlog_view(p->log))) return 0;
   int rc = prune_pass_pins(&a.pass, now, e);
@@ -91,7 +127,7 @@ int prune_thin_files(const prune *p, int64_t now, prune_thin_removed *told, void
       *left = true;
       break;
     }
-    if (take(p, a.going[i], told, ctx, left) != 0) break;
+    if (take(&a, a.going[i], left) != 0) break;
   }
   free_removing(&a);
   if (rc < 0) *left = true;

@@ -12,7 +12,10 @@ void prune_thin_forget(prune_thin_whole *w) {
 }
 
 void thin_kinds_free(thin_kinds *k) {
-  for (size_t i = 0; i < k->count; i++) free(k->at[i].unit);
+  for (size_t i = 0; i < k->count; i++) {
+    free(k->at[i].unit);
+    free(k->at[i].at);
+  }
   free(k->at);
 }
 
@@ -41,8 +44,8 @@ thin_have thin_has(const manifest *m, const names *globs) {
   return out;
 }
 
-bool thin_newest_have(const thin_newest *n, thin_have its) {
-  return !(its.files & ~n->has.files) && !(its.bytes & ~n->has.bytes);
+bool thin_newest_have(const thin_newest *n, const runlog_commit *c, thin_have its) {
+  return c->n < n->below && !(its.files & ~n->has.files) && !(its.bytes & ~n->has.bytes);
 }
 
 int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *why) {
@@ -58,7 +61,6 @@ int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *
 static int read_newest(const thin_kinds *a, thin_newest *k, err *e) {
   const prune *p = a->p;
   const runlog_state *state = runlog_view(p->log);
-  uint64_t found = 0;
   k->has = (thin_have){UINT64_MAX, UINT64_MAX};
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
@@ -79,7 +81,10 @@ static int read_newest(const thin_kinds *a, thin_newest *k, err *e) {
     if (!its.bytes) continue;
     k->has.files &= its.files;
     k->has.bytes &= its.bytes;
-    if (++found < a->newest) continue;
+    if (!VEC_ROOM(k->at, k->count, k->room))
+      return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
+    k->at[k->count++] = c->n;
+    if (k->count < a->newest) continue;
     k->below = c->n;
     return 0;
   }

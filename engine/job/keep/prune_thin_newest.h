@@ -16,6 +16,8 @@ typedef struct thin_newest {
   char *unit;
   uint64_t below; /* only what is before this one may lose any; 0: nothing may */
   thin_have has;  /* each of them */
+  uint64_t *at;   /* their numbers */
+  size_t count, room;
 } thin_newest;
 
 /* What was read for one set of globs. The first three are filled in before, and `whole`, which may be NULL. */
@@ -34,8 +36,8 @@ int thin_newest_of(thin_kinds *k, const runlog_commit *c, const thin_newest **ou
 
 thin_have thin_has(const manifest *m, const names *globs);
 
-/* True if each of them has each kind of files that one has. */
-bool thin_newest_have(const thin_newest *n, thin_have its);
+/* True if a commit is before them, and each of them has each kind of files that it has. */
+bool thin_newest_have(const thin_newest *n, const runlog_commit *c, thin_have its);
 
 /* Reads the table of a commit that has all that was committed: 1; 0: what is there proves nothing. */
 int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *why);

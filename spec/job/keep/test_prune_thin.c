@@ -25,7 +25,8 @@ typedef struct scene {
   world *w;
   store *s;
   runlog *log;
-  uint64_t n[SAVES];
+  uint64_t n[SAVES + 1];
+  bool marks; /* the newest two that have such files are marked bad when the first one is told */
   prune prune;
   names globs;
   prune_thin_wish wish;
@@ -57,6 +58,9 @@ static void tear_down(scene *sc) {
 static void on_thin(void *ctx, const runlog_commit *c, uint64_t files, uint64_t bytes) {
   scene *sc = ctx;
   assert_true(c->thin.globs.count > 0 && files > 0);
+  if (sc->marks && sc->told == 0)
+    for (int i = 2; i < 4; i++)
+      assert_int_equal(runlog_mark(sc->log, sc->n[i], true, "does not load", NULL), 0);
   sc->told++;
   sc->files += files;
   sc->bytes += bytes;
@@ -267,6 +271,66 @@ static void between_the_entry_and_the_removal_it_is_asked_again(void **state) {
   (void)state;
 }
 
+static void save_without(scene *sc, int i, const char *what) {
+  char name[32], path[80];
+  snprintf(name, sizeof name, "checkpoint-%d", i);
+  snprintf(path, sizeof path, "%s/%s", name, what);
+  make_unit(sc->w, name, MATCH_DIR, (unsigned)i);
+  assert_int_equal(remove(tmpdir_path(sc->w->root, path)), 0);
+  sc->n[i] = save_unit(sc->w, sc->log, name, MATCH_DIR, i);
+}
+
+/* The newer ones that have it were marked between the entry and the removal, and the job writes none any more. */
+static void the_last_that_has_such_a_file_keeps_it_though_its_entry_is_made(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene sc;
+    bool left = false;
+    set_up(&sc, w, 3);
+    for (int i = 3; i < SAVES; i++) save_without(&sc, i, SHARD);
+    thin_commit(sc.s, sc.log, sc.n[0], "shard*");
+    for (int i = 1; i < 3; i++)
+      assert_int_equal(runlog_mark(sc.log, sc.n[i], true, "does not load", NULL), 0);
+    assert_int_equal(prune_thin_files(&sc.prune, 0, NULL, NULL, &left, NULL), 0);
+    assert_true(left && has(&sc, 0));
+    for (int i = 1; i < 3; i++)
+      assert_int_equal(runlog_mark(sc.log, sc.n[i], false, NULL, NULL), 0);
+    assert_int_equal(prune_thin_files(&sc.prune, 0, NULL, NULL, &left, NULL), 0);
+    assert_false(left || has(&sc, 0));
+    tear_down(&sc);
+  }
+  (void)state;
+}
+
+static void what_is_marked_within_a_pass_is_none_that_has_it(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene sc;
+    set_up(&sc, w, 4);
+    for (int i = 4; i < 6; i++) save_without(&sc, i, SHARD);
+    sc.marks = true;
+    assert_int_equal(must_pass(&sc), 1);
+    assert_int_equal(commit(&sc, 1)->thin.globs.count, 0);
+    assert_true(has(&sc, 0) && has(&sc, 1));
+    tear_down(&sc);
+  }
+  (void)state;
+}
+
+static void what_the_newest_have_not_of_each_kind_stays_though_its_entry_is_made(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene sc;
+    bool left = false;
+    set_up(&sc, w, 3);
+    for (int i = 3; i < SAVES; i++) save_without(&sc, i, SHARD);
+    thin_commit(sc.s, sc.log, sc.n[0], MORE);
+    for (int i = 1; i < 3; i++)
+      assert_int_equal(runlog_mark(sc.log, sc.n[i], true, "does not load", NULL), 0);
+    assert_int_equal(prune_thin_files(&sc.prune, 0, NULL, NULL, &left, NULL), 0);
+    assert_true(left && has(&sc, 0));
+    tear_down(&sc);
+  }
+  (void)state;
+}
+
 /* What has no such file, or nothing else, is looked into once. */
 static void what_has_no_such_files_stays_as_it_is(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
@@ -360,6 +424,9 @@ int main(void) {
       cmocka_unit_test(an_empty_file_of_a_newer_one_is_none),
       cmocka_unit_test(what_is_pinned_or_gone_on_from_keeps_all),
       cmocka_unit_test(between_the_entry_and_the_removal_it_is_asked_again),
+      cmocka_unit_test(the_last_that_has_such_a_file_keeps_it_though_its_entry_is_made),
+      cmocka_unit_test(what_is_marked_within_a_pass_is_none_that_has_it),
+      cmocka_unit_test(what_the_newest_have_not_of_each_kind_stays_though_its_entry_is_made),
       cmocka_unit_test(what_has_no_such_files_stays_as_it_is),
       cmocka_unit_test(where_the_entry_was_lost_it_is_made_of_the_note),
       cmocka_unit_test(whatever_call_fails_the_next_pass_ends_it),
