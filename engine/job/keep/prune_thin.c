@@ -7,15 +7,12 @@
 
 #include "base/seconds.h"
 #include "commit/lease.h"
-#include "commit/manifest_read.h"
-#include "plan/thinning.h"
 #include "prune_impl.h"
 #include "prune_thin_newest.h"
 
 typedef struct pass {
   prune_pass guards;
   const prune_thin_wish *wish;
-  prune_thin_whole *whole;
   prune_thin_told *told;
   void *ctx;
   int64_t now;
@@ -27,53 +24,6 @@ typedef struct pass {
 static void pass_free(pass *a) {
   prune_pass_free(&a->guards);
   thin_kinds_free(&a->kinds);
-}
-
-/* What is to go of a commit, and what stays. */
-typedef struct going {
-  manifest_rest stays;
-  manifest_thin_note note; /* without globs: those of the wish */
-  thinning_have have;
-} going;
-
-/* A note without an entry: that one was lost. What the note means is gone, or about to go, so the entry has to
- * say the same, whatever is wished by now. Returns 1 if an entry can be made. */
-static int take_note(const pass *a, const runlog_commit *c, const manifest *m, going *out,
-                     err *why) {
-  char key[STORE_KEY_MAX];
-  int rc = runlog_key_dir(a->guards.p->log, c->dir, key, why);
-  if (rc == 0) rc = manifest_read_note(a->guards.p->store, key, m, &out->note, why);
-  if (rc <= 0) return rc < 0 ? rc : 1;
-  const char *none = manifest_thin_judge(m, &out->note.globs, &out->stays);
-  if (none && !*none) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
-  if (none)
-    log_say(a->guards.p->sink, LOG_WARN,
-            "nothing is taken of %s: a note there says what is gone, and %s", c->dir, none);
-  if (none) thin_note_whole(a->whole, c->n);
-  return !none;
-}
-
-/* Returns 1 if it has such files and the newest have them, too. */
-static int judge(pass *a, const thin_newest *k, const runlog_commit *c, const manifest *m,
-                 going *out, err *why) {
-  const char *whole = manifest_thin_judge(m, a->wish->globs, &out->stays);
-  if (whole && !*whole) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
-  if (whole) thin_note_whole(a->whole, c->n);
-  if (whole || !thin_newest_have(k, c, thin_has(m, a->wish->globs))) return 0;
-  return take_note(a, c, m, out, why);
-}
-
-static int look(pass *a, const runlog_commit *c, going *out, err *e) {
-  const thin_newest *k = NULL;
-  manifest m = {0};
-  err why = {0};
-  int rc = thin_newest_of(&a->kinds, c, &k, e);
-  if (rc < 0 || c->n >= k->below) return rc;
-  out->have = (thinning_have){k->at, k->count};
-  rc = thin_read_table(a->guards.p, c, &m, &why);
-  if (rc > 0) rc = judge(a, k, c, &m, out, &why);
-  manifest_free(&m);
-  return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
 }
 
 /* ---- one commit ---- */
@@ -90,7 +40,7 @@ static bool may(void *ctx, const runlog_state *state, const runlog_commit *c) {
 }
 
 /* Returns 1 if the log says it from now on. */
-static int let_go(pass *a, uint64_t n, const going *what, err *e) {
+static int let_go(pass *a, uint64_t n, const thin_going *what, err *e) {
   const prune *p = a->guards.p;
   const runlog_commit *c = runlog_find_commit(runlog_view(p->log), n);
   const manifest_rest whole = {c->files, c->bytes};
@@ -139,19 +89,6 @@ typedef struct candidate {
   uint64_t n, after;
 } candidate;
 
-/* Said once: nobody who wrote newest_only for such checkpoints would see why all of it stays. */
-static bool is_directory(const pass *a, const runlog_commit *c) {
-  const unsigned bit = 1U << c->kind;
-  if (c->kind == MATCH_DIR) return true;
-  if (c->above) return false; /* it is no checkpoint */
-  if (!(a->whole->said & bit))
-    log_say(a->guards.p->sink, LOG_WARN,
-            "newest_only of %s takes nothing of %s, as %s: it is for directories", a->wish->policy,
-            c->kind == MATCH_FILE ? "single files" : "groups of files", c->unit);
-  a->whole->said |= bit;
-  return false;
-}
-
 /* The log moves while it is appended to: so the numbers of the commits are taken first. */
 static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   const prune *p = a->guards.p;
@@ -163,18 +100,17 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   if (!*out) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    if (c->life != RUNLOG_LIVE || thin_known_whole(a->whole, c->n) || !is_directory(a, c)) continue;
-    const thinning t = thinning_judge(state, c, &a->guards.guard, &limits, a->wish->newest, NULL);
+    const thinning t = thin_may(&a->kinds, c, &a->guards.guard, &limits);
     if (t.verdict == THINNING_GOES) (*out)[(*count)++] = (candidate){c->n, t.after};
   }
   return 0;
 }
 
 static int thin_one(pass *a, const candidate *one, prune_rest *rest, err *e) {
-  going what = {0};
+  thin_going what = {0};
   const runlog_commit *c = runlog_find_commit(runlog_view(a->guards.p->log), one->n);
   int rc = c ? is_over(a, one->after, rest, e) : 0;
-  if (rc == 1) rc = look(a, c, &what, e);
+  if (rc == 1) rc = thin_look(&a->kinds, c, &what, e);
   if (rc == 1) rc = let_go(a, one->n, &what, e);
   manifest_thin_free(&what.note);
   return rc;
@@ -222,15 +158,12 @@ int prune_thin(const prune *p, const prune_thin_wish *wish, prune_thin_whole *wh
                bool *left, prune_thin_told *told, void *ctx, prune_rest *rest, err *e) {
   pass a = {.guards = {.p = p, .guard = {.resumed = p->resumed, .verified = RUNLOG_NONE}},
             .wish = wish,
-            .whole = whole,
             .told = told,
             .ctx = ctx,
-            .kinds = {.p = p,
-                      .globs = wish ? wish->globs : NULL,
-                      .newest = wish ? wish->newest : 0,
-                      .whole = whole},
+            .kinds = {.p = p, .state = runlog_view(p->log), .whole = whole},
             .young = UINT64_MAX};
   rest->wait_ns = INT64_MAX;
+  if (wish) a.kinds.wish = *wish;
   int rc = may_any(&a, e);
   const bool any = rc > 0;
   if (rc < 0 || (!any && !*left)) return rc;

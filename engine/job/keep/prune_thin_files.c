@@ -51,11 +51,13 @@ static bool is_done(const removing *a, const runlog_commit *c) {
 static void ask_for(removing *a, const runlog_commit *c) {
   const thin_kinds *k = &a->kinds;
   const names *globs = &c->thin.globs;
-  if (k->globs && k->newest == c->thin.newest &&
-      names_same(names_list(k->globs), names_list(globs)))
+  if (k->p && k->wish.newest == c->thin.newest &&
+      names_same(names_list(k->wish.globs), names_list(globs)))
     return;
   thin_kinds_free(&a->kinds);
-  a->kinds = (thin_kinds){.p = a->pass.p, .globs = globs, .newest = c->thin.newest};
+  a->kinds = (thin_kinds){.p = a->pass.p,
+                          .state = runlog_view(a->pass.p->log),
+                          .wish = {.globs = globs, .newest = c->thin.newest}};
 }
 
 /* Returns 1 if the newest have what would go: of those that had it when the entry was made, some may be bad or
@@ -68,7 +70,7 @@ static int have_newer(removing *a, const runlog_commit *c, err *e) {
   if (rc < 0 || c->n >= k->below) return rc;
   rc = thin_read_table(a->pass.p, c, &m, e);
   if (rc > 0)
-    rc = thin_newest_have(k, c, thin_has(&m, a->kinds.globs));
+    rc = thin_newest_have(k, c, thin_has(&m, a->kinds.wish.globs));
   else if (rc == 0)
     rc = 1;
   manifest_free(&m);

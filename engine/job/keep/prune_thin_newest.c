@@ -19,13 +19,14 @@ void thin_kinds_free(thin_kinds *k) {
   free(k->at);
 }
 
-bool thin_known_whole(const prune_thin_whole *w, uint64_t n) {
+static bool is_known_whole(const prune_thin_whole *w, uint64_t n) {
   for (size_t i = 0; w && i < w->count; i++)
     if (w->at[i] == n) return true;
   return false;
 }
 
-void thin_note_whole(prune_thin_whole *w, uint64_t n) {
+/* Out of memory it is read again the next time. */
+static void note_whole(prune_thin_whole *w, uint64_t n) {
   if (w && VEC_ROOM(w->at, w->count, w->room)) w->at[w->count++] = n;
 }
 
@@ -60,14 +61,14 @@ int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *
  * save that failed leaves: the older one has the last that can be loaded. */
 static int read_newest(const thin_kinds *a, thin_newest *k, err *e) {
   const prune *p = a->p;
-  const runlog_state *state = runlog_view(p->log);
+  const runlog_state *state = a->state;
   k->has = (thin_have){UINT64_MAX, UINT64_MAX};
   for (size_t i = state->commit_count; i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     manifest m = {0};
     err why = {0};
     if (c->life != RUNLOG_LIVE || c->bad || c->thin.globs.count) continue;
-    if (!match_same_series(c->unit, k->unit) || thin_known_whole(a->whole, c->n)) continue;
+    if (!match_same_series(c->unit, k->unit) || is_known_whole(a->whole, c->n)) continue;
     int rc = thin_read_table(p, c, &m, &why);
     if (rc < 0) return err_set(e, rc, "%s", why.text);
     if (rc == 0) {
@@ -75,16 +76,16 @@ static int read_newest(const thin_kinds *a, thin_newest *k, err *e) {
               c->dir, why.text);
       return 0;
     }
-    const thin_have its = thin_has(&m, a->globs);
+    const thin_have its = thin_has(&m, a->wish.globs);
     manifest_free(&m);
-    if (!its.files) thin_note_whole(a->whole, c->n);
+    if (!its.files) note_whole(a->whole, c->n);
     if (!its.bytes) continue;
     k->has.files &= its.files;
     k->has.bytes &= its.bytes;
     if (!VEC_ROOM(k->at, k->count, k->room))
       return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
     k->at[k->count++] = c->n;
-    if (k->count < a->newest) continue;
+    if (k->count < a->wish.newest) continue;
     k->below = c->n;
     return 0;
   }
@@ -103,4 +104,63 @@ int thin_newest_of(thin_kinds *a, const runlog_commit *c, const thin_newest **ou
   *k = (thin_newest){.unit = unit};
   *out = k;
   return read_newest(a, k, e);
+}
+
+/* Said once: nobody who wrote newest_only for such checkpoints would see why all of it stays. */
+static bool is_directory(const thin_kinds *a, const runlog_commit *c) {
+  const unsigned bit = 1U << c->kind;
+  if (c->kind == MATCH_DIR) return true;
+  if (c->above) return false; /* it is no checkpoint */
+  if (!(a->whole->said & bit))
+    log_say(a->p->sink, LOG_WARN,
+            "newest_only of %s takes nothing of %s, as %s: it is for directories", a->wish.policy,
+            c->kind == MATCH_FILE ? "single files" : "groups of files", c->unit);
+  a->whole->said |= bit;
+  return false;
+}
+
+thinning thin_may(const thin_kinds *k, const runlog_commit *c, const retention_guard *guard,
+                  const retention_limits *limits) {
+  if (c->life != RUNLOG_LIVE || is_known_whole(k->whole, c->n) || !is_directory(k, c))
+    return (thinning){.why = "it has no such files"};
+  return thinning_judge(k->state, c, guard, limits, k->wish.newest, NULL);
+}
+
+/* A note without an entry: that one was lost. What the note means is gone, or about to go, so the entry has to
+ * say the same, whatever is wished by now. Returns 1 if an entry can be made. */
+static int take_note(const thin_kinds *a, const runlog_commit *c, const manifest *m,
+                     thin_going *out, err *why) {
+  char key[STORE_KEY_MAX];
+  int rc = runlog_key_dir(a->p->log, c->dir, key, why);
+  if (rc == 0) rc = manifest_read_note(a->p->store, key, m, &out->note, why);
+  if (rc <= 0) return rc < 0 ? rc : 1;
+  const char *none = manifest_thin_judge(m, &out->note.globs, &out->stays);
+  if (none && !*none) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
+  if (none)
+    log_say(a->p->sink, LOG_WARN, "nothing is taken of %s: a note there says what is gone, and %s",
+            c->dir, none);
+  if (none) note_whole(a->whole, c->n);
+  return !none;
+}
+
+static int judge(const thin_kinds *a, const thin_newest *k, const runlog_commit *c,
+                 const manifest *m, thin_going *out, err *why) {
+  const char *whole = manifest_thin_judge(m, a->wish.globs, &out->stays);
+  if (whole && !*whole) return err_set(why, ERR_NOMEM, "look into %s: out of memory", c->dir);
+  if (whole) note_whole(a->whole, c->n);
+  if (whole || !thin_newest_have(k, c, thin_has(m, a->wish.globs))) return 0;
+  return take_note(a, c, m, out, why);
+}
+
+int thin_look(thin_kinds *a, const runlog_commit *c, thin_going *out, err *e) {
+  const thin_newest *k = NULL;
+  manifest m = {0};
+  err why = {0};
+  int rc = thin_newest_of(a, c, &k, e);
+  if (rc < 0 || c->n >= k->below) return rc;
+  out->have = (thinning_have){k->at, k->count};
+  rc = thin_read_table(a->p, c, &m, &why);
+  if (rc > 0) rc = judge(a, k, c, &m, out, &why);
+  manifest_free(&m);
+  return rc < 0 ? err_set(e, rc, "%s", why.text) : rc;
 }

@@ -1,9 +1,10 @@
 /* prune_thin_newest: which of the newest checkpoints of a kind have certain files themselves, as their manifests
- * say. For prune_thin*.c only. */
+ * say, and what may go of an older one therefore. For prune_thin*.c only. */
 #ifndef JOB_KEEP_PRUNE_THIN_NEWEST_H
 #define JOB_KEEP_PRUNE_THIN_NEWEST_H
 
 #include "commit/manifest_read.h"
+#include "plan/thinning.h"
 #include "prune_thin.h"
 
 /* The globs that mean a file of it, a bit each. */
@@ -20,11 +21,11 @@ typedef struct thin_newest {
   size_t count, room;
 } thin_newest;
 
-/* What was read for one set of globs. The first three are filled in before, and `whole`, which may be NULL. */
+/* What was read for one wish. All before `at` is filled in before; `whole` may be NULL. */
 typedef struct thin_kinds {
   const prune *p;
-  const names *globs;
-  uint64_t newest; /* so many have such files */
+  const runlog_state *state; /* of its log */
+  prune_thin_wish wish;
   prune_thin_whole *whole;
   thin_newest *at;
   size_t count, room;
@@ -42,8 +43,18 @@ bool thin_newest_have(const thin_newest *n, const runlog_commit *c, thin_have it
 /* Reads the table of a commit that has all that was committed: 1; 0: what is there proves nothing. */
 int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *why);
 
-bool thin_known_whole(const prune_thin_whole *w, uint64_t n);
-/* Out of memory it is read again the next time. */
-void thin_note_whole(prune_thin_whole *w, uint64_t n);
+/* Judges a commit by the rules, and by what is known of it (`whole` is not NULL); nothing is read. */
+thinning thin_may(const thin_kinds *k, const runlog_commit *c, const retention_guard *guard,
+                  const retention_limits *limits);
+
+/* What is to go of a commit, and what stays. */
+typedef struct thin_going {
+  manifest_rest stays;
+  manifest_thin_note note; /* without globs: those of the wish */
+  thinning_have have;
+} thin_going;
+
+/* Reads what a commit has: 1 if it has such files and the newest have them, too. Free the note, on failure too. */
+int thin_look(thin_kinds *k, const runlog_commit *c, thin_going *out, err *e);
 
 #endif
