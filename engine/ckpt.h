@@ -824,6 +824,11 @@ typedef struct ckpt_verdict {
   uint32_t verdict; /* CKPT_KEEP, ... */
   const char *policy, *reason;
   double wait_s; /* with CKPT_WAIT, and with CKPT_DROP: until its data may go */
+  /* Of one that stays and would lose files, since newer ones have them (`newest_only`): what these globs
+   * mean, ended by NULL, so much; and until it goes: 0: now; negative: in a later pass, after others. */
+  const char *const *lost_globs; /* NULL: it loses none */
+  uint64_t lost_files, lost_bytes;
+  double lost_wait_s;
 } ckpt_verdict;
 typedef int ckpt_verdict_fn(void *ctx, const ckpt_verdict *verdict);
 typedef struct ckpt_plan_options {

@@ -51,6 +51,13 @@ static int on_judged(void *ctx, const judged *what) {
                           .policy = what->policy,
                           .reason = what->reason,
                           .wait_s = seconds_of_ns(what->wait_ns)};
+  const prune_thin_planned *loses = what->loses;
+  if (loses) {
+    verdict.lost_globs = names_list(&loses->globs);
+    verdict.lost_files = loses->files;
+    verdict.lost_bytes = loses->bytes;
+    verdict.lost_wait_s = loses->later ? -1 : seconds_of_ns(loses->wait_ns);
+  }
   return v->fn ? v->fn(v->ctx, &verdict) : 0;
 }
 
@@ -79,10 +86,6 @@ int ckpt_plan(ckpt *c, const ckpt_plan_options *options, ckpt_verdict_fn *fn, vo
                       .dir = taken.policy_dir,
                       .quiet_ns = -1};
   rc = policy_open(&o, &how.policy, &c->error);
-  if (rc == 0 && policy_newest(how.policy)->globs.count)
-    log_say(&c->log, LOG_WARN,
-            "newest_only of %s is not looked at here: older checkpoints lose files by it in a run",
-            policy_newest(how.policy)->policy);
   if (rc == 0) rc = judge_target(&how, taken.uri, on_judged, &verdicts, &c->error);
   policy_close(how.policy);
   return rc;

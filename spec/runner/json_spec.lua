@@ -142,6 +142,10 @@ describe("docs/json.md", function()
     sh(("cp -r '%s/spec/data/format1/thin' lean"):format(support.root)) -- files of two were taken
     says("show", "show lean checkpoint-0")
     says("ls", "ls lean")
+    support.write(dir .. "/newest.lua", 'return { api = 1, newest_only = "model.bin" }')
+    place.save("many", 1, 2, 3)
+    must "sync many --to whole --settle 0"
+    says("plan", "plan whole -p ./newest.lua")
     says("ls", "ls elsewhere")
     says("bisect", "bisect store --json -- true; : ")
     says("gc", "gc store --grace-delete 0")

@@ -167,7 +167,7 @@ done
     assert.are.equal("4\n", (sh "ls store/*/*.optim | wc -l"))
   end)
 
-  it("is told of where other policies bring it, and where a plan does not ask it", function()
+  it("is told of where other policies bring it", function()
     support.write(dir .. "/q.lua", 'return { api = 1, newest_only = { "optimizer.pt" } }\n')
     policy ""
     support.write(dir .. "/more.sh", "'" .. support.runner ..
@@ -179,8 +179,34 @@ done
         "older checkpoints lose, for good, by newest_only: optimizer.pt (2 keep them)")
     end
     has(said, "older checkpoints lose files by newest_only")
-    has(select(2, ends(0, "plan store -p ./q.lua")), "newest_only of q is not looked at here")
-    lacks(select(2, ends(0, "plan store -p ./p.lua")), "newest_only")
+  end)
+
+  it("is in a plan: which older ones would lose what, and when, as a run takes it then", function()
+    policy ""
+    saved("--grace-delete 1h", 10, 20, 30, 40, 50)
+    policy 'newest_only = { "optimizer.pt" }, keep = keep.last(4)'
+    lacks(must "plan store -p ./p.lua --no-delete", "loses")
+    local plan = must "plan store -p ./p.lua --grace-delete 1h --max-delete 100%"
+    lacks(plan:match "[^\n]*checkpoint%-10[^\n]*", "loses") -- it goes as a whole
+    has(plan:match "[^\n]*checkpoint%-20[^\n]*", "; loses 1 file (1022 B) in 60 min: optimizer.pt")
+    lacks(plan:match "[^\n]*checkpoint%-40[^\n]*", "loses")
+    has(plan, "2 of those that stay would lose 2 files (2.0 KiB) that only the newest keep")
+    plan = must "plan store -p ./p.lua --grace-delete 0 --max-delete 40%"
+    has(plan:match "[^\n]*checkpoint%-20[^\n]*", "; loses 1 file (1022 B) now: optimizer.pt")
+    has(plan:match "[^\n]*checkpoint%-30[^\n]*", "; loses 1 file (1022 B) in a later pass")
+    local loses = {}
+    local json = must "plan store -p ./p.lua --grace-delete 0 --max-delete 40% --json"
+    for line in json:gmatch "[^\n]+" do
+      local one = cjson.decode(line)
+      loses[one.name] = one.loses
+    end
+    local one = { globs = { "optimizer.pt" }, files = 1, bytes = 1022, in_s = 0 }
+    local later = { globs = { "optimizer.pt" }, files = 1, bytes = 1022, in_s = cjson.null }
+    assert.are.same({ ["checkpoint-20"] = one, ["checkpoint-30"] = later }, loses)
+    saved "--grace-delete 0 --max-delete 100%"
+    assert.are.equal(THIN, files_of "checkpoint-30")
+    assert.are.equal(WHOLE, files_of "checkpoint-40")
+    lacks(must "plan store -p ./p.lua --grace-delete 0", "loses")
   end)
 
   it("takes nothing as long as policies that were replaced rule, too", function()

@@ -19,6 +19,9 @@ typedef struct sheet {
   bool *keep;
   uint64_t *pinned;
   retention_item *plan;
+  runlog_commit *after; /* the commits once the drops of the plan are made */
+  prune_thin_planned *loses;
+  size_t commits;
   pins pins;
 } sheet;
 
@@ -29,6 +32,9 @@ static void sheet_free(sheet *j) {
   free(j->keep);
   free(j->pinned);
   free(j->plan);
+  free(j->after);
+  for (size_t i = 0; j->loses && i < j->commits; i++) names_free(&j->loses[i].globs);
+  free(j->loses);
   pins_free(&j->pins);
 }
 
@@ -39,7 +45,10 @@ static int sheet_new(sheet *j, size_t commits, err *e) {
   j->kept = calloc(room, sizeof *j->kept);
   j->keep = calloc(room, sizeof *j->keep);
   j->plan = calloc(room, sizeof *j->plan);
-  if (j->items && j->said && j->kept && j->keep && j->plan) return 0;
+  j->after = calloc(room, sizeof *j->after);
+  j->loses = calloc(room, sizeof *j->loses);
+  j->commits = commits;
+  if (j->items && j->said && j->kept && j->keep && j->plan && j->after && j->loses) return 0;
   return err_set(e, ERR_NOMEM, "plan: out of memory");
 }
 
@@ -104,10 +113,30 @@ static int tell_verdict(struct judging *p, const catalog_place *at, const runlog
                           : c->drop_policy ? c->drop_policy
                                            : "",
                 .reason = reason,
-                .wait_ns = item->wait_ns};
+                .wait_ns = item->wait_ns,
+                .loses = j->loses[i].files ? &j->loses[i] : NULL};
   if (one.verdict == RETENTION_DROP)
     one.wait_ns = retention_grace(one.policy, said, p->how->limits.grace_ns);
   return p->fn(p->ctx, &one);
+}
+
+/* Files go behind the drops of the same pass, and share its limit with them. */
+static int plan_files(struct judging *p, const catalog_place *at, runlog *log, sheet *j,
+                      const retention_guard *guard, err *e) {
+  const judge *how = p->how;
+  const policy_newest_only *n = policy_newest(how->policy);
+  const prune pass = {.store = at->store, .log = log, .sink = how->log, .limits = how->limits};
+  const prune_thin_wish wish = {&n->globs, n->newest, n->policy};
+  runlog_state after = *runlog_view(log);
+  size_t dropped = 0;
+  for (size_t i = 0; i < after.commit_count; i++) {
+    j->after[i] = after.commits[i];
+    if (j->plan[i].verdict != RETENTION_DROP) continue;
+    j->after[i].life = RUNLOG_DROPPED;
+    dropped++;
+  }
+  after.commits = j->after;
+  return prune_thin_plan(&pass, &wish, guard, &after, dropped, j->loses, e);
 }
 
 static int judge_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
@@ -124,6 +153,7 @@ static int judge_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
     guard.pinned = j.pinned;
     ask_policy(p, log, &j);
     retention_plan(state, j.keep, &guard, &p->how->limits, j.plan);
+    rc = plan_files(p, at, log, &j, &guard, e);
   }
   for (size_t i = 0; rc == 0 && i < state->commit_count; i++)
     if (j.plan[i].verdict != RETENTION_GONE) rc = tell_verdict(p, at, log, &j, i, e);

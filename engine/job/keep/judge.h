@@ -4,6 +4,7 @@
 
 #include "catalog/catalog.h"
 #include "decision/policy.h"
+#include "job/keep/prune_thin.h"
 #include "plan/generations.h"
 #include "plan/retention.h"
 
@@ -18,9 +19,10 @@ typedef struct judge {
 typedef struct judged {
   const catalog_item *item;
   retention_verdict verdict;
-  const char *policy; /* the policy that decided, or "" */
-  const char *reason; /* of a rule of retention.h with the policy's own after it */
-  int64_t wait_ns;    /* as in retention_item; with RETENTION_DROP: its grace period */
+  const char *policy;              /* the policy that decided, or "" */
+  const char *reason;              /* of a rule of retention.h with the policy's own after it */
+  int64_t wait_ns;                 /* as in retention_item; with RETENTION_DROP: its grace period */
+  const prune_thin_planned *loses; /* what newer ones have goes of it; NULL: nothing */
 } judged;
 
 /* Returns 0 to go on; any other value ends the walk and is returned. */

@@ -36,6 +36,20 @@ typedef void prune_thin_told(void *ctx, const runlog_commit *c, uint64_t files, 
 int prune_thin(const prune *p, const prune_thin_wish *wish, prune_thin_whole *whole, size_t dropped,
                bool *left, prune_thin_told *told, void *ctx, prune_rest *rest, err *e);
 
+/* What a pass would take of a commit. */
+typedef struct prune_thin_planned {
+  uint64_t files, bytes; /* 0 files: nothing */
+  names globs;           /* what these mean */
+  int64_t wait_ns;       /* until the grace is over */
+  bool later;            /* it is over, and the share of one pass is used up by others */
+} prune_thin_planned;
+
+/* Plans what prune_thin() would do behind a pass of drops, by the times in the log; reads only. `state`: p->log as
+ * it is once so many are dropped. `out` has room for one of each of its commits, in their order; free the globs of
+ * each, on failure too. p->resumed is not looked at: `guard` says it. */
+int prune_thin_plan(const prune *p, const prune_thin_wish *wish, const retention_guard *guard,
+                    const runlog_state *state, size_t dropped, prune_thin_planned *out, err *e);
+
 /* Told of each commit of which files were removed, or could not be (`status`, why). Returns 0 to go on. */
 typedef int prune_thin_removed(void *ctx, const char *dir, const removal_found *found, int status,
                                const char *why);

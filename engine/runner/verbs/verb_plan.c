@@ -1,4 +1,5 @@
 /* `plan`: shows what retention would do at a target. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -19,6 +20,8 @@ typedef struct planned {
   const ckpt_verdict *verdict; /* whose row is written */
   size_t counts[VERDICTS];
   uint64_t bytes[VERDICTS];
+  size_t losers; /* that stay without some of their files */
+  uint64_t lost_files, lost_bytes;
 } planned;
 
 /* Returns when its data is gone at the earliest; negative: never, as things stand. */
@@ -29,13 +32,45 @@ static double seconds_to_go(const options *o, const ckpt_verdict *v) {
   return isinf(left) ? -1 : left;
 }
 
+static void json_loses(record *r, const ckpt_verdict *v) {
+  if (!v->lost_globs) return;
+  record loses = record_begin(record_key(r, "loses"));
+  FILE *f = record_key(&loses, "globs");
+  for (size_t i = 0; v->lost_globs[i]; i++) {
+    fputc(i ? ',' : '[', f);
+    text_json(f, v->lost_globs[i]);
+  }
+  fputc(']', f);
+  record_count(&loses, "files", v->lost_files);
+  record_count(&loses, "bytes", v->lost_bytes);
+  record_seconds(&loses, "in_s", v->lost_wait_s);
+  record_end(&loses);
+}
+
 static void json_verdict(const options *o, const ckpt_verdict *v) {
   record r = record_begin(stdout);
   record_text(&r, "verdict", verdicts[v->verdict]);
   record_text(&r, "by", v->policy ? v->policy : "");
   record_text(&r, "why", v->reason ? v->reason : "");
   record_seconds(&r, "deleted_in_s", seconds_to_go(o, v));
+  json_loses(&r, v);
   item_json_line(&r, v->item);
+}
+
+static void write_loses(FILE *f, const ckpt_verdict *v) {
+  if (!v->lost_globs) return;
+  fprintf(f, "; loses %" PRIu64 " file%s (", v->lost_files, v->lost_files == 1 ? "" : "s");
+  text_size(f, v->lost_bytes);
+  if (v->lost_wait_s > 0) {
+    fputs(") in ", f);
+    text_age(f, v->lost_wait_s, 0);
+  } else {
+    fputs(v->lost_wait_s < 0 ? ") in a later pass" : ") now", f);
+  }
+  for (size_t i = 0; v->lost_globs[i]; i++) {
+    fputs(i ? ", " : ": ", f);
+    text_plain(f, v->lost_globs[i]);
+  }
 }
 
 static void write_cell(FILE *f, int column, const void *ctx) {
@@ -60,6 +95,7 @@ static void write_cell(FILE *f, int column, const void *ctx) {
       fputs(": ", f);
     }
     text_plain(f, v->reason ? v->reason : "");
+    write_loses(f, v);
   }
 }
 
@@ -68,6 +104,9 @@ static int take_verdict(void *ctx, const ckpt_verdict *v) {
   if (v->verdict >= VERDICTS) return 0; /* of a newer library */
   p->counts[v->verdict]++;
   p->bytes[v->verdict] += v->item->bytes;
+  p->losers += v->lost_globs != NULL;
+  p->lost_files += v->lost_files;
+  p->lost_bytes += v->lost_bytes;
   if (p->o->json) {
     json_verdict(p->o, v);
     return ferror(stdout);
@@ -87,6 +126,11 @@ static void print_sum(const planned *p) {
   printf("), %zu would be deleted now (", p->counts[CKPT_DELETE]);
   text_size(stdout, p->bytes[CKPT_DELETE]);
   puts(")");
+  if (!p->losers) return;
+  printf("%zu of those that stay would lose %" PRIu64 " file%s (", p->losers, p->lost_files,
+         p->lost_files == 1 ? "" : "s");
+  text_size(stdout, p->lost_bytes);
+  puts(") that only the newest keep");
 }
 
 static int run(const options *o) {

@@ -124,6 +124,43 @@ static void the_two_newest_keep_them_and_the_older_stay_without(void **state) {
   (void)state;
 }
 
+/* Returns how many would lose some in a pass now. */
+static size_t planned_now(const scene *sc, const retention_guard *guard, prune_thin_planned *out) {
+  const runlog_state *state = runlog_view(sc->log);
+  size_t count = 0;
+  err e = {0};
+  if (prune_thin_plan(&sc->prune, &sc->wish, guard, state, sc->dropped, out, &e) < 0)
+    fail_msg("%s", e.text);
+  for (size_t i = 0; i < state->commit_count; i++) {
+    count += out[i].files && !out[i].later && out[i].wait_ns == 0;
+    names_free(&out[i].globs);
+  }
+  return count;
+}
+
+static void a_plan_says_what_a_pass_then_takes(void **state) {
+  for (world *w = NULL; (w = world_next(w, world_io()));) {
+    scene sc;
+    prune_thin_planned planned[SAVES];
+    set_up(&sc, w, SAVES);
+    const retention_guard guard = {
+        .pinned = &sc.n[1], .pinned_count = 1, .resumed = RUNLOG_NONE, .verified = RUNLOG_NONE};
+    sc.prune.limits.max_drop = 0.2;
+    assert_int_equal(planned_now(&sc, &guard, planned), 1);
+    assert_true(planned[0].files == 1 && !planned[0].later && planned[2].later);
+    assert_true(!planned[1].files && !planned[3].files && !planned[4].files);
+    whole_from(&sc, 0, SAVES);
+    const uint64_t bytes = planned[0].bytes;
+    assert_int_equal(must_pass(&sc), 1);
+    assert_true(sc.files == 1 && sc.bytes == bytes && !has(&sc, 0));
+    sc.prune.limits.grace_ns = INT64_MAX;
+    assert_int_equal(planned_now(&sc, &guard, planned), 0);
+    assert_int_equal(planned[2].files, 0);
+    tear_down(&sc);
+  }
+  (void)state;
+}
+
 static void until_enough_newer_ones_are_old_enough_nothing_goes(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     scene sc;
@@ -417,6 +454,7 @@ static void whatever_call_fails_the_next_pass_ends_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_two_newest_keep_them_and_the_older_stay_without),
+      cmocka_unit_test(a_plan_says_what_a_pass_then_takes),
       cmocka_unit_test(until_enough_newer_ones_are_old_enough_nothing_goes),
       cmocka_unit_test(a_pass_takes_no_more_than_its_share_with_what_it_dropped),
       cmocka_unit_test(nothing_goes_unless_the_newest_have_it_and_can_be_read),
