@@ -17,6 +17,9 @@ int lab_open(lab *l, const lab_options *o, lab_sum *sum, err *e) {
     log_say(o->log, LOG_WARN,
             "the function of `exclude` is not asked here: each checkpoint has the bytes that are "
             "told of it");
+  if (rc == 0 && policy_newest(l->policy)->globs.count)
+    log_say(o->log, LOG_WARN,
+            "newest_only is not asked here: each checkpoint has the bytes that are told of it");
   return rc;
 }
 

@@ -412,6 +412,12 @@ local function held_text(q)
   if #looks.metrics == 0 then out[#out + 1] = "no numbers" end
   out[#out + 1] = "one series, all stored, none pinned or suspect"
   out[#out + 1] = "nothing remembered"
+  for _, policy in ipairs(M.chain) do
+    if policy.data.newest_only then
+      out[#out + 1] = "newest_only takes nothing"
+      break
+    end
+  end
   return out
 end
 

@@ -35,6 +35,13 @@ describe("policy diff", function()
     has(ends(0, "policy diff old/mine.lua old/mine.lua"), "keep: they are equal on all")
   end)
 
+  it("says that what only the newest keep is not compared", function()
+    policy("a", "keep = keep.last(2)")
+    policy("b", "keep = keep.last(2), newest_only = { 'optim*' }")
+    has(ends(0, "policy diff a.lua b.lua"), "newest_only takes nothing")
+    lacks(ends(0, "policy diff a.lua a.lua"), "newest_only")
+  end)
+
   it("sets an option of both", function()
     policy("o", "keep = any { keep.last(5), keep.daily(7), keep.weekly(4) }")
     has(ends(0, "policy diff o.lua retention"), "keep: they differ with 5 checkpoints")

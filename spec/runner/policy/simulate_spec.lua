@@ -46,6 +46,13 @@ describe("policy simulate", function()
     assert.are.equal("", (select(2, ends(0, "policy simulate e.jsonl --json -p ./p.lua"))))
   end)
 
+  it("says that it does not ask what only the newest keep", function()
+    policy "newest_only = { 'optim*' }"
+    tell('{"event":"start"}', checkpoint(10, "c-1"))
+    has(select(2, ends(0, "policy simulate e.jsonl --json -p ./p.lua")),
+      "newest_only is not asked here: each checkpoint has the bytes")
+  end)
+
   it("tells each event in order, with the decision and its reason, and then the sum", function()
     policy "sync = when.at_most_every('1m'), keep = keep.last(1)"
     tell('{"event":"start"}', checkpoint(10, "c-1"), checkpoint(20, "c-2"), checkpoint(80, "c-3"),
