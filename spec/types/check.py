@@ -27,9 +27,11 @@ FAULTS = {
 # The library builds some of its tables and classes when it runs; of it, what its annotations name has to be
 # there.
 OF_LIBRARY = {"annotation-usage-error", "syntax-error", "type-not-found"}
-RETURNS = re.compile(r"^return\b.*", re.M)
+RETURNS = re.compile(r"^([ \t]*)(return\b.*)", re.M)
 NAME = re.compile(r"return (\w+)\s*(?:--.*)?")
 TYPE = "---@type ckpt.Policy\n"
+UNSEEN = ("What is returned is no table that begins there, and no local that was made as one (`local policy = {`): "
+          "its types are not looked at.")
 PATIENCE_S = int(os.environ.get("TYPES_PATIENCE", 300))
 
 
@@ -107,14 +109,19 @@ class Server:
 
 def typed(text):
     """Gives the table that a policy returns its type: the text with a line more, and how many lines are before
-    that one. It is looked for at the beginning of a line, as the chunk's own words stand: the table itself, or
-    a local that is one. None: what is returned is neither."""
-    returned = list(RETURNS.finditer(text))[-1]
+    that one. It is looked for at the beginning of a line, as far to the left as any return, as the chunk's own
+    words stand: the table itself, or a local that is one. None: what is returned is neither."""
+    returns = list(RETURNS.finditer(text))
+    if not returns:
+        return None
+    left = min(len(found[1]) for found in returns)
+    returned = [found for found in returns if len(found[1]) == left][-1]
     at, rest = returned.start(), text[returned.end():]
-    if returned[0].startswith("return {"):
-        return text[:at] + TYPE + "local _ = {" + text[at + len("return {"):], text[:at].count("\n")
-    name = NAME.fullmatch(returned[0])
-    made = name and re.search(rf"^local {name[1]} = \{{", text[:at], re.M)
+    if returned[2].startswith("return {"):
+        table = text[returned.start(2) + len("return {"):]
+        return text[:at] + TYPE + "local _ = {" + table, text[:at].count("\n")
+    name = NAME.fullmatch(returned[2])
+    made = name and re.search(rf"^[ \t]*local {name[1]} = \{{", text[:at], re.M)
     if rest.strip() or not made:
         return None
     at = made.start()
@@ -124,15 +131,14 @@ def typed(text):
 def policies(where, files):
     """Copies the policies, with the type of what they return. Returns for each copy where it is from, its first
     line there, and how many lines are before the one that is more; and where those are from, by their last
-    line, of which it is not seen what they return."""
+    line, of which it is not seen what they return, and why not."""
     origin, unseen = {}, []
 
     def add(text, path, line):
-        if not RETURNS.search(text):  # some keys of one
-            text, line = "return {\napi = 1,\n" + text + "\n}\n", line - 2
         found = typed(text)
         if not found:
-            unseen.append((path, line + text.rstrip("\n").count("\n")))
+            why = UNSEEN if RETURNS.search(text) else "It returns nothing, and a policy is a table that is returned."
+            unseen.append((path, line + text.rstrip("\n").count("\n"), why))
             return
         copy = where / f"{len(origin)}.lua"
         copy.write_text(found[0])
@@ -144,7 +150,9 @@ def policies(where, files):
         page = ROOT / "docs/policies.md"
         text = page.read_text()
         for block in re.finditer(r"^```lua\n(.*?)^```", text, re.M | re.S):
-            add(block[1], page, text[: block.start(1)].count("\n") + 1)
+            line = text[: block.start(1)].count("\n") + 1
+            whole = re.search(r"^return\b", block[1], re.M)
+            add(*(block[1], page, line) if whole else (f"return {{\napi = 1,\n{block[1]}\n}}\n", page, line - 2))
     return origin, unseen
 
 
@@ -180,9 +188,8 @@ def main(program, files):
         (where / "policies").mkdir()
         (where / ".emmyrc.json").write_text(json.dumps({"runtime": {"version": "LuaJIT"}}))
         origin, unseen = policies(where / "policies", files)
-        for path, line in unseen:
-            found.add((shown(path), line, "not-looked-at", "What is returned is no table that begins there, and no "
-                       "local that was made as one (`local policy = {`): its types are not looked at."))
+        for path, line, why in unseen:
+            found.add((shown(path), line, "not-looked-at", why))
         with Server(program, log) as server:
             for path, line, code, text in findings(server, where):
                 if path in origin:

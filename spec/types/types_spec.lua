@@ -74,6 +74,32 @@ return policy
     assert.equal(4, #support.lines(text))
   end)
 
+  it("looks at a policy whose return is indented", function()
+    local text, ended = check([[
+  local least = 2
+  return {
+    api = 1,
+    sync = function(e)
+      return e.reslt.loss < least
+    end,
+  }
+]], "  local policy = { api = 1, ready = function(e) return e.chekpoint end }\n  return policy\n")
+    assert.equal(1, ended, text)
+    for _, found in ipairs { "1.lua:5: Undefined field `reslt`", "2.lua:1: Undefined field `chek" } do
+      assert.is_truthy(text:find(found, 1, true), text)
+    end
+    assert.equal(2, #support.lines(text), text)
+  end)
+
+  it("takes a file for a whole policy, also one that returns nothing", function()
+    local text, ended = check("local policy = { api = 1 }\n", "keep = keep.last(3)\n", "")
+    assert.equal(1, ended, text)
+    for n = 1, 3 do
+      assert.is_truthy(text:find(n .. ".lua:1: [^\n]*It returns nothing"), text)
+    end
+    assert.equal(3, #support.lines(text), text)
+  end)
+
   it("is red where it cannot see what a policy returns", function()
     local text, ended = check("local meta = {}\nreturn setmetatable({ api = 1 }, meta)\n",
       "local made = make()\nreturn made\n", "local policy = { api = 1 }\nreturn\n  policy\n")
