@@ -85,7 +85,7 @@ return policy
   }
 ]], "  local policy = { api = 1, ready = function(e) return e.chekpoint end }\n  return policy\n")
     assert.equal(1, ended, text)
-    for _, found in ipairs { "1.lua:5: Undefined field `reslt`", "2.lua:1: Undefined field `chek" } do
+    for _, found in ipairs { "1.lua:5: Undefined field `reslt`", "2.lua:1: Undefined field `ch" } do
       assert.is_truthy(text:find(found, 1, true), text)
     end
     assert.equal(2, #support.lines(text), text)
