@@ -20,7 +20,8 @@
 typedef struct collected {
   const char *what;   /* "attempt", "checkpoint", "litter", "upload", "pin", "temporary", "run";
                        * "commit": a save that was whole became a checkpoint; "left": it stays, for
-                       * nobody knows whose it is; "key": it was removed by hand */
+                       * nobody knows whose it is; "key": it was removed by hand; "files": of a
+                       * checkpoint that stays */
   const char *name;   /* its directory, or its key below the log's place */
   const char *reason; /* why it goes; with a status, why it stays */
   uint64_t bytes;     /* 0: not known */

@@ -5,11 +5,11 @@
 static int on_removed(void *ctx, const char *dir, const removal_found *found, int status,
                       const char *why) {
   collecting *g = ctx;
-  collect_tell(g, &(collected){.what = "litter",
+  collect_tell(g, &(collected){.what = "files",
                                .name = dir,
                                .reason = status < 0 ? why
-                                                    : "files of a checkpoint that stays: newer "
-                                                      "ones are there",
+                                                    : "newer ones have such files, and it stays "
+                                                      "without them",
                                .bytes = found->bytes,
                                .status = status});
   return g->stopped;
@@ -26,5 +26,5 @@ void collect_thin(collecting *g) {
   bool left;
   err why = {0};
   int rc = prune_thin_files(&p, g->now, on_removed, g, &left, &why);
-  if (rc < 0) collect_failed(g, "litter", rc, why.text);
+  if (rc < 0) collect_failed(g, "files", rc, why.text);
 }

@@ -38,9 +38,9 @@ static const char *word_for(const tally *t, const ckpt_collected *c) {
 }
 
 static void write_line(FILE *f, const tally *t, const ckpt_collected *c) {
-  bool commits = strcmp(c->what, "commit") == 0;
+  const bool commits = strcmp(c->what, "commit") == 0, files = strcmp(c->what, "files") == 0;
   if (c->status == 0 && !is_left(c)) fprintf(f, "%s ", word_for(t, c));
-  fprintf(f, "%s ", commits ? "save" : c->what);
+  fprintf(f, "%s ", commits ? "save" : files ? "files of" : c->what);
   text_plain(f, c->log);
   if (*c->log && *c->name) fputc('/', f);
   text_plain(f, c->name);
@@ -49,7 +49,7 @@ static void write_line(FILE *f, const tally *t, const ckpt_collected *c) {
     text_size(f, c->bytes);
     fputc(')', f);
   }
-  fputs(c->status < 0 ? " stays: " : ": ", f);
+  fputs(c->status == 0 ? ": " : files ? " stay: " : " stays: ", f);
   text_prose(f, c->reason);
 }
 
