@@ -100,13 +100,18 @@ static int remember_part(run *r, const survey_unit *u, err *e) {
 static void say_left_out(const run *r, const run_group *g, uint64_t n) {
   const runlog_commit *c = runlog_find_commit(runlog_view(g->group.log), n);
   if (!c || !c->left_out) return;
-  log_say(
-      r->env->log, LOG_WARN,
-      "%s was saved without %llu file%s that `excludes` or a policy leave%s out%s: %s not there",
-      c->dir, (unsigned long long)c->left_out, c->left_out == 1 ? "" : "s",
-      c->left_out == 1 ? "s" : "",
-      c->thin.globs.count ? ", or that were taken since newer ones are there" : "",
-      c->left_out == 1 ? "it is" : "they are");
+  const bool one = c->left_out == 1;
+  const unsigned long long count = c->left_out;
+  if (c->thin.globs.count)
+    log_say(r->env->log, LOG_WARN,
+            "%s lacks %llu file%s that %s left out of it when it was saved, or taken since newer "
+            "ones are there: the job goes on without %s",
+            c->dir, count, one ? "" : "s", one ? "was" : "were", one ? "it" : "them");
+  else
+    log_say(
+        r->env->log, LOG_WARN,
+        "%s was saved without %llu file%s that `excludes` or a policy leave%s out: %s not there",
+        c->dir, count, one ? "" : "s", one ? "s" : "", one ? "it is" : "they are");
 }
 
 static int set_resume(struct prepare *p, const survey_unit *u, err *e) {

@@ -22,6 +22,8 @@ static char *path_of(const options *o, const ckpt_item *item) {
   return n < 0 ? NULL : path;
 }
 
+#define LOST "left out of it when it was saved, or taken since newer ones are there"
+
 static void say(const options *o, const ckpt_item *item, const char *done) {
   char *text = NULL;
   size_t size = 0;
@@ -32,9 +34,11 @@ static void say(const options *o, const ckpt_item *item, const char *done) {
   item_size(f, item);
   fprintf(f, " to %s", o->dir);
   if (item->left_out) /* a job that goes on from it may begin its optimizer anew, or fail */
-    fprintf(f, ", without %llu file%s that excludes left out of it when it was saved%s",
-            (unsigned long long)item->left_out, item->left_out == 1 ? "" : "s",
-            item->thin ? ", or that were taken since newer ones are there" : "");
+    fprintf(f, ", without %llu file%s that %s", (unsigned long long)item->left_out,
+            item->left_out == 1 ? "" : "s",
+            !item->thin           ? "excludes left out of it when it was saved"
+            : item->left_out == 1 ? "was " LOST
+                                  : "were " LOST);
   if (item->foreign) fputs(": another tool wrote it, so nothing tells whether it is whole", f);
   if (fclose(f) == 0) report_info("%s", text);
   free(text);
