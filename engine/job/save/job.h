@@ -70,7 +70,7 @@ typedef enum job_outcome {
   JOB_FORSAKEN,    /* a rank that is missing has ended, so that none will come; also rank 0 */
 } job_outcome;
 
-enum { JOB_COPY_MAX = 192 };
+enum { JOB_COPY_MAX = 240 };
 
 typedef struct job {
   uint64_t id;

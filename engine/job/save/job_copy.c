@@ -5,9 +5,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "commit/manifest_read.h"
 #include "job/move/transfer.h"
 #include "job_impl.h"
+
+/* Says what the note takes of the table, in as much as a line has room for. */
+static void note_not_here(job_work *w, const names *globs) {
+  enum { NAME_MAX_SHOWN = 40 };
+  const char *first = NULL;
+  size_t count = 0;
+  buf name;
+  for (size_t i = 0; i < w->came_with.count; i++) {
+    const manifest_entry *at = &w->came_with.entries[i];
+    if (at->type != MANIFEST_FILE || !manifest_thin_means(&w->came_with, at, globs)) continue;
+    if (count++ == 0) first = at->name;
+  }
+  if (count == 0) return;
+  buf_init(&name, sizeof w->not_here);
+  js_plain(first, NAME_MAX_SHOWN, &name);
+  const char *shown = name.data ? name.data : "?";
+  if (count == 1)
+    snprintf(w->not_here, sizeof w->not_here, ", without %s", shown);
+  else
+    snprintf(w->not_here, sizeof w->not_here, ", without %zu files, %s first", count, shown);
+  buf_free(&name);
+}
 
 /* A copy of a checkpoint of which files are gone says so beside its table. */
 static int take_note(job_work *w, const char *dir) {
@@ -20,6 +43,7 @@ static int take_note(job_work *w, const char *dir) {
   if (rc == 0) rc = manifest_thin_parse(text.data, text.len, path, &note, NULL);
   const bool counts = rc == 0 && manifest_thin_is_of(&note, &w->came_with) &&
                       !unit_files_alike(&w->source, &w->came_with);
+  if (counts) note_not_here(w, &note.globs);
   rc = counts ? manifest_thin(&w->came_with, &note.globs, NULL) : 0;
   manifest_thin_free(&note);
   buf_free(&text);
@@ -108,8 +132,8 @@ void job_name_copy(job_work *w) {
   w->came_back = false; /* it is said once */
   digest_hex(&was->root, root);
   bool named = is_attempt(was->attempt);
-  snprintf(what, sizeof j->copy_of, "a copy of what %s%s saved with root %s",
-           named ? "attempt " : "another run", named ? was->attempt : "", root);
+  snprintf(what, sizeof j->copy_of, "a copy of what %s%s saved with root %s%s",
+           named ? "attempt " : "another run", named ? was->attempt : "", root, w->not_here);
   memcpy(policy, j->reason, sizeof policy);
   /* The policy's reason gives way: what follows it stands whole. */
   snprintf(j->reason, sizeof j->reason, "%.*s%s%s", (int)(sizeof j->reason - strlen(what) - 3),

@@ -24,6 +24,7 @@ typedef struct job_work {
   manifest came_with; /* the table of contents that lies beside the files, if they came out of a
                        * store... */
   bool came_back;     /* ...and by their names and sizes it is theirs */
+  char not_here[80];  /* what that save had, and is not here, for people; "": nothing */
   runlog_companions companions; /* the companions, for the commit */
   names needs;                  /* other units that what is saved beside it names */
   int64_t word_until;           /* IO_MONO: a pointer is waited for until then; 0: none was yet */

@@ -92,8 +92,31 @@ static void elsewhere_it_is_saved_without_the_note(void **state) {
   assert_null(manifest_find(&m, "optimizer.bin"));
   assert_non_null(manifest_find(&m, "model.bin"));
   const runlog_commit *c = runlog_find_commit(runlog_view(other), n);
-  assert_non_null(strstr(c->reason ? c->reason : "", "a copy of what attempt"));
+  const char *why = strstr(c->reason ? c->reason : "", "a copy of what attempt");
+  assert_non_null(why);
+  assert_non_null(strstr(why, ", without optimizer.bin"));
   manifest_free(&m);
+}
+
+static void of_several_that_are_not_there_one_is_named(void **state) {
+  world *w = *state;
+  runlog *log = saved(w), *other = world_log(w, "other", "two");
+  const char *name = "a-name-that-is-too-long-for-the-line-of-a-commit-with-all-else.bin";
+  char unit[200];
+  snprintf(unit, sizeof unit, "checkpoint-9/%s", name);
+  make_plain(w, "checkpoint-9", 9);
+  write_bytes(tmpdir_path(w->root, unit), "x", 1);
+  thin_whole(w->env.store, log, save_unit(w, log, "checkpoint-9", MATCH_DIR, 9), "*.bin");
+  copy_back(w, "checkpoint-9");
+  char to[4096];
+  snprintf(to, sizeof to, "%s/other/checkpoint-9", w->root);
+  assert_int_equal(fs_mkdirs(io_system(), tmpdir_path(w->root, "other"), 0777, NULL), 0);
+  assert_int_equal(rename(tmpdir_path(w->root, "checkpoint-9"), to), 0);
+  const uint64_t n = save_unit(w, other, "other/checkpoint-9", MATCH_DIR, 9);
+  const runlog_commit *c = runlog_find_commit(runlog_view(other), n);
+  assert_non_null(c->reason);
+  assert_non_null(strstr(c->reason, ", without 3 files, a-name-that"));
+  assert_null(strstr(c->reason, name));
 }
 
 int main(void) {
@@ -101,6 +124,7 @@ int main(void) {
       IN_A_FILE_WORLD(it_is_the_commit_and_so_is_a_copy_from_before),
       IN_A_FILE_WORLD(with_another_file_less_it_is_another_one),
       IN_A_FILE_WORLD(elsewhere_it_is_saved_without_the_note),
+      IN_A_FILE_WORLD(of_several_that_are_not_there_one_is_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
