@@ -134,6 +134,22 @@ describe("newest_only", function()
     must "verify store"
   end)
 
+  it("leaves no mark behind of checkpoints that are gone", function()
+    local function marks() return tonumber((sh "ls store/.ckpt/thinned | wc -l")) end
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 0 --max-delete 100%", 10, 20, 30, 40)
+    assert.are.equal(2, marks())
+    must "rm store checkpoint-10 --grace-delete 0"
+    must "gc store --grace-delete 0"
+    assert.are.equal(2, marks()) -- whoever removes may be at it
+    sh "cd store/.ckpt/thinned; touch other; touch -d '2 days ago' *"
+    lacks(must "gc store -n", "checkpoint-20")
+    has(must "gc store", "removed litter .ckpt/thinned/")
+    assert.are.equal(2, marks()) -- that of checkpoint-20, and what nobody here has put
+    must "gc store --remove-run --yes"
+    assert.are.equal("other\n", (sh "ls store/.ckpt/thinned"))
+  end)
+
   it("is the word of why about a file that was taken, and about its checkpoint", function()
     policy 'newest_only = { "optimizer.pt" }'
     saved("--grace-delete 0 --max-delete 100%", 10, 20, 30)

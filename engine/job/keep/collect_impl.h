@@ -53,6 +53,8 @@ bool collect_is_pinned(const collecting *g, uint64_t commit);
 void collect_litter(collecting *g);
 /* collect_thin.c: collects files that the log lets go of commits that stay. */
 void collect_thin(collecting *g);
+/* Collects the marks at this key of such files that went, of checkpoints that the log has no more. */
+void collect_thin_marks(collecting *g, const char *key);
 /* collect_unfinished.c: collects uploads and temporary files. */
 void collect_unfinished(collecting *g);
 

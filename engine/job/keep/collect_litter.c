@@ -300,6 +300,7 @@ static void collect_own_directory(collecting *g, const char *key) {
   const char *name = fs_base(key);
   if (strcmp(name, "staging") == 0) collect_staged(g);
   if (strcmp(name, "clearing") == 0) collect_clearing(g, key);
+  if (strcmp(name, "thinned") == 0) collect_thin_marks(g, key);
   if (strcmp(name, "staging") == 0 || strcmp(name, "parts") == 0)
     collect_numbers(g, key, false);
   else if (strcmp(name, "with") == 0)
