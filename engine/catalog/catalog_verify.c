@@ -1,10 +1,12 @@
 /* catalog_verify: reads every byte of the checkpoints of a target, and compares. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "catalog_impl.h"
 #include "catalog/show.h"
 #include "commit/companions_stored.h"
+#include "commit/manifest_read.h"
 #include "job/restore/restore.h"
 #include "job/move/transfer.h"
 #include "commit/verified.h"
@@ -19,11 +21,14 @@ struct verifying {
   void *ctx;
   int seen, bad;
   bool in_logs; /* they are of a target, not a copy */
+  names found;  /* what is wrong with one, as far as there is room and memory */
   char first[ERR_TEXT_MAX];
 };
 
 static void on_finding(void *ctx, const char *name, const char *text) {
+  enum { FOUND_MOST = 4096 };
   struct verifying *v = ctx;
+  if (v->found.count < FOUND_MOST) names_add(&v->found, name);
   if (!*v->first) snprintf(v->first, sizeof v->first, "%.400s: %.600s", name, text);
 }
 
@@ -87,11 +92,36 @@ static int verify_companions(struct verifying *v, const transfer *t, const manif
   return rc;
 }
 
+static bool is_taken(const manifest *m, const names *globs, const char *name) {
+  const manifest_entry *entry = manifest_find(m, name);
+  return entry && manifest_thin_means(m, entry, globs);
+}
+
+/* Says what mends it, where the note beside the table explains all `count` of the findings: their files were
+ * taken, and the log has lost the entry that says so. */
+static void explain(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
+                    int count) {
+  manifest_thin_note note = {0};
+  const size_t len = strlen(v->first);
+  if (item->commit->n == 0 || item->commit->thin.globs.count) return; /* a copy, or told already */
+  if (v->found.count != (size_t)count || manifest_read_note(s, item->key, m, &note, NULL) != 1)
+    return;
+  bool all = true;
+  for (size_t i = 0; i < v->found.count; i++) all &= is_taken(m, &note.globs, v->found.at[i]);
+  if (all)
+    snprintf(v->first + len, sizeof v->first - len,
+             "; a note there says that %s taken: `repair` makes the log say so",
+             count == 1 ? "it was" : "all that is missing was");
+  manifest_thin_free(&note);
+}
+
 static int verify_files(struct verifying *v, store *s, const manifest *m, const catalog_item *item,
                         err *e) {
   transfer t = {.io = v->io, .store = s, .pool = v->pool, .progress = v->progress};
   *v->first = 0;
+  names_free(&v->found);
   int found = transfer_verify(&t, m, item->key, on_finding, v, e);
+  if (found > 0) explain(v, s, m, item, found);
   int beside = found < 0 ? 0 : verify_companions(v, &t, m, item, e);
   found = beside < 0 ? beside : found + beside;
   if (found > 0 && let_go_meanwhile(v, s, item)) return v->seen++, 0;
@@ -170,6 +200,7 @@ int catalog_verify(const io *io, const log_sink *log, pool *pool, const progress
     else if (rc == 0)
       rc = catalog_nothing_found(where, name, e);
   }
+  names_free(&v.found);
   if (rc == 0 && v.bad == 0 && !name && v.in_logs)
     rc = catalog_logs(io, log, where, prove_log, (void *)log, e);
   return rc < 0 ? rc : v.bad;

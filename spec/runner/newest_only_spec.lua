@@ -150,6 +150,20 @@ describe("newest_only", function()
     assert.are.equal("other\n", (sh "ls store/.ckpt/thinned"))
   end)
 
+  it("names the remedy where the log has lost that files were taken", function()
+    policy 'newest_only = { "optimizer.pt" }'
+    saved("--grace-delete 0", 10, 20, 30)
+    sh "cp -rp store whole; rm $(grep -l thin store/.ckpt/log/*.json)"
+    local said = (ends(5, "verify store"))
+    has(said, "BAD  checkpoint-10: optimizer.pt: missing; a note there says that it was taken: " ..
+      "ckpt-lua repair makes the log say so")
+    sh "rm store/checkpoint-10/model.pt"
+    lacks((ends(5, "verify store")), "repair")
+    sh "cp -p whole/checkpoint-10/model.pt store/checkpoint-10"
+    ends(0, "repair store --take-over")
+    ends(0, "verify store")
+  end)
+
   it("is the word of why about a file that was taken, and about its checkpoint", function()
     policy 'newest_only = { "optimizer.pt" }'
     saved("--grace-delete 0 --max-delete 100%", 10, 20, 30)
