@@ -51,6 +51,16 @@ describe("a start that finds a pointer", function()
     has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
   end)
 
+  -- DeepSpeed empties it, and writes it. With an empty one it begins from nothing.
+  it("puts it back, if its job was killed when it was empty", function()
+    run(0, "save 1; sleep 2.5; save 2; sleep 2.5; : >out/latest")
+    has(run(0, "true"), "loaded global_step2, resume=global_step2\n")
+    has(run(137, ": >out/latest; kill -9 $$"), "loaded global_step2, ")
+    has(run(0, "true"), "loaded global_step2, ")
+    run(137, "cp -r out/global_step2 out/global_step3; sleep 2.5; : >out/latest; kill -9 $$")
+    has(run(0, "true"), "loaded global_step3, ")
+  end)
+
   it("has put it back before what it named is moved away, where it may die", function()
     run(137, "save 1; sleep 2.5; save 2; sleep 2.5; torn 3; kill -9 $$")
     local dying = "DIE_MOVING=global_step3 " .. place.preload "spec/runner/die_moving.c"
@@ -171,6 +181,39 @@ describe("a link to the newest checkpoint", function()
     sh("rm -rf out")
     assert.is_truthy(run("true"):find("last has 2\n", 1, true))
     assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
+  end)
+
+  -- Lightning removes the link, and makes it anew. A job that is killed between begins from nothing.
+  it("comes back, and leads to the newest, where its job was killed before it was made", function()
+    local UNLINKED = "save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; "
+      .. "rm out/last.ckpt; }; save 2"
+    run("save 1; sleep 2; " .. UNLINKED)
+    assert.is_truthy(run("true"):find("last has 2\n", 1, true))
+    assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
+    assert.is_truthy(run("true"):find("last has 2\n", 1, true))
+    assert.are.equal("", sh("ls out.ckpt/quarantine 2>/dev/null || true"))
+  end)
+
+  it("does so where what it leads to was not committed either", function()
+    local ZIP = [[mkzip() { python3 -c 'import sys, zipfile
+z = zipfile.ZipFile(sys.argv[1], "w"); z.writestr("a", b"1" * 90000); z.close()' "$1"; }
+]]
+    run("save 1; sleep 2")
+    sh("rm out/last.ckpt")
+    place.must_sh(ZIP .. "mkzip 'out/epoch=2-step=2.ckpt'")
+    run("true")
+    assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
+  end)
+
+  it("does not come where the last ones had none, or there is another", function()
+    local UNLINKED = "save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; "
+      .. "rm -f out/last.ckpt; }; "
+    run("save 1; sleep 2; " .. UNLINKED .. "save 2; sleep 1; save 3; sleep 1; save 4; sleep 1; save 5")
+    run("true")
+    assert.are.equal("", sh("readlink out/last.ckpt || true"))
+    run("ln -s epoch=4-step=4.ckpt out/latest.ckpt")
+    run("true")
+    assert.are.equal("epoch=4-step=4.ckpt\n", sh("readlink out/latest.ckpt"))
   end)
 
   it("is left alone where it was a checkpoint by itself before", function()

@@ -274,6 +274,7 @@ static void free_prepare(struct prepare *p) {
     free(p->moves[i].to);
   }
   free(p->moves);
+  names_free(&p->came_back);
   for (size_t i = 0; i < p->going_count; i++) {
     free(p->going[i].path);
     free(p->going[i].reason);

@@ -47,7 +47,9 @@ struct prepare {
   size_t going_count, going_room;
   bool above;              /* the turn of files above the checkpoints: they come last */
   char unfit[FS_PATH_MAX]; /* a list that was saved, and names what is not here; "": none is */
-  bool back;               /* what is newer was marked bad, and went: the run goes back */
+  names
+      came_back; /* pointers that were missing, and were put back as an older checkpoint had them */
+  bool back;     /* what is newer was marked bad, and went: the run goes back */
   struct damaged *damaged;
   size_t damaged_count, damaged_room;
   const run_group *named_group; /* of the own commit that was asked for by name, and */

@@ -82,6 +82,14 @@ static const char *lie_of(const struct prepare *p, const survey *s, const pointe
   return NULL;
 }
 
+/* Its framework empties it before it writes it, and takes an empty one for none. */
+static bool is_empty(const struct prepare *p, const char *name, const char *path) {
+  struct stat st;
+  const pointer_row *row = pointers_row(name);
+  return pointers_lead(row) && row->form != POINTER_LIST &&
+         p->io->lstat(p->io, AT_FDCWD, path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
 static bool pointer_lies(const struct prepare *p, const survey *s, const char *prefix,
                          const char *name, const char *path) {
   pointer_file f;
@@ -131,7 +139,7 @@ static bool any_whole(const survey *s, const char *prefix) {
   return false;
 }
 
-/* Writes it beside, keeps the old one, and renames. */
+/* Writes it beside, keeps the old one (`why` is NULL: does not), and renames. */
 static int replace(struct prepare *p, const char *path, const pointer_file *f, const char *text,
                    size_t len, const char *why, err *e) {
   const io *io = p->io;
@@ -140,7 +148,7 @@ static int replace(struct prepare *p, const char *path, const pointer_file *f, c
   if (rc == 0 && (rc = io_nonce(io, nonce)) < 0) return err_sys(e, rc, "draw a random name");
   if (rc == 0) rc = fs_join(stage, p->staging.path, nonce, e);
   if (rc == 0) rc = fs_join(full, p->run->places.dir, path, e);
-  if (rc == 0) rc = prepare_set_aside(p, path, why, e);
+  if (rc == 0 && why) rc = prepare_set_aside(p, path, why, e);
   if (rc < 0) return rc;
   fs_parent(full, parent);
   rc = f->link ? io->symlink(io, text, AT_FDCWD, stage)
@@ -189,6 +197,29 @@ static int mend(struct prepare *p, const survey *s, const char *prefix, const ch
   return 0;
 }
 
+static bool came_back(const struct prepare *p, const char *path) {
+  for (size_t i = 0; i < p->came_back.count; i++)
+    if (strcmp(p->came_back.at[i], path) == 0) return true;
+  return false;
+}
+
+/* Makes one that came back from an older checkpoint lead to the newest one, as its framework was about to. */
+static int lead_on(struct prepare *p, const survey *s, const char *prefix, const char *name,
+                   const pointer_file *f, err *e) {
+  char text[FS_PATH_MAX], path[FS_PATH_MAX];
+  int rc = fs_join(path, prefix, name, e);
+  if (rc < 0 || f->says.count == 0 || !came_back(p, path)) return rc;
+  const char *old = f->says.at[0];
+  const survey_unit *u = instead_of(p, s, prefix, f->row, old);
+  if (!u || pointers_mean(f->row, old, u->name, u->step)) return 0;
+  size_t len =
+      pointers_rewrite(f->row, f->text.data, f->text.len, old, u->name, u->step, text, sizeof text);
+  if (!len) return 0;
+  log_say(p->run->env->log, LOG_WARN, "%s was missing: it names %s now, as it named %.200s before",
+          path, u->path, old);
+  return replace(p, path, f, text, len, NULL, e);
+}
+
 /* It was moved away, or will be, and nothing came in its place. */
 static bool has_left(const struct prepare *p, const char *path) {
   char full[FS_PATH_MAX];
@@ -229,7 +260,10 @@ static int mend_entry(void *ctx, const fs_entry *entry, err *e) {
   pointer_place at = place_of(m->prepare, m->prefix);
   int rc = pointer_file_read(&at, entry->name, path, &f, e);
   const char *lie = rc == 0 ? lie_of(m->prepare, m->survey, &at, &f) : NULL;
-  if (lie) rc = mend(m->prepare, m->survey, m->prefix, entry->name, &f, lie, e);
+  if (lie)
+    rc = mend(m->prepare, m->survey, m->prefix, entry->name, &f, lie, e);
+  else if (rc == 0)
+    rc = lead_on(m->prepare, m->survey, m->prefix, entry->name, &f, e);
   pointer_file_drop(&f);
   return rc;
 }
@@ -252,6 +286,7 @@ struct clearing {
   struct prepare *prepare;
   const survey *survey; /* NULL: what is here is not known */
   const char *prefix, *unit;
+  bool failed; /* out of memory */
 };
 
 static int clear(void *ctx, const char *name, err *e) {
@@ -274,6 +309,7 @@ static bool lies(void *ctx, const char *name, const char *path) {
   const struct clearing *c = ctx;
   struct prepare *p = c->prepare;
   const pointer_row *row = pointers_row(name);
+  if (is_empty(p, name, path)) return true;
   if (!c->survey || !pointer_lies(p, c->survey, c->prefix, name, path)) return false;
   size_t len = strlen(p->staging.path);
   if (row && row->form == POINTER_LIST && len && strncmp(path, p->staging.path, len) == 0)
@@ -338,36 +374,77 @@ static int bring(struct prepare *p, run_group *g, const runlog_commit *c,
 
 static int put_back(struct prepare *p, const survey *s, run_group *g, const runlog_commit *c,
                     bool back, err *e) {
-  struct clearing room = {p, s, g->group.prefix, c->unit};
+  struct clearing room = {p, s, g->group.prefix, c->unit, false};
   companions_target to = {.only_missing = !back, .clear = clear, .lies = lies, .ctx = &room};
   int rc = c->companions.files ? bring(p, g, c, &to, e) : 0;
   return rc < 0 ? rc : 0;
 }
 
-static bool leads_to_one(void *ctx, const char *name, bool link) {
+static bool leads_to_one(const char *name, bool link) {
   const pointer_row *row = pointers_row(name);
-  (void)ctx;
   if (strchr(name, '/') || !pointers_follow_newest(name, link)) return false;
   return link || (pointers_lead(row) && row->form != POINTER_LIST);
 }
 
+static bool is_missed(void *ctx, const char *name, bool link) {
+  struct clearing *c = ctx;
+  struct prepare *p = c->prepare;
+  char path[FS_PATH_MAX], full[FS_PATH_MAX];
+  if (!leads_to_one(name, link) || fs_join(path, c->prefix, name, NULL) < 0 ||
+      fs_join(full, p->run->places.dir, path, NULL) < 0 ||
+      (stands(p, full) && !is_empty(p, name, full)))
+    return false;
+  c->failed |= !names_add(&p->came_back, path);
+  return !c->failed;
+}
+
 /* A job that is killed between a checkpoint and its pointer leaves one that is saved without: a
  * framework that looks for its pointer alone would begin anew. The one of the checkpoint before comes
- * back, and is made to name what is here (mend_all). */
+ * back, and is made to name what is here (mend_all). `than` is NULL: of any commit. */
 static int put_back_pointers(struct prepare *p, run_group *g, const runlog_commit *than, err *e) {
   enum { LOOKS = 3 };
   const runlog_state *state = runlog_view(g->group.log);
-  struct clearing room = {p, NULL, g->group.prefix, than->unit};
+  struct clearing room = {p, NULL, g->group.prefix, than ? than->unit : "an older one", false};
   companions_target to = {
-      .only_missing = true, .clear = clear, .wants = leads_to_one, .ctx = &room};
+      .only_missing = true, .clear = clear, .lies = lies, .wants = is_missed, .ctx = &room};
   int rc = 0, looks = 0;
   for (size_t i = state->commit_count; rc == 0 && looks < LOOKS && i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
-    if (c->n >= than->n || c->life != RUNLOG_LIVE || !c->companions.files) continue;
-    rc = bring(p, g, c, &to, e);
+    if ((than && c->n >= than->n) || c->life != RUNLOG_LIVE) continue;
     looks++;
+    if (c->companions.files) rc = bring(p, g, c, &to, e);
   }
+  if (room.failed) return err_set(e, ERR_NOMEM, "put pointers back: out of memory");
   return rc < 0 ? rc : 0;
+}
+
+struct leading {
+  const struct prepare *prepare;
+  const char *prefix, *dir;
+};
+
+static int is_leading(void *ctx, const fs_entry *entry, err *e) {
+  const struct leading *l = ctx;
+  char path[FS_PATH_MAX];
+  pointer_file f;
+  (void)e;
+  if (S_ISDIR(entry->st->st_mode) || !leads_to_one(entry->name, S_ISLNK(entry->st->st_mode)) ||
+      fs_join(path, l->dir, entry->name, NULL) < 0)
+    return 0;
+  pointer_place at = place_of(l->prepare, l->prefix);
+  bool yes = pointer_file_read(&at, entry->name, path, &f, NULL) == 0 && f.says.count > 0;
+  pointer_file_drop(&f);
+  return yes;
+}
+
+/* Lightning removes its link, and makes it anew: killed between, it has checkpoints and no way to them. */
+static int put_back_missing(struct prepare *p, const survey *s, run_group *g, err *e) {
+  char dir[FS_PATH_MAX];
+  struct leading l = {p, g->group.prefix, dir};
+  if (!any_whole(s, g->group.prefix)) return 0;
+  int rc = fs_join(dir, p->run->places.dir, g->group.prefix, e);
+  if (rc == 0) rc = fs_list(p->io, dir, is_leading, &l, e);
+  return rc == 0 ? put_back_pointers(p, g, NULL, e) : rc < 0 ? rc : 0;
 }
 
 int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, err *e) {
@@ -376,7 +453,7 @@ int prepare_restore_picked(struct prepare *p, const struct catalog_pick *pick, e
   manifest m = {0};
   err why = {0};
   restore how = how_of(p, pick->store);
-  struct clearing room = {p, NULL, "", pick->manifest.unit};
+  struct clearing room = {p, NULL, "", pick->manifest.unit, false};
   companions_target to = {.dir = r->places.dir, .log = r->env->log, .clear = clear, .ctx = &room};
   if (pick->companions.files == 0) return 0;
   int rc = companions_manifest(pick->store, "", pick->attempt, &pick->companions,
@@ -428,7 +505,8 @@ static int restore_group(struct prepare *p, run_group *g, const survey *s, err *
     c = u ? runlog_find_commit(state, u->commit) : NULL;
   }
   int rc = c ? put_back(p, s, g, c, back, e) : 0;
-  return rc == 0 && c && back ? put_back_pointers(p, g, c, e) : rc;
+  if (rc == 0 && c && back) return put_back_pointers(p, g, c, e);
+  return rc == 0 && p->named_commit == RUNLOG_NONE ? put_back_missing(p, s, g, e) : rc;
 }
 
 /* The times of directories come first: files that are put beside them do not change those. */
