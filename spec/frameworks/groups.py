@@ -54,7 +54,7 @@ def orbax(*args):
 GROUPS = {
     "hf": hf(),
     "hf-best": hf(args=["--best"]),
-    "hf-callback": hf(args=["--callback"]),
+    "hf-callback": hf(args=["--callback"], only=r"checkpoint-\d*[05]"),  # what the runner asks for is between these
     "lightning": lightning("copy"),
     "lightning-link": lightning("link", run=[]),
     "lightning-metric": lightning("metric"),

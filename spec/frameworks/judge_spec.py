@@ -102,6 +102,8 @@ test("one that has still to train has", len(judge.resumed(
     types.SimpleNamespace(g={**GROUPS["hf"], "steps": 9}, starts=[done]), {})[2]), 1)
 middle = start(1, [begin(3, "x", "/out/epoch=3-step=13.ckpt")], expected={None: (3, 3)})
 test("the weights within a step are those of none", wrongs("lightning-callback", middle, {3: {"w"}}), 0)
+asked = start(1, [begin(19, "x", "/out/checkpoint-96")], expected={None: (19, 19)})
+test("so are those of what a Trainer was asked to save", wrongs("hf-callback", asked, {19: {"w"}}), 0)
 
 cut_off = [start(1, [begin(0)] + saved(1, "a.zip", 5.0, "h1")), start(2, [begin(2, "h2")]), start(3, [begin(2, "h3")])]
 test("what nobody could tell of any more has the weights that the next start has loaded",
