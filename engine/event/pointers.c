@@ -184,8 +184,8 @@ size_t pointers_rewrite(const pointer_row *row, const char *text, size_t len, co
                         const char *unit, int64_t step, char *out, size_t room) {
   char base[SPELT_MAX];
   int64_t n;
-  if (row->form == POINTER_STEP && is_step(spelt, &n)) {
-    int got = step < 0 ? 0 : snprintf(out, room, "%lld", (long long)step);
+  if (row->form == POINTER_STEP) {
+    int got = step < 0 || !is_step(spelt, &n) ? 0 : snprintf(out, room, "%lld", (long long)step);
     return got > 0 && (size_t)got < room ? (size_t)got : 0;
   }
   if (row->form > POINTER_PROTO || !pointers_base(spelt, base, sizeof base)) return 0;
