@@ -62,6 +62,9 @@ static bool is_part_of_unit(const struct look *l, const char *name, const struct
   if (*rc < 0) return true;
   bool is_dir = S_ISDIR(st->st_mode);
   if (rules_excluded(l->at->rules, path, is_dir)) return true;
+  /* By name "*.txt" is what LightGBM saves, and so is Megatron's pointer. */
+  if (S_ISREG(st->st_mode) && st->st_size <= FS_PATH_MAX && pointers_lead(pointers_row(name)))
+    return false;
   return !S_ISLNK(st->st_mode) && rules_match(l->at->rules, path, is_dir, &ignored);
 }
 
