@@ -130,6 +130,15 @@ describe("a start that finds a pointer", function()
     end
   end)
 
+  it("leaves one that is missed as it was, where it leads to another directory", function()
+    place.must_sh "mkdir else else/global_step1"
+    run(0, "first 1; printf $PWD/else/global_step1 >out/latest; sleep 2.5; mkdir out/global_step2; "
+      .. "cp shard out/global_step2/mp_rank_00_model_states.pt; rm out/latest; sleep 2.5")
+    write(dir .. "/job.sh", "cat out/latest")
+    has(place.says(0, "run --run r --dir out --to store --settle 1s -- bash job.sh"),
+      "else/global_step1")
+  end)
+
   it("leaves what names no checkpoint", function()
     run(0, "save 1; ln -s nowhere out/data; printf 1.0 >out/version; sleep 2.5",
       "-o keep_last=3")
@@ -137,6 +146,27 @@ describe("a start that finds a pointer", function()
     assert.are.equal("nowhere\n", sh("readlink out/data"))
     assert.are.equal("1.0", sh("cat out/version"))
   end)
+end)
+
+-- Each is a file of text by its name, as LightGBM's checkpoints are.
+describe("a pointer of a framework that is known", function()
+  local dir
+
+  place.with_directory(function(made) dir = made end)
+
+  for _, name in ipairs { "latest", "last_checkpoint", "latest_checkpoint.txt",
+    "latest_checkpointed_iteration.txt", "checkpoint" } do
+    it("comes back with its checkpoint: " .. name, function()
+      local STEP = name:find "iteration" and "2" or "iter_0000002"
+      local TEXT = name == "checkpoint" and ('model_checkpoint_path: "%s"'):format(STEP) or STEP
+      write(dir .. "/job.sh", ("mkdir -p out/new; head -c 9000 /dev/urandom >out/new/w; "
+        .. "mv out/new out/iter_0000002; printf '%s' >out/%s; sleep 2.5"):format(TEXT, name))
+      place.says(0, "run --run r --dir out --to store --settle 1s -- bash job.sh")
+      place.must_sh "rm -r out"
+      place.says(0, "run --run r --dir out --to store --settle 1s -- true")
+      assert.are.equal(TEXT, sh("cat out/" .. name))
+    end)
+  end
 end)
 
 -- Lightning with save_last="link": each file is renamed into place, and the link is made anew.
@@ -214,6 +244,14 @@ z = zipfile.ZipFile(sys.argv[1], "w"); z.writestr("a", b"1" * 90000); z.close()'
     run("ln -s epoch=4-step=4.ckpt out/latest.ckpt")
     run("true")
     assert.are.equal("epoch=4-step=4.ckpt\n", sh("readlink out/latest.ckpt"))
+  end)
+
+  it("leads to the checkpoint that was asked for by name", function()
+    local UNLINKED = "save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; "
+      .. "rm -f out/last.ckpt; }; "
+    run("save 1; sleep 2; " .. UNLINKED .. "save 2; sleep 2; save 3")
+    run("true", "--restore epoch=2-step=2.ckpt")
+    assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
   end)
 
   it("is left alone where it was a checkpoint by itself before", function()

@@ -136,6 +136,7 @@ static int put_back_pointers(struct prepare *p, run_group *g, const runlog_commi
   for (size_t i = state->commit_count; rc == 0 && looks < LOOKS && i-- > 0;) {
     const runlog_commit *c = &state->commits[i];
     if ((than && c->n >= than->n) || c->life != RUNLOG_LIVE) continue;
+    if (than && !c->companions.files) continue;
     looks++;
     if (c->companions.files) rc = bring(p, g, c, &to, e);
   }
@@ -209,7 +210,7 @@ static int restore_group(struct prepare *p, run_group *g, const survey *s, err *
   }
   int rc = c ? put_back(p, s, g, c, back, e) : 0;
   if (rc == 0 && c && back) return put_back_pointers(p, g, c, e);
-  return rc == 0 && p->named_commit == RUNLOG_NONE ? put_back_missing(p, s, g, e) : rc;
+  return rc == 0 && !*p->named ? put_back_missing(p, s, g, e) : rc;
 }
 
 /* The times of directories come first: files that are put beside them do not change those. */

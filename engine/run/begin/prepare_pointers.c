@@ -165,6 +165,12 @@ int prepare_refuse_list(const char *path, const pointer_row *row, const char *li
       path, lie, *lie ? ", " : "checkpoints ", *lie ? "is" : "are", pointers_framework(row));
 }
 
+static bool came_back(const struct prepare *p, const char *path) {
+  for (size_t i = 0; i < p->came_back.count; i++)
+    if (strcmp(p->came_back.at[i], path) == 0) return true;
+  return false;
+}
+
 static int mend(struct prepare *p, const survey *s, const char *prefix, const char *name,
                 const pointer_file *f, const char *lie, err *e) {
   char text[FS_PATH_MAX], path[FS_PATH_MAX], why[700];
@@ -176,7 +182,7 @@ static int mend(struct prepare *p, const survey *s, const char *prefix, const ch
   if (rc < 0) return rc;
   snprintf(why, sizeof why, "it names %.200s, which is not here, or not whole%s%.200s", lie,
            len ? "; now it names " : "", len ? u->name : "");
-  if (len) return replace(p, path, f, text, len, why, e);
+  if (len) return replace(p, path, f, text, len, came_back(p, path) ? NULL : why, e);
   if (f->row->form == POINTER_LIST) return prepare_refuse_list(path, f->row, lie, e);
   if (!prepare_any_whole(s, prefix)) return take_away(p, path, why, e);
   log_say(p->run->env->log, LOG_WARN,
@@ -186,20 +192,26 @@ static int mend(struct prepare *p, const survey *s, const char *prefix, const ch
   return 0;
 }
 
-static bool came_back(const struct prepare *p, const char *path) {
-  for (size_t i = 0; i < p->came_back.count; i++)
-    if (strcmp(p->came_back.at[i], path) == 0) return true;
-  return false;
+/* The unit that the job was told to go on from; else the newest of the kind of that name. */
+static const survey_unit *leads_to(const struct prepare *p, const survey *s, const char *prefix,
+                                   const pointer_row *row, const char *old) {
+  if (!*p->named) return instead_of(p, s, prefix, row, old);
+  for (size_t i = 0; i < s->count; i++)
+    if (strcmp(s->units[i].path, p->named) == 0 && strcmp(s->units[i].group, prefix) == 0)
+      return &s->units[i];
+  return NULL;
 }
 
 /* Makes one that came back from an older checkpoint lead to the newest one, as its framework was about to. */
 static int lead_on(struct prepare *p, const survey *s, const char *prefix, const char *name,
                    const pointer_file *f, err *e) {
   char text[FS_PATH_MAX], path[FS_PATH_MAX];
+  pointer_place at = place_of(p, prefix);
   int rc = fs_join(path, prefix, name, e);
   if (rc < 0 || f->says.count == 0 || !came_back(p, path)) return rc;
   const char *old = f->says.at[0];
-  const survey_unit *u = instead_of(p, s, prefix, f->row, old);
+  if (pointer_leads_out(&at, old) || is_further_down(p, s, &at, old)) return 0;
+  const survey_unit *u = leads_to(p, s, prefix, f->row, old);
   if (!u || pointers_mean(f->row, old, u->name, u->step)) return 0;
   size_t len =
       pointers_rewrite(f->row, f->text.data, f->text.len, old, u->name, u->step, text, sizeof text);
