@@ -52,6 +52,13 @@ static void stand(run *r, run_unit *u, bool changed) {
   }
 }
 
+/* Ranks that each save the whole have no part of it. */
+static uint32_t parts_of(const run *r, const run_save *s) {
+  const runlog_commit *c = runlog_find_commit(runlog_view(s->group->group.log), s->job.commit.n);
+  const bool all = c && s->job.own_files == c->files && s->job.own_bytes == c->bytes;
+  return all ? 1 : r->ranks.world;
+}
+
 static void on_committed(run *r, run_save *s) {
   err e = {0};
   detect_unit now;
@@ -82,7 +89,7 @@ static void on_committed(run *r, run_save *s) {
   if (!changed_since(r, s, &now)) {
     run_unit_durable(r, u);
     if (journal_note(r->journal, u->path, JOURNAL_COMMITTED, &s->fingerprint, &s->job.commit,
-                     s->job.all_here ? 1 : r->ranks.world, &e) < 0)
+                     parts_of(r, s), &e) < 0)
       log_say(r->env->log, LOG_WARN, "%s", e.text);
     run_result_committed(r, u);
   } else {

@@ -93,9 +93,7 @@ typedef struct job {
 
   /* After a retryable failure the next try of the same files goes on from the files that this one
    * has sent, where the store can (STORE_CAP_RESUME). */
-  bool
-      all_here; /* out, of what ranks committed: each file of it is ours, too, so that what is here is
-                  * no part */
+  uint64_t own_files, own_bytes; /* out, of what ranks save together: what of it is ours */
   char without[800]; /* out: what it was saved without, and why, for whoever follows; "": nothing */
   bool keep;         /* there will be a next try: the attempt is left open for it */
   uint64_t

@@ -426,7 +426,7 @@ static int speak_for_rank_0(job_work *w, const part *p, err *e) {
   return rc < 0 ? rc : job_find_companions(w, e);
 }
 
-static int put_part(job_work *w, part *p, size_t *ours, err *e) {
+static int put_part(job_work *w, part *p, err *e) {
   char needs[RUNLOG_NEEDS_MAX];
   job *j = w->job;
   job_tell_needs(w, needs);
@@ -435,7 +435,8 @@ static int put_part(job_work *w, part *p, size_t *ours, err *e) {
   int rc = job_describe(w, e);
   if (rc == 0) rc = parts_put(w->env->store, j->log, p, &w->manifest, e);
   if (rc == 0 && j->unspoken) j->unspoken = w->attempt + 1;
-  *ours = w->manifest.count;
+  j->own_files = manifest_files(&w->manifest);
+  j->own_bytes = manifest_bytes(&w->manifest);
   manifest_free(&w->manifest);
   p->note = NULL;
   return rc;
@@ -445,14 +446,12 @@ int job_gather(job_work *w, err *e) {
   job *j = w->job;
   if (!w->env->ranks) return err_set(e, ERR_INVAL, "%s: there are no other ranks", j->plan.unit);
   part p = job_part_of(w);
-  size_t ours = 0;
-  int rc = put_part(w, &p, &ours, e);
+  int rc = put_part(w, &p, e);
   if (rc == 0) rc = job_follows(w) ? await_commit(w, &p, e) : await_parts(w, &p, e);
   if (rc == 0) {
     job_at(j, "reading the parts of the ranks");
     rc = parts_gather(w->env->store, j->log, &p, &w->manifest, e);
     w->spoiled |= rc == ERR_EXISTS;
-    j->all_here = rc == 0 && w->manifest.count == ours;
     if (rc == 0) rc = speak_for_rank_0(w, &p, e);
     /* Once the save is committed its records may go: that is no failure of ours. */
     if (rc == ERR_NOENT && look_at_log(w, NULL) == 1) rc = 0;
