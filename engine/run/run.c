@@ -178,7 +178,8 @@ static int on_open(run *r, run_unit *u, err *e) {
   u->counted = u->refused = false;
   run_note(r, u, TRAIL_OPEN, NULL);
   journal_unit known = journal_find(r->journal, u->path);
-  if (known.state == JOURNAL_OPEN && known.watched) return 0;
+  const bool as_many = (known.parts > 1 ? known.parts : 1) == r->ranks.world;
+  if (known.state == JOURNAL_OPEN && known.watched && as_many) return 0;
   return journal_note(r->journal, u->path, JOURNAL_OPEN, NULL, NULL, r->ranks.world, e);
 }
 

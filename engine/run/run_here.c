@@ -171,12 +171,25 @@ static void say_they_go(const run *r, const survey *s, size_t count) {
       r->places.target_text, from->target, from->target);
 }
 
+/* What ranks had before is nobody's matter who has gone on alone since. */
+static bool is_overtaken(const survey *s, const survey_unit *part) {
+  for (size_t i = 0; i < s->count; i++) {
+    const survey_unit *u = &s->units[i];
+    const bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+    if (whole && strcmp(u->group, part->group) == 0 && strcmp(u->series, part->series) == 0 &&
+        u->step > part->step)
+      return true;
+  }
+  return false;
+}
+
 int run_check_strangers(run *r, const survey *s, run_restore how, bool *used, err *e) {
   start_strangers f = {.fresh = r->fresh, .restores = how == RUN_AUTO || how == RUN_REQUIRED};
   bool parts = false;
   *used = false;
   for (size_t i = 0; i < s->count; i++) {
     if (s->units[i].standing != RECOVER_ALONE) continue;
+    if (r->ranks.world < 2 && (r->anyway || is_overtaken(s, &s->units[i]))) continue;
     f.count++;
     parts |= s->units[i].parts > 1;
   }

@@ -271,6 +271,8 @@ echo "from ${CKPT_RESUME##*/}."
     assert.are.same({ 0, 0 }, codes, said[0] .. said[1])
     place.has(alone(0, "--to storeX"), "from checkpoint-2.")
     place.must_sh "test -e storeX/checkpoint-2/.ckpt-manifest.json"
+    place.must_sh "rm -r out-0* && mv out-1 out-0 && mv out-1.ckpt out-0.ckpt"
+    place.has(alone(0, "--to storeY"), "from checkpoint-2.")
   end)
 
   it("are not those of another number of ranks to take to another target", function()
@@ -289,6 +291,39 @@ echo "from ${CKPT_RESUME##*/}."
     place.has(said, "one of 2 ranks' parts")
     assert.are.equal(1, quarantined())
     assert.is_false(has_checkpoints("store"))
+  end)
+
+  it("leave a part before the newest to a task alone, which had the whole since", function()
+    saved()
+    local said = alone(0, "--to store", "save 3; await store/checkpoint-3/.ckpt-manifest.json")
+    place.has(said, "from checkpoint-2.")
+    place.has(alone(0, "--to storeX"), "from checkpoint-3.")
+  end)
+
+  -- Writes it in pieces, and is killed when one is there, or before all of it was seen.
+  local PIECES = [[
+    python3 -c 'import sys, zipfile
+z = zipfile.ZipFile(sys.argv[1], "w"); z.writestr("a", b"1" * 90000); z.close()' zip-$RANK
+    some() { exec 5>$CKPT_DIR/step=5.ckpt; head -c 1000 $1 >&5
+      until grep -qs '"open"' $CKPT_DIR.ckpt/journal.jsonl; do sleep 0.05; done; sleep 0.5; }
+    torn() { some /dev/zero; kill -9 $PPID; }
+    whole() { some zip-$RANK; sleep 0.5; tail -c +1001 zip-$RANK >&5; sleep 0.5; kill -STOP $PPID; exec 5>&-
+      kill -9 $PPID; }
+  ]]
+
+  it("know whose part it is by who wrote it last", function()
+    alone(137, "--to store", PIECES .. "torn")
+    local codes, said = launch(2, "--to store", PIECES .. "whole")
+    assert.are.same({ 137, 137 }, codes, said[0] .. said[1])
+    place.has(alone(0, "--to store"), "one of 2 ranks' parts")
+    place.lacks(place.must_sh "ls store", "step=5")
+  end)
+
+  it("leave alone what a task alone wrote last", function()
+    local codes, said = launch(2, "--to store", PIECES .. "torn")
+    assert.are.same({ 137, 137 }, codes, said[0] .. said[1])
+    alone(137, "--to store", PIECES .. "whole")
+    place.has(alone(0, "--to store"), "from step=5.ckpt.")
   end)
 
   it("leave what they got back whole to a task alone, for any target", function()

@@ -93,7 +93,8 @@ static int remember(run *r, const survey_unit *u, run_restore how, err *e) {
 static int remember_part(run *r, const survey_unit *u, err *e) {
   const journal_unit known = journal_find(r->journal, u->path);
   if (known.state > JOURNAL_OPEN && digest_equal(&known.fingerprint, &u->fingerprint)) return 0;
-  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint, NULL, u->parts, e);
+  return journal_note(r->journal, u->path, JOURNAL_COMPLETE, &u->fingerprint,
+                      known.commit.n == RUNLOG_NONE ? NULL : &known.commit, u->parts, e);
 }
 
 /* What was not saved does not come back: a trainer may begin its optimizer anew, or fail. */
