@@ -145,7 +145,7 @@ def policies(where, files):
         origin[copy] = (path, line, found[1])
 
     for path in files or sorted((ROOT / "policies").glob("*.lua")):
-        add(pathlib.Path(path).read_text(), path, 1)
+        add(pathlib.Path(path).read_text(encoding="utf-8-sig"), path, 1)
     if not files:
         page = ROOT / "docs/policies.md"
         text = page.read_text()

@@ -74,6 +74,11 @@ return policy
     assert.equal(4, #support.lines(text))
   end)
 
+  it("passes over a byte order mark", function()
+    local text, ended = check("\239\187\191return { api = 1 }\n")
+    assert.equal(0, ended, text)
+  end)
+
   it("looks at a policy whose return is indented", function()
     local text, ended = check([[
   local least = 2
