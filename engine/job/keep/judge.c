@@ -136,7 +136,10 @@ static int plan_files(struct judging *p, const catalog_place *at, runlog *log, s
     dropped++;
   }
   after.commits = j->after;
-  return prune_thin_plan(&pass, &wish, guard, &after, dropped, j->loses, e);
+  int rc = prune_thin_plan(&pass, &wish, guard, &after, dropped, j->loses, e);
+  for (size_t i = 0; i < after.commit_count; i++) /* a later pass drops all of it */
+    if (j->plan[i].verdict == RETENTION_LIMITED) j->loses[i].files = 0;
+  return rc;
 }
 
 static int judge_in(void *ctx, const catalog_place *at, runlog *log, err *e) {
