@@ -65,11 +65,14 @@ static void remove_mark(collecting *g, const store_found *mark) {
   int rc = c->dry ? 0 : c->store->ops->remove(c->store, mark->key, &why);
   const size_t len = strlen(runlog_prefix(c->log));
   collect_tell(
-      g, &(collected){.what = "litter",
-                      .name = mark->key + (len ? len + 1 : 0),
-                      .reason = rc < 0 ? why.text : "of a checkpoint that is not there any more",
-                      .bytes = mark->object.size,
-                      .status = rc});
+      g, &(collected){
+             .what = "litter",
+             .name = mark->key + (len ? len + 1 : 0),
+             .reason =
+                 rc < 0 ? why.text
+                        : "of a checkpoint that is not there, or of which the log takes no files",
+             .bytes = mark->object.size,
+             .status = rc});
 }
 
 /* A young one may be of what was committed since the log was read. One too many costs a look at that
