@@ -103,7 +103,7 @@ static void explain(struct verifying *v, store *s, const manifest *m, const cata
                     int count) {
   manifest_thin_note note = {0};
   const size_t len = strlen(v->first);
-  if (item->commit->n == 0 || item->commit->thin.globs.count) return; /* a copy, or told already */
+  if (item->thin || item->commit->thin.globs.count) return; /* a copy, or told already */
   if (v->found.count != (size_t)count || manifest_read_note(s, item->key, m, &note, NULL) != 1)
     return;
   bool all = true;
